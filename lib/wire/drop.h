@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_WIRE_DROP_H
+#define UR_WIRE_DROP_H
+
+/*
+ * Why a received packet had no effect: one list for the enum, the counters, the telemetry and the
+ * printer. X(name, text)
+ */
+#define UR_DROP_REASONS(X)                                                                         \
+	X(NONE, "accepted")                                                                        \
+	X(NOT_ROCE, "not RoCEv2")                                                                  \
+	X(TRUNCATED, "shorter than its headers say")                                               \
+	X(IP_HEADER, "bad IP version, header length or checksum")                                  \
+	X(LENGTH, "IP, UDP and pad lengths disagree")                                              \
+	X(ICRC, "wrong ICRC")                                                                      \
+	X(TVER, "BTH transport version is not 0")                                                  \
+	X(OPCODE, "unknown BTH opcode")                                                            \
+	X(DST_ADDR, "destination address is not ours")                                             \
+	X(QPN, "no such QP")                                                                       \
+	X(QP_TYPE, "opcode is of another transport than the QP")                                   \
+	X(QP_STATE, "QP does not take packets in its state")                                       \
+	X(PEER, "source address is not the QP's peer")                                             \
+	X(PKEY, "P_Key does not match")                                                            \
+	X(QKEY, "Q_Key does not match")                                                            \
+	X(PSN_DUPLICATE, "duplicate of an executed request")                                       \
+	X(PSN_GAP, "beyond the expected PSN")                                                      \
+	X(PSN_STALE, "response outside the window of sent packets")                                \
+	X(DUP_UNKNOWN, "duplicate READ or atomic that is no longer known")                         \
+	X(UNEXPECTED, "response that no request asked for")                                        \
+	X(OP_SEQUENCE, "opcode out of sequence in its message")                                    \
+	X(MSG_LENGTH, "payload length does not fit opcode, PMTU or RETH")                          \
+	X(ACCESS, "key, range or rights refused")                                                  \
+	X(RNR, "no receive posted")                                                                \
+	X(RESOURCES, "no responder resource left")                                                 \
+	X(NAKED, "refused with a NAK")                                                             \
+	X(RECV_BUFFER, "receive buffer too short or its lkey invalid")                             \
+	X(MAD, "malformed or unsupported management datagram")
+
+enum ur_drop {
+#define X(name, text) UR_DROP_##name,
+	UR_DROP_REASONS(X)
+#undef X
+	UR_DROP_CNT
+};
+
+/* "wrong ICRC"; never NULL for a valid value. */
+const char *ur_drop_text(enum ur_drop reason);
+/* "icrc": lower case, for counters and JSON. */
+const char *ur_drop_name(enum ur_drop reason);
+
+#endif

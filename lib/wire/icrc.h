@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_WIRE_ICRC_H
+#define UR_WIRE_ICRC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+
+/*
+ * The invariant CRC of RoCEv2 (IBA annex A17.3, 7.8.1): CRC-32 over eight bytes of ones, then
+ * IP, UDP, BTH and everything up to the ICRC, with the fields that routers change read as ones.
+ */
+
+/*
+ * ICRC of the bytes [l3, l3 + len), IP header to the end of the pad; `v6` tells which IP header it
+ * is. `len` is at least IP + UDP + BTH. The value is stored little-endian.
+ */
+uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6);
+
+/* Computes the ICRC of [l3, l3 + len) and stores its four bytes behind it. */
+void ur_icrc_append(uint8_t *l3, size_t len, bool v6);
+
+/* The ICRC that `p` carries is right for `frame`, from which it was decoded. */
+bool ur_icrc_ok(const uint8_t *frame, const struct ur_packet *p);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_WIRE_PACKET_H
+#define UR_WIRE_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/drop.h"
+#include "wire/opcode.h"
+#include "wire/roce.h"
+
+/*
+ * One RoCEv2 packet, decoded: Ethernet, an optional 802.1Q tag, IPv4 or IPv6, UDP, BTH and the
+ * extended headers that its opcode calls for. Values are in host order.
+ */
+#define UR_ETH_BYTES   14
+#define UR_VLAN_BYTES  4
+#define UR_IPV4_BYTES  20 /* without options; a header with options is not RoCE for us */
+#define UR_IPV6_BYTES  40
+#define UR_UDP_BYTES   8
+#define UR_HDR_MAX     128 /* Ethernet to the last extended header, always enough */
+#define UR_IPPROTO_UDP 17
+#define UR_ETHERTYPE_VLAN 0x8100
+#define UR_ETHERTYPE_IPV4 0x0800
+#define UR_ETHERTYPE_ARP  0x0806
+#define UR_ETHERTYPE_IPV6 0x86dd
+
+/* A GID: 16 bytes in network order; an IPv4 address as ::ffff:a.b.c.d. */
+struct ur_gid {
+	uint8_t b[16];
+};
+
+static inline bool
+ur_gid_eq(const struct ur_gid *a, const struct ur_gid *b)
+{
+	return memcmp(a->b, b->b, 16) == 0;
+}
+
+static inline struct ur_gid
+ur_gid_from_ipv4(uint32_t addr)
+{
+	return (struct ur_gid){{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, (uint8_t)(addr >> 24),
+				(uint8_t)(addr >> 16), (uint8_t)(addr >> 8), (uint8_t)addr}};
+}
+
+static inline bool
+ur_gid_is_ipv4(const struct ur_gid *g)
+{
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	return memcmp(g->b, mapped, 12) == 0;
+}
+
+/* The fields of an IPv4 or IPv6 header that may differ between packets. */
+struct ur_ip {
+	bool v6;
+	uint8_t tos;         /* DSCP and ECN; the traffic class of IPv6 */
+	uint8_t ttl;         /* hop limit of IPv6 */
+	uint16_t len;        /* total length (IPv4) or payload length (IPv6), bytes */
+	uint16_t id;         /* IPv4 only */
+	uint16_t frag;       /* IPv4 only: flags and fragment offset, as on the wire */
+	uint16_t csum;       /* IPv4 only */
+	uint32_t flow_label; /* IPv6 only, 20 bits */
+	struct ur_gid src, dst;
+};
+
+struct ur_packet {
+	/* Where the parts lie in the frame, bytes from its start. */
+	uint16_t l3_off, bth_off, payload_off, icrc_off;
+	uint16_t frame_len; /* to the end of the ICRC; what follows is Ethernet padding */
+
+	uint8_t dmac[6], smac[6];
+	bool has_vlan;
+	uint16_t vlan_tci;
+	struct ur_ip ip;
+	uint16_t sport, dport, udp_len, udp_csum;
+
+	uint32_t op; /* enum ur_op_flags of bth.opcode */
+	struct ur_bth bth;
+	struct ur_deth deth;           /* op & UR_OP_DETH */
+	struct ur_reth reth;           /* op & UR_OP_RETH */
+	struct ur_aeth aeth;           /* op & UR_OP_AETH */
+	struct ur_atomiceth atomiceth; /* op & UR_OP_ATOMICETH */
+	uint64_t atomic_ack;           /* op & UR_OP_ATOMICACKETH */
+	uint32_t imm;                  /* op & UR_OP_IMM, host order */
+	uint32_t ieth;                 /* op & UR_OP_IETH: the R_Key */
+
+	const uint8_t *payload; /* in the frame */
+	uint16_t payload_len;   /* without pad */
+	uint32_t icrc;          /* as transmitted, read little-endian */
+};
+
+/*
+ * Decodes the frame [frame, frame + len). Only fields of `op` are written among the extended
+ * headers. The packet points into the frame and lives as long as it.
+ *
+ * UR_DROP_NONE: *p is a RoCEv2 packet with a known opcode; its ICRC has NOT been looked at (see
+ * icrc.h). UR_DROP_NOT_ROCE: some other traffic (ARP, TCP, a UDP port that is not 4791, a
+ * fragment); hand it to whoever wants it. Every other value says what is wrong with it. CNP (opcode
+ * 0x81) is known. Checks here are those that need no QP: lengths, IPv4 header checksum, TVer, pad.
+ */
+enum ur_drop ur_packet_decode(const uint8_t *frame, size_t len, struct ur_packet *p);
+
+/*
+ * Encodes headers, payload, pad (zeros) and p->icrc into buf exactly as given (lengths and checksums
+ * are taken from *p, nothing is computed). Returns the bytes written, 0 when `cap` is too small.
+ * The slow, general twin of path.h; tests and tools use it.
+ */
+size_t ur_packet_encode(const struct ur_packet *p, uint8_t *buf, size_t cap);
+
+#endif

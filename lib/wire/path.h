@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_WIRE_PATH_H
+#define UR_WIRE_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+
+/*
+ * The way to a destination: Ethernet, 802.1Q, IP and UDP headers made once, when a QP or an address
+ * handle gets its address vector, and copied in front of every packet. Only the length fields
+ * and the IPv4 checksum differ between packets; IPv4 goes with DF set and id 0, UDP checksum 0.
+ */
+struct ur_path {
+	uint8_t hdr[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV6_BYTES + UR_UDP_BYTES];
+	uint8_t len;        /* bytes of hdr in use */
+	uint8_t l3_off;     /* 14 or 18 */
+	bool v6;
+	uint32_t csum_part; /* IPv4: sum of the header's 16-bit words without length and checksum */
+	struct ur_gid peer; /* destination address, to check the source of what comes back */
+};
+
+/* Untagged IPv4, the shortest. */
+#define UR_PATH_MIN_BYTES (UR_ETH_BYTES + UR_IPV4_BYTES + UR_UDP_BYTES)
+
+struct ur_path_attr {
+	uint8_t smac[6], dmac[6];
+	bool has_vlan;
+	uint16_t vlan_tci;
+	struct ur_gid src, dst; /* both IPv4-mapped or neither */
+	uint8_t tos;            /* traffic class: DSCP and ECN */
+	uint8_t ttl;            /* hop limit; 0 is sent as 64 */
+	uint32_t flow_label;    /* 20 bits */
+	uint16_t sport;         /* UDP source port, see ur_path_sport() */
+};
+
+void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
+
+/*
+ * UDP source port in [0xc000, 0xffff] from a flow label; with label 0 one is derived from the two
+ * QPNs (the convention of all RoCEv2 drivers: low 14 bits XOR the 6 bits above, OR 0xc000).
+ */
+uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rqpn);
+
+/*
+ * Writes the path's headers for a UDP payload of `udp_payload` bytes (BTH to ICRC inclusive) to
+ * `buf`, which has room for path->len. Returns path->len.
+ */
+static inline unsigned
+ur_path_write(const struct ur_path *path, uint8_t *buf, unsigned udp_payload)
+{
+	uint16_t udp_len = __builtin_bswap16((uint16_t)(udp_payload + UR_UDP_BYTES));
+
+	memcpy(buf, path->hdr, UR_PATH_MIN_BYTES);
+	if (path->len > UR_PATH_MIN_BYTES)
+		memcpy(buf + UR_PATH_MIN_BYTES, path->hdr + UR_PATH_MIN_BYTES,
+		       path->len - UR_PATH_MIN_BYTES);
+	memcpy(buf + path->len - 4, &udp_len, 2);
+	if (path->v6) {
+		memcpy(buf + path->l3_off + 4, &udp_len, 2);
+	} else {
+		uint32_t total = udp_payload + UR_UDP_BYTES + UR_IPV4_BYTES;
+		uint32_t sum = path->csum_part + total;
+		uint16_t be;
+
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		be = __builtin_bswap16((uint16_t)total);
+		memcpy(buf + path->l3_off + 2, &be, 2);
+		be = __builtin_bswap16((uint16_t)~sum);
+		memcpy(buf + path->l3_off + 10, &be, 2);
+	}
+	return path->len;
+}
+
+#endif
