@@ -9,47 +9,64 @@
  */
 #define SEED 0x2144df1cu
 
-/* Where BTH keeps FECN, BECN and six reserved bits, which switches may set. */
-#define BTH_RESV8A 4
+#define UDP_BTH_BYTES (UR_UDP_BYTES + UR_BTH_BYTES)
+#define V4_HDR_BYTES  (UR_IPV4_BYTES + UDP_BTH_BYTES)
+#define V6_HDR_BYTES  (UR_IPV6_BYTES + UDP_BTH_BYTES)
 
-#define V4_HDR_BYTES (UR_IPV4_BYTES + UR_UDP_BYTES + UR_BTH_BYTES)
-#define V6_HDR_BYTES (UR_IPV6_BYTES + UR_UDP_BYTES + UR_BTH_BYTES)
+/*
+ * A packet up to this size goes through the CRC in one call: for an ACK, starting a second call
+ * costs more than copying the four bytes it would be for.
+ */
+#define ONE_CALL_BYTES 128
 
-static void mask_udp_bth(uint8_t *udp)
+/* UDP checksum; FECN, BECN and the six reserved bits beside them. `o`: offset of the UDP header. */
+#define UDP_BTH_MASK(o) [(o) + 6] = 0xff, [(o) + 7] = 0xff, [(o) + UR_UDP_BYTES + 4] = 0xff
+
+static const uint8_t v4_mask[V4_HDR_BYTES] = {
+	[1] = 0xff, /* DSCP, ECN */
+	[8] = 0xff, /* TTL */
+	[10] = 0xff,
+	[11] = 0xff, /* header checksum */
+	UDP_BTH_MASK(UR_IPV4_BYTES),
+};
+
+static const uint8_t v6_mask[V6_HDR_BYTES] = {
+	[0] = 0x0f,
+	[1] = 0xff,
+	[2] = 0xff,
+	[3] = 0xff, /* traffic class, flow label */
+	[7] = 0xff, /* hop limit */
+	UDP_BTH_MASK(UR_IPV6_BYTES),
+};
+
+/* Two functions, so that the compiler sees how many bytes it masks and does it in a few vectors. */
+static void mask_v4(uint8_t *dst, const uint8_t *l3)
 {
-	memset(udp + 6, 0xff, 2); /* checksum */
-	udp[UR_UDP_BYTES + BTH_RESV8A] = 0xff;
+	for (unsigned i = 0; i < V4_HDR_BYTES; i++)
+		dst[i] = l3[i] | v4_mask[i];
 }
 
-static uint32_t crc_v4_headers(const uint8_t *l3)
+static void mask_v6(uint8_t *dst, const uint8_t *l3)
 {
-	uint8_t hdr[V4_HDR_BYTES];
-
-	memcpy(hdr, l3, sizeof(hdr));
-	hdr[1] = 0xff;		   /* TOS */
-	hdr[8] = 0xff;		   /* TTL */
-	memset(hdr + 10, 0xff, 2); /* header checksum */
-	mask_udp_bth(hdr + UR_IPV4_BYTES);
-	return crc32_gzip_refl(SEED, hdr, sizeof(hdr));
-}
-
-static uint32_t crc_v6_headers(const uint8_t *l3)
-{
-	uint8_t hdr[V6_HDR_BYTES];
-
-	memcpy(hdr, l3, sizeof(hdr));
-	hdr[0] |= 0x0f; /* traffic class and flow label follow the version */
-	memset(hdr + 1, 0xff, 3);
-	hdr[7] = 0xff; /* hop limit */
-	mask_udp_bth(hdr + UR_IPV6_BYTES);
-	return crc32_gzip_refl(SEED, hdr, sizeof(hdr));
+	for (unsigned i = 0; i < V6_HDR_BYTES; i++)
+		dst[i] = l3[i] | v6_mask[i];
 }
 
 uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
 {
 	size_t hdr_bytes = v6 ? V6_HDR_BYTES : V4_HDR_BYTES;
-	uint32_t crc = v6 ? crc_v6_headers(l3) : crc_v4_headers(l3);
+	uint8_t buf[ONE_CALL_BYTES];
+	uint32_t crc;
 
+	if (v6)
+		mask_v6(buf, l3);
+	else
+		mask_v4(buf, l3);
+	if (len <= sizeof(buf)) {
+		memcpy(buf + hdr_bytes, l3 + hdr_bytes, len - hdr_bytes);
+		return crc32_gzip_refl(SEED, buf, len);
+	}
+	crc = crc32_gzip_refl(SEED, buf, hdr_bytes);
 	return crc32_gzip_refl(crc, l3 + hdr_bytes, len - hdr_bytes);
 }
 
