@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mem/mem.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+
+#include "wire/assert.h"
+
+#define WRITERS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE	(WRITERS | IBV_ACCESS_REMOTE_READ)
+#define RIGHTS	(REMOTE | IBV_ACCESS_LOCAL_WRITE)
+/* Hints that whoever does not know them is to ignore. */
+#define HINTS ((uint32_t)IBV_ACCESS_OPTIONAL_RANGE)
+
+static size_t entry_cnt(uint32_t max_mr)
+{
+	size_t cnt = 1;
+
+	UR_ASSERT(max_mr <= UR_MEM_MAX);
+	while (cnt < max_mr)
+		cnt <<= 1;
+	return cnt;
+}
+
+size_t ur_mem_size(uint32_t max_mr)
+{
+	return entry_cnt(max_mr) * (sizeof(struct ur_mr) + sizeof(uint32_t));
+}
+
+void ur_mem_init(struct ur_mem *m, void *memory, uint32_t max_mr)
+{
+	uint32_t cnt = (uint32_t)entry_cnt(max_mr);
+
+	m->mask = cnt - 1;
+	m->limit = max_mr;
+	m->used = 0;
+	m->mrs = memory;
+	m->free = (uint32_t *)(m->mrs + cnt);
+	m->free_cnt = cnt;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct ur_mr *mr = &m->mrs[i];
+
+		*mr = (struct ur_mr){.state = UR_MR_FREE};
+		m->free[i] = i;
+	}
+}
+
+/* Whether [start, start + length) has a last byte at or below 2^64 - 1. */
+static bool fits(uint64_t start, uint64_t length)
+{
+	return length == 0 || start <= UINT64_MAX - (length - 1);
+}
+
+static bool sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, uint32_t access)
+{
+	return pd != 0 && fits((uintptr_t)base, length) && fits(iova, length) &&
+	       !(access & ~(RIGHTS | HINTS)) &&
+	       (!(access & WRITERS) || (access & IBV_ACCESS_LOCAL_WRITE));
+}
+
+/* Never 0 and never what the entry was last called by, so that no stale key comes back at once. */
+static uint32_t new_key(const struct ur_mem *m, uint32_t slot, uint32_t random)
+{
+	uint32_t key = (random & ~m->mask) | slot;
+
+	while (key == 0 || key == m->mrs[slot].given)
+		key += m->mask + 1;
+	return key;
+}
+
+static uint32_t grant(struct ur_mem *m, uint32_t slot, uint32_t pd, void *base, uint64_t length,
+		      uint64_t iova, uint32_t access, uint32_t random)
+{
+	struct ur_mr *mr = &m->mrs[slot];
+
+	mr->pd = pd;
+	mr->iova = iova;
+	mr->length = length;
+	mr->base = base;
+	mr->access = access & RIGHTS;
+	mr->state = UR_MR_VALID;
+	mr->given = new_key(m, slot, random);
+	atomic_store_explicit(&mr->key, mr->given, memory_order_release);
+	return mr->given;
+}
+
+/* The region that `key` was given out for, in force or not. */
+static struct ur_mr *registered(struct ur_mem *m, uint32_t key)
+{
+	struct ur_mr *mr = &m->mrs[ur_mem_slot(m, key)];
+
+	return mr->state == UR_MR_VALID && mr->given == key ? mr : NULL;
+}
+
+int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, uint64_t iova,
+		    uint32_t access, uint64_t random, uint32_t *key)
+{
+	uint32_t pick, slot;
+
+	if (!sane(pd, base, length, iova, access))
+		return -EINVAL;
+	if (m->used == m->limit)
+		return -ENOMEM;
+	pick = (uint32_t)((random >> 32) * m->free_cnt >> 32);
+	slot = m->free[pick];
+	m->free[pick] = m->free[--m->free_cnt];
+	m->used++;
+	*key = grant(m, slot, pd, base, length, iova, access, (uint32_t)random);
+	return 0;
+}
+
+int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *base, uint64_t length,
+		      uint64_t iova, uint32_t access, uint64_t random, uint32_t *key)
+{
+	struct ur_mr *mr = registered(m, old_key);
+
+	if (!mr || !sane(pd, base, length, iova, access))
+		return -EINVAL;
+	UR_ASSERT(atomic_load_explicit(&mr->key, memory_order_relaxed) == 0);
+	*key = grant(m, ur_mem_slot(m, old_key), pd, base, length, iova, access, (uint32_t)random);
+	return 0;
+}
+
+int ur_mem_suspend(struct ur_mem *m, uint32_t key)
+{
+	struct ur_mr *mr = registered(m, key);
+
+	if (!mr)
+		return -EINVAL;
+	atomic_store_explicit(&mr->key, 0, memory_order_release);
+	return 0;
+}
+
+int ur_mem_release(struct ur_mem *m, uint32_t key)
+{
+	struct ur_mr *mr = registered(m, key);
+
+	if (!mr)
+		return -EINVAL;
+	UR_ASSERT(atomic_load_explicit(&mr->key, memory_order_relaxed) == 0);
+	mr->state = UR_MR_FREE;
+	m->free[m->free_cnt++] = ur_mem_slot(m, key);
+	m->used--;
+	return 0;
+}
+
+bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote)
+{
+	struct ur_mr *mr = &m->mrs[ur_mem_slot(m, key)];
+	uint32_t in_force = key;
+
+	if (!key || atomic_load_explicit(&mr->key, memory_order_acquire) != key || mr->pd != pd ||
+	    (remote && !(mr->access & REMOTE)))
+		return false;
+	/* Of two workers that invalidate at once, one is told that it did. */
+	return atomic_compare_exchange_strong_explicit(&mr->key, &in_force, 0, memory_order_acq_rel,
+						       memory_order_relaxed);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "timer/wheel.h"
+
+#include "wire/assert.h"
+
+#define SLOT_CNT  (1u << UR_WHEEL_SLOT_BITS)
+#define SLOT_MASK (SLOT_CNT - 1)
+#define TOP	  (UR_WHEEL_LEVELS - 1)
+
+/* Ticks are of 54 bits; this one never comes. */
+#define NO_TICK UINT64_MAX
+
+/*
+ * Where timers wait. A number of 6-bit digits, lowest first, is read from a tick; a timer waits at
+ * the highest digit in which the tick it fires at differs from w->tick, in the slot of that digit.
+ * So every occupied slot of a level below the top lies ahead of w->tick's own digit, within the
+ * slot of the level above that w->tick is in, and the lowest level in use holds what comes first.
+ * The top level alone is a circle: its slots are 1 to 63 ahead, what is later waits in the last of
+ * them and is looked at again then.
+ */
+static unsigned int level_shift(unsigned int level)
+{
+	return level * UR_WHEEL_SLOT_BITS;
+}
+
+/* Rounded up: firing at the start of this tick is never early. */
+static uint64_t fire_tick(const struct ur_timer *t)
+{
+	uint64_t part = t->deadline_ns & ((1u << UR_WHEEL_TICK_SHIFT) - 1);
+
+	return (t->deadline_ns >> UR_WHEEL_TICK_SHIFT) + (part != 0);
+}
+
+static void place(struct ur_wheel *w, struct ur_timer *t)
+{
+	uint64_t at = fire_tick(t), digit;
+	unsigned int level;
+
+	if (at <= w->tick) {
+		LIST_INSERT_HEAD(&w->due, t, link);
+		t->level = UR_WHEEL_LEVELS;
+		return;
+	}
+	level = (63 - (unsigned int)__builtin_clzll(at ^ w->tick)) / UR_WHEEL_SLOT_BITS;
+	if (level > TOP)
+		level = TOP;
+	digit = at >> level_shift(level);
+	if (level == TOP) {
+		uint64_t here = w->tick >> level_shift(TOP);
+
+		if (digit - here > SLOT_MASK)
+			digit = here + SLOT_MASK;
+	}
+	t->level = (uint8_t)level;
+	t->slot = (uint8_t)(digit & SLOT_MASK);
+	LIST_INSERT_HEAD(&w->slots[level][t->slot], t, link);
+	w->used[level] |= UINT64_C(1) << t->slot;
+}
+
+static void unplace(struct ur_wheel *w, struct ur_timer *t)
+{
+	LIST_REMOVE(t, link);
+	if (t->level < UR_WHEEL_LEVELS && LIST_EMPTY(&w->slots[t->level][t->slot]))
+		w->used[t->level] &= ~(UINT64_C(1) << t->slot);
+}
+
+/* The tick at which the first occupied slot begins, and where it is; NO_TICK when all are empty. */
+static uint64_t first_slot(const struct ur_wheel *w, unsigned int *level, unsigned int *slot)
+{
+	for (unsigned int l = 0; l < UR_WHEEL_LEVELS; l++) {
+		uint64_t here = w->tick >> level_shift(l), used = w->used[l];
+		unsigned int from = here & SLOT_MASK, ahead;
+
+		if (!used)
+			continue;
+		if (from)
+			used = used >> from | used << (SLOT_CNT - from);
+		ahead = (unsigned int)__builtin_ctzll(used);
+		*level = l;
+		*slot = (from + ahead) & SLOT_MASK;
+		return (here + ahead) << level_shift(l);
+	}
+	return NO_TICK;
+}
+
+/* Moves the timers of a slot that begins now to lower levels, or to those due. */
+static void open_slot(struct ur_wheel *w, unsigned int level, unsigned int slot)
+{
+	struct ur_timer_list *list = &w->slots[level][slot];
+	struct ur_timer *t;
+
+	w->used[level] &= ~(UINT64_C(1) << slot);
+	while ((t = LIST_FIRST(list))) {
+		LIST_REMOVE(t, link);
+		place(w, t);
+	}
+}
+
+void ur_wheel_init(struct ur_wheel *w, uint64_t now_ns)
+{
+	w->tick = now_ns >> UR_WHEEL_TICK_SHIFT;
+	w->armed_cnt = 0;
+	LIST_INIT(&w->due);
+	for (unsigned int l = 0; l < UR_WHEEL_LEVELS; l++) {
+		w->used[l] = 0;
+		for (unsigned int s = 0; s < SLOT_CNT; s++)
+			LIST_INIT(&w->slots[l][s]);
+	}
+}
+
+void ur_timer_set(struct ur_wheel *w, struct ur_timer *t, uint64_t deadline_ns)
+{
+	ur_timer_cancel(w, t);
+	t->deadline_ns = deadline_ns;
+	t->armed = true;
+	w->armed_cnt++;
+	place(w, t);
+}
+
+void ur_timer_cancel(struct ur_wheel *w, struct ur_timer *t)
+{
+	if (!t->armed)
+		return;
+	unplace(w, t);
+	t->armed = false;
+	w->armed_cnt--;
+}
+
+struct ur_timer *ur_wheel_expire(struct ur_wheel *w, uint64_t now_ns)
+{
+	uint64_t now = now_ns >> UR_WHEEL_TICK_SHIFT;
+	unsigned int level, slot;
+	struct ur_timer *t;
+
+	UR_ASSERT(now >= w->tick);
+	while (!(t = LIST_FIRST(&w->due))) {
+		uint64_t begin = first_slot(w, &level, &slot);
+
+		if (begin > now) {
+			w->tick = now;
+			return NULL;
+		}
+		w->tick = begin;
+		open_slot(w, level, slot);
+	}
+	ur_timer_cancel(w, t);
+	return t;
+}
+
+uint64_t ur_wheel_next(const struct ur_wheel *w)
+{
+	uint64_t tick = w->tick;
+	unsigned int level, slot;
+
+	if (LIST_EMPTY(&w->due))
+		tick = first_slot(w, &level, &slot);
+	return tick > UR_NEVER >> UR_WHEEL_TICK_SHIFT ? UR_NEVER : tick << UR_WHEEL_TICK_SHIFT;
+}
