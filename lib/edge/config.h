@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_CONFIG_H
+#define UR_EDGE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "edge/config_keys.h"
+#include "wire/packet.h"
+
+/*
+ * The configuration of one endpoint: an INI file (read with rte_cfgfile; "#" starts a comment) and
+ * single keys set on the command line. Plain data without pointers: copy it as you like. Not
+ * thread-safe; needs no EAL.
+ *
+ * A program does:   ur_config_load(file, &cfg, err, sizeof(err))
+ *                   ur_config_set(&cfg, "port.mtu", "4200", err, sizeof(err))   any number of times
+ *                   ur_config_check(&cfg, err, sizeof(err))
+ * ur_eal_init() checks again, so that a forgotten check is only a later message.
+ *
+ * Errors are one sentence without a newline,
+ *     FILE:LINE: [section] key: "value" is not ...; allowed: ...
+ * with "--set" in place of FILE:LINE for keys of ur_config_set(). `err` is written on error only.
+ */
+
+#define UR_CONFIG_TEXT	    256 /* bytes of a text value, NUL included (rte_cfgfile's limit) */
+#define UR_CONFIG_NEIGHBORS 64	/* static neighbours at most */
+#define UR_CONFIG_KEYS_MAX  128 /* at least the keys of all sections; checked when compiled */
+#define UR_WORKERS_MAX	    8
+
+/*
+ * Bytes of IP packet that are not payload, at most, extended mode included (the same number as
+ * UR_PORT_L3_OVERHEAD). A path MTU fits a port whose MTU is as much larger: 4096 needs 4196.
+ */
+#define UR_ROCE_OVERHEAD_BYTES 100
+
+enum ur_driver {
+#define X(id, word) UR_DRIVER_##id,
+	UR_DRIVERS(X)
+#undef X
+};
+
+enum ur_tristate {
+#define X(id, word) UR_TRISTATE_##id,
+	UR_TRISTATES(X)
+#undef X
+};
+
+enum ur_memif_role {
+#define X(id, word) UR_MEMIF_ROLE_##id,
+	UR_MEMIF_ROLES(X)
+#undef X
+};
+
+enum ur_worker_mode {
+#define X(id, word) UR_WORKER_MODE_##id,
+	UR_WORKER_MODES(X)
+#undef X
+};
+
+struct ur_config_net {
+	struct ur_gid addr; /* IPv4 is kept IPv4-mapped */
+	uint8_t len; /* prefix length in the family's own bits, 1..32 or 1..128; 0: not set */
+};
+
+struct ur_config_neighbor {
+	struct ur_gid addr;
+	uint8_t mac[6];
+};
+
+struct ur_config_neighbors {
+	struct ur_config_neighbor entry[UR_CONFIG_NEIGHBORS];
+	uint32_t cnt; /* entries in use: [0, cnt) */
+};
+
+/* The C type of each kind of key. */
+#define UR_CONFIG_TYPE_U32(m)	  uint32_t m
+#define UR_CONFIG_TYPE_PMTU(m)	  uint32_t m
+#define UR_CONFIG_TYPE_BOOL(m)	  bool m
+#define UR_CONFIG_TYPE_CHOICE(m)  int m
+#define UR_CONFIG_TYPE_REAL(m)	  double m
+#define UR_CONFIG_TYPE_PERCENT(m) double m
+#define UR_CONFIG_TYPE_TEXT(m)	  char m[UR_CONFIG_TEXT]
+#define UR_CONFIG_TYPE_CPUS(m)	  char m[UR_CONFIG_TEXT]
+#define UR_CONFIG_TYPE_MAC(m)	  uint8_t m[6]
+#define UR_CONFIG_TYPE_NET4(m)	  struct ur_config_net m
+#define UR_CONFIG_TYPE_NET6(m)	  struct ur_config_net m
+#define UR_CONFIG_TYPE_IP4(m)	  struct ur_gid m
+#define UR_CONFIG_TYPE_IP6(m)	  struct ur_gid m
+#define UR_CONFIG_TYPE_NEIGH(m)	  struct ur_config_neighbors m
+
+#define UR_CONFIG_MEMBER(section, member, key, kind, lo, hi, def, doc)                             \
+	UR_CONFIG_TYPE_##kind(member);
+#define UR_CONFIG_SELF(m) m
+
+/* One direction of [impair]: the keys rx_* and tx_*. Probabilities are in [0, 1]. */
+struct ur_config_impair_dir {
+	UR_CONFIG_KEYS_IMPAIR_DIR(UR_CONFIG_MEMBER, UR_CONFIG_SELF, "")
+};
+
+/* cfg.port.mtu is the key mtu of [port], and so on; config_keys.h has units and meanings. */
+struct ur_config {
+	struct {
+		UR_CONFIG_KEYS_EAL(UR_CONFIG_MEMBER)
+	} eal;
+	struct {
+		UR_CONFIG_KEYS_PORT(UR_CONFIG_MEMBER)
+	} port;
+	struct {
+		UR_CONFIG_KEYS_ADDRESS(UR_CONFIG_MEMBER)
+	} address;
+	struct {
+		UR_CONFIG_KEYS_WORKER(UR_CONFIG_MEMBER)
+	} worker;
+	struct {
+		UR_CONFIG_KEYS_TRANSPORT(UR_CONFIG_MEMBER)
+	} transport;
+	struct {
+		UR_CONFIG_KEYS_QOS(UR_CONFIG_MEMBER)
+	} qos;
+	struct {
+		UR_CONFIG_KEYS_CAPTURE(UR_CONFIG_MEMBER)
+	} capture;
+	struct {
+		UR_CONFIG_KEYS_IMPAIR(UR_CONFIG_MEMBER)
+		struct ur_config_impair_dir rx, tx;
+	} impair;
+
+	/* Where a value came from, for messages: its line, 0 for a default, UINT32_MAX for --set.
+	 */
+	char file[UR_CONFIG_TEXT];
+	uint32_t line[UR_CONFIG_KEYS_MAX];
+};
+
+/* Every key at its default. Such a configuration lacks an address: ur_config_check() fails. */
+void ur_config_init(struct ur_config *cfg);
+
+/*
+ * Defaults, then the file. Values are checked one by one; what depends on several keys is left to
+ * ur_config_check(), because ur_config_set() may still change them.
+ * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong. `out` is
+ * written on success only.
+ */
+int ur_config_load(const char *path, struct ur_config *out, char *err, size_t err_cap);
+
+/*
+ * Sets one key as `section.key` and replaces what was there (address.neighbor: all entries).
+ * Returns 0 or -EINVAL with `cfg` unchanged.
+ */
+int ur_config_set(struct ur_config *cfg, const char *section_dot_key, const char *value, char *err,
+		  size_t err_cap);
+
+/* The same with "section.key=value" in one string, as it comes from `--set`. */
+int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t err_cap);
+
+/* What depends on several keys. Returns 0 or -EINVAL. */
+int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap);
+
+/* Writes the message prefix of a key, "FILE:LINE: [section] key: ", for errors found later. */
+void ur_config_where(const struct ur_config *cfg, const char *section, const char *key, char *buf,
+		     size_t cap);
+
+/* The largest path MTU (256..4096) that fits `mtu` bytes of IP packet; 0 when none does. */
+uint32_t ur_config_path_mtu(uint32_t mtu);
+
+/* The word of a driver, "af_packet". */
+const char *ur_driver_name(int driver);
+
+/* The text of `--help-config`: every section, key, default, range and meaning. */
+void ur_config_help(FILE *out);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "edge/config.h"
+#include "edge/config_value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <pcap/pcap.h>
+
+#define AF_XDP_MTU_MAX 3072 /* packet, headroom and the kernel's own data share a page */
+#define RING_NAME_MAX  16
+#define AF_PACKET_ROOM 84 /* TPACKET_V2 header and Ethernet with a VLAN tag, around a packet */
+
+struct check {
+	const struct ur_config *cfg;
+	char *err;
+	size_t cap;
+};
+
+/* The sentence about one key; always false, so that a rule can return it. */
+__attribute__((format(printf, 4, 5))) static bool wrong(const struct check *c, const char *section,
+							const char *key, const char *fmt, ...)
+{
+	char where[2 * UR_CONFIG_TEXT];
+	char what[512];
+	va_list ap;
+
+	ur_config_where(c->cfg, section, key, where, sizeof(where));
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	snprintf(c->err, c->cap, "%s%s", where, what);
+	return false;
+}
+
+uint32_t ur_config_path_mtu(uint32_t mtu)
+{
+	uint32_t path_mtu = 4096;
+
+	while (path_mtu >= 256 && path_mtu + UR_ROCE_OVERHEAD_BYTES > mtu)
+		path_mtu /= 2;
+	return path_mtu >= 256 ? path_mtu : 0;
+}
+
+static bool interface_name(const char *name)
+{
+	if (strlen(name) >= IFNAMSIZ || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return false;
+	for (; *name != '\0'; name++)
+		if (*name == '/' || *name == ',' || *name == ':' || isspace((unsigned char)*name))
+			return false;
+	return true;
+}
+
+static bool pci_address(const char *text)
+{
+	static const char *const pattern[] = {"xxxx:xx:xx.o", "xx:xx.o"};
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *p = pattern[i], *t = text;
+
+		while (*p != '\0' && (*p == 'x'	  ? isxdigit((unsigned char)*t)
+				      : *p == 'o' ? *t >= '0' && *t <= '7'
+						  : *t == *p)) {
+			p++;
+			t++;
+		}
+		if (*p == '\0' && *t == '\0')
+			return true;
+	}
+	return false;
+}
+
+static bool ring_name(const char *name)
+{
+	if (strlen(name) > RING_NAME_MAX)
+		return false;
+	for (; *name != '\0'; name++)
+		if (!isalnum((unsigned char)*name) && *name != '_' && *name != '-')
+			return false;
+	return true;
+}
+
+static bool pcap_files(const char *text)
+{
+	const char *comma = strchr(text, ',');
+
+	return comma != NULL && strchr(comma + 1, ',') == NULL && strlen(text) > 1;
+}
+
+static bool check_device(const struct check *c)
+{
+	const char *device = c->cfg->port.device;
+	const char *driver = ur_driver_name(c->cfg->port.driver);
+
+	if (device[0] == '\0')
+		return wrong(c, "port", "device", "is missing; driver %s needs one", driver);
+	switch ((enum ur_driver)c->cfg->port.driver) {
+	case UR_DRIVER_AF_PACKET:
+	case UR_DRIVER_AF_XDP:
+	case UR_DRIVER_TAP:
+		return interface_name(device) ||
+		       wrong(c, "port", "device",
+			     "\"%s\" is not the name of an interface; allowed: 1 to 15 characters "
+			     "without '/', ',', ':' and blanks",
+			     device);
+	case UR_DRIVER_PCI:
+		return pci_address(device) || wrong(c, "port", "device",
+						    "\"%s\" is not a PCI address; allowed: an "
+						    "address such as 0000:03:00.0",
+						    device);
+	case UR_DRIVER_MEMIF:
+		return (strlen(device) < sizeof(((struct sockaddr_un *)0)->sun_path) &&
+			strchr(device, ',') == NULL) ||
+		       wrong(c, "port", "device",
+			     "\"%s\" is not the path of a socket; allowed: at most 107 characters "
+			     "without ','",
+			     device);
+	case UR_DRIVER_RING:
+		return ring_name(device) || wrong(c, "port", "device",
+						  "\"%s\" is not the name of a ring; allowed: at "
+						  "most %d letters, digits, "
+						  "'_' and '-'",
+						  device, RING_NAME_MAX);
+	case UR_DRIVER_PCAP:
+		return pcap_files(device) || wrong(c, "port", "device",
+						   "\"%s\" is not a pair of files; allowed: "
+						   "IN.pcap,OUT.pcap, one of them may "
+						   "be empty",
+						   device);
+	}
+	return true;
+}
+
+static bool check_driver(const struct check *c)
+{
+	const struct ur_config *cfg = c->cfg;
+	bool memif = cfg->port.driver == UR_DRIVER_MEMIF;
+
+	if (memif && cfg->port.role == UR_MEMIF_ROLE_NONE)
+		return wrong(c, "port", "role",
+			     "is missing; allowed with driver memif: server, client");
+	if (!memif && cfg->port.role != UR_MEMIF_ROLE_NONE)
+		return wrong(c, "port", "role", "has no meaning with driver %s; allowed: none",
+			     ur_driver_name(cfg->port.driver));
+	if (cfg->port.zero_copy && cfg->port.role != UR_MEMIF_ROLE_CLIENT)
+		return wrong(
+			c, "port", "zero_copy",
+			"\"yes\" is not possible here; allowed only with driver memif and role "
+			"client");
+	if (cfg->port.zero_copy && cfg->eal.hugepages == UR_TRISTATE_NO)
+		return wrong(c, "port", "zero_copy",
+			     "\"yes\" is not possible with [eal] hugepages = no; allowed: no");
+	if (cfg->port.driver == UR_DRIVER_PCAP && cfg->worker.count > 1)
+		return wrong(c, "worker", "count", "\"%u\" is too many for driver pcap; allowed: 1",
+			     cfg->worker.count);
+	return true;
+}
+
+static bool check_rings(const struct check *c)
+{
+	uint32_t framesz = c->cfg->port.framesz, mtu = c->cfg->port.mtu;
+	uint32_t framecnt = c->cfg->port.framecnt, ring = c->cfg->capture.ring;
+
+	if ((framecnt & (framecnt - 1)) != 0)
+		return wrong(c, "port", "framecnt",
+			     "\"%u\" is not a power of two; allowed: 0, 2, 4, 8 to 32768",
+			     framecnt);
+	if (framesz != 0 && (framesz < 256 || framesz % 16 != 0))
+		return wrong(
+			c, "port", "framesz",
+			"\"%u\" is not a multiple of 16; allowed: 0, 256 to 65536 in steps of 16",
+			framesz);
+	if (framesz != 0 && mtu != 0 && framesz < mtu + AF_PACKET_ROOM)
+		return wrong(c, "port", "framesz",
+			     "\"%u\" is too small for mtu = %u; allowed: 0, %u or more", framesz,
+			     mtu, (mtu + AF_PACKET_ROOM + 15) / 16 * 16);
+	if ((ring & (ring - 1)) != 0)
+		return wrong(c, "capture", "ring",
+			     "\"%u\" is not a power of two; allowed: 64, 128, 256 to 1048576",
+			     ring);
+	return true;
+}
+
+static bool check_mtu(const struct check *c)
+{
+	uint32_t mtu = c->cfg->port.mtu, path_mtu = c->cfg->transport.path_mtu;
+	bool xdp = c->cfg->port.driver == UR_DRIVER_AF_XDP;
+
+	if (xdp && mtu > AF_XDP_MTU_MAX)
+		return wrong(c, "port", "mtu",
+			     "\"%u\" is too large for driver af_xdp; allowed: 0, %u to %u", mtu,
+			     256 + UR_ROCE_OVERHEAD_BYTES, AF_XDP_MTU_MAX);
+	if (xdp && path_mtu > 2048)
+		return wrong(c, "transport", "path_mtu",
+			     "\"%u\" is too large for driver af_xdp; allowed: auto, 256, 512, "
+			     "1024, 2048",
+			     path_mtu);
+	if (mtu == 0)
+		return true;
+	if (ur_config_path_mtu(mtu) == 0)
+		return wrong(c, "port", "mtu",
+			     "\"%u\" is too small for RoCE; allowed: 0, %u to 9600", mtu,
+			     256 + UR_ROCE_OVERHEAD_BYTES);
+	if (path_mtu > ur_config_path_mtu(mtu))
+		return wrong(c, "transport", "path_mtu",
+			     "\"%u\" does not fit [port] mtu = %u; allowed: auto, at most %u, or "
+			     "an mtu of "
+			     "%u",
+			     path_mtu, mtu, ur_config_path_mtu(mtu),
+			     path_mtu + UR_ROCE_OVERHEAD_BYTES);
+	return true;
+}
+
+/* Whether the first `len` bits are equal; IPv4 lengths count from bit 96. */
+static bool same_net(const struct ur_gid *a, const struct ur_gid *b, unsigned len)
+{
+	for (unsigned i = 0; i < len; i++)
+		if (((a->b[i / 8] ^ b->b[i / 8]) << i % 8 & 0x80) != 0)
+			return false;
+	return true;
+}
+
+static bool is_set(const struct ur_gid *g)
+{
+	static const struct ur_gid zero;
+
+	return !ur_gid_eq(g, &zero);
+}
+
+static bool check_address(const struct check *c)
+{
+	const struct ur_config_net *v4 = &c->cfg->address.ipv4, *v6 = &c->cfg->address.ipv6;
+	const struct ur_gid *gw4 = &c->cfg->address.gateway4, *gw6 = &c->cfg->address.gateway6;
+
+	if (v4->len == 0 && v6->len == 0)
+		return wrong(
+			c, "address", "ipv4",
+			"is missing, and ipv6 too; allowed: at least one of them, such as ipv4 = "
+			"10.77.0.1/24");
+	if (is_set(gw4) && (v4->len == 0 || !same_net(gw4, &v4->addr, 96 + v4->len)))
+		return wrong(c, "address", "gateway4",
+			     "is not in the network of ipv4; allowed: an address of that network");
+	if (is_set(gw4) && ur_gid_eq(gw4, &v4->addr))
+		return wrong(c, "address", "gateway4",
+			     "is the endpoint's own address; allowed: another one of that network");
+	if (is_set(gw6) && (v6->len == 0 || !same_net(gw6, &v6->addr, v6->len)) &&
+	    !(gw6->b[0] == 0xfe && (gw6->b[1] & 0xc0) == 0x80))
+		return wrong(
+			c, "address", "gateway6",
+			"is not in the network of ipv6; allowed: an address of that network or a "
+			"link-local one");
+	return true;
+}
+
+static bool check_worker(const struct check *c)
+{
+	const char *lcores = c->cfg->worker.lcores;
+	unsigned cpu[UR_WORKERS_MAX];
+	int n;
+
+	if (lcores[0] == '\0')
+		return true;
+	if (c->cfg->worker.mode == UR_WORKER_MODE_INLINE)
+		return wrong(c, "worker", "lcores",
+			     "\"%s\" has no meaning with mode = inline; allowed: auto", lcores);
+	n = ur_config_cpus(lcores, cpu, UR_WORKERS_MAX);
+	if (n < (int)c->cfg->worker.count)
+		return wrong(c, "worker", "lcores",
+			     "\"%s\" is too short for count = %u; allowed: auto, or a CPU for each "
+			     "worker",
+			     lcores, c->cfg->worker.count);
+	return true;
+}
+
+static bool check_eal(const struct check *c)
+{
+	const char *prefix = c->cfg->eal.file_prefix;
+
+	if (strchr(prefix, '/') != NULL || strchr(prefix, ' ') != NULL || strlen(prefix) > 64)
+		return wrong(
+			c, "eal", "file_prefix",
+			"\"%s\" is not a name; allowed: auto, or at most 64 characters without '/' "
+			"and blanks",
+			prefix);
+	for (const char *p = c->cfg->eal.lcores; *p != '\0'; p++)
+		if (!isdigit((unsigned char)*p) && strchr(",-()@", *p) == NULL)
+			return wrong(
+				c, "eal", "lcores",
+				"\"%s\" is not an lcore map; allowed: auto, or lcores@cpus such as "
+				"0@0,1@1",
+				c->cfg->eal.lcores);
+	return true;
+}
+
+static bool check_filter(const struct check *c)
+{
+	const char *filter = c->cfg->capture.filter;
+	struct bpf_program program;
+	pcap_t *pcap;
+	bool ok;
+
+	if (filter[0] == '\0')
+		return true;
+	pcap = pcap_open_dead(DLT_EN10MB, (int)c->cfg->capture.snaplen);
+	if (pcap == NULL)
+		return true;
+	ok = pcap_compile(pcap, &program, filter, 1, PCAP_NETMASK_UNKNOWN) == 0;
+	if (ok)
+		pcap_freecode(&program);
+	else
+		wrong(c, "capture", "filter",
+		      "\"%s\" is not a pcap filter (%s); allowed: see pcap-filter(7)", filter,
+		      pcap_geterr(pcap));
+	pcap_close(pcap);
+	return ok;
+}
+
+int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap)
+{
+	const struct check c = {cfg, err, err_cap};
+	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_mtu(&c) &&
+		  check_address(&c) && check_worker(&c) && check_eal(&c) && check_filter(&c);
+
+	return ok ? 0 : -EINVAL;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_CONFIG_KEYS_H
+#define UR_EDGE_CONFIG_KEYS_H
+
+/*
+ * Every key of a configuration file, once. The structs of config.h, the parser, the error texts
+ * and `--help-config` are made from these lists.
+ *
+ *   K(SECTION, MEMBER, KEY, KIND, LO, HI, DEFAULT, DOC)
+ *
+ * KIND    C type in the struct         accepted text
+ * U32     uint32_t                     a decimal number in [LO, HI]
+ * PMTU    uint32_t, 0 is "auto"        auto or one of the five InfiniBand path MTUs
+ * BOOL    bool                         yes or no
+ * CHOICE  int, an index into the list  one of the words of LO
+ * REAL    double                       a decimal number in [LO, HI]
+ * PERCENT double, 1.0 is 100 %         0 to 100 with decimals, "%" optional
+ * TEXT    char[UR_CONFIG_TEXT]         LO says what is meant
+ * CPUS    char[UR_CONFIG_TEXT]         CPU numbers, "2,4-6"; "" is "auto"
+ * MAC     uint8_t[6], zero is "auto"   six bytes in hex with colons, not a group address
+ * NET4    struct ur_config_net         address/prefix length; len 0 is "none"
+ * NET6    struct ur_config_net         the same for IPv6
+ * IP4     struct ur_gid, zero is none  IPv4 address, kept IPv4-mapped
+ * IP6     struct ur_gid, zero is none  IPv6 address
+ * NEIGH   struct ur_config_neighbors   "ip=mac ip=mac"; the key may be repeated
+ */
+
+/* X(enumerator, word) */
+#define UR_DRIVERS(X)                                                                              \
+	X(AF_PACKET, "af_packet")                                                                  \
+	X(AF_XDP, "af_xdp")                                                                        \
+	X(MEMIF, "memif")                                                                          \
+	X(TAP, "tap")                                                                              \
+	X(RING, "ring")                                                                            \
+	X(PCAP, "pcap")                                                                            \
+	X(PCI, "pci")
+
+#define UR_TRISTATES(X)                                                                            \
+	X(AUTO, "auto")                                                                            \
+	X(YES, "yes")                                                                              \
+	X(NO, "no")
+
+#define UR_MEMIF_ROLES(X)                                                                          \
+	X(NONE, "none")                                                                            \
+	X(SERVER, "server")                                                                        \
+	X(CLIENT, "client")
+
+#define UR_WORKER_MODES(X)                                                                         \
+	X(AUTO, "auto")                                                                            \
+	X(INLINE, "inline")                                                                        \
+	X(DEDICATED, "dedicated")
+
+#define UR_CONFIG_KEYS_EAL(K)                                                                      \
+	K(eal, lcores, "lcores", TEXT, "what DPDK takes after --lcores, or auto", 0, "auto",       \
+	  "lcores of the process; auto: one for the caller and one for each dedicated worker")     \
+	K(eal, memory_mb, "memory_mb", U32, 32, 1048576, "256",                                    \
+	  "memory for packets and rings, MiB")                                                     \
+	K(eal, hugepages, "hugepages", CHOICE, UR_TRISTATES, 0, "auto",                            \
+	  "auto: use them when enough are free, else do without")                                  \
+	K(eal, in_memory, "in_memory", BOOL, 0, 0, "yes",                                          \
+	  "leave no files behind; no: hugetlbfs must be mounted")                                  \
+	K(eal, file_prefix, "file_prefix", TEXT, "a word without '/', or auto", 0, "auto",         \
+	  "name for dpdk-telemetry.py -f; auto: uroce-PID")                                        \
+	K(eal, extra, "extra", TEXT, "EAL options separated by blanks", 0, "",                     \
+	  "more EAL options, such as --log-level=8")
+
+#define UR_CONFIG_KEYS_PORT(K)                                                                     \
+	K(port, driver, "driver", CHOICE, UR_DRIVERS, 0, "af_packet",                              \
+	  "how packets leave the process")                                                         \
+	K(port, device, "device", TEXT,                                                            \
+	  "an interface, a PCI address, a memif socket, a ring name or IN.pcap,OUT.pcap", 0, "",   \
+	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "  \
+	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                            \
+	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                   \
+	  "more arguments for the DPDK driver")                                                    \
+	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                     \
+	  "largest IP packet, bytes; 0: as large as the interface and the driver allow")           \
+	K(port, role, "role", CHOICE, UR_MEMIF_ROLES, 0, "none",                                   \
+	  "memif only; start the server first")                                                    \
+	K(port, zero_copy, "zero_copy", BOOL, 0, 0, "no",                                          \
+	  "memif client only: receive without a copy; needs hugepages")                            \
+	K(port, rx_desc, "rx_desc", U32, 0, 32768, "0", "RX descriptors; 0: the driver's choice")  \
+	K(port, tx_desc, "tx_desc", U32, 0, 32768, "0", "TX descriptors; 0: the driver's choice")  \
+	K(port, promiscuous, "promiscuous", BOOL, 0, 0, "no", "receive packets for other MACs")    \
+	K(port, framesz, "framesz", U32, 0, 65536, "0",                                            \
+	  "bytes of one slot of a shared ring (af_packet, memif); 0: from the MTU")                \
+	K(port, framecnt, "framecnt", U32, 0, 32768, "0",                                          \
+	  "slots of a shared ring (af_packet, memif, ring), a power of two; 0: a good default")    \
+	K(port, mbufs, "mbufs", U32, 0, 1048576, "0", "packet buffers; 0: from the ring sizes")    \
+	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0", "limit of what the port sends; 0: none")
+
+#define UR_CONFIG_KEYS_ADDRESS(K)                                                                  \
+	K(address, mac, "mac", MAC, 0, 0, "auto", "auto: the interface's own")                     \
+	K(address, ipv4, "ipv4", NET4, 0, 0, "none", "the endpoint's own IPv4 address")            \
+	K(address, ipv6, "ipv6", NET6, 0, 0, "none", "the endpoint's own IPv6 address")            \
+	K(address, link_local, "link_local", BOOL, 0, 0, "yes",                                    \
+	  "also answer to the IPv6 link-local address made from the MAC")                          \
+	K(address, gateway4, "gateway4", IP4, 0, 0, "none", "next hop for other IPv4 networks")    \
+	K(address, gateway6, "gateway6", IP6, 0, 0, "none", "next hop for other IPv6 networks")    \
+	K(address, vlan, "vlan", U32, 0, 4094, "0", "802.1Q tag; 0: untagged")                     \
+	K(address, neighbors, "neighbor", NEIGH, 0, 0, "none",                                     \
+	  "static neighbours; the key may be repeated")
+
+#define UR_CONFIG_KEYS_WORKER(K)                                                                   \
+	K(worker, mode, "mode", CHOICE, UR_WORKER_MODES, 0, "auto",                                \
+	  "inline: post and poll do the work; dedicated: workers poll on cores of their own; "     \
+	  "auto: dedicated with more than two CPUs")                                               \
+	K(worker, count, "count", U32, 1, 8, "1", "workers, one queue pair of the port each")      \
+	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")
+
+#define UR_CONFIG_KEYS_TRANSPORT(K)                                                                \
+	K(transport, path_mtu, "path_mtu", PMTU, 0, 0, "auto",                                     \
+	  "payload of a full packet, bytes; auto: the largest that fits the MTU")                  \
+	K(transport, window, "window", U32, 1, 8192, "256",                                        \
+	  "packets a QP may have unacknowledged")                                                  \
+	K(transport, ack_coalesce, "ack_coalesce", U32, 1, 256, "16",                              \
+	  "ask for an ACK every so many packets of a long message")                                \
+	K(transport, max_qp, "max_qp", U32, 1, 65536, "1024", "queue pairs per worker")            \
+	K(transport, max_cq, "max_cq", U32, 1, 65536, "1024", "completion queues")                 \
+	K(transport, max_srq, "max_srq", U32, 1, 65536, "256", "shared receive queues")            \
+	K(transport, max_mr, "max_mr", U32, 1, 65536, "1024", "memory regions")                    \
+	K(transport, max_pd, "max_pd", U32, 1, 65536, "64", "protection domains")                  \
+	K(transport, max_sge, "max_sge", U32, 1, 32, "16", "scatter/gather entries of a request")  \
+	K(transport, max_inline, "max_inline", U32, 0, 1024, "256", "bytes of inline data")        \
+	K(transport, max_rd_atomic, "max_rd_atomic", U32, 1, 64, "16",                             \
+	  "READs and atomics a QP may have outstanding")                                           \
+	K(transport, timeout, "timeout", U32, 0, 31, "14",                                         \
+	  "local ACK timeout, 4.096 us * 2^n; 0: never")                                           \
+	K(transport, retry_cnt, "retry_cnt", U32, 0, 7, "7", "retries after a timeout or NAK")     \
+	K(transport, rnr_retry, "rnr_retry", U32, 0, 7, "7", "retries after RNR NAK; 7: for ever") \
+	K(transport, min_rnr_timer, "min_rnr_timer", U32, 0, 31, "12",                             \
+	  "wait a responder asks for in an RNR NAK, as the InfiniBand code; 12: 0.64 ms")
+
+#define UR_CONFIG_KEYS_QOS(K)                                                                      \
+	K(qos, traffic_class, "traffic_class", U32, 0, 255, "0",                                   \
+	  "IPv4 TOS or IPv6 traffic class of what is sent: DSCP * 4 + ECN")
+
+#define UR_CONFIG_KEYS_CAPTURE(K)                                                                  \
+	K(capture, file, "file", TEXT, "a file name, empty for no capture", 0, "",                 \
+	  "pcap file of what the port sends and receives")                                         \
+	K(capture, filter, "filter", TEXT, "a pcap filter expression", 0, "",                      \
+	  "which packets, such as: udp port 4791")                                                 \
+	K(capture, snaplen, "snaplen", U32, 64, 65535, "65535", "bytes kept of a packet")          \
+	K(capture, max_mb, "max_mb", U32, 1, 1048576, "1024",                                      \
+	  "size at which the file is full, MiB")                                                   \
+	K(capture, ring, "ring", U32, 64, 1048576, "4096",                                         \
+	  "copies waiting to be written, a power of two")
+
+#define UR_CONFIG_KEYS_IMPAIR(K)                                                                   \
+	K(impair, seed, "seed", U32, 0, 4294967295, "1", "the same seed gives the same choices")
+
+/* One direction; M(field) is the struct member, P the key's prefix. */
+#define UR_CONFIG_KEYS_IMPAIR_DIR(K, M, P)                                                         \
+	K(impair, M(loss), P "loss", PERCENT, 0, 0, "0", "packets dropped")                        \
+	K(impair, M(duplicate), P "duplicate", PERCENT, 0, 0, "0", "packets doubled")              \
+	K(impair, M(reorder), P "reorder", PERCENT, 0, 0, "0", "packets held back")                \
+	K(impair, M(corrupt), P "corrupt", PERCENT, 0, 0, "0", "packets with one bit flipped")     \
+	K(impair, M(ecn), P "ecn", PERCENT, 0, 0, "0", "packets marked congestion experienced")    \
+	K(impair, M(reorder_packets), P "reorder_packets", U32, 1, 1024, "3",                      \
+	  "a packet held back goes after so many later ones ...")                                  \
+	K(impair, M(reorder_us), P "reorder_us", U32, 1, 1000000, "1000",                          \
+	  "... or after so many microseconds, whichever is first")                                 \
+	K(impair, M(delay_us), P "delay_us", U32, 0, 1000000, "0", "delay of every packet")        \
+	K(impair, M(jitter_us), P "jitter_us", U32, 0, 1000000, "0",                               \
+	  "random delay in [0, jitter_us) on top, order kept")
+
+/* Sections that exist and have no key yet. */
+#define UR_CONFIG_EMPTY_SECTIONS(X)                                                                \
+	X(pacing)                                                                                  \
+	X(admission)
+
+#endif

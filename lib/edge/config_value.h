@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_CONFIG_VALUE_H
+#define UR_EDGE_CONFIG_VALUE_H
+
+#include "edge/config.h"
+
+/*
+ * Internal to config.c and config_value.c: the table of keys made from config_keys.h and the
+ * parser of single values.
+ */
+
+/* X(kind, what a wrong value is not) */
+#define UR_CONFIG_KINDS(X)                                                                         \
+	X(U32, "a whole number in range")                                                          \
+	X(PMTU, "a path MTU")                                                                      \
+	X(BOOL, "yes or no")                                                                       \
+	X(CHOICE, "one of the known words")                                                        \
+	X(REAL, "a number in range")                                                               \
+	X(PERCENT, "a percentage")                                                                 \
+	X(TEXT, "a usable text")                                                                   \
+	X(CPUS, "a list of CPUs")                                                                  \
+	X(MAC, "the MAC address of one station")                                                   \
+	X(NET4, "an IPv4 host address with a prefix length")                                       \
+	X(NET6, "an IPv6 host address with a prefix length")                                       \
+	X(IP4, "an IPv4 address")                                                                  \
+	X(IP6, "an IPv6 address")                                                                  \
+	X(NEIGH, "a list of static neighbours")
+
+enum ur_config_kind {
+#define X(kind, noun) UR_KIND_##kind,
+	UR_CONFIG_KINDS(X)
+#undef X
+};
+
+struct ur_config_key {
+	const char *section, *key;
+	enum ur_config_kind kind;
+	size_t off;	    /* of the member in struct ur_config */
+	int64_t lo, hi;	    /* U32, REAL: the range [lo, hi] */
+	const char *choice; /* CHOICE: "|word|word" in enum order; TEXT: what is meant */
+	const char *def;    /* the default, as text */
+	const char *doc;
+};
+
+extern const struct ur_config_key ur_config_keys[];
+extern const size_t ur_config_keys_cnt;
+
+/*
+ * Parses `text` (at most UR_CONFIG_TEXT - 1 characters) into the member of `cfg` that `key` names.
+ * NEIGH appends to what is there. Returns false with `cfg` unchanged when the text is not allowed.
+ */
+bool ur_config_value(const struct ur_config_key *key, const char *text, struct ur_config *cfg);
+
+/* What a wrong value is not, "a whole number in range". */
+const char *ur_config_noun(const struct ur_config_key *key);
+
+/* What is allowed, "0 to 9600", into buf. */
+void ur_config_allowed(const struct ur_config_key *key, char *buf, size_t cap);
+
+/* CPUs of a list such as "2,4-6" into cpu[0, cap). Returns how many there are, -1 if malformed. */
+int ur_config_cpus(const char *text, unsigned *cpu, unsigned cap);
+
+#endif
