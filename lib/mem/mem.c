@@ -77,7 +77,7 @@ static uint32_t grant(struct ur_mem *m, uint32_t slot, uint32_t pd, void *base, 
 	mr->iova = iova;
 	mr->length = length;
 	mr->base = base;
-	mr->access = access & RIGHTS;
+	mr->access = access;
 	mr->state = UR_MR_VALID;
 	mr->given = new_key(m, slot, random);
 	atomic_store_explicit(&mr->key, mr->given, memory_order_release);
