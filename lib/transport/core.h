@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_CORE_H
+#define UR_TRANSPORT_CORE_H
+
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "mem/mem.h"
+#include "sched/sched.h"
+#include "timer/wheel.h"
+#include "transport/cq.h"
+#include "wire/drop.h"
+
+/*
+ * What the transports of one worker share. Thread class of everything in here: that worker.
+ */
+
+/*
+ * Counters, with the kernel drivers' names where the meaning is the same. X(name, meaning)
+ */
+#define UR_COUNTERS(X)                                                                             \
+	X(rx_packets, "RoCEv2 packets accepted by a QP")                                           \
+	X(rx_bytes, "their bytes, Ethernet header to ICRC")                                        \
+	X(tx_packets, "RoCEv2 packets sent")                                                       \
+	X(tx_bytes, "their bytes, Ethernet header to ICRC")                                        \
+	X(retransmitted_packets, "request packets sent again")                                     \
+	X(duplicate_request, "requests received that were executed before")                        \
+	X(out_of_sequence, "requests received beyond the expected PSN")                            \
+	X(packet_seq_err, "sequence NAKs received")                                                \
+	X(implied_nak_seq_err, "READ or atomic responses found missing")                           \
+	X(local_ack_timeout_err, "local ACK timeouts")                                             \
+	X(rnr_nak_retry_err, "RNR NAKs received")                                                  \
+	X(rnr_nak_sent, "RNR NAKs sent")                                                           \
+	X(seq_nak_sent, "sequence NAKs sent")                                                      \
+	X(retry_exceeded_err, "QPs that ran out of retries")                                       \
+	X(rnr_retry_exceeded_err, "QPs that ran out of RNR retries")                               \
+	X(rx_read_requests, "READ requests received")                                              \
+	X(rx_write_requests, "WRITE packets received")                                             \
+	X(rx_atomic_requests, "atomic requests received")                                          \
+	X(req_cqe_error, "send completions with an error")                                         \
+	X(resp_cqe_error, "receive completions with an error")                                     \
+	X(flushed_wqe, "work requests flushed")                                                    \
+	X(resp_remote_access_errors, "requests refused for key, range or rights")                  \
+	X(resp_invalid_requests, "requests refused as invalid")                                    \
+	X(cq_overflow, "completions lost because a CQ was full")                                   \
+	X(np_ecn_marked_roce_packets, "packets received with ECN CE")                              \
+	X(rp_cnp_ignored, "CNPs received")                                                         \
+	X(acks_sent, "ACKs sent")                                                                  \
+	X(sched_turns, "scheduling turns")                                                         \
+	X(sched_blind_visits, "turns in which nothing could be sent")
+
+struct ur_counters {
+#define X(name, text) uint64_t name;
+	UR_COUNTERS(X)
+#undef X
+	uint64_t drops[UR_DROP_CNT];
+};
+
+/* Where the engine tells what its owner has to pass on. Called on the worker, must not call back. */
+struct ur_sink {
+	void *ctx;
+	/* An armed CQ of this worker has a completion (write its event file descriptor). */
+	void (*completion)(void *ctx, struct ur_cq *cq);
+	/* An asynchronous event of the object whose `user` this is (CQ, QP or SRQ by `type`). */
+	void (*async)(void *ctx, enum ibv_event_type type, void *user);
+	/* A completion for a CQ of another worker. */
+	void (*foreign)(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited);
+};
+
+struct ur_core {
+	struct ur_mem *mem; /* shared with the endpoint's other workers */
+	struct ur_wheel wheel;
+	struct ur_sched sched;
+	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
+	struct ur_sched acks; /* QPs that owe an ACK or NAK: served before everything else */
+	struct ur_counters cnt;
+	struct ur_sink sink;
+	uint16_t worker;
+	bool strict_peer; /* drop packets whose source address is not the QP's peer */
+};
+
+/* Pushes a completion wherever its CQ lives and raises what has to be raised. */
+void ur_core_complete(struct ur_core *core, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited);
+
+#endif

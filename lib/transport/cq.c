@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/cq.h"
+
+#include "wire/assert.h"
+
+static uint32_t places(uint32_t cqe)
+{
+	uint32_t n = 1;
+
+	UR_ASSERT(cqe >= 1 && cqe <= UINT32_C(1) << 31);
+	while (n < cqe)
+		n <<= 1;
+	return n;
+}
+
+size_t ur_cq_ring_bytes(uint32_t cqe)
+{
+	return (size_t)places(cqe) * sizeof(struct ibv_wc);
+}
+
+void ur_cq_init(struct ur_cq *cq, void *ring, uint32_t cqe, uint16_t worker, void *user)
+{
+	cq->ring = ring;
+	cq->mask = places(cqe) - 1;
+	cq->cqe = cqe;
+	cq->head_seen = 0;
+	cq->worker = worker;
+	cq->unarmed = false;
+	cq->overflown = false;
+	cq->user = user;
+	atomic_init(&cq->tail, 0);
+	atomic_init(&cq->head, 0);
+	cq->tail_seen = 0;
+	atomic_init(&cq->armed, UR_CQ_QUIET);
+}
+
+static enum ur_cq_push overflow(struct ur_cq *cq)
+{
+	if (cq->overflown)
+		return UR_CQ_DEAD;
+	cq->overflown = true;
+	return UR_CQ_OVERFLOW;
+}
+
+/* RC-CQ-ARM-01: a solicited arm waits for solicited and erroneous completions only. */
+static bool wakes(uint32_t armed, const struct ibv_wc *wc, bool solicited)
+{
+	return armed == UR_CQ_ANY ||
+	       (armed == UR_CQ_SOLICITED && (solicited || wc->status != IBV_WC_SUCCESS));
+}
+
+enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if (__builtin_expect(cq->overflown, 0))
+		return overflow(cq);
+	if (__builtin_expect(tail - cq->head_seen >= cq->cqe, 0)) {
+		cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
+		/* RC-CQ-OVERFLOW-01 */
+		if (tail - cq->head_seen >= cq->cqe)
+			return overflow(cq);
+	}
+	cq->ring[tail & cq->mask] = *wc;
+	if (cq->unarmed) {
+		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+		return UR_CQ_PUSHED;
+	}
+	/*
+	 * RC-CQ-ARM-02: here tail is stored, then armed is read; ur_cq_arm() stores armed, then
+	 * reads tail. In one total order of the four (seq_cst) at least one side sees the other.
+	 */
+	atomic_store_explicit(&cq->tail, tail + 1, memory_order_seq_cst);
+	if (__builtin_expect(
+		    !wakes(atomic_load_explicit(&cq->armed, memory_order_seq_cst), wc, solicited),
+		    1))
+		return UR_CQ_PUSHED;
+	atomic_store_explicit(&cq->armed, UR_CQ_QUIET, memory_order_seq_cst);
+	return UR_CQ_NOTIFY;
+}
+
+unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t ready = cq->tail_seen - head;
+
+	if (ready < n) {
+		cq->tail_seen = atomic_load_explicit(&cq->tail, memory_order_acquire);
+		ready = cq->tail_seen - head;
+		if (ready == 0)
+			return 0;
+		if (n > ready)
+			n = ready;
+	}
+	for (unsigned i = 0; i < n; i++)
+		wc[i] = cq->ring[(head + i) & cq->mask];
+	atomic_store_explicit(&cq->head, head + n, memory_order_release);
+	return n;
+}
+
+bool ur_cq_arm(struct ur_cq *cq, bool solicited_only)
+{
+	uint32_t quiet = UR_CQ_QUIET;
+
+	UR_ASSERT(!cq->unarmed);
+	if (solicited_only)
+		atomic_compare_exchange_strong_explicit(&cq->armed, &quiet, UR_CQ_SOLICITED,
+							memory_order_seq_cst, memory_order_seq_cst);
+	else
+		atomic_store_explicit(&cq->armed, UR_CQ_ANY, memory_order_seq_cst);
+	return atomic_load_explicit(&cq->tail, memory_order_seq_cst) !=
+	       atomic_load_explicit(&cq->head, memory_order_relaxed);
+}
+
+uint32_t ur_cq_pending(const struct ur_cq *cq)
+{
+	return atomic_load_explicit(&cq->tail, memory_order_acquire) -
+	       atomic_load_explicit(&cq->head, memory_order_acquire);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_CQ_H
+#define UR_TRANSPORT_CQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+/*
+ * A completion queue: a ring with one producer (the worker it belongs to) and one consumer at a
+ * time (pollers hold the object's lock). An entry is valid once `tail` has passed it, which is
+ * stored with release after the entry (IBA 11.4.2.1).
+ */
+enum ur_cq_arm {
+	UR_CQ_QUIET,     /* no event wanted */
+	UR_CQ_SOLICITED, /* at the next solicited or erroneous completion */
+	UR_CQ_ANY,       /* at the next completion */
+};
+
+struct ur_cq {
+	/* The producer's. */
+	struct ibv_wc *ring;
+	uint32_t mask;      /* ring entries - 1 */
+	uint32_t cqe;       /* entries that may be used, <= mask + 1 */
+	uint32_t head_seen; /* head when the producer last looked */
+	uint16_t worker;    /* the worker whose engine pushes */
+	bool unarmed;       /* the owner promises never to arm it: pushing needs no full barrier */
+	bool overflown;     /* nothing is pushed any more (IBV_EVENT_CQ_ERR was raised) */
+	void *user;         /* the owner's object, for events */
+	_Atomic uint32_t tail;
+
+	/* The consumer's. [head, tail) are valid entries. */
+	_Alignas(64) _Atomic uint32_t head;
+	uint32_t tail_seen;
+	_Atomic uint32_t armed; /* enum ur_cq_arm */
+};
+
+/* Bytes of the ring memory for `cqe` entries (rounded up to a power of two). */
+size_t ur_cq_ring_bytes(uint32_t cqe);
+
+/* cqe is in [1, 2^31]. `unarmed` starts as false; the owner may set it before the CQ is in use. */
+void ur_cq_init(struct ur_cq *cq, void *ring, uint32_t cqe, uint16_t worker, void *user);
+
+enum ur_cq_push {
+	UR_CQ_PUSHED,   /* nobody waits */
+	UR_CQ_NOTIFY,   /* pushed; the armed consumer is to be told now */
+	UR_CQ_OVERFLOW, /* full: lost, the CQ is in error from now on; raise IBV_EVENT_CQ_ERR, once */
+	UR_CQ_DEAD,     /* full since before */
+};
+
+/*
+ * Thread class: the CQ's worker. A status other than success counts as solicited, whatever
+ * `solicited` says (IBA 11.4.2.2). What was pushed before an overflow can still be polled.
+ */
+enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solicited);
+
+/* Takes up to n completions. Thread class: one consumer at a time. Returns how many. */
+unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
+
+/*
+ * Arms the CQ. Returns true when completions are waiting already: the caller raises the event itself
+ * or polls again (an armed consumer is never left asleep in front of an entry). It stays armed either
+ * way, so one event too many is possible, one too few is not. Arming for any completion is not
+ * undone by arming for solicited ones.
+ */
+bool ur_cq_arm(struct ur_cq *cq, bool solicited_only);
+
+/* Completions that wait to be polled. */
+uint32_t ur_cq_pending(const struct ur_cq *cq);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_RECOVERY_H
+#define UR_TRANSPORT_RECOVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/psn.h"
+
+/*
+ * Retransmission is decided here, and only here. The requester tells what happened (sent, acked,
+ * NAK, RNR, timeout) and asks which PSN to send next; it maps PSNs to WQEs itself.
+ *
+ * This is go-back-N (IBA 9.7.5.1): after a loss everything from `una` is sent again. Another scheme
+ * replaces the functions below; requester and completer only use this interface.
+ *
+ * Thread class: the QP's worker.
+ */
+struct ur_recovery {
+	struct ur_psn una; /* the oldest PSN that is not acknowledged */
+	struct ur_psn nxt; /* the PSN to send next: [una, nxt) sent in this pass */
+	struct ur_psn max; /* [una, max) sent at least once; nxt lies in [una, max] or equals max */
+	uint32_t window;   /* PSNs that may be unacknowledged, >= 1 */
+	uint8_t retry_cnt, retries;       /* configured; left */
+	uint8_t rnr_retry, rnr_retries;   /* configured (7: for ever); left */
+	uint8_t timeout;                  /* local ACK timeout, 4.096 us * 2^timeout; 0: never */
+	bool rewound;      /* went back to `una` already; wait for progress or the timeout */
+	uint64_t ack_deadline_ns; /* when the local ACK timeout expires, UR_NEVER: not running */
+	uint64_t rnr_until_ns;    /* nothing is sent before this time; 0: not waiting */
+};
+
+enum ur_recovery_verdict {
+	UR_RECOVERY_IGNORE, /* nothing to do */
+	UR_RECOVERY_REWIND, /* nxt is una again: the requester repositions itself */
+	UR_RECOVERY_FAILED, /* retries are exhausted: the QP goes to error */
+};
+
+/* Forgets everything, limits included. window is in [1, UR_PSN_WINDOW). */
+void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t window);
+/*
+ * retry_cnt and rnr_retry are in [0, 7], timeout in [0, 31]. Both counters start afresh; a timer that
+ * runs keeps its deadline unless timeout is 0.
+ */
+void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_retry, uint8_t timeout);
+
+/* PSNs in flight, [una, max). */
+static inline uint32_t
+ur_recovery_in_flight(const struct ur_recovery *r)
+{
+	return (uint32_t)ur_psn_diff(r->max, r->una);
+}
+
+/* PSNs that may be sent from nxt on before the window is full. */
+static inline uint32_t
+ur_recovery_credit(const struct ur_recovery *r)
+{
+	uint32_t used = (uint32_t)ur_psn_diff(r->nxt, r->una);
+
+	return used < r->window ? r->window - used : 0;
+}
+
+/* Whether the PSN to send next was sent before. */
+static inline bool
+ur_recovery_is_resend(const struct ur_recovery *r)
+{
+	return !ur_psn_eq(r->nxt, r->max);
+}
+
+/* The requester sent a packet that takes `psns` PSNs from nxt on (READ requests take several). */
+void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
+
+/*
+ * Everything before `una` is acknowledged; una is newer than before and at most max. Retries start
+ * afresh. True when nxt had to move because what it pointed to is acknowledged.
+ */
+bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns);
+
+/*
+ * A sequence NAK or an implied one (a response beyond una): the packet at una is missing. Costs one of
+ * retry_cnt when it rewinds. IGNORE when nothing is unacknowledged, an RNR wait runs, una is what is
+ * sent next anyway, or one rewind was made since the last progress or timeout.
+ */
+enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns);
+
+/*
+ * An RNR NAK for una: wait delay_ns, then send again. IGNORE during such a wait and when nothing is
+ * unacknowledged. It costs one of rnr_retry (7: nothing) and, as proof that the peer answers, refills
+ * retry_cnt: otherwise a long wait for a slow receiver on a lossy link would end as a dead peer.
+ */
+enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns);
+
+/* The RNR wait or the local ACK timeout, whichever runs; UR_NEVER when none does. */
+uint64_t ur_recovery_deadline(const struct ur_recovery *r);
+/*
+ * The deadline passed (IGNORE when it did not). REWIND also at the end of an RNR wait. *timeout says
+ * whether it was the local ACK timeout. A dead peer costs retry_cnt + 1 timeouts (IBA 9.7.6.1.3).
+ */
+enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now_ns, bool *timeout);
+
+#endif

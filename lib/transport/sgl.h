@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_SGL_H
+#define UR_TRANSPORT_SGL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/mem.h"
+#include "transport/qp.h"
+#include "transport/wq.h"
+
+/*
+ * Scatter and gather lists: the only code that turns SGEs into addresses. Each SGE it touches is
+ * checked against its lkey.
+ */
+
+/*
+ * Adds the bytes [off, off + len) of the list to the packet as fragments; frag_cnt and payload_len
+ * grow accordingly. False, and the packet unchanged, when an SGE may not be read, the list is too
+ * short or the packet would need more than UR_FRAGS_MAX fragments. Only the bytes asked for are
+ * checked; SGEs of length 0 are skipped unread (IBA 10.6.3.2).
+ */
+bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge, unsigned num_sge,
+		   uint32_t off, uint32_t len, struct ur_tx *tx);
+
+/*
+ * Copies `len` bytes to the list from its byte `off` on. Nothing is written unless all of it may be:
+ * false when an SGE may not be written, the list is too short or more than UR_FRAGS_MAX SGEs take part.
+ */
+bool ur_sgl_scatter(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge,
+		    unsigned num_sge, uint32_t off, const uint8_t *src, uint32_t len);
+
+#endif

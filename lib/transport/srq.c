@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/srq.h"
+
+#include <errno.h>
+#include <string.h>
+
+static size_t element_bytes(const struct ur_rwqe *rwqe)
+{
+	return sizeof(*rwqe) + rwqe->num_sge * sizeof(struct ur_sge);
+}
+
+void ur_srq_init(struct ur_srq *srq, void *ring, uint32_t entries, uint32_t max_sge, uint32_t pd,
+		 void *user)
+{
+	ur_rq_init(&srq->rq, ring, entries, max_sge);
+	srq->pd = pd;
+	srq->limit = 0;
+	srq->qp_cnt = 0;
+	srq->user = user;
+}
+
+bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *dst, bool *limit_reached)
+{
+	uint32_t head = ur_wq_head(&srq->rq);
+	uint32_t posted = ur_wq_tail(&srq->rq) - head;
+	const struct ur_rwqe *src = ur_rq_at(&srq->rq, head);
+
+	*limit_reached = false;
+	if (posted == 0)
+		return false;
+	memcpy(dst, src, element_bytes(src));
+	ur_wq_release(&srq->rq, head + 1);
+	/* RC-SRQ-LIMIT-01: once; whoever wants another event sets the limit again. */
+	if (srq->limit && posted - 1 < srq->limit) {
+		srq->limit = 0;
+		*limit_reached = true;
+	}
+	return true;
+}
+
+int ur_srq_resize(struct ur_srq *srq, void *ring, uint32_t entries)
+{
+	struct ur_wq *old = &srq->rq;
+	uint32_t head = ur_wq_head(old), tail = ur_wq_tail(old);
+	struct ur_wq new;
+
+	if (entries == 0 || tail - head > entries)
+		return -EINVAL;
+	ur_rq_init(&new, ring, entries, old->max_sge);
+	/* Indices keep counting, so that whoever remembers one is not misled; places change. */
+	for (uint32_t i = head; i != tail; i++) {
+		const struct ur_rwqe *src = ur_rq_at(old, i);
+
+		memcpy(ur_rq_at(&new, i), src, element_bytes(src));
+	}
+	old->ring = new.ring;
+	old->mask = new.mask;
+	old->entries = new.entries;
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_SRQ_H
+#define UR_TRANSPORT_SRQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/wq.h"
+
+/*
+ * A shared receive queue (IBA 10.2.9): a receive ring whose elements are taken, in order, by the
+ * QPs of one worker. A taken element is copied to the QP, so its place is free at once.
+ */
+struct ur_srq {
+	struct ur_wq rq;
+	uint32_t pd;
+	uint32_t limit; /* 0: no event; else one IBV_EVENT_SRQ_LIMIT_REACHED below this many */
+	uint32_t qp_cnt; /* QPs attached */
+	void *user;
+};
+
+void ur_srq_init(struct ur_srq *srq, void *ring, uint32_t entries, uint32_t max_sge, uint32_t pd,
+		 void *user);
+
+/*
+ * Takes the oldest element into `dst` (room for max_sge SGEs). False when there is none. Sets
+ * *limit_reached to whether the SRQ just fell below its limit (the limit is disarmed by that).
+ * Thread class: the SRQ's worker.
+ */
+bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *dst, bool *limit_reached);
+
+/*
+ * Moves what is posted to a larger or smaller ring. Thread class: the SRQ's worker, while no poster
+ * runs. -EINVAL when more is posted than fits. The old ring memory is the caller's again.
+ */
+int ur_srq_resize(struct ur_srq *srq, void *ring, uint32_t entries);
+
+#endif

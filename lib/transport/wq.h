@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_WQ_H
+#define UR_TRANSPORT_WQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "wire/path.h"
+#include "wire/psn.h"
+
+/*
+ * Work queues: rings of work queue elements (WQEs) in memory that the QP's owner hands over. The
+ * poster writes elements and stores `tail` with release; the worker reads them in place and
+ * stores `head` with release when it no longer needs them. Indices run free; an element's
+ * place is its index modulo the ring.
+ */
+
+struct ur_sge {
+	uint64_t addr;
+	uint32_t length; /* bytes */
+	uint32_t lkey;
+};
+
+enum ur_wqe_flags {
+	UR_WQE_SIGNALED = 1 << 0,
+	UR_WQE_FENCE = 1 << 1,
+	UR_WQE_SOLICITED = 1 << 2,
+	UR_WQE_INLINE = 1 << 3, /* the payload follows instead of SGEs */
+	UR_WQE_EXT = 1 << 4,    /* 16 bytes of ur_wqe_ext stand before the SGEs */
+	UR_WQE_DONE = 1 << 5,   /* a local operation that was executed; the worker's */
+};
+
+/* A send WQE: 40 bytes, then ur_wqe_ext for UD and atomics, then SGEs or inline payload. */
+struct ur_wqe {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint32_t rkey;
+	uint32_t imm_inv; /* immediate data (network order, as posted) or R_Key to invalidate */
+	uint32_t length;  /* bytes, all SGEs together */
+	uint8_t opcode;   /* enum ibv_wr_opcode */
+	uint8_t flags;    /* enum ur_wqe_flags */
+	uint8_t num_sge;
+	uint8_t resv;
+	/* Written by the worker when the first packet is made: its PSN and the message's SSN. */
+	struct ur_psn first_psn;
+	uint32_t ssn;
+};
+
+struct ur_wqe_ext {
+	union {
+		struct {
+			const struct ur_ah *ah;
+			uint32_t remote_qpn;
+			uint32_t remote_qkey;
+		} ud;
+		struct {
+			uint64_t compare_add;
+			uint64_t swap;
+		} atomic;
+	};
+};
+
+/*
+ * An address handle: a path and what else an address vector says. Owned by its creator, who keeps it
+ * until the WQEs that name it have completed. A work request names it by `verbs`, its first member.
+ */
+struct ur_ah {
+	struct ibv_ah verbs;
+	struct ur_path path;
+	uint32_t pd;
+	uint8_t sl;
+};
+
+static inline const struct ur_wqe_ext *
+ur_wqe_ext(const struct ur_wqe *wqe)
+{
+	return (const struct ur_wqe_ext *)(wqe + 1);
+}
+
+/* The SGEs, or the inline payload. */
+static inline const void *
+ur_wqe_data(const struct ur_wqe *wqe)
+{
+	return (const uint8_t *)(wqe + 1) + ((wqe->flags & UR_WQE_EXT) ? sizeof(struct ur_wqe_ext) : 0);
+}
+
+/* A receive WQE: 16 bytes, then SGEs. */
+struct ur_rwqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t length; /* bytes, all SGEs together, at most UINT32_MAX */
+	struct ur_sge sge[];
+};
+
+struct ur_wq {
+	uint8_t *ring;
+	uint32_t mask;    /* places - 1 */
+	uint32_t entries; /* elements that may be posted at once, <= places */
+	uint32_t stride;  /* bytes an element */
+	uint16_t max_sge;
+	uint16_t max_inline;
+	uint32_t head_seen;    /* poster: head when it last looked */
+	_Atomic uint32_t tail; /* one past the last element posted */
+	_Alignas(64) _Atomic uint32_t head; /* [head, tail) belong to the worker */
+};
+
+/*
+ * Bytes of ring memory for a send queue / a receive queue of at least one element. max_sge is at most
+ * 255, max_inline at most 65535.
+ *
+ * Every send WQE has room for ur_wqe_ext and either max_sge SGEs or max_inline bytes, and starts on
+ * a cache line: what RC and UC post with one SGE (or up to 24 bytes inline) lies in one line.
+ */
+size_t ur_sq_ring_bytes(uint32_t entries, uint32_t max_sge, uint32_t max_inline);
+size_t ur_rq_ring_bytes(uint32_t entries, uint32_t max_sge);
+/* The ring memory is aligned to 64 bytes. */
+void ur_sq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge,
+		uint32_t max_inline);
+void ur_rq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge);
+
+/*
+ * Posts one work request to a send queue of a QP of type `type` in state `state`. Thread class: one
+ * poster at a time. Returns 0, or what ibv_post_send() returns as a positive errno value: ENOMEM
+ * (queue full), EINVAL (state, opcode not of this type, SGE count, inline size, inline with anything
+ * but SEND or WRITE, unknown flag, length over 2^31, an atomic that is not 8 bytes, UD without an AH).
+ * States that take requests: RTS, SQD, SQE and ERR (IBA 10.3.1; in ERR they are flushed). The SGEs of
+ * a local invalidate are ignored. Whether a datagram fits the path MTU is the worker's to check.
+ */
+int ur_sq_post(struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_state state,
+	       const struct ibv_send_wr *wr, bool sig_all);
+/* Posts to a receive queue or an SRQ: 0, ENOMEM or EINVAL. */
+int ur_rq_post(struct ur_wq *wq, const struct ibv_recv_wr *wr);
+
+static inline struct ur_wqe *
+ur_sq_at(const struct ur_wq *wq, uint32_t idx)
+{
+	return (struct ur_wqe *)(wq->ring + (size_t)(idx & wq->mask) * wq->stride);
+}
+
+static inline struct ur_rwqe *
+ur_rq_at(const struct ur_wq *wq, uint32_t idx)
+{
+	return (struct ur_rwqe *)(wq->ring + (size_t)(idx & wq->mask) * wq->stride);
+}
+
+/* Elements that the worker can see, [head, tail). Thread class: worker. */
+static inline uint32_t
+ur_wq_tail(const struct ur_wq *wq)
+{
+	return atomic_load_explicit(&wq->tail, memory_order_acquire);
+}
+
+static inline uint32_t
+ur_wq_head(const struct ur_wq *wq)
+{
+	return atomic_load_explicit(&wq->head, memory_order_relaxed);
+}
+
+/* The worker is done with every element before `head`. */
+static inline void
+ur_wq_release(struct ur_wq *wq, uint32_t head)
+{
+	atomic_store_explicit(&wq->head, head, memory_order_release);
+}
+
+#endif
