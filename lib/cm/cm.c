@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cm/cm_priv.h"
+
+#define MAX_IDS	      (1u << 20)
+#define MAX_LISTENERS (1u << 16)
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+/* Where the arrays lie behind struct ur_cm, bytes from its start. */
+struct layout {
+	size_t ids, peers, qpns, listeners, services, tx, end;
+};
+
+static size_t part(size_t *at, size_t bytes)
+{
+	size_t start = *at;
+
+	*at = (start + bytes + 15) & ~(size_t)15;
+	return start;
+}
+
+static struct layout layout_of(const struct ur_cm_limits *l)
+{
+	size_t at = 0, buckets = pow2_at_least(l->max_ids);
+	struct layout o;
+
+	part(&at, sizeof(struct ur_cm));
+	o.ids = part(&at, l->max_ids * sizeof(struct cm_id));
+	o.peers = part(&at, buckets * sizeof(struct cm_id *));
+	o.qpns = part(&at, buckets * sizeof(struct cm_id *));
+	o.listeners = part(&at, l->max_listeners * sizeof(struct cm_listener));
+	o.services = part(&at, pow2_at_least(l->max_listeners) * sizeof(uint32_t));
+	o.tx = part(&at, l->max_tx * sizeof(struct cm_tx));
+	o.end = at;
+	return o;
+}
+
+size_t ur_cm_size(const struct ur_cm_limits *l)
+{
+	if (l->max_ids < 1 || l->max_ids > MAX_IDS || l->max_listeners > MAX_LISTENERS ||
+	    l->max_pending < 1 || l->max_pending > l->max_ids || l->max_tx < 1 ||
+	    l->max_tx > MAX_IDS)
+		return 0;
+	return layout_of(l).end;
+}
+
+static uint64_t splitmix(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
+			 const struct ur_cm_attr *attr)
+{
+	struct layout o = layout_of(limits);
+	uint64_t prng = attr->seed;
+	uint8_t *base = mem;
+	struct ur_cm *cm = mem;
+	uint32_t i;
+
+	UR_ASSERT(ur_cm_size(limits) && attr->timewait_ns && attr->sink);
+	memset(mem, 0, o.end);
+	cm->limits = *limits;
+	cm->attr = *attr;
+	cm->secret = (uint32_t)splitmix(&prng);
+	cm->tid_hi = (uint32_t)splitmix(&prng);
+	cm->ids = (void *)(base + o.ids);
+	cm->peers = (void *)(base + o.peers);
+	cm->qpns = (void *)(base + o.qpns);
+	cm->listeners = (void *)(base + o.listeners);
+	cm->services = (void *)(base + o.services);
+	cm->tx = (void *)(base + o.tx);
+	cm->bucket_mask = pow2_at_least(limits->max_ids) - 1;
+	cm->service_mask = pow2_at_least(limits->max_listeners) - 1;
+	while (1u << cm->idx_bits < limits->max_ids)
+		cm->idx_bits++;
+	TAILQ_INIT(&cm->free);
+	TAILQ_INIT(&cm->linger);
+	RB_INIT(&cm->timers);
+	for (i = 0; i < limits->max_ids; i++) {
+		cm->ids[i].handle = i;
+		TAILQ_INSERT_TAIL(&cm->free, &cm->ids[i], link);
+	}
+	for (i = limits->max_listeners; i > 0; i--) {
+		cm->listeners[i - 1].next = cm->free_listener;
+		cm->free_listener = i;
+	}
+	return cm;
+}
+
+struct ur_cm_event cm_event(const struct cm_id *id, enum ur_cm_event_type type)
+{
+	return (struct ur_cm_event){
+		.type = type,
+		.id = {id->muted ? 0 : id->handle},
+		.ctx = id->ctx,
+	};
+}
+
+void cm_emit(struct ur_cm *cm, const struct ur_cm_event *ev)
+{
+	if (ev->id.v)
+		cm->attr.sink(cm->attr.sink_ctx, ev);
+}
+
+int ur_cm_set_ctx(struct ur_cm *cm, struct ur_cm_id handle, void *ctx)
+{
+	struct cm_id *id = cm_id_get(cm, handle);
+
+	if (!id)
+		return -EINVAL;
+	id->ctx = ctx;
+	return 0;
+}
+
+enum ur_cm_state ur_cm_state(const struct ur_cm *cm, struct ur_cm_id handle)
+{
+	const struct cm_id *id = cm_id_get(cm, handle);
+
+	return id ? (enum ur_cm_state)id->state : UR_CM_ST_FREE;
+}
+
+uint32_t ur_cm_ids_in_use(const struct ur_cm *cm)
+{
+	return cm->ids_in_use;
+}
+
+const struct ur_cm_counters *ur_cm_counters(const struct ur_cm *cm)
+{
+	return &cm->counters;
+}
+
+const char *ur_cm_state_name(enum ur_cm_state state)
+{
+	static const char *const names[UR_CM_ST_CNT] = {
+#define X(name) [UR_CM_ST_##name] = #name,
+		UR_CM_STATES(X)
+#undef X
+	};
+
+	return (unsigned)state < UR_CM_ST_CNT ? names[state] : "?";
+}
+
+const char *ur_cm_event_text(enum ur_cm_event_type type)
+{
+	static const char *const texts[UR_CM_EV_CNT] = {
+#define X(name, text) [UR_CM_EV_##name] = text,
+		UR_CM_EVENTS(X)
+#undef X
+	};
+
+	return (unsigned)type < UR_CM_EV_CNT ? texts[type] : "?";
+}
+
+static bool must_be_timed(uint8_t state)
+{
+	return state == UR_CM_ST_REQ_SENT || state == UR_CM_ST_REP_SENT ||
+	       state == UR_CM_ST_DREQ_SENT || state == UR_CM_ST_SIDR_REQ_SENT ||
+	       state == UR_CM_ST_TIMEWAIT || state == UR_CM_ST_LINGER;
+}
+
+static bool is_live(const struct cm_id *id)
+{
+	return id->state == UR_CM_ST_REP_SENT || id->state == UR_CM_ST_REP_RCVD ||
+	       id->state == UR_CM_ST_ESTABLISHED || id->state == UR_CM_ST_DREQ_SENT;
+}
+
+static bool in_chain(const struct ur_cm *cm, const struct cm_id *id)
+{
+	const struct cm_id *at = id->sidr ? cm_peer_find_sidr(cm, &id->peer_gid, id->remote_comm_id)
+					  : cm_peer_find(cm, id->peer_guid, id->remote_comm_id);
+
+	return at == id;
+}
+
+static void id_validate(const struct ur_cm *cm, const struct cm_id *id)
+{
+	UR_ASSERT(id->timed == must_be_timed(id->state));
+	if (id->state == UR_CM_ST_FREE)
+		return;
+	UR_ASSERT(cm_id_by_comm(cm, cm_comm_id(cm, id)) == id && cm_comm_id(cm, id) != 0);
+	UR_ASSERT(id->in_qpn == is_live(id));
+	UR_ASSERT(id->in_peer == (id->remote_known && !id->active));
+	UR_ASSERT(!id->in_peer || in_chain(cm, id));
+	UR_ASSERT(id->state != UR_CM_ST_LINGER || id->muted);
+	UR_ASSERT(id->mra_cnt <= CM_MRA_MAX && id->retries <= id->max_retries);
+}
+
+void ur_cm_validate(const struct ur_cm *cm)
+{
+	const struct cm_id *id;
+	uint32_t in_use = 0, pending = 0, timed = 0, listed = 0, i;
+
+	for (i = 0; i < cm->limits.max_ids; i++) {
+		id = &cm->ids[i];
+		id_validate(cm, id);
+		in_use += id->state != UR_CM_ST_FREE;
+		pending += cm_is_pending(id->state);
+		timed += id->timed;
+		listed += id->state == UR_CM_ST_FREE || id->state == UR_CM_ST_LINGER;
+	}
+	TAILQ_FOREACH(id, &cm->free, link)
+	listed--;
+	TAILQ_FOREACH(id, &cm->linger, link)
+	listed--;
+	UR_ASSERT(listed == 0);
+	UR_ASSERT(in_use == cm->ids_in_use && pending == cm->pending);
+	UR_ASSERT(pending <= cm->limits.max_pending);
+	UR_ASSERT(cm->tx_cnt <= cm->limits.max_tx);
+	UR_ASSERT((timed == 0) == (ur_cm_next_deadline(cm) == UINT64_MAX));
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cm/cm_priv.h"
+
+static enum ur_drop refuse(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req,
+			   enum ur_cm_rej_reason reason, enum ur_drop drop)
+{
+	cm_tx_rej(cm, rx, UR_CM_ABOUT_REQ, 0, req->local_comm_id, reason);
+	return drop;
+}
+
+static bool same_req(const struct cm_id *id, const struct cm_rx *rx, const struct ur_cm_req *req)
+{
+	return id->rqpn.v == req->qpn.v && ur_psn_eq(id->rpsn, req->psn) &&
+	       id->service_id == req->service_id && id->tid == rx->hdr.tid;
+}
+
+static enum ur_drop req_again(struct ur_cm *cm, const struct cm_rx *rx, struct cm_id *id,
+			      const struct ur_cm_req *req)
+{
+	if (!cm_from_peer(cm, rx, id))
+		return UR_DROP_PEER;
+	if (id->state == UR_CM_ST_TIMEWAIT)
+		return refuse(cm, rx, req, UR_CM_REJ_STALE_CONN, UR_DROP_UNEXPECTED);
+	if (!same_req(id, rx, req)) {
+		/* A peer that started anew and drew the same ids. */
+		cm->counters.stale++;
+		cm_forget(cm, id, rx->now);
+		return refuse(cm, rx, req, UR_CM_REJ_DUP_COMM_ID, UR_DROP_UNEXPECTED);
+	}
+	switch (id->state) {
+	case UR_CM_ST_REQ_RCVD:
+		if (!id->has_last) {
+			cm_tx_mra(cm, id, CM_MRA_AUTO);
+			break;
+		}
+		/* fall through */
+	case UR_CM_ST_REP_SENT:
+		cm_tx_last(cm, id);
+		break;
+	case UR_CM_ST_LINGER:
+		if (id->has_last)
+			cm_tx_last(cm, id);
+		break;
+	default: /* the peer has our REP already */
+		break;
+	}
+	return cm_duplicate(cm);
+}
+
+/* The reason to refuse a REQ for what it says; 0 for none. */
+static enum ur_cm_rej_reason req_flaw(const struct cm_rx *rx, const struct ur_cm_req *req)
+{
+	if (req->transport != UR_CM_TRANSPORT_RC && req->transport != UR_CM_TRANSPORT_UC)
+		return UR_CM_REJ_INV_TRANSPORT;
+	if (!cm_qpn_ok(req->qpn))
+		return UR_CM_REJ_NO_QP;
+	if (!ur_gid_eq(&req->primary.local_gid, &rx->src->sgid))
+		return UR_CM_REJ_INV_GID;
+	if (req->pmtu < 1 || req->pmtu > 5)
+		return UR_CM_REJ_INV_MTU;
+	return 0;
+}
+
+static void child_init(struct cm_id *id, const struct cm_rx *rx, const struct ur_cm_req *req,
+		       void *ctx)
+{
+	id->ctx = ctx;
+	id->path = rx->src->path;
+	id->cm_qpn = rx->src->sqpn;
+	id->peer_gid = rx->src->sgid;
+	id->peer_guid = req->ca_guid;
+	id->remote_known = true;
+	id->remote_comm_id = req->local_comm_id;
+	id->rqpn = req->qpn;
+	id->rpsn = req->psn;
+	id->service_id = req->service_id;
+	id->tid = rx->hdr.tid;
+	id->resources = req->responder_resources;
+	id->depth = req->initiator_depth;
+	id->max_retries = req->max_cm_retries;
+	id->timeout_ns = cm_exp_ns(req->local_resp_timeout, CM_EXP_MIN, CM_EXP_MAX);
+}
+
+static void emit_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_id *id,
+		     const struct ur_cm_req *req, const struct ur_rdma_ip *ip)
+{
+	struct ur_cm_event ev = cm_event(id, UR_CM_EV_REQ_RCVD);
+	uint8_t skip = ip ? UR_RDMA_IP_BYTES : 0;
+
+	ev.src = rx->src;
+	ev.req = req;
+	ev.ip = ip;
+	ev.private_data = req->private_data + skip;
+	ev.private_len = (uint8_t)(UR_CM_REQ_PRIVATE - skip);
+	cm_emit(cm, &ev);
+}
+
+/* A connection that is up has the REQ's QPN: the peer has forgotten it. */
+static bool is_stale(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req)
+{
+	struct cm_id *old = cm_qpn_find(cm, req->ca_guid, req->qpn);
+
+	if (!old)
+		return false;
+	cm->counters.stale++;
+	/* A stranger may claim any GUID; only the peer's own address ends its connection. */
+	if (ur_gid_eq(&old->peer_gid, &rx->src->sgid))
+		cm_forget(cm, old, rx->now);
+	return true;
+}
+
+enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req)
+{
+	struct cm_id *id = cm_peer_find(cm, req->ca_guid, req->local_comm_id);
+	const struct cm_listener *listener;
+	enum ur_cm_rej_reason flaw;
+	struct ur_rdma_ip ip;
+	bool has_ip = ur_is_rdma_ip_service(req->service_id);
+	struct ur_cursor c = ur_cursor_ro(req->private_data, UR_CM_REQ_PRIVATE);
+
+	if (id)
+		return req_again(cm, rx, id, req);
+	listener = cm_listener_find(cm, req->service_id);
+	if (!listener) {
+		cm->counters.no_service++;
+		return refuse(cm, rx, req, UR_CM_REJ_INV_SERVICE_ID, UR_DROP_UNEXPECTED);
+	}
+	flaw = req_flaw(rx, req);
+	if (!flaw && has_ip && !ur_get_rdma_ip(&c, &ip))
+		flaw = UR_CM_REJ_UNSUPPORTED;
+	if (flaw) {
+		cm->counters.malformed++;
+		return refuse(cm, rx, req, flaw, UR_DROP_MAD);
+	}
+	if (is_stale(cm, rx, req))
+		return refuse(cm, rx, req, UR_CM_REJ_STALE_CONN, UR_DROP_UNEXPECTED);
+	if (cm->pending < cm->limits.max_pending)
+		id = cm_id_alloc(cm);
+	if (!id) {
+		cm->counters.no_resources++;
+		return refuse(cm, rx, req, UR_CM_REJ_NO_RESOURCES, UR_DROP_RESOURCES);
+	}
+	child_init(id, rx, req, listener->ctx);
+	cm_peer_insert(cm, id);
+	cm_set_state(cm, id, UR_CM_ST_REQ_RCVD);
+	emit_req(cm, rx, id, req, has_ip ? &ip : NULL);
+	return UR_DROP_NONE;
+}
+
+int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_cm_accept_attr *a,
+		 uint64_t now)
+{
+	struct cm_id *id = cm_id_get(cm, handle);
+	struct ur_cm_rep rep;
+	struct ur_cursor c;
+
+	if (!id || id->state != UR_CM_ST_REQ_RCVD || !cm_qpn_ok(a->qpn) ||
+	    a->target_ack_delay > 31 || a->rnr_retry > 7 || a->private_len > UR_CM_REP_PRIVATE)
+		return -EINVAL;
+	rep = (struct ur_cm_rep){
+		.local_comm_id = cm_comm_id(cm, id),
+		.remote_comm_id = id->remote_comm_id,
+		.qkey = a->qkey,
+		.qpn = a->qpn,
+		.psn = a->psn,
+		.responder_resources =
+			a->responder_resources < id->depth ? a->responder_resources : id->depth,
+		.initiator_depth =
+			a->initiator_depth < id->resources ? a->initiator_depth : id->resources,
+		.target_ack_delay = a->target_ack_delay,
+		.flow_ctrl = a->flow_ctrl,
+		.rnr_retry = a->rnr_retry,
+		.srq = a->srq,
+		.ca_guid = cm->attr.ca_guid,
+	};
+	cm_private(rep.private_data, sizeof(rep.private_data), a->private_data, a->private_len);
+	c = cm_msg(id->last, UR_CM_REP, id->tid);
+	ur_put_cm_rep(&c, &rep);
+	id->lqpn = a->qpn;
+	cm_qpn_insert(cm, id);
+	cm_set_state(cm, id, UR_CM_ST_REP_SENT);
+	cm_tx_repeat(cm, id, now);
+	return 0;
+}
+
+enum ur_drop cm_rx_rtu(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_pair *rtu)
+{
+	enum ur_drop drop;
+	struct cm_id *id = cm_match(cm, rx, rtu->remote_comm_id, rtu->local_comm_id, &drop);
+	struct ur_cm_event ev;
+
+	if (!id)
+		return drop;
+	if (id->active)
+		return cm_unexpected(cm);
+	if (id->state == UR_CM_ST_ESTABLISHED)
+		return cm_duplicate(cm);
+	if (id->state != UR_CM_ST_REP_SENT)
+		return cm_unexpected(cm);
+	cm_set_state(cm, id, UR_CM_ST_ESTABLISHED);
+	ev = cm_event(id, UR_CM_EV_ESTABLISHED);
+	ev.private_data = rtu->private_data;
+	ev.private_len = sizeof(rtu->private_data);
+	cm_emit(cm, &ev);
+	return UR_DROP_NONE;
+}
+
+int ur_cm_established(struct ur_cm *cm, struct ur_cm_id handle)
+{
+	struct cm_id *id = cm_id_get(cm, handle);
+
+	if (!id || (id->state != UR_CM_ST_REP_SENT && id->state != UR_CM_ST_ESTABLISHED))
+		return -EINVAL;
+	if (id->state == UR_CM_ST_REP_SENT)
+		cm_set_state(cm, id, UR_CM_ST_ESTABLISHED);
+	return 0;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_CM_PRIV_H
+#define UR_CM_PRIV_H
+
+#include <errno.h>
+#include <bsd/sys/queue.h>
+#include <bsd/sys/tree.h>
+
+#include "cm/cm.h"
+#include "wire/assert.h"
+
+/*
+ * What the files of the connection manager share. Every handler and command ends with the event it
+ * causes, so that a callback may issue commands on any id, its own included.
+ */
+
+#define CM_EXP_MIN     10 /* shortest response timeout: 4.2 ms */
+#define CM_EXP_MAX     22 /* longest: 17 s */
+#define CM_MRA_EXP_MAX 24 /* longest service timeout believed: 69 s */
+#define CM_MRA_MAX     15 /* MRAs believed for one message */
+#define CM_MRA_AUTO    24 /* service timeout we ask for when a message is repeated to us */
+
+struct cm_id {
+	RB_ENTRY(cm_id) timer;
+	TAILQ_ENTRY(cm_id) link; /* FREE: free list; LINGER: linger list */
+	struct cm_id *peer_next; /* chain in the table of peers' ids */
+	struct cm_id *qpn_next;	 /* chain in the table of peers' QPNs */
+	uint64_t deadline_ns;	 /* meaningful while timed */
+	uint32_t handle;	 /* generation << idx_bits | index */
+	uint8_t state;		 /* enum ur_cm_state, written by cm_set_state() only */
+	bool timed;		 /* in the timer tree */
+	bool in_peer, in_qpn;	 /* in those tables */
+	bool active;		 /* we sent the REQ or SIDR_REQ */
+	bool sidr;
+	bool muted;	   /* the caller let go: no events, no commands */
+	bool remote_known; /* remote_comm_id is valid */
+	bool has_last;	   /* last is valid */
+	void *ctx;
+
+	struct ur_gid peer_gid;
+	uint64_t peer_guid; /* valid once remote_known */
+	uint32_t remote_comm_id;
+	struct ur_qpn lqpn, rqpn;
+	struct ur_psn rpsn;
+	uint64_t service_id;
+	uint64_t tid;		      /* of the peer's last request, echoed in answers */
+	uint8_t resources, depth;     /* responder resources, initiator depth of the REQ */
+	uint8_t max_retries, retries; /* allowed; left for `last` */
+	uint8_t mra_cnt;	      /* MRAs received for `last` */
+	uint64_t timeout_ns;	      /* between repeats of `last` */
+
+	struct ur_path path;
+	struct ur_qpn cm_qpn;	    /* the peer's CM */
+	uint8_t last[UR_MAD_BYTES]; /* the message that timers and duplicates repeat */
+};
+
+struct cm_listener {
+	uint64_t service_id;
+	void *ctx;
+	uint32_t next; /* index + 1 in its chain or in the free list; 0 ends */
+	bool used;
+};
+
+struct cm_tx {
+	struct ur_path path;
+	struct ur_qpn dqpn;
+	uint8_t mad[UR_MAD_BYTES];
+};
+
+RB_HEAD(cm_timers, cm_id);
+TAILQ_HEAD(cm_id_list, cm_id);
+
+struct ur_cm {
+	struct ur_cm_limits limits;
+	struct ur_cm_attr attr;
+	struct ur_cm_counters counters;
+	uint32_t secret; /* communication id = handle ^ secret */
+	uint32_t tid_hi;
+	uint32_t idx_bits;
+	uint32_t ids_in_use;
+	uint32_t pending; /* ids in the states of cm_is_pending() */
+
+	struct cm_id *ids;
+	struct cm_id **peers, **qpns; /* buckets, bucket_mask + 1 each */
+	uint32_t bucket_mask;
+	struct cm_id_list free, linger; /* oldest first */
+	struct cm_timers timers;
+
+	struct cm_listener *listeners;
+	uint32_t *services; /* buckets: listener index + 1 */
+	uint32_t service_mask;
+	uint32_t free_listener; /* index + 1 */
+
+	struct cm_tx *tx;
+	uint32_t tx_head, tx_cnt; /* [tx_head, tx_head + tx_cnt) modulo max_tx */
+};
+
+/* A message being handled. */
+struct cm_rx {
+	struct ur_mad hdr;
+	const struct ur_cm_src *src;
+	uint64_t now;
+};
+
+/* --- ids (cm_id.c) --- */
+
+/* A fresh id in FREE, or NULL: none free and none lingering. */
+struct cm_id *cm_id_alloc(struct ur_cm *cm);
+/* The one door between states: keeps lists, counts and tables in step. FREE gives the slot back. */
+void cm_set_state(struct ur_cm *cm, struct cm_id *id, enum ur_cm_state to);
+/* NULL for a stale or muted handle. */
+struct cm_id *cm_id_get(const struct ur_cm *cm, struct ur_cm_id handle);
+/* By the communication id that we chose; NULL when there is none. */
+struct cm_id *cm_id_by_comm(const struct ur_cm *cm, uint32_t comm_id);
+
+/* By what the peer chose. SIDR keys are (GID, request id), the others (CA GUID, comm id). */
+void cm_peer_insert(struct ur_cm *cm, struct cm_id *id);
+struct cm_id *cm_peer_find(const struct ur_cm *cm, uint64_t guid, uint32_t comm_id);
+struct cm_id *cm_peer_find_sidr(const struct ur_cm *cm, const struct ur_gid *gid, uint32_t req_id);
+
+/* Live connections by the peer's QP. */
+void cm_qpn_insert(struct ur_cm *cm, struct cm_id *id);
+struct cm_id *cm_qpn_find(const struct ur_cm *cm, uint64_t guid, struct ur_qpn qpn);
+
+struct cm_listener *cm_listener_find(const struct ur_cm *cm, uint64_t service_id);
+
+static inline uint32_t cm_comm_id(const struct ur_cm *cm, const struct cm_id *id)
+{
+	return id->handle ^ cm->secret;
+}
+
+/* The transaction id of what we start. */
+static inline uint64_t cm_tid(const struct ur_cm *cm, const struct cm_id *id)
+{
+	return (uint64_t)cm->tid_hi << 32 | cm_comm_id(cm, id);
+}
+
+static inline bool cm_is_pending(uint8_t state)
+{
+	return state == UR_CM_ST_REQ_RCVD || state == UR_CM_ST_REP_SENT ||
+	       state == UR_CM_ST_SIDR_REQ_RCVD;
+}
+
+/* --- timers (cm_timer.c) --- */
+
+void cm_timer_set(struct ur_cm *cm, struct cm_id *id, uint64_t deadline_ns);
+void cm_timer_stop(struct ur_cm *cm, struct cm_id *id);
+/* 4.096 us * 2^n, n lowered to `max` and raised to `min`. */
+uint64_t cm_exp_ns(unsigned n, unsigned min, unsigned max);
+
+/* --- sending (cm_tx.c) --- */
+
+/* Writes a MAD header; the cursor stands at the message. */
+struct ur_cursor cm_msg(uint8_t mad[UR_MAD_BYTES], enum ur_cm_attr_id attr_id, uint64_t tid);
+/* The private data of a message: `n` bytes of `data`, then zeros. */
+void cm_private(uint8_t *to, size_t size, const void *data, uint8_t n);
+
+/* Sends id->last once. */
+void cm_tx_last(struct ur_cm *cm, struct cm_id *id);
+/* Sends id->last now and repeats it until answered or worn out. */
+void cm_tx_repeat(struct ur_cm *cm, struct cm_id *id, uint64_t now);
+void cm_tx_to(struct ur_cm *cm, const struct ur_path *path, struct ur_qpn dqpn,
+	      const uint8_t mad[UR_MAD_BYTES]);
+
+/* A REJ of a message that has no id of ours. */
+void cm_tx_rej(struct ur_cm *cm, const struct cm_rx *rx, enum ur_cm_about about,
+	       uint32_t local_comm_id, uint32_t remote_comm_id, enum ur_cm_rej_reason reason);
+/* Makes id->last a REJ and sends it; with reason TIMEOUT it carries our CA GUID. */
+void cm_tx_id_rej(struct ur_cm *cm, struct cm_id *id, enum ur_cm_about about,
+		  enum ur_cm_rej_reason reason, const void *private_data, uint8_t private_len);
+void cm_tx_drep(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_dreq *dreq);
+/* Makes id->last an MRA and sends it. */
+void cm_tx_mra(struct ur_cm *cm, struct cm_id *id, uint8_t service_timeout);
+
+/* --- events (cm.c) --- */
+
+/* An event about `id`; its id is 0, and cm_emit() silent, when the id is muted. */
+struct ur_cm_event cm_event(const struct cm_id *id, enum ur_cm_event_type type);
+void cm_emit(struct ur_cm *cm, const struct ur_cm_event *ev);
+
+/* --- messages --- */
+
+/* The id that a message between two known ids belongs to, else NULL and *drop. */
+struct cm_id *cm_match(struct ur_cm *cm, const struct cm_rx *rx, uint32_t ours, uint32_t theirs,
+		       enum ur_drop *drop);
+/* Whether the message came from the id's peer; counts. */
+bool cm_from_peer(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_id *id);
+enum ur_drop cm_unexpected(struct ur_cm *cm);
+enum ur_drop cm_duplicate(struct ur_cm *cm);
+/* A QPN that a connection can have. */
+bool cm_qpn_ok(struct ur_qpn qpn);
+
+/* cm_passive.c */
+enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req);
+enum ur_drop cm_rx_rtu(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_pair *rtu);
+/* cm_active.c */
+enum ur_drop cm_rx_rep(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_rep *rep);
+enum ur_drop cm_rx_mra(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_mra *mra);
+/* cm_close.c */
+enum ur_drop cm_rx_rej(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_rej *rej);
+enum ur_drop cm_rx_dreq(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_dreq *dreq);
+enum ur_drop cm_rx_drep(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_pair *drep);
+/* cm_sidr.c */
+enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
+			    const struct ur_cm_sidr_req *req);
+enum ur_drop cm_rx_sidr_rep(struct ur_cm *cm, const struct cm_rx *rx,
+			    const struct ur_cm_sidr_rep *rep);
+
+/* Enters TIMEWAIT and starts its timer. */
+void cm_enter_timewait(struct ur_cm *cm, struct cm_id *id, uint64_t now);
+/* Enters LINGER: what `last` holds answers duplicates. The caller's handle is stale. */
+void cm_enter_linger(struct ur_cm *cm, struct cm_id *id, uint64_t now);
+/* Sends a DREQ for a live connection. */
+void cm_start_disconnect(struct ur_cm *cm, struct cm_id *id, const void *private_data,
+			 uint8_t private_len, uint64_t now);
+/* The peer has forgotten this connection: disconnects it if it is up. */
+void cm_forget(struct ur_cm *cm, struct cm_id *id, uint64_t now);
+
+#endif

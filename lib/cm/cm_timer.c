@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cm/cm_priv.h"
+
+static int timer_cmp(const struct cm_id *a, const struct cm_id *b)
+{
+	if (a->deadline_ns != b->deadline_ns)
+		return a->deadline_ns < b->deadline_ns ? -1 : 1;
+	return a == b ? 0 : a < b ? -1 : 1;
+}
+
+RB_GENERATE_INTERNAL(cm_timers, cm_id, timer, timer_cmp, __attribute__((unused)) static)
+
+uint64_t cm_exp_ns(unsigned n, unsigned min, unsigned max)
+{
+	n = n < min ? min : n > max ? max : n;
+	return 4096ull << n;
+}
+
+void cm_timer_stop(struct ur_cm *cm, struct cm_id *id)
+{
+	if (!id->timed)
+		return;
+	cm_timers_RB_REMOVE(&cm->timers, id);
+	id->timed = false;
+}
+
+void cm_timer_set(struct ur_cm *cm, struct cm_id *id, uint64_t deadline_ns)
+{
+	cm_timer_stop(cm, id);
+	id->deadline_ns = deadline_ns;
+	id->timed = true;
+	cm_timers_RB_INSERT(&cm->timers, id);
+}
+
+uint64_t ur_cm_next_deadline(const struct ur_cm *cm)
+{
+	const struct cm_id *at = RB_ROOT(&cm->timers);
+
+	if (!at)
+		return UINT64_MAX;
+	while (RB_LEFT(at, timer))
+		at = RB_LEFT(at, timer);
+	return at->deadline_ns;
+}
+
+/* Nobody answered id->last, however often it was sent. */
+static void give_up(struct ur_cm *cm, struct cm_id *id, uint64_t now)
+{
+	struct ur_cm_event ev = cm_event(id, UR_CM_EV_UNREACHABLE);
+
+	cm->counters.timeouts++;
+	switch (id->state) {
+	case UR_CM_ST_REQ_SENT:
+		cm_tx_id_rej(cm, id, UR_CM_ABOUT_OTHER, UR_CM_REJ_TIMEOUT, NULL, 0);
+		ev.final = true;
+		cm_set_state(cm, id, UR_CM_ST_FREE);
+		break;
+	case UR_CM_ST_SIDR_REQ_SENT:
+		ev.final = true;
+		cm_set_state(cm, id, UR_CM_ST_FREE);
+		break;
+	case UR_CM_ST_REP_SENT:
+		cm_tx_id_rej(cm, id, UR_CM_ABOUT_OTHER, UR_CM_REJ_TIMEOUT, NULL, 0);
+		cm_enter_timewait(cm, id, now);
+		break;
+	default:
+		UR_ASSERT(id->state == UR_CM_ST_DREQ_SENT);
+		ev.type = UR_CM_EV_DISCONNECTED;
+		ev.timed_out = true;
+		cm_enter_timewait(cm, id, now);
+		break;
+	}
+	cm_emit(cm, &ev);
+}
+
+static void expire_one(struct ur_cm *cm, struct cm_id *id, uint64_t now)
+{
+	struct ur_cm_event ev;
+
+	cm_timer_stop(cm, id);
+	switch (id->state) {
+	case UR_CM_ST_TIMEWAIT:
+		ev = cm_event(id, UR_CM_EV_TIMEWAIT_EXIT);
+		ev.final = true;
+		cm_set_state(cm, id, UR_CM_ST_FREE);
+		cm_emit(cm, &ev);
+		break;
+	case UR_CM_ST_LINGER:
+		cm_set_state(cm, id, UR_CM_ST_FREE);
+		break;
+	default:
+		if (!id->retries) {
+			give_up(cm, id, now);
+			break;
+		}
+		id->retries--;
+		cm->counters.retries++;
+		cm_tx_last(cm, id);
+		cm_timer_set(cm, id, now + id->timeout_ns);
+		break;
+	}
+}
+
+void ur_cm_expire(struct ur_cm *cm, uint64_t now)
+{
+	struct cm_id *id;
+
+	/* Ends: whatever is set anew lies after now. */
+	while ((id = cm_timers_RB_MINMAX(&cm->timers, RB_NEGINF)) && id->deadline_ns <= now)
+		expire_one(cm, id, now);
+}
