@@ -69,10 +69,8 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 /* Takes one of the retries and goes back; RC-RETRY-LIMIT-01. */
 static enum ur_recovery_verdict rewind_or_fail(struct ur_recovery *r, uint64_t now_ns)
 {
-	if (r->retries == 0) {
-		r->ack_deadline_ns = UR_NEVER;
+	if (r->retries == 0)
 		return UR_RECOVERY_FAILED;
-	}
 	r->retries--;
 	r->nxt = r->una;
 	restart_timer(r, now_ns);
@@ -125,5 +123,6 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	/* RC-TIMER-ACK-02 */
 	*timeout = true;
 	r->rewound = false;
+	r->ack_deadline_ns = UR_NEVER;
 	return rewind_or_fail(r, now_ns);
 }

@@ -56,7 +56,6 @@ bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *s
 		if (__builtin_expect(!base, 0))
 			return false;
 		tx->frag[tx->frag_cnt++] = (struct ur_frag){base, len};
-		tx->payload_len = (uint16_t)(tx->payload_len + len);
 		return true;
 	}
 	cnt = resolve(mem, pd, sge, num_sge, off, len, 0, tx->frag + tx->frag_cnt,
@@ -64,7 +63,6 @@ bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *s
 	if (cnt < 0)
 		return false;
 	tx->frag_cnt = (uint8_t)(tx->frag_cnt + cnt);
-	tx->payload_len = (uint16_t)(tx->payload_len + len);
 	return true;
 }
 

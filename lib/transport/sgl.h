@@ -15,10 +15,10 @@
  */
 
 /*
- * Adds the bytes [off, off + len) of the list to the packet as fragments; frag_cnt and payload_len
- * grow accordingly. False, and the packet unchanged, when an SGE may not be read, the list is too
+ * Adds the bytes [off, off + len) of the list to the packet as fragments; frag_cnt grows, payload_len
+ * is the caller's. False, and the packet as it was, when an SGE may not be read, the list is too
  * short or the packet would need more than UR_FRAGS_MAX fragments. Only the bytes asked for are
- * checked; SGEs of length 0 are skipped unread (IBA 10.6.3.2).
+ * checked; SGEs of length 0 are skipped unchecked.
  */
 bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge, unsigned num_sge,
 		   uint32_t off, uint32_t len, struct ur_tx *tx);
