@@ -51,6 +51,7 @@ static bool fits(uint64_t start, uint64_t length)
 	return length == 0 || start <= UINT64_MAX - (length - 1);
 }
 
+/* MEM-REG-01 */
 static bool sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, uint32_t access)
 {
 	return pd != 0 && fits((uintptr_t)base, length) && fits(iova, length) &&
@@ -58,7 +59,8 @@ static bool sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, 
 	       (!(access & WRITERS) || (access & IBV_ACCESS_LOCAL_WRITE));
 }
 
-/* Never 0 and never what the entry was last called by, so that no stale key comes back at once. */
+/* MEM-KEY-01, MEM-KEY-03. Never 0 and never what the entry was last called by, so that no stale key
+ * comes back at once. */
 static uint32_t new_key(const struct ur_mem *m, uint32_t slot, uint32_t random)
 {
 	uint32_t key = (random & ~m->mask) | slot;
@@ -101,6 +103,7 @@ int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, 
 		return -EINVAL;
 	if (m->used == m->limit)
 		return -ENOMEM;
+	/* MEM-KEY-02 */
 	pick = (uint32_t)((random >> 32) * m->free_cnt >> 32);
 	slot = m->free[pick];
 	m->free[pick] = m->free[--m->free_cnt];
@@ -121,6 +124,7 @@ int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *bas
 	return 0;
 }
 
+/* MEM-DEREG-01 */
 int ur_mem_suspend(struct ur_mem *m, uint32_t key)
 {
 	struct ur_mr *mr = registered(m, key);
@@ -144,6 +148,7 @@ int ur_mem_release(struct ur_mem *m, uint32_t key)
 	return 0;
 }
 
+/* MEM-INV-01, MEM-INV-02 */
 bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote)
 {
 	struct ur_mr *mr = &m->mrs[ur_mem_slot(m, key)];

@@ -91,7 +91,8 @@ static inline uint32_t ur_mem_slot(const struct ur_mem *m, uint32_t key)
 /*
  * The bytes [addr, addr + len) under `key`, if the key is in force, belongs to `pd`, grants every
  * right in `access` and the range lies inside; NULL otherwise. Thread class: any worker.
- * (IBA 10.6.3; the one place where an access to memory is decided.)
+ * (IBA 10.6.3; the one place where an access to memory is decided. MEM-CHECK-01, MEM-CHECK-02,
+ * MEM-CHECK-03, MEM-CHECK-04, MEM-KEY-01.)
  */
 static inline uint8_t *ur_mem_check(const struct ur_mem *m, uint32_t key, uint32_t pd,
 				    uint64_t addr, uint64_t len, uint32_t access)

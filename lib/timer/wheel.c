@@ -23,7 +23,7 @@ static unsigned int level_shift(unsigned int level)
 	return level * UR_WHEEL_SLOT_BITS;
 }
 
-/* Rounded up: firing at the start of this tick is never early. */
+/* TIMER-FIRE-01. Rounded up: firing at the start of this tick is never early. */
 static uint64_t fire_tick(const struct ur_timer *t)
 {
 	uint64_t part = t->deadline_ns & ((1u << UR_WHEEL_TICK_SHIFT) - 1);
@@ -36,6 +36,7 @@ static void place(struct ur_wheel *w, struct ur_timer *t)
 	uint64_t at = fire_tick(t), digit;
 	unsigned int level;
 
+	/* TIMER-FIRE-02 */
 	if (at <= w->tick) {
 		LIST_INSERT_HEAD(&w->due, t, link);
 		t->level = UR_WHEEL_LEVELS;
@@ -48,6 +49,7 @@ static void place(struct ur_wheel *w, struct ur_timer *t)
 	if (level == TOP) {
 		uint64_t here = w->tick >> level_shift(TOP);
 
+		/* TIMER-FIRE-03 */
 		if (digit - here > SLOT_MASK)
 			digit = here + SLOT_MASK;
 	}
@@ -117,6 +119,7 @@ void ur_timer_set(struct ur_wheel *w, struct ur_timer *t, uint64_t deadline_ns)
 	place(w, t);
 }
 
+/* TIMER-CANCEL-01 */
 void ur_timer_cancel(struct ur_wheel *w, struct ur_timer *t)
 {
 	if (!t->armed)
@@ -147,6 +150,7 @@ struct ur_timer *ur_wheel_expire(struct ur_wheel *w, uint64_t now_ns)
 	return t;
 }
 
+/* TIMER-NEXT-01 */
 uint64_t ur_wheel_next(const struct ur_wheel *w)
 {
 	uint64_t tick = w->tick;

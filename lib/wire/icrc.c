@@ -22,6 +22,7 @@
 /* UDP checksum; FECN, BECN and the six reserved bits beside them. `o`: offset of the UDP header. */
 #define UDP_BTH_MASK(o) [(o) + 6] = 0xff, [(o) + 7] = 0xff, [(o) + UR_UDP_BYTES + 4] = 0xff
 
+/* WIRE-ICRC-02 */
 static const uint8_t v4_mask[V4_HDR_BYTES] = {
 	[1] = 0xff, /* DSCP, ECN */
 	[8] = 0xff, /* TTL */
@@ -52,6 +53,7 @@ static void mask_v6(uint8_t *dst, const uint8_t *l3)
 		dst[i] = l3[i] | v6_mask[i];
 }
 
+/* WIRE-ICRC-01 */
 uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
 {
 	size_t hdr_bytes = v6 ? V6_HDR_BYTES : V4_HDR_BYTES;

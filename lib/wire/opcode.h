@@ -6,7 +6,7 @@
 
 /*
  * Every BTH opcode that uroce knows, once: name, value, what it is and which headers follow.
- * (IBA 9.2, table "OpCode field"; CNP: annex A17.)
+ * (IBA 9.2, table "OpCode field"; CNP: annex A17. WIRE-OPCODE-01, WIRE-EXT-01)
  *
  * What a packet is: SEND, WRITE, READ_REQ, READ_RESP, ATOMIC (a request), ACK (also ATOMIC_ACK), CNP.
  * Where it stands in its message: FIRST (the message starts here), LAST (it ends here); both is

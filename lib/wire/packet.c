@@ -67,6 +67,7 @@ static enum ur_drop decode_ipv4(struct ur_cursor *c, struct ur_packet *p, size_t
 	if (UNLIKELY(ip[0] != 0x45))
 		return ip[0] >> 4 == 4 && (ip[0] & 15) > 5 ? UR_DROP_NOT_ROCE : UR_DROP_IP_HEADER;
 	p->ip.frag = ur_load16(ip + 6);
+	/* WIRE-IP-02, WIRE-UDP-01 */
 	if (UNLIKELY(ip[9] != UR_IPPROTO_UDP || p->ip.frag & IPV4_FRAGMENT))
 		return UR_DROP_NOT_ROCE;
 	if (UNLIKELY(left < UR_IPV4_BYTES + UR_UDP_BYTES))
@@ -132,7 +133,7 @@ static enum ur_drop decode_udp(struct ur_cursor *c, const uint8_t *frame, size_t
 	p->udp_csum = ur_load16(udp + 6);
 	if (UNLIKELY(ip_payload > ur_cursor_left(c)))
 		return UR_DROP_TRUNCATED;
-	if (UNLIKELY(p->udp_len != ip_payload))
+	if (UNLIKELY(p->udp_len != ip_payload)) /* WIRE-IP-01 */
 		return UR_DROP_LENGTH;
 	if (UNLIKELY(ip_payload < UR_UDP_BYTES + UR_BTH_BYTES + UR_ICRC_BYTES))
 		return UR_DROP_TRUNCATED;
@@ -184,6 +185,7 @@ static void put_ext(struct ur_cursor *c, const struct ur_packet *p)
 }
 
 /* What follows the headers fits the opcode: padded to four bytes, and there only where allowed. */
+/* WIRE-PAD-01, WIRE-CNP-01 */
 static bool payload_fits(uint32_t op, size_t with_pad, uint8_t pad)
 {
 	if (LIKELY(op & UR_OP_PAYLOAD))
@@ -197,15 +199,15 @@ static enum ur_drop decode_roce(struct ur_cursor *c, const uint8_t *frame, struc
 	size_t with_pad;
 
 	ur_get_bth(c, &p->bth);
-	if (UNLIKELY(p->bth.tver != 0))
+	if (UNLIKELY(p->bth.tver != 0)) /* WIRE-BTH-02 */
 		return UR_DROP_TVER;
 	info = &ur_opcodes[p->bth.opcode];
 	p->op = info->flags;
-	if (UNLIKELY(!p->op))
+	if (UNLIKELY(!p->op)) /* WIRE-OPCODE-01 */
 		return UR_DROP_OPCODE;
 	if (UNLIKELY(info->ext_bytes > ur_cursor_left(c)))
 		return UR_DROP_TRUNCATED;
-	get_ext(c, p);
+	get_ext(c, p); /* WIRE-EXT-01 */
 	with_pad = ur_cursor_left(c);
 	if (UNLIKELY(!payload_fits(p->op, with_pad, p->bth.pad)))
 		return UR_DROP_LENGTH;

@@ -5,6 +5,7 @@
 #define DEFAULT_TTL 64
 #define IPV4_DF	    0x4000
 
+/* WIRE-IP-02 */
 static void put_ipv4(struct ur_cursor *c, const struct ur_path_attr *attr, uint8_t ttl)
 {
 	ur_put8(c, 0x45);
@@ -71,6 +72,7 @@ void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr)
 	UR_ASSERT(!c.bad);
 }
 
+/* WIRE-UDP-02 */
 uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rqpn)
 {
 	if (!flow_label) {

@@ -8,6 +8,7 @@
 /*
  * Numbers that must not mix, and the only place where packet sequence numbers are computed with.
  * PSNs count modulo 2^24; of two PSNs less than 2^23 apart one is older (IBA 9.7.2).
+ * WIRE-PSN-01
  */
 struct ur_psn {
 	uint32_t v; /* [0, 2^24) */

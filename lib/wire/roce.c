@@ -17,6 +17,7 @@
 #define BTH_ACKREQ    0x80
 #define BTH_RESV7     0x7f
 
+/* WIRE-BTH-01 */
 void ur_put_bth(struct ur_cursor *c, const struct ur_bth *bth)
 {
 	uint8_t *p = ur_take(c, UR_BTH_BYTES);
@@ -157,6 +158,7 @@ const char *ur_nak_name(uint8_t code)
 }
 
 /* Receives by credit code (IBA 9.7.7.2, table "end-to-end flow control credit encoding"). */
+/* WIRE-AETH-02 */
 static const uint16_t credits[UR_CREDITS_NONE] = {
 	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	32,
 	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024, 1536,
@@ -178,7 +180,7 @@ uint8_t ur_credits_encode(uint32_t receives)
 	return code;
 }
 
-/* In units of 10 us. */
+/* In units of 10 us: WIRE-AETH-03. */
 static const uint32_t rnr_timers[32] = {
 	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
 	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,

@@ -88,7 +88,7 @@ void ur_put_atomiceth(struct ur_cursor *c, const struct ur_atomiceth *atomic);
 void ur_get_atomiceth(struct ur_cursor *c, struct ur_atomiceth *atomic);
 
 /*
- * AETH syndrome: bit 7 zero, bits 6..5 kind, bits 4..0 value (IBA 9.7.5.1.1).
+ * AETH syndrome: bit 7 zero, bits 6..5 kind, bits 4..0 value (IBA 9.7.5.1.1; WIRE-AETH-01).
  * The value is a credit code for ACK, a timer code for RNR NAK and a reason for NAK.
  */
 enum ur_syndrome_kind {

@@ -37,6 +37,7 @@ Test(icrc, gives_the_published_value_of_a_uc_send)
 	cr_assert_eq(ur_icrc(l3, sizeof(l3), false), 0xf353f378);
 }
 
+/* WIRE-ICRC-01 */
 Test(icrc, equals_the_bitwise_definition_at_every_length)
 {
 	static uint8_t l3[4400];
@@ -49,6 +50,7 @@ Test(icrc, equals_the_bitwise_definition_at_every_length)
 				     v6, len);
 }
 
+/* WIRE-ICRC-01 */
 Test(icrc, append_stores_what_verifies)
 {
 	static const uint8_t text[200] = "payload";
@@ -98,6 +100,7 @@ static void assert_covers_exactly_the_invariant_bits(bool v6, uint16_t payload_l
 	}
 }
 
+/* WIRE-ICRC-02 */
 Test(icrc, covers_every_bit_but_those_that_routers_change)
 {
 	assert_covers_exactly_the_invariant_bits(false, 0);

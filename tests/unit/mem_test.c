@@ -240,6 +240,7 @@ Test(mem, entry_used_again_gets_another_key)
 	table_free(m);
 }
 
+/* MEM-DEREG-01 */
 Test(mem, full_table_says_so_and_has_room_after_a_release)
 {
 	struct ur_mem *m = table(3);
@@ -364,6 +365,7 @@ Test(mem, invalidate_needs_the_domain_and_remotely_a_remote_right)
 	table_free(m);
 }
 
+/* MEM-DEREG-01 */
 Test(mem, suspended_region_grants_nothing_and_is_released_once)
 {
 	struct ur_mem *m = table(2);

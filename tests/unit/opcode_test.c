@@ -58,6 +58,7 @@ static const struct {
 	 UR_OP_IETH)
 #define ANY_KIND (UR_OP_REQUEST | UR_OP_RESPONSE | UR_OP_CNP)
 
+/* WIRE-EXT-01 */
 Test(opcode, carries_the_headers_of_the_specification)
 {
 	for (size_t i = 0; i < TABLE_CNT; i++) {
@@ -69,6 +70,7 @@ Test(opcode, carries_the_headers_of_the_specification)
 	}
 }
 
+/* WIRE-OPCODE-01 */
 Test(opcode, known_are_exactly_those_of_the_table)
 {
 	size_t known_cnt = 0;

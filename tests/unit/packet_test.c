@@ -106,6 +106,7 @@ static void assert_round_trip(uint8_t opcode, bool v6, bool vlan)
 	cr_assert_arr_eq(again, f.b, f.len);
 }
 
+/* WIRE-EXT-01 */
 Test(packet, of_every_opcode_comes_back_over_ipv4_ipv6_and_vlan)
 {
 	for (unsigned op = 0; op < 256; op++)
@@ -138,6 +139,7 @@ Test(packet, of_every_opcode_is_refused_at_every_truncation)
 		}
 }
 
+/* WIRE-IP-01 */
 Test(packet, icrc_is_found_before_ethernet_padding)
 {
 	struct ur_packet in = frame_packet(UR_RC_SEND_ONLY, false, text, 0), out;
@@ -153,6 +155,7 @@ Test(packet, icrc_is_found_before_ethernet_padding)
 	cr_assert_eq(out.payload_len, 0);
 }
 
+/* WIRE-UDP-01 */
 Test(packet, other_traffic_is_not_roce)
 {
 	static const uint8_t arp[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0,    0,
@@ -202,6 +205,7 @@ Test(packet, ipv6_extension_headers_are_not_roce)
 	cr_assert_eq(decode(&f), UR_DROP_NOT_ROCE, "fragment");
 }
 
+/* WIRE-IP-02 */
 Test(packet, ipv4_fragments_are_not_roce)
 {
 	static const uint16_t fragments[] = {0x2000, 0x0001, 0x1fff, 0x3000};
@@ -240,6 +244,7 @@ Test(packet, every_flipped_bit_in_an_ipv4_header_is_refused)
 	}
 }
 
+/* WIRE-IP-01 */
 Test(packet, lengths_must_agree)
 {
 	struct frame f = send_only();
@@ -298,6 +303,7 @@ Test(packet, udp_too_short_for_the_extended_headers_is_truncated)
 	}
 }
 
+/* WIRE-PAD-01 */
 Test(packet, payload_and_pad_fill_words)
 {
 	for (uint16_t more = 1; more < 4; more++) {
@@ -309,6 +315,7 @@ Test(packet, payload_and_pad_fill_words)
 	}
 }
 
+/* WIRE-PAD-01 */
 Test(packet, pad_needs_payload_to_stand_in)
 {
 	struct ur_packet in = frame_packet(UR_RC_SEND_ONLY, false, text, 1), out;
@@ -324,6 +331,7 @@ Test(packet, pad_needs_payload_to_stand_in)
 	cr_assert_eq(decode(&f), UR_DROP_LENGTH, "a pad byte of nothing");
 }
 
+/* WIRE-PAD-01 */
 Test(packet, payload_is_refused_where_the_opcode_has_none)
 {
 	static const uint8_t bare[] = {UR_RC_READ_REQUEST, UR_RC_ACKNOWLEDGE,
@@ -345,6 +353,7 @@ Test(packet, payload_is_refused_where_the_opcode_has_none)
 	}
 }
 
+/* WIRE-CNP-01 */
 Test(packet, cnp_has_its_sixteen_reserved_bytes)
 {
 	static const uint8_t zeros[20];
@@ -361,6 +370,7 @@ Test(packet, cnp_has_its_sixteen_reserved_bytes)
 	}
 }
 
+/* WIRE-BTH-02 */
 Test(packet, transport_version_must_be_zero)
 {
 	for (uint8_t tver = 1; tver < 16; tver++) {
@@ -371,6 +381,7 @@ Test(packet, transport_version_must_be_zero)
 	}
 }
 
+/* WIRE-OPCODE-01 */
 Test(packet, unknown_opcodes_are_refused)
 {
 	for (unsigned op = 0; op < 256; op++) {

@@ -76,6 +76,7 @@ static void assert_every_length_decodes(bool v6, bool vlan)
 	cr_assert(ur_gid_eq(&path.peer, &attr.dst));
 }
 
+/* WIRE-IP-02 */
 Test(path, headers_decode_for_every_length)
 {
 	assert_every_length_decodes(false, false);
@@ -159,6 +160,7 @@ Test(path, between_ipv4_and_ipv6_is_our_own_mistake, .signal = SIGABRT)
 	ur_path_init(&path, &attr);
 }
 
+/* WIRE-UDP-02 */
 Test(sport, folds_a_flow_label_into_the_upper_quarter)
 {
 	cr_assert_eq(ur_path_sport(0x00001, ur_qpn(0), ur_qpn(0)), 0xc001);
@@ -168,6 +170,7 @@ Test(sport, folds_a_flow_label_into_the_upper_quarter)
 	cr_assert_eq(ur_path_sport(0xabcde, ur_qpn(0), ur_qpn(0)), 0xfcf4);
 }
 
+/* WIRE-UDP-02 */
 Test(sport, lies_in_range_for_every_label)
 {
 	for (uint32_t label = 0; label <= 0xfffff; label++)

@@ -25,6 +25,7 @@ Test(psn, add_wraps_at_2_to_the_24)
 	cr_assert_eq(ur_psn_add(ur_psn(0), (uint32_t)-1).v, LAST);
 }
 
+/* WIRE-PSN-01 */
 Test(psn, distance_wraps_at_2_to_the_24)
 {
 	cr_assert_eq(ur_psn_diff(ur_psn(0), ur_psn(LAST)), 1);
@@ -53,6 +54,7 @@ Test(psn, distance_undoes_add_from_every_corner)
 		}
 }
 
+/* WIRE-PSN-01 */
 Test(psn, successor_is_newer_everywhere)
 {
 	for (size_t i = 0; i < CORNER_CNT; i++) {

@@ -18,6 +18,7 @@ static void assert_bth_round_trip(const uint8_t in[UR_BTH_BYTES])
 	cr_assert_arr_eq(out, in, UR_BTH_BYTES);
 }
 
+/* WIRE-BTH-01 */
 Test(bth, fields_lie_where_the_diagram_says)
 {
 	static const uint8_t bytes[UR_BTH_BYTES] = {0x64, 0xe5, 0x80, 0x01, 0x95, 0x12,
@@ -41,6 +42,7 @@ Test(bth, fields_lie_where_the_diagram_says)
 	cr_assert_eq(bth.psn.v, 0xfedcba);
 }
 
+/* WIRE-BTH-01 */
 Test(bth, keeps_every_single_bit)
 {
 	for (unsigned bit = 0; bit < UR_BTH_BYTES * 8; bit++) {
@@ -83,6 +85,7 @@ Test(reth, has_address_key_and_length)
 	cr_assert_arr_eq(out, bytes, sizeof(bytes));
 }
 
+/* WIRE-AETH-01 */
 Test(aeth, has_syndrome_and_msn)
 {
 	static const uint8_t bytes[UR_AETH_BYTES] = {0x61, 0xab, 0xcd, 0xef};
@@ -153,6 +156,7 @@ Test(atomiceth, has_address_key_swap_and_compare)
 		cr_assert_arr_eq(buf, same, sizeof(buf));                                          \
 	} while (0)
 
+/* WIRE-EXT-01 */
 Test(roce, headers_are_taken_whole_or_not_at_all)
 {
 	ASSERT_ALL_OR_NOTHING(bth, UR_BTH_BYTES);
@@ -162,6 +166,7 @@ Test(roce, headers_are_taken_whole_or_not_at_all)
 	ASSERT_ALL_OR_NOTHING(atomiceth, UR_ATOMICETH_BYTES);
 }
 
+/* WIRE-AETH-02 */
 Test(credits, decode_the_table)
 {
 	static const uint32_t receives[31] = {0,    1,	  2,	3,     4,     6,     8,	   12,
@@ -174,6 +179,7 @@ Test(credits, decode_the_table)
 	cr_assert_eq(ur_credits_decode(UR_CREDITS_NONE), UINT32_MAX);
 }
 
+/* WIRE-AETH-02 */
 Test(credits, encode_never_promises_more_than_there_is)
 {
 	for (uint32_t n = 0; n < 40000; n++) {
@@ -186,6 +192,7 @@ Test(credits, encode_never_promises_more_than_there_is)
 	cr_assert_eq(ur_credits_encode(UINT32_MAX), 30, "31 means something else");
 }
 
+/* WIRE-AETH-03 */
 Test(rnr_timer, codes_are_those_of_table_45)
 {
 	static const uint64_t us[32] = {
@@ -199,6 +206,7 @@ Test(rnr_timer, codes_are_those_of_table_45)
 	}
 }
 
+/* WIRE-AETH-01 */
 Test(nak, has_a_name_for_every_code)
 {
 	cr_assert_str_eq(ur_nak_name(0), "PSN sequence error");

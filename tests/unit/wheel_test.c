@@ -43,7 +43,7 @@ static uint64_t run_until_fired(struct ur_wheel *w, struct ur_timer *t, uint64_t
 	}
 }
 
-/* TIMER-01: never before the deadline, at most one tick after it. */
+/* TIMER-FIRE-01: never before the deadline, at most one tick after it. */
 Test(wheel, fires_at_the_deadline_rounded_up_to_a_tick)
 {
 	static const struct {
@@ -94,7 +94,7 @@ Test(wheel, fires_on_time_when_expire_comes_only_at_the_end)
 	}
 }
 
-/* TIMER-02 */
+/* TIMER-FIRE-02 */
 Test(wheel, past_deadline_fires_at_the_next_expire)
 {
 	struct ur_timer zero = {0}, past = {0};
@@ -110,7 +110,7 @@ Test(wheel, past_deadline_fires_at_the_next_expire)
 	cr_assert(!zero.armed && !past.armed);
 }
 
-/* TIMER-03 */
+/* TIMER-FIRE-03 */
 Test(wheel, deadline_beyond_the_last_level_fires_on_time)
 {
 	static const uint64_t deadlines[] = {REACH, REACH + 1, 2 * REACH - TICK, 2 * REACH,
@@ -144,6 +144,7 @@ Test(wheel, farthest_deadline_does_not_wrap_into_the_past)
 	cr_assert(t.armed);
 }
 
+/* TIMER-NEXT-01 */
 Test(wheel, next_is_never_when_nothing_is_armed)
 {
 	struct ur_timer t = {0};
@@ -158,7 +159,7 @@ Test(wheel, next_is_never_when_nothing_is_armed)
 	cr_assert_eq(w.armed_cnt, 0);
 }
 
-/* TIMER-04 */
+/* TIMER-CANCEL-01 */
 Test(wheel, cancelled_timer_does_not_fire)
 {
 	struct ur_timer a = {0}, b = {0};
@@ -173,6 +174,7 @@ Test(wheel, cancelled_timer_does_not_fire)
 	cr_assert_null(ur_wheel_expire(&w, 10 * TICK));
 }
 
+/* TIMER-CANCEL-01 */
 Test(wheel, timer_found_expired_can_still_be_cancelled_or_moved)
 {
 	struct ur_timer t[3] = {0}, *first, *rest[2];
@@ -293,7 +295,7 @@ static void random_operation(struct model *m, uint64_t *random, uint64_t seed)
 	cr_assert_leq(ur_wheel_next(&m->wheel), earliest(m), "seed %lu: sleeps too long", seed);
 }
 
-/* TIMER-01, TIMER-03, TIMER-04 */
+/* TIMER-FIRE-01, TIMER-FIRE-03, TIMER-CANCEL-01, TIMER-NEXT-01 */
 Test(wheel, agrees_with_a_list_of_all_timers)
 {
 	static struct model m;
