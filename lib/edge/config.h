@@ -36,6 +36,9 @@
  */
 #define UR_ROCE_OVERHEAD_BYTES 100
 
+/* The largest MTU for af_xdp: a packet, its headroom and the kernel's own data share a page. */
+#define UR_AF_XDP_MTU_MAX 3072
+
 enum ur_driver {
 #define X(id, word) UR_DRIVER_##id,
 	UR_DRIVERS(X)

@@ -11,7 +11,6 @@
 
 #include <pcap/pcap.h>
 
-#define AF_XDP_MTU_MAX 3072 /* packet, headroom and the kernel's own data share a page */
 #define RING_NAME_MAX  16
 #define AF_PACKET_ROOM 84 /* TPACKET_V2 header and Ethernet with a VLAN tag, around a packet */
 
@@ -191,10 +190,10 @@ static bool check_mtu(const struct check *c)
 	uint32_t mtu = c->cfg->port.mtu, path_mtu = c->cfg->transport.path_mtu;
 	bool xdp = c->cfg->port.driver == UR_DRIVER_AF_XDP;
 
-	if (xdp && mtu > AF_XDP_MTU_MAX)
+	if (xdp && mtu > UR_AF_XDP_MTU_MAX)
 		return wrong(c, "port", "mtu",
 			     "\"%u\" is too large for driver af_xdp; allowed: 0, %u to %u", mtu,
-			     256 + UR_ROCE_OVERHEAD_BYTES, AF_XDP_MTU_MAX);
+			     256 + UR_ROCE_OVERHEAD_BYTES, UR_AF_XDP_MTU_MAX);
 	if (xdp && path_mtu > 2048)
 		return wrong(c, "transport", "path_mtu",
 			     "\"%u\" is too large for driver af_xdp; allowed: auto, 256, 512, "

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "edge/eal.h"
+#include "edge/eal_args.h"
+#include "edge/eal_ring.h"
+#include "edge/memif_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+
+#define RING_SLOTS 1024
+
+static struct {
+	pthread_mutex_t lock;
+	bool started, ended, hugepages, pci;
+	bool show_log;		   /* [eal] extra has --log-level: the user wants to read it */
+	bool taken[RTE_MAX_LCORE]; /* worker lcores that belong to a port */
+	unsigned next;		   /* number of the next virtual device */
+	char prefix[UR_CONFIG_TEXT + 16];
+	char dir[512];	  /* the EAL's runtime directory */
+	char reason[256]; /* DPDK's first complaint since the step began, for the error sentence */
+} eal = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static FILE *log_stream(void)
+{
+	static FILE *stream;
+	/* DPDK writes whole lines; the first of several is the reason, the others follow from it */
+	static cookie_io_functions_t io = {.write = ur_eal_log_write};
+
+	if (stream == NULL) {
+		stream = fopencookie(NULL, "w", io);
+		if (stream != NULL)
+			setvbuf(stream, NULL, _IOLBF, 0);
+	}
+	return stream;
+}
+
+ssize_t ur_eal_log_write(void *cookie, const char *buf, size_t len)
+{
+	const char *nl = memchr(buf, '\n', len);
+	size_t n = nl != NULL ? (size_t)(nl - buf) : len;
+
+	if (eal.reason[0] == '\0') {
+		n = n < sizeof(eal.reason) ? n : sizeof(eal.reason) - 1;
+		memcpy(eal.reason, buf, n);
+		eal.reason[n] = '\0';
+	}
+	if (eal.show_log)
+		fwrite(buf, 1, len, stderr);
+	return (ssize_t)len;
+}
+
+/* The sentence, with DPDK's own reason behind it. */
+__attribute__((format(printf, 5, 6))) static int fail(int rc, const struct ur_config *cfg,
+						      char *err, size_t cap, const char *fmt, ...)
+{
+	char where[2 * UR_CONFIG_TEXT], what[512];
+	va_list ap;
+
+	ur_config_where(cfg, "port", "driver", where, sizeof(where));
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	if (eal.reason[0] != '\0')
+		snprintf(err, cap, "%s%s (%s)", where, what, eal.reason);
+	else
+		snprintf(err, cap, "%s%s", where, what);
+	return rc;
+}
+
+/*
+ * rte_eal_init() answers a wrong option with pages of usage on stdout and repeats its log on
+ * stderr. The log stream has what is worth saying, so both are shut meanwhile.
+ */
+static int quiet_init(int argc, char **argv)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int out, rest, rc;
+
+	if (null < 0 || eal.show_log) {
+		if (null >= 0)
+			close(null);
+		return rte_eal_init(argc, argv);
+	}
+	fflush(stdout);
+	fflush(stderr);
+	out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	rest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (out >= 0)
+		dup2(null, STDOUT_FILENO);
+	if (rest >= 0)
+		dup2(null, STDERR_FILENO);
+	rc = rte_eal_init(argc, argv);
+	fflush(stdout);
+	fflush(stderr);
+	if (out >= 0) {
+		dup2(out, STDOUT_FILENO);
+		close(out);
+	}
+	if (rest >= 0) {
+		dup2(rest, STDERR_FILENO);
+		close(rest);
+	}
+	close(null);
+	return rc;
+}
+
+/* Telemetry removes its socket by atexit(), so the directory can only go after that. */
+static void remove_runtime_dir(void)
+{
+	rmdir(eal.dir); /* not empty when another process has the same prefix */
+}
+
+static int start(const struct ur_config *cfg, char *err, size_t cap)
+{
+	struct ur_eal_args args;
+	int rc;
+
+	if (eal.ended)
+		return fail(-EALREADY, cfg, err, cap, "DPDK cannot be started again in a process");
+	rc = ur_eal_args(cfg, &args, err, cap);
+	if (rc < 0)
+		return rc;
+	eal.show_log = strstr(cfg->eal.extra, "--log-level") != NULL;
+	if (log_stream() != NULL)
+		rte_openlog_stream(log_stream());
+	strlcpy(eal.prefix, strchr(args.argv[1], '=') + 1, sizeof(eal.prefix));
+	/* rte_eal_init() reorders the pointers and may keep the texts */
+	static char kept[sizeof(args.buf)];
+	char *argv[RTE_DIM(args.argv)];
+
+	memcpy(kept, args.buf, sizeof(kept));
+	for (int i = 0; i < args.argc; i++)
+		argv[i] = kept + (args.argv[i] - args.buf);
+	argv[args.argc] = NULL;
+	if (eal.dir[0] == '\0')
+		atexit(remove_runtime_dir); /* runs after the handlers that the EAL adds now */
+	rc = quiet_init(args.argc, argv);
+	strlcpy(eal.dir, rte_eal_get_runtime_dir(), sizeof(eal.dir));
+	if (rc < 0) {
+		rc = rte_errno != 0 ? -rte_errno : -EIO;
+		eal.prefix[0] = '\0';
+		return fail(rc, cfg, err, cap, "DPDK does not start%s%s: %s",
+			    cfg->eal.extra[0] != '\0' ? " with [eal] extra = " : "", cfg->eal.extra,
+			    rte_strerror(-rc));
+	}
+	eal.started = true;
+	eal.hugepages = args.hugepages;
+	eal.pci = cfg->port.driver == UR_DRIVER_PCI;
+	return 0;
+}
+
+/* Worker lcores for the port; with mode = auto the port goes inline when too few are left. */
+static int take_lcores(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
+{
+	unsigned lcore, n = 0;
+	char where[2 * UR_CONFIG_TEXT];
+
+	p->dedicated = ur_eal_wants_dedicated(cfg);
+	if (!p->dedicated)
+		return 0;
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	{
+		if (n < p->queue_cnt && !eal.taken[lcore])
+			p->lcore[n++] = lcore;
+	}
+	if (n < p->queue_cnt) {
+		if (cfg->worker.mode == UR_WORKER_MODE_AUTO) {
+			p->dedicated = false;
+			return 0;
+		}
+		ur_config_where(cfg, "worker", "count", where, sizeof(where));
+		snprintf(err, cap,
+			 "%s%u workers are wanted and %u lcores of this process are free; more are "
+			 "given by [eal] lcores of its first endpoint, or mode = inline",
+			 where, p->queue_cnt, n);
+		return -EBUSY;
+	}
+	for (unsigned i = 0; i < n; i++)
+		eal.taken[p->lcore[i]] = true;
+	return 0;
+}
+
+static void give_lcores(const struct ur_eal_port *p)
+{
+	for (unsigned i = 0; p->dedicated && i < p->queue_cnt; i++)
+		eal.taken[p->lcore[i]] = false;
+}
+
+static int add_ring(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
+{
+	unsigned slots = cfg->port.framecnt != 0 ? cfg->port.framecnt : RING_SLOTS;
+	int rc = ur_eal_ring_add(cfg->port.device, p->queue_cnt, slots, &p->id, p->device,
+				 sizeof(p->device));
+
+	if (rc == -EBUSY)
+		return fail(rc, cfg, err, cap, "the ring \"%s\" has both its ends already",
+			    cfg->port.device);
+	if (rc == -EINVAL)
+		return fail(rc, cfg, err, cap,
+			    "the ends of the ring \"%s\" must have the same [worker] count",
+			    cfg->port.device);
+	if (rc != 0)
+		return fail(rc, cfg, err, cap, "the ring \"%s\" cannot be made: %s",
+			    cfg->port.device, rte_strerror(-rc));
+	return 0;
+}
+
+static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
+{
+	char devargs[1024];
+	int rc = ur_eal_devargs(cfg, eal.next, devargs, sizeof(devargs), err, cap);
+
+	if (rc != 0)
+		return rc;
+	if (cfg->port.driver == UR_DRIVER_PCI && !eal.pci)
+		return fail(
+			-EPERM, cfg, err, cap,
+			"the first endpoint of this process did not use pci, so no later one can");
+	if (cfg->port.role == UR_MEMIF_ROLE_SERVER &&
+	    ur_memif_socket(cfg->port.device) == UR_MEMIF_SOCKET_STALE)
+		unlink(cfg->port.device);
+	strlcpy(p->device, devargs, RTE_MIN(sizeof(p->device), strcspn(devargs, ",") + 1));
+	if (cfg->port.driver == UR_DRIVER_PCI &&
+	    rte_eth_dev_get_port_by_name(p->device, &p->id) == 0)
+		return 0; /* the EAL probed it when it started */
+	rc = rte_dev_probe(devargs);
+	if (rc < 0)
+		return fail(rc, cfg, err, cap, "DPDK cannot use \"%s\": %s", devargs,
+			    rte_strerror(-rc));
+	eal.next++;
+	rc = rte_eth_dev_get_port_by_name(p->device, &p->id);
+	if (rc < 0)
+		return fail(rc, cfg, err, cap, "DPDK has no port for \"%s\"", p->device);
+	return 0;
+}
+
+int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap)
+{
+	struct ur_eal_port p = {.queue_cnt = (uint16_t)cfg->worker.count,
+				.driver = cfg->port.driver};
+	int rc = ur_config_check(cfg, err, err_cap);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&eal.lock);
+	eal.reason[0] = '\0';
+	if (!eal.started)
+		rc = start(cfg, err, err_cap);
+	if (rc == 0)
+		rc = take_lcores(cfg, &p, err, err_cap);
+	if (rc == 0) {
+		rc = cfg->port.driver == UR_DRIVER_RING ? add_ring(cfg, &p, err, err_cap)
+							: add_device(cfg, &p, err, err_cap);
+		if (rc != 0)
+			give_lcores(&p);
+	}
+	pthread_mutex_unlock(&eal.lock);
+	if (rc == 0)
+		*out = p;
+	return rc;
+}
+
+void ur_eal_release(struct ur_eal_port *p)
+{
+	pthread_mutex_lock(&eal.lock);
+	if (eal.started && p->device[0] != '\0') {
+		if (p->driver == UR_DRIVER_RING)
+			ur_eal_ring_remove(p->device);
+		else
+			rte_eal_hotplug_remove(p->driver == UR_DRIVER_PCI ? "pci" : "vdev",
+					       p->device);
+		give_lcores(p);
+		p->device[0] = '\0';
+	}
+	pthread_mutex_unlock(&eal.lock);
+}
+
+void ur_eal_cleanup(void)
+{
+	pthread_mutex_lock(&eal.lock);
+	if (eal.started) {
+		rte_eal_cleanup();
+		eal.started = false;
+		eal.ended = true;
+		eal.prefix[0] = '\0';
+	}
+	pthread_mutex_unlock(&eal.lock);
+}
+
+const char *ur_eal_prefix(void)
+{
+	return eal.prefix;
+}
+
+bool ur_eal_hugepages(void)
+{
+	return eal.hugepages && eal.started;
+}
