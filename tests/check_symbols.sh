@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# check_symbols.sh SOURCE_DIR: the core is pure. Builds its release archive in a directory of its
+# own and looks at the symbols: nothing undefined but the functions below, and nothing that can be
+# written to. What a debug build or a sanitizer adds does not count, hence the separate build.
+set -eu
+
+source_dir=$1
+allowed='memcpy memmove memset memcmp ur_assert_fail crc32_gzip_refl _GLOBAL_OFFSET_TABLE_'
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM
+
+run() {
+	"$@" >"$dir/log" 2>&1 || {
+		cat "$dir/log"
+		echo "check_symbols: $* failed"
+		exit 1
+	}
+}
+
+# Flags of the build under test, such as sanitizers, are not the release's.
+unset CFLAGS CPPFLAGS LDFLAGS
+run meson setup --buildtype=release -Dtests=false -Dedge=false "$dir/build" "$source_dir"
+run ninja -C "$dir/build" -j2 lib/liburoce_core.a
+archive=$dir/build/lib/liburoce_core.a
+
+nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u >"$dir/defined"
+nm -u "$archive" | awk 'NF == 2 { print $2 }' | sort -u >"$dir/undefined"
+echo "$allowed" | tr ' ' '\n' | sort -u >"$dir/allowed"
+
+# An archive in which the tools find nothing would pass whatever the core did.
+for symbol in ur_icrc ur_wheel_expire ur_mem_register; do
+	if ! grep -qx "$symbol" "$dir/defined"; then
+		echo "check_symbols: $symbol is not in $archive"
+		exit 1
+	fi
+done
+
+sort -u "$dir/defined" "$dir/allowed" | comm -23 "$dir/undefined" - >"$dir/forbidden"
+# Objects in .data, .bss and common; const tables of pointers are in .data.rel.ro.
+objdump -t "$archive" | awk '
+	/file format/ { file = $1; sub(".*/", "", file); sub(":$", "", file) }
+	NF > 3 && $(NF - 2) ~ /^(\.t?data|\.t?bss|\*COM\*)/ && $(NF - 2) !~ /^\.data\.rel\.ro/ &&
+		$NF !~ /^\./ { print file " " $NF }' >"$dir/writable"
+
+status=0
+while read -r symbol; do
+	echo "the core calls $symbol, from:"
+	nm -A -u "$archive" | awk -v s="$symbol" '$NF == s { sub(".*/", "", $1); print "  " $1 }'
+	status=1
+done <"$dir/forbidden"
+while read -r file symbol; do
+	echo "the core has a global that can be written to: $symbol, in $file"
+	status=1
+done <"$dir/writable"
+[ $status -ne 0 ] || echo "$(wc -l <"$dir/defined") symbols defined, none forbidden, no globals"
+exit $status
