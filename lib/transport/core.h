@@ -57,7 +57,8 @@ struct ur_counters {
 	uint64_t drops[UR_DROP_CNT];
 };
 
-/* Where the engine tells what its owner has to pass on. Called on the worker, must not call back. */
+/* Where the engine tells what its owner has to pass on. Called on the worker, must not call back.
+ */
 struct ur_sink {
 	void *ctx;
 	/* An armed CQ of this worker has a completion (write its event file descriptor). */
@@ -73,7 +74,7 @@ struct ur_core {
 	struct ur_wheel wheel;
 	struct ur_sched sched;
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
-	struct ur_sched acks; /* QPs that owe an ACK or NAK: served before everything else */
+	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */
 	struct ur_counters cnt;
 	struct ur_sink sink;
 	uint16_t worker;
@@ -81,6 +82,7 @@ struct ur_core {
 };
 
 /* Pushes a completion wherever its CQ lives and raises what has to be raised. */
-void ur_core_complete(struct ur_core *core, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited);
+void ur_core_complete(struct ur_core *core, struct ur_cq *cq, const struct ibv_wc *wc,
+		      bool solicited);
 
 #endif

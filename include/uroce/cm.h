@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UROCE_CM_H
+#define UROCE_CM_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "uroce/uroce.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Connections in band, by InfiniBand CM messages on QP1 in the RDMA IP CM layout, so that
+ * rdma_cm peers understand them. The shape is librdmacm's: an id, events, connect and accept. The
+ * library moves the QP through its states; the application creates it before connect or accept.
+ *
+ * Thread class: any thread. Return values: 0 or an errno value.
+ */
+
+struct uroce_event_channel;
+
+struct uroce_cm_id {
+	struct ibv_context *context;
+	struct uroce_event_channel *channel;
+	void *user;        /* the application's */
+	struct ibv_qp *qp; /* set by connect and accept */
+	struct sockaddr_storage local, peer;
+};
+
+/* X(name, text). What each one means and what the application does next is told beside the enum. */
+#define UROCE_CM_EVENTS(X)                                                                         \
+	X(CONNECT_REQUEST, "connect request")                                                      \
+	X(ESTABLISHED, "established")                                                              \
+	X(REJECTED, "rejected")                                                                    \
+	X(UNREACHABLE, "unreachable")                                                              \
+	X(DISCONNECTED, "disconnected")                                                            \
+	X(TIMEWAIT_EXIT, "time-wait exit")                                                         \
+	X(SIDR_REQUEST, "service id resolution request")                                           \
+	X(SIDR_RESOLVED, "service id resolved")
+
+enum uroce_cm_event_type {
+#define X(name, text) UROCE_CM_##name,
+	UROCE_CM_EVENTS(X)
+#undef X
+};
+
+struct uroce_conn_param {
+	const void *private_data;
+	uint8_t private_data_len;    /* REQ <= 56 bytes, REP <= 196, REJ <= 148 */
+	uint8_t responder_resources; /* READs and atomics the peer may have outstanding at us */
+	uint8_t initiator_depth;     /* READs and atomics we want to have outstanding at the peer */
+	uint8_t retry_count;         /* 0..7 */
+	uint8_t rnr_retry_count;     /* 0..7, 7 is for ever */
+	uint8_t timeout;             /* local ACK timeout, 4.096 us * 2^timeout; 0 takes the default */
+	uint8_t min_rnr_timer;       /* RNR timer code 0..31 */
+	uint16_t path_mtu;           /* bytes; 0 takes the port's active MTU */
+	bool srq;
+};
+
+struct uroce_cm_event {
+	enum uroce_cm_event_type type;
+	struct uroce_cm_id *id;        /* the new child for CONNECT_REQUEST and SIDR_REQUEST */
+	struct uroce_cm_id *listen_id; /* CONNECT_REQUEST and SIDR_REQUEST */
+	int status;                    /* REJECTED: the IBA reason; UNREACHABLE: errno value */
+	struct uroce_conn_param param; /* the peer's; private_data lives until the event is acked */
+	uint32_t qpn, qkey;            /* SIDR_RESOLVED */
+};
+
+struct uroce_event_channel *uroce_create_event_channel(struct ibv_context *ctx);
+int uroce_destroy_event_channel(struct uroce_event_channel *channel);
+/* Readable when there is an event (dedicated mode, and inline mode while somebody makes progress). */
+int uroce_event_channel_fd(const struct uroce_event_channel *channel);
+
+/*
+ * Waits at most timeout_ms (-1: for ever, 0: not at all) for an event. ETIMEDOUT when none came.
+ * In inline mode the waiting thread does the endpoint's work.
+ */
+int uroce_get_cm_event(struct uroce_event_channel *channel, int timeout_ms,
+		       struct uroce_cm_event **event);
+void uroce_ack_cm_event(struct uroce_cm_event *event);
+
+int uroce_cm_create_id(struct uroce_event_channel *channel, void *user, struct uroce_cm_id **id);
+/* Drops the connection, if there is one, without a word to the peer beyond REJ or DREQ. */
+int uroce_cm_destroy_id(struct uroce_cm_id *id);
+
+/* Listens on a port of the RDMA_PS_TCP space; EADDRINUSE when somebody does. */
+int uroce_cm_listen(struct uroce_cm_id *id, uint16_t port);
+int uroce_cm_unlisten(struct uroce_cm_id *id);
+
+/*
+ * Active side: resolves the peer (EHOSTUNREACH when nobody answers), moves `qp` (RESET) to INIT and
+ * sends REQ. ESTABLISHED follows when the QP is in RTS, or REJECTED, or UNREACHABLE.
+ */
+int uroce_cm_connect(struct uroce_cm_id *id, const struct sockaddr *peer, struct ibv_qp *qp,
+		     const struct uroce_conn_param *param);
+/* Passive side: moves `qp` (RESET) to RTR and then RTS, and sends REP. ESTABLISHED follows with RTU. */
+int uroce_cm_accept(struct uroce_cm_id *id, struct ibv_qp *qp, const struct uroce_conn_param *param);
+/* `reason` is an IBA reject reason; 28 (consumer reject) is the usual one. */
+int uroce_cm_reject(struct uroce_cm_id *id, uint16_t reason, const void *private_data, uint8_t len);
+/* Sends DREQ, moves the QP to ERR (its work requests flush). DISCONNECTED follows on both sides. */
+int uroce_cm_disconnect(struct uroce_cm_id *id);
+
+/* UD: asks for the QPN and Q_Key behind a port; answers such a question. */
+int uroce_cm_sidr_resolve(struct uroce_cm_id *id, const struct sockaddr *peer, uint16_t port,
+			  const void *private_data, uint8_t len);
+int uroce_cm_sidr_reply(struct uroce_cm_id *id, struct ibv_qp *qp, uint32_t qkey, int status);
+
+const char *uroce_cm_event_str(enum uroce_cm_event_type type);
+const char *uroce_cm_reject_str(int reason);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_CLOCK_H
+#define UR_EDGE_CLOCK_H
+
+#include <stdint.h>
+
+#include <rte_cycles.h>
+
+/*
+ * Time for the engine: nanoseconds since the clock was started, from the TSC, by one
+ * multiplication. Any thread.
+ */
+struct ur_clock {
+	uint64_t base;	  /* TSC at time 0 */
+	uint64_t mult;	  /* nanoseconds a cycle, as a fraction of 2^32 */
+	int64_t epoch_ns; /* Unix time at time 0 */
+};
+
+void ur_clock_start(struct ur_clock *c);
+
+static inline uint64_t ur_clock_ns(const struct ur_clock *c)
+{
+	return (uint64_t)(((unsigned __int128)(rte_rdtsc() - c->base) * c->mult) >> 32);
+}
+
+#endif

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "edge/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_launch.h>
+#include <rte_malloc.h>
+#include <rte_prefetch.h>
+#include <rte_ring_elem.h>
+
+#include "edge/impair_mbuf.h"
+#include "wire/icrc.h"
+
+#define BURST	      UR_WORKER_BURST
+#define IMPAIR_BURST  (4 * BURST)
+#define HANDOVER_RING 1024
+#define FOREIGN_RING  8192
+#define TX_PENDING    (IMPAIR_BURST + BURST)
+
+/* A completion on its way to the worker of its CQ; a multiple of 16 bytes, as rte_ring wants. */
+struct foreign {
+	struct ur_cq *cq;
+	uint64_t solicited;
+	struct ibv_wc wc;
+};
+_Static_assert(sizeof(struct foreign) % 16 == 0, "rte_ring element size");
+
+struct command {
+	void (*fn)(void *arg, uint64_t now_ns);
+	void *arg;
+	bool done;
+	struct command *next;
+};
+
+struct ur_worker {
+	struct ur_engine *engine;
+	struct ur_port *port;
+	const struct ur_clock *clock;
+	struct ur_impair *rx_impair, *tx_impair;
+	struct ur_neigh *neigh;
+	struct ur_capture_hook *capture;
+	const struct ur_gid *gids;
+	unsigned gid_cnt;
+	uint16_t idx, cnt;
+	bool dedicated;
+	unsigned lcore;
+	struct ur_worker **peers;
+	uint64_t now_ns;
+	/* Frames made and not taken by the port yet, [tx_head, tx_tail). */
+	uint16_t tx_head, tx_tail;
+	struct rte_mbuf *tx_pending[TX_PENDING];
+	/* Empty mbufs for the next output, [0, spare_cnt). */
+	uint16_t spare_cnt;
+	struct rte_mbuf *spare[BURST];
+	struct ur_tx tx[BURST];
+	struct ur_worker_counters cnt_;
+	struct rte_ring *handover; /* frames for this worker's QPs that arrived elsewhere */
+	struct rte_ring *doorbells;
+	struct rte_ring *foreign;
+	void *engine_mem;
+
+	_Alignas(64) pthread_mutex_t lock; /* inline: held by whoever is the worker */
+	_Atomic uint64_t last_ns;
+	_Atomic bool stop;
+	/* Commands for a dedicated worker. */
+	pthread_mutex_t cmd_lock;
+	pthread_cond_t cmd_done;
+	struct command *_Atomic cmds;
+};
+
+/* ---- receive ---- */
+
+static bool is_ours(const struct ur_worker *w, const struct ur_gid *dst)
+{
+	for (unsigned i = 0; i < w->gid_cnt; i++)
+		if (ur_gid_eq(dst, &w->gids[i]))
+			return true;
+	return false;
+}
+
+static void hand_over(struct ur_worker *w, unsigned to, struct rte_mbuf *m)
+{
+	if (rte_ring_mp_enqueue(w->peers[to]->handover, m)) {
+		w->cnt_.handover_full++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	w->cnt_.handed_over++;
+}
+
+/* Frames that are not RoCEv2 belong to worker 0, which plays the kernel's part. */
+static void other_frame(struct ur_worker *w, struct rte_mbuf *m, const uint8_t *frame, size_t len)
+{
+	if (w->idx) {
+		hand_over(w, 0, m);
+		return;
+	}
+	w->cnt_.other_frames++;
+	ur_neigh_input(w->neigh, frame, len, w->now_ns);
+	rte_pktmbuf_free(m);
+}
+
+static void input_frame(struct ur_worker *w, struct rte_mbuf *m)
+{
+	const uint8_t *frame;
+	size_t len;
+	struct ur_packet p;
+	enum ur_drop drop;
+	unsigned owner;
+
+	if (__builtin_expect(m->nb_segs > 1, 0) && rte_pktmbuf_linearize(m)) {
+		w->cnt_.no_mbuf++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	len = rte_pktmbuf_data_len(m);
+	drop = ur_packet_decode(frame, len, &p);
+	if (drop == UR_DROP_NOT_ROCE) {
+		other_frame(w, m, frame, len);
+		return;
+	}
+	if (drop == UR_DROP_NONE && !is_ours(w, &p.ip.dst))
+		drop = UR_DROP_DST_ADDR;
+	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
+		drop = UR_DROP_ICRC;
+	if (drop != UR_DROP_NONE) {
+		w->cnt_.drops[drop]++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	owner = ur_qpn_worker(p.bth.dqpn, w->cnt);
+	if (owner != w->idx) {
+		hand_over(w, owner, m);
+		return;
+	}
+	ur_engine_input(w->engine, &p, frame, w->now_ns);
+	rte_pktmbuf_free(m);
+}
+
+static void capture(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n,
+		    enum ur_capture_dir dir)
+{
+	struct ur_capture *c = ur_capture_enter(w->capture, w->idx);
+
+	if (!c)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		struct iovec seg[8];
+		unsigned cnt = 0;
+
+		for (struct rte_mbuf *m = pkts[i]; m && cnt < 8; m = m->next)
+			seg[cnt++] = (struct iovec){rte_pktmbuf_mtod(m, void *), m->data_len};
+		ur_capture_segments(c, w->idx, seg, cnt, w->now_ns, dir);
+	}
+	ur_capture_leave(w->capture, w->idx);
+}
+
+static void input_burst(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n && i < 4; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
+	for (unsigned i = 0; i < n; i++) {
+		if (i + 4 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 4], void *));
+		input_frame(w, pkts[i]);
+	}
+}
+
+static unsigned receive(struct ur_worker *w)
+{
+	struct rte_mbuf *pkts[BURST], *out[IMPAIR_BURST];
+	unsigned n = ur_port_rx(w->port, w->idx, pkts, BURST), total = n;
+
+	w->cnt_.rx_frames += n;
+	if (n)
+		capture(w, pkts, n, UR_CAPTURE_RX);
+	if (__builtin_expect(w->rx_impair != NULL, 0)) {
+		n = ur_impair_burst(w->rx_impair, pkts, (uint16_t)n, out, IMPAIR_BURST, w->now_ns);
+		input_burst(w, out, n);
+	} else {
+		input_burst(w, pkts, n);
+	}
+	if (w->cnt > 1 || rte_ring_count(w->handover)) {
+		n = rte_ring_sc_dequeue_burst(w->handover, (void **)pkts, BURST, NULL);
+		input_burst(w, pkts, n);
+		total += n;
+	}
+	return total;
+}
+
+/* ---- send ---- */
+
+static void push_pending(struct ur_worker *w)
+{
+	while (w->tx_head != w->tx_tail) {
+		uint16_t n = ur_port_tx(w->port, w->idx, &w->tx_pending[w->tx_head],
+					(uint16_t)(w->tx_tail - w->tx_head));
+
+		w->cnt_.tx_frames += n;
+		w->tx_head = (uint16_t)(w->tx_head + n);
+		if (!n)
+			return;
+	}
+	w->tx_head = w->tx_tail = 0;
+}
+
+/* What goes to our own MAC address never sees the port. */
+static bool to_ourselves(const struct ur_worker *w, const struct rte_mbuf *m)
+{
+	return memcmp(rte_pktmbuf_mtod(m, const void *), w->port->mac, 6) == 0;
+}
+
+static unsigned loop_back(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (__builtin_expect(!to_ourselves(w, pkts[i]), 1)) {
+			pkts[kept++] = pkts[i];
+			continue;
+		}
+		w->cnt_.loopback++;
+		if (rte_ring_mp_enqueue(w->handover, pkts[i])) {
+			w->cnt_.handover_full++;
+			rte_pktmbuf_free(pkts[i]);
+		}
+	}
+	return kept;
+}
+
+/* Takes over n frames, at most BURST; there is room because output stops while any is pending. */
+static void transmit(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
+{
+	struct rte_mbuf **at = &w->tx_pending[w->tx_tail];
+
+	n = loop_back(w, pkts, n);
+	if (__builtin_expect(w->tx_impair != NULL, 0)) {
+		n = ur_impair_burst(w->tx_impair, pkts, (uint16_t)n, at,
+				    (uint16_t)(TX_PENDING - w->tx_tail), w->now_ns);
+	} else {
+		memcpy(at, pkts, n * sizeof(*at));
+	}
+	if (!n)
+		return;
+	capture(w, at, n, UR_CAPTURE_TX);
+	w->tx_tail = (uint16_t)(w->tx_tail + n);
+	push_pending(w);
+}
+
+/* Payload behind the headers, pad, ICRC. */
+static void finish_frame(struct rte_mbuf *m, const struct ur_tx *tx)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *p = frame + tx->hdr_len;
+	uint32_t len;
+
+	for (unsigned i = 0; i < tx->frag_cnt; i++) {
+		memcpy(p, tx->frag[i].base, tx->frag[i].length);
+		p += tx->frag[i].length;
+	}
+	memset(p, 0, 4);
+	p += tx->pad;
+	len = (uint32_t)(p - frame);
+	ur_icrc_append(frame + tx->l3_off, len - tx->l3_off, tx->v6);
+	m->data_len = (uint16_t)(len + UR_ICRC_BYTES);
+	m->pkt_len = m->data_len;
+}
+
+static bool refill(struct ur_worker *w)
+{
+	if (w->spare_cnt == BURST)
+		return true;
+	if (rte_pktmbuf_alloc_bulk(w->port->pool[w->idx], &w->spare[w->spare_cnt],
+				   (unsigned)(BURST - w->spare_cnt)) == 0)
+		w->spare_cnt = BURST;
+	else
+		w->cnt_.no_mbuf++;
+	return w->spare_cnt > 0;
+}
+
+static unsigned output(struct ur_worker *w)
+{
+	unsigned total = 0, n;
+
+	push_pending(w);
+	if (w->tx_impair && ur_impair_next_deadline(w->tx_impair) <= w->now_ns)
+		transmit(w, NULL, 0);
+	do {
+		struct rte_mbuf **pkts;
+
+		if (w->tx_head != w->tx_tail || !refill(w))
+			break;
+		/* From the top of the spares, so that the rest stays in place. */
+		pkts = w->spare;
+		for (unsigned i = 0; i < w->spare_cnt; i++)
+			w->tx[i].hdr = rte_pktmbuf_mtod(pkts[i], uint8_t *);
+		n = ur_engine_output(w->engine, w->tx, w->spare_cnt, w->now_ns);
+		for (unsigned i = 0; i < n; i++)
+			finish_frame(pkts[i], &w->tx[i]);
+		if (n) {
+			struct rte_mbuf *made[BURST];
+
+			memcpy(made, pkts, n * sizeof(*pkts));
+			w->spare_cnt = (uint16_t)(w->spare_cnt - n);
+			memmove(w->spare, w->spare + n, w->spare_cnt * sizeof(*pkts));
+			transmit(w, made, n);
+		}
+		total += n;
+	} while (n == BURST && total < 4 * BURST);
+	return total;
+}
+
+/* ARP, ND and ping have few frames, and those have no hurry. */
+static void output_neigh(struct ur_worker *w)
+{
+	struct rte_mbuf *m;
+
+	ur_neigh_expire(w->neigh, w->now_ns);
+	while (w->neigh->out.head != w->neigh->out.tail && w->tx_head == w->tx_tail) {
+		size_t len;
+
+		m = rte_pktmbuf_alloc(w->port->pool[w->idx]);
+		if (!m) {
+			w->cnt_.no_mbuf++;
+			return;
+		}
+		len = ur_neigh_output(w->neigh, rte_pktmbuf_mtod(m, uint8_t *),
+				      rte_pktmbuf_tailroom(m));
+		m->data_len = (uint16_t)len;
+		m->pkt_len = (uint32_t)len;
+		if (len)
+			transmit(w, &m, 1);
+		else
+			rte_pktmbuf_free(m);
+	}
+}
+
+/* ---- the round ---- */
+
+static void take_doorbells(struct ur_worker *w)
+{
+	struct ur_qp *qps[BURST];
+	unsigned n;
+
+	do {
+		n = rte_ring_sc_dequeue_burst(w->doorbells, (void **)qps, BURST, NULL);
+		for (unsigned i = 0; i < n; i++) {
+			/* Cleared before the tail is read: a post after that rings again. */
+			atomic_store(&qps[i]->pending, 0);
+			ur_engine_doorbell(w->engine, qps[i], w->now_ns);
+		}
+	} while (n == BURST);
+}
+
+static void take_foreign(struct ur_worker *w)
+{
+	struct foreign f;
+
+	while (rte_ring_sc_dequeue_elem(w->foreign, &f, sizeof(f)) == 0)
+		ur_core_complete(ur_engine_core(w->engine), f.cq, &f.wc, f.solicited);
+}
+
+static void update_now(struct ur_worker *w)
+{
+	uint64_t now = ur_clock_ns(w->clock);
+
+	/* Never backwards, whatever core this runs on. */
+	if (now > w->now_ns)
+		w->now_ns = now;
+}
+
+static unsigned one_round(struct ur_worker *w)
+{
+	unsigned n;
+
+	update_now(w);
+	n = receive(w);
+	if (!rte_ring_empty(w->doorbells))
+		take_doorbells(w);
+	if (w->cnt > 1)
+		take_foreign(w);
+	if (ur_engine_next_deadline(w->engine) <= w->now_ns)
+		ur_engine_expire(w->engine, w->now_ns);
+	n += output(w);
+	if (w->neigh && (w->neigh->out.head != w->neigh->out.tail ||
+			 ur_neigh_next_deadline(w->neigh) <= w->now_ns))
+		output_neigh(w);
+	atomic_store_explicit(&w->last_ns, w->now_ns, memory_order_relaxed);
+	return n;
+}
+
+unsigned ur_worker_poll(struct ur_worker *w)
+{
+	unsigned n;
+
+	if (w->dedicated || pthread_mutex_trylock(&w->lock))
+		return 0;
+	n = one_round(w);
+	pthread_mutex_unlock(&w->lock);
+	return n;
+}
+
+static void run_commands(struct ur_worker *w)
+{
+	struct command *c;
+
+	pthread_mutex_lock(&w->cmd_lock);
+	while ((c = atomic_load_explicit(&w->cmds, memory_order_relaxed))) {
+		atomic_store_explicit(&w->cmds, c->next, memory_order_relaxed);
+		update_now(w);
+		take_doorbells(w);
+		c->fn(c->arg, w->now_ns);
+		c->done = true;
+	}
+	pthread_cond_broadcast(&w->cmd_done);
+	pthread_mutex_unlock(&w->cmd_lock);
+}
+
+static int loop(void *arg)
+{
+	struct ur_worker *w = arg;
+
+	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+		one_round(w);
+		if (atomic_load_explicit(&w->cmds, memory_order_relaxed))
+			run_commands(w);
+	}
+	run_commands(w);
+	return 0;
+}
+
+void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
+{
+	struct command c = {.fn = fn, .arg = arg};
+
+	if (!w->dedicated || atomic_load(&w->stop)) {
+		pthread_mutex_lock(&w->lock);
+		update_now(w);
+		take_doorbells(w);
+		fn(arg, w->now_ns);
+		pthread_mutex_unlock(&w->lock);
+		return;
+	}
+	pthread_mutex_lock(&w->cmd_lock);
+	c.next = atomic_load_explicit(&w->cmds, memory_order_relaxed);
+	atomic_store_explicit(&w->cmds, &c, memory_order_release);
+	while (!c.done)
+		pthread_cond_wait(&w->cmd_done, &w->cmd_lock);
+	pthread_mutex_unlock(&w->cmd_lock);
+}
+
+void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
+{
+	if (!w->dedicated && pthread_mutex_trylock(&w->lock) == 0) {
+		update_now(w);
+		ur_engine_doorbell(w->engine, qp, w->now_ns);
+		output(w);
+		pthread_mutex_unlock(&w->lock);
+		return;
+	}
+	if (atomic_exchange(&qp->pending, 1) == 0)
+		rte_ring_mp_enqueue(w->doorbells, qp);
+}
+
+void ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
+		       bool solicited)
+{
+	struct foreign f = {.cq = cq, .solicited = solicited, .wc = *wc};
+
+	if (rte_ring_mp_enqueue_elem(w->foreign, &f, sizeof(f)))
+		__atomic_fetch_add(&w->cnt_.foreign_full, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- life ---- */
+
+static struct rte_ring *new_ring(const struct ur_worker *w, const char *what, unsigned entries,
+				 unsigned elem, unsigned flags)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "ur_%s_%u_%u", what, w->port->id, w->idx);
+	return elem ? rte_ring_create_elem(name, elem, entries, SOCKET_ID_ANY, flags)
+		    : rte_ring_create(name, entries, SOCKET_ID_ANY, flags);
+}
+
+struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_t cap)
+{
+	struct ur_worker *w = rte_zmalloc("ur_worker", sizeof(*w), 64);
+	unsigned bells = rte_align32pow2(a->engine.limits.max_qp + 1);
+
+	if (!w)
+		goto no_memory;
+	w->port = a->port;
+	w->clock = a->clock;
+	w->neigh = a->neigh;
+	w->capture = a->capture;
+	w->gids = a->gids;
+	w->gid_cnt = a->gid_cnt;
+	w->idx = a->idx;
+	w->cnt = a->cnt;
+	w->peers = a->peers;
+	w->dedicated = a->dedicated;
+	w->lcore = a->lcore;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_mutex_init(&w->cmd_lock, NULL);
+	pthread_cond_init(&w->cmd_done, NULL);
+	update_now(w);
+	w->handover = new_ring(w, "hand", HANDOVER_RING, 0, RING_F_SC_DEQ);
+	w->doorbells = new_ring(w, "bell", bells < 64 ? 64 : bells, 0, RING_F_SC_DEQ);
+	w->foreign = new_ring(w, "cqe", FOREIGN_RING, sizeof(struct foreign), RING_F_SC_DEQ);
+	if (posix_memalign(&w->engine_mem, 64, ur_engine_size(&a->engine.limits)))
+		w->engine_mem = NULL;
+	if (!w->handover || !w->doorbells || !w->foreign || !w->engine_mem)
+		goto no_memory;
+	w->engine = ur_engine_init(w->engine_mem, &a->engine, w->now_ns);
+	if (ur_impair_active(&a->rx_impair) &&
+	    !(w->rx_impair = ur_impair_mbuf_new(&a->rx_impair, 2u * w->idx, w->port->pool[w->idx])))
+		goto no_memory;
+	if (ur_impair_active(&a->tx_impair) &&
+	    !(w->tx_impair =
+		      ur_impair_mbuf_new(&a->tx_impair, 2u * w->idx + 1, w->port->pool[w->idx])))
+		goto no_memory;
+	return w;
+no_memory:
+	snprintf(err, cap,
+		 "no memory for worker %u with %u QPs; raise [eal] memory_mb or lower [transport] "
+		 "max_qp",
+		 a->idx, a->engine.limits.max_qp);
+	ur_worker_free(w);
+	return NULL;
+}
+
+void ur_worker_free(struct ur_worker *w)
+{
+	struct rte_mbuf *m;
+
+	if (!w)
+		return;
+	ur_impair_free(w->rx_impair);
+	ur_impair_free(w->tx_impair);
+	while (w->handover && rte_ring_sc_dequeue(w->handover, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+	rte_pktmbuf_free_bulk(&w->tx_pending[w->tx_head], (unsigned)(w->tx_tail - w->tx_head));
+	rte_pktmbuf_free_bulk(w->spare, w->spare_cnt);
+	rte_ring_free(w->handover);
+	rte_ring_free(w->doorbells);
+	rte_ring_free(w->foreign);
+	free(w->engine_mem);
+	pthread_mutex_destroy(&w->lock);
+	pthread_mutex_destroy(&w->cmd_lock);
+	pthread_cond_destroy(&w->cmd_done);
+	rte_free(w);
+}
+
+int ur_worker_start(struct ur_worker *w)
+{
+	return w->dedicated ? rte_eal_remote_launch(loop, w, w->lcore) : 0;
+}
+
+void ur_worker_stop(struct ur_worker *w)
+{
+	if (!w->dedicated || atomic_exchange(&w->stop, true))
+		return;
+	rte_eal_wait_lcore(w->lcore);
+}
+
+struct ur_engine *ur_worker_engine(struct ur_worker *w)
+{
+	return w->engine;
+}
+
+const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w)
+{
+	return &w->cnt_;
+}
+
+const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx)
+{
+	return tx ? w->tx_impair : w->rx_impair;
+}
+
+uint64_t ur_worker_last_ns(const struct ur_worker *w)
+{
+	return atomic_load_explicit(&w->last_ns, memory_order_relaxed);
+}

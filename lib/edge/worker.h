@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_WORKER_H
+#define UR_EDGE_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "edge/capture.h"
+#include "edge/clock.h"
+#include "edge/impair.h"
+#include "edge/neigh.h"
+#include "edge/port.h"
+#include "engine/engine.h"
+
+/*
+ * A worker: one engine and one queue pair of the port, and the loop that joins them. In dedicated
+ * mode the loop runs on an lcore of its own; in inline mode whoever calls ur_worker_run() is the
+ * worker for as long as that takes.
+ *
+ *   receive -> [capture] -> [impair] -> decode, address, ICRC -> engine, or another worker's
+ * engine, or the neighbour part -> timers -> output -> copy payload, ICRC -> [impair] -> [capture]
+ * -> send
+ *
+ * Thread class: run: the worker. call, doorbell: any thread. new, free, start, stop: control.
+ */
+
+#define UR_WORKER_BURST 32
+
+struct ur_worker_attr {
+	uint16_t idx, cnt;	  /* this worker, of so many */
+	struct ur_worker **peers; /* all of them, [0, cnt) */
+	struct ur_port *port;
+	const struct ur_clock *clock;
+	struct ur_engine_attr engine;
+	struct ur_impair_config rx_impair, tx_impair;
+	struct ur_neigh *neigh; /* worker 0 */
+	struct ur_capture_hook *capture;
+	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt) */
+	unsigned gid_cnt;
+	bool dedicated;
+	unsigned lcore;
+};
+
+/* Edge counters, beside the engine's. X(name, meaning) */
+#define UR_WORKER_COUNTERS(X)                                                                      \
+	X(rx_frames, "frames received")                                                            \
+	X(tx_frames, "frames handed to the port")                                                  \
+	X(handed_over, "packets passed to another worker")                                         \
+	X(handover_full, "packets lost because another worker's ring was full")                    \
+	X(loopback, "packets from this endpoint to itself")                                        \
+	X(no_mbuf, "times that no packet buffer was free")                                         \
+	X(other_frames, "frames that are not RoCEv2")                                              \
+	X(foreign_full, "completions lost on the way to another worker")
+
+struct ur_worker_counters {
+#define X(name, text) uint64_t name;
+	UR_WORKER_COUNTERS(X)
+#undef X
+	uint64_t drops[UR_DROP_CNT]; /* before the engine: decode, address, ICRC */
+};
+
+struct ur_worker;
+
+/* NULL with a sentence in err. */
+struct ur_worker *ur_worker_new(const struct ur_worker_attr *attr, char *err, size_t cap);
+void ur_worker_free(struct ur_worker *w);
+
+/* Dedicated mode: starts the loop on its lcore; ends it. */
+int ur_worker_start(struct ur_worker *w);
+void ur_worker_stop(struct ur_worker *w);
+
+/*
+ * Inline mode: one round, unless another thread is in one. Returns the packets received and sent.
+ * Dedicated mode: 0 at once.
+ */
+unsigned ur_worker_poll(struct ur_worker *w);
+
+/*
+ * Runs fn(arg, now_ns) on the worker between two rounds and waits for it. That is also a quiescent
+ * point: what the worker looked at before, it looks at no more.
+ */
+void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg);
+
+/*
+ * Something was posted on qp. Inline mode sends at once (unless another thread runs the worker);
+ * dedicated mode tells the worker.
+ */
+void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
+
+/* A completion for a CQ of worker `w`, pushed by another worker. */
+void ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
+		       bool solicited);
+
+struct ur_engine *ur_worker_engine(struct ur_worker *w);
+const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w);
+const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx);
+/* When the worker last finished a round, its clock's time. */
+uint64_t ur_worker_last_ns(const struct ur_worker *w);
+
+#endif

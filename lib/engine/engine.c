@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/engine.h"
+
+#include <errno.h>
+
+#include "engine/slots.h"
+#include "transport/build.h"
+#include "wire/assert.h"
+#include "wire/opcode.h"
+
+#define GSI_QPN	 1
+#define GSI_QKEY 0x80010000u
+#define GSI_PKEY 0xffff
+#define CM_BATCH 8
+
+enum node_kind {
+	NODE_SQ,  /* a send queue */
+	NODE_RSP, /* queued responses */
+	NODE_ACK,
+	NODE_SETTLE,
+};
+
+struct ur_engine {
+	struct ur_core core;
+	struct ur_slots slots;
+	struct ur_cm *cm;
+	/* The turn under way: who, and what is left of it. */
+	struct ur_sched_node *turn;
+	uint32_t turn_bytes;
+	unsigned turn_wqes;
+	uint64_t time_wait_ns;
+	uint32_t window, ackreq_every;
+	uint8_t mtu_shift;
+	struct ur_cm_out cm_out[CM_BATCH];
+};
+
+static size_t align64(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+size_t ur_engine_size(const struct ur_limits *l)
+{
+	size_t n = align64(sizeof(struct ur_engine)) + align64(ur_slots_size(l->max_qp));
+
+	return l->worker == 0 ? n + align64(ur_cm_size(&l->cm)) : n;
+}
+
+struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr, uint64_t now_ns)
+{
+	struct ur_engine *e = memory;
+	uint8_t *at = (uint8_t *)memory + align64(sizeof(*e));
+
+	UR_ASSERT(((uintptr_t)memory & 63) == 0);
+	UR_ASSERT(attr->window >= 4 && (attr->window & (attr->window - 1)) == 0);
+	memset(e, 0, sizeof(*e));
+	e->core.mem = attr->mem;
+	e->core.sink = attr->sink;
+	e->core.worker = attr->limits.worker;
+	ur_wheel_init(&e->core.wheel, now_ns);
+	ur_sched_init(&e->core.sched);
+	ur_sched_init(&e->core.settle);
+	ur_sched_init(&e->core.acks);
+	e->time_wait_ns = attr->time_wait_ns;
+	e->window = attr->window;
+	e->ackreq_every = attr->ackreq_every;
+	e->mtu_shift = attr->mtu_shift;
+	ur_slots_init(&e->slots, at, attr->limits.max_qp, attr->limits.workers, attr->limits.worker,
+		      attr->random);
+	at += align64(ur_slots_size(attr->limits.max_qp));
+	if (attr->limits.worker == 0)
+		e->cm = ur_cm_init(at, &attr->limits.cm, &attr->cm);
+	return e;
+}
+
+struct ur_core *ur_engine_core(struct ur_engine *e)
+{
+	return &e->core;
+}
+
+struct ur_cm *ur_engine_cm(struct ur_engine *e)
+{
+	return e->cm;
+}
+
+struct ur_qp *ur_engine_find_qp(struct ur_engine *e, struct ur_qpn qpn)
+{
+	return ur_slots_find(&e->slots, qpn);
+}
+
+/* ---- input ---- */
+
+static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_path_attr back = {
+		.has_vlan = p->has_vlan,
+		.vlan_tci = p->vlan_tci,
+		.src = p->ip.dst,
+		.dst = p->ip.src,
+		.tos = p->ip.tos & 0xfc,
+		.ttl = 64,
+	};
+	struct ur_cm_src src = {.sgid = p->ip.src, .dgid = p->ip.dst, .sqpn = p->deth.sqpn};
+
+	if (!e->cm)
+		return UR_DROP_QPN;
+	if (p->bth.opcode != UR_UD_SEND_ONLY)
+		return UR_DROP_QP_TYPE;
+	if (p->deth.qkey != GSI_QKEY)
+		return UR_DROP_QKEY;
+	if (p->payload_len != UR_MAD_BYTES)
+		return UR_DROP_MAD;
+	memcpy(back.smac, p->dmac, 6);
+	memcpy(back.dmac, p->smac, 6);
+	back.sport = ur_path_sport(0, ur_qpn(GSI_QPN), p->deth.sqpn);
+	ur_path_init(&src.path, &back);
+	return ur_cm_input(e->cm, p->payload, &src, now_ns);
+}
+
+/* The P_Keys name the same partition and one of the two is a full member (IBA 10.9.3). */
+static bool pkey_matches(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+}
+
+/* RC-IN-01: what must hold of a packet before a QP looks at it. */
+static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	static const uint8_t transport[] = {
+		[IBV_QPT_RC] = UR_TRANSPORT_RC,
+		[IBV_QPT_UC] = UR_TRANSPORT_UC,
+		[IBV_QPT_UD] = UR_TRANSPORT_UD,
+	};
+
+	if ((p->bth.opcode & UR_TRANSPORT_MASK) != transport[qp->type])
+		return UR_DROP_QP_TYPE;
+	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_ERR)
+		return UR_DROP_QP_STATE;
+	if (!pkey_matches(p->bth.pkey, qp->pkey))
+		return UR_DROP_PKEY;
+	if (qp->type != IBV_QPT_UD && !ur_gid_eq(&p->ip.src, &qp->path.peer))
+		return UR_DROP_PEER;
+	return UR_DROP_NONE;
+}
+
+enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
+			     uint64_t now_ns)
+{
+	struct ur_core *core = &e->core;
+	struct ur_qp *qp = ur_slots_find(&e->slots, p->bth.dqpn);
+	enum ur_drop drop;
+
+	if ((p->ip.tos & 3) == 3)
+		core->cnt.np_ecn_marked_roce_packets++;
+	if (p->bth.dqpn.v == GSI_QPN) {
+		drop = gsi_input(e, p, now_ns);
+	} else if (p->op & UR_OP_CNP) {
+		core->cnt.rp_cnp_ignored++;
+		drop = qp ? UR_DROP_NONE : UR_DROP_QPN;
+	} else if (!qp) {
+		drop = UR_DROP_QPN;
+	} else if ((drop = check_identity(qp, p)) == UR_DROP_NONE) {
+		if (qp->type == IBV_QPT_UD)
+			drop = ur_ud_input(qp, p, frame);
+		else if (p->op & UR_OP_RESPONSE)
+			drop = ur_completer_input(qp, p, now_ns);
+		else
+			drop = ur_responder_input(qp, p, now_ns);
+		ur_qp_update(qp);
+	}
+	core->cnt.drops[drop]++;
+	if (drop == UR_DROP_NONE) {
+		core->cnt.rx_packets++;
+		core->cnt.rx_bytes += p->frame_len;
+	}
+	return drop;
+}
+
+/* ---- output ---- */
+
+static void settle(struct ur_engine *e)
+{
+	struct ur_sched_node *n;
+
+	while ((n = ur_sched_peek(&e->core.settle))) {
+		ur_sched_set(&e->core.settle, n, false);
+		ur_qp_settle(UR_QP_OF(n, settle_node));
+	}
+}
+
+static unsigned output_cm(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	unsigned n;
+
+	if (!e->cm)
+		return 0;
+	n = (unsigned)ur_cm_output(e->cm, e->cm_out, cap < CM_BATCH ? cap : CM_BATCH, now_ns);
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_build_bth bth = {
+			.opcode = UR_UD_SEND_ONLY,
+			.pkey = GSI_PKEY,
+			.dqpn = e->cm_out[i].dest_qpn,
+		};
+		uint8_t *p;
+
+		tx[i].frag[0] = (struct ur_frag){e->cm_out[i].mad, UR_MAD_BYTES};
+		tx[i].frag_cnt = 1;
+		tx[i].payload_len = UR_MAD_BYTES;
+		p = ur_build_begin(&tx[i], e->cm_out[i].path, &bth, UR_DETH_BYTES);
+		ur_build32(ur_build32(p, GSI_QKEY), GSI_QPN);
+	}
+	return n;
+}
+
+/* One packet of the node whose turn it is. */
+static bool make_packet(struct ur_engine *e, struct ur_sched_node *n, struct ur_tx *tx,
+			uint64_t now_ns)
+{
+	struct ur_qp *qp;
+	bool made;
+
+	if (n->kind == NODE_RSP)
+		return ur_response_next(UR_QP_OF(n, rsp_node), tx);
+	qp = UR_QP_OF(n, sq_node);
+	if (qp->type == IBV_QPT_UD) {
+		e->turn_wqes++;
+		made = ur_ud_next(qp, tx);
+	} else {
+		made = ur_requester_next(qp, tx, now_ns, &e->turn_wqes);
+	}
+	/* Unreliable WQEs complete when their payload has been taken away: at the next call. */
+	if (qp->type != IBV_QPT_RC && made)
+		ur_sched_set(&e->core.settle, &qp->settle_node, true);
+	return made;
+}
+
+static void end_turn(struct ur_engine *e, struct ur_sched_node *n)
+{
+	if (n->kind == NODE_SQ)
+		ur_qp_update(UR_QP_OF(n, sq_node));
+	ur_sched_rotate(&e->core.sched, n);
+	e->turn = NULL;
+}
+
+/* Serves the ready list in turns; a turn may stretch over several calls. */
+static unsigned output_sched(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	struct ur_sched_node *n;
+	unsigned made = 0;
+
+	while (made < cap && (n = ur_sched_peek(&e->core.sched))) {
+		if (e->turn != n) {
+			e->turn = n;
+			e->turn_bytes = 0;
+			e->turn_wqes = 0;
+			e->core.cnt.sched_turns++;
+		}
+		if (!make_packet(e, n, &tx[made], now_ns)) {
+			e->core.cnt.sched_blind_visits += !e->turn_bytes;
+			end_turn(e, n);
+			continue;
+		}
+		e->turn_bytes += ur_tx_frame_bytes(&tx[made++]);
+		if (e->turn_bytes >= UR_SCHED_BURST_BYTES || e->turn_wqes >= UR_SCHED_WQES ||
+		    !n->ready)
+			end_turn(e, n);
+	}
+	if (e->turn && e->turn->kind == NODE_SQ)
+		ur_qp_update(UR_QP_OF(e->turn, sq_node));
+	return made;
+}
+
+unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	struct ur_core *core = &e->core;
+	struct ur_sched_node *ack;
+	unsigned n = 0;
+
+	settle(e);
+	while (n < cap && (ack = ur_sched_peek(&core->acks))) {
+		bool made = ur_response_next_ack(UR_QP_OF(ack, ack_node), &tx[n]);
+
+		UR_ASSERT(made);
+		n++;
+	}
+	if (n < cap)
+		n += output_cm(e, tx + n, cap - n, now_ns);
+	if (n < cap)
+		n += output_sched(e, tx + n, cap - n, now_ns);
+	core->cnt.tx_packets += n;
+	for (unsigned i = 0; i < n; i++)
+		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
+	return n;
+}
+
+/* ---- time ---- */
+
+uint64_t ur_engine_next_deadline(const struct ur_engine *e)
+{
+	uint64_t wheel = ur_wheel_next(&e->core.wheel);
+	uint64_t cm = e->cm ? ur_cm_next_deadline(e->cm) : UR_NEVER;
+
+	return wheel < cm ? wheel : cm;
+}
+
+void ur_engine_expire(struct ur_engine *e, uint64_t now_ns)
+{
+	struct ur_timer *t;
+
+	settle(e);
+	while ((t = ur_wheel_expire(&e->core.wheel, now_ns)))
+		ur_qp_timer(UR_QP_OF(t, timer), now_ns);
+	if (e->cm)
+		ur_cm_expire(e->cm, now_ns);
+}
+
+/* ---- commands ---- */
+
+struct rings {
+	size_t sq, rq, srq_wqe, res, q, total;
+};
+
+static struct rings rings_of(const struct ur_qp_create *a)
+{
+	struct rings r = {0};
+
+	r.sq = 0;
+	r.rq = r.sq + align64(ur_sq_ring_bytes(a->cap.max_send_wr, a->cap.max_send_sge,
+					       a->cap.max_inline_data));
+	r.srq_wqe =
+		r.rq +
+		(a->srq ? 0 : align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
+	r.res = r.srq_wqe + (a->srq ? align64(a->srq->rq.stride) : 0);
+	r.q = r.res + align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
+	r.total = r.q + align64(a->max_dest_rd_atomic);
+	return r;
+}
+
+size_t ur_qp_rings_bytes(const struct ur_qp_create *a)
+{
+	return rings_of(a).total;
+}
+
+int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint64_t now_ns,
+			struct ur_qp **out)
+{
+	struct rings r = rings_of(a);
+	uint8_t *mem = a->rings;
+	struct ur_qp *qp;
+
+	if ((a->type != IBV_QPT_RC && a->type != IBV_QPT_UC && a->type != IBV_QPT_UD) ||
+	    a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX || a->recv_cq->worker != e->core.worker ||
+	    (a->srq && a->srq->pd != a->pd) || ((uintptr_t)mem & 63))
+		return -EINVAL;
+	qp = ur_slots_take(&e->slots, now_ns);
+	if (!qp)
+		return -ENOMEM;
+	qp->core = &e->core;
+	qp->type = (uint8_t)a->type;
+	qp->pd = a->pd;
+	qp->pkey = 0xffff;
+	qp->sig_all = a->sig_all;
+	qp->send_cq = a->send_cq;
+	qp->recv_cq = a->recv_cq;
+	qp->srq = a->srq;
+	qp->user = a->user;
+	qp->window = e->window;
+	qp->ackreq_every = e->ackreq_every;
+	qp->port_mtu_shift = e->mtu_shift;
+	qp->res_max = a->max_dest_rd_atomic;
+	qp->attr.cap = a->cap;
+	qp->sq_node.kind = NODE_SQ;
+	qp->rsp_node.kind = NODE_RSP;
+	qp->ack_node.kind = NODE_ACK;
+	qp->settle_node.kind = NODE_SETTLE;
+	qp->timer.kind = UR_TIMER_QP;
+	ur_sq_init(&qp->sq, mem + r.sq, a->cap.max_send_wr, a->cap.max_send_sge,
+		   a->cap.max_inline_data);
+	if (a->srq) {
+		a->srq->qp_cnt++;
+		qp->rsp.srq_wqe = (struct ur_rwqe *)(void *)(mem + r.srq_wqe);
+	} else {
+		ur_rq_init(&qp->rq, mem + r.rq, a->cap.max_recv_wr, a->cap.max_recv_sge);
+	}
+	qp->rsp.res = (struct ur_rd_res *)(void *)(mem + r.res);
+	qp->rsp.q = mem + r.q;
+	ur_qp_reset(qp);
+	*out = qp;
+	return 0;
+}
+
+int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_qp_attr *attr,
+			int mask, const struct ur_path_attr *path, uint64_t now_ns)
+{
+	int rc = ur_qp_modify_check(qp, attr, mask, path);
+
+	if (rc)
+		return rc;
+	ur_qp_modify(qp, attr, mask, path);
+	return 0;
+}
+
+void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
+{
+	if (e->turn == &qp->sq_node || e->turn == &qp->rsp_node)
+		e->turn = NULL;
+	ur_qp_reset(qp);
+	if (qp->srq)
+		qp->srq->qp_cnt--;
+	ur_slots_give(&e->slots, qp, now_ns + e->time_wait_ns);
+}
+
+void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
+{
+	ur_qp_flush(qp);
+	ur_qp_update(qp);
+}
+
+struct ur_engine_objects ur_engine_objects(struct ur_engine *e, uint64_t now_ns)
+{
+	return (struct ur_engine_objects){e->slots.live, ur_slots_time_wait(&e->slots, now_ns)};
+}
+
+void ur_engine_for_each_qp(struct ur_engine *e, void (*fn)(struct ur_qp *qp, void *ctx), void *ctx)
+{
+	for (uint32_t i = 0; i < e->slots.slot_cnt; i++)
+		if (e->slots.qps[i].core)
+			fn(&e->slots.qps[i], ctx);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_ENGINE_SLOTS_H
+#define UR_ENGINE_SLOTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/qp.h"
+
+/*
+ * The QPs of an engine and their numbers. A QPN is, from the high end: generation, slot, worker;
+ * slots 0 and 1 stay empty, so that QP0 and QP1 are nobody's. Free slots form a queue: the one
+ * that has been free longest is used next, under another generation, and not before its time-wait
+ * is over (packets of the old QP may still be on their way).
+ *
+ * Thread class: the worker.
+ */
+struct ur_slots {
+	struct ur_qp *qps; /* [0, slot_cnt) */
+	uint32_t slot_cnt; /* a power of two */
+	uint8_t worker_bits, slot_bits;
+	uint16_t worker;
+	uint32_t *free;	      /* a ring of slot_cnt: [free_head, free_head + free_cnt) */
+	uint64_t *free_after; /* when the slot's time-wait is over, by slot */
+	uint32_t free_head, free_cnt;
+	uint32_t live;
+};
+
+size_t ur_slots_size(uint32_t max_qp);
+/* `max_qp` QPs at once; `random` seeds the generations. */
+void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t workers,
+		   uint16_t worker, uint64_t random);
+
+/* A QP with its number set and nothing else; NULL when all are in use or in time-wait. */
+struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns);
+/* Takes it back; the number is nobody's at once. */
+void ur_slots_give(struct ur_slots *s, struct ur_qp *qp, uint64_t free_after_ns);
+
+/* Slots whose time-wait is not over. */
+uint32_t ur_slots_time_wait(const struct ur_slots *s, uint64_t now_ns);
+
+/* The live QP of that number, or NULL. */
+static inline struct ur_qp *ur_slots_find(const struct ur_slots *s, struct ur_qpn qpn)
+{
+	struct ur_qp *qp = &s->qps[(qpn.v >> s->worker_bits) & (s->slot_cnt - 1)];
+
+	return __builtin_expect(qp->qpn.v == qpn.v && qp->core, 1) ? qp : NULL;
+}
+
+#endif

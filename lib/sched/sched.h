@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_SCHED_SCHED_H
+#define UR_SCHED_SCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bsd/sys/queue.h>
+
+/*
+ * Who may send next. A node stands for one send queue or one queue of responses; it is in the ready
+ * list exactly while its owner says that it can send. Round robin; a turn ends after
+ * UR_SCHED_WQES WQEs or UR_SCHED_BURST_BYTES bytes. The list is the only scheduling state.
+ *
+ * Thread class: one worker. Every operation takes constant time.
+ */
+#define UR_SCHED_WQES        8
+#define UR_SCHED_BURST_BYTES 16384
+
+struct ur_sched_node {
+	TAILQ_ENTRY(ur_sched_node) link;
+	bool ready; /* in the list */
+	uint8_t kind; /* the owner's */
+};
+
+struct ur_sched {
+	TAILQ_HEAD(ur_sched_list, ur_sched_node) ready;
+	uint32_t ready_cnt;
+};
+
+static inline void
+ur_sched_init(struct ur_sched *s)
+{
+	TAILQ_INIT(&s->ready);
+	s->ready_cnt = 0;
+}
+
+/* The one door to a node's state: puts it at the end of the list or takes it out. */
+static inline void
+ur_sched_set(struct ur_sched *s, struct ur_sched_node *n, bool ready)
+{
+	if (n->ready == ready)
+		return;
+	n->ready = ready;
+	if (ready) {
+		TAILQ_INSERT_TAIL(&s->ready, n, link);
+		s->ready_cnt++;
+	} else {
+		TAILQ_REMOVE(&s->ready, n, link);
+		s->ready_cnt--;
+	}
+}
+
+/* Whose turn it is, NULL when nobody is ready. It stays in the list. */
+static inline struct ur_sched_node *
+ur_sched_peek(const struct ur_sched *s)
+{
+	return TAILQ_FIRST(&s->ready);
+}
+
+/* Its turn is over: to the end of the list, if it is still ready. */
+static inline void
+ur_sched_rotate(struct ur_sched *s, struct ur_sched_node *n)
+{
+	if (n->ready && TAILQ_NEXT(n, link)) {
+		TAILQ_REMOVE(&s->ready, n, link);
+		TAILQ_INSERT_TAIL(&s->ready, n, link);
+	}
+}
+
+#endif

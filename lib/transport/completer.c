@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/qp.h"
+#include "transport/sgl.h"
+#include "wire/assert.h"
+#include "wire/opcode.h"
+
+static inline struct ur_wqe *oldest(struct ur_qp *qp)
+{
+	return ur_sq_at(&qp->sq, qp->req.head);
+}
+
+static inline bool is_read(const struct ur_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_RDMA_READ;
+}
+
+static inline bool is_atomic(const struct ur_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+void ur_completer_finish(struct ur_qp *qp, enum ibv_wc_status status)
+{
+	static const uint8_t wc_opcode[] = {
+		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_SEND] = IBV_WC_SEND,
+		[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+	};
+	const struct ur_wqe *wqe = oldest(qp);
+	struct ibv_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wc_opcode[wqe->opcode],
+		.byte_len = wqe->length,
+		.qp_num = qp->qpn.v,
+	};
+	bool wanted = (wqe->flags & UR_WQE_SIGNALED) || status != IBV_WC_SUCCESS;
+
+	if (status == IBV_WC_WR_FLUSH_ERR)
+		qp->core->cnt.flushed_wqe++;
+	else if (status != IBV_WC_SUCCESS)
+		qp->core->cnt.req_cqe_error++;
+	/* The place is free before the poster can learn of it. */
+	ur_wq_release(&qp->sq, ++qp->req.head);
+	if (wanted)
+		ur_core_complete(qp->core, qp->send_cq, &wc, status != IBV_WC_SUCCESS);
+}
+
+void ur_completer_advance(struct ur_qp *qp)
+{
+	struct ur_requester *req = &qp->req;
+
+	while (req->head != req->cur && (oldest(qp)->flags & UR_WQE_DONE))
+		ur_completer_finish(qp, IBV_WC_SUCCESS);
+	if (req->local_err && req->head == req->cur)
+		ur_qp_send_error(qp, req->local_err);
+	if (qp->state == IBV_QPS_SQD && !qp->drained && !req->cur_off &&
+	    !ur_recovery_in_flight(&req->rec)) {
+		qp->drained = true;
+		if (qp->sqd_notify)
+			qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SQ_DRAINED, qp->user);
+	}
+}
+
+/* Everything before `una` is acknowledged and its WQEs are completed. */
+static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (!ur_psn_eq(una, req->rec.una) && ur_recovery_acked(&req->rec, una, now_ns))
+		ur_requester_reposition(qp);
+	ur_completer_advance(qp);
+}
+
+/*
+ * The peer has executed every request before PSN `end`. Completes them, as far as no READ or atomic
+ * stands in the way whose response is missing. True when all of [una, end) went.
+ */
+static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
+{
+	struct ur_psn una = qp->req.rec.una;
+	bool whole = true;
+
+	while (ur_psn_lt(una, end)) {
+		const struct ur_wqe *wqe = oldest(qp);
+		struct ur_psn next;
+
+		if (wqe->flags & UR_WQE_DONE) {
+			ur_completer_finish(qp, IBV_WC_SUCCESS);
+			continue;
+		}
+		if (is_read(wqe) || is_atomic(wqe)) {
+			whole = false;
+			break;
+		}
+		next = ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe));
+		if (ur_psn_lt(end, next)) {
+			una = end;
+			break;
+		}
+		ur_completer_finish(qp, IBV_WC_SUCCESS);
+		una = next;
+	}
+	acked(qp, una, now_ns);
+	return whole;
+}
+
+static void gap(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (ur_recovery_gap(&qp->req.rec, now_ns) == UR_RECOVERY_REWIND)
+		ur_requester_reposition(qp);
+}
+
+/* A response shows that one before it was lost (IBA 9.7.5.1.2, implied NAK). */
+static enum ur_drop implied_nak(struct ur_qp *qp, uint64_t now_ns)
+{
+	qp->core->cnt.implied_nak_seq_err++;
+	gap(qp, now_ns);
+	return UR_DROP_PSN_GAP;
+}
+
+static void update_credits(struct ur_requester *req, const struct ur_aeth *aeth)
+{
+	uint8_t code = aeth->syndrome & UR_SYNDROME_VALUE_MASK;
+	struct ur_psn lsn;
+
+	if (code == UR_CREDITS_NONE) {
+		req->flow_control = false;
+		return;
+	}
+	lsn = ur_psn(aeth->msn + ur_credits_decode(code));
+	if (!req->flow_control || ur_psn_lt(ur_psn(req->lsn), lsn))
+		req->lsn = lsn.v;
+	req->flow_control = true;
+}
+
+static enum ur_drop rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_core *core = qp->core;
+
+	core->cnt.rnr_nak_retry_err++;
+	if (!ack_until(qp, p->bth.psn, now_ns))
+		return implied_nak(qp, now_ns);
+	switch (ur_recovery_rnr(&qp->req.rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns)) {
+	case UR_RECOVERY_FAILED:
+		core->cnt.rnr_retry_exceeded_err++;
+		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		break;
+	case UR_RECOVERY_REWIND:
+		ur_requester_reposition(qp);
+		break;
+	case UR_RECOVERY_IGNORE:
+		break;
+	}
+	return UR_DROP_NONE;
+}
+
+static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	static const uint8_t status[] = {
+		[UR_NAK_INV_REQ] = IBV_WC_REM_INV_REQ_ERR,
+		[UR_NAK_REM_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[UR_NAK_REM_OP] = IBV_WC_REM_OP_ERR,
+		[UR_NAK_INV_RD_REQ] = IBV_WC_REM_INV_RD_REQ_ERR,
+	};
+	uint8_t code = p->aeth.syndrome & UR_SYNDROME_VALUE_MASK;
+
+	if (code > UR_NAK_INV_RD_REQ)
+		return UR_DROP_UNEXPECTED;
+	if (code == UR_NAK_PSN_SEQ) {
+		qp->core->cnt.packet_seq_err++;
+		ack_until(qp, p->bth.psn, now_ns);
+		gap(qp, now_ns);
+		return UR_DROP_NONE;
+	}
+	ack_until(qp, p->bth.psn, now_ns);
+	ur_qp_error(qp, status[code], IBV_WC_WR_FLUSH_ERR);
+	return UR_DROP_NONE;
+}
+
+static enum ur_drop ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	update_credits(&qp->req, &p->aeth);
+	if (!ack_until(qp, ur_psn_add(p->bth.psn, 1), now_ns))
+		return implied_nak(qp, now_ns);
+	return UR_DROP_NONE;
+}
+
+/*
+ * Brings the PSN of a response to the front: what comes before it is acknowledged by it. NONE when
+ * it is the one that is expected now.
+ */
+static enum ur_drop response_in_order(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	if (!ack_until(qp, p->bth.psn, now_ns))
+		return implied_nak(qp, now_ns);
+	return ur_psn_eq(qp->req.rec.una, p->bth.psn) ? UR_DROP_NONE : UR_DROP_PSN_STALE;
+}
+
+static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_psn next = ur_psn_add(req->rec.una, 1);
+
+	/* After a rewind the request may not have been sent again yet. */
+	if (request_done && req->rd_out && ur_psn_lt(req->rec.una, req->rec.nxt))
+		req->rd_out--;
+	if (wqe_done)
+		ur_completer_finish(qp, IBV_WC_SUCCESS);
+	acked(qp, next, now_ns);
+}
+
+static enum ur_drop read_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	enum ur_drop drop = response_in_order(qp, p, now_ns);
+	const struct ur_wqe *wqe = oldest(qp);
+	uint32_t idx, off, left, mtu = 1u << qp->mtu_shift;
+	bool last;
+
+	if (drop)
+		return drop;
+	if (!is_read(wqe))
+		return UR_DROP_UNEXPECTED;
+	idx = (uint32_t)ur_psn_diff(p->bth.psn, wqe->first_psn);
+	off = idx << qp->mtu_shift;
+	left = wqe->length - off;
+	if (p->payload_len != (left < mtu ? left : mtu)) {
+		ur_qp_error(qp, IBV_WC_BAD_RESP_ERR, IBV_WC_WR_FLUSH_ERR);
+		return UR_DROP_MSG_LENGTH;
+	}
+	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, off, p->payload,
+			    p->payload_len)) {
+		ur_qp_error(qp, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR);
+		return UR_DROP_RECV_BUFFER;
+	}
+	if (p->op & UR_OP_AETH)
+		update_credits(&qp->req, &p->aeth);
+	last = left <= mtu;
+	response_done(qp, last || ((idx + 1) & (qp->req.read_psns - 1)) == 0, last, now_ns);
+	return UR_DROP_NONE;
+}
+
+static enum ur_drop atomic_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	enum ur_drop drop = response_in_order(qp, p, now_ns);
+	const struct ur_wqe *wqe = oldest(qp);
+
+	if (drop)
+		return drop;
+	if (!is_atomic(wqe))
+		return UR_DROP_UNEXPECTED;
+	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, 0,
+			    (const uint8_t *)&p->atomic_ack, sizeof(p->atomic_ack))) {
+		ur_qp_error(qp, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR);
+		return UR_DROP_RECV_BUFFER;
+	}
+	update_credits(&qp->req, &p->aeth);
+	response_done(qp, true, true, now_ns);
+	return UR_DROP_NONE;
+}
+
+enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_recovery *rec = &qp->req.rec;
+
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return UR_DROP_QP_STATE;
+	if (!ur_psn_in(p->bth.psn, rec->una, rec->max)) {
+		/* A repeated ACK may still bring credits. */
+		if (p->bth.opcode == UR_RC_ACKNOWLEDGE &&
+		    (p->aeth.syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_ACK &&
+		    ur_psn_eq(ur_psn_add(p->bth.psn, 1), rec->una)) {
+			update_credits(&qp->req, &p->aeth);
+			return UR_DROP_NONE;
+		}
+		return UR_DROP_PSN_STALE;
+	}
+	if (p->op & UR_OP_READ_RESP)
+		return read_response(qp, p, now_ns);
+	switch (p->aeth.syndrome & UR_SYNDROME_KIND_MASK) {
+	case UR_SYNDROME_ACK:
+		return p->bth.opcode == UR_RC_ATOMIC_ACKNOWLEDGE ? atomic_ack(qp, p, now_ns)
+								 : ack(qp, p, now_ns);
+	case UR_SYNDROME_RNR_NAK:
+		return rnr_nak(qp, p, now_ns);
+	case UR_SYNDROME_NAK:
+		return nak(qp, p, now_ns);
+	default:
+		return UR_DROP_UNEXPECTED;
+	}
+}

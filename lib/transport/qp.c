@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/qp.h"
+
+#include <errno.h>
+
+#include "transport/qp_state.h"
+#include "wire/assert.h"
+
+static bool in_error(const struct ur_qp *qp)
+{
+	return qp->state == IBV_QPS_ERR;
+}
+
+void ur_qp_update(struct ur_qp *qp)
+{
+	struct ur_core *core = qp->core;
+	uint64_t deadline = ur_recovery_deadline(&qp->req.rec);
+
+	ur_sched_set(&core->sched, &qp->sq_node, ur_requester_ready(qp));
+	/* A timer that fires too early looks again; that is cheaper than moving it with each ACK.
+	 */
+	if (deadline != UR_NEVER && !in_error(qp) &&
+	    (!qp->timer.armed || deadline < qp->timer.deadline_ns))
+		ur_timer_set(&core->wheel, &qp->timer, deadline);
+}
+
+void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state)
+{
+	qp->state = (uint8_t)state;
+	atomic_store_explicit(&qp->posted_state, state, memory_order_release);
+	qp->attr.qp_state = state;
+	ur_qp_update(qp);
+}
+
+static void flush_sq(struct ur_qp *qp)
+{
+	struct ur_requester *req = &qp->req;
+	uint32_t tail = ur_wq_tail(&qp->sq);
+
+	while (req->head != tail)
+		ur_completer_finish(qp, IBV_WC_WR_FLUSH_ERR);
+	req->cur = req->head;
+	req->cur_off = 0;
+	req->local_err = 0;
+}
+
+static void flush_rq(struct ur_qp *qp)
+{
+	if (qp->srq) {
+		ur_responder_abort(qp, IBV_WC_WR_FLUSH_ERR);
+		return;
+	}
+	while (qp->rsp.wqe || ur_responder_bind(qp))
+		ur_responder_abort(qp, IBV_WC_WR_FLUSH_ERR);
+}
+
+void ur_qp_flush(struct ur_qp *qp)
+{
+	if (!in_error(qp) && qp->state != IBV_QPS_SQE)
+		return;
+	flush_sq(qp);
+	if (in_error(qp))
+		flush_rq(qp);
+}
+
+/* Nothing is in flight any more, nothing will be sent again. */
+static void stop_sending(struct ur_qp *qp)
+{
+	struct ur_recovery *rec = &qp->req.rec;
+
+	rec->una = rec->nxt = rec->max;
+	rec->ack_deadline_ns = UR_NEVER;
+	rec->rnr_until_ns = 0;
+	qp->req.rd_out = 0;
+	ur_timer_cancel(&qp->core->wheel, &qp->timer);
+}
+
+static void stop_responding(struct ur_qp *qp)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	for (unsigned i = 0; i < rsp->res_cnt; i++)
+		rsp->res[i].queued = rsp->res[i].replay = false;
+	rsp->q_cnt = 0;
+	ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
+	/* A NAK that says why still goes out. */
+	if (rsp->ack != UR_NAK_OWED)
+		rsp->ack = UR_ACK_NONE;
+	ur_sched_set(&qp->core->acks, &qp->ack_node, rsp->ack != UR_ACK_NONE);
+}
+
+void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_status recv_status)
+{
+	struct ur_core *core = qp->core;
+
+	if (in_error(qp) || qp->state == IBV_QPS_RESET)
+		return;
+	stop_sending(qp);
+	stop_responding(qp);
+	ur_qp_set_state(qp, IBV_QPS_ERR);
+	if (qp->req.head != ur_wq_tail(&qp->sq) && send_status != IBV_WC_SUCCESS)
+		ur_completer_finish(qp, send_status);
+	ur_responder_abort(qp, recv_status);
+	ur_qp_flush(qp);
+	if (qp->srq)
+		core->sink.async(core->sink.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user);
+}
+
+void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status)
+{
+	if (qp->type == IBV_QPT_RC) {
+		ur_qp_error(qp, status, IBV_WC_WR_FLUSH_ERR);
+		return;
+	}
+	stop_sending(qp);
+	ur_qp_set_state(qp, IBV_QPS_SQE);
+	ur_completer_finish(qp, status);
+	flush_sq(qp);
+}
+
+void ur_qp_settle(struct ur_qp *qp)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (in_error(qp) || qp->state == IBV_QPS_RESET)
+		return;
+	while (req->head != req->cur)
+		ur_completer_finish(qp, IBV_WC_SUCCESS);
+	req->rec.una = req->rec.nxt;
+	ur_completer_advance(qp);
+	ur_qp_update(qp);
+}
+
+void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_core *core = qp->core;
+	bool timeout;
+
+	if (in_error(qp))
+		return;
+	switch (ur_recovery_expired(&qp->req.rec, now_ns, &timeout)) {
+	case UR_RECOVERY_IGNORE:
+		break;
+	case UR_RECOVERY_REWIND:
+		core->cnt.local_ack_timeout_err += timeout;
+		ur_requester_reposition(qp);
+		break;
+	case UR_RECOVERY_FAILED:
+		core->cnt.local_ack_timeout_err += timeout;
+		core->cnt.retry_exceeded_err++;
+		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		return;
+	}
+	ur_qp_update(qp);
+}
+
+void ur_qp_reset(struct ur_qp *qp)
+{
+	struct ur_core *core = qp->core;
+	struct ur_responder *rsp = &qp->rsp;
+	struct ibv_qp_cap cap = qp->attr.cap;
+
+	ur_sched_set(&core->sched, &qp->sq_node, false);
+	ur_sched_set(&core->sched, &qp->rsp_node, false);
+	ur_sched_set(&core->acks, &qp->ack_node, false);
+	ur_sched_set(&core->settle, &qp->settle_node, false);
+	ur_timer_cancel(&core->wheel, &qp->timer);
+	atomic_store_explicit(&qp->posted_state, IBV_QPS_RESET, memory_order_release);
+	qp->state = IBV_QPS_RESET;
+	qp->req = (struct ur_requester){
+		.head = ur_wq_tail(&qp->sq), .cur = ur_wq_tail(&qp->sq), .ssn = 1};
+	ur_recovery_init(&qp->req.rec, ur_psn(0), qp->window);
+	qp->req.ackreq_every = qp->ackreq_every;
+	qp->req.read_psns = qp->window >= 128 ? 32 : qp->window / 4;
+	ur_wq_release(&qp->sq, qp->req.head);
+	ur_wq_release(&qp->rq, ur_wq_tail(&qp->rq));
+	*rsp = (struct ur_responder){.res = rsp->res, .q = rsp->q, .srq_wqe = rsp->srq_wqe};
+	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
+	qp->mtu_shift = qp->port_mtu_shift;
+	qp->comm_est = qp->sqd_notify = qp->drained = false;
+	qp->access = 0;
+	qp->qkey = 0;
+	qp->dest_qpn = ur_qpn(0);
+	qp->attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET, .cap = cap};
+}
+
+/* ---- modify ---- */
+
+int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
+		       const struct ur_path_attr *path)
+{
+	enum ibv_qp_state cur = qp->state, next = mask & IBV_QP_STATE ? a->qp_state : cur;
+	int rc;
+
+	/* An application that says what it believes the state to be must be right (or SQE/RTS). */
+	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != cur)
+		return -EINVAL;
+	rc = ur_qp_state_check(qp->type, cur, next, mask);
+	if (rc)
+		return rc;
+	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096 ||
+					 7u + a->path_mtu > qp->port_mtu_shift))
+		return -EINVAL;
+	if ((mask & IBV_QP_TIMEOUT && a->timeout > 31) ||
+	    (mask & IBV_QP_RETRY_CNT && a->retry_cnt > 7) ||
+	    (mask & IBV_QP_RNR_RETRY && a->rnr_retry > 7) ||
+	    (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
+	    (mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > UR_RD_ATOMIC_MAX) ||
+	    (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > qp->res_max) ||
+	    (mask & IBV_QP_PORT && a->port_num != 1) ||
+	    (mask & IBV_QP_PKEY_INDEX && a->pkey_index != 0) ||
+	    (mask & IBV_QP_DEST_QPN && a->dest_qp_num > UR_PSN_MASK) || (mask & IBV_QP_AV && !path))
+		return -EINVAL;
+	return 0;
+}
+
+static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_responder *rsp = &qp->rsp;
+
+#define COPY(bit, field)                                                                           \
+	do {                                                                                       \
+		if (mask & (bit))                                                                  \
+			qp->attr.field = a->field;                                                 \
+	} while (0)
+	COPY(IBV_QP_PATH_MTU, path_mtu);
+	COPY(IBV_QP_QKEY, qkey);
+	COPY(IBV_QP_RQ_PSN, rq_psn);
+	COPY(IBV_QP_SQ_PSN, sq_psn);
+	COPY(IBV_QP_DEST_QPN, dest_qp_num);
+	COPY(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	COPY(IBV_QP_AV, ah_attr);
+	COPY(IBV_QP_PKEY_INDEX, pkey_index);
+	COPY(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	COPY(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	COPY(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	COPY(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	COPY(IBV_QP_PORT, port_num);
+	COPY(IBV_QP_TIMEOUT, timeout);
+	COPY(IBV_QP_RETRY_CNT, retry_cnt);
+	COPY(IBV_QP_RNR_RETRY, rnr_retry);
+#undef COPY
+	if (mask & IBV_QP_PATH_MTU)
+		qp->mtu_shift = (uint8_t)(7 + a->path_mtu);
+	if (mask & IBV_QP_QKEY)
+		qp->qkey = a->qkey;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		qp->access = a->qp_access_flags;
+	if (mask & IBV_QP_DEST_QPN)
+		qp->dest_qpn = ur_qpn(a->dest_qp_num);
+	if (mask & IBV_QP_RQ_PSN)
+		rsp->epsn = ur_psn(a->rq_psn);
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		rsp->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		rsp->res_cnt = a->max_dest_rd_atomic;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		req->max_rd_atomic = a->max_rd_atomic;
+	if (mask & IBV_QP_SQ_PSN)
+		ur_recovery_init(&req->rec, ur_psn(a->sq_psn), qp->window);
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		qp->sqd_notify = a->en_sqd_async_notify;
+	if (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN))
+		ur_recovery_limits(&req->rec, qp->attr.retry_cnt, qp->attr.rnr_retry,
+				   qp->attr.timeout);
+}
+
+void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
+		  const struct ur_path_attr *path)
+{
+	enum ibv_qp_state cur = qp->state, next = mask & IBV_QP_STATE ? a->qp_state : cur;
+
+	if (next == IBV_QPS_RESET) {
+		ur_qp_reset(qp);
+		return;
+	}
+	if (next == IBV_QPS_ERR) {
+		if (cur == IBV_QPS_RESET)
+			ur_qp_set_state(qp, IBV_QPS_ERR);
+		else
+			ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+		return;
+	}
+	set_number(qp, a, mask);
+	if (mask & IBV_QP_AV)
+		ur_path_init(&qp->path, path);
+	if (next == IBV_QPS_SQD && cur != IBV_QPS_SQD)
+		qp->drained = false;
+	ur_qp_set_state(qp, next);
+	if (next == IBV_QPS_SQD)
+		ur_completer_advance(qp);
+}
+
+void ur_qp_validate(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_responder *rsp = &qp->rsp;
+	uint32_t tail = ur_wq_tail(&qp->sq);
+
+	UR_ASSERT(ur_psn_le(req->rec.una, req->rec.nxt) && ur_psn_le(req->rec.nxt, req->rec.max));
+	UR_ASSERT(req->head == ur_wq_head(&qp->sq));
+	UR_ASSERT(req->cur - req->head <= tail - req->head && tail - req->head <= qp->sq.entries);
+	UR_ASSERT(req->cur != tail || !req->cur_off);
+	UR_ASSERT(qp->type != IBV_QPT_RC || req->rd_out <= req->max_rd_atomic);
+	UR_ASSERT(rsp->q_cnt <= rsp->res_cnt && rsp->res_cnt <= qp->res_max);
+	UR_ASSERT(qp->rsp_node.ready == (rsp->q_cnt > 0));
+	UR_ASSERT(qp->ack_node.ready == (rsp->ack != UR_ACK_NONE && !rsp->q_cnt));
+	UR_ASSERT(qp->sq_node.ready == ur_requester_ready(qp) ||
+		  atomic_load_explicit(&qp->pending, memory_order_relaxed));
+	UR_ASSERT(rsp->kind != UR_MSG_SEND || rsp->wqe || qp->state == IBV_QPS_ERR ||
+		  qp->state == IBV_QPS_RESET);
+	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) ||
+		  ur_recovery_deadline(&req->rec) == UR_NEVER ||
+		  (qp->timer.armed && qp->timer.deadline_ns <= ur_recovery_deadline(&req->rec)));
+}

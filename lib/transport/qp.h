@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_QP_H
+#define UR_TRANSPORT_QP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "sched/sched.h"
+#include "timer/wheel.h"
+#include "transport/core.h"
+#include "transport/recovery.h"
+#include "transport/srq.h"
+#include "transport/wq.h"
+#include "wire/path.h"
+
+/*
+ * A queue pair: identity, the requester's state, the responder's state. Files:
+ *
+ *   qp.c         life: create, modify, error, flush, destroy
+ *   requester.c  send WQEs -> request packets
+ *   completer.c  ACKs and responses -> completions
+ *   recovery.c   what to send again, and when
+ *   responder.c  request packets -> memory and receive completions
+ *   response.c   ACKs, NAKs, READ and atomic responses
+ *   ud.c         datagrams
+ *
+ * Thread class: the QP's worker, but for the two fields that say otherwise.
+ */
+
+/* A READ or atomic request that the responder remembers (IBA 9.7.4.1.3), to answer and to replay.
+ */
+struct ur_rd_res {
+	struct ur_psn first; /* PSNs [first, first + psns) */
+	uint32_t psns;
+	bool atomic;
+	bool queued; /* in the response queue */
+	bool replay; /* queued because of a duplicate */
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t length;   /* bytes */
+	uint32_t start;	   /* byte at which this answer starts: 0, or more for a replay */
+	uint32_t from, to; /* bytes still to be sent, [from, to) */
+	uint64_t original; /* atomic: the value found */
+};
+
+enum ur_ack_owed {
+	UR_ACK_NONE,
+	UR_ACK_OWED, /* an ACK of everything before ePSN */
+	UR_NAK_OWED, /* the syndrome in nak_syndrome, for nak_psn */
+};
+
+enum ur_msg_kind {
+	UR_MSG_NONE, /* between messages */
+	UR_MSG_SEND,
+	UR_MSG_WRITE,
+	UR_MSG_SKIP, /* UC: the rest of a broken message is dropped */
+};
+
+struct ur_requester {
+	/* Free-running WQE indices: [head, cur) wholly sent, not complete; cur: being sent. */
+	uint32_t head, cur;
+	uint32_t cur_off;  /* bytes of WQE `cur` before recovery.nxt */
+	uint32_t ssn;	   /* SSN of the next request message, from 1 */
+	uint32_t lsn;	   /* SENDs up to this SSN have credit */
+	bool flow_control; /* the last ACK carried a credit code */
+	uint8_t local_err; /* enum ibv_wc_status WQE `cur` fails with once it is the oldest */
+	uint8_t rd_out;	   /* READ and atomic requests of [una, nxt) that are not answered */
+	uint8_t max_rd_atomic;
+	uint32_t read_psns;    /* PSNs a READ request asks for at most, a power of two */
+	uint32_t since_ackreq; /* packets since AckReq was last set */
+	uint32_t ackreq_every;
+	struct ur_recovery rec;
+};
+
+struct ur_responder {
+	struct ur_psn epsn;
+	uint32_t msn;
+	uint8_t kind;  /* enum ur_msg_kind of the message under way */
+	bool nak_sent; /* the gap at ePSN was reported; silence until it is filled */
+	uint8_t ack;   /* enum ur_ack_owed */
+	uint8_t nak_syndrome;
+	struct ur_psn nak_psn;
+	uint8_t min_rnr_timer;
+	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t left, length;
+	/* SEND under way: bytes placed so far. */
+	uint32_t placed;
+	struct ur_rwqe *wqe;	 /* the receive bound to the message, in the RQ or in srq_wqe */
+	struct ur_rwqe *srq_wqe; /* SRQ: where the taken element is kept */
+	/* READ and atomic requests remembered, a ring of res_cnt; the newest is at res_next - 1. */
+	struct ur_rd_res *res;
+	uint8_t res_cnt, res_next;
+	/* Responses to be sent, in order: indices into res, a ring of res_cnt, [q_head, q_head +
+	 * q_cnt). */
+	uint8_t *q;
+	uint8_t q_head, q_cnt;
+};
+
+#define UR_RD_ATOMIC_MAX 128 /* upper bound of max_dest_rd_atomic */
+
+enum ur_timer_kind {
+	UR_TIMER_QP = 1,
+};
+
+struct ur_qp {
+	/* Identity. */
+	struct ur_qpn qpn, dest_qpn;
+	uint8_t type;	   /* enum ibv_qp_type */
+	uint8_t state;	   /* enum ibv_qp_state: what the worker acts on */
+	uint8_t mtu_shift; /* PMTU is 1 << mtu_shift bytes */
+	bool sig_all;
+	bool comm_est;		  /* IBV_EVENT_COMM_EST was raised */
+	bool sqd_notify, drained; /* SQD: event wanted; raised */
+	bool dead;		  /* destroyed; waits to be forgotten */
+	uint16_t pkey;
+	uint32_t access; /* enum ibv_access_flags */
+	uint32_t pd;
+	uint32_t qkey;
+	struct ur_core *core;
+	struct ur_cq *send_cq, *recv_cq;
+	struct ur_srq *srq;
+	void *user;
+	struct ur_sched_node sq_node, rsp_node, ack_node, settle_node;
+	struct ur_timer timer;
+	struct ur_path path; /* RC and UC */
+
+	struct ur_requester req;
+	struct ur_responder rsp;
+
+	struct ibv_qp_attr attr;       /* as set, for query (cold) */
+	uint32_t window, ackreq_every; /* the engine's, for reset */
+	uint8_t res_max;	       /* responder resources allocated */
+	uint8_t port_mtu_shift;	       /* the largest PMTU; a UD QP's */
+
+	/* Shared with posters. */
+	struct ur_wq sq, rq;
+	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
+	_Atomic uint32_t posted_state;	       /* enum ibv_qp_state, what posters check */
+};
+
+#define UR_QP_OF(ptr, member) ((struct ur_qp *)((char *)(ptr)-offsetof(struct ur_qp, member)))
+
+/* One packet to be sent: headers in the caller's buffer, payload by reference. */
+#define UR_FRAGS_MAX 32
+
+struct ur_frag {
+	const uint8_t *base;
+	uint32_t length; /* bytes */
+};
+
+struct ur_tx {
+	uint8_t *hdr;	  /* in: a buffer of UR_HDR_MAX bytes; out: Ethernet to the last header */
+	uint16_t hdr_len; /* bytes */
+	uint16_t payload_len; /* bytes, all fragments together */
+	uint8_t l3_off;	      /* where the IP header starts: 14 or 18 */
+	uint8_t pad;	      /* zeros between payload and ICRC */
+	bool v6;
+	uint8_t frag_cnt;
+	struct ur_frag frag[UR_FRAGS_MAX];
+};
+
+/* ---- life (qp.c) ---- */
+
+/* Applies a modify that ur_qp_modify_check() accepted. */
+int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		       const struct ur_path_attr *path);
+void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		  const struct ur_path_attr *path);
+/* As create left it, but for its identity: queues empty, nothing in flight, state RESET. */
+void ur_qp_reset(struct ur_qp *qp);
+
+/* The one setter of `state`; keeps posted_state and the ready lists in step. */
+void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state);
+
+/*
+ * Moves the QP to ERR: completes the WQE at the send queue's head with `send_status` (unless it is
+ * IBV_WC_SUCCESS) and the receive under way with `recv_status`, flushes the rest.
+ */
+void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_status recv_status);
+
+/*
+ * The oldest WQE fails with `status`: an RC QP goes to ERR, others to SQE (their receive queue
+ * lives on; IBA 10.3.1.6).
+ */
+void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status);
+
+/* Flushes what was posted since (QP in ERR; the send queue only in SQE). */
+void ur_qp_flush(struct ur_qp *qp);
+
+/* Re-evaluates whether the send queue and the responses can send, and the timer. */
+void ur_qp_update(struct ur_qp *qp);
+
+/* Unreliable QPs: completes the WQEs whose packets have left, [head, cur). */
+void ur_qp_settle(struct ur_qp *qp);
+
+/* The QP timer fired. */
+void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns);
+
+/* Asserts every interval stated above; tests call it after each event. */
+void ur_qp_validate(const struct ur_qp *qp);
+
+/* ---- requester.c ---- */
+
+/* Whether the requester could make a packet now. */
+bool ur_requester_ready(const struct ur_qp *qp);
+/*
+ * Makes the next request packet. False when none can be made (the QP may have gone to error, or
+ * only WQEs without a packet were consumed). *wqes counts WQEs begun.
+ */
+bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
+/* Points cur, cur_off and rd_out at recovery.nxt again. */
+void ur_requester_reposition(struct ur_qp *qp);
+/* PSNs that the WQE takes, at least 1 (0 for a local operation). */
+uint32_t ur_requester_psns(const struct ur_qp *qp, const struct ur_wqe *wqe);
+
+/* ---- completer.c ---- */
+
+enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* Completes WQEs from the head that need nothing more (also local operations). */
+void ur_completer_advance(struct ur_qp *qp);
+/* Completes the WQE at the head with `status` and takes it out. */
+void ur_completer_finish(struct ur_qp *qp, enum ibv_wc_status status);
+
+/* ---- responder.c ---- */
+
+enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* Completes the receive bound to the message under way with an error, if there is one. */
+void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status);
+/* Binds the next posted receive to the message; false when none is posted. */
+bool ur_responder_bind(struct ur_qp *qp);
+/* Completes the bound receive. */
+void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
+
+/* ---- response.c ---- */
+
+void ur_response_ack(struct ur_qp *qp);
+void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn);
+/* Queues the answer to res[idx]; false when it is queued already. */
+void ur_response_queue(struct ur_qp *qp, unsigned idx);
+bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx);
+/* Makes the ACK or NAK owed; false when none is owed or it must wait for responses. */
+bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx);
+
+/* ---- ud.c ---- */
+
+enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint8_t *frame);
+bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/build.h"
+#include "transport/qp.h"
+#include "transport/sgl.h"
+#include "wire/assert.h"
+#include "wire/opcode.h"
+
+/* What a send WQE's opcode means here. */
+enum op_class {
+	OP_DATA = 1 << 0, /* SEND or WRITE: payload goes out */
+	OP_WRITE = 1 << 1,
+	OP_READ = 1 << 2,
+	OP_ATOMIC = 1 << 3,
+	OP_LOCAL = 1 << 4, /* no packet */
+	OP_IMM = 1 << 5,
+	OP_INV = 1 << 6,
+	OP_RECV = 1 << 7, /* consumes a receive at the peer: needs credit */
+};
+
+static const uint8_t op_class[] = {
+	[IBV_WR_RDMA_WRITE] = OP_DATA | OP_WRITE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = OP_DATA | OP_WRITE | OP_IMM | OP_RECV,
+	[IBV_WR_SEND] = OP_DATA | OP_RECV,
+	[IBV_WR_SEND_WITH_IMM] = OP_DATA | OP_IMM | OP_RECV,
+	[IBV_WR_RDMA_READ] = OP_READ,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_ATOMIC,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_ATOMIC,
+	[IBV_WR_LOCAL_INV] = OP_LOCAL,
+	[IBV_WR_SEND_WITH_INV] = OP_DATA | OP_INV | OP_RECV,
+};
+
+static inline unsigned class_of(const struct ur_wqe *wqe)
+{
+	return op_class[wqe->opcode];
+}
+
+uint32_t ur_requester_psns(const struct ur_qp *qp, const struct ur_wqe *wqe)
+{
+	unsigned class = class_of(wqe);
+	uint32_t mtu = 1u << qp->mtu_shift;
+
+	if (class & OP_LOCAL)
+		return 0;
+	if (class & OP_ATOMIC || wqe->length <= mtu)
+		return 1;
+	return (wqe->length + (mtu - 1)) >> qp->mtu_shift;
+}
+
+/* PSNs and bytes of the READ request that starts at byte cur_off of the WQE. */
+static uint32_t read_chunk(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t *bytes)
+{
+	const struct ur_requester *req = &qp->req;
+	uint32_t at = req->cur_off >> qp->mtu_shift;
+	uint32_t psns = req->read_psns - (at & (req->read_psns - 1));
+	uint32_t left = wqe->length - req->cur_off;
+
+	*bytes = psns << qp->mtu_shift;
+	if (left <= *bytes) {
+		*bytes = left;
+		psns = left ? (left + (1u << qp->mtu_shift) - 1) >> qp->mtu_shift : 1;
+	}
+	return psns;
+}
+
+/* WQE `cur` was begun: it is a resend, or packets of it have left. */
+static inline bool is_begun(const struct ur_requester *req)
+{
+	return req->cur_off || ur_recovery_is_resend(&req->rec);
+}
+
+bool ur_requester_ready(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_recovery *rec = &req->rec;
+	const struct ur_wqe *wqe;
+	bool idle = ur_psn_eq(rec->nxt, rec->una);
+	unsigned class;
+	uint32_t bytes;
+
+	if (qp->state != IBV_QPS_RTS && !(qp->state == IBV_QPS_SQD && is_begun(req)))
+		return false;
+	if (req->cur == ur_wq_tail(&qp->sq) || rec->rnr_until_ns || req->local_err)
+		return false;
+	if (qp->type != IBV_QPT_RC)
+		return true;
+	wqe = ur_sq_at(&qp->sq, req->cur);
+	class = class_of(wqe);
+	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && req->rd_out)
+		return false;
+	if (class & OP_LOCAL)
+		return true;
+	if (!ur_recovery_credit(rec))
+		return false;
+	if ((class & OP_RECV) && req->flow_control && !idle &&
+	    ur_psn_lt(ur_psn(req->lsn), ur_psn(is_begun(req) ? wqe->ssn : req->ssn)))
+		return false;
+	if (!(class & (OP_READ | OP_ATOMIC)))
+		return true;
+	if (req->max_rd_atomic && req->rd_out >= req->max_rd_atomic)
+		return false;
+	return !(class & OP_READ) || idle || read_chunk(qp, wqe, &bytes) <= ur_recovery_credit(rec);
+}
+
+void ur_requester_reposition(struct ur_qp *qp)
+{
+	struct ur_requester *req = &qp->req;
+	const struct ur_wqe *wqe;
+
+	/* nxt is una, which lies in the oldest WQE that takes PSNs. */
+	req->cur = req->head;
+	req->cur_off = 0;
+	req->rd_out = 0;
+	req->since_ackreq = 0;
+	req->local_err = 0;
+	if (ur_psn_eq(req->rec.nxt, req->rec.max))
+		return;
+	while ((wqe = ur_sq_at(&qp->sq, req->cur))->flags & UR_WQE_DONE)
+		req->cur++;
+	req->cur_off = (uint32_t)ur_psn_diff(req->rec.nxt, wqe->first_psn) << qp->mtu_shift;
+}
+
+/* The first packet of a WQE is made for the first time: number it. */
+static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	struct ur_requester *req = &qp->req;
+	unsigned shift = (unsigned)__builtin_ctz(req->read_psns);
+
+	wqe->first_psn = req->rec.nxt;
+	wqe->ssn = req->ssn;
+	/* Each READ request is a message of its own to the responder. */
+	if (class_of(wqe) & OP_READ)
+		req->ssn += (ur_requester_psns(qp, wqe) + req->read_psns - 1) >> shift;
+	else
+		req->ssn++;
+}
+
+/*
+ * AckReq on the last packet of what the application waits for, where nothing follows, and often
+ * enough that the window never closes without an ACK on its way.
+ */
+static bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class, bool last)
+{
+	struct ur_requester *req = &qp->req;
+	bool ask = ++req->since_ackreq >= req->ackreq_every || ur_recovery_credit(&req->rec) <= 1;
+
+	if ((class & OP_RECV) && req->flow_control &&
+	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
+		ask = true;
+	if (last && !ask)
+		ask = (wqe->flags & UR_WQE_SIGNALED) || req->cur + 1 == ur_wq_tail(&qp->sq) ||
+		      qp->state == IBV_QPS_SQD;
+	if (ask)
+		req->since_ackreq = 0;
+	return ask;
+}
+
+static uint8_t data_opcode(const struct ur_qp *qp, unsigned class, bool first, bool last)
+{
+	/* [write][first][last]; immediate and invalidate only change the last packet's. */
+	static const uint8_t plain[2][2][2] = {
+		{{UR_RC_SEND_MIDDLE, UR_RC_SEND_LAST}, {UR_RC_SEND_FIRST, UR_RC_SEND_ONLY}},
+		{{UR_RC_WRITE_MIDDLE, UR_RC_WRITE_LAST}, {UR_RC_WRITE_FIRST, UR_RC_WRITE_ONLY}},
+	};
+	uint8_t op = plain[!!(class & OP_WRITE)][first][last];
+
+	if (last && (class & OP_IMM))
+		op++;
+	else if (last && (class & OP_INV))
+		op = first ? UR_RC_SEND_ONLY_INV : UR_RC_SEND_LAST_INV;
+	return qp->type == IBV_QPT_UC ? op | UR_TRANSPORT_UC : op;
+}
+
+/* References [off, off + len) of the WQE's payload. */
+static bool gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off, uint32_t len,
+		   struct ur_tx *tx)
+{
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	if (!len)
+		return true;
+	if (wqe->flags & UR_WQE_INLINE) {
+		tx->frag[0] = (struct ur_frag){(const uint8_t *)ur_wqe_data(wqe) + off, len};
+		tx->frag_cnt = 1;
+		tx->payload_len = (uint16_t)len;
+		return true;
+	}
+	return ur_sgl_gather(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, off, len, tx);
+}
+
+/* The message's last packet was made: on to the next WQE. */
+static void wqe_done(struct ur_requester *req)
+{
+	req->cur++;
+	req->cur_off = 0;
+}
+
+static bool make_data(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class, struct ur_tx *tx,
+		      uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	uint32_t left = wqe->length - req->cur_off;
+	uint32_t mtu = 1u << qp->mtu_shift;
+	uint32_t len = left < mtu ? left : mtu;
+	bool first = !req->cur_off, last = len == left;
+	bool reth = first && (class & OP_WRITE);
+	bool tail = last && (class & (OP_IMM | OP_INV));
+	struct ur_build_bth bth = {
+		.opcode = data_opcode(qp, class, first, last),
+		.solicited = last && (wqe->flags & UR_WQE_SOLICITED),
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = req->rec.nxt,
+	};
+	uint8_t *p;
+
+	if (!gather(qp, wqe, req->cur_off, len, tx))
+		return false;
+	if (qp->type == IBV_QPT_RC)
+		bth.ackreq = wants_ack(qp, wqe, class, last);
+	p = ur_build_begin(tx, &qp->path, &bth, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0));
+	if (reth) {
+		p = ur_build64(p, wqe->remote_addr);
+		p = ur_build32(p, wqe->rkey);
+		p = ur_build32(p, wqe->length);
+	}
+	if (tail && (class & OP_IMM))
+		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
+	else if (tail)
+		ur_build32(p, wqe->imm_inv);
+	ur_recovery_sent(&req->rec, 1, now_ns);
+	req->cur_off += len;
+	if (last)
+		wqe_done(req);
+	return true;
+}
+
+static bool make_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	uint32_t bytes, psns = read_chunk(qp, wqe, &bytes);
+	struct ur_build_bth bth = {
+		.opcode = UR_RC_READ_REQUEST,
+		.ackreq = true,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = req->rec.nxt,
+	};
+	uint8_t *p;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	p = ur_build_begin(tx, &qp->path, &bth, UR_RETH_BYTES);
+	p = ur_build64(p, wqe->remote_addr + req->cur_off);
+	p = ur_build32(p, wqe->rkey);
+	ur_build32(p, bytes);
+	ur_recovery_sent(&req->rec, psns, now_ns);
+	req->since_ackreq = 0;
+	req->rd_out++;
+	req->cur_off += bytes;
+	if (req->cur_off == wqe->length)
+		wqe_done(req);
+	return true;
+}
+
+static bool make_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx *tx,
+			uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	const struct ur_wqe_ext *ext = ur_wqe_ext(wqe);
+	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	struct ur_build_bth bth = {
+		.opcode = cas ? UR_RC_COMPARE_SWAP : UR_RC_FETCH_ADD,
+		.ackreq = true,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = req->rec.nxt,
+	};
+	uint8_t *p;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	p = ur_build_begin(tx, &qp->path, &bth, UR_ATOMICETH_BYTES);
+	p = ur_build64(p, wqe->remote_addr);
+	p = ur_build32(p, wqe->rkey);
+	p = ur_build64(p, cas ? ext->atomic.swap : ext->atomic.compare_add);
+	ur_build64(p, cas ? ext->atomic.compare_add : 0);
+	ur_recovery_sent(&req->rec, 1, now_ns);
+	req->since_ackreq = 0;
+	req->rd_out++;
+	wqe_done(req);
+	return true;
+}
+
+/* A WQE that cannot be sent fails when everything before it has completed. */
+static bool fail_locally(struct ur_qp *qp, enum ibv_wc_status status)
+{
+	qp->req.local_err = (uint8_t)status;
+	ur_completer_advance(qp);
+	return false;
+}
+
+static void local_invalidate(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	if (!(wqe->flags & UR_WQE_DONE)) {
+		if (!ur_mem_invalidate(qp->core->mem, wqe->imm_inv, qp->pd, false)) {
+			fail_locally(qp, IBV_WC_MW_BIND_ERR);
+			return;
+		}
+		wqe->flags |= UR_WQE_DONE;
+	}
+	qp->req.cur++;
+	ur_completer_advance(qp);
+}
+
+bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_wqe *wqe;
+	unsigned class;
+	bool made;
+
+	for (;;) {
+		if (!ur_requester_ready(qp))
+			return false;
+		wqe = ur_sq_at(&qp->sq, req->cur);
+		class = class_of(wqe);
+		*wqes += !req->cur_off;
+		if (!(class & OP_LOCAL))
+			break;
+		local_invalidate(qp, wqe);
+	}
+	if (ur_recovery_is_resend(&req->rec))
+		qp->core->cnt.retransmitted_packets++;
+	else if (!req->cur_off)
+		begin(qp, wqe);
+	if (class & OP_DATA)
+		made = make_data(qp, wqe, class, tx, now_ns);
+	else if (!req->max_rd_atomic)
+		return fail_locally(qp, IBV_WC_LOC_QP_OP_ERR);
+	else if (class & OP_READ)
+		made = make_read(qp, wqe, tx, now_ns);
+	else
+		made = make_atomic(qp, wqe, tx, now_ns);
+	return made || fail_locally(qp, IBV_WC_LOC_PROT_ERR);
+}

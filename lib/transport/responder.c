@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/qp.h"
+#include "transport/sgl.h"
+#include "wire/assert.h"
+#include "wire/opcode.h"
+
+/*
+ * The responder: an ordered list of checks that change nothing, each with a verdict, then one
+ * function that acts on the first verdict that is not CONTINUE, then the execution (IBA 9.7.4,
+ * 9.8.3 for UC).
+ */
+enum verdict_kind {
+	V_CONTINUE,
+	V_DUPLICATE, /* executed before: acknowledge or replay */
+	V_GAP,	     /* beyond ePSN: one sequence NAK */
+	V_RNR,	     /* no receive: RNR NAK */
+	V_DROP,	     /* silently, but counted */
+	V_NAK,	     /* NAK with `code`, then the QP goes to error */
+};
+
+struct verdict {
+	uint8_t kind;	     /* enum verdict_kind */
+	uint8_t code;	     /* enum ur_nak_code */
+	uint8_t drop;	     /* enum ur_drop */
+	uint8_t recv_status; /* how the receive under way completes on V_NAK */
+};
+
+#define CONTINUE ((struct verdict){V_CONTINUE, 0, 0, 0})
+#define NAK(nak, reason)                                                                           \
+	((struct verdict){V_NAK, UR_NAK_##nak, UR_DROP_##reason, IBV_WC_WR_FLUSH_ERR})
+#define NAK_RECV(nak, reason, status)                                                              \
+	((struct verdict){V_NAK, UR_NAK_##nak, UR_DROP_##reason, status})
+
+/* RC-RESP-PSN-01: before ePSN is a duplicate, after it a gap. */
+static struct verdict check_psn(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	int32_t diff = ur_psn_diff(p->bth.psn, qp->rsp.epsn);
+
+	if (diff == 0)
+		return CONTINUE;
+	return (struct verdict){.kind = diff < 0 ? V_DUPLICATE : V_GAP};
+}
+
+static inline uint8_t kind_of(uint32_t op)
+{
+	return op & UR_OP_SEND ? UR_MSG_SEND : op & UR_OP_WRITE ? UR_MSG_WRITE : UR_MSG_NONE;
+}
+
+/* RC-RESP-SEQ-01: a message is First, Middle..., Last, or Only, all of one kind. */
+static struct verdict check_sequence(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	uint8_t under_way = qp->rsp.kind;
+	bool ok = p->op & UR_OP_FIRST ? under_way == UR_MSG_NONE : under_way == kind_of(p->op);
+
+	return ok ? CONTINUE : NAK(INV_REQ, OP_SEQUENCE);
+}
+
+/* RC-RESP-RIGHTS-01: what the QP does not permit is an invalid request. */
+static struct verdict check_rights(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	uint32_t need = p->op & UR_OP_WRITE	 ? IBV_ACCESS_REMOTE_WRITE
+			: p->op & UR_OP_READ_REQ ? IBV_ACCESS_REMOTE_READ
+			: p->op & UR_OP_ATOMIC	 ? IBV_ACCESS_REMOTE_ATOMIC
+						 : 0;
+
+	return (qp->access & need) == need ? CONTINUE : NAK(INV_REQ, ACCESS);
+}
+
+/* RC-RESP-LEN-01: First and Middle carry a PMTU, Last 1..PMTU, Only 0..PMTU; a WRITE adds up. */
+static struct verdict check_length(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	uint32_t mtu = 1u << qp->mtu_shift;
+	bool first = p->op & UR_OP_FIRST, last = p->op & UR_OP_LAST;
+
+	if (p->op & UR_OP_READ_REQ)
+		return p->reth.length <= 1u << 31 ? CONTINUE : NAK(INV_REQ, MSG_LENGTH);
+	if (p->op & UR_OP_ATOMIC)
+		return p->atomiceth.va & 7 ? NAK(INV_REQ, MSG_LENGTH) : CONTINUE;
+	if (last ? p->payload_len > mtu || (!first && !p->payload_len) : p->payload_len != mtu)
+		return NAK(INV_REQ, MSG_LENGTH);
+	if (p->op & UR_OP_WRITE) {
+		uint32_t left = first ? p->reth.length : qp->rsp.left;
+
+		if (left > 1u << 31 || (last ? p->payload_len != left : p->payload_len >= left))
+			return NAK(INV_REQ, MSG_LENGTH);
+	}
+	return CONTINUE;
+}
+
+/* RC-RESP-RES-01: receives for SEND and immediate, room to remember READs and atomics. */
+static struct verdict check_resources(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	if (p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) {
+		const struct ur_rd_res *oldest = &rsp->res[rsp->res_next];
+
+		/* A replay gives way: who asks anew has got the answer. */
+		if (!rsp->res_cnt || (oldest->queued && !oldest->replay))
+			return NAK(INV_REQ, RESOURCES);
+		return CONTINUE;
+	}
+	if (!rsp->wqe && (p->op & (UR_OP_SEND | UR_OP_IMM)) && !ur_responder_bind(qp))
+		return (struct verdict){.kind = V_RNR};
+	return CONTINUE;
+}
+
+/* RC-RESP-ACC-01: key, range, rights and domain, before memory is touched; nothing for 0 bytes. */
+static struct verdict check_access(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	const struct ur_mem *mem = qp->core->mem;
+	const struct ur_responder *rsp = &qp->rsp;
+
+	if (p->op & UR_OP_SEND) {
+		if (p->payload_len > rsp->wqe->length - rsp->placed)
+			return NAK_RECV(INV_REQ, RECV_BUFFER, IBV_WC_LOC_LEN_ERR);
+		return CONTINUE;
+	}
+	if (p->op & UR_OP_ATOMIC)
+		return ur_mem_check(mem, p->atomiceth.rkey, qp->pd, p->atomiceth.va, 8,
+				    IBV_ACCESS_REMOTE_ATOMIC)
+			       ? CONTINUE
+			       : NAK(REM_ACCESS, ACCESS);
+	if (p->op & UR_OP_RETH) {
+		uint32_t right =
+			p->op & UR_OP_WRITE ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+
+		return !p->reth.length || ur_mem_check(mem, p->reth.rkey, qp->pd, p->reth.va,
+						       p->reth.length, right)
+			       ? CONTINUE
+			       : NAK(REM_ACCESS, ACCESS);
+	}
+	return CONTINUE;
+}
+
+bool ur_responder_bind(struct ur_qp *qp)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	bool limit = false;
+
+	if (qp->srq) {
+		if (!ur_srq_take(qp->srq, rsp->srq_wqe, &limit))
+			return false;
+		rsp->wqe = rsp->srq_wqe;
+		if (limit)
+			qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
+					     qp->srq->user);
+	} else {
+		uint32_t head = ur_wq_head(&qp->rq);
+
+		if (head == ur_wq_tail(&qp->rq))
+			return false;
+		rsp->wqe = ur_rq_at(&qp->rq, head);
+	}
+	rsp->placed = 0;
+	return true;
+}
+
+void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited)
+{
+	wc->wr_id = qp->rsp.wqe->wr_id;
+	wc->qp_num = qp->qpn.v;
+	qp->rsp.wqe = NULL;
+	if (!qp->srq)
+		ur_wq_release(&qp->rq, ur_wq_head(&qp->rq) + 1);
+	ur_core_complete(qp->core, qp->recv_cq, wc, solicited);
+}
+
+void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = {.status = status, .opcode = IBV_WC_RECV};
+
+	if (!qp->rsp.wqe)
+		return;
+	if (status == IBV_WC_WR_FLUSH_ERR)
+		qp->core->cnt.flushed_wqe++;
+	else
+		qp->core->cnt.resp_cqe_error++;
+	ur_responder_complete(qp, &wc, true);
+}
+
+/* ---- duplicates (IBA 9.7.4.1.2, 9.7.5.1.3) ---- */
+
+static struct ur_rd_res *find_res(struct ur_responder *rsp, struct ur_psn psn)
+{
+	for (unsigned i = 0; i < rsp->res_cnt; i++) {
+		struct ur_rd_res *res = &rsp->res[i];
+
+		if (res->psns && ur_psn_in(psn, res->first, ur_psn_add(res->first, res->psns)))
+			return res;
+	}
+	return NULL;
+}
+
+/* RC-RESP-DUP-02: a repeated READ may ask for a part of the original range, nothing else. */
+static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_rd_res *res)
+{
+	uint32_t off = (uint32_t)ur_psn_diff(p->bth.psn, res->first) << qp->mtu_shift;
+
+	if (res->atomic || p->reth.rkey != res->rkey || off > res->length ||
+	    p->reth.va != res->va + off || p->reth.length > res->length - off)
+		return false;
+	if (res->queued && !res->replay) {
+		/* The original answer is still on its way out: it goes back to what was lost. */
+		if (off < res->from)
+			res->start = res->from = off;
+		return true;
+	}
+	res->start = res->from = off;
+	res->to = off + p->reth.length;
+	return true;
+}
+
+static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_rd_res *res;
+
+	qp->core->cnt.duplicate_request++;
+	if (p->op & (UR_OP_SEND | UR_OP_WRITE)) {
+		ur_response_ack(qp);
+		return UR_DROP_PSN_DUPLICATE;
+	}
+	res = find_res(rsp, p->bth.psn);
+	if (!res)
+		return UR_DROP_DUP_UNKNOWN;
+	if (p->op & UR_OP_ATOMIC ? !res->atomic : !replay_read(qp, p, res))
+		return UR_DROP_DUP_UNKNOWN;
+	if (!res->queued) {
+		res->replay = true;
+		ur_response_queue(qp, (unsigned)(res - rsp->res));
+	}
+	return UR_DROP_PSN_DUPLICATE;
+}
+
+/* ---- execution ---- */
+
+static struct ur_rd_res *remember(struct ur_qp *qp, const struct ur_packet *p, uint32_t psns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_rd_res *res = &rsp->res[rsp->res_next];
+
+	if (res->queued) { /* a replay that gives way */
+		unsigned idx = rsp->res_next, kept = 0;
+
+		for (unsigned i = 0; i < rsp->q_cnt; i++) {
+			uint8_t e = rsp->q[(rsp->q_head + i) % rsp->res_cnt];
+
+			if (e != idx)
+				rsp->q[(rsp->q_head + kept++) % rsp->res_cnt] = e;
+		}
+		rsp->q_cnt = (uint8_t)kept;
+	}
+	rsp->res_next = (uint8_t)(rsp->res_next + 1u < rsp->res_cnt ? rsp->res_next + 1 : 0);
+	*res = (struct ur_rd_res){.first = p->bth.psn, .psns = psns};
+	return res;
+}
+
+static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	uint32_t mtu = 1u << qp->mtu_shift;
+	uint32_t psns = p->reth.length <= mtu
+				? 1
+				: (uint32_t)(((uint64_t)p->reth.length + mtu - 1) >> qp->mtu_shift);
+	struct ur_rd_res *res = remember(qp, p, psns);
+
+	qp->core->cnt.rx_read_requests++;
+	res->rkey = p->reth.rkey;
+	res->va = p->reth.va;
+	res->length = res->to = p->reth.length;
+	rsp->epsn = ur_psn_add(rsp->epsn, psns);
+	rsp->msn++; /* C9-148: at acceptance */
+	ur_response_queue(qp, (unsigned)(res - rsp->res));
+}
+
+static void execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_rd_res *res = remember(qp, p, 1);
+	uint64_t *at =
+		(uint64_t *)(void *)ur_mem_check(qp->core->mem, p->atomiceth.rkey, qp->pd,
+						 p->atomiceth.va, 8, IBV_ACCESS_REMOTE_ATOMIC);
+
+	qp->core->cnt.rx_atomic_requests++;
+	res->atomic = true;
+	if (p->bth.opcode == UR_RC_FETCH_ADD) {
+		res->original = __atomic_fetch_add(at, p->atomiceth.swap_add, __ATOMIC_SEQ_CST);
+	} else {
+		res->original = p->atomiceth.compare;
+		__atomic_compare_exchange_n(at, &res->original, p->atomiceth.swap_add, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	rsp->epsn = ur_psn_add(rsp->epsn, 1);
+	rsp->msn++;
+	ur_response_queue(qp, (unsigned)(res - rsp->res));
+}
+
+/* Places the payload of a SEND or WRITE packet. */
+static struct verdict place(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	uint8_t *to;
+
+	if (p->op & UR_OP_SEND) {
+		if (p->payload_len &&
+		    !ur_sgl_scatter(qp->core->mem, qp->pd, rsp->wqe->sge, rsp->wqe->num_sge,
+				    rsp->placed, p->payload, p->payload_len))
+			return NAK_RECV(REM_OP, RECV_BUFFER, IBV_WC_LOC_PROT_ERR);
+		rsp->placed += p->payload_len;
+		return CONTINUE;
+	}
+	qp->core->cnt.rx_write_requests++;
+	if (p->op & UR_OP_FIRST) {
+		rsp->rkey = p->reth.rkey;
+		rsp->va = p->reth.va;
+		rsp->left = rsp->length = p->reth.length;
+	}
+	if (p->payload_len) {
+		to = ur_mem_check(qp->core->mem, rsp->rkey, qp->pd, rsp->va, p->payload_len,
+				  IBV_ACCESS_REMOTE_WRITE);
+		if (!to)
+			return NAK(REM_ACCESS, ACCESS);
+		memcpy(to, p->payload, p->payload_len);
+	}
+	rsp->va += p->payload_len;
+	rsp->left -= p->payload_len;
+	return CONTINUE;
+}
+
+/* The message is complete: a receive completes with it, if one is bound. */
+static struct verdict finish_message(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+
+	if (p->op & UR_OP_SEND) {
+		wc.opcode = IBV_WC_RECV;
+		wc.byte_len = rsp->placed;
+	} else {
+		wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+		wc.byte_len = rsp->length;
+	}
+	if (p->op & UR_OP_IMM) {
+		wc.imm_data = __builtin_bswap32(p->imm);
+		wc.wc_flags = IBV_WC_WITH_IMM;
+	} else if (p->op & UR_OP_IETH) {
+		if (!ur_mem_invalidate(qp->core->mem, p->ieth, qp->pd, true))
+			return NAK_RECV(REM_ACCESS, ACCESS, IBV_WC_LOC_ACCESS_ERR);
+		wc.invalidated_rkey = p->ieth;
+		wc.wc_flags = IBV_WC_WITH_INV;
+	}
+	rsp->kind = UR_MSG_NONE;
+	rsp->msn++;
+	if (p->op & (UR_OP_SEND | UR_OP_IMM))
+		ur_responder_complete(qp, &wc, p->bth.solicited);
+	return CONTINUE;
+}
+
+static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct verdict v = place(qp, p);
+
+	if (v.kind)
+		return v;
+	rsp->kind = kind_of(p->op);
+	if (p->op & UR_OP_LAST) {
+		v = finish_message(qp, p);
+		if (v.kind)
+			return v;
+	}
+	rsp->epsn = ur_psn_add(rsp->epsn, 1);
+	if (p->bth.ackreq && qp->type == IBV_QPT_RC)
+		ur_response_ack(qp);
+	return CONTINUE;
+}
+
+static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p)
+{
+	qp->rsp.nak_sent = false;
+	if (p->op & UR_OP_READ_REQ)
+		execute_read(qp, p);
+	else if (p->op & UR_OP_ATOMIC)
+		execute_atomic(qp, p);
+	else
+		return execute_data(qp, p);
+	return CONTINUE;
+}
+
+/* ---- RC ---- */
+
+static struct verdict check(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct verdict v;
+
+	if ((v = check_psn(qp, p)).kind || (v = check_sequence(qp, p)).kind ||
+	    (v = check_rights(qp, p)).kind || (v = check_length(qp, p)).kind ||
+	    (v = check_resources(qp, p)).kind)
+		return v;
+	return check_access(qp, p);
+}
+
+static enum ur_drop refuse(struct ur_qp *qp, const struct ur_packet *p, struct verdict v)
+{
+	struct ur_core *core = qp->core;
+
+	if (v.code == UR_NAK_REM_ACCESS)
+		core->cnt.resp_remote_access_errors++;
+	else
+		core->cnt.resp_invalid_requests++;
+	ur_response_nak(qp, UR_SYNDROME_NAK | v.code, p->bth.psn);
+	/* Where a receive completes with the error, that tells the consumer; else an event does. */
+	if (!qp->rsp.wqe || v.recv_status == IBV_WC_WR_FLUSH_ERR)
+		core->sink.async(core->sink.ctx,
+				 v.code == UR_NAK_REM_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
+							     : IBV_EVENT_QP_REQ_ERR,
+				 qp->user);
+	ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, v.recv_status);
+	return v.drop;
+}
+
+static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verdict v)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	switch ((enum verdict_kind)v.kind) {
+	case V_CONTINUE:
+		return UR_DROP_NONE;
+	case V_DUPLICATE:
+		return duplicate(qp, p);
+	case V_GAP:
+		qp->core->cnt.out_of_sequence++;
+		if (!rsp->nak_sent) {
+			rsp->nak_sent = true;
+			qp->core->cnt.seq_nak_sent++;
+			ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
+		}
+		return UR_DROP_PSN_GAP;
+	case V_RNR:
+		/* What follows is beyond ePSN and says nothing new: silence until the retry. */
+		rsp->nak_sent = true;
+		qp->core->cnt.rnr_nak_sent++;
+		ur_response_nak(qp, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, rsp->epsn);
+		return UR_DROP_RNR;
+	case V_DROP:
+		return v.drop;
+	case V_NAK:
+		return refuse(qp, p, v);
+	}
+	return UR_DROP_NONE;
+}
+
+/* ---- UC (IBA 9.8.3): a broken message is dropped whole, its receive is used again ---- */
+
+static enum ur_drop uc_skip(struct ur_qp *qp, const struct ur_packet *p, enum ur_drop why)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	rsp->kind = p->op & UR_OP_LAST ? UR_MSG_NONE : UR_MSG_SKIP;
+	rsp->placed = 0;
+	return why;
+}
+
+static enum ur_drop uc_input(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	bool first = p->op & UR_OP_FIRST;
+	struct verdict v;
+
+	if (!ur_psn_eq(p->bth.psn, rsp->epsn)) {
+		qp->core->cnt.out_of_sequence++;
+		rsp->kind = UR_MSG_SKIP;
+	}
+	rsp->epsn = p->bth.psn;
+	if (first) {
+		rsp->kind = UR_MSG_NONE;
+		rsp->placed = 0;
+	} else if (rsp->kind == UR_MSG_SKIP || rsp->kind == UR_MSG_NONE) {
+		rsp->epsn = ur_psn_add(rsp->epsn, 1);
+		return uc_skip(qp, p, UR_DROP_OP_SEQUENCE);
+	}
+	if ((v = check_sequence(qp, p)).kind || (v = check_rights(qp, p)).kind ||
+	    (v = check_length(qp, p)).kind || (v = check_resources(qp, p)).kind ||
+	    (v = check_access(qp, p)).kind || (v = execute_data(qp, p)).kind) {
+		rsp->epsn = ur_psn_add(p->bth.psn, 1);
+		return uc_skip(qp, p, v.kind == V_RNR ? UR_DROP_RNR : v.drop);
+	}
+	return UR_DROP_NONE;
+}
+
+enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct verdict v;
+
+	if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD &&
+	    qp->state != IBV_QPS_SQE)
+		return UR_DROP_QP_STATE;
+	if (qp->state == IBV_QPS_RTR && !qp->comm_est) {
+		qp->comm_est = true;
+		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_COMM_EST, qp->user);
+	}
+	if (qp->type == IBV_QPT_UC)
+		return uc_input(qp, p);
+	v = check(qp, p);
+	if (!v.kind)
+		v = execute(qp, p);
+	return v.kind ? act(qp, p, v) : UR_DROP_NONE;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/build.h"
+#include "transport/qp.h"
+#include "wire/assert.h"
+#include "wire/opcode.h"
+
+/* Credit code for the receives that are posted; an SRQ's belong to nobody in particular. */
+static uint8_t credit_code(const struct ur_qp *qp)
+{
+	if (qp->srq)
+		return UR_CREDITS_NONE;
+	return ur_credits_encode(ur_wq_tail(&qp->rq) - ur_wq_head(&qp->rq));
+}
+
+/* An ACK waits until the responses before it have left: it would acknowledge them. */
+static void update_ack(struct ur_qp *qp)
+{
+	ur_sched_set(&qp->core->acks, &qp->ack_node, qp->rsp.ack != UR_ACK_NONE && !qp->rsp.q_cnt);
+}
+
+void ur_response_ack(struct ur_qp *qp)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	/* A NAK for a hole that was filled since is obsolete; any other NAK stands. */
+	if (rsp->ack == UR_NAK_OWED && ur_psn_eq(rsp->nak_psn, rsp->epsn))
+		return;
+	rsp->ack = UR_ACK_OWED;
+	update_ack(qp);
+}
+
+void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	rsp->ack = UR_NAK_OWED;
+	rsp->nak_syndrome = syndrome;
+	rsp->nak_psn = psn;
+	update_ack(qp);
+}
+
+void ur_response_queue(struct ur_qp *qp, unsigned idx)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	unsigned at = rsp->q_head + rsp->q_cnt;
+
+	UR_ASSERT(!rsp->res[idx].queued && rsp->q_cnt < rsp->res_cnt);
+	rsp->q[at < rsp->res_cnt ? at : at - rsp->res_cnt] = (uint8_t)idx;
+	rsp->q_cnt++;
+	rsp->res[idx].queued = true;
+	update_ack(qp);
+	ur_sched_set(&qp->core->sched, &qp->rsp_node, true);
+}
+
+static void dequeue(struct ur_qp *qp, struct ur_rd_res *res)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	res->queued = res->replay = false;
+	rsp->q_head = (uint8_t)(rsp->q_head + 1 < rsp->res_cnt ? rsp->q_head + 1 : 0);
+	if (--rsp->q_cnt)
+		return;
+	ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
+	update_ack(qp);
+}
+
+static uint8_t *put_aeth(uint8_t *p, const struct ur_qp *qp)
+{
+	return ur_build32(p, (uint32_t)(UR_SYNDROME_ACK | credit_code(qp)) << 24 |
+				     (qp->rsp.msn & UR_PSN_MASK));
+}
+
+static void make_atomic_ack(struct ur_qp *qp, struct ur_rd_res *res, struct ur_tx *tx)
+{
+	struct ur_build_bth bth = {
+		.opcode = UR_RC_ATOMIC_ACKNOWLEDGE,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = res->first,
+	};
+	uint8_t *p;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	p = ur_build_begin(tx, &qp->path, &bth, UR_AETH_BYTES + UR_ATOMICACKETH_BYTES);
+	ur_build64(put_aeth(p, qp), res->original);
+	dequeue(qp, res);
+}
+
+/* The region may have gone since the request was accepted: each packet is checked again. */
+static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct ur_tx *tx)
+{
+	static const uint8_t opcode[2][2] = {
+		{UR_RC_READ_RESPONSE_MIDDLE, UR_RC_READ_RESPONSE_LAST},
+		{UR_RC_READ_RESPONSE_FIRST, UR_RC_READ_RESPONSE_ONLY},
+	};
+	uint32_t left = res->to - res->from, mtu = 1u << qp->mtu_shift;
+	uint32_t len = left < mtu ? left : mtu;
+	bool first = res->from == res->start, last = len == left;
+	struct ur_build_bth bth = {
+		.opcode = opcode[first][last],
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = ur_psn_add(res->first, res->from >> qp->mtu_shift),
+	};
+	uint8_t *p;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = (uint16_t)len;
+	if (len) {
+		const uint8_t *base =
+			ur_mem_check(qp->core->mem, res->rkey, qp->pd, res->va + res->from, len,
+				     IBV_ACCESS_REMOTE_READ);
+		if (!base) {
+			qp->core->cnt.resp_remote_access_errors++;
+			while (qp->rsp.q_cnt)
+				dequeue(qp, &qp->rsp.res[qp->rsp.q[qp->rsp.q_head]]);
+			ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS, bth.psn);
+			qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_QP_ACCESS_ERR, qp->user);
+			ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+			return false;
+		}
+		tx->frag[0] = (struct ur_frag){base, len};
+		tx->frag_cnt = 1;
+	}
+	p = ur_build_begin(tx, &qp->path, &bth, first || last ? UR_AETH_BYTES : 0);
+	if (first || last)
+		put_aeth(p, qp);
+	res->from += len;
+	if (last)
+		dequeue(qp, res);
+	return true;
+}
+
+bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_rd_res *res;
+
+	if (!rsp->q_cnt)
+		return false;
+	res = &rsp->res[rsp->q[rsp->q_head]];
+	if (!res->atomic)
+		return make_read_response(qp, res, tx);
+	make_atomic_ack(qp, res, tx);
+	return true;
+}
+
+bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_build_bth bth = {
+		.opcode = UR_RC_ACKNOWLEDGE,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+	};
+	uint8_t syndrome, *p;
+
+	if (rsp->ack == UR_ACK_NONE || rsp->q_cnt)
+		return false;
+	if (rsp->ack == UR_NAK_OWED) {
+		bth.psn = rsp->nak_psn;
+		syndrome = rsp->nak_syndrome;
+	} else {
+		bth.psn = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
+		syndrome = UR_SYNDROME_ACK | credit_code(qp);
+		qp->core->cnt.acks_sent++;
+	}
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	p = ur_build_begin(tx, &qp->path, &bth, UR_AETH_BYTES);
+	ur_build32(p, (uint32_t)syndrome << 24 | (rsp->msn & UR_PSN_MASK));
+	rsp->ack = UR_ACK_NONE;
+	update_ack(qp);
+	return true;
+}
