@@ -42,7 +42,7 @@ static enum ur_cq_push overflow(struct ur_cq *cq)
 	return UR_CQ_OVERFLOW;
 }
 
-/* RC-CQ-ARM-01: a solicited arm waits for solicited and erroneous completions only. */
+/* CQ-ARM-01: a solicited arm waits for solicited and erroneous completions only. */
 static bool wakes(uint32_t armed, const struct ibv_wc *wc, bool solicited)
 {
 	return armed == UR_CQ_ANY ||
@@ -57,7 +57,7 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 		return overflow(cq);
 	if (__builtin_expect(tail - cq->head_seen >= cq->cqe, 0)) {
 		cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
-		/* RC-CQ-OVERFLOW-01 */
+		/* CQ-OVERFLOW-01 */
 		if (tail - cq->head_seen >= cq->cqe)
 			return overflow(cq);
 	}
@@ -67,7 +67,7 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 		return UR_CQ_PUSHED;
 	}
 	/*
-	 * RC-CQ-ARM-02: here tail is stored, then armed is read; ur_cq_arm() stores armed, then
+	 * CQ-ARM-02: here tail is stored, then armed is read; ur_cq_arm() stores armed, then
 	 * reads tail. In one total order of the four (seq_cst) at least one side sees the other.
 	 */
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_seq_cst);

@@ -36,7 +36,7 @@ struct transition {
 	(SQD_UC | REQUESTER_RC | IBV_QP_PORT | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 
 /*
- * RC-STATE-01, RC-STATE-02 (IBA 11.2.5.2). To RESET and to ERR one may go from every state, with no
+ * QP-STATE-01, QP-STATE-02 (IBA 11.2.5.2). To RESET and to ERR one may go from every state, with no
  * attribute; these two are not listed.
  */
 static const struct transition transitions[STATE_CNT][STATE_CNT] =

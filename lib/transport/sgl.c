@@ -5,7 +5,7 @@
 
 /*
  * Resolves the bytes [off, off + len) of the list to at most `cap` fragments under the right
- * `access`. Returns how many, or -1.
+ * `access`. Returns how many, or -1. MEM-LKEY-01: no byte is reached but through ur_mem_check().
  */
 static int resolve(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge,
 		   unsigned num_sge, uint32_t off, uint32_t len, uint32_t access,

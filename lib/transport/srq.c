@@ -30,7 +30,7 @@ bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *dst, bool *limit_reached)
 		return false;
 	memcpy(dst, src, element_bytes(src));
 	ur_wq_release(&srq->rq, head + 1);
-	/* RC-SRQ-LIMIT-01: once; whoever wants another event sets the limit again. */
+	/* SRQ-LIMIT-01: once; whoever wants another event sets the limit again. */
 	if (srq->limit && posted - 1 < srq->limit) {
 		srq->limit = 0;
 		*limit_reached = true;

@@ -104,7 +104,7 @@ static uint64_t total(const struct ibv_sge *sge, unsigned num_sge)
 	return sum;
 }
 
-/* RC-WQ-OPCODE-01: the operations of each service (IBA 10.2.4, table of QP operations). */
+/* WQ-OPCODE-01: the operations of each service (IBA 10.2.4, table of QP operations). */
 #define SENDS	  (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
 #define WRITES	  (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
 #define ATOMICS	  (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
@@ -124,7 +124,7 @@ static uint32_t opcodes_of(enum ibv_qp_type type)
 	}
 }
 
-/* RC-WQ-STATE-01 */
+/* WQ-STATE-01 */
 #define POSTABLE (BIT(IBV_QPS_RTS) | BIT(IBV_QPS_SQD) | BIT(IBV_QPS_SQE) | BIT(IBV_QPS_ERR))
 
 #define SEND_FLAGS                                                                                 \
@@ -187,14 +187,14 @@ static int check(const struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_stat
 			return EINVAL;
 		sum = total(wr->sg_list, (unsigned)wr->num_sge);
 	}
-	/* RC-WQ-LENGTH-01 */
+	/* WQ-LENGTH-01 */
 	if (sum > MESSAGE_BYTES)
 		return EINVAL;
-	/* RC-WQ-INLINE-01 */
+	/* WQ-INLINE-01 */
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
 	    (!(BIT(wr->opcode) & INLINABLE) || sum > wq->max_inline))
 		return EINVAL;
-	/* RC-WQ-ATOMIC-01 */
+	/* WQ-ATOMIC-01 */
 	if ((BIT(wr->opcode) & ATOMICS) && sum != ATOMIC_BYTES)
 		return EINVAL;
 	if (type == IBV_QPT_UD && !wr->wr.ud.ah)

@@ -104,7 +104,7 @@ Test(cq, indices_wrap_at_2_to_the_32)
 	cq_free(cq);
 }
 
-/* RC-CQ-OVERFLOW-01 */
+/* CQ-OVERFLOW-01 */
 Test(cq, the_first_completion_too_many_is_an_overflow_and_the_end)
 {
 	struct ur_cq *cq = cq_new(3);
@@ -133,7 +133,7 @@ Test(cq, an_armed_cq_notifies_once)
 	cq_free(cq);
 }
 
-/* RC-CQ-ARM-01 */
+/* CQ-ARM-01 */
 Test(cq, a_solicited_arm_sleeps_through_ordinary_completions)
 {
 	struct ur_cq *cq = cq_new(8);
@@ -167,7 +167,7 @@ Test(cq, arming_for_solicited_does_not_undo_arming_for_any)
 	cq_free(cq);
 }
 
-/* RC-CQ-ARM-02 */
+/* CQ-ARM-02 */
 Test(cq, arming_in_front_of_an_entry_says_so_and_stays_armed)
 {
 	struct ur_cq *cq = cq_new(8);
@@ -210,17 +210,18 @@ static void *produce(void *arg)
 		struct ibv_wc wc = {.wr_id = i, .byte_len = ~i};
 
 		/* The user of a CQ sizes it so that it never is full. */
-		while (i - atomic_load(&race->polled) >= race->cq->cqe)
-			sched_yield();
+		for (unsigned spin = 1; i - atomic_load(&race->polled) >= race->cq->cqe; spin++)
+			if (spin % 1024 == 0)
+				sched_yield();
 		if (ur_cq_push(race->cq, &wc, false) == UR_CQ_NOTIFY)
 			sem_post(&race->event);
 	}
 	return NULL;
 }
 
-static void run_race(bool events)
+static void run_race(bool events, uint32_t cqe)
 {
-	struct race race = {.cq = cq_new(7), .events = events};
+	struct race race = {.cq = cq_new(cqe), .events = events};
 	pthread_t producer;
 	struct ibv_wc wc[5];
 	uint32_t next = 0;
@@ -250,12 +251,13 @@ static void run_race(bool events)
 
 Test(cq, a_poller_and_the_producer_may_run_at_once, .timeout = 60)
 {
-	run_race(false);
+	run_race(false, 7);
 }
 
 Test(cq, an_armed_consumer_is_never_left_asleep, .timeout = 60)
 {
-	run_race(true);
+	/* With room for one, no later completion makes up for a wake-up that was lost. */
+	run_race(true, 1);
 }
 
 /* ur_core_complete(): where the verdicts of a push go. */

@@ -102,7 +102,7 @@ static void expect_cell(unsigned type, int from, int to, int mask, int rc)
 		     ur_qp_state_name(from), ur_qp_state_name(to), (unsigned)mask, rc);
 }
 
-/* RC-STATE-01 */
+/* QP-STATE-01 */
 Test(qp_state, illegal_transitions_are_refused_whatever_the_mask)
 {
 	for (unsigned t = 0; t < 3; t++)
@@ -116,7 +116,7 @@ Test(qp_state, illegal_transitions_are_refused_whatever_the_mask)
 			}
 }
 
-/* RC-STATE-02 */
+/* QP-STATE-02 */
 Test(qp_state, each_attribute_is_required_permitted_or_refused_as_the_table_says)
 {
 	for (unsigned t = 0; t < 3; t++)

@@ -123,7 +123,7 @@ Test(sgl, nothing_is_gathered_from_nothing)
 	cr_assert_not(ur_sgl_gather(&mem, PD, NO_SGES, 0, 1, &tx));
 }
 
-/* RC-MEM-LKEY-01 */
+/* MEM-LKEY-01 */
 Test(sgl, gathering_needs_a_key_that_covers_the_bytes)
 {
 	struct ur_sge wrong_key = sge(0, 10, rw ^ 0x5a5a0000), zero = sge(0, 10, 0);

@@ -96,7 +96,7 @@ Test(srq, elements_are_taken_in_order_and_free_their_place_at_once)
 	srq_free(srq);
 }
 
-/* RC-SRQ-LIMIT-01 */
+/* SRQ-LIMIT-01 */
 Test(srq, the_limit_is_reached_once)
 {
 	struct ur_srq *srq = srq_new(8);

@@ -145,7 +145,7 @@ Test(wq, each_flag_is_taken_over_alone)
 	wq_free(wq);
 }
 
-/* RC-WQ-INLINE-01 */
+/* WQ-INLINE-01 */
 Test(wq, inline_payload_is_copied_from_all_sges_at_post)
 {
 	struct ur_wq *wq = sq_new(1, 3, 13);
@@ -237,7 +237,7 @@ Test(wq, atomics_bring_their_operands)
 	wq_free(wq);
 }
 
-/* RC-WQ-ATOMIC-01 */
+/* WQ-ATOMIC-01 */
 Test(wq, an_atomic_is_8_bytes)
 {
 	struct ur_wq *wq = sq_new(4, 2, 0);
@@ -280,7 +280,7 @@ Test(wq, a_datagram_names_its_destination)
 	wq_free(wq);
 }
 
-/* RC-WQ-OPCODE-01 */
+/* WQ-OPCODE-01 */
 Test(wq, each_type_takes_its_opcodes_only)
 {
 	static const char *const takes[] = {
@@ -312,7 +312,7 @@ Test(wq, each_type_takes_its_opcodes_only)
 	wq_free(wq);
 }
 
-/* RC-WQ-STATE-01 */
+/* WQ-STATE-01 */
 Test(wq, sends_are_taken_in_rts_sqd_sqe_and_err)
 {
 	static const int rc[] = {EINVAL, EINVAL, EINVAL, 0, 0, 0, 0, EINVAL};
@@ -338,7 +338,7 @@ Test(wq, the_sges_of_a_local_invalidate_are_ignored)
 	wq_free(wq);
 }
 
-/* RC-WQ-LENGTH-01 */
+/* WQ-LENGTH-01 */
 Test(wq, a_message_is_at_most_2_to_the_31_bytes)
 {
 	struct ur_wq *wq = sq_new(4, 3, 0);
