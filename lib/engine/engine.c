@@ -270,23 +270,32 @@ static unsigned output_sched(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 	return made;
 }
 
+static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
+{
+	struct ur_sched_node *n;
+	unsigned made = 0;
+
+	while (made < cap && (n = ur_sched_peek(&e->core.acks))) {
+		bool ok = ur_response_next_ack(UR_QP_OF(n, ack_node), &tx[made++]);
+
+		UR_ASSERT(ok);
+	}
+	return made;
+}
+
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
 {
 	struct ur_core *core = &e->core;
-	struct ur_sched_node *ack;
-	unsigned n = 0;
+	unsigned n;
 
 	settle(e);
-	while (n < cap && (ack = ur_sched_peek(&core->acks))) {
-		bool made = ur_response_next_ack(UR_QP_OF(ack, ack_node), &tx[n]);
-
-		UR_ASSERT(made);
-		n++;
-	}
+	n = output_acks(e, tx, cap);
 	if (n < cap)
 		n += output_cm(e, tx + n, cap - n, now_ns);
 	if (n < cap)
 		n += output_sched(e, tx + n, cap - n, now_ns);
+	/* ACKs that had to wait for the responses just made. */
+	n += output_acks(e, tx + n, cap - n);
 	core->cnt.tx_packets += n;
 	for (unsigned i = 0; i < n; i++)
 		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
@@ -300,6 +309,9 @@ uint64_t ur_engine_next_deadline(const struct ur_engine *e)
 	uint64_t wheel = ur_wheel_next(&e->core.wheel);
 	uint64_t cm = e->cm ? ur_cm_next_deadline(e->cm) : UR_NEVER;
 
+	/* Packets have left whose requests complete at the next call. */
+	if (e->core.settle.ready_cnt)
+		return 0;
 	return wheel < cm ? wheel : cm;
 }
 

@@ -175,13 +175,12 @@ static bool gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t of
 		   struct ur_tx *tx)
 {
 	tx->frag_cnt = 0;
-	tx->payload_len = 0;
+	tx->payload_len = (uint16_t)len;
 	if (!len)
 		return true;
 	if (wqe->flags & UR_WQE_INLINE) {
 		tx->frag[0] = (struct ur_frag){(const uint8_t *)ur_wqe_data(wqe) + off, len};
 		tx->frag_cnt = 1;
-		tx->payload_len = (uint16_t)len;
 		return true;
 	}
 	return ur_sgl_gather(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, off, len, tx);
