@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_SIM_LINK_H
+#define UR_SIM_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rng.h"
+#include "wire/packet.h"
+
+/*
+ * One direction between two endpoints: decides what happens to a frame. Chances are in 65536ths.
+ */
+struct sim_link_attr {
+	uint64_t bits_per_s; /* 0: no limit */
+	uint64_t delay_ns;
+	uint64_t jitter_ns;  /* added at random, order is kept */
+	uint64_t reorder_ns; /* how long a reordered frame is held back */
+	uint32_t loss, dup, reorder, corrupt, ecn;
+};
+
+#define SIM_FAIR_SLOTS 256
+#define SIM_FAIR_MAX   3 /* losses of the same packet in a row */
+
+struct sim_link {
+	struct sim_link_attr attr;
+	uint64_t busy_until_ns; /* when the last frame has left */
+	uint64_t last_ns;	/* the latest arrival so far, for jitter that keeps order */
+	struct {
+		uint64_t key;
+		unsigned lost;
+	} fair[SIM_FAIR_SLOTS];
+};
+
+/* What becomes of a frame: up to two arrivals. */
+struct sim_fate {
+	unsigned copies; /* 0: lost */
+	uint64_t at_ns[2];
+	bool corrupt[2];
+	bool ecn;
+};
+
+/* Decides about a frame of `len` bytes that leaves at now_ns. `p` is the frame, decoded. */
+struct sim_fate sim_link_send(struct sim_link *link, struct sim_rng *rng, const struct ur_packet *p,
+			      unsigned len, uint64_t now_ns);
+
+/* Flips one to three bits of the frame. */
+void sim_corrupt(struct sim_rng *rng, uint8_t *frame, unsigned len);
+
+/* Marks the frame as having met congestion (IP ECN field 3), as a router does. */
+void sim_mark_ecn(uint8_t *frame, const struct ur_packet *p);
+
+#endif

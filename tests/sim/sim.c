@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "wire/assert.h"
+#include "wire/icrc.h"
+#include "wire/path.h"
+
+#define FRAME_MAX      9216
+#define TX_BATCH_MAX   32
+#define TX_BACKLOG_NS  20000 /* frames wait in the engine when the link is this far behind */
+#define IDLE_TURNS_MAX 1000  /* turns in a row at the same time before we call it a livelock */
+#define PRINTED_FRAMES 60
+
+static struct sim *current; /* whose case an assertion of the core belongs to */
+
+/* ---- failures ---- */
+
+static void report(struct sim *s)
+{
+	char file[160];
+
+	if (!s)
+		return;
+	sim_trace_print(&s->trace, stderr, PRINTED_FRAMES);
+	snprintf(file, sizeof(file), "sim-%s-%" PRIu64 ".pcap", s->attr.name, s->attr.number);
+	fprintf(stderr, "at %.3f us, after %" PRIu64 " events; %s %s\n", (double)s->now_ns / 1000,
+		s->events, sim_trace_write(&s->trace, file) ? "frames are in" : "cannot write",
+		file);
+	fprintf(stderr, "replay: UROCE_SIM_REPLAY=%s:%" PRIu64 "\n", s->attr.name, s->attr.number);
+}
+
+void sim_fail(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "FAILED %s:%" PRIu64 ": ", s->attr.name, s->attr.number);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	report(s);
+	abort();
+}
+
+void ur_assert_fail(const char *expr, const char *file, int line)
+{
+	fprintf(stderr, "FAILED: assertion %s at %s:%d\n", expr, file, line);
+	report(current);
+	abort();
+}
+
+bool sim_replaying(void)
+{
+	return getenv("UROCE_SIM_REPLAY") != NULL;
+}
+
+bool sim_replay(const char *name, uint64_t *number)
+{
+	const char *want = getenv("UROCE_SIM_REPLAY");
+	size_t len = strlen(name);
+
+	if (!want || strncmp(want, name, len) != 0 || want[len] != ':')
+		return false;
+	*number = strtoull(want + len + 1, NULL, 0);
+	return true;
+}
+
+/* ---- the heap of events ---- */
+
+static bool earlier(const struct sim_event *a, const struct sim_event *b)
+{
+	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static void push(struct sim *s, struct sim_event ev)
+{
+	unsigned i = s->heap_cnt++;
+
+	if (s->heap_cnt > s->heap_cap) {
+		s->heap_cap = s->heap_cap ? s->heap_cap * 2 : 64;
+		s->heap = realloc(s->heap, s->heap_cap * sizeof(*s->heap));
+		if (!s->heap)
+			abort();
+	}
+	ev.order = s->order++;
+	for (; i && earlier(&ev, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = ev;
+}
+
+static struct sim_event pop(struct sim *s)
+{
+	struct sim_event top = s->heap[0], last = s->heap[--s->heap_cnt];
+	unsigned i = 0;
+
+	for (;;) {
+		unsigned child = 2 * i + 1;
+
+		if (child >= s->heap_cnt)
+			break;
+		if (child + 1 < s->heap_cnt && earlier(&s->heap[child + 1], &s->heap[child]))
+			child++;
+		if (!earlier(&s->heap[child], &last))
+			break;
+		s->heap[i] = s->heap[child];
+		i = child;
+	}
+	s->heap[i] = last;
+	return top;
+}
+
+/* Asks for a turn at that time, unless one comes earlier. A later one that is scheduled stays. */
+static void turn_at(struct sim_ep *ep, uint64_t at_ns)
+{
+	if (at_ns >= ep->wake_ns)
+		return;
+	ep->wake_ns = at_ns;
+	push(ep->sim, (struct sim_event){.at_ns = at_ns, .kind = SIM_EVENT_TURN, .ep = ep});
+}
+
+void sim_kick(struct sim_ep *ep)
+{
+	turn_at(ep, ep->sim->now_ns + ep->turn_delay_ns);
+}
+
+void sim_call_at(struct sim *s, uint64_t at_ns, void (*fn)(struct sim *s, void *arg), void *arg)
+{
+	push(s, (struct sim_event){.at_ns = at_ns, .kind = SIM_EVENT_CALL, .call = fn, .arg = arg});
+}
+
+/* ---- frames ---- */
+
+uint32_t sim_build_frame(const struct ur_tx *tx, uint8_t *out)
+{
+	uint32_t len = tx->hdr_len, payload = 0;
+
+	memcpy(out, tx->hdr, tx->hdr_len);
+	for (unsigned i = 0; i < tx->frag_cnt; i++) {
+		memcpy(out + len, tx->frag[i].base, tx->frag[i].length);
+		len += tx->frag[i].length;
+		payload += tx->frag[i].length;
+	}
+	UR_ASSERT(payload == tx->payload_len && tx->frag_cnt <= UR_FRAGS_MAX && tx->pad < 4);
+	memset(out + len, 0, tx->pad);
+	len += tx->pad;
+	ur_icrc_append(out + tx->l3_off, len - tx->l3_off, tx->v6);
+	return len + UR_ICRC_BYTES;
+}
+
+void sim_reseal(uint8_t *frame, const struct ur_packet *p)
+{
+	ur_icrc_append(frame + p->l3_off, (size_t)(p->icrc_off - p->l3_off), p->ip.v6);
+}
+
+static void deliver_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, uint32_t len,
+		       bool corrupt)
+{
+	uint8_t *copy = malloc(len);
+
+	if (!copy)
+		abort();
+	memcpy(copy, frame, len);
+	if (corrupt)
+		sim_corrupt(&to->sim->rng, copy, len);
+	push(to->sim,
+	     (struct sim_event){
+		     .at_ns = at_ns, .kind = SIM_EVENT_FRAME, .ep = to, .frame = copy, .len = len});
+}
+
+void sim_inject(struct sim_ep *to, const uint8_t *frame, uint32_t len)
+{
+	deliver_at(to, to->sim->now_ns, frame, len, false);
+}
+
+static bool masked(struct sim *s, const struct ur_packet *p)
+{
+	unsigned n = s->counted;
+
+	if (s->mask_counts && !s->mask_counts(p))
+		return false;
+	s->counted++;
+	return n < 64 && (s->drop_mask >> n & 1);
+}
+
+static struct sim_ep *destination(struct sim *s, const struct ur_packet *p)
+{
+	for (unsigned i = 0; i < s->attr.eps; i++)
+		if (ur_gid_eq(&p->ip.dst, &s->ep[i].gid4) || ur_gid_eq(&p->ip.dst, &s->ep[i].gid6))
+			return &s->ep[i];
+	return NULL;
+}
+
+/* A frame leaves an endpoint. Returns when its link is free again. */
+static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
+{
+	struct sim *s = ep->sim;
+	struct ur_packet p;
+	struct sim_ep *to;
+	struct sim_fate fate;
+	enum sim_trace_fate traced = SIM_TRACE_SENT;
+	enum ur_drop drop = ur_packet_decode(frame, len, &p);
+
+	SIM_CHECK(s, drop == UR_DROP_NONE, "endpoint %u sent a malformed frame: %s", ep->idx,
+		  ur_drop_text(drop));
+	SIM_CHECK(s, p.frame_len == len, "endpoint %u sent %u bytes, its headers say %u", ep->idx,
+		  len, p.frame_len);
+	to = destination(s, &p);
+	SIM_CHECK(s, to, "endpoint %u sent to nobody", ep->idx);
+	ep->tx_frames++;
+	fate = sim_link_send(&ep->link[to->idx], &s->rng, &p, len, s->now_ns);
+	if (masked(s, &p) || (s->hook && s->hook(s, ep, frame, len, &p) == SIM_DROP))
+		fate.copies = 0;
+	if (fate.ecn)
+		sim_mark_ecn(frame, &p);
+	if (!fate.copies)
+		traced = SIM_TRACE_LOST;
+	else if (fate.corrupt[0])
+		traced = SIM_TRACE_CORRUPT;
+	else if (fate.copies > 1)
+		traced = SIM_TRACE_DUP;
+	sim_trace_add(&s->trace, s->now_ns, frame, len, traced);
+	for (unsigned i = 0; i < fate.copies; i++)
+		deliver_at(to, fate.at_ns[i], frame, len, fate.corrupt[i]);
+	return ep->link[to->idx].busy_until_ns;
+}
+
+static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
+{
+	struct ur_packet p;
+
+	if (ur_packet_decode(frame, len, &p) != UR_DROP_NONE || !ur_icrc_ok(frame, &p)) {
+		ep->rx_bad_icrc++;
+		return;
+	}
+	if (destination(ep->sim, &p) != ep)
+		return;
+	ep->rx_frames++;
+	ep->last_drop = ur_engine_input(ep->engine, &p, frame, ep->sim->now_ns);
+	if (ep->last_drop != UR_DROP_NONE)
+		ep->rx_dropped++;
+	sim_kick(ep);
+}
+
+/* ---- an endpoint's loop ---- */
+
+static void expire(struct sim_ep *ep)
+{
+	struct sim *s = ep->sim;
+
+	if (ep->last_turn_ns != s->now_ns)
+		ep->idle_turns = 0;
+	ep->last_turn_ns = s->now_ns;
+	SIM_CHECK(s, ep->idle_turns++ < IDLE_TURNS_MAX, "endpoint %u spins: deadline %" PRIu64,
+		  ep->idx, ur_engine_next_deadline(ep->engine));
+	if (ur_engine_next_deadline(ep->engine) <= s->now_ns)
+		ur_engine_expire(ep->engine, s->now_ns);
+}
+
+/* Sends until the engine has nothing more or the link is far behind; then the time to go on. */
+static uint64_t send_all(struct sim_ep *ep)
+{
+	static uint8_t hdr[TX_BATCH_MAX][UR_HDR_MAX];
+	static struct ur_tx tx[TX_BATCH_MAX];
+	static uint8_t frame[FRAME_MAX];
+	struct sim *s = ep->sim;
+	unsigned n;
+
+	do {
+		for (unsigned i = 0; i < ep->tx_cap; i++)
+			tx[i].hdr = hdr[i];
+		n = ur_engine_output(ep->engine, tx, ep->tx_cap, s->now_ns);
+		SIM_CHECK(s, n <= ep->tx_cap, "output returned %u of %u", n, ep->tx_cap);
+		for (unsigned i = 0; i < n; i++) {
+			uint64_t free_ns = transmit(ep, frame, sim_build_frame(&tx[i], frame));
+
+			if (i == n - 1 && free_ns > s->now_ns + TX_BACKLOG_NS)
+				return free_ns - TX_BACKLOG_NS / 2;
+		}
+	} while (n == ep->tx_cap);
+	return UR_NEVER;
+}
+
+static void turn(struct sim_ep *ep)
+{
+	uint64_t next, resume;
+
+	if (ep->wake_ns > ep->sim->now_ns)
+		return; /* one that was overtaken by an earlier one */
+	ep->wake_ns = UR_NEVER;
+	expire(ep);
+	resume = send_all(ep);
+	next = ur_engine_next_deadline(ep->engine);
+	if (next <= ep->sim->now_ns)
+		next = ep->sim->now_ns;
+	turn_at(ep, next < resume ? next : resume);
+}
+
+/* ---- running ---- */
+
+static void validate(struct ur_qp *qp, void *ctx)
+{
+	(void)ctx;
+	ur_qp_validate(qp);
+}
+
+static void step(struct sim *s)
+{
+	struct sim_event ev = pop(s);
+
+	s->now_ns = ev.at_ns;
+	s->events++;
+	switch (ev.kind) {
+	case SIM_EVENT_FRAME:
+		receive(ev.ep, ev.frame, ev.len);
+		free(ev.frame);
+		break;
+	case SIM_EVENT_TURN:
+		turn(ev.ep);
+		break;
+	case SIM_EVENT_CALL:
+		ev.call(s, ev.arg);
+		break;
+	}
+	for (unsigned i = 0; i < s->attr.eps; i++)
+		ur_engine_for_each_qp(s->ep[i].engine, validate, NULL);
+	if (s->after)
+		s->after(s, s->after_arg);
+}
+
+bool sim_run(struct sim *s, bool (*done)(void *arg), void *arg, uint64_t limit_ns)
+{
+	uint64_t end_ns = s->now_ns + limit_ns;
+
+	while (!(done && done(arg))) {
+		if (!s->heap_cnt)
+			return !done;
+		if (s->heap[0].at_ns > end_ns) {
+			s->now_ns = end_ns;
+			return false;
+		}
+		step(s);
+	}
+	return true;
+}
+
+void sim_must_run(struct sim *s, bool (*done)(void *arg), void *arg, uint64_t limit_ns)
+{
+	SIM_CHECK(s, sim_run(s, done, arg, limit_ns), "no end within %.3f ms",
+		  (double)limit_ns / 1e6);
+}
+
+void sim_sleep(struct sim *s, uint64_t ns)
+{
+	uint64_t end_ns = s->now_ns + ns;
+
+	sim_run(s, NULL, NULL, ns);
+	s->now_ns = end_ns;
+}
+
+/* ---- making and forgetting ---- */
+
+static void on_async(void *ctx, enum ibv_event_type type, void *user)
+{
+	struct sim_ep *ep = ctx;
+
+	SIM_CHECK(ep->sim, ep->async_cnt < SIM_ASYNC_MAX, "a storm of asynchronous events");
+	ep->async[ep->async_cnt++] = (struct sim_async){type, user};
+}
+
+static void on_completion(void *ctx, struct ur_cq *cq)
+{
+	(void)ctx;
+	++*(unsigned *)cq->user; /* the first member of every sim_cq */
+}
+
+static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	struct sim_ep *ep = ctx;
+
+	(void)cq, (void)wc, (void)solicited;
+	sim_fail(ep->sim, "a completion for another worker, and there is only one");
+}
+
+static void on_cm(void *ctx, const struct ur_cm_event *ev)
+{
+	struct sim_ep *ep = ctx;
+
+	(void)ev;
+	sim_fail(ep->sim, "a connection manager event without a connection");
+}
+
+static void *aligned(size_t bytes)
+{
+	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+
+	if (!p)
+		abort();
+	return p;
+}
+
+static void ep_init(struct sim *s, unsigned idx)
+{
+	const struct sim_attr *a = &s->attr;
+	struct sim_ep *ep = &s->ep[idx];
+	struct ur_engine_attr attr = {
+		.limits =
+			{.max_qp = a->max_qp,
+			 .workers = 1,
+			 .worker = 0,
+			 .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20}},
+		.mem = &ep->mem,
+		.sink = {.ctx = ep,
+			 .completion = on_completion,
+			 .async = on_async,
+			 .foreign = on_foreign},
+		.cm = {.ca_guid = idx + 1,
+		       .seed = sim_rand(&s->rng),
+		       .timewait_ns = SIM_MS(100),
+		       .sink = on_cm,
+		       .sink_ctx = ep},
+		.random = sim_rand(&s->rng),
+		.time_wait_ns = a->time_wait_ns,
+		.window = a->window,
+		.ackreq_every = a->ackreq_every,
+		.mtu_shift = 12,
+	};
+
+	ep->sim = s;
+	ep->idx = idx;
+	ep->wake_ns = UR_NEVER;
+	ep->turn_delay_ns = a->turn_delay_ns;
+	ep->tx_cap = a->tx_cap;
+	ep->last_turn_ns = UR_NEVER;
+	memcpy(ep->mac, (const uint8_t[6]){2, 0, 0, 0, 0, (uint8_t)(idx + 10)}, 6);
+	ep->gid4 = ur_gid_from_ipv4(0x0a620001 + idx);
+	ep->gid6 = (struct ur_gid){{0xfd, 0x55, [15] = (uint8_t)(idx + 1)}};
+	for (unsigned i = 0; i < SIM_EP_MAX; i++)
+		ep->link[i].attr = a->link;
+	ep->mem_memory = aligned(ur_mem_size(a->max_mr));
+	ur_mem_init(&ep->mem, ep->mem_memory, a->max_mr);
+	ep->engine_memory = aligned(ur_engine_size(&attr.limits));
+	ep->engine = ur_engine_init(ep->engine_memory, &attr, s->now_ns);
+}
+
+struct sim_attr sim_defaults(const char *name, uint64_t number)
+{
+	return (struct sim_attr){
+		.name = name,
+		.number = number,
+		.seed = number,
+		.eps = 2,
+		.max_qp = 8,
+		.max_mr = 64,
+		.window = 128,
+		.ackreq_every = 16,
+		.time_wait_ns = SIM_MS(10),
+		.turn_delay_ns = 200,
+		.tx_cap = 8,
+		.link = {.bits_per_s = 10000000000u, .delay_ns = 5000},
+	};
+}
+
+struct sim *sim_new(const struct sim_attr *attr)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		abort();
+	s->attr = *attr;
+	if (s->attr.tx_cap > TX_BATCH_MAX)
+		s->attr.tx_cap = TX_BATCH_MAX;
+	s->rng.state = sim_mix(attr->seed + 1);
+	s->now_ns = SIM_US(1000) + sim_below(&s->rng, 5000);
+	current = s;
+	for (unsigned i = 0; i < attr->eps; i++)
+		ep_init(s, i);
+	return s;
+}
+
+void sim_free(struct sim *s)
+{
+	while (s->heap_cnt)
+		free(pop(s).frame);
+	for (unsigned i = 0; i < s->attr.eps; i++) {
+		free(s->ep[i].engine_memory);
+		free(s->ep[i].mem_memory);
+	}
+	free(s->heap);
+	sim_trace_free(&s->trace);
+	current = NULL;
+	free(s);
+}

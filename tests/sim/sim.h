@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_SIM_SIM_H
+#define UR_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "link.h"
+#include "rng.h"
+#include "trace.h"
+
+/*
+ * A network of engines in virtual time. See docs/design/simulator.md. One simulation at a time in a
+ * process; everything is a function of its attributes and of what the test does.
+ *
+ * Failures do not return: sim_fail() prints the case, writes its pcap and aborts.
+ */
+#define SIM_EP_MAX    4
+#define SIM_ASYNC_MAX 256
+#define SIM_US(n)     ((uint64_t)(n)*1000u)
+#define SIM_MS(n)     ((uint64_t)(n)*1000000u)
+#define SIM_PD	      7u /* the protection domain used unless a test wants another */
+
+struct sim;
+struct sim_cq;
+
+struct sim_async {
+	enum ibv_event_type type;
+	void *user;
+};
+
+/* An endpoint: one engine and what the edge would keep beside it. */
+struct sim_ep {
+	struct sim *sim;
+	unsigned idx;
+	struct ur_engine *engine;
+	void *engine_memory, *mem_memory;
+	struct ur_mem mem;
+	uint8_t mac[6];
+	struct ur_gid gid4, gid6;
+	struct sim_link link[SIM_EP_MAX]; /* to each endpoint */
+	uint64_t wake_ns;		  /* the turn that is scheduled, UR_NEVER: none */
+	uint64_t turn_delay_ns;		  /* from an event to the turn it asks for */
+	unsigned tx_cap;		  /* descriptors of one output call */
+	unsigned idle_turns;		  /* turns in a row without progress of time */
+	uint64_t last_turn_ns;
+	uint64_t tx_frames, rx_frames, rx_bad_icrc; /* as the edge sees them */
+	uint64_t rx_dropped;			    /* input() said no */
+	enum ur_drop last_drop;			    /* what input() said last */
+	struct sim_async async[SIM_ASYNC_MAX];
+	unsigned async_cnt;
+};
+
+struct sim_attr {
+	const char *name; /* of the case, with `number` what a replay is told */
+	uint64_t number, seed;
+	unsigned eps; /* [2, SIM_EP_MAX] */
+	uint32_t max_qp, max_mr;
+	uint32_t window, ackreq_every;
+	uint64_t time_wait_ns;
+	uint64_t turn_delay_ns;
+	unsigned tx_cap;
+	struct sim_link_attr link; /* all directions */
+};
+
+enum sim_event_kind {
+	SIM_EVENT_FRAME,
+	SIM_EVENT_TURN,
+	SIM_EVENT_CALL,
+};
+
+struct sim_event {
+	uint64_t at_ns, order;
+	enum sim_event_kind kind;
+	struct sim_ep *ep;
+	uint8_t *frame;
+	uint32_t len;
+	void (*call)(struct sim *s, void *arg);
+	void *arg;
+};
+
+/* What a hook says about a frame. */
+enum sim_verdict { SIM_PASS, SIM_DROP };
+
+struct sim {
+	struct sim_attr attr;
+	struct sim_rng rng;
+	uint64_t now_ns, order;
+	struct sim_event *heap;
+	unsigned heap_cnt, heap_cap;
+	struct sim_ep ep[SIM_EP_MAX];
+	struct sim_trace trace;
+
+	/* The n-th frame for which mask_counts() is true (NULL: all) is lost when bit n is set. */
+	uint64_t drop_mask;
+	unsigned counted;
+	bool (*mask_counts)(const struct ur_packet *p);
+
+	/* Sees every frame as it leaves. It may change it and then reseals it with sim_reseal(). */
+	enum sim_verdict (*hook)(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
+				 const struct ur_packet *p);
+	void *hook_arg;
+
+	/* Called after every event. */
+	void (*after)(struct sim *s, void *arg);
+	void *after_arg;
+
+	uint64_t events;
+};
+
+/* Sensible attributes: two endpoints, 10 Gb/s, 5 us, nothing goes wrong. */
+struct sim_attr sim_defaults(const char *name, uint64_t number);
+
+struct sim *sim_new(const struct sim_attr *attr);
+void sim_free(struct sim *s);
+
+/* Asks for a turn of the endpoint's loop (after a doorbell, an arrival, ...). */
+void sim_kick(struct sim_ep *ep);
+/* Calls fn at that time. */
+void sim_call_at(struct sim *s, uint64_t at_ns, void (*fn)(struct sim *s, void *arg), void *arg);
+
+/*
+ * Runs until done(arg) (NULL: until nothing is left to do), at most until limit_ns from now.
+ * Returns whether it got there; sim_must_run() fails the case otherwise.
+ */
+bool sim_run(struct sim *s, bool (*done)(void *arg), void *arg, uint64_t limit_ns);
+void sim_must_run(struct sim *s, bool (*done)(void *arg), void *arg, uint64_t limit_ns);
+/* Lets that much time pass. */
+void sim_sleep(struct sim *s, uint64_t ns);
+
+/* Hands a frame to the endpoint now, as if it had come from the network. The bytes are copied. */
+void sim_inject(struct sim_ep *to, const uint8_t *frame, uint32_t len);
+
+/* Makes the ICRC of a changed frame right again. */
+void sim_reseal(uint8_t *frame, const struct ur_packet *p);
+
+/* Completes a descriptor to a frame: payload, pad, ICRC. Returns its length; `out` has 9 KB. */
+uint32_t sim_build_frame(const struct ur_tx *tx, uint8_t *out);
+
+_Noreturn void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define SIM_CHECK(s, cond, ...)                                                                    \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			sim_fail((s), __VA_ARGS__);                                                \
+	} while (0)
+
+/* The case named in UROCE_SIM_REPLAY, if it is one of `name`'s. */
+bool sim_replay(const char *name, uint64_t *number);
+/* Whether a replay was asked for at all. */
+bool sim_replaying(void);
+
+#endif
