@@ -31,6 +31,7 @@ static const char *const sections[] = {"eal",
 #undef X
 };
 #define SECTIONS_CNT (sizeof(sections) / sizeof(sections[0]))
+_Static_assert(SECTIONS_CNT <= UR_CONFIG_SECTIONS_MAX, "raise UR_CONFIG_SECTIONS_MAX");
 
 /*
  * rte_cfgfile gives neither line numbers nor duplicates and skips what it does not understand, so
@@ -171,11 +172,10 @@ static void list_keys(const char *section, char *buf, size_t cap)
 }
 
 /* Every complaint that is about lines, names and repetition; keeps the line of each key. */
-static int lint(const char *path, const char *text, size_t len, uint32_t *line_of, char *err,
+static int lint(const char *path, const char *text, size_t len, struct ur_config *cfg, char *err,
 		size_t cap)
 {
 	struct scan s = {.next = text, .end = text + len};
-	unsigned section_line[SECTIONS_CNT] = {0};
 	const char *section = NULL;
 	char list[640];
 
@@ -192,12 +192,12 @@ static int lint(const char *path, const char *text, size_t len, uint32_t *line_o
 				return fail(err, cap, "%s:%u: [%s] is not a section; allowed: %s",
 					    path, s.line, s.name, list);
 			}
-			if (section_line[i] != 0)
+			if (cfg->section_line[i] != 0)
 				return fail(err, cap,
 					    "%s:%u: [%s] is there already, in line %u; "
 					    "allowed: each section once",
-					    path, s.line, s.name, section_line[i]);
-			section_line[i] = s.line;
+					    path, s.line, s.name, cfg->section_line[i]);
+			cfg->section_line[i] = s.line;
 			section = sections[i];
 			continue;
 		}
@@ -213,13 +213,13 @@ static int lint(const char *path, const char *text, size_t len, uint32_t *line_o
 			return fail(err, cap, "%s:%u: [%s] %s: is not a key; allowed: %s", path,
 				    s.line, section, s.name, list);
 		}
-		if (line_of[key - ur_config_keys] == 0)
-			line_of[key - ur_config_keys] = s.line;
+		if (cfg->line[key - ur_config_keys] == 0)
+			cfg->line[key - ur_config_keys] = s.line;
 		else if (key->kind != UR_KIND_NEIGH)
 			return fail(err, cap,
 				    "%s:%u: [%s] %s: is there already, in line %u; "
 				    "allowed: each key once",
-				    path, s.line, section, s.name, line_of[key - ur_config_keys]);
+				    path, s.line, section, s.name, cfg->line[key - ur_config_keys]);
 	}
 	return 0;
 }
@@ -329,7 +329,7 @@ int ur_config_load(const char *path, struct ur_config *out, char *err, size_t er
 	rc = read_file(path, &text, &len, err, err_cap);
 	if (rc != 0)
 		return rc;
-	rc = lint(path, text, len, cfg.line, err, err_cap);
+	rc = lint(path, text, len, &cfg, err, err_cap);
 	if (rc == 0) {
 		file = rte_cfgfile_load_with_params(path, CFG_FLAG_EMPTY_VALUES, &params);
 		if (file == NULL)
@@ -401,7 +401,10 @@ void ur_config_where(const struct ur_config *cfg, const char *section, const cha
 {
 	const struct ur_config_key *key = find_key(section, name);
 	uint32_t line = key != NULL ? cfg->line[key - ur_config_keys] : 0;
+	int sec = section_index(section);
 
+	if (line == 0 && sec >= 0)
+		line = cfg->section_line[sec];
 	if (line == UINT32_MAX)
 		snprintf(buf, cap, "--set: [%s] %s: ", section, name);
 	else if (line != 0)

@@ -25,10 +25,11 @@
  * with "--set" in place of FILE:LINE for keys of ur_config_set(). `err` is written on error only.
  */
 
-#define UR_CONFIG_TEXT	    256 /* bytes of a text value, NUL included (rte_cfgfile's limit) */
-#define UR_CONFIG_NEIGHBORS 64	/* static neighbours at most */
-#define UR_CONFIG_KEYS_MAX  128 /* at least the keys of all sections; checked when compiled */
-#define UR_WORKERS_MAX	    8
+#define UR_CONFIG_TEXT	       256 /* bytes of a text value, NUL included (rte_cfgfile's limit) */
+#define UR_CONFIG_NEIGHBORS    64  /* static neighbours at most */
+#define UR_CONFIG_KEYS_MAX     128 /* at least the keys of all sections; checked when compiled */
+#define UR_CONFIG_SECTIONS_MAX 16
+#define UR_WORKERS_MAX	       8
 
 /*
  * Bytes of IP packet that are not payload, at most, extended mode included (the same number as
@@ -135,6 +136,7 @@ struct ur_config {
 	 */
 	char file[UR_CONFIG_TEXT];
 	uint32_t line[UR_CONFIG_KEYS_MAX];
+	uint32_t section_line[UR_CONFIG_SECTIONS_MAX]; /* 0: not in the file */
 };
 
 /* Every key at its default. Such a configuration lacks an address: ur_config_check() fails. */
@@ -161,7 +163,8 @@ int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t 
 /* What depends on several keys. Returns 0 or -EINVAL. */
 int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap);
 
-/* Writes the message prefix of a key, "FILE:LINE: [section] key: ", for errors found later. */
+/* Writes the message prefix of a key, "FILE:LINE: [section] key: ", for errors found later; the
+ * line of the section stands in for that of a key which is not there. */
 void ur_config_where(const struct ur_config *cfg, const char *section, const char *key, char *buf,
 		     size_t cap);
 

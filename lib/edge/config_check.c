@@ -95,9 +95,19 @@ static bool check_device(const struct check *c)
 {
 	const char *device = c->cfg->port.device;
 	const char *driver = ur_driver_name(c->cfg->port.driver);
+	static const char *const device_kind[] = {
+		[UR_DRIVER_AF_PACKET] = "the name of an interface",
+		[UR_DRIVER_AF_XDP] = "the name of an interface",
+		[UR_DRIVER_MEMIF] = "the path of a socket",
+		[UR_DRIVER_TAP] = "the name of an interface",
+		[UR_DRIVER_RING] = "the name of a ring",
+		[UR_DRIVER_PCAP] = "IN.pcap,OUT.pcap",
+		[UR_DRIVER_PCI] = "a PCI address",
+	};
 
 	if (device[0] == '\0')
-		return wrong(c, "port", "device", "is missing; driver %s needs one", driver);
+		return wrong(c, "port", "device", "is missing; allowed with driver %s: %s", driver,
+			     device_kind[c->cfg->port.driver]);
 	switch ((enum ur_driver)c->cfg->port.driver) {
 	case UR_DRIVER_AF_PACKET:
 	case UR_DRIVER_AF_XDP:

@@ -147,16 +147,19 @@ uint64_t ur_eal_free_hugepages_mb(void)
 
 __attribute__((format(printf, 2, 3))) static void add(struct ur_eal_args *a, const char *fmt, ...)
 {
-	char *at = a->argc == 0 ? a->buf : a->argv[a->argc - 1] + strlen(a->argv[a->argc - 1]) + 1;
-	size_t room = (size_t)(a->buf + sizeof(a->buf) - at);
+	char *at = a->buf;
+	size_t room;
 	va_list ap;
 	int n;
 
-	/* one slot stays NULL; a text that does not fit is noticed by the caller as argc == -1 */
+	/* one slot stays NULL; the caller looks at argc once, at the end */
 	if (a->argc < 0 || a->argc + 1 >= (int)RTE_DIM(a->argv)) {
 		a->argc = -1;
 		return;
 	}
+	if (a->argc != 0)
+		at = a->argv[a->argc - 1] + strlen(a->argv[a->argc - 1]) + 1;
+	room = (size_t)(a->buf + sizeof(a->buf) - at);
 	va_start(ap, fmt);
 	n = vsnprintf(at, room, fmt, ap);
 	va_end(ap);
@@ -282,17 +285,24 @@ static int af_packet_args(const struct ur_config *cfg, uint32_t link_mtu, unsign
 
 static int memif_args(const struct ur_config *cfg, unsigned n, char *buf, size_t cap)
 {
+	static const uint8_t automatic[6];
 	uint32_t mtu = cfg->port.mtu != 0 ? cfg->port.mtu : VIRTUAL_MTU;
 	uint32_t framecnt = cfg->port.framecnt != 0 ? cfg->port.framecnt : MEMIF_FRAMECNT;
 	uint32_t framesz = cfg->port.framesz != 0 ? RTE_MIN(cfg->port.framesz, 65535u)
 						  : RTE_ALIGN_CEIL(mtu + ETH_ROOM, 64u);
+	const uint8_t *m = cfg->address.mac;
+	char mac[32] = "";
 
+	/* the driver cannot change its address later */
+	if (memcmp(m, automatic, 6) != 0)
+		snprintf(mac, sizeof(mac), ",mac=%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2],
+			 m[3], m[4], m[5]);
 	return snprintf(buf, cap,
 			"net_memif%u,role=%s,socket=%s,socket-abstract=no,rsize=%u,bsize=%u,"
-			"zero-copy=%s",
+			"zero-copy=%s%s",
 			n, cfg->port.role == UR_MEMIF_ROLE_SERVER ? "server" : "client",
 			cfg->port.device, rte_bsf32(framecnt), framesz,
-			cfg->port.zero_copy ? "yes" : "no");
+			cfg->port.zero_copy ? "yes" : "no", mac);
 }
 
 static int pcap_args(const struct ur_config *cfg, unsigned n, char *buf, size_t cap)
