@@ -321,7 +321,7 @@ int ur_config_load(const char *path, struct ur_config *out, char *err, size_t er
 	struct rte_cfgfile *file = NULL;
 	struct ur_config cfg;
 	char *text;
-	size_t len;
+	size_t len = 0;
 	int rc;
 
 	ur_config_init(&cfg);
