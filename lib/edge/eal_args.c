@@ -249,7 +249,7 @@ int ur_eal_args(const struct ur_config *cfg, struct ur_eal_args *a, char *err, s
 
 static int kernel_mtu(const char *interface, uint32_t *mtu)
 {
-	char path[128];
+	char path[UR_CONFIG_TEXT + 32];
 	FILE *f;
 	int n;
 

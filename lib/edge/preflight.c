@@ -294,7 +294,7 @@ static void check_mtu(struct flight *f, const char *dev)
 
 static void check_queues(struct flight *f, const char *dev)
 {
-	char dir[128], command[128];
+	char dir[UR_CONFIG_TEXT + 32], command[128];
 	unsigned queues;
 
 	snprintf(dir, sizeof(dir), "/sys/class/net/%s/queues", dev);
