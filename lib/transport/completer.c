@@ -114,8 +114,17 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 
 static void gap(struct ur_qp *qp, uint64_t now_ns)
 {
-	if (ur_recovery_gap(&qp->req.rec, now_ns) == UR_RECOVERY_REWIND)
+	switch (ur_recovery_gap(&qp->req.rec, now_ns)) {
+	case UR_RECOVERY_IGNORE:
+		break;
+	case UR_RECOVERY_REWIND:
 		ur_requester_reposition(qp);
+		break;
+	case UR_RECOVERY_FAILED:
+		qp->core->cnt.retry_exceeded_err++;
+		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		break;
+	}
 }
 
 /* A response shows that one before it was lost (IBA 9.7.5.1.2, implied NAK). */

@@ -195,6 +195,9 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int 
 	/* An application that says what it believes the state to be must be right (or SQE/RTS). */
 	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != cur)
 		return -EINVAL;
+	/* No automatic path migration: there is one path. */
+	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE))
+		return -EINVAL;
 	rc = ur_qp_state_check(qp->type, cur, next, mask);
 	if (rc)
 		return rc;

@@ -104,6 +104,7 @@ bool ur_requester_ready(const struct ur_qp *qp)
 void ur_requester_reposition(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
+	uint32_t tail = ur_wq_tail(&qp->sq);
 	const struct ur_wqe *wqe;
 
 	/* nxt is una, which lies in the oldest WQE that takes PSNs. */
@@ -112,11 +113,15 @@ void ur_requester_reposition(struct ur_qp *qp)
 	req->rd_out = 0;
 	req->since_ackreq = 0;
 	req->local_err = 0;
-	if (ur_psn_eq(req->rec.nxt, req->rec.max))
-		return;
-	while ((wqe = ur_sq_at(&qp->sq, req->cur))->flags & UR_WQE_DONE)
+	while (req->cur != tail && (ur_sq_at(&qp->sq, req->cur)->flags & UR_WQE_DONE))
 		req->cur++;
-	req->cur_off = (uint32_t)ur_psn_diff(req->rec.nxt, wqe->first_psn) << qp->mtu_shift;
+	if (req->cur == tail)
+		return;
+	/* What was sent so far may end in the middle of the message. */
+	wqe = ur_sq_at(&qp->sq, req->cur);
+	if (wqe->flags & UR_WQE_BEGUN)
+		req->cur_off = (uint32_t)ur_psn_diff(req->rec.nxt, wqe->first_psn)
+			       << qp->mtu_shift;
 }
 
 /* The first packet of a WQE is made for the first time: number it. */
@@ -125,6 +130,7 @@ static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
 	struct ur_requester *req = &qp->req;
 	unsigned shift = (unsigned)__builtin_ctz(req->read_psns);
 
+	wqe->flags |= UR_WQE_BEGUN;
 	wqe->first_psn = req->rec.nxt;
 	wqe->ssn = req->ssn;
 	/* Each READ request is a message of its own to the responder. */
@@ -132,6 +138,14 @@ static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
 		req->ssn += (ur_requester_psns(qp, wqe) + req->read_psns - 1) >> shift;
 	else
 		req->ssn++;
+}
+
+/* Another packet comes after WQE `cur`: a local operation has none. */
+static bool packet_follows(const struct ur_qp *qp)
+{
+	uint32_t next = qp->req.cur + 1;
+
+	return next != ur_wq_tail(&qp->sq) && !(class_of(ur_sq_at(&qp->sq, next)) & OP_LOCAL);
 }
 
 /*
@@ -147,7 +161,7 @@ static bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class
 	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
 		ask = true;
 	if (last && !ask)
-		ask = (wqe->flags & UR_WQE_SIGNALED) || req->cur + 1 == ur_wq_tail(&qp->sq) ||
+		ask = (wqe->flags & UR_WQE_SIGNALED) || !packet_follows(qp) ||
 		      qp->state == IBV_QPS_SQD;
 	if (ask)
 		req->since_ackreq = 0;

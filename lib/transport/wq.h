@@ -32,6 +32,7 @@ enum ur_wqe_flags {
 	UR_WQE_INLINE = 1 << 3, /* the payload follows instead of SGEs */
 	UR_WQE_EXT = 1 << 4,    /* 16 bytes of ur_wqe_ext stand before the SGEs */
 	UR_WQE_DONE = 1 << 5,   /* a local operation that was executed; the worker's */
+	UR_WQE_BEGUN = 1 << 6,  /* first_psn and ssn are set; the worker's */
 };
 
 /* A send WQE: 40 bytes, then ur_wqe_ext for UD and atomics, then SGEs or inline payload. */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/device.h"
+
+/* ---- path resolution ---- */
+
+struct resolve {
+	struct ur_neigh *neigh;
+	struct ur_gid dst;
+	uint8_t mac[6];
+	int rc;
+};
+
+static void resolve_on_worker(void *arg, uint64_t now_ns)
+{
+	struct resolve *r = arg;
+
+	r->rc = ur_neigh_resolve(r->neigh, &r->dst, r->mac, now_ns);
+}
+
+int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, struct ur_qpn lqpn,
+		      struct ur_qpn rqpn, struct ur_path_attr *path)
+{
+	struct resolve r = {.neigh = dev->neigh};
+	unsigned idle = 0;
+
+	if (!attr->is_global || attr->port_num != 1 || attr->grh.sgid_index >= dev->gid_cnt)
+		return EINVAL;
+	memcpy(r.dst.b, attr->grh.dgid.raw, 16);
+	if (ur_gid_is_ipv4(&r.dst) != ur_gid_is_ipv4(&dev->gids[attr->grh.sgid_index]))
+		return EINVAL;
+	for (;;) {
+		ur_worker_call(dev->workers[0], resolve_on_worker, &r);
+		if (r.rc != -EAGAIN)
+			break;
+		ur_device_wait_a_bit(dev, &idle);
+	}
+	if (r.rc)
+		return EHOSTUNREACH;
+	*path = (struct ur_path_attr){
+		.has_vlan = dev->cfg.address.vlan != 0,
+		.vlan_tci = (uint16_t)dev->cfg.address.vlan,
+		.src = dev->gids[attr->grh.sgid_index],
+		.dst = r.dst,
+		.tos = attr->grh.traffic_class ? attr->grh.traffic_class
+					       : (uint8_t)dev->cfg.qos.traffic_class,
+		.ttl = attr->grh.hop_limit,
+		.flow_label = attr->grh.flow_label & 0xfffff,
+		.sport = ur_path_sport(attr->grh.flow_label, lqpn, rqpn),
+	};
+	memcpy(path->smac, dev->port.mac, 6);
+	memcpy(path->dmac, r.mac, 6);
+	return 0;
+}
+
+/* ---- address handles ---- */
+
+struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct ur_device *dev = ur_device(pd->context);
+	struct ur_api_ah *ah = calloc(1, sizeof(*ah));
+	struct ur_path_attr path;
+	int rc;
+
+	if (!ah)
+		return NULL;
+	rc = ur_device_resolve(dev, attr, ur_qpn(0), ur_qpn(0), &path);
+	if (rc) {
+		free(ah);
+		errno = rc;
+		return NULL;
+	}
+	ah->ah.verbs = (struct ibv_ah){.context = pd->context, .pd = pd};
+	ah->ah.pd = pd->handle;
+	ah->ah.sl = attr->sl;
+	ur_path_init(&ah->ah.path, &path);
+	ur_device_count(dev, &dev->objects.ahs, 1);
+	return &ah->ah.verbs;
+}
+
+struct forget_ah {
+	struct ur_engine *engine;
+	const struct ur_ah *ah;
+};
+
+/* Requests that still name the handle fail instead of following a dead pointer. */
+static void forget_in_qp(struct ur_qp *qp, void *ctx)
+{
+	static const struct ur_ah gone; /* of no protection domain */
+	const struct ur_ah *ah = ctx;
+
+	if (qp->type != IBV_QPT_UD)
+		return;
+	for (uint32_t i = qp->req.cur; i != ur_wq_tail(&qp->sq); i++) {
+		struct ur_wqe_ext *ext =
+			(struct ur_wqe_ext *)(uintptr_t)ur_wqe_ext(ur_sq_at(&qp->sq, i));
+
+		if (ext->ud.ah == ah)
+			ext->ud.ah = &gone;
+	}
+}
+
+static void forget_on_worker(void *arg, uint64_t now_ns)
+{
+	struct forget_ah *f = arg;
+
+	ur_engine_for_each_qp(f->engine, forget_in_qp, (void *)(uintptr_t)f->ah);
+}
+
+int uroce_destroy_ah(struct ibv_ah *base)
+{
+	struct ur_device *dev = ur_device(base->context);
+	struct ur_api_ah *ah = UR_API(ah, base);
+
+	for (unsigned i = 0; i < dev->worker_cnt; i++) {
+		struct forget_ah f = {ur_worker_engine(dev->workers[i]), &ah->ah};
+
+		ur_worker_call(dev->workers[i], forget_on_worker, &f);
+	}
+	ur_device_count(dev, &dev->objects.ahs, -1);
+	free(ah);
+	return 0;
+}
+
+int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_wc *wc,
+			  struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct ur_device *dev = ur_device(ctx);
+	const uint8_t *b = (const uint8_t *)grh;
+	struct ur_gid src, dst;
+	bool v6 = b[0] >> 4 == 6;
+
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return EINVAL;
+	if (v6) {
+		memcpy(src.b, b + 8, 16);
+		memcpy(dst.b, b + 24, 16);
+	} else {
+		uint32_t s, d;
+
+		memcpy(&s, b + 32, 4);
+		memcpy(&d, b + 36, 4);
+		src = ur_gid_from_ipv4(__builtin_bswap32(s));
+		dst = ur_gid_from_ipv4(__builtin_bswap32(d));
+	}
+	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = port_num, .sl = wc->sl};
+	memcpy(attr->grh.dgid.raw, src.b, 16);
+	attr->grh.hop_limit = 64;
+	attr->grh.traffic_class = v6 ? (uint8_t)(b[0] << 4 | b[1] >> 4) : b[21];
+	for (unsigned i = 0; i < dev->gid_cnt; i++)
+		if (ur_gid_eq(&dst, &dev->gids[i])) {
+			attr->grh.sgid_index = (uint8_t)i;
+			return 0;
+		}
+	return EINVAL;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/device.h"
+
+struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
+{
+	struct ur_device *dev = ur_device(ctx);
+	struct ur_api_channel *ch = calloc(1, sizeof(*ch));
+
+	if (!ch)
+		return NULL;
+	ch->base.context = ctx;
+	ch->base.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (ch->base.fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	pthread_mutex_init(&ch->lock, NULL);
+	TAILQ_INIT(&ch->events);
+	ur_device_count(dev, &dev->objects.channels, 1);
+	return &ch->base;
+}
+
+int uroce_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct ur_device *dev = ur_device(channel->context);
+
+	if (channel->refcnt)
+		return EBUSY;
+	close(channel->fd);
+	pthread_mutex_destroy(&UR_API(channel, channel)->lock);
+	free(UR_API(channel, channel));
+	ur_device_count(dev, &dev->objects.channels, -1);
+	return 0;
+}
+
+struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
+			       struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct ur_device *dev = ur_device(ctx);
+	struct ur_api_cq *cq;
+
+	if (cqe < 1 || cqe > 1 << 20 || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = aligned_alloc(64, (sizeof(*cq) + 63) & ~(size_t)63);
+	if (!cq)
+		return NULL;
+	memset(cq, 0, sizeof(*cq));
+	cq->ring = calloc(1, ur_cq_ring_bytes((uint32_t)cqe));
+	pthread_mutex_lock(&dev->lock);
+	if (!cq->ring || dev->objects.cqs >= dev->cfg.transport.max_cq) {
+		pthread_mutex_unlock(&dev->lock);
+		free(cq->ring);
+		free(cq);
+		errno = ENOMEM;
+		return NULL;
+	}
+	dev->objects.cqs++;
+	if (channel)
+		channel->refcnt++;
+	pthread_mutex_unlock(&dev->lock);
+	cq->base = (struct ibv_cq){
+		.context = ctx, .channel = channel, .cq_context = cq_context, .cqe = cqe};
+	pthread_mutex_init(&cq->lock, NULL);
+	cq->worker = dev->workers[comp_vector];
+	ur_cq_init(&cq->cq, cq->ring, (uint32_t)cqe, (uint16_t)comp_vector, cq);
+	cq->cq.unarmed = !channel;
+	return &cq->base;
+}
+
+static void forget_events(struct ur_api_cq *cq)
+{
+	struct ur_api_channel *ch = UR_API(channel, cq->base.channel);
+	uint64_t one;
+
+	if (!ch)
+		return;
+	pthread_mutex_lock(&ch->lock);
+	if (cq->events_ready)
+		TAILQ_REMOVE(&ch->events, cq, link);
+	for (; cq->events_ready; cq->events_ready--) {
+		struct pollfd p = {.fd = ch->base.fd, .events = POLLIN};
+
+		if (poll(&p, 1, 0) == 1 && read(ch->base.fd, &one, sizeof(one)) < 0)
+			break;
+	}
+	pthread_mutex_unlock(&ch->lock);
+}
+
+int uroce_destroy_cq(struct ibv_cq *base)
+{
+	struct ur_device *dev = ur_device(base->context);
+	struct ur_api_cq *cq = UR_API(cq, base);
+
+	pthread_mutex_lock(&dev->lock);
+	if (cq->refs) {
+		pthread_mutex_unlock(&dev->lock);
+		return EBUSY;
+	}
+	dev->objects.cqs--;
+	pthread_mutex_unlock(&dev->lock);
+	/* Completions of destroyed QPs may still be on their way between workers. */
+	ur_device_quiesce(dev);
+	ur_device_quiesce(dev);
+	forget_events(cq);
+	ur_async_purge(dev, base);
+	pthread_mutex_lock(&dev->lock);
+	if (base->channel)
+		base->channel->refcnt--;
+	pthread_mutex_unlock(&dev->lock);
+	pthread_mutex_destroy(&cq->lock);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+int uroce_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
+{
+	struct ur_api_cq *cq = UR_API(cq, base);
+	unsigned n;
+
+	if (num_entries <= 0)
+		return num_entries ? -EINVAL : 0;
+	pthread_mutex_lock(&cq->lock);
+	n = ur_cq_poll(&cq->cq, (unsigned)num_entries, wc);
+	if (!n && !ur_device(base->context)->dedicated) {
+		ur_device_progress(ur_device(base->context));
+		n = ur_cq_poll(&cq->cq, (unsigned)num_entries, wc);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return (int)n;
+}
+
+static void post_event(struct ur_api_cq *cq)
+{
+	struct ur_api_channel *ch = UR_API(channel, cq->base.channel);
+	uint64_t one = 1;
+
+	if (!ch)
+		return;
+	pthread_mutex_lock(&ch->lock);
+	if (!cq->events_ready++)
+		TAILQ_INSERT_TAIL(&ch->events, cq, link);
+	pthread_mutex_unlock(&ch->lock);
+	if (write(ch->base.fd, &one, sizeof(one)) < 0)
+		return; /* 2^64 - 2 events wait already */
+}
+
+int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
+{
+	struct ur_api_cq *cq = UR_API(cq, base);
+
+	/* What came between the last poll and now wakes the consumer at once. */
+	if (ur_cq_arm(&cq->cq, solicited_only) &&
+	    atomic_exchange(&cq->cq.armed, UR_CQ_QUIET) != UR_CQ_QUIET)
+		post_event(cq);
+	return 0;
+}
+
+void ur_api_cq_notify(struct ur_api_cq *cq)
+{
+	post_event(cq);
+}
+
+int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct ur_device *dev = ur_device(channel->context);
+	struct ur_api_channel *ch = UR_API(channel, channel);
+	struct ur_api_cq *first;
+	unsigned idle = 0;
+	uint64_t one;
+
+	while (!dev->dedicated) {
+		struct pollfd p = {.fd = channel->fd, .events = POLLIN};
+
+		if (poll(&p, 1, 0) == 1)
+			break;
+		ur_device_wait_a_bit(dev, &idle);
+	}
+	if (read(channel->fd, &one, sizeof(one)) < 0)
+		return -1;
+	pthread_mutex_lock(&ch->lock);
+	first = TAILQ_FIRST(&ch->events);
+	if (first) {
+		TAILQ_REMOVE(&ch->events, first, link);
+		if (--first->events_ready)
+			TAILQ_INSERT_TAIL(&ch->events, first, link);
+	}
+	pthread_mutex_unlock(&ch->lock);
+	if (!first) {
+		errno = EAGAIN; /* its CQ was destroyed meanwhile */
+		return -1;
+	}
+	*cq = &first->base;
+	*cq_context = first->base.cq_context;
+	return 0;
+}
+
+void uroce_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	__atomic_fetch_add(&cq->comp_events_completed, nevents, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "api/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "edge/preflight.h"
+
+#define TIME_WAIT_NS	 UINT64_C(1000000000)
+#define KEEPER_PERIOD_NS 1000000
+#define IDLE_SPINS	 2000
+#define IDLE_SLEEP_NS	 20000
+
+static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned next_number;
+
+uint64_t ur_device_random(void)
+{
+	uint64_t r;
+
+	arc4random_buf(&r, sizeof(r));
+	return r;
+}
+
+void ur_device_count(struct ur_device *dev, uint32_t *count, int by)
+{
+	pthread_mutex_lock(&dev->lock);
+	*count += (uint32_t)by;
+	pthread_mutex_unlock(&dev->lock);
+}
+
+unsigned ur_device_progress(struct ur_device *dev)
+{
+	unsigned n = 0;
+
+	if (!dev->dedicated)
+		for (unsigned i = 0; i < dev->worker_cnt; i++)
+			n += ur_worker_poll(dev->workers[i]);
+	return n;
+}
+
+static void sleep_ns(long ns)
+{
+	struct timespec ts = {.tv_nsec = ns};
+
+	nanosleep(&ts, NULL);
+}
+
+void ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle)
+{
+	if (ur_device_progress(dev))
+		*idle = 0;
+	else if (dev->dedicated || ++*idle > IDLE_SPINS)
+		sleep_ns(IDLE_SLEEP_NS);
+}
+
+static void nothing(void *arg, uint64_t now_ns)
+{
+}
+
+void ur_device_quiesce(struct ur_device *dev)
+{
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		ur_worker_call(dev->workers[i], nothing, NULL);
+}
+
+/* ---- open ---- */
+
+struct complaint {
+	char *buf;
+	size_t cap;
+};
+
+static void complain(void *arg, const struct ur_preflight_item *item)
+{
+	struct complaint *c = arg;
+
+	if (!item->fatal || c->buf[0])
+		return;
+	snprintf(c->buf, c->cap, "%s%s%s", item->what, item->command[0] ? "; mend it with: " : "",
+		 item->command);
+}
+
+static int load(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
+{
+	struct complaint c = {err, cap};
+	int rc;
+
+	rc = ur_config_load(attr->config, &dev->cfg, err, cap);
+	for (const char *const *s = attr->set; !rc && s && *s; s++)
+		rc = ur_config_set_arg(&dev->cfg, *s, err, cap);
+	if (!rc)
+		rc = ur_config_check(&dev->cfg, err, cap);
+	if (rc)
+		return rc;
+	err[0] = '\0';
+	return ur_preflight(&dev->cfg, complain, &c) ? -ENODEV : 0;
+}
+
+static void add_gid(struct ur_device *dev, struct ur_neigh_attr *n, const struct ur_gid *gid,
+		    uint8_t len)
+{
+	dev->gids[dev->gid_cnt++] = *gid;
+	n->addr[n->addr_cnt].gid = *gid;
+	n->addr[n->addr_cnt++].prefix_len = len;
+}
+
+static bool is_set(const struct ur_gid *g)
+{
+	static const struct ur_gid none;
+
+	return !ur_gid_eq(g, &none);
+}
+
+static void make_neigh(struct ur_device *dev)
+{
+	struct ur_neigh_attr a = {0};
+	struct ur_gid ll = ur_neigh_link_local(dev->port.mac);
+
+	memcpy(a.mac, dev->port.mac, 6);
+	a.has_vlan = dev->cfg.address.vlan != 0;
+	a.vlan_tci = (uint16_t)dev->cfg.address.vlan;
+	if (dev->cfg.address.ipv4.len)
+		add_gid(dev, &a, &dev->cfg.address.ipv4.addr, dev->cfg.address.ipv4.len);
+	if (dev->cfg.address.ipv6.len)
+		add_gid(dev, &a, &dev->cfg.address.ipv6.addr, dev->cfg.address.ipv6.len);
+	if (dev->cfg.address.link_local)
+		add_gid(dev, &a, &ll, 64);
+	a.gateway4 = dev->cfg.address.gateway4;
+	a.has_gateway4 = is_set(&a.gateway4);
+	a.gateway6 = dev->cfg.address.gateway6;
+	a.has_gateway6 = is_set(&a.gateway6);
+	ur_neigh_init(dev->neigh, &a);
+	for (uint32_t i = 0; i < dev->cfg.address.neighbors.cnt; i++)
+		ur_neigh_add_static(dev->neigh, &dev->cfg.address.neighbors.entry[i].addr,
+				    dev->cfg.address.neighbors.entry[i].mac, 0);
+	ur_neigh_announce(dev->neigh);
+}
+
+static struct ur_impair_config impair_of(const struct ur_device *dev,
+					 const struct ur_config_impair_dir *d)
+{
+	return (struct ur_impair_config){
+		.seed = dev->cfg.impair.seed,
+		.loss = ur_impair_chance(d->loss),
+		.duplicate = ur_impair_chance(d->duplicate),
+		.reorder = ur_impair_chance(d->reorder),
+		.corrupt = ur_impair_chance(d->corrupt),
+		.ecn = ur_impair_chance(d->ecn),
+		.reorder_gap = d->reorder_packets,
+		.reorder_hold_ns = d->reorder_us * UINT64_C(1000),
+		.delay_ns = d->delay_us * UINT64_C(1000),
+		.jitter_ns = d->jitter_us * UINT64_C(1000),
+	};
+}
+
+static int open_port(struct ur_device *dev, char *err, size_t cap)
+{
+	struct ur_impair_config rx = impair_of(dev, &dev->cfg.impair.rx);
+	struct ur_impair_config tx = impair_of(dev, &dev->cfg.impair.tx);
+	static const uint8_t no_mac[6];
+	struct ur_port_attr a = {
+		.queue_cnt = dev->eal.queue_cnt,
+		.rx_desc = (uint16_t)dev->cfg.port.rx_desc,
+		.tx_desc = (uint16_t)dev->cfg.port.tx_desc,
+		.mtu = (uint16_t)dev->cfg.port.mtu,
+		.mbuf_cnt = dev->cfg.port.mbufs,
+		.promiscuous = dev->cfg.port.promiscuous,
+		.has_mac = memcmp(dev->cfg.address.mac, no_mac, 6) != 0,
+		/* Spares, what waits for the port, and what impairment holds. */
+		.mbuf_extra_cnt = 512,
+	};
+	int rc;
+
+	if (ur_impair_active(&rx) || ur_impair_active(&tx))
+		a.mbuf_extra_cnt += 4096;
+	memcpy(a.mac, dev->cfg.address.mac, 6);
+	rc = ur_port_open(&dev->port, dev->eal.id, &a, err, cap);
+	if (rc)
+		return rc;
+	if (dev->port.max_payload < 256) {
+		snprintf(err, cap,
+			 "port %s: MTU %u is too small for RoCEv2; it must be at least %u",
+			 dev->port.name, dev->port.mtu, 256 + UR_PORT_L3_OVERHEAD);
+		return -EINVAL;
+	}
+	dev->mtu_shift = (uint8_t)__builtin_ctz(dev->port.max_payload);
+	if (dev->cfg.transport.path_mtu) {
+		uint8_t want = (uint8_t)__builtin_ctz(dev->cfg.transport.path_mtu);
+
+		if (want > dev->mtu_shift) {
+			snprintf(err, cap,
+				 "port %s: path_mtu %u does not fit MTU %u; at most %u does",
+				 dev->port.name, dev->cfg.transport.path_mtu, dev->port.mtu,
+				 dev->port.max_payload);
+			return -EINVAL;
+		}
+		dev->mtu_shift = want;
+	}
+	return 0;
+}
+
+static uint32_t pow2_at_most(uint32_t n)
+{
+	return 1u << (31 - __builtin_clz(n));
+}
+
+static int make_workers(struct ur_device *dev, char *err, size_t cap)
+{
+	uint32_t window =
+		pow2_at_most(dev->cfg.transport.window < 4 ? 4 : dev->cfg.transport.window);
+	struct ur_worker_attr a = {
+		.cnt = dev->worker_cnt,
+		.peers = dev->workers,
+		.port = &dev->port,
+		.clock = &dev->clock,
+		.rx_impair = impair_of(dev, &dev->cfg.impair.rx),
+		.tx_impair = impair_of(dev, &dev->cfg.impair.tx),
+		.capture = &dev->capture_hook,
+		.gids = dev->gids,
+		.gid_cnt = dev->gid_cnt,
+		.dedicated = dev->dedicated,
+		.engine =
+			{
+				.limits = {.max_qp = dev->cfg.transport.max_qp,
+					   .workers = dev->worker_cnt,
+					   .cm = {.max_ids = dev->cfg.transport.max_qp *
+								     dev->worker_cnt +
+							     16384,
+						  .max_listeners = 256,
+						  .max_pending = 4096,
+						  .max_tx = 8192}},
+				.mem = &dev->mem,
+				.sink = ur_device_sink(dev),
+				.time_wait_ns = TIME_WAIT_NS,
+				.window = window,
+				.ackreq_every = dev->cfg.transport.ack_coalesce,
+				.mtu_shift = dev->mtu_shift,
+			},
+	};
+
+	for (uint16_t i = 0; i < dev->worker_cnt; i++) {
+		a.idx = a.engine.limits.worker = i;
+		a.neigh = i ? NULL : dev->neigh;
+		a.engine.random = ur_device_random();
+		if (!i)
+			a.engine.cm = ur_cm_api_attr(dev);
+		a.lcore = dev->eal.lcore[i];
+		dev->workers[i] = ur_worker_new(&a, err, cap);
+		if (!dev->workers[i])
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		if (ur_worker_start(dev->workers[i])) {
+			snprintf(err, cap, "worker %u could not be started on its lcore", i);
+			return -EBUSY;
+		}
+	return 0;
+}
+
+static void *keeper(void *arg)
+{
+	struct ur_device *dev = arg;
+
+	while (!atomic_load(&dev->keeper_stop)) {
+		uint64_t now = ur_clock_ns(&dev->clock);
+
+		for (unsigned i = 0; i < dev->worker_cnt; i++)
+			if (ur_worker_last_ns(dev->workers[i]) + KEEPER_PERIOD_NS < now)
+				ur_worker_poll(dev->workers[i]);
+		sleep_ns(KEEPER_PERIOD_NS);
+	}
+	return NULL;
+}
+
+static void tear_down(struct ur_device *dev)
+{
+	if (dev->keeper_runs) {
+		atomic_store(&dev->keeper_stop, true);
+		pthread_join(dev->keeper, NULL);
+	}
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		if (dev->workers[i])
+			ur_worker_stop(dev->workers[i]);
+	ur_stats_unregister(dev);
+	if (atomic_load(&dev->capture_hook.current))
+		uroce_capture_stop(&dev->ctx, NULL);
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		ur_worker_free(dev->workers[i]);
+	ur_cm_api_free(dev);
+	ur_port_close(&dev->port);
+	if (dev->eal.queue_cnt)
+		ur_eal_release(&dev->eal);
+	if (dev->ctx.async_fd >= 0)
+		close(dev->ctx.async_fd);
+	free(dev->mem_memory);
+	free(dev->neigh);
+	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->async_lock);
+	free(dev);
+}
+
+static uint16_t worker_cnt_of(const struct ur_device *dev)
+{
+	/* A QPN names its worker by a power of two of them. */
+	return (uint16_t)pow2_at_most(dev->port.queue_cnt > UR_WORKERS_MAX ? UR_WORKERS_MAX
+									   : dev->port.queue_cnt);
+}
+
+static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
+{
+	int rc = load(dev, attr, err, cap);
+
+	if (rc)
+		return rc;
+	rc = ur_eal_init(&dev->cfg, &dev->eal, err, cap);
+	if (rc) {
+		dev->eal.queue_cnt = 0;
+		return rc;
+	}
+	ur_clock_start(&dev->clock);
+	dev->dedicated = dev->eal.dedicated;
+	rc = open_port(dev, err, cap);
+	if (rc)
+		return rc;
+	dev->mem_memory = malloc(ur_mem_size(dev->cfg.transport.max_mr));
+	dev->neigh = malloc(sizeof(*dev->neigh));
+	if (!dev->mem_memory || !dev->neigh || ur_cm_api_new(dev)) {
+		snprintf(err, cap, "out of memory");
+		return -ENOMEM;
+	}
+	ur_mem_init(&dev->mem, dev->mem_memory, dev->cfg.transport.max_mr);
+	make_neigh(dev);
+	dev->worker_cnt = worker_cnt_of(dev);
+	dev->ctx.num_comp_vectors = dev->worker_cnt;
+	rc = make_workers(dev, err, cap);
+	if (rc)
+		return rc;
+	if (!dev->dedicated) {
+		rc = -pthread_create(&dev->keeper, NULL, keeper, dev);
+		dev->keeper_runs = !rc;
+		if (rc) {
+			snprintf(err, cap, "no thread could be started: %s", strerror(-rc));
+			return rc;
+		}
+	}
+	ur_stats_register(dev);
+	if (dev->cfg.capture.file[0])
+		rc = uroce_capture_start(&dev->ctx, dev->cfg.capture.file, dev->cfg.capture.filter,
+					 dev->cfg.capture.max_mb * UINT64_C(1048576), err, cap);
+	return rc > 0 ? -rc : rc;
+}
+
+struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes)
+{
+	struct ur_device *dev = aligned_alloc(64, (sizeof(*dev) + 63) & ~(size_t)63);
+	int rc;
+
+	if (!dev) {
+		snprintf(err, err_bytes, "out of memory");
+		errno = ENOMEM;
+		return NULL;
+	}
+	memset(dev, 0, sizeof(*dev));
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->async_lock, NULL);
+	pthread_mutex_lock(&number_lock);
+	dev->number = next_number++;
+	pthread_mutex_unlock(&number_lock);
+	snprintf(dev->ibdev.name, sizeof(dev->ibdev.name), "uroce%u", dev->number);
+	dev->ibdev.node_type = IBV_NODE_CA;
+	dev->ibdev.transport_type = IBV_TRANSPORT_IB;
+	dev->ctx.device = &dev->ibdev;
+	dev->ctx.cmd_fd = -1;
+	dev->ctx.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	dev->ctx.ops.poll_cq = uroce_poll_cq;
+	dev->ctx.ops.req_notify_cq = uroce_req_notify_cq;
+	dev->ctx.ops.post_send = uroce_post_send;
+	dev->ctx.ops.post_recv = uroce_post_recv;
+	dev->ctx.ops.post_srq_recv = uroce_post_srq_recv;
+	rc = start(dev, attr, err, err_bytes);
+	if (rc) {
+		tear_down(dev);
+		errno = -rc;
+		return NULL;
+	}
+	return &dev->ctx;
+}
+
+int uroce_close(struct ibv_context *ctx)
+{
+	struct ur_device *dev = ur_device(ctx);
+	const struct uroce_objects *o = &dev->objects;
+
+	if (o->pds || o->mrs || o->cqs || o->srqs || o->qps || o->ahs || o->channels || o->cm_ids)
+		return EBUSY;
+	tear_down(dev);
+	return 0;
+}
+
+void uroce_config_help(FILE *out)
+{
+	ur_config_help(out);
+}
+
+unsigned uroce_progress(struct ibv_context *ctx)
+{
+	return ur_device_progress(ur_device(ctx));
+}
+
+bool uroce_is_inline(const struct ibv_context *ctx)
+{
+	return !((const struct ur_device *)ctx)->dedicated;
+}
+
+/* ---- queries ---- */
+
+int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
+{
+	struct ur_device *dev = ur_device(ctx);
+
+	*a = (struct ibv_device_attr){
+		.fw_ver = "uroce",
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = 4096,
+		.max_qp = (int)(dev->cfg.transport.max_qp * dev->worker_cnt),
+		.max_qp_wr = 32768,
+		.device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID,
+		.max_sge = (int)dev->cfg.transport.max_sge,
+		.max_sge_rd = (int)dev->cfg.transport.max_sge,
+		.max_cq = (int)dev->cfg.transport.max_cq,
+		.max_cqe = 1 << 20,
+		.max_mr = (int)dev->cfg.transport.max_mr,
+		.max_pd = (int)dev->cfg.transport.max_pd,
+		.max_qp_rd_atom = (int)dev->cfg.transport.max_rd_atomic,
+		.max_qp_init_rd_atom = (int)dev->cfg.transport.max_rd_atomic,
+		.atomic_cap = IBV_ATOMIC_GLOB,
+		.max_ah = 1 << 20,
+		.max_srq = (int)dev->cfg.transport.max_srq,
+		.max_srq_wr = 32768,
+		.max_srq_sge = (int)dev->cfg.transport.max_sge,
+		.max_pkeys = 1,
+		.phys_port_cnt = 1,
+	};
+	memcpy(&a->node_guid, dev->port.mac, 6);
+	a->sys_image_guid = a->node_guid;
+	return 0;
+}
+
+int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *a)
+{
+	struct ur_device *dev = ur_device(ctx);
+
+	if (port_num != 1)
+		return EINVAL;
+	*a = (struct ibv_port_attr){
+		.state = ur_port_link_up(&dev->port) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = (enum ibv_mtu)(dev->mtu_shift - 7),
+		.gid_tbl_len = (int)dev->gid_cnt,
+		.max_msg_sz = 1u << 31,
+		.pkey_tbl_len = 1,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+	return 0;
+}
+
+int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	struct ur_device *dev = ur_device(ctx);
+
+	if (port_num != 1 || index < 0 || (unsigned)index >= dev->gid_cnt)
+		return EINVAL;
+	memcpy(gid->raw, dev->gids[index].b, 16);
+	return 0;
+}
+
+int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be16 *pkey)
+{
+	if (port_num != 1 || index != 0)
+		return EINVAL;
+	*pkey = 0xffff;
+	return 0;
+}
+
+int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects)
+{
+	struct ur_device *dev = ur_device(ctx);
+
+	pthread_mutex_lock(&dev->lock);
+	*objects = dev->objects;
+	pthread_mutex_unlock(&dev->lock);
+	objects->qps_time_wait = 0;
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		objects->qps_time_wait += ur_engine_objects(ur_worker_engine(dev->workers[i]),
+							    ur_clock_ns(&dev->clock))
+						  .time_wait;
+	objects->cm_connections = ur_cm_ids_in_use(ur_engine_cm(ur_worker_engine(dev->workers[0])));
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_API_DEVICE_H
+#define UR_API_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <bsd/sys/queue.h>
+
+#include "edge/capture.h"
+#include "edge/clock.h"
+#include "edge/config.h"
+#include "edge/eal.h"
+#include "edge/neigh.h"
+#include "edge/port.h"
+#include "edge/worker.h"
+#include "uroce/cm.h"
+#include "uroce/uroce.h"
+
+/*
+ * What stands behind the objects of uroce.h. Each begins with the verbs struct that the application
+ * holds. Lock order: device -> object -> channel; no lock is held while a worker is called, except
+ * the device's.
+ */
+
+#define UR_GIDS_MAX  3
+#define UR_ASYNC_MAX 256
+
+struct ur_cm_api; /* lib/api/cm.c */
+
+struct ur_device {
+	struct ibv_context ctx; /* first: the application's handle */
+	struct ibv_device ibdev;
+	struct ur_config cfg;
+	struct ur_eal_port eal;
+	struct ur_port port;
+	struct ur_clock clock;
+	struct ur_neigh *neigh;
+	struct ur_mem mem;
+	void *mem_memory;
+	struct ur_gid gids[UR_GIDS_MAX];
+	unsigned gid_cnt;
+	uint8_t mtu_shift; /* the largest PMTU is 1 << mtu_shift */
+	uint16_t worker_cnt;
+	struct ur_worker *workers[UR_WORKERS_MAX];
+	bool dedicated;
+	unsigned number; /* of this endpoint in the process, for names */
+
+	/* Inline mode: runs the workers when nobody else has for a while. */
+	pthread_t keeper;
+	bool keeper_runs;
+	_Atomic bool keeper_stop;
+
+	pthread_mutex_t lock; /* counts, the MR table, creation and destruction */
+	struct uroce_objects objects;
+	uint32_t next_pd;
+
+	/* Asynchronous events, [async_head, async_tail) of a ring; full ones are counted. */
+	pthread_mutex_t async_lock;
+	struct ibv_async_event async[UR_ASYNC_MAX];
+	uint32_t async_head, async_tail;
+	uint64_t async_lost;
+
+	struct ur_capture_hook capture_hook;
+	struct ur_cm_api *cm;
+};
+
+struct ur_api_channel {
+	struct ibv_comp_channel base;
+	pthread_mutex_t lock;
+	TAILQ_HEAD(, ur_api_cq) events; /* CQs with events nobody has got yet */
+};
+
+struct ur_api_cq {
+	struct ibv_cq base;
+	struct ur_cq cq;
+	pthread_mutex_t lock; /* consumers */
+	void *ring;
+	struct ur_worker *worker;
+	uint32_t refs;	       /* QPs */
+	uint32_t events_ready; /* under the channel's lock */
+	TAILQ_ENTRY(ur_api_cq) link;
+};
+
+struct ur_api_srq {
+	struct ibv_srq base;
+	struct ur_srq srq;
+	pthread_mutex_t lock; /* posters */
+	void *ring;
+	uint16_t worker; /* its first QP's; valid while refs > 0 */
+	uint32_t refs;
+};
+
+struct ur_api_qp {
+	struct ibv_qp base;
+	struct ur_qp *qp;
+	struct ur_worker *worker;
+	pthread_mutex_t sq_lock, rq_lock;
+	void *rings;
+	bool sig_all;
+	struct ibv_qp_init_attr init; /* as granted */
+};
+
+struct ur_api_ah {
+	struct ur_ah ah; /* first: it begins with the verbs struct, and queues point to it */
+};
+
+struct ur_api_mr {
+	struct ibv_mr base;
+	uint64_t iova;
+	int access;
+};
+
+static inline struct ur_device *ur_device(struct ibv_context *ctx)
+{
+	return (struct ur_device *)ctx;
+}
+
+#define UR_API(type, ptr) ((struct ur_api_##type *)(ptr))
+
+/* Inline mode: one round of every worker. Dedicated: nothing. Returns packets moved. */
+unsigned ur_device_progress(struct ur_device *dev);
+
+/*
+ * A moment of a loop that waits for something: does the endpoint's work in inline mode, and sleeps
+ * a little when there was none for a while. *idle counts, from 0.
+ */
+void ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle);
+
+/* Returns when every worker has been between two rounds. */
+void ur_device_quiesce(struct ur_device *dev);
+
+/* 64 random bits. */
+uint64_t ur_device_random(void);
+
+/* Adds to one of the counts of live objects. */
+void ur_device_count(struct ur_device *dev, uint32_t *count, int by);
+
+/*
+ * What an address vector comes to: 0, EINVAL, or EHOSTUNREACH when the MAC address could not be
+ * found. Waits for neighbour resolution, in inline mode doing the endpoint's work.
+ */
+int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, struct ur_qpn lqpn,
+		      struct ur_qpn rqpn, struct ur_path_attr *path);
+
+/* The engine's sink (async.c). */
+struct ur_sink ur_device_sink(struct ur_device *dev);
+/* Forgets queued events of an object that is being destroyed. */
+void ur_async_purge(struct ur_device *dev, const void *object);
+/* An armed CQ got a completion: wakes whoever sleeps on its channel. */
+void ur_api_cq_notify(struct ur_api_cq *cq);
+/* Telemetry (stats.c). */
+void ur_stats_register(struct ur_device *dev);
+void ur_stats_unregister(struct ur_device *dev);
+
+/* lib/api/cm.c: the connection manager's half of the device. Its attr goes to worker 0's engine. */
+int ur_cm_api_new(struct ur_device *dev);
+struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev);
+void ur_cm_api_free(struct ur_device *dev);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/device.h"
+
+#define WR_MAX 32768
+
+/* ---- create ---- */
+
+struct create_qp {
+	struct ur_engine *engine;
+	struct ur_qp_create attr;
+	struct ur_qp *qp;
+	int rc;
+};
+
+static void create_on_worker(void *arg, uint64_t now_ns)
+{
+	struct create_qp *c = arg;
+
+	c->rc = ur_engine_create_qp(c->engine, &c->attr, now_ns, &c->qp);
+}
+
+static bool caps_fit(const struct ur_device *dev, const struct ibv_qp_init_attr *a)
+{
+	const struct ibv_qp_cap *cap = &a->cap;
+
+	return a->send_cq && a->recv_cq && cap->max_send_wr <= WR_MAX &&
+	       (a->srq || cap->max_recv_wr <= WR_MAX) &&
+	       cap->max_send_sge <= dev->cfg.transport.max_sge &&
+	       (a->srq || cap->max_recv_sge <= dev->cfg.transport.max_sge) &&
+	       cap->max_inline_data <= dev->cfg.transport.max_inline &&
+	       (a->qp_type == IBV_QPT_RC || a->qp_type == IBV_QPT_UC || a->qp_type == IBV_QPT_UD);
+}
+
+/* What was asked for, raised to what a ring needs at least. */
+static void grant(struct ibv_qp_init_attr *a)
+{
+	struct ibv_qp_cap *cap = &a->cap;
+
+	cap->max_send_wr += !cap->max_send_wr;
+	cap->max_recv_wr += !cap->max_recv_wr;
+	cap->max_send_sge += !cap->max_send_sge;
+	cap->max_recv_sge += !cap->max_recv_sge;
+}
+
+/* References to the CQs and the SRQ; an SRQ belongs to the worker of its first QP. */
+static int take_refs(struct ur_device *dev, const struct ibv_qp_init_attr *a, uint16_t worker)
+{
+	struct ur_api_srq *srq = UR_API(srq, a->srq);
+	int rc = 0;
+
+	pthread_mutex_lock(&dev->lock);
+	if (srq && srq->refs && srq->worker != worker) {
+		rc = EINVAL;
+	} else {
+		if (srq) {
+			srq->worker = worker;
+			srq->refs++;
+		}
+		UR_API(cq, a->send_cq)->refs++;
+		UR_API(cq, a->recv_cq)->refs++;
+		dev->objects.qps++;
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
+static void drop_refs(struct ur_device *dev, const struct ibv_qp_init_attr *a)
+{
+	pthread_mutex_lock(&dev->lock);
+	if (a->srq)
+		UR_API(srq, a->srq)->refs--;
+	UR_API(cq, a->send_cq)->refs--;
+	UR_API(cq, a->recv_cq)->refs--;
+	dev->objects.qps--;
+	pthread_mutex_unlock(&dev->lock);
+}
+
+static struct ibv_qp *fail_create(struct ur_api_qp *qp, int err)
+{
+	if (qp) {
+		free(qp->rings);
+		free(qp);
+	}
+	errno = err;
+	return NULL;
+}
+
+struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ur_device *dev = ur_device(pd->context);
+	struct ur_api_qp *qp = calloc(1, sizeof(*qp));
+	struct create_qp c = {0};
+	size_t bytes;
+	int rc;
+
+	if (!qp || !caps_fit(dev, attr))
+		return fail_create(qp, qp ? EINVAL : ENOMEM);
+	grant(attr);
+	qp->worker = UR_API(cq, attr->recv_cq)->worker;
+	c.engine = ur_worker_engine(qp->worker);
+	c.attr = (struct ur_qp_create){
+		.type = attr->qp_type,
+		.pd = pd->handle,
+		.send_cq = &UR_API(cq, attr->send_cq)->cq,
+		.recv_cq = &UR_API(cq, attr->recv_cq)->cq,
+		.srq = attr->srq ? &UR_API(srq, attr->srq)->srq : NULL,
+		.cap = attr->cap,
+		.sig_all = attr->sq_sig_all,
+		.max_dest_rd_atomic =
+			attr->qp_type == IBV_QPT_RC ? (uint8_t)dev->cfg.transport.max_rd_atomic : 0,
+		.user = qp,
+	};
+	bytes = (ur_qp_rings_bytes(&c.attr) + 63) & ~(size_t)63;
+	qp->rings = aligned_alloc(64, bytes);
+	if (!qp->rings)
+		return fail_create(qp, ENOMEM);
+	memset(qp->rings, 0, bytes);
+	c.attr.rings = qp->rings;
+	rc = take_refs(dev, attr, UR_API(cq, attr->recv_cq)->cq.worker);
+	if (rc)
+		return fail_create(qp, rc);
+	ur_worker_call(qp->worker, create_on_worker, &c);
+	if (c.rc) {
+		drop_refs(dev, attr);
+		return fail_create(qp, -c.rc);
+	}
+	qp->qp = c.qp;
+	qp->sig_all = attr->sq_sig_all;
+	qp->init = *attr;
+	pthread_mutex_init(&qp->sq_lock, NULL);
+	pthread_mutex_init(&qp->rq_lock, NULL);
+	qp->base = (struct ibv_qp){.context = pd->context,
+				   .qp_context = attr->qp_context,
+				   .pd = pd,
+				   .send_cq = attr->send_cq,
+				   .recv_cq = attr->recv_cq,
+				   .srq = attr->srq,
+				   .handle = c.qp->qpn.v,
+				   .qp_num = c.qp->qpn.v,
+				   .state = IBV_QPS_RESET,
+				   .qp_type = attr->qp_type};
+	return &qp->base;
+}
+
+/* ---- modify, query, destroy ---- */
+
+struct modify_qp {
+	struct ur_engine *engine;
+	struct ur_qp *qp;
+	const struct ibv_qp_attr *attr;
+	const struct ur_path_attr *path;
+	int mask, rc;
+};
+
+static void modify_on_worker(void *arg, uint64_t now_ns)
+{
+	struct modify_qp *m = arg;
+
+	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
+}
+
+int uroce_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+{
+	struct ur_device *dev = ur_device(base->context);
+	struct ur_api_qp *qp = UR_API(qp, base);
+	struct ur_path_attr path;
+	struct modify_qp m = {
+		.engine = ur_worker_engine(qp->worker), .qp = qp->qp, .attr = attr, .mask = mask};
+	int rc;
+
+	if (mask & IBV_QP_AV) {
+		uint32_t rqpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : 0;
+
+		rc = ur_device_resolve(dev, &attr->ah_attr, ur_qpn(base->qp_num), ur_qpn(rqpn),
+				       &path);
+		if (rc)
+			return rc;
+		m.path = &path;
+	}
+	ur_worker_call(qp->worker, modify_on_worker, &m);
+	if (m.rc)
+		return -m.rc;
+	if (mask & IBV_QP_STATE)
+		base->state = attr->qp_state;
+	return 0;
+}
+
+static void query_on_worker(void *arg, uint64_t now_ns)
+{
+	struct modify_qp *m = arg;
+	struct ibv_qp_attr *out = (struct ibv_qp_attr *)(uintptr_t)m->attr;
+
+	*out = m->qp->attr;
+	out->qp_state = out->cur_qp_state = m->qp->state;
+	out->sq_draining = m->qp->state == IBV_QPS_SQD && !m->qp->drained;
+	out->rq_psn = m->qp->rsp.epsn.v;
+	out->sq_psn = m->qp->req.rec.nxt.v;
+}
+
+int uroce_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init)
+{
+	struct ur_api_qp *qp = UR_API(qp, base);
+	struct modify_qp m = {.qp = qp->qp, .attr = attr};
+
+	ur_worker_call(qp->worker, query_on_worker, &m);
+	base->state = attr->qp_state;
+	attr->cap = qp->init.cap;
+	if (init)
+		*init = qp->init;
+	return 0;
+}
+
+static void destroy_on_worker(void *arg, uint64_t now_ns)
+{
+	struct modify_qp *m = arg;
+
+	ur_engine_destroy_qp(m->engine, m->qp, now_ns);
+}
+
+int uroce_destroy_qp(struct ibv_qp *base)
+{
+	struct ur_device *dev = ur_device(base->context);
+	struct ur_api_qp *qp = UR_API(qp, base);
+	struct modify_qp m = {.engine = ur_worker_engine(qp->worker), .qp = qp->qp};
+
+	ur_worker_call(qp->worker, destroy_on_worker, &m);
+	drop_refs(dev, &qp->init);
+	ur_async_purge(dev, base);
+	pthread_mutex_destroy(&qp->sq_lock);
+	pthread_mutex_destroy(&qp->rq_lock);
+	free(qp->rings);
+	free(qp);
+	return 0;
+}
+
+/* ---- post ---- */
+
+int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct ur_api_qp *qp = UR_API(qp, base);
+	unsigned posted = 0;
+	int rc = 0;
+
+	pthread_mutex_lock(&qp->sq_lock);
+	for (; wr; wr = wr->next, posted++) {
+		rc = ur_sq_post(&qp->qp->sq, base->qp_type,
+				atomic_load_explicit(&qp->qp->posted_state, memory_order_acquire),
+				wr, qp->sig_all);
+		if (rc) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&qp->sq_lock);
+	if (posted)
+		ur_worker_doorbell(qp->worker, qp->qp);
+	return rc;
+}
+
+int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct ur_api_qp *qp = UR_API(qp, base);
+	enum ibv_qp_state state;
+	int rc = 0;
+
+	if (base->srq ||
+	    atomic_load_explicit(&qp->qp->posted_state, memory_order_acquire) == IBV_QPS_RESET) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	pthread_mutex_lock(&qp->rq_lock);
+	for (; wr; wr = wr->next) {
+		rc = ur_rq_post(&qp->qp->rq, wr);
+		if (rc) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&qp->rq_lock);
+	/* Sequentially consistent against the worker's move to ERR: one of the two flushes. */
+	state = atomic_load(&qp->qp->posted_state);
+	if (state == IBV_QPS_ERR)
+		ur_worker_doorbell(qp->worker, qp->qp);
+	return rc;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/device.h"
+
+#define WR_MAX 32768
+
+static void *new_ring(size_t bytes)
+{
+	void *ring = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+
+	if (ring)
+		memset(ring, 0, bytes);
+	return ring;
+}
+
+struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ur_device *dev = ur_device(pd->context);
+	struct ibv_srq_attr *a = &attr->attr;
+	struct ur_api_srq *srq;
+
+	if (a->max_wr < 1 || a->max_wr > WR_MAX || a->max_sge > dev->cfg.transport.max_sge) {
+		errno = EINVAL;
+		return NULL;
+	}
+	srq = aligned_alloc(64, (sizeof(*srq) + 63) & ~(size_t)63);
+	if (!srq)
+		return NULL;
+	memset(srq, 0, sizeof(*srq));
+	if (!a->max_sge)
+		a->max_sge = 1;
+	srq->ring = new_ring(ur_rq_ring_bytes(a->max_wr, a->max_sge));
+	pthread_mutex_lock(&dev->lock);
+	if (!srq->ring || dev->objects.srqs >= dev->cfg.transport.max_srq) {
+		pthread_mutex_unlock(&dev->lock);
+		free(srq->ring);
+		free(srq);
+		errno = ENOMEM;
+		return NULL;
+	}
+	dev->objects.srqs++;
+	pthread_mutex_unlock(&dev->lock);
+	srq->base = (struct ibv_srq){
+		.context = pd->context, .srq_context = attr->srq_context, .pd = pd};
+	pthread_mutex_init(&srq->lock, NULL);
+	ur_srq_init(&srq->srq, srq->ring, a->max_wr, a->max_sge, pd->handle, srq);
+	return &srq->base;
+}
+
+struct modify_srq {
+	struct ur_srq *srq;
+	void *ring; /* NULL: no resize */
+	uint32_t entries, limit;
+	int mask, rc;
+	struct ur_sink sink;
+};
+
+static void modify_on_worker(void *arg, uint64_t now_ns)
+{
+	struct modify_srq *m = arg;
+
+	if (m->ring)
+		m->rc = ur_srq_resize(m->srq, m->ring, m->entries);
+	if (m->rc || !(m->mask & IBV_SRQ_LIMIT))
+		return;
+	m->srq->limit = m->limit;
+	/* Below the limit already: the event would wait for an element to be taken. */
+	if (ur_wq_tail(&m->srq->rq) - ur_wq_head(&m->srq->rq) < m->limit) {
+		m->srq->limit = 0;
+		m->sink.async(m->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED, m->srq->user);
+	}
+}
+
+int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
+{
+	struct ur_device *dev = ur_device(base->context);
+	struct ur_api_srq *srq = UR_API(srq, base);
+	struct modify_srq m = {.srq = &srq->srq,
+			       .entries = attr->max_wr,
+			       .limit = attr->srq_limit,
+			       .mask = mask,
+			       .sink = ur_device_sink(dev)};
+
+	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) ||
+	    ((mask & IBV_SRQ_MAX_WR) && (attr->max_wr < 1 || attr->max_wr > WR_MAX)))
+		return EINVAL;
+	pthread_mutex_lock(&srq->lock);
+	if ((mask & IBV_SRQ_LIMIT) &&
+	    attr->srq_limit > (mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->srq.rq.entries))
+		m.rc = -EINVAL;
+	if (!m.rc && (mask & IBV_SRQ_MAX_WR)) {
+		m.ring = new_ring(ur_rq_ring_bytes(attr->max_wr, srq->srq.rq.max_sge));
+		m.rc = m.ring ? 0 : -ENOMEM;
+	}
+	if (!m.rc)
+		ur_worker_call(dev->workers[srq->worker], modify_on_worker, &m);
+	if (m.ring) {
+		free(m.rc ? m.ring : srq->ring);
+		srq->ring = m.rc ? srq->ring : m.ring;
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return -m.rc;
+}
+
+int uroce_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
+{
+	const struct ur_srq *srq = &UR_API(srq, base)->srq;
+
+	*attr = (struct ibv_srq_attr){
+		.max_wr = srq->rq.entries, .max_sge = srq->rq.max_sge, .srq_limit = srq->limit};
+	return 0;
+}
+
+int uroce_destroy_srq(struct ibv_srq *base)
+{
+	struct ur_device *dev = ur_device(base->context);
+	struct ur_api_srq *srq = UR_API(srq, base);
+
+	pthread_mutex_lock(&dev->lock);
+	if (srq->refs) {
+		pthread_mutex_unlock(&dev->lock);
+		return EBUSY;
+	}
+	dev->objects.srqs--;
+	pthread_mutex_unlock(&dev->lock);
+	ur_async_purge(dev, base);
+	pthread_mutex_destroy(&srq->lock);
+	free(srq->ring);
+	free(srq);
+	return 0;
+}
+
+int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct ur_api_srq *srq = UR_API(srq, base);
+	int rc = 0;
+
+	pthread_mutex_lock(&srq->lock);
+	for (; wr; wr = wr->next) {
+		rc = ur_rq_post(&srq->srq.rq, wr);
+		if (rc) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return rc;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/device.h"
+#include "edge/counters.h"
+
+/* ---- sums over workers ---- */
+
+static uint64_t impaired(const struct ur_impair *imp)
+{
+	const uint64_t *c;
+
+	if (!imp)
+		return 0;
+	c = ur_impair_counters(imp);
+	return c[UR_IMPAIR_LOST] + c[UR_IMPAIR_DUPLICATED] + c[UR_IMPAIR_REORDERED] +
+	       c[UR_IMPAIR_CORRUPTED];
+}
+
+int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
+{
+	struct ur_device *dev = ur_device(ctx);
+	struct rte_eth_stats st;
+
+	*out = (struct uroce_counters){0};
+	for (unsigned i = 0; i < dev->worker_cnt; i++) {
+		const struct ur_counters *c =
+			&ur_engine_core(ur_worker_engine(dev->workers[i]))->cnt;
+		const struct ur_worker_counters *w = ur_worker_counters(dev->workers[i]);
+
+		out->rx_packets += c->rx_packets;
+		out->rx_bytes += c->rx_bytes;
+		out->tx_packets += c->tx_packets;
+		out->tx_bytes += c->tx_bytes;
+		out->retransmitted_packets += c->retransmitted_packets;
+		out->out_of_sequence += c->out_of_sequence;
+		out->duplicate_request += c->duplicate_request;
+		out->rnr_nak_sent += c->rnr_nak_sent;
+		out->rnr_nak_received += c->rnr_nak_retry_err;
+		out->packet_seq_err += c->packet_seq_err;
+		out->local_ack_timeout_err += c->local_ack_timeout_err;
+		for (unsigned d = UR_DROP_NONE + 1; d < UR_DROP_CNT; d++)
+			out->dropped_packets += c->drops[d] + w->drops[d];
+		out->impaired_packets += impaired(ur_worker_impair(dev->workers[i], false)) +
+					 impaired(ur_worker_impair(dev->workers[i], true));
+	}
+	if (rte_eth_stats_get(dev->port.id, &st) == 0)
+		out->rx_missed = st.imissed + st.rx_nombuf;
+	return 0;
+}
+
+/* ---- by name ---- */
+
+static void emit_worker(struct ur_emit *e, const struct ur_worker *w, struct ur_engine *engine)
+{
+	const struct ur_counters *c = &ur_engine_core(engine)->cnt;
+	const struct ur_worker_counters *wc = ur_worker_counters(w);
+
+#define X(name, text) ur_emit_u64(e, #name, c->name);
+	UR_COUNTERS(X)
+#undef X
+#define X(name, text) ur_emit_u64(e, #name, wc->name);
+	UR_WORKER_COUNTERS(X)
+#undef X
+}
+
+static int emit_workers(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+
+	for (unsigned i = 0; i < dev->worker_cnt; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "worker%u", i);
+		ur_emit_begin(e, name);
+		emit_worker(e, dev->workers[i], ur_worker_engine(dev->workers[i]));
+		ur_emit_end(e);
+	}
+	return 0;
+}
+
+static int emit_drops(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+
+	for (unsigned d = UR_DROP_NONE + 1; d < UR_DROP_CNT; d++) {
+		uint64_t sum = 0;
+
+		for (unsigned i = 0; i < dev->worker_cnt; i++)
+			sum += ur_engine_core(ur_worker_engine(dev->workers[i]))->cnt.drops[d] +
+			       ur_worker_counters(dev->workers[i])->drops[d];
+		ur_emit_u64(e, ur_drop_name((enum ur_drop)d), sum);
+	}
+	return 0;
+}
+
+static int emit_impair(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		for (int tx = 0; tx < 2; tx++) {
+			const struct ur_impair *imp = ur_worker_impair(dev->workers[i], tx);
+			char name[16];
+
+			if (!imp)
+				continue;
+			snprintf(name, sizeof(name), "%s%u", tx ? "tx" : "rx", i);
+			ur_emit_begin(e, name);
+			ur_emit_array(e, ur_impair_counter_name, ur_impair_counters(imp),
+				      UR_IMPAIR_CNT);
+			ur_emit_end(e);
+		}
+	return 0;
+}
+
+static int emit_neigh(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+
+	ur_emit_array(e, ur_neigh_verdict_name, dev->neigh->cnt, UR_NEIGH_VERDICT_CNT);
+	return 0;
+}
+
+static int emit_objects(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+	struct uroce_objects o;
+
+	uroce_query_objects(&dev->ctx, &o);
+	ur_emit_u64(e, "pds", o.pds);
+	ur_emit_u64(e, "mrs", o.mrs);
+	ur_emit_u64(e, "cqs", o.cqs);
+	ur_emit_u64(e, "srqs", o.srqs);
+	ur_emit_u64(e, "qps", o.qps);
+	ur_emit_u64(e, "ahs", o.ahs);
+	ur_emit_u64(e, "channels", o.channels);
+	ur_emit_u64(e, "cm_ids", o.cm_ids);
+	ur_emit_u64(e, "cm_connections", o.cm_connections);
+	ur_emit_u64(e, "qps_time_wait", o.qps_time_wait);
+	return 0;
+}
+
+struct find_qp {
+	struct ur_engine *engine;
+	uint32_t qpn;
+	bool found;
+	struct ur_qp qp; /* a copy, taken between two rounds */
+};
+
+static void copy_qp(void *arg, uint64_t now_ns)
+{
+	struct find_qp *f = arg;
+	const struct ur_qp *qp = ur_engine_find_qp(f->engine, ur_qpn(f->qpn));
+
+	f->found = qp != NULL;
+	if (qp)
+		memcpy(&f->qp, qp, sizeof(f->qp));
+}
+
+static int emit_qp(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+	char *end;
+	struct find_qp f = {.qpn = (uint32_t)strtoul(params, &end, 0)};
+	struct ur_worker *w = dev->workers[ur_qpn_worker(ur_qpn(f.qpn), dev->worker_cnt)];
+
+	if (!*params || *end)
+		return -EINVAL;
+	f.engine = ur_worker_engine(w);
+	ur_worker_call(w, copy_qp, &f);
+	if (!f.found)
+		return -ENOENT;
+	ur_emit_u64(e, "qpn", f.qp.qpn.v);
+	ur_emit_u64(e, "dest_qpn", f.qp.dest_qpn.v);
+	ur_emit_u64(e, "type", f.qp.type);
+	ur_emit_u64(e, "state", f.qp.state);
+	ur_emit_u64(e, "pmtu", UINT64_C(1) << f.qp.mtu_shift);
+	ur_emit_u64(e, "sq_head", f.qp.req.head);
+	ur_emit_u64(e, "sq_cur", f.qp.req.cur);
+	ur_emit_u64(e, "sq_tail", ur_wq_tail(&f.qp.sq));
+	ur_emit_u64(e, "una", f.qp.req.rec.una.v);
+	ur_emit_u64(e, "nxt", f.qp.req.rec.nxt.v);
+	ur_emit_u64(e, "max", f.qp.req.rec.max.v);
+	ur_emit_u64(e, "epsn", f.qp.rsp.epsn.v);
+	ur_emit_u64(e, "msn", f.qp.rsp.msn);
+	ur_emit_u64(e, "retries_left", f.qp.req.rec.retries);
+	return 0;
+}
+
+/* What an endpoint shows, "/uroce/NAME" for the first of the process, "/uroceN/NAME" for others. */
+static const struct {
+	const char *name, *help;
+	ur_counters_fn fn;
+	bool port; /* the context is the port */
+} shown[] = {
+	{"port", "the device's counters and properties", ur_port_counters, true},
+	{"workers", "counters of each worker", emit_workers, false},
+	{"drops", "packets without effect, by reason", emit_drops, false},
+	{"impair", "what [impair] did", emit_impair, false},
+	{"neigh", "ARP, ND and ping", emit_neigh, false},
+	{"objects", "live objects", emit_objects, false},
+	{"qp", "one QP: /uroce/qp,QPN", emit_qp, false},
+};
+
+#define SHOWN_CNT (sizeof(shown) / sizeof(shown[0]))
+
+static void path_of(const struct ur_device *dev, unsigned i, char buf[48])
+{
+	if (dev->number)
+		snprintf(buf, 48, "/uroce%u/%s", dev->number, shown[i].name);
+	else
+		snprintf(buf, 48, "/uroce/%s", shown[i].name);
+}
+
+void ur_stats_register(struct ur_device *dev)
+{
+	char path[48];
+
+	for (unsigned i = 0; i < SHOWN_CNT; i++) {
+		path_of(dev, i, path);
+		ur_counters_register(path, shown[i].fn,
+				     shown[i].port ? (void *)&dev->port : (void *)dev,
+				     shown[i].help);
+	}
+}
+
+void ur_stats_unregister(struct ur_device *dev)
+{
+	char path[48];
+
+	for (unsigned i = 0; i < SHOWN_CNT; i++) {
+		path_of(dev, i, path);
+		ur_counters_unregister(path);
+	}
+}
+
+char *uroce_counters_json(struct ibv_context *ctx)
+{
+	struct ur_device *dev = ur_device(ctx);
+	json_t *all = json_object();
+	char path[48], *text;
+
+	for (unsigned i = 0; i < SHOWN_CNT; i++) {
+		json_t *one;
+
+		path_of(dev, i, path);
+		one = ur_counters_json(path);
+		if (one)
+			json_object_set_new(all, shown[i].name, one);
+	}
+	text = json_dumps(all, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	json_decref(all);
+	return text;
+}
+
+/* ---- capture ---- */
+
+int uroce_capture_start(struct ibv_context *ctx, const char *file, const char *filter,
+			uint64_t max_bytes, char *err, size_t err_bytes)
+{
+	struct ur_device *dev = ur_device(ctx);
+	struct ur_capture_attr a = {
+		.path = file,
+		.filter = filter,
+		.worker_cnt = dev->worker_cnt,
+		.snaplen = dev->cfg.capture.snaplen,
+		.max_bytes = max_bytes,
+		.ring_bytes = dev->cfg.capture.ring * 2048,
+		.epoch_ns = dev->clock.epoch_ns,
+	};
+	struct ur_capture *c;
+	int rc;
+
+	if (atomic_load(&dev->capture_hook.current)) {
+		snprintf(err, err_bytes, "a capture is under way already; stop it first");
+		return EBUSY;
+	}
+	c = ur_capture_start(&a, err, err_bytes);
+	if (!c)
+		return EINVAL;
+	rc = ur_capture_attach(&dev->capture_hook, c);
+	if (rc)
+		ur_capture_stop(c, NULL);
+	return -rc;
+}
+
+int uroce_capture_stop(struct ibv_context *ctx, struct uroce_capture_stats *out)
+{
+	struct ur_device *dev = ur_device(ctx);
+	struct ur_capture *c = ur_capture_detach(&dev->capture_hook);
+	uint64_t st[UR_CAPTURE_STAT_CNT];
+	int rc;
+
+	if (!c)
+		return ENOENT;
+	rc = ur_capture_stop(c, st);
+	if (out)
+		*out = (struct uroce_capture_stats){.written = st[UR_CAPTURE_WRITTEN],
+						    .dropped = st[UR_CAPTURE_DROPPED] +
+							       st[UR_CAPTURE_WRITE_ERRORS],
+						    .filtered = st[UR_CAPTURE_FILTERED],
+						    .overflow = st[UR_CAPTURE_PAST_LIMIT]};
+	return -rc;
+}
