@@ -52,6 +52,10 @@ bool ur_eal_hugepages(void);
 /* MiB of hugepages that are free and can be mapped by this process now. */
 uint64_t ur_eal_free_hugepages_mb(void);
 
+/* What to set vm.nr_hugepages to (2 MiB pages) so that `mb` MiB more than those in use are there.
+ */
+uint64_t ur_eal_nr_hugepages_for(uint32_t mb);
+
 /*
  * The arguments that rte_eal_init() would get, separated by NULs in buf, for tests and messages:
  * argv[0] is "uroce". Returns argc, or a negative errno with a sentence in `err`.

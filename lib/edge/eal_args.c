@@ -145,6 +145,33 @@ uint64_t ur_eal_free_hugepages_mb(void)
 	return kb_sum != 0 && hugepage_maps() ? kb_sum / 1024 : 0;
 }
 
+static uint64_t read_number(const char *path)
+{
+	unsigned long long value = 0;
+	FILE *f = fopen(path, "r");
+
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%llu", &value) != 1)
+		value = 0;
+	fclose(f);
+	return value;
+}
+
+uint64_t ur_eal_nr_hugepages_for(uint32_t mb)
+{
+	static const char dir[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+	char path[96];
+	uint64_t total, idle;
+
+	snprintf(path, sizeof(path), "%snr_hugepages", dir);
+	total = read_number(path);
+	snprintf(path, sizeof(path), "%sfree_hugepages", dir);
+	idle = read_number(path);
+	/* 16: the EAL rounds up, and a page in use elsewhere may come and go */
+	return (total > idle ? total - idle : 0) + mb / 2 + 16;
+}
+
 __attribute__((format(printf, 2, 3))) static void add(struct ur_eal_args *a, const char *fmt, ...)
 {
 	char *at = a->buf;
@@ -181,17 +208,17 @@ static int choose_memory(const struct ur_config *cfg, struct ur_eal_args *a, cha
 		ur_config_where(cfg, "eal", "hugepages", where, sizeof(where));
 		return fail(-ENOMEM, err, cap,
 			    "%s%llu MiB of hugepages are free and memory_mb = %u; "
-			    "`sysctl vm.nr_hugepages=%u` mends it, or hugepages = auto",
+			    "`sysctl vm.nr_hugepages=%llu` mends it, or hugepages = auto",
 			    where, (unsigned long long)free_mb, cfg->eal.memory_mb,
-			    cfg->eal.memory_mb / 2 + 16);
+			    (unsigned long long)ur_eal_nr_hugepages_for(cfg->eal.memory_mb));
 	}
 	if (!a->hugepages && cfg->port.zero_copy) {
 		ur_config_where(cfg, "port", "zero_copy", where, sizeof(where));
 		return fail(-ENOMEM, err, cap,
 			    "%sneeds hugepages and %llu MiB of %u are free; "
-			    "`sysctl vm.nr_hugepages=%u` mends it, or zero_copy = no",
+			    "`sysctl vm.nr_hugepages=%llu` mends it, or zero_copy = no",
 			    where, (unsigned long long)free_mb, cfg->eal.memory_mb,
-			    cfg->eal.memory_mb / 2 + 16);
+			    (unsigned long long)ur_eal_nr_hugepages_for(cfg->eal.memory_mb));
 	}
 	/* --in-memory is --no-shconf plus hugepages in memfds, and the EAL refuses it without them
 	 */

@@ -21,13 +21,15 @@ enum ur_memif_socket ur_memif_socket(const char *path)
 	if (!S_ISSOCK(st.st_mode) ||
 	    strlcpy(addr.sun_path, path, sizeof(addr.sun_path)) >= sizeof(addr.sun_path))
 		return UR_MEMIF_SOCKET_OTHER;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* memif listens for SOCK_SEQPACKET, so this is refused before the server hears of it: a
+	 * peer that connects and leaves at once can bring down DPDK's interrupt thread */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return UR_MEMIF_SOCKET_OTHER;
 	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0)
 		why = errno;
 	close(fd);
-	if (why == 0 || why == EAGAIN) /* EAGAIN: its backlog is full */
+	if (why == EPROTOTYPE)
 		return UR_MEMIF_SOCKET_LIVE;
 	return why == ECONNREFUSED ? UR_MEMIF_SOCKET_STALE : UR_MEMIF_SOCKET_OTHER;
 }

@@ -10,7 +10,7 @@ enum ur_memif_socket {
 	UR_MEMIF_SOCKET_OTHER, /* a file that is no socket, or one we may not touch */
 };
 
-/* Looks by connecting and hanging up at once, which a server takes for a client that left. */
+/* Asks the kernel only; a server notices nothing. */
 enum ur_memif_socket ur_memif_socket(const char *path);
 
 #endif

@@ -240,7 +240,8 @@ static void check_memory(struct flight *f)
 		    "[eal] in_memory = no keeps hugepages in files, and no hugetlbfs is mounted");
 	if (f->cfg->eal.hugepages == UR_TRISTATE_NO || free_mb >= want_mb)
 		return;
-	text(command, sizeof(command), "sysctl vm.nr_hugepages=%u", want_mb / 2 + 16);
+	text(command, sizeof(command), "sysctl vm.nr_hugepages=%llu",
+	     (unsigned long long)ur_eal_nr_hugepages_for(want_mb));
 	say(f, needed, command, "%llu MiB of hugepages are free and %u are wanted; %s",
 	    (unsigned long long)free_mb, want_mb,
 	    needed ? "this configuration cannot do without"
@@ -460,8 +461,8 @@ static void check_pci(struct flight *f)
 		    "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
 		    "this machine has no IOMMU (or it is off), so vfio-pci needs its unsafe mode");
 	if (!iommu && ur_eal_free_hugepages_mb() < f->cfg->eal.memory_mb) {
-		text(command, sizeof(command), "sysctl vm.nr_hugepages=%u",
-		     f->cfg->eal.memory_mb / 2 + 16);
+		text(command, sizeof(command), "sysctl vm.nr_hugepages=%llu",
+		     (unsigned long long)ur_eal_nr_hugepages_for(f->cfg->eal.memory_mb));
 		say(f, true, command, "without an IOMMU a PCI device needs hugepages");
 	}
 }

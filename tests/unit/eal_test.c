@@ -116,7 +116,7 @@ Test(eal, zero_copy_without_hugepages_says_how_to_get_them, .init = base)
 	set("port.device=/run/m.sock");
 	set("port.zero_copy=yes");
 	cr_expect_eq(ur_eal_args(&cfg, &args, err, sizeof(err)), -ENOMEM);
-	cr_expect_not_null(strstr(err, "sysctl vm.nr_hugepages=524304"), "%s", err);
+	cr_expect_not_null(strstr(err, "`sysctl vm.nr_hugepages="), "%s", err);
 }
 
 static const char *devargs(void)
