@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by quickstart and check (bash): messages, installation, build.
+# The caller sets `prog` (its name), `root` (the source tree) and `log` (where output goes).
+# shellcheck shell=bash disable=SC2154
+
+# Tools of root are not on everybody's path.
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+say()
+{
+	printf '== %s\n' "$*"
+}
+
+# die SENTENCE: the one sentence a failure prints, and where the rest of the story is.
+die()
+{
+	printf '%s: %s\n' "$prog" "$*" >&2
+	[ ! -s "$log" ] || printf '%s: the log is %s\n' "$prog" "$log" >&2
+	exit 1
+}
+
+# logged COMMAND...: output goes to the log only.
+logged()
+{
+	printf '\n$ %s\n' "$*" >>"$log"
+	"$@" >>"$log" 2>&1 </dev/null
+}
+
+packages()
+{
+	sed 's/#.*//' "$root/scripts/packages.txt"
+}
+
+missing_packages()
+{
+	local p
+	for p in $(packages); do
+		[ "$(dpkg-query -W -f '${Status}' "$p" 2>/dev/null)" = 'install ok installed' ] ||
+			printf '%s ' "$p"
+	done
+}
+
+# The package lists of a fresh container are empty and its mirror may have a bad moment.
+apt_update()
+{
+	local try
+	for try in 1 2 3; do
+		logged apt-get -q update && return 0
+		sleep $((try * 3))
+	done
+	return 1
+}
+
+install_packages()
+{
+	local missing
+	command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+		die "this is not Debian: install the packages of scripts/packages.txt, then use --no-install"
+	missing=$(missing_packages)
+	[ -n "$missing" ] || return 0
+	[ "$(id -u)" -eq 0 ] ||
+		die "packages are missing and only root can install them: sudo apt-get install $missing"
+	say "installing $(wc -w <<<"$missing") packages (scripts/packages.txt)"
+	export DEBIAN_FRONTEND=noninteractive
+	apt_update || die "apt-get update failed three times; is there a network?"
+	# shellcheck disable=SC2086
+	logged apt-get -q install -y --no-install-recommends -o DPkg::Lock::Timeout=120 $missing ||
+		die "apt-get cannot install the packages"
+}
+
+# The directory is configured, for this source tree, and ninja can bring it up to date.
+build_dir_works()
+{
+	[ -f "$1/build.ninja" ] &&
+		grep -qF "\"source\": \"$root\"" "$1/meson-info/meson-info.json" 2>/dev/null &&
+		logged ninja -C "$1" build.ninja
+}
+
+# setup_build DIR MESON-OPTION...: makes the directory, keeps one that works.
+setup_build()
+{
+	local dir=$1
+	shift
+	build_dir_works "$dir" && return 0
+	rm -rf "$dir"
+	logged meson setup "$@" "$dir" "$root" ||
+		die "meson cannot configure $dir; the last lines of the log say what is missing"
+}
+
+# Files made by root for somebody who said sudo are theirs.
+give_back()
+{
+	[ -z "${SUDO_UID:-}" ] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$@" 2>/dev/null || :
+}

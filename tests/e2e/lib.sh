@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by the end-to-end tests (bash). meson gives UROCE_PERF, UROCE_PCAP and UROCE_SOURCE.
+#
+# A test starts with need_veth or need_root, starts servers and clients, and checks what they say.
+# It ends with status 0, 1 (with the logs) or 77, "skipped"; whatever it started is gone then.
+# shellcheck shell=bash disable=SC2034
+
+set -u
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+: "${UROCE_PERF:?}" "${UROCE_PCAP:?}" "${UROCE_SOURCE:?}"
+conf=$UROCE_SOURCE/pmd-config
+# shellcheck source=scripts/netns.sh
+. "$UROCE_SOURCE/scripts/netns.sh"
+
+tmp=$(mktemp -d) || exit 1
+server_pid=
+client_pid=
+
+clean_up()
+{
+	trap '' INT TERM HUP
+	[ -z "$server_pid" ] || kill -KILL "$server_pid" 2>/dev/null
+	[ -z "$client_pid" ] || kill -KILL "$client_pid" 2>/dev/null
+	[ -z "${made_netns:-}" ] || delete_both_netns
+	rm -rf "$tmp"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+skip()
+{
+	echo "skipped: $*"
+	exit 77
+}
+
+fail()
+{
+	local f
+	echo "FAILED: $*"
+	for f in "$tmp"/*.log; do
+		[ ! -s "$f" ] || { echo "-- $(basename "$f")" && tail -n 30 "$f"; }
+	done
+	exit 1
+}
+
+need_root()
+{
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+}
+
+# need_veth MTU: uroce0 in namespace a, uroce1 in namespace b.
+need_veth()
+{
+	need_root
+	made_netns=yes
+	make_netns "$1" 2>"$tmp/netns" ||
+		skip "no network namespaces or veth here: $(tail -n 1 "$tmp/netns")"
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for()
+{
+	local end=$(($(date +%s%N) + $1 * 1000000000))
+	shift
+	until "$@"; do
+		[ "$(date +%s%N)" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+gone()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
+listening_or_gone()
+{
+	grep -q '^listening' "$tmp/server.log" || gone "$server_pid"
+}
+
+# start_server COMMAND...: the command is `in_a "$UROCE_PERF" server ...` or the like.
+start_server()
+{
+	"$@" >"$tmp/server.log" 2>&1 </dev/null &
+	server_pid=$!
+	wait_for 20 listening_or_gone
+	grep -q '^listening' "$tmp/server.log" || fail "the server does not start"
+}
+
+# stop_server: interrupts it; it must leave with status 0 soon.
+stop_server()
+{
+	local status
+	kill -INT "$server_pid" || fail "the server died before it was stopped"
+	wait_for 10 gone "$server_pid" || fail "the server does not leave when interrupted"
+	wait "$server_pid"
+	status=$?
+	server_pid=
+	[ $status -eq 0 ] || fail "the server left with status $status, not 0"
+}
+
+# expect STATUS COMMAND...: runs a client to its end; output in client.log.
+expect()
+{
+	local want=$1 status
+	shift
+	timeout 120 "$@" >"$tmp/client.log" 2>&1 </dev/null
+	status=$?
+	[ $status -eq "$want" ] || fail "status $status, not $want: ${*/#$UROCE_PERF/uroce-perf}"
+}
+
+# start_client COMMAND...: in the background; end_client STATUS SECONDS waits for it.
+start_client()
+{
+	"$@" >"$tmp/client.log" 2>&1 </dev/null &
+	client_pid=$!
+}
+
+end_client()
+{
+	local status
+	wait_for "$2" gone "$client_pid" || fail "the client still runs after $2 s"
+	wait "$client_pid"
+	status=$?
+	client_pid=
+	[ $status -eq "$1" ] || fail "the client ended with status $status, not $1"
+}
+
+# Impairment of both directions, at the client.
+impair=(--set impair.rx_loss=1 --set impair.tx_loss=1 --set impair.rx_duplicate=1
+	--set impair.tx_duplicate=1 --set impair.rx_reorder=1 --set impair.tx_reorder=1)
+
+# field FILTER: of the last client's JSON.
+field()
+{
+	jq -r "$1" "$tmp/run.json"
+}
+
+# clean_result: the last client's JSON tells of no error.
+clean_result()
+{
+	[ "$(field 'if .results then [.results[].errors] | add else .errors end')" = 0 ] ||
+		fail "the JSON result has errors"
+}
+
+server_a=(in_a "$UROCE_PERF" server --config "$conf/veth-af_packet-a.conf")
+client_b=(in_b "$UROCE_PERF" client --config "$conf/veth-af_packet-b.conf" --peer 10.77.0.1)

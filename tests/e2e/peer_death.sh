@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The other side is killed in the middle of a transfer: an error within the time that the timeout
+# and the retries imply, and a survivor that serves the next one.
+. "$(dirname "$0")/lib.sh"
+need_veth 4300
+
+# killed OP TIMEOUT RETRIES SECONDS: 4.096 us * 2^TIMEOUT, RETRIES + 1 times, is well below SECONDS.
+killed()
+{
+	start_server "${server_a[@]}"
+	start_client "${client_b[@]}" --op "$1" --duration 60 --timeout "$2" --retry "$3"
+	sleep 1.5
+	gone "$client_pid" && fail "the client ended before the server was killed"
+	kill -KILL "$server_pid"
+	wait "$server_pid" 2>/dev/null
+	server_pid=
+	end_client 1 "$4"
+	grep -q '^uroce-perf: ' "$tmp/client.log" || fail "the client does not say what happened"
+	echo "server killed during $1: $(grep -m 1 '^uroce-perf: ' "$tmp/client.log")"
+}
+
+killed write 14 7 8 # 0.54 s
+killed read 14 7 8
+killed send 16 3 9 # 1.1 s
+
+start_server "${server_a[@]}"
+start_client "${client_b[@]}" --op write --duration 60
+sleep 1.5
+kill -KILL "$client_pid"
+wait "$client_pid" 2>/dev/null
+client_pid=
+expect 0 "${client_b[@]}" --op send --size 1000 --iters 1000 --verify
+stop_server
+echo "client killed: the server serves the next one"

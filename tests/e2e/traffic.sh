@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# traffic.sh af_packet|af_xdp|memif: every operation between two processes, every byte compared; the
+# same with loss, duplication and reordering in both directions.
+. "$(dirname "$0")/lib.sh"
+
+case $1 in
+af_packet)
+	need_veth 4300
+	server=("${server_a[@]}")
+	client=("${client_b[@]}")
+	;;
+af_xdp)
+	need_veth 2200
+	server=(in_a "$UROCE_PERF" server --config "$conf/veth-af_xdp-a.conf")
+	client=(in_b "$UROCE_PERF" client --config "$conf/veth-af_xdp-b.conf" --peer 10.77.0.1)
+	;;
+memif)
+	server=("$UROCE_PERF" server --config "$conf/memif-server.conf"
+		--set "port.device=$tmp/memif.sock")
+	client=("$UROCE_PERF" client --config "$conf/memif-client.conf" --peer 10.77.0.1
+		--set "port.device=$tmp/memif.sock")
+	;;
+*)
+	fail "unknown driver $1"
+	;;
+esac
+
+# all NAME OPTION...: every operation at three sizes, then the other ways to use it.
+all()
+{
+	local what=$1 op
+	shift
+	for op in write write_imm read send send_imm send_inv; do
+		expect 0 "${client[@]}" "$@" --op $op --verify --sizes 1,5000,100000 --iters 200 \
+			--json "$tmp/run.json"
+		clean_result
+		echo "$what $op: verified"
+	done
+	for op in cas fetch_add; do
+		expect 0 "${client[@]}" "$@" --op $op --verify --iters 1000 --json "$tmp/run.json"
+		clean_result
+		[ "$(field .ops)" = 1000 ] || fail "$op completed $(field .ops) times, not 1000"
+		echo "$what $op: verified"
+	done
+	expect 0 "${client[@]}" "$@" --op mixed --qps 8 --depth 16 --bidir --iters 3000 \
+		--json "$tmp/run.json"
+	clean_result
+	echo "$what mixed on 8 queue pairs, both directions: verified"
+}
+
+start_server "${server[@]}"
+all "$1" --seed 1
+expect 0 "${client[@]}" --op write --size 0 --iters 100
+expect 0 "${client[@]}" --op send --size 3000 --srq --qps 4 --verify --iters 1000
+expect 0 "${client[@]}" --op send --size 100 --inline 100 --verify --iters 1000
+expect 0 "${client[@]}" --op send --size 9000 --sge 5 --verify --iters 500
+expect 0 "${client[@]}" --op write --size 4096 --events --verify --iters 500
+expect 0 "${client[@]}" --op write --mtu 256 --size 10000 --verify --iters 200
+for op in write read send; do
+	expect 0 "${client[@]}" --op $op --mode lat --iters 500
+done
+expect 0 "${client[@]}" --type uc --op send_imm --size 3000 --depth 4 --verify --iters 500
+expect 0 "${client[@]}" --type ud --op send --size 1000 --depth 4 --verify --iters 500
+expect 0 "${client[@]}" --mode connect --qps 4 --iters 100
+all "$1, impaired:" "${impair[@]}" --seed 2
+expect 0 "${client[@]}" "${impair[@]}" --op write --size 65536 --iters 300 --verify \
+	--json "$tmp/run.json"
+[ "$(field .retransmitted_packets)" -gt 0 ] || fail "nothing was lost: the impairment does nothing"
+stop_server
+
+# A flipped bit is a packet less, never a wrong byte.
+start_server "${server[@]}"
+for op in write read send; do
+	expect 0 "${client[@]}" --set impair.tx_corrupt=2 --set impair.rx_corrupt=2 --op $op \
+		--size 20000 --iters 200 --verify
+done
+stop_server
+echo "all well"

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Several workers a port, in both modes; inline against dedicated.
+. "$(dirname "$0")/lib.sh"
+need_veth 4300
+
+for workers in '1 dedicated' '2 dedicated' '2 inline'; do
+	# shellcheck disable=SC2086
+	set -- $workers
+	start_server "${server_a[@]}" --set "worker.count=$1" --set "worker.mode=$2"
+	for client in '1 inline' "$workers"; do
+		# shellcheck disable=SC2086
+		set -- $client
+		for op in write read send; do
+			expect 0 "${client_b[@]}" --set "worker.count=$1" --set "worker.mode=$2" \
+				--op $op --qps 4 --size 9000 --iters 400 --verify \
+				--json "$tmp/run.json"
+			clean_result
+		done
+		expect 0 "${client_b[@]}" --set "worker.count=$1" --set "worker.mode=$2" \
+			"${impair[@]}" --op mixed --qps 6 --iters 600
+	done
+	stop_server
+	echo "server with $workers worker(s): verified"
+done
