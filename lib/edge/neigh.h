@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_NEIGH_H
+#define UR_EDGE_NEIGH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+
+/*
+ * What a kernel does for an interface so that others find it and it finds them: ARP (RFC 826,
+ * 5227), IPv6 neighbour discovery (RFC 4861), answers to ping (RFC 792, 4443), and a table of
+ * neighbours. A port in DPDK's hands has nobody else for this.
+ *
+ * Pure: frames and time are arguments, frames to send wait in a bounded queue in the struct. Every
+ * frame may be hostile: it gets a verdict, each verdict a counter, and no frame makes the table
+ * grow beyond its bound, moves a static entry, or pushes out a neighbour that we asked for.
+ *
+ * Thread class: none; one owner (worker 0), others read what it publishes.
+ */
+
+#define UR_NEIGH_ADDRS_MAX   8
+#define UR_NEIGH_ENTRIES_MAX 256
+#define UR_NEIGH_QUEUE_BYTES 32768
+#define UR_NEIGH_FRAME_MAX   9216 /* longer ping requests go unanswered */
+
+#define UR_NEIGH_RETRY_NS     1000000000ull  /* between two queries */
+#define UR_NEIGH_TRIES	      3		     /* queries before a neighbour is unreachable */
+#define UR_NEIGH_REACHABLE_NS 30000000000ull /* how long an answer is believed without doubt */
+#define UR_NEIGH_FAILED_NS    3000000000ull  /* how long "unreachable" is answered from memory */
+
+/*
+ * What became of a frame; also the counters. X(name, text)
+ * OTHER is the only one after which the frame may be of interest to somebody else.
+ */
+#define UR_NEIGH_VERDICTS(X)                                                                       \
+	X(OTHER, "neither ARP, ND nor ping")                                                       \
+	X(FOREIGN, "for another host, VLAN or address")                                            \
+	X(MALFORMED, "truncated, or a wrong length, checksum or hop limit")                        \
+	X(IGNORED, "well-formed and of no consequence")                                            \
+	X(CONFLICT, "another host uses our address")                                               \
+	X(QUEUE_FULL, "answer dropped because the queue is full")                                  \
+	X(ARP_REQUEST, "ARP request answered")                                                     \
+	X(ARP_REPLY, "ARP reply learned")                                                          \
+	X(ND_SOLICIT, "neighbour solicitation answered")                                           \
+	X(ND_ADVERT, "neighbour advertisement learned")                                            \
+	X(PING4, "ICMP echo answered")                                                             \
+	X(PING6, "ICMPv6 echo answered")
+
+enum ur_neigh_verdict {
+#define X(name, text) UR_NEIGH_##name,
+	UR_NEIGH_VERDICTS(X)
+#undef X
+		UR_NEIGH_VERDICT_CNT
+};
+
+/* X(name, text): states of an entry, see ur_neigh_resolve(). */
+#define UR_NEIGH_STATES(X)                                                                         \
+	X(FREE, "free")                                                                            \
+	X(STATIC, "static")	    /* by configuration; never changes */                          \
+	X(INCOMPLETE, "incomplete") /* asked, no answer yet */                                     \
+	X(REACHABLE, "reachable")   /* answered within UR_NEIGH_REACHABLE_NS */                    \
+	X(STALE, "stale")	    /* known, and to be confirmed when used */                     \
+	X(PROBE, "probe")	    /* being confirmed; usable meanwhile */                        \
+	X(FAILED, "failed")	    /* did not answer; forgotten after UR_NEIGH_FAILED_NS */
+
+enum ur_neigh_state {
+#define X(name, text) UR_NEIGH_STATE_##name,
+	UR_NEIGH_STATES(X)
+#undef X
+};
+
+struct ur_neigh_addr {
+	struct ur_gid gid;
+	uint8_t prefix_len; /* of the subnet: 0..32 for IPv4, 0..128 for IPv6 */
+};
+
+struct ur_neigh_attr {
+	uint8_t mac[6];
+	bool has_vlan; /* our frames carry vlan_tci, and only its VLAN is ours */
+	uint16_t vlan_tci;
+	struct ur_neigh_addr addr[UR_NEIGH_ADDRS_MAX]; /* ours, IPv4-mapped and IPv6 */
+	unsigned addr_cnt;
+	bool has_gateway4, has_gateway6; /* for destinations in none of our subnets */
+	struct ur_gid gateway4, gateway6;
+};
+
+struct ur_neigh_entry {
+	struct ur_gid gid;
+	uint8_t mac[6];
+	uint8_t state;	  /* enum ur_neigh_state */
+	uint8_t tries;	  /* queries sent: INCOMPLETE and PROBE */
+	bool wanted;	  /* somebody here asked for it: only another wanted one may push it out */
+	uint64_t due_ns;  /* end of the state, or the next query; UINT64_MAX: never */
+	uint64_t used_ns; /* last asked for or heard of */
+};
+
+/* Frames that wait to be sent: records of a 16-bit length and the frame, in [head, tail). */
+struct ur_neigh_queue {
+	uint32_t head, tail; /* free-running; their difference is at most UR_NEIGH_QUEUE_BYTES */
+	uint8_t ring[UR_NEIGH_QUEUE_BYTES];
+};
+
+struct ur_neigh {
+	struct ur_neigh_attr attr;
+	struct ur_neigh_entry entry[UR_NEIGH_ENTRIES_MAX];
+	unsigned entry_max;   /* bound in use, at most UR_NEIGH_ENTRIES_MAX */
+	uint64_t next_due_ns; /* at most the earliest due_ns */
+	uint32_t generation;  /* changes whenever an entry's MAC address does: publish again */
+	uint64_t cnt[UR_NEIGH_VERDICT_CNT];
+	uint64_t queries_cnt; /* ARP requests and solicitations sent */
+	uint64_t learned_cnt; /* entries made or changed by what was heard */
+	uint64_t evicted_cnt; /* entries given up for a new one */
+	uint64_t no_room_cnt; /* neighbours not learned for lack of an entry */
+	struct ur_neigh_queue out;
+};
+
+/* "arp_request"; "ARP request answered"; "reachable". Never NULL for a valid value. */
+const char *ur_neigh_verdict_name(unsigned verdict);
+const char *ur_neigh_verdict_text(unsigned verdict);
+const char *ur_neigh_state_name(unsigned state);
+
+/* The link-local IPv6 address of a MAC address (fe80::/64 and the modified EUI-64). */
+struct ur_gid ur_neigh_link_local(const uint8_t mac[6]);
+
+/* The table starts empty and the queue with nothing in it. *attr is copied. */
+void ur_neigh_init(struct ur_neigh *n, const struct ur_neigh_attr *attr);
+
+/*
+ * Queues a gratuitous ARP request for each of our IPv4 addresses and an unsolicited advertisement
+ * for each IPv6 one, so that neighbours replace what they knew. Call once the link is up.
+ */
+void ur_neigh_announce(struct ur_neigh *n);
+
+/* A static entry. -ENOSPC when the table is full of static ones, -EINVAL for a MAC that is no
+ * host's. */
+int ur_neigh_add_static(struct ur_neigh *n, const struct ur_gid *gid, const uint8_t mac[6],
+			uint64_t now_ns);
+
+/*
+ * One received frame of [frame, frame + len). Answers go to the queue. Does not keep the frame.
+ * Returns the verdict, which it has counted. VLAN: with has_vlan only frames with its VLAN id (any
+ * priority); without, untagged frames and those with VLAN id 0.
+ */
+enum ur_neigh_verdict ur_neigh_input(struct ur_neigh *n, const uint8_t *frame, size_t len,
+				     uint64_t now_ns);
+
+/*
+ * Moves the oldest waiting frame to buf and returns its length; 0 when none waits. A frame longer
+ * than `cap` is dropped (UR_NEIGH_FRAME_MAX always suffices).
+ */
+size_t ur_neigh_output(struct ur_neigh *n, uint8_t *buf, size_t cap);
+
+/*
+ * The MAC address that a packet to `dst` goes to: by mapping for multicast and broadcast, our own
+ * for our own addresses, the gateway's for what is in no subnet of ours, else the neighbour's.
+ *   0             mac is written
+ *   -EAGAIN       not known yet; a query is queued or under way: ask again later
+ *   -EHOSTUNREACH asked UR_NEIGH_TRIES times and got no answer
+ *   -ENETUNREACH  no subnet of ours and no gateway, or no address of that family
+ *   -ENOBUFS      the table is full of neighbours in use
+ */
+int ur_neigh_resolve(struct ur_neigh *n, const struct ur_gid *dst, uint8_t mac[6], uint64_t now_ns);
+
+/* Does what is due: repeats queries, ages entries. Cheap when nothing is. */
+void ur_neigh_expire(struct ur_neigh *n, uint64_t now_ns);
+
+/* When ur_neigh_expire() has something to do; UINT64_MAX for never. */
+uint64_t ur_neigh_next_deadline(const struct ur_neigh *n);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_NEIGH_FRAME_H
+#define UR_EDGE_NEIGH_FRAME_H
+
+#include "edge/neigh.h"
+
+/* Inside of neigh: what its three files (table, input, frames) share. */
+
+#define UR_ARP_BYTES	28
+#define UR_ARP_REQUEST	1
+#define UR_ARP_REPLY	2
+#define UR_ICMP4_PROTO	1
+#define UR_ICMP6_PROTO	58
+#define UR_ICMP4_ECHO	8
+#define UR_ICMP6_ECHO	128
+#define UR_ICMP6_REPLY	129
+#define UR_ND_SOLICIT	135
+#define UR_ND_ADVERT	136
+#define UR_ND_BYTES	24 /* solicitation and advertisement without options */
+#define UR_ND_OPT_BYTES 8  /* a link-layer address option */
+#define UR_ND_OPT_SLLA	1
+#define UR_ND_OPT_TLLA	2
+#define UR_ND_SOLICITED 0x40000000u
+#define UR_ND_OVERRIDE	0x20000000u
+
+extern const uint8_t ur_mac_broadcast[6];
+extern const struct ur_gid ur_gid_all_nodes; /* ff02::1 */
+
+static inline bool ur_mac_is_group(const uint8_t mac[6])
+{
+	return mac[0] & 1;
+}
+
+static inline uint32_t ur_gid_ipv4(const struct ur_gid *g)
+{
+	return (uint32_t)g->b[12] << 24 | (uint32_t)g->b[13] << 16 | (uint32_t)g->b[14] << 8 |
+	       g->b[15];
+}
+
+static inline bool ur_gid_is_link_local(const struct ur_gid *g)
+{
+	return g->b[0] == 0xfe && (g->b[1] & 0xc0) == 0x80;
+}
+
+bool ur_gid_is_zero(const struct ur_gid *g); /* :: or 0.0.0.0 */
+/* A host's address: no multicast, broadcast, loopback or "unspecified" one. */
+bool ur_gid_is_host(const struct ur_gid *g);
+struct ur_gid ur_gid_solicited_node(const struct ur_gid *g);
+
+/* The Internet checksum of len bytes on top of `sum`, folded to 16 bits; 0xffff: verified. */
+uint32_t ur_csum_add(uint32_t sum, const uint8_t *p, size_t len);
+uint16_t ur_csum_fold(uint32_t sum);
+/* Sum of the IPv6 pseudo header of an ICMPv6 message. */
+uint32_t ur_csum_pseudo6(const uint8_t src[16], const uint8_t dst[16], uint32_t len);
+
+/* Frames to the queue; false when it is full. */
+bool ur_neigh_send_arp(struct ur_neigh *n, uint16_t op, const uint8_t dmac[6],
+		       const struct ur_gid *src, const uint8_t tha[6], const struct ur_gid *target);
+bool ur_neigh_send_solicit(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
+			   const struct ur_gid *dst, const struct ur_gid *target);
+bool ur_neigh_send_advert(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *dst,
+			  const struct ur_gid *target, uint32_t flags);
+/* An echo reply whose ICMP message is that of the request `icmp`, type and checksum aside. */
+bool ur_neigh_send_pong4(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
+			 const struct ur_gid *dst, uint8_t tos, const uint8_t *icmp, size_t len);
+bool ur_neigh_send_pong6(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
+			 const struct ur_gid *dst, uint8_t tc, const uint8_t *icmp, size_t len);
+
+/* Our own address equal to g; NULL when it is not ours. */
+const struct ur_neigh_addr *ur_neigh_own(const struct ur_neigh *n, const struct ur_gid *g);
+/* The address of ours that asks for or answers `dst`; NULL when none is of its family. */
+const struct ur_neigh_addr *ur_neigh_source(const struct ur_neigh *n, const struct ur_gid *dst);
+struct ur_neigh_entry *ur_neigh_find(struct ur_neigh *n, const struct ur_gid *g);
+
+/* How a pair of addresses came to us. */
+enum ur_neigh_how {
+	UR_NEIGH_HOW_ANSWER,   /* the answer to a query */
+	UR_NEIGH_HOW_REQUEST,  /* its owner asked us */
+	UR_NEIGH_HOW_OVERHEARD /* told to everybody: may change an entry, makes none */
+};
+
+/* Whether the entry of g now is what was heard. */
+bool ur_neigh_learn(struct ur_neigh *n, const struct ur_gid *g, const uint8_t mac[6],
+		    enum ur_neigh_how how, uint64_t now_ns);
+/* A solicited advertisement without an address: what we know of g is right. */
+bool ur_neigh_confirm(struct ur_neigh *n, const struct ur_gid *g, uint64_t now_ns);
+
+#endif

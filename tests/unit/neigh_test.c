@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "edge/neigh.h"
+
+#define SECOND 1000000000ull
+
+/* We are 10.9.0.2, fd09::2 and the link-local of this address; the peer is a Linux kernel. */
+static const uint8_t our_mac[6] = {0x92, 0x52, 0x3c, 0x2a, 0x8b, 0xb1};
+static const uint8_t peer_mac[6] = {0xae, 0x88, 0xd1, 0x89, 0xb8, 0x39};
+
+/* What Linux 6 really sent. */
+#define ARP_REQUEST                                                                                \
+	"ffffffffffffae88d189b83908060001080006040001ae88d189b8390a0900010000000000000a090002"
+#define ARP_REPLY                                                                                  \
+	"92523c2a8bb1ae88d189b83908060001080006040002ae88d189b8390a09000192523c2a8bb10a090002"
+#define PING4                                                                                      \
+	"92523c2a8bb1ae88d189b8390800450000240c42400040011a830a0900010a090002080075b5763900010001" \
+	"020304050607"
+#define SOLICIT                                                                                    \
+	"3333ff000002ae88d189b83986dd6000000000203afffd090000000000000000000000000001ff0200000000" \
+	"000000000001ff0000028700473a00000000fd0900000000000000000000000000020101ae88d189b839"
+#define ADVERT_WITHOUT_ADDRESS                                                                     \
+	"92523c2a8bb1ae88d189b83986dd6000000000183afffd090000000000000000000000000001fd0900000000" \
+	"000000000000000000028800408b40000000fd090000000000000000000000000001"
+#define PING6                                                                                      \
+	"92523c2a8bb1ae88d189b83986dd600ff8dc00103a40fd090000000000000000000000000001fd0900000000" \
+	"0000000000000000000280000352763b00010001020304050607"
+
+static const struct ur_gid peer4 = {{[10] = 0xff, 0xff, 10, 9, 0, 1}};
+static const struct ur_gid peer6 = {{0xfd, 0x09, [15] = 1}};
+static const struct ur_gid ours6 = {{0xfd, 0x09, [15] = 2}};
+
+static struct ur_gid ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
+{
+	return (struct ur_gid){{[10] = 0xff, 0xff, a, b, c, d}};
+}
+
+static struct ur_neigh_attr our_attr(void)
+{
+	struct ur_neigh_attr attr = {.addr_cnt = 3};
+
+	memcpy(attr.mac, our_mac, 6);
+	attr.addr[0] = (struct ur_neigh_addr){ipv4(10, 9, 0, 2), 24};
+	attr.addr[1] = (struct ur_neigh_addr){ur_neigh_link_local(our_mac), 64};
+	attr.addr[2] = (struct ur_neigh_addr){ours6, 64};
+	return attr;
+}
+
+/* One test, one process: Criterion forks. */
+static struct ur_neigh n;
+static uint8_t in[UR_NEIGH_FRAME_MAX], out[UR_NEIGH_FRAME_MAX];
+
+static void setup(void)
+{
+	struct ur_neigh_attr attr = our_attr();
+
+	ur_neigh_init(&n, &attr);
+}
+
+TestSuite(neigh, .init = setup);
+
+static size_t unhex(const char *hex, uint8_t *buf)
+{
+	size_t len = strlen(hex) / 2;
+
+	for (size_t i = 0; i < len; i++) {
+		char two[3] = {hex[2 * i], hex[2 * i + 1], 0};
+
+		buf[i] = (uint8_t)strtoul(two, NULL, 16);
+	}
+	return len;
+}
+
+static enum ur_neigh_verdict feed(const char *hex, uint64_t now_ns)
+{
+	size_t len = unhex(hex, in);
+
+	return ur_neigh_input(&n, in, len, now_ns);
+}
+
+/* The next frame out is exactly this one. */
+static void expect_out(const char *hex)
+{
+	uint8_t want[256];
+	size_t len = unhex(hex, want), got = ur_neigh_output(&n, out, sizeof(out));
+
+	cr_assert_eq(got, len, "%zu bytes instead of %zu", got, len);
+	for (size_t i = 0; i < len; i++)
+		cr_assert_eq(out[i], want[i], "byte %zu: %02x instead of %02x", i, out[i], want[i]);
+}
+
+static void expect_silence(void)
+{
+	cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), 0);
+}
+
+static uint16_t sum16(uint32_t sum, const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		sum += i % 2 ? p[i] : (uint32_t)p[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/* Makes the ICMPv6 checksum of the untagged frame in `in` right again after a change. */
+static void mend_icmp6(size_t len)
+{
+	uint16_t sum;
+
+	in[56] = in[57] = 0;
+	sum = (uint16_t)~sum16((uint32_t)(len - 54) + 58 + sum16(0, in + 22, 32), in + 54,
+			       len - 54);
+	in[56] = (uint8_t)(sum >> 8);
+	in[57] = (uint8_t)sum;
+}
+
+Test(neigh, answers_the_arp_request_of_a_kernel)
+{
+	uint8_t mac[6];
+
+	cr_assert_eq(feed(ARP_REQUEST, 0), UR_NEIGH_ARP_REQUEST);
+	expect_out(
+		"ae88d189b83992523c2a8bb10806000108000604000292523c2a8bb10a090002ae88d189b8390a09"
+		"0001000000000000000000000000000000000000");
+	expect_silence();
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 1), 0, "who asked us is known");
+	cr_assert_arr_eq(mac, peer_mac, 6);
+}
+
+Test(neigh, answers_the_ping_of_a_kernel)
+{
+	cr_assert_eq(feed(PING4, 0), UR_NEIGH_PING4);
+	expect_out(
+		"ae88d189b83992523c2a8bb108004500002400004000400126c50a0900020a09000100007db57639"
+		"0001000102030405060700000000000000000000");
+	expect_silence();
+}
+
+Test(neigh, answers_the_solicitation_of_a_kernel)
+{
+	uint8_t mac[6];
+
+	cr_assert_eq(feed(SOLICIT, 0), UR_NEIGH_ND_SOLICIT);
+	expect_out(
+		"ae88d189b83992523c2a8bb186dd6000000000203afffd090000000000000000000000000002fd09"
+		"00000000000000000000000000018800c45260000000fd090000000000000000000000000002020"
+		"192523c2a8bb1");
+	cr_assert_eq(ur_neigh_resolve(&n, &peer6, mac, 1), 0);
+	cr_assert_arr_eq(mac, peer_mac, 6);
+}
+
+Test(neigh, answers_the_ping6_of_a_kernel)
+{
+	cr_assert_eq(feed(PING6, 0), UR_NEIGH_PING6);
+	expect_out(
+		"ae88d189b83992523c2a8bb186dd6000000000103a40fd090000000000000000000000000002fd09"
+		"000000000000000000000000000181000252763b00010001020304050607");
+}
+
+Test(neigh, answers_a_ping_of_a_jumbo_frame_and_of_no_byte)
+{
+	static const size_t sizes[] = {0, 1, 1472, 8000};
+
+	for (size_t i = 0; i < 4; i++) {
+		size_t len = 54 + 8 + sizes[i];
+
+		unhex(PING6, in);
+		for (size_t k = 62; k < len; k++)
+			in[k] = (uint8_t)(k * 7);
+		in[18] = (uint8_t)((len - 54) >> 8);
+		in[19] = (uint8_t)(len - 54);
+		mend_icmp6(len);
+		cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_PING6);
+		cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), len);
+		cr_assert_arr_eq(out + 58, in + 58, len - 58);
+		cr_assert_eq(sum16((uint32_t)(len - 54) + 58 + sum16(0, out + 22, 32), out + 54,
+				   len - 54),
+			     0xffff);
+	}
+}
+
+Test(neigh, every_truncation_is_without_effect)
+{
+	static const char *const frames[] = {ARP_REQUEST, ARP_REPLY, PING4,
+					     SOLICIT,	  PING6,     ADVERT_WITHOUT_ADDRESS};
+
+	for (size_t f = 0; f < 6; f++) {
+		size_t len = unhex(frames[f], in);
+
+		for (size_t cut = 0; cut < len; cut++) {
+			uint8_t *exact = malloc(cut); /* so that a sanitizer sees one byte more */
+
+			memcpy(exact, in, cut);
+			cr_assert_eq(ur_neigh_input(&n, exact, cut, 0), UR_NEIGH_MALFORMED,
+				     "frame %zu cut at %zu", f, cut);
+			free(exact);
+		}
+	}
+	expect_silence();
+	for (size_t i = 0; i < UR_NEIGH_ENTRIES_MAX; i++)
+		cr_assert_eq(n.entry[i].state, UR_NEIGH_STATE_FREE);
+}
+
+Test(neigh, any_flipped_bit_of_a_checked_message_is_noticed)
+{
+	static const struct {
+		const char *hex;
+		size_t from; /* where the checksum's coverage starts */
+	} cases[] = {{PING4, 14}, {SOLICIT, 54}, {PING6, 54}};
+
+	for (size_t f = 0; f < 3; f++) {
+		size_t len = unhex(cases[f].hex, in);
+
+		for (size_t bit = cases[f].from * 8; bit < len * 8; bit++) {
+			enum ur_neigh_verdict v;
+
+			in[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			v = ur_neigh_input(&n, in, len, 0);
+			cr_assert(v == UR_NEIGH_MALFORMED || v == UR_NEIGH_OTHER,
+				  "frame %zu bit %zu: %s", f, bit, ur_neigh_verdict_name(v));
+			in[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+	}
+	expect_silence();
+}
+
+Test(neigh, a_solicitation_that_a_router_forwarded_is_refused)
+{
+	size_t len = unhex(SOLICIT, in);
+
+	in[21] = 254;
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_MALFORMED);
+	expect_silence();
+}
+
+Test(neigh, an_option_of_length_zero_is_refused)
+{
+	size_t len = unhex(SOLICIT, in);
+
+	in[79] = 0;
+	mend_icmp6(len);
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_MALFORMED);
+	in[79] = 2;
+	mend_icmp6(len);
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_MALFORMED);
+}
+
+Test(neigh, a_probe_for_our_address_is_answered_to_all_nodes)
+{
+	static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1};
+	size_t len = unhex(SOLICIT, in) - 8;
+
+	in[19] -= 8;
+	memset(in + 22, 0, 16); /* from the unspecified address, no option */
+	mend_icmp6(len);
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_ND_SOLICIT);
+	cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), 86);
+	cr_assert_arr_eq(out + 38, all_nodes, 16);
+	cr_assert_eq(out[58], 0x20, "not solicited, override");
+}
+
+Test(neigh, our_ipv4_address_mapped_into_an_ipv6_packet_is_not_ours)
+{
+	size_t len = unhex(SOLICIT, in);
+
+	memcpy(in + 62, ipv4(10, 9, 0, 2).b, 16);
+	mend_icmp6(len);
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_MALFORMED);
+	len = unhex(PING6, in);
+	memcpy(in + 38, ipv4(10, 9, 0, 2).b, 16);
+	mend_icmp6(len);
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_FOREIGN);
+	expect_silence();
+}
+
+Test(neigh, frames_for_other_hosts_and_vlans_are_foreign)
+{
+	size_t len = unhex(PING4, in);
+
+	in[5] ^= 4;
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_FOREIGN);
+	len = unhex(ARP_REQUEST, in);
+	in[41] = 3;
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_FOREIGN);
+	memmove(in + 16, in + 12, len - 12);
+	memcpy(in + 12, (const uint8_t[]){0x81, 0x00, 0x00, 0x07}, 4);
+	in[45] = 2;
+	cr_assert_eq(ur_neigh_input(&n, in, len + 4, 0), UR_NEIGH_FOREIGN);
+	in[15] = 0; /* a priority tag is no VLAN */
+	cr_assert_eq(ur_neigh_input(&n, in, len + 4, 0), UR_NEIGH_ARP_REQUEST);
+}
+
+Test(neigh, on_a_vlan_answers_carry_our_tag)
+{
+	struct ur_neigh_attr attr = our_attr();
+	size_t len;
+
+	attr.has_vlan = true;
+	attr.vlan_tci = 0x6007;
+	ur_neigh_init(&n, &attr);
+	cr_assert_eq(feed(ARP_REQUEST, 0), UR_NEIGH_FOREIGN);
+	len = unhex(ARP_REQUEST, in);
+	memmove(in + 16, in + 12, len - 12);
+	memcpy(in + 12, (const uint8_t[]){0x81, 0x00, 0x00, 0x07}, 4);
+	cr_assert_eq(ur_neigh_input(&n, in, len + 4, 0), UR_NEIGH_ARP_REQUEST);
+	cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), 60);
+	cr_assert_arr_eq(out + 12, ((const uint8_t[]){0x81, 0x00, 0x60, 0x07, 0x08, 0x06}), 6);
+}
+
+Test(neigh, other_traffic_is_tolerated)
+{
+	size_t len = unhex(PING4, in);
+
+	in[23] = 17; /* UDP */
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_OTHER);
+	in[12] = 0x88, in[13] = 0xcc; /* LLDP */
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_OTHER);
+	cr_assert_eq(n.cnt[UR_NEIGH_OTHER], 2);
+	expect_silence();
+}
+
+Test(neigh, resolve_asks_and_learns_from_the_answer)
+{
+	uint8_t mac[6];
+
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 0), -EAGAIN);
+	expect_out(
+		"ffffffffffff92523c2a8bb10806000108000604000192523c2a8bb10a0900020000000000000a09"
+		"0001000000000000000000000000000000000000");
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 1), -EAGAIN);
+	expect_silence();
+	cr_assert_eq(feed(ARP_REPLY, 2), UR_NEIGH_ARP_REPLY);
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 3), 0);
+	cr_assert_arr_eq(mac, peer_mac, 6);
+	cr_assert_eq(n.entry[0].state, UR_NEIGH_STATE_REACHABLE);
+}
+
+Test(neigh, resolve_of_ipv6_solicits_the_group)
+{
+	uint8_t mac[6];
+
+	cr_assert_eq(ur_neigh_resolve(&n, &peer6, mac, 0), -EAGAIN);
+	expect_out(
+		"3333ff00000192523c2a8bb186dd6000000000203afffd090000000000000000000000000002ff02"
+		"00000000000000000001ff0000018700255900000000fd0900000000000000000000000000010101"
+		"92523c2a8bb1");
+}
+
+Test(neigh, silence_is_unreachable_after_three_queries_a_second_apart)
+{
+	uint8_t mac[6];
+
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 0), -EAGAIN);
+	for (uint64_t t = 1; t <= 3; t++) {
+		cr_assert_eq(ur_neigh_next_deadline(&n), t * SECOND);
+		ur_neigh_expire(&n, t * SECOND - 1);
+		cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, t * SECOND - 1), -EAGAIN);
+		ur_neigh_expire(&n, t * SECOND);
+	}
+	cr_assert_eq(n.queries_cnt, 3);
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 3 * SECOND), -EHOSTUNREACH);
+	ur_neigh_expire(&n, 6 * SECOND);
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 6 * SECOND), -EAGAIN, "asked anew");
+	cr_assert_eq(n.queries_cnt, 4);
+}
+
+Test(neigh, a_stale_neighbour_is_used_while_it_is_confirmed)
+{
+	uint8_t mac[6];
+	uint64_t t = UR_NEIGH_REACHABLE_NS + 10;
+
+	ur_neigh_resolve(&n, &peer6, mac, 0);
+	feed(SOLICIT, 1);
+	while (ur_neigh_output(&n, out, sizeof(out)))
+		;
+	ur_neigh_expire(&n, t);
+	cr_assert_eq(n.entry[0].state, UR_NEIGH_STATE_STALE);
+	cr_assert_eq(ur_neigh_resolve(&n, &peer6, mac, t), 0);
+	cr_assert_arr_eq(mac, peer_mac, 6);
+	expect_out(
+		"ae88d189b83992523c2a8bb186dd6000000000203afffd090000000000000000000000000002fd09"
+		"00000000000000000000000000018700265400000000fd090000000000000000000000000001010"
+		"192523c2a8bb1");
+	cr_assert_eq(feed(ADVERT_WITHOUT_ADDRESS, t + 1), UR_NEIGH_ND_ADVERT);
+	cr_assert_eq(n.entry[0].state, UR_NEIGH_STATE_REACHABLE);
+	cr_assert_eq(n.generation, 1, "the address never changed");
+}
+
+Test(neigh, an_unasked_for_reply_makes_no_entry)
+{
+	cr_assert_eq(feed(ARP_REPLY, 0), UR_NEIGH_IGNORED);
+	cr_assert_eq(feed(ADVERT_WITHOUT_ADDRESS, 0), UR_NEIGH_IGNORED);
+	cr_assert_eq(n.entry[0].state, UR_NEIGH_STATE_FREE);
+}
+
+Test(neigh, a_static_entry_never_moves)
+{
+	static const uint8_t fixed[6] = {2, 0, 0, 0, 0, 9};
+	uint8_t mac[6];
+
+	cr_assert_eq(ur_neigh_add_static(&n, &peer4, fixed, 0), 0);
+	feed(ARP_REQUEST, 1);
+	feed(ARP_REPLY, 1);
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 2), 0);
+	cr_assert_arr_eq(mac, fixed, 6);
+	cr_assert_eq(ur_neigh_add_static(&n, &peer4, (const uint8_t[]){1, 0, 0, 0, 0, 9}, 0),
+		     -EINVAL);
+	cr_assert_eq(ur_neigh_next_deadline(&n), UINT64_MAX);
+}
+
+Test(neigh, a_flood_of_hosts_pushes_out_no_neighbour_in_use)
+{
+	uint8_t mac[6];
+
+	n.entry_max = 4;
+	ur_neigh_resolve(&n, &peer4, mac, 0);
+	feed(ARP_REPLY, 1);
+	for (unsigned i = 3; i < 200; i++) {
+		size_t len = unhex(ARP_REQUEST, in);
+
+		in[11] = in[27] = (uint8_t)i;
+		in[31] = (uint8_t)i;
+		cr_assert_eq(ur_neigh_input(&n, in, len, i), UR_NEIGH_ARP_REQUEST);
+		while (ur_neigh_output(&n, out, sizeof(out)))
+			;
+	}
+	cr_assert_eq(n.evicted_cnt, 197 - 3);
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 300), 0);
+	cr_assert_arr_eq(mac, peer_mac, 6);
+}
+
+Test(neigh, a_table_full_of_queries_says_so)
+{
+	uint8_t mac[6];
+
+	n.entry_max = 2;
+	for (uint8_t i = 10; i < 12; i++) {
+		struct ur_gid g = ipv4(10, 9, 0, i);
+
+		cr_assert_eq(ur_neigh_resolve(&n, &g, mac, 0), -EAGAIN);
+	}
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 0), -ENOBUFS);
+}
+
+Test(neigh, a_host_with_our_address_is_a_conflict)
+{
+	size_t len = unhex(ARP_REQUEST, in);
+
+	in[31] = 2;
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_CONFLICT);
+	expect_silence();
+}
+
+Test(neigh, destinations_go_by_subnet_gateway_and_mapping)
+{
+	static const struct {
+		struct ur_gid dst;
+		uint8_t mac[6];
+	} maps[] = {
+		{{{[10] = 0xff, 0xff, 255, 255, 255, 255}}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+		{{{[10] = 0xff, 0xff, 10, 9, 0, 255}}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+		{{{[10] = 0xff, 0xff, 239, 129, 2, 3}}, {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}},
+		{{{0xff, 0x02, [12] = 1, 2, 3, 4}}, {0x33, 0x33, 1, 2, 3, 4}},
+		{{{[10] = 0xff, 0xff, 10, 9, 0, 2}}, {0x92, 0x52, 0x3c, 0x2a, 0x8b, 0xb1}},
+	};
+	struct ur_neigh_attr attr = our_attr();
+	struct ur_gid far4 = ipv4(192, 0, 2, 1), far6 = {{0x20, 0x01, [15] = 1}};
+	uint8_t mac[6];
+
+	for (size_t i = 0; i < 5; i++) {
+		cr_assert_eq(ur_neigh_resolve(&n, &maps[i].dst, mac, 0), 0);
+		cr_assert_arr_eq(mac, maps[i].mac, 6, "case %zu", i);
+	}
+	cr_assert_eq(ur_neigh_resolve(&n, &far4, mac, 0), -ENETUNREACH);
+	cr_assert_eq(ur_neigh_resolve(&n, &far6, mac, 0), -ENETUNREACH);
+	expect_silence();
+
+	attr.has_gateway4 = attr.has_gateway6 = true;
+	attr.gateway4 = peer4;
+	attr.gateway6 = peer6;
+	ur_neigh_init(&n, &attr);
+	cr_assert_eq(ur_neigh_resolve(&n, &far4, mac, 0), -EAGAIN);
+	cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), 60);
+	cr_assert_arr_eq(out + 38, peer4.b + 12, 4, "the gateway is asked for");
+	cr_assert_eq(feed(ARP_REPLY, 1), UR_NEIGH_ARP_REPLY);
+	cr_assert_eq(ur_neigh_resolve(&n, &far4, mac, 2), 0);
+	cr_assert_arr_eq(mac, peer_mac, 6);
+}
+
+Test(neigh, announcements_tell_every_address)
+{
+	ur_neigh_announce(&n);
+	expect_out(
+		"ffffffffffff92523c2a8bb10806000108000604000192523c2a8bb10a0900020000000000000a09"
+		"0002000000000000000000000000000000000000");
+	expect_out(
+		"33330000000192523c2a8bb186dd6000000000203afffe8000000000000090523cfffe2a8bb1ff02"
+		"00000000000000000000000000018800511320000000fe8000000000000090523cfffe2a8bb10201"
+		"92523c2a8bb1");
+	expect_out(
+		"33330000000192523c2a8bb186dd6000000000203afffd090000000000000000000000000002ff02"
+		"00000000000000000000000000018800025a20000000fd0900000000000000000000000000020201"
+		"92523c2a8bb1");
+}
+
+Test(neigh, a_full_queue_drops_the_answer_and_counts)
+{
+	unsigned answered = 0;
+
+	while (feed(ARP_REQUEST, 0) == UR_NEIGH_ARP_REQUEST)
+		answered++;
+	cr_assert_eq(answered, UR_NEIGH_QUEUE_BYTES / 62);
+	cr_assert_eq(n.cnt[UR_NEIGH_QUEUE_FULL], 1);
+	for (unsigned i = 0; i < answered; i++)
+		cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), 60);
+	expect_silence();
+	cr_assert_eq(feed(ARP_REQUEST, 0), UR_NEIGH_ARP_REQUEST, "and goes on afterwards");
+}
