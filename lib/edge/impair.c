@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "edge/impair.h"
+
+#include <stdlib.h>
+
+#define HOLD_DEFAULT 1024
+
+/* One random stream for each decision. */
+enum stream { LOSS, CORRUPT, CORRUPT_BIT, ECN, DUPLICATE, REORDER, JITTER, STREAM_CNT };
+
+struct held {
+	void *pkt;
+	uint64_t due_ns;
+	uint64_t after; /* reordering only: leaves when this many packets have passed */
+};
+
+/* First in, first out: entries [head, tail), indices free-running. */
+struct queue {
+	struct held *slot;
+	uint32_t head, tail;
+};
+
+struct ur_impair {
+	struct ur_impair_config cfg;
+	const struct ur_impair_ops *ops;
+	void *ctx;
+	uint64_t random[STREAM_CNT];
+	uint64_t passed;      /* packets that went by those held back */
+	struct queue back;    /* held back, in the order they will leave */
+	struct queue line;    /* delay line; due times do not decrease */
+	uint64_t last_due_ns; /* of the youngest in the line, ever */
+	uint64_t cnt[UR_IMPAIR_CNT];
+};
+
+/* Where packets leave to, for the time of one call. */
+struct exit {
+	void **out;
+	uint16_t cap, n;
+	uint64_t now_ns;
+};
+
+static const char *const counter_names[] = {
+#define X(name, text) #name,
+	UR_IMPAIR_COUNTERS(X)
+#undef X
+};
+
+static const char *const counter_texts[] = {
+#define X(name, text) text,
+	UR_IMPAIR_COUNTERS(X)
+#undef X
+};
+
+const char *ur_impair_counter_name(unsigned counter)
+{
+	return counter < UR_IMPAIR_CNT ? counter_names[counter] : "?";
+}
+
+const char *ur_impair_counter_text(unsigned counter)
+{
+	return counter < UR_IMPAIR_CNT ? counter_texts[counter] : "?";
+}
+
+ur_chance ur_impair_chance(double probability)
+{
+	if (!(probability > 0))
+		return 0;
+	if (probability >= 1)
+		return UINT32_MAX;
+	return (ur_chance)(probability * 4294967296.0);
+}
+
+bool ur_impair_active(const struct ur_impair_config *cfg)
+{
+	return cfg->loss || cfg->duplicate || cfg->reorder || cfg->corrupt || cfg->ecn ||
+	       cfg->delay_ns || cfg->jitter_ns;
+}
+
+/* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). */
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+/* One draw for each packet whatever the chance, so that the stream stays in step with packets. */
+static bool happens(struct ur_impair *imp, enum stream s, ur_chance chance)
+{
+	uint32_t draw = (uint32_t)(next_random(&imp->random[s]) >> 32);
+
+	return draw < chance || chance == UINT32_MAX;
+}
+
+static uint32_t queued(const struct queue *q)
+{
+	return q->tail - q->head;
+}
+
+static struct held *oldest(const struct ur_impair *imp, const struct queue *q)
+{
+	return queued(q) ? &q->slot[q->head % imp->cfg.hold_max] : NULL;
+}
+
+static bool push(const struct ur_impair *imp, struct queue *q, struct held h)
+{
+	if (queued(q) == imp->cfg.hold_max)
+		return false;
+	q->slot[q->tail++ % imp->cfg.hold_max] = h;
+	return true;
+}
+
+struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t stream,
+				const struct ur_impair_ops *ops, void *ctx)
+{
+	struct ur_impair *imp = calloc(1, sizeof(*imp));
+	uint64_t root = cfg->seed + (uint64_t)stream * 0xd1342543de82ef95ull;
+
+	if (!imp)
+		return NULL;
+	imp->cfg = *cfg;
+	if (imp->cfg.hold_max == 0)
+		imp->cfg.hold_max = HOLD_DEFAULT;
+	imp->ops = ops;
+	imp->ctx = ctx;
+	for (unsigned i = 0; i < STREAM_CNT; i++)
+		imp->random[i] = next_random(&root);
+	imp->back.slot = calloc(imp->cfg.hold_max, sizeof(struct held));
+	imp->line.slot = calloc(imp->cfg.hold_max, sizeof(struct held));
+	if (!imp->back.slot || !imp->line.slot) {
+		ur_impair_free(imp);
+		return NULL;
+	}
+	return imp;
+}
+
+static void release_all(struct ur_impair *imp, struct queue *q)
+{
+	struct held *h;
+
+	while (q->slot && (h = oldest(imp, q))) {
+		imp->ops->release(imp->ctx, h->pkt);
+		q->head++;
+	}
+	free(q->slot);
+}
+
+void ur_impair_free(struct ur_impair *imp)
+{
+	if (!imp)
+		return;
+	release_all(imp, &imp->back);
+	release_all(imp, &imp->line);
+	free(imp);
+}
+
+/* The delay line: straight out when there is nothing to wait for, neither time nor another packet.
+ */
+static void delay(struct ur_impair *imp, struct exit *exit, void *pkt)
+{
+	uint64_t wait_ns = imp->cfg.delay_ns, due_ns;
+
+	if (imp->cfg.jitter_ns)
+		wait_ns += next_random(&imp->random[JITTER]) % (imp->cfg.jitter_ns + 1);
+	if (wait_ns == 0 && queued(&imp->line) == 0 && exit->n < exit->cap) {
+		exit->out[exit->n++] = pkt;
+		return;
+	}
+	due_ns = exit->now_ns + wait_ns;
+	if (due_ns < imp->last_due_ns)
+		due_ns = imp->last_due_ns;
+	if (!push(imp, &imp->line, (struct held){.pkt = pkt, .due_ns = due_ns})) {
+		imp->ops->release(imp->ctx, pkt);
+		imp->cnt[UR_IMPAIR_OVERFLOW]++;
+		return;
+	}
+	imp->last_due_ns = due_ns;
+	imp->cnt[UR_IMPAIR_DELAYED] += wait_ns > 0;
+}
+
+static void release_held_back(struct ur_impair *imp, struct exit *exit)
+{
+	struct held *h;
+
+	while ((h = oldest(imp, &imp->back)) &&
+	       (h->after <= imp->passed || h->due_ns <= exit->now_ns)) {
+		imp->back.head++;
+		delay(imp, exit, h->pkt);
+	}
+}
+
+static void leave_line(struct ur_impair *imp, struct exit *exit)
+{
+	struct held *h;
+
+	while (exit->n < exit->cap && (h = oldest(imp, &imp->line)) && h->due_ns <= exit->now_ns) {
+		exit->out[exit->n++] = h->pkt;
+		imp->line.head++;
+	}
+}
+
+/* Both bounds zero means no reordering; one alone is the other "for ever". */
+static bool hold_back(struct ur_impair *imp, struct exit *exit, void *pkt)
+{
+	const struct ur_impair_config *cfg = &imp->cfg;
+	bool chosen = happens(imp, REORDER, cfg->reorder);
+	struct held h = {.pkt = pkt, .due_ns = UINT64_MAX, .after = UINT64_MAX};
+
+	if (!chosen || (!cfg->reorder_gap && !cfg->reorder_hold_ns))
+		return false;
+	if (cfg->reorder_gap)
+		h.after = imp->passed + cfg->reorder_gap;
+	if (cfg->reorder_hold_ns)
+		h.due_ns = exit->now_ns + cfg->reorder_hold_ns;
+	if (!push(imp, &imp->back, h)) {
+		imp->cnt[UR_IMPAIR_HOLD_FULL]++;
+		return false;
+	}
+	imp->cnt[UR_IMPAIR_REORDERED]++;
+	return true;
+}
+
+static void pass(struct ur_impair *imp, struct exit *exit, void *pkt)
+{
+	if (hold_back(imp, exit, pkt))
+		return;
+	delay(imp, exit, pkt);
+	imp->passed++;
+	release_held_back(imp, exit);
+}
+
+static void *corrupt(struct ur_impair *imp, void *pkt)
+{
+	bool chosen = happens(imp, CORRUPT, imp->cfg.corrupt);
+	uint64_t bit = next_random(&imp->random[CORRUPT_BIT]);
+	void *flipped = chosen ? imp->ops->flip(imp->ctx, pkt, bit) : NULL;
+
+	if (!chosen)
+		return pkt;
+	imp->cnt[flipped ? UR_IMPAIR_CORRUPTED : UR_IMPAIR_NO_MEMORY]++;
+	return flipped ? flipped : pkt;
+}
+
+static void one(struct ur_impair *imp, struct exit *exit, void *pkt)
+{
+	bool lost = happens(imp, LOSS, imp->cfg.loss), twice;
+	void *copy = NULL;
+
+	imp->cnt[UR_IMPAIR_PACKETS]++;
+	if (lost) {
+		imp->cnt[UR_IMPAIR_LOST]++;
+		imp->ops->release(imp->ctx, pkt);
+		return;
+	}
+	pkt = corrupt(imp, pkt);
+	if (happens(imp, ECN, imp->cfg.ecn))
+		imp->cnt[imp->ops->mark_ce(imp->ctx, &pkt) ? UR_IMPAIR_MARKED
+							   : UR_IMPAIR_NOT_ECT]++;
+	twice = happens(imp, DUPLICATE, imp->cfg.duplicate);
+	if (twice) {
+		copy = imp->ops->clone(imp->ctx, pkt);
+		imp->cnt[copy ? UR_IMPAIR_DUPLICATED : UR_IMPAIR_NO_MEMORY]++;
+	}
+	pass(imp, exit, pkt);
+	if (copy)
+		pass(imp, exit, copy);
+}
+
+uint16_t ur_impair_run(struct ur_impair *imp, void *const *in, uint16_t n, void **out, uint16_t cap,
+		       uint64_t now_ns)
+{
+	struct exit exit = {.out = out, .cap = cap, .now_ns = now_ns};
+
+	leave_line(imp, &exit);
+	release_held_back(imp, &exit);
+	for (uint16_t i = 0; i < n; i++)
+		one(imp, &exit, in[i]);
+	leave_line(imp, &exit);
+	return exit.n;
+}
+
+uint64_t ur_impair_next_deadline(const struct ur_impair *imp)
+{
+	const struct held *back = oldest(imp, &imp->back), *line = oldest(imp, &imp->line);
+	uint64_t due_ns = back ? back->due_ns : UINT64_MAX;
+
+	return line && line->due_ns < due_ns ? line->due_ns : due_ns;
+}
+
+uint32_t ur_impair_held(const struct ur_impair *imp)
+{
+	return queued(&imp->back) + queued(&imp->line);
+}
+
+const uint64_t *ur_impair_counters(const struct ur_impair *imp)
+{
+	return imp->cnt;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "edge/impair.h"
+
+/* Packets are numbers on the heap, so that a sanitizer sees each leak and each double release. */
+struct toy {
+	uint32_t id;
+	bool flipped, marked, copy;
+};
+
+static int64_t alive;
+
+static void *make(uint32_t id)
+{
+	struct toy *t = calloc(1, sizeof(*t));
+
+	t->id = id;
+	alive++;
+	return t;
+}
+
+static void *toy_clone(void *ctx, void *pkt)
+{
+	struct toy *t = make(((struct toy *)pkt)->id);
+
+	t->copy = true;
+	return t;
+}
+
+static void *no_clone(void *ctx, void *pkt)
+{
+	return NULL;
+}
+
+static void toy_release(void *ctx, void *pkt)
+{
+	alive--;
+	free(pkt);
+}
+
+static void *toy_flip(void *ctx, void *pkt, uint64_t random)
+{
+	((struct toy *)pkt)->flipped = true;
+	return pkt;
+}
+
+static bool toy_mark(void *ctx, void **pkt)
+{
+	struct toy *t = *pkt;
+
+	t->marked = t->id % 2; /* every other one is ECN-capable */
+	return t->marked;
+}
+
+static const struct ur_impair_ops toy_ops = {toy_clone, toy_release, toy_flip, toy_mark};
+
+/* Sends packet `id` at `now` and appends the ids that come out to got[]. */
+static unsigned send_one(struct ur_impair *imp, uint32_t id, uint64_t now, uint32_t *got,
+			 unsigned n)
+{
+	void *in[1] = {make(id)}, *out[64];
+	uint16_t k = ur_impair_run(imp, in, 1, out, 64, now);
+
+	for (uint16_t i = 0; i < k; i++) {
+		got[n++] = ((struct toy *)out[i])->id;
+		toy_release(NULL, out[i]);
+	}
+	return n;
+}
+
+static unsigned poll_at(struct ur_impair *imp, uint64_t now, uint32_t *got, unsigned n)
+{
+	void *out[64];
+	uint16_t k = ur_impair_run(imp, NULL, 0, out, 64, now);
+
+	for (uint16_t i = 0; i < k; i++) {
+		got[n++] = ((struct toy *)out[i])->id;
+		toy_release(NULL, out[i]);
+	}
+	return n;
+}
+
+static struct ur_impair *start(struct ur_impair_config cfg)
+{
+	return ur_impair_new(&cfg, 0, &toy_ops, NULL);
+}
+
+static void end(struct ur_impair *imp)
+{
+	ur_impair_free(imp);
+	cr_assert_eq(alive, 0, "every packet was released once");
+}
+
+static uint64_t count(const struct ur_impair *imp, enum ur_impair_counter c)
+{
+	return ur_impair_counters(imp)[c];
+}
+
+Test(impair, without_effects_packets_pass_at_once_and_in_order)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){.seed = 1});
+	uint32_t got[100];
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < 100; i++)
+		n = send_one(imp, i, i, got, n);
+	cr_assert_eq(n, 100);
+	for (uint32_t i = 0; i < 100; i++)
+		cr_assert_eq(got[i], i);
+	cr_assert_eq(ur_impair_next_deadline(imp), UINT64_MAX);
+	end(imp);
+}
+
+Test(impair, chances_become_thresholds)
+{
+	cr_assert_eq(ur_impair_chance(0), 0);
+	cr_assert_eq(ur_impair_chance(-1), 0);
+	cr_assert_eq(ur_impair_chance(NAN), 0);
+	cr_assert_eq(ur_impair_chance(0.5), 0x80000000u);
+	cr_assert_eq(ur_impair_chance(1), UINT32_MAX);
+	cr_assert_eq(ur_impair_chance(7), UINT32_MAX);
+}
+
+Test(impair, certainty_is_certain)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){.loss = UINT32_MAX});
+	uint32_t got[1000];
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		n = send_one(imp, i, i, got, n);
+	cr_assert_eq(n, 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_LOST), 1000);
+	end(imp);
+}
+
+Test(impair, effects_are_as_frequent_as_asked)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){.seed = 7,
+								.loss = ur_impair_chance(0.01),
+								.duplicate = ur_impair_chance(0.02),
+								.corrupt = ur_impair_chance(0.03),
+								.reorder = ur_impair_chance(0.04),
+								.ecn = ur_impair_chance(0.1),
+								.reorder_gap = 3});
+	static uint32_t got[200000];
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < 100000; i++)
+		n = send_one(imp, i, i, got, n);
+	/* six standard deviations on either side */
+	cr_assert(llabs((long long)count(imp, UR_IMPAIR_LOST) - 1000) < 190);
+	cr_assert(llabs((long long)count(imp, UR_IMPAIR_DUPLICATED) - 1980) < 265);
+	cr_assert(llabs((long long)count(imp, UR_IMPAIR_CORRUPTED) - 2970) < 325);
+	cr_assert(llabs((long long)count(imp, UR_IMPAIR_REORDERED) - 4039) < 380);
+	cr_assert(llabs((long long)count(imp, UR_IMPAIR_MARKED) - 4950) < 415);
+	cr_assert(llabs((long long)count(imp, UR_IMPAIR_NOT_ECT) - 4950) < 415);
+	cr_assert_eq(n + ur_impair_held(imp),
+		     100000 - count(imp, UR_IMPAIR_LOST) + count(imp, UR_IMPAIR_DUPLICATED));
+	end(imp);
+}
+
+/* What became of each of 2000 packets, as a number. */
+static uint64_t fingerprint(struct ur_impair_config cfg, uint32_t stream)
+{
+	struct ur_impair *imp = ur_impair_new(&cfg, stream, &toy_ops, NULL);
+	static uint32_t got[8000];
+	uint64_t hash = 1469598103934665603ull;
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < 2000; i++)
+		n = send_one(imp, i, i * 10, got, n);
+	n = poll_at(imp, UINT32_MAX, got, n);
+	for (unsigned i = 0; i < n; i++)
+		hash = (hash ^ got[i]) * 1099511628211ull;
+	end(imp);
+	return hash;
+}
+
+Test(impair, a_seed_repeats_itself_and_another_does_not)
+{
+	struct ur_impair_config cfg = {.seed = 42,
+				       .loss = ur_impair_chance(0.1),
+				       .duplicate = ur_impair_chance(0.1),
+				       .reorder = ur_impair_chance(0.1),
+				       .reorder_gap = 4,
+				       .delay_ns = 30,
+				       .jitter_ns = 100};
+	uint64_t first = fingerprint(cfg, 0);
+
+	cr_assert_eq(fingerprint(cfg, 0), first);
+	cr_assert_neq(fingerprint(cfg, 1), first, "another worker or direction");
+	cfg.seed++;
+	cr_assert_neq(fingerprint(cfg, 0), first);
+}
+
+Test(impair, turning_one_knob_leaves_the_choices_of_the_others)
+{
+	struct ur_impair_config cfg = {.seed = 3, .loss = ur_impair_chance(0.2)};
+	uint32_t plain[200], turned[400];
+	unsigned n = 0, m = 0;
+	struct ur_impair *imp = start(cfg);
+
+	for (uint32_t i = 0; i < 200; i++)
+		n = send_one(imp, i, 0, plain, n);
+	end(imp);
+	cfg.corrupt = cfg.ecn = ur_impair_chance(0.5);
+	imp = start(cfg);
+	for (uint32_t i = 0; i < 200; i++)
+		m = send_one(imp, i, 0, turned, m);
+	end(imp);
+	cr_assert_eq(n, m);
+	cr_assert_arr_eq(plain, turned, n * sizeof(plain[0]));
+}
+
+/* The seed at which, with chance 1/2, of packets 0..6 exactly number 2 is held back. */
+static uint64_t seed_that_holds_only_packet_2(struct ur_impair_config cfg)
+{
+	for (cfg.seed = 0;; cfg.seed++) {
+		struct ur_impair *imp = start(cfg);
+		uint32_t got[16];
+		unsigned n = 0, held[7];
+
+		for (uint32_t i = 0; i < 7; i++) {
+			n = send_one(imp, i, 0, got, n);
+			held[i] = (unsigned)count(imp, UR_IMPAIR_REORDERED);
+		}
+		end(imp);
+		if (held[1] == 0 && held[2] == 1 && held[6] == 1)
+			return cfg.seed;
+	}
+}
+
+Test(impair, a_packet_held_back_comes_after_exactly_the_gap)
+{
+	struct ur_impair_config cfg = {.reorder = ur_impair_chance(0.5), .reorder_gap = 3};
+	static const uint32_t want[] = {0, 1, 3, 4, 5, 2, 6};
+	struct ur_impair *imp;
+	uint32_t got[16];
+	unsigned n = 0;
+
+	cfg.seed = seed_that_holds_only_packet_2(cfg);
+	imp = start(cfg);
+	for (uint32_t i = 0; i < 7; i++)
+		n = send_one(imp, i, 0, got, n);
+	cr_assert_eq(n, 7);
+	cr_assert_arr_eq(got, want, sizeof(want));
+	end(imp);
+}
+
+Test(impair, a_packet_held_back_comes_after_its_time_when_no_others_do)
+{
+	struct ur_impair_config cfg = {
+		.reorder = ur_impair_chance(0.5), .reorder_gap = 3, .reorder_hold_ns = 1000};
+	struct ur_impair *imp;
+	uint32_t got[16];
+	unsigned n = 0;
+
+	cfg.seed = seed_that_holds_only_packet_2(cfg);
+	imp = start(cfg);
+	for (uint32_t i = 0; i < 3; i++)
+		n = send_one(imp, i, 500, got, n);
+	cr_assert_eq(n, 2);
+	cr_assert_eq(ur_impair_next_deadline(imp), 1500);
+	cr_assert_eq(poll_at(imp, 1499, got, n), 2);
+	n = poll_at(imp, 1500, got, n);
+	cr_assert_eq(n, 3);
+	cr_assert_eq(got[2], 2);
+	end(imp);
+}
+
+Test(impair, delay_is_exact_and_jitter_stays_within_and_keeps_order)
+{
+	struct ur_impair *imp =
+		start((struct ur_impair_config){.seed = 9, .delay_ns = 1000, .jitter_ns = 500});
+	uint32_t got[100];
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < 50; i++)
+		n = send_one(imp, i, i, got, n);
+	cr_assert_eq(n, 0);
+	cr_assert_geq(ur_impair_next_deadline(imp), 1000);
+	n = poll_at(imp, 999, got, n);
+	cr_assert_eq(n, 0);
+	n = poll_at(imp, 1549, got, n);
+	cr_assert_eq(n, 50, "all are out after delay and jitter");
+	for (uint32_t i = 0; i < 50; i++)
+		cr_assert_eq(got[i], i);
+	end(imp);
+}
+
+Test(impair, what_does_not_fit_out_waits_and_loses_nothing)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){.duplicate = UINT32_MAX});
+	void *in[8], *out[4];
+	unsigned seen = 0;
+	uint16_t k;
+
+	for (uint32_t i = 0; i < 8; i++)
+		in[i] = make(i);
+	k = ur_impair_run(imp, in, 8, out, 4, 0);
+	cr_assert_eq(k, 4);
+	while (k) {
+		for (uint16_t i = 0; i < k; i++, seen++) {
+			cr_assert_eq(((struct toy *)out[i])->id, seen / 2);
+			toy_release(NULL, out[i]);
+		}
+		cr_assert_eq(ur_impair_next_deadline(imp), seen < 16 ? 0 : UINT64_MAX);
+		k = ur_impair_run(imp, NULL, 0, out, 4, 0);
+	}
+	cr_assert_eq(seen, 16);
+	end(imp);
+}
+
+Test(impair, queues_are_bounded_and_their_overflow_is_counted)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){.delay_ns = 1000, .hold_max = 8});
+	uint32_t got[16];
+
+	for (uint32_t i = 0; i < 20; i++)
+		cr_assert_eq(send_one(imp, i, 0, got, 0), 0);
+	cr_assert_eq(ur_impair_held(imp), 8);
+	cr_assert_eq(count(imp, UR_IMPAIR_OVERFLOW), 12);
+	cr_assert_eq(alive, 8);
+	end(imp);
+
+	imp = start((struct ur_impair_config){
+		.reorder = UINT32_MAX, .reorder_hold_ns = 1000, .hold_max = 8});
+	for (uint32_t i = 0; i < 20; i++)
+		cr_assert_eq(send_one(imp, i, 0, got, 0), i >= 8);
+	cr_assert_eq(count(imp, UR_IMPAIR_HOLD_FULL), 12);
+	end(imp);
+}
+
+Test(impair, without_memory_the_packet_passes_alone)
+{
+	struct ur_impair_ops ops = toy_ops;
+	struct ur_impair_config cfg = {.duplicate = UINT32_MAX};
+	struct ur_impair *imp;
+	uint32_t got[4];
+
+	ops.clone = no_clone;
+	imp = ur_impair_new(&cfg, 0, &ops, NULL);
+	cr_assert_eq(send_one(imp, 5, 0, got, 0), 1);
+	cr_assert_eq(count(imp, UR_IMPAIR_NO_MEMORY), 1);
+	cr_assert_eq(count(imp, UR_IMPAIR_DUPLICATED), 0);
+	end(imp);
+}

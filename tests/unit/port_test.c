@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_mbuf.h>
+
+#include "edge/impair_mbuf.h"
+#include "edge/port.h"
+
+static char err[512];
+static struct ur_port port;
+
+/* Criterion runs each test in a process of its own: each has its EAL, with a ring as port 0. */
+static void setup(void)
+{
+	char line[256], *argv[16];
+	int argc = 0;
+
+	snprintf(line, sizeof(line),
+		 "port_test --no-huge --no-shconf --no-pci -m 64 --no-telemetry --log-level=*:3 "
+		 "--lcores 0 --file-prefix ur_port_test_%d --vdev net_ring0",
+		 (int)getpid());
+	for (char *arg = strtok(line, " "); arg; arg = strtok(NULL, " "))
+		argv[argc++] = arg;
+	cr_assert_geq(rte_eal_init(argc, argv), 0);
+}
+
+static void teardown(void)
+{
+	ur_port_close(&port);
+	rte_eal_cleanup();
+}
+
+TestSuite(port, .init = setup, .fini = teardown);
+TestSuite(impair_mbuf, .init = setup, .fini = teardown);
+
+static void open_port(struct ur_port_attr attr)
+{
+	cr_assert_eq(ur_port_open(&port, 0, &attr, err, sizeof(err)), 0, "%s", err);
+}
+
+/* One mbuf with the bytes 0, 1, 2, ... */
+static struct rte_mbuf *make(uint16_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(port.pool[0]);
+	uint8_t *p;
+
+	cr_assert_not_null(m);
+	p = (uint8_t *)rte_pktmbuf_append(m, len);
+	cr_assert_not_null(p, "%u bytes fit in one mbuf", len);
+	for (uint16_t i = 0; i < len; i++)
+		p[i] = (uint8_t)i;
+	return m;
+}
+
+static unsigned flipped_bits(struct rte_mbuf *m)
+{
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
+	unsigned bits = 0;
+
+	for (uint16_t i = 0; i < m->data_len; i++)
+		bits += (unsigned)__builtin_popcount(p[i] ^ (uint8_t)i);
+	return bits;
+}
+
+Test(port, what_is_sent_into_a_ring_comes_back)
+{
+	struct rte_mbuf *m, *got = NULL;
+
+	open_port((struct ur_port_attr){.mtu = 4200});
+	cr_assert_eq(port.max_payload, 4096);
+	cr_assert_eq(port.max_frame_bytes, 4218);
+	m = make(4218);
+	cr_assert_eq(ur_port_tx(&port, 0, &m, 1), 1);
+	cr_assert_eq(ur_port_rx(&port, 0, &got, 1), 1);
+	cr_assert_eq(got->pkt_len, 4218);
+	cr_assert_eq(flipped_bits(got), 0);
+	rte_pktmbuf_free(got);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt, "no mbuf is lost");
+}
+
+Test(port, more_queues_than_there_are_grants_what_there_is)
+{
+	open_port((struct ur_port_attr){.queue_cnt = UR_PORT_QUEUES_MAX, .mbuf_cnt = 63});
+	cr_assert_geq(port.queue_cnt, 1);
+	cr_assert_leq(port.queue_cnt, UR_PORT_QUEUES_MAX);
+	for (unsigned q = 0; q < port.queue_cnt; q++)
+		cr_assert_not_null(port.pool[q]);
+}
+
+Test(port, pools_hold_their_rings_and_little_more)
+{
+	open_port((struct ur_port_attr){.rx_desc = 256, .tx_desc = 256, .mbuf_extra_cnt = 1024});
+	cr_assert_eq(port.mbuf_cnt, 2047);
+	cr_assert_geq(port.mbuf_cnt, port.rx_desc + port.tx_desc + 1024u);
+}
+
+Test(port, a_port_that_is_not_there_is_named)
+{
+	struct ur_port_attr attr = {0};
+
+	cr_assert_eq(ur_port_open(&port, 7, &attr, err, sizeof(err)), -ENODEV);
+	cr_assert_not_null(strstr(err, "port 7"), "%s", err);
+	cr_assert_not(port.open);
+}
+
+Test(port, is_opened_once)
+{
+	struct ur_port_attr attr = {0};
+	struct ur_port other = {0};
+
+	open_port(attr);
+	cr_assert_eq(ur_port_open(&other, 0, &attr, err, sizeof(err)), -EBUSY);
+	cr_assert_not(other.open);
+	ur_port_close(&port);
+	ur_port_close(&port);
+}
+
+Test(port, payload_fits_the_mtu)
+{
+	cr_assert_eq(ur_port_max_payload(9000), 4096);
+	cr_assert_eq(ur_port_max_payload(4196), 4096);
+	cr_assert_eq(ur_port_max_payload(4195), 2048);
+	cr_assert_eq(ur_port_max_payload(1500), 1024);
+	cr_assert_eq(ur_port_max_payload(356), 256);
+	cr_assert_eq(ur_port_max_payload(355), 0);
+}
+
+Test(port, its_counters_are_told_by_name)
+{
+	json_t *json;
+	struct rte_mbuf *m;
+
+	open_port((struct ur_port_attr){0});
+	cr_assert_eq(ur_counters_register("/uroce/port", ur_port_counters, &port, "the port"), 0);
+	cr_assert_eq(ur_counters_register("/uroce/port", ur_port_counters, &port, "again"),
+		     -EEXIST);
+	cr_assert_eq(ur_counters_register("uroce", ur_port_counters, &port, "no slash"), -EINVAL);
+	m = make(100);
+	cr_assert_eq(ur_port_tx(&port, 0, &m, 1), 1);
+	json = ur_counters_json("/uroce/port,0");
+	cr_assert_eq(json_integer_value(json_object_get(json, "opackets")), 1);
+	cr_assert_str_eq(json_string_value(json_object_get(json, "driver")), "net_ring");
+	json_decref(json);
+	cr_assert_null(ur_counters_json("/uroce/port,1"), "no such port");
+	cr_assert_null(ur_counters_json("/uroce/nothing"));
+	json = ur_counters_json("/uroce/list");
+	cr_assert_str_eq(json_string_value(json_object_get(json, "/uroce/port")), "the port");
+	json_decref(json);
+	ur_counters_unregister("/uroce/port");
+	cr_assert_null(ur_counters_json("/uroce/port"));
+}
+
+Test(impair_mbuf, corruption_flips_one_bit_and_never_in_shared_memory)
+{
+	struct ur_impair_config cfg = {.seed = 5, .corrupt = UINT32_MAX};
+	struct ur_impair *imp;
+
+	open_port((struct ur_port_attr){0});
+	imp = ur_impair_mbuf_new(&cfg, 0, port.pool[0]);
+	for (unsigned i = 0; i < 100; i++) {
+		struct rte_mbuf *m = make(200), *head = rte_pktmbuf_alloc(port.pool[0]), *out[4];
+
+		rte_pktmbuf_refcnt_update(m, 1); /* ours, beside the packet's */
+		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		cr_assert_neq(out[0], m);
+		cr_assert_eq(flipped_bits(out[0]), 1);
+		cr_assert_eq(flipped_bits(m), 0);
+		rte_pktmbuf_free(out[0]);
+
+		rte_pktmbuf_attach(head, m); /* attached without a copy */
+		cr_assert_eq(ur_impair_burst(imp, &head, 1, out, 4, 0), 1);
+		cr_assert_eq(flipped_bits(out[0]), 1);
+		cr_assert_eq(flipped_bits(m), 0);
+		rte_pktmbuf_free(out[0]);
+
+		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		cr_assert_eq(out[0], m, "what is ours alone is not copied");
+		cr_assert_eq(flipped_bits(m), 1);
+		rte_pktmbuf_free(m);
+	}
+	ur_impair_free(imp);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+}
+
+Test(impair_mbuf, duplicates_are_copies_and_nothing_leaks)
+{
+	struct ur_impair_config cfg = {.seed = 6,
+				       .duplicate = ur_impair_chance(0.5),
+				       .loss = ur_impair_chance(0.2),
+				       .reorder = ur_impair_chance(0.3),
+				       .reorder_gap = 3,
+				       .delay_ns = 100,
+				       .jitter_ns = 50,
+				       .hold_max = 16};
+	struct ur_impair *imp;
+
+	open_port((struct ur_port_attr){0});
+	imp = ur_impair_mbuf_new(&cfg, 0, port.pool[0]);
+	for (unsigned i = 0; i < 5000; i++) {
+		struct rte_mbuf *m[4], *out[8];
+		uint16_t n;
+
+		for (unsigned k = 0; k < 4; k++)
+			m[k] = make(64);
+		n = ur_impair_burst(imp, m, 4, out, 8, i * 20);
+		for (uint16_t k = 0; k < n; k++) {
+			cr_assert_eq(rte_mbuf_refcnt_read(out[k]), 1);
+			cr_assert_eq(flipped_bits(out[k]), 0);
+		}
+		rte_pktmbuf_free_bulk(out, n);
+		n = ur_impair_poll(imp, out, 8, i * 20 + 1);
+		rte_pktmbuf_free_bulk(out, n);
+	}
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]) + ur_impair_held(imp), port.mbuf_cnt);
+	ur_impair_free(imp);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+}
+
+static uint16_t ipv4_sum(const uint8_t *ip)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/* The IPv4 header of a RoCEv2 packet with its TOS, checksum right. */
+static size_t make_ipv4(uint8_t *frame, size_t l3, uint8_t tos)
+{
+	static const uint8_t ip[20] = {0x45, 0, 0,  60, 0, 0, 0x40, 0,	64, 17,
+				       0,    0, 10, 99, 0, 1, 10,   99, 0,  2};
+	uint16_t sum;
+
+	memset(frame, 0, 100);
+	if (l3 == 18)
+		frame[12] = 0x81;
+	frame[l3 - 2] = 0x08;
+	memcpy(frame + l3, ip, 20);
+	frame[l3 + 1] = tos;
+	sum = (uint16_t)~ipv4_sum(frame + l3);
+	frame[l3 + 10] = (uint8_t)(sum >> 8);
+	frame[l3 + 11] = (uint8_t)sum;
+	return l3 + 60;
+}
+
+Test(impair_mbuf, ecn_marks_what_is_capable_and_keeps_the_checksum_right)
+{
+	uint8_t frame[100];
+
+	for (unsigned tos = 0; tos < 256; tos++)
+		for (size_t l3 = 14; l3 <= 18; l3 += 4) {
+			size_t len = make_ipv4(frame, l3, (uint8_t)tos);
+
+			cr_assert_eq(ur_impair_mark_frame(frame, len), (tos & 3) != 0);
+			cr_assert_eq(frame[l3 + 1], tos & 3 ? tos | 3 : tos);
+			cr_assert_eq(ipv4_sum(frame + l3), 0xffff, "tos %u", tos);
+		}
+	memset(frame, 0, sizeof(frame));
+	frame[12] = 0x86;
+	frame[13] = 0xdd;
+	frame[14] = 0x60;
+	cr_assert_not(ur_impair_mark_frame(frame, 74));
+	frame[15] = 0x2f; /* ECT(0), and a flow label that must stay */
+	cr_assert(ur_impair_mark_frame(frame, 74));
+	cr_assert_eq(frame[15], 0x3f);
+	cr_assert_not(ur_impair_mark_frame(frame, 20), "too short to have an IP header");
+}
