@@ -230,7 +230,7 @@ static int choose_sizes(struct opening *o)
 {
 	struct ur_port *p = o->port;
 	uint32_t framesz = 0, frame, room;
-	uint16_t mtu;
+	uint16_t mtu = 0;
 	int rc = link_mtu(o, &mtu);
 
 	if (rc == 0 && (o->quirks & QUIRK_FRAMESZ)) {
@@ -329,7 +329,8 @@ static int make_pools(struct opening *o)
 		if (!p->pool[q])
 			return fail(o, rte_errno ? -rte_errno : -ENOMEM,
 				    "no memory for %u buffers of %u bytes for queue %u (%s); "
-				    "more hugepages help: `sysctl -w vm.nr_hugepages=512`",
+				    "give the EAL more (-m), or hugepages: "
+				    "`sysctl -w vm.nr_hugepages=512`",
 				    p->mbuf_cnt, o->data_room, q, rte_strerror(rte_errno));
 	}
 	return 0;
