@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <rte_ether.h>
 #include <rte_launch.h>
 #include <rte_malloc.h>
 #include <rte_prefetch.h>
@@ -169,12 +170,22 @@ static void input_burst(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
 	}
 }
 
+/* Some kernels take the 802.1Q tag out of the frame and tell it beside; everyone here wants it in. */
+static void restore_tags(struct rte_mbuf **pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (__builtin_expect(pkts[i]->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED, 0) &&
+		    rte_vlan_insert(&pkts[i]) == 0)
+			pkts[i]->ol_flags &= ~RTE_MBUF_F_RX_VLAN_STRIPPED;
+}
+
 static unsigned receive(struct ur_worker *w)
 {
 	struct rte_mbuf *pkts[BURST], *out[IMPAIR_BURST];
 	unsigned n = ur_port_rx(w->port, w->idx, pkts, BURST), total = n;
 
 	w->cnt_.rx_frames += n;
+	restore_tags(pkts, n);
 	if (n)
 		capture(w, pkts, n, UR_CAPTURE_RX);
 	if (__builtin_expect(w->rx_impair != NULL, 0)) {
