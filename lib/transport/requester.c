@@ -140,12 +140,27 @@ static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
 		req->ssn++;
 }
 
-/* Another packet comes after WQE `cur`: a local operation has none. */
-static bool packet_follows(const struct ur_qp *qp)
+/* After the packet about to be made, the last of WQE `cur`, nothing can be sent without an ACK. */
+static bool stalls_after(const struct ur_qp *qp)
 {
-	uint32_t next = qp->req.cur + 1;
+	const struct ur_requester *req = &qp->req;
+	const struct ur_wqe *next;
+	unsigned class;
+	uint32_t psns;
 
-	return next != ur_wq_tail(&qp->sq) && !(class_of(ur_sq_at(&qp->sq, next)) & OP_LOCAL);
+	if (req->cur + 1 == ur_wq_tail(&qp->sq))
+		return true;
+	next = ur_sq_at(&qp->sq, req->cur + 1);
+	class = class_of(next);
+	if (class & OP_READ) {
+		psns = ur_requester_psns(qp, next);
+		return (psns < req->read_psns ? psns : req->read_psns) >=
+		       ur_recovery_credit(&req->rec);
+	}
+	if ((class & OP_RECV) && req->flow_control)
+		return ur_psn_lt(ur_psn(req->lsn),
+				 ur_psn(next->flags & UR_WQE_BEGUN ? next->ssn : req->ssn));
+	return class & OP_LOCAL;
 }
 
 /*
@@ -161,7 +176,7 @@ static bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class
 	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
 		ask = true;
 	if (last && !ask)
-		ask = (wqe->flags & UR_WQE_SIGNALED) || !packet_follows(qp) ||
+		ask = (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
 		      qp->state == IBV_QPS_SQD;
 	if (ask)
 		req->since_ackreq = 0;
@@ -346,6 +361,9 @@ bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsi
 		qp->core->cnt.retransmitted_packets++;
 	else if (!req->cur_off)
 		begin(qp, wqe);
+	/* RC-REQ-LEN-01: a message takes fewer than 2^23 PSNs, or they could not be told apart. */
+	if (!req->cur_off && wqe->length >> qp->mtu_shift >= UR_PSN_WINDOW - 1)
+		return fail_locally(qp, IBV_WC_LOC_LEN_ERR);
 	if (class & OP_DATA)
 		made = make_data(qp, wqe, class, tx, now_ns);
 	else if (!req->max_rd_atomic)
