@@ -128,13 +128,13 @@ int uroce_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
-	pthread_mutex_lock(&cq->lock);
+	ur_api_lock(base->context, &cq->lock);
 	n = ur_cq_poll(&cq->cq, (unsigned)num_entries, wc);
 	if (!n && !ur_device(base->context)->dedicated) {
 		ur_device_progress(ur_device(base->context));
 		n = ur_cq_poll(&cq->cq, (unsigned)num_entries, wc);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	ur_api_unlock(base->context, &cq->lock);
 	return (int)n;
 }
 

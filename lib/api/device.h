@@ -116,6 +116,19 @@ static inline struct ur_device *ur_device(struct ibv_context *ctx)
 	return (struct ur_device *)ctx;
 }
 
+/* The locks of post and poll, which single-threaded applications may do without. */
+static inline void ur_api_lock(const struct ibv_context *ctx, pthread_mutex_t *lock)
+{
+	if (((const struct ur_device *)ctx)->cfg.worker.thread_safe)
+		pthread_mutex_lock(lock);
+}
+
+static inline void ur_api_unlock(const struct ibv_context *ctx, pthread_mutex_t *lock)
+{
+	if (((const struct ur_device *)ctx)->cfg.worker.thread_safe)
+		pthread_mutex_unlock(lock);
+}
+
 #define UR_API(type, ptr) ((struct ur_api_##type *)(ptr))
 
 /* Inline mode: one round of every worker. Dedicated: nothing. Returns packets moved. */

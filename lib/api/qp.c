@@ -245,7 +245,7 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 	unsigned posted = 0;
 	int rc = 0;
 
-	pthread_mutex_lock(&qp->sq_lock);
+	ur_api_lock(base->context, &qp->sq_lock);
 	for (; wr; wr = wr->next, posted++) {
 		rc = ur_sq_post(&qp->qp->sq, base->qp_type,
 				atomic_load_explicit(&qp->qp->posted_state, memory_order_acquire),
@@ -255,7 +255,7 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 			break;
 		}
 	}
-	pthread_mutex_unlock(&qp->sq_lock);
+	ur_api_unlock(base->context, &qp->sq_lock);
 	if (posted)
 		ur_worker_doorbell(qp->worker, qp->qp);
 	return rc;
@@ -272,7 +272,7 @@ int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	pthread_mutex_lock(&qp->rq_lock);
+	ur_api_lock(base->context, &qp->rq_lock);
 	for (; wr; wr = wr->next) {
 		rc = ur_rq_post(&qp->qp->rq, wr);
 		if (rc) {
@@ -280,7 +280,7 @@ int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv
 			break;
 		}
 	}
-	pthread_mutex_unlock(&qp->rq_lock);
+	ur_api_unlock(base->context, &qp->rq_lock);
 	/* Sequentially consistent against the worker's move to ERR: one of the two flushes. */
 	state = atomic_load(&qp->qp->posted_state);
 	if (state == IBV_QPS_ERR)

@@ -137,7 +137,7 @@ int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv
 	struct ur_api_srq *srq = UR_API(srq, base);
 	int rc = 0;
 
-	pthread_mutex_lock(&srq->lock);
+	ur_api_lock(base->context, &srq->lock);
 	for (; wr; wr = wr->next) {
 		rc = ur_rq_post(&srq->srq.rq, wr);
 		if (rc) {
@@ -145,6 +145,6 @@ int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv
 			break;
 		}
 	}
-	pthread_mutex_unlock(&srq->lock);
+	ur_api_unlock(base->context, &srq->lock);
 	return rc;
 }

@@ -106,7 +106,9 @@
 	  "inline: post and poll do the work; dedicated: workers poll on cores of their own; "     \
 	  "auto: dedicated with more than two CPUs")                                               \
 	K(worker, count, "count", U32, 1, 8, "1", "workers, one queue pair of the port each")      \
-	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")
+	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")           \
+	K(worker, thread_safe, "thread_safe", BOOL, 0, 0, "yes",                                   \
+	  "no: the application posts to and polls each object from one thread, and no lock is taken")
 
 #define UR_CONFIG_KEYS_TRANSPORT(K)                                                                \
 	K(transport, path_mtu, "path_mtu", PMTU, 0, 0, "auto",                                     \
