@@ -33,6 +33,7 @@ static void setup(void)
 static void teardown(void)
 {
 	ur_port_close(&port);
+	rmdir(rte_eal_get_runtime_dir()); /* the EAL leaves it behind, empty */
 	rte_eal_cleanup();
 }
 
