@@ -358,7 +358,8 @@ static int start(struct opening *o)
 
 		memcpy(mac.addr_bytes, o->attr->mac, 6);
 		rc = rte_eth_dev_default_mac_addr_set(p->id, &mac);
-		if (rc < 0)
+		/* A link without a filter of its own (ring, memif, pcap) delivers any address. */
+		if (rc < 0 && rc != -ENOTSUP)
 			return fail(o, rc, "does not take the MAC address: %s", rte_strerror(-rc));
 	}
 	rc = rte_eth_dev_start(p->id);
@@ -420,7 +421,7 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 		release(&made);
 		return rc;
 	}
-	memcpy(made.mac, mac.addr_bytes, 6);
+	memcpy(made.mac, attr->has_mac ? attr->mac : mac.addr_bytes, 6);
 	made.xdp_ifindex = strcmp(made.driver, "net_af_xdp") == 0 ? o.info.if_index : 0;
 	made.open = true;
 	*port = made;
