@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client.h"
+
+#include <bsd/stdlib.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+
+#define ANSWER_NS    30000000000ull
+#define CONNECT_NS   60000000000ull
+#define DRAIN_NS     20000000000ull
+#define SETTLE_NS    100000000ull /* UC and UD: for what is still on its way */
+#define TRANSIT_MAX  64		  /* connections set up or torn down at once */
+#define HOUSEKEEPING 128	  /* steps between looks at anything but traffic */
+
+bool perf_client_alive(const struct perf_client *c)
+{
+	return !c->session.failed && !c->control.dead;
+}
+
+static void link_event(struct perf_client *c, const struct perf_cm_event *e)
+{
+	uint32_t idx = (uint32_t)(uintptr_t)e->id->user;
+	struct perf_qp *q = &c->session.qps[idx];
+
+	switch (e->type) {
+	case UROCE_CM_ESTABLISHED:
+		if (c->links[idx] == PERF_LINK_CONNECTING)
+			c->in_transit--;
+		c->links[idx] = PERF_LINK_UP;
+		q->up = true;
+		if (c->session.params.mode == PERF_MODE_CONNECT)
+			perf_histogram_record(&c->hist, perf_now_ns() - c->asked_ns[idx]);
+		break;
+	case UROCE_CM_REJECTED:
+		perf_session_fail(&c->session, "queue pair %u: the server rejects it: %s", idx,
+				  uroce_cm_reject_str(e->status));
+		break;
+	case UROCE_CM_UNREACHABLE:
+		perf_session_fail(&c->session, "queue pair %u: cannot connect: %s", idx,
+				  strerror(e->status));
+		break;
+	case UROCE_CM_DISCONNECTED:
+		if (c->links[idx] == PERF_LINK_CLOSING)
+			c->in_transit--;
+		else if (!c->session.failed)
+			perf_session_fail(&c->session, "queue pair %u: the server disconnected it",
+					  idx);
+		c->links[idx] = PERF_LINK_DOWN;
+		q->closing = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void control_event(struct perf_client *c, const struct perf_cm_event *e)
+{
+	struct perf_session *s = &c->session;
+
+	switch (e->type) {
+	case UROCE_CM_ESTABLISHED:
+		c->control.up = true;
+		break;
+	case UROCE_CM_REJECTED:
+		perf_session_fail(s, "the server at %s rejects the connection: %s", c->o->peer,
+				  uroce_cm_reject_str(e->status));
+		break;
+	case UROCE_CM_UNREACHABLE:
+		perf_session_fail(s, "no server answers at %s port %u: %s", c->o->peer, c->o->port,
+				  strerror(e->status));
+		break;
+	case UROCE_CM_DISCONNECTED:
+		if (c->control.up && !s->failed)
+			perf_session_fail(s, "the server closed the control connection");
+		c->control.up = false;
+		c->control.dead = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static bool poll_control(struct perf_client *c, struct perf_received *r)
+{
+	if (perf_control_poll(&c->control, r)) {
+		if (r->header.kind != PERF_MSG_ERROR)
+			return true;
+		r->payload[sizeof(r->payload) - 1] = '\0';
+		perf_session_fail(&c->session, "the server gives up: %s", (char *)r->payload);
+	}
+	if (c->control.dead && !c->session.failed)
+		perf_session_fail(&c->session,
+				  "the server is gone: the control connection ended with: %s",
+				  uroce_wc_status_str(c->control.why));
+	return false;
+}
+
+static void cm_events(struct perf_client *c)
+{
+	struct perf_cm_event e;
+
+	while (perf_endpoint_event(c->ep, 0, &e)) {
+		if (e.id == c->control.id)
+			control_event(c, &e);
+		else if (c->session_open)
+			link_event(c, &e);
+	}
+}
+
+void perf_client_events(struct perf_client *c)
+{
+	static struct perf_received r;
+
+	cm_events(c);
+	poll_control(c, &r);
+}
+
+bool perf_client_ask(struct perf_client *c, enum perf_message kind, const void *payload,
+		     size_t bytes, enum perf_message answer, struct perf_received *r)
+{
+	uint64_t until = perf_now_ns() + ANSWER_NS;
+	uint32_t seq = ++c->seq;
+	bool asked = false;
+
+	while (perf_client_alive(c)) {
+		if (!asked)
+			asked = perf_control_send(&c->control, kind, seq, payload, bytes);
+		cm_events(c);
+		if (poll_control(c, r) && r->header.seq == seq) {
+			if (r->header.kind == answer)
+				return true;
+			perf_session_fail(&c->session, "the server's answer makes no sense");
+			return false;
+		}
+		if (c->session_open && c->session.params.mode != PERF_MODE_CONNECT)
+			perf_traffic_step(&c->session);
+		if (perf_now_ns() > until)
+			perf_session_fail(&c->session, "the server does not answer");
+	}
+	return false;
+}
+
+/* Control connection. */
+
+static bool connect_control(struct perf_client *c)
+{
+	struct perf_hello hello = {.kind = PERF_HELLO_CONTROL, .session = c->session_id};
+	uint8_t data[PERF_HELLO_BYTES];
+	struct uroce_conn_param param = perf_conn_param(&hello, data, NULL);
+	uint64_t until = perf_now_ns() + CONNECT_NS;
+	int rc;
+
+	param.timeout = (uint8_t)c->o->timeout;
+	param.retry_count = (uint8_t)c->o->retry;
+	if (!perf_control_create(&c->control, c->ep) ||
+	    uroce_cm_create_id(c->ep->channel, NULL, &c->control.id) != 0) {
+		perf_session_fail(&c->session, "cannot create the control connection: %s",
+				  strerror(errno));
+		return false;
+	}
+	rc = uroce_cm_connect(c->control.id, (const struct sockaddr *)&c->o->peer_addr,
+			      c->control.qp, &param);
+	if (rc != 0) {
+		perf_session_fail(&c->session, "cannot connect to %s: %s", c->o->peer,
+				  strerror(rc));
+		return false;
+	}
+	if (!perf_control_arm(&c->control)) {
+		perf_session_fail(&c->session, "cannot post receives: %s", strerror(errno));
+		return false;
+	}
+	while (!c->control.up && perf_client_alive(c) && perf_interrupted == 0) {
+		perf_client_events(c);
+		if (perf_now_ns() > until)
+			perf_session_fail(&c->session, "no server answers at %s port %u",
+					  c->o->peer, c->o->port);
+	}
+	return c->control.up && perf_client_alive(c);
+}
+
+static void disconnect_control(struct perf_client *c)
+{
+	uint64_t until = perf_now_ns() + 3000000000ull;
+
+	if (c->control.id != NULL && c->control.up && !c->control.dead) {
+		c->control.up = false;
+		if (uroce_cm_disconnect(c->control.id) == 0) {
+			while (!c->control.dead && perf_now_ns() < until)
+				cm_events(c);
+		}
+	}
+	perf_control_destroy(&c->control);
+}
+
+/* Data connections. */
+
+bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen)
+{
+	struct perf_hello hello = {
+		.kind = PERF_HELLO_DATA, .session = c->session_id, .idx = idx, .gen = gen};
+	struct perf_session *s = &c->session;
+	uint8_t data[PERF_HELLO_BYTES];
+	struct uroce_conn_param param = perf_conn_param(&hello, data, &s->params);
+	struct perf_qp *q = &s->qps[idx];
+	int rc;
+
+	param.srq = false;
+	if (!perf_session_open_qp(s, idx, gen))
+		return false;
+	rc = uroce_cm_create_id(c->ep->channel, (void *)(uintptr_t)idx, &q->id);
+	c->asked_ns[idx] = perf_now_ns();
+	if (rc == 0)
+		rc = uroce_cm_connect(q->id, (const struct sockaddr *)&c->o->peer_addr, q->qp,
+				      &param);
+	if (rc != 0) {
+		perf_session_fail(s, "queue pair %u: cannot connect: %s", idx, strerror(rc));
+		return false;
+	}
+	c->links[idx] = PERF_LINK_CONNECTING;
+	c->in_transit++;
+	return s->params.mode == PERF_MODE_CONNECT || perf_session_arm_qp(s, idx);
+}
+
+void perf_client_disconnect(struct perf_client *c, uint32_t idx)
+{
+	struct perf_qp *q = &c->session.qps[idx];
+
+	q->closing = true;
+	q->up = false;
+	c->links[idx] = PERF_LINK_CLOSING;
+	c->in_transit++;
+	if (uroce_cm_disconnect(q->id) != 0) {
+		c->links[idx] = PERF_LINK_DOWN;
+		c->in_transit--;
+	}
+}
+
+static bool pair_ud(struct perf_client *c, uint32_t idx)
+{
+	const struct sockaddr_storage *local = &c->control.id->local;
+	static struct perf_received r;
+	uint8_t message[sizeof(struct perf_pair)];
+	struct perf_pair pair;
+	size_t bytes;
+
+	if (!perf_session_open_qp(&c->session, idx, 0) ||
+	    !perf_session_pair_local(&c->session, idx, &pair, local))
+		return false;
+	bytes = perf_pair_encode(message, &pair);
+	if (!perf_client_ask(c, PERF_MSG_PAIR, message, bytes, PERF_MSG_PAIR, &r))
+		return false;
+	if (!perf_pair_decode(r.payload, r.header.bytes, &pair) || pair.idx != idx) {
+		perf_session_fail(&c->session, "the server's answer makes no sense");
+		return false;
+	}
+	return perf_session_pair_remote(&c->session, &pair, local);
+}
+
+static bool connect_all(struct perf_client *c)
+{
+	struct perf_session *s = &c->session;
+	uint64_t until = perf_now_ns() + CONNECT_NS;
+
+	for (uint32_t i = 0; i < s->params.qps && perf_client_alive(c); i++) {
+		if (s->params.type == PERF_TYPE_UD) {
+			if (!pair_ud(c, i))
+				return false;
+			continue;
+		}
+		while (c->in_transit >= TRANSIT_MAX && perf_client_alive(c))
+			perf_client_events(c);
+		if (!perf_client_alive(c) || !perf_client_connect(c, i, 0))
+			return false;
+	}
+	while (c->in_transit > 0 && perf_client_alive(c) && perf_interrupted == 0) {
+		perf_client_events(c);
+		if (perf_now_ns() > until)
+			perf_session_fail(s,
+					  "%u of %llu queue pairs could not be connected in time",
+					  c->in_transit, (unsigned long long)s->params.qps);
+	}
+	return perf_client_alive(c) && c->in_transit == 0;
+}
+
+static void disconnect_all(struct perf_client *c)
+{
+	struct perf_session *s = &c->session;
+	uint64_t until = perf_now_ns() + 10000000000ull;
+
+	for (uint32_t i = 0; i < s->params.qps && !c->control.dead; i++) {
+		while (c->in_transit >= TRANSIT_MAX && perf_now_ns() < until)
+			cm_events(c);
+		if (c->links[i] == PERF_LINK_UP)
+			perf_client_disconnect(c, i);
+	}
+	while (c->in_transit > 0 && !c->control.dead && perf_now_ns() < until)
+		cm_events(c);
+	c->in_transit = 0;
+}
+
+/* One run. */
+
+static bool agree(struct perf_client *c, struct perf_params *p)
+{
+	static struct perf_received r;
+	uint8_t message[sizeof(struct perf_params)];
+	struct perf_ready ready;
+	size_t bytes;
+
+	if (c->session.mr != NULL) {
+		p->addr = (uintptr_t)c->session.mem;
+		p->rkey = c->session.mr->rkey;
+	}
+	bytes = perf_params_encode(message, p);
+	if (!perf_client_ask(c, PERF_MSG_PARAMS, message, bytes, PERF_MSG_READY, &r))
+		return false;
+	if (!perf_ready_decode(r.payload, r.header.bytes, &ready)) {
+		perf_session_fail(&c->session, "the server's answer makes no sense");
+		return false;
+	}
+	c->session.remote_addr = ready.addr;
+	c->session.remote_rkey = (uint32_t)ready.rkey;
+	return true;
+}
+
+/* How far each queue pair goes from here, when messages or bytes are counted. */
+static void set_limits(struct perf_client *c)
+{
+	struct perf_session *s = &c->session;
+	uint64_t total = c->o->iters, qps = s->params.qps;
+
+	if (c->o->bytes != 0 && s->params.op != PERF_OP_MIXED)
+		total = (c->o->bytes + s->params.size - 1) / s->params.size;
+	if (total == 0)
+		return;
+	s->finished = 0;
+	for (uint32_t i = 0; i < qps; i++) {
+		struct perf_qp *q = &s->qps[i];
+		uint64_t share = total / qps + (i < total % qps);
+
+		q->tx_limit = q->tx_done + share;
+		if (q->tx_limit < q->tx_next)
+			q->tx_limit = q->tx_next;
+		if (q->tx_limit == q->tx_done)
+			s->finished++;
+		perf_traffic_kick(s, q);
+	}
+}
+
+static void housekeeping(struct perf_client *c, struct perf_soak *soak)
+{
+	struct perf_session *s = &c->session;
+	char note[64];
+
+	perf_client_events(c);
+	if (soak != NULL)
+		perf_soak_step(c, soak);
+	if (!c->progress.wanted)
+		return;
+	snprintf(note, sizeof(note), "%u reconnects", c->churns);
+	perf_progress_update(&c->progress, s->now_ns,
+			     s->params.mode == PERF_MODE_LAT ? c->hist.cnt : s->stats.ops,
+			     s->stats.bytes, s->errors, soak != NULL ? note : NULL);
+}
+
+/* Until the time, the limits, an error or Ctrl-C. until_ns 0: no time. */
+static void traffic(struct perf_client *c, uint64_t until_ns, bool counted)
+{
+	struct perf_soak soak = {.since_ns = perf_now_ns(), .random = c->o->seed};
+	struct perf_session *s = &c->session;
+	bool soaking = s->params.mode == PERF_MODE_SOAK && counted;
+	uint64_t bytes = counted && s->params.op == PERF_OP_MIXED ? c->o->bytes : 0;
+	unsigned round = 0;
+
+	while (!s->failed && perf_interrupted == 0) {
+		unsigned n = perf_traffic_step(s);
+
+		if (n == 0 && s->params.events)
+			perf_traffic_sleep(s);
+		if (++round % HOUSEKEEPING == 0)
+			housekeeping(c, soaking ? &soak : NULL);
+		if (until_ns != 0 && s->now_ns >= until_ns && soak.state == PERF_SOAK_IDLE)
+			break;
+		if (counted &&
+		    (perf_traffic_finished(s) || (bytes != 0 && s->stats.bytes >= bytes)))
+			break;
+	}
+}
+
+static bool drain(struct perf_client *c)
+{
+	struct perf_session *s = &c->session;
+	uint64_t until = perf_now_ns() + DRAIN_NS;
+	unsigned round = 0;
+
+	perf_traffic_quiet(s);
+	while (perf_client_alive(c) && !perf_traffic_drained(s)) {
+		s->now_ns = perf_now_ns();
+		perf_traffic_poll(s);
+		if (++round % HOUSEKEEPING == 0)
+			perf_client_events(c);
+		if (s->now_ns > until)
+			perf_session_fail(s, "work requests are outstanding %llu s after the end",
+					  DRAIN_NS / 1000000000ull);
+	}
+	return perf_client_alive(c);
+}
+
+static void settle(struct perf_client *c)
+{
+	uint64_t until = perf_now_ns() + SETTLE_NS;
+
+	while (c->session.lossy && perf_client_alive(c) && perf_now_ns() < until) {
+		perf_traffic_poll(&c->session);
+		perf_client_events(c);
+	}
+}
+
+bool perf_client_ends(struct perf_client *c, uint32_t from, uint32_t cnt)
+{
+	static uint8_t message[PERF_MSG_BYTES];
+	static struct perf_received r;
+	struct perf_session *s = &c->session;
+	struct perf_end end;
+	size_t bytes = 0;
+
+	for (uint32_t i = from; i < from + cnt; i++) {
+		end = (struct perf_end){
+			.idx = i, .messages = s->qps[i].tx_next, .cas = s->qps[i].cas_next};
+		bytes += perf_end_encode(message + bytes, &end);
+	}
+	if (!perf_client_ask(c, PERF_MSG_ENDS, message, bytes, PERF_MSG_ENDS, &r))
+		return false;
+	while (s->params.bidir && perf_traffic_poll(s) > 0)
+		;
+	for (size_t at = 0; at < r.header.bytes; at += sizeof(end)) {
+		if (!perf_end_decode(r.payload + at, r.header.bytes - at, &end) ||
+		    end.idx >= s->params.qps) {
+			perf_session_fail(s, "the server's answer makes no sense");
+			return false;
+		}
+		if (s->params.bidir)
+			perf_checked_end(s, &end);
+	}
+	return true;
+}
+
+static bool finish(struct perf_client *c, struct perf_run *run)
+{
+	struct perf_session *s = &c->session;
+	static struct perf_received r;
+	static uint8_t message[PERF_MSG_BYTES];
+	uint32_t qps = (uint32_t)s->params.qps;
+	struct perf_result mine;
+	size_t bytes;
+
+	if (s->params.mode != PERF_MODE_CONNECT) {
+		if (!drain(c) || !perf_client_ask(c, PERF_MSG_QUIET, NULL, 0, PERF_MSG_OK, &r))
+			return false;
+		settle(c);
+		for (uint32_t i = 0; i < qps; i += PERF_ENDS_MAX) {
+			if (!perf_client_ends(c, i,
+					      qps - i < PERF_ENDS_MAX ? qps - i : PERF_ENDS_MAX))
+				return false;
+		}
+	}
+	perf_session_result(s, &mine);
+	bytes = perf_result_encode(message, &mine);
+	if (!perf_client_ask(c, PERF_MSG_FINISH, message, bytes, PERF_MSG_RESULT, &r))
+		return false;
+	if (!perf_result_decode(r.payload, r.header.bytes, &run->server)) {
+		perf_session_fail(s, "the server's answer makes no sense");
+		return false;
+	}
+	perf_checked_fetch_adds(s, run->server.fetch_adds);
+	return true;
+}
+
+static uint32_t mtu_in_use(struct perf_client *c)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	if (c->session.params.type != PERF_TYPE_UD && c->session.params.mode != PERF_MODE_CONNECT &&
+	    c->session.qps[0].qp != NULL &&
+	    uroce_query_qp(c->session.qps[0].qp, &attr, IBV_QP_PATH_MTU, &init) == 0 &&
+	    attr.path_mtu != 0)
+		return 128u << attr.path_mtu;
+	return (uint32_t)c->session.params.mtu;
+}
+
+static void measure(struct perf_client *c)
+{
+	struct perf_session *s = &c->session;
+	static struct perf_received r;
+	uint64_t now;
+
+	perf_progress_start(&c->progress, c->o, perf_now_ns());
+	perf_session_mark(s);
+	if (c->o->warmup_s > 0) {
+		perf_traffic_start(s, true);
+		traffic(c, perf_now_ns() + (uint64_t)(c->o->warmup_s * 1e9), false);
+	}
+	if (perf_client_alive(c) && perf_client_ask(c, PERF_MSG_MARK, NULL, 0, PERF_MSG_OK, &r)) {
+		if (c->o->warmup_s <= 0)
+			perf_traffic_start(s, true);
+		set_limits(c);
+		perf_session_mark(s);
+		now = perf_now_ns();
+		traffic(c, c->o->duration_s > 0 ? now + (uint64_t)(c->o->duration_s * 1e9) : 0,
+			true);
+	}
+	perf_session_end(s);
+	perf_progress_end(&c->progress);
+}
+
+static bool open_run(struct perf_client *c, struct perf_run *run, uint64_t size)
+{
+	struct perf_session *s = &c->session;
+	static struct perf_received r;
+
+	perf_params_from_options(&run->params, c->o, size, &c->ep->device, c->ep->mtu);
+	run->mtu = (uint32_t)run->params.mtu;
+	if (size > run->params.mtu && run->params.type == PERF_TYPE_UD) {
+		perf_session_fail(s, "UD messages of %llu bytes do not fit in the MTU of %llu",
+				  (unsigned long long)size, (unsigned long long)run->params.mtu);
+		return false;
+	}
+	perf_histogram_reset(&c->hist);
+	s->hist = &c->hist;
+	c->links = calloc(run->params.qps, sizeof(*c->links));
+	c->asked_ns = calloc(run->params.qps, sizeof(*c->asked_ns));
+	c->session_open = c->links != NULL && c->asked_ns != NULL;
+	if (!c->session_open || !perf_session_create(s, c->ep, &run->params, false) ||
+	    !agree(c, &run->params))
+		return false;
+	if (run->params.mode == PERF_MODE_CONNECT)
+		return true;
+	if (!connect_all(c) || !perf_client_ask(c, PERF_MSG_START, NULL, 0, PERF_MSG_OK, &r))
+		return false;
+	run->mtu = mtu_in_use(c);
+	return true;
+}
+
+static void close_run(struct perf_client *c)
+{
+	if (c->session_open) {
+		if (c->session.qps != NULL)
+			disconnect_all(c);
+		perf_session_destroy(&c->session);
+	}
+	c->session_open = false;
+	free(c->links);
+	free(c->asked_ns);
+	c->links = NULL;
+	c->asked_ns = NULL;
+}
+
+static bool same_objects(const struct perf_objects *a, const struct perf_objects *b)
+{
+#define X(name)                                                                                    \
+	if (a->name != b->name)                                                                    \
+		return false;
+	PERF_OBJECTS(X)
+#undef X
+	return true;
+}
+
+static void measure_connects(struct perf_client *c, struct perf_run *run)
+{
+	perf_endpoint_objects(c->ep, &run->before);
+	perf_progress_start(&c->progress, c->o, perf_now_ns());
+	perf_session_mark(&c->session);
+	run->connects = perf_connect_run(c);
+	c->session.stats.ops = run->connects;
+	perf_session_end(&c->session);
+	perf_progress_end(&c->progress);
+	perf_connect_settle(c, &run->before);
+	perf_endpoint_objects(c->ep, &run->after);
+}
+
+/* True when all went well. */
+static bool run_one(struct perf_client *c, uint64_t size)
+{
+	struct perf_run run = {.hist = &c->hist};
+	bool measured = open_run(c, &run, size), good = false;
+
+	if (measured) {
+		if (run.params.mode == PERF_MODE_CONNECT)
+			measure_connects(c, &run);
+		else
+			measure(c);
+		good = finish(c, &run);
+		perf_session_result(&c->session, &run.client);
+		if (run.params.mode == PERF_MODE_LAT)
+			run.client.ops = c->hist.cnt;
+		if (run.params.mode == PERF_MODE_LAT)
+			run.client.bytes = c->hist.cnt * size,
+			run.server.bytes = run.server.ops = 0;
+		run.interrupted = perf_interrupted != 0;
+		if (run.params.mode == PERF_MODE_CONNECT && good) {
+			run.leaked = !same_objects(&run.before, &run.after) ||
+				     !same_objects(&run.server.before, &run.server.after);
+			good = !run.leaked;
+		}
+		if (run.server.errors != 0)
+			fprintf(stderr,
+				"uroce-perf: the server counts %llu errors; the first one: %s\n",
+				(unsigned long long)run.server.errors, run.server.text);
+		perf_report_add(c->report, &run);
+	}
+	good &= c->session.errors == 0 && run.server.errors == 0;
+	close_run(c);
+	return good;
+}
+
+static void warn_of_leaks(const struct perf_objects *before, struct perf_endpoint *ep)
+{
+	struct perf_objects after;
+
+	perf_endpoint_objects(ep, &after);
+	/* What waits in time-wait is no leak. */
+	after.qps_time_wait = before->qps_time_wait;
+	after.cm_connections = before->cm_connections;
+#define X(name)                                                                                    \
+	if (after.name != before->name)                                                            \
+		fprintf(stderr, "uroce-perf: warning: " #name " before %llu, after %llu\n",        \
+			(unsigned long long)before->name, (unsigned long long)after.name);
+	PERF_OBJECTS(X)
+#undef X
+}
+
+int perf_client_main(struct perf_endpoint *ep, const struct perf_options *o)
+{
+	struct perf_client *c = calloc(1, sizeof(*c));
+	struct perf_objects before;
+	bool good;
+
+	if (c == NULL)
+		return PERF_EXIT_ERROR;
+	c->o = o;
+	c->ep = ep;
+	arc4random_buf(&c->session_id, sizeof(c->session_id));
+	c->report = perf_report_create(o);
+	perf_endpoint_objects(ep, &before);
+	good = connect_control(c);
+	for (unsigned i = 0; good && i < o->sizes_cnt && perf_interrupted == 0; i++)
+		good = run_one(c, o->sizes[i]);
+	disconnect_control(c);
+	warn_of_leaks(&before, ep);
+	good &= perf_report_finish(c->report);
+	free(c);
+	return perf_interrupted != 0 ? PERF_EXIT_INTERRUPTED
+	       : good		     ? PERF_EXIT_OK
+				     : PERF_EXIT_ERROR;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_CLIENT_H
+#define PERF_CLIENT_H
+
+#include "control.h"
+#include "report.h"
+#include "traffic.h"
+
+#define PERF_EXIT_OK	      0
+#define PERF_EXIT_ERROR	      1
+#define PERF_EXIT_USAGE	      2
+#define PERF_EXIT_INTERRUPTED 130
+
+/* A connection of connect mode or a queue pair's of a session: where it stands. */
+enum perf_link {
+	PERF_LINK_NONE,
+	PERF_LINK_CONNECTING,
+	PERF_LINK_UP,
+	PERF_LINK_CLOSING,
+	PERF_LINK_DOWN,
+};
+
+/* The client's whole state. One thread. */
+struct perf_client {
+	const struct perf_options *o;
+	struct perf_endpoint *ep;
+	struct perf_control control;
+	uint64_t session_id;
+	uint32_t seq;
+	struct perf_session session; /* of the current run */
+	bool session_open;
+	enum perf_link *links; /* of the session's queue pairs */
+	uint64_t *asked_ns;    /* when each was asked to connect */
+	uint32_t in_transit;   /* of them CONNECTING or CLOSING */
+	struct perf_histogram hist;
+	struct perf_report *report;
+	struct perf_progress progress;
+	uint32_t churn_seed, churns; /* soak */
+};
+
+/* The whole program's client side; returns the exit status. */
+int perf_client_main(struct perf_endpoint *ep, const struct perf_options *o);
+
+/* False when going on makes no sense: an error, the server is gone, Ctrl-C. */
+bool perf_client_alive(const struct perf_client *c);
+
+/* Handles what came by CM and on the control connection. Call it often. */
+void perf_client_events(struct perf_client *c);
+
+/*
+ * Asks the server and waits for the answer, while the traffic goes on. False, after a sentence,
+ * when there was none of the kind wanted within the time.
+ */
+bool perf_client_ask(struct perf_client *c, enum perf_message kind, const void *payload,
+		     size_t bytes, enum perf_message answer, struct perf_received *r);
+
+/* Starts to connect a new queue pair idx; to disconnect it. Links tell when it has happened. */
+bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen);
+void perf_client_disconnect(struct perf_client *c, uint32_t idx);
+
+/* Tells the server how much was sent on queue pairs [from, from + cnt), and the other way round. */
+bool perf_client_ends(struct perf_client *c, uint32_t from, uint32_t cnt);
+
+/* soak.c: closes and opens queue pairs while the traffic runs. `link` is where the cycle stands. */
+enum perf_soak_state {
+	PERF_SOAK_IDLE,
+	PERF_SOAK_DRAINING,
+	PERF_SOAK_CLOSING,
+	PERF_SOAK_OPENING,
+};
+
+struct perf_soak {
+	enum perf_soak_state state;
+	uint32_t idx;
+	uint64_t since_ns, random;
+};
+
+void perf_soak_step(struct perf_client *c, struct perf_soak *soak);
+
+/* connect.c: --mode connect, after START. Returns the number of connections made. */
+uint64_t perf_connect_run(struct perf_client *c);
+/* Waits until time-wait is over, at most a few seconds. */
+void perf_connect_settle(struct perf_client *c, const struct perf_objects *before);
+
+#endif

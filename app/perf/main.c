@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "client.h"
+#include "server.h"
+
+int main(int argc, char **argv)
+{
+	static struct perf_options options;
+	struct perf_endpoint ep;
+	char err[512];
+	int status;
+
+	switch (perf_options_parse(&options, argc, argv, err, sizeof(err))) {
+	case PERF_PARSE_HELP:
+		perf_options_help(stdout);
+		return PERF_EXIT_OK;
+	case PERF_PARSE_USAGE:
+		fprintf(stderr, "uroce-perf: %s\n", err);
+		return PERF_EXIT_USAGE;
+	case PERF_PARSE_OK:
+		break;
+	}
+	perf_catch_signals();
+	if (!perf_endpoint_open(&ep, &options))
+		return PERF_EXIT_ERROR;
+	status = options.server ? perf_server_main(&ep, &options) : perf_client_main(&ep, &options);
+	if (!perf_endpoint_close(&ep) && status == PERF_EXIT_OK)
+		status = PERF_EXIT_ERROR;
+	return status;
+}

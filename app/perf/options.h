@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "op.h"
+
+#define PERF_DEFAULT_PORT 18515
+#define PERF_SIZES_MAX	  64
+#define PERF_SETS_MAX	  64
+
+/* The command line, checked. Strings belong to argv. Zero means "not given" where nothing is said.
+ */
+struct perf_options {
+	bool server;
+	const char *config;
+	const char *set[PERF_SETS_MAX + 1]; /* NULL at its end */
+	unsigned port;
+	bool once; /* server: leave after the first client */
+	const char *pcap, *filter, *json;
+
+	const char *peer;
+	struct sockaddr_storage peer_addr; /* with the port in it */
+
+	enum perf_op op;
+	enum perf_mode mode;
+	enum perf_type type;
+	uint64_t sizes[PERF_SIZES_MAX];
+	unsigned sizes_cnt;
+	uint64_t qps, depth, iters, bytes, mtu, inline_bytes, sge, signal_every, seed;
+	uint64_t timeout, retry, rnr_retry, rd_atomic;
+	double duration_s, warmup_s, live_interval_s;
+	bool bidir, verify, srq, events;
+};
+
+enum perf_parse {
+	PERF_PARSE_OK = 0,
+	PERF_PARSE_HELP = 1,  /* --help was asked for: print it, exit 0 */
+	PERF_PARSE_USAGE = 2, /* err holds one sentence: print it, exit 2 */
+};
+
+/* argv[0] is the program's name. `o` is complete only on PERF_PARSE_OK. */
+enum perf_parse perf_options_parse(struct perf_options *o, int argc, char **argv, char *err,
+				   size_t err_bytes);
+
+void perf_options_help(FILE *out);
+
+/* "64", "4K", "1M", "2G" (powers of 1024) to a number; false if it is none or exceeds max. */
+bool perf_parse_size(const char *text, uint64_t max, uint64_t *value);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_REPORT_H
+#define PERF_REPORT_H
+
+#include "histogram.h"
+#include "options.h"
+#include "proto.h"
+
+/* One run, as measured at both ends. */
+struct perf_run {
+	struct perf_params params;
+	uint32_t mtu; /* in use, bytes */
+	struct perf_result client, server;
+	const struct perf_histogram *hist;
+	bool interrupted;
+
+	/* --mode connect */
+	uint64_t connects;
+	struct perf_objects before, after; /* at the client */
+	bool leaked;
+};
+
+struct perf_report; /* collects runs */
+
+struct perf_report *perf_report_create(const struct perf_options *o);
+/* Prints the run as a line of the table, below a heading when it is the first. */
+void perf_report_add(struct perf_report *r, const struct perf_run *run);
+/* Writes the JSON, if that is wanted; false when it cannot. Frees `r`. */
+bool perf_report_finish(struct perf_report *r);
+
+/* The progress line on stderr, overwritten in place on a terminal; a soak prints it anywhere. */
+struct perf_progress {
+	const struct perf_options *o;
+	bool terminal, wanted, dirty;
+	uint64_t start_ns, next_ns, last_ns, last_ops, last_bytes;
+};
+
+void perf_progress_start(struct perf_progress *p, const struct perf_options *o, uint64_t now_ns);
+/* `note` is appended; it may be NULL. */
+void perf_progress_update(struct perf_progress *p, uint64_t now_ns, uint64_t ops, uint64_t bytes,
+			  uint64_t errors, const char *note);
+void perf_progress_end(struct perf_progress *p);
+
+#endif

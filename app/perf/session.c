@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "session.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define QKEY 0x11110000u
+#define REMOTE_ACCESS                                                                              \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+#define ERRORS_PRINTED 20
+
+static void note(struct perf_session *s, const char *fmt, va_list ap)
+{
+	char text[PERF_TEXT_BYTES];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	if (s->text[0] == '\0')
+		memcpy(s->text, text, sizeof(text));
+	if (++s->errors <= ERRORS_PRINTED)
+		fprintf(stderr, "uroce-perf: %s\n", text);
+	else if (s->errors == ERRORS_PRINTED + 1)
+		fprintf(stderr, "uroce-perf: more errors are counted, not printed\n");
+}
+
+void perf_session_error(struct perf_session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note(s, fmt, ap);
+	va_end(ap);
+}
+
+void perf_session_fail(struct perf_session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	s->failed = true;
+	s->sending = false;
+	va_start(ap, fmt);
+	note(s, fmt, ap);
+	va_end(ap);
+}
+
+static bool make_memory(struct perf_session *s)
+{
+	uint64_t total = s->layout.total;
+
+	s->mem = mmap(NULL, total, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (s->mem == MAP_FAILED) {
+		s->mem = NULL;
+		perf_session_fail(s, "cannot allocate %llu bytes of memory: %s",
+				  (unsigned long long)total, strerror(errno));
+		return false;
+	}
+	s->mr = uroce_reg_mr(s->ep->pd, s->mem, total, REMOTE_ACCESS);
+	if (s->mr == NULL)
+		perf_session_fail(s, "cannot register %llu bytes of memory: %s",
+				  (unsigned long long)total, strerror(errno));
+	return s->mr != NULL;
+}
+
+static uint64_t send_entries(const struct perf_session *s)
+{
+	return s->params.depth + 2 * PERF_ACKS_MAX + PERF_BATCH;
+}
+
+static bool make_cqs(struct perf_session *s)
+{
+	uint64_t per_qp = send_entries(s) + s->params.rq_depth;
+	uint64_t entries;
+	int vectors = s->ep->ctx->num_comp_vectors;
+
+	/* An SRQ lives on one worker, and so do its queue pairs. */
+	s->cq_cnt = vectors < 1 || s->params.srq ? 1 : (unsigned)vectors;
+	if (s->cq_cnt > PERF_CQS_MAX)
+		s->cq_cnt = PERF_CQS_MAX;
+	if (s->cq_cnt > s->params.qps)
+		s->cq_cnt = (unsigned)s->params.qps;
+	entries = (s->params.qps + s->cq_cnt - 1) / s->cq_cnt * per_qp;
+	if (s->ep->device.max_cqe > 0 && entries > (uint64_t)s->ep->device.max_cqe)
+		entries = (uint64_t)s->ep->device.max_cqe;
+	if (s->params.events) {
+		s->channel = uroce_create_comp_channel(s->ep->ctx);
+		if (s->channel == NULL) {
+			perf_session_fail(s, "cannot create a completion channel: %s",
+					  strerror(errno));
+			return false;
+		}
+	}
+	for (unsigned i = 0; i < s->cq_cnt; i++) {
+		s->cq[i] = uroce_create_cq(s->ep->ctx, (int)entries, NULL, s->channel, (int)i);
+		if (s->cq[i] == NULL) {
+			perf_session_fail(s, "cannot create a completion queue of %llu entries: %s",
+					  (unsigned long long)entries, strerror(errno));
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool make_srq(struct perf_session *s)
+{
+	uint64_t entries = s->params.qps * s->params.rq_depth;
+	struct ibv_srq_init_attr attr = {.attr = {.max_sge = 1}};
+
+	if (s->ep->device.max_srq_wr > 0 && entries > (uint64_t)s->ep->device.max_srq_wr)
+		entries = (uint64_t)s->ep->device.max_srq_wr;
+	attr.attr.max_wr = (uint32_t)entries;
+	s->srq = uroce_create_srq(s->ep->pd, &attr);
+	if (s->srq == NULL) {
+		perf_session_fail(s, "cannot create a shared receive queue of %llu entries: %s",
+				  (unsigned long long)entries, strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+static uint32_t power_at_least(uint64_t v)
+{
+	uint32_t p = 1;
+
+	while (p < v)
+		p *= 2;
+	return p;
+}
+
+static bool make_tables(struct perf_session *s)
+{
+	uint32_t stamps = power_at_least(s->params.depth + PERF_BATCH);
+	uint32_t hash = power_at_least(4 * s->params.qps);
+	uint64_t qps = s->params.qps;
+
+	s->stamp_mask = stamps - 1;
+	s->qpn_hash_mask = hash - 1;
+	s->ready_mask = power_at_least(qps) - 1;
+	s->qps = calloc(qps, sizeof(*s->qps));
+	s->sges = calloc(qps * s->params.sge, sizeof(*s->sges));
+	s->stamps = s->hist != NULL ? calloc(qps * stamps, sizeof(*s->stamps)) : NULL;
+	s->ready = calloc(s->ready_mask + 1ul, sizeof(*s->ready));
+	s->qpn_hash = calloc(hash, sizeof(*s->qpn_hash));
+	if (s->qps == NULL || s->sges == NULL || s->ready == NULL || s->qpn_hash == NULL ||
+	    (s->hist != NULL && s->stamps == NULL)) {
+		perf_session_fail(s, "out of memory");
+		return false;
+	}
+	return true;
+}
+
+bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
+			 const struct perf_params *params, bool server)
+{
+	struct perf_histogram *hist = s->hist;
+
+	memset(s, 0, sizeof(*s));
+	s->hist = hist;
+	s->ep = ep;
+	s->params = *params;
+	s->server = server;
+	s->traits = perf_op_traits((enum perf_op)params->op);
+	s->lossy = params->type != PERF_TYPE_RC;
+	s->notify = params->verify && (s->traits & PERF_T_WRITE) != 0;
+	s->planner = (struct perf_planner){
+		.op = (enum perf_op)params->op,
+		.window = params->slots >= 4 ? (uint32_t)params->slots / 4 : 1,
+		.size = params->size,
+		.notify = s->notify,
+		.lossy = s->lossy,
+	};
+	s->rq_shift = (unsigned)__builtin_ctzll(params->rq_depth);
+	perf_layout_compute(&s->layout, params);
+	if (!make_tables(s))
+		return false;
+	if (params->mode == PERF_MODE_CONNECT)
+		return make_cqs(s);
+	return make_memory(s) && make_cqs(s) && (!params->srq || !server || make_srq(s));
+}
+
+void perf_session_destroy(struct perf_session *s)
+{
+	for (uint32_t i = 0; s->qps != NULL && i < s->params.qps; i++)
+		perf_session_close_qp(s, i);
+	if (s->srq != NULL)
+		uroce_destroy_srq(s->srq);
+	for (unsigned i = 0; i < s->cq_cnt; i++) {
+		if (s->cq[i] != NULL)
+			uroce_destroy_cq(s->cq[i]);
+	}
+	if (s->channel != NULL)
+		uroce_destroy_comp_channel(s->channel);
+	if (s->mr != NULL)
+		uroce_dereg_mr(s->mr);
+	if (s->mem != NULL)
+		munmap(s->mem, s->layout.total);
+	free(s->qps);
+	free(s->sges);
+	free(s->stamps);
+	free(s->ready);
+	free(s->qpn_hash);
+	s->qps = NULL;
+	s->sges = NULL;
+	s->stamps = NULL;
+	s->ready = NULL;
+	s->qpn_hash = NULL;
+	s->mem = NULL;
+	s->mr = NULL;
+	s->srq = NULL;
+	s->channel = NULL;
+	s->cq_cnt = 0;
+}
+
+/* Linear probing; entries of closed queue pairs stay until the table is rebuilt. */
+static void hash_rebuild(struct perf_session *s)
+{
+	memset(s->qpn_hash, 0, (s->qpn_hash_mask + 1ul) * sizeof(*s->qpn_hash));
+	for (uint32_t i = 0; i < s->params.qps; i++) {
+		uint32_t at;
+
+		if (s->qps[i].qp == NULL)
+			continue;
+		at = (uint32_t)perf_mix64(s->qps[i].qp->qp_num) & s->qpn_hash_mask;
+		while (s->qpn_hash[at] != 0)
+			at = (at + 1) & s->qpn_hash_mask;
+		s->qpn_hash[at] = i + 1;
+	}
+}
+
+static void hash_insert(struct perf_session *s, uint32_t idx)
+{
+	uint32_t at = (uint32_t)perf_mix64(s->qps[idx].qp->qp_num) & s->qpn_hash_mask;
+
+	while (s->qpn_hash[at] != 0)
+		at = (at + 1) & s->qpn_hash_mask;
+	s->qpn_hash[at] = idx + 1;
+}
+
+struct perf_qp *perf_session_by_qpn(struct perf_session *s, uint32_t qpn)
+{
+	uint32_t at = (uint32_t)perf_mix64(qpn) & s->qpn_hash_mask;
+
+	for (; s->qpn_hash[at] != 0; at = (at + 1) & s->qpn_hash_mask) {
+		struct perf_qp *q = &s->qps[s->qpn_hash[at] - 1];
+
+		if (q->qp != NULL && q->qp->qp_num == qpn)
+			return q;
+	}
+	return NULL;
+}
+
+/* The pieces of slot 0: as equal as they can be, the last one takes the rest. */
+static void cut_pieces(struct perf_session *s, struct perf_qp *q)
+{
+	uint64_t at = (uintptr_t)q->mem + s->layout.tx, left = s->params.size;
+
+	q->sge = s->sges + q->idx * s->params.sge;
+	for (uint64_t i = 0; s->mr != NULL && i < s->params.sge; i++) {
+		uint64_t bytes = i + 1 == s->params.sge ? left : s->params.size / s->params.sge;
+
+		q->sge[i] = (struct ibv_sge){at, (uint32_t)bytes, s->mr->lkey};
+		at += bytes;
+		left -= bytes;
+	}
+}
+
+static void reset_memory(struct perf_session *s, struct perf_qp *q)
+{
+	bool read = s->params.op == PERF_OP_READ || s->params.op == PERF_OP_MIXED;
+	uint64_t key = perf_key(s->params.seed, q->idx, q->gen, s->server ? 3 : 2);
+
+	memset(q->mem, 0, PERF_AT_RINGS);
+	for (uint64_t i = 0; read && s->params.verify && i < s->params.slots; i++)
+		perf_pattern_fill(q->mem + s->layout.rd + i * s->layout.slot_bytes, s->params.size,
+				  perf_base(key, i));
+}
+
+static bool make_victims(struct perf_session *s, struct perf_qp *q)
+{
+	if (s->params.op != PERF_OP_SEND_INV || !s->server)
+		return true;
+	q->victims = calloc(PERF_GRANTS, sizeof(struct ibv_mr *));
+	for (; q->victims != NULL && q->victims_cnt < PERF_GRANTS; q->victims_cnt++) {
+		/* Nobody touches what these regions cover: any memory of ours will do. */
+		q->victims[q->victims_cnt] =
+			uroce_reg_mr(s->ep->pd, q->mem, PERF_AT_RINGS, REMOTE_ACCESS);
+		if (q->victims[q->victims_cnt] == NULL)
+			break;
+	}
+	if (q->victims_cnt == PERF_GRANTS)
+		return true;
+	perf_session_fail(s, "cannot register memory to be invalidated: %s", strerror(errno));
+	return false;
+}
+
+bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen)
+{
+	bool receives = perf_params_receives(&s->params) && s->srq == NULL;
+	struct perf_qp *q = &s->qps[idx];
+	struct ibv_cq *cq = s->cq[idx % s->cq_cnt];
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = s->srq,
+		.qp_type = perf_type_qpt((enum perf_type)s->params.type),
+		.cap = {.max_send_wr = (uint32_t)send_entries(s),
+			.max_recv_wr = receives ? (uint32_t)s->params.rq_depth : 1,
+			.max_send_sge = (uint32_t)s->params.sge,
+			.max_recv_sge = 1,
+			.max_inline_data = (uint32_t)s->params.inline_bytes},
+	};
+
+	memset(q, 0, sizeof(*q));
+	q->idx = idx;
+	q->gen = gen;
+	q->rq.idx = idx;
+	q->tx_limit = PERF_LIMITLESS;
+	q->mem = s->mem + PERF_HEAD_BYTES + idx * s->layout.stride;
+	q->remote = s->remote_addr + PERF_HEAD_BYTES + idx * s->layout.stride;
+	q->tx_key = perf_key(s->params.seed, idx, gen, s->server);
+	q->rx_key = perf_key(s->params.seed, idx, gen, !s->server);
+	q->stamp = s->stamps != NULL ? s->stamps + idx * (s->stamp_mask + 1ul) : NULL;
+	cut_pieces(s, q);
+	if (s->mem != NULL)
+		reset_memory(s, q);
+	q->qp = uroce_create_qp(s->ep->pd, &attr);
+	if (q->qp == NULL) {
+		perf_session_fail(s, "cannot create queue pair %u: %s", idx, strerror(errno));
+		return false;
+	}
+	if (s->srq != NULL)
+		hash_insert(s, idx);
+	return make_victims(s, q);
+}
+
+uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot)
+{
+	if (s->srq != NULL) {
+		idx = slot >> s->rq_shift;
+		slot &= (uint32_t)s->params.rq_depth - 1;
+	}
+	return s->mem + PERF_HEAD_BYTES + idx * s->layout.stride + s->layout.rx +
+	       slot * s->layout.rx_step;
+}
+
+void perf_session_close_qp(struct perf_session *s, uint32_t idx)
+{
+	struct perf_qp *q = &s->qps[idx];
+	bool existed = q->qp != NULL;
+
+	q->up = false;
+	q->closing = true;
+	if (q->id != NULL)
+		uroce_cm_destroy_id(q->id);
+	if (q->ah != NULL)
+		uroce_destroy_ah(q->ah);
+	if (q->qp != NULL)
+		uroce_destroy_qp(q->qp);
+	for (uint32_t i = 0; i < q->victims_cnt; i++)
+		uroce_dereg_mr(q->victims[i]);
+	free(q->victims);
+	q->victims = NULL;
+	q->victims_cnt = 0;
+	q->id = NULL;
+	q->ah = NULL;
+	q->qp = NULL;
+	if (existed && s->srq != NULL)
+		hash_rebuild(s);
+}
+
+bool perf_session_pair_local(struct perf_session *s, uint32_t idx, struct perf_pair *pair,
+			     const struct sockaddr_storage *local)
+{
+	struct perf_qp *q = &s->qps[idx];
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	union ibv_gid gid;
+	int rc;
+
+	perf_endpoint_gid_index(s->ep, local, &gid);
+	rc = uroce_modify_qp(q->qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	if (rc == 0) {
+		if (!perf_session_arm_qp(s, idx))
+			return false;
+		attr.qp_state = IBV_QPS_RTR;
+		rc = uroce_modify_qp(q->qp, &attr, IBV_QP_STATE);
+	}
+	if (rc == 0) {
+		attr.qp_state = IBV_QPS_RTS;
+		rc = uroce_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	}
+	if (rc != 0) {
+		perf_session_fail(s, "cannot bring UD queue pair %u up: %s", idx, strerror(rc));
+		return false;
+	}
+	*pair = (struct perf_pair){
+		.idx = idx,
+		.qpn = q->qp->qp_num,
+		.qkey = QKEY,
+		.gid_high = be64toh(gid.global.subnet_prefix),
+		.gid_low = be64toh(gid.global.interface_id),
+	};
+	return true;
+}
+
+bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pair,
+			      const struct sockaddr_storage *local)
+{
+	struct perf_qp *q = &s->qps[pair->idx];
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	union ibv_gid gid;
+
+	attr.grh.hop_limit = 64;
+	attr.grh.sgid_index = (uint8_t)perf_endpoint_gid_index(s->ep, local, &gid);
+	attr.grh.dgid.global.subnet_prefix = htobe64(pair->gid_high);
+	attr.grh.dgid.global.interface_id = htobe64(pair->gid_low);
+	q->ah = uroce_create_ah(s->ep->pd, &attr);
+	if (q->ah == NULL) {
+		perf_session_fail(s, "cannot create an address handle to the peer: %s",
+				  strerror(errno));
+		return false;
+	}
+	q->remote_qpn = (uint32_t)pair->qpn;
+	q->remote_qkey = (uint32_t)pair->qkey;
+	q->up = true;
+	return true;
+}
+
+void perf_session_mark(struct perf_session *s)
+{
+	memset(&s->stats, 0, sizeof(s->stats));
+	perf_endpoint_counters(s->ep, &s->stats.start_counters);
+	s->stats.start_cpu_ns = perf_cpu_ns();
+	s->stats.start_ns = perf_now_ns();
+	if (s->hist != NULL)
+		perf_histogram_reset(s->hist);
+}
+
+void perf_session_end(struct perf_session *s)
+{
+	if (s->stats.end_ns != 0)
+		return;
+	s->stats.end_ns = perf_now_ns();
+	s->stats.end_cpu_ns = perf_cpu_ns();
+	perf_endpoint_counters(s->ep, &s->stats.end_counters);
+}
+
+void perf_session_result(const struct perf_session *s, struct perf_result *r)
+{
+	const struct perf_stats *t = &s->stats;
+	struct perf_counters now = t->end_counters;
+
+	memset(r, 0, sizeof(*r));
+	r->ops = t->ops;
+	r->bytes = t->bytes;
+	r->rx_messages = t->rx_messages;
+	r->rx_bytes = t->rx_bytes;
+	r->errors = s->errors;
+	r->missing = t->missing;
+	r->reordered = t->reordered;
+	r->checked = t->checked;
+	r->duration_ns = t->end_ns - t->start_ns;
+	r->cpu_ns = t->end_cpu_ns - t->start_cpu_ns;
+	if (s->mem != NULL)
+		r->fetch_adds = *(volatile uint64_t *)s->mem;
+#define X(name) r->counters.name = now.name - t->start_counters.name;
+	PERF_COUNTERS(X)
+#undef X
+	memcpy(r->text, s->text, sizeof(r->text));
+}

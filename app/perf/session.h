@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_SESSION_H
+#define PERF_SESSION_H
+
+#include "endpoint.h"
+#include "histogram.h"
+#include "layout.h"
+#include "pattern.h"
+#include "proto.h"
+
+/*
+ * One client's run, seen from one end: its memory, queues and queue pairs. Both ends have the same
+ * struct; the client's sends, the server's receives (with --bidir both do both). One thread.
+ */
+#define PERF_BATCH     32
+#define PERF_ACKS_MAX  16 /* acknowledgements of one queue pair under way */
+#define PERF_SGE_MAX   16
+#define PERF_CQS_MAX   16
+#define PERF_LIMITLESS UINT64_MAX
+
+/* wr_id: kind, queue pair, and the low 32 bits of a message number (or the receive's slot). */
+enum perf_wr_kind { PERF_WR_TX, PERF_WR_RX, PERF_WR_ACK };
+
+static inline uint64_t perf_wr_id(enum perf_wr_kind kind, uint32_t idx, uint32_t low)
+{
+	return (uint64_t)kind << 56 | (uint64_t)idx << 32 | low;
+}
+
+static inline enum perf_wr_kind perf_wr_kind_of(uint64_t wr_id)
+{
+	return (enum perf_wr_kind)(wr_id >> 56);
+}
+
+static inline uint32_t perf_wr_idx(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> 32) & 0xffffff;
+}
+
+/* Receives of one queue pair, or of the SRQ; consumed ones are posted again in batches. */
+struct perf_rq {
+	uint32_t idx; /* of the queue pair */
+	uint32_t pending_cnt;
+	uint32_t pending[PERF_BATCH];
+};
+
+struct perf_qp {
+	struct ibv_qp *qp;
+	struct uroce_cm_id *id;
+	struct ibv_ah *ah; /* UD */
+	uint32_t remote_qpn, remote_qkey;
+	uint32_t idx, gen;
+	bool up;      /* connected: may be sent on */
+	bool closing; /* flushed work requests are no news */
+	bool paused;  /* no new messages but what the drain needs */
+	bool queued;  /* stands in the ready ring */
+
+	uint8_t *mem;	 /* our stride of the layout */
+	uint64_t remote; /* the peer's, as a remote address */
+	uint64_t tx_key, rx_key;
+	struct ibv_sge *sge; /* params.sge of them: the pieces of slot 0 */
+
+	/* Sending. In flight: [tx_done, tx_next). A completion was asked for up to tx_signaled. */
+	uint64_t tx_next, tx_done, tx_signaled;
+	uint64_t tx_limit;  /* as many, all in all */
+	uint64_t tx_acked;  /* the peer checked [0, tx_acked); slots below are free */
+	uint64_t tx_ack_ns; /* when that last moved; UC gives up on lost ones */
+	uint64_t cas_next, cas_done;
+	uint64_t fetch_last; /* result of the last fetch_add, plus 1 */
+	uint64_t *stamp;     /* when message n was posted: [n & stamp_mask] */
+
+	/* Receiving. The next message expected is rx_next; the peer was told up to ack_sent. */
+	uint64_t rx_next, ack_sent;
+	uint32_t acks_inflight;
+	bool ack_dirty;
+	struct perf_rq rq;
+
+	uint64_t lat_rx;  /* lat: messages received */
+	uint8_t lat_seen; /* lat: last byte that was answered */
+
+	struct ibv_mr **victims; /* send_inv: regions that the peer invalidates */
+	uint32_t victims_cnt;
+};
+
+struct perf_stats {
+	uint64_t ops, bytes, rx_messages, rx_bytes, missing, reordered, checked;
+	uint64_t start_ns, start_cpu_ns;
+	uint64_t end_ns, end_cpu_ns; /* 0: still measuring */
+	struct perf_counters start_counters, end_counters;
+};
+
+struct perf_session {
+	struct perf_endpoint *ep;
+	struct perf_params params;
+	struct perf_layout layout;
+	bool server;
+	bool sending; /* new messages are posted */
+	unsigned traits;
+	bool notify; /* WRITEs are verified: slots are freed by acknowledgements */
+	bool lossy;  /* UC, UD */
+	struct perf_planner planner;
+
+	uint8_t *mem;
+	struct ibv_mr *mr;
+	uint64_t remote_addr;
+	uint32_t remote_rkey;
+
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq[PERF_CQS_MAX];
+	unsigned cq_cnt;
+	struct ibv_srq *srq;
+	struct perf_rq srq_rq;
+	unsigned rq_shift;  /* log2 of rq_depth: SRQ slot to stride */
+	uint32_t *qpn_hash; /* QPN to index + 1, for the SRQ */
+	uint32_t qpn_hash_mask;
+
+	struct perf_qp *qps;
+	struct ibv_sge *sges;
+	uint64_t *stamps;
+	uint32_t stamp_mask;
+
+	/* Queue pairs that may have room to send, first in first out. */
+	uint32_t *ready;
+	uint32_t ready_mask, ready_head, ready_tail;
+
+	/* Work requests that are filled in and posted, never kept. */
+	struct ibv_send_wr tx_wr[PERF_BATCH];
+	struct ibv_sge tx_sge[PERF_BATCH][PERF_SGE_MAX];
+	struct ibv_recv_wr rx_wr[PERF_BATCH];
+	struct ibv_sge rx_sge[PERF_BATCH];
+
+	/* fetch_adds of ours: their results must be 0, 1, 2, ... in any order. */
+	uint64_t fetch_cnt, fetch_sum, fetch_squares;
+
+	/* lat: the ping under way, on queue pair lat_qp, since lat_from_ns (0: none). */
+	uint32_t lat_qp;
+	uint64_t lat_from_ns, lat_rx_before;
+
+	uint64_t finished; /* queue pairs that have completed their tx_limit */
+	uint64_t now_ns;   /* of the last step */
+	struct perf_stats stats;
+	struct perf_histogram *hist; /* NULL: not wanted */
+
+	uint64_t errors;
+	bool failed;		    /* must stop */
+	char text[PERF_TEXT_BYTES]; /* the first error */
+};
+
+/*
+ * Memory, completion queues, and room for params.qps queue pairs. False after a sentence in
+ * s->text; perf_session_destroy() is to be called in either case.
+ */
+bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
+			 const struct perf_params *params, bool server);
+void perf_session_destroy(struct perf_session *s);
+
+/* The queue pair object in RESET, and all its numbers from 0. */
+bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen);
+/* Its receives; when it has left RESET. */
+bool perf_session_arm_qp(struct perf_session *s, uint32_t idx);
+/* Destroys id, address handle and queue pair, whatever their state. */
+void perf_session_close_qp(struct perf_session *s, uint32_t idx);
+
+/* UD: brings the queue pair up towards the peer's. */
+bool perf_session_pair_local(struct perf_session *s, uint32_t idx, struct perf_pair *pair,
+			     const struct sockaddr_storage *local);
+bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pair,
+			      const struct sockaddr_storage *local);
+
+/* The queue pair with a QPN; NULL when none. */
+struct perf_qp *perf_session_by_qpn(struct perf_session *s, uint32_t qpn);
+
+/* Where things are. Slot n of a ring is message n's, modulo the number of slots. */
+static inline uint64_t perf_slot(const struct perf_session *s, uint64_t n)
+{
+	return (n & (s->params.slots - 1)) * s->layout.slot_bytes;
+}
+
+uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot);
+
+/* An error: counted, printed, and the first one kept. fail() also stops the session. */
+void perf_session_error(struct perf_session *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void perf_session_fail(struct perf_session *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Starts and ends the measurement. */
+void perf_session_mark(struct perf_session *s);
+void perf_session_end(struct perf_session *s);
+void perf_session_result(const struct perf_session *s, struct perf_result *r);
+
+#endif
