@@ -314,6 +314,18 @@ static inline struct ur_cm_id pair_connect(struct pair *p)
 	return pair_connect_attr(p, A, &attr);
 }
 
+/* Two sides with a connection that is up; its ids. */
+static inline struct pair *pair_up(uint32_t max_ids, struct ur_cm_id *a, struct ur_cm_id *b)
+{
+	struct pair *p = pair_new(max_ids);
+
+	*a = pair_connect(p);
+	pair_pass(p, 10 * MS);
+	*b = p->s[B].last[UR_CM_EV_REQ_RCVD];
+	cr_assert_eq(p->s[B].n[UR_CM_EV_ESTABLISHED], 1);
+	return p;
+}
+
 static inline unsigned pair_in_use(const struct pair *p)
 {
 	return ur_cm_ids_in_use(p->s[A].cm) + ur_cm_ids_in_use(p->s[B].cm);

@@ -128,3 +128,21 @@ Test(cm_sidr, ids_of_sidr_take_no_connection_messages)
 	cr_expect_eq(ur_cm_state(p->s[A].cm, id), UR_CM_ST_SIDR_REQ_SENT);
 	pair_free(p);
 }
+
+Test(cm_sidr, an_answer_about_another_service_is_ignored)
+{
+	struct pair *p = pair_new(2);
+	struct ur_cm_sidr_attr attr = sidr_attr(p);
+	struct ur_cm_id id = ask(p, &attr);
+	uint8_t mad[UR_MAD_BYTES];
+
+	p->drop = 1 << 1;
+	pair_pass(p, 5 * MS);
+	answer(p);
+	pair_fetch(p, B);
+	memcpy(mad, p->last_mad[B][UR_CM_SIDR_REP & 15], sizeof(mad));
+	mad[UR_MAD_HDR_BYTES + 19] ^= 1;
+	cr_expect_eq(pair_feed(p, A, mad), UR_DROP_UNEXPECTED);
+	cr_expect_eq(ur_cm_state(p->s[A].cm, id), UR_CM_ST_SIDR_REQ_SENT);
+	pair_free(p);
+}
