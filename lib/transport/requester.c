@@ -120,8 +120,7 @@ void ur_requester_reposition(struct ur_qp *qp)
 	/* What was sent so far may end in the middle of the message. */
 	wqe = ur_sq_at(&qp->sq, req->cur);
 	if (wqe->flags & UR_WQE_BEGUN)
-		req->cur_off = (uint32_t)ur_psn_diff(req->rec.nxt, wqe->first_psn)
-			       << qp->mtu_shift;
+		req->cur_off = (uint32_t)ur_psn_diff(req->rec.nxt, wqe->first_psn) << qp->mtu_shift;
 }
 
 /* The first packet of a WQE is made for the first time: number it. */

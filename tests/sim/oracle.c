@@ -168,6 +168,8 @@ static void prepare(struct sim_flow *f, unsigned idx)
 	struct sim_op *prev = idx ? &f->ops[idx - 1] : NULL;
 	unsigned pieces = f->max_sge;
 
+	op->echo = op->echo && prev && prev->opcode == IBV_WR_RDMA_READ &&
+		   (is_send(op->opcode) || is_write(op->opcode));
 	op->local_slot = idx % f->slots;
 	op->seed = sim_rand(&f->rng);
 	op->imm = (uint32_t)op->seed;
@@ -183,7 +185,6 @@ static void prepare(struct sim_flow *f, unsigned idx)
 		sim_mr_init(&op->inv, f->req->ep, 16, SIM_ACCESS_ALL);
 	}
 	if (is_send(op->opcode) || is_write(op->opcode)) {
-		op->echo = op->echo && prev && prev->opcode == IBV_WR_RDMA_READ;
 		if (op->echo) {
 			op->len = prev->len;
 			op->flags = (op->flags & ~(unsigned)IBV_SEND_INLINE) | IBV_SEND_FENCE;

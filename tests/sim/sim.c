@@ -22,11 +22,13 @@ static struct sim *current; /* whose case an assertion of the core belongs to */
 
 static void report(struct sim *s)
 {
+	const char *frames = getenv("UROCE_SIM_FRAMES");
 	char file[160];
 
 	if (!s)
 		return;
-	sim_trace_print(&s->trace, stderr, PRINTED_FRAMES);
+	sim_trace_print(&s->trace, stderr,
+			frames ? (uint32_t)strtoul(frames, NULL, 0) : PRINTED_FRAMES);
 	snprintf(file, sizeof(file), "sim-%s-%" PRIu64 ".pcap", s->attr.name, s->attr.number);
 	fprintf(stderr, "at %.3f us, after %" PRIu64 " events; %s %s\n", (double)s->now_ns / 1000,
 		s->events, sim_trace_write(&s->trace, file) ? "frames are in" : "cannot write",
@@ -252,9 +254,10 @@ static void expire(struct sim_ep *ep)
 {
 	struct sim *s = ep->sim;
 
-	if (ep->last_turn_ns != s->now_ns)
+	if (ep->last_turn_ns != s->now_ns || ep->last_turn_frames != ep->tx_frames)
 		ep->idle_turns = 0;
 	ep->last_turn_ns = s->now_ns;
+	ep->last_turn_frames = ep->tx_frames;
 	SIM_CHECK(s, ep->idle_turns++ < IDLE_TURNS_MAX, "endpoint %u spins: deadline %" PRIu64,
 		  ep->idx, ur_engine_next_deadline(ep->engine));
 	if (ur_engine_next_deadline(ep->engine) <= s->now_ns)

@@ -43,8 +43,8 @@ struct sim_ep {
 	uint64_t wake_ns;		  /* the turn that is scheduled, UR_NEVER: none */
 	uint64_t turn_delay_ns;		  /* from an event to the turn it asks for */
 	unsigned tx_cap;		  /* descriptors of one output call */
-	unsigned idle_turns;		  /* turns in a row without progress of time */
-	uint64_t last_turn_ns;
+	unsigned idle_turns;		  /* turns in a row without a frame or progress of time */
+	uint64_t last_turn_ns, last_turn_frames;
 	uint64_t tx_frames, rx_frames, rx_bad_icrc; /* as the edge sees them */
 	uint64_t rx_dropped;			    /* input() said no */
 	enum ur_drop last_drop;			    /* what input() said last */
