@@ -163,9 +163,9 @@ struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
 
 /*
  * A MAD of class CM that came to QP1 with the right Q_Key. UR_DROP_NONE: it had an effect, or was
- * a duplicate; MAD: malformed; PEER: not from the id's peer; QPN: a DREQ for another QP;
- * UNEXPECTED: fits no id or not its state (UR_DROP_DUP_UNKNOWN is not used); RESOURCES: tables are
- * full. It may have been answered in every case but MAD and PEER.
+ * a duplicate. MAD: malformed or with an impossible field. PEER: not from the id's peer. QPN: a
+ * DREQ for another QP. UNEXPECTED: fits no id, or not its state. RESOURCES: tables are full. An
+ * answer (REJ, DREP, SIDR_REP) may be on its way in every case but PEER and QPN.
  */
 enum ur_drop ur_cm_input(struct ur_cm *cm, const uint8_t mad[UR_MAD_BYTES],
 			 const struct ur_cm_src *src, uint64_t now);
