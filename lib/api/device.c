@@ -15,7 +15,9 @@
 #define IDLE_SPINS	 2000
 #define IDLE_SLEEP_NS	 20000
 
-static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Open endpoints of the process. */
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, ur_device) devices = LIST_HEAD_INITIALIZER(devices);
 static unsigned next_number;
 
 uint64_t ur_device_random(void)
@@ -277,15 +279,49 @@ static void *keeper(void *arg)
 	return NULL;
 }
 
-static void tear_down(struct ur_device *dev)
+/* No thread of ours touches the port after this. */
+static void stop_threads(struct ur_device *dev)
 {
 	if (dev->keeper_runs) {
 		atomic_store(&dev->keeper_stop, true);
 		pthread_join(dev->keeper, NULL);
+		dev->keeper_runs = false;
 	}
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		if (dev->workers[i])
 			ur_worker_stop(dev->workers[i]);
+}
+
+/* exit() without uroce_close(): the ports are closed by an older handler, after this one. */
+static void stop_all(void)
+{
+	struct ur_device *dev;
+
+	pthread_mutex_lock(&devices_lock);
+	LIST_FOREACH(dev, &devices, link)
+	stop_threads(dev);
+	pthread_mutex_unlock(&devices_lock);
+}
+
+static void enlist(struct ur_device *dev)
+{
+	static bool registered;
+
+	pthread_mutex_lock(&devices_lock);
+	if (!registered)
+		registered = atexit(stop_all) == 0;
+	LIST_INSERT_HEAD(&devices, dev, link);
+	pthread_mutex_unlock(&devices_lock);
+}
+
+static void tear_down(struct ur_device *dev)
+{
+	stop_threads(dev);
+	if (dev->port.open) {
+		pthread_mutex_lock(&devices_lock);
+		LIST_REMOVE(dev, link);
+		pthread_mutex_unlock(&devices_lock);
+	}
 	ur_stats_unregister(dev);
 	if (atomic_load(&dev->capture_hook.current))
 		uroce_capture_stop(&dev->ctx, NULL);
@@ -325,6 +361,8 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	ur_clock_start(&dev->clock);
 	dev->dedicated = dev->eal.dedicated;
 	rc = open_port(dev, err, cap);
+	if (dev->port.open)
+		enlist(dev);
 	if (rc)
 		return rc;
 	dev->mem_memory = malloc(ur_mem_size(dev->cfg.transport.max_mr));
@@ -368,9 +406,9 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 	memset(dev, 0, sizeof(*dev));
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->async_lock, NULL);
-	pthread_mutex_lock(&number_lock);
+	pthread_mutex_lock(&devices_lock);
 	dev->number = next_number++;
-	pthread_mutex_unlock(&number_lock);
+	pthread_mutex_unlock(&devices_lock);
 	snprintf(dev->ibdev.name, sizeof(dev->ibdev.name), "uroce%u", dev->number);
 	dev->ibdev.node_type = IBV_NODE_CA;
 	dev->ibdev.transport_type = IBV_TRANSPORT_IB;

@@ -31,6 +31,7 @@ struct ur_cm_api; /* lib/api/cm.c */
 struct ur_device {
 	struct ibv_context ctx; /* first: the application's handle */
 	struct ibv_device ibdev;
+	LIST_ENTRY(ur_device) link;
 	struct ur_config cfg;
 	struct ur_eal_port eal;
 	struct ur_port port;
