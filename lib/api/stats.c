@@ -190,6 +190,43 @@ static int emit_qp(struct ur_emit *e, const char *params, void *ctx)
 	return 0;
 }
 
+/*
+ * "/uroce/capture,start,FILE" or ",start,FILE,FILTER", ",stop", or nothing: what the capture under
+ * way has seen. The one entry that does something: whoever may open the telemetry socket may
+ * capture.
+ */
+static int emit_capture(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+	struct uroce_capture_stats st;
+	char text[512], err[256], *file, *filter;
+
+	if (!*params) {
+		ur_emit_str(e, "state",
+			    atomic_load(&dev->capture_hook.current) ? "running" : "stopped");
+		return 0;
+	}
+	if (strcmp(params, "stop") == 0) {
+		if (uroce_capture_stop(&dev->ctx, &st))
+			return -ENOENT;
+		ur_emit_u64(e, "written", st.written);
+		ur_emit_u64(e, "dropped", st.dropped);
+		ur_emit_u64(e, "filtered", st.filtered);
+		ur_emit_u64(e, "overflow", st.overflow);
+		return 0;
+	}
+	if (strncmp(params, "start,", 6) || strlen(params) >= sizeof(text))
+		return -EINVAL;
+	strcpy(text, params + 6);
+	filter = text;
+	file = strsep(&filter, ",");
+	if (uroce_capture_start(&dev->ctx, file, filter, 0, err, sizeof(err)))
+		ur_emit_str(e, "error", err);
+	else
+		ur_emit_str(e, "state", "running");
+	return 0;
+}
+
 /* What an endpoint shows, "/uroce/NAME" for the first of the process, "/uroceN/NAME" for others. */
 static const struct {
 	const char *name, *help;
@@ -203,6 +240,7 @@ static const struct {
 	{"neigh", "ARP, ND and ping", emit_neigh, false},
 	{"objects", "live objects", emit_objects, false},
 	{"qp", "one QP: /uroce/qp,QPN", emit_qp, false},
+	{"capture", "/uroce/capture,start,FILE[,FILTER] or ,stop", emit_capture, false},
 };
 
 #define SHOWN_CNT (sizeof(shown) / sizeof(shown[0]))
