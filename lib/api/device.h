@@ -26,7 +26,8 @@
 #define UR_GIDS_MAX  3
 #define UR_ASYNC_MAX 256
 
-struct ur_cm_api; /* lib/api/cm.c */
+struct ur_cm_api;    /* lib/api/cm_priv.h */
+struct ur_api_cm_id; /* lib/api/cm_priv.h */
 
 struct ur_device {
 	struct ibv_context ctx; /* first: the application's handle */
@@ -100,6 +101,7 @@ struct ur_api_qp {
 	void *rings;
 	bool sig_all;
 	struct ibv_qp_init_attr init; /* as granted */
+	struct ur_api_cm_id *cm_id;   /* that moves it, or NULL; cm.c's */
 };
 
 struct ur_api_ah {
@@ -171,5 +173,7 @@ void ur_stats_unregister(struct ur_device *dev);
 int ur_cm_api_new(struct ur_device *dev);
 struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev);
 void ur_cm_api_free(struct ur_device *dev);
+/* A QP is being destroyed: its connection, if it has one, must not touch it any more. */
+void ur_cm_api_qp_gone(struct ur_device *dev, struct ibv_qp *qp);
 
 #endif

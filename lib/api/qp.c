@@ -227,6 +227,7 @@ int uroce_destroy_qp(struct ibv_qp *base)
 	struct ur_api_qp *qp = UR_API(qp, base);
 	struct modify_qp m = {.engine = ur_worker_engine(qp->worker), .qp = qp->qp};
 
+	ur_cm_api_qp_gone(dev, base);
 	ur_worker_call(qp->worker, destroy_on_worker, &m);
 	drop_refs(dev, &qp->init);
 	ur_async_purge(dev, base);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/cm_priv.h"
+#include "wire/assert.h"
+
+#define TIME_WAIT_NS UINT64_C(1000000000)
+
+/* ---- queues; cm->lock is held ---- */
+
+static void push(struct uroce_event_channel *ch, struct ur_cm_note *note)
+{
+	uint64_t one = 1;
+
+	TAILQ_INSERT_TAIL(&ch->queue, note, link);
+	note->queued = true;
+	/* Never blocks: the queue is far shorter than the counter is wide. */
+	if (write(ch->fd, &one, sizeof(one)) < 0)
+		UR_ASSERT(errno == EAGAIN);
+}
+
+static void pull(struct uroce_event_channel *ch, struct ur_cm_note *note)
+{
+	uint64_t one;
+
+	TAILQ_REMOVE(&ch->queue, note, link);
+	note->queued = false;
+	if (read(ch->fd, &one, sizeof(one)) < 0)
+		UR_ASSERT(errno == EAGAIN);
+}
+
+struct ur_cm_note *ur_cm_api_pop(struct uroce_event_channel *ch, bool requests, bool *empty)
+{
+	struct ur_cm_api *cm = ch->dev->cm;
+	struct ur_cm_note *note;
+
+	pthread_mutex_lock(&cm->lock);
+	note = TAILQ_FIRST(&ch->queue);
+	*empty = !note;
+	if (note && note->owner == UR_CM_OWNER_REQUEST && !requests)
+		note = NULL;
+	if (note)
+		pull(ch, note);
+	pthread_mutex_unlock(&cm->lock);
+	return note;
+}
+
+void ur_cm_api_give(struct ur_cm_api *cm, struct ur_cm_note *note)
+{
+	pthread_mutex_lock(&cm->lock);
+	TAILQ_INSERT_TAIL(&cm->spare, note, link);
+	pthread_mutex_unlock(&cm->lock);
+}
+
+void ur_cm_api_purge(struct ur_cm_api *cm, struct ur_api_cm_id *id)
+{
+	pthread_mutex_lock(&cm->lock);
+	for (unsigned i = 0; i < id->note_cnt; i++)
+		if (id->notes[i].queued)
+			pull(id->base.channel, &id->notes[i]);
+	id->note_cnt = 0;
+	pthread_mutex_unlock(&cm->lock);
+}
+
+static struct ur_cm_note *pull_request(struct ur_cm_api *cm, const struct ur_api_cm_id *listener)
+{
+	struct uroce_event_channel *ch = listener->base.channel;
+	struct ur_cm_note *note;
+
+	pthread_mutex_lock(&cm->lock);
+	TAILQ_FOREACH(note, &ch->queue, link)
+	if (note->owner == UR_CM_OWNER_REQUEST && note->id == listener)
+		break;
+	if (note)
+		pull(ch, note);
+	pthread_mutex_unlock(&cm->lock);
+	return note;
+}
+
+void ur_cm_api_refuse(struct ur_cm_api *cm, const struct ur_api_cm_id *listener, uint64_t now_ns)
+{
+	struct ur_cm_note *note;
+
+	while ((note = pull_request(cm, listener))) {
+		ur_cm_destroy(ur_cm_api_core(cm->dev), note->handle, now_ns);
+		ur_cm_api_give(cm, note);
+	}
+}
+
+void ur_cm_api_call(struct ur_device *dev, void (*fn)(void *arg, uint64_t now_ns), void *arg)
+{
+	ur_worker_call(dev->workers[0], fn, arg);
+	ur_device_progress(dev);
+}
+
+/* ---- the core's sink: on worker 0 ---- */
+
+static void take_private(struct ur_cm_note *note, const struct ur_cm_event *ev)
+{
+	size_t n = ev->private_len;
+
+	if (n > sizeof(note->private_data))
+		n = sizeof(note->private_data);
+	note->private_len = (uint8_t)n;
+	memcpy(note->private_data, ev->private_data, n);
+}
+
+static void take_req(struct ur_cm_note *note, const struct ur_cm_req *req)
+{
+	note->qpn = req->qpn;
+	note->psn = req->psn;
+	note->transport = req->transport;
+	note->pmtu = req->pmtu;
+	note->ack_timeout = req->primary.ack_timeout;
+	note->retry_cnt = req->retry_cnt;
+	note->rnr_retry = req->rnr_retry;
+	note->responder_resources = req->responder_resources;
+	note->initiator_depth = req->initiator_depth;
+	note->srq = req->srq;
+}
+
+static void take_rep(struct ur_cm_note *note, const struct ur_cm_rep *rep)
+{
+	note->qpn = rep->qpn;
+	note->psn = rep->psn;
+	note->rnr_retry = rep->rnr_retry;
+	note->responder_resources = rep->responder_resources;
+	note->initiator_depth = rep->initiator_depth;
+	note->srq = rep->srq;
+}
+
+/* The reason to refuse a REQ before anybody hears of it; 0 for none. */
+static enum ur_cm_rej_reason flaw(const struct ur_cm_api *cm, const struct ur_cm_event *ev)
+{
+	if (ev->req->service_id >> 16 != ur_rdma_ip_service(UR_RDMA_IP_TCP, 0) >> 16)
+		return UR_CM_REJ_INV_SERVICE_ID;
+	if (ev->req->pmtu + 7u > cm->dev->mtu_shift)
+		return UR_CM_REJ_INV_MTU;
+	return 0;
+}
+
+static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint64_t now_ns)
+{
+	struct ur_api_cm_id *listener =
+		(void *)((uint8_t *)ev->ctx - offsetof(struct ur_api_cm_id, owner));
+	struct ur_cm *core = ur_cm_api_core(cm->dev);
+	bool sidr = ev->type == UR_CM_EV_SIDR_REQ_RCVD;
+	enum ur_cm_rej_reason reason = sidr ? 0 : flaw(cm, ev);
+	struct ur_cm_note *note = NULL;
+
+	if (sidr && ev->sidr_req->service_id >> 16 != ur_rdma_ip_service(UR_RDMA_IP_UDP, 0) >> 16) {
+		ur_cm_sidr_rep(core, ev->id, UR_CM_SIDR_UNSUPPORTED, ur_qpn(0), 0, NULL, 0, now_ns);
+		return;
+	}
+	pthread_mutex_lock(&cm->lock);
+	if (!reason && (note = TAILQ_FIRST(&cm->spare)))
+		TAILQ_REMOVE(&cm->spare, note, link);
+	pthread_mutex_unlock(&cm->lock);
+	if (!note) {
+		if (sidr)
+			ur_cm_destroy(core, ev->id, now_ns);
+		else
+			ur_cm_reject(core, ev->id, reason ? reason : UR_CM_REJ_NO_RESOURCES, NULL,
+				     0, now_ns);
+		return;
+	}
+	*note = (struct ur_cm_note){.owner = UR_CM_OWNER_REQUEST,
+				    .id = listener,
+				    .handle = ev->id,
+				    .type = ev->type,
+				    .peer = ev->src->sgid,
+				    .local = ev->src->dgid,
+				    .peer_port = ev->ip ? ev->ip->sport : 0};
+	if (!sidr)
+		take_req(note, ev->req);
+	take_private(note, ev);
+	ur_cm_set_ctx(core, ev->id, &note->owner);
+	pthread_mutex_lock(&cm->lock);
+	push(listener->base.channel, note);
+	pthread_mutex_unlock(&cm->lock);
+}
+
+/* The peer gave up before anybody fetched its request: there is nothing to tell. */
+static void withdraw(struct ur_cm_api *cm, struct ur_cm_note *note)
+{
+	pthread_mutex_lock(&cm->lock);
+	/* Otherwise somebody is just fetching it, and will find the handle stale. */
+	if (note->queued) {
+		pull(note->id->base.channel, note);
+		TAILQ_INSERT_TAIL(&cm->spare, note, link);
+	}
+	pthread_mutex_unlock(&cm->lock);
+}
+
+static void on_id(struct ur_cm_api *cm, struct ur_api_cm_id *id, const struct ur_cm_event *ev)
+{
+	struct ur_cm_note *note;
+
+	pthread_mutex_lock(&cm->lock);
+	UR_ASSERT(id->note_cnt < UR_CM_API_NOTES);
+	note = &id->notes[id->note_cnt++];
+	*note = (struct ur_cm_note){.owner = UR_CM_OWNER_ID,
+				    .id = id,
+				    .handle = ev->id,
+				    .type = ev->type,
+				    .final = ev->final};
+	switch (ev->type) {
+	case UR_CM_EV_REP_RCVD:
+		take_rep(note, ev->rep);
+		break;
+	case UR_CM_EV_REJ_RCVD:
+		note->status = ev->rej->reason;
+		break;
+	case UR_CM_EV_UNREACHABLE:
+		note->status = ETIMEDOUT;
+		break;
+	case UR_CM_EV_SIDR_REP_RCVD:
+		note->status = ev->sidr_rep->status;
+		note->qpn = ev->sidr_rep->qpn;
+		note->qkey = ev->sidr_rep->qkey;
+		break;
+	default:
+		break;
+	}
+	if (ev->private_len)
+		take_private(note, ev);
+	push(id->base.channel, note);
+	pthread_mutex_unlock(&cm->lock);
+}
+
+static void sink(void *ctx, const struct ur_cm_event *ev)
+{
+	struct ur_cm_api *cm = ctx;
+	enum ur_cm_owner *owner = ev->ctx;
+
+	switch (ev->type) {
+	case UR_CM_EV_REQ_RCVD:
+	case UR_CM_EV_SIDR_REQ_RCVD:
+		/* The event tells no time; that of the last round is not ahead of the core's. */
+		on_request(cm, ev, ur_worker_last_ns(cm->dev->workers[0]));
+		break;
+	case UR_CM_EV_MRA_RCVD: /* the core waits longer; nobody else needs to know */
+		break;
+	default:
+		if (*owner == UR_CM_OWNER_REQUEST)
+			withdraw(cm, (struct ur_cm_note *)owner);
+		else
+			on_id(cm, (void *)((uint8_t *)owner - offsetof(struct ur_api_cm_id, owner)),
+			      ev);
+		break;
+	}
+}
+
+/* ---- life ---- */
+
+int ur_cm_api_new(struct ur_device *dev)
+{
+	struct ur_cm_api *cm = calloc(1, sizeof(*cm));
+
+	if (!cm)
+		return ENOMEM;
+	cm->dev = dev;
+	pthread_mutex_init(&cm->serve, NULL);
+	pthread_mutex_init(&cm->lock, NULL);
+	TAILQ_INIT(&cm->spare);
+	for (unsigned i = 0; i < UR_CM_API_BACKLOG; i++)
+		TAILQ_INSERT_TAIL(&cm->spare, &cm->backlog[i], link);
+	dev->cm = cm;
+	return 0;
+}
+
+struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev)
+{
+	const uint8_t *m = dev->port.mac;
+
+	return (struct ur_cm_attr){
+		/* EUI-64 of the MAC address, as drivers of RoCE devices make it. */
+		.ca_guid = (uint64_t)(m[0] ^ 2) << 56 | (uint64_t)m[1] << 48 |
+			   (uint64_t)m[2] << 40 | UINT64_C(0xfffe) << 24 | (uint64_t)m[3] << 16 |
+			   (uint64_t)m[4] << 8 | m[5],
+		.seed = ur_device_random(),
+		.timewait_ns = TIME_WAIT_NS,
+		.sink = sink,
+		.sink_ctx = dev->cm,
+	};
+}
+
+void ur_cm_api_free(struct ur_device *dev)
+{
+	if (!dev->cm)
+		return;
+	pthread_mutex_destroy(&dev->cm->serve);
+	pthread_mutex_destroy(&dev->cm->lock);
+	free(dev->cm);
+	dev->cm = NULL;
+}

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "api/cm_priv.h"
+
+/* The application may narrow them by modifying the QP; peers of rdma_cm expect them to be there. */
+#define REMOTE_RIGHTS                                                                              \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+#define EPHEMERAL_BASE 32768u
+
+#define REQ_PRIVATE_MAX	 (UR_CM_REQ_PRIVATE - UR_RDMA_IP_BYTES)
+#define SIDR_PRIVATE_MAX (UR_CM_SIDR_REQ_PRIVATE - UR_RDMA_IP_BYTES)
+
+/* ---- QPs ---- */
+
+void ur_cm_api_attach(struct ur_api_cm_id *id, struct ibv_qp *qp)
+{
+	struct ur_cm_api *cm = id->dev->cm;
+
+	pthread_mutex_lock(&cm->lock);
+	if (id->base.qp)
+		UR_API(qp, id->base.qp)->cm_id = NULL;
+	/* A QP that was used before is the new connection's alone. */
+	if (qp && UR_API(qp, qp)->cm_id)
+		UR_API(qp, qp)->cm_id->base.qp = NULL;
+	id->base.qp = qp;
+	if (qp)
+		UR_API(qp, qp)->cm_id = id;
+	pthread_mutex_unlock(&cm->lock);
+}
+
+void ur_cm_api_qp_gone(struct ur_device *dev, struct ibv_qp *qp)
+{
+	struct ur_api_cm_id *id;
+
+	/* Whoever moves the QP for an event has finished when this lock is ours. */
+	pthread_mutex_lock(&dev->cm->serve);
+	pthread_mutex_lock(&dev->cm->lock);
+	id = UR_API(qp, qp)->cm_id;
+	if (id)
+		id->base.qp = NULL;
+	pthread_mutex_unlock(&dev->cm->lock);
+	pthread_mutex_unlock(&dev->cm->serve);
+}
+
+void ur_cm_api_stop_qp(struct ur_api_cm_id *id)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	if (id->base.qp)
+		uroce_modify_qp(id->base.qp, &attr, IBV_QP_STATE);
+}
+
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr;
+
+	uroce_query_qp(qp, &attr, IBV_QP_STATE, NULL);
+	return attr.qp_state;
+}
+
+/* RESET to INIT; a QP that the application has brought to INIT itself stays as it is. */
+static int init_qp(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = REMOTE_RIGHTS};
+
+	if (state_of(qp) == IBV_QPS_INIT)
+		return 0;
+	return uroce_modify_qp(
+		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct ur_cm_note *peer)
+{
+	bool rc_qp = qp->qp_type == IBV_QPT_RC;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.ah_attr = id->ah,
+		.path_mtu = (enum ibv_mtu)id->pmtu,
+		.dest_qp_num = peer->qpn.v,
+		.rq_psn = peer->psn.v,
+		.max_dest_rd_atomic = id->param.responder_resources,
+		.min_rnr_timer = id->param.min_rnr_timer,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	int rc;
+
+	if (rc_qp)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	rc = uroce_modify_qp(qp, &attr, mask);
+	if (rc)
+		return rc;
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = id->sq_psn.v;
+	attr.timeout = id->param.timeout;
+	attr.retry_cnt = id->param.retry_count;
+	attr.rnr_retry = id->param.rnr_retry_count;
+	attr.max_rd_atomic = id->param.initiator_depth;
+	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (rc_qp)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	return uroce_modify_qp(qp, &attr, mask);
+}
+
+/* ---- parameters ---- */
+
+static uint8_t min8(uint8_t a, uint32_t b)
+{
+	return a < b ? a : (uint8_t)b;
+}
+
+/* What the application wants, or the configuration's values where it leaves that to us. */
+static int take_param(struct ur_api_cm_id *id, const struct uroce_conn_param *p, size_t private_max)
+{
+	const struct ur_config *cfg = &id->dev->cfg;
+	uint32_t rd = cfg->transport.max_rd_atomic;
+
+	if (p && (p->private_data_len > private_max || (p->private_data_len && !p->private_data) ||
+		  p->retry_count > 7 || p->rnr_retry_count > 7 || p->timeout > 31 ||
+		  p->min_rnr_timer > 31))
+		return EINVAL;
+	if (p) {
+		id->param = *p;
+	} else {
+		id->param = (struct uroce_conn_param){
+			.responder_resources = (uint8_t)rd,
+			.initiator_depth = (uint8_t)rd,
+			.retry_count = (uint8_t)cfg->transport.retry_cnt,
+			.rnr_retry_count = (uint8_t)cfg->transport.rnr_retry,
+			.min_rnr_timer = (uint8_t)cfg->transport.min_rnr_timer,
+		};
+	}
+	id->param.responder_resources = min8(id->param.responder_resources, rd);
+	id->param.initiator_depth = min8(id->param.initiator_depth, rd);
+	if (!id->param.timeout)
+		id->param.timeout = (uint8_t)cfg->transport.timeout;
+	return 0;
+}
+
+static int take_pmtu(struct ur_api_cm_id *id)
+{
+	unsigned shift = id->dev->mtu_shift;
+
+	if (id->param.path_mtu) {
+		shift = (unsigned)__builtin_ctz(id->param.path_mtu);
+		if (id->param.path_mtu != 1u << shift || shift < 8 || shift > id->dev->mtu_shift)
+			return EINVAL;
+	}
+	id->pmtu = (uint8_t)(shift - 7);
+	return 0;
+}
+
+static struct ur_psn random_psn(void)
+{
+	return ur_psn((uint32_t)ur_device_random());
+}
+
+static bool is_connected_type(const struct ibv_qp *qp)
+{
+	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC;
+}
+
+/* An id that begins anew; what an earlier attempt left is dropped. */
+static bool begin(struct ur_api_cm_id *id)
+{
+	if ((id->phase != UR_CM_IDLE && id->phase != UR_CM_CLOSED) || id->handle.v)
+		return false;
+	ur_cm_api_purge(id->dev->cm, id);
+	return true;
+}
+
+/* ---- connect ---- */
+
+struct connect_call {
+	struct ur_api_cm_id *id;
+	struct ur_cm_connect_attr req;
+	struct ur_cm_sidr_attr sidr;
+	int rc;
+};
+
+static void connect_on_worker(void *arg, uint64_t now_ns)
+{
+	struct connect_call *c = arg;
+	struct ur_cm *core = ur_cm_api_core(c->id->dev);
+
+	if (c->id->sidr)
+		c->rc = ur_cm_sidr_req(core, &c->id->owner, &c->sidr, now_ns, &c->id->handle);
+	else
+		c->rc = ur_cm_connect(core, &c->id->owner, &c->req, now_ns, &c->id->handle);
+}
+
+/* Resolves the peer, fills the id's addresses in, and makes the way for its MADs. */
+static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint16_t *port,
+		     struct ur_path *path)
+{
+	struct ur_path_attr attr;
+	struct ur_gid dgid;
+	uint16_t source = (uint16_t)(EPHEMERAL_BASE | ur_device_random());
+	int rc = ur_cm_api_route(id->dev, peer, &id->ah, port);
+
+	if (!rc)
+		rc = ur_device_resolve(id->dev, &id->ah, ur_qpn(1), ur_qpn(1), &attr);
+	if (rc)
+		return rc;
+	ur_path_init(path, &attr);
+	dgid = ur_cm_api_dgid(&id->ah);
+	ur_cm_api_sockaddr(&id->base.local, &id->dev->gids[id->ah.grh.sgid_index], source);
+	ur_cm_api_sockaddr(&id->base.peer, &dgid, *port);
+	return 0;
+}
+
+/* The RDMA IP CM header and the application's data behind it. Returns the length of both. */
+static uint8_t put_private(const struct ur_api_cm_id *id, uint8_t *to, size_t cap, const void *data,
+			   uint8_t len)
+{
+	const struct sockaddr_in *local = (const struct sockaddr_in *)&id->base.local;
+	struct ur_cursor c = ur_cursor(to, cap);
+	struct ur_rdma_ip ip = {
+		.sport = ntohs(local->sin_port), /* at the same place in both families */
+		.src = id->dev->gids[id->ah.grh.sgid_index],
+		.dst = ur_cm_api_dgid(&id->ah),
+	};
+
+	ip.ip_version = ur_gid_is_ipv4(&ip.src) ? 4 : 6;
+	ur_put_rdma_ip(&c, &ip);
+	if (len)
+		memcpy(to + UR_RDMA_IP_BYTES, data, len);
+	return (uint8_t)(UR_RDMA_IP_BYTES + len);
+}
+
+static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id,
+		     const struct ibv_qp *qp, uint16_t port)
+{
+	a->sgid = id->dev->gids[id->ah.grh.sgid_index];
+	a->dgid = ur_cm_api_dgid(&id->ah);
+	a->service_id = ur_rdma_ip_service(UR_RDMA_IP_TCP, port);
+	a->transport = qp->qp_type == IBV_QPT_RC ? UR_CM_TRANSPORT_RC : UR_CM_TRANSPORT_UC;
+	a->qpn = ur_qpn(qp->qp_num);
+	a->psn = id->sq_psn;
+	a->pkey = 0xffff;
+	a->pmtu = id->pmtu;
+	a->responder_resources = id->param.responder_resources;
+	a->initiator_depth = id->param.initiator_depth;
+	a->retry_cnt = id->param.retry_count;
+	a->rnr_retry = id->param.rnr_retry_count;
+	a->ack_timeout = id->param.timeout;
+	a->flow_ctrl = true;
+	a->srq = qp->srq != NULL;
+	a->tclass = id->ah.grh.traffic_class;
+	a->hop_limit = id->ah.grh.hop_limit;
+	a->remote_resp_timeout = UR_CM_API_RESP_TIMEOUT;
+	a->local_resp_timeout = UR_CM_API_RESP_TIMEOUT;
+	a->max_cm_retries = UR_CM_API_RETRIES;
+}
+
+/* Sends the REQ or SIDR_REQ. */
+static int start(struct connect_call *c)
+{
+	struct ur_api_cm_id *id = c->id;
+
+	id->phase = UR_CM_CONNECTING;
+	ur_cm_api_call(id->dev, connect_on_worker, c);
+	if (!c->rc)
+		return 0;
+	id->phase = UR_CM_IDLE;
+	return c->rc == -ENOSPC ? EAGAIN : -c->rc;
+}
+
+int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, struct ibv_qp *qp,
+		     const struct uroce_conn_param *param)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct connect_call c = {.id = id};
+	uint8_t private_data[UR_CM_REQ_PRIVATE];
+	uint16_t port;
+	int rc;
+
+	if (!begin(id) || !is_connected_type(qp))
+		return EINVAL;
+	rc = take_param(id, param, REQ_PRIVATE_MAX);
+	if (!rc)
+		rc = take_pmtu(id);
+	if (!rc)
+		rc = find_peer(id, peer, &port, &c.req.path);
+	if (!rc)
+		rc = init_qp(qp);
+	if (rc)
+		return rc;
+	id->sidr = false;
+	id->sq_psn = random_psn();
+	fill_req(&c.req, id, qp, port);
+	c.req.private_data = private_data;
+	c.req.private_len = put_private(id, private_data, sizeof(private_data),
+					id->param.private_data, id->param.private_data_len);
+	ur_cm_api_attach(id, qp);
+	rc = start(&c);
+	if (rc)
+		ur_cm_api_attach(id, NULL);
+	return rc;
+}
+
+/* ---- accept, reject ---- */
+
+struct answer_call {
+	struct ur_api_cm_id *id;
+	struct ur_cm_accept_attr rep;
+	enum ur_cm_rej_reason reason;
+	enum ur_cm_sidr_status status;
+	struct ur_qpn qpn;
+	uint32_t qkey;
+	const void *private_data;
+	uint8_t private_len;
+	int rc;
+};
+
+static void accept_on_worker(void *arg, uint64_t now_ns)
+{
+	struct answer_call *a = arg;
+
+	a->rc = ur_cm_accept(ur_cm_api_core(a->id->dev), a->id->handle, &a->rep, now_ns);
+}
+
+/* IBA 12.7: the retry counts are those the REQ asks for, resources the smaller of both sides'. */
+static void meet_request(struct ur_api_cm_id *id, uint8_t timeout)
+{
+	const struct ur_cm_note *req = &id->request;
+
+	id->pmtu = req->pmtu;
+	id->param.responder_resources = min8(id->param.responder_resources, req->initiator_depth);
+	id->param.initiator_depth = min8(id->param.initiator_depth, req->responder_resources);
+	id->param.retry_count = req->retry_cnt;
+	if (!timeout && req->ack_timeout)
+		id->param.timeout = req->ack_timeout;
+}
+
+int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
+		    const struct uroce_conn_param *param)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct answer_call a = {.id = id};
+	uint8_t own_rnr_retry;
+	int rc;
+
+	if (id->phase != UR_CM_REQUESTED || id->sidr || !is_connected_type(qp) ||
+	    (qp->qp_type == IBV_QPT_RC) != (id->request.transport == UR_CM_TRANSPORT_RC))
+		return EINVAL;
+	rc = take_param(id, param, UR_CM_REP_PRIVATE);
+	if (rc)
+		return rc;
+	/* Each side tells the other how often to retry when it is not ready. */
+	own_rnr_retry = id->param.rnr_retry_count;
+	id->param.rnr_retry_count = id->request.rnr_retry;
+	meet_request(id, param ? param->timeout : 0);
+	id->sq_psn = random_psn();
+	rc = init_qp(qp);
+	if (!rc)
+		rc = ur_cm_api_start_qp(id, qp, &id->request);
+	if (rc)
+		return rc;
+	a.rep = (struct ur_cm_accept_attr){
+		.qpn = ur_qpn(qp->qp_num),
+		.psn = id->sq_psn,
+		.responder_resources = id->param.responder_resources,
+		.initiator_depth = id->param.initiator_depth,
+		.rnr_retry = own_rnr_retry,
+		.flow_ctrl = true,
+		.srq = qp->srq != NULL,
+		.private_data = id->param.private_data,
+		.private_len = id->param.private_data_len,
+	};
+	ur_cm_api_attach(id, qp);
+	id->phase = UR_CM_CONNECTING;
+	ur_cm_api_call(id->dev, accept_on_worker, &a);
+	if (!a.rc)
+		return 0;
+	/* The peer has given up meanwhile; the event that says so is on its way. */
+	ur_cm_api_stop_qp(id);
+	ur_cm_api_attach(id, NULL);
+	return ECONNABORTED;
+}
+
+static void reject_on_worker(void *arg, uint64_t now_ns)
+{
+	struct answer_call *a = arg;
+
+	a->rc = ur_cm_reject(ur_cm_api_core(a->id->dev), a->id->handle, a->reason, a->private_data,
+			     a->private_len, now_ns);
+	a->id->handle.v = 0;
+}
+
+int uroce_cm_reject(struct uroce_cm_id *base, uint16_t reason, const void *private_data,
+		    uint8_t len)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct answer_call a = {.id = id,
+				.reason = (enum ur_cm_rej_reason)reason,
+				.private_data = private_data,
+				.private_len = len};
+
+	if (id->phase != UR_CM_REQUESTED || id->sidr || len > UR_CM_REJ_PRIVATE ||
+	    (len && !private_data))
+		return EINVAL;
+	id->phase = UR_CM_CLOSED;
+	ur_cm_api_call(id->dev, reject_on_worker, &a);
+	return a.rc ? ECONNABORTED : 0;
+}
+
+/* ---- disconnect ---- */
+
+static void disconnect_on_worker(void *arg, uint64_t now_ns)
+{
+	struct answer_call *a = arg;
+
+	/* When it is refused the peer was faster; DISCONNECTED is in the queue then. */
+	a->rc = ur_cm_disconnect(ur_cm_api_core(a->id->dev), a->id->handle, NULL, 0, now_ns);
+}
+
+int uroce_cm_disconnect(struct uroce_cm_id *base)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct answer_call a = {.id = id};
+
+	if (id->phase != UR_CM_CONNECTED)
+		return ENOTCONN;
+	pthread_mutex_lock(&id->dev->cm->serve);
+	ur_cm_api_stop_qp(id);
+	pthread_mutex_unlock(&id->dev->cm->serve);
+	ur_cm_api_call(id->dev, disconnect_on_worker, &a);
+	return 0;
+}
+
+/* ---- SIDR ---- */
+
+int uroce_cm_sidr_resolve(struct uroce_cm_id *base, const struct sockaddr *peer, uint16_t port,
+			  const void *private_data, uint8_t len)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct connect_call c = {.id = id};
+	uint8_t data[UR_CM_SIDR_REQ_PRIVATE];
+	uint16_t unused;
+	int rc;
+
+	if (!begin(id) || len > SIDR_PRIVATE_MAX || (len && !private_data))
+		return EINVAL;
+	rc = find_peer(id, peer, &unused, &c.sidr.path);
+	if (rc)
+		return rc;
+	((struct sockaddr_in *)&id->base.peer)->sin_port = htons(port);
+	id->sidr = true;
+	c.sidr.dgid = ur_cm_api_dgid(&id->ah);
+	c.sidr.service_id = ur_rdma_ip_service(UR_RDMA_IP_UDP, port);
+	c.sidr.pkey = 0xffff;
+	c.sidr.resp_timeout = UR_CM_API_RESP_TIMEOUT;
+	c.sidr.max_cm_retries = UR_CM_API_RETRIES;
+	c.sidr.private_data = data;
+	c.sidr.private_len = put_private(id, data, sizeof(data), private_data, len);
+	return start(&c);
+}
+
+static void sidr_reply_on_worker(void *arg, uint64_t now_ns)
+{
+	struct answer_call *a = arg;
+
+	a->rc = ur_cm_sidr_rep(ur_cm_api_core(a->id->dev), a->id->handle, a->status, a->qpn,
+			       a->qkey, NULL, 0, now_ns);
+	a->id->handle.v = 0;
+}
+
+int uroce_cm_sidr_reply(struct uroce_cm_id *base, struct ibv_qp *qp, uint32_t qkey, int status)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct answer_call a = {.id = id,
+				.status = (enum ur_cm_sidr_status)status,
+				.qpn = ur_qpn(status ? 0
+					      : qp   ? qp->qp_num
+						     : 0),
+				.qkey = status ? 0 : qkey};
+
+	if (id->phase != UR_CM_REQUESTED || !id->sidr || status < 0 || status > 255 ||
+	    (!status && (!qp || qp->qp_type != IBV_QPT_UD)))
+		return EINVAL;
+	id->phase = UR_CM_CLOSED;
+	ur_cm_api_call(id->dev, sidr_reply_on_worker, &a);
+	return -a.rc;
+}

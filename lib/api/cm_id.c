@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/cm_priv.h"
+
+/* ---- channels ---- */
+
+struct uroce_event_channel *uroce_create_event_channel(struct ibv_context *ctx)
+{
+	struct ur_device *dev = ur_device(ctx);
+	struct uroce_event_channel *ch = calloc(1, sizeof(*ch));
+
+	if (!ch)
+		return NULL;
+	ch->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ch->fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	ch->dev = dev;
+	TAILQ_INIT(&ch->queue);
+	ur_device_count(dev, &dev->objects.channels, 1);
+	return ch;
+}
+
+int uroce_destroy_event_channel(struct uroce_event_channel *ch)
+{
+	struct ur_cm_api *cm = ch->dev->cm;
+	uint32_t ids;
+
+	pthread_mutex_lock(&cm->lock);
+	ids = ch->ids;
+	pthread_mutex_unlock(&cm->lock);
+	/* Without ids there is no listener, and so nothing is queued. */
+	if (ids)
+		return EBUSY;
+	close(ch->fd);
+	ur_device_count(ch->dev, &ch->dev->objects.channels, -1);
+	free(ch);
+	return 0;
+}
+
+int uroce_event_channel_fd(const struct uroce_event_channel *ch)
+{
+	return ch->fd;
+}
+
+/* ---- ids ---- */
+
+struct ur_api_cm_id *ur_cm_api_id_new(struct uroce_event_channel *ch, void *user)
+{
+	struct ur_api_cm_id *id = calloc(1, sizeof(*id));
+
+	if (!id)
+		return NULL;
+	id->base.context = &ch->dev->ctx;
+	id->base.channel = ch;
+	id->base.user = user;
+	id->owner = UR_CM_OWNER_ID;
+	id->dev = ch->dev;
+	pthread_mutex_lock(&ch->dev->cm->lock);
+	ch->ids++;
+	pthread_mutex_unlock(&ch->dev->cm->lock);
+	ur_device_count(ch->dev, &ch->dev->objects.cm_ids, 1);
+	return id;
+}
+
+void ur_cm_api_id_free(struct ur_api_cm_id *id)
+{
+	struct ur_device *dev = id->dev;
+
+	ur_cm_api_purge(dev->cm, id);
+	ur_cm_api_attach(id, NULL);
+	pthread_mutex_lock(&dev->cm->lock);
+	id->base.channel->ids--;
+	pthread_mutex_unlock(&dev->cm->lock);
+	ur_device_count(dev, &dev->objects.cm_ids, -1);
+	free(id);
+}
+
+int uroce_cm_create_id(struct uroce_event_channel *ch, void *user, struct uroce_cm_id **out)
+{
+	struct ur_api_cm_id *id = ur_cm_api_id_new(ch, user);
+
+	if (!id)
+		return ENOMEM;
+	*out = &id->base;
+	return 0;
+}
+
+static void stop_listening(struct ur_api_cm_id *id)
+{
+	struct ur_cm *core = ur_cm_api_core(id->dev);
+
+	if (id->phase != UR_CM_LISTENING)
+		return;
+	ur_cm_unlisten(core, ur_rdma_ip_service(UR_RDMA_IP_TCP, id->port));
+	ur_cm_unlisten(core, ur_rdma_ip_service(UR_RDMA_IP_UDP, id->port));
+	id->phase = UR_CM_IDLE;
+}
+
+/* Afterwards the core has no way to name the id any more. */
+static void forget_on_worker(void *arg, uint64_t now_ns)
+{
+	struct ur_api_cm_id *id = arg;
+
+	stop_listening(id);
+	ur_cm_api_refuse(id->dev->cm, id, now_ns);
+	if (id->handle.v)
+		ur_cm_destroy(ur_cm_api_core(id->dev), id->handle, now_ns);
+	id->handle.v = 0;
+}
+
+int uroce_cm_destroy_id(struct uroce_cm_id *base)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct ur_device *dev = id->dev;
+
+	/* Nobody is doing something for an event of this id from here on. */
+	pthread_mutex_lock(&dev->cm->serve);
+	if (id->phase == UR_CM_CONNECTING || id->phase == UR_CM_CONNECTED)
+		ur_cm_api_stop_qp(id);
+	ur_cm_api_call(dev, forget_on_worker, id);
+	ur_cm_api_id_free(id);
+	pthread_mutex_unlock(&dev->cm->serve);
+	return 0;
+}
+
+/* ---- listeners ---- */
+
+struct listen_call {
+	struct ur_api_cm_id *id;
+	uint16_t port;
+	int rc;
+};
+
+static void listen_on_worker(void *arg, uint64_t now_ns)
+{
+	struct listen_call *l = arg;
+	struct ur_cm *core = ur_cm_api_core(l->id->dev);
+	uint64_t tcp = ur_rdma_ip_service(UR_RDMA_IP_TCP, l->port);
+
+	l->rc = ur_cm_listen(core, tcp, &l->id->owner);
+	if (l->rc)
+		return;
+	l->rc = ur_cm_listen(core, ur_rdma_ip_service(UR_RDMA_IP_UDP, l->port), &l->id->owner);
+	if (l->rc) {
+		ur_cm_unlisten(core, tcp);
+		return;
+	}
+	l->id->port = l->port;
+	l->id->phase = UR_CM_LISTENING;
+}
+
+int uroce_cm_listen(struct uroce_cm_id *base, uint16_t port)
+{
+	struct listen_call l = {.id = ur_api_cm_id(base), .port = port};
+
+	if (l.id->phase != UR_CM_IDLE || !port)
+		return EINVAL;
+	ur_cm_api_call(l.id->dev, listen_on_worker, &l);
+	return l.rc == -EEXIST ? EADDRINUSE : -l.rc;
+}
+
+static void unlisten_on_worker(void *arg, uint64_t now_ns)
+{
+	stop_listening(arg);
+}
+
+int uroce_cm_unlisten(struct uroce_cm_id *base)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+
+	if (id->phase != UR_CM_LISTENING)
+		return EINVAL;
+	ur_cm_api_call(id->dev, unlisten_on_worker, id);
+	return 0;
+}
+
+/* ---- addresses ---- */
+
+void ur_cm_api_sockaddr(struct sockaddr_storage *to, const struct ur_gid *gid, uint16_t port)
+{
+	memset(to, 0, sizeof(*to));
+	if (ur_gid_is_ipv4(gid)) {
+		struct sockaddr_in *in = (struct sockaddr_in *)to;
+
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, gid->b + 12, 4);
+	} else {
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
+
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		memcpy(&in6->sin6_addr, gid->b, 16);
+	}
+}
+
+static int gid_of(const struct sockaddr *sa, struct ur_gid *gid, uint16_t *port)
+{
+	if (sa->sa_family == AF_INET) {
+		struct sockaddr_in in;
+
+		memcpy(&in, sa, sizeof(in));
+		*gid = ur_gid_from_ipv4(ntohl(in.sin_addr.s_addr));
+		*port = ntohs(in.sin_port);
+		return 0;
+	}
+	if (sa->sa_family == AF_INET6) {
+		struct sockaddr_in6 in6;
+
+		memcpy(&in6, sa, sizeof(in6));
+		memcpy(gid->b, &in6.sin6_addr, 16);
+		*port = ntohs(in6.sin6_port);
+		return 0;
+	}
+	return EAFNOSUPPORT;
+}
+
+static bool is_link_local(const struct ur_gid *g)
+{
+	return g->b[0] == 0xfe && (g->b[1] & 0xc0) == 0x80;
+}
+
+/* Ours of the peer's family; of two IPv6 addresses the one of the peer's scope. */
+static int choose_source(const struct ur_device *dev, const struct ur_gid *peer)
+{
+	int best = -1;
+
+	for (unsigned i = 0; i < dev->gid_cnt; i++) {
+		const struct ur_gid *g = &dev->gids[i];
+
+		if (ur_gid_is_ipv4(g) != ur_gid_is_ipv4(peer))
+			continue;
+		if (best < 0 || is_link_local(g) == is_link_local(peer))
+			best = (int)i;
+	}
+	return best;
+}
+
+int ur_cm_api_route(struct ur_device *dev, const struct sockaddr *peer, struct ibv_ah_attr *ah,
+		    uint16_t *port)
+{
+	struct ur_gid gid;
+	int rc = gid_of(peer, &gid, port), source;
+
+	if (rc)
+		return rc;
+	source = choose_source(dev, &gid);
+	if (source < 0)
+		return EADDRNOTAVAIL;
+	*ah = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
+	ah->grh.sgid_index = (uint8_t)source;
+	ah->grh.hop_limit = 64;
+	memcpy(ah->grh.dgid.raw, gid.b, 16);
+	return 0;
+}
+
+struct ur_gid ur_cm_api_dgid(const struct ibv_ah_attr *ah)
+{
+	struct ur_gid gid;
+
+	memcpy(gid.b, ah->grh.dgid.raw, 16);
+	return gid;
+}
