@@ -135,8 +135,9 @@ bool perf_client_ask(struct perf_client *c, enum perf_message kind, const void *
 			perf_session_fail(&c->session, "the server's answer makes no sense");
 			return false;
 		}
-		if (c->session_open && c->session.params.mode != PERF_MODE_CONNECT)
-			perf_traffic_step(&c->session);
+		if (c->session_open && c->session.params.mode != PERF_MODE_CONNECT &&
+		    perf_traffic_step(&c->session) > 0)
+			until = perf_now_ns() + ANSWER_NS;
 		if (perf_now_ns() > until)
 			perf_session_fail(&c->session, "the server does not answer");
 	}
@@ -399,12 +400,14 @@ static bool drain(struct perf_client *c)
 	perf_traffic_quiet(s);
 	while (perf_client_alive(c) && !perf_traffic_drained(s)) {
 		s->now_ns = perf_now_ns();
-		perf_traffic_poll(s);
+		if (perf_traffic_poll(s) > 0)
+			until = s->now_ns + DRAIN_NS;
 		if (++round % HOUSEKEEPING == 0)
 			perf_client_events(c);
 		if (s->now_ns > until)
-			perf_session_fail(s, "work requests are outstanding %llu s after the end",
-					  DRAIN_NS / 1000000000ull);
+			perf_session_fail(
+				s, "work requests are outstanding, and nothing happens for %llu s",
+				DRAIN_NS / 1000000000ull);
 	}
 	return perf_client_alive(c);
 }

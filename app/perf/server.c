@@ -412,6 +412,8 @@ static unsigned seat_round(struct server *v, struct seat *seat, bool look)
 
 	if (seat->started && !s->failed)
 		n = perf_traffic_step(s);
+	if (n > 0 && seat->quiet_seq != 0)
+		seat->owed_ns = perf_now_ns();
 	if (!look && n > 0)
 		return n;
 	while (!seat->gone && perf_control_poll(&seat->control, &r))

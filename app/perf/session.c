@@ -446,6 +446,10 @@ void perf_session_end(struct perf_session *s)
 	s->stats.end_ns = perf_now_ns();
 	s->stats.end_cpu_ns = perf_cpu_ns();
 	perf_endpoint_counters(s->ep, &s->stats.end_counters);
+	s->stats.end_ops = s->stats.ops;
+	s->stats.end_bytes = s->stats.bytes;
+	s->stats.end_rx_messages = s->stats.rx_messages;
+	s->stats.end_rx_bytes = s->stats.rx_bytes;
 }
 
 void perf_session_result(const struct perf_session *s, struct perf_result *r)
@@ -454,10 +458,10 @@ void perf_session_result(const struct perf_session *s, struct perf_result *r)
 	struct perf_counters now = t->end_counters;
 
 	memset(r, 0, sizeof(*r));
-	r->ops = t->ops;
-	r->bytes = t->bytes;
-	r->rx_messages = t->rx_messages;
-	r->rx_bytes = t->rx_bytes;
+	r->ops = t->end_ops;
+	r->bytes = t->end_bytes;
+	r->rx_messages = t->end_rx_messages;
+	r->rx_bytes = t->end_rx_bytes;
 	r->errors = s->errors;
 	r->missing = t->missing;
 	r->reordered = t->reordered;

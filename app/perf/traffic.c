@@ -285,7 +285,7 @@ static void sent(struct perf_session *s, struct perf_qp *q, const struct ibv_wc 
 				  (unsigned long long)q->tx_done, (unsigned long long)q->tx_next);
 		return;
 	}
-	if (q->stamp != NULL && s->params.mode != PERF_MODE_LAT)
+	if (q->stamp != NULL && s->params.mode != PERF_MODE_LAT && s->stats.end_ns == 0)
 		perf_histogram_record(s->hist, s->now_ns - q->stamp[(done - 1) & s->stamp_mask]);
 	if (s->params.verify || s->params.op == PERF_OP_SEND_INV)
 		perf_checked_complete(s, q, wc, done);
@@ -406,6 +406,9 @@ void perf_traffic_sleep(struct perf_session *s)
 	struct ibv_cq *cq;
 	void *context;
 
+	/* Who waits for a word in memory, not for a completion, has to go on looking. */
+	if (s->sending && s->ready_head != s->ready_tail)
+		return;
 	for (unsigned c = 0; c < s->cq_cnt; c++)
 		uroce_req_notify_cq(s->cq[c], 0);
 	if (perf_traffic_poll(s) > 0)

@@ -411,7 +411,8 @@ void perf_checked_end(struct perf_session *s, const struct perf_end *end)
 				   q->idx, (unsigned long long)q->rx_next,
 				   (unsigned long long)end->messages);
 	if (s->lossy) {
-		s->stats.missing += end->messages - q->rx_next;
+		if (q->rx_next < end->messages)
+			s->stats.missing += end->messages - q->rx_next;
 		q->rx_next = end->messages;
 	} else {
 		check_silent(s, q, end->messages);
