@@ -5,20 +5,14 @@
 #
 # Names carry the pid of the script, so that several can run at once and that what a killed one left
 # behind is recognised.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 ns_a=uroce-a-$$
 ns_b=uroce-b-$$
 
-in_a()
-{
-	ip netns exec "$ns_a" "$@"
-}
-
-in_b()
-{
-	ip netns exec "$ns_b" "$@"
-}
+# Before a command: runs it in there. Not functions: behind `&`, $! is then the command's own pid.
+in_a=(ip netns exec "$ns_a")
+in_b=(ip netns exec "$ns_b")
 
 # delete_netns NAME: ends what runs in it first; an interface lives as long as a process holds it.
 delete_netns()
@@ -57,8 +51,8 @@ make_netns()
 	reap_leftovers
 	ip netns add "$ns_a" && ip netns add "$ns_b" || return 1
 	# Without IPv6 of its own the kernel sends nothing by itself. Read-only in some containers.
-	in_a sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
-	in_b sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
+	"${in_a[@]}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
+	"${in_b[@]}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
 	ip link add uroce0 mtu "$1" netns "$ns_a" type veth \
 		peer name uroce1 mtu "$1" netns "$ns_b" || return 1
 	ip -n "$ns_a" link set uroce0 up && ip -n "$ns_b" link set uroce1 up

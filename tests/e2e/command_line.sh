@@ -57,7 +57,7 @@ refused 2 --bogus "${client[@]}" --bogus
 refused 2 value "${client[@]}" --op
 refused 2 stray "${client[@]}" stray
 refused 1 nothing.conf server --config "$tmp/nothing.conf"
-refused 1 worker.colour "${server[@]}" --set worker.colour=red
+refused 1 colour "${server[@]}" --set worker.colour=red
 refused 1 count "${server[@]}" --set worker.count=9
 refused 1 path_mtu "${server[@]}" --set transport.path_mtu=1500
 echo "$cnt wrong command lines: one sentence each"

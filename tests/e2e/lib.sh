@@ -78,7 +78,7 @@ listening_or_gone()
 	grep -q '^listening' "$tmp/server.log" || gone "$server_pid"
 }
 
-# start_server COMMAND...: the command is `in_a "$UROCE_PERF" server ...` or the like.
+# start_server COMMAND...: the command is `ip netns exec ... uroce-perf server ...` or the like.
 start_server()
 {
 	"$@" >"$tmp/server.log" 2>&1 </dev/null &
@@ -143,5 +143,5 @@ clean_result()
 		fail "the JSON result has errors"
 }
 
-server_a=(in_a "$UROCE_PERF" server --config "$conf/veth-af_packet-a.conf")
-client_b=(in_b "$UROCE_PERF" client --config "$conf/veth-af_packet-b.conf" --peer 10.77.0.1)
+server_a=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_packet-a.conf")
+client_b=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_packet-b.conf" --peer 10.77.0.1)

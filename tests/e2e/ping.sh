@@ -6,12 +6,12 @@ command -v ping >/dev/null || skip "ping is not installed"
 need_veth 4300
 
 start_server "${server_a[@]}"
-mac=$(in_a cat /sys/class/net/uroce0/address)
+mac=$("${in_a[@]}" cat /sys/class/net/uroce0/address)
 
 # pings ADDRESS SIZE
 pings()
 {
-	in_b ping -n -c 3 -i 0.2 -W 2 -s "$2" "$1" >"$tmp/ping.log" 2>&1 ||
+	"${in_b[@]}" ping -n -c 3 -i 0.2 -W 2 -s "$2" "$1" >"$tmp/ping.log" 2>&1 ||
 		fail "no answer to a ping of $2 bytes to $1"
 	grep -q ' 0% packet loss' "$tmp/ping.log" || fail "pings to $1 are lost"
 }
@@ -30,15 +30,15 @@ pings 10.77.0.1 4000
 knows 10.77.0.1
 echo "ARP and ping over IPv4: answered"
 
-in_b ping -n -c 1 -W 1 10.77.0.99 >/dev/null 2>&1 && fail "somebody answers at 10.77.0.99"
+"${in_b[@]}" ping -n -c 1 -W 1 10.77.0.99 >/dev/null 2>&1 && fail "somebody answers at 10.77.0.99"
 echo "another address: silent"
 
-if in_b sysctl -qw net.ipv6.conf.uroce1.disable_ipv6=0 2>/dev/null &&
+if "${in_b[@]}" sysctl -qw net.ipv6.conf.uroce1.disable_ipv6=0 2>/dev/null &&
 	ip -n "$ns_b" addr add fd77::3/64 dev uroce1 nodad 2>/dev/null; then
 	pings fd77::1 56
 	pings fd77::1 4000
 	knows fd77::1
-	in_b ping -n -c 1 -W 1 fd77::99 >/dev/null 2>&1 && fail "somebody answers at fd77::99"
+	"${in_b[@]}" ping -n -c 1 -W 1 fd77::99 >/dev/null 2>&1 && fail "somebody answers at fd77::99"
 	echo "ND and ping over IPv6: answered"
 else
 	echo "no IPv6 in this kernel: not tested"

@@ -12,8 +12,8 @@ af_packet)
 	;;
 af_xdp)
 	need_veth 2200
-	server=(in_a "$UROCE_PERF" server --config "$conf/veth-af_xdp-a.conf")
-	client=(in_b "$UROCE_PERF" client --config "$conf/veth-af_xdp-b.conf" --peer 10.77.0.1)
+	server=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_xdp-a.conf")
+	client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_xdp-b.conf" --peer 10.77.0.1)
 	;;
 memif)
 	server=("$UROCE_PERF" server --config "$conf/memif-server.conf"
