@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machine: what is installed, its CPUs, its hugepages, the build, and the processes we start.
+
+Everything taken here is given back by Host.close(), which runs at the end, on a signal and on an
+error alike.
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HUGEPAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+MEMORY_MB = 96  # of each DPDK process
+HUGEPAGES_WANTED = MEMORY_MB + 32  # of 2 MB, for two processes, and what the EAL rounds up
+PR_SET_PDEATHSIG = 1
+
+# The program that a benchmark calls, and the Debian package that has it.
+PACKAGES = {
+    "dpdk-testpmd": "dpdk",
+    "iperf3": "iperf3",
+    "sockperf": "sockperf",
+    "gnuplot": "gnuplot-nox",
+    "ip": "iproute2",
+    "stdbuf": "coreutils",
+    "meson": "meson",
+    "ninja": "ninja-build",
+}
+
+
+class Failure(Exception):
+    """One sentence for the user; the run ends with status 1."""
+
+
+class Process:
+    """A child on its own CPUs, whose output goes to a log file."""
+
+    def __init__(self, host, name, argv, cpus, stdin=subprocess.DEVNULL):
+        self.name = name
+        self.host = host
+        host.count += 1
+        self.log_path = host.tmp / f"{host.count:03d}-{name}.log"
+        self.log = open(self.log_path, "wb")
+        self.log.write((" ".join(argv) + "\n").encode())
+        self.log.flush()
+        self.popen = subprocess.Popen(
+            argv,
+            stdin=stdin,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: child_setup(cpus),
+        )
+        host.processes.append(self)
+
+    def text(self):
+        return self.log_path.read_text(errors="replace").split("\n", 1)[-1]
+
+    def alive(self):
+        return self.popen.poll() is None
+
+    def wait_for(self, needle, timeout_s=15.0):
+        """Until the output holds `needle`; the process must not end before."""
+        until = time.monotonic() + timeout_s
+        while needle not in self.text():
+            if not self.alive():
+                raise Failure(f"{self.name} ended early; its last words: {self.tail()}")
+            if time.monotonic() > until:
+                raise Failure(f"{self.name} is not ready after {timeout_s:.0f} s: {self.tail()}")
+            time.sleep(0.02)
+
+    def wait(self, timeout_s):
+        """Until it ends by itself, with status 0."""
+        try:
+            status = self.popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            raise Failure(f"{self.name} did not end in {timeout_s:.0f} s: {self.tail()}")
+        self.forget()
+        if status != 0:
+            raise Failure(f"{self.name} failed with status {status}: {self.tail()}")
+
+    def end(self, patience_s):
+        """Until it ends, with any status; stopped when that takes too long."""
+        try:
+            self.popen.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            pass
+        self.stop()
+
+    def tail(self, lines=6):
+        words = [line.strip() for line in self.text().splitlines() if line.strip()]
+        return " | ".join(words[-lines:]) or "(none)"
+
+    def stop(self):
+        """Ends it: politely, because a PMD must close its port, then not."""
+        for sig, patience_s in ((signal.SIGTERM, 4), (signal.SIGKILL, 4)):
+            if not self.alive():
+                break
+            os.killpg(self.popen.pid, sig)
+            try:
+                self.popen.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                continue
+        self.forget()
+
+    def forget(self):
+        self.log.close()
+        if self in self.host.processes:
+            self.host.processes.remove(self)
+
+
+def child_setup(cpus):
+    """In the child: dies with us, stays on its CPUs, goes before the neighbours' batch jobs."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if cpus:
+        os.sched_setaffinity(0, cpus)
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    except PermissionError:
+        pass
+
+
+class Host:
+    def __init__(self, build=None, verbose=False):
+        self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="uroce-bench-"))
+        self.cpus = sorted(os.sched_getaffinity(0))
+        self.processes = []
+        self.closers = []  # called last first
+        self.reserved = 0
+        self.huge = False  # decided once, for all contenders alike
+        self.count = 0
+        self.build_option = build
+        self.build = None
+        self.verbose = verbose
+
+    def say(self, text):
+        if self.verbose:
+            print(f"    {text}", file=sys.stderr, flush=True)
+
+    # ---- CPUs ----
+
+    def cpu(self, side, dedicated=False):
+        """The CPUs of side 0 or 1: one each, two each with a worker of its own."""
+        if dedicated:
+            return {self.cpus[2 * side], self.cpus[2 * side + 1]}
+        return {self.cpus[side % len(self.cpus)]}
+
+    def can_dedicate(self):
+        return len(self.cpus) >= 4
+
+    # ---- processes ----
+
+    def start(self, name, argv, cpus=None, stdin=subprocess.DEVNULL):
+        self.say(" ".join(str(a) for a in argv))
+        return Process(self, name, [str(a) for a in argv], cpus, stdin)
+
+    # ---- hugepages ----
+
+    def reserve_hugepages(self):
+        """Adds what is missing; without the right to, or without room, runs without."""
+        before, idle = hugepages("nr"), hugepages("free")
+        if idle < HUGEPAGES_WANTED:
+            write_hugepages(before + HUGEPAGES_WANTED - idle)
+            self.reserved = max(0, hugepages("nr") - before)
+        self.huge = hugepages("free") >= HUGEPAGES_WANTED
+        return self.huge
+
+    # ---- the build ----
+
+    def binary(self, relative):
+        return self.build / relative
+
+    def make_build(self):
+        """The release build: --build, or build-release made here. Brought up to date either way."""
+        if self.build_option:
+            self.build = pathlib.Path(self.build_option).resolve()
+            if not (self.build / "build.ninja").exists():
+                raise Failure(f"{self.build} is no build directory; "
+                              f"`meson setup {self.build} {ROOT} --buildtype=release` makes it")
+        else:
+            self.build = ROOT / "build-release"
+            if not (self.build / "build.ninja").exists():
+                self.quiet("meson", "setup", self.build, ROOT, "--buildtype=release", "-Dtests=false",
+                           "-Dbenchmarks=true")
+        targets = ["app/perf/uroce-perf", "benchmarks/raw/pingpong"]
+        if not self.knows_target(targets[1]):
+            self.quiet("meson", "configure", self.build, "-Dbenchmarks=true")
+        self.quiet("ninja", "-C", self.build, *targets)
+
+    def knows_target(self, target):
+        return target + ":" in (self.build / "build.ninja").read_text(errors="replace")
+
+    def quiet(self, *argv):
+        argv = [str(a) for a in argv]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        if done.returncode != 0:
+            lines = (done.stdout + done.stderr).strip().splitlines()
+            raise Failure(f"`{' '.join(argv)}` fails:\n" + "\n".join(lines[-15:]))
+
+    def optimized(self):
+        options = self.build / "meson-info" / "intro-buildoptions.json"
+        for option in json.loads(options.read_text()):
+            if option["name"] == "buildtype":
+                return option["value"] in ("release", "debugoptimized", "minsize")
+        return True
+
+    # ---- the end ----
+
+    def close(self, keep=False):
+        for process in list(self.processes):
+            process.stop()
+        while self.closers:
+            self.closers.pop()()
+        if self.reserved:
+            write_hugepages(max(0, hugepages("nr") - self.reserved))
+            self.reserved = 0
+        if keep:
+            print(f"logs: {self.tmp}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.tmp, ignore_errors=True)
+
+
+def hugepages(what):
+    try:
+        return int((HUGEPAGES / f"{what}_hugepages").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def write_hugepages(count):
+    try:
+        (HUGEPAGES / "nr_hugepages").write_text(str(count))
+    except OSError:
+        pass
+
+
+def preflight(programs):
+    """One sentence with the command that mends it."""
+    os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
+    missing = sorted({PACKAGES[p] for p in programs if shutil.which(p) is None})
+    if missing:
+        raise Failure(f"programs are missing: apt-get install --no-install-recommends -y {' '.join(missing)}")
+    if os.geteuid() != 0:
+        raise Failure("veth pairs and AF_XDP need root: run it with sudo")
+
+
+def description(host):
+    """The machine, for the JSON and the heading."""
+    model = platform.processor() or platform.machine()
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    except OSError:
+        pass
+    return {
+        "cpu": model,
+        "cpus": len(host.cpus),
+        "kernel": platform.release(),
+        "hugepages": host.huge,
+        "load": round(os.getloadavg()[0], 2),
+        "build": str(host.build.name) if host.build else "",
+    }

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce-perf, server and client, over a path of paths.py."""
+
+import json
+import time
+
+from .host import MEMORY_MB, Failure
+
+LEADS = {"read"}  # operations whose payload comes back: their client is the receiving side
+
+
+def sides(op):
+    """(side of the server, side of the client): payload goes from side 0 to side 1."""
+    return (0, 1) if op in LEADS else (1, 0)
+
+
+def start(host, path, role, side, more, dedicated):
+    conf, sets = path.conf(side)
+    sets = sets + [f"worker.mode={'dedicated' if dedicated else 'inline'}",
+                   f"eal.memory_mb={MEMORY_MB}"]
+    argv = path.inside(side) + [host.binary("app/perf/uroce-perf"), role, "--config", conf]
+    for key in sets:
+        argv += ["--set", key]
+    return host.start(f"uroce-perf-{role}", argv + more, host.cpu(side, dedicated))
+
+
+def wait_for_socket(path, process):
+    """A memif client without a memif server does not start."""
+    until = time.monotonic() + 15
+    while not path.socket.exists():
+        if not process.alive() or time.monotonic() > until:
+            raise Failure(f"{process.name} makes no memif socket: {process.tail()}")
+        time.sleep(0.02)
+
+
+def wait_for_client(processes, timeout_s):
+    """A server that fails tells more than the client that misses it."""
+    try:
+        processes["client"].wait(timeout_s)
+    except Failure as failure:
+        server = processes["server"]
+        if server.alive():
+            raise Failure(f"{failure}; the server says: {server.tail(2)}")
+        server.wait(1)
+        raise
+
+
+def run(host, path, op, size, seconds, mode="bw", dedicated=False, more=()):
+    """One run; uroce-perf's JSON object, errors being a Failure."""
+    path.prepare()
+    result = host.tmp / "perf.json"
+    result.unlink(missing_ok=True)
+    server_side, client_side = sides(op)
+    client_args = ["--peer", path.address(server_side), "--op", op, "--mode", mode,
+                   "--size", str(size), "--duration", str(seconds), "--warmup", "0.5",
+                   "--json", result, *more]
+    roles = {server_side: ("server", ["--once"]), client_side: ("client", client_args)}
+    processes = {}
+    try:
+        # Where the client must be first, it asks for its peer until the server is there.
+        order = [server_side, client_side] if path.first() is None else \
+            [path.first(), 1 - path.first()]
+        for side in order:
+            role, args = roles[side]
+            processes[role] = start(host, path, role, side, args, dedicated)
+            if side == order[1]:
+                break
+            if hasattr(path, "socket"):
+                wait_for_socket(path, processes[role])
+            if role == "server":
+                processes[role].wait_for("listening")
+        wait_for_client(processes, seconds + 30)
+        processes["server"].wait(10)
+    finally:
+        for process in processes.values():
+            process.stop()
+    figures = json.loads(result.read_text())
+    if figures["errors"]:
+        raise Failure(f"uroce-perf {op} over {path.name} counts {figures['errors']} errors")
+    return figures

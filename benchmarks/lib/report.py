@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a benchmark found: rows for the table, bars that must hold, a plot; text and JSON."""
+
+import json
+import subprocess
+
+from . import stats
+from .host import ROOT
+
+
+class Report:
+    def __init__(self, name, title, machine):
+        self.name = name
+        self.title = title
+        self.machine = machine
+        self.rows = []
+        self.bars = []
+        self.notes = []
+
+    def row(self, path, what, unit, values, base=None, base_name=""):
+        """One contender. `base`: values of its baseline, turn by turn."""
+        row = {
+            "path": path,
+            "what": what,
+            "unit": unit,
+            "median": round(stats.median(values), 4),
+            "min": round(min(values), 4),
+            "max": round(max(values), 4),
+            "turns": [round(v, 4) for v in values],
+        }
+        if base is not None:
+            row["ratio"] = round(stats.ratio_of(values, base), 4)
+            row["ratio_to"] = base_name
+        self.rows.append(row)
+
+    def bar(self, name, value, bar, at_least=True):
+        ok = value >= bar if at_least else value <= bar
+        self.bars.append({"name": name, "value": round(value, 4), "bar": bar,
+                          "sense": ">=" if at_least else "<=", "ok": bool(ok)})
+
+    def missed(self):
+        return [bar for bar in self.bars if not bar["ok"]]
+
+    def json(self):
+        return {"benchmark": self.name, "machine": self.machine, "rows": self.rows, "bars": self.bars,
+                "notes": self.notes}
+
+    # ---- text ----
+
+    def print(self):
+        print(f"\n{self.title}")
+        m = self.machine
+        print(f"{m['cpu']}, {m['cpus']} CPUs, kernel {m['kernel']}, hugepages "
+              f"{'yes' if m['hugepages'] else 'no'}, load {m['load']}, build {m['build']}")
+        head = f"{'path':10} {'what':32} {'median':>9} {'min':>9} {'max':>9} {'':5} ratio"
+        print(head + "\n" + "-" * (len(head) + 14))
+        last = None
+        for row in self.rows:
+            if last is not None and row["path"] != last:
+                print()
+            last = row["path"]
+            ratio = f"{row['ratio']:.2f} of {row['ratio_to']}" if "ratio" in row else ""
+            print(f"{row['path']:10} {row['what']:32} {row['median']:9.3f} {row['min']:9.3f} "
+                  f"{row['max']:9.3f} {row['unit']:5} {ratio}")
+        for note in self.notes:
+            print(note)
+        print()
+        for bar in self.bars:
+            print(f"{'ok    ' if bar['ok'] else 'MISSED'} {bar['name']}: {bar['value']:.2f} "
+                  f"(bar {bar['sense']} {bar['bar']:g})")
+
+    # ---- plot ----
+
+    def plot(self, ylabel, logscale=False):
+        """results/NAME.svg: a bar for each row, in the table's order. Returns its path or None."""
+        out = ROOT / "results" / f"{self.name}.svg"
+        out.parent.mkdir(exist_ok=True)
+        lines = []
+        for i, row in enumerate(self.rows):
+            label = f"{row['path']}: {row['what']}".replace('"', "'")
+            colour = {"raw": 0x999999, "TCP": 0xCC7722}.get(row["what"].split()[0], 0x2266AA)
+            lines.append(f'{i} {row["median"]} {row["min"]} {row["max"]} {colour} "{label}"')
+        script = "\n".join([
+            f"set terminal svg size 900,{160 + 26 * len(lines)} font 'sans,12' background 'white'",
+            f"set output '{out}'",
+            f"set title \"{self.title}\"",
+            "set style fill solid", "set boxwidth 0.8", "unset key", "set grid x",
+            f"set xlabel '{ylabel}; whiskers: least and most of the turns'",
+            "set logscale x" if logscale else "set xrange [0:*]",
+            f"set yrange [{len(lines) - 0.4}:-0.6]",
+            "$data << EOD", *lines, "EOD",
+            "x0 = " + ("GPVAL_X_MIN" if logscale else "0"),
+            "plot $data using 2:1:(" + ("1e-3" if logscale else "0") +
+            "):2:($1-0.4):($1+0.4):5:ytic(6) with boxxyerror lc rgb variable, "
+            "$data using 2:1:3:4 with xerrorbars lc rgb 'black' pt 0",
+        ])
+        done = subprocess.run(["gnuplot"], input=script, text=True, capture_output=True)
+        return out if done.returncode == 0 else None
+
+
+def write_json(path, reports):
+    """One object of the contract's form; of several benchmarks, their rows and bars together."""
+    if len(reports) == 1:
+        whole = reports[0].json()
+    else:
+        whole = {"benchmark": "all", "machine": reports[0].machine, "rows": [], "bars": [], "notes": []}
+        for report in reports:
+            whole["rows"] += [{"benchmark": report.name, **row} for row in report.rows]
+            whole["bars"] += [{"benchmark": report.name, **bar} for bar in report.bars]
+            whole["notes"] += report.notes
+    text = json.dumps(whole, indent=2) + "\n"
+    if path == "-":
+        print(text, end="")
+    else:
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Medians, and measuring in turns.
+
+A busy neighbour changes a machine's speed from one second to the next. So the contenders run one
+after the other, again and again; a ratio is taken within one turn, where both saw the same
+neighbour, and the median of the turns is what counts.
+"""
+
+import statistics
+
+
+def median(values):
+    return statistics.median(values) if values else float("nan")
+
+
+def ratio_of(a, b):
+    """Median over the turns of a[i] / b[i]."""
+    return median([x / y for x, y in zip(a, b) if y > 0])
+
+
+def turns(contenders, count, progress):
+    """Runs every contender once a turn.
+
+    contenders: list of (key, function() -> float or dict of floats). A dict's values are filed
+    under (key, its key).
+    Returns {key: [one value a turn]}.
+    """
+    results = {}
+    for turn in range(count):
+        # Every other turn backwards, so that nobody always runs after the same neighbour.
+        order = contenders if turn % 2 == 0 else list(reversed(contenders))
+        for key, measure in order:
+            progress(turn + 1, count, key)
+            value = measure()
+            if isinstance(value, dict):
+                for part, number in value.items():
+                    results.setdefault((key, part), []).append(number)
+            else:
+                results.setdefault(key, []).append(value)
+    return results

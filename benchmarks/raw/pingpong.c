@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The floor of latency: one frame at a time between two processes, nothing but DPDK's bursts in
+ * between. `pingpong EAL... -- ping SIZE SECONDS` prints one line of JSON with percentiles of half
+ * the round trip; `pingpong EAL... -- pong` sends back whatever comes, until it gets a signal.
+ * The port is the first one of the EAL's devices.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#define PORT	     0
+#define RINGS	     256
+#define MBUFS	     1023
+#define ROOM	     4480
+#define BURST	     32
+#define LINK_MS	     10000
+#define LOST_NS	     100000000ull
+#define HIST_NS	     (1u << 17) /* half round trips in [0, HIST_NS) are kept to the nanosecond */
+#define HEADER_BYTES 14
+#define SEQ_AT	     HEADER_BYTES
+#define WARMUP	     1000
+
+static volatile sig_atomic_t stop;
+static uint32_t hist[HIST_NS + 1]; /* the last slot: longer ones */
+
+static void on_signal(int sig)
+{
+	stop = sig;
+}
+
+static struct rte_mempool *open_port(void)
+{
+	struct rte_eth_conf conf = {0};
+	struct rte_mempool *pool =
+		rte_pktmbuf_pool_create("pingpong", MBUFS, 64, 0, ROOM, SOCKET_ID_ANY);
+
+	if (!pool || rte_eth_dev_configure(PORT, 1, 1, &conf) < 0 ||
+	    rte_eth_rx_queue_setup(PORT, 0, RINGS, SOCKET_ID_ANY, NULL, pool) < 0 ||
+	    rte_eth_tx_queue_setup(PORT, 0, RINGS, SOCKET_ID_ANY, NULL) < 0 ||
+	    rte_eth_dev_start(PORT) < 0)
+		return NULL;
+	return pool;
+}
+
+static int wait_for_link(unsigned patience_ms)
+{
+	struct rte_eth_link link = {0};
+
+	for (unsigned ms = 0; ms < patience_ms && !stop; ms++) {
+		if (rte_eth_link_get_nowait(PORT, &link) == 0 &&
+		    link.link_status == RTE_ETH_LINK_UP)
+			return 0;
+		rte_delay_us_sleep(1000);
+	}
+	return -1;
+}
+
+static void send_one(struct rte_mbuf *m)
+{
+	while (rte_eth_tx_burst(PORT, 0, &m, 1) == 0) {
+		if (stop) {
+			rte_pktmbuf_free(m);
+			return;
+		}
+	}
+}
+
+static void pong(void)
+{
+	struct rte_mbuf *pkts[BURST];
+
+	while (!stop) {
+		uint16_t n = rte_eth_rx_burst(PORT, 0, pkts, BURST);
+
+		for (uint16_t i = 0; i < n; i++)
+			send_one(pkts[i]);
+	}
+}
+
+/* True when the answer to seq came; a foreign or late frame is dropped. */
+static int answered(uint64_t seq)
+{
+	struct rte_mbuf *pkts[BURST];
+	uint16_t n = rte_eth_rx_burst(PORT, 0, pkts, BURST);
+	int found = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		uint64_t got;
+
+		memcpy(&got, rte_pktmbuf_mtod_offset(pkts[i], const char *, SEQ_AT), sizeof(got));
+		found |= got == seq;
+		rte_pktmbuf_free(pkts[i]);
+	}
+	return found;
+}
+
+static uint64_t one_ping(struct rte_mempool *pool, uint64_t seq, uint16_t size)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	uint64_t patience = LOST_NS * (rte_get_tsc_hz() / 1000000) / 1000;
+	uint64_t from = rte_rdtsc();
+	char *frame;
+
+	if (!m)
+		return 0;
+	frame = rte_pktmbuf_append(m, size);
+	memset(frame, 0, size);
+	memset(frame, 0xff, 6);
+	memcpy(frame + SEQ_AT, &seq, sizeof(seq));
+	send_one(m);
+	while (!answered(seq)) {
+		if (stop || rte_rdtsc() - from > patience)
+			return 0;
+	}
+	return rte_rdtsc() - from;
+}
+
+static double percentile_us(uint64_t samples, double percent)
+{
+	uint64_t rank = (uint64_t)((double)samples * percent / 100), seen = 0;
+
+	for (unsigned ns = 0; ns <= HIST_NS; ns++) {
+		seen += hist[ns];
+		if (seen > rank)
+			return ns / 1e3;
+	}
+	return HIST_NS / 1e3;
+}
+
+static int ping(struct rte_mempool *pool, uint16_t size, double seconds)
+{
+	uint64_t hz = rte_get_tsc_hz(), until = rte_rdtsc() + (uint64_t)(seconds * (double)hz);
+	uint64_t samples = 0, lost = 0;
+
+	for (uint64_t seq = 1; rte_rdtsc() < until && !stop; seq++) {
+		uint64_t cycles = one_ping(pool, seq, size), ns;
+
+		if (!cycles) {
+			lost++;
+			continue;
+		}
+		if (seq <= WARMUP)
+			continue;
+		ns = (uint64_t)((double)cycles * 5e8 / (double)hz);
+		hist[ns < HIST_NS ? ns : HIST_NS]++;
+		samples++;
+	}
+	if (!samples) {
+		fprintf(stderr, "pingpong: nothing came back\n");
+		return 1;
+	}
+	printf("{\"size\": %u, \"samples\": %llu, \"lost\": %llu, \"p50\": %.3f, \"p99\": %.3f, "
+	       "\"p999\": %.3f}\n",
+	       size, (unsigned long long)samples, (unsigned long long)lost,
+	       percentile_us(samples, 50), percentile_us(samples, 99),
+	       percentile_us(samples, 99.9));
+	return 0;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: pingpong EAL... -- ping SIZE SECONDS\n"
+			"       pingpong EAL... -- pong\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	struct rte_mempool *pool;
+	int used = rte_eal_init(argc, argv), rc = 0;
+	bool pinging;
+	long size = 0;
+
+	if (used < 0)
+		return usage();
+	argc -= used;
+	argv += used;
+	pinging = argc == 4 && strcmp(argv[1], "ping") == 0;
+	if (!pinging && !(argc == 2 && strcmp(argv[1], "pong") == 0))
+		return usage();
+	if (pinging)
+		size = strtol(argv[2], NULL, 10);
+	if (pinging && (size < 60 || size > 1514 || strtod(argv[3], NULL) <= 0))
+		return usage();
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	pool = rte_eth_dev_count_avail() > 0 ? open_port() : NULL;
+	if (!pool) {
+		fprintf(stderr, "pingpong: the port cannot be opened\n");
+		return 1;
+	}
+	printf("ready\n");
+	fflush(stdout);
+	if (!pinging) {
+		pong();
+	} else if (wait_for_link(LINK_MS)) {
+		fprintf(stderr, "pingpong: no link\n");
+		rc = 1;
+	} else {
+		rc = ping(pool, (uint16_t)size, strtod(argv[3], NULL));
+	}
+	rte_eth_dev_stop(PORT);
+	rte_eth_dev_close(PORT);
+	rte_eal_cleanup();
+	return rc;
+}
