@@ -35,6 +35,12 @@ static void link_event(struct perf_client *c, const struct perf_cm_event *e)
 			perf_histogram_record(&c->hist, perf_now_ns() - c->asked_ns[idx]);
 		break;
 	case UROCE_CM_REJECTED:
+		if (c->session.params.mode == PERF_MODE_CONNECT && e->status == PERF_REJECT_NO_QP) {
+			c->in_transit--;
+			c->refused++;
+			c->links[idx] = PERF_LINK_DOWN;
+			break;
+		}
 		perf_session_fail(&c->session, "queue pair %u: the server rejects it: %s", idx,
 				  uroce_cm_reject_str(e->status));
 		break;

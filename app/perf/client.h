@@ -32,6 +32,7 @@ struct perf_client {
 	enum perf_link *links; /* of the session's queue pairs */
 	uint64_t *asked_ns;    /* when each was asked to connect */
 	uint32_t in_transit;   /* of them CONNECTING or CLOSING */
+	uint32_t refused;      /* connect mode: the server had no queue pair to spare */
 	struct perf_histogram hist;
 	struct perf_report *report;
 	struct perf_progress progress;

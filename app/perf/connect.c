@@ -10,6 +10,7 @@
 #define TRANSIT_MAX 64
 #define STUCK_NS    60000000000ull
 #define SETTLE_NS   20000000000ull
+#define REFUSED_NS  20000000ull /* before asking again a server that had no queue pair */
 
 static void wait_below(struct perf_client *c, uint32_t in_transit)
 {
@@ -24,12 +25,35 @@ static void wait_below(struct perf_client *c, uint32_t in_transit)
 	}
 }
 
+/*
+ * Closed queue pairs hold their slots through time-wait, here and at the server. When they run out,
+ * waiting is all there is to do.
+ */
+static void wait_for_slots(struct perf_client *c)
+{
+	uint64_t pause = c->refused != 0 ? perf_now_ns() + REFUSED_NS : 0;
+	uint64_t until = perf_now_ns() + STUCK_NS;
+	struct perf_objects now;
+
+	c->refused = 0;
+	do {
+		perf_client_events(c);
+		perf_endpoint_objects(c->ep, &now);
+		if (perf_now_ns() > until)
+			perf_session_fail(&c->session, "no queue pair leaves time-wait");
+	} while (perf_client_alive(c) && perf_interrupted == 0 &&
+		 (perf_now_ns() < pause ||
+		  (now.qps_time_wait > 0 &&
+		   now.qps + now.qps_time_wait >= (uint64_t)c->ep->device.max_qp)));
+}
+
 static uint64_t up_and_down(struct perf_client *c, uint32_t cnt, uint32_t gen)
 {
 	uint64_t made = 0;
 
 	for (uint32_t i = 0; i < cnt && perf_client_alive(c); i++) {
 		wait_below(c, TRANSIT_MAX - 1);
+		wait_for_slots(c);
 		if (perf_client_alive(c))
 			perf_client_connect(c, i, gen);
 	}

@@ -10,12 +10,11 @@
 #include "control.h"
 #include "traffic.h"
 
-#define SEATS_MAX	16
-#define CONSUMER_REJECT 28
-#define HOUSEKEEPING	128 /* rounds between looks at anything but traffic */
-#define IDLE_MS		100
-#define DRAIN_NS	20000000000ull
-#define SETTLE_NS	15000000000ull
+#define SEATS_MAX    16
+#define HOUSEKEEPING 128 /* rounds between looks at anything but traffic */
+#define IDLE_MS	     100
+#define DRAIN_NS     20000000000ull
+#define SETTLE_NS    15000000000ull
 
 /* One client: its control connection and the run under way. */
 struct seat {
@@ -317,6 +316,16 @@ static bool seat_client(struct server *v, struct uroce_cm_id *id, const struct p
 	return true;
 }
 
+/* Closed queue pairs hold their slots through time-wait: with many set-ups in a row they run out.
+ */
+static bool qp_available(const struct server *v)
+{
+	struct perf_objects now;
+
+	perf_endpoint_objects(v->ep, &now);
+	return now.qps + now.qps_time_wait < (uint64_t)v->ep->device.max_qp;
+}
+
 static bool accept_data(struct seat *seat, struct uroce_cm_id *id, const struct perf_hello *hello)
 {
 	struct perf_session *s = &seat->session;
@@ -343,6 +352,7 @@ static bool accept_data(struct seat *seat, struct uroce_cm_id *id, const struct 
 
 static void on_request(struct server *v, const struct perf_cm_event *e)
 {
+	uint16_t reason = PERF_REJECT_CONSUMER;
 	struct perf_hello hello;
 	struct seat *seat;
 	bool taken = false;
@@ -351,6 +361,9 @@ static void on_request(struct server *v, const struct perf_cm_event *e)
 		seat = seat_of_session(v, hello.session);
 		if (hello.kind == PERF_HELLO_CONTROL)
 			taken = seat_client(v, e->id, &hello);
+		else if (seat != NULL && seat->session.params.mode == PERF_MODE_CONNECT &&
+			 !qp_available(v))
+			reason = PERF_REJECT_NO_QP;
 		else if (seat != NULL)
 			taken = accept_data(seat, e->id, &hello);
 		/* An id that was given to a queue pair goes with it. */
@@ -360,7 +373,7 @@ static void on_request(struct server *v, const struct perf_cm_event *e)
 			return;
 	}
 	if (!taken) {
-		uroce_cm_reject(e->id, CONSUMER_REJECT, NULL, 0);
+		uroce_cm_reject(e->id, reason, NULL, 0);
 		uroce_cm_destroy_id(e->id);
 	}
 }
