@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdbool.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "fuzz.h"
+#include "wire/bytes.h"
+#include "wire/icrc.h"
+
+/*
+ * A hostile peer and a restless application: an engine with live QPs of every kind, its input a
+ * sequence of steps. Packets are well-formed (the edge has seen to that), addressed to live QPs,
+ * with PSNs near the expected ones and keys that are often right, so that they get past the first
+ * check. After every step each QP's invariants hold; memory outside the regions is ASan's to watch.
+ *
+ * A step is a byte that says what, then what it needs; bytes beyond the end are 0.
+ */
+#define QPS	  5
+#define PD	  3u
+#define MR_BYTES  4096u
+#define CQ_CQE	  16
+#define DEPTH	  4
+#define TX_CAP	  4
+#define RING_MAX  8192
+#define STEPS_MAX 200
+#define FIRST_PSN 0xfffff0u /* wraps early */
+#define PEER_QPN  0x77
+#define QKEY	  0x1234u
+
+enum step {
+	STEP_PACKET,
+	STEP_TIME,
+	STEP_SEND,
+	STEP_RECV,
+	STEP_OUTPUT,
+	STEP_MODIFY,
+	STEP_INVALIDATE,
+	STEP_POLL,
+	STEP_CNT
+};
+
+struct input {
+	const uint8_t *at, *end;
+};
+
+static uint8_t get8(struct input *in)
+{
+	return in->at < in->end ? *in->at++ : 0;
+}
+
+static uint16_t get16(struct input *in)
+{
+	uint16_t hi = get8(in);
+
+	return (uint16_t)(hi << 8 | get8(in));
+}
+
+static struct {
+	_Alignas(64) uint8_t engine[1 << 18];
+	_Alignas(64) uint8_t mem[4096];
+	_Alignas(64) uint8_t rings[QPS][RING_MAX];
+	_Alignas(64) uint8_t srq_ring[4096];
+	struct ibv_wc cq_ring[64];
+} memory;
+
+static struct ur_engine *engine;
+static struct ur_mem mem;
+static struct ur_cq cq;
+static struct ur_srq srq;
+static struct ur_qp *qps[QPS];
+static struct ur_ah ah;
+static uint8_t *region; /* its own allocation, so that ASan knows its ends */
+static uint32_t key, readonly_key;
+static uint64_t now_ns;
+
+static const enum ibv_qp_type types[QPS] = {IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
+					    IBV_QPT_RC};
+
+/* ---- the world ---- */
+
+static void on_completion(void *ctx, struct ur_cq *c)
+{
+	(void)ctx, (void)c;
+}
+
+static void on_async(void *ctx, enum ibv_event_type type, void *user)
+{
+	(void)ctx, (void)type, (void)user;
+}
+
+static void on_foreign(void *ctx, struct ur_cq *c, const struct ibv_wc *wc, bool solicited)
+{
+	(void)ctx, (void)c, (void)wc, (void)solicited;
+	FUZZ_CHECK(false);
+}
+
+static void on_cm(void *ctx, const struct ur_cm_event *ev)
+{
+	(void)ctx, (void)ev;
+}
+
+static struct ur_path_attr path_attr(void)
+{
+	return (struct ur_path_attr){.src = ur_gid_from_ipv4(0x0a000001),
+				     .dst = ur_gid_from_ipv4(0x0a000002),
+				     .sport = 0xc000};
+}
+
+static void connect_qp(struct ur_qp *qp)
+{
+	struct ur_path_attr path = path_attr();
+	struct ibv_qp_attr a = {
+		.port_num = 1,
+		.qkey = QKEY,
+		.path_mtu = IBV_MTU_256,
+		.dest_qp_num = PEER_QPN,
+		.rq_psn = FIRST_PSN,
+		.sq_psn = FIRST_PSN,
+		.max_dest_rd_atomic = 2,
+		.max_rd_atomic = 2,
+		.min_rnr_timer = 1,
+		.timeout = 8,
+		.retry_cnt = 2,
+		.rnr_retry = 2,
+	};
+	int connected = qp->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+	int rtr = qp->type == IBV_QPT_UD
+			  ? 0
+			  : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	int rts = IBV_QP_SQ_PSN;
+
+	if (qp->type == IBV_QPT_RC) {
+		rtr |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		rts |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		       IBV_QP_MAX_QP_RD_ATOMIC;
+		a.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	}
+	a.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
+	a.qp_state = IBV_QPS_INIT;
+	FUZZ_CHECK(ur_engine_modify_qp(engine, qp, &a,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | connected,
+				       NULL, now_ns) == 0);
+	a.qp_state = IBV_QPS_RTR;
+	FUZZ_CHECK(ur_engine_modify_qp(engine, qp, &a, IBV_QP_STATE | rtr,
+				       qp->type == IBV_QPT_UD ? NULL : &path, now_ns) == 0);
+	a.qp_state = IBV_QPS_RTS;
+	FUZZ_CHECK(ur_engine_modify_qp(engine, qp, &a, IBV_QP_STATE | rts, NULL, now_ns) == 0);
+}
+
+static void make_qp(unsigned i)
+{
+	struct ur_qp_create c = {
+		.type = types[i],
+		.pd = PD,
+		.send_cq = &cq,
+		.recv_cq = &cq,
+		.srq = i == QPS - 1 ? &srq : NULL,
+		.cap = {.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = 2,
+			.max_recv_sge = 2,
+			.max_inline_data = 32},
+		.sig_all = i == 1,
+		.max_dest_rd_atomic = 2,
+		.rings = memory.rings[i],
+	};
+
+	FUZZ_CHECK(ur_qp_rings_bytes(&c) <= RING_MAX);
+	FUZZ_CHECK(ur_engine_create_qp(engine, &c, now_ns, &qps[i]) == 0);
+	connect_qp(qps[i]);
+}
+
+static void make_world(void)
+{
+	struct ur_path_attr path = path_attr();
+	struct ur_engine_attr attr = {
+		.limits = {.max_qp = QPS,
+			   .workers = 1,
+			   .cm = {.max_ids = 2, .max_listeners = 1, .max_pending = 1, .max_tx = 4}},
+		.mem = &mem,
+		.sink = {.completion = on_completion, .async = on_async, .foreign = on_foreign},
+		.cm = {.ca_guid = 1, .seed = 1, .timewait_ns = 1000000, .sink = on_cm},
+		.random = 1,
+		.time_wait_ns = 1000,
+		.window = 8,
+		.ackreq_every = 4,
+		.mtu_shift = 12,
+	};
+
+	now_ns = 1000000;
+	FUZZ_CHECK(ur_engine_size(&attr.limits) <= sizeof(memory.engine));
+	FUZZ_CHECK(ur_mem_size(8) <= sizeof(memory.mem));
+	ur_mem_init(&mem, memory.mem, 8);
+	region = malloc(2 * MR_BYTES);
+	FUZZ_CHECK(region);
+	memset(region, 0x5a, 2 * MR_BYTES);
+	FUZZ_CHECK(ur_mem_register(&mem, PD, region, MR_BYTES, 0x1000,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+				   5, &key) == 0);
+	FUZZ_CHECK(ur_mem_register(&mem, PD, region + MR_BYTES, MR_BYTES, 0x1000,
+				   IBV_ACCESS_REMOTE_READ, 77, &readonly_key) == 0);
+	FUZZ_CHECK(ur_cq_ring_bytes(CQ_CQE) <= sizeof(memory.cq_ring));
+	ur_cq_init(&cq, memory.cq_ring, CQ_CQE, 0, NULL);
+	FUZZ_CHECK(ur_rq_ring_bytes(DEPTH, 2) <= sizeof(memory.srq_ring));
+	ur_srq_init(&srq, memory.srq_ring, DEPTH, 2, PD, NULL);
+	srq.limit = 2;
+	ur_path_init(&ah.path, &path);
+	ah.pd = PD;
+	engine = ur_engine_init(memory.engine, &attr, now_ns);
+	for (unsigned i = 0; i < QPS; i++)
+		make_qp(i);
+}
+
+/* ---- steps ---- */
+
+static uint32_t pick_key(uint8_t how)
+{
+	switch (how & 7) {
+	case 0:
+		return readonly_key;
+	case 1:
+		return key ^ 0x10000;
+	case 2:
+		return 0;
+	default:
+		return key;
+	}
+}
+
+/* An opcode of the QP's own transport most of the time. */
+static uint8_t pick_opcode(const struct ur_qp *qp, uint8_t how)
+{
+	static const uint8_t transport[] = {[IBV_QPT_RC] = UR_TRANSPORT_RC,
+					    [IBV_QPT_UC] = UR_TRANSPORT_UC,
+					    [IBV_QPT_UD] = UR_TRANSPORT_UD};
+
+	if (how >= 0xf0)
+		return (uint8_t)(how << 4);
+	if (qp->type == IBV_QPT_UD)
+		return how & 1 ? UR_UD_SEND_ONLY : UR_UD_SEND_ONLY_IMM;
+	return (uint8_t)((how % 0x18) | transport[qp->type]);
+}
+
+static void fill_ext(struct ur_packet *p, struct input *in)
+{
+	uint8_t how = get8(in);
+	uint64_t va = 0x1000 + get16(in) % (MR_BYTES + 64);
+	uint32_t length = get16(in);
+
+	if (how & 0x40)
+		length = how & 0x80 ? 0xffffffff : 1u << 31;
+	p->reth = (struct ur_reth){.va = va, .rkey = pick_key(how), .length = length};
+	p->atomiceth = (struct ur_atomiceth){.va = how & 0x20 ? va : va & ~7ull,
+					     .rkey = pick_key(how),
+					     .swap_add = length,
+					     .compare = how};
+	p->aeth = (struct ur_aeth){.syndrome = get8(in), .msn = get8(in)};
+	p->deth = (struct ur_deth){.qkey = how & 0x10 ? 0 : QKEY, .sqpn = ur_qpn(PEER_QPN)};
+	p->imm = how;
+	p->ieth = pick_key(how >> 3);
+	p->atomic_ack = length;
+}
+
+static void step_packet(struct input *in)
+{
+	static uint8_t frame[UR_HDR_MAX + 2048], payload[1100];
+	const struct ur_qp *qp = qps[get8(in) % QPS];
+	struct ur_packet p = {.l3_off = UR_ETH_BYTES,
+			      .ip = {.ttl = 64,
+				     .src = ur_gid_from_ipv4(0x0a000002),
+				     .dst = ur_gid_from_ipv4(0x0a000001)},
+			      .sport = 0xc001,
+			      .dport = UR_ROCE_UDP_PORT,
+			      .payload = payload};
+	uint8_t flags, lens;
+	struct ur_psn base;
+	unsigned sum = 0, body;
+	size_t len;
+	uint8_t *exact;
+
+	p.bth.opcode = pick_opcode(qp, get8(in));
+	p.op = ur_op_flags(p.bth.opcode);
+	if (!p.op || p.op & UR_OP_CNP)
+		return;
+	flags = get8(in);
+	base = p.op & UR_OP_RESPONSE ? qp->req.rec.una : qp->rsp.epsn;
+	p.bth.psn = ur_psn(base.v + (uint32_t)(int32_t)(int8_t)get8(in) / (flags & 1 ? 1 : 16));
+	p.bth.ackreq = flags & 2;
+	p.bth.solicited = flags & 4;
+	p.bth.pkey = flags & 8 && flags & 16 ? 0x7ffe : 0xffff;
+	p.bth.dqpn = qp->qpn;
+	p.ip.tos = flags >> 6;
+	lens = get8(in);
+	if (p.op & UR_OP_PAYLOAD)
+		p.payload_len = lens & 0x80 ? 256 : lens & 0x40 ? lens * 8u : lens;
+	p.bth.pad = (uint8_t)(-p.payload_len & 3);
+	fill_ext(&p, in);
+	body = UR_BTH_BYTES + ur_opcodes[p.bth.opcode].ext_bytes + p.payload_len + p.bth.pad +
+	       UR_ICRC_BYTES;
+	p.udp_len = (uint16_t)(UR_UDP_BYTES + body);
+	p.ip.len = (uint16_t)(UR_IPV4_BYTES + p.udp_len);
+	len = ur_packet_encode(&p, frame, sizeof(frame));
+	FUZZ_CHECK(len);
+	for (unsigned i = 0; i < UR_IPV4_BYTES; i += 2)
+		sum += ur_load16(frame + UR_ETH_BYTES + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	ur_store16(frame + UR_ETH_BYTES + 10, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
+	ur_icrc_append(frame + UR_ETH_BYTES, len - UR_ETH_BYTES - UR_ICRC_BYTES, false);
+	exact = malloc(len);
+	FUZZ_CHECK(exact);
+	memcpy(exact, frame, len);
+	FUZZ_CHECK(ur_packet_decode(exact, len, &p) == UR_DROP_NONE && ur_icrc_ok(exact, &p));
+	FUZZ_CHECK(ur_engine_input(engine, &p, exact, now_ns) < UR_DROP_CNT);
+	free(exact);
+}
+
+static void step_output(unsigned cap)
+{
+	static uint8_t hdr[TX_CAP][UR_HDR_MAX];
+	static uint8_t out[TX_CAP][UR_HDR_MAX + 5000];
+	struct ur_tx tx[TX_CAP];
+	unsigned n;
+
+	for (unsigned i = 0; i < TX_CAP; i++)
+		tx[i].hdr = hdr[i];
+	n = ur_engine_output(engine, tx, cap, now_ns);
+	FUZZ_CHECK(n <= cap);
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = tx[i].hdr_len;
+		struct ur_packet p;
+
+		memcpy(out[i], tx[i].hdr, len);
+		for (unsigned k = 0; k < tx[i].frag_cnt; k++) {
+			memcpy(out[i] + len, tx[i].frag[k].base, tx[i].frag[k].length);
+			len += tx[i].frag[k].length;
+		}
+		FUZZ_CHECK(len == (size_t)tx[i].hdr_len + tx[i].payload_len);
+		memset(out[i] + len, 0, tx[i].pad);
+		len += tx[i].pad;
+		ur_icrc_append(out[i] + tx[i].l3_off, len - tx[i].l3_off, tx[i].v6);
+		FUZZ_CHECK(ur_packet_decode(out[i], len + UR_ICRC_BYTES, &p) == UR_DROP_NONE);
+	}
+}
+
+static void step_send(struct input *in)
+{
+	struct ur_qp *qp = qps[get8(in) % QPS];
+	uint8_t how = get8(in);
+	struct ibv_sge sge[2] = {
+		{.addr = 0x1000 + get8(in), .length = get16(in) % 2000, .lkey = pick_key(how)},
+		{.addr = 0x1800, .length = how & 64 ? 7 : 0, .lkey = key},
+	};
+	struct ibv_send_wr wr = {.sg_list = sge,
+				 .num_sge = how & 64 ? 2 : 1,
+				 .opcode = (enum ibv_wr_opcode)(get8(in) % 12),
+				 .send_flags = get8(in) & 15u};
+	enum ibv_qp_state state = (enum ibv_qp_state)atomic_load(&qp->posted_state);
+
+	if (wr.send_flags & IBV_SEND_INLINE) {
+		sge[0].addr = (uintptr_t)region;
+		sge[1].addr = (uintptr_t)region;
+	}
+	if (qp->type == IBV_QPT_UD) {
+		wr.wr.ud.ah = (struct ibv_ah *)(void *)&ah;
+		wr.wr.ud.remote_qpn = PEER_QPN;
+		wr.wr.ud.remote_qkey = QKEY;
+	} else if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		   wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		sge[0].length = 8;
+		wr.num_sge = 1;
+		wr.wr.atomic.remote_addr = 0x1000;
+		wr.wr.atomic.rkey = key;
+	} else if (wr.opcode == IBV_WR_LOCAL_INV || wr.opcode == IBV_WR_SEND_WITH_INV) {
+		wr.invalidate_rkey = pick_key(how >> 3);
+	} else {
+		wr.wr.rdma.remote_addr = 0x1000;
+		wr.wr.rdma.rkey = key;
+	}
+	if (ur_sq_post(&qp->sq, (enum ibv_qp_type)qp->type, state, &wr, qp->sig_all) == 0)
+		ur_engine_doorbell(engine, qp, now_ns);
+}
+
+static void step_recv(struct input *in)
+{
+	struct ur_qp *qp = qps[get8(in) % QPS];
+	uint8_t how = get8(in);
+	struct ibv_sge sge = {
+		.addr = 0x1000 + how, .length = get16(in) % 4000, .lkey = pick_key(how)};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	if (ur_rq_post(qp->srq ? &srq.rq : &qp->rq, &wr) == 0 && qp->state == IBV_QPS_ERR)
+		ur_engine_doorbell(engine, qp, now_ns);
+}
+
+static void step_modify(struct input *in)
+{
+	unsigned i = get8(in) % QPS;
+	struct ibv_qp_attr a = {.qp_state = (enum ibv_qp_state)(get8(in) % 8)};
+
+	if (a.qp_state == 7) {
+		ur_engine_destroy_qp(engine, qps[i], now_ns);
+		now_ns += 2000; /* time-wait */
+		make_qp(i);
+		return;
+	}
+	(void)ur_engine_modify_qp(engine, qps[i], &a, IBV_QP_STATE, NULL, now_ns);
+	if (qps[i]->state == IBV_QPS_RESET)
+		connect_qp(qps[i]);
+}
+
+static void step(struct input *in)
+{
+	struct ibv_wc wc[4];
+
+	switch ((enum step)(get8(in) % STEP_CNT)) {
+	case STEP_PACKET:
+		step_packet(in);
+		break;
+	case STEP_TIME:
+		now_ns += (uint64_t)get16(in) << 6;
+		ur_engine_expire(engine, now_ns);
+		/* What was due is done; 0: packets that left wait to be completed. */
+		FUZZ_CHECK(ur_engine_next_deadline(engine) > now_ns - 1024);
+		break;
+	case STEP_SEND:
+		step_send(in);
+		break;
+	case STEP_RECV:
+		step_recv(in);
+		break;
+	case STEP_OUTPUT:
+		step_output(get8(in) % (TX_CAP + 1));
+		break;
+	case STEP_MODIFY:
+		step_modify(in);
+		break;
+	case STEP_INVALIDATE:
+		(void)ur_mem_invalidate(&mem, pick_key(get8(in)), PD, get8(in) & 1);
+		break;
+	case STEP_POLL:
+		FUZZ_CHECK(ur_cq_poll(&cq, 4, wc) <= 4);
+		break;
+	case STEP_CNT:
+		break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, data + size};
+
+	make_world();
+	for (unsigned i = 0; i < STEPS_MAX && in.at < in.end; i++) {
+		step(&in);
+		for (unsigned k = 0; k < QPS; k++)
+			ur_qp_validate(qps[k]);
+	}
+	/* Nobody had the right to write here. */
+	for (unsigned i = 0; i < MR_BYTES; i++)
+		FUZZ_CHECK(region[MR_BYTES + i] == 0x5a);
+	free(region);
+	return 0;
+}
