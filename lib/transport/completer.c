@@ -140,6 +140,7 @@ static void update_credits(struct ur_requester *req, const struct ur_aeth *aeth)
 	uint8_t code = aeth->syndrome & UR_SYNDROME_VALUE_MASK;
 	struct ur_psn lsn;
 
+	req->heard = true;
 	if (code == UR_CREDITS_NONE) {
 		req->flow_control = false;
 		return;
@@ -291,8 +292,12 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		}
 		return UR_DROP_PSN_STALE;
 	}
-	if (p->op & UR_OP_READ_RESP)
+	if (p->op & UR_OP_READ_RESP) {
+		if ((p->op & UR_OP_AETH) &&
+		    (p->aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
+			return UR_DROP_UNEXPECTED;
 		return read_response(qp, p, now_ns);
+	}
 	switch (p->aeth.syndrome & UR_SYNDROME_KIND_MASK) {
 	case UR_SYNDROME_ACK:
 		return p->bth.opcode == UR_RC_ATOMIC_ACKNOWLEDGE ? atomic_ack(qp, p, now_ns)

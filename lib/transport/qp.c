@@ -27,7 +27,9 @@ void ur_qp_update(struct ur_qp *qp)
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state)
 {
 	qp->state = (uint8_t)state;
-	atomic_store_explicit(&qp->posted_state, state, memory_order_release);
+	/* Who posts a receive reads this after the tail, a flush reads the tail after this. */
+	atomic_store_explicit(&qp->posted_state, state, memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
 	qp->attr.qp_state = state;
 	ur_qp_update(qp);
 }
@@ -75,18 +77,27 @@ static void stop_sending(struct ur_qp *qp)
 	ur_timer_cancel(&qp->core->wheel, &qp->timer);
 }
 
+/* The NAK owed, if any, is one that ended the connection. */
+static bool owes_fatal_nak(const struct ur_responder *rsp)
+{
+	return rsp->ack == UR_NAK_OWED &&
+	       (rsp->nak_syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_NAK &&
+	       rsp->nak_syndrome != (UR_SYNDROME_NAK | UR_NAK_PSN_SEQ);
+}
+
 static void stop_responding(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
+	/* RC-RESP-NAK-02: a NAK that says why still goes out, after the answers before it. */
+	if (owes_fatal_nak(rsp))
+		return;
 	for (unsigned i = 0; i < rsp->res_cnt; i++)
 		rsp->res[i].queued = rsp->res[i].replay = false;
 	rsp->q_cnt = 0;
 	ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
-	/* A NAK that says why still goes out. */
-	if (rsp->ack != UR_NAK_OWED)
-		rsp->ack = UR_ACK_NONE;
-	ur_sched_set(&qp->core->acks, &qp->ack_node, rsp->ack != UR_ACK_NONE);
+	rsp->ack = UR_ACK_NONE;
+	ur_sched_set(&qp->core->acks, &qp->ack_node, false);
 }
 
 void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_status recv_status)
@@ -201,6 +212,9 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int 
 	rc = ur_qp_state_check(qp->type, cur, next, mask);
 	if (rc)
 		return rc;
+	/* What is being answered cannot be moved. */
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && qp->rsp.q_cnt)
+		return -EBUSY;
 	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096 ||
 					 7u + a->path_mtu > qp->port_mtu_shift))
 		return -EINVAL;
@@ -257,13 +271,11 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		rsp->min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		rsp->res_cnt = a->max_dest_rd_atomic;
+		ur_responder_resize(qp, a->max_dest_rd_atomic);
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		req->max_rd_atomic = a->max_rd_atomic;
 	if (mask & IBV_QP_SQ_PSN)
 		ur_recovery_init(&req->rec, ur_psn(a->sq_psn), qp->window);
-	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
-		qp->sqd_notify = a->en_sqd_async_notify;
 	if (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN))
 		ur_recovery_limits(&req->rec, qp->attr.retry_cnt, qp->attr.rnr_retry,
 				   qp->attr.timeout);
@@ -288,8 +300,11 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 	set_number(qp, a, mask);
 	if (mask & IBV_QP_AV)
 		ur_path_init(&qp->path, path);
-	if (next == IBV_QPS_SQD && cur != IBV_QPS_SQD)
+	if (next == IBV_QPS_SQD && cur != IBV_QPS_SQD) {
 		qp->drained = false;
+		qp->sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && a->en_sqd_async_notify;
+		ur_requester_drain(qp);
+	}
 	ur_qp_set_state(qp, next);
 	if (next == IBV_QPS_SQD)
 		ur_completer_advance(qp);
@@ -311,6 +326,8 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(qp->ack_node.ready == (rsp->ack != UR_ACK_NONE && !rsp->q_cnt));
 	UR_ASSERT(qp->sq_node.ready == ur_requester_ready(qp) ||
 		  atomic_load_explicit(&qp->pending, memory_order_relaxed));
+	UR_ASSERT(rsp->ack != UR_NAK_OWED || in_error(qp) ||
+		  (rsp->nak_sent && ur_psn_eq(rsp->nak_psn, rsp->epsn)));
 	UR_ASSERT(rsp->kind != UR_MSG_SEND || rsp->wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);
 	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) ||

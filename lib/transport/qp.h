@@ -66,11 +66,13 @@ struct ur_requester {
 	uint32_t ssn;	   /* SSN of the next request message, from 1 */
 	uint32_t lsn;	   /* SENDs up to this SSN have credit */
 	bool flow_control; /* the last ACK carried a credit code */
+	bool heard;	   /* an ACK came: whether there is flow control is known */
 	uint8_t local_err; /* enum ibv_wc_status WQE `cur` fails with once it is the oldest */
 	uint8_t rd_out;	   /* READ and atomic requests of [una, nxt) that are not answered */
 	uint8_t max_rd_atomic;
 	uint32_t read_psns;    /* PSNs a READ request asks for at most, a power of two */
 	uint32_t since_ackreq; /* packets since AckReq was last set */
+	bool asking;	       /* the packet at nxt goes again for its AckReq */
 	uint32_t ackreq_every;
 	struct ur_recovery rec;
 };
@@ -82,7 +84,8 @@ struct ur_responder {
 	bool nak_sent; /* the gap at ePSN was reported; silence until it is filled */
 	uint8_t ack;   /* enum ur_ack_owed */
 	uint8_t nak_syndrome;
-	struct ur_psn nak_psn;
+	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
+	struct ur_psn beyond;  /* nak_sent: the newest PSN dropped for the gap */
 	uint8_t min_rnr_timer;
 	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
 	uint32_t rkey;
@@ -215,6 +218,8 @@ bool ur_requester_ready(const struct ur_qp *qp);
 bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
 /* Points cur, cur_off and rd_out at recovery.nxt again. */
 void ur_requester_reposition(struct ur_qp *qp);
+/* No other message is begun: asks for the ACK of what was sent, if nobody did. */
+void ur_requester_drain(struct ur_qp *qp);
 /* PSNs that the WQE takes, at least 1 (0 for a local operation). */
 uint32_t ur_requester_psns(const struct ur_qp *qp, const struct ur_wqe *wqe);
 
@@ -233,6 +238,8 @@ enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uin
 void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status);
 /* Binds the next posted receive to the message; false when none is posted. */
 bool ur_responder_bind(struct ur_qp *qp);
+/* Remembers `cnt` READs and atomics from now on, the newest of those it knows. None is queued. */
+void ur_responder_resize(struct ur_qp *qp, uint8_t cnt);
 /* Completes the bound receive. */
 void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
 
@@ -240,7 +247,7 @@ void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
 
 void ur_response_ack(struct ur_qp *qp);
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn);
-/* Queues the answer to res[idx]; false when it is queued already. */
+/* Queues the answer to res[idx], which is not queued already. */
 void ur_response_queue(struct ur_qp *qp, unsigned idx);
 bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx);
 /* Makes the ACK or NAK owed; false when none is owed or it must wait for responses. */

@@ -69,6 +69,13 @@ ur_recovery_is_resend(const struct ur_recovery *r)
 /* The requester sent a packet that takes `psns` PSNs from nxt on (READ requests take several). */
 void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
 
+/* The newest packet is sent again, because nothing asked for its ACK. It has one PSN, [nxt - 1, nxt). */
+static inline void
+ur_recovery_step_back(struct ur_recovery *r)
+{
+	r->nxt = ur_psn_add(r->nxt, UR_PSN_MASK);
+}
+
 /*
  * Everything before `una` is acknowledged; una is newer than before and at most max. Retries start
  * afresh. True when nxt had to move because what it pointed to is acknowledged.

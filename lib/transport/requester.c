@@ -87,8 +87,9 @@ bool ur_requester_ready(const struct ur_qp *qp)
 	class = class_of(wqe);
 	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && req->rd_out)
 		return false;
+	/* RC-REQ-LOCAL-01: what it takes away may be needed to send something again. */
 	if (class & OP_LOCAL)
-		return true;
+		return req->head == req->cur;
 	if (!ur_recovery_credit(rec))
 		return false;
 	if ((class & OP_RECV) && req->flow_control && !idle &&
@@ -112,6 +113,7 @@ void ur_requester_reposition(struct ur_qp *qp)
 	req->cur_off = 0;
 	req->rd_out = 0;
 	req->since_ackreq = 0;
+	req->asking = false;
 	req->local_err = 0;
 	while (req->cur != tail && (ur_sq_at(&qp->sq, req->cur)->flags & UR_WQE_DONE))
 		req->cur++;
@@ -166,19 +168,23 @@ static bool stalls_after(const struct ur_qp *qp)
  * AckReq on the last packet of what the application waits for, where nothing follows, and often
  * enough that the window never closes without an ACK on its way.
  */
+/* RC-REQ-ACK-01 */
 static bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class, bool last)
 {
 	struct ur_requester *req = &qp->req;
-	bool ask = ++req->since_ackreq >= req->ackreq_every || ur_recovery_credit(&req->rec) <= 1;
+	bool ask = req->asking || ++req->since_ackreq >= req->ackreq_every ||
+		   ur_recovery_credit(&req->rec) <= 1;
 
 	if ((class & OP_RECV) && req->flow_control &&
 	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
 		ask = true;
 	if (last && !ask)
-		ask = (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
+		ask = !req->heard || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
 		      qp->state == IBV_QPS_SQD;
-	if (ask)
+	if (ask) {
 		req->since_ackreq = 0;
+		req->asking = false;
+	}
 	return ask;
 }
 
@@ -318,9 +324,35 @@ static bool make_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx
 	return true;
 }
 
+/*
+ * RC-REQ-ACK-02: the requests in flight that nobody asked an ACK for would never complete. The
+ * newest packet goes again, with AckReq. False when an ACK or a response is on its way anyhow.
+ */
+static bool ask_again(struct ur_qp *qp)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_recovery *rec = &req->rec;
+
+	if (qp->type != IBV_QPT_RC || !req->since_ackreq || req->asking ||
+	    ur_psn_eq(rec->nxt, rec->una))
+		return false;
+	/* Since AckReq was set last there was nothing but data. */
+	if (!req->cur_off) {
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, --req->cur);
+
+		req->cur_off = ur_requester_psns(qp, wqe) << qp->mtu_shift;
+	}
+	req->cur_off -= 1u << qp->mtu_shift;
+	ur_recovery_step_back(rec);
+	req->asking = true;
+	return true;
+}
+
 /* A WQE that cannot be sent fails when everything before it has completed. */
 static bool fail_locally(struct ur_qp *qp, enum ibv_wc_status status)
 {
+	if (ask_again(qp))
+		return false;
 	qp->req.local_err = (uint8_t)status;
 	ur_completer_advance(qp);
 	return false;
@@ -358,7 +390,7 @@ bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsi
 	}
 	if (ur_recovery_is_resend(&req->rec))
 		qp->core->cnt.retransmitted_packets++;
-	else if (!req->cur_off)
+	else if (!(wqe->flags & UR_WQE_BEGUN))
 		begin(qp, wqe);
 	/* RC-REQ-LEN-01: a message takes fewer than 2^23 PSNs, or they could not be told apart. */
 	if (!req->cur_off && wqe->length >> qp->mtu_shift >= UR_PSN_WINDOW - 1)
@@ -372,4 +404,10 @@ bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsi
 	else
 		made = make_atomic(qp, wqe, tx, now_ns);
 	return made || fail_locally(qp, IBV_WC_LOC_PROT_ERR);
+}
+
+void ur_requester_drain(struct ur_qp *qp)
+{
+	if (!is_begun(&qp->req))
+		ask_again(qp);
 }

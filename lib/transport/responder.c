@@ -66,6 +66,14 @@ static struct verdict check_rights(const struct ur_qp *qp, const struct ur_packe
 	return (qp->access & need) == need ? CONTINUE : NAK(INV_REQ, ACCESS);
 }
 
+/* PSNs that the answer to a READ takes. */
+static uint32_t read_psns(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	uint64_t mtu = UINT64_C(1) << qp->mtu_shift;
+
+	return p->reth.length ? (uint32_t)((p->reth.length + mtu - 1) >> qp->mtu_shift) : 1;
+}
+
 /* RC-RESP-LEN-01: First and Middle carry a PMTU, Last 1..PMTU, Only 0..PMTU; a WRITE adds up. */
 static struct verdict check_length(const struct ur_qp *qp, const struct ur_packet *p)
 {
@@ -73,7 +81,9 @@ static struct verdict check_length(const struct ur_qp *qp, const struct ur_packe
 	bool first = p->op & UR_OP_FIRST, last = p->op & UR_OP_LAST;
 
 	if (p->op & UR_OP_READ_REQ)
-		return p->reth.length <= 1u << 31 ? CONTINUE : NAK(INV_REQ, MSG_LENGTH);
+		return p->reth.length <= 1u << 31 && read_psns(qp, p) < UR_PSN_WINDOW
+			       ? CONTINUE
+			       : NAK(INV_REQ, MSG_LENGTH);
 	if (p->op & UR_OP_ATOMIC)
 		return p->atomiceth.va & 7 ? NAK(INV_REQ, MSG_LENGTH) : CONTINUE;
 	if (last ? p->payload_len > mtu || (!first && !p->payload_len) : p->payload_len != mtu)
@@ -116,11 +126,15 @@ static struct verdict check_access(const struct ur_qp *qp, const struct ur_packe
 			return NAK_RECV(INV_REQ, RECV_BUFFER, IBV_WC_LOC_LEN_ERR);
 		return CONTINUE;
 	}
-	if (p->op & UR_OP_ATOMIC)
-		return ur_mem_check(mem, p->atomiceth.rkey, qp->pd, p->atomiceth.va, 8,
-				    IBV_ACCESS_REMOTE_ATOMIC)
-			       ? CONTINUE
-			       : NAK(REM_ACCESS, ACCESS);
+	if (p->op & UR_OP_ATOMIC) {
+		const uint8_t *at = ur_mem_check(mem, p->atomiceth.rkey, qp->pd, p->atomiceth.va, 8,
+						 IBV_ACCESS_REMOTE_ATOMIC);
+
+		if (!at)
+			return NAK(REM_ACCESS, ACCESS);
+		/* An aligned address may name bytes that are not: iova and base differ. */
+		return (uintptr_t)at & 7 ? NAK(INV_REQ, MSG_LENGTH) : CONTINUE;
+	}
 	if (p->op & UR_OP_RETH) {
 		uint32_t right =
 			p->op & UR_OP_WRITE ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
@@ -179,13 +193,32 @@ void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status)
 	ur_responder_complete(qp, &wc, true);
 }
 
+void ur_responder_resize(struct ur_qp *qp, uint8_t cnt)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	unsigned old = rsp->res_cnt, kept = cnt < old ? cnt : old;
+	struct ur_rd_res known[UR_RD_ATOMIC_MAX];
+
+	UR_ASSERT(!rsp->q_cnt && cnt <= qp->res_max);
+	for (unsigned i = 0; i < kept; i++)
+		known[i] = rsp->res[(rsp->res_next + old - kept + i) % old];
+	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
+	memcpy(rsp->res, known, kept * sizeof(known[0]));
+	rsp->res_cnt = cnt;
+	rsp->res_next = (uint8_t)(kept < cnt ? kept : 0);
+	rsp->q_head = 0;
+}
+
 /* ---- duplicates (IBA 9.7.4.1.2, 9.7.5.1.3) ---- */
 
+/* The newest comes first: an old one may have had the same PSNs, 2^24 packets ago. */
 static struct ur_rd_res *find_res(struct ur_responder *rsp, struct ur_psn psn)
 {
-	for (unsigned i = 0; i < rsp->res_cnt; i++) {
-		struct ur_rd_res *res = &rsp->res[i];
+	for (unsigned i = 0, at = rsp->res_next; i < rsp->res_cnt; i++) {
+		struct ur_rd_res *res;
 
+		at = at ? at - 1 : rsp->res_cnt - 1u;
+		res = &rsp->res[at];
 		if (res->psns && ur_psn_in(psn, res->first, ur_psn_add(res->first, res->psns)))
 			return res;
 	}
@@ -259,10 +292,7 @@ static struct ur_rd_res *remember(struct ur_qp *qp, const struct ur_packet *p, u
 static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	uint32_t mtu = 1u << qp->mtu_shift;
-	uint32_t psns = p->reth.length <= mtu
-				? 1
-				: (uint32_t)(((uint64_t)p->reth.length + mtu - 1) >> qp->mtu_shift);
+	uint32_t psns = read_psns(qp, p);
 	struct ur_rd_res *res = remember(qp, p, psns);
 
 	qp->core->cnt.rx_read_requests++;
@@ -274,14 +304,18 @@ static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 	ur_response_queue(qp, (unsigned)(res - rsp->res));
 }
 
-static void execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
+static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	struct ur_rd_res *res = remember(qp, p, 1);
+	struct ur_rd_res *res;
 	uint64_t *at =
 		(uint64_t *)(void *)ur_mem_check(qp->core->mem, p->atomiceth.rkey, qp->pd,
 						 p->atomiceth.va, 8, IBV_ACCESS_REMOTE_ATOMIC);
 
+	/* Another thread may have taken the key out of force since the check. */
+	if (!at)
+		return NAK(REM_ACCESS, ACCESS);
+	res = remember(qp, p, 1);
 	qp->core->cnt.rx_atomic_requests++;
 	res->atomic = true;
 	if (p->bth.opcode == UR_RC_FETCH_ADD) {
@@ -294,6 +328,7 @@ static void execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
 	rsp->msn++;
 	ur_response_queue(qp, (unsigned)(res - rsp->res));
+	return CONTINUE;
 }
 
 /* Places the payload of a SEND or WRITE packet. */
@@ -376,16 +411,35 @@ static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
 	return CONTINUE;
 }
 
+/*
+ * The packet at ePSN has come. A NAK for it that has not left yet asks for the next hole instead,
+ * if something beyond ePSN was dropped, and else becomes an ACK.
+ */
+static void hole_filled(struct ur_qp *qp)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	rsp->nak_sent = rsp->ack == UR_NAK_OWED && ur_psn_le(rsp->epsn, rsp->beyond);
+	if (rsp->nak_sent)
+		ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
+	else if (rsp->ack == UR_NAK_OWED)
+		rsp->ack = UR_ACK_OWED;
+}
+
 static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p)
 {
-	qp->rsp.nak_sent = false;
+	struct ur_responder *rsp = &qp->rsp;
+	struct verdict v = CONTINUE;
+
 	if (p->op & UR_OP_READ_REQ)
 		execute_read(qp, p);
 	else if (p->op & UR_OP_ATOMIC)
-		execute_atomic(qp, p);
+		v = execute_atomic(qp, p);
 	else
-		return execute_data(qp, p);
-	return CONTINUE;
+		v = execute_data(qp, p);
+	if (__builtin_expect(rsp->nak_sent, 0) && !v.kind)
+		hole_filled(qp);
+	return v;
 }
 
 /* ---- RC ---- */
@@ -429,17 +483,20 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		return UR_DROP_NONE;
 	case V_DUPLICATE:
 		return duplicate(qp, p);
-	case V_GAP:
+	case V_GAP: /* RC-RESP-GAP-01 */
 		qp->core->cnt.out_of_sequence++;
+		if (!rsp->nak_sent || ur_psn_lt(rsp->beyond, p->bth.psn))
+			rsp->beyond = p->bth.psn;
 		if (!rsp->nak_sent) {
 			rsp->nak_sent = true;
 			qp->core->cnt.seq_nak_sent++;
 			ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
 		}
 		return UR_DROP_PSN_GAP;
-	case V_RNR:
+	case V_RNR: /* RC-RESP-RNR-01 */
 		/* What follows is beyond ePSN and says nothing new: silence until the retry. */
 		rsp->nak_sent = true;
+		rsp->beyond = rsp->epsn;
 		qp->core->cnt.rnr_nak_sent++;
 		ur_response_nak(qp, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, rsp->epsn);
 		return UR_DROP_RNR;
@@ -484,6 +541,9 @@ static enum ur_drop uc_input(struct ur_qp *qp, const struct ur_packet *p)
 	    (v = check_length(qp, p)).kind || (v = check_resources(qp, p)).kind ||
 	    (v = check_access(qp, p)).kind || (v = execute_data(qp, p)).kind) {
 		rsp->epsn = ur_psn_add(p->bth.psn, 1);
+		/* UC-RESP-LOCAL-01: our own fault stops the QP, or its receive would hang. */
+		if (v.kind == V_NAK && v.code == UR_NAK_REM_OP)
+			ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, v.recv_status);
 		return uc_skip(qp, p, v.kind == V_RNR ? UR_DROP_RNR : v.drop);
 	}
 	return UR_DROP_NONE;

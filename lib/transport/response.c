@@ -22,8 +22,8 @@ void ur_response_ack(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	/* A NAK for a hole that was filled since is obsolete; any other NAK stands. */
-	if (rsp->ack == UR_NAK_OWED && ur_psn_eq(rsp->nak_psn, rsp->epsn))
+	/* A NAK acknowledges what comes before it. */
+	if (rsp->ack == UR_NAK_OWED)
 		return;
 	rsp->ack = UR_ACK_OWED;
 	update_ack(qp);
