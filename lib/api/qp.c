@@ -282,7 +282,9 @@ int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv
 		}
 	}
 	ur_api_unlock(base->context, &qp->rq_lock);
-	/* Sequentially consistent against the worker's move to ERR: one of the two flushes. */
+	/* Against the worker's move to ERR, which stores the state and then reads the tail: one of
+	 * the two flushes. The lock's own barriers may be switched off. */
+	atomic_thread_fence(memory_order_seq_cst);
 	state = atomic_load(&qp->qp->posted_state);
 	if (state == IBV_QPS_ERR)
 		ur_worker_doorbell(qp->worker, qp->qp);
