@@ -173,8 +173,7 @@ static int open_port(struct ur_device *dev, char *err, size_t cap)
 		.mbuf_cnt = dev->cfg.port.mbufs,
 		.promiscuous = dev->cfg.port.promiscuous,
 		.has_mac = memcmp(dev->cfg.address.mac, no_mac, 6) != 0,
-		/* Spares, what waits for the port, and what impairment holds. */
-		.mbuf_extra_cnt = 512,
+		.mbuf_extra_cnt = 0,
 	};
 	int rc;
 
