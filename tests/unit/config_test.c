@@ -263,7 +263,7 @@ Test(config, each_wrong_set_gets_its_sentence)
 		{"=1", "--set: \"=1\" is not an assignment; allowed: section.key=value"},
 		{"mtu=1", "--set: \"mtu\" is not a key; allowed: section.key, such as port.mtu"},
 		{"worker.size=1",
-		 "--set: [worker] size: is not a key; allowed: mode, count, lcores"},
+		 "--set: [worker] size: is not a key; allowed: mode, count, lcores, thread_safe"},
 		{"worker.count=9", "--set: [worker] count: \"9\" is not a whole number in range; "
 				   "allowed: 1 to 8"},
 		{"ports.mtu=1",
