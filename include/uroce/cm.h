@@ -16,6 +16,15 @@ extern "C" {
  * rdma_cm peers understand them. The shape is librdmacm's: an id, events, connect and accept. The
  * library moves the QP through its states; the application creates it before connect or accept.
  *
+ * The states are moved by whoever fetches the events: a QP reaches RTS inside the
+ * uroce_get_cm_event() that returns ESTABLISHED, and stops inside the one that returns
+ * DISCONNECTED, REJECTED or UNREACHABLE (it is in ERR then and its work requests have flushed). Keep
+ * fetching. A QP gets all remote rights and LOCAL_WRITE; an application that wants fewer, or posts
+ * receives beforehand, moves it to INIT itself. QP and id may be destroyed in either order.
+ *
+ * An attempt to connect to a silent peer ends after 2.4 s; a peer that is slow to accept is waited
+ * for 69 s at a time.
+ *
  * Thread class: any thread. Return values: 0 or an errno value.
  */
 
@@ -29,7 +38,18 @@ struct uroce_cm_id {
 	struct sockaddr_storage local, peer;
 };
 
-/* X(name, text). What each one means and what the application does next is told beside the enum. */
+/*
+ * X(name, text)
+ *
+ * CONNECT_REQUEST  a peer wants to connect: accept or reject the new id, now or later.
+ * ESTABLISHED      send. On the active side with the private data of the peer's accept.
+ * REJECTED         the peer refuses, or withdrew its request before it was accepted. status.
+ * UNREACHABLE      nobody answered (ETIMEDOUT), or the QP could not be moved (its errno). status.
+ * DISCONNECTED     the connection is over, once, whoever ended it. It may be destroyed.
+ * TIMEWAIT_EXIT    the id may connect again.
+ * SIDR_REQUEST     a peer asks for a UD QP: answer on the new id.
+ * SIDR_RESOLVED    status 0: qpn, qkey; else the IBA's SIDR status: 1 nobody listens, 2 refused.
+ */
 #define UROCE_CM_EVENTS(X)                                                                         \
 	X(CONNECT_REQUEST, "connect request")                                                      \
 	X(ESTABLISHED, "established")                                                              \
@@ -46,6 +66,11 @@ enum uroce_cm_event_type {
 #undef X
 };
 
+/*
+ * What one side offers. The smaller of one side's resources and the other side's depth counts. As
+ * the IBA has it, rnr_retry_count is how often the *peer* is to retry when we are not ready, and
+ * retry_count and path_mtu are the active side's choice for both; accept ignores them.
+ */
 struct uroce_conn_param {
 	const void *private_data;
 	uint8_t private_data_len;    /* REQ <= 56 bytes, REP <= 196, REJ <= 148 */
@@ -63,12 +88,13 @@ struct uroce_cm_event {
 	enum uroce_cm_event_type type;
 	struct uroce_cm_id *id;        /* the new child for CONNECT_REQUEST and SIDR_REQUEST */
 	struct uroce_cm_id *listen_id; /* CONNECT_REQUEST and SIDR_REQUEST */
-	int status;                    /* REJECTED: the IBA reason; UNREACHABLE: errno value */
+	int status;                    /* see UROCE_CM_EVENTS */
 	struct uroce_conn_param param; /* the peer's; private_data lives until the event is acked */
 	uint32_t qpn, qkey;            /* SIDR_RESOLVED */
 };
 
 struct uroce_event_channel *uroce_create_event_channel(struct ibv_context *ctx);
+/* EBUSY while it has ids. */
 int uroce_destroy_event_channel(struct uroce_event_channel *channel);
 /* Readable when there is an event (dedicated mode, and inline mode while somebody makes progress). */
 int uroce_event_channel_fd(const struct uroce_event_channel *channel);
@@ -82,24 +108,42 @@ int uroce_get_cm_event(struct uroce_event_channel *channel, int timeout_ms,
 void uroce_ack_cm_event(struct uroce_cm_event *event);
 
 int uroce_cm_create_id(struct uroce_event_channel *channel, void *user, struct uroce_cm_id **id);
-/* Drops the connection, if there is one, without a word to the peer beyond REJ or DREQ. */
+/*
+ * Drops the connection, if there is one, without a word to the peer beyond REJ or DREQ; its QP goes
+ * to ERR. A listener refuses the requests that nobody has fetched; its children live on. No event
+ * names the id afterwards.
+ */
 int uroce_cm_destroy_id(struct uroce_cm_id *id);
 
-/* Listens on a port of the RDMA_PS_TCP space; EADDRINUSE when somebody does. */
+/*
+ * Listens on a port of the RDMA_PS_TCP space for connections, and of the RDMA_PS_UDP space for SIDR
+ * requests; EADDRINUSE when somebody does. A request whose path MTU is larger than this endpoint's
+ * is refused with reason 26 and never seen.
+ */
 int uroce_cm_listen(struct uroce_cm_id *id, uint16_t port);
 int uroce_cm_unlisten(struct uroce_cm_id *id);
 
 /*
  * Active side: resolves the peer (EHOSTUNREACH when nobody answers), moves `qp` (RESET) to INIT and
- * sends REQ. ESTABLISHED follows when the QP is in RTS, or REJECTED, or UNREACHABLE.
+ * sends REQ. ESTABLISHED follows when the QP is in RTS, or REJECTED, or UNREACHABLE. `param` NULL
+ * takes the configuration's values. On an error the QP is as it was. EINVAL: an id that is in use,
+ * time-wait included, or a parameter out of range; EAFNOSUPPORT; EADDRNOTAVAIL: no address of the
+ * peer's family; EAGAIN: too many connections.
  */
 int uroce_cm_connect(struct uroce_cm_id *id, const struct sockaddr *peer, struct ibv_qp *qp,
 		     const struct uroce_conn_param *param);
-/* Passive side: moves `qp` (RESET) to RTR and then RTS, and sends REP. ESTABLISHED follows with RTU. */
+/*
+ * Passive side: moves `qp` (RESET) to RTR and then RTS, and sends REP. ESTABLISHED follows with RTU.
+ * EINVAL: not an id of a request, or a QP of another transport than the peer's. ECONNABORTED: the
+ * peer gave up. After another error the id may still be rejected.
+ */
 int uroce_cm_accept(struct uroce_cm_id *id, struct ibv_qp *qp, const struct uroce_conn_param *param);
 /* `reason` is an IBA reject reason; 28 (consumer reject) is the usual one. */
 int uroce_cm_reject(struct uroce_cm_id *id, uint16_t reason, const void *private_data, uint8_t len);
-/* Sends DREQ, moves the QP to ERR (its work requests flush). DISCONNECTED follows on both sides. */
+/*
+ * Sends DREQ, moves the QP to ERR (its work requests flush). DISCONNECTED follows on both sides.
+ * ENOTCONN before ESTABLISHED and after DISCONNECTED were fetched.
+ */
 int uroce_cm_disconnect(struct uroce_cm_id *id);
 
 /* UD: asks for the QPN and Q_Key behind a port; answers such a question. */
