@@ -275,6 +275,7 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
 	struct connect_call c = {.id = id};
 	uint8_t private_data[UR_CM_REQ_PRIVATE];
+	struct ibv_qp_attr before = {0};
 	uint16_t port;
 	int rc;
 
@@ -285,8 +286,10 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 		rc = take_pmtu(id);
 	if (!rc)
 		rc = find_peer(id, peer, &port, &c.req.path);
-	if (!rc)
-		rc = init_qp(qp);
+	if (rc)
+		return rc;
+	before.qp_state = state_of(qp);
+	rc = init_qp(qp);
 	if (rc)
 		return rc;
 	id->sidr = false;
@@ -297,8 +300,10 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 					id->param.private_data, id->param.private_data_len);
 	ur_cm_api_attach(id, qp);
 	rc = start(&c);
-	if (rc)
+	if (rc) {
 		ur_cm_api_attach(id, NULL);
+		uroce_modify_qp(qp, &before, IBV_QP_STATE);
+	}
 	return rc;
 }
 

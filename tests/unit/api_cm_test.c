@@ -2,6 +2,8 @@
 #include "api_end.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 #define PORT 7471
 #define IP_A "10.77.0.1"
@@ -786,4 +788,93 @@ Test(api_cm_own, losing_packets_does_not_keep_connections_from_being_made)
 
 	open_both(a, b);
 	up_and_down(100);
+}
+
+/* ---- threads ---- */
+
+static _Atomic bool enough;
+
+/* Fetches A's events and looks at none: their ids may be gone. */
+static void *fetch(void *arg)
+{
+	struct uroce_cm_event *ev;
+
+	while (!enough)
+		if (uroce_get_cm_event(A->ch, 1, &ev) == 0)
+			uroce_ack_cm_event(ev);
+	return NULL;
+}
+
+/* B accepts whatever comes and forgets it when it ends. */
+static void *serve(void *arg)
+{
+	struct uroce_cm_event *ev;
+	struct ibv_qp *qp;
+
+	while (!enough) {
+		if (uroce_get_cm_event(B->ch, 1, &ev))
+			continue;
+		qp = ev->id->qp;
+		if (ev->type == UROCE_CM_CONNECT_REQUEST) {
+			qp = end_qp(B, IBV_QPT_RC);
+			if (uroce_cm_accept(ev->id, qp, NULL))
+				uroce_destroy_qp(qp);
+		} else if (ev->type == UROCE_CM_DISCONNECTED || ev->type == UROCE_CM_REJECTED ||
+			   ev->type == UROCE_CM_UNREACHABLE) {
+			uroce_cm_destroy_id(ev->id);
+			if (qp)
+				uroce_destroy_qp(qp);
+		}
+		uroce_ack_cm_event(ev);
+	}
+	return NULL;
+}
+
+Test(api_cm, ids_may_go_while_another_thread_fetches_their_events)
+{
+	struct uroce_objects before[END_PEERS];
+	struct uroce_cm_id *listener;
+	pthread_t threads[2];
+
+	listener = end_listen(B, PORT);
+	for (unsigned i = 0; i < END_PEERS; i++)
+		uroce_query_objects(ends[i].ctx, &before[i]);
+	pthread_create(&threads[0], NULL, fetch, NULL);
+	pthread_create(&threads[1], NULL, serve, NULL);
+	for (unsigned i = 0; i < 300; i++) {
+		struct uroce_cm_id *a = end_id(A);
+		struct ibv_qp *qa = end_qp(A, IBV_QPT_RC);
+		uint64_t until = end_ms() + (i % 4);
+
+		cr_assert_eq(end_try_connect(a, IP_B, PORT, qa, NULL), 0);
+		while (end_ms() < until)
+			uroce_progress(A->ctx);
+		if (i % 3 == 0)
+			uroce_cm_disconnect(a);
+		if (i & 1)
+			uroce_destroy_qp(qa);
+		uroce_cm_destroy_id(a);
+		if (!(i & 1))
+			uroce_destroy_qp(qa);
+	}
+	for (unsigned i = 0; i < END_PEERS; i++)
+		expect_same_objects(&ends[i], &before[i]);
+	enough = true;
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	uroce_cm_destroy_id(listener);
+}
+
+Test(api_cm_own, dedicated_workers_connect_as_well)
+{
+	const char *const set[] = {"worker.mode=dedicated", "worker.lcores=1", "eal.lcores=0-1",
+				   NULL};
+	struct pair p = {0};
+
+	open_both(set, NULL);
+	cr_assert_not(uroce_is_inline(A->ctx));
+	join(&p, IBV_QPT_RC);
+	talk(&p);
+	end_from(&p, p.a);
+	drop(&p);
 }
