@@ -6,8 +6,9 @@
 mtu=4300
 [ "$1" = af_packet ] || mtu=2200
 need_veth $mtu
-server_a=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-$1-a.conf")
-client_b=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-$1-b.conf" --peer 10.77.0.1)
+server_a=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-$1-a.conf" "${pages[@]}")
+client_b=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-$1-b.conf" "${pages[@]}"
+	--peer 10.77.0.1)
 
 xdp_program()
 {

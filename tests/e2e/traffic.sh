@@ -12,13 +12,14 @@ af_packet)
 	;;
 af_xdp)
 	need_veth 2200
-	server=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_xdp-a.conf")
-	client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_xdp-b.conf" --peer 10.77.0.1)
+	server=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_xdp-a.conf" "${pages[@]}")
+	client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_xdp-b.conf" "${pages[@]}"
+		--peer 10.77.0.1)
 	;;
 memif)
-	server=("$UROCE_PERF" server --config "$conf/memif-server.conf"
+	server=("$UROCE_PERF" server --config "$conf/memif-server.conf" "${pages[@]}"
 		--set "port.device=$tmp/memif.sock")
-	client=("$UROCE_PERF" client --config "$conf/memif-client.conf" --peer 10.77.0.1
+	client=("$UROCE_PERF" client --config "$conf/memif-client.conf" "${pages[@]}" --peer 10.77.0.1
 		--set "port.device=$tmp/memif.sock")
 	;;
 *)
@@ -50,6 +51,8 @@ all()
 }
 
 start_server "${server[@]}"
+expect 0 "${client[@]}" --mode connect --qps 4 --iters 200
+echo "$1: 200 connections"
 all "$1" --seed 1
 expect 0 "${client[@]}" --op write --size 0 --iters 100
 expect 0 "${client[@]}" --op send --size 3000 --srq --qps 4 --verify --iters 1000
@@ -62,7 +65,6 @@ for op in write read send; do
 done
 expect 0 "${client[@]}" --type uc --op send_imm --size 3000 --depth 4 --verify --iters 500
 expect 0 "${client[@]}" --type ud --op send --size 1000 --depth 4 --verify --iters 500
-expect 0 "${client[@]}" --mode connect --qps 4 --iters 100
 all "$1, impaired:" "${impair[@]}" --seed 2
 expect 0 "${client[@]}" "${impair[@]}" --op write --size 65536 --iters 300 --verify \
 	--json "$tmp/run.json"
