@@ -225,6 +225,8 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 		.gids = dev->gids,
 		.gid_cnt = dev->gid_cnt,
 		.dedicated = dev->dedicated,
+		.attach_payload = dev->port.multi_seg_tx && dev->port.copies_tx &&
+				  !dev->cfg.port.zero_copy,
 		.engine =
 			{
 				.limits = {.max_qp = dev->cfg.transport.max_qp,
@@ -525,6 +527,21 @@ int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be1
 	return 0;
 }
 
+struct count_call {
+	struct ur_worker *worker;
+	struct uroce_objects *objects;
+};
+
+static void count_on_worker(void *arg, uint64_t now_ns)
+{
+	struct count_call *c = arg;
+	struct ur_engine *e = ur_worker_engine(c->worker);
+
+	c->objects->qps_time_wait += ur_engine_objects(e, now_ns).time_wait;
+	if (ur_engine_cm(e))
+		c->objects->cm_connections = ur_cm_ids_in_use(ur_engine_cm(e));
+}
+
 int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects)
 {
 	struct ur_device *dev = ur_device(ctx);
@@ -533,10 +550,10 @@ int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects)
 	*objects = dev->objects;
 	pthread_mutex_unlock(&dev->lock);
 	objects->qps_time_wait = 0;
-	for (unsigned i = 0; i < dev->worker_cnt; i++)
-		objects->qps_time_wait += ur_engine_objects(ur_worker_engine(dev->workers[i]),
-							    ur_clock_ns(&dev->clock))
-						  .time_wait;
-	objects->cm_connections = ur_cm_ids_in_use(ur_engine_cm(ur_worker_engine(dev->workers[0])));
+	for (unsigned i = 0; i < dev->worker_cnt; i++) {
+		struct count_call c = {dev->workers[i], objects};
+
+		ur_worker_call(dev->workers[i], count_on_worker, &c);
+	}
 	return 0;
 }
