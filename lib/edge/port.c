@@ -33,15 +33,16 @@ enum quirk {
 	QUIRK_NO_LINK_MTU = 2, /* a frame passes when the buffers hold it */
 	QUIRK_PAGE = 4,	       /* an mbuf with all its headers must fit in a page */
 	QUIRK_FRAMESZ = 8,     /* the ring's slot size is a device argument */
+	QUIRK_COPIES = 16,     /* a TX burst copies frames (memif: unless it is zero-copy) */
 };
 
 static const struct {
 	const char *driver;
 	unsigned quirks;
 } quirk_table[] = {
-	{"net_af_packet", QUIRK_KERNEL_MTU | QUIRK_FRAMESZ},
+	{"net_af_packet", QUIRK_KERNEL_MTU | QUIRK_FRAMESZ | QUIRK_COPIES},
 	{"net_af_xdp", QUIRK_KERNEL_MTU | QUIRK_PAGE},
-	{"net_memif", QUIRK_NO_LINK_MTU},
+	{"net_memif", QUIRK_NO_LINK_MTU | QUIRK_COPIES},
 	{"net_ring", QUIRK_NO_LINK_MTU},
 	{"net_null", QUIRK_NO_LINK_MTU},
 	{"net_pcap", QUIRK_NO_LINK_MTU},
@@ -423,6 +424,7 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 	}
 	memcpy(made.mac, attr->has_mac ? attr->mac : mac.addr_bytes, 6);
 	made.xdp_ifindex = strcmp(made.driver, "net_af_xdp") == 0 ? o.info.if_index : 0;
+	made.copies_tx = o.quirks & QUIRK_COPIES;
 	made.open = true;
 	*port = made;
 	remember(port);

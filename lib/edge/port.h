@@ -50,6 +50,7 @@ struct ur_port {
 	uint32_t mbuf_room_bytes;  /* frame bytes one mbuf holds */
 	uint32_t mbuf_cnt;	   /* of each pool */
 	bool multi_seg_tx;	   /* chained mbufs may be sent */
+	bool copies_tx;		   /* a TX burst copies what it takes before it returns */
 	bool rss;		   /* the device spreads flows over the queues */
 	bool open;
 	unsigned xdp_ifindex; /* of an af_xdp port, else 0 */

@@ -11,6 +11,7 @@
 #include <rte_prefetch.h>
 #include <rte_ring_elem.h>
 
+#include "edge/frame.h"
 #include "edge/impair_mbuf.h"
 #include "wire/icrc.h"
 
@@ -56,6 +57,7 @@ struct ur_worker {
 	uint16_t spare_cnt;
 	struct rte_mbuf *spare[BURST];
 	struct ur_tx tx[BURST];
+	struct ur_framer framer;
 	struct ur_worker_counters cnt_;
 	struct rte_ring *handover; /* frames for this worker's QPs that arrived elsewhere */
 	struct rte_ring *doorbells;
@@ -170,7 +172,8 @@ static void input_burst(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
 	}
 }
 
-/* Some kernels take the 802.1Q tag out of the frame and tell it beside; everyone here wants it in. */
+/* Some kernels take the 802.1Q tag out of the frame and tell it beside; everyone here wants it in.
+ */
 static void restore_tags(struct rte_mbuf **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -212,8 +215,11 @@ static void push_pending(struct ur_worker *w)
 
 		w->cnt_.tx_frames += n;
 		w->tx_head = (uint16_t)(w->tx_head + n);
-		if (!n)
+		if (!n) {
+			ur_frame_own(&w->tx_pending[w->tx_head],
+				     (unsigned)(w->tx_tail - w->tx_head));
 			return;
+		}
 	}
 	w->tx_head = w->tx_tail = 0;
 }
@@ -234,6 +240,7 @@ static unsigned loop_back(struct ur_worker *w, struct rte_mbuf **pkts, unsigned 
 			continue;
 		}
 		w->cnt_.loopback++;
+		ur_frame_own(&pkts[i], 1);
 		if (rte_ring_mp_enqueue(w->handover, pkts[i])) {
 			w->cnt_.handover_full++;
 			rte_pktmbuf_free(pkts[i]);
@@ -259,24 +266,6 @@ static void transmit(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
 	capture(w, at, n, UR_CAPTURE_TX);
 	w->tx_tail = (uint16_t)(w->tx_tail + n);
 	push_pending(w);
-}
-
-/* Payload behind the headers, pad, ICRC. */
-static void finish_frame(struct rte_mbuf *m, const struct ur_tx *tx)
-{
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *p = frame + tx->hdr_len;
-	uint32_t len;
-
-	for (unsigned i = 0; i < tx->frag_cnt; i++) {
-		memcpy(p, tx->frag[i].base, tx->frag[i].length);
-		p += tx->frag[i].length;
-	}
-	memset(p, 0, 4);
-	p += tx->pad;
-	len = (uint32_t)(p - frame);
-	ur_icrc_append(frame + tx->l3_off, len - tx->l3_off, tx->v6);
-	m->data_len = (uint16_t)(len + UR_ICRC_BYTES);
-	m->pkt_len = m->data_len;
 }
 
 static bool refill(struct ur_worker *w)
@@ -309,7 +298,7 @@ static unsigned output(struct ur_worker *w)
 			w->tx[i].hdr = rte_pktmbuf_mtod(pkts[i], uint8_t *);
 		n = ur_engine_output(w->engine, w->tx, w->spare_cnt, w->now_ns);
 		for (unsigned i = 0; i < n; i++)
-			finish_frame(pkts[i], &w->tx[i]);
+			ur_frame_finish(&w->framer, pkts[i], &w->tx[i]);
 		if (n) {
 			struct rte_mbuf *made[BURST];
 
@@ -525,6 +514,9 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 		w->engine_mem = NULL;
 	if (!w->handover || !w->doorbells || !w->foreign || !w->engine_mem)
 		goto no_memory;
+	/* What impairment holds back must not refer to a user's memory. */
+	ur_framer_init(&w->framer, w->port->pool[w->idx],
+		       a->attach_payload && !ur_impair_active(&a->tx_impair));
 	w->engine = ur_engine_init(w->engine_mem, &a->engine, w->now_ns);
 	if (ur_impair_active(&a->rx_impair) &&
 	    !(w->rx_impair = ur_impair_mbuf_new(&a->rx_impair, 2u * w->idx, w->port->pool[w->idx])))

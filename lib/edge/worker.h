@@ -43,6 +43,7 @@ struct ur_worker_attr {
 	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt) */
 	unsigned gid_cnt;
 	bool dedicated;
+	bool attach_payload; /* see frame.h */
 	unsigned lcore;
 };
 

@@ -74,12 +74,18 @@ uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
 
 void ur_icrc_append(uint8_t *l3, size_t len, bool v6)
 {
-	uint32_t crc = ur_icrc(l3, len, v6);
+	ur_icrc_put(l3 + len, ur_icrc(l3, len, v6));
+}
 
-	l3[len] = (uint8_t)crc;
-	l3[len + 1] = (uint8_t)(crc >> 8);
-	l3[len + 2] = (uint8_t)(crc >> 16);
-	l3[len + 3] = (uint8_t)(crc >> 24);
+/* The CRC of ISA-L is finished after each call and can go on from there. */
+uint32_t ur_icrc_begin(const uint8_t *l3, size_t len, bool v6)
+{
+	return ur_icrc(l3, len, v6);
+}
+
+uint32_t ur_icrc_more(uint32_t icrc, const uint8_t *data, size_t len)
+{
+	return crc32_gzip_refl(icrc, data, len);
 }
 
 bool ur_icrc_ok(const uint8_t *frame, const struct ur_packet *p)

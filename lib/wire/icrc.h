@@ -19,6 +19,22 @@
  */
 uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6);
 
+/*
+ * The same for a packet that lies in several places: the first piece, IP header to at least the end
+ * of the BTH, then the others. The value after the last piece is the ICRC.
+ */
+uint32_t ur_icrc_begin(const uint8_t *l3, size_t len, bool v6);
+uint32_t ur_icrc_more(uint32_t icrc, const uint8_t *data, size_t len);
+
+/* Stores an ICRC, least significant byte first. */
+static inline void ur_icrc_put(uint8_t *at, uint32_t icrc)
+{
+	at[0] = (uint8_t)icrc;
+	at[1] = (uint8_t)(icrc >> 8);
+	at[2] = (uint8_t)(icrc >> 16);
+	at[3] = (uint8_t)(icrc >> 24);
+}
+
 /* Computes the ICRC of [l3, l3 + len) and stores its four bytes behind it. */
 void ur_icrc_append(uint8_t *l3, size_t len, bool v6);
 
