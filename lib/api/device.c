@@ -172,6 +172,7 @@ static int open_port(struct ur_device *dev, char *err, size_t cap)
 		.mtu = (uint16_t)dev->cfg.port.mtu,
 		.mbuf_cnt = dev->cfg.port.mbufs,
 		.promiscuous = dev->cfg.port.promiscuous,
+		.shared_rx = dev->cfg.port.zero_copy,
 		.has_mac = memcmp(dev->cfg.address.mac, no_mac, 6) != 0,
 		.mbuf_extra_cnt = 0,
 	};
@@ -234,7 +235,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 					   .cm = {.max_ids = dev->cfg.transport.max_qp *
 								     dev->worker_cnt +
 							     16384,
-						  .max_listeners = 256,
+						  .max_listeners = 512,
 						  .max_pending = 4096,
 						  .max_tx = 8192}},
 				.mem = &dev->mem,

@@ -16,6 +16,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
+#include "edge/cache.h"
 #include "edge/xdp.h"
 
 #define FRAME_OVERHEAD	  (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
@@ -254,6 +255,7 @@ static int choose_sizes(struct opening *o)
 	if (o->data_room > UINT16_MAX)
 		return fail(o, -EINVAL, "mbufs of %u bytes are too large, 65535 is the most",
 			    o->data_room);
+	p->evict_rx = o->attr->shared_rx && ur_cache_can_evict();
 	p->mbuf_room_bytes = o->data_room - RTE_PKTMBUF_HEADROOM;
 	p->mtu = mtu;
 	p->max_frame_bytes = (uint16_t)RTE_MIN(frame, UINT16_MAX);

@@ -36,7 +36,9 @@ struct ur_port_attr {
 	uint32_t mbuf_cnt;	   /* mbufs of a pool; 0: what the rings need */
 	uint32_t mbuf_extra_cnt; /* added to the chosen count: mbufs held by others (impairment) */
 	bool promiscuous;
-	bool has_mac; /* set this address instead of the device's own */
+	bool shared_rx; /* frames are received where another process writes them (memif zero copy)
+			 */
+	bool has_mac;	/* set this address instead of the device's own */
 	uint8_t mac[6];
 };
 
@@ -51,6 +53,7 @@ struct ur_port {
 	uint32_t mbuf_cnt;	   /* of each pool */
 	bool multi_seg_tx;	   /* chained mbufs may be sent */
 	bool copies_tx;		   /* a TX burst copies what it takes before it returns */
+	bool evict_rx;		   /* throw received frames out of the cache, see cache.h */
 	bool rss;		   /* the device spreads flows over the queues */
 	bool open;
 	unsigned xdp_ifindex; /* of an af_xdp port, else 0 */

@@ -12,6 +12,7 @@
 #include <rte_ring_elem.h>
 
 #include "edge/frame.h"
+#include "edge/cache.h"
 #include "edge/impair_mbuf.h"
 #include "wire/icrc.h"
 
@@ -19,6 +20,7 @@
 #define IMPAIR_BURST  (4 * BURST)
 #define HANDOVER_RING 1024
 #define FOREIGN_RING  8192
+#define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 #define TX_PENDING    (IMPAIR_BURST + BURST)
 
 /* A completion on its way to the worker of its CQ; a multiple of 16 bytes, as rte_ring wants. */
@@ -140,6 +142,8 @@ static void input_frame(struct ur_worker *w, struct rte_mbuf *m)
 		return;
 	}
 	ur_engine_input(w->engine, &p, frame, w->now_ns);
+	if (w->port->evict_rx && len >= EVICT_BYTES)
+		ur_cache_evict(frame, len);
 	rte_pktmbuf_free(m);
 }
 
