@@ -29,6 +29,9 @@ class Memif:
         self.zero_copy = host.huge
 
     def prepare(self):
+        """Before each run, while nobody uses the path."""
+        if self.host.huge:
+            self.host.top_up_hugepages()
         self.socket.unlink(missing_ok=True)
 
     def inside(self, side):
@@ -63,7 +66,8 @@ class Veth:
         self.pair = netns.Pair(host, mtu)
 
     def prepare(self):
-        pass
+        if self.host.huge:
+            self.host.top_up_hugepages()
 
     def inside(self, side):
         return self.pair.inside(side)
