@@ -242,7 +242,7 @@ static void end_turn(struct ur_engine *e, struct ur_sched_node *n)
 	e->turn = NULL;
 }
 
-/* Serves the ready list in turns; a turn may stretch over several calls. */
+/* SCHED-TURN-01. Serves the ready list in turns; a turn may stretch over several calls. */
 static unsigned output_sched(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
 {
 	struct ur_sched_node *n;
@@ -353,6 +353,7 @@ size_t ur_qp_rings_bytes(const struct ur_qp_create *a)
 	return rings_of(a).total;
 }
 
+/* QP-CREATE-01 */
 int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint64_t now_ns,
 			struct ur_qp **out)
 {
@@ -412,6 +413,7 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 	return 0;
 }
 
+/* QP-DESTROY-01 */
 void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
 	if (e->turn == &qp->sq_node || e->turn == &qp->rsp_node)

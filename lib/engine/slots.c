@@ -58,7 +58,7 @@ struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns)
 	s->live++;
 	qp = &s->qps[slot];
 	qpn = qp->qpn;
-	do /* 0xffffff is the multicast QPN */
+	do /* SLOT-QPN-01: 0xffffff is the multicast QPN */
 		qpn = ur_qpn(qpn.v + (1u << (s->slot_bits + s->worker_bits)));
 	while (qpn.v == UR_PSN_MASK);
 	memset(qp, 0, sizeof(*qp));
@@ -66,6 +66,7 @@ struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns)
 	return qp;
 }
 
+/* SLOT-WAIT-01 */
 void ur_slots_give(struct ur_slots *s, struct ur_qp *qp, uint64_t free_after_ns)
 {
 	uint32_t slot = (uint32_t)(qp - s->qps);

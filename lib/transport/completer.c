@@ -80,8 +80,8 @@ static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 }
 
 /*
- * The peer has executed every request before PSN `end`. Completes them, as far as no READ or atomic
- * stands in the way whose response is missing. True when all of [una, end) went.
+ * RC-COMP-ACK-01. The peer has executed every request before PSN `end`. Completes them, as far as
+ * no READ or atomic stands in the way whose response is missing. True when all of [una, end) went.
  */
 static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 {
@@ -127,7 +127,7 @@ static void gap(struct ur_qp *qp, uint64_t now_ns)
 	}
 }
 
-/* A response shows that one before it was lost (IBA 9.7.5.1.2, implied NAK). */
+/* RC-COMP-IMPLIED-01. A response shows that one before it was lost (IBA 9.7.5.1.2). */
 static enum ur_drop implied_nak(struct ur_qp *qp, uint64_t now_ns)
 {
 	qp->core->cnt.implied_nak_seq_err++;
@@ -172,6 +172,7 @@ static enum ur_drop rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_
 	return UR_DROP_NONE;
 }
 
+/* RC-COMP-NAK-01 */
 static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	static const uint8_t status[] = {
@@ -204,8 +205,8 @@ static enum ur_drop ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 }
 
 /*
- * Brings the PSN of a response to the front: what comes before it is acknowledged by it. NONE when
- * it is the one that is expected now.
+ * RC-COMP-ACK-02. Brings the PSN of a response to the front: what comes before it is acknowledged
+ * by it. NONE when it is the one that is expected now.
  */
 static enum ur_drop response_in_order(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
@@ -227,6 +228,7 @@ static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, ui
 	acked(qp, next, now_ns);
 }
 
+/* RC-COMP-READ-01, RC-COMP-READ-02 */
 static enum ur_drop read_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	enum ur_drop drop = response_in_order(qp, p, now_ns);
@@ -276,6 +278,7 @@ static enum ur_drop atomic_ack(struct ur_qp *qp, const struct ur_packet *p, uint
 	return UR_DROP_NONE;
 }
 
+/* RC-COMP-PSN-01 */
 enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_recovery *rec = &qp->req.rec;

@@ -56,6 +56,7 @@ static void flush_rq(struct ur_qp *qp)
 		ur_responder_abort(qp, IBV_WC_WR_FLUSH_ERR);
 }
 
+/* QP-FLUSH-01 */
 void ur_qp_flush(struct ur_qp *qp)
 {
 	if (!in_error(qp) && qp->state != IBV_QPS_SQE)
@@ -117,6 +118,7 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 		core->sink.async(core->sink.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user);
 }
 
+/* QP-SQE-01 */
 void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status)
 {
 	if (qp->type == IBV_QPT_RC) {
@@ -129,6 +131,7 @@ void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status)
 	flush_sq(qp);
 }
 
+/* UC-REQ-DONE-01 */
 void ur_qp_settle(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
@@ -165,6 +168,7 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 	ur_qp_update(qp);
 }
 
+/* QP-RESET-01 */
 void ur_qp_reset(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;

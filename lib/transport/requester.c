@@ -77,6 +77,7 @@ bool ur_requester_ready(const struct ur_qp *qp)
 	unsigned class;
 	uint32_t bytes;
 
+	/* RC-REQ-DRAIN-01 */
 	if (qp->state != IBV_QPS_RTS && !(qp->state == IBV_QPS_SQD && is_begun(req)))
 		return false;
 	if (req->cur == ur_wq_tail(&qp->sq) || rec->rnr_until_ns || req->local_err)
@@ -85,18 +86,21 @@ bool ur_requester_ready(const struct ur_qp *qp)
 		return true;
 	wqe = ur_sq_at(&qp->sq, req->cur);
 	class = class_of(wqe);
+	/* RC-REQ-FENCE-01 */
 	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && req->rd_out)
 		return false;
 	/* RC-REQ-LOCAL-01: what it takes away may be needed to send something again. */
 	if (class & OP_LOCAL)
 		return req->head == req->cur;
-	if (!ur_recovery_credit(rec))
+	if (!ur_recovery_credit(rec)) /* RC-REQ-WINDOW-01 */
 		return false;
+	/* RC-REQ-CREDIT-01 */
 	if ((class & OP_RECV) && req->flow_control && !idle &&
 	    ur_psn_lt(ur_psn(req->lsn), ur_psn(is_begun(req) ? wqe->ssn : req->ssn)))
 		return false;
 	if (!(class & (OP_READ | OP_ATOMIC)))
 		return true;
+	/* RC-REQ-READ-01 */
 	if (req->max_rd_atomic && req->rd_out >= req->max_rd_atomic)
 		return false;
 	return !(class & OP_READ) || idle || read_chunk(qp, wqe, &bytes) <= ur_recovery_credit(rec);
@@ -348,7 +352,7 @@ static bool ask_again(struct ur_qp *qp)
 	return true;
 }
 
-/* A WQE that cannot be sent fails when everything before it has completed. */
+/* RC-REQ-ERR-01. A WQE that cannot be sent fails when everything before it has completed. */
 static bool fail_locally(struct ur_qp *qp, enum ibv_wc_status status)
 {
 	if (ask_again(qp))

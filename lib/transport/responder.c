@@ -74,7 +74,8 @@ static uint32_t read_psns(const struct ur_qp *qp, const struct ur_packet *p)
 	return p->reth.length ? (uint32_t)((p->reth.length + mtu - 1) >> qp->mtu_shift) : 1;
 }
 
-/* RC-RESP-LEN-01: First and Middle carry a PMTU, Last 1..PMTU, Only 0..PMTU; a WRITE adds up. */
+/* RC-RESP-LEN-01, RC-RESP-ATOMIC-01: First and Middle carry a PMTU, Last 1..PMTU, Only 0..PMTU; a
+ * WRITE adds up. */
 static struct verdict check_length(const struct ur_qp *qp, const struct ur_packet *p)
 {
 	uint32_t mtu = 1u << qp->mtu_shift;
@@ -193,6 +194,7 @@ void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status)
 	ur_responder_complete(qp, &wc, true);
 }
 
+/* RC-RESP-RES-02 */
 void ur_responder_resize(struct ur_qp *qp, uint8_t cnt)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -211,7 +213,8 @@ void ur_responder_resize(struct ur_qp *qp, uint8_t cnt)
 
 /* ---- duplicates (IBA 9.7.4.1.2, 9.7.5.1.3) ---- */
 
-/* The newest comes first: an old one may have had the same PSNs, 2^24 packets ago. */
+/* RC-RESP-DUP-03. The newest comes first: an old one may have had the same PSNs, 2^24 packets ago.
+ */
 static struct ur_rd_res *find_res(struct ur_responder *rsp, struct ur_psn psn)
 {
 	for (unsigned i = 0, at = rsp->res_next; i < rsp->res_cnt; i++) {
@@ -244,6 +247,7 @@ static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_r
 	return true;
 }
 
+/* RC-RESP-DUP-01 */
 static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -300,10 +304,11 @@ static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 	res->va = p->reth.va;
 	res->length = res->to = p->reth.length;
 	rsp->epsn = ur_psn_add(rsp->epsn, psns);
-	rsp->msn++; /* C9-148: at acceptance */
+	rsp->msn++; /* RC-RESP-MSN-01 */
 	ur_response_queue(qp, (unsigned)(res - rsp->res));
 }
 
+/* RC-RESP-ATOMIC-02 */
 static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -363,7 +368,7 @@ static struct verdict place(struct ur_qp *qp, const struct ur_packet *p)
 	return CONTINUE;
 }
 
-/* The message is complete: a receive completes with it, if one is bound. */
+/* RC-RESP-RECV-01. The message is complete: a receive completes with it, if one is bound. */
 static struct verdict finish_message(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -412,8 +417,8 @@ static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
 }
 
 /*
- * The packet at ePSN has come. A NAK for it that has not left yet asks for the next hole instead,
- * if something beyond ePSN was dropped, and else becomes an ACK.
+ * RC-RESP-GAP-02. The packet at ePSN has come. A NAK for it that has not left yet asks for the next
+ * hole instead, if something beyond ePSN was dropped, and else becomes an ACK.
  */
 static void hole_filled(struct ur_qp *qp)
 {
@@ -455,6 +460,7 @@ static struct verdict check(struct ur_qp *qp, const struct ur_packet *p)
 	return check_access(qp, p);
 }
 
+/* RC-RESP-NAK-01 */
 static enum ur_drop refuse(struct ur_qp *qp, const struct ur_packet *p, struct verdict v)
 {
 	struct ur_core *core = qp->core;
@@ -510,6 +516,7 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 
 /* ---- UC (IBA 9.8.3): a broken message is dropped whole, its receive is used again ---- */
 
+/* UC-RESP-SILENT-01 */
 static enum ur_drop uc_skip(struct ur_qp *qp, const struct ur_packet *p, enum ur_drop why)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -519,6 +526,7 @@ static enum ur_drop uc_skip(struct ur_qp *qp, const struct ur_packet *p, enum ur
 	return why;
 }
 
+/* UC-RESP-SEQ-01 */
 static enum ur_drop uc_input(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;

@@ -4,7 +4,8 @@
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
-/* Credit code for the receives that are posted; an SRQ's belong to nobody in particular. */
+/* RC-RESP-CREDIT-01. Credit code for the receives that are posted; an SRQ's belong to nobody in
+ * particular. */
 static uint8_t credit_code(const struct ur_qp *qp)
 {
 	if (qp->srq)
@@ -12,12 +13,14 @@ static uint8_t credit_code(const struct ur_qp *qp)
 	return ur_credits_encode(ur_wq_tail(&qp->rq) - ur_wq_head(&qp->rq));
 }
 
-/* An ACK waits until the responses before it have left: it would acknowledge them. */
+/* RC-RESP-ACK-02. An ACK waits until the responses before it have left: it would acknowledge them.
+ */
 static void update_ack(struct ur_qp *qp)
 {
 	ur_sched_set(&qp->core->acks, &qp->ack_node, qp->rsp.ack != UR_ACK_NONE && !qp->rsp.q_cnt);
 }
 
+/* RC-RESP-ACK-01 */
 void ur_response_ack(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -87,7 +90,8 @@ static void make_atomic_ack(struct ur_qp *qp, struct ur_rd_res *res, struct ur_t
 	dequeue(qp, res);
 }
 
-/* The region may have gone since the request was accepted: each packet is checked again. */
+/* RC-RESP-READ-01, RC-RESP-READ-02. The region may have gone since the request was accepted: each
+ * packet is checked again. */
 static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct ur_tx *tx)
 {
 	static const uint8_t opcode[2][2] = {

@@ -7,8 +7,8 @@
 #define GRH_BYTES 40
 
 /*
- * The 40 bytes in front of a received datagram: the IPv6 header as it came, or 20 zero bytes and
- * the IPv4 header (annex A17.4.5.2).
+ * UD-GRH-01. The 40 bytes in front of a received datagram: the IPv6 header as it came, or 20 zero
+ * bytes and the IPv4 header (annex A17.4.5.2).
  */
 static void put_grh(uint8_t grh[GRH_BYTES], const struct ur_packet *p, const uint8_t *frame)
 {
@@ -35,9 +35,9 @@ enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint
 	if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD &&
 	    qp->state != IBV_QPS_SQE)
 		return UR_DROP_QP_STATE;
-	if (p->deth.qkey != qp->qkey)
+	if (p->deth.qkey != qp->qkey) /* UD-QKEY-01 */
 		return UR_DROP_QKEY;
-	/* A datagram that does not fit is lost; its receive waits for one that does. */
+	/* UD-LEN-01. A datagram that does not fit is lost; its receive waits for one that does. */
 	if (p->payload_len > 1u << qp->mtu_shift)
 		return UR_DROP_MSG_LENGTH;
 	if (!rsp->wqe && !ur_responder_bind(qp))
@@ -102,7 +102,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 		.psn = req->rec.nxt,
 	};
 	p = ur_build_begin(tx, &ext->ud.ah->path, &bth, UR_DETH_BYTES + (imm ? UR_IMM_BYTES : 0));
-	/* IBA 10.2.5: a Q_Key with its high bit set stands for the QP's own. */
+	/* UD-QKEY-02: a Q_Key with its high bit set stands for the QP's own. */
 	p = ur_build32(p, ext->ud.remote_qkey >> 31 ? qp->qkey : ext->ud.remote_qkey);
 	p = ur_build32(p, qp->qpn.v);
 	if (imm)

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "end.h"
+
+#define MAX_SGE	   4
+#define MAX_INLINE 64
+#define MAX_MR	   8
+#define WORKER	   1 /* not worker 0: no connection manager */
+
+static void *zeroed(struct end *e, size_t bytes)
+{
+	void *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+
+	cr_assert_not_null(p);
+	cr_assert_lt(e->memory_cnt, sizeof(e->memory) / sizeof(e->memory[0]));
+	e->memory[e->memory_cnt++] = p;
+	return memset(p, 0, bytes);
+}
+
+static void on_completion(void *ctx, struct ur_cq *cq)
+{
+	struct end *e = ctx;
+
+	cr_assert_eq(cq, &e->cq);
+	e->notified++;
+}
+
+static void on_async(void *ctx, enum ibv_event_type type, void *user)
+{
+	struct end *e = ctx;
+
+	(void)user;
+	cr_assert_lt(e->async_cnt, END_ASYNC_MAX);
+	e->async[e->async_cnt++].event_type = type;
+}
+
+static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	(void)ctx, (void)cq, (void)wc, (void)solicited;
+	cr_assert(false, "a completion for another worker");
+}
+
+static struct ur_path_attr path(void)
+{
+	struct ur_path_attr a = {.src = ur_gid_from_ipv4(0x0a000002),
+				 .dst = ur_gid_from_ipv4(0x0a000001),
+				 .sport = 0xc000};
+
+	memcpy(a.smac, (uint8_t[]){2, 0, 0, 0, 0, 0x0b}, 6);
+	memcpy(a.dmac, (uint8_t[]){2, 0, 0, 0, 0, 0x0a}, 6);
+	return a;
+}
+
+int end_modify(struct end *e, enum ibv_qp_state state, struct ibv_qp_attr attr, int mask)
+{
+	struct ur_path_attr to = path();
+	int rc;
+
+	attr.qp_state = state;
+	rc = ur_engine_modify_qp(e->engine, e->qp, &attr, mask | IBV_QP_STATE,
+				 mask & IBV_QP_AV ? &to : NULL, e->now_ns);
+	ur_qp_validate(e->qp);
+	return rc;
+}
+
+#define RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static void connect_qp(struct end *e)
+{
+	static const int init[] = {
+		[IBV_QPT_RC] = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		[IBV_QPT_UC] = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		[IBV_QPT_UD] = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+	};
+	static const int rtr[] = {
+		[IBV_QPT_RC] = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		[IBV_QPT_UC] = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		[IBV_QPT_UD] = 0,
+	};
+	static const int rts[] = {
+		[IBV_QPT_RC] = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
+		[IBV_QPT_UC] = IBV_QP_SQ_PSN,
+		[IBV_QPT_UD] = IBV_QP_SQ_PSN,
+	};
+	const struct end_attr *a = &e->attr;
+	struct ibv_qp_attr attr = {
+		.port_num = 1,
+		.qkey = END_QKEY,
+		.qp_access_flags = (unsigned)(RIGHTS & ~a->no_access),
+		.path_mtu = a->mtu ? a->mtu : IBV_MTU_256,
+		.dest_qp_num = END_PEER_QPN,
+		.rq_psn = a->rq_psn ? a->rq_psn : END_RQ_PSN,
+		.sq_psn = a->sq_psn ? a->sq_psn : END_SQ_PSN,
+		.max_dest_rd_atomic = a->dest_rd_atomic ? a->dest_rd_atomic : 2,
+		.max_rd_atomic = a->no_rd	? 0
+				 : a->rd_atomic ? a->rd_atomic
+						: 2,
+		.min_rnr_timer = 12, /* 0.64 ms */
+		.timeout = a->no_timeout ? 0 : 10,
+		.retry_cnt = 3,
+		.rnr_retry = 2,
+	};
+
+	cr_assert_eq(end_modify(e, IBV_QPS_INIT, attr, init[e->qp->type]), 0);
+	cr_assert_eq(end_modify(e, IBV_QPS_RTR, attr, rtr[e->qp->type]), 0);
+	if (!a->rtr)
+		cr_assert_eq(end_modify(e, IBV_QPS_RTS, attr, rts[e->qp->type]), 0);
+}
+
+static void create_qp(struct end *e)
+{
+	struct ur_qp_create c = {
+		.type = e->attr.type ? e->attr.type : IBV_QPT_RC,
+		.pd = END_PD,
+		.send_cq = &e->cq,
+		.recv_cq = &e->cq,
+		.srq = e->attr.srq,
+		.cap = {.max_send_wr = e->attr.send_wr ? e->attr.send_wr : 16,
+			.max_recv_wr = e->attr.recv_wr ? e->attr.recv_wr : 16,
+			.max_send_sge = MAX_SGE,
+			.max_recv_sge = MAX_SGE,
+			.max_inline_data = MAX_INLINE},
+		.max_dest_rd_atomic = 4,
+		.user = e,
+	};
+
+	c.rings = zeroed(e, ur_qp_rings_bytes(&c));
+	cr_assert_eq(ur_engine_create_qp(e->engine, &c, e->now_ns, &e->qp), 0);
+}
+
+struct end *end_new(struct end_attr attr)
+{
+	struct end *e = calloc(1, sizeof(*e));
+	struct ur_engine_attr ea = {
+		.limits = {.max_qp = 4, .workers = 2, .worker = WORKER},
+		.random = 42,
+		.time_wait_ns = 1000,
+		.window = attr.window ? attr.window : 64,
+		.ackreq_every = attr.ackreq_every ? attr.ackreq_every : UINT32_MAX,
+		.mtu_shift = 12,
+	};
+	uint32_t cqe = attr.cqe ? attr.cqe : END_CQE;
+
+	cr_assert_not_null(e);
+	e->attr = attr;
+	e->now_ns = 1000000;
+	ur_mem_init(&e->mem, zeroed(e, ur_mem_size(MAX_MR)), MAX_MR);
+	e->buf = zeroed(e, END_BUF_BYTES);
+	cr_assert_eq(ur_mem_register(&e->mem, END_PD, e->buf, END_BUF_BYTES, (uintptr_t)e->buf,
+				     RIGHTS | IBV_ACCESS_LOCAL_WRITE, 0x123456789abcdef0, &e->key),
+		     0);
+	cr_assert_eq(ur_mem_register(&e->mem, END_PD, e->buf + 1, END_BUF_BYTES - 1, 0,
+				     RIGHTS | IBV_ACCESS_LOCAL_WRITE, 0xfedcba9876543210,
+				     &e->unaligned_key),
+		     0);
+	ea.mem = &e->mem;
+	ea.sink = (struct ur_sink){e, on_completion, on_async, on_foreign};
+	e->engine = ur_engine_init(zeroed(e, ur_engine_size(&ea.limits)), &ea, e->now_ns);
+	ur_cq_init(&e->cq, zeroed(e, ur_cq_ring_bytes(cqe)), cqe, WORKER, e);
+	create_qp(e);
+	connect_qp(e);
+	return e;
+}
+
+void end_free(struct end *e)
+{
+	while (e->memory_cnt)
+		free(e->memory[--e->memory_cnt]);
+	free(e);
+}
+
+/* ---- the peer ---- */
+
+struct ur_packet end_packet(struct end *e, uint8_t opcode, uint32_t psn, uint16_t payload_len)
+{
+	static uint8_t payload[4096 + 4];
+	struct ur_packet p;
+
+	for (unsigned i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(psn + i);
+	p = frame_packet(opcode, false, payload, payload_len);
+	p.bth.dqpn = e->qp->qpn;
+	p.bth.psn = ur_psn(psn);
+	p.reth = (struct ur_reth){(uintptr_t)e->buf, e->key, payload_len};
+	p.atomiceth.va = (uintptr_t)e->buf;
+	p.atomiceth.rkey = e->key;
+	p.aeth = (struct ur_aeth){0x1f, 0};
+	return p;
+}
+
+enum ur_drop end_in(struct end *e, struct ur_packet p)
+{
+	struct ur_packet got;
+	enum ur_drop drop;
+
+	frame_make(&e->in_frame, &p);
+	cr_assert_eq(ur_packet_decode(e->in_frame.b, e->in_frame.len, &got), UR_DROP_NONE);
+	drop = ur_engine_input(e->engine, &got, e->in_frame.b, e->now_ns);
+	ur_qp_validate(e->qp);
+	return drop;
+}
+
+enum ur_drop end_recv(struct end *e, uint8_t opcode, uint32_t psn, uint16_t payload_len)
+{
+	return end_in(e, end_packet(e, opcode, psn, payload_len));
+}
+
+enum ur_drop end_ack(struct end *e, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+	struct ur_packet p = end_packet(e, UR_RC_ACKNOWLEDGE, psn, 0);
+
+	p.aeth = (struct ur_aeth){syndrome, msn};
+	return end_in(e, p);
+}
+
+const struct ur_packet *end_out(struct end *e)
+{
+	struct ur_tx tx = {.hdr = e->out_frame.b};
+	uint8_t *at;
+
+	if (!ur_engine_output(e->engine, &tx, 1, e->now_ns))
+		return NULL;
+	ur_qp_validate(e->qp);
+	cr_assert_leq(tx.hdr_len, UR_HDR_MAX);
+	at = e->out_frame.b + tx.hdr_len;
+	for (unsigned i = 0; i < tx.frag_cnt; i++) {
+		memcpy(at, tx.frag[i].base, tx.frag[i].length);
+		at += tx.frag[i].length;
+	}
+	cr_assert_eq(at - (e->out_frame.b + tx.hdr_len), tx.payload_len);
+	memset(at, 0, tx.pad + UR_ICRC_BYTES);
+	e->out_frame.len = (size_t)(at - e->out_frame.b) + tx.pad + UR_ICRC_BYTES;
+	cr_assert_eq(ur_packet_decode(e->out_frame.b, e->out_frame.len, &e->out), UR_DROP_NONE);
+	if (e->qp->type != IBV_QPT_UD)
+		cr_assert_eq(e->out.bth.dqpn.v, END_PEER_QPN);
+	return &e->out;
+}
+
+const struct ur_packet *end_expect(struct end *e, uint8_t opcode, uint32_t psn)
+{
+	const struct ur_packet *p = end_out(e);
+
+	cr_assert_not_null(p, "silence instead of %s", ur_opcodes[opcode].name);
+	cr_assert_eq(p->bth.opcode, opcode, "%s instead of %s", ur_opcodes[p->bth.opcode].name,
+		     ur_opcodes[opcode].name);
+	cr_assert_eq(p->bth.psn.v, psn, "PSN %u instead of %u", p->bth.psn.v, psn);
+	return p;
+}
+
+void end_expect_ack(struct end *e, uint32_t psn)
+{
+	const struct ur_packet *p = end_expect(e, UR_RC_ACKNOWLEDGE, psn);
+
+	cr_assert_eq(p->aeth.syndrome & UR_SYNDROME_KIND_MASK, UR_SYNDROME_ACK);
+}
+
+void end_expect_nak(struct end *e, uint32_t psn, uint8_t syndrome)
+{
+	const struct ur_packet *p = end_expect(e, UR_RC_ACKNOWLEDGE, psn);
+
+	cr_assert_eq(p->aeth.syndrome, syndrome, "syndrome %#x instead of %#x", p->aeth.syndrome,
+		     syndrome);
+}
+
+void end_expect_silence(struct end *e)
+{
+	const struct ur_packet *p = end_out(e);
+
+	cr_assert_null(p, "%s instead of silence", p ? ur_opcodes[p->bth.opcode].name : "");
+}
+
+unsigned end_drain(struct end *e)
+{
+	unsigned n = 0;
+
+	while (end_out(e))
+		n++;
+	return n;
+}
+
+/* ---- the application ---- */
+
+void end_post_recv(struct end *e, uint64_t id, uint32_t off, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)e->buf + off, len, e->key};
+	struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
+
+	cr_assert_eq(ur_rq_post(e->attr.srq ? &e->attr.srq->rq : &e->qp->rq, &wr), 0);
+	if (e->qp->state == IBV_QPS_ERR)
+		ur_engine_doorbell(e->engine, e->qp, e->now_ns);
+}
+
+struct ibv_send_wr end_wr(struct end *e, uint64_t id, enum ibv_wr_opcode opcode)
+{
+	struct ibv_send_wr wr = {.wr_id = id, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
+
+	(void)e;
+	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = 0x7000;
+		wr.wr.atomic.rkey = 0x8000;
+		wr.wr.atomic.compare_add = 5;
+		wr.wr.atomic.swap = 6;
+	} else {
+		wr.wr.rdma.remote_addr = 0x7000;
+		wr.wr.rdma.rkey = 0x8000;
+	}
+	return wr;
+}
+
+int end_post(struct end *e, struct ibv_send_wr wr, uint32_t off, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)e->buf + off, len, e->key};
+	int rc;
+
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	rc = ur_sq_post(&e->qp->sq, e->qp->type, e->qp->posted_state, &wr, false);
+	if (!rc)
+		ur_engine_doorbell(e->engine, e->qp, e->now_ns);
+	ur_qp_validate(e->qp);
+	return rc;
+}
+
+void end_send(struct end *e, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len)
+{
+	cr_assert_eq(end_post(e, end_wr(e, id, opcode), 0, len), 0);
+}
+
+struct ibv_wc end_expect_wc(struct end *e, uint64_t id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	cr_assert_eq(ur_cq_poll(&e->cq, 1, &wc), 1, "no completion, not %u", (unsigned)id);
+	cr_assert_eq(wc.wr_id, id, "completion of %u, not of %u", (unsigned)wc.wr_id, (unsigned)id);
+	cr_assert_eq(wc.status, status, "status %d, not %d", wc.status, status);
+	cr_assert_eq(wc.qp_num, e->qp->qpn.v);
+	return wc;
+}
+
+void end_expect_no_wc(struct end *e)
+{
+	cr_assert_eq(ur_cq_pending(&e->cq), 0);
+}
+
+unsigned end_async(const struct end *e, enum ibv_event_type type)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < e->async_cnt; i++)
+		n += e->async[i].event_type == type;
+	return n;
+}
+
+void end_sleep(struct end *e, uint64_t ns)
+{
+	e->now_ns += ns;
+	ur_engine_expire(e->engine, e->now_ns);
+	ur_qp_validate(e->qp);
+}
+
+const struct ur_counters *end_counters(struct end *e)
+{
+	return &ur_engine_core(e->engine)->cnt;
+}

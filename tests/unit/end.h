@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TEST_END_H
+#define UR_TEST_END_H
+
+#include <criterion/criterion.h>
+
+#include "engine/engine.h"
+#include "frames.h"
+
+/*
+ * One engine with one QP in RTS and nothing else: a test plays the peer. Requests and responses go
+ * in as frames made from literal numbers, what the engine sends comes out decoded. The QP's
+ * invariants are asserted after each step. Completions of both queues arrive in one CQ.
+ */
+#define END_PD	       7u
+#define END_QKEY       0x11111111u /* what frame_packet() puts into DETH */
+#define END_PEER_QPN   0x77u
+#define END_RQ_PSN     100u	  /* of the peer's first request */
+#define END_SQ_PSN     1000u	  /* of our first request */
+#define END_MTU	       256u	  /* unless the test wants another */
+#define END_BUF_BYTES  (1u << 20) /* registered with every right */
+#define END_CQE	       64u
+#define END_TIMEOUT_NS (UINT64_C(4096) << 10)
+#define END_ASYNC_MAX  16
+
+struct end_attr {
+	enum ibv_qp_type type; /* 0: RC */
+	enum ibv_mtu mtu;      /* 0: 256 */
+	uint32_t window;       /* 0: 64 */
+	uint32_t ackreq_every; /* 0: never for that reason */
+	uint32_t recv_wr, send_wr;
+	uint32_t cqe;		 /* 0: END_CQE */
+	uint8_t rd_atomic;	 /* 0: 2 */
+	uint8_t dest_rd_atomic;	 /* 0: 2 */
+	uint8_t no_rd;		 /* max_rd_atomic really is 0 */
+	uint8_t no_timeout;	 /* the local ACK timer is off */
+	uint32_t sq_psn, rq_psn; /* 0: as above */
+	int no_access;		 /* remote rights that the QP does not give */
+	struct ur_srq *srq;
+	bool rtr; /* stay in RTR */
+};
+
+struct end {
+	struct end_attr attr;
+	struct ur_engine *engine;
+	struct ur_mem mem;
+	struct ur_cq cq;
+	struct ur_qp *qp;
+	uint64_t now_ns;
+	uint8_t *buf; /* END_BUF_BYTES, registered under `key` at its own address */
+	uint32_t key;
+	uint32_t unaligned_key; /* its second byte to the end, under addresses from 0 */
+	struct ibv_async_event async[END_ASYNC_MAX];
+	unsigned async_cnt, notified;
+	struct frame in_frame, out_frame;
+	struct ur_packet out;
+	void *memory[8];
+	unsigned memory_cnt;
+};
+
+struct end *end_new(struct end_attr attr);
+void end_free(struct end *e);
+#define END(...) end_new((struct end_attr){__VA_ARGS__})
+
+/* ---- the peer ---- */
+
+/* A packet of the peer to our QP. A WRITE or READ names the whole buffer's start and `payload_len`.
+ */
+struct ur_packet end_packet(struct end *e, uint8_t opcode, uint32_t psn, uint16_t payload_len);
+/* Makes the frame and hands it in. */
+enum ur_drop end_in(struct end *e, struct ur_packet p);
+/* The two in one. */
+enum ur_drop end_recv(struct end *e, uint8_t opcode, uint32_t psn, uint16_t payload_len);
+/* An acknowledgement with that syndrome and MSN. */
+enum ur_drop end_ack(struct end *e, uint32_t psn, uint8_t syndrome, uint32_t msn);
+/* The next packet we send, NULL when there is none. Good until the next call. */
+const struct ur_packet *end_out(struct end *e);
+/* Fails unless the next packet is this one; returns it. */
+const struct ur_packet *end_expect(struct end *e, uint8_t opcode, uint32_t psn);
+/* The next packet is an acknowledgement with this syndrome (credits masked for ACKs). */
+void end_expect_ack(struct end *e, uint32_t psn);
+void end_expect_nak(struct end *e, uint32_t psn, uint8_t syndrome);
+void end_expect_silence(struct end *e);
+/* Sends whatever there is to send; returns how many packets. */
+unsigned end_drain(struct end *e);
+
+/* ---- the application ---- */
+
+/* A receive of one segment at buf + off. */
+void end_post_recv(struct end *e, uint64_t id, uint32_t off, uint32_t len);
+/* A request for [off, off + len) of the buffer; wr_id is `id`. */
+struct ibv_send_wr end_wr(struct end *e, uint64_t id, enum ibv_wr_opcode opcode);
+int end_post(struct end *e, struct ibv_send_wr wr, uint32_t off, uint32_t len);
+/* Posts a signalled request of `len` bytes. */
+void end_send(struct end *e, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len);
+/* The next completion, which must be there and be this one. */
+struct ibv_wc end_expect_wc(struct end *e, uint64_t id, enum ibv_wc_status status);
+void end_expect_no_wc(struct end *e);
+/* How often the event was raised. */
+unsigned end_async(const struct end *e, enum ibv_event_type type);
+int end_modify(struct end *e, enum ibv_qp_state state, struct ibv_qp_attr attr, int mask);
+/* Lets time pass and timers expire. */
+void end_sleep(struct end *e, uint64_t ns);
+const struct ur_counters *end_counters(struct end *e);
+
+#endif

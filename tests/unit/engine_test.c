@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "end.h"
+
+/* ---- what a packet must fulfil before a QP looks at it: RC-IN-01 ---- */
+
+/* RC-IN-01 */
+Test(engine, packet_for_nobody_is_dropped)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
+
+	for (unsigned bit = 0; bit < 24; bit++) {
+		p.bth.dqpn = ur_qpn(e->qp->qpn.v ^ 1u << bit);
+		cr_assert_eq(end_in(e, p), UR_DROP_QPN);
+	}
+	cr_assert_eq(end_counters(e)->drops[UR_DROP_QPN], 24);
+	cr_assert_eq(end_counters(e)->rx_packets, 0);
+	end_free(e);
+}
+
+/* RC-IN-01 */
+Test(engine, opcode_of_another_transport_is_dropped)
+{
+	static const uint8_t of_rc[] = {UR_UC_WRITE_ONLY, UR_UD_SEND_ONLY};
+	struct end *e = END(), *uc = END(.type = IBV_QPT_UC), *ud = END(.type = IBV_QPT_UD);
+
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(end_recv(e, of_rc[i], 100, 4), UR_DROP_QP_TYPE);
+	cr_assert_eq(end_recv(uc, UR_RC_ACKNOWLEDGE, 100, 0), UR_DROP_QP_TYPE);
+	cr_assert_eq(end_recv(ud, UR_RC_SEND_ONLY, 100, 4), UR_DROP_QP_TYPE);
+	end_free(e);
+	end_free(uc);
+	end_free(ud);
+}
+
+/* RC-IN-01 */
+Test(engine, source_that_is_not_the_peer_is_dropped)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
+
+	p.ip.src = ur_gid_from_ipv4(0x0a000003);
+	cr_assert_eq(end_in(e, p), UR_DROP_PEER);
+	cr_assert_eq(e->qp->rsp.epsn.v, 100);
+	end_free(e);
+}
+
+/* RC-IN-01 */
+Test(engine, partition_matches_in_15_bits_with_one_full_member)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
+
+	p.bth.pkey = 0x7fff;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	p.bth.psn = ur_psn(101);
+	p.bth.pkey = 0xfffe;
+	cr_assert_eq(end_in(e, p), UR_DROP_PKEY);
+	end_free(e);
+}
+
+/* RC-IN-01 */
+Test(engine, queue_pair_that_is_reset_or_failed_takes_nothing)
+{
+	struct end *e = END();
+
+	cr_assert_eq(end_modify(e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0), 0);
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 4), UR_DROP_QP_STATE);
+	cr_assert_eq(end_modify(e, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0), 0);
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 4), UR_DROP_QP_STATE);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* WIRE-CNP-01 */
+Test(engine, congestion_notification_is_counted_and_changes_nothing)
+{
+	struct end *e = END();
+	static const uint8_t reserved[16];
+	struct ur_packet p = frame_packet(UR_CNP, false, reserved, 16);
+
+	p.bth.dqpn = e->qp->qpn;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	p.bth.dqpn = ur_qpn(e->qp->qpn.v + 64);
+	cr_assert_eq(end_in(e, p), UR_DROP_QPN);
+	cr_assert_eq(end_counters(e)->rp_cnp_ignored, 2);
+	end_free(e);
+}
+
+Test(engine, congestion_mark_is_counted)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
+
+	p.ip.tos |= 3;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	cr_assert_eq(end_counters(e)->np_ecn_marked_roce_packets, 1);
+	end_free(e);
+}
+
+Test(engine, management_is_worker_0s)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_UD_SEND_ONLY, 0, 256);
+
+	p.bth.dqpn = ur_qpn(1);
+	p.deth.qkey = 0x80010000;
+	cr_assert_eq(end_in(e, p), UR_DROP_QPN);
+	cr_assert_eq(ur_qpn_worker(ur_qpn(0), 8), 0);
+	cr_assert_eq(ur_qpn_worker(ur_qpn(1), 8), 0);
+	cr_assert_eq(ur_qpn_worker(ur_qpn(0xfffff6), 8), 6);
+	end_free(e);
+}
+
+/* ---- output ---- */
+
+/* RC-RESP-ACK-01 */
+Test(engine, acks_go_before_requests)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
+
+	p.bth.ackreq = true;
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	end_expect_ack(e, 100);
+	end_expect(e, UR_RC_SEND_ONLY, 1000);
+	end_free(e);
+}
+
+/* SCHED-TURN-01 */
+Test(engine, long_answer_and_long_request_take_turns)
+{
+	struct end *e = END(.window = 1024, .mtu = IBV_MTU_4096);
+	struct ur_packet p = end_packet(e, UR_RC_READ_REQUEST, 100, 0);
+	unsigned turns = 0, run = 0;
+	bool response = false;
+
+	p.reth.length = 64 * 4096;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 64 * 4096);
+	for (unsigned i = 0; i < 128; i++) {
+		bool is_response = end_out(e)->op & UR_OP_READ_RESP;
+
+		if (i && is_response == response) {
+			cr_assert_lt(++run, 4u, "more than 16 KB in a turn");
+		} else {
+			turns++;
+			run = 0;
+		}
+		response = is_response;
+	}
+	cr_assert_geq(turns, 32);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+Test(engine, idle_engine_visits_nobody_and_waits_for_nothing)
+{
+	struct end *e = END();
+
+	end_expect_silence(e);
+	cr_assert_eq(end_counters(e)->sched_turns, 0);
+	cr_assert_eq(ur_engine_next_deadline(e->engine), UR_NEVER);
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_eq(end_drain(e), 1);
+	cr_assert_eq(end_counters(e)->sched_turns, 1);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	/* RC-TIMER-ACK-01 */
+	cr_assert_leq(ur_engine_next_deadline(e->engine), e->now_ns + END_TIMEOUT_NS + 1024);
+	end_free(e);
+}
+
+/* ---- life ---- */
+
+/* QP-DESTROY-01 */
+Test(engine, destroyed_queue_pair_leaves_nothing_to_be_done)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_READ_REQUEST, 100, 0);
+	struct ur_tx tx = {.hdr = e->out_frame.b};
+
+	p.reth.length = 1024;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 100);
+	end_send(e, 1, IBV_WR_SEND, 1024);
+	end_post_recv(e, 2, 0, 64);
+	p = end_packet(e, UR_RC_READ_REQUEST, 104, 0);
+	p.reth.length = 4;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	ur_engine_destroy_qp(e->engine, e->qp, e->now_ns);
+	cr_assert_eq(ur_engine_output(e->engine, &tx, 1, e->now_ns), 0);
+	cr_assert_eq(ur_engine_next_deadline(e->engine), UR_NEVER);
+	ur_engine_expire(e->engine, e->now_ns + 10 * END_TIMEOUT_NS);
+	end_expect_no_wc(e);
+	cr_assert_null(ur_engine_find_qp(e->engine, e->qp->qpn));
+	cr_assert_eq(ur_engine_objects(e->engine, e->now_ns).qps, 0);
+	cr_assert_eq(ur_engine_objects(e->engine, e->now_ns).time_wait, 1);
+	cr_assert_eq(ur_engine_objects(e->engine, e->now_ns + 1000).time_wait, 0);
+	end_free(e);
+}
+
+/* QP-DESTROY-01 */
+Test(engine, destroyed_datagram_queue_pair_is_not_settled)
+{
+	struct end *e = END(.type = IBV_QPT_UC);
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	end_expect(e, UR_UC_SEND_ONLY, 1000);
+	ur_engine_destroy_qp(e->engine, e->qp, e->now_ns);
+	ur_engine_expire(e->engine, e->now_ns);
+	end_expect_no_wc(e);
+	end_free(e);
+}
+
+/* QP-RESET-01 */
+Test(engine, reset_queue_pair_starts_anew)
+{
+	struct end *e = END();
+
+	end_send(e, 1, IBV_WR_SEND, 1024);
+	end_post_recv(e, 2, 0, 64);
+	end_expect(e, UR_RC_SEND_FIRST, 1000);
+	cr_assert_eq(end_modify(e, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0), 0);
+	end_expect_silence(e);
+	end_expect_no_wc(e);
+	cr_assert_eq(ur_engine_next_deadline(e->engine), UR_NEVER);
+	cr_assert_eq(end_post(e, end_wr(e, 3, IBV_WR_SEND), 0, 4), EINVAL);
+	end_free(e);
+}
+
+/* QP-STATE-01 */
+Test(engine, attribute_out_of_range_changes_nothing)
+{
+	static const struct {
+		struct ibv_qp_attr attr;
+		int mask;
+	} cases[] = {
+		{{.timeout = 32}, IBV_QP_TIMEOUT},
+		{{.retry_cnt = 8}, IBV_QP_RETRY_CNT},
+		{{.rnr_retry = 8}, IBV_QP_RNR_RETRY},
+		{{.min_rnr_timer = 32}, IBV_QP_MIN_RNR_TIMER},
+		{{.max_rd_atomic = 129}, IBV_QP_MAX_QP_RD_ATOMIC},
+		{{.max_dest_rd_atomic = 5}, IBV_QP_MAX_DEST_RD_ATOMIC},
+		{{.port_num = 2}, IBV_QP_PORT},
+		{{.pkey_index = 1}, IBV_QP_PKEY_INDEX},
+		{{.cur_qp_state = IBV_QPS_RTS}, IBV_QP_CUR_STATE},
+		{{.path_mig_state = IBV_MIG_ARMED}, IBV_QP_PATH_MIG_STATE},
+	};
+	struct end *e = END();
+
+	cr_assert_eq(end_modify(e, IBV_QPS_SQD, (struct ibv_qp_attr){0}, 0), 0);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		cr_assert_eq(end_modify(e, IBV_QPS_SQD, cases[i].attr, cases[i].mask), -EINVAL,
+			     "case %u", i);
+	cr_assert_eq(e->qp->rsp.res_cnt, 2);
+	cr_assert_eq(e->qp->rsp.min_rnr_timer, 12);
+	end_free(e);
+}
+
+/* QP-CREATE-01 */
+Test(engine, queue_pair_of_an_unknown_kind_or_a_foreign_worker_is_refused)
+{
+	struct end *e = END();
+	struct ur_cq foreign = {.worker = 0};
+	struct ur_srq stranger = {.pd = END_PD + 1};
+	struct ur_qp_create c = {
+		.type = IBV_QPT_RC,
+		.pd = END_PD,
+		.send_cq = &e->cq,
+		.recv_cq = &e->cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.rings = aligned_alloc(64, 4096),
+	};
+	struct ur_qp *qp;
+
+	cr_assert_leq(ur_qp_rings_bytes(&c), 4096);
+	c.type = IBV_QPT_RAW_PACKET;
+	cr_assert_eq(ur_engine_create_qp(e->engine, &c, 0, &qp), -EINVAL);
+	c.type = IBV_QPT_RC;
+	c.recv_cq = &foreign;
+	cr_assert_eq(ur_engine_create_qp(e->engine, &c, 0, &qp), -EINVAL);
+	c.recv_cq = &e->cq;
+	c.max_dest_rd_atomic = UR_RD_ATOMIC_MAX + 1;
+	cr_assert_eq(ur_engine_create_qp(e->engine, &c, 0, &qp), -EINVAL);
+	c.max_dest_rd_atomic = 0;
+	c.srq = &stranger;
+	cr_assert_eq(ur_engine_create_qp(e->engine, &c, 0, &qp), -EINVAL);
+	c.srq = NULL;
+	for (unsigned i = 1; i < 4; i++)
+		cr_assert_eq(ur_engine_create_qp(e->engine, &c, e->now_ns, &qp), 0);
+	cr_assert_eq(ur_engine_create_qp(e->engine, &c, e->now_ns, &qp), -ENOMEM);
+	free(c.rings);
+	end_free(e);
+}
