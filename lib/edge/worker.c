@@ -55,8 +55,8 @@ struct ur_worker {
 	/* Frames made and not taken by the port yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
 	struct rte_mbuf *tx_pending[TX_PENDING];
-	/* Empty mbufs for the next output, [0, spare_cnt). */
-	uint16_t spare_cnt;
+	/* Empty mbufs for the next output, [spare_first, BURST), and tx[].hdr points into them. */
+	uint16_t spare_first;
 	struct rte_mbuf *spare[BURST];
 	struct ur_tx tx[BURST];
 	struct ur_framer framer;
@@ -272,47 +272,45 @@ static void transmit(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
 	push_pending(w);
 }
 
+/* Only the slots that were used are touched: most rounds of an idle worker use none. */
 static bool refill(struct ur_worker *w)
 {
-	if (w->spare_cnt == BURST)
+	if (!w->spare_first)
 		return true;
-	if (rte_pktmbuf_alloc_bulk(w->port->pool[w->idx], &w->spare[w->spare_cnt],
-				   (unsigned)(BURST - w->spare_cnt)) == 0)
-		w->spare_cnt = BURST;
-	else
+	if (rte_pktmbuf_alloc_bulk(w->port->pool[w->idx], w->spare, w->spare_first)) {
 		w->cnt_.no_mbuf++;
-	return w->spare_cnt > 0;
+		return w->spare_first < BURST;
+	}
+	for (unsigned i = 0; i < w->spare_first; i++)
+		w->tx[i].hdr = rte_pktmbuf_mtod(w->spare[i], uint8_t *);
+	w->spare_first = 0;
+	return true;
 }
 
 static unsigned output(struct ur_worker *w)
 {
-	unsigned total = 0, n;
+	unsigned total = 0, n, cap;
 
 	push_pending(w);
 	if (w->tx_impair && ur_impair_next_deadline(w->tx_impair) <= w->now_ns)
 		transmit(w, NULL, 0);
 	do {
 		struct rte_mbuf **pkts;
+		struct ur_tx *tx;
 
 		if (w->tx_head != w->tx_tail || !refill(w))
 			break;
-		/* From the top of the spares, so that the rest stays in place. */
-		pkts = w->spare;
-		for (unsigned i = 0; i < w->spare_cnt; i++)
-			w->tx[i].hdr = rte_pktmbuf_mtod(pkts[i], uint8_t *);
-		n = ur_engine_output(w->engine, w->tx, w->spare_cnt, w->now_ns);
+		pkts = &w->spare[w->spare_first];
+		tx = &w->tx[w->spare_first];
+		cap = (unsigned)(BURST - w->spare_first);
+		n = ur_engine_output(w->engine, tx, cap, w->now_ns);
 		for (unsigned i = 0; i < n; i++)
-			ur_frame_finish(&w->framer, pkts[i], &w->tx[i]);
-		if (n) {
-			struct rte_mbuf *made[BURST];
-
-			memcpy(made, pkts, n * sizeof(*pkts));
-			w->spare_cnt = (uint16_t)(w->spare_cnt - n);
-			memmove(w->spare, w->spare + n, w->spare_cnt * sizeof(*pkts));
-			transmit(w, made, n);
-		}
+			ur_frame_finish(&w->framer, pkts[i], &tx[i]);
+		w->spare_first = (uint16_t)(w->spare_first + n);
+		if (n)
+			transmit(w, pkts, n);
 		total += n;
-	} while (n == BURST && total < 4 * BURST);
+	} while (n == cap && total < 4 * BURST);
 	return total;
 }
 
@@ -496,6 +494,7 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 
 	if (!w)
 		goto no_memory;
+	w->spare_first = BURST;
 	w->port = a->port;
 	w->clock = a->clock;
 	w->neigh = a->neigh;
@@ -550,7 +549,7 @@ void ur_worker_free(struct ur_worker *w)
 	while (w->handover && rte_ring_sc_dequeue(w->handover, (void **)&m) == 0)
 		rte_pktmbuf_free(m);
 	rte_pktmbuf_free_bulk(&w->tx_pending[w->tx_head], (unsigned)(w->tx_tail - w->tx_head));
-	rte_pktmbuf_free_bulk(w->spare, w->spare_cnt);
+	rte_pktmbuf_free_bulk(&w->spare[w->spare_first], (unsigned)(BURST - w->spare_first));
 	rte_ring_free(w->handover);
 	rte_ring_free(w->doorbells);
 	rte_ring_free(w->foreign);
