@@ -21,30 +21,35 @@ def run(host, machine, options, progress):
     seconds = options.seconds
     modes = [("", False)] + ([(" dedicated", True)] if host.can_dedicate() else [])
     runs = [(memif, "write"), (memif, "send"), (memif, "read"), (xdp, "write"), (packet, "write")]
-    contenders = [
-        (("memif", "raw"), lambda: pingpong.half_round_trip(host, memif, FRAME, seconds)),
-        (("tcp", "tcp"), lambda: iperf.ping_pong(host, packet.pair, seconds)),
-    ]
+    contenders = []
     for suffix, dedicated in modes:
         for way, op in runs:
+            if way is memif:
+                contenders.append((("raw", op + suffix), lambda:
+                                   pingpong.half_round_trip(host, memif, FRAME, seconds)))
             contenders.append(((way.name, op + suffix), lambda w=way, o=op, d=dedicated:
                                uroce(host, w, o, seconds, d)))
+    contenders.append((("veth", "tcp"), lambda: iperf.ping_pong(host, packet.pair, seconds)))
     found = stats.turns(contenders, options.turns, progress)
-    report = Report("latency", TITLE, machine)
-    raw = ("memif", "raw")
+    return fill(Report("latency", TITLE, machine), runs, modes, found)
+
+
+def fill(report, runs, modes, found):
     for part in ("p50", "p99"):
-        report.row("memif", f"raw ping-pong, {FRAME} B frames, {part}", "us", found[raw, part])
+        report.row("memif", f"raw ping-pong, {FRAME} B frames, {part}", "us",
+                   stats.pooled(found, part, "raw"))
     for suffix, _ in modes:
         for way, op in runs:
             for part in ("p50", "p99"):
                 whole = " (whole trip)" if op == "read" else ""
-                base = (found[raw, part], "raw") if way is memif else (None, "")
+                raw = found.get((("raw", op + suffix), part)) if way.name == "memif" else None
                 report.row(way.name, f"uroce {op.upper()}{whole}{suffix}, {part}", "us",
-                           found[(way.name, op + suffix), part], *base)
+                           found[(way.name, op + suffix), part], raw, "raw")
     for part in ("p50", "p99"):
-        report.row("veth", f"TCP (sockperf), {part}", "us", found[("tcp", "tcp"), part])
+        report.row("veth", f"TCP (sockperf), {part}", "us", found[("veth", "tcp"), part])
     for op in ("write", "send"):
         report.bar(f"memif 8 B {op.upper()} p50 / raw p50",
-                   stats.ratio_of(found[("memif", op), "p50"], found[raw, "p50"]), BAR, at_least=False)
+                   stats.ratio_of(found[("memif", op), "p50"], found[("raw", op), "p50"]), BAR,
+                   at_least=False)
     report.plot("us", logscale=True)
     return report

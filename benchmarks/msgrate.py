@@ -9,6 +9,7 @@ PROGRAMS = ["dpdk-testpmd", "gnuplot", "ip", "stdbuf", "sockperf", "meson", "nin
 SIZE = 64
 FRAME = paths.ROCE_BYTES + paths.RETH_BYTES + SIZE
 BAR = 0.20
+DEPTH = 256  # messages outstanding, of all queue pairs together
 
 
 def ceiling(host, path, seconds):
@@ -16,8 +17,9 @@ def ceiling(host, path, seconds):
 
 
 def uroce(host, path, op, qps, seconds, dedicated=False):
+    depth = max(DEPTH // qps, 32)
     return perf.run(host, path, op, SIZE, seconds, mode="rate", dedicated=dedicated,
-                    more=["--qps", str(qps)])["mops"]
+                    more=["--qps", str(qps), "--depth", str(depth)])["mops"]
 
 
 def run(host, machine, options, progress):

@@ -15,7 +15,7 @@ RETH_BYTES = 16
 
 class Memif:
     """Shared memory. The receiving side is memif's client, because only that one can receive
-    straight into its own buffers, which needs hugepages."""
+    straight into its own buffers (zero copy), which needs hugepages."""
 
     name = "memif"
     pmtu = 4096
@@ -23,10 +23,10 @@ class Memif:
     mbufs = 2047
     ring_order = 8
 
-    def __init__(self, host):
+    def __init__(self, host, zero_copy=True):
         self.host = host
         self.socket = host.tmp / "memif.sock"
-        self.zero_copy = host.huge
+        self.zero_copy = zero_copy and host.huge
 
     def prepare(self):
         """Before each run, while nobody uses the path."""

@@ -3,7 +3,9 @@
 
 A busy neighbour changes a machine's speed from one second to the next. So the contenders run one
 after the other, again and again; a ratio is taken within one turn, where both saw the same
-neighbour, and the median of the turns is what counts.
+neighbour, and the median of the turns is what counts. Two virtual CPUs may even be near one another in
+one second and far apart in the next, which changes figures between them by a factor of four; so what
+a bar compares with runs directly beside it.
 """
 
 import statistics
@@ -16,6 +18,12 @@ def median(values):
 def ratio_of(a, b):
     """Median over the turns of a[i] / b[i]."""
     return median([x / y for x, y in zip(a, b) if y > 0])
+
+
+def pooled(found, part, first):
+    """All figures `part` of the contenders whose key begins with `first`."""
+    return [value for key, values in found.items()
+            if key[0][0] == first and key[1] == part for value in values]
 
 
 def turns(contenders, count, progress):
