@@ -38,7 +38,7 @@ fail()
 	local f
 	echo "FAILED: $*"
 	for f in "$tmp"/*.log; do
-		[ ! -s "$f" ] || { echo "-- $(basename "$f")" && tail -n 30 "$f"; }
+		[ ! -s "$f" ] || { echo "-- $(basename "$f")" && tail -n 60 "$f"; }
 	done
 	exit 1
 }
@@ -73,6 +73,14 @@ gone()
 	! kill -0 "$1" 2>/dev/null
 }
 
+# stacks PID: where a process hangs, for the log.
+stacks()
+{
+	command -v gdb >/dev/null && ! gone "$1" || return 0
+	gdb -p "$1" -batch -ex 'thread apply all bt 10' 2>/dev/null | grep -E '^(Thread|#)' \
+		>"$tmp/stacks.log"
+}
+
 listening_or_gone()
 {
 	grep -q '^listening' "$tmp/server.log" || gone "$server_pid"
@@ -83,8 +91,11 @@ start_server()
 {
 	"$@" >"$tmp/server.log" 2>&1 </dev/null &
 	server_pid=$!
-	wait_for 20 listening_or_gone
-	grep -q '^listening' "$tmp/server.log" || fail "the server does not start"
+	wait_for 30 listening_or_gone
+	grep -q '^listening' "$tmp/server.log" || {
+		stacks "$server_pid"
+		fail "the server does not start"
+	}
 }
 
 # stop_server: interrupts it; it must leave with status 0 soon.
@@ -92,7 +103,10 @@ stop_server()
 {
 	local status
 	kill -INT "$server_pid" || fail "the server died before it was stopped"
-	wait_for 10 gone "$server_pid" || fail "the server does not leave when interrupted"
+	wait_for 20 gone "$server_pid" || {
+		stacks "$server_pid"
+		fail "the server does not leave when interrupted"
+	}
 	wait "$server_pid"
 	status=$?
 	server_pid=
