@@ -90,6 +90,12 @@ struct ur_qp *ur_engine_find_qp(struct ur_engine *e, struct ur_qpn qpn)
 
 /* ---- input ---- */
 
+/* The P_Keys name the same partition and one of the two is a full member (IBA 10.9.3). */
+static bool pkey_matches(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+}
+
 static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_path_attr back = {
@@ -106,6 +112,8 @@ static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, ui
 		return UR_DROP_QPN;
 	if (p->bth.opcode != UR_UD_SEND_ONLY)
 		return UR_DROP_QP_TYPE;
+	if (!pkey_matches(p->bth.pkey, GSI_PKEY))
+		return UR_DROP_PKEY;
 	if (p->deth.qkey != GSI_QKEY)
 		return UR_DROP_QKEY;
 	if (p->payload_len != UR_MAD_BYTES)
@@ -115,12 +123,6 @@ static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, ui
 	back.sport = ur_path_sport(0, ur_qpn(GSI_QPN), p->deth.sqpn);
 	ur_path_init(&src.path, &back);
 	return ur_cm_input(e->cm, p->payload, &src, now_ns);
-}
-
-/* The P_Keys name the same partition and one of the two is a full member (IBA 10.9.3). */
-static bool pkey_matches(uint16_t a, uint16_t b)
-{
-	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
 }
 
 /* RC-IN-01: what must hold of a packet before a QP looks at it. */
@@ -152,7 +154,10 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 
 	if ((p->ip.tos & 3) == 3)
 		core->cnt.np_ecn_marked_roce_packets++;
-	if (p->bth.dqpn.v == GSI_QPN) {
+	/* IN-ADDR-01: an IPv4 peer's GID must not come out of an IPv6 header. */
+	if (p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst))) {
+		drop = UR_DROP_PEER;
+	} else if (p->bth.dqpn.v == GSI_QPN) {
 		drop = gsi_input(e, p, now_ns);
 	} else if (p->op & UR_OP_CNP) {
 		core->cnt.rp_cnp_ignored++;

@@ -96,7 +96,7 @@ bool ur_requester_ready(const struct ur_qp *qp)
 		return false;
 	/* RC-REQ-CREDIT-01 */
 	if ((class & OP_RECV) && req->flow_control && !idle &&
-	    ur_psn_lt(ur_psn(req->lsn), ur_psn(is_begun(req) ? wqe->ssn : req->ssn)))
+	    ur_psn_lt(ur_psn(req->lsn), ur_psn(wqe->flags & UR_WQE_BEGUN ? wqe->ssn : req->ssn)))
 		return false;
 	if (!(class & (OP_READ | OP_ATOMIC)))
 		return true;

@@ -7,7 +7,6 @@
 #define MAX_SGE	   4
 #define MAX_INLINE 64
 #define MAX_MR	   8
-#define WORKER	   1 /* not worker 0: no connection manager */
 
 static void *zeroed(struct end *e, size_t bytes)
 {
@@ -40,6 +39,11 @@ static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, boo
 {
 	(void)ctx, (void)cq, (void)wc, (void)solicited;
 	cr_assert(false, "a completion for another worker");
+}
+
+static void on_cm(void *ctx, const struct ur_cm_event *ev)
+{
+	(void)ctx, (void)ev;
 }
 
 static struct ur_path_attr path(void)
@@ -136,7 +140,12 @@ struct end *end_new(struct end_attr attr)
 {
 	struct end *e = calloc(1, sizeof(*e));
 	struct ur_engine_attr ea = {
-		.limits = {.max_qp = 4, .workers = 2, .worker = WORKER},
+		.limits =
+			{.max_qp = 4,
+			 .workers = 2,
+			 .worker = !attr.cm,
+			 .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20}},
+		.cm = {.ca_guid = 1, .seed = 2, .timewait_ns = 1000, .sink = on_cm},
 		.random = 42,
 		.time_wait_ns = 1000,
 		.window = attr.window ? attr.window : 64,
@@ -160,7 +169,7 @@ struct end *end_new(struct end_attr attr)
 	ea.mem = &e->mem;
 	ea.sink = (struct ur_sink){e, on_completion, on_async, on_foreign};
 	e->engine = ur_engine_init(zeroed(e, ur_engine_size(&ea.limits)), &ea, e->now_ns);
-	ur_cq_init(&e->cq, zeroed(e, ur_cq_ring_bytes(cqe)), cqe, WORKER, e);
+	ur_cq_init(&e->cq, zeroed(e, ur_cq_ring_bytes(cqe)), cqe, !attr.cm, e);
 	create_qp(e);
 	connect_qp(e);
 	return e;

@@ -38,6 +38,7 @@ struct end_attr {
 	int no_access;		 /* remote rights that the QP does not give */
 	struct ur_srq *srq;
 	bool rtr; /* stay in RTR */
+	bool cm;  /* be worker 0, with a connection manager; else worker 1 of 2 */
 };
 
 struct end {

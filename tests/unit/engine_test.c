@@ -116,6 +116,57 @@ Test(engine, management_is_worker_0s)
 	end_free(e);
 }
 
+static struct ur_packet mad(struct end *e)
+{
+	struct ur_packet p = end_packet(e, UR_UD_SEND_ONLY, 0, 256);
+
+	p.bth.dqpn = ur_qpn(1);
+	p.deth.qkey = 0x80010000;
+	return p;
+}
+
+Test(engine, management_datagram_must_look_like_one)
+{
+	struct end *e = END(.cm = true);
+	struct ur_packet p = mad(e);
+
+	cr_assert_eq(end_in(e, p), UR_DROP_MAD, "no MAD, but it got that far");
+	p.bth.pkey = 0x1234;
+	cr_assert_eq(end_in(e, p), UR_DROP_PKEY);
+	p = mad(e);
+	p.deth.qkey = END_QKEY;
+	cr_assert_eq(end_in(e, p), UR_DROP_QKEY);
+	p = mad(e);
+	p.payload_len = 252;
+	cr_assert_eq(end_in(e, p), UR_DROP_MAD);
+	p = end_packet(e, UR_RC_SEND_ONLY, 0, 256);
+	p.bth.dqpn = ur_qpn(1);
+	cr_assert_eq(end_in(e, p), UR_DROP_QP_TYPE);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* IN-ADDR-01 */
+Test(engine, ipv6_header_does_not_speak_for_ipv4_addresses)
+{
+	struct end *e = END(.cm = true);
+	struct ur_packet p = mad(e), six = frame_packet(UR_UD_SEND_ONLY, true, p.payload, 256);
+
+	six.bth = p.bth;
+	six.deth = p.deth;
+	cr_assert_eq(end_in(e, six), UR_DROP_MAD);
+	six.ip.src = ur_gid_from_ipv4(0x0a000001);
+	cr_assert_eq(end_in(e, six), UR_DROP_PEER);
+	six = frame_packet(UR_RC_WRITE_ONLY, true, p.payload, 4);
+	p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
+	six.bth = p.bth;
+	six.reth = p.reth;
+	six.ip.src = ur_gid_from_ipv4(0x0a000001);
+	cr_assert_eq(end_in(e, six), UR_DROP_PEER);
+	cr_assert_eq(e->qp->rsp.epsn.v, 100);
+	end_free(e);
+}
+
 /* ---- output ---- */
 
 /* RC-RESP-ACK-01 */
