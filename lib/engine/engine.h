@@ -93,7 +93,8 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *attr, ui
 
 /*
  * As ibv_modify_qp(). `path` is what the attribute's address vector resolved to (RTR of RC and UC;
- * NULL when the mask has no IBV_QP_AV). 0 or -EINVAL; nothing is changed on failure.
+ * NULL when the mask has no IBV_QP_AV). 0, -EINVAL, or -EBUSY when max_dest_rd_atomic is to change
+ * while a READ or atomic is being answered (try again); nothing is changed on failure.
  */
 int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_qp_attr *attr,
 			int mask, const struct ur_path_attr *path, uint64_t now_ns);

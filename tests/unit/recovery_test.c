@@ -414,3 +414,16 @@ Test(recovery, an_ack_of_what_was_waited_for_ends_the_wait)
 	cr_assert_eq(r.rnr_until_ns, 0);
 	cr_assert_eq(ur_recovery_deadline(&r), 10 + TIMEOUT_NS);
 }
+
+/* RC-REQ-ACK-02 */
+Test(recovery, stepping_back_sends_the_newest_packet_again_and_nothing_else)
+{
+	start(0xffffff, 7, 7);
+	send(2, 0);
+	ur_recovery_step_back(&r);
+	expect(0xffffff, 0, 1);
+	cr_assert(ur_recovery_is_resend(&r));
+	send(1, 0);
+	expect(0xffffff, 1, 1);
+	cr_assert_eq(r.retries, 7);
+}
