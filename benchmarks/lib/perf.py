@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce-perf, server and client, over a path of paths.py."""
+"""uroce-perf, server and client, over a path of paths.py. It has one thread that posts and polls, so
+the locks for more are off."""
 
 import json
 import time
@@ -17,7 +18,7 @@ def sides(op):
 def start(host, path, role, side, more, dedicated):
     conf, sets = path.conf(side)
     sets = sets + [f"worker.mode={'dedicated' if dedicated else 'inline'}",
-                   f"eal.memory_mb={MEMORY_MB}"]
+                   f"eal.memory_mb={MEMORY_MB}", "worker.thread_safe=no"]
     argv = path.inside(side) + [host.binary("app/perf/uroce-perf"), role, "--config", conf]
     for key in sets:
         argv += ["--set", key]
