@@ -66,15 +66,10 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 	return true;
 }
 
-/* Takes one of the retries and goes back; RC-RETRY-LIMIT-01. */
-static enum ur_recovery_verdict rewind_or_fail(struct ur_recovery *r, uint64_t now_ns)
+static void rewind_to_una(struct ur_recovery *r, uint64_t now_ns)
 {
-	if (r->retries == 0)
-		return UR_RECOVERY_FAILED;
-	r->retries--;
 	r->nxt = r->una;
 	restart_timer(r, now_ns);
-	return UR_RECOVERY_REWIND;
 }
 
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
@@ -82,8 +77,11 @@ enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 	/* RC-RETRY-GAP-01: a burst of responses to one loss causes one rewind. */
 	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || r->rewound || ur_psn_eq(r->nxt, r->una))
 		return UR_RECOVERY_IGNORE;
+	if (r->retry_cnt == 0)
+		return UR_RECOVERY_FAILED;
 	r->rewound = true;
-	return rewind_or_fail(r, now_ns);
+	rewind_to_una(r, now_ns);
+	return UR_RECOVERY_REWIND;
 }
 
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
@@ -124,5 +122,10 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	*timeout = true;
 	r->rewound = false;
 	r->ack_deadline_ns = UR_NEVER;
-	return rewind_or_fail(r, now_ns);
+	/* RC-RETRY-LIMIT-01 */
+	if (r->retries == 0)
+		return UR_RECOVERY_FAILED;
+	r->retries--;
+	rewind_to_una(r, now_ns);
+	return UR_RECOVERY_REWIND;
 }

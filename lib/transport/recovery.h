@@ -83,8 +83,9 @@ ur_recovery_step_back(struct ur_recovery *r)
 bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns);
 
 /*
- * A sequence NAK or an implied one (a response beyond una): the packet at una is missing. Costs one of
- * retry_cnt when it rewinds. IGNORE when nothing is unacknowledged, an RNR wait runs, una is what is
+ * A sequence NAK or an implied one (a response beyond una): the packet at una is missing. It shows
+ * that the peer lives, so it costs no retry (unless retry_cnt is 0: then nothing is tried again and
+ * the verdict is FAILED); between two timeouts it rewinds once. IGNORE when nothing is unacknowledged, an RNR wait runs, una is what is
  * sent next anyway, or one rewind was made since the last progress or timeout.
  */
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns);
