@@ -32,12 +32,21 @@ static struct link *find_link(const char *name)
 	return NULL;
 }
 
-/* What is still in the rings is lost; the mbufs belong to the pools of the ports. */
+/* What is still in a ring goes back to the pool of the port that sent it, which waits for that. */
+static void free_ring(struct rte_ring *ring)
+{
+	void *m;
+
+	while (ring && rte_ring_dequeue(ring, &m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(ring);
+}
+
 static void free_link(struct link *l)
 {
 	for (unsigned i = 0; i < 2; i++)
 		for (unsigned q = 0; q < l->queue_cnt; q++)
-			rte_ring_free(l->ring[i][q]);
+			free_ring(l->ring[i][q]);
 	memset(l, 0, sizeof(*l));
 }
 

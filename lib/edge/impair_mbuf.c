@@ -30,19 +30,6 @@ static struct rte_mbuf *writable(void *ctx, struct rte_mbuf *m)
 	return copy;
 }
 
-static void *flip_bit(void *ctx, void *pkt, uint64_t random)
-{
-	struct rte_mbuf *m = writable(ctx, pkt);
-	uint64_t bit;
-
-	if (!m || m->data_len == 0)
-		return m;
-	/* A copy too long for one mbuf is chained: the bit is then one of its first segment's. */
-	bit = random % ((uint64_t)m->data_len * 8);
-	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << bit % 8);
-	return m;
-}
-
 /* Where the IP header of [frame, frame + len) starts and its version; 0 when there is none. */
 static unsigned ip_version(const uint8_t *frame, size_t len, size_t *l3)
 {
@@ -59,6 +46,27 @@ static unsigned ip_version(const uint8_t *frame, size_t len, size_t *l3)
 	if (type == UR_ETHERTYPE_IPV4)
 		return 4;
 	return type == UR_ETHERTYPE_IPV6 ? 6 : 0;
+}
+
+/*
+ * From the IP header on, and only in IP packets: what a wrong bit before it would do (another MAC
+ * address, a poisoned neighbour) is what Ethernet's own check sequence keeps from happening.
+ */
+static void *flip_bit(void *ctx, void *pkt, uint64_t random)
+{
+	struct rte_mbuf *m = pkt;
+	size_t l3;
+	uint64_t bit;
+
+	if (!ip_version(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &l3))
+		return m;
+	m = writable(ctx, m);
+	if (!m || m->data_len <= l3)
+		return m;
+	/* A copy too long for one mbuf is chained: the bit is then one of its first segment's. */
+	bit = random % ((m->data_len - l3) * 8);
+	rte_pktmbuf_mtod(m, uint8_t *)[l3 + bit / 8] ^= (uint8_t)(1u << bit % 8);
+	return m;
 }
 
 /* RFC 1624: a header's checksum after one of its 16-bit words went from `was` to `is`. */

@@ -320,13 +320,14 @@ static int make_pools(struct opening *o)
 	struct ur_port *p = o->port;
 	int socket = rte_eth_dev_socket_id(p->id);
 	unsigned cache;
+	static unsigned generation; /* an orphan may still have the name */
 
 	p->mbuf_cnt = pool_size(o);
 	cache = RTE_MIN(p->mbuf_cnt / 8, 128u);
 	for (unsigned q = 0; q < p->queue_cnt; q++) {
 		char name[RTE_MEMPOOL_NAMESIZE];
 
-		snprintf(name, sizeof(name), "ur_port%u_%u", p->id, q);
+		snprintf(name, sizeof(name), "ur_%u_%u_%u", p->id, q, generation++);
 		p->pool[q] = rte_pktmbuf_pool_create(name, p->mbuf_cnt, cache, 0,
 						     (uint16_t)o->data_room, socket);
 		if (!p->pool[q])
@@ -389,14 +390,44 @@ static void remember(struct ur_port *port)
 		hooked = atexit(at_exit) == 0;
 }
 
+/*
+ * Pools of closed ports with packets that somebody still holds: the other end of a ring, which
+ * shares our memory. They are freed when the last packet is back. Under the control thread's lock,
+ * as opening and closing are.
+ */
+static struct rte_mempool *orphans[64];
+
+static void free_orphans(void)
+{
+	for (unsigned i = 0; i < RTE_DIM(orphans); i++)
+		if (orphans[i] && rte_mempool_full(orphans[i])) {
+			rte_mempool_free(orphans[i]);
+			orphans[i] = NULL;
+		}
+}
+
+static void free_pool(struct rte_mempool *pool)
+{
+	if (!pool || rte_mempool_full(pool)) {
+		rte_mempool_free(pool);
+		return;
+	}
+	for (unsigned i = 0; i < RTE_DIM(orphans); i++)
+		if (!orphans[i]) {
+			orphans[i] = pool;
+			return;
+		}
+}
+
 static void release(struct ur_port *port)
 {
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
 	for (unsigned q = 0; q < port->queue_cnt; q++) {
-		rte_mempool_free(port->pool[q]);
+		free_pool(port->pool[q]);
 		port->pool[q] = NULL;
 	}
+	free_orphans();
 }
 
 int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *attr, char *err,

@@ -46,6 +46,12 @@ static void open_port(struct ur_port_attr attr)
 }
 
 /* One mbuf with the bytes 0, 1, 2, ... */
+/* Byte i of a packet: its number, but for the type that says IPv4. */
+static uint8_t content(uint16_t i)
+{
+	return i == 12 ? 0x08 : i == 13 ? 0x00 : (uint8_t)i;
+}
+
 static struct rte_mbuf *make(uint16_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(port.pool[0]);
@@ -55,7 +61,7 @@ static struct rte_mbuf *make(uint16_t len)
 	p = (uint8_t *)rte_pktmbuf_append(m, len);
 	cr_assert_not_null(p, "%u bytes fit in one mbuf", len);
 	for (uint16_t i = 0; i < len; i++)
-		p[i] = (uint8_t)i;
+		p[i] = content(i);
 	return m;
 }
 
@@ -65,7 +71,7 @@ static unsigned flipped_bits(struct rte_mbuf *m)
 	unsigned bits = 0;
 
 	for (uint16_t i = 0; i < m->data_len; i++)
-		bits += (unsigned)__builtin_popcount(p[i] ^ (uint8_t)i);
+		bits += (unsigned)__builtin_popcount(p[i] ^ content(i));
 	return bits;
 }
 
@@ -155,6 +161,34 @@ Test(port, its_counters_are_told_by_name)
 	json_decref(json);
 	ur_counters_unregister("/uroce/port");
 	cr_assert_null(ur_counters_json("/uroce/port"));
+}
+
+Test(impair_mbuf, corruption_leaves_arp_and_ethernet_headers_alone)
+{
+	struct ur_impair_config cfg = {.seed = 6, .corrupt = UINT32_MAX};
+	struct ur_impair *imp;
+
+	open_port((struct ur_port_attr){0});
+	imp = ur_impair_mbuf_new(&cfg, 0, port.pool[0]);
+	for (unsigned i = 0; i < 300; i++) {
+		struct rte_mbuf *m = make(38), *out[4];
+		uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *), was[14];
+
+		memcpy(was, p, sizeof(was));
+		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		cr_assert_arr_eq(rte_pktmbuf_mtod(out[0], uint8_t *), was, sizeof(was));
+		cr_assert_eq(flipped_bits(out[0]), 1);
+		p = rte_pktmbuf_mtod(out[0], uint8_t *);
+		for (uint16_t b = 0; b < 38; b++)
+			p[b] = content(b);
+		p[13] = 0x06; /* ARP */
+		m = out[0];
+		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		rte_pktmbuf_mtod(out[0], uint8_t *)[13] = 0x00;
+		cr_assert_eq(flipped_bits(out[0]), 0);
+		rte_pktmbuf_free(out[0]);
+	}
+	ur_impair_free(imp);
 }
 
 Test(impair_mbuf, corruption_flips_one_bit_and_never_in_shared_memory)
