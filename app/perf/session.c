@@ -318,7 +318,8 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen)
 	q->gen = gen;
 	q->rq.idx = idx;
 	q->tx_limit = PERF_LIMITLESS;
-	q->mem = s->mem + PERF_HEAD_BYTES + idx * s->layout.stride;
+	if (s->mem != NULL)
+		q->mem = s->mem + PERF_HEAD_BYTES + idx * s->layout.stride;
 	q->remote = s->remote_addr + PERF_HEAD_BYTES + idx * s->layout.stride;
 	q->tx_key = perf_key(s->params.seed, idx, gen, s->server);
 	q->rx_key = perf_key(s->params.seed, idx, gen, !s->server);
