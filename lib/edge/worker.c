@@ -2,6 +2,7 @@
 #include "edge/worker.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -66,7 +67,7 @@ struct ur_worker {
 	struct rte_ring *foreign;
 	void *engine_mem;
 
-	_Alignas(64) pthread_mutex_t lock; /* inline: held by whoever is the worker */
+	_Alignas(64) _Atomic bool lock; /* inline: held by whoever is the worker */
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
 	/* Commands for a dedicated worker. */
@@ -393,14 +394,29 @@ static unsigned one_round(struct ur_worker *w)
 	return n;
 }
 
+/*
+ * Taken and given back at every post and poll, almost never contended and held for one round: a
+ * mutex would cost as much as handling a packet.
+ */
+static bool try_lock(struct ur_worker *w)
+{
+	return !atomic_load_explicit(&w->lock, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&w->lock, true, memory_order_acquire);
+}
+
+static void unlock(struct ur_worker *w)
+{
+	atomic_store_explicit(&w->lock, false, memory_order_release);
+}
+
 unsigned ur_worker_poll(struct ur_worker *w)
 {
 	unsigned n;
 
-	if (w->dedicated || pthread_mutex_trylock(&w->lock))
+	if (w->dedicated || !try_lock(w))
 		return 0;
 	n = one_round(w);
-	pthread_mutex_unlock(&w->lock);
+	unlock(w);
 	return n;
 }
 
@@ -438,11 +454,12 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 	struct command c = {.fn = fn, .arg = arg};
 
 	if (!w->dedicated || atomic_load(&w->stop)) {
-		pthread_mutex_lock(&w->lock);
+		while (!try_lock(w))
+			sched_yield();
 		update_now(w);
 		take_doorbells(w);
 		fn(arg, w->now_ns);
-		pthread_mutex_unlock(&w->lock);
+		unlock(w);
 		return;
 	}
 	pthread_mutex_lock(&w->cmd_lock);
@@ -455,11 +472,11 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 {
-	if (!w->dedicated && pthread_mutex_trylock(&w->lock) == 0) {
+	if (!w->dedicated && try_lock(w)) {
 		update_now(w);
 		ur_engine_doorbell(w->engine, qp, w->now_ns);
 		output(w);
-		pthread_mutex_unlock(&w->lock);
+		unlock(w);
 		return;
 	}
 	if (atomic_exchange(&qp->pending, 1) == 0)
@@ -506,7 +523,6 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	w->peers = a->peers;
 	w->dedicated = a->dedicated;
 	w->lcore = a->lcore;
-	pthread_mutex_init(&w->lock, NULL);
 	pthread_mutex_init(&w->cmd_lock, NULL);
 	pthread_cond_init(&w->cmd_done, NULL);
 	update_now(w);
@@ -554,7 +570,6 @@ void ur_worker_free(struct ur_worker *w)
 	rte_ring_free(w->doorbells);
 	rte_ring_free(w->foreign);
 	free(w->engine_mem);
-	pthread_mutex_destroy(&w->lock);
 	pthread_mutex_destroy(&w->cmd_lock);
 	pthread_cond_destroy(&w->cmd_done);
 	rte_free(w);
