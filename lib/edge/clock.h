@@ -20,7 +20,13 @@ void ur_clock_start(struct ur_clock *c);
 
 static inline uint64_t ur_clock_ns(const struct ur_clock *c)
 {
-	return (uint64_t)(((unsigned __int128)(rte_rdtsc() - c->base) * c->mult) >> 32);
+	int64_t cycles = (int64_t)(rte_rdtsc() - c->base);
+
+	/* The TSC of another core may be a little behind; far in the future is no time to start at.
+	 */
+	if (__builtin_expect(cycles < 0, 0))
+		cycles = 0;
+	return (uint64_t)(((unsigned __int128)(uint64_t)cycles * c->mult) >> 32);
 }
 
 #endif

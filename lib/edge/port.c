@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,7 +282,9 @@ static int configure(struct opening *o)
 	int rc;
 
 	most = RTE_MIN(most, UR_PORT_QUEUES_MAX);
-	p->queue_cnt = RTE_MIN(o->attr->queue_cnt ? o->attr->queue_cnt : 1, most);
+	/* A power of two, as many as there can be workers: nobody would empty the others. */
+	p->queue_cnt = (uint16_t)rte_align32prevpow2(
+		RTE_MIN(o->attr->queue_cnt ? o->attr->queue_cnt : 1, most));
 	if (p->queue_cnt == 0)
 		return fail(o, -ENODEV, "has no queue pair");
 	p->multi_seg_tx = o->info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
@@ -320,7 +323,7 @@ static int make_pools(struct opening *o)
 	struct ur_port *p = o->port;
 	int socket = rte_eth_dev_socket_id(p->id);
 	unsigned cache;
-	static unsigned generation; /* an orphan may still have the name */
+	static _Atomic unsigned generation; /* an orphan may still have the name */
 
 	p->mbuf_cnt = pool_size(o);
 	cache = RTE_MIN(p->mbuf_cnt / 8, 128u);
@@ -392,31 +395,42 @@ static void remember(struct ur_port *port)
 
 /*
  * Pools of closed ports with packets that somebody still holds: the other end of a ring, which
- * shares our memory. They are freed when the last packet is back. Under the control thread's lock,
- * as opening and closing are.
+ * shares our memory. They are freed when the last packet is back. Two endpoints may be closed at
+ * once.
  */
 static struct rte_mempool *orphans[64];
+static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void free_orphans(void)
+unsigned ur_port_reap(void)
 {
-	for (unsigned i = 0; i < RTE_DIM(orphans); i++)
+	unsigned left = 0;
+
+	pthread_mutex_lock(&orphans_lock);
+	for (unsigned i = 0; i < RTE_DIM(orphans); i++) {
 		if (orphans[i] && rte_mempool_full(orphans[i])) {
 			rte_mempool_free(orphans[i]);
 			orphans[i] = NULL;
 		}
+		left += orphans[i] != NULL;
+	}
+	pthread_mutex_unlock(&orphans_lock);
+	return left;
 }
 
 static void free_pool(struct rte_mempool *pool)
 {
+	unsigned i = 0;
+
 	if (!pool || rte_mempool_full(pool)) {
 		rte_mempool_free(pool);
 		return;
 	}
-	for (unsigned i = 0; i < RTE_DIM(orphans); i++)
-		if (!orphans[i]) {
-			orphans[i] = pool;
-			return;
-		}
+	pthread_mutex_lock(&orphans_lock);
+	while (i < RTE_DIM(orphans) && orphans[i])
+		i++;
+	if (i < RTE_DIM(orphans))
+		orphans[i] = pool;
+	pthread_mutex_unlock(&orphans_lock);
 }
 
 static void release(struct ur_port *port)
@@ -427,7 +441,7 @@ static void release(struct ur_port *port)
 		free_pool(port->pool[q]);
 		port->pool[q] = NULL;
 	}
-	free_orphans();
+	ur_port_reap();
 }
 
 int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *attr, char *err,

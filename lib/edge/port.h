@@ -78,8 +78,13 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 /*
  * Stops and closes the device and frees the pools; no mbuf of theirs may be used after it. Closing
  * a port that is not open does nothing. Open ports are also closed by exit().
+ *
+ * A pool of which somebody still holds mbufs (the other end of a ring) is freed when the last has
+ * come back, by a later close or reap of any port.
  */
 void ur_port_close(struct ur_port *port);
+/* Returns how many pools of closed ports still wait for mbufs. */
+unsigned ur_port_reap(void);
 
 /* Closes all open ports: for the end of a program that lost track of them. */
 void ur_port_close_all(void);

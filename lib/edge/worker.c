@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <rte_ether.h>
 #include <rte_launch.h>
@@ -20,9 +21,12 @@
 #define BURST	      UR_WORKER_BURST
 #define IMPAIR_BURST  (4 * BURST)
 #define HANDOVER_RING 1024
+#define ROUND_BURSTS  4 /* of output in a round, and so of what may come back */
 #define FOREIGN_RING  8192
 #define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 #define TX_PENDING    (IMPAIR_BURST + BURST)
+
+#define STOP_PATIENCE_MS 200
 
 /* A completion on its way to the worker of its CQ; a multiple of 16 bytes, as rte_ring wants. */
 struct foreign {
@@ -70,8 +74,10 @@ struct ur_worker {
 	_Alignas(64) _Atomic bool lock; /* inline: held by whoever is the worker */
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
+	_Atomic unsigned callers; /* inline: commands that wait for the lock */
 	/* Commands for a dedicated worker. */
 	pthread_mutex_t cmd_lock;
+	bool ended; /* the loop runs no command any more */
 	pthread_cond_t cmd_done;
 	struct command *_Atomic cmds;
 };
@@ -202,10 +208,13 @@ static unsigned receive(struct ur_worker *w)
 	} else {
 		input_burst(w, pkts, n);
 	}
-	if (w->cnt > 1 || rte_ring_count(w->handover)) {
+	/* As much as a round can send: a loop back to ourselves fills the ring that fast. */
+	for (unsigned i = 0; i < ROUND_BURSTS; i++) {
 		n = rte_ring_sc_dequeue_burst(w->handover, (void **)pkts, BURST, NULL);
 		input_burst(w, pkts, n);
 		total += n;
+		if (n < BURST)
+			break;
 	}
 	return total;
 }
@@ -311,7 +320,7 @@ static unsigned output(struct ur_worker *w)
 		if (n)
 			transmit(w, pkts, n);
 		total += n;
-	} while (n == cap && total < 4 * BURST);
+	} while (n == cap && total < ROUND_BURSTS * BURST);
 	return total;
 }
 
@@ -411,27 +420,37 @@ static void unlock(struct ur_worker *w)
 
 unsigned ur_worker_poll(struct ur_worker *w)
 {
-	unsigned n;
+	unsigned n = 0;
 
-	if (w->dedicated || !try_lock(w))
+	/* Who polls without a pause would keep commands out for long. */
+	if (w->dedicated || atomic_load_explicit(&w->callers, memory_order_relaxed) || !try_lock(w))
 		return 0;
-	n = one_round(w);
+	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
+		n = one_round(w);
 	unlock(w);
 	return n;
 }
 
-static void run_commands(struct ur_worker *w)
+static void run_command(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
+{
+	update_now(w);
+	/* What may refer to the object that the command takes away. */
+	take_doorbells(w);
+	take_foreign(w);
+	fn(arg, w->now_ns);
+}
+
+static void run_commands(struct ur_worker *w, bool last)
 {
 	struct command *c;
 
 	pthread_mutex_lock(&w->cmd_lock);
 	while ((c = atomic_load_explicit(&w->cmds, memory_order_relaxed))) {
 		atomic_store_explicit(&w->cmds, c->next, memory_order_relaxed);
-		update_now(w);
-		take_doorbells(w);
-		c->fn(c->arg, w->now_ns);
+		run_command(w, c->fn, c->arg);
 		c->done = true;
 	}
+	w->ended = last;
 	pthread_cond_broadcast(&w->cmd_done);
 	pthread_mutex_unlock(&w->cmd_lock);
 }
@@ -443,31 +462,41 @@ static int loop(void *arg)
 	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
 		one_round(w);
 		if (atomic_load_explicit(&w->cmds, memory_order_relaxed))
-			run_commands(w);
+			run_commands(w, false);
 	}
-	run_commands(w);
+	run_commands(w, true);
 	return 0;
+}
+
+/* False when the loop has ended: nobody is the worker then. */
+static bool ask_loop(struct ur_worker *w, struct command *c)
+{
+	bool asked;
+
+	pthread_mutex_lock(&w->cmd_lock);
+	asked = !w->ended;
+	if (asked) {
+		c->next = atomic_load_explicit(&w->cmds, memory_order_relaxed);
+		atomic_store_explicit(&w->cmds, c, memory_order_release);
+		while (!c->done)
+			pthread_cond_wait(&w->cmd_done, &w->cmd_lock);
+	}
+	pthread_mutex_unlock(&w->cmd_lock);
+	return asked;
 }
 
 void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
 {
 	struct command c = {.fn = fn, .arg = arg};
 
-	if (!w->dedicated || atomic_load(&w->stop)) {
-		while (!try_lock(w))
-			sched_yield();
-		update_now(w);
-		take_doorbells(w);
-		fn(arg, w->now_ns);
-		unlock(w);
+	if (w->dedicated && ask_loop(w, &c))
 		return;
-	}
-	pthread_mutex_lock(&w->cmd_lock);
-	c.next = atomic_load_explicit(&w->cmds, memory_order_relaxed);
-	atomic_store_explicit(&w->cmds, &c, memory_order_release);
-	while (!c.done)
-		pthread_cond_wait(&w->cmd_done, &w->cmd_lock);
-	pthread_mutex_unlock(&w->cmd_lock);
+	atomic_fetch_add_explicit(&w->callers, 1, memory_order_relaxed);
+	while (!try_lock(w))
+		sched_yield();
+	atomic_fetch_sub_explicit(&w->callers, 1, memory_order_relaxed);
+	run_command(w, fn, arg);
+	unlock(w);
 }
 
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
@@ -475,7 +504,8 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 	if (!w->dedicated && try_lock(w)) {
 		update_now(w);
 		ur_engine_doorbell(w->engine, qp, w->now_ns);
-		output(w);
+		if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
+			output(w);
 		unlock(w);
 		return;
 	}
@@ -483,13 +513,15 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 		rte_ring_mp_enqueue(w->doorbells, qp);
 }
 
-void ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
+bool ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
 		       bool solicited)
 {
 	struct foreign f = {.cq = cq, .solicited = solicited, .wc = *wc};
 
-	if (rte_ring_mp_enqueue_elem(w->foreign, &f, sizeof(f)))
-		__atomic_fetch_add(&w->cnt_.foreign_full, 1, __ATOMIC_RELAXED);
+	if (rte_ring_mp_enqueue_elem(w->foreign, &f, sizeof(f)) == 0)
+		return true;
+	__atomic_fetch_add(&w->cnt_.foreign_full, 1, __ATOMIC_RELAXED);
+	return false;
 }
 
 /* ---- life ---- */
@@ -580,11 +612,25 @@ int ur_worker_start(struct ur_worker *w)
 	return w->dedicated ? rte_eal_remote_launch(loop, w, w->lcore) : 0;
 }
 
+/* Who asks may have interrupted the worker (exit() in a signal handler): then there is no lock. */
+static void stop_inline(struct ur_worker *w)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	bool ours;
+
+	for (unsigned i = 0; !(ours = try_lock(w)) && i < STOP_PATIENCE_MS; i++)
+		nanosleep(&nap, NULL);
+	atomic_store(&w->stop, true);
+	if (ours)
+		unlock(w);
+}
+
 void ur_worker_stop(struct ur_worker *w)
 {
-	if (!w->dedicated || atomic_exchange(&w->stop, true))
-		return;
-	rte_eal_wait_lcore(w->lcore);
+	if (!w->dedicated)
+		stop_inline(w);
+	else if (!atomic_exchange(&w->stop, true))
+		rte_eal_wait_lcore(w->lcore);
 }
 
 struct ur_engine *ur_worker_engine(struct ur_worker *w)

@@ -71,8 +71,12 @@ struct ur_worker;
 struct ur_worker *ur_worker_new(const struct ur_worker_attr *attr, char *err, size_t cap);
 void ur_worker_free(struct ur_worker *w);
 
-/* Dedicated mode: starts the loop on its lcore; ends it. */
+/* Dedicated mode: starts the loop on its lcore. */
 int ur_worker_start(struct ur_worker *w);
+/*
+ * When it returns nobody uses the port for this worker any more: the loop has ended, inline rounds
+ * do nothing. Commands are still run, by their callers.
+ */
 void ur_worker_stop(struct ur_worker *w);
 
 /*
@@ -93,8 +97,8 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
  */
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
 
-/* A completion for a CQ of worker `w`, pushed by another worker. */
-void ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
+/* A completion for a CQ of worker `w`, pushed by another worker. False: lost, the ring is full. */
+bool ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
 		       bool solicited);
 
 struct ur_engine *ur_worker_engine(struct ur_worker *w);
