@@ -4,6 +4,8 @@
 
 #include "api/device.h"
 
+#define ECN_MASK 3 /* both bits: congestion experienced */
+
 /* ---- path resolution ---- */
 
 struct resolve {
@@ -57,6 +59,14 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 
 /* ---- address handles ---- */
 
+static void count(struct ur_device *dev, struct ibv_pd *pd, int by)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev->objects.ahs += (uint32_t)by;
+	UR_API(pd, pd)->refs += (uint32_t)by;
+	pthread_mutex_unlock(&dev->lock);
+}
+
 struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct ur_device *dev = ur_device(pd->context);
@@ -76,7 +86,7 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.pd = pd->handle;
 	ah->ah.sl = attr->sl;
 	ur_path_init(&ah->ah.path, &path);
-	ur_device_count(dev, &dev->objects.ahs, 1);
+	count(dev, pd, 1);
 	return &ah->ah.verbs;
 }
 
@@ -119,7 +129,7 @@ int uroce_destroy_ah(struct ibv_ah *base)
 
 		ur_worker_call(dev->workers[i], forget_on_worker, &f);
 	}
-	ur_device_count(dev, &dev->objects.ahs, -1);
+	count(dev, base->pd, -1);
 	free(ah);
 	return 0;
 }
@@ -132,7 +142,7 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 	struct ur_gid src, dst;
 	bool v6 = b[0] >> 4 == 6;
 
-	if (!(wc->wc_flags & IBV_WC_GRH))
+	if (!(wc->wc_flags & IBV_WC_GRH) || port_num != 1)
 		return EINVAL;
 	if (v6) {
 		memcpy(src.b, b + 8, 16);
@@ -149,6 +159,11 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 	memcpy(attr->grh.dgid.raw, src.b, 16);
 	attr->grh.hop_limit = 64;
 	attr->grh.traffic_class = v6 ? (uint8_t)(b[0] << 4 | b[1] >> 4) : b[21];
+	/* The congestion that the datagram met is not what the answer meets. */
+	if ((attr->grh.traffic_class & ECN_MASK) == ECN_MASK)
+		attr->grh.traffic_class &= (uint8_t)~1u;
+	if (v6)
+		attr->grh.flow_label = (uint32_t)(b[1] & 0xf) << 16 | (uint32_t)b[2] << 8 | b[3];
 	for (unsigned i = 0; i < dev->gid_cnt; i++)
 		if (ur_gid_eq(&dst, &dev->gids[i])) {
 			attr->grh.sgid_index = (uint8_t)i;

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "api/device.h"
@@ -13,31 +10,42 @@ static void on_completion(void *ctx, struct ur_cq *cq)
 	ur_api_cq_notify(cq->user);
 }
 
-static void on_async(void *ctx, enum ibv_event_type type, void *user)
+void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object)
 {
-	struct ur_device *dev = ctx;
 	struct ibv_async_event ev = {.event_type = type};
 	uint64_t one = 1;
 	bool lost;
 
 	/* The three kinds of objects begin with the struct the application knows. */
-	ev.element.qp = user;
+	ev.element.qp = object;
 	pthread_mutex_lock(&dev->async_lock);
 	lost = dev->async_tail - dev->async_head == UR_ASYNC_MAX;
 	if (lost)
-		dev->async_lost++;
+		atomic_fetch_add(&dev->async_lost, 1);
 	else
 		dev->async[dev->async_tail++ % UR_ASYNC_MAX] = ev;
-	pthread_mutex_unlock(&dev->async_lock);
+	/* Under the lock: a purge takes as many counts as events. */
 	if (!lost && write(dev->ctx.async_fd, &one, sizeof(one)) < 0)
-		return;
+		atomic_fetch_add(&dev->async_lost, 1);
+	pthread_mutex_unlock(&dev->async_lock);
+}
+
+static void on_async(void *ctx, enum ibv_event_type type, void *user)
+{
+	ur_async_raise(ctx, type, user);
 }
 
 static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	struct ur_device *dev = ctx;
+	struct ur_api_cq *to = cq->user;
 
-	ur_worker_foreign(dev->workers[cq->worker], cq, wc, solicited);
+	/* CQ-OVERFLOW-01, also on the way: after the first that is lost, none of ours arrives. */
+	if (atomic_load_explicit(&to->foreign_lost, memory_order_relaxed) ||
+	    ur_worker_foreign(dev->workers[cq->worker], cq, wc, solicited))
+		return;
+	if (!atomic_exchange(&to->foreign_lost, true))
+		ur_async_raise(dev, IBV_EVENT_CQ_ERR, &to->base);
 }
 
 struct ur_sink ur_device_sink(struct ur_device *dev)
@@ -48,9 +56,9 @@ struct ur_sink ur_device_sink(struct ur_device *dev)
 
 /* ---- the application's side ---- */
 
-void ur_async_purge(struct ur_device *dev, const void *object)
+uint32_t ur_async_purge(struct ur_device *dev, const void *object, const uint32_t *got)
 {
-	uint32_t kept;
+	uint32_t kept, given;
 
 	pthread_mutex_lock(&dev->async_lock);
 	kept = dev->async_head;
@@ -60,32 +68,55 @@ void ur_async_purge(struct ur_device *dev, const void *object)
 		if ((const void *)ev.element.qp != object)
 			dev->async[kept++ % UR_ASYNC_MAX] = ev;
 	}
+	/* Who polls the descriptor must not find it readable for nothing. */
+	ur_device_take_counts(dev->ctx.async_fd, dev->async_tail - kept);
 	dev->async_tail = kept;
+	given = *got;
 	pthread_mutex_unlock(&dev->async_lock);
+	return given;
+}
+
+/* What an event is about: where its object counts the events given out. NULL: nothing counts. */
+struct ack {
+	pthread_mutex_t *lock;
+	pthread_cond_t *cond;
+	uint32_t *acked, *got;
+};
+
+static struct ack ack_of(const struct ibv_async_event *ev)
+{
+	switch (ev->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return (struct ack){&ev->element.cq->mutex, &ev->element.cq->cond,
+				    &ev->element.cq->async_events_completed,
+				    &UR_API(cq, ev->element.cq)->async_got};
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return (struct ack){&ev->element.srq->mutex, &ev->element.srq->cond,
+				    &ev->element.srq->events_completed,
+				    &UR_API(srq, ev->element.srq)->async_got};
+	default: /* no event of a port or a device is ever raised */
+		return (struct ack){&ev->element.qp->mutex, &ev->element.qp->cond,
+				    &ev->element.qp->events_completed,
+				    &UR_API(qp, ev->element.qp)->async_got};
+	}
 }
 
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	struct ur_device *dev = ur_device(ctx);
-	unsigned idle = 0;
-	uint64_t one;
 	bool got;
 
 	do {
-		while (!dev->dedicated) {
-			struct pollfd p = {.fd = ctx->async_fd, .events = POLLIN};
-
-			if (poll(&p, 1, 0) == 1)
-				break;
-			ur_device_wait_a_bit(dev, &idle);
-		}
-		if (read(ctx->async_fd, &one, sizeof(one)) < 0)
+		if (ur_device_wait_count(dev, ctx->async_fd))
 			return -1;
 		pthread_mutex_lock(&dev->async_lock);
 		/* Fewer than were announced: the object of one is gone. */
 		got = dev->async_head != dev->async_tail;
-		if (got)
+		if (got) {
 			*event = dev->async[dev->async_head++ % UR_ASYNC_MAX];
+			++*ack_of(event).got;
+		}
 		pthread_mutex_unlock(&dev->async_lock);
 	} while (!got);
 	return 0;
@@ -93,6 +124,12 @@ int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event
 
 void uroce_ack_async_event(struct ibv_async_event *event)
 {
+	struct ack a = ack_of(event);
+
+	pthread_mutex_lock(a.lock);
+	++*a.acked;
+	pthread_cond_broadcast(a.cond);
+	pthread_mutex_unlock(a.lock);
 }
 
 const char *uroce_event_type_str(enum ibv_event_type type)

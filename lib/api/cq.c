@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "api/device.h"
+#include "wire/assert.h"
 
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
 {
@@ -29,13 +29,18 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
 	struct ur_device *dev = ur_device(channel->context);
+	bool busy;
 
-	if (channel->refcnt)
+	pthread_mutex_lock(&dev->lock);
+	busy = channel->refcnt != 0;
+	if (!busy)
+		dev->objects.channels--;
+	pthread_mutex_unlock(&dev->lock);
+	if (busy)
 		return EBUSY;
 	close(channel->fd);
 	pthread_mutex_destroy(&UR_API(channel, channel)->lock);
 	free(UR_API(channel, channel));
-	ur_device_count(dev, &dev->objects.channels, -1);
 	return 0;
 }
 
@@ -45,7 +50,8 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	struct ur_device *dev = ur_device(ctx);
 	struct ur_api_cq *cq;
 
-	if (cqe < 1 || cqe > 1 << 20 || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors) {
+	if (cqe < 1 || cqe > 1 << 20 || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors ||
+	    (channel && channel->context != ctx)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -68,6 +74,8 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	pthread_mutex_unlock(&dev->lock);
 	cq->base = (struct ibv_cq){
 		.context = ctx, .channel = channel, .cq_context = cq_context, .cqe = cqe};
+	pthread_mutex_init(&cq->base.mutex, NULL);
+	pthread_cond_init(&cq->base.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
 	cq->worker = dev->workers[comp_vector];
 	ur_cq_init(&cq->cq, cq->ring, (uint32_t)cqe, (uint16_t)comp_vector, cq);
@@ -75,23 +83,22 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	return &cq->base;
 }
 
-static void forget_events(struct ur_api_cq *cq)
+/* Returns how many events the application was given. */
+static uint32_t forget_events(struct ur_api_cq *cq)
 {
 	struct ur_api_channel *ch = UR_API(channel, cq->base.channel);
-	uint64_t one;
+	uint32_t got;
 
 	if (!ch)
-		return;
+		return 0;
 	pthread_mutex_lock(&ch->lock);
 	if (cq->events_ready)
 		TAILQ_REMOVE(&ch->events, cq, link);
-	for (; cq->events_ready; cq->events_ready--) {
-		struct pollfd p = {.fd = ch->base.fd, .events = POLLIN};
-
-		if (poll(&p, 1, 0) == 1 && read(ch->base.fd, &one, sizeof(one)) < 0)
-			break;
-	}
+	ur_device_take_counts(ch->base.fd, cq->events_ready);
+	cq->events_ready = 0;
+	got = cq->events_got;
 	pthread_mutex_unlock(&ch->lock);
+	return got;
 }
 
 int uroce_destroy_cq(struct ibv_cq *base)
@@ -109,12 +116,16 @@ int uroce_destroy_cq(struct ibv_cq *base)
 	/* Completions of destroyed QPs may still be on their way between workers. */
 	ur_device_quiesce(dev);
 	ur_device_quiesce(dev);
-	forget_events(cq);
-	ur_async_purge(dev, base);
+	ur_device_wait_acks(&base->mutex, &base->cond, &base->comp_events_completed,
+			    forget_events(cq));
+	ur_device_wait_acks(&base->mutex, &base->cond, &base->async_events_completed,
+			    ur_async_purge(dev, base, &cq->async_got));
 	pthread_mutex_lock(&dev->lock);
 	if (base->channel)
 		base->channel->refcnt--;
 	pthread_mutex_unlock(&dev->lock);
+	pthread_mutex_destroy(&base->mutex);
+	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq->ring);
 	free(cq);
@@ -148,15 +159,19 @@ static void post_event(struct ur_api_cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	if (!cq->events_ready++)
 		TAILQ_INSERT_TAIL(&ch->events, cq, link);
-	pthread_mutex_unlock(&ch->lock);
+	/* Under the lock: who forgets events takes as many counts. */
 	if (write(ch->base.fd, &one, sizeof(one)) < 0)
-		return; /* 2^64 - 2 events wait already */
+		UR_ASSERT(errno == EAGAIN); /* 2^64 - 2 events wait already */
+	pthread_mutex_unlock(&ch->lock);
 }
 
 int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
 	struct ur_api_cq *cq = UR_API(cq, base);
 
+	/* Without a channel there is nobody to tell. */
+	if (!base->channel)
+		return 0;
 	/* What came between the last poll and now wakes the consumer at once. */
 	if (ur_cq_arm(&cq->cq, solicited_only) &&
 	    atomic_exchange(&cq->cq.armed, UR_CQ_QUIET) != UR_CQ_QUIET)
@@ -169,35 +184,32 @@ void ur_api_cq_notify(struct ur_api_cq *cq)
 	post_event(cq);
 }
 
-int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+/* The CQ whose event comes next; they take turns. */
+static struct ur_api_cq *take_event(struct ur_api_channel *ch)
 {
-	struct ur_device *dev = ur_device(channel->context);
-	struct ur_api_channel *ch = UR_API(channel, channel);
 	struct ur_api_cq *first;
-	unsigned idle = 0;
-	uint64_t one;
 
-	while (!dev->dedicated) {
-		struct pollfd p = {.fd = channel->fd, .events = POLLIN};
-
-		if (poll(&p, 1, 0) == 1)
-			break;
-		ur_device_wait_a_bit(dev, &idle);
-	}
-	if (read(channel->fd, &one, sizeof(one)) < 0)
-		return -1;
 	pthread_mutex_lock(&ch->lock);
 	first = TAILQ_FIRST(&ch->events);
 	if (first) {
 		TAILQ_REMOVE(&ch->events, first, link);
 		if (--first->events_ready)
 			TAILQ_INSERT_TAIL(&ch->events, first, link);
+		first->events_got++;
 	}
 	pthread_mutex_unlock(&ch->lock);
-	if (!first) {
-		errno = EAGAIN; /* its CQ was destroyed meanwhile */
-		return -1;
-	}
+	return first;
+}
+
+int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct ur_api_cq *first;
+
+	do {
+		if (ur_device_wait_count(ur_device(channel->context), channel->fd))
+			return -1;
+		first = take_event(UR_API(channel, channel));
+	} while (!first); /* its CQ was destroyed meanwhile */
 	*cq = &first->base;
 	*cq_context = first->base.cq_context;
 	return 0;
@@ -205,5 +217,8 @@ int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, voi
 
 void uroce_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-	__atomic_fetch_add(&cq->comp_events_completed, nevents, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_broadcast(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
 }

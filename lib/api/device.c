@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* preadv2 */
+#endif
 #include "api/device.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,11 +20,13 @@
 #define KEEPER_PERIOD_NS 1000000
 #define IDLE_SPINS	 2000
 #define IDLE_SLEEP_NS	 20000
+#define NUMBERS_MAX	 256
 
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ur_device) devices = LIST_HEAD_INITIALIZER(devices);
-static unsigned next_number;
+static bool numbers[NUMBERS_MAX]; /* those that are taken */
+static _Atomic bool exiting;
 
 uint64_t ur_device_random(void)
 {
@@ -45,19 +53,66 @@ unsigned ur_device_progress(struct ur_device *dev)
 	return n;
 }
 
-static void sleep_ns(long ns)
+static bool sleep_ns(long ns)
 {
 	struct timespec ts = {.tv_nsec = ns};
 
-	nanosleep(&ts, NULL);
+	return nanosleep(&ts, NULL) == 0;
 }
 
-void ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle)
+bool ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle)
 {
 	if (ur_device_progress(dev))
 		*idle = 0;
 	else if (dev->dedicated || ++*idle > IDLE_SPINS)
-		sleep_ns(IDLE_SLEEP_NS);
+		return sleep_ns(IDLE_SLEEP_NS);
+	return true;
+}
+
+/* Another thread may be faster, so asking first and reading then might block. */
+static bool take_count(int fd)
+{
+	uint64_t one;
+	struct iovec to = {&one, sizeof(one)};
+
+	return preadv2(fd, &to, 1, -1, RWF_NOWAIT) == sizeof(one);
+}
+
+unsigned ur_device_take_counts(int fd, unsigned cnt)
+{
+	unsigned n = 0;
+
+	while (n < cnt && take_count(fd))
+		n++;
+	return n;
+}
+
+int ur_device_wait_count(struct ur_device *dev, int fd)
+{
+	unsigned idle = 0;
+	uint64_t one;
+
+	if (!dev->dedicated && (fcntl(fd, F_GETFL) & O_NONBLOCK))
+		ur_device_progress(dev);
+	else
+		while (!dev->dedicated) {
+			if (take_count(fd))
+				return 0;
+			if (!ur_device_wait_a_bit(dev, &idle)) {
+				errno = EINTR;
+				return -1;
+			}
+		}
+	return read(fd, &one, sizeof(one)) < 0 ? -1 : 0;
+}
+
+void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,
+			 uint32_t got)
+{
+	pthread_mutex_lock(lock);
+	while (*acked != got)
+		pthread_cond_wait(cond, lock);
+	pthread_mutex_unlock(lock);
 }
 
 static void nothing(void *arg, uint64_t now_ns)
@@ -226,8 +281,8 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 		.gids = dev->gids,
 		.gid_cnt = dev->gid_cnt,
 		.dedicated = dev->dedicated,
-		.attach_payload = dev->port.multi_seg_tx && dev->port.copies_tx &&
-				  !dev->cfg.port.zero_copy,
+		.attach_payload =
+			dev->port.multi_seg_tx && dev->port.copies_tx && !dev->cfg.port.zero_copy,
 		.engine =
 			{
 				.limits = {.max_qp = dev->cfg.transport.max_qp,
@@ -281,6 +336,20 @@ static void *keeper(void *arg)
 	return NULL;
 }
 
+/* Signals are for the application's threads: they must interrupt what waits there. */
+static int start_keeper(struct ur_device *dev)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&dev->keeper, NULL, keeper, dev);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	dev->keeper_runs = !rc;
+	return rc;
+}
+
 /* No thread of ours touches the port after this. */
 static void stop_threads(struct ur_device *dev)
 {
@@ -299,6 +368,7 @@ static void stop_all(void)
 {
 	struct ur_device *dev;
 
+	atomic_store(&exiting, true);
 	pthread_mutex_lock(&devices_lock);
 	LIST_FOREACH(dev, &devices, link)
 	stop_threads(dev);
@@ -316,15 +386,25 @@ static void enlist(struct ur_device *dev)
 	pthread_mutex_unlock(&devices_lock);
 }
 
+/* The lowest free number, so that whoever opens and closes for ever uses few names of telemetry. */
+static void take_number(struct ur_device *dev)
+{
+	pthread_mutex_lock(&devices_lock);
+	while (dev->number < NUMBERS_MAX - 1 && numbers[dev->number])
+		dev->number++;
+	numbers[dev->number] = true;
+	pthread_mutex_unlock(&devices_lock);
+}
+
 static void tear_down(struct ur_device *dev)
 {
-	stop_threads(dev);
-	if (dev->port.open) {
-		pthread_mutex_lock(&devices_lock);
-		LIST_REMOVE(dev, link);
-		pthread_mutex_unlock(&devices_lock);
-	}
+	/* First: telemetry's thread asks the workers. */
 	ur_stats_unregister(dev);
+	stop_threads(dev);
+	pthread_mutex_lock(&devices_lock);
+	if (dev->port.open)
+		LIST_REMOVE(dev, link);
+	pthread_mutex_unlock(&devices_lock);
 	if (atomic_load(&dev->capture_hook.current))
 		uroce_capture_stop(&dev->ctx, NULL);
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
@@ -333,6 +413,10 @@ static void tear_down(struct ur_device *dev)
 	ur_port_close(&dev->port);
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);
+	ur_port_reap(); /* a ring's last frames are back */
+	pthread_mutex_lock(&devices_lock);
+	numbers[dev->number] = false;
+	pthread_mutex_unlock(&devices_lock);
 	if (dev->ctx.async_fd >= 0)
 		close(dev->ctx.async_fd);
 	free(dev->mem_memory);
@@ -381,8 +465,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	if (rc)
 		return rc;
 	if (!dev->dedicated) {
-		rc = -pthread_create(&dev->keeper, NULL, keeper, dev);
-		dev->keeper_runs = !rc;
+		rc = -start_keeper(dev);
 		if (rc) {
 			snprintf(err, cap, "no thread could be started: %s", strerror(-rc));
 			return rc;
@@ -408,9 +491,7 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 	memset(dev, 0, sizeof(*dev));
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->async_lock, NULL);
-	pthread_mutex_lock(&devices_lock);
-	dev->number = next_number++;
-	pthread_mutex_unlock(&devices_lock);
+	take_number(dev);
 	snprintf(dev->ibdev.name, sizeof(dev->ibdev.name), "uroce%u", dev->number);
 	dev->ibdev.node_type = IBV_NODE_CA;
 	dev->ibdev.transport_type = IBV_TRANSPORT_IB;
@@ -422,7 +503,12 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 	dev->ctx.ops.post_send = uroce_post_send;
 	dev->ctx.ops.post_recv = uroce_post_recv;
 	dev->ctx.ops.post_srq_recv = uroce_post_srq_recv;
-	rc = start(dev, attr, err, err_bytes);
+	if (dev->ctx.async_fd < 0) {
+		rc = -errno;
+		snprintf(err, err_bytes, "no event descriptor: %s", strerror(-rc));
+	} else {
+		rc = start(dev, attr, err, err_bytes);
+	}
 	if (rc) {
 		tear_down(dev);
 		errno = -rc;
@@ -435,10 +521,17 @@ int uroce_close(struct ibv_context *ctx)
 {
 	struct ur_device *dev = ur_device(ctx);
 	const struct uroce_objects *o = &dev->objects;
+	bool busy;
 
-	if (o->pds || o->mrs || o->cqs || o->srqs || o->qps || o->ahs || o->channels || o->cm_ids)
+	pthread_mutex_lock(&dev->lock);
+	busy = o->pds || o->mrs || o->cqs || o->srqs || o->qps || o->ahs || o->channels ||
+	       o->cm_ids;
+	pthread_mutex_unlock(&dev->lock);
+	if (busy)
 		return EBUSY;
-	tear_down(dev);
+	/* By a destructor: the port is gone already and the process soon will be. */
+	if (!atomic_load(&exiting))
+		tear_down(dev);
 	return 0;
 }
 

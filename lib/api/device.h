@@ -53,18 +53,22 @@ struct ur_device {
 	bool keeper_runs;
 	_Atomic bool keeper_stop;
 
-	pthread_mutex_t lock; /* counts, the MR table, creation and destruction */
+	pthread_mutex_t lock; /* counts, references, the MR table, creation and destruction */
 	struct uroce_objects objects;
-	uint32_t next_pd;
 
 	/* Asynchronous events, [async_head, async_tail) of a ring; full ones are counted. */
 	pthread_mutex_t async_lock;
 	struct ibv_async_event async[UR_ASYNC_MAX];
 	uint32_t async_head, async_tail;
-	uint64_t async_lost;
+	_Atomic uint64_t async_lost;
 
 	struct ur_capture_hook capture_hook;
 	struct ur_cm_api *cm;
+};
+
+struct ur_api_pd {
+	struct ibv_pd base;
+	uint32_t refs; /* MRs, QPs, SRQs and AHs; under the device's lock */
 };
 
 struct ur_api_channel {
@@ -79,8 +83,11 @@ struct ur_api_cq {
 	pthread_mutex_t lock; /* consumers */
 	void *ring;
 	struct ur_worker *worker;
-	uint32_t refs;	       /* QPs */
-	uint32_t events_ready; /* under the channel's lock */
+	uint32_t refs;		   /* QPs */
+	_Atomic bool foreign_lost; /* one of another worker was lost: in error for all of those */
+	uint32_t events_ready;	   /* under the channel's lock */
+	uint32_t events_got;	   /* under the channel's lock */
+	uint32_t async_got;	   /* under the device's async_lock */
 	TAILQ_ENTRY(ur_api_cq) link;
 };
 
@@ -91,6 +98,7 @@ struct ur_api_srq {
 	void *ring;
 	uint16_t worker; /* its first QP's; valid while refs > 0 */
 	uint32_t refs;
+	uint32_t async_got; /* under the device's async_lock */
 };
 
 struct ur_api_qp {
@@ -100,6 +108,7 @@ struct ur_api_qp {
 	pthread_mutex_t sq_lock, rq_lock;
 	void *rings;
 	bool sig_all;
+	uint32_t async_got;	      /* under the device's async_lock */
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* that moves it, or NULL; cm.c's */
 };
@@ -139,9 +148,23 @@ unsigned ur_device_progress(struct ur_device *dev);
 
 /*
  * A moment of a loop that waits for something: does the endpoint's work in inline mode, and sleeps
- * a little when there was none for a while. *idle counts, from 0.
+ * a little when there was none for a while. *idle counts, from 0. False when a signal interrupted.
  */
-void ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle);
+bool ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle);
+
+/* Takes `cnt` counts off an eventfd of the semaphore kind, as far as there are any; never blocks.
+ */
+unsigned ur_device_take_counts(int fd, unsigned cnt);
+
+/*
+ * Waits for a count of such an eventfd and takes it, doing the endpoint's work in inline mode. As
+ * read(): -1 with errno EINTR, or EAGAIN when the descriptor is O_NONBLOCK and there is none.
+ */
+int ur_device_wait_count(struct ur_device *dev, int fd);
+
+/* Waits until the application has acknowledged the `got` events that it was given. */
+void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,
+			 uint32_t got);
 
 /* Returns when every worker has been between two rounds. */
 void ur_device_quiesce(struct ur_device *dev);
@@ -161,8 +184,13 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 
 /* The engine's sink (async.c). */
 struct ur_sink ur_device_sink(struct ur_device *dev);
-/* Forgets queued events of an object that is being destroyed. */
-void ur_async_purge(struct ur_device *dev, const void *object);
+/*
+ * Forgets queued events of an object that is being destroyed. Returns how many the application was
+ * given, *got (a member of the object).
+ */
+uint32_t ur_async_purge(struct ur_device *dev, const void *object, const uint32_t *got);
+/* Raises an event from outside of an engine. Any thread. */
+void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object);
 /* An armed CQ got a completion: wakes whoever sleeps on its channel. */
 void ur_api_cq_notify(struct ur_api_cq *cq);
 /* Telemetry (stats.c). */

@@ -6,8 +6,10 @@
 
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
 {
+	/* Of the process: what belongs to another endpoint belongs to another domain. */
+	static _Atomic uint32_t last;
 	struct ur_device *dev = ur_device(ctx);
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+	struct ur_api_pd *pd = calloc(1, sizeof(*pd));
 
 	if (!pd)
 		return NULL;
@@ -19,21 +21,28 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
 		return NULL;
 	}
 	dev->objects.pds++;
-	pd->context = ctx;
-	/* Handle 0 is nobody's; a number is not used again for a long time. */
-	if (++dev->next_pd == 0)
-		dev->next_pd = 1;
-	pd->handle = dev->next_pd;
 	pthread_mutex_unlock(&dev->lock);
-	return pd;
+	pd->base.context = ctx;
+	/* Handle 0 is nobody's; a number is not used again for a long time. */
+	do
+		pd->base.handle = atomic_fetch_add(&last, 1) + 1;
+	while (!pd->base.handle);
+	return &pd->base;
 }
 
 int uroce_dealloc_pd(struct ibv_pd *pd)
 {
 	struct ur_device *dev = ur_device(pd->context);
+	bool busy;
 
-	ur_device_count(dev, &dev->objects.pds, -1);
-	free(pd);
+	pthread_mutex_lock(&dev->lock);
+	busy = UR_API(pd, pd)->refs != 0;
+	if (!busy)
+		dev->objects.pds--;
+	pthread_mutex_unlock(&dev->lock);
+	if (busy)
+		return EBUSY;
+	free(UR_API(pd, pd));
 	return 0;
 }
 
@@ -58,8 +67,10 @@ struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, u
 	pthread_mutex_lock(&dev->lock);
 	rc = ur_mem_register(&dev->mem, pd->handle, addr, length, iova, rights(access),
 			     ur_device_random(), &key);
-	if (!rc)
+	if (!rc) {
 		dev->objects.mrs++;
+		UR_API(pd, pd)->refs++;
+	}
 	pthread_mutex_unlock(&dev->lock);
 	if (rc) {
 		free(mr);
@@ -82,41 +93,63 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int ac
 	return uroce_reg_mr_iova(pd, addr, length, (uintptr_t)addr, access);
 }
 
+#define REREG_FLAGS                                                                                \
+	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
+
+/* What the region is to be. Under its first address its bytes are named, unless it is said
+ * otherwise. */
+static struct ur_api_mr changed(const struct ur_api_mr *mr, int flags, struct ibv_pd *pd,
+				void *addr, size_t length, int access)
+{
+	struct ur_api_mr to = *mr;
+
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		to.base.pd = pd;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		to.base.addr = addr;
+		to.base.length = length;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		to.access = access;
+	if (to.access & IBV_ACCESS_ZERO_BASED)
+		to.iova = 0;
+	else if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) || (mr->access & IBV_ACCESS_ZERO_BASED))
+		to.iova = (uintptr_t)to.base.addr;
+	return to;
+}
+
 int uroce_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access)
 {
 	struct ur_device *dev = ur_device(base->context);
-	struct ur_api_mr *mr = UR_API(mr, base);
-	struct ibv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : base->pd;
-	int new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : mr->access;
-	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-	uint64_t iova = moves ? (uintptr_t)addr : mr->iova;
+	struct ur_api_mr *mr = UR_API(mr, base), to;
 	uint32_t key;
 	int rc;
 
-	if (new_access & IBV_ACCESS_ZERO_BASED)
-		iova = 0;
-	if (!moves) {
-		addr = base->addr;
-		length = base->length;
-	}
+	if ((flags & ~REREG_FLAGS) ||
+	    ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != base->context)))
+		return EINVAL;
+	to = changed(mr, flags, pd, addr, length, access);
+	/* First: a region whose change is refused stays as it is. */
+	if (!ur_mem_sane(to.base.pd->handle, to.base.addr, to.base.length, to.iova,
+			 rights(to.access)))
+		return EINVAL;
 	pthread_mutex_lock(&dev->lock);
 	rc = ur_mem_suspend(&dev->mem, base->lkey);
 	if (!rc) {
 		ur_device_quiesce(dev);
-		rc = ur_mem_reregister(&dev->mem, base->lkey, new_pd->handle, addr, length, iova,
-				       rights(new_access), ur_device_random(), &key);
+		rc = ur_mem_reregister(&dev->mem, base->lkey, to.base.pd->handle, to.base.addr,
+				       to.base.length, to.iova, rights(to.access),
+				       ur_device_random(), &key);
+	}
+	if (!rc) {
+		UR_API(pd, base->pd)->refs--;
+		UR_API(pd, to.base.pd)->refs++;
+		to.base.lkey = to.base.rkey = key;
+		*mr = to;
 	}
 	pthread_mutex_unlock(&dev->lock);
-	if (rc)
-		return -rc;
-	base->pd = new_pd;
-	base->addr = addr;
-	base->length = length;
-	base->lkey = base->rkey = key;
-	mr->iova = iova;
-	mr->access = new_access;
-	return 0;
+	return -rc;
 }
 
 int uroce_dereg_mr(struct ibv_mr *mr)
@@ -130,6 +163,7 @@ int uroce_dereg_mr(struct ibv_mr *mr)
 		ur_device_quiesce(dev);
 		rc = ur_mem_release(&dev->mem, mr->lkey);
 		dev->objects.mrs--;
+		UR_API(pd, mr->pd)->refs--;
 	}
 	pthread_mutex_unlock(&dev->lock);
 	if (!rc)

@@ -22,11 +22,17 @@ static void create_on_worker(void *arg, uint64_t now_ns)
 	c->rc = ur_engine_create_qp(c->engine, &c->attr, now_ns, &c->qp);
 }
 
+static bool is_of(const struct ibv_context *ctx, const struct ibv_qp_init_attr *a)
+{
+	return a->send_cq && a->send_cq->context == ctx && a->recv_cq &&
+	       a->recv_cq->context == ctx && (!a->srq || a->srq->context == ctx);
+}
+
 static bool caps_fit(const struct ur_device *dev, const struct ibv_qp_init_attr *a)
 {
 	const struct ibv_qp_cap *cap = &a->cap;
 
-	return a->send_cq && a->recv_cq && cap->max_send_wr <= WR_MAX &&
+	return is_of(&dev->ctx, a) && cap->max_send_wr <= WR_MAX &&
 	       (a->srq || cap->max_recv_wr <= WR_MAX) &&
 	       cap->max_send_sge <= dev->cfg.transport.max_sge &&
 	       (a->srq || cap->max_recv_sge <= dev->cfg.transport.max_sge) &&
@@ -46,7 +52,8 @@ static void grant(struct ibv_qp_init_attr *a)
 }
 
 /* References to the CQs and the SRQ; an SRQ belongs to the worker of its first QP. */
-static int take_refs(struct ur_device *dev, const struct ibv_qp_init_attr *a, uint16_t worker)
+static int take_refs(struct ur_device *dev, struct ibv_pd *pd, const struct ibv_qp_init_attr *a,
+		     uint16_t worker)
 {
 	struct ur_api_srq *srq = UR_API(srq, a->srq);
 	int rc = 0;
@@ -61,19 +68,21 @@ static int take_refs(struct ur_device *dev, const struct ibv_qp_init_attr *a, ui
 		}
 		UR_API(cq, a->send_cq)->refs++;
 		UR_API(cq, a->recv_cq)->refs++;
+		UR_API(pd, pd)->refs++;
 		dev->objects.qps++;
 	}
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }
 
-static void drop_refs(struct ur_device *dev, const struct ibv_qp_init_attr *a)
+static void drop_refs(struct ur_device *dev, struct ibv_pd *pd, const struct ibv_qp_init_attr *a)
 {
 	pthread_mutex_lock(&dev->lock);
 	if (a->srq)
 		UR_API(srq, a->srq)->refs--;
 	UR_API(cq, a->send_cq)->refs--;
 	UR_API(cq, a->recv_cq)->refs--;
+	UR_API(pd, pd)->refs--;
 	dev->objects.qps--;
 	pthread_mutex_unlock(&dev->lock);
 }
@@ -119,12 +128,12 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		return fail_create(qp, ENOMEM);
 	memset(qp->rings, 0, bytes);
 	c.attr.rings = qp->rings;
-	rc = take_refs(dev, attr, UR_API(cq, attr->recv_cq)->cq.worker);
+	rc = take_refs(dev, pd, attr, UR_API(cq, attr->recv_cq)->cq.worker);
 	if (rc)
 		return fail_create(qp, rc);
 	ur_worker_call(qp->worker, create_on_worker, &c);
 	if (c.rc) {
-		drop_refs(dev, attr);
+		drop_refs(dev, pd, attr);
 		return fail_create(qp, -c.rc);
 	}
 	qp->qp = c.qp;
@@ -142,6 +151,8 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 				   .qp_num = c.qp->qpn.v,
 				   .state = IBV_QPS_RESET,
 				   .qp_type = attr->qp_type};
+	pthread_mutex_init(&qp->base.mutex, NULL);
+	pthread_cond_init(&qp->base.cond, NULL);
 	return &qp->base;
 }
 
@@ -229,8 +240,11 @@ int uroce_destroy_qp(struct ibv_qp *base)
 
 	ur_cm_api_qp_gone(dev, base);
 	ur_worker_call(qp->worker, destroy_on_worker, &m);
-	drop_refs(dev, &qp->init);
-	ur_async_purge(dev, base);
+	drop_refs(dev, base->pd, &qp->init);
+	ur_device_wait_acks(&base->mutex, &base->cond, &base->events_completed,
+			    ur_async_purge(dev, base, &qp->async_got));
+	pthread_mutex_destroy(&base->mutex);
+	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&qp->sq_lock);
 	pthread_mutex_destroy(&qp->rq_lock);
 	free(qp->rings);

@@ -41,9 +41,12 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 		return NULL;
 	}
 	dev->objects.srqs++;
+	UR_API(pd, pd)->refs++;
 	pthread_mutex_unlock(&dev->lock);
 	srq->base = (struct ibv_srq){
 		.context = pd->context, .srq_context = attr->srq_context, .pd = pd};
+	pthread_mutex_init(&srq->base.mutex, NULL);
+	pthread_cond_init(&srq->base.cond, NULL);
 	pthread_mutex_init(&srq->lock, NULL);
 	ur_srq_init(&srq->srq, srq->ring, a->max_wr, a->max_sge, pd->handle, srq);
 	return &srq->base;
@@ -86,6 +89,8 @@ int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) ||
 	    ((mask & IBV_SRQ_MAX_WR) && (attr->max_wr < 1 || attr->max_wr > WR_MAX)))
 		return EINVAL;
+	/* The device's: while the SRQ has no QP, its first would choose another worker. */
+	pthread_mutex_lock(&dev->lock);
 	pthread_mutex_lock(&srq->lock);
 	if ((mask & IBV_SRQ_LIMIT) &&
 	    attr->srq_limit > (mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->srq.rq.entries))
@@ -101,15 +106,32 @@ int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 		srq->ring = m.rc ? srq->ring : m.ring;
 	}
 	pthread_mutex_unlock(&srq->lock);
+	pthread_mutex_unlock(&dev->lock);
 	return -m.rc;
+}
+
+struct query_srq {
+	const struct ur_srq *srq;
+	struct ibv_srq_attr *attr;
+};
+
+static void query_on_worker(void *arg, uint64_t now_ns)
+{
+	struct query_srq *q = arg;
+
+	*q->attr = (struct ibv_srq_attr){.max_wr = q->srq->rq.entries,
+					 .max_sge = q->srq->rq.max_sge,
+					 .srq_limit = q->srq->limit};
 }
 
 int uroce_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 {
-	const struct ur_srq *srq = &UR_API(srq, base)->srq;
+	struct ur_device *dev = ur_device(base->context);
+	struct query_srq q = {&UR_API(srq, base)->srq, attr};
 
-	*attr = (struct ibv_srq_attr){
-		.max_wr = srq->rq.entries, .max_sge = srq->rq.max_sge, .srq_limit = srq->limit};
+	pthread_mutex_lock(&dev->lock);
+	ur_worker_call(dev->workers[UR_API(srq, base)->worker], query_on_worker, &q);
+	pthread_mutex_unlock(&dev->lock);
 	return 0;
 }
 
@@ -124,8 +146,12 @@ int uroce_destroy_srq(struct ibv_srq *base)
 		return EBUSY;
 	}
 	dev->objects.srqs--;
+	UR_API(pd, base->pd)->refs--;
 	pthread_mutex_unlock(&dev->lock);
-	ur_async_purge(dev, base);
+	ur_device_wait_acks(&base->mutex, &base->cond, &base->events_completed,
+			    ur_async_purge(dev, base, &srq->async_got));
+	pthread_mutex_destroy(&base->mutex);
+	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&srq->lock);
 	free(srq->ring);
 	free(srq);

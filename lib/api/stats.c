@@ -140,7 +140,26 @@ static int emit_objects(struct ur_emit *e, const char *params, void *ctx)
 	ur_emit_u64(e, "cm_ids", o.cm_ids);
 	ur_emit_u64(e, "cm_connections", o.cm_connections);
 	ur_emit_u64(e, "qps_time_wait", o.qps_time_wait);
+	ur_emit_u64(e, "async_events_lost", atomic_load(&dev->async_lost));
 	return 0;
+}
+
+static void emit_one_qp(struct ur_emit *e, const struct ur_qp *qp)
+{
+	ur_emit_u64(e, "qpn", qp->qpn.v);
+	ur_emit_u64(e, "dest_qpn", qp->dest_qpn.v);
+	ur_emit_u64(e, "type", qp->type);
+	ur_emit_u64(e, "state", qp->state);
+	ur_emit_u64(e, "pmtu", UINT64_C(1) << qp->mtu_shift);
+	ur_emit_u64(e, "sq_head", qp->req.head);
+	ur_emit_u64(e, "sq_cur", qp->req.cur);
+	ur_emit_u64(e, "sq_tail", ur_wq_tail(&qp->sq));
+	ur_emit_u64(e, "una", qp->req.rec.una.v);
+	ur_emit_u64(e, "nxt", qp->req.rec.nxt.v);
+	ur_emit_u64(e, "max", qp->req.rec.max.v);
+	ur_emit_u64(e, "epsn", qp->rsp.epsn.v);
+	ur_emit_u64(e, "msn", qp->rsp.msn);
+	ur_emit_u64(e, "retries_left", qp->req.rec.retries);
 }
 
 struct find_qp {
@@ -173,21 +192,61 @@ static int emit_qp(struct ur_emit *e, const char *params, void *ctx)
 	ur_worker_call(w, copy_qp, &f);
 	if (!f.found)
 		return -ENOENT;
-	ur_emit_u64(e, "qpn", f.qp.qpn.v);
-	ur_emit_u64(e, "dest_qpn", f.qp.dest_qpn.v);
-	ur_emit_u64(e, "type", f.qp.type);
-	ur_emit_u64(e, "state", f.qp.state);
-	ur_emit_u64(e, "pmtu", UINT64_C(1) << f.qp.mtu_shift);
-	ur_emit_u64(e, "sq_head", f.qp.req.head);
-	ur_emit_u64(e, "sq_cur", f.qp.req.cur);
-	ur_emit_u64(e, "sq_tail", ur_wq_tail(&f.qp.sq));
-	ur_emit_u64(e, "una", f.qp.req.rec.una.v);
-	ur_emit_u64(e, "nxt", f.qp.req.rec.nxt.v);
-	ur_emit_u64(e, "max", f.qp.req.rec.max.v);
-	ur_emit_u64(e, "epsn", f.qp.rsp.epsn.v);
-	ur_emit_u64(e, "msn", f.qp.rsp.msn);
-	ur_emit_u64(e, "retries_left", f.qp.req.rec.retries);
+	emit_one_qp(e, &f.qp);
 	return 0;
+}
+
+struct all_qps {
+	struct ur_engine *engine;
+	struct ur_qp *qps; /* [0, cnt) copies, room for cap */
+	uint32_t cnt, cap;
+};
+
+static void copy_one(struct ur_qp *qp, void *ctx)
+{
+	struct all_qps *all = ctx;
+
+	if (all->cnt < all->cap)
+		memcpy(&all->qps[all->cnt++], qp, sizeof(*qp));
+}
+
+static void copy_all(void *arg, uint64_t now_ns)
+{
+	struct all_qps *all = arg;
+
+	ur_engine_for_each_qp(all->engine, copy_one, all);
+}
+
+/* Copied between two rounds, told afterwards: a worker does not wait for names and numbers. */
+static int emit_qps_of(struct ur_emit *e, struct ur_worker *w, uint64_t now_ns)
+{
+	struct all_qps all = {.engine = ur_worker_engine(w)};
+
+	all.cap = ur_engine_objects(all.engine, now_ns).qps;
+	all.qps = aligned_alloc(64, (all.cap + 1) * sizeof(*all.qps));
+	if (!all.qps)
+		return -ENOMEM;
+	ur_worker_call(w, copy_all, &all);
+	for (uint32_t i = 0; i < all.cnt; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%u", all.qps[i].qpn.v);
+		ur_emit_begin(e, name);
+		emit_one_qp(e, &all.qps[i]);
+		ur_emit_end(e);
+	}
+	free(all.qps);
+	return 0;
+}
+
+static int emit_qps(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < dev->worker_cnt; i++)
+		rc = emit_qps_of(e, dev->workers[i], ur_clock_ns(&dev->clock));
+	return rc;
 }
 
 /*
@@ -240,6 +299,7 @@ static const struct {
 	{"neigh", "ARP, ND and ping", emit_neigh, false},
 	{"objects", "live objects", emit_objects, false},
 	{"qp", "one QP: /uroce/qp,QPN", emit_qp, false},
+	{"qps", "every QP, by number", emit_qps, false},
 	{"capture", "/uroce/capture,start,FILE[,FILTER] or ,stop", emit_capture, false},
 };
 

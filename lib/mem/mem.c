@@ -52,7 +52,7 @@ static bool fits(uint64_t start, uint64_t length)
 }
 
 /* MEM-REG-01 */
-static bool sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, uint32_t access)
+bool ur_mem_sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, uint32_t access)
 {
 	return pd != 0 && fits((uintptr_t)base, length) && fits(iova, length) &&
 	       !(access & ~(RIGHTS | HINTS)) &&
@@ -99,7 +99,7 @@ int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, 
 {
 	uint32_t pick, slot;
 
-	if (!sane(pd, base, length, iova, access))
+	if (!ur_mem_sane(pd, base, length, iova, access))
 		return -EINVAL;
 	if (m->used == m->limit)
 		return -ENOMEM;
@@ -117,7 +117,7 @@ int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *bas
 {
 	struct ur_mr *mr = registered(m, old_key);
 
-	if (!mr || !sane(pd, base, length, iova, access))
+	if (!mr || !ur_mem_sane(pd, base, length, iova, access))
 		return -EINVAL;
 	UR_ASSERT(atomic_load_explicit(&mr->key, memory_order_relaxed) == 0);
 	*key = grant(m, ur_mem_slot(m, old_key), pd, base, length, iova, access, (uint32_t)random);

@@ -51,6 +51,9 @@ struct ur_mem {
 size_t ur_mem_size(uint32_t max_mr);
 void ur_mem_init(struct ur_mem *m, void *memory, uint32_t max_mr);
 
+/* Whether ur_mem_register() would take these, were there room. */
+bool ur_mem_sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, uint32_t access);
+
 /*
  * Registers [base, base + length) under addresses from `iova`. `random` is 64 fresh random bits.
  * Thread class: control. Returns 0 and the key, -ENOMEM when the table is full, -EINVAL for a
