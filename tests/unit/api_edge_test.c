@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "api_pair.h"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "edge/counters.h"
+#include "edge/eal_ring.h"
+#include "edge/port.h"
+
+/* What the application does not see: packet buffers, hostile frames, telemetry. */
+
+TestSuite(api_edge, .fini = close_both, .timeout = 100);
+
+/* ---- no buffer is lost ---- */
+
+static void transfer_and_close(const char *const *set)
+{
+	struct ibv_qp *a[4], *b[4];
+	struct ibv_wc wc;
+
+	open_side(A, set);
+	open_side(B, set);
+	for (unsigned i = 0; i < 4; i++) {
+		a[i] = make_qp(A, IBV_QPT_RC);
+		b[i] = make_qp(B, IBV_QPT_RC);
+		join(a[i], b[i], (struct join){.timeout = 10});
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		post(A, a[i % 4], i, IBV_WR_RDMA_WRITE, 0, 60000);
+		wc = next_wc(A);
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", uroce_wc_status_str(wc.status));
+		cr_assert_eq(memcmp(A->buf, B->buf, 60000), 0);
+	}
+	/* Full of packets, in both directions. */
+	for (unsigned i = 0; i < 4; i++) {
+		post(A, a[i], 1, IBV_WR_RDMA_WRITE, 0, 60000);
+		post(B, b[i], 1, IBV_WR_RDMA_READ, 0, 60000);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(uroce_destroy_qp(a[i]), 0);
+		cr_assert_eq(uroce_destroy_qp(b[i]), 0);
+	}
+	close_side(A);
+	progress();
+	close_side(B);
+	/* A pool is freed when all of its buffers are back, not before. */
+	cr_assert_eq(ur_port_reap(), 0u, "buffers are lost");
+}
+
+Test(api_edge, every_packet_buffer_comes_back)
+{
+	for (unsigned i = 0; i < 4; i++)
+		transfer_and_close(NULL);
+}
+
+Test(api_edge, every_packet_buffer_comes_back_from_a_bad_network)
+{
+	static const char *const bad[] = {"impair.tx_loss=2",	   "impair.tx_duplicate=5",
+					  "impair.tx_reorder=5",   "impair.tx_corrupt=2",
+					  "impair.rx_delay_us=50", "impair.rx_jitter_us=50",
+					  "impair.rx_ecn=10",	   NULL};
+
+	transfer_and_close(bad);
+}
+
+Test(api_edge, every_packet_buffer_comes_back_from_several_workers)
+{
+	static const char *const more[] = {"worker.count=2", "impair.rx_loss=1", NULL};
+
+	transfer_and_close(more);
+}
+
+Test(api_edge, an_end_may_be_opened_again_while_the_other_stays)
+{
+	open_side(B, NULL);
+	for (unsigned i = 0; i < 5; i++) {
+		struct ibv_qp *a, *b = make_qp(B, IBV_QPT_RC);
+
+		open_side(A, NULL);
+		a = make_qp(A, IBV_QPT_RC);
+		join(a, b, (struct join){0});
+		post(A, a, 1, IBV_WR_RDMA_WRITE, 0, 30000);
+		expect_wc(A, 1, IBV_WC_SUCCESS);
+		post(A, a, 2, IBV_WR_RDMA_WRITE, 0, 60000); /* under way */
+		cr_assert_eq(uroce_destroy_qp(a), 0);
+		close_side(A);
+		cr_assert_eq(uroce_destroy_qp(b), 0);
+		progress_for(5);
+		cr_assert_eq(ur_port_reap(), 0u);
+	}
+}
+
+Test(api_edge, the_number_of_queues_is_that_of_the_workers)
+{
+	static const char *const three[] = {"worker.count=3", NULL};
+
+	open_side(A, three);
+	open_side(B, three);
+	cr_assert_eq(A->ctx->num_comp_vectors, 2, "a power of two");
+	for (unsigned i = 0; i < 4; i++) {
+		struct ibv_cq *cq = uroce_create_cq(A->ctx, 8, NULL, NULL, (int)i % 2);
+		struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
+		struct ibv_qp *a, *b = make_qp(B, IBV_QPT_RC);
+
+		attr.send_cq = attr.recv_cq = cq;
+		a = uroce_create_qp(A->pd, &attr);
+		join(a, b, (struct join){0});
+		post(A, a, 1, IBV_WR_RDMA_WRITE, 0, 30000);
+		cr_assert_eq(next_wc_of(cq).status, IBV_WC_SUCCESS);
+		cr_assert_eq(uroce_destroy_qp(a), 0);
+		cr_assert_eq(uroce_destroy_qp(b), 0);
+		cr_assert_eq(uroce_destroy_cq(cq), 0);
+	}
+}
+
+/* ---- a peer that is none: the other end of the ring is the test's ---- */
+
+static struct rte_mempool *pool;
+static uint16_t wire;
+static char wire_device[64];
+
+static const char *const with_neighbor[] = {"address.neighbor=10.77.0.2=02:75:72:00:00:0b",
+					    "port.framecnt=256", NULL};
+
+static void take_wire(const char *const *set)
+{
+	struct rte_eth_conf conf = {0};
+
+	open_side(A, set);
+	cr_assert_eq(ur_eal_ring_add("loop", 1, 256, &wire, wire_device, sizeof(wire_device)), 0);
+	pool = rte_pktmbuf_pool_create("test", 1023, 0, 0, 2176, SOCKET_ID_ANY);
+	cr_assert_not_null(pool);
+	cr_assert_eq(rte_eth_dev_configure(wire, 1, 1, &conf), 0);
+	cr_assert_eq(rte_eth_rx_queue_setup(wire, 0, 64, SOCKET_ID_ANY, NULL, pool), 0);
+	cr_assert_eq(rte_eth_tx_queue_setup(wire, 0, 64, SOCKET_ID_ANY, NULL), 0);
+	cr_assert_eq(rte_eth_dev_start(wire), 0);
+}
+
+static unsigned swallow(void)
+{
+	struct rte_mbuf *m[32];
+	unsigned n, total = 0;
+
+	while ((n = rte_eth_rx_burst(wire, 0, m, 32))) {
+		rte_pktmbuf_free_bulk(m, n);
+		total += n;
+	}
+	return total;
+}
+
+static void give_wire(void)
+{
+	close_side(A);
+	swallow();
+	rte_eth_dev_stop(wire);
+	rte_eth_dev_close(wire);
+	ur_eal_ring_remove(wire_device);
+	cr_assert_eq(rte_mempool_avail_count(pool), 1023u, "the test's buffers are lost");
+	rte_mempool_free(pool);
+	cr_assert_eq(ur_port_reap(), 0u, "the endpoint's buffers are lost");
+}
+
+/* A frame of `len` bytes in segments of at most `seg`. */
+static void inject(const uint8_t *bytes, size_t len, size_t seg)
+{
+	struct rte_mbuf *first = rte_pktmbuf_alloc(pool);
+
+	cr_assert_not_null(first);
+	for (size_t at = 0; at < len; at += seg) {
+		struct rte_mbuf *m = at ? rte_pktmbuf_alloc(pool) : first;
+		size_t n = len - at < seg ? len - at : seg;
+
+		cr_assert_not_null(m);
+		memcpy(rte_pktmbuf_append(m, (uint16_t)n), bytes + at, n);
+		if (at)
+			cr_assert_eq(rte_pktmbuf_chain(first, m), 0);
+	}
+	cr_assert_eq(rte_eth_tx_burst(wire, 0, &first, 1), 1);
+	progress();
+}
+
+/* An ARP request for A's address: what is answered is alive. */
+static const uint8_t arp[42] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0x75, 0x72, 0x00, 0x00,
+				0x0b, 0x08, 0x06, 0x00, 0x01, 0x08, 0x00, 0x06, 0x04, 0x00, 0x01,
+				0x02, 0x75, 0x72, 0x00, 0x00, 0x0b, 10,	  77,	0,    2,    0,
+				0,    0,    0,	  0,	0,    10,   77,	  0,	1};
+
+static void expect_alive(void)
+{
+	swallow();
+	inject(arp, sizeof(arp), sizeof(arp));
+	progress_for(2);
+	cr_assert_gt(swallow(), 0u, "no answer");
+}
+
+Test(api_edge, frames_of_any_length_and_shape_are_survived)
+{
+	static uint8_t frame[9000] = {0x02, 0x75, 0x72, 0x00, 0x00, 0x0a, 0x02, 0x75, 0x72, 0x00,
+				      0x00, 0x0b, 0x08, 0x00, 0x45, 0x00, 0x00, 0x3c, 0x00, 0x00,
+				      0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 10,	77,   0,    2,
+				      10,   77,	  0,	1,    0xc0, 0x00, 0x12, 0xb7, 0x00, 0x28,
+				      0x00, 0x00, 0x04, 0x40, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01};
+	static const uint16_t types[] = {0x0800, 0x86dd, 0x0806, 0x8100, 0x1234};
+
+	take_wire(NULL);
+	for (unsigned t = 0; t < 5; t++) {
+		frame[12] = (uint8_t)(types[t] >> 8);
+		frame[13] = (uint8_t)types[t];
+		for (size_t len = 0; len <= 120; len++)
+			inject(frame, len, 2000);
+		for (size_t len = 1; len <= 120; len += 7)
+			inject(frame, len, 1 + len / 3);
+	}
+	expect_alive();
+	/* A chain too long for one buffer is dropped; longer than any MTU, too. */
+	inject(frame, 9000, 500);
+	inject(frame, 4300, 2000);
+	inject(frame, 2000, 17);
+	expect_alive();
+	inject(arp, sizeof(arp), 5);
+	progress_for(2);
+	cr_assert_gt(swallow(), 0u, "a request in nine pieces is answered");
+	give_wire();
+}
+
+static void nobody_takes(const char *const *set)
+{
+	struct ibv_qp *qp[8];
+	struct ibv_ah_attr av = {.is_global = 1, .port_num = 1};
+	unsigned got;
+
+	take_wire(set);
+	for (unsigned i = 0; i < 8; i++) {
+		struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+					  .path_mtu = IBV_MTU_1024,
+					  .dest_qp_num = 0x123,
+					  .max_dest_rd_atomic = 1};
+		struct ibv_sge sge = sge_of(A, 0, 60000);
+		struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+		struct ibv_send_wr *bad;
+
+		qp[i] = make_qp(A, IBV_QPT_RC);
+		cr_assert_eq(to_init(qp[i], 0), 0);
+		memcpy(av.grh.dgid.raw,
+		       (uint8_t[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 2}, 16);
+		rtr.ah_attr = av;
+		cr_assert_eq(uroce_modify_qp(qp[i], &rtr,
+					     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+						     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+						     IBV_QP_MAX_DEST_RD_ATOMIC |
+						     IBV_QP_MIN_RNR_TIMER),
+			     0);
+		cr_assert_eq(to_rts(qp[i], (struct join){.timeout = 5}), 0);
+		for (unsigned n = 0; n < 16; n++)
+			cr_assert_eq(uroce_post_send(qp[i], &wr, &bad), 0);
+	}
+	progress_for(30);
+	got = swallow();
+	cr_assert_geq(got, 250u, "the ring was full");
+	progress_for(5);
+	cr_assert_gt(swallow(), 0u, "what waited goes on");
+	progress_for(30);
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert_eq(uroce_destroy_qp(qp[i]), 0);
+	give_wire();
+}
+
+Test(api_edge, a_port_that_takes_nothing_more_is_waited_for)
+{
+	nobody_takes(with_neighbor);
+}
+
+Test(api_edge, a_full_port_behind_a_bad_network_loses_no_buffer)
+{
+	static const char *const set[] = {"address.neighbor=10.77.0.2=02:75:72:00:00:0b",
+					  "port.framecnt=256",
+					  "impair.tx_duplicate=50",
+					  "impair.tx_reorder=20",
+					  "impair.tx_delay_us=100",
+					  "impair.tx_jitter_us=100",
+					  "impair.tx_loss=1",
+					  NULL};
+
+	nobody_takes(set);
+}
+
+/* ---- what can be asked ---- */
+
+static bool listed(const char *path)
+{
+	json_t *list = ur_counters_json("/uroce/list");
+	bool found;
+
+	if (!list)
+		return false;
+	found = json_object_get(list, path) != NULL;
+	json_decref(list);
+	return found;
+}
+
+Test(api_edge, each_endpoint_has_its_paths_while_it_is_open)
+{
+	static const char *const names[] = {"port",    "workers", "drops", "neigh",
+					    "objects", "qp",	  "qps",   "capture"};
+	char path[64];
+	struct ibv_qp *qp;
+	json_t *one;
+
+	open_both();
+	for (unsigned e = 0; e < 2; e++)
+		for (unsigned i = 0; i < 8; i++) {
+			snprintf(path, sizeof(path), "/uroce%s/%s", e ? "1" : "", names[i]);
+			cr_assert(listed(path), "%s", path);
+		}
+	qp = make_qp(A, IBV_QPT_RC);
+	snprintf(path, sizeof(path), "/uroce/qp,%u", qp->qp_num);
+	one = ur_counters_json(path);
+	cr_assert_not_null(one);
+	cr_assert_eq(json_integer_value(json_object_get(one, "qpn")), qp->qp_num);
+	json_decref(one);
+	cr_assert_null(ur_counters_json("/uroce/qp,nonsense"));
+	cr_assert_eq(uroce_destroy_qp(qp), 0);
+	cr_assert_null(ur_counters_json(path), "the QP is gone");
+	/* A number that came free is given out again: paths do not run out. */
+	for (unsigned i = 0; i < 3; i++) {
+		close_side(A);
+		cr_assert_not(listed("/uroce/port"));
+		cr_assert(listed("/uroce1/port"));
+		open_side(A, NULL);
+		cr_assert(listed("/uroce/port"));
+	}
+}
+
+Test(api_edge, the_counters_name_everything)
+{
+	struct ibv_qp *a, *b;
+	struct uroce_counters c;
+	json_t *all, *qps, *w;
+	char *text, name[16];
+
+	open_both();
+	a = make_qp(A, IBV_QPT_RC);
+	b = make_qp(B, IBV_QPT_RC);
+	join(a, b, (struct join){0});
+	post(A, a, 1, IBV_WR_RDMA_WRITE, 0, 10240);
+	expect_wc(A, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(uroce_query_counters(A->ctx, &c), 0);
+	cr_assert_geq(c.tx_packets, 10u);
+	cr_assert_gt(c.rx_packets, 0u);
+	cr_assert_eq(c.dropped_packets, 0u);
+	text = uroce_counters_json(A->ctx);
+	cr_assert_not_null(text);
+	all = json_loads(text, 0, NULL);
+	cr_assert_not_null(all, "it is JSON");
+	w = json_object_get(json_object_get(all, "workers"), "worker0");
+	cr_assert_eq((uint64_t)json_integer_value(json_object_get(w, "tx_packets")), c.tx_packets);
+	cr_assert(json_is_object(json_object_get(all, "drops")));
+	cr_assert(json_is_object(json_object_get(all, "port")));
+	cr_assert_eq(json_integer_value(json_object_get(json_object_get(all, "objects"), "qps")),
+		     1);
+	qps = json_object_get(all, "qps");
+	snprintf(name, sizeof(name), "%u", a->qp_num);
+	cr_assert_eq(json_integer_value(json_object_get(json_object_get(qps, name), "dest_qpn")),
+		     b->qp_num);
+	json_decref(all);
+	free(text);
+	cr_assert_eq(uroce_destroy_qp(a), 0);
+	cr_assert_eq(uroce_destroy_qp(b), 0);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "api_pair.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "api/device.h"
+
+/* Inline, one worker each; inline, two workers each; A on lcores of its own, two workers each. */
+static const char *const two[] = {"worker.count=2", NULL};
+/* Three lcores, wherever the process may run: the machine may have two CPUs or one. */
+static const char *const dedicated[] = {"worker.count=2", "worker.mode=dedicated",
+					"eal.lcores=(0,1,2)@(0,1)", NULL};
+
+static void open_two(void)
+{
+	open_side(A, two);
+	open_side(B, two);
+}
+
+static void open_dedicated(void)
+{
+	open_side(A, dedicated);
+	open_side(B, two);
+}
+
+TestSuite(api_threads, .init = open_both, .fini = close_both, .timeout = 100);
+TestSuite(api_workers, .init = open_two, .fini = close_both, .timeout = 100);
+TestSuite(api_dedicated, .init = open_dedicated, .fini = close_both, .timeout = 100);
+
+static struct ibv_qp *qa, *qb;
+
+static void join_rc(void)
+{
+	qa = make_qp(A, IBV_QPT_RC);
+	qb = make_qp(B, IBV_QPT_RC);
+	/* The machine may be busy: no retries are counted. */
+	join(qa, qb, (struct join){.timeout = 18});
+}
+
+static void part(void)
+{
+	cr_expect_eq(uroce_destroy_qp(qa), 0);
+	cr_expect_eq(uroce_destroy_qp(qb), 0);
+}
+
+/* ---- many threads, one QP, one CQ ---- */
+
+#define THREADS 3
+#define POSTS	400
+
+static _Atomic unsigned char seen[THREADS * POSTS];
+static _Atomic unsigned seen_cnt, wrong_cnt;
+
+static void poll_some(void)
+{
+	struct ibv_wc wc[8];
+	int n = uroce_poll_cq(A->cq, 8, wc);
+
+	for (int i = 0; i < n; i++)
+		if (wc[i].status != IBV_WC_SUCCESS || wc[i].wr_id >= THREADS * POSTS ||
+		    atomic_exchange(&seen[wc[i].wr_id], 1))
+			atomic_fetch_add(&wrong_cnt, 1);
+	atomic_fetch_add(&seen_cnt, (unsigned)n);
+}
+
+static void *post_many(void *arg)
+{
+	unsigned me = (unsigned)(uintptr_t)arg;
+	uint64_t until = now_ms() + 60000;
+
+	for (unsigned i = 0; i < POSTS && now_ms() < until;) {
+		struct ibv_send_wr wr = {.wr_id = me * POSTS + i, .opcode = IBV_WR_RDMA_WRITE};
+		int rc = try_post(A, qa, wr, 4096 * me, 2000);
+
+		if (rc == 0)
+			i++;
+		else if (rc != ENOMEM)
+			atomic_fetch_add(&wrong_cnt, 1);
+		if (rc || i % 16 == 0)
+			poll_some();
+	}
+	while (atomic_load(&seen_cnt) < THREADS * POSTS && now_ms() < until) {
+		poll_some();
+		uroce_progress(B->ctx);
+	}
+	return NULL;
+}
+
+static void everyone_posts_and_polls(void)
+{
+	pthread_t t[THREADS];
+
+	join_rc();
+	for (unsigned i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&t[i], NULL, post_many, (void *)(uintptr_t)i), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	cr_assert_eq(atomic_load(&seen_cnt), THREADS * POSTS);
+	cr_assert_eq(atomic_load(&wrong_cnt), 0u);
+	part();
+}
+
+Test(api_threads, share_a_qp_and_a_cq)
+{
+	everyone_posts_and_polls();
+}
+
+Test(api_dedicated, threads_share_a_qp_and_a_cq)
+{
+	everyone_posts_and_polls();
+}
+
+/* ---- control calls beside traffic ---- */
+
+static _Atomic bool stop;
+static _Atomic unsigned rounds;
+
+static void *traffic(void *arg)
+{
+	while (!atomic_load(&stop)) {
+		struct ibv_send_wr wr = {.wr_id = 0, .opcode = IBV_WR_RDMA_WRITE};
+		struct ibv_wc wc[8];
+		int rc = try_post(A, qa, wr, 0, 5000);
+
+		if (rc && rc != ENOMEM)
+			atomic_fetch_add(&wrong_cnt, 1);
+		uroce_progress(B->ctx);
+		for (int n = uroce_poll_cq(A->cq, 8, wc); n > 0; n--)
+			if (wc[n - 1].status != IBV_WC_SUCCESS)
+				atomic_fetch_add(&wrong_cnt, 1);
+		atomic_fetch_add(&rounds, 1);
+	}
+	return arg;
+}
+
+static void *control(void *arg)
+{
+	struct side *s = arg;
+
+	for (unsigned i = 0; i < 60; i++) {
+		struct ibv_cq *cq =
+			uroce_create_cq(s->ctx, 16, NULL, NULL, (int)i % s->ctx->num_comp_vectors);
+		struct ibv_mr *mr = uroce_reg_mr(s->pd, s->buf, 100, ALL_RIGHTS);
+		struct ibv_qp_init_attr attr = qp_attr(s, i & 1 ? IBV_QPT_UD : IBV_QPT_RC);
+		struct ibv_ah_attr av = av_to(s, s == A ? B : A, 0);
+		struct ibv_ah *ah = uroce_create_ah(s->pd, &av);
+		struct uroce_objects objects;
+		struct uroce_counters counters;
+		struct ibv_qp *qp;
+		char *json;
+
+		attr.recv_cq = cq;
+		qp = uroce_create_qp(s->pd, &attr);
+		if (!cq || !mr || !ah || !qp) {
+			atomic_fetch_add(&wrong_cnt, 1);
+			return NULL;
+		}
+		if (to_init(qp, 0) || try_recv(s, qp, 1, 0, 10) || to_state(qp, IBV_QPS_ERR) ||
+		    uroce_query_objects(s->ctx, &objects) ||
+		    uroce_query_counters(s->ctx, &counters) ||
+		    uroce_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0))
+			atomic_fetch_add(&wrong_cnt, 1);
+		json = uroce_counters_json(s->ctx);
+		if (!json || !strstr(json, "rx_packets"))
+			atomic_fetch_add(&wrong_cnt, 1);
+		free(json);
+		if (uroce_destroy_qp(qp) || uroce_destroy_ah(ah) || uroce_dereg_mr(mr) ||
+		    uroce_destroy_cq(cq))
+			atomic_fetch_add(&wrong_cnt, 1);
+	}
+	return NULL;
+}
+
+static void control_beside_traffic(void)
+{
+	pthread_t t[3];
+
+	join_rc();
+	cr_assert_eq(pthread_create(&t[0], NULL, traffic, NULL), 0);
+	cr_assert_eq(pthread_create(&t[1], NULL, control, A), 0);
+	cr_assert_eq(pthread_create(&t[2], NULL, control, B), 0);
+	pthread_join(t[1], NULL);
+	pthread_join(t[2], NULL);
+	atomic_store(&stop, true);
+	pthread_join(t[0], NULL);
+	cr_assert_eq(atomic_load(&wrong_cnt), 0u);
+	cr_assert_gt(atomic_load(&rounds), 0u);
+	part();
+}
+
+Test(api_threads, control_calls_go_on_beside_traffic)
+{
+	control_beside_traffic();
+}
+
+Test(api_workers, control_calls_go_on_beside_traffic)
+{
+	control_beside_traffic();
+}
+
+Test(api_dedicated, control_calls_go_on_beside_traffic)
+{
+	control_beside_traffic();
+}
+
+Test(api_threads, a_call_is_not_kept_out_by_who_polls_without_a_pause)
+{
+	pthread_t t;
+	struct ibv_qp_attr attr;
+
+	join_rc();
+	cr_assert_eq(pthread_create(&t, NULL, traffic, NULL), 0);
+	for (unsigned i = 0; i < 300; i++)
+		cr_assert_eq(uroce_query_qp(qa, &attr, IBV_QP_STATE, NULL), 0);
+	atomic_store(&stop, true);
+	pthread_join(t, NULL);
+	part();
+}
+
+/* ---- several workers ---- */
+
+/* A's QP is on worker `recv`, its sends complete on worker `send`. */
+static void across(unsigned recv, unsigned send)
+{
+	struct ibv_cq *rcq = uroce_create_cq(A->ctx, 64, NULL, NULL, (int)recv);
+	struct ibv_comp_channel *ch = uroce_create_comp_channel(A->ctx);
+	struct ibv_cq *scq = uroce_create_cq(A->ctx, 64, NULL, ch, (int)send);
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
+	struct ibv_cq *cq;
+	void *context;
+
+	attr.send_cq = scq;
+	attr.recv_cq = rcq;
+	qa = uroce_create_qp(A->pd, &attr);
+	cr_assert(rcq && ch && scq && qa);
+	cr_assert_eq(qa->qp_num & 1, recv, "the QPN names the worker");
+	qb = make_qp(B, IBV_QPT_RC);
+	join(qa, qb, (struct join){.timeout = 18});
+	for (unsigned i = 0; i < 30; i++) {
+		fill(A, 0, 20000, (uint8_t)i);
+		cr_assert_eq(uroce_req_notify_cq(scq, 0), 0);
+		post_recv(A, qa, 7, 30000, 100);
+		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 20000);
+		post(B, qb, 8, IBV_WR_SEND, 0, 100);
+		cr_assert_eq(uroce_get_cq_event(ch, &cq, &context), 0);
+		cr_assert_eq(cq, scq);
+		uroce_ack_cq_events(cq, 1);
+		cr_assert_eq(next_wc_of(scq).wr_id, i);
+		cr_assert_eq(next_wc_of(rcq).wr_id, 7);
+		expect_wc(B, 8, IBV_WC_SUCCESS);
+		cr_assert_eq(memcmp(A->buf, B->buf, 20000), 0);
+	}
+	/* The last completions are on their way between the workers when their CQ goes. */
+	for (unsigned i = 0; i < 16; i++)
+		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 100);
+	cr_assert_eq(to_state(qa, IBV_QPS_ERR), 0);
+	cr_assert_eq(uroce_destroy_qp(qa), 0);
+	cr_assert_eq(uroce_destroy_cq(scq), 0);
+	cr_assert_eq(uroce_destroy_cq(rcq), 0);
+	cr_assert_eq(uroce_destroy_comp_channel(ch), 0);
+	cr_assert_eq(uroce_destroy_qp(qb), 0);
+	progress_for(5);
+}
+
+Test(api_workers, completions_find_the_worker_of_their_queue)
+{
+	cr_assert_eq(A->ctx->num_comp_vectors, 2);
+	across(0, 1);
+	across(1, 0);
+	across(1, 1);
+}
+
+Test(api_dedicated, completions_find_the_worker_of_their_queue)
+{
+	across(0, 1);
+	across(1, 0);
+	across(1, 1);
+}
+
+Test(api_workers, an_srq_stays_with_the_worker_of_its_first_qp)
+{
+	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq *srq = uroce_create_srq(A->pd, &sa);
+	struct ibv_cq *there = uroce_create_cq(A->ctx, 8, NULL, NULL, 1);
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
+	struct ibv_qp *first, *second;
+
+	attr.srq = srq;
+	first = uroce_create_qp(A->pd, &attr);
+	cr_assert_not_null(first);
+	attr.recv_cq = there;
+	errno = 0;
+	cr_assert_null(uroce_create_qp(A->pd, &attr));
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(uroce_destroy_qp(first), 0);
+	second = uroce_create_qp(A->pd, &attr);
+	cr_assert_not_null(second, "nobody else uses it any more");
+	cr_assert_eq(uroce_destroy_qp(second), 0);
+	cr_assert_eq(uroce_destroy_cq(there), 0);
+	cr_assert_eq(uroce_destroy_srq(srq), 0);
+}
+
+static _Atomic bool busy;
+
+static void be_busy(void *arg, uint64_t now_ns)
+{
+	atomic_store(&busy, true);
+	while (atomic_load(&busy))
+		usleep(100);
+}
+
+static void *keep_busy(void *arg)
+{
+	ur_worker_call(arg, be_busy, NULL);
+	return NULL;
+}
+
+Test(api_workers, completions_lost_between_workers_are_told)
+{
+	pthread_t t;
+	enum { MANY = 20000 };
+	struct ibv_cq *scq = uroce_create_cq(A->ctx, MANY, NULL, NULL, 1);
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
+	struct ibv_send_wr *wr = calloc(MANY, sizeof(*wr)), *bad;
+	struct ibv_sge sge = sge_of(A, 0, 1);
+
+	attr.send_cq = scq;
+	attr.cap.max_send_wr = MANY;
+	qa = uroce_create_qp(A->pd, &attr);
+	cr_assert(scq && wr && qa);
+	cr_assert_eq(to_init(qa, 0), 0);
+	cr_assert_eq(to_state(qa, IBV_QPS_ERR), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		wr[i] = (struct ibv_send_wr){.next = i + 1 < MANY ? &wr[i + 1] : NULL,
+					     .sg_list = &sge,
+					     .num_sge = 1,
+					     .opcode = IBV_WR_SEND};
+	cr_assert_eq(pthread_create(&t, NULL, keep_busy, ur_device(A->ctx)->workers[1]), 0);
+	while (!atomic_load(&busy))
+		usleep(100);
+	/* All are flushed, and that is more than can wait for the other worker. */
+	cr_assert_eq(uroce_post_send(qa, wr, &bad), 0);
+	expect_event(A, IBV_EVENT_CQ_ERR, scq);
+	atomic_store(&busy, false);
+	pthread_join(t, NULL);
+	free(wr);
+	cr_assert_eq(uroce_destroy_qp(qa), 0);
+	cr_assert_eq(uroce_destroy_cq(scq), 0);
+}
+
+Test(api_dedicated, a_cq_event_is_slept_for)
+{
+	struct ibv_comp_channel *ch = uroce_create_comp_channel(A->ctx);
+	struct ibv_cq *scq = uroce_create_cq(A->ctx, 64, NULL, ch, 1), *cq;
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
+	struct ibv_async_event ev;
+	void *context;
+	struct ibv_wc wc;
+
+	cr_assert_not(uroce_is_inline(A->ctx));
+	cr_assert(uroce_is_inline(B->ctx));
+	attr.send_cq = attr.recv_cq = scq;
+	qa = uroce_create_qp(A->pd, &attr);
+	qb = make_qp(B, IBV_QPT_RC);
+	join(qa, qb, (struct join){.timeout = 18});
+	for (unsigned i = 0; i < 20; i++) {
+		cr_assert_eq(uroce_req_notify_cq(scq, 0), 0);
+		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 3000);
+		/* B's keeper answers. */
+		cr_assert_eq(uroce_get_cq_event(ch, &cq, &context), 0);
+		uroce_ack_cq_events(cq, 1);
+		cr_assert_eq(uroce_poll_cq(scq, 1, &wc), 1);
+	}
+	cr_assert_eq(uroce_close(A->ctx), EBUSY);
+	{
+		struct ibv_qp_attr sqd = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+
+		cr_assert_eq(uroce_modify_qp(qa, &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+			     0);
+		cr_assert_eq(uroce_get_async_event(A->ctx, &ev), 0);
+		cr_assert_eq(ev.event_type, IBV_EVENT_SQ_DRAINED);
+		uroce_ack_async_event(&ev);
+	}
+	part();
+	cr_assert_eq(uroce_destroy_cq(scq), 0);
+	cr_assert_eq(uroce_destroy_comp_channel(ch), 0);
+}
+
+/* ---- capture ---- */
+
+static void capture_beside_traffic(void)
+{
+	char file[64], err[256];
+	struct uroce_capture_stats st = {0};
+	uint64_t written = 0, until = now_ms() + PATIENCE_MS;
+	pthread_t t;
+
+	snprintf(file, sizeof(file), "/tmp/uroce_api_test_%d.pcap", (int)getpid());
+	join_rc();
+	cr_assert_eq(uroce_capture_stop(A->ctx, NULL), ENOENT);
+	cr_assert_eq(uroce_capture_start(A->ctx, file, "no such filter", 0, err, sizeof(err)),
+		     EINVAL);
+	cr_assert_eq(pthread_create(&t, NULL, traffic, NULL), 0);
+	for (unsigned i = 0; i < 10 || (!written && now_ms() < until); i++) {
+		cr_assert_eq(uroce_capture_start(A->ctx, file, i & 1 ? "udp port 4791" : NULL, 0,
+						 err, sizeof(err)),
+			     0, "%s", err);
+		cr_assert_eq(uroce_capture_start(A->ctx, file, NULL, 0, err, sizeof(err)), EBUSY);
+		usleep(5000);
+		cr_assert_eq(uroce_capture_stop(A->ctx, &st), 0);
+		written += st.written;
+	}
+	atomic_store(&stop, true);
+	pthread_join(t, NULL);
+	unlink(file);
+	cr_assert_gt(written, 0);
+	cr_assert_eq(atomic_load(&wrong_cnt), 0u);
+	part();
+}
+
+Test(api_threads, capture_starts_and_stops_beside_traffic)
+{
+	capture_beside_traffic();
+}
+
+Test(api_dedicated, capture_starts_and_stops_beside_traffic)
+{
+	capture_beside_traffic();
+}
+
+/* ---- ends ---- */
+
+static void *poll_for_ever(void *arg)
+{
+	struct ibv_wc wc;
+
+	for (;;)
+		uroce_poll_cq(((struct side *)arg)->cq, 1, &wc);
+	return NULL;
+}
+
+static void exit_beside_traffic(void)
+{
+	pthread_t t;
+
+	join_rc();
+	cr_assert_eq(pthread_create(&t, NULL, poll_for_ever, A), 0);
+	cr_assert_eq(pthread_create(&t, NULL, poll_for_ever, B), 0);
+	post(A, qa, 1, IBV_WR_RDMA_WRITE, 0, 60000);
+	exit(23);
+}
+
+Test(api_threads, exit_is_clean_while_others_poll, .exit_code = 23)
+{
+	exit_beside_traffic();
+}
+
+Test(api_dedicated, exit_is_clean_while_others_poll, .exit_code = 23)
+{
+	exit_beside_traffic();
+}
