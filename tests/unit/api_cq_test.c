@@ -40,9 +40,6 @@ static void close_with_channel(void)
 	close_both();
 }
 
-TestSuite(api_cq, .init = open_with_channel, .fini = close_with_channel, .timeout = 60);
-TestSuite(api_cq_plain, .init = open_both, .fini = close_both, .timeout = 60);
-
 static bool readable(int fd, int ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -86,7 +83,8 @@ static void take_wc(uint64_t id)
 	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
 }
 
-Test(api_cq, is_quiet_until_it_is_armed_and_after_each_event)
+PAIR_TEST(api_cq, is_quiet_until_it_is_armed_and_after_each_event, open_with_channel,
+	  close_with_channel)
 {
 	send_to_a(1, true);
 	cr_assert_not(readable(channel->fd, 20), "not armed");
@@ -103,7 +101,8 @@ Test(api_cq, is_quiet_until_it_is_armed_and_after_each_event)
 	take_wc(3);
 }
 
-Test(api_cq, armed_for_solicited_ones_sleeps_through_the_others)
+PAIR_TEST(api_cq, armed_for_solicited_ones_sleeps_through_the_others, open_with_channel,
+	  close_with_channel)
 {
 	cr_assert_eq(uroce_req_notify_cq(armed, 1), 0);
 	send_to_a(1, false);
@@ -122,7 +121,8 @@ Test(api_cq, armed_for_solicited_ones_sleeps_through_the_others)
 	cr_assert_eq(next_wc_of(armed).status, IBV_WC_WR_FLUSH_ERR);
 }
 
-Test(api_cq, arming_in_front_of_a_completion_is_not_slept_through)
+PAIR_TEST(api_cq, arming_in_front_of_a_completion_is_not_slept_through, open_with_channel,
+	  close_with_channel)
 {
 	send_to_a(1, false);
 	progress_for(2);
@@ -140,7 +140,7 @@ static void *send_later(void *arg)
 	return try_post(B, qb, wr, 0, 10) ? arg : NULL;
 }
 
-Test(api_cq, waiting_for_an_event_does_the_work)
+PAIR_TEST(api_cq, waiting_for_an_event_does_the_work, open_with_channel, close_with_channel)
 {
 	pthread_t t;
 
@@ -153,7 +153,7 @@ Test(api_cq, waiting_for_an_event_does_the_work)
 	expect_wc(B, 1, IBV_WC_SUCCESS);
 }
 
-Test(api_cq, a_descriptor_that_must_not_block_does_not)
+PAIR_TEST(api_cq, a_descriptor_that_must_not_block_does_not, open_with_channel, close_with_channel)
 {
 	struct ibv_async_event ev;
 	struct ibv_cq *cq;
@@ -176,7 +176,7 @@ static void on_alarm(int sig)
 {
 }
 
-Test(api_cq, a_signal_ends_the_wait)
+PAIR_TEST(api_cq, a_signal_ends_the_wait, open_with_channel, close_with_channel)
 {
 	struct sigaction sa = {.sa_handler = on_alarm}; /* no SA_RESTART */
 	struct ibv_cq *cq;
@@ -201,7 +201,7 @@ Test(api_cq, a_signal_ends_the_wait)
 	}
 }
 
-Test(api_cq, a_destroyed_cq_leaves_no_event_behind)
+PAIR_TEST(api_cq, a_destroyed_cq_leaves_no_event_behind, open_with_channel, close_with_channel)
 {
 	struct ibv_cq *other = uroce_create_cq(A->ctx, 8, (void *)0x77, channel, 0);
 
@@ -234,7 +234,8 @@ static void *ack_later(void *arg)
 	return NULL;
 }
 
-Test(api_cq, destruction_waits_for_the_events_that_were_given_out)
+PAIR_TEST(api_cq, destruction_waits_for_the_events_that_were_given_out, open_with_channel,
+	  close_with_channel)
 {
 	struct late_ack l;
 	struct ibv_cq *cq;
@@ -254,7 +255,8 @@ Test(api_cq, destruction_waits_for_the_events_that_were_given_out)
 	pthread_join(t, NULL);
 }
 
-Test(api_cq, a_full_queue_is_told_and_what_was_in_it_can_be_polled)
+PAIR_TEST(api_cq, a_full_queue_is_told_and_what_was_in_it_can_be_polled, open_with_channel,
+	  close_with_channel)
 {
 	struct ibv_wc wc[16];
 
@@ -270,7 +272,7 @@ Test(api_cq, a_full_queue_is_told_and_what_was_in_it_can_be_polled)
 	cr_assert_eq(uroce_poll_cq(armed, 16, wc), 0, "it is dead");
 }
 
-Test(api_cq_plain, the_inline_functions_of_verbs_h_work)
+PAIR_TEST(api_cq_plain, the_inline_functions_of_verbs_h_work, open_both, close_both)
 {
 	struct ibv_qp *a = make_qp(A, IBV_QPT_RC), *b = make_qp(B, IBV_QPT_RC);
 	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -299,7 +301,7 @@ Test(api_cq_plain, the_inline_functions_of_verbs_h_work)
 	cr_assert_eq(uroce_destroy_qp(b), 0);
 }
 
-Test(api_cq_plain, wrong_arguments_make_no_cq)
+PAIR_TEST(api_cq_plain, wrong_arguments_make_no_cq, open_both, close_both)
 {
 	struct ibv_comp_channel *ch = uroce_create_comp_channel(B->ctx);
 	struct ibv_wc wc;
@@ -317,7 +319,7 @@ Test(api_cq_plain, wrong_arguments_make_no_cq)
 	cr_assert_eq(uroce_destroy_comp_channel(ch), 0);
 }
 
-Test(api_cq_plain, dies_with_completions_on_their_way_hundreds_of_times)
+PAIR_TEST(api_cq_plain, dies_with_completions_on_their_way_hundreds_of_times, open_both, close_both)
 {
 	for (unsigned i = 0; i < 300; i++) {
 		struct ibv_comp_channel *ch = uroce_create_comp_channel(A->ctx);

@@ -10,8 +10,6 @@
 
 /* What the application does not see: packet buffers, hostile frames, telemetry. */
 
-TestSuite(api_edge, .fini = close_both, .timeout = 100);
-
 /* ---- no buffer is lost ---- */
 
 static void transfer_and_close(const char *const *set)
@@ -48,13 +46,13 @@ static void transfer_and_close(const char *const *set)
 	cr_assert_eq(ur_port_reap(), 0u, "buffers are lost");
 }
 
-Test(api_edge, every_packet_buffer_comes_back)
+PAIR_TEST(api_edge, every_packet_buffer_comes_back, open_nothing, close_both)
 {
 	for (unsigned i = 0; i < 4; i++)
 		transfer_and_close(NULL);
 }
 
-Test(api_edge, every_packet_buffer_comes_back_from_a_bad_network)
+PAIR_TEST(api_edge, every_packet_buffer_comes_back_from_a_bad_network, open_nothing, close_both)
 {
 	static const char *const bad[] = {"impair.tx_loss=2",	   "impair.tx_duplicate=5",
 					  "impair.tx_reorder=5",   "impair.tx_corrupt=2",
@@ -64,14 +62,14 @@ Test(api_edge, every_packet_buffer_comes_back_from_a_bad_network)
 	transfer_and_close(bad);
 }
 
-Test(api_edge, every_packet_buffer_comes_back_from_several_workers)
+PAIR_TEST(api_edge, every_packet_buffer_comes_back_from_several_workers, open_nothing, close_both)
 {
 	static const char *const more[] = {"worker.count=2", "impair.rx_loss=1", NULL};
 
 	transfer_and_close(more);
 }
 
-Test(api_edge, an_end_may_be_opened_again_while_the_other_stays)
+PAIR_TEST(api_edge, an_end_may_be_opened_again_while_the_other_stays, open_nothing, close_both)
 {
 	open_side(B, NULL);
 	for (unsigned i = 0; i < 5; i++) {
@@ -91,7 +89,7 @@ Test(api_edge, an_end_may_be_opened_again_while_the_other_stays)
 	}
 }
 
-Test(api_edge, the_number_of_queues_is_that_of_the_workers)
+PAIR_TEST(api_edge, the_number_of_queues_is_that_of_the_workers, open_nothing, close_both)
 {
 	static const char *const three[] = {"worker.count=3", NULL};
 
@@ -194,7 +192,7 @@ static void expect_alive(void)
 	cr_assert_gt(swallow(), 0u, "no answer");
 }
 
-Test(api_edge, frames_of_any_length_and_shape_are_survived)
+PAIR_TEST(api_edge, frames_of_any_length_and_shape_are_survived, open_nothing, close_both)
 {
 	static uint8_t frame[9000] = {0x02, 0x75, 0x72, 0x00, 0x00, 0x0a, 0x02, 0x75, 0x72, 0x00,
 				      0x00, 0x0b, 0x08, 0x00, 0x45, 0x00, 0x00, 0x3c, 0x00, 0x00,
@@ -267,12 +265,12 @@ static void nobody_takes(const char *const *set)
 	give_wire();
 }
 
-Test(api_edge, a_port_that_takes_nothing_more_is_waited_for)
+PAIR_TEST(api_edge, a_port_that_takes_nothing_more_is_waited_for, open_nothing, close_both)
 {
 	nobody_takes(with_neighbor);
 }
 
-Test(api_edge, a_full_port_behind_a_bad_network_loses_no_buffer)
+PAIR_TEST(api_edge, a_full_port_behind_a_bad_network_loses_no_buffer, open_nothing, close_both)
 {
 	static const char *const set[] = {"address.neighbor=10.77.0.2=02:75:72:00:00:0b",
 					  "port.framecnt=256",
@@ -300,7 +298,7 @@ static bool listed(const char *path)
 	return found;
 }
 
-Test(api_edge, each_endpoint_has_its_paths_while_it_is_open)
+PAIR_TEST(api_edge, each_endpoint_has_its_paths_while_it_is_open, open_nothing, close_both)
 {
 	static const char *const names[] = {"port",    "workers", "drops", "neigh",
 					    "objects", "qp",	  "qps",   "capture"};
@@ -333,7 +331,7 @@ Test(api_edge, each_endpoint_has_its_paths_while_it_is_open)
 	}
 }
 
-Test(api_edge, the_counters_name_everything)
+PAIR_TEST(api_edge, the_counters_name_everything, open_nothing, close_both)
 {
 	struct ibv_qp *a, *b;
 	struct uroce_counters c;

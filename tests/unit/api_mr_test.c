@@ -3,9 +3,6 @@
 
 #include <sys/mman.h>
 
-TestSuite(api_mr, .init = open_both, .fini = close_both, .timeout = 60);
-TestSuite(api_mr_own, .fini = close_both, .timeout = 60);
-
 static struct ibv_qp *qa, *qb;
 
 static void join_rc(void)
@@ -41,7 +38,7 @@ static enum ibv_wc_status try_rdma(enum ibv_wr_opcode op, uint64_t addr, uint32_
 	(try_rdma(IBV_WR_RDMA_WRITE, (addr), (rkey), (len)) == IBV_WC_SUCCESS)
 #define READS(addr, rkey, len) (try_rdma(IBV_WR_RDMA_READ, (addr), (rkey), (len)) == IBV_WC_SUCCESS)
 
-Test(api_mr, a_range_ends_where_it_ends)
+PAIR_TEST(api_mr, a_range_ends_where_it_ends, open_both, close_both)
 {
 	struct ibv_mr *mr = uroce_reg_mr(B->pd, B->buf + 100, 1000, ALL_RIGHTS);
 	uint64_t at = (uintptr_t)B->buf + 100;
@@ -55,7 +52,7 @@ Test(api_mr, a_range_ends_where_it_ends)
 	cr_assert_eq(uroce_dereg_mr(mr), 0);
 }
 
-Test(api_mr, each_right_is_given_alone)
+PAIR_TEST(api_mr, each_right_is_given_alone, open_both, close_both)
 {
 	uint64_t at = (uintptr_t)B->buf;
 	struct ibv_mr *r = uroce_reg_mr(B->pd, B->buf, 100, IBV_ACCESS_REMOTE_READ);
@@ -76,7 +73,7 @@ Test(api_mr, each_right_is_given_alone)
 	cr_assert_null(uroce_reg_mr(B->pd, (void *)-100, 200, ALL_RIGHTS), "wraps");
 }
 
-Test(api_mr, zero_based_and_iova_regions_are_named_by_other_addresses)
+PAIR_TEST(api_mr, zero_based_and_iova_regions_are_named_by_other_addresses, open_both, close_both)
 {
 	struct ibv_mr *zero = uroce_reg_mr(B->pd, B->buf, 1000, ALL_RIGHTS | IBV_ACCESS_ZERO_BASED);
 	struct ibv_mr *iova = uroce_reg_mr_iova(B->pd, B->buf, 1000, 0x10000, ALL_RIGHTS);
@@ -94,7 +91,7 @@ Test(api_mr, zero_based_and_iova_regions_are_named_by_other_addresses)
 	cr_assert_eq(uroce_dereg_mr(iova), 0);
 }
 
-Test(api_mr, rereg_changes_what_it_is_told_to_and_the_key)
+PAIR_TEST(api_mr, rereg_changes_what_it_is_told_to_and_the_key, open_both, close_both)
 {
 	uint64_t at = (uintptr_t)B->buf;
 	struct ibv_pd *pd = uroce_alloc_pd(B->ctx);
@@ -131,7 +128,7 @@ Test(api_mr, rereg_changes_what_it_is_told_to_and_the_key)
 	cr_assert_eq(uroce_dereg_mr(mr), 0);
 }
 
-Test(api_mr, a_refused_rereg_leaves_the_region_as_it_was)
+PAIR_TEST(api_mr, a_refused_rereg_leaves_the_region_as_it_was, open_both, close_both)
 {
 	struct ibv_mr *mr = uroce_reg_mr(B->pd, B->buf, 100, ALL_RIGHTS);
 	uint32_t key = mr->rkey;
@@ -150,7 +147,7 @@ Test(api_mr, a_refused_rereg_leaves_the_region_as_it_was)
 	cr_assert_eq(uroce_dereg_mr(mr), 0);
 }
 
-Test(api_mr, memory_may_be_unmapped_as_soon_as_dereg_returns)
+PAIR_TEST(api_mr, memory_may_be_unmapped_as_soon_as_dereg_returns, open_both, close_both)
 {
 	struct ibv_wc wc;
 
@@ -180,7 +177,7 @@ Test(api_mr, memory_may_be_unmapped_as_soon_as_dereg_returns)
 	}
 }
 
-Test(api_mr, the_senders_own_memory_may_go_too)
+PAIR_TEST(api_mr, the_senders_own_memory_may_go_too, open_both, close_both)
 {
 	for (unsigned i = 0; i < 100; i++) {
 		uint8_t *mem = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
@@ -213,7 +210,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-Test(api_mr, keys_cannot_be_told_from_others)
+PAIR_TEST(api_mr, keys_cannot_be_told_from_others, open_both, close_both)
 {
 	enum { KEYS = 600 };
 	static uint32_t key[KEYS];
@@ -238,7 +235,7 @@ Test(api_mr, keys_cannot_be_told_from_others)
 		cr_assert_neq(key[i], key[i - 1], "a key came twice");
 }
 
-Test(api_mr, a_domain_in_use_is_not_given_up)
+PAIR_TEST(api_mr, a_domain_in_use_is_not_given_up, open_both, close_both)
 {
 	struct ibv_pd *pd = uroce_alloc_pd(A->ctx);
 	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
@@ -259,7 +256,7 @@ Test(api_mr, a_domain_in_use_is_not_given_up)
 	cr_assert_eq(uroce_close(A->ctx), EBUSY);
 }
 
-Test(api_mr, memory_of_another_domain_is_not_sent_from)
+PAIR_TEST(api_mr, memory_of_another_domain_is_not_sent_from, open_both, close_both)
 {
 	struct ibv_pd *pd = uroce_alloc_pd(A->ctx);
 	struct ibv_mr *mr = uroce_reg_mr(pd, A->buf, 100, ALL_RIGHTS);
@@ -275,7 +272,7 @@ Test(api_mr, memory_of_another_domain_is_not_sent_from)
 	cr_assert_eq(uroce_dealloc_pd(pd), 0);
 }
 
-Test(api_mr_own, full_tables_are_reported)
+PAIR_TEST(api_mr_own, full_tables_are_reported, open_nothing, close_both)
 {
 	static const char *const few[] = {"transport.max_mr=2", "transport.max_cq=2",
 					  "transport.max_qp=2", "transport.max_srq=2",

@@ -13,6 +13,15 @@
 
 #include "uroce/uroce.h"
 
+#ifdef __has_feature
+#define UR_CLANG_ASAN __has_feature(address_sanitizer)
+#else
+#define UR_CLANG_ASAN 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || UR_CLANG_ASAN
+#include <sanitizer/lsan_interface.h>
+#endif
+
 /*
  * Two endpoints in one process, joined by a ring, used through uroce_*() only: QPs are joined by
  * modify_qp with exchanged numbers. Inline mode: whoever waits does the work of both.
@@ -91,11 +100,39 @@ static inline void open_both(void)
 	open_side(B, NULL);
 }
 
+/* Criterion ends its tests without exit(), where leaks would be looked for. */
+static inline void expect_no_leak(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || UR_CLANG_ASAN
+	cr_expect_eq(__lsan_do_recoverable_leak_check(), 0, "memory is lost");
+#endif
+}
+
 static inline void close_both(void)
 {
 	close_side(A);
 	close_side(B);
+	expect_no_leak();
 }
+
+/* For tests that open what they need themselves. */
+static inline void open_nothing(void)
+{
+}
+
+/*
+ * Not as .init and .fini: Criterion takes what goes wrong in there for a warning, and taking the
+ * endpoints down is a part of the test.
+ */
+#define PAIR_TEST(suite, name, set_up, tear_down, ...)                                             \
+	static void suite##__##name(void);                                                         \
+	Test(suite, name, .timeout = 100, ##__VA_ARGS__)                                           \
+	{                                                                                          \
+		set_up();                                                                          \
+		suite##__##name();                                                                 \
+		tear_down();                                                                       \
+	}                                                                                          \
+	static void suite##__##name(void)
 
 static inline void progress(void)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api_pair.h"
 
-TestSuite(api_qp, .init = open_both, .fini = close_both, .timeout = 60);
-
 static struct ibv_qp *qa, *qb;
 
 static void join_rc(struct join j)
@@ -25,7 +23,7 @@ static void same_bytes(uint32_t from, uint32_t to, uint32_t len)
 
 /* ---- every operation ---- */
 
-Test(api_qp, every_opcode_of_rc_does_its_work_and_says_so)
+PAIR_TEST(api_qp, every_opcode_of_rc_does_its_work_and_says_so, open_both, close_both)
 {
 	static const uint32_t sizes[] = {0, 1, 1024, 1025, 20000};
 	struct ibv_send_wr atomic = {.wr_id = 50, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -79,7 +77,7 @@ Test(api_qp, every_opcode_of_rc_does_its_work_and_says_so)
 	part();
 }
 
-Test(api_qp, immediate_data_arrives_with_a_send_and_with_a_write)
+PAIR_TEST(api_qp, immediate_data_arrives_with_a_send_and_with_a_write, open_both, close_both)
 {
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND_WITH_IMM};
 	struct ibv_wc wc;
@@ -104,7 +102,7 @@ Test(api_qp, immediate_data_arrives_with_a_send_and_with_a_write)
 	part();
 }
 
-Test(api_qp, a_list_is_gathered_and_scattered_in_order)
+PAIR_TEST(api_qp, a_list_is_gathered_and_scattered_in_order, open_both, close_both)
 {
 	struct ibv_sge from[4], to[4];
 	struct ibv_send_wr wr = {.wr_id = 1, .sg_list = from, .num_sge = 4, .opcode = IBV_WR_SEND};
@@ -129,7 +127,7 @@ Test(api_qp, a_list_is_gathered_and_scattered_in_order)
 	part();
 }
 
-Test(api_qp, inline_data_is_taken_when_posted)
+PAIR_TEST(api_qp, inline_data_is_taken_when_posted, open_both, close_both)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_INLINE};
@@ -154,7 +152,7 @@ Test(api_qp, inline_data_is_taken_when_posted)
 	part();
 }
 
-Test(api_qp, only_signalled_and_failed_requests_complete)
+PAIR_TEST(api_qp, only_signalled_and_failed_requests_complete, open_both, close_both)
 {
 	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
 	struct ibv_send_wr quiet = {.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE};
@@ -175,7 +173,7 @@ Test(api_qp, only_signalled_and_failed_requests_complete)
 	part();
 }
 
-Test(api_qp, a_fenced_send_carries_what_the_read_before_it_brought)
+PAIR_TEST(api_qp, a_fenced_send_carries_what_the_read_before_it_brought, open_both, close_both)
 {
 	struct ibv_send_wr wr = {.wr_id = 2, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_FENCE};
 
@@ -194,7 +192,7 @@ Test(api_qp, a_fenced_send_carries_what_the_read_before_it_brought)
 	part();
 }
 
-Test(api_qp, invalidates_take_the_key_away)
+PAIR_TEST(api_qp, invalidates_take_the_key_away, open_both, close_both)
 {
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND_WITH_INV};
 	struct ibv_mr *mr;
@@ -230,7 +228,7 @@ Test(api_qp, invalidates_take_the_key_away)
 
 /* ---- errors ---- */
 
-Test(api_qp, a_bad_local_key_fails_after_what_was_before_it)
+PAIR_TEST(api_qp, a_bad_local_key_fails_after_what_was_before_it, open_both, close_both)
 {
 	struct ibv_sge sge = {(uintptr_t)A->buf, 100, A->mr->lkey ^ 0x100};
 	struct ibv_send_wr wr = {.wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
@@ -248,7 +246,7 @@ Test(api_qp, a_bad_local_key_fails_after_what_was_before_it)
 	part();
 }
 
-Test(api_qp, a_receive_without_the_right_to_write_fails_on_both_sides)
+PAIR_TEST(api_qp, a_receive_without_the_right_to_write_fails_on_both_sides, open_both, close_both)
 {
 	struct ibv_mr *ro = uroce_reg_mr(B->pd, B->buf, 100, 0);
 	struct ibv_sge sge = {(uintptr_t)B->buf, 100, ro->lkey};
@@ -263,7 +261,7 @@ Test(api_qp, a_receive_without_the_right_to_write_fails_on_both_sides)
 	cr_assert_eq(uroce_dereg_mr(ro), 0);
 }
 
-Test(api_qp, a_message_longer_than_the_receive_fails_on_both_sides)
+PAIR_TEST(api_qp, a_message_longer_than_the_receive_fails_on_both_sides, open_both, close_both)
 {
 	join_rc((struct join){0});
 	post_recv(B, qb, 2, 0, 2000);
@@ -275,7 +273,7 @@ Test(api_qp, a_message_longer_than_the_receive_fails_on_both_sides)
 	part();
 }
 
-Test(api_qp, rights_that_the_qp_does_not_give_are_refused)
+PAIR_TEST(api_qp, rights_that_the_qp_does_not_give_are_refused, open_both, close_both)
 {
 	join_rc((struct join){.access = -1});
 	post(A, qa, 1, IBV_WR_RDMA_READ, 0, 10);
@@ -289,7 +287,7 @@ Test(api_qp, rights_that_the_qp_does_not_give_are_refused)
 	part();
 }
 
-Test(api_qp, without_a_receive_the_sender_gives_up_when_it_was_told_to)
+PAIR_TEST(api_qp, without_a_receive_the_sender_gives_up_when_it_was_told_to, open_both, close_both)
 {
 	join_rc((struct join){.rnr_retry = 2, .min_rnr_timer = 1});
 	post(A, qa, 1, IBV_WR_SEND, 0, 10);
@@ -307,7 +305,7 @@ Test(api_qp, without_a_receive_the_sender_gives_up_when_it_was_told_to)
 	part();
 }
 
-Test(api_qp, a_dead_peer_is_noticed_and_everything_flushed_in_order)
+PAIR_TEST(api_qp, a_dead_peer_is_noticed_and_everything_flushed_in_order, open_both, close_both)
 {
 	join_rc((struct join){.timeout = 8, .retry_cnt = 2});
 	cr_assert_eq(uroce_destroy_qp(qb), 0);
@@ -324,7 +322,7 @@ Test(api_qp, a_dead_peer_is_noticed_and_everything_flushed_in_order)
 	cr_assert_eq(uroce_destroy_qp(qa), 0);
 }
 
-Test(api_qp, posts_to_a_qp_in_error_are_flushed)
+PAIR_TEST(api_qp, posts_to_a_qp_in_error_are_flushed, open_both, close_both)
 {
 	join_rc((struct join){0});
 	cr_assert_eq(to_state(qa, IBV_QPS_ERR), 0);
@@ -335,7 +333,7 @@ Test(api_qp, posts_to_a_qp_in_error_are_flushed)
 	part();
 }
 
-Test(api_qp, states_decide_what_may_be_posted)
+PAIR_TEST(api_qp, states_decide_what_may_be_posted, open_both, close_both)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
@@ -355,7 +353,7 @@ Test(api_qp, states_decide_what_may_be_posted)
 	expect_no_wc(A);
 }
 
-Test(api_qp, full_queues_and_long_lists_are_refused_at_once)
+PAIR_TEST(api_qp, full_queues_and_long_lists_are_refused_at_once, open_both, close_both)
 {
 	struct ibv_sge sge[5] = {sge_of(A, 0, 1), sge_of(A, 0, 1), sge_of(A, 0, 1), sge_of(A, 0, 1),
 				 sge_of(A, 0, 1)};
@@ -395,7 +393,7 @@ Test(api_qp, full_queues_and_long_lists_are_refused_at_once)
 	part();
 }
 
-Test(api_qp, wrong_attributes_make_no_qp)
+PAIR_TEST(api_qp, wrong_attributes_make_no_qp, open_both, close_both)
 {
 	struct ibv_qp_init_attr good = qp_attr(A, IBV_QPT_RC), a;
 	struct ibv_pd *other_pd = uroce_alloc_pd(A->ctx);
@@ -431,7 +429,7 @@ Test(api_qp, wrong_attributes_make_no_qp)
 
 /* ---- query, drain, loop back ---- */
 
-Test(api_qp, query_tells_what_was_set)
+PAIR_TEST(api_qp, query_tells_what_was_set, open_both, close_both)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -459,7 +457,7 @@ Test(api_qp, query_tells_what_was_set)
 	part();
 }
 
-Test(api_qp, sqd_stops_new_requests_and_tells_when_it_is_drained)
+PAIR_TEST(api_qp, sqd_stops_new_requests_and_tells_when_it_is_drained, open_both, close_both)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 
@@ -479,7 +477,7 @@ Test(api_qp, sqd_stops_new_requests_and_tells_when_it_is_drained)
 	part();
 }
 
-Test(api_qp, an_endpoint_talks_to_itself)
+PAIR_TEST(api_qp, an_endpoint_talks_to_itself, open_both, close_both)
 {
 	struct ibv_qp *x = make_qp(A, IBV_QPT_RC), *y = make_qp(A, IBV_QPT_RC);
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE};
@@ -505,7 +503,7 @@ Test(api_qp, an_endpoint_talks_to_itself)
 	cr_assert_eq(uroce_destroy_qp(y), 0);
 }
 
-Test(api_qp, a_qp_can_be_reset_and_joined_again)
+PAIR_TEST(api_qp, a_qp_can_be_reset_and_joined_again, open_both, close_both)
 {
 	join_rc((struct join){0});
 	for (unsigned i = 0; i < 10; i++) {
@@ -524,7 +522,7 @@ Test(api_qp, a_qp_can_be_reset_and_joined_again)
 
 /* ---- destruction ---- */
 
-Test(api_qp, objects_die_at_any_moment_of_a_transfer)
+PAIR_TEST(api_qp, objects_die_at_any_moment_of_a_transfer, open_both, close_both)
 {
 	struct ibv_wc wc[16];
 	unsigned seed = 1;

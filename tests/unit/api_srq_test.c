@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api_pair.h"
 
-TestSuite(api_srq, .init = open_both, .fini = close_both, .timeout = 60);
-
 #define QPS 8
 
 static struct ibv_srq *new_srq(struct side *s, uint32_t max_wr)
@@ -38,7 +36,7 @@ static void srq_recv(struct side *s, struct ibv_srq *srq, uint64_t id)
 	cr_assert_eq(try_srq_recv(s, srq, id, (uint32_t)(id % 32) * 1024), 0);
 }
 
-Test(api_srq, many_qps_share_one_queue_in_order)
+PAIR_TEST(api_srq, many_qps_share_one_queue_in_order, open_both, close_both)
 {
 	struct ibv_srq *srq = new_srq(B, 64);
 	struct ibv_qp *a[QPS], *b[QPS];
@@ -72,7 +70,7 @@ Test(api_srq, many_qps_share_one_queue_in_order)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
-Test(api_srq, the_limit_is_told_once_each_time_it_is_set)
+PAIR_TEST(api_srq, the_limit_is_told_once_each_time_it_is_set, open_both, close_both)
 {
 	struct ibv_srq *srq = new_srq(B, 8);
 	struct ibv_srq_attr attr = {.srq_limit = 2};
@@ -105,7 +103,7 @@ Test(api_srq, the_limit_is_told_once_each_time_it_is_set)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
-Test(api_srq, a_resize_keeps_what_is_posted)
+PAIR_TEST(api_srq, a_resize_keeps_what_is_posted, open_both, close_both)
 {
 	struct ibv_srq *srq = new_srq(B, 8);
 	struct ibv_srq_attr attr = {.max_wr = 4};
@@ -143,7 +141,7 @@ Test(api_srq, a_resize_keeps_what_is_posted)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
-Test(api_srq, a_qp_in_error_leaves_the_others_their_receives)
+PAIR_TEST(api_srq, a_qp_in_error_leaves_the_others_their_receives, open_both, close_both)
 {
 	struct ibv_srq *srq = new_srq(B, 8);
 	struct ibv_qp *a = make_qp(A, IBV_QPT_RC), *b = srq_qp(B, srq), *idle = srq_qp(B, srq);
@@ -163,7 +161,7 @@ Test(api_srq, a_qp_in_error_leaves_the_others_their_receives)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
-Test(api_srq, an_empty_queue_makes_the_sender_wait)
+PAIR_TEST(api_srq, an_empty_queue_makes_the_sender_wait, open_both, close_both)
 {
 	struct ibv_srq *srq = new_srq(B, 8);
 	struct ibv_qp *a = make_qp(A, IBV_QPT_RC), *b = srq_qp(B, srq);
@@ -179,7 +177,7 @@ Test(api_srq, an_empty_queue_makes_the_sender_wait)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
-Test(api_srq, dies_with_messages_under_way)
+PAIR_TEST(api_srq, dies_with_messages_under_way, open_both, close_both)
 {
 	struct ibv_wc wc;
 
@@ -205,7 +203,7 @@ Test(api_srq, dies_with_messages_under_way)
 	}
 }
 
-Test(api_srq, wrong_attributes_make_no_srq)
+PAIR_TEST(api_srq, wrong_attributes_make_no_srq, open_both, close_both)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 0, .max_sge = 1}};
 

@@ -25,10 +25,6 @@ static void open_dedicated(void)
 	open_side(B, two);
 }
 
-TestSuite(api_threads, .init = open_both, .fini = close_both, .timeout = 100);
-TestSuite(api_workers, .init = open_two, .fini = close_both, .timeout = 100);
-TestSuite(api_dedicated, .init = open_dedicated, .fini = close_both, .timeout = 100);
-
 static struct ibv_qp *qa, *qb;
 
 static void join_rc(void)
@@ -102,12 +98,12 @@ static void everyone_posts_and_polls(void)
 	part();
 }
 
-Test(api_threads, share_a_qp_and_a_cq)
+PAIR_TEST(api_threads, share_a_qp_and_a_cq, open_both, close_both)
 {
 	everyone_posts_and_polls();
 }
 
-Test(api_dedicated, threads_share_a_qp_and_a_cq)
+PAIR_TEST(api_dedicated, threads_share_a_qp_and_a_cq, open_dedicated, close_both)
 {
 	everyone_posts_and_polls();
 }
@@ -190,22 +186,22 @@ static void control_beside_traffic(void)
 	part();
 }
 
-Test(api_threads, control_calls_go_on_beside_traffic)
+PAIR_TEST(api_threads, control_calls_go_on_beside_traffic, open_both, close_both)
 {
 	control_beside_traffic();
 }
 
-Test(api_workers, control_calls_go_on_beside_traffic)
+PAIR_TEST(api_workers, control_calls_go_on_beside_traffic, open_two, close_both)
 {
 	control_beside_traffic();
 }
 
-Test(api_dedicated, control_calls_go_on_beside_traffic)
+PAIR_TEST(api_dedicated, control_calls_go_on_beside_traffic, open_dedicated, close_both)
 {
 	control_beside_traffic();
 }
 
-Test(api_threads, a_call_is_not_kept_out_by_who_polls_without_a_pause)
+PAIR_TEST(api_threads, a_call_is_not_kept_out_by_who_polls_without_a_pause, open_both, close_both)
 {
 	pthread_t t;
 	struct ibv_qp_attr attr;
@@ -264,7 +260,7 @@ static void across(unsigned recv, unsigned send)
 	progress_for(5);
 }
 
-Test(api_workers, completions_find_the_worker_of_their_queue)
+PAIR_TEST(api_workers, completions_find_the_worker_of_their_queue, open_two, close_both)
 {
 	cr_assert_eq(A->ctx->num_comp_vectors, 2);
 	across(0, 1);
@@ -272,14 +268,14 @@ Test(api_workers, completions_find_the_worker_of_their_queue)
 	across(1, 1);
 }
 
-Test(api_dedicated, completions_find_the_worker_of_their_queue)
+PAIR_TEST(api_dedicated, completions_find_the_worker_of_their_queue, open_dedicated, close_both)
 {
 	across(0, 1);
 	across(1, 0);
 	across(1, 1);
 }
 
-Test(api_workers, an_srq_stays_with_the_worker_of_its_first_qp)
+PAIR_TEST(api_workers, an_srq_stays_with_the_worker_of_its_first_qp, open_two, close_both)
 {
 	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_srq *srq = uroce_create_srq(A->pd, &sa);
@@ -317,7 +313,7 @@ static void *keep_busy(void *arg)
 	return NULL;
 }
 
-Test(api_workers, completions_lost_between_workers_are_told)
+PAIR_TEST(api_workers, completions_lost_between_workers_are_told, open_two, close_both)
 {
 	pthread_t t;
 	enum { MANY = 20000 };
@@ -350,7 +346,7 @@ Test(api_workers, completions_lost_between_workers_are_told)
 	cr_assert_eq(uroce_destroy_cq(scq), 0);
 }
 
-Test(api_dedicated, a_cq_event_is_slept_for)
+PAIR_TEST(api_dedicated, a_cq_event_is_slept_for, open_dedicated, close_both)
 {
 	struct ibv_comp_channel *ch = uroce_create_comp_channel(A->ctx);
 	struct ibv_cq *scq = uroce_create_cq(A->ctx, 64, NULL, ch, 1), *cq;
@@ -420,12 +416,12 @@ static void capture_beside_traffic(void)
 	part();
 }
 
-Test(api_threads, capture_starts_and_stops_beside_traffic)
+PAIR_TEST(api_threads, capture_starts_and_stops_beside_traffic, open_both, close_both)
 {
 	capture_beside_traffic();
 }
 
-Test(api_dedicated, capture_starts_and_stops_beside_traffic)
+PAIR_TEST(api_dedicated, capture_starts_and_stops_beside_traffic, open_dedicated, close_both)
 {
 	capture_beside_traffic();
 }
@@ -452,12 +448,13 @@ static void exit_beside_traffic(void)
 	exit(23);
 }
 
-Test(api_threads, exit_is_clean_while_others_poll, .exit_code = 23)
+PAIR_TEST(api_threads, exit_is_clean_while_others_poll, open_both, close_both, .exit_code = 23)
 {
 	exit_beside_traffic();
 }
 
-Test(api_dedicated, exit_is_clean_while_others_poll, .exit_code = 23)
+PAIR_TEST(api_dedicated, exit_is_clean_while_others_poll, open_dedicated, close_both,
+	  .exit_code = 23)
 {
 	exit_beside_traffic();
 }

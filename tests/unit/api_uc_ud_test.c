@@ -12,8 +12,6 @@ static void open_v6(void)
 	open_side(B, b);
 }
 
-TestSuite(api_uc_ud, .init = open_v6, .fini = close_both, .timeout = 60);
-
 static struct ibv_qp *qa, *qb;
 
 static void part(void)
@@ -31,7 +29,7 @@ static void join_uc(void)
 	join(qa, qb, (struct join){0});
 }
 
-Test(api_uc_ud, uc_sends_and_writes_with_and_without_immediate)
+PAIR_TEST(api_uc_ud, uc_sends_and_writes_with_and_without_immediate, open_v6, close_both)
 {
 	struct ibv_send_wr wr = {.wr_id = 3, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM};
 	struct ibv_wc wc;
@@ -57,7 +55,7 @@ Test(api_uc_ud, uc_sends_and_writes_with_and_without_immediate)
 	part();
 }
 
-Test(api_uc_ud, uc_refuses_what_needs_an_answer)
+PAIR_TEST(api_uc_ud, uc_refuses_what_needs_an_answer, open_v6, close_both)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ};
 
@@ -68,7 +66,8 @@ Test(api_uc_ud, uc_refuses_what_needs_an_answer)
 	part();
 }
 
-Test(api_uc_ud, a_uc_message_without_a_receive_is_lost_and_the_next_one_is_not)
+PAIR_TEST(api_uc_ud, a_uc_message_without_a_receive_is_lost_and_the_next_one_is_not, open_v6,
+	  close_both)
 {
 	join_uc();
 	post(A, qa, 1, IBV_WR_SEND, 0, 3000);
@@ -84,7 +83,8 @@ Test(api_uc_ud, a_uc_message_without_a_receive_is_lost_and_the_next_one_is_not)
 	part();
 }
 
-Test(api_uc_ud, a_failed_uc_send_stops_the_send_queue_only_until_it_is_asked_to_go_on)
+PAIR_TEST(api_uc_ud, a_failed_uc_send_stops_the_send_queue_only_until_it_is_asked_to_go_on, open_v6,
+	  close_both)
 {
 	struct ibv_sge sge = {(uintptr_t)A->buf, 100, A->mr->lkey ^ 0x200};
 	struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
@@ -170,7 +170,7 @@ static void datagram_and_answer(int gid_index, uint8_t *grh)
 	part();
 }
 
-Test(api_uc_ud, a_datagram_over_ipv4_brings_its_header_and_is_answered)
+PAIR_TEST(api_uc_ud, a_datagram_over_ipv4_brings_its_header_and_is_answered, open_v6, close_both)
 {
 	uint8_t grh[GRH];
 
@@ -183,7 +183,7 @@ Test(api_uc_ud, a_datagram_over_ipv4_brings_its_header_and_is_answered)
 	cr_assert_eq(memcmp(grh + 36, (uint8_t[]){10, 77, 0, 2}, 4), 0, "destination");
 }
 
-Test(api_uc_ud, a_datagram_over_ipv6_brings_its_header_and_is_answered)
+PAIR_TEST(api_uc_ud, a_datagram_over_ipv6_brings_its_header_and_is_answered, open_v6, close_both)
 {
 	uint8_t grh[GRH];
 	union ibv_gid a, b;
@@ -197,7 +197,7 @@ Test(api_uc_ud, a_datagram_over_ipv6_brings_its_header_and_is_answered)
 	cr_assert_eq(memcmp(grh + 24, b.raw, 16), 0, "destination");
 }
 
-Test(api_uc_ud, link_local_addresses_work_too)
+PAIR_TEST(api_uc_ud, link_local_addresses_work_too, open_v6, close_both)
 {
 	uint8_t grh[GRH];
 
@@ -206,7 +206,7 @@ Test(api_uc_ud, link_local_addresses_work_too)
 	cr_assert_eq(grh[9], 0x80);
 }
 
-Test(api_uc_ud, rc_works_over_ipv6)
+PAIR_TEST(api_uc_ud, rc_works_over_ipv6, open_v6, close_both)
 {
 	qa = make_qp(A, IBV_QPT_RC);
 	qb = make_qp(B, IBV_QPT_RC);
@@ -218,7 +218,7 @@ Test(api_uc_ud, rc_works_over_ipv6)
 	part();
 }
 
-Test(api_uc_ud, an_answer_does_not_repeat_the_congestion_mark)
+PAIR_TEST(api_uc_ud, an_answer_does_not_repeat_the_congestion_mark, open_v6, close_both)
 {
 	uint8_t grh[GRH] = {[20] = 0x45, [21] = 0x23, [32] = 10, 77, 0, 1, 10, 77, 0, 2};
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
@@ -234,7 +234,8 @@ Test(api_uc_ud, an_answer_does_not_repeat_the_congestion_mark)
 		     "there is no header");
 }
 
-Test(api_uc_ud, a_wrong_qkey_or_a_short_buffer_loses_the_datagram_and_nothing_else)
+PAIR_TEST(api_uc_ud, a_wrong_qkey_or_a_short_buffer_loses_the_datagram_and_nothing_else, open_v6,
+	  close_both)
 {
 	struct ibv_ah *ah = ah_to(A, B, 0);
 	struct ibv_send_wr wr;
@@ -256,7 +257,7 @@ Test(api_uc_ud, a_wrong_qkey_or_a_short_buffer_loses_the_datagram_and_nothing_el
 	part();
 }
 
-Test(api_uc_ud, a_datagram_longer_than_the_mtu_fails)
+PAIR_TEST(api_uc_ud, a_datagram_longer_than_the_mtu_fails, open_v6, close_both)
 {
 	struct ibv_ah *ah = ah_to(A, B, 0);
 
@@ -267,7 +268,7 @@ Test(api_uc_ud, a_datagram_longer_than_the_mtu_fails)
 	part();
 }
 
-Test(api_uc_ud, a_handle_of_another_domain_or_endpoint_is_not_used)
+PAIR_TEST(api_uc_ud, a_handle_of_another_domain_or_endpoint_is_not_used, open_v6, close_both)
 {
 	struct ibv_pd *pd = uroce_alloc_pd(A->ctx);
 	struct ibv_ah_attr av = av_to(A, B, 0), av_b = av_to(B, A, 0);
@@ -288,7 +289,7 @@ Test(api_uc_ud, a_handle_of_another_domain_or_endpoint_is_not_used)
 	part();
 }
 
-Test(api_uc_ud, a_handle_may_be_destroyed_while_requests_name_it)
+PAIR_TEST(api_uc_ud, a_handle_may_be_destroyed_while_requests_name_it, open_v6, close_both)
 {
 	struct ibv_wc wc;
 
@@ -318,7 +319,7 @@ Test(api_uc_ud, a_handle_may_be_destroyed_while_requests_name_it)
 	}
 }
 
-Test(api_uc_ud, an_address_that_nobody_has_makes_no_handle)
+PAIR_TEST(api_uc_ud, an_address_that_nobody_has_makes_no_handle, open_v6, close_both)
 {
 	struct ibv_ah_attr av = av_to(A, B, 0);
 
