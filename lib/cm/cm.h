@@ -179,6 +179,9 @@ struct ur_cm_out {
 /* Hands out at most `cap` MADs, oldest first. Returns how many. */
 size_t ur_cm_output(struct ur_cm *cm, struct ur_cm_out *out, size_t cap, uint64_t now);
 
+/* Whether a MAD waits to be fetched. */
+bool ur_cm_wants_output(const struct ur_cm *cm);
+
 /* When ur_cm_expire() has something to do; UINT64_MAX for never. */
 uint64_t ur_cm_next_deadline(const struct ur_cm *cm);
 void ur_cm_expire(struct ur_cm *cm, uint64_t now);

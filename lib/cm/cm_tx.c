@@ -40,6 +40,11 @@ void cm_tx_to(struct ur_cm *cm, const struct ur_path *path, struct ur_qpn dqpn,
 	memcpy(tx->mad, mad, UR_MAD_BYTES);
 }
 
+bool ur_cm_wants_output(const struct ur_cm *cm)
+{
+	return cm->tx_cnt != 0;
+}
+
 size_t ur_cm_output(struct ur_cm *cm, struct ur_cm_out *out, size_t cap, uint64_t now)
 {
 	size_t n = 0;

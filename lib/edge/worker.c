@@ -57,6 +57,7 @@ struct ur_worker {
 	unsigned lcore;
 	struct ur_worker **peers;
 	uint64_t now_ns;
+	uint64_t tick; /* of the wheel, at the last look at the timers */
 	/* Frames made and not taken by the port yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
 	struct rte_mbuf *tx_pending[TX_PENDING];
@@ -209,7 +210,7 @@ static unsigned receive(struct ur_worker *w)
 		input_burst(w, pkts, n);
 	}
 	/* As much as a round can send: a loop back to ourselves fills the ring that fast. */
-	for (unsigned i = 0; i < ROUND_BURSTS; i++) {
+	for (unsigned i = 0; i < ROUND_BURSTS && !rte_ring_empty(w->handover); i++) {
 		n = rte_ring_sc_dequeue_burst(w->handover, (void **)pkts, BURST, NULL);
 		input_burst(w, pkts, n);
 		total += n;
@@ -297,7 +298,8 @@ static bool refill(struct ur_worker *w)
 	return true;
 }
 
-static unsigned output(struct ur_worker *w)
+/* `posted`: only what was posted, not ACKs and management; see ur_engine_output_posted(). */
+static unsigned output(struct ur_worker *w, bool posted)
 {
 	unsigned total = 0, n, cap;
 
@@ -313,7 +315,8 @@ static unsigned output(struct ur_worker *w)
 		pkts = &w->spare[w->spare_first];
 		tx = &w->tx[w->spare_first];
 		cap = (unsigned)(BURST - w->spare_first);
-		n = ur_engine_output(w->engine, tx, cap, w->now_ns);
+		n = posted ? ur_engine_output_posted(w->engine, tx, cap, w->now_ns)
+			   : ur_engine_output(w->engine, tx, cap, w->now_ns);
 		for (unsigned i = 0; i < n; i++)
 			ur_frame_finish(&w->framer, pkts[i], &tx[i]);
 		w->spare_first = (uint16_t)(w->spare_first + n);
@@ -329,7 +332,6 @@ static void output_neigh(struct ur_worker *w)
 {
 	struct rte_mbuf *m;
 
-	ur_neigh_expire(w->neigh, w->now_ns);
 	while (w->neigh->out.head != w->neigh->out.tail && w->tx_head == w->tx_tail) {
 		size_t len;
 
@@ -383,22 +385,33 @@ static void update_now(struct ur_worker *w)
 		w->now_ns = now;
 }
 
+/*
+ * First what is owed from before, then what has come: an inline caller gets to see what was
+ * received at once, and its answer leaves together with the ACK. Should it stop calling, the
+ * endpoint's keeper sends the ACK.
+ */
 static unsigned one_round(struct ur_worker *w)
 {
-	unsigned n;
+	unsigned n = 0;
 
 	update_now(w);
-	n = receive(w);
 	if (!rte_ring_empty(w->doorbells))
 		take_doorbells(w);
 	if (w->cnt > 1)
 		take_foreign(w);
-	if (ur_engine_next_deadline(w->engine) <= w->now_ns)
-		ur_engine_expire(w->engine, w->now_ns);
-	n += output(w);
-	if (w->neigh && (w->neigh->out.head != w->neigh->out.tail ||
-			 ur_neigh_next_deadline(w->neigh) <= w->now_ns))
+	/* Timers fire by the tick: nothing can be due that was not at the last look in this one. */
+	if (w->now_ns >> UR_WHEEL_TICK_SHIFT != w->tick) {
+		w->tick = w->now_ns >> UR_WHEEL_TICK_SHIFT;
+		if (ur_engine_next_deadline(w->engine) <= w->now_ns)
+			ur_engine_expire(w->engine, w->now_ns);
+		if (w->neigh && ur_neigh_next_deadline(w->neigh) <= w->now_ns)
+			ur_neigh_expire(w->neigh, w->now_ns);
+	}
+	if (ur_engine_wants_output(w->engine) || w->tx_head != w->tx_tail || w->tx_impair)
+		n = output(w, false);
+	if (w->neigh && w->neigh->out.head != w->neigh->out.tail)
 		output_neigh(w);
+	n += receive(w);
 	atomic_store_explicit(&w->last_ns, w->now_ns, memory_order_relaxed);
 	return n;
 }
@@ -505,7 +518,8 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 		update_now(w);
 		ur_engine_doorbell(w->engine, qp, w->now_ns);
 		if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
-			output(w);
+			/* The ACK of what is being answered goes with the next round. */
+			output(w, true);
 		unlock(w);
 		return;
 	}

@@ -288,9 +288,16 @@ static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
 	return made;
 }
 
+static unsigned count_sent(struct ur_core *core, const struct ur_tx *tx, unsigned n)
+{
+	core->cnt.tx_packets += n;
+	for (unsigned i = 0; i < n; i++)
+		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
+	return n;
+}
+
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
 {
-	struct ur_core *core = &e->core;
 	unsigned n;
 
 	settle(e);
@@ -301,10 +308,20 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 		n += output_sched(e, tx + n, cap - n, now_ns);
 	/* ACKs that had to wait for the responses just made. */
 	n += output_acks(e, tx + n, cap - n);
-	core->cnt.tx_packets += n;
-	for (unsigned i = 0; i < n; i++)
-		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
-	return n;
+	return count_sent(&e->core, tx, n);
+}
+
+unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
+				 uint64_t now_ns)
+{
+	settle(e);
+	return count_sent(&e->core, tx, output_sched(e, tx, cap, now_ns));
+}
+
+bool ur_engine_wants_output(const struct ur_engine *e)
+{
+	return e->core.acks.ready_cnt || e->core.sched.ready_cnt || e->core.settle.ready_cnt ||
+	       (e->cm && ur_cm_wants_output(e->cm));
 }
 
 /* ---- time ---- */

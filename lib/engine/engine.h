@@ -57,6 +57,16 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
  */
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns);
 
+/*
+ * The same for requests and responses alone: ACKs and management wait for the next ur_engine_output().
+ * For a poster in a hurry, who calls that soon.
+ */
+unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
+				 uint64_t now_ns);
+
+/* Whether ur_engine_output() has anything to do. */
+bool ur_engine_wants_output(const struct ur_engine *e);
+
 uint64_t ur_engine_next_deadline(const struct ur_engine *e);
 void ur_engine_expire(struct ur_engine *e, uint64_t now_ns);
 
