@@ -269,8 +269,14 @@ static bool check_address(const struct check *c)
 static bool check_worker(const struct check *c)
 {
 	const char *lcores = c->cfg->worker.lcores;
+	uint32_t count = c->cfg->worker.count;
 	unsigned cpu[UR_WORKERS_MAX];
 	int n;
+
+	/* A QPN names its worker by some of its bits. */
+	if (count & (count - 1))
+		return wrong(c, "worker", "count",
+			     "\"%u\" is not a power of two; allowed: 1, 2, 4, 8", count);
 
 	if (lcores[0] == '\0')
 		return true;
@@ -278,11 +284,11 @@ static bool check_worker(const struct check *c)
 		return wrong(c, "worker", "lcores",
 			     "\"%s\" has no meaning with mode = inline; allowed: auto", lcores);
 	n = ur_config_cpus(lcores, cpu, UR_WORKERS_MAX);
-	if (n < (int)c->cfg->worker.count)
+	if (n < (int)count)
 		return wrong(c, "worker", "lcores",
 			     "\"%s\" is too short for count = %u; allowed: auto, or a CPU for each "
 			     "worker",
-			     lcores, c->cfg->worker.count);
+			     lcores, count);
 	return true;
 }
 

@@ -105,7 +105,8 @@
 	K(worker, mode, "mode", CHOICE, UR_WORKER_MODES, 0, "auto",                                \
 	  "inline: post and poll do the work; dedicated: workers poll on cores of their own; "     \
 	  "auto: dedicated with more than two CPUs")                                               \
-	K(worker, count, "count", U32, 1, 8, "1", "workers, one queue pair of the port each")      \
+	K(worker, count, "count", U32, 1, 8, "1",                                                  \
+	  "workers, a power of two; one queue pair of the port each")                              \
 	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")           \
 	K(worker, thread_safe, "thread_safe", BOOL, 0, 0, "yes",                                   \
 	  "no: the application posts to and polls each object from one thread, and no lock is taken")
