@@ -4,7 +4,7 @@
 #   volume       10^9 bytes each of WRITE, READ and SEND, every byte compared, at 1 % loss,
 #                duplication and reordering in each direction
 #   connections  10 000 set-ups and tear-downs in a row, 1000 queue pairs at once, no object left
-#   fuzz         10^7 mutated inputs for the packet decoder, 10^7 packets for a live engine
+#   fuzz         10^7 mutated inputs each for the packet decoder and for an engine with live QPs
 build=$(cd "${1:?the build directory}" && pwd) || exit 1
 shift
 [ $# -gt 0 ] || set -- volume connections fuzz
@@ -62,7 +62,7 @@ fuzz()
 	"$build/tests/fuzz/packet_fuzz" --random 10000000 --seed 1 \
 		"$UROCE_SOURCE/tests/fuzz/corpus/packet" >"$tmp/fuzz.log" 2>&1 || fail "packet_fuzz"
 	tail -n 1 "$tmp/fuzz.log"
-	"$build/tests/fuzz/engine_fuzz" --random 1000000 --seed 1 \
+	"$build/tests/fuzz/engine_fuzz" --random 10000000 --seed 1 \
 		"$UROCE_SOURCE/tests/fuzz/corpus/engine" >"$tmp/fuzz.log" 2>&1 || fail "engine_fuzz"
 	tail -n 1 "$tmp/fuzz.log"
 }

@@ -65,8 +65,8 @@ for op in write read send; do
 done
 expect 0 "${client[@]}" --type uc --op send_imm --size 3000 --depth 4 --verify --iters 500
 expect 0 "${client[@]}" --type ud --op send --size 1000 --depth 4 --verify --iters 500
-all "$1, impaired:" "${impair[@]}" --seed 2
-expect 0 "${client[@]}" "${impair[@]}" --op write --size 65536 --iters 300 --verify \
+all "$1, impaired:" --timeout 15 "${impair[@]}" --seed 2
+expect 0 "${client[@]}" "${impair[@]}" --timeout 15 --op write --size 65536 --iters 300 --verify \
 	--json "$tmp/run.json"
 [ "$(field .retransmitted_packets)" -gt 0 ] || fail "nothing was lost: the impairment does nothing"
 stop_server
