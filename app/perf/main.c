@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "client.h"
+#include "edge/config.h"
 #include "server.h"
 
 int main(int argc, char **argv)
@@ -14,6 +15,9 @@ int main(int argc, char **argv)
 	switch (perf_options_parse(&options, argc, argv, err, sizeof(err))) {
 	case PERF_PARSE_HELP:
 		perf_options_help(stdout);
+		return PERF_EXIT_OK;
+	case PERF_PARSE_HELP_CONFIG:
+		ur_config_help(stdout);
 		return PERF_EXIT_OK;
 	case PERF_PARSE_USAGE:
 		fprintf(stderr, "uroce-perf: %s\n", err);

@@ -51,6 +51,7 @@
 
 enum opt_id {
 	OPT_HELP = 256,
+	OPT_HELP_CONFIG,
 	OPT_SET,
 	OPT_OP,
 	OPT_MODE,
@@ -67,6 +68,7 @@ enum opt_id {
 
 static const struct option long_options[] = {
 	{"help", no_argument, NULL, OPT_HELP},
+	{"help-config", no_argument, NULL, OPT_HELP_CONFIG},
 	{"set", required_argument, NULL, OPT_SET},
 	{"op", required_argument, NULL, OPT_OP},
 	{"mode", required_argument, NULL, OPT_MODE},
@@ -539,6 +541,8 @@ static enum perf_parse parse_all(struct parser *p, int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == OPT_HELP || opt == 'h')
 			return PERF_PARSE_HELP;
+		if (opt == OPT_HELP_CONFIG)
+			return PERF_PARSE_HELP_CONFIG;
 		if (opt == ':')
 			return fail(p, "%s wants a value", argv[optind - 1]);
 		if (opt == '?')
@@ -576,8 +580,11 @@ enum perf_parse perf_options_parse(struct perf_options *o, int argc, char **argv
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    strcmp(argv[1], "help") == 0)
 		return PERF_PARSE_HELP;
+	if (strcmp(argv[1], "--help-config") == 0)
+		return PERF_PARSE_HELP_CONFIG;
 	if (strcmp(argv[1], "server") != 0 && strcmp(argv[1], "client") != 0)
-		return fail(&p, "'%s' is neither 'server' nor 'client'", argv[1]);
+		return fail(&p, "'%s' is neither 'server' nor 'client'; see uroce-perf --help",
+			    argv[1]);
 	o->server = argv[1][0] == 's';
 	rc = parse_all(&p, argc - 1, argv + 1);
 	if (rc != PERF_PARSE_OK)

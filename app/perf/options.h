@@ -40,8 +40,9 @@ struct perf_options {
 
 enum perf_parse {
 	PERF_PARSE_OK = 0,
-	PERF_PARSE_HELP = 1,  /* --help was asked for: print it, exit 0 */
-	PERF_PARSE_USAGE = 2, /* err holds one sentence: print it, exit 2 */
+	PERF_PARSE_HELP = 1,	    /* --help was asked for: print it, exit 0 */
+	PERF_PARSE_USAGE = 2,	    /* err holds one sentence: print it, exit 2 */
+	PERF_PARSE_HELP_CONFIG = 3, /* --help-config: print the keys of a configuration, exit 0 */
 };
 
 /* argv[0] is the program's name. `o` is complete only on PERF_PARSE_OK. */

@@ -31,7 +31,7 @@ static const struct {
 	const char *line, *sentence;
 } bad[] = {
 	{"", "say 'uroce-perf server' or 'uroce-perf client'; --help tells more"},
-	{"serve", "'serve' is neither 'server' nor 'client'"},
+	{"serve", "'serve' is neither 'server' nor 'client'; see uroce-perf --help"},
 	{"server", "--config FILE is needed: it names the port; see pmd-config/"},
 	{"client --config c", "the client needs --peer ADDRESS, the server's address"},
 	{"client --config c --peer nowhere",
@@ -181,20 +181,26 @@ Test(perf_options, help_is_no_error_wherever_it_stands)
 	cr_assert_eq(parse("server --config c -h"), PERF_PARSE_HELP);
 }
 
+Test(perf_options, the_keys_of_a_configuration_are_shown_wherever_they_are_asked_for)
+{
+	cr_assert_eq(parse("--help-config"), PERF_PARSE_HELP_CONFIG);
+	cr_assert_eq(parse("server --help-config"), PERF_PARSE_HELP_CONFIG);
+}
+
 Test(perf_options, help_names_every_option_with_a_value)
 {
 	static char text[16384];
 	FILE *f = fmemopen(text, sizeof(text), "w");
 	static const char *const names[] = {
-		"--config",	   "--set",	"--port",	  "--pcap",
-		"--filter",	   "--once",	"--peer",	  "--op",
-		"--mode",	   "--type",	"--size",	  "--sizes",
-		"--qps",	   "--depth",	"--bidir",	  "--verify",
-		"--iters",	   "--bytes",	"--warmup",	  "--duration",
-		"--mtu",	   "--inline",	"--sge",	  "--srq",
-		"--events",	   "--json",	"--signal-every", "--retry",
-		"--rnr-retry",	   "--timeout", "--seed",	  "--rd-atomic",
-		"--live-interval",
+		"--config",	   "--set",	    "--port",	      "--pcap",
+		"--filter",	   "--once",	    "--peer",	      "--op",
+		"--mode",	   "--type",	    "--size",	      "--sizes",
+		"--qps",	   "--depth",	    "--bidir",	      "--verify",
+		"--iters",	   "--bytes",	    "--warmup",	      "--duration",
+		"--mtu",	   "--inline",	    "--sge",	      "--srq",
+		"--events",	   "--json",	    "--signal-every", "--retry",
+		"--rnr-retry",	   "--timeout",	    "--seed",	      "--rd-atomic",
+		"--live-interval", "--help-config",
 	};
 
 	perf_options_help(f);
