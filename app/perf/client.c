@@ -71,12 +71,20 @@ static void control_event(struct perf_client *c, const struct perf_cm_event *e)
 		c->control.up = true;
 		break;
 	case UROCE_CM_REJECTED:
-		perf_session_fail(s, "the server at %s rejects the connection: %s", c->o->peer,
-				  uroce_cm_reject_str(e->status));
+		if (e->status == PERF_REJECT_NO_SERVICE)
+			perf_session_fail(s,
+					  "%s has no server on port %u: start it there, or say "
+					  "its port with --port",
+					  c->o->peer, c->o->port);
+		else
+			perf_session_fail(s, "the server at %s rejects the connection: %s",
+					  c->o->peer, uroce_cm_reject_str(e->status));
 		break;
 	case UROCE_CM_UNREACHABLE:
-		perf_session_fail(s, "no server answers at %s port %u: %s", c->o->peer, c->o->port,
-				  strerror(e->status));
+		perf_session_fail(s,
+				  "no server answers at %s port %u (%s): is it running, with this "
+				  "address in its configuration?",
+				  c->o->peer, c->o->port, strerror(e->status));
 		break;
 	case UROCE_CM_DISCONNECTED:
 		if (c->control.up && !s->failed)
@@ -170,6 +178,13 @@ static bool connect_control(struct perf_client *c)
 	}
 	rc = uroce_cm_connect(c->control.id, (const struct sockaddr *)&c->o->peer_addr,
 			      c->control.qp, &param);
+	if (rc == EHOSTUNREACH) {
+		perf_session_fail(&c->session,
+				  "nobody answers for the address %s: start the server first, and "
+				  "check --peer, [address] of both sides, and the link",
+				  c->o->peer);
+		return false;
+	}
 	if (rc != 0) {
 		perf_session_fail(&c->session, "cannot connect to %s: %s", c->o->peer,
 				  strerror(rc));
@@ -534,6 +549,11 @@ static bool open_run(struct perf_client *c, struct perf_run *run, uint64_t size)
 
 	perf_params_from_options(&run->params, c->o, size, &c->ep->device, c->ep->mtu);
 	run->mtu = (uint32_t)run->params.mtu;
+	if (run->mtu > c->ep->mtu) {
+		perf_session_fail(s, "--mtu %u is more than the port's path MTU, %u", run->mtu,
+				  c->ep->mtu);
+		return false;
+	}
 	if (size > run->params.mtu && run->params.type == PERF_TYPE_UD) {
 		perf_session_fail(s, "UD messages of %llu bytes do not fit in the MTU of %llu",
 				  (unsigned long long)size, (unsigned long long)run->params.mtu);

@@ -46,8 +46,9 @@ bool perf_control_send(struct perf_control *c, enum perf_message kind, uint32_t 
 bool perf_control_poll(struct perf_control *c, struct perf_received *r);
 
 /* Reasons of a rejection, as in the IBA. */
-#define PERF_REJECT_NO_QP    1 /* none is free right now */
-#define PERF_REJECT_CONSUMER 28
+#define PERF_REJECT_NO_QP      1 /* none is free right now */
+#define PERF_REJECT_NO_SERVICE 8 /* of CM itself: nobody listens there */
+#define PERF_REJECT_CONSUMER   28
 
 /* The parameters of every connection of this program. */
 struct uroce_conn_param perf_conn_param(const struct perf_hello *hello, uint8_t *private_data,
