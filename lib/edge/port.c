@@ -36,6 +36,7 @@ enum quirk {
 	QUIRK_PAGE = 4,	       /* an mbuf with all its headers must fit in a page */
 	QUIRK_FRAMESZ = 8,     /* the ring's slot size is a device argument */
 	QUIRK_COPIES = 16,     /* a TX burst copies frames (memif: unless it is zero-copy) */
+	QUIRK_KERNEL_MAC = 32, /* the device's MAC is the kernel's, at the other end of the link */
 };
 
 static const struct {
@@ -48,6 +49,7 @@ static const struct {
 	{"net_ring", QUIRK_NO_LINK_MTU},
 	{"net_null", QUIRK_NO_LINK_MTU},
 	{"net_pcap", QUIRK_NO_LINK_MTU},
+	{"net_tap", QUIRK_KERNEL_MAC},
 };
 
 /* What an opening has found out so far. */
@@ -360,7 +362,7 @@ static int start(struct opening *o)
 			return fail(o, rc, "TX queue %u with %u descriptors: %s", q, p->tx_desc,
 				    rte_strerror(-rc));
 	}
-	if (o->attr->has_mac) {
+	if (o->attr->has_mac && !(o->quirks & QUIRK_KERNEL_MAC)) {
 		struct rte_ether_addr mac;
 
 		memcpy(mac.addr_bytes, o->attr->mac, 6);
@@ -470,6 +472,9 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 		return rc;
 	}
 	memcpy(made.mac, attr->has_mac ? attr->mac : mac.addr_bytes, 6);
+	/* Two ends with one address would take each other's packets for their own. */
+	if (!attr->has_mac && (o.quirks & QUIRK_KERNEL_MAC))
+		made.mac[5] ^= 1;
 	made.xdp_ifindex = strcmp(made.driver, "net_af_xdp") == 0 ? o.info.if_index : 0;
 	made.copies_tx = o.quirks & QUIRK_COPIES;
 	made.open = true;

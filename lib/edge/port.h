@@ -38,7 +38,7 @@ struct ur_port_attr {
 	bool promiscuous;
 	bool shared_rx; /* frames are received where another process writes them (memif zero copy)
 			 */
-	bool has_mac;	/* set this address instead of the device's own */
+	bool has_mac;	/* set this address instead of the device's own; tap: beside the kernel's */
 	uint8_t mac[6];
 };
 
