@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <libgen.h>
 #include <net/if.h>
@@ -313,6 +314,23 @@ static void check_queues(struct flight *f, const char *dev)
 		    dev, queues, f->cfg->worker.count);
 }
 
+static unsigned prefix_bits(const struct sockaddr *mask)
+{
+	const uint8_t *p = NULL;
+	unsigned bits = 0, bytes = 0;
+
+	if (mask && mask->sa_family == AF_INET) {
+		p = (const uint8_t *)&((const struct sockaddr_in *)(const void *)mask)->sin_addr;
+		bytes = 4;
+	} else if (mask && mask->sa_family == AF_INET6) {
+		p = (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr;
+		bytes = 16;
+	}
+	for (unsigned i = 0; i < bytes; i++)
+		bits += (unsigned)__builtin_popcount(p[i]);
+	return bits;
+}
+
 /* With af_packet the kernel sees every packet too, and answers those for an address of its own. */
 static void check_kernel_addresses(struct flight *f, const char *dev)
 {
@@ -347,7 +365,8 @@ static void check_kernel_addresses(struct flight *f, const char *dev)
 				continue;
 			inet_ntop(AF_INET6, &in6.sin6_addr, name, sizeof(name));
 		}
-		text(command, sizeof(command), "ip addr flush dev %s", dev);
+		text(command, sizeof(command), "ip addr del %s/%u dev %s", name,
+		     prefix_bits(i->ifa_netmask), dev);
 		say(f, ours, command, "the kernel has the address %s on %s%s", name, dev,
 		    ours ? ", which is the endpoint's own" : " and may answer for the endpoint");
 	}
@@ -394,10 +413,15 @@ static void check_memif(struct flight *f)
 
 	strlcpy(dir, path, sizeof(dir));
 	dirname(dir);
-	if (access(dir, W_OK) != 0) {
+	if (access(dir, F_OK) != 0) {
 		text(command, sizeof(command), "mkdir -p %s", dir);
-		say(f, true, command,
-		    "the directory %s of the memif socket is missing or not writable", dir);
+		say(f, true, command, "the directory %s of the memif socket is missing", dir);
+	} else if (access(dir, W_OK) != 0) {
+		strlcpy(command, path, sizeof(command));
+		say(f, true, "",
+		    "the directory %s of the memif socket is not writable; choose another on both "
+		    "sides, such as --set port.device=/tmp/%s",
+		    dir, basename(command));
 	} else if (state == UR_MEMIF_SOCKET_OTHER) {
 		text(command, sizeof(command), "rm %s", path);
 		say(f, true, command, "%s is in the way: it is not a socket that can be used",
@@ -415,13 +439,14 @@ static void check_memif(struct flight *f)
 
 static void check_pcap(struct flight *f)
 {
-	char in[UR_CONFIG_TEXT], command[UR_CONFIG_TEXT + 16];
+	char in[UR_CONFIG_TEXT];
 
 	strlcpy(in, f->cfg->port.device, sizeof(in));
 	in[strcspn(in, ",")] = '\0';
 	if (in[0] != '\0' && access(in, R_OK) != 0) {
-		text(command, sizeof(command), "ls -l %s", in);
-		say(f, true, command, "the file %s cannot be read", in);
+		say(f, true, "",
+		    "the file %s cannot be read: %s; name it in [port] device = IN,OUT", in,
+		    strerror(errno));
 	}
 }
 
