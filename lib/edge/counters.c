@@ -213,16 +213,24 @@ static int register_locked(const char *path, ur_counters_fn fn, void *ctx, const
 
 int ur_counters_register(const char *path, ur_counters_fn fn, void *ctx, const char *help)
 {
+	static bool list_known;
+	bool first = false;
 	int rc;
 
 	if (!path_ok(path) || !fn || !help)
 		return -EINVAL;
 	pthread_mutex_lock(&registry_lock);
 	rc = register_locked(path, fn, ctx, help);
+	if (rc == 0) {
+		first = !list_known;
+		list_known = true;
+	}
 	pthread_mutex_unlock(&registry_lock);
 	if (rc == 0) {
 		/* Telemetry cannot forget a path, so one that comes back is known already. */
-		rte_telemetry_register_cmd(list_entry.path, telemetry_answer, list_entry.help);
+		if (first)
+			rte_telemetry_register_cmd(list_entry.path, telemetry_answer,
+						   list_entry.help);
 		rte_telemetry_register_cmd(path, telemetry_answer, help);
 	}
 	return rc;
