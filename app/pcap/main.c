@@ -222,7 +222,9 @@ static int parse_options(int argc, char **argv, struct options *opt)
 			fputs(help, stdout);
 			exit(EXIT_ALL_RIGHT);
 		default:
-			exit(EXIT_USAGE); /* getopt_long() has said what is wrong */
+			/* getopt_long() has said what is wrong */
+			complain("try 'uroce-pcap --help'");
+			exit(EXIT_USAGE);
 		}
 	if (optind == argc) {
 		complain("no capture file given; try 'uroce-pcap --help'");
