@@ -22,7 +22,7 @@ static void transfer_and_close(const char *const *set)
 	for (unsigned i = 0; i < 4; i++) {
 		a[i] = make_qp(A, IBV_QPT_RC);
 		b[i] = make_qp(B, IBV_QPT_RC);
-		join(a[i], b[i], (struct join){.timeout = 10});
+		join(a[i], b[i], (struct join){.timeout = 13});
 	}
 	for (unsigned i = 0; i < 40; i++) {
 		post(A, a[i % 4], i, IBV_WR_RDMA_WRITE, 0, 60000);
