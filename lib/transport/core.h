@@ -78,7 +78,6 @@ struct ur_core {
 	struct ur_counters cnt;
 	struct ur_sink sink;
 	uint16_t worker;
-	bool strict_peer; /* drop packets whose source address is not the QP's peer */
 };
 
 /* Pushes a completion wherever its CQ lives and raises what has to be raised. */

@@ -119,7 +119,6 @@ struct ur_qp {
 	bool sig_all;
 	bool comm_est;		  /* IBV_EVENT_COMM_EST was raised */
 	bool sqd_notify, drained; /* SQD: event wanted; raised */
-	bool dead;		  /* destroyed; waits to be forgotten */
 	uint16_t pkey;
 	uint32_t access; /* enum ibv_access_flags */
 	uint32_t pd;
@@ -216,6 +215,9 @@ bool ur_requester_ready(const struct ur_qp *qp);
  * only WQEs without a packet were consumed). *wqes counts WQEs begun.
  */
 bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
+/* References [off, off + len) of the WQE's payload, inline or by SGEs. False: an SGE is refused. */
+bool ur_requester_gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
+			 uint32_t len, struct ur_tx *tx);
 /* Points cur, cur_off and rd_out at recovery.nxt again. */
 void ur_requester_reposition(struct ur_qp *qp);
 /* No other message is begun: asks for the ACK of what was sent, if nobody did. */

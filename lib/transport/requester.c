@@ -208,9 +208,8 @@ static uint8_t data_opcode(const struct ur_qp *qp, unsigned class, bool first, b
 	return qp->type == IBV_QPT_UC ? op | UR_TRANSPORT_UC : op;
 }
 
-/* References [off, off + len) of the WQE's payload. */
-static bool gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off, uint32_t len,
-		   struct ur_tx *tx)
+bool ur_requester_gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
+			 uint32_t len, struct ur_tx *tx)
 {
 	tx->frag_cnt = 0;
 	tx->payload_len = (uint16_t)len;
@@ -250,7 +249,7 @@ static bool make_data(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class
 	};
 	uint8_t *p;
 
-	if (!gather(qp, wqe, req->cur_off, len, tx))
+	if (!ur_requester_gather(qp, wqe, req->cur_off, len, tx))
 		return false;
 	if (qp->type == IBV_QPT_RC)
 		bth.ackreq = wants_ack(qp, wqe, class, last);

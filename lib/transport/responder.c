@@ -14,7 +14,6 @@ enum verdict_kind {
 	V_DUPLICATE, /* executed before: acknowledge or replay */
 	V_GAP,	     /* beyond ePSN: one sequence NAK */
 	V_RNR,	     /* no receive: RNR NAK */
-	V_DROP,	     /* silently, but counted */
 	V_NAK,	     /* NAK with `code`, then the QP goes to error */
 };
 
@@ -506,8 +505,6 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		qp->core->cnt.rnr_nak_sent++;
 		ur_response_nak(qp, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, rsp->epsn);
 		return UR_DROP_RNR;
-	case V_DROP:
-		return v.drop;
 	case V_NAK:
 		return refuse(qp, p, v);
 	}

@@ -84,15 +84,8 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	if (wqe->length > 1u << qp->mtu_shift)
 		return fail(qp, IBV_WC_LOC_LEN_ERR);
-	tx->frag_cnt = 0;
-	tx->payload_len = (uint16_t)wqe->length;
-	if (wqe->flags & UR_WQE_INLINE && wqe->length) {
-		tx->frag[0] = (struct ur_frag){ur_wqe_data(wqe), wqe->length};
-		tx->frag_cnt = 1;
-	} else if (!ur_sgl_gather(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, 0,
-				  wqe->length, tx)) {
+	if (!ur_requester_gather(qp, wqe, 0, wqe->length, tx))
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
-	}
 	imm = wqe->opcode == IBV_WR_SEND_WITH_IMM;
 	bth = (struct ur_build_bth){
 		.opcode = imm ? UR_UD_SEND_ONLY_IMM : UR_UD_SEND_ONLY,
