@@ -10,6 +10,8 @@
 #include "sched/sched.h"
 #include "timer/wheel.h"
 #include "transport/cq.h"
+#include "transport/ooo.h"
+#include "transport/selective.h"
 #include "wire/drop.h"
 
 /*
@@ -47,6 +49,19 @@
 	X(np_ecn_marked_roce_packets, "packets received with ECN CE")                              \
 	X(rp_cnp_ignored, "CNPs received")                                                         \
 	X(acks_sent, "ACKs sent")                                                                  \
+	X(acks_received, "ACKs and NAKs received, responses that acknowledge included")            \
+	X(early_packets, "requests received beyond the expected PSN and kept or placed")           \
+	X(early_dropped, "requests received beyond the expected PSN and dropped")                  \
+	X(early_responses, "responses placed beyond a missing one")                                \
+	X(ooo_contexts, "out-of-order contexts taken")                                             \
+	X(ooo_exhausted, "gaps for which no out-of-order context was left")                        \
+	X(rtx_contexts, "recovery contexts taken")                                                 \
+	X(rtx_exhausted, "gaps for which no recovery context was left")                            \
+	X(reordered, "packets that arrived late, but were not lost")                               \
+	X(spurious_retransmits, "packets sent again whose first transmission had arrived")         \
+	X(retransmitted_responses, "response packets sent again")                                  \
+	X(probes_sent, "tail probes sent")                                                         \
+	X(rto, "retransmission timeouts")                                                          \
 	X(sched_turns, "scheduling turns")                                                         \
 	X(sched_blind_visits, "turns in which nothing could be sent")
 
@@ -74,6 +89,8 @@ struct ur_core {
 	struct ur_wheel wheel;
 	struct ur_sched sched;
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
+	struct ur_ooo_pool ooo;
+	struct ur_rtx_pool rtx;
 	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */
 	struct ur_counters cnt;
 	struct ur_sink sink;

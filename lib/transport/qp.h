@@ -11,6 +11,7 @@
 #include "sched/sched.h"
 #include "timer/wheel.h"
 #include "transport/core.h"
+#include "transport/ext_state.h"
 #include "transport/recovery.h"
 #include "transport/srq.h"
 #include "transport/wq.h"
@@ -26,6 +27,7 @@
  *   responder.c  request packets -> memory and receive completions
  *   response.c   ACKs, NAKs, READ and atomic responses
  *   ud.c         datagrams
+ *   ext_*.c      the same four of an extended queue pair (ext.h)
  *
  * Thread class: the QP's worker, but for the two fields that say otherwise.
  */
@@ -104,6 +106,18 @@ struct ur_responder {
 	uint8_t q_head, q_cnt;
 };
 
+/* How a queue pair survives loss and reordering (docs/design/loss.md). X(NAME, name) */
+#define UR_MODES(X)                                                                                \
+	X(GBN, gbn)                                                                                \
+	X(REORDER, reorder)                                                                        \
+	X(EXTENDED, extended)
+
+enum ur_mode {
+#define X(NAME, name) UR_MODE_##NAME,
+	UR_MODES(X)
+#undef X
+};
+
 #define UR_RD_ATOMIC_MAX 128 /* upper bound of max_dest_rd_atomic */
 
 enum ur_timer_kind {
@@ -116,6 +130,8 @@ struct ur_qp {
 	uint8_t type;	   /* enum ibv_qp_type */
 	uint8_t state;	   /* enum ibv_qp_state: what the worker acts on */
 	uint8_t mtu_shift; /* PMTU is 1 << mtu_shift bytes */
+	uint8_t mode;	   /* enum ur_mode; of an RC QP, set before RTR */
+	bool strict;	   /* the last byte of a message is placed after all others */
 	bool sig_all;
 	bool comm_est;		  /* IBV_EVENT_COMM_EST was raised */
 	bool sqd_notify, drained; /* SQD: event wanted; raised */
@@ -133,6 +149,8 @@ struct ur_qp {
 
 	struct ur_requester req;
 	struct ur_responder rsp;
+	struct ur_ext_requester xreq;
+	struct ur_ext_responder xrsp;
 
 	struct ibv_qp_attr attr;       /* as set, for query (cold) */
 	uint32_t window, ackreq_every; /* the engine's, for reset */

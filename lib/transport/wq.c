@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct ur_sge) == sizeof(struct ibv_sge) &&
 		       offsetof(struct ur_sge, length) == offsetof(struct ibv_sge, length) &&
 		       offsetof(struct ur_sge, lkey) == offsetof(struct ibv_sge, lkey),
 	       "SGE layouts differ");
-_Static_assert(sizeof(struct ur_wqe) == 40 && sizeof(struct ur_wqe_ext) == 16, "WQE layout");
+_Static_assert(sizeof(struct ur_wqe) == 48 && sizeof(struct ur_wqe_ext) == 16, "WQE layout");
 _Static_assert(sizeof(struct ur_wqe) + sizeof(struct ur_sge) <= LINE_BYTES, "small WQE in a line");
 _Static_assert(sizeof(struct ur_rwqe) == 16, "receive WQE layout");
 

@@ -35,7 +35,7 @@ enum ur_wqe_flags {
 	UR_WQE_BEGUN = 1 << 6,  /* first_psn and ssn are set; the worker's */
 };
 
-/* A send WQE: 40 bytes, then ur_wqe_ext for UD and atomics, then SGEs or inline payload. */
+/* A send WQE: 48 bytes, then ur_wqe_ext for UD and atomics, then SGEs or inline payload. */
 struct ur_wqe {
 	uint64_t wr_id;
 	uint64_t remote_addr;
@@ -49,6 +49,9 @@ struct ur_wqe {
 	/* Written by the worker when the first packet is made: its PSN and the message's SSN. */
 	struct ur_psn first_psn;
 	uint32_t ssn;
+	/* Extended mode: number of the first response packet, of the receive it consumes. */
+	struct ur_psn first_rsp;
+	uint32_t rwqen;
 };
 
 struct ur_wqe_ext {
@@ -114,7 +117,7 @@ struct ur_wq {
  * 255, max_inline at most 65535.
  *
  * Every send WQE has room for ur_wqe_ext and either max_sge SGEs or max_inline bytes, and starts on
- * a cache line: what RC and UC post with one SGE (or up to 24 bytes inline) lies in one line.
+ * a cache line: what RC and UC post with one SGE (or up to 16 bytes inline) lies in one line.
  */
 size_t ur_sq_ring_bytes(uint32_t entries, uint32_t max_sge, uint32_t max_inline);
 size_t ur_rq_ring_bytes(uint32_t entries, uint32_t max_sge);

@@ -34,6 +34,9 @@
 	X(RESOURCES, "no responder resource left")                                                 \
 	X(NAKED, "refused with a NAK")                                                             \
 	X(RECV_BUFFER, "receive buffer too short or its lkey invalid")                             \
+	X(MODE, "opcode is of another mode than the QP (extended or standard)")                    \
+	X(NO_CONTEXT, "early packet, no out-of-order context or reorder slot left")                \
+	X(EARLY, "early packet that can only be judged in its turn")                               \
 	X(MAD, "malformed or unsupported management datagram")
 
 enum ur_drop {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/ext.h"
 #include "wire/opcode.h"
 #include "wire/roce.h"
 
@@ -6,7 +7,9 @@
 	(((f)&UR_OP_DETH ? UR_DETH_BYTES : 0) + ((f)&UR_OP_RETH ? UR_RETH_BYTES : 0) +             \
 	 ((f)&UR_OP_ATOMICETH ? UR_ATOMICETH_BYTES : 0) + ((f)&UR_OP_AETH ? UR_AETH_BYTES : 0) +   \
 	 ((f)&UR_OP_ATOMICACKETH ? UR_ATOMICACKETH_BYTES : 0) +                                    \
-	 ((f)&UR_OP_IMM ? UR_IMM_BYTES : 0) + ((f)&UR_OP_IETH ? UR_IETH_BYTES : 0))
+	 ((f)&UR_OP_XTH ? UR_XTH_BYTES : 0) + ((f)&UR_OP_XAETH ? UR_XAETH_BYTES : 0) +             \
+	 ((f)&UR_OP_XRTH ? UR_XRTH_BYTES : 0) + ((f)&UR_OP_IMM ? UR_IMM_BYTES : 0) +               \
+	 ((f)&UR_OP_IETH ? UR_IETH_BYTES : 0))
 
 const struct ur_opcode_info ur_opcodes[256] = {
 #define X(sym, value, f)                                                                           \

@@ -8,9 +8,9 @@
  * Every BTH opcode that uroce knows, once: name, value, what it is and which headers follow.
  * (IBA 9.2, table "OpCode field"; CNP: annex A17. WIRE-OPCODE-01, WIRE-EXT-01)
  *
- * What a packet is: SEND, WRITE, READ_REQ, READ_RESP, ATOMIC (a request), ACK (also ATOMIC_ACK), CNP.
- * Where it stands in its message: FIRST (the message starts here), LAST (it ends here); both is
- * "Only", neither is "Middle".
+ * What a packet is: SEND, WRITE, READ_REQ, READ_RESP, ATOMIC (a request), ACK (also ATOMIC_ACK),
+ * CNP. Where it stands in its message: FIRST (the message starts here), LAST (it ends here); both
+ * is "Only", neither is "Middle".
  */
 enum ur_op_flags {
 	UR_OP_SEND = 1 << 0,
@@ -31,9 +31,13 @@ enum ur_op_flags {
 	UR_OP_IMM = 1 << 15,
 	UR_OP_IETH = 1 << 16,
 	UR_OP_KNOWN = 1 << 17, /* the opcode is in the list */
+	UR_OP_XTH = 1 << 18,   /* extended mode (wire/ext.h): a request */
+	UR_OP_XAETH = 1 << 19, /* extended mode: a response */
+	UR_OP_XRTH = 1 << 20,  /* extended mode: a READ or atomic response */
+	UR_OP_PROBE = 1 << 21, /* extended mode: asks for an ACK, takes no PSN */
 
 	UR_OP_ONLY = UR_OP_FIRST | UR_OP_LAST,
-	UR_OP_REQUEST = UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_REQ | UR_OP_ATOMIC,
+	UR_OP_REQUEST = UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_REQ | UR_OP_ATOMIC | UR_OP_PROBE,
 	UR_OP_RESPONSE = UR_OP_READ_RESP | UR_OP_ACK,
 };
 
@@ -45,14 +49,20 @@ enum ur_transport {
 	UR_TRANSPORT_UD = 0x60,
 	UR_TRANSPORT_CNP = 0x80,
 	UR_TRANSPORT_XRC = 0xa0,
-	UR_TRANSPORT_VENDOR = 0xc0,
+	UR_TRANSPORT_EXT = 0xc0, /* manufacturer specific: uroce's extended mode */
 };
 
 #define UR_TRANSPORT_MASK 0xe0
 
-#define UR_SEND_(where)  (UR_OP_SEND | UR_OP_PAYLOAD | (where))
+#define UR_SEND_(where)	 (UR_OP_SEND | UR_OP_PAYLOAD | (where))
 #define UR_WRITE_(where) (UR_OP_WRITE | UR_OP_PAYLOAD | (where))
-#define UR_RESP_(where)  (UR_OP_READ_RESP | UR_OP_PAYLOAD | (where))
+#define UR_RESP_(where)	 (UR_OP_READ_RESP | UR_OP_PAYLOAD | (where))
+
+/* Extended mode: the RC opcode with 0xC0 set; the same flags and what extended headers follow. */
+#define UR_EXT_SEND_(where)  (UR_SEND_(where) | UR_OP_XTH)
+#define UR_EXT_WRITE_(where) (UR_WRITE_(where) | UR_OP_XTH | UR_OP_RETH)
+#define UR_EXT_RESP_(where)  (UR_RESP_(where) | UR_OP_AETH | UR_OP_XAETH | UR_OP_XRTH)
+#define UR_EXT_ACK_	     (UR_OP_ACK | UR_OP_ONLY | UR_OP_AETH | UR_OP_XAETH)
 
 /* X(name, value, flags) */
 #define UR_OPCODES(X)                                                                              \
@@ -93,7 +103,31 @@ enum ur_transport {
 	X(UC_WRITE_ONLY_IMM, 0x2b, UR_WRITE_(UR_OP_ONLY) | UR_OP_RETH | UR_OP_IMM)                 \
 	X(UD_SEND_ONLY, 0x64, UR_SEND_(UR_OP_ONLY) | UR_OP_DETH)                                   \
 	X(UD_SEND_ONLY_IMM, 0x65, UR_SEND_(UR_OP_ONLY) | UR_OP_DETH | UR_OP_IMM)                   \
-	X(CNP, 0x81, UR_OP_CNP | UR_OP_ONLY)
+	X(CNP, 0x81, UR_OP_CNP | UR_OP_ONLY)                                                       \
+	X(EXT_SEND_FIRST, 0xc0, UR_EXT_SEND_(UR_OP_FIRST))                                         \
+	X(EXT_SEND_MIDDLE, 0xc1, UR_EXT_SEND_(0))                                                  \
+	X(EXT_SEND_LAST, 0xc2, UR_EXT_SEND_(UR_OP_LAST))                                           \
+	X(EXT_SEND_LAST_IMM, 0xc3, UR_EXT_SEND_(UR_OP_LAST) | UR_OP_IMM)                           \
+	X(EXT_SEND_ONLY, 0xc4, UR_EXT_SEND_(UR_OP_ONLY))                                           \
+	X(EXT_SEND_ONLY_IMM, 0xc5, UR_EXT_SEND_(UR_OP_ONLY) | UR_OP_IMM)                           \
+	X(EXT_WRITE_FIRST, 0xc6, UR_EXT_WRITE_(UR_OP_FIRST))                                       \
+	X(EXT_WRITE_MIDDLE, 0xc7, UR_EXT_WRITE_(0))                                                \
+	X(EXT_WRITE_LAST, 0xc8, UR_EXT_WRITE_(UR_OP_LAST))                                         \
+	X(EXT_WRITE_LAST_IMM, 0xc9, UR_EXT_WRITE_(UR_OP_LAST) | UR_OP_IMM)                         \
+	X(EXT_WRITE_ONLY, 0xca, UR_EXT_WRITE_(UR_OP_ONLY))                                         \
+	X(EXT_WRITE_ONLY_IMM, 0xcb, UR_EXT_WRITE_(UR_OP_ONLY) | UR_OP_IMM)                         \
+	X(EXT_READ_REQUEST, 0xcc, UR_OP_READ_REQ | UR_OP_ONLY | UR_OP_XTH | UR_OP_RETH)            \
+	X(EXT_READ_RESPONSE_FIRST, 0xcd, UR_EXT_RESP_(UR_OP_FIRST))                                \
+	X(EXT_READ_RESPONSE_MIDDLE, 0xce, UR_EXT_RESP_(0))                                         \
+	X(EXT_READ_RESPONSE_LAST, 0xcf, UR_EXT_RESP_(UR_OP_LAST))                                  \
+	X(EXT_READ_RESPONSE_ONLY, 0xd0, UR_EXT_RESP_(UR_OP_ONLY))                                  \
+	X(EXT_ACKNOWLEDGE, 0xd1, UR_EXT_ACK_ | UR_OP_PAYLOAD)                                      \
+	X(EXT_ATOMIC_ACKNOWLEDGE, 0xd2, UR_EXT_ACK_ | UR_OP_XRTH | UR_OP_ATOMICACKETH)             \
+	X(EXT_COMPARE_SWAP, 0xd3, UR_OP_ATOMIC | UR_OP_ONLY | UR_OP_XTH | UR_OP_ATOMICETH)         \
+	X(EXT_FETCH_ADD, 0xd4, UR_OP_ATOMIC | UR_OP_ONLY | UR_OP_XTH | UR_OP_ATOMICETH)            \
+	X(EXT_SEND_LAST_INV, 0xd6, UR_EXT_SEND_(UR_OP_LAST) | UR_OP_IETH)                          \
+	X(EXT_SEND_ONLY_INV, 0xd7, UR_EXT_SEND_(UR_OP_ONLY) | UR_OP_IETH)                          \
+	X(EXT_PROBE, 0xd8, UR_OP_PROBE | UR_OP_ONLY | UR_OP_XTH)
 
 enum ur_opcode {
 #define X(name, value, flags) UR_##name = (value),
@@ -102,15 +136,14 @@ enum ur_opcode {
 };
 
 struct ur_opcode_info {
-	uint32_t flags;    /* enum ur_op_flags; 0 for an unknown opcode */
+	uint32_t flags;	   /* enum ur_op_flags; 0 for an unknown opcode */
 	uint8_t ext_bytes; /* extended headers between BTH and payload, bytes */
 	const char *name;  /* "RC_SEND_FIRST"; NULL for an unknown opcode */
 };
 
 extern const struct ur_opcode_info ur_opcodes[256];
 
-static inline uint32_t
-ur_op_flags(uint8_t opcode)
+static inline uint32_t ur_op_flags(uint8_t opcode)
 {
 	return ur_opcodes[opcode].flags;
 }

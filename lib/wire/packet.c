@@ -152,12 +152,18 @@ static void get_ext(struct ur_cursor *c, struct ur_packet *p)
 {
 	if (p->op & UR_OP_DETH)
 		ur_get_deth(c, &p->deth);
+	if (p->op & UR_OP_XTH)
+		ur_get_xth(c, &p->xth);
 	if (p->op & UR_OP_RETH)
 		ur_get_reth(c, &p->reth);
 	if (p->op & UR_OP_ATOMICETH)
 		ur_get_atomiceth(c, &p->atomiceth);
 	if (p->op & UR_OP_AETH)
 		ur_get_aeth(c, &p->aeth);
+	if (UNLIKELY(p->op & UR_OP_XAETH))
+		ur_get_xaeth(c, &p->xaeth);
+	if (p->op & UR_OP_XRTH)
+		ur_get_xrth(c, &p->xrth);
 	if (p->op & UR_OP_ATOMICACKETH)
 		p->atomic_ack = ur_get64(c);
 	if (p->op & UR_OP_IMM)
@@ -170,12 +176,18 @@ static void put_ext(struct ur_cursor *c, const struct ur_packet *p)
 {
 	if (p->op & UR_OP_DETH)
 		ur_put_deth(c, &p->deth);
+	if (p->op & UR_OP_XTH)
+		ur_put_xth(c, &p->xth);
 	if (p->op & UR_OP_RETH)
 		ur_put_reth(c, &p->reth);
 	if (p->op & UR_OP_ATOMICETH)
 		ur_put_atomiceth(c, &p->atomiceth);
 	if (p->op & UR_OP_AETH)
 		ur_put_aeth(c, &p->aeth);
+	if (p->op & UR_OP_XAETH)
+		ur_put_xaeth(c, &p->xaeth);
+	if (p->op & UR_OP_XRTH)
+		ur_put_xrth(c, &p->xrth);
 	if (p->op & UR_OP_ATOMICACKETH)
 		ur_put64(c, p->atomic_ack);
 	if (p->op & UR_OP_IMM)

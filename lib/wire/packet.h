@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "wire/drop.h"
+#include "wire/ext.h"
 #include "wire/opcode.h"
 #include "wire/roce.h"
 
@@ -85,6 +86,9 @@ struct ur_packet {
 	uint64_t atomic_ack;           /* op & UR_OP_ATOMICACKETH */
 	uint32_t imm;                  /* op & UR_OP_IMM, host order */
 	uint32_t ieth;                 /* op & UR_OP_IETH: the R_Key */
+	struct ur_xth xth;             /* op & UR_OP_XTH */
+	struct ur_xaeth xaeth;         /* op & UR_OP_XAETH */
+	struct ur_xrth xrth;           /* op & UR_OP_XRTH */
 
 	const uint8_t *payload; /* in the frame */
 	uint16_t payload_len;   /* without pad */

@@ -50,12 +50,36 @@ static const struct {
 	{0x64, 8, UR_OP_DETH},
 	{0x65, 12, UR_OP_DETH | UR_OP_IMM},
 	{0x81, 0, 0},
+	{0xc0, 16, UR_OP_XTH},
+	{0xc1, 16, UR_OP_XTH},
+	{0xc2, 16, UR_OP_XTH},
+	{0xc4, 16, UR_OP_XTH},
+	{0xc3, 20, UR_OP_XTH | UR_OP_IMM},
+	{0xc5, 20, UR_OP_XTH | UR_OP_IMM},
+	{0xc6, 32, UR_OP_XTH | UR_OP_RETH},
+	{0xc7, 32, UR_OP_XTH | UR_OP_RETH},
+	{0xc8, 32, UR_OP_XTH | UR_OP_RETH},
+	{0xca, 32, UR_OP_XTH | UR_OP_RETH},
+	{0xc9, 36, UR_OP_XTH | UR_OP_RETH | UR_OP_IMM},
+	{0xcb, 36, UR_OP_XTH | UR_OP_RETH | UR_OP_IMM},
+	{0xcc, 32, UR_OP_XTH | UR_OP_RETH},
+	{0xcd, 24, UR_OP_AETH | UR_OP_XAETH | UR_OP_XRTH},
+	{0xce, 24, UR_OP_AETH | UR_OP_XAETH | UR_OP_XRTH},
+	{0xcf, 24, UR_OP_AETH | UR_OP_XAETH | UR_OP_XRTH},
+	{0xd0, 24, UR_OP_AETH | UR_OP_XAETH | UR_OP_XRTH},
+	{0xd1, 16, UR_OP_AETH | UR_OP_XAETH},
+	{0xd2, 32, UR_OP_AETH | UR_OP_XAETH | UR_OP_XRTH | UR_OP_ATOMICACKETH},
+	{0xd3, 44, UR_OP_XTH | UR_OP_ATOMICETH},
+	{0xd4, 44, UR_OP_XTH | UR_OP_ATOMICETH},
+	{0xd6, 20, UR_OP_XTH | UR_OP_IETH},
+	{0xd7, 20, UR_OP_XTH | UR_OP_IETH},
+	{0xd8, 16, UR_OP_XTH},
 };
 #define TABLE_CNT (sizeof(table) / sizeof(table[0]))
 
 #define ANY_HEADER                                                                                 \
 	(UR_OP_RETH | UR_OP_AETH | UR_OP_DETH | UR_OP_ATOMICETH | UR_OP_ATOMICACKETH | UR_OP_IMM | \
-	 UR_OP_IETH)
+	 UR_OP_IETH | UR_OP_XTH | UR_OP_XAETH | UR_OP_XRTH)
 #define ANY_KIND (UR_OP_REQUEST | UR_OP_RESPONSE | UR_OP_CNP)
 
 /* WIRE-EXT-01 */
@@ -105,7 +129,9 @@ Test(opcode, carries_payload_when_it_is_a_send_a_write_or_a_read_response)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		uint32_t flags = ur_op_flags((uint8_t)op);
-		bool data = flags & (UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_RESP);
+		/* The bitmap of an extended ACK counts as payload. */
+		bool data = flags & (UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_RESP) ||
+			    op == UR_EXT_ACKNOWLEDGE;
 
 		cr_assert_eq(!!(flags & UR_OP_PAYLOAD), data, "%#x", op);
 	}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_EXT_H
+#define UR_TRANSPORT_EXT_H
+
+#include "transport/ooo.h"
+#include "transport/qp.h"
+#include "transport/selective.h"
+#include "wire/ext.h"
+
+/*
+ * Extended mode of an RC queue pair (docs/design/loss.md): the four functions that replace
+ * requester, completer, responder and response of standard mode, and what qp.c calls in a QP's
+ * life. They share with standard mode the WQEs, `req.head`, `req.cur`, `req.cur_off`, the retry
+ * counters of `req.rec`, the access checks, the order of verdicts and the completions.
+ *
+ * Thread class: the QP's worker.
+ */
+
+/* ---- ext_requester.c ---- */
+
+bool ur_ext_requester_ready(const struct ur_qp *qp);
+/* As ur_requester_next(): a packet sent again, a probe, or the next new one, in this order. */
+bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
+void ur_ext_requester_drain(struct ur_qp *qp);
+/* RTR/RTS: first PSN set, or back to RESET (gives contexts back). */
+void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first);
+/* Nothing is in flight any more and nothing will be sent again. */
+void ur_ext_requester_stop(struct ur_qp *qp);
+
+/* ---- ext_completer.c ---- */
+
+enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* When ur_ext_timer() has something to do; UR_NEVER. */
+uint64_t ur_ext_deadline(const struct ur_qp *qp);
+void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns);
+
+/* ---- ext_responder.c ---- */
+
+enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+void ur_ext_responder_init(struct ur_qp *qp);
+/* Completes (flushes) receives that are bound beyond the message under way, gives the context back.
+ */
+void ur_ext_responder_stop(struct ur_qp *qp, enum ibv_wc_status status);
+
+/* ---- ext_response.c ---- */
+
+/* An ACK of the packet is owed (stamp, path, arrival for the echo); `probe`: after queued
+ * responses. */
+void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, bool probe, uint64_t now_ns);
+void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t syndrome,
+			 uint64_t now_ns);
+bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
+bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
+void ur_ext_response_stop(struct ur_qp *qp);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_RTT_H
+#define UR_TRANSPORT_RTT_H
+
+#include <stdint.h>
+
+/*
+ * Round-trip times of one queue pair and what follows from them (RFC 6298; the least round trip as in
+ * RFC 8985). All times in stamps of 16 ns (wire/ext.h) unless a name says otherwise.
+ *
+ * Thread class: the QP's worker.
+ */
+struct ur_rtt {
+	uint32_t srtt;	  /* smoothed; 0: no sample yet */
+	uint32_t rttvar;  /* mean deviation */
+	uint32_t min;	  /* least of this interval and the one before */
+	uint32_t min_next; /* least of this interval */
+	uint32_t min_at;  /* stamp at which the interval ends */
+};
+
+#define UR_RTO_MIN_NS	  UINT64_C(1000000)
+#define UR_RTO_MAX_NS	  UINT64_C(200000000)
+#define UR_RTO_INITIAL_NS UINT64_C(20000000) /* before the first sample */
+
+void ur_rtt_init(struct ur_rtt *r);
+
+/*
+ * A packet stamped `stamp` was answered at `now` after the peer had kept it for `residence`. Samples that
+ * cannot be (older than half the stamps' range, residence longer than the round trip) are ignored.
+ */
+void ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now);
+
+/* SRTT + 4 RTTVAR, doubled `backoff` times, within [UR_RTO_MIN_NS, UR_RTO_MAX_NS]. */
+uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff);
+
+#endif

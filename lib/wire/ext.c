@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/bytes.h"
+#include "wire/ext.h"
+
+void ur_put_xth(struct ur_cursor *c, const struct ur_xth *x)
+{
+	uint8_t *p = ur_take(c, UR_XTH_BYTES);
+
+	if (!p)
+		return;
+	ur_store32(p, x->stamp);
+	p[4] = x->path;
+	ur_store24(p + 5, x->ssn);
+	p[8] = x->flags;
+	ur_store24(p + 9, x->offset);
+	p[12] = x->resv;
+	ur_store24(p + 13, x->rwqen);
+}
+
+void ur_get_xth(struct ur_cursor *c, struct ur_xth *x)
+{
+	const uint8_t *p = ur_take(c, UR_XTH_BYTES);
+
+	if (!p)
+		return;
+	x->stamp = ur_load32(p);
+	x->path = p[4];
+	x->ssn = ur_load24(p + 5);
+	x->flags = p[8];
+	x->offset = ur_load24(p + 9);
+	x->resv = p[12];
+	x->rwqen = ur_load24(p + 13);
+}
+
+void ur_put_xaeth(struct ur_cursor *c, const struct ur_xaeth *x)
+{
+	uint8_t *p = ur_take(c, UR_XAETH_BYTES);
+
+	if (!p)
+		return;
+	ur_store32(p, x->echo);
+	ur_store32(p + 4, x->residence);
+	p[8] = x->path;
+	ur_store24(p + 9, x->epsn.v);
+}
+
+void ur_get_xaeth(struct ur_cursor *c, struct ur_xaeth *x)
+{
+	const uint8_t *p = ur_take(c, UR_XAETH_BYTES);
+
+	if (!p)
+		return;
+	x->echo = ur_load32(p);
+	x->residence = ur_load32(p + 4);
+	x->path = p[8];
+	x->epsn = ur_psn(ur_load24(p + 9));
+}
+
+void ur_put_xrth(struct ur_cursor *c, const struct ur_xrth *x)
+{
+	uint8_t *p = ur_take(c, UR_XRTH_BYTES);
+
+	if (!p)
+		return;
+	p[0] = x->resv;
+	ur_store24(p + 1, x->ssn);
+	p[4] = x->resv2;
+	ur_store24(p + 5, x->offset);
+}
+
+void ur_get_xrth(struct ur_cursor *c, struct ur_xrth *x)
+{
+	const uint8_t *p = ur_take(c, UR_XRTH_BYTES);
+
+	if (!p)
+		return;
+	x->resv = p[0];
+	x->ssn = ur_load24(p + 1);
+	x->resv2 = p[4];
+	x->offset = ur_load24(p + 5);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_WIRE_EXT_H
+#define UR_WIRE_EXT_H
+
+#include <stdint.h>
+
+#include "wire/cursor.h"
+#include "wire/psn.h"
+
+/*
+ * The headers of extended mode (docs/wire-format.md, docs/design/loss.md): what lets a receiver place
+ * any packet at once, and a sender know exactly what is missing. Opcodes are 0xC0 | the RC opcode, and
+ * 0xD8 for the probe. Order on the wire:
+ *
+ *   request    BTH XTH [RETH | AtomicETH] [Immediate | IETH] payload
+ *   response   BTH AETH XAETH [XRTH] [AtomicAckETH] payload
+ *   ACK, NAK   BTH AETH XAETH bitmap (as payload)
+ *   probe      BTH XTH
+ *
+ * Stamps and durations are 32 bits of 16 ns, wrapping after 68.7 s.
+ */
+#define UR_STAMP_SHIFT 4
+
+static inline uint32_t ur_stamp(uint64_t now_ns)
+{
+	return (uint32_t)(now_ns >> UR_STAMP_SHIFT);
+}
+
+/* XTH: transmit stamp 32; path index 8, SSN 24; flags 8, PSN_OFFSET 24; reserved 8, RWQEN 24. */
+struct ur_xth {
+	uint32_t stamp;	 /* when this transmission left */
+	uint8_t path;	 /* which of the sender's UDP source ports */
+	uint32_t ssn;	 /* of the message, counted from 1 over all messages of the QP; 24 bits */
+	uint8_t flags;	 /* enum ur_xth_flags */
+	uint32_t offset; /* PSN_OFFSET: index of this packet in its message, in PMTUs; 24 bits */
+	uint8_t resv;
+	uint32_t rwqen; /* UR_XTH_RECV: which receive of the QP, counted from 0; 24 bits */
+};
+#define UR_XTH_BYTES 16
+
+enum ur_xth_flags {
+	UR_XTH_RECV = 1 << 0,	  /* the message consumes receive `rwqen` (in all its packets) */
+	UR_XTH_LAST_READ = 1 << 1, /* READ: the last request of its message */
+	UR_XTH_RETRY = 1 << 2,	  /* this PSN, or part of it, was sent before */
+};
+
+/* XAETH: echoed stamp 32; residence 32; echoed path index 8, ePSN 24. */
+struct ur_xaeth {
+	uint32_t echo;	    /* stamp of the packet that caused this one */
+	uint32_t residence; /* from its arrival to this one's departure */
+	uint8_t path;	    /* its path index */
+	struct ur_psn epsn; /* every request before it has been executed */
+};
+#define UR_XAETH_BYTES 12
+
+/* XRTH: reserved 8, SSN 24; reserved 8, PSN_OFFSET 24: as in the request, offset of this packet. */
+struct ur_xrth {
+	uint8_t resv;
+	uint32_t ssn;
+	uint8_t resv2;
+	uint32_t offset;
+};
+#define UR_XRTH_BYTES 8
+
+/*
+ * The bitmap behind an extended ACK or NAK: bit i (bit i % 8 of byte i / 8, the lowest first) says that
+ * request ePSN + 1 + i has arrived. A multiple of 4 bytes, at most UR_SACK_BYTES; what lies behind it
+ * is not known to have arrived.
+ */
+#define UR_SACK_BYTES 256
+
+static inline bool ur_sack_bit(const uint8_t *map, uint32_t i)
+{
+	return map[i >> 3] >> (i & 7) & 1;
+}
+
+void ur_put_xth(struct ur_cursor *c, const struct ur_xth *x);
+void ur_get_xth(struct ur_cursor *c, struct ur_xth *x);
+void ur_put_xaeth(struct ur_cursor *c, const struct ur_xaeth *x);
+void ur_get_xaeth(struct ur_cursor *c, struct ur_xaeth *x);
+void ur_put_xrth(struct ur_cursor *c, const struct ur_xrth *x);
+void ur_get_xrth(struct ur_cursor *c, struct ur_xrth *x);
+
+#endif
