@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/qp.h"
+#include "transport/requester_priv.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
@@ -135,7 +136,7 @@ static enum ur_drop implied_nak(struct ur_qp *qp, uint64_t now_ns)
 	return UR_DROP_PSN_GAP;
 }
 
-static void update_credits(struct ur_requester *req, const struct ur_aeth *aeth)
+void ur_completer_credits(struct ur_requester *req, const struct ur_aeth *aeth)
 {
 	uint8_t code = aeth->syndrome & UR_SYNDROME_VALUE_MASK;
 	struct ur_psn lsn;
@@ -172,8 +173,7 @@ static enum ur_drop rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_
 	return UR_DROP_NONE;
 }
 
-/* RC-COMP-NAK-01 */
-static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+enum ibv_wc_status ur_completer_nak_status(uint8_t code)
 {
 	static const uint8_t status[] = {
 		[UR_NAK_INV_REQ] = IBV_WC_REM_INV_REQ_ERR,
@@ -181,6 +181,13 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 		[UR_NAK_REM_OP] = IBV_WC_REM_OP_ERR,
 		[UR_NAK_INV_RD_REQ] = IBV_WC_REM_INV_RD_REQ_ERR,
 	};
+
+	return code < sizeof(status) ? status[code] : IBV_WC_SUCCESS;
+}
+
+/* RC-COMP-NAK-01 */
+static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
 	uint8_t code = p->aeth.syndrome & UR_SYNDROME_VALUE_MASK;
 
 	if (code > UR_NAK_INV_RD_REQ)
@@ -192,13 +199,13 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 		return UR_DROP_NONE;
 	}
 	ack_until(qp, p->bth.psn, now_ns);
-	ur_qp_error(qp, status[code], IBV_WC_WR_FLUSH_ERR);
+	ur_qp_error(qp, ur_completer_nak_status(code), IBV_WC_WR_FLUSH_ERR);
 	return UR_DROP_NONE;
 }
 
 static enum ur_drop ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	update_credits(&qp->req, &p->aeth);
+	ur_completer_credits(&qp->req, &p->aeth);
 	if (!ack_until(qp, ur_psn_add(p->bth.psn, 1), now_ns))
 		return implied_nak(qp, now_ns);
 	return UR_DROP_NONE;
@@ -253,7 +260,7 @@ static enum ur_drop read_response(struct ur_qp *qp, const struct ur_packet *p, u
 		return UR_DROP_RECV_BUFFER;
 	}
 	if (p->op & UR_OP_AETH)
-		update_credits(&qp->req, &p->aeth);
+		ur_completer_credits(&qp->req, &p->aeth);
 	last = left <= mtu;
 	response_done(qp, last || ((idx + 1) & (qp->req.read_psns - 1)) == 0, last, now_ns);
 	return UR_DROP_NONE;
@@ -273,7 +280,7 @@ static enum ur_drop atomic_ack(struct ur_qp *qp, const struct ur_packet *p, uint
 		ur_qp_error(qp, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR);
 		return UR_DROP_RECV_BUFFER;
 	}
-	update_credits(&qp->req, &p->aeth);
+	ur_completer_credits(&qp->req, &p->aeth);
 	response_done(qp, true, true, now_ns);
 	return UR_DROP_NONE;
 }
@@ -290,7 +297,7 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		if (p->bth.opcode == UR_RC_ACKNOWLEDGE &&
 		    (p->aeth.syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_ACK &&
 		    ur_psn_eq(ur_psn_add(p->bth.psn, 1), rec->una)) {
-			update_credits(&qp->req, &p->aeth);
+			ur_completer_credits(&qp->req, &p->aeth);
 			return UR_DROP_NONE;
 		}
 		return UR_DROP_PSN_STALE;

@@ -1,38 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/build.h"
 #include "transport/qp.h"
+#include "transport/requester_priv.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
-
-/* What a send WQE's opcode means here. */
-enum op_class {
-	OP_DATA = 1 << 0, /* SEND or WRITE: payload goes out */
-	OP_WRITE = 1 << 1,
-	OP_READ = 1 << 2,
-	OP_ATOMIC = 1 << 3,
-	OP_LOCAL = 1 << 4, /* no packet */
-	OP_IMM = 1 << 5,
-	OP_INV = 1 << 6,
-	OP_RECV = 1 << 7, /* consumes a receive at the peer: needs credit */
-};
-
-static const uint8_t op_class[] = {
-	[IBV_WR_RDMA_WRITE] = OP_DATA | OP_WRITE,
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = OP_DATA | OP_WRITE | OP_IMM | OP_RECV,
-	[IBV_WR_SEND] = OP_DATA | OP_RECV,
-	[IBV_WR_SEND_WITH_IMM] = OP_DATA | OP_IMM | OP_RECV,
-	[IBV_WR_RDMA_READ] = OP_READ,
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_ATOMIC,
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_ATOMIC,
-	[IBV_WR_LOCAL_INV] = OP_LOCAL,
-	[IBV_WR_SEND_WITH_INV] = OP_DATA | OP_INV | OP_RECV,
-};
-
-static inline unsigned class_of(const struct ur_wqe *wqe)
-{
-	return op_class[wqe->opcode];
-}
 
 uint32_t ur_requester_psns(const struct ur_qp *qp, const struct ur_wqe *wqe)
 {
@@ -192,22 +164,6 @@ static bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class
 	return ask;
 }
 
-static uint8_t data_opcode(const struct ur_qp *qp, unsigned class, bool first, bool last)
-{
-	/* [write][first][last]; immediate and invalidate only change the last packet's. */
-	static const uint8_t plain[2][2][2] = {
-		{{UR_RC_SEND_MIDDLE, UR_RC_SEND_LAST}, {UR_RC_SEND_FIRST, UR_RC_SEND_ONLY}},
-		{{UR_RC_WRITE_MIDDLE, UR_RC_WRITE_LAST}, {UR_RC_WRITE_FIRST, UR_RC_WRITE_ONLY}},
-	};
-	uint8_t op = plain[!!(class & OP_WRITE)][first][last];
-
-	if (last && (class & OP_IMM))
-		op++;
-	else if (last && (class & OP_INV))
-		op = first ? UR_RC_SEND_ONLY_INV : UR_RC_SEND_LAST_INV;
-	return qp->type == IBV_QPT_UC ? op | UR_TRANSPORT_UC : op;
-}
-
 bool ur_requester_gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
 			 uint32_t len, struct ur_tx *tx)
 {
@@ -240,8 +196,9 @@ static bool make_data(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class
 	bool first = !req->cur_off, last = len == left;
 	bool reth = first && (class & OP_WRITE);
 	bool tail = last && (class & (OP_IMM | OP_INV));
+	uint8_t uc = qp->type == IBV_QPT_UC ? UR_TRANSPORT_UC : 0;
 	struct ur_build_bth bth = {
-		.opcode = data_opcode(qp, class, first, last),
+		.opcode = data_opcode(class, first, last) | uc,
 		.solicited = last && (wqe->flags & UR_WQE_SOLICITED),
 		.pkey = qp->pkey,
 		.dqpn = qp->dest_qpn,

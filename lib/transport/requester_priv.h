@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_REQUESTER_PRIV_H
+#define UR_TRANSPORT_REQUESTER_PRIV_H
+
+#include "transport/qp.h"
+#include "wire/opcode.h"
+
+/*
+ * What requester.c and completer.c share with ext_requester.c and ext_completer.c; nobody else
+ * includes this.
+ */
+
+/* What a send WQE's opcode means to a requester. */
+enum op_class {
+	OP_DATA = 1 << 0, /* SEND or WRITE: payload goes out */
+	OP_WRITE = 1 << 1,
+	OP_READ = 1 << 2,
+	OP_ATOMIC = 1 << 3,
+	OP_LOCAL = 1 << 4, /* no packet */
+	OP_IMM = 1 << 5,
+	OP_INV = 1 << 6,
+	OP_RECV = 1 << 7, /* consumes a receive at the peer: needs credit */
+};
+
+static inline unsigned class_of(const struct ur_wqe *wqe)
+{
+	static const uint8_t op_class[] = {
+		[IBV_WR_RDMA_WRITE] = OP_DATA | OP_WRITE,
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = OP_DATA | OP_WRITE | OP_IMM | OP_RECV,
+		[IBV_WR_SEND] = OP_DATA | OP_RECV,
+		[IBV_WR_SEND_WITH_IMM] = OP_DATA | OP_IMM | OP_RECV,
+		[IBV_WR_RDMA_READ] = OP_READ,
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_ATOMIC,
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_ATOMIC,
+		[IBV_WR_LOCAL_INV] = OP_LOCAL,
+		[IBV_WR_SEND_WITH_INV] = OP_DATA | OP_INV | OP_RECV,
+	};
+
+	return op_class[wqe->opcode];
+}
+
+/* The RC opcode of a packet of a SEND or WRITE; those of other transports have other top bits. */
+static inline uint8_t data_opcode(unsigned class, bool first, bool last)
+{
+	/* [write][first][last]; immediate and invalidate only change the last packet's. */
+	static const uint8_t plain[2][2][2] = {
+		{{UR_RC_SEND_MIDDLE, UR_RC_SEND_LAST}, {UR_RC_SEND_FIRST, UR_RC_SEND_ONLY}},
+		{{UR_RC_WRITE_MIDDLE, UR_RC_WRITE_LAST}, {UR_RC_WRITE_FIRST, UR_RC_WRITE_ONLY}},
+	};
+	uint8_t op = plain[!!(class & OP_WRITE)][first][last];
+
+	if (last && (class & OP_IMM))
+		op++;
+	else if (last && (class & OP_INV))
+		op = first ? UR_RC_SEND_ONLY_INV : UR_RC_SEND_LAST_INV;
+	return op;
+}
+
+/* ---- completer.c ---- */
+
+/* An ACK or a response came: takes in its credits. */
+void ur_completer_credits(struct ur_requester *req, const struct ur_aeth *aeth);
+/* The status with which a NAK of this code, not PSN_SEQ, ends its request; IBV_WC_SUCCESS: none. */
+enum ibv_wc_status ur_completer_nak_status(uint8_t code);
+
+#endif
