@@ -26,7 +26,7 @@ static inline uint32_t ur_stamp(uint64_t now_ns)
 	return (uint32_t)(now_ns >> UR_STAMP_SHIFT);
 }
 
-/* XTH: transmit stamp 32; path index 8, SSN 24; flags 8, PSN_OFFSET 24; reserved 8, RWQEN 24. */
+/* WIRE-XTH-01. XTH: transmit stamp 32; path index 8, SSN 24; flags 8, PSN_OFFSET 24; reserved 8, RWQEN 24. */
 struct ur_xth {
 	uint32_t stamp;	 /* when this transmission left */
 	uint8_t path;	 /* which of the sender's UDP source ports */
@@ -44,7 +44,7 @@ enum ur_xth_flags {
 	UR_XTH_RETRY = 1 << 2,	  /* this PSN, or part of it, was sent before */
 };
 
-/* XAETH: echoed stamp 32; residence 32; echoed path index 8, ePSN 24. */
+/* WIRE-XAETH-01. XAETH: echoed stamp 32; residence 32; echoed path index 8, ePSN 24. */
 struct ur_xaeth {
 	uint32_t echo;	    /* stamp of the packet that caused this one */
 	uint32_t residence; /* from its arrival to this one's departure */
@@ -53,7 +53,7 @@ struct ur_xaeth {
 };
 #define UR_XAETH_BYTES 12
 
-/* XRTH: reserved 8, SSN 24; reserved 8, PSN_OFFSET 24: as in the request, offset of this packet. */
+/* WIRE-XRTH-01. XRTH: reserved 8, SSN 24; reserved 8, PSN_OFFSET 24: as in the request, offset of this packet. */
 struct ur_xrth {
 	uint8_t resv;
 	uint32_t ssn;
@@ -65,7 +65,7 @@ struct ur_xrth {
 /*
  * The bitmap behind an extended ACK or NAK: bit i (bit i % 8 of byte i / 8, the lowest first) says that
  * request ePSN + 1 + i has arrived. A multiple of 4 bytes, at most UR_SACK_BYTES; what lies behind it
- * is not known to have arrived.
+ * is not known to have arrived. WIRE-SACK-01
  */
 #define UR_SACK_BYTES 256
 

@@ -58,7 +58,10 @@ enum ur_transport {
 #define UR_WRITE_(where) (UR_OP_WRITE | UR_OP_PAYLOAD | (where))
 #define UR_RESP_(where)	 (UR_OP_READ_RESP | UR_OP_PAYLOAD | (where))
 
-/* Extended mode: the RC opcode with 0xC0 set; the same flags and what extended headers follow. */
+/*
+ * Extended mode: the RC opcode with 0xC0 set; the same flags and what extended headers follow.
+ * WIRE-XOPCODE-01
+ */
 #define UR_EXT_SEND_(where)  (UR_SEND_(where) | UR_OP_XTH)
 #define UR_EXT_WRITE_(where) (UR_WRITE_(where) | UR_OP_XTH | UR_OP_RETH)
 #define UR_EXT_RESP_(where)  (UR_RESP_(where) | UR_OP_AETH | UR_OP_XAETH | UR_OP_XRTH)

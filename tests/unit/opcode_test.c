@@ -173,10 +173,37 @@ Test(opcode, name_tells_its_transport)
 		case UR_TRANSPORT_UD:
 			cr_assert_eq(strncmp(name, "UD_", 3), 0, "%s", name);
 			break;
+		case UR_TRANSPORT_EXT:
+			cr_assert_eq(strncmp(name, "EXT_", 4), 0, "%s", name);
+			break;
 		default:
 			cr_assert_eq(op, UR_CNP, "%s", name);
 		}
 	}
+}
+
+/* WIRE-XOPCODE-01 */
+Test(opcode, of_extended_mode_is_the_rc_opcode_with_other_headers)
+{
+	const uint32_t same = ANY_KIND | UR_OP_ONLY | UR_OP_ATOMICETH | UR_OP_ATOMICACKETH |
+			      UR_OP_IMM | UR_OP_IETH;
+
+	for (unsigned op = 0; op < 0x20; op++) {
+		const struct ur_opcode_info *rc = &ur_opcodes[op];
+		const struct ur_opcode_info *ext = &ur_opcodes[op | UR_TRANSPORT_EXT];
+
+		if (op == (UR_EXT_PROBE & 0x1f))
+			continue;
+		cr_assert_eq(!rc->name, !ext->name, "%#x", op);
+		if (!rc->name)
+			continue;
+		cr_assert_str_eq(rc->name + strlen("RC"), ext->name + strlen("EXT"));
+		cr_assert_eq(rc->flags & same, ext->flags & same, "%s", ext->name);
+		cr_assert_eq(!!(ext->flags & UR_OP_XTH), !!(ext->flags & UR_OP_REQUEST));
+		cr_assert_eq(!!(ext->flags & UR_OP_XAETH), !!(ext->flags & UR_OP_RESPONSE));
+	}
+	for (unsigned op = 0xe0; op < 0x100; op++)
+		cr_assert_eq(ur_op_flags((uint8_t)op), 0, "%#x belongs to others", op);
 }
 
 Test(drop, names_are_the_enum_in_lower_case)

@@ -35,6 +35,16 @@ static uint16_t payload_for(uint8_t opcode)
 	return ur_op_flags(opcode) & UR_OP_PAYLOAD ? 29 : 0;
 }
 
+static void assert_same_xth(const struct ur_xth *a, const struct ur_xth *b)
+{
+	cr_assert_eq(a->stamp, b->stamp);
+	cr_assert_eq(a->path, b->path);
+	cr_assert_eq(a->ssn, b->ssn);
+	cr_assert_eq(a->flags, b->flags);
+	cr_assert_eq(a->offset, b->offset);
+	cr_assert_eq(a->rwqen, b->rwqen);
+}
+
 static void assert_same_ext(const struct ur_packet *a, const struct ur_packet *b)
 {
 	if (a->op & UR_OP_DETH) {
@@ -55,6 +65,18 @@ static void assert_same_ext(const struct ur_packet *a, const struct ur_packet *b
 		cr_assert_eq(a->atomiceth.rkey, b->atomiceth.rkey);
 		cr_assert_eq(a->atomiceth.swap_add, b->atomiceth.swap_add);
 		cr_assert_eq(a->atomiceth.compare, b->atomiceth.compare);
+	}
+	if (a->op & UR_OP_XTH)
+		assert_same_xth(&a->xth, &b->xth);
+	if (a->op & UR_OP_XAETH) {
+		cr_assert_eq(a->xaeth.echo, b->xaeth.echo);
+		cr_assert_eq(a->xaeth.residence, b->xaeth.residence);
+		cr_assert_eq(a->xaeth.path, b->xaeth.path);
+		cr_assert_eq(a->xaeth.epsn.v, b->xaeth.epsn.v);
+	}
+	if (a->op & UR_OP_XRTH) {
+		cr_assert_eq(a->xrth.ssn, b->xrth.ssn);
+		cr_assert_eq(a->xrth.offset, b->xrth.offset);
 	}
 	if (a->op & UR_OP_ATOMICACKETH)
 		cr_assert_eq(a->atomic_ack, b->atomic_ack);
