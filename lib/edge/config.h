@@ -30,6 +30,7 @@
 #define UR_CONFIG_KEYS_MAX     128 /* at least the keys of all sections; checked when compiled */
 #define UR_CONFIG_SECTIONS_MAX 16
 #define UR_WORKERS_MAX	       8
+#define UR_CONFIG_SPRAY_ALL    255 /* [transport] spray = all */
 
 /*
  * Bytes of IP packet that are not payload, at most, extended mode included (the same number as
@@ -64,6 +65,12 @@ enum ur_worker_mode {
 #undef X
 };
 
+enum ur_transport_mode {
+#define X(id, word) UR_TRANSPORT_MODE_##id,
+	UR_TRANSPORT_MODES(X)
+#undef X
+};
+
 struct ur_config_net {
 	struct ur_gid addr; /* IPv4 is kept IPv4-mapped */
 	uint8_t len; /* prefix length in the family's own bits, 1..32 or 1..128; 0: not set */
@@ -85,6 +92,7 @@ struct ur_config_neighbors {
 #define UR_CONFIG_TYPE_BOOL(m)	  bool m
 #define UR_CONFIG_TYPE_CHOICE(m)  int m
 #define UR_CONFIG_TYPE_REAL(m)	  double m
+#define UR_CONFIG_TYPE_SPRAY(m)	  uint32_t m
 #define UR_CONFIG_TYPE_PERCENT(m) double m
 #define UR_CONFIG_TYPE_TEXT(m)	  char m[UR_CONFIG_TEXT]
 #define UR_CONFIG_TYPE_CPUS(m)	  char m[UR_CONFIG_TEXT]

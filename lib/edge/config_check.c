@@ -292,6 +292,18 @@ static bool check_worker(const struct check *c)
 	return true;
 }
 
+static bool check_transport(const struct check *c)
+{
+	int mode = c->cfg->transport.mode;
+
+	return c->cfg->transport.spray == 0 || mode == UR_TRANSPORT_MODE_AUTO ||
+	       mode == UR_TRANSPORT_MODE_EXTENDED ||
+	       wrong(c, "transport", "spray",
+		     "a peer in mode = %s wants packets in order, from one source port; allowed: "
+		     "off, or mode = auto or extended",
+		     mode == UR_TRANSPORT_MODE_GBN ? "gbn" : "reorder");
+}
+
 static bool check_eal(const struct check *c)
 {
 	const char *prefix = c->cfg->eal.file_prefix;
@@ -339,7 +351,8 @@ int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap)
 {
 	const struct check c = {cfg, err, err_cap};
 	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_mtu(&c) &&
-		  check_address(&c) && check_worker(&c) && check_eal(&c) && check_filter(&c);
+		  check_address(&c) && check_worker(&c) && check_transport(&c) && check_eal(&c) &&
+		  check_filter(&c);
 
 	return ok ? 0 : -EINVAL;
 }

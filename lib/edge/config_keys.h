@@ -14,6 +14,7 @@
  * BOOL    bool                         yes or no
  * CHOICE  int, an index into the list  one of the words of LO
  * REAL    double                       a decimal number in [LO, HI]
+ * SPRAY   uint32_t, UDP source ports   off (0), all (UR_CONFIG_SPRAY_ALL) or 2 to 16
  * PERCENT double, 1.0 is 100 %         0 to 100 with decimals, "%" optional
  * TEXT    char[UR_CONFIG_TEXT]         LO says what is meant
  * CPUS    char[UR_CONFIG_TEXT]         CPU numbers, "2,4-6"; "" is "auto"
@@ -49,6 +50,13 @@
 	X(AUTO, "auto")                                                                            \
 	X(INLINE, "inline")                                                                        \
 	X(DEDICATED, "dedicated")
+
+/* In the order of enum uroce_qp_mode, uroce/uroce.h. */
+#define UR_TRANSPORT_MODES(X)                                                                      \
+	X(AUTO, "auto")                                                                            \
+	X(EXTENDED, "extended")                                                                    \
+	X(REORDER, "reorder")                                                                      \
+	X(GBN, "gbn")
 
 #define UR_CONFIG_KEYS_EAL(K)                                                                      \
 	K(eal, lcores, "lcores", TEXT, "what DPDK takes after --lcores, or auto", 0, "auto",       \
@@ -109,13 +117,40 @@
 	  "workers, a power of two; one queue pair of the port each")                              \
 	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")           \
 	K(worker, thread_safe, "thread_safe", BOOL, 0, 0, "yes",                                   \
-	  "no: the application posts to and polls each object from one thread, and no lock is taken")
+	  "no: the application posts to and polls each object from one thread, and no lock is "    \
+	  "taken")
 
 #define UR_CONFIG_KEYS_TRANSPORT(K)                                                                \
 	K(transport, path_mtu, "path_mtu", PMTU, 0, 0, "auto",                                     \
 	  "payload of a full packet, bytes; auto: the largest that fits the MTU")                  \
+	K(transport, mode, "mode", CHOICE, UR_TRANSPORT_MODES, 0, "auto",                          \
+	  "how an RC QP survives loss. extended: nothing but what is lost is sent again, both "    \
+	  "ends must be uroce and connect by CM; reorder: any peer, packets that come early are "  \
+	  "kept; gbn: any peer, everything from a gap on is sent again; auto: extended when the "  \
+	  "peer agrees, else reorder")                                                             \
+	K(transport, strict, "strict", BOOL, 0, 0, "no",                                           \
+	  "yes: the last packet of a WRITE is placed after all before it, for applications that "  \
+	  "poll on the last byte instead of waiting for a completion; costs a reorder slot for "   \
+	  "each message that is overtaken")                                                        \
+	K(transport, spray, "spray", SPRAY, 2, 16, "off",                                          \
+	  "extended mode: UDP source ports a QP spreads its packets over, so that networks with "  \
+	  "several paths use all of them; a path that loses or delays more is used less")          \
 	K(transport, window, "window", U32, 1, 8192, "256",                                        \
 	  "packets a QP may have unacknowledged")                                                  \
+	K(transport, ooo_contexts, "ooo_contexts", U32, 0, 65536, "64",                            \
+	  "QPs per worker that may receive beyond a gap at once (extended mode); "                 \
+	  "without one, early packets are dropped and counted as ooo_exhausted")                   \
+	K(transport, recovery_contexts, "recovery_contexts", U32, 0, 65536, "64",                  \
+	  "gaps per worker that may be mended selectively at once (extended mode, 11 KiB each); "  \
+	  "without one, only the oldest packet is sent again, counted as rtx_exhausted")           \
+	K(transport, reorder_contexts, "reorder_contexts", U32, 0, 65536, "64",                    \
+	  "QPs per worker that may keep early packets at once (mode reorder)")                     \
+	K(transport, reorder_slots, "reorder_slots", U32, 0, 65536, "1024",                        \
+	  "early packets kept per worker, of all its QPs, one path MTU each (mode reorder, and "   \
+	  "strict placement); without a free one, early packets are dropped")                      \
+	K(transport, read_gaps, "read_gaps", U32, 0, 65536, "64",                                  \
+	  "QPs per worker whose READs may miss responses at once without reading all again "       \
+	  "(mode reorder)")                                                                        \
 	K(transport, ack_coalesce, "ack_coalesce", U32, 1, 256, "16",                              \
 	  "ask for an ACK every so many packets of a long message")                                \
 	K(transport, max_qp, "max_qp", U32, 1, 65536, "1024", "queue pairs per worker")            \

@@ -14,6 +14,7 @@
 #define WORD(id, word)		"|" word
 #define RANGE_U32(lo, hi)	lo, hi, NULL
 #define RANGE_REAL(lo, hi)	lo, hi, NULL
+#define RANGE_SPRAY(lo, hi)	lo, hi, NULL
 #define RANGE_PMTU(lo, hi)	0, 0, "|auto|256|512|1024|2048|4096"
 #define RANGE_BOOL(lo, hi)	0, 0, NULL
 #define RANGE_CHOICE(words, hi) 0, 0, words(WORD)
@@ -73,6 +74,10 @@ void ur_config_allowed(const struct ur_config_key *key, char *buf, size_t cap)
 	switch (key->kind) {
 	case UR_KIND_U32:
 		snprintf(buf, cap, "%lld to %lld", (long long)key->lo, (long long)key->hi);
+		break;
+	case UR_KIND_SPRAY:
+		snprintf(buf, cap, "off, all, %lld to %lld", (long long)key->lo,
+			 (long long)key->hi);
 		break;
 	case UR_KIND_REAL:
 		snprintf(buf, cap, "%lld to %lld, with decimals", (long long)key->lo,
@@ -337,6 +342,11 @@ bool ur_config_value(const struct ur_config_key *key, const char *text, struct u
 	switch (key->kind) {
 	case UR_KIND_U32:
 		return number(text, key->lo, key->hi, at);
+	case UR_KIND_SPRAY:
+		if (strcmp(text, "off") != 0 && strcmp(text, "all") != 0)
+			return number(text, key->lo, key->hi, at);
+		*(uint32_t *)at = text[0] == 'a' ? UR_CONFIG_SPRAY_ALL : 0;
+		return true;
 	case UR_KIND_PMTU:
 		i = strcmp(text, "0") == 0 ? 0 : word_index(key->choice, text);
 		if (i >= 0)

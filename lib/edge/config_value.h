@@ -15,6 +15,7 @@
 	X(PMTU, "a path MTU")                                                                      \
 	X(BOOL, "yes or no")                                                                       \
 	X(CHOICE, "one of the known words")                                                        \
+	X(SPRAY, "a number of UDP source ports")                                                   \
 	X(REAL, "a number in range")                                                               \
 	X(PERCENT, "a percentage")                                                                 \
 	X(TEXT, "a usable text")                                                                   \
@@ -36,7 +37,7 @@ struct ur_config_key {
 	const char *section, *key;
 	enum ur_config_kind kind;
 	size_t off;	    /* of the member in struct ur_config */
-	int64_t lo, hi;	    /* U32, REAL: the range [lo, hi] */
+	int64_t lo, hi;	    /* U32, REAL, SPRAY: the range [lo, hi] */
 	const char *choice; /* CHOICE: "|word|word" in enum order; TEXT: what is meant */
 	const char *def;    /* the default, as text */
 	const char *doc;

@@ -154,6 +154,14 @@ Test(config, every_default_is_allowed)
 	cr_expect_eq(cfg.transport.window, 256);
 	cr_expect_eq(cfg.transport.path_mtu, 0);
 	cr_expect_eq(cfg.transport.retry_cnt, 7);
+	cr_expect_eq(cfg.transport.mode, UR_TRANSPORT_MODE_AUTO);
+	cr_expect_not(cfg.transport.strict);
+	cr_expect_eq(cfg.transport.spray, 0);
+	cr_expect_eq(cfg.transport.ooo_contexts, 64);
+	cr_expect_eq(cfg.transport.recovery_contexts, 64);
+	cr_expect_eq(cfg.transport.reorder_contexts, 64);
+	cr_expect_eq(cfg.transport.reorder_slots, 1024);
+	cr_expect_eq(cfg.transport.read_gaps, 64);
 	cr_expect_eq(cfg.worker.count, 1);
 	cr_expect_eq(cfg.port.driver, UR_DRIVER_AF_PACKET);
 	cr_expect(cfg.eal.in_memory);
@@ -183,6 +191,10 @@ Test(config, values_arrive_in_their_members)
 			       "neighbor = 10.77.0.3=02:00:00:00:00:03\n"
 			       "[transport]\n"
 			       "path_mtu = 2048\n"
+			       "mode = extended\n"
+			       "strict = yes\n"
+			       "spray = 16\n"
+			       "reorder_slots = 0\n"
 			       "[impair]\n"
 			       "seed = 4294967295\n"
 			       "rx_loss = 0.01%\n"
@@ -205,6 +217,10 @@ Test(config, values_arrive_in_their_members)
 	cr_expect_not(ur_gid_is_ipv4(&cfg.address.neighbors.entry[1].addr));
 	cr_expect_eq(cfg.address.neighbors.entry[2].mac[5], 3);
 	cr_expect_eq(cfg.transport.path_mtu, 2048);
+	cr_expect_eq(cfg.transport.mode, UR_TRANSPORT_MODE_EXTENDED);
+	cr_expect(cfg.transport.strict);
+	cr_expect_eq(cfg.transport.spray, 16);
+	cr_expect_eq(cfg.transport.reorder_slots, 0);
 	cr_expect_eq(cfg.impair.seed, UINT32_MAX);
 	cr_expect_float_eq(cfg.impair.rx.loss, 0.0001, 1e-15);
 	cr_expect_float_eq(cfg.impair.tx.loss, 1.0, 1e-15);
@@ -266,6 +282,14 @@ Test(config, each_wrong_set_gets_its_sentence)
 		 "--set: [worker] size: is not a key; allowed: mode, count, lcores, thread_safe"},
 		{"worker.count=9", "--set: [worker] count: \"9\" is not a whole number in range; "
 				   "allowed: 1 to 8"},
+		{"transport.mode=selective", "--set: [transport] mode: \"selective\" is not one of "
+					     "the known words; allowed: auto, extended, reorder, "
+					     "gbn"},
+		{"transport.spray=1",
+		 "--set: [transport] spray: \"1\" is not a number of UDP source "
+		 "ports; allowed: off, all, 2 to 16"},
+		{"transport.spray=17", "--set: [transport] spray: \"17\" is not a number of UDP "
+				       "source ports; allowed: off, all, 2 to 16"},
 		{"ports.mtu=1",
 		 "--set: [ports] is not a section; allowed: [eal], [port], [address], "
 		 "[worker], [transport], [qos], [capture], [impair], [pacing], "
@@ -278,6 +302,19 @@ Test(config, each_wrong_set_gets_its_sentence)
 		cr_expect_eq(ur_config_set_arg(&cfg, wrong[i].arg, err, sizeof(err)), -EINVAL);
 		cr_expect_str_eq(err, wrong[i].want);
 	}
+}
+
+Test(config, spray_is_a_number_or_a_word)
+{
+	static struct ur_config cfg;
+
+	ur_config_init(&cfg);
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.spray=all", err, sizeof(err)), 0);
+	cr_expect_eq(cfg.transport.spray, UR_CONFIG_SPRAY_ALL);
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.spray=2", err, sizeof(err)), 0);
+	cr_expect_eq(cfg.transport.spray, 2);
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.spray=off", err, sizeof(err)), 0);
+	cr_expect_eq(cfg.transport.spray, 0);
 }
 
 Test(config, a_wrong_combination_by_set_is_not_blamed_on_the_file)
