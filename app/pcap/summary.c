@@ -92,10 +92,10 @@ static struct flow *flow_of(struct summary *s, const struct ur_packet *p)
 	return old ? old : f;
 }
 
-/* Requests only: responses carry the PSNs of the other direction. */
+/* Requests only: responses carry the PSNs of the other direction, a probe takes none. */
 static void count_psn(struct flow *f, const struct ur_packet *p)
 {
-	if (!(p->op & UR_OP_REQUEST) || p->op & UR_OP_DETH)
+	if (!(p->op & UR_OP_REQUEST) || p->op & (UR_OP_DETH | UR_OP_PROBE))
 		return;
 	if (f->request_cnt++ == 0) {
 		f->first = f->newest = p->bth.psn;
@@ -174,6 +174,8 @@ static const char *transport_name(uint32_t transport)
 		return "UC";
 	case UR_TRANSPORT_UD:
 		return "UD";
+	case UR_TRANSPORT_EXT:
+		return "EXT";
 	default:
 		return "CNP";
 	}

@@ -77,7 +77,7 @@ static void out_atomiceth(struct ur_out *o, const struct ur_packet *p)
 	const struct ur_atomiceth *a = &p->atomiceth;
 
 	ur_outf(o, " AtomicETH{va 0x%" PRIx64 " rkey 0x%" PRIx32, a->va, a->rkey);
-	if (p->bth.opcode == UR_RC_FETCH_ADD)
+	if (p->bth.opcode == UR_RC_FETCH_ADD || p->bth.opcode == UR_EXT_FETCH_ADD)
 		ur_outf(o, " add 0x%" PRIx64 "}", a->swap_add);
 	else
 		ur_outf(o, " swap 0x%" PRIx64 " compare 0x%" PRIx64 "}", a->swap_add, a->compare);
@@ -88,6 +88,7 @@ static void out_ext(struct ur_out *o, const struct ur_packet *p)
 	if (p->op & UR_OP_DETH)
 		ur_outf(o, " DETH{qkey 0x%" PRIx32 " sqpn 0x%" PRIx32 "}", p->deth.qkey,
 			p->deth.sqpn.v);
+	ur_out_xth(o, p);
 	if (p->op & UR_OP_RETH)
 		ur_outf(o, " RETH{va 0x%" PRIx64 " rkey 0x%" PRIx32 " len %" PRIu32 "}", p->reth.va,
 			p->reth.rkey, p->reth.length);
@@ -97,6 +98,7 @@ static void out_ext(struct ur_out *o, const struct ur_packet *p)
 		ur_outf(o, " ");
 		out_aeth(o, &p->aeth);
 	}
+	ur_out_xaeth(o, p);
 	if (p->op & UR_OP_ATOMICACKETH)
 		ur_outf(o, " AtomicAckETH{original 0x%" PRIx64 "}", p->atomic_ack);
 	if (p->op & UR_OP_IMM)

@@ -26,7 +26,11 @@
  *
  * Flags are SE (solicited), M (migrated), A (ack requested), FECN and BECN. VLAN, traffic class,
  * P_Key and pad are shown when they are not the usual none, 0, 0xffff and 0. A MAD to QP1 is shown
- * by name (ur_print_mad()). `p` was decoded and its frame is still there.
+ * by name (ur_print_mad()). Of the bitmap of an extended ACK the first ranges of PSNs are named:
+ *
+ *   XAETH{echo 4096 path 0 residence 10496 ns epsn 7} SACK{missing 4: 7 10..12 arrived 3: 8..9 13}
+ *
+ * `p` was decoded and its frame is still there.
  */
 size_t ur_print_packet(char *buf, size_t cap, const struct ur_packet *p, bool icrc_ok);
 

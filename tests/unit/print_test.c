@@ -84,6 +84,65 @@ Test(print, names_every_extended_header)
 			 "AtomicAckETH{original 0x123456789abcdef} "));
 }
 
+/* WIRE-XTH-01 */
+Test(print, names_what_an_extended_request_says)
+{
+	struct ur_packet p = v4(UR_EXT_WRITE_MIDDLE, 4);
+
+	p.xth.flags = 0;
+	cr_assert_str_eq(line_of(p, true),
+			 "10.0.0.1:49443 > 10.0.0.2 EXT_WRITE_MIDDLE qpn 0x11 psn 7 "
+			 "XTH{stamp 4059231220 path 13 ssn 2171427 offset 3224115} "
+			 "RETH{va 0x7f0102030405 rkey 0xa1b2c3d4 len 12345} payload 4 icrc ok");
+	p = v4(UR_EXT_SEND_ONLY, 4);
+	p.xth = (struct ur_xth){.flags = UR_XTH_RECV | UR_XTH_RETRY, .ssn = 1, .rwqen = 9};
+	cr_assert(strstr(line_of(p, true),
+			 " XTH{stamp 0 path 0 ssn 1 offset 0 receive 9 retry} payload 4 "));
+	p = v4(UR_EXT_READ_REQUEST, 0);
+	p.xth = (struct ur_xth){.flags = UR_XTH_LAST_READ, .ssn = 2};
+	cr_assert(strstr(line_of(p, true), " XTH{stamp 0 path 0 ssn 2 offset 0 last} RETH{"));
+	cr_assert(strstr(line_of(v4(UR_EXT_FETCH_ADD, 0), true), " add 0x1122334455667788} "));
+	p = v4(UR_EXT_PROBE, 0);
+	p.xth = (struct ur_xth){.stamp = 5};
+	cr_assert(strstr(line_of(p, true), " EXT_PROBE qpn 0x11 psn 7 "
+					   "XTH{stamp 5 path 0 ssn 0 offset 0} payload 0 icrc ok"));
+}
+
+/* WIRE-XAETH-01, WIRE-XRTH-01 */
+Test(print, names_what_an_extended_response_says)
+{
+	cr_assert(strstr(line_of(v4(UR_EXT_ATOMIC_ACKNOWLEDGE, 0), true),
+			 " AETH{ACK credits none msn 658188} XAETH{echo 3789743076 path 14 "
+			 "residence 270544960 ns epsn 16777215} XRTH{ssn 5329491 offset 6382179} "
+			 "AtomicAckETH{original 0x123456789abcdef} payload 0 icrc ok"));
+	cr_assert_null(strstr(line_of(v4(UR_EXT_ACKNOWLEDGE, 0), true), "SACK"));
+}
+
+static void assert_sack_says(uint32_t epsn, const uint8_t *map, uint16_t len, const char *want)
+{
+	struct ur_packet p = v4(UR_EXT_ACKNOWLEDGE, len);
+
+	p.xaeth.epsn = ur_psn(epsn);
+	p.payload = map;
+	cr_assert(strstr(line_of(p, true), want), "%s", line_of(p, true));
+}
+
+/* WIRE-SACK-01 */
+Test(print, tells_missing_and_arrived_psns_of_a_bitmap)
+{
+	static const uint8_t nothing[4], holes[4] = {0x23}, whole[4] = {0xff, 0xff, 0xff, 0xff};
+	uint8_t most[UR_SACK_BYTES + 4];
+
+	assert_sack_says(7, nothing, 4, " SACK{missing 0 arrived 0} payload 4 ");
+	assert_sack_says(7, holes, 4, " SACK{missing 4: 7 10..12 arrived 3: 8..9 13} ");
+	assert_sack_says(0xfffffe, whole, 4,
+			 " SACK{missing 1: 16777214 arrived 32: 16777215..30} ");
+	memset(most, 0x55, sizeof(most));
+	assert_sack_says(0, most, sizeof(most),
+			 " SACK{missing 1024: 0 2 4 6 8 10 12 14 ... "
+			 "arrived 1024: 1 3 5 7 9 11 13 15 ...} payload 260 ");
+}
+
 static void assert_aeth_says(uint8_t syndrome, const char *want)
 {
 	struct ur_aeth aeth = {.syndrome = syndrome, .msn = 5};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+
+#include "print/out.h"
+#include "print/print.h"
+
+#define STAMP_NS (UINT64_C(1) << UR_STAMP_SHIFT)
+
+/* Ranges that are named; the rest is told by the count in front of them. */
+#define RANGES_MAX 8
+
+static void out_xth(struct ur_out *o, const struct ur_xth *x)
+{
+	static const struct {
+		uint8_t flag;
+		const char *name;
+	} flags[] = {{UR_XTH_LAST_READ, "last"}, {UR_XTH_RETRY, "retry"}};
+
+	ur_outf(o, " XTH{stamp %" PRIu32 " path %u ssn %" PRIu32 " offset %" PRIu32, x->stamp,
+		x->path, x->ssn, x->offset);
+	if (x->flags & UR_XTH_RECV)
+		ur_outf(o, " receive %" PRIu32, x->rwqen);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (x->flags & flags[i].flag)
+			ur_outf(o, " %s", flags[i].name);
+	ur_outf(o, "}");
+}
+
+static void out_xaeth(struct ur_out *o, const struct ur_xaeth *x)
+{
+	ur_outf(o, " XAETH{echo %" PRIu32 " path %u residence %" PRIu64 " ns epsn %" PRIu32 "}",
+		x->echo, x->path, x->residence * STAMP_NS, x->epsn.v);
+}
+
+/*
+ * A bitmap as numbers [0, bits): number 0 is ePSN, which is missing whenever there is a bitmap,
+ * number i + 1 is bit i.
+ */
+struct sack {
+	const uint8_t *map;
+	uint32_t bits; /* up to the last that arrived, and number 0 */
+	struct ur_psn epsn;
+};
+
+static bool arrived(const struct sack *s, uint32_t i)
+{
+	return i > 0 && ur_sack_bit(s->map, i - 1);
+}
+
+static struct sack sack_of(const struct ur_packet *p)
+{
+	uint32_t bytes = p->payload_len < UR_SACK_BYTES ? p->payload_len : UR_SACK_BYTES;
+	struct sack s = {.map = p->payload, .bits = bytes * 8 + 1, .epsn = p->xaeth.epsn};
+
+	while (s.bits > 0 && !arrived(&s, s.bits - 1))
+		s.bits--;
+	return s;
+}
+
+/* " 4: 7 10..12": how many numbers are (not) there, and which. */
+static void out_ranges(struct ur_out *o, const struct sack *s, bool there)
+{
+	uint32_t cnt = 0, ranges = 0;
+
+	for (uint32_t i = 0; i < s->bits; i++)
+		cnt += arrived(s, i) == there;
+	ur_outf(o, " %" PRIu32 "%s", cnt, cnt ? ":" : "");
+	for (uint32_t i = 0, first; i < s->bits; i++) {
+		if (arrived(s, i) != there)
+			continue;
+		if (ranges++ == RANGES_MAX) {
+			ur_outf(o, " ...");
+			return;
+		}
+		for (first = i; i + 1 < s->bits && arrived(s, i + 1) == there; i++)
+			;
+		ur_outf(o, " %" PRIu32, ur_psn_add(s->epsn, first).v);
+		if (i > first)
+			ur_outf(o, "..%" PRIu32, ur_psn_add(s->epsn, i).v);
+	}
+}
+
+static void out_sack(struct ur_out *o, const struct ur_packet *p)
+{
+	struct sack s = sack_of(p);
+
+	ur_outf(o, " SACK{missing");
+	out_ranges(o, &s, false);
+	ur_outf(o, " arrived");
+	out_ranges(o, &s, true);
+	ur_outf(o, "}");
+}
+
+void ur_out_xth(struct ur_out *o, const struct ur_packet *p)
+{
+	if (p->op & UR_OP_XTH)
+		out_xth(o, &p->xth);
+}
+
+void ur_out_xaeth(struct ur_out *o, const struct ur_packet *p)
+{
+	if (p->op & UR_OP_XAETH)
+		out_xaeth(o, &p->xaeth);
+	if (p->op & UR_OP_XRTH)
+		ur_outf(o, " XRTH{ssn %" PRIu32 " offset %" PRIu32 "}", p->xrth.ssn,
+			p->xrth.offset);
+	if (p->bth.opcode == UR_EXT_ACKNOWLEDGE && p->payload_len)
+		out_sack(o, p);
+}
