@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/qp.h"
+#include "transport/responder_priv.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
-#include "wire/opcode.h"
 
 /*
  * The responder: an ordered list of checks that change nothing, each with a verdict, then one
  * function that acts on the first verdict that is not CONTINUE, then the execution (IBA 9.7.4,
  * 9.8.3 for UC).
  */
-enum verdict_kind {
-	V_CONTINUE,
-	V_DUPLICATE, /* executed before: acknowledge or replay */
-	V_GAP,	     /* beyond ePSN: one sequence NAK */
-	V_RNR,	     /* no receive: RNR NAK */
-	V_NAK,	     /* NAK with `code`, then the QP goes to error */
-};
-
-struct verdict {
-	uint8_t kind;	     /* enum verdict_kind */
-	uint8_t code;	     /* enum ur_nak_code */
-	uint8_t drop;	     /* enum ur_drop */
-	uint8_t recv_status; /* how the receive under way completes on V_NAK */
-};
-
-#define CONTINUE ((struct verdict){V_CONTINUE, 0, 0, 0})
-#define NAK(nak, reason)                                                                           \
-	((struct verdict){V_NAK, UR_NAK_##nak, UR_DROP_##reason, IBV_WC_WR_FLUSH_ERR})
-#define NAK_RECV(nak, reason, status)                                                              \
-	((struct verdict){V_NAK, UR_NAK_##nak, UR_DROP_##reason, status})
 
 /* RC-RESP-PSN-01: before ePSN is a duplicate, after it a gap. */
 static struct verdict check_psn(const struct ur_qp *qp, const struct ur_packet *p)
@@ -40,29 +19,14 @@ static struct verdict check_psn(const struct ur_qp *qp, const struct ur_packet *
 	return (struct verdict){.kind = diff < 0 ? V_DUPLICATE : V_GAP};
 }
 
-static inline uint8_t kind_of(uint32_t op)
-{
-	return op & UR_OP_SEND ? UR_MSG_SEND : op & UR_OP_WRITE ? UR_MSG_WRITE : UR_MSG_NONE;
-}
-
 /* RC-RESP-SEQ-01: a message is First, Middle..., Last, or Only, all of one kind. */
 static struct verdict check_sequence(const struct ur_qp *qp, const struct ur_packet *p)
 {
 	uint8_t under_way = qp->rsp.kind;
-	bool ok = p->op & UR_OP_FIRST ? under_way == UR_MSG_NONE : under_way == kind_of(p->op);
+	bool ok = p->op & UR_OP_FIRST ? under_way == UR_MSG_NONE
+				      : under_way == ur_responder_kind_of(p->op);
 
 	return ok ? CONTINUE : NAK(INV_REQ, OP_SEQUENCE);
-}
-
-/* RC-RESP-RIGHTS-01: what the QP does not permit is an invalid request. */
-static struct verdict check_rights(const struct ur_qp *qp, const struct ur_packet *p)
-{
-	uint32_t need = p->op & UR_OP_WRITE	 ? IBV_ACCESS_REMOTE_WRITE
-			: p->op & UR_OP_READ_REQ ? IBV_ACCESS_REMOTE_READ
-			: p->op & UR_OP_ATOMIC	 ? IBV_ACCESS_REMOTE_ATOMIC
-						 : 0;
-
-	return (qp->access & need) == need ? CONTINUE : NAK(INV_REQ, ACCESS);
 }
 
 /* PSNs that the answer to a READ takes. */
@@ -115,10 +79,31 @@ static struct verdict check_resources(struct ur_qp *qp, const struct ur_packet *
 	return CONTINUE;
 }
 
+struct verdict ur_responder_check_atomic(const struct ur_qp *qp, const struct ur_atomiceth *a)
+{
+	const uint8_t *at =
+		ur_mem_check(qp->core->mem, a->rkey, qp->pd, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC);
+
+	if (!at)
+		return NAK(REM_ACCESS, ACCESS);
+	/* An aligned address may name bytes that are not: iova and base differ. */
+	return (uintptr_t)at & 7 ? NAK(INV_REQ, MSG_LENGTH) : CONTINUE;
+}
+
+struct verdict ur_responder_check_reth(const struct ur_qp *qp, uint32_t op,
+				       const struct ur_reth *reth)
+{
+	uint32_t right = op & UR_OP_WRITE ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+
+	return !reth->length || ur_mem_check(qp->core->mem, reth->rkey, qp->pd, reth->va,
+					     reth->length, right)
+		       ? CONTINUE
+		       : NAK(REM_ACCESS, ACCESS);
+}
+
 /* RC-RESP-ACC-01: key, range, rights and domain, before memory is touched; nothing for 0 bytes. */
 static struct verdict check_access(const struct ur_qp *qp, const struct ur_packet *p)
 {
-	const struct ur_mem *mem = qp->core->mem;
 	const struct ur_responder *rsp = &qp->rsp;
 
 	if (p->op & UR_OP_SEND) {
@@ -126,25 +111,9 @@ static struct verdict check_access(const struct ur_qp *qp, const struct ur_packe
 			return NAK_RECV(INV_REQ, RECV_BUFFER, IBV_WC_LOC_LEN_ERR);
 		return CONTINUE;
 	}
-	if (p->op & UR_OP_ATOMIC) {
-		const uint8_t *at = ur_mem_check(mem, p->atomiceth.rkey, qp->pd, p->atomiceth.va, 8,
-						 IBV_ACCESS_REMOTE_ATOMIC);
-
-		if (!at)
-			return NAK(REM_ACCESS, ACCESS);
-		/* An aligned address may name bytes that are not: iova and base differ. */
-		return (uintptr_t)at & 7 ? NAK(INV_REQ, MSG_LENGTH) : CONTINUE;
-	}
-	if (p->op & UR_OP_RETH) {
-		uint32_t right =
-			p->op & UR_OP_WRITE ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-
-		return !p->reth.length || ur_mem_check(mem, p->reth.rkey, qp->pd, p->reth.va,
-						       p->reth.length, right)
-			       ? CONTINUE
-			       : NAK(REM_ACCESS, ACCESS);
-	}
-	return CONTINUE;
+	if (p->op & UR_OP_ATOMIC)
+		return ur_responder_check_atomic(qp, &p->atomiceth);
+	return p->op & UR_OP_RETH ? ur_responder_check_reth(qp, p->op, &p->reth) : CONTINUE;
 }
 
 bool ur_responder_bind(struct ur_qp *qp)
@@ -308,27 +277,39 @@ static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 }
 
 /* RC-RESP-ATOMIC-02 */
-static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
+struct verdict ur_responder_atomic(struct ur_qp *qp, bool fetch_add, const struct ur_atomiceth *a,
+				   uint64_t *original)
 {
-	struct ur_responder *rsp = &qp->rsp;
-	struct ur_rd_res *res;
-	uint64_t *at =
-		(uint64_t *)(void *)ur_mem_check(qp->core->mem, p->atomiceth.rkey, qp->pd,
-						 p->atomiceth.va, 8, IBV_ACCESS_REMOTE_ATOMIC);
+	uint64_t *at = (uint64_t *)(void *)ur_mem_check(qp->core->mem, a->rkey, qp->pd, a->va, 8,
+							IBV_ACCESS_REMOTE_ATOMIC);
 
 	/* Another thread may have taken the key out of force since the check. */
 	if (!at)
 		return NAK(REM_ACCESS, ACCESS);
-	res = remember(qp, p, 1);
 	qp->core->cnt.rx_atomic_requests++;
-	res->atomic = true;
-	if (p->bth.opcode == UR_RC_FETCH_ADD) {
-		res->original = __atomic_fetch_add(at, p->atomiceth.swap_add, __ATOMIC_SEQ_CST);
+	if (fetch_add) {
+		*original = __atomic_fetch_add(at, a->swap_add, __ATOMIC_SEQ_CST);
 	} else {
-		res->original = p->atomiceth.compare;
-		__atomic_compare_exchange_n(at, &res->original, p->atomiceth.swap_add, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		*original = a->compare;
+		__atomic_compare_exchange_n(at, original, a->swap_add, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
 	}
+	return CONTINUE;
+}
+
+static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_rd_res *res;
+	uint64_t original;
+	struct verdict v =
+		ur_responder_atomic(qp, p->bth.opcode == UR_RC_FETCH_ADD, &p->atomiceth, &original);
+
+	if (v.kind)
+		return v;
+	res = remember(qp, p, 1);
+	res->atomic = true;
+	res->original = original;
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
 	rsp->msn++;
 	ur_response_queue(qp, (unsigned)(res - rsp->res));
@@ -368,32 +349,43 @@ static struct verdict place(struct ur_qp *qp, const struct ur_packet *p)
 }
 
 /* RC-RESP-RECV-01. The message is complete: a receive completes with it, if one is bound. */
-static struct verdict finish_message(struct ur_qp *qp, const struct ur_packet *p)
+struct verdict ur_responder_finish(struct ur_qp *qp, const struct ur_message_end *end)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+	struct ibv_wc wc = {
+		.status = IBV_WC_SUCCESS,
+		.opcode = end->op & UR_OP_SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
+		.byte_len = end->byte_len,
+	};
 
-	if (p->op & UR_OP_SEND) {
-		wc.opcode = IBV_WC_RECV;
-		wc.byte_len = rsp->placed;
-	} else {
-		wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-		wc.byte_len = rsp->length;
-	}
-	if (p->op & UR_OP_IMM) {
-		wc.imm_data = __builtin_bswap32(p->imm);
+	if (end->op & UR_OP_IMM) {
+		wc.imm_data = __builtin_bswap32(end->imm_inv);
 		wc.wc_flags = IBV_WC_WITH_IMM;
-	} else if (p->op & UR_OP_IETH) {
-		if (!ur_mem_invalidate(qp->core->mem, p->ieth, qp->pd, true))
+	} else if (end->op & UR_OP_IETH) {
+		if (!ur_mem_invalidate(qp->core->mem, end->imm_inv, qp->pd, true))
 			return NAK_RECV(REM_ACCESS, ACCESS, IBV_WC_LOC_ACCESS_ERR);
-		wc.invalidated_rkey = p->ieth;
+		wc.invalidated_rkey = end->imm_inv;
 		wc.wc_flags = IBV_WC_WITH_INV;
 	}
 	rsp->kind = UR_MSG_NONE;
 	rsp->msn++;
-	if (p->op & (UR_OP_SEND | UR_OP_IMM))
-		ur_responder_complete(qp, &wc, p->bth.solicited);
+	if (end->op & (UR_OP_SEND | UR_OP_IMM))
+		ur_responder_complete(qp, &wc, end->solicited);
 	return CONTINUE;
+}
+
+static struct verdict finish_message(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_message_end end = {
+		.op = p->op,
+		.imm_inv = p->op & UR_OP_IMM	? p->imm
+			   : p->op & UR_OP_IETH ? p->ieth
+						: 0,
+		.byte_len = p->op & UR_OP_SEND ? qp->rsp.placed : qp->rsp.length,
+		.solicited = p->bth.solicited,
+	};
+
+	return ur_responder_finish(qp, &end);
 }
 
 static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
@@ -403,7 +395,7 @@ static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
 
 	if (v.kind)
 		return v;
-	rsp->kind = kind_of(p->op);
+	rsp->kind = ur_responder_kind_of(p->op);
 	if (p->op & UR_OP_LAST) {
 		v = finish_message(qp, p);
 		if (v.kind)
@@ -453,14 +445,14 @@ static struct verdict check(struct ur_qp *qp, const struct ur_packet *p)
 	struct verdict v;
 
 	if ((v = check_psn(qp, p)).kind || (v = check_sequence(qp, p)).kind ||
-	    (v = check_rights(qp, p)).kind || (v = check_length(qp, p)).kind ||
+	    (v = ur_responder_check_rights(qp, p->op)).kind || (v = check_length(qp, p)).kind ||
 	    (v = check_resources(qp, p)).kind)
 		return v;
 	return check_access(qp, p);
 }
 
 /* RC-RESP-NAK-01 */
-static enum ur_drop refuse(struct ur_qp *qp, const struct ur_packet *p, struct verdict v)
+enum ur_drop ur_responder_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v)
 {
 	struct ur_core *core = qp->core;
 
@@ -468,7 +460,7 @@ static enum ur_drop refuse(struct ur_qp *qp, const struct ur_packet *p, struct v
 		core->cnt.resp_remote_access_errors++;
 	else
 		core->cnt.resp_invalid_requests++;
-	ur_response_nak(qp, UR_SYNDROME_NAK | v.code, p->bth.psn);
+	ur_response_nak(qp, UR_SYNDROME_NAK | v.code, psn);
 	/* Where a receive completes with the error, that tells the consumer; else an event does. */
 	if (!qp->rsp.wqe || v.recv_status == IBV_WC_WR_FLUSH_ERR)
 		core->sink.async(core->sink.ctx,
@@ -506,7 +498,7 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		ur_response_nak(qp, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, rsp->epsn);
 		return UR_DROP_RNR;
 	case V_NAK:
-		return refuse(qp, p, v);
+		return ur_responder_refuse(qp, p->bth.psn, v);
 	}
 	return UR_DROP_NONE;
 }
@@ -542,7 +534,7 @@ static enum ur_drop uc_input(struct ur_qp *qp, const struct ur_packet *p)
 		rsp->epsn = ur_psn_add(rsp->epsn, 1);
 		return uc_skip(qp, p, UR_DROP_OP_SEQUENCE);
 	}
-	if ((v = check_sequence(qp, p)).kind || (v = check_rights(qp, p)).kind ||
+	if ((v = check_sequence(qp, p)).kind || (v = ur_responder_check_rights(qp, p->op)).kind ||
 	    (v = check_length(qp, p)).kind || (v = check_resources(qp, p)).kind ||
 	    (v = check_access(qp, p)).kind || (v = execute_data(qp, p)).kind) {
 		rsp->epsn = ur_psn_add(p->bth.psn, 1);
