@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs uroce-pcap over real captures and over files made wrong on purpose.
-# Usage: pcap_tool_test.sh PATH-OF-UROCE-PCAP DIRECTORY-OF-CAPTURES
+# Usage: pcap_tool_test.sh PATH-OF-UROCE-PCAP DIRECTORY-OF-CAPTURES PATH-OF-EXT_CAPTURE
 set -u
 tool=$1
 golden=$2
+ext_capture=$3
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 failed=0
@@ -78,6 +79,20 @@ lines out 'ICRC WRONG 0x' 13
 lines out 'MALFORMED \(bad IP version, header length or checksum\)' 3
 lines out 'MALFORMED \(unknown BTH opcode\)' 1
 lines out 'icrc ok$' 374
+
+# Extended mode: 24 opcodes, four times five packets over IPv4, IPv6 and VLAN, three odd ones.
+"$ext_capture" "$tmp/ext.pcap" || fails "no capture of extended mode"
+run 1 "$tmp/ext.pcap"
+lines out '' 47
+lines out ' EXT_[A-Z_]+ .* icrc ok$' 32
+lines out ' EXT_PROBE .* ICRC WRONG 0x' 4
+lines out ' RC_SEND_ONLY .* ICRC WRONG 0x' 4
+lines out 'MALFORMED \(shorter than its headers say\)' 1
+lines out 'MALFORMED \(unknown BTH opcode\)' 1
+lines out ' vlan 42 prio 3 .* AETH\{NAK PSN sequence error msn 658188\} XAETH\{echo 3789743076 path 14 residence 270544960 ns epsn 7\} SACK\{missing 4: 7 10\.\.12 arrived 3: 8\.\.9 13\} payload 4 icrc ok$' 2
+run 1 -s "$tmp/ext.pcap"
+says out '^EXT_WRITE_MIDDLE +5 +150 +0$'
+says out '^ +EXT +qpn 0x123456 '
 
 # Summary.
 run 1 --summary "$golden"/*.pcap
