@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
-struct bench *bench_new(const char *name, const struct bench_attr *attr)
+struct bench *bench_new(enum ur_mode mode, const char *name, const struct bench_attr *attr)
 {
 	static const struct bench_attr none;
 	struct bench *b = calloc(1, sizeof(*b));
-	struct sim_attr sa = sim_defaults(name, 0);
+	struct sim_attr sa = sim_defaults(sim_mode_case(mode, name), 0);
 	struct sim_qp_attr qa[2];
 
 	if (!b)
@@ -26,6 +26,7 @@ struct bench *bench_new(const char *name, const struct bench_attr *attr)
 		qa[i].type = attr->type ? attr->type : IBV_QPT_RC;
 		qa[i].mtu = attr->mtu ? attr->mtu : IBV_MTU_1024;
 		qa[i].v6 = attr->v6;
+		qa[i].mode = mode;
 	}
 	if (attr->access)
 		qa[1].access = attr->access;

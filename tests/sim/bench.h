@@ -35,7 +35,8 @@ struct bench {
 	unsigned sge_next;
 };
 
-struct bench *bench_new(const char *name, const struct bench_attr *attr);
+/* The case is "mode.name:0". */
+struct bench *bench_new(enum ur_mode mode, const char *name, const struct bench_attr *attr);
 void bench_free(struct bench *b);
 
 /* Signalled requests of QP 0 from or to offset 0 of its region. Valid until the eighth after it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "bench.h"
+#include "modes.h"
 
 /*
  * What goes wrong at one end: the status at the requester, what the responder's consumer is told,
@@ -32,9 +32,9 @@ static void refused(struct bench *b, struct ibv_send_wr wr, enum ibv_wc_status s
 	cr_assert_eq(memcmp(before, b->mr[1].p, BENCH_BYTES), 0, "memory changed");
 }
 
-Test(errors, a_write_with_a_wrong_rkey_is_a_remote_access_error)
+EACH_MODE(errors, a_write_with_a_wrong_rkey_is_a_remote_access_error)
 {
-	struct bench *b = bench_new("write_rkey", NULL);
+	struct bench *b = bench_new(mode, "write_rkey", NULL);
 	struct ibv_send_wr wr = bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 3000);
 
 	wr.wr.rdma.rkey ^= 0x10000;
@@ -43,17 +43,17 @@ Test(errors, a_write_with_a_wrong_rkey_is_a_remote_access_error)
 	bench_free(b);
 }
 
-Test(errors, a_read_past_the_end_is_a_remote_access_error)
+EACH_MODE(errors, a_read_past_the_end_is_a_remote_access_error)
 {
-	struct bench *b = bench_new("read_range", NULL);
+	struct bench *b = bench_new(mode, "read_range", NULL);
 
 	refused(b, bench_rdma(b, IBV_WR_RDMA_READ, BENCH_BYTES - 99, 100), IBV_WC_REM_ACCESS_ERR);
 	bench_free(b);
 }
 
-Test(errors, a_write_that_wraps_the_address_space_is_a_remote_access_error)
+EACH_MODE(errors, a_write_that_wraps_the_address_space_is_a_remote_access_error)
 {
-	struct bench *b = bench_new("write_wrap", NULL);
+	struct bench *b = bench_new(mode, "write_wrap", NULL);
 	struct ibv_send_wr wr = bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 100);
 
 	wr.wr.rdma.remote_addr = UINT64_MAX - 10;
@@ -61,9 +61,9 @@ Test(errors, a_write_that_wraps_the_address_space_is_a_remote_access_error)
 	bench_free(b);
 }
 
-Test(errors, a_region_without_the_right_refuses)
+EACH_MODE(errors, a_region_without_the_right_refuses)
 {
-	struct bench *b = bench_new("no_right", NULL);
+	struct bench *b = bench_new(mode, "no_right", NULL);
 	struct ibv_send_wr wr = bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 100);
 	struct sim_mr mr;
 
@@ -75,9 +75,9 @@ Test(errors, a_region_without_the_right_refuses)
 	bench_free(b);
 }
 
-Test(errors, a_region_of_another_domain_refuses)
+EACH_MODE(errors, a_region_of_another_domain_refuses)
 {
-	struct bench *b = bench_new("other_pd", NULL);
+	struct bench *b = bench_new(mode, "other_pd", NULL);
 	struct ibv_send_wr wr = bench_rdma(b, IBV_WR_RDMA_READ, 0, 100);
 	struct sim_mr mr;
 
@@ -89,9 +89,9 @@ Test(errors, a_region_of_another_domain_refuses)
 	bench_free(b);
 }
 
-Test(errors, an_atomic_with_a_wrong_rkey_is_a_remote_access_error)
+EACH_MODE(errors, an_atomic_with_a_wrong_rkey_is_a_remote_access_error)
 {
-	struct bench *b = bench_new("atomic_rkey", NULL);
+	struct bench *b = bench_new(mode, "atomic_rkey", NULL);
 	struct ibv_send_wr wr = bench_atomic(b, 0, 5);
 
 	wr.wr.atomic.rkey++;
@@ -99,19 +99,19 @@ Test(errors, an_atomic_with_a_wrong_rkey_is_a_remote_access_error)
 	bench_free(b);
 }
 
-Test(errors, a_qp_that_permits_no_read_calls_it_invalid)
+EACH_MODE(errors, a_qp_that_permits_no_read_calls_it_invalid)
 {
 	struct bench_attr attr = {.access = IBV_ACCESS_REMOTE_WRITE};
-	struct bench *b = bench_new("qp_right", &attr);
+	struct bench *b = bench_new(mode, "qp_right", &attr);
 
 	refused(b, bench_rdma(b, IBV_WR_RDMA_READ, 0, 100), IBV_WC_REM_INV_REQ_ERR);
 	cr_assert_eq(sim_async_count(&b->s->ep[1], IBV_EVENT_QP_REQ_ERR, &b->qp[1]), 1);
 	bench_free(b);
 }
 
-Test(errors, a_zero_length_write_needs_no_key)
+EACH_MODE(errors, a_zero_length_write_needs_no_key)
 {
-	struct bench *b = bench_new("zero_write", NULL);
+	struct bench *b = bench_new(mode, "zero_write", NULL);
 	struct ibv_send_wr wr = bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 0);
 
 	wr.wr.rdma.rkey = 0;
@@ -121,9 +121,9 @@ Test(errors, a_zero_length_write_needs_no_key)
 	bench_free(b);
 }
 
-Test(errors, an_unaligned_atomic_of_a_hostile_peer_is_invalid)
+EACH_MODE(errors, an_unaligned_atomic_of_a_hostile_peer_is_invalid)
 {
-	struct bench *b = bench_new("unaligned", NULL);
+	struct bench *b = bench_new(mode, "unaligned", NULL);
 
 	/* The requester refuses to post it, so the packet is changed on its way. */
 	b->s->hook = bench_unalign;
@@ -131,9 +131,9 @@ Test(errors, an_unaligned_atomic_of_a_hostile_peer_is_invalid)
 	bench_free(b);
 }
 
-Test(errors, a_send_longer_than_the_receive_fails_at_both_ends)
+EACH_MODE(errors, a_send_longer_than_the_receive_fails_at_both_ends)
 {
-	struct bench *b = bench_new("long_send", NULL);
+	struct bench *b = bench_new(mode, "long_send", NULL);
 	struct ibv_send_wr wr = bench_send(b, 1, 3000), behind = bench_send(b, 2, 1);
 
 	bench_recv(b, 10, 2000);
@@ -147,9 +147,9 @@ Test(errors, a_send_longer_than_the_receive_fails_at_both_ends)
 	bench_free(b);
 }
 
-Test(errors, a_receive_with_a_bad_lkey_is_a_remote_operational_error)
+EACH_MODE(errors, a_receive_with_a_bad_lkey_is_a_remote_operational_error)
 {
-	struct bench *b = bench_new("bad_lkey", NULL);
+	struct bench *b = bench_new(mode, "bad_lkey", NULL);
 	struct ibv_sge sge = sim_sge(&b->mr[1], 0, 100);
 	struct ibv_recv_wr recv = {.wr_id = 10, .sg_list = &sge, .num_sge = 1};
 	struct ibv_send_wr wr = bench_send(b, 1, 50);
@@ -162,9 +162,9 @@ Test(errors, a_receive_with_a_bad_lkey_is_a_remote_operational_error)
 	bench_free(b);
 }
 
-Test(errors, a_send_with_a_bad_lkey_fails_after_what_is_before_it)
+EACH_MODE(errors, a_send_with_a_bad_lkey_fails_after_what_is_before_it)
 {
-	struct bench *b = bench_new("local_lkey", NULL);
+	struct bench *b = bench_new(mode, "local_lkey", NULL);
 	struct ibv_send_wr good = bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 5000);
 	struct ibv_send_wr bad = bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 100);
 	struct ibv_sge sge = *bad.sg_list;
@@ -180,9 +180,9 @@ Test(errors, a_send_with_a_bad_lkey_fails_after_what_is_before_it)
 	bench_free(b);
 }
 
-Test(errors, an_invalidate_of_a_foreign_key_is_a_remote_access_error)
+EACH_MODE(errors, an_invalidate_of_a_foreign_key_is_a_remote_access_error)
 {
-	struct bench *b = bench_new("bad_inv", NULL);
+	struct bench *b = bench_new(mode, "bad_inv", NULL);
 	struct ibv_send_wr wr = bench_send(b, 1, 50);
 
 	bench_recv(b, 10, 100);
@@ -194,9 +194,9 @@ Test(errors, an_invalidate_of_a_foreign_key_is_a_remote_access_error)
 	bench_free(b);
 }
 
-Test(errors, a_local_invalidate_of_a_foreign_key_fails)
+EACH_MODE(errors, a_local_invalidate_of_a_foreign_key_fails)
 {
-	struct bench *b = bench_new("bad_local_inv", NULL);
+	struct bench *b = bench_new(mode, "bad_local_inv", NULL);
 	struct ibv_send_wr wr = {.wr_id = 1,
 				 .opcode = IBV_WR_LOCAL_INV,
 				 .send_flags = IBV_SEND_SIGNALED,
@@ -207,9 +207,9 @@ Test(errors, a_local_invalidate_of_a_foreign_key_fails)
 	bench_free(b);
 }
 
-Test(errors, a_region_that_was_invalidated_refuses)
+EACH_MODE(errors, a_region_that_was_invalidated_refuses)
 {
-	struct bench *b = bench_new("after_inv", NULL);
+	struct bench *b = bench_new(mode, "after_inv", NULL);
 	struct ibv_send_wr wr = bench_send(b, 1, 50);
 	struct sim_mr mr;
 
@@ -230,10 +230,10 @@ Test(errors, a_region_that_was_invalidated_refuses)
 
 /* ---- no receive, no peer ---- */
 
-Test(errors, a_receiver_that_stays_unready_exhausts_the_rnr_retries)
+EACH_MODE(errors, a_receiver_that_stays_unready_exhausts_the_rnr_retries)
 {
 	struct bench_attr attr = {.rnr_retry = 3, .set_rnr = true};
-	struct bench *b = bench_new("rnr_exhausted", &attr);
+	struct bench *b = bench_new(mode, "rnr_exhausted", &attr);
 	struct ibv_send_wr wr = bench_send(b, 1, 50), behind = bench_send(b, 2, 50);
 	uint64_t start = b->s->now_ns;
 
@@ -248,9 +248,9 @@ Test(errors, a_receiver_that_stays_unready_exhausts_the_rnr_retries)
 	bench_free(b);
 }
 
-Test(errors, a_receiver_that_becomes_ready_late_is_waited_for)
+EACH_MODE(errors, a_receiver_that_becomes_ready_late_is_waited_for)
 {
-	struct bench *b = bench_new("rnr_late", NULL);
+	struct bench *b = bench_new(mode, "rnr_late", NULL);
 	struct ibv_send_wr wr = bench_send(b, 1, 5000);
 
 	cr_assert_eq(sim_post_send(&b->qp[0], &wr), 0);
@@ -262,10 +262,10 @@ Test(errors, a_receiver_that_becomes_ready_late_is_waited_for)
 	bench_free(b);
 }
 
-Test(errors, a_dead_peer_exhausts_the_retries_within_the_configured_time)
+EACH_MODE(errors, a_dead_peer_exhausts_the_retries_within_the_configured_time)
 {
 	struct bench_attr attr = {.timeout = 12, .retry_cnt = 3, .set_retry = true};
-	struct bench *b = bench_new("dead_peer", &attr);
+	struct bench *b = bench_new(mode, "dead_peer", &attr);
 	struct ibv_send_wr wr = bench_send(b, 1, 5000), behind = bench_send(b, 2, 50);
 	uint64_t start = b->s->now_ns, timeout_ns = 4096ull << 12;
 
@@ -281,10 +281,10 @@ Test(errors, a_dead_peer_exhausts_the_retries_within_the_configured_time)
 	bench_free(b);
 }
 
-Test(errors, a_timeout_of_zero_waits_for_ever)
+EACH_MODE(errors, a_timeout_of_zero_waits_for_ever)
 {
 	struct bench_attr attr = {.timeout = 0, .retry_cnt = 1, .set_retry = true};
-	struct bench *b = bench_new("no_timeout", &attr);
+	struct bench *b = bench_new(mode, "no_timeout", &attr);
 	struct ibv_send_wr wr = bench_send(b, 1, 50);
 
 	sim_qp_destroy(&b->qp[1]);
@@ -296,9 +296,9 @@ Test(errors, a_timeout_of_zero_waits_for_ever)
 
 /* ---- flow control ---- */
 
-Test(credits, a_receiver_with_one_receive_at_a_time_gets_everything_in_order)
+EACH_MODE(credits, a_receiver_with_one_receive_at_a_time_gets_everything_in_order)
 {
-	struct bench *b = bench_new("one_credit", NULL);
+	struct bench *b = bench_new(mode, "one_credit", NULL);
 
 	for (unsigned i = 0; i < 8; i++) {
 		struct ibv_send_wr wr = bench_send(b, i, 100);
@@ -319,10 +319,10 @@ Test(credits, a_receiver_with_one_receive_at_a_time_gets_everything_in_order)
 
 /* ---- sizes ---- */
 
-Test(sizes, a_read_bigger_than_the_window_is_asked_for_in_parts)
+EACH_MODE(sizes, a_read_bigger_than_the_window_is_asked_for_in_parts)
 {
 	struct bench_attr attr = {.window = 8, .bytes = 1 << 20, .mtu = IBV_MTU_256};
-	struct bench *b = bench_new("big_read", &attr);
+	struct bench *b = bench_new(mode, "big_read", &attr);
 	struct ibv_send_wr wr = bench_rdma(b, IBV_WR_RDMA_READ, 0, 1 << 20);
 
 	sim_pattern(b->mr[1].p, 1 << 20, 5);
@@ -333,10 +333,10 @@ Test(sizes, a_read_bigger_than_the_window_is_asked_for_in_parts)
 	bench_free(b);
 }
 
-Test(sizes, a_send_of_many_megabytes_arrives_at_the_smallest_pmtu)
+EACH_MODE(sizes, a_send_of_many_megabytes_arrives_at_the_smallest_pmtu)
 {
 	struct bench_attr attr = {.bytes = 6 << 20, .mtu = IBV_MTU_256};
-	struct bench *b = bench_new("big_send", &attr);
+	struct bench *b = bench_new(mode, "big_send", &attr);
 	struct ibv_send_wr wr = bench_send(b, 1, 6 << 20);
 
 	sim_pattern(b->mr[0].p, 6 << 20, 6);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "bench.h"
+#include "modes.h"
 
 /*
  * The life of QPs, CQs and SRQs: drain, flush, reset, destruction with packets in flight, QPNs that
@@ -19,9 +19,9 @@ static void post(struct bench *b, struct ibv_send_wr wr, uint64_t wr_id)
 
 /* ---- states ---- */
 
-Test(life, sqd_finishes_what_was_begun_and_tells_when_drained)
+EACH_MODE(life, sqd_finishes_what_was_begun_and_tells_when_drained)
 {
-	struct bench *b = bench_new("sqd", NULL);
+	struct bench *b = bench_new(mode, "sqd", NULL);
 	struct ibv_qp_attr attr = {.en_sqd_async_notify = 1};
 
 	post(b, bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 8000), 1);
@@ -38,9 +38,9 @@ Test(life, sqd_finishes_what_was_begun_and_tells_when_drained)
 	bench_free(b);
 }
 
-Test(life, a_qp_moved_to_error_flushes_both_queues_in_order)
+EACH_MODE(life, a_qp_moved_to_error_flushes_both_queues_in_order)
 {
-	struct bench *b = bench_new("flush", NULL);
+	struct bench *b = bench_new(mode, "flush", NULL);
 
 	for (unsigned i = 0; i < 5; i++)
 		post(b, bench_send(b, 0, 3000), i);
@@ -60,9 +60,9 @@ Test(life, a_qp_moved_to_error_flushes_both_queues_in_order)
 	bench_free(b);
 }
 
-Test(life, a_reset_qp_is_as_new)
+EACH_MODE(life, a_reset_qp_is_as_new)
 {
-	struct bench *b = bench_new("reset", NULL);
+	struct bench *b = bench_new(mode, "reset", NULL);
 
 	post(b, bench_send(b, 0, 3000), 1);
 	bench_recv(b, 10, 8000);
@@ -83,10 +83,10 @@ Test(life, a_reset_qp_is_as_new)
 	bench_free(b);
 }
 
-Test(life, the_first_packet_in_rtr_establishes_the_communication)
+EACH_MODE(life, the_first_packet_in_rtr_establishes_the_communication)
 {
 	struct bench_attr attr = {.unconnected = true};
-	struct bench *b = bench_new("comm_est", &attr);
+	struct bench *b = bench_new(mode, "comm_est", &attr);
 
 	b->qp[0].peer = &b->qp[1];
 	b->qp[1].peer = &b->qp[0];
@@ -101,10 +101,10 @@ Test(life, the_first_packet_in_rtr_establishes_the_communication)
 	bench_free(b);
 }
 
-Test(life, a_qp_in_init_hears_nothing)
+EACH_MODE(life, a_qp_in_init_hears_nothing)
 {
 	struct bench_attr attr = {.unconnected = true};
-	struct bench *b = bench_new("deaf", &attr);
+	struct bench *b = bench_new(mode, "deaf", &attr);
 
 	b->qp[0].attr.timeout = 8;
 	b->qp[0].attr.retry_cnt = 1;
@@ -120,9 +120,9 @@ Test(life, a_qp_in_init_hears_nothing)
 
 /* ---- destruction ---- */
 
-Test(life, packets_for_a_destroyed_qp_find_nobody)
+EACH_MODE(life, packets_for_a_destroyed_qp_find_nobody)
 {
-	struct bench *b = bench_new("destroy", NULL);
+	struct bench *b = bench_new(mode, "destroy", NULL);
 	uint8_t before[BENCH_BYTES];
 
 	post(b, bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 8000), 1);
@@ -139,9 +139,9 @@ Test(life, packets_for_a_destroyed_qp_find_nobody)
 	bench_free(b);
 }
 
-Test(life, a_requester_destroyed_before_its_responses_come_is_gone)
+EACH_MODE(life, a_requester_destroyed_before_its_responses_come_is_gone)
 {
-	struct bench *b = bench_new("destroy_req", NULL);
+	struct bench *b = bench_new(mode, "destroy_req", NULL);
 	uint8_t before[BENCH_BYTES];
 
 	memcpy(before, b->mr[0].p, BENCH_BYTES);
@@ -154,10 +154,10 @@ Test(life, a_requester_destroyed_before_its_responses_come_is_gone)
 	bench_free(b);
 }
 
-Test(life, a_slot_comes_back_after_time_wait_under_another_number)
+EACH_MODE(life, a_slot_comes_back_after_time_wait_under_another_number)
 {
 	struct bench_attr attr = {.max_qp = 1};
-	struct bench *b = bench_new("time_wait", &attr);
+	struct bench *b = bench_new(mode, "time_wait", &attr);
 	struct ur_engine *e = b->s->ep[0].engine;
 	struct ur_qpn old = b->qp[0].qpn;
 	struct sim_qp_attr qa = b->qp[0].attr;
@@ -184,10 +184,10 @@ Test(life, a_slot_comes_back_after_time_wait_under_another_number)
 	bench_free(b);
 }
 
-Test(life, stale_packets_do_not_reach_the_next_owner_of_a_slot)
+EACH_MODE(life, stale_packets_do_not_reach_the_next_owner_of_a_slot)
 {
 	struct bench_attr attr = {.max_qp = 1};
-	struct bench *b = bench_new("stale", &attr);
+	struct bench *b = bench_new(mode, "stale", &attr);
 	struct sim_qp_attr qa = b->qp[1].attr;
 	uint8_t before[BENCH_BYTES];
 
@@ -207,10 +207,10 @@ Test(life, stale_packets_do_not_reach_the_next_owner_of_a_slot)
 	bench_free(b);
 }
 
-Test(life, thousands_of_qps_in_a_row_leak_nothing)
+EACH_MODE(life, thousands_of_qps_in_a_row_leak_nothing)
 {
 	struct bench_attr attr = {.max_qp = 3};
-	struct bench *b = bench_new("churn", &attr);
+	struct bench *b = bench_new(mode, "churn", &attr);
 	struct sim_qp_attr qa = b->qp[0].attr;
 
 	for (unsigned i = 0; i < 5000; i++) {
@@ -229,10 +229,10 @@ Test(life, thousands_of_qps_in_a_row_leak_nothing)
 
 /* ---- completion queues ---- */
 
-Test(cq, an_overflow_is_reported_once_and_loses_the_rest)
+EACH_MODE(cq, an_overflow_is_reported_once_and_loses_the_rest)
 {
 	struct bench_attr attr = {.cqe = 2};
-	struct bench *b = bench_new("overflow", &attr);
+	struct bench *b = bench_new(mode, "overflow", &attr);
 
 	for (unsigned i = 0; i < 5; i++)
 		post(b, bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 10), i);
@@ -245,9 +245,9 @@ Test(cq, an_overflow_is_reported_once_and_loses_the_rest)
 	bench_free(b);
 }
 
-Test(cq, a_solicited_arming_sleeps_through_ordinary_completions)
+EACH_MODE(cq, a_solicited_arming_sleeps_through_ordinary_completions)
 {
-	struct bench *b = bench_new("solicited", NULL);
+	struct bench *b = bench_new(mode, "solicited", NULL);
 	struct ibv_send_wr wr;
 
 	for (unsigned i = 0; i < 3; i++)
@@ -267,9 +267,9 @@ Test(cq, a_solicited_arming_sleeps_through_ordinary_completions)
 	bench_free(b);
 }
 
-Test(cq, an_error_wakes_a_solicited_arming)
+EACH_MODE(cq, an_error_wakes_a_solicited_arming)
 {
-	struct bench *b = bench_new("solicited_error", NULL);
+	struct bench *b = bench_new(mode, "solicited_error", NULL);
 
 	bench_recv(b, 10, 100);
 	cr_assert_not(ur_cq_arm(&b->cq[1].cq, true));
@@ -281,10 +281,10 @@ Test(cq, an_error_wakes_a_solicited_arming)
 
 /* ---- SRQ ---- */
 
-Test(srq, the_limit_is_reported_once)
+EACH_MODE(srq, the_limit_is_reported_once)
 {
 	struct bench_attr attr = {.srq = true};
-	struct bench *b = bench_new("srq_limit", &attr);
+	struct bench *b = bench_new(mode, "srq_limit", &attr);
 
 	b->srq.srq.limit = 3;
 	for (unsigned i = 0; i < 5; i++)
@@ -299,10 +299,10 @@ Test(srq, the_limit_is_reported_once)
 	bench_free(b);
 }
 
-Test(srq, a_qp_in_error_takes_nothing_from_it)
+EACH_MODE(srq, a_qp_in_error_takes_nothing_from_it)
 {
 	struct bench_attr attr = {.srq = true};
-	struct bench *b = bench_new("srq_error", &attr);
+	struct bench *b = bench_new(mode, "srq_error", &attr);
 
 	bench_recv(b, 10, 100);
 	cr_assert_eq(sim_qp_modify(&b->qp[1], IBV_QPS_ERR, 0, NULL), 0);
@@ -329,7 +329,7 @@ static void ud_send(struct bench *b, struct ur_ah *ah, uint32_t len, uint32_t qk
 static void ud_arrives(bool v6)
 {
 	struct bench_attr attr = {.type = IBV_QPT_UD, .v6 = v6};
-	struct bench *b = bench_new(v6 ? "ud6" : "ud4", &attr);
+	struct bench *b = bench_new(UR_MODE_GBN, v6 ? "ud6" : "ud4", &attr);
 	const uint8_t *grh = b->mr[1].p;
 	struct ur_ah ah;
 	struct ibv_wc wc;
@@ -364,7 +364,7 @@ Test(ud, a_datagram_over_ipv6_arrives_with_its_header)
 Test(ud, a_wrong_qkey_is_dropped_silently)
 {
 	struct bench_attr attr = {.type = IBV_QPT_UD};
-	struct bench *b = bench_new("ud_qkey", &attr);
+	struct bench *b = bench_new(UR_MODE_GBN, "ud_qkey", &attr);
 	struct ur_ah ah;
 
 	bench_recv(b, 10, 140);

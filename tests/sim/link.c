@@ -60,10 +60,8 @@ struct sim_fate sim_link_send(struct sim_link *link, struct sim_rng *rng, const 
 	fate.corrupt[0] = corrupt;
 	fate.ecn = sim_chance(rng, a->ecn);
 	fate.at_ns[0] = arrival(link, rng);
-	if (sim_chance(rng, a->dup)) {
-		fate.copies = 2;
-		fate.at_ns[1] = arrival(link, rng);
-	}
+	while (fate.copies < SIM_COPIES_MAX && sim_chance(rng, a->dup))
+		fate.at_ns[fate.copies++] = arrival(link, rng);
 	return fate;
 }
 

@@ -16,7 +16,8 @@ struct sim_link_attr {
 	uint64_t delay_ns;
 	uint64_t jitter_ns;  /* added at random, order is kept */
 	uint64_t reorder_ns; /* how long a reordered frame is held back */
-	uint32_t loss, dup, reorder, corrupt, ecn;
+	uint32_t loss, reorder, corrupt, ecn;
+	uint32_t dup; /* a second copy, and after that a third */
 };
 
 #define SIM_FAIR_SLOTS 256
@@ -32,11 +33,12 @@ struct sim_link {
 	} fair[SIM_FAIR_SLOTS];
 };
 
-/* What becomes of a frame: up to two arrivals. */
+/* What becomes of a frame. */
+#define SIM_COPIES_MAX 3
 struct sim_fate {
 	unsigned copies; /* 0: lost */
-	uint64_t at_ns[2];
-	bool corrupt[2];
+	uint64_t at_ns[SIM_COPIES_MAX];
+	bool corrupt[SIM_COPIES_MAX];
 	bool ecn;
 };
 

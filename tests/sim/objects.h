@@ -60,6 +60,8 @@ struct sim_qp_attr {
 	int access;
 	uint32_t qkey; /* UD */
 	bool v6, vlan;
+	enum ur_mode mode; /* RC */
+	bool strict;
 };
 
 struct sim_qp {

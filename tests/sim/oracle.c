@@ -487,8 +487,15 @@ static void check_counters(struct sim_oracle *o, const struct sim_ep *ep)
 	SIM_CHECK(s,
 		  !o->clean || (c->retransmitted_packets == 0 && c->local_ack_timeout_err == 0 &&
 				c->duplicate_request == 0 && c->out_of_sequence == 0 &&
-				c->seq_nak_sent == 0 && c->rnr_nak_sent == 0),
+				c->seq_nak_sent == 0 && c->rnr_nak_sent == 0 && c->rto == 0 &&
+				c->retransmitted_responses == 0),
 		  "endpoint %u: recovery on a clean link", ep->idx);
+	/* Whatever is kept for gaps is not even touched. */
+	SIM_CHECK(s,
+		  !o->clean ||
+			  (c->ooo_contexts == 0 && c->rtx_contexts == 0 && c->early_packets == 0 &&
+			   c->early_dropped == 0 && c->early_responses == 0 && c->probes_sent == 0),
+		  "endpoint %u: the slow path on a clean link", ep->idx);
 	SIM_CHECK(s, c->cq_overflow == 0 && c->req_cqe_error == 0 && c->resp_cqe_error == 0,
 		  "endpoint %u counts errors", ep->idx);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "modes.h"
 #include "oracle.h"
 
 /*
  * Seeded runs: everything about the network, the QPs and what is posted follows from a number. Each
- * test has its own kind of network; UROCE_SIM_RUNS sets how many seeds it tries.
+ * test has its own kind of network and runs in each mode; UROCE_SIM_RUNS sets how many seeds it
+ * tries.
  */
 #define RUNS	   1000
 #define PAIRS_MAX  3
@@ -14,13 +15,14 @@
 #define LIMIT_NS   SIM_MS(120000)
 #define PERCENT(n) ((n)*65536u / 100)
 
-enum network { CLEAN, LOSSY, ROUGH, UNRELIABLE };
+enum network { CLEAN, LOSSY, ROUGH, SHUFFLED, UNRELIABLE };
 
 struct world {
 	struct sim *s;
 	struct sim_rng rng;
 	enum network network;
 	enum ibv_qp_type type;
+	enum ur_mode mode;
 	struct sim_oracle oracle;
 	struct sim_cq cq[SIM_EP_MAX];
 	struct sim_srq srq[SIM_EP_MAX];
@@ -52,6 +54,11 @@ static struct sim_link_attr draw_link(struct sim_rng *r, enum network network)
 
 	if (network == CLEAN)
 		return link;
+	if (network == SHUFFLED) {
+		link.reorder = PERCENT(sim_between(r, 1, 50));
+		link.reorder_ns = link.delay_ns;
+		return link;
+	}
 	/* UC takes a late packet for a new message: it relies on the order of the network. */
 	link.loss = sim_below(r, 4) ? PERCENT(sim_between(r, 1, 6)) : 0;
 	link.corrupt = sim_below(r, 2) ? PERCENT(sim_between(r, 1, 2)) : 0;
@@ -90,6 +97,7 @@ static struct sim_qp_attr draw_qp(struct world *w, unsigned ep)
 	struct sim_qp_attr attr = sim_qp_defaults(&w->cq[ep], &w->cq[ep]);
 
 	attr.type = w->type;
+	attr.mode = w->type == IBV_QPT_RC ? w->mode : UR_MODE_GBN;
 	attr.cap.max_send_wr = w->depth;
 	attr.cap.max_recv_wr = sim_below(r, 3) ? 16 : sim_between(r, 1, 4);
 	attr.cap.max_send_sge = sim_between(r, 1, 4);
@@ -98,7 +106,7 @@ static struct sim_qp_attr draw_qp(struct world *w, unsigned ep)
 	attr.sig_all = sim_below(r, 4) == 0;
 	attr.psn = sim_below(r, 2) ? 0xffffff - sim_below(r, 40) : (uint32_t)sim_rand(r) & 0xffffff;
 	attr.timeout = (uint8_t)sim_between(r, 11, 14);
-	if (w->network == CLEAN) { /* never a reason to repeat anything */
+	if (w->network == CLEAN || w->network == SHUFFLED) { /* never a reason to repeat anything */
 		attr.cap.max_recv_wr = w->depth;
 		attr.timeout = 16;
 	}
@@ -131,7 +139,7 @@ static struct sim_recvq *make_rq(struct world *w, unsigned qp_idx)
 		sim_oracle_add_recvq(&w->oracle, q);
 	}
 	q->loose = w->type == IBV_QPT_UC;
-	if (w->network != CLEAN && sim_below(&w->rng, 3) == 0) {
+	if (w->network != CLEAN && w->network != SHUFFLED && sim_below(&w->rng, 3) == 0) {
 		q->starve = PERCENT(20);
 		q->starve_ns = SIM_US(sim_between(&w->rng, 1, 3000));
 	}
@@ -226,7 +234,20 @@ static void make_pair(struct world *w, unsigned idx)
 					  w->max_len, b.cap.max_send_sge));
 }
 
-static void run_seed(const char *name, uint64_t seed, enum network network)
+/* Nothing was lost, so nothing is sent again by who knows reordering. */
+static void check_shuffled(const struct world *w)
+{
+	for (unsigned i = 0; i < w->s->attr.eps && w->mode == UR_MODE_EXTENDED; i++) {
+		const struct ur_counters *c = sim_counters(&w->s->ep[i]);
+
+		SIM_CHECK(w->s, c->retransmitted_packets == 0 && c->retransmitted_responses == 0,
+			  "endpoint %u sent again what was late: %llu requests, %llu responses", i,
+			  (unsigned long long)c->retransmitted_packets,
+			  (unsigned long long)c->retransmitted_responses);
+	}
+}
+
+static void run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum network network)
 {
 	static const unsigned depths[] = {1, 2, 3, 8, 32};
 	struct world *w = calloc(1, sizeof(*w));
@@ -235,11 +256,12 @@ static void run_seed(const char *name, uint64_t seed, enum network network)
 	cr_assert(w);
 	w->rng.state = sim_mix(seed * 2 + 1) + network;
 	w->network = network;
+	w->mode = mode;
 	w->type = network == UNRELIABLE ? IBV_QPT_UC : IBV_QPT_RC;
 	w->pairs = sim_between(&w->rng, 1, PAIRS_MAX);
 	w->depth = pick(&w->rng, depths, 5);
 	w->max_len = w->depth > 8 ? 4000 : sim_below(&w->rng, 8) ? 9000 : 65536;
-	attr = draw_attr(&w->rng, name, seed, network);
+	attr = draw_attr(&w->rng, sim_mode_case(mode, name), seed, network);
 	attr.max_qp = w->pairs; /* as few as will do */
 	attr.max_mr = 2048;
 	w->s = sim_new(&attr);
@@ -248,12 +270,15 @@ static void run_seed(const char *name, uint64_t seed, enum network network)
 		sim_cq_init(&w->cq[i], 1024);
 		sim_oracle_add_cq(&w->oracle, &w->cq[i]);
 		sim_srq_init(&w->srq[i], 16, 3);
-		w->has_srq[i] = network != CLEAN && sim_below(&w->rng, 4) == 0;
+		w->has_srq[i] =
+			network != CLEAN && network != SHUFFLED && sim_below(&w->rng, 4) == 0;
 	}
 	for (unsigned i = 0; i < w->pairs; i++)
 		make_pair(w, i);
 	w->oracle.clean = network == CLEAN;
 	sim_oracle_run(&w->oracle, LIMIT_NS);
+	if (network == SHUFFLED)
+		check_shuffled(w);
 	for (unsigned i = 0; i < 2 * w->pairs; i++)
 		sim_qp_destroy(&w->qp[i]);
 	sim_oracle_free(&w->oracle);
@@ -265,37 +290,42 @@ static void run_seed(const char *name, uint64_t seed, enum network network)
 	free(w);
 }
 
-static void run_seeds(const char *name, enum network network)
+static void run_seeds(enum ur_mode mode, const char *name, enum network network)
 {
 	const char *runs = getenv("UROCE_SIM_RUNS");
 	uint64_t cnt = runs ? strtoull(runs, NULL, 0) : RUNS, only;
 
-	if (sim_replay(name, &only)) {
-		run_seed(name, only, network);
+	if (sim_replay(sim_mode_case(mode, name), &only)) {
+		run_seed(mode, name, only, network);
 		return;
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
 	for (uint64_t seed = 0; seed < cnt; seed++)
-		run_seed(name, seed, network);
+		run_seed(mode, name, seed, network);
 }
 
-Test(random, a_clean_network_needs_no_recovery)
+EACH_MODE(random, a_clean_network_needs_no_recovery)
 {
-	run_seeds("clean", CLEAN);
+	run_seeds(mode, "clean", CLEAN);
 }
 
-Test(random, rc_survives_loss_duplication_and_corruption)
+EACH_MODE(random, rc_survives_loss_duplication_and_corruption)
 {
-	run_seeds("lossy", LOSSY);
+	run_seeds(mode, "lossy", LOSSY);
 }
 
-Test(random, rc_survives_reordering_as_well)
+EACH_MODE(random, rc_survives_reordering_as_well)
 {
-	run_seeds("rough", ROUGH);
+	run_seeds(mode, "rough", ROUGH);
+}
+
+EACH_MODE(random, rc_survives_reordering_alone)
+{
+	run_seeds(mode, "shuffled", SHUFFLED);
 }
 
 Test(random, uc_loses_messages_whole_and_changes_none)
 {
-	run_seeds("unreliable", UNRELIABLE);
+	run_seeds(UR_MODE_GBN, "unreliable", UNRELIABLE);
 }

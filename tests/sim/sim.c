@@ -72,6 +72,19 @@ bool sim_replay(const char *name, uint64_t *number)
 	return true;
 }
 
+const char *sim_mode_case(enum ur_mode mode, const char *name)
+{
+	static const char *const names[] = {
+#define X(NAME, text) #text,
+		UR_MODES(X)
+#undef X
+	};
+	static char buf[96];
+
+	snprintf(buf, sizeof(buf), "%s.%s", names[mode], name);
+	return buf;
+}
+
 /* ---- the heap of events ---- */
 
 static bool earlier(const struct sim_event *a, const struct sim_event *b)
@@ -174,9 +187,22 @@ static void deliver_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, 
 		     .at_ns = at_ns, .kind = SIM_EVENT_FRAME, .ep = to, .frame = copy, .len = len});
 }
 
+void sim_inject_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, uint32_t len)
+{
+	deliver_at(to, at_ns, frame, len, false);
+}
+
 void sim_inject(struct sim_ep *to, const uint8_t *frame, uint32_t len)
 {
-	deliver_at(to, to->sim->now_ns, frame, len, false);
+	sim_inject_at(to, to->sim->now_ns, frame, len);
+}
+
+void sim_stall(struct sim_ep *ep, uint64_t ns)
+{
+	uint64_t until = ep->sim->now_ns + ns;
+
+	if (until > ep->stalled_until_ns)
+		ep->stalled_until_ns = until;
 }
 
 static bool masked(struct sim *s, const struct ur_packet *p)
@@ -189,7 +215,7 @@ static bool masked(struct sim *s, const struct ur_packet *p)
 	return n < 64 && (s->drop_mask >> n & 1);
 }
 
-static struct sim_ep *destination(struct sim *s, const struct ur_packet *p)
+struct sim_ep *sim_destination(struct sim *s, const struct ur_packet *p)
 {
 	for (unsigned i = 0; i < s->attr.eps; i++)
 		if (ur_gid_eq(&p->ip.dst, &s->ep[i].gid4) || ur_gid_eq(&p->ip.dst, &s->ep[i].gid6))
@@ -205,27 +231,36 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	struct sim_ep *to;
 	struct sim_fate fate;
 	enum sim_trace_fate traced = SIM_TRACE_SENT;
+	enum sim_verdict verdict = SIM_PASS;
 	enum ur_drop drop = ur_packet_decode(frame, len, &p);
 
 	SIM_CHECK(s, drop == UR_DROP_NONE, "endpoint %u sent a malformed frame: %s", ep->idx,
 		  ur_drop_text(drop));
 	SIM_CHECK(s, p.frame_len == len, "endpoint %u sent %u bytes, its headers say %u", ep->idx,
 		  len, p.frame_len);
-	to = destination(s, &p);
+	to = sim_destination(s, &p);
 	SIM_CHECK(s, to, "endpoint %u sent to nobody", ep->idx);
 	ep->tx_frames++;
 	fate = sim_link_send(&ep->link[to->idx], &s->rng, &p, len, s->now_ns);
-	if (masked(s, &p) || (s->hook && s->hook(s, ep, frame, len, &p) == SIM_DROP))
+	if (masked(s, &p))
+		verdict = SIM_DROP;
+	else if (s->hook)
+		verdict = s->hook(s, ep, frame, len, &p);
+	if (verdict != SIM_PASS)
 		fate.copies = 0;
 	if (fate.ecn)
 		sim_mark_ecn(frame, &p);
-	if (!fate.copies)
+	if (verdict == SIM_KEEP)
+		traced = SIM_TRACE_HELD;
+	else if (!fate.copies)
 		traced = SIM_TRACE_LOST;
 	else if (fate.corrupt[0])
 		traced = SIM_TRACE_CORRUPT;
 	else if (fate.copies > 1)
 		traced = SIM_TRACE_DUP;
-	sim_trace_add(&s->trace, s->now_ns, frame, len, traced);
+	ep->lost_frames += traced == SIM_TRACE_LOST;
+	if (!s->attr.fast)
+		sim_trace_add(&s->trace, s->now_ns, frame, len, traced);
 	for (unsigned i = 0; i < fate.copies; i++)
 		deliver_at(to, fate.at_ns[i], frame, len, fate.corrupt[i]);
 	return ep->link[to->idx].busy_until_ns;
@@ -239,7 +274,7 @@ static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
 		ep->rx_bad_icrc++;
 		return;
 	}
-	if (destination(ep->sim, &p) != ep)
+	if (sim_destination(ep->sim, &p) != ep)
 		return;
 	ep->rx_frames++;
 	ep->last_drop = ur_engine_input(ep->engine, &p, frame, ep->sim->now_ns);
@@ -311,11 +346,31 @@ static void validate(struct ur_qp *qp, void *ctx)
 	ur_qp_validate(qp);
 }
 
+/* The endpoint does not run: the event waits until it does. Frames come before the turn. */
+static bool postponed(struct sim_event *ev)
+{
+	struct sim_ep *ep = ev->ep;
+
+	if (!ep || ep->stalled_until_ns <= ev->at_ns)
+		return false;
+	ev->at_ns = ep->stalled_until_ns;
+	if (ev->kind == SIM_EVENT_TURN) {
+		if (ep->wake_ns <= ep->sim->now_ns)
+			ep->wake_ns = ++ev->at_ns;
+		else
+			return true; /* was overtaken by an earlier one */
+	}
+	push(ep->sim, *ev);
+	return true;
+}
+
 static void step(struct sim *s)
 {
 	struct sim_event ev = pop(s);
 
 	s->now_ns = ev.at_ns;
+	if (postponed(&ev))
+		return;
 	s->events++;
 	switch (ev.kind) {
 	case SIM_EVENT_FRAME:
@@ -329,7 +384,7 @@ static void step(struct sim *s)
 		ev.call(s, ev.arg);
 		break;
 	}
-	for (unsigned i = 0; i < s->attr.eps; i++)
+	for (unsigned i = 0; i < s->attr.eps && !s->attr.fast; i++)
 		ur_engine_for_each_qp(s->ep[i].engine, validate, NULL);
 	if (s->after)
 		s->after(s, s->after_arg);
@@ -485,8 +540,26 @@ struct sim *sim_new(const struct sim_attr *attr)
 	return s;
 }
 
+/* Contexts and packets that were kept went back when the last QP was gone, if not before. */
+static void check_pools(struct sim_ep *ep)
+{
+	const struct ur_core *core = ur_engine_core(ep->engine);
+	struct sim *s = ep->sim;
+
+	if (ur_engine_objects(ep->engine, s->now_ns).qps)
+		return;
+	SIM_CHECK(s, core->ooo.free_cnt == core->ooo.cnt,
+		  "endpoint %u: %u of %u out-of-order contexts came back", ep->idx,
+		  core->ooo.free_cnt, core->ooo.cnt);
+	SIM_CHECK(s, core->rtx.free_cnt == core->rtx.cnt,
+		  "endpoint %u: %u of %u recovery contexts came back", ep->idx, core->rtx.free_cnt,
+		  core->rtx.cnt);
+}
+
 void sim_free(struct sim *s)
 {
+	for (unsigned i = 0; i < s->attr.eps; i++)
+		check_pools(&s->ep[i]);
 	while (s->heap_cnt)
 		free(pop(s).frame);
 	for (unsigned i = 0; i < s->attr.eps; i++) {

@@ -45,7 +45,9 @@ struct sim_ep {
 	unsigned tx_cap;		  /* descriptors of one output call */
 	unsigned idle_turns;		  /* turns in a row without a frame or progress of time */
 	uint64_t last_turn_ns, last_turn_frames;
+	uint64_t stalled_until_ns;		    /* nothing runs before: sim_stall() */
 	uint64_t tx_frames, rx_frames, rx_bad_icrc; /* as the edge sees them */
+	uint64_t lost_frames;			    /* of tx_frames */
 	uint64_t rx_dropped;			    /* input() said no */
 	enum ur_drop last_drop;			    /* what input() said last */
 	struct sim_async async[SIM_ASYNC_MAX];
@@ -61,6 +63,7 @@ struct sim_attr {
 	uint64_t time_wait_ns;
 	uint64_t turn_delay_ns;
 	unsigned tx_cap;
+	bool fast;		   /* for measurements: no trace, no validation after each event */
 	struct sim_link_attr link; /* all directions */
 };
 
@@ -80,8 +83,8 @@ struct sim_event {
 	void *arg;
 };
 
-/* What a hook says about a frame. */
-enum sim_verdict { SIM_PASS, SIM_DROP };
+/* What a hook says about a frame. SIM_KEEP: it has a copy and will deliver that some time. */
+enum sim_verdict { SIM_PASS, SIM_DROP, SIM_KEEP };
 
 struct sim {
 	struct sim_attr attr;
@@ -131,6 +134,17 @@ void sim_sleep(struct sim *s, uint64_t ns);
 
 /* Hands a frame to the endpoint now, as if it had come from the network. The bytes are copied. */
 void sim_inject(struct sim_ep *to, const uint8_t *frame, uint32_t len);
+/* The same at a later time. */
+void sim_inject_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, uint32_t len);
+
+/* The endpoint whose address the packet is for, or NULL. */
+struct sim_ep *sim_destination(struct sim *s, const struct ur_packet *p);
+
+/*
+ * The endpoint does not run for so long, as a thread that is not scheduled: frames wait in its
+ * receive ring. Then it reads all of them before it looks at a timer.
+ */
+void sim_stall(struct sim_ep *ep, uint64_t ns);
 
 /* Makes the ICRC of a changed frame right again. */
 void sim_reseal(uint8_t *frame, const struct ur_packet *p);
@@ -150,5 +164,11 @@ _Noreturn void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((form
 bool sim_replay(const char *name, uint64_t *number);
 /* Whether a replay was asked for at all. */
 bool sim_replaying(void);
+
+/*
+ * The name of a case in a mode, "extended.send": good until the next call of this function. Cases
+ * of a mode are numbered on their own.
+ */
+const char *sim_mode_case(enum ur_mode mode, const char *name);
 
 #endif

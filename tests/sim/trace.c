@@ -78,7 +78,7 @@ bool sim_trace_write(const struct sim_trace *t, const char *file)
 
 static void print_frame(const struct record *rec, const uint8_t *frame, uint32_t idx, FILE *out)
 {
-	static const char *const fates[] = {"", " LOST", " CORRUPT", " DUPLICATED"};
+	static const char *const fates[] = {"", " LOST", " CORRUPT", " DUPLICATED", " HELD"};
 	struct ur_packet p;
 
 	fprintf(out, "%5" PRIu32 " %12.3f us ", idx, (double)rec->at_ns / 1000);
@@ -93,6 +93,13 @@ static void print_frame(const struct record *rec, const uint8_t *frame, uint32_t
 		fprintf(out, " dma %u", p.reth.length);
 	if (p.op & UR_OP_AETH)
 		fprintf(out, " syndrome %02x msn %u", p.aeth.syndrome, p.aeth.msn);
+	if (p.op & UR_OP_XTH)
+		fprintf(out, " ssn %u off %u rwqen %u flags %x stamp %u", p.xth.ssn, p.xth.offset,
+			p.xth.rwqen, p.xth.flags, p.xth.stamp);
+	if (p.op & UR_OP_XAETH)
+		fprintf(out, " epsn %06x echo %u", p.xaeth.epsn.v, p.xaeth.echo);
+	if (p.op & UR_OP_XRTH)
+		fprintf(out, " ssn %u off %u", p.xrth.ssn, p.xrth.offset);
 	fprintf(out, "%s\n", fates[rec->fate]);
 }
 

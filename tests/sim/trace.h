@@ -22,6 +22,7 @@ enum sim_trace_fate {
 	SIM_TRACE_LOST,
 	SIM_TRACE_CORRUPT,
 	SIM_TRACE_DUP,
+	SIM_TRACE_HELD, /* delivered later, by the test */
 };
 
 void sim_trace_reset(struct sim_trace *t);

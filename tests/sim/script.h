@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_SIM_SCRIPT_H
+#define UR_SIM_SCRIPT_H
+
+#include "oracle.h"
+
+/*
+ * Short exchanges of one kind of operation or of several, and what runs one of them under the eyes
+ * of the oracle. PMTU 256, so that a few hundred bytes are a few packets; PSNs wrap in the middle
+ * of it.
+ */
+#define SIM_SCRIPT_OPS	   8
+#define SIM_SCRIPT_DEPTH   8
+#define SIM_SCRIPT_MAX_LEN 1200 /* bytes of the longest message */
+
+struct sim_script {
+	const char *name;
+	enum ibv_qp_type type;
+	struct sim_op ops[SIM_SCRIPT_OPS]; /* the list ends with one without flags */
+};
+
+/* RC. X(name) */
+#define SIM_RC_SCRIPTS(X)                                                                          \
+	X(send)                                                                                    \
+	X(send_imm)                                                                                \
+	X(send_inv)                                                                                \
+	X(write)                                                                                   \
+	X(write_imm)                                                                               \
+	X(read)                                                                                    \
+	X(cas)                                                                                     \
+	X(fetch_add)                                                                               \
+	X(mixed)                                                                                   \
+	X(mixed_requests)
+#define SIM_UC_SCRIPTS(X)                                                                          \
+	X(uc_send)                                                                                 \
+	X(uc_write)                                                                                \
+	X(uc_mixed)
+
+#define X(name) extern const struct sim_script sim_script_##name;
+SIM_RC_SCRIPTS(X)
+SIM_UC_SCRIPTS(X)
+#undef X
+
+struct sim_exchange {
+	struct sim *s;
+	struct sim_oracle oracle;
+	struct sim_cq cq[2];
+	struct sim_recvq rq;
+	struct sim_qp qp[2]; /* 0 requests, 1 responds */
+	struct sim_flow *flow;
+};
+
+struct sim_exchange_attr {
+	enum ur_mode mode;
+	bool strict;
+	const char *test; /* the case is "mode.test.script:number"; NULL: "mode.script:number" */
+	uint64_t number;
+	uint64_t seed;			  /* 0: 1; all numbers see the same exchange then */
+	const struct sim_link_attr *link; /* NULL: 10 Gb/s, 5 us, nothing goes wrong */
+	bool warm;			  /* another request completes before the script starts */
+};
+
+/* Makes network, queue pairs and flow; the caller may add hooks before it runs. */
+void sim_exchange_init(struct sim_exchange *x, const struct sim_script *script,
+		       const struct sim_exchange_attr *attr);
+/* Runs it to its end and frees everything. */
+void sim_exchange_run(struct sim_exchange *x, uint64_t limit_ns);
+
+/* The name of the cases of such exchanges, as sim_mode_case(). */
+const char *sim_exchange_case(enum ur_mode mode, const char *test, const struct sim_script *script);
+
+/*
+ * Runs numbers [0, cnt), or the one of a replay alone. Skips the test when another case is
+ * replayed.
+ */
+void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const char *test,
+		     uint64_t cnt,
+		     void (*run)(const struct sim_script *script, enum ur_mode mode,
+				 uint64_t number));
+
+#endif
