@@ -37,10 +37,15 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns);
 /* ---- ext_responder.c ---- */
 
 enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* As create left it (RESET): a context goes back, nothing completes. Keeps `ans` and `ans_cap`. */
 void ur_ext_responder_init(struct ur_qp *qp);
-/* Completes (flushes) receives that are bound beyond the message under way, gives the context back.
+/*
+ * Completes the receive of the message under way with `status`, flushes those bound beyond it,
+ * gives the context back. ur_qp_error() calls it in the place of ur_responder_abort().
  */
 void ur_ext_responder_stop(struct ur_qp *qp, enum ibv_wc_status status);
+/* Asserts what is stated of responder and responses; ur_qp_validate() calls it. */
+void ur_ext_responder_validate(const struct ur_qp *qp);
 
 /* ---- ext_response.c ---- */
 
@@ -51,6 +56,13 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 			 uint64_t now_ns);
 bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
 bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
+/* Whether another answer may be queued: a first one, or a repeat. */
+bool ur_ext_response_room(const struct ur_qp *qp, bool repeat);
+/* Queues it; there is room. */
+void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a);
+/* Nothing is answered any more but what comes before a fatal NAK, and that (RC-RESP-NAK-02). */
 void ur_ext_response_stop(struct ur_qp *qp);
+/* Whether ur_ext_response_next_ack() makes a packet. */
+bool ur_ext_response_ack_due(const struct ur_qp *qp);
 
 #endif

@@ -13,16 +13,61 @@ struct ur_ext_requester {
 	struct ur_selective psn; /* requests */
 	struct ur_selective rsp; /* response packets of READs and atomics, by response number */
 	uint32_t rwqen;		 /* of the next message that consumes a receive; 24 bits */
-	bool probe;		 /* a probe is to be sent */
+	uint32_t last_stamp;	 /* of the last packet made */
+	/* A probe that nothing else shares its stamp with was sent and has not come back. */
+	uint32_t probe_stamp;
+	bool probed;
+	bool probe;  /* a probe is to be sent */
+	bool naked;  /* the peer refused a request for good: it answers nothing any more */
+	bool waited; /* `due_end`, `due_stamp` hold */
+	/*
+	 * The requests for the responses before `due_end` waited at the peer for a gap, which was
+	 * filled at `due_stamp`: these responses could not be on their way earlier.
+	 */
+	struct ur_psn due_end;
+	uint32_t due_stamp;
+	uint8_t rd_seq;	    /* READ and atomic requests made so far */
+	uint8_t atomic_cnt; /* atomics that are not answered, */
+	uint32_t atomic;    /* the oldest of which is this WQE */
+};
+
+/* A READ or atomic request that is being answered: the first time, or once more. */
+struct ur_ext_answer {
+	uint64_t va;	     /* READ: of its first byte; atomic: the value found */
+	uint64_t arrival_ns; /* of the request that asked */
+	uint32_t stamp;	     /* its stamp */
+	uint32_t rkey;
+	uint32_t length;      /* bytes */
+	uint32_t sent;	      /* bytes [0, sent) have left */
+	uint32_t ssn, offset; /* of the request */
+	struct ur_psn psn;
+	uint8_t path;
+	bool atomic;
+	bool repeat; /* it was answered before */
 };
 
 struct ur_ext_responder {
 	struct ur_ooo *ooo; /* NULL: in order */
 	uint32_t rwqen;	    /* receives taken by completed messages; 24 bits */
+	uint32_t offset;    /* PSN_OFFSET of the packet at ePSN; 0 between messages */
+	bool starved;	    /* a gap was met without a context left; until ePSN moves */
 	/* The ACK owed: of the newest packet since the last one. */
+	uint8_t echo_path;
 	uint32_t echo;
 	uint64_t arrival_ns;
-	uint8_t echo_path;
+	/* The probe to be answered, once `probe_after` of the answers have left. */
+	bool probe;
+	uint8_t probe_path;
+	uint16_t probe_after;
+	uint32_t probe_echo;
+	uint64_t probe_arrival_ns;
+	/*
+	 * Answers [ans_head, ans_head + ans_cnt), to be sent in this order, in a ring of ans_cap >=
+	 * 2 * max_dest_rd_atomic. At most max_dest_rd_atomic are first answers, at most that many
+	 * repeats.
+	 */
+	struct ur_ext_answer *ans;
+	uint16_t ans_cap, ans_head, ans_cnt, ans_repeats;
 };
 
 #endif

@@ -3,11 +3,8 @@
 
 #include <string.h>
 
-/*
- * Resolves the bytes [off, off + len) of the list to at most `cap` fragments under the right
- * `access`. Returns how many, or -1. MEM-LKEY-01: no byte is reached but through ur_mem_check().
- */
-static int resolve(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge,
+/* MEM-LKEY-01: no byte is reached but through ur_mem_check(). */
+int ur_sgl_resolve(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge,
 		   unsigned num_sge, uint32_t off, uint32_t len, uint32_t access,
 		   struct ur_frag *frag, unsigned cap)
 {
@@ -58,8 +55,8 @@ bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *s
 		tx->frag[tx->frag_cnt++] = (struct ur_frag){base, len};
 		return true;
 	}
-	cnt = resolve(mem, pd, sge, num_sge, off, len, 0, tx->frag + tx->frag_cnt,
-		      UR_FRAGS_MAX - (unsigned)tx->frag_cnt);
+	cnt = ur_sgl_resolve(mem, pd, sge, num_sge, off, len, 0, tx->frag + tx->frag_cnt,
+			     UR_FRAGS_MAX - (unsigned)tx->frag_cnt);
 	if (cnt < 0)
 		return false;
 	tx->frag_cnt = (uint8_t)(tx->frag_cnt + cnt);
@@ -83,7 +80,8 @@ bool ur_sgl_scatter(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *
 		memcpy(dst, src, len);
 		return true;
 	}
-	cnt = resolve(mem, pd, sge, num_sge, off, len, IBV_ACCESS_LOCAL_WRITE, frag, UR_FRAGS_MAX);
+	cnt = ur_sgl_resolve(mem, pd, sge, num_sge, off, len, IBV_ACCESS_LOCAL_WRITE, frag,
+			     UR_FRAGS_MAX);
 	for (int i = 0; i < cnt; i++) {
 		memcpy((uint8_t *)(uintptr_t)frag[i].base, src, frag[i].length);
 		src += frag[i].length;

@@ -15,6 +15,14 @@
  */
 
 /*
+ * Resolves the bytes [off, off + len) of the list to at most `cap` fragments under the right `access`.
+ * Returns how many, or -1 when an SGE does not grant it, the list is too short or `cap` too small.
+ */
+int ur_sgl_resolve(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge,
+		   unsigned num_sge, uint32_t off, uint32_t len, uint32_t access,
+		   struct ur_frag *frag, unsigned cap);
+
+/*
  * Adds the bytes [off, off + len) of the list to the packet as fragments; frag_cnt grows, payload_len
  * is the caller's. False, and the packet as it was, when an SGE may not be read, the list is too
  * short or the packet would need more than UR_FRAGS_MAX fragments. Only the bytes asked for are
