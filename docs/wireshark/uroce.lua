@@ -1,0 +1,481 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+--
+-- Wireshark and tshark: uroce's extended mode by name, and the ICRC of every RoCEv2 packet.
+--
+--   tshark -X lua_script:docs/wireshark/uroce.lua -r FILE -V
+--   tshark -X lua_script:docs/wireshark/uroce.lua -r FILE -Y 'uroce.icrc.status == "bad"'
+--   tshark -X lua_script:docs/wireshark/uroce.lua -r FILE -T fields \
+--       -e uroce.opcode -e uroce.ssn -e uroce.psn_offset -e uroce.sack.missing
+--
+-- or copy it to the folder of personal Lua plugins (Help, About Wireshark, Folders).
+--
+-- The built-in dissector of RoCEv2 keeps its work. This one runs behind it and adds a tree: to every
+-- RoCEv2 packet the ICRC and whether it is right, to extended packets (opcodes 0xC0 to 0xDF) all
+-- headers as well. docs/wire-format.md has every bit.
+
+local uroce = Proto("uroce", "uroce, RoCEv2 extended mode and ICRC")
+
+uroce.prefs.verify_icrc = Pref.bool("Verify the ICRC", true,
+	"Compute the ICRC of every RoCEv2 packet and compare")
+
+local ROCE_UDP_PORT = 4791
+local UDP_BYTES, BTH_BYTES, ICRC_BYTES = 8, 12, 4
+local SACK_BYTES_MAX = 256
+local STAMP_NS = 16
+local PSN_MASK = 0xffffff
+
+-- ---- bits: a library up to Lua 5.2 and in LuaJIT, operators from 5.3 on ----
+
+local band, bxor, rshift
+if bit32 or bit then
+	local lib = bit32 or bit
+	band, bxor, rshift = lib.band, lib.bxor, lib.rshift
+else
+	band, bxor, rshift = assert(load([[
+		return function(a, b) return a & b end,
+			function(a, b) return a ~ b end,
+			function(a, n) return a >> n end]]))()
+end
+
+-- ---- ICRC ----
+
+local crc_table = {}
+for i = 0, 255 do
+	local c = i
+	for _ = 1, 8 do
+		c = band(c, 1) == 1 and bxor(rshift(c, 1), 0xedb88320) or rshift(c, 1)
+	end
+	crc_table[i] = c
+end
+
+local function crc_add(crc, byte)
+	return bxor(crc_table[band(bxor(crc, byte), 0xff)], rshift(crc, 8))
+end
+
+-- The state behind the eight bytes of ones that stand for a local route header.
+local crc_start = 0xffffffff
+for _ = 1, 8 do
+	crc_start = crc_add(crc_start, 0xff)
+end
+
+-- The ICRC of `covered`, a string from the IP header to the pad; `udp`: offset of the UDP header in
+-- it. What routers may change counts as ones.
+local function icrc_of(covered, v6, udp)
+	local headers = udp + UDP_BYTES + BTH_BYTES
+	local ones = { [udp + 6] = true, [udp + 7] = true, [udp + UDP_BYTES + 4] = true }
+	local crc = crc_start
+
+	for _, at in ipairs(v6 and { 1, 2, 3, 7 } or { 1, 8, 10, 11 }) do
+		ones[at] = true
+	end
+	for at = 0, headers - 1 do
+		local byte = covered:byte(at + 1)
+		if ones[at] then
+			byte = 0xff
+		elseif v6 and at == 0 then
+			byte = 0x6f -- the traffic class begins behind the version
+		end
+		crc = crc_add(crc, byte)
+	end
+	for at = headers + 1, #covered do
+		crc = crc_add(crc, covered:byte(at))
+	end
+	return bxor(crc, 0xffffffff) % 0x100000000 -- some libraries have signed numbers
+end
+
+-- ---- fields and notes ----
+
+local syndrome_kinds = { [0] = "ACK", [1] = "RNR NAK", [2] = "reserved", [3] = "NAK" }
+local nak_codes = {
+	[0] = "PSN sequence error", [1] = "invalid request", [2] = "remote access error",
+	[3] = "remote operational error", [4] = "invalid RD request",
+}
+
+local f = {
+	opcode_nr = ProtoField.uint8("uroce.opcode_nr", "Opcode number", base.HEX),
+	opcode = ProtoField.string("uroce.opcode", "Opcode"),
+	dest_qp = ProtoField.uint24("uroce.dest_qp", "Destination QP", base.HEX),
+	ackreq = ProtoField.bool("uroce.ackreq", "Acknowledge request"),
+	psn = ProtoField.uint24("uroce.psn", "PSN", base.DEC),
+
+	xth = ProtoField.none("uroce.xth", "XTH, extended request header"),
+	stamp = ProtoField.uint32("uroce.stamp", "Transmit stamp", base.DEC, nil, nil, "In 16 ns"),
+	path = ProtoField.uint8("uroce.path", "Path"),
+	ssn = ProtoField.uint24("uroce.ssn", "SSN, message", base.DEC),
+	flags = ProtoField.uint8("uroce.flags", "Flags", base.HEX),
+	retry = ProtoField.bool("uroce.flags.retry", "Sent before", 8, nil, 0x04),
+	last_read = ProtoField.bool("uroce.flags.last_read", "Last READ request of its message", 8,
+		nil, 0x02),
+	recv = ProtoField.bool("uroce.flags.recv", "Consumes a receive", 8, nil, 0x01),
+	psn_offset = ProtoField.uint24("uroce.psn_offset", "PSN_OFFSET, packet of the message",
+		base.DEC),
+	rwqen = ProtoField.uint24("uroce.rwqen", "RWQEN, receive", base.DEC),
+
+	reth = ProtoField.none("uroce.reth", "RETH, memory of the message"),
+	va = ProtoField.uint64("uroce.va", "Virtual address", base.HEX),
+	rkey = ProtoField.uint32("uroce.rkey", "R_Key", base.HEX),
+	length = ProtoField.uint32("uroce.length", "Length", base.DEC),
+
+	atomiceth = ProtoField.none("uroce.atomiceth", "AtomicETH"),
+	swap = ProtoField.uint64("uroce.swap", "Swap", base.HEX),
+	add = ProtoField.uint64("uroce.add", "Add", base.HEX),
+	compare = ProtoField.uint64("uroce.compare", "Compare", base.HEX),
+
+	imm = ProtoField.uint32("uroce.imm", "Immediate data", base.HEX),
+	invalidate = ProtoField.uint32("uroce.invalidate", "R_Key to invalidate", base.HEX),
+
+	aeth = ProtoField.none("uroce.aeth", "AETH, acknowledgement"),
+	syndrome = ProtoField.uint8("uroce.syndrome", "Syndrome", base.HEX),
+	kind = ProtoField.uint8("uroce.syndrome.kind", "Kind", base.DEC, syndrome_kinds, 0x60),
+	credits = ProtoField.uint8("uroce.syndrome.credits", "Credit code", base.DEC, nil, 0x1f),
+	rnr_timer = ProtoField.uint8("uroce.syndrome.rnr_timer", "RNR timer code", base.DEC, nil,
+		0x1f),
+	nak = ProtoField.uint8("uroce.syndrome.nak", "NAK code", base.DEC, nak_codes, 0x1f),
+	msn = ProtoField.uint24("uroce.msn", "MSN, messages complete", base.DEC),
+
+	xaeth = ProtoField.none("uroce.xaeth", "XAETH, extended response header"),
+	echo = ProtoField.uint32("uroce.echo", "Echoed stamp", base.DEC, nil, nil, "In 16 ns"),
+	residence = ProtoField.uint32("uroce.residence", "Residence", base.DEC, nil, nil,
+		"From the request's arrival to this packet's departure, in 16 ns"),
+	echo_path = ProtoField.uint8("uroce.echo_path", "Echoed path"),
+	epsn = ProtoField.uint24("uroce.epsn", "ePSN, expected next", base.DEC),
+
+	xrth = ProtoField.none("uroce.xrth", "XRTH, what is answered"),
+	original = ProtoField.uint64("uroce.original", "Value found by the atomic", base.HEX),
+
+	sack = ProtoField.bytes("uroce.sack", "Bitmap of what arrived beyond ePSN"),
+	missing = ProtoField.string("uroce.sack.missing", "Missing PSNs"),
+	missing_cnt = ProtoField.uint32("uroce.sack.missing_cnt", "Missing", base.DEC),
+	arrived = ProtoField.string("uroce.sack.arrived", "Arrived PSNs"),
+	arrived_cnt = ProtoField.uint32("uroce.sack.arrived_cnt", "Arrived", base.DEC),
+
+	payload = ProtoField.bytes("uroce.payload", "Payload"),
+
+	icrc = ProtoField.uint32("uroce.icrc", "ICRC", base.HEX),
+	icrc_status = ProtoField.string("uroce.icrc.status", "ICRC status", base.NONE,
+		"good, bad or unverified"),
+	icrc_expected = ProtoField.uint32("uroce.icrc.expected", "Computed ICRC", base.HEX),
+}
+
+local note = {
+	icrc = ProtoExpert.new("uroce.icrc.bad", "Bad ICRC", expert.group.CHECKSUM,
+		expert.severity.ERROR),
+	short = ProtoExpert.new("uroce.short", "Shorter than the headers of its opcode",
+		expert.group.MALFORMED, expert.severity.ERROR),
+	opcode = ProtoExpert.new("uroce.unknown_opcode", "Unknown opcode of extended mode",
+		expert.group.UNDECODED, expert.severity.WARN),
+}
+
+local function values(t)
+	local list = {}
+	for _, v in pairs(t) do
+		list[#list + 1] = v
+	end
+	return list
+end
+uroce.fields = values(f)
+uroce.experts = values(note)
+
+-- ---- headers: each has a length in bytes and a function that shows it ----
+
+local function stamp_text(stamp)
+	return string.format(" (%.3f us)", stamp:uint() * STAMP_NS / 1000)
+end
+
+local XTH = { bytes = 16, show = function(tree, h, info)
+	local t = tree:add(f.xth, h)
+	t:add(f.stamp, h(0, 4)):append_text(stamp_text(h(0, 4)))
+	t:add(f.path, h(4, 1))
+	t:add(f.ssn, h(5, 3))
+	local flags = t:add(f.flags, h(8, 1))
+	flags:add(f.retry, h(8, 1))
+	flags:add(f.last_read, h(8, 1))
+	flags:add(f.recv, h(8, 1))
+	t:add(f.psn_offset, h(9, 3))
+	if band(h(8, 1):uint(), 0x01) ~= 0 then
+		t:add(f.rwqen, h(13, 3))
+	end
+	info:append(string.format(" SSN=%d offset=%d", h(5, 3):uint(), h(9, 3):uint()))
+end }
+
+local RETH = { bytes = 16, show = function(tree, h)
+	local t = tree:add(f.reth, h)
+	t:add(f.va, h(0, 8))
+	t:add(f.rkey, h(8, 4))
+	t:add(f.length, h(12, 4))
+end }
+
+local CAS = { bytes = 28, show = function(tree, h)
+	local t = tree:add(f.atomiceth, h)
+	t:add(f.va, h(0, 8))
+	t:add(f.rkey, h(8, 4))
+	t:add(f.swap, h(12, 8))
+	t:add(f.compare, h(20, 8))
+end }
+
+local FETCH_ADD = { bytes = 28, show = function(tree, h)
+	local t = tree:add(f.atomiceth, h)
+	t:add(f.va, h(0, 8))
+	t:add(f.rkey, h(8, 4))
+	t:add(f.add, h(12, 8))
+end }
+
+local IMM = { bytes = 4, show = function(tree, h)
+	tree:add(f.imm, h)
+end }
+
+local IETH = { bytes = 4, show = function(tree, h)
+	tree:add(f.invalidate, h)
+end }
+
+-- Receives that a credit code stands for; RNR timer codes are the same steps, of 10 us.
+local function steps(code)
+	return code < 2 and code or (2 + code % 2) * 2 ^ (math.floor(code / 2) - 1)
+end
+
+local function syndrome_text(kind, code)
+	if kind == 0 then
+		return code == 31 and " no flow control" or string.format(" %d receives", steps(code))
+	elseif kind == 1 then
+		return string.format(" %.2f ms", (code == 0 and 65536 or steps(code)) / 100)
+	end
+	return ""
+end
+
+local AETH = { bytes = 4, show = function(tree, h, info)
+	local t = tree:add(f.aeth, h)
+	local syndrome = h(0, 1)
+	local kind, code = rshift(band(syndrome:uint(), 0x60), 5), band(syndrome:uint(), 0x1f)
+	local s = t:add(f.syndrome, syndrome)
+	local by_kind = { [0] = f.credits, [1] = f.rnr_timer, [3] = f.nak }
+
+	s:add(f.kind, syndrome)
+	if by_kind[kind] then
+		s:add(by_kind[kind], syndrome):append_text(syndrome_text(kind, code))
+	end
+	t:add(f.msn, h(1, 3))
+	info:append(" " .. syndrome_kinds[kind])
+	if kind == 3 then
+		info:append(" " .. (nak_codes[code] or "reserved"))
+	end
+end }
+
+local XAETH = { bytes = 12, show = function(tree, h, info)
+	local t = tree:add(f.xaeth, h)
+	t:add(f.echo, h(0, 4)):append_text(stamp_text(h(0, 4)))
+	t:add(f.residence, h(4, 4)):append_text(stamp_text(h(4, 4)))
+	t:add(f.echo_path, h(8, 1))
+	t:add(f.epsn, h(9, 3))
+	info:append(string.format(" ePSN=%d", h(9, 3):uint()))
+end }
+
+local XRTH = { bytes = 8, show = function(tree, h, info)
+	local t = tree:add(f.xrth, h)
+	t:add(f.ssn, h(1, 3))
+	t:add(f.psn_offset, h(5, 3))
+	info:append(string.format(" SSN=%d offset=%d", h(1, 3):uint(), h(5, 3):uint()))
+end }
+
+local ATOMICACKETH = { bytes = 8, show = function(tree, h)
+	tree:add(f.original, h)
+end }
+
+-- number -> { name, headers }
+local opcodes = {}
+
+local function define(number, name, headers)
+	opcodes[number] = { name = "EXT_" .. name, headers = headers }
+end
+
+for number, name in pairs({ [0xc0] = "SEND_FIRST", [0xc1] = "SEND_MIDDLE", [0xc2] = "SEND_LAST",
+	[0xc4] = "SEND_ONLY", [0xd8] = "PROBE" }) do
+	define(number, name, { XTH })
+end
+define(0xc3, "SEND_LAST_IMM", { XTH, IMM })
+define(0xc5, "SEND_ONLY_IMM", { XTH, IMM })
+for number, name in pairs({ [0xc6] = "WRITE_FIRST", [0xc7] = "WRITE_MIDDLE", [0xc8] = "WRITE_LAST",
+	[0xca] = "WRITE_ONLY", [0xcc] = "READ_REQUEST" }) do
+	define(number, name, { XTH, RETH })
+end
+define(0xc9, "WRITE_LAST_IMM", { XTH, RETH, IMM })
+define(0xcb, "WRITE_ONLY_IMM", { XTH, RETH, IMM })
+for number, name in pairs({ [0xcd] = "FIRST", [0xce] = "MIDDLE", [0xcf] = "LAST", [0xd0] = "ONLY" }) do
+	define(number, "READ_RESPONSE_" .. name, { AETH, XAETH, XRTH })
+end
+define(0xd1, "ACKNOWLEDGE", { AETH, XAETH })
+define(0xd2, "ATOMIC_ACKNOWLEDGE", { AETH, XAETH, XRTH, ATOMICACKETH })
+define(0xd3, "COMPARE_SWAP", { XTH, CAS })
+define(0xd4, "FETCH_ADD", { XTH, FETCH_ADD })
+define(0xd6, "SEND_LAST_INV", { XTH, IETH })
+define(0xd7, "SEND_ONLY_INV", { XTH, IETH })
+
+local OPCODE_ACKNOWLEDGE = 0xd1
+
+-- ---- the bitmap of an acknowledgement ----
+
+-- Whether each of the numbers ePSN, ePSN + 1, ... has arrived, up to the last that has.
+local function arrivals(map)
+	local list, last = { false }, 0
+
+	for i = 0, math.min(map:len(), SACK_BYTES_MAX) - 1 do
+		local byte = map(i, 1):uint()
+		for b = 0, 7 do
+			list[#list + 1] = band(rshift(byte, b), 1) == 1
+			if list[#list] then
+				last = #list
+			end
+		end
+	end
+	return list, last
+end
+
+-- "7 10..12" and 4: the PSNs that have (not) arrived, and how many.
+local function ranges(list, last, epsn, wanted)
+	local texts, cnt, i = {}, 0, 1
+
+	while i <= last do
+		local first = i
+		while i <= last and list[i] == wanted do
+			i = i + 1
+		end
+		if i > first then
+			local a, b = band(epsn + first - 1, PSN_MASK), band(epsn + i - 2, PSN_MASK)
+			texts[#texts + 1] = a == b and tostring(a) or a .. ".." .. b
+			cnt = cnt + i - first
+		else
+			i = i + 1
+		end
+	end
+	return table.concat(texts, " "), cnt
+end
+
+local function show_sack(tree, map, epsn)
+	local t = tree:add(f.sack, map)
+	local list, last = arrivals(map)
+	local missing, missing_cnt = ranges(list, last, epsn, false)
+	local arrived, arrived_cnt = ranges(list, last, epsn, true)
+
+	t:add(f.missing, map, missing)
+	t:add(f.missing_cnt, map, missing_cnt)
+	t:add(f.arrived, map, arrived)
+	t:add(f.arrived_cnt, map, arrived_cnt)
+end
+
+-- ---- a packet ----
+
+-- Headers, bitmap and payload of the extended packet `bth`, from the BTH to the pad, or of what the
+-- capture has of it when that is not the whole.
+local function show_extended(tree, bth, whole, info)
+	local number = bth(0, 1):uint()
+	local op = opcodes[number]
+	local at = BTH_BYTES
+
+	tree:add(f.opcode_nr, bth(0, 1))
+	if op then
+		tree:append_text(", " .. op.name)
+		tree:add(f.opcode, bth(0, 1), op.name)
+	end
+	tree:add(f.dest_qp, bth(5, 3))
+	tree:add(f.ackreq, bth(8, 1), band(bth(8, 1):uint(), 0x80) ~= 0)
+	tree:add(f.psn, bth(9, 3))
+	if not op then
+		tree:add_proto_expert_info(note.opcode)
+		return
+	end
+	info:set(string.format("%s QP=0x%06x PSN=%d", op.name, bth(5, 3):uint(), bth(9, 3):uint()))
+	for _, header in ipairs(op.headers) do
+		if at + header.bytes > bth:len() then
+			if whole then
+				tree:add_proto_expert_info(note.short)
+			end
+			return
+		end
+		header.show(tree, bth(at, header.bytes), info)
+		at = at + header.bytes
+	end
+	local pad = whole and rshift(band(bth(1, 1):uint(), 0x30), 4) or 0
+	local left = bth:len() - at - pad
+	if left <= 0 then
+		return
+	elseif number == OPCODE_ACKNOWLEDGE then
+		show_sack(tree, bth(at, left), bth(at - 3, 3):uint())
+	else
+		tree:add(f.payload, bth(at, left))
+	end
+end
+
+local function show_icrc(tree, tvb, l3, udp, v6, bth_end, info)
+	local sent = tvb(bth_end, ICRC_BYTES)
+	local item = tree:add_le(f.icrc, sent)
+	local expected, status
+
+	if not uroce.prefs.verify_icrc then
+		item:add(f.icrc_status, sent, "unverified"):set_generated()
+		return
+	end
+	expected = icrc_of(tvb:raw(l3, bth_end - l3), v6, udp - l3)
+	status = expected == sent:le_uint() and "good" or "bad"
+	item:append_text(" (" .. status .. ")")
+	item:add(f.icrc_status, sent, status):set_generated()
+	if status == "bad" then
+		item:add(f.icrc_expected, sent, expected):set_generated()
+		item:add_proto_expert_info(note.icrc)
+		info:append(" [bad ICRC]")
+	end
+end
+
+-- One UDP datagram to the RoCE port. `l3` and `udp`: where IP and UDP header begin in tvb.
+local function show_packet(tvb, l3, udp, pinfo, root)
+	local v6 = rshift(tvb(l3, 1):uint(), 4) == 6
+	local bth = udp + UDP_BYTES
+	local bth_end = udp + tvb(udp + 4, 2):uint() - ICRC_BYTES
+	local whole = bth_end + ICRC_BYTES <= tvb:captured_len()
+	local seen_end = math.min(bth_end, tvb:captured_len())
+	local tree
+
+	if seen_end < bth + BTH_BYTES then
+		return
+	end
+	tree = root:add(uroce, tvb(bth, math.min(bth_end + ICRC_BYTES, tvb:captured_len()) - bth))
+	if band(tvb(bth, 1):uint(), 0xe0) == 0xc0 then
+		pinfo.cols.protocol = "uroce"
+		show_extended(tree, tvb(bth, seen_end - bth), whole, pinfo.cols.info)
+	end
+	if whole then
+		show_icrc(tree, tvb, l3, udp, v6, bth_end, pinfo.cols.info)
+	else
+		tree:add(f.icrc_status, "unverified"):set_generated()
+	end
+end
+
+-- ---- behind the built-in dissectors, which have found the headers ----
+
+local find_udp, find_ipv4, find_ipv6 = Field.new("udp"), Field.new("ip"), Field.new("ipv6")
+
+-- The start of the IP header nearest before `udp` in the same bytes.
+local function ip_before(udp)
+	local best
+
+	for _, all in ipairs({ { find_ipv4() }, { find_ipv6() } }) do
+		for _, ip in ipairs(all) do
+			if ip.offset < udp and (not best or ip.offset > best) then
+				best = ip.offset
+			end
+		end
+	end
+	return best
+end
+
+function uroce.dissector(tvb, pinfo, root)
+	for _, udp in ipairs({ find_udp() }) do
+		local at = udp.offset
+		local l3 = ip_before(at)
+		-- A datagram put together from fragments is not RoCE and lies in other bytes than tvb.
+		if l3 and at + UDP_BYTES <= tvb:captured_len() and
+			udp.source:len() == tvb:len() and tvb(at + 2, 2):uint() == ROCE_UDP_PORT then
+			show_packet(tvb, l3, at, pinfo, root)
+		end
+	end
+end
+
+register_postdissector(uroce)
