@@ -129,3 +129,24 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	rewind_to_una(r, now_ns);
 	return UR_RECOVERY_REWIND;
 }
+
+/* ---- extended mode ---- */
+
+void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn max,
+			uint64_t now_ns)
+{
+	r->una = una;
+	r->nxt = r->max = max;
+	if (ur_psn_eq(una, max) || r->ack_deadline_ns == UR_NEVER)
+		restart_timer(r, now_ns);
+}
+
+void ur_recovery_progress(struct ur_recovery *r, bool una_moved, uint64_t now_ns)
+{
+	r->retries = r->retry_cnt;
+	if (una_moved) {
+		r->rnr_retries = r->rnr_retry;
+		r->rnr_until_ns = 0;
+	}
+	restart_timer(r, now_ns);
+}

@@ -105,4 +105,18 @@ uint64_t ur_recovery_deadline(const struct ur_recovery *r);
  */
 enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now_ns, bool *timeout);
 
+/*
+ * ---- extended mode ----
+ *
+ * What is sent again is decided in selective.h; here are the retry counters, the RNR wait and the
+ * local ACK timeout. [una, max) is not empty while anything is outstanding, nxt is max. rnr() and
+ * expired() are used as they are, and follow() after them.
+ */
+
+/* Something was sent, acknowledged or answered. Starts or stops the timer. */
+void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn max,
+			uint64_t now_ns);
+/* The peer lives: retries start afresh. `una_moved`: it also executed what it was not ready for. */
+void ur_recovery_progress(struct ur_recovery *r, bool una_moved, uint64_t now_ns);
+
 #endif

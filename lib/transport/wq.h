@@ -49,9 +49,9 @@ struct ur_wqe {
 	/* Written by the worker when the first packet is made: its PSN and the message's SSN. */
 	struct ur_psn first_psn;
 	uint32_t ssn;
-	/* Extended mode: number of the first response packet, of the receive it consumes. */
+	/* Extended mode: number of the first response packet. */
 	struct ur_psn first_rsp;
-	uint32_t rwqen;
+	uint32_t rwqen; /* extended mode: of the receive it consumes; atomics: rd_seq */
 };
 
 struct ur_wqe_ext {

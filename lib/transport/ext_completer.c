@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/ext.h"
+#include "transport/requester_priv.h"
+#include "transport/sgl.h"
+#include "wire/assert.h"
+
+/* What news may say of the past: the contract of ur_selective_news(). */
+#define EPSN_PAST (1 << 22)
+
+static struct ur_wqe *oldest(struct ur_qp *qp)
+{
+	return ur_sq_at(&qp->sq, qp->req.head);
+}
+
+/* ---- completion ---- */
+
+/* Everything that the WQE at the head asked for has come. */
+static bool is_complete(struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	const struct ur_wqe *wqe = oldest(qp);
+	uint32_t responses;
+
+	if (!ur_psn_le(ur_psn_add(wqe->first_psn, ur_ext_psns(qp, wqe)), x->psn.una))
+		return false;
+	responses = ur_ext_responses(qp, wqe);
+	return !responses || ur_psn_le(ur_psn_add(wqe->first_rsp, responses), x->rsp.una);
+}
+
+/* EXT-COMP-ORDER-01. After news: `una_moved` of the requests. */
+static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+
+	while (req->head != req->cur && is_complete(qp))
+		ur_completer_finish(qp, IBV_WC_SUCCESS);
+	if (ur_ext_idle(&qp->xreq))
+		qp->xreq.probe = false;
+	ur_ext_follow(qp, now_ns);
+	ur_recovery_progress(&req->rec, una_moved, now_ns);
+	ur_completer_advance(qp);
+}
+
+/* ---- news ---- */
+
+/*
+ * EXT-COMP-DUE-01. Requests from `from` on were executed only now, after a gap: the responses that
+ * they ask for count as asked for now, or those of the request that filled the gap would make
+ * them look lost.
+ */
+static void executed_late(struct ur_qp *qp, struct ur_psn from, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_psn nr = ur_ext_response_of(qp, from);
+	struct ur_psn end = ur_ext_response_of(qp, x->psn.una);
+
+	if (ur_psn_lt(nr, x->rsp.una))
+		nr = x->rsp.una;
+	if (!ur_psn_lt(nr, end))
+		return;
+	for (; ur_psn_lt(nr, end); nr = ur_psn_add(nr, 1))
+		if (!ur_selective_has(&x->rsp, nr))
+			ur_selective_resent(&x->rsp, &env, nr, 0, now_ns);
+	x->waited = true;
+	x->due_end = end;
+	x->due_stamp = ur_stamp(now_ns);
+}
+
+/*
+ * What any packet of the peer says of requests and times; its ePSN was checked. The one place where
+ * echoes are looked at. Returns how many PSNs became acknowledged.
+ */
+static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool sample, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_env(qp);
+	bool bitmap = p->bth.opcode == UR_EXT_ACKNOWLEDGE;
+	struct ur_selective_news news = {
+		.una = p->xaeth.epsn,
+		.sack = bitmap ? p->payload : NULL,
+		.sack_bits = bitmap ? p->payload_len * 8u : 0,
+		.echo = p->xaeth.echo,
+	};
+	struct ur_psn una = x->psn.una;
+	bool gap = x->psn.rtx;
+	uint32_t n;
+
+	if (sample)
+		ur_rtt_sample(&x->rtt, p->xaeth.echo, p->xaeth.residence, ur_stamp(now_ns));
+	n = ur_selective_news(&x->psn, &env, &news, now_ns);
+	if (gap && !ur_psn_eq(una, x->psn.una) && !ur_psn_eq(x->rsp.una, x->rsp.max))
+		executed_late(qp, una, now_ns);
+	return n;
+}
+
+/* EXT-COMP-EPSN-01 */
+static bool is_known(const struct ur_ext_requester *x, struct ur_psn epsn)
+{
+	return ur_psn_le(epsn, x->psn.max) && ur_psn_diff(epsn, x->psn.una) >= -EPSN_PAST;
+}
+
+/* ---- ACK and NAK ---- */
+
+/*
+ * EXT-COMP-PROBE-01. The probe is back, and with it everything that the peer had sent before: what
+ * is missing of the responses is lost, if all requests for them have been executed.
+ */
+static void probe_back(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	x->probed = false;
+	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
+	    ur_psn_eq(ur_ext_response_of(qp, x->psn.una), x->rsp.max))
+		ur_selective_overtaken(&x->rsp, &env, echo, now_ns);
+}
+
+/* EXT-COMP-RNR-01. False: the QP is in error. */
+static bool rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_core *core = qp->core;
+	struct ur_recovery *rec = &qp->req.rec;
+
+	core->cnt.rnr_nak_retry_err++;
+	/* It is over, or not said of a request. */
+	if (!ur_psn_eq(p->bth.psn, qp->xreq.psn.una) || ur_psn_eq(p->bth.psn, qp->xreq.psn.max))
+		return true;
+	if (ur_recovery_rnr(rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns) == UR_RECOVERY_FAILED) {
+		core->cnt.rnr_retry_exceeded_err++;
+		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		return false;
+	}
+	ur_ext_follow(qp, now_ns);
+	return true;
+}
+
+/* EXT-COMP-NAK-01. The request at una is refused; it fails when those before it are complete. */
+static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc_status status)
+{
+	struct ur_requester *req = &qp->req;
+	uint32_t begun = ur_ext_begun(qp);
+	uint32_t i = 0;
+
+	if (!ur_psn_eq(p->bth.psn, qp->xreq.psn.una))
+		return UR_DROP_PSN_STALE;
+	if (ur_psn_eq(p->bth.psn, qp->xreq.psn.max))
+		return UR_DROP_UNEXPECTED;
+	/* No request at all when it belongs to what fails anyway. */
+	while (i < begun) {
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->head + i);
+
+		if (ur_psn_lt(p->bth.psn, ur_psn_add(wqe->first_psn, ur_ext_psns(qp, wqe)))) {
+			ur_ext_fail(qp, req->head + i, status);
+			break;
+		}
+		i++;
+	}
+	qp->xreq.naked = true;
+	qp->xreq.probe = false;
+	ur_completer_advance(qp);
+	return UR_DROP_NONE;
+}
+
+static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	uint8_t kind = p->aeth.syndrome & UR_SYNDROME_KIND_MASK;
+	uint8_t code = p->aeth.syndrome & UR_SYNDROME_VALUE_MASK;
+	enum ibv_wc_status status = ur_completer_nak_status(code);
+	bool fatal = kind == UR_SYNDROME_NAK && code != UR_NAK_PSN_SEQ;
+	struct ur_psn una = x->psn.una;
+	uint32_t n;
+
+	if ((p->aeth.syndrome & 0x80) || kind == UR_SYNDROME_RESERVED ||
+	    (fatal && status == IBV_WC_SUCCESS))
+		return UR_DROP_UNEXPECTED;
+	if ((p->payload_len & 3) || p->payload_len > UR_SACK_BYTES)
+		return UR_DROP_MSG_LENGTH;
+	qp->core->cnt.acks_received++;
+	if (kind == UR_SYNDROME_ACK)
+		ur_completer_credits(&qp->req, &p->aeth);
+	else if (kind == UR_SYNDROME_NAK && !fatal)
+		qp->core->cnt.packet_seq_err++;
+	n = take_news(qp, p, true, now_ns);
+	if (x->probed && p->xaeth.echo == x->probe_stamp)
+		probe_back(qp, p->xaeth.echo, now_ns);
+	if (n)
+		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
+	/* What just completed may have been all that a failure waited for. */
+	if (qp->state == IBV_QPS_ERR)
+		return UR_DROP_NONE;
+	if (kind == UR_SYNDROME_RNR_NAK)
+		rnr_nak(qp, p, now_ns);
+	return fatal ? nak(qp, p, status) : UR_DROP_NONE;
+}
+
+/* ---- responses ---- */
+
+/* Where a response belongs. */
+struct target {
+	uint32_t idx;	  /* of the WQE */
+	struct ur_psn nr; /* its response number */
+	struct ur_wqe *wqe;
+};
+
+/*
+ * EXT-COMP-RSP-01. Finds the READ or atomic (`class`) that asked for the response: of an SSN in the
+ * send queue, an offset that was asked for, with the PSN of the request that asked for it,
+ * executed.
+ */
+static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, unsigned class,
+				struct target *t)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	uint32_t begun = ur_ext_begun(qp), ahead;
+	uint32_t part = p->xrth.offset >> __builtin_ctz(qp->req.read_psns);
+
+	if (!begun)
+		return UR_DROP_PSN_STALE;
+	ahead = (p->xrth.ssn - oldest(qp)->ssn) & UR_PSN_MASK;
+	if (ahead >= begun)
+		return UR_DROP_PSN_STALE;
+	t->idx = qp->req.head + ahead;
+	t->wqe = ur_sq_at(&qp->sq, t->idx);
+	if (!(class_of(t->wqe) & class) || p->xrth.offset >= ur_ext_responses(qp, t->wqe))
+		return UR_DROP_UNEXPECTED;
+	t->nr = ur_psn_add(t->wqe->first_rsp, p->xrth.offset);
+	if (!ur_psn_lt(t->nr, x->rsp.max) ||
+	    !ur_psn_eq(p->bth.psn, ur_psn_add(t->wqe->first_psn, part)) ||
+	    !ur_psn_lt(p->bth.psn, p->xaeth.epsn))
+		return UR_DROP_UNEXPECTED;
+	return UR_DROP_NONE;
+}
+
+/* The request that asked for the response, which has just come, is answered as a whole. */
+static bool is_answered(const struct ur_qp *qp, const struct target *t, uint32_t offset)
+{
+	const struct ur_selective *rsp = &qp->xreq.rsp;
+	uint32_t all = ur_ext_responses(qp, t->wqe);
+	uint32_t from = offset & ~(qp->req.read_psns - 1), to = from + qp->req.read_psns;
+	struct ur_psn nr = ur_psn_add(t->wqe->first_rsp, from);
+	struct ur_psn end = ur_psn_add(t->wqe->first_rsp, to < all ? to : all);
+
+	if (ur_psn_lt(nr, rsp->una))
+		nr = rsp->una;
+	while (ur_psn_lt(nr, end) && ur_selective_has(rsp, nr))
+		nr = ur_psn_add(nr, 1);
+	return !ur_psn_lt(nr, end);
+}
+
+/* The atomic is answered: which is the oldest that is not? */
+static void atomic_answered(struct ur_qp *qp, uint32_t idx)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	if (!--x->atomic_cnt || idx != x->atomic)
+		return;
+	for (;;) {
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, ++x->atomic);
+
+		UR_ASSERT(x->atomic - qp->req.head < ur_ext_begun(qp));
+		if ((class_of(wqe) & OP_ATOMIC) && !ur_psn_lt(wqe->first_rsp, x->rsp.una) &&
+		    !ur_selective_has(&x->rsp, wqe->first_rsp))
+			return;
+	}
+}
+
+/* When the transmission left that the response answers, in the order of ur_selective. */
+static uint32_t echo_of(struct ur_ext_requester *x, const struct ur_packet *p, struct ur_psn nr)
+{
+	if (!x->waited)
+		return p->xaeth.echo;
+	if (!ur_psn_lt(x->rsp.una, x->due_end))
+		x->waited = false;
+	if (!x->waited || !ur_psn_lt(nr, x->due_end) || (int32_t)(p->xaeth.echo - x->due_stamp) > 0)
+		return p->xaeth.echo;
+	return x->due_stamp;
+}
+
+/* EXT-COMP-RSP-02. Places `len` bytes at `off` of the target and notes the arrival. */
+static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const struct target *t,
+			  uint32_t off, const uint8_t *src, uint32_t len, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_psn una = x->psn.una;
+	/* The first packet of an answer tells what the wire takes, the others what the answer
+	 * takes. */
+	uint32_t n = take_news(qp, p, p->op & UR_OP_FIRST, now_ns);
+	bool early = !ur_psn_eq(t->nr, x->rsp.una), arrived;
+
+	qp->core->cnt.acks_received += n > 0;
+	if (ur_psn_lt(t->nr, x->rsp.una) || ur_selective_has(&x->rsp, t->nr)) {
+		if (n)
+			progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
+		return UR_DROP_PSN_STALE;
+	}
+	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(t->wqe), t->wqe->num_sge, off, src,
+			    len)) {
+		ur_ext_fail(qp, t->idx, IBV_WC_LOC_PROT_ERR);
+		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
+		return UR_DROP_RECV_BUFFER;
+	}
+	ur_completer_credits(&qp->req, &p->aeth);
+	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, echo_of(x, p, t->nr), now_ns);
+	if (arrived) {
+		qp->core->cnt.early_responses += early;
+		if (is_answered(qp, t, p->xrth.offset)) {
+			qp->req.rd_out--;
+			if (class_of(t->wqe) & OP_ATOMIC)
+				atomic_answered(qp, t->idx);
+		}
+	}
+	if (n || arrived)
+		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
+	return arrived ? UR_DROP_NONE : UR_DROP_NO_CONTEXT;
+}
+
+static enum ur_drop read_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct target t;
+	enum ur_drop drop = find_target(qp, p, OP_READ, &t);
+	uint32_t off, left, mtu = 1u << qp->mtu_shift;
+
+	if (drop)
+		return drop;
+	off = p->xrth.offset << qp->mtu_shift;
+	left = t.wqe->length - off;
+	if (p->payload_len == (left < mtu ? left : mtu))
+		return place(qp, p, &t, off, p->payload, p->payload_len, now_ns);
+	/* RC-COMP-READ-01, but a repetition of what has come is not worth an error. */
+	if (ur_psn_lt(t.nr, qp->xreq.rsp.una) || ur_selective_has(&qp->xreq.rsp, t.nr))
+		return UR_DROP_PSN_STALE;
+	ur_ext_fail(qp, t.idx, IBV_WC_BAD_RESP_ERR);
+	ur_completer_advance(qp);
+	return UR_DROP_MSG_LENGTH;
+}
+
+static enum ur_drop atomic_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct target t;
+	enum ur_drop drop = find_target(qp, p, OP_ATOMIC, &t);
+
+	if (drop)
+		return drop;
+	return place(qp, p, &t, 0, (const uint8_t *)&p->atomic_ack, sizeof(p->atomic_ack), now_ns);
+}
+
+enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return UR_DROP_QP_STATE;
+	if (!(p->op & UR_OP_XAETH))
+		return UR_DROP_MODE;
+	if (!is_known(&qp->xreq, p->xaeth.epsn))
+		return UR_DROP_PSN_STALE;
+	if (!(p->op & UR_OP_XRTH))
+		return acknowledge(qp, p, now_ns);
+	if ((p->aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
+		return UR_DROP_UNEXPECTED;
+	return p->op & UR_OP_READ_RESP ? read_response(qp, p, now_ns) : atomic_ack(qp, p, now_ns);
+}
+
+/* ---- time ---- */
+
+uint64_t ur_ext_deadline(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	const struct ur_recovery *rec = &qp->req.rec;
+	uint64_t at = ur_recovery_deadline(rec);
+
+	/* An RNR wait stops everything else. */
+	if (rec->rnr_until_ns)
+		return at;
+	if (x->psn.deadline_ns < at)
+		at = x->psn.deadline_ns;
+	return x->rsp.deadline_ns < at ? x->rsp.deadline_ns : at;
+}
+
+/* What ur_selective wants. True when it has waited long enough for something to be lost. */
+static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+	uint8_t backoff = s->backoff;
+
+	if (now_ns < s->deadline_ns)
+		return false;
+	if (ur_selective_expired(s, &env, now_ns) == UR_SELECTIVE_PROBE)
+		qp->xreq.probe = true;
+	if (s->backoff == backoff)
+		return false;
+	qp->core->cnt.rto++;
+	return true;
+}
+
+/* EXT-COMP-TIMEOUT-01. False: the QP is in error. */
+static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_core *core = qp->core;
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_env(qp);
+	enum ur_recovery_verdict verdict;
+	bool timeout;
+
+	verdict = ur_recovery_expired(&qp->req.rec, now_ns, &timeout);
+	core->cnt.local_ack_timeout_err += timeout;
+	if (verdict == UR_RECOVERY_FAILED) {
+		core->cnt.retry_exceeded_err++;
+		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		return false;
+	}
+	if (verdict == UR_RECOVERY_REWIND)
+		ur_selective_lose_una(ur_psn_eq(x->psn.una, x->psn.max) ? &x->rsp : &x->psn, &env);
+	return true;
+}
+
+void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	bool silent;
+
+	if (qp->state == IBV_QPS_ERR || !ack_timeout(qp, now_ns))
+		return;
+	if (!qp->req.rec.rnr_until_ns) {
+		expired(qp, &x->psn, now_ns);
+		silent = expired(qp, &x->rsp, now_ns);
+		/* The peer has stopped: responses that did not come before its NAK will not come.
+		 */
+		if (x->naked && silent) {
+			ur_qp_error(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);
+			return;
+		}
+		if (ur_ext_idle(x))
+			x->probe = false;
+	}
+	ur_ext_follow(qp, now_ns);
+}

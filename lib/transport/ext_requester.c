@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/build.h"
+#include "transport/ext.h"
+#include "transport/requester_priv.h"
+#include "wire/assert.h"
+
+/* A WQE that is not complete is at most so many PSNs old, so that PSNs of WQEs can be compared. */
+#define SPAN_MAX (UR_PSN_WINDOW / 2)
+
+/* The path of the next packet: the one place that chooses. 0 is the queue pair's own port. */
+static inline uint8_t ur_ext_path(const struct ur_qp *qp)
+{
+	(void)qp;
+	return 0;
+}
+
+static uint32_t mtu_of(const struct ur_qp *qp)
+{
+	return 1u << qp->mtu_shift;
+}
+
+/* ---- numbers to WQEs ---- */
+
+/*
+ * The last WQE of the `cnt` from head on whose first PSN (response number) is not after `nr`;
+ * head's is not.
+ */
+static uint32_t find(const struct ur_qp *qp, uint32_t cnt, struct ur_psn nr, bool by_response)
+{
+	uint32_t lo = qp->req.head;
+
+	UR_ASSERT(cnt > 0);
+	while (cnt > 1) {
+		uint32_t half = cnt / 2;
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, lo + half);
+
+		if (ur_psn_le(by_response ? wqe->first_rsp : wqe->first_psn, nr)) {
+			lo += half;
+			cnt -= half;
+		} else {
+			cnt = half;
+		}
+	}
+	return lo;
+}
+
+struct ur_psn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn)
+{
+	uint32_t begun = ur_ext_begun(qp);
+	const struct ur_wqe *wqe;
+	uint32_t at;
+
+	if (!begun || ur_psn_eq(psn, qp->xreq.psn.max))
+		return qp->xreq.rsp.max;
+	wqe = ur_sq_at(&qp->sq, find(qp, begun, psn, false));
+	at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
+	/* It belongs to a WQE that fails, or lies behind it. */
+	if (at >= ur_ext_psns(qp, wqe))
+		return qp->xreq.rsp.max;
+	if (!(class_of(wqe) & OP_READ))
+		return wqe->first_rsp;
+	return ur_psn_add(wqe->first_rsp, at << __builtin_ctz(qp->req.read_psns));
+}
+
+/* What READ request number `at` of the WQE asks for: responses [first, first + n), bytes. */
+struct part {
+	uint32_t first, n;
+	uint32_t bytes;
+	bool last;
+};
+
+static struct part read_part(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at)
+{
+	uint32_t all = ur_ext_responses(qp, wqe);
+	struct part r = {.first = at << __builtin_ctz(qp->req.read_psns), .n = qp->req.read_psns};
+
+	r.last = all - r.first <= r.n;
+	r.bytes = r.n << qp->mtu_shift;
+	if (r.last) {
+		r.n = all - r.first;
+		r.bytes = wqe->length - (r.first << qp->mtu_shift);
+	}
+	return r;
+}
+
+/* ---- what can be sent ---- */
+
+/* A request that is to be sent again. */
+static bool lost_request(const struct ur_qp *qp, struct ur_psn *nr)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_wqe *failing;
+
+	if (!ur_selective_next_lost(&qp->xreq.psn, nr))
+		return false;
+	if (!req->local_err)
+		return true;
+	failing = ur_sq_at(&qp->sq, req->cur);
+	return !(failing->flags & UR_WQE_BEGUN) || ur_psn_lt(*nr, failing->first_psn);
+}
+
+/*
+ * EXT-REQ-RSP-02. A response that is to be asked for again. As long as its request has not been
+ * executed it cannot be lost: then the request is, or what comes before it.
+ */
+static bool lost_response(const struct ur_qp *qp, struct ur_psn *nr)
+{
+	uint32_t begun;
+	const struct ur_wqe *wqe;
+	uint32_t at;
+
+	if (!ur_selective_next_lost(&qp->xreq.rsp, nr))
+		return false;
+	begun = ur_ext_begun(qp);
+	if (!begun)
+		return false;
+	wqe = ur_sq_at(&qp->sq, find(qp, begun, *nr, true));
+	at = (uint32_t)ur_psn_diff(*nr, wqe->first_rsp);
+	/* It belongs to a WQE that fails. */
+	if (at >= ur_ext_responses(qp, wqe))
+		return false;
+	return ur_psn_lt(ur_psn_add(wqe->first_psn, at >> __builtin_ctz(qp->req.read_psns)),
+			 qp->xreq.psn.una);
+}
+
+/*
+ * EXT-REQ-ATOMIC-01. The peer remembers the results of so many requests: what an atomic found must
+ * not be forgotten before it has arrived.
+ */
+static bool would_forget(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	uint8_t since;
+
+	if (!x->atomic_cnt)
+		return false;
+	since = (uint8_t)(x->rd_seq - ur_sq_at(&qp->sq, x->atomic)->rwqen);
+	return since >= qp->req.max_rd_atomic;
+}
+
+static bool has_credit(const struct ur_requester *req, uint32_t ssn)
+{
+	return !req->flow_control || !ur_psn_lt(ur_psn(req->lsn), ur_psn(ssn));
+}
+
+static uint32_t ssn_of(const struct ur_requester *req, const struct ur_wqe *wqe)
+{
+	return wqe->flags & UR_WQE_BEGUN ? wqe->ssn : req->ssn;
+}
+
+/* WQE `cur` can be worked on: a new packet, a local operation, or its failure. */
+static bool can_go_on(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_ext_requester *x = &qp->xreq;
+	const struct ur_wqe *wqe;
+	unsigned class;
+	uint32_t at;
+
+	/* EXT-REQ-DRAIN-01 */
+	if (qp->state == IBV_QPS_SQD && !req->cur_off)
+		return false;
+	if (req->cur == ur_wq_tail(&qp->sq) || req->local_err)
+		return false;
+	wqe = ur_sq_at(&qp->sq, req->cur);
+	class = class_of(wqe);
+	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && req->rd_out)
+		return false;
+	if (class & OP_LOCAL)
+		return req->head == req->cur;
+	/* EXT-REQ-WINDOW-01 */
+	if (!ur_selective_credit(&x->psn))
+		return false;
+	if (req->cur != req->head &&
+	    ur_psn_diff(x->psn.max, ur_sq_at(&qp->sq, req->head)->first_psn) >= SPAN_MAX)
+		return false;
+	if ((class & OP_RECV) && !ur_psn_eq(x->psn.una, x->psn.max) &&
+	    !has_credit(req, ssn_of(req, wqe)))
+		return false;
+	if (!(class & (OP_READ | OP_ATOMIC)) || !req->max_rd_atomic)
+		return true;
+	if (req->rd_out >= req->max_rd_atomic || would_forget(qp))
+		return false;
+	at = req->cur_off >> qp->mtu_shift >> __builtin_ctz(req->read_psns);
+	return ur_selective_credit(&x->rsp) >= (class & OP_READ ? read_part(qp, wqe, at).n : 1);
+}
+
+static bool may_send(const struct ur_qp *qp)
+{
+	return (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) && !qp->req.rec.rnr_until_ns;
+}
+
+bool ur_ext_requester_ready(const struct ur_qp *qp)
+{
+	struct ur_psn nr;
+
+	return may_send(qp) &&
+	       (can_go_on(qp) || qp->xreq.probe || lost_request(qp, &nr) || lost_response(qp, &nr));
+}
+
+/* ---- packets ---- */
+
+struct request {
+	struct ur_psn psn;
+	uint32_t offset; /* PSN_OFFSET */
+	uint8_t flags;	 /* enum ur_xth_flags, but for RECV */
+	uint8_t opcode;	 /* of RC */
+	bool ackreq, solicited;
+};
+
+/* BTH and XTH; returns where the `ext` bytes behind them go. */
+static uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct request *r,
+		      unsigned ext, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_build_bth bth = {
+		.opcode = r->opcode | UR_TRANSPORT_EXT,
+		.solicited = r->solicited,
+		.ackreq = r->ackreq,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = r->psn,
+	};
+	bool recv = wqe && (class_of(wqe) & OP_RECV);
+	uint32_t stamp = ur_stamp(now_ns);
+	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
+
+	/* What comes back with this stamp may be the answer to this packet. */
+	if (stamp == qp->xreq.probe_stamp)
+		qp->xreq.probed = false;
+	qp->xreq.last_stamp = stamp;
+	p = ur_build32(p, stamp);
+	p = ur_build32(p, (uint32_t)ur_ext_path(qp) << 24 | (wqe ? wqe->ssn : 0));
+	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);
+	return ur_build32(p, recv ? wqe->rwqen : 0);
+}
+
+/* Packet `at` of a SEND or WRITE, its payload is gathered. */
+static void build_data(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+		       struct ur_tx *tx, uint64_t now_ns)
+{
+	unsigned class = class_of(wqe);
+	bool last = (r->offset << qp->mtu_shift) + tx->payload_len == wqe->length;
+	bool tail = last && (class & (OP_IMM | OP_INV));
+	bool reth = class & OP_WRITE;
+	uint8_t *p;
+
+	r->opcode = data_opcode(class, !r->offset, last);
+	r->solicited = last && (wqe->flags & UR_WQE_SOLICITED);
+	p = build(qp, wqe, r, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0), tx, now_ns);
+	if (reth) {
+		p = ur_build64(p, wqe->remote_addr);
+		p = ur_build32(p, wqe->rkey);
+		p = ur_build32(p, wqe->length);
+	}
+	if (tail && (class & OP_IMM))
+		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
+	else if (tail)
+		ur_build32(p, wqe->imm_inv);
+}
+
+/* Asks for `bytes` from r->offset on. */
+static void build_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+		       uint32_t bytes, struct ur_tx *tx, uint64_t now_ns)
+{
+	uint8_t *p;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	r->opcode = UR_RC_READ_REQUEST;
+	p = build(qp, wqe, r, UR_RETH_BYTES, tx, now_ns);
+	p = ur_build64(p, wqe->remote_addr + ((uint64_t)r->offset << qp->mtu_shift));
+	p = ur_build32(p, wqe->rkey);
+	ur_build32(p, bytes);
+}
+
+static void build_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+			 struct ur_tx *tx, uint64_t now_ns)
+{
+	const struct ur_wqe_ext *ext = ur_wqe_ext(wqe);
+	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	uint8_t *p;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	r->opcode = cas ? UR_RC_COMPARE_SWAP : UR_RC_FETCH_ADD;
+	p = build(qp, wqe, r, UR_ATOMICETH_BYTES, tx, now_ns);
+	p = ur_build64(p, wqe->remote_addr);
+	p = ur_build32(p, wqe->rkey);
+	p = ur_build64(p, cas ? ext->atomic.swap : ext->atomic.compare_add);
+	ur_build64(p, cas ? ext->atomic.compare_add : 0);
+}
+
+/* References the payload of data packet `at`. False: an SGE is refused. */
+static bool gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at, struct ur_tx *tx)
+{
+	uint32_t off = at << qp->mtu_shift, left = wqe->length - off, mtu = mtu_of(qp);
+
+	return ur_requester_gather(qp, wqe, off, left < mtu ? left : mtu, tx);
+}
+
+/* ---- again ---- */
+
+/* EXT-REQ-RESEND-01. The packet of any PSN in flight. False: its payload is out of reach. */
+static bool resend(struct ur_qp *qp, struct ur_psn psn, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+	uint32_t idx = find(qp, ur_ext_begun(qp), psn, false);
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, idx);
+	uint32_t at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
+	struct request r = {.psn = psn, .flags = UR_XTH_RETRY};
+	unsigned class = class_of(wqe);
+
+	if (class & OP_DATA) {
+		r.offset = at;
+		/* The peer may not see that it fills a gap. */
+		r.ackreq = true;
+		if (!gather(qp, wqe, at, tx)) {
+			ur_ext_fail(qp, idx, IBV_WC_LOC_PROT_ERR);
+			return false;
+		}
+		build_data(qp, wqe, &r, tx, now_ns);
+	} else if (class & OP_READ) {
+		struct part part = read_part(qp, wqe, at);
+
+		r.offset = part.first;
+		r.flags |= part.last ? UR_XTH_LAST_READ : 0;
+		build_read(qp, wqe, &r, part.bytes, tx, now_ns);
+	} else {
+		build_atomic(qp, wqe, &r, tx, now_ns);
+	}
+	ur_selective_resent(&qp->xreq.psn, &env, psn, ur_ext_path(qp), now_ns);
+	qp->core->cnt.retransmitted_packets++;
+	return true;
+}
+
+/* EXT-REQ-RSP-01. One request for the run of lost responses that starts at `nr`. */
+static void ask_again(struct ur_qp *qp, struct ur_psn nr, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_selective *rsp = &qp->xreq.rsp;
+	struct ur_selective_env env = ur_ext_env(qp);
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, find(qp, ur_ext_begun(qp), nr, true));
+	uint32_t first = (uint32_t)ur_psn_diff(nr, wqe->first_rsp), n = 0;
+	uint32_t at = first >> __builtin_ctz(qp->req.read_psns);
+	struct request r = {
+		.psn = ur_psn_add(wqe->first_psn, at), .offset = first, .flags = UR_XTH_RETRY};
+	struct part part = {.n = 1, .last = true};
+	struct ur_psn next;
+
+	if (class_of(wqe) & OP_READ)
+		part = read_part(qp, wqe, at);
+	do {
+		ur_selective_resent(rsp, &env, ur_psn_add(nr, n++), ur_ext_path(qp), now_ns);
+	} while (first + n < part.first + part.n && ur_selective_next_lost(rsp, &next) &&
+		 ur_psn_eq(next, ur_psn_add(nr, n)));
+	if (class_of(wqe) & OP_READ) {
+		uint32_t skip = (first - part.first) << qp->mtu_shift;
+		uint32_t bytes = n << qp->mtu_shift;
+
+		if (bytes > part.bytes - skip)
+			bytes = part.bytes - skip;
+		r.flags |= part.last ? UR_XTH_LAST_READ : 0;
+		build_read(qp, wqe, &r, bytes, tx, now_ns);
+	} else {
+		build_atomic(qp, wqe, &r, tx, now_ns);
+	}
+	qp->core->cnt.retransmitted_packets++;
+}
+
+/* EXT-REQ-PROBE-01 */
+static void probe(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct request r = {.psn = x->psn.max, .opcode = UR_EXT_PROBE, .ackreq = true};
+	bool alone = ur_stamp(now_ns) != x->last_stamp;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	build(qp, NULL, &r, 0, tx, now_ns);
+	x->probe = false;
+	x->probed = alone;
+	x->probe_stamp = ur_stamp(now_ns);
+	qp->req.since_ackreq = 0;
+	qp->core->cnt.probes_sent++;
+}
+
+/* ---- new ---- */
+
+/* The first packet of a WQE is about to be made: number it. */
+static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_ext_requester *x = &qp->xreq;
+
+	wqe->flags |= UR_WQE_BEGUN;
+	wqe->first_psn = x->psn.max;
+	wqe->first_rsp = x->rsp.max;
+	wqe->ssn = req->ssn;
+	req->ssn = (req->ssn + 1) & UR_PSN_MASK;
+	wqe->rwqen = x->rwqen;
+	if (class_of(wqe) & OP_RECV)
+		x->rwqen = (x->rwqen + 1) & UR_PSN_MASK;
+}
+
+/* After the last packet of WQE `cur` nothing can be sent without an ACK. */
+static bool stalls_after(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	unsigned class;
+
+	if (req->cur + 1 == ur_wq_tail(&qp->sq))
+		return true;
+	class = class_of(ur_sq_at(&qp->sq, req->cur + 1));
+	return (class & OP_LOCAL) || ((class & OP_RECV) && !has_credit(req, req->ssn));
+}
+
+/*
+ * EXT-REQ-ACK-01. AckReq as in standard mode (RC-REQ-ACK-01), but for READs and atomics: their
+ * answers say the same.
+ */
+static bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, bool last)
+{
+	struct ur_requester *req = &qp->req;
+	bool ask =
+		++req->since_ackreq >= req->ackreq_every || ur_selective_credit(&qp->xreq.psn) <= 1;
+
+	if ((class_of(wqe) & OP_RECV) && req->flow_control &&
+	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
+		ask = true;
+	if (last && !ask)
+		ask = !req->heard || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
+		      qp->state == IBV_QPS_SQD;
+	if (ask)
+		req->since_ackreq = 0;
+	return ask;
+}
+
+/* A packet with new bytes of WQE `cur`, the `bytes` after cur_off, left. */
+static void sent_new(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t bytes, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	ur_selective_sent(&qp->xreq.psn, &env, 1, ur_ext_path(qp), now_ns);
+	req->cur_off += bytes;
+	if (req->cur_off == wqe->length) {
+		req->cur++;
+		req->cur_off = 0;
+	}
+}
+
+/* The same for a READ or atomic, which asks for `responses`. */
+static void asked(struct ur_qp *qp, uint32_t responses, uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	ur_selective_sent(&qp->xreq.rsp, &env, responses, ur_ext_path(qp), now_ns);
+	qp->req.rd_out++;
+	qp->xreq.rd_seq++;
+	qp->req.since_ackreq = 0;
+}
+
+static enum ibv_wc_status make_data(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+				    uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct request r = {.psn = qp->xreq.psn.max, .offset = req->cur_off >> qp->mtu_shift};
+
+	if (!gather(qp, wqe, r.offset, tx))
+		return IBV_WC_LOC_PROT_ERR;
+	if (!(wqe->flags & UR_WQE_BEGUN))
+		begin(qp, wqe);
+	r.ackreq = wants_ack(qp, wqe, req->cur_off + tx->payload_len == wqe->length);
+	build_data(qp, wqe, &r, tx, now_ns);
+	sent_new(qp, wqe, tx->payload_len, now_ns);
+	return IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status make_read(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+				    uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct request r = {.psn = qp->xreq.psn.max, .offset = req->cur_off >> qp->mtu_shift};
+	struct part part = read_part(qp, wqe, r.offset >> __builtin_ctz(req->read_psns));
+
+	if (!(wqe->flags & UR_WQE_BEGUN))
+		begin(qp, wqe);
+	r.flags = part.last ? UR_XTH_LAST_READ : 0;
+	build_read(qp, wqe, &r, part.bytes, tx, now_ns);
+	asked(qp, part.n, now_ns);
+	sent_new(qp, wqe, part.bytes, now_ns);
+	return IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status make_atomic(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+				      uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct request r = {.psn = x->psn.max};
+
+	begin(qp, wqe);
+	wqe->rwqen = x->rd_seq;
+	if (!x->atomic_cnt++)
+		x->atomic = qp->req.cur;
+	build_atomic(qp, wqe, &r, tx, now_ns);
+	asked(qp, 1, now_ns);
+	sent_new(qp, wqe, wqe->length, now_ns);
+	return IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status make_new(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+				   uint64_t now_ns)
+{
+	unsigned class = class_of(wqe);
+
+	/* RC-REQ-LEN-01 */
+	if (wqe->length >> qp->mtu_shift >= UR_PSN_WINDOW - 1)
+		return IBV_WC_LOC_LEN_ERR;
+	if (class & OP_DATA)
+		return make_data(qp, wqe, tx, now_ns);
+	if (!qp->req.max_rd_atomic)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return class & OP_READ ? make_read(qp, wqe, tx, now_ns) : make_atomic(qp, wqe, tx, now_ns);
+}
+
+/* EXT-REQ-LOCAL-01: it is the oldest. */
+static enum ibv_wc_status invalidate(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	if (!ur_mem_invalidate(qp->core->mem, wqe->imm_inv, qp->pd, false))
+		return IBV_WC_MW_BIND_ERR;
+	wqe->flags |= UR_WQE_DONE;
+	qp->req.cur++;
+	ur_completer_advance(qp);
+	return IBV_WC_SUCCESS;
+}
+
+void ur_ext_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (req->local_err && req->cur - req->head <= idx - req->head)
+		return;
+	req->cur = idx;
+	req->cur_off = 0;
+	req->local_err = (uint8_t)status;
+	/* Those before it complete only if somebody asks for the ACK. */
+	ur_ext_requester_drain(qp);
+}
+
+bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+{
+	struct ur_requester *req = &qp->req;
+	enum ibv_wc_status status;
+	struct ur_psn nr;
+
+	while (may_send(qp)) {
+		struct ur_wqe *wqe;
+		bool made = true;
+
+		if (lost_request(qp, &nr)) {
+			made = resend(qp, nr, tx, now_ns);
+			*wqes += 1;
+		} else if (lost_response(qp, &nr)) {
+			ask_again(qp, nr, tx, now_ns);
+			*wqes += 1;
+		} else if (qp->xreq.probe) {
+			probe(qp, tx, now_ns);
+		} else if (can_go_on(qp)) {
+			wqe = ur_sq_at(&qp->sq, req->cur);
+			*wqes += !req->cur_off;
+			made = !(class_of(wqe) & OP_LOCAL);
+			status = made ? make_new(qp, wqe, tx, now_ns) : invalidate(qp, wqe);
+			if (status != IBV_WC_SUCCESS) {
+				ur_ext_fail(qp, req->cur, status);
+				made = false;
+			}
+		} else {
+			return false;
+		}
+		if (made) {
+			ur_ext_follow(qp, now_ns);
+			return true;
+		}
+		/* A WQE that failed and is the oldest ends it all. */
+		ur_completer_advance(qp);
+	}
+	return false;
+}
+
+/* ---- life ---- */
+
+/* RC-REQ-ACK-02: what nobody asked an ACK for would wait for a timer. */
+void ur_ext_requester_drain(struct ur_qp *qp)
+{
+	if (qp->req.since_ackreq && !ur_psn_eq(qp->xreq.psn.una, qp->xreq.psn.max))
+		qp->xreq.probe = true;
+}
+
+void ur_ext_follow(struct ur_qp *qp, uint64_t now_ns)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	struct ur_psn una = x->psn.una;
+
+	/* The newest request stands for the responses that are missing. */
+	if (ur_psn_eq(una, x->psn.max) && !ur_psn_eq(x->rsp.una, x->rsp.max))
+		una = ur_psn_add(una, UR_PSN_MASK);
+	ur_recovery_follow(&qp->req.rec, una, x->psn.max, now_ns);
+}
+
+void ur_ext_requester_stop(struct ur_qp *qp)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_ext_requester *x = &qp->xreq;
+
+	ur_selective_stop(&x->psn, &env);
+	ur_selective_stop(&x->rsp, &env);
+	x->probe = x->probed = x->waited = false;
+	x->atomic_cnt = 0;
+}
+
+void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
+{
+	uint16_t window = (uint16_t)(qp->window < UR_EXT_WINDOW ? qp->window : UR_EXT_WINDOW);
+	struct ur_ext_requester *x = &qp->xreq;
+
+	ur_ext_requester_stop(qp);
+	*x = (struct ur_ext_requester){0};
+	ur_rtt_init(&x->rtt);
+	ur_selective_init(&x->psn, first, window);
+	ur_selective_init(&x->rsp, ur_psn(0), window);
+}
