@@ -39,24 +39,45 @@ static size_t align64(size_t n)
 	return (n + 63) & ~(size_t)63;
 }
 
+/* Where the parts lie, bytes from the start. */
+struct layout {
+	size_t slots, reorder, read_gaps, ooo, rtx, cm, total;
+};
+
+static struct layout layout_of(const struct ur_limits *l)
+{
+	struct layout at;
+
+	at.slots = align64(sizeof(struct ur_engine));
+	at.reorder = at.slots + align64(ur_slots_size(l->max_qp));
+	at.read_gaps = at.reorder + align64(ur_reorder_pool_size(l->reorder_slots,
+								 l->reorder_slot_bytes,
+								 l->reorder_contexts));
+	at.ooo = at.read_gaps + align64(ur_read_gap_pool_size(l->read_gaps));
+	at.rtx = at.ooo;
+	at.cm = at.rtx;
+	at.total = at.cm + (l->worker == 0 ? align64(ur_cm_size(&l->cm)) : 0);
+	return at;
+}
+
 size_t ur_engine_size(const struct ur_limits *l)
 {
-	size_t n = align64(sizeof(struct ur_engine)) + align64(ur_slots_size(l->max_qp));
-
-	return l->worker == 0 ? n + align64(ur_cm_size(&l->cm)) : n;
+	return layout_of(l).total;
 }
 
 struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr, uint64_t now_ns)
 {
 	struct ur_engine *e = memory;
-	uint8_t *at = (uint8_t *)memory + align64(sizeof(*e));
+	const struct ur_limits *l = &attr->limits;
+	struct layout at = layout_of(l);
+	uint8_t *m = memory;
 
 	UR_ASSERT(((uintptr_t)memory & 63) == 0);
 	UR_ASSERT(attr->window >= 4 && (attr->window & (attr->window - 1)) == 0);
 	memset(e, 0, sizeof(*e));
 	e->core.mem = attr->mem;
 	e->core.sink = attr->sink;
-	e->core.worker = attr->limits.worker;
+	e->core.worker = l->worker;
 	ur_wheel_init(&e->core.wheel, now_ns);
 	ur_sched_init(&e->core.sched);
 	ur_sched_init(&e->core.settle);
@@ -65,11 +86,12 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->window = attr->window;
 	e->ackreq_every = attr->ackreq_every;
 	e->mtu_shift = attr->mtu_shift;
-	ur_slots_init(&e->slots, at, attr->limits.max_qp, attr->limits.workers, attr->limits.worker,
-		      attr->random);
-	at += align64(ur_slots_size(attr->limits.max_qp));
-	if (attr->limits.worker == 0)
-		e->cm = ur_cm_init(at, &attr->limits.cm, &attr->cm);
+	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker, attr->random);
+	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
+			     l->reorder_slot_bytes, l->reorder_contexts);
+	ur_read_gap_pool_init(&e->core.read_gaps, m + at.read_gaps, l->read_gaps);
+	if (l->worker == 0)
+		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
 	return e;
 }
 

@@ -26,6 +26,14 @@ struct ur_limits {
 	uint16_t workers; /* engines of the endpoint, a power of two in [1, 8] */
 	uint16_t worker;  /* this one, [0, workers) */
 	struct ur_cm_limits cm;
+	/* Pools for queue pairs with a gap (docs/design/loss.md); 0: early packets are dropped. */
+	uint32_t reorder_slots;	     /* packets kept, of mode reorder and for strict placement */
+	uint16_t reorder_slot_bytes; /* the largest payload of one: the port's largest PMTU */
+	uint32_t reorder_contexts;   /* mode reorder: QPs that keep early packets */
+	uint32_t read_gaps;	     /* mode reorder: QPs with READ responses beyond a gap */
+	uint32_t ooo_contexts;	     /* mode extended: QPs that receive beyond a gap */
+	uint32_t rtx_contexts;	     /* mode extended: QPs that send again selectively, two each */
+	uint16_t max_sge;	     /* of a receive, for ooo_contexts */
 };
 
 struct ur_engine_attr {

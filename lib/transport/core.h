@@ -11,6 +11,8 @@
 #include "timer/wheel.h"
 #include "transport/cq.h"
 #include "transport/ooo.h"
+#include "transport/read_gap.h"
+#include "transport/reorder.h"
 #include "transport/selective.h"
 #include "wire/drop.h"
 
@@ -91,6 +93,8 @@ struct ur_core {
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
 	struct ur_ooo_pool ooo;
 	struct ur_rtx_pool rtx;
+	struct ur_reorder_pool reorder;
+	struct ur_read_gap_pool read_gaps;
 	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */
 	struct ur_counters cnt;
 	struct ur_sink sink;

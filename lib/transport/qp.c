@@ -11,10 +11,23 @@ static bool in_error(const struct ur_qp *qp)
 	return qp->state == IBV_QPS_ERR;
 }
 
+/* When the QP timer has something to do. */
+static uint64_t deadline_of(const struct ur_qp *qp)
+{
+	uint64_t deadline = ur_recovery_deadline(&qp->req.rec);
+
+	if (__builtin_expect(qp->rsp.reorder.ctx != NULL, 0)) {
+		uint64_t hole = ur_reorder_deadline(&qp->rsp.reorder);
+
+		deadline = hole < deadline ? hole : deadline;
+	}
+	return deadline;
+}
+
 void ur_qp_update(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;
-	uint64_t deadline = ur_recovery_deadline(&qp->req.rec);
+	uint64_t deadline = deadline_of(qp);
 
 	ur_sched_set(&core->sched, &qp->sq_node, ur_requester_ready(qp));
 	/* A timer that fires too early looks again; that is cheaper than moving it with each ACK.
@@ -90,6 +103,7 @@ static void stop_responding(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
+	ur_reorder_stop(qp);
 	/* RC-RESP-NAK-02: a NAK that says why still goes out, after the answers before it. */
 	if (owes_fatal_nak(rsp))
 		return;
@@ -152,6 +166,7 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 
 	if (in_error(qp))
 		return;
+	ur_reorder_timer(qp, now_ns);
 	switch (ur_recovery_expired(&qp->req.rec, now_ns, &timeout)) {
 	case UR_RECOVERY_IGNORE:
 		break;
@@ -180,6 +195,7 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_sched_set(&core->acks, &qp->ack_node, false);
 	ur_sched_set(&core->settle, &qp->settle_node, false);
 	ur_timer_cancel(&core->wheel, &qp->timer);
+	ur_reorder_stop(qp);
 	atomic_store_explicit(&qp->posted_state, IBV_QPS_RESET, memory_order_release);
 	qp->state = IBV_QPS_RESET;
 	qp->req = (struct ur_requester){
@@ -190,6 +206,7 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_wq_release(&qp->sq, qp->req.head);
 	ur_wq_release(&qp->rq, ur_wq_tail(&qp->rq));
 	*rsp = (struct ur_responder){.res = rsp->res, .q = rsp->q, .srq_wqe = rsp->srq_wqe};
+	ur_reorder_qp_init(&rsp->reorder);
 	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
 	qp->mtu_shift = qp->port_mtu_shift;
 	qp->comm_est = qp->sqd_notify = qp->drained = false;
@@ -197,6 +214,17 @@ void ur_qp_reset(struct ur_qp *qp)
 	qp->qkey = 0;
 	qp->dest_qpn = ur_qpn(0);
 	qp->attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET, .cap = cap};
+}
+
+/* QP-MODE-01 */
+int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
+{
+	if (qp->type != IBV_QPT_RC || (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT) ||
+	    mode > UR_MODE_EXTENDED)
+		return -EINVAL;
+	qp->mode = (uint8_t)mode;
+	qp->strict = strict;
+	return 0;
 }
 
 /* ---- modify ---- */
@@ -335,6 +363,7 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(rsp->kind != UR_MSG_SEND || rsp->wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);
 	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) ||
-		  ur_recovery_deadline(&req->rec) == UR_NEVER ||
-		  (qp->timer.armed && qp->timer.deadline_ns <= ur_recovery_deadline(&req->rec)));
+		  deadline_of(qp) == UR_NEVER ||
+		  (qp->timer.armed && qp->timer.deadline_ns <= deadline_of(qp)));
+	ur_reorder_validate(qp);
 }

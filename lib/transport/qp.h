@@ -13,6 +13,7 @@
 #include "transport/core.h"
 #include "transport/ext_state.h"
 #include "transport/recovery.h"
+#include "transport/reorder.h"
 #include "transport/srq.h"
 #include "transport/wq.h"
 #include "wire/path.h"
@@ -88,6 +89,7 @@ struct ur_responder {
 	uint8_t nak_syndrome;
 	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
 	struct ur_psn beyond;  /* nak_sent: the newest PSN dropped for the gap */
+	struct ur_reorder_qp reorder; /* mode reorder: packets beyond ePSN */
 	uint8_t min_rnr_timer;
 	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
 	uint32_t rkey;
@@ -193,6 +195,13 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		  const struct ur_path_attr *path);
 /* As create left it, but for its identity: queues empty, nothing in flight, state RESET. */
 void ur_qp_reset(struct ur_qp *qp);
+
+/*
+ * How the QP survives loss, and whether it places strictly. 0, or -EINVAL when the QP is not RC or not
+ * in RESET or INIT. A fresh QP is UR_MODE_GBN; what is set here stays through RESET, until it is set
+ * again.
+ */
+int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict);
 
 /* The one setter of `state`; keeps posted_state and the ready lists in step. */
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state);

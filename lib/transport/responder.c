@@ -222,6 +222,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 	struct ur_rd_res *res;
 
 	qp->core->cnt.duplicate_request++;
+	ur_reorder_duplicate(qp, p->bth.psn);
 	if (p->op & (UR_OP_SEND | UR_OP_WRITE)) {
 		ur_response_ack(qp);
 		return UR_DROP_PSN_DUPLICATE;
@@ -415,6 +416,7 @@ static void hole_filled(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
+	rsp->reorder.rnr = false;
 	rsp->nak_sent = rsp->ack == UR_NAK_OWED && ur_psn_le(rsp->epsn, rsp->beyond);
 	if (rsp->nak_sent)
 		ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
@@ -471,7 +473,36 @@ enum ur_drop ur_responder_refuse(struct ur_qp *qp, struct ur_psn psn, struct ver
 	return v.drop;
 }
 
-static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verdict v)
+/* RC-RESP-GAP-01 */
+static void report_gap(struct ur_qp *qp, struct ur_psn psn)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	if (!rsp->nak_sent || ur_psn_lt(rsp->beyond, psn))
+		rsp->beyond = psn;
+	if (rsp->nak_sent)
+		return;
+	rsp->nak_sent = true;
+	qp->core->cnt.seq_nak_sent++;
+	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
+}
+
+static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	enum ur_drop drop = UR_DROP_PSN_GAP;
+
+	qp->core->cnt.out_of_sequence++;
+	if (qp->mode == UR_MODE_REORDER) {
+		drop = ur_reorder_keep(qp, p, now_ns);
+		if (qp->rsp.reorder.ctx)
+			return drop;
+	}
+	report_gap(qp, p->bth.psn);
+	return drop;
+}
+
+static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verdict v,
+			uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
@@ -480,19 +511,12 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		return UR_DROP_NONE;
 	case V_DUPLICATE:
 		return duplicate(qp, p);
-	case V_GAP: /* RC-RESP-GAP-01 */
-		qp->core->cnt.out_of_sequence++;
-		if (!rsp->nak_sent || ur_psn_lt(rsp->beyond, p->bth.psn))
-			rsp->beyond = p->bth.psn;
-		if (!rsp->nak_sent) {
-			rsp->nak_sent = true;
-			qp->core->cnt.seq_nak_sent++;
-			ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
-		}
-		return UR_DROP_PSN_GAP;
+	case V_GAP:
+		return early(qp, p, now_ns);
 	case V_RNR: /* RC-RESP-RNR-01 */
 		/* What follows is beyond ePSN and says nothing new: silence until the retry. */
 		rsp->nak_sent = true;
+		rsp->reorder.rnr = true;
 		rsp->beyond = rsp->epsn;
 		qp->core->cnt.rnr_nak_sent++;
 		ur_response_nak(qp, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, rsp->epsn);
@@ -501,6 +525,37 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		return ur_responder_refuse(qp, p->bth.psn, v);
 	}
 	return UR_DROP_NONE;
+}
+
+static enum ur_drop rc_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct verdict v = check(qp, p);
+
+	if (!v.kind)
+		v = execute(qp, p);
+	return v.kind ? act(qp, p, v, now_ns) : UR_DROP_NONE;
+}
+
+/*
+ * REORDER-REPLAY-01. The packet at ePSN was executed, or got an RNR NAK: what was kept beyond it
+ * goes through the same checks as if it came now.
+ */
+static void replay(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_reorder_slot *slot;
+	struct ur_packet p;
+
+	while (qp->rsp.reorder.ctx && !qp->rsp.reorder.rnr && (slot = ur_reorder_next(qp))) {
+		enum ur_drop drop;
+
+		ur_reorder_packet(slot, &p);
+		drop = rc_input(qp, &p, now_ns);
+		if (drop)
+			qp->core->cnt.drops[drop]++;
+		ur_reorder_slot_give(&qp->core->reorder, slot);
+	}
+	if (qp->rsp.reorder.ctx)
+		ur_reorder_settle(qp, now_ns);
 }
 
 /* ---- UC (IBA 9.8.3): a broken message is dropped whole, its receive is used again ---- */
@@ -548,7 +603,8 @@ static enum ur_drop uc_input(struct ur_qp *qp, const struct ur_packet *p)
 
 enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	struct verdict v;
+	enum ur_drop drop;
+	bool fills;
 
 	if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD &&
 	    qp->state != IBV_QPS_SQE)
@@ -559,8 +615,9 @@ enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uin
 	}
 	if (qp->type == IBV_QPT_UC)
 		return uc_input(qp, p);
-	v = check(qp, p);
-	if (!v.kind)
-		v = execute(qp, p);
-	return v.kind ? act(qp, p, v) : UR_DROP_NONE;
+	fills = qp->rsp.reorder.ctx && ur_psn_eq(p->bth.psn, qp->rsp.epsn);
+	drop = rc_input(qp, p, now_ns);
+	if (__builtin_expect(fills, 0))
+		replay(qp, now_ns);
+	return drop;
 }

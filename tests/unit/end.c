@@ -104,11 +104,13 @@ static void connect_qp(struct end *e)
 				 : a->rd_atomic ? a->rd_atomic
 						: 2,
 		.min_rnr_timer = 12, /* 0.64 ms */
-		.timeout = a->no_timeout ? 0 : 10,
-		.retry_cnt = 3,
+		.timeout = a->no_timeout ? 0 : a->timeout ? a->timeout : 10,
+		.retry_cnt = a->retry_cnt ? a->retry_cnt : 3,
 		.rnr_retry = 2,
 	};
 
+	if (a->mode)
+		cr_assert_eq(ur_qp_set_mode(e->qp, a->mode, a->strict), 0);
 	cr_assert_eq(end_modify(e, IBV_QPS_INIT, attr, init[e->qp->type]), 0);
 	cr_assert_eq(end_modify(e, IBV_QPS_RTR, attr, rtr[e->qp->type]), 0);
 	if (!a->rtr)
@@ -144,7 +146,14 @@ struct end *end_new(struct end_attr attr)
 			{.max_qp = 4,
 			 .workers = 2,
 			 .worker = !attr.cm,
-			 .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20}},
+			 .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20},
+			 .reorder_slots = attr.reorder_slots ? attr.reorder_slots : 64,
+			 .reorder_slot_bytes = 4096,
+			 .reorder_contexts = attr.no_contexts ? 0 : 1,
+			 .read_gaps = attr.no_contexts ? 0 : 1,
+			 .ooo_contexts = attr.no_contexts ? 0 : 1,
+			 .rtx_contexts = attr.no_contexts ? 0 : 2,
+			 .max_sge = MAX_SGE},
 		.cm = {.ca_guid = 1, .seed = 2, .timewait_ns = 1000, .sink = on_cm},
 		.random = 42,
 		.time_wait_ns = 1000,

@@ -36,6 +36,11 @@ struct end_attr {
 	uint8_t no_timeout;	 /* the local ACK timer is off */
 	uint32_t sq_psn, rq_psn; /* 0: as above */
 	int no_access;		 /* remote rights that the QP does not give */
+	enum ur_mode mode;	 /* 0: UR_MODE_GBN */
+	bool strict;
+	bool no_contexts;	 /* the pools of all modes are empty */
+	uint32_t reorder_slots;	 /* 0: 64 */
+	uint8_t retry_cnt, timeout; /* 0: 3; 10 */
 	struct ur_srq *srq;
 	bool rtr; /* stay in RTR */
 	bool cm;  /* be worker 0, with a connection manager; else worker 1 of 2 */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/read_gap.h"
+
+#include <string.h>
+
+#include "timer/wheel.h"
+#include "wire/assert.h"
+
+#define W UR_READ_GAP_WINDOW
+
+static size_t stride(void)
+{
+	return (sizeof(struct ur_read_gap) + 63) & ~(size_t)63;
+}
+
+size_t ur_read_gap_pool_size(uint32_t cnt)
+{
+	return cnt * stride();
+}
+
+void ur_read_gap_pool_init(struct ur_read_gap_pool *p, void *memory, uint32_t cnt)
+{
+	uint8_t *at = memory;
+
+	*p = (struct ur_read_gap_pool){.free_cnt = cnt, .cnt = cnt};
+	for (uint32_t i = 0; i < cnt; i++, at += stride())
+		SLIST_INSERT_HEAD(&p->free, (struct ur_read_gap *)(void *)at, link);
+}
+
+struct ur_read_gap *ur_read_gap_take(struct ur_read_gap_pool *p, struct ur_psn una, uint64_t now_ns)
+{
+	struct ur_read_gap *g = SLIST_FIRST(&p->free);
+
+	if (!g)
+		return NULL;
+	SLIST_REMOVE_HEAD(&p->free, link);
+	p->free_cnt--;
+	*g = (struct ur_read_gap){.una = una, .since_ns = now_ns, .deadline_ns = UR_NEVER};
+	return g;
+}
+
+void ur_read_gap_give(struct ur_read_gap_pool *p, struct ur_read_gap *g)
+{
+	SLIST_INSERT_HEAD(&p->free, g, link);
+	p->free_cnt++;
+}
+
+static inline unsigned place_of(struct ur_psn psn)
+{
+	return psn.v & (W - 1);
+}
+
+bool ur_read_gap_has(const struct ur_read_gap *g, struct ur_psn psn)
+{
+	return g->arrived[place_of(psn) / 64] >> (place_of(psn) % 64) & 1;
+}
+
+void ur_read_gap_arrived(struct ur_read_gap *g, struct ur_psn psn)
+{
+	UR_ASSERT(ur_psn_in(psn, ur_psn_add(g->una, 1), ur_psn_add(g->una, W)));
+	g->arrived[place_of(psn) / 64] |= UINT64_C(1) << place_of(psn) % 64;
+	g->cnt++;
+}
+
+/* The first PSN of [from, end) whose bit, xored with `flip`, is set. */
+static struct ur_psn find(const struct ur_read_gap *g, struct ur_psn from, struct ur_psn end,
+			  uint64_t flip)
+{
+	while (ur_psn_lt(from, end)) {
+		unsigned bit = place_of(from) % 64;
+		uint64_t bits = (g->arrived[place_of(from) / 64] ^ flip) >> bit;
+
+		if (bits) {
+			from = ur_psn_add(from, (uint32_t)__builtin_ctzll(bits));
+			break;
+		}
+		from = ur_psn_add(from, 64 - bit);
+	}
+	return ur_psn_lt(from, end) ? from : end;
+}
+
+struct ur_psn ur_read_gap_missing(const struct ur_read_gap *g, struct ur_psn from,
+				  struct ur_psn end)
+{
+	return find(g, from, end, UINT64_MAX);
+}
+
+struct ur_psn ur_read_gap_present(const struct ur_read_gap *g, struct ur_psn from,
+				  struct ur_psn end)
+{
+	return find(g, from, end, 0);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/reorder.h"
+
+#include "timer/wheel.h"
+#include "transport/qp.h"
+#include "wire/assert.h"
+#include "wire/opcode.h"
+
+#define RENAK_US     200 /* before any NAK has been answered */
+#define RENAK_US_MAX 10000
+#define RNR_SLACK_NS UINT64_C(10000000) /* beyond the wait an RNR NAK asked for */
+
+struct ur_reorder {
+	SLIST_ENTRY(ur_reorder) link;	       /* in the pool */
+	struct ur_psn hole;		       /* ePSN when the context was settled last */
+	struct ur_psn next;		       /* nothing before it is kept */
+	struct ur_psn beyond;		       /* the newest PSN that came, kept or dropped */
+	uint32_t cnt;			       /* packets kept, PSNs in (hole, hole + W) */
+	uint32_t later;			       /* packets that came from beyond the hole */
+	uint8_t naks;			       /* sequence NAKs sent for the hole */
+	uint64_t since_ns;		       /* when the hole showed */
+	uint64_t nak_ns;		       /* naks: when the first was owed */
+	uint64_t deadline_ns;		       /* of the next NAK */
+	uint64_t kept[UR_REORDER_WINDOW / 64]; /* by PSN modulo W */
+	struct ur_reorder_slot *slot[UR_REORDER_WINDOW]; /* where `kept` has a bit */
+};
+
+static size_t align64(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+static size_t stride_of(uint16_t slot_bytes)
+{
+	return align64(sizeof(struct ur_reorder_slot) + slot_bytes);
+}
+
+/* ---- pools ---- */
+
+size_t ur_reorder_pool_size(uint32_t slots, uint16_t slot_bytes, uint32_t contexts)
+{
+	return slots * stride_of(slot_bytes) + contexts * align64(sizeof(struct ur_reorder));
+}
+
+void ur_reorder_pool_init(struct ur_reorder_pool *p, void *memory, uint32_t slots,
+			  uint16_t slot_bytes, uint32_t contexts)
+{
+	uint8_t *at = memory;
+
+	*p = (struct ur_reorder_pool){
+		.stride = stride_of(slot_bytes),
+		.slot_bytes = slot_bytes,
+		.unused_cnt = slots,
+		.slot_cnt = slots,
+		.slots_free = slots,
+		.context_cnt = contexts,
+		.contexts_free = contexts,
+	};
+	for (uint32_t i = 0; i < contexts; i++, at += align64(sizeof(struct ur_reorder)))
+		SLIST_INSERT_HEAD(&p->free_contexts, (struct ur_reorder *)(void *)at, link);
+	p->unused = at;
+}
+
+struct ur_reorder_slot *ur_reorder_slot_take(struct ur_reorder_pool *p)
+{
+	struct ur_reorder_slot *slot = SLIST_FIRST(&p->free_slots);
+
+	if (!p->slots_free)
+		return NULL;
+	p->slots_free--;
+	if (slot) {
+		SLIST_REMOVE_HEAD(&p->free_slots, link);
+		return slot;
+	}
+	slot = (struct ur_reorder_slot *)(void *)p->unused;
+	p->unused += p->stride;
+	p->unused_cnt--;
+	return slot;
+}
+
+void ur_reorder_slot_give(struct ur_reorder_pool *p, struct ur_reorder_slot *slot)
+{
+	SLIST_INSERT_HEAD(&p->free_slots, slot, link);
+	p->slots_free++;
+}
+
+/* ---- one queue pair ---- */
+
+void ur_reorder_qp_init(struct ur_reorder_qp *r)
+{
+	*r = (struct ur_reorder_qp){.renak_us = RENAK_US};
+	ur_patience_init(&r->patience);
+}
+
+static inline unsigned place_of(struct ur_psn psn)
+{
+	return psn.v & (UR_REORDER_WINDOW - 1);
+}
+
+static inline bool is_kept(const struct ur_reorder *c, struct ur_psn psn)
+{
+	return c->kept[place_of(psn) / 64] >> (place_of(psn) % 64) & 1;
+}
+
+static struct ur_reorder_slot *take_out(struct ur_reorder *c, struct ur_psn psn)
+{
+	c->kept[place_of(psn) / 64] &= ~(UINT64_C(1) << place_of(psn) % 64);
+	c->cnt--;
+	return c->slot[place_of(psn)];
+}
+
+/* The oldest packet kept; there is one. */
+static const struct ur_reorder_slot *oldest(const struct ur_reorder *c)
+{
+	unsigned start = place_of(c->hole), word = start / 64;
+	uint64_t bits = c->kept[word] & (UINT64_MAX << start % 64);
+
+	while (!bits) {
+		word = (word + 1) % (UR_REORDER_WINDOW / 64);
+		bits = c->kept[word];
+	}
+	return c->slot[word * 64 + (unsigned)__builtin_ctzll(bits)];
+}
+
+static struct ur_reorder *take_context(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_reorder_pool *pool = &qp->core->reorder;
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_reorder *c = SLIST_FIRST(&pool->free_contexts);
+
+	if (!c)
+		return NULL;
+	SLIST_REMOVE_HEAD(&pool->free_contexts, link);
+	pool->contexts_free--;
+	qp->core->cnt.ooo_contexts++;
+	memset(c->kept, 0, sizeof(c->kept));
+	c->hole = c->next = c->beyond = rsp->epsn;
+	c->cnt = c->later = 0;
+	c->since_ns = c->nak_ns = now_ns;
+	/* Reported when there was no context: not again at once. */
+	c->naks = rsp->nak_sent && !rsp->reorder.rnr;
+	rsp->reorder.ctx = c;
+	return c;
+}
+
+static void give_context(struct ur_qp *qp)
+{
+	struct ur_reorder_pool *pool = &qp->core->reorder;
+
+	SLIST_INSERT_HEAD(&pool->free_contexts, qp->rsp.reorder.ctx, link);
+	pool->contexts_free++;
+	qp->rsp.reorder.ctx = NULL;
+}
+
+static uint64_t renak_ns(const struct ur_reorder_qp *r, unsigned naks)
+{
+	uint64_t us = (uint64_t)r->renak_us << (naks < 7 ? naks - 1 : 6);
+
+	return (us < RENAK_US_MAX ? us : RENAK_US_MAX) * 1000;
+}
+
+/* REORDER-NAK-01, REORDER-NAK-02 */
+static void report(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_reorder_qp *r = &rsp->reorder;
+
+	if (!c->naks)
+		c->nak_ns = now_ns;
+	c->naks += c->naks < UINT8_MAX;
+	r->naked = c->hole;
+	r->naks = c->naks;
+	r->rnr = false;
+	c->deadline_ns = now_ns + renak_ns(r, c->naks);
+	/* When the hole is filled, what is owed then is decided afresh. */
+	rsp->nak_sent = true;
+	rsp->beyond = rsp->epsn;
+	qp->core->cnt.seq_nak_sent++;
+	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
+}
+
+/* REORDER-PATIENCE-01: is the hole at ePSN a loss? */
+static void judge(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
+{
+	const struct ur_reorder_qp *r = &qp->rsp.reorder;
+
+	if (r->rnr)
+		c->deadline_ns = now_ns + 2 * ur_rnr_timer_ns(qp->rsp.min_rnr_timer) + RNR_SLACK_NS;
+	else if (c->naks)
+		c->deadline_ns = c->nak_ns + renak_ns(r, c->naks);
+	else if (ur_patience_over(&r->patience, c->later) ||
+		 now_ns - c->since_ns >= ur_patience_ns(&r->patience))
+		report(qp, c, now_ns);
+	else
+		c->deadline_ns = c->since_ns + ur_patience_ns(&r->patience);
+}
+
+static void copy_in(struct ur_reorder_slot *slot, const struct ur_packet *p, uint64_t now_ns)
+{
+	slot->arrival_ns = now_ns;
+	slot->op = p->op;
+	slot->imm_ieth = p->op & UR_OP_IMM ? p->imm : p->op & UR_OP_IETH ? p->ieth : 0;
+	slot->psn = p->bth.psn;
+	slot->payload_len = p->payload_len;
+	slot->opcode = p->bth.opcode;
+	slot->ackreq = p->bth.ackreq;
+	slot->solicited = p->bth.solicited;
+	if (p->op & UR_OP_RETH)
+		slot->reth = p->reth;
+	else if (p->op & UR_OP_ATOMICETH)
+		slot->atomiceth = p->atomiceth;
+	if (p->payload_len)
+		memcpy(slot->payload, p->payload, p->payload_len);
+}
+
+void ur_reorder_packet(const struct ur_reorder_slot *slot, struct ur_packet *p)
+{
+	*p = (struct ur_packet){
+		.op = slot->op,
+		.bth = {.opcode = slot->opcode,
+			.psn = slot->psn,
+			.ackreq = slot->ackreq,
+			.solicited = slot->solicited},
+		.imm = slot->imm_ieth,
+		.ieth = slot->imm_ieth,
+		.payload = slot->payload,
+		.payload_len = slot->payload_len,
+	};
+	if (slot->op & UR_OP_RETH)
+		p->reth = slot->reth;
+	else if (slot->op & UR_OP_ATOMICETH)
+		p->atomiceth = slot->atomiceth;
+}
+
+/* A context and a slot for the packet; NULL: it must be dropped. */
+static struct ur_reorder_slot *room(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_reorder_pool *pool = &qp->core->reorder;
+
+	if (ur_psn_diff(p->bth.psn, qp->rsp.epsn) >= UR_REORDER_WINDOW ||
+	    p->payload_len > pool->slot_bytes)
+		return NULL;
+	if (!pool->slots_free)
+		return NULL;
+	if (!qp->rsp.reorder.ctx && !take_context(qp, now_ns)) {
+		qp->core->cnt.ooo_exhausted++;
+		return NULL;
+	}
+	return ur_reorder_slot_take(pool);
+}
+
+/* REORDER-KEEP-01 */
+enum ur_drop ur_reorder_keep(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_reorder *c = rsp->reorder.ctx;
+	struct ur_reorder_slot *slot;
+
+	if (c && ur_psn_diff(p->bth.psn, rsp->epsn) < UR_REORDER_WINDOW && is_kept(c, p->bth.psn)) {
+		qp->core->cnt.duplicate_request++;
+		return UR_DROP_PSN_DUPLICATE;
+	}
+	slot = room(qp, p, now_ns);
+	c = rsp->reorder.ctx;
+	if (slot) {
+		copy_in(slot, p, now_ns);
+		c->slot[place_of(p->bth.psn)] = slot;
+		c->kept[place_of(p->bth.psn) / 64] |= UINT64_C(1) << place_of(p->bth.psn) % 64;
+		c->cnt++;
+		qp->core->cnt.early_packets++;
+	} else {
+		qp->core->cnt.early_dropped++;
+	}
+	if (c) {
+		c->later++;
+		if (ur_psn_lt(c->beyond, p->bth.psn))
+			c->beyond = p->bth.psn;
+		judge(qp, c, now_ns);
+	}
+	return slot ? UR_DROP_NONE : UR_DROP_NO_CONTEXT;
+}
+
+/* Forgets what is kept in [from, end). */
+static void forget(struct ur_qp *qp, struct ur_reorder *c, struct ur_psn from, struct ur_psn end)
+{
+	if (ur_psn_diff(end, from) > UR_REORDER_WINDOW)
+		end = ur_psn_add(from, UR_REORDER_WINDOW);
+	for (; c->cnt && ur_psn_lt(from, end); from = ur_psn_add(from, 1))
+		if (is_kept(c, from))
+			ur_reorder_slot_give(&qp->core->reorder, take_out(c, from));
+}
+
+/* REORDER-REPLAY-01 */
+struct ur_reorder_slot *ur_reorder_next(struct ur_qp *qp)
+{
+	struct ur_reorder *c = qp->rsp.reorder.ctx;
+	struct ur_psn epsn = qp->rsp.epsn;
+
+	/* A READ takes several PSNs; an honest peer sends nothing else with them. */
+	if (ur_psn_diff(epsn, c->next) > 0)
+		forget(qp, c, c->next, epsn);
+	c->next = ur_psn_add(epsn, 1);
+	return is_kept(c, epsn) ? take_out(c, epsn) : NULL;
+}
+
+/* What the way in which the hole was filled tells about the network. */
+static void learn(struct ur_reorder_qp *r, const struct ur_reorder *c, uint64_t now_ns)
+{
+	uint64_t us = (now_ns - c->nak_ns) / 1000;
+
+	if (!c->naks) {
+		ur_patience_late(&r->patience, c->later, now_ns - c->since_ns);
+		return;
+	}
+	ur_patience_lost(&r->patience);
+	if (c->naks > 1)
+		return;
+	us = us < RENAK_US_MAX / 2 ? 2 * us + 100 : RENAK_US_MAX;
+	if (us < r->renak_us) /* falls slowly, rises at once */
+		us = r->renak_us - (r->renak_us - us) / 8;
+	r->renak_us = (uint16_t)(us < RENAK_US ? RENAK_US : us);
+}
+
+void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_reorder *c = rsp->reorder.ctx;
+
+	if (!ur_psn_eq(c->hole, rsp->epsn)) {
+		learn(&rsp->reorder, c, now_ns);
+		qp->core->cnt.reordered += !c->naks;
+		c->hole = rsp->epsn;
+		c->naks = 0;
+		c->later = c->cnt;
+		if (c->cnt)
+			c->since_ns = oldest(c)->arrival_ns;
+	}
+	if (c->cnt) {
+		judge(qp, c, now_ns);
+		return;
+	}
+	/* REORDER-NAK-03: what was dropped beyond the hole has to be asked for. */
+	if (!rsp->reorder.rnr && ur_psn_le(rsp->epsn, c->beyond))
+		report(qp, c, now_ns);
+	give_context(qp);
+}
+
+void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn)
+{
+	struct ur_reorder_qp *r = &qp->rsp.reorder;
+
+	if (!r->naks || !ur_psn_eq(psn, r->naked))
+		return;
+	if (r->naks == 1)
+		ur_patience_needless(&r->patience);
+	else
+		r->renak_us = r->renak_us < RENAK_US_MAX / 2 ? 2 * r->renak_us : RENAK_US_MAX;
+	r->naks = 0;
+}
+
+/* REORDER-STOP-01 */
+void ur_reorder_stop(struct ur_qp *qp)
+{
+	struct ur_reorder *c = qp->rsp.reorder.ctx;
+
+	if (!c)
+		return;
+	forget(qp, c, c->hole, ur_psn_add(c->hole, UR_REORDER_WINDOW));
+	give_context(qp);
+}
+
+uint64_t ur_reorder_deadline(const struct ur_reorder_qp *r)
+{
+	return r->ctx ? r->ctx->deadline_ns : UR_NEVER;
+}
+
+void ur_reorder_timer(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_reorder *c = qp->rsp.reorder.ctx;
+
+	if (c && now_ns >= c->deadline_ns)
+		report(qp, c, now_ns);
+}
+
+void ur_reorder_validate(const struct ur_qp *qp)
+{
+	const struct ur_reorder *c = qp->rsp.reorder.ctx;
+	uint32_t cnt = 0;
+
+	if (!c)
+		return;
+	for (unsigned i = 0; i < UR_REORDER_WINDOW / 64; i++)
+		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1)
+			cnt++;
+	UR_ASSERT(cnt == c->cnt && cnt > 0);
+	UR_ASSERT(ur_psn_eq(c->hole, qp->rsp.epsn) && !is_kept(c, c->hole));
+	UR_ASSERT(ur_psn_lt(c->hole, oldest(c)->psn));
+}
