@@ -58,7 +58,9 @@ shows()
 	}
 }
 
-command -v tshark >/dev/null && command -v mergecap >/dev/null || skip "tshark is not installed"
+for program in tshark mergecap editcap; do
+	command -v "$program" >/dev/null || skip "$program is not installed"
+done
 echo 'print("Lua runs")' >"$tmp/hello.lua"
 "$ext_capture" "$tmp/ext.pcap" || exit 1
 tshark -X "lua_script:$tmp/hello.lua" -r "$tmp/ext.pcap" -c 1 2>&1 | grep -q 'Lua runs' ||

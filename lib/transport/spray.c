@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "transport/spray.h"
+#include "wire/assert.h"
+
+#define RATE_ONE       1024 /* loss rates are in units of 1/1024 */
+#define RATE_TOLERATED 32   /* above twice the least loss rate: what chance alone may do */
+#define SAMPLES_ENOUGH 32   /* packets that make a loss rate worth comparing with */
+#define RTT_SHIFT      3    /* a sample counts an eighth */
+
+_Static_assert(sizeof(struct ur_spray_path) <= 16, "a queue pair has up to 16 of them");
+
+/* Between two looks at the weights: some hundred packets, however few paths there are. */
+static uint8_t rounds_of(const struct ur_spray *s)
+{
+	return (uint8_t)(4 + 24 / s->n);
+}
+
+/* A path of weight 0 has its one packet when the weights were just found. */
+static void refill(struct ur_spray *s, bool fresh)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		struct ur_spray_path *p = &s->path[i];
+
+		p->credit = p->weight ? p->weight : fresh; /* SPRAY-PROBE-01 */
+		if (p->credit)
+			s->ready |= (uint16_t)(1u << i);
+	}
+}
+
+void ur_spray_init(struct ur_spray *s, uint8_t n)
+{
+	UR_ASSERT(n >= 1 && n <= UR_SPRAY_MAX);
+	memset(s, 0, ur_spray_size(n));
+	s->n = n;
+	s->last = (uint8_t)(n - 1);
+	s->rounds = rounds_of(s);
+	for (unsigned i = 0; i < n; i++)
+		s->path[i].weight = UR_SPRAY_WEIGHT;
+	refill(s, false);
+}
+
+/* What the paths are compared with: the best of each kind. */
+struct best {
+	uint32_t loss_rate, rtt;
+};
+
+static uint32_t loss_rate(const struct ur_spray_path *p)
+{
+	if (p->lost >= p->sent)
+		return p->lost ? RATE_ONE : 0;
+	return (uint32_t)p->lost * RATE_ONE / p->sent;
+}
+
+static struct best best_of(const struct ur_spray *s)
+{
+	struct best b = {.loss_rate = RATE_ONE, .rtt = UINT32_MAX};
+
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct ur_spray_path *p = &s->path[i];
+		uint32_t rate = loss_rate(p);
+
+		if (p->sent >= SAMPLES_ENOUGH && rate < b.loss_rate)
+			b.loss_rate = rate;
+		if (p->srtt && p->srtt < b.rtt)
+			b.rtt = p->srtt;
+	}
+	return b;
+}
+
+/* Full up to twice the best, then in inverse proportion. */
+static uint8_t deserved(const struct ur_spray_path *p, const struct best *b)
+{
+	uint32_t weight = UR_SPRAY_WEIGHT, rate = loss_rate(p);
+	uint32_t tolerated = 2 * b->loss_rate + RATE_TOLERATED;
+	uint64_t rtt_tolerated = 2 * (uint64_t)b->rtt;
+
+	if (rate > tolerated)
+		weight = UR_SPRAY_WEIGHT * tolerated / rate;
+	if (p->srtt > rtt_tolerated) {
+		uint32_t by_rtt = (uint32_t)(UR_SPRAY_WEIGHT * rtt_tolerated / p->srtt);
+
+		/* Delay alone does not stop a path. */
+		by_rtt = by_rtt ? by_rtt : 1;
+		weight = by_rtt < weight ? by_rtt : weight;
+	}
+	return (uint8_t)weight;
+}
+
+/* Down at once, up by doubling: a path that heals is trusted again step by step. */
+static uint8_t approach(uint8_t weight, uint8_t target)
+{
+	uint8_t more = weight ? (uint8_t)(2 * weight) : 1;
+
+	return target < more ? target : more;
+}
+
+/*
+ * What is old counts half. A round trip that nobody confirmed draws near to the best, so that a
+ * path too little used to be echoed is tried again.
+ */
+static void forget(struct ur_spray *s, unsigned i, const struct best *b)
+{
+	struct ur_spray_path *p = &s->path[i];
+
+	p->sent >>= 1;
+	p->lost >>= 1;
+	if (!(s->echoed & 1u << i) && p->srtt > b->rtt)
+		p->srtt -= (p->srtt - b->rtt) >> 2;
+}
+
+/* Only proportions count; rounds stay long enough to learn something from. */
+static void scale_up(struct ur_spray *s)
+{
+	unsigned most = 0, shift = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		most = s->path[i].weight > most ? s->path[i].weight : most;
+	if (most)
+		while (most << (shift + 1) <= UR_SPRAY_WEIGHT)
+			shift++;
+	for (unsigned i = 0; i < s->n; i++)
+		s->path[i].weight = most ? (uint8_t)(s->path[i].weight << shift) : UR_SPRAY_WEIGHT;
+}
+
+/* SPRAY-WEIGHT-01 */
+static void find_weights(struct ur_spray *s)
+{
+	struct best b = best_of(s);
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct ur_spray_path *p = &s->path[i];
+
+		p->weight = approach(p->weight, deserved(p, &b));
+		forget(s, i, &b);
+	}
+	scale_up(s);
+	s->echoed = 0;
+	s->rounds = rounds_of(s);
+}
+
+static void next_round(struct ur_spray *s)
+{
+	bool fresh = --s->rounds == 0;
+
+	if (fresh)
+		find_weights(s);
+	refill(s, fresh);
+}
+
+uint8_t ur_spray_pick(struct ur_spray *s)
+{
+	struct ur_spray_path *p;
+	uint32_t after;
+	unsigned i;
+
+	if (__builtin_expect(!s->ready, 0))
+		next_round(s);
+	after = s->ready & ~((2u << s->last) - 1);
+	i = (unsigned)__builtin_ctz(after ? after : s->ready);
+	p = &s->path[i];
+	p->sent++;
+	if (--p->credit == 0)
+		s->ready &= (uint16_t) ~(1u << i);
+	s->last = (uint8_t)i;
+	return s->last;
+}
+
+void ur_spray_acked(struct ur_spray *s, uint8_t path, uint32_t rtt)
+{
+	struct ur_spray_path *p;
+
+	if (!s || path >= s->n)
+		return;
+	p = &s->path[path];
+	s->echoed |= (uint16_t)(1u << path);
+	if (!p->srtt)
+		p->srtt = rtt;
+	else if (rtt > p->srtt)
+		p->srtt += (rtt - p->srtt) >> RTT_SHIFT;
+	else
+		p->srtt -= (p->srtt - rtt) >> RTT_SHIFT;
+}
+
+void ur_spray_lost(struct ur_spray *s, uint8_t path)
+{
+	if (s && path < s->n && s->path[path].lost < UINT16_MAX)
+		s->path[path].lost++;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_SPRAY_H
+#define UR_TRANSPORT_SPRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Spraying: which of its UDP source ports the next packet of a queue pair takes, so that networks
+ * that hash ports over several ways use all of them (extended mode, docs/design/loss.md). A path
+ * is an index [0, n); path 0 is the queue pair's own port.
+ *
+ * Paths take turns, each with as many packets a round as its weight. Weights are found anew every
+ * few rounds from the losses and round trips that were reported: a path that does much worse than
+ * the best is used less, down to one packet in some hundred, and gets its share back when it does
+ * well again.
+ *
+ * Memory is the caller's: ur_spray_size() bytes for a queue pair that sprays; one that does not has
+ * NULL, which every function but init takes for one path.
+ *
+ * Thread class: the queue pair's worker.
+ */
+#define UR_SPRAY_MAX	16
+#define UR_SPRAY_WEIGHT 16 /* of a path that is as good as the best */
+
+struct ur_spray_path {
+	uint32_t srtt;	/* smoothed round trip, stamps of 16 ns; 0: none known */
+	uint16_t sent;	/* packets, older ones count less */
+	uint16_t lost;	/* of them; may be ahead of `sent` for a while */
+	uint8_t weight; /* [0, UR_SPRAY_WEIGHT]; 0: one packet now and then */
+	uint8_t credit; /* packets left in this round */
+};
+
+struct ur_spray {
+	uint16_t ready;	 /* bit i: path i has credit */
+	uint16_t echoed; /* bit i: a round trip of path i was reported since weights were found */
+	uint8_t n;	 /* [1, UR_SPRAY_MAX] */
+	uint8_t last;	 /* path of the newest packet */
+	uint8_t rounds;	 /* until weights are found anew */
+	struct ur_spray_path path[]; /* [0, n) */
+};
+
+static inline size_t ur_spray_size(uint8_t n)
+{
+	return sizeof(struct ur_spray) + n * sizeof(struct ur_spray_path);
+}
+
+/* n in [1, UR_SPRAY_MAX]; all paths are equal. */
+void ur_spray_init(struct ur_spray *s, uint8_t n);
+
+/* The path of the next packet, for which the caller spends it. */
+uint8_t ur_spray_pick(struct ur_spray *s);
+
+static inline uint8_t ur_spray_next(struct ur_spray *s)
+{
+	return s && s->n > 1 ? ur_spray_pick(s) : 0;
+}
+
+/*
+ * A packet that took `path` was answered after `rtt` stamps (without the peer's residence), or was
+ * deemed lost. Not every packet needs a report of its round trip; every loss needs one. A path out
+ * of range (an echo is the peer's word) is ignored.
+ */
+void ur_spray_acked(struct ur_spray *s, uint8_t path, uint32_t rtt);
+void ur_spray_lost(struct ur_spray *s, uint8_t path);
+
+/*
+ * UDP source port of `path` in [0, UR_SPRAY_MAX) for a queue pair whose own is `base`: all
+ * different, all in [0xc000, 0xffff], path 0 is base. The step changes high and low bits, for the
+ * sake of hashes that look at few of them.
+ */
+static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
+{
+	return (uint16_t)(0xc000 | ((base + path * 1031u) & 0x3fff)); /* SPRAY-PORT-01 */
+}
+
+#endif

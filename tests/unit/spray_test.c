@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include <criterion/criterion.h>
+
+#include "transport/spray.h"
+
+/*
+ * A network of up to 16 paths, each with a loss rate and a round trip; what became of a packet is
+ * reported after DELAY later ones.
+ */
+#define DELAY 100
+
+struct net {
+	struct ur_spray *s;
+	uint32_t random;
+	unsigned loss_permille[UR_SPRAY_MAX];
+	uint32_t rtt[UR_SPRAY_MAX];
+	unsigned ack_every; /* of the packets that arrive one in so many is reported */
+	unsigned used[UR_SPRAY_MAX], lost_cnt, sent_cnt, arrived_cnt;
+	struct {
+		uint8_t path;
+		bool lost;
+	} flight[DELAY];
+};
+
+static struct net net_of(uint8_t n)
+{
+	struct net net = {.s = malloc(ur_spray_size(n)), .random = 1, .ack_every = 1};
+
+	ur_spray_init(net.s, n);
+	for (unsigned i = 0; i < n; i++)
+		net.rtt[i] = 1000;
+	return net;
+}
+
+static unsigned permille(struct net *net)
+{
+	net->random = net->random * 1664525 + 1013904223;
+	return (net->random >> 8) % 1000;
+}
+
+static void report(struct net *net, unsigned slot)
+{
+	uint8_t path = net->flight[slot].path;
+
+	if (net->flight[slot].lost)
+		ur_spray_lost(net->s, path);
+	else if (net->arrived_cnt++ % net->ack_every == 0)
+		ur_spray_acked(net->s, path, net->rtt[path]);
+}
+
+/* Sends `cnt` packets and counts them anew. */
+static void run(struct net *net, unsigned cnt)
+{
+	for (unsigned i = 0; i < UR_SPRAY_MAX; i++)
+		net->used[i] = 0;
+	net->lost_cnt = 0;
+	for (unsigned k = 0; k < cnt; k++, net->sent_cnt++) {
+		unsigned slot = net->sent_cnt % DELAY;
+
+		if (net->sent_cnt >= DELAY)
+			report(net, slot);
+		net->flight[slot].path = ur_spray_next(net->s);
+		cr_assert_lt(net->flight[slot].path, net->s->n);
+		net->flight[slot].lost = permille(net) < net->loss_permille[net->flight[slot].path];
+		net->used[net->flight[slot].path]++;
+		net->lost_cnt += net->flight[slot].lost;
+	}
+}
+
+/* Percent of the share it would have if all were equal. */
+static unsigned percent_of_fair(const struct net *net, uint8_t path)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < net->s->n; i++)
+		sum += net->used[i];
+	return net->used[path] * 100 * net->s->n / sum;
+}
+
+/* SPRAY-PORT-01 */
+Test(spray, ports_are_different_and_in_the_range_of_roce)
+{
+	static const uint16_t bases[] = {0xc000, 0xc123, 0xfff0, 0xffff};
+
+	for (unsigned b = 0; b < 4; b++) {
+		cr_assert_eq(ur_spray_port(bases[b], 0), bases[b]);
+		for (uint8_t i = 0; i < UR_SPRAY_MAX; i++) {
+			cr_assert_geq(ur_spray_port(bases[b], i), 0xc000);
+			for (uint8_t k = 0; k < i; k++)
+				cr_assert_neq(ur_spray_port(bases[b], i),
+					      ur_spray_port(bases[b], k));
+		}
+	}
+}
+
+Test(spray, of_nobody_and_of_one_path_is_path_0_and_keeps_no_books)
+{
+	struct net net = net_of(1);
+	struct ur_spray before = *net.s;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		cr_assert_eq(ur_spray_next(NULL), 0);
+		cr_assert_eq(ur_spray_next(net.s), 0);
+	}
+	cr_assert_arr_eq((uint8_t *)net.s, (uint8_t *)&before, sizeof(before));
+	ur_spray_acked(NULL, 0, 5);
+	ur_spray_lost(NULL, 0);
+	free(net.s);
+}
+
+Test(spray, memory_of_a_path_is_at_most_16_bytes)
+{
+	cr_assert_leq(ur_spray_size(16) - ur_spray_size(0), 16 * 16);
+	cr_assert_leq(ur_spray_size(0), 16);
+}
+
+/* SPRAY-WEIGHT-01 */
+Test(spray, equal_paths_are_used_equally_whatever_is_lost_on_all_of_them)
+{
+	static const unsigned loss[] = {0, 10, 50, 200};
+
+	for (uint8_t n = 2; n <= UR_SPRAY_MAX; n++)
+		for (unsigned l = 0; l < 4; l++) {
+			struct net net = net_of(n);
+
+			for (unsigned i = 0; i < n; i++)
+				net.loss_permille[i] = loss[l];
+			run(&net, 100000);
+			for (uint8_t i = 0; i < n; i++) {
+				unsigned share = percent_of_fair(&net, i);
+
+				cr_assert(share >= 90 && share <= 110,
+					  "path %u of %u: %u %% at %u permille", i, n, share,
+					  loss[l]);
+			}
+			free(net.s);
+		}
+}
+
+Test(spray, consecutive_packets_of_equal_paths_take_turns)
+{
+	struct net net = net_of(4);
+
+	for (unsigned k = 0; k < 10000; k++)
+		cr_assert_eq(ur_spray_next(net.s), k % 4);
+	free(net.s);
+}
+
+/* SPRAY-WEIGHT-01 */
+Test(spray, a_lossy_path_has_less_than_a_quarter_of_its_share)
+{
+	for (uint8_t n = 2; n <= UR_SPRAY_MAX; n++) {
+		struct net net = net_of(n);
+
+		net.loss_permille[n / 2] = 200;
+		run(&net, 20000);
+		run(&net, 20000);
+		cr_assert_lt(percent_of_fair(&net, n / 2), 25, "%u paths", n);
+		for (uint8_t i = 0; i < n; i++)
+			if (i != n / 2)
+				cr_assert_geq(percent_of_fair(&net, i), 95, "%u paths", n);
+		free(net.s);
+	}
+}
+
+/* SPRAY-WEIGHT-01 */
+Test(spray, of_sixteen_paths_the_one_that_works_carries_nearly_all)
+{
+	struct net net = net_of(16);
+
+	for (unsigned i = 0; i < 16; i++)
+		net.loss_permille[i] = i == 11 ? 0 : 500;
+	run(&net, 50000);
+	run(&net, 50000);
+	cr_assert_gt(net.used[11], 25000);
+	free(net.s);
+}
+
+/* SPRAY-PROBE-01 */
+Test(spray, a_dead_path_costs_little_and_is_never_forgotten)
+{
+	for (uint8_t n = 2; n <= UR_SPRAY_MAX; n++) {
+		struct net net = net_of(n);
+
+		net.loss_permille[1] = 1000;
+		run(&net, 20000);
+		run(&net, 100000);
+		cr_assert_lt(net.lost_cnt, 2500, "%u of 100000 lost, %u paths", net.lost_cnt, n);
+		cr_assert_gt(net.lost_cnt, 20, "%u probes, %u paths", net.lost_cnt, n);
+		free(net.s);
+	}
+}
+
+/* SPRAY-PROBE-01 */
+Test(spray, a_path_that_heals_gets_its_share_back)
+{
+	for (uint8_t n = 2; n <= UR_SPRAY_MAX; n++) {
+		struct net net = net_of(n);
+
+		net.loss_permille[1] = 1000;
+		run(&net, 20000);
+		net.loss_permille[1] = 0;
+		run(&net, 20000);
+		run(&net, 20000);
+		cr_assert_geq(percent_of_fair(&net, 1), 95, "%u paths", n);
+		free(net.s);
+	}
+}
+
+/* SPRAY-WEIGHT-01 */
+Test(spray, a_slow_path_is_used_less_the_slower_it_is)
+{
+	unsigned share[3];
+
+	for (unsigned k = 0; k < 3; k++) {
+		struct net net = net_of(4);
+
+		net.rtt[2] = (uint32_t[]){1800, 4000, 16000}[k];
+		net.ack_every = 7;
+		run(&net, 20000);
+		run(&net, 20000);
+		share[k] = percent_of_fair(&net, 2);
+		free(net.s);
+	}
+	cr_assert_geq(share[0], 95);
+	cr_assert_lt(share[1], 75);
+	cr_assert_lt(share[2], 25);
+	cr_assert_gt(share[2], 0);
+}
+
+Test(spray, a_slow_path_that_heals_gets_its_share_back_though_echoes_are_rare)
+{
+	struct net net = net_of(4);
+
+	net.rtt[2] = 1000000;
+	net.ack_every = 61;
+	run(&net, 20000);
+	net.rtt[2] = 1000;
+	run(&net, 40000);
+	run(&net, 20000);
+	cr_assert_geq(percent_of_fair(&net, 2), 95);
+	free(net.s);
+}
+
+Test(spray, all_paths_dead_are_still_used_equally)
+{
+	struct net net = net_of(5);
+
+	for (unsigned i = 0; i < 5; i++)
+		net.loss_permille[i] = 1000;
+	run(&net, 50000);
+	for (uint8_t i = 0; i < 5; i++)
+		cr_assert_geq(percent_of_fair(&net, i), 95);
+	free(net.s);
+}
+
+Test(spray, reports_of_paths_that_do_not_exist_are_ignored)
+{
+	struct net net = net_of(3);
+	size_t bytes = ur_spray_size(3);
+	uint8_t *before = malloc(bytes);
+
+	memcpy(before, net.s, bytes);
+	for (unsigned path = 3; path < 256; path++) {
+		ur_spray_acked(net.s, (uint8_t)path, 1000000);
+		ur_spray_lost(net.s, (uint8_t)path);
+	}
+	cr_assert_arr_eq((uint8_t *)net.s, before, bytes);
+	free(before);
+	free(net.s);
+}
+
+Test(spray, any_reports_leave_every_path_in_use)
+{
+	static const uint32_t rtts[] = {0, 1, UINT32_MAX, 77};
+
+	for (uint8_t n = 2; n <= UR_SPRAY_MAX; n++) {
+		struct net net = net_of(n);
+		unsigned used[UR_SPRAY_MAX] = {0};
+
+		for (unsigned k = 0; k < 200000; k++) {
+			unsigned r = permille(&net);
+
+			used[ur_spray_next(net.s)]++;
+			for (unsigned i = 0; i < r % 7; i++)
+				ur_spray_lost(net.s, (uint8_t)(r / 7));
+			ur_spray_acked(net.s, (uint8_t)(r % n), rtts[permille(&net) % 4]);
+		}
+		for (unsigned i = 0; i < n; i++)
+			cr_assert_gt(used[i], 0);
+		free(net.s);
+	}
+}
