@@ -5,18 +5,24 @@
 #include <stdint.h>
 
 /*
- * Round-trip times of one queue pair and what follows from them (RFC 6298; the least round trip as in
- * RFC 8985). All times in stamps of 16 ns (wire/ext.h) unless a name says otherwise.
+ * Round-trip times of one queue pair and what follows from them (RFC 6298; the least round trip as
+ * in RFC 8985). All times in stamps of 16 ns (wire/ext.h) unless a name says otherwise.
+ *
+ * Unlike RFC 6298 a sample comes with every ACK, hundreds a round trip. So the deviation grows at
+ * once and shrinks slowly: else it would have forgotten a stall of the peer before the next one.
  *
  * Thread class: the QP's worker.
  */
 struct ur_rtt {
-	uint32_t srtt;	  /* smoothed; 0: no sample yet */
-	uint32_t rttvar;  /* mean deviation */
-	uint32_t min;	  /* least of this interval and the one before */
-	uint32_t min_next; /* least of this interval */
-	uint32_t min_at;  /* stamp at which the interval ends */
+	uint32_t srtt;	   /* smoothed, [1, UR_RTT_MAX]; 0: no sample yet */
+	uint32_t rttvar;   /* mean deviation, [0, UR_RTT_MAX] */
+	uint32_t min;	   /* least of this interval and the one before; UINT32_MAX: none */
+	uint32_t min_next; /* least of this interval; UINT32_MAX: none */
+	uint32_t min_at;   /* stamp at which the interval ends */
 };
+
+#define UR_RTT_MAX	    (UINT32_C(1) << 28) /* 4.3 s: longer round trips count as this */
+#define UR_RTT_MIN_INTERVAL UINT32_C(62500000)	/* 1 s */
 
 #define UR_RTO_MIN_NS	  UINT64_C(1000000)
 #define UR_RTO_MAX_NS	  UINT64_C(200000000)
@@ -25,8 +31,9 @@ struct ur_rtt {
 void ur_rtt_init(struct ur_rtt *r);
 
 /*
- * A packet stamped `stamp` was answered at `now` after the peer had kept it for `residence`. Samples that
- * cannot be (older than half the stamps' range, residence longer than the round trip) are ignored.
+ * A packet stamped `stamp` was answered at `now` after the peer had kept it for `residence`.
+ * Samples that cannot be (older than half the stamps' range, residence longer than the round trip)
+ * are ignored.
  */
 void ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now);
 

@@ -3,6 +3,7 @@
 #define UR_TRANSPORT_SELECTIVE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <bsd/sys/queue.h>
@@ -11,32 +12,66 @@
 #include "wire/psn.h"
 
 /*
- * Selective retransmission of extended mode is decided here, and only here: what is deemed lost, when
- * to probe, how much may be in flight (docs/design/loss.md; RACK-TLP, RFC 8985). It knows numbers and
- * times, nothing of WQEs or packets. A queue pair has two: one over its PSNs, one over the numbers
- * of the response packets that its READs and atomics ask for.
+ * Selective retransmission of extended mode is decided here, and only here: what is deemed lost,
+ * when to probe, how much may be in flight (docs/design/loss.md; RACK-TLP, RFC 8985). It knows
+ * numbers and times, nothing of WQEs or packets. A queue pair has two: one over its PSNs, one over
+ * the numbers of the response packets that its READs and atomics ask for.
  *
- * In order there is no bitmap and no time per number: the context (ur_rtx) is taken from the worker's
- * pool at the first gap and given back when the gap is closed.
+ * In order there is no bitmap and no time per number: the context (ur_rtx) is taken from the
+ * worker's pool at the first gap and given back when the gap is closed.
  *
- * Thread class: the QP's worker. No division, no loop over the window on the path in order.
+ * What is deemed lost follows from stamps of what has arrived, never from a clock alone: a stalled
+ * peer, or a stalled sender, is no loss. Where nothing younger is on its way, a probe is sent to
+ * have such a stamp. Number n is lost when its age, that is the newest stamp that has arrived minus
+ * the stamp of n, is
+ *
+ *   >= W, and as many numbers beyond n have arrived as reordering may put there: half as many again
+ *         as has been seen lately, at least UR_REO_PLACES;
+ *   >= W, n left before a probe that silence called for and that has arrived (or something sent
+ * after it), and as many numbers beyond n have arrived as reordering was seen to put there;
+ *   >= W, and n was sent again already;
+ *   >= the long window, whatever else.
+ *
+ * W, the reordering window, is one SRTT, or 5/4 of the longest that reordering was seen lately to
+ * take, at most the long window, which is 4 SRTT and at least UR_REO_LONG_NS. What was seen of
+ * reordering fades after UR_REO_ROUNDS round trips without any. Only the timeout deems a number
+ * lost (una, and no other) without anything having arrived.
+ *
+ * Thread class: the QP's worker. No division, no loop over the window on the path in order; one
+ * division a round trip.
  */
 #define UR_EXT_WINDOW 2048 /* numbers in [una, max) at most, a power of two; ur_sack fits it */
 
-/* The recovery context of one gap. */
+#define UR_REO_PLACES	  96 /* numbers that may overtake one before that is suspicious */
+#define UR_REO_LONG_NS	  UINT64_C(1000000) /* least long reordering window */
+#define UR_REO_ROUNDS	  16 /* round trips without reordering before it fades by a quarter */
+#define UR_PTO_MIN_NS	  UINT64_C(50000) /* least silence before a probe: software peers jitter */
+#define UR_PTO_INITIAL_NS UINT64_C(1000000) /* the same before the first round trip is known */
+
+#define UR_PATH_UNKNOWN 0xff /* ur_rtx.path of what left before the context was taken */
+
+/* The recovery context of one gap. Number n has bit and element n % UR_EXT_WINDOW. */
 struct ur_rtx {
-	SLIST_ENTRY(ur_rtx) link; /* in the pool */
-	uint64_t acked[UR_EXT_WINDOW / 64];
-	uint64_t lost[UR_EXT_WINDOW / 64];    /* deemed lost, not sent again yet */
-	uint64_t resent[UR_EXT_WINDOW / 64];  /* sent more than once */
-	uint32_t stamp[UR_EXT_WINDOW];	      /* of the last transmission */
-	uint8_t path[UR_EXT_WINDOW];	      /* which it took */
+	SLIST_ENTRY(ur_rtx) link; /* in the pool; all bits are clear there */
+	/* Clear outside [una, max). */
+	uint64_t acked[UR_EXT_WINDOW / 64];  /* arrived */
+	uint64_t lost[UR_EXT_WINDOW / 64];   /* deemed lost, not sent again yet; none is acked */
+	uint64_t resent[UR_EXT_WINDOW / 64]; /* sent more than once */
+	/* Valid in [una, max). */
+	uint32_t stamp[UR_EXT_WINDOW]; /* of the last transmission; never older than the true one */
+	uint8_t path[UR_EXT_WINDOW];   /* which it took; UR_PATH_UNKNOWN */
 };
 
-/* Bounded pool of contexts; one a worker. */
+/* Bounded pool of contexts; one a worker. The counters only grow. */
 struct ur_rtx_pool {
 	SLIST_HEAD(, ur_rtx) free;
 	uint32_t free_cnt, cnt;
+	uint64_t taken_cnt;	/* contexts taken */
+	uint64_t exhausted_cnt; /* news of a gap that found no context */
+	uint64_t lost_cnt;	/* numbers deemed lost */
+	uint64_t reordered_cnt; /* arrived after a younger number, sent only once by then */
+	uint64_t late_cnt;	/* deemed lost, arrived before they were sent again */
+	uint64_t spurious_cnt;	/* sent again in vain: the earlier transmission arrived */
 };
 
 /* Bytes for `cnt` contexts, 64-byte aligned. */
@@ -46,42 +81,46 @@ void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt);
 #define UR_MARKS 4
 
 struct ur_selective {
-	struct ur_psn una; /* every number before it is acknowledged */
-	struct ur_psn max; /* [una, max) sent at least once, max - una <= UR_EXT_WINDOW */
-	struct ur_rtx *rtx;
-	/* The newest transmission known to have arrived: by stamp, then number (RACK). */
-	uint32_t rack_stamp;
-	struct ur_psn rack_nr;
-	uint16_t acked_cnt, lost_cnt; /* of [una, max), while rtx is held */
-	uint16_t window;	      /* in flight at most, whatever BDP says */
-	uint16_t bdp;		      /* learned, numbers */
-	uint8_t reo_steps;	      /* the reordering window: quarters of SRTT */
-	uint8_t backoff;	      /* RTOs in a row */
-	bool probed;		      /* the tail probe went out; nothing was heard since */
-	uint8_t mark_next;
+	struct ur_psn una;  /* every number before it is acknowledged */
+	struct ur_psn max;  /* [una, max) sent at least once, max - una <= UR_EXT_WINDOW */
+	struct ur_rtx *rtx; /* NULL: in order, or none was left */
+	/* Private to selective.c from here on. */
+	uint64_t deadline_ns; /* silence or the timeout is over; UR_NEVER: nothing is in flight */
+	uint32_t rack_stamp;  /* the newest stamp known to have arrived since una was last max */
+	uint32_t probe_stamp; /* of the last probe for silence; before it: nothing to tell */
+	uint32_t una_stamp;   /* una was sent again then, without a context (UNA_RESENT) */
+	uint32_t round_stamp; /* when this round trip began */
+	uint32_t reo_time;    /* longest that reordering took lately, in stamps */
+	uint16_t reo_places;  /* most numbers that overtook one lately; 0: no reordering */
+	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
+	uint16_t acked_cnt, lost_cnt;
+	uint16_t window;    /* in flight at most, whatever BDP says */
+	uint16_t bdp;	    /* learned, numbers, [0, UR_EXT_WINDOW] */
+	uint16_t delivered; /* numbers acknowledged in this round trip; stays at its most */
+	uint8_t flags;	    /* 0: the path in order */
+	uint8_t backoff;    /* timeouts in a row */
+	uint8_t quiet;	    /* round trips since reordering was last seen */
+	uint8_t mark_next;  /* the youngest mark */
+	/* All before nr had left at `stamp`, when those from the mark before on left. Ring. */
 	struct {
 		struct ur_psn nr;
 		uint32_t stamp;
-	} mark[UR_MARKS]; /* when some of [una, max) left */
-	uint64_t deadline_ns; /* reordering window, probe or RTO, whichever is first; UR_NEVER */
+	} mark[UR_MARKS];
 };
-/*
- * The fields beyond una, max and rtx may be changed by whoever implements this; keep the struct small
- * (it is hot state of every QP, and there are two) and this comment true.
- */
 
 /* What an extended ACK, NAK or response tells. */
 struct ur_selective_news {
 	struct ur_psn una;   /* every number before it has arrived */
 	const uint8_t *sack; /* bit i: una + 1 + i has arrived (wire/ext.h) */
-	uint32_t sack_bits;
-	uint32_t echo;	     /* stamp of the transmission that caused it */
+	uint32_t sack_bits;  /* what lies behind them has not arrived */
+	uint32_t echo; /* stamp of the transmission that caused it; ignored if it is to come */
+	bool partial;  /* a response: says nothing of numbers beyond una, nor does its echo */
 };
 
 enum ur_selective_verdict {
 	UR_SELECTIVE_NOTHING,
 	UR_SELECTIVE_RESEND, /* something is lost: ur_selective_next_lost() */
-	UR_SELECTIVE_PROBE,  /* send a probe: nothing was heard for too long */
+	UR_SELECTIVE_PROBE,  /* send a probe: silence, or a gap old enough to ask about */
 };
 
 struct ur_selective_env { /* shared by the QPs of a worker / the two of a QP */
@@ -89,6 +128,7 @@ struct ur_selective_env { /* shared by the QPs of a worker / the two of a QP */
 	struct ur_rtt *rtt;
 };
 
+/* window is in [1, UR_EXT_WINDOW]. */
 void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t window);
 /* Gives the context back; nothing is outstanding any more. */
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env);
@@ -101,43 +141,54 @@ static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 	return (uint32_t)ur_psn_diff(s->max, s->una) - s->acked_cnt - s->lost_cnt;
 }
 
-/* The numbers [max, max + n) were sent for the first time, by `path`. n <= UR_EXT_WINDOW - (max - una). */
+/*
+ * The numbers [max, max + n) were sent for the first time, by `path`, stamped ur_stamp(now_ns).
+ * n is in [1, UR_EXT_WINDOW - (max - una)].
+ */
 void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 		       uint8_t path, uint64_t now_ns);
 
 /* The lowest number deemed lost and not sent again yet; false when there is none. */
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr);
-/* It was sent again. */
+/* It was sent again, stamped ur_stamp(now_ns); it lies in [una, max). */
 void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *env,
 			 struct ur_psn nr, uint8_t path, uint64_t now_ns);
 
 /*
- * Takes in the news (una may be old or new, but lies in [una - 2^22, max]; bits beyond max are ignored).
- * Returns how many numbers became acknowledged; *una of the struct may have moved, lost numbers may be
- * there to be sent again.
+ * Takes in the news (una may be old or new, but lies in [una - 2^22, max], else they are ignored;
+ * so are bits beyond max). The round trip should have been sampled before. Returns how many numbers
+ * became acknowledged; *una of the struct may have moved, lost numbers may be there to be sent
+ * again, the deadline has moved.
  */
 uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env *env,
 			   const struct ur_selective_news *news, uint64_t now_ns);
 
 /*
- * Number `nr` of [una, max) arrived (responses). False when it had arrived before. Moves una over what
- * has arrived.
+ * Number `nr` of [una, max) arrived (responses). False when it had arrived before, or when there is
+ * no context to note it: it will be deemed lost and asked for again. Moves una over what has
+ * arrived.
  */
 bool ur_selective_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			  struct ur_psn nr, uint32_t echo, uint64_t now_ns);
 /* Whether `nr` of [una, max) has arrived already. */
 bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr);
 
-/* Everything stamped `echo` or earlier has arrived by now, or is lost: a probe came back (responses). */
+/* Everything stamped `echo` or earlier has arrived by now, or is lost or overtaken: a probe came
+ * back (responses). */
 void ur_selective_overtaken(struct ur_selective *s, const struct ur_selective_env *env,
 			    uint32_t echo, uint64_t now_ns);
 
 /* una is deemed lost at once (RNR wait over, a peer without a context). */
 void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env *env);
 
+/*
+ * The deadline may have passed: late and early calls are harmless. PROBE is told once; then RESEND
+ * after the timeout, unless something is heard.
+ */
 enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 					       const struct ur_selective_env *env, uint64_t now_ns);
 
+/* Asserts what is stated at the fields. */
 void ur_selective_validate(const struct ur_selective *s);
 
 #endif

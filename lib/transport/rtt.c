@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/rtt.h"
+
+#include "wire/ext.h"
+
+void ur_rtt_init(struct ur_rtt *r)
+{
+	*r = (struct ur_rtt){.min = UINT32_MAX, .min_next = UINT32_MAX};
+}
+
+static void note_least(struct ur_rtt *r, uint32_t rtt, uint32_t now)
+{
+	if (r->srtt == 0) {
+		r->min_at = now + UR_RTT_MIN_INTERVAL;
+	} else if ((int32_t)(now - r->min_at) >= 0) {
+		r->min = r->min_next;
+		r->min_next = UINT32_MAX;
+		r->min_at = now + UR_RTT_MIN_INTERVAL;
+	}
+	if (rtt < r->min)
+		r->min = rtt;
+	if (rtt < r->min_next)
+		r->min_next = rtt;
+}
+
+void ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now)
+{
+	uint32_t away = now - stamp, rtt, dev;
+	int32_t err;
+
+	/* EXT-SEL-RTT-01 */
+	if (away > INT32_MAX || residence > away)
+		return;
+	rtt = away - residence;
+	if (rtt == 0)
+		rtt = 1;
+	if (rtt > UR_RTT_MAX)
+		rtt = UR_RTT_MAX;
+	note_least(r, rtt, now);
+	if (r->srtt == 0) {
+		r->srtt = rtt;
+		r->rttvar = rtt / 2;
+		return;
+	}
+	err = (int32_t)(rtt - r->srtt);
+	dev = err < 0 ? -(uint32_t)err : (uint32_t)err;
+	r->srtt += (uint32_t)(err / 8);
+	if (dev > r->rttvar)
+		r->rttvar += (dev - r->rttvar) / 4;
+	else
+		r->rttvar -= (r->rttvar - dev) / 16;
+}
+
+uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff)
+{
+	uint64_t rto = r->srtt ? ((uint64_t)r->srtt + 4 * (uint64_t)r->rttvar) << UR_STAMP_SHIFT
+			       : UR_RTO_INITIAL_NS;
+
+	if (rto < UR_RTO_MIN_NS)
+		rto = UR_RTO_MIN_NS;
+	/* 2^8 times the least is beyond the most. */
+	rto <<= backoff < 8 ? backoff : 8;
+	return rto < UR_RTO_MAX_NS ? rto : UR_RTO_MAX_NS;
+}

@@ -1,0 +1,704 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "timer/wheel.h"
+#include "transport/selective.h"
+#include "wire/ext.h"
+
+/*
+ * Times are microseconds of a clock that starts at `origin`. The round trip is 100 us without
+ * deviation: the reordering window is 100 us, the long one 1 ms, silence 200 us, the timeout 1 ms.
+ */
+#define US    1000
+#define FIRST 0xfffffd /* three numbers before the wrap */
+#define CNT   2	       /* contexts */
+
+static struct ur_rtx_pool pool;
+static struct ur_rtt rtt;
+static struct ur_selective_env env = {&pool, &rtt};
+static struct ur_selective s;
+static uint64_t origin;
+
+static void start_at(uint64_t origin_ns, uint32_t contexts)
+{
+	static void *memory;
+
+	origin = origin_ns;
+	free(memory);
+	memory = aligned_alloc(64, ur_rtx_pool_size(CNT));
+	memset(memory, 0xa5, ur_rtx_pool_size(CNT));
+	ur_rtx_pool_init(&pool, memory, contexts);
+	ur_rtt_init(&rtt);
+	rtt.srtt = rtt.min = rtt.min_next = 6250;
+	ur_selective_init(&s, ur_psn(FIRST), 256);
+}
+
+static void start(void)
+{
+	start_at(1000000000, CNT);
+}
+
+TestSuite(selective, .init = start);
+
+static uint64_t at(uint64_t us)
+{
+	return origin + us * US;
+}
+
+static void send(uint32_t n, uint64_t us)
+{
+	ur_selective_sent(&s, &env, n, 7, at(us));
+	ur_selective_validate(&s);
+}
+
+/* una and bits count from FIRST: bit i is number una + 1 + i. */
+static uint32_t news(uint32_t una, uint64_t bits, uint64_t echo_us, uint64_t us)
+{
+	struct ur_selective_news n = {
+		.una = ur_psn(FIRST + una),
+		.sack = (const uint8_t *)&bits,
+		.sack_bits = bits ? 64 : 0,
+		.echo = ur_stamp(at(echo_us)),
+	};
+	uint32_t cnt = ur_selective_news(&s, &env, &n, at(us));
+
+	ur_selective_validate(&s);
+	return cnt;
+}
+
+/* The same for `cnt` arrivals right behind una. */
+static uint32_t news_many(uint32_t una, uint32_t cnt, uint64_t echo_us, uint64_t us)
+{
+	uint8_t map[UR_SACK_BYTES] = {0};
+	struct ur_selective_news n = {
+		.una = ur_psn(FIRST + una),
+		.sack = map,
+		.sack_bits = (cnt + 31) & ~31u,
+		.echo = ur_stamp(at(echo_us)),
+	};
+
+	for (uint32_t i = 0; i < cnt; i++)
+		map[i / 8] |= (uint8_t)(1 << i % 8);
+	cnt = ur_selective_news(&s, &env, &n, at(us));
+	ur_selective_validate(&s);
+	return cnt;
+}
+
+static void expect_window(uint32_t una, uint32_t max)
+{
+	cr_expect_eq(s.una.v, ur_psn(FIRST + una).v, "una is %d",
+		     ur_psn_diff(s.una, ur_psn(FIRST)));
+	cr_expect_eq(s.max.v, ur_psn(FIRST + max).v, "max is %d",
+		     ur_psn_diff(s.max, ur_psn(FIRST)));
+}
+
+/* The lowest lost number, counted from FIRST; -1: none. */
+static int lost(void)
+{
+	struct ur_psn nr;
+
+	return ur_selective_next_lost(&s, &nr) ? ur_psn_diff(nr, ur_psn(FIRST)) : -1;
+}
+
+static void resend(int nr, uint64_t us)
+{
+	cr_assert_eq(lost(), nr, "%d is lost, not %d", lost(), nr);
+	ur_selective_resent(&s, &env, ur_psn(FIRST + (uint32_t)nr), 9, at(us));
+	ur_selective_validate(&s);
+}
+
+static enum ur_selective_verdict expire(uint64_t us)
+{
+	enum ur_selective_verdict v = ur_selective_expired(&s, &env, at(us));
+
+	ur_selective_validate(&s);
+	return v;
+}
+
+/* The deadline in microseconds, -1: never. */
+static long deadline(void)
+{
+	return s.deadline_ns == UR_NEVER ? -1 : (long)((s.deadline_ns - origin) / US);
+}
+
+/* ---- in order ---- */
+
+Test(selective, is_small)
+{
+	cr_assert_leq(sizeof(struct ur_selective), 96);
+}
+
+Test(selective, has_nothing_to_do_at_first)
+{
+	ur_selective_validate(&s);
+	cr_assert_eq(deadline(), -1);
+	cr_assert_eq(ur_selective_credit(&s), 256);
+	cr_assert_eq(expire(1000000), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(news(0, 0, 0, 10), 0);
+}
+
+/* EXT-SEL-CTX-01 */
+Test(selective, takes_no_context_in_order)
+{
+	for (uint32_t i = 0; i < 5000; i++) {
+		send(4, 100 * i);
+		cr_assert_eq(news(4 * i + 2, 0, 100 * i, 100 * i + 99), 2);
+		cr_assert_eq(news(4 * i + 4, 0, 100 * i, 100 * i + 99), 2);
+	}
+	cr_assert_eq(pool.taken_cnt, 0);
+	cr_assert_eq(pool.lost_cnt, 0);
+	cr_assert_eq(deadline(), -1);
+	expect_window(20000, 20000);
+}
+
+/* EXT-SEL-FLIGHT-01 */
+Test(selective, bounds_the_flight_by_the_window)
+{
+	rtt.min = 1; /* no path that holds more */
+	send(200, 0);
+	cr_assert_eq(ur_selective_in_flight(&s), 200);
+	cr_assert_eq(ur_selective_credit(&s), 56);
+	send(56, 1);
+	cr_assert_eq(ur_selective_credit(&s), 0);
+	/* What has arrived beyond the gap is not in flight, nor is what is lost. */
+	news_many(0, 255, 1, 101);
+	cr_assert_eq(ur_selective_in_flight(&s), 1);
+	cr_assert_eq(ur_selective_credit(&s), 255);
+	ur_selective_lose_una(&s, &env);
+	cr_assert_eq(ur_selective_in_flight(&s), 0);
+	cr_assert_eq(ur_selective_credit(&s), 256);
+}
+
+Test(selective, keeps_the_outstanding_numbers_within_the_window_of_the_receiver)
+{
+	rtt.min = 1;
+	send(UR_EXT_WINDOW, 0);
+	news_many(0, UR_EXT_WINDOW - 1, 0, 100);
+	cr_assert_eq(ur_selective_in_flight(&s), 1);
+	cr_assert_eq(ur_selective_credit(&s), 0);
+	cr_assert_eq(news(UR_EXT_WINDOW, 0, 100, 200), 1);
+	cr_assert_eq(ur_selective_credit(&s), 256);
+	cr_assert_eq(pool.free_cnt, CNT);
+}
+
+Test(selective, learns_a_flight_beyond_the_window)
+{
+	uint32_t sent = 0, acked = 0, credit = 0;
+
+	/* Every 100 us all of the flight before is acknowledged: the path takes what it is given.
+	 */
+	for (uint32_t i = 0; i < 100; i++) {
+		uint32_t n = ur_selective_credit(&s);
+
+		cr_assert_geq(n, credit);
+		credit = n;
+		send(n, 100 * i);
+		sent += n;
+		cr_assert_eq(news(sent, 0, 100 * i, 100 * i + 100), sent - acked);
+		acked = sent;
+	}
+	cr_assert_eq(credit, UR_EXT_WINDOW / 2);
+	/* Then it takes a hundred numbers a round trip. */
+	for (uint32_t i = 100; i < 200; i++) {
+		send(100, 100 * i);
+		sent += 100;
+		news(sent, 0, 100 * i, 100 * i + 100);
+	}
+	cr_assert_eq(ur_selective_credit(&s), 256);
+}
+
+/* ---- loss ---- */
+
+/* EXT-SEL-LOSS-01 */
+Test(selective, finds_one_lost_when_a_number_a_window_younger_has_arrived)
+{
+	/* A number a microsecond; number 3 is missing. */
+	for (uint32_t i = 0; i < 104; i++)
+		send(1, i);
+	cr_assert_eq(news(3, 0, 2, 102), 3);
+	cr_assert_null(s.rtx);
+	cr_assert_eq(news(3, 1, 4, 104), 1);
+	cr_assert_not_null(s.rtx);
+	for (uint32_t i = 104; i < 300; i++)
+		send(1, i);
+	cr_assert_eq(news_many(3, 96, 99, 199), 95);
+	cr_assert_eq(lost(), -1, "its age is 96 us");
+	/* Marks tell when number 3 left to half a round trip at worst. */
+	cr_assert_eq(news_many(3, 150, 153, 253), 54);
+	resend(3, 253);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(news_many(3, 200, 203, 303), 50);
+	cr_assert_eq(lost(), -1, "its retransmission is young");
+	cr_assert_eq(news(254, 0, 253, 353), 51);
+	expect_window(254, 300);
+	cr_assert_null(s.rtx);
+	cr_assert_eq(pool.free_cnt, CNT);
+	cr_assert_eq(pool.lost_cnt, 1);
+	cr_assert_eq(pool.spurious_cnt, 0);
+}
+
+Test(selective, finds_several_and_names_the_lowest_first)
+{
+	send(64, 0);
+	send(400, 200);
+	/* 1, 5 and 63 are missing; 96 of the second burst have arrived. */
+	news(1, ~UINT64_C(0) & ~(UINT64_C(1) << 3) & ~(UINT64_C(1) << 61), 200, 300);
+	cr_assert_eq(lost(), -1, "too few arrived beyond them");
+	{
+		uint8_t map[32];
+		struct ur_selective_news n = {ur_psn(FIRST + 1), map, 256, ur_stamp(at(200)),
+					      false};
+
+		memset(map, 0xff, sizeof(map));
+		map[0] &= (uint8_t) ~(1 << 3);
+		map[7] &= (uint8_t) ~(1 << 5);
+		cr_assert_eq(ur_selective_news(&s, &env, &n, at(301)), 192);
+		ur_selective_validate(&s);
+	}
+	cr_assert_eq(s.lost_cnt, 3);
+	resend(1, 301);
+	resend(5, 301);
+	resend(63, 301);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(s.rtx->path[(FIRST + 63) % UR_EXT_WINDOW], 9);
+}
+
+Test(selective, finds_a_lost_retransmission_without_a_timeout)
+{
+	send(200, 0);
+	send(200, 120);
+	news_many(0, 250, 120, 220);
+	resend(0, 220);
+	send(10, 330);
+	cr_assert_eq(news_many(0, 409, 330, 430), 159);
+	resend(0, 431);
+	cr_assert_eq(pool.lost_cnt, 2);
+	cr_assert_eq(s.backoff, 0);
+	cr_assert_eq(news(410, 0, 431, 531), 1);
+	cr_assert_eq(pool.spurious_cnt, 0);
+	expect_window(410, 410);
+}
+
+/* EXT-SEL-PROBE-01 */
+Test(selective, probes_a_silent_tail_once_and_learns_what_is_lost)
+{
+	send(10, 0);
+	cr_assert_eq(deadline(), 200);
+	news(6, 0, 0, 100);
+	cr_assert_eq(deadline(), 300);
+	cr_assert_eq(expire(299), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(expire(300), UR_SELECTIVE_PROBE);
+	cr_assert_eq(expire(301), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(lost(), -1);
+	/* 6 and 7 are lost, 8 and 9 were. */
+	cr_assert_eq(news(6, 0x2, 300, 400), 1);
+	cr_assert_eq(s.lost_cnt, 3);
+	resend(6, 400);
+	resend(7, 400);
+	resend(9, 400);
+	cr_assert_eq(news(10, 0, 400, 500), 3);
+	cr_assert_eq(deadline(), -1);
+}
+
+Test(selective, learns_from_a_probe_that_all_is_lost)
+{
+	send(3, 0);
+	cr_assert_eq(expire(250), UR_SELECTIVE_PROBE);
+	cr_assert_eq(news(0, 0, 250, 350), 0);
+	resend(0, 350);
+	resend(1, 350);
+	resend(2, 350);
+	cr_assert_eq(news(3, 0, 350, 450), 3);
+	cr_assert_eq(pool.free_cnt, CNT);
+}
+
+Test(selective, waits_longer_where_round_trips_vary)
+{
+	rtt.rttvar = 3125;
+	send(1, 0);
+	cr_assert_eq(deadline(), 400);
+	rtt.srtt = rtt.rttvar = 10;
+	send(1, 0);
+	cr_assert_eq(deadline(), 50);
+	rtt.srtt = 0;
+	send(1, 0);
+	cr_assert_eq(deadline(), 1000);
+}
+
+Test(selective, sending_more_puts_the_probe_off)
+{
+	send(1, 0);
+	send(1, 150);
+	cr_assert_eq(expire(200), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(deadline(), 350);
+}
+
+Test(selective, probes_early_where_only_the_age_of_a_gap_is_missing)
+{
+	send(200, 0);
+	news_many(0, 150, 0, 100);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(deadline(), 100);
+	cr_assert_eq(expire(101), UR_SELECTIVE_PROBE);
+	news_many(0, 150, 101, 201);
+	cr_assert_eq(lost(), 0);
+}
+
+/* EXT-SEL-RTO-01 */
+Test(selective, a_timeout_loses_una_alone_and_backs_off)
+{
+	send(10, 0);
+	cr_assert_eq(expire(200), UR_SELECTIVE_PROBE);
+	cr_assert_eq(deadline(), 1200);
+	cr_assert_eq(expire(1200), UR_SELECTIVE_RESEND);
+	cr_assert_eq(s.lost_cnt, 1);
+	resend(0, 1200);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(deadline(), 3200);
+	cr_assert_eq(expire(3000), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(expire(3200), UR_SELECTIVE_RESEND);
+	resend(0, 3200);
+	cr_assert_eq(deadline(), 7200);
+	/* The peer is back, una has come by its last retransmission; the rest follows at once. */
+	cr_assert_eq(news(1, 0, 3200, 3300), 1);
+	cr_assert_eq(s.lost_cnt, 9);
+	for (int nr = 1; nr < 10; nr++)
+		resend(nr, 3300);
+	cr_assert_eq(news(10, 0, 3300, 3400), 9);
+	cr_assert_eq(s.backoff, 0);
+	cr_assert_eq(pool.spurious_cnt, 0);
+}
+
+Test(selective, asks_again_for_a_resend_that_did_not_happen)
+{
+	send(2, 0);
+	ur_selective_lose_una(&s, &env);
+	cr_assert_eq(lost(), 0);
+	cr_assert_eq(expire(200), UR_SELECTIVE_RESEND);
+	cr_assert_eq(s.lost_cnt, 1);
+	cr_assert_eq(deadline(), 1200);
+}
+
+/* A peer that stalls for 50 ms and then answers everything, retransmissions included. */
+Test(selective, a_stall_resends_nothing_but_una)
+{
+	uint64_t us = 0;
+	uint32_t resent = 0;
+
+	send(256, 0);
+	while (us < 50000) {
+		us = (uint64_t)deadline();
+		if (expire(us) == UR_SELECTIVE_RESEND) {
+			resend(0, us);
+			resent++;
+		}
+	}
+	cr_assert_leq(resent, 6);
+	for (uint32_t una = 32; una <= 256; una += 32)
+		cr_assert_eq(news(una, 0, 0, us + una), 32);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(pool.taken_cnt, 0);
+	cr_assert_eq(pool.spurious_cnt, 1);
+	cr_assert_eq(deadline(), -1);
+}
+
+/* ---- reordering ---- */
+
+/* EXT-SEL-REO-01 */
+Test(selective, reordering_by_64_places_is_no_loss_from_the_first_packet_on)
+{
+	/* The first sample was of an idle path: 10 us, and a number takes 3. */
+	rtt.srtt = rtt.min = 625;
+	for (uint32_t i = 0; i <= 64; i++) {
+		send(1, 3 * i);
+		if (i < 4)
+			continue;
+		cr_assert_eq(news_many(0, i - 3, 3 * (i - 3), 3 * i + 1), 1);
+		cr_assert_eq(lost(), -1);
+	}
+	cr_assert_eq(news_many(0, 64, 192, 202), 3);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(news(65, 0, 0, 210), 1);
+	cr_assert_eq(pool.lost_cnt, 0);
+	cr_assert_eq(pool.reordered_cnt, 1);
+	cr_assert_eq(s.reo_places, 64);
+	cr_assert_geq(s.reo_time, 180 * US / 16);
+	cr_assert_eq(pool.free_cnt, CNT);
+}
+
+Test(selective, the_window_grows_to_the_reordering_that_was_seen)
+{
+	/* A number a microsecond, number 0 comes after 200 younger ones: deemed lost in between. */
+	for (uint64_t us = 0; us <= 101; us++)
+		send(1, us);
+	news(0, 1, 1, 101);
+	for (uint64_t us = 102; us < 500; us++)
+		send(1, us);
+	news_many(0, 200, 200, 300);
+	cr_assert_eq(lost(), 0);
+	cr_assert_eq(news(201, 0, 0, 301), 1);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(pool.late_cnt, 1);
+	cr_assert_eq(pool.spurious_cnt, 0);
+	cr_assert_eq(s.reo_places, 200);
+	cr_assert_geq(s.reo_time, 150 * US / 16);
+	/* The same once more is no loss. */
+	news_many(201, 200, 401, 501);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(news(402, 0, 201, 502), 1);
+	cr_assert_eq(pool.lost_cnt, 1);
+	cr_assert_eq(pool.reordered_cnt, 1);
+}
+
+Test(selective, a_retransmission_in_vain_makes_it_more_patient)
+{
+	send(200, 0);
+	send(200, 120);
+	news_many(0, 250, 120, 220);
+	resend(0, 221);
+	/* The answer was caused by something older than the retransmission. */
+	cr_assert_eq(news(300, 0, 120, 400), 50);
+	cr_assert_eq(pool.spurious_cnt, 1);
+	cr_assert_eq(s.reo_time, 200 * US / 16);
+	send(1, 400);
+	cr_assert_eq(news(401, 0, 400, 500), 101);
+	/* An answer sooner than the least round trip is one to the first transmission. */
+	send(200, 600);
+	send(200, 900);
+	news_many(401, 399, 900, 1000);
+	resend(401, 1000);
+	cr_assert_eq(news(801, 0, 1000, 1050), 1);
+	cr_assert_eq(pool.spurious_cnt, 2);
+}
+
+Test(selective, what_was_seen_of_reordering_fades)
+{
+	uint32_t nr = 66;
+
+	send(1, 0);
+	send(65, 80);
+	news_many(0, 65, 80, 180);
+	news(66, 0, 80, 181);
+	cr_assert_eq(s.reo_places, 65);
+	cr_assert_eq(s.reo_time, 80 * US / 16);
+	for (uint64_t us = 1000; us < 60000; us += 100) {
+		send(2, us);
+		nr += 2;
+		news(nr, 0, us, us + 100);
+		if (us == 2000)
+			cr_assert_eq(s.reo_places, 65);
+	}
+	cr_assert_eq(s.reo_places, 0);
+	cr_assert_eq(s.reo_time, 0);
+}
+
+Test(selective, after_reordering_a_silent_tail_gets_its_time)
+{
+	send(1, 0);
+	send(65, 80);
+	news_many(0, 65, 80, 180);
+	news(66, 0, 80, 181);
+	/* 66 is missing and only nine numbers follow it: reordering did more. */
+	send(10, 200);
+	news(66, 0x1ff, 200, 300);
+	cr_assert_eq(deadline(), 1200);
+	cr_assert_eq(expire(1200), UR_SELECTIVE_PROBE);
+	news(66, 0x1ff, 1200, 1300);
+	cr_assert_eq(lost(), 66);
+}
+
+/* ---- what the network can make of it ---- */
+
+Test(selective, old_news_tell_nothing_new)
+{
+	send(20, 0);
+	send(1, 20);
+	cr_assert_eq(news(10, 0x8, 20, 120), 11);
+	/* una of 5 with 6..9 and 14 arrived, and the same again. */
+	cr_assert_eq(news(5, 0x10f, 0, 121), 0);
+	cr_assert_eq(news(5, 0x11f, 0, 122), 1,
+		     "a peer that contradicts itself is taken at its word");
+	expect_window(11, 21);
+	cr_assert_eq(s.rack_stamp, ur_stamp(at(20)));
+	cr_assert_eq(lost(), -1);
+}
+
+Test(selective, ignores_bits_beyond_max_and_news_of_what_was_not_sent)
+{
+	send(3, 0);
+	cr_assert_eq(news(4, 0, 0, 100), 0);
+	cr_assert_eq(news(0, ~UINT64_C(0) << 2, 0, 100), 0);
+	cr_assert_null(s.rtx);
+	cr_assert_eq(news(0, ~UINT64_C(0), 0, 100), 2);
+	expect_window(0, 3);
+	cr_assert_eq(s.acked_cnt, 2);
+	cr_assert_eq(news(3, ~UINT64_C(0), 0, 100), 1);
+	expect_window(3, 3);
+	cr_assert_null(s.rtx);
+}
+
+Test(selective, ignores_an_echo_of_the_future)
+{
+	send(200, 0);
+	news_many(0, 150, 5000, 100);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(s.rack_stamp, ur_stamp(at(0)));
+}
+
+Test(selective, a_response_says_nothing_of_what_lies_beyond_it)
+{
+	struct ur_selective_news n = {
+		.una = ur_psn(FIRST), .echo = ur_stamp(at(5000)), .partial = true};
+
+	send(3, 0);
+	cr_assert_eq(expire(4900), UR_SELECTIVE_PROBE);
+	cr_assert_eq(ur_selective_news(&s, &env, &n, at(5100)), 0);
+	cr_assert_eq(lost(), -1);
+	n.partial = false;
+	cr_assert_eq(ur_selective_news(&s, &env, &n, at(5100)), 0);
+	cr_assert_eq(lost(), 0);
+}
+
+Test(selective, stamps_wrap_inside_a_gap)
+{
+	/* The stamp wraps at 150 us. */
+	start_at((UINT64_C(1) << 36) - 150 * US, CNT);
+	send(100, 0);
+	send(100, 120);
+	cr_assert_eq(news_many(0, 150, 120, 140), 150);
+	resend(0, 140);
+	send(100, 260);
+	cr_assert_eq(news_many(0, 299, 260, 360), 149);
+	resend(0, 360);
+	cr_assert_eq(news(300, 0, 360, 460), 1);
+	cr_assert_eq(pool.lost_cnt, 2);
+	cr_assert_eq(pool.spurious_cnt, 0);
+	expect_window(300, 300);
+}
+
+Test(selective, a_long_rest_makes_no_old_stamp_young)
+{
+	send(1, 0);
+	news(1, 0, 0, 100);
+	/* 68.7 s later, just before stamps come round. */
+	for (uint64_t us = 68719000; us < 68720000; us += 100) {
+		send(2, us);
+		cr_assert_eq(news(s.una.v - FIRST, 0x1, us, us + 50), 1);
+		cr_assert_eq(lost(), -1);
+		cr_assert_eq(news(s.una.v - FIRST + 2, 0, us, us + 60), 1);
+	}
+}
+
+/* ---- no context left ---- */
+
+/* EXT-SEL-POOL-01 */
+Test(selective, without_a_context_una_alone_is_sent_again_once_a_round_trip)
+{
+	start_at(1000000000, 0);
+	send(200, 0);
+	send(200, 120);
+	cr_assert_eq(news_many(0, 150, 0, 100), 0);
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(news_many(0, 250, 120, 220), 0);
+	cr_assert_eq(pool.exhausted_cnt, 2);
+	cr_assert_eq(ur_selective_in_flight(&s), 399);
+	resend(0, 220);
+	send(10, 300);
+	cr_assert_eq(news_many(0, 405, 300, 400), 0);
+	cr_assert_eq(lost(), -1);
+	send(1, 330);
+	cr_assert_eq(news_many(0, 410, 330, 430), 0);
+	resend(0, 430);
+	cr_assert_eq(news(411, 0, 430, 530), 411);
+	cr_assert_eq(pool.spurious_cnt, 0);
+	cr_assert_eq(deadline(), -1);
+}
+
+Test(selective, a_context_that_is_free_again_takes_over)
+{
+	struct ur_selective other;
+	uint64_t bit = 1;
+	struct ur_selective_news n = {ur_psn(0), (const uint8_t *)&bit, 64, ur_stamp(at(0)), false};
+
+	start_at(1000000000, 1);
+	ur_selective_init(&other, ur_psn(0), 256);
+	ur_selective_sent(&other, &env, 2, 0, at(0));
+	ur_selective_news(&other, &env, &n, at(100));
+	cr_assert_not_null(other.rtx);
+	send(200, 0);
+	send(200, 120);
+	news_many(0, 250, 120, 220);
+	resend(0, 220);
+	ur_selective_stop(&other, &env);
+	ur_selective_validate(&other);
+	cr_assert_eq(pool.free_cnt, 1);
+	cr_assert_eq(news_many(0, 260, 120, 230), 260);
+	cr_assert_eq(lost(), -1, "the retransmission is known to the context");
+	cr_assert_eq(news(400, 0, 220, 320), 140);
+	cr_assert_eq(pool.free_cnt, 1);
+	cr_assert_eq(pool.spurious_cnt, 0);
+}
+
+/* ---- responses ---- */
+
+static bool arrived(uint32_t nr, uint64_t echo_us, uint64_t us)
+{
+	bool is = ur_selective_arrived(&s, &env, ur_psn(FIRST + nr), ur_stamp(at(echo_us)), at(us));
+
+	ur_selective_validate(&s);
+	return is;
+}
+
+Test(selective, responses_arrive_in_any_order_once_each)
+{
+	send(8, 0);
+	cr_assert(arrived(0, 0, 100));
+	cr_assert(arrived(1, 0, 100));
+	cr_assert_null(s.rtx);
+	cr_assert(arrived(4, 0, 101));
+	cr_assert_not(arrived(4, 0, 102));
+	cr_assert(arrived(3, 0, 102));
+	cr_assert(ur_selective_has(&s, ur_psn(FIRST + 3)));
+	cr_assert_not(ur_selective_has(&s, ur_psn(FIRST + 2)));
+	expect_window(2, 8);
+	cr_assert(arrived(2, 0, 103));
+	expect_window(5, 8);
+	cr_assert_null(s.rtx);
+	cr_assert_not(ur_selective_has(&s, ur_psn(FIRST + 5)));
+	cr_assert_eq(pool.reordered_cnt, 2);
+}
+
+Test(selective, responses_that_a_probe_overtook_are_lost)
+{
+	send(4, 0);
+	arrived(1, 0, 100);
+	ur_selective_overtaken(&s, &env, ur_stamp(at(90)), at(190));
+	cr_assert_eq(lost(), -1, "its age is less than the window");
+	ur_selective_overtaken(&s, &env, ur_stamp(at(150)), at(250));
+	ur_selective_validate(&s);
+	cr_assert_eq(s.lost_cnt, 3);
+	resend(0, 250);
+	resend(2, 250);
+	cr_assert(arrived(3, 0, 251));
+	cr_assert_eq(lost(), -1);
+	cr_assert_eq(pool.late_cnt, 1);
+	cr_assert(arrived(0, 250, 350));
+	cr_assert(arrived(2, 250, 350));
+	cr_assert_eq(deadline(), -1);
+	cr_assert_eq(pool.spurious_cnt, 0);
+}
+
+Test(selective, an_early_response_without_a_context_is_not_noted)
+{
+	start_at(1000000000, 0);
+	send(4, 0);
+	cr_assert_not(arrived(2, 0, 100));
+	cr_assert_not(ur_selective_has(&s, ur_psn(FIRST + 2)));
+	cr_assert_eq(pool.exhausted_cnt, 1);
+	cr_assert(arrived(0, 0, 101));
+	expect_window(1, 4);
+}
