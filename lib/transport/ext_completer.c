@@ -44,30 +44,6 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 /* ---- news ---- */
 
 /*
- * EXT-COMP-DUE-01. Requests from `from` on were executed only now, after a gap: the responses that
- * they ask for count as asked for now, or those of the request that filled the gap would make
- * them look lost.
- */
-static void executed_late(struct ur_qp *qp, struct ur_psn from, uint64_t now_ns)
-{
-	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env = ur_ext_env(qp);
-	struct ur_psn nr = ur_ext_response_of(qp, from);
-	struct ur_psn end = ur_ext_response_of(qp, x->psn.una);
-
-	if (ur_psn_lt(nr, x->rsp.una))
-		nr = x->rsp.una;
-	if (!ur_psn_lt(nr, end))
-		return;
-	for (; ur_psn_lt(nr, end); nr = ur_psn_add(nr, 1))
-		if (!ur_selective_has(&x->rsp, nr))
-			ur_selective_resent(&x->rsp, &env, nr, 0, now_ns);
-	x->waited = true;
-	x->due_end = end;
-	x->due_stamp = ur_stamp(now_ns);
-}
-
-/*
  * What any packet of the peer says of requests and times; its ePSN was checked. The one place where
  * echoes are looked at. Returns how many PSNs became acknowledged.
  */
@@ -81,17 +57,15 @@ static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool samp
 		.sack = bitmap ? p->payload : NULL,
 		.sack_bits = bitmap ? p->payload_len * 8u : 0,
 		.echo = p->xaeth.echo,
+		.partial = !bitmap,
 	};
-	struct ur_psn una = x->psn.una;
-	bool gap = x->psn.rtx;
-	uint32_t n;
 
 	if (sample)
 		ur_rtt_sample(&x->rtt, p->xaeth.echo, p->xaeth.residence, ur_stamp(now_ns));
-	n = ur_selective_news(&x->psn, &env, &news, now_ns);
-	if (gap && !ur_psn_eq(una, x->psn.una) && !ur_psn_eq(x->rsp.una, x->rsp.max))
-		executed_late(qp, una, now_ns);
-	return n;
+	/* Most packets of an answer repeat what the first one said. */
+	if (!bitmap && ur_psn_le(news.una, x->psn.una))
+		return 0;
+	return ur_selective_news(&x->psn, &env, &news, now_ns);
 }
 
 /* EXT-COMP-EPSN-01 */
@@ -267,16 +241,29 @@ static void atomic_answered(struct ur_qp *qp, uint32_t idx)
 	}
 }
 
-/* When the transmission left that the response answers, in the order of ur_selective. */
-static uint32_t echo_of(struct ur_ext_requester *x, const struct ur_packet *p, struct ur_psn nr)
+/* The response was asked for by itself, with a request of its own. */
+static bool was_asked_again(const struct ur_selective *rsp, struct ur_psn nr)
 {
-	if (!x->waited)
-		return p->xaeth.echo;
-	if (!ur_psn_lt(x->rsp.una, x->due_end))
+	uint32_t bit = nr.v & (UR_EXT_WINDOW - 1);
+
+	return rsp->rtx && rsp->rtx->resent[bit >> 6] >> (bit & 63) & 1;
+}
+
+/*
+ * EXT-COMP-DUE-01. The stamp that the response echoes, as far as it may tell something of others:
+ * where its request had been lost, the responses of later requests had to wait for it to be
+ * repeated, and are not late because they left before that.
+ */
+static uint32_t echo_of(struct ur_ext_requester *x, const struct ur_packet *p, struct ur_psn nr,
+			uint64_t now_ns)
+{
+	if (x->waited && !ur_psn_lt(x->rsp.una, x->due_end))
 		x->waited = false;
-	if (!x->waited || !ur_psn_lt(nr, x->due_end) || (int32_t)(p->xaeth.echo - x->due_stamp) > 0)
+	if (!x->waited || !ur_psn_lt(nr, x->due_end) ||
+	    (int32_t)(p->xaeth.echo - x->due_stamp) < 0 || was_asked_again(&x->rsp, nr))
 		return p->xaeth.echo;
-	return x->due_stamp;
+	/* A stamp of the future tells nothing. */
+	return ur_stamp(now_ns) + 1;
 }
 
 /* EXT-COMP-RSP-02. Places `len` bytes at `off` of the target and notes the arrival. */
@@ -304,7 +291,7 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const str
 		return UR_DROP_RECV_BUFFER;
 	}
 	ur_completer_credits(&qp->req, &p->aeth);
-	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, echo_of(x, p, t->nr), now_ns);
+	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, echo_of(x, p, t->nr, now_ns), now_ns);
 	if (arrived) {
 		qp->core->cnt.early_responses += early;
 		if (is_answered(qp, t, p->xrth.offset)) {

@@ -300,6 +300,31 @@ static bool gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at
 
 /* ---- again ---- */
 
+static bool is_lost(const struct ur_selective *s, struct ur_psn nr)
+{
+	uint32_t bit = nr.v & (UR_EXT_WINDOW - 1);
+
+	if (!s->lost_cnt || !s->rtx)
+		return s->lost_cnt && ur_psn_eq(nr, s->una);
+	return s->rtx->lost[bit >> 6] >> (bit & 63) & 1;
+}
+
+/* The request for the responses [nr, nr + n) is sent again, because it had been lost itself. */
+static void responses_due(struct ur_qp *qp, struct ur_psn nr, uint32_t n, uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_ext_requester *x = &qp->xreq;
+
+	if (!x->waited)
+		x->due_stamp = ur_stamp(now_ns);
+	x->waited = true;
+	x->due_end = x->rsp.max;
+	/* What was deemed lost before the peer had even been asked for it is on its way now. */
+	for (; n--; nr = ur_psn_add(nr, 1))
+		if (is_lost(&x->rsp, nr))
+			ur_selective_resent(&x->rsp, &env, nr, ur_ext_path(qp), now_ns);
+}
+
 /* EXT-REQ-RESEND-01. The packet of any PSN in flight. False: its payload is out of reach. */
 static bool resend(struct ur_qp *qp, struct ur_psn psn, struct ur_tx *tx, uint64_t now_ns)
 {
@@ -324,8 +349,10 @@ static bool resend(struct ur_qp *qp, struct ur_psn psn, struct ur_tx *tx, uint64
 
 		r.offset = part.first;
 		r.flags |= part.last ? UR_XTH_LAST_READ : 0;
+		responses_due(qp, ur_psn_add(wqe->first_rsp, part.first), part.n, now_ns);
 		build_read(qp, wqe, &r, part.bytes, tx, now_ns);
 	} else {
+		responses_due(qp, wqe->first_rsp, 1, now_ns);
 		build_atomic(qp, wqe, &r, tx, now_ns);
 	}
 	ur_selective_resent(&qp->xreq.psn, &env, psn, ur_ext_path(qp), now_ns);

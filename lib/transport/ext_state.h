@@ -21,8 +21,8 @@ struct ur_ext_requester {
 	bool naked;  /* the peer refused a request for good: it answers nothing any more */
 	bool waited; /* `due_end`, `due_stamp` hold */
 	/*
-	 * The requests for the responses before `due_end` waited at the peer for a gap, which was
-	 * filled at `due_stamp`: these responses could not be on their way earlier.
+	 * From `due_stamp` on, requests for responses before `due_end` were sent again because they
+	 * had been lost themselves.
 	 */
 	struct ur_psn due_end;
 	uint32_t due_stamp;
