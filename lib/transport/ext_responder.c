@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/ext.h"
+#include "transport/responder_priv.h"
+#include "transport/sgl.h"
+#include "wire/assert.h"
+
+/*
+ * The responder of extended mode. Each packet says where its payload goes, so it is placed when it
+ * comes; what must happen in order is reduced to a note and happens in its turn, when ePSN is
+ * there. A packet at ePSN has its turn at once, by the same functions.
+ */
+
+static uint32_t add24(uint32_t a, uint32_t b)
+{
+	return (a + b) & UR_PSN_MASK;
+}
+
+static bool is_read(uint32_t op)
+{
+	return op & UR_OP_READ_REQ;
+}
+
+/* Takes a receive when it ends; all SENDs do. */
+static bool needs_receive(uint32_t op)
+{
+	return op & (UR_OP_SEND | UR_OP_IMM);
+}
+
+static uint32_t read_psns(const struct ur_qp *qp, uint32_t length)
+{
+	uint64_t mtu = UINT64_C(1) << qp->mtu_shift;
+
+	return length ? (uint32_t)((length + mtu - 1) >> qp->mtu_shift) : 1;
+}
+
+/* Bytes of the message up to the end of this packet. */
+static uint64_t end_of(const struct ur_qp *qp, uint32_t offset, uint32_t payload_len)
+{
+	return ((uint64_t)offset << qp->mtu_shift) + payload_len;
+}
+
+static struct ur_ooo_note note_of(const struct ur_packet *p)
+{
+	return (struct ur_ooo_note){
+		.opcode = p->bth.opcode,
+		.flags = (uint8_t)((p->xth.flags & ~(unsigned)UR_NOTE_SOLICITED) |
+				   (p->bth.solicited ? UR_NOTE_SOLICITED : 0u)),
+		.payload_len = p->payload_len,
+		.ssn = p->xth.ssn,
+		.offset = p->xth.offset,
+		.rwqen = p->xth.rwqen,
+		.arg = p->op & UR_OP_IMM    ? p->imm
+		       : p->op & UR_OP_IETH ? p->ieth
+					    : 0,
+	};
+}
+
+static struct ur_ooo_held hold_of(const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_ooo_held h = {.arrival_ns = now_ns, .stamp = p->xth.stamp, .path = p->xth.path};
+
+	if (is_read(p->op))
+		h.reth = p->reth;
+	else if (p->op & UR_OP_ATOMIC)
+		h.atomic = p->atomiceth;
+	return h;
+}
+
+/* ---- checks that need no order ---- */
+
+/*
+ * EXT-RESP-FORM-01. What a packet says of itself must fit together: First has offset 0 and nothing
+ * else has; First and Middle carry a PMTU; Last ends the message, the others do not.
+ */
+static struct verdict check_form(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	const struct ur_xth *x = &p->xth;
+	uint32_t mtu = 1u << qp->mtu_shift;
+	bool first = p->op & UR_OP_FIRST, last = p->op & UR_OP_LAST, recv = x->flags & UR_XTH_RECV;
+	uint64_t end = end_of(qp, x->offset, p->payload_len);
+
+	if (is_read(p->op))
+		return p->reth.length <= 1u << 31 &&
+				       read_psns(qp, p->reth.length) <= UR_EXT_WINDOW &&
+				       x->offset + read_psns(qp, p->reth.length) <=
+					       UR_PSN_MASK + 1 &&
+				       !recv
+			       ? CONTINUE
+			       : NAK(INV_REQ, MSG_LENGTH);
+	if (p->op & UR_OP_ATOMIC)
+		return p->atomiceth.va & 7 || x->offset || recv ? NAK(INV_REQ, MSG_LENGTH)
+								: CONTINUE;
+	if (first != (x->offset == 0) || (p->op & UR_OP_SEND && !recv) ||
+	    (p->op & UR_OP_WRITE && last && recv != !!(p->op & UR_OP_IMM)))
+		return NAK(INV_REQ, OP_SEQUENCE);
+	if ((last ? p->payload_len > mtu || (!first && !p->payload_len) : p->payload_len != mtu) ||
+	    end > 1u << 31)
+		return NAK(INV_REQ, MSG_LENGTH);
+	if (p->op & UR_OP_WRITE &&
+	    (p->reth.length > 1u << 31 || (last ? end != p->reth.length : end >= p->reth.length)))
+		return NAK(INV_REQ, MSG_LENGTH);
+	return CONTINUE;
+}
+
+/* All parts of a READ but the last are whole packets, or what follows would not fit behind. */
+static bool is_whole_part(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	return p->xth.flags & UR_XTH_LAST_READ ||
+	       (p->reth.length && !(p->reth.length & ((1u << qp->mtu_shift) - 1)));
+}
+
+static struct verdict check_held(const struct ur_qp *qp, uint32_t op, const struct ur_ooo_held *h)
+{
+	return is_read(op) ? ur_responder_check_reth(qp, op, &h->reth)
+			   : ur_responder_check_atomic(qp, &h->atomic);
+}
+
+/*
+ * EXT-RESP-RECV-02. Where the payload of a SEND or WRITE goes: at most UR_FRAGS_MAX pieces of host
+ * memory, *cnt of them. The key must grant the whole message, as in standard mode. `rwqe`: the
+ * receive of a SEND.
+ */
+static struct verdict locate(const struct ur_qp *qp, const struct ur_packet *p,
+			     const struct ur_rwqe *rwqe, struct ur_frag *frag, unsigned *cnt)
+{
+	uint64_t off = end_of(qp, p->xth.offset, 0);
+	const uint8_t *base;
+	int n;
+
+	*cnt = 0;
+	if (p->op & UR_OP_SEND) {
+		if (off + p->payload_len > rwqe->length)
+			return NAK_RECV(INV_REQ, RECV_BUFFER, IBV_WC_LOC_LEN_ERR);
+		n = ur_sgl_resolve(qp->core->mem, qp->pd, rwqe->sge, rwqe->num_sge, (uint32_t)off,
+				   p->payload_len, IBV_ACCESS_LOCAL_WRITE, frag, UR_FRAGS_MAX);
+		if (n < 0)
+			return NAK_RECV(REM_OP, RECV_BUFFER, IBV_WC_LOC_PROT_ERR);
+		*cnt = (unsigned)n;
+		return CONTINUE;
+	}
+	if (!p->payload_len)
+		return CONTINUE;
+	base = ur_mem_check(qp->core->mem, p->reth.rkey, qp->pd, p->reth.va, p->reth.length,
+			    IBV_ACCESS_REMOTE_WRITE);
+	if (!base)
+		return NAK(REM_ACCESS, ACCESS);
+	frag[0] = (struct ur_frag){base + off, p->payload_len};
+	*cnt = 1;
+	return CONTINUE;
+}
+
+/* EXT-RESP-PLACE-01: of the context's younger ranges nothing is overwritten. */
+static void place(struct ur_qp *qp, const struct ur_packet *p, const struct ur_frag *frag,
+		  unsigned cnt)
+{
+	const struct ur_ooo *o = qp->xrsp.ooo;
+	const uint8_t *src = p->payload;
+
+	for (unsigned i = 0; i < cnt; i++) {
+		uint8_t *dst = (uint8_t *)(uintptr_t)frag[i].base;
+
+		if (__builtin_expect(o != NULL, 0))
+			ur_ooo_write(o, p->bth.psn, dst, src, frag[i].length);
+		else
+			memcpy(dst, src, frag[i].length);
+		src += frag[i].length;
+	}
+	qp->core->cnt.rx_write_requests += !!(p->op & UR_OP_WRITE);
+}
+
+/* ---- receives ---- */
+
+/*
+ * The receive for the message that is `ahead` such messages beyond the last that completed; NULL
+ * when it is not posted. Takes nothing.
+ */
+static const struct ur_rwqe *receive_at(const struct ur_qp *qp, uint32_t ahead)
+{
+	const struct ur_wq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
+	struct ur_ooo *o = qp->xrsp.ooo;
+	uint32_t head = ur_wq_head(rq), posted = ur_wq_tail(rq) - head;
+
+	if (qp->srq) {
+		if (qp->rsp.wqe && ahead-- == 0)
+			return qp->rsp.wqe;
+		if (ahead >= UR_OOO_BOUND || rq->stride > o->bound_stride)
+			return NULL;
+		if (ahead < o->bound_cnt)
+			return ur_ooo_bound(o, ahead);
+		ahead -= o->bound_cnt;
+	}
+	return ahead < posted ? ur_rq_at(rq, head + ahead) : NULL;
+}
+
+static void take_from_srq(struct ur_qp *qp, struct ur_rwqe *to)
+{
+	bool limit, ok = ur_srq_take(qp->srq, to, &limit);
+
+	UR_ASSERT(ok);
+	if (limit)
+		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
+				     qp->srq->user);
+}
+
+/* EXT-RESP-RECV-01. Takes receives from the SRQ until the context holds that of receive_at(ahead).
+ */
+static void bind_up_to(struct ur_qp *qp, uint32_t ahead)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	if (!qp->srq)
+		return;
+	for (uint32_t need = ahead + !qp->rsp.wqe; o->bound_cnt < need; o->bound_cnt++)
+		take_from_srq(qp, ur_ooo_bound(o, o->bound_cnt));
+}
+
+/* Binds the receive whose turn it is. */
+static bool bind_turn(struct ur_qp *qp)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	if (qp->rsp.wqe)
+		return true;
+	if (!o || !o->bound_cnt)
+		return ur_responder_bind(qp);
+	qp->rsp.wqe = memcpy(qp->rsp.srq_wqe, ur_ooo_bound(o, 0), qp->srq->rq.stride);
+	o->bound_head = (o->bound_head + 1) & (UR_OOO_BOUND - 1);
+	o->bound_cnt--;
+	return true;
+}
+
+/* ---- a packet in its turn ---- */
+
+/* EXT-RESP-SEQ-01: the packet continues the message under way, or starts the next. */
+static struct verdict check_turn(const struct ur_qp *qp, const struct ur_ooo_note *n)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+	uint32_t op = ur_op_flags(n->opcode);
+	uint8_t kind = op & UR_OP_FIRST ? UR_MSG_NONE : ur_responder_kind_of(op);
+
+	return qp->rsp.kind == kind && n->ssn == add24(qp->rsp.msn, 1) && n->offset == x->offset &&
+			       (!(n->flags & UR_XTH_RECV) || n->rwqen == x->rwqen)
+		       ? CONTINUE
+		       : NAK(INV_REQ, OP_SEQUENCE);
+}
+
+static struct verdict check_turn_resources(struct ur_qp *qp, uint32_t op)
+{
+	if (op & (UR_OP_READ_REQ | UR_OP_ATOMIC))
+		return ur_ext_response_room(qp, false) ? CONTINUE : NAK(INV_REQ, RESOURCES);
+	if (needs_receive(op) && !bind_turn(qp))
+		return (struct verdict){.kind = V_RNR};
+	return CONTINUE;
+}
+
+static struct ur_ext_answer answer_of(const struct ur_ooo_note *n, const struct ur_ooo_held *h,
+				      struct ur_psn psn)
+{
+	return (struct ur_ext_answer){
+		.arrival_ns = h->arrival_ns,
+		.stamp = h->stamp,
+		.ssn = n->ssn,
+		.offset = n->offset,
+		.psn = psn,
+		.path = h->path,
+	};
+}
+
+static void take_turn_read(struct ur_qp *qp, const struct ur_ooo_note *n,
+			   const struct ur_ooo_held *h)
+{
+	struct ur_ext_answer a = answer_of(n, h, qp->rsp.epsn);
+
+	a.va = h->reth.va;
+	a.rkey = h->reth.rkey;
+	a.length = h->reth.length;
+	qp->core->cnt.rx_read_requests++;
+	if (n->flags & UR_XTH_LAST_READ) {
+		qp->rsp.msn++;
+		qp->xrsp.offset = 0;
+	} else {
+		qp->xrsp.offset += read_psns(qp, h->reth.length);
+	}
+	ur_ext_response_queue(qp, &a);
+}
+
+/* EXT-RESP-ATOMIC-01: executed once; the value is remembered for who asks once more. */
+static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_note *n,
+				       const struct ur_ooo_held *h)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_ext_answer a = answer_of(n, h, rsp->epsn);
+	struct verdict v =
+		ur_responder_atomic(qp, n->opcode == UR_EXT_FETCH_ADD, &h->atomic, &a.va);
+
+	if (v.kind)
+		return v;
+	rsp->res[rsp->res_next] = (struct ur_rd_res){
+		.first = rsp->epsn,
+		.psns = 1,
+		.atomic = true,
+		.rkey = h->atomic.rkey,
+		.va = h->atomic.va,
+		.original = a.va,
+	};
+	rsp->res_next = (uint8_t)(rsp->res_next + 1u < rsp->res_cnt ? rsp->res_next + 1 : 0);
+	rsp->msn++;
+	a.atomic = true;
+	ur_ext_response_queue(qp, &a);
+	return CONTINUE;
+}
+
+static struct verdict take_turn_data(struct ur_qp *qp, const struct ur_ooo_note *n, uint32_t op)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_message_end end = {
+		.op = op,
+		.imm_inv = n->arg,
+		.byte_len = (uint32_t)end_of(qp, n->offset, n->payload_len),
+		.solicited = n->flags & UR_NOTE_SOLICITED,
+	};
+
+	rsp->kind = ur_responder_kind_of(op);
+	qp->xrsp.offset++;
+	if (op & UR_OP_LAST) {
+		struct verdict v = ur_responder_finish(qp, &end);
+
+		if (v.kind)
+			return v;
+		qp->xrsp.offset = 0;
+		if (needs_receive(op))
+			qp->xrsp.rwqen = add24(qp->xrsp.rwqen, 1);
+	}
+	return CONTINUE;
+}
+
+/* What is left to be done of a packet that was checked and placed. `h`: of a READ or atomic. */
+static struct verdict take_turn(struct ur_qp *qp, const struct ur_ooo_note *n,
+				const struct ur_ooo_held *h)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	uint32_t op = ur_op_flags(n->opcode);
+	struct verdict v = CONTINUE;
+
+	if (is_read(op))
+		take_turn_read(qp, n, h);
+	else if (op & UR_OP_ATOMIC)
+		v = take_turn_atomic(qp, n, h);
+	else
+		v = take_turn_data(qp, n, op);
+	if (v.kind)
+		return v;
+	rsp->epsn = ur_psn_add(rsp->epsn, 1);
+	qp->xrsp.starved = false;
+	if (__builtin_expect(rsp->nak_sent, 0)) {
+		rsp->nak_sent = false;
+		if (rsp->ack == UR_NAK_OWED)
+			rsp->ack = UR_ACK_OWED;
+	}
+	return CONTINUE;
+}
+
+static struct verdict check_in_turn(struct ur_qp *qp, const struct ur_packet *p,
+				    const struct ur_ooo_note *n)
+{
+	struct verdict v;
+
+	if ((v = check_turn(qp, n)).kind || (v = ur_responder_check_rights(qp, p->op)).kind ||
+	    (v = check_form(qp, p)).kind)
+		return v;
+	if (is_read(p->op) && !is_whole_part(qp, p))
+		return NAK(INV_REQ, MSG_LENGTH);
+	return check_turn_resources(qp, p->op);
+}
+
+static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_ooo_note n = note_of(p);
+	struct verdict v = check_in_turn(qp, p, &n);
+
+	if (v.kind)
+		return v;
+	if (p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) {
+		struct ur_ooo_held h = hold_of(p, now_ns);
+
+		v = check_held(qp, p->op, &h);
+		return v.kind ? v : take_turn(qp, &n, &h);
+	} else {
+		struct ur_frag frag[UR_FRAGS_MAX];
+		unsigned cnt;
+
+		v = locate(qp, p, qp->rsp.wqe, frag, &cnt);
+		if (v.kind)
+			return v;
+		place(qp, p, frag, cnt);
+		return take_turn(qp, &n, NULL);
+	}
+}
+
+static void give_context(struct ur_qp *qp)
+{
+	ur_ooo_give(&qp->core->ooo, qp->xrsp.ooo);
+	qp->xrsp.ooo = NULL;
+}
+
+/* EXT-RESP-TURN-01. The hole at ePSN is filled: finishes what was noted behind it. */
+static struct verdict advance(struct ur_qp *qp)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	while (ur_ooo_noted(o, qp->rsp.epsn)) {
+		struct ur_psn psn = qp->rsp.epsn;
+		const struct ur_ooo_note *n = ur_ooo_note_at(o, psn);
+		uint32_t op = ur_op_flags(n->opcode);
+		bool held = op & (UR_OP_READ_REQ | UR_OP_ATOMIC);
+		struct verdict v;
+
+		if ((v = check_turn(qp, n)).kind || (v = check_turn_resources(qp, op)).kind)
+			return v;
+		/* Rights and region may have gone while it waited. */
+		if (held && ((v = ur_responder_check_rights(qp, op)).kind ||
+			     (v = check_held(qp, op, &o->held[n->arg])).kind))
+			return v;
+		v = take_turn(qp, n, held ? &o->held[n->arg] : NULL);
+		if (v.kind)
+			return v;
+		if (held)
+			ur_ooo_release(o, n->arg);
+		ur_ooo_forget(o, psn);
+	}
+	/* Receives are bound for packets that are noted, and their messages have begun by now. */
+	if (!o->noted_cnt) {
+		UR_ASSERT(!o->bound_cnt);
+		give_context(qp);
+	}
+	return CONTINUE;
+}
+
+static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verdict v,
+			uint64_t now_ns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	if (v.kind == V_RNR) { /* EXT-RESP-RNR-01 */
+		rsp->nak_sent = true;
+		qp->core->cnt.rnr_nak_sent++;
+		ur_ext_response_nak(qp, p, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, now_ns);
+		return UR_DROP_RNR;
+	}
+	ur_ext_response_ack(qp, p, false, now_ns); /* for the echo in the NAK */
+	ur_responder_refuse(qp, rsp->epsn, v);
+	ur_ext_responder_stop(qp, IBV_WC_WR_FLUSH_ERR);
+	ur_ext_response_stop(qp);
+	return v.drop;
+}
+
+static enum ur_drop in_order(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct verdict v = execute(qp, p, now_ns);
+
+	if (__builtin_expect(v.kind, 0))
+		return act(qp, p, v, now_ns);
+	if (p->bth.ackreq || qp->xrsp.ooo)
+		ur_ext_response_ack(qp, p, false, now_ns);
+	if (__builtin_expect(qp->xrsp.ooo != NULL, 0)) {
+		v = advance(qp);
+		if (v.kind)
+			act(qp, p, v, now_ns);
+	}
+	return UR_DROP_NONE;
+}
+
+/* ---- a packet beyond ePSN ---- */
+
+/* READs and atomics wait whole. */
+static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_note *n,
+			       uint64_t now_ns)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+	struct ur_ooo_held h = hold_of(p, now_ns);
+
+	if ((is_read(p->op) && !is_whole_part(qp, p)) || check_held(qp, p->op, &h).kind)
+		return UR_DROP_EARLY;
+	/* EXT-RESP-HELD-01 */
+	if (o->held_cnt >= qp->rsp.res_cnt || o->held_cnt == UR_OOO_HELD)
+		return UR_DROP_RESOURCES;
+	n->arg = ur_ooo_hold(o);
+	o->held[n->arg] = h;
+	return UR_DROP_NONE;
+}
+
+/* `ahead`: PSNs beyond ePSN. */
+static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+	uint32_t receive = add24(p->xth.rwqen, 0u - x->rwqen);
+	const struct ur_rwqe *rwqe = NULL;
+	struct ur_frag frag[UR_FRAGS_MAX];
+	unsigned cnt;
+
+	/* EXT-RESP-STRICT-01 */
+	if (qp->strict && (p->op & UR_OP_WRITE) && (p->op & UR_OP_LAST))
+		return UR_DROP_EARLY;
+	if (needs_receive(p->op)) {
+		/* Each message takes a PSN at least: who is further ahead would drain an SRQ. */
+		if (receive > ahead)
+			return UR_DROP_EARLY;
+		rwqe = receive_at(qp, receive);
+		if (!rwqe)
+			return UR_DROP_RNR;
+	}
+	if (locate(qp, p, rwqe, frag, &cnt).kind)
+		return UR_DROP_EARLY;
+	if (!ur_ooo_room(x->ooo, qp->rsp.epsn, cnt))
+		return UR_DROP_NO_CONTEXT;
+	if (rwqe)
+		bind_up_to(qp, receive);
+	place(qp, p, frag, cnt);
+	for (unsigned i = 0; i < cnt; i++)
+		ur_ooo_written(x->ooo, p->bth.psn, qp->rsp.epsn, frag[i].base, frag[i].length);
+	return UR_DROP_NONE;
+}
+
+/* EXT-RESP-EARLY-01: what fails here is not noted; it is judged in its turn. */
+static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+			       uint64_t now_ns)
+{
+	struct ur_ooo_note n = note_of(p);
+	enum ur_drop drop;
+
+	if (ur_responder_check_rights(qp, p->op).kind || check_form(qp, p).kind)
+		return UR_DROP_EARLY;
+	drop = p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC) ? hold_early(qp, p, &n, now_ns)
+						       : place_early(qp, p, ahead);
+	if (drop == UR_DROP_NONE)
+		ur_ooo_note(qp->xrsp.ooo, p->bth.psn, &n);
+	return drop;
+}
+
+/* EXT-RESP-CONTEXT-01 */
+static bool have_context(struct ur_qp *qp)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+	struct ur_core *core = qp->core;
+
+	if (x->ooo)
+		return true;
+	x->ooo = ur_ooo_take(&core->ooo);
+	if (x->ooo)
+		return true;
+	core->cnt.ooo_exhausted += !x->starved;
+	x->starved = true;
+	return false;
+}
+
+static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+			  uint64_t now_ns)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+	struct ur_counters *cnt = &qp->core->cnt;
+	bool gap = !x->ooo;
+	enum ur_drop drop;
+
+	cnt->out_of_sequence++;
+	if (ahead >= UR_EXT_WINDOW) {
+		cnt->early_dropped++;
+		return UR_DROP_PSN_GAP;
+	}
+	/* Also of what is dropped: the echo tells the peer at once what it has to send again. */
+	ur_ext_response_ack(qp, p, false, now_ns);
+	if (!have_context(qp)) {
+		cnt->early_dropped++;
+		return UR_DROP_NO_CONTEXT;
+	}
+	if (ur_ooo_noted(x->ooo, p->bth.psn)) {
+		cnt->duplicate_request++;
+		return UR_DROP_PSN_DUPLICATE;
+	}
+	drop = take_early(qp, p, ahead, now_ns);
+	if (drop == UR_DROP_NONE) {
+		cnt->early_packets++;
+		cnt->ooo_contexts += gap;
+	} else {
+		cnt->early_dropped++;
+		if (!x->ooo->noted_cnt)
+			give_context(qp);
+	}
+	return drop;
+}
+
+/* ---- a packet before ePSN ---- */
+
+/* EXT-RESP-DUP-03. The newest comes first, as an old one may have had the same PSN. */
+static const struct ur_rd_res *find_atomic(const struct ur_responder *rsp,
+					   const struct ur_packet *p)
+{
+	for (unsigned i = 0, at = rsp->res_next; i < rsp->res_cnt; i++) {
+		const struct ur_rd_res *res;
+
+		at = at ? at - 1 : rsp->res_cnt - 1u;
+		res = &rsp->res[at];
+		if (res->psns && ur_psn_eq(res->first, p->bth.psn))
+			return res->rkey == p->atomiceth.rkey && res->va == p->atomiceth.va ? res
+											    : NULL;
+	}
+	return NULL;
+}
+
+/* EXT-RESP-DUP-02: a READ is executed once more from what this packet says. */
+static bool answer_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_ooo_note n = note_of(p);
+	struct ur_ooo_held h = hold_of(p, now_ns);
+	struct ur_ext_answer a = answer_of(&n, &h, p->bth.psn);
+	const struct ur_rd_res *res;
+
+	if (!ur_ext_response_room(qp, true) || ur_responder_check_rights(qp, p->op).kind ||
+	    check_form(qp, p).kind)
+		return false;
+	a.repeat = true;
+	if (is_read(p->op)) {
+		if (check_held(qp, p->op, &h).kind)
+			return false;
+		a.va = h.reth.va;
+		a.rkey = h.reth.rkey;
+		a.length = h.reth.length;
+	} else {
+		res = find_atomic(&qp->rsp, p);
+		if (!res)
+			return false;
+		a.atomic = true;
+		a.va = res->original;
+	}
+	ur_ext_response_queue(qp, &a);
+	return true;
+}
+
+/* EXT-RESP-DUP-01 */
+static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	qp->core->cnt.duplicate_request++;
+	if (p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC))
+		return answer_again(qp, p, now_ns) ? UR_DROP_PSN_DUPLICATE : UR_DROP_DUP_UNKNOWN;
+	ur_ext_response_ack(qp, p, false, now_ns);
+	return UR_DROP_PSN_DUPLICATE;
+}
+
+/* ---- */
+
+enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	int32_t diff = ur_psn_diff(p->bth.psn, qp->rsp.epsn);
+
+	if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return UR_DROP_QP_STATE;
+	if (!(p->op & UR_OP_XTH))
+		return UR_DROP_MODE;
+	if (qp->state == IBV_QPS_RTR && !qp->comm_est) {
+		qp->comm_est = true;
+		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_COMM_EST, qp->user);
+	}
+	if (__builtin_expect(p->op & UR_OP_PROBE, 0)) {
+		ur_ext_response_ack(qp, p, true, now_ns);
+		return UR_DROP_NONE;
+	}
+	if (__builtin_expect(diff == 0, 1))
+		return in_order(qp, p, now_ns);
+	return diff < 0 ? duplicate(qp, p, now_ns) : early(qp, p, (uint32_t)diff, now_ns);
+}
+
+void ur_ext_responder_init(struct ur_qp *qp)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+
+	if (x->ooo)
+		give_context(qp);
+	*x = (struct ur_ext_responder){.ans = x->ans, .ans_cap = x->ans_cap};
+}
+
+/* EXT-RESP-FLUSH-01 */
+void ur_ext_responder_stop(struct ur_qp *qp, enum ibv_wc_status status)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	ur_responder_abort(qp, status);
+	if (!o)
+		return;
+	while (o->bound_cnt && bind_turn(qp))
+		ur_responder_abort(qp, IBV_WC_WR_FLUSH_ERR);
+	give_context(qp);
+}
+
+void ur_ext_responder_validate(const struct ur_qp *qp)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+
+	if (x->ooo) {
+		ur_ooo_validate(x->ooo, qp->rsp.epsn);
+		UR_ASSERT(x->ooo->noted_cnt);
+	}
+	UR_ASSERT(x->ans_repeats <= x->ans_cnt && x->ans_cnt <= x->ans_cap);
+	UR_ASSERT(x->probe_after <= x->ans_cnt);
+	UR_ASSERT(qp->rsp_node.ready == (x->ans_cnt > 0));
+	UR_ASSERT(qp->ack_node.ready == ur_ext_response_ack_due(qp));
+	UR_ASSERT(qp->rsp.kind != UR_MSG_SEND || qp->rsp.wqe || qp->state == IBV_QPS_ERR ||
+		  qp->state == IBV_QPS_RESET);
+}

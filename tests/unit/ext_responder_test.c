@@ -1,0 +1,1040 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ext_peer.h"
+
+#define FLUSHED IBV_WC_WR_FLUSH_ERR
+
+/* ---- in order ---- */
+
+/* EXT-RESP-SEQ-01 */
+Test(ext_responder, messages_in_order_need_no_context)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 5000, 600), *s = peer_send(x, 300);
+
+	end_post_recv(x->e, 1, 0, 300);
+	for (unsigned i = 0; i < 5; i++)
+		cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+	cr_assert_eq(end_expect_wc(x->e, 1, IBV_WC_SUCCESS).byte_len, 300);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert(peer_is_at(x, &w[i], 5000 + i * PEER_MTU));
+	cr_assert(peer_is_at(x, &s[1], 256));
+	cr_assert_eq(x->qp->rsp.msn, 2);
+	cr_assert_eq(peer_contexts(x), 0);
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
+Test(ext_responder, in_order_request_with_ackreq_owes_an_ack)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 600);
+
+	w[2].bth.ackreq = true;
+	for (unsigned i = 0; i < 3; i++)
+		peer_in(x, &w[i]);
+	cr_assert_eq(peer_expect_ack(x, 103)->aeth.msn, 1);
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
+Test(ext_responder, standard_request_is_of_another_mode)
+{
+	struct peer *x = PEER();
+	struct ur_packet p = *peer_write(x, 0, 4);
+
+	p.bth.opcode = UR_RC_WRITE_ONLY;
+	p.op = ur_op_flags(p.bth.opcode);
+	cr_assert_eq(peer_in(x, &p), UR_DROP_MODE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 100);
+	peer_free(x);
+}
+
+/* ---- any order ---- */
+
+static void any_order(bool send, enum end_kind end)
+{
+	unsigned idx[4] = {0, 1, 2, 3};
+
+	do {
+		struct peer *x = PEER();
+		struct ur_packet *p = peer_data(x, send, 4000, 900, end, 0xabcd);
+
+		if (send || end == IMM)
+			end_post_recv(x->e, 9, 4000, 900);
+		for (unsigned i = 0; i < 4; i++) {
+			end_expect_no_wc(x->e);
+			cr_assert_eq(peer_in(x, &p[idx[i]]), UR_DROP_NONE);
+			cr_assert(peer_is_at(x, &p[idx[i]], 4000 + idx[i] * PEER_MTU));
+		}
+		for (unsigned i = 0; i < 4; i++)
+			cr_assert(peer_is_at(x, &p[i], 4000 + i * PEER_MTU));
+		if (send || end == IMM) {
+			struct ibv_wc wc = end_expect_wc(x->e, 9, IBV_WC_SUCCESS);
+
+			cr_assert_eq(wc.byte_len, 900);
+			cr_assert_eq(wc.opcode, send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
+			if (end == IMM)
+				cr_assert_eq(wc.imm_data, __builtin_bswap32(0xabcd));
+		}
+		end_expect_no_wc(x->e);
+		cr_assert_eq(x->qp->rsp.epsn.v, 104);
+		cr_assert_eq(x->qp->rsp.msn, 1);
+		cr_assert_eq(peer_contexts(x), 0);
+		peer_free(x);
+	} while (next_permutation(idx, 4));
+}
+
+/* EXT-RESP-TURN-01 */
+Test(ext_responder, packets_of_a_send_may_come_in_any_order)
+{
+	any_order(true, PLAIN);
+	any_order(true, IMM);
+}
+
+/* EXT-RESP-TURN-01 */
+Test(ext_responder, packets_of_a_write_may_come_in_any_order)
+{
+	any_order(false, PLAIN);
+	any_order(false, IMM);
+}
+
+/* EXT-RESP-PLACE-01: the memory is that of in-order execution. */
+Test(ext_responder, overlapping_writes_end_as_in_order)
+{
+	unsigned idx[4] = {0, 1, 2, 3};
+
+	do {
+		struct peer *x = PEER();
+		uint8_t want[1024] = {0};
+		static const uint32_t at[4][2] = {{0, 256}, {100, 256}, {50, 100}, {0, 200}};
+
+		for (unsigned i = 0; i < 4; i++) {
+			struct ur_packet *p = peer_write(x, at[i][0], at[i][1]);
+
+			memcpy(want + at[i][0], p->payload, p->payload_len);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			peer_in(x, &x->p[idx[i]]);
+		cr_assert_eq(memcmp(x->e->buf, want, sizeof(want)), 0, "order %u %u %u %u", idx[0],
+			     idx[1], idx[2], idx[3]);
+		peer_free(x);
+	} while (next_permutation(idx, 4));
+}
+
+/* EXT-RESP-TURN-01 */
+Test(ext_responder, completions_wait_for_their_turn)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 4);
+	uint32_t key;
+	struct ibv_wc wc;
+
+	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf + 9000, 100, 0,
+				     IBV_ACCESS_REMOTE_READ, 77, &key),
+		     0);
+	peer_data(x, true, 0, 10, IMM, 5)->bth.solicited = true;
+	peer_data(x, true, 0, 20, INV, key);
+	peer_data(x, false, 300, 30, IMM, 6);
+	for (unsigned i = 0; i < 3; i++)
+		end_post_recv(x->e, 1 + i, 100 * i, 100);
+	ur_cq_arm(&x->e->cq, true);
+	for (unsigned i = 3; i > 0; i--)
+		peer_in(x, &x->p[i]);
+	end_expect_no_wc(x->e);
+	cr_assert_eq(x->e->notified, 0);
+	cr_assert_not_null(ur_mem_check(&x->e->mem, key, END_PD, 0, 1, 0));
+	peer_in(x, w);
+	cr_assert_eq(x->e->notified, 1);
+	cr_assert_null(ur_mem_check(&x->e->mem, key, END_PD, 0, 1, 0));
+	cr_assert_eq(end_expect_wc(x->e, 1, IBV_WC_SUCCESS).imm_data, __builtin_bswap32(5));
+	wc = end_expect_wc(x->e, 2, IBV_WC_SUCCESS);
+	cr_assert(wc.wc_flags == IBV_WC_WITH_INV && wc.invalidated_rkey == key);
+	wc = end_expect_wc(x->e, 3, IBV_WC_SUCCESS);
+	cr_assert(wc.byte_len == 30 && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM);
+	peer_free(x);
+}
+
+/* EXT-RESP-ATOMIC-01 */
+Test(ext_responder, early_atomic_executes_once_in_its_turn)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 4), *a = peer_fetch_add(x, 64, 5);
+	uint64_t value = 10;
+
+	memcpy(x->e->buf + 64, &value, 8);
+	for (unsigned i = 0; i < 3; i++)
+		peer_in(x, a);
+	memcpy(&value, x->e->buf + 64, 8);
+	cr_assert_eq(value, 10);
+	peer_drain(x);
+	peer_in(x, w);
+	peer_in(x, a);
+	memcpy(&value, x->e->buf + 64, 8);
+	cr_assert_eq(value, 15);
+	peer_expect_ack(x, 102);
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(peer_expect(x, UR_EXT_ATOMIC_ACKNOWLEDGE, 101)->atomic_ack, 10);
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
+Test(ext_responder, early_read_is_executed_in_its_turn)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 4), *r = peer_read(x, 0, 4, 0, true);
+	const struct ur_packet *p;
+
+	peer_in(x, r);
+	peer_expect_nak(x, 100, 0x60);
+	peer_expect_silence(x);
+	peer_in(x, w);
+	peer_expect_ack(x, 102);
+	p = peer_expect(x, UR_EXT_READ_RESPONSE_ONLY, 101);
+	cr_assert_eq(memcmp(p->payload, w->payload, 4), 0);
+	peer_free(x);
+}
+
+/* EXT-RESP-HELD-01 */
+Test(ext_responder, early_reads_and_atomics_are_kept_as_many_as_agreed)
+{
+	struct peer *x = PEER(.dest_rd_atomic = 2);
+	struct ur_packet *w = peer_write(x, 0, 4);
+
+	peer_read(x, 0, 4, 0, true);
+	peer_fetch_add(x, 8, 1);
+	peer_read(x, 0, 4, 0, true);
+	cr_assert_eq(peer_in(x, &x->p[1]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[2]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[3]), UR_DROP_RESOURCES);
+	cr_assert(!ur_ooo_noted(x->qp->xrsp.ooo, ur_psn(103)));
+	peer_in(x, w);
+	cr_assert_eq(x->qp->rsp.epsn.v, 103);
+	peer_free(x);
+}
+
+/* The window wraps inside a gap. */
+Test(ext_responder, psn_wraps_inside_a_gap)
+{
+	struct peer *x = PEER(.rq_psn = UR_PSN_MASK - 1);
+	struct ur_packet *p = peer_send(x, 4 * PEER_MTU);
+
+	end_post_recv(x->e, 1, 0, 4096);
+	for (unsigned i = 4; i > 0; i--)
+		cr_assert_eq(peer_in(x, &p[i - 1]), UR_DROP_NONE);
+	end_expect_wc(x->e, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(x->qp->rsp.epsn.v, 2);
+	peer_expect_ack(x, 2);
+	peer_free(x);
+}
+
+Test(ext_responder, packet_beyond_the_window_is_dropped_in_silence)
+{
+	struct peer *x = PEER();
+	struct ur_packet p = *peer_write(x, 0, 4);
+
+	p.bth.psn = ur_psn(100 + UR_EXT_WINDOW);
+	cr_assert_eq(peer_in(x, &p), UR_DROP_PSN_GAP);
+	p.bth.psn = ur_psn(100 + (1 << 23) - 1);
+	cr_assert_eq(peer_in(x, &p), UR_DROP_PSN_GAP);
+	peer_expect_silence(x);
+	p.bth.psn = ur_psn(100 + UR_EXT_WINDOW - 1);
+	cr_assert_eq(peer_in(x, &p), UR_DROP_NONE);
+	cr_assert_eq(peer_expect_nak(x, 100, 0x60)->payload_len, UR_SACK_BYTES);
+	peer_free(x);
+}
+
+/* ---- contexts ---- */
+
+/* EXT-RESP-CONTEXT-01 */
+Test(ext_responder, gap_without_a_context_drops_what_is_early_and_says_so)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 512);
+	struct ur_ooo *a = ur_ooo_take(&x->qp->core->ooo), *b = ur_ooo_take(&x->qp->core->ooo);
+
+	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NO_CONTEXT);
+	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NO_CONTEXT);
+	cr_assert_eq(x->qp->core->cnt.ooo_exhausted, 1);
+	cr_assert_eq(x->qp->core->cnt.early_dropped, 2);
+	cr_assert_eq(x->e->buf[256], 0);
+	cr_assert_eq(peer_expect_ack(x, 100)->xaeth.echo, w[1].xth.stamp);
+	ur_ooo_give(&x->qp->core->ooo, a);
+	ur_ooo_give(&x->qp->core->ooo, b);
+	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &w[0]), UR_DROP_NONE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 102);
+	peer_free(x);
+}
+
+/* EXT-OOO-RANGE-02 */
+Test(ext_responder, full_list_of_ranges_drops_the_early_packet)
+{
+	struct peer *x = PEER();
+
+	for (unsigned i = 0; i < UR_OOO_RANGES + 2; i++)
+		peer_write(x, i * 8, 4);
+	for (unsigned i = 1; i <= UR_OOO_RANGES; i++)
+		cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[UR_OOO_RANGES + 1]), UR_DROP_NO_CONTEXT);
+	cr_assert_eq(x->e->buf[(UR_OOO_RANGES + 1) * 8], 0);
+	cr_assert_eq(peer_in(x, &x->p[0]), UR_DROP_NONE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 100 + UR_OOO_RANGES + 1);
+	cr_assert_eq(peer_in(x, &x->p[UR_OOO_RANGES + 1]), UR_DROP_NONE);
+	cr_assert_eq(peer_contexts(x), 0);
+	peer_free(x);
+}
+
+/* EXT-RESP-EARLY-01 */
+Test(ext_responder, early_packet_that_fails_a_check_leaves_no_context_behind)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 512);
+
+	w[1].reth.rkey ^= 1;
+	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_EARLY);
+	cr_assert_eq(peer_contexts(x), 0);
+	cr_assert_eq(x->qp->state, IBV_QPS_RTS);
+	/* In its turn it is refused. */
+	peer_in(x, &w[0]);
+	peer_drain(x);
+	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_ACCESS);
+	peer_expect_nak(x, 101, 0x62);
+	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
+	peer_free(x);
+}
+
+/* ---- receives ---- */
+
+/* EXT-RESP-RNR-01 */
+Test(ext_responder, receive_missing_inside_a_gap_is_told_in_its_turn)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 4), *s = peer_send(x, 10), *t = peer_send(x, 10);
+
+	end_post_recv(x->e, 1, 0, 100);
+	cr_assert_eq(peer_in(x, t), UR_DROP_RNR);
+	cr_assert_eq(peer_in(x, s), UR_DROP_NONE);
+	peer_drain(x);
+	peer_in(x, w);
+	end_expect_wc(x->e, 1, IBV_WC_SUCCESS);
+	peer_drain(x);
+	cr_assert_eq(peer_in(x, t), UR_DROP_RNR);
+	peer_expect_nak(x, 102, UR_SYNDROME_RNR_NAK | 12);
+	peer_expect_silence(x);
+	end_post_recv(x->e, 2, 0, 100);
+	cr_assert_eq(peer_in(x, t), UR_DROP_NONE);
+	end_expect_wc(x->e, 2, IBV_WC_SUCCESS);
+	peer_free(x);
+}
+
+/* EXT-RESP-RNR-01 */
+Test(ext_responder, rnr_nak_that_has_not_left_becomes_an_ack)
+{
+	struct peer *x = PEER();
+	struct ur_packet *s = peer_send(x, 10);
+
+	cr_assert_eq(peer_in(x, s), UR_DROP_RNR);
+	end_post_recv(x->e, 1, 0, 100);
+	cr_assert_eq(peer_in(x, s), UR_DROP_NONE);
+	peer_expect_ack(x, 101);
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
+static void srq_new(struct ur_srq *srq, uint32_t entries)
+{
+	ur_srq_init(srq, aligned_alloc(64, (ur_rq_ring_bytes(entries, 4) + 63) & ~63ul), entries, 4,
+		    END_PD, NULL);
+}
+
+/* EXT-RESP-RECV-01: the second packet binds the first receive, too. */
+Test(ext_responder, early_send_binds_the_receives_before_its_own)
+{
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_packet *s, *t;
+
+	srq_new(&srq, 8);
+	x = PEER(.srq = &srq);
+	s = peer_send(x, 600);
+	t = peer_send(x, 10);
+	end_post_recv(x->e, 1, 0, 1000);
+	end_post_recv(x->e, 2, 1000, 1000);
+	peer_in(x, t);
+	cr_assert_eq(ur_wq_head(&srq.rq), 2);
+	cr_assert(peer_is_at(x, t, 1000));
+	for (unsigned i = 0; i < 3; i++)
+		peer_in(x, &s[2 - i]);
+	end_expect_wc(x->e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(x->e, 2, IBV_WC_SUCCESS);
+	cr_assert(peer_is_at(x, &s[2], 512));
+	cr_assert_eq(ur_wq_head(&srq.rq), 2);
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+/* EXT-RESP-RECV-01 */
+Test(ext_responder, srq_that_runs_dry_gives_nothing_rather_than_half)
+{
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_packet *s, *t;
+
+	srq_new(&srq, 8);
+	x = PEER(.srq = &srq);
+	s = peer_send(x, 10);
+	t = peer_send(x, 10);
+	end_post_recv(x->e, 1, 0, 100);
+	cr_assert_eq(peer_in(x, t), UR_DROP_RNR);
+	cr_assert_eq(ur_wq_head(&srq.rq), 0);
+	cr_assert_eq(peer_contexts(x), 0);
+	/* What another queue pair takes in between is gone; the rest is for this one. */
+	cr_assert_eq(peer_in(x, s), UR_DROP_NONE);
+	end_post_recv(x->e, 2, 0, 100);
+	cr_assert_eq(peer_in(x, t), UR_DROP_NONE);
+	end_expect_wc(x->e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(x->e, 2, IBV_WC_SUCCESS);
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+/* EXT-RESP-RECV-01 */
+Test(ext_responder, two_queue_pairs_share_an_srq_that_runs_dry)
+{
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_qp *one, *two;
+	struct ur_ext_answer ans[4];
+	struct ur_packet *s, *t;
+
+	srq_new(&srq, 8);
+	x = PEER(.srq = &srq);
+	one = x->qp;
+	two = aligned_alloc(64, (sizeof(*two) + 63) & ~63ul);
+	memcpy(two, one, sizeof(*two));
+	two->qpn = ur_qpn(one->qpn.v ^ 0x100);
+	two->rsp.srq_wqe = calloc(1, srq.rq.stride);
+	two->xrsp.ans = ans;
+	s = peer_send(x, 300);
+	t = peer_send(x, 4);
+	for (unsigned i = 0; i < 3; i++)
+		end_post_recv(x->e, 1 + i, 1000 * i, 1000);
+	/* The first queue pair binds two receives early, the second one; then nothing is left. */
+	peer_in(x, t);
+	x->qp = two;
+	cr_assert_eq(peer_in(x, t), UR_DROP_RNR);
+	cr_assert_eq(peer_in(x, &s[1]), UR_DROP_NONE);
+	cr_assert_eq(ur_wq_head(&srq.rq), 3);
+	cr_assert(peer_is_at(x, &s[1], 2000 + 256));
+	cr_assert_eq(peer_in(x, &s[0]), UR_DROP_NONE);
+	cr_assert_eq(ur_cq_pending(&x->e->cq), 1);
+	cr_assert_eq(peer_in(x, t), UR_DROP_RNR);
+	x->qp = one;
+	peer_in(x, &s[1]);
+	peer_in(x, &s[0]);
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint64_t id[] = {3, 1, 2};
+		struct ibv_wc wc;
+
+		cr_assert_eq(ur_cq_poll(&x->e->cq, 1, &wc), 1);
+		cr_assert_eq(wc.wr_id, id[i]);
+		cr_assert_eq(wc.qp_num, i ? one->qpn.v : two->qpn.v);
+	}
+	cr_assert_eq(peer_contexts(x), 0);
+	free(two->rsp.srq_wqe);
+	free(two);
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+/* EXT-RESP-RECV-01: the message under way keeps its receive when the gap behind it closes. */
+Test(ext_responder, bound_receive_outlives_the_context)
+{
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_packet *s;
+
+	srq_new(&srq, 8);
+	x = PEER(.srq = &srq);
+	s = peer_send(x, 700);
+	end_post_recv(x->e, 1, 0, 1000);
+	peer_in(x, &s[1]);
+	peer_in(x, &s[0]);
+	cr_assert_eq(peer_contexts(x), 0);
+	peer_in(x, &s[2]);
+	cr_assert_eq(end_expect_wc(x->e, 1, IBV_WC_SUCCESS).byte_len, 700);
+	cr_assert(peer_is_at(x, &s[1], 256) && peer_is_at(x, &s[2], 512));
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+/* EXT-RESP-FLUSH-01 */
+Test(ext_responder, dying_queue_pair_flushes_what_it_bound)
+{
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_packet *s;
+
+	srq_new(&srq, 8);
+	x = PEER(.srq = &srq);
+	s = peer_send(x, 600);
+	peer_send(x, 4);
+	peer_send(x, 4);
+	for (unsigned i = 0; i < 4; i++)
+		end_post_recv(x->e, 1 + i, 1000 * i, 1000);
+	peer_in(x, &s[0]);
+	peer_in(x, &x->p[4]);
+	cr_assert_eq(peer_contexts(x), 1);
+	ur_ext_responder_stop(x->qp, IBV_WC_WR_FLUSH_ERR);
+	for (unsigned i = 0; i < 3; i++)
+		end_expect_wc(x->e, 1 + i, FLUSHED);
+	end_expect_no_wc(x->e);
+	cr_assert_eq(ur_wq_head(&srq.rq), 3);
+	cr_assert_eq(peer_contexts(x), 0);
+	cr_assert_eq(x->qp->core->cnt.flushed_wqe, 3);
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+/* EXT-RESP-FLUSH-01 */
+Test(ext_responder, refusal_in_its_turn_flushes_what_was_bound_beyond)
+{
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_packet *w, *s;
+
+	srq_new(&srq, 8);
+	x = PEER(.srq = &srq);
+	w = peer_write(x, 0, 4);
+	s = peer_data(x, true, 0, 4, INV, 0x12345678);
+	peer_send(x, 4);
+	end_post_recv(x->e, 1, 0, 1000);
+	end_post_recv(x->e, 2, 0, 1000);
+	peer_in(x, &s[1]);
+	peer_in(x, &s[0]);
+	end_expect_no_wc(x->e);
+	peer_drain(x);
+	cr_assert_eq(peer_in(x, w), UR_DROP_NONE);
+	end_expect_wc(x->e, 1, IBV_WC_LOC_ACCESS_ERR);
+	end_expect_wc(x->e, 2, FLUSHED);
+	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
+	cr_assert_eq(peer_contexts(x), 0);
+	cr_assert_eq(peer_expect_nak(x, 101, 0x62)->aeth.msn, 1);
+	peer_expect_silence(x);
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+Test(ext_responder, reset_gives_the_context_back_and_completes_nothing)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 512);
+
+	peer_in(x, &w[1]);
+	ur_ext_responder_init(x->qp);
+	cr_assert_eq(peer_contexts(x), 0);
+	end_expect_no_wc(x->e);
+	cr_assert_eq(x->qp->xrsp.ans, x->ans);
+	peer_free(x);
+}
+
+/* ---- duplicates ---- */
+
+/* EXT-RESP-DUP-01 */
+Test(ext_responder, duplicate_of_data_is_acknowledged_and_not_placed)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 4), *s = peer_send(x, 4);
+
+	end_post_recv(x->e, 1, 100, 4);
+	peer_in(x, w);
+	peer_in(x, s);
+	end_expect_wc(x->e, 1, IBV_WC_SUCCESS);
+	peer_expect_silence(x);
+	memset(x->e->buf, 0xee, 200);
+	cr_assert_eq(peer_in(x, w), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(peer_in(x, s), UR_DROP_PSN_DUPLICATE);
+	cr_assert(x->e->buf[0] == 0xee && x->e->buf[100] == 0xee);
+	end_expect_no_wc(x->e);
+	cr_assert_eq(peer_expect_ack(x, 102)->xaeth.echo, s->xth.stamp);
+	peer_expect_silence(x);
+	cr_assert_eq(x->qp->core->cnt.duplicate_request, 2);
+	peer_free(x);
+}
+
+/* EXT-RESP-DUP-01 */
+Test(ext_responder, duplicate_of_an_early_packet_is_not_placed_again)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 512);
+
+	peer_in(x, &w[1]);
+	peer_drain(x);
+	memset(x->e->buf, 0xee, 512);
+	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(x->e->buf[256], 0xee);
+	peer_expect_nak(x, 100, 0x60);
+	peer_free(x);
+}
+
+/* EXT-RESP-DUP-02 */
+Test(ext_responder, duplicate_read_is_checked_as_the_first_one_was)
+{
+	struct peer *x = PEER();
+	struct ur_packet *r = peer_read(x, 0, 1024, 0, true), again = *r;
+
+	peer_in(x, r);
+	cr_assert_eq(peer_drain(x), 4);
+	again.reth.va += 256;
+	again.reth.length = 300;
+	again.xth.offset = 1;
+	cr_assert_eq(peer_in(x, &again), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100)->xrth.offset, 1);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100)->xrth.offset, 2);
+	cr_assert_eq(x->qp->core->cnt.retransmitted_responses, 2);
+	again.reth.va = (uintptr_t)x->e->buf + END_BUF_BYTES - 299;
+	cr_assert_eq(peer_in(x, &again), UR_DROP_DUP_UNKNOWN);
+	again.reth.va = (uintptr_t)x->e->buf;
+	again.reth.rkey ^= 1;
+	cr_assert_eq(peer_in(x, &again), UR_DROP_DUP_UNKNOWN);
+	peer_expect_silence(x);
+	cr_assert_eq(x->qp->state, IBV_QPS_RTS);
+	peer_free(x);
+}
+
+/* EXT-RESP-DUP-03 */
+Test(ext_responder, duplicate_atomic_gets_the_value_found_first)
+{
+	struct peer *x = PEER(.dest_rd_atomic = 2);
+	struct ur_packet *a = peer_fetch_add(x, 64, 1);
+
+	for (unsigned i = 0; i < 2; i++)
+		peer_fetch_add(x, 64, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		peer_in(x, &a[i]);
+		cr_assert_eq(peer_drain(x), 1);
+	}
+	for (unsigned i = 1; i < 3; i++) {
+		cr_assert_eq(peer_in(x, &a[i]), UR_DROP_PSN_DUPLICATE);
+		cr_assert_eq(peer_expect(x, UR_EXT_ATOMIC_ACKNOWLEDGE, 100 + i)->atomic_ack, i);
+	}
+	/* Not remembered; and another request with a PSN that is. */
+	cr_assert_eq(peer_in(x, &a[0]), UR_DROP_DUP_UNKNOWN);
+	a[2].atomiceth.va += 8;
+	cr_assert_eq(peer_in(x, &a[2]), UR_DROP_DUP_UNKNOWN);
+	cr_assert_eq(x->e->buf[64], 3);
+	peer_free(x);
+}
+
+/* ---- refusals in turn: as in standard mode ---- */
+
+static void refused(struct peer *x, struct ur_packet *p, enum ur_drop drop, uint8_t syndrome)
+{
+	uint32_t epsn = x->qp->rsp.epsn.v;
+
+	cr_assert_eq(peer_in(x, p), drop, "packet %u", p->bth.psn.v);
+	peer_expect_nak(x, epsn, syndrome);
+	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
+	cr_assert_eq(peer_contexts(x), 0);
+	peer_free(x);
+}
+
+/*
+ * One spoilt field at a time. X(packet, drop, NAK, what spoils it): packets 0 to 2 are a WRITE, 3
+ * is a SEND, 4 a READ, 5 an atomic, 6 and 7 a WRITE with immediate.
+ */
+#define SPOILT(X)                                                                                  \
+	X(0, OP_SEQUENCE, 0x61, p->xth.ssn++)                                                      \
+	X(0, OP_SEQUENCE, 0x61, p->xth.offset = 1)                                                 \
+	X(0, OP_SEQUENCE, 0x61, set_op(p, UR_EXT_WRITE_MIDDLE))                                    \
+	X(0, MSG_LENGTH, 0x61, p->payload_len = 255)                                               \
+	X(0, MSG_LENGTH, 0x61, p->reth.length = 256)                                               \
+	X(0, MSG_LENGTH, 0x61, p->reth.length = (1u << 31) + 1)                                    \
+	X(0, ACCESS, 0x62, p->reth.rkey ^= 1)                                                      \
+	X(0, ACCESS, 0x62, p->reth.va += END_BUF_BYTES - 599)                                      \
+	X(0, ACCESS, 0x62, p->reth.va = UINT64_MAX - 100)                                          \
+	X(0, ACCESS, 0x62, p->reth.length = 1u << 31)                                              \
+	X(1, OP_SEQUENCE, 0x61, p->xth.ssn--)                                                      \
+	X(1, OP_SEQUENCE, 0x61, p->xth.offset = 2)                                                 \
+	X(1, OP_SEQUENCE, 0x61, p->xth.offset = 0xffffff)                                          \
+	X(1, OP_SEQUENCE, 0x61, set_op(p, UR_EXT_SEND_MIDDLE))                                     \
+	X(1, OP_SEQUENCE, 0x61, set_op(p, UR_EXT_WRITE_FIRST))                                     \
+	X(1, OP_SEQUENCE, 0x61, set_op(p, UR_EXT_READ_REQUEST))                                    \
+	X(1, MSG_LENGTH, 0x61, p->payload_len = 0)                                                 \
+	X(1, MSG_LENGTH, 0x61, p->reth.length = 512)                                               \
+	X(2, MSG_LENGTH, 0x61, p->reth.length = 601)                                               \
+	X(2, MSG_LENGTH, 0x61, p->payload_len = 0)                                                 \
+	X(2, MSG_LENGTH, 0x61, p->payload_len = 257)                                               \
+	X(2, OP_SEQUENCE, 0x61, p->xth.flags = UR_XTH_RECV)                                        \
+	X(3, OP_SEQUENCE, 0x61, p->xth.rwqen++)                                                    \
+	X(3, OP_SEQUENCE, 0x61, p->xth.flags = 0)                                                  \
+	X(3, MSG_LENGTH, 0x61, p->payload_len = 257)                                               \
+	X(4, MSG_LENGTH, 0x61, p->reth.length = UR_EXT_WINDOW * PEER_MTU + 1)                      \
+	X(4, MSG_LENGTH, 0x61, p->reth.length = UINT32_MAX)                                        \
+	X(4, OP_SEQUENCE, 0x61, p->xth.flags = UR_XTH_RECV | UR_XTH_LAST_READ)                     \
+	X(4, MSG_LENGTH, 0x61, (p->xth.flags = UR_XTH_RECV | UR_XTH_LAST_READ, p->xth.rwqen = 1))  \
+	X(4, MSG_LENGTH, 0x61, p->xth.flags = 0)                                                   \
+	X(4, OP_SEQUENCE, 0x61, p->xth.offset = 1)                                                 \
+	X(4, ACCESS, 0x62, p->reth.va--)                                                           \
+	X(5, MSG_LENGTH, 0x61, p->atomiceth.va++)                                                  \
+	X(5, OP_SEQUENCE, 0x61, p->xth.offset = 1)                                                 \
+	X(5, ACCESS, 0x62, p->atomiceth.va -= 64 + 8)                                              \
+	X(7, OP_SEQUENCE, 0x61, p->xth.flags = 0)                                                  \
+	X(7, OP_SEQUENCE, 0x61, p->xth.rwqen--)
+
+static void set_op(struct ur_packet *p, uint8_t opcode)
+{
+	p->bth.opcode = opcode;
+	p->op = ur_op_flags(opcode);
+}
+
+static void spoil(unsigned n, struct ur_packet *p)
+{
+	unsigned i = 0;
+
+#define X(which, drop, nak, what)                                                                  \
+	if (i++ == n)                                                                              \
+		what;
+	SPOILT(X)
+#undef X
+}
+
+static const struct {
+	uint8_t which, syndrome;
+	enum ur_drop drop;
+} spoilt[] = {
+#define X(which, drop, nak, what) {which, nak, UR_DROP_##drop},
+	SPOILT(X)
+#undef X
+};
+#define SPOILT_CNT (sizeof(spoilt) / sizeof(spoilt[0]))
+
+/* A packet of each kind, in the middle of the buffer. */
+static struct peer *all_kinds(void)
+{
+	struct peer *x = PEER();
+
+	peer_write(x, 0, 600);
+	peer_send(x, 100);
+	peer_read(x, 0, 700, 0, true);
+	peer_fetch_add(x, 64, 1);
+	peer_data(x, false, 0, 300, IMM, 1);
+	end_post_recv(x->e, 1, 0, 1000);
+	end_post_recv(x->e, 2, 0, 1000);
+	return x;
+}
+
+/* EXT-RESP-FORM-01, EXT-RESP-SEQ-01 */
+Test(ext_responder, packet_that_does_not_fit_is_refused_in_its_turn)
+{
+	for (unsigned n = 0; n < SPOILT_CNT; n++) {
+		struct peer *x = all_kinds();
+		struct ur_packet *p = &x->p[spoilt[n].which];
+
+		for (unsigned i = 0; i < spoilt[n].which; i++)
+			cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+		peer_drain(x);
+		spoil(n, p);
+		refused(x, p, spoilt[n].drop, spoilt[n].syndrome);
+	}
+}
+
+/* EXT-RESP-EARLY-01: early, the same packets are dropped or judged when their turn comes. */
+Test(ext_responder, packet_that_does_not_fit_is_refused_in_its_turn_when_it_came_early)
+{
+	for (unsigned n = 0; n < SPOILT_CNT; n++) {
+		struct peer *x = all_kinds();
+		struct ur_packet *p = &x->p[spoilt[n].which];
+		enum ur_drop drop;
+
+		if (spoilt[n].which == 0) {
+			peer_free(x);
+			continue;
+		}
+		spoil(n, p);
+		drop = peer_in(x, p);
+		cr_assert(drop == UR_DROP_NONE || drop == UR_DROP_EARLY || drop == UR_DROP_RNR,
+			  "case %u: %d", n, drop);
+		for (unsigned i = 0; i < spoilt[n].which; i++)
+			cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+		if (drop != UR_DROP_NONE)
+			peer_in(x, p);
+		cr_assert_eq(x->qp->state, IBV_QPS_ERR, "case %u", n);
+		cr_assert_eq(peer_contexts(x), 0);
+		peer_free(x);
+	}
+}
+
+/* EXT-RESP-RECV-02 */
+Test(ext_responder, send_longer_than_its_receive_is_refused)
+{
+	struct peer *x = PEER();
+	struct ur_packet *s = peer_send(x, 600);
+
+	end_post_recv(x->e, 1, 0, 599);
+	cr_assert_eq(peer_in(x, &s[2]), UR_DROP_EARLY);
+	peer_in(x, &s[0]);
+	peer_in(x, &s[1]);
+	peer_drain(x);
+	cr_assert_eq(peer_in(x, &s[2]), UR_DROP_RECV_BUFFER);
+	peer_expect_nak(x, 102, 0x61);
+	end_expect_wc(x->e, 1, IBV_WC_LOC_LEN_ERR);
+	peer_free(x);
+}
+
+/* EXT-RESP-RECV-01: no peer takes more of an SRQ than it has sent messages. */
+Test(ext_responder, receive_number_from_far_away_binds_nothing)
+{
+	static const uint32_t far[] = {3, 16, 63, 64, 65, 1 << 20, 0x7fffff, 0x800000, 0xffffff};
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_packet s;
+
+	srq_new(&srq, 128);
+	x = PEER(.srq = &srq);
+	for (unsigned i = 0; i < 100; i++)
+		end_post_recv(x->e, i, 0, 100);
+	s = *peer_send(x, 4);
+	s.bth.psn = ur_psn(102);
+	for (unsigned i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
+		s.xth.rwqen = far[i];
+		cr_assert_eq(peer_in(x, &s), UR_DROP_EARLY, "%u", far[i]);
+		cr_assert_eq(ur_wq_head(&srq.rq), 0);
+	}
+	s.bth.psn = ur_psn(100 + 200);
+	s.xth.rwqen = UR_OOO_BOUND;
+	cr_assert_eq(peer_in(x, &s), UR_DROP_RNR);
+	s.xth.rwqen = UR_OOO_BOUND - 1;
+	cr_assert_eq(peer_in(x, &s), UR_DROP_NONE);
+	cr_assert_eq(ur_wq_head(&srq.rq), UR_OOO_BOUND);
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+/* EXT-RESP-STRICT-01 */
+Test(ext_responder, strict_queue_pair_shows_the_end_of_a_write_last)
+{
+	struct peer *x = PEER(.strict = true);
+	struct ur_packet *w = peer_write(x, 0, 600);
+
+	x->qp->strict = true;
+	peer_in(x, &w[1]);
+	cr_assert(peer_is_at(x, &w[1], 256));
+	peer_in(x, &w[2]);
+	cr_assert_eq(x->e->buf[599], 0);
+	peer_in(x, &w[0]);
+	peer_in(x, &w[2]);
+	cr_assert(peer_is_at(x, &w[2], 512));
+	cr_assert_eq(x->qp->rsp.epsn.v, 103);
+	peer_free(x);
+}
+
+/* Whatever a peer writes into the headers, no byte outside the region changes. */
+Test(ext_responder, hostile_headers_write_nothing_outside_the_region)
+{
+	static const uint8_t opcodes[] = {0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8,
+					  0xc9, 0xca, 0xcb, 0xcc, 0xd3, 0xd4, 0xd6, 0xd7, 0xd8};
+	static const uint32_t odd[] = {0,	   1,	       255,	   256,
+				       4096,	   65536,      0x7fffffff, 0x80000000,
+				       0x80000001, 0xfffffffe, 0xffffffff};
+	static uint8_t payload[4096];
+	uint32_t key, at = 1 << 16, len = 2000;
+
+	memset(payload, 0xee, sizeof(payload));
+	srand(7);
+	for (unsigned round = 0; round < 200; round++) {
+		struct peer *x = PEER();
+
+		cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf + at, len, at,
+					     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						     IBV_ACCESS_REMOTE_ATOMIC |
+						     IBV_ACCESS_LOCAL_WRITE,
+					     99, &key),
+			     0);
+		for (unsigned i = 0; i < 8; i++) {
+			struct ibv_sge sge = {at + 100 * i, 150, key};
+
+			ur_rq_post(&x->qp->rq,
+				   &(struct ibv_recv_wr){.sg_list = &sge, .num_sge = 1});
+		}
+		for (unsigned i = 0; i < 100 && x->qp->state == IBV_QPS_RTS; i++) {
+			uint8_t opcode = opcodes[(unsigned)rand() % sizeof(opcodes)];
+			struct ur_packet p = {.op = ur_op_flags(opcode), .payload = payload};
+			bool sane = rand() % 4;
+
+			p.bth.opcode = opcode;
+			p.bth.psn = ur_psn(x->qp->rsp.epsn.v + (unsigned)rand() % 12 - 1);
+			if (rand() % 8 == 0)
+				p.bth.psn = ur_psn((unsigned)rand());
+			p.payload_len =
+				(uint16_t)(p.op & UR_OP_PAYLOAD ? sane ? 256 : rand() % 4097 : 0);
+			p.xth.ssn = (x->qp->rsp.msn + 1 + (unsigned)rand() % 3) & UR_PSN_MASK;
+			p.xth.offset = p.op & UR_OP_FIRST ? 0 : (unsigned)rand() % 8;
+			if (!sane)
+				p.xth.offset = odd[(unsigned)rand() % 11] & UR_PSN_MASK;
+			p.xth.flags = p.op & UR_OP_SEND ? 1 : (uint8_t)rand();
+			p.xth.rwqen = sane ? x->qp->xrsp.rwqen + (unsigned)rand() % 3
+					   : odd[(unsigned)rand() % 11] & UR_PSN_MASK;
+			p.reth = (struct ur_reth){at + (unsigned)rand() % 2000, key,
+						  p.xth.offset * 256 + p.payload_len};
+			if (!sane)
+				p.reth.length = odd[(unsigned)rand() % 11];
+			if (rand() % 8 == 0)
+				p.reth.va = (uint64_t)odd[(unsigned)rand() % 11] << (rand() % 33);
+			p.atomiceth = (struct ur_atomiceth){p.reth.va & ~7ull, key, ~0ull, 0};
+			p.imm = (unsigned)rand();
+			p.ieth = rand() % 4 ? 0 : key;
+			peer_in(x, &p);
+			if (rand() % 3 == 0)
+				peer_drain(x);
+		}
+		for (uint32_t i = 0; i < END_BUF_BYTES; i++)
+			if (i < at || i >= at + len)
+				cr_assert_eq(x->e->buf[i], 0, "round %u: byte %u", round, i);
+		peer_free(x);
+	}
+}
+
+/* ---- against an oracle that executes in order ---- */
+
+#define ARENA	 6000u /* WRITEs and receives overlap in [0, ARENA) */
+#define COUNTERS 8192u /* atomics */
+#define MESSAGES 60u
+#define RECVS	 64u
+
+struct oracle {
+	uint8_t mem[COUNTERS + 64];
+	uint32_t recv[RECVS]; /* where receive i lies; 1000 bytes in two segments */
+	struct {
+		uint64_t id;
+		uint32_t len;
+	} wc[RECVS];
+	unsigned wc_cnt;
+	uint64_t found[PEER_PACKETS]; /* by an atomic */
+};
+
+static void oracle_receive(struct oracle *o, uint32_t n, const struct ur_packet *p, uint32_t off)
+{
+	uint32_t to = o->recv[n];
+
+	for (uint32_t i = 0; i < p->payload_len; i++, off++)
+		o->mem[off < 300 ? to + off : (to + 2000 + off - 300) % ARENA] = p->payload[i];
+}
+
+static void script(struct peer *x, struct oracle *o)
+{
+	for (unsigned m = 0; m < MESSAGES; m++) {
+		uint32_t off = (unsigned)rand() % 4000, len = (unsigned)rand() % 1000;
+		unsigned from = x->cnt, kind = (unsigned)rand() % 8;
+
+		if (kind == 0) {
+			uint64_t v;
+			uint32_t at = COUNTERS + 8 * ((unsigned)rand() % 4);
+
+			memcpy(&v, o->mem + at, 8);
+			o->found[x->cnt] = v;
+			v += m + 1;
+			memcpy(o->mem + at, &v, 8);
+			peer_fetch_add(x, at, m + 1);
+			continue;
+		}
+		if (kind < 5) {
+			peer_data(x, false, off, len, kind == 1 ? IMM : PLAIN, m);
+			for (unsigned i = from; i < x->cnt; i++)
+				memcpy(o->mem + off + (i - from) * PEER_MTU, x->p[i].payload,
+				       x->p[i].payload_len);
+		} else {
+			peer_data(x, true, 0, len, kind == 5 ? IMM : PLAIN, m);
+			for (unsigned i = from; i < x->cnt; i++)
+				oracle_receive(o, x->rwqen - 1, &x->p[i], (i - from) * PEER_MTU);
+		}
+		if (kind == 1 || kind >= 5) {
+			o->wc[o->wc_cnt].id = x->rwqen - 1;
+			o->wc[o->wc_cnt++].len = len;
+		}
+	}
+}
+
+static void post_receives(struct peer *x, struct oracle *o, struct ur_wq *rq)
+{
+	for (unsigned i = 0; i < RECVS; i++) {
+		uint32_t to = o->recv[i] = (unsigned)rand() % 3000;
+		uintptr_t buf = (uintptr_t)x->e->buf;
+		struct ibv_sge sge[2] = {{buf + to, 300, x->e->key},
+					 {buf + to + 2000, 700, x->e->key}};
+		struct ibv_recv_wr wr = {.wr_id = i, .sg_list = sge, .num_sge = 2};
+
+		cr_assert_eq(ur_rq_post(rq, &wr), 0);
+	}
+}
+
+/* Takes what the responder sends; values of atomics must be those of the oracle. */
+static void check_answers(struct peer *x, const struct oracle *o)
+{
+	const struct ur_packet *p;
+
+	while ((p = peer_out(x))) {
+		if (p->bth.opcode == UR_EXT_ATOMIC_ACKNOWLEDGE)
+			cr_assert_eq(p->atomic_ack,
+				     o->found[(p->bth.psn.v - x->first) & UR_PSN_MASK]);
+		if (p->bth.opcode != UR_EXT_ACKNOWLEDGE)
+			continue;
+		for (uint32_t i = 0; i < p->payload_len * 8u; i++)
+			cr_assert_eq(
+				ur_sack_bit(p->payload, i),
+				ur_ooo_noted(x->qp->xrsp.ooo, ur_psn_add(p->xaeth.epsn, i + 1)));
+	}
+}
+
+/* A requester has no more atomics on their way than was agreed. */
+static bool may_be_under_way(const struct peer *x, unsigned done, unsigned which)
+{
+	unsigned atomics = 0;
+
+	for (unsigned i = done; i <= which; i++)
+		atomics += !!(x->p[i].op & UR_OP_ATOMIC);
+	return atomics <= 4;
+}
+
+static void play(unsigned seed, bool shared)
+{
+	struct oracle *o = calloc(1, sizeof(*o));
+	struct ur_srq srq;
+	struct peer *x;
+
+	srand(seed);
+	srq_new(&srq, RECVS);
+	x = PEER(.recv_wr = RECVS, .cqe = 128, .dest_rd_atomic = 4, .srq = shared ? &srq : NULL,
+		 .rq_psn = seed & 1 ? UR_PSN_MASK - 50 : 7);
+	post_receives(x, o, shared ? &srq.rq : &x->qp->rq);
+	script(x, o);
+	for (unsigned step = 0; x->qp->rsp.epsn.v != x->psn; step++) {
+		unsigned done = (x->qp->rsp.epsn.v - x->first) & UR_PSN_MASK;
+		unsigned ahead = (unsigned)rand() % 40, back = (unsigned)rand() % 8;
+
+		cr_assert_lt(step, 100000, "seed %u: stuck at packet %u", seed, done);
+		if (rand() % 10 == 0) /* an old one once more */
+			peer_in(x, &x->p[done > back ? done - back : 0]);
+		else if (done + ahead < x->cnt && may_be_under_way(x, done, done + ahead))
+			peer_in(x, &x->p[done + ahead]);
+		cr_assert_eq(x->qp->state, IBV_QPS_RTS, "seed %u", seed);
+		check_answers(x, o);
+	}
+	cr_assert_eq(memcmp(x->e->buf, o->mem, sizeof(o->mem)), 0, "seed %u: memory", seed);
+	for (unsigned i = 0; i < o->wc_cnt; i++)
+		cr_assert_eq(end_expect_wc(x->e, o->wc[i].id, IBV_WC_SUCCESS).byte_len,
+			     o->wc[i].len, "seed %u: completion %u", seed, i);
+	end_expect_no_wc(x->e);
+	cr_assert_eq(peer_contexts(x), 0);
+	cr_assert_eq(x->qp->rsp.msn, MESSAGES);
+	peer_free(x);
+	free(srq.rq.ring);
+	free(o);
+}
+
+/* EXT-RESP-TURN-01, EXT-RESP-PLACE-01 */
+Test(ext_responder, any_script_in_any_order_ends_as_in_order, .timeout = 120)
+{
+	for (unsigned seed = 1; seed <= 150; seed++)
+		play(seed, seed % 3 == 0);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "transport/ooo.h"
+
+static struct ur_ooo_pool pool;
+
+static struct ur_ooo *context(void)
+{
+	return ur_ooo_take(&pool);
+}
+
+static void setup(void)
+{
+	size_t bytes = ur_ooo_pool_size(2, 3);
+
+	cr_assert_eq(bytes % 64, 0);
+	ur_ooo_pool_init(&pool, aligned_alloc(64, bytes), 2, 3);
+}
+
+TestSuite(ooo, .init = setup);
+
+/* EXT-RESP-CONTEXT-01 */
+Test(ooo, pool_gives_out_what_it_has_and_takes_it_back)
+{
+	struct ur_ooo *a = context(), *b = context();
+
+	cr_assert(a && b && a != b);
+	cr_assert_null(context());
+	ur_ooo_give(&pool, a);
+	cr_assert_eq(pool.free_cnt, 1);
+	cr_assert_eq(context(), a);
+}
+
+Test(ooo, context_comes_back_empty)
+{
+	struct ur_ooo *o = context();
+
+	ur_ooo_note(o, ur_psn(7), &(struct ur_ooo_note){0});
+	ur_ooo_hold(o);
+	ur_ooo_written(o, ur_psn(7), ur_psn(5), (uint8_t *)o, 1);
+	ur_ooo_give(&pool, o);
+	o = context();
+	cr_assert(!ur_ooo_noted(o, ur_psn(7)));
+	ur_ooo_validate(o, ur_psn(5));
+	cr_assert_eq(o->noted_cnt + o->held_cnt + o->range_cnt, 0);
+}
+
+/* EXT-OOO-SACK-01 */
+Test(ooo, bitmap_says_what_came_beyond_epsn)
+{
+	struct ur_ooo *o = context();
+
+	ur_ooo_note(o, ur_psn(101), &(struct ur_ooo_note){0});
+	ur_ooo_note(o, ur_psn(103), &(struct ur_ooo_note){0});
+	ur_ooo_note(o, ur_psn(132), &(struct ur_ooo_note){0});
+	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 4);
+	cr_assert_eq(memcmp(o->sack, (uint8_t[]){0x05, 0, 0, 0x80}, 4), 0);
+	ur_ooo_note(o, ur_psn(133), &(struct ur_ooo_note){0});
+	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 8);
+	cr_assert_eq(memcmp(o->sack, (uint8_t[]){0x05, 0, 0, 0x80, 1, 0, 0, 0}, 8), 0);
+}
+
+/* EXT-OOO-SACK-01 */
+Test(ooo, bitmap_is_right_wherever_the_window_lies)
+{
+	static const uint32_t ahead[] = {1, 2, 63, 64, 65, 700, 2046, 2047};
+
+	for (uint32_t epsn = UR_PSN_MASK - 3000; epsn < UR_PSN_MASK + 3000; epsn += 13) {
+		struct ur_ooo *o = context();
+		uint32_t bytes;
+
+		for (unsigned i = 0; i < 8; i++)
+			ur_ooo_note(o, ur_psn(epsn + ahead[i]), &(struct ur_ooo_note){0});
+		bytes = ur_ooo_sack(o, ur_psn(epsn));
+		cr_assert_eq(bytes, UR_SACK_BYTES);
+		for (uint32_t i = 0, n = 0; i < bytes * 8; i++) {
+			bool want = n < 8 && i + 1 == ahead[n];
+
+			n += want;
+			cr_assert_eq(ur_sack_bit(o->sack, i), want, "ePSN %u, bit %u", epsn, i);
+		}
+		ur_ooo_give(&pool, o);
+	}
+}
+
+/* ---- memory ---- */
+
+static uint8_t mem[8192], src[4096];
+
+/* Which of mem[0, len) were written. */
+static void expect_written(uint32_t len, const char *map)
+{
+	for (uint32_t i = 0; i < len; i++)
+		cr_assert_eq(mem[i] == 1, map[i] == 'x', "byte %u", i);
+}
+
+static void wrote(struct ur_ooo *o, uint32_t psn, uint32_t from, uint32_t len)
+{
+	ur_ooo_written(o, ur_psn(psn), ur_psn(0), mem + from, len);
+	ur_ooo_note(o, ur_psn(psn), &(struct ur_ooo_note){0});
+}
+
+/* EXT-OOO-CLIP-01 */
+Test(ooo, write_spares_what_younger_packets_wrote)
+{
+	struct ur_ooo *o = context();
+
+	memset(src, 1, sizeof(src));
+	wrote(o, 20, 2, 3);
+	wrote(o, 22, 8, 4);
+	wrote(o, 5, 0, 16);
+	ur_ooo_write(o, ur_psn(10), mem, src, 10);
+	expect_written(16, "xx...xxx........");
+}
+
+/* EXT-OOO-CLIP-01 */
+Test(ooo, write_of_the_youngest_is_whole)
+{
+	struct ur_ooo *o = context();
+
+	memset(src, 1, sizeof(src));
+	wrote(o, 20, 2, 3);
+	ur_ooo_write(o, ur_psn(21), mem, src, 8);
+	expect_written(9, "xxxxxxxx.");
+}
+
+/* EXT-OOO-CLIP-01 */
+Test(ooo, clipping_agrees_with_a_byte_by_byte_oracle)
+{
+	static uint32_t owner[sizeof(mem)]; /* the youngest PSN that wrote, 0: none */
+	static uint8_t want[sizeof(mem)];
+
+	srand(1);
+	for (unsigned round = 0; round < 300; round++) {
+		struct ur_ooo *o = context();
+		uint32_t psn, from, len;
+
+		memset(owner, 0, sizeof(owner));
+		for (unsigned i = 0; i < 60; i++) {
+			psn = 1 + (unsigned)rand() % 2000;
+			from = (unsigned)rand() % 4096;
+			len = 1 + (unsigned)rand() % (i & 1 ? 4096 : 90);
+			if (ur_ooo_noted(o, ur_psn(psn)))
+				continue;
+			for (uint32_t b = from; b < from + len; b++)
+				owner[b] = psn > owner[b] ? psn : owner[b];
+			wrote(o, psn, from, len);
+			ur_ooo_validate(o, ur_psn(0));
+		}
+		do
+			psn = (unsigned)rand() % 2040;
+		while (psn && ur_ooo_noted(o, ur_psn(psn)));
+		from = (unsigned)rand() % 4096;
+		len = (unsigned)rand() % 4097;
+		for (uint32_t b = 0; b < sizeof(mem); b++)
+			mem[b] = want[b] = 0xee;
+		for (uint32_t b = 0; b < len; b++) {
+			src[b] = (uint8_t)(b * 7);
+			if (owner[from + b] <= psn)
+				want[from + b] = src[b];
+		}
+		ur_ooo_write(o, ur_psn(psn), mem + from, src, len);
+		cr_assert_eq(memcmp(mem, want, sizeof(mem)), 0, "round %u", round);
+		ur_ooo_give(&pool, o);
+	}
+}
+
+/* EXT-OOO-RANGE-01 */
+Test(ooo, packets_of_a_message_merge_in_whatever_order)
+{
+	static const uint32_t order[][4] = {
+		{10, 11, 12, 13}, {13, 12, 11, 10}, {11, 13, 10, 12}, {10, 12, 13, 11}};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct ur_ooo *o = context();
+
+		for (unsigned k = 0; k < 4; k++)
+			wrote(o, order[i][k], (order[i][k] - 10) * 256, 256);
+		cr_assert_eq(o->range_cnt, 1);
+		cr_assert_eq(o->range[0].hi - o->range[0].lo, 1024);
+		cr_assert(o->range[0].first.v == 10 && o->range[0].last.v == 13);
+		ur_ooo_give(&pool, o);
+	}
+}
+
+/* EXT-OOO-RANGE-01 */
+Test(ooo, neighbours_in_memory_with_a_gap_between_their_psns_stay_apart)
+{
+	struct ur_ooo *o = context();
+
+	memset(src, 1, sizeof(src));
+	wrote(o, 10, 0, 4);
+	wrote(o, 12, 4, 4);
+	cr_assert_eq(o->range_cnt, 2);
+	ur_ooo_write(o, ur_psn(11), mem, src, 8);
+	expect_written(8, "xxxx....");
+}
+
+/* EXT-OOO-RANGE-02 */
+Test(ooo, full_list_has_room_again_once_epsn_has_passed)
+{
+	struct ur_ooo *o = context();
+
+	for (uint32_t i = 0; i < UR_OOO_RANGES; i++) {
+		cr_assert(ur_ooo_room(o, ur_psn(0), 1));
+		wrote(o, 10 + i, i * 2, 1);
+	}
+	cr_assert(!ur_ooo_room(o, ur_psn(0), 1));
+	cr_assert(!ur_ooo_room(o, ur_psn(10), 1));
+	cr_assert(ur_ooo_room(o, ur_psn(11), 1));
+	cr_assert(!ur_ooo_room(o, ur_psn(11), 2));
+	cr_assert(ur_ooo_room(o, ur_psn(15), 5));
+}
+
+Test(ooo, held_requests_have_places_of_their_own)
+{
+	struct ur_ooo *o = context();
+	bool seen[UR_OOO_HELD] = {false};
+	unsigned i;
+
+	for (unsigned k = 0; k < UR_OOO_HELD; k++) {
+		i = ur_ooo_hold(o);
+		cr_assert(i < UR_OOO_HELD && !seen[i]);
+		seen[i] = true;
+	}
+	ur_ooo_release(o, 77);
+	cr_assert_eq(ur_ooo_hold(o), 77);
+}
