@@ -44,7 +44,9 @@ struct uroce_cm_id {
  * CONNECT_REQUEST  a peer wants to connect: accept or reject the new id, now or later.
  * ESTABLISHED      send. On the active side with the private data of the peer's accept.
  * REJECTED         the peer refuses, or withdrew its request before it was accepted. status.
- * UNREACHABLE      nobody answered (ETIMEDOUT), or the QP could not be moved (its errno). status.
+ * UNREACHABLE      nobody answered (ETIMEDOUT), extended mode is demanded and the peer does not agree
+ *                  (EPROTONOSUPPORT; uroce_query_qp_mode() tells why), or the QP could not be moved
+ *                  (its errno). status.
  * DISCONNECTED     the connection is over, once, whoever ended it. It may be destroyed.
  * TIMEWAIT_EXIT    the id may connect again.
  * SIDR_REQUEST     a peer asks for a UD QP: answer on the new id.
@@ -73,7 +75,12 @@ enum uroce_cm_event_type {
  */
 struct uroce_conn_param {
 	const void *private_data;
-	uint8_t private_data_len;    /* REQ <= 56 bytes, REP <= 196, REJ <= 148 */
+	/*
+	 * REQ <= 56 bytes, REP <= 196, REJ <= 148. Extended mode is agreed on in the last 16 bytes of
+	 * REQ and REP: there is room with REQ <= 40 and REP <= 180, otherwise a QP of mode auto is
+	 * `reorder`. The peer sees zeros in their place.
+	 */
+	uint8_t private_data_len;
 	uint8_t responder_resources; /* READs and atomics the peer may have outstanding at us */
 	uint8_t initiator_depth;     /* READs and atomics we want to have outstanding at the peer */
 	uint8_t retry_count;         /* 0..7 */
@@ -135,7 +142,8 @@ int uroce_cm_connect(struct uroce_cm_id *id, const struct sockaddr *peer, struct
 /*
  * Passive side: moves `qp` (RESET) to RTR and then RTS, and sends REP. ESTABLISHED follows with RTU.
  * EINVAL: not an id of a request, or a QP of another transport than the peer's. ECONNABORTED: the
- * peer gave up. After another error the id may still be rejected.
+ * peer gave up. EPROTONOSUPPORT: extended mode is demanded, and the peer does not offer it, or the
+ * private data leaves no room for the answer; reject with reason 5. After another error the id may still be rejected.
  */
 int uroce_cm_accept(struct uroce_cm_id *id, struct ibv_qp *qp, const struct uroce_conn_param *param);
 /* `reason` is an IBA reject reason; 28 (consumer reject) is the usual one. */

@@ -112,6 +112,93 @@ int uroce_destroy_qp(struct ibv_qp *qp);
 int uroce_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int uroce_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
+/*
+ * How an RC queue pair survives loss and reordering. X(NAME, word)
+ *
+ * AUTO      EXTENDED when both ends agree while they connect by CM, else REORDER
+ * EXTENDED  exactly what is lost is sent again, and data is placed as it comes: earlier data may
+ *           land later, and only the completion says that all is there. Both ends are uroce.
+ * REORDER   any RoCEv2 peer; packets that come early are kept until their turn
+ * GBN       any RoCEv2 peer; everything from a gap on is sent again (go-back-N)
+ */
+#define UROCE_QP_MODES(X)                                                                          \
+	X(AUTO, "auto")                                                                            \
+	X(EXTENDED, "extended")                                                                    \
+	X(REORDER, "reorder")                                                                      \
+	X(GBN, "gbn")
+
+enum uroce_qp_mode {
+#define X(NAME, word) UROCE_QP_MODE_##NAME,
+	UROCE_QP_MODES(X)
+#undef X
+};
+
+/*
+ * Why a queue pair has the mode that it has. X(NAME, word, sentence); the word names a counter of
+ * uroce_counters_json(), the sentence is for people and says what to do about it.
+ */
+#define UROCE_QP_MODE_REASONS(X)                                                                   \
+	X(OPEN, "open", "the mode is decided when the queue pair goes to RTR")                     \
+	X(AGREED, "agreed", "both ends agreed on extended mode")                                   \
+	X(CHOSEN, "chosen", "the application or [transport] mode chose it")                        \
+	X(SERVICE, "service", "only RC queue pairs have modes")                                    \
+	X(BY_HAND, "by_hand",                                                                      \
+	  "a queue pair that is connected by modify_qp cannot agree on extended mode; choose it "  \
+	  "at both ends by uroce_set_qp_mode() or [transport] mode")                               \
+	X(PRIVATE_DATA, "private_data",                                                            \
+	  "the private data leaves no room to agree on extended mode; use at most 40 bytes in "    \
+	  "connect and 180 in accept")                                                             \
+	X(PEER, "peer",                                                                            \
+	  "the peer does not agree on extended mode; run uroce there with [transport] mode = "     \
+	  "auto or extended, or choose auto, reorder or gbn here")
+
+enum uroce_qp_mode_reason {
+#define X(NAME, word, sentence) UROCE_MODE_REASON_##NAME,
+	UROCE_QP_MODE_REASONS(X)
+#undef X
+};
+
+#define UROCE_SPRAY_ALL 255
+
+struct uroce_qp_mode_attr {
+	enum uroce_qp_mode mode;
+	/*
+	 * Extended mode: the last packet of a WRITE from the peer is placed after all others, so
+	 * that one may poll on the last byte. The other modes place packets in order anyway.
+	 */
+	bool strict;
+	/* Extended mode: UDP source ports to send by, 0 (off), 2 to 16, or UROCE_SPRAY_ALL. */
+	uint8_t spray;
+	enum uroce_qp_mode_reason reason; /* query only */
+};
+
+enum uroce_qp_mode_attr_mask {
+	UROCE_QP_MODE = 1 << 0,
+	UROCE_QP_STRICT = 1 << 1,
+	UROCE_QP_SPRAY = 1 << 2,
+};
+
+/*
+ * What an RC queue pair wants to be, instead of what [transport] says; in RESET or INIT, before
+ * uroce_cm_connect() or uroce_cm_accept(). It holds until changed, through RESET too. EINVAL:
+ * another state, an unknown bit or value, or ports to spray over in a mode that keeps the order;
+ * EOPNOTSUPP: not an RC queue pair; EBUSY: it is being connected.
+ *
+ * EXTENDED is a demand: uroce_cm_accept() fails with EPROTONOSUPPORT, and uroce_cm_connect() ends
+ * with UROCE_CM_UNREACHABLE of that status, when the peer does not agree; query_qp_mode tells why.
+ * When the queue pair is connected by modify_qp, both ends must demand it.
+ */
+int uroce_set_qp_mode(struct ibv_qp *qp, const struct uroce_qp_mode_attr *attr, int attr_mask);
+/* What is wanted until RTR, what is from then on. */
+int uroce_query_qp_mode(struct ibv_qp *qp, struct uroce_qp_mode_attr *attr);
+const char *uroce_qp_mode_str(enum uroce_qp_mode mode);
+const char *uroce_qp_mode_reason_str(enum uroce_qp_mode_reason reason);
+/*
+ * As ibv_query_qp_data_in_order(): 1 when the memory that this QP receives into may be polled
+ * instead of the completion. True of atomics, and of WRITEs to a QP with `strict`.
+ */
+int uroce_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
+
 /* Address handles. create_ah resolves the MAC address (EHOSTUNREACH when nobody answers). */
 struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int uroce_destroy_ah(struct ibv_ah *ah);
@@ -142,6 +229,14 @@ struct uroce_counters {
 	uint64_t packet_seq_err, local_ack_timeout_err;
 	uint64_t impaired_packets; /* lost, duplicated, reordered or corrupted by [impair] */
 	uint64_t rx_missed;        /* the PMD's own count of packets it had no room for */
+	uint64_t impaired_lost;    /* of impaired_packets those that [impair] dropped */
+	/* Surviving loss and reordering; the names are those of uroce_counters_json(). */
+	uint64_t retransmitted_responses; /* READ and atomic responses sent again */
+	uint64_t spurious_retransmits;    /* packets sent again although they had arrived */
+	uint64_t probes_sent, rto;        /* tail probes; retransmission timeouts */
+	uint64_t reordered;               /* packets that came late, but were not lost */
+	uint64_t early_packets, early_dropped, early_responses; /* beyond a missing one */
+	uint64_t ooo_contexts, ooo_exhausted, rtx_contexts, rtx_exhausted; /* taken; not to be had */
 };
 int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *counters);
 /* A JSON object with every counter, per port, drop reason and QP. The caller frees it with free(). */

@@ -176,6 +176,7 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 				    .peer_port = ev->ip ? ev->ip->sport : 0};
 	if (!sidr)
 		take_req(note, ev->req);
+	note->extended = ev->offer && ev->offer->flags & UR_OFFER_EXTENDED;
 	take_private(note, ev);
 	ur_cm_set_ctx(core, ev->id, &note->owner);
 	pthread_mutex_lock(&cm->lock);
@@ -225,6 +226,7 @@ static void on_id(struct ur_cm_api *cm, struct ur_api_cm_id *id, const struct ur
 	default:
 		break;
 	}
+	note->extended = ev->offer && ev->offer->flags & UR_OFFER_EXTENDED;
 	if (ev->private_len)
 		take_private(note, ev);
 	push(id->base.channel, note);

@@ -72,8 +72,45 @@ static int init_qp(struct ibv_qp *qp)
 		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
+bool ur_cm_api_connecting(struct ur_device *dev, struct ibv_qp *qp)
+{
+	struct ur_api_cm_id *id;
+	bool connecting;
+
+	pthread_mutex_lock(&dev->cm->lock);
+	id = UR_API(qp, qp)->cm_id;
+	connecting = id && id->phase == UR_CM_CONNECTING;
+	pthread_mutex_unlock(&dev->cm->lock);
+	return connecting;
+}
+
+/* ---- modes: what is offered, answered and made of it ---- */
+
+static struct ur_mode_case mode_case(struct ibv_qp *qp, size_t private_len, size_t private_max)
+{
+	return (struct ur_mode_case){
+		.rc = qp->qp_type == IBV_QPT_RC,
+		.want = ur_api_qp_want(UR_API(qp, qp)).mode,
+		.by_cm = true,
+		.room = ur_offer_fits(private_len, private_max),
+		.auto_extended = UR_MODE_AUTO_EXTENDED,
+	};
+}
+
+static struct ur_offer offer_of(struct ibv_qp *qp)
+{
+	struct ur_mode_want want = ur_api_qp_want(UR_API(qp, qp));
+
+	return (struct ur_offer){
+		.version = UR_OFFER_VERSION,
+		.flags = UR_OFFER_EXTENDED | (want.strict ? UR_OFFER_STRICT : 0),
+		.ports = want.spray,
+	};
+}
+
 int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct ur_cm_note *peer)
 {
+	struct ur_mode_verdict mode;
 	bool rc_qp = qp->qp_type == IBV_QPT_RC;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -87,9 +124,15 @@ int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct 
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	int rc;
 
+	id->mode.peer = peer->extended;
+	mode = ur_mode_decide(&id->mode);
+	if (!mode.ok) {
+		ur_api_qp_mode_note(UR_API(qp, qp), mode.reason);
+		return EPROTONOSUPPORT;
+	}
 	if (rc_qp)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	rc = uroce_modify_qp(qp, &attr, mask);
+	rc = ur_api_modify_qp(qp, &attr, mask, &mode);
 	if (rc)
 		return rc;
 	attr.qp_state = IBV_QPS_RTS;
@@ -276,6 +319,7 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 	struct connect_call c = {.id = id};
 	uint8_t private_data[UR_CM_REQ_PRIVATE];
 	struct ibv_qp_attr before = {0};
+	struct ur_offer offer = offer_of(qp);
 	uint16_t port;
 	int rc;
 
@@ -298,6 +342,8 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 	c.req.private_data = private_data;
 	c.req.private_len = put_private(id, private_data, sizeof(private_data),
 					id->param.private_data, id->param.private_data_len);
+	id->mode = mode_case(qp, c.req.private_len, UR_CM_REQ_PRIVATE);
+	c.req.offer = ur_mode_offers(&id->mode) ? &offer : NULL;
 	ur_cm_api_attach(id, qp);
 	rc = start(&c);
 	if (rc) {
@@ -346,6 +392,7 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 {
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
 	struct answer_call a = {.id = id};
+	struct ur_offer answer = offer_of(qp);
 	uint8_t own_rnr_retry;
 	int rc;
 
@@ -360,6 +407,7 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 	id->param.rnr_retry_count = id->request.rnr_retry;
 	meet_request(id, param ? param->timeout : 0);
 	id->sq_psn = random_psn();
+	id->mode = mode_case(qp, id->param.private_data_len, UR_CM_REP_PRIVATE);
 	rc = init_qp(qp);
 	if (!rc)
 		rc = ur_cm_api_start_qp(id, qp, &id->request);
@@ -375,6 +423,7 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 		.srq = qp->srq != NULL,
 		.private_data = id->param.private_data,
 		.private_len = id->param.private_data_len,
+		.offer = ur_mode_decide(&id->mode).mode == UR_MODE_EXTENDED ? &answer : NULL,
 	};
 	ur_cm_api_attach(id, qp);
 	id->phase = UR_CM_CONNECTING;

@@ -90,18 +90,24 @@ static void rtu_on_worker(void *arg, uint64_t now_ns)
 	a->rc = ur_cm_rtu(ur_cm_api_core(a->id->dev), a->id->handle, NULL, 0, now_ns);
 }
 
+struct refuse_call {
+	struct ur_api_cm_id *id;
+	enum ur_cm_rej_reason reason;
+};
+
 static void refuse_on_worker(void *arg, uint64_t now_ns)
 {
-	struct ur_api_cm_id *id = arg;
+	struct refuse_call *r = arg;
 
-	ur_cm_reject(ur_cm_api_core(id->dev), id->handle, UR_CM_REJ_CONSUMER, NULL, 0, now_ns);
-	id->handle.v = 0;
+	ur_cm_reject(ur_cm_api_core(r->id->dev), r->id->handle, r->reason, NULL, 0, now_ns);
+	r->id->handle.v = 0;
 }
 
 /* Our REQ was accepted: the QP goes to RTS, then the peer hears that it may begin. */
 static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct told *t)
 {
 	struct adopt_call a = {.id = id};
+	struct refuse_call r = {id, UR_CM_REJ_CONSUMER};
 	int rc = ENOENT;
 
 	id->param.responder_resources = note->initiator_depth;
@@ -113,7 +119,10 @@ static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct t
 	if (rc) {
 		ur_cm_api_stop_qp(id);
 		id->phase = UR_CM_CLOSED;
-		ur_cm_api_call(id->dev, refuse_on_worker, id);
+		/* CM-EXT-06: extended mode is demanded here, and the peer does not agree. */
+		if (rc == EPROTONOSUPPORT)
+			r.reason = UR_CM_REJ_UNSUPPORTED;
+		ur_cm_api_call(id->dev, refuse_on_worker, &r);
 		note->status = rc;
 		tell(t, UROCE_CM_UNREACHABLE, id, note);
 		return true;

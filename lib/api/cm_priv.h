@@ -52,6 +52,7 @@ struct ur_cm_note {
 	bool srq;
 	uint8_t private_len;
 	uint8_t private_data[UR_CM_REP_PRIVATE];
+	bool extended; /* REQ_RCVD: the peer offers extended mode; REP_RCVD: it is used */
 };
 
 TAILQ_HEAD(ur_cm_notes, ur_cm_note);
@@ -79,6 +80,8 @@ struct ur_api_cm_id {
 	struct uroce_conn_param param; /* without private data */
 	uint8_t pmtu;		       /* enum ibv_mtu */
 	struct ur_psn sq_psn;
+	/* Active side: the QP's mode as far as it is known; `peer` comes with the REP. */
+	struct ur_mode_case mode;
 	struct ur_cm_note request; /* of a child: what the peer asked for */
 	/* Under cm->lock: [0, note_cnt) of notes have been used. */
 	unsigned note_cnt;
@@ -143,7 +146,11 @@ struct ur_gid ur_cm_api_dgid(const struct ibv_ah_attr *ah);
 void ur_cm_api_attach(struct ur_api_cm_id *id, struct ibv_qp *qp);
 /* Moves an id's QP to ERR, if it has one. */
 void ur_cm_api_stop_qp(struct ur_api_cm_id *id);
-/* Moves an id's QP from INIT to RTS with what the peer's REQ or REP says. */
+/*
+ * Moves an id's QP from INIT to RTS with what the peer's REQ or REP says, and in the mode that
+ * comes of id->mode and the peer's block. EPROTONOSUPPORT: the application demands extended mode,
+ * and it cannot be had.
+ */
 int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct ur_cm_note *peer);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include "api/qp_mode.h"
 #include "edge/capture.h"
 #include "edge/clock.h"
 #include "edge/config.h"
@@ -25,6 +26,10 @@
 
 #define UR_GIDS_MAX  3
 #define UR_ASYNC_MAX 256
+
+#define X(NAME, word, sentence) +1
+enum { UR_MODE_REASON_CNT = 0 UROCE_QP_MODE_REASONS(X) };
+#undef X
 
 struct ur_cm_api;    /* lib/api/cm_priv.h */
 struct ur_api_cm_id; /* lib/api/cm_priv.h */
@@ -61,6 +66,8 @@ struct ur_device {
 	struct ibv_async_event async[UR_ASYNC_MAX];
 	uint32_t async_head, async_tail;
 	_Atomic uint64_t async_lost;
+
+	_Atomic uint64_t mode_cnt[UR_MODE_REASON_CNT]; /* queue pairs that went to RTR, by reason */
 
 	struct ur_capture_hook capture_hook;
 	struct ur_cm_api *cm;
@@ -111,6 +118,8 @@ struct ur_api_qp {
 	uint32_t async_got;	      /* under the device's async_lock */
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* that moves it, or NULL; cm.c's */
+	struct ur_mode_want want;     /* under base.mutex */
+	_Atomic enum uroce_qp_mode_reason reason;
 };
 
 struct ur_api_ah {
@@ -182,6 +191,17 @@ void ur_device_count(struct ur_device *dev, uint32_t *count, int by);
 int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, struct ur_qpn lqpn,
 		      struct ur_qpn rqpn, struct ur_path_attr *path);
 
+/*
+ * uroce_modify_qp(), but for whoever has agreed with the peer on the mode: `verdict` counts instead
+ * of what a queue pair connected by hand gets at RTR. NULL: as uroce_modify_qp().
+ */
+int ur_api_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+		     const struct ur_mode_verdict *verdict);
+/* What the queue pair wants to be (qp_mode.c). */
+struct ur_mode_want ur_api_qp_want(struct ur_api_qp *qp);
+/* Keeps, and counts, why the queue pair's mode is what it is, or cannot be what was demanded. */
+void ur_api_qp_mode_note(struct ur_api_qp *qp, enum uroce_qp_mode_reason reason);
+
 /* The engine's sink (async.c). */
 struct ur_sink ur_device_sink(struct ur_device *dev);
 /*
@@ -203,5 +223,7 @@ struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev);
 void ur_cm_api_free(struct ur_device *dev);
 /* A QP is being destroyed: its connection, if it has one, must not touch it any more. */
 void ur_cm_api_qp_gone(struct ur_device *dev, struct ibv_qp *qp);
+/* Whether a connection is being made with the QP: its mode has been told the peer. */
+bool ur_cm_api_connecting(struct ur_device *dev, struct ibv_qp *qp);
 
 #endif

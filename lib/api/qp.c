@@ -139,6 +139,13 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->qp = c.qp;
 	qp->sig_all = attr->sq_sig_all;
 	qp->init = *attr;
+	qp->want = (struct ur_mode_want){
+		.mode = (enum uroce_qp_mode)dev->cfg.transport.mode,
+		.strict = dev->cfg.transport.strict,
+		.spray = (uint8_t)dev->cfg.transport.spray,
+	};
+	qp->reason =
+		attr->qp_type == IBV_QPT_RC ? UROCE_MODE_REASON_OPEN : UROCE_MODE_REASON_SERVICE;
 	pthread_mutex_init(&qp->sq_lock, NULL);
 	pthread_mutex_init(&qp->rq_lock, NULL);
 	qp->base = (struct ibv_qp){.context = pd->context,
@@ -163,6 +170,8 @@ struct modify_qp {
 	struct ur_qp *qp;
 	const struct ibv_qp_attr *attr;
 	const struct ur_path_attr *path;
+	const struct ur_mode_verdict *mode; /* to RTR of an RC queue pair, else NULL */
+	bool strict;
 	int mask, rc;
 };
 
@@ -170,16 +179,35 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
 
+	/* Refused in another state, as the modify is going to be. */
+	if (m->mode)
+		ur_qp_set_mode(m->qp, m->mode->mode, m->strict);
 	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
 }
 
+/* What a queue pair that is connected by hand becomes. */
+static struct ur_mode_verdict mode_by_hand(const struct ur_mode_want *want)
+{
+	struct ur_mode_case c = {.rc = true, .want = want->mode};
+
+	return ur_mode_decide(&c);
+}
+
 int uroce_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+{
+	return ur_api_modify_qp(base, attr, mask, NULL);
+}
+
+int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
+		     const struct ur_mode_verdict *verdict)
 {
 	struct ur_device *dev = ur_device(base->context);
 	struct ur_api_qp *qp = UR_API(qp, base);
 	struct ur_path_attr path;
 	struct modify_qp m = {
 		.engine = ur_worker_engine(qp->worker), .qp = qp->qp, .attr = attr, .mask = mask};
+	struct ur_mode_want want = ur_api_qp_want(qp);
+	struct ur_mode_verdict by_hand = mode_by_hand(&want);
 	int rc;
 
 	if (mask & IBV_QP_AV) {
@@ -191,11 +219,20 @@ int uroce_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 			return rc;
 		m.path = &path;
 	}
+	if (base->qp_type == IBV_QPT_RC && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR) {
+		m.mode = verdict ? verdict : &by_hand;
+		m.strict = want.strict;
+	}
 	ur_worker_call(qp->worker, modify_on_worker, &m);
 	if (m.rc)
 		return -m.rc;
 	if (mask & IBV_QP_STATE)
 		base->state = attr->qp_state;
+	if (m.mode)
+		ur_api_qp_mode_note(qp, m.mode->reason);
+	else if (base->qp_type == IBV_QPT_RC && mask & IBV_QP_STATE &&
+		 attr->qp_state == IBV_QPS_RESET)
+		ur_api_qp_mode_note(qp, UROCE_MODE_REASON_OPEN);
 	return 0;
 }
 

@@ -144,6 +144,24 @@ static int emit_objects(struct ur_emit *e, const char *params, void *ctx)
 	return 0;
 }
 
+static int emit_modes(struct ur_emit *e, const char *params, void *ctx)
+{
+	struct ur_device *dev = ctx;
+
+#define X(NAME, word, sentence)                                                                    \
+	if (UROCE_MODE_REASON_##NAME != UROCE_MODE_REASON_OPEN)                                    \
+		ur_emit_u64(e, word, atomic_load(&dev->mode_cnt[UROCE_MODE_REASON_##NAME]));
+	UROCE_QP_MODE_REASONS(X)
+#undef X
+	return 0;
+}
+
+static const char *const mode_name[] = {
+#define X(NAME, name) [UR_MODE_##NAME] = #name,
+	UR_MODES(X)
+#undef X
+};
+
 static void emit_one_qp(struct ur_emit *e, const struct ur_qp *qp)
 {
 	ur_emit_u64(e, "qpn", qp->qpn.v);
@@ -160,6 +178,8 @@ static void emit_one_qp(struct ur_emit *e, const struct ur_qp *qp)
 	ur_emit_u64(e, "epsn", qp->rsp.epsn.v);
 	ur_emit_u64(e, "msn", qp->rsp.msn);
 	ur_emit_u64(e, "retries_left", qp->req.rec.retries);
+	ur_emit_str(e, "mode", mode_name[qp->mode]);
+	ur_emit_u64(e, "strict", qp->strict);
 }
 
 struct find_qp {
@@ -298,6 +318,8 @@ static const struct {
 	{"impair", "what [impair] did", emit_impair, false},
 	{"neigh", "ARP, ND and ping", emit_neigh, false},
 	{"objects", "live objects", emit_objects, false},
+	{"modes", "QPs that went to RTR, or could not, by the reason of their mode", emit_modes,
+	 false},
 	{"qp", "one QP: /uroce/qp,QPN", emit_qp, false},
 	{"qps", "every QP, by number", emit_qps, false},
 	{"capture", "/uroce/capture,start,FILE[,FILTER] or ,stop", emit_capture, false},

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cm/offer.h"
 #include "wire/cm_msg.h"
 #include "wire/drop.h"
 #include "wire/mad.h"
@@ -142,6 +143,11 @@ struct ur_cm_event {
 	/* The application's part of the private data (after `ip`); 0 bytes where there is none. */
 	const uint8_t *private_data;
 	uint8_t private_len;
+	/*
+	 * REQ_RCVD, REP_RCVD: the block at the end of the private data, which is zero in
+	 * private_data then; NULL when there was none. What comes of it is for the caller.
+	 */
+	const struct ur_offer *offer;
 };
 
 /* Pointers in the event live until the callback returns. */
@@ -210,11 +216,12 @@ struct ur_cm_connect_attr {
 	bool flow_ctrl, srq;
 	uint32_t flow_label;
 	uint8_t tclass, hop_limit, sl;
-	uint8_t remote_resp_timeout; /* [0, 31]: the peer's CM answers the REQ by then */
-	uint8_t local_resp_timeout;  /* [0, 31]: we answer the REP by then */
-	uint8_t max_cm_retries;	     /* [0, 15] */
-	const void *private_data;    /* with the RDMA IP header, if any, in front */
-	uint8_t private_len;	     /* [0, UR_CM_REQ_PRIVATE] */
+	uint8_t remote_resp_timeout;  /* [0, 31]: the peer's CM answers the REQ by then */
+	uint8_t local_resp_timeout;   /* [0, 31]: we answer the REP by then */
+	uint8_t max_cm_retries;	      /* [0, 15] */
+	const void *private_data;     /* with the RDMA IP header, if any, in front */
+	uint8_t private_len;	      /* [0, UR_CM_REQ_PRIVATE]; with an offer 16 less */
+	const struct ur_offer *offer; /* goes into the last 16 bytes, or NULL */
 };
 
 /*
@@ -238,7 +245,8 @@ struct ur_cm_accept_attr {
 	uint8_t rnr_retry;	  /* [0, 7] */
 	bool flow_ctrl, srq;
 	const void *private_data;
-	uint8_t private_len; /* [0, UR_CM_REP_PRIVATE] */
+	uint8_t private_len;	      /* [0, UR_CM_REP_PRIVATE]; with an offer 16 less */
+	const struct ur_offer *offer; /* goes into the last 16 bytes, or NULL */
 };
 
 /* Answers a REQ; the QP must be able to receive. Later: ESTABLISHED, REJ_RCVD or UNREACHABLE. */

@@ -7,7 +7,8 @@ static bool connect_attr_ok(const struct ur_cm_connect_attr *a)
 	       cm_qpn_ok(a->qpn) && a->pmtu >= 1 && a->pmtu <= 5 && a->retry_cnt <= 7 &&
 	       a->rnr_retry <= 7 && a->ack_timeout <= 31 && a->remote_resp_timeout <= 31 &&
 	       a->local_resp_timeout <= 31 && a->max_cm_retries <= 15 && a->sl <= 15 &&
-	       a->flow_label < 1u << 20 && a->private_len <= UR_CM_REQ_PRIVATE;
+	       a->flow_label < 1u << 20 &&
+	       cm_private_fits(a->offer, a->private_len, UR_CM_REQ_PRIVATE);
 }
 
 static void build_req(const struct ur_cm *cm, struct cm_id *id, const struct ur_cm_connect_attr *a)
@@ -43,6 +44,8 @@ static void build_req(const struct ur_cm *cm, struct cm_id *id, const struct ur_
 	};
 
 	cm_private(req.private_data, sizeof(req.private_data), a->private_data, a->private_len);
+	if (a->offer)
+		ur_offer_put(req.private_data, sizeof(req.private_data), a->offer);
 	ur_put_cm_req(&c, &req);
 }
 
@@ -107,6 +110,7 @@ enum ur_drop cm_rx_rep(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 {
 	struct cm_id *id = cm_id_by_comm(cm, rep->remote_comm_id);
 	struct ur_cm_event ev;
+	struct ur_offer offer;
 	struct cm_id *old;
 
 	if (!id || id->sidr || !id->active) {
@@ -141,6 +145,10 @@ enum ur_drop cm_rx_rep(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 	ev.rep = rep;
 	ev.private_data = rep->private_data;
 	ev.private_len = sizeof(rep->private_data);
+	/* CM-EXT-04: an answer names the version that is used, and we speak one. */
+	if (ur_offer_take(rep->private_data, sizeof(rep->private_data), &offer) &&
+	    offer.version == UR_OFFER_VERSION)
+		ev.offer = &offer;
 	cm_emit(cm, &ev);
 	return UR_DROP_NONE;
 }

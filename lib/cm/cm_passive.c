@@ -82,16 +82,19 @@ static void child_init(struct cm_id *id, const struct cm_rx *rx, const struct ur
 }
 
 static void emit_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_id *id,
-		     const struct ur_cm_req *req, const struct ur_rdma_ip *ip)
+		     struct ur_cm_req *req, const struct ur_rdma_ip *ip)
 {
 	struct ur_cm_event ev = cm_event(id, UR_CM_EV_REQ_RCVD);
 	uint8_t skip = ip ? UR_RDMA_IP_BYTES : 0;
+	struct ur_offer offer;
 
 	ev.src = rx->src;
 	ev.req = req;
 	ev.ip = ip;
 	ev.private_data = req->private_data + skip;
 	ev.private_len = (uint8_t)(UR_CM_REQ_PRIVATE - skip);
+	if (ur_offer_take(req->private_data, UR_CM_REQ_PRIVATE, &offer))
+		ev.offer = &offer;
 	cm_emit(cm, &ev);
 }
 
@@ -109,7 +112,7 @@ static bool is_stale(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_c
 	return true;
 }
 
-enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req)
+enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_req *req)
 {
 	struct cm_id *id = cm_peer_find(cm, req->ca_guid, req->local_comm_id);
 	const struct cm_listener *listener;
@@ -155,7 +158,8 @@ int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_cm_ac
 	struct ur_cursor c;
 
 	if (!id || id->state != UR_CM_ST_REQ_RCVD || !cm_qpn_ok(a->qpn) ||
-	    a->target_ack_delay > 31 || a->rnr_retry > 7 || a->private_len > UR_CM_REP_PRIVATE)
+	    a->target_ack_delay > 31 || a->rnr_retry > 7 ||
+	    !cm_private_fits(a->offer, a->private_len, UR_CM_REP_PRIVATE))
 		return -EINVAL;
 	rep = (struct ur_cm_rep){
 		.local_comm_id = cm_comm_id(cm, id),
@@ -174,6 +178,8 @@ int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_cm_ac
 		.ca_guid = cm->attr.ca_guid,
 	};
 	cm_private(rep.private_data, sizeof(rep.private_data), a->private_data, a->private_len);
+	if (a->offer)
+		ur_offer_put(rep.private_data, sizeof(rep.private_data), a->offer);
 	c = cm_msg(id->last, UR_CM_REP, id->tid);
 	ur_put_cm_rep(&c, &rep);
 	id->lqpn = a->qpn;

@@ -154,6 +154,8 @@ uint64_t cm_exp_ns(unsigned n, unsigned min, unsigned max);
 struct ur_cursor cm_msg(uint8_t mad[UR_MAD_BYTES], enum ur_cm_attr_id attr_id, uint64_t tid);
 /* The private data of a message: `n` bytes of `data`, then zeros. */
 void cm_private(uint8_t *to, size_t size, const void *data, uint8_t n);
+/* Whether `n` bytes of private data fit, with the offer behind them unless it is NULL. */
+bool cm_private_fits(const struct ur_offer *offer, uint8_t n, size_t size);
 
 /* Sends id->last once. */
 void cm_tx_last(struct ur_cm *cm, struct cm_id *id);
@@ -191,7 +193,7 @@ enum ur_drop cm_duplicate(struct ur_cm *cm);
 bool cm_qpn_ok(struct ur_qpn qpn);
 
 /* cm_passive.c */
-enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req);
+enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_req *req);
 enum ur_drop cm_rx_rtu(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_pair *rtu);
 /* cm_active.c */
 enum ur_drop cm_rx_rep(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_rep *rep);

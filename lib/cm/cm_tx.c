@@ -25,6 +25,11 @@ void cm_private(uint8_t *to, size_t size, const void *data, uint8_t n)
 	memset(to + n, 0, size - n);
 }
 
+bool cm_private_fits(const struct ur_offer *offer, uint8_t n, size_t size)
+{
+	return offer ? ur_offer_fits(n, size) : n <= size;
+}
+
 void cm_tx_to(struct ur_cm *cm, const struct ur_path *path, struct ur_qpn dqpn,
 	      const uint8_t mad[UR_MAD_BYTES])
 {

@@ -29,6 +29,7 @@ struct side {
 	bool ends_when_up; /* ask A to disconnect once established */
 	bool frees;	   /* destroys ids in its callbacks */
 	uint8_t resources, depth;
+	const struct ur_offer *answer; /* goes into its REPs */
 
 	/* what it saw */
 	unsigned n[UR_CM_EV_CNT];
@@ -44,6 +45,8 @@ struct side {
 	bool has_ip;
 	uint8_t private_data[UR_CM_PAIR_PRIVATE];
 	uint8_t private_len;
+	struct ur_offer offer;
+	bool has_offer;
 	void *ctx;
 };
 
@@ -83,7 +86,8 @@ static inline void side_accept(struct side *s, struct ur_cm_id id)
 					 .responder_resources = s->resources,
 					 .initiator_depth = s->depth,
 					 .private_data = "rep",
-					 .private_len = 3};
+					 .private_len = 3,
+					 .offer = s->answer};
 
 	cr_assert_eq(ur_cm_accept(s->cm, id, &attr, s->pair->now), 0);
 }
@@ -98,6 +102,10 @@ static inline void side_sink(void *arg, const struct ur_cm_event *ev)
 	s->last[ev->type] = ev->id;
 	s->ctx = ev->ctx;
 	s->private_len = ev->private_len;
+	if (ev->offer) {
+		s->has_offer = true;
+		s->offer = *ev->offer;
+	}
 	if (ev->private_len)
 		memcpy(s->private_data, ev->private_data, ev->private_len);
 	cr_assert_eq(ur_cm_state(s->cm, ev->id) == UR_CM_ST_FREE, ev->final);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cm/offer.h"
+
+#include <string.h>
+
+#include "wire/assert.h"
+#include "wire/cursor.h"
+
+static const uint8_t magic[8] = {'u', 'r', 'o', 'c', 'e', 0x00, 0xab, 0x1e};
+
+/* CM-EXT-01 */
+bool ur_offer_fits(size_t private_len, size_t size)
+{
+	return private_len + UR_OFFER_BYTES <= size;
+}
+
+void ur_offer_put(uint8_t *data, size_t size, const struct ur_offer *offer)
+{
+	struct ur_cursor c;
+
+	UR_ASSERT(size >= UR_OFFER_BYTES);
+	c = ur_cursor(data + size - UR_OFFER_BYTES, UR_OFFER_BYTES);
+	ur_put_bytes(&c, magic, sizeof(magic));
+	ur_put8(&c, offer->version);
+	ur_put8(&c, offer->flags);
+	ur_put8(&c, offer->ports);
+	ur_put8(&c, 0);
+	ur_put32(&c, 0);
+}
+
+bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer)
+{
+	uint8_t *at = data + size - UR_OFFER_BYTES, seen[sizeof(magic)];
+	struct ur_offer o;
+	struct ur_cursor c;
+
+	if (size < UR_OFFER_BYTES)
+		return false;
+	c = ur_cursor_ro(at, UR_OFFER_BYTES);
+	ur_get_bytes(&c, seen, sizeof(seen));
+	o.version = ur_get8(&c);
+	o.flags = ur_get8(&c);
+	o.ports = ur_get8(&c);
+	/* CM-EXT-04: higher versions speak this one as well. */
+	if (memcmp(seen, magic, sizeof(magic)) != 0 || o.version < UR_OFFER_VERSION)
+		return false;
+	o.flags &= UR_OFFER_EXTENDED | UR_OFFER_STRICT;
+	/* CM-EXT-03: the application sees what it would have seen without us. */
+	memset(at, 0, UR_OFFER_BYTES);
+	*offer = o;
+	return true;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_CM_OFFER_H
+#define UR_CM_OFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * How two uroce endpoints find each other (docs/wire-format.md, "Negotiation"): a block in the last
+ * 16 bytes of the private data of a REQ, and of the REP that answers it, if the application leaves
+ * them free. For any other peer it is padding.
+ *
+ *    0 |                       magic "uroce" 00 ab 1e                  |
+ *    8 |    version    |     flags     |     ports     |   reserved    |
+ *   12 |                           reserved                            |
+ *
+ * Pure functions on bytes.
+ */
+#define UR_OFFER_BYTES	 16
+#define UR_OFFER_VERSION 1
+
+enum ur_offer_flags {
+	UR_OFFER_EXTENDED = 1 << 0, /* REQ: extended mode is offered; REP: it is used */
+	UR_OFFER_STRICT = 1 << 1,   /* the sender of the block places strictly; only informs */
+};
+
+struct ur_offer {
+	uint8_t version; /* REQ: the highest spoken; REP: the one used */
+	uint8_t flags;	 /* enum ur_offer_flags; unknown ones are 0 when sent, ignored when received
+			  */
+	uint8_t ports; /* UDP source ports the sender may use: 0 or 1, 2 to 16, 255; only informs */
+};
+
+/* Whether `private_len` bytes leave the last 16 of `size` free. */
+bool ur_offer_fits(size_t private_len, size_t size);
+
+/* Writes the block to the end of data[0, size), whose last 16 bytes are free. */
+void ur_offer_put(uint8_t *data, size_t size, const struct ur_offer *offer);
+
+/*
+ * Takes a block from the end of data[0, size): true, and 16 zero bytes stand in its place. False,
+ * with nothing changed, when there is none, or none of a version that can be spoken.
+ */
+bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer);
+
+#endif
