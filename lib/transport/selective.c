@@ -17,6 +17,7 @@
 enum {
 	PROBED = 1 << 0,     /* a probe was asked for, nothing was heard since */
 	UNA_RESENT = 1 << 1, /* una was sent again at una_stamp; no context is held */
+	ASKING = 1 << 2,     /* the deadline is for the oldest number; nothing was sent since */
 };
 
 /* ---- the pool ---- */
@@ -179,6 +180,7 @@ void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t win
 		.una = first,
 		.max = first,
 		.window = window,
+		.limit = window,
 		.deadline_ns = UR_NEVER,
 	};
 	for (unsigned m = 0; m < UR_MARKS; m++)
@@ -208,18 +210,22 @@ void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *en
 
 uint32_t ur_selective_credit(const struct ur_selective *s)
 {
-	/* A quarter above what was delivered: else the rate could never be seen to grow. */
-	uint32_t limit = s->bdp + (s->bdp >> 2), flight = ur_selective_in_flight(s), room;
+	uint32_t room = UR_EXT_WINDOW - outstanding(s), flight = ur_selective_in_flight(s);
 
 	/* EXT-SEL-FLIGHT-01 */
+	if (flight >= s->limit)
+		return 0;
+	return s->limit - flight < room ? s->limit - flight : room;
+}
+
+static void set_limit(struct ur_selective *s)
+{
+	/* A quarter above what was delivered: else the rate could never be seen to grow. */
+	uint32_t limit = s->bdp + (s->bdp >> 2);
+
 	if (limit > UR_EXT_WINDOW / 2)
 		limit = UR_EXT_WINDOW / 2;
-	if (limit < s->window)
-		limit = s->window;
-	room = UR_EXT_WINDOW - outstanding(s);
-	if (flight >= limit)
-		return 0;
-	return limit - flight < room ? limit - flight : room;
+	s->limit = limit > s->window ? (uint16_t)limit : s->window;
 }
 
 /* Numbers delivered in the time of the least round trip; what was seen of reordering fades. */
@@ -236,6 +242,7 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 		s->bdp = bdp < UR_EXT_WINDOW ? (uint16_t)bdp : UR_EXT_WINDOW;
 	else
 		s->bdp -= (uint16_t)(s->bdp - bdp + 7) >> 3;
+	set_limit(s);
 	s->round_stamp = now;
 	s->delivered = 0;
 	if (!s->reo_places && !s->reo_time)
@@ -412,15 +419,20 @@ static uint64_t time_of(uint32_t stamp, uint64_t now_ns)
 static void ask_about(struct ur_selective *s, const struct patience *p, const struct oldest *o,
 		      uint64_t now_ns)
 {
+	uint32_t due = o->stamp + p->window;
 	uint64_t at;
 
+	s->flags &= (uint8_t)~ASKING;
 	if (o->later >= p->places) {
-		/* Only its age is missing, and nothing that shows it is on its way. */
-		if ((int32_t)(s->mark[s->mark_next].stamp - (o->stamp + p->window)) >= 0)
+		/* Only its age is missing; what will show that may be on its way. */
+		if ((int32_t)(s->mark[s->mark_next].stamp - due) >= 0 ||
+		    (int32_t)(s->probe_stamp - due) >= 0)
 			return;
-		at = time_of(o->stamp + p->window, now_ns);
-		if (at < s->deadline_ns)
+		at = time_of(due, now_ns);
+		if (at < s->deadline_ns) {
 			s->deadline_ns = at;
+			s->flags |= ASKING;
+		}
 	} else if (o->later < s->reo_places) {
 		at = time_of(o->stamp + p->longest, now_ns);
 		if (at > s->deadline_ns)
@@ -439,7 +451,7 @@ static inline void rack(struct ur_selective *s, uint32_t echo, uint32_t now)
 
 static inline void heard(struct ur_selective *s)
 {
-	s->flags &= (uint8_t)~PROBED;
+	s->flags &= (uint8_t) ~(PROBED | ASKING);
 	s->backoff = 0;
 }
 
@@ -811,7 +823,10 @@ void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *en
 		}
 	s->max = ur_psn_add(s->max, n);
 	mark(s, env->rtt, stamp);
-	expect_answer(s, env->rtt, now_ns);
+	/* While it runs it need not be moved: the youngest mark tells when something was sent. */
+	s->flags &= (uint8_t)~ASKING;
+	if (s->deadline_ns == UR_NEVER)
+		expect_answer(s, env->rtt, now_ns);
 }
 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)
@@ -880,7 +895,14 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 	}
 	/* EXT-SEL-PROBE-01 */
 	if (!(s->flags & PROBED)) {
+		uint64_t sent_ns = time_of(s->mark[s->mark_next].stamp, now_ns);
+
+		if (!(s->flags & ASKING) && now_ns < sent_ns + silence_ns(env->rtt)) {
+			s->deadline_ns = sent_ns + silence_ns(env->rtt);
+			return UR_SELECTIVE_NOTHING;
+		}
 		s->flags |= PROBED;
+		s->flags &= (uint8_t)~ASKING;
 		s->probe_stamp = ur_stamp(now_ns);
 		s->deadline_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
 		return UR_SELECTIVE_PROBE;

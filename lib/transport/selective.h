@@ -94,7 +94,8 @@ struct ur_selective {
 	uint16_t reo_places;  /* most numbers that overtook one lately; 0: no reordering */
 	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
 	uint16_t acked_cnt, lost_cnt;
-	uint16_t window;    /* in flight at most, whatever BDP says */
+	uint16_t window;    /* in flight at least, before limit stops it */
+	uint16_t limit;	    /* in flight at most: window, or what the path holds */
 	uint16_t bdp;	    /* learned, numbers, [0, UR_EXT_WINDOW] */
 	uint16_t delivered; /* numbers acknowledged in this round trip; stays at its most */
 	uint8_t flags;	    /* 0: the path in order */

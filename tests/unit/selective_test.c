@@ -321,9 +321,11 @@ Test(selective, waits_longer_where_round_trips_vary)
 	rtt.rttvar = 3125;
 	send(1, 0);
 	cr_assert_eq(deadline(), 400);
+	start();
 	rtt.srtt = rtt.rttvar = 10;
 	send(1, 0);
 	cr_assert_eq(deadline(), 50);
+	start();
 	rtt.srtt = 0;
 	send(1, 0);
 	cr_assert_eq(deadline(), 1000);
