@@ -257,8 +257,7 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 static inline void delivered(struct ur_selective *s, const struct ur_rtt *rtt, uint32_t n,
 			     uint32_t now)
 {
-	n += s->delivered;
-	s->delivered = n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
+	s->delivered += n;
 	if (now - s->round_stamp >= rtt->srtt)
 		end_round(s, rtt, now);
 }
@@ -723,13 +722,15 @@ uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env
 			   const struct ur_selective_news *news, uint64_t now_ns)
 {
 	int32_t ahead = ur_psn_diff(news->una, s->una);
+	uint32_t sent = outstanding(s);
 
-	if (ahead > (int32_t)outstanding(s) || ahead < -STALE || ur_psn_eq(s->una, s->max))
-		return 0;
-	if (__builtin_expect(ahead > 0 && news->sack_bits == 0 && is_in_order(s), 1)) {
+	if (__builtin_expect((uint32_t)ahead - 1 < sent && news->sack_bits == 0 && is_in_order(s),
+			     1)) {
 		in_order(s, env, (uint32_t)ahead, news->echo, now_ns);
 		return (uint32_t)ahead;
 	}
+	if (ahead > (int32_t)sent || ahead < -STALE || sent == 0)
+		return 0;
 	return out_of_order(s, env, news, ahead > 0 ? (uint32_t)ahead : 0, now_ns);
 }
 

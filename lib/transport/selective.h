@@ -90,18 +90,18 @@ struct ur_selective {
 	uint32_t probe_stamp; /* of the last probe for silence; before it: nothing to tell */
 	uint32_t una_stamp;   /* una was sent again then, without a context (UNA_RESENT) */
 	uint32_t round_stamp; /* when this round trip began */
+	uint32_t delivered;   /* numbers acknowledged in this round trip */
 	uint32_t reo_time;    /* longest that reordering took lately, in stamps */
 	uint16_t reo_places;  /* most numbers that overtook one lately; 0: no reordering */
 	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
 	uint16_t acked_cnt, lost_cnt;
-	uint16_t window;    /* in flight at least, before limit stops it */
-	uint16_t limit;	    /* in flight at most: window, or what the path holds */
-	uint16_t bdp;	    /* learned, numbers, [0, UR_EXT_WINDOW] */
-	uint16_t delivered; /* numbers acknowledged in this round trip; stays at its most */
-	uint8_t flags;	    /* 0: the path in order */
-	uint8_t backoff;    /* timeouts in a row */
-	uint8_t quiet;	    /* round trips since reordering was last seen */
-	uint8_t mark_next;  /* the youngest mark */
+	uint16_t window;   /* in flight at least, before limit stops it */
+	uint16_t limit;	   /* in flight at most: window, or what the path holds */
+	uint16_t bdp;	   /* learned, numbers, [0, UR_EXT_WINDOW] */
+	uint8_t flags;	   /* 0: the path in order */
+	uint8_t backoff;   /* timeouts in a row */
+	uint8_t quiet;	   /* round trips since reordering was last seen */
+	uint8_t mark_next; /* the youngest mark */
 	/* All before nr had left at `stamp`, when those from the mark before on left. Ring. */
 	struct {
 		struct ur_psn nr;
