@@ -91,8 +91,8 @@ static void probe_back(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
 		ur_selective_overtaken(&x->rsp, &env, echo, now_ns);
 }
 
-/* EXT-COMP-RNR-01. False: the QP is in error. */
-static bool rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+/* EXT-COMP-RNR-01 */
+static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
 	struct ur_recovery *rec = &qp->req.rec;
@@ -100,14 +100,13 @@ static bool rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	core->cnt.rnr_nak_retry_err++;
 	/* It is over, or not said of a request. */
 	if (!ur_psn_eq(p->bth.psn, qp->xreq.psn.una) || ur_psn_eq(p->bth.psn, qp->xreq.psn.max))
-		return true;
+		return;
 	if (ur_recovery_rnr(rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns) == UR_RECOVERY_FAILED) {
 		core->cnt.rnr_retry_exceeded_err++;
 		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
-		return false;
+		return;
 	}
 	ur_ext_follow(qp, now_ns);
-	return true;
 }
 
 /* EXT-COMP-NAK-01. The request at una is refused; it fails when those before it are complete. */
@@ -137,6 +136,7 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc
 	return UR_DROP_NONE;
 }
 
+/* EXT-COMP-FORM-01, EXT-COMP-CREDIT-01 */
 static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
@@ -149,6 +149,9 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 
 	if ((p->aeth.syndrome & 0x80) || kind == UR_SYNDROME_RESERVED ||
 	    (fatal && status == IBV_WC_SUCCESS))
+		return UR_DROP_UNEXPECTED;
+	/* What is refused or not ready is always the request that comes next. */
+	if ((fatal || kind == UR_SYNDROME_RNR_NAK) && !ur_psn_eq(p->bth.psn, p->xaeth.epsn))
 		return UR_DROP_UNEXPECTED;
 	if ((p->payload_len & 3) || p->payload_len > UR_SACK_BYTES)
 		return UR_DROP_MSG_LENGTH;
@@ -317,7 +320,7 @@ static enum ur_drop read_response(struct ur_qp *qp, const struct ur_packet *p, u
 	left = t.wqe->length - off;
 	if (p->payload_len == (left < mtu ? left : mtu))
 		return place(qp, p, &t, off, p->payload, p->payload_len, now_ns);
-	/* RC-COMP-READ-01, but a repetition of what has come is not worth an error. */
+	/* EXT-COMP-BAD-01. A repetition of what has come is not worth an error. */
 	if (ur_psn_lt(t.nr, qp->xreq.rsp.una) || ur_selective_has(&qp->xreq.rsp, t.nr))
 		return UR_DROP_PSN_STALE;
 	ur_ext_fail(qp, t.idx, IBV_WC_BAD_RESP_ERR);

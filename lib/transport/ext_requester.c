@@ -164,6 +164,7 @@ static bool can_go_on(const struct ur_qp *qp)
 		return false;
 	wqe = ur_sq_at(&qp->sq, req->cur);
 	class = class_of(wqe);
+	/* EXT-REQ-FENCE-01 */
 	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && req->rd_out)
 		return false;
 	if (class & OP_LOCAL)
@@ -174,11 +175,13 @@ static bool can_go_on(const struct ur_qp *qp)
 	if (req->cur != req->head &&
 	    ur_psn_diff(x->psn.max, ur_sq_at(&qp->sq, req->head)->first_psn) >= SPAN_MAX)
 		return false;
+	/* EXT-REQ-CREDIT-01 */
 	if ((class & OP_RECV) && !ur_psn_eq(x->psn.una, x->psn.max) &&
 	    !has_credit(req, ssn_of(req, wqe)))
 		return false;
 	if (!(class & (OP_READ | OP_ATOMIC)) || !req->max_rd_atomic)
 		return true;
+	/* EXT-REQ-READ-01 */
 	if (req->rd_out >= req->max_rd_atomic || would_forget(qp))
 		return false;
 	at = req->cur_off >> qp->mtu_shift >> __builtin_ctz(req->read_psns);
@@ -208,7 +211,7 @@ struct request {
 	bool ackreq, solicited;
 };
 
-/* BTH and XTH; returns where the `ext` bytes behind them go. */
+/* EXT-REQ-HDR-01. BTH and XTH; returns where the `ext` bytes behind them go. */
 static uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct request *r,
 		      unsigned ext, struct ur_tx *tx, uint64_t now_ns)
 {
@@ -412,7 +415,7 @@ static void probe(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 
 /* ---- new ---- */
 
-/* The first packet of a WQE is about to be made: number it. */
+/* EXT-REQ-PSN-01. The first packet of a WQE is about to be made: number it. */
 static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
 {
 	struct ur_requester *req = &qp->req;
@@ -560,6 +563,7 @@ static enum ibv_wc_status invalidate(struct ur_qp *qp, struct ur_wqe *wqe)
 	return IBV_WC_SUCCESS;
 }
 
+/* EXT-REQ-ERR-01 */
 void ur_ext_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status)
 {
 	struct ur_requester *req = &qp->req;

@@ -1,0 +1,731 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "ext_end.h"
+
+/* PMTU 256; windows of 64 ask for READs in parts of 16 packets, of 16 in parts of 4. */
+
+/* `cnt` SENDs of one packet each, ids from 1, PSNs from 1000, all on their way; their stamps. */
+static struct end *end_with_sends(unsigned cnt, uint32_t *stamp)
+{
+	struct end *e = XEND();
+
+	for (unsigned i = 1; i <= cnt; i++)
+		end_send(e, i, IBV_WR_SEND, 4);
+	for (unsigned i = 0; i < cnt; i++) {
+		cr_assert_not_null(xend_out(e));
+		stamp[i] = e->out.xth.stamp;
+	}
+	xend_expect_silence(e);
+	return e;
+}
+
+/* ---- ACKs ---- */
+
+/* EXT-COMP-ORDER-01 */
+Test(ext_completer, epsn_completes_everything_before_it)
+{
+	uint32_t stamp[3];
+	struct end *e = end_with_sends(3, stamp);
+
+	cr_assert_eq(xend_ack(e, 1002, 0x1f, 2, stamp[1]), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	end_expect_no_wc(e);
+	cr_assert_eq(e->qp->req.rec.una.v, 1002);
+	cr_assert_eq(end_counters(e)->acks_received, 1);
+	xend_free(e);
+}
+
+/* EXT-COMP-ORDER-01 */
+Test(ext_completer, what_arrived_early_completes_in_its_turn)
+{
+	uint32_t stamp[3];
+	struct end *e = end_with_sends(3, stamp);
+
+	cr_assert_eq(xend_sack(e, 1000, 3, stamp[2]), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	cr_assert_eq(xend_ack(e, 1003, 0x1f, 3, stamp[0]), UR_DROP_NONE);
+	for (unsigned i = 1; i <= 3; i++)
+		end_expect_wc(e, i, IBV_WC_SUCCESS);
+	cr_assert_eq(ur_ext_deadline(e->qp), UR_NEVER);
+	xend_free(e);
+}
+
+/* EXT-COMP-EPSN-01 */
+Test(ext_completer, epsn_of_what_was_never_sent_is_stale)
+{
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+
+	cr_assert_eq(xend_ack(e, 1003, 0x1f, 1, stamp[0]), UR_DROP_PSN_STALE);
+	cr_assert_eq(xend_ack(e, 1000 - (1 << 22) - 1, 0x1f, 1, stamp[0]), UR_DROP_PSN_STALE);
+	cr_assert_eq(xend_ack(e, 1003, 0x61, 1, stamp[0]), UR_DROP_PSN_STALE);
+	end_expect_no_wc(e);
+	/* An old one is nothing new, but no harm. */
+	cr_assert_eq(xend_ack(e, 900, 0x1f, 1, stamp[0]), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	xend_free(e);
+}
+
+/* EXT-COMP-FORM-01 */
+Test(ext_completer, malformed_acknowledgements_are_dropped)
+{
+	static const uint8_t syndrome[] = {0x40, 0x5f, 0x65, 0x7f, 0x80, 0xff};
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+	uint8_t map[UR_SACK_BYTES + 4] = {0};
+	struct ur_packet p;
+
+	for (unsigned i = 0; i < sizeof(syndrome); i++) {
+		p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1001, 1001, stamp[0], NULL, 0);
+		p.aeth.syndrome = syndrome[i];
+		cr_assert_eq(xend_in(e, p), UR_DROP_UNEXPECTED);
+	}
+	for (uint16_t len = 1; len < 4; len++) {
+		p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1000, 1000, stamp[0], map, len);
+		p.aeth.syndrome = 0x60;
+		cr_assert_eq(xend_in(e, p), UR_DROP_MSG_LENGTH);
+	}
+	p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1000, 1000, stamp[0], map, sizeof(map));
+	p.aeth.syndrome = 0x60;
+	cr_assert_eq(xend_in(e, p), UR_DROP_MSG_LENGTH);
+	p = xend_packet(e, UR_RC_ACKNOWLEDGE, 1000, 1001, stamp[0], NULL, 0);
+	cr_assert_eq(xend_in(e, p), UR_DROP_MODE);
+	end_expect_no_wc(e);
+	cr_assert_eq(e->qp->xreq.psn.una.v, 1000);
+	xend_free(e);
+}
+
+/* EXT-COMP-FORM-01 */
+Test(ext_completer, bits_of_what_was_never_sent_mean_nothing)
+{
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+	uint8_t map[UR_SACK_BYTES];
+	struct ur_packet p;
+
+	memset(map, 0xff, sizeof(map));
+	p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1000, 1000, stamp[1], map, sizeof(map));
+	p.aeth.syndrome = 0x60;
+	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	cr_assert_eq(e->qp->xreq.psn.una.v, 1000);
+	cr_assert_eq(e->qp->xreq.psn.max.v, 1002);
+	xend_free(e);
+}
+
+/* EXT-COMP-ORDER-01 */
+Test(ext_completer, state_that_does_not_send_takes_no_answers)
+{
+	uint32_t stamp[1];
+	struct end *e = end_with_sends(1, stamp);
+
+	e->qp->state = IBV_QPS_RTR;
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, stamp[0]), UR_DROP_QP_STATE);
+	end_expect_no_wc(e);
+	xend_free(e);
+}
+
+/* EXT-COMP-CREDIT-01 */
+Test(ext_completer, credits_count_from_the_last_message_complete)
+{
+	uint32_t stamp[1];
+	struct end *e = end_with_sends(1, stamp);
+
+	cr_assert_eq(xend_ack(e, 1001, 2, 1, stamp[0]), UR_DROP_NONE);
+	cr_assert(e->qp->req.flow_control);
+	cr_assert_eq(e->qp->req.lsn, 3);
+	/* One that was overtaken takes nothing back. */
+	cr_assert_eq(xend_ack(e, 1000, 1, 0, stamp[0]), UR_DROP_NONE);
+	cr_assert_eq(e->qp->req.lsn, 3);
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, stamp[0]), UR_DROP_NONE);
+	cr_assert(!e->qp->req.flow_control);
+	xend_free(e);
+}
+
+/* ---- responses ---- */
+
+/* EXT-COMP-RSP-02 */
+Test(ext_completer, responses_land_where_they_belong_in_any_order)
+{
+	static const uint8_t order[] = {3, 8, 0, 9, 2, 1, 7, 4, 6, 5};
+	struct end *e = XEND(.window = 16, .rd_atomic = 4);
+	uint32_t stamp;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 256 * 9 + 7);
+	end_send(e, 2, IBV_WR_SEND, 4);
+	cr_assert_eq(xend_drain(e), 4);
+	stamp = e->out.xth.stamp;
+	for (unsigned i = 0; i < 10; i++) {
+		uint32_t at = order[i];
+
+		end_expect_no_wc(e);
+		cr_assert_eq(xend_read(e, 1, at, 1000 + at / 4, at < 9 ? 256 : 7, stamp),
+			     UR_DROP_NONE);
+	}
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	for (uint32_t i = 0; i < 256 * 9 + 7; i++)
+		cr_assert_eq(e->buf[i], i / 256 + 1);
+	cr_assert_eq(e->buf[256 * 9 + 7], 0);
+	cr_assert_eq(e->qp->req.rd_out, 0);
+	cr_assert_gt(end_counters(e)->early_responses, 5);
+	cr_assert_eq(ur_ext_deadline(e->qp), UR_NEVER);
+	xend_free(e);
+}
+
+/* EXT-COMP-RSP-02 */
+Test(ext_completer, response_is_scattered_over_the_segments_of_its_request)
+{
+	struct end *e = XEND();
+	struct ibv_sge sge[3] = {{(uintptr_t)e->buf + 5000, 100, e->key},
+				 {(uintptr_t)e->buf + 6000, 300, e->key},
+				 {(uintptr_t)e->buf + 7000, 200, e->key}};
+	struct ibv_send_wr wr = end_wr(e, 1, IBV_WR_RDMA_READ);
+
+	wr.sg_list = sge;
+	wr.num_sge = 3;
+	cr_assert_eq(ur_sq_post(&e->qp->sq, IBV_QPT_RC, IBV_QPS_RTS, &wr, false), 0);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+	cr_assert_eq(xend_read(e, 1, 1, 1000, 256, e->out.xth.stamp), UR_DROP_NONE);
+	cr_assert_eq(e->buf[6155], 0);
+	cr_assert_eq(e->buf[6156], 2);
+	cr_assert_eq(e->buf[6299], 2);
+	cr_assert_eq(e->buf[7000], 2);
+	cr_assert_eq(e->buf[7111], 2);
+	cr_assert_eq(e->buf[7112], 0);
+	xend_free(e);
+}
+
+/* EXT-COMP-RSP-02 */
+Test(ext_completer, atomic_answer_lands_in_host_order)
+{
+	struct end *e = XEND();
+	uint64_t got;
+
+	end_send(e, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	xend_expect(e, UR_EXT_FETCH_ADD, 1000);
+	cr_assert_eq(xend_atomic(e, 1, 1000, e->out.xth.stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	memcpy(&got, e->buf, 8);
+	cr_assert_eq(got, 0x0123456789abcdef);
+	xend_free(e);
+}
+
+/* EXT-COMP-ORDER-01 */
+Test(ext_completer, response_acknowledges_what_was_sent_before_its_request)
+{
+	struct end *e = XEND();
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	end_send(e, 2, IBV_WR_RDMA_READ, 4);
+	cr_assert_eq(xend_drain(e), 2);
+	cr_assert_eq(xend_read(e, 2, 0, 1001, 4, e->out.xth.stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	cr_assert_eq(end_counters(e)->acks_received, 1);
+	xend_free(e);
+}
+
+/* EXT-COMP-ORDER-01 */
+Test(ext_completer, acknowledged_read_waits_for_its_responses)
+{
+	struct end *e = XEND();
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	end_send(e, 2, IBV_WR_SEND, 4);
+	cr_assert_eq(xend_drain(e), 2);
+	cr_assert_eq(xend_ack(e, 1002, 0x1f, 2, e->out.xth.stamp), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	cr_assert_neq(ur_ext_deadline(e->qp), UR_NEVER);
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 4, e->out.xth.stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	xend_free(e);
+}
+
+/* A READ of 10 packets in 3 parts, an atomic, a READ that is only being asked for, a SEND. */
+static struct end *end_with_reads(void)
+{
+	struct end *e = XEND(.window = 16, .rd_atomic = 5);
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	end_send(e, 2, IBV_WR_RDMA_READ, 256 * 9 + 7);
+	end_send(e, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	end_send(e, 4, IBV_WR_RDMA_READ, 256 * 8);
+	cr_assert_eq(xend_drain(e), 6);
+	return e;
+}
+
+/* EXT-COMP-RSP-01 */
+Test(ext_completer, response_that_no_request_asked_for_writes_nothing)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t ssn, offset, psn, epsn;
+		uint16_t len;
+	} hostile[] = {
+		{UR_EXT_READ_RESPONSE_ONLY, 0, 0, 1001, 1006, 256}, /* no such message */
+		{UR_EXT_READ_RESPONSE_ONLY, 5, 0, 1001, 1006, 256}, /* not begun */
+		{UR_EXT_READ_RESPONSE_ONLY, 6, 0, 1001, 1006, 256}, /* not posted */
+		{UR_EXT_READ_RESPONSE_ONLY, 0x800002, 0, 1001, 1006, 256},
+		{UR_EXT_READ_RESPONSE_ONLY, 1, 0, 1000, 1006, 256},  /* a SEND */
+		{UR_EXT_READ_RESPONSE_ONLY, 3, 0, 1004, 1006, 8},    /* an atomic */
+		{UR_EXT_ATOMIC_ACKNOWLEDGE, 2, 0, 1001, 1006, 0},    /* a READ */
+		{UR_EXT_ATOMIC_ACKNOWLEDGE, 3, 1, 1004, 1006, 0},    /* has one response */
+		{UR_EXT_READ_RESPONSE_ONLY, 2, 10, 1003, 1006, 256}, /* beyond its length */
+		{UR_EXT_READ_RESPONSE_ONLY, 2, 0xffffff, 1003, 1006, 256},
+		{UR_EXT_READ_RESPONSE_ONLY, 4, 4, 1006, 1006, 256}, /* not asked for yet */
+		{UR_EXT_READ_RESPONSE_ONLY, 2, 4, 1001, 1006, 256}, /* of another part */
+		{UR_EXT_READ_RESPONSE_ONLY, 2, 0, 1002, 1006, 256},
+		{UR_EXT_READ_RESPONSE_ONLY, 2, 0, 1001, 1001, 256}, /* not executed */
+		{UR_EXT_READ_RESPONSE_ONLY, 2, 0, 1001, 1000, 256},
+	};
+	static const uint8_t payload[256] = {[0 ... 255] = 0xaa};
+	struct end *e = end_with_reads();
+
+	for (unsigned i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+		struct ur_packet p =
+			xend_packet(e, hostile[i].opcode, hostile[i].psn, hostile[i].epsn,
+				    e->out.xth.stamp, payload, hostile[i].len);
+		enum ur_drop drop;
+
+		p.xrth = (struct ur_xrth){.ssn = hostile[i].ssn, .offset = hostile[i].offset};
+		drop = xend_in(e, p);
+		cr_assert(drop == UR_DROP_UNEXPECTED || drop == UR_DROP_PSN_STALE, "packet %u: %s",
+			  i, ur_drop_text(drop));
+		cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+		cr_assert_eq(e->qp->xreq.rsp.una.v, 0);
+		for (unsigned at = 0; at < 8192; at++)
+			cr_assert_eq(e->buf[at], 0, "packet %u", i);
+	}
+	end_expect_no_wc(e);
+	xend_free(e);
+}
+
+/* EXT-COMP-RSP-01 */
+Test(ext_completer, response_that_says_nak_is_dropped)
+{
+	struct end *e = XEND();
+	uint8_t payload[4] = {1, 2, 3, 4};
+	struct ur_packet p;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+	p = xend_packet(e, UR_EXT_READ_RESPONSE_ONLY, 1000, 1001, e->out.xth.stamp, payload, 4);
+	p.xrth = (struct ur_xrth){.ssn = 1};
+	p.aeth.syndrome = 0x61;
+	cr_assert_eq(xend_in(e, p), UR_DROP_UNEXPECTED);
+	cr_assert_eq(e->buf[0], 0);
+	end_expect_no_wc(e);
+	xend_free(e);
+}
+
+/* EXT-COMP-RSP-01 */
+Test(ext_completer, response_that_came_before_writes_nothing)
+{
+	struct end *e = XEND();
+	uint32_t stamp;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 600);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+	stamp = e->out.xth.stamp;
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, stamp), UR_DROP_NONE);
+	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_NONE);
+	memset(e->buf, 0, 1024);
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, stamp), UR_DROP_PSN_STALE);
+	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_PSN_STALE);
+	/* Not even one of another length does harm. */
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 255, stamp), UR_DROP_PSN_STALE);
+	for (unsigned i = 0; i < 1024; i++)
+		cr_assert_eq(e->buf[i], 0);
+	cr_assert_eq(xend_read(e, 1, 1, 1000, 256, stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(xend_read(e, 1, 1, 1000, 256, stamp), UR_DROP_PSN_STALE);
+	end_expect_no_wc(e);
+	xend_free(e);
+}
+
+/* EXT-COMP-BAD-01 */
+Test(ext_completer, response_of_another_length_is_a_bad_response)
+{
+	for (uint16_t len = 255; len <= 257; len += 2) {
+		struct end *e = XEND();
+
+		end_send(e, 1, IBV_WR_RDMA_READ, 300);
+		xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+		cr_assert_eq(xend_read(e, 1, 0, 1000, len, e->out.xth.stamp), UR_DROP_MSG_LENGTH);
+		end_expect_wc(e, 1, IBV_WC_BAD_RESP_ERR);
+		cr_assert_eq(e->buf[0], 0);
+		xend_free(e);
+	}
+}
+
+/* EXT-COMP-BAD-01 */
+Test(ext_completer, bad_response_is_the_fault_of_its_own_request)
+{
+	struct end *e = XEND();
+	uint32_t stamp;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	end_send(e, 2, IBV_WR_RDMA_READ, 4);
+	end_send(e, 3, IBV_WR_SEND, 4);
+	cr_assert_eq(xend_drain(e), 3);
+	stamp = e->out.xth.stamp;
+	cr_assert_eq(xend_read(e, 2, 0, 1001, 5, stamp), UR_DROP_MSG_LENGTH);
+	end_expect_no_wc(e);
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 4, stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_BAD_RESP_ERR);
+	end_expect_wc(e, 3, IBV_WC_WR_FLUSH_ERR);
+	xend_free(e);
+}
+
+/* EXT-COMP-BAD-01 */
+Test(ext_completer, read_whose_target_went_is_a_protection_error)
+{
+	struct end *e = XEND();
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	end_send(e, 2, IBV_WR_RDMA_READ, 4);
+	cr_assert_eq(xend_drain(e), 2);
+	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(xend_read(e, 2, 0, 1001, 4, e->out.xth.stamp), UR_DROP_RECV_BUFFER);
+	cr_assert_eq(e->buf[0], 0);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_LOC_PROT_ERR);
+	xend_free(e);
+}
+
+/* EXT-COMP-RSP-02 */
+Test(ext_completer, without_a_context_responses_are_taken_one_after_the_other)
+{
+	struct end *e = XEND();
+	struct ur_rtx_pool *pool = &ur_engine_core(e->engine)->rtx;
+	struct ur_rtx_pool full = *pool;
+	uint32_t stamp;
+
+	*pool = (struct ur_rtx_pool){.cnt = XEND_CONTEXTS};
+	end_send(e, 1, IBV_WR_RDMA_READ, 600);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+	stamp = e->out.xth.stamp;
+	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_NO_CONTEXT);
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, stamp), UR_DROP_NONE);
+	cr_assert_eq(e->qp->req.rd_out, 1);
+	cr_assert_eq(xend_read(e, 1, 1, 1000, 256, stamp), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(e->qp->req.rd_out, 0);
+	*pool = full;
+	xend_free(e);
+}
+
+/* EXT-COMP-DUE-01 */
+Test(ext_completer, answers_that_waited_for_a_lost_request_are_not_lost)
+{
+	struct end *e = XEND(.rd_atomic = 4);
+	uint32_t stamp[3], again;
+
+	for (unsigned i = 0; i < 3; i++) {
+		end_send(e, i + 1, IBV_WR_RDMA_READ, 600);
+		cr_assert_not_null(xend_out(e));
+		stamp[i] = e->out.xth.stamp;
+	}
+	/* The first request is lost; a probe finds out. */
+	while (!e->qp->xreq.probe)
+		xend_wait(e);
+	xend_expect(e, UR_EXT_PROBE, 1003);
+	cr_assert_eq(xend_sack(e, 1000, 3, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+	again = e->out.xth.stamp;
+	for (uint32_t i = 0; i < 9; i++) {
+		cr_assert_eq(xend_read(e, 1 + i / 3, i % 3, 1000 + i / 3, i % 3 < 2 ? 256 : 88,
+				       i < 3 ? again : stamp[i / 3]),
+			     UR_DROP_NONE);
+		xend_expect_silence(e);
+	}
+	for (unsigned i = 1; i <= 3; i++)
+		end_expect_wc(e, i, IBV_WC_SUCCESS);
+	cr_assert_eq(end_counters(e)->retransmitted_packets, 1);
+	xend_free(e);
+}
+
+/* ---- NAKs ---- */
+
+/* EXT-COMP-NAK-01 */
+Test(ext_completer, nak_fails_its_request_and_completes_those_before)
+{
+	static const struct {
+		uint8_t syndrome;
+		enum ibv_wc_status status;
+	} cases[] = {
+		{0x61, IBV_WC_REM_INV_REQ_ERR},
+		{0x62, IBV_WC_REM_ACCESS_ERR},
+		{0x63, IBV_WC_REM_OP_ERR},
+		{0x64, IBV_WC_REM_INV_RD_REQ_ERR},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t stamp[3];
+		struct end *e = end_with_sends(3, stamp);
+
+		cr_assert_eq(xend_ack(e, 1001, cases[i].syndrome, 1, stamp[1]), UR_DROP_NONE);
+		end_expect_wc(e, 1, IBV_WC_SUCCESS);
+		end_expect_wc(e, 2, cases[i].status);
+		end_expect_wc(e, 3, IBV_WC_WR_FLUSH_ERR);
+		cr_assert_eq(e->qp->state, IBV_QPS_ERR);
+		xend_expect_silence(e);
+		xend_free(e);
+	}
+}
+
+/* EXT-COMP-NAK-01 */
+Test(ext_completer, nak_of_what_was_executed_or_never_sent_is_dropped)
+{
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+	struct ur_packet p;
+
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, stamp[0]), UR_DROP_NONE);
+	cr_assert_eq(xend_ack(e, 1000, 0x62, 1, stamp[0]), UR_DROP_PSN_STALE);
+	cr_assert_eq(xend_ack(e, 1002, 0x62, 1, stamp[0]), UR_DROP_UNEXPECTED);
+	p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1001, 1000, stamp[0], NULL, 0);
+	p.aeth.syndrome = 0x62;
+	cr_assert_eq(xend_in(e, p), UR_DROP_UNEXPECTED);
+	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	xend_free(e);
+}
+
+/* EXT-COMP-NAK-01 */
+Test(ext_completer, nak_waits_for_the_answers_before_it)
+{
+	struct end *e = XEND();
+	uint32_t stamp;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	end_send(e, 2, IBV_WR_RDMA_WRITE, 4);
+	end_send(e, 3, IBV_WR_RDMA_WRITE, 4);
+	cr_assert_eq(xend_drain(e), 3);
+	stamp = e->out.xth.stamp;
+	cr_assert_eq(xend_ack(e, 1001, 0x62, 1, stamp), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	xend_expect_silence(e);
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 4, stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_REM_ACCESS_ERR);
+	end_expect_wc(e, 3, IBV_WC_WR_FLUSH_ERR);
+	xend_free(e);
+}
+
+/* EXT-COMP-NAK-01 */
+Test(ext_completer, nak_does_not_wait_for_ever_for_answers_that_were_lost)
+{
+	struct end *e = XEND(.no_timeout = true);
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	end_send(e, 2, IBV_WR_RDMA_WRITE, 4);
+	cr_assert_eq(xend_drain(e), 2);
+	cr_assert_eq(xend_ack(e, 1001, 0x62, 1, e->out.xth.stamp), UR_DROP_NONE);
+	for (unsigned i = 0; i < 10 && e->qp->state == IBV_QPS_RTS; i++) {
+		xend_wait(e);
+		xend_drain(e);
+	}
+	end_expect_wc(e, 1, IBV_WC_REM_ACCESS_ERR);
+	end_expect_wc(e, 2, IBV_WC_WR_FLUSH_ERR);
+	xend_free(e);
+}
+
+/* EXT-COMP-RNR-01 */
+Test(ext_completer, rnr_nak_stops_sending_for_its_time)
+{
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+	uint64_t start;
+
+	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, stamp[0]), UR_DROP_NONE); /* 0.64 ms */
+	start = e->now_ns;
+	end_send(e, 3, IBV_WR_SEND, 4);
+	xend_expect_silence(e);
+	cr_assert_eq(ur_ext_deadline(e->qp), start + 640000);
+	/* It is told again, and costs nothing more. */
+	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, stamp[0]), UR_DROP_NONE);
+	cr_assert_eq(ur_ext_deadline(e->qp), start + 640000);
+	xend_wait(e);
+	xend_expect(e, UR_EXT_SEND_ONLY, 1000);
+	cr_assert(e->out.xth.flags & UR_XTH_RETRY);
+	xend_expect(e, UR_EXT_SEND_ONLY, 1002);
+	xend_expect_silence(e);
+	/* The other was dropped as well: what came after it tells. */
+	cr_assert_eq(end_counters(e)->rnr_nak_retry_err, 2);
+	xend_free(e);
+}
+
+/* EXT-COMP-RNR-01 */
+Test(ext_completer, receive_that_was_ready_after_all_ends_the_wait)
+{
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+
+	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, stamp[0]), UR_DROP_NONE);
+	end_send(e, 3, IBV_WR_SEND, 4);
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, stamp[0]), UR_DROP_NONE);
+	xend_expect(e, UR_EXT_SEND_ONLY, 1002);
+	/* The RNR NAK comes a second time, too late. */
+	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, stamp[0]), UR_DROP_NONE);
+	cr_assert_eq(e->qp->req.rec.rnr_until_ns, 0);
+	xend_free(e);
+}
+
+/* EXT-COMP-RNR-01 */
+Test(ext_completer, third_rnr_nak_is_one_too_many)
+{
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(xend_ack(e, 1000, 0x21, 0, stamp[0]), UR_DROP_NONE);
+		xend_wait(e);
+		xend_expect(e, UR_EXT_SEND_ONLY, 1000);
+		stamp[0] = e->out.xth.stamp;
+	}
+	end_expect_no_wc(e);
+	cr_assert_eq(xend_ack(e, 1000, 0x21, 0, stamp[0]), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	end_expect_wc(e, 2, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(end_counters(e)->rnr_retry_exceeded_err, 1);
+	xend_free(e);
+}
+
+/* ---- time ---- */
+
+/* EXT-COMP-TIMEOUT-01 */
+Test(ext_completer, silence_ends_after_as_many_timeouts_as_asked_for_and_one)
+{
+	uint32_t stamp[2];
+	struct end *e = end_with_sends(2, stamp);
+	uint64_t start = e->now_ns;
+
+	while (e->qp->state == IBV_QPS_RTS) {
+		xend_wait(e);
+		xend_drain(e);
+		cr_assert_lt(e->now_ns, start + 5 * END_TIMEOUT_NS);
+	}
+	end_expect_wc(e, 1, IBV_WC_RETRY_EXC_ERR);
+	end_expect_wc(e, 2, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_geq(e->now_ns, start + 4 * END_TIMEOUT_NS - 10 * XEND_STEP_NS);
+	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 4);
+	cr_assert_eq(end_counters(e)->retry_exceeded_err, 1);
+	xend_free(e);
+}
+
+/* EXT-COMP-TIMEOUT-01 */
+Test(ext_completer, sent_again_and_probed_for_ever_costs_no_retry)
+{
+	struct end *e = XEND(.no_timeout = true);
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_eq(xend_drain(e), 1);
+	for (unsigned i = 0; i < 50; i++) {
+		xend_wait(e);
+		xend_drain(e);
+	}
+	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
+	cr_assert_gt(end_counters(e)->rto, 20);
+	cr_assert_gt(end_counters(e)->retransmitted_packets, 20);
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, e->out.xth.stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	xend_free(e);
+}
+
+/* EXT-COMP-TIMEOUT-01 */
+Test(ext_completer, any_progress_starts_the_retries_afresh)
+{
+	struct end *e = XEND();
+	uint32_t stamp;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 256 * 12);
+	cr_assert_eq(xend_drain(e), 1);
+	stamp = e->out.xth.stamp;
+	for (uint32_t at = 0; at < 12; at++) {
+		uint64_t until = e->now_ns + 3 * END_TIMEOUT_NS;
+
+		while (ur_ext_deadline(e->qp) < until) {
+			xend_wait(e);
+			xend_drain(e);
+		}
+		cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+		cr_assert_eq(xend_read(e, 1, at, 1000, 256, stamp), UR_DROP_NONE);
+	}
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	xend_free(e);
+}
+
+/* EXT-COMP-TIMEOUT-01 */
+Test(ext_completer, missing_responses_alone_run_into_the_timeout_too)
+{
+	struct end *e = XEND();
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	cr_assert_eq(xend_drain(e), 1);
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, e->out.xth.stamp), UR_DROP_NONE);
+	while (e->qp->state == IBV_QPS_RTS) {
+		xend_wait(e);
+		xend_drain(e);
+		cr_assert_lt(e->now_ns, 6 * END_TIMEOUT_NS);
+	}
+	end_expect_wc(e, 1, IBV_WC_RETRY_EXC_ERR);
+	cr_assert_gt(end_counters(e)->retransmitted_packets, 0);
+	xend_free(e);
+}
+
+/* EXT-COMP-PROBE-01 */
+Test(ext_completer, probe_that_shares_its_stamp_says_nothing_of_responses)
+{
+	struct end *e = XEND();
+	struct ur_tx tx = {.hdr = e->out_frame.b};
+	unsigned wqes = 0;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	cr_assert_eq(xend_drain(e), 1);
+	while (!e->qp->xreq.probe)
+		xend_wait(e);
+	xend_expect(e, UR_EXT_PROBE, 1001);
+	cr_assert(e->qp->xreq.probed);
+	end_send(e, 2, IBV_WR_SEND, 4);
+	cr_assert(ur_ext_requester_next(e->qp, &tx, e->now_ns, &wqes));
+	cr_assert(!e->qp->xreq.probed);
+	cr_assert_eq(xend_ack(e, 1002, 0x1f, 1, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect_silence(e);
+	xend_free(e);
+}
+
+/* ---- numbers that wrap ---- */
+
+/* EXT-COMP-ORDER-01 */
+Test(ext_completer, everything_completes_where_psn_and_ssn_wrap)
+{
+	struct end *e = XEND(.window = 16, .rd_atomic = 4, .sq_psn = UR_PSN_MASK - 1);
+	uint32_t psn = UR_PSN_MASK - 1, stamp;
+
+	e->qp->req.ssn = UR_PSN_MASK;
+	end_send(e, 1, IBV_WR_SEND, 300);	   /* psn, + 1; SSN 0xffffff */
+	end_send(e, 2, IBV_WR_RDMA_READ, 256 * 6); /* + 2, + 3; SSN 0 */
+	end_send(e, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	cr_assert_eq(xend_drain(e), 5);
+	cr_assert_eq(e->out.bth.psn.v, 2);
+	cr_assert_eq(e->out.xth.ssn, 1);
+	stamp = e->out.xth.stamp;
+	cr_assert_eq(xend_sack(e, psn, 1, stamp), UR_DROP_NONE);
+	cr_assert_eq(xend_atomic(e, 1, 2, stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	for (uint32_t at = 6; at-- > 0;)
+		cr_assert_eq(xend_read(e, 0, at, at / 4, 256, stamp), UR_DROP_NONE);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	end_expect_wc(e, 3, IBV_WC_SUCCESS);
+	cr_assert_eq(ur_ext_deadline(e->qp), UR_NEVER);
+	xend_free(e);
+}
