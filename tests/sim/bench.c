@@ -7,13 +7,15 @@ struct bench *bench_new(enum ur_mode mode, const char *name, const struct bench_
 {
 	static const struct bench_attr none;
 	struct bench *b = calloc(1, sizeof(*b));
-	struct sim_attr sa = sim_defaults(sim_mode_case(mode, name), 0);
+	struct sim_attr sa;
 	struct sim_qp_attr qa[2];
 
 	if (!b)
 		abort();
 	if (!attr)
 		attr = &none;
+	sa = sim_defaults(sim_mode_case(mode, name), attr->number);
+	sa.seed = 0;
 	sa.window = attr->window ? attr->window : sa.window;
 	sa.max_qp = attr->max_qp ? attr->max_qp : sa.max_qp;
 	b->s = sim_new(&sa);

@@ -23,6 +23,7 @@ struct bench_attr {
 	bool unconnected; /* the QPs stay in RESET */
 	bool srq;	  /* QP 1 takes its receives from one */
 	bool v6;
+	uint64_t number; /* of the case */
 };
 
 struct bench {
@@ -35,7 +36,7 @@ struct bench {
 	unsigned sge_next;
 };
 
-/* The case is "mode.name:0". */
+/* The case is "mode.name:number". */
 struct bench *bench_new(enum ur_mode mode, const char *name, const struct bench_attr *attr);
 void bench_free(struct bench *b);
 

@@ -19,6 +19,7 @@
 #define EACH_MODE(suite, name)                                                                     \
 	static void suite##_##name(enum ur_mode mode);                                             \
 	SIM_MODE_TEST(suite, name, GBN, gbn)                                                       \
+	SIM_MODE_TEST(suite, name, REORDER, reorder)                                               \
 	static void suite##_##name(enum ur_mode mode)
 
 #endif

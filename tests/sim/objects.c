@@ -212,6 +212,9 @@ void sim_qp_to_rtr(struct sim_qp *qp, const struct sim_qp *peer)
 	struct ur_path_attr path;
 	int mask = IBV_QP_STATE, err;
 
+	if (qp->attr.type == IBV_QPT_RC)
+		SIM_CHECK(s, ur_qp_set_mode(qp->qp, qp->attr.mode, qp->attr.strict) == 0,
+			  "mode %d is refused", qp->attr.mode);
 	if (qp->attr.type == IBV_QPT_UD) {
 		err = ur_engine_modify_qp(qp->ep->engine, qp->qp, &attr, mask, NULL, s->now_ns);
 		SIM_CHECK(s, err == 0, "INIT to RTR: %d", err);

@@ -496,6 +496,12 @@ static void check_counters(struct sim_oracle *o, const struct sim_ep *ep)
 			  (c->ooo_contexts == 0 && c->rtx_contexts == 0 && c->early_packets == 0 &&
 			   c->early_dropped == 0 && c->early_responses == 0 && c->probes_sent == 0),
 		  "endpoint %u: the slow path on a clean link", ep->idx);
+	SIM_CHECK(s,
+		  !o->lossless ||
+			  (c->retransmitted_packets == 0 && c->retransmitted_responses == 0),
+		  "endpoint %u sent again what was late: %llu requests, %llu responses", ep->idx,
+		  (unsigned long long)c->retransmitted_packets,
+		  (unsigned long long)c->retransmitted_responses);
 	SIM_CHECK(s, c->cq_overflow == 0 && c->req_cqe_error == 0 && c->resp_cqe_error == 0,
 		  "endpoint %u counts errors", ep->idx);
 }

@@ -72,7 +72,8 @@ struct sim_oracle {
 	unsigned cq_cnt;
 	struct sim_mr shared_word[SIM_EP_MAX]; /* one region of 8 bytes an endpoint */
 	uint64_t shared_sum[SIM_EP_MAX];
-	bool clean; /* the links lose nothing and receives are always posted */
+	bool clean;    /* the links lose nothing and receives are always posted */
+	bool lossless; /* the links lose nothing, but may change the order: nothing is sent again */
 };
 
 void sim_oracle_init(struct sim_oracle *o, struct sim *s);

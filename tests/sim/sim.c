@@ -288,7 +288,6 @@ static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
 static void expire(struct sim_ep *ep)
 {
 	struct sim *s = ep->sim;
-
 	if (ep->last_turn_ns != s->now_ns || ep->last_turn_frames != ep->tx_frames)
 		ep->idle_turns = 0;
 	ep->last_turn_ns = s->now_ns;
@@ -466,11 +465,17 @@ static void ep_init(struct sim *s, unsigned idx)
 	const struct sim_attr *a = &s->attr;
 	struct sim_ep *ep = &s->ep[idx];
 	struct ur_engine_attr attr = {
-		.limits =
-			{.max_qp = a->max_qp,
-			 .workers = 1,
-			 .worker = 0,
-			 .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20}},
+		.limits = {.max_qp = a->max_qp,
+			   .workers = 1,
+			   .worker = 0,
+			   .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20},
+			   .reorder_slots = a->reorder_slots,
+			   .reorder_slot_bytes = 4096,
+			   .reorder_contexts = a->contexts,
+			   .read_gaps = a->contexts,
+			   .ooo_contexts = a->contexts,
+			   .rtx_contexts = 2 * a->contexts,
+			   .max_sge = 4},
 		.mem = &ep->mem,
 		.sink = {.ctx = ep,
 			 .completion = on_completion,
@@ -516,6 +521,8 @@ struct sim_attr sim_defaults(const char *name, uint64_t number)
 		.max_mr = 64,
 		.window = 128,
 		.ackreq_every = 16,
+		.contexts = 4,
+		.reorder_slots = 64,
 		.time_wait_ns = SIM_MS(10),
 		.turn_delay_ns = 200,
 		.tx_cap = 8,
@@ -545,15 +552,22 @@ static void check_pools(struct sim_ep *ep)
 {
 	const struct ur_core *core = ur_engine_core(ep->engine);
 	struct sim *s = ep->sim;
+	const struct {
+		const char *what;
+		uint32_t there, all;
+	} pools[] = {
+		{"out-of-order contexts", core->ooo.free_cnt, core->ooo.cnt},
+		{"recovery contexts", core->rtx.free_cnt, core->rtx.cnt},
+		{"reorder contexts", core->reorder.contexts_free, core->reorder.context_cnt},
+		{"reorder slots", core->reorder.slots_free, core->reorder.slot_cnt},
+		{"read gaps", core->read_gaps.free_cnt, core->read_gaps.cnt},
+	};
 
 	if (ur_engine_objects(ep->engine, s->now_ns).qps)
 		return;
-	SIM_CHECK(s, core->ooo.free_cnt == core->ooo.cnt,
-		  "endpoint %u: %u of %u out-of-order contexts came back", ep->idx,
-		  core->ooo.free_cnt, core->ooo.cnt);
-	SIM_CHECK(s, core->rtx.free_cnt == core->rtx.cnt,
-		  "endpoint %u: %u of %u recovery contexts came back", ep->idx, core->rtx.free_cnt,
-		  core->rtx.cnt);
+	for (unsigned i = 0; i < sizeof(pools) / sizeof(pools[0]); i++)
+		SIM_CHECK(s, pools[i].there == pools[i].all, "endpoint %u: %u of %u %s came back",
+			  ep->idx, pools[i].there, pools[i].all, pools[i].what);
 }
 
 void sim_free(struct sim *s)

@@ -60,6 +60,8 @@ struct sim_attr {
 	unsigned eps; /* [2, SIM_EP_MAX] */
 	uint32_t max_qp, max_mr;
 	uint32_t window, ackreq_every;
+	uint32_t contexts; /* in each of the pools for QPs with a gap */
+	uint32_t reorder_slots;
 	uint64_t time_wait_ns;
 	uint64_t turn_delay_ns;
 	unsigned tx_cap;

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "objects.h"
+
+/*
+ * Goodput through loss and through reordering, in virtual time: one queue pair, 100 Gb/s, 40 us
+ * round trip, loss in both directions. Prints JSON:
+ *
+ *   {"rows": [{op, mode, mtu, loss_percent, goodput_gbps, relative, retransmitted, lost, ratio}],
+ *    "reordering": [{op, mode, mtu, reordered_percent, places, goodput_gbps, relative,
+ *                    retransmitted}]}
+ *
+ * relative: to the same op, mode and mtu without loss. lost: packets of the direction of the data,
+ * and READ requests; retransmitted: the same, sent again; ratio: of the two.
+ */
+#define GBPS	      100
+#define ONE_WAY_NS    20000
+#define MSG_BYTES     (256u << 10)
+#define DEPTH	      32
+#define WARM_NS	      SIM_MS(2)
+#define REORDER_SHARE 10 /* percent */
+#define PLACES	      64
+
+/* What --assert asks of extended mode. */
+#define BAR_LOSS_PERCENT 1.0
+#define BAR_LOSS	 0.77
+#define BAR_REORDERING	 0.95
+
+static const struct op {
+	const char *name;
+	enum ibv_wr_opcode code;
+} ops[] = {{"write", IBV_WR_RDMA_WRITE}, {"send", IBV_WR_SEND}, {"read", IBV_WR_RDMA_READ}};
+
+static const double losses[] = {0, 0.01, 0.1, 1, 5};
+static const enum ibv_mtu mtus[] = {IBV_MTU_4096, IBV_MTU_1024};
+static const char *const modes[] = {
+#define X(NAME, name) #name,
+	UR_MODES(X)
+#undef X
+};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct load {
+	const struct op *op;
+	enum ur_mode mode;
+	enum ibv_mtu mtu;
+	double loss_percent;
+	bool reordering;
+	uint64_t run_ns;
+};
+
+struct world {
+	const struct load *load;
+	struct sim *s;
+	struct sim_cq cq[2];
+	struct sim_mr mr[2];
+	struct sim_qp qp[2];
+	uint64_t posted, done, received;
+};
+
+struct result {
+	double gbps;
+	uint64_t retransmitted, lost;
+};
+
+static void post(struct world *w)
+{
+	uint64_t slot = w->posted++ % DEPTH * MSG_BYTES;
+	struct ibv_sge sge = sim_sge(&w->mr[0], slot, MSG_BYTES);
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = w->load->op->code,
+				 .send_flags = IBV_SEND_SIGNALED};
+
+	if (wr.opcode != IBV_WR_SEND) {
+		wr.wr.rdma.remote_addr = (uintptr_t)w->mr[1].p + slot;
+		wr.wr.rdma.rkey = w->mr[1].key;
+	}
+	SIM_CHECK(w->s, sim_post_send(&w->qp[0], &wr) == 0, "cannot post");
+}
+
+static void receive(struct world *w)
+{
+	struct ibv_sge sge = sim_sge(&w->mr[1], w->received++ % DEPTH * MSG_BYTES, MSG_BYTES);
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	SIM_CHECK(w->s, sim_post_recv(&w->qp[1], &wr) == 0, "cannot post a receive");
+}
+
+static void poll(struct sim *s, void *arg)
+{
+	struct world *w = arg;
+	struct ibv_wc wc;
+
+	while (ur_cq_poll(&w->cq[1].cq, 1, &wc))
+		receive(w);
+	while (ur_cq_poll(&w->cq[0].cq, 1, &wc)) {
+		SIM_CHECK(s, wc.status == IBV_WC_SUCCESS, "status %d", wc.status);
+		w->done++;
+		post(w);
+	}
+}
+
+static struct sim_attr network(const struct load *l)
+{
+	struct sim_attr sa = sim_defaults("sim_loss", 0);
+	uint64_t frame_ns = (128u << l->mtu) * 8 / GBPS;
+
+	sa.fast = true;
+	sa.window = 1024;
+	sa.ackreq_every = 32;
+	sa.tx_cap = 32;
+	sa.contexts = 1;
+	sa.reorder_slots = 1024;
+	sa.link = (struct sim_link_attr){
+		.bits_per_s = GBPS * 1000000000ull,
+		.delay_ns = ONE_WAY_NS,
+		.loss = (uint32_t)(l->loss_percent * 65536 / 100 + 0.5),
+	};
+	if (l->reordering) {
+		sa.link.reorder = REORDER_SHARE * 65536 / 100;
+		sa.link.reorder_ns = PLACES * frame_ns;
+	}
+	return sa;
+}
+
+static void make(struct world *w)
+{
+	struct sim_attr sa = network(w->load);
+	struct sim_qp_attr qa[2];
+
+	w->s = sim_new(&sa);
+	for (unsigned i = 0; i < 2; i++) {
+		sim_cq_init(&w->cq[i], 2 * DEPTH);
+		sim_mr_init(&w->mr[i], &w->s->ep[i], DEPTH * MSG_BYTES, SIM_ACCESS_ALL);
+		qa[i] = sim_qp_defaults(&w->cq[i], &w->cq[i]);
+		qa[i].cap.max_send_wr = qa[i].cap.max_recv_wr = DEPTH;
+		qa[i].mtu = w->load->mtu;
+		qa[i].mode = w->load->mode;
+		qa[i].rd_atomic = qa[i].dest_rd_atomic = 64;
+		qa[i].timeout = 10; /* 4.2 ms: with more, go-back-N would do nothing but wait */
+	}
+	sim_qp_pair(&w->qp[0], &w->s->ep[0], &qa[0], &w->qp[1], &w->s->ep[1], &qa[1]);
+}
+
+static void drop(struct world *w)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		sim_qp_destroy(&w->qp[i]);
+		sim_mr_free(&w->mr[i]);
+		sim_cq_free(&w->cq[i]);
+	}
+	sim_free(w->s);
+}
+
+static struct result run(const struct load *load)
+{
+	struct world w = {.load = load};
+	struct result r;
+	uint64_t before;
+
+	make(&w);
+	for (unsigned i = 0; i < DEPTH; i++) {
+		receive(&w);
+		post(&w);
+	}
+	w.s->after = poll;
+	w.s->after_arg = &w;
+	sim_sleep(w.s, WARM_NS);
+	before = w.done;
+	sim_sleep(w.s, load->run_ns);
+	r.gbps = (double)((w.done - before) * MSG_BYTES * 8) / (double)load->run_ns;
+	r.lost = w.s->ep[0].lost_frames;
+	if (load->op->code == IBV_WR_RDMA_READ)
+		r.lost += w.s->ep[1].lost_frames;
+	r.retransmitted = 0;
+	for (unsigned i = 0; i < 2; i++)
+		r.retransmitted += sim_counters(&w.s->ep[i])->retransmitted_packets +
+				   sim_counters(&w.s->ep[i])->retransmitted_responses;
+	drop(&w);
+	return r;
+}
+
+/* ---- the tables ---- */
+
+struct options {
+	bool quick, check;
+	unsigned failed;
+};
+
+static void expect(struct options *o, const struct load *l, const char *what, double value,
+		   double bar)
+{
+	if (!o->check || value >= bar)
+		return;
+	fprintf(stderr, "%s %s, mtu %u: %s is %.3f, below %.3f\n", modes[l->mode], l->op->name,
+		128u << l->mtu, what, value, bar);
+	o->failed++;
+}
+
+static double ratio(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+static void print_loss(struct options *o, struct load *l, bool *first)
+{
+	double clean = 0;
+
+	for (unsigned i = 0; i < COUNT(losses); i++) {
+		struct result r;
+
+		l->loss_percent = losses[i];
+		l->reordering = false;
+		r = run(l);
+		if (i == 0)
+			clean = r.gbps;
+		printf("%s\n  {\"op\": \"%s\", \"mode\": \"%s\", \"mtu\": %u, \"loss_percent\": "
+		       "%g, "
+		       "\"goodput_gbps\": %.3f, \"relative\": %.4f, \"retransmitted\": %llu, "
+		       "\"lost\": %llu, \"ratio\": %.3f}",
+		       *first ? "" : ",", l->op->name, modes[l->mode], 128u << l->mtu,
+		       l->loss_percent, r.gbps, ratio(r.gbps, clean),
+		       (unsigned long long)r.retransmitted, (unsigned long long)r.lost,
+		       ratio((double)r.retransmitted, (double)r.lost));
+		fflush(stdout);
+		*first = false;
+		if (l->mode == UR_MODE_EXTENDED && l->loss_percent == BAR_LOSS_PERCENT)
+			expect(o, l, "goodput at 1 % loss", ratio(r.gbps, clean), BAR_LOSS);
+	}
+}
+
+static void print_reordering(struct options *o, struct load *l, bool *first)
+{
+	struct result clean, r;
+
+	l->loss_percent = 0;
+	l->reordering = false;
+	clean = run(l);
+	l->reordering = true;
+	r = run(l);
+	printf("%s\n  {\"op\": \"%s\", \"mode\": \"%s\", \"mtu\": %u, \"reordered_percent\": %u, "
+	       "\"places\": %u, \"goodput_gbps\": %.3f, \"relative\": %.4f, \"retransmitted\": "
+	       "%llu}",
+	       *first ? "" : ",", l->op->name, modes[l->mode], 128u << l->mtu, REORDER_SHARE,
+	       PLACES, r.gbps, ratio(r.gbps, clean.gbps), (unsigned long long)r.retransmitted);
+	fflush(stdout);
+	*first = false;
+	if (l->mode != UR_MODE_EXTENDED)
+		return;
+	expect(o, l, "goodput with reordering", ratio(r.gbps, clean.gbps), BAR_REORDERING);
+	expect(o, l, "no retransmission (0) with reordering", -(double)r.retransmitted, 0);
+}
+
+static void each(struct options *o, void (*print)(struct options *, struct load *, bool *))
+{
+	bool first = true;
+
+	for (unsigned m = 0; m < (o->quick ? 1 : COUNT(mtus)); m++)
+		for (unsigned i = 0; i < COUNT(ops); i++)
+			for (unsigned k = 0; k < COUNT(modes); k++) {
+				struct load l = {.op = &ops[i],
+						 .mode = (enum ur_mode)k,
+						 .mtu = mtus[m],
+						 .run_ns = SIM_MS(o->quick ? 10 : 50) >> m};
+
+				print(o, &l, &first);
+			}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longopts[] = {{"quick", no_argument, NULL, 'q'},
+						 {"assert", no_argument, NULL, 'a'},
+						 {NULL, 0, NULL, 0}};
+	struct options o = {0};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
+		if (c == 'q')
+			o.quick = true;
+		else if (c == 'a')
+			o.check = true;
+		else
+			return 2;
+	}
+	printf("{\"rows\": [");
+	each(&o, print_loss);
+	printf("\n], \"reordering\": [");
+	each(&o, print_reordering);
+	printf("\n]}\n");
+	return o.failed != 0;
+}
