@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdatomic.h>
+
 #include "transport/ext.h"
+#include "transport/ordered_copy.h"
+#include "transport/reorder.h"
 #include "transport/responder_priv.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
@@ -52,6 +56,7 @@ static struct ur_ooo_note note_of(const struct ur_packet *p)
 		.arg = p->op & UR_OP_IMM    ? p->imm
 		       : p->op & UR_OP_IETH ? p->ieth
 					    : 0,
+		.held = UR_OOO_NOT_HELD,
 	};
 }
 
@@ -59,10 +64,10 @@ static struct ur_ooo_held hold_of(const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_ooo_held h = {.arrival_ns = now_ns, .stamp = p->xth.stamp, .path = p->xth.path};
 
-	if (is_read(p->op))
-		h.reth = p->reth;
-	else if (p->op & UR_OP_ATOMIC)
+	if (p->op & UR_OP_ATOMIC)
 		h.atomic = p->atomiceth;
+	else if (p->op & UR_OP_RETH)
+		h.reth = p->reth;
 	return h;
 }
 
@@ -115,6 +120,13 @@ static struct verdict check_held(const struct ur_qp *qp, uint32_t op, const stru
 			   : ur_responder_check_atomic(qp, &h->atomic);
 }
 
+/* Where the message of a WRITE begins; NULL when the key does not grant all of it. */
+static uint8_t *written_at(const struct ur_qp *qp, const struct ur_reth *reth)
+{
+	return ur_mem_check(qp->core->mem, reth->rkey, qp->pd, reth->va, reth->length,
+			    IBV_ACCESS_REMOTE_WRITE);
+}
+
 /*
  * EXT-RESP-RECV-02. Where the payload of a SEND or WRITE goes: at most UR_FRAGS_MAX pieces of host
  * memory, *cnt of them. The key must grant the whole message, as in standard mode. `rwqe`: the
@@ -140,8 +152,7 @@ static struct verdict locate(const struct ur_qp *qp, const struct ur_packet *p,
 	}
 	if (!p->payload_len)
 		return CONTINUE;
-	base = ur_mem_check(qp->core->mem, p->reth.rkey, qp->pd, p->reth.va, p->reth.length,
-			    IBV_ACCESS_REMOTE_WRITE);
+	base = written_at(qp, &p->reth);
 	if (!base)
 		return NAK(REM_ACCESS, ACCESS);
 	frag[0] = (struct ur_frag){base + off, p->payload_len};
@@ -149,20 +160,44 @@ static struct verdict locate(const struct ur_qp *qp, const struct ur_packet *p,
 	return CONTINUE;
 }
 
-/* EXT-RESP-PLACE-01: of the context's younger ranges nothing is overwritten. */
+/* The end of a WRITE that may not be seen before what comes before it. */
+static bool is_strict_end(const struct ur_qp *qp, uint32_t op)
+{
+	return __builtin_expect(qp->strict, 0) && op & UR_OP_WRITE && op & UR_OP_LAST;
+}
+
+/* For those who poll on the end of a WRITE: its last bytes after all others. len > 0 */
+static void put_end(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const uint8_t *src,
+		    uint32_t len)
+{
+	uint32_t head = len - ur_ordered_tail((uintptr_t)dst + len, len);
+
+	if (!o || !ur_ooo_write(o, psn, dst, src, head))
+		memcpy(dst, src, head);
+	atomic_thread_fence(memory_order_release);
+	if (!o || !ur_ooo_write(o, psn, dst + head, src + head, len - head))
+		ur_ordered_copy(dst + head, src + head, len - head);
+}
+
+/* EXT-RESP-PLACE-01: nothing is overwritten that a younger packet wrote. len > 0 */
+static void put(const struct ur_qp *qp, struct ur_psn psn, uint32_t op, uint8_t *dst,
+		const uint8_t *src, uint32_t len)
+{
+	const struct ur_ooo *o = qp->xrsp.ooo;
+
+	if (is_strict_end(qp, op))
+		put_end(o, psn, dst, src, len);
+	else if (__builtin_expect(!o, 1) || !ur_ooo_write(o, psn, dst, src, len))
+		memcpy(dst, src, len);
+}
+
 static void place(struct ur_qp *qp, const struct ur_packet *p, const struct ur_frag *frag,
 		  unsigned cnt)
 {
-	const struct ur_ooo *o = qp->xrsp.ooo;
 	const uint8_t *src = p->payload;
 
 	for (unsigned i = 0; i < cnt; i++) {
-		uint8_t *dst = (uint8_t *)(uintptr_t)frag[i].base;
-
-		if (__builtin_expect(o != NULL, 0))
-			ur_ooo_write(o, p->bth.psn, dst, src, frag[i].length);
-		else
-			memcpy(dst, src, frag[i].length);
+		put(qp, p->bth.psn, p->op, (uint8_t *)(uintptr_t)frag[i].base, src, frag[i].length);
 		src += frag[i].length;
 	}
 	qp->core->cnt.rx_write_requests += !!(p->op & UR_OP_WRITE);
@@ -310,31 +345,50 @@ static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_not
 	return CONTINUE;
 }
 
-static struct verdict take_turn_data(struct ur_qp *qp, const struct ur_ooo_note *n, uint32_t op)
+/* EXT-RESP-STRICT-01. The end of a WRITE that was kept is placed now. */
+static struct verdict place_kept(struct ur_qp *qp, const struct ur_ooo_note *n,
+				 const struct ur_ooo_held *h)
+{
+	uint8_t *base;
+
+	if (!n->payload_len)
+		return CONTINUE;
+	base = written_at(qp, &h->reth);
+	if (!base)
+		return NAK(REM_ACCESS, ACCESS);
+	put(qp, qp->rsp.epsn, ur_op_flags(n->opcode), base + end_of(qp, n->offset, 0),
+	    h->slot->payload, n->payload_len);
+	return CONTINUE;
+}
+
+static struct verdict take_turn_data(struct ur_qp *qp, const struct ur_ooo_note *n,
+				     const struct ur_ooo_held *h)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_message_end end = {
-		.op = op,
+		.op = ur_op_flags(n->opcode),
 		.imm_inv = n->arg,
 		.byte_len = (uint32_t)end_of(qp, n->offset, n->payload_len),
 		.solicited = n->flags & UR_NOTE_SOLICITED,
 	};
+	struct verdict v;
 
-	rsp->kind = ur_responder_kind_of(op);
+	if (h && (v = place_kept(qp, n, h)).kind)
+		return v;
+	rsp->kind = ur_responder_kind_of(end.op);
 	qp->xrsp.offset++;
-	if (op & UR_OP_LAST) {
-		struct verdict v = ur_responder_finish(qp, &end);
-
-		if (v.kind)
-			return v;
-		qp->xrsp.offset = 0;
-		if (needs_receive(op))
-			qp->xrsp.rwqen = add24(qp->xrsp.rwqen, 1);
-	}
+	if (!(end.op & UR_OP_LAST))
+		return CONTINUE;
+	v = ur_responder_finish(qp, &end);
+	if (v.kind)
+		return v;
+	qp->xrsp.offset = 0;
+	if (needs_receive(end.op))
+		qp->xrsp.rwqen = add24(qp->xrsp.rwqen, 1);
 	return CONTINUE;
 }
 
-/* What is left to be done of a packet that was checked and placed. `h`: of a READ or atomic. */
+/* What is left to be done of a packet that was checked and placed. `h`: it waited whole. */
 static struct verdict take_turn(struct ur_qp *qp, const struct ur_ooo_note *n,
 				const struct ur_ooo_held *h)
 {
@@ -347,7 +401,7 @@ static struct verdict take_turn(struct ur_qp *qp, const struct ur_ooo_note *n,
 	else if (op & UR_OP_ATOMIC)
 		v = take_turn_atomic(qp, n, h);
 	else
-		v = take_turn_data(qp, n, op);
+		v = take_turn_data(qp, n, h);
 	if (v.kind)
 		return v;
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
@@ -397,10 +451,43 @@ static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint6
 	}
 }
 
+static void release(struct ur_qp *qp, uint16_t held)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	if (o->held[held].slot)
+		ur_reorder_slot_give(&qp->core->reorder, o->held[held].slot);
+	ur_ooo_release(o, held);
+}
+
 static void give_context(struct ur_qp *qp)
 {
-	ur_ooo_give(&qp->core->ooo, qp->xrsp.ooo);
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	for (unsigned i = 0; o->held_cnt && i < UR_OOO_HELD; i++)
+		if (o->held_used[i >> 6] >> (i & 63) & 1)
+			release(qp, (uint16_t)i);
+	ur_ooo_give(&qp->core->ooo, o);
 	qp->xrsp.ooo = NULL;
+}
+
+/* The packet noted at ePSN has its turn. */
+static struct verdict take_turn_noted(struct ur_qp *qp, const struct ur_ooo_note *n)
+{
+	uint32_t op = ur_op_flags(n->opcode);
+	const struct ur_ooo_held *h = NULL;
+	struct verdict v;
+
+	if ((v = check_turn(qp, n)).kind || (v = check_turn_resources(qp, op)).kind)
+		return v;
+	if (n->held != UR_OOO_NOT_HELD) {
+		h = &qp->xrsp.ooo->held[n->held];
+		/* Rights and region may have gone while it waited. */
+		if ((v = ur_responder_check_rights(qp, op)).kind ||
+		    (!h->slot && (v = check_held(qp, op, h)).kind))
+			return v;
+	}
+	return take_turn(qp, n, h);
 }
 
 /* EXT-RESP-TURN-01. The hole at ePSN is filled: finishes what was noted behind it. */
@@ -411,21 +498,12 @@ static struct verdict advance(struct ur_qp *qp)
 	while (ur_ooo_noted(o, qp->rsp.epsn)) {
 		struct ur_psn psn = qp->rsp.epsn;
 		const struct ur_ooo_note *n = ur_ooo_note_at(o, psn);
-		uint32_t op = ur_op_flags(n->opcode);
-		bool held = op & (UR_OP_READ_REQ | UR_OP_ATOMIC);
-		struct verdict v;
+		struct verdict v = take_turn_noted(qp, n);
 
-		if ((v = check_turn(qp, n)).kind || (v = check_turn_resources(qp, op)).kind)
-			return v;
-		/* Rights and region may have gone while it waited. */
-		if (held && ((v = ur_responder_check_rights(qp, op)).kind ||
-			     (v = check_held(qp, op, &o->held[n->arg])).kind))
-			return v;
-		v = take_turn(qp, n, held ? &o->held[n->arg] : NULL);
 		if (v.kind)
 			return v;
-		if (held)
-			ur_ooo_release(o, n->arg);
+		if (n->held != UR_OOO_NOT_HELD)
+			release(qp, n->held);
 		ur_ooo_forget(o, psn);
 	}
 	/* Receives are bound for packets that are noted, and their messages have begun by now. */
@@ -482,25 +560,39 @@ static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p, stru
 	if ((is_read(p->op) && !is_whole_part(qp, p)) || check_held(qp, p->op, &h).kind)
 		return UR_DROP_EARLY;
 	/* EXT-RESP-HELD-01 */
-	if (o->held_cnt >= qp->rsp.res_cnt || o->held_cnt == UR_OOO_HELD)
+	if (o->held_cnt - o->slot_cnt >= qp->rsp.res_cnt || o->held_cnt == UR_OOO_HELD)
 		return UR_DROP_RESOURCES;
-	n->arg = ur_ooo_hold(o);
-	o->held[n->arg] = h;
+	n->held = ur_ooo_hold(o, &h);
 	return UR_DROP_NONE;
 }
 
-/* `ahead`: PSNs beyond ePSN. */
-static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead)
+/* EXT-RESP-STRICT-01. The end of a WRITE is kept until its turn. */
+static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_note *n,
+		       uint64_t now_ns)
 {
-	struct ur_ext_responder *x = &qp->xrsp;
-	uint32_t receive = add24(p->xth.rwqen, 0u - x->rwqen);
+	struct ur_reorder_pool *pool = &qp->core->reorder;
+	struct ur_ooo_held h = hold_of(p, now_ns);
+
+	if (qp->xrsp.ooo->held_cnt == UR_OOO_HELD || p->payload_len > pool->slot_bytes)
+		return false;
+	h.slot = ur_reorder_slot_take(pool);
+	if (!h.slot)
+		return false;
+	memcpy(h.slot->payload, p->payload, p->payload_len);
+	n->held = ur_ooo_hold(qp->xrsp.ooo, &h);
+	return true;
+}
+
+/* `ahead`: PSNs beyond ePSN. */
+static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+				struct ur_ooo_note *n, uint64_t now_ns)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+	uint32_t receive = add24(p->xth.rwqen, 0u - qp->xrsp.rwqen);
 	const struct ur_rwqe *rwqe = NULL;
 	struct ur_frag frag[UR_FRAGS_MAX];
 	unsigned cnt;
 
-	/* EXT-RESP-STRICT-01 */
-	if (qp->strict && (p->op & UR_OP_WRITE) && (p->op & UR_OP_LAST))
-		return UR_DROP_EARLY;
 	if (needs_receive(p->op)) {
 		/* Each message takes a PSN at least: who is further ahead would drain an SRQ. */
 		if (receive > ahead)
@@ -511,13 +603,18 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 	}
 	if (locate(qp, p, rwqe, frag, &cnt).kind)
 		return UR_DROP_EARLY;
-	if (!ur_ooo_room(x->ooo, qp->rsp.epsn, cnt))
+	if (is_strict_end(qp, p->op)) {
+		if (!keep_early(qp, p, n, now_ns))
+			return UR_DROP_NO_CONTEXT;
+		cnt = 0;
+	} else if (!ur_ooo_room(o, qp->rsp.epsn, cnt)) {
 		return UR_DROP_NO_CONTEXT;
+	}
 	if (rwqe)
 		bind_up_to(qp, receive);
 	place(qp, p, frag, cnt);
 	for (unsigned i = 0; i < cnt; i++)
-		ur_ooo_written(x->ooo, p->bth.psn, qp->rsp.epsn, frag[i].base, frag[i].length);
+		ur_ooo_written(o, p->bth.psn, qp->rsp.epsn, frag[i].base, frag[i].length);
 	return UR_DROP_NONE;
 }
 
@@ -531,7 +628,7 @@ static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint
 	if (ur_responder_check_rights(qp, p->op).kind || check_form(qp, p).kind)
 		return UR_DROP_EARLY;
 	drop = p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC) ? hold_early(qp, p, &n, now_ns)
-						       : place_early(qp, p, ahead);
+						       : place_early(qp, p, ahead, &n, now_ns);
 	if (drop == UR_DROP_NONE)
 		ur_ooo_note(qp->xrsp.ooo, p->bth.psn, &n);
 	return drop;

@@ -49,7 +49,7 @@ struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p)
 	o = SLIST_FIRST(&p->free);
 	SLIST_REMOVE_HEAD(&p->free, link);
 	p->free_cnt--;
-	o->noted_cnt = o->held_cnt = o->range_cnt = o->recent = 0;
+	o->noted_cnt = o->held_cnt = o->slot_cnt = o->range_cnt = o->recent = 0;
 	o->bound_head = o->bound_cnt = 0;
 	o->top = ur_psn(0);
 	memset(o->noted, 0, sizeof(o->noted));
@@ -101,7 +101,7 @@ uint32_t ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn)
 	return (bits + 31) / 32 * 4;
 }
 
-unsigned ur_ooo_hold(struct ur_ooo *o)
+uint16_t ur_ooo_hold(struct ur_ooo *o, const struct ur_ooo_held *h)
 {
 	unsigned w = 0, i;
 
@@ -111,11 +111,14 @@ unsigned ur_ooo_hold(struct ur_ooo *o)
 	i = (unsigned)__builtin_ctzll(~o->held_used[w]);
 	o->held_used[w] |= UINT64_C(1) << i;
 	o->held_cnt++;
-	return w * 64 + i;
+	o->slot_cnt += h->slot != NULL;
+	o->held[w * 64 + i] = *h;
+	return (uint16_t)(w * 64 + i);
 }
 
-void ur_ooo_release(struct ur_ooo *o, unsigned held)
+void ur_ooo_release(struct ur_ooo *o, uint16_t held)
 {
+	o->slot_cnt -= o->held[held].slot != NULL;
 	o->held_used[held >> 6] &= ~(UINT64_C(1) << (held & 63));
 	o->held_cnt--;
 }
@@ -157,7 +160,7 @@ static uint32_t find_bit(const uint64_t *map, uint32_t from, uint32_t len, bool 
  * EXT-OOO-CLIP-01. The bytes that younger packets wrote are marked in a map of the packet, one bit
  * a byte, so that the work is bounded however many ranges a hostile peer lays into one packet.
  */
-void ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const uint8_t *src,
+bool ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const uint8_t *src,
 		  uint32_t len)
 {
 	uint64_t taken[UR_OOO_WRITE_MAX / 64];
@@ -165,10 +168,8 @@ void ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const
 	bool any = false;
 
 	UR_ASSERT(len <= UR_OOO_WRITE_MAX);
-	if (!o->noted_cnt || ur_psn_lt(o->top, psn)) {
-		memcpy(dst, src, len);
-		return;
-	}
+	if (!len || !o->noted_cnt || ur_psn_lt(o->top, psn))
+		return false;
 	for (unsigned i = 0; i < o->range_cnt; i++) {
 		const struct ur_ooo_range *r = &o->range[i];
 
@@ -180,16 +181,15 @@ void ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const
 		set_bits(taken, r->lo > lo ? (uint32_t)(r->lo - lo) : 0,
 			 r->hi < hi ? (uint32_t)(r->hi - lo) : len);
 	}
-	if (!any) {
-		memcpy(dst, src, len);
-		return;
-	}
+	if (!any)
+		return false;
 	for (uint32_t at = find_bit(taken, 0, len, false); at < len;) {
 		uint32_t end = find_bit(taken, at, len, true);
 
 		memcpy(dst + at, src + at, end - at);
 		at = find_bit(taken, end, len, false);
 	}
+	return true;
 }
 
 static void remove_range(struct ur_ooo *o, unsigned i)
@@ -282,7 +282,7 @@ void ur_ooo_validate(const struct ur_ooo *o, struct ur_psn epsn)
 		noted += (unsigned)__builtin_popcountll(o->noted[i]);
 	for (unsigned i = 0; i < UR_OOO_HELD / 64; i++)
 		held += (unsigned)__builtin_popcountll(o->held_used[i]);
-	UR_ASSERT(noted == o->noted_cnt && held == o->held_cnt);
+	UR_ASSERT(noted == o->noted_cnt && held == o->held_cnt && o->slot_cnt <= held);
 	UR_ASSERT(!noted || (ur_ooo_noted(o, o->top) && ur_psn_lt(epsn, o->top) &&
 			     ur_psn_diff(o->top, epsn) < UR_EXT_WINDOW));
 	UR_ASSERT(!ur_ooo_noted(o, epsn));

@@ -13,6 +13,8 @@
 #include "wire/ext.h"
 #include "wire/roce.h"
 
+struct ur_reorder_slot;
+
 /*
  * The out-of-order context of an extended responder: what has arrived beyond ePSN, what has to wait
  * for its turn, and which memory was written early (docs/design/loss.md). Held from the first gap
@@ -24,7 +26,7 @@
  */
 #define UR_OOO_BOUND  64  /* receives of an SRQ that wait at once, a power of two */
 #define UR_OOO_RANGES 512 /* ranges written early */
-#define UR_OOO_HELD   128 /* READ and atomic requests, >= UR_RD_ATOMIC_MAX */
+#define UR_OOO_HELD   256 /* packets that wait whole, > UR_RD_ATOMIC_MAX */
 
 /* What has to wait of a packet. */
 struct ur_ooo_note {
@@ -32,11 +34,13 @@ struct ur_ooo_note {
 	uint8_t flags; /* enum ur_xth_flags, UR_NOTE_SOLICITED */
 	uint16_t payload_len;
 	uint32_t ssn, offset, rwqen; /* of XTH */
-	uint32_t arg; /* immediate (host order), key to invalidate; READ, atomic: index into held */
+	uint32_t arg;		     /* immediate (host order) or key to invalidate */
+	uint16_t held;		     /* where it waits whole, or UR_OOO_NOT_HELD */
 };
 #define UR_NOTE_SOLICITED 0x80
+#define UR_OOO_NOT_HELD	  0xffff
 
-/* A READ or atomic request that waits whole. */
+/* A READ or atomic request, or the end of a WRITE that is placed strictly: it waits whole. */
 struct ur_ooo_held {
 	union {
 		struct ur_reth reth;
@@ -45,6 +49,7 @@ struct ur_ooo_held {
 	uint64_t arrival_ns;
 	uint32_t stamp;
 	uint8_t path;
+	struct ur_reorder_slot *slot; /* the payload of a WRITE; NULL: READ, atomic */
 };
 
 /*
@@ -59,7 +64,8 @@ struct ur_ooo_range {
 struct ur_ooo {
 	SLIST_ENTRY(ur_ooo) link; /* in the pool */
 	struct ur_psn top;	  /* the newest noted; while noted_cnt */
-	uint16_t noted_cnt, held_cnt, range_cnt;
+	uint16_t noted_cnt, range_cnt;
+	uint16_t held_cnt, slot_cnt;   /* slot_cnt of held_cnt have a slot */
 	uint16_t recent;	       /* the range that grew last, < range_cnt or 0 */
 	uint8_t bound_head, bound_cnt; /* receives [bound_head, + bound_cnt) of the ring `bound` */
 	uint32_t bound_stride;	       /* bytes */
@@ -110,18 +116,19 @@ void ur_ooo_forget(struct ur_ooo *o, struct ur_psn psn);
  */
 uint32_t ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn);
 
-/* A free place among `held`, now taken. held_cnt < UR_OOO_HELD. */
-unsigned ur_ooo_hold(struct ur_ooo *o);
-void ur_ooo_release(struct ur_ooo *o, unsigned held);
+/* Keeps the packet; returns where. held_cnt < UR_OOO_HELD. */
+uint16_t ur_ooo_hold(struct ur_ooo *o, const struct ur_ooo_held *h);
+/* Its slot, if any, is the caller's again. */
+void ur_ooo_release(struct ur_ooo *o, uint16_t held);
 
 /* ---- memory ---- */
 
 /*
- * Copies to [dst, dst + len) what no younger packet has written. `psn` may be ePSN; len is at most
- * UR_OOO_WRITE_MAX.
+ * Copies to [dst, dst + len) what no younger packet has written. False, and nothing is written,
+ * when younger packets wrote nothing of it. `psn` may be ePSN; len is at most UR_OOO_WRITE_MAX.
  */
 #define UR_OOO_WRITE_MAX 4096
-void ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const uint8_t *src,
+bool ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const uint8_t *src,
 		  uint32_t len);
 
 /* Whether `cnt` more ranges fit, after those were forgotten that lie before ePSN. */

@@ -815,17 +815,60 @@ Test(ext_responder, receive_number_from_far_away_binds_nothing)
 Test(ext_responder, strict_queue_pair_shows_the_end_of_a_write_last)
 {
 	struct peer *x = PEER(.strict = true);
-	struct ur_packet *w = peer_write(x, 0, 600);
+	struct ur_packet *w = peer_write(x, 0, 600), *v = peer_write(x, 1000, 8);
+	uint32_t slots = x->qp->core->reorder.slots_free;
 
-	x->qp->strict = true;
+	peer_in(x, v);
 	peer_in(x, &w[1]);
 	cr_assert(peer_is_at(x, &w[1], 256));
 	peer_in(x, &w[2]);
+	cr_assert_eq(x->qp->core->reorder.slots_free, slots - 2);
+	cr_assert_eq(x->e->buf[512], 0);
 	cr_assert_eq(x->e->buf[599], 0);
+	cr_assert_eq(x->e->buf[1000], 0);
 	peer_in(x, &w[0]);
-	peer_in(x, &w[2]);
-	cr_assert(peer_is_at(x, &w[2], 512));
+	cr_assert(peer_is_at(x, &w[2], 512) && peer_is_at(x, v, 1000));
+	cr_assert_eq(x->qp->rsp.epsn.v, 104);
+	cr_assert_eq(x->qp->core->reorder.slots_free, slots);
+	peer_free(x);
+}
+
+/* EXT-RESP-STRICT-01 */
+Test(ext_responder, strict_end_without_a_slot_is_dropped)
+{
+	struct peer *x = PEER(.strict = true, .reorder_slots = 1);
+	struct ur_packet *w = peer_write(x, 0, 8);
+
+	peer_write(x, 8, 8);
+	peer_write(x, 16, 8);
+	cr_assert_eq(peer_in(x, &w[2]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NO_CONTEXT);
+	peer_in(x, &w[0]);
+	peer_in(x, &w[1]);
 	cr_assert_eq(x->qp->rsp.epsn.v, 103);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert(peer_is_at(x, &w[i], 8 * i));
+	peer_free(x);
+}
+
+/* EXT-RESP-STRICT-01 */
+Test(ext_responder, strict_end_whose_region_went_is_refused_in_its_turn)
+{
+	struct peer *x = PEER(.strict = true);
+	struct ur_packet *w = peer_write(x, 0, 8), *v = peer_write(x, 8, 8);
+	uint32_t key;
+
+	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
+				     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE, 77, &key),
+		     0);
+	v->reth.rkey = key;
+	cr_assert_eq(peer_in(x, v), UR_DROP_NONE);
+	ur_mem_invalidate(&x->e->mem, key, END_PD, true);
+	peer_drain(x);
+	peer_in(x, w);
+	peer_expect_nak(x, 101, 0x62);
+	cr_assert_eq(x->e->buf[8], 0);
+	cr_assert_eq(x->qp->core->reorder.slots_free, x->qp->core->reorder.slot_cnt);
 	peer_free(x);
 }
 
@@ -996,7 +1039,7 @@ static bool may_be_under_way(const struct peer *x, unsigned done, unsigned which
 	return atomics <= 4;
 }
 
-static void play(unsigned seed, bool shared)
+static void play(unsigned seed, bool shared, bool strict)
 {
 	struct oracle *o = calloc(1, sizeof(*o));
 	struct ur_srq srq;
@@ -1005,7 +1048,7 @@ static void play(unsigned seed, bool shared)
 	srand(seed);
 	srq_new(&srq, RECVS);
 	x = PEER(.recv_wr = RECVS, .cqe = 128, .dest_rd_atomic = 4, .srq = shared ? &srq : NULL,
-		 .rq_psn = seed & 1 ? UR_PSN_MASK - 50 : 7);
+		 .strict = strict, .rq_psn = seed & 1 ? UR_PSN_MASK - 50 : 7);
 	post_receives(x, o, shared ? &srq.rq : &x->qp->rq);
 	script(x, o);
 	for (unsigned step = 0; x->qp->rsp.epsn.v != x->psn; step++) {
@@ -1027,6 +1070,7 @@ static void play(unsigned seed, bool shared)
 	end_expect_no_wc(x->e);
 	cr_assert_eq(peer_contexts(x), 0);
 	cr_assert_eq(x->qp->rsp.msn, MESSAGES);
+	cr_assert_eq(x->qp->core->reorder.slots_free, x->qp->core->reorder.slot_cnt);
 	peer_free(x);
 	free(srq.rq.ring);
 	free(o);
@@ -1036,5 +1080,5 @@ static void play(unsigned seed, bool shared)
 Test(ext_responder, any_script_in_any_order_ends_as_in_order, .timeout = 120)
 {
 	for (unsigned seed = 1; seed <= 150; seed++)
-		play(seed, seed % 3 == 0);
+		play(seed, seed % 3 == 0, seed % 5 == 0);
 }

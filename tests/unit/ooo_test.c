@@ -40,7 +40,7 @@ Test(ooo, context_comes_back_empty)
 	struct ur_ooo *o = context();
 
 	ur_ooo_note(o, ur_psn(7), &(struct ur_ooo_note){0});
-	ur_ooo_hold(o);
+	ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = 1});
 	ur_ooo_written(o, ur_psn(7), ur_psn(5), (uint8_t *)o, 1);
 	ur_ooo_give(&pool, o);
 	o = context();
@@ -91,6 +91,13 @@ Test(ooo, bitmap_is_right_wherever_the_window_lies)
 
 static uint8_t mem[8192], src[4096];
 
+/* As the responder writes. */
+static void put(struct ur_ooo *o, uint32_t psn, uint32_t from, uint32_t len)
+{
+	if (!ur_ooo_write(o, ur_psn(psn), mem + from, src, len))
+		memcpy(mem + from, src, len);
+}
+
 /* Which of mem[0, len) were written. */
 static void expect_written(uint32_t len, const char *map)
 {
@@ -113,7 +120,7 @@ Test(ooo, write_spares_what_younger_packets_wrote)
 	wrote(o, 20, 2, 3);
 	wrote(o, 22, 8, 4);
 	wrote(o, 5, 0, 16);
-	ur_ooo_write(o, ur_psn(10), mem, src, 10);
+	put(o, 10, 0, 10);
 	expect_written(16, "xx...xxx........");
 }
 
@@ -124,8 +131,19 @@ Test(ooo, write_of_the_youngest_is_whole)
 
 	memset(src, 1, sizeof(src));
 	wrote(o, 20, 2, 3);
-	ur_ooo_write(o, ur_psn(21), mem, src, 8);
+	cr_assert(!ur_ooo_write(o, ur_psn(21), mem, src, 8));
+	put(o, 21, 0, 8);
 	expect_written(9, "xxxxxxxx.");
+}
+
+Test(ooo, write_of_nothing_writes_nothing)
+{
+	struct ur_ooo *o = context();
+
+	memset(src, 1, sizeof(src));
+	wrote(o, 20, 0, 8);
+	cr_assert(!ur_ooo_write(o, ur_psn(10), mem + 4, src, 0));
+	expect_written(8, "........");
 }
 
 /* EXT-OOO-CLIP-01 */
@@ -163,7 +181,7 @@ Test(ooo, clipping_agrees_with_a_byte_by_byte_oracle)
 			if (owner[from + b] <= psn)
 				want[from + b] = src[b];
 		}
-		ur_ooo_write(o, ur_psn(psn), mem + from, src, len);
+		put(o, psn, from, len);
 		cr_assert_eq(memcmp(mem, want, sizeof(mem)), 0, "round %u", round);
 		ur_ooo_give(&pool, o);
 	}
@@ -196,7 +214,7 @@ Test(ooo, neighbours_in_memory_with_a_gap_between_their_psns_stay_apart)
 	wrote(o, 10, 0, 4);
 	wrote(o, 12, 4, 4);
 	cr_assert_eq(o->range_cnt, 2);
-	ur_ooo_write(o, ur_psn(11), mem, src, 8);
+	put(o, 11, 0, 8);
 	expect_written(8, "xxxx....");
 }
 
@@ -223,10 +241,10 @@ Test(ooo, held_requests_have_places_of_their_own)
 	unsigned i;
 
 	for (unsigned k = 0; k < UR_OOO_HELD; k++) {
-		i = ur_ooo_hold(o);
-		cr_assert(i < UR_OOO_HELD && !seen[i]);
+		i = ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = k});
+		cr_assert(i < UR_OOO_HELD && !seen[i] && o->held[i].stamp == k);
 		seen[i] = true;
 	}
 	ur_ooo_release(o, 77);
-	cr_assert_eq(ur_ooo_hold(o), 77);
+	cr_assert_eq(ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = 5}), 77);
 }
