@@ -5,6 +5,7 @@
 
 #include "engine/slots.h"
 #include "transport/build.h"
+#include "transport/mode.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
@@ -50,12 +51,12 @@ static struct layout layout_of(const struct ur_limits *l)
 
 	at.slots = align64(sizeof(struct ur_engine));
 	at.reorder = at.slots + align64(ur_slots_size(l->max_qp));
-	at.read_gaps = at.reorder + align64(ur_reorder_pool_size(l->reorder_slots,
-								 l->reorder_slot_bytes,
-								 l->reorder_contexts));
+	at.read_gaps =
+		at.reorder + align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
+							  l->reorder_contexts));
 	at.ooo = at.read_gaps + align64(ur_read_gap_pool_size(l->read_gaps));
-	at.rtx = at.ooo;
-	at.cm = at.rtx;
+	at.rtx = at.ooo + align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
+	at.cm = at.rtx + align64(ur_rtx_pool_size(l->rtx_contexts));
 	at.total = at.cm + (l->worker == 0 ? align64(ur_cm_size(&l->cm)) : 0);
 	return at;
 }
@@ -90,6 +91,8 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
 			     l->reorder_slot_bytes, l->reorder_contexts);
 	ur_read_gap_pool_init(&e->core.read_gaps, m + at.read_gaps, l->read_gaps);
+	ur_ooo_pool_init(&e->core.ooo, m + at.ooo, l->ooo_contexts, l->max_sge);
+	ur_rtx_pool_init(&e->core.rtx, m + at.rtx, l->rtx_contexts);
 	if (l->worker == 0)
 		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
 	return e;
@@ -155,9 +158,14 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 		[IBV_QPT_UC] = UR_TRANSPORT_UC,
 		[IBV_QPT_UD] = UR_TRANSPORT_UD,
 	};
+	uint8_t is = p->bth.opcode & UR_TRANSPORT_MASK;
+	uint8_t wanted = ur_mode_is_ext(qp) ? UR_TRANSPORT_EXT : transport[qp->type];
 
-	if ((p->bth.opcode & UR_TRANSPORT_MASK) != transport[qp->type])
-		return UR_DROP_QP_TYPE;
+	/* EXT-MODE-01: nothing of the other mode is ever looked at. */
+	if (is != wanted)
+		return qp->type == IBV_QPT_RC && (is == UR_TRANSPORT_EXT || is == UR_TRANSPORT_RC)
+			       ? UR_DROP_MODE
+			       : UR_DROP_QP_TYPE;
 	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_ERR)
 		return UR_DROP_QP_STATE;
 	if (!pkey_matches(p->bth.pkey, qp->pkey))
@@ -189,10 +197,8 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 	} else if ((drop = check_identity(qp, p)) == UR_DROP_NONE) {
 		if (qp->type == IBV_QPT_UD)
 			drop = ur_ud_input(qp, p, frame);
-		else if (p->op & UR_OP_RESPONSE)
-			drop = ur_completer_input(qp, p, now_ns);
 		else
-			drop = ur_responder_input(qp, p, now_ns);
+			drop = ur_mode_input(qp, p, now_ns);
 		ur_qp_update(qp);
 	}
 	core->cnt.drops[drop]++;
@@ -247,13 +253,13 @@ static bool make_packet(struct ur_engine *e, struct ur_sched_node *n, struct ur_
 	bool made;
 
 	if (n->kind == NODE_RSP)
-		return ur_response_next(UR_QP_OF(n, rsp_node), tx);
+		return ur_mode_response_next(UR_QP_OF(n, rsp_node), tx, now_ns);
 	qp = UR_QP_OF(n, sq_node);
 	if (qp->type == IBV_QPT_UD) {
 		e->turn_wqes++;
 		made = ur_ud_next(qp, tx);
 	} else {
-		made = ur_requester_next(qp, tx, now_ns, &e->turn_wqes);
+		made = ur_mode_requester_next(qp, tx, now_ns, &e->turn_wqes);
 	}
 	/* Unreliable WQEs complete when their payload has been taken away: at the next call. */
 	if (qp->type != IBV_QPT_RC && made)
@@ -297,13 +303,13 @@ static unsigned output_sched(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 	return made;
 }
 
-static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
+static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
 {
 	struct ur_sched_node *n;
 	unsigned made = 0;
 
 	while (made < cap && (n = ur_sched_peek(&e->core.acks))) {
-		bool ok = ur_response_next_ack(UR_QP_OF(n, ack_node), &tx[made++]);
+		bool ok = ur_mode_response_next_ack(UR_QP_OF(n, ack_node), &tx[made++], now_ns);
 
 		UR_ASSERT(ok);
 	}
@@ -323,13 +329,13 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	unsigned n;
 
 	settle(e);
-	n = output_acks(e, tx, cap);
+	n = output_acks(e, tx, cap, now_ns);
 	if (n < cap)
 		n += output_cm(e, tx + n, cap - n, now_ns);
 	if (n < cap)
 		n += output_sched(e, tx + n, cap - n, now_ns);
 	/* ACKs that had to wait for the responses just made. */
-	n += output_acks(e, tx + n, cap - n);
+	n += output_acks(e, tx + n, cap - n, now_ns);
 	return count_sent(&e->core, tx, n);
 }
 
@@ -373,8 +379,14 @@ void ur_engine_expire(struct ur_engine *e, uint64_t now_ns)
 /* ---- commands ---- */
 
 struct rings {
-	size_t sq, rq, srq_wqe, res, q, total;
+	size_t sq, rq, srq_wqe, res, q, ans, total;
 };
+
+/* Extended mode: READs and atomics being answered, for the first time or again. */
+static uint16_t answers_of(const struct ur_qp_create *a)
+{
+	return (uint16_t)(2 * a->max_dest_rd_atomic);
+}
 
 static struct rings rings_of(const struct ur_qp_create *a)
 {
@@ -388,7 +400,10 @@ static struct rings rings_of(const struct ur_qp_create *a)
 		(a->srq ? 0 : align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
 	r.res = r.srq_wqe + (a->srq ? align64(a->srq->rq.stride) : 0);
 	r.q = r.res + align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
-	r.total = r.q + align64(a->max_dest_rd_atomic);
+	r.ans = r.q + align64(a->max_dest_rd_atomic);
+	r.total =
+		r.ans +
+		(a->type == IBV_QPT_RC ? align64(answers_of(a) * sizeof(struct ur_ext_answer)) : 0);
 	return r;
 }
 
@@ -441,6 +456,10 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	}
 	qp->rsp.res = (struct ur_rd_res *)(void *)(mem + r.res);
 	qp->rsp.q = mem + r.q;
+	if (a->type == IBV_QPT_RC) {
+		qp->xrsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
+		qp->xrsp.ans_cap = answers_of(a);
+	}
 	ur_qp_reset(qp);
 	*out = qp;
 	return 0;

@@ -20,6 +20,12 @@ static inline bool ur_mode_requester_ready(const struct ur_qp *qp)
 	return ur_mode_is_ext(qp) ? ur_ext_requester_ready(qp) : ur_requester_ready(qp);
 }
 
+/* When the QP timer has something to do for the requester. */
+static inline uint64_t ur_mode_deadline(const struct ur_qp *qp)
+{
+	return ur_mode_is_ext(qp) ? ur_ext_deadline(qp) : ur_recovery_deadline(&qp->req.rec);
+}
+
 static inline bool ur_mode_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns,
 					  unsigned *wqes)
 {
@@ -47,6 +53,20 @@ static inline bool ur_mode_response_next_ack(struct ur_qp *qp, struct ur_tx *tx,
 {
 	return ur_mode_is_ext(qp) ? ur_ext_response_next_ack(qp, tx, now_ns)
 				  : ur_response_next_ack(qp, tx);
+}
+
+static inline void ur_mode_drain(struct ur_qp *qp)
+{
+	if (ur_mode_is_ext(qp))
+		ur_ext_requester_drain(qp);
+	else
+		ur_requester_drain(qp);
+}
+
+/* Answers are queued or READs and atomics are being executed. */
+static inline bool ur_mode_is_answering(const struct ur_qp *qp)
+{
+	return qp->rsp.q_cnt || qp->xrsp.ans_cnt;
 }
 
 #endif

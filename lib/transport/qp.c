@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "transport/mode.h"
 #include "transport/qp_state.h"
 #include "wire/assert.h"
 
@@ -14,8 +15,10 @@ static bool in_error(const struct ur_qp *qp)
 /* When the QP timer has something to do. */
 static uint64_t deadline_of(const struct ur_qp *qp)
 {
-	uint64_t deadline = ur_recovery_deadline(&qp->req.rec);
+	uint64_t deadline = ur_mode_deadline(qp);
 
+	if (__builtin_expect(qp->req.gap != NULL, 0) && qp->req.gap->deadline_ns < deadline)
+		deadline = qp->req.gap->deadline_ns;
 	if (__builtin_expect(qp->rsp.reorder.ctx != NULL, 0)) {
 		uint64_t hole = ur_reorder_deadline(&qp->rsp.reorder);
 
@@ -29,7 +32,7 @@ void ur_qp_update(struct ur_qp *qp)
 	struct ur_core *core = qp->core;
 	uint64_t deadline = deadline_of(qp);
 
-	ur_sched_set(&core->sched, &qp->sq_node, ur_requester_ready(qp));
+	ur_sched_set(&core->sched, &qp->sq_node, ur_mode_requester_ready(qp));
 	/* A timer that fires too early looks again; that is cheaper than moving it with each ACK.
 	 */
 	if (deadline != UR_NEVER && !in_error(qp) &&
@@ -85,9 +88,12 @@ static void stop_sending(struct ur_qp *qp)
 	struct ur_recovery *rec = &qp->req.rec;
 
 	rec->una = rec->nxt = rec->max;
-	rec->ack_deadline_ns = UR_NEVER;
+	rec->ack_deadline_ns = rec->rto_deadline_ns = UR_NEVER;
 	rec->rnr_until_ns = 0;
+	rec->repeat = rec->probing = rec->hold = rec->timing = false;
+	ur_completer_give_gap(qp);
 	qp->req.rd_out = 0;
+	ur_ext_requester_stop(qp);
 	ur_timer_cancel(&qp->core->wheel, &qp->timer);
 }
 
@@ -104,6 +110,10 @@ static void stop_responding(struct ur_qp *qp)
 	struct ur_responder *rsp = &qp->rsp;
 
 	ur_reorder_stop(qp);
+	if (ur_mode_is_ext(qp)) {
+		ur_ext_response_stop(qp);
+		return;
+	}
 	/* RC-RESP-NAK-02: a NAK that says why still goes out, after the answers before it. */
 	if (owes_fatal_nak(rsp))
 		return;
@@ -126,7 +136,7 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 	ur_qp_set_state(qp, IBV_QPS_ERR);
 	if (qp->req.head != ur_wq_tail(&qp->sq) && send_status != IBV_WC_SUCCESS)
 		ur_completer_finish(qp, send_status);
-	ur_responder_abort(qp, recv_status);
+	ur_ext_responder_stop(qp, recv_status);
 	ur_qp_flush(qp);
 	if (qp->srq)
 		core->sink.async(core->sink.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user);
@@ -162,13 +172,23 @@ void ur_qp_settle(struct ur_qp *qp)
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
-	bool timeout;
+	bool timeout, rnr = qp->req.rec.rnr_until_ns;
 
 	if (in_error(qp))
 		return;
+	if (ur_mode_is_ext(qp)) {
+		ur_ext_timer(qp, now_ns);
+		ur_qp_update(qp);
+		return;
+	}
 	ur_reorder_timer(qp, now_ns);
+	ur_completer_gap_timer(qp, now_ns);
 	switch (ur_recovery_expired(&qp->req.rec, now_ns, &timeout)) {
 	case UR_RECOVERY_IGNORE:
+		break;
+	case UR_RECOVERY_REPEAT:
+		core->cnt.local_ack_timeout_err += timeout;
+		core->cnt.rto += !timeout && !rnr;
 		break;
 	case UR_RECOVERY_REWIND:
 		core->cnt.local_ack_timeout_err += timeout;
@@ -196,17 +216,21 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_sched_set(&core->settle, &qp->settle_node, false);
 	ur_timer_cancel(&core->wheel, &qp->timer);
 	ur_reorder_stop(qp);
+	ur_completer_give_gap(qp);
 	atomic_store_explicit(&qp->posted_state, IBV_QPS_RESET, memory_order_release);
 	qp->state = IBV_QPS_RESET;
 	qp->req = (struct ur_requester){
 		.head = ur_wq_tail(&qp->sq), .cur = ur_wq_tail(&qp->sq), .ssn = 1};
 	ur_recovery_init(&qp->req.rec, ur_psn(0), qp->window);
+	ur_ext_requester_init(qp, ur_psn(0));
 	qp->req.ackreq_every = qp->ackreq_every;
+	ur_patience_init(&qp->req.patience);
 	qp->req.read_psns = qp->window >= 128 ? 32 : qp->window / 4;
 	ur_wq_release(&qp->sq, qp->req.head);
 	ur_wq_release(&qp->rq, ur_wq_tail(&qp->rq));
 	*rsp = (struct ur_responder){.res = rsp->res, .q = rsp->q, .srq_wqe = rsp->srq_wqe};
 	ur_reorder_qp_init(&rsp->reorder);
+	ur_ext_responder_init(qp);
 	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
 	qp->mtu_shift = qp->port_mtu_shift;
 	qp->comm_est = qp->sqd_notify = qp->drained = false;
@@ -245,7 +269,7 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int 
 	if (rc)
 		return rc;
 	/* What is being answered cannot be moved. */
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && qp->rsp.q_cnt)
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && ur_mode_is_answering(qp))
 		return -EBUSY;
 	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096 ||
 					 7u + a->path_mtu > qp->port_mtu_shift))
@@ -306,8 +330,13 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 		ur_responder_resize(qp, a->max_dest_rd_atomic);
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		req->max_rd_atomic = a->max_rd_atomic;
-	if (mask & IBV_QP_SQ_PSN)
+	if (mask & IBV_QP_SQ_PSN) {
 		ur_recovery_init(&req->rec, ur_psn(a->sq_psn), qp->window);
+		if (qp->mode == UR_MODE_REORDER)
+			ur_recovery_select(&req->rec);
+		req->executed = req->rec.una;
+		ur_ext_requester_init(qp, ur_psn(a->sq_psn));
+	}
 	if (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN))
 		ur_recovery_limits(&req->rec, qp->attr.retry_cnt, qp->attr.rnr_retry,
 				   qp->attr.timeout);
@@ -335,7 +364,7 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 	if (next == IBV_QPS_SQD && cur != IBV_QPS_SQD) {
 		qp->drained = false;
 		qp->sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && a->en_sqd_async_notify;
-		ur_requester_drain(qp);
+		ur_mode_drain(qp);
 	}
 	ur_qp_set_state(qp, next);
 	if (next == IBV_QPS_SQD)
@@ -354,16 +383,19 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(req->cur != tail || !req->cur_off);
 	UR_ASSERT(qp->type != IBV_QPT_RC || req->rd_out <= req->max_rd_atomic);
 	UR_ASSERT(rsp->q_cnt <= rsp->res_cnt && rsp->res_cnt <= qp->res_max);
-	UR_ASSERT(qp->rsp_node.ready == (rsp->q_cnt > 0));
-	UR_ASSERT(qp->ack_node.ready == (rsp->ack != UR_ACK_NONE && !rsp->q_cnt));
-	UR_ASSERT(qp->sq_node.ready == ur_requester_ready(qp) ||
+	if (ur_mode_is_ext(qp)) {
+		ur_ext_responder_validate(qp);
+	} else {
+		UR_ASSERT(qp->rsp_node.ready == (rsp->q_cnt > 0));
+		UR_ASSERT(qp->ack_node.ready == (rsp->ack != UR_ACK_NONE && !rsp->q_cnt));
+		UR_ASSERT(rsp->ack != UR_NAK_OWED || in_error(qp) ||
+			  (rsp->nak_sent && ur_psn_eq(rsp->nak_psn, rsp->epsn)));
+	}
+	UR_ASSERT(qp->sq_node.ready == ur_mode_requester_ready(qp) ||
 		  atomic_load_explicit(&qp->pending, memory_order_relaxed));
-	UR_ASSERT(rsp->ack != UR_NAK_OWED || in_error(qp) ||
-		  (rsp->nak_sent && ur_psn_eq(rsp->nak_psn, rsp->epsn)));
 	UR_ASSERT(rsp->kind != UR_MSG_SEND || rsp->wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);
-	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) ||
-		  deadline_of(qp) == UR_NEVER ||
+	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) || deadline_of(qp) == UR_NEVER ||
 		  (qp->timer.armed && qp->timer.deadline_ns <= deadline_of(qp)));
 	ur_reorder_validate(qp);
 }
