@@ -1,90 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/selective.h"
-
-#include <string.h>
+#include "transport/selective_priv.h"
 
 #include "timer/wheel.h"
 #include "wire/assert.h"
 #include "wire/ext.h"
 
-#define WORDS (UR_EXT_WINDOW / 64)
-
 #define STALE (1 << 22) /* news of a una that far back are no news */
-
-#define REO_LONG    ((uint32_t)(UR_REO_LONG_NS >> UR_STAMP_SHIFT))
-#define INITIAL_RTT ((uint32_t)(UR_PTO_INITIAL_NS >> UR_STAMP_SHIFT))
-
-enum {
-	PROBED = 1 << 0,     /* a probe was asked for, nothing was heard since */
-	UNA_RESENT = 1 << 1, /* una was sent again at una_stamp; no context is held */
-	ASKING = 1 << 2,     /* the deadline is for the oldest number; nothing was sent since */
-};
-
-/* ---- the pool ---- */
-
-static size_t rtx_stride(void)
-{
-	return (sizeof(struct ur_rtx) + 63) & ~(size_t)63;
-}
-
-size_t ur_rtx_pool_size(uint32_t cnt)
-{
-	return cnt * rtx_stride();
-}
-
-static void rtx_clear(struct ur_rtx *rtx)
-{
-	memset(rtx->acked, 0, sizeof(rtx->acked));
-	memset(rtx->lost, 0, sizeof(rtx->lost));
-	memset(rtx->resent, 0, sizeof(rtx->resent));
-}
-
-void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt)
-{
-	*p = (struct ur_rtx_pool){.free_cnt = cnt, .cnt = cnt};
-	SLIST_INIT(&p->free);
-	while (cnt--) {
-		struct ur_rtx *rtx = (struct ur_rtx *)((char *)memory + cnt * rtx_stride());
-
-		rtx_clear(rtx);
-		SLIST_INSERT_HEAD(&p->free, rtx, link);
-	}
-}
-
-/* ---- runs of numbers within a word of the bitmaps ---- */
-
-struct run {
-	unsigned word, off, cnt; /* bits [off, off + cnt) of the word */
-	uint64_t mask;
-};
-
-static inline unsigned index_of(struct ur_psn nr)
-{
-	return nr.v & (UR_EXT_WINDOW - 1);
-}
-
-/* The first of `cnt` numbers from nr on that share a word; cnt >= 1. */
-static inline struct run run_of(struct ur_psn nr, uint32_t cnt)
-{
-	unsigned idx = index_of(nr), off = idx & 63, len = 64 - off < cnt ? 64 - off : cnt;
-
-	return (struct run){idx >> 6, off, len, (~UINT64_C(0) >> (64 - len)) << off};
-}
-
-static inline bool bit_of(const uint64_t *map, struct ur_psn nr)
-{
-	return map[index_of(nr) >> 6] >> (nr.v & 63) & 1;
-}
-
-static inline uint64_t mask_of(struct ur_psn nr)
-{
-	return UINT64_C(1) << (nr.v & 63);
-}
-
-static inline uint32_t outstanding(const struct ur_selective *s)
-{
-	return (uint32_t)ur_psn_diff(s->max, s->una);
-}
 
 /* ---- marks: when numbers left that have no stamp of their own ---- */
 
@@ -111,68 +32,6 @@ static uint32_t marked(const struct ur_selective *s, struct ur_psn nr)
 	return s->mark[s->mark_next].stamp;
 }
 
-/* ---- life of a context ---- */
-
-static void fill_stamps(const struct ur_selective *s, struct ur_rtx *rtx)
-{
-	struct ur_psn nr = s->una;
-
-	for (unsigned i = 1; i <= UR_MARKS; i++) {
-		unsigned m = (s->mark_next + i) % UR_MARKS;
-
-		for (; !ur_psn_eq(nr, s->max) && ur_psn_lt(nr, s->mark[m].nr);
-		     nr = ur_psn_add(nr, 1)) {
-			rtx->stamp[index_of(nr)] = s->mark[m].stamp;
-			rtx->path[index_of(nr)] = UR_PATH_UNKNOWN;
-		}
-	}
-	UR_ASSERT(ur_psn_eq(nr, s->max));
-}
-
-/* EXT-SEL-CTX-01: the first gap takes a context, if there is one. */
-static bool hold(struct ur_selective *s, struct ur_rtx_pool *pool)
-{
-	struct ur_rtx *rtx = SLIST_FIRST(&pool->free);
-
-	if (s->rtx)
-		return true;
-	if (!rtx) {
-		pool->exhausted_cnt++;
-		return false;
-	}
-	SLIST_REMOVE_HEAD(&pool->free, link);
-	pool->free_cnt--;
-	pool->taken_cnt++;
-	fill_stamps(s, rtx);
-	if (s->lost_cnt)
-		rtx->lost[index_of(s->una) >> 6] |= mask_of(s->una);
-	if (s->flags & UNA_RESENT) {
-		rtx->resent[index_of(s->una) >> 6] |= mask_of(s->una);
-		rtx->stamp[index_of(s->una)] = s->una_stamp;
-		s->flags &= (uint8_t)~UNA_RESENT;
-	}
-	s->rtx = rtx;
-	return true;
-}
-
-static void give_back(struct ur_selective *s, struct ur_rtx_pool *pool)
-{
-	SLIST_INSERT_HEAD(&pool->free, s->rtx, link);
-	pool->free_cnt++;
-	s->rtx = NULL;
-}
-
-/* Everything was sent once and nothing beyond una has arrived: the marks tell as much. */
-static bool gap_closed(const struct ur_selective *s)
-{
-	if (s->acked_cnt || s->lost_cnt)
-		return false;
-	for (unsigned w = 0; w < WORDS; w++)
-		if (s->rtx->resent[w])
-			return false;
-	return true;
-}
-
 void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t window)
 {
 	UR_ASSERT(window >= 1 && window <= UR_EXT_WINDOW);
@@ -191,7 +50,7 @@ void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t win
 static void rest(struct ur_selective *s, struct ur_rtx_pool *pool)
 {
 	if (s->rtx)
-		give_back(s, pool);
+		ur_rtx_give_back(s, pool);
 	s->acked_cnt = s->lost_cnt = 0;
 	s->flags = 0;
 	s->backoff = 0;
@@ -201,7 +60,7 @@ static void rest(struct ur_selective *s, struct ur_rtx_pool *pool)
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env)
 {
 	if (s->rtx)
-		rtx_clear(s->rtx);
+		ur_rtx_clear(s->rtx);
 	s->una = s->max;
 	rest(s, env->pool);
 }
@@ -264,116 +123,6 @@ static inline void delivered(struct ur_selective *s, const struct ur_rtt *rtt, u
 
 /* ---- what is lost (the rules are in the header) ---- */
 
-struct patience {
-	uint32_t window, longest; /* stamps */
-	uint32_t places;	  /* that many beyond it: more than reordering does */
-};
-
-static struct patience patience(const struct ur_selective *s, const struct ur_rtt *rtt)
-{
-	uint32_t srtt = rtt->srtt ? rtt->srtt : INITIAL_RTT;
-	uint32_t seen = s->reo_time + (s->reo_time >> 2);
-	uint32_t places = s->reo_places + (s->reo_places >> 1);
-	struct patience p;
-
-	p.longest = 4 * srtt > REO_LONG ? 4 * srtt : REO_LONG;
-	p.window = seen > srtt ? seen : srtt;
-	if (p.window > p.longest)
-		p.window = p.longest;
-	p.places = places > UR_REO_PLACES ? places : UR_REO_PLACES;
-	return p;
-}
-
-/* A probe for silence, or what left after it, has arrived; what is stamped `stamp` left before. */
-static inline bool outlived_probe(const struct ur_selective *s, uint32_t stamp)
-{
-	return (int32_t)(s->rack_stamp - s->probe_stamp) >= 0 &&
-	       (int32_t)(stamp - s->probe_stamp) < 0;
-}
-
-/* EXT-SEL-LOSS-01, EXT-SEL-REO-01: `later` numbers beyond it have arrived. */
-static inline bool is_lost(const struct ur_selective *s, const struct patience *p, uint32_t stamp,
-			   uint32_t later, bool resent)
-{
-	int32_t age = (int32_t)(s->rack_stamp - stamp);
-
-	if (age < (int32_t)p->window)
-		return false;
-	return resent || later >= p->places || age >= (int32_t)p->longest ||
-	       (later >= s->reo_places && outlived_probe(s, stamp));
-}
-
-static void lose(struct ur_selective *s, struct ur_rtx_pool *pool, unsigned word, uint64_t bit)
-{
-	s->rtx->lost[word] |= bit;
-	s->lost_cnt++;
-	pool->lost_cnt++;
-}
-
-static void lose_una(struct ur_selective *s, struct ur_rtx_pool *pool)
-{
-	if (!s->rtx) {
-		pool->lost_cnt += !s->lost_cnt;
-		s->lost_cnt = 1;
-	} else if (!bit_of(s->rtx->lost, s->una)) {
-		lose(s, pool, index_of(s->una) >> 6, mask_of(s->una));
-	}
-}
-
-/* The oldest number that was sent once and is neither acknowledged nor lost. */
-struct oldest {
-	bool is;
-	uint32_t stamp, later;
-};
-
-/*
- * Numbers sent once: the stamps grow with the numbers and the arrivals beyond them become fewer, so
- * the first that is not lost ends the search.
- */
-static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *pool,
-				    const struct patience *p)
-{
-	struct ur_rtx *rtx = s->rtx;
-	struct ur_psn nr = s->una;
-	uint32_t left = outstanding(s), later = s->acked_cnt;
-
-	while (left) {
-		struct run run = run_of(nr, left);
-		uint64_t acked = rtx->acked[run.word] & run.mask;
-		uint64_t open = run.mask & ~(acked | rtx->lost[run.word] | rtx->resent[run.word]);
-
-		for (; open; open &= open - 1) {
-			uint64_t bit = open & -open;
-			uint32_t stamp =
-				rtx->stamp[run.word << 6 | (unsigned)__builtin_ctzll(open)];
-			uint32_t beyond = later - (uint32_t)__builtin_popcountll(acked & (bit - 1));
-
-			if (!is_lost(s, p, stamp, beyond, false))
-				return (struct oldest){true, stamp, beyond};
-			lose(s, pool, run.word, bit);
-		}
-		later -= (uint32_t)__builtin_popcountll(acked);
-		nr = ur_psn_add(nr, run.cnt);
-		left -= run.cnt;
-	}
-	return (struct oldest){0};
-}
-
-/* Retransmissions that were lost as well. */
-static void lose_resent(struct ur_selective *s, struct ur_rtx_pool *pool, const struct patience *p)
-{
-	struct ur_rtx *rtx = s->rtx;
-
-	for (unsigned w = 0; w < WORDS; w++) {
-		uint64_t open = rtx->resent[w] & ~(rtx->acked[w] | rtx->lost[w]);
-
-		for (; open; open &= open - 1)
-			if (is_lost(s, p, rtx->stamp[w << 6 | (unsigned)__builtin_ctzll(open)], 0,
-				    true))
-				lose(s, pool, w, open & -open);
-	}
-}
-
 /* Without a context only una is looked at; `later` numbers beyond it are known to have arrived. */
 static void lose_first(struct ur_selective *s, struct ur_rtx_pool *pool, const struct patience *p,
 		       uint32_t later)
@@ -383,8 +132,8 @@ static void lose_first(struct ur_selective *s, struct ur_rtx_pool *pool, const s
 	if (s->lost_cnt || !is_lost(s, p, resent ? s->una_stamp : marked(s, s->una), later, resent))
 		return;
 	/* With arrivals beyond it a context was asked for in vain already. EXT-SEL-POOL-01 */
-	if (later || !hold(s, pool))
-		lose_una(s, pool);
+	if (later || !ur_rtx_hold(s, pool))
+		ur_rtx_lose_una(s, pool);
 }
 
 /* ---- when to wake up ---- */
@@ -454,107 +203,12 @@ static inline void heard(struct ur_selective *s)
 	s->backoff = 0;
 }
 
-struct arrival {
-	uint32_t now;
-	uint32_t newest; /* rack_stamp before it */
-	uint32_t echo;	 /* valid unless partial */
-	bool partial;
-	uint32_t later;	  /* acknowledged before it, from the run on */
-	uint32_t new_cnt; /* newly acknowledged */
-};
-
-/* It overtook nothing, but was overtaken by `places` numbers for `time` stamps. */
-static void learn_reordering(struct ur_selective *s, uint32_t places, int32_t time)
-{
-	if (places > s->reo_places)
-		s->reo_places = (uint16_t)places;
-	if (time > 0 && (uint32_t)time > s->reo_time)
-		s->reo_time = (uint32_t)time < UR_RTT_MAX ? (uint32_t)time : UR_RTT_MAX;
-	s->quiet = 0;
-}
-
-/* What was sent again at `stamp` has arrived by an earlier transmission. */
-static bool in_vain(const struct ur_rtt *rtt, const struct arrival *a, uint32_t stamp)
-{
-	if (rtt->srtt && a->now - stamp < rtt->min)
-		return true;
-	return !a->partial && (int32_t)(a->echo - stamp) < 0;
-}
-
-static void number_arrived(struct ur_selective *s, const struct ur_selective_env *env,
-			   const struct arrival *a, unsigned word, uint64_t bit, uint32_t later)
-{
-	struct ur_rtx *rtx = s->rtx;
-	uint32_t stamp = rtx->stamp[word << 6 | (unsigned)__builtin_ctzll(bit)];
-	int32_t age = (int32_t)(a->newest - stamp);
-
-	if (rtx->lost[word] & bit) {
-		rtx->lost[word] &= ~bit;
-		s->lost_cnt--;
-		env->pool->late_cnt++;
-		learn_reordering(s, later, age);
-	} else if (rtx->resent[word] & bit) {
-		if (!in_vain(env->rtt, a, stamp))
-			return;
-		/* The stamp of the transmission that arrived is gone; be more patient by a round
-		 * trip. */
-		env->pool->spurious_cnt++;
-		learn_reordering(s, later,
-				 (int32_t)(patience(s, env->rtt).window + env->rtt->srtt));
-	} else if (later) {
-		env->pool->reordered_cnt++;
-		learn_reordering(s, later, age);
-	}
-}
-
-/* The numbers `bits` of the run arrived; runs come in ascending order. */
-static void run_arrived(struct ur_selective *s, const struct ur_selective_env *env,
-			struct arrival *a, const struct run *run, uint64_t bits)
-{
-	uint64_t *acked = &s->rtx->acked[run->word];
-	uint64_t known = *acked & run->mask, fresh = bits & ~known;
-
-	for (uint64_t b = fresh; b; b &= b - 1) {
-		uint64_t bit = b & -b;
-
-		number_arrived(s, env, a, run->word, bit,
-			       a->later - (uint32_t)__builtin_popcountll(known & (bit - 1)));
-	}
-	a->later -= (uint32_t)__builtin_popcountll(known);
-	*acked |= fresh;
-	s->acked_cnt += (uint16_t)__builtin_popcountll(fresh);
-	a->new_cnt += (uint32_t)__builtin_popcountll(fresh);
-}
-
-/* Moves una over what is acknowledged. */
-static void advance(struct ur_selective *s)
-{
-	struct ur_rtx *rtx = s->rtx;
-
-	while (s->acked_cnt) {
-		struct run run = run_of(s->una, outstanding(s));
-		uint64_t open = ~(rtx->acked[run.word] >> run.off);
-		unsigned cnt = open ? (unsigned)__builtin_ctzll(open) : 64;
-		uint64_t mask;
-
-		if (cnt == 0)
-			return;
-		if (cnt > run.cnt)
-			cnt = run.cnt;
-		mask = run_of(s->una, cnt).mask;
-		rtx->acked[run.word] &= ~mask;
-		rtx->resent[run.word] &= ~mask;
-		s->acked_cnt -= (uint16_t)cnt;
-		s->una = ur_psn_add(s->una, cnt);
-	}
-}
-
 /* Without a context `cnt` numbers from una on arrived. */
 static void first_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			  struct arrival *a, uint32_t cnt)
 {
 	env->pool->late_cnt += s->lost_cnt;
-	if (!s->lost_cnt && (s->flags & UNA_RESENT) && in_vain(env->rtt, a, s->una_stamp))
+	if (!s->lost_cnt && (s->flags & UNA_RESENT) && ur_rtx_in_vain(env->rtt, a, s->una_stamp))
 		env->pool->spurious_cnt++;
 	s->lost_cnt = 0;
 	s->flags &= (uint8_t)~UNA_RESENT;
@@ -573,19 +227,18 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 	struct patience p;
 
 	if (s->rtx)
-		advance(s);
+		ur_rtx_advance(s);
 	if (ur_psn_eq(s->una, s->max)) {
 		rest(s, env->pool);
 		return;
 	}
-	p = patience(s, env->rtt);
+	p = ur_rtx_patience(s, env->rtt);
 	if (!s->rtx)
 		lose_first(s, env->pool, &p, later);
 	if (s->rtx) {
-		oldest = lose_sent_once(s, env->pool, &p);
-		lose_resent(s, env->pool, &p);
-		if (gap_closed(s))
-			give_back(s, env->pool);
+		oldest = ur_rtx_lose(s, env->pool, &p);
+		if (ur_rtx_gap_closed(s))
+			ur_rtx_give_back(s, env->pool);
 	}
 	expect_answer(s, env->rtt, now_ns);
 	if (oldest.is && !(s->flags & PROBED))
@@ -609,85 +262,6 @@ static inline bool is_in_order(const struct ur_selective *s)
 	return !s->rtx && !s->flags && !s->lost_cnt;
 }
 
-/* Bits [off, off + cnt) of the bitmap, which has them; cnt is in [1, 64]. */
-static uint64_t sack_bits(const uint8_t *sack, uint32_t off, uint32_t cnt)
-{
-	const uint8_t *p = sack + (off >> 3);
-	unsigned shift = off & 7, bytes = (shift + cnt + 7) >> 3;
-	uint64_t v = 0;
-
-	memcpy(&v, p, bytes < 8 ? bytes : 8);
-	v >>= shift;
-	if (bytes > 8)
-		v |= (uint64_t)p[8] << (64 - shift);
-	return v & (~UINT64_C(0) >> (64 - cnt));
-}
-
-/* Where the bitmap meets [una, max). */
-struct sack_part {
-	struct ur_psn nr; /* of the bit at off */
-	uint32_t off, cnt;
-};
-
-static struct sack_part sack_part(const struct ur_selective *s,
-				  const struct ur_selective_news *news)
-{
-	struct ur_psn first = ur_psn_add(news->una, 1);
-	int32_t off = ur_psn_diff(s->una, first), room;
-
-	if (off < 0)
-		off = 0;
-	room = ur_psn_diff(s->max, first) - off;
-	if ((uint32_t)off >= news->sack_bits || room <= 0)
-		return (struct sack_part){0};
-	if ((uint32_t)room > news->sack_bits - (uint32_t)off)
-		room = (int32_t)(news->sack_bits - (uint32_t)off);
-	return (struct sack_part){ur_psn_add(first, (uint32_t)off), (uint32_t)off, (uint32_t)room};
-}
-
-static uint32_t sack_count(const uint8_t *sack, struct sack_part part)
-{
-	uint32_t cnt = 0;
-
-	while (part.cnt) {
-		uint32_t n = part.cnt < 64 ? part.cnt : 64;
-
-		cnt += (uint32_t)__builtin_popcountll(sack_bits(sack, part.off, n));
-		part.off += n;
-		part.cnt -= n;
-	}
-	return cnt;
-}
-
-/* The numbers [una, una + cnt) arrived, and those of the bitmap. A context is held. */
-static void take_in(struct ur_selective *s, const struct ur_selective_env *env, struct arrival *a,
-		    uint32_t cnt, const uint8_t *sack, struct sack_part part)
-{
-	struct ur_psn nr = s->una;
-	uint32_t gap;
-
-	a->later = s->acked_cnt;
-	while (cnt) {
-		struct run run = run_of(nr, cnt);
-
-		run_arrived(s, env, a, &run, run.mask);
-		nr = ur_psn_add(nr, run.cnt);
-		cnt -= run.cnt;
-	}
-	/* news->una itself has not arrived, says the peer; whatever was said before, it counts. */
-	gap = part.cnt ? (uint32_t)ur_psn_diff(part.nr, nr) : 0;
-	if (gap)
-		a->later -= bit_of(s->rtx->acked, nr);
-	while (part.cnt) {
-		struct run run = run_of(part.nr, part.cnt);
-
-		run_arrived(s, env, a, &run, sack_bits(sack, part.off, run.cnt) << run.off);
-		part.nr = ur_psn_add(part.nr, run.cnt);
-		part.off += run.cnt;
-		part.cnt -= run.cnt;
-	}
-}
-
 static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 						       const struct ur_selective_env *env,
 						       const struct ur_selective_news *news,
@@ -709,10 +283,10 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 		first_arrived(s, env, &a, ahead);
 		ahead = 0;
 	}
-	part = sack_part(s, news);
-	later = sack_count(news->sack, part);
-	if (s->rtx || (later && hold(s, env->pool)))
-		take_in(s, env, &a, ahead, news->sack, part);
+	part = ur_rtx_sack_part(s, news);
+	later = ur_rtx_sack_count(news->sack, part);
+	if (s->rtx || (later && ur_rtx_hold(s, env->pool)))
+		ur_rtx_arrived(s, env, &a, ahead, news->sack, part);
 	settle(s, env, later, now_ns);
 	delivered(s, env->rtt, a.new_cnt, a.now);
 	return a.new_cnt;
@@ -739,21 +313,6 @@ bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr)
 	return s->rtx && bit_of(s->rtx->acked, nr);
 }
 
-static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
-{
-	struct ur_psn at = s->una;
-	uint32_t left = (uint32_t)ur_psn_diff(nr, at), cnt = 0;
-
-	while (left) {
-		struct run run = run_of(at, left);
-
-		cnt += (uint32_t)__builtin_popcountll(s->rtx->acked[run.word] & run.mask);
-		at = ur_psn_add(at, run.cnt);
-		left -= run.cnt;
-	}
-	return cnt;
-}
-
 static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 						    const struct ur_selective_env *env,
 						    struct ur_psn nr, uint32_t echo,
@@ -761,15 +320,13 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 {
 	struct arrival a = {.now = ur_stamp(now_ns), .newest = s->rack_stamp, .echo = echo};
 	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
-	struct run run = run_of(nr, 1);
 
 	heard(s);
 	rack(s, echo, a.now);
 	if (!s->rtx && ahead == 0) {
 		first_arrived(s, env, &a, 1);
-	} else if (hold(s, env->pool)) {
-		a.later = s->acked_cnt - acked_before(s, nr);
-		run_arrived(s, env, &a, &run, run.mask);
+	} else if (ur_rtx_hold(s, env->pool)) {
+		ur_rtx_one_arrived(s, env, &a, nr);
 	}
 	settle(s, env, ahead, now_ns);
 	delivered(s, env->rtt, a.new_cnt, a.now);
@@ -882,7 +439,7 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env *env)
 {
 	if (!ur_psn_eq(s->una, s->max))
-		lose_una(s, env->pool);
+		ur_rtx_lose_una(s, env->pool);
 }
 
 enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
@@ -912,7 +469,7 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 	if (s->backoff < UINT8_MAX)
 		s->backoff++;
 	s->deadline_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
-	lose_una(s, env->pool);
+	ur_rtx_lose_una(s, env->pool);
 	return UR_SELECTIVE_RESEND;
 }
 
@@ -934,7 +491,7 @@ static void validate_context(const struct ur_selective *s)
 	UR_ASSERT(count_bits(rtx->acked) == s->acked_cnt);
 	UR_ASSERT(count_bits(rtx->lost) == s->lost_cnt);
 	UR_ASSERT(!bit_of(rtx->acked, s->una));
-	UR_ASSERT(!gap_closed(s));
+	UR_ASSERT(!ur_rtx_gap_closed(s));
 	for (unsigned w = 0; w < WORDS; w++)
 		UR_ASSERT(!(rtx->acked[w] & rtx->lost[w]));
 	for (uint32_t i = outstanding(s); i < UR_EXT_WINDOW; i++) {

@@ -341,3 +341,76 @@ Test(selective_model, a_stall_of_the_peer_costs_a_few_repetitions_of_the_oldest)
 		model_free(m);
 	}
 }
+
+/* Whatever a peer says, in whatever order things happen: every interval holds, and it ends. */
+static void disturb(struct model *m, const struct ur_selective_env *env)
+{
+	uint8_t map[UR_SACK_BYTES];
+	struct ur_selective *s = &m->s;
+	uint32_t out = (uint32_t)ur_psn_diff(s->max, s->una), n;
+	uint32_t echo = ur_stamp(m->now_ns) - sim_below(&m->rng, 200000) + 1000;
+	struct ur_selective_news news = {
+		.una = ur_psn_add(s->una, sim_below(&m->rng, out + 40) - 20),
+		.sack = map,
+		.sack_bits = 32 * sim_below(&m->rng, 65),
+		.echo = chance(m, 100) ? (uint32_t)sim_rand(&m->rng) : echo,
+		.partial = chance(m, 1000),
+	};
+	struct ur_psn nr;
+
+	if (chance(m, 5000))
+		news.una = s->una;
+	for (uint32_t i = 0; i < sizeof(map); i++)
+		map[i] = (uint8_t)(sim_rand(&m->rng) & sim_rand(&m->rng));
+	switch (sim_below(&m->rng, 8)) {
+	case 0:
+	case 1:
+		n = ur_selective_credit(s);
+		if (n)
+			ur_selective_sent(s, env, 1 + sim_below(&m->rng, n), 0, m->now_ns);
+		break;
+	case 2:
+		if (ur_selective_next_lost(s, &nr))
+			ur_selective_resent(s, env, nr, 0, m->now_ns);
+		break;
+	case 3:
+		ur_selective_news(s, env, &news, m->now_ns);
+		break;
+	case 4:
+		if (out)
+			ur_selective_arrived(s, env, ur_psn_add(s->una, sim_below(&m->rng, out)),
+					     news.echo, m->now_ns);
+		break;
+	case 5:
+		ur_selective_expired(s, env, m->now_ns);
+		break;
+	case 6:
+		ur_selective_overtaken(s, env, news.echo, m->now_ns);
+		break;
+	case 7:
+		if (chance(m, 1000))
+			ur_selective_lose_una(s, env);
+		ur_rtt_sample(&m->rtt, news.echo, sim_below(&m->rng, 100), ur_stamp(m->now_ns));
+		break;
+	}
+}
+
+Test(selective_model, no_news_and_no_order_of_calls_break_it)
+{
+	for (uint64_t seed = 1; seed <= 4 * RUNS; seed++) {
+		struct model *m = model_new(seed);
+		struct ur_selective_env env = {&m->pool, &m->rtt};
+
+		if (seed % 4 == 0)
+			ur_rtx_pool_init(&m->pool, m->memory, 0);
+		for (uint32_t i = 0; i < 1000; i++) {
+			m->now_ns += sim_below(&m->rng, chance(m, 100) ? 5000000 : 20000);
+			disturb(m, &env);
+			ur_selective_validate(&m->s);
+		}
+		ur_selective_stop(&m->s, &env);
+		ur_selective_validate(&m->s);
+		cr_assert_eq(m->pool.free_cnt, m->pool.cnt);
+		model_free(m);
+	}
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_SELECTIVE_PRIV_H
+#define UR_TRANSPORT_SELECTIVE_PRIV_H
+
+#include "transport/selective.h"
+
+/*
+ * Between selective.c (what happens in order, and when) and selective_rtx.c (what happens while a
+ * context is held). Nobody else includes this.
+ *
+ * Thread class: the QP's worker.
+ */
+#define WORDS (UR_EXT_WINDOW / 64)
+
+/* ur_selective.flags */
+enum {
+	PROBED = 1 << 0,     /* a probe was asked for, nothing was heard since */
+	UNA_RESENT = 1 << 1, /* una was sent again at una_stamp; no context is held */
+	ASKING = 1 << 2,     /* the deadline is for the oldest number; nothing was sent since */
+};
+
+/* Consecutive numbers that share a word of the bitmaps. */
+struct run {
+	unsigned word, off, cnt; /* bits [off, off + cnt) of the word */
+	uint64_t mask;
+};
+
+static inline unsigned index_of(struct ur_psn nr)
+{
+	return nr.v & (UR_EXT_WINDOW - 1);
+}
+
+/* The first of `cnt` numbers from nr on that share a word; cnt >= 1. */
+static inline struct run run_of(struct ur_psn nr, uint32_t cnt)
+{
+	unsigned idx = index_of(nr), off = idx & 63, len = 64 - off < cnt ? 64 - off : cnt;
+
+	return (struct run){idx >> 6, off, len, (~UINT64_C(0) >> (64 - len)) << off};
+}
+
+static inline bool bit_of(const uint64_t *map, struct ur_psn nr)
+{
+	return map[index_of(nr) >> 6] >> (nr.v & 63) & 1;
+}
+
+static inline uint64_t mask_of(struct ur_psn nr)
+{
+	return UINT64_C(1) << (nr.v & 63);
+}
+
+static inline uint32_t outstanding(const struct ur_selective *s)
+{
+	return (uint32_t)ur_psn_diff(s->max, s->una);
+}
+
+/* ---- the context (selective_rtx.c) ---- */
+
+/* Takes a context, with what the marks tell, unless one is held. False: none is left, counted. */
+bool ur_rtx_hold(struct ur_selective *s, struct ur_rtx_pool *pool);
+/* Its bits are clear. */
+void ur_rtx_give_back(struct ur_selective *s, struct ur_rtx_pool *pool);
+void ur_rtx_clear(struct ur_rtx *rtx);
+/* Everything was sent once and nothing beyond una has arrived: the marks tell as much. */
+bool ur_rtx_gap_closed(const struct ur_selective *s);
+
+/* ---- what is lost ---- */
+
+struct patience {
+	uint32_t window, longest; /* stamps */
+	uint32_t places;	  /* that many beyond it: more than reordering does */
+};
+
+struct patience ur_rtx_patience(const struct ur_selective *s, const struct ur_rtt *rtt);
+
+/* A probe for silence, or what left after it, has arrived; what is stamped `stamp` left before. */
+static inline bool outlived_probe(const struct ur_selective *s, uint32_t stamp)
+{
+	return (int32_t)(s->rack_stamp - s->probe_stamp) >= 0 &&
+	       (int32_t)(stamp - s->probe_stamp) < 0;
+}
+
+/* EXT-SEL-LOSS-01, EXT-SEL-REO-01: `later` numbers beyond it have arrived. */
+static inline bool is_lost(const struct ur_selective *s, const struct patience *p, uint32_t stamp,
+			   uint32_t later, bool resent)
+{
+	int32_t age = (int32_t)(s->rack_stamp - stamp);
+
+	if (age < (int32_t)p->window)
+		return false;
+	return resent || later >= p->places || age >= (int32_t)p->longest ||
+	       (later >= s->reo_places && outlived_probe(s, stamp));
+}
+
+/* The oldest number that was sent once and is neither acknowledged nor lost. */
+struct oldest {
+	bool is;
+	uint32_t stamp, later;
+};
+
+/* Deems lost what the rules of selective.h say, with a context. */
+struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
+			  const struct patience *p);
+/* una is lost, with a context or without. */
+void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool);
+
+/* ---- what has arrived ---- */
+
+/* One call's news, while they are taken in. */
+struct arrival {
+	uint32_t now;
+	uint32_t newest; /* rack_stamp before them */
+	uint32_t echo;	 /* valid unless partial */
+	bool partial;
+	uint32_t later;	  /* numbers acknowledged before them, from here on */
+	uint32_t new_cnt; /* newly acknowledged */
+};
+
+/* What was sent again at `stamp` has arrived by an earlier transmission. */
+bool ur_rtx_in_vain(const struct ur_rtt *rtt, const struct arrival *a, uint32_t stamp);
+
+/* Where the bitmap meets [una, max). */
+struct sack_part {
+	struct ur_psn nr; /* of the bit at off */
+	uint32_t off, cnt;
+};
+
+struct sack_part ur_rtx_sack_part(const struct ur_selective *s,
+				  const struct ur_selective_news *news);
+/* How many bits of it are set. */
+uint32_t ur_rtx_sack_count(const uint8_t *sack, struct sack_part part);
+
+/* The numbers [una, una + cnt) arrived, and those of the bitmap. A context is held; una stays. */
+void ur_rtx_arrived(struct ur_selective *s, const struct ur_selective_env *env, struct arrival *a,
+		    uint32_t cnt, const uint8_t *sack, struct sack_part part);
+/* The number arrived. */
+void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *env,
+			struct arrival *a, struct ur_psn nr);
+/* Moves una over what is acknowledged. */
+void ur_rtx_advance(struct ur_selective *s);
+
+#endif
