@@ -6,6 +6,7 @@ from lib.report import Report
 
 TITLE = "Latency: 8 B messages, half a round trip, us"
 PROGRAMS = ["sockperf", "gnuplot", "ip", "meson", "ninja"]
+TARGETS = ["app/perf/uroce-perf", "benchmarks/raw/pingpong"]
 SIZE = 8
 FRAME = paths.ROCE_BYTES + paths.RETH_BYTES + SIZE
 BAR = 3.0

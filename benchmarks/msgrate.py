@@ -6,6 +6,7 @@ from lib.report import Report
 
 TITLE = "Message rate: 64 B messages, millions a second"
 PROGRAMS = ["dpdk-testpmd", "gnuplot", "ip", "stdbuf", "sockperf", "meson", "ninja"]
+TARGETS = ["app/perf/uroce-perf"]
 SIZE = 64
 FRAME = paths.ROCE_BYTES + paths.RETH_BYTES + SIZE
 BAR = 0.20

@@ -12,6 +12,7 @@ from lib.report import Report
 
 TITLE = "Throughput: 64 KB messages, one queue pair, Gb/s of payload"
 PROGRAMS = ["dpdk-testpmd", "iperf3", "gnuplot", "ip", "stdbuf", "meson", "ninja"]
+TARGETS = ["app/perf/uroce-perf"]
 SIZE = 65536
 OPS = ("write", "send", "read")
 BARS = {"memif": 0.33, "af_xdp": 0.45, "af_packet": 0.50}  # of raw frames

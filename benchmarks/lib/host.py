@@ -31,7 +31,10 @@ PACKAGES = {
     "sockperf": "sockperf",
     "gnuplot": "gnuplot-nox",
     "ip": "iproute2",
+    "ethtool": "ethtool",
+    "nft": "nftables",
     "stdbuf": "coreutils",
+    "valgrind": "valgrind",
     "meson": "meson",
     "ninja": "ninja-build",
 }
@@ -187,7 +190,7 @@ class Host:
     def binary(self, relative):
         return self.build / relative
 
-    def make_build(self):
+    def make_build(self, targets):
         """The release build: --build, or build-release made here. Brought up to date either way."""
         if self.build_option:
             self.build = pathlib.Path(self.build_option).resolve()
@@ -199,9 +202,11 @@ class Host:
             if not (self.build / "build.ninja").exists():
                 self.quiet("meson", "setup", self.build, ROOT, "--buildtype=release", "-Dtests=false",
                            "-Dbenchmarks=true")
-        targets = ["app/perf/uroce-perf", "benchmarks/raw/pingpong"]
-        if not self.knows_target(targets[1]):
-            self.quiet("meson", "configure", self.build, "-Dbenchmarks=true")
+        for target in targets:
+            if not self.knows_target(target):
+                option = "tests" if target.startswith("tests/") else "benchmarks"
+                self.quiet("meson", "configure", self.build, f"-D{option}=true")
+                self.quiet("ninja", "-C", self.build, "build.ninja")
         self.quiet("ninja", "-C", self.build, *targets)
 
     def knows_target(self, target):

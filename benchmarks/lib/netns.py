@@ -11,6 +11,7 @@ from .host import Failure
 PREFIX = "uroce-bench-"
 RUN = pathlib.Path("/run/netns")
 DEVICES = ("uroce0", "uroce1")
+NFT_TABLE = "uroce_bench"
 # Of the kernel's TCP only, and only while it runs: the endpoints own 10.77.0.0/24.
 TCP_ADDRESSES = ("192.0.2.1", "192.0.2.2")
 
@@ -62,6 +63,24 @@ class Pair:
 
     def inside(self, side):
         return ["ip", "netns", "exec", self.names[side]]
+
+    def lossy(self, percent):
+        """Drops that share of the frames that arrive, at either end, by nftables; 0 drops none. Frames
+        are single segments from now on: what the kernel joins would be lost as a whole. False where
+        the kernel or nft cannot."""
+        for name, device in zip(self.names, DEVICES):
+            subprocess.run(["ip", "netns", "exec", name, "ethtool", "-K", device, "tso", "off", "gso", "off",
+                            "gro", "off"], capture_output=True)
+            rules = f"table netdev {NFT_TABLE}\ndelete table netdev {NFT_TABLE}\n"
+            if percent:
+                rules += (f"table netdev {NFT_TABLE} {{ chain in {{ type filter hook ingress device "
+                          f"{device} priority 0; numgen random mod 1000000 < "
+                          f"{round(percent * 10000)} drop; }}; }}\n")
+            done = subprocess.run(["ip", "netns", "exec", name, "nft", "-f", "-"], input=rules,
+                                  text=True, capture_output=True)
+            if done.returncode != 0:
+                return False
+        return True
 
     def tcp_on(self):
         for name, device, address in zip(self.names, DEVICES, TCP_ADDRESSES):

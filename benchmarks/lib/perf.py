@@ -15,12 +15,12 @@ def sides(op):
     return (0, 1) if op in LEADS else (1, 0)
 
 
-def start(host, path, role, side, more, dedicated):
-    conf, sets = path.conf(side)
-    sets = sets + [f"worker.mode={'dedicated' if dedicated else 'inline'}",
-                   f"eal.memory_mb={MEMORY_MB}", "worker.thread_safe=no"]
+def start(host, path, role, side, more, dedicated, sets):
+    conf, own = path.conf(side)
+    own = own + [f"worker.mode={'dedicated' if dedicated else 'inline'}",
+                 f"eal.memory_mb={MEMORY_MB}", "worker.thread_safe=no", *sets]
     argv = path.inside(side) + [host.binary("app/perf/uroce-perf"), role, "--config", conf]
-    for key in sets:
+    for key in own:
         argv += ["--set", key]
     return host.start(f"uroce-perf-{role}", argv + more, host.cpu(side, dedicated))
 
@@ -46,15 +46,17 @@ def wait_for_client(processes, timeout_s):
         raise
 
 
-def run(host, path, op, size, seconds, mode="bw", dedicated=False, more=()):
-    """One run; uroce-perf's JSON object, errors being a Failure."""
+def run(host, path, op, size, seconds, mode="bw", dedicated=False, more=(), sets=((), ()), warmup=0.5):
+    """One run; uroce-perf's JSON object, errors being a Failure. A list of sizes gives a list, one
+    after the other between the same processes. `sets`: keys that side 0 and side 1 have besides."""
     path.prepare()
     result = host.tmp / "perf.json"
     result.unlink(missing_ok=True)
+    sizes = size if isinstance(size, list) else [size]
     server_side, client_side = sides(op)
     client_args = ["--peer", path.address(server_side), "--op", op, "--mode", mode,
-                   "--size", str(size), "--duration", str(seconds), "--warmup", "0.5",
-                   "--json", result, *more]
+                   "--sizes", ",".join(map(str, sizes)), "--duration", str(seconds),
+                   "--warmup", str(warmup), "--json", result, *more]
     roles = {server_side: ("server", ["--once"]), client_side: ("client", client_args)}
     processes = {}
     try:
@@ -63,19 +65,21 @@ def run(host, path, op, size, seconds, mode="bw", dedicated=False, more=()):
             [path.first(), 1 - path.first()]
         for side in order:
             role, args = roles[side]
-            processes[role] = start(host, path, role, side, args, dedicated)
+            processes[role] = start(host, path, role, side, args, dedicated, sets[side])
             if side == order[1]:
                 break
             if hasattr(path, "socket"):
                 wait_for_socket(path, processes[role])
             if role == "server":
                 processes[role].wait_for("listening")
-        wait_for_client(processes, seconds + 30)
+        wait_for_client(processes, (seconds + warmup) * len(sizes) + 30)
         processes["server"].wait(10)
     finally:
         for process in processes.values():
             process.stop()
     figures = json.loads(result.read_text())
-    if figures["errors"]:
-        raise Failure(f"uroce-perf {op} over {path.name} counts {figures['errors']} errors")
-    return figures
+    runs = figures.get("results", [figures])
+    for each in runs:
+        if each["errors"]:
+            raise Failure(f"uroce-perf {op} over {path.name} counts {each['errors']} errors")
+    return runs if isinstance(size, list) else runs[0]

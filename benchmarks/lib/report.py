@@ -16,6 +16,7 @@ class Report:
         self.rows = []
         self.bars = []
         self.notes = []
+        self.extra = {}  # more facts, for the JSON alone
 
     def row(self, path, what, unit, values, base=None, base_name=""):
         """One contender. `base`: values of its baseline, turn by turn."""
@@ -43,15 +44,24 @@ class Report:
 
     def json(self):
         return {"benchmark": self.name, "machine": self.machine, "rows": self.rows, "bars": self.bars,
-                "notes": self.notes}
+                "notes": self.notes, **self.extra}
 
     # ---- text ----
 
-    def print(self):
-        print(f"\n{self.title}")
+    def print_machine(self):
         m = self.machine
         print(f"{m['cpu']}, {m['cpus']} CPUs, kernel {m['kernel']}, hugepages "
               f"{'yes' if m['hugepages'] else 'no'}, load {m['load']}, build {m['build']}")
+
+    def print_bars(self):
+        for bar in self.bars:
+            digits = 3 if abs(bar["bar"]) < 10 else 0
+            print(f"{'ok    ' if bar['ok'] else 'MISSED'} {bar['name']}: {bar['value']:.{digits}f} "
+                  f"(bar {bar['sense']} {bar['bar']:g})")
+
+    def print(self):
+        print(f"\n{self.title}")
+        self.print_machine()
         head = f"{'path':10} {'what':32} {'median':>9} {'min':>9} {'max':>9} {'':5} ratio"
         print(head + "\n" + "-" * (len(head) + 14))
         last = None
@@ -65,9 +75,7 @@ class Report:
         for note in self.notes:
             print(note)
         print()
-        for bar in self.bars:
-            print(f"{'ok    ' if bar['ok'] else 'MISSED'} {bar['name']}: {bar['value']:.2f} "
-                  f"(bar {bar['sense']} {bar['bar']:g})")
+        self.print_bars()
 
     # ---- plot ----
 
@@ -94,8 +102,11 @@ class Report:
             "):2:($1-0.4):($1+0.4):5:ytic(6) with boxxyerror lc rgb variable, "
             "$data using 2:1:3:4 with xerrorbars lc rgb 'black' pt 0",
         ])
-        done = subprocess.run(["gnuplot"], input=script, text=True, capture_output=True)
-        return out if done.returncode == 0 else None
+        return out if gnuplot(script) else None
+
+
+def gnuplot(script):
+    return subprocess.run(["gnuplot"], input=script, text=True, capture_output=True).returncode == 0
 
 
 def write_json(path, reports):

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""benchmarks/raw/engine_loop under valgrind: instructions a packet (callgrind), and the bytes of a queue
+pair that packets in order touch (lackey). The same figures on every run and however busy the machine."""
+
+import json
+import re
+import subprocess
+
+from .host import Failure
+
+TARGET = "benchmarks/raw/engine_loop"
+# What a worker does with a packet whatever the protocol's mode: the copy and the check sequence.
+PAYLOAD = re.compile(r"^0x|memcpy|memmove|memset|crc", re.IGNORECASE)  # 0x: ISA-L, which is stripped
+# Out-of-order and recovery contexts, kept packets, gaps in READ responses: only after a gap.
+SLOW = re.compile(r"^ur_(ooo|rtx|reorder_(?!qp_init|deadline|qp_)|read_gap)_|^ur_(ooo|rtx)_take")
+CACHE_LINE = 64
+PMTU = 4096  # engine_loop's
+
+
+def valgrind(host, tool, options, op, size, count, mode):
+    """What engine_loop prints."""
+    argv = ["valgrind", f"--tool={tool}", *options, str(host.binary(TARGET)), op, str(size), str(count),
+            mode]
+    host.say(" ".join(argv))
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        words = (done.stdout + done.stderr).strip().splitlines()
+        raise Failure(f"`{' '.join(argv)}` fails: {' | '.join(words[-3:])}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def parse_callgrind(text):
+    """({function: its own instructions}, {function: calls})"""
+    names, own, calls = {}, {}, {}
+    current = called = None
+    after_calls = False
+
+    def name_of(spec):
+        number, _, name = spec.partition(" ")
+        if name:
+            names[number] = name.split("'")[0]
+        return names[number]
+
+    for line in text.splitlines():
+        if line.startswith("fn="):
+            current = name_of(line[3:])
+        elif line.startswith("cfn="):
+            called = name_of(line[4:])
+        elif line.startswith("calls="):
+            calls[called] = calls.get(called, 0) + int(line[6:].split()[0])
+            after_calls = True  # the next line is the callee's cost
+        elif line and (line[0].isdigit() or line[0] in "+-*"):
+            if not after_calls:
+                own[current] = own.get(current, 0) + int(line.split()[1])
+            after_calls = False
+    return own, calls
+
+
+def instructions(host, op, size, count, mode):
+    """{"all": instructions for each packet of payload, whatever they were spent on, "protocol": the same
+    without payload, "slow": {function of the slow path: calls}}"""
+    out = host.tmp / "callgrind.out"
+    facts = valgrind(host, "callgrind", ["--collect-atstart=no", "--toggle-collect=measured",
+                                         f"--callgrind-out-file={out}"], op, size, count, mode)
+    own, calls = parse_callgrind(out.read_text())
+    if not own:
+        raise Failure("callgrind saw nothing of engine_loop's measured()")
+    packets = count * max(1, -(-size // PMTU))
+    protocol = sum(cost for name, cost in own.items() if not PAYLOAD.search(name))
+    return {
+        "all": sum(own.values()) / packets,
+        "protocol": protocol / packets,
+        "acks": facts["packets"] - packets,
+        "trouble": facts["trouble"],
+        "slow": {name: n for name, n in calls.items() if SLOW.search(name)},
+    }
+
+
+def touched(host, op, size, count, mode):
+    """{"requester": offsets, "responder": offsets}: the bytes of struct ur_qp that were read or
+    written, as sets; and the struct's size."""
+    out = host.tmp / "lackey.out"
+    facts = valgrind(host, "lackey", ["--trace-mem=yes", "--basic-counts=no", f"--log-file={out}"],
+                     op, size, count, mode)
+    if facts["trouble"]:
+        raise Failure(f"engine_loop {op} {mode} is not in order on a clean link")
+    found = {"requester": set(), "responder": set()}
+    marks = 0
+    with open(out, encoding="ascii", errors="replace") as trace:
+        for line in trace:
+            if line[:2] not in (" L", " S", " M"):
+                continue
+            where, _, length = line[3:].partition(",")
+            where = int(where, 16)
+            if where == facts["mark"]:
+                marks += 1
+            elif marks == 1:
+                for side, offsets in found.items():
+                    at = where - facts[side]
+                    if -CACHE_LINE < at < facts["qp_bytes"]:
+                        offsets.update(i for i in range(at, at + int(length))
+                                       if 0 <= i < facts["qp_bytes"])
+    if marks != 2 or not found["requester"] or not found["responder"]:
+        raise Failure("lackey's trace of engine_loop is not complete")
+    return found, facts["qp_bytes"]
+
+
+def lines(offsets):
+    """Cache lines that hold these bytes; a queue pair starts on one."""
+    return len({i // CACHE_LINE for i in offsets})

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bytes a queue pair and a structure, beside a conventional design.
+
+Hot state is counted, not listed: the bytes of a queue pair's structure that messages in order read or
+write, from post to completion, from a trace of every access to memory. Sending and receiving are counted
+apart: what receives is needed at any time, what sends only while the queue pair is scheduled. The bar is for
+whichever is more, of WRITEs, SENDs and READs; the sum for a queue pair that does everything is shown.
+"""
+
+import json
+import subprocess
+
+from lib import engine
+from lib.host import Failure
+from lib.report import Report
+
+TITLE = "Memory: 10 000 queue pairs"
+PROGRAMS = ["valgrind", "meson", "ninja"]
+TARGETS = [engine.TARGET, "benchmarks/raw/memory"]
+QPS = 10000
+MODES = ("gbn", "reorder", "extended")
+OPS = ("write", "send", "read")
+SIZES = (64, 16384)
+MESSAGES = 24
+HOT_BAR = 440
+
+# What a conventional design keeps on the adapter for 10 000 queue pairs (bytes): context of 210 B,
+# 8 WQEs each, five bitmaps of 500 bits, a reorder buffer of one BDP (0.5 MB), a table of 500
+# outstanding requests of 24 B.
+CONVENTIONAL = {
+    "context": 2.0e6,
+    "send WQE cache": 4.9e6,
+    "receive WQE cache": 4.9e6,
+    "bitmaps": 3.0e6,
+    "reorder buffer": 4.9e9,
+    "outstanding requests": 114e6,
+}
+
+
+def facts_of(host, mode):
+    argv = [str(host.binary("benchmarks/raw/memory")), str(QPS), mode]
+    host.say(" ".join(argv))
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"`{' '.join(argv)}` fails: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def hot_of(host, mode, sizes, progress):
+    """{(operation, side): offsets}, with every size's taken together."""
+    found = {}
+    for op in OPS:
+        for size in sizes:
+            progress(1, 1, ("trace", mode, op, str(size)))
+            sides, _ = engine.touched(host, op, size, MESSAGES, mode)
+            for side, offsets in sides.items():
+                found.setdefault((op, side), set()).update(offsets)
+    return found
+
+
+class MemoryReport(Report):
+    """A table of structures instead of contenders."""
+
+    def __init__(self, machine):
+        super().__init__("memory", TITLE, machine)
+        self.hot = []
+
+    def print(self):
+        print(f"\n{self.title}")
+        head = f"{'structure':34} {'conventional':>14} {'uroce':>14}  how"
+        print(head + "\n" + "-" * 110)
+        for row in self.rows:
+            print(f"{row['what']:34} {amount(row['conventional']):>14} {amount(row['uroce']):>14}  "
+                  f"{row['how']}")
+        print(f"\n{'hot state, bytes (cache lines)':34} " +
+              " ".join(f"{mode:>14}" for mode in MODES))
+        for what, cells in self.hot:
+            print(f"{what:34} " + " ".join(f"{n:>8} {f'({k})':>5}" for n, k in cells))
+        for note in self.notes:
+            print(note)
+        print()
+        self.print_bars()
+
+    def structure(self, what, uroce, how, conventional=None):
+        self.rows.append({"what": what, "conventional": conventional, "uroce": uroce, "how": how})
+
+
+def amount(value):
+    if value is None:
+        return "-"
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.1f} {unit}"
+    return f"{value:.0f} B"
+
+
+def structures(report, f, hot):
+    """`f` is of extended mode."""
+    report.structure("context, hot", hot * QPS, f"{hot} B a QP, see below", CONVENTIONAL["context"])
+    report.structure("context, all of it", f["qp"] * QPS,
+                     f"{f['qp']} B a QP, attributes for query included")
+    report.structure("send WQE cache", 0, "none: read in place when scheduled",
+                     CONVENTIONAL["send WQE cache"])
+    report.structure("receive WQE cache", 0, "none: read in place on demand",
+                     CONVENTIONAL["receive WQE cache"])
+    report.structure("bitmaps, all QPs in order", 0,
+                     f"none; {f['ooo_context']} B (receiving) and {f['recovery_context']} B (sending) "
+                     "while a QP has a gap, from bounded pools", CONVENTIONAL["bitmaps"])
+    report.structure("reorder buffer, extended", 0, "none: placed in user memory on arrival",
+                     CONVENTIONAL["reorder buffer"])
+    report.structure("reorder buffer, standard headers", None,
+                     f"bounded pool: {f['reorder_slot']} B a packet kept, {f['reorder_context']} B a QP "
+                     f"with a gap, {f['read_gap_context']} B a QP with a gap in READ responses")
+    report.structure("outstanding requests", 0, "none: the send queue is the table",
+                     CONVENTIONAL["outstanding requests"])
+    report.structure("MTT", 0, f"none: user addresses; {f['region']} B a memory region")
+    report.structure("READs and atomics remembered", f["remembered_read"] * 16 * QPS,
+                     f"{f['remembered_read']} B each, 16 a QP here")
+    report.structure("send and receive queues", f["rings_bytes"] * QPS,
+                     f"{f['rings_bytes']} B a QP: {f['depth']} elements each, the READs above included")
+
+
+def resident(report, facts):
+    for mode, f in facts.items():
+        each = f["resident_used"] / (2 * QPS)
+        report.notes.append(
+            f"resident, {mode}: {each:.0f} B a QP once each of {2 * QPS} QPs has carried traffic "
+            f"({f['engine_bytes'] / QPS:.0f} B of engine and {f['rings_bytes']} B of queues handed over); "
+            f"contexts in use: {f['contexts_held']}")
+
+
+def run(host, machine, options, progress):
+    report = MemoryReport(machine)
+    facts = {mode: facts_of(host, mode) for mode in MODES}
+    traces = {mode: hot_of(host, mode, SIZES[:1] if options.quick else SIZES, progress) for mode in MODES}
+    for op in OPS:
+        for side in ("requester", "responder"):
+            cells = [traces[mode][op, side] for mode in MODES]
+            report.hot.append((f"{op.upper()} {side}", [(len(c), engine.lines(c)) for c in cells]))
+    whole = {mode: set().union(*traces[mode].values()) for mode in MODES}
+    report.hot.append(("all of these", [(len(whole[m]), engine.lines(whole[m])) for m in MODES]))
+    worst = {mode: max(len(offsets) for offsets in traces[mode].values()) for mode in MODES}
+    structures(report, facts["extended"], worst["extended"])
+    resident(report, facts)
+    for mode in MODES:
+        report.bar(f"hot state, {mode}, bytes a QP", worst[mode], HOT_BAR, at_least=False)
+    for mode in MODES:
+        report.bar(f"contexts and slots in use in order, {mode}", facts[mode]["contexts_held"], 0,
+                   at_least=False)
+        report.bar(f"contexts taken in order, {mode}", facts[mode]["trouble"], 0, at_least=False)
+    report.extra = {"hot": {mode: {f"{op} {side}": len(offsets)
+                                   for (op, side), offsets in traces[mode].items()} for mode in MODES},
+                    "facts": facts}
+    return report

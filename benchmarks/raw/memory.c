@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What queue pairs cost in memory: the sizes of their parts, and what the process grows by when
+ * they are there and have carried traffic.
+ *
+ *   memory COUNT MODE
+ *
+ * Makes COUNT connected pairs in two engines, has each carry a WRITE, a SEND and a READ, and prints
+ * one JSON object. Resident bytes are of both sides together.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+#define MESSAGE 64
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long pages = 0, ours = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (!f || fscanf(f, "%llu %llu", &pages, &ours) != 2)
+		ours = 0;
+	if (f)
+		fclose(f);
+	return ours * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void carry(struct pair *p, uint32_t qps)
+{
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ};
+	unsigned done = 0;
+
+	for (unsigned op = 0; op < sizeof(ops) / sizeof(ops[0]); op++)
+		for (uint32_t i = 0; i < qps; i++) {
+			pair_post(p, i, ops[op], MESSAGE);
+			pair_settle(p);
+			done += pair_completions(p);
+		}
+	if (done != 3 * qps) {
+		fprintf(stderr, "memory: %u of %u requests completed\n", done, 3 * qps);
+		exit(1);
+	}
+}
+
+static void number(const char *name, uint64_t value)
+{
+	printf(", \"%s\": %llu", name, (unsigned long long)value);
+}
+
+static void print_sizes(void)
+{
+	number("qp", sizeof(struct ur_qp));
+	number("requester", sizeof(struct ur_requester));
+	number("responder", sizeof(struct ur_responder));
+	number("ext_requester", sizeof(struct ur_ext_requester));
+	number("ext_responder", sizeof(struct ur_ext_responder));
+	number("path", sizeof(struct ur_path));
+	number("send_wqe", sizeof(struct ur_wqe) + sizeof(struct ur_sge));
+	number("recv_wqe", sizeof(struct ur_rwqe) + sizeof(struct ur_sge));
+	number("remembered_read", sizeof(struct ur_rd_res));
+	number("region", sizeof(struct ur_mr));
+	number("completion", sizeof(struct ibv_wc));
+	number("recovery_context", ur_rtx_pool_size(2) - ur_rtx_pool_size(1));
+	number("ooo_context", ur_ooo_pool_size(2, 1) - ur_ooo_pool_size(1, 1));
+	number("reorder_slot", ur_reorder_pool_size(2, 4096, 0) - ur_reorder_pool_size(1, 4096, 0));
+	number("reorder_context",
+	       ur_reorder_pool_size(0, 4096, 2) - ur_reorder_pool_size(0, 4096, 1));
+	number("read_gap_context", ur_read_gap_pool_size(2) - ur_read_gap_pool_size(1));
+}
+
+/* Contexts in use after everything has come in order. */
+static uint64_t contexts_held(const struct pair *p)
+{
+	uint64_t held = 0;
+
+	for (unsigned side = 0; side < 2; side++) {
+		const struct ur_core *c = ur_engine_core(p->end[side].engine);
+
+		held += c->ooo.cnt - c->ooo.free_cnt + c->rtx.cnt - c->rtx.free_cnt;
+		held += c->reorder.context_cnt - c->reorder.contexts_free;
+		held += c->reorder.slot_cnt - c->reorder.slots_free;
+		held += c->read_gaps.cnt - c->read_gaps.free_cnt;
+	}
+	return held;
+}
+
+int main(int argc, char **argv)
+{
+	struct pair_attr attr = {.mtu = IBV_MTU_4096, .buffer_bytes = 1 << 16};
+	struct pair p;
+	uint64_t before, made, used;
+
+	if (argc != 3 || (attr.qps = (uint32_t)atoi(argv[1])) == 0 || attr.qps > 1 << 14 ||
+	    !pair_mode(argv[2], &attr.mode)) {
+		fprintf(stderr, "usage: memory COUNT gbn|reorder|extended\n");
+		return 2;
+	}
+	before = resident_bytes();
+	pair_init(&p, &attr);
+	made = resident_bytes();
+	carry(&p, attr.qps);
+	used = resident_bytes();
+	printf("{\"qps\": %u, \"mode\": \"%s\", \"depth\": %u", attr.qps, argv[2], PAIR_DEPTH);
+	number("resident_made", made - before);
+	number("resident_used", used - before);
+	number("engine_bytes", p.end[0].engine_bytes);
+	number("rings_bytes", p.end[0].rings_bytes);
+	print_sizes();
+	number("contexts_held", contexts_held(&p));
+	number("trouble", pair_trouble(&p));
+	printf("}\n");
+	pair_free(&p);
+	return 0;
+}
