@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/ordered_copy.h"
 #include "transport/responder_priv.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
@@ -342,7 +343,10 @@ static struct verdict place(struct ur_qp *qp, const struct ur_packet *p)
 				  IBV_ACCESS_REMOTE_WRITE);
 		if (!to)
 			return NAK(REM_ACCESS, ACCESS);
-		memcpy(to, p->payload, p->payload_len);
+		if (__builtin_expect(qp->strict && p->op & UR_OP_LAST, 0))
+			ur_ordered_copy(to, p->payload, p->payload_len);
+		else
+			memcpy(to, p->payload, p->payload_len);
 	}
 	rsp->va += p->payload_len;
 	rsp->left -= p->payload_len;
