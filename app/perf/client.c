@@ -46,7 +46,7 @@ static void link_event(struct perf_client *c, const struct perf_cm_event *e)
 		break;
 	case UROCE_CM_UNREACHABLE:
 		perf_session_fail(&c->session, "queue pair %u: cannot connect: %s", idx,
-				  strerror(e->status));
+				  perf_session_why(e->status, q->qp));
 		break;
 	case UROCE_CM_DISCONNECTED:
 		if (c->links[idx] == PERF_LINK_CLOSING)
@@ -572,6 +572,7 @@ static bool open_run(struct perf_client *c, struct perf_run *run, uint64_t size)
 	if (!connect_all(c) || !perf_client_ask(c, PERF_MSG_START, NULL, 0, PERF_MSG_OK, &r))
 		return false;
 	run->mtu = mtu_in_use(c);
+	perf_session_mode(s, &run->qp_mode, &run->qp_mode_reason);
 	return true;
 }
 

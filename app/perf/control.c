@@ -9,6 +9,19 @@
 #define PING_NS	   1000000000ull
 #define SEND_BIT   0x100u /* of wr_id: a send; below it the slot */
 
+/* A demand for extended mode is about the data; here it would only hide who cannot meet it. */
+static bool demand_nothing(struct ibv_qp *qp)
+{
+	struct uroce_qp_mode_attr attr;
+
+	uroce_query_qp_mode(qp, &attr);
+	if (attr.mode != UROCE_QP_MODE_EXTENDED)
+		return true;
+	attr.mode = UROCE_QP_MODE_AUTO;
+	errno = uroce_set_qp_mode(qp, &attr, UROCE_QP_MODE);
+	return errno == 0;
+}
+
 bool perf_control_create(struct perf_control *c, struct perf_endpoint *ep)
 {
 	const size_t bytes = 2ul * PERF_CONTROL_SLOTS * SLOT_BYTES;
@@ -35,7 +48,7 @@ bool perf_control_create(struct perf_control *c, struct perf_endpoint *ep)
 		return false;
 	attr.send_cq = attr.recv_cq = c->cq;
 	c->qp = uroce_create_qp(ep->pd, &attr);
-	return c->qp != NULL;
+	return c->qp != NULL && demand_nothing(c->qp);
 }
 
 static bool post_receive(struct perf_control *c, unsigned slot)

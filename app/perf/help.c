@@ -50,6 +50,8 @@ void perf_options_help(FILE *out)
 	      "and on\n"
 	      "                         connect: opens --qps connections, closes them, again\n"
 	      "  --type TYPE            rc (default), uc, ud\n"
+	      "  --transport-mode MODE  how both ends survive loss: auto, extended, reorder, gbn\n"
+	      "                         (as [transport] mode of each says)\n"
 	      "  --size N               bytes a message; K, M, G may follow (bw 64K, rate 64, lat "
 	      "8)\n"
 	      "  --sizes LIST           one run each: 1,64,4K or 2..1M (powers of two)\n"

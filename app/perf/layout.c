@@ -111,6 +111,7 @@ void perf_params_from_options(struct perf_params *p, const struct perf_options *
 	p->retry = o->retry;
 	p->rnr_retry = o->rnr_retry;
 	p->rd_atomic = o->rd_atomic;
+	p->transport = o->transport;
 	if (device->max_qp_rd_atom > 0 && p->rd_atomic > (uint64_t)device->max_qp_rd_atom)
 		p->rd_atomic = (uint64_t)device->max_qp_rd_atom;
 	p->slots = p->verify ? power_at_least(p->depth * 2 < 8 ? 8 : p->depth * 2) : 1;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "uroce/uroce.h"
+
 #define SIZE_LIMIT (1ull << 31)
 
 /* X(option, field, min, max, default): whole numbers. */
@@ -56,6 +58,7 @@ enum opt_id {
 	OPT_OP,
 	OPT_MODE,
 	OPT_TYPE,
+	OPT_TRANSPORT_MODE,
 	OPT_SIZE,
 	OPT_SIZES,
 	OPT_BYTES,
@@ -73,6 +76,7 @@ static const struct option long_options[] = {
 	{"op", required_argument, NULL, OPT_OP},
 	{"mode", required_argument, NULL, OPT_MODE},
 	{"type", required_argument, NULL, OPT_TYPE},
+	{"transport-mode", required_argument, NULL, OPT_TRANSPORT_MODE},
 	{"size", required_argument, NULL, OPT_SIZE},
 	{"sizes", required_argument, NULL, OPT_SIZES},
 	{"bytes", required_argument, NULL, OPT_BYTES},
@@ -243,6 +247,23 @@ static enum perf_parse parse_type(struct parser *p, const char *text)
 	return fail(p, "--type: '%s' is none of rc, uc, ud", text);
 }
 
+static enum perf_parse parse_transport(struct parser *p, const char *text)
+{
+	static const char *const words[] = {
+#define X(NAME, word) word,
+		UROCE_QP_MODES(X)
+#undef X
+	};
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(text, words[i]) == 0) {
+			p->o->transport = i + 1;
+			return PERF_PARSE_OK;
+		}
+	}
+	return fail(p, "--transport-mode: '%s' is none of auto, extended, reorder, gbn", text);
+}
+
 static enum perf_parse parse_number(struct parser *p, const char *name, const char *text,
 				    uint64_t min, uint64_t max, uint64_t *value)
 {
@@ -308,6 +329,8 @@ static enum perf_parse parse_one(struct parser *p, int opt, const char *arg)
 		return parse_mode(p, arg);
 	case OPT_TYPE:
 		return parse_type(p, arg);
+	case OPT_TRANSPORT_MODE:
+		return parse_transport(p, arg);
 	case OPT_SIZES:
 		return parse_sizes(p, arg);
 	case OPT_MTU:
@@ -376,15 +399,34 @@ static enum perf_parse parse_peer(struct parser *p)
 static enum perf_parse check_sides(struct parser *p)
 {
 	static const int client_only[] = {
-		OPT_peer,	OPT_OP,		  OPT_MODE,
-		OPT_TYPE,	OPT_SIZE,	  OPT_SIZES,
-		OPT_BYTES,	OPT_MTU,	  OPT_qps,
-		OPT_depth,	OPT_iters,	  OPT_inline_bytes,
-		OPT_sge,	OPT_signal_every, OPT_timeout,
-		OPT_retry,	OPT_rnr_retry,	  OPT_rd_atomic,
-		OPT_duration_s, OPT_warmup_s,	  OPT_bidir,
-		OPT_verify,	OPT_srq,	  OPT_events,
-		OPT_json,	OPT_seed,	  OPT_live_interval_s,
+		OPT_peer,
+		OPT_OP,
+		OPT_MODE,
+		OPT_TYPE,
+		OPT_SIZE,
+		OPT_SIZES,
+		OPT_BYTES,
+		OPT_MTU,
+		OPT_qps,
+		OPT_depth,
+		OPT_iters,
+		OPT_inline_bytes,
+		OPT_sge,
+		OPT_signal_every,
+		OPT_timeout,
+		OPT_retry,
+		OPT_rnr_retry,
+		OPT_rd_atomic,
+		OPT_duration_s,
+		OPT_warmup_s,
+		OPT_bidir,
+		OPT_verify,
+		OPT_srq,
+		OPT_events,
+		OPT_json,
+		OPT_seed,
+		OPT_live_interval_s,
+		OPT_TRANSPORT_MODE,
 	};
 
 	if (!p->o->server) {
@@ -439,6 +481,8 @@ static enum perf_parse check_type(struct parser *p)
 	if (o->type == PERF_TYPE_UC && ((traits & PERF_T_FETCH) != 0 || o->op == PERF_OP_SEND_INV))
 		return fail(p, "--type uc carries write, write_imm, send and send_imm, not %s",
 			    perf_op_name(o->op));
+	if (o->type != PERF_TYPE_RC && o->transport != 0)
+		return fail(p, "--transport-mode is for --type rc: uc and ud repair nothing");
 	if (o->type == PERF_TYPE_UC && o->srq)
 		return fail(p, "--srq works with --type rc and ud, not with uc");
 	if (o->type == PERF_TYPE_UD && o->op != PERF_OP_SEND && o->op != PERF_OP_SEND_IMM)

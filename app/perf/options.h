@@ -34,6 +34,7 @@ struct perf_options {
 	unsigned sizes_cnt;
 	uint64_t qps, depth, iters, bytes, mtu, inline_bytes, sge, signal_every, seed;
 	uint64_t timeout, retry, rnr_retry, rd_atomic;
+	uint64_t transport; /* enum uroce_qp_mode + 1; 0: as both configurations say */
 	double duration_s, warmup_s, live_interval_s;
 	bool bidir, verify, srq, events;
 };

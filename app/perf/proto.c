@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op.h"
+#include "uroce/uroce.h"
 
 #define MAGIC 0x55505246u /* "UPRF" */
 
@@ -140,7 +141,7 @@ bool perf_params_valid(const struct perf_params *p)
 	       p->rq_depth <= 16384 && p->sge >= 1 && p->sge <= 16 &&
 	       power_of_two(p->signal_every) && p->signal_every <= 4096 &&
 	       p->inline_bytes <= 1024 && p->timeout <= 31 && p->retry <= 7 && p->rnr_retry <= 7 &&
-	       p->rd_atomic <= 128 && p->mtu <= 4096;
+	       p->rd_atomic <= 128 && p->mtu <= 4096 && p->transport <= UROCE_QP_MODE_GBN + 1;
 }
 
 size_t perf_hello_encode(void *out, const struct perf_hello *h)

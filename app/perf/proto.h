@@ -13,7 +13,7 @@
  * The client asks, the server answers with the same sequence number. PING, from both, is not
  * answered: that the transport acknowledges it is all that is wanted.
  */
-#define PERF_PROTO_VERSION 1
+#define PERF_PROTO_VERSION 2
 #define PERF_MSG_BYTES	   4096 /* the longest message */
 #define PERF_TEXT_BYTES	   256	/* a sentence, with its final zero */
 #define PERF_ENDS_MAX	   128	/* queue pairs in one ENDS message */
@@ -61,7 +61,8 @@ enum perf_message {
 	X(retry)                                                                                   \
 	X(rnr_retry)                                                                               \
 	X(rd_atomic)                                                                               \
-	X(addr) /* of the client's memory */                                                       \
+	X(transport) /* enum uroce_qp_mode of the data queue pairs + 1; 0: as configured */        \
+	X(addr)	     /* of the client's memory */                                                  \
 	X(rkey)
 
 struct perf_params {
@@ -120,7 +121,20 @@ struct perf_end {
 	X(packet_seq_err)                                                                          \
 	X(local_ack_timeout_err)                                                                   \
 	X(impaired_packets)                                                                        \
-	X(rx_missed)
+	X(rx_missed)                                                                               \
+	X(impaired_lost)                                                                           \
+	X(retransmitted_responses)                                                                 \
+	X(spurious_retransmits)                                                                    \
+	X(probes_sent)                                                                             \
+	X(rto)                                                                                     \
+	X(reordered)                                                                               \
+	X(early_packets)                                                                           \
+	X(early_dropped)                                                                           \
+	X(early_responses)                                                                         \
+	X(ooo_contexts)                                                                            \
+	X(ooo_exhausted)                                                                           \
+	X(rtx_contexts)                                                                            \
+	X(rtx_exhausted)
 
 #define PERF_OBJECTS(X)                                                                            \
 	X(pds)                                                                                     \

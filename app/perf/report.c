@@ -122,6 +122,20 @@ static uint64_t errors_of(const struct perf_run *run)
 	return run->client.errors + run->server.errors;
 }
 
+/* Of both ends together, for the reader in a hurry; all of them stand with each end. */
+#define BOTH(X)                                                                                    \
+	X(tx_packets)                                                                              \
+	X(rx_packets)                                                                              \
+	X(retransmitted_packets)                                                                   \
+	X(retransmitted_responses)                                                                 \
+	X(spurious_retransmits)                                                                    \
+	X(probes_sent)                                                                             \
+	X(rto)                                                                                     \
+	X(early_packets)                                                                           \
+	X(ooo_contexts)                                                                            \
+	X(impaired_lost)                                                                           \
+	X(rx_missed)
+
 static json_t *run_json(const struct perf_run *run)
 {
 	const struct perf_params *p = &run->params;
@@ -152,9 +166,13 @@ static json_t *run_json(const struct perf_run *run)
 	json_object_set_new(j, "mops", json_real(mops(c) + mops(s)));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
-	json_object_set_new(
-		j, "retransmitted_packets",
-		number(c->counters.retransmitted_packets + s->counters.retransmitted_packets));
+	json_object_set_new(j, "qp_mode",
+			    run->qp_mode != NULL ? json_string(run->qp_mode) : json_null());
+	json_object_set_new(j, "qp_mode_reason",
+			    run->qp_mode != NULL ? json_string(run->qp_mode_reason) : json_null());
+#define X(name) json_object_set_new(j, #name, number(c->counters.name + s->counters.name));
+	BOTH(X)
+#undef X
 	json_object_set_new(j, "missing", number(c->missing + s->missing));
 	json_object_set_new(j, "reordered", number(c->reordered + s->reordered));
 	json_object_set_new(j, "errors", number(errors_of(run)));
@@ -193,9 +211,10 @@ static void heading(struct perf_report *r, const struct perf_run *run)
 {
 	const struct perf_params *p = &run->params;
 
-	fprintf(r->out, "mode %s, type %s, MTU %u, depth %llu%s%s; latency: %s, in us\n",
+	fprintf(r->out, "mode %s, type %s%s%s, MTU %u, depth %llu%s%s; latency: %s, in us\n",
 		perf_mode_name((enum perf_mode)p->mode), perf_type_name((enum perf_type)p->type),
-		run->mtu, p->mode == PERF_MODE_LAT ? 1ull : (unsigned long long)p->depth,
+		run->qp_mode != NULL ? " " : "", run->qp_mode != NULL ? run->qp_mode : "", run->mtu,
+		p->mode == PERF_MODE_LAT ? 1ull : (unsigned long long)p->depth,
 		p->bidir ? ", both directions" : "", p->verify ? ", every byte verified" : "",
 		lat_kind(p));
 	fprintf(r->out, "%-10s %10s %5s %12s %9s %9s %9s %9s %9s %9s %9s %8s %6s\n", "op", "bytes",
@@ -231,6 +250,8 @@ static void print_connects(struct perf_report *r, const struct perf_run *run)
 	fprintf(r->out, "%s\n", run->leaked ? ": LEAKED" : "");
 }
 
+#define SUM(name) (c->counters.name + s->counters.name)
+
 static void print_run(struct perf_report *r, const struct perf_run *run)
 {
 	const struct perf_histogram *h = run->hist;
@@ -246,9 +267,13 @@ static void print_run(struct perf_report *r, const struct perf_run *run)
 		gbps(c) + gbps(s), mops(c) + mops(s), us(h->min_ns),
 		us(perf_histogram_percentile(h, 50)), us(perf_histogram_percentile(h, 99)),
 		us(perf_histogram_percentile(h, 99.9)), us(h->max_ns),
-		(unsigned long long)(c->counters.retransmitted_packets +
-				     s->counters.retransmitted_packets),
+		(unsigned long long)(SUM(retransmitted_packets) + SUM(retransmitted_responses)),
 		(unsigned long long)errors_of(run));
+	if (SUM(impaired_lost) + SUM(rto) + SUM(local_ack_timeout_err) != 0)
+		fprintf(r->out, "  %llu packets lost by [impair], %llu probes, %llu timeouts\n",
+			(unsigned long long)SUM(impaired_lost),
+			(unsigned long long)SUM(probes_sent),
+			(unsigned long long)(SUM(rto) + SUM(local_ack_timeout_err)));
 	if (c->missing + s->missing + c->reordered + s->reordered != 0)
 		fprintf(r->out, "  %llu messages missing, %llu late or twice\n",
 			(unsigned long long)(c->missing + s->missing),

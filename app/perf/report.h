@@ -9,7 +9,8 @@
 /* One run, as measured at both ends. */
 struct perf_run {
 	struct perf_params params;
-	uint32_t mtu; /* in use, bytes */
+	uint32_t mtu;			      /* in use, bytes */
+	const char *qp_mode, *qp_mode_reason; /* what came of it; NULL: not RC */
 	struct perf_result client, server;
 	const struct perf_histogram *hist;
 	bool interrupted;

@@ -285,7 +285,6 @@ static bool seat_client(struct server *v, struct uroce_cm_id *id, const struct p
 	struct uroce_conn_param param = perf_conn_param(NULL, NULL, NULL);
 	struct seat *seat;
 	unsigned i = 0;
-	int rc;
 
 	while (i < SEATS_MAX && v->seats[i] != NULL)
 		i++;
@@ -300,7 +299,7 @@ static bool seat_client(struct server *v, struct uroce_cm_id *id, const struct p
 		inet_ntop(AF_INET, &((struct sockaddr_in *)&id->peer)->sin_addr, seat->peer,
 			  sizeof(seat->peer));
 	if (!perf_control_create(&seat->control, v->ep) ||
-	    (rc = uroce_cm_accept(id, seat->control.qp, &param)) != 0 ||
+	    (errno = uroce_cm_accept(id, seat->control.qp, &param)) != 0 ||
 	    !perf_control_arm(&seat->control)) {
 		fprintf(stderr, "uroce-perf: cannot accept client %s: %s\n", seat->peer,
 			strerror(errno));
@@ -341,7 +340,8 @@ static bool accept_data(struct seat *seat, struct uroce_cm_id *id, const struct 
 	param.srq = s->srq != NULL;
 	rc = uroce_cm_accept(id, s->qps[hello->idx].qp, &param);
 	if (rc != 0) {
-		perf_session_fail(s, "cannot accept queue pair %u: %s", hello->idx, strerror(rc));
+		perf_session_fail(s, "cannot accept queue pair %u: %s", hello->idx,
+				  perf_session_why(rc, s->qps[hello->idx].qp));
 		perf_session_close_qp(s, hello->idx);
 		return false;
 	}

@@ -296,6 +296,54 @@ static bool make_victims(struct perf_session *s, struct perf_qp *q)
 	return false;
 }
 
+static bool choose_mode(struct perf_session *s, struct perf_qp *q)
+{
+	/* Whoever polls memory for WRITEs needs them to end with their last byte. */
+	bool polls = s->params.mode == PERF_MODE_LAT &&
+		     (s->traits & (PERF_T_WRITE | PERF_T_RECV)) == PERF_T_WRITE;
+	struct uroce_qp_mode_attr attr = {.strict = true};
+	int mask = polls ? UROCE_QP_STRICT : 0;
+	int rc = 0;
+
+	if (s->params.transport != 0) {
+		attr.mode = (enum uroce_qp_mode)(s->params.transport - 1);
+		mask |= UROCE_QP_MODE;
+	}
+	if (s->params.type == PERF_TYPE_RC && mask != 0)
+		rc = uroce_set_qp_mode(q->qp, &attr, mask);
+	if (rc != 0)
+		perf_session_fail(s, "cannot choose the mode of queue pair %u: %s", q->idx,
+				  strerror(rc));
+	return rc == 0;
+}
+
+const char *perf_session_why(int rc, struct ibv_qp *qp)
+{
+	struct uroce_qp_mode_attr attr;
+
+	if (rc != EPROTONOSUPPORT || qp == NULL || uroce_query_qp_mode(qp, &attr) != 0)
+		return strerror(rc);
+	return uroce_qp_mode_reason_str(attr.reason);
+}
+
+void perf_session_mode(const struct perf_session *s, const char **mode, const char **reason)
+{
+	struct uroce_qp_mode_attr first, other;
+
+	*mode = NULL;
+	*reason = NULL;
+	if (s->params.type != PERF_TYPE_RC || s->params.mode == PERF_MODE_CONNECT ||
+	    s->qps[0].qp == NULL || uroce_query_qp_mode(s->qps[0].qp, &first) != 0)
+		return;
+	*mode = uroce_qp_mode_str(first.mode);
+	*reason = uroce_qp_mode_reason_str(first.reason);
+	for (uint32_t i = 1; i < s->params.qps; i++) {
+		if (s->qps[i].qp != NULL && uroce_query_qp_mode(s->qps[i].qp, &other) == 0 &&
+		    other.mode != first.mode)
+			*mode = "mixed";
+	}
+}
+
 bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen)
 {
 	bool receives = perf_params_receives(&s->params) && s->srq == NULL;
@@ -334,7 +382,7 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen)
 	}
 	if (s->srq != NULL)
 		hash_insert(s, idx);
-	return make_victims(s, q);
+	return choose_mode(s, q) && make_victims(s, q);
 }
 
 uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot)

@@ -157,6 +157,10 @@ void perf_session_destroy(struct perf_session *s);
 
 /* The queue pair object in RESET, and all its numbers from 0. */
 bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen);
+/* Why connecting it failed with `rc`: strerror, or the sentence about modes. */
+const char *perf_session_why(int rc, struct ibv_qp *qp);
+/* The queue pairs' mode as it is, "mixed" if they differ, and why; NULL where there is none. */
+void perf_session_mode(const struct perf_session *s, const char **mode, const char **reason);
 /* Its receives; when it has left RESET. */
 bool perf_session_arm_qp(struct perf_session *s, uint32_t idx);
 /* Destroys id, address handle and queue pair, whatever their state. */

@@ -19,6 +19,11 @@ static uint64_t impaired(const struct ur_impair *imp)
 	       c[UR_IMPAIR_CORRUPTED];
 }
 
+static uint64_t impaired_lost(const struct ur_impair *imp)
+{
+	return imp ? ur_impair_counters(imp)[UR_IMPAIR_LOST] : 0;
+}
+
 int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
 {
 	struct ur_device *dev = ur_device(ctx);
@@ -41,8 +46,22 @@ int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
 		out->rnr_nak_received += c->rnr_nak_retry_err;
 		out->packet_seq_err += c->packet_seq_err;
 		out->local_ack_timeout_err += c->local_ack_timeout_err;
+		out->retransmitted_responses += c->retransmitted_responses;
+		out->spurious_retransmits += c->spurious_retransmits;
+		out->probes_sent += c->probes_sent;
+		out->rto += c->rto;
+		out->reordered += c->reordered;
+		out->early_packets += c->early_packets;
+		out->early_dropped += c->early_dropped;
+		out->early_responses += c->early_responses;
+		out->ooo_contexts += c->ooo_contexts;
+		out->ooo_exhausted += c->ooo_exhausted;
+		out->rtx_contexts += c->rtx_contexts;
+		out->rtx_exhausted += c->rtx_exhausted;
 		for (unsigned d = UR_DROP_NONE + 1; d < UR_DROP_CNT; d++)
 			out->dropped_packets += c->drops[d] + w->drops[d];
+		out->impaired_lost += impaired_lost(ur_worker_impair(dev->workers[i], false)) +
+				      impaired_lost(ur_worker_impair(dev->workers[i], true));
 		out->impaired_packets += impaired(ur_worker_impair(dev->workers[i], false)) +
 					 impaired(ur_worker_impair(dev->workers[i], true));
 	}

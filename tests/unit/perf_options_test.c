@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "uroce/uroce.h"
 
 #define CLIENT "client --config c --peer 10.0.0.1 "
 #define WORDS  64
@@ -83,6 +84,12 @@ static const struct {
 	{CLIENT "--op read --inline 64",
 	 "--inline is for payload that is sent; --op read sends none"},
 	{CLIENT "--op send_inv --bidir", "--op send_inv runs in one direction: leave --bidir out"},
+	{CLIENT "--transport-mode sack",
+	 "--transport-mode: 'sack' is none of auto, extended, reorder, gbn"},
+	{CLIENT "--transport-mode gbn --type uc",
+	 "--transport-mode is for --type rc: uc and ud repair nothing"},
+	{"server --config c --transport-mode gbn",
+	 "--transport-mode belongs to the client, which tells the server in band"},
 	{CLIENT "--mode lat --bidir", "--mode lat is a ping-pong: leave --bidir out"},
 	{CLIENT "--mode lat --op mixed", "--mode lat measures one plain operation, not mixed"},
 	{CLIENT "--mode lat --size 0",
@@ -158,6 +165,16 @@ Test(perf_options, rates_signal_every_16th_message_unless_the_depth_is_small)
 	cr_assert_eq(o.signal_every, 1);
 }
 
+Test(perf_options, the_transport_is_as_configured_unless_it_is_named)
+{
+	cr_assert_eq(parse(CLIENT "--op read"), PERF_PARSE_OK, "%s", err);
+	cr_assert_eq(o.transport, 0);
+	cr_assert_eq(parse(CLIENT "--transport-mode auto"), PERF_PARSE_OK, "%s", err);
+	cr_assert_eq(o.transport, UROCE_QP_MODE_AUTO + 1);
+	cr_assert_eq(parse(CLIENT "--transport-mode gbn"), PERF_PARSE_OK, "%s", err);
+	cr_assert_eq(o.transport, UROCE_QP_MODE_GBN + 1);
+}
+
 Test(perf_options, a_soak_is_mixed_and_verified)
 {
 	cr_assert_eq(parse(CLIENT "--mode soak"), PERF_PARSE_OK, "%s", err);
@@ -192,15 +209,41 @@ Test(perf_options, help_names_every_option_with_a_value)
 	static char text[16384];
 	FILE *f = fmemopen(text, sizeof(text), "w");
 	static const char *const names[] = {
-		"--config",	   "--set",	    "--port",	      "--pcap",
-		"--filter",	   "--once",	    "--peer",	      "--op",
-		"--mode",	   "--type",	    "--size",	      "--sizes",
-		"--qps",	   "--depth",	    "--bidir",	      "--verify",
-		"--iters",	   "--bytes",	    "--warmup",	      "--duration",
-		"--mtu",	   "--inline",	    "--sge",	      "--srq",
-		"--events",	   "--json",	    "--signal-every", "--retry",
-		"--rnr-retry",	   "--timeout",	    "--seed",	      "--rd-atomic",
-		"--live-interval", "--help-config",
+		"--config",
+		"--set",
+		"--port",
+		"--pcap",
+		"--filter",
+		"--once",
+		"--peer",
+		"--op",
+		"--mode",
+		"--type",
+		"--size",
+		"--sizes",
+		"--qps",
+		"--depth",
+		"--bidir",
+		"--verify",
+		"--iters",
+		"--bytes",
+		"--warmup",
+		"--duration",
+		"--mtu",
+		"--inline",
+		"--sge",
+		"--srq",
+		"--events",
+		"--json",
+		"--signal-every",
+		"--retry",
+		"--rnr-retry",
+		"--timeout",
+		"--seed",
+		"--rd-atomic",
+		"--live-interval",
+		"--help-config",
+		"--transport-mode",
 	};
 
 	perf_options_help(f);

@@ -317,6 +317,7 @@ Test(perf_proto, parameters_that_no_client_sends_are_refused)
 	REFUSED(slots, 0);
 	REFUSED(rq_depth, 0);
 	REFUSED(sge, 17);
+	REFUSED(transport, 5);
 	REFUSED(sge, 0);
 	REFUSED(signal_every, 6);
 	REFUSED(timeout, 32);
