@@ -159,15 +159,15 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 		[IBV_QPT_UD] = UR_TRANSPORT_UD,
 	};
 	uint8_t is = p->bth.opcode & UR_TRANSPORT_MASK;
-	uint8_t wanted = ur_mode_is_ext(qp) ? UR_TRANSPORT_EXT : transport[qp->type];
+	bool ext = is == UR_TRANSPORT_EXT;
 
-	/* EXT-MODE-01: nothing of the other mode is ever looked at. */
-	if (is != wanted)
-		return qp->type == IBV_QPT_RC && (is == UR_TRANSPORT_EXT || is == UR_TRANSPORT_RC)
-			       ? UR_DROP_MODE
-			       : UR_DROP_QP_TYPE;
+	if (ext ? qp->type != IBV_QPT_RC : is != transport[qp->type])
+		return UR_DROP_QP_TYPE;
 	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_ERR)
 		return UR_DROP_QP_STATE;
+	/* EXT-MODE-01: nothing of the other mode is ever looked at. */
+	if (ext != ur_mode_is_ext(qp))
+		return UR_DROP_MODE;
 	if (!pkey_matches(p->bth.pkey, qp->pkey))
 		return UR_DROP_PKEY;
 	if (qp->type != IBV_QPT_UD && !ur_gid_eq(&p->ip.src, &qp->path.peer))
