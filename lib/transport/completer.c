@@ -70,14 +70,49 @@ void ur_completer_advance(struct ur_qp *qp)
 	}
 }
 
+/* una has moved: what was noted before it is done with. */
+static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+
+	ur_read_gap_advance(req->gap, req->rec.una, &req->patience, now_ns);
+	if (!req->gap->cnt && ur_psn_le(req->executed, req->rec.una))
+		ur_completer_give_gap(qp);
+}
+
 /* Everything before `una` is acknowledged and its WQEs are completed. */
 static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
 
-	if (!ur_psn_eq(una, req->rec.una) && ur_recovery_acked(&req->rec, una, now_ns))
-		ur_requester_reposition(qp);
+	if (!ur_psn_eq(una, req->rec.una)) {
+		if (ur_recovery_acked(&req->rec, una, now_ns))
+			ur_requester_reposition(qp);
+		if (__builtin_expect(req->gap != NULL, 0))
+			advance_gap(qp, now_ns);
+	}
 	ur_completer_advance(qp);
+}
+
+/*
+ * REORDER-READ-01. How far the READ or atomic at the head is answered from `una` on; its requests
+ * that are answered wholly no longer count as outstanding.
+ */
+static struct ur_psn answered_until(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn una)
+{
+	struct ur_requester *req = &qp->req;
+	unsigned shift = (unsigned)__builtin_ctz(req->read_psns);
+	uint32_t psns = ur_requester_psns(qp, wqe), from, to, done;
+	struct ur_psn next;
+
+	if (!req->gap)
+		return una;
+	next = ur_read_gap_missing(req->gap, una, ur_psn_add(wqe->first_psn, psns));
+	from = (uint32_t)ur_psn_diff(una, wqe->first_psn);
+	to = (uint32_t)ur_psn_diff(next, wqe->first_psn);
+	done = (to >> shift) - (from >> shift) + (to == psns && (psns & (req->read_psns - 1)));
+	req->rd_out -= (uint8_t)(done < req->rd_out ? done : req->rd_out);
+	return next;
 }
 
 /*
@@ -86,10 +121,16 @@ static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
  */
 static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 {
-	struct ur_psn una = qp->req.rec.una;
-	bool whole = true;
+	struct ur_requester *req = &qp->req;
+	struct ur_psn una = req->rec.una, known = end;
 
-	while (ur_psn_lt(una, end)) {
+	/* What an earlier ACK told is not told again. */
+	if (qp->mode == UR_MODE_REORDER) {
+		if (ur_psn_lt(req->executed, end))
+			req->executed = end;
+		known = req->executed;
+	}
+	while (ur_psn_lt(una, known)) {
 		const struct ur_wqe *wqe = oldest(qp);
 		struct ur_psn next;
 
@@ -97,26 +138,27 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 			ur_completer_finish(qp, IBV_WC_SUCCESS);
 			continue;
 		}
-		if (is_read(wqe) || is_atomic(wqe)) {
-			whole = false;
-			break;
-		}
 		next = ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe));
-		if (ur_psn_lt(end, next)) {
-			una = end;
+		if (is_read(wqe) || is_atomic(wqe)) {
+			una = answered_until(qp, wqe, una);
+			if (ur_psn_lt(una, next))
+				break;
+		} else if (ur_psn_lt(known, next)) {
+			una = known;
 			break;
 		}
 		ur_completer_finish(qp, IBV_WC_SUCCESS);
 		una = next;
 	}
 	acked(qp, una, now_ns);
-	return whole;
+	return ur_psn_le(end, una);
 }
 
-static void gap(struct ur_qp *qp, uint64_t now_ns)
+static void verdict(struct ur_qp *qp, enum ur_recovery_verdict v)
 {
-	switch (ur_recovery_gap(&qp->req.rec, now_ns)) {
+	switch (v) {
 	case UR_RECOVERY_IGNORE:
+	case UR_RECOVERY_REPEAT:
 		break;
 	case UR_RECOVERY_REWIND:
 		ur_requester_reposition(qp);
@@ -128,11 +170,59 @@ static void gap(struct ur_qp *qp, uint64_t now_ns)
 	}
 }
 
+static void gap(struct ur_qp *qp, uint64_t now_ns)
+{
+	verdict(qp, ur_recovery_gap(&qp->req.rec, now_ns));
+}
+
+void ur_completer_give_gap(struct ur_qp *qp)
+{
+	if (!qp->req.gap)
+		return;
+	ur_read_gap_give(&qp->core->read_gaps, qp->req.gap);
+	qp->req.gap = NULL;
+}
+
+/* A context for the hole at una; false: there is none. */
+static bool take_gap(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (req->gap)
+		return true;
+	req->gap = ur_read_gap_take(&qp->core->read_gaps, req->rec.una, now_ns);
+	if (req->gap)
+		qp->core->cnt.rtx_contexts++;
+	else
+		qp->core->cnt.rtx_exhausted++;
+	return req->gap;
+}
+
+/* Something from beyond the missing response at una came; `psn` is its PSN, or una. */
+static void judge_gap(struct ur_qp *qp, struct ur_psn psn, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (ur_read_gap_judge(req->gap, psn, &req->patience, ur_recovery_answer_ns(&req->rec),
+			      now_ns))
+		verdict(qp, ur_recovery_reask(&req->rec));
+}
+
+void ur_completer_gap_timer(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (qp->req.gap && now_ns >= qp->req.gap->deadline_ns)
+		judge_gap(qp, qp->req.rec.una, now_ns);
+}
+
 /* RC-COMP-IMPLIED-01. A response shows that one before it was lost (IBA 9.7.5.1.2). */
 static enum ur_drop implied_nak(struct ur_qp *qp, uint64_t now_ns)
 {
 	qp->core->cnt.implied_nak_seq_err++;
-	gap(qp, now_ns);
+	/* REORDER-READ-02: it may be late only, and the others need not come again. */
+	if (qp->mode == UR_MODE_REORDER && take_gap(qp, now_ns))
+		judge_gap(qp, qp->req.rec.una, now_ns);
+	else
+		gap(qp, now_ns);
 	return UR_DROP_PSN_GAP;
 }
 
@@ -168,6 +258,7 @@ static enum ur_drop rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_
 		ur_requester_reposition(qp);
 		break;
 	case UR_RECOVERY_IGNORE:
+	case UR_RECOVERY_REPEAT:
 		break;
 	}
 	return UR_DROP_NONE;
@@ -194,7 +285,8 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 		return UR_DROP_UNEXPECTED;
 	if (code == UR_NAK_PSN_SEQ) {
 		qp->core->cnt.packet_seq_err++;
-		ack_until(qp, p->bth.psn, now_ns);
+		if (!ack_until(qp, p->bth.psn, now_ns) && qp->mode == UR_MODE_REORDER)
+			return implied_nak(qp, now_ns);
 		gap(qp, now_ns);
 		return UR_DROP_NONE;
 	}
@@ -208,18 +300,9 @@ static enum ur_drop ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 	ur_completer_credits(&qp->req, &p->aeth);
 	if (!ack_until(qp, ur_psn_add(p->bth.psn, 1), now_ns))
 		return implied_nak(qp, now_ns);
+	if (ur_recovery_is_alone(&qp->req.rec, now_ns))
+		gap(qp, now_ns);
 	return UR_DROP_NONE;
-}
-
-/*
- * RC-COMP-ACK-02. Brings the PSN of a response to the front: what comes before it is acknowledged
- * by it. NONE when it is the one that is expected now.
- */
-static enum ur_drop response_in_order(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
-{
-	if (!ack_until(qp, p->bth.psn, now_ns))
-		return implied_nak(qp, now_ns);
-	return ur_psn_eq(qp->req.rec.una, p->bth.psn) ? UR_DROP_NONE : UR_DROP_PSN_STALE;
 }
 
 static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, uint64_t now_ns)
@@ -233,56 +316,118 @@ static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, ui
 	if (wqe_done)
 		ur_completer_finish(qp, IBV_WC_SUCCESS);
 	acked(qp, next, now_ns);
+	/* What lies behind the hole that was filled is known already. */
+	if (qp->mode == UR_MODE_REORDER && ur_psn_lt(next, req->executed))
+		ack_until(qp, req->executed, now_ns);
 }
 
-/* RC-COMP-READ-01, RC-COMP-READ-02 */
-static enum ur_drop read_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+/* The WQE in flight that PSN `psn` of [una, max) belongs to. */
+static const struct ur_wqe *wqe_of(struct ur_qp *qp, struct ur_psn psn)
 {
-	enum ur_drop drop = response_in_order(qp, p, now_ns);
-	const struct ur_wqe *wqe = oldest(qp);
-	uint32_t idx, off, left, mtu = 1u << qp->mtu_shift;
-	bool last;
+	uint32_t tail = ur_wq_tail(&qp->sq);
 
-	if (drop)
-		return drop;
-	if (!is_read(wqe))
-		return UR_DROP_UNEXPECTED;
-	idx = (uint32_t)ur_psn_diff(p->bth.psn, wqe->first_psn);
-	off = idx << qp->mtu_shift;
-	left = wqe->length - off;
-	if (p->payload_len != (left < mtu ? left : mtu)) {
-		ur_qp_error(qp, IBV_WC_BAD_RESP_ERR, IBV_WC_WR_FLUSH_ERR);
-		return UR_DROP_MSG_LENGTH;
+	for (uint32_t i = qp->req.head; i != tail; i++) {
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, i);
+
+		if (wqe->flags & UR_WQE_DONE)
+			continue;
+		if (!(wqe->flags & UR_WQE_BEGUN))
+			break;
+		if (ur_psn_in(psn, wqe->first_psn,
+			      ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe))))
+			return wqe;
 	}
-	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, off, p->payload,
-			    p->payload_len)) {
+	return NULL;
+}
+
+/* Writes what the response brings to where its WQE wants it; NONE, or the QP is in error. */
+static enum ur_drop place(struct ur_qp *qp, const struct ur_wqe *wqe, const struct ur_packet *p)
+{
+	const uint8_t *from = p->payload;
+	uint32_t off = 0, len = sizeof(p->atomic_ack), left, mtu = 1u << qp->mtu_shift;
+
+	if (p->op & UR_OP_READ_RESP) {
+		off = (uint32_t)ur_psn_diff(p->bth.psn, wqe->first_psn) << qp->mtu_shift;
+		left = wqe->length - off;
+		len = left < mtu ? left : mtu;
+		if (p->payload_len != len) {
+			ur_qp_error(qp, IBV_WC_BAD_RESP_ERR, IBV_WC_WR_FLUSH_ERR);
+			return UR_DROP_MSG_LENGTH;
+		}
+	} else {
+		from = (const uint8_t *)&p->atomic_ack;
+	}
+	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, off, from,
+			    len)) {
 		ur_qp_error(qp, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR);
 		return UR_DROP_RECV_BUFFER;
 	}
 	if (p->op & UR_OP_AETH)
 		ur_completer_credits(&qp->req, &p->aeth);
-	last = left <= mtu;
-	response_done(qp, last || ((idx + 1) & (qp->req.read_psns - 1)) == 0, last, now_ns);
 	return UR_DROP_NONE;
 }
 
-static enum ur_drop atomic_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+/* REORDER-READ-01. A response beyond the missing one at una. */
+static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	enum ur_drop drop = response_in_order(qp, p, now_ns);
-	const struct ur_wqe *wqe = oldest(qp);
+	struct ur_requester *req = &qp->req;
+	const struct ur_wqe *wqe = wqe_of(qp, p->bth.psn);
+	enum ur_drop drop;
 
+	if (!wqe || !(p->op & UR_OP_READ_RESP ? is_read(wqe) : is_atomic(wqe)))
+		return UR_DROP_UNEXPECTED;
+	if (ur_psn_diff(p->bth.psn, req->rec.una) >= UR_READ_GAP_WINDOW || !take_gap(qp, now_ns)) {
+		qp->core->cnt.early_dropped++;
+		return implied_nak(qp, now_ns);
+	}
+	if (ur_read_gap_has(req->gap, p->bth.psn))
+		return UR_DROP_PSN_STALE;
+	drop = place(qp, wqe, p);
 	if (drop)
 		return drop;
-	if (!is_atomic(wqe))
-		return UR_DROP_UNEXPECTED;
-	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, 0,
-			    (const uint8_t *)&p->atomic_ack, sizeof(p->atomic_ack))) {
-		ur_qp_error(qp, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR);
-		return UR_DROP_RECV_BUFFER;
-	}
-	ur_completer_credits(&qp->req, &p->aeth);
-	response_done(qp, true, true, now_ns);
+	qp->core->cnt.early_responses++;
+	ur_read_gap_arrived(req->gap, p->bth.psn);
+	if (ur_psn_le(req->executed, p->bth.psn))
+		req->executed = ur_psn_add(p->bth.psn, 1);
+	judge_gap(qp, p->bth.psn, now_ns);
 	return UR_DROP_NONE;
+}
+
+/*
+ * RC-COMP-ACK-02, RC-COMP-READ-01, RC-COMP-READ-02. A READ or atomic response acknowledges what
+ * comes before it.
+ */
+static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	bool read = p->op & UR_OP_READ_RESP;
+	const struct ur_wqe *wqe;
+	enum ur_drop drop;
+	uint32_t idx, psns;
+
+	if (!ack_until(qp, p->bth.psn, now_ns))
+		return qp->mode == UR_MODE_REORDER ? early_response(qp, p, now_ns)
+						   : implied_nak(qp, now_ns);
+	if (!ur_psn_eq(qp->req.rec.una, p->bth.psn))
+		return UR_DROP_PSN_STALE;
+	wqe = oldest(qp);
+	if (!(read ? is_read(wqe) : is_atomic(wqe)))
+		return UR_DROP_UNEXPECTED;
+	drop = place(qp, wqe, p);
+	if (drop)
+		return drop;
+	idx = (uint32_t)ur_psn_diff(p->bth.psn, wqe->first_psn) + 1;
+	psns = ur_requester_psns(qp, wqe);
+	response_done(qp, idx == psns || (idx & (qp->req.read_psns - 1)) == 0, idx == psns, now_ns);
+	return UR_DROP_NONE;
+}
+
+/* A response that came already: was it asked for again needlessly? */
+static void repeated_response(struct ur_requester *req, struct ur_psn psn)
+{
+	if (!req->has_reasked || !ur_psn_eq(psn, req->reasked))
+		return;
+	req->has_reasked = false;
+	ur_patience_needless(&req->patience);
 }
 
 /* RC-COMP-PSN-01 */
@@ -300,17 +445,19 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 			ur_completer_credits(&qp->req, &p->aeth);
 			return UR_DROP_NONE;
 		}
+		if (p->op & UR_OP_READ_RESP)
+			repeated_response(&qp->req, p->bth.psn);
 		return UR_DROP_PSN_STALE;
 	}
 	if (p->op & UR_OP_READ_RESP) {
 		if ((p->op & UR_OP_AETH) &&
 		    (p->aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
 			return UR_DROP_UNEXPECTED;
-		return read_response(qp, p, now_ns);
+		return response(qp, p, now_ns);
 	}
 	switch (p->aeth.syndrome & UR_SYNDROME_KIND_MASK) {
 	case UR_SYNDROME_ACK:
-		return p->bth.opcode == UR_RC_ATOMIC_ACKNOWLEDGE ? atomic_ack(qp, p, now_ns)
+		return p->bth.opcode == UR_RC_ATOMIC_ACKNOWLEDGE ? response(qp, p, now_ns)
 								 : ack(qp, p, now_ns);
 	case UR_SYNDROME_RNR_NAK:
 		return rnr_nak(qp, p, now_ns);

@@ -12,6 +12,7 @@
 #include "timer/wheel.h"
 #include "transport/core.h"
 #include "transport/ext_state.h"
+#include "transport/read_gap.h"
 #include "transport/recovery.h"
 #include "transport/reorder.h"
 #include "transport/srq.h"
@@ -78,6 +79,12 @@ struct ur_requester {
 	bool asking;	       /* the packet at nxt goes again for its AckReq */
 	uint32_t ackreq_every;
 	struct ur_recovery rec;
+	/* Mode reorder. */
+	struct ur_psn executed;	 /* the peer has executed every request before it; una or newer */
+	struct ur_read_gap *gap; /* responses beyond una; NULL: none, and none is known to be lost */
+	struct ur_patience patience; /* with missing responses */
+	bool has_reasked;	     /* `reasked`: the first of the responses asked for again last */
+	struct ur_psn reasked;
 };
 
 struct ur_responder {
@@ -259,6 +266,10 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 void ur_completer_advance(struct ur_qp *qp);
 /* Completes the WQE at the head with `status` and takes it out. */
 void ur_completer_finish(struct ur_qp *qp, enum ibv_wc_status status);
+/* Mode reorder: gives the context of missing responses back, if there is one. */
+void ur_completer_give_gap(struct ur_qp *qp);
+/* A missing response may count as lost now. */
+void ur_completer_gap_timer(struct ur_qp *qp, uint64_t now_ns);
 
 /* ---- responder.c ---- */
 

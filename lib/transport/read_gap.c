@@ -90,3 +90,64 @@ struct ur_psn ur_read_gap_present(const struct ur_read_gap *g, struct ur_psn fro
 {
 	return find(g, from, end, 0);
 }
+
+/* Clears the bits of [from, end), at most W of them. */
+static void forget(struct ur_read_gap *g, struct ur_psn from, struct ur_psn end)
+{
+	while (g->cnt && ur_psn_lt((from = ur_read_gap_present(g, from, end)), end)) {
+		g->arrived[place_of(from) / 64] &= ~(UINT64_C(1) << place_of(from) % 64);
+		g->cnt--;
+	}
+}
+
+void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_patience *patience,
+			 uint64_t now_ns)
+{
+	struct ur_psn end = ur_psn_diff(una, g->una) > W ? ur_psn_add(g->una, W) : una;
+
+	forget(g, g->una, end);
+	g->una = una;
+	/* What was asked for again comes piece by piece. */
+	if (g->asked && ur_psn_lt(una, g->asked_end)) {
+		g->later = 0;
+		return;
+	}
+	if (g->asked)
+		ur_patience_lost(patience);
+	else
+		ur_patience_late(patience, g->later, now_ns - g->since_ns);
+	g->asked = false;
+	g->later = g->cnt;
+	g->since_ns = now_ns;
+	g->deadline_ns = now_ns + ur_patience_ns(patience);
+}
+
+bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn, const struct ur_patience *patience,
+		       uint64_t again_ns, uint64_t now_ns)
+{
+	bool over;
+
+	if (g->asked) {
+		/* Of an answer that is on its way only what it has left out counts. */
+		if (!ur_psn_eq(psn, g->una) && ur_psn_lt(psn, g->asked_end)) {
+			g->later++;
+			g->deadline_ns = now_ns + again_ns;
+		}
+		over = ur_patience_over(patience, g->later) || now_ns >= g->deadline_ns;
+	} else {
+		g->later++;
+		g->deadline_ns = g->since_ns + ur_patience_ns(patience);
+		over = ur_patience_over(patience, g->later) || now_ns >= g->deadline_ns;
+	}
+	if (over)
+		g->deadline_ns = now_ns + again_ns;
+	return over;
+}
+
+void ur_read_gap_asked(struct ur_read_gap *g, struct ur_psn end, uint64_t again_ns, uint64_t now_ns)
+{
+	g->asked = true;
+	g->asked_end = end;
+	g->later = 0;
+	g->deadline_ns = now_ns + again_ns;
+}

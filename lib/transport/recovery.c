@@ -3,9 +3,20 @@
 
 #include "timer/wheel.h"
 #include "wire/assert.h"
+#include "wire/ext.h"
 
 #define ACK_TIMEOUT_UNIT_NS UINT64_C(4096) /* IBA 9.7.6.1.3 */
 #define RNR_RETRY_FOR_EVER  7
+
+/* A peer that goes back N answers a needless repeat as well, but a late one costs it a window. */
+#define RTO_MIN_GBN_NS UINT64_C(4000000)
+#define BACKOFF_MAX    7
+
+#define ANSWER_MIN_NS UINT64_C(200000)
+
+#define ALONE_UNKNOWN 2	 /* probes that show a peer to go back N */
+#define ALONE_BUFFERS 3	 /* probes after which a peer that buffered is given up */
+#define GAPS_GBN      32 /* after so many rewinds it is looked at again */
 
 void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t window)
 {
@@ -14,9 +25,17 @@ void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t windo
 		.una = first,
 		.nxt = first,
 		.max = first,
+		.asked = first,
 		.window = window,
 		.ack_deadline_ns = UR_NEVER,
+		.rto_deadline_ns = UR_NEVER,
 	};
+	ur_rtt_init(&r->rtt);
+}
+
+void ur_recovery_select(struct ur_recovery *r)
+{
+	r->selective = true;
 }
 
 void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_retry,
@@ -27,7 +46,7 @@ void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_re
 	r->rnr_retry = r->rnr_retries = rnr_retry;
 	r->timeout = timeout;
 	if (timeout == 0)
-		r->ack_deadline_ns = UR_NEVER;
+		r->ack_deadline_ns = r->rto_deadline_ns = UR_NEVER;
 }
 
 /* RC-TIMER-ACK-01: it runs only while something is unacknowledged. */
@@ -36,6 +55,33 @@ static void restart_timer(struct ur_recovery *r, uint64_t now_ns)
 	r->ack_deadline_ns = r->timeout && !ur_psn_eq(r->una, r->max)
 				     ? now_ns + (ACK_TIMEOUT_UNIT_NS << r->timeout)
 				     : UR_NEVER;
+}
+
+static bool goes_back(const struct ur_recovery *r)
+{
+	return !r->selective || r->peer == UR_PEER_GBN;
+}
+
+static uint64_t rto_ns(const struct ur_recovery *r)
+{
+	uint64_t rto = r->rto_us ? r->rto_us * UINT64_C(1000) : UR_RTO_INITIAL_NS;
+
+	if (goes_back(r) && rto < RTO_MIN_GBN_NS)
+		rto = RTO_MIN_GBN_NS;
+	rto <<= r->backoff;
+	return rto < UR_RTO_MAX_NS ? rto : UR_RTO_MAX_NS;
+}
+
+/*
+ * RC-RETRY-RTO-01. It runs while an answer is awaited. Who set retry_cnt to 0 wants nothing sent
+ * again, and go-back-N without a sample waits for the local ACK timeout.
+ */
+static void restart_rto(struct ur_recovery *r, uint64_t now_ns)
+{
+	bool runs = ur_psn_lt(r->una, r->asked) && r->timeout &&
+		    (r->selective || (r->rto_us && r->retry_cnt));
+
+	r->rto_deadline_ns = runs ? now_ns + rto_ns(r) : UR_NEVER;
 }
 
 void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
@@ -49,6 +95,52 @@ void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
 		restart_timer(r, now_ns);
 }
 
+void ur_recovery_asked(struct ur_recovery *r, bool again, uint64_t now_ns)
+{
+	if (ur_psn_lt(r->asked, r->nxt))
+		r->asked = r->nxt;
+	/* REORDER-RTT-01: what was sent twice does not tell which was answered. */
+	if (!again && !r->timing) {
+		r->timing = true;
+		r->timed = r->nxt;
+		r->timed_ns = now_ns;
+	}
+	if (r->rto_deadline_ns == UR_NEVER)
+		restart_rto(r, now_ns);
+}
+
+void ur_recovery_repeated(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
+{
+	UR_ASSERT(r->repeat && psns >= 1);
+	r->repeat = false;
+	r->repeated = r->una;
+	r->repeated_ns = now_ns;
+	r->probing = true;
+	r->probe_end = ur_psn_add(r->una, psns);
+	r->probe_max = r->max;
+	if (ur_psn_lt(r->asked, r->probe_end))
+		r->asked = r->probe_end;
+	restart_rto(r, now_ns);
+	/* REORDER-PEER-01: what else is sent to a peer that drops it would be lost. */
+	r->hold = r->selective && r->peer == UR_PEER_UNKNOWN && r->by_nak &&
+		  ur_psn_lt(r->probe_end, r->max) && r->rto_deadline_ns != UR_NEVER;
+}
+
+/* una has passed the packet that was repeated, or reached its end. */
+static void probe_answered(struct ur_recovery *r)
+{
+	r->hold = false;
+	if (ur_psn_lt(r->una, r->probe_max) && ur_psn_eq(r->una, r->probe_end))
+		return; /* as much as either kind of peer would say */
+	r->probing = false;
+	if (ur_psn_eq(r->una, r->probe_end))
+		return;
+	/* REORDER-PEER-02 */
+	r->alone = 0;
+	if (r->selective && r->by_nak)
+		r->peer = UR_PEER_BUFFERS;
+}
+
 bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns)
 {
 	UR_ASSERT(ur_psn_lt(r->una, una) && ur_psn_le(una, r->max));
@@ -59,7 +151,17 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 	r->rewound = false;
 	/* What the peer was not ready for is acknowledged after all. */
 	r->rnr_until_ns = 0;
+	r->repeat = false;
+	r->backoff = 0;
+	if (r->timing && ur_psn_le(r->timed, una)) {
+		r->timing = false;
+		ur_rtt_sample(&r->rtt, ur_stamp(r->timed_ns), 0, ur_stamp(now_ns));
+		r->rto_us = (uint32_t)(ur_rtt_rto_ns(&r->rtt, 0) / 1000);
+	}
+	if (__builtin_expect(r->probing, 0) && ur_psn_le(r->probe_end, una))
+		probe_answered(r);
 	restart_timer(r, now_ns);
+	restart_rto(r, now_ns);
 	if (ur_psn_le(una, r->nxt))
 		return false;
 	r->nxt = una;
@@ -69,26 +171,105 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 static void rewind_to_una(struct ur_recovery *r, uint64_t now_ns)
 {
 	r->nxt = r->una;
+	r->repeat = r->probing = r->hold = r->timing = false;
 	restart_timer(r, now_ns);
+	restart_rto(r, now_ns);
+}
+
+static enum ur_recovery_verdict repeat_una(struct ur_recovery *r, bool by_nak)
+{
+	r->timing = false;
+	/* It is what is sent next anyway. */
+	if (ur_psn_eq(r->nxt, r->una))
+		return UR_RECOVERY_IGNORE;
+	r->repeat = true;
+	r->by_nak = by_nak;
+	return UR_RECOVERY_REPEAT;
+}
+
+/* Whether what comes now can have been caused by the packet that was repeated last. */
+static bool is_answer(const struct ur_recovery *r, uint64_t now_ns)
+{
+	uint64_t trip = ((uint64_t)r->rtt.srtt << UR_STAMP_SHIFT) / 4 * 3;
+
+	return now_ns - r->repeated_ns >= trip;
+}
+
+static bool stopped_at_probe(const struct ur_recovery *r)
+{
+	return r->probing && ur_psn_eq(r->una, r->probe_end) && ur_psn_lt(r->una, r->probe_max);
+}
+
+bool ur_recovery_is_alone(const struct ur_recovery *r, uint64_t now_ns)
+{
+	return __builtin_expect(stopped_at_probe(r), 0) && is_answer(r, now_ns);
+}
+
+/* REORDER-PEER-03: packet after packet is missing. True when everything is to be sent again. */
+static bool judge_peer(struct ur_recovery *r)
+{
+	if (stopped_at_probe(r) && r->by_nak)
+		r->alone++;
+	r->probing = false;
+	if (r->peer == UR_PEER_UNKNOWN && r->alone >= ALONE_UNKNOWN) {
+		r->peer = UR_PEER_GBN;
+		r->gaps = 0;
+	} else if (r->peer == UR_PEER_BUFFERS && r->alone >= ALONE_BUFFERS) {
+		r->peer = UR_PEER_UNKNOWN;
+		r->alone = 0;
+		return true;
+	}
+	if (r->peer == UR_PEER_GBN && r->gaps++ == GAPS_GBN) {
+		r->peer = UR_PEER_UNKNOWN;
+		r->alone = 0;
+	}
+	return r->peer == UR_PEER_GBN;
 }
 
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 {
-	/* RC-RETRY-GAP-01: a burst of responses to one loss causes one rewind. */
-	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || r->rewound || ur_psn_eq(r->nxt, r->una))
+	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || ur_psn_eq(r->nxt, r->una))
 		return UR_RECOVERY_IGNORE;
-	if (r->retry_cnt == 0)
-		return UR_RECOVERY_FAILED;
+	if (r->selective) {
+		/* A NAK that was sent before una was repeated says nothing new. */
+		if (r->repeat || r->rewound ||
+		    (r->probing && ur_psn_eq(r->una, r->repeated) && !is_answer(r, now_ns)))
+			return UR_RECOVERY_IGNORE;
+		if (!judge_peer(r))
+			return repeat_una(r, true);
+	} else {
+		/* RC-RETRY-GAP-01: a burst of responses to one loss causes one rewind. */
+		if (r->rewound)
+			return UR_RECOVERY_IGNORE;
+		if (r->retry_cnt == 0)
+			return UR_RECOVERY_FAILED;
+	}
 	r->rewound = true;
 	rewind_to_una(r, now_ns);
 	return UR_RECOVERY_REWIND;
+}
+
+enum ur_recovery_verdict ur_recovery_reask(struct ur_recovery *r)
+{
+	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || r->repeat)
+		return UR_RECOVERY_IGNORE;
+	return repeat_una(r, false);
+}
+
+uint64_t ur_recovery_answer_ns(const struct ur_recovery *r)
+{
+	uint64_t ns = ((uint64_t)r->rtt.srtt + 4 * (uint64_t)r->rtt.rttvar) << UR_STAMP_SHIFT;
+
+	if (!r->rtt.srtt)
+		return UR_RTO_MIN_NS;
+	return ns > ANSWER_MIN_NS ? ns : ANSWER_MIN_NS;
 }
 
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
 {
 	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns)
 		return UR_RECOVERY_IGNORE;
-	r->ack_deadline_ns = UR_NEVER;
+	r->ack_deadline_ns = r->rto_deadline_ns = UR_NEVER;
 	/* RC-RNR-LIMIT-01 */
 	if (r->rnr_retry != RNR_RETRY_FOR_EVER) {
 		if (r->rnr_retries == 0)
@@ -96,16 +277,32 @@ enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_n
 		r->rnr_retries--;
 	}
 	r->retries = r->retry_cnt;
-	r->nxt = r->una;
 	r->rewound = false;
+	r->repeat = r->probing = r->hold = r->timing = false;
 	/* 0 would mean "not waiting". */
 	r->rnr_until_ns = now_ns + delay_ns ? now_ns + delay_ns : 1;
+	/* REORDER-RNR-01: what followed is kept; una will do. */
+	if (r->selective && r->peer == UR_PEER_BUFFERS)
+		return UR_RECOVERY_IGNORE;
+	r->nxt = r->una;
 	return UR_RECOVERY_REWIND;
 }
 
 uint64_t ur_recovery_deadline(const struct ur_recovery *r)
 {
-	return r->rnr_until_ns ? r->rnr_until_ns : r->ack_deadline_ns;
+	if (r->rnr_until_ns)
+		return r->rnr_until_ns;
+	return r->rto_deadline_ns < r->ack_deadline_ns ? r->rto_deadline_ns : r->ack_deadline_ns;
+}
+
+static enum ur_recovery_verdict rnr_wait_over(struct ur_recovery *r, uint64_t now_ns)
+{
+	r->rnr_until_ns = 0;
+	restart_timer(r, now_ns);
+	restart_rto(r, now_ns);
+	if (r->selective && r->peer == UR_PEER_BUFFERS)
+		return repeat_una(r, true);
+	return UR_RECOVERY_REWIND;
 }
 
 enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now_ns, bool *timeout)
@@ -113,10 +310,15 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	*timeout = false;
 	if (now_ns < ur_recovery_deadline(r))
 		return UR_RECOVERY_IGNORE;
-	if (r->rnr_until_ns) {
-		r->rnr_until_ns = 0;
-		restart_timer(r, now_ns);
-		return UR_RECOVERY_REWIND;
+	if (r->rnr_until_ns)
+		return rnr_wait_over(r, now_ns);
+	if (now_ns >= r->rto_deadline_ns) {
+		r->backoff += r->backoff < BACKOFF_MAX;
+		restart_rto(r, now_ns);
+		if (now_ns < r->ack_deadline_ns) {
+			r->rewound = false;
+			return repeat_una(r, false);
+		}
 	}
 	/* RC-TIMER-ACK-02 */
 	*timeout = true;
@@ -126,6 +328,10 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	if (r->retries == 0)
 		return UR_RECOVERY_FAILED;
 	r->retries--;
+	if (!goes_back(r)) {
+		restart_timer(r, now_ns);
+		return repeat_una(r, false);
+	}
 	rewind_to_una(r, now_ns);
 	return UR_RECOVERY_REWIND;
 }
@@ -137,6 +343,7 @@ void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn 
 {
 	r->una = una;
 	r->nxt = r->max = max;
+	r->asked = una;
 	if (ur_psn_eq(una, max) || r->ack_deadline_ns == UR_NEVER)
 		restart_timer(r, now_ns);
 }

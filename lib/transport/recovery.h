@@ -5,17 +5,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "transport/rtt.h"
 #include "wire/psn.h"
 
 /*
- * Retransmission is decided here, and only here. The requester tells what happened (sent, acked,
- * NAK, RNR, timeout) and asks which PSN to send next; it maps PSNs to WQEs itself.
+ * Retransmission in standard mode is decided here, and only here. The requester tells what happened
+ * (sent, acked, NAK, RNR, timeout) and asks which PSN to send next; it maps PSNs to WQEs itself.
  *
- * This is go-back-N (IBA 9.7.5.1): after a loss everything from `una` is sent again. Another scheme
- * replaces the functions below; requester and completer only use this interface.
+ * Go-back-N (IBA 9.7.5.1): after a loss everything from `una` is sent again. Selective (mode reorder,
+ * docs/design/loss.md): una alone is sent again, as long as the peer keeps what followed; whether
+ * it does is found out by looking how far the answer to such a packet goes.
+ *
+ * Whatever the mode, una alone is sent again when nothing was heard for a time that follows from
+ * measured round trips. That costs no retry; local ACK timeouts do.
  *
  * Thread class: the QP's worker.
  */
+enum ur_recovery_peer {
+	UR_PEER_UNKNOWN,
+	UR_PEER_BUFFERS, /* keeps what comes beyond a gap */
+	UR_PEER_GBN,	 /* drops it */
+};
+
 struct ur_recovery {
 	struct ur_psn una; /* the oldest PSN that is not acknowledged */
 	struct ur_psn nxt; /* the PSN to send next: [una, nxt) sent in this pass */
@@ -27,16 +38,43 @@ struct ur_recovery {
 	bool rewound;      /* went back to `una` already; wait for progress or the timeout */
 	uint64_t ack_deadline_ns; /* when the local ACK timeout expires, UR_NEVER: not running */
 	uint64_t rnr_until_ns;    /* nothing is sent before this time; 0: not waiting */
+
+	/* una alone, again. */
+	bool selective;		 /* mode reorder */
+	uint8_t peer;		 /* enum ur_recovery_peer; meaningful if selective */
+	bool repeat;		 /* una is to be sent again now, nxt stays */
+	bool by_nak;		 /* the repeat pending or made last answers a sequence NAK */
+	bool probing;		 /* [.., probe_end) was repeated; what it brings is not known yet */
+	bool hold;		 /* nothing new is sent before the probe is answered */
+	uint8_t alone;		 /* probes in a row that acknowledged nothing beyond themselves */
+	uint8_t gaps;		 /* rewinds since the peer was found to be UR_PEER_GBN */
+	struct ur_psn repeated;	 /* una when it was repeated last, at repeated_ns */
+	struct ur_psn probe_end; /* one past what was repeated last */
+	struct ur_psn probe_max; /* max at that time */
+	uint64_t repeated_ns;
+
+	/* Round trips, and the timeout that follows from them. */
+	struct ur_rtt rtt;
+	struct ur_psn asked; /* one past the newest packet that asks for an answer */
+	bool timing;	     /* a round trip is measured: from timed_ns until `timed` is acknowledged */
+	uint8_t backoff;     /* timeouts in a row, each doubles the next; [0, 7] */
+	uint32_t rto_us;     /* of the samples so far; 0: none */
+	struct ur_psn timed;
+	uint64_t timed_ns;
+	uint64_t rto_deadline_ns; /* UR_NEVER: not running */
 };
 
 enum ur_recovery_verdict {
 	UR_RECOVERY_IGNORE, /* nothing to do */
 	UR_RECOVERY_REWIND, /* nxt is una again: the requester repositions itself */
 	UR_RECOVERY_FAILED, /* retries are exhausted: the QP goes to error */
+	UR_RECOVERY_REPEAT, /* `repeat` is set: una is to be sent again, alone */
 };
 
 /* Forgets everything, limits included. window is in [1, UR_PSN_WINDOW). */
 void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t window);
+/* Mode reorder; nothing is in flight. */
+void ur_recovery_select(struct ur_recovery *r);
 /*
  * retry_cnt and rnr_retry are in [0, 7], timeout in [0, 31]. Both counters start afresh; a timer that
  * runs keeps its deadline unless timeout is 0.
@@ -69,6 +107,12 @@ ur_recovery_is_resend(const struct ur_recovery *r)
 /* The requester sent a packet that takes `psns` PSNs from nxt on (READ requests take several). */
 void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
 
+/* The packet told to ur_recovery_sent() just now asks for an answer; `again`: it went before. */
+void ur_recovery_asked(struct ur_recovery *r, bool again, uint64_t now_ns);
+
+/* The packet at una was sent again as `repeat` demands, asking for an answer; it takes `psns` PSNs. */
+void ur_recovery_repeated(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
+
 /* The newest packet is sent again, because nothing asked for its ACK. It has one PSN, [nxt - 1, nxt). */
 static inline void
 ur_recovery_step_back(struct ur_recovery *r)
@@ -91,17 +135,30 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns);
 
 /*
+ * An ACK (no response) came. Whether it acknowledges just what was repeated, though more had been sent
+ * before: what follows is missing as well, and that is a gap.
+ */
+bool ur_recovery_is_alone(const struct ur_recovery *r, uint64_t now_ns);
+
+/* The response at una is missing, while its request was executed: REPEAT, or IGNORE as above. */
+enum ur_recovery_verdict ur_recovery_reask(struct ur_recovery *r);
+
+/* How long the answer to a packet may take. */
+uint64_t ur_recovery_answer_ns(const struct ur_recovery *r);
+
+/*
  * An RNR NAK for una: wait delay_ns, then send again. IGNORE during such a wait and when nothing is
  * unacknowledged. It costs one of rnr_retry (7: nothing) and, as proof that the peer answers, refills
  * retry_cnt: otherwise a long wait for a slow receiver on a lossy link would end as a dead peer.
  */
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns);
 
-/* The RNR wait or the local ACK timeout, whichever runs; UR_NEVER when none does. */
+/* The RNR wait, else the sooner of the two timeouts; UR_NEVER when none runs. */
 uint64_t ur_recovery_deadline(const struct ur_recovery *r);
 /*
- * The deadline passed (IGNORE when it did not). REWIND also at the end of an RNR wait. *timeout says
- * whether it was the local ACK timeout. A dead peer costs retry_cnt + 1 timeouts (IBA 9.7.6.1.3).
+ * The deadline passed (IGNORE when it did not). REWIND or REPEAT also at the end of an RNR wait.
+ * *timeout says whether it was the local ACK timeout. A dead peer costs retry_cnt + 1 of those
+ * (IBA 9.7.6.1.3).
  */
 enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now_ns, bool *timeout);
 

@@ -18,13 +18,14 @@ uint32_t ur_requester_psns(const struct ur_qp *qp, const struct ur_wqe *wqe)
 	return (wqe->length + (mtu - 1)) >> qp->mtu_shift;
 }
 
-/* PSNs and bytes of the READ request that starts at byte cur_off of the WQE. */
-static uint32_t read_chunk(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t *bytes)
+/* PSNs and bytes of the READ request that starts at byte `off` of the WQE. */
+static uint32_t read_chunk(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
+			   uint32_t *bytes)
 {
 	const struct ur_requester *req = &qp->req;
-	uint32_t at = req->cur_off >> qp->mtu_shift;
+	uint32_t at = off >> qp->mtu_shift;
 	uint32_t psns = req->read_psns - (at & (req->read_psns - 1));
-	uint32_t left = wqe->length - req->cur_off;
+	uint32_t left = wqe->length - off;
 
 	*bytes = psns << qp->mtu_shift;
 	if (left <= *bytes) {
@@ -50,9 +51,12 @@ bool ur_requester_ready(const struct ur_qp *qp)
 	uint32_t bytes;
 
 	/* RC-REQ-DRAIN-01 */
-	if (qp->state != IBV_QPS_RTS && !(qp->state == IBV_QPS_SQD && is_begun(req)))
+	if (qp->state != IBV_QPS_RTS &&
+	    !(qp->state == IBV_QPS_SQD && (is_begun(req) || rec->repeat)))
 		return false;
-	if (req->cur == ur_wq_tail(&qp->sq) || rec->rnr_until_ns || req->local_err)
+	if (__builtin_expect(rec->repeat, 0))
+		return !rec->rnr_until_ns;
+	if (req->cur == ur_wq_tail(&qp->sq) || rec->rnr_until_ns || req->local_err || rec->hold)
 		return false;
 	if (qp->type != IBV_QPT_RC)
 		return true;
@@ -75,7 +79,8 @@ bool ur_requester_ready(const struct ur_qp *qp)
 	/* RC-REQ-READ-01 */
 	if (req->max_rd_atomic && req->rd_out >= req->max_rd_atomic)
 		return false;
-	return !(class & OP_READ) || idle || read_chunk(qp, wqe, &bytes) <= ur_recovery_credit(rec);
+	return !(class & OP_READ) || idle ||
+	       read_chunk(qp, wqe, req->cur_off, &bytes) <= ur_recovery_credit(rec);
 }
 
 void ur_requester_reposition(struct ur_qp *qp)
@@ -186,31 +191,34 @@ static void wqe_done(struct ur_requester *req)
 	req->cur_off = 0;
 }
 
-static bool make_data(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class, struct ur_tx *tx,
-		      uint64_t now_ns)
+/* Bytes of the packet of a SEND or WRITE that starts at byte `off`. */
+static uint32_t data_len(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off)
 {
-	struct ur_requester *req = &qp->req;
-	uint32_t left = wqe->length - req->cur_off;
-	uint32_t mtu = 1u << qp->mtu_shift;
-	uint32_t len = left < mtu ? left : mtu;
-	bool first = !req->cur_off, last = len == left;
+	uint32_t left = wqe->length - off, mtu = 1u << qp->mtu_shift;
+
+	return left < mtu ? left : mtu;
+}
+
+/* The headers of that packet, whose payload was gathered. */
+static void put_data(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
+		     struct ur_psn psn, bool ackreq, struct ur_tx *tx)
+{
+	unsigned class = class_of(wqe);
+	bool first = !off, last = off + tx->payload_len == wqe->length;
 	bool reth = first && (class & OP_WRITE);
 	bool tail = last && (class & (OP_IMM | OP_INV));
 	uint8_t uc = qp->type == IBV_QPT_UC ? UR_TRANSPORT_UC : 0;
 	struct ur_build_bth bth = {
 		.opcode = data_opcode(class, first, last) | uc,
 		.solicited = last && (wqe->flags & UR_WQE_SOLICITED),
+		.ackreq = ackreq,
 		.pkey = qp->pkey,
 		.dqpn = qp->dest_qpn,
-		.psn = req->rec.nxt,
+		.psn = psn,
 	};
-	uint8_t *p;
+	uint8_t *p =
+		ur_build_begin(tx, &qp->path, &bth, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0));
 
-	if (!ur_requester_gather(qp, wqe, req->cur_off, len, tx))
-		return false;
-	if (qp->type == IBV_QPT_RC)
-		bth.ackreq = wants_ack(qp, wqe, class, last);
-	p = ur_build_begin(tx, &qp->path, &bth, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0));
 	if (reth) {
 		p = ur_build64(p, wqe->remote_addr);
 		p = ur_build32(p, wqe->rkey);
@@ -220,45 +228,31 @@ static bool make_data(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class
 		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
 	else if (tail)
 		ur_build32(p, wqe->imm_inv);
-	ur_recovery_sent(&req->rec, 1, now_ns);
-	req->cur_off += len;
-	if (last)
-		wqe_done(req);
-	return true;
 }
 
-static bool make_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx *tx, uint64_t now_ns)
+static void put_read(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off, uint32_t bytes,
+		     struct ur_psn psn, struct ur_tx *tx)
 {
-	struct ur_requester *req = &qp->req;
-	uint32_t bytes, psns = read_chunk(qp, wqe, &bytes);
 	struct ur_build_bth bth = {
 		.opcode = UR_RC_READ_REQUEST,
 		.ackreq = true,
 		.pkey = qp->pkey,
 		.dqpn = qp->dest_qpn,
-		.psn = req->rec.nxt,
+		.psn = psn,
 	};
 	uint8_t *p;
 
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_RETH_BYTES);
-	p = ur_build64(p, wqe->remote_addr + req->cur_off);
+	p = ur_build64(p, wqe->remote_addr + off);
 	p = ur_build32(p, wqe->rkey);
 	ur_build32(p, bytes);
-	ur_recovery_sent(&req->rec, psns, now_ns);
-	req->since_ackreq = 0;
-	req->rd_out++;
-	req->cur_off += bytes;
-	if (req->cur_off == wqe->length)
-		wqe_done(req);
-	return true;
 }
 
-static bool make_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx *tx,
-			uint64_t now_ns)
+static void put_atomic(const struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn psn,
+		       struct ur_tx *tx)
 {
-	struct ur_requester *req = &qp->req;
 	const struct ur_wqe_ext *ext = ur_wqe_ext(wqe);
 	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	struct ur_build_bth bth = {
@@ -266,7 +260,7 @@ static bool make_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx
 		.ackreq = true,
 		.pkey = qp->pkey,
 		.dqpn = qp->dest_qpn,
-		.psn = req->rec.nxt,
+		.psn = psn,
 	};
 	uint8_t *p;
 
@@ -277,10 +271,113 @@ static bool make_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx
 	p = ur_build32(p, wqe->rkey);
 	p = ur_build64(p, cas ? ext->atomic.swap : ext->atomic.compare_add);
 	ur_build64(p, cas ? ext->atomic.compare_add : 0);
+}
+
+static bool make_data(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class, struct ur_tx *tx,
+		      uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	uint32_t len = data_len(qp, wqe, req->cur_off);
+	bool last = req->cur_off + len == wqe->length, ask = false, again;
+
+	if (!ur_requester_gather(qp, wqe, req->cur_off, len, tx))
+		return false;
+	if (qp->type == IBV_QPT_RC)
+		ask = wants_ack(qp, wqe, class, last);
+	put_data(qp, wqe, req->cur_off, req->rec.nxt, ask, tx);
+	again = ur_recovery_is_resend(&req->rec);
 	ur_recovery_sent(&req->rec, 1, now_ns);
+	if (ask)
+		ur_recovery_asked(&req->rec, again, now_ns);
+	req->cur_off += len;
+	if (last)
+		wqe_done(req);
+	return true;
+}
+
+/* A READ or atomic request of `psns` PSNs was made. */
+static void sent_request(struct ur_requester *req, uint32_t psns, uint64_t now_ns)
+{
+	bool again = ur_recovery_is_resend(&req->rec);
+
+	ur_recovery_sent(&req->rec, psns, now_ns);
+	ur_recovery_asked(&req->rec, again, now_ns);
 	req->since_ackreq = 0;
 	req->rd_out++;
-	wqe_done(req);
+}
+
+static bool make_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	uint32_t bytes, psns = read_chunk(qp, wqe, req->cur_off, &bytes);
+
+	put_read(qp, wqe, req->cur_off, bytes, req->rec.nxt, tx);
+	sent_request(req, psns, now_ns);
+	req->cur_off += bytes;
+	if (req->cur_off == wqe->length)
+		wqe_done(req);
+	return true;
+}
+
+static bool make_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_tx *tx,
+			uint64_t now_ns)
+{
+	put_atomic(qp, wqe, qp->req.rec.nxt, tx);
+	sent_request(&qp->req, 1, now_ns);
+	wqe_done(&qp->req);
+	return true;
+}
+
+/* The part of a READ to be asked for again: from una to the first response that has come. */
+static uint32_t missing_part(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
+			     uint32_t *bytes, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	uint32_t psns = read_chunk(qp, wqe, off, bytes);
+	struct ur_psn una = req->rec.una, end = ur_psn_add(una, psns);
+
+	if (!req->gap)
+		return psns;
+	end = ur_read_gap_present(req->gap, una, end);
+	if ((uint32_t)ur_psn_diff(end, una) < psns) {
+		psns = (uint32_t)ur_psn_diff(end, una);
+		*bytes = psns << qp->mtu_shift;
+	}
+	ur_read_gap_asked(req->gap, end, ur_recovery_answer_ns(&req->rec), now_ns);
+	return psns;
+}
+
+/* REORDER-REPEAT-01: the packet at una again, alone, asking for an answer. */
+static bool repeat(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->head);
+	uint32_t off, bytes, psns = 1;
+	unsigned class;
+
+	for (uint32_t i = req->head; wqe->flags & UR_WQE_DONE; i++)
+		wqe = ur_sq_at(&qp->sq, i + 1);
+	class = class_of(wqe);
+	off = (uint32_t)ur_psn_diff(req->rec.una, wqe->first_psn) << qp->mtu_shift;
+	if (class & OP_READ) {
+		psns = missing_part(qp, wqe, off, &bytes, now_ns);
+		put_read(qp, wqe, off, bytes, req->rec.una, tx);
+		req->reasked = req->rec.una;
+		req->has_reasked = true;
+	} else if (class & OP_ATOMIC) {
+		put_atomic(qp, wqe, req->rec.una, tx);
+		if (req->gap)
+			ur_read_gap_asked(req->gap, ur_psn_add(req->rec.una, 1),
+					  ur_recovery_answer_ns(&req->rec), now_ns);
+	} else {
+		if (!ur_requester_gather(qp, wqe, off, data_len(qp, wqe, off), tx)) {
+			ur_qp_send_error(qp, IBV_WC_LOC_PROT_ERR);
+			return false;
+		}
+		put_data(qp, wqe, off, req->rec.una, true, tx);
+	}
+	qp->core->cnt.retransmitted_packets++;
+	ur_recovery_repeated(&req->rec, psns, now_ns);
 	return true;
 }
 
@@ -341,6 +438,8 @@ bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsi
 	for (;;) {
 		if (!ur_requester_ready(qp))
 			return false;
+		if (__builtin_expect(req->rec.repeat, 0))
+			return repeat(qp, tx, now_ns);
 		wqe = ur_sq_at(&qp->sq, req->cur);
 		class = class_of(wqe);
 		*wqes += !req->cur_off;
