@@ -15,7 +15,7 @@
  *
  * A step is a byte that says what, then what it needs; bytes beyond the end are 0.
  */
-#define QPS	  5
+#define QPS	  8
 #define PD	  3u
 #define MR_BYTES  4096u
 #define CQ_CQE	  16
@@ -56,7 +56,7 @@ static uint16_t get16(struct input *in)
 }
 
 static struct {
-	_Alignas(64) uint8_t engine[1 << 18];
+	_Alignas(64) uint8_t engine[1 << 20];
 	_Alignas(64) uint8_t mem[4096];
 	_Alignas(64) uint8_t rings[QPS][RING_MAX];
 	_Alignas(64) uint8_t srq_ring[4096];
@@ -73,8 +73,20 @@ static uint8_t *region; /* its own allocation, so that ASan knows its ends */
 static uint32_t key, readonly_key;
 static uint64_t now_ns;
 
-static const enum ibv_qp_type types[QPS] = {IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
-					    IBV_QPT_RC};
+static const struct {
+	enum ibv_qp_type type;
+	enum ur_mode mode;
+	bool srq, strict;
+} kinds[QPS] = {
+	{.type = IBV_QPT_RC},
+	{.type = IBV_QPT_RC},
+	{.type = IBV_QPT_UC},
+	{.type = IBV_QPT_UD},
+	{.type = IBV_QPT_RC, .srq = true},
+	{.type = IBV_QPT_RC, .mode = UR_MODE_REORDER},
+	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .strict = true},
+	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .srq = true},
+};
 
 /* ---- the world ---- */
 
@@ -150,11 +162,11 @@ static void connect_qp(struct ur_qp *qp)
 static void make_qp(unsigned i)
 {
 	struct ur_qp_create c = {
-		.type = types[i],
+		.type = kinds[i].type,
 		.pd = PD,
 		.send_cq = &cq,
 		.recv_cq = &cq,
-		.srq = i == QPS - 1 ? &srq : NULL,
+		.srq = kinds[i].srq ? &srq : NULL,
 		.cap = {.max_send_wr = DEPTH,
 			.max_recv_wr = DEPTH,
 			.max_send_sge = 2,
@@ -167,6 +179,8 @@ static void make_qp(unsigned i)
 
 	FUZZ_CHECK(ur_qp_rings_bytes(&c) <= RING_MAX);
 	FUZZ_CHECK(ur_engine_create_qp(engine, &c, now_ns, &qps[i]) == 0);
+	if (kinds[i].mode)
+		FUZZ_CHECK(ur_qp_set_mode(qps[i], kinds[i].mode, kinds[i].strict) == 0);
 	connect_qp(qps[i]);
 }
 
@@ -246,7 +260,50 @@ static uint8_t pick_opcode(const struct ur_qp *qp, uint8_t how)
 		return (uint8_t)(how << 4);
 	if (qp->type == IBV_QPT_UD)
 		return how & 1 ? UR_UD_SEND_ONLY : UR_UD_SEND_ONLY_IMM;
+	if (qp->mode == UR_MODE_EXTENDED)
+		return (uint8_t)((how % 0x19) | UR_TRANSPORT_EXT);
 	return (uint8_t)((how % 0x18) | transport[qp->type]);
+}
+
+/* A number near `v`: the next ones most of the time. */
+static uint32_t near(uint32_t v, uint8_t how)
+{
+	return v + (how < 0xc0 ? how & 7u : (uint32_t)(int32_t)(int8_t)how);
+}
+
+/* Headers of extended mode; only its packets take these bytes, so that older inputs stay what they
+ * are. */
+static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *bitmap,
+			  struct input *in)
+{
+	uint32_t now = ur_stamp(now_ns);
+
+	if (p->op & UR_OP_XTH) {
+		uint8_t flags = get8(in);
+
+		p->xth = (struct ur_xth){.stamp = now - get8(in),
+					 .path = get8(in),
+					 .ssn = near(qp->rsp.msn, get8(in)),
+					 .flags = flags,
+					 .offset = get8(in),
+					 .rwqen = near(qp->xrsp.rwqen, get8(in))};
+		if (p->op & UR_OP_WRITE && !(flags & 0x80)) {
+			/* A packet that fits what its RETH says. */
+			p->reth.va = 0x1000;
+			p->reth.length = p->xth.offset * 256 + p->payload_len +
+					 (p->op & UR_OP_LAST ? 0 : 256);
+		}
+	}
+	if (p->op & UR_OP_XAETH)
+		p->xaeth = (struct ur_xaeth){.echo = now - get8(in),
+					     .residence = get8(in),
+					     .path = get8(in),
+					     .epsn = ur_psn(near(qp->xreq.psn.una.v, get8(in)))};
+	if (p->op & UR_OP_XRTH)
+		p->xrth = (struct ur_xrth){.ssn = qp->req.ssn - get8(in) % 4, .offset = get8(in)};
+	if (p->bth.opcode == UR_EXT_ACKNOWLEDGE)
+		for (unsigned i = 0; i < p->payload_len && i < 4; i++)
+			bitmap[i] = get8(in);
 }
 
 static void fill_ext(struct ur_packet *p, struct input *in)
@@ -291,7 +348,9 @@ static void step_packet(struct input *in)
 	if (!p.op || p.op & UR_OP_CNP)
 		return;
 	flags = get8(in);
-	base = p.op & UR_OP_RESPONSE ? qp->req.rec.una : qp->rsp.epsn;
+	base = !(p.op & UR_OP_RESPONSE)	      ? qp->rsp.epsn
+	       : qp->mode == UR_MODE_EXTENDED ? qp->xreq.psn.una
+					      : qp->req.rec.una;
 	p.bth.psn = ur_psn(base.v + (uint32_t)(int32_t)(int8_t)get8(in) / (flags & 1 ? 1 : 16));
 	p.bth.ackreq = flags & 2;
 	p.bth.solicited = flags & 4;
@@ -303,6 +362,7 @@ static void step_packet(struct input *in)
 		p.payload_len = lens & 0x80 ? 256 : lens & 0x40 ? lens * 8u : lens;
 	p.bth.pad = (uint8_t)(-p.payload_len & 3);
 	fill_ext(&p, in);
+	fill_extended(&p, qp, payload, in);
 	body = UR_BTH_BYTES + ur_opcodes[p.bth.opcode].ext_bytes + p.payload_len + p.bth.pad +
 	       UR_ICRC_BYTES;
 	p.udp_len = (uint16_t)(UR_UDP_BYTES + body);
