@@ -384,6 +384,30 @@ Test(ext_completer, bad_response_is_the_fault_of_its_own_request)
 }
 
 /* EXT-COMP-BAD-01 */
+Test(ext_completer, answers_before_a_failure_are_taken_though_an_atomic_behind_it_is_not)
+{
+	struct end *e = XEND(.rd_atomic = 4);
+	uint32_t stamp;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	end_send(e, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	end_send(e, 3, IBV_WR_RDMA_READ, 4);
+	end_send(e, 4, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	cr_assert_eq(xend_drain(e), 4);
+	stamp = e->out.xth.stamp;
+	cr_assert_eq(xend_read(e, 3, 0, 1002, 5, stamp), UR_DROP_MSG_LENGTH);
+	cr_assert_eq(xend_atomic(e, 4, 1003, stamp), UR_DROP_PSN_STALE);
+	cr_assert_eq(xend_atomic(e, 2, 1001, stamp), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 4, stamp), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	end_expect_wc(e, 3, IBV_WC_BAD_RESP_ERR);
+	end_expect_wc(e, 4, IBV_WC_WR_FLUSH_ERR);
+	xend_free(e);
+}
+
+/* EXT-COMP-BAD-01 */
 Test(ext_completer, read_whose_target_went_is_a_protection_error)
 {
 	struct end *e = XEND();
