@@ -140,8 +140,8 @@ def tcp(host, pair, plan, report):
             one["base"] = found[0]["gbps"]
         samples += found
     pair.lossy(0)
-    report.notes.append("TCP: iperf3, one stream, without segmentation offload, so that one frame is lost at a "
-                        "time; dropped by nftables at both ends")
+    report.notes.append("TCP: iperf3, one stream, without segmentation offload, so that one frame is lost at "
+                        "a time; dropped by nftables at both ends")
     return samples
 
 
@@ -252,9 +252,9 @@ def pair_bars(report, ways, found):
                 f"{sum(s['held'] for s in some)} packets held back")
         quiet, lost = ({part: stats.median([pair[i][part] for pair in found["latency"][way.name]])
                         for part in ("p50", "p999")} for i in (0, 1))
-        report.notes.append(f"{way.name} extended WRITE of 4 KB, half a round trip: p50 {quiet['p50']:.1f} us, "
-                            f"p99.9 {quiet['p999']:.1f} us; at 1 % p50 {lost['p50']:.1f} us, "
-                            f"p99.9 {lost['p999']:.1f} us")
+        report.notes.append(
+            f"{way.name} extended WRITE of 4 KB, half a round trip: p50 {quiet['p50']:.1f} us, p99.9 "
+            f"{quiet['p999']:.1f} us; at 1 % p50 {lost['p50']:.1f} us, p99.9 {lost['p999']:.1f} us")
         report.bar(f"{way.name} 4 KB WRITE p99.9 at 1 % / max(10 p50, 2 p99.9) without loss",
                    stats.median([b["p999"] / max(10 * a["p50"], 2 * a["p999"])
                                  for a, b in found["latency"][way.name]]), 1.0, at_least=False)
@@ -284,7 +284,8 @@ def sim_bars(report, simulated):
             report.bar(f"{text} / none", row["relative"], REORDERING_BAR)
             report.bar(f"{text}, sent again", row["retransmitted"], 0, at_least=False)
         else:
-            report.notes.append(f"{text}: {row['relative']:.3f} of without, {row['retransmitted']} sent again")
+            report.notes.append(f"{text}: {row['relative']:.3f} of without, {row['retransmitted']} "
+                                "sent again")
 
 
 def instruction_bars(report, counted):

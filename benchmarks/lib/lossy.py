@@ -37,10 +37,15 @@ def check_mode(figures, mode):
 
 
 def sample(figures):
+    """Packets with payload count as sent again: of an extended READ its responses. There a READ asked for
+    again, for the missing part alone, is to the responses what a NAK is to a WRITE; standard mode does not
+    count responses that go again, so its figure is of requests."""
+    responses = figures["op"] == "read" and figures["qp_mode"] == "extended"
     return {
         "gbps": figures["gbps"],
-        "retransmitted": total(figures, "retransmitted_packets") +
-                         total(figures, "retransmitted_responses"),
+        "retransmitted": total(figures, "retransmitted_responses" if responses
+                               else "retransmitted_packets"),
+        "asked_again": total(figures, "retransmitted_packets") if responses else 0,
         "lost": total(figures, "impaired_lost"),
         "held": total(figures, "impaired_packets") - total(figures, "impaired_lost"),
         "missed": total(figures, "rx_missed"),
