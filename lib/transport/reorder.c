@@ -9,6 +9,7 @@
 #define RENAK_US     200 /* before any NAK has been answered */
 #define RENAK_US_MAX 10000
 #define RNR_SLACK_NS UINT64_C(10000000) /* beyond the wait an RNR NAK asked for */
+#define NAKS_MAX     64 /* unanswered; then the peer is taken for dead and nothing is kept for it */
 
 struct ur_reorder {
 	SLIST_ENTRY(ur_reorder) link;	       /* in the pool */
@@ -378,7 +379,11 @@ void ur_reorder_timer(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_reorder *c = qp->rsp.reorder.ctx;
 
-	if (c && now_ns >= c->deadline_ns)
+	if (!c || now_ns < c->deadline_ns)
+		return;
+	if (c->naks >= NAKS_MAX)
+		ur_reorder_stop(qp);
+	else
 		report(qp, c, now_ns);
 }
 

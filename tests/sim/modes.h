@@ -20,6 +20,7 @@
 	static void suite##_##name(enum ur_mode mode);                                             \
 	SIM_MODE_TEST(suite, name, GBN, gbn)                                                       \
 	SIM_MODE_TEST(suite, name, REORDER, reorder)                                               \
+	SIM_MODE_TEST(suite, name, EXTENDED, extended)                                             \
 	static void suite##_##name(enum ur_mode mode)
 
 #endif
