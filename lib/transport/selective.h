@@ -81,11 +81,11 @@ void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt);
 #define UR_MARKS 4
 
 struct ur_selective {
-	struct ur_psn una;  /* every number before it is acknowledged */
-	struct ur_psn max;  /* [una, max) sent at least once, max - una <= UR_EXT_WINDOW */
-	struct ur_rtx *rtx; /* NULL: in order, or none was left */
-	/* Private to selective.c from here on. */
-	uint64_t deadline_ns; /* silence or the timeout is over; UR_NEVER: nothing is in flight */
+	struct ur_psn una;    /* every number before it is acknowledged */
+	struct ur_psn max;    /* [una, max) sent at least once, max - una <= UR_EXT_WINDOW */
+	struct ur_rtx *rtx;   /* NULL: in order, or none was left */
+	uint64_t deadline_ns; /* when to call expired(); UR_NEVER: nothing is in flight */
+	/* Private to selective*.c from here on, but for reading backoff. */
 	uint32_t rack_stamp;  /* the newest stamp known to have arrived since una was last max */
 	uint32_t probe_stamp; /* of the last probe for silence; before it: nothing to tell */
 	uint32_t una_stamp;   /* una was sent again then, without a context (UNA_RESENT) */
