@@ -93,13 +93,13 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 
 /* ---- answers ---- */
 
-/* EXT-RESP-ANSWER-01 */
+/* EXT-RESP-ANSWER-01. Repeats have what first answers never need. */
 bool ur_ext_response_room(const struct ur_qp *qp, bool repeat)
 {
 	const struct ur_ext_responder *x = &qp->xrsp;
-	uint32_t first = (uint32_t)x->ans_cnt - x->ans_repeats;
 
-	return x->ans_cnt < x->ans_cap && (repeat ? x->ans_repeats : first) < qp->rsp.res_cnt;
+	return repeat ? x->ans_repeats + qp->rsp.res_cnt < x->ans_cap
+		      : x->ans_cnt - x->ans_repeats < qp->rsp.res_cnt;
 }
 
 void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)

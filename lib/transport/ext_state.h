@@ -5,6 +5,7 @@
 #include "transport/ooo.h"
 #include "transport/rtt.h"
 #include "transport/selective.h"
+#include "transport/spray.h"
 
 /* What extended mode keeps in a queue pair beside what standard mode has (docs/design/loss.md). */
 
@@ -14,6 +15,8 @@ struct ur_ext_requester {
 	struct ur_selective rsp; /* response packets of READs and atomics, by response number */
 	uint32_t rwqen;		 /* of the next message that consumes a receive; 24 bits */
 	uint32_t last_stamp;	 /* of the last packet made */
+	struct ur_spray_qp *spray; /* NULL: every packet takes the queue pair's own port */
+	uint8_t path;		   /* of the packet being made */
 	/* A probe that nothing else shares its stamp with was sent and has not come back. */
 	uint32_t probe_stamp;
 	bool probed;
@@ -63,8 +66,8 @@ struct ur_ext_responder {
 	uint64_t probe_arrival_ns;
 	/*
 	 * Answers [ans_head, ans_head + ans_cnt), to be sent in this order, in a ring of ans_cap >=
-	 * 2 * max_dest_rd_atomic. At most max_dest_rd_atomic are first answers, at most that many
-	 * repeats.
+	 * 2 * max_dest_rd_atomic. At most max_dest_rd_atomic are first answers; the room for them is
+	 * never taken by repeats.
 	 */
 	struct ur_ext_answer *ans;
 	uint16_t ans_cap, ans_head, ans_cnt, ans_repeats;

@@ -7,6 +7,7 @@
 #include "transport/ooo.h"
 
 static struct ur_ooo_pool pool;
+static void *memory;
 
 static struct ur_ooo *context(void)
 {
@@ -18,10 +19,16 @@ static void setup(void)
 	size_t bytes = ur_ooo_pool_size(2, 3);
 
 	cr_assert_eq(bytes % 64, 0);
-	ur_ooo_pool_init(&pool, aligned_alloc(64, bytes), 2, 3);
+	memory = aligned_alloc(64, bytes);
+	ur_ooo_pool_init(&pool, memory, 2, 3);
 }
 
-TestSuite(ooo, .init = setup);
+static void teardown(void)
+{
+	free(memory);
+}
+
+TestSuite(ooo, .init = setup, .fini = teardown);
 
 /* EXT-RESP-CONTEXT-01 */
 Test(ooo, pool_gives_out_what_it_has_and_takes_it_back)
