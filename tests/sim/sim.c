@@ -307,6 +307,9 @@ static uint64_t send_all(struct sim_ep *ep)
 	struct sim *s = ep->sim;
 	unsigned n;
 
+	/* A full transmit ring stays full, whatever arrives meanwhile. */
+	if (s->now_ns < ep->blocked_until_ns)
+		return ep->blocked_until_ns;
 	do {
 		for (unsigned i = 0; i < ep->tx_cap; i++)
 			tx[i].hdr = hdr[i];
@@ -315,8 +318,10 @@ static uint64_t send_all(struct sim_ep *ep)
 		for (unsigned i = 0; i < n; i++) {
 			uint64_t free_ns = transmit(ep, frame, sim_build_frame(&tx[i], frame));
 
-			if (i == n - 1 && free_ns > s->now_ns + TX_BACKLOG_NS)
-				return free_ns - TX_BACKLOG_NS / 2;
+			if (i == n - 1 && free_ns > s->now_ns + TX_BACKLOG_NS) {
+				ep->blocked_until_ns = free_ns - TX_BACKLOG_NS / 2;
+				return ep->blocked_until_ns;
+			}
 		}
 	} while (n == ep->tx_cap);
 	return UR_NEVER;

@@ -46,6 +46,7 @@ struct sim_ep {
 	unsigned idle_turns;		  /* turns in a row without a frame or progress of time */
 	uint64_t last_turn_ns, last_turn_frames;
 	uint64_t stalled_until_ns;		    /* nothing runs before: sim_stall() */
+	uint64_t blocked_until_ns;		    /* the transmit ring is full before */
 	uint64_t tx_frames, rx_frames, rx_bad_icrc; /* as the edge sees them */
 	uint64_t lost_frames;			    /* of tx_frames */
 	uint64_t rx_dropped;			    /* input() said no */

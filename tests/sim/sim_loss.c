@@ -9,7 +9,8 @@
  * Goodput through loss and through reordering, in virtual time: one queue pair, 100 Gb/s, 40 us
  * round trip, loss in both directions. Prints JSON:
  *
- *   {"rows": [{op, mode, mtu, loss_percent, goodput_gbps, relative, retransmitted, lost, ratio}],
+ *   {"rows": [{op, mode, mtu, loss_percent, goodput_gbps, relative, retransmitted, lost, ratio,
+ *              probes, rto, ack_timeouts, rnr}],
  *    "reordering": [{op, mode, mtu, reordered_percent, places, goodput_gbps, relative,
  *                    retransmitted}]}
  *
@@ -59,11 +60,12 @@ struct world {
 	struct sim_mr mr[2];
 	struct sim_qp qp[2];
 	uint64_t posted, done, received;
+	uint64_t newest, again; /* READ responses: the newest sent so far, those sent again */
 };
 
 struct result {
 	double gbps;
-	uint64_t retransmitted, lost;
+	uint64_t retransmitted, lost, probes, rto, ack_timeouts, rnr;
 };
 
 static void post(struct world *w)
@@ -102,6 +104,24 @@ static void poll(struct sim *s, void *arg)
 		w->done++;
 		post(w);
 	}
+}
+
+/* Responses go out in the order of their PSNs, or of SSN and offset, but for those sent again. */
+static enum sim_verdict count_responses(struct sim *s, struct sim_ep *from, uint8_t *frame,
+					uint32_t len, const struct ur_packet *p)
+{
+	struct world *w = s->hook_arg;
+	uint64_t nr;
+
+	if (!(p->op & UR_OP_READ_RESP))
+		return SIM_PASS;
+	nr = p->op & UR_OP_XRTH ? (uint64_t)p->xrth.ssn << 24 | p->xrth.offset
+				: (uint64_t)ur_psn_diff(p->bth.psn, ur_psn(w->qp[0].attr.psn));
+	nr++;
+	w->again += nr <= w->newest;
+	if (nr > w->newest)
+		w->newest = nr;
+	return SIM_PASS;
 }
 
 static struct sim_attr network(const struct load *l)
@@ -159,6 +179,8 @@ static void drop(struct world *w)
 static struct result run(const struct load *load)
 {
 	struct world w = {.load = load};
+	const struct ur_counters *c;
+	bool reading = load->op->code == IBV_WR_RDMA_READ;
 	struct result r;
 	uint64_t before;
 
@@ -167,19 +189,23 @@ static struct result run(const struct load *load)
 		receive(&w);
 		post(&w);
 	}
+	if (reading) {
+		w.s->hook = count_responses;
+		w.s->hook_arg = &w;
+	}
 	w.s->after = poll;
 	w.s->after_arg = &w;
 	sim_sleep(w.s, WARM_NS);
 	before = w.done;
 	sim_sleep(w.s, load->run_ns);
 	r.gbps = (double)((w.done - before) * MSG_BYTES * 8) / (double)load->run_ns;
-	r.lost = w.s->ep[0].lost_frames;
-	if (load->op->code == IBV_WR_RDMA_READ)
-		r.lost += w.s->ep[1].lost_frames;
-	r.retransmitted = 0;
-	for (unsigned i = 0; i < 2; i++)
-		r.retransmitted += sim_counters(&w.s->ep[i])->retransmitted_packets +
-				   sim_counters(&w.s->ep[i])->retransmitted_responses;
+	c = sim_counters(&w.s->ep[0]);
+	r.lost = w.s->ep[reading].lost_frames;
+	r.retransmitted = reading ? w.again : c->retransmitted_packets;
+	r.probes = c->probes_sent;
+	r.rto = c->rto;
+	r.ack_timeouts = c->local_ack_timeout_err;
+	r.rnr = c->rnr_nak_retry_err;
 	drop(&w);
 	return r;
 }
@@ -188,6 +214,7 @@ static struct result run(const struct load *load)
 
 struct options {
 	bool quick, check;
+	const char *op, *mode; /* this one only; NULL: all */
 	unsigned failed;
 };
 
@@ -221,11 +248,14 @@ static void print_loss(struct options *o, struct load *l, bool *first)
 		printf("%s\n  {\"op\": \"%s\", \"mode\": \"%s\", \"mtu\": %u, \"loss_percent\": "
 		       "%g, "
 		       "\"goodput_gbps\": %.3f, \"relative\": %.4f, \"retransmitted\": %llu, "
-		       "\"lost\": %llu, \"ratio\": %.3f}",
+		       "\"lost\": %llu, \"ratio\": %.3f, \"probes\": %llu, \"rto\": %llu, "
+		       "\"ack_timeouts\": %llu, \"rnr\": %llu}",
 		       *first ? "" : ",", l->op->name, modes[l->mode], 128u << l->mtu,
 		       l->loss_percent, r.gbps, ratio(r.gbps, clean),
 		       (unsigned long long)r.retransmitted, (unsigned long long)r.lost,
-		       ratio((double)r.retransmitted, (double)r.lost));
+		       ratio((double)r.retransmitted, (double)r.lost), (unsigned long long)r.probes,
+		       (unsigned long long)r.rto, (unsigned long long)r.ack_timeouts,
+		       (unsigned long long)r.rnr);
 		fflush(stdout);
 		*first = false;
 		if (l->mode == UR_MODE_EXTENDED && l->loss_percent == BAR_LOSS_PERCENT)
@@ -267,6 +297,9 @@ static void each(struct options *o, void (*print)(struct options *, struct load 
 						 .mtu = mtus[m],
 						 .run_ns = SIM_MS(o->quick ? 10 : 50) >> m};
 
+				if ((o->op && strcmp(o->op, ops[i].name) != 0) ||
+				    (o->mode && strcmp(o->mode, modes[k]) != 0))
+					continue;
 				print(o, &l, &first);
 			}
 }
@@ -275,6 +308,8 @@ int main(int argc, char **argv)
 {
 	static const struct option longopts[] = {{"quick", no_argument, NULL, 'q'},
 						 {"assert", no_argument, NULL, 'a'},
+						 {"op", required_argument, NULL, 'o'},
+						 {"mode", required_argument, NULL, 'm'},
 						 {NULL, 0, NULL, 0}};
 	struct options o = {0};
 	int c;
@@ -284,6 +319,10 @@ int main(int argc, char **argv)
 			o.quick = true;
 		else if (c == 'a')
 			o.check = true;
+		else if (c == 'o')
+			o.op = optarg;
+		else if (c == 'm')
+			o.mode = optarg;
 		else
 			return 2;
 	}
