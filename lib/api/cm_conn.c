@@ -93,7 +93,6 @@ static struct ur_mode_case mode_case(struct ibv_qp *qp, size_t private_len, size
 		.want = ur_api_qp_want(UR_API(qp, qp)).mode,
 		.by_cm = true,
 		.room = ur_offer_fits(private_len, private_max),
-		.auto_extended = UR_MODE_AUTO_EXTENDED,
 	};
 }
 

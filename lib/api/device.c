@@ -299,6 +299,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 					   .read_gaps = dev->cfg.transport.read_gaps,
 					   .ooo_contexts = dev->cfg.transport.ooo_contexts,
 					   .rtx_contexts = dev->cfg.transport.recovery_contexts,
+					   .spray_contexts = dev->cfg.transport.spray_contexts,
 					   .max_sge = (uint16_t)dev->cfg.transport.max_sge},
 				.mem = &dev->mem,
 				.sink = ur_device_sink(dev),

@@ -172,6 +172,7 @@ struct modify_qp {
 	const struct ur_path_attr *path;
 	const struct ur_mode_verdict *mode; /* to RTR of an RC queue pair, else NULL */
 	bool strict;
+	uint8_t paths;
 	int mask, rc;
 };
 
@@ -180,8 +181,10 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 	struct modify_qp *m = arg;
 
 	/* Refused in another state, as the modify is going to be. */
-	if (m->mode)
+	if (m->mode) {
 		ur_qp_set_mode(m->qp, m->mode->mode, m->strict);
+		ur_qp_set_paths(m->qp, m->paths);
+	}
 	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
 }
 
@@ -222,6 +225,7 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	if (base->qp_type == IBV_QPT_RC && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR) {
 		m.mode = verdict ? verdict : &by_hand;
 		m.strict = want.strict;
+		m.paths = want.spray < UR_SPRAY_MAX ? want.spray : UR_SPRAY_MAX;
 	}
 	ur_worker_call(qp->worker, modify_on_worker, &m);
 	if (m.rc)

@@ -20,8 +20,7 @@ _Static_assert((int)UR_TRANSPORT_MODE_AUTO == (int)UROCE_QP_MODE_AUTO &&
 
 static bool may_extend(const struct ur_mode_case *c)
 {
-	return c->rc && (c->want == UROCE_QP_MODE_EXTENDED ||
-			 (c->want == UROCE_QP_MODE_AUTO && c->auto_extended));
+	return c->rc && (c->want == UROCE_QP_MODE_EXTENDED || c->want == UROCE_QP_MODE_AUTO);
 }
 
 bool ur_mode_offers(const struct ur_mode_case *c)

@@ -14,10 +14,6 @@
  * qp.c when the application does it itself.
  */
 
-/* ======== whether `auto` offers and accepts extended mode; the engine must carry it out ========
- */
-#define UR_MODE_AUTO_EXTENDED false
-
 /* What the application or the configuration asks for. */
 struct ur_mode_want {
 	enum uroce_qp_mode mode;
@@ -31,7 +27,6 @@ struct ur_mode_case {
 	bool by_cm;	    /* false: nobody was asked; the fields below do not matter */
 	bool room;	    /* our private data has room for the block: we offer, or could answer */
 	bool peer;	    /* the peer's block offers extended mode, or answers that it is used */
-	bool auto_extended; /* UR_MODE_AUTO_EXTENDED */
 };
 
 struct ur_mode_verdict {

@@ -143,6 +143,8 @@
 	K(transport, recovery_contexts, "recovery_contexts", U32, 0, 65536, "64",                  \
 	  "gaps per worker that may be mended selectively at once (extended mode, 11 KiB each); "  \
 	  "without one, only the oldest packet is sent again, counted as rtx_exhausted")           \
+	K(transport, spray_contexts, "spray_contexts", U32, 0, 65536, "64",                        \
+	  "QPs per worker that may spray at once, 2 KiB each; without one, a QP uses one port")    \
 	K(transport, reorder_contexts, "reorder_contexts", U32, 0, 65536, "64",                    \
 	  "QPs per worker that may keep early packets at once (mode reorder)")                     \
 	K(transport, reorder_slots, "reorder_slots", U32, 0, 65536, "1024",                        \

@@ -42,7 +42,7 @@ static size_t align64(size_t n)
 
 /* Where the parts lie, bytes from the start. */
 struct layout {
-	size_t slots, reorder, read_gaps, ooo, rtx, cm, total;
+	size_t slots, reorder, read_gaps, ooo, rtx, spray, cm, total;
 };
 
 static struct layout layout_of(const struct ur_limits *l)
@@ -56,7 +56,8 @@ static struct layout layout_of(const struct ur_limits *l)
 							  l->reorder_contexts));
 	at.ooo = at.read_gaps + align64(ur_read_gap_pool_size(l->read_gaps));
 	at.rtx = at.ooo + align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
-	at.cm = at.rtx + align64(ur_rtx_pool_size(l->rtx_contexts));
+	at.spray = at.rtx + align64(ur_rtx_pool_size(l->rtx_contexts));
+	at.cm = at.spray + align64(ur_spray_pool_size(l->spray_contexts));
 	at.total = at.cm + (l->worker == 0 ? align64(ur_cm_size(&l->cm)) : 0);
 	return at;
 }
@@ -93,6 +94,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_read_gap_pool_init(&e->core.read_gaps, m + at.read_gaps, l->read_gaps);
 	ur_ooo_pool_init(&e->core.ooo, m + at.ooo, l->ooo_contexts, l->max_sge);
 	ur_rtx_pool_init(&e->core.rtx, m + at.rtx, l->rtx_contexts);
+	ur_spray_pool_init(&e->core.spray, m + at.spray, l->spray_contexts);
 	if (l->worker == 0)
 		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
 	return e;
@@ -316,6 +318,18 @@ static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 	return made;
 }
 
+/* What happened to recovery contexts since the last call. */
+static void count_contexts(struct ur_core *core)
+{
+	struct ur_rtx_pool *pool = &core->rtx;
+
+	core->cnt.rtx_contexts += pool->taken_cnt;
+	core->cnt.rtx_exhausted += pool->exhausted_cnt;
+	core->cnt.reordered += pool->reordered_cnt;
+	core->cnt.spurious_retransmits += pool->spurious_cnt;
+	pool->taken_cnt = pool->exhausted_cnt = pool->reordered_cnt = pool->spurious_cnt = 0;
+}
+
 static unsigned count_sent(struct ur_core *core, const struct ur_tx *tx, unsigned n)
 {
 	core->cnt.tx_packets += n;
@@ -329,6 +343,7 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	unsigned n;
 
 	settle(e);
+	count_contexts(&e->core);
 	n = output_acks(e, tx, cap, now_ns);
 	if (n < cap)
 		n += output_cm(e, tx + n, cap - n, now_ns);

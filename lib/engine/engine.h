@@ -34,6 +34,7 @@ struct ur_limits {
 	uint32_t ooo_contexts;	     /* mode extended: QPs that receive beyond a gap */
 	uint32_t rtx_contexts;	     /* mode extended: QPs that send again selectively, two each */
 	uint16_t max_sge;	     /* of a receive, for ooo_contexts */
+	uint32_t spray_contexts;     /* mode extended: QPs that spray over several ports */
 };
 
 struct ur_engine_attr {

@@ -70,6 +70,22 @@ void ur_completer_advance(struct ur_qp *qp)
 	}
 }
 
+static void verdict(struct ur_qp *qp, enum ur_recovery_verdict v)
+{
+	switch (v) {
+	case UR_RECOVERY_IGNORE:
+	case UR_RECOVERY_REPEAT:
+		break;
+	case UR_RECOVERY_REWIND:
+		ur_requester_reposition(qp);
+		break;
+	case UR_RECOVERY_FAILED:
+		qp->core->cnt.retry_exceeded_err++;
+		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		break;
+	}
+}
+
 /* una has moved: what was noted before it is done with. */
 static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
 {
@@ -78,6 +94,8 @@ static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
 	ur_read_gap_advance(req->gap, req->rec.una, &req->patience, now_ns);
 	if (!req->gap->cnt && ur_psn_le(req->executed, req->rec.una))
 		ur_completer_give_gap(qp);
+	else if (!req->gap->asked && ur_patience_over(&req->patience, req->gap->later))
+		verdict(qp, ur_recovery_reask(&req->rec));
 }
 
 /* Everything before `una` is acknowledged and its WQEs are completed. */
@@ -152,22 +170,6 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 	}
 	acked(qp, una, now_ns);
 	return ur_psn_le(end, una);
-}
-
-static void verdict(struct ur_qp *qp, enum ur_recovery_verdict v)
-{
-	switch (v) {
-	case UR_RECOVERY_IGNORE:
-	case UR_RECOVERY_REPEAT:
-		break;
-	case UR_RECOVERY_REWIND:
-		ur_requester_reposition(qp);
-		break;
-	case UR_RECOVERY_FAILED:
-		qp->core->cnt.retry_exceeded_err++;
-		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
-		break;
-	}
 }
 
 static void gap(struct ur_qp *qp, uint64_t now_ns)

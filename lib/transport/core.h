@@ -14,6 +14,7 @@
 #include "transport/read_gap.h"
 #include "transport/reorder.h"
 #include "transport/selective.h"
+#include "transport/spray.h"
 #include "wire/drop.h"
 
 /*
@@ -93,6 +94,7 @@ struct ur_core {
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
 	struct ur_ooo_pool ooo;
 	struct ur_rtx_pool rtx;
+	struct ur_spray_pool spray;
 	struct ur_reorder_pool reorder;
 	struct ur_read_gap_pool read_gaps;
 	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */

@@ -3,16 +3,10 @@
 #include "transport/ext.h"
 #include "transport/requester_priv.h"
 #include "wire/assert.h"
+#include "wire/bytes.h"
 
 /* A WQE that is not complete is at most so many PSNs old, so that PSNs of WQEs can be compared. */
 #define SPAN_MAX (UR_PSN_WINDOW / 2)
-
-/* The path of the next packet: the one place that chooses. 0 is the queue pair's own port. */
-static inline uint8_t ur_ext_path(const struct ur_qp *qp)
-{
-	(void)qp;
-	return 0;
-}
 
 static uint32_t mtu_of(const struct ur_qp *qp)
 {
@@ -203,6 +197,28 @@ bool ur_ext_requester_ready(const struct ur_qp *qp)
 
 /* ---- packets ---- */
 
+/* SPRAY-PORT-02. The packet goes by another UDP source port than the queue pair's own. */
+static void take_path(const struct ur_qp *qp, struct ur_tx *tx)
+{
+	uint8_t *at = tx->hdr + qp->path.len - UR_UDP_BYTES;
+
+	ur_store16(at, ur_spray_port(ur_load16(at), qp->xreq.path));
+}
+
+/* The way of the next packet. */
+static void choose_path(struct ur_ext_requester *x)
+{
+	if (__builtin_expect(x->spray != NULL, 0))
+		x->path = ur_spray_next(&x->spray->paths);
+}
+
+/* Which way the packet of `psn` went. */
+static inline void went(struct ur_ext_requester *x, struct ur_psn psn, bool again)
+{
+	if (__builtin_expect(x->spray != NULL, 0))
+		ur_spray_sent(x->spray, psn, x->path, again);
+}
+
 struct request {
 	struct ur_psn psn;
 	uint32_t offset; /* PSN_OFFSET */
@@ -227,12 +243,14 @@ static uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct r
 	uint32_t stamp = ur_stamp(now_ns);
 	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
 
+	if (__builtin_expect(qp->xreq.path, 0))
+		take_path(qp, tx);
 	/* What comes back with this stamp may be the answer to this packet. */
 	if (stamp == qp->xreq.probe_stamp)
 		qp->xreq.probed = false;
 	qp->xreq.last_stamp = stamp;
 	p = ur_build32(p, stamp);
-	p = ur_build32(p, (uint32_t)ur_ext_path(qp) << 24 | (wqe ? wqe->ssn : 0));
+	p = ur_build32(p, (uint32_t)qp->xreq.path << 24 | (wqe ? wqe->ssn : 0));
 	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);
 	return ur_build32(p, recv ? wqe->rwqen : 0);
 }
@@ -325,7 +343,7 @@ static void responses_due(struct ur_qp *qp, struct ur_psn nr, uint32_t n, uint64
 	/* What was deemed lost before the peer had even been asked for it is on its way now. */
 	for (; n--; nr = ur_psn_add(nr, 1))
 		if (is_lost(&x->rsp, nr))
-			ur_selective_resent(&x->rsp, &env, nr, ur_ext_path(qp), now_ns);
+			ur_selective_resent(&x->rsp, &env, nr, now_ns);
 }
 
 /* EXT-REQ-RESEND-01. The packet of any PSN in flight. False: its payload is out of reach. */
@@ -358,7 +376,8 @@ static bool resend(struct ur_qp *qp, struct ur_psn psn, struct ur_tx *tx, uint64
 		responses_due(qp, wqe->first_rsp, 1, now_ns);
 		build_atomic(qp, wqe, &r, tx, now_ns);
 	}
-	ur_selective_resent(&qp->xreq.psn, &env, psn, ur_ext_path(qp), now_ns);
+	ur_selective_resent(&qp->xreq.psn, &env, psn, now_ns);
+	went(&qp->xreq, psn, true);
 	qp->core->cnt.retransmitted_packets++;
 	return true;
 }
@@ -379,7 +398,7 @@ static void ask_again(struct ur_qp *qp, struct ur_psn nr, struct ur_tx *tx, uint
 	if (class_of(wqe) & OP_READ)
 		part = read_part(qp, wqe, at);
 	do {
-		ur_selective_resent(rsp, &env, ur_psn_add(nr, n++), ur_ext_path(qp), now_ns);
+		ur_selective_resent(rsp, &env, ur_psn_add(nr, n++), now_ns);
 	} while (first + n < part.first + part.n && ur_selective_next_lost(rsp, &next) &&
 		 ur_psn_eq(next, ur_psn_add(nr, n)));
 	if (class_of(wqe) & OP_READ) {
@@ -470,7 +489,8 @@ static void sent_new(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t bytes,
 	struct ur_requester *req = &qp->req;
 	struct ur_selective_env env = ur_ext_env(qp);
 
-	ur_selective_sent(&qp->xreq.psn, &env, 1, ur_ext_path(qp), now_ns);
+	went(&qp->xreq, qp->xreq.psn.max, false);
+	ur_selective_sent(&qp->xreq.psn, &env, 1, now_ns);
 	req->cur_off += bytes;
 	if (req->cur_off == wqe->length) {
 		req->cur++;
@@ -483,7 +503,7 @@ static void asked(struct ur_qp *qp, uint32_t responses, uint64_t now_ns)
 {
 	struct ur_selective_env env = ur_ext_env(qp);
 
-	ur_selective_sent(&qp->xreq.rsp, &env, responses, ur_ext_path(qp), now_ns);
+	ur_selective_sent(&qp->xreq.rsp, &env, responses, now_ns);
 	qp->req.rd_out++;
 	qp->xreq.rd_seq++;
 	qp->req.since_ackreq = 0;
@@ -583,7 +603,10 @@ bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, 
 	enum ibv_wc_status status;
 	struct ur_psn nr;
 
-	while (may_send(qp)) {
+	if (!may_send(qp))
+		return false;
+	choose_path(&qp->xreq);
+	do {
 		struct ur_wqe *wqe;
 		bool made = true;
 
@@ -613,7 +636,7 @@ bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, 
 		}
 		/* A WQE that failed and is the oldest ends it all. */
 		ur_completer_advance(qp);
-	}
+	} while (may_send(qp));
 	return false;
 }
 
@@ -646,6 +669,10 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 	ur_selective_stop(&x->rsp, &env);
 	x->probe = x->probed = x->waited = false;
 	x->atomic_cnt = 0;
+	if (x->spray)
+		ur_spray_give(&qp->core->spray, x->spray);
+	x->spray = NULL;
+	x->path = 0;
 }
 
 void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
@@ -658,4 +685,6 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	ur_rtt_init(&x->rtt);
 	ur_selective_init(&x->psn, first, window);
 	ur_selective_init(&x->rsp, ur_psn(0), window);
+	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED)
+		x->spray = ur_spray_take(&qp->core->spray, qp->paths);
 }

@@ -251,6 +251,16 @@ int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
 	return 0;
 }
 
+/* QP-MODE-02 */
+int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths)
+{
+	if (qp->type != IBV_QPT_RC || (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT) ||
+	    paths > UR_SPRAY_MAX)
+		return -EINVAL;
+	qp->paths = paths;
+	return 0;
+}
+
 /* ---- modify ---- */
 
 int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,

@@ -140,6 +140,7 @@ struct ur_qp {
 	uint8_t state;	   /* enum ibv_qp_state: what the worker acts on */
 	uint8_t mtu_shift; /* PMTU is 1 << mtu_shift bytes */
 	uint8_t mode;	   /* enum ur_mode; of an RC QP, set before RTR */
+	uint8_t paths;	   /* mode extended: UDP source ports to spray over; 0 and 1: its own */
 	bool strict;	   /* the last byte of a message is placed after all others */
 	bool sig_all;
 	bool comm_est;		  /* IBV_EVENT_COMM_EST was raised */
@@ -209,6 +210,8 @@ void ur_qp_reset(struct ur_qp *qp);
  * again.
  */
 int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict);
+/* Over how many UDP source ports an extended QP sprays, at most UR_SPRAY_MAX. As set_mode. */
+int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths);
 
 /* The one setter of `state`; keeps posted_state and the ready lists in step. */
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state);

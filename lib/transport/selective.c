@@ -362,7 +362,7 @@ void ur_selective_overtaken(struct ur_selective *s, const struct ur_selective_en
 /* ---- what was sent ---- */
 
 void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
-		       uint8_t path, uint64_t now_ns)
+		       uint64_t now_ns)
 {
 	uint32_t stamp = ur_stamp(now_ns);
 
@@ -373,12 +373,8 @@ void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *en
 		s->delivered = 0;
 	}
 	if (s->rtx)
-		for (uint32_t i = 0; i < n; i++) {
-			unsigned idx = index_of(ur_psn_add(s->max, i));
-
-			s->rtx->stamp[idx] = stamp;
-			s->rtx->path[idx] = path;
-		}
+		for (uint32_t i = 0; i < n; i++)
+			s->rtx->stamp[index_of(ur_psn_add(s->max, i))] = stamp;
 	s->max = ur_psn_add(s->max, n);
 	mark(s, env->rtt, stamp);
 	/* While it runs it need not be moved: the youngest mark tells when something was sent. */
@@ -410,7 +406,7 @@ bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)
 }
 
 void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *env,
-			 struct ur_psn nr, uint8_t path, uint64_t now_ns)
+			 struct ur_psn nr, uint64_t now_ns)
 {
 	struct ur_rtx *rtx = s->rtx;
 	unsigned word = index_of(nr) >> 6;
@@ -431,7 +427,6 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 	}
 	rtx->resent[word] |= bit;
 	rtx->stamp[index_of(nr)] = ur_stamp(now_ns);
-	rtx->path[index_of(nr)] = path;
 }
 
 /* ---- without news ---- */

@@ -48,7 +48,6 @@
 #define UR_PTO_MIN_NS	  UINT64_C(50000) /* least silence before a probe: software peers jitter */
 #define UR_PTO_INITIAL_NS UINT64_C(1000000) /* the same before the first round trip is known */
 
-#define UR_PATH_UNKNOWN 0xff /* ur_rtx.path of what left before the context was taken */
 
 /* The recovery context of one gap. Number n has bit and element n % UR_EXT_WINDOW. */
 struct ur_rtx {
@@ -59,7 +58,6 @@ struct ur_rtx {
 	uint64_t resent[UR_EXT_WINDOW / 64]; /* sent more than once */
 	/* Valid in [una, max). */
 	uint32_t stamp[UR_EXT_WINDOW]; /* of the last transmission; never older than the true one */
-	uint8_t path[UR_EXT_WINDOW];   /* which it took; UR_PATH_UNKNOWN */
 };
 
 /* Bounded pool of contexts; one a worker. The counters only grow. */
@@ -143,17 +141,17 @@ static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 }
 
 /*
- * The numbers [max, max + n) were sent for the first time, by `path`, stamped ur_stamp(now_ns).
+ * The numbers [max, max + n) were sent for the first time, stamped ur_stamp(now_ns).
  * n is in [1, UR_EXT_WINDOW - (max - una)].
  */
 void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
-		       uint8_t path, uint64_t now_ns);
+		       uint64_t now_ns);
 
 /* The lowest number deemed lost and not sent again yet; false when there is none. */
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr);
 /* It was sent again, stamped ur_stamp(now_ns); it lies in [una, max). */
 void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *env,
-			 struct ur_psn nr, uint8_t path, uint64_t now_ns);
+			 struct ur_psn nr, uint64_t now_ns);
 
 /*
  * Takes in the news (una may be old or new, but lies in [una - 2^22, max], else they are ignored;

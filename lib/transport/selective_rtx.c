@@ -51,7 +51,6 @@ static void fill_stamps(const struct ur_selective *s, struct ur_rtx *rtx)
 		for (; !ur_psn_eq(nr, s->max) && ur_psn_lt(nr, s->mark[m].nr);
 		     nr = ur_psn_add(nr, 1)) {
 			rtx->stamp[index_of(nr)] = s->mark[m].stamp;
-			rtx->path[index_of(nr)] = UR_PATH_UNKNOWN;
 		}
 	}
 	UR_ASSERT(ur_psn_eq(nr, s->max));

@@ -188,3 +188,46 @@ void ur_spray_lost(struct ur_spray *s, uint8_t path)
 	if (s && path < s->n && s->path[path].lost < UINT16_MAX)
 		s->path[path].lost++;
 }
+
+/* ---- pool ---- */
+
+static size_t slot_bytes(void)
+{
+	size_t n = offsetof(struct ur_spray_qp, paths) + ur_spray_size(UR_SPRAY_MAX);
+
+	return (n + 63) & ~(size_t)63;
+}
+
+size_t ur_spray_pool_size(uint32_t cnt)
+{
+	return cnt * slot_bytes();
+}
+
+void ur_spray_pool_init(struct ur_spray_pool *p, void *memory, uint32_t cnt)
+{
+	uint8_t *at = memory;
+
+	*p = (struct ur_spray_pool){.free_cnt = cnt, .cnt = cnt};
+	SLIST_INIT(&p->free);
+	for (uint32_t i = 0; i < cnt; i++, at += slot_bytes())
+		SLIST_INSERT_HEAD(&p->free, (struct ur_spray_qp *)(void *)at, link);
+}
+
+struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n)
+{
+	struct ur_spray_qp *s = SLIST_FIRST(&p->free);
+
+	if (!s)
+		return NULL;
+	SLIST_REMOVE_HEAD(&p->free, link);
+	p->free_cnt--;
+	memset(s->of, 0, sizeof(s->of));
+	ur_spray_init(&s->paths, n);
+	return s;
+}
+
+void ur_spray_give(struct ur_spray_pool *p, struct ur_spray_qp *s)
+{
+	SLIST_INSERT_HEAD(&p->free, s, link);
+	p->free_cnt++;
+}

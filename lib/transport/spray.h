@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <bsd/sys/queue.h>
+
+#include "wire/psn.h"
+
 /*
  * Spraying: which of its UDP source ports the next packet of a queue pair takes, so that networks
  * that hash ports over several ways use all of them (extended mode, docs/design/loss.md). A path
@@ -73,6 +77,39 @@ void ur_spray_lost(struct ur_spray *s, uint8_t path);
 static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
 {
 	return (uint16_t)(0xc000 | ((base + path * 1031u) & 0x3fff)); /* SPRAY-PORT-01 */
+}
+
+/* ---- of a queue pair ---- */
+
+#define UR_SPRAY_PSNS 2048 /* PSNs whose path is remembered, a power of two */
+
+/* What a queue pair that sprays has: its paths, and which of them each PSN in flight took last. */
+struct ur_spray_qp {
+	SLIST_ENTRY(ur_spray_qp) link; /* in the pool */
+	uint8_t of[UR_SPRAY_PSNS];     /* path of PSN % UR_SPRAY_PSNS */
+	struct ur_spray paths;	       /* must be last */
+};
+
+/* Bounded pool; one a worker. */
+struct ur_spray_pool {
+	SLIST_HEAD(, ur_spray_qp) free;
+	uint32_t free_cnt, cnt;
+};
+
+size_t ur_spray_pool_size(uint32_t cnt);
+void ur_spray_pool_init(struct ur_spray_pool *p, void *memory, uint32_t cnt);
+/* For n paths, all equal; NULL when none is left (then the queue pair does not spray). */
+struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n);
+void ur_spray_give(struct ur_spray_pool *p, struct ur_spray_qp *s);
+
+/* `psn` leaves by `path`; `again`: the last transmission was deemed lost, which its path is told. */
+static inline void ur_spray_sent(struct ur_spray_qp *s, struct ur_psn psn, uint8_t path, bool again)
+{
+	uint8_t *of = &s->of[psn.v & (UR_SPRAY_PSNS - 1)];
+
+	if (again)
+		ur_spray_lost(&s->paths, *of);
+	*of = path;
 }
 
 #endif

@@ -135,10 +135,7 @@ Test(api_cm_mode, two_ends_left_to_themselves_agree)
 
 	open_modes(NULL, NULL);
 	join(&p, 0, 0);
-	if (UR_MODE_AUTO_EXTENDED)
-		expect_both(&p, UROCE_QP_MODE_EXTENDED, UROCE_MODE_REASON_AGREED);
-	else
-		expect_both(&p, UROCE_QP_MODE_REORDER, UROCE_MODE_REASON_PEER);
+	expect_both(&p, UROCE_QP_MODE_EXTENDED, UROCE_MODE_REASON_AGREED);
 	talk(&p);
 	drop(&p);
 }

@@ -159,6 +159,7 @@ Test(config, every_default_is_allowed)
 	cr_expect_eq(cfg.transport.spray, 0);
 	cr_expect_eq(cfg.transport.ooo_contexts, 64);
 	cr_expect_eq(cfg.transport.recovery_contexts, 64);
+	cr_expect_eq(cfg.transport.spray_contexts, 64);
 	cr_expect_eq(cfg.transport.reorder_contexts, 64);
 	cr_expect_eq(cfg.transport.reorder_slots, 1024);
 	cr_expect_eq(cfg.transport.read_gaps, 64);

@@ -5,17 +5,16 @@
 
 #include "api/qp_mode.h"
 
-/* Every case there is: by service, wish, way of connecting, room, peer, and whether auto may. */
+/* Every case there is: by service, wish, way of connecting, room and peer. */
 static void each_case(void (*fn)(const struct ur_mode_case *c))
 {
-	for (unsigned bits = 0; bits < 1u << 7; bits++) {
+	for (unsigned bits = 0; bits < 1u << 6; bits++) {
 		struct ur_mode_case c = {
 			.want = (enum uroce_qp_mode)(bits & 3),
 			.rc = bits >> 2 & 1,
 			.by_cm = bits >> 3 & 1,
 			.room = bits >> 4 & 1,
 			.peer = bits >> 5 & 1,
-			.auto_extended = bits >> 6 & 1,
 		};
 
 		fn(&c);
@@ -24,8 +23,7 @@ static void each_case(void (*fn)(const struct ur_mode_case *c))
 
 static bool wants_extended(const struct ur_mode_case *c)
 {
-	return c->want == UROCE_QP_MODE_EXTENDED ||
-	       (c->want == UROCE_QP_MODE_AUTO && c->auto_extended);
+	return c->want == UROCE_QP_MODE_EXTENDED || c->want == UROCE_QP_MODE_AUTO;
 }
 
 /* CM-EXT-02 */
@@ -92,7 +90,7 @@ Test(qp_mode, both_ends_come_to_the_same_mode_or_to_none)
 /* CM-EXT-05 */
 Test(qp_mode, auto_falls_back_to_the_reorder_buffer)
 {
-	struct ur_mode_case c = {.rc = true, .by_cm = true, .room = true, .auto_extended = true};
+	struct ur_mode_case c = {.rc = true, .by_cm = true, .room = true};
 	struct ur_mode_verdict v = ur_mode_decide(&c);
 
 	cr_expect(v.ok && v.mode == UR_MODE_REORDER && v.reason == UROCE_MODE_REASON_PEER);

@@ -181,7 +181,7 @@ static void say(struct model *m, const struct ur_selective_env *env)
 	if (m->now_ns < m->next_ns)
 		return;
 	if (ur_selective_next_lost(&m->s, &nr)) {
-		ur_selective_resent(&m->s, env, nr, 0, m->now_ns);
+		ur_selective_resent(&m->s, env, nr, m->now_ns);
 		transmit(m, (uint32_t)ur_psn_diff(nr, ur_psn(m->first)), false);
 		m->resent++;
 	} else if (m->probe) {
@@ -189,7 +189,7 @@ static void say(struct model *m, const struct ur_selective_env *env)
 		m->probes++;
 		transmit(m, 0, true);
 	} else if (m->sent < m->total && ur_selective_credit(&m->s)) {
-		ur_selective_sent(&m->s, env, 1, 0, m->now_ns);
+		ur_selective_sent(&m->s, env, 1, m->now_ns);
 		transmit(m, m->sent++, false);
 	} else {
 		return;
@@ -367,11 +367,11 @@ static void disturb(struct model *m, const struct ur_selective_env *env)
 	case 1:
 		n = ur_selective_credit(s);
 		if (n)
-			ur_selective_sent(s, env, 1 + sim_below(&m->rng, n), 0, m->now_ns);
+			ur_selective_sent(s, env, 1 + sim_below(&m->rng, n), m->now_ns);
 		break;
 	case 2:
 		if (ur_selective_next_lost(s, &nr))
-			ur_selective_resent(s, env, nr, 0, m->now_ns);
+			ur_selective_resent(s, env, nr, m->now_ns);
 		break;
 	case 3:
 		ur_selective_news(s, env, &news, m->now_ns);
