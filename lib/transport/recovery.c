@@ -210,7 +210,7 @@ static bool judge_peer(struct ur_recovery *r)
 {
 	if (stopped_at_probe(r) && r->by_nak)
 		r->alone++;
-	r->probing = false;
+	r->probing = r->hold = false;
 	if (r->peer == UR_PEER_UNKNOWN && r->alone >= ALONE_UNKNOWN) {
 		r->peer = UR_PEER_GBN;
 		r->gaps = 0;
