@@ -194,6 +194,25 @@ Test(ext_responder, early_read_is_executed_in_its_turn)
 	peer_free(x);
 }
 
+Test(ext_responder, early_read_whose_region_went_is_refused_in_its_turn)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 4), *r = peer_read(x, 0, 4, 0, true);
+	uint32_t key;
+
+	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
+				     IBV_ACCESS_REMOTE_READ, 77, &key),
+		     0);
+	r->reth.rkey = key;
+	cr_assert_eq(peer_in(x, r), UR_DROP_NONE);
+	ur_mem_invalidate(&x->e->mem, key, END_PD, true);
+	peer_in(x, w);
+	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
+	peer_expect_nak(x, 101, 0x62);
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
 /* EXT-RESP-HELD-01 */
 Test(ext_responder, early_reads_and_atomics_are_kept_as_many_as_agreed)
 {
@@ -809,6 +828,41 @@ Test(ext_responder, receive_number_from_far_away_binds_nothing)
 	cr_assert_eq(ur_wq_head(&srq.rq), UR_OOO_BOUND);
 	peer_free(x);
 	free(srq.rq.ring);
+}
+
+/* EXT-RESP-RECV-01 */
+Test(ext_responder, receive_with_more_segments_than_a_context_holds_waits_for_its_turn)
+{
+	struct ur_srq srq;
+	struct peer *x;
+	struct ur_packet *s;
+
+	ur_srq_init(&srq, aligned_alloc(64, (ur_rq_ring_bytes(8, 5) + 63) & ~63ul), 8, 5, END_PD,
+		    NULL);
+	x = PEER(.srq = &srq);
+	s = peer_send(x, 300);
+	end_post_recv(x->e, 1, 0, 1000);
+	cr_assert_eq(peer_in(x, &s[1]), UR_DROP_RNR);
+	peer_in(x, &s[0]);
+	peer_in(x, &s[1]);
+	end_expect_wc(x->e, 1, IBV_WC_SUCCESS);
+	peer_free(x);
+	free(srq.rq.ring);
+}
+
+/* EXT-RESP-FORM-01 */
+Test(ext_responder, message_is_at_most_two_gigabytes)
+{
+	struct peer *x = PEER();
+	struct ur_packet s = *(peer_send(x, 300) + 1);
+	struct ibv_sge sge[2] = {{0, 1u << 31, 1}, {(uintptr_t)x->e->buf, 1000, x->e->key}};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 2};
+
+	ur_rq_post(&x->qp->rq, &wr);
+	s.xth.offset = (1u << 31) / PEER_MTU;
+	cr_assert_eq(peer_in(x, &s), UR_DROP_EARLY);
+	cr_assert_eq(x->e->buf[0], 0);
+	peer_free(x);
 }
 
 /* EXT-RESP-STRICT-01 */

@@ -179,22 +179,25 @@ Test(ext_response, repeats_take_no_room_from_first_answers)
 /* EXT-RESP-PROBE-01 */
 Test(ext_response, probe_is_answered_behind_the_answers_before_it)
 {
-	struct peer *x = PEER();
-	struct ur_packet *r = peer_read(x, 0, 300, 0, true), *w = peer_write(x, 0, 4);
+	struct peer *x = PEER(.dest_rd_atomic = 4);
+	struct ur_packet *r = peer_read(x, 0, 300, 0, true), *a = peer_fetch_add(x, 64, 1);
+	struct ur_packet *w = peer_write(x, 0, 4);
 	struct ur_packet probe = {.op = ur_op_flags(UR_EXT_PROBE)};
 
 	probe.bth.opcode = UR_EXT_PROBE;
 	probe.xth.path = 7;
 	peer_in(x, r);
+	peer_in(x, a);
 	peer_in(x, &probe);
 	w->bth.ackreq = true;
 	peer_in(x, w);
 	/* An ACK does not wait. */
-	cr_assert_eq(peer_expect_ack(x, 102)->xaeth.echo, w->xth.stamp);
+	cr_assert_eq(peer_expect_ack(x, 103)->xaeth.echo, w->xth.stamp);
 	peer_in(x, r);
 	peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
 	peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100);
-	cr_assert_eq(peer_expect_ack(x, 102)->xaeth.echo, probe.xth.stamp);
+	peer_expect(x, UR_EXT_ATOMIC_ACKNOWLEDGE, 101);
+	cr_assert_eq(peer_expect_ack(x, 103)->xaeth.echo, probe.xth.stamp);
 	cr_assert_eq(x->e->out.xaeth.path, 7);
 	peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
 	peer_free(x);
