@@ -53,6 +53,7 @@ struct ur_ext_responder {
 	struct ur_ooo *ooo; /* NULL: in order */
 	uint32_t rwqen;	    /* receives taken by completed messages; 24 bits */
 	uint32_t offset;    /* PSN_OFFSET of the packet at ePSN; 0 between messages */
+	uint32_t told_msn;  /* MSN when credits were told last */
 	bool starved;	    /* a gap was met without a context left; until ePSN moves */
 	/* The ACK owed: of the newest packet since the last one. */
 	uint8_t echo_path;

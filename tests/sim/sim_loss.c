@@ -25,7 +25,7 @@
 #define REORDER_SHARE 10 /* percent */
 #define PLACES	      64
 
-/* What --assert asks of extended mode. */
+/* What --assert asks of extended mode. Sends keep up through gap after gap: EXT-RESP-CREDIT-02. */
 #define BAR_LOSS_PERCENT 1.0
 #define BAR_LOSS	 0.77
 #define BAR_REORDERING	 0.95
