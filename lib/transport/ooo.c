@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "wire/assert.h"
+#include "wire/bits.h"
 
 #define SLOT(psn) ((psn).v & (UR_EXT_WINDOW - 1))
 
@@ -279,9 +280,9 @@ void ur_ooo_validate(const struct ur_ooo *o, struct ur_psn epsn)
 	unsigned noted = 0, held = 0;
 
 	for (unsigned i = 0; i < UR_EXT_WINDOW / 64; i++)
-		noted += (unsigned)__builtin_popcountll(o->noted[i]);
+		noted += ur_popcount(o->noted[i]);
 	for (unsigned i = 0; i < UR_OOO_HELD / 64; i++)
-		held += (unsigned)__builtin_popcountll(o->held_used[i]);
+		held += ur_popcount(o->held_used[i]);
 	UR_ASSERT(noted == o->noted_cnt && held == o->held_cnt && o->slot_cnt <= held);
 	UR_ASSERT(!noted || (ur_ooo_noted(o, o->top) && ur_psn_lt(epsn, o->top) &&
 			     ur_psn_diff(o->top, epsn) < UR_EXT_WINDOW));

@@ -3,6 +3,7 @@
 
 #include "timer/wheel.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 #include "wire/ext.h"
 
 #define STALE (1 << 22) /* news of a una that far back are no news */
@@ -475,7 +476,7 @@ static uint32_t count_bits(const uint64_t *map)
 	uint32_t cnt = 0;
 
 	for (unsigned w = 0; w < WORDS; w++)
-		cnt += (uint32_t)__builtin_popcountll(map[w]);
+		cnt += ur_popcount(map[w]);
 	return cnt;
 }
 

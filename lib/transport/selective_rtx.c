@@ -3,6 +3,7 @@
 
 #include "transport/selective_priv.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 #include "wire/ext.h"
 
 #define REO_LONG    ((uint32_t)(UR_REO_LONG_NS >> UR_STAMP_SHIFT))
@@ -153,13 +154,13 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 			uint64_t bit = open & -open;
 			uint32_t stamp =
 				rtx->stamp[run.word << 6 | (unsigned)__builtin_ctzll(open)];
-			uint32_t beyond = later - (uint32_t)__builtin_popcountll(acked & (bit - 1));
+			uint32_t beyond = later - ur_popcount(acked & (bit - 1));
 
 			if (!is_lost(s, p, stamp, beyond, false))
 				return (struct oldest){true, stamp, beyond};
 			lose(s, pool, run.word, bit);
 		}
-		later -= (uint32_t)__builtin_popcountll(acked);
+		later -= ur_popcount(acked);
 		nr = ur_psn_add(nr, run.cnt);
 		left -= run.cnt;
 	}
@@ -245,12 +246,12 @@ static void run_arrived(struct ur_selective *s, const struct ur_selective_env *e
 		uint64_t bit = b & -b;
 
 		number_arrived(s, env, a, run->word, bit,
-			       a->later - (uint32_t)__builtin_popcountll(known & (bit - 1)));
+			       a->later - ur_popcount(known & (bit - 1)));
 	}
-	a->later -= (uint32_t)__builtin_popcountll(known);
+	a->later -= ur_popcount(known);
 	*acked |= fresh;
-	s->acked_cnt += (uint16_t)__builtin_popcountll(fresh);
-	a->new_cnt += (uint32_t)__builtin_popcountll(fresh);
+	s->acked_cnt += (uint16_t)ur_popcount(fresh);
+	a->new_cnt += ur_popcount(fresh);
 }
 
 void ur_rtx_advance(struct ur_selective *s)
@@ -312,7 +313,7 @@ uint32_t ur_rtx_sack_count(const uint8_t *sack, struct sack_part part)
 	while (part.cnt) {
 		uint32_t n = part.cnt < 64 ? part.cnt : 64;
 
-		cnt += (uint32_t)__builtin_popcountll(sack_bits(sack, part.off, n));
+		cnt += ur_popcount(sack_bits(sack, part.off, n));
 		part.off += n;
 		part.cnt -= n;
 	}
@@ -355,7 +356,7 @@ static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
 	while (left) {
 		struct run run = run_of(at, left);
 
-		cnt += (uint32_t)__builtin_popcountll(s->rtx->acked[run.word] & run.mask);
+		cnt += ur_popcount(s->rtx->acked[run.word] & run.mask);
 		at = ur_psn_add(at, run.cnt);
 		left -= run.cnt;
 	}
