@@ -113,27 +113,35 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	ur_ext_follow(qp, now_ns);
 }
 
-/* EXT-COMP-NAK-01. The request at una is refused; it fails when those before it are complete. */
+/*
+ * EXT-COMP-NAK-01. A request is refused: the one at una, or a READ before it that is not wholly
+ * answered. It fails when those before it are complete.
+ */
 static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc_status status)
 {
 	struct ur_requester *req = &qp->req;
+	struct ur_psn psn = p->bth.psn, una = qp->xreq.psn.una;
 	uint32_t begun = ur_ext_begun(qp);
+	bool next = ur_psn_eq(psn, una);
 	uint32_t i = 0;
 
-	if (!ur_psn_eq(p->bth.psn, qp->xreq.psn.una))
-		return UR_DROP_PSN_STALE;
-	if (ur_psn_eq(p->bth.psn, qp->xreq.psn.max))
+	if (ur_psn_eq(psn, qp->xreq.psn.max))
 		return UR_DROP_UNEXPECTED;
-	/* No request at all when it belongs to what fails anyway. */
 	while (i < begun) {
 		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->head + i);
 
-		if (ur_psn_lt(p->bth.psn, ur_psn_add(wqe->first_psn, ur_ext_psns(qp, wqe)))) {
+		if (ur_psn_lt(psn, ur_psn_add(wqe->first_psn, ur_ext_psns(qp, wqe)))) {
+			if (!next && (ur_psn_lt(una, psn) || ur_psn_lt(psn, wqe->first_psn) ||
+				      !(class_of(wqe) & OP_READ)))
+				return UR_DROP_PSN_STALE;
 			ur_ext_fail(qp, req->head + i, status);
 			break;
 		}
 		i++;
 	}
+	/* No request at all when it belongs to what fails anyway. */
+	if (i == begun && !next)
+		return UR_DROP_PSN_STALE;
 	qp->xreq.naked = true;
 	qp->xreq.probe = false;
 	ur_completer_advance(qp);
@@ -154,8 +162,10 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	if ((p->aeth.syndrome & 0x80) || kind == UR_SYNDROME_RESERVED ||
 	    (fatal && status == IBV_WC_SUCCESS))
 		return UR_DROP_UNEXPECTED;
-	/* What is refused or not ready is always the request that comes next. */
-	if ((fatal || kind == UR_SYNDROME_RNR_NAK) && !ur_psn_eq(p->bth.psn, p->xaeth.epsn))
+	/* What is not ready is always the request that comes next; what is refused may be a READ
+	 * that was accepted before, whose memory went away under the answer. */
+	if ((kind == UR_SYNDROME_RNR_NAK && !ur_psn_eq(p->bth.psn, p->xaeth.epsn)) ||
+	    (fatal && ur_psn_lt(p->xaeth.epsn, p->bth.psn)))
 		return UR_DROP_UNEXPECTED;
 	if ((p->payload_len & 3) || p->payload_len > UR_SACK_BYTES)
 		return UR_DROP_MSG_LENGTH;

@@ -523,6 +523,27 @@ Test(ext_completer, nak_of_what_was_executed_or_never_sent_is_dropped)
 	xend_free(e);
 }
 
+/* EXT-COMP-NAK-01: the memory of a READ went away while it was being answered. */
+Test(ext_completer, nak_of_a_read_that_was_accepted_fails_the_read)
+{
+	struct end *e = XEND();
+	struct ur_packet p;
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 4);
+	end_send(e, 2, IBV_WR_RDMA_READ, 600);
+	end_send(e, 3, IBV_WR_RDMA_WRITE, 4);
+	cr_assert_eq(xend_drain(e), 3);
+	cr_assert_eq(xend_read(e, 2, 0, 1001, 256, e->out.xth.stamp), UR_DROP_NONE);
+	p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1001, 1003, e->out.xth.stamp, NULL, 0);
+	p.aeth.syndrome = 0x62;
+	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_REM_ACCESS_ERR);
+	end_expect_wc(e, 3, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(e->qp->state, IBV_QPS_ERR);
+	xend_free(e);
+}
+
 /* EXT-COMP-NAK-01 */
 Test(ext_completer, nak_waits_for_the_answers_before_it)
 {
