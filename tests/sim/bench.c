@@ -115,7 +115,7 @@ enum sim_verdict bench_unalign(struct sim *s, struct sim_ep *from, uint8_t *fram
 {
 	(void)s, (void)from, (void)len;
 	if (p->op & UR_OP_ATOMIC) {
-		frame[p->bth_off + UR_BTH_BYTES + 7] |= 1;
+		frame[p->bth_off + UR_BTH_BYTES + (p->op & UR_OP_XTH ? UR_XTH_BYTES : 0) + 7] |= 1;
 		sim_reseal(frame, p);
 	}
 	return SIM_PASS;

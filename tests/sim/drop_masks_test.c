@@ -25,7 +25,7 @@ static void run(const struct sim_script *script, enum ur_mode mode, uint64_t mas
 	sim_exchange_init(&x, script, &attr);
 	x.s->drop_mask = mask;
 	x.s->mask_counts = script == &sim_script_mixed_requests ? is_request : NULL;
-	x.oracle.clean = mask == 0;
+	x.oracle.clean = x.oracle.alone = mask == 0;
 	sim_exchange_run(&x, LIMIT_NS);
 }
 

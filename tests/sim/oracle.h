@@ -73,6 +73,7 @@ struct sim_oracle {
 	struct sim_mr shared_word[SIM_EP_MAX]; /* one region of 8 bytes an endpoint */
 	uint64_t shared_sum[SIM_EP_MAX];
 	bool clean;    /* the links lose nothing and receives are always posted */
+	bool alone;    /* and no queue ever grows: no answer is late enough for a probe */
 	bool lossless; /* the links lose nothing, but may change the order: nothing is sent again */
 };
 
