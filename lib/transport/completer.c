@@ -312,13 +312,21 @@ static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, ui
 	struct ur_requester *req = &qp->req;
 	struct ur_psn next = ur_psn_add(req->rec.una, 1);
 
+	if (__builtin_expect(req->gap != NULL, 0)) {
+		/* On to the next hole in one step. */
+		ur_read_gap_arrived(req->gap, req->rec.una);
+		if (ur_psn_lt(req->executed, next))
+			req->executed = next;
+		ack_until(qp, req->executed, now_ns);
+		return;
+	}
 	/* After a rewind the request may not have been sent again yet. */
 	if (request_done && req->rd_out && ur_psn_lt(req->rec.una, req->rec.nxt))
 		req->rd_out--;
 	if (wqe_done)
 		ur_completer_finish(qp, IBV_WC_SUCCESS);
 	acked(qp, next, now_ns);
-	/* What lies behind the hole that was filled is known already. */
+	/* What lies behind it may be known already. */
 	if (qp->mode == UR_MODE_REORDER && ur_psn_lt(next, req->executed))
 		ack_until(qp, req->executed, now_ns);
 }

@@ -19,7 +19,7 @@ struct ur_patience {
 #define UR_PATIENCE_PACKETS	3
 #define UR_PATIENCE_PACKETS_MAX 128
 #define UR_PATIENCE_US		100
-#define UR_PATIENCE_US_MAX	5000
+#define UR_PATIENCE_US_MAX	1000
 #define UR_PATIENCE_LOSSES	32 /* losses after which it shrinks by an eighth */
 
 static inline void ur_patience_init(struct ur_patience *p)

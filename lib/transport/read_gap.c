@@ -57,7 +57,7 @@ bool ur_read_gap_has(const struct ur_read_gap *g, struct ur_psn psn)
 
 void ur_read_gap_arrived(struct ur_read_gap *g, struct ur_psn psn)
 {
-	UR_ASSERT(ur_psn_in(psn, ur_psn_add(g->una, 1), ur_psn_add(g->una, W)));
+	UR_ASSERT(ur_psn_in(psn, g->una, ur_psn_add(g->una, W)));
 	g->arrived[place_of(psn) / 64] |= UINT64_C(1) << place_of(psn) % 64;
 	g->cnt++;
 }
@@ -128,11 +128,14 @@ bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn, const struct ur
 	bool over;
 
 	if (g->asked) {
-		/* Of an answer that is on its way only what it has left out counts. */
-		if (!ur_psn_eq(psn, g->una) && ur_psn_lt(psn, g->asked_end)) {
+		bool inside = !ur_psn_eq(psn, g->una) && ur_psn_lt(psn, g->asked_end);
+
+		/* What the answer leaves out is missing, and the answer if what was asked later
+		 * comes. */
+		if (inside || ur_psn_le(g->asked_max, psn))
 			g->later++;
+		if (inside)
 			g->deadline_ns = now_ns + again_ns;
-		}
 		over = ur_patience_over(patience, g->later) || now_ns >= g->deadline_ns;
 	} else {
 		g->later++;
@@ -144,10 +147,12 @@ bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn, const struct ur
 	return over;
 }
 
-void ur_read_gap_asked(struct ur_read_gap *g, struct ur_psn end, uint64_t again_ns, uint64_t now_ns)
+void ur_read_gap_asked(struct ur_read_gap *g, struct ur_psn end, struct ur_psn max,
+		       uint64_t again_ns, uint64_t now_ns)
 {
 	g->asked = true;
 	g->asked_end = end;
+	g->asked_max = max;
 	g->later = 0;
 	g->deadline_ns = now_ns + again_ns;
 }

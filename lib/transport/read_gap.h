@@ -31,6 +31,7 @@ struct ur_read_gap {
 	uint32_t later;		 /* what came from beyond it since it is the lowest */
 	uint64_t since_ns;	 /* when that began */
 	struct ur_psn asked_end; /* `asked`: [una, asked_end) was asked for again */
+	struct ur_psn asked_max; /* when nothing from here on had been asked for */
 	bool asked;
 	uint64_t deadline_ns; /* when the hole counts as lost; UR_NEVER */
 };
@@ -51,7 +52,8 @@ void ur_read_gap_give(struct ur_read_gap_pool *p, struct ur_read_gap *g);
 /* Whether the response `psn` of [una, una + W) came before. */
 bool ur_read_gap_has(const struct ur_read_gap *g, struct ur_psn psn);
 
-/* The response `psn` of (una, una + W) came, which ur_read_gap_has() not yet. */
+/* The response `psn` of [una, una + W) came, which ur_read_gap_has() not yet; una must move if it
+ * is it. */
 void ur_read_gap_arrived(struct ur_read_gap *g, struct ur_psn psn);
 
 /* The first PSN of [from, end) whose response is missing; `end` when none is. */
@@ -74,8 +76,8 @@ void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_pat
 bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn, const struct ur_patience *patience,
 		       uint64_t again_ns, uint64_t now_ns);
 
-/* [una, end) is asked for again. */
-void ur_read_gap_asked(struct ur_read_gap *g, struct ur_psn end, uint64_t again_ns,
-		       uint64_t now_ns);
+/* [una, end) is asked for again; the oldest PSN that has not been asked for is `max`. */
+void ur_read_gap_asked(struct ur_read_gap *g, struct ur_psn end, struct ur_psn max,
+		       uint64_t again_ns, uint64_t now_ns);
 
 #endif

@@ -12,7 +12,7 @@
 #define RTO_MIN_GBN_NS UINT64_C(4000000)
 #define BACKOFF_MAX    7
 
-#define ANSWER_MIN_NS UINT64_C(200000)
+#define ANSWER_MIN_NS UINT64_C(50000)
 
 #define ALONE_UNKNOWN 2	 /* probes that show a peer to go back N */
 #define ALONE_BUFFERS 3	 /* probes after which a peer that buffered is given up */

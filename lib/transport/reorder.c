@@ -6,6 +6,7 @@
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
+#define RENAK_US_MIN 50
 #define RENAK_US     200 /* before any NAK has been answered */
 #define RENAK_US_MAX 10000
 #define RNR_SLACK_NS UINT64_C(10000000) /* beyond the wait an RNR NAK asked for */
@@ -123,6 +124,19 @@ static const struct ur_reorder_slot *oldest(const struct ur_reorder *c)
 	return c->slot[word * 64 + (unsigned)__builtin_ctzll(bits)];
 }
 
+static uint64_t renak_ns(const struct ur_reorder_qp *r, unsigned naks)
+{
+	uint64_t us = (uint64_t)r->renak_us << (naks < 7 ? naks - 1 : 6);
+
+	return (us < RENAK_US_MAX ? us : RENAK_US_MAX) * 1000;
+}
+
+/* REORDER-RNR-02: how long a peer may stay away after an RNR NAK. */
+static uint64_t rnr_ns(const struct ur_qp *qp)
+{
+	return 2 * ur_rnr_timer_ns(qp->rsp.min_rnr_timer) + RNR_SLACK_NS;
+}
+
 static struct ur_reorder *take_context(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_reorder_pool *pool = &qp->core->reorder;
@@ -140,6 +154,7 @@ static struct ur_reorder *take_context(struct ur_qp *qp, uint64_t now_ns)
 	c->since_ns = c->nak_ns = now_ns;
 	/* Reported when there was no context: not again at once. */
 	c->naks = rsp->nak_sent && !rsp->reorder.rnr;
+	c->deadline_ns = now_ns + (c->naks ? renak_ns(&rsp->reorder, 1) : rnr_ns(qp));
 	rsp->reorder.ctx = c;
 	return c;
 }
@@ -153,11 +168,32 @@ static void give_context(struct ur_qp *qp)
 	qp->rsp.reorder.ctx = NULL;
 }
 
-static uint64_t renak_ns(const struct ur_reorder_qp *r, unsigned naks)
+/*
+ * The hole is reported for the first time. What its report brings is awaited for as long as it may
+ * be under way; a report for which there is no place teaches nothing.
+ */
+static void remember(struct ur_reorder_qp *r, struct ur_reorder *c)
 {
-	uint64_t us = (uint64_t)r->renak_us << (naks < 7 ? naks - 1 : 6);
+	for (unsigned i = 0; i < UR_REORDER_NAKED; i++) {
+		bool open = r->open >> i & 1;
 
-	return (us < RENAK_US_MAX ? us : RENAK_US_MAX) * 1000;
+		if (open && (int16_t)(uint16_t)(c->hole.v - r->naked[i]) < 2 * UR_REORDER_WINDOW)
+			continue;
+		if (open)
+			ur_patience_lost(&r->patience);
+		r->naked[i] = (uint16_t)c->hole.v;
+		r->open |= (uint8_t)(1u << i);
+		r->again &= (uint8_t) ~(1u << i);
+		return;
+	}
+}
+
+/* It is reported once more. */
+static void remember_again(struct ur_reorder_qp *r, const struct ur_reorder *c)
+{
+	for (unsigned i = 0; i < UR_REORDER_NAKED; i++)
+		if (r->naked[i] == (uint16_t)c->hole.v)
+			r->again |= (uint8_t)(1u << i);
 }
 
 /* REORDER-NAK-01, REORDER-NAK-02 */
@@ -166,11 +202,13 @@ static void report(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_reorder_qp *r = &rsp->reorder;
 
-	if (!c->naks)
+	if (c->naks) {
+		remember_again(r, c);
+	} else {
 		c->nak_ns = now_ns;
+		remember(r, c);
+	}
 	c->naks += c->naks < UINT8_MAX;
-	r->naked = c->hole;
-	r->naks = c->naks;
 	r->rnr = false;
 	c->deadline_ns = now_ns + renak_ns(r, c->naks);
 	/* When the hole is filled, what is owed then is decided afresh. */
@@ -185,12 +223,11 @@ static void judge(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 {
 	const struct ur_reorder_qp *r = &qp->rsp.reorder;
 
-	if (r->rnr)
-		c->deadline_ns = now_ns + 2 * ur_rnr_timer_ns(qp->rsp.min_rnr_timer) + RNR_SLACK_NS;
-	else if (c->naks)
-		c->deadline_ns = c->nak_ns + renak_ns(r, c->naks);
-	else if (ur_patience_over(&r->patience, c->later) ||
-		 now_ns - c->since_ns >= ur_patience_ns(&r->patience))
+	/* The deadline stands. */
+	if (r->rnr || c->naks)
+		return;
+	if (ur_patience_over(&r->patience, c->later) ||
+	    now_ns - c->since_ns >= ur_patience_ns(&r->patience))
 		report(qp, c, now_ns);
 	else
 		c->deadline_ns = c->since_ns + ur_patience_ns(&r->patience);
@@ -313,13 +350,12 @@ static void learn(struct ur_reorder_qp *r, const struct ur_reorder *c, uint64_t 
 		ur_patience_late(&r->patience, c->later, now_ns - c->since_ns);
 		return;
 	}
-	ur_patience_lost(&r->patience);
 	if (c->naks > 1)
 		return;
-	us = us < RENAK_US_MAX / 2 ? 2 * us + 100 : RENAK_US_MAX;
+	us = us < RENAK_US_MAX / 2 ? 2 * us : RENAK_US_MAX;
 	if (us < r->renak_us) /* falls slowly, rises at once */
 		us = r->renak_us - (r->renak_us - us) / 8;
-	r->renak_us = (uint16_t)(us < RENAK_US ? RENAK_US : us);
+	r->renak_us = (uint16_t)(us < RENAK_US_MIN ? RENAK_US_MIN : us);
 }
 
 void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
@@ -337,6 +373,8 @@ void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
 			c->since_ns = oldest(c)->arrival_ns;
 	}
 	if (c->cnt) {
+		if (rsp->reorder.rnr)
+			c->deadline_ns = now_ns + rnr_ns(qp);
 		judge(qp, c, now_ns);
 		return;
 	}
@@ -350,13 +388,16 @@ void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn)
 {
 	struct ur_reorder_qp *r = &qp->rsp.reorder;
 
-	if (!r->naks || !ur_psn_eq(psn, r->naked))
-		return;
-	if (r->naks == 1)
-		ur_patience_needless(&r->patience);
-	else
-		r->renak_us = r->renak_us < RENAK_US_MAX / 2 ? 2 * r->renak_us : RENAK_US_MAX;
-	r->naks = 0;
+	for (unsigned i = 0; i < UR_REORDER_NAKED; i++) {
+		if (!(r->open >> i & 1) || r->naked[i] != (uint16_t)psn.v)
+			continue;
+		if (r->again >> i & 1)
+			r->renak_us =
+				r->renak_us < RENAK_US_MAX / 2 ? 2 * r->renak_us : RENAK_US_MAX;
+		else
+			ur_patience_needless(&r->patience);
+		r->open &= (uint8_t) ~(1u << i);
+	}
 }
 
 /* REORDER-STOP-01 */

@@ -25,6 +25,8 @@
  */
 #define UR_REORDER_WINDOW 1024 /* PSNs [ePSN, ePSN + W) may be kept; a power of two */
 
+#define UR_REORDER_NAKED 8 /* holes reported that are remembered */
+
 struct ur_qp;
 
 /* A place for one packet. Extended mode uses slots too, for strict placement. */
@@ -72,10 +74,13 @@ void ur_reorder_slot_give(struct ur_reorder_pool *p, struct ur_reorder_slot *slo
 struct ur_reorder_qp {
 	struct ur_reorder *ctx; /* NULL: nothing is kept */
 	struct ur_patience patience;
-	uint16_t renak_us;   /* how long a NAK may take to be answered */
-	uint8_t naks;	     /* sequence NAKs sent for the hole `naked`; 0: judged already */
-	bool rnr;	     /* the packet at ePSN was answered with an RNR NAK */
-	struct ur_psn naked; /* the last hole that was reported */
+	uint16_t renak_us; /* how long a NAK may take to be answered */
+	bool rnr;	   /* the packet at ePSN was answered with an RNR NAK */
+	/* Some holes that were reported, by the low half of their PSN. A duplicate of one shows
+	 * that the report was needless; that none comes for two windows, that it was not. */
+	uint16_t naked[UR_REORDER_NAKED];
+	uint8_t open;  /* bit i: naked[i] is awaited */
+	uint8_t again; /* bit i: naked[i] was reported more than once */
 };
 
 void ur_reorder_qp_init(struct ur_reorder_qp *r);
@@ -100,7 +105,7 @@ void ur_reorder_packet(const struct ur_reorder_slot *slot, struct ur_packet *p);
  */
 void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns);
 
-/* A duplicate came: when it is the hole that was reported last, the NAK was needless. */
+/* A duplicate came: when it is a hole that was reported, the NAK was needless. */
 void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn);
 
 /* Forgets what is kept. */

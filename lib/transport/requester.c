@@ -343,7 +343,7 @@ static uint32_t missing_part(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_
 		psns = (uint32_t)ur_psn_diff(end, una);
 		*bytes = psns << qp->mtu_shift;
 	}
-	ur_read_gap_asked(req->gap, end, ur_recovery_answer_ns(&req->rec), now_ns);
+	ur_read_gap_asked(req->gap, end, req->rec.max, ur_recovery_answer_ns(&req->rec), now_ns);
 	return psns;
 }
 
@@ -367,7 +367,7 @@ static bool repeat(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 	} else if (class & OP_ATOMIC) {
 		put_atomic(qp, wqe, req->rec.una, tx);
 		if (req->gap)
-			ur_read_gap_asked(req->gap, ur_psn_add(req->rec.una, 1),
+			ur_read_gap_asked(req->gap, ur_psn_add(req->rec.una, 1), req->rec.max,
 					  ur_recovery_answer_ns(&req->rec), now_ns);
 	} else {
 		if (!ur_requester_gather(qp, wqe, off, data_len(qp, wqe, off), tx)) {

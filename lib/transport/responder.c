@@ -223,8 +223,9 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 	struct ur_rd_res *res;
 
 	qp->core->cnt.duplicate_request++;
-	ur_reorder_duplicate(qp, p->bth.psn);
 	if (p->op & (UR_OP_SEND | UR_OP_WRITE)) {
+		/* Others come again for their answer as well. */
+		ur_reorder_duplicate(qp, p->bth.psn);
 		ur_response_ack(qp);
 		return UR_DROP_PSN_DUPLICATE;
 	}

@@ -42,13 +42,42 @@ void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
 	update_ack(qp);
 }
 
+static inline uint8_t *queued_at(struct ur_responder *rsp, unsigned i)
+{
+	unsigned at = rsp->q_head + i;
+
+	return &rsp->q[at < rsp->res_cnt ? at : at - rsp->res_cnt];
+}
+
+/*
+ * RC-RESP-ORDER-01. How many answers go before this one: what the peer asks for again is older than
+ * what has not been sent, and the peer waits for it. An answer that was begun is not interrupted.
+ */
+static unsigned position_of(struct ur_responder *rsp, const struct ur_rd_res *res)
+{
+	unsigned i = rsp->q_cnt;
+
+	while (res->replay && i) {
+		const struct ur_rd_res *before = &rsp->res[*queued_at(rsp, i - 1)];
+		bool begun = i == 1 && !before->atomic && before->from != before->start;
+
+		if (begun || ur_psn_lt(before->first, res->first))
+			break;
+		i--;
+	}
+	return i;
+}
+
 void ur_response_queue(struct ur_qp *qp, unsigned idx)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	unsigned at = rsp->q_head + rsp->q_cnt;
+	unsigned at;
 
 	UR_ASSERT(!rsp->res[idx].queued && rsp->q_cnt < rsp->res_cnt);
-	rsp->q[at < rsp->res_cnt ? at : at - rsp->res_cnt] = (uint8_t)idx;
+	at = position_of(rsp, &rsp->res[idx]);
+	for (unsigned i = rsp->q_cnt; i > at; i--)
+		*queued_at(rsp, i) = *queued_at(rsp, i - 1);
+	*queued_at(rsp, at) = (uint8_t)idx;
 	rsp->q_cnt++;
 	rsp->res[idx].queued = true;
 	update_ack(qp);

@@ -347,7 +347,7 @@ static int resize(struct end *e, uint8_t cnt)
 			  IBV_QP_MAX_DEST_RD_ATOMIC);
 }
 
-/* RC-RESP-RES-02 */
+/* RC-RESP-RES-02, RC-RESP-ORDER-01 */
 Test(response, newest_answers_survive_a_change_of_their_number)
 {
 	struct end *e = END(.dest_rd_atomic = 3);
@@ -366,9 +366,9 @@ Test(response, newest_answers_survive_a_change_of_their_number)
 	cr_assert_eq(resize(e, 4), 0);
 	cr_assert_eq(fetch_add(e, 104, 1), UR_DROP_NONE);
 	cr_assert_eq(fetch_add(e, 102, 1), UR_DROP_PSN_DUPLICATE);
-	end_expect(e, UR_RC_ATOMIC_ACKNOWLEDGE, 104);
 	end_expect(e, UR_RC_ATOMIC_ACKNOWLEDGE, 102);
 	cr_assert_eq(e->out.atomic_ack, 2);
+	end_expect(e, UR_RC_ATOMIC_ACKNOWLEDGE, 104);
 	end_free(e);
 }
 
