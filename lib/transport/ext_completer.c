@@ -61,10 +61,12 @@ static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool samp
 	};
 
 	if (sample) {
-		ur_rtt_sample(&x->rtt, p->xaeth.echo, p->xaeth.residence, ur_stamp(now_ns));
-		if (__builtin_expect(x->spray != NULL, 0))
-			ur_spray_acked(&x->spray->paths, p->xaeth.path,
-				       ur_stamp(now_ns) - p->xaeth.echo - p->xaeth.residence);
+		uint32_t rtt =
+			ur_rtt_sample(&x->rtt, p->xaeth.echo, p->xaeth.residence, ur_stamp(now_ns));
+
+		/* SPRAY-TELL-01 */
+		if (__builtin_expect(x->spray != NULL, 0) && rtt)
+			ur_spray_acked(&x->spray->paths, p->xaeth.path, rtt);
 	}
 	/* Most packets of an answer repeat what the first one said. */
 	if (!bitmap && ur_psn_le(news.una, x->psn.una))

@@ -205,14 +205,14 @@ static void take_path(const struct ur_qp *qp, struct ur_tx *tx)
 	ur_store16(at, ur_spray_port(ur_load16(at), qp->xreq.path));
 }
 
-/* The way of the next packet. */
+/* The way of the packet that is made now: one that cannot be made costs no path its turn. */
 static void choose_path(struct ur_ext_requester *x)
 {
 	if (__builtin_expect(x->spray != NULL, 0))
 		x->path = ur_spray_next(&x->spray->paths);
 }
 
-/* Which way the packet of `psn` went. */
+/* SPRAY-TELL-01. Which way the packet of `psn` went. */
 static inline void went(struct ur_ext_requester *x, struct ur_psn psn, bool again)
 {
 	if (__builtin_expect(x->spray != NULL, 0))
@@ -243,6 +243,7 @@ static uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct r
 	uint32_t stamp = ur_stamp(now_ns);
 	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
 
+	choose_path(&qp->xreq);
 	if (__builtin_expect(qp->xreq.path, 0))
 		take_path(qp, tx);
 	/* What comes back with this stamp may be the answer to this packet. */
@@ -605,7 +606,6 @@ bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, 
 
 	if (!may_send(qp))
 		return false;
-	choose_path(&qp->xreq);
 	do {
 		struct ur_wqe *wqe;
 		bool made = true;
@@ -685,6 +685,7 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	ur_rtt_init(&x->rtt);
 	ur_selective_init(&x->psn, first, window);
 	ur_selective_init(&x->rsp, ur_psn(0), window);
-	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED)
+	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
+	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED && qp->state != IBV_QPS_RESET)
 		x->spray = ur_spray_take(&qp->core->spray, qp->paths);
 }

@@ -23,14 +23,14 @@ static void note_least(struct ur_rtt *r, uint32_t rtt, uint32_t now)
 		r->min_next = rtt;
 }
 
-void ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now)
+uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now)
 {
 	uint32_t away = now - stamp, rtt, dev;
 	int32_t err;
 
 	/* EXT-SEL-RTT-01 */
 	if (away > INT32_MAX || residence > away)
-		return;
+		return 0;
 	rtt = away - residence;
 	if (rtt == 0)
 		rtt = 1;
@@ -40,7 +40,7 @@ void ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_
 	if (r->srtt == 0) {
 		r->srtt = rtt;
 		r->rttvar = rtt / 2;
-		return;
+		return rtt;
 	}
 	err = (int32_t)(rtt - r->srtt);
 	dev = err < 0 ? -(uint32_t)err : (uint32_t)err;
@@ -49,6 +49,7 @@ void ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_
 		r->rttvar += (dev - r->rttvar) / 4;
 	else
 		r->rttvar -= (r->rttvar - dev) / 16;
+	return rtt;
 }
 
 uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff)

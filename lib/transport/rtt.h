@@ -33,9 +33,9 @@ void ur_rtt_init(struct ur_rtt *r);
 /*
  * A packet stamped `stamp` was answered at `now` after the peer had kept it for `residence`.
  * Samples that cannot be (older than half the stamps' range, residence longer than the round trip)
- * are ignored.
+ * are ignored. Returns the sample, [1, UR_RTT_MAX], or 0: it was ignored.
  */
-void ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now);
+uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now);
 
 /* SRTT + 4 RTTVAR, doubled `backoff` times, within [UR_RTO_MIN_NS, UR_RTO_MAX_NS]. */
 uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff);

@@ -46,12 +46,18 @@ static void on_cm(void *ctx, const struct ur_cm_event *ev)
 	(void)ctx, (void)ev;
 }
 
-static struct ur_path_attr path(void)
+static struct ur_path_attr path(const struct end_attr *attr)
 {
 	struct ur_path_attr a = {.src = ur_gid_from_ipv4(0x0a000002),
 				 .dst = ur_gid_from_ipv4(0x0a000001),
-				 .sport = 0xc000};
+				 .has_vlan = attr->vlan,
+				 .vlan_tci = 5,
+				 .sport = END_SPORT};
 
+	if (attr->v6) {
+		a.src = (struct ur_gid){{0xfd, [15] = 2}};
+		a.dst = (struct ur_gid){{0xfd, [15] = 1}};
+	}
 	memcpy(a.smac, (uint8_t[]){2, 0, 0, 0, 0, 0x0b}, 6);
 	memcpy(a.dmac, (uint8_t[]){2, 0, 0, 0, 0, 0x0a}, 6);
 	return a;
@@ -59,7 +65,7 @@ static struct ur_path_attr path(void)
 
 int end_modify(struct end *e, enum ibv_qp_state state, struct ibv_qp_attr attr, int mask)
 {
-	struct ur_path_attr to = path();
+	struct ur_path_attr to = path(&e->attr);
 	int rc;
 
 	attr.qp_state = state;
@@ -111,6 +117,8 @@ static void connect_qp(struct end *e)
 
 	if (a->mode)
 		cr_assert_eq(ur_qp_set_mode(e->qp, a->mode, a->strict), 0);
+	if (a->paths)
+		cr_assert_eq(ur_qp_set_paths(e->qp, a->paths), 0);
 	cr_assert_eq(end_modify(e, IBV_QPS_INIT, attr, init[e->qp->type]), 0);
 	cr_assert_eq(end_modify(e, IBV_QPS_RTR, attr, rtr[e->qp->type]), 0);
 	if (!a->rtr)
@@ -153,6 +161,7 @@ struct end *end_new(struct end_attr attr)
 			 .read_gaps = attr.no_contexts ? 0 : 1,
 			 .ooo_contexts = attr.no_contexts ? 0 : 1,
 			 .rtx_contexts = attr.no_contexts ? 0 : 2,
+			 .spray_contexts = attr.no_contexts ? 0 : 1,
 			 .max_sge = MAX_SGE},
 		.cm = {.ca_guid = 1, .seed = 2, .timewait_ns = 1000, .sink = on_cm},
 		.random = 42,

@@ -17,6 +17,7 @@
 #define END_PEER_QPN   0x77u
 #define END_RQ_PSN     100u	  /* of the peer's first request */
 #define END_SQ_PSN     1000u	  /* of our first request */
+#define END_SPORT      0xc000u	  /* our UDP source port */
 #define END_MTU	       256u	  /* unless the test wants another */
 #define END_BUF_BYTES  (1u << 20) /* registered with every right */
 #define END_CQE	       64u
@@ -38,6 +39,8 @@ struct end_attr {
 	int no_access;		 /* remote rights that the QP does not give */
 	enum ur_mode mode;	 /* 0: UR_MODE_GBN */
 	bool strict;
+	uint8_t paths;		 /* mode extended: UDP source ports; 0: its own */
+	bool v6, vlan;		 /* how we send */
 	bool no_contexts;	 /* the pools of all modes are empty */
 	uint32_t reorder_slots;	 /* 0: 64 */
 	uint8_t retry_cnt, timeout; /* 0: 3; 10 */

@@ -37,6 +37,57 @@ Test(engine, opcode_of_another_transport_is_dropped)
 	end_free(ud);
 }
 
+/* Every RC packet of standard mode, or of extended mode, is dropped without a trace. */
+static void expect_blind(struct end *e, uint8_t transport)
+{
+	unsigned char before[sizeof(struct ur_qp)], bytes[256];
+	uint64_t rx = end_counters(e)->rx_packets;
+	unsigned dropped = 0;
+
+	end_post_recv(e, 1, 0, 256);
+	end_send(e, 2, IBV_WR_RDMA_READ, 512);
+	end_drain(e);
+	memcpy(before, e->qp, sizeof(before));
+	memcpy(bytes, e->buf, sizeof(bytes));
+	for (unsigned op = transport; op < transport + 32u; op++) {
+		uint32_t flags = ur_op_flags((uint8_t)op);
+		/* What would be news: the next request, or an answer to ours. */
+		uint32_t psn = flags & UR_OP_RESPONSE ? END_SQ_PSN : END_RQ_PSN;
+		struct ur_packet p;
+
+		if (!(flags & UR_OP_KNOWN))
+			continue;
+		p = end_packet(e, (uint8_t)op, psn, flags & UR_OP_PAYLOAD ? 256 : 0);
+		p.xth = (struct ur_xth){.ssn = 1};
+		p.xaeth = (struct ur_xaeth){.epsn = ur_psn(END_SQ_PSN + 1)};
+		p.xrth = (struct ur_xrth){.ssn = 1};
+		cr_assert_eq(end_in(e, p), UR_DROP_MODE, "%s", ur_opcodes[op].name);
+		cr_assert_eq(memcmp(before, e->qp, sizeof(before)), 0, "%s", ur_opcodes[op].name);
+		dropped++;
+	}
+	cr_assert_gt(dropped, 15);
+	cr_assert_eq(end_counters(e)->drops[UR_DROP_MODE], dropped);
+	cr_assert_eq(end_counters(e)->rx_packets, rx);
+	cr_assert_eq(memcmp(bytes, e->buf, sizeof(bytes)), 0);
+	end_expect_no_wc(e);
+	end_expect_silence(e);
+}
+
+/* EXT-MODE-01 */
+Test(engine, packets_of_the_other_mode_change_nothing)
+{
+	static const enum ur_mode standard[] = {UR_MODE_GBN, UR_MODE_REORDER};
+	struct end *e = END(.mode = UR_MODE_EXTENDED);
+
+	expect_blind(e, UR_TRANSPORT_RC);
+	end_free(e);
+	for (unsigned i = 0; i < 2; i++) {
+		e = END(.mode = standard[i]);
+		expect_blind(e, UR_TRANSPORT_EXT);
+		end_free(e);
+	}
+}
+
 /* RC-IN-01 */
 Test(engine, source_that_is_not_the_peer_is_dropped)
 {

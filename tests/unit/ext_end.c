@@ -24,6 +24,8 @@ void xend_free(struct end *e)
 {
 	ur_ext_requester_stop(e->qp);
 	cr_assert_eq(ur_engine_core(e->engine)->rtx.free_cnt, XEND_CONTEXTS, "a context is lost");
+	cr_assert_eq(ur_engine_core(e->engine)->spray.free_cnt,
+		     ur_engine_core(e->engine)->spray.cnt, "spraying state is lost");
 	end_free(e);
 }
 
