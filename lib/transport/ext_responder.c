@@ -656,6 +656,9 @@ static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint32_t 
 	struct ur_ext_responder *x = &qp->xrsp;
 	struct ur_counters *cnt = &qp->core->cnt;
 	bool gap = !x->ooo;
+	/* EXT-RESP-ACK-03. What just follows the newest tells nothing new. */
+	bool follows = !gap && x->ooo->noted_cnt &&
+		       ur_psn_eq(p->bth.psn, ur_psn_add(x->ooo->top, 1));
 	enum ur_drop drop;
 
 	cnt->out_of_sequence++;
@@ -663,8 +666,8 @@ static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint32_t 
 		cnt->early_dropped++;
 		return UR_DROP_PSN_GAP;
 	}
-	/* Also of what is dropped: the echo tells the peer at once what it has to send again. */
-	ur_ext_response_ack(qp, p, false, now_ns);
+	if (!follows || p->bth.ackreq)
+		ur_ext_response_ack(qp, p, false, now_ns);
 	if (!have_context(qp)) {
 		cnt->early_dropped++;
 		return UR_DROP_NO_CONTEXT;
@@ -678,6 +681,8 @@ static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint32_t 
 		cnt->early_packets++;
 		cnt->ooo_contexts += gap;
 	} else {
+		/* The echo tells the peer at once what it has to send again. */
+		ur_ext_response_ack(qp, p, false, now_ns);
 		cnt->early_dropped++;
 		if (!x->ooo->noted_cnt)
 			give_context(qp);

@@ -46,6 +46,28 @@ Test(ext_response, many_packets_owe_one_nak)
 	peer_free(x);
 }
 
+/* EXT-RESP-ACK-03 */
+Test(ext_response, what_follows_the_newest_early_packet_is_told_when_asked_for)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 10 * PEER_MTU);
+
+	peer_in(x, &w[1]);
+	peer_expect_nak(x, 100, 0x60);
+	peer_in(x, &w[2]);
+	peer_in(x, &w[3]);
+	peer_expect_silence(x);
+	w[4].bth.ackreq = true;
+	peer_in(x, &w[4]);
+	peer_expect_nak(x, 100, 0x60);
+	/* A second hole, and one that is filled late, are news. */
+	peer_in(x, &w[6]);
+	peer_expect_nak(x, 100, 0x60);
+	peer_in(x, &w[5]);
+	peer_expect_nak(x, 100, 0x60);
+	peer_free(x);
+}
+
 /* EXT-RESP-ECHO-01 */
 Test(ext_response, ack_echoes_the_newest_packet_by_stamp)
 {
