@@ -217,15 +217,21 @@ void ur_completer_gap_timer(struct ur_qp *qp, uint64_t now_ns)
 }
 
 /* RC-COMP-IMPLIED-01. A response shows that one before it was lost (IBA 9.7.5.1.2). */
-static enum ur_drop implied_nak(struct ur_qp *qp, uint64_t now_ns)
+static enum ur_drop implied_nak(struct ur_qp *qp, bool held, uint64_t now_ns)
 {
 	qp->core->cnt.implied_nak_seq_err++;
 	/* REORDER-READ-02: it may be late only, and the others need not come again. */
-	if (qp->mode == UR_MODE_REORDER && take_gap(qp, now_ns))
+	if (held)
 		judge_gap(qp, qp->req.rec.una, now_ns);
 	else
 		gap(qp, now_ns);
 	return UR_DROP_PSN_GAP;
+}
+
+/* The same for what carries nothing that could be kept. */
+static enum ur_drop missing(struct ur_qp *qp, uint64_t now_ns)
+{
+	return implied_nak(qp, qp->mode == UR_MODE_REORDER && take_gap(qp, now_ns), now_ns);
 }
 
 void ur_completer_credits(struct ur_requester *req, const struct ur_aeth *aeth)
@@ -250,7 +256,7 @@ static enum ur_drop rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_
 
 	core->cnt.rnr_nak_retry_err++;
 	if (!ack_until(qp, p->bth.psn, now_ns))
-		return implied_nak(qp, now_ns);
+		return missing(qp, now_ns);
 	switch (ur_recovery_rnr(&qp->req.rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns)) {
 	case UR_RECOVERY_FAILED:
 		core->cnt.rnr_retry_exceeded_err++;
@@ -288,7 +294,7 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 	if (code == UR_NAK_PSN_SEQ) {
 		qp->core->cnt.packet_seq_err++;
 		if (!ack_until(qp, p->bth.psn, now_ns) && qp->mode == UR_MODE_REORDER)
-			return implied_nak(qp, now_ns);
+			return missing(qp, now_ns);
 		gap(qp, now_ns);
 		return UR_DROP_NONE;
 	}
@@ -301,7 +307,7 @@ static enum ur_drop ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 {
 	ur_completer_credits(&qp->req, &p->aeth);
 	if (!ack_until(qp, ur_psn_add(p->bth.psn, 1), now_ns))
-		return implied_nak(qp, now_ns);
+		return missing(qp, now_ns);
 	if (ur_recovery_is_alone(&qp->req.rec, now_ns))
 		gap(qp, now_ns);
 	return UR_DROP_NONE;
@@ -383,12 +389,14 @@ static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, 
 	struct ur_requester *req = &qp->req;
 	const struct ur_wqe *wqe = wqe_of(qp, p->bth.psn);
 	enum ur_drop drop;
+	bool held;
 
 	if (!wqe || !(p->op & UR_OP_READ_RESP ? is_read(wqe) : is_atomic(wqe)))
 		return UR_DROP_UNEXPECTED;
-	if (ur_psn_diff(p->bth.psn, req->rec.una) >= UR_READ_GAP_WINDOW || !take_gap(qp, now_ns)) {
+	held = take_gap(qp, now_ns);
+	if (!held || ur_psn_diff(p->bth.psn, req->rec.una) >= UR_READ_GAP_WINDOW) {
 		qp->core->cnt.early_dropped++;
-		return implied_nak(qp, now_ns);
+		return implied_nak(qp, held, now_ns);
 	}
 	if (ur_read_gap_has(req->gap, p->bth.psn))
 		return UR_DROP_PSN_STALE;
@@ -416,7 +424,7 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 
 	if (!ack_until(qp, p->bth.psn, now_ns))
 		return qp->mode == UR_MODE_REORDER ? early_response(qp, p, now_ns)
-						   : implied_nak(qp, now_ns);
+						   : missing(qp, now_ns);
 	if (!ur_psn_eq(qp->req.rec.una, p->bth.psn))
 		return UR_DROP_PSN_STALE;
 	wqe = oldest(qp);

@@ -128,9 +128,10 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 
 /*
  * A sequence NAK or an implied one (a response beyond una): the packet at una is missing. It shows
- * that the peer lives, so it costs no retry (unless retry_cnt is 0: then nothing is tried again and
- * the verdict is FAILED); between two timeouts it rewinds once. IGNORE when nothing is unacknowledged, an RNR wait runs, una is what is
- * sent next anyway, or one rewind was made since the last progress or timeout.
+ * that the peer lives, so it costs no retry (unless retry_cnt is 0 in go-back-N: then nothing is tried
+ * again and the verdict is FAILED). REWIND, or REPEAT to a peer that may buffer. IGNORE when nothing
+ * is unacknowledged, an RNR wait runs, una is what is sent next anyway, a rewind was made since the
+ * last progress or timeout, or una was repeated less than a round trip ago.
  */
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns);
 

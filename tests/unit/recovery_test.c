@@ -427,3 +427,165 @@ Test(recovery, stepping_back_sends_the_newest_packet_again_and_nothing_else)
 	expect(0xffffff, 1, 1);
 	cr_assert_eq(r.retries, 7);
 }
+
+/* ---- round trips and the timeout that follows from them ---- */
+
+static void ask(uint64_t now_ns)
+{
+	send(1, now_ns);
+	ur_recovery_asked(&r, false, now_ns);
+}
+
+/* REORDER-RTT-01 */
+Test(recovery, a_round_trip_makes_a_timeout_of_at_least_4_ms_for_who_goes_back_n)
+{
+	start(0, 7, 7);
+	ask(0);
+	cr_assert_eq(ur_recovery_deadline(&r), TIMEOUT_NS, "nothing is known yet");
+	ur_recovery_acked(&r, ur_psn(1), 100000);
+	cr_assert_eq(r.rtt.srtt, 100000 / 16);
+	ask(200000);
+	cr_assert_eq(ur_recovery_deadline(&r), 200000 + 4000000);
+}
+
+/* RC-RETRY-RTO-01 */
+Test(recovery, the_measured_timeout_doubles_and_costs_no_retry)
+{
+	uint64_t wait = 4000000;
+
+	start(0, 7, 7);
+	ask(0);
+	ur_recovery_acked(&r, ur_psn(1), 1000);
+	ask(1000);
+	for (uint64_t now = 1000; wait < 60000000; wait *= 2) {
+		now += wait;
+		if (now >= 1000 + TIMEOUT_NS)
+			break;
+		cr_assert_eq(ur_recovery_deadline(&r), now);
+		cr_assert_eq(expire(), UR_RECOVERY_REPEAT);
+		cr_assert_not(timeout);
+		ur_recovery_repeated(&r, 1, now);
+		expect(1, 2, 2);
+	}
+	cr_assert_eq(r.retries, 7);
+	cr_assert_eq(ur_recovery_deadline(&r), 1000 + TIMEOUT_NS);
+	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
+	cr_assert(timeout);
+	cr_assert_eq(r.retries, 6);
+}
+
+Test(recovery, the_measured_timeout_runs_only_while_an_answer_is_asked_for)
+{
+	start(0, 7, 7);
+	ask(0);
+	ur_recovery_acked(&r, ur_psn(1), 1000);
+	send(3, 2000);
+	cr_assert_eq(ur_recovery_deadline(&r), 2000 + TIMEOUT_NS);
+	ask(3000);
+	cr_assert_eq(ur_recovery_deadline(&r), 3000 + 4000000);
+	ur_recovery_acked(&r, ur_psn(5), 4000);
+	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
+}
+
+Test(recovery, what_was_sent_twice_is_no_sample)
+{
+	start(0, 7, 7);
+	ask(0);
+	cr_assert_eq(ur_recovery_gap(&r, 10), UR_RECOVERY_REWIND);
+	send(1, 20);
+	ur_recovery_asked(&r, true, 20);
+	ur_recovery_acked(&r, ur_psn(1), 100000);
+	cr_assert_eq(r.rtt.srtt, 0);
+}
+
+Test(recovery, without_retries_or_a_timeout_nothing_is_sent_again_for_the_measured_one)
+{
+	start(0, 0, 7);
+	ask(0);
+	ur_recovery_acked(&r, ur_psn(1), 1000);
+	ask(1000);
+	cr_assert_eq(ur_recovery_deadline(&r), 1000 + TIMEOUT_NS);
+	ur_recovery_limits(&r, 7, 7, 0);
+	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
+}
+
+/* ---- selective ---- */
+
+static void start_selective(uint32_t first)
+{
+	start(first, 7, 7);
+	ur_recovery_select(&r);
+}
+
+/* una goes again because of a NAK. */
+static void repeat(uint64_t now_ns)
+{
+	cr_assert_eq(ur_recovery_gap(&r, now_ns), UR_RECOVERY_REPEAT);
+	ur_recovery_repeated(&r, 1, now_ns);
+}
+
+/* REORDER-PEER-02 */
+Test(recovery, an_ack_beyond_the_probe_shows_a_peer_that_buffers)
+{
+	start_selective(0xfffffe);
+	send(5, 0);
+	repeat(10);
+	cr_assert(r.hold);
+	expect(0xfffffe, 0x000003, 0x000003);
+	ur_recovery_acked(&r, ur_psn(0x000003), 20);
+	cr_assert_eq(r.peer, UR_PEER_BUFFERS);
+	cr_assert_not(r.hold || r.probing);
+}
+
+/* REORDER-PEER-03 */
+Test(recovery, two_acks_of_just_the_probe_show_a_peer_that_goes_back_n)
+{
+	start_selective(0xfffffe);
+	send(5, 0);
+	repeat(10);
+	ur_recovery_acked(&r, ur_psn(0xffffff), 20);
+	cr_assert(ur_recovery_is_alone(&r, 20));
+	repeat(20);
+	cr_assert_eq(r.peer, UR_PEER_UNKNOWN);
+	ur_recovery_acked(&r, ur_psn(0x000000), 30);
+	cr_assert_eq(ur_recovery_gap(&r, 30), UR_RECOVERY_REWIND);
+	cr_assert_eq(r.peer, UR_PEER_GBN);
+	expect(0x000000, 0x000000, 0x000003);
+}
+
+Test(recovery, an_ack_of_a_probe_that_was_all_there_is_tells_nothing)
+{
+	start_selective(0);
+	send(1, 0);
+	repeat(10);
+	cr_assert_not(r.hold);
+	ur_recovery_acked(&r, ur_psn(1), 20);
+	cr_assert_not(ur_recovery_is_alone(&r, 20));
+	cr_assert_eq(r.peer, UR_PEER_UNKNOWN);
+	cr_assert_not(r.probing);
+}
+
+Test(recovery, a_timeout_tells_nothing_about_the_peer)
+{
+	start_selective(0);
+	send(3, 0);
+	ur_recovery_asked(&r, false, 0);
+	cr_assert_eq(ur_recovery_deadline(&r), UR_RTO_INITIAL_NS);
+	cr_assert_eq(expire(), UR_RECOVERY_REPEAT);
+	ur_recovery_repeated(&r, 1, UR_RTO_INITIAL_NS);
+	cr_assert_not(r.hold);
+	ur_recovery_acked(&r, ur_psn(3), UR_RTO_INITIAL_NS + 10);
+	cr_assert_eq(r.peer, UR_PEER_UNKNOWN);
+}
+
+Test(recovery, a_timeout_of_una_only_moves_una_to_a_peer_that_buffers)
+{
+	start_selective(0);
+	send(4, 0);
+	repeat(10);
+	ur_recovery_acked(&r, ur_psn(3), 20);
+	while (!timeout)
+		cr_assert_eq(expire(), UR_RECOVERY_REPEAT);
+	expect(3, 4, 4);
+	cr_assert_eq(r.retries, 6);
+}
