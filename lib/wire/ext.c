@@ -2,6 +2,8 @@
 #include "wire/bytes.h"
 #include "wire/ext.h"
 
+#define LOW24 UINT32_C(0xffffff) /* behind a byte of something else in its word */
+
 void ur_put_xth(struct ur_cursor *c, const struct ur_xth *x)
 {
 	uint8_t *p = ur_take(c, UR_XTH_BYTES);
@@ -25,11 +27,11 @@ void ur_get_xth(struct ur_cursor *c, struct ur_xth *x)
 		return;
 	x->stamp = ur_load32(p);
 	x->path = p[4];
-	x->ssn = ur_load24(p + 5);
+	x->ssn = ur_load32(p + 4) & LOW24;
 	x->flags = p[8];
-	x->offset = ur_load24(p + 9);
+	x->offset = ur_load32(p + 8) & LOW24;
 	x->resv = p[12];
-	x->rwqen = ur_load24(p + 13);
+	x->rwqen = ur_load32(p + 12) & LOW24;
 }
 
 void ur_put_xaeth(struct ur_cursor *c, const struct ur_xaeth *x)
@@ -53,7 +55,7 @@ void ur_get_xaeth(struct ur_cursor *c, struct ur_xaeth *x)
 	x->echo = ur_load32(p);
 	x->residence = ur_load32(p + 4);
 	x->path = p[8];
-	x->epsn = ur_psn(ur_load24(p + 9));
+	x->epsn = ur_psn(ur_load32(p + 8));
 }
 
 void ur_put_xrth(struct ur_cursor *c, const struct ur_xrth *x)
@@ -75,7 +77,7 @@ void ur_get_xrth(struct ur_cursor *c, struct ur_xrth *x)
 	if (!p)
 		return;
 	x->resv = p[0];
-	x->ssn = ur_load24(p + 1);
+	x->ssn = ur_load32(p) & LOW24;
 	x->resv2 = p[4];
-	x->offset = ur_load24(p + 5);
+	x->offset = ur_load32(p + 4) & LOW24;
 }

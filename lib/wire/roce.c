@@ -173,11 +173,15 @@ uint32_t ur_credits_decode(uint8_t code)
 
 uint8_t ur_credits_encode(uint32_t receives)
 {
-	uint8_t code = UR_CREDITS_NONE - 1;
+	unsigned log2;
 
-	while (credits[code] > receives)
-		code--;
-	return code;
+	if (receives < 2)
+		return (uint8_t)receives;
+	if (receives >= credits[UR_CREDITS_NONE - 1])
+		return UR_CREDITS_NONE - 1;
+	/* Two codes a power of two: 2^n and half as much again. */
+	log2 = 31 - (unsigned)__builtin_clz(receives);
+	return (uint8_t)(2 * log2 + (receives >> (log2 - 1) & 1));
 }
 
 /* In units of 10 us: WIRE-AETH-03. */
