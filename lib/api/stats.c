@@ -5,6 +5,7 @@
 
 #include "api/device.h"
 #include "edge/counters.h"
+#include "transport/mode.h"
 
 /* ---- sums over workers ---- */
 
@@ -183,6 +184,9 @@ static const char *const mode_name[] = {
 
 static void emit_one_qp(struct ur_emit *e, const struct ur_qp *qp)
 {
+	struct ur_psn una, nxt, max;
+
+	ur_mode_psns(qp, &una, &nxt, &max);
 	ur_emit_u64(e, "qpn", qp->qpn.v);
 	ur_emit_u64(e, "dest_qpn", qp->dest_qpn.v);
 	ur_emit_u64(e, "type", qp->type);
@@ -191,9 +195,9 @@ static void emit_one_qp(struct ur_emit *e, const struct ur_qp *qp)
 	ur_emit_u64(e, "sq_head", qp->req.head);
 	ur_emit_u64(e, "sq_cur", qp->req.cur);
 	ur_emit_u64(e, "sq_tail", ur_wq_tail(&qp->sq));
-	ur_emit_u64(e, "una", qp->req.rec.una.v);
-	ur_emit_u64(e, "nxt", qp->req.rec.nxt.v);
-	ur_emit_u64(e, "max", qp->req.rec.max.v);
+	ur_emit_u64(e, "una", una.v);
+	ur_emit_u64(e, "nxt", nxt.v);
+	ur_emit_u64(e, "max", max.v);
 	ur_emit_u64(e, "epsn", qp->rsp.epsn.v);
 	ur_emit_u64(e, "msn", qp->rsp.msn);
 	ur_emit_u64(e, "retries_left", qp->req.rec.retries);

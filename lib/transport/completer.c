@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/qp.h"
+#include "transport/mode.h"
 #include "transport/requester_priv.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
@@ -62,8 +62,7 @@ void ur_completer_advance(struct ur_qp *qp)
 		ur_completer_finish(qp, IBV_WC_SUCCESS);
 	if (req->local_err && req->head == req->cur)
 		ur_qp_send_error(qp, req->local_err);
-	if (qp->state == IBV_QPS_SQD && !qp->drained && !req->cur_off &&
-	    !ur_recovery_in_flight(&req->rec)) {
+	if (qp->state == IBV_QPS_SQD && !qp->drained && !req->cur_off && ur_mode_is_idle(qp)) {
 		qp->drained = true;
 		if (qp->sqd_notify)
 			qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SQ_DRAINED, qp->user);

@@ -31,7 +31,18 @@ void ur_ext_requester_stop(struct ur_qp *qp);
 
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* When ur_ext_timer() has something to do; UR_NEVER. */
-uint64_t ur_ext_deadline(const struct ur_qp *qp);
+static inline uint64_t ur_ext_deadline(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	uint64_t at = qp->req.rec.ack_deadline_ns;
+
+	/* An RNR wait stops everything else. */
+	if (__builtin_expect(qp->req.rec.rnr_until_ns != 0, 0))
+		return qp->req.rec.rnr_until_ns;
+	if (x->psn.deadline_ns < at)
+		at = x->psn.deadline_ns;
+	return x->rsp.deadline_ns < at ? x->rsp.deadline_ns : at;
+}
 void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns);
 
 /* ---- ext_responder.c ---- */

@@ -14,30 +14,39 @@ static struct ur_wqe *oldest(struct ur_qp *qp)
 
 /* ---- completion ---- */
 
-/* Everything that the WQE at the head asked for has come. */
+/* All packets of `wqe`, the first of which is `first` in the sequence, are acknowledged. */
+static inline bool has_come(const struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn first,
+			    const struct ur_selective *s)
+{
+	int32_t cnt = ur_psn_diff(s->una, first);
+
+	return cnt > 0 && (uint64_t)cnt << qp->mtu_shift >= wqe->length;
+}
+
+/* Everything that the WQE at the head asked for has come. Responses come of executed requests only.
+ */
 static bool is_complete(struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
 	const struct ur_wqe *wqe = oldest(qp);
-	uint32_t responses;
 
-	if (!ur_psn_le(ur_psn_add(wqe->first_psn, ur_ext_psns(qp, wqe)), x->psn.una))
-		return false;
-	responses = ur_ext_responses(qp, wqe);
-	return !responses || ur_psn_le(ur_psn_add(wqe->first_rsp, responses), x->rsp.una);
+	if (class_of(wqe) & (OP_READ | OP_ATOMIC))
+		return has_come(qp, wqe, wqe->first_rsp, &x->rsp);
+	return has_come(qp, wqe, wqe->first_psn, &x->psn);
 }
 
 /* EXT-COMP-ORDER-01. After news: `una_moved` of the requests. */
 static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
+	bool idle;
 
 	while (req->head != req->cur && is_complete(qp))
 		ur_completer_finish(qp, IBV_WC_SUCCESS);
-	if (ur_ext_idle(&qp->xreq))
+	idle = ur_ext_idle(&qp->xreq);
+	if (idle)
 		qp->xreq.probe = false;
-	ur_ext_follow(qp, now_ns);
-	ur_recovery_progress(&req->rec, una_moved, now_ns);
+	ur_recovery_progress(&req->rec, !idle, una_moved, now_ns);
 	ur_completer_advance(qp);
 }
 
@@ -107,6 +116,7 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	/* It is over, or not said of a request. */
 	if (!ur_psn_eq(p->bth.psn, qp->xreq.psn.una) || ur_psn_eq(p->bth.psn, qp->xreq.psn.max))
 		return;
+	ur_ext_follow(qp, now_ns);
 	if (ur_recovery_rnr(rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns) == UR_RECOVERY_FAILED) {
 		core->cnt.rnr_retry_exceeded_err++;
 		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
@@ -217,7 +227,8 @@ static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, uns
 		return UR_DROP_PSN_STALE;
 	t->idx = qp->req.head + ahead;
 	t->wqe = ur_sq_at(&qp->sq, t->idx);
-	if (!(class_of(t->wqe) & class) || p->xrth.offset >= ur_ext_responses(qp, t->wqe))
+	if (!(class_of(t->wqe) & class) ||
+	    (p->xrth.offset && (uint64_t)p->xrth.offset << qp->mtu_shift >= t->wqe->length))
 		return UR_DROP_UNEXPECTED;
 	t->nr = ur_psn_add(t->wqe->first_rsp, p->xrth.offset);
 	if (!ur_psn_lt(t->nr, x->rsp.max) ||
@@ -231,11 +242,16 @@ static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, uns
 static bool is_answered(const struct ur_qp *qp, const struct target *t, uint32_t offset)
 {
 	const struct ur_selective *rsp = &qp->xreq.rsp;
-	uint32_t all = ur_ext_responses(qp, t->wqe);
 	uint32_t from = offset & ~(qp->req.read_psns - 1), to = from + qp->req.read_psns;
-	struct ur_psn nr = ur_psn_add(t->wqe->first_rsp, from);
-	struct ur_psn end = ur_psn_add(t->wqe->first_rsp, to < all ? to : all);
+	uint32_t all;
+	struct ur_psn nr, end;
 
+	if (__builtin_expect(!rsp->rtx, 1))
+		return !ur_psn_lt(rsp->una, ur_psn_add(t->wqe->first_rsp, to)) ||
+		       has_come(qp, t->wqe, t->wqe->first_rsp, rsp);
+	all = ur_ext_responses(qp, t->wqe);
+	nr = ur_psn_add(t->wqe->first_rsp, from);
+	end = ur_psn_add(t->wqe->first_rsp, to < all ? to : all);
 	if (ur_psn_lt(nr, rsp->una))
 		nr = rsp->una;
 	while (ur_psn_lt(nr, end) && ur_selective_has(rsp, nr))
@@ -375,20 +391,6 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 
 /* ---- time ---- */
 
-uint64_t ur_ext_deadline(const struct ur_qp *qp)
-{
-	const struct ur_ext_requester *x = &qp->xreq;
-	const struct ur_recovery *rec = &qp->req.rec;
-	uint64_t at = ur_recovery_deadline(rec);
-
-	/* An RNR wait stops everything else. */
-	if (rec->rnr_until_ns)
-		return at;
-	if (x->psn.deadline_ns < at)
-		at = x->psn.deadline_ns;
-	return x->rsp.deadline_ns < at ? x->rsp.deadline_ns : at;
-}
-
 /* What ur_selective wants. True when it has waited long enough for something to be lost. */
 static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 {
@@ -431,7 +433,10 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_ext_requester *x = &qp->xreq;
 	bool silent;
 
-	if (qp->state == IBV_QPS_ERR || !ack_timeout(qp, now_ns))
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	ur_ext_follow(qp, now_ns);
+	if (!ack_timeout(qp, now_ns))
 		return;
 	if (!qp->req.rec.rnr_until_ns) {
 		expired(qp, &x->psn, now_ns);

@@ -148,8 +148,8 @@ static bool can_go_on(const struct ur_qp *qp)
 	const struct ur_requester *req = &qp->req;
 	const struct ur_ext_requester *x = &qp->xreq;
 	const struct ur_wqe *wqe;
+	uint32_t credit, at;
 	unsigned class;
-	uint32_t at;
 
 	/* EXT-REQ-DRAIN-01 */
 	if (qp->state == IBV_QPS_SQD && !req->cur_off)
@@ -178,8 +178,11 @@ static bool can_go_on(const struct ur_qp *qp)
 	/* EXT-REQ-READ-01 */
 	if (req->rd_out >= req->max_rd_atomic || would_forget(qp))
 		return false;
+	credit = ur_selective_credit(&x->rsp);
+	if (credit >= req->read_psns)
+		return true;
 	at = req->cur_off >> qp->mtu_shift >> __builtin_ctz(req->read_psns);
-	return ur_selective_credit(&x->rsp) >= (class & OP_READ ? read_part(qp, wqe, at).n : 1);
+	return credit >= (class & OP_READ ? read_part(qp, wqe, at).n : 1);
 }
 
 static bool may_send(const struct ur_qp *qp)
@@ -187,12 +190,21 @@ static bool may_send(const struct ur_qp *qp)
 	return (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) && !qp->req.rec.rnr_until_ns;
 }
 
+/* There may be something else to be sent than what is new. */
+static inline bool is_troubled(const struct ur_ext_requester *x)
+{
+	return __builtin_expect(x->probe | x->psn.lost_cnt | x->rsp.lost_cnt, 0);
+}
+
 bool ur_ext_requester_ready(const struct ur_qp *qp)
 {
 	struct ur_psn nr;
 
-	return may_send(qp) &&
-	       (can_go_on(qp) || qp->xreq.probe || lost_request(qp, &nr) || lost_response(qp, &nr));
+	if (!may_send(qp))
+		return false;
+	return can_go_on(qp) ||
+	       (is_troubled(&qp->xreq) &&
+		(qp->xreq.probe || lost_request(qp, &nr) || lost_response(qp, &nr)));
 }
 
 /* ---- packets ---- */
@@ -598,40 +610,56 @@ void ur_ext_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status)
 	ur_ext_requester_drain(qp);
 }
 
-bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+/* What goes before anything new. False: there is nothing; *made: there was, and it is a packet. */
+static __attribute__((noinline)) bool make_again(struct ur_qp *qp, struct ur_tx *tx,
+						 uint64_t now_ns, unsigned *wqes, bool *made)
 {
-	struct ur_requester *req = &qp->req;
-	enum ibv_wc_status status;
 	struct ur_psn nr;
 
+	*made = true;
+	if (lost_request(qp, &nr)) {
+		*made = resend(qp, nr, tx, now_ns);
+		*wqes += 1;
+	} else if (lost_response(qp, &nr)) {
+		ask_again(qp, nr, tx, now_ns);
+		*wqes += 1;
+	} else if (qp->xreq.probe) {
+		probe(qp, tx, now_ns);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* The next packet of WQE `cur`. False: it is a local operation, or it fails. */
+static bool go_on(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->cur);
+	bool local = class_of(wqe) & OP_LOCAL;
+	enum ibv_wc_status status;
+
+	*wqes += !req->cur_off;
+	status = local ? invalidate(qp, wqe) : make_new(qp, wqe, tx, now_ns);
+	if (status != IBV_WC_SUCCESS)
+		ur_ext_fail(qp, req->cur, status);
+	return status == IBV_WC_SUCCESS && !local;
+}
+
+bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+{
 	if (!may_send(qp))
 		return false;
 	do {
-		struct ur_wqe *wqe;
-		bool made = true;
+		bool made;
 
-		if (lost_request(qp, &nr)) {
-			made = resend(qp, nr, tx, now_ns);
-			*wqes += 1;
-		} else if (lost_response(qp, &nr)) {
-			ask_again(qp, nr, tx, now_ns);
-			*wqes += 1;
-		} else if (qp->xreq.probe) {
-			probe(qp, tx, now_ns);
-		} else if (can_go_on(qp)) {
-			wqe = ur_sq_at(&qp->sq, req->cur);
-			*wqes += !req->cur_off;
-			made = !(class_of(wqe) & OP_LOCAL);
-			status = made ? make_new(qp, wqe, tx, now_ns) : invalidate(qp, wqe);
-			if (status != IBV_WC_SUCCESS) {
-				ur_ext_fail(qp, req->cur, status);
-				made = false;
-			}
-		} else {
-			return false;
+		if (!is_troubled(&qp->xreq) || !make_again(qp, tx, now_ns, wqes, &made)) {
+			if (!can_go_on(qp))
+				return false;
+			made = go_on(qp, tx, now_ns, wqes);
 		}
 		if (made) {
-			ur_ext_follow(qp, now_ns);
+			ur_recovery_outstanding(&qp->req.rec, now_ns);
 			return true;
 		}
 		/* A WQE that failed and is the oldest ends it all. */

@@ -6,8 +6,8 @@
 #include "transport/qp.h"
 
 /*
- * The one place that branches on a queue pair's mode (docs/design/loss.md): engine and qp.c call
- * these. UC and UD queue pairs are always UR_MODE_GBN.
+ * The one place that branches on a queue pair's mode (docs/design/loss.md): engine, qp.c and what
+ * the modes share call these. UC and UD queue pairs are always UR_MODE_GBN.
  */
 
 static inline bool ur_mode_is_ext(const struct ur_qp *qp)
@@ -20,10 +20,43 @@ static inline bool ur_mode_requester_ready(const struct ur_qp *qp)
 	return ur_mode_is_ext(qp) ? ur_ext_requester_ready(qp) : ur_requester_ready(qp);
 }
 
-/* When the QP timer has something to do for the requester. */
+/* When the QP timer has something to do. */
 static inline uint64_t ur_mode_deadline(const struct ur_qp *qp)
 {
-	return ur_mode_is_ext(qp) ? ur_ext_deadline(qp) : ur_recovery_deadline(&qp->req.rec);
+	uint64_t deadline;
+
+	if (ur_mode_is_ext(qp))
+		return ur_ext_deadline(qp);
+	deadline = ur_recovery_deadline(&qp->req.rec);
+	if (__builtin_expect(qp->req.gap != NULL, 0) && qp->req.gap->deadline_ns < deadline)
+		deadline = qp->req.gap->deadline_ns;
+	if (__builtin_expect(qp->rsp.reorder.ctx != NULL, 0)) {
+		uint64_t hole = ur_reorder_deadline(&qp->rsp.reorder);
+
+		deadline = hole < deadline ? hole : deadline;
+	}
+	return deadline;
+}
+
+/* No request is in flight. */
+static inline bool ur_mode_is_idle(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+
+	if (ur_mode_is_ext(qp))
+		return ur_psn_eq(x->psn.una, x->psn.max) && ur_psn_eq(x->rsp.una, x->rsp.max);
+	return !ur_recovery_in_flight(&qp->req.rec);
+}
+
+/* PSNs [una, max) are in flight, nxt is sent next. */
+static inline void ur_mode_psns(const struct ur_qp *qp, struct ur_psn *una, struct ur_psn *nxt,
+				struct ur_psn *max)
+{
+	bool ext = ur_mode_is_ext(qp);
+
+	*una = ext ? qp->xreq.psn.una : qp->req.rec.una;
+	*nxt = ext ? qp->xreq.psn.max : qp->req.rec.nxt;
+	*max = ext ? qp->xreq.psn.max : qp->req.rec.max;
 }
 
 static inline bool ur_mode_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns,
@@ -33,15 +66,29 @@ static inline bool ur_mode_requester_next(struct ur_qp *qp, struct ur_tx *tx, ui
 				  : ur_requester_next(qp, tx, now_ns, wqes);
 }
 
+/* Requests are kept whose hole the QP timer watches. */
+static inline bool ur_mode_holds_early(const struct ur_qp *qp)
+{
+	return qp->mode == UR_MODE_REORDER && qp->rsp.reorder.ctx;
+}
+
+/* Takes in a packet of RC or UC and re-evaluates what can be sent. */
 static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packet *p,
 					 uint64_t now_ns)
 {
 	bool response = p->op & UR_OP_RESPONSE;
+	enum ur_drop drop;
 
 	if (ur_mode_is_ext(qp))
-		return response ? ur_ext_completer_input(qp, p, now_ns)
+		drop = response ? ur_ext_completer_input(qp, p, now_ns)
 				: ur_ext_responder_input(qp, p, now_ns);
-	return response ? ur_completer_input(qp, p, now_ns) : ur_responder_input(qp, p, now_ns);
+	else
+		drop = response ? ur_completer_input(qp, p, now_ns)
+				: ur_responder_input(qp, p, now_ns);
+	/* A request tells the sending side nothing: what it keeps need not be looked at. */
+	if (response || __builtin_expect(ur_mode_holds_early(qp), 0))
+		ur_qp_update(qp);
+	return drop;
 }
 
 static inline bool ur_mode_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)

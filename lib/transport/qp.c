@@ -12,25 +12,10 @@ static bool in_error(const struct ur_qp *qp)
 	return qp->state == IBV_QPS_ERR;
 }
 
-/* When the QP timer has something to do. */
-static uint64_t deadline_of(const struct ur_qp *qp)
-{
-	uint64_t deadline = ur_mode_deadline(qp);
-
-	if (__builtin_expect(qp->req.gap != NULL, 0) && qp->req.gap->deadline_ns < deadline)
-		deadline = qp->req.gap->deadline_ns;
-	if (__builtin_expect(qp->rsp.reorder.ctx != NULL, 0)) {
-		uint64_t hole = ur_reorder_deadline(&qp->rsp.reorder);
-
-		deadline = hole < deadline ? hole : deadline;
-	}
-	return deadline;
-}
-
 void ur_qp_update(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;
-	uint64_t deadline = deadline_of(qp);
+	uint64_t deadline = ur_mode_deadline(qp);
 
 	ur_sched_set(&core->sched, &qp->sq_node, ur_mode_requester_ready(qp));
 	/* A timer that fires too early looks again; that is cheaper than moving it with each ACK.
@@ -405,7 +390,7 @@ void ur_qp_validate(const struct ur_qp *qp)
 		  atomic_load_explicit(&qp->pending, memory_order_relaxed));
 	UR_ASSERT(rsp->kind != UR_MSG_SEND || rsp->wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);
-	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) || deadline_of(qp) == UR_NEVER ||
-		  (qp->timer.armed && qp->timer.deadline_ns <= deadline_of(qp)));
+	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) || ur_mode_deadline(qp) == UR_NEVER ||
+		  (qp->timer.armed && qp->timer.deadline_ns <= ur_mode_deadline(qp)));
 	ur_reorder_validate(qp);
 }

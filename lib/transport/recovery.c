@@ -5,8 +5,7 @@
 #include "wire/assert.h"
 #include "wire/ext.h"
 
-#define ACK_TIMEOUT_UNIT_NS UINT64_C(4096) /* IBA 9.7.6.1.3 */
-#define RNR_RETRY_FOR_EVER  7
+#define RNR_RETRY_FOR_EVER 7
 
 /* A peer that goes back N answers a needless repeat as well, but a late one costs it a window. */
 #define RTO_MIN_GBN_NS UINT64_C(4000000)
@@ -49,12 +48,9 @@ void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_re
 		r->ack_deadline_ns = r->rto_deadline_ns = UR_NEVER;
 }
 
-/* RC-TIMER-ACK-01: it runs only while something is unacknowledged. */
 static void restart_timer(struct ur_recovery *r, uint64_t now_ns)
 {
-	r->ack_deadline_ns = r->timeout && !ur_psn_eq(r->una, r->max)
-				     ? now_ns + (ACK_TIMEOUT_UNIT_NS << r->timeout)
-				     : UR_NEVER;
+	r->ack_deadline_ns = ur_recovery_ack_deadline(r, !ur_psn_eq(r->una, r->max), now_ns);
 }
 
 static bool goes_back(const struct ur_recovery *r)
@@ -346,14 +342,4 @@ void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn 
 	r->asked = una;
 	if (ur_psn_eq(una, max) || r->ack_deadline_ns == UR_NEVER)
 		restart_timer(r, now_ns);
-}
-
-void ur_recovery_progress(struct ur_recovery *r, bool una_moved, uint64_t now_ns)
-{
-	r->retries = r->retry_cnt;
-	if (una_moved) {
-		r->rnr_retries = r->rnr_retry;
-		r->rnr_until_ns = 0;
-	}
-	restart_timer(r, now_ns);
 }

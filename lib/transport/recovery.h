@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "timer/wheel.h"
 #include "transport/rtt.h"
 #include "wire/psn.h"
 
@@ -80,6 +81,13 @@ void ur_recovery_select(struct ur_recovery *r);
  * runs keeps its deadline unless timeout is 0.
  */
 void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_retry, uint8_t timeout);
+
+/* RC-TIMER-ACK-01: the local ACK timeout (IBA 9.7.6.1.3) runs only while something is unacknowledged. */
+static inline uint64_t
+ur_recovery_ack_deadline(const struct ur_recovery *r, bool outstanding, uint64_t now_ns)
+{
+	return r->timeout && outstanding ? now_ns + (UINT64_C(4096) << r->timeout) : UR_NEVER;
+}
 
 /* PSNs in flight, [una, max). */
 static inline uint32_t
@@ -167,14 +175,33 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
  * ---- extended mode ----
  *
  * What is sent again is decided in selective.h; here are the retry counters, the RNR wait and the
- * local ACK timeout. [una, max) is not empty while anything is outstanding, nxt is max. rnr() and
- * expired() are used as they are, and follow() after them.
+ * local ACK timeout. [una, max) is not empty while anything is outstanding, nxt is max: as of the
+ * last follow(), which need not be called for each packet. rnr() and expired() are used as they are,
+ * and follow() before and after them.
  */
 
-/* Something was sent, acknowledged or answered. Starts or stops the timer. */
+/* What is outstanding. Starts the timer, unless it runs, or stops it. */
 void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn max,
 			uint64_t now_ns);
-/* The peer lives: retries start afresh. `una_moved`: it also executed what it was not ready for. */
-void ur_recovery_progress(struct ur_recovery *r, bool una_moved, uint64_t now_ns);
+/* Something is outstanding: the timer runs. */
+static inline void
+ur_recovery_outstanding(struct ur_recovery *r, uint64_t now_ns)
+{
+	if (r->ack_deadline_ns == UR_NEVER)
+		r->ack_deadline_ns = ur_recovery_ack_deadline(r, true, now_ns);
+}
+
+/* The peer lives: retries and, if `outstanding`, the timer start afresh. `una_moved`: it also executed
+ * what it was not ready for. */
+static inline void
+ur_recovery_progress(struct ur_recovery *r, bool outstanding, bool una_moved, uint64_t now_ns)
+{
+	r->retries = r->retry_cnt;
+	if (una_moved) {
+		r->rnr_retries = r->rnr_retry;
+		r->rnr_until_ns = 0;
+	}
+	r->ack_deadline_ns = ur_recovery_ack_deadline(r, outstanding, now_ns);
+}
 
 #endif

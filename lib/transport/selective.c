@@ -68,16 +68,6 @@ void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *en
 
 /* ---- how much may be in flight ---- */
 
-uint32_t ur_selective_credit(const struct ur_selective *s)
-{
-	uint32_t room = UR_EXT_WINDOW - outstanding(s), flight = ur_selective_in_flight(s);
-
-	/* EXT-SEL-FLIGHT-01 */
-	if (flight >= s->limit)
-		return 0;
-	return s->limit - flight < room ? s->limit - flight : room;
-}
-
 static void set_limit(struct ur_selective *s)
 {
 	/* A quarter above what was delivered: else the rate could never be seen to grow. */

@@ -132,12 +132,20 @@ void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t win
 /* Gives the context back; nothing is outstanding any more. */
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env);
 
-/* Numbers that may be sent anew now, 0 when the flight or the window is full. */
-uint32_t ur_selective_credit(const struct ur_selective *s);
-
 static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 {
 	return (uint32_t)ur_psn_diff(s->max, s->una) - s->acked_cnt - s->lost_cnt;
+}
+
+/* EXT-SEL-FLIGHT-01. Numbers that may be sent anew now, 0 when the flight or the window is full. */
+static inline uint32_t ur_selective_credit(const struct ur_selective *s)
+{
+	uint32_t room = UR_EXT_WINDOW - (uint32_t)ur_psn_diff(s->max, s->una);
+	uint32_t flight = ur_selective_in_flight(s);
+
+	if (flight >= s->limit)
+		return 0;
+	return s->limit - flight < room ? s->limit - flight : room;
 }
 
 /*

@@ -32,7 +32,7 @@ Test(ext_completer, epsn_completes_everything_before_it)
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	end_expect_wc(e, 2, IBV_WC_SUCCESS);
 	end_expect_no_wc(e);
-	cr_assert_eq(e->qp->req.rec.una.v, 1002);
+	cr_assert_eq(e->qp->xreq.psn.una.v, 1002);
 	cr_assert_eq(end_counters(e)->acks_received, 1);
 	xend_free(e);
 }

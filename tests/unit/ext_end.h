@@ -4,6 +4,7 @@
 
 #include "end.h"
 #include "transport/ext.h"
+#include "transport/mode.h"
 
 /*
  * The requesting half of one extended queue pair, without an engine around it: a test plays the
