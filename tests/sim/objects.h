@@ -62,6 +62,7 @@ struct sim_qp_attr {
 	bool v6, vlan;
 	enum ur_mode mode; /* RC */
 	bool strict;
+	uint8_t paths; /* extended: UDP source ports to spray over; 0: its own */
 };
 
 struct sim_qp {

@@ -109,6 +109,9 @@ static struct sim_qp_attr draw_qp(struct world *w, unsigned ep)
 	attr.cap.max_inline_data = sim_below(r, 2) ? 0 : sim_between(r, 1, 300);
 	attr.sig_all = sim_below(r, 4) == 0;
 	attr.psn = sim_below(r, 2) ? 0xffffff - sim_below(r, 40) : (uint32_t)sim_rand(r) & 0xffffff;
+	/* A draw of its own would make all other cases anew. */
+	if (attr.mode == UR_MODE_EXTENDED)
+		attr.paths = (const uint8_t[]){0, 2, 5, UR_SPRAY_MAX}[attr.psn & 3];
 	attr.timeout = (uint8_t)sim_between(r, 11, 14);
 	if (w->network == CLEAN || w->network == SHUFFLED) { /* never a reason to repeat anything */
 		attr.cap.max_recv_wr = w->depth;

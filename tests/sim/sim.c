@@ -480,6 +480,7 @@ static void ep_init(struct sim *s, unsigned idx)
 			   .read_gaps = a->contexts,
 			   .ooo_contexts = a->contexts,
 			   .rtx_contexts = 2 * a->contexts,
+			   .spray_contexts = a->contexts,
 			   .max_sge = 4},
 		.mem = &ep->mem,
 		.sink = {.ctx = ep,
@@ -563,6 +564,7 @@ static void check_pools(struct sim_ep *ep)
 	} pools[] = {
 		{"out-of-order contexts", core->ooo.free_cnt, core->ooo.cnt},
 		{"recovery contexts", core->rtx.free_cnt, core->rtx.cnt},
+		{"sets of paths", core->spray.free_cnt, core->spray.cnt},
 		{"reorder contexts", core->reorder.contexts_free, core->reorder.context_cnt},
 		{"reorder slots", core->reorder.slots_free, core->reorder.slot_cnt},
 		{"read gaps", core->read_gaps.free_cnt, core->read_gaps.cnt},
