@@ -172,7 +172,7 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 		return UR_DROP_MODE;
 	if (!pkey_matches(p->bth.pkey, qp->pkey))
 		return UR_DROP_PKEY;
-	if (qp->type != IBV_QPT_UD && !ur_gid_eq(&p->ip.src, &qp->path.peer))
+	if (qp->type != IBV_QPT_UD && !ur_path_leads_to(&qp->path, &p->ip))
 		return UR_DROP_PEER;
 	return UR_DROP_NONE;
 }
@@ -201,7 +201,6 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 			drop = ur_ud_input(qp, p, frame);
 		else
 			drop = ur_mode_input(qp, p, now_ns);
-		ur_qp_update(qp);
 	}
 	core->cnt.drops[drop]++;
 	if (drop == UR_DROP_NONE) {

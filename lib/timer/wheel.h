@@ -22,11 +22,11 @@
 #define UR_NEVER	    UINT64_MAX
 
 struct ur_timer {
-	LIST_ENTRY(ur_timer) link;
 	uint64_t deadline_ns;
-	uint8_t kind; /* the owner's: tells what expired */
 	bool armed;
+	uint8_t kind;	     /* the owner's: tells what expired */
 	uint8_t level, slot; /* where it waits; valid while armed */
+	LIST_ENTRY(ur_timer) link;
 };
 
 LIST_HEAD(ur_timer_list, ur_timer);

@@ -133,8 +133,12 @@ enum ur_timer_kind {
 	UR_TIMER_QP = 1,
 };
 
+/*
+ * What packets in order touch comes first: of both sides, of receiving, of sending. What receives is
+ * needed at any time, what sends only while the queue pair is scheduled or hears an answer.
+ */
 struct ur_qp {
-	/* Identity. */
+	/* Identity: one cache line. */
 	struct ur_qpn qpn, dest_qpn;
 	uint8_t type;	   /* enum ibv_qp_type */
 	uint8_t state;	   /* enum ibv_qp_state: what the worker acts on */
@@ -148,27 +152,35 @@ struct ur_qp {
 	uint16_t pkey;
 	uint32_t access; /* enum ibv_access_flags */
 	uint32_t pd;
-	uint32_t qkey;
 	struct ur_core *core;
 	struct ur_cq *send_cq, *recv_cq;
 	struct ur_srq *srq;
-	void *user;
-	struct ur_sched_node sq_node, rsp_node, ack_node, settle_node;
-	struct ur_timer timer;
 	struct ur_path path; /* RC and UC */
 
-	struct ur_requester req;
+	/* Receiving. */
+	struct ur_sched_node ack_node;
+	struct ur_wq rq;
 	struct ur_responder rsp;
-	struct ur_ext_requester xreq;
 	struct ur_ext_responder xrsp;
+	struct ur_sched_node rsp_node;
 
-	struct ibv_qp_attr attr;       /* as set, for query (cold) */
+	/* Sending. */
+	struct ur_sched_node sq_node;
+	struct ur_wq sq;
+	struct ur_timer timer;
+	struct ur_requester req;
+	struct ur_ext_requester xreq;
+
+	/* Seldom needed. */
+	struct ur_sched_node settle_node; /* UC and UD */
+	uint32_t qkey;
 	uint32_t window, ackreq_every; /* the engine's, for reset */
 	uint8_t res_max;	       /* responder resources allocated */
 	uint8_t port_mtu_shift;	       /* the largest PMTU; a UD QP's */
+	void *user;
+	struct ibv_qp_attr attr; /* as set, for query */
 
-	/* Shared with posters. */
-	struct ur_wq sq, rq;
+	/* Shared with posters, beside the queues. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
 	_Atomic uint32_t posted_state;	       /* enum ibv_qp_state, what posters check */
 };

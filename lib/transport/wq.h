@@ -102,14 +102,15 @@ struct ur_rwqe {
 
 struct ur_wq {
 	uint8_t *ring;
-	uint32_t mask;    /* places - 1 */
-	uint32_t entries; /* elements that may be posted at once, <= places */
-	uint32_t stride;  /* bytes an element */
+	uint32_t mask;	       /* places - 1 */
+	uint32_t stride;       /* bytes an element */
+	_Atomic uint32_t tail; /* one past the last element posted */
+	_Atomic uint32_t head; /* [head, tail) belong to the worker */
+	/* The poster's. */
+	uint32_t head_seen; /* head when it last looked */
+	uint32_t entries;   /* elements that may be posted at once, <= places */
 	uint16_t max_sge;
 	uint16_t max_inline;
-	uint32_t head_seen;    /* poster: head when it last looked */
-	_Atomic uint32_t tail; /* one past the last element posted */
-	_Alignas(64) _Atomic uint32_t head; /* [head, tail) belong to the worker */
 };
 
 /*

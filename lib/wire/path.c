@@ -48,7 +48,6 @@ void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr)
 	UR_ASSERT(ur_gid_is_ipv4(&attr->src) == ur_gid_is_ipv4(&attr->dst));
 	memset(path, 0, sizeof(*path));
 	path->v6 = !ur_gid_is_ipv4(&attr->dst);
-	path->peer = attr->dst;
 
 	c = ur_cursor(path->hdr, sizeof(path->hdr));
 	ur_put_bytes(&c, attr->dmac, 6);

@@ -13,12 +13,11 @@
  * and the IPv4 checksum differ between packets; IPv4 goes with DF set and id 0, UDP checksum 0.
  */
 struct ur_path {
-	uint8_t hdr[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV6_BYTES + UR_UDP_BYTES];
-	uint8_t len;        /* bytes of hdr in use */
-	uint8_t l3_off;     /* 14 or 18 */
-	bool v6;
 	uint32_t csum_part; /* IPv4: sum of the header's 16-bit words without length and checksum */
-	struct ur_gid peer; /* destination address, to check the source of what comes back */
+	uint8_t len;	    /* bytes of hdr in use */
+	uint8_t l3_off;	    /* 14 or 18 */
+	bool v6;
+	uint8_t hdr[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV6_BYTES + UR_UDP_BYTES];
 };
 
 /* Untagged IPv4, the shortest. */
@@ -36,6 +35,18 @@ struct ur_path_attr {
 };
 
 void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
+
+/* Whether a packet comes from where the path leads. */
+static inline bool
+ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)
+{
+	const uint8_t *ip = path->hdr + path->l3_off;
+
+	if (from->v6 != path->v6)
+		return false;
+	return path->v6 ? memcmp(ip + 24, from->src.b, 16) == 0
+			: memcmp(ip + 16, from->src.b + 12, 4) == 0;
+}
 
 /*
  * UDP source port in [0xc000, 0xffff] from a flow label; with label 0 one is derived from the two

@@ -72,10 +72,7 @@ struct pair {
 
 static inline struct ur_cm_src pair_src(const struct pair *p, int to)
 {
-	struct ur_cm_src src = {.sgid = p->s[!to].gid, .dgid = p->s[to].gid, .sqpn = {1}};
-
-	src.path.peer = src.sgid;
-	return src;
+	return (struct ur_cm_src){.sgid = p->s[!to].gid, .dgid = p->s[to].gid, .sqpn = {1}};
 }
 
 static inline void side_accept(struct side *s, struct ur_cm_id id)
@@ -284,8 +281,7 @@ static inline void pair_settle(struct pair *p)
 
 static inline struct ur_cm_connect_attr connect_attr(const struct pair *p, int from)
 {
-	return (struct ur_cm_connect_attr){.path.peer = p->s[!from].gid,
-					   .sgid = p->s[from].gid,
+	return (struct ur_cm_connect_attr){.sgid = p->s[from].gid,
 					   .dgid = p->s[!from].gid,
 					   .service_id = SERVICE,
 					   .transport = UR_CM_TRANSPORT_RC,

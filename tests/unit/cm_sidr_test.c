@@ -5,8 +5,7 @@
 
 static struct ur_cm_sidr_attr sidr_attr(const struct pair *p)
 {
-	return (struct ur_cm_sidr_attr){.path.peer = p->s[B].gid,
-					.dgid = p->s[B].gid,
+	return (struct ur_cm_sidr_attr){.dgid = p->s[B].gid,
 					.service_id = SERVICE,
 					.pkey = 0xffff,
 					.resp_timeout = 14,

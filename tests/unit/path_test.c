@@ -73,7 +73,27 @@ static void assert_every_length_decodes(bool v6, bool vlan)
 	cr_assert_eq(p.sport, 0xc0de);
 	cr_assert_eq(p.dport, 4791);
 	cr_assert_eq(p.udp_csum, 0);
-	cr_assert(ur_gid_eq(&path.peer, &attr.dst));
+}
+
+/* RC-IN-01 */
+Test(path, leads_to_one_address_of_one_kind)
+{
+	for (unsigned kind = 0; kind < 4; kind++) {
+		bool v6 = kind & 1, vlan = kind & 2;
+		struct ur_path_attr attr = attr_to(v6, vlan);
+		struct ur_ip from = {.v6 = v6, .src = attr.dst};
+		struct ur_path path;
+
+		ur_path_init(&path, &attr);
+		cr_assert(ur_path_leads_to(&path, &from));
+		for (unsigned i = v6 ? 0 : 12; i < 16; i++) {
+			from.src.b[i] ^= 1;
+			cr_assert(!ur_path_leads_to(&path, &from));
+			from.src.b[i] ^= 1;
+		}
+		from.v6 = !v6;
+		cr_assert(!ur_path_leads_to(&path, &from));
+	}
 }
 
 /* WIRE-IP-02 */

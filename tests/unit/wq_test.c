@@ -27,7 +27,7 @@ static void *ring_new(size_t bytes)
 
 static struct ur_wq *sq_new(uint32_t entries, uint32_t max_sge, uint32_t max_inline)
 {
-	struct ur_wq *wq = aligned_alloc(64, sizeof(*wq));
+	struct ur_wq *wq = malloc(sizeof(*wq));
 
 	ur_sq_init(wq, ring_new(ur_sq_ring_bytes(entries, max_sge, max_inline)), entries, max_sge,
 		   max_inline);
@@ -36,7 +36,7 @@ static struct ur_wq *sq_new(uint32_t entries, uint32_t max_sge, uint32_t max_inl
 
 static struct ur_wq *rq_new(uint32_t entries, uint32_t max_sge)
 {
-	struct ur_wq *wq = aligned_alloc(64, sizeof(*wq));
+	struct ur_wq *wq = malloc(sizeof(*wq));
 
 	ur_rq_init(wq, ring_new(ur_rq_ring_bytes(entries, max_sge)), entries, max_sge);
 	return wq;
