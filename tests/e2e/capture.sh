@@ -5,11 +5,13 @@
 need_veth 4300
 
 start_server "${server_a[@]}" --pcap "$tmp/server.pcap"
-for op in write write_imm read send send_imm send_inv cas fetch_add; do
-	size=(--size 10000)
-	case $op in cas | fetch_add) size=() ;; esac
-	expect 0 "${client_b[@]}" --op $op "${size[@]}" --iters 20 --verify \
-		--pcap "$tmp/client-$op.pcap" --filter 'udp port 4791'
+for mode in reorder extended; do
+	for op in write write_imm read send send_imm send_inv cas fetch_add; do
+		size=(--size 10000)
+		case $op in cas | fetch_add) size=() ;; esac
+		expect 0 "${client_b[@]}" --op $op "${size[@]}" --iters 20 --verify --transport-mode $mode \
+			--pcap "$tmp/client-$mode-$op.pcap" --filter 'udp port 4791'
+	done
 done
 expect 0 "${client_b[@]}" --type ud --op send_imm --size 700 --depth 4 --iters 20
 expect 0 "${client_b[@]}" --type uc --op write_imm --size 9000 --depth 4 --iters 20
@@ -17,9 +19,9 @@ stop_server
 
 "$UROCE_PCAP" --summary "$tmp"/*.pcap >"$tmp/summary.log" 2>&1 ||
 	fail "uroce-pcap finds something wrong in the captures"
-for op in RC_WRITE_FIRST RC_WRITE_MIDDLE RC_WRITE_LAST RC_WRITE_LAST_IMM RC_READ_REQUEST \
-	RC_READ_RESPONSE_MIDDLE RC_SEND_LAST RC_SEND_LAST_IMM RC_SEND_LAST_INV RC_COMPARE_SWAP \
-	RC_FETCH_ADD RC_ATOMIC_ACKNOWLEDGE RC_ACKNOWLEDGE UD_SEND_ONLY UD_SEND_ONLY_IMM \
+for op in {RC,EXT}_{WRITE_FIRST,WRITE_MIDDLE,WRITE_LAST,WRITE_LAST_IMM,READ_REQUEST} \
+	{RC,EXT}_{READ_RESPONSE_MIDDLE,SEND_LAST,SEND_LAST_IMM,SEND_LAST_INV,COMPARE_SWAP} \
+	{RC,EXT}_{FETCH_ADD,ATOMIC_ACKNOWLEDGE,ACKNOWLEDGE} UD_SEND_ONLY UD_SEND_ONLY_IMM \
 	UC_WRITE_LAST_IMM; do
 	grep -q "^$op " "$tmp/summary.log" || fail "no $op was captured"
 done
@@ -27,7 +29,7 @@ done
 for kind in 'CM REQ' 'CM REP' 'CM RTU' 'CM DREQ' 'CM DREP' 'ARP'; do
 	grep -q "$kind" "$tmp/lines" || fail "no $kind was captured"
 done
-"$UROCE_PCAP" "$tmp/client-write.pcap" | grep -q ARP && fail "--filter let ARP through"
+"$UROCE_PCAP" "$tmp/client-reorder-write.pcap" | grep -q ARP && fail "--filter let ARP through"
 echo "uroce-pcap: $(awk '/ICRC right/ { print $NF }' "$tmp/summary.log") packets, all right"
 
 # A bit flipped on the way out is in the capture as it went, and is found.
