@@ -67,8 +67,18 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 			 uint64_t now_ns);
 bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
 bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
+/* Whether answers wait to be sent. */
+static inline bool ur_ext_response_queued(const struct ur_qp *qp)
+{
+	return qp->xrsp.first.cnt || qp->xrsp.again.cnt;
+}
 /* Whether another answer may be queued: a first one, or a repeat. */
 bool ur_ext_response_room(const struct ur_qp *qp, bool repeat);
+/*
+ * Whether a packet before PSN_OFFSET `end` of the answer to the executed request `psn` has not left
+ * for the first time yet.
+ */
+bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t end);
 /* Queues it; there is room. */
 void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a);
 /* Nothing is answered any more but what comes before a fatal NAK, and that (RC-RESP-NAK-02). */

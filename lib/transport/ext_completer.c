@@ -59,7 +59,7 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool sample, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_selective_env env = ur_ext_psn_env(qp);
 	bool bitmap = p->bth.opcode == UR_EXT_ACKNOWLEDGE;
 	struct ur_selective_news news = {
 		.una = p->xaeth.epsn,
@@ -98,7 +98,7 @@ static bool is_known(const struct ur_ext_requester *x, struct ur_psn epsn)
 static void probe_back(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_selective_env env = ur_ext_rsp_env(qp);
 
 	x->probed = false;
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
@@ -280,37 +280,12 @@ static void atomic_answered(struct ur_qp *qp, uint32_t idx)
 	}
 }
 
-/* The response was asked for by itself, with a request of its own. */
-static bool was_asked_again(const struct ur_selective *rsp, struct ur_psn nr)
-{
-	uint32_t bit = nr.v & (UR_EXT_WINDOW - 1);
-
-	return rsp->rtx && rsp->rtx->resent[bit >> 6] >> (bit & 63) & 1;
-}
-
-/*
- * EXT-COMP-DUE-01. The stamp that the response echoes, as far as it may tell something of others:
- * where its request had been lost, the responses of later requests had to wait for it to be
- * repeated, and are not late because they left before that.
- */
-static uint32_t echo_of(struct ur_ext_requester *x, const struct ur_packet *p, struct ur_psn nr,
-			uint64_t now_ns)
-{
-	if (x->waited && !ur_psn_lt(x->rsp.una, x->due_end))
-		x->waited = false;
-	if (!x->waited || !ur_psn_lt(nr, x->due_end) ||
-	    (int32_t)(p->xaeth.echo - x->due_stamp) < 0 || was_asked_again(&x->rsp, nr))
-		return p->xaeth.echo;
-	/* A stamp of the future tells nothing. */
-	return ur_stamp(now_ns) + 1;
-}
-
 /* EXT-COMP-RSP-02. Places `len` bytes at `off` of the target and notes the arrival. */
 static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const struct target *t,
 			  uint32_t off, const uint8_t *src, uint32_t len, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_selective_env env = ur_ext_rsp_env(qp);
 	struct ur_psn una = x->psn.una;
 	/* The first packet of an answer tells what the wire takes, the others what the answer
 	 * takes. */
@@ -330,7 +305,7 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const str
 		return UR_DROP_RECV_BUFFER;
 	}
 	ur_completer_credits(&qp->req, &p->aeth);
-	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, echo_of(x, p, t->nr, now_ns), now_ns);
+	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
 	if (arrived) {
 		qp->core->cnt.early_responses += early;
 		if (is_answered(qp, t, p->xrth.offset)) {
@@ -394,7 +369,7 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 /* What ur_selective wants. True when it has waited long enough for something to be lost. */
 static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 {
-	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_selective_env env = s == &qp->xreq.psn ? ur_ext_psn_env(qp) : ur_ext_rsp_env(qp);
 	uint8_t backoff = s->backoff;
 
 	if (now_ns < s->deadline_ns)

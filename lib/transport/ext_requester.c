@@ -334,29 +334,20 @@ static bool gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at
 
 /* ---- again ---- */
 
-static bool is_lost(const struct ur_selective *s, struct ur_psn nr)
-{
-	uint32_t bit = nr.v & (UR_EXT_WINDOW - 1);
-
-	if (!s->lost_cnt || !s->rtx)
-		return s->lost_cnt && ur_psn_eq(nr, s->una);
-	return s->rtx->lost[bit >> 6] >> (bit & 63) & 1;
-}
-
-/* The request for the responses [nr, nr + n) is sent again, because it had been lost itself. */
+/*
+ * EXT-COMP-DUE-01. The request for the responses [nr, nr + n) is sent again, because it had been
+ * lost itself. What was deemed lost before the peer had even been asked for it is on its way now,
+ * and a probe that left before tells nothing of it.
+ */
 static void responses_due(struct ur_qp *qp, struct ur_psn nr, uint32_t n, uint64_t now_ns)
 {
 	struct ur_selective_env env = ur_ext_env(qp);
 	struct ur_ext_requester *x = &qp->xreq;
 
-	if (!x->waited)
-		x->due_stamp = ur_stamp(now_ns);
-	x->waited = true;
-	x->due_end = x->rsp.max;
-	/* What was deemed lost before the peer had even been asked for it is on its way now. */
-	for (; n--; nr = ur_psn_add(nr, 1))
-		if (is_lost(&x->rsp, nr))
-			ur_selective_resent(&x->rsp, &env, nr, now_ns);
+	x->probed = false;
+	for (; x->rsp.lost_cnt && n--; nr = ur_psn_add(nr, 1))
+		if (!ur_psn_lt(nr, x->rsp.una))
+			ur_selective_spare(&x->rsp, &env, nr, now_ns);
 }
 
 /* EXT-REQ-RESEND-01. The packet of any PSN in flight. False: its payload is out of reach. */
@@ -535,6 +526,7 @@ static enum ibv_wc_status make_data(struct ur_qp *qp, struct ur_wqe *wqe, struct
 	r.ackreq = wants_ack(qp, wqe, req->cur_off + tx->payload_len == wqe->length);
 	build_data(qp, wqe, &r, tx, now_ns);
 	sent_new(qp, wqe, tx->payload_len, now_ns);
+	qp->xreq.reads_from = qp->xreq.psn.max;
 	return IBV_WC_SUCCESS;
 }
 
@@ -551,6 +543,9 @@ static enum ibv_wc_status make_read(struct ur_qp *qp, struct ur_wqe *wqe, struct
 	build_read(qp, wqe, &r, part.bytes, tx, now_ns);
 	asked(qp, part.n, now_ns);
 	sent_new(qp, wqe, part.bytes, now_ns);
+	/* So that it never falls half the numbers behind. */
+	if (ur_psn_lt(qp->xreq.reads_from, qp->xreq.psn.una))
+		qp->xreq.reads_from = qp->xreq.psn.una;
 	return IBV_WC_SUCCESS;
 }
 
@@ -567,6 +562,7 @@ static enum ibv_wc_status make_atomic(struct ur_qp *qp, struct ur_wqe *wqe, stru
 	build_atomic(qp, wqe, &r, tx, now_ns);
 	asked(qp, 1, now_ns);
 	sent_new(qp, wqe, wqe->length, now_ns);
+	x->reads_from = x->psn.max;
 	return IBV_WC_SUCCESS;
 }
 
@@ -695,7 +691,7 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 
 	ur_selective_stop(&x->psn, &env);
 	ur_selective_stop(&x->rsp, &env);
-	x->probe = x->probed = x->waited = false;
+	x->probe = x->probed = false;
 	x->atomic_cnt = 0;
 	if (x->spray)
 		ur_spray_give(&qp->core->spray, x->spray);
@@ -712,6 +708,7 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	*x = (struct ur_ext_requester){0};
 	ur_rtt_init(&x->rtt);
 	ur_selective_init(&x->psn, first, window);
+	x->reads_from = first;
 	ur_selective_init(&x->rsp, ur_psn(0), window);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
 	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED && qp->state != IBV_QPS_RESET)

@@ -656,8 +656,11 @@ static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint32_t 
 	struct ur_ext_responder *x = &qp->xrsp;
 	struct ur_counters *cnt = &qp->core->cnt;
 	bool gap = !x->ooo;
-	/* EXT-RESP-ACK-03. What just follows the newest tells nothing new. */
-	bool follows = !gap && x->ooo->noted_cnt &&
+	/*
+	 * EXT-RESP-ACK-03. What just follows the newest tells nothing new. READs and atomics are
+	 * few, ask for no ACK, and nothing else tells of them before their turn.
+	 */
+	bool follows = !gap && x->ooo->noted_cnt && !(p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) &&
 		       ur_psn_eq(p->bth.psn, ur_psn_add(x->ooo->top, 1));
 	enum ur_drop drop;
 
@@ -708,6 +711,17 @@ static const struct ur_rd_res *find_atomic(const struct ur_responder *rsp,
 	return NULL;
 }
 
+/*
+ * EXT-RESP-DUP-04. A repeat would overtake the answer that is still to leave, and the peer, which
+ * then had everything, ask for more than there is room for.
+ */
+static bool is_pending(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	uint32_t cnt = is_read(p->op) ? read_psns(qp, p->reth.length) : 1;
+
+	return ur_ext_response_pending(qp, p->bth.psn, p->xth.offset + cnt);
+}
+
 /* EXT-RESP-DUP-02: a READ is executed once more from what this packet says. */
 static bool answer_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
@@ -733,7 +747,8 @@ static bool answer_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t n
 		a.atomic = true;
 		a.va = res->original;
 	}
-	ur_ext_response_queue(qp, &a);
+	if (!is_pending(qp, p))
+		ur_ext_response_queue(qp, &a);
 	return true;
 }
 
@@ -800,9 +815,9 @@ void ur_ext_responder_validate(const struct ur_qp *qp)
 		ur_ooo_validate(x->ooo, qp->rsp.epsn);
 		UR_ASSERT(x->ooo->noted_cnt);
 	}
-	UR_ASSERT(x->ans_repeats <= x->ans_cnt && x->ans_cnt <= x->ans_cap);
-	UR_ASSERT(x->probe_after <= x->ans_cnt);
-	UR_ASSERT(qp->rsp_node.ready == (x->ans_cnt > 0));
+	UR_ASSERT(x->first.cnt <= x->ans_cap / 2 && x->again.cnt <= x->ans_cap / 2);
+	UR_ASSERT(x->first.probe_after <= x->first.cnt && x->again.probe_after <= x->again.cnt);
+	UR_ASSERT(qp->rsp_node.ready == ur_ext_response_queued(qp));
 	UR_ASSERT(qp->ack_node.ready == ur_ext_response_ack_due(qp));
 	UR_ASSERT(qp->rsp.kind != UR_MSG_SEND || qp->rsp.wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);

@@ -26,13 +26,15 @@ static bool is_fatal(const struct ur_responder *rsp)
 /* A NAK that ends the connection leaves after the answers before it. */
 static bool ack_due(const struct ur_qp *qp)
 {
-	return qp->rsp.ack != UR_ACK_NONE && !(is_fatal(&qp->rsp) && qp->xrsp.ans_cnt);
+	return qp->rsp.ack != UR_ACK_NONE && !(is_fatal(&qp->rsp) && ur_ext_response_queued(qp));
 }
 
 /* EXT-RESP-PROBE-01 */
 static bool probe_due(const struct ur_qp *qp)
 {
-	return qp->xrsp.probe && !qp->xrsp.probe_after;
+	const struct ur_ext_responder *x = &qp->xrsp;
+
+	return x->probe && !x->first.probe_after && !x->again.probe_after;
 }
 
 bool ur_ext_response_ack_due(const struct ur_qp *qp)
@@ -73,7 +75,8 @@ void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, bool probe
 		x->probe_echo = p->xth.stamp;
 		x->probe_path = p->xth.path;
 		x->probe_arrival_ns = now_ns;
-		x->probe_after = x->ans_cnt;
+		x->first.probe_after = x->first.cnt;
+		x->again.probe_after = x->again.cnt;
 	} else {
 		remember_echo(qp, p, now_ns);
 		/* A NAK acknowledges what comes before it. */
@@ -93,37 +96,67 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 
 /* ---- answers ---- */
 
-/* EXT-RESP-ANSWER-01. Repeats have what first answers never need. */
 bool ur_ext_response_room(const struct ur_qp *qp, bool repeat)
 {
 	const struct ur_ext_responder *x = &qp->xrsp;
 
-	return repeat ? x->ans_repeats + qp->rsp.res_cnt < x->ans_cap
-		      : x->ans_cnt - x->ans_repeats < qp->rsp.res_cnt;
+	return repeat ? x->again.cnt < x->ans_cap / 2 : x->first.cnt < qp->rsp.res_cnt;
+}
+
+/* First answers wait in the order of their PSNs, and all that waits is younger than the head. */
+bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t end)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+	const struct ur_ext_answer *a = &x->ans[x->first.head];
+
+	if (!x->first.cnt || ur_psn_lt(psn, a->psn))
+		return false;
+	return !ur_psn_eq(psn, a->psn) || end > a->offset + (a->sent >> qp->mtu_shift);
+}
+
+static struct ur_ext_answers *queue_of(struct ur_ext_responder *x, bool repeat)
+{
+	return repeat ? &x->again : &x->first;
+}
+
+static struct ur_ext_answer *ring_of(const struct ur_ext_responder *x, bool repeat)
+{
+	return x->ans + (repeat ? x->ans_cap / 2 : 0);
 }
 
 void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)
 {
 	struct ur_ext_responder *x = &qp->xrsp;
-	unsigned at = (unsigned)x->ans_head + x->ans_cnt;
+	struct ur_ext_answers *q = queue_of(x, a->repeat);
+	unsigned at = (unsigned)q->head + q->cnt, cap = x->ans_cap / 2u;
 
 	UR_ASSERT(ur_ext_response_room(qp, a->repeat));
-	x->ans[at < x->ans_cap ? at : at - x->ans_cap] = *a;
-	x->ans_cnt++;
-	x->ans_repeats += a->repeat;
+	ring_of(x, a->repeat)[at < cap ? at : at - cap] = *a;
+	q->cnt++;
 	ur_sched_set(&qp->core->sched, &qp->rsp_node, true);
 }
 
-static void dequeue(struct ur_qp *qp)
+/*
+ * EXT-RESP-ANSWER-01. The answer that is sent next. Somebody waits for a repeat, and everything
+ * behind it: it does not wait in turn, not even for the end of a first answer.
+ */
+static struct ur_ext_answer *head_of(const struct ur_ext_responder *x)
+{
+	bool repeat = x->again.cnt;
+
+	return ring_of(x, repeat) + (repeat ? x->again.head : x->first.head);
+}
+
+static void dequeue(struct ur_qp *qp, bool repeat)
 {
 	struct ur_ext_responder *x = &qp->xrsp;
+	struct ur_ext_answers *q = queue_of(x, repeat);
 
-	x->ans_repeats -= x->ans[x->ans_head].repeat;
-	x->ans_head = (uint16_t)(x->ans_head + 1 < x->ans_cap ? x->ans_head + 1 : 0);
-	x->ans_cnt--;
-	if (x->probe_after)
-		x->probe_after--;
-	if (!x->ans_cnt)
+	q->head = (uint16_t)(q->head + 1 < x->ans_cap / 2 ? q->head + 1 : 0);
+	q->cnt--;
+	if (q->probe_after)
+		q->probe_after--;
+	if (!ur_ext_response_queued(qp))
 		ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
 	update_ack(qp);
 }
@@ -173,7 +206,7 @@ static void make_atomic_ack(struct ur_qp *qp, const struct ur_ext_answer *a, str
 	tx->payload_len = 0;
 	p = begin_answer(qp, a, UR_EXT_ATOMIC_ACKNOWLEDGE, 0, UR_ATOMICACKETH_BYTES, tx, now_ns);
 	ur_build64(p, a->va);
-	dequeue(qp);
+	dequeue(qp, a->repeat);
 }
 
 /* RC-RESP-READ-02. A region that has gone since: fatal, but not for who asks once more. */
@@ -182,15 +215,15 @@ static void refuse_read(struct ur_qp *qp, const struct ur_ext_answer *a)
 	struct ur_psn psn = a->psn;
 
 	if (a->repeat) {
-		dequeue(qp);
+		dequeue(qp, true);
 		return;
 	}
 	qp->core->cnt.resp_remote_access_errors++;
 	qp->xrsp.echo = a->stamp;
 	qp->xrsp.echo_path = a->path;
 	qp->xrsp.arrival_ns = a->arrival_ns;
-	while (qp->xrsp.ans_cnt)
-		dequeue(qp);
+	while (qp->xrsp.first.cnt)
+		dequeue(qp, false);
 	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS, psn);
 	update_ack(qp);
 	qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_QP_ACCESS_ERR, qp->user);
@@ -226,16 +259,14 @@ static bool make_read_response(struct ur_qp *qp, struct ur_ext_answer *a, struct
 	begin_answer(qp, a, opcode[!a->sent][last], a->sent >> qp->mtu_shift, 0, tx, now_ns);
 	a->sent += len;
 	if (last)
-		dequeue(qp);
+		dequeue(qp, a->repeat);
 	return true;
 }
 
 bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
-	struct ur_ext_responder *x = &qp->xrsp;
-
-	while (x->ans_cnt) {
-		struct ur_ext_answer *a = &x->ans[x->ans_head];
+	while (ur_ext_response_queued(qp)) {
+		struct ur_ext_answer *a = head_of(&qp->xrsp);
 
 		if (a->atomic) {
 			make_atomic_ack(qp, a, tx, now_ns);
@@ -310,7 +341,7 @@ void ur_ext_response_stop(struct ur_qp *qp)
 
 	x->probe = false;
 	if (!is_fatal(&qp->rsp)) {
-		x->ans_cnt = x->ans_repeats = 0;
+		x->first = x->again = (struct ur_ext_answers){0};
 		ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
 		qp->rsp.ack = UR_ACK_NONE;
 	}

@@ -11,24 +11,18 @@
 
 struct ur_ext_requester {
 	struct ur_rtt rtt;
-	struct ur_selective psn; /* requests */
-	struct ur_selective rsp; /* response packets of READs and atomics, by response number */
-	uint32_t rwqen;		 /* of the next message that consumes a receive; 24 bits */
-	uint32_t last_stamp;	 /* of the last packet made */
+	struct ur_selective psn;   /* requests */
+	struct ur_selective rsp;   /* response packets of READs and atomics, by response number */
+	struct ur_psn reads_from;  /* from here on, or from psn.una, all requests are READs */
+	uint32_t rwqen;		   /* of the next message that consumes a receive; 24 bits */
+	uint32_t last_stamp;	   /* of the last packet made */
 	struct ur_spray_qp *spray; /* NULL: every packet takes the queue pair's own port */
 	uint8_t path;		   /* of the packet being made */
 	/* A probe that nothing else shares its stamp with was sent and has not come back. */
 	uint32_t probe_stamp;
 	bool probed;
-	bool probe;  /* a probe is to be sent */
-	bool naked;  /* the peer refused a request for good: it answers nothing any more */
-	bool waited; /* `due_end`, `due_stamp` hold */
-	/*
-	 * From `due_stamp` on, requests for responses before `due_end` were sent again because they
-	 * had been lost themselves.
-	 */
-	struct ur_psn due_end;
-	uint32_t due_stamp;
+	bool probe;	    /* a probe is to be sent */
+	bool naked;	    /* the peer refused a request for good: it answers nothing any more */
 	uint8_t rd_seq;	    /* READ and atomic requests made so far */
 	uint8_t atomic_cnt; /* atomics that are not answered, */
 	uint32_t atomic;    /* the oldest of which is this WQE */
@@ -49,6 +43,12 @@ struct ur_ext_answer {
 	bool repeat; /* it was answered before */
 };
 
+/* Answers [head, head + cnt) of a ring of ans_cap / 2, to be sent in this order. */
+struct ur_ext_answers {
+	uint16_t head, cnt;
+	uint16_t probe_after; /* so many of them, [0, cnt], came before the probe */
+};
+
 struct ur_ext_responder {
 	struct ur_ooo *ooo; /* NULL: in order */
 	uint32_t rwqen;	    /* receives taken by completed messages; 24 bits */
@@ -59,19 +59,18 @@ struct ur_ext_responder {
 	uint8_t echo_path;
 	uint32_t echo;
 	uint64_t arrival_ns;
-	/* The probe to be answered, once `probe_after` of the answers have left. */
+	/* The probe to be answered, once the answers before it have left. */
 	bool probe;
 	uint8_t probe_path;
-	uint16_t probe_after;
 	uint32_t probe_echo;
 	uint64_t probe_arrival_ns;
 	/*
-	 * Answers [ans_head, ans_head + ans_cnt), to be sent in this order, in a ring of ans_cap >=
-	 * 2 * max_dest_rd_atomic. At most max_dest_rd_atomic are first answers; the room for them is
-	 * never taken by repeats.
+	 * Answers to be sent: ans_cap of them, even, >= 2 * max_dest_rd_atomic. The lower half is
+	 * the ring of `first`, the upper half that of `again`; repeats go first.
 	 */
 	struct ur_ext_answer *ans;
-	uint16_t ans_cap, ans_head, ans_cnt, ans_repeats;
+	uint16_t ans_cap;
+	struct ur_ext_answers first, again;
 };
 
 #endif

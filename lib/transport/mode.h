@@ -113,7 +113,7 @@ static inline void ur_mode_drain(struct ur_qp *qp)
 /* Answers are queued or READs and atomics are being executed. */
 static inline bool ur_mode_is_answering(const struct ur_qp *qp)
 {
-	return qp->rsp.q_cnt || qp->xrsp.ans_cnt;
+	return qp->rsp.q_cnt || ur_ext_response_queued(qp);
 }
 
 #endif

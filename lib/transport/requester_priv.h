@@ -67,7 +67,26 @@ enum ibv_wc_status ur_completer_nak_status(uint8_t code);
 
 static inline struct ur_selective_env ur_ext_env(struct ur_qp *qp)
 {
-	return (struct ur_selective_env){&qp->core->rtx, &qp->xreq.rtt};
+	return (struct ur_selective_env){.pool = &qp->core->rtx, .rtt = &qp->xreq.rtt};
+}
+
+/* For the sequence of requests. */
+static inline struct ur_selective_env ur_ext_psn_env(struct ur_qp *qp)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	if (ur_psn_le(qp->xreq.reads_from, qp->xreq.psn.una))
+		env.kind = UR_SELECTIVE_READS;
+	return env;
+}
+
+/* For the sequence of responses. */
+static inline struct ur_selective_env ur_ext_rsp_env(struct ur_qp *qp)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	env.kind = UR_SELECTIVE_RESPONSES;
+	return env;
 }
 
 /* Response packets that the WQE asks for: at least 1 for a READ or atomic, else 0. */

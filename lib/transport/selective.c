@@ -66,6 +66,17 @@ void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *en
 	rest(s, env->pool);
 }
 
+/* A stamp that is to come is hostile; the unsigned distance from now tells it from the others. */
+static inline uint32_t newer(uint32_t echo, uint32_t than, uint32_t now)
+{
+	return now - echo < now - than ? echo : than;
+}
+
+static inline void rack(struct ur_selective *s, uint32_t echo, uint32_t now)
+{
+	s->rack_stamp = newer(echo, s->rack_stamp, now);
+}
+
 /* ---- how much may be in flight ---- */
 
 static void set_limit(struct ur_selective *s)
@@ -95,6 +106,10 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 	set_limit(s);
 	s->round_stamp = now;
 	s->delivered = 0;
+	/* Responses in order leave it alone else; a context knows times that marks have forgotten.
+	 */
+	if (!s->rtx)
+		rack(s, marked(s, ur_psn_add(s->una, UR_PSN_MASK)), now);
 	if (!s->reo_places && !s->reo_time)
 		return;
 	if (++s->quiet < UR_REO_ROUNDS)
@@ -181,13 +196,6 @@ static void ask_about(struct ur_selective *s, const struct patience *p, const st
 
 /* ---- what has arrived ---- */
 
-/* A stamp that is to come is hostile; the unsigned distance from now tells it from the others. */
-static inline void rack(struct ur_selective *s, uint32_t echo, uint32_t now)
-{
-	if (now - echo < now - s->rack_stamp)
-		s->rack_stamp = echo;
-}
-
 static inline void heard(struct ur_selective *s)
 {
 	s->flags &= (uint8_t) ~(PROBED | ASKING);
@@ -223,7 +231,7 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 		rest(s, env->pool);
 		return;
 	}
-	p = ur_rtx_patience(s, env->rtt);
+	p = ur_rtx_patience(s, env);
 	if (!s->rtx)
 		lose_first(s, env->pool, &p, later);
 	if (s->rtx) {
@@ -238,14 +246,11 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 
 /* `cnt` numbers from una on arrived in order. */
 static inline void in_order(struct ur_selective *s, const struct ur_selective_env *env,
-			    uint32_t cnt, uint32_t echo, uint64_t now_ns)
+			    uint32_t cnt, uint64_t now_ns)
 {
-	uint32_t now = ur_stamp(now_ns);
-
 	s->una = ur_psn_add(s->una, cnt);
-	rack(s, echo, now);
 	s->deadline_ns = ur_psn_eq(s->una, s->max) ? UR_NEVER : now_ns + silence_ns(env->rtt);
-	delivered(s, env->rtt, cnt, now);
+	delivered(s, env->rtt, cnt, ur_stamp(now_ns));
 }
 
 static inline bool is_in_order(const struct ur_selective *s)
@@ -291,7 +296,8 @@ uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env
 
 	if (__builtin_expect((uint32_t)ahead - 1 < sent && news->sack_bits == 0 && is_in_order(s),
 			     1)) {
-		in_order(s, env, (uint32_t)ahead, news->echo, now_ns);
+		rack(s, news->echo, ur_stamp(now_ns));
+		in_order(s, env, (uint32_t)ahead, now_ns);
 		return (uint32_t)ahead;
 	}
 	if (ahead > (int32_t)sent || ahead < -STALE || sent == 0)
@@ -304,6 +310,20 @@ bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr)
 	return s->rtx && bit_of(s->rtx->acked, nr);
 }
 
+/* EXT-SEL-AGAIN-01 */
+static void rack_response(struct ur_selective *s, struct ur_psn nr, uint32_t echo, uint32_t now)
+{
+	const struct ur_rtx *rtx = s->rtx;
+	bool resent =
+		rtx ? bit_of(rtx->resent, nr) : (s->flags & UNA_RESENT) && ur_psn_eq(nr, s->una);
+	uint32_t stamp = rtx ? rtx->stamp[index_of(nr)] : resent ? s->una_stamp : marked(s, nr);
+
+	if (!resent)
+		rack(s, stamp, now);
+	else if ((int32_t)(echo - stamp) >= 0)
+		s->again_stamp = newer(echo, s->again_stamp, now);
+}
+
 static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 						    const struct ur_selective_env *env,
 						    struct ur_psn nr, uint32_t echo,
@@ -313,7 +333,7 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
 
 	heard(s);
-	rack(s, echo, a.now);
+	rack_response(s, nr, echo, a.now);
 	if (!s->rtx && ahead == 0) {
 		first_arrived(s, env, &a, 1);
 	} else if (ur_rtx_hold(s, env->pool)) {
@@ -329,7 +349,7 @@ bool ur_selective_arrived(struct ur_selective *s, const struct ur_selective_env 
 {
 	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
 	if (__builtin_expect(ur_psn_eq(nr, s->una) && is_in_order(s), 1)) {
-		in_order(s, env, 1, echo, now_ns);
+		in_order(s, env, 1, now_ns);
 		return true;
 	}
 	return arrived_early(s, env, nr, echo, now_ns);
@@ -360,7 +380,7 @@ void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *en
 	UR_ASSERT(n >= 1 && outstanding(s) + n <= UR_EXT_WINDOW);
 	if (ur_psn_eq(s->una, s->max)) {
 		/* Stamps of long ago could seem to be of the future. */
-		s->rack_stamp = s->probe_stamp = s->round_stamp = stamp;
+		s->rack_stamp = s->again_stamp = s->probe_stamp = s->round_stamp = stamp;
 		s->delivered = 0;
 	}
 	if (s->rtx)
@@ -410,6 +430,7 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 		s->lost_cnt = 0;
 		s->flags |= UNA_RESENT;
 		s->una_stamp = ur_stamp(now_ns);
+		s->again_stamp = s->rack_stamp;
 		return;
 	}
 	if (rtx->lost[word] & bit) {
@@ -418,6 +439,25 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 	}
 	rtx->resent[word] |= bit;
 	rtx->stamp[index_of(nr)] = ur_stamp(now_ns);
+}
+
+void ur_selective_spare(struct ur_selective *s, const struct ur_selective_env *env,
+			struct ur_psn nr, uint64_t now_ns)
+{
+	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
+	if (!s->rtx) {
+		if (!ur_psn_eq(nr, s->una))
+			return;
+		s->lost_cnt = 0;
+	} else if (bit_of(s->rtx->lost, nr)) {
+		s->rtx->lost[index_of(nr) >> 6] &= ~mask_of(nr);
+		s->lost_cnt--;
+		if (ur_rtx_gap_closed(s))
+			ur_rtx_give_back(s, env->pool);
+	} else {
+		return;
+	}
+	expect_answer(s, env->rtt, now_ns);
 }
 
 /* ---- without news ---- */

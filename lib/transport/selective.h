@@ -26,16 +26,18 @@
  * the stamp of n, is
  *
  *   >= W, and as many numbers beyond n have arrived as reordering may put there: half as many again
- *         as has been seen lately, at least UR_REO_PLACES;
+ *         as has been seen lately, at least UR_REO_PLACES (UR_REO_READS: such requests follow
+ *         each other no faster than their responses do);
  *   >= W, n left before a probe that silence called for and that has arrived (or something sent
  * after it), and as many numbers beyond n have arrived as reordering was seen to put there;
  *   >= W, and n was sent again already;
  *   >= the long window, whatever else.
  *
- * W, the reordering window, is one SRTT, or 5/4 of the longest that reordering was seen lately to
- * take, at most the long window, which is 4 SRTT and at least UR_REO_LONG_NS. What was seen of
- * reordering fades after UR_REO_ROUNDS round trips without any. Only the timeout deems a number
- * lost (una, and no other) without anything having arrived.
+ * W, the reordering window, is one SRTT (half of it for READ requests and for responses), or 5/4 of
+ * the longest that reordering was seen lately to take, at most the long window, which is 4 SRTT and
+ * at least UR_REO_LONG_NS. What was seen of reordering fades after UR_REO_ROUNDS round trips
+ * without any. Only the timeout deems a number lost (una, and no other) without anything having
+ * arrived.
  *
  * Thread class: the QP's worker. No division, no loop over the window on the path in order; one
  * division a round trip.
@@ -43,11 +45,11 @@
 #define UR_EXT_WINDOW 2048 /* numbers in [una, max) at most, a power of two; ur_sack fits it */
 
 #define UR_REO_PLACES	  96 /* numbers that may overtake one before that is suspicious */
+#define UR_REO_READS	  8  /* the same of READ requests, many responses apart */
 #define UR_REO_LONG_NS	  UINT64_C(1000000) /* least long reordering window */
 #define UR_REO_ROUNDS	  16 /* round trips without reordering before it fades by a quarter */
 #define UR_PTO_MIN_NS	  UINT64_C(50000) /* least silence before a probe: software peers jitter */
 #define UR_PTO_INITIAL_NS UINT64_C(1000000) /* the same before the first round trip is known */
-
 
 /* The recovery context of one gap. Number n has bit and element n % UR_EXT_WINDOW. */
 struct ur_rtx {
@@ -76,7 +78,7 @@ struct ur_rtx_pool {
 size_t ur_rtx_pool_size(uint32_t cnt);
 void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt);
 
-#define UR_MARKS 4
+#define UR_MARKS 8
 
 struct ur_selective {
 	struct ur_psn una;    /* every number before it is acknowledged */
@@ -85,6 +87,7 @@ struct ur_selective {
 	uint64_t deadline_ns; /* when to call expired(); UR_NEVER: nothing is in flight */
 	/* Private to selective*.c from here on, but for reading backoff. */
 	uint32_t rack_stamp;  /* the newest stamp known to have arrived since una was last max */
+	uint32_t again_stamp; /* the same of numbers sent again (responses); older tells nothing */
 	uint32_t probe_stamp; /* of the last probe for silence; before it: nothing to tell */
 	uint32_t una_stamp;   /* una was sent again then, without a context (UNA_RESENT) */
 	uint32_t round_stamp; /* when this round trip began */
@@ -122,9 +125,17 @@ enum ur_selective_verdict {
 	UR_SELECTIVE_PROBE,  /* send a probe: silence, or a gap old enough to ask about */
 };
 
+/* What the outstanding numbers are. */
+enum ur_selective_kind {
+	UR_SELECTIVE_MIXED,	/* requests of any kind */
+	UR_SELECTIVE_READS,	/* READ requests, and nothing else */
+	UR_SELECTIVE_RESPONSES, /* what was asked for; it waits in a queue of the peer */
+};
+
 struct ur_selective_env { /* shared by the QPs of a worker / the two of a QP */
 	struct ur_rtx_pool *pool;
 	struct ur_rtt *rtt;
+	enum ur_selective_kind kind;
 };
 
 /* window is in [1, UR_EXT_WINDOW]. */
@@ -174,9 +185,17 @@ uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env
  * Number `nr` of [una, max) arrived (responses). False when it had arrived before, or when there is
  * no context to note it: it will be deemed lost and asked for again. Moves una over what has
  * arrived.
+ *
+ * The peer sends responses in the order of their numbers, whenever their requests arrived; only
+ * those asked for again go first, in the order in which they were asked for. So a number sent once
+ * tells of the numbers that left before it, by the time when it was asked for first; one that was
+ * sent again tells, by `echo`, of others sent again only.
  */
 bool ur_selective_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			  struct ur_psn nr, uint32_t echo, uint64_t now_ns);
+/* If `nr` of [una, max) is deemed lost, it is not: what it waits for was just sent (responses). */
+void ur_selective_spare(struct ur_selective *s, const struct ur_selective_env *env,
+			struct ur_psn nr, uint64_t now_ns);
 /* Whether `nr` of [una, max) has arrived already. */
 bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr);
 

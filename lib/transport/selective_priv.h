@@ -70,7 +70,7 @@ struct patience {
 	uint32_t places;	  /* that many beyond it: more than reordering does */
 };
 
-struct patience ur_rtx_patience(const struct ur_selective *s, const struct ur_rtt *rtt);
+struct patience ur_rtx_patience(const struct ur_selective *s, const struct ur_selective_env *env);
 
 /* A probe for silence, or what left after it, has arrived; what is stamped `stamp` left before. */
 static inline bool outlived_probe(const struct ur_selective *s, uint32_t stamp)
@@ -79,11 +79,18 @@ static inline bool outlived_probe(const struct ur_selective *s, uint32_t stamp)
 	       (int32_t)(stamp - s->probe_stamp) < 0;
 }
 
+/* The newest stamp that tells of numbers sent again, or else of the others. */
+static inline uint32_t newest_stamp(const struct ur_selective *s, bool resent)
+{
+	return resent && (int32_t)(s->again_stamp - s->rack_stamp) > 0 ? s->again_stamp
+								       : s->rack_stamp;
+}
+
 /* EXT-SEL-LOSS-01, EXT-SEL-REO-01: `later` numbers beyond it have arrived. */
 static inline bool is_lost(const struct ur_selective *s, const struct patience *p, uint32_t stamp,
 			   uint32_t later, bool resent)
 {
-	int32_t age = (int32_t)(s->rack_stamp - stamp);
+	int32_t age = (int32_t)(newest_stamp(s, resent) - stamp);
 
 	if (age < (int32_t)p->window)
 		return false;

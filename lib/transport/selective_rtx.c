@@ -72,6 +72,7 @@ bool ur_rtx_hold(struct ur_selective *s, struct ur_rtx_pool *pool)
 	pool->free_cnt--;
 	pool->taken_cnt++;
 	fill_stamps(s, rtx);
+	s->again_stamp = s->rack_stamp;
 	if (s->lost_cnt)
 		rtx->lost[index_of(s->una) >> 6] |= mask_of(s->una);
 	if (s->flags & UNA_RESENT) {
@@ -102,18 +103,21 @@ bool ur_rtx_gap_closed(const struct ur_selective *s)
 
 /* ---- what is lost ---- */
 
-struct patience ur_rtx_patience(const struct ur_selective *s, const struct ur_rtt *rtt)
+/* EXT-SEL-READS-01 */
+struct patience ur_rtx_patience(const struct ur_selective *s, const struct ur_selective_env *env)
 {
-	uint32_t srtt = rtt->srtt ? rtt->srtt : INITIAL_RTT;
+	uint32_t srtt = env->rtt->srtt ? env->rtt->srtt : INITIAL_RTT;
+	uint32_t least = env->kind == UR_SELECTIVE_MIXED ? srtt : srtt / 2;
+	uint32_t least_places = env->kind == UR_SELECTIVE_READS ? UR_REO_READS : UR_REO_PLACES;
 	uint32_t seen = s->reo_time + (s->reo_time >> 2);
 	uint32_t places = s->reo_places + (s->reo_places >> 1);
 	struct patience p;
 
 	p.longest = 4 * srtt > REO_LONG ? 4 * srtt : REO_LONG;
-	p.window = seen > srtt ? seen : srtt;
+	p.window = seen > least ? seen : least;
 	if (p.window > p.longest)
 		p.window = p.longest;
-	p.places = places > UR_REO_PLACES ? places : UR_REO_PLACES;
+	p.places = places > least_places ? places : least_places;
 	return p;
 }
 
@@ -228,7 +232,7 @@ static void number_arrived(struct ur_selective *s, const struct ur_selective_env
 		/* When that one left is forgotten: wait a round trip longer from now on. */
 		env->pool->spurious_cnt++;
 		learn_reordering(s, later,
-				 (int32_t)(ur_rtx_patience(s, env->rtt).window + env->rtt->srtt));
+				 (int32_t)(ur_rtx_patience(s, env).window + env->rtt->srtt));
 	} else if (later) {
 		env->pool->reordered_cnt++;
 		learn_reordering(s, later, age);

@@ -128,7 +128,7 @@ static long deadline(void)
 
 Test(selective, is_small)
 {
-	cr_assert_leq(sizeof(struct ur_selective), 96);
+	cr_assert_leq(sizeof(struct ur_selective), 136);
 }
 
 Test(selective, has_nothing_to_do_at_first)
@@ -702,4 +702,41 @@ Test(selective, an_early_response_without_a_context_is_not_noted)
 	cr_assert_eq(pool.exhausted_cnt, 1);
 	cr_assert(arrived(0, 0, 101));
 	expect_window(1, 4);
+}
+
+/* EXT-SEL-AGAIN-01 */
+Test(selective, a_repeat_that_overtakes_first_answers_tells_of_repeats_only)
+{
+	send(4, 0);
+	arrived(1, 0, 100);
+	ur_selective_overtaken(&s, &env, ur_stamp(at(150)), at(250));
+	cr_assert_eq(s.lost_cnt, 3);
+	resend(0, 250);
+	resend(2, 250);
+	send(4, 260);
+	resend(3, 400);
+	cr_assert(arrived(2, 250, 420));
+	cr_assert_eq(lost(), -1);
+	/* Number 0 was asked for long before 3; those behind still wait in their queue. */
+	cr_assert(arrived(3, 400, 500));
+	cr_assert_eq(lost(), 0);
+	cr_assert_eq(s.lost_cnt, 1);
+}
+
+/* EXT-SEL-READS-01 */
+Test(selective, a_read_request_is_lost_when_8_later_ones_have_arrived)
+{
+	for (unsigned i = 0; i < 10; i++)
+		send(1, 10 * i);
+	news(0, 0xff, 80, 180);
+	cr_assert_eq(lost(), -1, "it may be anything");
+	env.kind = UR_SELECTIVE_READS;
+	start();
+	for (unsigned i = 0; i < 10; i++)
+		send(1, 10 * i);
+	news(0, 0x7f, 70, 170);
+	cr_assert_eq(lost(), -1);
+	news(0, 0xff, 80, 180);
+	cr_assert_eq(lost(), 0);
+	cr_assert_eq(s.lost_cnt, 1);
 }
