@@ -194,11 +194,22 @@ static void restore_tags(struct rte_mbuf **pkts, unsigned n)
 			pkts[i]->ol_flags &= ~RTE_MBUF_F_RX_VLAN_STRIPPED;
 }
 
+/* Stamps and round trips are no better than this is fresh: once a burst. */
+static void update_now(struct ur_worker *w)
+{
+	uint64_t now = ur_clock_ns(w->clock);
+
+	/* Never backwards, whatever core this runs on. */
+	if (now > w->now_ns)
+		w->now_ns = now;
+}
+
 static unsigned receive(struct ur_worker *w)
 {
 	struct rte_mbuf *pkts[BURST], *out[IMPAIR_BURST];
 	unsigned n = ur_port_rx(w->port, w->idx, pkts, BURST), total = n;
 
+	update_now(w);
 	w->cnt_.rx_frames += n;
 	restore_tags(pkts, n);
 	if (n)
@@ -315,6 +326,7 @@ static unsigned output(struct ur_worker *w, bool posted)
 		pkts = &w->spare[w->spare_first];
 		tx = &w->tx[w->spare_first];
 		cap = (unsigned)(BURST - w->spare_first);
+		update_now(w);
 		n = posted ? ur_engine_output_posted(w->engine, tx, cap, w->now_ns)
 			   : ur_engine_output(w->engine, tx, cap, w->now_ns);
 		for (unsigned i = 0; i < n; i++)
@@ -376,13 +388,19 @@ static void take_foreign(struct ur_worker *w)
 		ur_core_complete(ur_engine_core(w->engine), f.cq, &f.wc, f.solicited);
 }
 
-static void update_now(struct ur_worker *w)
+/*
+ * After receive(): what has come may be what a timer waits for, also when this worker was not run
+ * for a while. By the tick: nothing can be due that was not at the last look in this one.
+ */
+static void expire(struct ur_worker *w)
 {
-	uint64_t now = ur_clock_ns(w->clock);
-
-	/* Never backwards, whatever core this runs on. */
-	if (now > w->now_ns)
-		w->now_ns = now;
+	if (w->now_ns >> UR_WHEEL_TICK_SHIFT == w->tick)
+		return;
+	w->tick = w->now_ns >> UR_WHEEL_TICK_SHIFT;
+	if (ur_engine_next_deadline(w->engine) <= w->now_ns)
+		ur_engine_expire(w->engine, w->now_ns);
+	if (w->neigh && ur_neigh_next_deadline(w->neigh) <= w->now_ns)
+		ur_neigh_expire(w->neigh, w->now_ns);
 }
 
 /*
@@ -399,19 +417,12 @@ static unsigned one_round(struct ur_worker *w)
 		take_doorbells(w);
 	if (w->cnt > 1)
 		take_foreign(w);
-	/* Timers fire by the tick: nothing can be due that was not at the last look in this one. */
-	if (w->now_ns >> UR_WHEEL_TICK_SHIFT != w->tick) {
-		w->tick = w->now_ns >> UR_WHEEL_TICK_SHIFT;
-		if (ur_engine_next_deadline(w->engine) <= w->now_ns)
-			ur_engine_expire(w->engine, w->now_ns);
-		if (w->neigh && ur_neigh_next_deadline(w->neigh) <= w->now_ns)
-			ur_neigh_expire(w->neigh, w->now_ns);
-	}
 	if (ur_engine_wants_output(w->engine) || w->tx_head != w->tx_tail || w->tx_impair)
 		n = output(w, false);
 	if (w->neigh && w->neigh->out.head != w->neigh->out.tail)
 		output_neigh(w);
 	n += receive(w);
+	expire(w);
 	atomic_store_explicit(&w->last_ns, w->now_ns, memory_order_relaxed);
 	return n;
 }
