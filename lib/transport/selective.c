@@ -198,7 +198,7 @@ static void ask_about(struct ur_selective *s, const struct patience *p, const st
 
 static inline void heard(struct ur_selective *s)
 {
-	s->flags &= (uint8_t) ~(PROBED | ASKING);
+	s->flags &= (uint8_t) ~(PROBED | PROBED_AGAIN | ASKING);
 	s->backoff = 0;
 }
 
@@ -468,6 +468,17 @@ void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env
 		ur_rtx_lose_una(s, env->pool);
 }
 
+/* The next step is `again_ns` from now, or the timeout, whichever is first. */
+static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_rtt *rtt,
+				       uint64_t again_ns, uint64_t now_ns)
+{
+	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff);
+
+	s->probe_stamp = ur_stamp(now_ns);
+	s->deadline_ns = now_ns + (again_ns < rto_ns ? again_ns : rto_ns);
+	return UR_SELECTIVE_PROBE;
+}
+
 enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 					       const struct ur_selective_env *env, uint64_t now_ns)
 {
@@ -487,9 +498,12 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 		}
 		s->flags |= PROBED;
 		s->flags &= (uint8_t)~ASKING;
-		s->probe_stamp = ur_stamp(now_ns);
-		s->deadline_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
-		return UR_SELECTIVE_PROBE;
+		return probe(s, env->rtt, 2 * silence_ns(env->rtt), now_ns);
+	}
+	/* EXT-SEL-PROBE-02: the first, its answer or what it called for may be lost as well. */
+	if (!(s->flags & PROBED_AGAIN) && 2 * silence_ns(env->rtt) < ur_rtt_rto_ns(env->rtt, 0)) {
+		s->flags |= PROBED_AGAIN;
+		return probe(s, env->rtt, UINT64_MAX, now_ns);
 	}
 	/* EXT-SEL-RTO-01 */
 	if (s->backoff < UINT8_MAX)

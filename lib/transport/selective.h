@@ -48,7 +48,7 @@
 #define UR_REO_READS	  8  /* the same of READ requests, many responses apart */
 #define UR_REO_LONG_NS	  UINT64_C(1000000) /* least long reordering window */
 #define UR_REO_ROUNDS	  16 /* round trips without reordering before it fades by a quarter */
-#define UR_PTO_MIN_NS	  UINT64_C(50000) /* least silence before a probe: software peers jitter */
+#define UR_PTO_MIN_NS	  UINT64_C(10000) /* least silence before a probe: software peers jitter */
 #define UR_PTO_INITIAL_NS UINT64_C(1000000) /* the same before the first round trip is known */
 
 /* The recovery context of one gap. Number n has bit and element n % UR_EXT_WINDOW. */

@@ -15,6 +15,7 @@
 /* ur_selective.flags */
 enum {
 	PROBED = 1 << 0,     /* a probe was asked for, nothing was heard since */
+	PROBED_AGAIN = 1 << 3, /* and a second one, which is the last */
 	UNA_RESENT = 1 << 1, /* una was sent again at una_stamp; no context is held */
 	ASKING = 1 << 2,     /* the deadline is for the oldest number; nothing was sent since */
 };

@@ -323,7 +323,7 @@ Test(selective, waits_longer_where_round_trips_vary)
 	start();
 	rtt.srtt = rtt.rttvar = 10;
 	send(1, 0);
-	cr_assert_eq(deadline(), 50);
+	cr_assert_eq(deadline(), 10);
 	start();
 	rtt.srtt = 0;
 	send(1, 0);
@@ -354,22 +354,25 @@ Test(selective, a_timeout_loses_una_alone_and_backs_off)
 {
 	send(10, 0);
 	cr_assert_eq(expire(200), UR_SELECTIVE_PROBE);
-	cr_assert_eq(deadline(), 1200);
-	cr_assert_eq(expire(1200), UR_SELECTIVE_RESEND);
+	/* EXT-SEL-PROBE-02 */
+	cr_assert_eq(deadline(), 600);
+	cr_assert_eq(expire(600), UR_SELECTIVE_PROBE);
+	cr_assert_eq(deadline(), 1600);
+	cr_assert_eq(expire(1600), UR_SELECTIVE_RESEND);
 	cr_assert_eq(s.lost_cnt, 1);
-	resend(0, 1200);
+	resend(0, 1600);
 	cr_assert_eq(lost(), -1);
-	cr_assert_eq(deadline(), 3200);
-	cr_assert_eq(expire(3000), UR_SELECTIVE_NOTHING);
-	cr_assert_eq(expire(3200), UR_SELECTIVE_RESEND);
-	resend(0, 3200);
-	cr_assert_eq(deadline(), 7200);
+	cr_assert_eq(deadline(), 3600);
+	cr_assert_eq(expire(3400), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(expire(3600), UR_SELECTIVE_RESEND);
+	resend(0, 3600);
+	cr_assert_eq(deadline(), 7600);
 	/* The peer is back, una has come by its last retransmission; the rest follows at once. */
-	cr_assert_eq(news(1, 0, 3200, 3300), 1);
+	cr_assert_eq(news(1, 0, 3600, 3700), 1);
 	cr_assert_eq(s.lost_cnt, 9);
 	for (int nr = 1; nr < 10; nr++)
-		resend(nr, 3300);
-	cr_assert_eq(news(10, 0, 3300, 3400), 9);
+		resend(nr, 3700);
+	cr_assert_eq(news(10, 0, 3700, 3800), 9);
 	cr_assert_eq(s.backoff, 0);
 	cr_assert_eq(pool.spurious_cnt, 0);
 }
