@@ -281,15 +281,10 @@ static void build_data(struct ur_qp *qp, const struct ur_wqe *wqe, struct reques
 	r->opcode = data_opcode(class, !r->offset, last);
 	r->solicited = last && (wqe->flags & UR_WQE_SOLICITED);
 	p = build(qp, wqe, r, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0), tx, now_ns);
-	if (reth) {
-		p = ur_build64(p, wqe->remote_addr);
-		p = ur_build32(p, wqe->rkey);
-		p = ur_build32(p, wqe->length);
-	}
-	if (tail && (class & OP_IMM))
-		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
-	else if (tail)
-		ur_build32(p, wqe->imm_inv);
+	if (reth)
+		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
+	if (tail)
+		put_imm_inv(p, wqe);
 }
 
 /* Asks for `bytes` from r->offset on. */
@@ -302,26 +297,16 @@ static void build_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct reques
 	tx->payload_len = 0;
 	r->opcode = UR_RC_READ_REQUEST;
 	p = build(qp, wqe, r, UR_RETH_BYTES, tx, now_ns);
-	p = ur_build64(p, wqe->remote_addr + ((uint64_t)r->offset << qp->mtu_shift));
-	p = ur_build32(p, wqe->rkey);
-	ur_build32(p, bytes);
+	put_reth(p, wqe->remote_addr + ((uint64_t)r->offset << qp->mtu_shift), wqe->rkey, bytes);
 }
 
 static void build_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
 			 struct ur_tx *tx, uint64_t now_ns)
 {
-	const struct ur_wqe_ext *ext = ur_wqe_ext(wqe);
-	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-	uint8_t *p;
-
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
-	r->opcode = cas ? UR_RC_COMPARE_SWAP : UR_RC_FETCH_ADD;
-	p = build(qp, wqe, r, UR_ATOMICETH_BYTES, tx, now_ns);
-	p = ur_build64(p, wqe->remote_addr);
-	p = ur_build32(p, wqe->rkey);
-	p = ur_build64(p, cas ? ext->atomic.swap : ext->atomic.compare_add);
-	ur_build64(p, cas ? ext->atomic.compare_add : 0);
+	r->opcode = atomic_opcode(wqe);
+	put_atomiceth(build(qp, wqe, r, UR_ATOMICETH_BYTES, tx, now_ns), wqe);
 }
 
 /* References the payload of data packet `at`. False: an SGE is refused. */

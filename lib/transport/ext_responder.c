@@ -30,13 +30,6 @@ static bool needs_receive(uint32_t op)
 	return op & (UR_OP_SEND | UR_OP_IMM);
 }
 
-static uint32_t read_psns(const struct ur_qp *qp, uint32_t length)
-{
-	uint64_t mtu = UINT64_C(1) << qp->mtu_shift;
-
-	return length ? (uint32_t)((length + mtu - 1) >> qp->mtu_shift) : 1;
-}
-
 /* Bytes of the message up to the end of this packet. */
 static uint64_t end_of(const struct ur_qp *qp, uint32_t offset, uint32_t payload_len)
 {
@@ -86,8 +79,9 @@ static struct verdict check_form(const struct ur_qp *qp, const struct ur_packet 
 
 	if (is_read(p->op))
 		return p->reth.length <= 1u << 31 &&
-				       read_psns(qp, p->reth.length) <= UR_EXT_WINDOW &&
-				       x->offset + read_psns(qp, p->reth.length) <=
+				       ur_responder_read_psns(qp, p->reth.length) <=
+					       UR_EXT_WINDOW &&
+				       x->offset + ur_responder_read_psns(qp, p->reth.length) <=
 					       UR_PSN_MASK + 1 &&
 				       !recv
 			       ? CONTINUE
@@ -229,12 +223,9 @@ static const struct ur_rwqe *receive_at(const struct ur_qp *qp, uint32_t ahead)
 
 static void take_from_srq(struct ur_qp *qp, struct ur_rwqe *to)
 {
-	bool limit, ok = ur_srq_take(qp->srq, to, &limit);
+	bool ok = ur_responder_take_srq(qp, to);
 
 	UR_ASSERT(ok);
-	if (limit)
-		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
-				     qp->srq->user);
 }
 
 /* EXT-RESP-RECV-01. Takes receives from the SRQ until the context holds that of receive_at(ahead).
@@ -314,7 +305,7 @@ static void take_turn_read(struct ur_qp *qp, const struct ur_ooo_note *n,
 		qp->rsp.msn++;
 		qp->xrsp.offset = 0;
 	} else {
-		qp->xrsp.offset += read_psns(qp, h->reth.length);
+		qp->xrsp.offset += ur_responder_read_psns(qp, h->reth.length);
 	}
 	ur_ext_response_queue(qp, &a);
 }
@@ -325,20 +316,17 @@ static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_not
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_ext_answer a = answer_of(n, h, rsp->epsn);
+	struct ur_rd_res *res;
 	struct verdict v =
 		ur_responder_atomic(qp, n->opcode == UR_EXT_FETCH_ADD, &h->atomic, &a.va);
 
 	if (v.kind)
 		return v;
-	rsp->res[rsp->res_next] = (struct ur_rd_res){
-		.first = rsp->epsn,
-		.psns = 1,
-		.atomic = true,
-		.rkey = h->atomic.rkey,
-		.va = h->atomic.va,
-		.original = a.va,
-	};
-	rsp->res_next = (uint8_t)(rsp->res_next + 1u < rsp->res_cnt ? rsp->res_next + 1 : 0);
+	res = ur_responder_remember(qp, rsp->epsn, 1);
+	res->atomic = true;
+	res->rkey = h->atomic.rkey;
+	res->va = h->atomic.va;
+	res->original = a.va;
 	rsp->msn++;
 	a.atomic = true;
 	ur_ext_response_queue(qp, &a);
@@ -695,20 +683,12 @@ static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint32_t 
 
 /* ---- a packet before ePSN ---- */
 
-/* EXT-RESP-DUP-03. The newest comes first, as an old one may have had the same PSN. */
-static const struct ur_rd_res *find_atomic(const struct ur_responder *rsp,
-					   const struct ur_packet *p)
+/* EXT-RESP-DUP-03. What was executed with that PSN must be what is asked for once more. */
+static const struct ur_rd_res *find_atomic(struct ur_responder *rsp, const struct ur_packet *p)
 {
-	for (unsigned i = 0, at = rsp->res_next; i < rsp->res_cnt; i++) {
-		const struct ur_rd_res *res;
+	const struct ur_rd_res *res = ur_responder_find(rsp, p->bth.psn);
 
-		at = at ? at - 1 : rsp->res_cnt - 1u;
-		res = &rsp->res[at];
-		if (res->psns && ur_psn_eq(res->first, p->bth.psn))
-			return res->rkey == p->atomiceth.rkey && res->va == p->atomiceth.va ? res
-											    : NULL;
-	}
-	return NULL;
+	return res && res->rkey == p->atomiceth.rkey && res->va == p->atomiceth.va ? res : NULL;
 }
 
 /*
@@ -717,7 +697,7 @@ static const struct ur_rd_res *find_atomic(const struct ur_responder *rsp,
  */
 static bool is_pending(const struct ur_qp *qp, const struct ur_packet *p)
 {
-	uint32_t cnt = is_read(p->op) ? read_psns(qp, p->reth.length) : 1;
+	uint32_t cnt = is_read(p->op) ? ur_responder_read_psns(qp, p->reth.length) : 1;
 
 	return ur_ext_response_pending(qp, p->bth.psn, p->xth.offset + cnt);
 }
@@ -772,10 +752,7 @@ enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p,
 		return UR_DROP_QP_STATE;
 	if (!(p->op & UR_OP_XTH))
 		return UR_DROP_MODE;
-	if (qp->state == IBV_QPS_RTR && !qp->comm_est) {
-		qp->comm_est = true;
-		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_COMM_EST, qp->user);
-	}
+	ur_responder_established(qp);
 	if (__builtin_expect(p->op & UR_OP_PROBE, 0)) {
 		ur_ext_response_ack(qp, p, true, now_ns);
 		return UR_DROP_NONE;

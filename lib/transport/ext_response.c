@@ -9,24 +9,11 @@
  * what it says is looked up when it leaves.
  */
 
-/* EXT-RESP-CREDIT-01: receives for the messages after MSN, whichever of them are bound early. */
-static uint8_t credit_code(const struct ur_qp *qp)
-{
-	if (qp->srq)
-		return UR_CREDITS_NONE;
-	return ur_credits_encode(ur_wq_tail(&qp->rq) - ur_wq_head(&qp->rq));
-}
-
-static bool is_fatal(const struct ur_responder *rsp)
-{
-	return rsp->ack == UR_NAK_OWED &&
-	       (rsp->nak_syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_NAK;
-}
-
 /* A NAK that ends the connection leaves after the answers before it. */
 static bool ack_due(const struct ur_qp *qp)
 {
-	return qp->rsp.ack != UR_ACK_NONE && !(is_fatal(&qp->rsp) && ur_ext_response_queued(qp));
+	return qp->rsp.ack != UR_ACK_NONE &&
+	       !(ur_response_owes_fatal_nak(&qp->rsp) && ur_ext_response_queued(qp));
 }
 
 /* EXT-RESP-PROBE-01 */
@@ -191,7 +178,7 @@ static uint8_t *begin_answer(struct ur_qp *qp, const struct ur_ext_answer *a, ui
 				    UR_AETH_BYTES + UR_XAETH_BYTES + UR_XRTH_BYTES + more);
 
 	qp->core->cnt.retransmitted_responses += a->repeat;
-	p = put_aeth(p, qp, UR_SYNDROME_ACK | credit_code(qp));
+	p = put_aeth(p, qp, UR_SYNDROME_ACK | ur_response_credits(qp));
 	p = put_xaeth(p, qp, a->stamp, a->path, a->arrival_ns, now_ns);
 	p = ur_build32(p, a->ssn);
 	return ur_build32(p, a->offset + index);
@@ -316,7 +303,7 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		qp->core->cnt.seq_nak_sent++;
 	} else {
 		bth.psn = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
-		syndrome = UR_SYNDROME_ACK | credit_code(qp);
+		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
 		/* EXT-RESP-CREDIT-02: gap may follow gap, and a NAK has no place for credits. */
 		x->told_msn = rsp->msn;
 		qp->core->cnt.acks_sent++;
@@ -340,7 +327,7 @@ void ur_ext_response_stop(struct ur_qp *qp)
 	struct ur_ext_responder *x = &qp->xrsp;
 
 	x->probe = false;
-	if (!is_fatal(&qp->rsp)) {
+	if (!ur_response_owes_fatal_nak(&qp->rsp)) {
 		x->first = x->again = (struct ur_ext_answers){0};
 		ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
 		qp->rsp.ack = UR_ACK_NONE;

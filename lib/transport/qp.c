@@ -82,14 +82,6 @@ static void stop_sending(struct ur_qp *qp)
 	ur_timer_cancel(&qp->core->wheel, &qp->timer);
 }
 
-/* The NAK owed, if any, is one that ended the connection. */
-static bool owes_fatal_nak(const struct ur_responder *rsp)
-{
-	return rsp->ack == UR_NAK_OWED &&
-	       (rsp->nak_syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_NAK &&
-	       rsp->nak_syndrome != (UR_SYNDROME_NAK | UR_NAK_PSN_SEQ);
-}
-
 static void stop_responding(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -100,7 +92,7 @@ static void stop_responding(struct ur_qp *qp)
 		return;
 	}
 	/* RC-RESP-NAK-02: a NAK that says why still goes out, after the answers before it. */
-	if (owes_fatal_nak(rsp))
+	if (ur_response_owes_fatal_nak(rsp))
 		return;
 	for (unsigned i = 0; i < rsp->res_cnt; i++)
 		rsp->res[i].queued = rsp->res[i].replay = false;
@@ -225,11 +217,15 @@ void ur_qp_reset(struct ur_qp *qp)
 	qp->attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET, .cap = cap};
 }
 
+static bool may_choose_mode(const struct ur_qp *qp)
+{
+	return qp->type == IBV_QPT_RC && (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT);
+}
+
 /* QP-MODE-01 */
 int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
 {
-	if (qp->type != IBV_QPT_RC || (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT) ||
-	    mode > UR_MODE_EXTENDED)
+	if (!may_choose_mode(qp) || mode > UR_MODE_EXTENDED)
 		return -EINVAL;
 	qp->mode = (uint8_t)mode;
 	qp->strict = strict;
@@ -239,8 +235,7 @@ int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
 /* QP-MODE-02 */
 int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths)
 {
-	if (qp->type != IBV_QPT_RC || (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT) ||
-	    paths > UR_SPRAY_MAX)
+	if (!may_choose_mode(qp) || paths > UR_SPRAY_MAX)
 		return -EINVAL;
 	qp->paths = paths;
 	return 0;

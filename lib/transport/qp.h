@@ -300,6 +300,25 @@ void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
 
 /* ---- response.c ---- */
 
+/*
+ * RC-RESP-CREDIT-01, EXT-RESP-CREDIT-01. Credit code for the receives that are posted, whichever of them
+ * are bound early; an SRQ's belong to nobody in particular.
+ */
+static inline uint8_t ur_response_credits(const struct ur_qp *qp)
+{
+	if (qp->srq)
+		return UR_CREDITS_NONE;
+	return ur_credits_encode(ur_wq_tail(&qp->rq) - ur_wq_head(&qp->rq));
+}
+
+/* The NAK owed, if any, is one that ended the connection. */
+static inline bool ur_response_owes_fatal_nak(const struct ur_responder *rsp)
+{
+	return rsp->ack == UR_NAK_OWED &&
+	       (rsp->nak_syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_NAK &&
+	       rsp->nak_syndrome != (UR_SYNDROME_NAK | UR_NAK_PSN_SEQ);
+}
+
 void ur_response_ack(struct ur_qp *qp);
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn);
 /* Queues the answer to res[idx], which is not queued already. */

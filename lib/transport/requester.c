@@ -219,15 +219,10 @@ static void put_data(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t 
 	uint8_t *p =
 		ur_build_begin(tx, &qp->path, &bth, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0));
 
-	if (reth) {
-		p = ur_build64(p, wqe->remote_addr);
-		p = ur_build32(p, wqe->rkey);
-		p = ur_build32(p, wqe->length);
-	}
-	if (tail && (class & OP_IMM))
-		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
-	else if (tail)
-		ur_build32(p, wqe->imm_inv);
+	if (reth)
+		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
+	if (tail)
+		put_imm_inv(p, wqe);
 }
 
 static void put_read(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off, uint32_t bytes,
@@ -245,32 +240,23 @@ static void put_read(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t 
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_RETH_BYTES);
-	p = ur_build64(p, wqe->remote_addr + off);
-	p = ur_build32(p, wqe->rkey);
-	ur_build32(p, bytes);
+	put_reth(p, wqe->remote_addr + off, wqe->rkey, bytes);
 }
 
 static void put_atomic(const struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn psn,
 		       struct ur_tx *tx)
 {
-	const struct ur_wqe_ext *ext = ur_wqe_ext(wqe);
-	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	struct ur_build_bth bth = {
-		.opcode = cas ? UR_RC_COMPARE_SWAP : UR_RC_FETCH_ADD,
+		.opcode = atomic_opcode(wqe),
 		.ackreq = true,
 		.pkey = qp->pkey,
 		.dqpn = qp->dest_qpn,
 		.psn = psn,
 	};
-	uint8_t *p;
 
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
-	p = ur_build_begin(tx, &qp->path, &bth, UR_ATOMICETH_BYTES);
-	p = ur_build64(p, wqe->remote_addr);
-	p = ur_build32(p, wqe->rkey);
-	p = ur_build64(p, cas ? ext->atomic.swap : ext->atomic.compare_add);
-	ur_build64(p, cas ? ext->atomic.compare_add : 0);
+	put_atomiceth(ur_build_begin(tx, &qp->path, &bth, UR_ATOMICETH_BYTES), wqe);
 }
 
 static bool make_data(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class, struct ur_tx *tx,

@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_REQUESTER_PRIV_H
 #define UR_TRANSPORT_REQUESTER_PRIV_H
 
+#include "transport/build.h"
 #include "transport/qp.h"
 #include "wire/opcode.h"
 
@@ -54,6 +55,39 @@ static inline uint8_t data_opcode(unsigned class, bool first, bool last)
 	else if (last && (class & OP_INV))
 		op = first ? UR_RC_SEND_ONLY_INV : UR_RC_SEND_LAST_INV;
 	return op;
+}
+
+static inline uint8_t *put_reth(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t length)
+{
+	p = ur_build64(p, va);
+	p = ur_build32(p, rkey);
+	return ur_build32(p, length);
+}
+
+/* The last packet of a message carries its immediate data, or the key to invalidate. */
+static inline void put_imm_inv(uint8_t *p, const struct ur_wqe *wqe)
+{
+	if (class_of(wqe) & OP_IMM)
+		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
+	else
+		ur_build32(p, wqe->imm_inv);
+}
+
+/* The RC opcode of an atomic, and its header. */
+static inline uint8_t atomic_opcode(const struct ur_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? UR_RC_COMPARE_SWAP : UR_RC_FETCH_ADD;
+}
+
+static inline void put_atomiceth(uint8_t *p, const struct ur_wqe *wqe)
+{
+	const struct ur_wqe_ext *ext = ur_wqe_ext(wqe);
+	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	p = ur_build64(p, wqe->remote_addr);
+	p = ur_build32(p, wqe->rkey);
+	p = ur_build64(p, cas ? ext->atomic.swap : ext->atomic.compare_add);
+	ur_build64(p, cas ? ext->atomic.compare_add : 0);
 }
 
 /* ---- completer.c ---- */

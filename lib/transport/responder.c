@@ -30,14 +30,6 @@ static struct verdict check_sequence(const struct ur_qp *qp, const struct ur_pac
 	return ok ? CONTINUE : NAK(INV_REQ, OP_SEQUENCE);
 }
 
-/* PSNs that the answer to a READ takes. */
-static uint32_t read_psns(const struct ur_qp *qp, const struct ur_packet *p)
-{
-	uint64_t mtu = UINT64_C(1) << qp->mtu_shift;
-
-	return p->reth.length ? (uint32_t)((p->reth.length + mtu - 1) >> qp->mtu_shift) : 1;
-}
-
 /* RC-RESP-LEN-01, RC-RESP-ATOMIC-01: First and Middle carry a PMTU, Last 1..PMTU, Only 0..PMTU; a
  * WRITE adds up. */
 static struct verdict check_length(const struct ur_qp *qp, const struct ur_packet *p)
@@ -46,7 +38,8 @@ static struct verdict check_length(const struct ur_qp *qp, const struct ur_packe
 	bool first = p->op & UR_OP_FIRST, last = p->op & UR_OP_LAST;
 
 	if (p->op & UR_OP_READ_REQ)
-		return p->reth.length <= 1u << 31 && read_psns(qp, p) < UR_PSN_WINDOW
+		return p->reth.length <= 1u << 31 &&
+				       ur_responder_read_psns(qp, p->reth.length) < UR_PSN_WINDOW
 			       ? CONTINUE
 			       : NAK(INV_REQ, MSG_LENGTH);
 	if (p->op & UR_OP_ATOMIC)
@@ -117,18 +110,26 @@ static struct verdict check_access(const struct ur_qp *qp, const struct ur_packe
 	return p->op & UR_OP_RETH ? ur_responder_check_reth(qp, p->op, &p->reth) : CONTINUE;
 }
 
+bool ur_responder_take_srq(struct ur_qp *qp, struct ur_rwqe *to)
+{
+	bool limit;
+
+	if (!ur_srq_take(qp->srq, to, &limit))
+		return false;
+	if (limit)
+		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
+				     qp->srq->user);
+	return true;
+}
+
 bool ur_responder_bind(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	bool limit = false;
 
 	if (qp->srq) {
-		if (!ur_srq_take(qp->srq, rsp->srq_wqe, &limit))
+		if (!ur_responder_take_srq(qp, rsp->srq_wqe))
 			return false;
 		rsp->wqe = rsp->srq_wqe;
-		if (limit)
-			qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
-					     qp->srq->user);
 	} else {
 		uint32_t head = ur_wq_head(&qp->rq);
 
@@ -184,7 +185,7 @@ void ur_responder_resize(struct ur_qp *qp, uint8_t cnt)
 
 /* RC-RESP-DUP-03. The newest comes first: an old one may have had the same PSNs, 2^24 packets ago.
  */
-static struct ur_rd_res *find_res(struct ur_responder *rsp, struct ur_psn psn)
+struct ur_rd_res *ur_responder_find(struct ur_responder *rsp, struct ur_psn psn)
 {
 	for (unsigned i = 0, at = rsp->res_next; i < rsp->res_cnt; i++) {
 		struct ur_rd_res *res;
@@ -229,7 +230,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 		ur_response_ack(qp);
 		return UR_DROP_PSN_DUPLICATE;
 	}
-	res = find_res(rsp, p->bth.psn);
+	res = ur_responder_find(rsp, p->bth.psn);
 	if (!res)
 		return UR_DROP_DUP_UNKNOWN;
 	if (p->op & UR_OP_ATOMIC ? !res->atomic : !replay_read(qp, p, res))
@@ -243,7 +244,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 
 /* ---- execution ---- */
 
-static struct ur_rd_res *remember(struct ur_qp *qp, const struct ur_packet *p, uint32_t psns)
+struct ur_rd_res *ur_responder_remember(struct ur_qp *qp, struct ur_psn first, uint32_t psns)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_rd_res *res = &rsp->res[rsp->res_next];
@@ -260,15 +261,15 @@ static struct ur_rd_res *remember(struct ur_qp *qp, const struct ur_packet *p, u
 		rsp->q_cnt = (uint8_t)kept;
 	}
 	rsp->res_next = (uint8_t)(rsp->res_next + 1u < rsp->res_cnt ? rsp->res_next + 1 : 0);
-	*res = (struct ur_rd_res){.first = p->bth.psn, .psns = psns};
+	*res = (struct ur_rd_res){.first = first, .psns = psns};
 	return res;
 }
 
 static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	uint32_t psns = read_psns(qp, p);
-	struct ur_rd_res *res = remember(qp, p, psns);
+	uint32_t psns = ur_responder_read_psns(qp, p->reth.length);
+	struct ur_rd_res *res = ur_responder_remember(qp, p->bth.psn, psns);
 
 	qp->core->cnt.rx_read_requests++;
 	res->rkey = p->reth.rkey;
@@ -310,7 +311,7 @@ static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p
 
 	if (v.kind)
 		return v;
-	res = remember(qp, p, 1);
+	res = ur_responder_remember(qp, p->bth.psn, 1);
 	res->atomic = true;
 	res->original = original;
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
@@ -606,6 +607,14 @@ static enum ur_drop uc_input(struct ur_qp *qp, const struct ur_packet *p)
 	return UR_DROP_NONE;
 }
 
+void ur_responder_established(struct ur_qp *qp)
+{
+	if (qp->state != IBV_QPS_RTR || qp->comm_est)
+		return;
+	qp->comm_est = true;
+	qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_COMM_EST, qp->user);
+}
+
 enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	enum ur_drop drop;
@@ -614,10 +623,7 @@ enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uin
 	if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD &&
 	    qp->state != IBV_QPS_SQE)
 		return UR_DROP_QP_STATE;
-	if (qp->state == IBV_QPS_RTR && !qp->comm_est) {
-		qp->comm_est = true;
-		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_COMM_EST, qp->user);
-	}
+	ur_responder_established(qp);
 	if (qp->type == IBV_QPT_UC)
 		return uc_input(qp, p);
 	fills = qp->rsp.reorder.ctx && ur_psn_eq(p->bth.psn, qp->rsp.epsn);

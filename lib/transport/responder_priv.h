@@ -37,6 +37,24 @@ static inline uint8_t ur_responder_kind_of(uint32_t op)
 	return op & UR_OP_SEND ? UR_MSG_SEND : op & UR_OP_WRITE ? UR_MSG_WRITE : UR_MSG_NONE;
 }
 
+/* PSNs that the answer to a READ of `length` bytes takes in standard mode, or responses in
+ * extended. */
+static inline uint32_t ur_responder_read_psns(const struct ur_qp *qp, uint32_t length)
+{
+	uint64_t mtu = UINT64_C(1) << qp->mtu_shift;
+
+	return length ? (uint32_t)((length + mtu - 1) >> qp->mtu_shift) : 1;
+}
+
+/* The first packet is here: raises IBV_EVENT_COMM_EST if the QP is still in RTR, once. */
+void ur_responder_established(struct ur_qp *qp);
+/* Takes the oldest receive of the QP's SRQ; false when none is posted. */
+bool ur_responder_take_srq(struct ur_qp *qp, struct ur_rwqe *to);
+/* The newest READ or atomic remembered that took `psn`, or NULL. */
+struct ur_rd_res *ur_responder_find(struct ur_responder *rsp, struct ur_psn psn);
+/* Forgets the oldest for a new one that takes [first, first + psns). */
+struct ur_rd_res *ur_responder_remember(struct ur_qp *qp, struct ur_psn first, uint32_t psns);
+
 /* RC-RESP-RIGHTS-01: what the QP does not permit is an invalid request. */
 static inline struct verdict ur_responder_check_rights(const struct ur_qp *qp, uint32_t op)
 {

@@ -4,15 +4,6 @@
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
-/* RC-RESP-CREDIT-01. Credit code for the receives that are posted; an SRQ's belong to nobody in
- * particular. */
-static uint8_t credit_code(const struct ur_qp *qp)
-{
-	if (qp->srq)
-		return UR_CREDITS_NONE;
-	return ur_credits_encode(ur_wq_tail(&qp->rq) - ur_wq_head(&qp->rq));
-}
-
 /* RC-RESP-ACK-02. An ACK waits until the responses before it have left: it would acknowledge them.
  */
 static void update_ack(struct ur_qp *qp)
@@ -98,7 +89,7 @@ static void dequeue(struct ur_qp *qp, struct ur_rd_res *res)
 
 static uint8_t *put_aeth(uint8_t *p, const struct ur_qp *qp)
 {
-	return ur_build32(p, (uint32_t)(UR_SYNDROME_ACK | credit_code(qp)) << 24 |
+	return ur_build32(p, (uint32_t)(UR_SYNDROME_ACK | ur_response_credits(qp)) << 24 |
 				     (qp->rsp.msn & UR_PSN_MASK));
 }
 
@@ -196,7 +187,7 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
 		syndrome = rsp->nak_syndrome;
 	} else {
 		bth.psn = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
-		syndrome = UR_SYNDROME_ACK | credit_code(qp);
+		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
 		qp->core->cnt.acks_sent++;
 	}
 	tx->frag_cnt = 0;
