@@ -246,7 +246,7 @@ static bool is_answered(const struct ur_qp *qp, const struct target *t, uint32_t
 	uint32_t all;
 	struct ur_psn nr, end;
 
-	if (__builtin_expect(!rsp->rtx, 1))
+	if (__builtin_expect(!rsp->flags || !rsp->rtx, 1))
 		return !ur_psn_lt(rsp->una, ur_psn_add(t->wqe->first_rsp, to)) ||
 		       has_come(qp, t->wqe, t->wqe->first_rsp, rsp);
 	all = ur_ext_responses(qp, t->wqe);
@@ -410,9 +410,12 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	ur_ext_follow(qp, now_ns);
-	if (!ack_timeout(qp, now_ns))
-		return;
+	if (ur_recovery_is_due(&qp->req.rec, now_ns)) {
+		ur_ext_follow(qp, now_ns);
+		if (!ack_timeout(qp, now_ns))
+			return;
+		ur_ext_follow(qp, now_ns);
+	}
 	if (!qp->req.rec.rnr_until_ns) {
 		expired(qp, &x->psn, now_ns);
 		silent = expired(qp, &x->rsp, now_ns);
@@ -425,5 +428,4 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 		if (ur_ext_idle(x))
 			x->probe = false;
 	}
-	ur_ext_follow(qp, now_ns);
 }

@@ -193,7 +193,7 @@ static bool may_send(const struct ur_qp *qp)
 /* There may be something else to be sent than what is new. */
 static inline bool is_troubled(const struct ur_ext_requester *x)
 {
-	return __builtin_expect(x->probe | x->psn.lost_cnt | x->rsp.lost_cnt, 0);
+	return __builtin_expect(x->probe | x->psn.flags | x->rsp.flags, 0);
 }
 
 bool ur_ext_requester_ready(const struct ur_qp *qp)
@@ -692,9 +692,9 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	ur_ext_requester_stop(qp);
 	*x = (struct ur_ext_requester){0};
 	ur_rtt_init(&x->rtt);
-	ur_selective_init(&x->psn, first, window);
+	ur_selective_init(&x->psn, &x->marks, 0, first, window);
 	x->reads_from = first;
-	ur_selective_init(&x->rsp, ur_psn(0), window);
+	ur_selective_init(&x->rsp, &x->marks, 1, ur_psn(0), window);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
 	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED && qp->state != IBV_QPS_RESET)
 		x->spray = ur_spray_take(&qp->core->spray, qp->paths);

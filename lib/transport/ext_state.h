@@ -11,6 +11,7 @@
 
 struct ur_ext_requester {
 	struct ur_rtt rtt;
+	struct ur_marks marks;	   /* when requests left */
 	struct ur_selective psn;   /* requests */
 	struct ur_selective rsp;   /* response packets of READs and atomics, by response number */
 	struct ur_psn reads_from;  /* from here on, or from psn.una, all requests are READs */

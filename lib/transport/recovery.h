@@ -191,6 +191,13 @@ ur_recovery_outstanding(struct ur_recovery *r, uint64_t now_ns)
 		r->ack_deadline_ns = ur_recovery_ack_deadline(r, true, now_ns);
 }
 
+/* Whether ur_recovery_expired() has something to do: only these two run in extended mode. */
+static inline bool
+ur_recovery_is_due(const struct ur_recovery *r, uint64_t now_ns)
+{
+	return now_ns >= (r->rnr_until_ns ? r->rnr_until_ns : r->ack_deadline_ns);
+}
+
 /* The peer lives: retries and, if `outstanding`, the timer start afresh. `una_moved`: it also executed
  * what it was not ready for. */
 static inline void

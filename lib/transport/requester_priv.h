@@ -101,7 +101,8 @@ enum ibv_wc_status ur_completer_nak_status(uint8_t code);
 
 static inline struct ur_selective_env ur_ext_env(struct ur_qp *qp)
 {
-	return (struct ur_selective_env){.pool = &qp->core->rtx, .rtt = &qp->xreq.rtt};
+	return (struct ur_selective_env){
+		.pool = &qp->core->rtx, .rtt = &qp->xreq.rtt, .marks = &qp->xreq.marks};
 }
 
 /* For the sequence of requests. */

@@ -11,29 +11,43 @@
 /* ---- marks: when numbers left that have no stamp of their own ---- */
 
 /* A mark grows for a quarter of a round trip, so that all of them reach back about one. */
-static inline void mark(struct ur_selective *s, const struct ur_rtt *rtt, uint32_t stamp)
+static inline void mark(const struct ur_selective *s, const struct ur_selective_env *env,
+			uint32_t stamp)
 {
-	uint8_t before = (uint8_t)(s->mark_next - 1) % UR_MARKS;
+	struct ur_marks *marks = env->marks;
+	unsigned at = marks->youngest, before = at ? at - 1 : UR_MARKS - 1;
+	uint16_t other = marks->mark[at].nr[!s->seq];
 
-	if (stamp - s->mark[before].stamp > rtt->srtt >> 2)
-		s->mark_next = (s->mark_next + 1) % UR_MARKS;
-	s->mark[s->mark_next].nr = s->max;
-	s->mark[s->mark_next].stamp = stamp;
+	if (stamp - marks->mark[before].stamp > env->rtt->srtt >> 2 ||
+	    (uint16_t)(s->max.v - marks->mark[before].nr[s->seq]) > UR_MARK_SPAN) {
+		at = at + 1 < UR_MARKS ? at + 1 : 0;
+		marks->youngest = (uint8_t)at;
+		marks->mark[at].nr[!s->seq] = other;
+	}
+	marks->mark[at].nr[s->seq] = (uint16_t)s->max.v;
+	marks->mark[at].stamp = stamp;
 }
 
 /* When nr of [una, max) left at the latest, if it was sent once. */
-static uint32_t marked(const struct ur_selective *s, struct ur_psn nr)
+static uint32_t marked(const struct ur_selective *s, const struct ur_marks *marks, struct ur_psn nr)
 {
 	for (unsigned i = 1; i < UR_MARKS; i++) {
-		unsigned m = (s->mark_next + i) % UR_MARKS;
+		unsigned m = (marks->youngest + i) % UR_MARKS;
 
-		if (ur_psn_lt(nr, s->mark[m].nr))
-			return s->mark[m].stamp;
+		if (is_before_mark(marks, m, s->seq, nr))
+			return marks->mark[m].stamp;
 	}
-	return s->mark[s->mark_next].stamp;
+	return marks->mark[marks->youngest].stamp;
 }
 
-void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t window)
+/* When the last of them was sent for the first time. */
+static uint32_t last_sent(const struct ur_selective *s, const struct ur_marks *marks)
+{
+	return marked(s, marks, ur_psn_add(s->max, UR_PSN_MASK));
+}
+
+void ur_selective_init(struct ur_selective *s, struct ur_marks *marks, unsigned seq,
+		       struct ur_psn first, uint16_t window)
 {
 	UR_ASSERT(window >= 1 && window <= UR_EXT_WINDOW);
 	*s = (struct ur_selective){
@@ -42,9 +56,10 @@ void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t win
 		.window = window,
 		.limit = window,
 		.deadline_ns = UR_NEVER,
+		.seq = (uint8_t)seq,
 	};
 	for (unsigned m = 0; m < UR_MARKS; m++)
-		s->mark[m].nr = first;
+		marks->mark[m].nr[seq] = (uint16_t)first.v;
 }
 
 /* Nothing is outstanding. */
@@ -90,9 +105,10 @@ static void set_limit(struct ur_selective *s)
 }
 
 /* Numbers delivered in the time of the least round trip; what was seen of reordering fades. */
-static __attribute__((noinline)) void end_round(struct ur_selective *s, const struct ur_rtt *rtt,
-						uint32_t now)
+static __attribute__((noinline)) void end_round(struct ur_selective *s,
+						const struct ur_selective_env *env, uint32_t now)
 {
+	const struct ur_rtt *rtt = env->rtt;
 	uint32_t length = now - s->round_stamp;
 	uint64_t bdp;
 
@@ -108,8 +124,8 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 	s->delivered = 0;
 	/* Responses in order leave it alone else; a context knows times that marks have forgotten.
 	 */
-	if (!s->rtx)
-		rack(s, marked(s, ur_psn_add(s->una, UR_PSN_MASK)), now);
+	if (!(s->flags & HELD))
+		rack(s, marked(s, env->marks, ur_psn_add(s->una, UR_PSN_MASK)), now);
 	if (!s->reo_places && !s->reo_time)
 		return;
 	if (++s->quiet < UR_REO_ROUNDS)
@@ -119,27 +135,28 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 	s->reo_time -= (s->reo_time + 3) >> 2;
 }
 
-static inline void delivered(struct ur_selective *s, const struct ur_rtt *rtt, uint32_t n,
+static inline void delivered(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			     uint32_t now)
 {
 	s->delivered += n;
-	if (now - s->round_stamp >= rtt->srtt)
-		end_round(s, rtt, now);
+	if (now - s->round_stamp >= env->rtt->srtt)
+		end_round(s, env, now);
 }
 
 /* ---- what is lost (the rules are in the header) ---- */
 
 /* Without a context only una is looked at; `later` numbers beyond it are known to have arrived. */
-static void lose_first(struct ur_selective *s, struct ur_rtx_pool *pool, const struct patience *p,
-		       uint32_t later)
+static void lose_first(struct ur_selective *s, const struct ur_selective_env *env,
+		       const struct patience *p, uint32_t later)
 {
 	bool resent = s->flags & UNA_RESENT;
 
-	if (s->lost_cnt || !is_lost(s, p, resent ? s->una_stamp : marked(s, s->una), later, resent))
+	if (s->lost_cnt ||
+	    !is_lost(s, p, resent ? s->una_stamp : marked(s, env->marks, s->una), later, resent))
 		return;
 	/* With arrivals beyond it a context was asked for in vain already. EXT-SEL-POOL-01 */
-	if (later || !ur_rtx_hold(s, pool))
-		ur_rtx_lose_una(s, pool);
+	if (later || !ur_rtx_hold(s, env))
+		ur_rtx_lose_una(s, env->pool);
 }
 
 /* ---- when to wake up ---- */
@@ -170,8 +187,8 @@ static uint64_t time_of(uint32_t stamp, uint64_t now_ns)
 }
 
 /* The oldest number tells when a probe would be of use, sooner or later than after silence. */
-static void ask_about(struct ur_selective *s, const struct patience *p, const struct oldest *o,
-		      uint64_t now_ns)
+static void ask_about(struct ur_selective *s, const struct ur_marks *marks, const struct patience *p,
+		      const struct oldest *o, uint64_t now_ns)
 {
 	uint32_t due = o->stamp + p->window;
 	uint64_t at;
@@ -179,7 +196,7 @@ static void ask_about(struct ur_selective *s, const struct patience *p, const st
 	s->flags &= (uint8_t)~ASKING;
 	if (o->later >= p->places) {
 		/* Only its age is missing; what will show that may be on its way. */
-		if ((int32_t)(s->mark[s->mark_next].stamp - due) >= 0 ||
+		if ((int32_t)(last_sent(s, marks) - due) >= 0 ||
 		    (int32_t)(s->probe_stamp - due) >= 0)
 			return;
 		at = time_of(due, now_ns);
@@ -210,7 +227,7 @@ static void first_arrived(struct ur_selective *s, const struct ur_selective_env 
 	if (!s->lost_cnt && (s->flags & UNA_RESENT) && ur_rtx_in_vain(env->rtt, a, s->una_stamp))
 		env->pool->spurious_cnt++;
 	s->lost_cnt = 0;
-	s->flags &= (uint8_t)~UNA_RESENT;
+	s->flags &= (uint8_t) ~(UNA_LOST | UNA_RESENT);
 	s->una = ur_psn_add(s->una, cnt);
 	a->new_cnt += cnt;
 }
@@ -233,7 +250,7 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 	}
 	p = ur_rtx_patience(s, env);
 	if (!s->rtx)
-		lose_first(s, env->pool, &p, later);
+		lose_first(s, env, &p, later);
 	if (s->rtx) {
 		oldest = ur_rtx_lose(s, env->pool, &p);
 		if (ur_rtx_gap_closed(s))
@@ -241,7 +258,7 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 	}
 	expect_answer(s, env->rtt, now_ns);
 	if (oldest.is && !(s->flags & PROBED))
-		ask_about(s, &p, &oldest, now_ns);
+		ask_about(s, env->marks, &p, &oldest, now_ns);
 }
 
 /* `cnt` numbers from una on arrived in order. */
@@ -250,12 +267,12 @@ static inline void in_order(struct ur_selective *s, const struct ur_selective_en
 {
 	s->una = ur_psn_add(s->una, cnt);
 	s->deadline_ns = ur_psn_eq(s->una, s->max) ? UR_NEVER : now_ns + silence_ns(env->rtt);
-	delivered(s, env->rtt, cnt, ur_stamp(now_ns));
+	delivered(s, env, cnt, ur_stamp(now_ns));
 }
 
 static inline bool is_in_order(const struct ur_selective *s)
 {
-	return !s->rtx && !s->flags && !s->lost_cnt;
+	return !s->flags;
 }
 
 static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
@@ -281,10 +298,10 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	}
 	part = ur_rtx_sack_part(s, news);
 	later = ur_rtx_sack_count(news->sack, part);
-	if (s->rtx || (later && ur_rtx_hold(s, env->pool)))
+	if (s->rtx || (later && ur_rtx_hold(s, env)))
 		ur_rtx_arrived(s, env, &a, ahead, news->sack, part);
 	settle(s, env, later, now_ns);
-	delivered(s, env->rtt, a.new_cnt, a.now);
+	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
 
@@ -307,16 +324,19 @@ uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env
 
 bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr)
 {
-	return s->rtx && bit_of(s->rtx->acked, nr);
+	return (s->flags & HELD) && bit_of(s->rtx->acked, nr);
 }
 
 /* EXT-SEL-AGAIN-01 */
-static void rack_response(struct ur_selective *s, struct ur_psn nr, uint32_t echo, uint32_t now)
+static void rack_response(struct ur_selective *s, const struct ur_marks *marks, struct ur_psn nr,
+			  uint32_t echo, uint32_t now)
 {
 	const struct ur_rtx *rtx = s->rtx;
 	bool resent =
 		rtx ? bit_of(rtx->resent, nr) : (s->flags & UNA_RESENT) && ur_psn_eq(nr, s->una);
-	uint32_t stamp = rtx ? rtx->stamp[index_of(nr)] : resent ? s->una_stamp : marked(s, nr);
+	uint32_t stamp = rtx	  ? rtx->stamp[index_of(nr)]
+			 : resent ? s->una_stamp
+				  : marked(s, marks, nr);
 
 	if (!resent)
 		rack(s, stamp, now);
@@ -333,14 +353,14 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
 
 	heard(s);
-	rack_response(s, nr, echo, a.now);
+	rack_response(s, env->marks, nr, echo, a.now);
 	if (!s->rtx && ahead == 0) {
 		first_arrived(s, env, &a, 1);
-	} else if (ur_rtx_hold(s, env->pool)) {
+	} else if (ur_rtx_hold(s, env)) {
 		ur_rtx_one_arrived(s, env, &a, nr);
 	}
 	settle(s, env, ahead, now_ns);
-	delivered(s, env->rtt, a.new_cnt, a.now);
+	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
 
@@ -380,15 +400,15 @@ void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *en
 	UR_ASSERT(n >= 1 && outstanding(s) + n <= UR_EXT_WINDOW);
 	if (ur_psn_eq(s->una, s->max)) {
 		/* Stamps of long ago could seem to be of the future. */
-		s->rack_stamp = s->again_stamp = s->probe_stamp = s->round_stamp = stamp;
+		s->rack_stamp = s->probe_stamp = s->round_stamp = stamp;
 		s->delivered = 0;
 	}
-	if (s->rtx)
+	if (s->flags & HELD)
 		for (uint32_t i = 0; i < n; i++)
 			s->rtx->stamp[index_of(ur_psn_add(s->max, i))] = stamp;
 	s->max = ur_psn_add(s->max, n);
-	mark(s, env->rtt, stamp);
-	/* While it runs it need not be moved: the youngest mark tells when something was sent. */
+	mark(s, env, stamp);
+	/* While it runs it need not be moved: the marks tell when something was sent. */
 	s->flags &= (uint8_t)~ASKING;
 	if (s->deadline_ns == UR_NEVER)
 		expect_answer(s, env->rtt, now_ns);
@@ -428,6 +448,7 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 	if (!rtx) {
 		UR_ASSERT(ur_psn_eq(nr, s->una));
 		s->lost_cnt = 0;
+		s->flags &= (uint8_t)~UNA_LOST;
 		s->flags |= UNA_RESENT;
 		s->una_stamp = ur_stamp(now_ns);
 		s->again_stamp = s->rack_stamp;
@@ -449,6 +470,7 @@ void ur_selective_spare(struct ur_selective *s, const struct ur_selective_env *e
 		if (!ur_psn_eq(nr, s->una))
 			return;
 		s->lost_cnt = 0;
+		s->flags &= (uint8_t)~UNA_LOST;
 	} else if (bit_of(s->rtx->lost, nr)) {
 		s->rtx->lost[index_of(nr) >> 6] &= ~mask_of(nr);
 		s->lost_cnt--;
@@ -490,7 +512,7 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 	}
 	/* EXT-SEL-PROBE-01 */
 	if (!(s->flags & PROBED)) {
-		uint64_t sent_ns = time_of(s->mark[s->mark_next].stamp, now_ns);
+		uint64_t sent_ns = time_of(last_sent(s, env->marks), now_ns);
 
 		if (!(s->flags & ASKING) && now_ns < sent_ns + silence_ns(env->rtt)) {
 			s->deadline_ns = sent_ns + silence_ns(env->rtt);
@@ -550,6 +572,8 @@ void ur_selective_validate(const struct ur_selective *s)
 	UR_ASSERT((uint32_t)s->acked_cnt + s->lost_cnt <= outstanding(s));
 	UR_ASSERT(idle == (s->deadline_ns == UR_NEVER));
 	UR_ASSERT(!idle || is_in_order(s));
+	UR_ASSERT(!!(s->flags & HELD) == (s->rtx != NULL));
+	UR_ASSERT(!!(s->flags & UNA_LOST) == (!s->rtx && s->lost_cnt));
 	UR_ASSERT(s->bdp <= UR_EXT_WINDOW && s->reo_time <= UR_RTT_MAX);
 	if (s->rtx) {
 		UR_ASSERT(!(s->flags & UNA_RESENT));

@@ -78,7 +78,21 @@ struct ur_rtx_pool {
 size_t ur_rtx_pool_size(uint32_t cnt);
 void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt);
 
-#define UR_MARKS 8
+#define UR_MARKS      6
+#define UR_MARK_SPAN 1024 /* numbers after which a mark grows no further */
+
+/*
+ * When numbers left that have no stamp of their own: one ring for both sequences of a queue pair.
+ * Together the marks span less than 2^15 numbers.
+ */
+struct ur_marks {
+	/* All before nr had left at `stamp`, when those from the mark before on left. */
+	struct {
+		uint16_t nr[2]; /* of either sequence, low bits */
+		uint32_t stamp;
+	} mark[UR_MARKS];
+	uint8_t youngest;
+};
 
 struct ur_selective {
 	struct ur_psn una;    /* every number before it is acknowledged */
@@ -99,15 +113,10 @@ struct ur_selective {
 	uint16_t window;   /* in flight at least, before limit stops it */
 	uint16_t limit;	   /* in flight at most: window, or what the path holds */
 	uint16_t bdp;	   /* learned, numbers, [0, UR_EXT_WINDOW] */
-	uint8_t flags;	   /* 0: the path in order */
+	uint8_t flags;	   /* 0: in order, no context is held and nothing is lost */
 	uint8_t backoff;   /* timeouts in a row */
 	uint8_t quiet;	   /* round trips since reordering was last seen */
-	uint8_t mark_next; /* the youngest mark */
-	/* All before nr had left at `stamp`, when those from the mark before on left. Ring. */
-	struct {
-		struct ur_psn nr;
-		uint32_t stamp;
-	} mark[UR_MARKS];
+	uint8_t seq;	   /* 0 or 1: which of the marks' numbers are its own */
 };
 
 /* What an extended ACK, NAK or response tells. */
@@ -132,20 +141,24 @@ enum ur_selective_kind {
 	UR_SELECTIVE_RESPONSES, /* what was asked for; it waits in a queue of the peer */
 };
 
-struct ur_selective_env { /* shared by the QPs of a worker / the two of a QP */
-	struct ur_rtx_pool *pool;
-	struct ur_rtt *rtt;
+struct ur_selective_env {
+	struct ur_rtx_pool *pool; /* shared by the QPs of a worker; */
+	struct ur_rtt *rtt;	  /* these by the two of a QP */
+	struct ur_marks *marks;
 	enum ur_selective_kind kind;
 };
 
-/* window is in [1, UR_EXT_WINDOW]. */
-void ur_selective_init(struct ur_selective *s, struct ur_psn first, uint16_t window);
+/* window is in [1, UR_EXT_WINDOW]; seq is 0 or 1, the other is for whoever shares `marks`. */
+void ur_selective_init(struct ur_selective *s, struct ur_marks *marks, unsigned seq,
+		       struct ur_psn first, uint16_t window);
 /* Gives the context back; nothing is outstanding any more. */
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env);
 
 static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 {
-	return (uint32_t)ur_psn_diff(s->max, s->una) - s->acked_cnt - s->lost_cnt;
+	uint32_t sent = (uint32_t)ur_psn_diff(s->max, s->una);
+
+	return __builtin_expect(s->flags != 0, 0) ? sent - s->acked_cnt - s->lost_cnt : sent;
 }
 
 /* EXT-SEL-FLIGHT-01. Numbers that may be sent anew now, 0 when the flight or the window is full. */

@@ -14,10 +14,13 @@
 
 /* ur_selective.flags */
 enum {
-	PROBED = 1 << 0,     /* a probe was asked for, nothing was heard since */
-	PROBED_AGAIN = 1 << 3, /* and a second one, which is the last */
-	UNA_RESENT = 1 << 1, /* una was sent again at una_stamp; no context is held */
-	ASKING = 1 << 2,     /* the deadline is for the oldest number; nothing was sent since */
+	PROBED = 1 << 0,       /* a probe was asked for, nothing was heard since */
+	PROBED_AGAIN = 1 << 1, /* and a second one, which is the last */
+	ASKING = 1 << 2,       /* the deadline is for the oldest number; nothing was sent since */
+	HELD = 1 << 3,	       /* rtx is not NULL */
+	/* No context is held: */
+	UNA_LOST = 1 << 4,   /* lost_cnt is 1 */
+	UNA_RESENT = 1 << 5, /* una was sent again at una_stamp */
 };
 
 /* Consecutive numbers that share a word of the bitmaps. */
@@ -49,6 +52,13 @@ static inline uint64_t mask_of(struct ur_psn nr)
 	return UINT64_C(1) << (nr.v & 63);
 }
 
+/* Number nr had left when mark m was young; both are among the last 2^15. */
+static inline bool is_before_mark(const struct ur_marks *marks, unsigned m, unsigned seq,
+				  struct ur_psn nr)
+{
+	return (int16_t)(uint16_t)(nr.v - marks->mark[m].nr[seq]) < 0;
+}
+
 static inline uint32_t outstanding(const struct ur_selective *s)
 {
 	return (uint32_t)ur_psn_diff(s->max, s->una);
@@ -57,7 +67,7 @@ static inline uint32_t outstanding(const struct ur_selective *s)
 /* ---- the context (selective_rtx.c) ---- */
 
 /* Takes a context, with what the marks tell, unless one is held. False: none is left, counted. */
-bool ur_rtx_hold(struct ur_selective *s, struct ur_rtx_pool *pool);
+bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env);
 /* Its bits are clear. */
 void ur_rtx_give_back(struct ur_selective *s, struct ur_rtx_pool *pool);
 void ur_rtx_clear(struct ur_rtx *rtx);

@@ -42,24 +42,26 @@ void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt)
 
 /* ---- life of a context ---- */
 
-static void fill_stamps(const struct ur_selective *s, struct ur_rtx *rtx)
+static void fill_stamps(const struct ur_selective *s, const struct ur_marks *marks,
+			struct ur_rtx *rtx)
 {
 	struct ur_psn nr = s->una;
 
 	for (unsigned i = 1; i <= UR_MARKS; i++) {
-		unsigned m = (s->mark_next + i) % UR_MARKS;
+		unsigned m = (marks->youngest + i) % UR_MARKS;
 
-		for (; !ur_psn_eq(nr, s->max) && ur_psn_lt(nr, s->mark[m].nr);
+		for (; !ur_psn_eq(nr, s->max) && is_before_mark(marks, m, s->seq, nr);
 		     nr = ur_psn_add(nr, 1)) {
-			rtx->stamp[index_of(nr)] = s->mark[m].stamp;
+			rtx->stamp[index_of(nr)] = marks->mark[m].stamp;
 		}
 	}
 	UR_ASSERT(ur_psn_eq(nr, s->max));
 }
 
 /* EXT-SEL-CTX-01: the first gap takes a context, if there is one. */
-bool ur_rtx_hold(struct ur_selective *s, struct ur_rtx_pool *pool)
+bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env)
 {
+	struct ur_rtx_pool *pool = env->pool;
 	struct ur_rtx *rtx = SLIST_FIRST(&pool->free);
 
 	if (s->rtx)
@@ -71,15 +73,16 @@ bool ur_rtx_hold(struct ur_selective *s, struct ur_rtx_pool *pool)
 	SLIST_REMOVE_HEAD(&pool->free, link);
 	pool->free_cnt--;
 	pool->taken_cnt++;
-	fill_stamps(s, rtx);
+	fill_stamps(s, env->marks, rtx);
 	s->again_stamp = s->rack_stamp;
 	if (s->lost_cnt)
 		rtx->lost[index_of(s->una) >> 6] |= mask_of(s->una);
 	if (s->flags & UNA_RESENT) {
 		rtx->resent[index_of(s->una) >> 6] |= mask_of(s->una);
 		rtx->stamp[index_of(s->una)] = s->una_stamp;
-		s->flags &= (uint8_t)~UNA_RESENT;
 	}
+	s->flags &= (uint8_t) ~(UNA_LOST | UNA_RESENT);
+	s->flags |= HELD;
 	s->rtx = rtx;
 	return true;
 }
@@ -89,6 +92,7 @@ void ur_rtx_give_back(struct ur_selective *s, struct ur_rtx_pool *pool)
 	SLIST_INSERT_HEAD(&pool->free, s->rtx, link);
 	pool->free_cnt++;
 	s->rtx = NULL;
+	s->flags &= (uint8_t)~HELD;
 }
 
 bool ur_rtx_gap_closed(const struct ur_selective *s)
@@ -133,6 +137,7 @@ void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool)
 	if (!s->rtx) {
 		pool->lost_cnt += !s->lost_cnt;
 		s->lost_cnt = 1;
+		s->flags |= UNA_LOST;
 	} else if (!bit_of(s->rtx->lost, s->una)) {
 		lose(s, pool, index_of(s->una) >> 6, mask_of(s->una));
 	}

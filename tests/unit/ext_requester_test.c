@@ -5,6 +5,13 @@
 
 /* PMTU 256; windows of 64 ask for READs in parts of 16 packets, of 16 in parts of 4. */
 
+static struct ur_selective_env env_of(struct end *e)
+{
+	struct ur_ext_requester *x = &e->qp->xreq;
+
+	return (struct ur_selective_env){&ur_engine_core(e->engine)->rtx, &x->rtt, &x->marks};
+}
+
 static int post_flags(struct end *e, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len,
 		      unsigned flags)
 {
@@ -386,6 +393,7 @@ Test(ext_requester, request_that_cannot_be_read_fails_after_what_came_before)
 Test(ext_requester, what_can_no_longer_be_read_when_it_is_sent_again_fails_in_its_turn)
 {
 	struct end *e = XEND();
+	struct ur_selective_env env;
 	uint32_t first, last;
 
 	end_send(e, 1, IBV_WR_RDMA_READ, 4);
@@ -397,9 +405,8 @@ Test(ext_requester, what_can_no_longer_be_read_when_it_is_sent_again_fails_in_it
 	last = e->out.xth.stamp;
 	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
 	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, first), UR_DROP_NONE);
-	ur_selective_lose_una(
-		&e->qp->xreq.psn,
-		&(struct ur_selective_env){&ur_engine_core(e->engine)->rtx, &e->qp->xreq.rtt});
+	env = env_of(e);
+	ur_selective_lose_una(&e->qp->xreq.psn, &env);
 	xend_expect_silence(e);
 	end_expect_no_wc(e);
 	cr_assert_eq(xend_read(e, 3, 0, 1002, 4, last), UR_DROP_PSN_STALE,
@@ -466,11 +473,6 @@ Test(ext_requester, drained_queue_asks_for_the_ack_that_nobody_asked_for)
 }
 
 /* ---- again ---- */
-
-static struct ur_selective_env env_of(struct end *e)
-{
-	return (struct ur_selective_env){&ur_engine_core(e->engine)->rtx, &e->qp->xreq.rtt};
-}
 
 /* What every opcode looks like on the wire, READs in two parts. */
 static unsigned post_of_everything(struct end *e)

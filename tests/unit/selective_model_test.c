@@ -65,6 +65,7 @@ struct model {
 	/* Sender. */
 	struct ur_rtx_pool pool;
 	struct ur_rtt rtt;
+	struct ur_marks marks;
 	struct ur_selective s;
 	void *memory;
 	bool probe;
@@ -219,14 +220,15 @@ static struct model *model_new(uint64_t seed)
 	m->memory = aligned_alloc(64, ur_rtx_pool_size(1));
 	ur_rtx_pool_init(&m->pool, m->memory, 1);
 	ur_rtt_init(&m->rtt);
-	ur_selective_init(&m->s, ur_psn(m->first), (uint16_t)sim_between(&m->rng, 128, 256));
+	ur_selective_init(&m->s, &m->marks, 0, ur_psn(m->first),
+			  (uint16_t)sim_between(&m->rng, 128, 256));
 	return m;
 }
 
 /* Until everything has arrived and is known to have. */
 static void model_run(struct model *m, uint64_t seed)
 {
-	struct ur_selective_env env = {&m->pool, &m->rtt};
+	struct ur_selective_env env = {&m->pool, &m->rtt, &m->marks};
 	uint64_t end_ns = m->now_ns + UINT64_C(4000000000);
 
 	while (m->sent < m->total || !ur_psn_eq(m->s.una, m->s.max)) {
@@ -399,7 +401,7 @@ Test(selective_model, no_news_and_no_order_of_calls_break_it)
 {
 	for (uint64_t seed = 1; seed <= 4 * RUNS; seed++) {
 		struct model *m = model_new(seed);
-		struct ur_selective_env env = {&m->pool, &m->rtt};
+		struct ur_selective_env env = {&m->pool, &m->rtt, &m->marks};
 
 		if (seed % 4 == 0)
 			ur_rtx_pool_init(&m->pool, m->memory, 0);

@@ -18,7 +18,8 @@
 
 static struct ur_rtx_pool pool;
 static struct ur_rtt rtt;
-static struct ur_selective_env env = {&pool, &rtt};
+static struct ur_marks marks;
+static struct ur_selective_env env = {&pool, &rtt, &marks};
 static struct ur_selective s;
 static uint64_t origin;
 
@@ -33,7 +34,8 @@ static void start_at(uint64_t origin_ns, uint32_t contexts)
 	ur_rtx_pool_init(&pool, memory, contexts);
 	ur_rtt_init(&rtt);
 	rtt.srtt = rtt.min = rtt.min_next = 6250;
-	ur_selective_init(&s, ur_psn(FIRST), 256);
+	marks = (struct ur_marks){0};
+	ur_selective_init(&s, &marks, 0, ur_psn(FIRST), 256);
 }
 
 static void start(void)
@@ -629,7 +631,7 @@ Test(selective, a_context_that_is_free_again_takes_over)
 	struct ur_selective_news n = {ur_psn(0), (const uint8_t *)&bit, 64, ur_stamp(at(0)), false};
 
 	start_at(1000000000, 1);
-	ur_selective_init(&other, ur_psn(0), 256);
+	ur_selective_init(&other, &marks, 1, ur_psn(0), 256);
 	ur_selective_sent(&other, &env, 2, at(0));
 	ur_selective_news(&other, &env, &n, at(100));
 	cr_assert_not_null(other.rtx);
