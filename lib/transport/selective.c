@@ -187,8 +187,8 @@ static uint64_t time_of(uint32_t stamp, uint64_t now_ns)
 }
 
 /* The oldest number tells when a probe would be of use, sooner or later than after silence. */
-static void ask_about(struct ur_selective *s, const struct ur_marks *marks, const struct patience *p,
-		      const struct oldest *o, uint64_t now_ns)
+static void ask_about(struct ur_selective *s, const struct ur_marks *marks,
+		      const struct patience *p, const struct oldest *o, uint64_t now_ns)
 {
 	uint32_t due = o->stamp + p->window;
 	uint64_t at;

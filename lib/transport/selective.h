@@ -78,7 +78,7 @@ struct ur_rtx_pool {
 size_t ur_rtx_pool_size(uint32_t cnt);
 void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt);
 
-#define UR_MARKS      6
+#define UR_MARKS     6
 #define UR_MARK_SPAN 1024 /* numbers after which a mark grows no further */
 
 /*
@@ -110,13 +110,13 @@ struct ur_selective {
 	uint16_t reo_places;  /* most numbers that overtook one lately; 0: no reordering */
 	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
 	uint16_t acked_cnt, lost_cnt;
-	uint16_t window;   /* in flight at least, before limit stops it */
-	uint16_t limit;	   /* in flight at most: window, or what the path holds */
-	uint16_t bdp;	   /* learned, numbers, [0, UR_EXT_WINDOW] */
-	uint8_t flags;	   /* 0: in order, no context is held and nothing is lost */
-	uint8_t backoff;   /* timeouts in a row */
-	uint8_t quiet;	   /* round trips since reordering was last seen */
-	uint8_t seq;	   /* 0 or 1: which of the marks' numbers are its own */
+	uint16_t window; /* in flight at least, before limit stops it */
+	uint16_t limit;	 /* in flight at most: window, or what the path holds */
+	uint16_t bdp;	 /* learned, numbers, [0, UR_EXT_WINDOW] */
+	uint8_t flags;	 /* 0: in order, no context is held and nothing is lost */
+	uint8_t backoff; /* timeouts in a row */
+	uint8_t quiet;	 /* round trips since reordering was last seen */
+	uint8_t seq;	 /* 0 or 1: which of the marks' numbers are its own */
 };
 
 /* What an extended ACK, NAK or response tells. */
