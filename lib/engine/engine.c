@@ -25,10 +25,6 @@ struct ur_engine {
 	struct ur_core core;
 	struct ur_slots slots;
 	struct ur_cm *cm;
-	/* The turn under way: who, and what is left of it. */
-	struct ur_sched_node *turn;
-	uint32_t turn_bytes;
-	unsigned turn_wqes;
 	uint64_t time_wait_ns;
 	uint32_t window, ackreq_every;
 	uint8_t mtu_shift;
@@ -74,6 +70,8 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	struct layout at = layout_of(l);
 	uint8_t *m = memory;
 
+	struct ur_engine_qos qos;
+
 	UR_ASSERT(((uintptr_t)memory & 63) == 0);
 	UR_ASSERT(attr->window >= 4 && (attr->window & (attr->window - 1)) == 0);
 	memset(e, 0, sizeof(*e));
@@ -81,9 +79,14 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->core.sink = attr->sink;
 	e->core.worker = l->worker;
 	ur_wheel_init(&e->core.wheel, now_ns);
-	ur_sched_init(&e->core.sched);
 	ur_sched_init(&e->core.settle);
 	ur_sched_init(&e->core.acks);
+	ur_engine_qos_default(&qos);
+	qos.vl.mtu_shift = attr->mtu_shift;
+	if (attr->qos)
+		qos = *attr->qos;
+	ur_vl_init(&e->core.vl, &qos.vl);
+	ur_emux_init(&e->core.emux, &qos.sched, &e->core.vl);
 	e->time_wait_ns = attr->time_wait_ns;
 	e->window = attr->window;
 	e->ackreq_every = attr->ackreq_every;
@@ -246,21 +249,22 @@ static unsigned output_cm(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	return n;
 }
 
-/* One packet of the node whose turn it is. */
-static bool make_packet(struct ur_engine *e, struct ur_sched_node *n, struct ur_tx *tx,
-			uint64_t now_ns)
+/* One packet of the queue whose turn it is; *wqes counts WQEs begun. */
+static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_tx *tx,
+			uint64_t now_ns, unsigned *wqes)
 {
 	struct ur_qp *qp;
 	bool made;
 
-	if (n->kind == NODE_RSP)
-		return ur_mode_response_next(UR_QP_OF(n, rsp_node), tx, now_ns);
-	qp = UR_QP_OF(n, sq_node);
+	if (q->node.kind == NODE_RSP)
+		return ur_mode_response_next(UR_QP_OF(q, rsp_queue), tx, now_ns);
+	qp = UR_QP_OF(q, sq_queue);
 	if (qp->type == IBV_QPT_UD) {
-		e->turn_wqes++;
+		(*wqes)++;
 		made = ur_ud_next(qp, tx);
+		ur_qp_update(qp);
 	} else {
-		made = ur_mode_requester_next(qp, tx, now_ns, &e->turn_wqes);
+		made = ur_mode_requester_next(qp, tx, now_ns, wqes);
 	}
 	/* Unreliable WQEs complete when their payload has been taken away: at the next call. */
 	if (qp->type != IBV_QPT_RC && made)
@@ -268,39 +272,69 @@ static bool make_packet(struct ur_engine *e, struct ur_sched_node *n, struct ur_
 	return made;
 }
 
-static void end_turn(struct ur_engine *e, struct ur_sched_node *n)
+static void count_lane(struct ur_core *core, unsigned vl, uint32_t bytes)
 {
-	if (n->kind == NODE_SQ)
-		ur_qp_update(UR_QP_OF(n, sq_node));
-	ur_sched_rotate(&e->core.sched, n);
-	e->turn = NULL;
+	core->lane[vl].packets++;
+	core->lane[vl].bytes += bytes;
 }
 
-/* SCHED-TURN-01. Serves the ready list in turns; a turn may stretch over several calls. */
-static unsigned output_sched(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+/* Whether there is more to send is told once a turn, and at the end of each call. */
+static void tell(struct ur_emux_queue *q)
 {
-	struct ur_sched_node *n;
-	unsigned made = 0;
+	if (q->node.kind == NODE_SQ)
+		ur_qp_update(UR_QP_OF(q, sq_queue));
+}
 
-	while (made < cap && (n = ur_sched_peek(&e->core.sched))) {
-		if (e->turn != n) {
-			e->turn = n;
-			e->turn_bytes = 0;
-			e->turn_wqes = 0;
-			e->core.cnt.sched_turns++;
-		}
-		if (!make_packet(e, n, &tx[made], now_ns)) {
-			e->core.cnt.sched_blind_visits += !e->turn_bytes;
-			end_turn(e, n);
-			continue;
-		}
-		e->turn_bytes += ur_tx_frame_bytes(&tx[made++]);
-		if (e->turn_bytes >= UR_SCHED_BURST_BYTES || e->turn_wqes >= UR_SCHED_WQES ||
-		    !n->ready)
-			end_turn(e, n);
+/* The next packet of the lane whose turn it is; false when the turn of a queue ended without one.
+ */
+static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsigned *touched)
+{
+	struct ur_emux *x = &e->core.emux;
+	/* SCHED-ALONE-01: a lane that is alone is not arbitrated, nor is what it sends counted. */
+	bool alone = !(x->ready_lanes & (x->ready_lanes - 1));
+	unsigned vl = alone ? (unsigned)__builtin_ctz(x->ready_lanes)
+			    : ur_vl_pick(&e->core.vl, x->ready_lanes);
+	struct ur_emux_queue *q = ur_emux_turn(x, vl);
+	unsigned wqes = 0;
+	bool made, goes_on;
+
+	*touched |= 1u << vl;
+	if (!q)
+		return false;
+	made = make_packet(e, q, tx, now_ns, &wqes);
+	if (made) {
+		uint32_t bytes = ur_tx_frame_bytes(tx);
+
+		goes_on = ur_emux_sent(x, vl, bytes, wqes);
+		count_lane(&e->core, vl, bytes);
+		if (!alone)
+			ur_vl_charge(&e->core.vl, vl, tx->payload_len);
+	} else {
+		/* Local operations have no packet. */
+		goes_on = wqes && ur_emux_sent(x, vl, 0, wqes);
 	}
-	if (e->turn && e->turn->kind == NODE_SQ)
-		ur_qp_update(UR_QP_OF(e->turn, sq_node));
+	if (!made || !goes_on) {
+		ur_emux_end_turn(x, vl);
+		tell(q);
+	}
+	return made;
+}
+
+/* SCHED-PULL-01. The arbiter names the lane of each packet; a turn may stretch over several calls.
+ */
+static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	struct ur_emux *x = &e->core.emux;
+	unsigned made = 0, touched = 0;
+
+	while (made < cap && x->ready_lanes)
+		made += serve(e, &tx[made], now_ns, &touched);
+	for (; touched; touched &= touched - 1) {
+		struct ur_emux_queue *q = x->turn[__builtin_ctz(touched)].queue;
+
+		if (q)
+			tell(q);
+	}
 	return made;
 }
 
@@ -310,9 +344,16 @@ static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 	unsigned made = 0;
 
 	while (made < cap && (n = ur_sched_peek(&e->core.acks))) {
-		bool ok = ur_mode_response_next_ack(UR_QP_OF(n, ack_node), &tx[made++], now_ns);
+		struct ur_qp *qp = UR_QP_OF(n, ack_node);
+		bool ok = ur_mode_response_next_ack(qp, &tx[made], now_ns);
 
 		UR_ASSERT(ok);
+		/* SCHED-AHEAD-01 */
+		if (qp->rsp_queue.vl < UR_VL_CNT) {
+			ur_vl_charge_ahead(&e->core.vl, qp->rsp_queue.vl, tx[made].payload_len);
+			count_lane(&e->core, qp->rsp_queue.vl, ur_tx_frame_bytes(&tx[made]));
+		}
+		made++;
 	}
 	return made;
 }
@@ -329,6 +370,17 @@ static void count_contexts(struct ur_core *core)
 	pool->taken_cnt = pool->exhausted_cnt = pool->reordered_cnt = pool->spurious_cnt = 0;
 }
 
+static void count_turns(struct ur_core *core)
+{
+	struct ur_emux *x = &core->emux;
+
+	core->cnt.sched_turns += x->turns;
+	core->cnt.sched_blind_visits += x->blind_visits;
+	core->cnt.sched_sifted += x->sifted;
+	core->cnt.sched_woken += x->woken;
+	x->turns = x->blind_visits = x->sifted = x->woken = 0;
+}
+
 static unsigned count_sent(struct ur_core *core, const struct ur_tx *tx, unsigned n)
 {
 	core->cnt.tx_packets += n;
@@ -343,26 +395,29 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 
 	settle(e);
 	count_contexts(&e->core);
-	n = output_acks(e, tx, cap, now_ns);
-	if (n < cap)
-		n += output_cm(e, tx + n, cap - n, now_ns);
-	if (n < cap)
-		n += output_sched(e, tx + n, cap - n, now_ns);
+	n = output_cm(e, tx, cap, now_ns);
+	n += output_acks(e, tx + n, cap - n, now_ns);
+	n += output_lanes(e, tx + n, cap - n, now_ns);
 	/* ACKs that had to wait for the responses just made. */
 	n += output_acks(e, tx + n, cap - n, now_ns);
+	count_turns(&e->core);
 	return count_sent(&e->core, tx, n);
 }
 
 unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 				 uint64_t now_ns)
 {
+	unsigned n;
+
 	settle(e);
-	return count_sent(&e->core, tx, output_sched(e, tx, cap, now_ns));
+	n = output_lanes(e, tx, cap, now_ns);
+	count_turns(&e->core);
+	return count_sent(&e->core, tx, n);
 }
 
 bool ur_engine_wants_output(const struct ur_engine *e)
 {
-	return e->core.acks.ready_cnt || e->core.sched.ready_cnt || e->core.settle.ready_cnt ||
+	return e->core.acks.ready_cnt || e->core.emux.ready_cnt || e->core.settle.ready_cnt ||
 	       (e->cm && ur_cm_wants_output(e->cm));
 }
 
@@ -455,8 +510,8 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	qp->port_mtu_shift = e->mtu_shift;
 	qp->res_max = a->max_dest_rd_atomic;
 	qp->attr.cap = a->cap;
-	qp->sq_node.kind = NODE_SQ;
-	qp->rsp_node.kind = NODE_RSP;
+	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
+	ur_emux_queue_init(&e->core.emux, &qp->rsp_queue, NODE_RSP, 0);
 	qp->ack_node.kind = NODE_ACK;
 	qp->settle_node.kind = NODE_SETTLE;
 	qp->timer.kind = UR_TIMER_QP;
@@ -493,12 +548,30 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 /* QP-DESTROY-01 */
 void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
-	if (e->turn == &qp->sq_node || e->turn == &qp->rsp_node)
-		e->turn = NULL;
 	ur_qp_reset(qp);
 	if (qp->srq)
 		qp->srq->qp_cnt--;
 	ur_slots_give(&e->slots, qp, now_ns + e->time_wait_ns);
+}
+
+static void remap(struct ur_qp *qp, void *ctx)
+{
+	ur_emux_remap(ctx, &qp->sq_queue);
+	ur_emux_remap(ctx, &qp->rsp_queue);
+}
+
+void ur_engine_qos_default(struct ur_engine_qos *qos)
+{
+	ur_vl_attr_default(&qos->vl);
+	qos->sched = (struct ur_emux_attr){UR_EMUX_RR, UR_EMUX_WQES, UR_EMUX_BURST};
+}
+
+/* SCHED-LIVE-01 */
+void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos)
+{
+	ur_vl_init(&e->core.vl, &qos->vl);
+	ur_emux_change(&e->core.emux, &qos->sched);
+	ur_engine_for_each_qp(e, remap, &e->core.emux);
 }
 
 void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)

@@ -37,6 +37,14 @@ struct ur_limits {
 	uint32_t spray_contexts;     /* mode extended: QPs that spray over several ports */
 };
 
+/* How what can be sent shares the port (docs/design/sending.md). */
+struct ur_engine_qos {
+	struct ur_vl_attr vl; /* passed ur_vl_attr_check() */
+	struct ur_emux_attr sched;
+};
+
+void ur_engine_qos_default(struct ur_engine_qos *qos);
+
 struct ur_engine_attr {
 	struct ur_limits limits;
 	struct ur_mem *mem; /* the endpoint's table of memory regions */
@@ -47,6 +55,7 @@ struct ur_engine_attr {
 	uint32_t window;       /* PSNs in flight a QP at most, a power of two >= 4 */
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
+	const struct ur_engine_qos *qos; /* NULL: the default */
 };
 
 struct ur_engine;
@@ -120,6 +129,9 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 
 /* Forgets the QP without completions. Its slot is reused after time-wait, first in, first out. */
 void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);
+
+/* Tables, policy and length of turns from now on; what can be sent stays so, on its lane of now. */
+void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos);
 
 /* Something was posted to the send queue (or, in ERR, to either queue). */
 void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);

@@ -3,20 +3,17 @@
 #define UR_SCHED_SCHED_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <bsd/sys/queue.h>
 
 /*
- * Who may send next. A node stands for one send queue or one queue of responses; it is in the ready
- * list exactly while its owner says that it can send. Round robin; a turn ends after
- * UR_SCHED_WQES WQEs or UR_SCHED_BURST_BYTES bytes. The list is the only scheduling state.
+ * A list of those that have something to do: in it exactly while their owner says so, served in the
+ * order in which they came.
  *
  * Thread class: one worker. Every operation takes constant time.
  */
-#define UR_SCHED_WQES        8
-#define UR_SCHED_BURST_BYTES 16384
-
 struct ur_sched_node {
 	TAILQ_ENTRY(ur_sched_node) link;
 	bool ready; /* in the list */
@@ -35,7 +32,7 @@ ur_sched_init(struct ur_sched *s)
 	s->ready_cnt = 0;
 }
 
-/* The one door to a node's state: puts it at the end of the list or takes it out. */
+/* Puts it at the end of the list or takes it out. */
 static inline void
 ur_sched_set(struct ur_sched *s, struct ur_sched_node *n, bool ready)
 {

@@ -7,7 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include "mem/mem.h"
-#include "sched/sched.h"
+#include "sched/emux.h"
 #include "timer/wheel.h"
 #include "transport/cq.h"
 #include "transport/ooo.h"
@@ -66,7 +66,9 @@
 	X(probes_sent, "tail probes sent")                                                         \
 	X(rto, "retransmission timeouts")                                                          \
 	X(sched_turns, "scheduling turns")                                                         \
-	X(sched_blind_visits, "turns in which nothing could be sent")
+	X(sched_blind_visits, "turns in which nothing could be sent")                             \
+	X(sched_sifted, "queues moved from a ready list to a gate that had closed")                \
+	X(sched_woken, "queues that a gate let go on")
 
 struct ur_counters {
 #define X(name, text) uint64_t name;
@@ -87,10 +89,16 @@ struct ur_sink {
 	void (*foreign)(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited);
 };
 
+/* What a lane has sent, ACKs and NAKs included. */
+struct ur_lane_counters {
+	uint64_t packets, bytes; /* of frames, Ethernet header to ICRC */
+};
+
 struct ur_core {
 	struct ur_mem *mem; /* shared with the endpoint's other workers */
 	struct ur_wheel wheel;
-	struct ur_sched sched;
+	struct ur_vl vl;       /* which lane sends next, */
+	struct ur_emux emux;   /* and who in it */
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
 	struct ur_ooo_pool ooo;
 	struct ur_rtx_pool rtx;
@@ -99,6 +107,7 @@ struct ur_core {
 	struct ur_read_gap_pool read_gaps;
 	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */
 	struct ur_counters cnt;
+	struct ur_lane_counters lane[UR_VL_CNT];
 	struct ur_sink sink;
 	uint16_t worker;
 };

@@ -794,7 +794,7 @@ void ur_ext_responder_validate(const struct ur_qp *qp)
 	}
 	UR_ASSERT(x->first.cnt <= x->ans_cap / 2 && x->again.cnt <= x->ans_cap / 2);
 	UR_ASSERT(x->first.probe_after <= x->first.cnt && x->again.probe_after <= x->again.cnt);
-	UR_ASSERT(qp->rsp_node.ready == ur_ext_response_queued(qp));
+	UR_ASSERT(ur_emux_is_active(&qp->rsp_queue) == ur_ext_response_queued(qp));
 	UR_ASSERT(qp->ack_node.ready == ur_ext_response_ack_due(qp));
 	UR_ASSERT(qp->rsp.kind != UR_MSG_SEND || qp->rsp.wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);

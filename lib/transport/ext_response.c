@@ -120,7 +120,7 @@ void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)
 	UR_ASSERT(ur_ext_response_room(qp, a->repeat));
 	ring_of(x, a->repeat)[at < cap ? at : at - cap] = *a;
 	q->cnt++;
-	ur_sched_set(&qp->core->sched, &qp->rsp_node, true);
+	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
 }
 
 /*
@@ -144,7 +144,7 @@ static void dequeue(struct ur_qp *qp, bool repeat)
 	if (q->probe_after)
 		q->probe_after--;
 	if (!ur_ext_response_queued(qp))
-		ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
+		ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
 	update_ack(qp);
 }
 
@@ -329,7 +329,7 @@ void ur_ext_response_stop(struct ur_qp *qp)
 	x->probe = false;
 	if (!ur_response_owes_fatal_nak(&qp->rsp)) {
 		x->first = x->again = (struct ur_ext_answers){0};
-		ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
+		ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
 		qp->rsp.ack = UR_ACK_NONE;
 	}
 	update_ack(qp);

@@ -17,7 +17,9 @@ void ur_qp_update(struct ur_qp *qp)
 	struct ur_core *core = qp->core;
 	uint64_t deadline = ur_mode_deadline(qp);
 
-	ur_sched_set(&core->sched, &qp->sq_node, ur_mode_requester_ready(qp));
+	if (qp->type == IBV_QPT_UD)
+		ur_ud_follow_sl(qp);
+	ur_emux_set(&core->emux, &qp->sq_queue, ur_mode_requester_ready(qp));
 	/* A timer that fires too early looks again; that is cheaper than moving it with each ACK.
 	 */
 	if (deadline != UR_NEVER && !in_error(qp) &&
@@ -97,7 +99,7 @@ static void stop_responding(struct ur_qp *qp)
 	for (unsigned i = 0; i < rsp->res_cnt; i++)
 		rsp->res[i].queued = rsp->res[i].replay = false;
 	rsp->q_cnt = 0;
-	ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
+	ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
 	rsp->ack = UR_ACK_NONE;
 	ur_sched_set(&qp->core->acks, &qp->ack_node, false);
 }
@@ -180,6 +182,13 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 	ur_qp_update(qp);
 }
 
+/* SCHED-SL-01: what a queue pair sends, requests and responses, goes on the lane of its SL. */
+void ur_qp_set_sl(struct ur_qp *qp, uint8_t sl)
+{
+	ur_emux_set_sl(&qp->core->emux, &qp->sq_queue, sl);
+	ur_emux_set_sl(&qp->core->emux, &qp->rsp_queue, sl);
+}
+
 /* QP-RESET-01 */
 void ur_qp_reset(struct ur_qp *qp)
 {
@@ -187,8 +196,8 @@ void ur_qp_reset(struct ur_qp *qp)
 	struct ur_responder *rsp = &qp->rsp;
 	struct ibv_qp_cap cap = qp->attr.cap;
 
-	ur_sched_set(&core->sched, &qp->sq_node, false);
-	ur_sched_set(&core->sched, &qp->rsp_node, false);
+	ur_emux_set(&core->emux, &qp->sq_queue, false);
+	ur_emux_set(&core->emux, &qp->rsp_queue, false);
 	ur_sched_set(&core->acks, &qp->ack_node, false);
 	ur_sched_set(&core->settle, &qp->settle_node, false);
 	ur_timer_cancel(&core->wheel, &qp->timer);
@@ -196,6 +205,7 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_completer_give_gap(qp);
 	atomic_store_explicit(&qp->posted_state, IBV_QPS_RESET, memory_order_release);
 	qp->state = IBV_QPS_RESET;
+	ur_qp_set_sl(qp, 0);
 	qp->req = (struct ur_requester){
 		.head = ur_wq_tail(&qp->sq), .cur = ur_wq_tail(&qp->sq), .ssn = 1};
 	ur_recovery_init(&qp->req.rec, ur_psn(0), qp->window);
@@ -270,7 +280,7 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int 
 	    (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
 	    (mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > UR_RD_ATOMIC_MAX) ||
 	    (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > qp->res_max) ||
-	    (mask & IBV_QP_PORT && a->port_num != 1) ||
+	    (mask & IBV_QP_PORT && a->port_num != 1) || (mask & IBV_QP_AV && a->ah_attr.sl > 15) ||
 	    (mask & IBV_QP_PKEY_INDEX && a->pkey_index != 0) ||
 	    (mask & IBV_QP_DEST_QPN && a->dest_qp_num > UR_PSN_MASK) || (mask & IBV_QP_AV && !path))
 		return -EINVAL;
@@ -349,8 +359,10 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 		return;
 	}
 	set_number(qp, a, mask);
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV) {
 		ur_path_init(&qp->path, path);
+		ur_qp_set_sl(qp, a->ah_attr.sl);
+	}
 	if (next == IBV_QPS_SQD && cur != IBV_QPS_SQD) {
 		qp->drained = false;
 		qp->sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && a->en_sqd_async_notify;
@@ -376,12 +388,12 @@ void ur_qp_validate(const struct ur_qp *qp)
 	if (ur_mode_is_ext(qp)) {
 		ur_ext_responder_validate(qp);
 	} else {
-		UR_ASSERT(qp->rsp_node.ready == (rsp->q_cnt > 0));
+		UR_ASSERT(ur_emux_is_active(&qp->rsp_queue) == (rsp->q_cnt > 0));
 		UR_ASSERT(qp->ack_node.ready == (rsp->ack != UR_ACK_NONE && !rsp->q_cnt));
 		UR_ASSERT(rsp->ack != UR_NAK_OWED || in_error(qp) ||
 			  (rsp->nak_sent && ur_psn_eq(rsp->nak_psn, rsp->epsn)));
 	}
-	UR_ASSERT(qp->sq_node.ready == ur_mode_requester_ready(qp) ||
+	UR_ASSERT(ur_emux_is_active(&qp->sq_queue) == ur_mode_requester_ready(qp) ||
 		  atomic_load_explicit(&qp->pending, memory_order_relaxed));
 	UR_ASSERT(rsp->kind != UR_MSG_SEND || rsp->wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);

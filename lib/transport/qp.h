@@ -8,7 +8,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "sched/sched.h"
+#include "sched/emux.h"
 #include "timer/wheel.h"
 #include "transport/core.h"
 #include "transport/ext_state.h"
@@ -162,10 +162,10 @@ struct ur_qp {
 	struct ur_wq rq;
 	struct ur_responder rsp;
 	struct ur_ext_responder xrsp;
-	struct ur_sched_node rsp_node;
+	struct ur_emux_queue rsp_queue; /* its READ and atomic responses */
 
 	/* Sending. */
-	struct ur_sched_node sq_node;
+	struct ur_emux_queue sq_queue;
 	struct ur_wq sq;
 	struct ur_timer timer;
 	struct ur_requester req;
@@ -224,6 +224,9 @@ void ur_qp_reset(struct ur_qp *qp);
 int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict);
 /* Over how many UDP source ports an extended QP sprays, at most UR_SPRAY_MAX. As set_mode. */
 int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths);
+
+/* Service level of everything that the QP sends, [0, 15]; a UD QP's requests have that of their AH. */
+void ur_qp_set_sl(struct ur_qp *qp, uint8_t sl);
 
 /* The one setter of `state`; keeps posted_state and the ready lists in step. */
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state);
@@ -331,5 +334,7 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx);
 
 enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint8_t *frame);
 bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx);
+/* The send queue goes on the lane of what it sends next. */
+void ur_ud_follow_sl(struct ur_qp *qp);
 
 #endif

@@ -72,7 +72,7 @@ void ur_response_queue(struct ur_qp *qp, unsigned idx)
 	rsp->q_cnt++;
 	rsp->res[idx].queued = true;
 	update_ack(qp);
-	ur_sched_set(&qp->core->sched, &qp->rsp_node, true);
+	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
 }
 
 static void dequeue(struct ur_qp *qp, struct ur_rd_res *res)
@@ -83,7 +83,7 @@ static void dequeue(struct ur_qp *qp, struct ur_rd_res *res)
 	rsp->q_head = (uint8_t)(rsp->q_head + 1 < rsp->res_cnt ? rsp->q_head + 1 : 0);
 	if (--rsp->q_cnt)
 		return;
-	ur_sched_set(&qp->core->sched, &qp->rsp_node, false);
+	ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
 	update_ack(qp);
 }
 

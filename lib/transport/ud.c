@@ -104,3 +104,14 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 	req->cur++;
 	return true;
 }
+
+/* SCHED-SL-02 */
+void ur_ud_follow_sl(struct ur_qp *qp)
+{
+	const struct ur_ah *ah;
+
+	if (qp->req.cur == ur_wq_tail(&qp->sq))
+		return;
+	ah = ur_wqe_ext(ur_sq_at(&qp->sq, qp->req.cur))->ud.ah;
+	ur_emux_set_sl(&qp->core->emux, &qp->sq_queue, ah->sl);
+}

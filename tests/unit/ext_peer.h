@@ -195,7 +195,7 @@ static inline const struct ur_packet *peer_out(struct peer *x)
 			cr_assert(ur_ext_response_next_ack(x->qp, &tx, e->now_ns));
 			break;
 		}
-		if (!x->qp->rsp_node.ready)
+		if (!ur_emux_is_active(&x->qp->rsp_queue))
 			return NULL;
 		if (ur_ext_response_next(x->qp, &tx, e->now_ns))
 			break;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sched/emux.h"
+
+#include "wire/assert.h"
+
+/* ---- life ---- */
+
+void ur_emux_init(struct ur_emux *x, const struct ur_emux_attr *attr, const struct ur_vl *vl)
+{
+	*x = (struct ur_emux){.attr = *attr, .vl = vl};
+	UR_ASSERT(attr->wqes >= 1 && attr->burst >= 1 && attr->burst <= 1 << 24);
+	for (unsigned v = 0; v < UR_VL_CNT; v++)
+		for (unsigned p = 0; p < UR_EMUX_PRIORITIES; p++)
+			ur_sched_init(&x->ready[v][p]);
+}
+
+void ur_emux_change(struct ur_emux *x, const struct ur_emux_attr *attr)
+{
+	x->attr = *attr;
+	for (unsigned v = 0; v < UR_VL_CNT; v++)
+		x->turn[v].queue = NULL;
+}
+
+void ur_gate_init(struct ur_gate *g)
+{
+	ur_sched_init(&g->waiting);
+	g->closed = false;
+}
+
+static uint8_t lane_of(const struct ur_emux *x, uint8_t sl)
+{
+	int vl = ur_vl_of_sl(x->vl, sl);
+
+	return vl < 0 ? UR_VL_CNT : (uint8_t)vl;
+}
+
+void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_t kind, uint8_t sl)
+{
+	*q = (struct ur_emux_queue){.sl = sl, .vl = lane_of(x, sl), .weight = 1};
+	q->node.kind = kind;
+}
+
+/* ---- lists ---- */
+
+/* SCHED-POLICY-01 */
+static unsigned list_of(const struct ur_emux *x, const struct ur_emux_queue *q)
+{
+	return x->attr.policy == UR_EMUX_STRICT ? q->priority : 0;
+}
+
+/* The first that is closed; UR_GATE_KINDS: none. */
+static inline unsigned closed_gate(const struct ur_emux_queue *q)
+{
+	unsigned k = 0;
+
+	while (k < UR_GATE_KINDS && !(q->gate[k] && q->gate[k]->closed))
+		k++;
+	return k;
+}
+
+static inline bool may_go(const struct ur_emux_queue *q)
+{
+	return closed_gate(q) == UR_GATE_KINDS;
+}
+
+static void make_ready(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	unsigned p = list_of(x, q);
+
+	q->state = UR_EMUX_READY;
+	q->at = (uint8_t)p;
+	ur_sched_set(&x->ready[q->vl][p], &q->node, true);
+	x->ready_cnt++;
+	x->ready_priorities[q->vl] |= (uint8_t)(1u << p);
+	x->ready_lanes |= (uint16_t)(1u << q->vl);
+}
+
+static void hold(struct ur_emux *x, struct ur_emux_queue *q, unsigned gate)
+{
+	q->state = UR_EMUX_HELD;
+	q->at = (uint8_t)gate;
+	ur_sched_set(&q->gate[gate]->waiting, &q->node, true);
+	x->held_cnt++;
+}
+
+/* Out of whatever list it is in; a turn of its own ends. */
+static void take_out(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	unsigned vl = q->vl;
+
+	if (q->state == UR_EMUX_HELD) {
+		ur_sched_set(&q->gate[q->at]->waiting, &q->node, false);
+		x->held_cnt--;
+	} else if (q->state == UR_EMUX_READY) {
+		struct ur_sched *list = &x->ready[vl][q->at];
+
+		ur_sched_set(list, &q->node, false);
+		x->ready_cnt--;
+		if (list->ready_cnt == 0) {
+			x->ready_priorities[vl] &= (uint8_t) ~(1u << q->at);
+			if (x->ready_priorities[vl] == 0)
+				x->ready_lanes &= (uint16_t) ~(1u << vl);
+		}
+		if (x->turn[vl].queue == q)
+			x->turn[vl].queue = NULL;
+	}
+	q->state = UR_EMUX_IDLE;
+}
+
+/* SCHED-READY-01: to where an active queue belongs; it is in no list. */
+static void put_in(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	unsigned gate = closed_gate(q);
+
+	if (q->vl == UR_VL_CNT)
+		q->state = UR_EMUX_UNSERVED;
+	else if (gate < UR_GATE_KINDS)
+		hold(x, q, gate);
+	else
+		make_ready(x, q);
+}
+
+/* ---- events ---- */
+
+void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	put_in(x, q);
+}
+
+void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	take_out(x, q);
+}
+
+void ur_emux_remap(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	bool active = ur_emux_is_active(q);
+
+	take_out(x, q);
+	q->vl = lane_of(x, q->sl);
+	if (active)
+		put_in(x, q);
+}
+
+void ur_emux_set_sl(struct ur_emux *x, struct ur_emux_queue *q, uint8_t sl)
+{
+	if (q->sl == sl)
+		return;
+	q->sl = sl;
+	ur_emux_remap(x, q);
+}
+
+void ur_emux_set_share(struct ur_emux *x, struct ur_emux_queue *q, uint8_t priority, uint8_t weight)
+{
+	UR_ASSERT(priority < UR_EMUX_PRIORITIES && weight >= 1);
+	q->priority = priority;
+	q->weight = weight;
+	ur_emux_remap(x, q);
+}
+
+void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, enum ur_gate_kind kind,
+		      struct ur_gate *gate)
+{
+	bool active = ur_emux_is_active(q);
+
+	if (q->gate[kind] == gate)
+		return;
+	take_out(x, q);
+	q->gate[kind] = gate;
+	if (active)
+		put_in(x, q);
+}
+
+/* SCHED-WAKE-01 */
+void ur_emux_gate_open(struct ur_emux *x, struct ur_gate *g, uint32_t n)
+{
+	struct ur_sched_node *node;
+
+	g->closed = false;
+	while (n-- && (node = ur_sched_peek(&g->waiting))) {
+		struct ur_emux_queue *q = (struct ur_emux_queue *)(void *)node;
+
+		take_out(x, q);
+		put_in(x, q);
+		x->woken++;
+	}
+}
+
+/* ---- turns ---- */
+
+/* SCHED-TURN-01 */
+static void open_turn(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q)
+{
+	uint32_t times = x->attr.policy == UR_EMUX_WRR ? q->weight : 1;
+
+	x->turn[vl] = (struct ur_emux_turn){
+		.queue = q,
+		.bytes = x->attr.burst * times,
+		.wqes = x->attr.wqes * times,
+	};
+	x->turns++;
+}
+
+struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
+{
+	struct ur_emux_turn *t = &x->turn[vl];
+
+	if (t->queue && may_go(t->queue))
+		return t->queue;
+	while (x->ready_priorities[vl]) {
+		unsigned p = 31 - (unsigned)__builtin_clz(x->ready_priorities[vl]);
+		struct ur_emux_queue *q =
+			(struct ur_emux_queue *)(void *)ur_sched_peek(&x->ready[vl][p]);
+
+		/* SCHED-BLIND-01: never visited, only put where it belongs. */
+		if (!may_go(q)) {
+			take_out(x, q);
+			put_in(x, q);
+			x->sifted++;
+			continue;
+		}
+		open_turn(x, vl, q);
+		return q;
+	}
+	return NULL;
+}
+
+bool ur_emux_sent(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes)
+{
+	struct ur_emux_turn *t = &x->turn[vl];
+
+	t->fruitful = true;
+	if (t->bytes <= bytes || t->wqes <= wqes)
+		return false;
+	t->bytes -= bytes;
+	t->wqes -= wqes;
+	return true;
+}
+
+void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
+{
+	struct ur_emux_turn *t = &x->turn[vl];
+	struct ur_emux_queue *q = t->queue;
+
+	x->blind_visits += !t->fruitful;
+	/* It may have gone from the list already. */
+	if (!q)
+		return;
+	t->queue = NULL;
+	if (may_go(q)) {
+		ur_sched_rotate(&x->ready[vl][q->at], &q->node);
+	} else {
+		take_out(x, q);
+		put_in(x, q);
+	}
+}
+
+/* ---- for tests ---- */
+
+void ur_emux_validate(const struct ur_emux *x)
+{
+	uint32_t ready = 0;
+
+	for (unsigned v = 0; v < UR_VL_CNT; v++) {
+		const struct ur_emux_turn *t = &x->turn[v];
+
+		for (unsigned p = 0; p < UR_EMUX_PRIORITIES; p++) {
+			ready += x->ready[v][p].ready_cnt;
+			UR_ASSERT(!(x->ready_priorities[v] >> p & 1) ==
+				  (x->ready[v][p].ready_cnt == 0));
+		}
+		UR_ASSERT(!(x->ready_lanes >> v & 1) == (x->ready_priorities[v] == 0));
+		UR_ASSERT(!t->queue || (t->queue->state == UR_EMUX_READY && t->queue->vl == v));
+	}
+	UR_ASSERT(ready == x->ready_cnt);
+	UR_ASSERT((x->ready_lanes & ~ur_vl_served(x->vl)) == 0);
+}
