@@ -11,6 +11,7 @@ enum side { LOW, HIGH }; /* index of a table */
 #define LIMIT_NONE     255
 #define WEIGHT_DEFAULT 64
 #define VL_OF_SL15     7
+#define ALONE	       (INT32_C(1) << 30) /* bytes of a low lane while no other is ready */
 #define USED_MAX       (INT32_C(1) << 30) /* above what any low entry allows */
 
 _Static_assert((INT64_C(255) * 255 << LIMIT_SHIFT) < USED_MAX, "law at its largest");
@@ -187,6 +188,8 @@ static void settle(struct ur_vl *v)
 {
 	int32_t sent = v->start - v->left;
 
+	if (v->start == ALONE)
+		sent = least(sent, v->table[LOW].credit);
 	v->start = v->left = 0;
 	if (!sent)
 		return;
@@ -302,9 +305,14 @@ unsigned ur_vl_choose(struct ur_vl *v, uint16_t ready)
 	do
 		bytes = try_once(v, hi, lo);
 	while (!bytes);
-	v->start = v->left = bytes;
 	v->bit = (uint16_t)(1u << v->vl);
 	/* VL-WORK-01: a low lane gives way at once, unless it has its due turn. */
 	v->keep = v->side == LOW && !v->low_turn ? v->bit | v->table[HIGH].lanes : v->bit;
+	/* Whoever wakes a lane that was alone finds at most one turn on its account. */
+	if (!hi && !(lo & (lo - 1))) {
+		v->keep = v->served;
+		bytes = ALONE;
+	}
+	v->start = v->left = bytes;
 	return v->vl;
 }

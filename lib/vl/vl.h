@@ -119,8 +119,7 @@ static inline int32_t ur_vl_counted(uint32_t bytes)
 	return (int32_t)(bytes < UR_VL_BYTES_MAX ? bytes : UR_VL_BYTES_MAX);
 }
 
-/* The packet picked has left, with so many bytes of payload. `vl` is what the last pick returned.
- */
+/* The packet picked has left, with so many bytes of payload. `vl` is what that pick returned. */
 static inline void ur_vl_charge(struct ur_vl *v, unsigned vl, uint32_t bytes)
 {
 	UR_ASSERT(vl == v->vl);
@@ -134,7 +133,6 @@ static inline void ur_vl_charge_ahead(struct ur_vl *v, unsigned vl, uint32_t byt
 
 	UR_ASSERT(vl < UR_VL_CNT);
 	debt = v->debt[vl] + ur_vl_counted(bytes); /* VL-AHEAD-01 */
-
 	v->debt[vl] = debt < UR_VL_DEBT_MAX ? debt : UR_VL_DEBT_MAX;
 }
 
