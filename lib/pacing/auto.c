@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pacing/pacing_priv.h"
+
+/*
+ * A rate for each destination, chosen once a round trip such that a few packets of our own wait at
+ * the bottleneck. docs/design/pacing.md says why, and what else was measured.
+ *
+ * A round lasts from round_ns until the first sample of a packet that was sent at or after
+ * round_ns. Queues are measured as delay beyond the least delay.
+ */
+#define QUEUE_BYTES   (4 * 4096) /* that wait, wanted */
+#define JITTERS	      6		 /* a delay longer by this many is no jitter */
+#define JITTER_MAX_NS 50000	 /* for which jitter may account, and half the least delay */
+#define INTERVAL_NS   1000000000 /* of the least delay */
+#define CUT_MAX	      224	 /* 1/256 of the capacity */
+#define GROW_MAX      64	 /* 1/256 of the rate */
+#define STALE_NS      1000000000 /* without a sample, after which nothing is known */
+#define IDLE	      16	 /* round trips without a sample that tell of a pause */
+#define PROBE_EVERY   256	 /* rounds */
+#define PROBE_ROUNDS  4
+#define PROBE_SHIFT   2 /* of the capacity, is sent meanwhile */
+#define SETTLE_ROUNDS 2 /* until capacities are right again */
+#define PROOFS	      3 /* rounds in a row that make a longer way probable */
+
+/* ---- delays ---- */
+
+void ur_pacing_auto_init(struct ur_pacing_dest *d, uint64_t now_ns)
+{
+	struct ur_pacing_auto *a = &d->rate;
+
+	a->least_ns = a->least_next_ns = UINT32_MAX;
+	a->interval_ns = now_ns + INTERVAL_NS;
+	a->mark[0] = (struct ur_pacing_mark){.ns = now_ns};
+	a->marks = 1;
+}
+
+static uint32_t apart(uint32_t a, uint32_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* One late answer is no queue. PACE-AUTO-02 */
+static uint32_t delay_of(const struct ur_pacing_auto *a)
+{
+	return a->delay_ns < a->before_ns ? a->delay_ns : a->before_ns;
+}
+
+static uint32_t queue_of(const struct ur_pacing_auto *a)
+{
+	return delay_of(a) - a->least_ns;
+}
+
+/* A turn, up then down or down then up, is jitter as far as both sides go; a queue goes one way. */
+static void note_delay(struct ur_pacing_auto *a, uint32_t delay_ns)
+{
+	uint32_t turn = 0;
+
+	if (delay_ns < a->least_ns)
+		a->least_ns = delay_ns;
+	if (delay_ns < a->least_next_ns)
+		a->least_next_ns = delay_ns;
+	if ((a->delay_ns > a->before_ns) == (a->delay_ns > delay_ns)) {
+		uint32_t here = apart(a->delay_ns, a->before_ns),
+			 there = apart(a->delay_ns, delay_ns);
+
+		turn = here < there ? here : there;
+	}
+	a->jitter16 += turn - a->jitter16 / 16;
+	a->before_ns = a->delay_ns;
+	a->delay_ns = delay_ns;
+}
+
+/* While it is throttled a queue stands, which must not become the least delay. PACE-AUTO-06 */
+static void age_least(struct ur_pacing_dest *d, uint64_t now_ns)
+{
+	struct ur_pacing_auto *a = &d->rate;
+
+	if (d->throttled || now_ns < a->interval_ns)
+		return;
+	a->least_ns = a->least_next_ns;
+	a->least_next_ns = delay_of(a);
+	a->interval_ns = now_ns + INTERVAL_NS;
+}
+
+/* ---- what was sent until when ---- */
+
+static void mark(struct ur_pacing_auto *a, uint64_t bytes, uint64_t now_ns)
+{
+	if (now_ns - a->mark[a->marks - 1].ns < a->delay_ns / 4 + 1)
+		return;
+	if (a->marks == UR_PACING_MARKS) {
+		/* Every other one reaches as far back. */
+		for (unsigned i = 1; i < UR_PACING_MARKS / 2; i++)
+			a->mark[i] = a->mark[2 * i];
+		a->marks = UR_PACING_MARKS / 2;
+	}
+	a->mark[a->marks++] = (struct ur_pacing_mark){now_ns, bytes};
+}
+
+/* Of the marks up to sent_ns only the last is of use. */
+static void forget_marks(struct ur_pacing_auto *a, uint64_t sent_ns)
+{
+	unsigned old = 0;
+
+	while (old + 1u < a->marks && a->mark[old + 1].ns <= sent_ns)
+		old++;
+	if (!old)
+		return;
+	a->marks = (uint8_t)(a->marks - old);
+	for (unsigned i = 0; i < a->marks; i++)
+		a->mark[i] = a->mark[i + old];
+}
+
+/*
+ * Bytes that were sent before sent_ns, and so have been delivered when a packet of that time is
+ * answered. Between marks they count as sent evenly, unless there may have been a pause in between;
+ * while throttled it would have been marked.
+ */
+static uint64_t delivered_at(const struct ur_pacing_dest *d, uint64_t sent_ns, uint64_t now_ns)
+{
+	const struct ur_pacing_mark *from = &d->rate.mark[0];
+	struct ur_pacing_mark to =
+		d->rate.marks > 1 ? from[1] : (struct ur_pacing_mark){now_ns, d->bytes};
+	uint64_t span = to.ns - from->ns;
+
+	if (sent_ns <= from->ns || (!d->throttled && span > 4 * (now_ns - sent_ns)))
+		return from->bytes;
+	return from->bytes +
+	       ((((to.bytes - from->bytes) << 16) / span * (sent_ns - from->ns)) >> 16);
+}
+
+/* ---- rates ---- */
+
+static uint64_t ns_of(uint64_t bytes, uint32_t rate)
+{
+	return (bytes * ur_pacing_cost(rate)) >> UR_PACING_COST_SHIFT;
+}
+
+static void set_rate(const struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t rate)
+{
+	d->rate.rate = ur_pacing_bounded(t, rate);
+	d->cost = ur_pacing_cost(d->rate.rate);
+}
+
+/*
+ * PACE-AUTO-03: the queue that is wanted. The same number of packets for everybody is a longer
+ * delay for those who send less: so they send more, and shares become equal.
+ */
+static uint64_t goal_of(const struct ur_pacing_auto *a)
+{
+	uint64_t jitter = JITTERS * (uint64_t)a->jitter16 / 16;
+	uint64_t jitter_max = a->least_ns / 2 + JITTER_MAX_NS;
+
+	return ns_of(QUEUE_BYTES, a->capacity) + a->least_ns / 8 +
+	       (jitter < jitter_max ? jitter : jitter_max);
+}
+
+static void open(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
+{
+	ur_pacing_open(t, d);
+	d->rate.least_next_ns = UINT32_MAX;
+	d->rate.interval_ns = now_ns + INTERVAL_NS;
+}
+
+/*
+ * From what is on its way now to goal_ns more than the least delay, within a round. What samples
+ * say of the queue is a round trip old; what is on its way, over the capacity, is the delay to
+ * come.
+ */
+static void steer(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t goal_ns,
+		  uint64_t round_ns)
+{
+	struct ur_pacing_auto *a = &d->rate;
+	uint64_t way = ns_of(d->bytes - a->round_bytes, a->capacity);
+	uint64_t queue = way > a->least_ns ? way - a->least_ns : 0;
+	uint64_t horizon = way > round_ns ? way : round_ns;
+
+	if (queue > goal_ns) {
+		uint64_t cut = 256 * (queue - goal_ns) / horizon;
+
+		cut = cut < CUT_MAX ? cut : CUT_MAX;
+		set_rate(t, d, (a->capacity * (256 - cut)) >> 8);
+	} else {
+		uint64_t grow = 256 * (goal_ns - queue) / horizon;
+		uint64_t from = a->rate > a->capacity ? a->rate : a->capacity;
+
+		grow = grow < GROW_MAX && queue >= goal_ns / 2 ? grow : GROW_MAX;
+		set_rate(t, d, (from * (256 + grow)) >> 8);
+		if (a->rate == t->link)
+			open(t, d, a->round_ns); /* PACE-AUTO-04 */
+	}
+}
+
+/* ---- a longer way ---- */
+
+static bool is_beyond_least(const struct ur_pacing_auto *a, uint32_t delay_ns)
+{
+	return delay_ns > a->least_ns + a->least_ns / 8 + a->jitter16 / 2;
+}
+
+/*
+ * A round delivers what was before its last packet on the way. When half of it takes just as long,
+ * packets do not wait for one another.
+ */
+static bool is_longer_way(struct ur_pacing_auto *a, uint32_t queue_ns, uint64_t round_bytes)
+{
+	if (round_bytes > a->ref_bytes || apart(queue_ns, a->ref_queue_ns) > a->ref_queue_ns / 16) {
+		a->ref_bytes = round_bytes;
+		a->ref_queue_ns = queue_ns;
+		a->proofs = 0;
+	} else if (round_bytes <= a->ref_bytes / 2 && is_beyond_least(a, delay_of(a))) {
+		a->proofs++;
+	} else {
+		a->proofs = 0;
+	}
+	return a->proofs == PROOFS;
+}
+
+/*
+ * PACE-AUTO-05: the queue goes away, and the least delay is seen; or it does not even become
+ * shorter: then it is none. Whether the rate is the probe's.
+ */
+static bool probe(struct ur_pacing *t, struct ur_pacing_dest *d)
+{
+	struct ur_pacing_auto *a = &d->rate;
+
+	a->rounds++;
+	if (a->rounds < PROBE_EVERY)
+		return false;
+	if (a->rounds == PROBE_EVERY) {
+		a->probe_ns = delay_of(a);
+		a->held = a->capacity;
+		set_rate(t, d, a->held >> PROBE_SHIFT);
+		return true;
+	}
+	if (apart(delay_of(a), a->probe_ns) > a->probe_ns / 64 + a->jitter16 / 8)
+		a->probe_ns = 0;
+	if (a->rounds == PROBE_EVERY + PROBE_ROUNDS) {
+		if (is_beyond_least(a, a->probe_ns)) {
+			a->least_ns = a->least_next_ns = delay_of(a);
+			a->ref_bytes = 0;
+			d->reseeds++;
+			t->cnt.reseeds++;
+		}
+		set_rate(t, d, a->held);
+	}
+	if (a->rounds < PROBE_EVERY + PROBE_ROUNDS + SETTLE_ROUNDS)
+		return true;
+	a->rounds = 0;
+	return false;
+}
+
+/* ---- rounds ---- */
+
+static void begin(const struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t delivered,
+		  uint64_t now_ns)
+{
+	struct ur_pacing_auto *a = &d->rate;
+
+	a->round_ns = a->last_ns = now_ns;
+	a->round_bytes = a->last_bytes = delivered;
+	if (!d->throttled)
+		a->capacity = t->link;
+	a->enter_ns = a->least_ns + goal_of(a);
+}
+
+static void throttle(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
+{
+	struct ur_pacing_auto *a = &d->rate;
+
+	ur_pacing_throttle(t, d, now_ns);
+	a->rate = a->capacity;
+	a->ref_bytes = 0;
+	a->rounds = 0;
+	a->draining = false;
+}
+
+static void end_round(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t delivered,
+		      uint64_t now_ns)
+{
+	struct ur_pacing_auto *a = &d->rate;
+	uint64_t round_ns = now_ns - a->round_ns, bytes = delivered - a->last_bytes, goal;
+	uint32_t before = a->capacity, queue;
+
+	/* Over two rounds: over one it swings with the rate. */
+	a->capacity = ur_pacing_bounded(t, (bytes << UR_PACING_RATE_SHIFT) / (now_ns - a->last_ns));
+	a->last_ns = a->round_ns;
+	a->last_bytes = a->round_bytes;
+	a->round_ns = now_ns;
+	a->round_bytes = delivered;
+	age_least(d, now_ns);
+	queue = queue_of(a);
+	/* Little may come out because little was there to send. */
+	if (d->throttled && a->capacity < a->rate / 2 && queue <= a->least_ns / 8)
+		a->capacity = before;
+	goal = goal_of(a);
+	a->enter_ns = a->least_ns + goal;
+	if (!d->throttled) {
+		if (queue <= goal)
+			return; /* PACE-AUTO-01 */
+		throttle(t, d, now_ns);
+	}
+	if (queue > goal) {
+		d->outliers++;
+		t->cnt.outliers++;
+	}
+	if (is_longer_way(a, queue, delivered - a->last_bytes) && a->rounds < PROBE_EVERY)
+		a->rounds = PROBE_EVERY - 1;
+	/* What has become long goes away wholly: others see it, and those who came last learn of
+	 * it. */
+	if (queue > 2 * goal)
+		a->draining = true;
+	else if (queue <= goal / 4)
+		a->draining = false;
+	if (!probe(t, d))
+		steer(t, d, a->draining ? 0 : goal, round_ns);
+}
+
+/* What would throttle does not wait for the end of the round. */
+static bool is_sudden(const struct ur_pacing_dest *d, uint64_t now_ns)
+{
+	const struct ur_pacing_auto *a = &d->rate;
+
+	return !d->throttled && delay_of(a) > a->enter_ns &&
+	       now_ns - a->round_ns >= a->delay_ns / 8;
+}
+
+void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t delay_ns,
+			  uint64_t now_ns)
+{
+	struct ur_pacing_auto *a = &d->rate;
+	uint64_t sent_ns = now_ns > delay_ns ? now_ns - delay_ns : 0, delivered;
+	bool first = !a->delay_ns;
+
+	if (first)
+		a->delay_ns = a->before_ns = delay_ns;
+	note_delay(a, delay_ns);
+	mark(a, d->bytes, now_ns);
+	forget_marks(a, sent_ns);
+	if (!first && (now_ns == a->round_ns || (sent_ns < a->round_ns && !is_sudden(d, now_ns))))
+		return;
+	delivered = delivered_at(d, sent_ns, now_ns);
+	if (delivered < a->round_bytes)
+		delivered = a->round_bytes;
+	if (first || (!d->throttled && (now_ns - a->round_ns) / IDLE > delay_ns))
+		begin(t, d, delivered, now_ns);
+	else
+		end_round(t, d, delivered, now_ns);
+}
+
+bool ur_pacing_auto_sent(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
+			 uint64_t now_ns)
+{
+	/* PACE-AUTO-07 */
+	if (now_ns - d->rate.round_ns >= STALE_NS) {
+		open(t, d, now_ns);
+		return false;
+	}
+	mark(&d->rate, d->bytes - bytes, now_ns);
+	return true;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pacing/pacing_priv.h"
+
+/*
+ * Reaction point of DCQCN (Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM
+ * 2015, section 3). A flow is what goes to one destination. Timers run when somebody looks: what
+ * was due since then is made up for, step by step.
+ */
+#define ALPHA_ONE      65536
+#define CATCH_UP_STEPS 64 /* increases made up for in one call; the rest in the next */
+#define CNT_MAX	       255
+
+/* (1 - g)^n of alpha. */
+static uint32_t decayed(uint32_t alpha, uint64_t n, uint8_t g_shift)
+{
+	uint64_t base = (UINT64_C(1) << 32) - (UINT64_C(1) << (32 - g_shift));
+	uint64_t factor = UINT64_C(1) << 32;
+
+	for (; n && factor; n >>= 1) {
+		if (n & 1)
+			factor = (factor * base) >> 32;
+		base = (base * base) >> 32;
+	}
+	return (uint32_t)((alpha * factor) >> 32);
+}
+
+/* PACE-DCQCN-02 */
+static void increase(const struct ur_pacing *t, struct ur_pacing_dcqcn *q)
+{
+	uint8_t f = t->attr.f;
+	uint8_t more = q->by_time > q->by_bytes ? q->by_time : q->by_bytes;
+	uint8_t less = q->by_time > q->by_bytes ? q->by_bytes : q->by_time;
+	uint64_t target = q->target;
+
+	if (less > f)
+		target += (uint64_t)(less - f) * t->rhai;
+	else if (more >= f)
+		target += t->rai;
+	q->target = ur_pacing_bounded(t, target);
+	q->rate = ur_pacing_bounded(t, ((uint64_t)q->rate + q->target) / 2);
+}
+
+static void increase_by_time(const struct ur_pacing *t, struct ur_pacing_dcqcn *q)
+{
+	q->timer_ns += t->attr.timer_ns;
+	q->by_time += q->by_time < CNT_MAX;
+	increase(t, q);
+}
+
+/* PACE-DCQCN-04: halves never reach the whole. */
+static bool is_open(const struct ur_pacing *t, const struct ur_pacing_dcqcn *q)
+{
+	return q->rate >= t->link - (t->link >> 8);
+}
+
+static void apply(struct ur_pacing *t, struct ur_pacing_dest *d)
+{
+	d->cost = ur_pacing_cost(d->dcqcn.rate);
+	if (is_open(t, &d->dcqcn))
+		ur_pacing_open(t, d);
+}
+
+void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
+			     uint64_t now_ns)
+{
+	struct ur_pacing_dcqcn *q = &d->dcqcn;
+
+	/* PACE-DCQCN-03 */
+	for (unsigned i = 0; i < CATCH_UP_STEPS && now_ns - q->timer_ns >= t->attr.timer_ns; i++) {
+		if (is_open(t, q))
+			break;
+		increase_by_time(t, q);
+	}
+	q->bytes += bytes;
+	if (q->bytes >= t->attr.byte_cnt) {
+		q->bytes -= t->attr.byte_cnt;
+		q->by_bytes += q->by_bytes < CNT_MAX;
+		increase(t, q);
+	}
+	apply(t, d);
+}
+
+uint64_t ur_pacing_dcqcn_gap_ns(const struct ur_pacing *t, const struct ur_pacing_dest *d,
+				uint32_t bytes, uint64_t now_ns)
+{
+	struct ur_pacing_dcqcn q = d->dcqcn;
+	uint64_t left = (uint64_t)bytes << UR_PACING_RATE_SHIFT, at = now_ns;
+
+	for (unsigned i = 0; i < CATCH_UP_STEPS; i++) {
+		uint64_t due = q.timer_ns + t->attr.timer_ns;
+		uint64_t part = due > at ? (due - at) * q.rate : 0;
+
+		if (part >= left)
+			break;
+		left -= part;
+		at = due > at ? due : at;
+		increase_by_time(t, &q);
+	}
+	return at - now_ns +
+	       ((left >> UR_PACING_RATE_SHIFT) * ur_pacing_cost(q.rate) >> UR_PACING_COST_SHIFT);
+}
+
+/* PACE-DCQCN-01 */
+void ur_pacing_dcqcn_cnp(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
+{
+	struct ur_pacing_dcqcn *q = &d->dcqcn;
+	uint32_t g = ALPHA_ONE >> t->attr.g_shift;
+
+	if (d->throttled)
+		ur_pacing_dcqcn_advance(t, d, 0, now_ns);
+	if (!d->throttled) {
+		ur_pacing_throttle(t, d, now_ns);
+		q->rate = t->link;
+		q->alpha = ALPHA_ONE;
+		q->cnp_ns = now_ns;
+	}
+	q->alpha = decayed(q->alpha, (now_ns - q->cnp_ns) / t->attr.alpha_ns, t->attr.g_shift);
+	q->target = q->rate;
+	q->rate = ur_pacing_bounded(t, q->rate - (((uint64_t)q->rate * q->alpha) >> 17));
+	q->alpha += g - (q->alpha >> t->attr.g_shift);
+	q->cnp_ns = q->timer_ns = now_ns;
+	q->bytes = 0;
+	q->by_time = q->by_bytes = 0;
+	apply(t, d);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+
+#include "pacing/pacing.h"
+
+/* Sample by sample; how the whole behaves is shown in pacing_sim_test.c. */
+
+#define GBPS UINT64_C(1000000000)
+#define US   UINT64_C(1000)
+#define MS   UINT64_C(1000000)
+#define S    UINT64_C(1000000000)
+
+static struct ur_pacing t;
+static _Alignas(8) uint8_t memory[2048];
+static struct ur_pacing_dest *d;
+static uint64_t now;
+
+static void start(void)
+{
+	struct ur_pacing_attr attr = {.mode = UR_PACING_AUTO, .link_bps = 10 * GBPS};
+	uint8_t key[UR_PACING_KEY] = {1};
+
+	ur_pacing_init(&t, memory, 1, &attr);
+	d = ur_pacing_get(&t, key, 1 * MS);
+	now = 1 * MS;
+}
+
+/* For `us`: a packet of 4096 bytes each interval_us, each answered after delay_us. */
+static void flow(uint64_t us, uint64_t interval_us, uint32_t delay_us)
+{
+	for (uint64_t end = now + us * US; now < end; now += interval_us * US) {
+		ur_pacing_sent(&t, d, 4096, now);
+		ur_pacing_delay(&t, d, delay_us * 1000, now);
+	}
+}
+
+static double gbps(void)
+{
+	struct ur_pacing_view v;
+
+	ur_pacing_view(&t, d, &v);
+	return (double)v.rate_bps / 1e9;
+}
+
+/* To a destination that took 3.3 Gb/s (4096 bytes each 10 us) until its answers came late. */
+static void make_slow(void)
+{
+	flow(1000, 10, 20);
+	flow(30, 10, 100);
+}
+
+TestSuite(pacing_auto, .init = start);
+
+/* PACE-AUTO-01 */
+Test(pacing_auto, leaves_short_delays_alone)
+{
+	flow(5000, 10, 20);
+	/* Goal: 4 packets at 3.3 Gb/s and an eighth of the least, 42.5 us. */
+	flow(5000, 10, 60);
+	cr_assert_not(d->throttled);
+	cr_assert_eq(d->throttles, 0);
+	cr_assert_eq(ur_pacing_open_ns(d), 0);
+}
+
+/* PACE-AUTO-02 */
+Test(pacing_auto, leaves_a_single_long_delay_alone)
+{
+	flow(5000, 10, 20);
+	for (unsigned i = 0; i < 20; i++) {
+		flow(10, 10, 1000);
+		flow(200, 10, 20);
+	}
+	cr_assert_eq(d->throttles, 0);
+}
+
+/* PACE-AUTO-02 */
+Test(pacing_auto, leaves_jitter_alone)
+{
+	uint32_t seed = 1;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		seed = seed * 1103515245 + 12345;
+		flow(4, 4, 2 + (seed >> 16) % 31);
+	}
+	cr_assert_eq(d->throttles, 0);
+}
+
+/* PACE-AUTO-01, PACE-AUTO-03 */
+Test(pacing_auto, throttles_to_less_than_what_comes_out)
+{
+	make_slow();
+	cr_assert(d->throttled);
+	cr_assert_eq(d->throttles, 1);
+	cr_assert_lt(gbps(), 3.3);
+	cr_assert_gt(gbps(), 0.4);
+	cr_assert_leq(ur_pacing_open_ns(d), now);
+	ur_pacing_sent(&t, d, 4096, now);
+	ur_pacing_sent(&t, d, 4096, now);
+	ur_pacing_sent(&t, d, 4096, now);
+	cr_assert_gt(ur_pacing_open_ns(d), now);
+}
+
+/* PACE-AUTO-02: two late answers do it, a round trip need not pass. */
+Test(pacing_auto, throttles_at_the_second_long_delay)
+{
+	flow(1000, 10, 20);
+	flow(10, 10, 1000);
+	cr_assert_not(d->throttled);
+	now += 200 * US;
+	flow(10, 10, 1000);
+	cr_assert(d->throttled);
+}
+
+/* PACE-AUTO-04 */
+Test(pacing_auto, opens_step_by_step)
+{
+	double before = 0;
+	unsigned steps = 0;
+
+	make_slow();
+	while (d->throttled && steps < 40) {
+		before = gbps();
+		flow(30, 30, 20);
+		if (!d->throttled)
+			break;
+		/* At first more comes out than is sent. */
+		cr_assert_leq(gbps(), steps ? 1.4 * before : 4);
+		steps++;
+	}
+	cr_assert_not(d->throttled);
+	cr_assert_geq(steps, 4);
+	cr_assert_gt(before, 10 / 1.26);
+	cr_assert_eq(ur_pacing_open_ns(d), 0);
+	flow(1000, 10, 20);
+	cr_assert_eq(d->throttles, 1);
+}
+
+/* PACE-AUTO-05: whatever is sent, the answers take 100 us now. */
+Test(pacing_auto, learns_that_the_way_is_longer)
+{
+	make_slow();
+	for (unsigned i = 0; i < 4000 && d->throttled; i++) {
+		uint64_t open_ns = ur_pacing_open_ns(d);
+
+		now = open_ns > now + 10 * US ? open_ns : now + 10 * US;
+		ur_pacing_sent(&t, d, 4096, now);
+		ur_pacing_delay(&t, d, 100000, now);
+	}
+	cr_assert_not(d->throttled);
+	cr_assert_geq(d->reseeds, 1);
+	cr_assert_eq(d->rate.least_ns, 100000);
+	flow(5000, 10, 100);
+	cr_assert_eq(d->throttles, 1);
+}
+
+/* PACE-AUTO-06 */
+Test(pacing_auto, forgets_the_least_delay_of_long_ago)
+{
+	flow(1 * MS / US, 10, 20);
+	flow(900 * MS / US, 100, 30);
+	cr_assert_eq(d->rate.least_ns, 20000);
+	/* The first interval ends, and what was seen in it still counts. */
+	flow(300 * MS / US, 100, 30);
+	cr_assert_eq(d->rate.least_ns, 20000);
+	flow(1000 * MS / US, 100, 30);
+	cr_assert_eq(d->rate.least_ns, 30000);
+}
+
+/* PACE-AUTO-06 */
+Test(pacing_auto, does_not_age_while_throttled)
+{
+	make_slow();
+	/* Delays go up and down with no turn between, so the way is no longer one. */
+	for (unsigned i = 0; i < 150000; i++)
+		flow(20, 20, 200 + i % 997);
+	cr_assert(d->throttled);
+	cr_assert_eq(d->rate.least_ns, 20000);
+	cr_assert_eq(d->reseeds, 0);
+}
+
+/* PACE-AUTO-07 */
+Test(pacing_auto, lets_go_when_nothing_has_come_back_for_a_second)
+{
+	make_slow();
+	now = d->rate.round_ns + S - 1;
+	ur_pacing_sent(&t, d, 4096, now);
+	cr_assert(d->throttled);
+	ur_pacing_sent(&t, d, 4096, now + 1);
+	cr_assert_not(d->throttled);
+	cr_assert_eq(ur_pacing_open_ns(d), 0);
+}
+
+/* A burst after a pause is judged by itself, not by the mean rate since then. */
+Test(pacing_auto, measures_afresh_after_a_pause)
+{
+	flow(1000, 10, 20);
+	now += 500 * MS;
+	/* A packet each 10 us; number k, sent at 10 k, is answered at 20 + 40 k. */
+	for (uint64_t us = 0, end = now; us < 600; us += 10) {
+		now = end + us * US;
+		ur_pacing_sent(&t, d, 4096, now);
+		if (us >= 20 && us % 40 == 20)
+			ur_pacing_delay(&t, d, (uint32_t)(20 + 30 * (us / 40)) * 1000, now);
+	}
+	cr_assert(d->throttled);
+	/* A packet each 40 us is 0.82 Gb/s. */
+	cr_assert_float_eq(d->rate.capacity * 8.0 / (1 << UR_PACING_RATE_SHIFT), 0.82, 0.2);
+}
+
+Test(pacing_auto, takes_delays_that_cannot_be)
+{
+	ur_pacing_delay(&t, d, UINT32_MAX, 5);
+	ur_pacing_delay(&t, d, 0, 5);
+	ur_pacing_delay(&t, d, UINT32_MAX, 6);
+	ur_pacing_delay(&t, d, 1, 7);
+	ur_pacing_sent(&t, d, 4096, 8);
+	ur_pacing_delay(&t, d, 1, 9);
+	cr_assert_eq(d->samples, 5);
+}
