@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "edge/config_keys.h"
+#include "vl/vl.h"
 #include "wire/packet.h"
 
 /*
@@ -71,6 +72,9 @@ enum ur_transport_mode {
 #undef X
 };
 
+/* The slowest [port] rate_gbps. */
+#define UR_RATE_GBPS_MIN 0.001
+
 struct ur_config_net {
 	struct ur_gid addr; /* IPv4 is kept IPv4-mapped */
 	uint8_t len; /* prefix length in the family's own bits, 1..32 or 1..128; 0: not set */
@@ -86,6 +90,11 @@ struct ur_config_neighbors {
 	uint32_t cnt; /* entries in use: [0, cnt) */
 };
 
+struct ur_config_lanes {
+	struct ur_vl_entry entry[UR_VL_ENTRIES];
+	uint8_t cnt; /* entries in use: [0, cnt) */
+};
+
 /* The C type of each kind of key. */
 #define UR_CONFIG_TYPE_U32(m)	  uint32_t m
 #define UR_CONFIG_TYPE_PMTU(m)	  uint32_t m
@@ -93,6 +102,8 @@ struct ur_config_neighbors {
 #define UR_CONFIG_TYPE_CHOICE(m)  int m
 #define UR_CONFIG_TYPE_REAL(m)	  double m
 #define UR_CONFIG_TYPE_SPRAY(m)	  uint32_t m
+#define UR_CONFIG_TYPE_LANES(m)	  struct ur_config_lanes m
+#define UR_CONFIG_TYPE_BY_SL(m)	  uint8_t m[16]
 #define UR_CONFIG_TYPE_PERCENT(m) double m
 #define UR_CONFIG_TYPE_TEXT(m)	  char m[UR_CONFIG_TEXT]
 #define UR_CONFIG_TYPE_CPUS(m)	  char m[UR_CONFIG_TEXT]

@@ -304,6 +304,44 @@ static bool check_transport(const struct check *c)
 		     mode == UR_TRANSPORT_MODE_GBN ? "gbn" : "reorder");
 }
 
+/* Bit v: VL v has a weight in the table. */
+static uint16_t weighty(const struct ur_config_lanes *t)
+{
+	uint16_t lanes = 0;
+
+	for (unsigned i = 0; i < t->cnt; i++)
+		if (t->entry[i].weight)
+			lanes |= (uint16_t)(1u << t->entry[i].vl);
+	return lanes;
+}
+
+static bool check_qos(const struct check *c)
+{
+	uint16_t served = weighty(&c->cfg->qos.vl_high) | weighty(&c->cfg->qos.vl_low);
+	uint16_t mapped = 0;
+
+	for (unsigned sl = 0; sl < 16; sl++)
+		mapped |= (uint16_t)(1u << c->cfg->qos.sl2vl[sl]);
+	if (served == 0)
+		return wrong(c, "qos", "vl_low",
+			     "no VL has a weight above 0, in vl_high neither; allowed: a lane with "
+			     "weight in one of them, such as 0:64");
+	if ((mapped & served) == 0)
+		return wrong(c, "qos", "sl2vl",
+			     "no service level has a VL with a weight above 0; allowed: at least "
+			     "one VL of vl_high or vl_low");
+	return true;
+}
+
+static bool check_rate(const struct check *c)
+{
+	double rate = c->cfg->port.rate_gbps;
+
+	return rate == 0 || rate >= UR_RATE_GBPS_MIN ||
+	       wrong(c, "port", "rate_gbps", "\"%g\" is too slow; allowed: 0, %g to 1000", rate,
+		     UR_RATE_GBPS_MIN);
+}
+
 static bool check_eal(const struct check *c)
 {
 	const char *prefix = c->cfg->eal.file_prefix;
@@ -351,8 +389,8 @@ int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap)
 {
 	const struct check c = {cfg, err, err_cap};
 	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_mtu(&c) &&
-		  check_address(&c) && check_worker(&c) && check_transport(&c) && check_eal(&c) &&
-		  check_filter(&c);
+		  check_address(&c) && check_worker(&c) && check_transport(&c) && check_rate(&c) &&
+		  check_qos(&c) && check_eal(&c) && check_filter(&c);
 
 	return ok ? 0 : -EINVAL;
 }

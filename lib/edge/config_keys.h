@@ -15,6 +15,8 @@
  * CHOICE  int, an index into the list  one of the words of LO
  * REAL    double                       a decimal number in [LO, HI]
  * SPRAY   uint32_t, UDP source ports   off (0), all (UR_CONFIG_SPRAY_ALL) or 2 to 16
+ * LANES   struct ur_config_lanes       "vl:weight,vl:weight", a table of lanes in its order
+ * BY_SL   uint8_t[16]                  16 decimal numbers in [LO, HI], that of SL 0 first
  * PERCENT double, 1.0 is 100 %         0 to 100 with decimals, "%" optional
  * TEXT    char[UR_CONFIG_TEXT]         LO says what is meant
  * CPUS    char[UR_CONFIG_TEXT]         CPU numbers, "2,4-6"; "" is "auto"
@@ -50,6 +52,18 @@
 	X(AUTO, "auto")                                                                            \
 	X(INLINE, "inline")                                                                        \
 	X(DEDICATED, "dedicated")
+
+/* In the order of enum ur_vl_mode, vl/vl.h. */
+#define UR_VL_MODE_WORDS(X)                                                                        \
+	X(IBA, "iba")                                                                              \
+	X(MEASURED, "measured")                                                                    \
+	X(STRICT, "strict")
+
+/* In the order of enum ur_emux_policy, sched/emux.h. */
+#define UR_POLICY_WORDS(X)                                                                         \
+	X(RR, "rr")                                                                                \
+	X(WRR, "wrr")                                                                              \
+	X(STRICT, "strict")
 
 /* In the order of enum uroce_qp_mode, uroce/uroce.h. */
 #define UR_TRANSPORT_MODES(X)                                                                      \
@@ -95,7 +109,9 @@
 	K(port, framecnt, "framecnt", U32, 0, 32768, "0",                                          \
 	  "slots of a shared ring (af_packet, memif, ring), a power of two; 0: a good default")    \
 	K(port, mbufs, "mbufs", U32, 0, 1048576, "0", "packet buffers; 0: from the ring sizes")    \
-	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0", "limit of what the port sends; 0: none")
+	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0",                                        \
+	  "emulates a slower link: what the port sends at most, Gb/s on the wire (frames with "    \
+	  "preamble, FCS and gap), shared evenly by the workers; 0: no limit")
 
 #define UR_CONFIG_KEYS_ADDRESS(K)                                                                  \
 	K(address, mac, "mac", MAC, 0, 0, "auto", "auto: the interface's own")                     \
@@ -173,7 +189,34 @@
 
 #define UR_CONFIG_KEYS_QOS(K)                                                                      \
 	K(qos, traffic_class, "traffic_class", U32, 0, 255, "0",                                   \
-	  "IPv4 TOS or IPv6 traffic class of what is sent: DSCP * 4 + ECN")
+	  "IPv4 TOS or IPv6 traffic class, DSCP * 4 + ECN, of what is sent; a service level that " \
+	  "has a DSCP of its own (sl_dscp, not 0) takes the ECN bits alone from here")             \
+	K(qos, vl_mode, "vl_mode", CHOICE, UR_VL_MODE_WORDS, 0, "iba",                             \
+	  "how virtual lanes share the port. iba: weights of 64 bytes, at most vl_high_limit * "   \
+	  "4096 bytes of the high table between two packets of the low one; measured: weights of " \
+	  "one path MTU, by the law found on adapters (docs/design/virtual-lanes.md); strict: "    \
+	  "the low table only while no lane of the high one has anything")                         \
+	K(qos, vl_high, "vl_high", LANES, 0, 0, "none", "high-priority table of lanes")            \
+	K(qos, vl_low, "vl_low", LANES, 0, 0,                                                      \
+	  "0:64,1:64,2:64,3:64,4:64,5:64,6:64,7:64,8:64,9:64,10:64,11:64,12:64,13:64,14:64",       \
+	  "low-priority table of lanes; a lane in neither table, or with weight 0, has no "        \
+	  "service")                                                                               \
+	K(qos, vl_high_limit, "vl_high_limit", U32, 0, 255, "0",                                   \
+	  "limit of high priority, in 4096 bytes; 0: one packet; 255: none (in mode iba)")         \
+	K(qos, sl2vl, "sl2vl", BY_SL, 0, 15, "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7",               \
+	  "the lane of each service level; 15: no service")                                        \
+	K(qos, sl_dscp, "sl_dscp", BY_SL, 0, 63, "0,8,16,24,32,40,48,56,2,10,18,26,34,42,50,58",   \
+	  "the DSCP of each service level, unless the application gives a traffic class; "         \
+	  "default: class selector n of SL n, n of SL n + 8 plus 2")                               \
+	K(qos, sl_pcp, "sl_pcp", BY_SL, 0, 7, "0,1,2,3,4,5,6,7,0,1,2,3,4,5,6,7",                   \
+	  "the 802.1Q priority of each service level, where packets are tagged ([address] vlan)")  \
+	K(qos, policy, "policy", CHOICE, UR_POLICY_WORDS, 0, "rr",                                 \
+	  "which queue pair of a lane is next. rr: in turn; wrr: in turn, for weight times as "    \
+	  "long; strict: the highest priority first (both by uroce_set_qp_share())")               \
+	K(qos, turn_wqes, "turn_wqes", U32, 1, 65535, "8",                                         \
+	  "work requests a queue pair may begin in its turn")                                      \
+	K(qos, turn_bytes, "turn_bytes", U32, 1, 16777216, "16384",                                \
+	  "bytes of frames after which its turn is over")
 
 #define UR_CONFIG_KEYS_CAPTURE(K)                                                                  \
 	K(capture, file, "file", TEXT, "a file name, empty for no capture", 0, "",                 \

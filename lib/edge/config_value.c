@@ -15,6 +15,8 @@
 #define RANGE_U32(lo, hi)	lo, hi, NULL
 #define RANGE_REAL(lo, hi)	lo, hi, NULL
 #define RANGE_SPRAY(lo, hi)	lo, hi, NULL
+#define RANGE_LANES(lo, hi)	0, 0, NULL
+#define RANGE_BY_SL(lo, hi)	lo, hi, NULL
 #define RANGE_PMTU(lo, hi)	0, 0, "|auto|256|512|1024|2048|4096"
 #define RANGE_BOOL(lo, hi)	0, 0, NULL
 #define RANGE_CHOICE(words, hi) 0, 0, words(WORD)
@@ -78,6 +80,16 @@ void ur_config_allowed(const struct ur_config_key *key, char *buf, size_t cap)
 	case UR_KIND_SPRAY:
 		snprintf(buf, cap, "off, all, %lld to %lld", (long long)key->lo,
 			 (long long)key->hi);
+		break;
+	case UR_KIND_LANES:
+		snprintf(buf, cap,
+			 "none, or VL:WEIGHT pairs such as 0:16,2:4, VL 0 to %d, weight 0 to 255, "
+			 "%d at most",
+			 UR_VL_CNT - 1, UR_VL_ENTRIES);
+		break;
+	case UR_KIND_BY_SL:
+		snprintf(buf, cap, "16 numbers from %lld to %lld, of SL 0 to SL 15",
+			 (long long)key->lo, (long long)key->hi);
 		break;
 	case UR_KIND_REAL:
 		snprintf(buf, cap, "%lld to %lld, with decimals", (long long)key->lo,
@@ -304,6 +316,56 @@ static bool neighbors(const char *text, struct ur_config_neighbors *out)
 	return true;
 }
 
+static bool lanes(const char *text, struct ur_config_lanes *out)
+{
+	struct ur_config_lanes v = {0};
+	char buf[UR_CONFIG_TEXT];
+	char *rest = buf, *item;
+
+	strlcpy(buf, text, sizeof(buf));
+	while ((item = strsep(&rest, " ,\t")) != NULL) {
+		char *colon = strchr(item, ':');
+		uint32_t vl, weight;
+
+		if (*item == '\0')
+			continue;
+		if (colon == NULL || v.cnt == UR_VL_ENTRIES)
+			return false;
+		*colon = '\0';
+		if (!number(item, 0, UR_VL_CNT - 1, &vl) || !number(colon + 1, 0, 255, &weight))
+			return false;
+		v.entry[v.cnt++] =
+			(struct ur_vl_entry){.vl = (uint8_t)vl, .weight = (uint8_t)weight};
+	}
+	if (v.cnt == 0)
+		return false;
+	*out = v;
+	return true;
+}
+
+static bool by_sl(const struct ur_config_key *key, const char *text, uint8_t out[16])
+{
+	char buf[UR_CONFIG_TEXT];
+	char *rest = buf, *item;
+	uint8_t v[16];
+	unsigned n = 0;
+
+	strlcpy(buf, text, sizeof(buf));
+	while ((item = strsep(&rest, " ,\t")) != NULL) {
+		uint32_t one;
+
+		if (*item == '\0')
+			continue;
+		if (n == 16 || !number(item, key->lo, key->hi, &one))
+			return false;
+		v[n++] = (uint8_t)one;
+	}
+	if (n != 16)
+		return false;
+	memcpy(out, v, sizeof(v));
+	return true;
+}
+
 int ur_config_cpus(const char *text, unsigned *cpu, unsigned cap)
 {
 	char buf[UR_CONFIG_TEXT];
@@ -397,6 +459,12 @@ bool ur_config_value(const struct ur_config_key *key, const char *text, struct u
 		return none || (key->kind == UR_KIND_IP6 ? ip6(text, at) : ip4(text, at));
 	case UR_KIND_NEIGH:
 		return none || neighbors(text, at);
+	case UR_KIND_LANES:
+		if (none)
+			memset(at, 0, sizeof(struct ur_config_lanes));
+		return none || lanes(text, at);
+	case UR_KIND_BY_SL:
+		return by_sl(key, text, at);
 	}
 	return false;
 }

@@ -16,6 +16,8 @@
 	X(BOOL, "yes or no")                                                                       \
 	X(CHOICE, "one of the known words")                                                        \
 	X(SPRAY, "a number of UDP source ports")                                                   \
+	X(LANES, "a table of lanes")                                                               \
+	X(BY_SL, "a number for each service level")                                                \
 	X(REAL, "a number in range")                                                               \
 	X(PERCENT, "a percentage")                                                                 \
 	X(TEXT, "a usable text")                                                                   \
@@ -37,7 +39,7 @@ struct ur_config_key {
 	const char *section, *key;
 	enum ur_config_kind kind;
 	size_t off;	    /* of the member in struct ur_config */
-	int64_t lo, hi;	    /* U32, REAL, SPRAY: the range [lo, hi] */
+	int64_t lo, hi;	    /* U32, REAL, SPRAY, BY_SL: the range [lo, hi] */
 	const char *choice; /* CHOICE: "|word|word" in enum order; TEXT: what is meant */
 	const char *def;    /* the default, as text */
 	const char *doc;

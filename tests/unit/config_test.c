@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "edge/config.h"
+#include "sched/emux.h"
 
 /* The source tree: tests/config/bad and pmd-config are read from it. */
 static const char *source(void)
@@ -89,7 +90,7 @@ static void expect_its_sentence(const char *path)
 
 Test(config, each_wrong_file_gets_its_sentence)
 {
-	cr_expect_geq(each_file("tests/config/bad", expect_its_sentence), 30);
+	cr_expect_geq(each_file("tests/config/bad", expect_its_sentence), 40);
 }
 
 static void expect_good(const char *path)
@@ -170,6 +171,86 @@ Test(config, every_default_is_allowed)
 	cr_expect_eq(cfg.eal.file_prefix[0], '\0');
 	cr_expect_eq(cfg.impair.tx.reorder_packets, 3);
 	cr_expect_eq(cfg.impair.rx.loss, 0);
+	cr_expect_eq(cfg.port.rate_gbps, 0);
+}
+
+/* As ur_vl_attr_default() and ur_engine_qos_default() have it. */
+Test(config, qos_defaults_are_those_of_the_engine)
+{
+	static const uint8_t dscp[16] = {0, 8,	16, 24, 32, 40, 48, 56,
+					 2, 10, 18, 26, 34, 42, 50, 58};
+	static struct ur_config cfg;
+
+	ur_config_init(&cfg);
+	cr_expect_eq(cfg.qos.vl_mode, UR_VL_IBA);
+	cr_expect_eq(cfg.qos.vl_high.cnt, 0);
+	cr_assert_eq(cfg.qos.vl_low.cnt, UR_VL_CNT);
+	for (unsigned i = 0; i < UR_VL_CNT; i++) {
+		cr_expect_eq(cfg.qos.vl_low.entry[i].vl, i);
+		cr_expect_eq(cfg.qos.vl_low.entry[i].weight, 64);
+		cr_expect_eq(cfg.qos.sl2vl[i], i);
+	}
+	cr_expect_eq(cfg.qos.vl_high_limit, 0);
+	cr_expect_eq(cfg.qos.sl2vl[15], 7);
+	cr_expect_arr_eq(cfg.qos.sl_dscp, dscp, 16);
+	for (unsigned i = 0; i < 16; i++)
+		cr_expect_eq(cfg.qos.sl_pcp[i], i % 8);
+	cr_expect_eq(cfg.qos.policy, UR_EMUX_RR);
+	cr_expect_eq(cfg.qos.turn_wqes, UR_EMUX_WQES);
+	cr_expect_eq(cfg.qos.turn_bytes, UR_EMUX_BURST);
+}
+
+Test(config, lanes_are_taken_in_their_order)
+{
+	static struct ur_config cfg;
+
+	cr_assert_eq(load_text("[qos]\n"
+			       "vl_mode = measured\n"
+			       "vl_high = 14:255, 0:0 14:7\n"
+			       "vl_low = none\n"
+			       "vl_high_limit = 255\n"
+			       "sl2vl = 14 14,14 14 14 14 14 14 14 14 14 14 14 14 14 15\n"
+			       "sl_dscp = 63,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1\n"
+			       "sl_pcp = 7,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1\n"
+			       "policy = strict\n"
+			       "turn_wqes = 65535\n"
+			       "turn_bytes = 16777216\n",
+			       &cfg),
+		     0, "%s", err);
+	cr_expect_eq(cfg.qos.vl_mode, UR_VL_MEASURED);
+	cr_assert_eq(cfg.qos.vl_high.cnt, 3);
+	cr_expect_eq(cfg.qos.vl_high.entry[0].vl, 14);
+	cr_expect_eq(cfg.qos.vl_high.entry[0].weight, 255);
+	cr_expect_eq(cfg.qos.vl_high.entry[1].weight, 0);
+	cr_expect_eq(cfg.qos.vl_high.entry[2].weight, 7);
+	cr_expect_eq(cfg.qos.vl_low.cnt, 0);
+	cr_expect_eq(cfg.qos.vl_high_limit, 255);
+	cr_expect_eq(cfg.qos.sl2vl[0], 14);
+	cr_expect_eq(cfg.qos.sl2vl[15], 15);
+	cr_expect_eq(cfg.qos.sl_dscp[0], 63);
+	cr_expect_eq(cfg.qos.sl_dscp[15], 1);
+	cr_expect_eq(cfg.qos.sl_pcp[0], 7);
+	cr_expect_eq(cfg.qos.policy, UR_EMUX_STRICT);
+	cr_expect_eq(cfg.qos.turn_wqes, 65535);
+	cr_expect_eq(cfg.qos.turn_bytes, 16777216);
+}
+
+/* As many entries as a table has room for, and as a line: 64 of four characters. */
+Test(config, a_table_of_lanes_may_be_full)
+{
+	static struct ur_config cfg;
+	char text[256];
+
+	ur_config_init(&cfg);
+	for (unsigned i = 0; i < 64; i++)
+		memcpy(text + 4 * i, "7:9,", 4);
+	text[255] = '\0';
+	cr_assert_eq(ur_config_set(&cfg, "qos.vl_high", text, err, sizeof(err)), 0, "%s", err);
+	cr_expect_eq(cfg.qos.vl_high.cnt, 64);
+	cr_expect_eq(cfg.qos.vl_high.entry[63].vl, 7);
+	cr_expect_eq(cfg.qos.vl_high.entry[63].weight, 9);
+	cr_expect_eq(ur_config_set(&cfg, "qos.vl_low", "", err, sizeof(err)), -EINVAL);
+	cr_expect_eq(cfg.qos.vl_low.cnt, UR_VL_CNT);
 }
 
 Test(config, values_arrive_in_their_members)
