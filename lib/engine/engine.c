@@ -5,6 +5,8 @@
 
 #include "engine/slots.h"
 #include "transport/build.h"
+#include "transport/cnp.h"
+#include "transport/dest.h"
 #include "transport/mode.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
@@ -38,7 +40,7 @@ static size_t align64(size_t n)
 
 /* Where the parts lie, bytes from the start. */
 struct layout {
-	size_t slots, reorder, read_gaps, ooo, rtx, spray, cm, total;
+	size_t slots, reorder, read_gaps, ooo, rtx, spray, dests, cm, total;
 };
 
 static struct layout layout_of(const struct ur_limits *l)
@@ -53,7 +55,8 @@ static struct layout layout_of(const struct ur_limits *l)
 	at.ooo = at.read_gaps + align64(ur_read_gap_pool_size(l->read_gaps));
 	at.rtx = at.ooo + align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
 	at.spray = at.rtx + align64(ur_rtx_pool_size(l->rtx_contexts));
-	at.cm = at.spray + align64(ur_spray_pool_size(l->spray_contexts));
+	at.dests = at.spray + align64(ur_spray_pool_size(l->spray_contexts));
+	at.cm = at.dests + (l->destinations ? ur_dests_size(l->destinations) : 0);
 	at.total = at.cm + (l->worker == 0 ? align64(ur_cm_size(&l->cm)) : 0);
 	return at;
 }
@@ -81,6 +84,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_wheel_init(&e->core.wheel, now_ns);
 	ur_sched_init(&e->core.settle);
 	ur_sched_init(&e->core.acks);
+	ur_sched_init(&e->core.cnps);
 	ur_engine_qos_default(&qos);
 	qos.vl.mtu_shift = attr->mtu_shift;
 	if (attr->qos)
@@ -98,6 +102,8 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_ooo_pool_init(&e->core.ooo, m + at.ooo, l->ooo_contexts, l->max_sge);
 	ur_rtx_pool_init(&e->core.rtx, m + at.rtx, l->rtx_contexts);
 	ur_spray_pool_init(&e->core.spray, m + at.spray, l->spray_contexts);
+	if (l->destinations)
+		ur_dests_init(&e->core, m + at.dests, l->destinations, attr->pacing);
 	if (l->worker == 0)
 		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
 	return e;
@@ -180,6 +186,25 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 	return UR_DROP_NONE;
 }
 
+/* Congestion experienced. */
+static inline bool is_marked(const struct ur_packet *p)
+{
+	return (p->ip.tos & 3) == 3;
+}
+
+/* CNP-RECV-01 */
+static enum ur_drop cnp_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	if (qp->type == IBV_QPT_UD || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT ||
+	    !ur_path_leads_to(&qp->path, &p->ip))
+		return UR_DROP_PEER;
+	if (ur_dest_cnp(qp, now_ns))
+		qp->core->cnt.rp_cnp_handled++;
+	else
+		qp->core->cnt.rp_cnp_ignored++;
+	return UR_DROP_NONE;
+}
+
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
 			     uint64_t now_ns)
 {
@@ -187,7 +212,7 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 	struct ur_qp *qp = ur_slots_find(&e->slots, p->bth.dqpn);
 	enum ur_drop drop;
 
-	if ((p->ip.tos & 3) == 3)
+	if (is_marked(p))
 		core->cnt.np_ecn_marked_roce_packets++;
 	/* IN-ADDR-01: an IPv4 peer's GID must not come out of an IPv6 header. */
 	if (p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst))) {
@@ -195,8 +220,7 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 	} else if (p->bth.dqpn.v == GSI_QPN) {
 		drop = gsi_input(e, p, now_ns);
 	} else if (p->op & UR_OP_CNP) {
-		core->cnt.rp_cnp_ignored++;
-		drop = qp ? UR_DROP_NONE : UR_DROP_QPN;
+		drop = qp ? cnp_input(qp, p, now_ns) : UR_DROP_QPN;
 	} else if (!qp) {
 		drop = UR_DROP_QPN;
 	} else if ((drop = check_identity(qp, p)) == UR_DROP_NONE) {
@@ -204,6 +228,10 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 			drop = ur_ud_input(qp, p, frame);
 		else
 			drop = ur_mode_input(qp, p, now_ns);
+		/* CNP-SEND-02: not for what was dropped. */
+		if (__builtin_expect(is_marked(p), 0) && drop == UR_DROP_NONE &&
+		    qp->type != IBV_QPT_UD)
+			ur_cnp_marked(qp, now_ns);
 	}
 	core->cnt.drops[drop]++;
 	if (drop == UR_DROP_NONE) {
@@ -306,6 +334,10 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 		uint32_t bytes = ur_tx_frame_bytes(tx);
 
 		goes_on = ur_emux_sent(x, vl, bytes, wqes);
+		/* PACE-READ-01: a READ is charged what it asks for. */
+		if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
+		    ur_dest_sent(&e->core, ur_dest_of(q), bytes + tx->asked, now_ns))
+			goes_on = false;
 		count_lane(&e->core, vl, bytes);
 		if (!alone)
 			ur_vl_charge(&e->core.vl, vl, tx->payload_len);
@@ -335,6 +367,16 @@ static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 		if (q)
 			tell(q);
 	}
+	return made;
+}
+
+static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
+{
+	struct ur_sched_node *n;
+	unsigned made = 0;
+
+	while (made < cap && (n = ur_sched_peek(&e->core.cnps)))
+		ur_cnp_next(UR_QP_OF(n, cnp_node), &tx[made++]);
 	return made;
 }
 
@@ -396,6 +438,7 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	settle(e);
 	count_contexts(&e->core);
 	n = output_cm(e, tx, cap, now_ns);
+	n += output_cnps(e, tx + n, cap - n);
 	n += output_acks(e, tx + n, cap - n, now_ns);
 	n += output_lanes(e, tx + n, cap - n, now_ns);
 	/* ACKs that had to wait for the responses just made. */
@@ -417,8 +460,8 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 
 bool ur_engine_wants_output(const struct ur_engine *e)
 {
-	return e->core.acks.ready_cnt || e->core.emux.ready_cnt || e->core.settle.ready_cnt ||
-	       (e->cm && ur_cm_wants_output(e->cm));
+	return e->core.acks.ready_cnt || e->core.cnps.ready_cnt || e->core.emux.ready_cnt ||
+	       e->core.settle.ready_cnt || (e->cm && ur_cm_wants_output(e->cm));
 }
 
 /* ---- time ---- */
@@ -440,7 +483,10 @@ void ur_engine_expire(struct ur_engine *e, uint64_t now_ns)
 
 	settle(e);
 	while ((t = ur_wheel_expire(&e->core.wheel, now_ns)))
-		ur_qp_timer(UR_QP_OF(t, timer), now_ns);
+		if (t->kind == UR_TIMER_DEST)
+			ur_dest_timer(&e->core, UR_DEST_OF(t), now_ns);
+		else
+			ur_qp_timer(UR_QP_OF(t, timer), now_ns);
 	if (e->cm)
 		ur_cm_expire(e->cm, now_ns);
 }
@@ -542,6 +588,9 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 	if (rc)
 		return rc;
 	ur_qp_modify(qp, attr, mask, path);
+	if ((mask & IBV_QP_AV) && qp->type != IBV_QPT_UD && e->core.dests &&
+	    qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_ERR)
+		ur_dest_attach(qp, now_ns);
 	return 0;
 }
 

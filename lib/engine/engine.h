@@ -35,6 +35,7 @@ struct ur_limits {
 	uint32_t rtx_contexts;	     /* mode extended: QPs that send again selectively, two each */
 	uint16_t max_sge;	     /* of a receive, for ooo_contexts */
 	uint32_t spray_contexts;     /* mode extended: QPs that spray over several ports */
+	uint32_t destinations;	     /* addresses that are paced; 0: none is */
 };
 
 /* How what can be sent shares the port (docs/design/sending.md). */
@@ -55,7 +56,8 @@ struct ur_engine_attr {
 	uint32_t window;       /* PSNs in flight a QP at most, a power of two >= 4 */
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
-	const struct ur_engine_qos *qos; /* NULL: the default */
+	const struct ur_engine_qos *qos;	 /* NULL: the default */
+	const struct ur_pacing_attr *pacing; /* used if limits.destinations */
 };
 
 struct ur_engine;

@@ -51,6 +51,7 @@ static inline uint8_t *ur_build_begin(struct ur_tx *tx, const struct ur_path *pa
 	tx->l3_off = path->l3_off;
 	tx->v6 = path->v6;
 	tx->pad = (uint8_t)pad;
+	tx->asked = 0;
 	p = ur_build32(p, (uint32_t)bth->opcode << 24 | (uint32_t)bth->solicited << 23 | 1u << 22 |
 				  pad << 20 | bth->pkey);
 	p = ur_build32(p, bth->dqpn.v);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/dest.h"
 #include "transport/mode.h"
 #include "transport/requester_priv.h"
 #include "transport/sgl.h"
@@ -97,13 +98,24 @@ static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
 		verdict(qp, ur_recovery_reask(&req->rec));
 }
 
+/* PACE-RTT-01: standard mode measures a packet that asks for an answer, one at a time. */
+static void tell_rtt(struct ur_qp *qp, uint64_t now_ns)
+{
+	ur_dest_rtt(qp, qp->req.rec.sample, now_ns);
+	qp->req.rec.sample = 0;
+}
+
 /* Everything before `una` is acknowledged and its WQEs are completed. */
 static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
 
 	if (!ur_psn_eq(una, req->rec.una)) {
-		if (ur_recovery_acked(&req->rec, una, now_ns))
+		bool rewound = ur_recovery_acked(&req->rec, una, now_ns);
+
+		if (__builtin_expect(req->rec.sample != 0, 0))
+			tell_rtt(qp, now_ns);
+		if (rewound)
 			ur_requester_reposition(qp);
 		if (__builtin_expect(req->gap != NULL, 0))
 			advance_gap(qp, now_ns);

@@ -8,6 +8,7 @@
 
 #include "mem/mem.h"
 #include "sched/emux.h"
+#include "pacing/pacing.h"
 #include "timer/wheel.h"
 #include "transport/cq.h"
 #include "transport/ooo.h"
@@ -50,7 +51,9 @@
 	X(resp_invalid_requests, "requests refused as invalid")                                    \
 	X(cq_overflow, "completions lost because a CQ was full")                                   \
 	X(np_ecn_marked_roce_packets, "packets received with ECN CE")                              \
-	X(rp_cnp_ignored, "CNPs received")                                                         \
+	X(np_cnp_sent, "CNPs sent")                                                                \
+	X(rp_cnp_handled, "CNPs received that slowed a destination down")                          \
+	X(rp_cnp_ignored, "CNPs received that changed nothing")                                    \
 	X(acks_sent, "ACKs sent")                                                                  \
 	X(acks_received, "ACKs and NAKs received, responses that acknowledge included")            \
 	X(early_packets, "requests received beyond the expected PSN and kept or placed")           \
@@ -99,12 +102,15 @@ struct ur_core {
 	struct ur_wheel wheel;
 	struct ur_vl vl;       /* which lane sends next, */
 	struct ur_emux emux;   /* and who in it */
+	struct ur_pacing pacing;
+	struct ur_dest *dests; /* transport/dest.h */
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
 	struct ur_ooo_pool ooo;
 	struct ur_rtx_pool rtx;
 	struct ur_spray_pool spray;
 	struct ur_reorder_pool reorder;
 	struct ur_read_gap_pool read_gaps;
+	struct ur_sched cnps;	/* QPs that owe a CNP */
 	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */
 	struct ur_counters cnt;
 	struct ur_lane_counters lane[UR_VL_CNT];

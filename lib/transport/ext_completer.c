@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/dest.h"
 #include "transport/ext.h"
 #include "transport/requester_priv.h"
 #include "transport/sgl.h"
@@ -73,6 +74,8 @@ static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool samp
 		uint32_t rtt =
 			ur_rtt_sample(&x->rtt, p->xaeth.echo, p->xaeth.residence, ur_stamp(now_ns));
 
+		if (rtt)
+			ur_dest_rtt(qp, rtt, now_ns);
 		/* SPRAY-TELL-01 */
 		if (__builtin_expect(x->spray != NULL, 0) && rtt)
 			ur_spray_acked(&x->spray->paths, p->xaeth.path, rtt);

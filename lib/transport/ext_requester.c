@@ -298,6 +298,7 @@ static void build_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct reques
 	r->opcode = UR_RC_READ_REQUEST;
 	p = build(qp, wqe, r, UR_RETH_BYTES, tx, now_ns);
 	put_reth(p, wqe->remote_addr + ((uint64_t)r->offset << qp->mtu_shift), wqe->rkey, bytes);
+	tx->asked = bytes;
 }
 
 static void build_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "transport/dest.h"
 #include "transport/mode.h"
 #include "transport/qp_state.h"
 #include "wire/assert.h"
@@ -200,6 +201,8 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_emux_set(&core->emux, &qp->rsp_queue, false);
 	ur_sched_set(&core->acks, &qp->ack_node, false);
 	ur_sched_set(&core->settle, &qp->settle_node, false);
+	ur_sched_set(&core->cnps, &qp->cnp_node, false);
+	ur_dest_detach(qp);
 	ur_timer_cancel(&core->wheel, &qp->timer);
 	ur_reorder_stop(qp);
 	ur_completer_give_gap(qp);

@@ -131,6 +131,7 @@ enum ur_mode {
 
 enum ur_timer_kind {
 	UR_TIMER_QP = 1,
+	UR_TIMER_DEST,
 };
 
 /*
@@ -173,6 +174,8 @@ struct ur_qp {
 
 	/* Seldom needed. */
 	struct ur_sched_node settle_node; /* UC and UD */
+	struct ur_sched_node cnp_node;	  /* owes a CNP */
+	uint64_t cnp_ns;		  /* when it sent the last, see ur_cnp_due() */
 	uint32_t qkey;
 	uint32_t window, ackreq_every; /* the engine's, for reset */
 	uint8_t res_max;	       /* responder resources allocated */
@@ -203,6 +206,7 @@ struct ur_tx {
 	uint8_t pad;	      /* zeros between payload and ICRC */
 	bool v6;
 	uint8_t frag_cnt;
+	uint32_t asked; /* READ request: bytes that it asks for; else 0 */
 	struct ur_frag frag[UR_FRAGS_MAX];
 };
 

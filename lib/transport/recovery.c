@@ -151,7 +151,7 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 	r->backoff = 0;
 	if (r->timing && ur_psn_le(r->timed, una)) {
 		r->timing = false;
-		ur_rtt_sample(&r->rtt, ur_stamp(r->timed_ns), 0, ur_stamp(now_ns));
+		r->sample = ur_rtt_sample(&r->rtt, ur_stamp(r->timed_ns), 0, ur_stamp(now_ns));
 		r->rto_us = (uint32_t)(ur_rtt_rto_ns(&r->rtt, 0) / 1000);
 	}
 	if (__builtin_expect(r->probing, 0) && ur_psn_le(r->probe_end, una))

@@ -241,6 +241,7 @@ static void put_read(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t 
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_RETH_BYTES);
 	put_reth(p, wqe->remote_addr + off, wqe->rkey, bytes);
+	tx->asked = bytes;
 }
 
 static void put_atomic(const struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn psn,

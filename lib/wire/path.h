@@ -48,6 +48,21 @@ ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)
 			: memcmp(ip + 16, from->src.b + 12, 4) == 0;
 }
 
+/* The address it leads to; an IPv4 address as a mapped one. */
+static inline void
+ur_path_destination(const struct ur_path *path, uint8_t gid[16])
+{
+	const uint8_t *ip = path->hdr + path->l3_off;
+
+	if (path->v6) {
+		memcpy(gid, ip + 24, 16);
+		return;
+	}
+	memset(gid, 0, 10);
+	memset(gid + 10, 0xff, 2);
+	memcpy(gid + 12, ip + 16, 4);
+}
+
 /*
  * UDP source port in [0xc000, 0xffff] from a flow label; with label 0 one is derived from the two
  * QPNs (the convention of all RoCEv2 drivers: low 14 bits XOR the 6 bits above, OR 0xc000).

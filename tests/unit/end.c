@@ -162,6 +162,7 @@ struct end *end_new(struct end_attr attr)
 			 .ooo_contexts = attr.no_contexts ? 0 : 1,
 			 .rtx_contexts = attr.no_contexts ? 0 : 2,
 			 .spray_contexts = attr.no_contexts ? 0 : 1,
+			 .destinations = attr.pacing ? 2 : 0,
 			 .max_sge = MAX_SGE},
 		.cm = {.ca_guid = 1, .seed = 2, .timewait_ns = 1000, .sink = on_cm},
 		.random = 42,
@@ -169,6 +170,7 @@ struct end *end_new(struct end_attr attr)
 		.window = attr.window ? attr.window : 64,
 		.ackreq_every = attr.ackreq_every ? attr.ackreq_every : UINT32_MAX,
 		.mtu_shift = 12,
+		.pacing = attr.pacing,
 	};
 	uint32_t cqe = attr.cqe ? attr.cqe : END_CQE;
 

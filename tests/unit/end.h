@@ -44,6 +44,7 @@ struct end_attr {
 	bool no_contexts;	 /* the pools of all modes are empty */
 	uint32_t reorder_slots;	 /* 0: 64 */
 	uint8_t retry_cnt, timeout; /* 0: 3; 10 */
+	const struct ur_pacing_attr *pacing; /* NULL: none */
 	struct ur_srq *srq;
 	bool rtr; /* stay in RTR */
 	bool cm;  /* be worker 0, with a connection manager; else worker 1 of 2 */

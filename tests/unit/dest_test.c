@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "end.h"
+#include "transport/dest.h"
+
+/*
+ * Pacing in an engine: PMTU 256. CMDPD, init0 8 and init1 16: a delay of more than 16 averages
+ * throttles to one packet in that time, one of less than 8 sets the destination free.
+ */
+#define US	   1000
+#define CNP_EVERY  50000
+#define WRITE_1000 1000 /* bytes: four packets */
+
+static const struct ur_pacing_attr cmdpd = {.mode = UR_PACING_CMDPD};
+static const struct ur_pacing_attr dcqcn = {
+	.mode = UR_PACING_DCQCN, .link_bps = UINT64_C(1000000000), /* 125 bytes a microsecond */
+};
+
+static struct ur_dest *dest_of(struct end *e)
+{
+	return ur_dest_of(&e->qp->sq_queue);
+}
+
+static struct ur_core *core_of(struct end *e)
+{
+	return ur_engine_core(e->engine);
+}
+
+/* One WRITE that is acknowledged after so long: mode gbn measures it. */
+static void round_trip(struct end *e, uint32_t *psn, uint64_t ns)
+{
+	end_send(e, *psn, IBV_WR_RDMA_WRITE, 4);
+	end_expect(e, UR_RC_WRITE_ONLY, *psn);
+	e->now_ns += ns;
+	cr_assert_eq(end_ack(e, *psn, 0x1f, 0), UR_DROP_NONE);
+	end_expect_wc(e, *psn, IBV_WC_SUCCESS);
+	(*psn)++;
+}
+
+/* PACE-DEST-01 */
+Test(dest, queue_pair_has_the_destination_of_its_address_from_rtr_to_reset)
+{
+	struct end *e = END(.pacing = &cmdpd);
+	struct ur_dest *d = dest_of(e);
+
+	cr_assert_not_null(d);
+	cr_assert_eq(d->pace->users, 1u);
+	cr_assert_eq(core_of(e)->pacing.used, 1u);
+	cr_assert_eq(end_modify(e, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0), 0);
+	cr_assert_null(dest_of(e));
+	cr_assert_eq(core_of(e)->pacing.used, 0u);
+	end_free(e);
+	e = END(.type = IBV_QPT_UD, .pacing = &cmdpd);
+	cr_assert_null(dest_of(e), "datagrams are not paced");
+	end_free(e);
+	e = END();
+	cr_assert_null(dest_of(e));
+	end_free(e);
+}
+
+/* PACE-RTT-01, PACE-GATE-01, PACE-GATE-02 */
+Test(dest, late_answer_throttles_and_one_packet_goes_in_a_gap)
+{
+	struct end *e = END(.pacing = &cmdpd);
+	uint32_t psn = END_SQ_PSN;
+	struct ur_pacing_view v;
+
+	for (unsigned i = 0; i < 8; i++)
+		round_trip(e, &psn, 10 * US);
+	ur_pacing_view(&core_of(e)->pacing, dest_of(e)->pace, &v);
+	cr_assert_eq(v.samples, 8);
+	cr_assert_eq(v.average_ns, 10 * US);
+	cr_assert_not(v.throttled);
+	round_trip(e, &psn, 200 * US);
+	ur_pacing_view(&core_of(e)->pacing, dest_of(e)->pace, &v);
+	cr_assert(v.throttled);
+	cr_assert_eq(v.average_ns, 10 * US, "an outlier spoils nothing");
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	e->now_ns += 200 * US;
+	for (uint32_t i = 0; i < 4; i++) {
+		cr_assert_not_null(end_out(e));
+		cr_assert(dest_of(e)->gate.closed);
+		end_expect_silence(e);
+		end_sleep(e, 190 * US);
+		end_expect_silence(e);
+		end_sleep(e, 12 * US);
+	}
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
+/* PACE-GATE-02 */
+Test(dest, queue_that_is_let_go_on_and_has_gone_does_not_keep_the_others_waiting)
+{
+	struct end *e = END(.pacing = &cmdpd);
+	uint32_t psn = END_SQ_PSN;
+	struct ur_emux *x = &core_of(e)->emux;
+	struct ur_emux_queue other;
+
+	for (unsigned i = 0; i < 8; i++)
+		round_trip(e, &psn, 10 * US);
+	round_trip(e, &psn, 200 * US);
+	ur_emux_queue_init(x, &other, 0, 0);
+	other.gate[UR_GATE_PACING] = &dest_of(e)->gate;
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	cr_assert_not_null(end_out(e));
+	ur_emux_activate(x, &other);
+	cr_assert_eq(x->held_cnt, 2u);
+	end_sleep(e, 202 * US);
+	/* The first that waited may go; it leaves without a packet. */
+	cr_assert_eq(x->held_cnt, 1u);
+	cr_assert_eq(end_modify(e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0), 0);
+	end_sleep(e, 6 * US);
+	cr_assert_eq(other.state, UR_EMUX_READY);
+	ur_emux_deactivate(x, &other);
+	end_free(e);
+}
+
+/* PACE-READ-01 */
+Test(dest, read_is_charged_what_it_asks_for)
+{
+	struct end *e = END(.pacing = &dcqcn);
+	struct ur_dest *d = dest_of(e);
+	uint64_t before = d->pace->bytes;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 2048);
+	end_expect(e, UR_RC_READ_REQUEST, END_SQ_PSN);
+	/* Ethernet, IPv4, UDP, BTH, RETH, ICRC */
+	cr_assert_eq(d->pace->bytes - before, 14u + 20 + 8 + 12 + 16 + 4 + 2048);
+	end_free(e);
+}
+
+/* ---- congestion notification ---- */
+
+static struct ur_packet marked(struct end *e, uint32_t psn)
+{
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, psn, 4);
+
+	p.ip.tos |= 3;
+	return p;
+}
+
+/* CNP-SEND-01 */
+Test(dest, marked_packet_is_answered_by_a_notification_once_in_50_us)
+{
+	struct end *e = END();
+	const struct ur_packet *cnp;
+
+	cr_assert_eq(end_in(e, marked(e, 100)), UR_DROP_NONE);
+	cr_assert_eq(end_in(e, marked(e, 101)), UR_DROP_NONE);
+	cnp = end_expect(e, UR_CNP, 0);
+	cr_assert_eq(cnp->bth.dqpn.v, END_PEER_QPN);
+	/* BECN, and nothing in the 16 bytes behind the header. */
+	cr_assert_eq(e->out_frame.b[14 + 20 + 8 + 4], 0x40);
+	for (unsigned i = 0; i < 16; i++)
+		cr_assert_eq(e->out_frame.b[14 + 20 + 8 + 12 + i], 0);
+	cr_assert_eq(end_counters(e)->np_cnp_sent, 1);
+	end_sleep(e, CNP_EVERY - 1);
+	cr_assert_eq(end_in(e, marked(e, 102)), UR_DROP_NONE);
+	end_expect_silence(e);
+	end_sleep(e, 1);
+	cr_assert_eq(end_in(e, marked(e, 103)), UR_DROP_NONE);
+	end_expect(e, UR_CNP, 0);
+	end_free(e);
+}
+
+/* CNP-SEND-02 */
+Test(dest, marked_packet_that_is_dropped_calls_for_no_notification)
+{
+	struct end *e = END();
+
+	cr_assert_eq(end_in(e, marked(e, 99)), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(end_drain(e), 1, "the ACK of the duplicate");
+	cr_assert_eq(end_counters(e)->np_cnp_sent, 0);
+	cr_assert_eq(end_counters(e)->np_ecn_marked_roce_packets, 1);
+	end_free(e);
+}
+
+static enum ur_drop notify(struct end *e, bool stranger)
+{
+	static const uint8_t reserved[16];
+	struct ur_packet p = frame_packet(UR_CNP, false, reserved, 16);
+
+	p.bth.dqpn = e->qp->qpn;
+	if (stranger)
+		p.ip.src.b[15] ^= 1;
+	return end_in(e, p);
+}
+
+/* CNP-RECV-01 */
+Test(dest, notification_slows_the_destination_down)
+{
+	struct end *e = END(.pacing = &dcqcn);
+
+	cr_assert_eq(notify(e, true), UR_DROP_PEER);
+	cr_assert_not(dest_of(e)->pace->throttled);
+	cr_assert_eq(notify(e, false), UR_DROP_NONE);
+	cr_assert_eq(end_counters(e)->rp_cnp_handled, 1);
+	cr_assert(dest_of(e)->pace->throttled);
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	cr_assert_lt(end_drain(e), 4u);
+	end_sleep(e, 1000 * US);
+	cr_assert_gt(end_drain(e), 0u);
+	end_free(e);
+	e = END(.pacing = &cmdpd);
+	cr_assert_eq(notify(e, false), UR_DROP_NONE);
+	cr_assert_eq(end_counters(e)->rp_cnp_ignored, 1);
+	cr_assert_not(dest_of(e)->pace->throttled);
+	end_free(e);
+}
