@@ -281,6 +281,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 		.gids = dev->gids,
 		.gid_cnt = dev->gid_cnt,
 		.dedicated = dev->dedicated,
+		.rate_gbps = dev->cfg.port.rate_gbps / dev->worker_cnt,
 		.attach_payload =
 			dev->port.multi_seg_tx && dev->port.copies_tx && !dev->cfg.port.zero_copy,
 		.engine =

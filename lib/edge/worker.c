@@ -16,6 +16,7 @@
 #include "edge/frame.h"
 #include "edge/cache.h"
 #include "edge/impair_mbuf.h"
+#include "edge/rate.h"
 #include "wire/icrc.h"
 
 #define BURST	      UR_WORKER_BURST
@@ -58,6 +59,7 @@ struct ur_worker {
 	struct ur_worker **peers;
 	uint64_t now_ns;
 	uint64_t tick; /* of the wheel, at the last look at the timers */
+	struct ur_rate rate;
 	/* Frames made and not taken by the port yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
 	struct rte_mbuf *tx_pending[TX_PENDING];
@@ -281,6 +283,9 @@ static void transmit(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
 	struct rte_mbuf **at = &w->tx_pending[w->tx_tail];
 
 	n = loop_back(w, pkts, n);
+	if (__builtin_expect(ur_rate_limits(&w->rate), 0))
+		for (unsigned i = 0; i < n; i++)
+			ur_rate_sent(&w->rate, rte_pktmbuf_pkt_len(pkts[i]), w->now_ns);
 	if (__builtin_expect(w->tx_impair != NULL, 0)) {
 		n = ur_impair_burst(w->tx_impair, pkts, (uint16_t)n, at,
 				    (uint16_t)(TX_PENDING - w->tx_tail), w->now_ns);
@@ -309,9 +314,24 @@ static bool refill(struct ur_worker *w)
 	return true;
 }
 
-/* `posted`: only what was posted, not ACKs and management; see ur_engine_output_posted(). */
+/* Whether the link that rate_gbps emulates takes another packet. */
+static bool link_is_free(struct ur_worker *w)
+{
+	if (ur_rate_lets(&w->rate, w->now_ns))
+		return true;
+	w->rate.behind = ur_engine_wants_output(w->engine);
+	w->cnt_.rate_waits += w->rate.behind;
+	return false;
+}
+
+/*
+ * `posted`: only what was posted, not ACKs and management; see ur_engine_output_posted(). A slow
+ * link is given one packet at a time, and ACKs must not wait behind what an application posts on
+ * and on.
+ */
 static unsigned output(struct ur_worker *w, bool posted)
 {
+	bool slow = ur_rate_limits(&w->rate);
 	unsigned total = 0, n, cap;
 
 	push_pending(w);
@@ -327,8 +347,15 @@ static unsigned output(struct ur_worker *w, bool posted)
 		tx = &w->tx[w->spare_first];
 		cap = (unsigned)(BURST - w->spare_first);
 		update_now(w);
-		n = posted ? ur_engine_output_posted(w->engine, tx, cap, w->now_ns)
-			   : ur_engine_output(w->engine, tx, cap, w->now_ns);
+		if (__builtin_expect(slow, 0)) {
+			if (!link_is_free(w))
+				break;
+			cap = 1;
+		}
+		n = posted && !slow ? ur_engine_output_posted(w->engine, tx, cap, w->now_ns)
+				    : ur_engine_output(w->engine, tx, cap, w->now_ns);
+		if (!n)
+			w->rate.behind = false;
 		for (unsigned i = 0; i < n; i++)
 			ur_frame_finish(&w->framer, pkts[i], &tx[i]);
 		w->spare_first = (uint16_t)(w->spare_first + n);
@@ -344,7 +371,8 @@ static void output_neigh(struct ur_worker *w)
 {
 	struct rte_mbuf *m;
 
-	while (w->neigh->out.head != w->neigh->out.tail && w->tx_head == w->tx_tail) {
+	while (w->neigh->out.head != w->neigh->out.tail && w->tx_head == w->tx_tail &&
+	       ur_rate_lets(&w->rate, w->now_ns)) {
 		size_t len;
 
 		m = rte_pktmbuf_alloc(w->port->pool[w->idx]);
@@ -580,6 +608,7 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	w->peers = a->peers;
 	w->dedicated = a->dedicated;
 	w->lcore = a->lcore;
+	ur_rate_init(&w->rate, a->rate_gbps);
 	pthread_mutex_init(&w->cmd_lock, NULL);
 	pthread_cond_init(&w->cmd_done, NULL);
 	update_now(w);

@@ -44,6 +44,7 @@ struct ur_worker_attr {
 	unsigned gid_cnt;
 	bool dedicated;
 	bool attach_payload; /* see frame.h */
+	double rate_gbps;    /* of what this worker sends; 0: no limit. See rate.h */
 	unsigned lcore;
 };
 
@@ -55,6 +56,7 @@ struct ur_worker_attr {
 	X(handover_full, "packets lost because another worker's ring was full")                    \
 	X(loopback, "packets from this endpoint to itself")                                        \
 	X(no_mbuf, "times that no packet buffer was free")                                         \
+	X(rate_waits, "times that packets had to wait for [port] rate_gbps")                       \
 	X(other_frames, "frames that are not RoCEv2")                                              \
 	X(foreign_full, "completions lost on the way to another worker")
 
