@@ -174,3 +174,51 @@ Test(ud, failed_request_stops_sending_and_goes_on_receiving)
 	end_expect(e, UR_UD_SEND_ONLY, END_SQ_PSN + 1);
 	end_free(e);
 }
+
+/* SCHED-SL-02 */
+Test(ud, datagram_goes_on_the_lane_of_its_address_handles_level)
+{
+	struct end *e = END(.type = IBV_QPT_UD);
+	const struct ur_core *core = ur_engine_core(e->engine);
+	struct ur_ah two = ah_of(END_PD), five = ah_of(END_PD);
+
+	two.sl = 2;
+	five.sl = 5;
+	for (unsigned i = 0; i < 6; i++)
+		cr_assert_eq(end_post(e, datagram(e, i, i % 3 ? &five : &two), 0, 5), 0);
+	for (unsigned i = 0; i < 6; i++) {
+		cr_assert_eq(core->emux.ready_lanes, i % 3 ? 1 << 5 : 1 << 2);
+		end_expect(e, UR_UD_SEND_ONLY, END_SQ_PSN + i);
+		ur_emux_validate(&core->emux);
+		cr_assert_eq(core->lane[2].packets, 1 + i / 3);
+		cr_assert_eq(core->lane[2].packets + core->lane[5].packets, i + 1);
+	}
+	cr_assert_eq(core->emux.ready_lanes, 0);
+	end_free(e);
+}
+
+/* SCHED-SL-02, SCHED-LIVE-01 */
+Test(ud, datagram_of_a_level_that_lost_its_lane_waits_and_those_behind_it)
+{
+	struct end *e = END(.type = IBV_QPT_UD);
+	struct ur_ah two = ah_of(END_PD), five = ah_of(END_PD);
+	struct ur_engine_qos qos;
+
+	two.sl = 2;
+	five.sl = 5;
+	cr_assert_eq(end_post(e, datagram(e, 1, &two), 0, 5), 0);
+	cr_assert_eq(end_post(e, datagram(e, 2, &five), 0, 5), 0);
+	cr_assert_eq(end_post(e, datagram(e, 3, &two), 0, 5), 0);
+	ur_engine_qos_default(&qos);
+	qos.vl.sl2vl[5] = 15;
+	ur_engine_set_qos(e->engine, &qos);
+	cr_assert_eq(end_drain(e), 1);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_no_wc(e);
+	qos.vl.sl2vl[5] = 2;
+	ur_engine_set_qos(e->engine, &qos);
+	cr_assert_eq(end_drain(e), 2);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	end_expect_wc(e, 3, IBV_WC_SUCCESS);
+	end_free(e);
+}
