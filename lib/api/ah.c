@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/pacing_attr.h"
 
 #define ECN_MASK 3 /* both bits: congestion experienced */
 
@@ -52,6 +53,7 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 		.flow_label = attr->grh.flow_label & 0xfffff,
 		.sport = ur_path_sport(attr->grh.flow_label, lqpn, rqpn),
 	};
+	path->tos |= ur_pacing_ecn_of(&dev->cfg);
 	memcpy(path->smac, dev->port.mac, 6);
 	memcpy(path->dmac, r.mac, 6);
 	return 0;

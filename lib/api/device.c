@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* preadv2 */
 #endif
 #include "api/device.h"
+#include "api/pacing_attr.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -270,6 +271,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 {
 	uint32_t window =
 		pow2_at_most(dev->cfg.transport.window < 4 ? 4 : dev->cfg.transport.window);
+	struct ur_pacing_attr pacing;
 	struct ur_worker_attr a = {
 		.cnt = dev->worker_cnt,
 		.peers = dev->workers,
@@ -301,6 +303,9 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 					   .ooo_contexts = dev->cfg.transport.ooo_contexts,
 					   .rtx_contexts = dev->cfg.transport.recovery_contexts,
 					   .spray_contexts = dev->cfg.transport.spray_contexts,
+					   .destinations = dev->cfg.pacing.mode == UR_PACING_NONE
+								   ? 0
+								   : dev->cfg.pacing.destinations,
 					   .max_sge = (uint16_t)dev->cfg.transport.max_sge},
 				.mem = &dev->mem,
 				.sink = ur_device_sink(dev),
@@ -308,6 +313,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 				.window = window,
 				.ackreq_every = dev->cfg.transport.ack_coalesce,
 				.mtu_shift = dev->mtu_shift,
+				.pacing = &pacing,
 			},
 	};
 
@@ -315,6 +321,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 		a.idx = a.engine.limits.worker = i;
 		a.neigh = i ? NULL : dev->neigh;
 		a.engine.random = ur_device_random();
+		pacing = ur_pacing_attr_of(&dev->cfg, dev->worker_cnt, ur_device_random());
 		if (!i)
 			a.engine.cm = ur_cm_api_attr(dev);
 		a.lcore = dev->eal.lcore[i];

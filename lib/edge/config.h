@@ -60,6 +60,12 @@ enum ur_memif_role {
 #undef X
 };
 
+enum ur_average {
+#define X(id, word) UR_AVERAGE_##id,
+	UR_AVERAGES(X)
+#undef X
+};
+
 enum ur_worker_mode {
 #define X(id, word) UR_WORKER_MODE_##id,
 	UR_WORKER_MODES(X)
@@ -143,6 +149,9 @@ struct ur_config {
 	struct {
 		UR_CONFIG_KEYS_QOS(UR_CONFIG_MEMBER)
 	} qos;
+	struct {
+		UR_CONFIG_KEYS_PACING(UR_CONFIG_MEMBER)
+	} pacing;
 	struct {
 		UR_CONFIG_KEYS_CAPTURE(UR_CONFIG_MEMBER)
 	} capture;

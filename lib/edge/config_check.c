@@ -333,6 +333,18 @@ static bool check_qos(const struct check *c)
 	return true;
 }
 
+static bool check_pacing(const struct check *c)
+{
+	double link = c->cfg->pacing.link_gbps;
+
+	if (c->cfg->pacing.init1 <= c->cfg->pacing.init0)
+		return wrong(c, "pacing", "init1", "%u does not exceed init0; allowed: %u to 255",
+			     c->cfg->pacing.init1, c->cfg->pacing.init0 + 1);
+	return link == 0 || link >= UR_RATE_GBPS_MIN ||
+	       wrong(c, "pacing", "link_gbps", "%g is too slow; allowed: 0, or %g to 1000", link,
+		     UR_RATE_GBPS_MIN);
+}
+
 static bool check_rate(const struct check *c)
 {
 	double rate = c->cfg->port.rate_gbps;
@@ -390,7 +402,7 @@ int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap)
 	const struct check c = {cfg, err, err_cap};
 	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_mtu(&c) &&
 		  check_address(&c) && check_worker(&c) && check_transport(&c) && check_rate(&c) &&
-		  check_qos(&c) && check_eal(&c) && check_filter(&c);
+		  check_qos(&c) && check_pacing(&c) && check_eal(&c) && check_filter(&c);
 
 	return ok ? 0 : -EINVAL;
 }

@@ -72,6 +72,17 @@
 	X(REORDER, "reorder")                                                                      \
 	X(GBN, "gbn")
 
+/* In the order of enum ur_pacing_mode, pacing/pacing.h. */
+#define UR_PACING_WORDS(X)                                                                         \
+	X(NONE, "none")                                                                            \
+	X(CMDPD, "cmdpd")                                                                          \
+	X(AUTO, "auto")                                                                            \
+	X(DCQCN, "dcqcn")
+
+#define UR_AVERAGES(X)                                                                             \
+	X(MEAN, "mean")                                                                            \
+	X(EWMA, "ewma")
+
 #define UR_CONFIG_KEYS_EAL(K)                                                                      \
 	K(eal, lcores, "lcores", TEXT, "what DPDK takes after --lcores, or auto", 0, "auto",       \
 	  "lcores of the process; auto: one for the caller and one for each dedicated worker")     \
@@ -218,6 +229,23 @@
 	K(qos, turn_bytes, "turn_bytes", U32, 1, 16777216, "16384",                                \
 	  "bytes of frames after which its turn is over")
 
+#define UR_CONFIG_KEYS_PACING(K)                                                                   \
+	K(pacing, mode, "mode", CHOICE, UR_PACING_WORDS, 0, "none",                                \
+	  "how RC and UC QPs hold back from a destination. auto: a rate that keeps few packets "   \
+	  "queued on the way, by the least delay seen; cmdpd: one packet a delay after one that "  \
+	  "was much later than the average; dcqcn: by congestion notifications (packets are sent " \
+	  "ECN-capable); none: not at all")                                                        \
+	K(pacing, average, "average", CHOICE, UR_AVERAGES, 0, "mean",                              \
+	  "cmdpd: the plain mean of all delays, or one in which old ones lose weight")             \
+	K(pacing, init0, "init0", U32, 1, 254, "8",                                                \
+	  "cmdpd: delays shorter than so many averages end the throttling")                        \
+	K(pacing, init1, "init1", U32, 2, 255, "16",                                               \
+	  "cmdpd: delays longer than so many averages throttle; more than init0")                  \
+	K(pacing, link_gbps, "link_gbps", REAL, 0, 1000, "0",                                      \
+	  "auto, dcqcn: the port's speed, where rates start; 0: [port] rate_gbps, or 100")         \
+	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                              \
+	  "addresses that a worker paces at once; more are not paced, and counted")
+
 #define UR_CONFIG_KEYS_CAPTURE(K)                                                                  \
 	K(capture, file, "file", TEXT, "a file name, empty for no capture", 0, "",                 \
 	  "pcap file of what the port sends and receives")                                         \
@@ -249,7 +277,6 @@
 
 /* Sections that exist and have no key yet. */
 #define UR_CONFIG_EMPTY_SECTIONS(X)                                                                \
-	X(pacing)                                                                                  \
 	X(admission)
 
 #endif

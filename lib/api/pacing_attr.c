@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "api/pacing_attr.h"
+
+#define LINK_GBPS 100 /* when nobody says how fast the port is */
+#define ECT0	  2   /* RFC 3168 */
+
+struct ur_pacing_attr ur_pacing_attr_of(const struct ur_config *cfg, unsigned workers,
+					uint64_t seed)
+{
+	double gbps = cfg->pacing.link_gbps;
+
+	if (gbps == 0)
+		gbps = cfg->port.rate_gbps > 0 ? cfg->port.rate_gbps : LINK_GBPS;
+	return (struct ur_pacing_attr){
+		.mode = (enum ur_pacing_mode)cfg->pacing.mode,
+		.link_bps = (uint64_t)(gbps * 1e9 / workers),
+		.seed = seed,
+		.ewma = cfg->pacing.average == UR_AVERAGE_EWMA,
+		.init0 = (uint8_t)cfg->pacing.init0,
+		.init1 = (uint8_t)cfg->pacing.init1,
+	};
+}
+
+uint8_t ur_pacing_ecn_of(const struct ur_config *cfg)
+{
+	return cfg->pacing.mode == UR_PACING_DCQCN ? ECT0 : 0;
+}
