@@ -374,7 +374,7 @@ Test(config, each_wrong_set_gets_its_sentence)
 				       "source ports; allowed: off, all, 2 to 16"},
 		{"ports.mtu=1",
 		 "--set: [ports] is not a section; allowed: [eal], [port], [address], "
-		 "[worker], [transport], [qos], [capture], [impair], [pacing], "
+		 "[worker], [transport], [qos], [pacing], [capture], [impair], "
 		 "[admission]"},
 	};
 	static struct ur_config cfg;
