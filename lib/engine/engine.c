@@ -322,11 +322,14 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 	bool alone = !(x->ready_lanes & (x->ready_lanes - 1));
 	unsigned vl = alone ? (unsigned)__builtin_ctz(x->ready_lanes)
 			    : ur_vl_pick(&e->core.vl, x->ready_lanes);
-	struct ur_emux_queue *q = ur_emux_turn(x, vl);
+	struct ur_emux_queue *had = x->turn[vl].queue, *q = ur_emux_turn(x, vl);
 	unsigned wqes = 0;
 	bool made, goes_on;
 
 	*touched |= 1u << vl;
+	/* A gate closed within its turn. */
+	if (__builtin_expect(had && had != q, 0))
+		tell(had);
 	if (!q)
 		return false;
 	made = make_packet(e, q, tx, now_ns, &wqes);

@@ -499,3 +499,36 @@ Test(engine_lanes, queue_pair_that_goes_before_its_turn_has_none)
 		end_free(e);
 	}
 }
+
+/* ---- a gate that closes while packets are made ---- */
+
+static struct ur_gate closing;
+
+static void close_gate(void *ctx, struct ur_cq *cq)
+{
+	(void)ctx, (void)cq;
+	closing.closed = true;
+}
+
+/* SCHED-READY-01, SCHED-BLIND-01 */
+Test(engine_lanes, queue_whose_turn_ended_at_a_gate_does_not_wait_there_for_nothing)
+{
+	struct end *e = three(1, 2);
+	struct ibv_send_wr wr = end_wr(e, 2, IBV_WR_LOCAL_INV);
+
+	tables(e, 1, -1);
+	ur_gate_init(&closing);
+	ur_emux_set_gate(emux(e), &qps[1]->sq_queue, UR_GATE_ADMISSION, &closing);
+	ur_engine_core(e->engine)->sink.completion = close_gate;
+	ur_cq_arm(&e->cq, false);
+	post(e, 1, 1, 4);
+	wr.invalidate_rkey = e->unaligned_key;
+	e->qp = qps[2];
+	cr_assert_eq(end_post(e, wr, 0, 0), 0);
+	expect(e, 8, "1");
+	cr_assert(closing.closed);
+	cr_assert_eq(emux(e)->held_cnt, 0);
+	ur_emux_gate_open(emux(e), &closing, 1);
+	expect(e, 8, "");
+	end_free(e);
+}
