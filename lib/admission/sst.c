@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "admission/sst.h"
+#include "wire/assert.h"
+
+/* ---- table ---- */
+
+static uint32_t buckets_of(uint32_t cnt)
+{
+	uint32_t n = 1;
+
+	while (n < cnt)
+		n *= 2;
+	return n;
+}
+
+size_t ur_sst_size(uint32_t cnt)
+{
+	return cnt * sizeof(struct ur_sst_entry) + buckets_of(cnt) * sizeof(struct ur_sst_list);
+}
+
+void ur_sst_init(struct ur_sst *t, void *memory, uint32_t cnt, uint64_t life_ns, uint64_t seed)
+{
+	struct ur_sst_entry *e = memory;
+
+	UR_ASSERT(cnt <= UINT32_C(1) << 24 && life_ns);
+	*t = (struct ur_sst){
+		.life_ns = life_ns,
+		.seed = seed | 1,
+		.buckets = buckets_of(cnt),
+		.cnt = cnt,
+		.bucket = (struct ur_sst_list *)(void *)(e + cnt),
+	};
+	LIST_INIT(&t->free);
+	for (uint32_t i = cnt; i-- > 0;) {
+		e[i] = (struct ur_sst_entry){0};
+		LIST_INSERT_HEAD(&t->free, &e[i], link);
+	}
+	for (uint32_t i = 0; i < t->buckets; i++)
+		LIST_INIT(&t->bucket[i]);
+}
+
+static struct ur_sst_list *bucket_of(struct ur_sst *t, const uint8_t peer[16], uint32_t pool)
+{
+	uint64_t half[2], h = t->seed ^ pool;
+
+	memcpy(half, peer, 16);
+	for (unsigned i = 0; i < 2; i++) {
+		h = (h ^ half[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+	}
+	return &t->bucket[h & (t->buckets - 1)];
+}
+
+struct ur_sst_entry *ur_sst_get(struct ur_sst *t, const uint8_t peer[16], uint32_t pool)
+{
+	struct ur_sst_list *bucket = bucket_of(t, peer, pool);
+	struct ur_sst_entry *e;
+
+	LIST_FOREACH(e, bucket, link)
+	if (e->pool == pool && !memcmp(e->peer, peer, 16)) {
+		e->refs++;
+		return e;
+	}
+	e = LIST_FIRST(&t->free);
+	if (!e)
+		return NULL;
+	LIST_REMOVE(e, link);
+	LIST_INSERT_HEAD(bucket, e, link);
+	t->used++;
+	e->pool = pool;
+	e->refs = 1;
+	e->life_ns = t->life_ns;
+	e->known = false;
+	memcpy(e->peer, peer, 16);
+	for (unsigned i = 0; i < 3; i++)
+		TAILQ_INIT(&e->waiters[i]);
+	return e;
+}
+
+void ur_sst_put(struct ur_sst *t, struct ur_sst_entry *e)
+{
+	UR_ASSERT(e->refs);
+	if (--e->refs)
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		UR_ASSERT(TAILQ_EMPTY(&e->waiters[i]));
+	LIST_REMOVE(e, link);
+	LIST_INSERT_HEAD(&t->free, e, link);
+	t->used--;
+}
+
+/* ---- status ---- */
+
+/* ADM-SST-03 */
+static bool is_known(const struct ur_sst_entry *e, uint64_t now_ns)
+{
+	return e->known && now_ns - e->heard_ns < e->life_ns;
+}
+
+/* ADM-SST-01 */
+bool ur_sst_update(struct ur_sst_entry *e, uint8_t status, uint16_t generation, uint64_t now_ns)
+{
+	bool known = is_known(e, now_ns);
+	int16_t newer = (int16_t)(generation - e->generation);
+
+	if (known && newer < 0)
+		return false;
+	e->heard_ns = now_ns;
+	if (known && newer == 0)
+		return false;
+	e->known = true;
+	e->status = status & 3;
+	e->generation = generation;
+	return true;
+}
+
+/* ADM-SST-02 */
+bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t letter, uint64_t now_ns)
+{
+	if (!is_known(e, now_ns))
+		return true;
+	return !(e->status == UR_ADM_A && letter != UR_ADM_LETTER_A) &&
+	       !(e->status == UR_ADM_B && letter != UR_ADM_LETTER_B);
+}
+
+/* ---- who waits ---- */
+
+void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t letter)
+{
+	UR_ASSERT(letter <= UR_ADM_LETTER_B);
+	if (w->waits && w->letter == letter)
+		return;
+	ur_sst_unwait(e, w);
+	w->letter = letter;
+	w->generation = e->generation;
+	w->turn = e->turns++;
+	w->waits = true;
+	TAILQ_INSERT_TAIL(&e->waiters[letter], w, link);
+}
+
+void ur_sst_unwait(struct ur_sst_entry *e, struct ur_sst_waiter *w)
+{
+	if (!w->waits)
+		return;
+	TAILQ_REMOVE(&e->waiters[w->letter], w, link);
+	w->waits = false;
+}
+
+/* ADM-SST-05: a phase in which it could have gone has passed unseen. */
+static bool waited_through(const struct ur_sst_entry *e, const struct ur_sst_waiter *w)
+{
+	return (int16_t)(e->generation - w->generation) >= 2;
+}
+
+/* ADM-SST-04 */
+static struct ur_sst_waiter *first_to_go(const struct ur_sst_entry *e, uint64_t now_ns)
+{
+	struct ur_sst_waiter *first = NULL;
+
+	for (uint8_t letter = UR_ADM_NONE; letter <= UR_ADM_LETTER_B; letter++) {
+		struct ur_sst_waiter *w = TAILQ_FIRST(&e->waiters[letter]);
+
+		if (w && (ur_sst_may_send(e, letter, now_ns) || waited_through(e, w)) &&
+		    (!first || w->turn < first->turn))
+			first = w;
+	}
+	return first;
+}
+
+uint32_t ur_sst_wake(struct ur_sst_entry *e, struct ur_sst_waiter **out, uint32_t n,
+		     uint64_t now_ns)
+{
+	uint32_t cnt = 0;
+
+	while (cnt < n) {
+		struct ur_sst_waiter *w = first_to_go(e, now_ns);
+
+		if (!w)
+			break;
+		ur_sst_unwait(e, w);
+		out[cnt++] = w;
+	}
+	return cnt;
+}
+
+uint64_t ur_sst_deadline(const struct ur_sst_entry *e)
+{
+	for (unsigned i = 0; i < 3; i++)
+		if (!TAILQ_EMPTY(&e->waiters[i]))
+			return e->heard_ns + e->life_ns;
+	return UINT64_MAX;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <criterion/criterion.h>
+
+#include "admission/pool.h"
+#include "admission/sst.h"
+
+/*
+ * Senders overrun one pool, in virtual time and without chance. A receiver works off what it
+ * accepted, one request in SERVICE_NS, and posts the receive again. A sender has one request at a
+ * time and thinks for senders * SERVICE_NS / load between the service of one and the next, so that
+ * without waiting they would ask for `load` times what is served. Nothing is lost.
+ */
+#define SENDERS_MAX 64
+#define SERVICE_NS  UINT64_C(50000)
+#define RNR_NS	    UINT64_C(10000)    /* plain and ab: the least RNR timer */
+#define FALLBACK_NS UINT64_C(20000000) /* intelligent: a call is lost */
+#define ONE_WAY_NS  UINT64_C(5000)
+#define RECEIVES    4
+#define JITTER_NS   2048 /* of the way of a request */
+#define ROUNDS	    50	 /* services a sender */
+#define EVENTS_MAX  8192
+
+enum kind {
+	WANT,
+	REQUEST,
+	ANSWER,
+	TIMER,
+	NOTIFY,
+	CALL,
+	SERVED,
+	POOL,
+};
+
+struct event {
+	uint64_t at, order;
+	enum kind kind;
+	unsigned who;
+	uint32_t epoch; /* TIMER */
+	uint16_t generation;
+	uint8_t status, letter, room;
+	bool accepted;
+};
+
+struct sender {
+	struct ur_adm_mark mark;     /* the receiver's */
+	struct ur_sst_waiter waiter; /* its own, as all below */
+	uint8_t letter;
+	bool open;	/* a request is under way */
+	bool waits;	/* wants to be served */
+	uint32_t epoch; /* of the retry timer */
+	uint64_t wanted_at;
+	unsigned served;
+};
+
+/* How refused senders come again. */
+enum scheme {
+	PLAIN,	  /* after the RNR timer */
+	LETTERS,  /* the same, with letters */
+	NOTIFIED, /* the same, with letters, and they are held back as the document says: no calls
+		   */
+	CALLED,	  /* held back; who was refused is called */
+	SCHEMES,
+};
+
+struct sim {
+	enum scheme scheme;
+	unsigned senders, peers, load10;
+	uint64_t now, order;
+	uint32_t jitter;
+	struct event heap[EVENTS_MAX];
+	unsigned events;
+	struct ur_adm_pool pool;
+	uint32_t posted, backlog;
+	struct ur_adm_peer peer[SENDERS_MAX];
+	struct ur_sst sst;
+	struct ur_sst_entry *entry[SENDERS_MAX];
+	struct sender s[SENDERS_MAX];
+	uint64_t pool_at;
+	/* results */
+	uint64_t refused, served, wait_sum, wait_max, counted_from;
+};
+
+/* ---- events, a binary heap by (at, order) ---- */
+
+static bool is_before(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void push(struct sim *sim, struct event e)
+{
+	unsigned i = sim->events++;
+
+	cr_assert_lt(i, EVENTS_MAX);
+	e.order = sim->order++;
+	for (; i && is_before(&e, &sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		sim->heap[i] = sim->heap[(i - 1) / 2];
+	sim->heap[i] = e;
+}
+
+static struct event pop(struct sim *sim)
+{
+	struct event top = sim->heap[0], last = sim->heap[--sim->events];
+	unsigned i = 0;
+
+	for (unsigned k; (k = 2 * i + 1) < sim->events; i = k) {
+		if (k + 1 < sim->events && is_before(&sim->heap[k + 1], &sim->heap[k]))
+			k++;
+		if (!is_before(&sim->heap[k], &last))
+			break;
+		sim->heap[i] = sim->heap[k];
+	}
+	sim->heap[i] = last;
+	return top;
+}
+
+static struct ur_sst_entry *entry_of(struct sim *sim, unsigned i)
+{
+	return sim->entry[i % sim->peers];
+}
+
+/* ---- receiver ---- */
+
+/* A word that arrives at `who` in one way's time. */
+static void say(struct sim *sim, struct event e)
+{
+	e.at = sim->now + ONE_WAY_NS;
+	e.status = sim->pool.status;
+	e.generation = sim->pool.generation;
+	e.room = (uint8_t)ur_adm_pool_room(&sim->pool, sim->posted);
+	push(sim, e);
+}
+
+/* What the receiver does after each of its events. */
+static void pump(struct sim *sim)
+{
+	struct ur_adm_mark *m;
+	struct ur_adm_peer *p;
+	uint64_t at;
+
+	while (sim->scheme == CALLED &&
+	       (m = ur_adm_pool_next_call(&sim->pool, sim->posted, sim->now))) {
+		const struct sender *s =
+			(const void *)((const char *)m - offsetof(struct sender, mark));
+
+		say(sim, (struct event){.kind = CALL, .who = (unsigned)(s - sim->s)});
+	}
+	while ((p = ur_adm_pool_next_notify(&sim->pool, sim->now)))
+		say(sim, (struct event){.kind = NOTIFY, .who = (unsigned)(p - sim->peer)});
+	at = ur_adm_pool_deadline(&sim->pool);
+	if (at < sim->pool_at) {
+		sim->pool_at = at;
+		push(sim, (struct event){.at = at, .kind = POOL});
+	}
+	if (sim->order % 64 == 0)
+		ur_adm_pool_validate(&sim->pool);
+}
+
+static void count_wait(struct sim *sim, const struct sender *s)
+{
+	uint64_t from = s->wanted_at > sim->counted_from ? s->wanted_at : sim->counted_from;
+	uint64_t wait = sim->now - s->wanted_at;
+
+	if (sim->now <= sim->counted_from)
+		return;
+	sim->wait_sum += sim->now - from;
+	sim->wait_max = wait > sim->wait_max ? wait : sim->wait_max;
+}
+
+static void request_arrives(struct sim *sim, const struct event *e)
+{
+	struct sender *s = &sim->s[e->who];
+	bool ok = ur_adm_pool_request(&sim->pool, &s->mark, e->letter, sim->posted, sim->now);
+
+	if (ok) {
+		sim->posted--;
+		count_wait(sim, s);
+		s->waits = false;
+		if (sim->backlog++ == 0)
+			push(sim, (struct event){.at = sim->now + SERVICE_NS, .kind = SERVED});
+		if (sim->now >= sim->counted_from) {
+			s->served++;
+			sim->served++;
+		}
+	} else if (sim->now >= sim->counted_from) {
+		sim->refused++;
+	}
+	say(sim, (struct event){
+			 .kind = ANSWER, .who = e->who, .accepted = ok, .letter = s->mark.letter});
+	pump(sim);
+}
+
+static void served(struct sim *sim)
+{
+	sim->posted++;
+	if (--sim->backlog)
+		push(sim, (struct event){.at = sim->now + SERVICE_NS, .kind = SERVED});
+	pump(sim);
+}
+
+/* ---- senders ---- */
+
+static void send(struct sim *sim, unsigned i)
+{
+	struct sender *s = &sim->s[i];
+
+	cr_assert(!s->open);
+	s->open = true;
+	s->epoch++;
+	sim->jitter = sim->jitter * 1664525 + 1013904223;
+	push(sim, (struct event){.at = sim->now + ONE_WAY_NS + (sim->jitter >> 8) % JITTER_NS,
+				 .kind = REQUEST,
+				 .who = i,
+				 .letter = s->letter});
+}
+
+static void try_to_send(struct sim *sim, unsigned i)
+{
+	struct ur_sst_entry *e = entry_of(sim, i);
+
+	if (sim->scheme >= NOTIFIED && !ur_sst_may_send(e, sim->s[i].letter, sim->now))
+		ur_sst_wait(e, &sim->s[i].waiter, sim->s[i].letter);
+	else
+		send(sim, i);
+}
+
+static void wake(struct sim *sim, struct ur_sst_entry *e, uint32_t n)
+{
+	struct ur_sst_waiter *out[SENDERS_MAX];
+	uint32_t cnt = ur_sst_wake(e, out, n < SENDERS_MAX ? n : SENDERS_MAX, sim->now);
+
+	for (uint32_t k = 0; k < cnt; k++) {
+		const struct sender *s =
+			(const void *)((const char *)out[k] - offsetof(struct sender, waiter));
+
+		send(sim, (unsigned)(s - sim->s));
+	}
+}
+
+static void hear(struct sim *sim, struct ur_sst_entry *entry, const struct event *e)
+{
+	if (ur_sst_update(entry, e->status, e->generation, sim->now))
+		wake(sim, entry, e->room ? e->room : 1);
+}
+
+static void answer_arrives(struct sim *sim, const struct event *e)
+{
+	struct sender *s = &sim->s[e->who];
+
+	s->open = false;
+	s->letter = e->letter;
+	if (e->accepted)
+		push(sim,
+		     (struct event){.at = sim->now + sim->senders * SERVICE_NS * 10 / sim->load10,
+				    .kind = WANT,
+				    .who = e->who});
+	else
+		push(sim,
+		     (struct event){.at = sim->now + (sim->scheme == CALLED ? FALLBACK_NS : RNR_NS),
+				    .kind = TIMER,
+				    .who = e->who,
+				    .epoch = s->epoch});
+	hear(sim, entry_of(sim, e->who), e);
+	if (e->accepted)
+		wake(sim, entry_of(sim, e->who), 1);
+}
+
+static void happen(struct sim *sim, const struct event *e)
+{
+	struct sender *s = &sim->s[e->who];
+
+	switch (e->kind) {
+	case WANT:
+		s->wanted_at = sim->now;
+		s->waits = true;
+		try_to_send(sim, e->who);
+		break;
+	case REQUEST:
+		request_arrives(sim, e);
+		break;
+	case ANSWER:
+		answer_arrives(sim, e);
+		break;
+	case TIMER:
+		if (e->epoch == s->epoch && !s->open)
+			try_to_send(sim, e->who);
+		break;
+	case CALL:
+		if (!s->open)
+			send(sim, e->who);
+		break;
+	case NOTIFY:
+		hear(sim, sim->entry[e->who], e);
+		break;
+	case SERVED:
+		served(sim);
+		break;
+	case POOL:
+		sim->pool_at = UINT64_MAX;
+		ur_adm_pool_expire(&sim->pool, sim->now);
+		pump(sim);
+		break;
+	}
+}
+
+/* ---- runs ---- */
+
+struct result {
+	double refused;	    /* a service */
+	double mean, worst; /* time to service, in services */
+	double jain, words; /* NOTIFYs and calls a service */
+};
+
+static struct result run(enum scheme scheme, unsigned senders, unsigned peers, unsigned load10)
+{
+	static const enum ur_adm_mode mode[] = {UR_ADM_PLAIN, UR_ADM_AB, UR_ADM_INTELLIGENT,
+						UR_ADM_INTELLIGENT};
+	struct ur_adm_limits limits = {.mode = mode[scheme],
+				       .mark_life_ns = 4 * FALLBACK_NS,
+				       .recall_ns = 10 * ONE_WAY_NS};
+	struct sim *sim = calloc(1, sizeof(*sim));
+	void *table = calloc(1, ur_sst_size(peers));
+	uint64_t end = (ROUNDS + 20) * senders * SERVICE_NS;
+	double sum = 0, squares = 0;
+	struct result r;
+
+	sim->scheme = scheme;
+	sim->senders = senders;
+	sim->peers = peers;
+	sim->load10 = load10;
+	sim->posted = RECEIVES;
+	sim->pool_at = UINT64_MAX;
+	sim->counted_from = 20 * senders * SERVICE_NS;
+	ur_adm_pool_init(&sim->pool, &limits);
+	ur_sst_init(&sim->sst, table, peers, 8 * FALLBACK_NS, 1);
+	for (unsigned i = 0; i < peers; i++) {
+		uint8_t key[16] = {(uint8_t)i};
+
+		ur_adm_peer_add(&sim->pool, &sim->peer[i], 2 * ONE_WAY_NS, 0);
+		sim->entry[i] = ur_sst_get(&sim->sst, key, 7);
+	}
+	for (unsigned i = 0; i < senders; i++)
+		push(sim,
+		     (struct event){.at = i * SERVICE_NS * 10 / load10, .kind = WANT, .who = i});
+	while (sim->heap[0].at < end) {
+		struct event e = pop(sim);
+
+		sim->now = e.at;
+		happen(sim, &e);
+	}
+	sim->now = end;
+	for (unsigned i = 0; i < senders; i++) {
+		if (sim->s[i].waits) /* one that is never served has waited as well */
+			count_wait(sim, &sim->s[i]);
+		sum += sim->s[i].served;
+		squares += (double)sim->s[i].served * sim->s[i].served;
+	}
+	cr_assert_gt(sim->served, 0);
+	r = (struct result){
+		.refused = (double)sim->refused / (double)sim->served,
+		.mean = (double)sim->wait_sum / (double)sim->served / SERVICE_NS,
+		.worst = (double)sim->wait_max / SERVICE_NS,
+		.jain = sum * sum / (senders * squares),
+		.words = (double)(sim->pool.cnt.notifies + sim->pool.cnt.calls) /
+			 (double)sim->pool.cnt.accepted,
+	};
+	free(table);
+	free(sim);
+	return r;
+}
+
+static const unsigned loads[] = {12, 20, 40};
+
+static void print(const char *what, unsigned senders, unsigned load10, const struct result *r)
+{
+	printf("%-8s %2u senders, load %.1f: refused %7.3f a service, mean %6.2f, worst %6.2f "
+	       "services, Jain %.4f, words %5.2f a service\n",
+	       what, senders, load10 / 10.0, r->refused, r->mean, r->worst, r->jain, r->words);
+}
+
+/*
+ * A request that has to wait is refused once, for that is how the receiver learns of it, and no
+ * more; plain refuses it once a retry delay. So the share is a tenth where the wait is ten delays.
+ */
+static void compare(unsigned senders, unsigned peers, unsigned load10)
+{
+	static const char *const name[SCHEMES] = {"plain", "letters", "notified", "called"};
+	struct result r[SCHEMES];
+
+	for (enum scheme s = PLAIN; s < SCHEMES; s++) {
+		r[s] = run(s, senders, peers, load10);
+		print(name[s], senders, load10, &r[s]);
+	}
+	cr_assert_leq(r[CALLED].refused, 1.01);
+	if (r[PLAIN].refused >= 10.1)
+		cr_assert_leq(r[CALLED].refused, 0.1 * r[PLAIN].refused);
+	cr_assert_geq(r[CALLED].jain, 0.95);
+	cr_assert_leq(r[CALLED].worst, r[PLAIN].worst);
+	cr_assert_leq(r[CALLED].worst, r[LETTERS].worst);
+	cr_assert_leq(r[CALLED].mean, 1.001 * r[PLAIN].mean);
+	cr_assert_leq(r[CALLED].mean, 1.001 * r[LETTERS].mean);
+}
+
+/* ADM-CALL-01, ADM-STATUS-01 */
+Test(admission_sim, two_to_eight_senders, .timeout = 60)
+{
+	for (unsigned n = 2; n <= 8; n *= 2)
+		for (unsigned l = 0; l < 3; l++)
+			compare(n, n, loads[l]);
+}
+
+Test(admission_sim, sixteen_and_thirty_two_senders, .timeout = 60)
+{
+	for (unsigned n = 16; n <= 32; n *= 2)
+		for (unsigned l = 0; l < 3; l++)
+			compare(n, n, loads[l]);
+}
+
+Test(admission_sim, sixty_four_senders, .timeout = 120)
+{
+	for (unsigned l = 0; l < 3; l++)
+		compare(64, 64, loads[l]);
+}
+
+/* ADM-SST-04: a change wakes as many of a peer as there is room for */
+Test(admission_sim, sixty_four_senders_of_four_peers, .timeout = 120)
+{
+	for (unsigned l = 0; l < 3; l++)
+		compare(64, 4, loads[l]);
+}
