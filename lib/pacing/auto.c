@@ -19,6 +19,7 @@
 #define PROBE_EVERY   256	 /* rounds */
 #define PROBE_ROUNDS  4
 #define PROBE_SHIFT   2 /* of the capacity, is sent meanwhile */
+#define PROBE_AGAIN   4 /* rounds until it is confirmed */
 #define SETTLE_ROUNDS 2 /* until capacities are right again */
 #define PROOFS	      3 /* rounds in a row that make a longer way probable */
 
@@ -113,8 +114,7 @@ static void forget_marks(struct ur_pacing_auto *a, uint64_t sent_ns)
 
 /*
  * Bytes that were sent before sent_ns, and so have been delivered when a packet of that time is
- * answered. Between marks they count as sent evenly, unless there may have been a pause in between;
- * while throttled it would have been marked.
+ * answered. Between marks they count as sent evenly, unless there may have been a pause in between.
  */
 static uint64_t delivered_at(const struct ur_pacing_dest *d, uint64_t sent_ns, uint64_t now_ns)
 {
@@ -123,7 +123,7 @@ static uint64_t delivered_at(const struct ur_pacing_dest *d, uint64_t sent_ns, u
 		d->rate.marks > 1 ? from[1] : (struct ur_pacing_mark){now_ns, d->bytes};
 	uint64_t span = to.ns - from->ns;
 
-	if (sent_ns <= from->ns || (!d->throttled && span > 4 * (now_ns - sent_ns)))
+	if (sent_ns <= from->ns || span > 4 * (now_ns - sent_ns))
 		return from->bytes;
 	return from->bytes +
 	       ((((to.bytes - from->bytes) << 16) / span * (sent_ns - from->ns)) >> 16);
@@ -216,6 +216,29 @@ static bool is_longer_way(struct ur_pacing_auto *a, uint32_t queue_ns, uint64_t 
 	return a->proofs == PROOFS;
 }
 
+static bool is_same(const struct ur_pacing_auto *a, uint32_t delay_ns, uint32_t other_ns)
+{
+	return apart(delay_ns, other_ns) <= other_ns / 64 + a->jitter16 / 8;
+}
+
+/* The end of a probe. Two in a row must say the same: queues of others stand still by chance. */
+static void judge(struct ur_pacing *t, struct ur_pacing_dest *d)
+{
+	struct ur_pacing_auto *a = &d->rate;
+
+	if (!is_beyond_least(a, a->probe_ns)) {
+		a->way_ns = 0;
+	} else if (!is_same(a, a->probe_ns, a->way_ns)) {
+		a->way_ns = a->probe_ns;
+	} else {
+		a->least_ns = a->least_next_ns = delay_of(a);
+		a->ref_bytes = 0;
+		a->way_ns = 0;
+		d->reseeds++;
+		t->cnt.reseeds++;
+	}
+}
+
 /*
  * PACE-AUTO-05: the queue goes away, and the least delay is seen; or it does not even become
  * shorter: then it is none. Whether the rate is the probe's.
@@ -233,20 +256,15 @@ static bool probe(struct ur_pacing *t, struct ur_pacing_dest *d)
 		set_rate(t, d, a->held >> PROBE_SHIFT);
 		return true;
 	}
-	if (apart(delay_of(a), a->probe_ns) > a->probe_ns / 64 + a->jitter16 / 8)
+	if (!is_same(a, delay_of(a), a->probe_ns))
 		a->probe_ns = 0;
 	if (a->rounds == PROBE_EVERY + PROBE_ROUNDS) {
-		if (is_beyond_least(a, a->probe_ns)) {
-			a->least_ns = a->least_next_ns = delay_of(a);
-			a->ref_bytes = 0;
-			d->reseeds++;
-			t->cnt.reseeds++;
-		}
+		judge(t, d);
 		set_rate(t, d, a->held);
 	}
 	if (a->rounds < PROBE_EVERY + PROBE_ROUNDS + SETTLE_ROUNDS)
 		return true;
-	a->rounds = 0;
+	a->rounds = a->way_ns ? PROBE_EVERY - PROBE_AGAIN : 0;
 	return false;
 }
 
@@ -272,6 +290,7 @@ static void throttle(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now
 	a->rate = a->capacity;
 	a->ref_bytes = 0;
 	a->rounds = 0;
+	a->way_ns = 0;
 	a->draining = false;
 }
 
@@ -317,12 +336,9 @@ static void end_round(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t de
 }
 
 /* What would throttle does not wait for the end of the round. */
-static bool is_sudden(const struct ur_pacing_dest *d, uint64_t now_ns)
+static bool is_sudden(const struct ur_pacing_dest *d)
 {
-	const struct ur_pacing_auto *a = &d->rate;
-
-	return !d->throttled && delay_of(a) > a->enter_ns &&
-	       now_ns - a->round_ns >= a->delay_ns / 8;
+	return !d->throttled && delay_of(&d->rate) > d->rate.enter_ns;
 }
 
 void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t delay_ns,
@@ -337,7 +353,7 @@ void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_
 	note_delay(a, delay_ns);
 	mark(a, d->bytes, now_ns);
 	forget_marks(a, sent_ns);
-	if (!first && (now_ns == a->round_ns || (sent_ns < a->round_ns && !is_sudden(d, now_ns))))
+	if (!first && (now_ns == a->round_ns || (sent_ns < a->round_ns && !is_sudden(d))))
 		return;
 	delivered = delivered_at(d, sent_ns, now_ns);
 	if (delivered < a->round_bytes)

@@ -88,6 +88,7 @@ struct ur_pacing_auto {
 	bool draining;	       /* it was too long and is to go away */
 	uint16_t rounds;       /* since the last probe */
 	uint32_t probe_ns;     /* delay before the probe; 0: it has changed since */
+	uint32_t way_ns;       /* delay that the last probe did not change; 0: it did */
 	uint32_t held;	       /* capacity before the probe */
 	uint8_t marks;	       /* [1, UR_PACING_MARKS] */
 	struct ur_pacing_mark mark[UR_PACING_MARKS]; /* bytes sent before a time, oldest first */

@@ -60,6 +60,13 @@ Test(pacing_auto, leaves_short_delays_alone)
 	cr_assert_not(d->throttled);
 	cr_assert_eq(d->throttles, 0);
 	cr_assert_eq(ur_pacing_open_ns(d), 0);
+	/* And on a long way: 139 us. */
+	start();
+	flow(5000, 10, 800);
+	flow(5000, 10, 900);
+	cr_assert_eq(d->throttles, 0);
+	flow(5000, 10, 1000);
+	cr_assert_eq(d->throttles, 1);
 }
 
 /* PACE-AUTO-02 */
@@ -83,6 +90,19 @@ Test(pacing_auto, leaves_jitter_alone)
 		flow(4, 4, 2 + (seed >> 16) % 31);
 	}
 	cr_assert_eq(d->throttles, 0);
+}
+
+/* PACE-AUTO-02: it accounts for 60 us here, however much there is. */
+Test(pacing_auto, is_not_blind_for_jitter)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		flow(10, 10, 20);
+		flow(10, 10, 1020);
+	}
+	flow(10, 10, 20);
+	cr_assert_eq(d->throttles, 0);
+	flow(60, 10, 300);
+	cr_assert_eq(d->throttles, 1);
 }
 
 /* PACE-AUTO-01, PACE-AUTO-03 */
@@ -129,6 +149,7 @@ Test(pacing_auto, opens_step_by_step)
 	}
 	cr_assert_not(d->throttled);
 	cr_assert_geq(steps, 4);
+	cr_assert_leq(steps, 12);
 	cr_assert_gt(before, 10 / 1.26);
 	cr_assert_eq(ur_pacing_open_ns(d), 0);
 	flow(1000, 10, 20);
@@ -196,7 +217,7 @@ Test(pacing_auto, measures_afresh_after_a_pause)
 	flow(1000, 10, 20);
 	now += 500 * MS;
 	/* A packet each 10 us; number k, sent at 10 k, is answered at 20 + 40 k. */
-	for (uint64_t us = 0, end = now; us < 600; us += 10) {
+	for (uint64_t us = 0, end = now; us < 400; us += 10) {
 		now = end + us * US;
 		ur_pacing_sent(&t, d, 4096, now);
 		if (us >= 20 && us % 40 == 20)
@@ -205,6 +226,36 @@ Test(pacing_auto, measures_afresh_after_a_pause)
 	cr_assert(d->throttled);
 	/* A packet each 40 us is 0.82 Gb/s. */
 	cr_assert_float_eq(d->rate.capacity * 8.0 / (1 << UR_PACING_RATE_SHIFT), 0.82, 0.2);
+}
+
+/* The same while throttled: a pause is no reason to slow down. */
+Test(pacing_auto, keeps_its_rate_over_a_pause)
+{
+	double before;
+
+	flow(5000, 10, 200);
+	flow(200, 10, 500);
+	cr_assert(d->throttled);
+	while (gbps() < 4)
+		flow(10, 10, 200);
+	before = gbps();
+	now += 50 * MS;
+	for (unsigned i = 0; i < 20; i++, now += 10 * US)
+		ur_pacing_sent(&t, d, 4096, now);
+	flow(10, 10, 200);
+	cr_assert_geq(gbps(), before);
+}
+
+/* Answers overtake one another. What was delivered stays so. */
+Test(pacing_auto, counts_what_was_delivered_once)
+{
+	for (unsigned i = 0; i < 20; i++, now += 10 * US)
+		ur_pacing_sent(&t, d, 4096, now);
+	ur_pacing_delay(&t, d, 100000, now);
+	/* Sent before that one. */
+	ur_pacing_delay(&t, d, 310000, now + 10 * US);
+	ur_pacing_delay(&t, d, 320000, now + 20 * US);
+	cr_assert_lt(d->rate.capacity * 8.0 / (1 << UR_PACING_RATE_SHIFT), 0.1);
 }
 
 Test(pacing_auto, takes_delays_that_cannot_be)

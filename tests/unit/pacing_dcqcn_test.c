@@ -39,8 +39,8 @@ static double target_mbps(void)
 	return d->dcqcn.target * 8000.0 / (1 << UR_PACING_RATE_SHIFT);
 }
 
-/* Within a thousandth. */
-#define EXPECT(value, expected) cr_assert_float_eq(value, expected, (expected) / 1000.0)
+/* Within half a thousandth. */
+#define EXPECT(value, expected) cr_assert_float_eq(value, expected, (expected) / 2000.0)
 
 TestSuite(pacing_dcqcn, .init = start);
 
@@ -97,6 +97,20 @@ Test(pacing_dcqcn, recovers_fast_then_adds)
 	EXPECT(mbps(), (19375 + 20040) / 2.0);
 	ur_pacing_sent(&t, d, 1000, T0 + 330 * US);
 	EXPECT(target_mbps(), 20080);
+}
+
+/* PACE-DCQCN-01 */
+Test(pacing_dcqcn, recovers_fast_after_each_notification)
+{
+	ur_pacing_cnp(&t, d, T0);
+	ur_pacing_cnp(&t, d, T0);
+	ur_pacing_sent(&t, d, 1000, T0 + 330 * US);
+	ur_pacing_cnp(&t, d, T0 + 330 * US);
+	EXPECT(target_mbps(), 19893.75);
+	ur_pacing_sent(&t, d, 1000, T0 + 550 * US);
+	EXPECT(target_mbps(), 19893.75);
+	ur_pacing_sent(&t, d, 1000, T0 + 605 * US);
+	EXPECT(target_mbps(), 19933.75);
 }
 
 /* PACE-DCQCN-02 */
@@ -187,10 +201,17 @@ Test(pacing_dcqcn, lets_go_at_the_rate_of_the_link)
 	ur_pacing_sent(&t, d, 1000, T0 + 8 * 55 * US);
 	cr_assert_not(d->throttled);
 	cr_assert_eq(ur_pacing_open_ns(d), 0);
-	/* The next one is a first one. */
+	/* The next one is a first one, and alpha is 1 again. */
 	ur_pacing_cnp(&t, d, T0 + 1000 * US);
 	EXPECT(mbps(), 20000);
 	cr_assert_eq(d->throttles, 2);
+	ur_pacing_cnp(&t, d, T0 + 1200 * US);
+	cr_assert_lt(d->dcqcn.alpha, 65536);
+	for (unsigned i = 0; i < 5; i++)
+		ur_pacing_sent(&t, d, 1000, T0 + 20000 * US);
+	cr_assert_not(d->throttled);
+	ur_pacing_cnp(&t, d, T0 + 20000 * US);
+	EXPECT(mbps(), 20000);
 }
 
 /* PACE-RATE-02 */

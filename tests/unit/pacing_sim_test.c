@@ -171,6 +171,12 @@ Test(pacing_sim, auto_survives_a_longer_way)
 		cr_assert_gt(r.gbps[j], 2.45, "%u: %f", j, r.gbps[j]);
 		cr_assert_lt(r.throttled[j], 0.01);
 	}
+	/* With jitter it takes longer to be sure. */
+	attr.jitter_ns = 30000;
+	r = run(&attr, 1300 * MS, 1500 * MS);
+	for (unsigned j = 0; j < 4; j++)
+		cr_assert_gt(r.gbps[j], 2.45, "%u: %f", j, r.gbps[j]);
+	attr.jitter_ns = 0;
 	/* And a shorter one is none of its business. */
 	attr.base_ns[0].value = 400000;
 	r = run(&attr, 0, 400 * MS);
@@ -228,18 +234,30 @@ Test(pacing_sim, auto_shares_a_destination_fairly)
 	expect_fair(&attr, 500);
 }
 
-/* Fair it is not, for those who come late take the queue for the way; but the queue stays short. */
+/* PACE-AUTO-05, PACE-AUTO-06: nobody takes the others' queue for the way, however long it stands.
+ */
+Test(pacing_sim, auto_stays_fair)
+{
+	struct psim_attr attr = incast(UR_PACING_AUTO);
+	struct psim_result r = run(&attr, 4000 * MS, 5000 * MS);
+
+	cr_assert_gt(r.gbps[0], 9.9);
+	cr_assert_lt(r.queue_max_us[0], 500, "%f", r.queue_max_us[0]);
+	cr_assert_gt(jain(&r), 0.98, "%f", jain(&r));
+	cr_assert_eq(r.reseeds, 0);
+}
+
+/* Those who come late take some of the queue for the way; but it stays short. PACE-AUTO-03 */
 Test(pacing_sim, auto_keeps_the_queue_short_when_senders_come_one_by_one)
 {
 	struct psim_attr attr = incast(UR_PACING_AUTO);
 	struct psim_result r;
 
 	attr.stagger_ns = 3 * MS;
-	r = run(&attr, 100 * MS, 400 * MS);
+	r = run(&attr, 200 * MS, 400 * MS);
 	cr_assert_gt(r.gbps[0], 9.9);
-	cr_assert_lt(r.queue_max_us[0], 2000);
-	for (unsigned i = 0; i < PSIM_SENDERS; i++)
-		cr_assert_gt(r.share_gbps[i], 0.05, "%u: %f", i, r.share_gbps[i]);
+	cr_assert_lt(r.queue_max_us[0], 1000, "%f", r.queue_max_us[0]);
+	cr_assert_gt(jain(&r), 0.8, "%f", jain(&r));
 }
 
 /* PACE-DCQCN-01 */
