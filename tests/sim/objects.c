@@ -207,7 +207,7 @@ void sim_qp_to_rtr(struct sim_qp *qp, const struct sim_qp *peer)
 		.path_mtu = qp->attr.mtu,
 		.max_dest_rd_atomic = qp->attr.dest_rd_atomic,
 		.min_rnr_timer = qp->attr.min_rnr_timer,
-		.ah_attr = {.is_global = 1, .port_num = 1},
+		.ah_attr = {.is_global = 1, .port_num = 1, .sl = qp->attr.sl},
 	};
 	struct ur_path_attr path;
 	int mask = IBV_QP_STATE, err;

@@ -59,6 +59,7 @@ struct sim_qp_attr {
 	uint8_t rd_atomic, dest_rd_atomic;
 	int access;
 	uint32_t qkey; /* UD */
+	uint8_t sl;
 	bool v6, vlan;
 	enum ur_mode mode; /* RC */
 	bool strict;

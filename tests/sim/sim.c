@@ -298,6 +298,46 @@ static void expire(struct sim_ep *ep)
 		ur_engine_expire(ep->engine, s->now_ns);
 }
 
+/* A queue is in a ready list and none of its gates is closed. */
+static bool somebody_is_ready(const struct ur_emux *x)
+{
+	const struct ur_sched_node *n;
+
+	for (uint32_t lanes = x->ready_lanes; lanes; lanes &= lanes - 1)
+		for (unsigned p = 0; p < UR_EMUX_PRIORITIES; p++)
+			TAILQ_FOREACH(n, &x->ready[__builtin_ctz(lanes)][p].ready, link) {
+				const struct ur_emux_queue *q = (const void *)n;
+				bool held = false;
+
+				for (unsigned k = 0; k < UR_GATE_KINDS; k++)
+					held |= q->gate[k] && q->gate[k]->closed;
+				if (!held)
+					return true;
+			}
+	return false;
+}
+
+/* Output of an endpoint, under the eyes of the oracle of scheduling. */
+static unsigned output(struct sim_ep *ep, struct ur_tx *tx)
+{
+	struct sim *s = ep->sim;
+	const struct ur_core *core = ur_engine_core(ep->engine);
+	bool could = s->on_output && somebody_is_ready(&core->emux);
+	unsigned n = ur_engine_output(ep->engine, tx, ep->tx_cap, s->now_ns);
+
+	SIM_CHECK(s, n <= ep->tx_cap, "output returned %u of %u", n, ep->tx_cap);
+	SIM_CHECK(s, core->cnt.sched_blind_visits == 0, "endpoint %u: a turn without a packet",
+		  ep->idx);
+	SIM_CHECK(s, n == ep->tx_cap || !(core->emux.ready_cnt || core->acks.ready_cnt),
+		  "endpoint %u stops after %u packets, %u queues are ready", ep->idx, n,
+		  core->emux.ready_cnt);
+	if (!s->attr.fast)
+		ur_emux_validate(&core->emux);
+	if (s->on_output)
+		s->on_output(s, ep, could, n);
+	return n;
+}
+
 /* Sends until the engine has nothing more or the link is far behind; then the time to go on. */
 static uint64_t send_all(struct sim_ep *ep)
 {
@@ -313,8 +353,7 @@ static uint64_t send_all(struct sim_ep *ep)
 	do {
 		for (unsigned i = 0; i < ep->tx_cap; i++)
 			tx[i].hdr = hdr[i];
-		n = ur_engine_output(ep->engine, tx, ep->tx_cap, s->now_ns);
-		SIM_CHECK(s, n <= ep->tx_cap, "output returned %u of %u", n, ep->tx_cap);
+		n = output(ep, tx);
 		for (unsigned i = 0; i < n; i++) {
 			uint64_t free_ns = transmit(ep, frame, sim_build_frame(&tx[i], frame));
 
@@ -497,6 +536,7 @@ static void ep_init(struct sim *s, unsigned idx)
 		.window = a->window,
 		.ackreq_every = a->ackreq_every,
 		.mtu_shift = 12,
+		.qos = a->qos,
 	};
 
 	ep->sim = s;

@@ -68,6 +68,7 @@ struct sim_attr {
 	unsigned tx_cap;
 	bool fast;		   /* for measurements: no trace, no validation after each event */
 	struct sim_link_attr link; /* all directions */
+	const struct ur_engine_qos *qos; /* NULL: the default */
 };
 
 enum sim_event_kind {
@@ -107,6 +108,10 @@ struct sim {
 	enum sim_verdict (*hook)(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 				 const struct ur_packet *p);
 	void *hook_arg;
+
+	/* Called after every call of output, which made n packets; `could`: a queue was ready. */
+	void (*on_output)(struct sim *s, struct sim_ep *ep, bool could, unsigned n);
+	void *output_arg;
 
 	/* Called after every event. */
 	void (*after)(struct sim *s, void *arg);
