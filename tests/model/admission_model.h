@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the model admission.pml calls: the functions of lib/admission themselves, on objects that
+ * lie in `world`, and the abstraction `view` by which two states are told apart: generations
+ * relative to the pool's, lists as sequences of senders, no time. Everything that decides what may
+ * happen is in `view` or in Promela's variables.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admission/pool.h"
+#include "admission/sst.h"
+#include "wire/assert.h"
+
+extern void (*Uerror)(char *); /* of pan: reports and ends */
+
+_Noreturn void ur_assert_fail(const char *expr, const char *file, int line)
+{
+	static char text[256];
+
+	snprintf(text, sizeof(text), "%s:%d: %s", file, line, expr);
+	Uerror(text);
+	exit(1);
+}
+
+/* Time has three values: long ago, now, and after all that is known has expired. */
+#define LONG_AGO   0
+#define NOW	   1000
+#define LATE	   1000000
+#define MARK_LIFE  900
+#define RECALL	   500
+#define ENTRY_LIFE 100000
+#define GENERATION 60000 /* the pool's, after each step */
+#define OLDEST	   2	 /* of what is more changes old only the order matters */
+
+struct word {
+	uint16_t generation;
+	uint8_t status;
+};
+
+struct world {
+	struct ur_adm_pool pool;
+	struct ur_adm_mark mark[SENDERS];
+	struct ur_adm_peer peer;
+	struct ur_sst sst;
+	struct ur_sst_entry *entry;
+	struct ur_sst_waiter waiter;
+	struct word answer, notify; /* on their way */
+	uint16_t arrived[SENDERS];  /* generation at the first arrival of the request */
+	uint64_t table[(sizeof(struct ur_sst_entry) + 64) / 8];
+};
+
+struct view {
+	uint8_t status;
+	uint8_t waiting[2][SENDERS], called[SENDERS]; /* sender + 1 */
+	uint8_t mark_age[SENDERS], arrived_age[SENDERS];
+	uint8_t known, entry_status, entry_age;
+	uint8_t waits; /* 0: no; else 1 + changes seen since, at most 2 */
+	uint8_t answer[2], notify[2];
+	uint8_t stale;		   /* the peer is to be told */
+	uint8_t calls, called_cnt; /* somebody waits to be called */
+};
+
+static struct world world;
+static struct view view;
+
+/* Of a generation, in changes; one that is `most` old is as old as any. */
+static uint8_t age_of(uint16_t generation, uint8_t most)
+{
+	uint16_t age = (uint16_t)(world.pool.generation - generation);
+
+	return age < most ? (uint8_t)age : most;
+}
+
+static void rebase(uint16_t *generation, uint8_t most)
+{
+	*generation = (uint16_t)(GENERATION - age_of(*generation, most));
+}
+
+static void list(uint8_t *to, const struct ur_adm_marks *line)
+{
+	const struct ur_adm_mark *m;
+
+	TAILQ_FOREACH(m, line, order)
+	*to++ = (uint8_t)(m - world.mark + 1);
+}
+
+static void rebase_mark(unsigned i)
+{
+	if (world.mark[i].letter) {
+		rebase(&world.mark[i].generation, 3);
+		rebase(&world.arrived[i],
+		       1); /* no mark is older than 2: all that matters is 0 or not */
+	} else {
+		world.arrived[i] = world.pool.generation;
+	}
+}
+
+/* What is known to sender 0, and what is on its way to it: who is how old, and older than whom. */
+static void rebase_words(void)
+{
+	uint16_t *of[3] = {&world.entry->generation, &world.answer.generation,
+			   &world.notify.generation};
+	uint8_t age[3], rank[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		rank[i] = age[i] = age_of(*of[i], UINT8_MAX);
+	for (unsigned i = 0; i < 3; i++) {
+		if (age[i] <= OLDEST)
+			continue;
+		rank[i] = OLDEST + 1;
+		for (unsigned k = 0; k < 3; k++)
+			if (age[k] > OLDEST && age[k] < age[i] &&
+			    (k == 0 || age[k] != age[k - 1]) && (k < 2 || age[k] != age[0]))
+				rank[i]++;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		*of[i] = (uint16_t)(GENERATION - rank[i]);
+}
+
+static void rebase_entry(void)
+{
+	struct ur_sst_entry *e = world.entry;
+	struct ur_sst_waiter *w = &world.waiter;
+	uint16_t seen = (uint16_t)(e->generation - w->generation);
+
+	if (!e->known)
+		e->generation = world.pool.generation;
+	rebase_words();
+	if (w->waits)
+		w->generation = (uint16_t)(e->generation - (seen < 2 ? seen : 2));
+	e->turns = w->turn = 0;
+}
+
+/* After every step: makes generations small again, looks at what must hold, takes the view. */
+static void settle_view(void)
+{
+	const struct ur_sst_entry *e = world.entry;
+
+	ur_adm_pool_validate(&world.pool);
+	for (unsigned i = 0; i < SENDERS; i++)
+		rebase_mark(i);
+	rebase_entry();
+	rebase(&world.peer.told, 1);
+	world.peer.told_ns = LONG_AGO;
+	world.pool.generation = GENERATION;
+	memset(&world.pool.cnt, 0, sizeof(world.pool.cnt));
+
+	memset(&view, 0, sizeof(view));
+	view.status = world.pool.status;
+	list(view.waiting[0], &world.pool.waiting[UR_ADM_LETTER_A]);
+	list(view.waiting[1], &world.pool.waiting[UR_ADM_LETTER_B]);
+	list(view.called, &world.pool.called);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		if (world.mark[i].letter)
+			view.mark_age[i] = age_of(world.mark[i].generation, 3);
+		view.arrived_age[i] = age_of(world.arrived[i], 1);
+	}
+	view.known = e->known;
+	view.entry_status = e->known ? e->status : 0;
+	view.entry_age = age_of(e->generation, UINT8_MAX);
+	if (world.waiter.waits)
+		view.waits = (uint8_t)(1 + e->generation - world.waiter.generation);
+	view.answer[0] = age_of(world.answer.generation, UINT8_MAX);
+	view.answer[1] = world.answer.status;
+	view.notify[0] = age_of(world.notify.generation, UINT8_MAX);
+	view.notify[1] = world.notify.status;
+	view.stale = MODE == UR_ADM_INTELLIGENT && world.peer.told != GENERATION;
+	view.calls = MODE == UR_ADM_INTELLIGENT &&
+		     !TAILQ_EMPTY(&world.pool.waiting[ur_adm_pool_served(&world.pool)]);
+	view.called_cnt = (uint8_t)world.pool.called_cnt;
+}
+
+static struct word no_word(void)
+{
+	return (struct word){.generation = world.pool.generation};
+}
+
+static struct word word(void)
+{
+	/* Sender 0 asks only while it holds no letter: A is as good as B, NA as NB. */
+	return (struct word){world.pool.generation, world.pool.status & 1};
+}
+
+static void begin(void)
+{
+	struct ur_adm_limits limits = {
+		.mode = MODE, .mark_life_ns = MARK_LIFE, .recall_ns = RECALL};
+	static const uint8_t key[16];
+
+	ur_adm_pool_init(&world.pool, &limits);
+	world.pool.generation = GENERATION;
+	ur_sst_init(&world.sst, world.table, 1, ENTRY_LIFE, 1);
+	world.entry = ur_sst_get(&world.sst, key, 1);
+	ur_adm_peer_add(&world.pool, &world.peer, 1, LONG_AGO);
+	world.answer = world.notify = no_word();
+	settle_view();
+}
+
+/* ---- receiver ---- */
+
+/*
+ * The request of `i` arrives, for the first time unless it is marked. Returns whether it is
+ * accepted. All claim to hold A, for what they claim must not matter. No request passes one that
+ * was refused two generations before it came (ADM-AGE-01), and in A and B only holders of the
+ * served letter are accepted.
+ */
+static bool arrive(unsigned i, unsigned posted)
+{
+	struct ur_adm_pool *p = &world.pool;
+	uint8_t held = world.mark[i].letter, status = p->status;
+	bool ok;
+
+	if (!held)
+		world.arrived[i] = p->generation;
+	ok = ur_adm_pool_request(p, &world.mark[i], UR_ADM_LETTER_A, posted, NOW);
+	if (ok) {
+		UR_ASSERT(!(status & 1) ||
+			  held == (status == UR_ADM_A ? UR_ADM_LETTER_A : UR_ADM_LETTER_B));
+		for (unsigned k = 0; k < SENDERS; k++)
+			UR_ASSERT(!world.mark[k].letter ||
+				  (int16_t)(world.arrived[i] - world.mark[k].generation) < 2);
+	}
+	settle_view();
+	return ok;
+}
+
+static unsigned call(unsigned posted)
+{
+	unsigned i = (unsigned)(ur_adm_pool_next_call(&world.pool, posted, NOW) - world.mark);
+
+	settle_view();
+	return i;
+}
+
+static void recall(void)
+{
+	TAILQ_FIRST(&world.pool.called)->called_ns = LONG_AGO;
+	ur_adm_pool_expire(&world.pool, NOW);
+	settle_view();
+}
+
+/* A mark's life passes: all that live were heard, those in `silent` (bits) were not. */
+static void pass_life(unsigned silent)
+{
+	for (unsigned i = 0; i < SENDERS; i++) {
+		if (silent >> i & 1)
+			world.mark[i].heard_ns = LONG_AGO;
+		else
+			ur_adm_pool_heard(&world.pool, &world.mark[i], NOW);
+	}
+	ur_adm_pool_expire(&world.pool, NOW);
+	settle_view();
+}
+
+static void forget(unsigned i)
+{
+	ur_adm_pool_forget(&world.pool, &world.mark[i]);
+	settle_view();
+}
+
+/* ---- sender 0 ---- */
+
+static void hear(const struct word *w)
+{
+	struct ur_sst_waiter *out[1];
+
+	if (MODE == UR_ADM_INTELLIGENT && ur_sst_update(world.entry, w->status, w->generation, NOW))
+		ur_sst_wake(world.entry, out, 1, NOW);
+}
+
+static void answer(void)
+{
+	world.answer = word();
+	settle_view();
+}
+
+/* `heard`: it was not lost, and the sender lives. */
+static void hear_answer(bool heard)
+{
+	if (heard)
+		hear(&world.answer);
+	world.answer = no_word();
+	settle_view();
+}
+
+static void notify(void)
+{
+	UR_ASSERT(ur_adm_pool_next_notify(&world.pool, NOW + 1024) == &world.peer);
+	world.notify = word();
+	settle_view();
+}
+
+static void hear_notify(bool heard)
+{
+	if (heard)
+		hear(&world.notify);
+	world.notify = no_word();
+	settle_view();
+}
+
+/* It wants to send a request and holds no letter; false: it waits. */
+static bool may_send(void)
+{
+	bool ok = ur_sst_may_send(world.entry, UR_ADM_NONE, NOW);
+
+	if (!ok)
+		ur_sst_wait(world.entry, &world.waiter, UR_ADM_NONE);
+	settle_view();
+	return ok;
+}
+
+/* Nothing was heard for so long that what is known counts no more. */
+static void expire_entry(void)
+{
+	struct ur_sst_waiter *out[1];
+
+	ur_sst_wake(world.entry, out, 1, LATE);
+	world.entry->known = false;
+	settle_view();
+}
+
+static void die(void)
+{
+	ur_sst_unwait(world.entry, &world.waiter);
+	world.entry->known = false;
+	settle_view();
+}
