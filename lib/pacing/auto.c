@@ -158,7 +158,6 @@ static uint64_t goal_of(const struct ur_pacing_auto *a)
 static void open(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
 {
 	ur_pacing_open(t, d);
-	d->rate.least_next_ns = UINT32_MAX;
 	d->rate.interval_ns = now_ns + INTERVAL_NS;
 }
 

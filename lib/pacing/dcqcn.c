@@ -53,8 +53,10 @@ static bool is_open(const struct ur_pacing *t, const struct ur_pacing_dcqcn *q)
 	return q->rate >= t->link - (t->link >> 8);
 }
 
-static void apply(struct ur_pacing *t, struct ur_pacing_dest *d)
+static void apply(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t before)
 {
+	if (d->dcqcn.rate == before)
+		return; /* as for most packets: no division */
 	d->cost = ur_pacing_cost(d->dcqcn.rate);
 	if (is_open(t, &d->dcqcn))
 		ur_pacing_open(t, d);
@@ -64,6 +66,7 @@ void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint
 			     uint64_t now_ns)
 {
 	struct ur_pacing_dcqcn *q = &d->dcqcn;
+	uint32_t before = q->rate;
 
 	/* PACE-DCQCN-03 */
 	for (unsigned i = 0; i < CATCH_UP_STEPS && now_ns - q->timer_ns >= t->attr.timer_ns; i++) {
@@ -77,7 +80,7 @@ void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint
 		q->by_bytes += q->by_bytes < CNT_MAX;
 		increase(t, q);
 	}
-	apply(t, d);
+	apply(t, d, before);
 }
 
 uint64_t ur_pacing_dcqcn_gap_ns(const struct ur_pacing *t, const struct ur_pacing_dest *d,
@@ -85,6 +88,7 @@ uint64_t ur_pacing_dcqcn_gap_ns(const struct ur_pacing *t, const struct ur_pacin
 {
 	struct ur_pacing_dcqcn q = d->dcqcn;
 	uint64_t left = (uint64_t)bytes << UR_PACING_RATE_SHIFT, at = now_ns;
+	uint32_t cost;
 
 	for (unsigned i = 0; i < CATCH_UP_STEPS; i++) {
 		uint64_t due = q.timer_ns + t->attr.timer_ns;
@@ -96,8 +100,8 @@ uint64_t ur_pacing_dcqcn_gap_ns(const struct ur_pacing *t, const struct ur_pacin
 		at = due > at ? due : at;
 		increase_by_time(t, &q);
 	}
-	return at - now_ns +
-	       ((left >> UR_PACING_RATE_SHIFT) * ur_pacing_cost(q.rate) >> UR_PACING_COST_SHIFT);
+	cost = q.rate == d->dcqcn.rate ? d->cost : ur_pacing_cost(q.rate);
+	return at - now_ns + ((left >> UR_PACING_RATE_SHIFT) * cost >> UR_PACING_COST_SHIFT);
 }
 
 /* PACE-DCQCN-01 */
@@ -121,5 +125,5 @@ void ur_pacing_dcqcn_cnp(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t
 	q->cnp_ns = q->timer_ns = now_ns;
 	q->bytes = 0;
 	q->by_time = q->by_bytes = 0;
-	apply(t, d);
+	apply(t, d, 0);
 }
