@@ -22,7 +22,8 @@
 #define BURST	      UR_WORKER_BURST
 #define IMPAIR_BURST  (4 * BURST)
 #define HANDOVER_RING 1024
-#define ROUND_BURSTS  4 /* of output in a round, and so of what may come back */
+#define BEHIND_ROUNDS 16 /* timers wait that long for what the port still holds */
+#define ROUND_BURSTS  4	 /* of output in a round, and so of what may come back */
 #define FOREIGN_RING  8192
 #define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 #define TX_PENDING    (IMPAIR_BURST + BURST)
@@ -58,7 +59,9 @@ struct ur_worker {
 	unsigned lcore;
 	struct ur_worker **peers;
 	uint64_t now_ns;
-	uint64_t tick; /* of the wheel, at the last look at the timers */
+	uint64_t tick;	  /* of the wheel, at the last look at the timers */
+	unsigned unheard; /* packets sent since the port was last asked for some */
+	unsigned behind;  /* rounds in a row after which the port may hold more */
 	struct ur_rate rate;
 	/* Frames made and not taken by the port yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
@@ -206,10 +209,11 @@ static void update_now(struct ur_worker *w)
 		w->now_ns = now;
 }
 
-static unsigned receive(struct ur_worker *w)
+/* A burst from the port; returns how many came. */
+static unsigned receive_burst(struct ur_worker *w)
 {
 	struct rte_mbuf *pkts[BURST], *out[IMPAIR_BURST];
-	unsigned n = ur_port_rx(w->port, w->idx, pkts, BURST), total = n;
+	unsigned n = ur_port_rx(w->port, w->idx, pkts, BURST), all = n;
 
 	update_now(w);
 	w->cnt_.rx_frames += n;
@@ -222,7 +226,24 @@ static unsigned receive(struct ur_worker *w)
 	} else {
 		input_burst(w, pkts, n);
 	}
-	/* As much as a round can send: a loop back to ourselves fills the ring that fast. */
+	return all;
+}
+
+/*
+ * As much as a round can send, else ACKs of many queue pairs would wait in the peer while their
+ * timers run, and a loop back to ourselves would fill the ring. *more: the port may hold more.
+ */
+static unsigned receive(struct ur_worker *w, bool *more)
+{
+	struct rte_mbuf *pkts[BURST];
+	unsigned n, total = 0, bursts = 0;
+
+	w->unheard = 0;
+	do {
+		n = receive_burst(w);
+		total += n;
+	} while (n == BURST && ++bursts < ROUND_BURSTS);
+	*more = n == BURST;
 	for (unsigned i = 0; i < ROUND_BURSTS && !rte_ring_empty(w->handover); i++) {
 		n = rte_ring_sc_dequeue_burst(w->handover, (void **)pkts, BURST, NULL);
 		input_burst(w, pkts, n);
@@ -359,6 +380,7 @@ static unsigned output(struct ur_worker *w, bool posted)
 		for (unsigned i = 0; i < n; i++)
 			ur_frame_finish(&w->framer, pkts[i], &tx[i]);
 		w->spare_first = (uint16_t)(w->spare_first + n);
+		w->unheard += n;
 		if (n)
 			transmit(w, pkts, n);
 		total += n;
@@ -418,12 +440,16 @@ static void take_foreign(struct ur_worker *w)
 
 /*
  * After receive(): what has come may be what a timer waits for, also when this worker was not run
- * for a while. By the tick: nothing can be due that was not at the last look in this one.
+ * for a while; so it waits while the port may hold more. By the tick: nothing can be due that was
+ * not at the last look in this one.
  */
-static void expire(struct ur_worker *w)
+static void expire(struct ur_worker *w, bool all_received)
 {
 	if (w->now_ns >> UR_WHEEL_TICK_SHIFT == w->tick)
 		return;
+	if (!all_received && w->behind++ < BEHIND_ROUNDS)
+		return;
+	w->behind = 0;
 	w->tick = w->now_ns >> UR_WHEEL_TICK_SHIFT;
 	if (ur_engine_next_deadline(w->engine) <= w->now_ns)
 		ur_engine_expire(w->engine, w->now_ns);
@@ -439,6 +465,7 @@ static void expire(struct ur_worker *w)
 static unsigned one_round(struct ur_worker *w)
 {
 	unsigned n = 0;
+	bool more;
 
 	update_now(w);
 	if (!rte_ring_empty(w->doorbells))
@@ -449,8 +476,8 @@ static unsigned one_round(struct ur_worker *w)
 		n = output(w, false);
 	if (w->neigh && w->neigh->out.head != w->neigh->out.tail)
 		output_neigh(w);
-	n += receive(w);
-	expire(w);
+	n += receive(w, &more);
+	expire(w, !more);
 	atomic_store_explicit(&w->last_ns, w->now_ns, memory_order_relaxed);
 	return n;
 }
@@ -556,9 +583,14 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 	if (!w->dedicated && try_lock(w)) {
 		update_now(w);
 		ur_engine_doorbell(w->engine, qp, w->now_ns);
-		if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
+		if (atomic_load_explicit(&w->stop, memory_order_relaxed))
+			;
+		else if (w->unheard < ROUND_BURSTS * BURST)
 			/* The ACK of what is being answered goes with the next round. */
 			output(w, true);
+		else
+			/* Who posts on and on must hear as well, or timers run out. */
+			one_round(w);
 		unlock(w);
 		return;
 	}
