@@ -123,9 +123,17 @@ int uroce_cm_create_id(struct uroce_event_channel *channel, void *user, struct u
 int uroce_cm_destroy_id(struct uroce_cm_id *id);
 
 /*
+ * The service level of the connection, [0, 15], and its traffic class (0: what the configuration
+ * says of the service level): before connect or sidr_resolve, it is 0 and 0 otherwise; before
+ * accept, instead of what the peer's request names. EINVAL: out of range, an id that listens or
+ * connects already, or a service level without service (see uroce_set_qos()).
+ */
+int uroce_cm_set_service(struct uroce_cm_id *id, uint8_t sl, uint8_t traffic_class);
+
+/*
  * Listens on a port of the RDMA_PS_TCP space for connections, and of the RDMA_PS_UDP space for SIDR
  * requests; EADDRINUSE when somebody does. A request whose path MTU is larger than this endpoint's
- * is refused with reason 26 and never seen.
+ * is refused with reason 26 and never seen, one whose service level has no service here with reason 14.
  */
 int uroce_cm_listen(struct uroce_cm_id *id, uint16_t port);
 int uroce_cm_unlisten(struct uroce_cm_id *id);

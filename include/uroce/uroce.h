@@ -199,6 +199,93 @@ const char *uroce_qp_mode_reason_str(enum uroce_qp_mode_reason reason);
  */
 int uroce_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 
+/*
+ * How queue pairs, service levels and virtual lanes (VL) share the port ([qos] of the
+ * configuration). The service level (SL) of an address vector, ah_attr.sl, chooses the lane
+ * of what a queue pair sends, READ responses included, and by a map of the configuration its DSCP
+ * (unless grh.traffic_class is not 0) and its 802.1Q priority (where packets are tagged).
+ *
+ * A service level whose lane is 15, or has no weight in either table, has no service: create_ah,
+ * modify_qp with IBV_QP_AV, uroce_cm_connect() and post_send fail with EINVAL.
+ */
+#define UROCE_VLS	 15 /* that carry data; VL 15 is management's */
+#define UROCE_VL_ENTRIES 64
+
+/* How lanes of the two tables take turns, see docs/design/virtual-lanes.md. X(NAME, word) */
+#define UROCE_VL_MODES(X)                                                                          \
+	X(IBA, "iba")                                                                              \
+	X(MEASURED, "measured")                                                                    \
+	X(STRICT, "strict")
+
+enum uroce_vl_mode {
+#define X(NAME, word) UROCE_VL_##NAME,
+	UROCE_VL_MODES(X)
+#undef X
+};
+
+/*
+ * Which queue pair of a lane is next. X(NAME, word)
+ *
+ * RR      in turn
+ * WRR     in turn, for `weight` times as long
+ * STRICT  the highest priority first, in turn among equals
+ */
+#define UROCE_POLICIES(X)                                                                          \
+	X(RR, "rr")                                                                                \
+	X(WRR, "wrr")                                                                              \
+	X(STRICT, "strict")
+
+enum uroce_policy {
+#define X(NAME, word) UROCE_POLICY_##NAME,
+	UROCE_POLICIES(X)
+#undef X
+};
+
+struct uroce_vl_weight {
+	uint8_t vl;	/* [0, UROCE_VLS) */
+	uint8_t weight; /* 0: the entry does not count */
+};
+
+struct uroce_qos_attr {
+	enum uroce_vl_mode vl_mode;
+	struct uroce_vl_weight high[UROCE_VL_ENTRIES], low[UROCE_VL_ENTRIES];
+	uint8_t high_cnt, low_cnt; /* [0, UROCE_VL_ENTRIES] */
+	uint8_t high_limit;	   /* 4096 bytes each; 0: one packet, 255 in mode IBA: none */
+	uint8_t sl2vl[16];	   /* [0, 15] */
+	enum uroce_policy policy;
+	uint32_t turn_wqes;  /* work requests begun in a turn, [1, 65535] */
+	uint32_t turn_bytes; /* of frames in a turn, [1, 2^24] */
+};
+
+/*
+ * Changes all of that while traffic runs, from the next packet on. What was accepted is sent; of a
+ * service level that has lost its lane it waits until a later change. EINVAL, with half a sentence
+ * in `err`, and nothing changed: an attribute out of its range, or nothing would have service.
+ */
+int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *attr, char *err,
+		  size_t err_bytes);
+int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *attr);
+
+/*
+ * What a queue pair has of its lane: `priority` in [0, 7] counts with UROCE_POLICY_STRICT, `weight`
+ * in [1, 255] with UROCE_POLICY_WRR; it begins with 0 and 1. In any state, through RESET too.
+ * EINVAL.
+ */
+int uroce_set_qp_share(struct ibv_qp *qp, uint8_t priority, uint8_t weight);
+
+/* What lanes and scheduler have done, of all workers; counters only grow. */
+struct uroce_lanes {
+	struct {
+		uint64_t packets, bytes; /* sent, Ethernet header to ICRC, ACKs included */
+		uint32_t ready;		 /* queues that could send now */
+	} lane[UROCE_VLS];
+	uint32_t ready, held;	/* queues that could send; that a gate holds back */
+	uint64_t turns;		/* of queues */
+	uint64_t blind_visits;	/* turns in which nothing could be sent */
+	uint64_t sifted, woken; /* queues put to a gate that had closed; that one let go on */
+};
+int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *lanes);
+
 /* Address handles. create_ah resolves the MAC address (EHOSTUNREACH when nobody answers). */
 struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int uroce_destroy_ah(struct ibv_ah *ah);

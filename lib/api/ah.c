@@ -29,7 +29,8 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 	struct resolve r = {.neigh = dev->neigh};
 	unsigned idle = 0;
 
-	if (!attr->is_global || attr->port_num != 1 || attr->grh.sgid_index >= dev->gid_cnt)
+	if (!attr->is_global || attr->port_num != 1 || attr->grh.sgid_index >= dev->gid_cnt ||
+	    attr->sl > 15 || !ur_device_serves(dev, attr->sl))
 		return EINVAL;
 	memcpy(r.dst.b, attr->grh.dgid.raw, 16);
 	if (ur_gid_is_ipv4(&r.dst) != ur_gid_is_ipv4(&dev->gids[attr->grh.sgid_index]))
@@ -44,11 +45,11 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 		return EHOSTUNREACH;
 	*path = (struct ur_path_attr){
 		.has_vlan = dev->cfg.address.vlan != 0,
-		.vlan_tci = (uint16_t)dev->cfg.address.vlan,
+		.vlan_tci = (uint16_t)(dev->cfg.address.vlan | ur_qos_tci(&dev->cfg, attr->sl)),
 		.src = dev->gids[attr->grh.sgid_index],
 		.dst = r.dst,
 		.tos = attr->grh.traffic_class ? attr->grh.traffic_class
-					       : (uint8_t)dev->cfg.qos.traffic_class,
+					       : ur_qos_tos(&dev->cfg, attr->sl),
 		.ttl = attr->grh.hop_limit,
 		.flow_label = attr->grh.flow_label & 0xfffff,
 		.sport = ur_path_sport(attr->grh.flow_label, lqpn, rqpn),
@@ -157,13 +158,17 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 		src = ur_gid_from_ipv4(__builtin_bswap32(s));
 		dst = ur_gid_from_ipv4(__builtin_bswap32(d));
 	}
-	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = port_num, .sl = wc->sl};
+	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = port_num};
 	memcpy(attr->grh.dgid.raw, src.b, 16);
 	attr->grh.hop_limit = 64;
 	attr->grh.traffic_class = v6 ? (uint8_t)(b[0] << 4 | b[1] >> 4) : b[21];
 	/* The congestion that the datagram met is not what the answer meets. */
 	if ((attr->grh.traffic_class & ECN_MASK) == ECN_MASK)
 		attr->grh.traffic_class &= (uint8_t)~1u;
+	/* The answer has the service level of the question, if its DSCP is one's. */
+	attr->sl = ur_qos_sl_of_tos(&dev->cfg, attr->grh.traffic_class);
+	if (!ur_device_serves(dev, attr->sl))
+		attr->sl = 0;
 	if (v6)
 		attr->grh.flow_label = (uint32_t)(b[1] & 0xf) << 16 | (uint32_t)b[2] << 8 | b[3];
 	for (unsigned i = 0; i < dev->gid_cnt; i++)

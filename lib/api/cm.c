@@ -115,6 +115,8 @@ static void take_req(struct ur_cm_note *note, const struct ur_cm_req *req)
 	note->transport = req->transport;
 	note->pmtu = req->pmtu;
 	note->ack_timeout = req->primary.ack_timeout;
+	note->sl = req->primary.sl;
+	note->tclass = req->primary.tclass;
 	note->retry_cnt = req->retry_cnt;
 	note->rnr_retry = req->rnr_retry;
 	note->responder_resources = req->responder_resources;
@@ -139,6 +141,8 @@ static enum ur_cm_rej_reason flaw(const struct ur_cm_api *cm, const struct ur_cm
 		return UR_CM_REJ_INV_SERVICE_ID;
 	if (ev->req->pmtu + 7u > cm->dev->mtu_shift)
 		return UR_CM_REJ_INV_MTU;
+	if (!ur_device_serves(cm->dev, ev->req->primary.sl))
+		return UR_CM_REJ_INV_SL;
 	return 0;
 }
 

@@ -214,6 +214,19 @@ static bool begin(struct ur_api_cm_id *id)
 	return true;
 }
 
+int uroce_cm_set_service(struct uroce_cm_id *base, uint8_t sl, uint8_t traffic_class)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	enum ur_cm_phase phase = id->phase;
+
+	if (sl > 15 || !ur_device_serves(id->dev, sl) ||
+	    (phase != UR_CM_IDLE && phase != UR_CM_CLOSED && phase != UR_CM_REQUESTED))
+		return EINVAL;
+	id->sl = id->ah.sl = sl;
+	id->tclass = id->ah.grh.traffic_class = traffic_class;
+	return 0;
+}
+
 /* ---- connect ---- */
 
 struct connect_call {
@@ -234,20 +247,24 @@ static void connect_on_worker(void *arg, uint64_t now_ns)
 		c->rc = ur_cm_connect(core, &c->id->owner, &c->req, now_ns, &c->id->handle);
 }
 
-/* Resolves the peer, fills the id's addresses in, and makes the way for its MADs. */
+/* Resolves the peer, fills the id's addresses in, and makes the way for its MADs, of *tclass. */
 static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint16_t *port,
-		     struct ur_path *path)
+		     struct ur_path *path, uint8_t *tclass)
 {
 	struct ur_path_attr attr;
 	struct ur_gid dgid;
 	uint16_t source = (uint16_t)(EPHEMERAL_BASE | ur_device_random());
 	int rc = ur_cm_api_route(id->dev, peer, &id->ah, port);
 
-	if (!rc)
+	if (!rc) {
+		id->ah.sl = id->sl;
+		id->ah.grh.traffic_class = id->tclass;
 		rc = ur_device_resolve(id->dev, &id->ah, ur_qpn(1), ur_qpn(1), &attr);
+	}
 	if (rc)
 		return rc;
 	ur_path_init(path, &attr);
+	*tclass = attr.tos;
 	dgid = ur_cm_api_dgid(&id->ah);
 	ur_cm_api_sockaddr(&id->base.local, &id->dev->gids[id->ah.grh.sgid_index], source);
 	ur_cm_api_sockaddr(&id->base.peer, &dgid, *port);
@@ -291,7 +308,7 @@ static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id
 	a->ack_timeout = id->param.timeout;
 	a->flow_ctrl = true;
 	a->srq = qp->srq != NULL;
-	a->tclass = id->ah.grh.traffic_class;
+	a->sl = id->ah.sl;
 	a->hop_limit = id->ah.grh.hop_limit;
 	a->remote_resp_timeout = UR_CM_API_RESP_TIMEOUT;
 	a->local_resp_timeout = UR_CM_API_RESP_TIMEOUT;
@@ -328,7 +345,7 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 	if (!rc)
 		rc = take_pmtu(id);
 	if (!rc)
-		rc = find_peer(id, peer, &port, &c.req.path);
+		rc = find_peer(id, peer, &port, &c.req.path, &c.req.tclass);
 	if (rc)
 		return rc;
 	before.qp_state = state_of(qp);
@@ -494,11 +511,12 @@ int uroce_cm_sidr_resolve(struct uroce_cm_id *base, const struct sockaddr *peer,
 	struct connect_call c = {.id = id};
 	uint8_t data[UR_CM_SIDR_REQ_PRIVATE];
 	uint16_t unused;
+	uint8_t tclass;
 	int rc;
 
 	if (!begin(id) || len > SIDR_PRIVATE_MAX || (len && !private_data))
 		return EINVAL;
-	rc = find_peer(id, peer, &unused, &c.sidr.path);
+	rc = find_peer(id, peer, &unused, &c.sidr.path, &tclass);
 	if (rc)
 		return rc;
 	((struct sockaddr_in *)&id->base.peer)->sin_port = htons(port);

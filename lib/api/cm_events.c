@@ -46,6 +46,13 @@ static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 	id->ah = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
 	id->ah.grh.hop_limit = 64;
 	memcpy(id->ah.grh.dgid.raw, note->peer.b, 16);
+	if (!id->sidr) {
+		/* CM-SL-01: as the peer sends; ECN bits are ours. */
+		id->ah.sl = note->sl;
+		if (note->tclass >> 2)
+			id->ah.grh.traffic_class =
+				(uint8_t)((note->tclass & 0xfc) | (dev->cfg.qos.traffic_class & 3));
+	}
 	for (unsigned i = 0; i < dev->gid_cnt; i++)
 		if (ur_gid_eq(&dev->gids[i], &note->local))
 			id->ah.grh.sgid_index = (uint8_t)i;

@@ -49,6 +49,7 @@ struct ur_cm_note {
 	uint32_t qkey;
 	uint8_t transport, pmtu, ack_timeout, retry_cnt, rnr_retry;
 	uint8_t responder_resources, initiator_depth; /* the peer's */
+	uint8_t sl, tclass;			      /* REQ_RCVD: of the primary path */
 	bool srq;
 	uint8_t private_len;
 	uint8_t private_data[UR_CM_REP_PRIVATE];
@@ -76,6 +77,7 @@ struct ur_api_cm_id {
 	uint16_t port;		/* LISTENING */
 	struct ur_cm_id handle; /* 0: the core knows nothing of it */
 	/* What the QP is going to need. */
+	uint8_t sl, tclass; /* before there is an address vector */
 	struct ibv_ah_attr ah;
 	struct uroce_conn_param param; /* without private data */
 	uint8_t pmtu;		       /* enum ibv_mtu */

@@ -314,9 +314,12 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 				.ackreq_every = dev->cfg.transport.ack_coalesce,
 				.mtu_shift = dev->mtu_shift,
 				.pacing = &pacing,
+				.qos = &dev->qos,
 			},
 	};
 
+	ur_qos_of_config(&dev->cfg, dev->mtu_shift, &dev->qos);
+	dev->served_sls = ur_qos_served_sls(&dev->qos);
 	for (uint16_t i = 0; i < dev->worker_cnt; i++) {
 		a.idx = a.engine.limits.worker = i;
 		a.neigh = i ? NULL : dev->neigh;

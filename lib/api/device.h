@@ -7,6 +7,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include "api/qos.h"
 #include "api/qp_mode.h"
 #include "edge/capture.h"
 #include "edge/clock.h"
@@ -47,7 +48,8 @@ struct ur_device {
 	void *mem_memory;
 	struct ur_gid gids[UR_GIDS_MAX];
 	unsigned gid_cnt;
-	uint8_t mtu_shift; /* the largest PMTU is 1 << mtu_shift */
+	uint8_t mtu_shift;	     /* the largest PMTU is 1 << mtu_shift */
+	_Atomic uint16_t served_sls; /* bit i: what has SL i may be posted */
 	uint16_t worker_cnt;
 	struct ur_worker *workers[UR_WORKERS_MAX];
 	bool dedicated;
@@ -60,6 +62,7 @@ struct ur_device {
 
 	pthread_mutex_t lock; /* counts, references, the MR table, creation and destruction */
 	struct uroce_objects objects;
+	struct ur_engine_qos qos; /* as every worker has it */
 
 	/* Asynchronous events, [async_head, async_tail) of a ring; full ones are counted. */
 	pthread_mutex_t async_lock;
@@ -115,6 +118,7 @@ struct ur_api_qp {
 	pthread_mutex_t sq_lock, rq_lock;
 	void *rings;
 	bool sig_all;
+	_Atomic uint8_t sl;	      /* of the address vector; UD: each request has its own */
 	uint32_t async_got;	      /* under the device's async_lock */
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* that moves it, or NULL; cm.c's */
@@ -148,6 +152,12 @@ static inline void ur_api_unlock(const struct ibv_context *ctx, pthread_mutex_t 
 {
 	if (((const struct ur_device *)ctx)->cfg.worker.thread_safe)
 		pthread_mutex_unlock(lock);
+}
+
+/* QOS-SL-01: an SL in [0, 15] has a lane. */
+static inline bool ur_device_serves(const struct ur_device *dev, unsigned sl)
+{
+	return atomic_load_explicit(&dev->served_sls, memory_order_relaxed) >> sl & 1;
 }
 
 #define UR_API(type, ptr) ((struct ur_api_##type *)(ptr))
@@ -185,8 +195,9 @@ uint64_t ur_device_random(void);
 void ur_device_count(struct ur_device *dev, uint32_t *count, int by);
 
 /*
- * What an address vector comes to: 0, EINVAL, or EHOSTUNREACH when the MAC address could not be
- * found. Waits for neighbour resolution, in inline mode doing the endpoint's work.
+ * What an address vector comes to: 0, EINVAL (also for an SL without service), or EHOSTUNREACH when
+ * the MAC address could not be found. Waits for neighbour resolution, in inline mode doing the
+ * endpoint's work.
  */
 int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, struct ur_qpn lqpn,
 		      struct ur_qpn rqpn, struct ur_path_attr *path);

@@ -232,6 +232,8 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 		return -m.rc;
 	if (mask & IBV_QP_STATE)
 		base->state = attr->qp_state;
+	if (mask & IBV_QP_AV)
+		atomic_store_explicit(&qp->sl, attr->ah_attr.sl, memory_order_relaxed);
 	if (m.mode)
 		ur_api_qp_mode_note(qp, m.mode->reason);
 	else if (base->qp_type == IBV_QPT_RC && mask & IBV_QP_STATE &&
@@ -295,6 +297,17 @@ int uroce_destroy_qp(struct ibv_qp *base)
 
 /* ---- post ---- */
 
+/* QOS-SL-01: whether what is posted has a lane; a live change may have taken it away. */
+static bool has_service(const struct ur_api_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct ur_device *dev = ur_device(qp->base.context);
+	unsigned sl = atomic_load_explicit(&qp->sl, memory_order_relaxed);
+
+	if (qp->base.qp_type == IBV_QPT_UD)
+		sl = wr->wr.ud.ah ? ((const struct ur_ah *)(const void *)wr->wr.ud.ah)->sl : 0;
+	return ur_device_serves(dev, sl);
+}
+
 int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct ur_api_qp *qp = UR_API(qp, base);
@@ -303,9 +316,11 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 
 	ur_api_lock(base->context, &qp->sq_lock);
 	for (; wr; wr = wr->next, posted++) {
-		rc = ur_sq_post(&qp->qp->sq, base->qp_type,
-				atomic_load_explicit(&qp->qp->posted_state, memory_order_acquire),
-				wr, qp->sig_all);
+		rc = !has_service(qp, wr) ? EINVAL
+					  : ur_sq_post(&qp->qp->sq, base->qp_type,
+						       atomic_load_explicit(&qp->qp->posted_state,
+									    memory_order_acquire),
+						       wr, qp->sig_all);
 		if (rc) {
 			*bad_wr = wr;
 			break;
