@@ -22,6 +22,8 @@
 #define IDLE_SPINS	 2000
 #define IDLE_SLEEP_NS	 20000
 #define NUMBERS_MAX	 256
+#define IMPAIR_HOLD	 1024 /* packets that [impair] keeps, of a direction */
+#define LINK_HOLD	 4096 /* the same with a slow link */
 
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -213,6 +215,10 @@ static struct ur_impair_config impair_of(const struct ur_device *dev,
 		.reorder_hold_ns = d->reorder_us * UINT64_C(1000),
 		.delay_ns = d->delay_us * UINT64_C(1000),
 		.jitter_ns = d->jitter_us * UINT64_C(1000),
+		.link_gbps = d->rate_gbps / dev->worker_cnt,
+		.link_queue_bytes = d->queue_kb << 10,
+		.link_ecn_bytes = d->ecn_kb << 10,
+		.hold_max = d->rate_gbps > 0 ? LINK_HOLD : IMPAIR_HOLD,
 	};
 }
 
@@ -234,8 +240,10 @@ static int open_port(struct ur_device *dev, char *err, size_t cap)
 	};
 	int rc;
 
-	if (ur_impair_active(&rx) || ur_impair_active(&tx))
-		a.mbuf_extra_cnt += 4096;
+	if (ur_impair_active(&rx))
+		a.mbuf_extra_cnt += 2 * rx.hold_max;
+	if (ur_impair_active(&tx))
+		a.mbuf_extra_cnt += 2 * tx.hold_max;
 	memcpy(a.mac, dev->cfg.address.mac, 6);
 	rc = ur_port_open(&dev->port, dev->eal.id, &a, err, cap);
 	if (rc)

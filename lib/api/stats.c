@@ -17,12 +17,14 @@ static uint64_t impaired(const struct ur_impair *imp)
 		return 0;
 	c = ur_impair_counters(imp);
 	return c[UR_IMPAIR_LOST] + c[UR_IMPAIR_DUPLICATED] + c[UR_IMPAIR_REORDERED] +
-	       c[UR_IMPAIR_CORRUPTED];
+	       c[UR_IMPAIR_CORRUPTED] + c[UR_IMPAIR_LINK_DROPPED];
 }
 
 static uint64_t impaired_lost(const struct ur_impair *imp)
 {
-	return imp ? ur_impair_counters(imp)[UR_IMPAIR_LOST] : 0;
+	const uint64_t *c = imp ? ur_impair_counters(imp) : NULL;
+
+	return c ? c[UR_IMPAIR_LOST] + c[UR_IMPAIR_LINK_DROPPED] : 0;
 }
 
 int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)

@@ -354,6 +354,19 @@ static bool check_rate(const struct check *c)
 		     UR_RATE_GBPS_MIN);
 }
 
+static bool check_impair(const struct check *c)
+{
+	const struct ur_config_impair_dir *dir[] = {&c->cfg->impair.rx, &c->cfg->impair.tx};
+	static const char *const key[] = {"rx_rate_gbps", "tx_rate_gbps"};
+
+	for (int i = 0; i < 2; i++)
+		if (dir[i]->rate_gbps != 0 && dir[i]->rate_gbps < UR_RATE_GBPS_MIN)
+			return wrong(c, "impair", key[i],
+				     "\"%g\" is too slow; allowed: 0, %g to 1000",
+				     dir[i]->rate_gbps, UR_RATE_GBPS_MIN);
+	return true;
+}
+
 static bool check_eal(const struct check *c)
 {
 	const char *prefix = c->cfg->eal.file_prefix;
@@ -402,7 +415,8 @@ int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap)
 	const struct check c = {cfg, err, err_cap};
 	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_mtu(&c) &&
 		  check_address(&c) && check_worker(&c) && check_transport(&c) && check_rate(&c) &&
-		  check_qos(&c) && check_pacing(&c) && check_eal(&c) && check_filter(&c);
+		  check_qos(&c) && check_pacing(&c) && check_impair(&c) && check_eal(&c) &&
+		  check_filter(&c);
 
 	return ok ? 0 : -EINVAL;
 }

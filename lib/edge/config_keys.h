@@ -273,7 +273,14 @@
 	  "... or after so many microseconds, whichever is first")                                 \
 	K(impair, M(delay_us), P "delay_us", U32, 0, 1000000, "0", "delay of every packet")        \
 	K(impair, M(jitter_us), P "jitter_us", U32, 0, 1000000, "0",                               \
-	  "random delay in [0, jitter_us) on top, order kept")
+	  "random delay in [0, jitter_us) on top, order kept")                                     \
+	K(impair, M(rate_gbps), P "rate_gbps", REAL, 0, 1000, "0",                                 \
+	  "a slower link, Gb/s on the wire as [port] rate_gbps, with a queue in front of it, "     \
+	  "first in, first out; shared evenly by the workers; 0: none")                            \
+	K(impair, M(queue_kb), P "queue_kb", U32, 16, 16384, "1024",                               \
+	  "how much of it may wait, KiB, and at most 4096 packets; more are dropped")              \
+	K(impair, M(ecn_kb), P "ecn_kb", U32, 0, 16384, "0",                                       \
+	  "who finds more KiB waiting is marked congestion experienced; 0: nobody")
 
 /* Sections that exist and have no key yet. */
 #define UR_CONFIG_EMPTY_SECTIONS(X)                                                                \

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "edge/rate.h"
+
 #define HOLD_DEFAULT 1024
 
 /* One random stream for each decision. */
@@ -20,8 +22,17 @@ struct queue {
 	uint32_t head, tail;
 };
 
+/* The slow link: free from free_ns on, and a fraction. */
+struct link {
+	uint64_t ns_per_byte; /* << UR_RATE_SHIFT; 0: none */
+	uint64_t free_ns;
+	uint32_t free_frac;	   /* << UR_RATE_SHIFT */
+	uint64_t queue_ns, ecn_ns; /* what the queue's limits take to leave */
+};
+
 struct ur_impair {
 	struct ur_impair_config cfg;
+	struct link link;
 	const struct ur_impair_ops *ops;
 	void *ctx;
 	uint64_t random[STREAM_CNT];
@@ -73,7 +84,7 @@ ur_chance ur_impair_chance(double probability)
 bool ur_impair_active(const struct ur_impair_config *cfg)
 {
 	return cfg->loss || cfg->duplicate || cfg->reorder || cfg->corrupt || cfg->ecn ||
-	       cfg->delay_ns || cfg->jitter_ns;
+	       cfg->delay_ns || cfg->jitter_ns || cfg->link_gbps > 0;
 }
 
 /* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). */
@@ -112,6 +123,17 @@ static bool push(const struct ur_impair *imp, struct queue *q, struct held h)
 	return true;
 }
 
+static void link_init(struct link *l, const struct ur_impair_config *cfg)
+{
+	struct ur_rate rate;
+
+	ur_rate_init(&rate, cfg->link_gbps);
+	l->ns_per_byte = rate.ns_per_byte;
+	l->queue_ns = cfg->link_queue_bytes * l->ns_per_byte >> UR_RATE_SHIFT;
+	l->ecn_ns = cfg->link_ecn_bytes ? cfg->link_ecn_bytes * l->ns_per_byte >> UR_RATE_SHIFT
+					: UINT64_MAX;
+}
+
 struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t stream,
 				const struct ur_impair_ops *ops, void *ctx)
 {
@@ -125,6 +147,7 @@ struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t str
 		imp->cfg.hold_max = HOLD_DEFAULT;
 	imp->ops = ops;
 	imp->ctx = ctx;
+	link_init(&imp->link, cfg);
 	for (unsigned i = 0; i < STREAM_CNT; i++)
 		imp->random[i] = next_random(&root);
 	imp->back.slot = calloc(imp->cfg.hold_max, sizeof(struct held));
@@ -156,19 +179,59 @@ void ur_impair_free(struct ur_impair *imp)
 	free(imp);
 }
 
-/* The delay line: straight out when there is nothing to wait for, neither time nor another packet.
+/*
+ * Over the slow link: when it has left, or UINT64_MAX: there was no room. RATE-QUEUE-01
+ */
+static uint64_t cross(struct ur_impair *imp, void **pkt, uint64_t now_ns)
+{
+	struct link *l = &imp->link;
+	uint32_t bytes = imp->ops->wire_bytes(imp->ctx, *pkt);
+	uint64_t cost = bytes * l->ns_per_byte, wait_ns = 0;
+
+	if (l->free_ns > now_ns)
+		wait_ns = l->free_ns - now_ns;
+	if (wait_ns + (cost >> UR_RATE_SHIFT) > l->queue_ns) {
+		imp->cnt[UR_IMPAIR_LINK_DROPPED]++;
+		return UINT64_MAX;
+	}
+	if (wait_ns > l->ecn_ns)
+		imp->cnt[UR_IMPAIR_LINK_MARKED] += imp->ops->mark_ce(imp->ctx, pkt);
+	imp->cnt[UR_IMPAIR_LINK_PACKETS]++;
+	imp->cnt[UR_IMPAIR_LINK_BYTES] += bytes;
+	imp->cnt[UR_IMPAIR_LINK_WAIT_NS] += wait_ns;
+	if (imp->cnt[UR_IMPAIR_LINK_WAIT_MAX_NS] < wait_ns)
+		imp->cnt[UR_IMPAIR_LINK_WAIT_MAX_NS] = wait_ns;
+	if (!wait_ns) {
+		if (l->free_ns < now_ns)
+			l->free_frac = 0;
+		l->free_ns = now_ns;
+	}
+	cost += l->free_frac;
+	l->free_frac = cost & ((1u << UR_RATE_SHIFT) - 1);
+	return l->free_ns += cost >> UR_RATE_SHIFT;
+}
+
+/*
+ * Link and delay line: straight out when there is nothing to wait for, neither time nor another
+ * packet.
  */
 static void delay(struct ur_impair *imp, struct exit *exit, void *pkt)
 {
-	uint64_t wait_ns = imp->cfg.delay_ns, due_ns;
+	uint64_t wait_ns = imp->cfg.delay_ns, due_ns, from_ns = exit->now_ns;
 
+	if (imp->link.ns_per_byte && queued(&imp->line) < imp->cfg.hold_max)
+		from_ns = cross(imp, &pkt, from_ns);
+	if (from_ns == UINT64_MAX) {
+		imp->ops->release(imp->ctx, pkt);
+		return;
+	}
 	if (imp->cfg.jitter_ns)
 		wait_ns += next_random(&imp->random[JITTER]) % (imp->cfg.jitter_ns + 1);
-	if (wait_ns == 0 && queued(&imp->line) == 0 && exit->n < exit->cap) {
+	due_ns = from_ns + wait_ns;
+	if (due_ns == exit->now_ns && queued(&imp->line) == 0 && exit->n < exit->cap) {
 		exit->out[exit->n++] = pkt;
 		return;
 	}
-	due_ns = exit->now_ns + wait_ns;
 	if (due_ns < imp->last_due_ns)
 		due_ns = imp->last_due_ns;
 	if (!push(imp, &imp->line, (struct held){.pkt = pkt, .due_ns = due_ns})) {

@@ -8,14 +8,18 @@
 
 /*
  * A bad network inside the port, because many kernels have no netem: loss, duplication,
- * reordering, delay, corruption and ECN marks, the same for the same seed. One instance for each
- * direction of each worker; none (NULL) costs nothing.
+ * reordering, delay, corruption and ECN marks, the same for the same seed, and a slow link with a
+ * queue in front of it. One instance for each direction of each worker; none (NULL) costs nothing.
  *
  * A packet passes these stages in order, each with a random stream of its own, so that turning one
  * knob leaves the choices of the others as they were:
- *   loss -> corruption -> ECN mark -> duplication -> reordering -> delay
- * A copy made by duplication goes through the last two on its own. Delay keeps the order, jitter
- * too: only reordering reorders.
+ *   loss -> corruption -> ECN mark -> duplication -> reordering -> link -> delay
+ * A copy made by duplication goes through the last three on its own. Link and delay keep the order,
+ * jitter too: only reordering reorders.
+ *
+ * The link carries one packet after the other, each for the time of its bytes. Its queue is first
+ * in, first out, and measured by the time that it takes to leave: link_queue_bytes of it at most,
+ * what is on the link included.
  *
  * This file is pure logic over opaque packets; impair_mbuf.h fits it to mbufs.
  * Thread class: none; one owner (the worker).
@@ -33,7 +37,13 @@
 	X(DELAYED, "delayed")                                                                      \
 	X(HOLD_FULL, "not held back: too many are")                                                \
 	X(OVERFLOW, "dropped: the delay line is full")                                             \
-	X(NO_MEMORY, "not copied or corrupted for lack of a buffer")
+	X(NO_MEMORY, "not copied or corrupted for lack of a buffer")                               \
+	X(LINK_PACKETS, "sent over the slow link")                                                 \
+	X(LINK_BYTES, "their bytes on the wire")                                                   \
+	X(LINK_DROPPED, "dropped: the slow link's queue is full")                                  \
+	X(LINK_MARKED, "marked congestion experienced by the slow link's queue")                   \
+	X(LINK_WAIT_NS, "time that packets waited for the slow link, all together")                \
+	X(LINK_WAIT_MAX_NS, "the longest of these times")
 
 enum ur_impair_counter {
 #define X(name, text) UR_IMPAIR_##name,
@@ -52,7 +62,10 @@ struct ur_impair_config {
 	uint64_t reorder_hold_ns; /* ... or so long, whichever ends first; 0 of both switches off */
 	uint64_t delay_ns;	  /* of every packet */
 	uint64_t jitter_ns;	  /* plus a uniform share of [0, jitter_ns] */
-	uint32_t hold_max;	  /* packets in each of the two queues; 0 is 1024 */
+	double link_gbps;	  /* the slow link, on the wire; 0: none, else as ur_rate_init() */
+	uint32_t link_queue_bytes; /* more are dropped; less than the longest packet: all are */
+	uint32_t link_ecn_bytes;   /* who finds more is marked; 0: nobody */
+	uint32_t hold_max;	   /* packets in each of the two queues; 0 is 1024 */
 };
 
 /*
@@ -60,12 +73,14 @@ struct ur_impair_config {
  * made then, and the packet stays as it is. flip() returns the packet to go on with, which need not
  * be the one it got (a shared buffer must not be written to; the old one is then its business).
  * mark_ce() returns whether the packet was ECN-capable and is marked now; *pkt may be replaced.
+ * wire_bytes() is how many bytes the packet takes on a link; not called without one.
  */
 struct ur_impair_ops {
 	void *(*clone)(void *ctx, void *pkt);
 	void (*release)(void *ctx, void *pkt);
 	void *(*flip)(void *ctx, void *pkt, uint64_t random);
 	bool (*mark_ce)(void *ctx, void **pkt);
+	uint32_t (*wire_bytes)(void *ctx, void *pkt);
 };
 
 struct ur_impair;

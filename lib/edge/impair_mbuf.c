@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "edge/impair_mbuf.h"
 
+#include "edge/rate.h"
 #include "wire/packet.h"
 
 #define ECN_MASK 3
@@ -116,7 +117,14 @@ static bool mark_mbuf(void *ctx, void **pkt)
 	return ur_impair_mark_frame(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 }
 
-static const struct ur_impair_ops mbuf_ops = {clone_mbuf, release_mbuf, flip_bit, mark_mbuf};
+static uint32_t mbuf_wire_bytes(void *ctx, void *pkt)
+{
+	(void)ctx;
+	return rte_pktmbuf_pkt_len((const struct rte_mbuf *)pkt) + UR_RATE_EXTRA;
+}
+
+static const struct ur_impair_ops mbuf_ops = {clone_mbuf, release_mbuf, flip_bit, mark_mbuf,
+					      mbuf_wire_bytes};
 
 struct ur_impair *ur_impair_mbuf_new(const struct ur_impair_config *cfg, uint32_t stream,
 				     struct rte_mempool *pool)

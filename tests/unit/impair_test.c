@@ -56,7 +56,15 @@ static bool toy_mark(void *ctx, void **pkt)
 	return t->marked;
 }
 
-static const struct ur_impair_ops toy_ops = {toy_clone, toy_release, toy_flip, toy_mark};
+/* Of a packet on the slow link: 1000, or 200 more than its id. */
+static uint32_t toy_bytes(void *ctx, void *pkt)
+{
+	uint32_t id = ((struct toy *)pkt)->id;
+
+	return id < 1000 ? 1000 : id + 200;
+}
+
+static const struct ur_impair_ops toy_ops = {toy_clone, toy_release, toy_flip, toy_mark, toy_bytes};
 
 /* Sends packet `id` at `now` and appends the ids that come out to got[]. */
 static unsigned send_one(struct ur_impair *imp, uint32_t id, uint64_t now, uint32_t *got,
@@ -348,5 +356,131 @@ Test(impair, without_memory_the_packet_passes_alone)
 	cr_assert_eq(send_one(imp, 5, 0, got, 0), 1);
 	cr_assert_eq(count(imp, UR_IMPAIR_NO_MEMORY), 1);
 	cr_assert_eq(count(imp, UR_IMPAIR_DUPLICATED), 0);
+	end(imp);
+}
+
+/* ---- the slow link; 1 Gb/s is 8 ns a byte: 8000 ns a packet of 1000 bytes. RATE-QUEUE-01 ---- */
+
+Test(impair, a_packet_leaves_the_slow_link_after_those_before_it)
+{
+	struct ur_impair *imp =
+		start((struct ur_impair_config){.link_gbps = 1, .link_queue_bytes = 100000});
+	uint32_t got[8];
+
+	cr_assert_eq(send_one(imp, 0, 100, got, 0), 0, "its own time on the link");
+	cr_assert_eq(send_one(imp, 1, 100, got, 0), 0);
+	cr_assert_eq(send_one(imp, 2, 4100, got, 0), 0);
+	cr_assert_eq(ur_impair_next_deadline(imp), 8100);
+	cr_assert_eq(poll_at(imp, 8099, got, 0), 0);
+	cr_assert_eq(poll_at(imp, 8100, got, 0), 1);
+	cr_assert_eq(poll_at(imp, 16099, got, 0), 0);
+	cr_assert_eq(poll_at(imp, 16100, got, 0), 1);
+	cr_assert_eq(poll_at(imp, 24099, got, 0), 0);
+	cr_assert_eq(poll_at(imp, 24100, got, 0), 1);
+	cr_assert_eq(got[0], 2);
+	/* The link was idle since 24100: nothing is made up for. */
+	cr_assert_eq(send_one(imp, 3, 30000, got, 0), 0);
+	cr_assert_eq(ur_impair_next_deadline(imp), 38000);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_PACKETS), 4);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_BYTES), 4000);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_WAIT_NS), 8000 + 12000);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_WAIT_MAX_NS), 12000);
+	cr_assert_eq(count(imp, UR_IMPAIR_DELAYED), 0, "it is no delay");
+	end(imp);
+}
+
+Test(impair, the_slow_links_queue_is_bounded_in_bytes)
+{
+	struct ur_impair *imp =
+		start((struct ur_impair_config){.link_gbps = 1, .link_queue_bytes = 3000});
+	uint32_t got[8];
+
+	for (uint32_t i = 0; i < 4; i++)
+		cr_assert_eq(send_one(imp, i, 0, got, 0), 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_DROPPED), 1, "[0, 3000) bytes are there");
+	cr_assert_eq(alive, 3);
+	/* At 7999 ns 2001 bytes are left, at 8000 ns 2000. */
+	send_one(imp, 4, 7999, got, 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_DROPPED), 2);
+	cr_assert_eq(send_one(imp, 5, 8000, got, 0), 1);
+	cr_assert_eq(got[0], 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_DROPPED), 2);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_WAIT_MAX_NS), 16000);
+	/* What was dropped took no time: 1, 2 and 5 leave at 16000, 24000, 32000. */
+	cr_assert_eq(poll_at(imp, 31999, got, 0), 2);
+	cr_assert_eq(poll_at(imp, 32000, got, 0), 1);
+	cr_assert_eq(got[0], 5);
+	cr_assert_eq(count(imp, UR_IMPAIR_OVERFLOW), 0);
+	end(imp);
+}
+
+Test(impair, who_finds_more_than_the_mark_waiting_is_marked_if_it_can_be)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){
+		.link_gbps = 1, .link_queue_bytes = 100000, .link_ecn_bytes = 2000});
+	uint32_t got[8];
+
+	send_one(imp, 1, 0, got, 0);
+	send_one(imp, 3, 0, got, 0);
+	send_one(imp, 5, 0, got, 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_MARKED), 0, "2000 waiting is not more");
+	send_one(imp, 7, 7999, got, 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_MARKED), 1, "2001 are");
+	send_one(imp, 8, 7999, got, 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_MARKED), 1, "it is not ECN-capable");
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_DROPPED), 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_MARKED), 0, "that is of chance");
+	end(imp);
+}
+
+Test(impair, the_slow_link_loses_no_fraction_of_a_nanosecond)
+{
+	/* 3 Gb/s: 2666 2/3 ns for 1000 bytes, 3200 ns for 1200. */
+	struct ur_impair *imp =
+		start((struct ur_impair_config){.link_gbps = 3, .link_queue_bytes = 1000000});
+	uint32_t got[256];
+
+	for (uint32_t i = 0; i < 150; i++)
+		send_one(imp, i, 0, got, 0);
+	send_one(imp, 1000, 0, got, 0);
+	cr_assert_eq(poll_at(imp, 399999, got, 0), 64);
+	cr_assert_eq(poll_at(imp, 399999, got, 0), 64);
+	cr_assert_eq(poll_at(imp, 399999, got, 0), 21);
+	cr_assert_eq(poll_at(imp, 400000, got, 0), 1);
+	cr_assert_eq(poll_at(imp, 403199, got, 0), 0);
+	cr_assert_eq(poll_at(imp, 403200, got, 0), 1);
+	end(imp);
+}
+
+Test(impair, delay_comes_after_the_slow_link)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){
+		.link_gbps = 1, .link_queue_bytes = 100000, .delay_ns = 500});
+	uint32_t got[8];
+
+	send_one(imp, 0, 0, got, 0);
+	send_one(imp, 1, 0, got, 0);
+	cr_assert_eq(poll_at(imp, 8499, got, 0), 0);
+	cr_assert_eq(poll_at(imp, 8500, got, 0), 1);
+	cr_assert_eq(poll_at(imp, 16500, got, 0), 1);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_WAIT_NS), 8000);
+	end(imp);
+}
+
+Test(impair, the_slow_link_holds_no_more_packets_than_there_is_room_for)
+{
+	struct ur_impair *imp = start((struct ur_impair_config){
+		.link_gbps = 1, .link_queue_bytes = 100000, .hold_max = 2});
+	uint32_t got[8];
+
+	for (uint32_t i = 0; i < 3; i++)
+		send_one(imp, i, 0, got, 0);
+	cr_assert_eq(count(imp, UR_IMPAIR_OVERFLOW), 1);
+	cr_assert_eq(count(imp, UR_IMPAIR_LINK_PACKETS), 2);
+	/* It took no time on the link. */
+	cr_assert_eq(poll_at(imp, 8000, got, 0), 1);
+	send_one(imp, 3, 8000, got, 0);
+	cr_assert_eq(poll_at(imp, 16000, got, 0), 1);
+	cr_assert_eq(ur_impair_next_deadline(imp), 24000);
 	end(imp);
 }
