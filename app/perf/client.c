@@ -219,10 +219,19 @@ static void disconnect_control(struct perf_client *c)
 
 /* Data connections. */
 
+static struct perf_share share_of(const struct perf_client *c, uint32_t idx)
+{
+	return (struct perf_share){perf_list_at(&c->o->sl, idx), perf_list_at(&c->o->priority, idx),
+				   perf_list_at(&c->o->weight, idx)};
+}
+
 bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen)
 {
-	struct perf_hello hello = {
-		.kind = PERF_HELLO_DATA, .session = c->session_id, .idx = idx, .gen = gen};
+	struct perf_hello hello = {.kind = PERF_HELLO_DATA,
+				   .session = c->session_id,
+				   .idx = idx,
+				   .gen = gen,
+				   .share = share_of(c, idx)};
 	struct perf_session *s = &c->session;
 	uint8_t data[PERF_HELLO_BYTES];
 	struct uroce_conn_param param = perf_conn_param(&hello, data, &s->params);
@@ -230,10 +239,17 @@ bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen)
 	int rc;
 
 	param.srq = false;
-	if (!perf_session_open_qp(s, idx, gen))
+	if (!perf_session_open_qp(s, idx, gen, &hello.share))
 		return false;
 	rc = uroce_cm_create_id(c->ep->channel, (void *)(uintptr_t)idx, &q->id);
 	c->asked_ns[idx] = perf_now_ns();
+	if (rc == 0 && uroce_cm_set_service(q->id, hello.share.sl, 0) != 0) {
+		perf_session_fail(s,
+				  "SL %u has no service here: give its VL, [qos] sl2vl, a weight "
+				  "in vl_high or vl_low",
+				  hello.share.sl);
+		return false;
+	}
 	if (rc == 0)
 		rc = uroce_cm_connect(q->id, (const struct sockaddr *)&c->o->peer_addr, q->qp,
 				      &param);
@@ -265,10 +281,11 @@ static bool pair_ud(struct perf_client *c, uint32_t idx)
 	const struct sockaddr_storage *local = &c->control.id->local;
 	static struct perf_received r;
 	uint8_t message[sizeof(struct perf_pair)];
+	struct perf_share share = share_of(c, idx);
 	struct perf_pair pair;
 	size_t bytes;
 
-	if (!perf_session_open_qp(&c->session, idx, 0) ||
+	if (!perf_session_open_qp(&c->session, idx, 0, &share) ||
 	    !perf_session_pair_local(&c->session, idx, &pair, local))
 		return false;
 	bytes = perf_pair_encode(message, &pair);
@@ -380,6 +397,7 @@ static void housekeeping(struct perf_client *c, struct perf_soak *soak)
 	perf_client_events(c);
 	if (soak != NULL)
 		perf_soak_step(c, soak);
+	perf_live_update(&c->live);
 	if (!c->progress.wanted)
 		return;
 	snprintf(note, sizeof(note), "%u reconnects", c->churns);
@@ -524,6 +542,7 @@ static void measure(struct perf_client *c)
 	uint64_t now;
 
 	perf_progress_start(&c->progress, c->o, perf_now_ns());
+	perf_live_start(&c->live, c->ep, c->o);
 	perf_session_mark(s);
 	if (c->o->warmup_s > 0) {
 		perf_traffic_start(s, true);
@@ -614,6 +633,23 @@ static void measure_connects(struct perf_client *c, struct perf_run *run)
 	perf_endpoint_objects(c->ep, &run->after);
 }
 
+static void lanes_of(const struct perf_client *c, struct perf_run *run)
+{
+	const struct perf_session *s = &c->session;
+	struct uroce_qos_attr qos;
+
+	if (run->params.mode == PERF_MODE_LAT || run->params.mode == PERF_MODE_CONNECT)
+		return;
+	uroce_query_qos(c->ep->ctx, &qos);
+	for (uint32_t i = 0; i < s->params.qps; i++)
+		run->sl[s->qps[i].share.sl].qps++;
+	for (unsigned sl = 0; sl < 16; sl++) {
+		run->sl[sl].vl = qos.sl2vl[sl];
+		run->sl[sl].ops = s->stats.end_sl[sl].ops;
+		run->sl[sl].bytes = s->stats.end_sl[sl].bytes;
+	}
+}
+
 /* True when all went well. */
 static bool run_one(struct perf_client *c, uint64_t size)
 {
@@ -627,6 +663,7 @@ static bool run_one(struct perf_client *c, uint64_t size)
 			measure(c);
 		good = finish(c, &run);
 		perf_session_result(&c->session, &run.client);
+		lanes_of(c, &run);
 		if (run.params.mode == PERF_MODE_LAT)
 			run.client.ops = c->hist.cnt;
 		if (run.params.mode == PERF_MODE_LAT)

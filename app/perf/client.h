@@ -3,6 +3,7 @@
 #define PERF_CLIENT_H
 
 #include "control.h"
+#include "live.h"
 #include "report.h"
 #include "traffic.h"
 
@@ -36,6 +37,7 @@ struct perf_client {
 	struct perf_histogram hist;
 	struct perf_report *report;
 	struct perf_progress progress;
+	struct perf_live live;
 	uint32_t churn_seed, churns; /* soak */
 };
 

@@ -36,13 +36,20 @@
 	X("warmup", warmup_s, 3600, 0)                                                             \
 	X("live-interval", live_interval_s, 3600, 1)
 
+/* X(option, field, min, max, default): lists of numbers. */
+#define LISTS(X)                                                                                   \
+	X("sl", sl, 0, 15, 0)                                                                      \
+	X("priority", priority, 0, 7, 0)                                                           \
+	X("weight", weight, 1, 255, 1)
+
 /* X(option, field) */
 #define FLAGS(X)                                                                                   \
 	X("once", once)                                                                            \
 	X("bidir", bidir)                                                                          \
 	X("verify", verify)                                                                        \
 	X("srq", srq)                                                                              \
-	X("events", events)
+	X("events", events)                                                                        \
+	X("live", live)
 
 #define STRINGS(X)                                                                                 \
 	X("config", config)                                                                        \
@@ -64,7 +71,7 @@ enum opt_id {
 	OPT_BYTES,
 	OPT_MTU,
 #define X(text, field, ...) OPT_##field,
-	NUMBERS(X) SECONDS(X) FLAGS(X) STRINGS(X)
+	NUMBERS(X) SECONDS(X) LISTS(X) FLAGS(X) STRINGS(X)
 #undef X
 		OPT_END
 };
@@ -82,7 +89,7 @@ static const struct option long_options[] = {
 	{"bytes", required_argument, NULL, OPT_BYTES},
 	{"mtu", required_argument, NULL, OPT_MTU},
 #define X(text, field, ...) {text, required_argument, NULL, OPT_##field},
-	NUMBERS(X) SECONDS(X) STRINGS(X)
+	NUMBERS(X) SECONDS(X) LISTS(X) STRINGS(X)
 #undef X
 #define X(text, field) {text, no_argument, NULL, OPT_##field},
 		FLAGS(X)
@@ -288,6 +295,29 @@ static enum perf_parse parse_seconds(struct parser *p, const char *name, const c
 	return PERF_PARSE_OK;
 }
 
+static enum perf_parse parse_list(struct parser *p, const char *name, const char *text,
+				  uint64_t min, uint64_t max, struct perf_list *list)
+{
+	char item[16];
+
+	list->cnt = 0;
+	do {
+		size_t len = strcspn(text, ",");
+		uint64_t v;
+
+		if (list->cnt == PERF_LIST_MAX)
+			return fail(p, "--%s takes at most %d numbers", name, PERF_LIST_MAX);
+		snprintf(item, sizeof(item), "%.*s", (int)len, text);
+		if (len >= sizeof(item) || !parse_u64(item, &v) || v < min || v > max)
+			return fail(p, "--%s: '%.*s' is no whole number from %llu to %llu", name,
+				    (int)len, text, (unsigned long long)min,
+				    (unsigned long long)max);
+		list->v[list->cnt++] = (uint8_t)v;
+		text += len;
+	} while (*text++ == ',');
+	return PERF_PARSE_OK;
+}
+
 static enum perf_parse parse_set(struct parser *p, const char *text)
 {
 	const char *dot = strchr(text, '.');
@@ -358,6 +388,11 @@ static enum perf_parse parse_one(struct parser *p, int opt, const char *arg)
 		return parse_seconds(p, text, arg, max, &o->field);
 		SECONDS(X)
 #undef X
+#define X(text, field, min, max, def)                                                              \
+	case OPT_##field:                                                                          \
+		return parse_list(p, text, arg, min, max, &o->field);
+		LISTS(X)
+#undef X
 #define X(text, field)                                                                             \
 	case OPT_##field:                                                                          \
 		o->field = true;                                                                   \
@@ -399,34 +434,12 @@ static enum perf_parse parse_peer(struct parser *p)
 static enum perf_parse check_sides(struct parser *p)
 {
 	static const int client_only[] = {
-		OPT_peer,
-		OPT_OP,
-		OPT_MODE,
-		OPT_TYPE,
-		OPT_SIZE,
-		OPT_SIZES,
-		OPT_BYTES,
-		OPT_MTU,
-		OPT_qps,
-		OPT_depth,
-		OPT_iters,
-		OPT_inline_bytes,
-		OPT_sge,
-		OPT_signal_every,
-		OPT_timeout,
-		OPT_retry,
-		OPT_rnr_retry,
-		OPT_rd_atomic,
-		OPT_duration_s,
-		OPT_warmup_s,
-		OPT_bidir,
-		OPT_verify,
-		OPT_srq,
-		OPT_events,
-		OPT_json,
-		OPT_seed,
-		OPT_live_interval_s,
-		OPT_TRANSPORT_MODE,
+		OPT_peer,  OPT_OP,	     OPT_MODE,	    OPT_TYPE,	      OPT_SIZE,
+		OPT_SIZES, OPT_BYTES,	     OPT_MTU,	    OPT_qps,	      OPT_depth,
+		OPT_iters, OPT_inline_bytes, OPT_sge,	    OPT_signal_every, OPT_timeout,
+		OPT_retry, OPT_rnr_retry,    OPT_rd_atomic, OPT_duration_s,   OPT_warmup_s,
+		OPT_bidir, OPT_verify,	     OPT_srq,	    OPT_events,	      OPT_json,
+		OPT_seed,  OPT_sl,	     OPT_priority,  OPT_weight,	      OPT_TRANSPORT_MODE,
 	};
 
 	if (!p->o->server) {
@@ -617,6 +630,9 @@ enum perf_parse perf_options_parse(struct perf_options *o, int argc, char **argv
 #undef X
 #define X(text, field, max, def) o->field = def;
 	SECONDS(X)
+#undef X
+#define X(text, field, min, max, def) o->field = (struct perf_list){.v = {def}, .cnt = 1};
+	LISTS(X)
 #undef X
 	if (argc < 2)
 		return fail(&p,

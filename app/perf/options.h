@@ -13,6 +13,13 @@
 #define PERF_DEFAULT_PORT 18515
 #define PERF_SIZES_MAX	  64
 #define PERF_SETS_MAX	  64
+#define PERF_LIST_MAX	  64
+
+/* Queue pairs take the numbers in turn; there is one at least. */
+struct perf_list {
+	uint8_t v[PERF_LIST_MAX];
+	unsigned cnt;
+};
 
 /* The command line, checked. Strings belong to argv. Zero means "not given" where nothing is said.
  */
@@ -35,8 +42,9 @@ struct perf_options {
 	uint64_t qps, depth, iters, bytes, mtu, inline_bytes, sge, signal_every, seed;
 	uint64_t timeout, retry, rnr_retry, rd_atomic;
 	uint64_t transport; /* enum uroce_qp_mode + 1; 0: as both configurations say */
+	struct perf_list sl, priority, weight;
 	double duration_s, warmup_s, live_interval_s;
-	bool bidir, verify, srq, events;
+	bool bidir, verify, srq, events, live;
 };
 
 enum perf_parse {
@@ -54,5 +62,10 @@ void perf_options_help(FILE *out);
 
 /* "64", "4K", "1M", "2G" (powers of 1024) to a number; false if it is none or exceeds max. */
 bool perf_parse_size(const char *text, uint64_t max, uint64_t *value);
+
+static inline uint8_t perf_list_at(const struct perf_list *list, uint64_t idx)
+{
+	return list->v[idx % list->cnt];
+}
 
 #endif

@@ -152,14 +152,15 @@ size_t perf_hello_encode(void *out, const struct perf_hello *h)
 	p = put32(p, (uint32_t)PERF_PROTO_VERSION << 16 | (uint32_t)h->kind);
 	p = put64(p, h->session);
 	p = put32(p, h->idx);
-	put32(p, h->gen);
+	p = put32(p, h->gen);
+	put32(p, (uint32_t)h->share.sl << 16 | (uint32_t)h->share.priority << 8 | h->share.weight);
 	return PERF_HELLO_BYTES;
 }
 
 bool perf_hello_decode(const void *in, size_t bytes, struct perf_hello *h)
 {
 	const uint8_t *p = in;
-	uint32_t magic, kind;
+	uint32_t magic, kind, share;
 
 	if (bytes < PERF_HELLO_BYTES)
 		return false;
@@ -167,7 +168,10 @@ bool perf_hello_decode(const void *in, size_t bytes, struct perf_hello *h)
 	p = get32(p, &kind);
 	p = get64(p, &h->session);
 	p = get32(p, &h->idx);
-	get32(p, &h->gen);
+	p = get32(p, &h->gen);
+	get32(p, &share);
+	h->share =
+		(struct perf_share){(uint8_t)(share >> 16), (uint8_t)(share >> 8), (uint8_t)share};
 	h->kind = (enum perf_hello_kind)(kind & 0xffff);
 	return magic == MAGIC && kind >> 16 == PERF_PROTO_VERSION &&
 	       (h->kind == PERF_HELLO_CONTROL || h->kind == PERF_HELLO_DATA);

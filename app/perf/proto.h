@@ -13,7 +13,7 @@
  * The client asks, the server answers with the same sequence number. PING, from both, is not
  * answered: that the transport acknowledges it is all that is wanted.
  */
-#define PERF_PROTO_VERSION 2
+#define PERF_PROTO_VERSION 3
 #define PERF_MSG_BYTES	   4096 /* the longest message */
 #define PERF_TEXT_BYTES	   256	/* a sentence, with its final zero */
 #define PERF_ENDS_MAX	   128	/* queue pairs in one ENDS message */
@@ -83,6 +83,9 @@ struct perf_ready {
 
 #define PERF_PAIR(X)                                                                               \
 	X(idx)                                                                                     \
+	X(sl)                                                                                      \
+	X(priority)                                                                                \
+	X(weight)                                                                                  \
 	X(qpn)                                                                                     \
 	X(qkey)                                                                                    \
 	X(gid_high)                                                                                \
@@ -92,6 +95,11 @@ struct perf_pair {
 #define X(name) uint64_t name;
 	PERF_PAIR(X)
 #undef X
+};
+
+/* What a queue pair has of the port, at both ends. */
+struct perf_share {
+	uint8_t sl, priority, weight;
 };
 
 /* An ENDS message is an array of these. */
@@ -216,9 +224,10 @@ struct perf_hello {
 	enum perf_hello_kind kind;
 	uint64_t session; /* chosen by the client */
 	uint32_t idx, gen;
+	struct perf_share share; /* DATA; the connection itself has the SL */
 };
 
-#define PERF_HELLO_BYTES 24
+#define PERF_HELLO_BYTES 28
 
 size_t perf_hello_encode(void *out, const struct perf_hello *h);
 bool perf_hello_decode(const void *in, size_t bytes, struct perf_hello *h);

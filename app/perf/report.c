@@ -136,6 +136,24 @@ static uint64_t errors_of(const struct perf_run *run)
 	X(impaired_lost)                                                                           \
 	X(rx_missed)
 
+static json_t *lanes_json(const struct perf_run *run)
+{
+	json_t *j = json_array();
+
+	for (unsigned sl = 0; sl < 16; sl++) {
+		const struct perf_sl *l = &run->sl[sl];
+
+		if (l->qps != 0)
+			json_array_append_new(
+				j,
+				json_pack("{s:i,s:i,s:I,s:I,s:I,s:f}", "sl", (int)sl, "vl",
+					  (int)l->vl, "qps", (json_int_t)l->qps, "ops",
+					  (json_int_t)l->ops, "bytes", (json_int_t)l->bytes, "gbps",
+					  per_second(l->bytes, run->client.duration_ns) * 8e-9));
+	}
+	return j;
+}
+
 static json_t *run_json(const struct perf_run *run)
 {
 	const struct perf_params *p = &run->params;
@@ -164,6 +182,7 @@ static json_t *run_json(const struct perf_run *run)
 	json_object_set_new(j, "bytes", number(c->bytes + s->bytes));
 	json_object_set_new(j, "gbps", json_real(gbps(c) + gbps(s)));
 	json_object_set_new(j, "mops", json_real(mops(c) + mops(s)));
+	json_object_set_new(j, "lanes", lanes_json(run));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
 	json_object_set_new(j, "qp_mode",
@@ -252,6 +271,25 @@ static void print_connects(struct perf_report *r, const struct perf_run *run)
 
 #define SUM(name) (c->counters.name + s->counters.name)
 
+static void print_lanes(struct perf_report *r, const struct perf_run *run)
+{
+	unsigned cnt = 0;
+
+	for (unsigned sl = 0; sl < 16; sl++)
+		cnt += run->sl[sl].qps != 0;
+	for (unsigned sl = 0; sl < 16 && cnt > 1; sl++) {
+		const struct perf_sl *l = &run->sl[sl];
+
+		if (l->qps != 0)
+			fprintf(r->out,
+				"  SL %2u on VL %2u: %5llu qps %12llu messages %9.3f Gb/s, "
+				"%.1f %%\n",
+				sl, l->vl, (unsigned long long)l->qps, (unsigned long long)l->ops,
+				per_second(l->bytes, run->client.duration_ns) * 8e-9,
+				100 * ratio(l->bytes, run->client.bytes));
+	}
+}
+
 static void print_run(struct perf_report *r, const struct perf_run *run)
 {
 	const struct perf_histogram *h = run->hist;
@@ -269,6 +307,7 @@ static void print_run(struct perf_report *r, const struct perf_run *run)
 		us(perf_histogram_percentile(h, 99.9)), us(h->max_ns),
 		(unsigned long long)(SUM(retransmitted_packets) + SUM(retransmitted_responses)),
 		(unsigned long long)errors_of(run));
+	print_lanes(r, run);
 	if (SUM(impaired_lost) + SUM(rto) + SUM(local_ack_timeout_err) != 0)
 		fprintf(r->out, "  %llu packets lost by [impair], %llu probes, %llu timeouts\n",
 			(unsigned long long)SUM(impaired_lost),
@@ -326,7 +365,7 @@ void perf_progress_start(struct perf_progress *p, const struct perf_options *o, 
 	memset(p, 0, sizeof(*p));
 	p->o = o;
 	p->terminal = isatty(STDERR_FILENO);
-	p->wanted = interval_ns != 0 && (p->terminal || o->mode == PERF_MODE_SOAK);
+	p->wanted = interval_ns != 0 && !o->live && (p->terminal || o->mode == PERF_MODE_SOAK);
 	p->start_ns = p->last_ns = now_ns;
 	p->next_ns = now_ns + interval_ns;
 }

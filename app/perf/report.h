@@ -15,6 +15,12 @@ struct perf_run {
 	const struct perf_histogram *hist;
 	bool interrupted;
 
+	/* The client's requests by service level; what has no queue pair is not shown. */
+	struct perf_sl {
+		uint64_t qps, ops, bytes;
+		uint8_t vl;
+	} sl[16];
+
 	/* --mode connect */
 	uint64_t connects;
 	struct perf_objects before, after; /* at the client */

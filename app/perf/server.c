@@ -40,6 +40,7 @@ struct server {
 	unsigned seated;
 	struct perf_objects idle; /* what exists while nobody is connected */
 	bool error, served;
+	struct perf_live live;
 };
 
 static void end_session(struct seat *seat)
@@ -124,14 +125,17 @@ static void on_pair(struct seat *seat, const struct perf_received *r)
 	struct perf_session *s = &seat->session;
 	uint8_t message[sizeof(struct perf_pair)];
 	struct perf_pair theirs, ours;
+	struct perf_share share;
 
 	if (!perf_pair_decode(r->payload, r->header.bytes, &theirs) ||
-	    theirs.idx >= s->params.qps || s->params.type != PERF_TYPE_UD) {
+	    theirs.idx >= s->params.qps || s->params.type != PERF_TYPE_UD || theirs.sl > 15) {
 		perf_session_fail(s, "the client's queue pair is out of range");
 		return;
 	}
 	perf_session_close_qp(s, (uint32_t)theirs.idx);
-	if (perf_session_open_qp(s, (uint32_t)theirs.idx, 0) &&
+	share = (struct perf_share){(uint8_t)theirs.sl, (uint8_t)theirs.priority,
+				    (uint8_t)theirs.weight};
+	if (perf_session_open_qp(s, (uint32_t)theirs.idx, 0, &share) &&
 	    perf_session_pair_local(s, (uint32_t)theirs.idx, &ours, local) &&
 	    perf_session_pair_remote(s, &theirs, local))
 		answer(seat, PERF_MSG_PAIR, r->header.seq, message,
@@ -331,11 +335,11 @@ static bool accept_data(struct seat *seat, struct uroce_cm_id *id, const struct 
 	struct uroce_conn_param param = perf_conn_param(NULL, NULL, &s->params);
 	int rc;
 
-	if (!seat->running || s->failed || hello->idx >= s->params.qps)
+	if (!seat->running || s->failed || hello->idx >= s->params.qps || hello->share.sl > 15)
 		return false;
 	/* The client has a new one, so the old one is dead whatever we believe. */
 	perf_session_close_qp(s, hello->idx);
-	if (!perf_session_open_qp(s, hello->idx, hello->gen))
+	if (!perf_session_open_qp(s, hello->idx, hello->gen, &hello->share))
 		return false;
 	param.srq = s->srq != NULL;
 	rc = uroce_cm_accept(id, s->qps[hello->idx].qp, &param);
@@ -447,6 +451,7 @@ static void serve(struct server *v)
 	struct perf_cm_event e;
 	unsigned round = 0, n = 1;
 
+	perf_live_start(&v->live, v->ep, v->o);
 	while (perf_interrupted == 0 && !(v->o->once && v->served && v->seated == 0)) {
 		bool look = ++round % HOUSEKEEPING == 0 || n == 0 || v->seated == 0;
 
@@ -455,6 +460,8 @@ static void serve(struct server *v)
 				on_event(v, &e);
 			} while (perf_endpoint_event(v->ep, 0, &e));
 		}
+		if (look)
+			perf_live_update(&v->live);
 		n = 0;
 		for (unsigned i = 0; i < SEATS_MAX; i++) {
 			struct seat *seat = v->seats[i];

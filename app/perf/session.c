@@ -344,7 +344,19 @@ void perf_session_mode(const struct perf_session *s, const char **mode, const ch
 	}
 }
 
-bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen)
+static bool take_share(struct perf_session *s, struct perf_qp *q, const struct perf_share *share)
+{
+	int rc = uroce_set_qp_share(q->qp, share->priority, share->weight);
+
+	q->share = *share;
+	if (rc != 0)
+		perf_session_fail(s, "queue pair %u: priority %u, weight %u: %s", q->idx,
+				  share->priority, share->weight, strerror(rc));
+	return rc == 0;
+}
+
+bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
+			  const struct perf_share *share)
 {
 	bool receives = perf_params_receives(&s->params) && s->srq == NULL;
 	struct perf_qp *q = &s->qps[idx];
@@ -382,7 +394,7 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen)
 	}
 	if (s->srq != NULL)
 		hash_insert(s, idx);
-	return choose_mode(s, q) && make_victims(s, q);
+	return take_share(s, q, share) && choose_mode(s, q) && make_victims(s, q);
 }
 
 uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot)
@@ -447,6 +459,9 @@ bool perf_session_pair_local(struct perf_session *s, uint32_t idx, struct perf_p
 	}
 	*pair = (struct perf_pair){
 		.idx = idx,
+		.sl = q->share.sl,
+		.priority = q->share.priority,
+		.weight = q->share.weight,
 		.qpn = q->qp->qp_num,
 		.qkey = QKEY,
 		.gid_high = be64toh(gid.global.subnet_prefix),
@@ -459,7 +474,7 @@ bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pa
 			      const struct sockaddr_storage *local)
 {
 	struct perf_qp *q = &s->qps[pair->idx];
-	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .sl = q->share.sl};
 	union ibv_gid gid;
 
 	attr.grh.hop_limit = 64;
@@ -468,8 +483,8 @@ bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pa
 	attr.grh.dgid.global.interface_id = htobe64(pair->gid_low);
 	q->ah = uroce_create_ah(s->ep->pd, &attr);
 	if (q->ah == NULL) {
-		perf_session_fail(s, "cannot create an address handle to the peer: %s",
-				  strerror(errno));
+		perf_session_fail(s, "cannot create an address handle of SL %u to the peer: %s",
+				  q->share.sl, strerror(errno));
 		return false;
 	}
 	q->remote_qpn = (uint32_t)pair->qpn;
@@ -499,6 +514,7 @@ void perf_session_end(struct perf_session *s)
 	s->stats.end_bytes = s->stats.bytes;
 	s->stats.end_rx_messages = s->stats.rx_messages;
 	s->stats.end_rx_bytes = s->stats.rx_bytes;
+	memcpy(s->stats.end_sl, s->stats.sl, sizeof(s->stats.end_sl));
 }
 
 void perf_session_result(const struct perf_session *s, struct perf_result *r)

@@ -49,6 +49,7 @@ struct perf_qp {
 	struct ibv_ah *ah; /* UD */
 	uint32_t remote_qpn, remote_qkey;
 	uint32_t idx, gen;
+	struct perf_share share;
 	bool up;      /* connected: may be sent on */
 	bool closing; /* flushed work requests are no news */
 	bool paused;  /* no new messages but what the drain needs */
@@ -81,6 +82,10 @@ struct perf_qp {
 	uint32_t victims_cnt;
 };
 
+struct perf_sl_stats {
+	uint64_t ops, bytes;
+};
+
 struct perf_stats {
 	uint64_t ops, bytes, rx_messages, rx_bytes, missing, reordered, checked;
 	uint64_t start_ns, start_cpu_ns;
@@ -88,6 +93,7 @@ struct perf_stats {
 	struct perf_counters start_counters, end_counters;
 	/* What of the above was reached at the end; the drain that follows does not count. */
 	uint64_t end_ops, end_bytes, end_rx_messages, end_rx_bytes;
+	struct perf_sl_stats sl[16], end_sl[16]; /* of ops and bytes, by service level */
 };
 
 struct perf_session {
@@ -156,7 +162,8 @@ bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
 void perf_session_destroy(struct perf_session *s);
 
 /* The queue pair object in RESET, and all its numbers from 0. */
-bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen);
+bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
+			  const struct perf_share *share);
 /* Why connecting it failed with `rc`: strerror, or the sentence about modes. */
 const char *perf_session_why(int rc, struct ibv_qp *qp);
 /* The queue pairs' mode as it is, "mixed" if they differ, and why; NULL where there is none. */

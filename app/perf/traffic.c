@@ -275,7 +275,8 @@ static void failed_completion(struct perf_session *s, struct perf_qp *q, const s
 static void sent(struct perf_session *s, struct perf_qp *q, const struct ibv_wc *wc)
 {
 	uint64_t done = q->tx_done + (uint32_t)((uint32_t)wc->wr_id - (uint32_t)q->tx_done);
-	uint64_t cnt = done - q->tx_done;
+	uint64_t cnt = done - q->tx_done, bytes = s->stats.bytes;
+	struct perf_sl_stats *sl = &s->stats.sl[q->share.sl];
 
 	if (cnt == 0 || done > q->tx_next) {
 		perf_session_fail(s,
@@ -292,6 +293,8 @@ static void sent(struct perf_session *s, struct perf_qp *q, const struct ibv_wc 
 	else
 		s->stats.bytes += cnt * s->params.size;
 	s->stats.ops += cnt;
+	sl->ops += cnt;
+	sl->bytes += s->stats.bytes - bytes;
 	q->tx_done = done;
 	if (done == q->tx_limit)
 		s->finished++;

@@ -55,6 +55,18 @@ static const struct {
 	{CLIENT "--sizes 1,,2", "--sizes wants a list such as 1,64,4K or a range such as 2..1M"},
 	{CLIENT "--sizes 1..x", "--sizes: '1..x' is no size from 0 to 2G, nor a range of them"},
 	{CLIENT "--size 8 --sizes 1,2", "--size and --sizes exclude each other"},
+	{CLIENT "--sl 16", "--sl: '16' is no whole number from 0 to 15"},
+	{CLIENT "--sl 1,,2", "--sl: '' is no whole number from 0 to 15"},
+	{CLIENT "--sl 1,", "--sl: '' is no whole number from 0 to 15"},
+	{CLIENT "--sl 0,1,x", "--sl: 'x' is no whole number from 0 to 15"},
+	{CLIENT "--weight 0", "--weight: '0' is no whole number from 1 to 255"},
+	{CLIENT "--weight 1,256", "--weight: '256' is no whole number from 1 to 255"},
+	{CLIENT "--priority 8", "--priority: '8' is no whole number from 0 to 7"},
+	{CLIENT
+	 "--sl 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,"
+	 "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0",
+	 "--sl takes at most 64 numbers"},
+	{"server --config c --sl 1", "--sl belongs to the client, which tells the server in band"},
 	{CLIENT "--qps 0", "--qps: '0' is no whole number from 1 to 65536"},
 	{CLIENT "--depth ten", "--depth: 'ten' is no whole number from 1 to 8192"},
 	{CLIENT "--iters 0", "--iters: '0' is no whole number of at least 1"},
@@ -250,4 +262,26 @@ Test(perf_options, help_names_every_option_with_a_value)
 	fclose(f);
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		cr_expect_not_null(strstr(text, names[i]), "%s is not explained", names[i]);
+}
+
+Test(perf_options, lists_are_taken_in_turn)
+{
+	cr_assert_eq(parse(CLIENT), PERF_PARSE_OK);
+	cr_expect_eq(perf_list_at(&o.sl, 7), 0);
+	cr_expect_eq(perf_list_at(&o.priority, 7), 0);
+	cr_expect_eq(perf_list_at(&o.weight, 7), 1);
+	cr_expect_not(o.live);
+	cr_assert_eq(parse(CLIENT "--sl 0,15,3 --weight 255,1 --priority 7 --live"), PERF_PARSE_OK,
+		     "%s", err);
+	cr_expect_eq(o.sl.cnt, 3);
+	cr_expect_eq(perf_list_at(&o.sl, 0), 0);
+	cr_expect_eq(perf_list_at(&o.sl, 4), 15);
+	cr_expect_eq(perf_list_at(&o.sl, 5), 3);
+	cr_expect_eq(perf_list_at(&o.weight, 2), 255);
+	cr_expect_eq(perf_list_at(&o.weight, 3), 1);
+	cr_expect_eq(perf_list_at(&o.priority, 63), 7);
+	cr_expect(o.live);
+	cr_assert_eq(parse("server --config c --live --live-interval 0.5"), PERF_PARSE_OK, "%s",
+		     err);
+	cr_expect(o.live);
 }

@@ -284,7 +284,8 @@ Test(perf_proto, hello_fits_in_the_private_data_of_a_request)
 	struct perf_hello in = {.kind = PERF_HELLO_DATA,
 				.session = 0x1122334455667788ull,
 				.idx = 9,
-				.gen = 4},
+				.gen = 4,
+				.share = {.sl = 15, .priority = 7, .weight = 255}},
 			  out;
 	uint8_t data[56];
 
@@ -294,6 +295,9 @@ Test(perf_proto, hello_fits_in_the_private_data_of_a_request)
 	cr_assert_eq(out.session, in.session);
 	cr_assert_eq(out.idx, 9);
 	cr_assert_eq(out.gen, 4);
+	cr_assert_eq(out.share.sl, 15);
+	cr_assert_eq(out.share.priority, 7);
+	cr_assert_eq(out.share.weight, 255);
 	cr_assert_not(perf_hello_decode(data, PERF_HELLO_BYTES - 1, &out));
 }
 
