@@ -51,14 +51,15 @@ explore() {
 	rm -f admission.pml.trail
 }
 
-explore 3 1 ab 2 safety
-explore 3 1 ab 2 liveness
+explore 3 1 ab 1 safety
+explore 3 1 ab 1 liveness
 explore 2 1 intelligent 1 safety
 explore 2 1 intelligent 1 liveness
 explore 3 1 intelligent 0 liveness
 if [ "$full" = --full ]; then
 	explore 2 1 intelligent 2 liveness
 	explore 3 1 intelligent 1 safety
+	explore 3 1 ab 2 liveness
 	explore 3 2 ab 2 liveness
 	explore 3 2 intelligent 1 safety
 	explore 3 2 intelligent 0 liveness
