@@ -623,8 +623,10 @@ static bool go_on(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned 
 
 	*wqes += !req->cur_off;
 	status = local ? invalidate(qp, wqe) : make_new(qp, wqe, tx, now_ns);
-	if (status != IBV_WC_SUCCESS)
+	if (status != IBV_WC_SUCCESS) {
 		ur_ext_fail(qp, req->cur, status);
+		*wqes += 1;
+	}
 	return status == IBV_WC_SUCCESS && !local;
 }
 

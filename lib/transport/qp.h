@@ -268,7 +268,7 @@ void ur_qp_validate(const struct ur_qp *qp);
 bool ur_requester_ready(const struct ur_qp *qp);
 /*
  * Makes the next request packet. False when none can be made (the QP may have gone to error, or
- * only WQEs without a packet were consumed). *wqes counts WQEs begun.
+ * only WQEs without a packet were consumed). *wqes counts WQEs begun, and failed.
  */
 bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
 /* References [off, off + len) of the WQE's payload, inline or by SGEs. False: an SGE is refused. */

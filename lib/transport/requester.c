@@ -425,8 +425,11 @@ bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsi
 	for (;;) {
 		if (!ur_requester_ready(qp))
 			return false;
-		if (__builtin_expect(req->rec.repeat, 0))
-			return repeat(qp, tx, now_ns);
+		if (__builtin_expect(req->rec.repeat, 0)) {
+			made = repeat(qp, tx, now_ns);
+			*wqes += !made;
+			return made;
+		}
 		wqe = ur_sq_at(&qp->sq, req->cur);
 		class = class_of(wqe);
 		*wqes += !req->cur_off;
@@ -449,6 +452,7 @@ bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsi
 		made = make_read(qp, wqe, tx, now_ns);
 	else
 		made = make_atomic(qp, wqe, tx, now_ns);
+	*wqes += !made;
 	return made || fail_locally(qp, IBV_WC_LOC_PROT_ERR);
 }
 

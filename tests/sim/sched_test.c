@@ -219,6 +219,8 @@ static enum sim_verdict on_frame(struct sim *s, struct sim_ep *from, uint8_t *fr
 	pair = (struct pair *)(void *)((char *)to->user - (answers ? offsetof(struct pair, req)
 								   : offsetof(struct pair, rsp)));
 	SIM_CHECK(s, pair >= f->pairs && pair < f->pairs + f->cnt, "a packet of nobody");
+	SIM_CHECK(s, answers || !has_closed_gate(&pair->req.qp->sq_queue),
+		  "a packet through a closed gate");
 	if (pair->since[answers])
 		pair->since[answers] = from->tx_frames;
 	return SIM_PASS;

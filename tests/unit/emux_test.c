@@ -312,13 +312,14 @@ Test(emux, queue_of_a_level_that_lost_its_lane_waits_for_its_return)
 }
 
 /* SCHED-LIVE-01 */
-Test(emux, open_turn_ends_when_the_tables_change)
+Test(emux, open_turn_ends_when_the_length_of_turns_changes)
 {
 	wake("01");
 	cr_assert_eq(turn(0), 0);
 	for (unsigned i = 0; i < 7; i++)
 		cr_assert(sends(0, 64, 1));
-	policy(UR_EMUX_RR);
+	ur_emux_change(&x, &(struct ur_emux_attr){UR_EMUX_RR, UR_EMUX_WQES, UR_EMUX_BURST});
+	ur_emux_validate(&x);
 	cr_assert_null(x.turn[0].queue);
 	cr_assert_eq(packets_in_turn(64, 1), 8);
 }

@@ -399,3 +399,27 @@ Test(engine, queue_pair_of_an_unknown_kind_or_a_foreign_worker_is_refused)
 	free(c.rings);
 	end_free(e);
 }
+
+/* SCHED-BLIND-01 */
+Test(engine, turn_in_which_a_request_fails_is_not_in_vain)
+{
+	static const enum ur_mode modes[] = {UR_MODE_GBN, UR_MODE_REORDER, UR_MODE_EXTENDED};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct end *e = END(.window = 128, .mode = modes[i]);
+		unsigned n = 0;
+
+		end_send(e, 1, IBV_WR_RDMA_WRITE, 100 * 256);
+		while (end_counters(e)->sched_turns < 2 && end_out(e))
+			n++;
+		cr_assert_lt(n, 16384 / 256, "a turn, and one packet of the next");
+		ur_emux_change(&ur_engine_core(e->engine)->emux,
+			       &(struct ur_emux_attr){UR_EMUX_RR, UR_EMUX_WQES, UR_EMUX_BURST});
+		cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+		end_expect_silence(e);
+		end_expect_wc(e, 1, IBV_WC_LOC_PROT_ERR);
+		cr_assert_gt(end_counters(e)->sched_turns, 2);
+		cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+		end_free(e);
+	}
+}
