@@ -277,15 +277,20 @@ static unsigned output_cm(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	return n;
 }
 
-/* One packet of the queue whose turn it is; *wqes counts WQEs begun. */
+/* One packet of the queue whose turn it is; *wqes counts WQEs begun, and refusals. */
 static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_tx *tx,
 			uint64_t now_ns, unsigned *wqes)
 {
 	struct ur_qp *qp;
 	bool made;
 
-	if (q->node.kind == NODE_RSP)
-		return ur_mode_response_next(UR_QP_OF(q, rsp_queue), tx, now_ns);
+	if (q->node.kind == NODE_RSP) {
+		qp = UR_QP_OF(q, rsp_queue);
+		made = ur_mode_response_next(qp, tx, now_ns);
+		/* What is refused ends the queue pair. */
+		*wqes += !made && qp->state == IBV_QPS_ERR;
+		return made;
+	}
 	qp = UR_QP_OF(q, sq_queue);
 	if (qp->type == IBV_QPT_UD) {
 		(*wqes)++;

@@ -423,3 +423,24 @@ Test(engine, turn_in_which_a_request_fails_is_not_in_vain)
 		end_free(e);
 	}
 }
+
+/* SCHED-BLIND-01 */
+Test(engine, turn_in_which_a_read_is_refused_is_not_in_vain)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_READ_REQUEST, 100, 0);
+	unsigned n = 0;
+
+	p.reth.length = 100 * 256;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	while (end_counters(e)->sched_turns < 2 && end_out(e))
+		n++;
+	cr_assert_lt(n, 16384 / 256, "a turn, and one packet of the next");
+	ur_emux_change(&ur_engine_core(e->engine)->emux,
+		       &(struct ur_emux_attr){UR_EMUX_RR, UR_EMUX_WQES, UR_EMUX_BURST});
+	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	end_expect_nak(e, 100 + n, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS);
+	cr_assert_gt(end_counters(e)->sched_turns, 2);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
