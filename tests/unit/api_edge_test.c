@@ -367,3 +367,62 @@ PAIR_TEST(api_edge, the_counters_name_everything, open_nothing, close_both)
 	cr_assert_eq(uroce_destroy_qp(a), 0);
 	cr_assert_eq(uroce_destroy_qp(b), 0);
 }
+
+/* ---- destinations ---- */
+
+static json_t *section(struct side *s, const char *name)
+{
+	char *text = uroce_counters_json(s->ctx);
+	json_t *all = json_loads(text, 0, NULL), *one = json_incref(json_object_get(all, name));
+
+	json_decref(all);
+	free(text);
+	return one;
+}
+
+static uint64_t number_of(const json_t *o, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, name));
+}
+
+PAIR_TEST(api_edge, destinations_are_shown_with_their_delays, open_nothing, close_both)
+{
+	static const char *const paced[] = {"pacing.mode=auto", "port.rate_gbps=100", NULL};
+	struct ibv_qp *a[2], *b[2];
+	json_t *shown, *w, *d;
+
+	open_side(A, paced);
+	open_side(B, NULL);
+	shown = section(B, "destinations");
+	cr_assert_str_eq(json_string_value(json_object_get(shown, "mode")), "none");
+	cr_assert_null(json_object_get(shown, "worker0"));
+	json_decref(shown);
+	for (unsigned i = 0; i < 2; i++) {
+		a[i] = make_qp(A, IBV_QPT_RC);
+		b[i] = make_qp(B, IBV_QPT_RC);
+		join(a[i], b[i], (struct join){0});
+		post(A, a[i], i, IBV_WR_RDMA_WRITE, 0, 10240);
+		expect_wc(A, i, IBV_WC_SUCCESS);
+	}
+	shown = section(A, "destinations");
+	cr_assert_str_eq(json_string_value(json_object_get(shown, "mode")), "auto");
+	w = json_object_get(shown, "worker0");
+	d = json_object_get(w, "0");
+	cr_assert_eq(number_of(w, "destinations"), 1);
+	cr_assert_str_eq(json_string_value(json_object_get(d, "address")), "10.77.0.2");
+	cr_assert_str_eq(json_string_value(json_object_get(d, "state")), "open");
+	cr_assert_eq(number_of(d, "qps"), 2);
+	cr_assert_geq(number_of(d, "samples"), 2);
+	cr_assert_eq(number_of(w, "samples"), number_of(d, "samples"));
+	cr_assert_gt(number_of(d, "average_ns"), 0);
+	cr_assert_leq(number_of(d, "least_ns"), number_of(d, "average_ns"));
+	cr_assert_eq(number_of(d, "rate_bps"), 0, "it is not throttled");
+	json_decref(shown);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(uroce_destroy_qp(a[i]), 0);
+		cr_assert_eq(uroce_destroy_qp(b[i]), 0);
+	}
+	shown = section(A, "destinations");
+	cr_assert_eq(number_of(json_object_get(shown, "worker0"), "destinations"), 0);
+	json_decref(shown);
+}
