@@ -201,11 +201,8 @@ static uint64_t cross(struct ur_impair *imp, void **pkt, uint64_t now_ns)
 	imp->cnt[UR_IMPAIR_LINK_WAIT_NS] += wait_ns;
 	if (imp->cnt[UR_IMPAIR_LINK_WAIT_MAX_NS] < wait_ns)
 		imp->cnt[UR_IMPAIR_LINK_WAIT_MAX_NS] = wait_ns;
-	if (!wait_ns) {
-		if (l->free_ns < now_ns)
-			l->free_frac = 0;
+	if (!wait_ns)
 		l->free_ns = now_ns;
-	}
 	cost += l->free_frac;
 	l->free_frac = cost & ((1u << UR_RATE_SHIFT) - 1);
 	return l->free_ns += cost >> UR_RATE_SHIFT;
