@@ -5,10 +5,18 @@
 
 /* ---- life ---- */
 
+/* A turn 255 times as long can be counted. */
+static void set_attr(struct ur_emux *x, const struct ur_emux_attr *attr)
+{
+	UR_ASSERT(attr->wqes >= 1 && attr->wqes <= 1 << 24);
+	UR_ASSERT(attr->burst >= 1 && attr->burst <= 1 << 24);
+	x->attr = *attr;
+}
+
 void ur_emux_init(struct ur_emux *x, const struct ur_emux_attr *attr, const struct ur_vl *vl)
 {
-	*x = (struct ur_emux){.attr = *attr, .vl = vl};
-	UR_ASSERT(attr->wqes >= 1 && attr->burst >= 1 && attr->burst <= 1 << 24);
+	*x = (struct ur_emux){.vl = vl};
+	set_attr(x, attr);
 	for (unsigned v = 0; v < UR_VL_CNT; v++)
 		for (unsigned p = 0; p < UR_EMUX_PRIORITIES; p++)
 			ur_sched_init(&x->ready[v][p]);
@@ -16,7 +24,7 @@ void ur_emux_init(struct ur_emux *x, const struct ur_emux_attr *attr, const stru
 
 void ur_emux_change(struct ur_emux *x, const struct ur_emux_attr *attr)
 {
-	x->attr = *attr;
+	set_attr(x, attr);
 	for (unsigned v = 0; v < UR_VL_CNT; v++)
 		x->turn[v].queue = NULL;
 }
@@ -257,6 +265,21 @@ void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
 
 /* ---- for tests ---- */
 
+static void validate_list(const struct ur_sched *list, unsigned vl, unsigned p)
+{
+	const struct ur_sched_node *n;
+	uint32_t cnt = 0;
+
+	TAILQ_FOREACH(n, &list->ready, link)
+	{
+		const struct ur_emux_queue *q = (const void *)n;
+
+		UR_ASSERT(n->ready && q->state == UR_EMUX_READY && q->vl == vl && q->at == p);
+		cnt++;
+	}
+	UR_ASSERT(cnt == list->ready_cnt);
+}
+
 void ur_emux_validate(const struct ur_emux *x)
 {
 	uint32_t ready = 0;
@@ -265,6 +288,7 @@ void ur_emux_validate(const struct ur_emux *x)
 		const struct ur_emux_turn *t = &x->turn[v];
 
 		for (unsigned p = 0; p < UR_EMUX_PRIORITIES; p++) {
+			validate_list(&x->ready[v][p], v, p);
 			ready += x->ready[v][p].ready_cnt;
 			UR_ASSERT(!(x->ready_priorities[v] >> p & 1) ==
 				  (x->ready[v][p].ready_cnt == 0));

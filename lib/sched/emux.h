@@ -65,7 +65,7 @@ struct ur_emux_turn {
 
 struct ur_emux_attr {
 	enum ur_emux_policy policy;
-	uint32_t wqes;	/* WQEs begun in a turn, >= 1 */
+	uint32_t wqes;	/* WQEs begun in a turn, [1, 2^24] */
 	uint32_t burst; /* bytes of frames in a turn, [1, 2^24] */
 };
 

@@ -219,12 +219,14 @@ Test(emux, weighted_turn_is_weight_times_as_long)
 }
 
 /* SCHED-POLICY-01 */
-Test(emux, weighted_turn_of_the_longest_burst_does_not_overflow)
+Test(emux, weighted_turn_of_the_greatest_length_does_not_overflow)
 {
 	ur_emux_init(&x, &(struct ur_emux_attr){UR_EMUX_WRR, 1000, 1 << 24}, &vl);
 	ur_emux_set_share(&x, &q[0], 0, 255);
 	wake("0");
 	cr_assert_eq(packets_in_turn(1 << 24, 0), 255);
+	ur_emux_change(&x, &(struct ur_emux_attr){UR_EMUX_WRR, 1 << 24, 1});
+	cr_assert_eq(packets_in_turn(0, 1 << 24), 255);
 }
 
 /* SCHED-POLICY-01 */
