@@ -16,8 +16,8 @@
  * Thread class: the worker. Times are of its clock.
  */
 #define UR_RATE_SHIFT	20
-#define UR_RATE_LATE_NS 1000000
-#define UR_RATE_EXTRA	24 /* bytes on the wire beside the frame: preamble, FCS, gap */
+#define UR_RATE_LATE_NS 4000000 /* another process had the CPU for a slice */
+#define UR_RATE_EXTRA	24	/* bytes on the wire beside the frame: preamble, FCS, gap */
 
 struct ur_rate {
 	uint64_t ns_per_byte; /* << UR_RATE_SHIFT; 0: no limit */
