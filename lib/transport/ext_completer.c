@@ -61,7 +61,7 @@ static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool samp
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env = ur_ext_psn_env(qp);
-	bool bitmap = p->bth.opcode == UR_EXT_ACKNOWLEDGE;
+	bool bitmap = !(p->op & UR_OP_XRTH);
 	struct ur_selective_news news = {
 		.una = p->xaeth.epsn,
 		.sack = bitmap ? p->payload : NULL,
@@ -119,6 +119,9 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	/* It is over, or not said of a request. */
 	if (!ur_psn_eq(p->bth.psn, qp->xreq.psn.una) || ur_psn_eq(p->bth.psn, qp->xreq.psn.max))
 		return;
+	/* SPRAY-TELL-02 */
+	if (qp->xreq.spray)
+		ur_spray_refused(qp->xreq.spray);
 	ur_ext_follow(qp, now_ns);
 	if (ur_recovery_rnr(rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns) == UR_RECOVERY_FAILED) {
 		core->cnt.rnr_retry_exceeded_err++;

@@ -7,7 +7,7 @@
 #define RATE_ONE       1024 /* loss rates are in units of 1/1024 */
 #define RATE_TOLERATED 32   /* above twice the least loss rate: what chance alone may do */
 #define SAMPLES_ENOUGH 32   /* packets that make a loss rate worth comparing with */
-#define RTT_SHIFT      3    /* a sample counts an eighth */
+#define RTTS_ENOUGH    8    /* round trips the least of which is worth comparing */
 
 _Static_assert(sizeof(struct ur_spray_path) <= 16, "a queue pair has up to 16 of them");
 
@@ -63,29 +63,34 @@ static struct best best_of(const struct ur_spray *s)
 
 		if (p->sent >= SAMPLES_ENOUGH && rate < b.loss_rate)
 			b.loss_rate = rate;
-		if (p->srtt && p->srtt < b.rtt)
-			b.rtt = p->srtt;
+		if (p->rtt && p->rtt < b.rtt)
+			b.rtt = p->rtt;
 	}
 	return b;
 }
 
-/* Full up to twice the best, then in inverse proportion. */
+static uint32_t deserved_by_rtt(uint32_t rtt, uint32_t best)
+{
+	uint64_t tolerated = (uint64_t)best + best / 2;
+	uint32_t part, weight;
+
+	if (rtt <= tolerated)
+		return UR_SPRAY_WEIGHT;
+	part = (uint32_t)(256 * tolerated / rtt);
+	weight = UR_SPRAY_WEIGHT * part * part >> 16;
+	/* Delay alone does not stop a path. */
+	return weight ? weight : 1;
+}
+
 static uint8_t deserved(const struct ur_spray_path *p, const struct best *b)
 {
 	uint32_t weight = UR_SPRAY_WEIGHT, rate = loss_rate(p);
 	uint32_t tolerated = 2 * b->loss_rate + RATE_TOLERATED;
-	uint64_t rtt_tolerated = 2 * (uint64_t)b->rtt;
+	uint32_t by_rtt = deserved_by_rtt(p->rtt, b->rtt);
 
 	if (rate > tolerated)
 		weight = UR_SPRAY_WEIGHT * tolerated / rate;
-	if (p->srtt > rtt_tolerated) {
-		uint32_t by_rtt = (uint32_t)(UR_SPRAY_WEIGHT * rtt_tolerated / p->srtt);
-
-		/* Delay alone does not stop a path. */
-		by_rtt = by_rtt ? by_rtt : 1;
-		weight = by_rtt < weight ? by_rtt : weight;
-	}
-	return (uint8_t)weight;
+	return (uint8_t)(by_rtt < weight ? by_rtt : weight);
 }
 
 /* Down at once, up by doubling: a path that heals is trusted again step by step. */
@@ -97,17 +102,19 @@ static uint8_t approach(uint8_t weight, uint8_t target)
 }
 
 /*
- * What is old counts half. A round trip that nobody confirmed draws near to the best, so that a
- * path too little used to be echoed is tried again.
+ * A round trip that is not confirmed draws near to the best, so that a path too little used to be
+ * echoed is tried again.
  */
-static void forget(struct ur_spray *s, unsigned i, const struct best *b)
+static void take_rtt(struct ur_spray_path *p, uint32_t best)
 {
-	struct ur_spray_path *p = &s->path[i];
-
-	p->sent >>= 1;
-	p->lost >>= 1;
-	if (!(s->echoed & 1u << i) && p->srtt > b->rtt)
-		p->srtt -= (p->srtt - b->rtt) >> 2;
+	if (p->samples < RTTS_ENOUGH) {
+		if (p->rtt > best)
+			p->rtt -= (p->rtt - best) >> 3;
+		return;
+	}
+	if (p->least > p->rtt)
+		p->rtt = p->rtt ? p->rtt + (p->least - p->rtt + 1) / 2 : p->least;
+	p->samples = 0;
 }
 
 /* Only proportions count; rounds stay long enough to learn something from. */
@@ -129,14 +136,18 @@ static void find_weights(struct ur_spray *s)
 {
 	struct best b = best_of(s);
 
+	for (unsigned i = 0; i < s->n; i++)
+		take_rtt(&s->path[i], b.rtt);
+	b = best_of(s);
 	for (unsigned i = 0; i < s->n; i++) {
 		struct ur_spray_path *p = &s->path[i];
 
 		p->weight = approach(p->weight, deserved(p, &b));
-		forget(s, i, &b);
+		/* What is old counts half. */
+		p->sent >>= 1;
+		p->lost >>= 1;
 	}
 	scale_up(s);
-	s->echoed = 0;
 	s->rounds = rounds_of(s);
 }
 
@@ -174,13 +185,11 @@ void ur_spray_acked(struct ur_spray *s, uint8_t path, uint32_t rtt)
 	if (!s || path >= s->n)
 		return;
 	p = &s->path[path];
-	s->echoed |= (uint16_t)(1u << path);
-	if (!p->srtt)
-		p->srtt = rtt;
-	else if (rtt > p->srtt)
-		p->srtt += (rtt - p->srtt) >> RTT_SHIFT;
-	else
-		p->srtt -= (p->srtt - rtt) >> RTT_SHIFT;
+	if (!p->samples || rtt < p->least)
+		p->least = rtt;
+	if (rtt < p->rtt)
+		p->rtt = rtt;
+	p->samples += p->samples < UINT8_MAX;
 }
 
 void ur_spray_lost(struct ur_spray *s, uint8_t path)

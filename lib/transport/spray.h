@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <bsd/sys/queue.h>
 
@@ -16,9 +17,17 @@
  * is an index [0, n); path 0 is the queue pair's own port.
  *
  * Paths take turns, each with as many packets a round as its weight. Weights are found anew every
- * few rounds from the losses and round trips that were reported: a path that does much worse than
- * the best is used less, down to one packet in some hundred, and gets its share back when it does
- * well again.
+ * few rounds from what was reported: a path that does much worse than the best is used less, down
+ * to one packet in some hundred, and gets its share back when it does well again.
+ *
+ * A rate of loss up to twice the least and 3 % costs nothing, beyond that in inverse proportion. A
+ * round trip up to 1.5 times the least costs nothing, beyond that by the square: twice the least
+ * leaves a path 9/16 of its share, three times 1/4, six times 1/16, and nothing takes more.
+ *
+ * What is compared is the least of several round trips of each path, and nothing before there are
+ * several. Means would tell of the moments in which a thread of the peer did not run, whichever
+ * path was asked about just then; the delay of a path, be it of its length or of a queue that
+ * stands in it, is in the least one as well.
  *
  * Memory is the caller's: ur_spray_size() bytes for a queue pair that sprays; one that does not has
  * NULL, which every function but init takes for one path.
@@ -29,19 +38,20 @@
 #define UR_SPRAY_WEIGHT 16 /* of a path that is as good as the best */
 
 struct ur_spray_path {
-	uint32_t srtt;	/* smoothed round trip, stamps of 16 ns; 0: none known */
-	uint16_t sent;	/* packets, older ones count less */
-	uint16_t lost;	/* of them; may be ahead of `sent` for a while */
-	uint8_t weight; /* [0, UR_SPRAY_WEIGHT]; 0: one packet now and then */
-	uint8_t credit; /* packets left in this round */
+	uint32_t rtt; /* round trip, stamps of 16 ns: falls at once, grows by halves; 0: unknown */
+	uint32_t least;	 /* of the `samples` reported since rtt was confirmed */
+	uint16_t sent;	 /* packets, older ones count less */
+	uint16_t lost;	 /* of them; may be ahead of `sent` for a while */
+	uint8_t weight;	 /* [0, UR_SPRAY_WEIGHT]; 0: one packet now and then */
+	uint8_t credit;	 /* packets left in this round */
+	uint8_t samples; /* round trips in `least`, up to 255 */
 };
 
 struct ur_spray {
-	uint16_t ready;	 /* bit i: path i has credit */
-	uint16_t echoed; /* bit i: a round trip of path i was reported since weights were found */
-	uint8_t n;	 /* [1, UR_SPRAY_MAX] */
-	uint8_t last;	 /* path of the newest packet */
-	uint8_t rounds;	 /* until weights are found anew */
+	uint16_t ready;		     /* bit i: path i has credit */
+	uint8_t n;		     /* [1, UR_SPRAY_MAX] */
+	uint8_t last;		     /* path of the newest packet */
+	uint8_t rounds;		     /* until weights are found anew */
 	struct ur_spray_path path[]; /* [0, n) */
 };
 
@@ -83,7 +93,10 @@ static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
 
 #define UR_SPRAY_PSNS 2048 /* PSNs whose path is remembered, a power of two */
 
-/* What a queue pair that sprays has: its paths, and which of them each PSN in flight took last. */
+/*
+ * What a queue pair that sprays has: its paths, and which of them each PSN in flight took last;
+ * UR_SPRAY_MAX: nobody is to blame.
+ */
 struct ur_spray_qp {
 	SLIST_ENTRY(ur_spray_qp) link; /* in the pool */
 	uint8_t of[UR_SPRAY_PSNS];     /* path of PSN % UR_SPRAY_PSNS */
@@ -102,7 +115,8 @@ void ur_spray_pool_init(struct ur_spray_pool *p, void *memory, uint32_t cnt);
 struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n);
 void ur_spray_give(struct ur_spray_pool *p, struct ur_spray_qp *s);
 
-/* `psn` leaves by `path`; `again`: the last transmission was deemed lost, which its path is told. */
+/* `psn` leaves by `path`; `again`: the last transmission was deemed lost, which its path is told.
+ */
 static inline void ur_spray_sent(struct ur_spray_qp *s, struct ur_psn psn, uint8_t path, bool again)
 {
 	uint8_t *of = &s->of[psn.v & (UR_SPRAY_PSNS - 1)];
@@ -110,6 +124,12 @@ static inline void ur_spray_sent(struct ur_spray_qp *s, struct ur_psn psn, uint8
 	if (again)
 		ur_spray_lost(&s->paths, *of);
 	*of = path;
+}
+
+/* The peer had no receive for what is in flight: that it is sent again tells nothing of paths. */
+static inline void ur_spray_refused(struct ur_spray_qp *s)
+{
+	memset(s->of, UR_SPRAY_MAX, sizeof(s->of));
 }
 
 #endif

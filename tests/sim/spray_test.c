@@ -187,3 +187,21 @@ Test(spray, paths_of_different_length_reorder_and_nothing_is_sent_again)
 
 	run("spray_reorder", &n, 128, false, true, expect_nothing_again);
 }
+
+static void expect_half_for_the_slow_one(const struct net *n)
+{
+	unsigned slow = share(n, BAD, 3);
+
+	SIM_CHECK(n->s, slow >= 40 && slow <= 60, "the slow path has %u %% of its share", slow);
+	for (unsigned i = 0; i < 3; i++)
+		SIM_CHECK(n->s, share(n, BAD, i) >= 105, "path %u has %u %% of its share", i,
+			  share(n, BAD, i));
+}
+
+/* SPRAY-WEIGHT-01 */
+Test(spray, path_of_more_than_twice_the_round_trip_has_half_of_its_share)
+{
+	struct net n = {.extra_ns = {[3] = 25000}}; /* to about 20 us */
+
+	run("spray_slow", &n, 128, false, false, expect_half_for_the_slow_one);
+}

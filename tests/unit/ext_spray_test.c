@@ -186,6 +186,43 @@ Test(ext_spray, second_loss_is_blamed_on_the_path_of_the_second_transmission)
 	xend_free(e);
 }
 
+/* SPRAY-TELL-02 */
+Test(ext_spray, packet_sent_again_after_an_rnr_nak_blames_no_path)
+{
+	struct end *e = XEND(.paths = 4);
+	unsigned by;
+
+	for (unsigned i = 0; i < 2; i++)
+		end_send(e, i, IBV_WR_SEND, 4);
+	xend_expect(e, UR_EXT_SEND_ONLY, 1000);
+	xend_expect(e, UR_EXT_SEND_ONLY, 1001);
+	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, e->out.xth.stamp), UR_DROP_NONE);
+	xend_wait(e);
+	xend_expect(e, UR_EXT_SEND_ONLY, 1000);
+	by = expect_agreement(e);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(path_of(e, i)->lost, 0);
+	/* The receive is there; what came without one is found missing. */
+	answer(e, 1001, e->out.xth.stamp, (uint8_t)by);
+	while (e->qp->core->cnt.retransmitted_packets < 2) {
+		xend_wait(e);
+		while (xend_out(e))
+			;
+	}
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(path_of(e, i)->lost, 0);
+	/* That is forgiven once. */
+	while (e->qp->core->cnt.retransmitted_packets < 3) {
+		xend_wait(e);
+		while (xend_out(e))
+			;
+	}
+	cr_assert_eq(path_of(e, 0)->lost + path_of(e, 1)->lost + path_of(e, 2)->lost +
+			     path_of(e, 3)->lost,
+		     1);
+	xend_free(e);
+}
+
 /* SPRAY-PORT-02 */
 Test(ext_spray, probes_take_turns_too)
 {
@@ -216,9 +253,9 @@ Test(ext_spray, round_trip_counts_for_the_path_that_is_echoed)
 		stamp[i] = xend_out(e)->xth.stamp;
 	answer(e, 1003, stamp[2], 2);
 	for (unsigned i = 0; i < 4; i++)
-		cr_assert_eq(path_of(e, i)->srtt != 0, i == 2);
+		cr_assert_eq(path_of(e, i)->samples, i == 2);
 	/* Two steps from 1002 to its answer. */
-	cr_assert_eq(path_of(e, 2)->srtt, ur_stamp(e->now_ns) - stamp[2]);
+	cr_assert_eq(path_of(e, 2)->least, ur_stamp(e->now_ns) - stamp[2]);
 	xend_free(e);
 }
 
@@ -241,7 +278,7 @@ Test(ext_spray, word_of_the_peer_that_cannot_be_moves_no_path)
 	p.xaeth.residence = 1000000; /* kept for longer than it was away */
 	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
 	for (unsigned i = 0; i < 4; i++)
-		cr_assert_eq(path_of(e, i)->srtt, 0);
+		cr_assert_eq(path_of(e, i)->samples, 0);
 	xend_free(e);
 }
 
