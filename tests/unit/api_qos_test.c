@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api_end.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <pcap/pcap.h>
+#include <rte_eal.h>
 
 /* Service levels, lanes and shares through uroce_*(); lib/vl's own tests tell what lanes mean. */
 
@@ -553,4 +556,57 @@ Test(api_qos, the_json_tells_lanes_and_tables)
 	cr_expect_not_null(strstr(text, "\"vl_high\": \"none\""));
 	cr_expect_not_null(strstr(text, "\"sl2vl\": \"0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7\""));
 	free(text);
+}
+
+static int telemetry(void)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char text[1024];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	cr_assert_geq(fd, 0);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/dpdk_telemetry.v2",
+		 rte_eal_get_runtime_dir());
+	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0, "%s", un.sun_path);
+	cr_assert_gt(read(fd, text, sizeof(text)), 0);
+	return fd;
+}
+
+static void ask(int fd, const char *question, const char *answer)
+{
+	char text[16384];
+	ssize_t n;
+
+	cr_assert_eq(write(fd, question, strlen(question)), (ssize_t)strlen(question));
+	n = read(fd, text, sizeof(text) - 1);
+	cr_assert_gt(n, 0);
+	text[n] = '\0';
+	cr_expect_not_null(strstr(text, answer), "%s: %s", question, text);
+}
+
+/* QOS-LIVE-01 */
+Test(api_qos, tables_change_by_telemetry_all_keys_or_none)
+{
+	struct uroce_qos_attr qos;
+	int fd;
+
+	open_both(NULL, NULL);
+	fd = telemetry();
+	ask(fd, "/uroce/qos,vl_mode=strict;vl_high=3:7,0:1;vl_high_limit=12",
+	    "\"vl_high\":\"3:7,0:1\"");
+	qos = qos_of(A);
+	cr_expect_eq(qos.vl_mode, UROCE_VL_STRICT);
+	cr_expect_eq(qos.high_cnt, 2);
+	cr_expect_eq(qos.high[0].vl, 3);
+	cr_expect_eq(qos.high_limit, 12);
+	cr_expect_eq(qos.low_cnt, 15, "what is not named stays");
+	ask(fd, "/uroce/qos,vl_mode=iba;vl_high_limit=256",
+	    "--set: [qos] vl_high_limit: \\\"256\\\" is not a whole number in range");
+	ask(fd, "/uroce/qos,vl_high=none;vl_low=none", "no VL has a weight above 0");
+	ask(fd, "/uroce/qos,sl_dscp=0", "sl_dscp cannot change while running");
+	qos = qos_of(A);
+	cr_expect_eq(qos.vl_mode, UROCE_VL_STRICT);
+	cr_expect_eq(qos.high_cnt, 2);
+	ask(fd, "/uroce/lanes", "\"vl14\":{\"packets\":0,\"bytes\":0,\"ready\":0}");
+	close(fd);
 }
