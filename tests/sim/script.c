@@ -76,7 +76,7 @@ void sim_exchange_init(struct sim_exchange *x, const struct sim_script *script,
 		sim_cq_init(&x->cq[i], 64);
 		qa[i] = sim_qp_defaults(&x->cq[i], &x->cq[i]);
 		qa[i].type = script->type;
-		qa[i].mode = attr->mode;
+		qa[i].mode = i && attr->mixed ? attr->peer_mode : attr->mode;
 		qa[i].strict = attr->strict;
 		qa[i].mtu = IBV_MTU_256;
 		qa[i].psn = attr->warm ? 0xfffff9 : 0xfffffa;

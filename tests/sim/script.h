@@ -52,7 +52,8 @@ struct sim_exchange {
 
 struct sim_exchange_attr {
 	enum ur_mode mode;
-	bool strict;
+	enum ur_mode peer_mode; /* of the responder, if the two are `mixed` */
+	bool mixed, strict;
 	const char *test; /* the case is "mode.test.script:number"; NULL: "mode.script:number" */
 	uint64_t number;
 	uint64_t seed;			  /* 0: 1; all numbers see the same exchange then */
