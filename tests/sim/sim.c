@@ -328,7 +328,9 @@ static unsigned output(struct sim_ep *ep, struct ur_tx *tx)
 	SIM_CHECK(s, n <= ep->tx_cap, "output returned %u of %u", n, ep->tx_cap);
 	SIM_CHECK(s, core->cnt.sched_blind_visits == 0, "endpoint %u: a turn without a packet",
 		  ep->idx);
-	SIM_CHECK(s, n == ep->tx_cap || !(core->emux.ready_cnt || core->acks.ready_cnt),
+	SIM_CHECK(s,
+		  n == ep->tx_cap ||
+			  !(core->emux.ready_cnt || core->acks.ready_cnt || core->cnps.ready_cnt),
 		  "endpoint %u stops after %u packets, %u queues are ready", ep->idx, n,
 		  core->emux.ready_cnt);
 	if (!s->attr.fast)
