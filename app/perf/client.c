@@ -15,9 +15,18 @@
 #define TRANSIT_MAX  64		  /* connections set up or torn down at once */
 #define HOUSEKEEPING 128	  /* steps between looks at anything but traffic */
 
+static struct perf_client *end_of(const struct perf_client *c)
+{
+	return c->all + c->all_cnt;
+}
+
 bool perf_client_alive(const struct perf_client *c)
 {
-	return !c->session.failed && !c->control.dead;
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		if (k->session.failed || k->control.dead)
+			return false;
+	}
+	return true;
 }
 
 static void link_event(struct perf_client *c, const struct perf_cm_event *e)
@@ -75,16 +84,16 @@ static void control_event(struct perf_client *c, const struct perf_cm_event *e)
 			perf_session_fail(s,
 					  "%s has no server on port %u: start it there, or say "
 					  "its port with --port",
-					  c->o->peer, c->o->port);
+					  c->peer->text, c->o->port);
 		else
 			perf_session_fail(s, "the server at %s rejects the connection: %s",
-					  c->o->peer, uroce_cm_reject_str(e->status));
+					  c->peer->text, uroce_cm_reject_str(e->status));
 		break;
 	case UROCE_CM_UNREACHABLE:
 		perf_session_fail(s,
 				  "no server answers at %s port %u (%s): is it running, with this "
 				  "address in its configuration?",
-				  c->o->peer, c->o->port, strerror(e->status));
+				  c->peer->text, c->o->port, strerror(e->status));
 		break;
 	case UROCE_CM_DISCONNECTED:
 		if (c->control.up && !s->failed)
@@ -112,15 +121,31 @@ static bool poll_control(struct perf_client *c, struct perf_received *r)
 	return false;
 }
 
+/* What a data connection's id carries: whose it is, and its queue pair. */
+static void *user_of(const struct perf_client *c, uint32_t idx)
+{
+	return (void *)((uintptr_t)c->number << 32 | idx);
+}
+
 static void cm_events(struct perf_client *c)
 {
 	struct perf_cm_event e;
 
-	while (perf_endpoint_event(c->ep, 0, &e)) {
-		if (e.id == c->control.id)
-			control_event(c, &e);
-		else if (c->session_open)
-			link_event(c, &e);
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		/* An endpoint's events come by its first one. */
+		while (k->number % k->o->peers_cnt == 0 && perf_endpoint_event(k->ep, 0, &e)) {
+			struct perf_client *of = k;
+
+			while (of < k + k->o->peers_cnt && e.id != of->control.id)
+				of++;
+			if (of < k + k->o->peers_cnt) {
+				control_event(of, &e);
+				continue;
+			}
+			of = &c->all[(uintptr_t)e.id->user >> 32];
+			if (of->session_open)
+				link_event(of, &e);
+		}
 	}
 }
 
@@ -129,7 +154,21 @@ void perf_client_events(struct perf_client *c)
 	static struct perf_received r;
 
 	cm_events(c);
-	poll_control(c, &r);
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		if (k->control.id != NULL)
+			poll_control(k, &r);
+	}
+}
+
+static unsigned step_all(struct perf_client *c)
+{
+	unsigned n = 0;
+
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		if (k->session_open && k->session.params.mode != PERF_MODE_CONNECT)
+			n += perf_traffic_step(&k->session);
+	}
+	return n;
 }
 
 bool perf_client_ask(struct perf_client *c, enum perf_message kind, const void *payload,
@@ -149,8 +188,7 @@ bool perf_client_ask(struct perf_client *c, enum perf_message kind, const void *
 			perf_session_fail(&c->session, "the server's answer makes no sense");
 			return false;
 		}
-		if (c->session_open && c->session.params.mode != PERF_MODE_CONNECT &&
-		    perf_traffic_step(&c->session) > 0)
+		if (step_all(c) > 0)
 			until = perf_now_ns() + ANSWER_NS;
 		if (perf_now_ns() > until)
 			perf_session_fail(&c->session, "the server does not answer");
@@ -176,17 +214,17 @@ static bool connect_control(struct perf_client *c)
 				  strerror(errno));
 		return false;
 	}
-	rc = uroce_cm_connect(c->control.id, (const struct sockaddr *)&c->o->peer_addr,
-			      c->control.qp, &param);
+	rc = uroce_cm_connect(c->control.id, (const struct sockaddr *)&c->peer->addr, c->control.qp,
+			      &param);
 	if (rc == EHOSTUNREACH) {
 		perf_session_fail(&c->session,
 				  "nobody answers for the address %s: start the server first, and "
 				  "check --peer, [address] of both sides, and the link",
-				  c->o->peer);
+				  c->peer->text);
 		return false;
 	}
 	if (rc != 0) {
-		perf_session_fail(&c->session, "cannot connect to %s: %s", c->o->peer,
+		perf_session_fail(&c->session, "cannot connect to %s: %s", c->peer->text,
 				  strerror(rc));
 		return false;
 	}
@@ -198,7 +236,7 @@ static bool connect_control(struct perf_client *c)
 		perf_client_events(c);
 		if (perf_now_ns() > until)
 			perf_session_fail(&c->session, "no server answers at %s port %u",
-					  c->o->peer, c->o->port);
+					  c->peer->text, c->o->port);
 	}
 	return c->control.up && perf_client_alive(c);
 }
@@ -241,7 +279,7 @@ bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen)
 	param.srq = false;
 	if (!perf_session_open_qp(s, idx, gen, &hello.share))
 		return false;
-	rc = uroce_cm_create_id(c->ep->channel, (void *)(uintptr_t)idx, &q->id);
+	rc = uroce_cm_create_id(c->ep->channel, user_of(c, idx), &q->id);
 	c->asked_ns[idx] = perf_now_ns();
 	if (rc == 0 && uroce_cm_set_service(q->id, hello.share.sl, 0) != 0) {
 		perf_session_fail(s,
@@ -251,7 +289,7 @@ bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen)
 		return false;
 	}
 	if (rc == 0)
-		rc = uroce_cm_connect(q->id, (const struct sockaddr *)&c->o->peer_addr, q->qp,
+		rc = uroce_cm_connect(q->id, (const struct sockaddr *)&c->peer->addr, q->qp,
 				      &param);
 	if (rc != 0) {
 		perf_session_fail(s, "queue pair %u: cannot connect: %s", idx, strerror(rc));
@@ -392,6 +430,7 @@ static void set_limits(struct perf_client *c)
 static void housekeeping(struct perf_client *c, struct perf_soak *soak)
 {
 	struct perf_session *s = &c->session;
+	uint64_t ops = 0, bytes = 0, errors = 0;
 	char note[64];
 
 	perf_client_events(c);
@@ -400,10 +439,32 @@ static void housekeeping(struct perf_client *c, struct perf_soak *soak)
 	perf_live_update(&c->live);
 	if (!c->progress.wanted)
 		return;
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		ops += s->params.mode == PERF_MODE_LAT ? k->hist.cnt : k->session.stats.ops;
+		bytes += k->session.stats.bytes;
+		errors += k->session.errors;
+	}
 	snprintf(note, sizeof(note), "%u reconnects", c->churns);
-	perf_progress_update(&c->progress, s->now_ns,
-			     s->params.mode == PERF_MODE_LAT ? c->hist.cnt : s->stats.ops,
-			     s->stats.bytes, s->errors, soak != NULL ? note : NULL);
+	perf_progress_update(&c->progress, s->now_ns, ops, bytes, errors,
+			     soak != NULL ? note : NULL);
+}
+
+static bool all_finished(const struct perf_client *c)
+{
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		if (!perf_traffic_finished(&k->session))
+			return false;
+	}
+	return true;
+}
+
+static bool any_failed(const struct perf_client *c)
+{
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		if (k->session.failed)
+			return true;
+	}
+	return false;
 }
 
 /* Until the time, the limits, an error or Ctrl-C. until_ns 0: no time. */
@@ -415,8 +476,8 @@ static void traffic(struct perf_client *c, uint64_t until_ns, bool counted)
 	uint64_t bytes = counted && s->params.op == PERF_OP_MIXED ? c->o->bytes : 0;
 	unsigned round = 0;
 
-	while (!s->failed && perf_interrupted == 0) {
-		unsigned n = perf_traffic_step(s);
+	while (!any_failed(c) && perf_interrupted == 0) {
+		unsigned n = step_all(c);
 
 		if (n == 0 && s->params.events)
 			perf_traffic_sleep(s);
@@ -424,8 +485,7 @@ static void traffic(struct perf_client *c, uint64_t until_ns, bool counted)
 			housekeeping(c, soaking ? &soak : NULL);
 		if (until_ns != 0 && s->now_ns >= until_ns && soak.state == PERF_SOAK_IDLE)
 			break;
-		if (counted &&
-		    (perf_traffic_finished(s) || (bytes != 0 && s->stats.bytes >= bytes)))
+		if (counted && (all_finished(c) || (bytes != 0 && s->stats.bytes >= bytes)))
 			break;
 	}
 }
@@ -438,8 +498,12 @@ static bool drain(struct perf_client *c)
 
 	perf_traffic_quiet(s);
 	while (perf_client_alive(c) && !perf_traffic_drained(s)) {
+		unsigned n = 0;
+
 		s->now_ns = perf_now_ns();
-		if (perf_traffic_poll(s) > 0)
+		for (struct perf_client *k = c->all; k < end_of(c); k++)
+			n += perf_traffic_poll(&k->session);
+		if (n > 0)
 			until = s->now_ns + DRAIN_NS;
 		if (++round % HOUSEKEEPING == 0)
 			perf_client_events(c);
@@ -535,29 +599,46 @@ static uint32_t mtu_in_use(struct perf_client *c)
 	return (uint32_t)c->session.params.mtu;
 }
 
+/* All begin together, once every server counts. */
+static bool mark_all(struct perf_client *c)
+{
+	static struct perf_received r;
+
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		if (!perf_client_ask(k, PERF_MSG_MARK, NULL, 0, PERF_MSG_OK, &r))
+			return false;
+	}
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		if (c->o->warmup_s <= 0)
+			perf_traffic_start(&k->session, true);
+		set_limits(k);
+		perf_session_mark(&k->session);
+	}
+	return true;
+}
+
 static void measure(struct perf_client *c)
 {
-	struct perf_session *s = &c->session;
-	static struct perf_received r;
 	uint64_t now;
 
 	perf_progress_start(&c->progress, c->o, perf_now_ns());
 	perf_live_start(&c->live, c->ep, c->o);
-	perf_session_mark(s);
-	if (c->o->warmup_s > 0) {
-		perf_traffic_start(s, true);
-		traffic(c, perf_now_ns() + (uint64_t)(c->o->warmup_s * 1e9), false);
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		perf_session_mark(&k->session);
+		if (c->o->warmup_s > 0)
+			perf_traffic_start(&k->session, true);
 	}
-	if (perf_client_alive(c) && perf_client_ask(c, PERF_MSG_MARK, NULL, 0, PERF_MSG_OK, &r)) {
-		if (c->o->warmup_s <= 0)
-			perf_traffic_start(s, true);
-		set_limits(c);
-		perf_session_mark(s);
+	if (c->o->warmup_s > 0)
+		traffic(c, perf_now_ns() + (uint64_t)(c->o->warmup_s * 1e9), false);
+	if (perf_client_alive(c) && mark_all(c)) {
 		now = perf_now_ns();
 		traffic(c, c->o->duration_s > 0 ? now + (uint64_t)(c->o->duration_s * 1e9) : 0,
 			true);
 	}
-	perf_session_end(s);
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		perf_session_end(&k->session);
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		perf_traffic_quiet(&k->session);
 	perf_progress_end(&c->progress);
 }
 
@@ -650,39 +731,64 @@ static void lanes_of(const struct perf_client *c, struct perf_run *run)
 	}
 }
 
-/* True when all went well. */
-static bool run_one(struct perf_client *c, uint64_t size)
+static void report_all(struct perf_client *c)
 {
-	struct perf_run run = {.hist = &c->hist};
-	bool measured = open_run(c, &run, size), good = false;
+	const struct perf_run *runs[PERF_CONFIGS_MAX * PERF_PEERS_MAX];
 
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		runs[k->number] = &k->run;
+	perf_report_add(c->report, runs, c->all_cnt);
+}
+
+/* True when all went well. */
+static bool end_run(struct perf_client *c, uint64_t size)
+{
+	struct perf_run *run = &c->run;
+	bool good = finish(c, run);
+
+	perf_session_result(&c->session, &run->client);
+	lanes_of(c, run);
+	if (run->params.mode == PERF_MODE_LAT)
+		run->client.ops = c->hist.cnt;
+	if (run->params.mode == PERF_MODE_LAT)
+		run->client.bytes = c->hist.cnt * size, run->server.bytes = run->server.ops = 0;
+	run->interrupted = perf_interrupted != 0;
+	if (run->params.mode == PERF_MODE_CONNECT && good) {
+		run->leaked = leaked(&run->before, &run->after) ||
+			      leaked(&run->server.before, &run->server.after);
+		good = !run->leaked;
+	}
+	if (run->server.errors != 0)
+		fprintf(stderr, "uroce-perf: the server counts %llu errors; the first one: %s\n",
+			(unsigned long long)run->server.errors, run->server.text);
+	return good;
+}
+
+/* True when all went well. */
+static bool run_all(struct perf_client *c, uint64_t size)
+{
+	bool measured = true, good = true;
+
+	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+		k->run = (struct perf_run){.hist = &k->hist,
+					   .peer = k->peer->text,
+					   .config = k->o->config[k->number / k->o->peers_cnt]};
+		measured = measured && open_run(k, &k->run, size);
+	}
 	if (measured) {
-		if (run.params.mode == PERF_MODE_CONNECT)
-			measure_connects(c, &run);
+		if (c->run.params.mode == PERF_MODE_CONNECT)
+			measure_connects(c, &c->run);
 		else
 			measure(c);
-		good = finish(c, &run);
-		perf_session_result(&c->session, &run.client);
-		lanes_of(c, &run);
-		if (run.params.mode == PERF_MODE_LAT)
-			run.client.ops = c->hist.cnt;
-		if (run.params.mode == PERF_MODE_LAT)
-			run.client.bytes = c->hist.cnt * size,
-			run.server.bytes = run.server.ops = 0;
-		run.interrupted = perf_interrupted != 0;
-		if (run.params.mode == PERF_MODE_CONNECT && good) {
-			run.leaked = leaked(&run.before, &run.after) ||
-				     leaked(&run.server.before, &run.server.after);
-			good = !run.leaked;
-		}
-		if (run.server.errors != 0)
-			fprintf(stderr,
-				"uroce-perf: the server counts %llu errors; the first one: %s\n",
-				(unsigned long long)run.server.errors, run.server.text);
-		perf_report_add(c->report, &run);
 	}
-	good &= c->session.errors == 0 && run.server.errors == 0;
-	close_run(c);
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		good &= measured && end_run(k, size);
+	if (measured)
+		report_all(c);
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		good &= k->session.errors == 0 && k->run.server.errors == 0;
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		close_run(k);
 	return good;
 }
 
@@ -702,24 +808,43 @@ static void warn_of_leaks(const struct perf_objects *before, struct perf_endpoin
 #undef X
 }
 
-int perf_client_main(struct perf_endpoint *ep, const struct perf_options *o)
+static struct perf_client *make_clients(struct perf_endpoint *eps, const struct perf_options *o)
 {
-	struct perf_client *c = calloc(1, sizeof(*c));
-	struct perf_objects before;
-	bool good;
+	unsigned cnt = o->configs_cnt * o->peers_cnt;
+	struct perf_client *all = calloc(cnt, sizeof(*all));
+	struct perf_report *report = perf_report_create(o);
+
+	for (unsigned i = 0; all != NULL && i < cnt; i++) {
+		all[i].o = o;
+		all[i].ep = &eps[i / o->peers_cnt];
+		all[i].peer = &o->peers[i % o->peers_cnt];
+		all[i].all = all;
+		all[i].all_cnt = cnt;
+		all[i].number = i;
+		all[i].report = report;
+		arc4random_buf(&all[i].session_id, sizeof(all[i].session_id));
+	}
+	return all;
+}
+
+int perf_client_main(struct perf_endpoint *eps, const struct perf_options *o)
+{
+	static struct perf_objects before[PERF_CONFIGS_MAX];
+	struct perf_client *c = make_clients(eps, o);
+	bool good = true;
 
 	if (c == NULL)
 		return PERF_EXIT_ERROR;
-	c->o = o;
-	c->ep = ep;
-	arc4random_buf(&c->session_id, sizeof(c->session_id));
-	c->report = perf_report_create(o);
-	perf_endpoint_objects(ep, &before);
-	good = connect_control(c);
+	for (unsigned i = 0; i < o->configs_cnt; i++)
+		perf_endpoint_objects(&eps[i], &before[i]);
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		good = good && connect_control(k);
 	for (unsigned i = 0; good && i < o->sizes_cnt && perf_interrupted == 0; i++)
-		good = run_one(c, o->sizes[i]);
-	disconnect_control(c);
-	warn_of_leaks(&before, ep);
+		good = run_all(c, o->sizes[i]);
+	for (struct perf_client *k = c->all; k < end_of(c); k++)
+		disconnect_control(k);
+	for (unsigned i = 0; i < o->configs_cnt; i++)
+		warn_of_leaks(&before[i], &eps[i]);
 	good &= perf_report_finish(c->report);
 	free(c);
 	return perf_interrupted != 0 ? PERF_EXIT_INTERRUPTED

@@ -21,10 +21,19 @@ enum perf_link {
 	PERF_LINK_DOWN,
 };
 
-/* The client's whole state. One thread. */
+/*
+ * The client's whole state, towards one peer. Of several endpoints and peers each pair has one, and
+ * they run side by side: [0, all_cnt) of `all`, peers of one endpoint next to one another. One
+ * thread.
+ */
 struct perf_client {
 	const struct perf_options *o;
 	struct perf_endpoint *ep;
+	const struct perf_peer *peer;
+	struct perf_client *all;
+	unsigned all_cnt;
+	uint32_t number; /* in `all` */
+	struct perf_run run;
 	struct perf_control control;
 	uint64_t session_id;
 	uint32_t seq;
@@ -41,13 +50,13 @@ struct perf_client {
 	uint32_t churn_seed, churns; /* soak */
 };
 
-/* The whole program's client side; returns the exit status. */
-int perf_client_main(struct perf_endpoint *ep, const struct perf_options *o);
+/* The whole program's client side, on an endpoint of each file; returns the exit status. */
+int perf_client_main(struct perf_endpoint *eps, const struct perf_options *o);
 
-/* False when going on makes no sense: an error, the server is gone, Ctrl-C. */
+/* False when going on makes no sense: an error, a server is gone, Ctrl-C. */
 bool perf_client_alive(const struct perf_client *c);
 
-/* Handles what came by CM and on the control connection. Call it often. */
+/* Handles what came by CM and on the control connections, of all. Call it often. */
 void perf_client_events(struct perf_client *c);
 
 /*

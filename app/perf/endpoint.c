@@ -74,9 +74,9 @@ static bool open_objects(struct perf_endpoint *ep)
 	return true;
 }
 
-bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o)
+bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, unsigned n)
 {
-	struct uroce_open_attr attr = {.config = o->config, .set = o->set};
+	struct uroce_open_attr attr = {.config = o->config[n], .set = o->set};
 	char err[512] = "";
 
 	memset(ep, 0, sizeof(*ep));
@@ -90,13 +90,13 @@ bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o)
 		perf_endpoint_close(ep);
 		return false;
 	}
-	if (o->pcap != NULL &&
+	if (o->pcap != NULL && n == 0 &&
 	    uroce_capture_start(ep->ctx, o->pcap, o->filter, 0, err, sizeof(err)) != 0) {
 		fprintf(stderr, "uroce-perf: --pcap: %s\n", err);
 		perf_endpoint_close(ep);
 		return false;
 	}
-	ep->capturing = o->pcap != NULL;
+	ep->capturing = o->pcap != NULL && n == 0;
 	return true;
 }
 

@@ -23,8 +23,9 @@ struct perf_endpoint {
 	bool capturing;
 };
 
-/* Opens what the options say. False after one sentence on stderr; then nothing is open. */
-bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o);
+/* Opens what file `n` of the options says; the first one captures. False after one sentence on
+ * stderr; then nothing is open. */
+bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, unsigned n);
 
 /* Closes everything; false (and a sentence) when something was left over. */
 bool perf_endpoint_close(struct perf_endpoint *ep);

@@ -8,7 +8,8 @@
 int main(int argc, char **argv)
 {
 	static struct perf_options options;
-	struct perf_endpoint ep;
+	static struct perf_endpoint ep[PERF_CONFIGS_MAX];
+	unsigned open = 0;
 	char err[512];
 	int status;
 
@@ -26,10 +27,14 @@ int main(int argc, char **argv)
 		break;
 	}
 	perf_catch_signals();
-	if (!perf_endpoint_open(&ep, &options))
-		return PERF_EXIT_ERROR;
-	status = options.server ? perf_server_main(&ep, &options) : perf_client_main(&ep, &options);
-	if (!perf_endpoint_close(&ep) && status == PERF_EXIT_OK)
-		status = PERF_EXIT_ERROR;
+	while (open < options.configs_cnt && perf_endpoint_open(&ep[open], &options, open))
+		open++;
+	status = PERF_EXIT_ERROR;
+	if (open == options.configs_cnt)
+		status = options.server ? perf_server_main(ep, &options)
+					: perf_client_main(ep, &options);
+	while (open > 0)
+		if (!perf_endpoint_close(&ep[--open]) && status == PERF_EXIT_OK)
+			status = PERF_EXIT_ERROR;
 	return status;
 }

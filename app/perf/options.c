@@ -52,7 +52,6 @@
 	X("live", live)
 
 #define STRINGS(X)                                                                                 \
-	X("config", config)                                                                        \
 	X("pcap", pcap)                                                                            \
 	X("filter", filter)                                                                        \
 	X("json", json)                                                                            \
@@ -62,6 +61,7 @@ enum opt_id {
 	OPT_HELP = 256,
 	OPT_HELP_CONFIG,
 	OPT_SET,
+	OPT_CONFIG,
 	OPT_OP,
 	OPT_MODE,
 	OPT_TYPE,
@@ -80,6 +80,7 @@ static const struct option long_options[] = {
 	{"help", no_argument, NULL, OPT_HELP},
 	{"help-config", no_argument, NULL, OPT_HELP_CONFIG},
 	{"set", required_argument, NULL, OPT_SET},
+	{"config", required_argument, NULL, OPT_CONFIG},
 	{"op", required_argument, NULL, OPT_OP},
 	{"mode", required_argument, NULL, OPT_MODE},
 	{"type", required_argument, NULL, OPT_TYPE},
@@ -334,6 +335,16 @@ static enum perf_parse parse_set(struct parser *p, const char *text)
 	return PERF_PARSE_OK;
 }
 
+static enum perf_parse parse_config(struct parser *p, const char *text)
+{
+	if (text[0] == '\0')
+		return fail(p, "--config wants a value that is not empty");
+	if (p->o->configs_cnt == PERF_CONFIGS_MAX)
+		return fail(p, "--config may be given at most %d times", PERF_CONFIGS_MAX);
+	p->o->config[p->o->configs_cnt++] = text;
+	return PERF_PARSE_OK;
+}
+
 static enum perf_parse parse_mtu(struct parser *p, const char *text)
 {
 	uint64_t v;
@@ -353,6 +364,8 @@ static enum perf_parse parse_one(struct parser *p, int opt, const char *arg)
 	switch (opt) {
 	case OPT_SET:
 		return parse_set(p, arg);
+	case OPT_CONFIG:
+		return parse_config(p, arg);
 	case OPT_OP:
 		return parse_op(p, arg);
 	case OPT_MODE:
@@ -411,23 +424,47 @@ static enum perf_parse parse_one(struct parser *p, int opt, const char *arg)
 	return fail(p, "an option is not understood; see uroce-perf --help");
 }
 
-static enum perf_parse parse_peer(struct parser *p)
+static bool parse_address(struct perf_peer *peer, uint16_t port)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&peer->addr;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&peer->addr;
+
+	if (inet_pton(AF_INET, peer->text, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+		return true;
+	}
+	if (inet_pton(AF_INET6, peer->text, &v6->sin6_addr) == 1) {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(port);
+		return true;
+	}
+	return false;
+}
+
+/* "10.0.0.1,10.0.0.2" */
+static enum perf_parse parse_peers(struct parser *p)
 {
 	struct perf_options *o = p->o;
-	struct sockaddr_in *v4 = (struct sockaddr_in *)&o->peer_addr;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&o->peer_addr;
+	const char *text = o->peer;
 
-	if (inet_pton(AF_INET, o->peer, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons((uint16_t)o->port);
-		return PERF_PARSE_OK;
+	for (size_t len; *text != '\0'; text += len + (text[len] == ',')) {
+		struct perf_peer *peer = &o->peers[o->peers_cnt];
+
+		len = strcspn(text, ",");
+		if (o->peers_cnt++ == PERF_PEERS_MAX)
+			return fail(p, "--peer takes at most %d addresses", PERF_PEERS_MAX);
+		if (len < sizeof(peer->text))
+			memcpy(peer->text, text, len);
+		if (!parse_address(peer, (uint16_t)o->port))
+			return fail(p, "--peer: '%.*s' is neither an IPv4 nor an IPv6 address",
+				    (int)len, text);
 	}
-	if (inet_pton(AF_INET6, o->peer, &v6->sin6_addr) == 1) {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons((uint16_t)o->port);
-		return PERF_PARSE_OK;
-	}
-	return fail(p, "--peer: '%s' is neither an IPv4 nor an IPv6 address", o->peer);
+	if (o->peers_cnt * o->configs_cnt > 1 &&
+	    ((o->mode != PERF_MODE_BW && o->mode != PERF_MODE_RATE) || o->events || o->live))
+		return fail(p, "several endpoints or peers are for --mode bw and rate, without "
+			       "--events and --live");
+	return PERF_PARSE_OK;
 }
 
 /* The options that only one of the two sides has a use for. */
@@ -605,7 +642,7 @@ static enum perf_parse parse_all(struct parser *p, int argc, char **argv)
 		if (opt == '?')
 			return fail(p, "'%s' is not an option of uroce-perf; see uroce-perf --help",
 				    argv[optind - 1]);
-		if (p->given[opt] && opt != OPT_SET)
+		if (p->given[opt] && opt != OPT_SET && opt != OPT_CONFIG)
 			return fail(p, "%s is given twice",
 				    argv[optind - (optarg != NULL ? 2 : 1)]);
 		p->given[opt] = true;
@@ -649,12 +686,14 @@ enum perf_parse perf_options_parse(struct perf_options *o, int argc, char **argv
 	rc = parse_all(&p, argc - 1, argv + 1);
 	if (rc != PERF_PARSE_OK)
 		return rc;
-	if (o->config == NULL)
+	if (o->configs_cnt == 0)
 		return fail(&p, "--config FILE is needed: it names the port; see pmd-config/");
+	if (o->configs_cnt > 1 && o->live)
+		return fail(&p, "--live shows one endpoint: give --config once");
 	if ((rc = check_sides(&p)) != PERF_PARSE_OK || (rc = check_amounts(&p)) != PERF_PARSE_OK ||
 	    o->server)
 		return rc;
-	if ((rc = parse_peer(&p)) != PERF_PARSE_OK || (rc = check_mode(&p)) != PERF_PARSE_OK ||
+	if ((rc = parse_peers(&p)) != PERF_PARSE_OK || (rc = check_mode(&p)) != PERF_PARSE_OK ||
 	    (rc = check_type(&p)) != PERF_PARSE_OK)
 		return rc;
 	fill_defaults(&p);

@@ -13,6 +13,8 @@
 #define PERF_DEFAULT_PORT 18515
 #define PERF_SIZES_MAX	  64
 #define PERF_SETS_MAX	  64
+#define PERF_CONFIGS_MAX  32
+#define PERF_PEERS_MAX	  32
 #define PERF_LIST_MAX	  64
 
 /* Queue pairs take the numbers in turn; there is one at least. */
@@ -25,14 +27,19 @@ struct perf_list {
  */
 struct perf_options {
 	bool server;
-	const char *config;
+	const char *config[PERF_CONFIGS_MAX]; /* an endpoint each */
+	unsigned configs_cnt;
 	const char *set[PERF_SETS_MAX + 1]; /* NULL at its end */
 	unsigned port;
 	bool once; /* server: leave after the first client */
 	const char *pcap, *filter, *json;
 
 	const char *peer;
-	struct sockaddr_storage peer_addr; /* with the port in it */
+	struct perf_peer {
+		char text[48];		      /* as given */
+		struct sockaddr_storage addr; /* with the port in it */
+	} peers[PERF_PEERS_MAX];
+	unsigned peers_cnt;
 
 	enum perf_op op;
 	enum perf_mode mode;

@@ -129,6 +129,8 @@ static uint64_t errors_of(const struct perf_run *run)
 	X(retransmitted_packets)                                                                   \
 	X(retransmitted_responses)                                                                 \
 	X(spurious_retransmits)                                                                    \
+	X(packets_deemed_lost)                                                                     \
+	X(lost_but_arrived)                                                                        \
 	X(probes_sent)                                                                             \
 	X(rto)                                                                                     \
 	X(early_packets)                                                                           \
@@ -322,15 +324,106 @@ static void print_run(struct perf_report *r, const struct perf_run *run)
 			(unsigned long long)c->checked, (unsigned long long)s->checked);
 }
 
-void perf_report_add(struct perf_report *r, const struct perf_run *run)
+/* Of the client: an endpoint's counters once; of a server the same. */
+static void add_result(struct perf_result *sum, const struct perf_result *r, bool counters)
 {
+	sum->ops += r->ops;
+	sum->bytes += r->bytes;
+	sum->rx_messages += r->rx_messages;
+	sum->rx_bytes += r->rx_bytes;
+	sum->errors += r->errors;
+	sum->missing += r->missing;
+	sum->reordered += r->reordered;
+	sum->checked += r->checked;
+	if (sum->duration_ns < r->duration_ns)
+		sum->duration_ns = r->duration_ns;
+	if (sum->cpu_ns < r->cpu_ns)
+		sum->cpu_ns = r->cpu_ns;
+	if (sum->text[0] == '\0')
+		memcpy(sum->text, r->text, sizeof(sum->text));
+#define X(name) sum->counters.name += counters ? r->counters.name : 0;
+	PERF_COUNTERS(X)
+#undef X
+}
+
+static void add_up(const struct perf_options *o, const struct perf_run *const *runs, unsigned cnt,
+		   struct perf_run *sum, struct perf_histogram *hist)
+{
+	*sum = *runs[0];
+	sum->hist = hist;
+	memset(&sum->client, 0, sizeof(sum->client));
+	memset(&sum->server, 0, sizeof(sum->server));
+	memset(sum->sl, 0, sizeof(sum->sl));
+	sum->params.qps = 0;
+	perf_histogram_reset(hist);
+	for (unsigned i = 0; i < cnt; i++) {
+		add_result(&sum->client, &runs[i]->client, i % o->peers_cnt == 0);
+		add_result(&sum->server, &runs[i]->server, i < o->peers_cnt);
+		perf_histogram_merge(hist, runs[i]->hist);
+		sum->params.qps += runs[i]->params.qps;
+		if (sum->qp_mode != NULL && strcmp(sum->qp_mode, runs[i]->qp_mode) != 0)
+			sum->qp_mode = "mixed";
+		for (unsigned sl = 0; sl < 16; sl++) {
+			sum->sl[sl].qps += runs[i]->sl[sl].qps;
+			sum->sl[sl].ops += runs[i]->sl[sl].ops;
+			sum->sl[sl].bytes += runs[i]->sl[sl].bytes;
+			sum->sl[sl].vl = runs[i]->sl[sl].vl;
+		}
+	}
+}
+
+static void print_peers(struct perf_report *r, const struct perf_run *const *runs, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++)
+		fprintf(r->out,
+			"  %s to %-15s %12llu messages %9.3f Gb/s %9.2f us p50 %9.2f us p99\n",
+			runs[i]->config, runs[i]->peer,
+			(unsigned long long)(runs[i]->client.ops + runs[i]->server.ops),
+			gbps(&runs[i]->client) + gbps(&runs[i]->server),
+			us(perf_histogram_percentile(runs[i]->hist, 50)),
+			us(perf_histogram_percentile(runs[i]->hist, 99)));
+}
+
+static json_t *peers_json(const struct perf_run *const *runs, unsigned cnt)
+{
+	json_t *j = json_array();
+
+	for (unsigned i = 0; i < cnt; i++) {
+		json_t *one =
+			json_pack("{s:s,s:s}", "config", runs[i]->config, "peer", runs[i]->peer);
+		json_t *more = run_json(runs[i]);
+
+		json_object_update(one, more);
+		json_decref(more);
+		json_array_append_new(j, one);
+	}
+	return j;
+}
+
+void perf_report_add(struct perf_report *r, const struct perf_run *const *runs, unsigned cnt)
+{
+	static struct perf_histogram hist;
+	static struct perf_run sum;
+	const struct perf_run *run = runs[0];
+	json_t *json;
+
+	if (cnt > 1) {
+		add_up(r->o, runs, cnt, &sum, &hist);
+		run = &sum;
+	}
 	if (run->params.mode == PERF_MODE_CONNECT)
 		print_connects(r, run);
 	else
 		print_run(r, run);
+	if (cnt > 1)
+		print_peers(r, runs, cnt);
 	fflush(r->out);
-	if (r->o->json != NULL)
-		json_array_append_new(r->runs, run_json(run));
+	if (r->o->json == NULL)
+		return;
+	json = run_json(run);
+	if (cnt > 1)
+		json_object_set_new(json, "peers", peers_json(runs, cnt));
+	json_array_append_new(r->runs, json);
 }
 
 bool perf_report_finish(struct perf_report *r)

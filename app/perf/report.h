@@ -14,6 +14,7 @@ struct perf_run {
 	struct perf_result client, server;
 	const struct perf_histogram *hist;
 	bool interrupted;
+	const char *config, *peer; /* as given */
 
 	/* The client's requests by service level; what has no queue pair is not shown. */
 	struct perf_sl {
@@ -30,8 +31,11 @@ struct perf_run {
 struct perf_report; /* collects runs */
 
 struct perf_report *perf_report_create(const struct perf_options *o);
-/* Prints the run as a line of the table, below a heading when it is the first. */
-void perf_report_add(struct perf_report *r, const struct perf_run *run);
+/*
+ * Prints the run as a line of the table, below a heading when it is the first. Several that ran
+ * side by side, those of an endpoint next to one another, are summed up, and named below.
+ */
+void perf_report_add(struct perf_report *r, const struct perf_run *const *runs, unsigned cnt);
 /* Writes the JSON, if that is wanted; false when it cannot. Frees `r`. */
 bool perf_report_finish(struct perf_report *r);
 

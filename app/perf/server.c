@@ -10,7 +10,7 @@
 #include "control.h"
 #include "traffic.h"
 
-#define SEATS_MAX    16
+#define SEATS_MAX    32
 #define HOUSEKEEPING 128 /* rounds between looks at anything but traffic */
 #define IDLE_MS	     100
 #define DRAIN_NS     20000000000ull
@@ -41,6 +41,12 @@ struct server {
 	struct perf_objects idle; /* what exists while nobody is connected */
 	bool error, served;
 	struct perf_live live;
+};
+
+/* One for each endpoint. */
+struct servers {
+	struct server v[PERF_CONFIGS_MAX];
+	unsigned cnt;
 };
 
 static void end_session(struct seat *seat)
@@ -446,60 +452,93 @@ static unsigned seat_round(struct server *v, struct seat *seat, bool look)
 	return n;
 }
 
-static void serve(struct server *v)
+/* A round of one endpoint: how much it did. n: the same of its last round. */
+static unsigned server_round(struct server *v, unsigned n, bool look, int wait_ms)
 {
 	struct perf_cm_event e;
-	unsigned round = 0, n = 1;
 
-	perf_live_start(&v->live, v->ep, v->o);
-	while (perf_interrupted == 0 && !(v->o->once && v->served && v->seated == 0)) {
-		bool look = ++round % HOUSEKEEPING == 0 || n == 0 || v->seated == 0;
+	look |= n == 0 || v->seated == 0;
+	if (look && perf_endpoint_event(v->ep, wait_ms, &e)) {
+		do {
+			on_event(v, &e);
+		} while (perf_endpoint_event(v->ep, 0, &e));
+	}
+	if (look)
+		perf_live_update(&v->live);
+	n = 0;
+	for (unsigned i = 0; i < SEATS_MAX; i++) {
+		struct seat *seat = v->seats[i];
 
-		if (look && perf_endpoint_event(v->ep, v->seated == 0 ? IDLE_MS : 0, &e)) {
-			do {
-				on_event(v, &e);
-			} while (perf_endpoint_event(v->ep, 0, &e));
-		}
-		if (look)
-			perf_live_update(&v->live);
-		n = 0;
-		for (unsigned i = 0; i < SEATS_MAX; i++) {
-			struct seat *seat = v->seats[i];
+		if (seat == NULL)
+			continue;
+		n += seat_round(v, seat, look);
+		if (seat->gone)
+			free_seat(v, i);
+		else if (n == 0 && v->seated == 1 && v->o->configs_cnt == 1 && seat->started &&
+			 seat->session.params.events && !seat->session.failed)
+			perf_traffic_sleep(&seat->session);
+	}
+	return n;
+}
 
-			if (seat == NULL)
-				continue;
-			n += seat_round(v, seat, look);
-			if (seat->gone)
-				free_seat(v, i);
-			else if (n == 0 && v->seated == 1 && seat->started &&
-				 seat->session.params.events && !seat->session.failed)
-				perf_traffic_sleep(&seat->session);
+static void serve(struct servers *all)
+{
+	const struct perf_options *o = all->v[0].o;
+	unsigned round = 0, n[PERF_CONFIGS_MAX] = {0}, seated = 0;
+	bool served = false;
+
+	perf_live_start(&all->v[0].live, all->v[0].ep, o);
+	while (perf_interrupted == 0 && !(o->once && served && seated == 0)) {
+		bool look = ++round % HOUSEKEEPING == 0;
+		int wait_ms = seated == 0 ? IDLE_MS / (int)all->cnt : 0;
+
+		seated = 0;
+		served = true;
+		for (unsigned i = 0; i < all->cnt; i++) {
+			n[i] = server_round(&all->v[i], n[i], look, wait_ms);
+			seated += all->v[i].seated;
+			served &= all->v[i].served;
 		}
 	}
 }
 
-int perf_server_main(struct perf_endpoint *ep, const struct perf_options *o)
+static bool listen_on(struct server *v)
 {
-	struct server v = {.o = o, .ep = ep};
-	int rc;
+	int rc = uroce_cm_create_id(v->ep->channel, NULL, &v->listener);
 
-	rc = uroce_cm_create_id(ep->channel, NULL, &v.listener);
 	if (rc == 0)
-		rc = uroce_cm_listen(v.listener, (uint16_t)o->port);
-	if (rc != 0) {
-		fprintf(stderr, "uroce-perf: cannot listen on port %u: %s\n", o->port,
+		rc = uroce_cm_listen(v->listener, (uint16_t)v->o->port);
+	if (rc != 0)
+		fprintf(stderr, "uroce-perf: cannot listen on port %u: %s\n", v->o->port,
 			strerror(rc));
-		if (v.listener != NULL)
-			uroce_cm_destroy_id(v.listener);
-		return PERF_EXIT_ERROR;
+	perf_endpoint_objects(v->ep, &v->idle);
+	return rc == 0;
+}
+
+int perf_server_main(struct perf_endpoint *eps, const struct perf_options *o)
+{
+	static struct servers all;
+	bool good = true, error = false;
+
+	all.cnt = o->configs_cnt;
+	for (unsigned i = 0; i < all.cnt && good; i++) {
+		all.v[i] = (struct server){.o = o, .ep = &eps[i]};
+		good = listen_on(&all.v[i]);
 	}
-	perf_endpoint_objects(ep, &v.idle);
-	fprintf(stderr, "listening on port %u\n", o->port);
-	serve(&v);
-	for (unsigned i = 0; i < SEATS_MAX; i++) {
-		if (v.seats[i] != NULL)
-			free_seat(&v, i);
+	if (good) {
+		fprintf(stderr, "listening on port %u\n", o->port);
+		serve(&all);
 	}
-	uroce_cm_destroy_id(v.listener);
-	return o->once && v.error ? PERF_EXIT_ERROR : PERF_EXIT_OK;
+	for (unsigned i = 0; i < all.cnt; i++) {
+		struct server *v = &all.v[i];
+
+		for (unsigned k = 0; k < SEATS_MAX; k++) {
+			if (v->seats[k] != NULL)
+				free_seat(v, k);
+		}
+		if (v->listener != NULL)
+			uroce_cm_destroy_id(v->listener);
+		error |= v->error;
+	}
+	return !good || (o->once && error) ? PERF_EXIT_ERROR : PERF_EXIT_OK;
 }

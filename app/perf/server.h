@@ -4,7 +4,10 @@
 
 #include "endpoint.h"
 
-/* The whole program's server side; returns the exit status. Runs until SIGINT or SIGTERM. */
-int perf_server_main(struct perf_endpoint *ep, const struct perf_options *o);
+/*
+ * The whole program's server side, on an endpoint of each file of the options; returns the exit
+ * status. Runs until SIGINT or SIGTERM.
+ */
+int perf_server_main(struct perf_endpoint *eps, const struct perf_options *o);
 
 #endif

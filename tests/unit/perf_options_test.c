@@ -37,6 +37,16 @@ static const struct {
 	{"client --config c", "the client needs --peer ADDRESS, the server's address"},
 	{"client --config c --peer nowhere",
 	 "--peer: 'nowhere' is neither an IPv4 nor an IPv6 address"},
+	{"client --config c --peer 10.0.0.1,,10.0.0.2",
+	 "--peer: '' is neither an IPv4 nor an IPv6 address"},
+	{"client --config c --peer 10.0.0.1,10.0.0.2x",
+	 "--peer: '10.0.0.2x' is neither an IPv4 nor an IPv6 address"},
+	{"client --config c --peer 10.0.0.1,10.0.0.2 --mode lat",
+	 "several endpoints or peers are for --mode bw and rate, without --events and --live"},
+	{"client --config c --config d --peer 10.0.0.1 --live",
+	 "--live shows one endpoint: give --config once"},
+	{CLIENT "--config d --events",
+	 "several endpoints or peers are for --mode bw and rate, without --events and --live"},
 	{"server --config c --size 64",
 	 "--size belongs to the client, which tells the server in band"},
 	{"server --config c --json f",
@@ -127,7 +137,7 @@ Test(perf_options, each_wrong_command_line_gets_its_own_sentence)
 
 Test(perf_options, a_bare_client_writes_64_kilobytes_for_5_seconds)
 {
-	const struct sockaddr_in *peer = (const struct sockaddr_in *)&o.peer_addr;
+	const struct sockaddr_in *peer = (const struct sockaddr_in *)&o.peers[0].addr;
 
 	cr_assert_eq(parse("client --config c --peer 10.0.0.1"), PERF_PARSE_OK, "%s", err);
 	cr_assert_eq(o.op, PERF_OP_WRITE);
@@ -143,11 +153,28 @@ Test(perf_options, a_bare_client_writes_64_kilobytes_for_5_seconds)
 
 Test(perf_options, ipv6_peers_are_understood)
 {
-	const struct sockaddr_in6 *peer = (const struct sockaddr_in6 *)&o.peer_addr;
+	const struct sockaddr_in6 *peer = (const struct sockaddr_in6 *)&o.peers[0].addr;
 
 	cr_assert_eq(parse("client --config c --peer fd00::1 --port 7"), PERF_PARSE_OK, "%s", err);
 	cr_assert_eq(peer->sin6_family, AF_INET6);
 	cr_assert_eq(ntohs(peer->sin6_port), 7);
+}
+
+Test(perf_options, several_endpoints_and_peers_are_lists)
+{
+	const struct sockaddr_in *b = (const struct sockaddr_in *)&o.peers[1].addr;
+
+	cr_assert_eq(parse("client --config c --config d --peer fd00::1,10.0.0.2 --port 7"),
+		     PERF_PARSE_OK, "%s", err);
+	cr_assert_eq(o.configs_cnt, 2);
+	cr_assert_str_eq(o.config[0], "c");
+	cr_assert_str_eq(o.config[1], "d");
+	cr_assert_eq(o.peers_cnt, 2);
+	cr_assert_str_eq(o.peers[0].text, "fd00::1");
+	cr_assert_str_eq(o.peers[1].text, "10.0.0.2");
+	cr_assert_eq(o.peers[0].addr.ss_family, AF_INET6);
+	cr_assert_eq(ntohl(b->sin_addr.s_addr), 0x0a000002);
+	cr_assert_eq(ntohs(b->sin_port), 7);
 }
 
 Test(perf_options, sweeps_are_lists_and_powers_of_two)
