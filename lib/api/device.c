@@ -449,6 +449,7 @@ static void tear_down(struct ur_device *dev)
 	free(dev->mem_memory);
 	free(dev->neigh);
 	pthread_mutex_destroy(&dev->lock);
+	ur_slab_destroy(&dev->slab);
 	pthread_mutex_destroy(&dev->async_lock);
 	free(dev);
 }
@@ -517,6 +518,7 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 	}
 	memset(dev, 0, sizeof(*dev));
 	pthread_mutex_init(&dev->lock, NULL);
+	ur_slab_init(&dev->slab);
 	pthread_mutex_init(&dev->async_lock, NULL);
 	take_number(dev);
 	snprintf(dev->ibdev.name, sizeof(dev->ibdev.name), "uroce%u", dev->number);

@@ -14,6 +14,7 @@
 #include "edge/config.h"
 #include "edge/eal.h"
 #include "edge/neigh.h"
+#include "edge/slab.h"
 #include "edge/port.h"
 #include "edge/worker.h"
 #include "uroce/cm.h"
@@ -46,6 +47,7 @@ struct ur_device {
 	struct ur_neigh *neigh;
 	struct ur_mem mem;
 	void *mem_memory;
+	struct ur_slab slab; /* of queue pairs and their rings */
 	struct ur_gid gids[UR_GIDS_MAX];
 	unsigned gid_cnt;
 	uint8_t mtu_shift;	     /* the largest PMTU is 1 << mtu_shift */
@@ -117,6 +119,7 @@ struct ur_api_qp {
 	struct ur_worker *worker;
 	pthread_mutex_t sq_lock, rq_lock;
 	void *rings;
+	size_t rings_bytes;
 	bool sig_all;
 	_Atomic uint8_t sl;	      /* of the address vector; UD: each request has its own */
 	uint32_t async_got;	      /* under the device's async_lock */

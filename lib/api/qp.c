@@ -87,12 +87,16 @@ static void drop_refs(struct ur_device *dev, struct ibv_pd *pd, const struct ibv
 	pthread_mutex_unlock(&dev->lock);
 }
 
-static struct ibv_qp *fail_create(struct ur_api_qp *qp, int err)
+static void free_qp(struct ur_device *dev, struct ur_api_qp *qp)
 {
-	if (qp) {
-		free(qp->rings);
-		free(qp);
-	}
+	if (qp)
+		ur_slab_free(&dev->slab, qp->rings, qp->rings_bytes);
+	ur_slab_free(&dev->slab, qp, sizeof(*qp));
+}
+
+static struct ibv_qp *fail_create(struct ur_device *dev, struct ur_api_qp *qp, int err)
+{
+	free_qp(dev, qp);
 	errno = err;
 	return NULL;
 }
@@ -100,13 +104,12 @@ static struct ibv_qp *fail_create(struct ur_api_qp *qp, int err)
 struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ur_device *dev = ur_device(pd->context);
-	struct ur_api_qp *qp = calloc(1, sizeof(*qp));
+	struct ur_api_qp *qp = ur_slab_alloc(&dev->slab, sizeof(*qp));
 	struct create_qp c = {0};
-	size_t bytes;
 	int rc;
 
 	if (!qp || !caps_fit(dev, attr))
-		return fail_create(qp, qp ? EINVAL : ENOMEM);
+		return fail_create(dev, qp, qp ? EINVAL : ENOMEM);
 	grant(attr);
 	qp->worker = UR_API(cq, attr->recv_cq)->worker;
 	c.engine = ur_worker_engine(qp->worker);
@@ -122,19 +125,18 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 			attr->qp_type == IBV_QPT_RC ? (uint8_t)dev->cfg.transport.max_rd_atomic : 0,
 		.user = qp,
 	};
-	bytes = (ur_qp_rings_bytes(&c.attr) + 63) & ~(size_t)63;
-	qp->rings = aligned_alloc(64, bytes);
+	qp->rings_bytes = ur_qp_rings_bytes(&c.attr);
+	qp->rings = ur_slab_alloc(&dev->slab, qp->rings_bytes);
 	if (!qp->rings)
-		return fail_create(qp, ENOMEM);
-	memset(qp->rings, 0, bytes);
+		return fail_create(dev, qp, ENOMEM);
 	c.attr.rings = qp->rings;
 	rc = take_refs(dev, pd, attr, UR_API(cq, attr->recv_cq)->cq.worker);
 	if (rc)
-		return fail_create(qp, rc);
+		return fail_create(dev, qp, rc);
 	ur_worker_call(qp->worker, create_on_worker, &c);
 	if (c.rc) {
 		drop_refs(dev, pd, attr);
-		return fail_create(qp, -c.rc);
+		return fail_create(dev, qp, -c.rc);
 	}
 	qp->qp = c.qp;
 	qp->sig_all = attr->sq_sig_all;
@@ -290,8 +292,7 @@ int uroce_destroy_qp(struct ibv_qp *base)
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&qp->sq_lock);
 	pthread_mutex_destroy(&qp->rq_lock);
-	free(qp->rings);
-	free(qp);
+	free_qp(dev, qp);
 	return 0;
 }
 

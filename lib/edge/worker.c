@@ -16,12 +16,15 @@
 #include "edge/frame.h"
 #include "edge/cache.h"
 #include "edge/impair_mbuf.h"
+#include "edge/slab.h"
 #include "edge/rate.h"
 #include "wire/icrc.h"
 
 #define BURST	      UR_WORKER_BURST
 #define IMPAIR_BURST  (4 * BURST)
 #define HANDOVER_RING 1024
+#define HEADERS_AHEAD 6 /* frames between a prefetch and its use: of headers, */
+#define QPS_AHEAD     2 /* and of what their queue pairs need */
 #define BEHIND_ROUNDS 16 /* timers wait that long for what the port still holds */
 #define ROUND_BURSTS  4	 /* of output in a round, and so of what may come back */
 #define FOREIGN_RING  8192
@@ -76,6 +79,7 @@ struct ur_worker {
 	struct rte_ring *doorbells;
 	struct rte_ring *foreign;
 	void *engine_mem;
+	size_t engine_bytes;
 
 	_Alignas(64) _Atomic bool lock; /* inline: held by whoever is the worker */
 	_Atomic uint64_t last_ns;
@@ -178,14 +182,21 @@ static void capture(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n,
 	ur_capture_leave(w->capture, w->idx);
 }
 
+static void prefetch_qp(const struct ur_worker *w, const struct rte_mbuf *m)
+{
+	ur_engine_prefetch(w->engine, rte_pktmbuf_mtod(m, const uint8_t *), rte_pktmbuf_data_len(m));
+}
+
 static void input_burst(struct ur_worker *w, struct rte_mbuf **pkts, unsigned n)
 {
-	for (unsigned i = 0; i < n && i < 4; i++)
-		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
-	for (unsigned i = 0; i < n; i++) {
-		if (i + 4 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 4], void *));
-		input_frame(w, pkts[i]);
+	/* First the headers, then what they name, then the packets themselves. */
+	for (unsigned i = 0; i < n + HEADERS_AHEAD; i++) {
+		if (i < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
+		if (i >= HEADERS_AHEAD - QPS_AHEAD && i < n + HEADERS_AHEAD - QPS_AHEAD)
+			prefetch_qp(w, pkts[i - (HEADERS_AHEAD - QPS_AHEAD)]);
+		if (i >= HEADERS_AHEAD)
+			input_frame(w, pkts[i - HEADERS_AHEAD]);
 	}
 }
 
@@ -647,8 +658,8 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	w->handover = new_ring(w, "hand", HANDOVER_RING, 0, RING_F_SC_DEQ);
 	w->doorbells = new_ring(w, "bell", bells < 64 ? 64 : bells, 0, RING_F_SC_DEQ);
 	w->foreign = new_ring(w, "cqe", FOREIGN_RING, sizeof(struct foreign), RING_F_SC_DEQ);
-	if (posix_memalign(&w->engine_mem, 64, ur_engine_size(&a->engine.limits)))
-		w->engine_mem = NULL;
+	w->engine_bytes = ur_engine_size(&a->engine.limits);
+	w->engine_mem = ur_huge_alloc(w->engine_bytes);
 	if (!w->handover || !w->doorbells || !w->foreign || !w->engine_mem)
 		goto no_memory;
 	/* What impairment holds back must not refer to a user's memory. */
@@ -687,7 +698,7 @@ void ur_worker_free(struct ur_worker *w)
 	rte_ring_free(w->handover);
 	rte_ring_free(w->doorbells);
 	rte_ring_free(w->foreign);
-	free(w->engine_mem);
+	ur_huge_free(w->engine_mem, w->engine_bytes);
 	pthread_mutex_destroy(&w->cmd_lock);
 	pthread_cond_destroy(&w->cmd_done);
 	rte_free(w);

@@ -205,6 +205,35 @@ static enum ur_drop cnp_input(struct ur_qp *qp, const struct ur_packet *p, uint6
 	return UR_DROP_NONE;
 }
 
+/* Cache lines [from, to) of the queue pair, bytes. */
+static inline void prefetch_lines(const struct ur_qp *qp, size_t from, size_t to)
+{
+	for (const char *p = (const char *)qp + (from & ~(size_t)63); p < (const char *)qp + to;
+	     p += 64)
+		__builtin_prefetch(p, 1);
+}
+
+/* With thousands of queue pairs none of this is in the first caches. */
+void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t len)
+{
+	uint8_t opcode;
+	struct ur_qpn qpn;
+	const struct ur_qp *qp;
+
+	if (!ur_packet_peek(frame, len, &opcode, &qpn))
+		return;
+	qp = ur_slots_at(&e->slots, qpn);
+	if (!(ur_op_flags(opcode) & UR_OP_RESPONSE)) {
+		prefetch_lines(qp, 0, offsetof(struct ur_qp, rsp_queue));
+		return;
+	}
+	prefetch_lines(qp, 0, 1);
+	prefetch_lines(qp, offsetof(struct ur_qp, sq_queue),
+		       (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT
+			       ? offsetof(struct ur_qp, settle_node)
+			       : offsetof(struct ur_qp, xreq));
+}
+
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
 			     uint64_t now_ns)
 {
@@ -415,9 +444,12 @@ static void count_contexts(struct ur_core *core)
 
 	core->cnt.rtx_contexts += pool->taken_cnt;
 	core->cnt.rtx_exhausted += pool->exhausted_cnt;
+	core->cnt.packets_deemed_lost += pool->lost_cnt;
+	core->cnt.lost_but_arrived += pool->late_cnt;
 	core->cnt.reordered += pool->reordered_cnt;
 	core->cnt.spurious_retransmits += pool->spurious_cnt;
 	pool->taken_cnt = pool->exhausted_cnt = pool->reordered_cnt = pool->spurious_cnt = 0;
+	pool->lost_cnt = pool->late_cnt = 0;
 }
 
 static void count_turns(struct ur_core *core)

@@ -71,6 +71,12 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 			     uint64_t now_ns);
 
 /*
+ * Has what ur_engine_input() will need of the queue pair brought near. `frame` is of `len` bytes and
+ * not looked at further than for a guess: nothing was verified, nothing is promised.
+ */
+void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t len);
+
+/*
  * Fills up to `cap` descriptors, each of whose `hdr` points to UR_HDR_MAX bytes. The payload
  * references are good until the next call on the engine. Returns how many. Fewer than `cap` means
  * that nothing more can be sent now.

@@ -39,10 +39,16 @@ void ur_slots_give(struct ur_slots *s, struct ur_qp *qp, uint64_t free_after_ns)
 /* Slots whose time-wait is not over. */
 uint32_t ur_slots_time_wait(const struct ur_slots *s, uint64_t now_ns);
 
+/* Where the QP of that number is, if it lives. */
+static inline struct ur_qp *ur_slots_at(const struct ur_slots *s, struct ur_qpn qpn)
+{
+	return &s->qps[(qpn.v >> s->worker_bits) & (s->slot_cnt - 1)];
+}
+
 /* The live QP of that number, or NULL. */
 static inline struct ur_qp *ur_slots_find(const struct ur_slots *s, struct ur_qpn qpn)
 {
-	struct ur_qp *qp = &s->qps[(qpn.v >> s->worker_bits) & (s->slot_cnt - 1)];
+	struct ur_qp *qp = ur_slots_at(s, qpn);
 
 	return __builtin_expect(qp->qpn.v == qpn.v && qp->core, 1) ? qp : NULL;
 }

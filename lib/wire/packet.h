@@ -89,6 +89,8 @@ struct ur_packet {
 	struct ur_xth xth;             /* op & UR_OP_XTH */
 	struct ur_xaeth xaeth;         /* op & UR_OP_XAETH */
 	struct ur_xrth xrth;           /* op & UR_OP_XRTH */
+	struct ur_asth asth;           /* op & UR_OP_ASTH */
+	uint32_t pool;                 /* op & UR_OP_POOL */
 
 	const uint8_t *payload; /* in the frame */
 	uint16_t payload_len;   /* without pad */
@@ -105,6 +107,28 @@ struct ur_packet {
  * 0x81) is known. Checks here are those that need no QP: lengths, IPv4 header checksum, TVer, pad.
  */
 enum ur_drop ur_packet_decode(const uint8_t *frame, size_t len, struct ur_packet *p);
+
+/*
+ * Opcode and destination QPN of a frame that may be RoCEv2, to bring near what it needs: a guess, for
+ * nothing is checked but that the bytes are there.
+ */
+static inline bool
+ur_packet_peek(const uint8_t *frame, size_t len, uint8_t *opcode, struct ur_qpn *qpn)
+{
+	size_t l3 = UR_ETH_BYTES, bth;
+
+	if (len < UR_ETH_BYTES + UR_VLAN_BYTES)
+		return false;
+	if (frame[12] == 0x81 && frame[13] == 0)
+		l3 += UR_VLAN_BYTES;
+	bth = l3 + UR_UDP_BYTES + (frame[l3 - 2] == 0x08 ? UR_IPV4_BYTES : UR_IPV6_BYTES);
+	if (len < bth + UR_BTH_BYTES)
+		return false;
+	*opcode = frame[bth];
+	*qpn = ur_qpn((uint32_t)frame[bth + 5] << 16 | (uint32_t)frame[bth + 6] << 8 |
+		      frame[bth + 7]);
+	return true;
+}
 
 /*
  * Encodes headers, payload, pad (zeros) and p->icrc into buf exactly as given (lengths and checksums

@@ -444,3 +444,23 @@ Test(packet, encode_refuses_every_buffer_that_is_too_small)
 		free(buf);
 	}
 }
+
+/* It looks at no byte behind the frame, and where the frame is RoCEv2 it says what decode says. */
+Test(packet, peek_guesses_opcode_and_queue_pair)
+{
+	for (unsigned how = 0; how < 4; how++) {
+		struct ur_packet in = frame_packet(UR_RC_WRITE_ONLY, how & 1, text, 4), out;
+		uint8_t opcode = 0;
+		struct ur_qpn qpn = ur_qpn(0);
+		struct frame f;
+
+		in.has_vlan = how & 2;
+		frame_make(&f, &in);
+		cr_assert_eq(ur_packet_decode(f.b, f.len, &out), UR_DROP_NONE);
+		cr_assert(ur_packet_peek(f.b, f.len, &opcode, &qpn));
+		cr_assert_eq(opcode, UR_RC_WRITE_ONLY);
+		cr_assert_eq(qpn.v, 0x123456u);
+		for (size_t cut = 0; cut < out.bth_off + 12u; cut++)
+			cr_assert_not(ur_packet_peek(f.b, cut, &opcode, &qpn));
+	}
+}
