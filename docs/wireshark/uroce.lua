@@ -91,6 +91,9 @@ local nak_codes = {
 	[3] = "remote operational error", [4] = "invalid RD request",
 }
 
+local letters = { [0] = "none", [1] = "A", [2] = "B", [3] = "reserved" }
+local statuses = { [0] = "NA", [1] = "A", [2] = "NB", [3] = "B" }
+
 local f = {
 	opcode_nr = ProtoField.uint8("uroce.opcode_nr", "Opcode number", base.HEX),
 	opcode = ProtoField.string("uroce.opcode", "Opcode"),
@@ -107,6 +110,7 @@ local f = {
 	last_read = ProtoField.bool("uroce.flags.last_read", "Last READ request of its message", 8,
 		nil, 0x02),
 	recv = ProtoField.bool("uroce.flags.recv", "Consumes a receive", 8, nil, 0x01),
+	claim = ProtoField.uint8("uroce.flags.claim", "Claims the letter", base.DEC, letters, 0x18),
 	psn_offset = ProtoField.uint24("uroce.psn_offset", "PSN_OFFSET, packet of the message",
 		base.DEC),
 	rwqen = ProtoField.uint24("uroce.rwqen", "RWQEN, receive", base.DEC),
@@ -142,6 +146,14 @@ local f = {
 
 	xrth = ProtoField.none("uroce.xrth", "XRTH, what is answered"),
 	original = ProtoField.uint64("uroce.original", "Value found by the atomic", base.HEX),
+
+	asth = ProtoField.none("uroce.asth", "ASTH, status of a receive pool"),
+	status = ProtoField.uint8("uroce.asth.status", "Status", base.DEC, statuses, 0xc0),
+	letter = ProtoField.uint8("uroce.asth.letter", "Letter held", base.DEC, letters, 0x30),
+	called = ProtoField.bool("uroce.asth.called", "Called", 8, nil, 0x08),
+	room = ProtoField.uint8("uroce.asth.room", "Receives not promised", base.DEC),
+	generation = ProtoField.uint16("uroce.asth.generation", "Generation", base.DEC),
+	pool = ProtoField.uint32("uroce.pool", "Pool", base.DEC),
 
 	sack = ProtoField.bytes("uroce.sack", "Bitmap of what arrived beyond ePSN"),
 	missing = ProtoField.string("uroce.sack.missing", "Missing PSNs"),
@@ -191,6 +203,7 @@ local XTH = { bytes = 16, show = function(tree, h, info)
 	flags:add(f.retry, h(8, 1))
 	flags:add(f.last_read, h(8, 1))
 	flags:add(f.recv, h(8, 1))
+	flags:add(f.claim, h(8, 1))
 	t:add(f.psn_offset, h(9, 3))
 	if band(h(8, 1):uint(), 0x01) ~= 0 then
 		t:add(f.rwqen, h(13, 3))
@@ -280,6 +293,21 @@ local ATOMICACKETH = { bytes = 8, show = function(tree, h)
 	tree:add(f.original, h)
 end }
 
+local ASTH = { bytes = 4, show = function(tree, h, info)
+	local t = tree:add(f.asth, h)
+	t:add(f.status, h(0, 1))
+	t:add(f.letter, h(0, 1))
+	t:add(f.called, h(0, 1))
+	t:add(f.room, h(1, 1))
+	t:add(f.generation, h(2, 2))
+	info:append(string.format(" %s generation=%d", statuses[rshift(h(0, 1):uint(), 6)],
+		h(2, 2):uint()))
+end }
+
+local POOL = { bytes = 4, show = function(tree, h)
+	tree:add(f.pool, h)
+end }
+
 -- number -> { name, headers }
 local opcodes = {}
 
@@ -308,8 +336,10 @@ define(0xd3, "COMPARE_SWAP", { XTH, CAS })
 define(0xd4, "FETCH_ADD", { XTH, FETCH_ADD })
 define(0xd6, "SEND_LAST_INV", { XTH, IETH })
 define(0xd7, "SEND_ONLY_INV", { XTH, IETH })
+define(0xd9, "NOTIFY", { ASTH, POOL })
+define(0xda, "ACKNOWLEDGE_STATUS", { AETH, XAETH, ASTH })
 
-local OPCODE_ACKNOWLEDGE = 0xd1
+local BITMAP_FOLLOWS = { [0xd1] = XAETH, [0xda] = XAETH }
 
 -- ---- the bitmap of an acknowledgement ----
 
@@ -382,6 +412,7 @@ local function show_extended(tree, bth, whole, info)
 		tree:add_proto_expert_info(note.opcode)
 		return
 	end
+	local epsn
 	info:set(string.format("%s QP=0x%06x PSN=%d", op.name, bth(5, 3):uint(), bth(9, 3):uint()))
 	for _, header in ipairs(op.headers) do
 		if at + header.bytes > bth:len() then
@@ -391,14 +422,17 @@ local function show_extended(tree, bth, whole, info)
 			return
 		end
 		header.show(tree, bth(at, header.bytes), info)
+		if header == BITMAP_FOLLOWS[number] then
+			epsn = bth(at + 9, 3):uint()
+		end
 		at = at + header.bytes
 	end
 	local pad = whole and rshift(band(bth(1, 1):uint(), 0x30), 4) or 0
 	local left = bth:len() - at - pad
 	if left <= 0 then
 		return
-	elseif number == OPCODE_ACKNOWLEDGE then
-		show_sack(tree, bth(at, left), bth(at - 3, 3):uint())
+	elseif epsn then
+		show_sack(tree, bth(at, left), epsn)
 	else
 		tree:add(f.payload, bth(at, left))
 	end

@@ -24,8 +24,8 @@ void ur_offer_put(uint8_t *data, size_t size, const struct ur_offer *offer)
 	ur_put8(&c, offer->version);
 	ur_put8(&c, offer->flags);
 	ur_put8(&c, offer->ports);
-	ur_put8(&c, 0);
-	ur_put32(&c, 0);
+	ur_put8(&c, offer->tables);
+	ur_put32(&c, offer->pool);
 }
 
 bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer)
@@ -41,10 +41,13 @@ bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer)
 	o.version = ur_get8(&c);
 	o.flags = ur_get8(&c);
 	o.ports = ur_get8(&c);
+	o.tables = ur_get8(&c) & 7;
+	o.pool = ur_get32(&c);
 	/* CM-EXT-04: higher versions speak this one as well. */
 	if (memcmp(seen, magic, sizeof(magic)) != 0 || o.version < UR_OFFER_VERSION)
 		return false;
-	o.flags &= UR_OFFER_EXTENDED | UR_OFFER_STRICT;
+	o.flags &= UR_OFFER_EXTENDED | UR_OFFER_STRICT | UR_OFFER_STATUS | UR_OFFER_POOL |
+		   UR_OFFER_NOTIFY;
 	/* CM-EXT-03: the application sees what it would have seen without us. */
 	memset(at, 0, UR_OFFER_BYTES);
 	*offer = o;

@@ -9,6 +9,19 @@
 /* Ranges that are named; the rest is told by the count in front of them. */
 #define RANGES_MAX 8
 
+static const char *const letters[4] = {"none", "A", "B", "3"};
+
+static void out_asth(struct ur_out *o, const struct ur_asth *x)
+{
+	static const char *const statuses[4] = {"NA", "A", "NB", "B"};
+
+	ur_outf(o, " ASTH{%s generation %u room %u", statuses[x->status & 3], x->generation,
+		x->room);
+	if (x->letter)
+		ur_outf(o, " letter %s", letters[x->letter & 3]);
+	ur_outf(o, "%s}", x->called ? " called" : "");
+}
+
 static void out_xth(struct ur_out *o, const struct ur_xth *x)
 {
 	static const struct {
@@ -20,6 +33,8 @@ static void out_xth(struct ur_out *o, const struct ur_xth *x)
 		x->path, x->ssn, x->offset);
 	if (x->flags & UR_XTH_RECV)
 		ur_outf(o, " receive %" PRIu32, x->rwqen);
+	if (x->flags & UR_XTH_CLAIM)
+		ur_outf(o, " claims %s", letters[x->flags >> UR_XTH_CLAIM_SHIFT & 3]);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (x->flags & flags[i].flag)
 			ur_outf(o, " %s", flags[i].name);
@@ -104,6 +119,10 @@ void ur_out_xaeth(struct ur_out *o, const struct ur_packet *p)
 	if (p->op & UR_OP_XRTH)
 		ur_outf(o, " XRTH{ssn %" PRIu32 " offset %" PRIu32 "}", p->xrth.ssn,
 			p->xrth.offset);
-	if (p->bth.opcode == UR_EXT_ACKNOWLEDGE && p->payload_len)
+	if (p->op & UR_OP_ASTH)
+		out_asth(o, &p->asth);
+	if (p->op & UR_OP_POOL)
+		ur_outf(o, " pool %" PRIu32, p->pool);
+	if (p->op & UR_OP_XAETH && p->op & UR_OP_ACK && p->payload_len)
 		out_sack(o, p);
 }

@@ -81,3 +81,25 @@ void ur_get_xrth(struct ur_cursor *c, struct ur_xrth *x)
 	x->resv2 = p[4];
 	x->offset = ur_load32(p + 4) & LOW24;
 }
+
+void ur_put_asth(struct ur_cursor *c, const struct ur_asth *x)
+{
+	uint8_t *p = ur_take(c, UR_ASTH_BYTES);
+
+	if (p)
+		ur_store32(p, ur_asth_word(x));
+}
+
+void ur_get_asth(struct ur_cursor *c, struct ur_asth *x)
+{
+	const uint8_t *p = ur_take(c, UR_ASTH_BYTES);
+
+	if (!p)
+		return;
+	x->status = p[0] >> 6;
+	x->letter = p[0] >> 4 & 3;
+	x->called = p[0] >> 3 & 1;
+	x->resv = p[0] & 7;
+	x->room = p[1];
+	x->generation = ur_load16(p + 2);
+}

@@ -2,6 +2,7 @@
 #ifndef UR_WIRE_EXT_H
 #define UR_WIRE_EXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/cursor.h"
@@ -9,13 +10,15 @@
 
 /*
  * The headers of extended mode (docs/wire-format.md, docs/design/loss.md): what lets a receiver place
- * any packet at once, and a sender know exactly what is missing. Opcodes are 0xC0 | the RC opcode, and
- * 0xD8 for the probe. Order on the wire:
+ * any packet at once, and a sender know exactly what is missing. Opcodes are 0xC0 | the RC opcode,
+ * 0xD8 for the probe, 0xD9 for NOTIFY and 0xDA for an ACK or NAK with the status of a receive pool
+ * (docs/design/admission.md). Order on the wire:
  *
  *   request    BTH XTH [RETH | AtomicETH] [Immediate | IETH] payload
  *   response   BTH AETH XAETH [XRTH] [AtomicAckETH] payload
- *   ACK, NAK   BTH AETH XAETH bitmap (as payload)
+ *   ACK, NAK   BTH AETH XAETH [ASTH] bitmap (as payload)
  *   probe      BTH XTH
+ *   NOTIFY     BTH ASTH pool
  *
  * Stamps and durations are 32 bits of 16 ns, wrapping after 68.7 s.
  */
@@ -42,7 +45,9 @@ enum ur_xth_flags {
 	UR_XTH_RECV = 1 << 0,	  /* the message consumes receive `rwqen` (in all its packets) */
 	UR_XTH_LAST_READ = 1 << 1, /* READ: the last request of its message */
 	UR_XTH_RETRY = 1 << 2,	  /* this PSN, or part of it, was sent before */
+	UR_XTH_CLAIM = 3 << 3,	  /* two bits, enum ur_adm_letter that its message was refused with */
 };
+#define UR_XTH_CLAIM_SHIFT 3
 
 /* WIRE-XAETH-01. XAETH: echoed stamp 32; residence 32; echoed path index 8, ePSN 24. */
 struct ur_xaeth {
@@ -63,6 +68,21 @@ struct ur_xrth {
 #define UR_XRTH_BYTES 8
 
 /*
+ * WIRE-ASTH-01. ASTH: status 2, letter 2, called 1, reserved 3; room 8; generation 16. Behind it, in a
+ * NOTIFY alone: the pool's name, 32 bits.
+ */
+struct ur_asth {
+	uint8_t status; /* enum ur_adm_status, of the pool */
+	uint8_t letter; /* enum ur_adm_letter that the queue pair addressed holds; 2 bits, any value */
+	bool called;	/* it is called */
+	uint8_t resv;	/* 3 bits */
+	uint8_t room;	/* receives not promised to anybody; 255: or more */
+	uint16_t generation; /* of the status */
+};
+#define UR_ASTH_BYTES 4
+#define UR_POOL_BYTES 4
+
+/*
  * The bitmap behind an extended ACK or NAK: bit i (bit i % 8 of byte i / 8, the lowest first) says that
  * request ePSN + 1 + i has arrived. A multiple of 4 bytes, at most UR_SACK_BYTES; what lies behind it
  * is not known to have arrived. WIRE-SACK-01
@@ -80,5 +100,14 @@ void ur_put_xaeth(struct ur_cursor *c, const struct ur_xaeth *x);
 void ur_get_xaeth(struct ur_cursor *c, struct ur_xaeth *x);
 void ur_put_xrth(struct ur_cursor *c, const struct ur_xrth *x);
 void ur_get_xrth(struct ur_cursor *c, struct ur_xrth *x);
+void ur_put_asth(struct ur_cursor *c, const struct ur_asth *x);
+void ur_get_asth(struct ur_cursor *c, struct ur_asth *x);
+
+static inline uint32_t ur_asth_word(const struct ur_asth *x)
+{
+	return (uint32_t)(x->status & 3) << 30 | (uint32_t)(x->letter & 3) << 28 |
+	       (uint32_t)x->called << 27 | (uint32_t)(x->resv & 7) << 24 | (uint32_t)x->room << 16 |
+	       x->generation;
+}
 
 #endif

@@ -35,6 +35,9 @@ enum ur_op_flags {
 	UR_OP_XAETH = 1 << 19, /* extended mode: a response */
 	UR_OP_XRTH = 1 << 20,  /* extended mode: a READ or atomic response */
 	UR_OP_PROBE = 1 << 21, /* extended mode: asks for an ACK, takes no PSN */
+	UR_OP_NOTIFY = 1 << 22, /* extended mode: status of a receive pool, takes no PSN */
+	UR_OP_ASTH = 1 << 23,	/* extended mode: status of a receive pool */
+	UR_OP_POOL = 1 << 24,	/* extended mode: which pool */
 
 	UR_OP_ONLY = UR_OP_FIRST | UR_OP_LAST,
 	UR_OP_REQUEST = UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_REQ | UR_OP_ATOMIC | UR_OP_PROBE,
@@ -130,7 +133,9 @@ enum ur_transport {
 	X(EXT_FETCH_ADD, 0xd4, UR_OP_ATOMIC | UR_OP_ONLY | UR_OP_XTH | UR_OP_ATOMICETH)            \
 	X(EXT_SEND_LAST_INV, 0xd6, UR_EXT_SEND_(UR_OP_LAST) | UR_OP_IETH)                          \
 	X(EXT_SEND_ONLY_INV, 0xd7, UR_EXT_SEND_(UR_OP_ONLY) | UR_OP_IETH)                          \
-	X(EXT_PROBE, 0xd8, UR_OP_PROBE | UR_OP_ONLY | UR_OP_XTH)
+	X(EXT_PROBE, 0xd8, UR_OP_PROBE | UR_OP_ONLY | UR_OP_XTH)                                   \
+	X(EXT_NOTIFY, 0xd9, UR_OP_NOTIFY | UR_OP_ONLY | UR_OP_ASTH | UR_OP_POOL)                   \
+	X(EXT_ACKNOWLEDGE_STATUS, 0xda, UR_EXT_ACK_ | UR_OP_PAYLOAD | UR_OP_ASTH)
 
 enum ur_opcode {
 #define X(name, value, flags) UR_##name = (value),

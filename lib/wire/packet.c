@@ -164,6 +164,10 @@ static void get_ext(struct ur_cursor *c, struct ur_packet *p)
 		ur_get_xaeth(c, &p->xaeth);
 	if (p->op & UR_OP_XRTH)
 		ur_get_xrth(c, &p->xrth);
+	if (UNLIKELY(p->op & UR_OP_ASTH))
+		ur_get_asth(c, &p->asth);
+	if (UNLIKELY(p->op & UR_OP_POOL))
+		p->pool = ur_get32(c);
 	if (p->op & UR_OP_ATOMICACKETH)
 		p->atomic_ack = ur_get64(c);
 	if (p->op & UR_OP_IMM)
@@ -188,6 +192,10 @@ static void put_ext(struct ur_cursor *c, const struct ur_packet *p)
 		ur_put_xaeth(c, &p->xaeth);
 	if (p->op & UR_OP_XRTH)
 		ur_put_xrth(c, &p->xrth);
+	if (p->op & UR_OP_ASTH)
+		ur_put_asth(c, &p->asth);
+	if (p->op & UR_OP_POOL)
+		ur_put32(c, p->pool);
 	if (p->op & UR_OP_ATOMICACKETH)
 		ur_put64(c, p->atomic_ack);
 	if (p->op & UR_OP_IMM)

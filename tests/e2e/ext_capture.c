@@ -41,7 +41,7 @@ static void write_packet(struct ur_packet p)
 
 static struct ur_packet of(uint8_t opcode, bool v6, bool vlan)
 {
-	bool data = ur_op_flags(opcode) & UR_OP_PAYLOAD && opcode != UR_EXT_ACKNOWLEDGE;
+	bool data = ur_op_flags(opcode) & UR_OP_PAYLOAD && !(ur_op_flags(opcode) & UR_OP_ACK);
 	struct ur_packet p = frame_packet(opcode, v6, text, data ? 30 : 0);
 
 	p.has_vlan = vlan;
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	}
 	write_packet(frame_packet(UR_RC_SEND_ONLY, false, text, 0));
 	write_with_eight_bytes(UR_EXT_WRITE_ONLY);
-	write_with_eight_bytes(UR_EXT_PROBE + 1);
+	write_with_eight_bytes(UR_EXT_ACKNOWLEDGE_STATUS + 1);
 
 	pcap_dump_close(out);
 	pcap_close(pcap);

@@ -21,6 +21,25 @@ Test(cm_offer, the_bytes_on_the_wire_are_those_of_the_document)
 	cr_expect_eq(data[7], 0x77, "only the last 16 bytes are written");
 }
 
+/* CM-EXT-04, CM-ADM-01 */
+Test(cm_offer, names_a_receive_pool_in_its_last_bytes)
+{
+	static const uint8_t want[8] = {1, 0x1d, 0, 3, 0x81, 0x82, 0x83, 0x84};
+	struct ur_offer got, pool = {.version = UR_OFFER_VERSION,
+				     .flags = UR_OFFER_EXTENDED | UR_OFFER_STATUS | UR_OFFER_POOL |
+					      UR_OFFER_NOTIFY,
+				     .tables = 3,
+				     .pool = 0x81828384};
+	uint8_t data[UR_OFFER_BYTES];
+
+	ur_offer_put(data, sizeof(data), &pool);
+	cr_expect_arr_eq(data + 8, want, sizeof(want));
+	cr_assert(ur_offer_take(data, sizeof(data), &got));
+	cr_expect_eq(got.flags, pool.flags);
+	cr_expect_eq(got.tables, 3);
+	cr_expect_eq(got.pool, 0x81828384);
+}
+
 Test(cm_offer, comes_back_as_it_went_and_leaves_zeros)
 {
 	static const uint8_t zeros[UR_OFFER_BYTES];
@@ -43,11 +62,12 @@ Test(cm_offer, what_is_unknown_of_it_is_ignored)
 
 	ur_offer_put(data, sizeof(data), &some);
 	data[8] = 200;	 /* a later version, which speaks ours */
-	data[9] |= 0xf0; /* its flags */
-	memset(data + 11, 0xff, 5);
+	data[9] |= 0xe0; /* its flags */
+	data[11] = 0xf8;
 	cr_assert(ur_offer_take(data, sizeof(data), &got));
 	cr_expect_eq(got.flags, some.flags);
 	cr_expect_eq(got.version, 200);
+	cr_expect_eq(got.tables, 0);
 }
 
 /* CM-EXT-04 */

@@ -57,11 +57,62 @@ Test(xrth, fields_lie_where_the_diagram_says)
 	cr_assert_eq(x.offset, 0xe1e2e3);
 }
 
-/* A get and a put of one header, so that all three pass through the same checks. */
+/* WIRE-ASTH-01 */
+Test(asth, fields_lie_where_the_diagram_says)
+{
+	static const uint8_t bytes[UR_ASTH_BYTES] = {0x9d, 0x7f, 0x12, 0x34};
+	struct ur_cursor c = ur_cursor_ro(bytes, sizeof(bytes));
+	struct ur_asth x;
+
+	ur_get_asth(&c, &x);
+	cr_assert_eq(ur_cursor_left(&c), 0);
+	cr_assert_eq(x.status, 2);
+	cr_assert_eq(x.letter, 1);
+	cr_assert(x.called);
+	cr_assert_eq(x.resv, 5);
+	cr_assert_eq(x.room, 127);
+	cr_assert_eq(x.generation, 0x1234);
+}
+
+/* WIRE-ASTH-01 */
+Test(ext_wire, notify_is_a_bth_a_status_and_the_pool)
+{
+	static const uint8_t want[] = {0xd8, 0x07, 0x81, 0x82, 0x91, 0x92, 0x93, 0x94};
+	struct ur_packet p = frame_packet(UR_EXT_NOTIFY, false, NULL, 0);
+	struct frame f;
+
+	frame_make(&f, &p);
+	cr_assert_eq(f.b[42], 0xd9);
+	cr_assert_eq(f.len, 54 + sizeof(want) + 4);
+	cr_assert_arr_eq(f.b + 54, want, sizeof(want));
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
+	cr_assert_eq(p.pool, 0x91929394);
+	p = frame_packet(UR_EXT_NOTIFY, false, want, 4);
+	frame_make(&f, &p);
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_LENGTH, "with payload");
+}
+
+/* WIRE-ASTH-01 */
+Test(ext_wire, an_acknowledgement_with_status_has_it_before_the_bitmap)
+{
+	static const uint8_t map[4] = {0x23};
+	static const uint8_t want[] = {0x0e, 0xff, 0xff, 0xff, 0xd8, 0x07, 0x81, 0x82, 0x23, 0, 0, 0};
+	struct ur_packet p = frame_packet(UR_EXT_ACKNOWLEDGE_STATUS, false, map, sizeof(map));
+	struct frame f;
+
+	frame_make(&f, &p);
+	cr_assert_eq(f.b[42], 0xda);
+	cr_assert_arr_eq(f.b + 54 + UR_AETH_BYTES + 8, want, sizeof(want));
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
+	cr_assert_eq(p.payload_len, 4);
+}
+
+/* A get and a put of one header, so that all of them pass through the same checks. */
 union any {
 	struct ur_xth xth;
 	struct ur_xaeth xaeth;
 	struct ur_xrth xrth;
+	struct ur_asth asth;
 };
 
 #define PAIR(header)                                                                               \
@@ -76,6 +127,7 @@ union any {
 PAIR(xth)
 PAIR(xaeth)
 PAIR(xrth)
+PAIR(asth)
 
 static const struct {
 	const char *name;
@@ -86,6 +138,7 @@ static const struct {
 	{"XTH", UR_XTH_BYTES, get_xth, put_xth},
 	{"XAETH", UR_XAETH_BYTES, get_xaeth, put_xaeth},
 	{"XRTH", UR_XRTH_BYTES, get_xrth, put_xrth},
+	{"ASTH", UR_ASTH_BYTES, get_asth, put_asth},
 };
 #define HEADERS_CNT (sizeof(headers) / sizeof(headers[0]))
 

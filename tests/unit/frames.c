@@ -36,6 +36,8 @@ struct ur_packet frame_packet(uint8_t opcode, bool v6, const uint8_t *payload, u
 			  .path = 0x0e,
 			  .epsn = ur_psn(0xffffff)},
 		.xrth = {.ssn = 0x515253, .offset = 0x616263},
+		.asth = {.status = 3, .letter = 1, .called = true, .room = 7, .generation = 0x8182},
+		.pool = 0x91929394,
 		.imm = 0xcafef00d,
 		.ieth = 0x0badcafe,
 		.payload = payload,

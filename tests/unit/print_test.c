@@ -118,6 +118,21 @@ Test(print, names_what_an_extended_response_says)
 	cr_assert_null(strstr(line_of(v4(UR_EXT_ACKNOWLEDGE, 0), true), "SACK"));
 }
 
+/* WIRE-ASTH-01 */
+Test(print, names_what_is_said_of_a_receive_pool)
+{
+	struct ur_packet p = v4(UR_EXT_NOTIFY, 0);
+
+	cr_assert(strstr(line_of(p, true), " EXT_NOTIFY qpn 0x11 psn 7 ASTH{B generation 33154 "
+					   "room 7 letter A called} pool 2442302356 payload 0 "));
+	p = v4(UR_EXT_ACKNOWLEDGE_STATUS, 0);
+	p.asth = (struct ur_asth){.status = 2, .generation = 9, .room = 255};
+	cr_assert(strstr(line_of(p, true), " epsn 16777215} ASTH{NB generation 9 room 255} "));
+	p = v4(UR_EXT_SEND_ONLY, 4);
+	p.xth.flags = UR_XTH_RECV | 2 << UR_XTH_CLAIM_SHIFT;
+	cr_assert(strstr(line_of(p, true), " receive 4276803 claims B} "));
+}
+
 static void assert_sack_says(uint32_t epsn, const uint8_t *map, uint16_t len, const char *want)
 {
 	struct ur_packet p = v4(UR_EXT_ACKNOWLEDGE, len);
