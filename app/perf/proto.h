@@ -135,6 +135,8 @@ struct perf_end {
 	X(spurious_retransmits)                                                                    \
 	X(probes_sent)                                                                             \
 	X(rto)                                                                                     \
+	X(packets_deemed_lost)                                                                     \
+	X(lost_but_arrived)                                                                        \
 	X(reordered)                                                                               \
 	X(early_packets)                                                                           \
 	X(early_dropped)                                                                           \

@@ -321,6 +321,8 @@ struct uroce_counters {
 	uint64_t retransmitted_responses; /* READ and atomic responses sent again */
 	uint64_t spurious_retransmits;    /* packets sent again although they had arrived */
 	uint64_t probes_sent, rto;        /* tail probes; retransmission timeouts */
+	uint64_t packets_deemed_lost;     /* or refused for want of a receive; responses too */
+	uint64_t lost_but_arrived;        /* of them, before they were sent again */
 	uint64_t reordered;               /* packets that came late, but were not lost */
 	uint64_t early_packets, early_dropped, early_responses; /* beyond a missing one */
 	uint64_t ooo_contexts, ooo_exhausted, rtx_contexts, rtx_exhausted; /* taken; not to be had */

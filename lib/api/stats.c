@@ -5,6 +5,7 @@
 
 #include "api/destinations.h"
 #include "api/device.h"
+#include "api/qp_paths.h"
 #include "edge/counters.h"
 #include "transport/mode.h"
 
@@ -54,6 +55,8 @@ int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
 		out->spurious_retransmits += c->spurious_retransmits;
 		out->probes_sent += c->probes_sent;
 		out->rto += c->rto;
+		out->packets_deemed_lost += c->packets_deemed_lost;
+		out->lost_but_arrived += c->lost_but_arrived;
 		out->reordered += c->reordered;
 		out->early_packets += c->early_packets;
 		out->early_dropped += c->early_dropped;
@@ -185,8 +188,21 @@ static const char *const mode_name[] = {
 #undef X
 };
 
-static void emit_one_qp(struct ur_emit *e, const struct ur_qp *qp)
+/* A copy, taken between two rounds. */
+struct seen_qp {
+	struct ur_qp qp;
+	struct ur_qp_paths paths;
+};
+
+static void see_qp(struct seen_qp *s, const struct ur_qp *qp)
 {
+	memcpy(&s->qp, qp, sizeof(s->qp));
+	ur_qp_paths_copy(qp, &s->paths);
+}
+
+static void emit_one_qp(struct ur_emit *e, const struct seen_qp *s)
+{
+	const struct ur_qp *qp = &s->qp;
 	struct ur_psn una, nxt, max;
 
 	ur_mode_psns(qp, &una, &nxt, &max);
@@ -206,13 +222,14 @@ static void emit_one_qp(struct ur_emit *e, const struct ur_qp *qp)
 	ur_emit_u64(e, "retries_left", qp->req.rec.retries);
 	ur_emit_str(e, "mode", mode_name[qp->mode]);
 	ur_emit_u64(e, "strict", qp->strict);
+	ur_qp_paths_emit(e, &s->paths);
 }
 
 struct find_qp {
 	struct ur_engine *engine;
 	uint32_t qpn;
 	bool found;
-	struct ur_qp qp; /* a copy, taken between two rounds */
+	struct seen_qp qp;
 };
 
 static void copy_qp(void *arg, uint64_t now_ns)
@@ -222,7 +239,7 @@ static void copy_qp(void *arg, uint64_t now_ns)
 
 	f->found = qp != NULL;
 	if (qp)
-		memcpy(&f->qp, qp, sizeof(f->qp));
+		see_qp(&f->qp, qp);
 }
 
 static int emit_qp(struct ur_emit *e, const char *params, void *ctx)
@@ -244,7 +261,7 @@ static int emit_qp(struct ur_emit *e, const char *params, void *ctx)
 
 struct all_qps {
 	struct ur_engine *engine;
-	struct ur_qp *qps; /* [0, cnt) copies, room for cap */
+	struct seen_qp *qps; /* [0, cnt), room for cap */
 	uint32_t cnt, cap;
 };
 
@@ -253,7 +270,7 @@ static void copy_one(struct ur_qp *qp, void *ctx)
 	struct all_qps *all = ctx;
 
 	if (all->cnt < all->cap)
-		memcpy(&all->qps[all->cnt++], qp, sizeof(*qp));
+		see_qp(&all->qps[all->cnt++], qp);
 }
 
 static void copy_all(void *arg, uint64_t now_ns)
@@ -276,7 +293,7 @@ static int emit_qps_of(struct ur_emit *e, struct ur_worker *w, uint64_t now_ns)
 	for (uint32_t i = 0; i < all.cnt; i++) {
 		char name[16];
 
-		snprintf(name, sizeof(name), "%u", all.qps[i].qpn.v);
+		snprintf(name, sizeof(name), "%u", all.qps[i].qp.qpn.v);
 		ur_emit_begin(e, name);
 		emit_one_qp(e, &all.qps[i]);
 		ur_emit_end(e);

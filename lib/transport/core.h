@@ -63,6 +63,8 @@
 	X(ooo_exhausted, "gaps for which no out-of-order context was left")                        \
 	X(rtx_contexts, "recovery contexts taken")                                                 \
 	X(rtx_exhausted, "gaps for which no recovery context was left")                            \
+	X(packets_deemed_lost, "packets deemed lost, or refused for want of a receive")            \
+	X(lost_but_arrived, "of them those that arrived before they were sent again")              \
 	X(reordered, "packets that arrived late, but were not lost")                               \
 	X(spurious_retransmits, "packets sent again whose first transmission had arrived")         \
 	X(retransmitted_responses, "response packets sent again")                                  \
