@@ -151,10 +151,15 @@ static void find_weights(struct ur_spray *s)
 	s->rounds = rounds_of(s);
 }
 
+/*
+ * SPRAY-TURN-01. Each round begins with another path: bursts, messages and requests for ACKs repeat
+ * themselves too, and the packet at the end of a burst waits longer than the one at its beginning.
+ */
 static void next_round(struct ur_spray *s)
 {
 	bool fresh = --s->rounds == 0;
 
+	s->last = (uint8_t)(s->last + 1u < s->n ? s->last + 1u : 0);
 	if (fresh)
 		find_weights(s);
 	refill(s, fresh);

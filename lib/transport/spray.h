@@ -16,7 +16,8 @@
  * that hash ports over several ways use all of them (extended mode, docs/design/loss.md). A path
  * is an index [0, n); path 0 is the queue pair's own port.
  *
- * Paths take turns, each with as many packets a round as its weight. Weights are found anew every
+ * Paths take turns, each with as many packets a round as its weight; the turn moves on by one path
+ * between rounds, so that no path has the same place in every burst. Weights are found anew every
  * few rounds from what was reported: a path that does much worse than the best is used less, down
  * to one packet in some hundred, and gets its share back when it does well again.
  *
