@@ -318,6 +318,8 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 		made = ur_mode_response_next(qp, tx, now_ns);
 		/* What is refused ends the queue pair. */
 		*wqes += !made && qp->state == IBV_QPS_ERR;
+		/* The end of an answer, or an atomic's. */
+		*wqes += made && tx->payload_len < 1u << qp->mtu_shift;
 		return made;
 	}
 	qp = UR_QP_OF(q, sq_queue);
@@ -407,13 +409,28 @@ static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 	return made;
 }
 
+/* SCHED-AHEAD-01: an ACK, NAK or CNP of the queue pair leaves ahead of all lanes. */
+static void goes_ahead(struct ur_core *core, const struct ur_qp *qp, const struct ur_tx *tx)
+{
+	unsigned vl = qp->rsp_queue.vl;
+
+	if (vl == UR_VL_CNT)
+		return;
+	ur_vl_charge_ahead(&core->vl, vl, tx->payload_len);
+	count_lane(core, vl, ur_tx_frame_bytes(tx));
+}
+
 static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
 {
 	struct ur_sched_node *n;
 	unsigned made = 0;
 
-	while (made < cap && (n = ur_sched_peek(&e->core.cnps)))
-		ur_cnp_next(UR_QP_OF(n, cnp_node), &tx[made++]);
+	while (made < cap && (n = ur_sched_peek(&e->core.cnps))) {
+		struct ur_qp *qp = UR_QP_OF(n, cnp_node);
+
+		ur_cnp_next(qp, &tx[made]);
+		goes_ahead(&e->core, qp, &tx[made++]);
+	}
 	return made;
 }
 
@@ -427,11 +444,7 @@ static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 		bool ok = ur_mode_response_next_ack(qp, &tx[made], now_ns);
 
 		UR_ASSERT(ok);
-		/* SCHED-AHEAD-01 */
-		if (qp->rsp_queue.vl < UR_VL_CNT) {
-			ur_vl_charge_ahead(&e->core.vl, qp->rsp_queue.vl, tx[made].payload_len);
-			count_lane(&e->core, qp->rsp_queue.vl, ur_tx_frame_bytes(&tx[made]));
-		}
+		goes_ahead(&e->core, qp, &tx[made]);
 		made++;
 	}
 	return made;
