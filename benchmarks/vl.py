@@ -94,14 +94,16 @@ class Traffic:
 
     def windows(self, seconds):
         """[(Gb/s on the wire of VL 0, of VL 1)], one for each window of 50 ms. Those in which somebody else had
-        the CPU for longer than is made up for are left out, unless they are most."""
-        found, undisturbed, before = [], [], self.look()
+        the CPU for longer than is made up for, and the one after, are left out, unless they are most."""
+        found, undisturbed, before, calm = [], [], self.look(), False
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(WINDOW_S)
             after = self.look()
             found.append(tuple(on_the_wire(before, after, vl) for vl in ("vl0", "vl1")))
-            if all(b - a <= LATE_NS for a, b in zip(before["waited_ns"], after["waited_ns"])):
+            was_calm = calm
+            calm = all(b - a <= LATE_NS for a, b in zip(before["waited_ns"], after["waited_ns"]))
+            if calm and was_calm:
                 undisturbed.append(found[-1])
             before = after
         return undisturbed if 4 * len(undisturbed) >= len(found) else found
