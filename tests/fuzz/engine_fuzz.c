@@ -13,7 +13,9 @@
  * with PSNs near the expected ones and keys that are often right, so that they get past the first
  * check. After every step each QP's invariants hold; memory outside the regions is ASan's to watch.
  *
- * A step is a byte that says what, then what it needs; bytes beyond the end are 0.
+ * A step is a byte that says what, then what it needs; bytes beyond the end are 0. From STEP_FLIGHT
+ * on, a step puts a queue pair that survives loss in a position from which its recovery can be
+ * reached: requests in flight, and answers to just them, in any order.
  */
 #define QPS	  8
 #define PD	  3u
@@ -36,7 +38,9 @@ enum step {
 	STEP_MODIFY,
 	STEP_INVALIDATE,
 	STEP_POLL,
-	STEP_CNT
+	STEP_CNT,
+	STEP_FLIGHT = 0xf8, /* to 0xfb */
+	STEP_ANSWER = 0xfc, /* to 0xff */
 };
 
 struct input {
@@ -77,6 +81,7 @@ static const struct {
 	enum ibv_qp_type type;
 	enum ur_mode mode;
 	bool srq, strict;
+	uint8_t paths;
 } kinds[QPS] = {
 	{.type = IBV_QPT_RC},
 	{.type = IBV_QPT_RC},
@@ -85,7 +90,7 @@ static const struct {
 	{.type = IBV_QPT_RC, .srq = true},
 	{.type = IBV_QPT_RC, .mode = UR_MODE_REORDER},
 	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .strict = true},
-	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .srq = true},
+	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .srq = true, .paths = 2},
 };
 
 /* ---- the world ---- */
@@ -181,6 +186,8 @@ static void make_qp(unsigned i)
 	FUZZ_CHECK(ur_engine_create_qp(engine, &c, now_ns, &qps[i]) == 0);
 	if (kinds[i].mode)
 		FUZZ_CHECK(ur_qp_set_mode(qps[i], kinds[i].mode, kinds[i].strict) == 0);
+	if (kinds[i].paths)
+		FUZZ_CHECK(ur_qp_set_paths(qps[i], kinds[i].paths) == 0);
 	connect_qp(qps[i]);
 }
 
@@ -197,6 +204,7 @@ static void make_world(void)
 			   .read_gaps = 2,
 			   .ooo_contexts = 2,
 			   .rtx_contexts = 3,
+			   .spray_contexts = 1,
 			   .max_sge = 2},
 		.mem = &mem,
 		.sink = {.completion = on_completion, .async = on_async, .foreign = on_foreign},
@@ -326,22 +334,52 @@ static void fill_ext(struct ur_packet *p, struct input *in)
 	p->atomic_ack = length;
 }
 
-static void step_packet(struct input *in)
+/* Sends what was composed, headers made consistent, through the decoder. */
+static void deliver(struct ur_packet *p)
 {
-	static uint8_t frame[UR_HDR_MAX + 2048], payload[1100];
-	const struct ur_qp *qp = qps[get8(in) % QPS];
-	struct ur_packet p = {.l3_off = UR_ETH_BYTES,
-			      .ip = {.ttl = 64,
-				     .src = ur_gid_from_ipv4(0x0a000002),
-				     .dst = ur_gid_from_ipv4(0x0a000001)},
-			      .sport = 0xc001,
-			      .dport = UR_ROCE_UDP_PORT,
-			      .payload = payload};
-	uint8_t flags, lens;
-	struct ur_psn base;
+	static uint8_t frame[UR_HDR_MAX + 2048];
 	unsigned sum = 0, body;
 	size_t len;
 	uint8_t *exact;
+
+	p->bth.pad = (uint8_t)(-p->payload_len & 3);
+	body = UR_BTH_BYTES + ur_opcodes[p->bth.opcode].ext_bytes + p->payload_len + p->bth.pad +
+	       UR_ICRC_BYTES;
+	p->udp_len = (uint16_t)(UR_UDP_BYTES + body);
+	p->ip.len = (uint16_t)(UR_IPV4_BYTES + p->udp_len);
+	len = ur_packet_encode(p, frame, sizeof(frame));
+	FUZZ_CHECK(len);
+	for (unsigned i = 0; i < UR_IPV4_BYTES; i += 2)
+		sum += ur_load16(frame + UR_ETH_BYTES + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	ur_store16(frame + UR_ETH_BYTES + 10, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
+	ur_icrc_append(frame + UR_ETH_BYTES, len - UR_ETH_BYTES - UR_ICRC_BYTES, false);
+	exact = malloc(len);
+	FUZZ_CHECK(exact);
+	memcpy(exact, frame, len);
+	FUZZ_CHECK(ur_packet_decode(exact, len, p) == UR_DROP_NONE && ur_icrc_ok(exact, p));
+	FUZZ_CHECK(ur_engine_input(engine, p, exact, now_ns) < UR_DROP_CNT);
+	free(exact);
+}
+
+static struct ur_packet packet_of(const uint8_t *payload)
+{
+	return (struct ur_packet){.l3_off = UR_ETH_BYTES,
+				  .ip = {.ttl = 64,
+					 .src = ur_gid_from_ipv4(0x0a000002),
+					 .dst = ur_gid_from_ipv4(0x0a000001)},
+				  .sport = 0xc001,
+				  .dport = UR_ROCE_UDP_PORT,
+				  .payload = payload};
+}
+
+static void step_packet(struct input *in)
+{
+	static uint8_t payload[1100];
+	const struct ur_qp *qp = qps[get8(in) % QPS];
+	struct ur_packet p = packet_of(payload);
+	uint8_t flags, lens;
+	struct ur_psn base;
 
 	p.bth.opcode = pick_opcode(qp, get8(in));
 	p.op = ur_op_flags(p.bth.opcode);
@@ -363,23 +401,7 @@ static void step_packet(struct input *in)
 	p.bth.pad = (uint8_t)(-p.payload_len & 3);
 	fill_ext(&p, in);
 	fill_extended(&p, qp, payload, in);
-	body = UR_BTH_BYTES + ur_opcodes[p.bth.opcode].ext_bytes + p.payload_len + p.bth.pad +
-	       UR_ICRC_BYTES;
-	p.udp_len = (uint16_t)(UR_UDP_BYTES + body);
-	p.ip.len = (uint16_t)(UR_IPV4_BYTES + p.udp_len);
-	len = ur_packet_encode(&p, frame, sizeof(frame));
-	FUZZ_CHECK(len);
-	for (unsigned i = 0; i < UR_IPV4_BYTES; i += 2)
-		sum += ur_load16(frame + UR_ETH_BYTES + i);
-	sum = (sum & 0xffff) + (sum >> 16);
-	ur_store16(frame + UR_ETH_BYTES + 10, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
-	ur_icrc_append(frame + UR_ETH_BYTES, len - UR_ETH_BYTES - UR_ICRC_BYTES, false);
-	exact = malloc(len);
-	FUZZ_CHECK(exact);
-	memcpy(exact, frame, len);
-	FUZZ_CHECK(ur_packet_decode(exact, len, &p) == UR_DROP_NONE && ur_icrc_ok(exact, &p));
-	FUZZ_CHECK(ur_engine_input(engine, &p, exact, now_ns) < UR_DROP_CNT);
-	free(exact);
+	deliver(&p);
 }
 
 static void step_output(unsigned cap)
@@ -476,11 +498,155 @@ static void step_modify(struct input *in)
 		connect_qp(qps[i]);
 }
 
+/* ---- what survives loss ---- */
+
+static uint32_t packets_of(const struct ur_wqe *wqe)
+{
+	return wqe->length ? (wqe->length + 255) / 256 : 1;
+}
+
+/* One of those that keep early packets or responses, or send selectively. */
+static struct ur_qp *pick_recovering(struct input *in)
+{
+	return qps[5 + get8(in) % 3];
+}
+
+/* A request is posted and leaves, as far as it may. */
+static void step_flight(struct input *in)
+{
+	static const enum ibv_wr_opcode opcode[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						    IBV_WR_SEND, IBV_WR_ATOMIC_FETCH_AND_ADD};
+	struct ur_qp *qp = pick_recovering(in);
+	uint8_t how = get8(in);
+	struct ibv_sge sge = {.addr = 0x1000, .length = 1 + (how >> 2) * 32, .lkey = key};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcode[how & 3],
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {.remote_addr = 0x1000, .rkey = key}};
+
+	if ((how & 3) == 3) {
+		sge.length = 8;
+		wr.wr.atomic.remote_addr = 0x1000;
+		wr.wr.atomic.rkey = key;
+	}
+	if (ur_sq_post(&qp->sq, IBV_QPT_RC, qp->state, &wr, false) == 0)
+		ur_engine_doorbell(engine, qp, now_ns);
+	for (unsigned i = 0; i < 3; i++) {
+		now_ns += 160;
+		step_output(TX_CAP);
+	}
+}
+
+/* An extended ACK: ePSN in what is in flight, with what may have arrived beyond it. */
+static void answer_selectively(struct ur_qp *qp, struct input *in)
+{
+	static uint8_t bitmap[4];
+	struct ur_packet p = packet_of(bitmap);
+	uint32_t sent = (uint32_t)ur_psn_diff(qp->xreq.psn.max, qp->xreq.psn.una);
+	uint32_t ahead = get8(in) % (sent + 1);
+	uint8_t syndrome = get8(in);
+
+	bitmap[0] = (uint8_t)(get8(in) & ((1u << (sent - ahead)) - 1) >> 1);
+	p.payload_len = bitmap[0] ? 4 : 0;
+	p.bth.opcode = UR_EXT_ACKNOWLEDGE;
+	p.xaeth.epsn = ur_psn(qp->xreq.psn.una.v + ahead);
+	p.bth.psn = ur_psn(p.xaeth.epsn.v - 1);
+	p.aeth.syndrome = bitmap[0] ? 0x60 : 0x1f;
+	if (syndrome > 0xf0) {
+		p.bth.psn = p.xaeth.epsn;
+		p.aeth.syndrome = syndrome & 8 ? 0x61 : 0x21; /* refused, or no receive */
+	}
+	p.aeth.msn = qp->req.ssn;
+	p.xaeth.echo = ur_stamp(now_ns) - get8(in);
+	p.xaeth.path = syndrome & 1;
+	p.op = ur_op_flags(p.bth.opcode);
+	p.bth.pkey = 0xffff;
+	p.bth.dqpn = qp->qpn;
+	deliver(&p);
+}
+
+/* Packet `at` of the answer to the READ or atomic. */
+static void answer_read(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at, struct input *in)
+{
+	static const uint8_t payload[256];
+	struct ur_packet p = packet_of(payload);
+	bool ext = qp->mode == UR_MODE_EXTENDED, read = wqe->opcode == IBV_WR_RDMA_READ;
+	uint32_t left = wqe->length - at * 256, part = qp->req.read_psns, n = packets_of(wqe);
+	uint8_t how = get8(in);
+	bool first = how & 1 ? !at || (ext && at % part == 0) : how & 2;
+	bool last = how & 1 ? at + 1 == n || (ext && (at + 1) % part == 0) : how & 4;
+
+	if (read) {
+		p.bth.opcode = first  ? last ? UR_RC_READ_RESPONSE_ONLY : UR_RC_READ_RESPONSE_FIRST
+			       : last ? UR_RC_READ_RESPONSE_LAST
+				      : UR_RC_READ_RESPONSE_MIDDLE;
+		p.payload_len = (uint16_t)(left < 256 ? left : 256);
+	} else {
+		p.bth.opcode = UR_RC_ATOMIC_ACKNOWLEDGE;
+	}
+	p.bth.psn = ur_psn(wqe->first_psn.v + (ext && read ? at / part : at));
+	if (ext) {
+		p.bth.opcode |= UR_TRANSPORT_EXT;
+		p.xaeth.epsn = ur_psn(p.bth.psn.v + 1);
+		if (ur_psn_lt(p.xaeth.epsn, qp->xreq.psn.una))
+			p.xaeth.epsn = qp->xreq.psn.una;
+		p.xaeth.echo = ur_stamp(now_ns) - get8(in);
+		p.xrth = (struct ur_xrth){.ssn = wqe->ssn, .offset = read ? at : 0};
+	}
+	p.aeth = (struct ur_aeth){.syndrome = 0x1f, .msn = wqe->ssn};
+	p.op = ur_op_flags(p.bth.opcode);
+	p.bth.pkey = 0xffff;
+	p.bth.dqpn = qp->qpn;
+	deliver(&p);
+}
+
+/* An ACK of standard mode: also beyond responses that are missing. */
+static void answer_in_order(struct ur_qp *qp, struct input *in)
+{
+	struct ur_packet p = packet_of(NULL);
+	uint8_t how = get8(in);
+
+	p.bth.opcode = UR_RC_ACKNOWLEDGE;
+	p.op = ur_op_flags(p.bth.opcode);
+	p.bth.psn = ur_psn(qp->req.rec.una.v + (how & 7));
+	p.bth.pkey = 0xffff;
+	p.bth.dqpn = qp->qpn;
+	p.aeth = (struct ur_aeth){.syndrome = how & 0x80 ? 0x60 : 0x1f, .msn = qp->req.ssn};
+	deliver(&p);
+}
+
+static void step_answer(struct input *in)
+{
+	struct ur_qp *qp = pick_recovering(in);
+	uint8_t how = get8(in);
+	uint32_t out = qp->req.cur - qp->req.head + (qp->req.cur_off != 0);
+	const struct ur_wqe *wqe = NULL;
+
+	now_ns += (uint64_t)(how >> 4) << 8;
+	if (how & 1 && out)
+		wqe = ur_sq_at(&qp->sq, qp->req.head + (how >> 1 & 3) % out);
+	if (wqe && (wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
+		answer_read(qp, wqe, get8(in) % packets_of(wqe), in);
+	else if (qp->mode == UR_MODE_EXTENDED)
+		answer_selectively(qp, in);
+	else
+		answer_in_order(qp, in);
+}
+
 static void step(struct input *in)
 {
 	struct ibv_wc wc[4];
+	uint8_t what = get8(in);
 
-	switch ((enum step)(get8(in) % STEP_CNT)) {
+	if (what >= STEP_FLIGHT) {
+		if (what < STEP_ANSWER)
+			step_flight(in);
+		else
+			step_answer(in);
+		return;
+	}
+	switch ((enum step)(what % STEP_CNT)) {
 	case STEP_PACKET:
 		step_packet(in);
 		break;
@@ -508,7 +674,7 @@ static void step(struct input *in)
 	case STEP_POLL:
 		FUZZ_CHECK(ur_cq_poll(&cq, 4, wc) <= 4);
 		break;
-	case STEP_CNT:
+	default:
 		break;
 	}
 }
