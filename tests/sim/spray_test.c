@@ -137,6 +137,15 @@ static void run(const char *name, struct net *n, unsigned msgs, bool v6, bool lo
 
 static void expect_avoided_then_trusted(const struct net *n)
 {
+	const struct ur_counters *c = sim_counters(&n->s->ep[0]);
+
+	SIM_CHECK(n->s,
+		  c->packets_deemed_lost == c->lost_but_arrived + c->retransmitted_packets &&
+			  c->retransmitted_packets == n->again,
+		  "%llu lost, %llu of them arrived, %llu sent again",
+		  (unsigned long long)c->packets_deemed_lost,
+		  (unsigned long long)c->lost_but_arrived,
+		  (unsigned long long)c->retransmitted_packets);
 	for (unsigned i = 0; i < PATHS; i++) {
 		bool bad = n->loss[i] || n->extra_ns[i];
 		unsigned during = share(n, BAD, i), after = share(n, WELL, i);
