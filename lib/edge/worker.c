@@ -62,6 +62,7 @@ struct ur_worker {
 	unsigned lcore;
 	struct ur_worker **peers;
 	uint64_t now_ns;
+	uint64_t dry_ns; /* when the port had nothing more to receive */
 	uint64_t tick;	  /* of the wheel, at the last look at the timers */
 	unsigned unheard; /* packets sent since the port was last asked for some */
 	unsigned behind;  /* rounds in a row after which the port may hold more */
@@ -225,8 +226,12 @@ static unsigned receive_burst(struct ur_worker *w)
 {
 	struct rte_mbuf *pkts[BURST], *out[IMPAIR_BURST];
 	unsigned n = ur_port_rx(w->port, w->idx, pkts, BURST), all = n;
+	struct ur_core *core = ur_engine_core(w->engine);
 
 	update_now(w);
+	core->pacing.dry_ns = w->dry_ns;
+	if (n < BURST)
+		w->dry_ns = w->now_ns;
 	w->cnt_.rx_frames += n;
 	restore_tags(pkts, n);
 	if (n)

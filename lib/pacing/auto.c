@@ -9,6 +9,8 @@
  * round_ns. Queues are measured as delay beyond the least delay.
  */
 #define QUEUE_BYTES   (4 * 4096) /* that wait, wanted */
+#define PAUSE_NS      500000	 /* a delay too long by more may be a peer that did not run, */
+#define LATE_SHIFT    3		 /* unless delays stay so for this part of it */
 #define JITTERS	      6		 /* a delay longer by this many is no jitter */
 #define JITTER_MAX_NS 50000	 /* for which jitter may account, and half the least delay */
 #define INTERVAL_NS   1000000000 /* of the least delay */
@@ -52,7 +54,7 @@ static uint32_t queue_of(const struct ur_pacing_auto *a)
 }
 
 /* A turn, up then down or down then up, is jitter as far as both sides go; a queue goes one way. */
-static void note_delay(struct ur_pacing_auto *a, uint32_t delay_ns)
+static void note_delay(struct ur_pacing_auto *a, uint32_t delay_ns, uint64_t now_ns)
 {
 	uint32_t turn = 0;
 
@@ -67,8 +69,23 @@ static void note_delay(struct ur_pacing_auto *a, uint32_t delay_ns)
 		turn = here < there ? here : there;
 	}
 	a->jitter16 += turn - a->jitter16 / 16;
+	if (delay_ns <= a->enter_ns)
+		a->late_ns = 0;
+	else if (!a->late_ns)
+		a->late_ns = now_ns;
 	a->before_ns = a->delay_ns;
 	a->delay_ns = delay_ns;
+}
+
+/*
+ * What had waited for a peer that was not running is answered all at once; a queue lets one after
+ * the other go. PACE-AUTO-02
+ */
+static bool is_lasting(const struct ur_pacing_auto *a, uint64_t now_ns)
+{
+	uint32_t queue = queue_of(a);
+
+	return queue <= PAUSE_NS || (a->late_ns && now_ns - a->late_ns >= queue >> LATE_SHIFT);
 }
 
 /* While it is throttled a queue stands, which must not become the least delay. PACE-AUTO-06 */
@@ -314,7 +331,7 @@ static void end_round(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t de
 	goal = goal_of(a);
 	a->enter_ns = a->least_ns + goal;
 	if (!d->throttled) {
-		if (queue <= goal)
+		if (queue <= goal || !is_lasting(a, now_ns))
 			return; /* PACE-AUTO-01 */
 		throttle(t, d, now_ns);
 	}
@@ -335,9 +352,10 @@ static void end_round(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t de
 }
 
 /* What would throttle does not wait for the end of the round. */
-static bool is_sudden(const struct ur_pacing_dest *d)
+static bool is_sudden(const struct ur_pacing_dest *d, uint64_t now_ns)
 {
-	return !d->throttled && delay_of(&d->rate) > d->rate.enter_ns;
+	return !d->throttled && delay_of(&d->rate) > d->rate.enter_ns &&
+	       is_lasting(&d->rate, now_ns);
 }
 
 void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t delay_ns,
@@ -349,10 +367,10 @@ void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_
 
 	if (first)
 		a->delay_ns = a->before_ns = delay_ns;
-	note_delay(a, delay_ns);
+	note_delay(a, delay_ns, now_ns);
 	mark(a, d->bytes, now_ns);
 	forget_marks(a, sent_ns);
-	if (!first && (now_ns == a->round_ns || (sent_ns < a->round_ns && !is_sudden(d))))
+	if (!first && (now_ns == a->round_ns || (sent_ns < a->round_ns && !is_sudden(d, now_ns))))
 		return;
 	delivered = delivered_at(d, sent_ns, now_ns);
 	if (delivered < a->round_bytes)

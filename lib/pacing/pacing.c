@@ -181,6 +181,11 @@ void ur_pacing_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t del
 {
 	if (d == &t->unpaced)
 		return;
+	/* PACE-DELAY-01 */
+	if (t->dry_ns && now_ns - t->dry_ns > delay_ns / 2) {
+		t->cnt.unsure++;
+		return;
+	}
 	d->samples++;
 	t->cnt.samples++;
 	delay_ns = delay_ns ? delay_ns : 1;

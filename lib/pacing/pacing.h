@@ -75,6 +75,7 @@ struct ur_pacing_auto {
 	uint32_t least_next_ns; /* of this interval */
 	uint64_t interval_ns;	/* when it ends */
 	uint32_t delay_ns, before_ns;	/* the last two; 0: none */
+	uint64_t late_ns;		/* since when all were longer than enter_ns; 0: they are not */
 	uint32_t jitter16;		/* how far delays jump to and fro, 1/16 ns */
 	uint32_t rate;			/* meaningful while throttled */
 	uint32_t capacity;		/* what was delivered, as a rate */
@@ -129,6 +130,7 @@ SLIST_HEAD(ur_pacing_list, ur_pacing_dest);
 /* Counters of a table; X(name, meaning). */
 #define UR_PACING_COUNTERS(X)                                                                      \
 	X(samples, "delays returned")                                                              \
+	X(unsure, "delays that may be our own pause, not counted")                                 \
 	X(outliers, "delays that were too long")                                                   \
 	X(reseeds, "times that a destination's delays were learned anew")                          \
 	X(throttles, "times that a destination became throttled")                                  \
@@ -146,6 +148,8 @@ struct ur_pacing {
 	uint32_t link, rai, rhai;   /* as rates */
 	uint32_t dests, used;
 	uint32_t throttled; /* destinations now */
+	uint64_t dry_ns;    /* when nothing was there to receive; what comes now came later. 0: not
+			       known. The owner's, before it tells of delays. */
 	uint32_t mask;	    /* of the hash */
 	struct ur_pacing_list *buckets, free;
 	struct ur_pacing_dest unpaced; /* stands for all that have no entry */
@@ -173,7 +177,10 @@ void ur_pacing_put(struct ur_pacing *t, struct ur_pacing_dest *d);
 
 /* ---- what happens ---- */
 
-/* A packet took delay_ns there and back, without the time that the peer kept it. */
+/*
+ * A packet took delay_ns there and back, without the time that the peer kept it. It is not counted
+ * when more than half of it may be time in which nobody here looked, by dry_ns.
+ */
 void ur_pacing_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t delay_ns,
 		     uint64_t now_ns);
 /* A congestion notification packet came. */
@@ -195,6 +202,12 @@ static inline void ur_pacing_sent(struct ur_pacing *t, struct ur_pacing_dest *d,
 static inline uint64_t ur_pacing_open_ns(const struct ur_pacing_dest *d)
 {
 	return d->open_ns;
+}
+
+/* Between packets of 4096 bytes; 0: not throttled. */
+static inline uint64_t ur_pacing_gap_ns(const struct ur_pacing_dest *d)
+{
+	return d->cost ? ((uint64_t)4096 * d->cost) >> UR_PACING_COST_SHIFT : d->gap_ns;
 }
 
 /* ---- what it looks like ---- */

@@ -4,7 +4,9 @@
 #include "wire/assert.h"
 #include "wire/ext.h"
 
-#define RETRY_NS (UINT64_C(4) << UR_WHEEL_TICK_SHIFT) /* until somebody else is let go on */
+/* Until somebody else is let go on: a gap, within these. */
+#define RETRY_NS     (UINT64_C(4) << UR_WHEEL_TICK_SHIFT)
+#define RETRY_MAX_NS UINT64_C(1000000)
 
 static size_t align64(size_t n)
 {
@@ -80,9 +82,17 @@ bool ur_dest_sent(struct ur_core *core, struct ur_dest *d, uint32_t bytes, uint6
 	return true;
 }
 
+static uint64_t retry_ns(const struct ur_dest *d)
+{
+	uint64_t gap = ur_pacing_gap_ns(d->pace);
+
+	return gap < RETRY_NS ? RETRY_NS : gap < RETRY_MAX_NS ? gap : RETRY_MAX_NS;
+}
+
 /*
- * PACE-GATE-02. One queue goes on; what it sends closes the gate again. Should it send nothing, the
- * next is let go on soon.
+ * PACE-GATE-02. One queue goes on; what it sends closes the gate again. But its turn may be long in
+ * coming where many others are ready, so the next one follows a gap later: they will have their
+ * turns as far apart.
  */
 void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 {
@@ -95,7 +105,7 @@ void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 	/* Not throttled any more: all of them may go, a few at a time. */
 	ur_emux_gate_open(&core->emux, &d->gate, open_ns ? 1 : UR_EMUX_WQES);
 	if (d->gate.waiting.ready_cnt)
-		ur_timer_set(&core->wheel, &d->timer, open_ns ? now_ns + RETRY_NS : now_ns);
+		ur_timer_set(&core->wheel, &d->timer, open_ns ? now_ns + retry_ns(d) : now_ns);
 }
 
 /* ---- what the network says ---- */

@@ -40,6 +40,15 @@ static inline struct ur_dest *ur_dest_of(const struct ur_emux_queue *q)
  */
 bool ur_dest_sent(struct ur_core *core, struct ur_dest *d, uint32_t bytes, uint64_t now_ns);
 
+/* It wants to send, and a throttled destination makes it wait for its turn. */
+static inline bool ur_dest_delays(const struct ur_qp *qp)
+{
+	const struct ur_dest *d = ur_dest_of(&qp->sq_queue);
+
+	return __builtin_expect(d != NULL, 0) && d->pace->throttled &&
+	       ur_emux_is_active(&qp->sq_queue);
+}
+
 void ur_dest_sample(struct ur_core *core, struct ur_dest *d, uint32_t rtt, uint64_t now_ns);
 /* A round trip to the queue pair's peer took rtt stamps, the time that it was kept left out. */
 static inline void ur_dest_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)

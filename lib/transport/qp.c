@@ -149,6 +149,22 @@ void ur_qp_settle(struct ur_qp *qp)
 	ur_qp_update(qp);
 }
 
+/*
+ * PACE-TIMER-01. The peer is silent because we are: what asks for an answer has not been sent yet.
+ * What is due starts afresh.
+ */
+static void be_patient(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_recovery *rec = &qp->req.rec;
+
+	if (rec->ack_deadline_ns <= now_ns)
+		rec->ack_deadline_ns = ur_recovery_ack_deadline(rec, true, now_ns);
+	if (ur_mode_is_ext(qp)) {
+		ur_selective_put_off(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
+		ur_selective_put_off(&qp->xreq.rsp, &qp->xreq.rtt, now_ns);
+	}
+}
+
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
@@ -156,6 +172,8 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 
 	if (in_error(qp))
 		return;
+	if (ur_dest_delays(qp))
+		be_patient(qp, now_ns);
 	if (ur_mode_is_ext(qp)) {
 		ur_ext_timer(qp, now_ns);
 		ur_qp_update(qp);

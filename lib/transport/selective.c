@@ -535,6 +535,12 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 	return UR_SELECTIVE_RESEND;
 }
 
+void ur_selective_put_off(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
+{
+	if (s->deadline_ns <= now_ns)
+		s->deadline_ns = now_ns + ur_rtt_rto_ns(rtt, s->backoff);
+}
+
 /* ---- for tests ---- */
 
 static uint32_t count_bits(const uint64_t *map)

@@ -227,6 +227,9 @@ void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env
 enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 					       const struct ur_selective_env *env, uint64_t now_ns);
 
+/* No answer can be expected before we send on: a deadline that has passed starts afresh. */
+void ur_selective_put_off(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns);
+
 /* Asserts what is stated at the fields. */
 void ur_selective_validate(const struct ur_selective *s);
 

@@ -110,9 +110,44 @@ Test(dest, queue_that_is_let_go_on_and_has_gone_does_not_keep_the_others_waiting
 	/* The first that waited may go; it leaves without a packet. */
 	cr_assert_eq(x->held_cnt, 1u);
 	cr_assert_eq(end_modify(e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0), 0);
-	end_sleep(e, 6 * US);
+	/* The next one goes on a gap later. */
+	end_sleep(e, 194 * US);
+	cr_assert_eq(other.state, UR_EMUX_HELD);
+	end_sleep(e, 8 * US);
 	cr_assert_eq(other.state, UR_EMUX_READY);
 	ur_emux_deactivate(x, &other);
+	end_free(e);
+}
+
+/* PACE-TIMER-01: the local ACK timeout is 67 ms, four packets take three gaps of 40 ms. */
+Test(dest, who_waits_for_the_gap_does_not_take_the_peer_for_dead)
+{
+	struct end *e = END(.pacing = &cmdpd);
+	uint32_t psn = END_SQ_PSN;
+
+	for (unsigned i = 0; i < 8; i++)
+		round_trip(e, &psn, 10 * US);
+	round_trip(e, &psn, 40000 * US);
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	e->now_ns += 40000 * US;
+	end_expect(e, UR_RC_WRITE_FIRST, psn);
+	end_sleep(e, 40010 * US);
+	end_expect(e, UR_RC_WRITE_MIDDLE, psn + 1);
+	end_sleep(e, 40010 * US);
+	end_expect(e, UR_RC_WRITE_MIDDLE, psn + 2);
+	end_sleep(e, 40010 * US);
+	end_expect(e, UR_RC_WRITE_LAST, psn + 3);
+	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
+	/* Now it is the peer's turn. */
+	end_sleep(e, 70000 * US);
+	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 1);
+	end_free(e);
+	/* Nor is it an excuse to wait for the port. */
+	e = END(.pacing = &cmdpd);
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	end_expect(e, UR_RC_WRITE_FIRST, END_SQ_PSN);
+	end_sleep(e, 70000 * US);
+	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 1);
 	end_free(e);
 }
 

@@ -120,15 +120,48 @@ Test(pacing_auto, throttles_to_less_than_what_comes_out)
 	cr_assert_gt(ur_pacing_open_ns(d), now);
 }
 
-/* PACE-AUTO-02: two late answers do it, a round trip need not pass. */
-Test(pacing_auto, throttles_at_the_second_long_delay)
+/* PACE-AUTO-02: late by 980 us, they must be so for 122.5 us; a round trip need not pass. */
+Test(pacing_auto, throttles_when_long_delays_last)
 {
 	flow(1000, 10, 20);
 	flow(10, 10, 1000);
-	cr_assert_not(d->throttled);
-	now += 200 * US;
+	now += 112 * US - 10 * US;
 	flow(10, 10, 1000);
-	cr_assert(d->throttled);
+	cr_assert_not(d->throttled, "the second one came 112 us after the first");
+	now += 1 * US;
+	flow(10, 10, 1000);
+	cr_assert(d->throttled, "123 us");
+}
+
+/* PACE-AUTO-02: a peer that did not run for 10 ms answers 64 packets at once. */
+Test(pacing_auto, leaves_what_was_late_all_together_alone)
+{
+	flow(1000, 10, 20);
+	for (unsigned pause = 0; pause < 20; pause++) {
+		now += 10 * MS;
+		for (uint32_t i = 0; i < 64; i++) {
+			ur_pacing_delay(&t, d, 10000000 - i * 10000, now);
+			now += 2 * US;
+		}
+		flow(500, 10, 20);
+	}
+	cr_assert_eq(d->throttles, 0);
+}
+
+/* PACE-DELAY-01 */
+Test(pacing_auto, does_not_count_what_may_have_waited_for_us)
+{
+	flow(1000, 10, 20);
+	cr_assert_eq(t.cnt.samples, 100);
+	t.dry_ns = now - 501 * US;
+	ur_pacing_delay(&t, d, 1000000, now);
+	cr_assert_eq(t.cnt.samples, 100);
+	cr_assert_eq(t.cnt.unsure, 1);
+	cr_assert_eq(d->samples, 100);
+	t.dry_ns = now - 500 * US;
+	ur_pacing_delay(&t, d, 1000000, now);
+	cr_assert_eq(t.cnt.samples, 101);
+	cr_assert_eq(t.cnt.unsure, 1);
 }
 
 /* PACE-AUTO-04 */
@@ -254,7 +287,7 @@ Test(pacing_auto, counts_what_was_delivered_once)
 	ur_pacing_delay(&t, d, 100000, now);
 	/* Sent before that one. */
 	ur_pacing_delay(&t, d, 310000, now + 10 * US);
-	ur_pacing_delay(&t, d, 320000, now + 20 * US);
+	ur_pacing_delay(&t, d, 340000, now + 40 * US);
 	cr_assert_lt(d->rate.capacity * 8.0 / (1 << UR_PACING_RATE_SHIFT), 0.1);
 }
 
