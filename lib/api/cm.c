@@ -98,6 +98,14 @@ void ur_cm_api_call(struct ur_device *dev, void (*fn)(void *arg, uint64_t now_ns
 
 /* ---- the core's sink: on worker 0 ---- */
 
+static void take_offer(struct ur_cm_note *note, const struct ur_offer *offer)
+{
+	if (!offer)
+		return;
+	note->offer = *offer;
+	note->extended = offer->flags & UR_OFFER_EXTENDED;
+}
+
 static void take_private(struct ur_cm_note *note, const struct ur_cm_event *ev)
 {
 	size_t n = ev->private_len;
@@ -180,7 +188,7 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 				    .peer_port = ev->ip ? ev->ip->sport : 0};
 	if (!sidr)
 		take_req(note, ev->req);
-	note->extended = ev->offer && ev->offer->flags & UR_OFFER_EXTENDED;
+	take_offer(note, ev->offer);
 	take_private(note, ev);
 	ur_cm_set_ctx(core, ev->id, &note->owner);
 	pthread_mutex_lock(&cm->lock);
@@ -230,7 +238,7 @@ static void on_id(struct ur_cm_api *cm, struct ur_api_cm_id *id, const struct ur
 	default:
 		break;
 	}
-	note->extended = ev->offer && ev->offer->flags & UR_OFFER_EXTENDED;
+	take_offer(note, ev->offer);
 	if (ev->private_len)
 		take_private(note, ev);
 	push(id->base.channel, note);

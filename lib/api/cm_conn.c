@@ -98,17 +98,43 @@ static struct ur_mode_case mode_case(struct ibv_qp *qp, size_t private_len, size
 
 static struct ur_offer offer_of(struct ibv_qp *qp)
 {
+	const struct ur_device *dev = ur_device(qp->context);
 	struct ur_mode_want want = ur_api_qp_want(UR_API(qp, qp));
-
-	return (struct ur_offer){
+	struct ur_offer offer = {
 		.version = UR_OFFER_VERSION,
 		.flags = UR_OFFER_EXTENDED | (want.strict ? UR_OFFER_STRICT : 0),
 		.ports = want.spray,
+	};
+
+	/* CM-ADM-01 */
+	if (dev->cfg.admission.mode == UR_ADM_PLAIN)
+		return offer;
+	offer.flags |= UR_OFFER_STATUS;
+	offer.tables = (uint8_t)__builtin_ctz(dev->worker_cnt);
+	if (!qp->srq)
+		return offer;
+	offer.flags |= UR_OFFER_POOL;
+	if (dev->cfg.admission.mode == UR_ADM_INTELLIGENT)
+		offer.flags |= UR_OFFER_NOTIFY;
+	offer.pool = UR_API(srq, qp->srq)->srq.pool;
+	return offer;
+}
+
+/* ADM-AGREE-01: who has a pool tells those who understand. */
+static struct ur_adm_agreed agreed_of(const struct ur_offer *own, const struct ur_offer *peer)
+{
+	return (struct ur_adm_agreed){
+		.tells = own->flags & UR_OFFER_POOL && peer->flags & UR_OFFER_STATUS,
+		.tables = peer->tables,
+		.told = own->flags & UR_OFFER_STATUS && peer->flags & UR_OFFER_POOL,
+		.notifies = peer->flags & UR_OFFER_NOTIFY,
+		.pool = peer->pool,
 	};
 }
 
 int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct ur_cm_note *peer)
 {
+	struct ur_offer own = offer_of(qp);
 	struct ur_mode_verdict mode;
 	bool rc_qp = qp->qp_type == IBV_QPT_RC;
 	struct ibv_qp_attr attr = {
@@ -129,6 +155,7 @@ int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct 
 		ur_api_qp_mode_note(UR_API(qp, qp), mode.reason);
 		return EPROTONOSUPPORT;
 	}
+	mode.agreed = agreed_of(&own, &peer->offer);
 	if (rc_qp)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	rc = ur_api_modify_qp(qp, &attr, mask, &mode);

@@ -54,6 +54,7 @@ struct ur_cm_note {
 	uint8_t private_len;
 	uint8_t private_data[UR_CM_REP_PRIVATE];
 	bool extended; /* REQ_RCVD: the peer offers extended mode; REP_RCVD: it is used */
+	struct ur_offer offer; /* of the peer; zero: none */
 };
 
 TAILQ_HEAD(ur_cm_notes, ur_cm_note);

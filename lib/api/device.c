@@ -24,6 +24,7 @@
 #define NUMBERS_MAX	 256
 #define IMPAIR_HOLD	 1024 /* packets that [impair] keeps, of a direction */
 #define LINK_HOLD	 4096 /* the same with a slow link */
+#define STATUS_LIFE	 4 /* of what a peer said of its pool, in times fallback_ms */
 
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -280,6 +281,13 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 	uint32_t window =
 		pow2_at_most(dev->cfg.transport.window < 4 ? 4 : dev->cfg.transport.window);
 	struct ur_pacing_attr pacing;
+	struct ur_adm_attr admission = {
+		.mode = (enum ur_adm_mode)dev->cfg.admission.mode,
+		.fallback_ns = dev->cfg.admission.fallback_ms * UINT64_C(1000000),
+		.recall_ns = dev->cfg.admission.recall_us * UINT64_C(1000),
+		.mark_life_ns = dev->cfg.admission.mark_ms * UINT64_C(1000000),
+		.status_ns = dev->cfg.admission.fallback_ms * STATUS_LIFE * UINT64_C(1000000),
+	};
 	struct ur_worker_attr a = {
 		.cnt = dev->worker_cnt,
 		.peers = dev->workers,
@@ -314,6 +322,9 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 					   .destinations = dev->cfg.pacing.mode == UR_PACING_NONE
 								   ? 0
 								   : dev->cfg.pacing.destinations,
+					   .admission = dev->cfg.admission.mode == UR_ADM_PLAIN
+								? 0
+								: dev->cfg.admission.peers,
 					   .max_sge = (uint16_t)dev->cfg.transport.max_sge},
 				.mem = &dev->mem,
 				.sink = ur_device_sink(dev),
@@ -322,6 +333,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 				.ackreq_every = dev->cfg.transport.ack_coalesce,
 				.mtu_shift = dev->mtu_shift,
 				.pacing = &pacing,
+				.admission = &admission,
 				.qos = &dev->qos,
 			},
 	};

@@ -64,6 +64,7 @@ struct ur_device {
 
 	pthread_mutex_t lock; /* counts, references, the MR table, creation and destruction */
 	struct uroce_objects objects;
+	uint32_t last_pool; /* name of the SRQ created last, for peers */
 	struct ur_engine_qos qos; /* as every worker has it */
 
 	/* Asynchronous events, [async_head, async_tail) of a ring; full ones are counted. */

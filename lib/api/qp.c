@@ -186,6 +186,7 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 	if (m->mode) {
 		ur_qp_set_mode(m->qp, m->mode->mode, m->strict);
 		ur_qp_set_paths(m->qp, m->paths);
+		ur_qp_set_agreed(m->qp, &m->mode->agreed);
 	}
 	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
 }

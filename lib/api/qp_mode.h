@@ -33,6 +33,7 @@ struct ur_mode_verdict {
 	bool ok;	   /* false: what is demanded cannot be had */
 	enum ur_mode mode; /* of the queue pair; where !ok, what it could be instead */
 	enum uroce_qp_mode_reason reason;
+	struct ur_adm_agreed agreed; /* as to receive pools; whoever asked the peer fills it in */
 };
 
 /* Whether extended mode is offered to the peer, or may be agreed on when the peer offers it. */

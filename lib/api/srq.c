@@ -20,6 +20,7 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	struct ur_device *dev = ur_device(pd->context);
 	struct ibv_srq_attr *a = &attr->attr;
 	struct ur_api_srq *srq;
+	uint32_t pool;
 
 	if (a->max_wr < 1 || a->max_wr > WR_MAX || a->max_sge > dev->cfg.transport.max_sge) {
 		errno = EINVAL;
@@ -41,6 +42,7 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 		return NULL;
 	}
 	dev->objects.srqs++;
+	pool = ++dev->last_pool;
 	UR_API(pd, pd)->refs++;
 	pthread_mutex_unlock(&dev->lock);
 	srq->base = (struct ibv_srq){
@@ -49,6 +51,7 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	pthread_cond_init(&srq->base.cond, NULL);
 	pthread_mutex_init(&srq->lock, NULL);
 	ur_srq_init(&srq->srq, srq->ring, a->max_wr, a->max_sge, pd->handle, srq);
+	srq->srq.pool = pool;
 	return &srq->base;
 }
 

@@ -27,10 +27,7 @@ static const char *const sections[] = {"eal",
 				       "pacing",
 				       "capture",
 				       "impair",
-#define X(name) #name,
-				       UR_CONFIG_EMPTY_SECTIONS(X)
-#undef X
-};
+				       "admission"};
 #define SECTIONS_CNT (sizeof(sections) / sizeof(sections[0]))
 _Static_assert(SECTIONS_CNT <= UR_CONFIG_SECTIONS_MAX, "raise UR_CONFIG_SECTIONS_MAX");
 
@@ -168,8 +165,6 @@ static void list_keys(const char *section, char *buf, size_t cap)
 			strlcat(buf, ", ", cap);
 		strlcat(buf, ur_config_keys[i].key, cap);
 	}
-	if (buf[0] == '\0')
-		strlcpy(buf, "no key yet", cap);
 }
 
 /* Every complaint that is about lines, names and repetition; keeps the line of each key. */
@@ -445,7 +440,4 @@ void ur_config_help(FILE *out)
 		fprintf(out, "# %s\n# allowed: %s\n%s = %s\n", key->doc, allowed, key->key,
 			key->def);
 	}
-#define X(name) fprintf(out, "\n[%s]\n# no key yet\n", #name);
-	UR_CONFIG_EMPTY_SECTIONS(X)
-#undef X
 }

@@ -153,6 +153,9 @@ struct ur_config {
 		UR_CONFIG_KEYS_PACING(UR_CONFIG_MEMBER)
 	} pacing;
 	struct {
+		UR_CONFIG_KEYS_ADMISSION(UR_CONFIG_MEMBER)
+	} admission;
+	struct {
 		UR_CONFIG_KEYS_CAPTURE(UR_CONFIG_MEMBER)
 	} capture;
 	struct {

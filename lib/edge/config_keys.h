@@ -79,6 +79,12 @@
 	X(AUTO, "auto")                                                                            \
 	X(DCQCN, "dcqcn")
 
+/* In the order of enum ur_adm_mode, admission/pool.h. */
+#define UR_ADMISSION_WORDS(X)                                                                      \
+	X(PLAIN, "plain")                                                                          \
+	X(AB, "ab")                                                                                \
+	X(INTELLIGENT, "intelligent")
+
 #define UR_AVERAGES(X)                                                                             \
 	X(MEAN, "mean")                                                                            \
 	X(EWMA, "ewma")
@@ -246,6 +252,24 @@
 	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                              \
 	  "addresses that a worker paces at once; more are not paced, and counted")
 
+#define UR_CONFIG_KEYS_ADMISSION(K)                                                                \
+	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                         \
+	  "who may take a receive of an SRQ that many peers overrun (extended mode, and not plain "  \
+	  "at both ends). plain: whoever asks when there is one; ab: who was refused first goes "   \
+	  "first; intelligent: the same, peers know when they would be refused, and a refused "     \
+	  "message is called when a receive is there")                                             \
+	K(admission, fallback_ms, "fallback_ms", U32, 1, 655, "20",                                \
+	  "intelligent: who waits for a call asks after it so often")                              \
+	K(admission, recall_us, "recall_us", U32, 10, 1000000, "2000",                             \
+	  "intelligent: a call that is not followed in so long is void, and the next is called; "  \
+	  "a few round trips")                                                                     \
+	K(admission, mark_ms, "mark_ms", U32, 10, 60000, "1000",                                   \
+	  "whoever was refused loses its place after so long a silence; longer than four times "   \
+	  "fallback_ms and the RNR timer")                                                         \
+	K(admission, peers, "peers", U32, 0, 65536, "1024",                                        \
+	  "peers that a worker tells of each SRQ, and SRQs of peers that it knows; more hear of "  \
+	  "a change only when they are answered, and are counted as adm_exhausted")
+
 #define UR_CONFIG_KEYS_CAPTURE(K)                                                                  \
 	K(capture, file, "file", TEXT, "a file name, empty for no capture", 0, "",                 \
 	  "pcap file of what the port sends and receives")                                         \
@@ -281,9 +305,5 @@
 	  "how much of it may wait, KiB, and at most 4096 packets; more are dropped")              \
 	K(impair, M(ecn_kb), P "ecn_kb", U32, 0, 16384, "0",                                       \
 	  "who finds more KiB waiting is marked congestion experienced; 0: nobody")
-
-/* Sections that exist and have no key yet. */
-#define UR_CONFIG_EMPTY_SECTIONS(X)                                                                \
-	X(admission)
 
 #endif

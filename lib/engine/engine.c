@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "engine/slots.h"
+#include "transport/admission.h"
 #include "transport/build.h"
 #include "transport/cnp.h"
 #include "transport/dest.h"
@@ -40,7 +41,7 @@ static size_t align64(size_t n)
 
 /* Where the parts lie, bytes from the start. */
 struct layout {
-	size_t slots, reorder, read_gaps, ooo, rtx, spray, dests, cm, total;
+	size_t slots, reorder, read_gaps, ooo, rtx, spray, dests, admission, cm, total;
 };
 
 static struct layout layout_of(const struct ur_limits *l)
@@ -56,7 +57,8 @@ static struct layout layout_of(const struct ur_limits *l)
 	at.rtx = at.ooo + align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
 	at.spray = at.rtx + align64(ur_rtx_pool_size(l->rtx_contexts));
 	at.dests = at.spray + align64(ur_spray_pool_size(l->spray_contexts));
-	at.cm = at.dests + (l->destinations ? ur_dests_size(l->destinations) : 0);
+	at.admission = at.dests + (l->destinations ? ur_dests_size(l->destinations) : 0);
+	at.cm = at.admission + ur_admission_size(l->admission);
 	at.total = at.cm + (l->worker == 0 ? align64(ur_cm_size(&l->cm)) : 0);
 	return at;
 }
@@ -72,7 +74,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	const struct ur_limits *l = &attr->limits;
 	struct layout at = layout_of(l);
 	uint8_t *m = memory;
-
+	struct ur_adm_attr admission;
 	struct ur_engine_qos qos;
 
 	UR_ASSERT(((uintptr_t)memory & 63) == 0);
@@ -104,6 +106,9 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_spray_pool_init(&e->core.spray, m + at.spray, l->spray_contexts);
 	if (l->destinations)
 		ur_dests_init(&e->core, m + at.dests, l->destinations, attr->pacing);
+	ur_adm_attr_default(&admission);
+	ur_admission_init(&e->core, m + at.admission, l->admission,
+			  attr->admission ? attr->admission : &admission, attr->random);
 	if (l->worker == 0)
 		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
 	return e;
@@ -223,7 +228,7 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 	if (!ur_packet_peek(frame, len, &opcode, &qpn))
 		return;
 	qp = ur_slots_at(&e->slots, qpn);
-	if (!(ur_op_flags(opcode) & UR_OP_RESPONSE)) {
+	if (!(ur_op_flags(opcode) & (UR_OP_RESPONSE | UR_OP_NOTIFY))) {
 		prefetch_lines(qp, 0, offsetof(struct ur_qp, rsp_queue));
 		return;
 	}
@@ -409,7 +414,7 @@ static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 	return made;
 }
 
-/* SCHED-AHEAD-01: an ACK, NAK or CNP of the queue pair leaves ahead of all lanes. */
+/* SCHED-AHEAD-01: an ACK, NAK, CNP or NOTIFY of the queue pair leaves ahead of all lanes. */
 static void goes_ahead(struct ur_core *core, const struct ur_qp *qp, const struct ur_tx *tx)
 {
 	unsigned vl = qp->rsp_queue.vl;
@@ -431,6 +436,17 @@ static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
 		ur_cnp_next(qp, &tx[made]);
 		goes_ahead(&e->core, qp, &tx[made++]);
 	}
+	return made;
+}
+
+static unsigned output_notifies(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
+				uint64_t now_ns)
+{
+	unsigned made = 0;
+	struct ur_qp *qp;
+
+	while (made < cap && (qp = ur_admission_next(&e->core, &tx[made], now_ns)))
+		goes_ahead(&e->core, qp, &tx[made++]);
 	return made;
 }
 
@@ -491,6 +507,8 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	settle(e);
 	count_contexts(&e->core);
 	n = output_cm(e, tx, cap, now_ns);
+	if (__builtin_expect(e->core.adm.busy.ready_cnt, 0))
+		n += output_notifies(e, tx + n, cap - n, now_ns);
 	n += output_cnps(e, tx + n, cap - n);
 	n += output_acks(e, tx + n, cap - n, now_ns);
 	n += output_lanes(e, tx + n, cap - n, now_ns);
@@ -514,7 +532,9 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 bool ur_engine_wants_output(const struct ur_engine *e)
 {
 	return e->core.acks.ready_cnt || e->core.cnps.ready_cnt || e->core.emux.ready_cnt ||
-	       e->core.settle.ready_cnt || (e->cm && ur_cm_wants_output(e->cm));
+	       e->core.settle.ready_cnt ||
+	       (e->core.adm.busy.ready_cnt && ur_admission_wants_output(&e->core)) ||
+	       (e->cm && ur_cm_wants_output(e->cm));
 }
 
 /* ---- time ---- */
@@ -536,10 +556,19 @@ void ur_engine_expire(struct ur_engine *e, uint64_t now_ns)
 
 	settle(e);
 	while ((t = ur_wheel_expire(&e->core.wheel, now_ns)))
-		if (t->kind == UR_TIMER_DEST)
+		switch (t->kind) {
+		case UR_TIMER_DEST:
 			ur_dest_timer(&e->core, UR_DEST_OF(t), now_ns);
-		else
+			break;
+		case UR_TIMER_POOL:
+			ur_admission_timer(&e->core, t, now_ns);
+			break;
+		case UR_TIMER_SST:
+			ur_admission_entry_timer(&e->core, t, now_ns);
+			break;
+		default:
 			ur_qp_timer(UR_QP_OF(t, timer), now_ns);
+		}
 	if (e->cm)
 		ur_cm_expire(e->cm, now_ns);
 }
@@ -617,7 +646,8 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	ur_sq_init(&qp->sq, mem + r.sq, a->cap.max_send_wr, a->cap.max_send_sge,
 		   a->cap.max_inline_data);
 	if (a->srq) {
-		a->srq->qp_cnt++;
+		if (!a->srq->qp_cnt++)
+			ur_admission_join(&e->core, a->srq);
 		qp->rsp.srq_wqe = (struct ur_rwqe *)(void *)(mem + r.srq_wqe);
 	} else {
 		ur_rq_init(&qp->rq, mem + r.rq, a->cap.max_recv_wr, a->cap.max_recv_sge);
@@ -644,6 +674,8 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 	if ((mask & IBV_QP_AV) && qp->type != IBV_QPT_UD && e->core.dests &&
 	    qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_ERR)
 		ur_dest_attach(qp, now_ns);
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && qp->type == IBV_QPT_RC)
+		ur_admission_connect(qp, now_ns);
 	return 0;
 }
 
@@ -651,8 +683,8 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
 	ur_qp_reset(qp);
-	if (qp->srq)
-		qp->srq->qp_cnt--;
+	if (qp->srq && !--qp->srq->qp_cnt)
+		ur_admission_leave(qp->srq);
 	ur_slots_give(&e->slots, qp, now_ns + e->time_wait_ns);
 }
 

@@ -36,6 +36,7 @@ struct ur_limits {
 	uint16_t max_sge;	     /* of a receive, for ooo_contexts */
 	uint32_t spray_contexts;     /* mode extended: QPs that spray over several ports */
 	uint32_t destinations;	     /* addresses that are paced; 0: none is */
+	uint32_t admission;	     /* peers of receive pools, and pools of peers; 0: none */
 };
 
 /* How what can be sent shares the port (docs/design/sending.md). */
@@ -58,6 +59,7 @@ struct ur_engine_attr {
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
 	const struct ur_engine_qos *qos;	 /* NULL: the default */
 	const struct ur_pacing_attr *pacing; /* used if limits.destinations */
+	const struct ur_adm_attr *admission; /* NULL: the default, plain */
 };
 
 struct ur_engine;

@@ -10,6 +10,7 @@
 #include "sched/emux.h"
 #include "pacing/pacing.h"
 #include "timer/wheel.h"
+#include "transport/admission_state.h"
 #include "transport/cq.h"
 #include "transport/ooo.h"
 #include "transport/read_gap.h"
@@ -73,6 +74,17 @@
 	X(sched_turns, "scheduling turns")                                                         \
 	X(sched_blind_visits, "turns in which nothing could be sent")                             \
 	X(sched_sifted, "queues moved from a ready list to a gate that had closed")                \
+	X(adm_accepted, "requests that a receive pool accepted, of QPs that it tells its status")  \
+	X(adm_refused, "requests that it refused")                                                 \
+	X(adm_false_claims, "requests that claimed a letter which their QP does not hold")         \
+	X(adm_expired, "letters that expired")                                                     \
+	X(adm_notifies_sent, "NOTIFYs sent, but for calls")                                        \
+	X(adm_calls_sent, "calls sent")                                                            \
+	X(adm_notifies_received, "NOTIFYs received, calls included")                               \
+	X(adm_calls_received, "calls received")                                                    \
+	X(adm_waits, "messages kept back because they would have been refused")                    \
+	X(adm_woken, "of them let go on by what was heard, or by time")                            \
+	X(adm_exhausted, "peers and entries of admission for which there was no place")            \
 	X(sched_woken, "queues that a gate let go on")
 
 struct ur_counters {
@@ -112,6 +124,7 @@ struct ur_core {
 	struct ur_spray_pool spray;
 	struct ur_reorder_pool reorder;
 	struct ur_read_gap_pool read_gaps;
+	struct ur_admission adm;
 	struct ur_sched cnps;	/* QPs that owe a CNP */
 	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */
 	struct ur_counters cnt;

@@ -27,7 +27,13 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first);
 /* Nothing is in flight any more and nothing will be sent again. */
 void ur_ext_requester_stop(struct ur_qp *qp);
 
+/* It can begin a message that takes a receive of the peer, if admission lets it. */
+bool ur_ext_requester_asks(const struct ur_qp *qp);
+
 /* ---- ext_completer.c ---- */
+
+/* ADM-CALL-04. An RNR wait ends now. */
+void ur_ext_called(struct ur_qp *qp, uint64_t now_ns);
 
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* When ur_ext_timer() has something to do; UR_NEVER. */

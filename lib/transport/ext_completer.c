@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/admission.h"
 #include "transport/dest.h"
 #include "transport/ext.h"
 #include "transport/requester_priv.h"
@@ -40,10 +41,15 @@ static bool is_complete(struct ur_qp *qp)
 static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
+	uint32_t received = 0;
 	bool idle;
 
-	while (req->head != req->cur && is_complete(qp))
+	while (req->head != req->cur && is_complete(qp)) {
+		received += !!(class_of(oldest(qp)) & OP_RECV);
 		ur_completer_finish(qp, IBV_WC_SUCCESS);
+	}
+	if (__builtin_expect(qp->admission & UR_ADM_TOLD, 0) && una_moved)
+		ur_admission_passed(qp, received, now_ns);
 	idle = ur_ext_idle(&qp->xreq);
 	if (idle)
 		qp->xreq.probe = false;
@@ -109,6 +115,53 @@ static void probe_back(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
 		ur_selective_overtaken(&x->rsp, &env, echo, now_ns);
 }
 
+/* EXT-COMP-TIMEOUT-01. False: the QP is in error. */
+static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_core *core = qp->core;
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_env(qp);
+	enum ur_recovery_verdict verdict;
+	bool timeout;
+
+	verdict = ur_recovery_expired(&qp->req.rec, now_ns, &timeout);
+	core->cnt.local_ack_timeout_err += timeout;
+	if (verdict == UR_RECOVERY_FAILED) {
+		core->cnt.retry_exceeded_err++;
+		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		return false;
+	}
+	if (verdict == UR_RECOVERY_REWIND)
+		ur_selective_lose_una(ur_psn_eq(x->psn.una, x->psn.max) ? &x->rsp : &x->psn, &env);
+	return true;
+}
+
+void ur_ext_called(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_recovery *rec = &qp->req.rec;
+
+	if (!rec->rnr_until_ns)
+		return;
+	rec->rnr_until_ns = now_ns;
+	ur_ext_follow(qp, now_ns);
+	if (ack_timeout(qp, now_ns))
+		ur_ext_follow(qp, now_ns);
+}
+
+/* ADM-LETTER-02. The end of an RNR wait is no reason to send while the call is still to come. */
+static bool waits_on(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_adm_qp *adm = &qp->adm;
+
+	if (!qp->req.rec.rnr_until_ns || !(qp->admission & UR_ADM_HELD) || !adm->letter ||
+	    !adm->heard)
+		return false;
+	adm->heard = false;
+	qp->xreq.probe = true;
+	qp->req.rec.rnr_until_ns = now_ns + adm->wait_ns;
+	return true;
+}
+
 /* EXT-COMP-RNR-01 */
 static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
@@ -123,7 +176,12 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	if (qp->xreq.spray)
 		ur_spray_refused(qp->xreq.spray);
 	ur_ext_follow(qp, now_ns);
-	if (ur_recovery_rnr(rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns) == UR_RECOVERY_FAILED) {
+	if ((p->op & UR_OP_ASTH) && qp->adm.letter) {
+		/* ADM-LETTER-03 */
+		qp->adm.wait_ns = ur_rnr_timer_ns(p->aeth.syndrome);
+		ur_recovery_busy(rec, qp->adm.wait_ns, now_ns);
+	} else if (ur_recovery_rnr(rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns) ==
+		   UR_RECOVERY_FAILED) {
 		core->cnt.rnr_retry_exceeded_err++;
 		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
 		return;
@@ -166,6 +224,22 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc
 	return UR_DROP_NONE;
 }
 
+/* What an ACK or NAK says of the peer's receive pool; `back`: it answers the probe. */
+static void take_status(struct ur_qp *qp, const struct ur_packet *p, bool rnr, bool back,
+			uint64_t now_ns)
+{
+	bool held = qp->adm.letter;
+
+	ur_admission_word(qp, p, now_ns);
+	if (rnr)
+		rnr_nak(qp, p, now_ns);
+	if (qp->state == IBV_QPS_ERR || !ur_psn_eq(p->xaeth.epsn, qp->xreq.psn.una))
+		return;
+	/* ADM-CALL-04, ADM-LETTER-02: it is called, or its letter has gone. */
+	if (qp->adm.letter ? p->asth.called : held && back)
+		ur_ext_called(qp, now_ns);
+}
+
 /* EXT-COMP-FORM-01, EXT-COMP-CREDIT-01 */
 static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
@@ -174,6 +248,7 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	uint8_t code = p->aeth.syndrome & UR_SYNDROME_VALUE_MASK;
 	enum ibv_wc_status status = ur_completer_nak_status(code);
 	bool fatal = kind == UR_SYNDROME_NAK && code != UR_NAK_PSN_SEQ;
+	bool rnr = kind == UR_SYNDROME_RNR_NAK, back;
 	struct ur_psn una = x->psn.una;
 	uint32_t n;
 
@@ -193,15 +268,20 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	else if (kind == UR_SYNDROME_NAK && !fatal)
 		qp->core->cnt.packet_seq_err++;
 	n = take_news(qp, p, true, now_ns);
-	if (x->probed && p->xaeth.echo == x->probe_stamp)
+	back = x->probed && p->xaeth.echo == x->probe_stamp;
+	if (back)
 		probe_back(qp, p->xaeth.echo, now_ns);
 	if (n)
 		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
 	/* What just completed may have been all that a failure waited for. */
 	if (qp->state == IBV_QPS_ERR)
 		return UR_DROP_NONE;
-	if (kind == UR_SYNDROME_RNR_NAK)
+	if ((p->op & UR_OP_ASTH) && (qp->admission & UR_ADM_TOLD))
+		take_status(qp, p, rnr, back, now_ns);
+	else if (rnr)
 		rnr_nak(qp, p, now_ns);
+	if (qp->state == IBV_QPS_ERR)
+		return UR_DROP_NONE;
 	return fatal ? nak(qp, p, status) : UR_DROP_NONE;
 }
 
@@ -359,6 +439,8 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 {
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return UR_DROP_QP_STATE;
+	if (p->op & UR_OP_NOTIFY)
+		return ur_admission_notified(qp, p, now_ns);
 	if (!(p->op & UR_OP_XAETH))
 		return UR_DROP_MODE;
 	if (!is_known(&qp->xreq, p->xaeth.epsn))
@@ -380,32 +462,21 @@ static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 
 	if (now_ns < s->deadline_ns)
 		return false;
-	if (ur_selective_expired(s, &env, now_ns) == UR_SELECTIVE_PROBE)
+	switch (ur_selective_expired(s, &env, now_ns)) {
+	case UR_SELECTIVE_PROBE:
 		qp->xreq.probe = true;
+		break;
+	case UR_SELECTIVE_RESEND:
+		/* ADM-HOLD-03: una alone is sent, and may have been lost, or the NAK of it. */
+		if (s == &qp->xreq.psn && qp->adm.letter)
+			ur_selective_lose_una(s, &env);
+		break;
+	case UR_SELECTIVE_NOTHING:
+		break;
+	}
 	if (s->backoff == backoff)
 		return false;
 	qp->core->cnt.rto++;
-	return true;
-}
-
-/* EXT-COMP-TIMEOUT-01. False: the QP is in error. */
-static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
-{
-	struct ur_core *core = qp->core;
-	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env = ur_ext_env(qp);
-	enum ur_recovery_verdict verdict;
-	bool timeout;
-
-	verdict = ur_recovery_expired(&qp->req.rec, now_ns, &timeout);
-	core->cnt.local_ack_timeout_err += timeout;
-	if (verdict == UR_RECOVERY_FAILED) {
-		core->cnt.retry_exceeded_err++;
-		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
-		return false;
-	}
-	if (verdict == UR_RECOVERY_REWIND)
-		ur_selective_lose_una(ur_psn_eq(x->psn.una, x->psn.max) ? &x->rsp : &x->psn, &env);
 	return true;
 }
 
@@ -416,7 +487,7 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	if (ur_recovery_is_due(&qp->req.rec, now_ns)) {
+	if (ur_recovery_is_due(&qp->req.rec, now_ns) && !waits_on(qp, now_ns)) {
 		ur_ext_follow(qp, now_ns);
 		if (!ack_timeout(qp, now_ns))
 			return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/build.h"
+#include "transport/admission.h"
 #include "transport/ext.h"
 #include "transport/requester_priv.h"
 #include "wire/assert.h"
@@ -87,6 +88,10 @@ static bool lost_request(const struct ur_qp *qp, struct ur_psn *nr)
 
 	if (!ur_selective_next_lost(&qp->xreq.psn, nr))
 		return false;
+	/* ADM-HOLD-03. What follows a message that was refused would be dropped. */
+	if (__builtin_expect(qp->admission & UR_ADM_TOLD, 0) && qp->adm.letter &&
+	    !ur_psn_eq(*nr, qp->xreq.psn.una))
+		return false;
 	if (!req->local_err)
 		return true;
 	failing = ur_sq_at(&qp->sq, req->cur);
@@ -142,8 +147,8 @@ static uint32_t ssn_of(const struct ur_requester *req, const struct ur_wqe *wqe)
 	return wqe->flags & UR_WQE_BEGUN ? wqe->ssn : req->ssn;
 }
 
-/* WQE `cur` can be worked on: a new packet, a local operation, or its failure. */
-static bool can_go_on(const struct ur_qp *qp)
+/* WQE `cur` can be worked on: a new packet, a local operation, or its failure; admission aside. */
+static bool may_go_on(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 	const struct ur_ext_requester *x = &qp->xreq;
@@ -185,9 +190,39 @@ static bool can_go_on(const struct ur_qp *qp)
 	return credit >= (class & OP_READ ? read_part(qp, wqe, at).n : 1);
 }
 
+/* Of WQE `cur`, which can be worked on: a message that takes a receive begins. */
+static bool begins_receive(const struct ur_qp *qp)
+{
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, qp->req.cur);
+
+	return (class_of(wqe) & OP_RECV) && !(wqe->flags & UR_WQE_BEGUN);
+}
+
+static bool can_go_on(const struct ur_qp *qp)
+{
+	return may_go_on(qp) && !(__builtin_expect(qp->admission & UR_ADM_HELD, 0) &&
+				  begins_receive(qp) && ur_admission_holds(qp));
+}
+
+static bool is_sending(const struct ur_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
+}
+
 static bool may_send(const struct ur_qp *qp)
 {
-	return (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) && !qp->req.rec.rnr_until_ns;
+	return is_sending(qp) && !qp->req.rec.rnr_until_ns;
+}
+
+/* ADM-LETTER-02. Who waits for a call asks whether it still holds its letter. */
+static bool may_probe(const struct ur_qp *qp)
+{
+	return qp->xreq.probe && (qp->admission & UR_ADM_HELD) && qp->adm.letter && is_sending(qp);
+}
+
+bool ur_ext_requester_asks(const struct ur_qp *qp)
+{
+	return may_send(qp) && may_go_on(qp) && begins_receive(qp);
 }
 
 /* There may be something else to be sent than what is new. */
@@ -201,7 +236,7 @@ bool ur_ext_requester_ready(const struct ur_qp *qp)
 	struct ur_psn nr;
 
 	if (!may_send(qp))
-		return false;
+		return may_probe(qp);
 	return can_go_on(qp) ||
 	       (is_troubled(&qp->xreq) &&
 		(qp->xreq.probe || lost_request(qp, &nr) || lost_response(qp, &nr)));
@@ -343,7 +378,10 @@ static bool resend(struct ur_qp *qp, struct ur_psn psn, struct ur_tx *tx, uint64
 	uint32_t idx = find(qp, ur_ext_begun(qp), psn, false);
 	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, idx);
 	uint32_t at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
-	struct request r = {.psn = psn, .flags = UR_XTH_RETRY};
+	struct request r = {
+		.psn = psn,
+		.flags = (uint8_t)(UR_XTH_RETRY | qp->adm.letter << UR_XTH_CLAIM_SHIFT),
+	};
 	unsigned class = class_of(wqe);
 
 	if (class & OP_DATA) {
@@ -436,8 +474,10 @@ static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
 	wqe->ssn = req->ssn;
 	req->ssn = (req->ssn + 1) & UR_PSN_MASK;
 	wqe->rwqen = x->rwqen;
-	if (class_of(wqe) & OP_RECV)
+	if (class_of(wqe) & OP_RECV) {
 		x->rwqen = (x->rwqen + 1) & UR_PSN_MASK;
+		ur_admission_begun(qp);
+	}
 }
 
 /* After the last packet of WQE `cur` nothing can be sent without an ACK. */
@@ -632,12 +672,18 @@ static bool go_on(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned 
 
 bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
 {
-	if (!may_send(qp))
-		return false;
+	if (!may_send(qp)) {
+		if (!may_probe(qp))
+			return false;
+		probe(qp, tx, now_ns);
+		return true;
+	}
 	do {
 		bool made;
 
 		if (!is_troubled(&qp->xreq) || !make_again(qp, tx, now_ns, wqes, &made)) {
+			if (__builtin_expect(qp->admission & UR_ADM_HELD, 0))
+				ur_admission_update(qp);
 			if (!can_go_on(qp))
 				return false;
 			made = go_on(qp, tx, now_ns, wqes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdatomic.h>
 
+#include "transport/admission.h"
 #include "transport/ext.h"
 #include "transport/ordered_copy.h"
 #include "transport/reorder.h"
@@ -230,25 +231,43 @@ static void take_from_srq(struct ur_qp *qp, struct ur_rwqe *to)
 
 /* EXT-RESP-RECV-01. Takes receives from the SRQ until the context holds that of receive_at(ahead).
  */
-static void bind_up_to(struct ur_qp *qp, uint32_t ahead)
+static void bind_up_to(struct ur_qp *qp, uint32_t ahead, uint64_t now_ns)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 
 	if (!qp->srq)
 		return;
-	for (uint32_t need = ahead + !qp->rsp.wqe; o->bound_cnt < need; o->bound_cnt++)
+	for (uint32_t need = ahead + !qp->rsp.wqe; o->bound_cnt < need; o->bound_cnt++) {
+		if (qp->admission & UR_ADM_TELLS) {
+			bool ok = ur_admission_admit(qp, UR_ADM_NONE, now_ns);
+
+			UR_ASSERT(ok);
+		}
 		take_from_srq(qp, ur_ooo_bound(o, o->bound_cnt));
+	}
 }
 
-/* Binds the receive whose turn it is. */
-static bool bind_turn(struct ur_qp *qp)
+/* ADM-EARLY-01. Binding up to receive_at(ahead) takes no more than the pool gives away. */
+static bool may_bind_up_to(const struct ur_qp *qp, uint32_t ahead)
+{
+	uint32_t need = ahead + !qp->rsp.wqe, have = qp->xrsp.ooo->bound_cnt;
+
+	return !(qp->admission & UR_ADM_TELLS) || need <= have ||
+	       need - have <= ur_admission_early(qp);
+}
+
+/* Binds the receive whose turn it is, for a packet with the `flags` of an XTH. */
+static bool bind_turn(struct ur_qp *qp, uint8_t flags, uint64_t now_ns)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 
 	if (qp->rsp.wqe)
 		return true;
 	if (!o || !o->bound_cnt)
-		return ur_responder_bind(qp);
+		return (!(qp->admission & UR_ADM_TELLS) ||
+			ur_admission_admit(qp, (flags & UR_XTH_CLAIM) >> UR_XTH_CLAIM_SHIFT,
+					   now_ns)) &&
+		       ur_responder_bind(qp);
 	qp->rsp.wqe = memcpy(qp->rsp.srq_wqe, ur_ooo_bound(o, 0), qp->srq->rq.stride);
 	o->bound_head = (o->bound_head + 1) & (UR_OOO_BOUND - 1);
 	o->bound_cnt--;
@@ -270,11 +289,14 @@ static struct verdict check_turn(const struct ur_qp *qp, const struct ur_ooo_not
 		       : NAK(INV_REQ, OP_SEQUENCE);
 }
 
-static struct verdict check_turn_resources(struct ur_qp *qp, uint32_t op)
+static struct verdict check_turn_resources(struct ur_qp *qp, const struct ur_ooo_note *n,
+					   uint64_t now_ns)
 {
+	uint32_t op = ur_op_flags(n->opcode);
+
 	if (op & (UR_OP_READ_REQ | UR_OP_ATOMIC))
 		return ur_ext_response_room(qp, false) ? CONTINUE : NAK(INV_REQ, RESOURCES);
-	if (needs_receive(op) && !bind_turn(qp))
+	if (needs_receive(op) && !bind_turn(qp, n->flags, now_ns))
 		return (struct verdict){.kind = V_RNR};
 	return CONTINUE;
 }
@@ -403,7 +425,7 @@ static struct verdict take_turn(struct ur_qp *qp, const struct ur_ooo_note *n,
 }
 
 static struct verdict check_in_turn(struct ur_qp *qp, const struct ur_packet *p,
-				    const struct ur_ooo_note *n)
+				    const struct ur_ooo_note *n, uint64_t now_ns)
 {
 	struct verdict v;
 
@@ -412,13 +434,13 @@ static struct verdict check_in_turn(struct ur_qp *qp, const struct ur_packet *p,
 		return v;
 	if (is_read(p->op) && !is_whole_part(qp, p))
 		return NAK(INV_REQ, MSG_LENGTH);
-	return check_turn_resources(qp, p->op);
+	return check_turn_resources(qp, n, now_ns);
 }
 
 static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_ooo_note n = note_of(p);
-	struct verdict v = check_in_turn(qp, p, &n);
+	struct verdict v = check_in_turn(qp, p, &n, now_ns);
 
 	if (v.kind)
 		return v;
@@ -460,13 +482,14 @@ static void give_context(struct ur_qp *qp)
 }
 
 /* The packet noted at ePSN has its turn. */
-static struct verdict take_turn_noted(struct ur_qp *qp, const struct ur_ooo_note *n)
+static struct verdict take_turn_noted(struct ur_qp *qp, const struct ur_ooo_note *n,
+				      uint64_t now_ns)
 {
 	uint32_t op = ur_op_flags(n->opcode);
 	const struct ur_ooo_held *h = NULL;
 	struct verdict v;
 
-	if ((v = check_turn(qp, n)).kind || (v = check_turn_resources(qp, op)).kind)
+	if ((v = check_turn(qp, n)).kind || (v = check_turn_resources(qp, n, now_ns)).kind)
 		return v;
 	if (n->held != UR_OOO_NOT_HELD) {
 		h = &qp->xrsp.ooo->held[n->held];
@@ -479,14 +502,14 @@ static struct verdict take_turn_noted(struct ur_qp *qp, const struct ur_ooo_note
 }
 
 /* EXT-RESP-TURN-01. The hole at ePSN is filled: finishes what was noted behind it. */
-static struct verdict advance(struct ur_qp *qp)
+static struct verdict advance(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 
 	while (ur_ooo_noted(o, qp->rsp.epsn)) {
 		struct ur_psn psn = qp->rsp.epsn;
 		const struct ur_ooo_note *n = ur_ooo_note_at(o, psn);
-		struct verdict v = take_turn_noted(qp, n);
+		struct verdict v = take_turn_noted(qp, n, now_ns);
 
 		if (v.kind)
 			return v;
@@ -510,7 +533,11 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 	if (v.kind == V_RNR) { /* EXT-RESP-RNR-01 */
 		rsp->nak_sent = true;
 		qp->core->cnt.rnr_nak_sent++;
-		ur_ext_response_nak(qp, p, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, now_ns);
+		ur_ext_response_nak(qp, p,
+				    UR_SYNDROME_RNR_NAK | (qp->adm.mark.letter
+								   ? ur_admission_rnr_timer(qp)
+								   : rsp->min_rnr_timer),
+				    now_ns);
 		return UR_DROP_RNR;
 	}
 	ur_ext_response_ack(qp, p, false, now_ns); /* for the echo in the NAK */
@@ -529,7 +556,7 @@ static enum ur_drop in_order(struct ur_qp *qp, const struct ur_packet *p, uint64
 	if (p->bth.ackreq || qp->xrsp.ooo)
 		ur_ext_response_ack(qp, p, false, now_ns);
 	if (__builtin_expect(qp->xrsp.ooo != NULL, 0)) {
-		v = advance(qp);
+		v = advance(qp, now_ns);
 		if (v.kind)
 			act(qp, p, v, now_ns);
 	}
@@ -586,7 +613,7 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 		if (receive > ahead)
 			return UR_DROP_EARLY;
 		rwqe = receive_at(qp, receive);
-		if (!rwqe)
+		if (!rwqe || !may_bind_up_to(qp, receive))
 			return UR_DROP_RNR;
 	}
 	if (locate(qp, p, rwqe, frag, &cnt).kind)
@@ -599,7 +626,7 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 		return UR_DROP_NO_CONTEXT;
 	}
 	if (rwqe)
-		bind_up_to(qp, receive);
+		bind_up_to(qp, receive, now_ns);
 	place(qp, p, frag, cnt);
 	for (unsigned i = 0; i < cnt; i++)
 		ur_ooo_written(o, p->bth.psn, qp->rsp.epsn, frag[i].base, frag[i].length);
@@ -753,6 +780,8 @@ enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p,
 	if (!(p->op & UR_OP_XTH))
 		return UR_DROP_MODE;
 	ur_responder_established(qp);
+	if (__builtin_expect(qp->admission & UR_ADM_TELLS, 0) && qp->adm.mark.letter)
+		ur_admission_heard(qp, now_ns);
 	if (__builtin_expect(p->op & UR_OP_PROBE, 0)) {
 		ur_ext_response_ack(qp, p, true, now_ns);
 		return UR_DROP_NONE;
@@ -779,7 +808,7 @@ void ur_ext_responder_stop(struct ur_qp *qp, enum ibv_wc_status status)
 	ur_responder_abort(qp, status);
 	if (!o)
 		return;
-	while (o->bound_cnt && bind_turn(qp))
+	while (o->bound_cnt && bind_turn(qp, 0, 0))
 		ur_responder_abort(qp, IBV_WC_WR_FLUSH_ERR);
 	give_context(qp);
 }

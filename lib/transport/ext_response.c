@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/admission.h"
 #include "transport/build.h"
 #include "transport/ext.h"
 #include "wire/assert.h"
@@ -290,7 +291,7 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		.dqpn = qp->dest_qpn,
 		.psn = rsp->epsn,
 	};
-	bool probe = !ack_due(qp);
+	bool probe = !ack_due(qp), status = qp->admission & UR_ADM_TELLS;
 	uint8_t syndrome, *p;
 
 	if (probe && !probe_due(qp))
@@ -309,15 +310,20 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		qp->core->cnt.acks_sent++;
 	}
 	add_bitmap(qp, tx);
-	p = ur_build_begin(tx, &qp->path, &bth, UR_AETH_BYTES + UR_XAETH_BYTES);
+	if (__builtin_expect(status, 0))
+		bth.opcode = UR_EXT_ACKNOWLEDGE_STATUS;
+	p = ur_build_begin(tx, &qp->path, &bth,
+			   UR_AETH_BYTES + UR_XAETH_BYTES + (status ? UR_ASTH_BYTES : 0));
 	p = put_aeth(p, qp, syndrome);
 	if (probe) {
-		put_xaeth(p, qp, x->probe_echo, x->probe_path, x->probe_arrival_ns, now_ns);
+		p = put_xaeth(p, qp, x->probe_echo, x->probe_path, x->probe_arrival_ns, now_ns);
 		x->probe = false;
 	} else {
-		put_xaeth(p, qp, x->echo, x->echo_path, x->arrival_ns, now_ns);
+		p = put_xaeth(p, qp, x->echo, x->echo_path, x->arrival_ns, now_ns);
 		rsp->ack = UR_ACK_NONE;
 	}
+	if (__builtin_expect(status, 0))
+		ur_build32(p, ur_admission_status(qp));
 	update_ack(qp);
 	return true;
 }

@@ -76,7 +76,7 @@ static inline bool ur_mode_holds_early(const struct ur_qp *qp)
 static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packet *p,
 					 uint64_t now_ns)
 {
-	bool response = p->op & UR_OP_RESPONSE;
+	bool response = p->op & (UR_OP_RESPONSE | UR_OP_NOTIFY);
 	enum ur_drop drop;
 
 	if (ur_mode_is_ext(qp))

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "transport/admission.h"
 #include "transport/dest.h"
 #include "transport/mode.h"
 #include "transport/qp_state.h"
@@ -20,6 +21,8 @@ void ur_qp_update(struct ur_qp *qp)
 
 	if (qp->type == IBV_QPT_UD)
 		ur_ud_follow_sl(qp);
+	if (__builtin_expect(qp->admission & UR_ADM_HELD, 0))
+		ur_admission_update(qp);
 	ur_emux_set(&core->emux, &qp->sq_queue, ur_mode_requester_ready(qp));
 	/* A timer that fires too early looks again; that is cheaper than moving it with each ACK.
 	 */
@@ -113,6 +116,7 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 		return;
 	stop_sending(qp);
 	stop_responding(qp);
+	ur_admission_forget(qp);
 	ur_qp_set_state(qp, IBV_QPS_ERR);
 	if (qp->req.head != ur_wq_tail(&qp->sq) && send_status != IBV_WC_SUCCESS)
 		ur_completer_finish(qp, send_status);
@@ -221,6 +225,7 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_sched_set(&core->settle, &qp->settle_node, false);
 	ur_sched_set(&core->cnps, &qp->cnp_node, false);
 	ur_dest_detach(qp);
+	ur_admission_forget(qp);
 	ur_timer_cancel(&core->wheel, &qp->timer);
 	ur_reorder_stop(qp);
 	ur_completer_give_gap(qp);
@@ -269,6 +274,15 @@ int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths)
 	if (!may_choose_mode(qp) || paths > UR_SPRAY_MAX)
 		return -EINVAL;
 	qp->paths = paths;
+	return 0;
+}
+
+/* ADM-AGREE-01 */
+int ur_qp_set_agreed(struct ur_qp *qp, const struct ur_adm_agreed *agreed)
+{
+	if (!may_choose_mode(qp) || agreed->tables > 7)
+		return -EINVAL;
+	qp->adm.agreed = *agreed;
 	return 0;
 }
 
@@ -421,4 +435,5 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) || ur_mode_deadline(qp) == UR_NEVER ||
 		  (qp->timer.armed && qp->timer.deadline_ns <= ur_mode_deadline(qp)));
 	ur_reorder_validate(qp);
+	ur_admission_validate(qp);
 }

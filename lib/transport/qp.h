@@ -132,6 +132,8 @@ enum ur_mode {
 enum ur_timer_kind {
 	UR_TIMER_QP = 1,
 	UR_TIMER_DEST,
+	UR_TIMER_POOL, /* of a receive pool */
+	UR_TIMER_SST,  /* of an entry of the service status table */
 };
 
 /*
@@ -146,6 +148,7 @@ struct ur_qp {
 	uint8_t mtu_shift; /* PMTU is 1 << mtu_shift bytes */
 	uint8_t mode;	   /* enum ur_mode; of an RC QP, set before RTR */
 	uint8_t paths;	   /* mode extended: UDP source ports to spray over; 0 and 1: its own */
+	uint8_t admission; /* enum ur_adm_role, bits; 0 but in mode extended from RTR on */
 	bool strict;	   /* the last byte of a message is placed after all others */
 	bool sig_all;
 	bool comm_est;		  /* IBV_EVENT_COMM_EST was raised */
@@ -176,6 +179,7 @@ struct ur_qp {
 	struct ur_sched_node settle_node; /* UC and UD */
 	struct ur_sched_node cnp_node;	  /* owes a CNP */
 	uint64_t cnp_ns;		  /* when it sent the last, see ur_cnp_due() */
+	struct ur_adm_qp adm;
 	uint32_t qkey;
 	uint32_t window, ackreq_every; /* the engine's, for reset */
 	uint8_t res_max;	       /* responder resources allocated */
@@ -228,6 +232,8 @@ void ur_qp_reset(struct ur_qp *qp);
 int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict);
 /* Over how many UDP source ports an extended QP sprays, at most UR_SPRAY_MAX. As set_mode. */
 int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths);
+/* What was agreed on with the peer as to receive pools. As set_mode. */
+int ur_qp_set_agreed(struct ur_qp *qp, const struct ur_adm_agreed *agreed);
 
 /* Service level of everything that the QP sends, [0, 15]; a UD QP's requests have that of their AH. */
 void ur_qp_set_sl(struct ur_qp *qp, uint8_t sl);

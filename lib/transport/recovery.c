@@ -261,6 +261,21 @@ uint64_t ur_recovery_answer_ns(const struct ur_recovery *r)
 	return ns > ANSWER_MIN_NS ? ns : ANSWER_MIN_NS;
 }
 
+static enum ur_recovery_verdict wait_for_receive(struct ur_recovery *r, uint64_t delay_ns,
+						 uint64_t now_ns)
+{
+	r->retries = r->retry_cnt;
+	r->rewound = false;
+	r->repeat = r->probing = r->hold = r->timing = false;
+	/* 0 would mean "not waiting". */
+	r->rnr_until_ns = now_ns + delay_ns ? now_ns + delay_ns : 1;
+	/* REORDER-RNR-01: what followed is kept; una will do. */
+	if (r->selective && r->peer == UR_PEER_BUFFERS)
+		return UR_RECOVERY_IGNORE;
+	r->nxt = r->una;
+	return UR_RECOVERY_REWIND;
+}
+
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
 {
 	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns)
@@ -272,16 +287,15 @@ enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_n
 			return UR_RECOVERY_FAILED;
 		r->rnr_retries--;
 	}
-	r->retries = r->retry_cnt;
-	r->rewound = false;
-	r->repeat = r->probing = r->hold = r->timing = false;
-	/* 0 would mean "not waiting". */
-	r->rnr_until_ns = now_ns + delay_ns ? now_ns + delay_ns : 1;
-	/* REORDER-RNR-01: what followed is kept; una will do. */
-	if (r->selective && r->peer == UR_PEER_BUFFERS)
-		return UR_RECOVERY_IGNORE;
-	r->nxt = r->una;
-	return UR_RECOVERY_REWIND;
+	return wait_for_receive(r, delay_ns, now_ns);
+}
+
+void ur_recovery_busy(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
+{
+	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns)
+		return;
+	r->ack_deadline_ns = r->rto_deadline_ns = UR_NEVER;
+	wait_for_receive(r, delay_ns, now_ns);
 }
 
 uint64_t ur_recovery_deadline(const struct ur_recovery *r)

@@ -163,6 +163,9 @@ uint64_t ur_recovery_answer_ns(const struct ur_recovery *r);
  */
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns);
 
+/* ADM-LETTER-03. The same, but it costs nothing: the peer keeps a place for the request. */
+void ur_recovery_busy(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns);
+
 /* The RNR wait, else the sooner of the two timeouts; UR_NEVER when none runs. */
 uint64_t ur_recovery_deadline(const struct ur_recovery *r);
 /*

@@ -16,6 +16,8 @@ void ur_srq_init(struct ur_srq *srq, void *ring, uint32_t entries, uint32_t max_
 	srq->pd = pd;
 	srq->limit = 0;
 	srq->qp_cnt = 0;
+	srq->pool = 0;
+	srq->core = NULL;
 	srq->user = user;
 }
 

@@ -5,7 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "admission/pool.h"
+#include "sched/sched.h"
+#include "timer/wheel.h"
 #include "transport/wq.h"
+
+struct ur_core;
 
 /*
  * A shared receive queue (IBA 10.2.9): a receive ring whose elements are taken, in order, by the
@@ -17,6 +22,14 @@ struct ur_srq {
 	uint32_t limit; /* 0: no event; else one IBV_EVENT_SRQ_LIMIT_REACHED below this many */
 	uint32_t qp_cnt; /* QPs attached */
 	void *user;
+	/* Admission (transport/admission.h); valid while qp_cnt, the worker's. */
+	uint32_t pool; /* its name for peers, set by the owner before */
+	struct ur_core *core;
+	struct ur_adm_pool adm;
+	struct ur_timer timer;
+	struct ur_sched_node node; /* in ur_admission.busy */
+	bool news;		   /* since busy was looked at */
+	LIST_ENTRY(ur_srq) link;   /* in ur_admission.srqs */
 };
 
 void ur_srq_init(struct ur_srq *srq, void *ring, uint32_t entries, uint32_t max_sge, uint32_t pd,

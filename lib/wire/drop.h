@@ -37,7 +37,8 @@
 	X(MODE, "opcode is of another mode than the QP (extended or standard)")                    \
 	X(NO_CONTEXT, "early packet, no out-of-order context or reorder slot left")                \
 	X(EARLY, "early packet that can only be judged in its turn")                               \
-	X(MAD, "malformed or unsupported management datagram")
+	X(MAD, "malformed or unsupported management datagram")                                     \
+	X(POOL, "status of a receive pool that the QP does not wait for")
 
 enum ur_drop {
 #define X(name, text) UR_DROP_##name,

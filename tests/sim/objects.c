@@ -218,6 +218,8 @@ void sim_qp_to_rtr(struct sim_qp *qp, const struct sim_qp *peer)
 	if (qp->attr.paths)
 		SIM_CHECK(s, ur_qp_set_paths(qp->qp, qp->attr.paths) == 0, "%u paths are refused",
 			  qp->attr.paths);
+	if (qp->attr.type == IBV_QPT_RC)
+		SIM_CHECK(s, ur_qp_set_agreed(qp->qp, &qp->attr.agreed) == 0, "agreed on nonsense");
 	if (qp->attr.type == IBV_QPT_UD) {
 		err = ur_engine_modify_qp(qp->ep->engine, qp->qp, &attr, mask, NULL, s->now_ns);
 		SIM_CHECK(s, err == 0, "INIT to RTR: %d", err);

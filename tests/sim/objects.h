@@ -64,6 +64,7 @@ struct sim_qp_attr {
 	enum ur_mode mode; /* RC */
 	bool strict;
 	uint8_t paths; /* extended: UDP source ports to spray over; 0: its own */
+	struct ur_adm_agreed agreed;
 };
 
 struct sim_qp {

@@ -522,6 +522,7 @@ static void ep_init(struct sim *s, unsigned idx)
 			   .ooo_contexts = a->contexts,
 			   .rtx_contexts = 2 * a->contexts,
 			   .spray_contexts = a->contexts,
+			   .admission = a->admission ? 8 : 0,
 			   .max_sge = 4},
 		.mem = &ep->mem,
 		.sink = {.ctx = ep,
@@ -539,6 +540,7 @@ static void ep_init(struct sim *s, unsigned idx)
 		.ackreq_every = a->ackreq_every,
 		.mtu_shift = 12,
 		.qos = a->qos,
+		.admission = a->admission,
 	};
 
 	ep->sim = s;

@@ -69,6 +69,7 @@ struct sim_attr {
 	bool fast;		   /* for measurements: no trace, no validation after each event */
 	struct sim_link_attr link; /* all directions */
 	const struct ur_engine_qos *qos; /* NULL: the default */
+	const struct ur_adm_attr *admission; /* NULL: plain */
 };
 
 enum sim_event_kind {

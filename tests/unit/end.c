@@ -119,6 +119,8 @@ static void connect_qp(struct end *e)
 		cr_assert_eq(ur_qp_set_mode(e->qp, a->mode, a->strict), 0);
 	if (a->paths)
 		cr_assert_eq(ur_qp_set_paths(e->qp, a->paths), 0);
+	if (a->mode)
+		cr_assert_eq(ur_qp_set_agreed(e->qp, &a->agreed), 0);
 	cr_assert_eq(end_modify(e, IBV_QPS_INIT, attr, init[e->qp->type]), 0);
 	cr_assert_eq(end_modify(e, IBV_QPS_RTR, attr, rtr[e->qp->type]), 0);
 	if (!a->rtr)
@@ -163,6 +165,7 @@ struct end *end_new(struct end_attr attr)
 			 .rtx_contexts = attr.no_contexts ? 0 : 2,
 			 .spray_contexts = attr.no_contexts ? 0 : 1,
 			 .destinations = attr.pacing ? 2 : 0,
+			 .admission = attr.admission ? 2 : 0,
 			 .max_sge = MAX_SGE},
 		.cm = {.ca_guid = 1, .seed = 2, .timewait_ns = 1000, .sink = on_cm},
 		.random = 42,
@@ -171,6 +174,7 @@ struct end *end_new(struct end_attr attr)
 		.ackreq_every = attr.ackreq_every ? attr.ackreq_every : UINT32_MAX,
 		.mtu_shift = 12,
 		.pacing = attr.pacing,
+		.admission = attr.admission,
 	};
 	uint32_t cqe = attr.cqe ? attr.cqe : END_CQE;
 

@@ -45,6 +45,8 @@ struct end_attr {
 	uint32_t reorder_slots;	 /* 0: 64 */
 	uint8_t retry_cnt, timeout; /* 0: 3; 10 */
 	const struct ur_pacing_attr *pacing; /* NULL: none */
+	const struct ur_adm_attr *admission; /* NULL: plain */
+	struct ur_adm_agreed agreed;
 	struct ur_srq *srq;
 	bool rtr; /* stay in RTR */
 	bool cm;  /* be worker 0, with a connection manager; else worker 1 of 2 */

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/admission.h"
+
+#include "transport/build.h"
+#include "transport/ext.h"
+#include "wire/assert.h"
+
+#define RTT_NS	   UINT64_C(50000) /* of a peer to which nothing was ever sent */
+#define WAKE_BATCH 16u
+
+#define SRQ_OF(ptr, member)                                                                        \
+	((struct ur_srq *)(void *)((char *)(ptr)-offsetof(struct ur_srq, member)))
+#define QP_OF_ADM(ptr)	  UR_QP_OF(ptr, adm)
+#define QP_OF_MARK(ptr)	  UR_QP_OF(ptr, adm.mark)
+#define QP_OF_WAITER(ptr) UR_QP_OF(ptr, adm.waiter)
+
+static size_t align64(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+static uint32_t buckets_of(uint32_t cnt)
+{
+	uint32_t n = 1;
+
+	while (n < cnt)
+		n *= 2;
+	return n;
+}
+
+void ur_adm_attr_default(struct ur_adm_attr *attr)
+{
+	*attr = (struct ur_adm_attr){
+		.mode = UR_ADM_PLAIN,
+		.fallback_ns = UINT64_C(20000000),
+		.recall_ns = UINT64_C(2000000),
+		.mark_life_ns = UINT64_C(1000000000),
+		.status_ns = UINT64_C(100000000),
+	};
+}
+
+/* ---- memory ---- */
+
+struct layout {
+	size_t buckets, entries, timers, total;
+};
+
+static struct layout layout_of(uint32_t cnt)
+{
+	struct layout at;
+
+	at.buckets = align64(cnt * sizeof(struct ur_pool_peer));
+	at.entries = at.buckets + align64(buckets_of(cnt) * sizeof(struct ur_pool_peers));
+	at.timers = at.entries + align64(ur_sst_size(cnt));
+	at.total = at.timers + align64(cnt * sizeof(struct ur_timer));
+	return at;
+}
+
+size_t ur_admission_size(uint32_t cnt)
+{
+	return layout_of(cnt).total;
+}
+
+/* The first code that is as long; the longest when none is. */
+static uint8_t code_of(uint64_t ns)
+{
+	for (uint8_t code = 1; code < 32; code++)
+		if (ur_rnr_timer_ns(code) >= ns)
+			return code;
+	return 0;
+}
+
+void ur_admission_init(struct ur_core *core, void *memory, uint32_t cnt,
+		       const struct ur_adm_attr *attr, uint64_t seed)
+{
+	struct ur_admission *a = &core->adm;
+	struct layout at = layout_of(cnt);
+	uint8_t *m = memory;
+	struct ur_pool_peer *peers = memory;
+
+	*a = (struct ur_admission){
+		.attr = *attr,
+		.fallback_code = code_of(attr->fallback_ns),
+		.cnt = cnt,
+		.buckets = buckets_of(cnt),
+		.seed = seed | 1,
+		.bucket = (struct ur_pool_peers *)(void *)(m + at.buckets),
+		.entries = (struct ur_sst_entry *)(void *)(m + at.entries),
+		.timers = (struct ur_timer *)(void *)(m + at.timers),
+	};
+	ur_sched_init(&a->busy);
+	LIST_INIT(&a->srqs);
+	LIST_INIT(&a->free);
+	for (uint32_t i = 0; i < a->buckets; i++)
+		LIST_INIT(&a->bucket[i]);
+	for (uint32_t i = cnt; i-- > 0;) {
+		peers[i].srq = NULL;
+		LIST_INSERT_HEAD(&a->free, &peers[i], link);
+		a->timers[i] = (struct ur_timer){.kind = UR_TIMER_SST};
+	}
+	ur_sst_init(&a->sst, a->entries, cnt, attr->status_ns, seed);
+}
+
+/* ---- SRQs ---- */
+
+static uint32_t posted(const struct ur_srq *srq)
+{
+	return ur_wq_tail(&srq->rq) - ur_wq_head(&srq->rq);
+}
+
+/* Something about the pool changed that somebody may have to be told, or that moves its timer. */
+static void touch(struct ur_srq *srq)
+{
+	srq->news = true;
+	ur_sched_set(&srq->core->adm.busy, &srq->node, true);
+}
+
+void ur_admission_join(struct ur_core *core, struct ur_srq *srq)
+{
+	const struct ur_adm_attr *attr = &core->adm.attr;
+	struct ur_adm_limits limits = {attr->mode, attr->mark_life_ns, attr->recall_ns};
+
+	srq->core = core;
+	srq->news = false;
+	srq->node = (struct ur_sched_node){0};
+	srq->timer = (struct ur_timer){.kind = UR_TIMER_POOL};
+	ur_adm_pool_init(&srq->adm, &limits);
+	LIST_INSERT_HEAD(&core->adm.srqs, srq, link);
+}
+
+void ur_admission_leave(struct ur_srq *srq)
+{
+	struct ur_core *core = srq->core;
+
+	ur_timer_cancel(&core->wheel, &srq->timer);
+	ur_sched_set(&core->adm.busy, &srq->node, false);
+	LIST_REMOVE(srq, link);
+	srq->core = NULL;
+}
+
+/* ---- peers of a pool ---- */
+
+static struct ur_pool_peers *bucket_of(struct ur_admission *a, const struct ur_srq *srq,
+				       const uint8_t address[16], uint8_t table)
+{
+	uint64_t half[2], h = a->seed ^ (uintptr_t)srq ^ (uint64_t)table << 56;
+
+	memcpy(half, address, 16);
+	for (unsigned i = 0; i < 2; i++) {
+		h = (h ^ half[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+	}
+	return &a->bucket[h & (a->buckets - 1)];
+}
+
+static uint64_t rtt_of(const struct ur_qp *qp)
+{
+	uint32_t srtt = qp->xreq.rtt.srtt;
+
+	return srtt ? (uint64_t)srtt << UR_STAMP_SHIFT : RTT_NS;
+}
+
+/* ADM-NOTIFY-01: one for all queue pairs that share a table. */
+static void enter_peer(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_admission *a = &qp->core->adm;
+	uint8_t table = (uint8_t)(qp->dest_qpn.v & ((1u << qp->adm.agreed.tables) - 1));
+	struct ur_pool_peers *bucket;
+	struct ur_pool_peer *peer;
+	uint8_t address[16];
+
+	ur_path_destination(&qp->path, address);
+	bucket = bucket_of(a, qp->srq, address, table);
+	LIST_FOREACH(peer, bucket, link)
+	if (peer->srq == qp->srq && peer->table == table && !memcmp(peer->address, address, 16))
+		break;
+	if (!peer) {
+		peer = LIST_FIRST(&a->free);
+		if (!peer) {
+			qp->core->cnt.adm_exhausted++;
+			return;
+		}
+		LIST_REMOVE(peer, link);
+		LIST_INSERT_HEAD(bucket, peer, link);
+		peer->srq = qp->srq;
+		peer->table = table;
+		memcpy(peer->address, address, 16);
+		TAILQ_INIT(&peer->qps);
+		ur_adm_peer_add(&qp->srq->adm, &peer->adm, rtt_of(qp), now_ns);
+	}
+	TAILQ_INSERT_TAIL(&peer->qps, &qp->adm, link);
+	qp->adm.peer = peer;
+}
+
+static void leave_peer(struct ur_qp *qp)
+{
+	struct ur_admission *a = &qp->core->adm;
+	struct ur_pool_peer *peer = qp->adm.peer;
+
+	if (!peer)
+		return;
+	qp->adm.peer = NULL;
+	TAILQ_REMOVE(&peer->qps, &qp->adm, link);
+	if (!TAILQ_EMPTY(&peer->qps))
+		return;
+	ur_adm_peer_remove(&qp->srq->adm, &peer->adm);
+	peer->srq = NULL;
+	LIST_REMOVE(peer, link);
+	LIST_INSERT_HEAD(&a->free, peer, link);
+}
+
+/* ---- life of a queue pair ---- */
+
+/* ADM-AGREE-01 */
+void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_admission *a = &qp->core->adm;
+	const struct ur_adm_agreed *agreed = &qp->adm.agreed;
+	uint8_t address[16];
+
+	ur_admission_forget(qp);
+	if (a->attr.mode == UR_ADM_PLAIN || qp->mode != UR_MODE_EXTENDED)
+		return;
+	if (agreed->tells && qp->srq) {
+		qp->admission |= UR_ADM_TELLS;
+		if (a->attr.mode == UR_ADM_INTELLIGENT)
+			enter_peer(qp, now_ns);
+	}
+	if (!agreed->told)
+		return;
+	qp->admission |= UR_ADM_TOLD;
+	if (!agreed->notifies)
+		return;
+	ur_path_destination(&qp->path, address);
+	qp->adm.entry = ur_sst_get(&a->sst, address, agreed->pool);
+	if (qp->adm.entry)
+		qp->admission |= UR_ADM_HELD;
+	else
+		qp->core->cnt.adm_exhausted++;
+}
+
+static struct ur_timer *timer_of(struct ur_admission *a, const struct ur_sst_entry *e)
+{
+	return &a->timers[e - a->entries];
+}
+
+/* ADM-MARK-02 */
+void ur_admission_forget(struct ur_qp *qp)
+{
+	struct ur_admission *a = &qp->core->adm;
+	struct ur_adm_qp *q = &qp->adm;
+
+	if (qp->admission & UR_ADM_TELLS) {
+		leave_peer(qp);
+		if (q->mark.letter) {
+			ur_adm_pool_forget(&qp->srq->adm, &q->mark);
+			touch(qp->srq);
+		}
+	}
+	if (q->entry) {
+		ur_sst_unwait(q->entry, &q->waiter);
+		if (q->entry->refs == 1)
+			ur_timer_cancel(&qp->core->wheel, timer_of(a, q->entry));
+		ur_sst_put(&a->sst, q->entry);
+		q->entry = NULL;
+	}
+	q->letter = UR_ADM_NONE;
+	q->go = q->heard = false;
+	qp->admission = 0;
+}
+
+/* ---- receiver ---- */
+
+bool ur_admission_admit(struct ur_qp *qp, uint8_t claim, uint64_t now_ns)
+{
+	struct ur_srq *srq = qp->srq;
+	struct ur_counters *cnt = &qp->core->cnt;
+	uint8_t held = qp->adm.mark.letter;
+	uint16_t generation = srq->adm.generation;
+	bool ok;
+
+	if (claim > UR_ADM_LETTER_B)
+		claim = UR_ADM_NONE;
+	cnt->adm_false_claims += claim && claim != held;
+	ok = ur_adm_pool_request(&srq->adm, &qp->adm.mark, claim, posted(srq), now_ns);
+	cnt->adm_accepted += ok;
+	cnt->adm_refused += !ok;
+	if (__builtin_expect(!ok || held || generation != srq->adm.generation, 0))
+		touch(srq);
+	return ok;
+}
+
+/* ADM-EARLY-01 */
+uint32_t ur_admission_early(const struct ur_qp *qp)
+{
+	uint32_t cnt = posted(qp->srq);
+
+	if (qp->adm.mark.letter || !ur_adm_pool_is_open(&qp->srq->adm, cnt))
+		return 0;
+	return ur_adm_pool_room(&qp->srq->adm, cnt);
+}
+
+void ur_admission_heard(struct ur_qp *qp, uint64_t now_ns)
+{
+	ur_adm_pool_heard(&qp->srq->adm, &qp->adm.mark, now_ns);
+}
+
+uint8_t ur_admission_rnr_timer(const struct ur_qp *qp)
+{
+	const struct ur_admission *a = &qp->core->adm;
+	uint8_t code = qp->rsp.min_rnr_timer;
+
+	if (a->attr.mode != UR_ADM_INTELLIGENT ||
+	    ur_rnr_timer_ns(code) >= ur_rnr_timer_ns(a->fallback_code))
+		return code;
+	return a->fallback_code;
+}
+
+static struct ur_asth status_of(const struct ur_srq *srq)
+{
+	uint32_t room = ur_adm_pool_room(&srq->adm, posted(srq));
+
+	return (struct ur_asth){
+		.status = srq->adm.status,
+		.room = (uint8_t)(room < 255 ? room : 255),
+		.generation = srq->adm.generation,
+	};
+}
+
+uint32_t ur_admission_status(const struct ur_qp *qp)
+{
+	struct ur_asth x = status_of(qp->srq);
+
+	x.letter = qp->adm.mark.letter;
+	x.called = qp->adm.mark.called;
+	return ur_asth_word(&x);
+}
+
+/* A holder of the served letter can be called. */
+static bool can_call(const struct ur_srq *srq)
+{
+	const struct ur_adm_pool *p = &srq->adm;
+
+	return p->limits.mode == UR_ADM_INTELLIGENT &&
+	       !TAILQ_EMPTY(&p->waiting[ur_adm_pool_served(p)]) && ur_adm_pool_room(p, posted(srq));
+}
+
+bool ur_admission_wants_output(const struct ur_core *core)
+{
+	struct ur_sched_node *n;
+
+	TAILQ_FOREACH(n, &core->adm.busy.ready, link)
+	{
+		const struct ur_srq *srq = SRQ_OF(n, node);
+
+		if (srq->news || can_call(srq))
+			return true;
+	}
+	return false;
+}
+
+/* Everything is told. Who is marked may have to be called when a receive is posted. */
+static void rest(struct ur_srq *srq)
+{
+	struct ur_core *core = srq->core;
+	uint64_t at;
+
+	if (srq->news) {
+		at = ur_adm_pool_deadline(&srq->adm);
+		if (at != UR_NEVER && (!srq->timer.armed || at < srq->timer.deadline_ns))
+			ur_timer_set(&core->wheel, &srq->timer, at);
+	}
+	srq->news = false;
+	if (!srq->adm.marked[UR_ADM_LETTER_A] && !srq->adm.marked[UR_ADM_LETTER_B])
+		ur_sched_set(&core->adm.busy, &srq->node, false);
+}
+
+/* Who is told next, NULL: nobody. */
+static struct ur_qp *next_told(struct ur_srq *srq, bool *called, uint64_t now_ns)
+{
+	struct ur_adm_mark *m = ur_adm_pool_next_call(&srq->adm, posted(srq), now_ns);
+	struct ur_adm_peer *peer;
+	struct ur_pool_peer *pp;
+	struct ur_qp *qp;
+
+	*called = m != NULL;
+	if (m) {
+		srq->news = true; /* for the timer */
+		return QP_OF_MARK(m);
+	}
+	peer = ur_adm_pool_next_notify(&srq->adm, now_ns);
+	if (!peer)
+		return NULL;
+	pp = (struct ur_pool_peer *)(void *)peer;
+	qp = QP_OF_ADM(TAILQ_FIRST(&pp->qps));
+	peer->rtt_ns = rtt_of(qp);
+	return qp;
+}
+
+/* ADM-NOTIFY-03 */
+static void make_notify(struct ur_qp *qp, bool called, struct ur_tx *tx)
+{
+	struct ur_asth x = status_of(qp->srq);
+	struct ur_build_bth bth = {
+		.opcode = UR_EXT_NOTIFY,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = qp->rsp.epsn,
+	};
+	uint8_t *p;
+
+	x.letter = called ? qp->adm.mark.letter : UR_ADM_NONE;
+	x.called = called;
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	p = ur_build_begin(tx, &qp->path, &bth, UR_ASTH_BYTES + UR_POOL_BYTES);
+	ur_build32(ur_build32(p, ur_asth_word(&x)), qp->srq->pool);
+	qp->core->cnt.adm_calls_sent += called;
+	qp->core->cnt.adm_notifies_sent += !called;
+}
+
+struct ur_qp *ur_admission_next(struct ur_core *core, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_sched_node *n, *next;
+
+	for (n = ur_sched_peek(&core->adm.busy); n; n = next) {
+		struct ur_srq *srq = SRQ_OF(n, node);
+		bool called;
+		struct ur_qp *qp;
+
+		next = TAILQ_NEXT(n, link);
+		qp = next_told(srq, &called, now_ns);
+		if (qp) {
+			make_notify(qp, called, tx);
+			return qp;
+		}
+		rest(srq);
+	}
+	return NULL;
+}
+
+void ur_admission_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_ns)
+{
+	struct ur_srq *srq = SRQ_OF(t, timer);
+	uint64_t expired = srq->adm.cnt.expired;
+
+	ur_adm_pool_expire(&srq->adm, now_ns);
+	core->cnt.adm_expired += srq->adm.cnt.expired - expired;
+	touch(srq);
+}
+
+/* ---- sender ---- */
+
+/* ADM-SST-04: those that wait in the entry, n of them at most. */
+static void wake(struct ur_core *core, struct ur_sst_entry *e, uint32_t n, uint64_t now_ns)
+{
+	struct ur_sst_waiter *out[WAKE_BATCH];
+
+	while (n) {
+		uint32_t want = n < WAKE_BATCH ? n : WAKE_BATCH;
+		uint32_t got = ur_sst_wake(e, out, want, now_ns);
+
+		for (uint32_t i = 0; i < got; i++) {
+			struct ur_qp *qp = QP_OF_WAITER(out[i]);
+
+			qp->adm.go = true;
+			core->cnt.adm_woken++;
+			ur_qp_update(qp);
+		}
+		if (got < want)
+			return;
+		n -= got;
+	}
+}
+
+static void set_entry_timer(struct ur_core *core, struct ur_sst_entry *e)
+{
+	struct ur_timer *t = timer_of(&core->adm, e);
+	uint64_t at = ur_sst_deadline(e);
+
+	if (at != UR_NEVER && (!t->armed || at < t->deadline_ns))
+		ur_timer_set(&core->wheel, t, at);
+}
+
+/* ADM-HOLD-01, ADM-HOLD-02. Leave that was given stays: what is in a ready list has something. */
+void ur_admission_update(struct ur_qp *qp)
+{
+	struct ur_adm_qp *q = &qp->adm;
+
+	if (!ur_ext_requester_asks(qp) || q->letter || q->go) {
+		ur_sst_unwait(q->entry, &q->waiter);
+		return;
+	}
+	/* What has expired is found out by the entry's timer. */
+	if (ur_sst_may_send(q->entry, UR_ADM_NONE, q->entry->heard_ns)) {
+		ur_sst_unwait(q->entry, &q->waiter);
+		q->go = true;
+		return;
+	}
+	qp->core->cnt.adm_waits += !q->waiter.waits;
+	ur_sst_wait(q->entry, &q->waiter, UR_ADM_NONE);
+	set_entry_timer(qp->core, q->entry);
+}
+
+static void hear(struct ur_qp *qp, const struct ur_asth *x, uint64_t now_ns)
+{
+	struct ur_sst_entry *e = qp->adm.entry;
+
+	if (e && ur_sst_update(e, x->status, x->generation, now_ns))
+		wake(qp->core, e, x->room ? x->room : 1, now_ns);
+}
+
+/* ADM-LETTER-01 */
+static void take_letter(struct ur_qp *qp, uint8_t letter)
+{
+	const struct ur_selective *psn = &qp->xreq.psn;
+
+	qp->adm.letter =
+		letter > UR_ADM_LETTER_B || ur_psn_eq(psn->una, psn->max) ? UR_ADM_NONE : letter;
+	if (qp->adm.letter)
+		qp->adm.go = false;
+}
+
+void ur_admission_word(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	qp->adm.heard = true;
+	if (!ur_psn_lt(p->xaeth.epsn, qp->xreq.psn.una))
+		take_letter(qp, p->asth.letter);
+	hear(qp, &p->asth, now_ns);
+}
+
+void ur_admission_passed(struct ur_qp *qp, uint32_t messages, uint64_t now_ns)
+{
+	struct ur_sst_entry *e = qp->adm.entry;
+
+	qp->adm.letter = UR_ADM_NONE;
+	if (e && messages && !(e->status & 1))
+		wake(qp->core, e, messages, now_ns);
+}
+
+/* ADM-NOTIFY-04 */
+enum ur_drop ur_admission_notified(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	const struct ur_selective *psn = &qp->xreq.psn;
+	struct ur_counters *cnt = &qp->core->cnt;
+
+	if (!(qp->admission & UR_ADM_HELD) || p->pool != qp->adm.agreed.pool ||
+	    ur_psn_lt(p->bth.psn, psn->una) || ur_psn_lt(psn->max, p->bth.psn))
+		return UR_DROP_POOL;
+	cnt->adm_notifies_received++;
+	if (p->asth.called && ur_psn_eq(p->bth.psn, psn->una)) {
+		cnt->adm_calls_received++;
+		qp->adm.heard = true;
+		take_letter(qp, p->asth.letter);
+		ur_ext_called(qp, now_ns);
+	}
+	hear(qp, &p->asth, now_ns);
+	return UR_DROP_NONE;
+}
+
+void ur_admission_entry_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_ns)
+{
+	struct ur_sst_entry *e = &core->adm.entries[t - core->adm.timers];
+
+	/* Once expired, all of them may go; the others in the next turn of the loop. */
+	if (ur_sst_deadline(e) <= now_ns)
+		wake(core, e, WAKE_BATCH, now_ns);
+	set_entry_timer(core, e);
+}
+
+void ur_admission_validate(const struct ur_qp *qp)
+{
+	const struct ur_adm_qp *q = &qp->adm;
+
+	UR_ASSERT(!q->mark.letter || qp->admission & UR_ADM_TELLS);
+	UR_ASSERT(!q->letter || qp->admission & UR_ADM_TOLD);
+	UR_ASSERT(!(qp->admission & UR_ADM_HELD) == !q->entry);
+	UR_ASSERT(!q->peer || qp->admission & UR_ADM_TELLS);
+	/* ADM-HOLD-02 */
+	UR_ASSERT(!q->waiter.waits || (q->entry && !q->go && !q->letter));
+}

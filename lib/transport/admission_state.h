@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_ADMISSION_STATE_H
+#define UR_TRANSPORT_ADMISSION_STATE_H
+
+#include "admission/pool.h"
+#include "admission/sst.h"
+#include "sched/sched.h"
+#include "timer/wheel.h"
+
+/* What receiver admission (docs/design/admission.md) keeps in a worker and in a queue pair. */
+
+struct ur_srq;
+
+struct ur_adm_attr {
+	enum ur_adm_mode mode;
+	uint64_t fallback_ns;  /* intelligent: who waits for a call looks after it so often */
+	uint64_t recall_ns;    /* a call that is not followed in so long is void */
+	uint64_t mark_life_ns; /* a letter goes after so long a silence of its holder */
+	uint64_t status_ns;    /* what a peer said of its pool counts for so long */
+};
+
+void ur_adm_attr_default(struct ur_adm_attr *attr);
+
+/* A peer of a pool: an endpoint's status table, which one NOTIFY reaches. In the worker's memory.
+ */
+struct ur_pool_peer {
+	struct ur_adm_peer adm;
+	LIST_ENTRY(ur_pool_peer) link; /* in a bucket, or free */
+	struct ur_srq *srq;	       /* NULL: free */
+	uint8_t address[16];
+	uint8_t table;
+	TAILQ_HEAD(, ur_adm_qp) qps; /* that are told, one at least */
+};
+
+LIST_HEAD(ur_pool_peers, ur_pool_peer);
+
+/* A worker's. */
+struct ur_admission {
+	struct ur_adm_attr attr;
+	uint8_t fallback_code;	  /* RNR timer of fallback_ns or more */
+	struct ur_sched busy;	  /* SRQs that may have something to tell, or to wait for */
+	LIST_HEAD(, ur_srq) srqs; /* with queue pairs */
+	uint32_t cnt;		  /* of peers, and of entries */
+	uint32_t buckets;	  /* a power of two */
+	uint64_t seed;
+	struct ur_pool_peers free, *bucket;
+	struct ur_sst sst;
+	struct ur_sst_entry *entries;
+	struct ur_timer *timers; /* one an entry: who waits there does not wait for ever */
+};
+
+/* What two ends agreed on while they connected. */
+struct ur_adm_agreed {
+	bool tells;	/* the peer understands what we tell of our pool, */
+	uint8_t tables; /* and keeps 2^tables tables of such things, by QPN */
+	bool told;	/* the peer tells of its pool, */
+	bool notifies;	/* and sends NOTIFY and calls, */
+	uint32_t pool;	/* whose name this is */
+};
+
+/* ur_qp.admission: what of it is in force, bits. */
+enum ur_adm_role {
+	UR_ADM_TELLS = 1 << 0, /* packets are judged by the pool, and answers have its status */
+	UR_ADM_TOLD = 1 << 1,  /* answers may bring a letter */
+	UR_ADM_HELD = 1 << 2,  /* with TOLD: messages that would be refused are kept back */
+};
+
+struct ur_adm_qp {
+	struct ur_adm_agreed agreed;
+	/* TELLS */
+	struct ur_adm_mark mark;
+	struct ur_pool_peer *peer; /* NULL: there was no place left, it hears by ACKs alone */
+	TAILQ_ENTRY(ur_adm_qp) link;
+	/* TOLD */
+	struct ur_sst_entry *entry; /* NULL without HELD */
+	struct ur_sst_waiter waiter;
+	uint64_t wait_ns; /* of the RNR NAK that brought the letter */
+	uint8_t letter;	  /* of the message at una; enum ur_adm_letter */
+	bool go;	  /* the next message need not ask */
+	bool heard;	  /* the peer spoke since the last look at the letter */
+};
+
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "end.h"
+
+/* Admission in one extended queue pair: first a sender, then a receiver with an SRQ. */
+#define POOL	    0x51u
+#define MS	    UINT64_C(1000000)
+#define FALLBACK_NS (10 * MS)
+#define RNR_US10    1 /* RNR timer code of 10 us */
+
+static const struct ur_adm_attr attr = {
+	.mode = UR_ADM_INTELLIGENT,
+	.fallback_ns = FALLBACK_NS,
+	.recall_ns = MS,
+	.mark_life_ns = 100 * MS,
+	.status_ns = 40 * MS,
+};
+
+static const struct ur_adm_attr letters_only = {
+	.mode = UR_ADM_AB,
+	.fallback_ns = FALLBACK_NS,
+	.recall_ns = MS,
+	.mark_life_ns = 100 * MS,
+	.status_ns = 40 * MS,
+};
+
+/* ---- the sender ---- */
+
+static struct end *sender(bool notifies)
+{
+	return END(.mode = UR_MODE_EXTENDED, .admission = notifies ? &attr : &letters_only,
+		   .agreed = {.told = true, .notifies = notifies, .pool = POOL});
+}
+
+static struct ur_packet word(struct end *e, uint8_t opcode, uint32_t psn, struct ur_asth x)
+{
+	struct ur_packet p = frame_packet(opcode, false, NULL, 0);
+
+	p.bth.dqpn = e->qp->qpn;
+	p.bth.psn = ur_psn(psn);
+	p.asth = x;
+	p.pool = POOL;
+	return p;
+}
+
+static enum ur_drop answer(struct end *e, uint32_t epsn, uint8_t syndrome, struct ur_asth x)
+{
+	bool nak = syndrome & UR_SYNDROME_KIND_MASK;
+	struct ur_packet p = word(e, UR_EXT_ACKNOWLEDGE_STATUS, epsn - !nak, x);
+
+	p.aeth = (struct ur_aeth){syndrome, 0};
+	p.xaeth = (struct ur_xaeth){.echo = e->out.xth.stamp, .epsn = ur_psn(epsn)};
+	e->now_ns += 1000;
+	return end_in(e, p);
+}
+
+static void acked(struct end *e, uint32_t epsn, struct ur_asth x)
+{
+	cr_assert_eq(answer(e, epsn, 0x1f, x), UR_DROP_NONE);
+}
+
+static void refused(struct end *e, uint32_t epsn, struct ur_asth x)
+{
+	cr_assert_eq(answer(e, epsn, UR_SYNDROME_RNR_NAK | RNR_US10, x), UR_DROP_NONE);
+}
+
+static enum ur_drop notified(struct end *e, uint32_t psn, struct ur_asth x)
+{
+	return end_in(e, word(e, UR_EXT_NOTIFY, psn, x));
+}
+
+static unsigned claim_of(const struct ur_packet *p)
+{
+	return (p->xth.flags & UR_XTH_CLAIM) >> UR_XTH_CLAIM_SHIFT;
+}
+
+static void send(struct end *e, uint64_t id)
+{
+	end_send(e, id, IBV_WR_SEND, 16);
+}
+
+#define STATUS(...) ((struct ur_asth){__VA_ARGS__})
+
+/* ADM-LETTER-01, ADM-LETTER-03 */
+Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claimed)
+{
+	struct end *e = sender(false);
+
+	send(e, 1);
+	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_NONE);
+	for (unsigned i = 0; i < 9; i++) { /* rnr_retry is 2 */
+		refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+		end_expect_silence(e);
+		end_sleep(e, 12000);
+		cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_LETTER_A);
+	}
+	cr_assert_eq(e->qp->adm.letter, UR_ADM_LETTER_A);
+	acked(e, 1001, STATUS(.status = UR_ADM_NB, .generation = 2));
+	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	/* Without one they do, as ever. */
+	send(e, 2);
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	for (unsigned i = 0; i < 2; i++) {
+		refused(e, 1001, STATUS(.status = UR_ADM_A));
+		end_sleep(e, 12000);
+		cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1001)), UR_ADM_NONE);
+	}
+	refused(e, 1001, STATUS(.status = UR_ADM_A));
+	end_expect_wc(e, 2, IBV_WC_RNR_RETRY_EXC_ERR);
+	end_free(e);
+}
+
+/* ADM-LETTER-01: nothing is under way that could have been refused. */
+Test(admission_qp, a_letter_for_nothing_is_none)
+{
+	struct end *e = sender(true);
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	acked(e, 1001, STATUS(.status = UR_ADM_NA, .letter = UR_ADM_LETTER_B));
+	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
+	send(e, 2);
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	/* Of before. */
+	acked(e, 1000, STATUS(.status = UR_ADM_NA, .letter = UR_ADM_LETTER_B));
+	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
+	acked(e, 1001, STATUS(.status = UR_ADM_NA, .letter = 3));
+	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
+	end_free(e);
+}
+
+/* ADM-CALL-04 */
+Test(admission_qp, a_call_sends_the_refused_message_at_once)
+{
+	struct end *e = sender(true);
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	end_expect_silence(e);
+	cr_assert_eq(notified(e, 1000, STATUS(.status = UR_ADM_A, .generation = 1)), UR_DROP_NONE);
+	end_expect_silence(e);
+	cr_assert_eq(notified(e, 1000, STATUS(.letter = UR_ADM_LETTER_A, .called = true)),
+		     UR_DROP_NONE);
+	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_LETTER_A);
+	cr_assert_eq(end_counters(e)->adm_calls_received, 1);
+	cr_assert_eq(end_counters(e)->adm_notifies_received, 2);
+	/* Refused, and called before that left. */
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A, .called = true));
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	end_free(e);
+}
+
+/* ADM-LETTER-02 */
+Test(admission_qp, who_waits_for_a_call_asks_and_in_the_end_repeats)
+{
+	struct end *e = sender(true);
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	for (unsigned i = 0; i < 20; i++) { /* it is kept in line for as long as it takes */
+		end_sleep(e, 12000);
+		end_expect(e, UR_EXT_PROBE, 1001);
+		end_expect_silence(e);
+		acked(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+		end_expect_silence(e);
+	}
+	/* Not even an answer. */
+	end_sleep(e, 12000);
+	end_expect(e, UR_EXT_PROBE, 1001);
+	end_sleep(e, 12000);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	/* The answer says that the place is lost. */
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	end_sleep(e, 12000);
+	end_expect(e, UR_EXT_PROBE, 1001);
+	acked(e, 1000, STATUS(.status = UR_ADM_NA, .generation = 4));
+	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_NONE);
+	end_free(e);
+}
+
+/* The pool is known to be in status A: the next message would be refused. */
+static void close_pool(struct end *e)
+{
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	acked(e, 1001, STATUS(.status = UR_ADM_A, .generation = 1));
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+}
+
+/* ADM-HOLD-01 */
+Test(admission_qp, a_message_that_would_be_refused_waits_and_others_do_not)
+{
+	struct end *e = sender(true);
+
+	close_pool(e);
+	end_send(e, 2, IBV_WR_RDMA_WRITE, 16);
+	send(e, 3);
+	end_send(e, 4, IBV_WR_RDMA_WRITE, 16);
+	end_expect(e, UR_EXT_WRITE_ONLY, 1001);
+	end_expect_silence(e); /* in order */
+	cr_assert(e->qp->adm.waiter.waits);
+	cr_assert_eq(end_counters(e)->adm_waits, 1);
+	cr_assert_eq(notified(e, 1001, STATUS(.status = UR_ADM_NB, .generation = 2)), UR_DROP_NONE);
+	end_expect(e, UR_EXT_SEND_ONLY, 1002);
+	end_expect(e, UR_EXT_WRITE_ONLY, 1003);
+	cr_assert_eq(end_counters(e)->adm_woken, 1);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
+/* ADM-SST-03 */
+Test(admission_qp, a_message_waits_no_longer_than_what_is_known_counts)
+{
+	struct end *e = sender(true);
+
+	close_pool(e);
+	send(e, 2);
+	end_expect_silence(e);
+	end_sleep(e, 39 * MS);
+	end_expect_silence(e);
+	end_sleep(e, 2 * MS);
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	end_free(e);
+}
+
+/* ADM-HOLD-02 */
+Test(admission_qp, what_was_found_ready_is_sent_whatever_is_heard_meanwhile)
+{
+	struct end *e = sender(true);
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	send(e, 2); /* in the ready list */
+	acked(e, 1001, STATUS(.status = UR_ADM_A, .generation = 1));
+	send(e, 3);
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	end_expect_silence(e);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
+/* ADM-HOLD-03 */
+Test(admission_qp, nothing_follows_a_message_that_was_refused)
+{
+	struct end *e = sender(true);
+
+	for (unsigned i = 1; i <= 3; i++)
+		send(e, i);
+	for (unsigned i = 0; i < 3; i++)
+		end_expect(e, UR_EXT_SEND_ONLY, 1000 + i);
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	send(e, 4);
+	notified(e, 1000, STATUS(.letter = UR_ADM_LETTER_A, .called = true));
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	end_expect_silence(e);
+	acked(e, 1001, STATUS(.status = UR_ADM_NA, .generation = 4));
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect(e, UR_EXT_SEND_ONLY, 1003);
+	end_free(e);
+}
+
+/* ADM-NOTIFY-04 */
+Test(admission_qp, a_notify_that_is_not_for_it_changes_nothing)
+{
+	struct end *e = sender(true);
+	struct ur_asth open = {.status = UR_ADM_NB, .generation = 2};
+	struct ur_packet p;
+
+	close_pool(e);
+	send(e, 2);
+	end_expect_silence(e);
+	p = word(e, UR_EXT_NOTIFY, 1001, open);
+	p.pool = POOL + 1;
+	cr_assert_eq(end_in(e, p), UR_DROP_POOL);
+	cr_assert_eq(notified(e, 1000, open), UR_DROP_POOL, "before una");
+	cr_assert_eq(notified(e, 1002, open), UR_DROP_POOL, "not sent yet");
+	p = word(e, UR_EXT_NOTIFY, 1001, open);
+	p.ip.src.b[15]++;
+	cr_assert_eq(end_in(e, p), UR_DROP_PEER);
+	end_expect_silence(e);
+	cr_assert_eq(notified(e, 1001, open), UR_DROP_NONE);
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	end_free(e);
+	e = sender(false);
+	cr_assert_eq(notified(e, 1000, open), UR_DROP_POOL, "it was told of letters alone");
+	end_free(e);
+	e = END(.mode = UR_MODE_EXTENDED);
+	cr_assert_eq(notified(e, 1000, open), UR_DROP_POOL, "it was told of nothing");
+	end_free(e);
+}
+
+/* ADM-AGREE-01 */
+Test(admission_qp, what_was_agreed_counts_from_rtr_on_unless_the_mode_is_plain)
+{
+	struct ur_adm_agreed agreed = {.told = true, .notifies = true, .pool = POOL};
+	struct end *e = sender(true);
+
+	cr_assert_eq(e->qp->admission, UR_ADM_TOLD | UR_ADM_HELD);
+	cr_assert_eq(ur_qp_set_agreed(e->qp, &agreed), -EINVAL, "in RTS");
+	cr_assert_eq(end_modify(e, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0), 0);
+	cr_assert_eq(e->qp->admission, 0);
+	agreed.tables = 8;
+	cr_assert_eq(ur_qp_set_agreed(e->qp, &agreed), -EINVAL);
+	agreed.tables = 7;
+	cr_assert_eq(ur_qp_set_agreed(e->qp, &agreed), 0);
+	end_free(e);
+	e = END(.mode = UR_MODE_EXTENDED, .agreed = agreed);
+	cr_assert_eq(e->qp->admission, 0, "plain");
+	end_free(e);
+	e = END(.mode = UR_MODE_REORDER, .admission = &attr, .agreed = agreed);
+	cr_assert_eq(e->qp->admission, 0, "standard headers");
+	end_free(e);
+}
+
+/* ---- the receiver ---- */
+
+struct receiver {
+	struct ur_srq srq;
+	struct end *e;
+	void *ring;
+	uint32_t stamp;
+};
+
+static struct receiver *receiver_new(const struct ur_adm_attr *a)
+{
+	struct receiver *r = calloc(1, sizeof(*r));
+
+	r->ring = aligned_alloc(64, (ur_rq_ring_bytes(8, 1) + 63) & ~63ul);
+	ur_srq_init(&r->srq, r->ring, 8, 1, END_PD, NULL);
+	r->srq.pool = POOL;
+	r->e = END(.mode = UR_MODE_EXTENDED, .srq = &r->srq, .admission = a,
+		   .agreed = {.tells = true});
+	return r;
+}
+
+static void receiver_free(struct receiver *r)
+{
+	end_free(r->e);
+	free(r->ring);
+	free(r);
+}
+
+static void post(struct receiver *r)
+{
+	struct ibv_sge sge = {(uintptr_t)r->e->buf, 64, r->e->key};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	cr_assert_eq(ur_rq_post(&r->srq.rq, &wr), 0);
+}
+
+/* Message `n` of the peer, from 0, of one packet, which claims a letter. */
+static enum ur_drop arrives(struct receiver *r, uint32_t n, uint8_t claim)
+{
+	struct ur_packet p = end_packet(r->e, UR_EXT_SEND_ONLY, END_RQ_PSN + n, 16);
+
+	p.bth.ackreq = true;
+	p.xth = (struct ur_xth){
+		.stamp = ++r->stamp,
+		.ssn = n + 1,
+		.flags = (uint8_t)(UR_XTH_RECV | claim << UR_XTH_CLAIM_SHIFT),
+		.rwqen = n,
+	};
+	return end_in(r->e, p);
+}
+
+static const struct ur_packet *expect_status(struct receiver *r, uint32_t psn, uint8_t status,
+					     uint8_t letter)
+{
+	const struct ur_packet *p = end_expect(r->e, UR_EXT_ACKNOWLEDGE_STATUS, psn);
+
+	cr_assert_eq(p->asth.status, status);
+	cr_assert_eq(p->asth.letter, letter);
+	return p;
+}
+
+/* ADM-STATUS-01, ADM-CALL-01, ADM-NOTIFY-03, ADM-AGREE-01 */
+Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
+{
+	struct receiver *r = receiver_new(&attr);
+	const struct ur_packet *p;
+
+	post(r);
+	post(r);
+	cr_assert_eq(arrives(r, 0, 0), UR_DROP_NONE);
+	cr_assert_eq(expect_status(r, 100, UR_ADM_NA, UR_ADM_NONE)->asth.room, 1);
+	cr_assert_eq(arrives(r, 1, 0), UR_DROP_NONE);
+	cr_assert_eq(expect_status(r, 101, UR_ADM_NA, UR_ADM_NONE)->asth.room, 0);
+	cr_assert_eq(arrives(r, 2, 0), UR_DROP_RNR);
+	p = expect_status(r, 102, UR_ADM_A, UR_ADM_LETTER_A);
+	cr_assert_eq(p->asth.generation, 1);
+	cr_assert(!p->asth.called);
+	/* The call wakes; the timer is the longer of 0.64 and 10 ms, as an RNR NAK can say it. */
+	cr_assert_eq(p->aeth.syndrome & UR_SYNDROME_KIND_MASK, UR_SYNDROME_RNR_NAK);
+	cr_assert_eq(ur_rnr_timer_ns(p->aeth.syndrome), UINT64_C(10240000));
+	end_expect_silence(r->e);
+	post(r);
+	cr_assert(ur_engine_wants_output(r->e->engine));
+	p = end_expect(r->e, UR_EXT_NOTIFY, 102);
+	cr_assert(p->asth.called);
+	cr_assert_eq(p->asth.letter, UR_ADM_LETTER_A);
+	cr_assert_eq(p->asth.room, 0, "it is promised");
+	cr_assert_eq(p->pool, POOL);
+	end_expect_silence(r->e);
+	cr_assert_eq(arrives(r, 2, UR_ADM_LETTER_A), UR_DROP_NONE);
+	expect_status(r, 102, UR_ADM_NB, UR_ADM_NONE);
+	cr_assert_eq(end_counters(r->e)->adm_accepted, 3);
+	cr_assert_eq(end_counters(r->e)->adm_refused, 1);
+	cr_assert_eq(end_counters(r->e)->adm_calls_sent, 1);
+	cr_assert_eq(end_counters(r->e)->adm_false_claims, 0);
+	/* A round trip after it was told last, the peer hears of NB. */
+	end_sleep(r->e, 300000);
+	p = end_expect(r->e, UR_EXT_NOTIFY, 103);
+	cr_assert_eq(p->asth.status, UR_ADM_NB);
+	cr_assert_eq(p->asth.generation, 2);
+	cr_assert_eq(p->asth.letter, UR_ADM_NONE);
+	cr_assert_eq(end_counters(r->e)->adm_notifies_sent, 1);
+	receiver_free(r);
+}
+
+/* ADM-MODE-01: the letters of mode ab come with the queue pair's own timer, and nobody is called.
+ */
+Test(admission_qp, in_mode_ab_nobody_is_told_but_by_answers)
+{
+	struct receiver *r = receiver_new(&letters_only);
+
+	cr_assert_eq(arrives(r, 0, UR_ADM_LETTER_B), UR_DROP_RNR);
+	cr_assert_eq(expect_status(r, 100, UR_ADM_A, UR_ADM_LETTER_A)->aeth.syndrome,
+		     UR_SYNDROME_RNR_NAK | 12);
+	cr_assert_eq(end_counters(r->e)->adm_false_claims, 1);
+	post(r);
+	end_expect_silence(r->e);
+	end_sleep(r->e, 10 * MS);
+	end_expect_silence(r->e);
+	receiver_free(r);
+}
+
+/* ADM-MARK-02, ADM-MARK-03 */
+Test(admission_qp, a_letter_goes_with_its_holder_or_after_its_silence)
+{
+	struct receiver *r = receiver_new(&attr);
+
+	cr_assert_eq(arrives(r, 0, 0), UR_DROP_RNR);
+	end_drain(r->e);
+	for (unsigned i = 0; i < 6; i++) { /* probes renew it */
+		struct ur_packet p = end_packet(r->e, UR_EXT_PROBE, 101, 0);
+
+		end_sleep(r->e, 60 * MS);
+		p.xth = (struct ur_xth){.stamp = ++r->stamp};
+		cr_assert_eq(end_in(r->e, p), UR_DROP_NONE);
+		end_drain(r->e);
+		cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_A], 1);
+	}
+	end_sleep(r->e, 101 * MS);
+	cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_A], 0);
+	cr_assert_eq(end_counters(r->e)->adm_expired, 1);
+	end_drain(r->e);
+	cr_assert_eq(arrives(r, 0, 0), UR_DROP_RNR);
+	cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_B], 1);
+	end_modify(r->e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0);
+	cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_B], 0);
+	cr_assert_eq(r->e->qp->admission, 0);
+	receiver_free(r);
+}
+
+/* ADM-EARLY-01 */
+Test(admission_qp, an_early_packet_takes_only_what_nobody_waits_for)
+{
+	struct receiver *r = receiver_new(&attr);
+
+	/* NA and room: as ever. */
+	post(r);
+	post(r);
+	cr_assert_eq(arrives(r, 1, 0), UR_DROP_NONE);
+	cr_assert_eq(ur_wq_head(&r->srq.rq), 2);
+	cr_assert_eq(arrives(r, 0, 0), UR_DROP_NONE);
+	end_drain(r->e);
+	cr_assert_eq(end_counters(r->e)->adm_accepted, 2);
+	/* It holds a letter itself: what comes behind takes nothing. */
+	cr_assert_eq(arrives(r, 2, 0), UR_DROP_RNR);
+	end_drain(r->e);
+	post(r);
+	post(r);
+	cr_assert_eq(arrives(r, 3, 0), UR_DROP_RNR);
+	cr_assert_eq(ur_wq_head(&r->srq.rq), 2);
+	cr_assert_eq(end_counters(r->e)->adm_refused, 1, "it is not judged at all");
+	cr_assert_eq(arrives(r, 2, 0), UR_DROP_NONE);
+	cr_assert_eq(ur_wq_head(&r->srq.rq), 3);
+	receiver_free(r);
+}
