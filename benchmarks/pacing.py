@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pacing by destination over real ports: one slow destination among healthy ones, and incast.
+
+A Linux bridge joins the endpoints; the sender's link is [port] rate_gbps, the slow last link [impair]
+rx_rate_gbps with a queue, both exact by time. Rates are such that the emulated links, not the CPUs, are the
+limit. Senders share one process and receivers another.
+"""
+
+import json
+import time
+
+from lib import star, stats
+from lib.host import ROOT, Failure
+from lib.report import Report, gnuplot
+from lib.watch import Watch
+
+TITLE = "Pacing by destination"
+PROGRAMS = ["gnuplot", "ip", "meson", "ninja"]
+TARGETS = ["app/perf/uroce-perf"]
+COLOURS = {"none": 0x777777, "cmdpd": 0xCC8822, "auto": 0x2266AA, "dcqcn": 0xAA3333}
+
+# One slow destination.
+HEALTHY = 3
+LINK_GBPS = 1.0
+SLOW_GBPS = LINK_GBPS / (HEALTHY + 1) / 10
+QPS, SIZE, DEPTH = 64, 16384, 1  # to each destination; 1 MiB is on its way at most
+SLOW_QUEUE_KB, SLOW_ECN_KB = 2048, 32
+INIT0, INIT1 = (6, 8, 10, 15), (10, 12, 14, 16, 18, 20, 25, 30, 35, 40)
+
+# Incast.
+SENDERS = 16
+RECEIVER_GBPS = 0.5
+INCAST_QPS, INCAST_SIZE, INCAST_DEPTH = 4, 16384, 2
+INCAST_QUEUE_KB, INCAST_ECN_KB = 1024, 128
+
+KEEP_BAR = 0.95
+QUEUE_BAR = 5
+GOODPUT_BAR = 0.90
+
+COMMON = {"eal": {"memory_mb": 384}, "worker": {"mode": "inline", "thread_safe": "no"},
+          "transport": {"path_mtu": 4096, "window": 64, "max_qp": 512, "reorder_slots": 64}}
+WATCH_S = 0.02
+SETTLE_S = 0.3
+TIMEOUT = 18  # 1 s: longer than the queue that none makes, else it dies of retries
+
+
+def sections(**more):
+    return {name: {**COMMON.get(name, {}), **more.get(name, {})} for name in {**COMMON, **more}}
+
+
+def pacing_keys(mode):
+    """"auto", or "cmdpd mean 8 16"."""
+    words = mode.split()
+    keys = {"mode": words[0]}
+    if len(words) > 1:
+        keys.update(average=words[1], init0=words[2], init1=words[3])
+    return keys
+
+
+class Network:
+    """Endpoints on a bridge: the servers stay for all runs, a client comes for each."""
+
+    def __init__(self, host, senders, receivers, link_gbps, slow):
+        """slow: keys of [impair] of the last receiver."""
+        self.host = host
+        self.senders, self.link_gbps = senders, link_gbps
+        self.peers = range(senders, senders + receivers)
+        self.star = star.Star(host, senders + receivers)
+        files = [self.star.conf(i, "server", sections(
+            port={"framecnt": 1024, "mbufs": 4095},
+            impair=slow if i == self.peers[-1] else {})) for i in self.peers]
+        self.server = self.start("server", files, 1)
+        self.slow = f"/uroce{receivers - 1 or ''}/impair"
+        self.server.wait_for("listening")
+
+    def start(self, role, files, side, more=()):
+        argv = self.star.inside() + [self.host.binary("app/perf/uroce-perf"), role]
+        for file in files:
+            argv += ["--config", file]
+        return self.host.start(f"uroce-perf-{role}", argv + list(more), self.host.cpu(side))
+
+    def run(self, mode, peers, qps, size, depth, seconds):
+        """Facts of one run towards `peers`, numbers of receivers."""
+        result = self.host.tmp / "perf.json"
+        result.unlink(missing_ok=True)
+        files = [self.star.conf(i, "client", sections(
+            port={"rate_gbps": self.link_gbps, "framecnt": 256, "mbufs": 2047},
+            pacing=pacing_keys(mode))) for i in range(self.senders)]
+        watch = Watch(self.server, self.slow, WATCH_S)
+        addresses = [self.star.address(self.peers[p]) for p in peers]
+        client = self.start("client", files, 0, [
+            "--peer", ",".join(addresses), "--qps", qps, "--size", size, "--depth", depth,
+            "--timeout", TIMEOUT, "--warmup", SETTLE_S, "--duration", seconds, "--json", result])
+        try:
+            client.wait(seconds + 60)
+        finally:
+            client.stop()
+            samples = watch.stop()
+        figures = json.loads(result.read_text())
+        if figures["errors"]:
+            raise Failure(f"uroce-perf counts {figures['errors']} errors with {mode}")
+        return {"mode": mode, "figures": figures, "link": link_facts(samples, seconds)}
+
+
+def link_facts(samples, seconds):
+    """Of the slow link: its queue in the measured seconds and over time, drops over the whole run."""
+    first = samples[0][1]["rx0"]
+    begin = next((t for t, s in samples if s["rx0"]["link_bytes"] > first["link_bytes"] + 65536), None)
+    if begin is None:
+        return {"packets": 0, "wait_ms": 0.0, "peak_ms": 0.0, "drop_share": 0.0, "marks": 0, "series": []}
+    series = []
+    for (_, a), (t, b) in zip(samples, samples[1:]):
+        a, b = a["rx0"], b["rx0"]
+        packets = b["link_packets"] - a["link_packets"]
+        if packets:
+            series.append((t - begin, (b["link_wait_ns"] - a["link_wait_ns"]) / 1e6, packets))
+    inside = [s for s in series if SETTLE_S < s[0] <= SETTLE_S + seconds]
+    packets = sum(s[2] for s in inside)
+    last = samples[-1][1]["rx0"]
+    dropped = last["link_dropped"] + last["overflow"] - first["link_dropped"] - first["overflow"]
+    carried = last["link_packets"] - first["link_packets"]
+    return {"packets": packets, "wait_ms": sum(s[1] for s in inside) / packets if packets else 0.0,
+            "peak_ms": max((s[1] / s[2] for s in inside), default=0.0),
+            "drop_share": dropped / (dropped + carried) if carried else 0.0, "drops": dropped,
+            "marks": last["link_marked"] - first["link_marked"],
+            "series": [(round(t, 3), round(wait / n, 4)) for t, wait, n in series]}
+
+
+# ---- one slow destination ----
+
+def slow_network(host):
+    return Network(host, 1, HEALTHY + 1, LINK_GBPS,
+                   {"rx_rate_gbps": SLOW_GBPS, "rx_queue_kb": SLOW_QUEUE_KB, "rx_ecn_kb": SLOW_ECN_KB})
+
+
+def slow_run(network, mode, seconds):
+    everybody = range(HEALTHY + 1)
+    found = network.run("none" if mode == "alone" else mode, everybody[:-1] if mode == "alone" else everybody,
+                        QPS, SIZE, DEPTH, seconds)
+    peers = found["figures"]["peers"]
+    return {"mode": mode, "healthy": sum(p["gbps"] for p in peers[:HEALTHY]),
+            "least": min(p["gbps"] for p in peers[:HEALTHY]),
+            "slow": 0.0 if mode == "alone" else peers[-1]["gbps"],
+            "resent": found["figures"]["client"]["counters"]["retransmitted_packets"], **found["link"]}
+
+
+def slow_destination(host, plan, progress):
+    """[{mode: facts}], a turn each, and the grid's facts."""
+    network = slow_network(host)
+    turns = []
+    for turn in range(plan["turns"]):
+        order = ["alone", *plan["modes"]]
+        found = {}
+        for mode in order if turn % 2 == 0 else reversed(order):
+            progress(turn + 1, plan["turns"], ("slow destination", mode))
+            found[mode] = slow_run(network, mode, plan["seconds"])
+        for mode in plan["modes"]:
+            found[mode]["keep"] = found[mode]["healthy"] / (found["alone"]["healthy"] - found["none"]["slow"])
+        turns.append(found)
+    grid = []
+    for average, init0, init1 in plan["grid"]:
+        progress(1, 1, ("cmdpd", average, str(init0), str(init1)))
+        one = slow_run(network, f"cmdpd {average} {init0} {init1}", plan["grid_seconds"])
+        grid.append({"average": average, "init0": init0, "init1": init1,
+                     **{k: one[k] for k in ("healthy", "slow", "wait_ms", "drop_share", "resent")}})
+    network.server.stop()
+    network.star.close()
+    return turns, grid
+
+
+# ---- incast ----
+
+def incast(host, plan, progress):
+    network = Network(host, SENDERS, 1, LINK_GBPS,
+                      {"rx_rate_gbps": RECEIVER_GBPS, "rx_queue_kb": INCAST_QUEUE_KB,
+                       "rx_ecn_kb": INCAST_ECN_KB})
+    turns = []
+    for turn in range(plan["turns"]):
+        order = [m for m in plan["modes"] if not m.startswith("cmdpd")]
+        found = {}
+        for mode in order if turn % 2 == 0 else reversed(order):
+            progress(turn + 1, plan["turns"], ("incast", mode))
+            one = network.run(mode, [0], INCAST_QPS, INCAST_SIZE, INCAST_DEPTH, plan["seconds"])
+            figures = one["figures"]
+            shares = [p["gbps"] for p in figures["peers"]]
+            found[mode] = {"gbps": figures["gbps"], "p50_ms": figures["lat_us"]["p50"] / 1e3,
+                           "p99_ms": figures["lat_us"]["p99"] / 1e3,
+                           "jain": sum(shares) ** 2 / len(shares) / sum(s * s for s in shares),
+                           "resent": figures["client"]["counters"]["retransmitted_packets"], **one["link"]}
+        turns.append(found)
+    network.server.stop()
+    network.star.close()
+    return turns
+
+
+# ---- what came out ----
+
+class PacingReport(Report):
+    def __init__(self, machine):
+        super().__init__("pacing", TITLE, machine)
+        self.blocks = []  # heading, column names, [(name, cells)]
+
+    def block(self, title, columns, turns, modes):
+        """Medians over turns of columns {key: heading} for each mode."""
+        lines = []
+        for mode in modes:
+            cells = {key: stats.median([t[mode][key] for t in turns]) for key in columns
+                     if all(key in t[mode] for t in turns)}
+            lines.append((mode, cells))
+            self.rows.append({"what": title.split(":", maxsplit=1)[0], "mode": mode,
+                              **{k: round(v, 5) for k, v in cells.items()},
+                              "turns": [{k: round(t[mode][k], 5) for k in cells} for t in turns]})
+        self.blocks.append((title, columns, lines))
+
+    def print(self):
+        print(f"\n{self.title}")
+        self.print_machine()
+        for title, columns, lines in self.blocks:
+            print(f"\n{title}")
+            head = f"{'mode':20}" + "".join(f"{heading:>15}" for heading in columns.values())
+            print(head + "\n" + "-" * len(head))
+            for mode, cells in lines:
+                print(f"{mode:20}" + "".join(f"{cells[key]:15.4f}" if key in cells else f"{'':15}"
+                                             for key in columns))
+        print()
+        for note in self.notes:
+            print(note)
+        print()
+        self.print_bars()
+
+
+def plan_of(options):
+    grid = [(average, i0, i1) for average in ("mean", "ewma") for i0 in INIT0 for i1 in INIT1 if i0 < i1]
+    plan = {"turns": options.turns_given or 3, "seconds": options.seconds_given or 1.5,
+            "modes": ["none", "auto", "dcqcn", "cmdpd mean 8 16", "cmdpd ewma 8 16"],
+            "grid": grid, "grid_seconds": 0.3}
+    if options.quick:
+        plan.update(turns=options.turns_given or 1, seconds=options.seconds_given or 1.0,
+                    grid=[g for g in grid if g[1] in (6, 15) and g[2] in (16, 40)])
+    return plan
+
+
+def run(host, machine, options, progress):
+    plan = plan_of(options)
+    report = PacingReport(machine)
+    began = time.monotonic()
+    slow, grid = slow_destination(host, plan, progress)
+    many = incast(host, plan, progress)
+    fill(report, plan, slow, grid, many)
+    report.notes.append(f"measured in {time.monotonic() - began:.0f} s")
+    plot(slow[0], many[0])
+    return report
+
+
+def fill(report, plan, slow, grid, many):
+    report.block(
+        f"slow destination: {QPS} QPs to each of {HEALTHY + 1}, sender {LINK_GBPS:g} Gb/s, the last one's "
+        f"link {SLOW_GBPS:g} Gb/s; Gb/s of payload, ms, packets",
+        {"healthy": "healthy Gb/s", "least": "least of them", "keep": "of alone", "slow": "slow Gb/s",
+         "wait_ms": "queue ms", "peak_ms": "peak ms", "drops": "dropped", "resent": "sent again"},
+        slow, ["alone", *plan["modes"]])
+    report.block(
+        f"incast: {SENDERS} senders of {LINK_GBPS:g} Gb/s, {INCAST_QPS} QPs each, to {RECEIVER_GBPS:g} Gb/s with "
+        f"{INCAST_QUEUE_KB} KiB of queue",
+        {"gbps": "Gb/s", "drop_share": "loss", "drops": "dropped", "resent": "sent again", "wait_ms": "queue ms",
+         "p50_ms": "p50 ms", "p99_ms": "p99 ms", "jain": "Jain"},
+        many, [m for m in plan["modes"] if not m.startswith("cmdpd")])
+    report.notes.append(
+        "of alone: the healthy ones' goodput / (what they have without the slow one's queue pairs, less what "
+        "the slow one carries of the sender's link with none); queue: mean and largest mean of 20 ms")
+    for average in ("mean", "ewma"):
+        here = [g for g in grid if g["average"] == average]
+        if here:
+            report.notes.append(grid_line(average, here, stats.median([t["none"]["wait_ms"] for t in slow])))
+    report.extra = {"grid": grid, "slow": slow, "incast": many}
+    bars(report, slow)
+
+
+def grid_line(average, here, none_ms):
+    best, worst = (f(here, key=lambda g: g["wait_ms"]) for f in (min, max))
+    least = min(here, key=lambda g: g["healthy"])
+    return (f"cmdpd {average}, {len(here)} pairs of init0, init1: queue {best['wait_ms']:.1f} ms "
+            f"({best['init0']}, {best['init1']}) to {worst['wait_ms']:.1f} ms ({worst['init0']}, "
+            f"{worst['init1']}), none has {none_ms:.1f}; healthy at least {least['healthy']:.3f} Gb/s "
+            f"({least['init0']}, {least['init1']}); slow {min(g['slow'] for g in here):.4f} to "
+            f"{max(g['slow'] for g in here):.4f} Gb/s")
+
+
+def bars(report, slow):
+    report.bar("auto: healthy destinations / alone", stats.median([t["auto"]["keep"] for t in slow]), KEEP_BAR)
+    report.bar("slow destination's queue, none / auto",
+               stats.median([t["none"]["wait_ms"] / max(t["auto"]["wait_ms"], 1e-6) for t in slow]), QUEUE_BAR)
+    report.bar("slow destination's goodput, auto / none",
+               stats.median([t["auto"]["slow"] / t["none"]["slow"] for t in slow]), GOODPUT_BAR)
+
+
+def plot(slow, many):
+    """results/pacing.svg: the two queues over time."""
+    out = ROOT / "results" / "pacing.svg"
+    out.parent.mkdir(exist_ok=True)
+    script = ["set terminal svg size 1000,400 font 'sans,12' background 'white'", f"set output '{out}'",
+              "set multiplot layout 1,2", "set logscale y", "set grid", "set key top right",
+              "set xlabel 's'", "set ylabel 'queue at the slow link, ms'"]
+    for n, (title, found) in enumerate((("one slow destination of four", slow),
+                                        (f"incast of {SENDERS}", many))):
+        parts = []
+        for i, (mode, facts) in enumerate((m, f) for m, f in found.items() if f["series"]):
+            script += [f"$d{n}{i} << EOD", *(f"{t} {max(ms, 1e-3)}" for t, ms in facts["series"]), "EOD"]
+            dash = 2 if "ewma" in mode else 1
+            parts.append(f"$d{n}{i} using 1:2 with lines lw 2 dt {dash} lc rgb {COLOURS[mode.split()[0]]} "
+                         f"title '{mode}'")
+        if parts:
+            script += [f"set title '{title}'", "plot " + ", ".join(parts)]
+    return out if gnuplot("\n".join(script + ["unset multiplot"])) else None
