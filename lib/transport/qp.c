@@ -169,6 +169,24 @@ static void be_patient(struct ur_qp *qp, uint64_t now_ns)
 	}
 }
 
+/*
+ * SCHED-SILENCE-01. It waits for its turn, and nobody asked the peer to answer what it sent last: the
+ * next packet will, and until then silence tells nothing.
+ */
+static void be_patient_until_turn(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (qp->type != IBV_QPT_RC || !req->since_ackreq || !ur_emux_is_active(&qp->sq_queue))
+		return;
+	if (req->since_ackreq < req->ackreq_every)
+		req->since_ackreq = req->ackreq_every - 1;
+	if (req->rec.ack_deadline_ns <= now_ns)
+		req->rec.ack_deadline_ns = ur_recovery_ack_deadline(&req->rec, true, now_ns);
+	if (ur_mode_is_ext(qp))
+		ur_selective_put_off(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
+}
+
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
@@ -178,6 +196,8 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 		return;
 	if (ur_dest_delays(qp))
 		be_patient(qp, now_ns);
+	else
+		be_patient_until_turn(qp, now_ns);
 	if (ur_mode_is_ext(qp)) {
 		ur_ext_timer(qp, now_ns);
 		ur_qp_update(qp);

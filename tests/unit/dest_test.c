@@ -142,13 +142,6 @@ Test(dest, who_waits_for_the_gap_does_not_take_the_peer_for_dead)
 	end_sleep(e, 70000 * US);
 	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 1);
 	end_free(e);
-	/* Nor is it an excuse to wait for the port. */
-	e = END(.pacing = &cmdpd);
-	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
-	end_expect(e, UR_RC_WRITE_FIRST, END_SQ_PSN);
-	end_sleep(e, 70000 * US);
-	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 1);
-	end_free(e);
 }
 
 /* PACE-READ-01 */
@@ -242,4 +235,40 @@ Test(dest, notification_slows_the_destination_down)
 	cr_assert_eq(end_counters(e)->rp_cnp_ignored, 1);
 	cr_assert_not(dest_of(e)->pace->throttled);
 	end_free(e);
+}
+
+/* ---- silence ---- */
+
+/* SCHED-SILENCE-01 */
+static void expect_patience(enum ur_mode mode)
+{
+	struct end *e = END(.mode = mode);
+	struct ur_engine_qos qos;
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	cr_assert_not(end_out(e)->bth.ackreq);
+	ur_engine_qos_default(&qos);
+	qos.vl.sl2vl[0] = 15; /* its lane is taken away */
+	ur_engine_set_qos(e->engine, &qos);
+	end_expect_silence(e);
+	for (unsigned i = 0; i < 10; i++)
+		end_sleep(e, END_TIMEOUT_NS);
+	end_expect_silence(e);
+	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
+	cr_assert_eq(end_counters(e)->rto, 0);
+	qos.vl.sl2vl[0] = 0;
+	ur_engine_set_qos(e->engine, &qos);
+	cr_assert(end_out(e)->bth.ackreq, "the next packet asks");
+	cr_assert_eq(end_drain(e), 2);
+	/* Now somebody was asked. */
+	end_sleep(e, 2 * END_TIMEOUT_NS);
+	cr_assert_gt(end_drain(e), 0u);
+	end_free(e);
+}
+
+Test(dest, silence_while_it_waits_for_its_turn_is_no_loss)
+{
+	expect_patience(UR_MODE_GBN);
+	expect_patience(UR_MODE_REORDER);
+	expect_patience(UR_MODE_EXTENDED);
 }
