@@ -12,22 +12,34 @@ class Watch:
     """Asks `process` for `what` every so often, in a thread, until stop() or its end."""
 
     def __init__(self, process, what, every_s):
-        self.telemetry = Telemetry(f"uroce-{process.popen.pid}", process)
+        self.process = process
         self.what = what
         self.every_s = every_s
         self.samples = []
         self.going = True
+        self.telemetry = self._connect()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
-    def _run(self):
-        while self.going:
-            try:
-                answer = self.telemetry.ask(self.what)
-            except Failure:
-                return
+    def _connect(self):
+        return Telemetry(f"uroce-{self.process.popen.pid}", self.process)
+
+    def _ask(self):
+        """One answer; a lost one is asked for again, over a new connection."""
+        try:
+            answer = self.telemetry.ask(self.what)
             if answer:
                 self.samples.append((time.monotonic(), answer))
+        except (Failure, ValueError, KeyError):
+            self.telemetry.close()
+            self.telemetry = self._connect()
+
+    def _run(self):
+        while self.going and self.process.alive():
+            try:
+                self._ask()
+            except Failure:
+                return
             time.sleep(self.every_s)
 
     def stop(self):
