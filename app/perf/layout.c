@@ -105,6 +105,9 @@ void perf_params_from_options(struct perf_params *p, const struct perf_options *
 	p->inline_bytes = o->inline_bytes;
 	p->sge = o->sge;
 	p->srq = o->srq;
+	p->receives = o->receives;
+	p->service_us = o->service_us;
+	p->think_us = o->think_us;
 	p->events = o->events;
 	p->seed = o->seed;
 	p->timeout = o->timeout;

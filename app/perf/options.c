@@ -28,7 +28,10 @@
 	X("timeout", timeout, 1, 31, 14)                                                           \
 	X("retry", retry, 0, 7, 7)                                                                 \
 	X("rnr-retry", rnr_retry, 0, 7, 7)                                                         \
-	X("rd-atomic", rd_atomic, 1, 128, 16)
+	X("rd-atomic", rd_atomic, 1, 128, 16)                                                      \
+	X("receives", receives, 1, 1024, 0)                                                        \
+	X("service-us", service_us, 1, 1000000, 0)                                                 \
+	X("think-us", think_us, 1, 10000000, 0)
 
 /* X(option, field, max, default): seconds. */
 #define SECONDS(X)                                                                                 \
@@ -471,12 +474,13 @@ static enum perf_parse parse_peers(struct parser *p)
 static enum perf_parse check_sides(struct parser *p)
 {
 	static const int client_only[] = {
-		OPT_peer,  OPT_OP,	     OPT_MODE,	    OPT_TYPE,	      OPT_SIZE,
-		OPT_SIZES, OPT_BYTES,	     OPT_MTU,	    OPT_qps,	      OPT_depth,
-		OPT_iters, OPT_inline_bytes, OPT_sge,	    OPT_signal_every, OPT_timeout,
-		OPT_retry, OPT_rnr_retry,    OPT_rd_atomic, OPT_duration_s,   OPT_warmup_s,
-		OPT_bidir, OPT_verify,	     OPT_srq,	    OPT_events,	      OPT_json,
-		OPT_seed,  OPT_sl,	     OPT_priority,  OPT_weight,	      OPT_TRANSPORT_MODE,
+		OPT_peer,     OPT_OP,		OPT_MODE,      OPT_TYPE,	 OPT_SIZE,
+		OPT_SIZES,    OPT_BYTES,	OPT_MTU,       OPT_qps,		 OPT_depth,
+		OPT_iters,    OPT_inline_bytes, OPT_sge,       OPT_signal_every, OPT_timeout,
+		OPT_retry,    OPT_rnr_retry,	OPT_rd_atomic, OPT_duration_s,	 OPT_warmup_s,
+		OPT_bidir,    OPT_verify,	OPT_srq,       OPT_events,	 OPT_json,
+		OPT_seed,     OPT_sl,		OPT_priority,  OPT_weight,	 OPT_TRANSPORT_MODE,
+		OPT_receives, OPT_service_us,	OPT_think_us,
 	};
 
 	if (!p->o->server) {
@@ -580,6 +584,14 @@ static enum perf_parse check_mode(struct parser *p)
 					   "1 byte is needed");
 		}
 	}
+	if (o->receives + o->service_us != 0 && (!o->srq || o->bidir || o->verify))
+		return fail(p, "--receives and --service-us are for --srq, without --bidir and "
+			       "--verify");
+	if ((o->service_us != 0 && o->receives == 0) ||
+	    (o->receives > o->qps * 16 && o->receives > o->qps * o->depth * 2))
+		return fail(p, "--service-us wants --receives N, at most 16 for each queue pair");
+	if (o->think_us != 0 && o->depth != 1)
+		return fail(p, "--think-us wants --depth 1");
 	if (o->mode == PERF_MODE_SOAK &&
 	    ((p->given[OPT_OP] && o->op != PERF_OP_MIXED) || o->type != PERF_TYPE_RC || o->bidir))
 		return fail(p,

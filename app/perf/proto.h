@@ -13,7 +13,7 @@
  * The client asks, the server answers with the same sequence number. PING, from both, is not
  * answered: that the transport acknowledges it is all that is wanted.
  */
-#define PERF_PROTO_VERSION 3
+#define PERF_PROTO_VERSION 4
 #define PERF_MSG_BYTES	   4096 /* the longest message */
 #define PERF_TEXT_BYTES	   256	/* a sentence, with its final zero */
 #define PERF_ENDS_MAX	   128	/* queue pairs in one ENDS message */
@@ -55,6 +55,9 @@ enum perf_message {
 	X(sge)                                                                                     \
 	X(signal_every) /* a power of two */                                                       \
 	X(srq)                                                                                     \
+	X(receives)   /* of the SRQ; 0: rq_depth for each queue pair */                            \
+	X(service_us) /* a receive is posted again after so long, one after the other */           \
+	X(think_us)   /* of a queue pair, after each message */                                    \
 	X(events)                                                                                  \
 	X(seed)                                                                                    \
 	X(timeout)                                                                                 \
@@ -64,6 +67,8 @@ enum perf_message {
 	X(transport) /* enum uroce_qp_mode of the data queue pairs + 1; 0: as configured */        \
 	X(addr)	     /* of the client's memory */                                                  \
 	X(rkey)
+
+#define PERF_RECEIVES_MAX 1024 /* a power of two */
 
 struct perf_params {
 #define X(name) uint64_t name;

@@ -185,6 +185,10 @@ static json_t *run_json(const struct perf_run *run)
 	json_object_set_new(j, "gbps", json_real(gbps(c) + gbps(s)));
 	json_object_set_new(j, "mops", json_real(mops(c) + mops(s)));
 	json_object_set_new(j, "lanes", lanes_json(run));
+	json_object_set_new(j, "fairness",
+			    json_pack("{s:I,s:I,s:f}", "least", (json_int_t)run->fairness.least,
+				      "most", (json_int_t)run->fairness.most, "jain",
+				      run->fairness.jain));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
 	json_object_set_new(j, "qp_mode",
@@ -310,6 +314,14 @@ static void print_run(struct perf_report *r, const struct perf_run *run)
 		(unsigned long long)(SUM(retransmitted_packets) + SUM(retransmitted_responses)),
 		(unsigned long long)errors_of(run));
 	print_lanes(r, run);
+	if (run->params.service_us != 0)
+		fprintf(r->out,
+			"  %llu requests refused; messages of a queue pair: %llu to %llu, Jain's "
+			"index "
+			"%.4f\n",
+			(unsigned long long)s->counters.rnr_nak_sent,
+			(unsigned long long)run->fairness.least,
+			(unsigned long long)run->fairness.most, run->fairness.jain);
 	if (SUM(impaired_lost) + SUM(rto) + SUM(local_ack_timeout_err) != 0)
 		fprintf(r->out, "  %llu packets lost by [impair], %llu probes, %llu timeouts\n",
 			(unsigned long long)SUM(impaired_lost),

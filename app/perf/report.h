@@ -5,6 +5,7 @@
 #include "histogram.h"
 #include "options.h"
 #include "proto.h"
+#include "session.h"
 
 /* One run, as measured at both ends. */
 struct perf_run {
@@ -12,6 +13,7 @@ struct perf_run {
 	uint32_t mtu;			      /* in use, bytes */
 	const char *qp_mode, *qp_mode_reason; /* what came of it; NULL: not RC */
 	struct perf_result client, server;
+	struct perf_fairness fairness; /* of the client's queue pairs */
 	const struct perf_histogram *hist;
 	bool interrupted;
 	const char *config, *peer; /* as given */

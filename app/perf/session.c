@@ -104,18 +104,25 @@ static bool make_cqs(struct perf_session *s)
 	return true;
 }
 
-static bool make_srq(struct perf_session *s)
+uint32_t perf_session_receives(const struct perf_session *s)
 {
-	uint64_t entries = s->params.qps * s->params.rq_depth;
-	struct ibv_srq_init_attr attr = {.attr = {.max_sge = 1}};
+	uint64_t entries =
+		s->params.receives != 0 ? s->params.receives : s->params.qps * s->params.rq_depth;
 
 	if (s->ep->device.max_srq_wr > 0 && entries > (uint64_t)s->ep->device.max_srq_wr)
 		entries = (uint64_t)s->ep->device.max_srq_wr;
-	attr.attr.max_wr = (uint32_t)entries;
+	return (uint32_t)entries;
+}
+
+static bool make_srq(struct perf_session *s)
+{
+	uint32_t entries = perf_session_receives(s);
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = entries, .max_sge = 1}};
+
 	s->srq = uroce_create_srq(s->ep->pd, &attr);
 	if (s->srq == NULL) {
-		perf_session_fail(s, "cannot create a shared receive queue of %llu entries: %s",
-				  (unsigned long long)entries, strerror(errno));
+		perf_session_fail(s, "cannot create a shared receive queue of %u entries: %s",
+				  entries, strerror(errno));
 		return false;
 	}
 	return true;
@@ -144,8 +151,9 @@ static bool make_tables(struct perf_session *s)
 	s->stamps = s->hist != NULL ? calloc(qps * stamps, sizeof(*s->stamps)) : NULL;
 	s->ready = calloc(s->ready_mask + 1ul, sizeof(*s->ready));
 	s->qpn_hash = calloc(hash, sizeof(*s->qpn_hash));
+	s->thoughts = calloc(s->ready_mask + 1ul, sizeof(*s->thoughts));
 	if (s->qps == NULL || s->sges == NULL || s->ready == NULL || s->qpn_hash == NULL ||
-	    (s->hist != NULL && s->stamps == NULL)) {
+	    s->thoughts == NULL || (s->hist != NULL && s->stamps == NULL)) {
 		perf_session_fail(s, "out of memory");
 		return false;
 	}
@@ -202,7 +210,9 @@ void perf_session_destroy(struct perf_session *s)
 	free(s->stamps);
 	free(s->ready);
 	free(s->qpn_hash);
+	free(s->thoughts);
 	s->qps = NULL;
+	s->thoughts = NULL;
 	s->sges = NULL;
 	s->stamps = NULL;
 	s->ready = NULL;
@@ -499,6 +509,8 @@ void perf_session_mark(struct perf_session *s)
 	perf_endpoint_counters(s->ep, &s->stats.start_counters);
 	s->stats.start_cpu_ns = perf_cpu_ns();
 	s->stats.start_ns = perf_now_ns();
+	for (uint32_t i = 0; i < s->params.qps; i++)
+		s->qps[i].mark_done = s->qps[i].tx_done;
 	if (s->hist != NULL)
 		perf_histogram_reset(s->hist);
 }
@@ -515,6 +527,25 @@ void perf_session_end(struct perf_session *s)
 	s->stats.end_rx_messages = s->stats.rx_messages;
 	s->stats.end_rx_bytes = s->stats.rx_bytes;
 	memcpy(s->stats.end_sl, s->stats.sl, sizeof(s->stats.end_sl));
+	for (uint32_t i = 0; i < s->params.qps; i++)
+		s->qps[i].end_done = s->qps[i].tx_done;
+}
+
+struct perf_fairness perf_session_fairness(const struct perf_session *s)
+{
+	struct perf_fairness f = {.least = UINT64_MAX};
+	double sum = 0, squares = 0;
+
+	for (uint32_t i = 0; i < s->params.qps; i++) {
+		uint64_t n = s->qps[i].end_done - s->qps[i].mark_done;
+
+		f.least = n < f.least ? n : f.least;
+		f.most = n > f.most ? n : f.most;
+		sum += (double)n;
+		squares += (double)n * (double)n;
+	}
+	f.jain = squares > 0 ? sum * sum / ((double)s->params.qps * squares) : 0;
+	return f;
 }
 
 void perf_session_result(const struct perf_session *s, struct perf_result *r)

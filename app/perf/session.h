@@ -65,6 +65,7 @@ struct perf_qp {
 	uint64_t tx_limit;  /* as many, all in all */
 	uint64_t tx_acked;  /* the peer checked [0, tx_acked); slots below are free */
 	uint64_t tx_ack_ns; /* when that last moved; UC gives up on lost ones */
+	uint64_t mark_done, end_done; /* tx_done when the measurement began, ended */
 	uint64_t cas_next, cas_done;
 	uint64_t fetch_last; /* result of the last fetch_add, plus 1 */
 	uint64_t *stamp;     /* when message n was posted: [n & stamp_mask] */
@@ -117,6 +118,10 @@ struct perf_session {
 	unsigned cq_cnt;
 	struct ibv_srq *srq;
 	struct perf_rq srq_rq;
+	/* Slots whose messages are being worked off, [serve_head, serve_tail); the first until. */
+	uint32_t serve[PERF_RECEIVES_MAX];
+	uint32_t serve_head, serve_tail;
+	uint64_t serve_until_ns;
 	unsigned rq_shift;  /* log2 of rq_depth: SRQ slot to stride */
 	uint32_t *qpn_hash; /* QPN to index + 1, for the SRQ */
 	uint32_t qpn_hash_mask;
@@ -129,6 +134,13 @@ struct perf_session {
 	/* Queue pairs that may have room to send, first in first out. */
 	uint32_t *ready;
 	uint32_t ready_mask, ready_head, ready_tail;
+
+	/* Queue pairs that think before the next message, first in first out, and until when. */
+	struct perf_thought {
+		uint64_t until_ns;
+		uint32_t idx;
+	} * thoughts; /* ready_mask + 1 */
+	uint32_t think_head, think_tail;
 
 	/* Work requests that are filled in and posted, never kept. */
 	struct ibv_send_wr tx_wr[PERF_BATCH];
@@ -187,6 +199,16 @@ static inline uint64_t perf_slot(const struct perf_session *s, uint64_t n)
 {
 	return (n & (s->params.slots - 1)) * s->layout.slot_bytes;
 }
+
+/* Entries of the SRQ. */
+uint32_t perf_session_receives(const struct perf_session *s);
+
+/* Messages of the queue pairs while measured: the fewest, the most, Jain's index. */
+struct perf_fairness {
+	uint64_t least, most;
+	double jain;
+};
+struct perf_fairness perf_session_fairness(const struct perf_session *s);
 
 uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot);
 

@@ -52,6 +52,50 @@ static void give_back(struct perf_session *s, struct perf_qp *q, uint32_t slot)
 		repost(s, q, rq);
 }
 
+/* A message is worked off in service_us, one after the other; then its receive is posted. */
+static void serve_later(struct perf_session *s, uint32_t slot)
+{
+	if (s->serve_head == s->serve_tail)
+		s->serve_until_ns = perf_now_ns() + s->params.service_us * 1000;
+	s->serve[s->serve_tail++ % PERF_RECEIVES_MAX] = slot;
+}
+
+static void serve(struct perf_session *s)
+{
+	uint64_t now = perf_now_ns();
+
+	while (s->serve_head != s->serve_tail && now >= s->serve_until_ns) {
+		s->srq_rq.pending[s->srq_rq.pending_cnt++] =
+			s->serve[s->serve_head++ % PERF_RECEIVES_MAX];
+		repost(s, NULL, &s->srq_rq);
+		s->serve_until_ns += s->params.service_us * 1000;
+	}
+}
+
+/* Thought enough. */
+static void think_over(struct perf_session *s, uint64_t now_ns)
+{
+	while (s->think_head != s->think_tail) {
+		const struct perf_thought *t = &s->thoughts[s->think_head & s->ready_mask];
+
+		if (now_ns < t->until_ns)
+			return;
+		s->think_head++;
+		perf_traffic_kick(s, &s->qps[t->idx]);
+	}
+}
+
+/* The queue pair may send again, at once or later. */
+static void go_on(struct perf_session *s, struct perf_qp *q)
+{
+	if (s->params.think_us == 0) {
+		perf_traffic_kick(s, q);
+		return;
+	}
+	s->thoughts[s->think_tail++ & s->ready_mask] =
+		(struct perf_thought){perf_now_ns() + s->params.think_us * 1000, q->idx};
+}
+
 bool perf_session_arm_qp(struct perf_session *s, uint32_t idx)
 {
 	struct perf_qp *q = &s->qps[idx];
@@ -68,10 +112,8 @@ bool perf_session_arm_qp(struct perf_session *s, uint32_t idx)
 
 static void arm_srq(struct perf_session *s)
 {
-	uint64_t entries = s->params.qps * s->params.rq_depth;
+	uint32_t entries = perf_session_receives(s);
 
-	if (s->ep->device.max_srq_wr > 0 && entries > (uint64_t)s->ep->device.max_srq_wr)
-		entries = (uint64_t)s->ep->device.max_srq_wr;
 	for (uint32_t i = 0; i < entries && !s->failed; i++) {
 		s->srq_rq.pending[s->srq_rq.pending_cnt++] = i;
 		if (s->srq_rq.pending_cnt == PERF_BATCH || i + 1 == entries)
@@ -299,7 +341,7 @@ static void sent(struct perf_session *s, struct perf_qp *q, const struct ibv_wc 
 	if (done == q->tx_limit)
 		s->finished++;
 	else if (s->sending)
-		perf_traffic_kick(s, q);
+		go_on(s, q);
 }
 
 static void received(struct perf_session *s, struct perf_qp *q, const struct ibv_wc *wc)
@@ -310,7 +352,10 @@ static void received(struct perf_session *s, struct perf_qp *q, const struct ibv
 	s->stats.rx_bytes += wc->byte_len - (s->params.type == PERF_TYPE_UD ? PERF_GRH_BYTES : 0);
 	if (s->params.verify || s->params.op == PERF_OP_SEND_INV)
 		perf_checked_receive(s, q, wc, slot);
-	give_back(s, q, slot);
+	if (s->params.service_us != 0)
+		serve_later(s, slot);
+	else
+		give_back(s, q, slot);
 	if (s->notify)
 		acknowledge(s, q);
 	if (s->params.mode == PERF_MODE_LAT)
@@ -367,6 +412,8 @@ unsigned perf_traffic_poll(struct perf_session *s)
 			complete(s, &wc[i]);
 		total += (unsigned)n;
 	}
+	if (s->params.service_us != 0 && s->server)
+		serve(s);
 	return total;
 }
 
@@ -395,6 +442,8 @@ unsigned perf_traffic_step(struct perf_session *s)
 	if (s->params.mode == PERF_MODE_LAT)
 		return perf_lat_step(s);
 	s->now_ns = perf_now_ns();
+	if (s->params.think_us != 0)
+		think_over(s, s->now_ns);
 	if (s->sending)
 		n = send_step(s);
 	if (s->stamps != NULL)

@@ -102,6 +102,15 @@ static const struct {
 	 "--verify needs at least 8 bytes a message, or immediate data (send_imm), to tell "
 	 "messages "
 	 "apart when some are lost"},
+	{CLIENT "--op send --receives 4",
+	 "--receives and --service-us are for --srq, without --bidir and --verify"},
+	{CLIENT "--op send --srq --service-us 10",
+	 "--service-us wants --receives N, at most 16 for each queue pair"},
+	{CLIENT "--op send --srq --receives 17 --depth 1",
+	 "--service-us wants --receives N, at most 16 for each queue pair"},
+	{CLIENT "--op send --srq --think-us 10", "--think-us wants --depth 1"},
+	{"server --config c --service-us 10",
+	 "--service-us belongs to the client, which tells the server in band"},
 	{CLIENT "--op cas --size 64", "--op cas always moves 8 bytes: leave --size out"},
 	{CLIENT "--op read --inline 64",
 	 "--inline is for payload that is sent; --op read sends none"},
