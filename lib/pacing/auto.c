@@ -168,7 +168,10 @@ static uint64_t goal_of(const struct ur_pacing_auto *a)
 	uint64_t jitter = JITTERS * (uint64_t)a->jitter16 / 16;
 	uint64_t jitter_max = a->least_ns / 2 + JITTER_MAX_NS;
 
-	return ns_of(QUEUE_BYTES, a->capacity) + a->least_ns / 8 +
+	/* A READ comes as a whole. PACE-AUTO-08 */
+	uint64_t bytes = 4 * (uint64_t)a->unit > QUEUE_BYTES ? 4 * (uint64_t)a->unit : QUEUE_BYTES;
+
+	return ns_of(bytes, a->capacity) + a->least_ns / 8 +
 	       (jitter < jitter_max ? jitter : jitter_max);
 }
 
@@ -389,6 +392,9 @@ bool ur_pacing_auto_sent(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t
 		open(t, d, now_ns);
 		return false;
 	}
+	d->rate.unit -= d->rate.unit / 16;
+	if (d->rate.unit < bytes)
+		d->rate.unit = bytes;
 	mark(&d->rate, d->bytes - bytes, now_ns);
 	return true;
 }

@@ -78,6 +78,7 @@ struct ur_pacing_auto {
 	uint64_t late_ns;		/* since when all were longer than enter_ns; 0: they are not */
 	uint32_t jitter16;		/* how far delays jump to and fro, 1/16 ns */
 	uint32_t rate;			/* meaningful while throttled */
+	uint32_t unit;			/* largest of the last packets, with what a READ asks for */
 	uint32_t capacity;		/* what was delivered, as a rate */
 	uint64_t enter_ns;		/* longer delays throttle */
 	uint64_t round_ns, round_bytes; /* when the round began, and what had been delivered */
@@ -189,7 +190,7 @@ void ur_pacing_cnp(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_n
 void ur_pacing_sent_throttled(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
 			      uint64_t now_ns);
 
-/* A packet of `bytes`, in [1, 2^16), left. */
+/* A packet of `bytes`, in [1, 2^31) with those that a READ asks for, left. */
 static inline void ur_pacing_sent(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
 				  uint64_t now_ns)
 {

@@ -291,6 +291,20 @@ Test(pacing_auto, counts_what_was_delivered_once)
 	cr_assert_lt(d->rate.capacity * 8.0 / (1 << UR_PACING_RATE_SHIFT), 0.1);
 }
 
+/* PACE-AUTO-08: READs of 64 KB, one at a time, of 52 us at 10 Gb/s and 20 us of way. */
+Test(pacing_auto, takes_no_read_for_a_queue)
+{
+	make_slow();
+	for (unsigned i = 0; i < 2000; i++) {
+		if (ur_pacing_open_ns(d) > now)
+			now = ur_pacing_open_ns(d);
+		ur_pacing_sent(&t, d, 65536, now);
+		now += 72 * US;
+		ur_pacing_delay(&t, d, 72000, now);
+	}
+	cr_assert(!d->throttled || gbps() > 3.0, "%f", gbps());
+}
+
 Test(pacing_auto, takes_delays_that_cannot_be)
 {
 	ur_pacing_delay(&t, d, UINT32_MAX, 5);
