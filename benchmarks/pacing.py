@@ -40,6 +40,7 @@ GOODPUT_BAR = 0.90
 COMMON = {"eal": {"memory_mb": 384}, "worker": {"mode": "inline", "thread_safe": "no"},
           "transport": {"path_mtu": 4096, "window": 64, "max_qp": 512, "reorder_slots": 64}}
 WATCH_S = 0.02
+SET_UP_BYTES = 131072  # connections take less
 SETTLE_S = 0.3
 TIMEOUT = 18  # 1 s: longer than the queue that none makes, else it dies of retries
 
@@ -105,7 +106,7 @@ class Network:
 def link_facts(samples, seconds):
     """Of the slow link: its queue in the measured seconds and over time, drops over the whole run."""
     first = samples[0][1]["rx0"]
-    begin = next((t for t, s in samples if s["rx0"]["link_bytes"] > first["link_bytes"] + 65536), None)
+    begin = next((t for t, s in samples if s["rx0"]["link_bytes"] > first["link_bytes"] + SET_UP_BYTES), None)
     if begin is None:
         return {"packets": 0, "wait_ms": 0.0, "peak_ms": 0.0, "drop_share": 0.0, "marks": 0, "series": []}
     series = []
@@ -162,7 +163,7 @@ def slow_destination(host, plan, progress):
         progress(1, 1, ("cmdpd", average, str(init0), str(init1)))
         one = slow_run(network, f"cmdpd {average} {init0} {init1}", plan["grid_seconds"])
         grid.append({"average": average, "init0": init0, "init1": init1,
-                     **{k: one[k] for k in ("healthy", "slow", "wait_ms", "drop_share", "resent")}})
+                     **{k: one[k] for k in ("healthy", "slow", "packets", "wait_ms", "drop_share", "resent")}})
     network.server.stop()
     network.star.close()
     return turns, grid
@@ -231,7 +232,7 @@ class PacingReport(Report):
 
 def plan_of(options):
     grid = [(average, i0, i1) for average in ("mean", "ewma") for i0 in INIT0 for i1 in INIT1 if i0 < i1]
-    plan = {"turns": options.turns_given or 3, "seconds": options.seconds_given or 1.5,
+    plan = {"turns": options.turns_given or 2, "seconds": options.seconds_given or 1.5,
             "modes": ["none", "auto", "dcqcn", "cmdpd mean 8 16", "cmdpd ewma 8 16"],
             "grid": grid, "grid_seconds": 0.3}
     if options.quick:
@@ -269,7 +270,7 @@ def fill(report, plan, slow, grid, many):
         "of alone: the healthy ones' goodput / (what they have without the slow one's queue pairs, less what "
         "the slow one carries of the sender's link with none); queue: mean and largest mean of 20 ms")
     for average in ("mean", "ewma"):
-        here = [g for g in grid if g["average"] == average]
+        here = [g for g in grid if g["average"] == average and g["packets"]]
         if here:
             report.notes.append(grid_line(average, here, stats.median([t["none"]["wait_ms"] for t in slow])))
     report.extra = {"grid": grid, "slow": slow, "incast": many}
