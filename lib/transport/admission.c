@@ -491,8 +491,9 @@ void ur_admission_update(struct ur_qp *qp)
 		ur_sst_unwait(q->entry, &q->waiter);
 		return;
 	}
-	/* What has expired is found out by the entry's timer. */
-	if (ur_sst_may_send(q->entry, UR_ADM_NONE, q->entry->heard_ns)) {
+	/* ADM-HOLD-04. What has expired is found out by the entry's timer. */
+	if (TAILQ_EMPTY(&q->entry->waiters[UR_ADM_NONE]) &&
+	    ur_sst_may_send(q->entry, UR_ADM_NONE, q->entry->heard_ns)) {
 		ur_sst_unwait(q->entry, &q->waiter);
 		q->go = true;
 		return;
@@ -506,8 +507,12 @@ static void hear(struct ur_qp *qp, const struct ur_asth *x, uint64_t now_ns)
 {
 	struct ur_sst_entry *e = qp->adm.entry;
 
-	if (e && ur_sst_update(e, x->status, x->generation, now_ns))
+	if (!e)
+		return;
+	if (ur_sst_update(e, x->status, x->generation, now_ns))
 		wake(qp->core, e, x->room ? x->room : 1, now_ns);
+	else if (!(x->status & 1) && x->generation == e->generation && x->room)
+		wake(qp->core, e, 1, now_ns);
 }
 
 /* ADM-LETTER-01 */

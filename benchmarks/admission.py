@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many queue pairs overrun one SRQ, over memif between two processes: who is refused, how fairly and how
+soon each is served, in the three modes of [admission].
+
+The server works off one message in SERVICE_US and posts its receive again after that. A queue pair has one
+message under way and thinks for senders * SERVICE_US / load between two, so that without waiting all of them
+would ask for `load` times what is served. The RNR timer is 10 us.
+"""
+
+import os
+
+from lib import paths, perf, stats
+from lib.host import ROOT
+from lib.report import Report, gnuplot
+
+TITLE = "Admission to an SRQ that is overrun, memif"
+PROGRAMS = ["gnuplot", "meson", "ninja"]
+TARGETS = ["app/perf/uroce-perf"]
+MODES = ("plain", "ab", "intelligent")
+SENDERS = (2, 8, 32, 64)
+LOADS = (1.2, 2, 4)
+SERVICE_US = 100
+RECEIVES = 4
+TURNS, SECONDS, WARMUP = 2, 0.8, 0.3
+
+WASTE = 10  # refusals a service of plain, from which on the bars on refusals count: one is the floor
+WASTE_BAR = 0.10
+JAIN_BAR = 0.95
+MEAN_BAR = 1.05
+COLOURS = {"plain": 0xAA3333, "ab": 0xCC8822, "intelligent": 0x2266AA}
+
+
+class AdmissionReport(Report):
+    def print(self):
+        print(f"\n{self.title}")
+        self.print_machine()
+        head = (f"{'senders':>7} {'load':>5} {'mode':12} {'refused/service':>15} {'of plain':>8} {'Jain':>7} "
+                f"{'mean us':>9} {'p99.9 us':>9} {'worst us':>9}")
+        print(head + "\n" + "-" * len(head))
+        last = None
+        for row in self.rows:
+            key = (row["senders"], row["load"])
+            if last is not None and key != last:
+                print()
+            last = key
+            print(f"{row['senders']:7} {row['load']:5g} {row['mode']:12} {row['refused']:15.3f} "
+                  f"{row['of_plain']:8.3f} {row['jain']:7.4f} {row['mean_us']:9.0f} {row['p999_us']:9.0f} "
+                  f"{row['worst_us']:9.0f}")
+        for note in self.notes:
+            print(note)
+        print()
+        self.print_bars()
+
+
+def one(host, path, mode, senders, load, seconds):
+    think = round(senders * SERVICE_US / load)
+    sets = [f"admission.mode={mode}", "transport.mode=extended"]
+    result = perf.run(host, path, "send", 64, seconds, warmup=WARMUP, sets=(sets, sets), more=[
+        "--qps", str(senders), "--depth", "1", "--signal-every", "1", "--srq", "--receives", str(RECEIVES),
+        "--service-us", str(SERVICE_US), "--think-us", str(think)])
+    served = result["client"]["ops"]
+    return {
+        "refused": result["server"]["counters"]["rnr_nak_sent"] / served,
+        "jain": result["fairness"]["jain"],
+        "served_per_s": served / result["duration_s"],
+        # Little's law: who does not think waits.
+        "mean_us": senders * result["duration_s"] * 1e6 / served - think,
+        "p999_us": result["lat_us"]["p999"],
+        "worst_us": result["lat_us"]["max"],
+    }
+
+
+def summary(senders, load, mode, turns, plain):
+    """What a neighbour adds to a time is in one turn, not in all: the least of the turns counts."""
+    row = {"senders": senders, "load": load, "mode": mode,
+           "refused": stats.median([t["refused"] for t in turns]),
+           "jain": stats.median([t["jain"] for t in turns]),
+           "mean_us": min(t["mean_us"] for t in turns),
+           "p999_us": min(t["p999_us"] for t in turns),
+           "worst_us": min(t["worst_us"] for t in turns),
+           "turns": turns}
+    row["of_plain"] = row["refused"] / (plain or row)["refused"] if (plain or row)["refused"] else 1.0
+    return row
+
+
+def ratios(rows, key, other, refusing=True):
+    found = []
+    for row in rows:
+        if row["mode"] != "intelligent":
+            continue
+        same = {r["mode"]: r for r in rows if (r["senders"], r["load"]) == (row["senders"], row["load"])}
+        if not refusing or same["plain"]["refused"] >= WASTE:
+            found.append(row[key] / same[other][key])
+    return found
+
+
+def judge(report):
+    rows = report.rows
+    smart = [r for r in rows if r["mode"] == "intelligent"]
+    waste = ratios(rows, "refused", "plain")
+    if waste:
+        report.bar(f"refused, of plain's, at most, where plain refuses {WASTE} a service or more", max(waste),
+                   WASTE_BAR, at_least=False)
+        for other in ("plain", "ab"):
+            report.bar(f"worst time to service, of {other}'s, median of the same cells",
+                       stats.median(ratios(rows, "worst_us", other)), 1.0, at_least=False)
+            report.bar(f"mean time to service, of {other}'s, median of the same cells",
+                       stats.median(ratios(rows, "mean_us", other)), MEAN_BAR, at_least=False)
+    report.bar("refused a service, at most", max(r["refused"] for r in smart), 1.1, at_least=False)
+    report.bar("Jain's index, least", min(r["jain"] for r in smart), JAIN_BAR)
+    most = max(r["senders"] for r in rows)
+    saved = [r["refused"] for r in rows if r["senders"] == most and r["mode"] == "plain"]
+    report.bar("plain's refusals a service at the highest load, of those at the lowest, most senders",
+               saved[-1] / saved[0], 1.0)
+
+
+def plot(rows, loads):
+    out = ROOT / "results" / "admission.svg"
+    out.parent.mkdir(exist_ok=True)
+    most = max(r["senders"] for r in rows)
+    panels = [(f"load {load:g}", "senders", [r for r in rows if r["load"] == load]) for load in loads]
+    panels.append((f"{most} senders", "load", [r for r in rows if r["senders"] == most]))
+    script = [f"set terminal svg size {360 * len(panels)},380 font 'sans,12' background 'white'",
+              f"set output '{out}'", f"set multiplot layout 1,{len(panels)}", "set logscale y",
+              "set yrange [0.1:300]", "set grid", "set ylabel 'refused requests a service'", "set key top left"]
+    for title, key, here in panels:
+        blocks, parts = [], []
+        for mode in MODES:
+            points = sorted((r[key], max(r["refused"], 0.1)) for r in here if r["mode"] == mode)
+            blocks += [f"${mode} << EOD", *(f"{x:g} {y:g}" for x, y in points), "EOD"]
+            parts.append(f"${mode} using 1:2 with linespoints lw 2 pt 7 lc rgb {COLOURS[mode]} title '{mode}'")
+        script += blocks + [f"set title '{title}'", f"set xlabel '{key}'",
+                            "set logscale x 2" if key == "senders" else "unset logscale x",
+                            "plot " + ", ".join(parts)]
+    return out if gnuplot("\n".join(script + ["unset multiplot"])) else None
+
+
+def run(host, machine, options, progress):
+    senders = (2, 16, 64) if options.quick else SENDERS
+    loads = (1.2, 4) if options.quick else LOADS
+    turns = options.turns_given or (1 if options.quick else TURNS)
+    seconds = options.seconds_given or (0.5 if options.quick else SECONDS)
+    report = AdmissionReport("admission", TITLE, machine)
+    path = paths.Memif(host, zero_copy=False)
+    found = {}
+    for turn in range(turns):
+        for cnt in senders:
+            for load in loads:
+                for mode in MODES if turn % 2 == 0 else reversed(MODES):
+                    progress(turn + 1, turns, (str(cnt), f"{load:g}", mode))
+                    found.setdefault((cnt, load, mode), []).append(
+                        one(host, path, mode, cnt, load, seconds))
+    for cnt in senders:
+        for load in loads:
+            plain = None
+            for mode in MODES:
+                row = summary(cnt, load, mode, found[cnt, load, mode], plain)
+                plain = plain or row
+                report.rows.append(row)
+    report.notes.append(f"one service takes {SERVICE_US} us, {RECEIVES} receives; a request that waits is "
+                        "refused once in mode intelligent: that is how the receiver learns of it")
+    if (os.cpu_count() or 1) < 4:
+        report.notes.append("few CPUs: a neighbour that takes one delays calls, and the worst time shows it")
+    judge(report)
+    plotted = plot(report.rows, loads)
+    if plotted:
+        report.notes.append(f"plot: {plotted.relative_to(ROOT)}")
+    return report
