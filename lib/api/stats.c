@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/admission_stats.h"
 #include "api/destinations.h"
 #include "api/device.h"
 #include "api/qp_paths.h"
@@ -368,6 +369,8 @@ static const struct {
 	{"qos", "[qos] as it is; /uroce/qos,KEY=VALUE;KEY=VALUE changes it", ur_qos_emit, false},
 	{"qp", "one QP: /uroce/qp,QPN", emit_qp, false},
 	{"qps", "every QP, by number", emit_qps, false},
+	{"admission", "SRQs that are overrun, and what is known of those of peers",
+	 ur_admission_emit, false},
 	{"destinations", "where packets go and how they are paced", ur_destinations_emit, false},
 	{"capture", "/uroce/capture,start,FILE[,FILTER] or ,stop", emit_capture, false},
 };

@@ -360,3 +360,93 @@ Test(api_cm_mode, a_mode_is_chosen_in_time_and_within_its_range)
 	cr_expect_eq(uroce_set_qp_mode(p.qa, &want, UROCE_QP_MODE), EINVAL, "too late");
 	drop(&p);
 }
+
+/* ---- admission ---- */
+
+/* What /uroce/admission says in the object `of` behind `key`; "" when there is none. */
+static const char *told(struct end *e, const char *of, const char *key)
+{
+	static char value[64];
+	char *json = uroce_counters_json(e->ctx), *at = strstr(json, "\"admission\": {");
+	char *end = at ? strstr(at, "\n  }") : NULL, quoted[32];
+
+	value[0] = '\0';
+	if (end)
+		*end = '\0';
+	snprintf(quoted, sizeof(quoted), "\"%s\": {", of);
+	at = at ? strstr(at, quoted) : NULL;
+	snprintf(quoted, sizeof(quoted), "\"%s\": ", key);
+	at = at ? strstr(at, quoted) : NULL;
+	if (at) {
+		at += strlen(quoted);
+		snprintf(value, sizeof(value), "%.*s", (int)strcspn(at, ",\n"), at);
+	}
+	free(json);
+	return value;
+}
+
+static void post_srq(struct ibv_srq *srq, uint64_t id)
+{
+	struct ibv_sge sge = {(uintptr_t)B->buf, 64, B->mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
+
+	cr_assert_eq(uroce_post_srq_recv(srq, &wr, &bad), 0);
+}
+
+/* B has an SRQ; A sends to it before a receive is posted. */
+static void overrun(const char *mode_a, const char *mode_b, struct pair *p, struct ibv_srq **srq)
+{
+	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_qp_init_attr qa = {.qp_type = IBV_QPT_RC, .cap = {4, 0, 1, 0, 0}};
+
+	open_modes(mode_a, mode_b);
+	*srq = uroce_create_srq(B->pd, &sa);
+	cr_assert_not_null(*srq);
+	qa.send_cq = qa.recv_cq = B->cq;
+	qa.srq = *srq;
+	p->qb = uroce_create_qp(B->pd, &qa);
+	cr_assert_not_null(p->qb);
+	join(p, 0, 0);
+	expect_both(p, UROCE_QP_MODE_EXTENDED, UROCE_MODE_REASON_AGREED);
+	end_post_send(A, p->qa, 3, "waits");
+	for (unsigned i = 0; i < 200; i++)
+		end_progress();
+}
+
+static void serve(struct pair *p, struct ibv_srq *srq)
+{
+	post_srq(srq, 2);
+	cr_assert_eq(end_wc(A).status, IBV_WC_SUCCESS);
+	cr_assert_eq(end_wc(B).wr_id, 2);
+	drop(p);
+	cr_assert_eq(uroce_destroy_srq(srq), 0);
+}
+
+/* ADM-AGREE-01, CM-ADM-01 */
+Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
+{
+	struct pair p = {0};
+	struct ibv_srq *srq;
+
+	overrun("admission.mode=intelligent", "admission.mode=intelligent", &p, &srq);
+	cr_assert_str_eq(told(B, "pool1", "status"), "\"A\"");
+	cr_assert_str_eq(told(B, "pool1", "marked_a"), "1");
+	cr_assert_str_eq(told(B, "pool1", "refused"), "1");
+	cr_assert_str_eq(told(A, "peer0", "address"), "\"10.77.0.2\"");
+	cr_assert_str_eq(told(A, "peer0", "pool"), "1");
+	cr_assert_str_eq(told(A, "peer0", "status"), "\"A\"");
+	serve(&p, srq);
+}
+
+/* ADM-AGREE-01 */
+Test(api_cm_mode, an_end_in_mode_plain_is_told_nothing_and_tells_nothing)
+{
+	struct pair p = {0};
+	struct ibv_srq *srq;
+
+	overrun(NULL, "admission.mode=ab", &p, &srq);
+	cr_assert_str_eq(told(B, "pool1", "qps"), "1");
+	cr_assert_str_eq(told(B, "pool1", "refused"), "0", "it is not asked");
+	cr_assert_str_eq(told(A, "peer0", "pool"), "");
+	serve(&p, srq);
+}

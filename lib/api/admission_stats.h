@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_API_ADMISSION_STATS_H
+#define UR_API_ADMISSION_STATS_H
+
+#include "edge/counters.h"
+
+/* Telemetry: the SRQs as pools, and what is known of those of peers. `ctx` is the device. */
+int ur_admission_emit(struct ur_emit *e, const char *params, void *ctx);
+
+#endif
