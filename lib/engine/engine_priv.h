@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_ENGINE_ENGINE_PRIV_H
+#define UR_ENGINE_ENGINE_PRIV_H
+
+#include "engine/engine.h"
+#include "engine/slots.h"
+
+/*
+ * Between engine.c (what comes in: packets, time, commands) and output.c (what goes out, and in
+ * which order). Nobody else includes this.
+ */
+#define GSI_QPN	 1
+#define GSI_QKEY 0x80010000u
+#define GSI_PKEY 0xffff
+#define CM_BATCH 8
+
+enum node_kind {
+	NODE_SQ,  /* a send queue */
+	NODE_RSP, /* queued responses */
+	NODE_ACK,
+	NODE_SETTLE,
+};
+
+struct ur_engine {
+	struct ur_core core;
+	struct ur_slots slots;
+	struct ur_cm *cm;
+	uint64_t time_wait_ns;
+	uint32_t window, ackreq_every;
+	uint8_t mtu_shift;
+	struct ur_cm_out cm_out[CM_BATCH];
+};
+
+/* Completes requests of unreliable queue pairs whose payload has been taken away since. */
+void ur_engine_settle(struct ur_engine *e);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/engine_priv.h"
+#include "transport/admission.h"
+#include "transport/build.h"
+#include "transport/cnp.h"
+#include "transport/dest.h"
+#include "transport/mode.h"
+#include "wire/assert.h"
+#include "wire/opcode.h"
+
+/*
+ * What an engine sends, and in which order (docs/design/sending.md): management, what goes ahead of
+ * the lanes, the lanes.
+ */
+
+void ur_engine_settle(struct ur_engine *e)
+{
+	struct ur_sched_node *n;
+
+	while ((n = ur_sched_peek(&e->core.settle))) {
+		ur_sched_set(&e->core.settle, n, false);
+		ur_qp_settle(UR_QP_OF(n, settle_node));
+	}
+}
+
+static unsigned output_cm(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	unsigned n;
+
+	if (!e->cm)
+		return 0;
+	n = (unsigned)ur_cm_output(e->cm, e->cm_out, cap < CM_BATCH ? cap : CM_BATCH, now_ns);
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_build_bth bth = {
+			.opcode = UR_UD_SEND_ONLY,
+			.pkey = GSI_PKEY,
+			.dqpn = e->cm_out[i].dest_qpn,
+		};
+		uint8_t *p;
+
+		tx[i].frag[0] = (struct ur_frag){e->cm_out[i].mad, UR_MAD_BYTES};
+		tx[i].frag_cnt = 1;
+		tx[i].payload_len = UR_MAD_BYTES;
+		p = ur_build_begin(&tx[i], e->cm_out[i].path, &bth, UR_DETH_BYTES);
+		ur_build32(ur_build32(p, GSI_QKEY), GSI_QPN);
+	}
+	return n;
+}
+
+/* One packet of the queue whose turn it is; *wqes counts WQEs begun, and refusals. */
+static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_tx *tx,
+			uint64_t now_ns, unsigned *wqes)
+{
+	struct ur_qp *qp;
+	bool made;
+
+	if (q->node.kind == NODE_RSP) {
+		qp = UR_QP_OF(q, rsp_queue);
+		made = ur_mode_response_next(qp, tx, now_ns);
+		/* What is refused ends the queue pair. */
+		*wqes += !made && qp->state == IBV_QPS_ERR;
+		/* The end of an answer, or an atomic's. */
+		*wqes += made && tx->payload_len < 1u << qp->mtu_shift;
+		return made;
+	}
+	qp = UR_QP_OF(q, sq_queue);
+	if (qp->type == IBV_QPT_UD) {
+		(*wqes)++;
+		made = ur_ud_next(qp, tx);
+		ur_qp_update(qp);
+	} else {
+		made = ur_mode_requester_next(qp, tx, now_ns, wqes);
+	}
+	/* Unreliable WQEs complete when their payload has been taken away: at the next call. */
+	if (qp->type != IBV_QPT_RC && made)
+		ur_sched_set(&e->core.settle, &qp->settle_node, true);
+	return made;
+}
+
+static void count_lane(struct ur_core *core, unsigned vl, uint32_t bytes)
+{
+	core->lane[vl].packets++;
+	core->lane[vl].bytes += bytes;
+}
+
+/* Whether there is more to send is told once a turn, and at the end of each call. */
+static void tell(struct ur_emux_queue *q)
+{
+	if (q->node.kind == NODE_SQ)
+		ur_qp_update(UR_QP_OF(q, sq_queue));
+}
+
+/* The next packet of the lane whose turn it is; false when the turn of a queue ended without one.
+ */
+static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsigned *touched)
+{
+	struct ur_emux *x = &e->core.emux;
+	/* SCHED-ALONE-01: a lane that is alone is not arbitrated, nor is what it sends counted. */
+	bool alone = !(x->ready_lanes & (x->ready_lanes - 1));
+	unsigned vl = alone ? (unsigned)__builtin_ctz(x->ready_lanes)
+			    : ur_vl_pick(&e->core.vl, x->ready_lanes);
+	struct ur_emux_queue *had = x->turn[vl].queue, *q = ur_emux_turn(x, vl);
+	unsigned wqes = 0;
+	bool made, goes_on;
+
+	*touched |= 1u << vl;
+	/* A gate closed within its turn. */
+	if (__builtin_expect(had && had != q, 0))
+		tell(had);
+	if (!q)
+		return false;
+	made = make_packet(e, q, tx, now_ns, &wqes);
+	if (made) {
+		uint32_t bytes = ur_tx_frame_bytes(tx);
+
+		goes_on = ur_emux_sent(x, vl, bytes, wqes);
+		/* PACE-READ-01: a READ is charged what it asks for. */
+		if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
+		    ur_dest_sent(&e->core, ur_dest_of(q), bytes + tx->asked, now_ns))
+			goes_on = false;
+		count_lane(&e->core, vl, bytes);
+		if (!alone)
+			ur_vl_charge(&e->core.vl, vl, tx->payload_len);
+	} else {
+		/* Local operations have no packet. */
+		goes_on = wqes && ur_emux_sent(x, vl, 0, wqes);
+	}
+	if (!made || !goes_on) {
+		ur_emux_end_turn(x, vl);
+		tell(q);
+	}
+	return made;
+}
+
+/* SCHED-PULL-01. The arbiter names the lane of each packet; a turn may stretch over several calls.
+ */
+static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	struct ur_emux *x = &e->core.emux;
+	unsigned made = 0, touched = 0;
+
+	while (made < cap && x->ready_lanes)
+		made += serve(e, &tx[made], now_ns, &touched);
+	for (; touched; touched &= touched - 1) {
+		struct ur_emux_queue *q = x->turn[__builtin_ctz(touched)].queue;
+
+		if (q)
+			tell(q);
+	}
+	return made;
+}
+
+/* SCHED-AHEAD-01: an ACK, NAK, CNP or NOTIFY of the queue pair leaves ahead of all lanes. */
+static void goes_ahead(struct ur_core *core, const struct ur_qp *qp, const struct ur_tx *tx)
+{
+	unsigned vl = qp->rsp_queue.vl;
+
+	if (vl == UR_VL_CNT)
+		return;
+	ur_vl_charge_ahead(&core->vl, vl, tx->payload_len);
+	count_lane(core, vl, ur_tx_frame_bytes(tx));
+}
+
+static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
+{
+	struct ur_sched_node *n;
+	unsigned made = 0;
+
+	while (made < cap && (n = ur_sched_peek(&e->core.cnps))) {
+		struct ur_qp *qp = UR_QP_OF(n, cnp_node);
+
+		ur_cnp_next(qp, &tx[made]);
+		goes_ahead(&e->core, qp, &tx[made++]);
+	}
+	return made;
+}
+
+static unsigned output_notifies(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
+				uint64_t now_ns)
+{
+	unsigned made = 0;
+	struct ur_qp *qp;
+
+	while (made < cap && (qp = ur_admission_next(&e->core, &tx[made], now_ns)))
+		goes_ahead(&e->core, qp, &tx[made++]);
+	return made;
+}
+
+static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	struct ur_sched_node *n;
+	unsigned made = 0;
+
+	while (made < cap && (n = ur_sched_peek(&e->core.acks))) {
+		struct ur_qp *qp = UR_QP_OF(n, ack_node);
+		bool ok = ur_mode_response_next_ack(qp, &tx[made], now_ns);
+
+		UR_ASSERT(ok);
+		goes_ahead(&e->core, qp, &tx[made]);
+		made++;
+	}
+	return made;
+}
+
+/* What happened to recovery contexts since the last call. */
+static void count_contexts(struct ur_core *core)
+{
+	struct ur_rtx_pool *pool = &core->rtx;
+
+	core->cnt.rtx_contexts += pool->taken_cnt;
+	core->cnt.rtx_exhausted += pool->exhausted_cnt;
+	core->cnt.packets_deemed_lost += pool->lost_cnt;
+	core->cnt.lost_but_arrived += pool->late_cnt;
+	core->cnt.reordered += pool->reordered_cnt;
+	core->cnt.spurious_retransmits += pool->spurious_cnt;
+	pool->taken_cnt = pool->exhausted_cnt = pool->reordered_cnt = pool->spurious_cnt = 0;
+	pool->lost_cnt = pool->late_cnt = 0;
+}
+
+static void count_turns(struct ur_core *core)
+{
+	struct ur_emux *x = &core->emux;
+
+	core->cnt.sched_turns += x->turns;
+	core->cnt.sched_blind_visits += x->blind_visits;
+	core->cnt.sched_sifted += x->sifted;
+	core->cnt.sched_woken += x->woken;
+	x->turns = x->blind_visits = x->sifted = x->woken = 0;
+}
+
+static unsigned count_sent(struct ur_core *core, const struct ur_tx *tx, unsigned n)
+{
+	core->cnt.tx_packets += n;
+	for (unsigned i = 0; i < n; i++)
+		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
+	return n;
+}
+
+unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	unsigned n;
+
+	ur_engine_settle(e);
+	count_contexts(&e->core);
+	n = output_cm(e, tx, cap, now_ns);
+	if (__builtin_expect(e->core.adm.busy.ready_cnt, 0))
+		n += output_notifies(e, tx + n, cap - n, now_ns);
+	n += output_cnps(e, tx + n, cap - n);
+	n += output_acks(e, tx + n, cap - n, now_ns);
+	n += output_lanes(e, tx + n, cap - n, now_ns);
+	/* ACKs that had to wait for the responses just made. */
+	n += output_acks(e, tx + n, cap - n, now_ns);
+	count_turns(&e->core);
+	return count_sent(&e->core, tx, n);
+}
+
+unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
+				 uint64_t now_ns)
+{
+	unsigned n;
+
+	ur_engine_settle(e);
+	n = output_lanes(e, tx, cap, now_ns);
+	count_turns(&e->core);
+	return count_sent(&e->core, tx, n);
+}
+
+bool ur_engine_wants_output(const struct ur_engine *e)
+{
+	return e->core.acks.ready_cnt || e->core.cnps.ready_cnt || e->core.emux.ready_cnt ||
+	       e->core.settle.ready_cnt ||
+	       (e->core.adm.busy.ready_cnt && ur_admission_wants_output(&e->core)) ||
+	       (e->cm && ur_cm_wants_output(e->cm));
+}
