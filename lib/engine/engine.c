@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "transport/admission.h"
-#include "transport/build.h"
 #include "transport/cnp.h"
 #include "transport/dest.h"
 #include "transport/mode.h"
