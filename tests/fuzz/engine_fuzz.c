@@ -28,6 +28,7 @@
 #define FIRST_PSN 0xfffff0u /* wraps early */
 #define PEER_QPN  0x77
 #define QKEY	  0x1234u
+#define POOL	  3
 
 enum step {
 	STEP_PACKET,
@@ -82,6 +83,7 @@ static const struct {
 	enum ur_mode mode;
 	bool srq, strict;
 	uint8_t paths;
+	struct ur_adm_agreed agreed;
 } kinds[QPS] = {
 	{.type = IBV_QPT_RC},
 	{.type = IBV_QPT_RC},
@@ -90,7 +92,11 @@ static const struct {
 	{.type = IBV_QPT_RC, .srq = true},
 	{.type = IBV_QPT_RC, .mode = UR_MODE_REORDER},
 	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .strict = true},
-	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .srq = true, .paths = 2},
+	{.type = IBV_QPT_RC,
+	 .mode = UR_MODE_EXTENDED,
+	 .srq = true,
+	 .paths = 2,
+	 .agreed = {.tells = true, .told = true, .notifies = true, .pool = POOL}},
 };
 
 /* ---- the world ---- */
@@ -186,6 +192,8 @@ static void make_qp(unsigned i)
 	FUZZ_CHECK(ur_engine_create_qp(engine, &c, now_ns, &qps[i]) == 0);
 	if (kinds[i].mode)
 		FUZZ_CHECK(ur_qp_set_mode(qps[i], kinds[i].mode, kinds[i].strict) == 0);
+	if (kinds[i].mode)
+		FUZZ_CHECK(ur_qp_set_agreed(qps[i], &kinds[i].agreed) == 0);
 	if (kinds[i].paths)
 		FUZZ_CHECK(ur_qp_set_paths(qps[i], kinds[i].paths) == 0);
 	connect_qp(qps[i]);
@@ -193,6 +201,14 @@ static void make_qp(unsigned i)
 
 static void make_world(void)
 {
+	/* Short, so that time passes it. */
+	static const struct ur_adm_attr admission = {
+		.mode = UR_ADM_INTELLIGENT,
+		.fallback_ns = 1000000,
+		.recall_ns = 100000,
+		.mark_life_ns = 5000000,
+		.status_ns = 4000000,
+	};
 	struct ur_path_attr path = path_attr();
 	struct ur_engine_attr attr = {
 		.limits = {.max_qp = QPS,
@@ -205,6 +221,7 @@ static void make_world(void)
 			   .ooo_contexts = 2,
 			   .rtx_contexts = 3,
 			   .spray_contexts = 1,
+			   .admission = 1,
 			   .max_sge = 2},
 		.mem = &mem,
 		.sink = {.completion = on_completion, .async = on_async, .foreign = on_foreign},
@@ -214,6 +231,7 @@ static void make_world(void)
 		.window = 8,
 		.ackreq_every = 4,
 		.mtu_shift = 12,
+		.admission = &admission,
 	};
 
 	now_ns = 1000000;
@@ -268,6 +286,8 @@ static uint8_t pick_opcode(const struct ur_qp *qp, uint8_t how)
 		return (uint8_t)(how << 4);
 	if (qp->type == IBV_QPT_UD)
 		return how & 1 ? UR_UD_SEND_ONLY : UR_UD_SEND_ONLY_IMM;
+	if (qp->mode == UR_MODE_EXTENDED && how >= 0xe0)
+		return how & 1 ? UR_EXT_NOTIFY : UR_EXT_ACKNOWLEDGE_STATUS;
 	if (qp->mode == UR_MODE_EXTENDED)
 		return (uint8_t)((how % 0x19) | UR_TRANSPORT_EXT);
 	return (uint8_t)((how % 0x18) | transport[qp->type]);
@@ -309,7 +329,17 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 					     .epsn = ur_psn(near(qp->xreq.psn.una.v, get8(in)))};
 	if (p->op & UR_OP_XRTH)
 		p->xrth = (struct ur_xrth){.ssn = qp->req.ssn - get8(in) % 4, .offset = get8(in)};
-	if (p->bth.opcode == UR_EXT_ACKNOWLEDGE)
+	if (p->op & UR_OP_ASTH) {
+		uint8_t how = get8(in);
+
+		p->asth = (struct ur_asth){.status = how & 3,
+					   .letter = how >> 2 & 3,
+					   .called = how & 0x10,
+					   .room = how >> 5,
+					   .generation = get8(in)};
+		p->pool = how == 0xff ? POOL + 1 : POOL;
+	}
+	if (p->op & UR_OP_XAETH && !(p->op & UR_OP_XRTH))
 		for (unsigned i = 0; i < p->payload_len && i < 4; i++)
 			bitmap[i] = get8(in);
 }
@@ -386,9 +416,9 @@ static void step_packet(struct input *in)
 	if (!p.op || p.op & UR_OP_CNP)
 		return;
 	flags = get8(in);
-	base = !(p.op & UR_OP_RESPONSE)	      ? qp->rsp.epsn
-	       : qp->mode == UR_MODE_EXTENDED ? qp->xreq.psn.una
-					      : qp->req.rec.una;
+	base = !(p.op & (UR_OP_RESPONSE | UR_OP_NOTIFY)) ? qp->rsp.epsn
+	       : qp->mode == UR_MODE_EXTENDED		 ? qp->xreq.psn.una
+							 : qp->req.rec.una;
 	p.bth.psn = ur_psn(base.v + (uint32_t)(int32_t)(int8_t)get8(in) / (flags & 1 ? 1 : 16));
 	p.bth.ackreq = flags & 2;
 	p.bth.solicited = flags & 4;
@@ -688,6 +718,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step(&in);
 		for (unsigned k = 0; k < QPS; k++)
 			ur_qp_validate(qps[k]);
+		if (srq.qp_cnt)
+			ur_adm_pool_validate(&srq.adm);
 	}
 	/* Nobody had the right to write here. */
 	for (unsigned i = 0; i < MR_BYTES; i++)
