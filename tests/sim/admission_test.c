@@ -452,6 +452,7 @@ Test(admission, dead_holders_leave_no_letter_behind)
 Test(admission, long_messages_and_pipelines_arrive_whole)
 {
 	static const enum ur_adm_mode modes[] = {UR_ADM_PLAIN, UR_ADM_AB, UR_ADM_INTELLIGENT};
+	uint64_t dropped[3];
 
 	for (unsigned m = 0; m < 3; m++) {
 		struct overrun o = {.name = "admission.long",
@@ -464,6 +465,12 @@ Test(admission, long_messages_and_pipelines_arrive_whole)
 				    .loss = 1000};
 
 		run(&o);
+		dropped[m] = sim_counters(&o.s->ep[PEERS])->early_dropped;
+		/* Nobody waits for a local ACK timeout, 67 ms. */
+		cr_assert_lt(o.wait_max, SIM_MS(20));
 		end(&o);
 	}
+	/* What follows a refused message is not sent again and again. */
+	cr_assert_lt(dropped[1], dropped[0] * 3 / 5);
+	cr_assert_lt(dropped[2], dropped[0] * 3 / 5);
 }
