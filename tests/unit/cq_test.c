@@ -12,7 +12,7 @@
 
 static struct ur_cq *cq_new(uint32_t cqe)
 {
-	struct ur_cq *cq = aligned_alloc(64, sizeof(*cq));
+	struct ur_cq *cq = aligned_alloc(64, (sizeof(*cq) + 63) & ~(size_t)63);
 
 	cr_assert_not_null(cq);
 	ur_cq_init(cq, malloc(ur_cq_ring_bytes(cqe)), cqe, 0, NULL);

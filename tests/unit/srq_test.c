@@ -20,7 +20,7 @@ static void *ring_new(uint32_t entries)
 
 static struct ur_srq *srq_new(uint32_t entries)
 {
-	struct ur_srq *srq = aligned_alloc(64, sizeof(*srq));
+	struct ur_srq *srq = aligned_alloc(64, (sizeof(*srq) + 63) & ~(size_t)63);
 
 	cr_assert_not_null(srq);
 	ur_srq_init(srq, ring_new(entries), entries, MAX_SGE, PD, srq);
