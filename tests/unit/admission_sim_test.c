@@ -405,28 +405,28 @@ static void compare(unsigned senders, unsigned peers, unsigned load10)
 }
 
 /* ADM-CALL-01, ADM-STATUS-01 */
-Test(admission_sim, two_to_eight_senders, .timeout = 60)
+Test(admission_sim, two_to_eight_senders)
 {
 	for (unsigned n = 2; n <= 8; n *= 2)
 		for (unsigned l = 0; l < 3; l++)
 			compare(n, n, loads[l]);
 }
 
-Test(admission_sim, sixteen_and_thirty_two_senders, .timeout = 60)
+Test(admission_sim, sixteen_and_thirty_two_senders)
 {
 	for (unsigned n = 16; n <= 32; n *= 2)
 		for (unsigned l = 0; l < 3; l++)
 			compare(n, n, loads[l]);
 }
 
-Test(admission_sim, sixty_four_senders, .timeout = 120)
+Test(admission_sim, sixty_four_senders)
 {
 	for (unsigned l = 0; l < 3; l++)
 		compare(64, 64, loads[l]);
 }
 
 /* ADM-SST-04: a change wakes as many of a peer as there is room for */
-Test(admission_sim, sixty_four_senders_of_four_peers, .timeout = 120)
+Test(admission_sim, sixty_four_senders_of_four_peers)
 {
 	for (unsigned l = 0; l < 3; l++)
 		compare(64, 4, loads[l]);
