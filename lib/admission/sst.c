@@ -3,21 +3,13 @@
 
 #include "admission/sst.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 
 /* ---- table ---- */
 
-static uint32_t buckets_of(uint32_t cnt)
-{
-	uint32_t n = 1;
-
-	while (n < cnt)
-		n *= 2;
-	return n;
-}
-
 size_t ur_sst_size(uint32_t cnt)
 {
-	return cnt * sizeof(struct ur_sst_entry) + buckets_of(cnt) * sizeof(struct ur_sst_list);
+	return cnt * sizeof(struct ur_sst_entry) + ur_pow2_at_least(cnt) * sizeof(struct ur_sst_list);
 }
 
 void ur_sst_init(struct ur_sst *t, void *memory, uint32_t cnt, uint64_t life_ns, uint64_t seed)
@@ -28,7 +20,7 @@ void ur_sst_init(struct ur_sst *t, void *memory, uint32_t cnt, uint64_t life_ns,
 	*t = (struct ur_sst){
 		.life_ns = life_ns,
 		.seed = seed | 1,
-		.buckets = buckets_of(cnt),
+		.buckets = ur_pow2_at_least(cnt),
 		.cnt = cnt,
 		.bucket = (struct ur_sst_list *)(void *)(e + cnt),
 	};
@@ -43,14 +35,7 @@ void ur_sst_init(struct ur_sst *t, void *memory, uint32_t cnt, uint64_t life_ns,
 
 static struct ur_sst_list *bucket_of(struct ur_sst *t, const uint8_t peer[16], uint32_t pool)
 {
-	uint64_t half[2], h = t->seed ^ pool;
-
-	memcpy(half, peer, 16);
-	for (unsigned i = 0; i < 2; i++) {
-		h = (h ^ half[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		h ^= h >> 32;
-	}
-	return &t->bucket[h & (t->buckets - 1)];
+	return &t->bucket[ur_hash16(peer, t->seed ^ pool) & (t->buckets - 1)];
 }
 
 struct ur_sst_entry *ur_sst_get(struct ur_sst *t, const uint8_t peer[16], uint32_t pool)

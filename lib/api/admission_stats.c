@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/admission_stats.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +37,7 @@ struct view {
 static struct pool_view pool_view_of(const struct ur_srq *srq)
 {
 	const struct ur_adm_pool *p = &srq->adm;
-	uint32_t posted = ur_wq_tail(&srq->rq) - ur_wq_head(&srq->rq);
+	uint32_t posted = ur_wq_cnt(&srq->rq);
 
 	return (struct pool_view){
 		.name = srq->pool,
@@ -66,9 +65,10 @@ static struct entry_view entry_view_of(const struct ur_sst_entry *e)
 	const struct ur_sst_waiter *w;
 
 	memcpy(v.peer, e->peer, sizeof(v.peer));
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 3; i++) {
 		TAILQ_FOREACH(w, &e->waiters[i], link)
-	v.waiting++;
+			v.waiting++;
+	}
 	return v;
 }
 
@@ -112,15 +112,11 @@ static void emit_pool(struct ur_emit *e, const struct pool_view *p)
 
 static void emit_entry(struct ur_emit *e, const struct entry_view *v, unsigned i)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	bool v4 = memcmp(v->peer, mapped, sizeof(mapped)) == 0;
-	char name[16], address[INET6_ADDRSTRLEN];
+	char name[16];
 
-	inet_ntop(v4 ? AF_INET : AF_INET6, v->peer + (v4 ? sizeof(mapped) : 0), address,
-		  sizeof(address));
 	snprintf(name, sizeof(name), "peer%u", i);
 	ur_emit_begin(e, name);
-	ur_emit_str(e, "address", address);
+	ur_emit_address(e, "address", v->peer);
 	ur_emit_u64(e, "pool", v->pool);
 	ur_emit_str(e, "status", v->known ? statuses[v->status & 3] : "unknown");
 	ur_emit_u64(e, "generation", v->generation);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/destinations.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,14 +45,9 @@ static void copy_table(void *arg, uint64_t now_ns)
 
 static void emit_one(struct ur_emit *e, const struct seen *s)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	const struct ur_pacing_view *v = &s->view;
-	bool v4 = memcmp(v->key, mapped, sizeof(mapped)) == 0;
-	char address[INET6_ADDRSTRLEN];
 
-	inet_ntop(v4 ? AF_INET : AF_INET6, v->key + (v4 ? sizeof(mapped) : 0), address,
-		  sizeof(address));
-	ur_emit_str(e, "address", address);
+	ur_emit_address(e, "address", v->key);
 	ur_emit_u64(e, "qps", v->users);
 	ur_emit_str(e, "state", v->throttled ? s->closed ? "closed" : "throttled" : "open");
 	ur_emit_u64(e, "waiting_qps", s->waiting);

@@ -73,7 +73,7 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 		return;
 	m->srq->limit = m->limit;
 	/* Below the limit already: the event would wait for an element to be taken. */
-	if (ur_wq_tail(&m->srq->rq) - ur_wq_head(&m->srq->rq) < m->limit) {
+	if (ur_wq_cnt(&m->srq->rq) < m->limit) {
 		m->srq->limit = 0;
 		m->sink.async(m->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED, m->srq->user);
 	}

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cm/cm_priv.h"
+#include "wire/bits.h"
 
 #define MAX_IDS	      (1u << 20)
 #define MAX_LISTENERS (1u << 16)
-
-static uint32_t pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
 
 /* Where the arrays lie behind struct ur_cm, bytes from its start. */
 struct layout {
@@ -28,7 +20,7 @@ static size_t part(size_t *at, size_t bytes)
 
 static struct layout layout_of(const struct ur_cm_limits *l)
 {
-	size_t at = 0, buckets = pow2_at_least(l->max_ids);
+	size_t at = 0, buckets = ur_pow2_at_least(l->max_ids);
 	struct layout o;
 
 	part(&at, sizeof(struct ur_cm));
@@ -36,7 +28,7 @@ static struct layout layout_of(const struct ur_cm_limits *l)
 	o.peers = part(&at, buckets * sizeof(struct cm_id *));
 	o.qpns = part(&at, buckets * sizeof(struct cm_id *));
 	o.listeners = part(&at, l->max_listeners * sizeof(struct cm_listener));
-	o.services = part(&at, pow2_at_least(l->max_listeners) * sizeof(uint32_t));
+	o.services = part(&at, ur_pow2_at_least(l->max_listeners) * sizeof(uint32_t));
 	o.tx = part(&at, l->max_tx * sizeof(struct cm_tx));
 	o.end = at;
 	return o;
@@ -81,8 +73,8 @@ struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
 	cm->listeners = (void *)(base + o.listeners);
 	cm->services = (void *)(base + o.services);
 	cm->tx = (void *)(base + o.tx);
-	cm->bucket_mask = pow2_at_least(limits->max_ids) - 1;
-	cm->service_mask = pow2_at_least(limits->max_listeners) - 1;
+	cm->bucket_mask = ur_pow2_at_least(limits->max_ids) - 1;
+	cm->service_mask = ur_pow2_at_least(limits->max_listeners) - 1;
 	while (1u << cm->idx_bits < limits->max_ids)
 		cm->idx_bits++;
 	TAILQ_INIT(&cm->free);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "edge/counters.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 
 #include <rte_telemetry.h>
+
+#include "wire/packet.h"
 
 #define ENTRY_CNT  64
 #define PATH_BYTES 48
@@ -72,6 +75,19 @@ void ur_emit_str(struct ur_emit *e, const char *name, const char *value)
 		json_object_set_new(e->json[e->depth], clean, json_string(value));
 	else if (e->tel[e->depth])
 		rte_tel_data_add_dict_string(e->tel[e->depth], clean, value);
+}
+
+void ur_emit_address(struct ur_emit *e, const char *name, const uint8_t address[16])
+{
+	char text[INET6_ADDRSTRLEN];
+	struct ur_gid gid;
+
+	memcpy(gid.b, address, sizeof(gid.b));
+	if (ur_gid_is_ipv4(&gid))
+		inet_ntop(AF_INET, gid.b + 12, text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, gid.b, text, sizeof(text));
+	ur_emit_str(e, name, text);
 }
 
 void ur_emit_begin(struct ur_emit *e, const char *name)

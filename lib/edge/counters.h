@@ -29,6 +29,8 @@ struct ur_emit;
  */
 void ur_emit_u64(struct ur_emit *e, const char *name, uint64_t value);
 void ur_emit_str(struct ur_emit *e, const char *name, const char *value);
+/* 16 bytes, an IPv4 address as a mapped one. */
+void ur_emit_address(struct ur_emit *e, const char *name, const uint8_t address[16]);
 
 /* A dictionary inside the present one, at most UR_EMIT_DEPTH deep; pairs with ur_emit_end(). */
 #define UR_EMIT_DEPTH 4

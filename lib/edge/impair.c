@@ -22,17 +22,10 @@ struct queue {
 	uint32_t head, tail;
 };
 
-/* The slow link: free from free_ns on, and a fraction. */
-struct link {
-	uint64_t ns_per_byte; /* << UR_RATE_SHIFT; 0: none */
-	uint64_t free_ns;
-	uint32_t free_frac;	   /* << UR_RATE_SHIFT */
-	uint64_t queue_ns, ecn_ns; /* what the queue's limits take to leave */
-};
-
 struct ur_impair {
 	struct ur_impair_config cfg;
-	struct link link;
+	struct ur_link link;
+	uint64_t queue_ns, ecn_ns; /* what the limits of the link's queue take to leave */
 	const struct ur_impair_ops *ops;
 	void *ctx;
 	uint64_t random[STREAM_CNT];
@@ -123,15 +116,15 @@ static bool push(const struct ur_impair *imp, struct queue *q, struct held h)
 	return true;
 }
 
-static void link_init(struct link *l, const struct ur_impair_config *cfg)
+static void link_init(struct ur_impair *imp)
 {
-	struct ur_rate rate;
+	const struct ur_impair_config *cfg = &imp->cfg;
 
-	ur_rate_init(&rate, cfg->link_gbps);
-	l->ns_per_byte = rate.ns_per_byte;
-	l->queue_ns = cfg->link_queue_bytes * l->ns_per_byte >> UR_RATE_SHIFT;
-	l->ecn_ns = cfg->link_ecn_bytes ? cfg->link_ecn_bytes * l->ns_per_byte >> UR_RATE_SHIFT
-					: UINT64_MAX;
+	ur_link_init(&imp->link, cfg->link_gbps);
+	imp->queue_ns = ur_link_ns(&imp->link, cfg->link_queue_bytes);
+	imp->ecn_ns = UINT64_MAX;
+	if (cfg->link_ecn_bytes)
+		imp->ecn_ns = ur_link_ns(&imp->link, cfg->link_ecn_bytes);
 }
 
 struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t stream,
@@ -147,7 +140,7 @@ struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t str
 		imp->cfg.hold_max = HOLD_DEFAULT;
 	imp->ops = ops;
 	imp->ctx = ctx;
-	link_init(&imp->link, cfg);
+	link_init(imp);
 	for (unsigned i = 0; i < STREAM_CNT; i++)
 		imp->random[i] = next_random(&root);
 	imp->back.slot = calloc(imp->cfg.hold_max, sizeof(struct held));
@@ -184,28 +177,27 @@ void ur_impair_free(struct ur_impair *imp)
  */
 static uint64_t cross(struct ur_impair *imp, void **pkt, uint64_t now_ns)
 {
-	struct link *l = &imp->link;
+	struct ur_link *l = &imp->link;
 	uint32_t bytes = imp->ops->wire_bytes(imp->ctx, *pkt);
-	uint64_t cost = bytes * l->ns_per_byte, wait_ns = 0;
+	uint64_t wait_ns = 0;
 
 	if (l->free_ns > now_ns)
 		wait_ns = l->free_ns - now_ns;
-	if (wait_ns + (cost >> UR_RATE_SHIFT) > l->queue_ns) {
+	else
+		l->free_ns = now_ns;
+	if (wait_ns + ur_link_ns(l, bytes) > imp->queue_ns) {
 		imp->cnt[UR_IMPAIR_LINK_DROPPED]++;
 		return UINT64_MAX;
 	}
-	if (wait_ns > l->ecn_ns)
+	if (wait_ns > imp->ecn_ns)
 		imp->cnt[UR_IMPAIR_LINK_MARKED] += imp->ops->mark_ce(imp->ctx, pkt);
 	imp->cnt[UR_IMPAIR_LINK_PACKETS]++;
 	imp->cnt[UR_IMPAIR_LINK_BYTES] += bytes;
 	imp->cnt[UR_IMPAIR_LINK_WAIT_NS] += wait_ns;
 	if (imp->cnt[UR_IMPAIR_LINK_WAIT_MAX_NS] < wait_ns)
 		imp->cnt[UR_IMPAIR_LINK_WAIT_MAX_NS] = wait_ns;
-	if (!wait_ns)
-		l->free_ns = now_ns;
-	cost += l->free_frac;
-	l->free_frac = cost & ((1u << UR_RATE_SHIFT) - 1);
-	return l->free_ns += cost >> UR_RATE_SHIFT;
+	ur_link_carry(l, bytes);
+	return l->free_ns;
 }
 
 /*

@@ -19,24 +19,51 @@
 #define UR_RATE_LATE_NS 4000000 /* another process had the CPU for a slice */
 #define UR_RATE_EXTRA	24	/* bytes on the wire beside the frame: preamble, FCS, gap */
 
-struct ur_rate {
+/* A link that carries one packet after the other, each for the time of its bytes. */
+struct ur_link {
 	uint64_t ns_per_byte; /* << UR_RATE_SHIFT; 0: no limit */
 	uint64_t free_ns;     /* when all that was handed over has left, */
 	uint32_t free_frac;   /* and a fraction of a nanosecond, << UR_RATE_SHIFT */
+};
+
+/* `gbps` in [0.0001, 8000], 0: no limit. */
+static inline void ur_link_init(struct ur_link *l, double gbps)
+{
+	*l = (struct ur_link){
+		.ns_per_byte = gbps > 0 ? (uint64_t)(8 / gbps * (1 << UR_RATE_SHIFT) + 0.5) : 0};
+}
+
+/* How long so many bytes take, in whole nanoseconds. */
+static inline uint64_t ur_link_ns(const struct ur_link *l, uint32_t bytes)
+{
+	return bytes * l->ns_per_byte >> UR_RATE_SHIFT;
+}
+
+/* So many bytes follow what is on it. */
+static inline void ur_link_carry(struct ur_link *l, uint32_t bytes)
+{
+	uint64_t cost = bytes * l->ns_per_byte + l->free_frac;
+
+	l->free_ns += cost >> UR_RATE_SHIFT;
+	l->free_frac = (uint32_t)(cost & ((1 << UR_RATE_SHIFT) - 1));
+}
+
+struct ur_rate {
+	struct ur_link link;
 	uint64_t next_ns;     /* when the last packet handed over begins to leave */
 	bool behind;	      /* something waits for next_ns */
 };
 
-/* `gbps` in [0.0001, 8000], 0: no limit. */
+/* As ur_link_init(). */
 static inline void ur_rate_init(struct ur_rate *r, double gbps)
 {
-	*r = (struct ur_rate){
-		.ns_per_byte = gbps > 0 ? (uint64_t)(8 / gbps * (1 << UR_RATE_SHIFT) + 0.5) : 0};
+	*r = (struct ur_rate){0};
+	ur_link_init(&r->link, gbps);
 }
 
 static inline bool ur_rate_limits(const struct ur_rate *r)
 {
-	return r->ns_per_byte != 0;
+	return r->link.ns_per_byte != 0;
 }
 
 /* A packet may be handed over. */
@@ -48,17 +75,15 @@ static inline bool ur_rate_lets(const struct ur_rate *r, uint64_t now_ns)
 /* A frame of so many bytes, FCS not counted, is handed over. RATE-LINK-01 */
 static inline void ur_rate_sent(struct ur_rate *r, uint32_t bytes, uint64_t now_ns)
 {
+	struct ur_link *l = &r->link;
 	uint64_t late = r->behind ? UR_RATE_LATE_NS : 0;
-	uint64_t cost;
 
-	if (r->free_ns + late < now_ns) {
-		r->free_ns = now_ns - late;
-		r->free_frac = 0;
+	if (l->free_ns + late < now_ns) {
+		l->free_ns = now_ns - late;
+		l->free_frac = 0;
 	}
-	r->next_ns = r->free_ns;
-	cost = (bytes + UR_RATE_EXTRA) * r->ns_per_byte + r->free_frac;
-	r->free_ns += cost >> UR_RATE_SHIFT;
-	r->free_frac = (uint32_t)(cost & ((1 << UR_RATE_SHIFT) - 1));
+	r->next_ns = l->free_ns;
+	ur_link_carry(l, bytes + UR_RATE_EXTRA);
 }
 
 #endif

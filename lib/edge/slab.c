@@ -18,28 +18,28 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) & ~(to - 1);
 }
 
-static size_t span_of(size_t bytes)
+/* Large ones are objects of their own. */
+static bool is_alone(size_t bytes)
 {
-	return bytes < SMALL_BYTES ? round_up(bytes, LINE) : round_up(bytes, HUGE_BYTES);
+	return bytes >= SMALL_BYTES;
 }
 
 void *ur_huge_alloc(size_t bytes)
 {
-	size_t span = span_of(bytes);
-	void *p = aligned_alloc(span < HUGE_BYTES ? LINE : HUGE_BYTES, span);
+	size_t to = is_alone(bytes) ? HUGE_BYTES : LINE, span = round_up(bytes, to);
+	void *p = aligned_alloc(to, span);
 
 	if (!p)
 		return NULL;
 	/* Before the first touch. */
-	if (span >= HUGE_BYTES)
+	if (is_alone(bytes))
 		madvise(p, span, MADV_HUGEPAGE);
 	memset(p, 0, bytes);
 	return p;
 }
 
-void ur_huge_free(void *p, size_t bytes)
+void ur_huge_free(void *p)
 {
-	(void)bytes;
 	free(p);
 }
 
@@ -120,7 +120,7 @@ static void give(struct ur_slab_class *class, struct object *o)
 	if (--c->live > 0)
 		return;
 	LIST_REMOVE(c, link);
-	ur_huge_free(c, HUGE_BYTES);
+	ur_huge_free(c);
 }
 
 /* ---- slab ---- */
@@ -136,12 +136,6 @@ void ur_slab_init(struct ur_slab *s)
 void ur_slab_destroy(struct ur_slab *s)
 {
 	pthread_mutex_destroy(&s->lock);
-}
-
-/* Large ones are objects of their own. */
-static bool is_alone(size_t bytes)
-{
-	return bytes >= SMALL_BYTES;
 }
 
 void *ur_slab_alloc(struct ur_slab *s, size_t bytes)
@@ -161,7 +155,7 @@ void ur_slab_free(struct ur_slab *s, void *p, size_t bytes)
 	if (!p)
 		return;
 	if (is_alone(bytes)) {
-		ur_huge_free(p, bytes);
+		ur_huge_free(p);
 		return;
 	}
 	pthread_mutex_lock(&s->lock);

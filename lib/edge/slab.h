@@ -20,7 +20,7 @@
 
 /* NULL: no memory. Small objects do without a huge page. */
 void *ur_huge_alloc(size_t bytes);
-void ur_huge_free(void *p, size_t bytes);
+void ur_huge_free(void *p); /* NULL: nothing */
 
 struct ur_slab_chunk;
 LIST_HEAD(ur_slab_chunks, ur_slab_chunk);

@@ -80,7 +80,6 @@ struct ur_worker {
 	struct rte_ring *doorbells;
 	struct rte_ring *foreign;
 	void *engine_mem;
-	size_t engine_bytes;
 
 	_Alignas(64) _Atomic bool lock; /* inline: held by whoever is the worker */
 	_Atomic uint64_t last_ns;
@@ -599,14 +598,16 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 	if (!w->dedicated && try_lock(w)) {
 		update_now(w);
 		ur_engine_doorbell(w->engine, qp, w->now_ns);
-		if (atomic_load_explicit(&w->stop, memory_order_relaxed))
-			;
-		else if (w->unheard < ROUND_BURSTS * BURST)
-			/* The ACK of what is being answered goes with the next round. */
-			output(w, true);
-		else
-			/* Who posts on and on must hear as well, or timers run out. */
-			one_round(w);
+		/*
+		 * The ACK of what is being answered goes with the next round. Who posts on and on
+		 * must hear as well, or timers run out.
+		 */
+		if (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+			if (w->unheard < ROUND_BURSTS * BURST)
+				output(w, true);
+			else
+				one_round(w);
+		}
 		unlock(w);
 		return;
 	}
@@ -663,8 +664,7 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	w->handover = new_ring(w, "hand", HANDOVER_RING, 0, RING_F_SC_DEQ);
 	w->doorbells = new_ring(w, "bell", bells < 64 ? 64 : bells, 0, RING_F_SC_DEQ);
 	w->foreign = new_ring(w, "cqe", FOREIGN_RING, sizeof(struct foreign), RING_F_SC_DEQ);
-	w->engine_bytes = ur_engine_size(&a->engine.limits);
-	w->engine_mem = ur_huge_alloc(w->engine_bytes);
+	w->engine_mem = ur_huge_alloc(ur_engine_size(&a->engine.limits));
 	if (!w->handover || !w->doorbells || !w->foreign || !w->engine_mem)
 		goto no_memory;
 	/* What impairment holds back must not refer to a user's memory. */
@@ -703,7 +703,7 @@ void ur_worker_free(struct ur_worker *w)
 	rte_ring_free(w->handover);
 	rte_ring_free(w->doorbells);
 	rte_ring_free(w->foreign);
-	ur_huge_free(w->engine_mem, w->engine_bytes);
+	ur_huge_free(w->engine_mem);
 	pthread_mutex_destroy(&w->cmd_lock);
 	pthread_cond_destroy(&w->cmd_done);
 	rte_free(w);

@@ -8,12 +8,8 @@
 #include "transport/dest.h"
 #include "transport/mode.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 #include "wire/opcode.h"
-
-static size_t align64(size_t n)
-{
-	return (n + 63) & ~(size_t)63;
-}
 
 /* Where the parts lie, bytes from the start. */
 struct layout {
@@ -24,18 +20,18 @@ static struct layout layout_of(const struct ur_limits *l)
 {
 	struct layout at;
 
-	at.slots = align64(sizeof(struct ur_engine));
-	at.reorder = at.slots + align64(ur_slots_size(l->max_qp));
+	at.slots = ur_align64(sizeof(struct ur_engine));
+	at.reorder = at.slots + ur_align64(ur_slots_size(l->max_qp));
 	at.read_gaps =
-		at.reorder + align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
+		at.reorder + ur_align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
 							  l->reorder_contexts));
-	at.ooo = at.read_gaps + align64(ur_read_gap_pool_size(l->read_gaps));
-	at.rtx = at.ooo + align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
-	at.spray = at.rtx + align64(ur_rtx_pool_size(l->rtx_contexts));
-	at.dests = at.spray + align64(ur_spray_pool_size(l->spray_contexts));
+	at.ooo = at.read_gaps + ur_align64(ur_read_gap_pool_size(l->read_gaps));
+	at.rtx = at.ooo + ur_align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
+	at.spray = at.rtx + ur_align64(ur_rtx_pool_size(l->rtx_contexts));
+	at.dests = at.spray + ur_align64(ur_spray_pool_size(l->spray_contexts));
 	at.admission = at.dests + (l->destinations ? ur_dests_size(l->destinations) : 0);
 	at.cm = at.admission + ur_admission_size(l->admission);
-	at.total = at.cm + (l->worker == 0 ? align64(ur_cm_size(&l->cm)) : 0);
+	at.total = at.cm + (l->worker == 0 ? ur_align64(ur_cm_size(&l->cm)) : 0);
 	return at;
 }
 
@@ -304,17 +300,17 @@ static struct rings rings_of(const struct ur_qp_create *a)
 	struct rings r = {0};
 
 	r.sq = 0;
-	r.rq = r.sq + align64(ur_sq_ring_bytes(a->cap.max_send_wr, a->cap.max_send_sge,
+	r.rq = r.sq + ur_align64(ur_sq_ring_bytes(a->cap.max_send_wr, a->cap.max_send_sge,
 					       a->cap.max_inline_data));
 	r.srq_wqe =
 		r.rq +
-		(a->srq ? 0 : align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
-	r.res = r.srq_wqe + (a->srq ? align64(a->srq->rq.stride) : 0);
-	r.q = r.res + align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
-	r.ans = r.q + align64(a->max_dest_rd_atomic);
+		(a->srq ? 0 : ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
+	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
+	r.q = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
+	r.ans = r.q + ur_align64(a->max_dest_rd_atomic);
 	r.total =
 		r.ans +
-		(a->type == IBV_QPT_RC ? align64(answers_of(a) * sizeof(struct ur_ext_answer)) : 0);
+		(a->type == IBV_QPT_RC ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer)) : 0);
 	return r;
 }
 

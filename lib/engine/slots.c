@@ -2,17 +2,13 @@
 #include "engine/slots.h"
 
 #include "wire/assert.h"
+#include "wire/bits.h"
 
 #define RESERVED 2 /* slots 0 and 1 */
 
-static uint32_t pow2_at_least(uint32_t n)
-{
-	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
-}
-
 size_t ur_slots_size(uint32_t max_qp)
 {
-	size_t n = pow2_at_least(max_qp + RESERVED);
+	size_t n = ur_pow2_at_least(max_qp + RESERVED);
 
 	return n * (sizeof(struct ur_qp) + sizeof(uint64_t) + sizeof(uint32_t));
 }
@@ -20,13 +16,13 @@ size_t ur_slots_size(uint32_t max_qp)
 void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t workers,
 		   uint16_t worker, uint64_t random)
 {
-	uint32_t n = pow2_at_least(max_qp + RESERVED);
+	uint32_t n = ur_pow2_at_least(max_qp + RESERVED);
 
 	*s = (struct ur_slots){
 		.qps = memory,
 		.slot_cnt = n,
 		.slot_bits = (uint8_t)__builtin_ctz(n),
-		.worker_bits = (uint8_t)__builtin_ctz(pow2_at_least(workers)),
+		.worker_bits = (uint8_t)__builtin_ctz(ur_pow2_at_least(workers)),
 		.worker = worker,
 	};
 	memset(memory, 0, ur_slots_size(max_qp));

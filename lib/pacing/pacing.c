@@ -3,6 +3,7 @@
 
 #include "pacing/pacing_priv.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 
 #define CATCH_UP 2 /* packets that may follow at once when the sender came late */
 
@@ -10,18 +11,9 @@ _Static_assert(sizeof(struct ur_pacing_dest) <= 384, "a simulated network has a 
 
 /* ---- table ---- */
 
-static uint32_t buckets_of(uint32_t dests)
-{
-	uint32_t n = 1;
-
-	while (n < dests)
-		n <<= 1;
-	return n;
-}
-
 size_t ur_pacing_size(uint32_t dests)
 {
-	return buckets_of(dests) * sizeof(struct ur_pacing_list) +
+	return ur_pow2_at_least(dests) * sizeof(struct ur_pacing_list) +
 	       dests * sizeof(struct ur_pacing_dest);
 }
 
@@ -53,7 +45,7 @@ static void fill_defaults(struct ur_pacing_attr *a)
 void ur_pacing_init(struct ur_pacing *t, void *memory, uint32_t dests,
 		    const struct ur_pacing_attr *attr)
 {
-	uint32_t buckets = buckets_of(dests);
+	uint32_t buckets = ur_pow2_at_least(dests);
 	struct ur_pacing_dest *d;
 
 	UR_ASSERT(dests >= 1 && dests <= 1 << 20);
@@ -77,21 +69,9 @@ void ur_pacing_init(struct ur_pacing *t, void *memory, uint32_t dests,
 	}
 }
 
-static uint64_t mix(uint64_t v)
-{
-	v ^= v >> 32;
-	v *= UINT64_C(0x9e3779b97f4a7c15);
-	v ^= v >> 29;
-	v *= UINT64_C(0xd6e8feb86659fd93);
-	return v ^ v >> 32;
-}
-
 static struct ur_pacing_list *bucket_of(const struct ur_pacing *t, const uint8_t *key)
 {
-	uint64_t half[2];
-
-	memcpy(half, key, sizeof(half));
-	return &t->buckets[(uint32_t)mix(half[0] ^ mix(half[1] ^ t->attr.seed)) & t->mask];
+	return &t->buckets[ur_hash16(key, t->attr.seed) & t->mask];
 }
 
 struct ur_pacing_dest *ur_pacing_get(struct ur_pacing *t, const uint8_t key[UR_PACING_KEY],

@@ -92,7 +92,7 @@ static void hold(struct ur_emux *x, struct ur_emux_queue *q, unsigned gate)
 }
 
 /* Out of whatever list it is in; a turn of its own ends. */
-static void take_out(struct ur_emux *x, struct ur_emux_queue *q)
+void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	unsigned vl = q->vl;
 
@@ -116,7 +116,7 @@ static void take_out(struct ur_emux *x, struct ur_emux_queue *q)
 }
 
 /* SCHED-READY-01: to where an active queue belongs; it is in no list. */
-static void put_in(struct ur_emux *x, struct ur_emux_queue *q)
+void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	unsigned gate = closed_gate(q);
 
@@ -130,24 +130,23 @@ static void put_in(struct ur_emux *x, struct ur_emux_queue *q)
 
 /* ---- events ---- */
 
-void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
+/* An active queue goes to where it belongs by now; one that is not stays where it is. */
+static void settle(struct ur_emux *x, struct ur_emux_queue *q)
 {
-	put_in(x, q);
-}
-
-void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
-{
-	take_out(x, q);
+	if (!ur_emux_is_active(q))
+		return;
+	ur_emux_deactivate(x, q);
+	ur_emux_activate(x, q);
 }
 
 void ur_emux_remap(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	bool active = ur_emux_is_active(q);
 
-	take_out(x, q);
+	ur_emux_deactivate(x, q);
 	q->vl = lane_of(x, q->sl);
 	if (active)
-		put_in(x, q);
+		ur_emux_activate(x, q);
 }
 
 void ur_emux_set_sl(struct ur_emux *x, struct ur_emux_queue *q, uint8_t sl)
@@ -173,10 +172,10 @@ void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, enum ur_gate_k
 
 	if (q->gate[kind] == gate)
 		return;
-	take_out(x, q);
+	ur_emux_deactivate(x, q);
 	q->gate[kind] = gate;
 	if (active)
-		put_in(x, q);
+		ur_emux_activate(x, q);
 }
 
 /* SCHED-WAKE-01 */
@@ -188,8 +187,7 @@ void ur_emux_gate_open(struct ur_emux *x, struct ur_gate *g, uint32_t n)
 	while (n-- && (node = ur_sched_peek(&g->waiting))) {
 		struct ur_emux_queue *q = (struct ur_emux_queue *)(void *)node;
 
-		take_out(x, q);
-		put_in(x, q);
+		settle(x, q);
 		x->woken++;
 	}
 }
@@ -222,8 +220,7 @@ struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
 
 		/* SCHED-BLIND-01: never visited, only put where it belongs. */
 		if (!may_go(q)) {
-			take_out(x, q);
-			put_in(x, q);
+			settle(x, q);
 			x->sifted++;
 			continue;
 		}
@@ -255,12 +252,10 @@ void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
 	if (!q)
 		return;
 	t->queue = NULL;
-	if (may_go(q)) {
+	if (may_go(q))
 		ur_sched_rotate(&x->ready[vl][q->at], &q->node);
-	} else {
-		take_out(x, q);
-		put_in(x, q);
-	}
+	else
+		settle(x, q);
 }
 
 /* ---- for tests ---- */

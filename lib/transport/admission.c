@@ -4,6 +4,7 @@
 #include "transport/build.h"
 #include "transport/ext.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 
 #define RTT_NS	   UINT64_C(50000) /* of a peer to which nothing was ever sent */
 #define WAKE_BATCH 16u
@@ -13,20 +14,6 @@
 #define QP_OF_ADM(ptr)	  UR_QP_OF(ptr, adm)
 #define QP_OF_MARK(ptr)	  UR_QP_OF(ptr, adm.mark)
 #define QP_OF_WAITER(ptr) UR_QP_OF(ptr, adm.waiter)
-
-static size_t align64(size_t n)
-{
-	return (n + 63) & ~(size_t)63;
-}
-
-static uint32_t buckets_of(uint32_t cnt)
-{
-	uint32_t n = 1;
-
-	while (n < cnt)
-		n *= 2;
-	return n;
-}
 
 void ur_adm_attr_default(struct ur_adm_attr *attr)
 {
@@ -49,10 +36,10 @@ static struct layout layout_of(uint32_t cnt)
 {
 	struct layout at;
 
-	at.buckets = align64(cnt * sizeof(struct ur_pool_peer));
-	at.entries = at.buckets + align64(buckets_of(cnt) * sizeof(struct ur_pool_peers));
-	at.timers = at.entries + align64(ur_sst_size(cnt));
-	at.total = at.timers + align64(cnt * sizeof(struct ur_timer));
+	at.buckets = ur_align64(cnt * sizeof(struct ur_pool_peer));
+	at.entries = at.buckets + ur_align64(ur_pow2_at_least(cnt) * sizeof(struct ur_pool_peers));
+	at.timers = at.entries + ur_align64(ur_sst_size(cnt));
+	at.total = at.timers + ur_align64(cnt * sizeof(struct ur_timer));
 	return at;
 }
 
@@ -82,7 +69,7 @@ void ur_admission_init(struct ur_core *core, void *memory, uint32_t cnt,
 		.attr = *attr,
 		.fallback_code = code_of(attr->fallback_ns),
 		.cnt = cnt,
-		.buckets = buckets_of(cnt),
+		.buckets = ur_pow2_at_least(cnt),
 		.seed = seed | 1,
 		.bucket = (struct ur_pool_peers *)(void *)(m + at.buckets),
 		.entries = (struct ur_sst_entry *)(void *)(m + at.entries),
@@ -105,7 +92,7 @@ void ur_admission_init(struct ur_core *core, void *memory, uint32_t cnt,
 
 static uint32_t posted(const struct ur_srq *srq)
 {
-	return ur_wq_tail(&srq->rq) - ur_wq_head(&srq->rq);
+	return ur_wq_cnt(&srq->rq);
 }
 
 /* Something about the pool changed that somebody may have to be told, or that moves its timer. */
@@ -143,14 +130,9 @@ void ur_admission_leave(struct ur_srq *srq)
 static struct ur_pool_peers *bucket_of(struct ur_admission *a, const struct ur_srq *srq,
 				       const uint8_t address[16], uint8_t table)
 {
-	uint64_t half[2], h = a->seed ^ (uintptr_t)srq ^ (uint64_t)table << 56;
+	uint64_t seed = a->seed ^ (uintptr_t)srq ^ (uint64_t)table << 56;
 
-	memcpy(half, address, 16);
-	for (unsigned i = 0; i < 2; i++) {
-		h = (h ^ half[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		h ^= h >> 32;
-	}
-	return &a->bucket[h & (a->buckets - 1)];
+	return &a->bucket[ur_hash16(address, seed) & (a->buckets - 1)];
 }
 
 static uint64_t rtt_of(const struct ur_qp *qp)
@@ -167,13 +149,13 @@ static void enter_peer(struct ur_qp *qp, uint64_t now_ns)
 	uint8_t table = (uint8_t)(qp->dest_qpn.v & ((1u << qp->adm.agreed.tables) - 1));
 	struct ur_pool_peers *bucket;
 	struct ur_pool_peer *peer;
-	uint8_t address[16];
+	struct ur_gid to = ur_path_destination(&qp->path);
 
-	ur_path_destination(&qp->path, address);
-	bucket = bucket_of(a, qp->srq, address, table);
+	bucket = bucket_of(a, qp->srq, to.b, table);
 	LIST_FOREACH(peer, bucket, link)
-	if (peer->srq == qp->srq && peer->table == table && !memcmp(peer->address, address, 16))
-		break;
+		if (peer->srq == qp->srq && peer->table == table &&
+		    !memcmp(peer->address, to.b, 16))
+			break;
 	if (!peer) {
 		peer = LIST_FIRST(&a->free);
 		if (!peer) {
@@ -184,7 +166,7 @@ static void enter_peer(struct ur_qp *qp, uint64_t now_ns)
 		LIST_INSERT_HEAD(bucket, peer, link);
 		peer->srq = qp->srq;
 		peer->table = table;
-		memcpy(peer->address, address, 16);
+		memcpy(peer->address, to.b, 16);
 		TAILQ_INIT(&peer->qps);
 		ur_adm_peer_add(&qp->srq->adm, &peer->adm, rtt_of(qp), now_ns);
 	}
@@ -216,7 +198,7 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_admission *a = &qp->core->adm;
 	const struct ur_adm_agreed *agreed = &qp->adm.agreed;
-	uint8_t address[16];
+	struct ur_gid to;
 
 	ur_admission_forget(qp);
 	if (a->attr.mode == UR_ADM_PLAIN || qp->mode != UR_MODE_EXTENDED)
@@ -231,8 +213,8 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 	qp->admission |= UR_ADM_TOLD;
 	if (!agreed->notifies)
 		return;
-	ur_path_destination(&qp->path, address);
-	qp->adm.entry = ur_sst_get(&a->sst, address, agreed->pool);
+	to = ur_path_destination(&qp->path);
+	qp->adm.entry = ur_sst_get(&a->sst, to.b, agreed->pool);
 	if (qp->adm.entry)
 		qp->admission |= UR_ADM_HELD;
 	else

@@ -2,27 +2,23 @@
 #include "transport/dest.h"
 
 #include "wire/assert.h"
+#include "wire/bits.h"
 #include "wire/ext.h"
 
 /* Until somebody else is let go on: a gap, within these. */
 #define RETRY_NS     (UINT64_C(4) << UR_WHEEL_TICK_SHIFT)
 #define RETRY_MAX_NS UINT64_C(1000000)
 
-static size_t align64(size_t n)
-{
-	return (n + 63) & ~(size_t)63;
-}
-
 size_t ur_dests_size(uint32_t cnt)
 {
-	return align64(cnt * sizeof(struct ur_dest)) + align64(ur_pacing_size(cnt));
+	return ur_align64(cnt * sizeof(struct ur_dest)) + ur_align64(ur_pacing_size(cnt));
 }
 
 void ur_dests_init(struct ur_core *core, void *memory, uint32_t cnt,
 		   const struct ur_pacing_attr *attr)
 {
 	core->dests = memory;
-	ur_pacing_init(&core->pacing, (char *)memory + align64(cnt * sizeof(struct ur_dest)), cnt,
+	ur_pacing_init(&core->pacing, (char *)memory + ur_align64(cnt * sizeof(struct ur_dest)), cnt,
 		       attr);
 	for (uint32_t i = 0; i < cnt; i++) {
 		ur_gate_init(&core->dests[i].gate);
@@ -37,12 +33,12 @@ void ur_dest_attach(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
 	struct ur_pacing_dest *pace;
-	uint8_t key[UR_PACING_KEY];
+	struct ur_gid to;
 	uint32_t idx;
 
 	ur_dest_detach(qp);
-	ur_path_destination(&qp->path, key);
-	pace = ur_pacing_get(&core->pacing, key, now_ns);
+	to = ur_path_destination(&qp->path);
+	pace = ur_pacing_get(&core->pacing, to.b, now_ns);
 	idx = ur_pacing_index(&core->pacing, pace);
 	if (idx == UINT32_MAX)
 		return;

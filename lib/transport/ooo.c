@@ -20,7 +20,7 @@ static size_t stride_of(uint32_t max_sge)
 
 static size_t context_bytes(uint32_t max_sge)
 {
-	return (sizeof(struct ur_ooo) + UR_OOO_BOUND * stride_of(max_sge) + 63) & ~(size_t)63;
+	return ur_align64(sizeof(struct ur_ooo) + UR_OOO_BOUND * stride_of(max_sge));
 }
 
 size_t ur_ooo_pool_size(uint32_t cnt, uint32_t max_sge)

@@ -153,38 +153,36 @@ void ur_qp_settle(struct ur_qp *qp)
 	ur_qp_update(qp);
 }
 
-/*
- * PACE-TIMER-01. The peer is silent because we are: what asks for an answer has not been sent yet.
- * What is due starts afresh.
- */
-static void be_patient(struct ur_qp *qp, uint64_t now_ns)
+/* What is due starts afresh. */
+static void put_off(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_recovery *rec = &qp->req.rec;
 
 	if (rec->ack_deadline_ns <= now_ns)
 		rec->ack_deadline_ns = ur_recovery_ack_deadline(rec, true, now_ns);
-	if (ur_mode_is_ext(qp)) {
+	if (ur_mode_is_ext(qp))
 		ur_selective_put_off(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
-		ur_selective_put_off(&qp->xreq.rsp, &qp->xreq.rtt, now_ns);
-	}
 }
 
 /*
- * SCHED-SILENCE-01. It waits for its turn, and nobody asked the peer to answer what it sent last: the
- * next packet will, and until then silence tells nothing.
+ * The peer is silent because we are: what asks for an answer has not been sent yet. Its destination
+ * delays it, PACE-TIMER-01, or it waits for its turn and nobody asked the peer to answer what it
+ * sent last: the next packet will, and until then silence tells nothing. SCHED-SILENCE-01
  */
-static void be_patient_until_turn(struct ur_qp *qp, uint64_t now_ns)
+static void be_patient(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
 
-	if (qp->type != IBV_QPT_RC || !req->since_ackreq || !ur_emux_is_active(&qp->sq_queue))
-		return;
-	if (req->since_ackreq < req->ackreq_every)
-		req->since_ackreq = req->ackreq_every - 1;
-	if (req->rec.ack_deadline_ns <= now_ns)
-		req->rec.ack_deadline_ns = ur_recovery_ack_deadline(&req->rec, true, now_ns);
-	if (ur_mode_is_ext(qp))
-		ur_selective_put_off(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
+	if (ur_dest_delays(qp)) {
+		put_off(qp, now_ns);
+		if (ur_mode_is_ext(qp))
+			ur_selective_put_off(&qp->xreq.rsp, &qp->xreq.rtt, now_ns);
+	} else if (qp->type == IBV_QPT_RC && req->since_ackreq &&
+		   ur_emux_is_active(&qp->sq_queue)) {
+		if (req->since_ackreq < req->ackreq_every)
+			req->since_ackreq = req->ackreq_every - 1;
+		put_off(qp, now_ns);
+	}
 }
 
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
@@ -194,10 +192,7 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 
 	if (in_error(qp))
 		return;
-	if (ur_dest_delays(qp))
-		be_patient(qp, now_ns);
-	else
-		be_patient_until_turn(qp, now_ns);
+	be_patient(qp, now_ns);
 	if (ur_mode_is_ext(qp)) {
 		ur_ext_timer(qp, now_ns);
 		ur_qp_update(qp);

@@ -321,7 +321,7 @@ static inline uint8_t ur_response_credits(const struct ur_qp *qp)
 {
 	if (qp->srq)
 		return UR_CREDITS_NONE;
-	return ur_credits_encode(ur_wq_tail(&qp->rq) - ur_wq_head(&qp->rq));
+	return ur_credits_encode(ur_wq_cnt(&qp->rq));
 }
 
 /* The NAK owed, if any, is one that ended the connection. */

@@ -5,12 +5,13 @@
 
 #include "timer/wheel.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 
 #define W UR_READ_GAP_WINDOW
 
 static size_t stride(void)
 {
-	return (sizeof(struct ur_read_gap) + 63) & ~(size_t)63;
+	return ur_align64(sizeof(struct ur_read_gap));
 }
 
 size_t ur_read_gap_pool_size(uint32_t cnt)

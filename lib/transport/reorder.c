@@ -4,6 +4,7 @@
 #include "timer/wheel.h"
 #include "transport/qp.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 #include "wire/opcode.h"
 
 #define RENAK_US_MIN 50
@@ -27,21 +28,16 @@ struct ur_reorder {
 	struct ur_reorder_slot *slot[UR_REORDER_WINDOW]; /* where `kept` has a bit */
 };
 
-static size_t align64(size_t n)
-{
-	return (n + 63) & ~(size_t)63;
-}
-
 static size_t stride_of(uint16_t slot_bytes)
 {
-	return align64(sizeof(struct ur_reorder_slot) + slot_bytes);
+	return ur_align64(sizeof(struct ur_reorder_slot) + slot_bytes);
 }
 
 /* ---- pools ---- */
 
 size_t ur_reorder_pool_size(uint32_t slots, uint16_t slot_bytes, uint32_t contexts)
 {
-	return slots * stride_of(slot_bytes) + contexts * align64(sizeof(struct ur_reorder));
+	return slots * stride_of(slot_bytes) + contexts * ur_align64(sizeof(struct ur_reorder));
 }
 
 void ur_reorder_pool_init(struct ur_reorder_pool *p, void *memory, uint32_t slots,
@@ -58,7 +54,7 @@ void ur_reorder_pool_init(struct ur_reorder_pool *p, void *memory, uint32_t slot
 		.context_cnt = contexts,
 		.contexts_free = contexts,
 	};
-	for (uint32_t i = 0; i < contexts; i++, at += align64(sizeof(struct ur_reorder)))
+	for (uint32_t i = 0; i < contexts; i++, at += ur_align64(sizeof(struct ur_reorder)))
 		SLIST_INSERT_HEAD(&p->free_contexts, (struct ur_reorder *)(void *)at, link);
 	p->unused = at;
 }

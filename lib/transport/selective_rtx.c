@@ -13,7 +13,7 @@
 
 static size_t rtx_stride(void)
 {
-	return (sizeof(struct ur_rtx) + 63) & ~(size_t)63;
+	return ur_align64(sizeof(struct ur_rtx));
 }
 
 size_t ur_rtx_pool_size(uint32_t cnt)

@@ -3,6 +3,7 @@
 
 #include "transport/spray.h"
 #include "wire/assert.h"
+#include "wire/bits.h"
 
 #define RATE_ONE       1024 /* loss rates are in units of 1/1024 */
 #define RATE_TOLERATED 32   /* above twice the least loss rate: what chance alone may do */
@@ -209,7 +210,7 @@ static size_t slot_bytes(void)
 {
 	size_t n = offsetof(struct ur_spray_qp, paths) + ur_spray_size(UR_SPRAY_MAX);
 
-	return (n + 63) & ~(size_t)63;
+	return ur_align64(n);
 }
 
 size_t ur_spray_pool_size(uint32_t cnt)

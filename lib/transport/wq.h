@@ -165,6 +165,13 @@ ur_wq_head(const struct ur_wq *wq)
 	return atomic_load_explicit(&wq->head, memory_order_relaxed);
 }
 
+/* How many those are. */
+static inline uint32_t
+ur_wq_cnt(const struct ur_wq *wq)
+{
+	return ur_wq_tail(wq) - ur_wq_head(wq);
+}
+
 /* The worker is done with every element before `head`. */
 static inline void
 ur_wq_release(struct ur_wq *wq, uint32_t head)

@@ -2,7 +2,9 @@
 #ifndef UR_WIRE_BITS_H
 #define UR_WIRE_BITS_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* How many bits of x are set. The builtin would call a library where the CPU may lack it. */
 static inline uint32_t ur_popcount(uint64_t x)
@@ -11,6 +13,31 @@ static inline uint32_t ur_popcount(uint64_t x)
 	x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
 	x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
 	return (uint32_t)(x * UINT64_C(0x0101010101010101) >> 56);
+}
+
+/* Bytes up to the next cache line. */
+static inline size_t ur_align64(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+/* The least power of two that is not less than n; n <= 2^31. 1 for 0. */
+static inline uint32_t ur_pow2_at_least(uint32_t n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+/* Of an address, or what else has 16 bytes, for a table whose seed is random. */
+static inline uint64_t ur_hash16(const uint8_t key[16], uint64_t seed)
+{
+	uint64_t half[2], h = seed;
+
+	memcpy(half, key, sizeof(half));
+	for (unsigned i = 0; i < 2; i++) {
+		h = (h ^ half[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+	}
+	return h;
 }
 
 #endif

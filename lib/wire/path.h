@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/bytes.h"
 #include "wire/packet.h"
 
 /*
@@ -48,19 +49,17 @@ ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)
 			: memcmp(ip + 16, from->src.b + 12, 4) == 0;
 }
 
-/* The address it leads to; an IPv4 address as a mapped one. */
-static inline void
-ur_path_destination(const struct ur_path *path, uint8_t gid[16])
+/* The address it leads to. */
+static inline struct ur_gid
+ur_path_destination(const struct ur_path *path)
 {
 	const uint8_t *ip = path->hdr + path->l3_off;
+	struct ur_gid gid;
 
-	if (path->v6) {
-		memcpy(gid, ip + 24, 16);
-		return;
-	}
-	memset(gid, 0, 10);
-	memset(gid + 10, 0xff, 2);
-	memcpy(gid + 12, ip + 16, 4);
+	if (!path->v6)
+		return ur_gid_from_ipv4(ur_load32(ip + 16));
+	memcpy(gid.b, ip + 24, sizeof(gid.b));
+	return gid;
 }
 
 /*

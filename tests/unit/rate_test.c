@@ -59,7 +59,7 @@ Test(rate, nothing_is_saved_up_while_there_is_nothing_to_send)
 
 	ur_rate_sent(&r, FRAME, 0);
 	ur_rate_sent(&r, FRAME, 500000);
-	cr_expect_eq(r.free_ns, 501000);
+	cr_expect_eq(r.link.free_ns, 501000);
 	ur_rate_sent(&r, FRAME, 500000);
 	cr_expect_not(ur_rate_lets(&r, 500999));
 	cr_expect(ur_rate_lets(&r, 501000));
@@ -78,7 +78,7 @@ Test(rate, a_late_worker_makes_up_for_it)
 	}
 	/* Those that should have left in [1000, 10000), the one that leaves now, and one more. */
 	cr_expect_eq(n, 9 + 2);
-	cr_expect_eq(r.free_ns, 12000);
+	cr_expect_eq(r.link.free_ns, 12000);
 }
 
 Test(rate, four_milliseconds_at_most)
@@ -103,8 +103,8 @@ Test(rate, fractions_of_a_nanosecond_add_up)
 
 	for (unsigned i = 0; i < 1000000; i++)
 		ur_rate_sent(&r, 1000 - UR_RATE_EXTRA, 0);
-	cr_expect_geq(r.free_ns, 2666666667 - 2700);
-	cr_expect_leq(r.free_ns, 2666666667 + 2700);
+	cr_expect_geq(r.link.free_ns, 2666666667 - 2700);
+	cr_expect_leq(r.link.free_ns, 2666666667 + 2700);
 }
 
 Test(rate, the_slowest_and_the_fastest_are_exact)
@@ -112,9 +112,9 @@ Test(rate, the_slowest_and_the_fastest_are_exact)
 	struct ur_rate slow = at(0.001 / 8), fast = at(1000);
 
 	ur_rate_sent(&slow, 9600 - UR_RATE_EXTRA, 0);
-	cr_expect_eq(slow.free_ns, 9600 * 64000ull);
+	cr_expect_eq(slow.link.free_ns, 9600 * 64000ull);
 	for (unsigned i = 0; i < 1000; i++)
 		ur_rate_sent(&fast, 1000 - UR_RATE_EXTRA, 0);
-	cr_expect_geq(fast.free_ns, 7999);
-	cr_expect_leq(fast.free_ns, 8001);
+	cr_expect_geq(fast.link.free_ns, 7999);
+	cr_expect_leq(fast.link.free_ns, 8001);
 }

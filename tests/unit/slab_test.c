@@ -101,5 +101,5 @@ Test(slab, object_of_its_own)
 	uint8_t *p = ur_huge_alloc(5000000);
 
 	expect_fresh(p, 5000000);
-	ur_huge_free(p, 5000000);
+	ur_huge_free(p);
 }
