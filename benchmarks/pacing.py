@@ -42,6 +42,7 @@ COMMON = {"eal": {"memory_mb": 384}, "worker": {"mode": "inline", "thread_safe":
 WATCH_S = 0.02
 SET_UP_BYTES = 131072  # connections take less
 SETTLE_S = 0.3
+CLIENT, SERVER = 0, 1  # sides
 TIMEOUT = 18  # 1 s: longer than the queue that none makes, else it dies of retries
 
 
@@ -66,16 +67,16 @@ class Network:
         self.host = host
         self.senders, self.link_gbps = senders, link_gbps
         self.peers = range(senders, senders + receivers)
-        self.star = star.Star(host, senders + receivers)
+        self.star = star.Star(host, [senders, receivers])
         files = [self.star.conf(i, "server", sections(
             port={"framecnt": 1024, "mbufs": 4095},
             impair=slow if i == self.peers[-1] else {})) for i in self.peers]
-        self.server = self.start("server", files, 1)
+        self.server = self.start("server", files, SERVER)
         self.slow = f"/uroce{receivers - 1 or ''}/impair"
         self.server.wait_for("listening")
 
     def start(self, role, files, side, more=()):
-        argv = self.star.inside() + [self.host.binary("app/perf/uroce-perf"), role]
+        argv = self.star.inside(side) + [self.host.binary("app/perf/uroce-perf"), role]
         for file in files:
             argv += ["--config", file]
         return self.host.start(f"uroce-perf-{role}", argv + list(more), self.host.cpu(side))
@@ -89,7 +90,7 @@ class Network:
             pacing=pacing_keys(mode))) for i in range(self.senders)]
         watch = Watch(self.server, self.slow, WATCH_S)
         addresses = [self.star.address(self.peers[p]) for p in peers]
-        client = self.start("client", files, 0, [
+        client = self.start("client", files, CLIENT, [
             "--peer", ",".join(addresses), "--qps", qps, "--size", size, "--depth", depth,
             "--timeout", TIMEOUT, "--warmup", SETTLE_S, "--duration", seconds, "--json", result])
         try:

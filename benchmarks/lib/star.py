@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Linux bridge with a veth for each of several endpoints, all in one network namespace: the kernel's own
-switch. The endpoints of one side share a process and so a CPU: processes that take turns on a CPU would
-add milliseconds of their own to every delay."""
+"""A Linux bridge with a veth for each of several endpoints: the kernel's own switch. The endpoints of one
+side share a process and so a CPU: processes that take turns on a CPU would add milliseconds of their own to
+every delay.
+
+Each side has a network namespace of its own, the bridge a third one. DPDK's af_packet driver makes the number
+of its fanout group from pid XOR ifindex, so two processes in one namespace sometimes ask for the same group
+with different interfaces, which the kernel refuses."""
 
 import os
 import subprocess
@@ -14,30 +18,35 @@ MTU = 4300
 class Star:
     """Endpoint i has the interface u<i> and the address 10.77.0.<i + 1>. close() is safe to call twice."""
 
-    def __init__(self, host, count):
+    def __init__(self, host, sides):
+        """sides: endpoints of each side; those of side 0 have the first numbers."""
         Star.serial = getattr(Star, "serial", 0) + 1
-        self.name = f"{netns.PREFIX}star{Star.serial}-{os.getpid()}"
+        self.names = [f"{netns.PREFIX}star{Star.serial}{part}-{os.getpid()}"
+                      for part in ["", *(f"s{side}" for side in range(len(sides)))]]
         self.host = host
         self.open = True
         netns.reap_leftovers()
         host.closers.append(self.close)
-        netns.ip("netns", "add", self.name)
-        subprocess.run(self.inside() + ["sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1",
-                                        "net.ipv6.conf.all.disable_ipv6=1"], capture_output=True)
-        self.ip("link", "add", "br0", "type", "bridge")
-        self.ip("link", "set", "br0", "mtu", str(MTU), "up")
-        for i in range(count):
-            self.ip("link", "add", f"u{i}", "mtu", str(MTU), "type", "veth", "peer", "name", f"b{i}",
-                    "mtu", str(MTU))
-            self.ip("link", "set", f"b{i}", "master", "br0")
-            self.ip("link", "set", f"b{i}", "up")
-            self.ip("link", "set", f"u{i}", "up")
+        for name in self.names:
+            netns.ip("netns", "add", name)
+            subprocess.run(["ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1",
+                            "net.ipv6.conf.all.disable_ipv6=1"], capture_output=True)
+        self.bridge, *self.spaces = self.names
+        netns.ip("-n", self.bridge, "link", "add", "br0", "type", "bridge")
+        netns.ip("-n", self.bridge, "link", "set", "br0", "mtu", str(MTU), "up")
+        spaces = [space for space, count in zip(self.spaces, sides) for _ in range(count)]
+        for i, space in enumerate(spaces):
+            self.join(i, space)
 
-    def ip(self, *argv):
-        netns.ip("-n", self.name, *argv)
+    def join(self, i, space):
+        netns.ip("link", "add", f"u{i}", "mtu", str(MTU), "netns", space, "type", "veth",
+                 "peer", "name", f"b{i}", "mtu", str(MTU), "netns", self.bridge)
+        netns.ip("-n", self.bridge, "link", "set", f"b{i}", "master", "br0")
+        netns.ip("-n", self.bridge, "link", "set", f"b{i}", "up")
+        netns.ip("-n", space, "link", "set", f"u{i}", "up")
 
-    def inside(self):
-        return ["ip", "netns", "exec", self.name]
+    def inside(self, side):
+        return ["ip", "netns", "exec", self.spaces[side]]
 
     def address(self, i):
         return f"10.77.0.{i + 1}"
@@ -56,4 +65,5 @@ class Star:
     def close(self):
         if self.open:
             self.open = False
-            netns.delete(self.name)
+            for name in self.names:
+                netns.delete(name)
