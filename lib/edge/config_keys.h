@@ -168,7 +168,7 @@
 	K(transport, spray, "spray", SPRAY, 2, 16, "off",                                          \
 	  "extended mode: UDP source ports a QP spreads its packets over, so that networks with "  \
 	  "several paths use all of them; a path that loses or delays more is used less")          \
-	K(transport, window, "window", U32, 1, 8192, "256",                                        \
+	K(transport, window, "window", U32, 1, 8192, "512",                                        \
 	  "packets a QP may have unacknowledged")                                                  \
 	K(transport, ooo_contexts, "ooo_contexts", U32, 0, 65536, "64",                            \
 	  "QPs per worker that may receive beyond a gap at once (extended mode); "                 \

@@ -26,7 +26,7 @@
 #define HEADERS_AHEAD 6 /* frames between a prefetch and its use: of headers, */
 #define QPS_AHEAD     2 /* and of what their queue pairs need */
 #define BEHIND_ROUNDS 16 /* timers wait that long for what the port still holds */
-#define ROUND_BURSTS  4	 /* of output in a round, and so of what may come back */
+#define ROUND_BURSTS  2	 /* of output in a round, and so of what may come back */
 #define FOREIGN_RING  8192
 #define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 #define TX_PENDING    (IMPAIR_BURST + BURST)

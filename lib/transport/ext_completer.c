@@ -324,25 +324,20 @@ static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, uns
 	return UR_DROP_NONE;
 }
 
-/* The request that asked for the response, which has just come, is answered as a whole. */
-static bool is_answered(const struct ur_qp *qp, const struct target *t, uint32_t offset)
+/*
+ * EXT-COMP-PASS-01. The peer sends first answers in the order of their requests and repeats only
+ * what it has sent before: whichever response has come, those before it have left, and the requests
+ * that asked for them take no place at the peer any more, lost responses or not.
+ */
+static void passed(struct ur_qp *qp, const struct target *t, uint32_t offset)
 {
-	const struct ur_selective *rsp = &qp->xreq.rsp;
-	uint32_t from = offset & ~(qp->req.read_psns - 1), to = from + qp->req.read_psns;
-	uint32_t all;
-	struct ur_psn nr, end;
+	uint32_t part = offset >> __builtin_ctz(qp->req.read_psns);
+	bool last = !((offset + 1) & (qp->req.read_psns - 1)) ||
+		    offset + 1 == ur_ext_responses(qp, t->wqe);
+	uint16_t seq = (uint16_t)(t->wqe->rwqen + part + last);
 
-	if (__builtin_expect(!rsp->flags || !rsp->rtx, 1))
-		return !ur_psn_lt(rsp->una, ur_psn_add(t->wqe->first_rsp, to)) ||
-		       has_come(qp, t->wqe, t->wqe->first_rsp, rsp);
-	all = ur_ext_responses(qp, t->wqe);
-	nr = ur_psn_add(t->wqe->first_rsp, from);
-	end = ur_psn_add(t->wqe->first_rsp, to < all ? to : all);
-	if (ur_psn_lt(nr, rsp->una))
-		nr = rsp->una;
-	while (ur_psn_lt(nr, end) && ur_selective_has(rsp, nr))
-		nr = ur_psn_add(nr, 1);
-	return !ur_psn_lt(nr, end);
+	if ((int16_t)(uint16_t)(seq - qp->xreq.rd_passed) > 0)
+		qp->xreq.rd_passed = seq;
 }
 
 /* The atomic is answered: which is the oldest that is not? */
@@ -394,11 +389,9 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const str
 	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
 	if (arrived) {
 		qp->core->cnt.early_responses += early;
-		if (is_answered(qp, t, p->xrth.offset)) {
-			qp->req.rd_out--;
-			if (class_of(t->wqe) & OP_ATOMIC)
-				atomic_answered(qp, t->idx);
-		}
+		passed(qp, t, p->xrth.offset);
+		if (class_of(t->wqe) & OP_ATOMIC)
+			atomic_answered(qp, t->idx);
 	}
 	if (n || arrived)
 		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);

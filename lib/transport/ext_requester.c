@@ -129,11 +129,11 @@ static bool lost_response(const struct ur_qp *qp, struct ur_psn *nr)
 static bool would_forget(const struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
-	uint8_t since;
+	uint16_t since;
 
 	if (!x->atomic_cnt)
 		return false;
-	since = (uint8_t)(x->rd_seq - ur_sq_at(&qp->sq, x->atomic)->rwqen);
+	since = (uint16_t)(x->rd_seq - ur_sq_at(&qp->sq, x->atomic)->rwqen);
 	return since >= qp->req.max_rd_atomic;
 }
 
@@ -164,7 +164,7 @@ static bool may_go_on(const struct ur_qp *qp)
 	wqe = ur_sq_at(&qp->sq, req->cur);
 	class = class_of(wqe);
 	/* EXT-REQ-FENCE-01 */
-	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && req->rd_out)
+	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && !ur_psn_eq(x->rsp.una, x->rsp.max))
 		return false;
 	if (class & OP_LOCAL)
 		return req->head == req->cur;
@@ -181,7 +181,7 @@ static bool may_go_on(const struct ur_qp *qp)
 	if (!(class & (OP_READ | OP_ATOMIC)) || !req->max_rd_atomic)
 		return true;
 	/* EXT-REQ-READ-01 */
-	if (req->rd_out >= req->max_rd_atomic || would_forget(qp))
+	if (ur_ext_reads_out(x) >= req->max_rd_atomic || would_forget(qp))
 		return false;
 	credit = ur_selective_credit(&x->rsp);
 	if (credit >= req->read_psns)
@@ -473,7 +473,7 @@ static void begin(struct ur_qp *qp, struct ur_wqe *wqe)
 	wqe->first_rsp = x->rsp.max;
 	wqe->ssn = req->ssn;
 	req->ssn = (req->ssn + 1) & UR_PSN_MASK;
-	wqe->rwqen = x->rwqen;
+	wqe->rwqen = class_of(wqe) & (OP_READ | OP_ATOMIC) ? x->rd_seq : x->rwqen;
 	if (class_of(wqe) & OP_RECV) {
 		x->rwqen = (x->rwqen + 1) & UR_PSN_MASK;
 		ur_admission_begun(qp);
@@ -534,7 +534,6 @@ static void asked(struct ur_qp *qp, uint32_t responses, uint64_t now_ns)
 	struct ur_selective_env env = ur_ext_env(qp);
 
 	ur_selective_sent(&qp->xreq.rsp, &env, responses, now_ns);
-	qp->req.rd_out++;
 	qp->xreq.rd_seq++;
 	qp->req.since_ackreq = 0;
 }
@@ -582,7 +581,6 @@ static enum ibv_wc_status make_atomic(struct ur_qp *qp, struct ur_wqe *wqe, stru
 	struct request r = {.psn = x->psn.max};
 
 	begin(qp, wqe);
-	wqe->rwqen = x->rd_seq;
 	if (!x->atomic_cnt++)
 		x->atomic = qp->req.cur;
 	build_atomic(qp, wqe, &r, tx, now_ns);

@@ -24,10 +24,17 @@ struct ur_ext_requester {
 	bool probed;
 	bool probe;	    /* a probe is to be sent */
 	bool naked;	    /* the peer refused a request for good: it answers nothing any more */
-	uint8_t rd_seq;	    /* READ and atomic requests made so far */
 	uint8_t atomic_cnt; /* atomics that are not answered, */
 	uint32_t atomic;    /* the oldest of which is this WQE */
+	uint16_t rd_seq;    /* READ and atomic requests made so far, */
+	uint16_t rd_passed; /* and those that the peer has answered to the end, as far as is known */
 };
+
+/* READ and atomic requests that may still take a place at the peer. EXT-COMP-PASS-01 */
+static inline uint32_t ur_ext_reads_out(const struct ur_ext_requester *x)
+{
+	return (uint16_t)(x->rd_seq - x->rd_passed);
+}
 
 /* A READ or atomic request that is being answered: the first time, or once more. */
 struct ur_ext_answer {

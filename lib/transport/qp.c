@@ -227,6 +227,21 @@ void ur_qp_set_sl(struct ur_qp *qp, uint8_t sl)
 	ur_emux_set_sl(&qp->core->emux, &qp->rsp_queue, sl);
 }
 
+/*
+ * RC-REQ-PART-01. Sixteen requests fill the window, so that those behind one that is lost tell of it
+ * while the peer still has answers to send.
+ */
+static uint32_t read_psns(uint32_t window)
+{
+	uint32_t n = 32;
+
+	while (n > 8 && 16 * n > window)
+		n /= 2;
+	while (n > 1 && 4 * n > window)
+		n /= 2;
+	return n;
+}
+
 /* QP-RESET-01 */
 void ur_qp_reset(struct ur_qp *qp)
 {
@@ -253,7 +268,7 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_ext_requester_init(qp, ur_psn(0));
 	qp->req.ackreq_every = qp->ackreq_every;
 	ur_patience_init(&qp->req.patience);
-	qp->req.read_psns = qp->window >= 128 ? 32 : qp->window / 4;
+	qp->req.read_psns = read_psns(qp->window);
 	ur_wq_release(&qp->sq, qp->req.head);
 	ur_wq_release(&qp->rq, ur_wq_tail(&qp->rq));
 	*rsp = (struct ur_responder){.res = rsp->res, .q = rsp->q, .srq_wqe = rsp->srq_wqe};
@@ -434,6 +449,7 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(req->cur - req->head <= tail - req->head && tail - req->head <= qp->sq.entries);
 	UR_ASSERT(req->cur != tail || !req->cur_off);
 	UR_ASSERT(qp->type != IBV_QPT_RC || req->rd_out <= req->max_rd_atomic);
+	UR_ASSERT(!ur_mode_is_ext(qp) || ur_ext_reads_out(&qp->xreq) <= req->max_rd_atomic);
 	UR_ASSERT(rsp->q_cnt <= rsp->res_cnt && rsp->res_cnt <= qp->res_max);
 	if (ur_mode_is_ext(qp)) {
 		ur_ext_responder_validate(qp);

@@ -6,7 +6,8 @@
 #include "wire/bits.h"
 #include "wire/ext.h"
 
-#define STALE (1 << 22) /* news of a una that far back are no news */
+#define STALE	     (1 << 22) /* news of a una that far back are no news */
+#define SEARCH_EVERY 8	       /* responses of the same request */
 
 /* ---- marks: when numbers left that have no stamp of their own ---- */
 
@@ -173,10 +174,26 @@ static inline uint64_t silence_ns(const struct ur_rtt *rtt)
 	return ns < UR_RTO_MAX_NS ? ns : UR_RTO_MAX_NS;
 }
 
+static bool una_was_resent(const struct ur_selective *s)
+{
+	return s->rtx ? bit_of(s->rtx->resent, s->una) : (s->flags & UNA_RESENT) != 0;
+}
+
+/*
+ * EXT-SEL-PROBE-03. Everything may stand still until una, which was sent again, has arrived: asked
+ * about after two round trips, whatever they vary. If it was early, it cost a probe.
+ */
+static uint64_t patience_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
+{
+	uint64_t ns = (uint64_t)(2 * rtt->srtt) << UR_STAMP_SHIFT;
+
+	return rtt->srtt && ns > UR_PTO_MIN_NS && una_was_resent(s) ? ns : silence_ns(rtt);
+}
+
 static inline void expect_answer(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
 {
 	if (!(s->flags & PROBED))
-		s->deadline_ns = now_ns + silence_ns(rtt);
+		s->deadline_ns = now_ns + patience_ns(s, rtt);
 }
 
 /* When a transmission would have `stamp`. */
@@ -232,6 +249,17 @@ static void first_arrived(struct ur_selective *s, const struct ur_selective_env 
 	a->new_cnt += cnt;
 }
 
+/* Moves una over what has arrived. True: nothing is outstanding any more. */
+static bool advance(struct ur_selective *s, struct ur_rtx_pool *pool)
+{
+	if (s->rtx)
+		ur_rtx_advance(s);
+	if (!ur_psn_eq(s->una, s->max))
+		return false;
+	rest(s, pool);
+	return true;
+}
+
 /*
  * After anything but arrival in order: what is lost now, is the gap closed, when to wake up.
  * Without a context, `later` numbers beyond una are known to have arrived.
@@ -242,12 +270,8 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 	struct oldest oldest = {0};
 	struct patience p;
 
-	if (s->rtx)
-		ur_rtx_advance(s);
-	if (ur_psn_eq(s->una, s->max)) {
-		rest(s, env->pool);
+	if (advance(s, env->pool))
 		return;
-	}
 	p = ur_rtx_patience(s, env);
 	if (!s->rtx)
 		lose_first(s, env, &p, later);
@@ -344,13 +368,26 @@ static void rack_response(struct ur_selective *s, const struct ur_marks *marks, 
 		s->again_stamp = newer(echo, s->again_stamp, now);
 }
 
+/*
+ * EXT-SEL-SEARCH-01. Responses of one request share its stamp: with one more of them only the
+ * number of those beyond a hole has grown, by one. Looked at now and then, and when no more are to
+ * come.
+ */
+static bool tells_little(const struct ur_selective *s, struct ur_psn nr, uint32_t rack,
+			 uint32_t again)
+{
+	return s->rack_stamp == rack && s->again_stamp == again && nr.v % SEARCH_EVERY != 0 &&
+	       !ur_psn_eq(ur_psn_add(nr, 1), s->max);
+}
+
 static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 						    const struct ur_selective_env *env,
 						    struct ur_psn nr, uint32_t echo,
 						    uint64_t now_ns)
 {
 	struct arrival a = {.now = ur_stamp(now_ns), .newest = s->rack_stamp, .echo = echo};
-	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
+	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una), again = s->again_stamp;
+	bool held = s->rtx;
 
 	heard(s);
 	rack_response(s, env->marks, nr, echo, a.now);
@@ -359,7 +396,10 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	} else if (ur_rtx_hold(s, env)) {
 		ur_rtx_one_arrived(s, env, &a, nr);
 	}
-	settle(s, env, ahead, now_ns);
+	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env->pool) && s->acked_cnt)
+		expect_answer(s, env->rtt, now_ns);
+	else
+		settle(s, env, ahead, now_ns);
 	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
@@ -444,7 +484,6 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 	uint64_t bit = mask_of(nr);
 
 	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
-	expect_answer(s, env->rtt, now_ns);
 	if (!rtx) {
 		UR_ASSERT(ur_psn_eq(nr, s->una));
 		s->lost_cnt = 0;
@@ -452,14 +491,15 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 		s->flags |= UNA_RESENT;
 		s->una_stamp = ur_stamp(now_ns);
 		s->again_stamp = s->rack_stamp;
-		return;
+	} else {
+		if (rtx->lost[word] & bit) {
+			rtx->lost[word] &= ~bit;
+			s->lost_cnt--;
+		}
+		rtx->resent[word] |= bit;
+		rtx->stamp[index_of(nr)] = ur_stamp(now_ns);
 	}
-	if (rtx->lost[word] & bit) {
-		rtx->lost[word] &= ~bit;
-		s->lost_cnt--;
-	}
-	rtx->resent[word] |= bit;
-	rtx->stamp[index_of(nr)] = ur_stamp(now_ns);
+	expect_answer(s, env->rtt, now_ns);
 }
 
 void ur_selective_spare(struct ur_selective *s, const struct ur_selective_env *env,
@@ -514,8 +554,9 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 	if (!(s->flags & PROBED)) {
 		uint64_t sent_ns = time_of(last_sent(s, env->marks), now_ns);
 
-		if (!(s->flags & ASKING) && now_ns < sent_ns + silence_ns(env->rtt)) {
-			s->deadline_ns = sent_ns + silence_ns(env->rtt);
+		sent_ns += patience_ns(s, env->rtt);
+		if (!(s->flags & ASKING) && now_ns < sent_ns) {
+			s->deadline_ns = sent_ns;
 			return UR_SELECTIVE_NOTHING;
 		}
 		s->flags |= PROBED;

@@ -45,7 +45,7 @@
 #define UR_EXT_WINDOW 2048 /* numbers in [una, max) at most, a power of two; ur_sack fits it */
 
 #define UR_REO_PLACES	  96 /* numbers that may overtake one before that is suspicious */
-#define UR_REO_READS	  8  /* the same of READ requests, many responses apart */
+#define UR_REO_READS	  4  /* the same of READ requests, many responses apart */
 #define UR_REO_LONG_NS	  UINT64_C(1000000) /* least long reordering window */
 #define UR_REO_ROUNDS	  16 /* round trips without reordering before it fades by a quarter */
 #define UR_PTO_MIN_NS	  UINT64_C(10000) /* least silence before a probe: software peers jitter */

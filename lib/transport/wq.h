@@ -51,7 +51,7 @@ struct ur_wqe {
 	uint32_t ssn;
 	/* Extended mode: number of the first response packet. */
 	struct ur_psn first_rsp;
-	uint32_t rwqen; /* extended mode: of the receive it consumes; atomics: rd_seq */
+	uint32_t rwqen; /* extended mode: of the receive it consumes; READs, atomics: rd_seq */
 };
 
 struct ur_wqe_ext {

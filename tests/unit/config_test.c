@@ -152,7 +152,7 @@ Test(config, every_default_is_allowed)
 	static struct ur_config cfg;
 
 	ur_config_init(&cfg);
-	cr_expect_eq(cfg.transport.window, 256);
+	cr_expect_eq(cfg.transport.window, 512);
 	cr_expect_eq(cfg.transport.path_mtu, 0);
 	cr_expect_eq(cfg.transport.retry_cnt, 7);
 	cr_expect_eq(cfg.transport.mode, UR_TRANSPORT_MODE_AUTO);

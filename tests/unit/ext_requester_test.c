@@ -272,21 +272,65 @@ Test(ext_requester, without_credit_one_packet_goes_and_asks)
 }
 
 /* EXT-REQ-READ-01 */
-Test(ext_requester, no_more_reads_and_atomics_than_allowed_are_unanswered)
+Test(ext_requester, no_more_reads_and_atomics_than_allowed_wait_for_the_peer)
 {
 	struct end *e = XEND(.rd_atomic = 2);
 
 	end_send(e, 1, IBV_WR_RDMA_READ, 300);
 	end_send(e, 2, IBV_WR_RDMA_READ, 4);
 	end_send(e, 3, IBV_WR_RDMA_READ, 4);
+	end_send(e, 4, IBV_WR_RDMA_READ, 4);
 	cr_assert_eq(xend_drain(e), 2);
-	/* The second is answered first. */
-	cr_assert_eq(xend_read(e, 2, 0, 1001, 4, e->out.xth.stamp), UR_DROP_NONE);
-	xend_expect(e, UR_EXT_READ_REQUEST, 1002);
-	cr_assert_eq(xend_read(e, 1, 1, 1000, 44, e->out.xth.stamp), UR_DROP_NONE);
-	cr_assert_eq(e->qp->req.rd_out, 2);
+	/* Its second response is still to be sent. */
 	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, e->out.xth.stamp), UR_DROP_NONE);
-	cr_assert_eq(e->qp->req.rd_out, 1);
+	xend_expect_silence(e);
+	cr_assert_eq(xend_read(e, 1, 1, 1000, 44, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1002);
+	xend_expect_silence(e);
+	cr_assert_eq(xend_read(e, 2, 0, 1001, 4, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1003);
+	xend_free(e);
+}
+
+/* EXT-COMP-PASS-01 */
+Test(ext_requester, lost_responses_take_no_place_at_the_peer)
+{
+	struct end *e = XEND(.rd_atomic = 2);
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 300);
+	end_send(e, 2, IBV_WR_RDMA_READ, 300);
+	end_send(e, 3, IBV_WR_RDMA_READ, 4);
+	end_send(e, 4, IBV_WR_RDMA_READ, 4);
+	cr_assert_eq(xend_drain(e), 2);
+	/* Both of the first are lost: they had left before this one. */
+	cr_assert_eq(xend_read(e, 2, 0, 1001, 256, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1002);
+	xend_expect_silence(e);
+	/* Of the second the first is known; the last tells that it has been answered as well. */
+	cr_assert_eq(xend_read(e, 2, 1, 1001, 44, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1003);
+	/* What comes late tells nothing new. */
+	cr_assert_eq(xend_read(e, 1, 1, 1000, 44, e->out.xth.stamp), UR_DROP_NONE);
+	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 2);
+	xend_free(e);
+}
+
+/* EXT-COMP-PASS-01 */
+Test(ext_requester, a_part_of_a_read_is_passed_with_its_last_response)
+{
+	struct end *e = XEND(.rd_atomic = 2);
+
+	/* A window of 64 makes parts of 8. */
+	end_send(e, 1, IBV_WR_RDMA_READ, 256 * 24);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1001);
+	xend_expect_silence(e);
+	cr_assert_eq(xend_read(e, 1, 6, 1000, 256, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect_silence(e);
+	cr_assert_eq(xend_read(e, 1, 7, 1000, 256, e->out.xth.stamp), UR_DROP_NONE);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1002);
+	cr_assert_eq(xend_read(e, 1, 23, 1002, 256, e->out.xth.stamp), UR_DROP_NONE);
+	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 0);
 	xend_free(e);
 }
 
@@ -301,7 +345,7 @@ Test(ext_requester, result_of_an_atomic_is_not_pushed_out_of_the_peers_memory)
 	end_send(e, 4, IBV_WR_RDMA_READ, 4);
 	cr_assert_eq(xend_drain(e), 2);
 	cr_assert_eq(xend_read(e, 2, 0, 1001, 4, e->out.xth.stamp), UR_DROP_NONE);
-	cr_assert_eq(e->qp->req.rd_out, 1);
+	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 0);
 	xend_expect_silence(e);
 	cr_assert_eq(xend_atomic(e, 1, 1000, e->out.xth.stamp), UR_DROP_NONE);
 	xend_expect(e, UR_EXT_FETCH_ADD, 1002);
@@ -649,7 +693,7 @@ Test(ext_requester, lost_responses_are_asked_for_by_one_request_a_run_and_part)
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	for (uint32_t i = 0; i < 256 * 18 + 10; i++)
 		cr_assert_eq(e->buf[i], i / 256 + 1);
-	cr_assert_eq(e->qp->req.rd_out, 0);
+	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 0);
 	cr_assert_eq(ur_ext_deadline(e->qp), UR_NEVER);
 	xend_free(e);
 }

@@ -321,15 +321,15 @@ Test(reorder_requester, responses_in_any_order_need_no_second_request)
 
 Test(reorder_requester, holes_are_asked_for_one_after_the_other)
 {
-	post_read(1000, 10);
-	for (uint32_t psn = 1001; psn < 1010; psn++)
-		if (psn != 1005)
-			respond(psn, 1000, 1010);
+	post_read(1000, 8);
+	for (uint32_t psn = 1001; psn < 1008; psn++)
+		if (psn != 1003)
+			respond(psn, 1000, 1008);
 	expect_read(1000, 1, 0);
 	end_expect_silence(e);
 	end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1000, 256);
-	expect_read(1005, 1, 5 * 256);
-	end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1005, 256);
+	expect_read(1003, 1, 3 * 256);
+	end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1003, 256);
 	expect_completions(1000, 1);
 }
 
@@ -438,20 +438,19 @@ Test(reorder_requester, a_lost_read_request_is_repeated_whole)
 
 Test(reorder_requester, parts_of_a_long_read_count_as_answered_when_all_before_them_came)
 {
-	/* A window of 64 makes parts of 16 responses. */
-	end_send(e, 1000, IBV_WR_RDMA_READ, 40 * 256);
-	end_expect(e, UR_RC_READ_REQUEST, 1000);
-	end_expect(e, UR_RC_READ_REQUEST, 1016);
-	end_expect(e, UR_RC_READ_REQUEST, 1032);
-	cr_assert_eq(e->qp->req.rd_out, 3);
-	for (uint32_t psn = 1001; psn < 1036; psn++)
-		respond(psn, 1000, 1040);
-	cr_assert_eq(e->qp->req.rd_out, 3);
+	/* RC-REQ-PART-01: a window of 64 makes parts of 8 responses. */
+	end_send(e, 1000, IBV_WR_RDMA_READ, 28 * 256);
+	for (uint32_t psn = 1000; psn < 1028; psn += 8)
+		end_expect(e, UR_RC_READ_REQUEST, psn);
+	cr_assert_eq(e->qp->req.rd_out, 4);
+	for (uint32_t psn = 1001; psn < 1026; psn++)
+		respond(psn, 1000, 1028);
+	cr_assert_eq(e->qp->req.rd_out, 4);
 	expect_read(1000, 1, 0);
 	end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1000, 256);
 	cr_assert_eq(e->qp->req.rd_out, 1);
-	for (uint32_t psn = 1036; psn < 1040; psn++)
-		respond(psn, 1000, 1040);
+	for (uint32_t psn = 1026; psn < 1028; psn++)
+		respond(psn, 1000, 1028);
 	cr_assert_eq(e->qp->req.rd_out, 0);
 	expect_completions(1000, 1);
 }
