@@ -126,17 +126,6 @@ bool perf_endpoint_close(struct perf_endpoint *ep)
 	return clean;
 }
 
-void perf_endpoint_counters(const struct perf_endpoint *ep, struct perf_counters *c)
-{
-	struct uroce_counters u;
-
-	memset(&u, 0, sizeof(u));
-	uroce_query_counters(ep->ctx, &u);
-#define X(name) c->name = u.name;
-	PERF_COUNTERS(X)
-#undef X
-}
-
 void perf_endpoint_objects(const struct perf_endpoint *ep, struct perf_objects *o)
 {
 	struct uroce_objects u;

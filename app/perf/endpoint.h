@@ -30,7 +30,6 @@ bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, 
 /* Closes everything; false (and a sentence) when something was left over. */
 bool perf_endpoint_close(struct perf_endpoint *ep);
 
-void perf_endpoint_counters(const struct perf_endpoint *ep, struct perf_counters *c);
 void perf_endpoint_objects(const struct perf_endpoint *ep, struct perf_objects *o);
 
 /* The index of the GID that is `local`; 0 when none is. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "op.h"
-#include "uroce/uroce.h"
 
 #define MAGIC 0x55505246u /* "UPRF" */
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "uroce/uroce.h"
+
 /*
  * What client and server say to each other. Each of these lists is one message: its fields travel
  * in this order as 64-bit big-endian numbers. Pure encoding; control.h carries the messages.
@@ -13,7 +15,7 @@
  * The client asks, the server answers with the same sequence number. PING, from both, is not
  * answered: that the transport acknowledges it is all that is wanted.
  */
-#define PERF_PROTO_VERSION 4
+#define PERF_PROTO_VERSION 5
 #define PERF_MSG_BYTES	   4096 /* the longest message */
 #define PERF_TEXT_BYTES	   256	/* a sentence, with its final zero */
 #define PERF_ENDS_MAX	   128	/* queue pairs in one ENDS message */
@@ -119,38 +121,7 @@ struct perf_end {
 #undef X
 };
 
-/* The endpoint's counters and objects that go into the report. Names as in uroce.h. */
-#define PERF_COUNTERS(X)                                                                           \
-	X(rx_packets)                                                                              \
-	X(rx_bytes)                                                                                \
-	X(tx_packets)                                                                              \
-	X(tx_bytes)                                                                                \
-	X(retransmitted_packets)                                                                   \
-	X(dropped_packets)                                                                         \
-	X(out_of_sequence)                                                                         \
-	X(duplicate_request)                                                                       \
-	X(rnr_nak_sent)                                                                            \
-	X(rnr_nak_received)                                                                        \
-	X(packet_seq_err)                                                                          \
-	X(local_ack_timeout_err)                                                                   \
-	X(impaired_packets)                                                                        \
-	X(rx_missed)                                                                               \
-	X(impaired_lost)                                                                           \
-	X(retransmitted_responses)                                                                 \
-	X(spurious_retransmits)                                                                    \
-	X(probes_sent)                                                                             \
-	X(rto)                                                                                     \
-	X(packets_deemed_lost)                                                                     \
-	X(lost_but_arrived)                                                                        \
-	X(reordered)                                                                               \
-	X(early_packets)                                                                           \
-	X(early_dropped)                                                                           \
-	X(early_responses)                                                                         \
-	X(ooo_contexts)                                                                            \
-	X(ooo_exhausted)                                                                           \
-	X(rtx_contexts)                                                                            \
-	X(rtx_exhausted)
-
+/* The endpoint's objects that go into the report, beside its UROCE_COUNTERS. Names as in uroce.h. */
 #define PERF_OBJECTS(X)                                                                            \
 	X(pds)                                                                                     \
 	X(mrs)                                                                                     \
@@ -180,11 +151,7 @@ struct perf_result {
 #define X(name) uint64_t name;
 	PERF_RESULT(X)
 #undef X
-	struct perf_counters {
-#define X(name) uint64_t name;
-		PERF_COUNTERS(X)
-#undef X
-	} counters;
+	struct uroce_counters counters;
 	struct perf_objects {
 #define X(name) uint64_t name;
 		PERF_OBJECTS(X)

@@ -44,12 +44,12 @@ static json_t *number(uint64_t v)
 	return json_integer((json_int_t)v);
 }
 
-static json_t *counters_json(const struct perf_counters *c)
+static json_t *counters_json(const struct uroce_counters *c)
 {
 	json_t *j = json_object();
 
-#define X(name) json_object_set_new(j, #name, number(c->name));
-	PERF_COUNTERS(X)
+#define X(name, meaning) json_object_set_new(j, #name, number(c->name));
+	UROCE_COUNTERS(X)
 #undef X
 	return j;
 }
@@ -353,8 +353,8 @@ static void add_result(struct perf_result *sum, const struct perf_result *r, boo
 		sum->cpu_ns = r->cpu_ns;
 	if (sum->text[0] == '\0')
 		memcpy(sum->text, r->text, sizeof(sum->text));
-#define X(name) sum->counters.name += counters ? r->counters.name : 0;
-	PERF_COUNTERS(X)
+#define X(name, meaning) sum->counters.name += counters ? r->counters.name : 0;
+	UROCE_COUNTERS(X)
 #undef X
 }
 

@@ -506,7 +506,7 @@ bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pa
 void perf_session_mark(struct perf_session *s)
 {
 	memset(&s->stats, 0, sizeof(s->stats));
-	perf_endpoint_counters(s->ep, &s->stats.start_counters);
+	uroce_query_counters(s->ep->ctx, &s->stats.start_counters);
 	s->stats.start_cpu_ns = perf_cpu_ns();
 	s->stats.start_ns = perf_now_ns();
 	for (uint32_t i = 0; i < s->params.qps; i++)
@@ -521,7 +521,7 @@ void perf_session_end(struct perf_session *s)
 		return;
 	s->stats.end_ns = perf_now_ns();
 	s->stats.end_cpu_ns = perf_cpu_ns();
-	perf_endpoint_counters(s->ep, &s->stats.end_counters);
+	uroce_query_counters(s->ep->ctx, &s->stats.end_counters);
 	s->stats.end_ops = s->stats.ops;
 	s->stats.end_bytes = s->stats.bytes;
 	s->stats.end_rx_messages = s->stats.rx_messages;
@@ -551,7 +551,7 @@ struct perf_fairness perf_session_fairness(const struct perf_session *s)
 void perf_session_result(const struct perf_session *s, struct perf_result *r)
 {
 	const struct perf_stats *t = &s->stats;
-	struct perf_counters now = t->end_counters;
+	struct uroce_counters now = t->end_counters;
 
 	memset(r, 0, sizeof(*r));
 	r->ops = t->end_ops;
@@ -566,8 +566,8 @@ void perf_session_result(const struct perf_session *s, struct perf_result *r)
 	r->cpu_ns = t->end_cpu_ns - t->start_cpu_ns;
 	if (s->mem != NULL)
 		r->fetch_adds = *(volatile uint64_t *)s->mem;
-#define X(name) r->counters.name = now.name - t->start_counters.name;
-	PERF_COUNTERS(X)
+#define X(name, meaning) r->counters.name = now.name - t->start_counters.name;
+	UROCE_COUNTERS(X)
 #undef X
 	memcpy(r->text, s->text, sizeof(r->text));
 }

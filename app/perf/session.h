@@ -91,7 +91,7 @@ struct perf_stats {
 	uint64_t ops, bytes, rx_messages, rx_bytes, missing, reordered, checked;
 	uint64_t start_ns, start_cpu_ns;
 	uint64_t end_ns, end_cpu_ns; /* 0: still measuring */
-	struct perf_counters start_counters, end_counters;
+	struct uroce_counters start_counters, end_counters;
 	/* What of the above was reached at the end; the drain that follows does not count. */
 	uint64_t end_ops, end_bytes, end_rx_messages, end_rx_bytes;
 	struct perf_sl_stats sl[16], end_sl[16]; /* of ops and bytes, by service level */

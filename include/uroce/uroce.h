@@ -286,6 +286,182 @@ struct uroce_lanes {
 };
 int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *lanes);
 
+/*
+ * How packets of RC and UC queue pairs hold back from their destination ([pacing] mode of the
+ * configuration, docs/design/pacing.md). X(NAME, word)
+ */
+#define UROCE_PACING_MODES(X)                                                                      \
+	X(NONE, "none")                                                                            \
+	X(CMDPD, "cmdpd")                                                                          \
+	X(AUTO, "auto")                                                                            \
+	X(DCQCN, "dcqcn")
+
+enum uroce_pacing_mode {
+#define X(NAME, word) UROCE_PACING_##NAME,
+	UROCE_PACING_MODES(X)
+#undef X
+};
+
+/*
+ * X(NAME, word)
+ *
+ * OPEN       packets leave as the port takes them
+ * THROTTLED  each has its time; that of the next has come
+ * CLOSED     that of the next has not come
+ */
+#define UROCE_DESTINATION_STATES(X)                                                                \
+	X(OPEN, "open")                                                                            \
+	X(THROTTLED, "throttled")                                                                  \
+	X(CLOSED, "closed")
+
+enum uroce_destination_state {
+#define X(NAME, word) UROCE_DESTINATION_##NAME,
+	UROCE_DESTINATION_STATES(X)
+#undef X
+};
+
+/*
+ * What is known of a destination. Delays: there and back, without the time that the peer kept the
+ * packet. X(name, meaning)
+ */
+#define UROCE_DESTINATION(X)                                                                       \
+	X(qps, "queue pairs that send there")                                                      \
+	X(waiting_qps, "of them those that wait for the next packet's time")                       \
+	X(samples, "delays measured")                                                              \
+	X(average_ns, "average delay; 0: none yet")                                                \
+	X(least_ns, "least delay; 0: none yet")                                                    \
+	X(deflection_percent, "last delay, of the average")                                        \
+	X(gap_ns, "between packets of 4096 bytes; 0: open")                                        \
+	X(rate_bps, "bits a second; 0: open, or mode CMDPD")                                       \
+	X(outliers, "delays that were too long")                                                   \
+	X(reseeds, "times that delays were learned anew")                                          \
+	X(throttles, "times that it became throttled")                                             \
+	X(cnps, "congestion notification packets that it sent")
+
+struct uroce_destination {
+	union ibv_gid address;
+	unsigned worker; /* whose queue pairs; each worker paces its own */
+	enum uroce_destination_state state;
+#define X(name, meaning) uint64_t name;
+	UROCE_DESTINATION(X)
+#undef X
+};
+
+/* Of all destinations, those that nobody sends to any more included. X(name, meaning) */
+#define UROCE_PACING(X)                                                                            \
+	X(destinations, "now")                                                                     \
+	X(throttled, "of them")                                                                    \
+	X(samples, "delays measured")                                                              \
+	X(unsure, "delays that may be our own pause, not counted")                                 \
+	X(outliers, "delays that were too long")                                                   \
+	X(reseeds, "times that a destination's delays were learned anew")                          \
+	X(throttles, "times that a destination became throttled")                                  \
+	X(cnps, "congestion notification packets that came")                                       \
+	X(full, "queue pairs not paced because [pacing] destinations had no place")
+
+struct uroce_pacing {
+	enum uroce_pacing_mode mode;
+#define X(name, meaning) uint64_t name;
+	UROCE_PACING(X)
+#undef X
+};
+
+/*
+ * Writes the first `cap` of pacing->destinations to `dest` (which may be NULL when cap is 0), in no
+ * order but that of workers. All zero in mode NONE.
+ */
+int uroce_query_destinations(struct ibv_context *ctx, struct uroce_pacing *pacing,
+			     struct uroce_destination *dest, size_t cap);
+const char *uroce_pacing_mode_str(enum uroce_pacing_mode mode);
+const char *uroce_destination_state_str(enum uroce_destination_state state);
+
+/*
+ * Who may take a receive of an SRQ that many peers overrun ([admission] mode of the configuration,
+ * docs/design/admission.md). X(NAME, word)
+ */
+#define UROCE_ADMISSION_MODES(X)                                                                   \
+	X(PLAIN, "plain")                                                                          \
+	X(AB, "ab")                                                                                \
+	X(INTELLIGENT, "intelligent")
+
+enum uroce_admission_mode {
+#define X(NAME, word) UROCE_ADMISSION_##NAME,
+	UROCE_ADMISSION_MODES(X)
+#undef X
+};
+
+/* Of a pool of receives; in A and B only holders of that letter are accepted. X(NAME, word) */
+#define UROCE_POOL_STATUSES(X)                                                                     \
+	X(NA, "NA")                                                                                \
+	X(A, "A")                                                                                  \
+	X(NB, "NB")                                                                                \
+	X(B, "B")                                                                                  \
+	X(UNKNOWN, "unknown")
+
+enum uroce_pool_status {
+#define X(NAME, word) UROCE_POOL_##NAME,
+	UROCE_POOL_STATUSES(X)
+#undef X
+};
+
+/* An SRQ with queue pairs, as its peers see it. X(name, meaning) */
+#define UROCE_POOL(X)                                                                              \
+	X(generation, "changes of status, modulo 2^16")                                            \
+	X(qps, "queue pairs that receive from it")                                                 \
+	X(posted, "receives")                                                                      \
+	X(room, "of them those that are not promised to a queue pair that was called")             \
+	X(marked_a, "queue pairs that were refused and hold letter A")                             \
+	X(marked_b, "the same, B")                                                                 \
+	X(called, "of both those that were told that a receive is there")                          \
+	X(accepted, "requests")                                                                    \
+	X(refused, "requests")                                                                     \
+	X(changes, "of status")                                                                    \
+	X(calls, "sent")                                                                           \
+	X(void_calls, "calls that nobody followed")                                                \
+	X(notifies, "sent, but for calls")                                                         \
+	X(expired, "letters whose holders were silent for too long")
+
+struct uroce_pool {
+	uint32_t name; /* for peers */
+	unsigned worker;
+	enum uroce_pool_status status;
+#define X(name, meaning) uint64_t name;
+	UROCE_POOL(X)
+#undef X
+};
+
+/* What is known of a peer's pool that queue pairs send to. X(name, meaning) */
+#define UROCE_PEER_POOL(X)                                                                         \
+	X(generation, "of the last word of it")                                                    \
+	X(qps, "queue pairs that send there")                                                      \
+	X(waiting, "of them those that keep a message back because it would be refused")
+
+struct uroce_peer_pool {
+	union ibv_gid address;
+	uint32_t pool; /* the peer's name for it */
+	unsigned worker;
+	enum uroce_pool_status status;
+#define X(name, meaning) uint64_t name;
+	UROCE_PEER_POOL(X)
+#undef X
+};
+
+struct uroce_admission {
+	enum uroce_admission_mode mode;
+	size_t pools, peer_pools; /* how many there are now */
+};
+
+/*
+ * Writes the first `pool_cap` pools and the first `peer_cap` pools of peers (NULL when the number
+ * is 0), in no order but that of workers. What was accepted, refused, told and kept back in all is
+ * in uroce_query_counters().
+ */
+int uroce_query_admission(struct ibv_context *ctx, struct uroce_admission *admission,
+			  struct uroce_pool *pools, size_t pool_cap, struct uroce_peer_pool *peers,
+			  size_t peer_cap);
+const char *uroce_admission_mode_str(enum uroce_admission_mode mode);
+const char *uroce_pool_status_str(enum uroce_pool_status status);
+
 /* Address handles. create_ah resolves the MAC address (EHOSTUNREACH when nobody answers). */
 struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int uroce_destroy_ah(struct ibv_ah *ah);
@@ -307,25 +483,61 @@ struct uroce_capture_stats {
 };
 int uroce_capture_stop(struct ibv_context *ctx, struct uroce_capture_stats *stats);
 
-/* Counters of the whole endpoint; uroce_counters_json() has all of them by name. */
+/*
+ * Counters of the whole endpoint since it was opened; uroce_counters_json() has all of them by
+ * name, those of the first list by these names. X(name, meaning)
+ */
+#define UROCE_TRANSPORT_COUNTERS(X)                                                                \
+	X(rx_packets, "RoCEv2 packets accepted by a queue pair")                                   \
+	X(rx_bytes, "their bytes, Ethernet header to ICRC")                                        \
+	X(tx_packets, "RoCEv2 packets sent")                                                       \
+	X(tx_bytes, "their bytes, Ethernet header to ICRC")                                        \
+	X(retransmitted_packets, "request packets sent again")                                     \
+	X(out_of_sequence, "requests received beyond the expected PSN")                            \
+	X(duplicate_request, "requests received that were executed before")                        \
+	X(rnr_nak_sent, "RNR NAKs sent")                                                           \
+	X(packet_seq_err, "sequence NAKs received")                                                \
+	X(local_ack_timeout_err, "local ACK timeouts")                                             \
+	/* surviving loss and reordering */                                                        \
+	X(retransmitted_responses, "READ and atomic responses sent again")                         \
+	X(spurious_retransmits, "packets sent again although they had arrived")                    \
+	X(probes_sent, "tail probes")                                                              \
+	X(rto, "retransmission timeouts")                                                          \
+	X(packets_deemed_lost, "or refused for want of a receive; responses too")                  \
+	X(lost_but_arrived, "of them, before they were sent again")                                \
+	X(reordered, "packets that came late, but were not lost")                                  \
+	X(early_packets, "requests beyond a missing one that were kept or placed")                 \
+	X(early_dropped, "requests beyond a missing one that were dropped")                        \
+	X(early_responses, "responses placed beyond a missing one")                                \
+	X(ooo_contexts, "out-of-order contexts taken")                                             \
+	X(ooo_exhausted, "gaps for which there was none")                                          \
+	X(rtx_contexts, "recovery contexts taken")                                                 \
+	X(rtx_exhausted, "gaps for which there was none")                                          \
+	/* receiver admission ([admission] mode is not plain); requests that need a receive */     \
+	X(adm_accepted, "requests that a receive pool accepted, of peers that hear its status")    \
+	X(adm_refused, "requests of them that it refused, with a letter")                          \
+	X(adm_false_claims, "requests that claimed a letter which their queue pair did not hold")  \
+	X(adm_expired, "letters that expired, their holders silent for [admission] mark_ms")       \
+	X(adm_notifies_sent, "NOTIFYs sent: a pool's change of status, told to a peer")            \
+	X(adm_calls_sent, "calls sent: a receive is there for a refused request")                  \
+	X(adm_notifies_received, "NOTIFYs received, calls included")                               \
+	X(adm_calls_received, "calls received")                                                    \
+	X(adm_waits, "messages kept back because the peer's pool would have refused them")         \
+	X(adm_woken, "of them let go on by what was heard, or by time")                            \
+	X(adm_exhausted, "peers and pools of peers for which [admission] peers had no place")
+
+#define UROCE_COUNTERS(X)                                                                          \
+	UROCE_TRANSPORT_COUNTERS(X)                                                                \
+	X(dropped_packets, "received RoCEv2 packets that had no effect, all reasons")              \
+	X(rnr_nak_received, "RNR NAKs received")                                                   \
+	X(impaired_packets, "lost, duplicated, reordered or corrupted by [impair]")                \
+	X(impaired_lost, "of impaired_packets those that [impair] dropped")                        \
+	X(rx_missed, "the PMD's own count of packets it had no room for")
+
 struct uroce_counters {
-	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes; /* RoCEv2 packets, bytes with headers */
-	uint64_t retransmitted_packets;
-	uint64_t dropped_packets; /* received RoCEv2 packets that had no effect, all reasons */
-	uint64_t out_of_sequence, duplicate_request, rnr_nak_sent, rnr_nak_received;
-	uint64_t packet_seq_err, local_ack_timeout_err;
-	uint64_t impaired_packets; /* lost, duplicated, reordered or corrupted by [impair] */
-	uint64_t rx_missed;        /* the PMD's own count of packets it had no room for */
-	uint64_t impaired_lost;    /* of impaired_packets those that [impair] dropped */
-	/* Surviving loss and reordering; the names are those of uroce_counters_json(). */
-	uint64_t retransmitted_responses; /* READ and atomic responses sent again */
-	uint64_t spurious_retransmits;    /* packets sent again although they had arrived */
-	uint64_t probes_sent, rto;        /* tail probes; retransmission timeouts */
-	uint64_t packets_deemed_lost;     /* or refused for want of a receive; responses too */
-	uint64_t lost_but_arrived;        /* of them, before they were sent again */
-	uint64_t reordered;               /* packets that came late, but were not lost */
-	uint64_t early_packets, early_dropped, early_responses; /* beyond a missing one */
-	uint64_t ooo_contexts, ooo_exhausted, rtx_contexts, rtx_exhausted; /* taken; not to be had */
+#define X(name, meaning) uint64_t name;
+	UROCE_COUNTERS(X)
+#undef X
 };
 int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *counters);
 /* A JSON object with every counter, per port, drop reason and QP. The caller frees it with free(). */

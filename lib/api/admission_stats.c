@@ -8,63 +8,66 @@
 #include "api/device.h"
 #include "transport/admission.h"
 
-#define SHOWN_MAX 256 /* pools of a worker, and entries */
+#define SHOWN_MAX 256 /* by telemetry: pools of a worker, and pools of peers */
 
-static const char *const statuses[] = {"NA", "A", "NB", "B"};
+/* Configuration, API and pool have the same words in the same order. */
+#define X(NAME, word)                                                                              \
+	_Static_assert((int)UROCE_ADMISSION_##NAME == (int)UR_ADM_##NAME, "order of modes");
+UROCE_ADMISSION_MODES(X)
+#undef X
+_Static_assert((int)UROCE_POOL_NA == (int)UR_ADM_NA && (int)UROCE_POOL_A == (int)UR_ADM_A &&
+		       (int)UROCE_POOL_NB == (int)UR_ADM_NB && (int)UROCE_POOL_B == (int)UR_ADM_B,
+	       "order of statuses");
 
-struct pool_view {
-	uint32_t name, posted, room, qps, marked_a, marked_b, called;
-	uint16_t generation;
-	uint8_t status;
-	struct ur_adm_counters cnt;
+/* Where a look at a worker goes: [n, cap) of both is free. */
+struct look_call {
+	struct ur_admission *adm;
+	unsigned worker;
+	struct uroce_admission *sum;
+	struct uroce_pool *pools;
+	size_t pool_n, pool_cap;
+	struct uroce_peer_pool *peers;
+	size_t peer_n, peer_cap;
 };
 
-struct entry_view {
-	uint8_t peer[16];
-	uint32_t pool, qps, waiting;
-	uint16_t generation;
-	uint8_t status;
-	bool known;
-};
-
-struct view {
-	struct ur_engine *engine;
-	uint32_t pool_cnt, entry_cnt;
-	struct pool_view pools[SHOWN_MAX];
-	struct entry_view entries[SHOWN_MAX];
-};
-
-static struct pool_view pool_view_of(const struct ur_srq *srq)
+static struct uroce_pool pool_of(const struct ur_srq *srq, unsigned worker)
 {
 	const struct ur_adm_pool *p = &srq->adm;
 	uint32_t posted = ur_wq_cnt(&srq->rq);
 
-	return (struct pool_view){
+	return (struct uroce_pool){
 		.name = srq->pool,
+		.worker = worker,
+		.status = (enum uroce_pool_status)p->status,
+		.generation = p->generation,
+		.qps = srq->qp_cnt,
 		.posted = posted,
 		.room = ur_adm_pool_room(p, posted),
-		.qps = srq->qp_cnt,
 		.marked_a = p->marked[UR_ADM_LETTER_A],
 		.marked_b = p->marked[UR_ADM_LETTER_B],
 		.called = p->called_cnt,
-		.generation = p->generation,
-		.status = p->status,
-		.cnt = p->cnt,
+		.accepted = p->cnt.accepted,
+		.refused = p->cnt.refused,
+		.changes = p->cnt.changes,
+		.calls = p->cnt.calls,
+		.void_calls = p->cnt.void_calls,
+		.notifies = p->cnt.notifies,
+		.expired = p->cnt.expired,
 	};
 }
 
-static struct entry_view entry_view_of(const struct ur_sst_entry *e)
+static struct uroce_peer_pool peer_pool_of(const struct ur_sst_entry *e, unsigned worker)
 {
-	struct entry_view v = {
+	struct uroce_peer_pool v = {
 		.pool = e->pool,
-		.qps = e->refs,
+		.worker = worker,
+		.status = e->known ? (enum uroce_pool_status)e->status : UROCE_POOL_UNKNOWN,
 		.generation = e->generation,
-		.status = e->status,
-		.known = e->known,
+		.qps = e->refs,
 	};
 	const struct ur_sst_waiter *w;
 
-	memcpy(v.peer, e->peer, sizeof(v.peer));
+	memcpy(v.address.raw, e->peer, sizeof(v.address.raw));
 	for (unsigned i = 0; i < 3; i++) {
 		TAILQ_FOREACH(w, &e->waiters[i], link)
 			v.waiting++;
@@ -72,86 +75,128 @@ static struct entry_view entry_view_of(const struct ur_sst_entry *e)
 	return v;
 }
 
-static void look(void *arg, uint64_t now_ns)
+static void look_on_worker(void *arg, uint64_t now_ns)
 {
-	struct view *v = arg;
-	const struct ur_admission *a = &ur_engine_core(v->engine)->adm;
+	struct look_call *c = arg;
 	const struct ur_srq *srq;
 
-	LIST_FOREACH(srq, &a->srqs, link)
-	if (v->pool_cnt < SHOWN_MAX)
-		v->pools[v->pool_cnt++] = pool_view_of(srq);
-	for (uint32_t i = 0; i < a->cnt && v->entry_cnt < SHOWN_MAX; i++)
-		if (a->entries[i].refs)
-			v->entries[v->entry_cnt++] = entry_view_of(&a->entries[i]);
+	LIST_FOREACH(srq, &c->adm->srqs, link) {
+		c->sum->pools++;
+		if (c->pool_n < c->pool_cap)
+			c->pools[c->pool_n++] = pool_of(srq, c->worker);
+	}
+	for (uint32_t i = 0; i < c->adm->cnt; i++) {
+		if (!c->adm->entries[i].refs)
+			continue;
+		c->sum->peer_pools++;
+		if (c->peer_n < c->peer_cap)
+			c->peers[c->peer_n++] = peer_pool_of(&c->adm->entries[i], c->worker);
+	}
 }
 
-static void emit_pool(struct ur_emit *e, const struct pool_view *p)
+static void look(struct ur_device *dev, unsigned worker, struct look_call *c)
+{
+	c->worker = worker;
+	c->adm = &ur_engine_core(ur_worker_engine(dev->workers[worker]))->adm;
+	ur_worker_call(dev->workers[worker], look_on_worker, c);
+}
+
+int uroce_query_admission(struct ibv_context *ctx, struct uroce_admission *admission,
+			  struct uroce_pool *pools, size_t pool_cap, struct uroce_peer_pool *peers,
+			  size_t peer_cap)
+{
+	struct ur_device *dev = ur_device(ctx);
+	struct look_call c = {.sum = admission,
+			      .pools = pools,
+			      .pool_cap = pool_cap,
+			      .peers = peers,
+			      .peer_cap = peer_cap};
+
+	*admission = (struct uroce_admission){
+		.mode = (enum uroce_admission_mode)dev->cfg.admission.mode};
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		look(dev, i, &c);
+	return 0;
+}
+
+const char *uroce_admission_mode_str(enum uroce_admission_mode mode)
+{
+#define X(NAME, word) word,
+	static const char *const words[] = {UROCE_ADMISSION_MODES(X)};
+#undef X
+	return (unsigned)mode < sizeof(words) / sizeof(words[0]) ? words[mode] : "unknown";
+}
+
+const char *uroce_pool_status_str(enum uroce_pool_status status)
+{
+#define X(NAME, word) word,
+	static const char *const words[] = {UROCE_POOL_STATUSES(X)};
+#undef X
+	return words[(unsigned)status <= UROCE_POOL_UNKNOWN ? status : UROCE_POOL_UNKNOWN];
+}
+
+/* ---- telemetry ---- */
+
+static void emit_pool(struct ur_emit *e, const struct uroce_pool *p)
 {
 	char name[16];
 
 	snprintf(name, sizeof(name), "pool%u", p->name);
 	ur_emit_begin(e, name);
-	ur_emit_str(e, "status", statuses[p->status & 3]);
-	ur_emit_u64(e, "generation", p->generation);
-	ur_emit_u64(e, "qps", p->qps);
-	ur_emit_u64(e, "posted", p->posted);
-	ur_emit_u64(e, "room", p->room);
-	ur_emit_u64(e, "marked_a", p->marked_a);
-	ur_emit_u64(e, "marked_b", p->marked_b);
-	ur_emit_u64(e, "called", p->called);
-	ur_emit_u64(e, "accepted", p->cnt.accepted);
-	ur_emit_u64(e, "refused", p->cnt.refused);
-	ur_emit_u64(e, "changes", p->cnt.changes);
-	ur_emit_u64(e, "calls", p->cnt.calls);
-	ur_emit_u64(e, "void_calls", p->cnt.void_calls);
-	ur_emit_u64(e, "notifies", p->cnt.notifies);
-	ur_emit_u64(e, "expired", p->cnt.expired);
+	ur_emit_str(e, "status", uroce_pool_status_str(p->status));
+#define X(name, meaning) ur_emit_u64(e, #name, p->name);
+	UROCE_POOL(X)
+#undef X
 	ur_emit_end(e);
 }
 
-static void emit_entry(struct ur_emit *e, const struct entry_view *v, unsigned i)
+static void emit_peer_pool(struct ur_emit *e, const struct uroce_peer_pool *p, size_t i)
 {
-	char name[16];
+	char name[24];
 
-	snprintf(name, sizeof(name), "peer%u", i);
+	snprintf(name, sizeof(name), "peer%zu", i);
 	ur_emit_begin(e, name);
-	ur_emit_address(e, "address", v->peer);
-	ur_emit_u64(e, "pool", v->pool);
-	ur_emit_str(e, "status", v->known ? statuses[v->status & 3] : "unknown");
-	ur_emit_u64(e, "generation", v->generation);
-	ur_emit_u64(e, "qps", v->qps);
-	ur_emit_u64(e, "waiting", v->waiting);
+	ur_emit_address(e, "address", p->address.raw);
+	ur_emit_u64(e, "pool", p->pool);
+	ur_emit_str(e, "status", uroce_pool_status_str(p->status));
+#define X(name, meaning) ur_emit_u64(e, #name, p->name);
+	UROCE_PEER_POOL(X)
+#undef X
 	ur_emit_end(e);
 }
+
+struct shown {
+	struct uroce_pool pools[SHOWN_MAX];
+	struct uroce_peer_pool peers[SHOWN_MAX];
+};
 
 int ur_admission_emit(struct ur_emit *e, const char *params, void *ctx)
 {
-	static const char *const modes[] = {
-#define X(NAME, word) word,
-		UR_ADMISSION_WORDS(X)
-#undef X
-	};
 	struct ur_device *dev = ctx;
-	struct view *v = calloc(1, sizeof(*v));
+	struct shown *s = malloc(sizeof(*s));
 
-	if (!v)
+	if (!s)
 		return -ENOMEM;
-	ur_emit_str(e, "mode", modes[dev->cfg.admission.mode]);
+	ur_emit_str(e, "mode",
+		    uroce_admission_mode_str((enum uroce_admission_mode)dev->cfg.admission.mode));
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
+		struct uroce_admission sum = {0};
+		struct look_call c = {.sum = &sum,
+				      .pools = s->pools,
+				      .pool_cap = SHOWN_MAX,
+				      .peers = s->peers,
+				      .peer_cap = SHOWN_MAX};
 		char name[16];
 
-		v->engine = ur_worker_engine(dev->workers[i]);
-		v->pool_cnt = v->entry_cnt = 0;
-		ur_worker_call(dev->workers[i], look, v);
+		look(dev, i, &c);
 		snprintf(name, sizeof(name), "worker%u", i);
 		ur_emit_begin(e, name);
-		for (uint32_t k = 0; k < v->pool_cnt; k++)
-			emit_pool(e, &v->pools[k]);
-		for (uint32_t k = 0; k < v->entry_cnt; k++)
-			emit_entry(e, &v->entries[k], k);
+		for (size_t k = 0; k < c.pool_n; k++)
+			emit_pool(e, &s->pools[k]);
+		for (size_t k = 0; k < c.peer_n; k++)
+			emit_peer_pool(e, &s->peers[k], k);
 		ur_emit_end(e);
 	}
-	free(v);
+	free(s);
 	return 0;
 }

@@ -8,104 +8,160 @@
 #include "api/device.h"
 #include "transport/dest.h"
 
-struct seen {
-	struct ur_pacing_view view;
-	uint32_t waiting; /* send queues at the gate */
-	bool closed;
+/* Configuration, API and table have the same words in the same order. */
+#define X(NAME, word)                                                                              \
+	_Static_assert((int)UROCE_PACING_##NAME == (int)UR_PACING_##NAME, "order of modes");
+UROCE_PACING_MODES(X)
+#undef X
+
+struct look_call {
+	struct ur_core *core;
+	unsigned worker;
+	struct uroce_pacing *sum;
+	struct uroce_destination *dest; /* [n, cap) is free */
+	size_t n, cap;
 };
 
-struct table {
-	struct ur_engine *engine;
-	struct ur_pacing_counters cnt;
-	uint32_t used, throttled;
-	struct seen *dest; /* [0, n), room for cap */
-	uint32_t n, cap;
-};
-
-static void copy_table(void *arg, uint64_t now_ns)
+static struct uroce_destination destination_of(const struct ur_pacing *p,
+					       const struct ur_pacing_dest *d,
+					       const struct ur_dest *dest, unsigned worker)
 {
-	struct table *t = arg;
-	const struct ur_core *core = ur_engine_core(t->engine);
-	const struct ur_pacing *p = &core->pacing;
+	struct uroce_destination out = {.worker = worker};
+	struct ur_pacing_view v;
+
+	ur_pacing_view(p, d, &v);
+	if (v.throttled)
+		out.state =
+			dest->gate.closed ? UROCE_DESTINATION_CLOSED : UROCE_DESTINATION_THROTTLED;
+	memcpy(out.address.raw, v.key, sizeof(out.address.raw));
+	out.qps = v.users;
+	out.waiting_qps = dest->gate.waiting.ready_cnt;
+	out.samples = v.samples;
+	out.average_ns = v.average_ns;
+	out.least_ns = v.least_ns;
+	out.deflection_percent = v.deflection * UINT64_C(100) / 256;
+	out.gap_ns = v.gap_ns;
+	out.rate_bps = v.rate_bps;
+	out.outliers = v.outliers;
+	out.reseeds = v.reseeds;
+	out.throttles = v.throttles;
+	out.cnps = v.cnps;
+	return out;
+}
+
+/* Copied between two rounds, told afterwards: a worker does not wait for names and numbers. */
+static void look_on_worker(void *arg, uint64_t now_ns)
+{
+	struct look_call *c = arg;
+	const struct ur_pacing *p = &c->core->pacing;
 	const struct ur_pacing_dest *d;
 	uint32_t at = 0;
 
-	t->cnt = p->cnt;
-	t->used = p->used;
-	t->throttled = p->throttled;
-	while (t->n < t->cap && (d = ur_pacing_next(p, &at))) {
-		const struct ur_dest *dest = &core->dests[ur_pacing_index(p, d)];
-		struct seen *s = &t->dest[t->n++];
-
-		ur_pacing_view(p, d, &s->view);
-		s->waiting = dest->gate.waiting.ready_cnt;
-		s->closed = dest->gate.closed;
-	}
-}
-
-static void emit_one(struct ur_emit *e, const struct seen *s)
-{
-	const struct ur_pacing_view *v = &s->view;
-
-	ur_emit_address(e, "address", v->key);
-	ur_emit_u64(e, "qps", v->users);
-	ur_emit_str(e, "state", v->throttled ? s->closed ? "closed" : "throttled" : "open");
-	ur_emit_u64(e, "waiting_qps", s->waiting);
-	ur_emit_u64(e, "samples", v->samples);
-	ur_emit_u64(e, "average_ns", v->average_ns);
-	ur_emit_u64(e, "least_ns", v->least_ns);
-	ur_emit_u64(e, "deflection_percent", v->deflection * UINT64_C(100) / 256);
-	ur_emit_u64(e, "gap_ns", v->gap_ns);
-	ur_emit_u64(e, "rate_bps", v->rate_bps);
-	ur_emit_u64(e, "outliers", v->outliers);
-	ur_emit_u64(e, "reseeds", v->reseeds);
-	ur_emit_u64(e, "throttles", v->throttles);
-	ur_emit_u64(e, "cnps", v->cnps);
-}
-
-/* Copied between two rounds, told afterwards, as queue pairs are. */
-static int emit_worker(struct ur_emit *e, struct ur_worker *w, uint32_t cap)
-{
-	struct table t = {.engine = ur_worker_engine(w), .cap = cap};
-
-	t.dest = calloc(cap, sizeof(*t.dest));
-	if (!t.dest)
-		return -ENOMEM;
-	ur_worker_call(w, copy_table, &t);
-	ur_emit_u64(e, "destinations", t.used);
-	ur_emit_u64(e, "throttled", t.throttled);
-#define X(name, text) ur_emit_u64(e, #name, t.cnt.name);
+	c->sum->destinations += p->used;
+	c->sum->throttled += p->throttled;
+#define X(name, meaning) c->sum->name += p->cnt.name;
 	UR_PACING_COUNTERS(X)
 #undef X
-	for (uint32_t i = 0; i < t.n; i++) {
-		char name[16];
+	while (c->n < c->cap && (d = ur_pacing_next(p, &at)))
+		c->dest[c->n++] =
+			destination_of(p, d, &c->core->dests[ur_pacing_index(p, d)], c->worker);
+}
 
-		snprintf(name, sizeof(name), "%u", i);
+/* Adds a worker's to *sum and to dest[0, cap), of which n are taken; returns how many are then. */
+static size_t look(struct ur_device *dev, unsigned worker, struct uroce_pacing *sum,
+		   struct uroce_destination *dest, size_t n, size_t cap)
+{
+	struct look_call c = {.core = ur_engine_core(ur_worker_engine(dev->workers[worker])),
+			      .worker = worker,
+			      .sum = sum,
+			      .dest = dest,
+			      .n = n,
+			      .cap = cap};
+
+	ur_worker_call(dev->workers[worker], look_on_worker, &c);
+	return c.n;
+}
+
+static enum uroce_pacing_mode mode_of(const struct ur_device *dev)
+{
+	return (enum uroce_pacing_mode)dev->cfg.pacing.mode;
+}
+
+int uroce_query_destinations(struct ibv_context *ctx, struct uroce_pacing *pacing,
+			     struct uroce_destination *dest, size_t cap)
+{
+	struct ur_device *dev = ur_device(ctx);
+	size_t n = 0;
+
+	*pacing = (struct uroce_pacing){.mode = mode_of(dev)};
+	for (unsigned i = 0; pacing->mode != UROCE_PACING_NONE && i < dev->worker_cnt; i++)
+		n = look(dev, i, pacing, dest, n, cap);
+	return 0;
+}
+
+const char *uroce_pacing_mode_str(enum uroce_pacing_mode mode)
+{
+#define X(NAME, word) word,
+	static const char *const words[] = {UROCE_PACING_MODES(X)};
+#undef X
+	return (unsigned)mode < sizeof(words) / sizeof(words[0]) ? words[mode] : "unknown";
+}
+
+const char *uroce_destination_state_str(enum uroce_destination_state state)
+{
+#define X(NAME, word) word,
+	static const char *const words[] = {UROCE_DESTINATION_STATES(X)};
+#undef X
+	return (unsigned)state < sizeof(words) / sizeof(words[0]) ? words[state] : "unknown";
+}
+
+/* ---- telemetry ---- */
+
+static void emit_one(struct ur_emit *e, const struct uroce_destination *d)
+{
+	ur_emit_address(e, "address", d->address.raw);
+	ur_emit_str(e, "state", uroce_destination_state_str(d->state));
+#define X(name, meaning) ur_emit_u64(e, #name, d->name);
+	UROCE_DESTINATION(X)
+#undef X
+}
+
+static int emit_worker(struct ur_emit *e, struct ur_device *dev, unsigned worker)
+{
+	size_t n, cap = dev->cfg.pacing.destinations;
+	struct uroce_destination *dest = calloc(cap, sizeof(*dest));
+	struct uroce_pacing sum = {0};
+
+	if (!dest)
+		return -ENOMEM;
+	n = look(dev, worker, &sum, dest, 0, cap);
+#define X(name, meaning) ur_emit_u64(e, #name, sum.name);
+	UROCE_PACING(X)
+#undef X
+	for (size_t i = 0; i < n; i++) {
+		char name[24];
+
+		snprintf(name, sizeof(name), "%zu", i);
 		ur_emit_begin(e, name);
-		emit_one(e, &t.dest[i]);
+		emit_one(e, &dest[i]);
 		ur_emit_end(e);
 	}
-	free(t.dest);
+	free(dest);
 	return 0;
 }
 
 int ur_destinations_emit(struct ur_emit *e, const char *params, void *ctx)
 {
-	static const char *const modes[] = {
-#define X(NAME, word) [UR_PACING_##NAME] = word,
-		UR_PACING_WORDS(X)
-#undef X
-	};
 	struct ur_device *dev = ctx;
 	int rc = 0;
 
-	ur_emit_str(e, "mode", modes[dev->cfg.pacing.mode]);
-	for (unsigned i = 0; !rc && dev->cfg.pacing.mode && i < dev->worker_cnt; i++) {
+	ur_emit_str(e, "mode", uroce_pacing_mode_str(mode_of(dev)));
+	for (unsigned i = 0; !rc && mode_of(dev) && i < dev->worker_cnt; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "worker%u", i);
 		ur_emit_begin(e, name);
-		rc = emit_worker(e, dev->workers[i], dev->cfg.pacing.destinations);
+		rc = emit_worker(e, dev, i);
 		ur_emit_end(e);
 	}
 	return rc;

@@ -41,31 +41,10 @@ int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
 			&ur_engine_core(ur_worker_engine(dev->workers[i]))->cnt;
 		const struct ur_worker_counters *w = ur_worker_counters(dev->workers[i]);
 
-		out->rx_packets += c->rx_packets;
-		out->rx_bytes += c->rx_bytes;
-		out->tx_packets += c->tx_packets;
-		out->tx_bytes += c->tx_bytes;
-		out->retransmitted_packets += c->retransmitted_packets;
-		out->out_of_sequence += c->out_of_sequence;
-		out->duplicate_request += c->duplicate_request;
-		out->rnr_nak_sent += c->rnr_nak_sent;
+#define X(name, meaning) out->name += c->name;
+		UROCE_TRANSPORT_COUNTERS(X)
+#undef X
 		out->rnr_nak_received += c->rnr_nak_retry_err;
-		out->packet_seq_err += c->packet_seq_err;
-		out->local_ack_timeout_err += c->local_ack_timeout_err;
-		out->retransmitted_responses += c->retransmitted_responses;
-		out->spurious_retransmits += c->spurious_retransmits;
-		out->probes_sent += c->probes_sent;
-		out->rto += c->rto;
-		out->packets_deemed_lost += c->packets_deemed_lost;
-		out->lost_but_arrived += c->lost_but_arrived;
-		out->reordered += c->reordered;
-		out->early_packets += c->early_packets;
-		out->early_dropped += c->early_dropped;
-		out->early_responses += c->early_responses;
-		out->ooo_contexts += c->ooo_contexts;
-		out->ooo_exhausted += c->ooo_exhausted;
-		out->rtx_contexts += c->rtx_contexts;
-		out->rtx_exhausted += c->rtx_exhausted;
 		for (unsigned d = UR_DROP_NONE + 1; d < UR_DROP_CNT; d++)
 			out->dropped_packets += c->drops[d] + w->drops[d];
 		out->impaired_lost += impaired_lost(ur_worker_impair(dev->workers[i], false)) +

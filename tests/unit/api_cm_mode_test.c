@@ -422,9 +422,20 @@ static void serve(struct pair *p, struct ibv_srq *srq)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
+static struct uroce_counters counters_of(struct end *e)
+{
+	struct uroce_counters c;
+
+	cr_assert_eq(uroce_query_counters(e->ctx, &c), 0);
+	return c;
+}
+
 /* ADM-AGREE-01, CM-ADM-01 */
 Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
 {
+	struct uroce_peer_pool peer;
+	struct uroce_admission adm;
+	struct uroce_pool pool;
 	struct pair p = {0};
 	struct ibv_srq *srq;
 
@@ -435,7 +446,30 @@ Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
 	cr_assert_str_eq(told(A, "peer0", "address"), "\"10.77.0.2\"");
 	cr_assert_str_eq(told(A, "peer0", "pool"), "1");
 	cr_assert_str_eq(told(A, "peer0", "status"), "\"A\"");
+	cr_assert_eq(uroce_query_admission(B->ctx, &adm, &pool, 1, NULL, 0), 0);
+	cr_assert_str_eq(uroce_admission_mode_str(adm.mode), "intelligent");
+	cr_assert_eq(adm.pools, 1);
+	cr_assert_eq(adm.peer_pools, 0);
+	cr_assert_eq(pool.name, 1);
+	cr_assert_str_eq(uroce_pool_status_str(pool.status), "A");
+	cr_assert_eq(pool.generation, 1);
+	cr_assert_eq(pool.qps, 1);
+	cr_assert_eq(pool.marked_a, 1);
+	cr_assert_eq(pool.refused, 1);
+	cr_assert_eq(pool.accepted, 0);
+	cr_assert_eq(uroce_query_admission(A->ctx, &adm, NULL, 0, &peer, 1), 0);
+	cr_assert_eq(adm.pools, 0);
+	cr_assert_eq(adm.peer_pools, 1);
+	cr_assert_eq(peer.address.raw[15], 2);
+	cr_assert_eq(peer.pool, 1);
+	cr_assert_eq(peer.status, UROCE_POOL_A);
+	cr_assert_eq(peer.qps, 1);
 	serve(&p, srq);
+	cr_assert_eq(counters_of(B).adm_refused, 1);
+	cr_assert_eq(counters_of(B).adm_accepted, 1);
+	cr_assert_eq(counters_of(B).adm_calls_sent, 1);
+	cr_assert_eq(counters_of(A).adm_calls_received, 1);
+	cr_assert_eq(counters_of(A).adm_refused, 0);
 }
 
 /* ADM-AGREE-01 */

@@ -388,6 +388,9 @@ static uint64_t number_of(const json_t *o, const char *name)
 PAIR_TEST(api_edge, destinations_are_shown_with_their_delays, open_nothing, close_both)
 {
 	static const char *const paced[] = {"pacing.mode=auto", "port.rate_gbps=100", NULL};
+	static const uint8_t b_gid[16] = {[10] = 0xff, 0xff, 10, 77, 0, 2};
+	struct uroce_destination dest[2];
+	struct uroce_pacing pacing;
 	struct ibv_qp *a[2], *b[2];
 	json_t *shown, *w, *d;
 
@@ -397,6 +400,9 @@ PAIR_TEST(api_edge, destinations_are_shown_with_their_delays, open_nothing, clos
 	cr_assert_str_eq(json_string_value(json_object_get(shown, "mode")), "none");
 	cr_assert_null(json_object_get(shown, "worker0"));
 	json_decref(shown);
+	cr_assert_eq(uroce_query_destinations(B->ctx, &pacing, dest, 2), 0);
+	cr_assert_eq(pacing.mode, UROCE_PACING_NONE);
+	cr_assert_eq(pacing.destinations, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		a[i] = make_qp(A, IBV_QPT_RC);
 		b[i] = make_qp(B, IBV_QPT_RC);
@@ -417,6 +423,21 @@ PAIR_TEST(api_edge, destinations_are_shown_with_their_delays, open_nothing, clos
 	cr_assert_gt(number_of(d, "average_ns"), 0);
 	cr_assert_leq(number_of(d, "least_ns"), number_of(d, "average_ns"));
 	cr_assert_eq(number_of(d, "rate_bps"), 0, "it is not throttled");
+	memset(dest, 0xee, sizeof(dest));
+	cr_assert_eq(uroce_query_destinations(A->ctx, &pacing, dest, 2), 0);
+	cr_assert_str_eq(uroce_pacing_mode_str(pacing.mode), "auto");
+	cr_assert_eq(pacing.destinations, 1);
+	cr_assert_eq(pacing.throttled, 0);
+	cr_assert_eq(pacing.samples, number_of(d, "samples"));
+	cr_assert_arr_eq(dest[0].address.raw, b_gid, 16);
+	cr_assert_eq(dest[0].worker, 0);
+	cr_assert_str_eq(uroce_destination_state_str(dest[0].state), "open");
+	cr_assert_eq(dest[0].qps, 2);
+	cr_assert_eq(dest[0].average_ns, number_of(d, "average_ns"));
+	cr_assert_eq(dest[1].worker, 0xeeeeeeee, "there is no second one");
+	memset(dest, 0xee, sizeof(dest));
+	cr_assert_eq(uroce_query_destinations(A->ctx, &pacing, NULL, 0), 0);
+	cr_assert_eq(pacing.destinations, 1, "counted without room for it");
 	json_decref(shown);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(uroce_destroy_qp(a[i]), 0);
