@@ -35,7 +35,7 @@ void perf_options_help(FILE *out)
 	      "  --port N               where the server listens (18515)\n"
 	      "  --pcap FILE            writes what the port sends and receives\n"
 	      "  --filter EXPR          only packets that this BPF expression takes\n"
-	      "  --live                 a table of virtual lanes and the scheduler while it runs\n"
+	      "  --live                 tables while it runs: lanes, scheduler, destinations, pools\n"
 	      "  --live-interval S      seconds between tables, and between progress lines, on a\n"
 	      "                         terminal or in soak (1; 0: none)\n"
 	      "\n"

@@ -5,8 +5,9 @@
 #include "endpoint.h"
 
 /*
- * --live: what the endpoint's lanes and scheduler do, on stderr, every --live-interval seconds:
- * redrawn in place on a terminal, appended elsewhere. All zero: not wanted.
+ * --live: what the endpoint's lanes and scheduler do, how destinations are paced and receive pools
+ * shared where that is asked for, on stderr, every --live-interval seconds: redrawn in place on a
+ * terminal, appended elsewhere. A hundred columns wide. All zero: not wanted.
  */
 struct perf_live {
 	struct perf_endpoint *ep;
@@ -14,6 +15,7 @@ struct perf_live {
 	unsigned drawn; /* lines on the terminal that the next table overwrites */
 	uint64_t interval_ns, start_ns, last_ns;
 	struct uroce_lanes last;
+	struct uroce_counters last_counters;
 	struct uroce_qos_attr qos;
 };
 
