@@ -18,6 +18,7 @@
 #define SLOT	  1024 /* bytes between two buffers */
 #define SLOT_USED 800  /* bytes of each that were handed out */
 #define RECV_WR	  1000 /* wr_ids of receives start here */
+#define REFILL_NS SIM_US(40)
 
 /* Memory that the peer must not touch, but for the open slots: [i * SLOT, i * SLOT + SLOT_USED). */
 struct guarded {
@@ -33,7 +34,9 @@ struct side {
 	struct guarded local;	 /* sources of sends, targets of READs and atomics */
 	struct guarded recv;
 	struct sim_cq cq;
+	struct sim_srq srq; /* world.pool */
 	struct sim_qp qp;
+	unsigned posted; /* receives */
 	unsigned completed;
 };
 
@@ -41,6 +44,7 @@ struct world {
 	struct sim *s;
 	struct sim_rng rng;
 	struct side side[2];
+	bool pool; /* receives come from a pool, of which the peer is told */
 	unsigned lies;
 	uint32_t often; /* 65536ths */
 };
@@ -218,6 +222,13 @@ static void make_side(struct world *w, unsigned i, enum ur_mode mode)
 	qa.retry_cnt = 3;
 	qa.rnr_retry = 3;
 	qa.psn = 0xfffffa;
+	if (w->pool) {
+		sim_srq_init(&side->srq, RECVS, 1);
+		side->srq.srq.pool = i;
+		qa.srq = &side->srq;
+		qa.agreed = (struct ur_adm_agreed){
+			.tells = true, .told = true, .notifies = true, .pool = !i};
+	}
 	sim_qp_create(&side->qp, ep, &qa);
 }
 
@@ -251,23 +262,46 @@ static void post_requests(struct world *w, struct side *side, const struct side 
 	}
 }
 
-static void post_receives(struct world *w, struct side *side)
+static void post_receive(struct world *w, struct side *side)
 {
-	for (unsigned i = 0; i < RECVS; i++) {
-		struct ibv_sge sge = sim_sge(&side->recv.mr, (size_t)i * SLOT, SLOT_USED);
-		struct ibv_recv_wr wr = {.wr_id = RECV_WR + i, .sg_list = &sge, .num_sge = 1};
+	unsigned i = side->posted++;
+	struct ibv_sge sge = sim_sge(&side->recv.mr, (size_t)i * SLOT, SLOT_USED);
+	struct ibv_recv_wr wr = {.wr_id = RECV_WR + i, .sg_list = &sge, .num_sge = 1};
 
-		side->recv.open[i] = true;
-		SIM_CHECK(w->s, sim_post_recv(&side->qp, &wr) == 0, "cannot post");
-	}
+	side->recv.open[i] = true;
+	SIM_CHECK(w->s,
+		  (w->pool ? sim_post_srq(&side->srq, &wr) : sim_post_recv(&side->qp, &wr)) == 0,
+		  "cannot post");
 }
 
-static void run(enum ur_mode mode, uint64_t seed)
+/* One more for each pool, so that requests have to wait for it. */
+static void fill_pools(struct sim *s, void *arg)
 {
+	struct world *w = arg;
+
+	for (unsigned i = 0; i < 2; i++) {
+		post_receive(w, &w->side[i]);
+		sim_kick(&s->ep[i]);
+	}
+	if (w->side[0].posted < RECVS)
+		sim_call_at(s, s->now_ns + REFILL_NS, fill_pools, w);
+}
+
+static void run(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
+{
+	static const struct ur_adm_attr adm = {
+		.mode = UR_ADM_INTELLIGENT,
+		.fallback_ns = SIM_US(500),
+		.recall_ns = SIM_US(100),
+		.mark_life_ns = SIM_MS(5),
+		.status_ns = SIM_MS(2),
+	};
 	struct world *w = calloc(1, sizeof(*w));
-	struct sim_attr sa = sim_defaults(sim_mode_case(mode, "hostile"), seed);
+	struct sim_attr sa = sim_defaults(name, seed);
 
 	cr_assert(w);
+	w->pool = pool;
+	sa.admission = pool ? &adm : NULL;
 	w->rng.state = sim_mix(seed + 1);
 	w->often = 65536 / sim_between(&w->rng, 2, 20);
 	w->s = sim_new(&sa);
@@ -279,21 +313,32 @@ static void run(enum ur_mode mode, uint64_t seed)
 	w->s->after = after;
 	w->s->after_arg = w;
 	for (unsigned i = 0; i < 2; i++) {
-		post_receives(w, &w->side[i]);
+		while (!pool && w->side[i].posted < RECVS)
+			post_receive(w, &w->side[i]);
 		post_requests(w, &w->side[i], &w->side[!i]);
 	}
-	SIM_CHECK(w->s, sim_run(w->s, NULL, NULL, LIMIT_NS), "no silence");
+	if (pool) { /* who is told to wait for a receive waits, and asks */
+		fill_pools(w->s, w);
+		sim_sleep(w->s, SIM_MS(100));
+	} else {
+		SIM_CHECK(w->s, sim_run(w->s, NULL, NULL, LIMIT_NS), "no silence");
+	}
 	for (unsigned i = 0; i < 2; i++)
 		(void)sim_qp_modify(&w->side[i].qp, IBV_QPS_ERR, 0, NULL);
 	SIM_CHECK(w->s, sim_run(w->s, NULL, NULL, LIMIT_NS), "no silence at the end");
-	for (unsigned i = 0; i < 2; i++)
-		SIM_CHECK(w->s, w->side[i].completed == OPS + RECVS,
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned left = pool ? ur_wq_cnt(&w->side[i].srq.srq.rq) : 0;
+
+		SIM_CHECK(w->s, w->side[i].completed + left == OPS + RECVS,
 			  "endpoint %u: %u of %u work requests completed", i, w->side[i].completed,
-			  OPS + RECVS);
+			  OPS + RECVS - left);
+	}
 	for (unsigned i = 0; i < 2; i++) {
 		struct side *side = &w->side[i];
 
 		sim_qp_destroy(&side->qp);
+		if (pool)
+			sim_srq_free(&side->srq);
 		unguard(&side->readonly);
 		unguard(&side->local);
 		unguard(&side->recv);
@@ -304,16 +349,26 @@ static void run(enum ur_mode mode, uint64_t seed)
 	free(w);
 }
 
-EACH_MODE(hostile, a_lying_peer_writes_only_where_it_may)
+static void run_all(const char *name, enum ur_mode mode, bool pool)
 {
 	uint64_t only;
 
-	if (sim_replay(sim_mode_case(mode, "hostile"), &only)) {
-		run(mode, only);
+	if (sim_replay(name, &only)) {
+		run(name, mode, pool, only);
 		return;
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
 	for (uint64_t seed = 0; seed < RUNS; seed++)
-		run(mode, seed);
+		run(name, mode, pool, seed);
+}
+
+EACH_MODE(hostile, a_lying_peer_writes_only_where_it_may)
+{
+	run_all(sim_mode_case(mode, "hostile"), mode, false);
+}
+
+Test(hostile, a_peer_that_lies_about_a_pool_writes_only_where_it_may)
+{
+	run_all(sim_mode_case(UR_MODE_EXTENDED, "hostile_pool"), UR_MODE_EXTENDED, true);
 }

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include <criterion/criterion.h>
+
+#include "pool_world.h"
+#include "transport/admission.h"
+
+/* Every value of a status, at every moment of a message, and to queue pairs that wait for none. */
+
+/* ---- words of nonsense ---- */
+
+enum position {
+	IDLE,	/* nothing to say */
+	FLIGHT, /* its message has left */
+	HOLDS,	/* its message was refused: it has a letter */
+	WAITS,	/* its message would be refused */
+};
+
+#define X 0 /* the sender that is lied to */
+#define Y 2 /* another of its endpoint */
+
+static bool in_flight(void *arg)
+{
+	const struct ur_selective *psn = &((struct pool_world *)arg)->snd[X].req.qp->xreq.psn;
+
+	return !ur_psn_eq(psn->una, psn->max);
+}
+
+static bool x_holds(void *arg)
+{
+	return ((struct pool_world *)arg)->snd[X].req.qp->adm.letter;
+}
+
+static bool y_holds(void *arg)
+{
+	return ((struct pool_world *)arg)->snd[Y].req.qp->adm.letter;
+}
+
+static bool x_waits(void *arg)
+{
+	return ((struct pool_world *)arg)->snd[X].req.qp->adm.waiter.waits;
+}
+
+static void take_position(struct pool_world *w, enum position at)
+{
+	switch (at) {
+	case IDLE:
+		break;
+	case FLIGHT:
+		pool_post_receive(w, 0);
+		pool_want(w, X);
+		sim_must_run(w->s, in_flight, w, POOL_LIMIT_NS);
+		break;
+	case HOLDS:
+		pool_want(w, X);
+		sim_must_run(w->s, x_holds, w, POOL_LIMIT_NS);
+		break;
+	case WAITS:
+		pool_want(w, Y);
+		sim_must_run(w->s, y_holds, w, POOL_LIMIT_NS);
+		pool_want(w, X);
+		sim_must_run(w->s, x_waits, w, POOL_LIMIT_NS);
+		break;
+	}
+}
+
+/* What the word may change, and nothing else. */
+static void say(struct pool_world *w, struct ur_packet p)
+{
+	const struct ur_qp *qp = w->snd[X].req.qp;
+	const struct ur_sst_entry *e = qp->adm.entry;
+	bool counts = p.bth.opcode != UR_EXT_NOTIFY || p.asth.called;
+	uint8_t letter = qp->adm.letter, status = e->status;
+	uint16_t generation = e->generation;
+	bool known = e->known && w->s->now_ns - e->heard_ns < POOL_STATUS_NS;
+
+	if (counts)
+		letter = p.asth.letter == 3 || !in_flight(w) ? UR_ADM_NONE : p.asth.letter;
+	if (!known || (int16_t)(uint16_t)(p.asth.generation - generation) > 0) {
+		status = p.asth.status;
+		generation = p.asth.generation;
+	}
+	SIM_CHECK(w->s, forged_in(w->snd[X].req.ep, p) == UR_DROP_NONE, "a word is dropped");
+	SIM_CHECK(w->s, qp->adm.letter == letter, "letter %u instead of %u", qp->adm.letter,
+		  letter);
+	SIM_CHECK(w->s, e->status == status && e->generation == generation,
+		  "status %u of generation %u instead of %u of %u", e->status, e->generation,
+		  status, generation);
+	ur_qp_validate(qp);
+	sim_kick(w->snd[X].req.ep);
+	w->lies++;
+}
+
+/* The word is said; then what it was about comes to an end, and traffic goes on. */
+static void lie(struct pool_world *w, enum position at, uint8_t opcode, uint8_t syndrome,
+		struct ur_asth asth)
+{
+	struct ur_packet p;
+
+	take_position(w, at);
+	asth.generation = (uint16_t)(asth.generation + w->snd[X].req.qp->adm.entry->generation);
+	p = forged_word(&w->snd[X].req, opcode, asth);
+	p.aeth.syndrome = syndrome;
+	if (syndrome == 0x1f)
+		p.bth.psn = ur_psn_add(p.bth.psn, opcode == UR_EXT_NOTIFY ? 0 : UR_PSN_MASK);
+	say(w, p);
+	sim_sleep(w->s, SIM_US(100));
+	if (at == HOLDS || at == WAITS)
+		pool_post_receive(w, 0);
+	if (at == WAITS)
+		pool_post_receive(w, 1);
+	sim_must_run(w->s, pool_all_done, w, POOL_LIMIT_NS);
+	pool_want(w, X);
+	pool_post_receive(w, 0);
+	sim_must_run(w->s, pool_all_done, w, POOL_LIMIT_NS);
+	sim_sleep(w->s, SIM_MS(35)); /* what was said is forgotten */
+}
+
+/* Every value of the first byte of an ASTH, with little and much room, older, newer, far away. */
+static void lie_all(enum position at)
+{
+	static const uint16_t generation[] = {0xffff, 0, 1, 0x8000};
+	static const struct {
+		uint8_t opcode, syndrome;
+	} as[] = {{UR_EXT_NOTIFY, 0x1f},
+		  {UR_EXT_ACKNOWLEDGE_STATUS, 0x1f},
+		  {UR_EXT_ACKNOWLEDGE_STATUS, UR_SYNDROME_RNR_NAK | 1}};
+	struct pool_world *w = pool_world_new("hostile.nonsense", at, UR_ADM_INTELLIGENT, 3, 7);
+
+	w->by_hand = true;
+	for (unsigned first = 0; first < 256; first++)
+		for (unsigned n = 0; n < 3 * 2 * 4; n++)
+			lie(w, at, as[n % 3].opcode, as[n % 3].syndrome,
+			    (struct ur_asth){.status = first >> 6,
+					     .letter = first >> 4 & 3,
+					     .called = first >> 3 & 1,
+					     .resv = first & 7,
+					     .room = n / 3 % 2 ? 255 : 0,
+					     .generation = generation[n / 6]});
+	cr_assert_eq(w->lies, 256 * 3 * 2 * 4);
+	/* A wrong status counts for POOL_STATUS_NS. */
+	SIM_CHECK(w->s, w->worst_ns < POOL_STATUS_NS + SIM_MS(20), "%.3f ms",
+		  (double)w->worst_ns / 1e6);
+	pool_world_free(w);
+}
+
+Test(hostile_admission, nonsense_stops_nobody_who_has_nothing_to_say)
+{
+	lie_all(IDLE);
+}
+
+Test(hostile_admission, nonsense_stops_no_message_that_is_under_way)
+{
+	lie_all(FLIGHT);
+}
+
+Test(hostile_admission, nonsense_stops_nobody_who_holds_a_letter)
+{
+	lie_all(HOLDS);
+}
+
+Test(hostile_admission, nonsense_stops_nobody_who_is_held_back)
+{
+	lie_all(WAITS);
+}
+
+/* ---- queue pairs that wait for no word ---- */
+
+struct deaf {
+	struct sim *s;
+	struct sim_cq cq[2];
+	struct sim_mr mr[2];
+	struct sim_qp a, b;
+};
+
+static struct deaf *deaf_new(enum ur_mode mode, enum ur_adm_mode worker,
+			     struct ur_adm_agreed agreed)
+{
+	const struct ur_adm_attr adm = {.mode = worker,
+					.fallback_ns = 1,
+					.recall_ns = 1,
+					.mark_life_ns = 1,
+					.status_ns = 1};
+	struct sim_attr sa = sim_defaults("hostile.deaf", 0);
+	struct deaf *d = calloc(1, sizeof(*d));
+	struct sim_qp_attr qa;
+
+	cr_assert_not_null(d);
+	sa.admission = &adm;
+	d->s = sim_new(&sa);
+	for (unsigned i = 0; i < 2; i++) {
+		sim_cq_init(&d->cq[i], 32);
+		sim_mr_init(&d->mr[i], &d->s->ep[i], 4096, SIM_ACCESS_ALL);
+	}
+	qa = sim_qp_defaults(&d->cq[0], &d->cq[0]);
+	qa.mode = mode;
+	qa.agreed = agreed;
+	qa.rnr_retry = 2;
+	sim_qp_create(&d->a, &d->s->ep[0], &qa);
+	qa.send_cq = qa.recv_cq = &d->cq[1];
+	qa.agreed = (struct ur_adm_agreed){0};
+	sim_qp_create(&d->b, &d->s->ep[1], &qa);
+	d->a.peer = &d->b;
+	d->b.peer = &d->a;
+	return d;
+}
+
+static void deaf_free(struct deaf *d)
+{
+	sim_qp_destroy(&d->a);
+	sim_qp_destroy(&d->b);
+	for (unsigned i = 0; i < 2; i++) {
+		sim_mr_free(&d->mr[i]);
+		sim_cq_free(&d->cq[i]);
+	}
+	sim_free(d->s);
+	free(d);
+}
+
+/* A SEND arrives. */
+static void deaf_send(struct deaf *d)
+{
+	struct ibv_sge from = sim_sge(&d->mr[0], 0, 3000), to = sim_sge(&d->mr[1], 0, 3000);
+	struct ibv_recv_wr recv = {.wr_id = 1, .sg_list = &to, .num_sge = 1};
+	struct ibv_send_wr send = {.wr_id = 2,
+				   .sg_list = &from,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED};
+
+	sim_pattern(d->mr[0].p, 3000, d->s->now_ns);
+	cr_assert_eq(sim_post_recv(&d->b, &recv), 0);
+	cr_assert_eq(sim_post_send(&d->a, &send), 0);
+	sim_expect(d->s, &d->cq[1], 1, IBV_WC_SUCCESS, POOL_LIMIT_NS);
+	sim_expect(d->s, &d->cq[0], 2, IBV_WC_SUCCESS, POOL_LIMIT_NS);
+	cr_assert_eq(memcmp(d->mr[0].p, d->mr[1].p, 3000), 0);
+}
+
+/* NOTIFY, and the answer with status, that say: called, with letter A, room. */
+static void expect_deaf(struct deaf *d, enum ur_drop want, const char *what)
+{
+	const struct ur_asth asth = {.letter = UR_ADM_LETTER_A, .called = true, .room = 9};
+	struct ur_packet p = forged_word(&d->a, UR_EXT_NOTIFY, asth);
+
+	forged_is_dropped(&d->a, d->a.ep, &p, want, what);
+	if (want == UR_DROP_POOL) /* the answer is as good as one without a status */
+		return;
+	p.bth.opcode = UR_EXT_ACKNOWLEDGE_STATUS;
+	forged_is_dropped(&d->a, d->a.ep, &p, want, what);
+}
+
+static const struct ur_adm_agreed told = {.told = true, .notifies = true, .pool = POOL_NAME};
+
+Test(hostile_admission, in_other_states_nobody_hears_a_word)
+{
+	struct deaf *d = deaf_new(UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, told);
+
+	for (unsigned twice = 0; twice < 2; twice++) {
+		expect_deaf(d, UR_DROP_QP_STATE, "reset");
+		sim_qp_to_init(&d->a);
+		sim_qp_to_init(&d->b);
+		expect_deaf(d, UR_DROP_QP_STATE, "init");
+		sim_qp_to_rtr(&d->a, &d->b);
+		sim_qp_to_rtr(&d->b, &d->a);
+		expect_deaf(d, UR_DROP_QP_STATE, "ready to receive");
+		sim_qp_to_rts(&d->a);
+		sim_qp_to_rts(&d->b);
+		deaf_send(d);
+		cr_assert_eq(sim_qp_modify(&d->a, IBV_QPS_ERR, 0, NULL), 0);
+		cr_assert_eq(sim_qp_modify(&d->b, IBV_QPS_ERR, 0, NULL), 0);
+		expect_deaf(d, UR_DROP_QP_STATE, "error");
+		cr_assert_eq(sim_qp_modify(&d->a, IBV_QPS_RESET, 0, NULL), 0);
+		cr_assert_eq(sim_qp_modify(&d->b, IBV_QPS_RESET, 0, NULL), 0);
+	}
+	deaf_free(d);
+}
+
+Test(hostile_admission, who_agreed_on_nothing_hears_no_notify)
+{
+	static const struct {
+		enum ur_mode mode;
+		enum ur_adm_mode worker;
+		struct ur_adm_agreed agreed;
+		enum ur_drop drop;
+	} cases[] = {
+		{UR_MODE_GBN, UR_ADM_INTELLIGENT, {0}, UR_DROP_MODE},
+		{UR_MODE_REORDER, UR_ADM_INTELLIGENT, {0}, UR_DROP_MODE},
+		{UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, {0}, UR_DROP_POOL},
+		{UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, {.pool = POOL_NAME}, UR_DROP_POOL},
+		{UR_MODE_EXTENDED,
+		 UR_ADM_INTELLIGENT,
+		 {.told = true, .pool = POOL_NAME},
+		 UR_DROP_POOL},
+		{UR_MODE_EXTENDED,
+		 UR_ADM_PLAIN,
+		 {.told = true, .notifies = true, .pool = POOL_NAME},
+		 UR_DROP_POOL},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct deaf *d = deaf_new(cases[i].mode, cases[i].worker, cases[i].agreed);
+
+		sim_qp_connect(&d->a, &d->b);
+		expect_deaf(d, cases[i].drop, "a word for nobody");
+		deaf_send(d);
+		expect_deaf(d, cases[i].drop, "a word for nobody");
+		deaf_free(d);
+	}
+}
+
+/* ADM-LETTER-03. An answer with a status to who did not agree on one is an answer: its letter does
+ * not count, and a refusal with it costs a retry as ever. */
+Test(hostile_admission, a_letter_for_who_did_not_agree_is_none)
+{
+	struct deaf *d = deaf_new(UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, (struct ur_adm_agreed){0});
+	struct ibv_sge sge = sim_sge(&d->mr[0], 0, 64);
+	struct ibv_send_wr wr = {.wr_id = 7,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
+
+	sim_qp_connect(&d->a, &d->b);
+	for (unsigned letter = 0; letter < 4; letter++) {
+		struct ur_packet p = forged_word(
+			&d->a, UR_EXT_ACKNOWLEDGE_STATUS,
+			(struct ur_asth){.status = 1, .letter = letter, .called = letter & 1});
+
+		p.bth.psn = ur_psn_add(p.bth.psn, UR_PSN_MASK);
+		cr_assert_eq(forged_in(d->a.ep, p), UR_DROP_NONE);
+		cr_assert_eq(d->a.qp->adm.letter, UR_ADM_NONE);
+		deaf_send(d);
+	}
+	cr_assert_eq(sim_post_send(&d->a, &wr), 0);
+	sim_sleep(d->s, SIM_US(3)); /* it has left */
+	for (unsigned n = 0; n < 3; n++) {
+		struct ur_packet p =
+			forged_word(&d->a, UR_EXT_ACKNOWLEDGE_STATUS,
+				    (struct ur_asth){.status = 1, .letter = UR_ADM_LETTER_A});
+
+		sim_expect_none(d->s, &d->cq[0]);
+		p.aeth.syndrome = UR_SYNDROME_RNR_NAK | 30;
+		cr_assert_eq(forged_in(d->a.ep, p), UR_DROP_NONE);
+		cr_assert_eq(d->a.qp->adm.letter, UR_ADM_NONE);
+	}
+	sim_expect(d->s, &d->cq[0], 7, IBV_WC_RNR_RETRY_EXC_ERR, POOL_LIMIT_NS);
+	deaf_free(d);
+}
