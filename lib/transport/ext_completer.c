@@ -290,6 +290,7 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 /* Where a response belongs. */
 struct target {
 	uint32_t idx;	  /* of the WQE */
+	uint32_t part;	  /* which of its requests */
 	struct ur_psn nr; /* its response number */
 	struct ur_wqe *wqe;
 };
@@ -304,7 +305,6 @@ static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, uns
 {
 	const struct ur_ext_requester *x = &qp->xreq;
 	uint32_t begun = ur_ext_begun(qp), ahead;
-	uint32_t part = p->xrth.offset >> __builtin_ctz(qp->req.read_psns);
 
 	if (!begun)
 		return UR_DROP_PSN_STALE;
@@ -317,8 +317,9 @@ static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, uns
 	    (p->xrth.offset && (uint64_t)p->xrth.offset << qp->mtu_shift >= t->wqe->length))
 		return UR_DROP_UNEXPECTED;
 	t->nr = ur_psn_add(t->wqe->first_rsp, p->xrth.offset);
+	t->part = p->xrth.offset >> __builtin_ctz(qp->req.read_psns);
 	if (!ur_psn_lt(t->nr, x->rsp.max) ||
-	    !ur_psn_eq(p->bth.psn, ur_psn_add(t->wqe->first_psn, part)) ||
+	    !ur_psn_eq(p->bth.psn, ur_psn_add(t->wqe->first_psn, t->part)) ||
 	    !ur_psn_lt(p->bth.psn, p->xaeth.epsn))
 		return UR_DROP_UNEXPECTED;
 	return UR_DROP_NONE;
@@ -329,12 +330,12 @@ static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, uns
  * what it has sent before: whichever response has come, those before it have left, and the requests
  * that asked for them take no place at the peer any more, lost responses or not.
  */
-static void passed(struct ur_qp *qp, const struct target *t, uint32_t offset)
+static inline void passed(struct ur_qp *qp, const struct target *t, uint32_t offset)
 {
-	uint32_t part = offset >> __builtin_ctz(qp->req.read_psns);
-	bool last = !((offset + 1) & (qp->req.read_psns - 1)) ||
-		    offset + 1 == ur_ext_responses(qp, t->wqe);
-	uint16_t seq = (uint16_t)(t->wqe->rwqen + part + last);
+	uint32_t next = offset + 1;
+	bool last = !(next & (qp->req.read_psns - 1)) ||
+		    (uint64_t)next << qp->mtu_shift >= t->wqe->length;
+	uint16_t seq = (uint16_t)(t->wqe->rwqen + t->part + last);
 
 	if ((int16_t)(uint16_t)(seq - qp->xreq.rd_passed) > 0)
 		qp->xreq.rd_passed = seq;

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/ext_early.h"
+
+#include "transport/admission.h"
+#include "transport/ext_place.h"
+#include "transport/reorder.h"
+#include "wire/assert.h"
+
+/* ---- the context ---- */
+
+/* EXT-RESP-CONTEXT-01 */
+static bool have_context(struct ur_qp *qp)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+	struct ur_core *core = qp->core;
+
+	if (x->ooo)
+		return true;
+	x->ooo = ur_ooo_take(&core->ooo);
+	if (x->ooo)
+		return true;
+	core->cnt.ooo_exhausted += !x->starved;
+	x->starved = true;
+	return false;
+}
+
+void ur_ext_early_release(struct ur_qp *qp, uint16_t held)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	if (o->held[held].slot)
+		ur_reorder_slot_give(&qp->core->reorder, o->held[held].slot);
+	ur_ooo_release(o, held);
+}
+
+void ur_ext_early_give(struct ur_qp *qp)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	for (unsigned i = 0; o->held_cnt && i < UR_OOO_HELD; i++)
+		if (o->held_used[i >> 6] >> (i & 63) & 1)
+			ur_ext_early_release(qp, (uint16_t)i);
+	ur_ooo_give(&qp->core->ooo, o);
+	qp->xrsp.ooo = NULL;
+}
+
+/* ---- receives ---- */
+
+/*
+ * The receive for the message that is `ahead` such messages beyond the last that completed; NULL
+ * when it is not posted. Takes nothing.
+ */
+static const struct ur_rwqe *receive_at(const struct ur_qp *qp, uint32_t ahead)
+{
+	const struct ur_wq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
+	struct ur_ooo *o = qp->xrsp.ooo;
+	uint32_t head = ur_wq_head(rq), posted = ur_wq_tail(rq) - head;
+
+	if (qp->srq) {
+		if (qp->rsp.wqe && ahead-- == 0)
+			return qp->rsp.wqe;
+		if (ahead >= UR_OOO_BOUND || rq->stride > o->bound_stride)
+			return NULL;
+		if (ahead < o->bound_cnt)
+			return ur_ooo_bound(o, ahead);
+		ahead -= o->bound_cnt;
+	}
+	return ahead < posted ? ur_rq_at(rq, head + ahead) : NULL;
+}
+
+static void take_from_srq(struct ur_qp *qp, struct ur_rwqe *to)
+{
+	bool ok = ur_responder_take_srq(qp, to);
+
+	UR_ASSERT(ok);
+}
+
+/* EXT-RESP-RECV-01. Takes receives from the SRQ until the context holds that of receive_at(ahead).
+ */
+static void bind_up_to(struct ur_qp *qp, uint32_t ahead, uint64_t now_ns)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	if (!qp->srq)
+		return;
+	for (uint32_t need = ahead + !qp->rsp.wqe; o->bound_cnt < need; o->bound_cnt++) {
+		if (qp->admission & UR_ADM_TELLS) {
+			bool ok = ur_admission_admit(qp, UR_ADM_NONE, now_ns);
+
+			UR_ASSERT(ok);
+		}
+		take_from_srq(qp, ur_ooo_bound(o, o->bound_cnt));
+	}
+}
+
+/* ADM-EARLY-01. Binding up to receive_at(ahead) takes no more than the pool gives away. */
+static bool may_bind_up_to(const struct ur_qp *qp, uint32_t ahead)
+{
+	uint32_t need = ahead + !qp->rsp.wqe, have = qp->xrsp.ooo->bound_cnt;
+
+	return !(qp->admission & UR_ADM_TELLS) || need <= have ||
+	       need - have <= ur_admission_early(qp);
+}
+
+/* ---- packets ---- */
+
+/* READs and atomics wait whole. */
+static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_note *n,
+			       uint64_t now_ns)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+	struct ur_ooo_held h = hold_of(p, now_ns);
+
+	if ((is_read(p->op) && !is_whole_part(qp, p)) || check_held(qp, p->op, &h).kind)
+		return UR_DROP_EARLY;
+	/* EXT-RESP-HELD-01 */
+	if (o->held_cnt - o->slot_cnt >= qp->rsp.res_cnt || o->held_cnt == UR_OOO_HELD)
+		return UR_DROP_RESOURCES;
+	n->held = ur_ooo_hold(o, &h);
+	return UR_DROP_NONE;
+}
+
+/* EXT-RESP-STRICT-01. The end of a WRITE is kept until its turn. */
+static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_note *n,
+		       uint64_t now_ns)
+{
+	struct ur_reorder_pool *pool = &qp->core->reorder;
+	struct ur_ooo_held h = hold_of(p, now_ns);
+
+	if (qp->xrsp.ooo->held_cnt == UR_OOO_HELD || p->payload_len > pool->slot_bytes)
+		return false;
+	h.slot = ur_reorder_slot_take(pool);
+	if (!h.slot)
+		return false;
+	memcpy(h.slot->payload, p->payload, p->payload_len);
+	n->held = ur_ooo_hold(qp->xrsp.ooo, &h);
+	return true;
+}
+
+/* `ahead`: PSNs beyond ePSN. */
+static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+				struct ur_ooo_note *n, uint64_t now_ns)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+	uint32_t receive = add24(p->xth.rwqen, 0u - qp->xrsp.rwqen);
+	const struct ur_rwqe *rwqe = NULL;
+	struct ur_frag frag[UR_FRAGS_MAX];
+	unsigned cnt;
+
+	if (needs_receive(p->op)) {
+		/* Each message takes a PSN at least: who is further ahead would drain an SRQ. */
+		if (receive > ahead)
+			return UR_DROP_EARLY;
+		rwqe = receive_at(qp, receive);
+		if (!rwqe || !may_bind_up_to(qp, receive))
+			return UR_DROP_RNR;
+	}
+	if (locate(qp, p, rwqe, frag, &cnt).kind)
+		return UR_DROP_EARLY;
+	if (is_strict_end(qp, p->op)) {
+		if (!keep_early(qp, p, n, now_ns))
+			return UR_DROP_NO_CONTEXT;
+		cnt = 0;
+	} else if (!ur_ooo_room(o, qp->rsp.epsn, cnt)) {
+		return UR_DROP_NO_CONTEXT;
+	}
+	if (rwqe)
+		bind_up_to(qp, receive, now_ns);
+	place(qp, p, frag, cnt);
+	for (unsigned i = 0; i < cnt; i++)
+		ur_ooo_written(o, p->bth.psn, qp->rsp.epsn, frag[i].base, frag[i].length);
+	return UR_DROP_NONE;
+}
+
+/* EXT-RESP-EARLY-01: what fails here is not noted; it is judged in its turn. */
+static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+			       uint64_t now_ns)
+{
+	struct ur_ooo_note n = note_of(p);
+	enum ur_drop drop;
+
+	if (ur_responder_check_rights(qp, p->op).kind || check_form(qp, p).kind)
+		return UR_DROP_EARLY;
+	drop = p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC) ? hold_early(qp, p, &n, now_ns)
+						       : place_early(qp, p, ahead, &n, now_ns);
+	if (drop == UR_DROP_NONE)
+		ur_ooo_note(qp->xrsp.ooo, p->bth.psn, &n);
+	return drop;
+}
+
+enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+				uint64_t now_ns)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+	struct ur_counters *cnt = &qp->core->cnt;
+	bool gap = !x->ooo;
+	/*
+	 * EXT-RESP-ACK-03. What just follows the newest tells nothing new. READs and atomics are
+	 * few, ask for no ACK, and nothing else tells of them before their turn.
+	 */
+	bool follows = !gap && x->ooo->noted_cnt && !(p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) &&
+		       ur_psn_eq(p->bth.psn, ur_psn_add(x->ooo->top, 1));
+	enum ur_drop drop;
+
+	cnt->out_of_sequence++;
+	if (ahead >= UR_EXT_WINDOW) {
+		cnt->early_dropped++;
+		return UR_DROP_PSN_GAP;
+	}
+	if (!follows || p->bth.ackreq)
+		ur_ext_response_ack(qp, p, false, now_ns);
+	if (!have_context(qp)) {
+		cnt->early_dropped++;
+		return UR_DROP_NO_CONTEXT;
+	}
+	if (ur_ooo_noted(x->ooo, p->bth.psn)) {
+		cnt->duplicate_request++;
+		return UR_DROP_PSN_DUPLICATE;
+	}
+	drop = take_early(qp, p, ahead, now_ns);
+	if (drop == UR_DROP_NONE) {
+		cnt->early_packets++;
+		cnt->ooo_contexts += gap;
+	} else {
+		/* The echo tells the peer at once what it has to send again. */
+		ur_ext_response_ack(qp, p, false, now_ns);
+		cnt->early_dropped++;
+		if (!x->ooo->noted_cnt)
+			ur_ext_early_give(qp);
+	}
+	return drop;
+}
