@@ -94,6 +94,7 @@ void perf_options_help(FILE *out)
 	      "message\n"
 	      "  --service-us N         was worked off, one message in N us\n"
 	      "  --think-us N           a queue pair waits so long after each message (--depth 1)\n"
+	      "  --buffers N            the queue pairs share N buffers on either end (one each)\n"
 	      "  --events               sleep on the completion channel instead of polling\n"
 	      "  --timeout N            local ACK timeout, 4.096 us * 2^N (14)\n"
 	      "  --retry N              retries after time-outs and sequence errors, 0 to 7 (7)\n"

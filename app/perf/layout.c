@@ -61,7 +61,7 @@ void perf_layout_compute(struct perf_layout *l, const struct perf_params *p)
 		l->stride += p->verify ? l->rx_step * p->rq_depth
 				       : round_up(l->rx_bytes < 8 ? 8 : l->rx_bytes, 64);
 	l->stride = round_up(l->stride, 64);
-	l->total = PERF_HEAD_BYTES + l->stride * p->qps;
+	l->total = PERF_HEAD_BYTES + l->stride * p->buffers;
 }
 
 static void shrink_to_memory(struct perf_params *p)
@@ -96,6 +96,7 @@ void perf_params_from_options(struct perf_params *p, const struct perf_options *
 	p->type = o->type;
 	p->size = size;
 	p->qps = o->qps;
+	p->buffers = o->buffers != 0 && o->buffers < o->qps ? o->buffers : o->qps;
 	p->depth = o->mode == PERF_MODE_LAT ? LAT_DEPTH : o->depth;
 	if (p->depth > most)
 		p->depth = most;

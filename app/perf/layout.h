@@ -13,7 +13,7 @@
  * address is all they tell each other. Pure.
  *
  *   head:  one word that all fetch_adds of the peer go to, padded to a cache line
- *   then for each queue pair one `stride`:
+ *   then for each queue pair one `stride`; with fewer `buffers` than queue pairs they share them:
  *      word PERF_AT_ACK   the peer writes here up to which message it has checked our WRITEs
  *      word PERF_AT_CAS   the peer's compare-and-swaps go here
  *      word PERF_AT_ACK_OUT  where the words that we write there wait
@@ -43,6 +43,13 @@ struct perf_layout {
 	uint64_t stride;
 	uint64_t total;
 };
+
+/* Where the stride of a queue pair starts. */
+static inline uint64_t perf_layout_stride(const struct perf_layout *l, const struct perf_params *p,
+					  uint32_t idx)
+{
+	return PERF_HEAD_BYTES + idx % (uint32_t)p->buffers * l->stride;
+}
 
 /* Receives are needed: by the operation, or because the receiver of WRITEs has to see them. */
 bool perf_params_receives(const struct perf_params *p);

@@ -31,7 +31,8 @@
 	X("rd-atomic", rd_atomic, 1, 128, 16)                                                      \
 	X("receives", receives, 1, 1024, 0)                                                        \
 	X("service-us", service_us, 1, 1000000, 0)                                                 \
-	X("think-us", think_us, 1, 10000000, 0)
+	X("think-us", think_us, 1, 10000000, 0)                                                    \
+	X("buffers", buffers, 1, 65536, 0)
 
 /* X(option, field, max, default): seconds. */
 #define SECONDS(X)                                                                                 \
@@ -480,7 +481,7 @@ static enum perf_parse check_sides(struct parser *p)
 		OPT_retry,    OPT_rnr_retry,	OPT_rd_atomic, OPT_duration_s,	 OPT_warmup_s,
 		OPT_bidir,    OPT_verify,	OPT_srq,       OPT_events,	 OPT_json,
 		OPT_seed,     OPT_sl,		OPT_priority,  OPT_weight,	 OPT_TRANSPORT_MODE,
-		OPT_receives, OPT_service_us,	OPT_think_us,
+		OPT_receives, OPT_service_us,	OPT_think_us,  OPT_buffers,
 	};
 
 	if (!p->o->server) {
@@ -592,6 +593,9 @@ static enum perf_parse check_mode(struct parser *p)
 		return fail(p, "--service-us wants --receives N, at most 16 for each queue pair");
 	if (o->think_us != 0 && o->depth != 1)
 		return fail(p, "--think-us wants --depth 1");
+	if (o->buffers != 0 &&
+	    ((o->mode != PERF_MODE_BW && o->mode != PERF_MODE_RATE) || o->verify))
+		return fail(p, "--buffers is for --mode bw and rate, without --verify");
 	if (o->mode == PERF_MODE_SOAK &&
 	    ((p->given[OPT_OP] && o->op != PERF_OP_MIXED) || o->type != PERF_TYPE_RC || o->bidir))
 		return fail(p,

@@ -142,7 +142,8 @@ bool perf_params_valid(const struct perf_params *p)
 	       p->inline_bytes <= 1024 && p->timeout <= 31 && p->retry <= 7 && p->rnr_retry <= 7 &&
 	       p->rd_atomic <= 128 && p->mtu <= 4096 && p->transport <= UROCE_QP_MODE_GBN + 1 &&
 	       p->receives <= PERF_RECEIVES_MAX && p->receives <= p->qps * p->rq_depth &&
-	       p->service_us <= 1000000 && (p->service_us == 0 || p->receives != 0);
+	       p->service_us <= 1000000 && (p->service_us == 0 || p->receives != 0) &&
+	       p->buffers >= 1 && p->buffers <= p->qps && (p->buffers == p->qps || !p->verify);
 }
 
 size_t perf_hello_encode(void *out, const struct perf_hello *h)

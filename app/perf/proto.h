@@ -50,6 +50,7 @@ enum perf_message {
 	X(depth)                                                                                   \
 	X(slots)    /* of each ring in memory: a power of two, or 1 */                             \
 	X(rq_depth) /* receives posted on each queue pair */                                       \
+	X(buffers)  /* strides of memory; queue pairs share them if there are fewer */              \
 	X(verify)                                                                                  \
 	X(bidir)                                                                                   \
 	X(mtu)                                                                                     \

@@ -389,8 +389,8 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
 	q->rq.idx = idx;
 	q->tx_limit = PERF_LIMITLESS;
 	if (s->mem != NULL)
-		q->mem = s->mem + PERF_HEAD_BYTES + idx * s->layout.stride;
-	q->remote = s->remote_addr + PERF_HEAD_BYTES + idx * s->layout.stride;
+		q->mem = s->mem + perf_layout_stride(&s->layout, &s->params, idx);
+	q->remote = s->remote_addr + perf_layout_stride(&s->layout, &s->params, idx);
 	q->tx_key = perf_key(s->params.seed, idx, gen, s->server);
 	q->rx_key = perf_key(s->params.seed, idx, gen, !s->server);
 	q->stamp = s->stamps != NULL ? s->stamps + idx * (s->stamp_mask + 1ul) : NULL;
@@ -413,7 +413,7 @@ uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t s
 		idx = slot >> s->rq_shift;
 		slot &= (uint32_t)s->params.rq_depth - 1;
 	}
-	return s->mem + PERF_HEAD_BYTES + idx * s->layout.stride + s->layout.rx +
+	return s->mem + perf_layout_stride(&s->layout, &s->params, idx) + s->layout.rx +
 	       slot * s->layout.rx_step;
 }
 

@@ -152,6 +152,7 @@ static struct perf_params params(enum perf_op op, uint64_t size, bool verify)
 				    .type = PERF_TYPE_RC,
 				    .size = size,
 				    .qps = 3,
+				    .buffers = 3,
 				    .depth = 8,
 				    .slots = verify ? 16 : 1,
 				    .rq_depth = 16,
@@ -200,6 +201,29 @@ Test(perf_layout, an_operation_has_the_rings_it_uses)
 	perf_layout_compute(&l, &p);
 	cr_assert_eq(l.rx_bytes, 64 + 40);
 	cr_assert_geq(l.rx_step, 104);
+}
+
+Test(perf_layout, queue_pairs_share_the_buffers_that_there_are)
+{
+	struct ibv_device_attr device = {.max_qp_wr = 4096, .max_qp_rd_atom = 16};
+	struct perf_options o = {.qps = 3, .depth = 1, .sge = 1, .signal_every = 1, .buffers = 2};
+	struct perf_params p;
+	struct perf_layout l;
+
+	perf_params_from_options(&p, &o, 64, &device, 4096);
+	cr_assert(perf_params_valid(&p));
+	perf_layout_compute(&l, &p);
+	cr_assert_eq(l.stride, 128 + 64 + 64);
+	cr_assert_eq(l.total, 64 + 2 * 256);
+	cr_assert_eq(perf_layout_stride(&l, &p, 0), 64);
+	cr_assert_eq(perf_layout_stride(&l, &p, 1), 320);
+	cr_assert_eq(perf_layout_stride(&l, &p, 2), 64);
+	o.buffers = 4;
+	perf_params_from_options(&p, &o, 64, &device, 4096);
+	cr_assert_eq(p.buffers, 3);
+	o.buffers = 0;
+	perf_params_from_options(&p, &o, 64, &device, 4096);
+	cr_assert_eq(p.buffers, 3);
 }
 
 Test(perf_layout, huge_verified_messages_take_fewer_slots_rather_than_all_memory)
@@ -315,6 +339,9 @@ Test(perf_proto, parameters_that_no_client_sends_are_refused)
 	REFUSED(type, PERF_TYPE_CNT);
 	REFUSED(size, (1ull << 31) + 1);
 	REFUSED(qps, 0);
+	REFUSED(buffers, 0);
+	REFUSED(buffers, 2);
+	REFUSED(buffers, 4);
 	REFUSED(depth, 0);
 	REFUSED(depth, 17);
 	REFUSED(slots, 3);
