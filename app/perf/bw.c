@@ -51,6 +51,7 @@ uint32_t perf_bw_post(struct perf_session *s, struct perf_qp *q, uint32_t cnt)
 					    ? IBV_SEND_INLINE
 					    : 0;
 	const bool ud = s->params.type == PERF_TYPE_UD;
+	struct ibv_sge *pieces = perf_pieces(s, q);
 	uint64_t n = q->tx_next;
 	uint32_t taken;
 
@@ -60,7 +61,7 @@ uint32_t perf_bw_post(struct perf_session *s, struct perf_qp *q, uint32_t cnt)
 		wr->imm_data = htonl((uint32_t)n);
 		n++;
 		wr->wr_id = perf_wr_id(PERF_WR_TX, q->idx, (uint32_t)n);
-		wr->sg_list = q->sge;
+		wr->sg_list = pieces;
 		wr->send_flags = base_flags;
 		if (ud) {
 			wr->wr.ud.ah = q->ah;
@@ -72,8 +73,8 @@ uint32_t perf_bw_post(struct perf_session *s, struct perf_qp *q, uint32_t cnt)
 		if ((n & mask) != 0 && n != q->tx_limit)
 			continue;
 		wr->send_flags = base_flags | IBV_SEND_SIGNALED;
-		if (q->stamp != NULL)
-			q->stamp[(n - 1) & s->stamp_mask] = s->now_ns;
+		if (s->stamps != NULL)
+			*perf_stamp(s, q, n - 1) = s->now_ns;
 	}
 	taken = perf_traffic_post(s, q, cnt);
 	q->tx_next += taken;

@@ -65,14 +65,20 @@ static bool make_memory(struct perf_session *s)
 	return s->mr != NULL;
 }
 
+/* No more than needed: a queue goes round all of its memory, however little is outstanding. */
 static uint64_t send_entries(const struct perf_session *s)
 {
-	return s->params.depth + 2 * PERF_ACKS_MAX + PERF_BATCH;
+	/* Words for the peer go beside the messages, and the ping-pong keeps no count of depth. */
+	bool more =
+		s->notify || s->params.op == PERF_OP_SEND_INV || s->params.mode == PERF_MODE_LAT;
+
+	return s->params.depth + (more ? 2 * PERF_ACKS_MAX + PERF_BATCH : 0);
 }
 
 static bool make_cqs(struct perf_session *s)
 {
-	uint64_t per_qp = send_entries(s) + s->params.rq_depth;
+	uint64_t per_qp =
+		send_entries(s) + (perf_params_receives(&s->params) ? s->params.rq_depth : 0);
 	uint64_t entries;
 	int vectors = s->ep->ctx->num_comp_vectors;
 
@@ -139,14 +145,16 @@ static uint32_t power_at_least(uint64_t v)
 
 static bool make_tables(struct perf_session *s)
 {
-	uint32_t stamps = power_at_least(s->params.depth + PERF_BATCH);
+	uint32_t stamps = power_at_least(s->params.depth);
 	uint32_t hash = power_at_least(4 * s->params.qps);
 	uint64_t qps = s->params.qps;
 
 	s->stamp_mask = stamps - 1;
 	s->qpn_hash_mask = hash - 1;
 	s->ready_mask = power_at_least(qps) - 1;
-	s->qps = calloc(qps, sizeof(*s->qps));
+	s->qps = aligned_alloc(_Alignof(struct perf_qp), qps * sizeof(*s->qps));
+	if (s->qps != NULL)
+		memset(s->qps, 0, qps * sizeof(*s->qps));
 	s->sges = calloc(qps * s->params.sge, sizeof(*s->sges));
 	s->stamps = s->hist != NULL ? calloc(qps * stamps, sizeof(*s->stamps)) : NULL;
 	s->ready = calloc(s->ready_mask + 1ul, sizeof(*s->ready));
@@ -266,12 +274,12 @@ struct perf_qp *perf_session_by_qpn(struct perf_session *s, uint32_t qpn)
 static void cut_pieces(struct perf_session *s, struct perf_qp *q)
 {
 	uint64_t at = (uintptr_t)q->mem + s->layout.tx, left = s->params.size;
+	struct ibv_sge *piece = perf_pieces(s, q);
 
-	q->sge = s->sges + q->idx * s->params.sge;
 	for (uint64_t i = 0; s->mr != NULL && i < s->params.sge; i++) {
 		uint64_t bytes = i + 1 == s->params.sge ? left : s->params.size / s->params.sge;
 
-		q->sge[i] = (struct ibv_sge){at, (uint32_t)bytes, s->mr->lkey};
+		piece[i] = (struct ibv_sge){at, (uint32_t)bytes, s->mr->lkey};
 		at += bytes;
 		left -= bytes;
 	}
@@ -393,7 +401,6 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
 	q->remote = s->remote_addr + perf_layout_stride(&s->layout, &s->params, idx);
 	q->tx_key = perf_key(s->params.seed, idx, gen, s->server);
 	q->rx_key = perf_key(s->params.seed, idx, gen, !s->server);
-	q->stamp = s->stamps != NULL ? s->stamps + idx * (s->stamp_mask + 1ul) : NULL;
 	cut_pieces(s, q);
 	if (s->mem != NULL)
 		reset_memory(s, q);

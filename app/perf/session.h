@@ -43,32 +43,31 @@ struct perf_rq {
 	uint32_t pending[PERF_BATCH];
 };
 
+/* What the lean sender needs is in the first cache line: of thousands, each is far away. */
 struct perf_qp {
-	struct ibv_qp *qp;
-	struct uroce_cm_id *id;
-	struct ibv_ah *ah; /* UD */
-	uint32_t remote_qpn, remote_qkey;
-	uint32_t idx, gen;
+	_Alignas(64) struct ibv_qp *qp;
+	/* Sending. In flight: [tx_done, tx_next). A completion was asked for up to tx_signaled. */
+	uint64_t tx_next, tx_done, tx_signaled;
+	uint64_t tx_limit; /* as many, all in all */
+	uint64_t remote;   /* the peer's stride, as a remote address */
+	uint32_t idx;
 	struct perf_share share;
 	bool up;      /* connected: may be sent on */
 	bool closing; /* flushed work requests are no news */
 	bool paused;  /* no new messages but what the drain needs */
 	bool queued;  /* stands in the ready ring */
 
-	uint8_t *mem;	 /* our stride of the layout */
-	uint64_t remote; /* the peer's, as a remote address */
+	struct uroce_cm_id *id;
+	struct ibv_ah *ah; /* UD */
+	uint32_t remote_qpn, remote_qkey;
+	uint32_t gen;
+	uint8_t *mem; /* our stride of the layout */
 	uint64_t tx_key, rx_key;
-	struct ibv_sge *sge; /* params.sge of them: the pieces of slot 0 */
-
-	/* Sending. In flight: [tx_done, tx_next). A completion was asked for up to tx_signaled. */
-	uint64_t tx_next, tx_done, tx_signaled;
-	uint64_t tx_limit;  /* as many, all in all */
-	uint64_t tx_acked;  /* the peer checked [0, tx_acked); slots below are free */
-	uint64_t tx_ack_ns; /* when that last moved; UC gives up on lost ones */
+	uint64_t tx_acked;	      /* the peer checked [0, tx_acked); slots below are free */
+	uint64_t tx_ack_ns;	      /* when that last moved; UC gives up on lost ones */
 	uint64_t mark_done, end_done; /* tx_done when the measurement began, ended */
 	uint64_t cas_next, cas_done;
 	uint64_t fetch_last; /* result of the last fetch_add, plus 1 */
-	uint64_t *stamp;     /* when message n was posted: [n & stamp_mask] */
 
 	/* Receiving. The next message expected is rx_next; the peer was told up to ack_sent. */
 	uint64_t rx_next, ack_sent;
@@ -127,8 +126,8 @@ struct perf_session {
 	uint32_t qpn_hash_mask;
 
 	struct perf_qp *qps;
-	struct ibv_sge *sges;
-	uint64_t *stamps;
+	struct ibv_sge *sges; /* params.sge of each: the pieces of slot 0 */
+	uint64_t *stamps;     /* when message n was posted: perf_stamp(); NULL: not wanted */
 	uint32_t stamp_mask;
 
 	/* Queue pairs that may have room to send, first in first out. */
@@ -198,6 +197,17 @@ struct perf_qp *perf_session_by_qpn(struct perf_session *s, uint32_t qpn);
 static inline uint64_t perf_slot(const struct perf_session *s, uint64_t n)
 {
 	return (n & (s->params.slots - 1)) * s->layout.slot_bytes;
+}
+
+static inline uint64_t *perf_stamp(const struct perf_session *s, const struct perf_qp *q,
+				   uint64_t n)
+{
+	return &s->stamps[q->idx * (s->stamp_mask + 1ul) + (n & s->stamp_mask)];
+}
+
+static inline struct ibv_sge *perf_pieces(const struct perf_session *s, const struct perf_qp *q)
+{
+	return &s->sges[q->idx * s->params.sge];
 }
 
 /* Entries of the SRQ. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TURNS	    8 /* queue pairs that post in one step */
+#define AHEAD	    2 /* turns between a prefetch and its use */
 #define LOST_ACK_NS 100000000ull
 
 void perf_traffic_kick(struct perf_session *s, struct perf_qp *q)
@@ -177,6 +178,13 @@ static uint32_t post(struct perf_session *s, struct perf_qp *q, uint32_t cnt)
 								    : perf_bw_post(s, q, cnt);
 }
 
+/* The queue pair whose turn comes soon. */
+static void prefetch(const struct perf_session *s)
+{
+	if (s->ready_tail - s->ready_head > AHEAD)
+		__builtin_prefetch(&s->qps[s->ready[(s->ready_head + AHEAD) & s->ready_mask]], 1);
+}
+
 static unsigned send_step(struct perf_session *s)
 {
 	uint32_t turns = s->ready_tail - s->ready_head;
@@ -188,6 +196,7 @@ static unsigned send_step(struct perf_session *s)
 		struct perf_qp *q = &s->qps[s->ready[s->ready_head++ & s->ready_mask]];
 		uint32_t room, n = 0;
 
+		prefetch(s);
 		q->queued = false;
 		if (!q->up || q->paused || q->tx_next == q->tx_limit)
 			continue;
@@ -328,8 +337,8 @@ static void sent(struct perf_session *s, struct perf_qp *q, const struct ibv_wc 
 				  (unsigned long long)q->tx_done, (unsigned long long)q->tx_next);
 		return;
 	}
-	if (q->stamp != NULL && s->params.mode != PERF_MODE_LAT && s->stats.end_ns == 0)
-		perf_histogram_record(s->hist, s->now_ns - q->stamp[(done - 1) & s->stamp_mask]);
+	if (s->stamps != NULL && s->params.mode != PERF_MODE_LAT && s->stats.end_ns == 0)
+		perf_histogram_record(s->hist, s->now_ns - *perf_stamp(s, q, done - 1));
 	if (s->params.verify || s->params.op == PERF_OP_SEND_INV)
 		perf_checked_complete(s, q, wc, done);
 	else

@@ -96,8 +96,8 @@ static bool build(struct perf_session *s, struct perf_qp *q, uint64_t n, uint32_
 		wr->send_flags |= IBV_SEND_INLINE;
 	if (((n + 1) & (s->params.signal_every - 1)) == 0 || n + 1 == q->tx_limit) {
 		wr->send_flags |= IBV_SEND_SIGNALED;
-		if (q->stamp != NULL)
-			q->stamp[n & s->stamp_mask] = s->now_ns;
+		if (s->stamps != NULL)
+			*perf_stamp(s, q, n) = s->now_ns;
 	}
 	return true;
 }
