@@ -24,10 +24,13 @@ void ur_qp_update(struct ur_qp *qp)
 	if (__builtin_expect(qp->admission & UR_ADM_HELD, 0))
 		ur_admission_update(qp);
 	ur_emux_set(&core->emux, &qp->sq_queue, ur_mode_requester_ready(qp));
-	/* A timer that fires too early looks again; that is cheaper than moving it with each ACK.
+	/*
+	 * A timer that fires too early looks again; that is cheaper than moving it with each ACK.
+	 * TIMER-IDLE-01: but of thousands of idle queue pairs each would be fetched for nothing.
 	 */
-	if (deadline != UR_NEVER && !in_error(qp) &&
-	    (!qp->timer.armed || deadline < qp->timer.deadline_ns))
+	if (deadline == UR_NEVER)
+		ur_timer_cancel(&core->wheel, &qp->timer);
+	else if (!in_error(qp) && (!qp->timer.armed || deadline < qp->timer.deadline_ns))
 		ur_timer_set(&core->wheel, &qp->timer, deadline);
 }
 

@@ -274,6 +274,10 @@ Test(engine, idle_engine_visits_nobody_and_waits_for_nothing)
 	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
 	/* RC-TIMER-ACK-01 */
 	cr_assert_leq(ur_engine_next_deadline(e->engine), e->now_ns + END_TIMEOUT_NS + 1024);
+	/* TIMER-IDLE-01 */
+	cr_assert_eq(end_ack(e, 1000, 31, 1), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(ur_engine_next_deadline(e->engine), UR_NEVER);
 	end_free(e);
 }
 
