@@ -255,12 +255,20 @@ struct uroce_qos_attr {
 	enum uroce_policy policy;
 	uint32_t turn_wqes;  /* work requests begun in a turn, [1, 65535] */
 	uint32_t turn_bytes; /* of frames in a turn, [1, 2^24] */
+	/* Marks by SL, for the network. An address vector's traffic class goes before these. */
+	uint8_t traffic_class; /* DSCP * 4 + ECN of SLs whose sl_dscp is 0; its ECN bits of all */
+	uint8_t sl_dscp[16];   /* [0, 63] */
+	uint8_t sl_pcp[16];    /* 802.1Q priority, [0, 7], where packets are tagged */
+	/* What the port sends at most, Gb/s on the wire; 0: no limit, else [0.001, 1000] */
+	double rate_gbps;
 };
 
 /*
  * Changes all of that while traffic runs, from the next packet on. What was accepted is sent; of a
- * service level that has lost its lane it waits until a later change. EINVAL, with half a sentence
- * in `err`, and nothing changed: an attribute out of its range, or nothing would have service.
+ * service level that has lost its lane it waits until a later change. Marks change of queue pairs
+ * and address handles that stand, not of the messages of their connection. EINVAL, with half a
+ * sentence in `err`, and nothing changed: an attribute out of its range, or nothing would have
+ * service.
  */
 int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *attr, char *err,
 		  size_t err_bytes);

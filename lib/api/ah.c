@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "api/device.h"
-#include "api/pacing_attr.h"
 
 #define ECN_MASK 3 /* both bits: congestion experienced */
 
@@ -44,17 +43,13 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 	if (r.rc)
 		return EHOSTUNREACH;
 	*path = (struct ur_path_attr){
-		.has_vlan = dev->cfg.address.vlan != 0,
-		.vlan_tci = (uint16_t)(dev->cfg.address.vlan | ur_qos_tci(&dev->cfg, attr->sl)),
 		.src = dev->gids[attr->grh.sgid_index],
 		.dst = r.dst,
-		.tos = attr->grh.traffic_class ? attr->grh.traffic_class
-					       : ur_qos_tos(&dev->cfg, attr->sl),
 		.ttl = attr->grh.hop_limit,
 		.flow_label = attr->grh.flow_label & 0xfffff,
 		.sport = ur_path_sport(attr->grh.flow_label, lqpn, rqpn),
 	};
-	path->tos |= ur_pacing_ecn_of(&dev->cfg);
+	ur_sl_marks_put(dev, attr, path);
 	memcpy(path->smac, dev->port.mac, 6);
 	memcpy(path->dmac, r.mac, 6);
 	return 0;
@@ -62,11 +57,24 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 
 /* ---- address handles ---- */
 
-static void count(struct ur_device *dev, struct ibv_pd *pd, int by)
+/* Marked under the lock as well: the map of marks may have changed since the path was found. */
+static void enlist(struct ur_device *dev, struct ur_api_ah *ah, struct ur_path_attr *path)
 {
 	pthread_mutex_lock(&dev->lock);
-	dev->objects.ahs += (uint32_t)by;
-	UR_API(pd, pd)->refs += (uint32_t)by;
+	ur_sl_marks_put(dev, &ah->attr, path);
+	ur_path_init(&ah->ah.path, path);
+	LIST_INSERT_HEAD(&dev->ahs, ah, link);
+	dev->objects.ahs++;
+	UR_API(pd, ah->ah.verbs.pd)->refs++;
+	pthread_mutex_unlock(&dev->lock);
+}
+
+static void delist(struct ur_device *dev, struct ur_api_ah *ah)
+{
+	pthread_mutex_lock(&dev->lock);
+	LIST_REMOVE(ah, link);
+	dev->objects.ahs--;
+	UR_API(pd, ah->ah.verbs.pd)->refs--;
 	pthread_mutex_unlock(&dev->lock);
 }
 
@@ -88,8 +96,8 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.verbs = (struct ibv_ah){.context = pd->context, .pd = pd};
 	ah->ah.pd = pd->handle;
 	ah->ah.sl = attr->sl;
-	ur_path_init(&ah->ah.path, &path);
-	count(dev, pd, 1);
+	ah->attr = *attr;
+	enlist(dev, ah, &path);
 	return &ah->ah.verbs;
 }
 
@@ -132,7 +140,7 @@ int uroce_destroy_ah(struct ibv_ah *base)
 
 		ur_worker_call(dev->workers[i], forget_on_worker, &f);
 	}
-	count(dev, base->pd, -1);
+	delist(dev, ah);
 	free(ah);
 	return 0;
 }
@@ -166,7 +174,7 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 	if ((attr->grh.traffic_class & ECN_MASK) == ECN_MASK)
 		attr->grh.traffic_class &= (uint8_t)~1u;
 	/* The answer has the service level of the question, if its DSCP is one's. */
-	attr->sl = ur_qos_sl_of_tos(&dev->cfg, attr->grh.traffic_class);
+	attr->sl = ur_sl_marks_sl_of_tos(dev, attr->grh.traffic_class);
 	if (!ur_device_serves(dev, attr->sl))
 		attr->sl = 0;
 	if (v6)

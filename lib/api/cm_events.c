@@ -51,7 +51,7 @@ static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 		id->ah.sl = note->sl;
 		if (note->tclass >> 2)
 			id->ah.grh.traffic_class =
-				(uint8_t)((note->tclass & 0xfc) | (dev->cfg.qos.traffic_class & 3));
+				(uint8_t)((note->tclass & 0xfc) | ur_sl_marks_ecn(dev));
 	}
 	for (unsigned i = 0; i < dev->gid_cnt; i++)
 		if (ur_gid_eq(&dev->gids[i], &note->local))

@@ -334,12 +334,13 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 				.mtu_shift = dev->mtu_shift,
 				.pacing = &pacing,
 				.admission = &admission,
-				.qos = &dev->qos,
+				.qos = &dev->qos.engine,
 			},
 	};
 
 	ur_qos_of_config(&dev->cfg, dev->mtu_shift, &dev->qos);
-	dev->served_sls = ur_qos_served_sls(&dev->qos);
+	dev->served_sls = ur_qos_served_sls(&dev->qos.engine);
+	ur_sl_marks_publish(&dev->marks, &dev->qos.marks);
 	for (uint16_t i = 0; i < dev->worker_cnt; i++) {
 		a.idx = a.engine.limits.worker = i;
 		a.neigh = i ? NULL : dev->neigh;

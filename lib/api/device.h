@@ -7,6 +7,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include "api/sl_marks.h"
 #include "api/qos.h"
 #include "api/qp_mode.h"
 #include "edge/capture.h"
@@ -52,6 +53,7 @@ struct ur_device {
 	unsigned gid_cnt;
 	uint8_t mtu_shift;	     /* the largest PMTU is 1 << mtu_shift */
 	_Atomic uint16_t served_sls; /* bit i: what has SL i may be posted */
+	struct ur_sl_marks_now marks;
 	uint16_t worker_cnt;
 	struct ur_worker *workers[UR_WORKERS_MAX];
 	bool dedicated;
@@ -65,7 +67,8 @@ struct ur_device {
 	pthread_mutex_t lock; /* counts, references, the MR table, creation and destruction */
 	struct uroce_objects objects;
 	uint32_t last_pool; /* name of the SRQ created last, for peers */
-	struct ur_engine_qos qos; /* as every worker has it */
+	struct ur_qos qos; /* as every worker has it */
+	LIST_HEAD(, ur_api_ah) ahs;
 
 	/* Asynchronous events, [async_head, async_tail) of a ring; full ones are counted. */
 	pthread_mutex_t async_lock;
@@ -132,6 +135,8 @@ struct ur_api_qp {
 
 struct ur_api_ah {
 	struct ur_ah ah; /* first: it begins with the verbs struct, and queues point to it */
+	struct ibv_ah_attr attr;
+	LIST_ENTRY(ur_api_ah) link; /* in the device's; under its lock */
 };
 
 struct ur_api_mr {

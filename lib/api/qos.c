@@ -16,43 +16,52 @@ UROCE_POLICIES(X)
 #undef X
 _Static_assert(UROCE_VLS == UR_VL_CNT && UROCE_VL_ENTRIES == UR_VL_ENTRIES, "as many lanes");
 
-#define ECN_MASK       3
-#define TCI_PCP_SHIFT  13
 #define TURN_WQES_MAX  65535
 #define TURN_BYTES_MAX (1u << 24)
+#define RATE_GBPS_MAX  1000
+#define DSCP_MAX       63
+#define PCP_MAX	       7
 
 /* ---- attributes ---- */
 
-void ur_qos_of_config(const struct ur_config *cfg, uint8_t mtu_shift, struct ur_engine_qos *qos)
+void ur_qos_of_config(const struct ur_config *cfg, uint8_t mtu_shift, struct ur_qos *qos)
 {
-	*qos = (struct ur_engine_qos){
-		.vl = {.mode = (enum ur_vl_mode)cfg->qos.vl_mode,
-		       .high_cnt = cfg->qos.vl_high.cnt,
-		       .low_cnt = cfg->qos.vl_low.cnt,
-		       .high_limit = (uint8_t)cfg->qos.vl_high_limit,
-		       .mtu_shift = mtu_shift},
-		.sched = {.policy = (enum ur_emux_policy)cfg->qos.policy,
-			  .wqes = cfg->qos.turn_wqes,
-			  .burst = cfg->qos.turn_bytes},
+	struct ur_vl_attr *vl = &qos->engine.vl;
+
+	*qos = (struct ur_qos){
+		.engine = {.vl = {.mode = (enum ur_vl_mode)cfg->qos.vl_mode,
+				  .high_cnt = cfg->qos.vl_high.cnt,
+				  .low_cnt = cfg->qos.vl_low.cnt,
+				  .high_limit = (uint8_t)cfg->qos.vl_high_limit,
+				  .mtu_shift = mtu_shift},
+			   .sched = {.policy = (enum ur_emux_policy)cfg->qos.policy,
+				     .wqes = cfg->qos.turn_wqes,
+				     .burst = cfg->qos.turn_bytes}},
+		.rate_gbps = cfg->port.rate_gbps,
 	};
-	memcpy(qos->vl.high, cfg->qos.vl_high.entry, sizeof(qos->vl.high));
-	memcpy(qos->vl.low, cfg->qos.vl_low.entry, sizeof(qos->vl.low));
-	memcpy(qos->vl.sl2vl, cfg->qos.sl2vl, sizeof(qos->vl.sl2vl));
+	memcpy(vl->high, cfg->qos.vl_high.entry, sizeof(vl->high));
+	memcpy(vl->low, cfg->qos.vl_low.entry, sizeof(vl->low));
+	memcpy(vl->sl2vl, cfg->qos.sl2vl, sizeof(vl->sl2vl));
+	ur_sl_marks_of_config(cfg, &qos->marks);
 }
 
 /* The other way round, for changes by key. */
-static void to_config(const struct ur_engine_qos *qos, struct ur_config *cfg)
+static void to_config(const struct ur_qos *qos, struct ur_config *cfg)
 {
-	cfg->qos.vl_mode = (int)qos->vl.mode;
-	cfg->qos.vl_high.cnt = qos->vl.high_cnt;
-	cfg->qos.vl_low.cnt = qos->vl.low_cnt;
-	cfg->qos.vl_high_limit = qos->vl.high_limit;
-	memcpy(cfg->qos.vl_high.entry, qos->vl.high, sizeof(qos->vl.high));
-	memcpy(cfg->qos.vl_low.entry, qos->vl.low, sizeof(qos->vl.low));
-	memcpy(cfg->qos.sl2vl, qos->vl.sl2vl, sizeof(qos->vl.sl2vl));
-	cfg->qos.policy = (int)qos->sched.policy;
-	cfg->qos.turn_wqes = qos->sched.wqes;
-	cfg->qos.turn_bytes = qos->sched.burst;
+	const struct ur_vl_attr *vl = &qos->engine.vl;
+
+	cfg->qos.vl_mode = (int)vl->mode;
+	cfg->qos.vl_high.cnt = vl->high_cnt;
+	cfg->qos.vl_low.cnt = vl->low_cnt;
+	cfg->qos.vl_high_limit = vl->high_limit;
+	memcpy(cfg->qos.vl_high.entry, vl->high, sizeof(vl->high));
+	memcpy(cfg->qos.vl_low.entry, vl->low, sizeof(vl->low));
+	memcpy(cfg->qos.sl2vl, vl->sl2vl, sizeof(vl->sl2vl));
+	cfg->qos.policy = (int)qos->engine.sched.policy;
+	cfg->qos.turn_wqes = qos->engine.sched.wqes;
+	cfg->qos.turn_bytes = qos->engine.sched.burst;
+	ur_sl_marks_to_config(&qos->marks, cfg);
+	cfg->port.rate_gbps = qos->rate_gbps;
 }
 
 uint16_t ur_qos_served_sls(const struct ur_engine_qos *qos)
@@ -67,32 +76,11 @@ uint16_t ur_qos_served_sls(const struct ur_engine_qos *qos)
 	return sls;
 }
 
-/* QOS-MARK-01 */
-uint8_t ur_qos_tos(const struct ur_config *cfg, uint8_t sl)
-{
-	uint8_t tos = (uint8_t)cfg->qos.traffic_class;
-
-	return cfg->qos.sl_dscp[sl] ? (uint8_t)(cfg->qos.sl_dscp[sl] << 2 | (tos & ECN_MASK)) : tos;
-}
-
-uint16_t ur_qos_tci(const struct ur_config *cfg, uint8_t sl)
-{
-	return (uint16_t)(cfg->qos.sl_pcp[sl] << TCI_PCP_SHIFT);
-}
-
-uint8_t ur_qos_sl_of_tos(const struct ur_config *cfg, uint8_t tos)
-{
-	for (uint8_t sl = 0; sl < 16; sl++)
-		if (ur_qos_tos(cfg, sl) >> 2 == tos >> 2)
-			return sl;
-	return 0;
-}
-
 /* ---- change and query ---- */
 
-static struct ur_engine_qos qos_of(struct ur_device *dev)
+static struct ur_qos qos_of(struct ur_device *dev)
 {
-	struct ur_engine_qos qos;
+	struct ur_qos qos;
 
 	pthread_mutex_lock(&dev->lock);
 	qos = dev->qos;
@@ -101,63 +89,100 @@ static struct ur_engine_qos qos_of(struct ur_device *dev)
 }
 
 struct set_call {
-	struct ur_engine *engine;
+	struct ur_worker *worker;
 	const struct ur_engine_qos *qos;
+	double rate_gbps; /* of the worker */
 };
 
 static void set_on_worker(void *arg, uint64_t now_ns)
 {
 	struct set_call *c = arg;
 
-	ur_engine_set_qos(c->engine, c->qos);
+	ur_engine_set_qos(ur_worker_engine(c->worker), c->qos);
+	ur_worker_set_rate(c->worker, c->rate_gbps);
+}
+
+/* QOS-LIVE-02: what is made meanwhile has the new marks, what stands gets them now. */
+static void apply_marks(struct ur_device *dev, const struct ur_sl_marks *marks)
+{
+	ur_sl_marks_publish(&dev->marks, marks);
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		ur_sl_marks_renew_qps(dev, i);
+	ur_sl_marks_renew_ahs(dev);
 }
 
 /* QOS-LIVE-01: nobody posts to a lane that a worker does not serve yet, or not any more. */
-static void apply(struct ur_device *dev, const struct ur_engine_qos *qos)
+static void apply(struct ur_device *dev, const struct ur_qos *qos)
 {
-	uint16_t sls = ur_qos_served_sls(qos);
+	uint16_t sls = ur_qos_served_sls(&qos->engine);
+	struct set_call c = {.qos = &qos->engine, .rate_gbps = qos->rate_gbps / dev->worker_cnt};
 
 	pthread_mutex_lock(&dev->lock);
 	atomic_fetch_and(&dev->served_sls, sls);
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
-		struct set_call c = {ur_worker_engine(dev->workers[i]), qos};
-
-		ur_worker_call(dev->workers[i], set_on_worker, &c);
+		c.worker = dev->workers[i];
+		ur_worker_call(c.worker, set_on_worker, &c);
 	}
+	if (memcmp(&dev->qos.marks, &qos->marks, sizeof(qos->marks)))
+		apply_marks(dev, &qos->marks);
 	dev->qos = *qos;
 	atomic_store(&dev->served_sls, sls);
 	pthread_mutex_unlock(&dev->lock);
 }
 
-static const char *flaw(const struct ur_engine_qos *qos)
+static const char *flaw_of_marks(const struct ur_sl_marks *m)
 {
-	if ((unsigned)qos->sched.policy > UR_EMUX_STRICT)
+	for (unsigned sl = 0; sl < 16; sl++) {
+		if (m->dscp[sl] > DSCP_MAX)
+			return "a DSCP is not in 0 to 63";
+		if (m->pcp[sl] > PCP_MAX)
+			return "an 802.1Q priority is not in 0 to 7";
+	}
+	return NULL;
+}
+
+static const char *flaw(const struct ur_qos *qos)
+{
+	const struct ur_emux_attr *sched = &qos->engine.sched;
+	const char *why = flaw_of_marks(&qos->marks);
+
+	if (why)
+		return why;
+	if ((unsigned)sched->policy > UR_EMUX_STRICT)
 		return "the policy is unknown";
-	if (qos->sched.wqes < 1 || qos->sched.wqes > TURN_WQES_MAX)
+	if (sched->wqes < 1 || sched->wqes > TURN_WQES_MAX)
 		return "a turn is not of 1 to 65535 work requests";
-	if (qos->sched.burst < 1 || qos->sched.burst > TURN_BYTES_MAX)
+	if (sched->burst < 1 || sched->burst > TURN_BYTES_MAX)
 		return "a turn is not of 1 to 16777216 bytes";
-	return ur_vl_attr_check(&qos->vl);
+	if (qos->rate_gbps != 0 &&
+	    !(qos->rate_gbps >= UR_RATE_GBPS_MIN && qos->rate_gbps <= RATE_GBPS_MAX))
+		return "the rate is neither 0 nor 0.001 to 1000 Gb/s";
+	return ur_vl_attr_check(&qos->engine.vl);
 }
 
 int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *a, char *err, size_t cap)
 {
 	struct ur_device *dev = ur_device(ctx);
-	struct ur_engine_qos qos = {
-		.vl = {.mode = (enum ur_vl_mode)a->vl_mode,
-		       .high_cnt = a->high_cnt,
-		       .low_cnt = a->low_cnt,
-		       .high_limit = a->high_limit,
-		       .mtu_shift = dev->mtu_shift},
-		.sched = {(enum ur_emux_policy)a->policy, a->turn_wqes, a->turn_bytes},
+	struct ur_qos qos = {
+		.engine = {.vl = {.mode = (enum ur_vl_mode)a->vl_mode,
+				  .high_cnt = a->high_cnt,
+				  .low_cnt = a->low_cnt,
+				  .high_limit = a->high_limit,
+				  .mtu_shift = dev->mtu_shift},
+			   .sched = {(enum ur_emux_policy)a->policy, a->turn_wqes, a->turn_bytes}},
+		.marks = {.traffic_class = a->traffic_class},
+		.rate_gbps = a->rate_gbps,
 	};
+	struct ur_vl_attr *vl = &qos.engine.vl;
 	const char *why;
 
 	for (unsigned i = 0; i < UR_VL_ENTRIES; i++) {
-		qos.vl.high[i] = (struct ur_vl_entry){a->high[i].vl, a->high[i].weight};
-		qos.vl.low[i] = (struct ur_vl_entry){a->low[i].vl, a->low[i].weight};
+		vl->high[i] = (struct ur_vl_entry){a->high[i].vl, a->high[i].weight};
+		vl->low[i] = (struct ur_vl_entry){a->low[i].vl, a->low[i].weight};
 	}
-	memcpy(qos.vl.sl2vl, a->sl2vl, sizeof(qos.vl.sl2vl));
+	memcpy(vl->sl2vl, a->sl2vl, sizeof(vl->sl2vl));
+	memcpy(qos.marks.dscp, a->sl_dscp, sizeof(qos.marks.dscp));
+	memcpy(qos.marks.pcp, a->sl_pcp, sizeof(qos.marks.pcp));
 	why = flaw(&qos);
 	if (why) {
 		snprintf(err, cap, "%s", why);
@@ -169,22 +194,27 @@ int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *a, char 
 
 int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *a)
 {
-	struct ur_engine_qos qos = qos_of(ur_device(ctx));
+	struct ur_qos qos = qos_of(ur_device(ctx));
+	const struct ur_vl_attr *vl = &qos.engine.vl;
 
 	*a = (struct uroce_qos_attr){
-		.vl_mode = (enum uroce_vl_mode)qos.vl.mode,
-		.high_cnt = qos.vl.high_cnt,
-		.low_cnt = qos.vl.low_cnt,
-		.high_limit = qos.vl.high_limit,
-		.policy = (enum uroce_policy)qos.sched.policy,
-		.turn_wqes = qos.sched.wqes,
-		.turn_bytes = qos.sched.burst,
+		.vl_mode = (enum uroce_vl_mode)vl->mode,
+		.high_cnt = vl->high_cnt,
+		.low_cnt = vl->low_cnt,
+		.high_limit = vl->high_limit,
+		.policy = (enum uroce_policy)qos.engine.sched.policy,
+		.turn_wqes = qos.engine.sched.wqes,
+		.turn_bytes = qos.engine.sched.burst,
+		.traffic_class = qos.marks.traffic_class,
+		.rate_gbps = qos.rate_gbps,
 	};
 	for (unsigned i = 0; i < UR_VL_ENTRIES; i++) {
-		a->high[i] = (struct uroce_vl_weight){qos.vl.high[i].vl, qos.vl.high[i].weight};
-		a->low[i] = (struct uroce_vl_weight){qos.vl.low[i].vl, qos.vl.low[i].weight};
+		a->high[i] = (struct uroce_vl_weight){vl->high[i].vl, vl->high[i].weight};
+		a->low[i] = (struct uroce_vl_weight){vl->low[i].vl, vl->low[i].weight};
 	}
-	memcpy(a->sl2vl, qos.vl.sl2vl, sizeof(a->sl2vl));
+	memcpy(a->sl2vl, vl->sl2vl, sizeof(a->sl2vl));
+	memcpy(a->sl_dscp, qos.marks.dscp, sizeof(a->sl_dscp));
+	memcpy(a->sl_pcp, qos.marks.pcp, sizeof(a->sl_pcp));
 	return 0;
 }
 
@@ -292,49 +322,52 @@ static void emit_table(struct ur_emit *e, const char *name, const struct ur_vl_e
 	ur_emit_str(e, name, text);
 }
 
-static void emit_qos(struct ur_emit *e, const struct ur_engine_qos *qos)
+static void emit_by_sl(struct ur_emit *e, const char *name, const uint8_t v[16])
+{
+	char text[64];
+	size_t len = 0;
+
+	for (unsigned sl = 0; sl < 16; sl++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", sl ? "," : "",
+					v[sl]);
+	ur_emit_str(e, name, text);
+}
+
+static void emit_qos(struct ur_emit *e, const struct ur_qos *qos)
 {
 #define X(NAME, word) word,
 	static const char *const modes[] = {UROCE_VL_MODES(X)};
 	static const char *const policies[] = {UROCE_POLICIES(X)};
 #undef X
-	char text[64];
-	size_t len = 0;
+	const struct ur_vl_attr *vl = &qos->engine.vl;
 
-	ur_emit_str(e, "vl_mode", modes[qos->vl.mode]);
-	emit_table(e, "vl_high", qos->vl.high, qos->vl.high_cnt);
-	emit_table(e, "vl_low", qos->vl.low, qos->vl.low_cnt);
-	ur_emit_u64(e, "vl_high_limit", qos->vl.high_limit);
-	for (unsigned sl = 0; sl < 16; sl++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", sl ? "," : "",
-					qos->vl.sl2vl[sl]);
-	ur_emit_str(e, "sl2vl", text);
-	ur_emit_str(e, "policy", policies[qos->sched.policy]);
-	ur_emit_u64(e, "turn_wqes", qos->sched.wqes);
-	ur_emit_u64(e, "turn_bytes", qos->sched.burst);
-}
-
-/* What is baked into the headers of paths that stand. */
-static bool fixed(const char *key)
-{
-	return strncmp(key, "sl_", 3) == 0 || strncmp(key, "traffic_class", 13) == 0;
+	ur_emit_str(e, "vl_mode", modes[vl->mode]);
+	emit_table(e, "vl_high", vl->high, vl->high_cnt);
+	emit_table(e, "vl_low", vl->low, vl->low_cnt);
+	ur_emit_u64(e, "vl_high_limit", vl->high_limit);
+	emit_by_sl(e, "sl2vl", vl->sl2vl);
+	ur_emit_str(e, "policy", policies[qos->engine.sched.policy]);
+	ur_emit_u64(e, "turn_wqes", qos->engine.sched.wqes);
+	ur_emit_u64(e, "turn_bytes", qos->engine.sched.burst);
+	ur_emit_u64(e, "traffic_class", qos->marks.traffic_class);
+	emit_by_sl(e, "sl_dscp", qos->marks.dscp);
+	emit_by_sl(e, "sl_pcp", qos->marks.pcp);
+	ur_emit_u64(e, "rate_bps", (uint64_t)(qos->rate_gbps * 1e9 + 0.5));
 }
 
 static int change(struct ur_device *dev, struct ur_config *cfg, char *text, char *err, size_t cap)
 {
-	struct ur_engine_qos qos = qos_of(dev);
+	static const char rate[] = "port.rate_gbps=";
+	struct ur_qos qos = qos_of(dev);
 	char key[UR_CONFIG_TEXT + 32], *item;
 	int rc = 0;
 
 	*cfg = dev->cfg;
 	to_config(&qos, cfg);
 	while (!rc && (item = strsep(&text, ";"))) {
-		if (fixed(item)) {
-			snprintf(err, cap, "%.*s cannot change while running",
-				 (int)strcspn(item, "="), item);
-			return -EINVAL;
-		}
-		snprintf(key, sizeof(key), "qos.%s", item);
+		bool port = strncmp(item, rate, sizeof(rate) - 1) == 0;
+
+		snprintf(key, sizeof(key), "%s%s", port ? "" : "qos.", item);
 		rc = ur_config_set_arg(cfg, key, err, cap);
 	}
 	if (!rc)
@@ -347,13 +380,13 @@ static int change(struct ur_device *dev, struct ur_config *cfg, char *text, char
 }
 
 /*
- * "/uroce/qos" tells, "/uroce/qos,KEY=VALUE;KEY=VALUE" changes keys of [qos], all of them or none:
- * whoever may open the telemetry socket may do that.
+ * "/uroce/qos" tells, "/uroce/qos,KEY=VALUE;KEY=VALUE" changes keys of [qos], and port.rate_gbps,
+ * all of them or none: whoever may open the telemetry socket may do that.
  */
 int ur_qos_emit(struct ur_emit *e, const char *params, void *ctx)
 {
 	struct ur_device *dev = ctx;
-	struct ur_engine_qos qos;
+	struct ur_qos qos;
 	struct ur_config *cfg;
 	char text[1024], err[512] = "";
 

@@ -168,10 +168,11 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 /* ---- modify, query, destroy ---- */
 
 struct modify_qp {
+	struct ur_device *dev;
 	struct ur_engine *engine;
 	struct ur_qp *qp;
 	const struct ibv_qp_attr *attr;
-	const struct ur_path_attr *path;
+	struct ur_path_attr *path;
 	const struct ur_mode_verdict *mode; /* to RTR of an RC queue pair, else NULL */
 	bool strict;
 	uint8_t paths;
@@ -188,6 +189,9 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 		ur_qp_set_paths(m->qp, m->paths);
 		ur_qp_set_agreed(m->qp, &m->mode->agreed);
 	}
+	/* The map of marks may have changed since the path was found. */
+	if (m->path)
+		ur_sl_marks_put(m->dev, &m->attr->ah_attr, m->path);
 	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
 }
 
@@ -210,8 +214,11 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	struct ur_device *dev = ur_device(base->context);
 	struct ur_api_qp *qp = UR_API(qp, base);
 	struct ur_path_attr path;
-	struct modify_qp m = {
-		.engine = ur_worker_engine(qp->worker), .qp = qp->qp, .attr = attr, .mask = mask};
+	struct modify_qp m = {.dev = dev,
+			      .engine = ur_worker_engine(qp->worker),
+			      .qp = qp->qp,
+			      .attr = attr,
+			      .mask = mask};
 	struct ur_mode_want want = ur_api_qp_want(qp);
 	struct ur_mode_verdict by_hand = mode_by_hand(&want);
 	int rc;

@@ -61,6 +61,23 @@ static inline void ur_rate_init(struct ur_rate *r, double gbps)
 	ur_link_init(&r->link, gbps);
 }
 
+/*
+ * RATE-LINK-02: another speed for what is handed over from now on. What was before takes its time,
+ * but not when there is no limit any more.
+ */
+static inline void ur_rate_change(struct ur_rate *r, double gbps)
+{
+	struct ur_rate old = *r;
+
+	ur_rate_init(r, gbps);
+	if (!r->link.ns_per_byte)
+		return;
+	r->link.free_ns = old.link.free_ns;
+	r->link.free_frac = old.link.free_frac;
+	r->next_ns = old.next_ns;
+	r->behind = old.behind;
+}
+
 static inline bool ur_rate_limits(const struct ur_rate *r)
 {
 	return r->link.ns_per_byte != 0;

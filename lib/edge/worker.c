@@ -735,6 +735,11 @@ void ur_worker_stop(struct ur_worker *w)
 		rte_eal_wait_lcore(w->lcore);
 }
 
+void ur_worker_set_rate(struct ur_worker *w, double gbps)
+{
+	ur_rate_change(&w->rate, gbps);
+}
+
 struct ur_engine *ur_worker_engine(struct ur_worker *w)
 {
 	return w->engine;

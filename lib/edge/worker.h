@@ -103,6 +103,9 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
 bool ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
 		       bool solicited);
 
+/* As rate_gbps of the attributes, from the next packet on. Thread class: a command. */
+void ur_worker_set_rate(struct ur_worker *w, double gbps);
+
 struct ur_engine *ur_worker_engine(struct ur_worker *w);
 const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w);
 const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx);

@@ -71,6 +71,22 @@ void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr)
 	UR_ASSERT(!c.bad);
 }
 
+void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci)
+{
+	uint8_t *ip = path->hdr + path->l3_off;
+
+	if (path->l3_off > UR_ETH_BYTES)
+		ur_store16(path->hdr + UR_ETH_BYTES, vlan_tci);
+	if (path->v6) {
+		ip[0] = (uint8_t)(6 << 4 | tos >> 4);
+		ip[1] = (uint8_t)(tos << 4 | (ip[1] & 0xf));
+	} else {
+		path->csum_part += tos;
+		path->csum_part -= ip[1];
+		ip[1] = tos;
+	}
+}
+
 /* WIRE-UDP-02 */
 uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rqpn)
 {

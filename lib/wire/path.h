@@ -37,6 +37,9 @@ struct ur_path_attr {
 
 void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
 
+/* Gives it another traffic class, and another tag where it has one. */
+void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci);
+
 /* Whether a packet comes from where the path leads. */
 static inline bool
 ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)

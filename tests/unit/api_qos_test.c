@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api_end.h"
 
+#include <math.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -324,6 +325,10 @@ Test(api_qos, what_is_set_is_told_and_what_is_wrong_changes_nothing)
 	cr_expect_eq(qos.high_cnt, 0);
 	cr_expect_eq(qos.sl2vl[15], 7);
 	cr_expect_eq(qos.turn_wqes, 8);
+	cr_expect_eq(qos.traffic_class, 0);
+	cr_expect_eq(qos.sl_dscp[15], 58);
+	cr_expect_eq(qos.sl_pcp[9], 1);
+	cr_expect_eq(qos.rate_gbps, 0);
 	qos.vl_mode = UROCE_VL_MEASURED;
 	qos.high_cnt = 1;
 	qos.high[0] = (struct uroce_vl_weight){3, 200};
@@ -346,6 +351,19 @@ Test(api_qos, what_is_set_is_told_and_what_is_wrong_changes_nothing)
 	wrong = qos;
 	wrong.turn_bytes = (1u << 24) + 1;
 	expect_refusal(&wrong, "a turn is not of 1 to 16777216 bytes");
+	wrong = qos;
+	wrong.sl_dscp[15] = 64;
+	expect_refusal(&wrong, "a DSCP is not in 0 to 63");
+	wrong = qos;
+	wrong.sl_pcp[0] = 8;
+	expect_refusal(&wrong, "an 802.1Q priority is not in 0 to 7");
+	for (unsigned i = 0; i < 4; i++) {
+		const double rates[] = {-1, 0.0009, 1000.5, (double)NAN};
+
+		wrong = qos;
+		wrong.rate_gbps = rates[i];
+		expect_refusal(&wrong, "the rate is neither 0 nor 0.001 to 1000 Gb/s");
+	}
 	got = qos_of(A);
 	cr_expect_eq(got.vl_mode, UROCE_VL_MEASURED);
 	cr_expect_eq(got.high_cnt, 1);
@@ -356,6 +374,9 @@ Test(api_qos, what_is_set_is_told_and_what_is_wrong_changes_nothing)
 	cr_expect_eq(got.turn_wqes, 8);
 	cr_expect_eq(got.turn_bytes, 4096);
 	cr_expect_eq(got.low[0].vl, 0);
+	cr_expect_eq(got.sl_dscp[15], 58);
+	cr_expect_eq(got.sl_pcp[0], 0);
+	cr_expect_eq(got.rate_gbps, 0);
 }
 
 /* ---- shares ---- */
@@ -603,10 +624,20 @@ Test(api_qos, tables_change_by_telemetry_all_keys_or_none)
 	ask(fd, "/uroce/qos,vl_mode=iba;vl_high_limit=256",
 	    "--set: [qos] vl_high_limit: \\\"256\\\" is not a whole number in range");
 	ask(fd, "/uroce/qos,vl_high=none;vl_low=none", "no VL has a weight above 0");
-	ask(fd, "/uroce/qos,sl_dscp=0", "sl_dscp cannot change while running");
+	ask(fd, "/uroce/qos,sl_dscp=0", "sl_dscp: \\\"0\\\" is not");
+	ask(fd, "/uroce/qos,traffic_class=8;port.rate_gbps=0.0001", "is too slow");
+	ask(fd, "/uroce/qos,port.mtu=1500", "[qos] port.mtu: is not a key");
 	qos = qos_of(A);
+	cr_expect_eq(qos.traffic_class, 0);
 	cr_expect_eq(qos.vl_mode, UROCE_VL_STRICT);
 	cr_expect_eq(qos.high_cnt, 2);
+	ask(fd, "/uroce/qos,sl_pcp=7,6,5,4,3,2,1,0,0,1,2,3,4,5,6,7;traffic_class=8;port.rate_gbps=2.5",
+	    "\"rate_bps\":2500000000");
+	qos = qos_of(A);
+	cr_expect_eq(qos.traffic_class, 8);
+	cr_expect_eq(qos.sl_pcp[1], 6);
+	cr_expect_eq(qos.sl_dscp[1], 8);
+	cr_expect_eq(qos.rate_gbps, 2.5);
 	ask(fd, "/uroce/lanes", "\"vl14\":{\"packets\":0,\"bytes\":0,\"ready\":0}");
 	close(fd);
 }

@@ -75,6 +75,40 @@ static void assert_every_length_decodes(bool v6, bool vlan)
 	cr_assert_eq(p.udp_csum, 0);
 }
 
+static void assert_marks(bool v6, bool vlan)
+{
+	struct ur_path_attr attr = attr_to(v6, vlan);
+	struct ur_path path, fresh;
+	struct ur_packet p;
+	struct frame f;
+
+	ur_path_init(&path, &attr);
+	for (unsigned tos = 0; tos < 256; tos++) {
+		ur_path_mark(&path, (uint8_t)tos, (uint16_t)(tos << 8 | 0x2a));
+		attr.tos = (uint8_t)tos;
+		attr.vlan_tci = (uint16_t)(tos << 8 | 0x2a);
+		ur_path_init(&fresh, &attr);
+		cr_assert_eq(path.csum_part, fresh.csum_part);
+		cr_assert_arr_eq(path.hdr, fresh.hdr, sizeof(path.hdr), "%#x", tos);
+	}
+	ur_path_mark(&path, 0xb9, 0xa02a);
+	make_send(&path, 64, &f);
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
+	cr_assert_eq(p.ip.tos, 0xb9);
+	cr_assert_eq(p.ip.flow_label, v6 ? 0xfedcb : 0);
+	cr_assert_eq(p.vlan_tci, vlan ? 0xa02a : 0);
+	cr_assert(ur_icrc_ok(f.b, &p));
+}
+
+/* QOS-LIVE-02 */
+Test(path, other_marks_are_those_of_a_path_made_anew)
+{
+	assert_marks(false, false);
+	assert_marks(false, true);
+	assert_marks(true, false);
+	assert_marks(true, true);
+}
+
 /* RC-IN-01 */
 Test(path, leads_to_one_address_of_one_kind)
 {

@@ -95,6 +95,46 @@ Test(rate, four_milliseconds_at_most)
 	cr_expect_eq(n, 4000 + 2);
 }
 
+/* RATE-LINK-02 */
+Test(rate, another_speed_counts_for_what_comes_next)
+{
+	struct ur_rate r = at(1);
+
+	ur_rate_sent(&r, FRAME, 7000); /* leaves in [7000, 8000) */
+	ur_rate_sent(&r, FRAME, 7000); /* leaves in [8000, 9000) */
+	ur_rate_change(&r, 4);
+	cr_expect_not(ur_rate_lets(&r, 7999));
+	cr_expect(ur_rate_lets(&r, 8000));
+	ur_rate_sent(&r, FRAME, 8000); /* leaves in [9000, 9250) */
+	ur_rate_sent(&r, FRAME, 9000);
+	cr_expect_not(ur_rate_lets(&r, 9249));
+	cr_expect(ur_rate_lets(&r, 9250));
+	ur_rate_change(&r, 0.5);
+	ur_rate_sent(&r, FRAME, 9250); /* leaves in [9500, 11500) */
+	ur_rate_sent(&r, FRAME, 9500);
+	cr_expect_not(ur_rate_lets(&r, 11499));
+	cr_expect(ur_rate_lets(&r, 11500));
+}
+
+/* RATE-LINK-02 */
+Test(rate, a_limit_that_goes_away_holds_nothing_back)
+{
+	struct ur_rate r = at(0.001);
+
+	ur_rate_sent(&r, FRAME, 0); /* 1 ms */
+	ur_rate_sent(&r, FRAME, 0);
+	r.behind = true;
+	cr_assert_not(ur_rate_lets(&r, 10));
+	ur_rate_change(&r, 0);
+	cr_expect_not(ur_rate_limits(&r));
+	cr_expect(ur_rate_lets(&r, 10));
+	ur_rate_change(&r, 1); /* nothing is made up for */
+	ur_rate_sent(&r, FRAME, 5000000);
+	ur_rate_sent(&r, FRAME, 5000000);
+	cr_expect_not(ur_rate_lets(&r, 5000999));
+	cr_expect(ur_rate_lets(&r, 5001000));
+}
+
 /* 3 Gb/s is 2.666... ns a byte: a million packets of 1000 bytes take 8/3 s, to within a millionth.
  */
 Test(rate, fractions_of_a_nanosecond_add_up)
