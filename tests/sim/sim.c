@@ -172,6 +172,27 @@ void sim_reseal(uint8_t *frame, const struct ur_packet *p)
 	ur_icrc_append(frame + p->l3_off, (size_t)(p->icrc_off - p->l3_off), p->ip.v6);
 }
 
+/* A frame waits at the port of the switch that leads to the endpoint. */
+static void pass_port(struct sim_ep *to, uint8_t *frame, uint32_t len)
+{
+	struct sim *s = to->sim;
+	struct ur_packet p;
+	uint64_t at_ns;
+	bool ecn;
+
+	if (!sim_port_pass(&to->in, len, s->now_ns, &at_ns, &ecn)) {
+		free(frame);
+		return;
+	}
+	if (ecn && ur_packet_decode(frame, len, &p) == UR_DROP_NONE)
+		sim_mark_ecn(frame, &p);
+	push(s, (struct sim_event){.at_ns = at_ns,
+				   .kind = SIM_EVENT_FRAME,
+				   .ep = to,
+				   .frame = frame,
+				   .len = len});
+}
+
 static void deliver_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, uint32_t len,
 		       bool corrupt)
 {
@@ -182,9 +203,12 @@ static void deliver_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, 
 	memcpy(copy, frame, len);
 	if (corrupt)
 		sim_corrupt(&to->sim->rng, copy, len);
-	push(to->sim,
-	     (struct sim_event){
-		     .at_ns = at_ns, .kind = SIM_EVENT_FRAME, .ep = to, .frame = copy, .len = len});
+	push(to->sim, (struct sim_event){.at_ns = at_ns,
+					 .kind = to->in.attr.bits_per_s ? SIM_EVENT_ARRIVAL
+									: SIM_EVENT_FRAME,
+					 .ep = to,
+					 .frame = copy,
+					 .len = len});
 }
 
 void sim_inject_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, uint32_t len)
@@ -230,6 +254,8 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	struct ur_packet p;
 	struct sim_ep *to;
 	struct sim_fate fate;
+	uint64_t left_ns = s->now_ns;
+	bool ecn;
 	enum sim_trace_fate traced = SIM_TRACE_SENT;
 	enum sim_verdict verdict = SIM_PASS;
 	enum ur_drop drop = ur_packet_decode(frame, len, &p);
@@ -241,7 +267,9 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	to = sim_destination(s, &p);
 	SIM_CHECK(s, to, "endpoint %u sent to nobody", ep->idx);
 	ep->tx_frames++;
-	fate = sim_link_send(&ep->link[to->idx], &s->rng, &p, len, s->now_ns);
+	if (ep->out.attr.bits_per_s)
+		sim_port_pass(&ep->out, len, s->now_ns, &left_ns, &ecn);
+	fate = sim_link_send(&ep->link[to->idx], &s->rng, &p, len, left_ns);
 	if (masked(s, &p))
 		verdict = SIM_DROP;
 	else if (s->hook)
@@ -305,7 +333,8 @@ static bool somebody_is_ready(const struct ur_emux *x)
 
 	for (uint32_t lanes = x->ready_lanes; lanes; lanes &= lanes - 1)
 		for (unsigned p = 0; p < UR_EMUX_PRIORITIES; p++)
-			TAILQ_FOREACH(n, &x->ready[__builtin_ctz(lanes)][p].ready, link) {
+			TAILQ_FOREACH(n, &x->ready[__builtin_ctz(lanes)][p].ready, link)
+			{
 				const struct ur_emux_queue *q = (const void *)n;
 				bool held = false;
 
@@ -396,7 +425,7 @@ static bool postponed(struct sim_event *ev)
 {
 	struct sim_ep *ep = ev->ep;
 
-	if (!ep || ep->stalled_until_ns <= ev->at_ns)
+	if (!ep || ev->kind == SIM_EVENT_ARRIVAL || ep->stalled_until_ns <= ev->at_ns)
 		return false;
 	ev->at_ns = ep->stalled_until_ns;
 	if (ev->kind == SIM_EVENT_TURN) {
@@ -418,6 +447,9 @@ static void step(struct sim *s)
 		return;
 	s->events++;
 	switch (ev.kind) {
+	case SIM_EVENT_ARRIVAL:
+		pass_port(ev.ep, ev.frame, ev.len);
+		break;
 	case SIM_EVENT_FRAME:
 		receive(ev.ep, ev.frame, ev.len);
 		free(ev.frame);
@@ -523,6 +555,7 @@ static void ep_init(struct sim *s, unsigned idx)
 			   .rtx_contexts = 2 * a->contexts,
 			   .spray_contexts = a->contexts,
 			   .admission = a->admission ? 8 : 0,
+			   .destinations = a->pacing ? SIM_EP_MAX : 0,
 			   .max_sge = 4},
 		.mem = &ep->mem,
 		.sink = {.ctx = ep,
@@ -541,6 +574,7 @@ static void ep_init(struct sim *s, unsigned idx)
 		.mtu_shift = 12,
 		.qos = a->qos,
 		.admission = a->admission,
+		.pacing = a->pacing,
 	};
 
 	ep->sim = s;
@@ -552,7 +586,7 @@ static void ep_init(struct sim *s, unsigned idx)
 	memcpy(ep->mac, (const uint8_t[6]){2, 0, 0, 0, 0, (uint8_t)(idx + 10)}, 6);
 	ep->gid4 = ur_gid_from_ipv4(0x0a620001 + idx);
 	ep->gid6 = (struct ur_gid){{0xfd, 0x55, [15] = (uint8_t)(idx + 1)}};
-	for (unsigned i = 0; i < SIM_EP_MAX; i++)
+	for (unsigned i = 0; i < a->eps; i++)
 		ep->link[i].attr = a->link;
 	ep->mem_memory = aligned(ur_mem_size(a->max_mr));
 	ur_mem_init(&ep->mem, ep->mem_memory, a->max_mr);

@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "link.h"
+#include "port.h"
 #include "rng.h"
 #include "trace.h"
 
@@ -16,7 +17,7 @@
  *
  * Failures do not return: sim_fail() prints the case, writes its pcap and aborts.
  */
-#define SIM_EP_MAX    4
+#define SIM_EP_MAX    17
 #define SIM_ASYNC_MAX 256
 #define SIM_US(n)     ((uint64_t)(n)*1000u)
 #define SIM_MS(n)     ((uint64_t)(n)*1000000u)
@@ -40,6 +41,8 @@ struct sim_ep {
 	uint8_t mac[6];
 	struct ur_gid gid4, gid6;
 	struct sim_link link[SIM_EP_MAX]; /* to each endpoint */
+	struct sim_port out;		  /* before all links; its queue is the transmit ring */
+	struct sim_port in;		  /* behind all links to this endpoint */
 	uint64_t wake_ns;		  /* the turn that is scheduled, UR_NEVER: none */
 	uint64_t turn_delay_ns;		  /* from an event to the turn it asks for */
 	unsigned tx_cap;		  /* descriptors of one output call */
@@ -68,11 +71,13 @@ struct sim_attr {
 	unsigned tx_cap;
 	bool fast;		   /* for measurements: no trace, no validation after each event */
 	struct sim_link_attr link; /* all directions */
-	const struct ur_engine_qos *qos; /* NULL: the default */
+	const struct ur_engine_qos *qos;     /* NULL: the default */
 	const struct ur_adm_attr *admission; /* NULL: plain */
+	const struct ur_pacing_attr *pacing; /* NULL: none */
 };
 
 enum sim_event_kind {
+	SIM_EVENT_ARRIVAL, /* of a frame at the port before the endpoint */
 	SIM_EVENT_FRAME,
 	SIM_EVENT_TURN,
 	SIM_EVENT_CALL,
