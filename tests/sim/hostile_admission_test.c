@@ -108,10 +108,8 @@ static void forge(struct pool_world *w, unsigned i, enum misfit how)
 		p.ip.src = w->s->ep[!to->idx].gid4;
 		drop = UR_DROP_PEER;
 		break;
-	case OTHER_FAMILY:
+	case OTHER_FAMILY: /* the same address, in a header of IPv6: ::ffff:a.b.c.d */
 		p.ip.v6 = true;
-		p.ip.src = w->s->ep[POOL_HOST].gid6;
-		p.ip.dst = to->gid6;
 		drop = UR_DROP_PEER;
 		break;
 	case NO_QP:

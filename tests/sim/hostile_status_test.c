@@ -70,7 +70,8 @@ static void say(struct pool_world *w, struct ur_packet p)
 {
 	const struct ur_qp *qp = w->snd[X].req.qp;
 	const struct ur_sst_entry *e = qp->adm.entry;
-	bool counts = p.bth.opcode != UR_EXT_NOTIFY || p.asth.called;
+	bool oldest = ur_psn_eq(p.bth.psn, qp->xreq.psn.una);
+	bool counts = p.bth.opcode != UR_EXT_NOTIFY || (p.asth.called && oldest);
 	uint8_t letter = qp->adm.letter, status = e->status;
 	uint16_t generation = e->generation;
 	bool known = e->known && w->s->now_ns - e->heard_ns < POOL_STATUS_NS;
@@ -92,19 +93,35 @@ static void say(struct pool_world *w, struct ur_packet p)
 	w->lies++;
 }
 
-/* The word is said; then what it was about comes to an end, and traffic goes on. */
-static void lie(struct pool_world *w, enum position at, uint8_t opcode, uint8_t syndrome,
-		struct ur_asth asth)
-{
-	struct ur_packet p;
+enum kind {
+	NOTIFY,
+	NOTIFY_NEWEST, /* of the PSN that comes next, not of the message that waits */
+	ACK,
+	RNR_NAK,
+	KINDS
+};
 
+static struct ur_packet make(struct pool_world *w, enum kind kind, struct ur_asth asth)
+{
+	bool notify = kind == NOTIFY || kind == NOTIFY_NEWEST;
+	struct ur_packet p = forged_word(&w->snd[X].req,
+					 notify ? UR_EXT_NOTIFY : UR_EXT_ACKNOWLEDGE_STATUS, asth);
+
+	if (kind == NOTIFY_NEWEST)
+		p.bth.psn = w->snd[X].req.qp->xreq.psn.max;
+	if (kind == ACK)
+		p.bth.psn = ur_psn_add(p.xaeth.epsn, UR_PSN_MASK);
+	if (kind == RNR_NAK)
+		p.aeth.syndrome = UR_SYNDROME_RNR_NAK | 1;
+	return p;
+}
+
+/* The word is said; then what it was about comes to an end, and traffic goes on. */
+static void lie(struct pool_world *w, enum position at, enum kind kind, struct ur_asth asth)
+{
 	take_position(w, at);
 	asth.generation = (uint16_t)(asth.generation + w->snd[X].req.qp->adm.entry->generation);
-	p = forged_word(&w->snd[X].req, opcode, asth);
-	p.aeth.syndrome = syndrome;
-	if (syndrome == 0x1f)
-		p.bth.psn = ur_psn_add(p.bth.psn, opcode == UR_EXT_NOTIFY ? 0 : UR_PSN_MASK);
-	say(w, p);
+	say(w, make(w, kind, asth));
 	sim_sleep(w->s, SIM_US(100));
 	if (at == HOLDS || at == WAITS)
 		pool_post_receive(w, 0);
@@ -121,24 +138,19 @@ static void lie(struct pool_world *w, enum position at, uint8_t opcode, uint8_t 
 static void lie_all(enum position at)
 {
 	static const uint16_t generation[] = {0xffff, 0, 1, 0x8000};
-	static const struct {
-		uint8_t opcode, syndrome;
-	} as[] = {{UR_EXT_NOTIFY, 0x1f},
-		  {UR_EXT_ACKNOWLEDGE_STATUS, 0x1f},
-		  {UR_EXT_ACKNOWLEDGE_STATUS, UR_SYNDROME_RNR_NAK | 1}};
 	struct pool_world *w = pool_world_new("hostile.nonsense", at, UR_ADM_INTELLIGENT, 3, 7);
 
 	w->by_hand = true;
 	for (unsigned first = 0; first < 256; first++)
-		for (unsigned n = 0; n < 3 * 2 * 4; n++)
-			lie(w, at, as[n % 3].opcode, as[n % 3].syndrome,
+		for (unsigned n = 0; n < KINDS * 2 * 4; n++)
+			lie(w, at, (enum kind)(n % KINDS),
 			    (struct ur_asth){.status = first >> 6,
 					     .letter = first >> 4 & 3,
 					     .called = first >> 3 & 1,
 					     .resv = first & 7,
-					     .room = n / 3 % 2 ? 255 : 0,
-					     .generation = generation[n / 6]});
-	cr_assert_eq(w->lies, 256 * 3 * 2 * 4);
+					     .room = n / KINDS % 2 ? 255 : 0,
+					     .generation = generation[n / KINDS / 2]});
+	cr_assert_eq(w->lies, 256 * KINDS * 2 * 4);
 	/* A wrong status counts for POOL_STATUS_NS. */
 	SIM_CHECK(w->s, w->worst_ns < POOL_STATUS_NS + SIM_MS(20), "%.3f ms",
 		  (double)w->worst_ns / 1e6);

@@ -244,6 +244,26 @@ Test(admission_qp, what_was_found_ready_is_sent_whatever_is_heard_meanwhile)
 	end_free(e);
 }
 
+/* ADM-HOLD-03: its leave is gone with the refusal of what comes before it. */
+Test(admission_qp, a_letter_ends_the_leave_of_what_follows)
+{
+	struct end *e = sender(true);
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	send(e, 2); /* found ready */
+	cr_assert(e->qp->adm.go);
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	end_expect_silence(e);
+	acked(e, 1001, STATUS(.status = UR_ADM_A));
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_silence(e);
+	cr_assert(e->qp->adm.waiter.waits);
+	notified(e, 1001, STATUS(.status = UR_ADM_NB, .generation = 1));
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	end_free(e);
+}
+
 /* The peer keeps 1002, and still waits for 1000. */
 static void answer_probe(struct end *e)
 {
@@ -464,6 +484,16 @@ Test(admission_qp, in_mode_ab_nobody_is_told_but_by_answers)
 	end_expect_silence(r->e);
 	end_sleep(r->e, 10 * MS);
 	end_expect_silence(r->e);
+	receiver_free(r);
+}
+
+Test(admission_qp, a_claim_of_a_letter_that_there_is_not_is_none)
+{
+	struct receiver *r = receiver_new(&letters_only);
+
+	cr_assert_eq(arrives(r, 0, 3), UR_DROP_RNR);
+	expect_status(r, 100, UR_ADM_A, UR_ADM_LETTER_A);
+	cr_assert_eq(end_counters(r->e)->adm_false_claims, 0);
 	receiver_free(r);
 }
 

@@ -148,6 +148,17 @@ static void create_qp(struct end *e)
 	cr_assert_eq(ur_engine_create_qp(e->engine, &c, e->now_ns, &e->qp), 0);
 }
 
+struct ur_qp *end_add_qp(struct end *e)
+{
+	struct ur_qp *first = e->qp, *added;
+
+	create_qp(e);
+	connect_qp(e);
+	added = e->qp;
+	e->qp = first;
+	return added;
+}
+
 struct end *end_new(struct end_attr attr)
 {
 	struct end *e = calloc(1, sizeof(*e));

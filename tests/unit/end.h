@@ -72,6 +72,8 @@ struct end {
 
 struct end *end_new(struct end_attr attr);
 void end_free(struct end *e);
+/* Another QP that is as `qp`. What follows concerns `qp` alone, unless a packet says another. */
+struct ur_qp *end_add_qp(struct end *e);
 #define END(...) end_new((struct end_attr){__VA_ARGS__})
 
 /* ---- the peer ---- */
