@@ -70,8 +70,12 @@ static void say(struct pool_world *w, struct ur_packet p)
 {
 	const struct ur_qp *qp = w->snd[X].req.qp;
 	const struct ur_sst_entry *e = qp->adm.entry;
-	bool oldest = ur_psn_eq(p.bth.psn, qp->xreq.psn.una);
-	bool counts = p.bth.opcode != UR_EXT_NOTIFY || (p.asth.called && oldest);
+	bool notify = p.bth.opcode == UR_EXT_NOTIFY;
+	struct ur_psn about = notify ? p.bth.psn : p.xaeth.epsn;
+	bool counts = ur_psn_eq(about, qp->xreq.psn.una) && (!notify || p.asth.called);
+	bool nak = p.aeth.syndrome != 0x1f;
+	uint64_t rnr_until_ns = qp->req.rec.rnr_until_ns;
+	uint32_t lost = qp->xreq.psn.lost_cnt;
 	uint8_t letter = qp->adm.letter, status = e->status;
 	uint16_t generation = e->generation;
 	bool known = e->known && w->s->now_ns - e->heard_ns < POOL_STATUS_NS;
@@ -88,6 +92,11 @@ static void say(struct pool_world *w, struct ur_packet p)
 	SIM_CHECK(w->s, e->status == status && e->generation == generation,
 		  "status %u of generation %u instead of %u of %u", e->status, e->generation,
 		  status, generation);
+	/* Who waits is called by what is about its message, who does not wait by nothing. */
+	if (!counts || (!rnr_until_ns && !nak))
+		SIM_CHECK(w->s,
+			  qp->req.rec.rnr_until_ns == rnr_until_ns && qp->xreq.psn.lost_cnt == lost,
+			  "a word of something else sends the message again");
 	ur_qp_validate(qp);
 	sim_kick(w->snd[X].req.ep);
 	w->lies++;
@@ -97,6 +106,7 @@ enum kind {
 	NOTIFY,
 	NOTIFY_NEWEST, /* of the PSN that comes next, not of the message that waits */
 	ACK,
+	ACK_OLDER, /* from before the message */
 	RNR_NAK,
 	KINDS
 };
@@ -109,7 +119,9 @@ static struct ur_packet make(struct pool_world *w, enum kind kind, struct ur_ast
 
 	if (kind == NOTIFY_NEWEST)
 		p.bth.psn = w->snd[X].req.qp->xreq.psn.max;
-	if (kind == ACK)
+	if (kind == ACK_OLDER)
+		p.xaeth.epsn = p.bth.psn = ur_psn_add(p.xaeth.epsn, UR_PSN_MASK);
+	if (kind == ACK || kind == ACK_OLDER)
 		p.bth.psn = ur_psn_add(p.xaeth.epsn, UR_PSN_MASK);
 	if (kind == RNR_NAK)
 		p.aeth.syndrome = UR_SYNDROME_RNR_NAK | 1;
