@@ -152,7 +152,7 @@ static void emit_pool(struct ur_emit *e, const struct uroce_pool *p)
 
 static void emit_peer_pool(struct ur_emit *e, const struct uroce_peer_pool *p, size_t i)
 {
-	char name[24];
+	char name[32];
 
 	snprintf(name, sizeof(name), "peer%zu", i);
 	ur_emit_begin(e, name);
