@@ -25,6 +25,10 @@
 #define SETTLE_ROUNDS 2 /* until capacities are right again */
 #define PROOFS	      3 /* rounds in a row that make a longer way probable */
 
+#define READ_UNIT  8192		   /* packets that ask for more are READs; */
+#define READ_BYTES (2 * 32 * 4096) /* each end has a burst of their responses in hand, */
+#define READ_NS	   250000	   /* for so long at most */
+
 /* ---- delays ---- */
 
 void ur_pacing_auto_init(struct ur_pacing_dest *d, uint64_t now_ns)
@@ -160,6 +164,20 @@ static void set_rate(const struct ur_pacing *t, struct ur_pacing_dest *d, uint64
 }
 
 /*
+ * PACE-AUTO-08. READs come as a whole. And the ends have more of them in hand than of other
+ * packets: what the peer sends as one burst, and what is being copied here, is no queue.
+ */
+static uint64_t unit_ns(const struct ur_pacing_auto *a)
+{
+	uint64_t bytes = 4 * (uint64_t)a->unit, hands;
+
+	if (a->unit <= READ_UNIT)
+		return ns_of(bytes > QUEUE_BYTES ? bytes : QUEUE_BYTES, a->capacity);
+	hands = ns_of(READ_BYTES, a->capacity);
+	return ns_of(bytes, a->capacity) + (hands < READ_NS ? hands : READ_NS);
+}
+
+/*
  * PACE-AUTO-03: the queue that is wanted. The same number of packets for everybody is a longer
  * delay for those who send less: so they send more, and shares become equal.
  */
@@ -168,11 +186,7 @@ static uint64_t goal_of(const struct ur_pacing_auto *a)
 	uint64_t jitter = JITTERS * (uint64_t)a->jitter16 / 16;
 	uint64_t jitter_max = a->least_ns / 2 + JITTER_MAX_NS;
 
-	/* A READ comes as a whole. PACE-AUTO-08 */
-	uint64_t bytes = 4 * (uint64_t)a->unit > QUEUE_BYTES ? 4 * (uint64_t)a->unit : QUEUE_BYTES;
-
-	return ns_of(bytes, a->capacity) + a->least_ns / 8 +
-	       (jitter < jitter_max ? jitter : jitter_max);
+	return unit_ns(a) + a->least_ns / 8 + (jitter < jitter_max ? jitter : jitter_max);
 }
 
 static void open(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)

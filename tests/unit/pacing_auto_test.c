@@ -305,6 +305,51 @@ Test(pacing_auto, takes_no_read_for_a_queue)
 	cr_assert(!d->throttled || gbps() > 3.0, "%f", gbps());
 }
 
+/*
+ * Until it is open, 200 cycles at most: `reads` READs of 64 KB at once, of which the first is
+ * answered after 28 us; the next cycle begins when all have come, each in read_us. The least delay
+ * is 3 us and the link has 100 Gb/s.
+ */
+static void lockstep(unsigned reads, uint64_t read_us)
+{
+	struct ur_pacing_attr attr = {.mode = UR_PACING_AUTO, .link_bps = 100 * GBPS};
+	uint8_t key[UR_PACING_KEY] = {1};
+
+	ur_pacing_init(&t, memory, 1, &attr);
+	d = ur_pacing_get(&t, key, 1 * MS);
+	now = 1 * MS;
+	flow(1000, 10, 3);
+	flow(30, 10, 200);
+	cr_assert(d->throttled);
+	for (unsigned i = 0; i < 200 && d->throttled; i++) {
+		for (unsigned k = 0; k < reads; k++)
+			ur_pacing_sent(&t, d, 65536, now);
+		ur_pacing_delay(&t, d, 28000, now + 28 * US);
+		now += reads * read_us * US;
+	}
+}
+
+/* PACE-AUTO-08: READs of 52 us, 10 Gb/s. Four and a burst of either end, eight, are 416 us. */
+Test(pacing_auto, takes_no_reads_in_the_hands_of_the_ends_for_a_queue)
+{
+	lockstep(7, 52);
+	cr_assert_not(d->throttled);
+	lockstep(9, 52);
+	cr_assert(d->throttled);
+	/* 49 of 468 us too many. */
+	cr_assert_float_eq(gbps(), 10.08 * (1 - 49 / 468.0), 0.1, "%f", gbps());
+}
+
+/* PACE-AUTO-08: of 524 us, 1 Gb/s. No burst is more than 250 us. */
+Test(pacing_auto, takes_reads_for_a_queue_when_the_network_is_slow)
+{
+	lockstep(4, 524);
+	cr_assert_not(d->throttled);
+	lockstep(5, 524);
+	cr_assert(d->throttled);
+	cr_assert_float_eq(gbps(), 1 - 271 / 2620.0, 0.01, "%f", gbps());
+}
+
 Test(pacing_auto, takes_delays_that_cannot_be)
 {
 	ur_pacing_delay(&t, d, UINT32_MAX, 5);
