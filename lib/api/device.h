@@ -119,13 +119,14 @@ struct ur_api_srq {
 
 struct ur_api_qp {
 	struct ibv_qp base;
+	/* Posting needs these and the first line of base. */
 	struct ur_qp *qp;
 	struct ur_worker *worker;
+	bool sig_all;
+	_Atomic uint8_t sl; /* of the address vector; UD: each request has its own */
 	pthread_mutex_t sq_lock, rq_lock;
 	void *rings;
 	size_t rings_bytes;
-	bool sig_all;
-	_Atomic uint8_t sl;	      /* of the address vector; UD: each request has its own */
 	uint32_t async_got;	      /* under the device's async_lock */
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* that moves it, or NULL; cm.c's */

@@ -11,6 +11,8 @@
 #include "wire/bits.h"
 #include "wire/opcode.h"
 
+#define USER_BYTES 192 /* of the owner's object of a queue pair, with which it posts */
+
 /* Where the parts lie, bytes from the start. */
 struct layout {
 	size_t slots, reorder, read_gaps, ooo, rtx, spray, dests, admission, cm, total;
@@ -70,6 +72,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->ackreq_every = attr->ackreq_every;
 	e->mtu_shift = attr->mtu_shift;
 	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker, attr->random);
+	e->rung = e->slots.qps;
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
 			     l->reorder_slot_bytes, l->reorder_contexts);
 	ur_read_gap_pool_init(&e->core.read_gaps, m + at.read_gaps, l->read_gaps);
@@ -188,6 +191,28 @@ static inline void prefetch_lines(const struct ur_qp *qp, size_t from, size_t to
 	for (const char *p = (const char *)qp + (from & ~(size_t)63); p < (const char *)qp + to;
 	     p += 64)
 		__builtin_prefetch(p, 1);
+}
+
+/* What tells where the rest is. */
+static void prefetch_poster(const struct ur_qp *qp)
+{
+	prefetch_lines(qp, 0, 1);
+	prefetch_lines(qp, offsetof(struct ur_qp, sq), offsetof(struct ur_qp, timer));
+}
+
+/* The rest of what posting and sending need. */
+static void prefetch_sender(const struct ur_qp *qp)
+{
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, ur_wq_tail(&qp->sq));
+
+	__builtin_prefetch(wqe, 1);
+	for (size_t i = 0; i < USER_BYTES; i += 64)
+		__builtin_prefetch((const char *)qp->user + i);
+	prefetch_lines(qp, offsetof(struct ur_qp, path), offsetof(struct ur_qp, ack_node));
+	prefetch_lines(qp, offsetof(struct ur_qp, sq_queue), offsetof(struct ur_qp, sq));
+	prefetch_lines(qp, offsetof(struct ur_qp, timer),
+		       ur_mode_is_ext(qp) ? offsetof(struct ur_qp, settle_node)
+					  : offsetof(struct ur_qp, xreq));
 }
 
 /* With thousands of queue pairs none of this is in the first caches. */
@@ -418,8 +443,30 @@ void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos)
 	ur_engine_for_each_qp(e, remap, &e->core.emux);
 }
 
+/*
+ * SCHED-NEAR-01. An application with thousands of queue pairs goes round them: who comes next is
+ * who came next the last time. If that held for this one, the next one's state is fetched while
+ * this one sends, and of the one after it what tells where that is. A slot's memory stays, whoever
+ * lives there.
+ */
+static void foresee(struct ur_engine *e, struct ur_qp *qp)
+{
+	uint16_t slot = (uint16_t)(qp - e->slots.qps);
+	struct ur_qp *last = e->rung;
+
+	e->rung = qp;
+	if (last->rung_next == slot && last != qp) {
+		const struct ur_qp *next = &e->slots.qps[qp->rung_next];
+
+		prefetch_poster(&e->slots.qps[next->rung_next]);
+		prefetch_sender(next);
+	}
+	last->rung_next = slot;
+}
+
 void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
+	foresee(e, qp);
 	ur_qp_flush(qp);
 	ur_qp_update(qp);
 }

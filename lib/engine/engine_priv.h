@@ -24,6 +24,7 @@ enum node_kind {
 struct ur_engine {
 	struct ur_core core;
 	struct ur_slots slots;
+	struct ur_qp *rung; /* whose doorbell rang last */
 	struct ur_cm *cm;
 	uint64_t time_wait_ns;
 	uint32_t window, ackreq_every;

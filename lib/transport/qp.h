@@ -31,7 +31,7 @@
  *   ud.c         datagrams
  *   ext_*.c      the same four of an extended queue pair (ext.h)
  *
- * Thread class: the QP's worker, but for the two fields that say otherwise.
+ * Thread class: the QP's worker, but for posted_state and pending, which posters share.
  */
 
 /* A READ or atomic request that the responder remembers (IBA 9.7.4.1.3), to answer and to replay.
@@ -171,6 +171,9 @@ struct ur_qp {
 	/* Sending. */
 	struct ur_emux_queue sq_queue;
 	struct ur_wq sq;
+	_Atomic uint32_t posted_state; /* enum ibv_qp_state, what posters check */
+	uint16_t rung_next;	       /* slot of whose doorbell rang after its own; the engine's */
+	void *user;
 	struct ur_timer timer;
 	struct ur_requester req;
 	struct ur_ext_requester xreq;
@@ -184,12 +187,10 @@ struct ur_qp {
 	uint32_t window, ackreq_every; /* the engine's, for reset */
 	uint8_t res_max;	       /* responder resources allocated */
 	uint8_t port_mtu_shift;	       /* the largest PMTU; a UD QP's */
-	void *user;
 	struct ibv_qp_attr attr; /* as set, for query */
 
-	/* Shared with posters, beside the queues. */
+	/* Written by posters as well. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
-	_Atomic uint32_t posted_state;	       /* enum ibv_qp_state, what posters check */
 };
 
 #define UR_QP_OF(ptr, member) ((struct ur_qp *)((char *)(ptr)-offsetof(struct ur_qp, member)))

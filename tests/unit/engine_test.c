@@ -368,6 +368,39 @@ Test(engine, attribute_out_of_range_changes_nothing)
 	end_free(e);
 }
 
+/* SCHED-NEAR-01 */
+Test(engine, who_rings_after_whom_is_remembered)
+{
+	struct end *e = END();
+	struct ur_qp_create c = {
+		.type = IBV_QPT_UC,
+		.pd = END_PD,
+		.send_cq = &e->cq,
+		.recv_cq = &e->cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.rings = aligned_alloc(64, 4096),
+	};
+	struct ur_qp *qp[3] = {e->qp};
+	uint32_t slot = e->qp->qpn.v >> 1 & 7; /* two workers, 8 slots */
+
+	cr_assert_leq(ur_qp_rings_bytes(&c), 4096);
+	for (unsigned i = 1; i < 3; i++)
+		cr_assert_eq(ur_engine_create_qp(e->engine, &c, e->now_ns, &qp[i]), 0);
+	for (unsigned i = 0; i < 7; i++)
+		ur_engine_doorbell(e->engine, qp[i % 3], e->now_ns);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(qp[i]->rung_next, slot + (qp[(i + 1) % 3] - qp[0]));
+	/* One that is gone is forgotten when the next one rings. */
+	ur_engine_destroy_qp(e->engine, qp[1], e->now_ns);
+	ur_engine_doorbell(e->engine, qp[2], e->now_ns);
+	ur_engine_doorbell(e->engine, qp[0], e->now_ns);
+	cr_assert_eq(qp[0]->rung_next, slot + (qp[2] - qp[0]));
+	cr_assert_eq(qp[2]->rung_next, slot);
+	end_expect_silence(e);
+	free(c.rings);
+	end_free(e);
+}
+
 /* QP-CREATE-01 */
 Test(engine, queue_pair_of_an_unknown_kind_or_a_foreign_worker_is_refused)
 {
