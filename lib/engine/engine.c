@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine_priv.h"
+#include "engine/near.h"
 
 #include <errno.h>
 
@@ -10,8 +11,6 @@
 #include "wire/assert.h"
 #include "wire/bits.h"
 #include "wire/opcode.h"
-
-#define USER_BYTES 192 /* of the owner's object of a queue pair, with which it posts */
 
 /* Where the parts lie, bytes from the start. */
 struct layout {
@@ -185,37 +184,6 @@ static enum ur_drop cnp_input(struct ur_qp *qp, const struct ur_packet *p, uint6
 	return UR_DROP_NONE;
 }
 
-/* Cache lines [from, to) of the queue pair, bytes. */
-static inline void prefetch_lines(const struct ur_qp *qp, size_t from, size_t to)
-{
-	for (const char *p = (const char *)qp + (from & ~(size_t)63); p < (const char *)qp + to;
-	     p += 64)
-		__builtin_prefetch(p, 1);
-}
-
-/* What tells where the rest is. */
-static void prefetch_poster(const struct ur_qp *qp)
-{
-	prefetch_lines(qp, 0, 1);
-	prefetch_lines(qp, offsetof(struct ur_qp, sq), offsetof(struct ur_qp, timer));
-}
-
-/* The rest of what posting and sending need. */
-static void prefetch_sender(const struct ur_qp *qp)
-{
-	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, ur_wq_tail(&qp->sq));
-
-	__builtin_prefetch(wqe, 1);
-	for (size_t i = 0; i < USER_BYTES; i += 64)
-		__builtin_prefetch((const char *)qp->user + i);
-	prefetch_lines(qp, offsetof(struct ur_qp, path), offsetof(struct ur_qp, ack_node));
-	prefetch_lines(qp, offsetof(struct ur_qp, sq_queue), offsetof(struct ur_qp, sq));
-	prefetch_lines(qp, offsetof(struct ur_qp, timer),
-		       ur_mode_is_ext(qp) ? offsetof(struct ur_qp, settle_node)
-					  : offsetof(struct ur_qp, xreq));
-}
-
-/* With thousands of queue pairs none of this is in the first caches. */
 void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t len)
 {
 	uint8_t opcode;
@@ -226,11 +194,11 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 		return;
 	qp = ur_slots_at(&e->slots, qpn);
 	if (!(ur_op_flags(opcode) & (UR_OP_RESPONSE | UR_OP_NOTIFY))) {
-		prefetch_lines(qp, 0, offsetof(struct ur_qp, rsp_queue));
+		ur_near_receiver(qp);
 		return;
 	}
-	prefetch_lines(qp, 0, 1);
-	prefetch_lines(qp, offsetof(struct ur_qp, sq_queue),
+	ur_near_lines(qp, 0, 1);
+	ur_near_lines(qp, offsetof(struct ur_qp, sq_queue),
 		       (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT
 			       ? offsetof(struct ur_qp, settle_node)
 			       : offsetof(struct ur_qp, xreq));
@@ -458,8 +426,8 @@ static void foresee(struct ur_engine *e, struct ur_qp *qp)
 	if (last->rung_next == slot && last != qp) {
 		const struct ur_qp *next = &e->slots.qps[qp->rung_next];
 
-		prefetch_poster(&e->slots.qps[next->rung_next]);
-		prefetch_sender(next);
+		ur_near_where(&e->slots.qps[next->rung_next]);
+		ur_near_poster(next);
 	}
 	last->rung_next = slot;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine_priv.h"
+#include "engine/near.h"
 #include "transport/admission.h"
 #include "transport/build.h"
 #include "transport/cnp.h"
@@ -90,6 +91,27 @@ static void tell(struct ur_emux_queue *q)
 		ur_qp_update(UR_QP_OF(q, sq_queue));
 }
 
+/* SCHED-NEAR-02: a turn begins; whose is next, and where has the one after that its state? */
+static void look_ahead(const struct ur_emux *x, unsigned vl)
+{
+	struct ur_sched_node *next = (void *)ur_emux_after(x, vl), *then;
+	const struct ur_qp *qp;
+
+	if (!next)
+		return;
+	then = TAILQ_NEXT(next, link);
+	if (next->kind == NODE_SQ) {
+		qp = UR_QP_OF(next, sq_queue);
+		ur_near_sender(qp, qp->req.cur);
+	}
+	if (!then)
+		return;
+	if (then->kind == NODE_SQ)
+		ur_near_where(UR_QP_OF(then, sq_queue));
+	else
+		ur_near_receiver(UR_QP_OF(then, rsp_queue));
+}
+
 /* The next packet of the lane whose turn it is; false when the turn of a queue ended without one.
  */
 static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsigned *touched)
@@ -109,6 +131,8 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 		tell(had);
 	if (!q)
 		return false;
+	if (had != q)
+		look_ahead(x, vl);
 	made = make_packet(e, q, tx, now_ns, &wqes);
 	if (made) {
 		uint32_t bytes = ur_tx_frame_bytes(tx);
