@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -435,10 +437,32 @@ static void free_pool(struct rte_mempool *pool)
 	pthread_mutex_unlock(&orphans_lock);
 }
 
+struct closing {
+	uint16_t id;
+	atomic_bool done;
+};
+
+static void close_device(void *arg)
+{
+	struct closing *c = arg;
+
+	rte_eth_dev_stop(c->id);
+	rte_eth_dev_close(c->id);
+	atomic_store(&c->done, true);
+}
+
+/*
+ * memif frees its regions when it is closed, and on the interrupt thread when its peer has left:
+ * at the same time when both ends leave together. So it is closed on that thread.
+ */
 static void release(struct ur_port *port)
 {
-	rte_eth_dev_stop(port->id);
-	rte_eth_dev_close(port->id);
+	struct closing c = {.id = port->id};
+
+	if (strcmp(port->driver, "net_memif") != 0 || rte_eal_alarm_set(1, close_device, &c) != 0)
+		close_device(&c);
+	while (!atomic_load(&c.done))
+		rte_delay_us_sleep(100);
 	for (unsigned q = 0; q < port->queue_cnt; q++) {
 		free_pool(port->pool[q]);
 		port->pool[q] = NULL;
