@@ -233,7 +233,7 @@ class PacingReport(Report):
 
 def plan_of(options):
     grid = [(average, i0, i1) for average in ("mean", "ewma") for i0 in INIT0 for i1 in INIT1 if i0 < i1]
-    plan = {"turns": options.turns_given or 2, "seconds": options.seconds_given or 1.5,
+    plan = {"turns": options.turns_given or 3, "seconds": options.seconds_given or 1.5,
             "modes": ["none", "auto", "dcqcn", "cmdpd mean 8 16", "cmdpd ewma 8 16"],
             "grid": grid, "grid_seconds": 0.3}
     if options.quick:
