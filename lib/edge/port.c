@@ -20,6 +20,7 @@
 #include <rte_malloc.h>
 
 #include "edge/cache.h"
+#include "edge/memif_guard.h"
 #include "edge/xdp.h"
 
 #define FRAME_OVERHEAD	  (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
@@ -459,7 +460,7 @@ static void release(struct ur_port *port)
 {
 	struct closing c = {.id = port->id};
 
-	if (strcmp(port->driver, "net_memif") != 0 || rte_eal_alarm_set(1, close_device, &c) != 0)
+	if (!ur_port_is_memif(port) || rte_eal_alarm_set(1, close_device, &c) != 0)
 		close_device(&c);
 	while (!atomic_load(&c.done))
 		rte_delay_us_sleep(100);
@@ -501,6 +502,8 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 		made.mac[5] ^= 1;
 	made.xdp_ifindex = strcmp(made.driver, "net_af_xdp") == 0 ? o.info.if_index : 0;
 	made.copies_tx = o.quirks & QUIRK_COPIES;
+	if (ur_port_is_memif(&made))
+		ur_memif_guard_start();
 	made.open = true;
 	*port = made;
 	remember(port);
@@ -528,6 +531,11 @@ void ur_port_emergency(void)
 	for (unsigned i = 0; i < RTE_MAX_ETHPORTS; i++)
 		if (open_ports[i] && open_ports[i]->xdp_ifindex)
 			ur_xdp_off(open_ports[i]->xdp_ifindex);
+}
+
+bool ur_port_is_memif(const struct ur_port *port)
+{
+	return strcmp(port->driver, "net_memif") == 0;
 }
 
 bool ur_port_link_up(const struct ur_port *port)

@@ -16,6 +16,7 @@
 #include "edge/frame.h"
 #include "edge/cache.h"
 #include "edge/impair_mbuf.h"
+#include "edge/memif_guard.h"
 #include "edge/slab.h"
 #include "edge/rate.h"
 #include "wire/icrc.h"
@@ -661,6 +662,8 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	pthread_mutex_init(&w->cmd_lock, NULL);
 	pthread_cond_init(&w->cmd_done, NULL);
 	update_now(w);
+	if (ur_port_is_memif(w->port))
+		ur_memif_guard_add(w);
 	w->handover = new_ring(w, "hand", HANDOVER_RING, 0, RING_F_SC_DEQ);
 	w->doorbells = new_ring(w, "bell", bells < 64 ? 64 : bells, 0, RING_F_SC_DEQ);
 	w->foreign = new_ring(w, "cqe", FOREIGN_RING, sizeof(struct foreign), RING_F_SC_DEQ);
@@ -694,6 +697,7 @@ void ur_worker_free(struct ur_worker *w)
 
 	if (!w)
 		return;
+	ur_memif_guard_remove(w);
 	ur_impair_free(w->rx_impair);
 	ur_impair_free(w->tx_impair);
 	while (w->handover && rte_ring_sc_dequeue(w->handover, (void **)&m) == 0)
@@ -725,6 +729,34 @@ static void stop_inline(struct ur_worker *w)
 	atomic_store(&w->stop, true);
 	if (ours)
 		unlock(w);
+}
+
+/* A loop ends the round that it is in, and after that at least one whole one. */
+static bool loop_went_on(struct ur_worker *w, uint64_t *last_ns, unsigned *rounds)
+{
+	uint64_t now_ns = ur_worker_last_ns(w);
+
+	if (now_ns != *last_ns)
+		++*rounds;
+	*last_ns = now_ns;
+	return *rounds >= 2;
+}
+
+void ur_worker_wait_round(struct ur_worker *w)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	uint64_t last_ns = ur_worker_last_ns(w);
+	unsigned rounds = 0;
+
+	for (unsigned i = 0; i < STOP_PATIENCE_MS * 20; i++) {
+		if (w->dedicated && loop_went_on(w, &last_ns, &rounds))
+			return;
+		if (!w->dedicated && try_lock(w)) {
+			unlock(w);
+			return;
+		}
+		nanosleep(&nap, NULL);
+	}
 }
 
 void ur_worker_stop(struct ur_worker *w)

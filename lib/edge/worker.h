@@ -94,6 +94,12 @@ unsigned ur_worker_poll(struct ur_worker *w);
 void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg);
 
 /*
+ * Returns when the round that may be under way has ended, or after 200 ms: who is interrupted in it
+ * by exit() in a signal handler never ends it. Thread class: any but the worker.
+ */
+void ur_worker_wait_round(struct ur_worker *w);
+
+/*
  * Something was posted on qp. Inline mode sends at once (unless another thread runs the worker);
  * dedicated mode tells the worker.
  */
