@@ -24,6 +24,7 @@ LOSSES = (0, 0.01, 0.1, 1, 5)  # percent, in each direction
 TURNS, SECONDS = 4, 1.0
 LATENCY_BYTES = 4096
 
+LIGHT, LIGHT_PAIRS = 0.01, 24
 BARS = {0.01: 0.99, 0.1: 0.95, 1: 0.80, 5: 0.50}  # extended, of no loss
 OP_BAR = 0.90
 RESENT_BAR = 1.15
@@ -106,7 +107,7 @@ def real_ports(host, ways, plan, progress):
 
 def pairs(host, ways, plan, progress):
     """Standard and extended mode without loss, reordering alone, latency: in pairs, turn by turn."""
-    found = {"clean": {}, "reordering": [], "latency": {}}
+    found = {"clean": {}, "reordering": [], "latency": {}, "light": {}}
     for turn in range(plan["turns"]):
         for way in ways:
             progress(turn + 1, plan["turns"], (way.name, "pairs"))
@@ -122,6 +123,10 @@ def pairs(host, ways, plan, progress):
             clean, lost = (lossy.latency(host, way, "extended", LATENCY_BYTES, loss, plan["seconds"], turn)
                            for loss in (0, 1))
             found["latency"].setdefault(way.name, []).append((clean, lost))
+    for way in ways if LIGHT in plan["losses"] else ():
+        progress(1, 1, (way.name, f"{LIGHT_PAIRS} pairs", f"{LIGHT} %"))
+        found["light"][way.name] = lossy.light(host, way, plan["sizes"], "extended", LIGHT, plan["seconds"],
+                                               LIGHT_PAIRS)
     return found
 
 
@@ -221,7 +226,7 @@ def real_bars(report, ways, plan, samples):
     for way in ways:
         here = lossy.pick(samples, path=way.name, mode="extended")
         for loss in plan["losses"][1:]:
-            for size in plan["sizes"]:
+            for size in plan["sizes"] if loss != LIGHT else ():
                 report.bar(f"{way.name} extended WRITE {size_name(size)} at {loss:g} % / no loss",
                            lossy.relative(lossy.pick(here, op="write", size=size, loss=loss)), BARS[loss])
         for op in plan["ops"][1:]:
@@ -241,6 +246,9 @@ def real_bars(report, ways, plan, samples):
 
 def pair_bars(report, ways, found):
     for way in ways:
+        for size, ratios in found["light"].get(way.name, {}).items():
+            report.bar(f"{way.name} extended WRITE {size_name(size)} at {LIGHT:g} % / no loss, of "
+                       f"{len(ratios)} pairs", stats.median(ratios), BARS[LIGHT])
         report.bar(f"{way.name} extended / gbn without loss", stats.median(found["clean"][way.name]),
                    CLEAN_BAR)
         here = lossy.pick(found["reordering"], path=way.name)

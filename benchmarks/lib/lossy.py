@@ -88,6 +88,21 @@ def series(host, way, op, sizes, mode, losses, seconds, turn):
     return found
 
 
+def light(host, way, sizes, mode, loss, seconds, count):
+    """A loss that costs less than two runs differ by: `count` pairs of WRITE runs, without it and with
+    it, one right after the other. The ratios of each size."""
+    ratios = {size: [] for size in sizes}
+    for i in range(count):
+        order = (0, loss) if i % 2 else (loss, 0)
+        runs = {one: goodput(host, way, "write", sizes, mode, seconds, both(mode, one, 1000 + i))
+                for one in order}
+        for size, with_it, without in zip(sizes, runs[loss], runs[0]):
+            if not without["gbps"]:
+                raise Failure(f"{way.name} {mode} does not work without loss")
+            ratios[size].append(with_it["gbps"] / without["gbps"])
+    return ratios
+
+
 def pick(samples, **wanted):
     return [s for s in samples if all(s[key] == value for key, value in wanted.items())]
 
