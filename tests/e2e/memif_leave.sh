@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Both ends of a memif leave at the same time, again and again; then one of them dies while packets
+# fly. Whoever is left ends as it should: the driver takes the shared rings away under the workers.
+. "$(dirname "$0")/lib.sh"
+need_root
+
+server=("$UROCE_PERF" server --config "$conf/memif-server.conf" "${pages[@]}"
+	--set "port.device=$tmp/memif.sock")
+client=("$UROCE_PERF" client --config "$conf/memif-client.conf" "${pages[@]}" --peer 10.77.0.1
+	--set "port.device=$tmp/memif.sock" --op read --size 65536 --depth 32)
+
+for ((i = 0; i < 20; i++)); do
+	start_server "${server[@]}" --once
+	expect 0 "${client[@]}" --duration 0.1 --warmup 0.05
+	wait_for 20 gone "$server_pid" || fail "the server still runs, run $i"
+	wait "$server_pid"
+	status=$?
+	server_pid=
+	[ $status -eq 0 ] || fail "the server left with status $status, not 0, run $i"
+done
+echo "20 times both left together"
+
+# says_why FILE: a sentence, and no signal, ended it.
+says_why()
+{
+	grep -q '^uroce-perf: ' "$1"
+}
+
+for ((i = 0; i < 5; i++)); do
+	start_server "${server[@]}"
+	start_client "${client[@]}" --duration 30 --timeout 14 --retry 3
+	sleep 0.7
+	kill -KILL "$server_pid"
+	wait "$server_pid" 2>/dev/null
+	server_pid=
+	end_client 1 40
+	says_why "$tmp/client.log" || fail "the client does not say why it ended"
+	rm -f "$tmp/memif.sock"
+done
+echo "5 times the peer died"
