@@ -40,6 +40,9 @@ static inline void ur_near_sender(const struct ur_qp *qp, uint32_t idx)
 /* Second stage for who is going to post: the owner's object as well. */
 static inline void ur_near_poster(const struct ur_qp *qp)
 {
+	/* Nobody lives in the slot. */
+	if (!qp->user)
+		return;
 	for (size_t i = 0; i < UR_NEAR_OWNER_BYTES; i += 64)
 		__builtin_prefetch((const char *)qp->user + i);
 	ur_near_sender(qp, ur_wq_tail(&qp->sq));
