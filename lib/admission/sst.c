@@ -9,7 +9,8 @@
 
 size_t ur_sst_size(uint32_t cnt)
 {
-	return cnt * sizeof(struct ur_sst_entry) + ur_pow2_at_least(cnt) * sizeof(struct ur_sst_list);
+	return cnt * sizeof(struct ur_sst_entry) +
+	       ur_pow2_at_least(cnt) * sizeof(struct ur_sst_list);
 }
 
 void ur_sst_init(struct ur_sst *t, void *memory, uint32_t cnt, uint64_t life_ns, uint64_t seed)

@@ -96,8 +96,10 @@ void ur_port_close_all(void);
  */
 void ur_port_emergency(void);
 
-/* Whether the link is up now. Does not wait. */
+/* Whether DPDK's memif driver runs it. */
 bool ur_port_is_memif(const struct ur_port *port);
+
+/* Whether the link is up now. Does not wait. */
 bool ur_port_link_up(const struct ur_port *port);
 
 /* Waits up to timeout_ms for the link (memif: for the peer). Returns whether it is up. */

@@ -50,8 +50,8 @@ static inline void ur_link_carry(struct ur_link *l, uint32_t bytes)
 
 struct ur_rate {
 	struct ur_link link;
-	uint64_t next_ns;     /* when the last packet handed over begins to leave */
-	bool behind;	      /* something waits for next_ns */
+	uint64_t next_ns; /* when the last packet handed over begins to leave */
+	bool behind;	  /* something waits for next_ns */
 };
 
 /* As ur_link_init(). */

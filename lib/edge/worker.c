@@ -718,45 +718,52 @@ int ur_worker_start(struct ur_worker *w)
 	return w->dedicated ? rte_eal_remote_launch(loop, w, w->lcore) : 0;
 }
 
-/* Who asks may have interrupted the worker (exit() in a signal handler): then there is no lock. */
-static void stop_inline(struct ur_worker *w)
+/*
+ * Who asks may have interrupted the worker (exit() in a signal handler): then there is no lock, and
+ * after a while it goes on without.
+ */
+static bool lock_patiently(struct ur_worker *w)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
 	bool ours;
 
 	for (unsigned i = 0; !(ours = try_lock(w)) && i < STOP_PATIENCE_MS; i++)
 		nanosleep(&nap, NULL);
+	return ours;
+}
+
+static void stop_inline(struct ur_worker *w)
+{
+	bool ours = lock_patiently(w);
+
 	atomic_store(&w->stop, true);
 	if (ours)
 		unlock(w);
 }
 
-/* A loop ends the round that it is in, and after that at least one whole one. */
-static bool loop_went_on(struct ur_worker *w, uint64_t *last_ns, unsigned *rounds)
-{
-	uint64_t now_ns = ur_worker_last_ns(w);
-
-	if (now_ns != *last_ns)
-		++*rounds;
-	*last_ns = now_ns;
-	return *rounds >= 2;
-}
-
-void ur_worker_wait_round(struct ur_worker *w)
+/* A loop ends the round that it is in, and after that a whole one: so that one has ended. */
+static void wait_for_loop(const struct ur_worker *w)
 {
 	const struct timespec nap = {.tv_nsec = 50000};
 	uint64_t last_ns = ur_worker_last_ns(w);
 	unsigned rounds = 0;
 
-	for (unsigned i = 0; i < STOP_PATIENCE_MS * 20; i++) {
-		if (w->dedicated && loop_went_on(w, &last_ns, &rounds))
-			return;
-		if (!w->dedicated && try_lock(w)) {
-			unlock(w);
-			return;
-		}
+	for (unsigned i = 0; rounds < 2 && i < STOP_PATIENCE_MS * 20; i++) {
+		uint64_t now_ns;
+
 		nanosleep(&nap, NULL);
+		now_ns = ur_worker_last_ns(w);
+		rounds += now_ns != last_ns;
+		last_ns = now_ns;
 	}
+}
+
+void ur_worker_wait_round(struct ur_worker *w)
+{
+	if (w->dedicated)
+		wait_for_loop(w);
+	else if (lock_patiently(w))
+		unlock(w);
 }
 
 void ur_worker_stop(struct ur_worker *w)

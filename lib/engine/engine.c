@@ -23,9 +23,9 @@ static struct layout layout_of(const struct ur_limits *l)
 
 	at.slots = ur_align64(sizeof(struct ur_engine));
 	at.reorder = at.slots + ur_align64(ur_slots_size(l->max_qp));
-	at.read_gaps =
-		at.reorder + ur_align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
-							  l->reorder_contexts));
+	at.read_gaps = at.reorder +
+		       ur_align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
+						       l->reorder_contexts));
 	at.ooo = at.read_gaps + ur_align64(ur_read_gap_pool_size(l->read_gaps));
 	at.rtx = at.ooo + ur_align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
 	at.spray = at.rtx + ur_align64(ur_rtx_pool_size(l->rtx_contexts));
@@ -199,9 +199,9 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 	}
 	ur_near_lines(qp, 0, 1);
 	ur_near_lines(qp, offsetof(struct ur_qp, sq_queue),
-		       (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT
-			       ? offsetof(struct ur_qp, settle_node)
-			       : offsetof(struct ur_qp, xreq));
+		      (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT
+			      ? offsetof(struct ur_qp, settle_node)
+			      : offsetof(struct ur_qp, xreq));
 }
 
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
@@ -294,16 +294,17 @@ static struct rings rings_of(const struct ur_qp_create *a)
 
 	r.sq = 0;
 	r.rq = r.sq + ur_align64(ur_sq_ring_bytes(a->cap.max_send_wr, a->cap.max_send_sge,
-					       a->cap.max_inline_data));
+						  a->cap.max_inline_data));
 	r.srq_wqe =
 		r.rq +
-		(a->srq ? 0 : ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
+		(a->srq ? 0
+			: ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
 	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
 	r.q = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
 	r.ans = r.q + ur_align64(a->max_dest_rd_atomic);
-	r.total =
-		r.ans +
-		(a->type == IBV_QPT_RC ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer)) : 0);
+	r.total = r.ans + (a->type == IBV_QPT_RC
+				   ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer))
+				   : 0);
 	return r;
 }
 

@@ -18,8 +18,8 @@ void ur_dests_init(struct ur_core *core, void *memory, uint32_t cnt,
 		   const struct ur_pacing_attr *attr)
 {
 	core->dests = memory;
-	ur_pacing_init(&core->pacing, (char *)memory + ur_align64(cnt * sizeof(struct ur_dest)), cnt,
-		       attr);
+	ur_pacing_init(&core->pacing, (char *)memory + ur_align64(cnt * sizeof(struct ur_dest)),
+		       cnt, attr);
 	for (uint32_t i = 0; i < cnt; i++) {
 		ur_gate_init(&core->dests[i].gate);
 		core->dests[i].timer = (struct ur_timer){.kind = UR_TIMER_DEST};
