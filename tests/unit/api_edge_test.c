@@ -403,12 +403,17 @@ PAIR_TEST(api_edge, destinations_are_shown_with_their_delays, open_nothing, clos
 	cr_assert_eq(uroce_query_destinations(B->ctx, &pacing, dest, 2), 0);
 	cr_assert_eq(pacing.mode, UROCE_PACING_NONE);
 	cr_assert_eq(pacing.destinations, 0);
+	cr_assert_eq(pacing.samples, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		a[i] = make_qp(A, IBV_QPT_RC);
 		b[i] = make_qp(B, IBV_QPT_RC);
 		join(a[i], b[i], (struct join){0});
-		post(A, a[i], i, IBV_WR_RDMA_WRITE, 0, 10240);
+	}
+	/* A stall has a WRITE sent again, and what was sent twice gives no sample. */
+	for (unsigned i = 0; i < 100 && pacing.samples < 2; i++) {
+		post(A, a[i % 2], i, IBV_WR_RDMA_WRITE, 0, 10240);
 		expect_wc(A, i, IBV_WC_SUCCESS);
+		cr_assert_eq(uroce_query_destinations(A->ctx, &pacing, NULL, 0), 0);
 	}
 	shown = section(A, "destinations");
 	cr_assert_str_eq(json_string_value(json_object_get(shown, "mode")), "auto");
