@@ -59,6 +59,29 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 
 /* ---- news ---- */
 
+/* EXT-SEL-RTT-02. By one path stamps come back in their order, whatever overtakes them by another. */
+static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	uint32_t *newest = &x->echoed, rtt;
+
+	if (__builtin_expect(x->spray != NULL, 0)) {
+		if (h->path >= x->spray->paths.n)
+			return;
+		newest = &x->spray->echoed[h->path];
+	}
+	if (!ur_rtt_is_fresh(h->echo, *newest, x->last_stamp))
+		return;
+	rtt = ur_rtt_sample(&x->rtt, h->echo, h->residence, ur_stamp(now_ns));
+	if (!rtt)
+		return;
+	*newest = h->echo;
+	ur_dest_rtt(qp, rtt, now_ns);
+	/* SPRAY-TELL-01 */
+	if (__builtin_expect(x->spray != NULL, 0))
+		ur_spray_acked(&x->spray->paths, h->path, rtt);
+}
+
 /*
  * What any packet of the peer says of requests and times; its ePSN was checked. The one place where
  * echoes are looked at. Returns how many PSNs became acknowledged.
@@ -76,16 +99,8 @@ static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool samp
 		.partial = !bitmap,
 	};
 
-	if (sample) {
-		uint32_t rtt =
-			ur_rtt_sample(&x->rtt, p->xaeth.echo, p->xaeth.residence, ur_stamp(now_ns));
-
-		if (rtt)
-			ur_dest_rtt(qp, rtt, now_ns);
-		/* SPRAY-TELL-01 */
-		if (__builtin_expect(x->spray != NULL, 0) && rtt)
-			ur_spray_acked(&x->spray->paths, p->xaeth.path, rtt);
-	}
+	if (sample)
+		take_echo(qp, &p->xaeth, now_ns);
 	/* Most packets of an answer repeat what the first one said. */
 	if (!bitmap && ur_psn_le(news.una, x->psn.una))
 		return 0;

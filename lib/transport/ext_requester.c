@@ -737,12 +737,13 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	struct ur_ext_requester *x = &qp->xreq;
 
 	ur_ext_requester_stop(qp);
-	*x = (struct ur_ext_requester){0};
+	/* EXT-SEL-RTT-02: what was sent before is no business of the next connection. */
+	*x = (struct ur_ext_requester){.last_stamp = x->last_stamp, .echoed = x->last_stamp};
 	ur_rtt_init(&x->rtt);
 	ur_selective_init(&x->psn, &x->marks, 0, first, window);
 	x->reads_from = first;
 	ur_selective_init(&x->rsp, &x->marks, 1, ur_psn(0), window);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
 	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED && qp->state != IBV_QPS_RESET)
-		x->spray = ur_spray_take(&qp->core->spray, qp->paths);
+		x->spray = ur_spray_take(&qp->core->spray, qp->paths, x->last_stamp);
 }

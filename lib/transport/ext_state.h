@@ -16,7 +16,8 @@ struct ur_ext_requester {
 	struct ur_selective rsp;   /* response packets of READs and atomics, by response number */
 	struct ur_psn reads_from;  /* from here on, or from psn.una, all requests are READs */
 	uint32_t rwqen;		   /* of the next message that consumes a receive; 24 bits */
-	uint32_t last_stamp;	   /* of the last packet made */
+	uint32_t last_stamp;	   /* of the last packet made; outlives RESET */
+	uint32_t echoed;	   /* the newest that gave a round trip, of who does not spray */
 	struct ur_spray_qp *spray; /* NULL: every packet takes the queue pair's own port */
 	uint8_t path;		   /* of the packet being made */
 	/* A probe that nothing else shares its stamp with was sent and has not come back. */

@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_RTT_H
 #define UR_TRANSPORT_RTT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -36,6 +37,17 @@ void ur_rtt_init(struct ur_rtt *r);
  * are ignored. Returns the sample, [1, UR_RTT_MAX], or 0: it was ignored.
  */
 uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now);
+
+/*
+ * EXT-SEL-RTT-02. Of all that was stamped up to `last`, `stamp` is younger than `newest`: it lies
+ * in (newest, last]. Nothing else may be a sample once `newest` was one, or whoever repeats an old
+ * answer makes round trips as long as he likes. Stamps wrap; what comes after a pause of any length
+ * counts.
+ */
+static inline bool ur_rtt_is_fresh(uint32_t stamp, uint32_t newest, uint32_t last)
+{
+	return last - stamp < last - newest;
+}
 
 /* SRTT + 4 RTTVAR, doubled `backoff` times, within [UR_RTO_MIN_NS, UR_RTO_MAX_NS]. */
 uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff);

@@ -101,6 +101,7 @@ static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
 struct ur_spray_qp {
 	SLIST_ENTRY(ur_spray_qp) link; /* in the pool */
 	uint8_t of[UR_SPRAY_PSNS];     /* path of PSN % UR_SPRAY_PSNS */
+	uint32_t echoed[UR_SPRAY_MAX]; /* newest stamp of each path that gave a round trip */
 	struct ur_spray paths;	       /* must be last */
 };
 
@@ -112,8 +113,11 @@ struct ur_spray_pool {
 
 size_t ur_spray_pool_size(uint32_t cnt);
 void ur_spray_pool_init(struct ur_spray_pool *p, void *memory, uint32_t cnt);
-/* For n paths, all equal; NULL when none is left (then the queue pair does not spray). */
-struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n);
+/*
+ * For n paths, all equal, nothing stamped up to `stamp` is of interest; NULL when none is left
+ * (then the queue pair does not spray).
+ */
+struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n, uint32_t stamp);
 void ur_spray_give(struct ur_spray_pool *p, struct ur_spray_qp *s);
 
 /* `psn` leaves by `path`; `again`: the last transmission was deemed lost, which its path is told.

@@ -201,6 +201,19 @@ static enum sim_verdict tamper(struct sim *s, struct sim_ep *from, uint8_t *fram
 	return SIM_PASS;
 }
 
+/* ---- old answers ---- */
+
+/* Every answer comes eight times more, 5 to 40 ms later. */
+static enum sim_verdict repeat_answers(struct sim *s, struct sim_ep *from, uint8_t *frame,
+				       uint32_t len, const struct ur_packet *p)
+{
+	struct world *w = s->hook_arg;
+
+	for (unsigned i = 1; (p->op & UR_OP_RESPONSE) && i <= 8; i++)
+		sim_inject_at(w->side[!from->idx].qp.ep, s->now_ns + i * SIM_MS(5), frame, len);
+	return SIM_PASS;
+}
+
 /* ---- the exchange ---- */
 
 static void make_side(struct world *w, unsigned i, enum ur_mode mode)
@@ -287,7 +300,7 @@ static void fill_pools(struct sim *s, void *arg)
 		sim_call_at(s, s->now_ns + REFILL_NS, fill_pools, w);
 }
 
-static void run(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
+static struct world *begin(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
 {
 	static const struct ur_adm_attr adm = {
 		.mode = UR_ADM_INTELLIGENT,
@@ -308,7 +321,6 @@ static void run(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
 	for (unsigned i = 0; i < 2; i++)
 		make_side(w, i, mode);
 	sim_qp_connect(&w->side[0].qp, &w->side[1].qp);
-	w->s->hook = tamper;
 	w->s->hook_arg = w;
 	w->s->after = after;
 	w->s->after_arg = w;
@@ -317,6 +329,32 @@ static void run(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
 			post_receive(w, &w->side[i]);
 		post_requests(w, &w->side[i], &w->side[!i]);
 	}
+	return w;
+}
+
+static void end(struct world *w)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct side *side = &w->side[i];
+
+		sim_qp_destroy(&side->qp);
+		if (w->pool)
+			sim_srq_free(&side->srq);
+		unguard(&side->readonly);
+		unguard(&side->local);
+		unguard(&side->recv);
+		sim_mr_free(&side->remote);
+		sim_cq_free(&side->cq);
+	}
+	sim_free(w->s);
+	free(w);
+}
+
+static void run(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
+{
+	struct world *w = begin(name, mode, pool, seed);
+
+	w->s->hook = tamper;
 	if (pool) { /* who is told to wait for a receive waits, and asks */
 		fill_pools(w->s, w);
 		sim_sleep(w->s, SIM_MS(100));
@@ -333,20 +371,7 @@ static void run(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
 			  "endpoint %u: %u of %u work requests completed", i, w->side[i].completed,
 			  OPS + RECVS - left);
 	}
-	for (unsigned i = 0; i < 2; i++) {
-		struct side *side = &w->side[i];
-
-		sim_qp_destroy(&side->qp);
-		if (pool)
-			sim_srq_free(&side->srq);
-		unguard(&side->readonly);
-		unguard(&side->local);
-		unguard(&side->recv);
-		sim_mr_free(&side->remote);
-		sim_cq_free(&side->cq);
-	}
-	sim_free(w->s);
-	free(w);
+	end(w);
 }
 
 static void run_all(const char *name, enum ur_mode mode, bool pool)
@@ -371,4 +396,26 @@ EACH_MODE(hostile, a_lying_peer_writes_only_where_it_may)
 Test(hostile, a_peer_that_lies_about_a_pool_writes_only_where_it_may)
 {
 	run_all(sim_mode_case(UR_MODE_EXTENDED, "hostile_pool"), UR_MODE_EXTENDED, true);
+}
+
+/* EXT-SEL-RTT-02 */
+Test(hostile, answers_that_come_again_lengthen_no_timeout)
+{
+	for (uint64_t seed = 0; seed < 100; seed++) {
+		struct world *w = begin(sim_mode_case(UR_MODE_EXTENDED, "hostile_again"),
+					UR_MODE_EXTENDED, false, seed);
+
+		w->s->hook = repeat_answers;
+		SIM_CHECK(w->s, sim_run(w->s, NULL, NULL, LIMIT_NS), "no silence");
+		for (unsigned i = 0; i < 2; i++) {
+			const struct ur_rtt *rtt = &w->side[i].qp.qp->xreq.rtt;
+
+			SIM_CHECK(w->s, w->side[i].completed >= OPS, "endpoint %u: %u completions",
+				  i, w->side[i].completed);
+			SIM_CHECK(w->s, ur_rtt_rto_ns(rtt, 0) == UR_RTO_MIN_NS,
+				  "endpoint %u: round trips of %u stamps, timeout of %llu ns", i,
+				  rtt->srtt, (unsigned long long)ur_rtt_rto_ns(rtt, 0));
+		}
+		end(w);
+	}
 }

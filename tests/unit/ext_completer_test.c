@@ -69,6 +69,142 @@ Test(ext_completer, epsn_of_what_was_never_sent_is_stale)
 	xend_free(e);
 }
 
+/* ---- round trips ---- */
+
+/* Every packet of `cnt` SENDs is answered 1 us after it left: a round trip of 63 stamps. */
+static void answer_at_once(struct end *e, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++) {
+		end_send(e, i, IBV_WR_SEND, 4);
+		cr_assert_not_null(xend_out(e));
+		cr_assert_eq(
+			xend_ack(e, e->out.bth.psn.v + 1, 0x1f, e->out.xth.ssn, e->out.xth.stamp),
+			UR_DROP_NONE);
+		end_expect_wc(e, i, IBV_WC_SUCCESS);
+	}
+}
+
+static void expect_short_trips(const struct end *e)
+{
+	const struct ur_rtt *rtt = &e->qp->xreq.rtt;
+
+	cr_assert(rtt->srtt >= 62 && rtt->srtt <= 63, "%u", rtt->srtt);
+	cr_assert_leq(rtt->rttvar, 31);
+	cr_assert_eq(ur_rtt_rto_ns(rtt, 0), 1000000);
+}
+
+/* EXT-SEL-RTT-02 */
+Test(ext_completer, answers_that_come_again_are_no_round_trips)
+{
+	struct end *e = XEND();
+	uint32_t first, last;
+
+	answer_at_once(e, 1);
+	first = e->out.xth.stamp;
+	answer_at_once(e, 7);
+	last = e->out.xth.stamp;
+	for (unsigned i = 0; i < 100; i++) {
+		e->now_ns += 400000;
+		cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, first), UR_DROP_NONE);
+		cr_assert_eq(xend_ack(e, 1008, 0x1f, 8, last), UR_DROP_NONE);
+	}
+	expect_short_trips(e);
+	/* With something in flight, and its own answer counts. */
+	end_send(e, 8, IBV_WR_SEND, 4);
+	cr_assert_not_null(xend_out(e));
+	e->now_ns += 800000;
+	cr_assert_eq(xend_ack(e, 1008, 0x1f, 8, last), UR_DROP_NONE);
+	expect_short_trips(e);
+	cr_assert_eq(xend_ack(e, 1009, 0x1f, 9, e->out.xth.stamp), UR_DROP_NONE);
+	cr_assert_gt(e->qp->xreq.rtt.srtt, 800000 / 16 / 8);
+	xend_free(e);
+}
+
+/* EXT-SEL-RTT-02 */
+Test(ext_completer, answer_that_was_overtaken_is_no_round_trip)
+{
+	uint32_t stamp[3];
+	struct end *e = end_with_sends(3, stamp);
+	struct ur_rtt before;
+
+	cr_assert_eq(xend_ack(e, 1002, 0x1f, 2, stamp[1]), UR_DROP_NONE);
+	before = e->qp->xreq.rtt;
+	cr_assert_neq(before.srtt, 0);
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, stamp[0]), UR_DROP_NONE);
+	cr_assert_eq(e->qp->xreq.rtt.srtt, before.srtt);
+	cr_assert_eq(e->qp->xreq.rtt.rttvar, before.rttvar);
+	cr_assert_eq(xend_ack(e, 1003, 0x1f, 3, stamp[2]), UR_DROP_NONE);
+	cr_assert_neq(e->qp->xreq.rtt.rttvar, before.rttvar);
+	xend_free(e);
+}
+
+/* EXT-SEL-RTT-02 */
+Test(ext_completer, responses_that_come_again_are_no_round_trips)
+{
+	struct end *e = XEND(.rd_atomic = 4);
+	uint8_t payload[256] = {0};
+	struct ur_packet p;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 512);
+	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
+	p = xend_packet(e, UR_EXT_READ_RESPONSE_FIRST, 1000, 1001, e->out.xth.stamp, payload, 256);
+	p.xrth = (struct ur_xrth){.ssn = 1};
+	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
+	expect_short_trips(e);
+	for (unsigned i = 0; i < 100; i++) {
+		e->now_ns += 400000;
+		cr_assert_eq(xend_in(e, p), UR_DROP_PSN_STALE);
+	}
+	expect_short_trips(e);
+	xend_free(e);
+}
+
+/* EXT-SEL-RTT-02 */
+Test(ext_completer, round_trips_are_measured_across_the_wrap_of_stamps_and_after_any_pause)
+{
+	static const uint64_t pause_ns[] = {34000000000, 35000000000,  60000000000,
+					    69000000000, 104000000000, 1000000000000};
+	struct end *e = XEND();
+
+	/* The packet leaves 13 stamps before the wrap, the answer comes 50 behind it. */
+	e->now_ns = ((UINT64_C(2) << 32) - 75) << 4;
+	answer_at_once(e, 1);
+	cr_assert_eq(e->out.xth.stamp, 0xfffffff3u);
+	expect_short_trips(e);
+	for (unsigned i = 0; i < sizeof(pause_ns) / sizeof(pause_ns[0]); i++) {
+		uint32_t last = e->out.xth.stamp;
+
+		e->now_ns += pause_ns[i];
+		ur_rtt_init(&e->qp->xreq.rtt);
+		xend_ack(e, e->qp->xreq.psn.una.v, 0x1f, i + 1, last);
+		cr_assert_eq(e->qp->xreq.rtt.srtt, 0, "pause %u: an old one counts", i);
+		answer_at_once(e, 1);
+		expect_short_trips(e);
+	}
+	xend_free(e);
+}
+
+/* EXT-SEL-RTT-02 */
+Test(ext_completer, answers_of_the_last_connection_are_no_round_trips)
+{
+	struct end *e = XEND();
+	uint32_t stamp;
+
+	answer_at_once(e, 1);
+	stamp = e->out.xth.stamp;
+	/* RESET and RTS again. */
+	ur_ext_requester_init(e->qp, ur_psn(1001));
+	cr_assert_eq(e->qp->xreq.rtt.srtt, 0);
+	e->now_ns += 40000000;
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_not_null(xend_out(e));
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 0, stamp), UR_DROP_NONE);
+	cr_assert_eq(e->qp->xreq.rtt.srtt, 0);
+	cr_assert_eq(xend_ack(e, 1002, 0x1f, 1, e->out.xth.stamp), UR_DROP_NONE);
+	cr_assert_eq(e->qp->xreq.rtt.srtt, 125);
+	xend_free(e);
+}
+
 /* EXT-COMP-FORM-01 */
 Test(ext_completer, malformed_acknowledgements_are_dropped)
 {

@@ -142,19 +142,17 @@ Test(ext_spray, packet_sent_again_takes_another_turn_and_its_first_path_is_blame
 		last = expect_agreement(e);
 	}
 	stamp = e->out.xth.stamp;
-	/* The peer has all but 1001, which is deemed lost in time. */
+	/* The peer has all but 1001, which is deemed lost when the probe is back. */
 	answer(e, 1001, stamp, 0);
 	cr_assert_eq(path_of(e, 1)->lost, 0);
-	for (unsigned i = 0; i < 10 && !e->qp->xreq.psn.lost_cnt; i++) {
-		xend_sack(e, 1001, UINT32_MAX, stamp);
-		xend_wait(e);
-	}
-	do {
-		cr_assert_not_null(xend_out(e));
-		cr_assert_eq(expect_agreement(e), (last + 1) % 4);
-		last = e->out.xth.path;
-	} while (e->out.op & UR_OP_PROBE);
-	cr_assert_eq(e->out.bth.psn.v, 1001);
+	xend_sack(e, 1001, UINT32_MAX, stamp);
+	xend_wait(e);
+	xend_expect(e, UR_EXT_PROBE, 1042);
+	cr_assert_eq(expect_agreement(e), (last + 1) % 4);
+	last = e->out.xth.path;
+	xend_sack(e, 1001, UINT32_MAX, e->out.xth.stamp);
+	xend_expect(e, UR_EXT_WRITE_MIDDLE, 1001);
+	cr_assert_eq(expect_agreement(e), (last + 1) % 4);
 	cr_assert(e->out.xth.flags & UR_XTH_RETRY);
 	for (unsigned i = 0; i < 4; i++)
 		cr_assert_eq(path_of(e, i)->lost, i == 1);
@@ -279,6 +277,73 @@ Test(ext_spray, word_of_the_peer_that_cannot_be_moves_no_path)
 	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
 	for (unsigned i = 0; i < 4; i++)
 		cr_assert_eq(path_of(e, i)->samples, 0);
+	cr_assert_eq(e->qp->xreq.rtt.srtt, 0);
+	xend_free(e);
+}
+
+/* SPRAY-TELL-01, EXT-SEL-RTT-02 */
+Test(ext_spray, answers_by_way_of_a_slow_path_count_though_they_were_overtaken)
+{
+	struct end *e = XEND(.paths = 4);
+	uint32_t stamp[8];
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 256 * 9);
+	for (unsigned i = 0; i < 8; i++)
+		stamp[i] = xend_out(e)->xth.stamp;
+	/* What went by path 0 comes last. */
+	for (unsigned i = 7; i > 0; i--)
+		if (i % 4)
+			answer(e, 1000, stamp[i], i % 4);
+	answer(e, 1004, stamp[0], 0);
+	answer(e, 1008, stamp[4], 0);
+	cr_assert_eq(path_of(e, 0)->samples, 2);
+	/* Of the others the second packet came first, and the first was old then. */
+	for (unsigned i = 1; i < 4; i++)
+		cr_assert_eq(path_of(e, i)->samples, 1);
+	xend_free(e);
+}
+
+/* SPRAY-TELL-01, EXT-SEL-RTT-02 */
+Test(ext_spray, answers_that_come_again_move_no_path)
+{
+	struct end *e = XEND(.paths = 4);
+	uint32_t stamp[4];
+	struct ur_rtt before;
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 256 * 5);
+	for (unsigned i = 0; i < 4; i++)
+		stamp[i] = xend_out(e)->xth.stamp;
+	for (unsigned i = 0; i < 4; i++)
+		answer(e, 1001 + i, stamp[i], (uint8_t)i);
+	before = e->qp->xreq.rtt;
+	e->now_ns += 40000000;
+	for (unsigned i = 0; i < 4; i++) {
+		answer(e, 1001 + i, stamp[i], (uint8_t)i);
+		cr_assert_eq(path_of(e, i)->samples, 1);
+	}
+	cr_assert_eq(e->qp->xreq.rtt.srtt, before.srtt);
+	cr_assert_eq(e->qp->xreq.rtt.rttvar, before.rttvar);
+	xend_free(e);
+}
+
+/* EXT-SEL-RTT-02 */
+Test(ext_spray, answers_of_the_last_connection_move_no_path)
+{
+	struct end *e = XEND(.paths = 4);
+	uint32_t stamp;
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 4);
+	stamp = xend_out(e)->xth.stamp;
+	answer(e, 1001, stamp, 0);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	ur_ext_requester_init(e->qp, ur_psn(1001));
+	end_send(e, 2, IBV_WR_RDMA_WRITE, 4);
+	cr_assert_not_null(xend_out(e));
+	answer(e, 1001, stamp, 1);
+	cr_assert_eq(path_of(e, 1)->samples, 0);
+	cr_assert_eq(e->qp->xreq.rtt.srtt, 0);
+	answer(e, 1002, e->out.xth.stamp, 0);
+	cr_assert_eq(path_of(e, 0)->samples, 1);
 	xend_free(e);
 }
 

@@ -81,6 +81,29 @@ Test(rtt, measures_across_the_wrap_of_stamps)
 	cr_assert_eq(r.srtt, 0x1f0);
 }
 
+/* EXT-SEL-RTT-02 */
+Test(rtt, what_was_heard_of_before_is_not_fresh)
+{
+	cr_assert(ur_rtt_is_fresh(1001, 1000, 2000));
+	cr_assert(ur_rtt_is_fresh(2000, 1000, 2000));
+	cr_assert_not(ur_rtt_is_fresh(1000, 1000, 2000));
+	cr_assert_not(ur_rtt_is_fresh(999, 1000, 2000));
+	cr_assert_not(ur_rtt_is_fresh(0, 1000, 2000));
+	cr_assert_not(ur_rtt_is_fresh(2001, 1000, 2000), "it has not left yet");
+	cr_assert_not(ur_rtt_is_fresh(2000, 2000, 2000));
+	/* Across the wrap. */
+	cr_assert(ur_rtt_is_fresh(0xfffffff1u, 0xfffffff0u, 0x10));
+	cr_assert(ur_rtt_is_fresh(0, 0xfffffff0u, 0x10));
+	cr_assert(ur_rtt_is_fresh(0x10, 0xfffffff0u, 0x10));
+	cr_assert_not(ur_rtt_is_fresh(0xfffffff0u, 0xfffffff0u, 0x10));
+	cr_assert_not(ur_rtt_is_fresh(0xffffff00u, 0xfffffff0u, 0x10));
+	cr_assert_not(ur_rtt_is_fresh(0x11, 0xfffffff0u, 0x10));
+	/* After a pause of 51.5 s, three quarters of the way round. */
+	cr_assert(ur_rtt_is_fresh(0xc00003e8u, 1000, 0xc00003e8u));
+	cr_assert_not(ur_rtt_is_fresh(1000, 1000, 0xc00003e8u));
+	cr_assert_not(ur_rtt_is_fresh(900, 1000, 0xc00003e8u));
+}
+
 Test(rtt, forgets_the_least_after_two_intervals)
 {
 	uint32_t now = 0xfffff000u;
