@@ -2,380 +2,31 @@
 #include "client.h"
 
 #include <bsd/stdlib.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "control.h"
-
-#define ANSWER_NS    30000000000ull
-#define CONNECT_NS   60000000000ull
 #define DRAIN_NS     20000000000ull
 #define SETTLE_NS    100000000ull /* UC and UD: for what is still on its way */
-#define TRANSIT_MAX  64		  /* connections set up or torn down at once */
 #define HOUSEKEEPING 128	  /* steps between looks at anything but traffic */
-
-static struct perf_client *end_of(const struct perf_client *c)
-{
-	return c->all + c->all_cnt;
-}
 
 bool perf_client_alive(const struct perf_client *c)
 {
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		if (k->session.failed || k->control.dead)
 			return false;
 	}
 	return true;
 }
 
-static void link_event(struct perf_client *c, const struct perf_cm_event *e)
-{
-	uint32_t idx = (uint32_t)(uintptr_t)e->id->user;
-	struct perf_qp *q = &c->session.qps[idx];
-
-	switch (e->type) {
-	case UROCE_CM_ESTABLISHED:
-		if (c->links[idx] == PERF_LINK_CONNECTING)
-			c->in_transit--;
-		c->links[idx] = PERF_LINK_UP;
-		q->up = true;
-		if (c->session.params.mode == PERF_MODE_CONNECT)
-			perf_histogram_record(&c->hist, perf_now_ns() - c->asked_ns[idx]);
-		break;
-	case UROCE_CM_REJECTED:
-		if (c->session.params.mode == PERF_MODE_CONNECT && e->status == PERF_REJECT_NO_QP) {
-			c->in_transit--;
-			c->refused++;
-			c->links[idx] = PERF_LINK_DOWN;
-			break;
-		}
-		perf_session_fail(&c->session, "queue pair %u: the server rejects it: %s", idx,
-				  uroce_cm_reject_str(e->status));
-		break;
-	case UROCE_CM_UNREACHABLE:
-		perf_session_fail(&c->session, "queue pair %u: cannot connect: %s", idx,
-				  perf_session_why(e->status, q->qp));
-		break;
-	case UROCE_CM_DISCONNECTED:
-		if (c->links[idx] == PERF_LINK_CLOSING)
-			c->in_transit--;
-		else if (!c->session.failed)
-			perf_session_fail(&c->session, "queue pair %u: the server disconnected it",
-					  idx);
-		c->links[idx] = PERF_LINK_DOWN;
-		q->closing = true;
-		break;
-	default:
-		break;
-	}
-}
-
-static void control_event(struct perf_client *c, const struct perf_cm_event *e)
-{
-	struct perf_session *s = &c->session;
-
-	switch (e->type) {
-	case UROCE_CM_ESTABLISHED:
-		c->control.up = true;
-		break;
-	case UROCE_CM_REJECTED:
-		if (e->status == PERF_REJECT_NO_SERVICE)
-			perf_session_fail(s,
-					  "%s has no server on port %u: start it there, or say "
-					  "its port with --port",
-					  c->peer->text, c->o->port);
-		else
-			perf_session_fail(s, "the server at %s rejects the connection: %s",
-					  c->peer->text, uroce_cm_reject_str(e->status));
-		break;
-	case UROCE_CM_UNREACHABLE:
-		perf_session_fail(s,
-				  "no server answers at %s port %u (%s): is it running, with this "
-				  "address in its configuration?",
-				  c->peer->text, c->o->port, strerror(e->status));
-		break;
-	case UROCE_CM_DISCONNECTED:
-		if (c->control.up && !s->failed)
-			perf_session_fail(s, "the server closed the control connection");
-		c->control.up = false;
-		c->control.dead = true;
-		break;
-	default:
-		break;
-	}
-}
-
-static bool poll_control(struct perf_client *c, struct perf_received *r)
-{
-	if (perf_control_poll(&c->control, r)) {
-		if (r->header.kind != PERF_MSG_ERROR)
-			return true;
-		r->payload[sizeof(r->payload) - 1] = '\0';
-		perf_session_fail(&c->session, "the server gives up: %s", (char *)r->payload);
-	}
-	if (c->control.dead && !c->session.failed)
-		perf_session_fail(&c->session,
-				  "the server is gone: the control connection ended with: %s",
-				  uroce_wc_status_str(c->control.why));
-	return false;
-}
-
-/* What a data connection's id carries: whose it is, and its queue pair. */
-static void *user_of(const struct perf_client *c, uint32_t idx)
-{
-	return (void *)((uintptr_t)c->number << 32 | idx);
-}
-
-static void cm_events(struct perf_client *c)
-{
-	struct perf_cm_event e;
-
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
-		/* An endpoint's events come by its first one. */
-		while (k->number % k->o->peers_cnt == 0 && perf_endpoint_event(k->ep, 0, &e)) {
-			struct perf_client *of = k;
-
-			while (of < k + k->o->peers_cnt && e.id != of->control.id)
-				of++;
-			if (of < k + k->o->peers_cnt) {
-				control_event(of, &e);
-				continue;
-			}
-			of = &c->all[(uintptr_t)e.id->user >> 32];
-			if (of->session_open)
-				link_event(of, &e);
-		}
-	}
-}
-
-void perf_client_events(struct perf_client *c)
-{
-	static struct perf_received r;
-
-	cm_events(c);
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
-		if (k->control.id != NULL)
-			poll_control(k, &r);
-	}
-}
-
-static unsigned step_all(struct perf_client *c)
+unsigned perf_client_step(struct perf_client *c)
 {
 	unsigned n = 0;
 
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		if (k->session_open && k->session.params.mode != PERF_MODE_CONNECT)
 			n += perf_traffic_step(&k->session);
 	}
 	return n;
-}
-
-bool perf_client_ask(struct perf_client *c, enum perf_message kind, const void *payload,
-		     size_t bytes, enum perf_message answer, struct perf_received *r)
-{
-	uint64_t until = perf_now_ns() + ANSWER_NS;
-	uint32_t seq = ++c->seq;
-	bool asked = false;
-
-	while (perf_client_alive(c)) {
-		if (!asked)
-			asked = perf_control_send(&c->control, kind, seq, payload, bytes);
-		cm_events(c);
-		if (poll_control(c, r) && r->header.seq == seq) {
-			if (r->header.kind == answer)
-				return true;
-			perf_session_fail(&c->session, "the server's answer makes no sense");
-			return false;
-		}
-		if (step_all(c) > 0)
-			until = perf_now_ns() + ANSWER_NS;
-		if (perf_now_ns() > until)
-			perf_session_fail(&c->session, "the server does not answer");
-	}
-	return false;
-}
-
-/* Control connection. */
-
-static bool connect_control(struct perf_client *c)
-{
-	struct perf_hello hello = {.kind = PERF_HELLO_CONTROL, .session = c->session_id};
-	uint8_t data[PERF_HELLO_BYTES];
-	struct uroce_conn_param param = perf_conn_param(&hello, data, NULL);
-	uint64_t until = perf_now_ns() + CONNECT_NS;
-	int rc;
-
-	param.timeout = (uint8_t)c->o->timeout;
-	param.retry_count = (uint8_t)c->o->retry;
-	if (!perf_control_create(&c->control, c->ep) ||
-	    uroce_cm_create_id(c->ep->channel, NULL, &c->control.id) != 0) {
-		perf_session_fail(&c->session, "cannot create the control connection: %s",
-				  strerror(errno));
-		return false;
-	}
-	rc = uroce_cm_connect(c->control.id, (const struct sockaddr *)&c->peer->addr, c->control.qp,
-			      &param);
-	if (rc == EHOSTUNREACH) {
-		perf_session_fail(&c->session,
-				  "nobody answers for the address %s: start the server first, and "
-				  "check --peer, [address] of both sides, and the link",
-				  c->peer->text);
-		return false;
-	}
-	if (rc != 0) {
-		perf_session_fail(&c->session, "cannot connect to %s: %s", c->peer->text,
-				  strerror(rc));
-		return false;
-	}
-	if (!perf_control_arm(&c->control)) {
-		perf_session_fail(&c->session, "cannot post receives: %s", strerror(errno));
-		return false;
-	}
-	while (!c->control.up && perf_client_alive(c) && perf_interrupted == 0) {
-		perf_client_events(c);
-		if (perf_now_ns() > until)
-			perf_session_fail(&c->session, "no server answers at %s port %u",
-					  c->peer->text, c->o->port);
-	}
-	return c->control.up && perf_client_alive(c);
-}
-
-static void disconnect_control(struct perf_client *c)
-{
-	uint64_t until = perf_now_ns() + 3000000000ull;
-
-	if (c->control.id != NULL && c->control.up && !c->control.dead) {
-		c->control.up = false;
-		if (uroce_cm_disconnect(c->control.id) == 0) {
-			while (!c->control.dead && perf_now_ns() < until)
-				cm_events(c);
-		}
-	}
-	perf_control_destroy(&c->control);
-}
-
-/* Data connections. */
-
-static struct perf_share share_of(const struct perf_client *c, uint32_t idx)
-{
-	return (struct perf_share){perf_list_at(&c->o->sl, idx), perf_list_at(&c->o->priority, idx),
-				   perf_list_at(&c->o->weight, idx)};
-}
-
-bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen)
-{
-	struct perf_hello hello = {.kind = PERF_HELLO_DATA,
-				   .session = c->session_id,
-				   .idx = idx,
-				   .gen = gen,
-				   .share = share_of(c, idx)};
-	struct perf_session *s = &c->session;
-	uint8_t data[PERF_HELLO_BYTES];
-	struct uroce_conn_param param = perf_conn_param(&hello, data, &s->params);
-	struct perf_qp *q = &s->qps[idx];
-	int rc;
-
-	param.srq = false;
-	if (!perf_session_open_qp(s, idx, gen, &hello.share))
-		return false;
-	rc = uroce_cm_create_id(c->ep->channel, user_of(c, idx), &q->id);
-	c->asked_ns[idx] = perf_now_ns();
-	if (rc == 0 && uroce_cm_set_service(q->id, hello.share.sl, 0) != 0) {
-		perf_session_fail(s,
-				  "SL %u has no service here: give its VL, [qos] sl2vl, a weight "
-				  "in vl_high or vl_low",
-				  hello.share.sl);
-		return false;
-	}
-	if (rc == 0)
-		rc = uroce_cm_connect(q->id, (const struct sockaddr *)&c->peer->addr, q->qp,
-				      &param);
-	if (rc != 0) {
-		perf_session_fail(s, "queue pair %u: cannot connect: %s", idx, strerror(rc));
-		return false;
-	}
-	c->links[idx] = PERF_LINK_CONNECTING;
-	c->in_transit++;
-	return s->params.mode == PERF_MODE_CONNECT || perf_session_arm_qp(s, idx);
-}
-
-void perf_client_disconnect(struct perf_client *c, uint32_t idx)
-{
-	struct perf_qp *q = &c->session.qps[idx];
-
-	q->closing = true;
-	q->up = false;
-	c->links[idx] = PERF_LINK_CLOSING;
-	c->in_transit++;
-	if (uroce_cm_disconnect(q->id) != 0) {
-		c->links[idx] = PERF_LINK_DOWN;
-		c->in_transit--;
-	}
-}
-
-static bool pair_ud(struct perf_client *c, uint32_t idx)
-{
-	const struct sockaddr_storage *local = &c->control.id->local;
-	static struct perf_received r;
-	uint8_t message[sizeof(struct perf_pair)];
-	struct perf_share share = share_of(c, idx);
-	struct perf_pair pair;
-	size_t bytes;
-
-	if (!perf_session_open_qp(&c->session, idx, 0, &share) ||
-	    !perf_session_pair_local(&c->session, idx, &pair, local))
-		return false;
-	bytes = perf_pair_encode(message, &pair);
-	if (!perf_client_ask(c, PERF_MSG_PAIR, message, bytes, PERF_MSG_PAIR, &r))
-		return false;
-	if (!perf_pair_decode(r.payload, r.header.bytes, &pair) || pair.idx != idx) {
-		perf_session_fail(&c->session, "the server's answer makes no sense");
-		return false;
-	}
-	return perf_session_pair_remote(&c->session, &pair, local);
-}
-
-static bool connect_all(struct perf_client *c)
-{
-	struct perf_session *s = &c->session;
-	uint64_t until = perf_now_ns() + CONNECT_NS;
-
-	for (uint32_t i = 0; i < s->params.qps && perf_client_alive(c); i++) {
-		if (s->params.type == PERF_TYPE_UD) {
-			if (!pair_ud(c, i))
-				return false;
-			continue;
-		}
-		while (c->in_transit >= TRANSIT_MAX && perf_client_alive(c))
-			perf_client_events(c);
-		if (!perf_client_alive(c) || !perf_client_connect(c, i, 0))
-			return false;
-	}
-	while (c->in_transit > 0 && perf_client_alive(c) && perf_interrupted == 0) {
-		perf_client_events(c);
-		if (perf_now_ns() > until)
-			perf_session_fail(s,
-					  "%u of %llu queue pairs could not be connected in time",
-					  c->in_transit, (unsigned long long)s->params.qps);
-	}
-	return perf_client_alive(c) && c->in_transit == 0;
-}
-
-static void disconnect_all(struct perf_client *c)
-{
-	struct perf_session *s = &c->session;
-	uint64_t until = perf_now_ns() + 10000000000ull;
-
-	for (uint32_t i = 0; i < s->params.qps && !c->control.dead; i++) {
-		while (c->in_transit >= TRANSIT_MAX && perf_now_ns() < until)
-			cm_events(c);
-		if (c->links[i] == PERF_LINK_UP)
-			perf_client_disconnect(c, i);
-	}
-	while (c->in_transit > 0 && !c->control.dead && perf_now_ns() < until)
-		cm_events(c);
-	c->in_transit = 0;
 }
 
 /* One run. */
@@ -392,7 +43,7 @@ static bool agree(struct perf_client *c, struct perf_params *p)
 		p->rkey = c->session.mr->rkey;
 	}
 	bytes = perf_params_encode(message, p);
-	if (!perf_client_ask(c, PERF_MSG_PARAMS, message, bytes, PERF_MSG_READY, &r))
+	if (!perf_link_ask(c, PERF_MSG_PARAMS, message, bytes, PERF_MSG_READY, &r))
 		return false;
 	if (!perf_ready_decode(r.payload, r.header.bytes, &ready)) {
 		perf_session_fail(&c->session, "the server's answer makes no sense");
@@ -433,13 +84,13 @@ static void housekeeping(struct perf_client *c, struct perf_soak *soak)
 	uint64_t ops = 0, bytes = 0, errors = 0;
 	char note[64];
 
-	perf_client_events(c);
+	perf_link_events(c);
 	if (soak != NULL)
 		perf_soak_step(c, soak);
 	perf_live_update(&c->live);
 	if (!c->progress.wanted)
 		return;
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		ops += s->params.mode == PERF_MODE_LAT ? k->hist.cnt : k->session.stats.ops;
 		bytes += k->session.stats.bytes;
 		errors += k->session.errors;
@@ -451,7 +102,7 @@ static void housekeeping(struct perf_client *c, struct perf_soak *soak)
 
 static bool all_finished(const struct perf_client *c)
 {
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		if (!perf_traffic_finished(&k->session))
 			return false;
 	}
@@ -460,7 +111,7 @@ static bool all_finished(const struct perf_client *c)
 
 static bool any_failed(const struct perf_client *c)
 {
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		if (k->session.failed)
 			return true;
 	}
@@ -477,7 +128,7 @@ static void traffic(struct perf_client *c, uint64_t until_ns, bool counted)
 	unsigned round = 0;
 
 	while (!any_failed(c) && perf_interrupted == 0) {
-		unsigned n = step_all(c);
+		unsigned n = perf_client_step(c);
 
 		if (n == 0 && s->params.events)
 			perf_traffic_sleep(s);
@@ -501,12 +152,12 @@ static bool drain(struct perf_client *c)
 		unsigned n = 0;
 
 		s->now_ns = perf_now_ns();
-		for (struct perf_client *k = c->all; k < end_of(c); k++)
+		for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
 			n += perf_traffic_poll(&k->session);
 		if (n > 0)
 			until = s->now_ns + DRAIN_NS;
 		if (++round % HOUSEKEEPING == 0)
-			perf_client_events(c);
+			perf_link_events(c);
 		if (s->now_ns > until)
 			perf_session_fail(
 				s, "work requests are outstanding, and nothing happens for %llu s",
@@ -521,7 +172,7 @@ static void settle(struct perf_client *c)
 
 	while (c->session.lossy && perf_client_alive(c) && perf_now_ns() < until) {
 		perf_traffic_poll(&c->session);
-		perf_client_events(c);
+		perf_link_events(c);
 	}
 }
 
@@ -538,7 +189,7 @@ bool perf_client_ends(struct perf_client *c, uint32_t from, uint32_t cnt)
 			.idx = i, .messages = s->qps[i].tx_next, .cas = s->qps[i].cas_next};
 		bytes += perf_end_encode(message + bytes, &end);
 	}
-	if (!perf_client_ask(c, PERF_MSG_ENDS, message, bytes, PERF_MSG_ENDS, &r))
+	if (!perf_link_ask(c, PERF_MSG_ENDS, message, bytes, PERF_MSG_ENDS, &r))
 		return false;
 	while (s->params.bidir && perf_traffic_poll(s) > 0)
 		;
@@ -564,7 +215,7 @@ static bool finish(struct perf_client *c, struct perf_run *run)
 	size_t bytes;
 
 	if (s->params.mode != PERF_MODE_CONNECT) {
-		if (!drain(c) || !perf_client_ask(c, PERF_MSG_QUIET, NULL, 0, PERF_MSG_OK, &r))
+		if (!drain(c) || !perf_link_ask(c, PERF_MSG_QUIET, NULL, 0, PERF_MSG_OK, &r))
 			return false;
 		settle(c);
 		for (uint32_t i = 0; i < qps; i += PERF_ENDS_MAX) {
@@ -575,7 +226,7 @@ static bool finish(struct perf_client *c, struct perf_run *run)
 	}
 	perf_session_result(s, &mine);
 	bytes = perf_result_encode(message, &mine);
-	if (!perf_client_ask(c, PERF_MSG_FINISH, message, bytes, PERF_MSG_RESULT, &r))
+	if (!perf_link_ask(c, PERF_MSG_FINISH, message, bytes, PERF_MSG_RESULT, &r))
 		return false;
 	if (!perf_result_decode(r.payload, r.header.bytes, &run->server)) {
 		perf_session_fail(s, "the server's answer makes no sense");
@@ -604,11 +255,11 @@ static bool mark_all(struct perf_client *c)
 {
 	static struct perf_received r;
 
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
-		if (!perf_client_ask(k, PERF_MSG_MARK, NULL, 0, PERF_MSG_OK, &r))
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
+		if (!perf_link_ask(k, PERF_MSG_MARK, NULL, 0, PERF_MSG_OK, &r))
 			return false;
 	}
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		if (c->o->warmup_s <= 0)
 			perf_traffic_start(&k->session, true);
 		set_limits(k);
@@ -623,7 +274,7 @@ static void measure(struct perf_client *c)
 
 	perf_progress_start(&c->progress, c->o, perf_now_ns());
 	perf_live_start(&c->live, c->ep, c->o);
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		perf_session_mark(&k->session);
 		if (c->o->warmup_s > 0)
 			perf_traffic_start(&k->session, true);
@@ -635,9 +286,9 @@ static void measure(struct perf_client *c)
 		traffic(c, c->o->duration_s > 0 ? now + (uint64_t)(c->o->duration_s * 1e9) : 0,
 			true);
 	}
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
 		perf_session_end(&k->session);
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
 		perf_traffic_quiet(&k->session);
 	perf_progress_end(&c->progress);
 }
@@ -669,7 +320,8 @@ static bool open_run(struct perf_client *c, struct perf_run *run, uint64_t size)
 		return false;
 	if (run->params.mode == PERF_MODE_CONNECT)
 		return true;
-	if (!connect_all(c) || !perf_client_ask(c, PERF_MSG_START, NULL, 0, PERF_MSG_OK, &r))
+	if (!perf_link_connect_all(c) ||
+	    !perf_link_ask(c, PERF_MSG_START, NULL, 0, PERF_MSG_OK, &r))
 		return false;
 	run->mtu = mtu_in_use(c);
 	perf_session_mode(s, &run->qp_mode, &run->qp_mode_reason);
@@ -680,7 +332,7 @@ static void close_run(struct perf_client *c)
 {
 	if (c->session_open) {
 		if (c->session.qps != NULL)
-			disconnect_all(c);
+			perf_link_disconnect_all(c);
 		perf_session_destroy(&c->session);
 	}
 	c->session_open = false;
@@ -735,7 +387,7 @@ static void report_all(struct perf_client *c)
 {
 	const struct perf_run *runs[PERF_CONFIGS_MAX * PERF_PEERS_MAX];
 
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
 		runs[k->number] = &k->run;
 	perf_report_add(c->report, runs, c->all_cnt);
 }
@@ -770,7 +422,7 @@ static bool run_all(struct perf_client *c, uint64_t size)
 {
 	bool measured = true, good = true;
 
-	for (struct perf_client *k = c->all; k < end_of(c); k++) {
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		k->run = (struct perf_run){.hist = &k->hist,
 					   .peer = k->peer->text,
 					   .config = k->o->config[k->number / k->o->peers_cnt]};
@@ -782,13 +434,13 @@ static bool run_all(struct perf_client *c, uint64_t size)
 		else
 			measure(c);
 	}
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
 		good &= measured && end_run(k, size);
 	if (measured)
 		report_all(c);
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
 		good &= k->session.errors == 0 && k->run.server.errors == 0;
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
 		close_run(k);
 	return good;
 }
@@ -838,12 +490,12 @@ int perf_client_main(struct perf_endpoint *eps, const struct perf_options *o)
 		return PERF_EXIT_ERROR;
 	for (unsigned i = 0; i < o->configs_cnt; i++)
 		perf_endpoint_objects(&eps[i], &before[i]);
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
-		good = good && connect_control(k);
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
+		good = good && perf_link_open(k);
 	for (unsigned i = 0; good && i < o->sizes_cnt && perf_interrupted == 0; i++)
 		good = run_all(c, o->sizes[i]);
-	for (struct perf_client *k = c->all; k < end_of(c); k++)
-		disconnect_control(k);
+	for (struct perf_client *k = c->all; k < perf_client_end(c); k++)
+		perf_link_close(k);
 	for (unsigned i = 0; i < o->configs_cnt; i++)
 		warn_of_leaks(&before[i], &eps[i]);
 	good &= perf_report_finish(c->report);

@@ -3,6 +3,7 @@
 #define PERF_CLIENT_H
 
 #include "control.h"
+#include "link.h"
 #include "live.h"
 #include "report.h"
 #include "traffic.h"
@@ -11,15 +12,6 @@
 #define PERF_EXIT_ERROR	      1
 #define PERF_EXIT_USAGE	      2
 #define PERF_EXIT_INTERRUPTED 130
-
-/* A connection of connect mode or a queue pair's of a session: where it stands. */
-enum perf_link {
-	PERF_LINK_NONE,
-	PERF_LINK_CONNECTING,
-	PERF_LINK_UP,
-	PERF_LINK_CLOSING,
-	PERF_LINK_DOWN,
-};
 
 /*
  * The client's whole state, towards one peer. Of several endpoints and peers each pair has one, and
@@ -47,33 +39,28 @@ struct perf_client {
 	struct perf_report *report;
 	struct perf_progress progress;
 	struct perf_live live;
-	uint32_t churn_seed, churns; /* soak */
+	uint32_t churns; /* soak */
 };
 
 /* The whole program's client side, on an endpoint of each file; returns the exit status. */
 int perf_client_main(struct perf_endpoint *eps, const struct perf_options *o);
 
-/* False when going on makes no sense: an error, a server is gone, Ctrl-C. */
+/* Behind the last of them all. */
+static inline struct perf_client *perf_client_end(const struct perf_client *c)
+{
+	return c->all + c->all_cnt;
+}
+
+/* False when going on makes no sense: an error, or a server is gone. */
 bool perf_client_alive(const struct perf_client *c);
 
-/* Handles what came by CM and on the control connections, of all. Call it often. */
-void perf_client_events(struct perf_client *c);
-
-/*
- * Asks the server and waits for the answer, while the traffic goes on. False, after a sentence,
- * when there was none of the kind wanted within the time.
- */
-bool perf_client_ask(struct perf_client *c, enum perf_message kind, const void *payload,
-		     size_t bytes, enum perf_message answer, struct perf_received *r);
-
-/* Starts to connect a new queue pair idx; to disconnect it. Links tell when it has happened. */
-bool perf_client_connect(struct perf_client *c, uint32_t idx, uint32_t gen);
-void perf_client_disconnect(struct perf_client *c, uint32_t idx);
+/* Sends and completes what it can, of all. Returns how much that was. */
+unsigned perf_client_step(struct perf_client *c);
 
 /* Tells the server how much was sent on queue pairs [from, from + cnt), and the other way round. */
 bool perf_client_ends(struct perf_client *c, uint32_t from, uint32_t cnt);
 
-/* soak.c: closes and opens queue pairs while the traffic runs. `link` is where the cycle stands. */
+/* soak.c: closes and opens queue pairs while the traffic runs. */
 enum perf_soak_state {
 	PERF_SOAK_IDLE,
 	PERF_SOAK_DRAINING,

@@ -7,17 +7,16 @@
  * Set-ups and tear-downs: all queue pairs are connected, then all are disconnected and destroyed,
  * and again. With one queue pair that is one connection after the other.
  */
-#define TRANSIT_MAX 64
-#define STUCK_NS    60000000000ull
-#define SETTLE_NS   20000000000ull
-#define REFUSED_NS  20000000ull /* before asking again a server that had no queue pair */
+#define STUCK_NS   60000000000ull
+#define SETTLE_NS  20000000000ull
+#define REFUSED_NS 20000000ull /* before asking again a server that had no queue pair */
 
 static void wait_below(struct perf_client *c, uint32_t in_transit)
 {
 	uint64_t until = perf_now_ns() + STUCK_NS;
 
 	while (c->in_transit > in_transit && perf_client_alive(c)) {
-		perf_client_events(c);
+		perf_link_events(c);
 		if (perf_now_ns() > until)
 			perf_session_fail(&c->session,
 					  "%u connections are neither made nor refused",
@@ -37,7 +36,7 @@ static void wait_for_slots(struct perf_client *c)
 
 	c->refused = 0;
 	do {
-		perf_client_events(c);
+		perf_link_events(c);
 		perf_endpoint_objects(c->ep, &now);
 		if (perf_now_ns() > until)
 			perf_session_fail(&c->session, "no queue pair leaves time-wait");
@@ -52,18 +51,18 @@ static uint64_t up_and_down(struct perf_client *c, uint32_t cnt, uint32_t gen)
 	uint64_t made = 0;
 
 	for (uint32_t i = 0; i < cnt && perf_client_alive(c); i++) {
-		wait_below(c, TRANSIT_MAX - 1);
+		wait_below(c, PERF_LINK_TRANSIT_MAX - 1);
 		wait_for_slots(c);
 		if (perf_client_alive(c))
-			perf_client_connect(c, i, gen);
+			perf_link_connect(c, i, gen);
 	}
 	wait_below(c, 0);
 	for (uint32_t i = 0; i < cnt && perf_client_alive(c); i++) {
-		wait_below(c, TRANSIT_MAX - 1);
+		wait_below(c, PERF_LINK_TRANSIT_MAX - 1);
 		if (c->links[i] != PERF_LINK_UP)
 			continue;
 		made++;
-		perf_client_disconnect(c, i);
+		perf_link_disconnect(c, i);
 	}
 	wait_below(c, 0);
 	for (uint32_t i = 0; i < cnt && perf_client_alive(c); i++)
@@ -93,7 +92,7 @@ void perf_connect_settle(struct perf_client *c, const struct perf_objects *befor
 	struct perf_objects now;
 
 	do {
-		perf_client_events(c);
+		perf_link_events(c);
 		perf_endpoint_objects(c->ep, &now);
 		if (now.qps_time_wait <= before->qps_time_wait &&
 		    now.cm_connections <= before->cm_connections)

@@ -29,7 +29,7 @@ static void reopen(struct perf_client *c, struct perf_soak *soak)
 	bool queued = c->session.qps[soak->idx].queued;
 
 	perf_session_close_qp(&c->session, soak->idx);
-	if (perf_client_connect(c, soak->idx, gen))
+	if (perf_link_connect(c, soak->idx, gen))
 		next_state(soak, PERF_SOAK_OPENING);
 	c->session.qps[soak->idx].queued = queued;
 }
@@ -49,7 +49,7 @@ void perf_soak_step(struct perf_client *c, struct perf_soak *soak)
 		if (!perf_traffic_qp_drained(s, q))
 			break;
 		if (perf_client_ends(c, soak->idx, 1)) {
-			perf_client_disconnect(c, soak->idx);
+			perf_link_disconnect(c, soak->idx);
 			next_state(soak, PERF_SOAK_CLOSING);
 		}
 		return;
