@@ -86,11 +86,20 @@ static struct text service_levels(const struct uroce_qos_attr *qos, unsigned vl)
 	return t;
 }
 
-static int widest(int width, const struct text *t)
-{
-	int len = (int)strlen(t->s);
+/* The first column of a table: where its rows lead. Workers are named if there is more than one. */
+struct addresses {
+	struct text row[ROWS_MAX];
+	int width; /* of the longest, and of the title */
+	bool name_workers;
+};
 
-	return len > width ? len : width;
+static void set_address(struct addresses *a, size_t row, const union ibv_gid *gid, unsigned worker)
+{
+	int width;
+
+	a->row[row] = address_of(gid, worker, a->name_workers);
+	width = (int)strlen(a->row[row].s);
+	a->width = width > a->width ? width : a->width;
 }
 
 static double us(uint64_t ns)
@@ -156,24 +165,20 @@ static void more(struct view *v, size_t cnt)
 static void destination_rows(struct view *v, const struct uroce_destination *d, size_t cnt)
 {
 	size_t rows = cnt < ROWS_MAX ? cnt : ROWS_MAX;
-	struct text addresses[ROWS_MAX];
-	bool workers = false;
-	int width = 11;
+	struct addresses to = {.width = sizeof("destination") - 1};
 
 	for (size_t i = 0; i < cnt; i++)
-		workers |= d[i].worker != 0;
-	for (size_t i = 0; i < rows; i++) {
-		addresses[i] = address_of(&d[i].address, d[i].worker, workers);
-		width = widest(width, &addresses[i]);
-	}
-	line(v, "%-*s %5s %4s %-9s %8s %8s %5s %8s %6s", width, "destination", "qps", "wait",
+		to.name_workers |= d[i].worker != 0;
+	for (size_t i = 0; i < rows; i++)
+		set_address(&to, i, &d[i].address, d[i].worker);
+	line(v, "%-*s %5s %4s %-9s %8s %8s %5s %8s %6s", to.width, "destination", "qps", "wait",
 	     "state", "delay us", "least us", "defl", "gap us", "Gb/s");
 	for (size_t i = 0; i < rows; i++, d++) {
 		struct text rate;
 
 		/* As many digits as there is room for. */
 		snprintf(rate.s, sizeof(rate.s), "%.4f", (double)d->rate_bps / 1e9);
-		line(v, "%-*s %5s %4s %-9s %8.1f %8.1f %5.1f %8.1f %6.6s", width, addresses[i].s,
+		line(v, "%-*s %5s %4s %-9s %8.1f %8.1f %5.1f %8.1f %6.6s", to.width, to.row[i].s,
 		     amount((double)d->qps).s, amount((double)d->waiting_qps).s,
 		     uroce_destination_state_str(d->state), us(d->average_ns), us(d->least_ns),
 		     (double)d->deflection_percent / 100, us(d->gap_ns),
@@ -226,20 +231,16 @@ static void pool_rows(struct view *v, const struct uroce_pool *p, size_t cnt)
 static void peer_pool_rows(struct view *v, const struct uroce_peer_pool *p, size_t cnt)
 {
 	size_t rows = cnt < ROWS_MAX ? cnt : ROWS_MAX;
-	struct text addresses[ROWS_MAX];
-	bool workers = false;
-	int width = 9;
+	struct addresses of = {.width = sizeof("of a peer") - 1};
 
 	for (size_t i = 0; i < cnt; i++)
-		workers |= p[i].worker != 0;
-	for (size_t i = 0; i < rows; i++) {
-		addresses[i] = address_of(&p[i].address, p[i].worker, workers);
-		width = widest(width, &addresses[i]);
-	}
-	line(v, "%-*s %6s %-7s %5s %6s %6s", width, "of a peer", "pool", "status", "gen", "qps",
+		of.name_workers |= p[i].worker != 0;
+	for (size_t i = 0; i < rows; i++)
+		set_address(&of, i, &p[i].address, p[i].worker);
+	line(v, "%-*s %6s %-7s %5s %6s %6s", of.width, "of a peer", "pool", "status", "gen", "qps",
 	     "wait");
 	for (size_t i = 0; i < rows; i++, p++)
-		line(v, "%-*s %6u %-7s %5llu %6s %6s", width, addresses[i].s, p->pool,
+		line(v, "%-*s %6u %-7s %5llu %6s %6s", of.width, of.row[i].s, p->pool,
 		     uroce_pool_status_str(p->status), (unsigned long long)p->generation,
 		     amount((double)p->qps).s, amount((double)p->waiting).s);
 	more(v, cnt);
