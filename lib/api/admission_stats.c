@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/word.h"
 #include "transport/admission.h"
 
 #define SHOWN_MAX 256 /* by telemetry: pools of a worker, and pools of peers */
@@ -124,7 +125,7 @@ const char *uroce_admission_mode_str(enum uroce_admission_mode mode)
 #define X(NAME, word) word,
 	static const char *const words[] = {UROCE_ADMISSION_MODES(X)};
 #undef X
-	return (unsigned)mode < sizeof(words) / sizeof(words[0]) ? words[mode] : "unknown";
+	return UR_WORD(words, mode, "unknown");
 }
 
 const char *uroce_pool_status_str(enum uroce_pool_status status)
@@ -132,7 +133,7 @@ const char *uroce_pool_status_str(enum uroce_pool_status status)
 #define X(NAME, word) word,
 	static const char *const words[] = {UROCE_POOL_STATUSES(X)};
 #undef X
-	return words[(unsigned)status <= UROCE_POOL_UNKNOWN ? status : UROCE_POOL_UNKNOWN];
+	return UR_WORD(words, status, "unknown");
 }
 
 /* ---- telemetry ---- */

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "api/device.h"
+#include "api/word.h"
 
 /* ---- the engine's sink: called on workers ---- */
 
@@ -147,9 +148,8 @@ const char *uroce_event_type_str(enum ibv_event_type type)
 		[IBV_EVENT_PORT_ACTIVE] = "port active",
 		[IBV_EVENT_PORT_ERR] = "port error",
 	};
-	size_t i = (size_t)type;
 
-	return i < sizeof(names) / sizeof(names[0]) && names[i] ? names[i] : "unknown event";
+	return UR_WORD(names, type, "unknown event");
 }
 
 const char *uroce_wc_status_str(enum ibv_wc_status status)
@@ -172,7 +172,6 @@ const char *uroce_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_FATAL_ERR] = "fatal error",
 		[IBV_WC_GENERAL_ERR] = "general error",
 	};
-	size_t i = (size_t)status;
 
-	return i < sizeof(names) / sizeof(names[0]) && names[i] ? names[i] : "unknown status";
+	return UR_WORD(names, status, "unknown status");
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "api/cm_priv.h"
+#include "api/word.h"
 
 /* An event and what it points to, in one piece. */
 struct told {
@@ -323,7 +324,7 @@ const char *uroce_cm_event_str(enum uroce_cm_event_type type)
 #undef X
 	};
 
-	return (size_t)type < sizeof(texts) / sizeof(texts[0]) ? texts[type] : "unknown event";
+	return UR_WORD(texts, type, "unknown event");
 }
 
 const char *uroce_cm_reject_str(int reason)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/word.h"
 #include "transport/dest.h"
 
 /* Configuration, API and table have the same words in the same order. */
@@ -104,7 +105,7 @@ const char *uroce_pacing_mode_str(enum uroce_pacing_mode mode)
 #define X(NAME, word) word,
 	static const char *const words[] = {UROCE_PACING_MODES(X)};
 #undef X
-	return (unsigned)mode < sizeof(words) / sizeof(words[0]) ? words[mode] : "unknown";
+	return UR_WORD(words, mode, "unknown");
 }
 
 const char *uroce_destination_state_str(enum uroce_destination_state state)
@@ -112,7 +113,7 @@ const char *uroce_destination_state_str(enum uroce_destination_state state)
 #define X(NAME, word) word,
 	static const char *const words[] = {UROCE_DESTINATION_STATES(X)};
 #undef X
-	return (unsigned)state < sizeof(words) / sizeof(words[0]) ? words[state] : "unknown";
+	return UR_WORD(words, state, "unknown");
 }
 
 /* ---- telemetry ---- */

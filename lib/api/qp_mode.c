@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "api/device.h"
+#include "api/word.h"
 
 /* The configuration's modes are the API's. */
 _Static_assert((int)UR_TRANSPORT_MODE_AUTO == (int)UROCE_QP_MODE_AUTO &&
@@ -208,7 +209,7 @@ const char *uroce_qp_mode_str(enum uroce_qp_mode mode)
 #undef X
 	};
 
-	return (size_t)mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
+	return UR_WORD(names, mode, "unknown");
 }
 
 const char *uroce_qp_mode_reason_str(enum uroce_qp_mode_reason reason)
@@ -219,5 +220,5 @@ const char *uroce_qp_mode_reason_str(enum uroce_qp_mode_reason reason)
 #undef X
 	};
 
-	return (size_t)reason < sizeof(texts) / sizeof(texts[0]) ? texts[reason] : "unknown";
+	return UR_WORD(texts, reason, "unknown");
 }
