@@ -58,7 +58,7 @@ static void start(unsigned cnt)
 	gate.closed = true;
 	for (unsigned i = 0; i < cnt; i++) {
 		ur_emux_activate(&emux, &ready[i]);
-		ur_emux_set_gate(&emux, &waiting[i], UR_GATE_PACING, &gate);
+		ur_emux_set_gate(&emux, &waiting[i], &gate);
 		ur_emux_activate(&emux, &waiting[i]);
 	}
 }

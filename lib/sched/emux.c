@@ -56,19 +56,9 @@ static unsigned list_of(const struct ur_emux *x, const struct ur_emux_queue *q)
 	return x->attr.policy == UR_EMUX_STRICT ? q->priority : 0;
 }
 
-/* The first that is closed; UR_GATE_KINDS: none. */
-static inline unsigned closed_gate(const struct ur_emux_queue *q)
-{
-	unsigned k = 0;
-
-	while (k < UR_GATE_KINDS && !(q->gate[k] && q->gate[k]->closed))
-		k++;
-	return k;
-}
-
 static inline bool may_go(const struct ur_emux_queue *q)
 {
-	return closed_gate(q) == UR_GATE_KINDS;
+	return !(q->gate && q->gate->closed);
 }
 
 static void make_ready(struct ur_emux *x, struct ur_emux_queue *q)
@@ -83,11 +73,10 @@ static void make_ready(struct ur_emux *x, struct ur_emux_queue *q)
 	x->ready_lanes |= (uint16_t)(1u << q->vl);
 }
 
-static void hold(struct ur_emux *x, struct ur_emux_queue *q, unsigned gate)
+static void hold(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	q->state = UR_EMUX_HELD;
-	q->at = (uint8_t)gate;
-	ur_sched_set(&q->gate[gate]->waiting, &q->node, true);
+	ur_sched_set(&q->gate->waiting, &q->node, true);
 	x->held_cnt++;
 }
 
@@ -97,7 +86,7 @@ void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 	unsigned vl = q->vl;
 
 	if (q->state == UR_EMUX_HELD) {
-		ur_sched_set(&q->gate[q->at]->waiting, &q->node, false);
+		ur_sched_set(&q->gate->waiting, &q->node, false);
 		x->held_cnt--;
 	} else if (q->state == UR_EMUX_READY) {
 		struct ur_sched *list = &x->ready[vl][q->at];
@@ -118,14 +107,12 @@ void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 /* SCHED-READY-01: to where an active queue belongs; it is in no list. */
 void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
 {
-	unsigned gate = closed_gate(q);
-
 	if (q->vl == UR_VL_CNT)
 		q->state = UR_EMUX_UNSERVED;
-	else if (gate < UR_GATE_KINDS)
-		hold(x, q, gate);
-	else
+	else if (may_go(q))
 		make_ready(x, q);
+	else
+		hold(x, q);
 }
 
 /* ---- events ---- */
@@ -165,15 +152,14 @@ void ur_emux_set_share(struct ur_emux *x, struct ur_emux_queue *q, uint8_t prior
 	ur_emux_remap(x, q);
 }
 
-void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, enum ur_gate_kind kind,
-		      struct ur_gate *gate)
+void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, struct ur_gate *gate)
 {
 	bool active = ur_emux_is_active(q);
 
-	if (q->gate[kind] == gate)
+	if (q->gate == gate)
 		return;
 	ur_emux_deactivate(x, q);
-	q->gate[kind] = gate;
+	q->gate = gate;
 	if (active)
 		ur_emux_activate(x, q);
 }

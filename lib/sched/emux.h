@@ -10,9 +10,9 @@
 
 /*
  * The event multiplexer: the only door to scheduling state (docs/design/sending.md; the cacheless
- * scheduler of SRNIC). A queue is in its lane's ready list exactly while it is active, none of its
- * gates is closed and its lane is served; then it has turns. Whatever holds it back from outside
- * closes a gate, where it waits.
+ * scheduler of SRNIC). A queue is in its lane's ready list exactly while it is active, its gate is
+ * not closed and its lane is served; then it has turns. What holds it back from outside closes the
+ * gate, where it waits.
  *
  * Thread class: one worker. Every operation takes constant time, but for ur_emux_gate_open(), which
  * is given how many it may wake.
@@ -33,12 +33,6 @@ enum ur_emux_policy {
 #undef X
 };
 
-enum ur_gate_kind {
-	UR_GATE_PACING,	   /* the destination takes no packet now */
-	UR_GATE_ADMISSION, /* the receive pool would refuse */
-	UR_GATE_KINDS,
-};
-
 /* Holds queues back while it is closed. Part of its owner, which outlives who refers to it. */
 struct ur_gate {
 	struct ur_sched waiting; /* in the order in which they came */
@@ -49,12 +43,12 @@ struct ur_gate {
 struct ur_emux_queue {
 	struct ur_sched_node node; /* in a ready list or in a gate's */
 	uint8_t state;		   /* private: enum ur_emux_state */
-	uint8_t at;		   /* private: which list: a priority, or enum ur_gate_kind */
+	uint8_t at;		   /* private: which of its lane's ready lists */
 	uint8_t sl;		   /* [0, 15] */
 	uint8_t vl;		   /* of sl; UR_VL_CNT: unserved */
 	uint8_t priority;	   /* [0, UR_EMUX_PRIORITIES), UR_EMUX_STRICT */
 	uint8_t weight;		   /* [1, 255], UR_EMUX_WRR */
-	struct ur_gate *gate[UR_GATE_KINDS]; /* NULL: none */
+	struct ur_gate *gate;	   /* NULL: none */
 };
 
 struct ur_emux_turn {
@@ -89,7 +83,7 @@ void ur_emux_change(struct ur_emux *x, const struct ur_emux_attr *attr);
 
 void ur_gate_init(struct ur_gate *g);
 
-/* Idle, of this service level, weight 1, priority 0, without gates. `kind` is the owner's. */
+/* Idle, of this service level, weight 1, priority 0, without a gate. `kind` is the owner's. */
 void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_t kind, uint8_t sl);
 
 void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q);
@@ -123,8 +117,7 @@ void ur_emux_remap(struct ur_emux *x, struct ur_emux_queue *q);
 void ur_emux_set_share(struct ur_emux *x, struct ur_emux_queue *q, uint8_t priority,
 		       uint8_t weight);
 void ur_emux_set_sl(struct ur_emux *x, struct ur_emux_queue *q, uint8_t sl);
-void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, enum ur_gate_kind kind,
-		      struct ur_gate *gate);
+void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, struct ur_gate *gate);
 
 /* Opens the gate; at most `n` of those that wait go on. The others wait for the next call. */
 void ur_emux_gate_open(struct ur_emux *x, struct ur_gate *g, uint32_t n);

@@ -43,7 +43,7 @@ void ur_dest_attach(struct ur_qp *qp, uint64_t now_ns)
 	if (idx == UINT32_MAX)
 		return;
 	core->dests[idx].pace = pace;
-	ur_emux_set_gate(&core->emux, &qp->sq_queue, UR_GATE_PACING, &core->dests[idx].gate);
+	ur_emux_set_gate(&core->emux, &qp->sq_queue, &core->dests[idx].gate);
 }
 
 void ur_dest_detach(struct ur_qp *qp)
@@ -53,7 +53,7 @@ void ur_dest_detach(struct ur_qp *qp)
 
 	if (!d)
 		return;
-	ur_emux_set_gate(&core->emux, &qp->sq_queue, UR_GATE_PACING, NULL);
+	ur_emux_set_gate(&core->emux, &qp->sq_queue, NULL);
 	if (d->pace->users == 1) {
 		UR_ASSERT(d->gate.waiting.ready_cnt == 0);
 		ur_timer_cancel(&core->wheel, &d->timer);

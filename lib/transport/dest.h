@@ -12,7 +12,7 @@
  * Thread class: the worker.
  */
 struct ur_dest {
-	struct ur_gate gate;   /* the pacing gate of the send queues that go there */
+	struct ur_gate gate;   /* of the send queues that go there; first, see ur_dest_of() */
 	struct ur_timer timer; /* armed while the gate is closed or somebody waits */
 	struct ur_pacing_dest *pace;
 };
@@ -31,7 +31,7 @@ void ur_dest_detach(struct ur_qp *qp);
 /* The destination that paces the queue, NULL: none. */
 static inline struct ur_dest *ur_dest_of(const struct ur_emux_queue *q)
 {
-	return (struct ur_dest *)(void *)q->gate[UR_GATE_PACING];
+	return (struct ur_dest *)(void *)q->gate;
 }
 
 /*

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "objects.h"
+#include "transport/dest.h"
 #include "transport/mode.h"
 
 /*
@@ -44,9 +45,9 @@ struct fleet {
 	uint64_t longest;   /* packets that one has waited for */
 	unsigned calls, gate_calls;
 	bool gated;
-	struct ur_gate gate[SENDERS][GATES];
-	bool changes;		 /* of the tables, while all this runs */
-	uint64_t held, unserved; /* seen */
+	struct ur_dest dest[SENDERS][GATES]; /* their gates are the test's, nothing is paced */
+	bool changes;			     /* of the tables, while all this runs */
+	uint64_t held, unserved;	     /* seen */
 };
 
 /* ---- load ---- */
@@ -123,13 +124,10 @@ static bool finished(void *arg)
 
 static bool has_closed_gate(const struct ur_emux_queue *q)
 {
-	for (unsigned k = 0; k < UR_GATE_KINDS; k++)
-		if (q->gate[k] && q->gate[k]->closed)
-			return true;
-	return false;
+	return q->gate && q->gate->closed;
 }
 
-/* SCHED-READY-01: the state is what transport, gates and tables say. */
+/* SCHED-READY-01: the state is what transport, gate and tables say. */
 static void check_state(struct fleet *f, struct sim_ep *ep, const struct ur_emux_queue *q,
 			bool active)
 {
@@ -146,7 +144,7 @@ static void check_state(struct fleet *f, struct sim_ep *ep, const struct ur_emux
 	/* Who waits at a gate that has opened is let go on before long; a closed gate sifts late.
 	 */
 	if (q->state == UR_EMUX_HELD)
-		SIM_CHECK(f->s, q->gate[q->at] && q->node.ready, "held at no gate");
+		SIM_CHECK(f->s, q->gate && q->node.ready, "held at no gate");
 	f->held += q->state == UR_EMUX_HELD;
 	f->unserved += q->state == UR_EMUX_UNSERVED;
 }
@@ -235,7 +233,7 @@ static void move_gates(struct sim *s, void *arg)
 
 	for (unsigned e = 0; e < SENDERS; e++)
 		for (unsigned g = 0; g < GATES; g++) {
-			struct ur_gate *gate = &f->gate[e][g];
+			struct ur_gate *gate = &f->dest[e][g].gate;
 
 			if (f->gate_calls < 300 && sim_chance(&f->rng, 20000))
 				gate->closed = true;
@@ -292,8 +290,10 @@ static void run(const char *name, struct fleet *f, const struct ur_engine_qos *q
 			    SIM_ACCESS_ALL);
 	}
 	for (unsigned e = 0; e < SENDERS; e++)
-		for (unsigned g = 0; g < GATES; g++)
-			ur_gate_init(&f->gate[e][g]);
+		for (unsigned g = 0; g < GATES; g++) {
+			f->dest[e][g].pace = &ur_engine_core(f->s->ep[e].engine)->pacing.unpaced;
+			ur_gate_init(&f->dest[e][g].gate);
+		}
 	for (unsigned i = 0; i < f->cnt; i++) {
 		unsigned e = i % SENDERS;
 		struct pair *p = &f->pairs[i];
@@ -308,8 +308,8 @@ static void run(const char *name, struct fleet *f, const struct ur_engine_qos *q
 		sim_qp_connect(&p->req, &p->rsp);
 		if (f->gated)
 			ur_emux_set_gate(&ur_engine_core(f->s->ep[e].engine)->emux,
-					 &p->req.qp->sq_queue, UR_GATE_ADMISSION,
-					 &f->gate[e][i / SENDERS % GATES]);
+					 &p->req.qp->sq_queue,
+					 &f->dest[e][i / SENDERS % GATES].gate);
 	}
 	f->s->hook = on_frame;
 	f->s->on_output = on_output;

@@ -326,7 +326,7 @@ static void expire(struct sim_ep *ep)
 		ur_engine_expire(ep->engine, s->now_ns);
 }
 
-/* A queue is in a ready list and none of its gates is closed. */
+/* A queue is in a ready list and its gate is not closed. */
 static bool somebody_is_ready(const struct ur_emux *x)
 {
 	const struct ur_sched_node *n;
@@ -336,11 +336,8 @@ static bool somebody_is_ready(const struct ur_emux *x)
 			TAILQ_FOREACH(n, &x->ready[__builtin_ctz(lanes)][p].ready, link)
 			{
 				const struct ur_emux_queue *q = (const void *)n;
-				bool held = false;
 
-				for (unsigned k = 0; k < UR_GATE_KINDS; k++)
-					held |= q->gate[k] && q->gate[k]->closed;
-				if (!held)
+				if (!(q->gate && q->gate->closed))
 					return true;
 			}
 	return false;

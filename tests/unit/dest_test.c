@@ -101,7 +101,7 @@ Test(dest, queue_that_is_let_go_on_and_has_gone_does_not_keep_the_others_waiting
 		round_trip(e, &psn, 10 * US);
 	round_trip(e, &psn, 200 * US);
 	ur_emux_queue_init(x, &other, 0, 0);
-	other.gate[UR_GATE_PACING] = &dest_of(e)->gate;
+	other.gate = &dest_of(e)->gate;
 	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
 	cr_assert_not_null(end_out(e));
 	ur_emux_activate(x, &other);

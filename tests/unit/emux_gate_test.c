@@ -9,7 +9,7 @@ TestSuite(emux_gate, .init = start);
 Test(emux_gate, closing_moves_a_queue_once_when_its_list_comes_to_it)
 {
 	for (unsigned i = 1; i < 4; i++)
-		behind(i, UR_GATE_PACING, &pace);
+		behind(i, &pace);
 	wake("01234");
 	pace.closed = true;
 	cr_assert_eq(x.ready_cnt, 5);
@@ -29,7 +29,7 @@ Test(emux_gate, closing_moves_a_queue_once_when_its_list_comes_to_it)
 
 Test(emux_gate, gate_that_opens_in_time_moves_nobody)
 {
-	behind(1, UR_GATE_PACING, &pace);
+	behind(1, &pace);
 	wake("01");
 	pace.closed = true;
 	expect_turns(0, "0");
@@ -42,23 +42,23 @@ Test(emux_gate, gate_that_opens_in_time_moves_nobody)
 /* SCHED-BLIND-01 */
 Test(emux_gate, lane_whose_gates_are_all_closed_is_ready_no_more)
 {
-	behind(0, UR_GATE_PACING, &pace);
-	behind(1, UR_GATE_ADMISSION, &pool);
+	behind(0, &pace);
+	behind(1, &other);
 	wake("01");
-	pace.closed = pool.closed = true;
+	pace.closed = other.closed = true;
 	cr_assert_eq(x.ready_lanes, 1);
 	cr_assert_eq(turn(0), NOBODY);
 	cr_assert_eq(x.ready_lanes, 0);
 	cr_assert_eq(x.sifted, 2);
 	cr_assert_eq(x.turns, 0);
 	expect_waiting(&pace, "0");
-	expect_waiting(&pool, "1");
+	expect_waiting(&other, "1");
 }
 
 /* SCHED-BLIND-01 */
 Test(emux_gate, gate_that_closes_within_a_turn_ends_it)
 {
-	behind(0, UR_GATE_PACING, &pace);
+	behind(0, &pace);
 	wake("01");
 	cr_assert_eq(turn(0), 0);
 	cr_assert(sends(0, 64, 1));
@@ -80,7 +80,7 @@ Test(emux_gate, gate_that_closes_under_the_turn_of_a_lower_priority_leaves_it_to
 {
 	start_with(UR_EMUX_STRICT);
 	ur_emux_set_share(&x, &q[1], 7, 1);
-	behind(0, UR_GATE_PACING, &pace);
+	behind(0, &pace);
 	wake("0");
 	cr_assert_eq(turn(0), 0);
 	sends(0, 64, 1);
@@ -97,7 +97,7 @@ Test(emux_gate, gate_that_closes_under_the_turn_of_a_lower_priority_leaves_it_to
 
 Test(emux_gate, turn_that_ends_behind_a_closed_gate_leads_to_the_gate)
 {
-	behind(0, UR_GATE_PACING, &pace);
+	behind(0, &pace);
 	wake("01");
 	cr_assert_eq(turn(0), 0);
 	sends(0, 64, 1);
@@ -114,7 +114,7 @@ Test(emux_gate, gate_that_opens_for_n_lets_those_go_that_waited_longest)
 {
 	pace.closed = true;
 	for (unsigned i = 0; i < 6; i++)
-		behind(i, UR_GATE_PACING, &pace);
+		behind(i, &pace);
 	wake("304125");
 	sleeps(4);
 	expect_waiting(&pace, "30125");
@@ -140,38 +140,9 @@ Test(emux_gate, gate_that_opens_for_n_lets_those_go_that_waited_longest)
 	cr_assert_eq(x.woken, 9);
 }
 
-/* SCHED-WAKE-01 */
-Test(emux_gate, queue_waits_at_one_of_two_closed_gates_and_then_at_the_other)
-{
-	pace.closed = pool.closed = true;
-	for (unsigned i = 0; i < 3; i++) {
-		behind(i, UR_GATE_PACING, &pace);
-		behind(i, UR_GATE_ADMISSION, &pool);
-	}
-	wake("012");
-	expect_waiting(&pace, "012");
-	expect_waiting(&pool, "");
-	open_for(&pool, 3);
-	expect_waiting(&pace, "012");
-	pool.closed = true;
-	open_for(&pace, 2);
-	expect_waiting(&pace, "2");
-	expect_waiting(&pool, "01");
-	pace.closed = true;
-	open_for(&pool, 1);
-	expect_waiting(&pool, "1");
-	expect_waiting(&pace, "20");
-	cr_assert_eq(x.ready_cnt, 0);
-	cr_assert_eq(x.held_cnt, 3);
-	open_for(&pace, 9);
-	expect_turns(0, "2020");
-	open_for(&pool, 9);
-	expect_turns(0, "201");
-}
-
 Test(emux_gate, queue_that_wakes_up_at_an_open_gate_does_not_wait)
 {
-	behind(0, UR_GATE_PACING, &pace);
+	behind(0, &pace);
 	wake("0");
 	expect_turns(0, "0");
 }
@@ -181,7 +152,7 @@ Test(emux_gate, queue_that_wakes_up_at_an_open_gate_does_not_wait)
 Test(emux_gate, queue_sleeps_in_every_state)
 {
 	for (unsigned i = 0; i < 4; i++)
-		behind(i, UR_GATE_PACING, &pace);
+		behind(i, &pace);
 	pace.closed = true;
 	wake("012");
 	sleeps(1);
@@ -206,30 +177,27 @@ Test(emux_gate, queue_sleeps_in_every_state)
 
 Test(emux_gate, gate_changes_in_every_state)
 {
-	struct ur_gate other;
-
-	ur_gate_init(&other);
 	other.closed = pace.closed = true;
-	behind(0, UR_GATE_PACING, &pace); /* idle */
+	behind(0, &pace); /* idle */
 	expect(0, UR_EMUX_IDLE);
 	wake("012");
-	behind(0, UR_GATE_PACING, &other); /* held: at another gate */
+	behind(0, &other); /* held: at another gate */
 	expect_waiting(&other, "0");
 	expect_waiting(&pace, "");
-	behind(0, UR_GATE_PACING, &other);
-	behind(0, UR_GATE_PACING, NULL); /* held: free */
+	behind(0, &other);
+	behind(0, NULL); /* held: free */
 	expect_waiting(&other, "");
 	expect_turns(0, "120");
-	behind(2, UR_GATE_ADMISSION, &other); /* ready: held at once */
+	behind(2, &other); /* ready: held at once */
 	expect_waiting(&other, "2");
 	cr_assert_eq(turn(0), 1);
 	sends(0, 64, 1);
-	behind(1, UR_GATE_PACING, &pace); /* in its turn */
+	behind(1, &pace); /* in its turn */
 	expect_waiting(&pace, "1");
 	expect_turns(0, "00");
 	ur_emux_set_sl(&x, &q[3], 14); /* not served */
 	wake("3");
-	behind(3, UR_GATE_PACING, &pace);
+	behind(3, &pace);
 	expect(3, UR_EMUX_UNSERVED);
 	expect_waiting(&pace, "1");
 	cr_assert_eq(x.sifted, 0);
@@ -251,7 +219,7 @@ Test(emux_gate, service_level_changes_in_every_state)
 	ur_emux_set_sl(&x, &q[0], 7); /* in its turn */
 	expect_turns(2, "11");
 	expect_turns(7, "00");
-	behind(1, UR_GATE_PACING, &pace);
+	behind(1, &pace);
 	pace.closed = true;
 	cr_assert_eq(turn(2), NOBODY);
 	ur_emux_set_sl(&x, &q[1], 9); /* held */
@@ -268,7 +236,7 @@ Test(emux_gate, service_level_changes_in_every_state)
 Test(emux_gate, share_changes_in_every_state)
 {
 	start_with(UR_EMUX_STRICT);
-	behind(2, UR_GATE_PACING, &pace);
+	behind(2, &pace);
 	pace.closed = true;
 	wake("012");
 	ur_emux_set_share(&x, &q[1], 1, 1); /* ready */

@@ -10,20 +10,20 @@
  * after each the same queues in the same order in every list.
  */
 #define QUEUES 24
-#define GATES  3 /* of each kind */
-#define LISTS  (UR_VL_CNT * UR_EMUX_PRIORITIES + UR_GATE_KINDS * GATES)
+#define GATES  6
+#define LISTS  (UR_VL_CNT * UR_EMUX_PRIORITIES + GATES)
 #define EVENTS 20000
 
 struct model_queue {
 	bool active;
 	unsigned sl, priority, weight;
-	int gate[UR_GATE_KINDS]; /* -1: none */
-	int list;		 /* -1: in none */
+	int gate; /* -1: none */
+	int list; /* -1: in none */
 };
 
 struct model {
 	struct model_queue q[QUEUES];
-	bool closed[UR_GATE_KINDS][GATES];
+	bool closed[GATES];
 	int lane[16]; /* of a service level, -1: none */
 	enum ur_emux_policy policy;
 	uint32_t wqes, burst;
@@ -38,7 +38,7 @@ static struct model m;
 static struct ur_vl vl;
 static struct ur_emux x;
 static struct ur_emux_queue q[QUEUES];
-static struct ur_gate gate[UR_GATE_KINDS][GATES];
+static struct ur_gate gate[GATES];
 static uint64_t seed;
 
 static unsigned below(unsigned n)
@@ -49,9 +49,9 @@ static unsigned below(unsigned n)
 
 /* ---- the model ---- */
 
-static int gate_list(unsigned kind, unsigned g)
+static int gate_list(unsigned g)
 {
-	return (int)(UR_VL_CNT * UR_EMUX_PRIORITIES + kind * GATES + g);
+	return (int)(UR_VL_CNT * UR_EMUX_PRIORITIES + g);
 }
 
 static void leave(unsigned i)
@@ -74,10 +74,9 @@ static void leave(unsigned i)
 
 static int closed_gate_list(unsigned i)
 {
-	for (unsigned k = 0; k < UR_GATE_KINDS; k++)
-		if (m.q[i].gate[k] >= 0 && m.closed[k][m.q[i].gate[k]])
-			return gate_list(k, (unsigned)m.q[i].gate[k]);
-	return -1;
+	int g = m.q[i].gate;
+
+	return g >= 0 && m.closed[g] ? gate_list((unsigned)g) : -1;
 }
 
 /* To the end of the list where it belongs now. */
@@ -172,9 +171,8 @@ static void compare(unsigned event)
 			cr_assert_eq(x.turn[v].wqes, m.wqes_left[v], "event %u", event);
 		}
 	}
-	for (unsigned k = 0; k < UR_GATE_KINDS; k++)
-		for (unsigned g = 0; g < GATES; g++)
-			compare_list(&gate[k][g].waiting, (unsigned)gate_list(k, g), event);
+	for (unsigned g = 0; g < GATES; g++)
+		compare_list(&gate[g].waiting, (unsigned)gate_list(g), event);
 	cr_assert_eq(x.ready_lanes, lanes, "event %u", event);
 	cr_assert_eq(x.turns, m.turns, "event %u", event);
 	cr_assert_eq(x.blind_visits, m.blind, "event %u", event);
@@ -229,18 +227,17 @@ static void serve(void)
 
 static void close_gate(void)
 {
-	unsigned k = below(UR_GATE_KINDS), g = below(GATES);
+	unsigned g = below(GATES);
 
-	gate[k][g].closed = m.closed[k][g] = true;
+	gate[g].closed = m.closed[g] = true;
 }
 
 static void open_gate(void)
 {
-	unsigned k = below(UR_GATE_KINDS), g = below(GATES), n = below(6);
-	unsigned l = (unsigned)gate_list(k, g);
+	unsigned g = below(GATES), n = below(6), l = (unsigned)gate_list(g);
 
-	ur_emux_gate_open(&x, &gate[k][g], n);
-	m.closed[k][g] = false;
+	ur_emux_gate_open(&x, &gate[g], n);
+	m.closed[g] = false;
 	for (; n && m.cnt[l]; n--) {
 		place(m.order[l][0]);
 		m.woken++;
@@ -249,13 +246,13 @@ static void open_gate(void)
 
 static void change_gate(void)
 {
-	unsigned i = below(QUEUES), k = below(UR_GATE_KINDS);
+	unsigned i = below(QUEUES);
 	int g = (int)below(GATES + 1) - 1;
 
-	ur_emux_set_gate(&x, &q[i], (enum ur_gate_kind)k, g < 0 ? NULL : &gate[k][g]);
-	if (m.q[i].gate[k] == g)
+	ur_emux_set_gate(&x, &q[i], g < 0 ? NULL : &gate[g]);
+	if (m.q[i].gate == g)
 		return;
-	m.q[i].gate[k] = g;
+	m.q[i].gate = g;
 	place(i);
 }
 
@@ -316,12 +313,11 @@ static void start(unsigned number)
 	ur_emux_init(&x, &attr, &vl);
 	for (unsigned v = 0; v < UR_VL_CNT; v++)
 		m.turn[v] = -1;
-	for (unsigned k = 0; k < UR_GATE_KINDS; k++)
-		for (unsigned g = 0; g < GATES; g++)
-			ur_gate_init(&gate[k][g]);
+	for (unsigned g = 0; g < GATES; g++)
+		ur_gate_init(&gate[g]);
 	for (unsigned i = 0; i < QUEUES; i++) {
 		ur_emux_queue_init(&x, &q[i], 0, 0);
-		m.q[i] = (struct model_queue){.weight = 1, .gate = {-1, -1}, .list = -1};
+		m.q[i] = (struct model_queue){.weight = 1, .gate = -1, .list = -1};
 	}
 	change_tables();
 }

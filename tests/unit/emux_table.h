@@ -12,7 +12,7 @@
 static struct ur_vl vl;
 static struct ur_emux x;
 static struct ur_emux_queue q[8];
-static struct ur_gate pace, pool;
+static struct ur_gate pace, other;
 
 static inline void tables(uint8_t unserved)
 {
@@ -31,7 +31,7 @@ static inline void start_with(enum ur_emux_policy policy)
 	tables(14);
 	ur_emux_init(&x, &a, &vl);
 	ur_gate_init(&pace);
-	ur_gate_init(&pool);
+	ur_gate_init(&other);
 	for (unsigned i = 0; i < 8; i++)
 		ur_emux_queue_init(&x, &q[i], 0, 0);
 }
@@ -72,9 +72,9 @@ static inline void open_for(struct ur_gate *g, uint32_t n)
 	ur_emux_validate(&x);
 }
 
-static inline void behind(unsigned i, enum ur_gate_kind kind, struct ur_gate *g)
+static inline void behind(unsigned i, struct ur_gate *g)
 {
-	ur_emux_set_gate(&x, &q[i], kind, g);
+	ur_emux_set_gate(&x, &q[i], g);
 	ur_emux_validate(&x);
 }
 

@@ -17,26 +17,24 @@ Test(emux, starts_with_nobody)
 }
 
 /* SCHED-READY-01 */
-Test(emux, active_queue_is_ready_unless_a_gate_is_closed_or_its_lane_is_not_served)
+Test(emux, active_queue_is_ready_unless_its_gate_is_closed_or_its_lane_is_not_served)
 {
 	static const struct {
-		bool pace, pool;
+		bool closed;
 		uint8_t sl;
 		enum ur_emux_state state;
 	} cases[] = {
-		{false, false, 0, UR_EMUX_READY},     {true, false, 0, UR_EMUX_HELD},
-		{false, true, 0, UR_EMUX_HELD},	      {true, true, 0, UR_EMUX_HELD},
-		{false, false, 14, UR_EMUX_UNSERVED}, {true, true, 14, UR_EMUX_UNSERVED},
-		{false, false, 15, UR_EMUX_UNSERVED}, {false, false, 13, UR_EMUX_READY},
+		{false, 0, UR_EMUX_READY},     {true, 0, UR_EMUX_HELD},
+		{false, 14, UR_EMUX_UNSERVED}, {true, 14, UR_EMUX_UNSERVED},
+		{false, 15, UR_EMUX_UNSERVED}, {true, 15, UR_EMUX_UNSERVED},
+		{false, 13, UR_EMUX_READY},    {true, 13, UR_EMUX_HELD},
 	};
 
-	behind(0, UR_GATE_PACING, &pace);
-	behind(0, UR_GATE_ADMISSION, &pool);
+	behind(0, &pace);
 	for (unsigned i = 0; i < 8; i++) {
 		bool ready = cases[i].state == UR_EMUX_READY, held = cases[i].state == UR_EMUX_HELD;
 
-		pace.closed = cases[i].pace;
-		pool.closed = cases[i].pool;
+		pace.closed = cases[i].closed;
 		ur_emux_set_sl(&x, &q[0], cases[i].sl);
 		expect(0, UR_EMUX_IDLE);
 		wake("0");
@@ -270,7 +268,7 @@ Test(emux, policy_changes_while_queues_are_ready_and_held)
 {
 	ur_emux_set_share(&x, &q[1], 3, 2);
 	ur_emux_set_share(&x, &q[3], 3, 2);
-	behind(3, UR_GATE_PACING, &pace);
+	behind(3, &pace);
 	pace.closed = true;
 	wake("0123");
 	cr_assert_eq(turn(0), 0);
@@ -292,7 +290,7 @@ Test(emux, policy_changes_while_queues_are_ready_and_held)
 /* SCHED-LIVE-01 */
 Test(emux, queue_of_a_level_that_lost_its_lane_waits_for_its_return)
 {
-	behind(1, UR_GATE_PACING, &pace);
+	behind(1, &pace);
 	pace.closed = true;
 	wake("012");
 	cr_assert_eq(turn(0), 0);

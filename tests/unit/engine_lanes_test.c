@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "end.h"
+#include "transport/dest.h"
 
 /*
  * Several queue pairs of one engine and the order of their packets. Queue pair i has PSNs from
@@ -455,6 +456,14 @@ static void fail(struct end *e, unsigned i)
 	modify(e, qps[i], (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, 0);
 }
 
+/* Puts a destination that is not paced before queue pair i: its gate is the test's. */
+static void go_to(struct end *e, unsigned i, struct ur_dest *d)
+{
+	*d = (struct ur_dest){.pace = &ur_engine_core(e->engine)->pacing.unpaced};
+	ur_gate_init(&d->gate);
+	ur_emux_set_gate(emux(e), &qps[i]->sq_queue, &d->gate);
+}
+
 static void (*const ways_to_go[])(struct end *e, unsigned i) = {destroy, fail};
 
 /* QP-DESTROY-01 */
@@ -462,18 +471,17 @@ Test(engine_lanes, queue_pair_that_goes_leaves_its_list_its_gate_and_its_turn)
 {
 	for (unsigned way = 0; way < 2; way++) {
 		struct end *e = three(0, 0);
-		struct ur_gate gate;
+		struct ur_dest dest;
 
-		ur_gate_init(&gate);
-		ur_emux_set_gate(emux(e), &qps[3]->sq_queue, UR_GATE_ADMISSION, &gate);
-		gate.closed = true;
+		go_to(e, 3, &dest);
+		dest.gate.closed = true;
 		for (unsigned i = 1; i < 4; i++)
 			post(e, i, i, 1024);
 		cr_assert_eq(emux(e)->held_cnt, 1);
 		ways_to_go[way](e, 3); /* held */
 		check(e);
 		cr_assert_eq(emux(e)->held_cnt, 0);
-		cr_assert_eq(gate.waiting.ready_cnt, 0);
+		cr_assert_eq(dest.gate.waiting.ready_cnt, 0);
 		expect(e, 1, "1");
 		ways_to_go[way](e, 1); /* in its turn */
 		check(e);
@@ -502,12 +510,12 @@ Test(engine_lanes, queue_pair_that_goes_before_its_turn_has_none)
 
 /* ---- a gate that closes while packets are made ---- */
 
-static struct ur_gate closing;
+static struct ur_dest closing;
 
 static void close_gate(void *ctx, struct ur_cq *cq)
 {
 	(void)ctx, (void)cq;
-	closing.closed = true;
+	closing.gate.closed = true;
 }
 
 /* SCHED-READY-01, SCHED-BLIND-01 */
@@ -517,8 +525,7 @@ Test(engine_lanes, queue_whose_turn_ended_at_a_gate_does_not_wait_there_for_noth
 	struct ibv_send_wr wr = end_wr(e, 2, IBV_WR_LOCAL_INV);
 
 	tables(e, 1, -1);
-	ur_gate_init(&closing);
-	ur_emux_set_gate(emux(e), &qps[1]->sq_queue, UR_GATE_ADMISSION, &closing);
+	go_to(e, 1, &closing);
 	ur_engine_core(e->engine)->sink.completion = close_gate;
 	ur_cq_arm(&e->cq, false);
 	post(e, 1, 1, 4);
@@ -526,9 +533,9 @@ Test(engine_lanes, queue_whose_turn_ended_at_a_gate_does_not_wait_there_for_noth
 	e->qp = qps[2];
 	cr_assert_eq(end_post(e, wr, 0, 0), 0);
 	expect(e, 8, "1");
-	cr_assert(closing.closed);
+	cr_assert(closing.gate.closed);
 	cr_assert_eq(emux(e)->held_cnt, 0);
-	ur_emux_gate_open(emux(e), &closing, 1);
+	ur_emux_gate_open(emux(e), &closing.gate, 1);
 	expect(e, 8, "");
 	end_free(e);
 }
