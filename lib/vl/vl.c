@@ -11,7 +11,6 @@ enum side { LOW, HIGH }; /* index of a table */
 #define LIMIT_NONE     255
 #define WEIGHT_DEFAULT 64
 #define VL_OF_SL15     7
-#define ALONE	       (INT32_C(1) << 30) /* bytes of a low lane while no other is ready */
 #define USED_MAX       (INT32_C(1) << 30) /* above what any low entry allows */
 
 _Static_assert((INT64_C(255) * 255 << LIMIT_SHIFT) < USED_MAX, "law at its largest");
@@ -188,8 +187,6 @@ static void settle(struct ur_vl *v)
 {
 	int32_t sent = v->start - v->left;
 
-	if (v->start == ALONE)
-		sent = least(sent, v->table[LOW].credit);
 	v->start = v->left = 0;
 	if (!sent)
 		return;
@@ -295,12 +292,6 @@ unsigned ur_vl_choose(struct ur_vl *v, uint16_t ready)
 	int32_t bytes;
 
 	UR_ASSERT(ready && !(ready & ~v->served));
-	if (!(v->served & (v->served - 1))) {
-		v->vl = (uint8_t)__builtin_ctz(ready);
-		v->keep = v->bit = ready;
-		v->left = INT32_MAX;
-		return v->vl;
-	}
 	settle(v);
 	do
 		bytes = try_once(v, hi, lo);
@@ -308,11 +299,6 @@ unsigned ur_vl_choose(struct ur_vl *v, uint16_t ready)
 	v->bit = (uint16_t)(1u << v->vl);
 	/* VL-WORK-01: a low lane gives way at once, unless it has its due turn. */
 	v->keep = v->side == LOW && !v->low_turn ? v->bit | v->table[HIGH].lanes : v->bit;
-	/* Whoever wakes a lane that was alone finds at most one turn on its account. */
-	if (!hi && !(lo & (lo - 1))) {
-		v->keep = v->served;
-		bytes = ALONE;
-	}
 	v->start = v->left = bytes;
 	return v->vl;
 }

@@ -15,7 +15,8 @@
  *	ur_vl_charge(v, vl, payload bytes);
  *
  * A pick without a charge changes nothing that counts: the caller may ask again, also with another
- * mask. VL 15 is not arbitrated: whoever asks here has sent it first.
+ * mask. A lane that is alone ready may be sent without asking, and without a charge. VL 15 is not
+ * arbitrated: whoever asks here has sent it first.
  *
  * Thread class: the worker.
  */

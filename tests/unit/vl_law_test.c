@@ -201,7 +201,7 @@ Test(vl_law, measured_low_lane_alone_gives_way_to_the_first_high_packet_and_goes
 	expect(3, FULL, "0");
 	expect(2, FULL, "1");
 	/* The rest of the high turn, then what the due low lane has left of its second one. */
-	expect(3, FULL, "00011");
+	expect(3, FULL, "0001");
 	expect(3, FULL, "00001110000111");
 }
 
