@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "edge/mtu.h"
 #include "edge/preflight.h"
 
 #define TIME_WAIT_NS	 UINT64_C(1000000000)
@@ -24,7 +25,7 @@
 #define NUMBERS_MAX	 256
 #define IMPAIR_HOLD	 1024 /* packets that [impair] keeps, of a direction */
 #define LINK_HOLD	 4096 /* the same with a slow link */
-#define STATUS_LIFE	 4 /* of what a peer said of its pool, in times fallback_ms */
+#define STATUS_LIFE	 4    /* of what a peer said of its pool, in times fallback_ms */
 
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -252,7 +253,7 @@ static int open_port(struct ur_device *dev, char *err, size_t cap)
 	if (dev->port.max_payload < 256) {
 		snprintf(err, cap,
 			 "port %s: MTU %u is too small for RoCEv2; it must be at least %u",
-			 dev->port.name, dev->port.mtu, 256 + UR_PORT_L3_OVERHEAD);
+			 dev->port.name, dev->port.mtu, 256 + UR_ROCE_OVERHEAD_BYTES);
 		return -EINVAL;
 	}
 	dev->mtu_shift = (uint8_t)__builtin_ctz(dev->port.max_payload);

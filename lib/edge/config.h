@@ -33,12 +33,6 @@
 #define UR_WORKERS_MAX	       8
 #define UR_CONFIG_SPRAY_ALL    255 /* [transport] spray = all */
 
-/*
- * Bytes of IP packet that are not payload, at most, extended mode included (the same number as
- * UR_PORT_L3_OVERHEAD). A path MTU fits a port whose MTU is as much larger: 4096 needs 4196.
- */
-#define UR_ROCE_OVERHEAD_BYTES 100
-
 /* The largest MTU for af_xdp: a packet, its headroom and the kernel's own data share a page. */
 #define UR_AF_XDP_MTU_MAX 3072
 
@@ -198,9 +192,6 @@ int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap);
  * line of the section stands in for that of a key which is not there. */
 void ur_config_where(const struct ur_config *cfg, const char *section, const char *key, char *buf,
 		     size_t cap);
-
-/* The largest path MTU (256..4096) that fits `mtu` bytes of IP packet; 0 when none does. */
-uint32_t ur_config_path_mtu(uint32_t mtu);
 
 /* The word of a driver, "af_packet". */
 const char *ur_driver_name(int driver);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "edge/config.h"
 #include "edge/config_value.h"
+#include "edge/mtu.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,8 +12,7 @@
 
 #include <pcap/pcap.h>
 
-#define RING_NAME_MAX  16
-#define AF_PACKET_ROOM 84 /* TPACKET_V2 header and Ethernet with a VLAN tag, around a packet */
+#define RING_NAME_MAX 16
 
 struct check {
 	const struct ur_config *cfg;
@@ -34,15 +34,6 @@ __attribute__((format(printf, 4, 5))) static bool wrong(const struct check *c, c
 	va_end(ap);
 	snprintf(c->err, c->cap, "%s%s", where, what);
 	return false;
-}
-
-uint32_t ur_config_path_mtu(uint32_t mtu)
-{
-	uint32_t path_mtu = 4096;
-
-	while (path_mtu >= 256 && path_mtu + UR_ROCE_OVERHEAD_BYTES > mtu)
-		path_mtu /= 2;
-	return path_mtu >= 256 ? path_mtu : 0;
 }
 
 static bool interface_name(const char *name)
@@ -184,10 +175,10 @@ static bool check_rings(const struct check *c)
 			c, "port", "framesz",
 			"\"%u\" is not a multiple of 16; allowed: 0, 256 to 65536 in steps of 16",
 			framesz);
-	if (framesz != 0 && mtu != 0 && framesz < mtu + AF_PACKET_ROOM)
+	if (framesz != 0 && mtu != 0 && framesz < mtu + UR_AF_PACKET_ROOM_BYTES)
 		return wrong(c, "port", "framesz",
 			     "\"%u\" is too small for mtu = %u; allowed: 0, %u or more", framesz,
-			     mtu, (mtu + AF_PACKET_ROOM + 15) / 16 * 16);
+			     mtu, (mtu + UR_AF_PACKET_ROOM_BYTES + 15) / 16 * 16);
 	if ((ring & (ring - 1)) != 0)
 		return wrong(c, "capture", "ring",
 			     "\"%u\" is not a power of two; allowed: 64, 128, 256 to 1048576",
@@ -211,17 +202,16 @@ static bool check_mtu(const struct check *c)
 			     path_mtu);
 	if (mtu == 0)
 		return true;
-	if (ur_config_path_mtu(mtu) == 0)
+	if (ur_mtu_payload(mtu) == 0)
 		return wrong(c, "port", "mtu",
 			     "\"%u\" is too small for RoCE; allowed: 0, %u to 9600", mtu,
 			     256 + UR_ROCE_OVERHEAD_BYTES);
-	if (path_mtu > ur_config_path_mtu(mtu))
+	if (path_mtu > ur_mtu_payload(mtu))
 		return wrong(c, "transport", "path_mtu",
 			     "\"%u\" does not fit [port] mtu = %u; allowed: auto, at most %u, or "
 			     "an mtu of "
 			     "%u",
-			     path_mtu, mtu, ur_config_path_mtu(mtu),
-			     path_mtu + UR_ROCE_OVERHEAD_BYTES);
+			     path_mtu, mtu, ur_mtu_payload(mtu), path_mtu + UR_ROCE_OVERHEAD_BYTES);
 	return true;
 }
 

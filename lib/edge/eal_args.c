@@ -5,6 +5,7 @@
 #include "edge/eal.h"
 #include "edge/config_value.h"
 #include "edge/eal_args.h"
+#include "edge/mtu.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +19,7 @@
 #include <bsd/string.h>
 #include <rte_common.h>
 
-#define VIRTUAL_MTU	   4200 /* of links without a kernel interface, as in port.c */
-#define ETH_ROOM	   18	/* Ethernet header and one tag */
-#define AF_PACKET_HDR	   66	/* what the kernel puts before a frame in a TPACKET_V2 slot */
-#define AF_PACKET_FRAMECNT 64	/* small rings stay in cache and are faster than large ones */
+#define AF_PACKET_FRAMECNT 64 /* small rings stay in cache and are faster than large ones */
 #define MEMIF_FRAMECNT	   256
 #define SLOT_ALIGN	   512 /* keeps the block of an af_packet ring at 8 slots or fewer */
 
@@ -299,8 +297,7 @@ static int af_packet_args(const struct ur_config *cfg, uint32_t link_mtu, unsign
 	if (mtu == 0)
 		mtu = link_mtu;
 	if (framesz == 0)
-		framesz =
-			RTE_ALIGN_CEIL(RTE_MIN(mtu, 9600u) + ETH_ROOM + AF_PACKET_HDR, SLOT_ALIGN);
+		framesz = RTE_ALIGN_CEIL(RTE_MIN(mtu, 9600u) + UR_AF_PACKET_ROOM_BYTES, SLOT_ALIGN);
 	/* slots must follow one another without a gap: a block is the least common multiple */
 	for (blocksz = framesz; blocksz % page != 0;)
 		blocksz += framesz;
@@ -313,10 +310,11 @@ static int af_packet_args(const struct ur_config *cfg, uint32_t link_mtu, unsign
 static int memif_args(const struct ur_config *cfg, unsigned n, char *buf, size_t cap)
 {
 	static const uint8_t automatic[6];
-	uint32_t mtu = cfg->port.mtu != 0 ? cfg->port.mtu : VIRTUAL_MTU;
+	uint32_t mtu = cfg->port.mtu != 0 ? cfg->port.mtu : UR_VIRTUAL_MTU;
 	uint32_t framecnt = cfg->port.framecnt != 0 ? cfg->port.framecnt : MEMIF_FRAMECNT;
-	uint32_t framesz = cfg->port.framesz != 0 ? RTE_MIN(cfg->port.framesz, 65535u)
-						  : RTE_ALIGN_CEIL(mtu + ETH_ROOM, 64u);
+	uint32_t framesz = cfg->port.framesz != 0
+				   ? RTE_MIN(cfg->port.framesz, 65535u)
+				   : RTE_ALIGN_CEIL(mtu + UR_FRAME_OVERHEAD_BYTES, 64u);
 	const uint8_t *m = cfg->address.mac;
 	char mac[32] = "";
 

@@ -21,15 +21,14 @@
 
 #include "edge/cache.h"
 #include "edge/memif_guard.h"
+#include "edge/mtu.h"
 #include "edge/xdp.h"
 
-#define FRAME_OVERHEAD	  (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define DESC_DEFAULT	  256
 #define BURST_ROOM	  256  /* mbufs a worker has in its hands, cache included */
 #define XDP_DESC	  512  /* its own default of 2048 pages a ring leaves every cache */
 #define XDP_FILL	  2048 /* mbufs the driver puts in the fill ring, whatever the ring's size */
 #define XDP_HEADROOM	  256  /* what the kernel keeps in front of a frame */
-#define VIRTUAL_MTU	  4200
 #define AF_PACKET_FRAMESZ 2048 /* of the driver, when framesz= is not given */
 
 /* What ethdev does not tell and its drivers need. */
@@ -84,15 +83,6 @@ fail(const struct opening *o, int rc, const char *fmt, ...)
 	vsnprintf(o->err + n, o->cap - (size_t)n, fmt, ap);
 	va_end(ap);
 	return rc;
-}
-
-uint16_t ur_port_max_payload(uint16_t mtu)
-{
-	uint16_t payload = 4096;
-
-	while (payload >= 256 && payload + UR_PORT_L3_OVERHEAD > mtu)
-		payload /= 2;
-	return payload >= 256 ? payload : 0;
 }
 
 static int identify(struct opening *o, uint16_t id)
@@ -191,7 +181,7 @@ static int link_mtu(struct opening *o, uint16_t *out)
 	uint16_t want = o->attr->mtu, have;
 
 	if (o->quirks & QUIRK_NO_LINK_MTU) {
-		*out = want ? want : VIRTUAL_MTU;
+		*out = want ? want : UR_VIRTUAL_MTU;
 		return 0;
 	}
 	if ((o->quirks & QUIRK_KERNEL_MTU) && o->port->ifname[0]) {
@@ -223,7 +213,7 @@ static int link_mtu(struct opening *o, uint16_t *out)
 /* Makes the MTU fit in what one slot of the driver's ring holds. */
 static int fit_slot(struct opening *o, uint16_t *mtu, uint32_t slot_bytes, const char *why)
 {
-	uint32_t fits = slot_bytes - FRAME_OVERHEAD;
+	uint32_t fits = slot_bytes - UR_FRAME_OVERHEAD_BYTES;
 
 	if (*mtu <= fits)
 		return 0;
@@ -242,9 +232,8 @@ static int choose_sizes(struct opening *o)
 	int rc = link_mtu(o, &mtu);
 
 	if (rc == 0 && (o->quirks & QUIRK_FRAMESZ)) {
-		/* 66: TPACKET2_HDRLEN and alignment, which the slot holds as well */
 		framesz = device_arg(o, "framesz", AF_PACKET_FRAMESZ);
-		rc = framesz > 256 ? fit_slot(o, &mtu, framesz - 66, "framesz")
+		rc = framesz > 256 ? fit_slot(o, &mtu, framesz - UR_TPACKET_BYTES, "framesz")
 				   : fail(o, -EINVAL, "framesz=%u is too small", framesz);
 	}
 	if (rc == 0 && (o->quirks & QUIRK_PAGE))
@@ -252,7 +241,7 @@ static int choose_sizes(struct opening *o)
 			      "a buffer of one page");
 	if (rc < 0)
 		return rc;
-	frame = mtu + FRAME_OVERHEAD;
+	frame = mtu + UR_FRAME_OVERHEAD_BYTES;
 	room = RTE_MAX(o->attr->mbuf_room_bytes, RTE_MAX(frame, framesz));
 	room = RTE_MAX(room, o->info.min_rx_bufsize);
 	o->data_room = RTE_ALIGN_CEIL(room + RTE_PKTMBUF_HEADROOM, RTE_CACHE_LINE_SIZE);
@@ -265,7 +254,7 @@ static int choose_sizes(struct opening *o)
 	p->mbuf_room_bytes = o->data_room - RTE_PKTMBUF_HEADROOM;
 	p->mtu = mtu;
 	p->max_frame_bytes = (uint16_t)RTE_MIN(frame, UINT16_MAX);
-	p->max_payload = ur_port_max_payload(mtu);
+	p->max_payload = ur_mtu_payload(mtu);
 	return 0;
 }
 

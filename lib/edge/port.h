@@ -21,12 +21,6 @@
 
 #define UR_PORT_QUEUES_MAX 32
 
-/*
- * Bytes of an IP packet that are not payload, at most: IPv6 40, UDP 8, BTH 12, extended headers 36,
- * ICRC 4. An MTU of 4200 therefore carries 4096, 1500 carries 1024.
- */
-#define UR_PORT_L3_OVERHEAD 100
-
 /* Zero in any field means: choose for me. */
 struct ur_port_attr {
 	uint16_t queue_cnt;	   /* queue pairs wanted; 0 is 1 */
@@ -104,9 +98,6 @@ bool ur_port_link_up(const struct ur_port *port);
 
 /* Waits up to timeout_ms for the link (memif: for the peer). Returns whether it is up. */
 bool ur_port_wait_link(const struct ur_port *port, unsigned timeout_ms);
-
-/* Largest PMTU (256, 512, ... 4096) for an MTU; 0 when it is below 256 + the overhead. */
-uint16_t ur_port_max_payload(uint16_t mtu);
 
 /* The device's own counters (rte_eth_stats) and the port's properties, by name. */
 void ur_port_emit(const struct ur_port *port, struct ur_emit *e);

@@ -6,6 +6,7 @@
 #include "edge/eal.h"
 #include "edge/eal_args.h"
 #include "edge/memif_socket.h"
+#include "edge/mtu.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -281,7 +282,7 @@ static void check_mtu(struct flight *f, const char *dev)
 
 	if (mtu == 0)
 		return;
-	if (want == 0 && ur_config_path_mtu(mtu) == 0)
+	if (want == 0 && ur_mtu_payload(mtu) == 0)
 		want = 256 + UR_ROCE_OVERHEAD_BYTES;
 	if (mtu < want) {
 		text(command, sizeof(command), "ip link set dev %s mtu %u", dev, want);

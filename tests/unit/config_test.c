@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "edge/config.h"
+#include "edge/mtu.h"
 #include "sched/emux.h"
 
 /* The source tree: tests/config/bad and pmd-config are read from it. */
@@ -415,12 +416,12 @@ Test(config, a_wrong_combination_by_set_is_not_blamed_on_the_file)
 
 Test(config, path_mtu_leaves_room_for_the_headers)
 {
-	cr_expect_eq(ur_config_path_mtu(355), 0);
-	cr_expect_eq(ur_config_path_mtu(356), 256);
-	cr_expect_eq(ur_config_path_mtu(1500), 1024);
-	cr_expect_eq(ur_config_path_mtu(4195), 2048);
-	cr_expect_eq(ur_config_path_mtu(4196), 4096);
-	cr_expect_eq(ur_config_path_mtu(9600), 4096);
+	cr_expect_eq(ur_mtu_payload(355), 0);
+	cr_expect_eq(ur_mtu_payload(356), 256);
+	cr_expect_eq(ur_mtu_payload(1500), 1024);
+	cr_expect_eq(ur_mtu_payload(4195), 2048);
+	cr_expect_eq(ur_mtu_payload(4196), 4096);
+	cr_expect_eq(ur_mtu_payload(9600), 4096);
 }
 
 /* The parser of values against garbage: any text is taken or refused, and never a crash. */

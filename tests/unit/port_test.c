@@ -128,16 +128,6 @@ Test(port, is_opened_once)
 	ur_port_close(&port);
 }
 
-Test(port, payload_fits_the_mtu)
-{
-	cr_assert_eq(ur_port_max_payload(9000), 4096);
-	cr_assert_eq(ur_port_max_payload(4196), 4096);
-	cr_assert_eq(ur_port_max_payload(4195), 2048);
-	cr_assert_eq(ur_port_max_payload(1500), 1024);
-	cr_assert_eq(ur_port_max_payload(356), 256);
-	cr_assert_eq(ur_port_max_payload(355), 0);
-}
-
 Test(port, its_counters_are_told_by_name)
 {
 	json_t *json;
