@@ -100,6 +100,20 @@ struct ur_cm_event cm_event(const struct cm_id *id, enum ur_cm_event_type type)
 	};
 }
 
+struct ur_cm_event cm_request_event(const struct cm_id *id, enum ur_cm_event_type type,
+				    const struct cm_rx *rx, const struct ur_rdma_ip *ip,
+				    const uint8_t *private_data, uint8_t size)
+{
+	struct ur_cm_event ev = cm_event(id, type);
+	uint8_t skip = ip ? UR_RDMA_IP_BYTES : 0;
+
+	ev.src = rx->src;
+	ev.ip = ip;
+	ev.private_data = private_data + skip;
+	ev.private_len = (uint8_t)(size - skip);
+	return ev;
+}
+
 void cm_emit(struct ur_cm *cm, const struct ur_cm_event *ev)
 {
 	if (ev->id.v)

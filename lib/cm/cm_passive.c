@@ -84,15 +84,11 @@ static void child_init(struct cm_id *id, const struct cm_rx *rx, const struct ur
 static void emit_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_id *id,
 		     struct ur_cm_req *req, const struct ur_rdma_ip *ip)
 {
-	struct ur_cm_event ev = cm_event(id, UR_CM_EV_REQ_RCVD);
-	uint8_t skip = ip ? UR_RDMA_IP_BYTES : 0;
+	struct ur_cm_event ev = cm_request_event(id, UR_CM_EV_REQ_RCVD, rx, ip, req->private_data,
+						 UR_CM_REQ_PRIVATE);
 	struct ur_offer offer;
 
-	ev.src = rx->src;
 	ev.req = req;
-	ev.ip = ip;
-	ev.private_data = req->private_data + skip;
-	ev.private_len = (uint8_t)(UR_CM_REQ_PRIVATE - skip);
 	if (ur_offer_take(req->private_data, UR_CM_REQ_PRIVATE, &offer))
 		ev.offer = &offer;
 	cm_emit(cm, &ev);

@@ -179,6 +179,10 @@ void cm_tx_mra(struct ur_cm *cm, struct cm_id *id, uint8_t service_timeout);
 /* An event about `id`; its id is 0, and cm_emit() silent, when the id is muted. */
 struct ur_cm_event cm_event(const struct cm_id *id, enum ur_cm_event_type type);
 void cm_emit(struct ur_cm *cm, const struct ur_cm_event *ev);
+/* About a request with `size` bytes of private data, which begin with the header if `ip` is set. */
+struct ur_cm_event cm_request_event(const struct cm_id *id, enum ur_cm_event_type type,
+				    const struct cm_rx *rx, const struct ur_rdma_ip *ip,
+				    const uint8_t *private_data, uint8_t size);
 
 /* --- messages --- */
 

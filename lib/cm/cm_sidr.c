@@ -57,20 +57,6 @@ static enum ur_drop sidr_again(struct ur_cm *cm, struct cm_id *id)
 	return cm_duplicate(cm);
 }
 
-static void emit_sidr_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_id *id,
-			  const struct ur_cm_sidr_req *req, const struct ur_rdma_ip *ip)
-{
-	struct ur_cm_event ev = cm_event(id, UR_CM_EV_SIDR_REQ_RCVD);
-	uint8_t skip = ip ? UR_RDMA_IP_BYTES : 0;
-
-	ev.src = rx->src;
-	ev.sidr_req = req;
-	ev.ip = ip;
-	ev.private_data = req->private_data + skip;
-	ev.private_len = (uint8_t)(UR_CM_SIDR_REQ_PRIVATE - skip);
-	cm_emit(cm, &ev);
-}
-
 enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
 			    const struct ur_cm_sidr_req *req)
 {
@@ -78,6 +64,7 @@ enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
 	const struct cm_listener *listener;
 	bool has_ip = ur_is_rdma_ip_service(req->service_id);
 	struct ur_cursor c = ur_cursor_ro(req->private_data, UR_CM_SIDR_REQ_PRIVATE);
+	struct ur_cm_event ev;
 	struct ur_rdma_ip ip;
 
 	if (id)
@@ -108,7 +95,10 @@ enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
 	id->tid = rx->hdr.tid;
 	cm_peer_insert(cm, id);
 	cm_set_state(cm, id, UR_CM_ST_SIDR_REQ_RCVD);
-	emit_sidr_req(cm, rx, id, req, has_ip ? &ip : NULL);
+	ev = cm_request_event(id, UR_CM_EV_SIDR_REQ_RCVD, rx, has_ip ? &ip : NULL,
+			      req->private_data, UR_CM_SIDR_REQ_PRIVATE);
+	ev.sidr_req = req;
+	cm_emit(cm, &ev);
 	return UR_DROP_NONE;
 }
 
