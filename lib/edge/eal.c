@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #endif
 #include "edge/eal.h"
+#include "edge/claim.h"
 #include "edge/eal_args.h"
 #include "edge/eal_ring.h"
 #include "edge/memif_socket.h"
@@ -251,17 +252,60 @@ static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *
 	return 0;
 }
 
+static int refuse(const struct ur_config *cfg, const struct ur_claim_holder *holder, char *err,
+		  size_t cap)
+{
+	const char *name = holder->name[0] != '\0' ? holder->name : "another program";
+	char where[2 * UR_CONFIG_TEXT], who[128] = "another process";
+
+	ur_config_where(cfg, "port", "device", where, sizeof(where));
+	if (holder->pid == getpid())
+		strlcpy(who, "another endpoint of this process", sizeof(who));
+	else if (holder->pid != 0)
+		snprintf(who, sizeof(who), "%s (process %d)", name, (int)holder->pid);
+	snprintf(err, cap,
+		 "%sthe interface %s is in use by %s, and each would take the other's packets; end "
+		 "that one, or name another interface",
+		 where, cfg->port.device, who);
+	return -EBUSY;
+}
+
+/* EDGE-CLAIM-01. An interface that is not there is found missing later, with a better sentence. */
+static int claim(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
+{
+	struct ur_claim_holder holder;
+
+	p->claim = -1;
+	if (cfg->port.driver != UR_DRIVER_AF_PACKET && cfg->port.driver != UR_DRIVER_AF_XDP)
+		return 0;
+	p->claim = ur_claim_interface(cfg->port.device, &holder);
+	if (p->claim >= 0 || p->claim == -ENODEV)
+		return 0;
+	if (p->claim == -EBUSY)
+		return refuse(cfg, &holder, err, cap);
+	return fail(p->claim, cfg, err, cap, "the interface %s cannot be claimed: %s",
+		    cfg->port.device, strerror(-p->claim));
+}
+
+static void unclaim(struct ur_eal_port *p)
+{
+	if (p->claim >= 0)
+		close(p->claim);
+	p->claim = -1;
+}
+
 int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap)
 {
-	struct ur_eal_port p = {.queue_cnt = (uint16_t)cfg->worker.count,
-				.driver = cfg->port.driver};
+	struct ur_eal_port p = {
+		.queue_cnt = (uint16_t)cfg->worker.count, .driver = cfg->port.driver, .claim = -1};
 	int rc = ur_config_check(cfg, err, err_cap);
 
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&eal.lock);
 	eal.reason[0] = '\0';
-	if (!eal.started)
+	rc = claim(cfg, &p, err, err_cap);
+	if (rc == 0 && !eal.started)
 		rc = start(cfg, err, err_cap);
 	if (rc == 0)
 		rc = take_lcores(cfg, &p, err, err_cap);
@@ -274,6 +318,8 @@ int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err,
 	pthread_mutex_unlock(&eal.lock);
 	if (rc == 0)
 		*out = p;
+	else
+		unclaim(&p);
 	return rc;
 }
 
@@ -287,6 +333,7 @@ void ur_eal_release(struct ur_eal_port *p)
 			rte_eal_hotplug_remove(p->driver == UR_DRIVER_PCI ? "pci" : "vdev",
 					       p->device);
 		give_lcores(p);
+		unclaim(p);
 		p->device[0] = '\0';
 	}
 	pthread_mutex_unlock(&eal.lock);

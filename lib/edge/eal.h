@@ -25,12 +25,14 @@ struct ur_eal_port {
 	unsigned lcore[UR_WORKERS_MAX]; /* EAL lcores in [0, queue_cnt), taken until released */
 	char device[64];		/* name of the EAL device */
 	int driver;			/* enum ur_driver */
+	int claim;			/* of the kernel interface (claim.h); -1: there is none */
 };
 
 /*
  * Checks the configuration, starts the EAL if need be and makes the port. Returns 0, or a negative
  * errno with one sentence in `err` (which ends with DPDK's own reason in parentheses) and
- * nothing added; the EAL stays started if it got that far.
+ * nothing added; the EAL stays started if it got that far. -EBUSY: also when another endpoint has
+ * the kernel interface.
  */
 int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap);
 

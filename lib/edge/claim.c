@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* struct ucred */
+#endif
+#include "edge/claim.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/*
+ * Whoever asks for the holder connects to its socket. Nobody accepts there, so a place is taken for
+ * ever; who asks when none is left does not learn the name.
+ */
+#define BACKLOG 64
+
+static socklen_t name_of(struct sockaddr_un *addr, unsigned ifindex)
+{
+	int n;
+
+	*addr = (struct sockaddr_un){.sun_family = AF_UNIX};
+	n = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "uroce/interface/%u", ifindex);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int new_socket(void)
+{
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static void name_program(struct ur_claim_holder *holder)
+{
+	char path[32];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)holder->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (!fgets(holder->name, sizeof(holder->name), f))
+		holder->name[0] = '\0';
+	holder->name[strcspn(holder->name, "\n")] = '\0';
+	fclose(f);
+}
+
+static void ask(const struct sockaddr_un *addr, socklen_t len, struct ur_claim_holder *holder)
+{
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+	int fd = new_socket();
+
+	*holder = (struct ur_claim_holder){0};
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)addr, len) == 0 &&
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0 && cred.pid > 0) {
+		holder->pid = cred.pid;
+		name_program(holder);
+	}
+	close(fd);
+}
+
+int ur_claim_interface(const char *ifname, struct ur_claim_holder *holder)
+{
+	unsigned ifindex = if_nametoindex(ifname);
+	struct sockaddr_un addr;
+	socklen_t len;
+	int fd, why;
+
+	if (!ifindex)
+		return -ENODEV;
+	len = name_of(&addr, ifindex);
+	fd = new_socket();
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&addr, len) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	why = errno;
+	close(fd);
+	if (why != EADDRINUSE)
+		return -why;
+	ask(&addr, len, holder);
+	return -EBUSY;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* unshare */
+#endif
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "edge/claim.h"
+#include "edge/eal.h"
+
+/*
+ * Each test has a network namespace of its own, whose "lo" nobody else claims: tests run side by
+ * side, and more than once on a machine.
+ */
+
+static struct ur_claim_holder holder;
+
+static void own_namespace(void)
+{
+	if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+		cr_skip_test("no network namespaces here: %s", strerror(errno));
+}
+
+/* A process that claims lo and waits to be killed; returns when it has it. */
+static pid_t start_holder(const char *name, bool elsewhere)
+{
+	int ready[2];
+	char c;
+	pid_t pid;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (pid == 0) {
+		struct ur_claim_holder nobody;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, name);
+		close(ready[0]);
+		if (elsewhere && unshare(CLONE_NEWNET) != 0)
+			_exit(1);
+		if (ur_claim_interface("lo", &nobody) < 0 || write(ready[1], "x", 1) != 1)
+			_exit(2);
+		pause();
+		_exit(3);
+	}
+	close(ready[1]);
+	cr_assert_eq(read(ready[0], &c, 1), 1, "the other process could not claim lo");
+	close(ready[0]);
+	return pid;
+}
+
+static void kill_holder(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+/* EDGE-CLAIM-01 */
+Test(claim, of_another_process_is_told_with_its_name)
+{
+	pid_t other;
+
+	own_namespace();
+	other = start_holder("the-holder", false);
+	cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+	cr_expect_eq(holder.pid, other);
+	cr_expect_str_eq(holder.name, "the-holder");
+	kill_holder(other);
+}
+
+/* EDGE-CLAIM-01 */
+Test(claim, ends_with_the_process_however_that_ends)
+{
+	int fd;
+
+	own_namespace();
+	for (unsigned i = 0; i < 20; i++) {
+		kill_holder(start_holder("x", false));
+		fd = ur_claim_interface("lo", &holder);
+		cr_assert_geq(fd, 0, "%s", strerror(-fd));
+		close(fd);
+	}
+}
+
+Test(claim, of_the_same_process_counts_as_well)
+{
+	int fd;
+
+	own_namespace();
+	fd = ur_claim_interface("lo", &holder);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+	cr_expect_eq(holder.pid, getpid());
+	close(fd);
+	fd = ur_claim_interface("lo", &holder);
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+Test(claim, of_an_interface_with_that_name_and_index_elsewhere_is_another)
+{
+	pid_t other;
+	int fd;
+
+	own_namespace();
+	other = start_holder("x", true);
+	fd = ur_claim_interface("lo", &holder);
+	cr_assert_geq(fd, 0, "%s", strerror(-fd));
+	close(fd);
+	kill_holder(other);
+}
+
+Test(claim, is_refused_however_often_it_is_tried)
+{
+	pid_t other;
+
+	own_namespace();
+	other = start_holder("x", false);
+	for (unsigned i = 0; i < 200; i++) {
+		cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+		cr_assert(holder.pid == other || (holder.pid == 0 && !holder.name[0]));
+	}
+	kill_holder(other);
+}
+
+Test(claim, needs_an_interface)
+{
+	cr_expect_eq(ur_claim_interface("no-such-one", &holder), -ENODEV);
+}
+
+static void try_open(const char *driver, const char *want)
+{
+	struct ur_eal_port port;
+	struct ur_config cfg;
+	char err[512];
+
+	ur_config_init(&cfg);
+	cr_assert_eq(ur_config_set_arg(&cfg, driver, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(ur_config_set_arg(&cfg, "port.device=lo", err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(ur_config_set_arg(&cfg, "address.ipv4=10.77.0.1/24", err, sizeof(err)), 0,
+		     "%s", err);
+	cr_assert_eq(ur_eal_init(&cfg, &port, err, sizeof(err)), -EBUSY);
+	cr_expect_str_eq(err, want);
+	cr_expect_str_eq(ur_eal_prefix(), "", "DPDK was not even started");
+}
+
+/* EDGE-CLAIM-01 */
+Test(claim, is_made_by_both_kernel_drivers_in_one_sentence)
+{
+	char want[512];
+	pid_t other;
+
+	own_namespace();
+	other = start_holder("the-holder", false);
+	snprintf(want, sizeof(want),
+		 "--set: [port] device: the interface lo is in use by the-holder (process %d), and "
+		 "each would take the other's packets; end that one, or name another interface",
+		 (int)other);
+	try_open("port.driver=af_packet", want);
+	try_open("port.driver=af_xdp", want);
+	kill_holder(other);
+}
