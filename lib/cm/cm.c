@@ -184,8 +184,9 @@ static bool is_live(const struct cm_id *id)
 
 static bool in_chain(const struct ur_cm *cm, const struct cm_id *id)
 {
-	const struct cm_id *at = id->sidr ? cm_peer_find_sidr(cm, &id->peer_gid, id->remote_comm_id)
-					  : cm_peer_find(cm, id->peer_guid, id->remote_comm_id);
+	const struct cm_id *at =
+		id->sidr ? cm_peer_find_sidr(cm, &id->peer_gid, id->remote_comm_id)
+			 : cm_peer_find(cm, &id->peer_gid, id->peer_guid, id->remote_comm_id);
 
 	return at == id;
 }

@@ -126,8 +126,8 @@ enum ur_drop cm_rx_rep(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 		cm->counters.malformed++;
 		return UR_DROP_MAD;
 	}
-	old = cm_qpn_find(cm, rep->ca_guid, rep->qpn);
-	if (old && ur_gid_eq(&old->peer_gid, &id->peer_gid))
+	old = cm_qpn_find(cm, &id->peer_gid, rep->ca_guid, rep->qpn);
+	if (old)
 		cm_forget(cm, old, rx->now);
 	rep->responder_resources = min8(rep->responder_resources, id->depth);
 	rep->initiator_depth = min8(rep->initiator_depth, id->resources);

@@ -96,13 +96,14 @@ int ur_cm_destroy(struct ur_cm *cm, struct ur_cm_id handle, uint64_t now)
 }
 
 /* Whom a REJ is for: by our id or, when the peer gave up before it knew ours, by its own. */
-static struct cm_id *rej_target(const struct ur_cm *cm, const struct ur_cm_rej *rej)
+static struct cm_id *rej_target(const struct ur_cm *cm, const struct cm_rx *rx,
+				const struct ur_cm_rej *rej)
 {
 	struct ur_cursor info = ur_cursor_ro(rej->info, sizeof(rej->info));
 	struct cm_id *id = NULL;
 
 	if (rej->reason == UR_CM_REJ_TIMEOUT && rej->info_len >= 8)
-		id = cm_peer_find(cm, ur_get64(&info), rej->local_comm_id);
+		id = cm_peer_find(cm, &rx->src->sgid, ur_get64(&info), rej->local_comm_id);
 	if (!id)
 		id = cm_id_by_comm(cm, rej->remote_comm_id);
 	if (!id || id->sidr)
@@ -131,7 +132,7 @@ static bool rej_fits(uint8_t state, uint8_t about)
 
 enum ur_drop cm_rx_rej(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_rej *rej)
 {
-	struct cm_id *id = rej_target(cm, rej);
+	struct cm_id *id = rej_target(cm, rx, rej);
 	struct ur_cm_event ev;
 
 	if (!id)

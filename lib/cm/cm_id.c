@@ -25,23 +25,34 @@ static uint64_t mix(uint64_t x)
 }
 
 /* The seed enters, so that a peer cannot choose ids that share a bucket. */
-static uint32_t bucket(const struct ur_cm *cm, uint64_t a, uint64_t b)
-{
-	return (uint32_t)mix(mix(a ^ cm->attr.seed) ^ b) & cm->bucket_mask;
-}
-
-static uint32_t bucket_sidr(const struct ur_cm *cm, const struct ur_gid *gid, uint32_t req_id)
+static uint32_t bucket(const struct ur_cm *cm, const struct ur_gid *gid, uint64_t guid, uint64_t n)
 {
 	uint64_t half[2];
 
 	memcpy(half, gid->b, sizeof(half));
-	return bucket(cm, mix(half[0]) ^ half[1], (uint64_t)req_id << 32);
+	half[0] = mix(mix(half[0] ^ cm->attr.seed) ^ half[1]);
+	return (uint32_t)mix(mix(half[0] ^ guid) ^ n) & cm->bucket_mask;
+}
+
+static uint32_t bucket_sidr(const struct ur_cm *cm, const struct ur_gid *gid, uint32_t req_id)
+{
+	return bucket(cm, gid, 0, (uint64_t)req_id << 32);
 }
 
 static uint32_t peer_bucket(const struct ur_cm *cm, const struct cm_id *id)
 {
 	return id->sidr ? bucket_sidr(cm, &id->peer_gid, id->remote_comm_id)
-			: bucket(cm, id->peer_guid, id->remote_comm_id);
+			: bucket(cm, &id->peer_gid, id->peer_guid, id->remote_comm_id);
+}
+
+static uint32_t qpn_bucket(const struct ur_cm *cm, const struct cm_id *id)
+{
+	return bucket(cm, &id->peer_gid, id->peer_guid, id->rqpn.v);
+}
+
+static bool is_peer(const struct cm_id *id, const struct ur_gid *gid, uint64_t guid)
+{
+	return id->peer_guid == guid && ur_gid_eq(&id->peer_gid, gid);
 }
 
 void cm_peer_insert(struct ur_cm *cm, struct cm_id *id)
@@ -64,11 +75,13 @@ static void peer_remove(struct ur_cm *cm, struct cm_id *id)
 	id->in_peer = false;
 }
 
-struct cm_id *cm_peer_find(const struct ur_cm *cm, uint64_t guid, uint32_t comm_id)
+/* CM-PEER-01 */
+struct cm_id *cm_peer_find(const struct ur_cm *cm, const struct ur_gid *gid, uint64_t guid,
+			   uint32_t comm_id)
 {
-	struct cm_id *id = cm->peers[bucket(cm, guid, comm_id)];
+	struct cm_id *id = cm->peers[bucket(cm, gid, guid, comm_id)];
 
-	while (id && (id->sidr || id->peer_guid != guid || id->remote_comm_id != comm_id))
+	while (id && (id->sidr || id->remote_comm_id != comm_id || !is_peer(id, gid, guid)))
 		id = id->peer_next;
 	return id;
 }
@@ -84,7 +97,7 @@ struct cm_id *cm_peer_find_sidr(const struct ur_cm *cm, const struct ur_gid *gid
 
 void cm_qpn_insert(struct ur_cm *cm, struct cm_id *id)
 {
-	struct cm_id **head = &cm->qpns[bucket(cm, id->peer_guid, id->rqpn.v)];
+	struct cm_id **head = &cm->qpns[qpn_bucket(cm, id)];
 
 	UR_ASSERT(!id->in_qpn);
 	id->qpn_next = *head;
@@ -94,7 +107,7 @@ void cm_qpn_insert(struct ur_cm *cm, struct cm_id *id)
 
 static void qpn_remove(struct ur_cm *cm, struct cm_id *id)
 {
-	struct cm_id **at = &cm->qpns[bucket(cm, id->peer_guid, id->rqpn.v)];
+	struct cm_id **at = &cm->qpns[qpn_bucket(cm, id)];
 
 	while (*at != id)
 		at = &(*at)->qpn_next;
@@ -102,11 +115,12 @@ static void qpn_remove(struct ur_cm *cm, struct cm_id *id)
 	id->in_qpn = false;
 }
 
-struct cm_id *cm_qpn_find(const struct ur_cm *cm, uint64_t guid, struct ur_qpn qpn)
+struct cm_id *cm_qpn_find(const struct ur_cm *cm, const struct ur_gid *gid, uint64_t guid,
+			  struct ur_qpn qpn)
 {
-	struct cm_id *id = cm->qpns[bucket(cm, guid, qpn.v)];
+	struct cm_id *id = cm->qpns[bucket(cm, gid, guid, qpn.v)];
 
-	while (id && (id->peer_guid != guid || id->rqpn.v != qpn.v))
+	while (id && (id->rqpn.v != qpn.v || !is_peer(id, gid, guid)))
 		id = id->qpn_next;
 	return id;
 }

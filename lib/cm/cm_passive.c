@@ -17,8 +17,6 @@ static bool same_req(const struct cm_id *id, const struct cm_rx *rx, const struc
 static enum ur_drop req_again(struct ur_cm *cm, const struct cm_rx *rx, struct cm_id *id,
 			      const struct ur_cm_req *req)
 {
-	if (!cm_from_peer(cm, rx, id))
-		return UR_DROP_PEER;
 	if (id->state == UR_CM_ST_TIMEWAIT)
 		return refuse(cm, rx, req, UR_CM_REJ_STALE_CONN, UR_DROP_UNEXPECTED);
 	if (!same_req(id, rx, req)) {
@@ -97,20 +95,18 @@ static void emit_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_i
 /* A connection that is up has the REQ's QPN: the peer has forgotten it. */
 static bool is_stale(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req)
 {
-	struct cm_id *old = cm_qpn_find(cm, req->ca_guid, req->qpn);
+	struct cm_id *old = cm_qpn_find(cm, &rx->src->sgid, req->ca_guid, req->qpn);
 
 	if (!old)
 		return false;
 	cm->counters.stale++;
-	/* A stranger may claim any GUID; only the peer's own address ends its connection. */
-	if (ur_gid_eq(&old->peer_gid, &rx->src->sgid))
-		cm_forget(cm, old, rx->now);
+	cm_forget(cm, old, rx->now);
 	return true;
 }
 
 enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_req *req)
 {
-	struct cm_id *id = cm_peer_find(cm, req->ca_guid, req->local_comm_id);
+	struct cm_id *id = cm_peer_find(cm, &rx->src->sgid, req->ca_guid, req->local_comm_id);
 	const struct cm_listener *listener;
 	enum ur_cm_rej_reason flaw;
 	struct ur_rdma_ip ip;

@@ -113,14 +113,19 @@ struct cm_id *cm_id_get(const struct ur_cm *cm, struct ur_cm_id handle);
 /* By the communication id that we chose; NULL when there is none. */
 struct cm_id *cm_id_by_comm(const struct ur_cm *cm, uint32_t comm_id);
 
-/* By what the peer chose. SIDR keys are (GID, request id), the others (CA GUID, comm id). */
+/*
+ * By what the peer chose: SIDR keys are (GID, request id), the others (GID, CA GUID, comm id). The
+ * GID is what a stranger cannot just claim: without it one could take the ids of another.
+ */
 void cm_peer_insert(struct ur_cm *cm, struct cm_id *id);
-struct cm_id *cm_peer_find(const struct ur_cm *cm, uint64_t guid, uint32_t comm_id);
+struct cm_id *cm_peer_find(const struct ur_cm *cm, const struct ur_gid *gid, uint64_t guid,
+			   uint32_t comm_id);
 struct cm_id *cm_peer_find_sidr(const struct ur_cm *cm, const struct ur_gid *gid, uint32_t req_id);
 
-/* Live connections by the peer's QP. */
+/* Live connections by the peer's QP: (GID, CA GUID, QPN). */
 void cm_qpn_insert(struct ur_cm *cm, struct cm_id *id);
-struct cm_id *cm_qpn_find(const struct ur_cm *cm, uint64_t guid, struct ur_qpn qpn);
+struct cm_id *cm_qpn_find(const struct ur_cm *cm, const struct ur_gid *gid, uint64_t guid,
+			  struct ur_qpn qpn);
 
 struct cm_listener *cm_listener_find(const struct ur_cm *cm, uint64_t service_id);
 

@@ -26,21 +26,72 @@ Test(cm_stale, a_peer_that_started_anew_replaces_its_old_connection)
 	pair_free(p);
 }
 
-Test(cm_stale, a_stranger_cannot_end_a_connection_by_claiming_its_qp)
+/* A's REQ, as a stranger sends it who claims to be A but for its address. */
+static enum ur_drop feed_stranger(struct pair *p, uint8_t comm_id_xor)
 {
-	struct ur_cm_id a, b;
-	struct pair *p = pair_up(4, &a, &b);
 	struct ur_cm_src src = pair_src(p, B);
 	uint8_t mad[UR_MAD_BYTES];
+	enum ur_drop drop;
 
 	memcpy(mad, p->last_mad[A][UR_CM_REQ & 15], sizeof(mad));
-	mad[UR_MAD_HDR_BYTES] ^= 1; /* another comm id, the same GUID and QPN */
+	mad[UR_MAD_HDR_BYTES] ^= comm_id_xor;
 	src.sgid = ur_gid_from_ipv4(0x0a630063);
 	memcpy(mad + UR_MAD_HDR_BYTES + 56, src.sgid.b, 16);
-	cr_expect_eq(ur_cm_input(p->s[B].cm, mad, &src, p->now), UR_DROP_UNEXPECTED);
-	pair_pass(p, 10 * MS);
-	cr_expect_eq(SENT(p, B, REJ), 1);
-	cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED);
+	drop = ur_cm_input(p->s[B].cm, mad, &src, p->now);
+	ur_cm_validate(p->s[B].cm);
+	return drop;
+}
+
+/* CM-PEER-01 */
+Test(cm_stale, a_stranger_cannot_end_a_connection_by_claiming_its_qp)
+{
+	/* With the same communication id, and with another. */
+	for (uint8_t comm_id_xor = 0; comm_id_xor < 2; comm_id_xor++) {
+		struct ur_cm_id a, b;
+		struct pair *p = pair_up(4, &a, &b);
+
+		cr_expect_eq(feed_stranger(p, comm_id_xor), UR_DROP_NONE);
+		cr_expect_eq(SAW(p, B, REQ_RCVD), 2, "a connection of its own");
+		cr_expect_eq(ur_cm_counters(p->s[B].cm)->stale, 0);
+		cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED);
+		cr_expect_eq(feed_stranger(p, 2), UR_DROP_UNEXPECTED, "its own QP, once more");
+		cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED);
+		pair_free(p);
+	}
+}
+
+/* CM-PEER-01 */
+Test(cm_stale, a_stranger_cannot_take_the_qp_of_another_first)
+{
+	struct pair *p = pair_new(4);
+	struct ur_cm_id a;
+
+	p->drop = 1; /* A's first REQ: it will be repeated */
+	a = pair_connect(p);
+	pair_fetch(p, A);
+	cr_assert_eq(feed_stranger(p, 1), UR_DROP_NONE);
+	pair_pass(p, 200 * MS);
+	cr_expect_eq(SAW(p, B, REQ_RCVD), 2);
+	cr_expect_eq(SENT(p, B, REJ), 0);
+	cr_expect_eq(ur_cm_state(p->s[A].cm, a), UR_CM_ST_ESTABLISHED);
+	pair_free(p);
+}
+
+/* CM-PEER-01 */
+Test(cm_stale, a_stranger_cannot_take_the_communication_id_of_another_first)
+{
+	struct pair *p = pair_new(4);
+	struct ur_cm_id a;
+
+	p->drop = 1;
+	a = pair_connect(p);
+	pair_fetch(p, A);
+	p->s[B].accepts = false;
+	cr_assert_eq(feed_stranger(p, 0), UR_DROP_NONE);
+	p->s[B].accepts = true;
+	pair_pass(p, 200 * MS);
+	cr_expect_eq(SAW(p, B, REQ_RCVD), 2);
+	cr_expect_eq(ur_cm_state(p->s[A].cm, a), UR_CM_ST_ESTABLISHED);
 	pair_free(p);
 }
 
@@ -162,18 +213,18 @@ Test(cm_hostile, messages_from_another_address_have_no_effect)
 	struct ur_cm_id a, b;
 	struct pair *p = pair_up(4, &a, &b);
 	struct ur_cm_src src = pair_src(p, B);
-	static const unsigned attrs[] = {UR_CM_REQ, UR_CM_RTU, UR_CM_DREQ};
+	static const unsigned attrs[] = {UR_CM_RTU, UR_CM_DREQ};
 
 	/* Make the DREQ without letting it arrive. */
 	p->drop = ~0ull;
 	cr_assert_eq(ur_cm_disconnect(p->s[A].cm, a, NULL, 0, p->now), 0);
 	pair_fetch(p, A);
 	src.sgid = ur_gid_from_ipv4(0x0a630063);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 2; i++)
 		cr_expect_eq(ur_cm_input(p->s[B].cm, p->last_mad[A][attrs[i] & 15], &src, p->now),
 			     UR_DROP_PEER);
 	cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED);
-	cr_expect_eq(ur_cm_counters(p->s[B].cm)->wrong_peer, 3);
+	cr_expect_eq(ur_cm_counters(p->s[B].cm)->wrong_peer, 2);
 	pair_free(p);
 }
 
