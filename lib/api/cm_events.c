@@ -68,8 +68,9 @@ static bool serve_request(struct ur_cm_api *cm, struct ur_cm_note *note, struct 
 	struct ur_api_cm_id *listener = note->id;
 	struct adopt_call a = {.id = child};
 
-	fill_child(child, note);
+	/* Not before: until now an end of the request would have been told to the note. */
 	ur_cm_api_give(cm, note);
+	fill_child(child, note);
 	ur_worker_call(cm->dev->workers[0], adopt_on_worker, &a);
 	if (a.rc)
 		return false;
