@@ -154,6 +154,28 @@ static enum ur_cm_rej_reason flaw(const struct ur_cm_api *cm, const struct ur_cm
 	return 0;
 }
 
+uint8_t ur_cm_api_tclass(const struct ur_device *dev, uint8_t named)
+{
+	return named >> 2 ? (uint8_t)((named & 0xfc) | ur_sl_marks_ecn(dev)) : 0;
+}
+
+/* CM-SL-01: answers go as the connection's packets will. */
+static void set_service(const struct ur_cm_api *cm, const struct ur_cm_event *ev)
+{
+	const struct ur_cm_path *path = &ev->req->primary;
+	struct ur_cm_service service = {path->sl, ur_cm_api_tclass(cm->dev, path->tclass)};
+
+	ur_cm_set_service(ur_cm_api_core(cm->dev), ev->id, &service);
+}
+
+static void mark(void *ctx, const struct ur_cm_service *service, struct ur_path *path)
+{
+	const struct ur_cm_api *cm = ctx;
+	struct ibv_ah_attr av = {.sl = service->sl, .grh.traffic_class = service->tclass};
+
+	ur_sl_marks_renew(cm->dev, &av, path);
+}
+
 static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint64_t now_ns)
 {
 	struct ur_api_cm_id *listener =
@@ -186,8 +208,10 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 				    .peer = ev->src->sgid,
 				    .local = ev->src->dgid,
 				    .peer_port = ev->ip ? ev->ip->sport : 0};
-	if (!sidr)
+	if (!sidr) {
 		take_req(note, ev->req);
+		set_service(cm, ev);
+	}
 	take_offer(note, ev->offer);
 	take_private(note, ev);
 	ur_cm_set_ctx(core, ev->id, &note->owner);
@@ -299,6 +323,7 @@ struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev)
 		.timewait_ns = TIME_WAIT_NS,
 		.sink = sink,
 		.sink_ctx = dev->cm,
+		.mark = mark,
 	};
 }
 

@@ -263,20 +263,32 @@ struct connect_call {
 	int rc;
 };
 
+static struct ur_cm_service service_of(const struct ur_api_cm_id *id)
+{
+	return (struct ur_cm_service){id->ah.sl, id->ah.grh.traffic_class};
+}
+
+/* Marked here and not before, when the map might still have changed. */
 static void connect_on_worker(void *arg, uint64_t now_ns)
 {
 	struct connect_call *c = arg;
-	struct ur_cm *core = ur_cm_api_core(c->id->dev);
+	struct ur_api_cm_id *id = c->id;
+	struct ur_cm *core = ur_cm_api_core(id->dev);
 
-	if (c->id->sidr)
-		c->rc = ur_cm_sidr_req(core, &c->id->owner, &c->sidr, now_ns, &c->id->handle);
-	else
-		c->rc = ur_cm_connect(core, &c->id->owner, &c->req, now_ns, &c->id->handle);
+	if (id->sidr) {
+		ur_sl_marks_renew(id->dev, &id->ah, &c->sidr.path);
+		c->sidr.service = service_of(id);
+		c->rc = ur_cm_sidr_req(core, &id->owner, &c->sidr, now_ns, &id->handle);
+	} else {
+		c->req.tclass = ur_sl_marks_renew(id->dev, &id->ah, &c->req.path);
+		c->req.service = service_of(id);
+		c->rc = ur_cm_connect(core, &id->owner, &c->req, now_ns, &id->handle);
+	}
 }
 
-/* Resolves the peer, fills the id's addresses in, and makes the way for its MADs, of *tclass. */
+/* Resolves the peer, fills the id's addresses in, and makes the way for its MADs. */
 static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint16_t *port,
-		     struct ur_path *path, uint8_t *tclass)
+		     struct ur_path *path)
 {
 	struct ur_path_attr attr;
 	struct ur_gid dgid;
@@ -291,7 +303,6 @@ static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint1
 	if (rc)
 		return rc;
 	ur_path_init(path, &attr);
-	*tclass = attr.tos;
 	dgid = ur_cm_api_dgid(&id->ah);
 	ur_cm_api_sockaddr(&id->base.local, &id->dev->gids[id->ah.grh.sgid_index], source);
 	ur_cm_api_sockaddr(&id->base.peer, &dgid, *port);
@@ -372,7 +383,7 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 	if (!rc)
 		rc = take_pmtu(id);
 	if (!rc)
-		rc = find_peer(id, peer, &port, &c.req.path, &c.req.tclass);
+		rc = find_peer(id, peer, &port, &c.req.path);
 	if (rc)
 		return rc;
 	before.qp_state = state_of(qp);
@@ -413,8 +424,12 @@ struct answer_call {
 static void accept_on_worker(void *arg, uint64_t now_ns)
 {
 	struct answer_call *a = arg;
+	struct ur_cm *core = ur_cm_api_core(a->id->dev);
+	struct ur_cm_service service = service_of(a->id);
 
-	a->rc = ur_cm_accept(ur_cm_api_core(a->id->dev), a->id->handle, &a->rep, now_ns);
+	/* The application may have chosen another. */
+	ur_cm_set_service(core, a->id->handle, &service);
+	a->rc = ur_cm_accept(core, a->id->handle, &a->rep, now_ns);
 }
 
 /* IBA 12.7: the retry counts are those the REQ asks for, resources the smaller of both sides'. */
@@ -538,12 +553,11 @@ int uroce_cm_sidr_resolve(struct uroce_cm_id *base, const struct sockaddr *peer,
 	struct connect_call c = {.id = id};
 	uint8_t data[UR_CM_SIDR_REQ_PRIVATE];
 	uint16_t unused;
-	uint8_t tclass;
 	int rc;
 
 	if (!begin(id) || len > SIDR_PRIVATE_MAX || (len && !private_data))
 		return EINVAL;
-	rc = find_peer(id, peer, &unused, &c.sidr.path, &tclass);
+	rc = find_peer(id, peer, &unused, &c.sidr.path);
 	if (rc)
 		return rc;
 	((struct sockaddr_in *)&id->base.peer)->sin_port = htons(port);

@@ -50,9 +50,7 @@ static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 	if (!id->sidr) {
 		/* CM-SL-01: as the peer sends; ECN bits are ours. */
 		id->ah.sl = note->sl;
-		if (note->tclass >> 2)
-			id->ah.grh.traffic_class =
-				(uint8_t)((note->tclass & 0xfc) | ur_sl_marks_ecn(dev));
+		id->ah.grh.traffic_class = ur_cm_api_tclass(dev, note->tclass);
 	}
 	for (unsigned i = 0; i < dev->gid_cnt; i++)
 		if (ur_gid_eq(&dev->gids[i], &note->local))
@@ -68,10 +66,10 @@ static bool serve_request(struct ur_cm_api *cm, struct ur_cm_note *note, struct 
 	struct ur_api_cm_id *listener = note->id;
 	struct adopt_call a = {.id = child};
 
-	/* Not before: until now an end of the request would have been told to the note. */
-	ur_cm_api_give(cm, note);
 	fill_child(child, note);
 	ur_worker_call(cm->dev->workers[0], adopt_on_worker, &a);
+	/* Not before: until now an end of the request would have been told to the note. */
+	ur_cm_api_give(cm, note);
 	if (a.rc)
 		return false;
 	child->base.user = listener->base.user;

@@ -53,7 +53,7 @@ struct ur_cm_note {
 	bool srq;
 	uint8_t private_len;
 	uint8_t private_data[UR_CM_REP_PRIVATE];
-	bool extended; /* REQ_RCVD: the peer offers extended mode; REP_RCVD: it is used */
+	bool extended;	       /* REQ_RCVD: the peer offers extended mode; REP_RCVD: it is used */
 	struct ur_offer offer; /* of the peer; zero: none */
 };
 
@@ -128,6 +128,9 @@ void ur_cm_api_give(struct ur_cm_api *cm, struct ur_cm_note *note);
 void ur_cm_api_purge(struct ur_cm_api *cm, struct ur_api_cm_id *id);
 /* On worker 0: refuses the requests that came to a listener and that nobody has fetched. */
 void ur_cm_api_refuse(struct ur_cm_api *cm, const struct ur_api_cm_id *listener, uint64_t now_ns);
+/* The traffic class of a connection whose REQ names this one: its DSCP, if any, and our ECN bits.
+ */
+uint8_t ur_cm_api_tclass(const struct ur_device *dev, uint8_t named);
 /* ur_worker_call() on worker 0, and sends what came of it at once. */
 void ur_cm_api_call(struct ur_device *dev, void (*fn)(void *arg, uint64_t now_ns), void *arg);
 

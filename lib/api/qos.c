@@ -112,6 +112,7 @@ static void apply_marks(struct ur_device *dev, const struct ur_sl_marks *marks)
 }
 
 /* QOS-LIVE-01: nobody posts to a lane that a worker does not serve yet, or not any more. */
+	ur_sl_marks_renew_cm(dev);
 static void apply(struct ur_device *dev, const struct ur_qos *qos)
 {
 	uint16_t sls = ur_qos_served_sls(&qos->engine);

@@ -68,12 +68,14 @@ uint8_t ur_sl_marks_ecn(const struct ur_device *dev)
 
 /* ---- what stands ---- */
 
-static void renew(const struct ur_device *dev, const struct ibv_ah_attr *av, struct ur_path *path)
+uint8_t ur_sl_marks_renew(const struct ur_device *dev, const struct ibv_ah_attr *av,
+			  struct ur_path *path)
 {
 	struct ur_path_attr attr = {0};
 
 	ur_sl_marks_put(dev, av, &attr);
 	ur_path_mark(path, attr.tos, attr.vlan_tci);
+	return attr.tos;
 }
 
 struct renew_call {
@@ -84,7 +86,7 @@ struct renew_call {
 static void renew_qp(struct ur_qp *qp, void *ctx)
 {
 	if (qp->type != IBV_QPT_UD && qp->path.len >= UR_PATH_MIN_BYTES)
-		renew(ctx, &qp->attr.ah_attr, &qp->path);
+		ur_sl_marks_renew(ctx, &qp->attr.ah_attr, &qp->path);
 }
 
 static void renew_qps_on_worker(void *arg, uint64_t now_ns)
@@ -112,7 +114,7 @@ static void renew_ahs_on_workers(void *arg, uint64_t now_ns)
 		return;
 	}
 	LIST_FOREACH(ah, &c->dev->ahs, link)
-	renew(c->dev, &ah->attr, &ah->ah.path);
+	ur_sl_marks_renew(c->dev, &ah->attr, &ah->ah.path);
 }
 
 void ur_sl_marks_renew_ahs(struct ur_device *dev)
@@ -121,4 +123,15 @@ void ur_sl_marks_renew_ahs(struct ur_device *dev)
 
 	if (!LIST_EMPTY(&dev->ahs))
 		ur_worker_call(dev->workers[0], renew_ahs_on_workers, &c);
+}
+
+static void renew_cm_on_worker(void *arg, uint64_t now_ns)
+{
+	ur_cm_renew_marks(arg);
+}
+
+void ur_sl_marks_renew_cm(struct ur_device *dev)
+{
+	ur_worker_call(dev->workers[0], renew_cm_on_worker,
+		       ur_engine_cm(ur_worker_engine(dev->workers[0])));
 }

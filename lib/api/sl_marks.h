@@ -39,11 +39,17 @@ uint8_t ur_sl_marks_sl_of_tos(const struct ur_device *dev, uint8_t tos);
 /* The ECN bits of [qos] traffic_class. */
 uint8_t ur_sl_marks_ecn(const struct ur_device *dev);
 
+/* Marks a path that is made already; returns its traffic class. Thread class: its owner. */
+uint8_t ur_sl_marks_renew(const struct ur_device *dev, const struct ibv_ah_attr *av,
+			  struct ur_path *path);
+
 /*
- * Marks what stands as was published: queue pairs of a worker (between two rounds of it), and
- * address handles, while all workers pause. Thread class: control, under the device's lock.
+ * Marks what stands as was published: queue pairs of a worker (between two rounds of it), address
+ * handles, while all workers pause, and what the connection manager sends. Thread class: control,
+ * under the device's lock.
  */
 void ur_sl_marks_renew_qps(struct ur_device *dev, unsigned worker);
 void ur_sl_marks_renew_ahs(struct ur_device *dev);
+void ur_sl_marks_renew_cm(struct ur_device *dev);
 
 #endif

@@ -130,6 +130,37 @@ int ur_cm_set_ctx(struct ur_cm *cm, struct ur_cm_id handle, void *ctx)
 	return 0;
 }
 
+/* CM-MARK-01 */
+static void mark(struct ur_cm *cm, struct cm_id *id)
+{
+	if (id->has_service && cm->attr.mark)
+		cm->attr.mark(cm->attr.sink_ctx, &id->service, &id->path);
+}
+
+int ur_cm_set_service(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_cm_service *service)
+{
+	struct cm_id *id = cm_id_get(cm, handle);
+
+	if (!id)
+		return -EINVAL;
+	id->service = *service;
+	id->has_service = true;
+	mark(cm, id);
+	return 0;
+}
+
+void ur_cm_renew_marks(struct ur_cm *cm)
+{
+	uint32_t left = cm->ids_in_use;
+
+	for (struct cm_id *id = cm->ids; left; id++) {
+		if (id->state == UR_CM_ST_FREE)
+			continue;
+		mark(cm, id);
+		left--;
+	}
+}
+
 enum ur_cm_state ur_cm_state(const struct ur_cm *cm, struct ur_cm_id handle)
 {
 	const struct cm_id *id = cm_id_get(cm, handle);

@@ -153,12 +153,22 @@ struct ur_cm_event {
 /* Pointers in the event live until the callback returns. */
 typedef void (*ur_cm_sink)(void *sink_ctx, const struct ur_cm_event *ev);
 
+/* What decides how an id's messages are marked for the network; the core only keeps it. */
+struct ur_cm_service {
+	uint8_t sl, tclass; /* tclass 0: what the SL has */
+};
+
+/* Gives a path the marks of a service. */
+typedef void (*ur_cm_mark)(void *sink_ctx, const struct ur_cm_service *service,
+			   struct ur_path *path);
+
 struct ur_cm_attr {
 	uint64_t ca_guid;
 	uint64_t seed;	      /* random: hides communication ids and tells restarts apart */
 	uint64_t timewait_ns; /* > 0; 1 s is usual */
 	ur_cm_sink sink;
 	void *sink_ctx;
+	ur_cm_mark mark; /* or NULL: nothing is ever marked */
 };
 
 /* Bytes for ur_cm_init(); 0 when a limit is out of range. */
@@ -201,7 +211,8 @@ int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, void *ctx);
 int ur_cm_unlisten(struct ur_cm *cm, uint64_t service_id);
 
 struct ur_cm_connect_attr {
-	struct ur_path path;
+	struct ur_path path; /* marked by the caller, here and below */
+	struct ur_cm_service service;
 	struct ur_gid sgid, dgid; /* ours, the peer's */
 	uint64_t service_id;
 	enum ur_cm_transport transport; /* RC or UC */
@@ -272,6 +283,7 @@ int ur_cm_disconnect(struct ur_cm *cm, struct ur_cm_id id, const void *private_d
 
 struct ur_cm_sidr_attr {
 	struct ur_path path;
+	struct ur_cm_service service;
 	struct ur_gid dgid;
 	uint64_t service_id;
 	uint16_t pkey;
@@ -298,6 +310,11 @@ int ur_cm_sidr_rep(struct ur_cm *cm, struct ur_cm_id id, enum ur_cm_sidr_status 
 int ur_cm_destroy(struct ur_cm *cm, struct ur_cm_id id, uint64_t now);
 
 int ur_cm_set_ctx(struct ur_cm *cm, struct ur_cm_id id, void *ctx);
+
+/* Marks the id's messages from now on. Before it a peer's request is answered as it was marked. */
+int ur_cm_set_service(struct ur_cm *cm, struct ur_cm_id id, const struct ur_cm_service *service);
+/* Marks change: those of every id with a service are made anew, repeated messages included. */
+void ur_cm_renew_marks(struct ur_cm *cm);
 
 /* FREE for a stale id. */
 enum ur_cm_state ur_cm_state(const struct ur_cm *cm, struct ur_cm_id id);

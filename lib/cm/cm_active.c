@@ -62,6 +62,8 @@ int ur_cm_connect(struct ur_cm *cm, void *ctx, const struct ur_cm_connect_attr *
 	id->ctx = ctx;
 	id->active = true;
 	id->path = attr->path;
+	id->service = attr->service;
+	id->has_service = true;
 	id->peer_gid = attr->dgid;
 	id->lqpn = attr->qpn;
 	id->service_id = attr->service_id;

@@ -35,6 +35,8 @@ struct cm_id {
 	bool muted;	   /* the caller let go: no events, no commands */
 	bool remote_known; /* remote_comm_id is valid */
 	bool has_last;	   /* last is valid */
+	bool has_service;  /* service is valid */
+	struct ur_cm_service service;
 	void *ctx;
 
 	struct ur_gid peer_gid;

@@ -18,6 +18,8 @@ int ur_cm_sidr_req(struct ur_cm *cm, void *ctx, const struct ur_cm_sidr_attr *a,
 	id->active = true;
 	id->sidr = true;
 	id->path = a->path;
+	id->service = a->service;
+	id->has_service = true;
 	id->peer_gid = a->dgid;
 	id->service_id = a->service_id;
 	id->max_retries = a->max_cm_retries;

@@ -48,6 +48,7 @@ struct side {
 	struct ur_offer offer;
 	bool has_offer;
 	void *ctx;
+	uint8_t marks[16]; /* by SL: what a path is marked with, where its service has no tclass */
 };
 
 struct flight {
@@ -66,6 +67,7 @@ struct pair {
 	unsigned sent;		   /* MADs sent by both */
 	unsigned sent_attr[2][16]; /* by sender and attribute id - 0x10 */
 	uint8_t last_mad[2][16][UR_MAD_BYTES];
+	uint8_t last_mark[2][16];
 	struct flight pipe[PIPE_MAX];
 	unsigned head, tail; /* [head, tail) in flight, in order of arrival */
 };
@@ -150,6 +152,14 @@ static inline void side_sink(void *arg, const struct ur_cm_event *ev)
 	}
 }
 
+/* A path of the tests is all zero but for its mark. */
+static inline void side_mark(void *arg, const struct ur_cm_service *service, struct ur_path *path)
+{
+	const struct side *s = arg;
+
+	path->hdr[0] = service->tclass ? service->tclass : s->marks[service->sl];
+}
+
 static inline void side_init(struct pair *p, int who, const struct ur_cm_limits *limits)
 {
 	struct side *s = &p->s[who];
@@ -157,7 +167,8 @@ static inline void side_init(struct pair *p, int who, const struct ur_cm_limits 
 				  .seed = 0x1234 + p->inits++,
 				  .timewait_ns = 1000 * MS,
 				  .sink = side_sink,
-				  .sink_ctx = s};
+				  .sink_ctx = s,
+				  .mark = side_mark};
 
 	s->pair = p;
 	s->who = who;
@@ -219,6 +230,7 @@ static inline void pair_fetch(struct pair *p, int from)
 			cr_assert_eq(out[i].dest_qpn.v, 1);
 			p->sent_attr[from][attr]++;
 			memcpy(p->last_mad[from][attr], out[i].mad, UR_MAD_BYTES);
+			p->last_mark[from][attr] = out[i].path->hdr[0];
 			if (bit < 64 && p->drop >> bit & 1)
 				continue;
 			pair_put(p, !from, out[i].mad);
