@@ -176,6 +176,7 @@ struct uroce_destination {
 #define UROCE_PACING(X)                                                                            \
 	X(destinations, "now")                                                                     \
 	X(throttled, "of them")                                                                    \
+	X(link_bps, "the port's speed as auto and dcqcn go by it, now; else 0")                    \
 	X(samples, "delays measured")                                                              \
 	X(unsure, "delays that may be our own pause, not counted")                                 \
 	X(outliers, "delays that were too long")                                                   \

@@ -60,6 +60,7 @@ static void look_on_worker(void *arg, uint64_t now_ns)
 
 	c->sum->destinations += p->used;
 	c->sum->throttled += p->throttled;
+	c->sum->link_bps += ur_pacing_link_bps(p);
 #define X(name, meaning) c->sum->name += p->cnt.name;
 	UR_PACING_COUNTERS(X)
 #undef X

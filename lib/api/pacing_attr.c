@@ -4,16 +4,23 @@
 #define LINK_GBPS 100 /* when nobody says how fast the port is */
 #define ECT0	  2   /* RFC 3168 */
 
+uint64_t ur_pacing_link_of(const struct ur_config *cfg, double rate_gbps, unsigned workers)
+{
+	double gbps = cfg->pacing.link_gbps;
+	uint64_t bps;
+
+	if (gbps == 0)
+		gbps = rate_gbps > 0 ? rate_gbps : LINK_GBPS;
+	bps = (uint64_t)(gbps * 1e9 / workers);
+	return bps > UR_PACING_LINK_BPS_MIN ? bps : UR_PACING_LINK_BPS_MIN;
+}
+
 struct ur_pacing_attr ur_pacing_attr_of(const struct ur_config *cfg, unsigned workers,
 					uint64_t seed)
 {
-	double gbps = cfg->pacing.link_gbps;
-
-	if (gbps == 0)
-		gbps = cfg->port.rate_gbps > 0 ? cfg->port.rate_gbps : LINK_GBPS;
 	return (struct ur_pacing_attr){
 		.mode = (enum ur_pacing_mode)cfg->pacing.mode,
-		.link_bps = (uint64_t)(gbps * 1e9 / workers),
+		.link_bps = ur_pacing_link_of(cfg, cfg->port.rate_gbps, workers),
 		.seed = seed,
 		.ewma = cfg->pacing.average == UR_AVERAGE_EWMA,
 		.init0 = (uint8_t)cfg->pacing.init0,

@@ -5,6 +5,11 @@
 #include "edge/config.h"
 #include "pacing/pacing.h"
 
+/*
+ * What a worker, one of `workers`, has of the link: [pacing] link_gbps or, where it is 0, the
+ * port's rate, which may have changed since the configuration was read.
+ */
+uint64_t ur_pacing_link_of(const struct ur_config *cfg, double rate_gbps, unsigned workers);
 /* What [pacing] asks of a worker's table, one of `workers`, keyed by a number nobody can guess. */
 struct ur_pacing_attr ur_pacing_attr_of(const struct ur_config *cfg, unsigned workers,
 					uint64_t seed);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/device.h"
+#include "api/pacing_attr.h"
 
 /* Configuration, API and engine have the same words in the same order. */
 #define X(NAME, word) _Static_assert((int)UROCE_VL_##NAME == (int)UR_VL_##NAME, "order of modes");
@@ -91,7 +92,8 @@ static struct ur_qos qos_of(struct ur_device *dev)
 struct set_call {
 	struct ur_worker *worker;
 	const struct ur_engine_qos *qos;
-	double rate_gbps; /* of the worker */
+	double rate_gbps;  /* of the worker */
+	uint64_t link_bps; /* of the worker, for pacing */
 };
 
 static void set_on_worker(void *arg, uint64_t now_ns)
@@ -100,6 +102,7 @@ static void set_on_worker(void *arg, uint64_t now_ns)
 
 	ur_engine_set_qos(ur_worker_engine(c->worker), c->qos);
 	ur_worker_set_rate(c->worker, c->rate_gbps);
+	ur_pacing_set_link(&ur_engine_core(ur_worker_engine(c->worker))->pacing, c->link_bps);
 }
 
 /* QOS-LIVE-02: what is made meanwhile has the new marks, what stands gets them now. */
@@ -109,14 +112,18 @@ static void apply_marks(struct ur_device *dev, const struct ur_sl_marks *marks)
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		ur_sl_marks_renew_qps(dev, i);
 	ur_sl_marks_renew_ahs(dev);
+	ur_sl_marks_renew_cm(dev);
 }
 
 /* QOS-LIVE-01: nobody posts to a lane that a worker does not serve yet, or not any more. */
-	ur_sl_marks_renew_cm(dev);
 static void apply(struct ur_device *dev, const struct ur_qos *qos)
 {
 	uint16_t sls = ur_qos_served_sls(&qos->engine);
-	struct set_call c = {.qos = &qos->engine, .rate_gbps = qos->rate_gbps / dev->worker_cnt};
+	struct set_call c = {
+		.qos = &qos->engine,
+		.rate_gbps = qos->rate_gbps / dev->worker_cnt,
+		.link_bps = ur_pacing_link_of(&dev->cfg, qos->rate_gbps, dev->worker_cnt),
+	};
 
 	pthread_mutex_lock(&dev->lock);
 	atomic_fetch_and(&dev->served_sls, sls);

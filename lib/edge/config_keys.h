@@ -248,7 +248,7 @@
 	K(pacing, init1, "init1", U32, 2, 255, "16",                                               \
 	  "cmdpd: delays longer than so many averages throttle; more than init0")                  \
 	K(pacing, link_gbps, "link_gbps", REAL, 0, 1000, "0",                                      \
-	  "auto, dcqcn: the port's speed, where rates start; 0: [port] rate_gbps, or 100")         \
+	  "auto, dcqcn: the port's speed, where rates start; 0: [port] rate_gbps as it is, or 100")         \
 	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                              \
 	  "addresses that a worker paces at once; more are not paced, and counted")
 

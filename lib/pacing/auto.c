@@ -163,6 +163,16 @@ static void set_rate(const struct ur_pacing *t, struct ur_pacing_dest *d, uint64
 	d->cost = ur_pacing_cost(d->rate.rate);
 }
 
+void ur_pacing_auto_bound(struct ur_pacing *t, struct ur_pacing_dest *d)
+{
+	struct ur_pacing_auto *a = &d->rate;
+
+	a->capacity = ur_pacing_bounded(t, a->capacity);
+	a->held = ur_pacing_bounded(t, a->held);
+	if (d->throttled)
+		set_rate(t, d, a->rate);
+}
+
 /*
  * PACE-AUTO-08. READs come as a whole. And the ends have more of them in hand than of other
  * packets: what the peer sends as one burst, and what is being copied here, is no queue.

@@ -62,6 +62,17 @@ static void apply(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t before
 		ur_pacing_open(t, d);
 }
 
+void ur_pacing_dcqcn_bound(struct ur_pacing *t, struct ur_pacing_dest *d)
+{
+	struct ur_pacing_dcqcn *q = &d->dcqcn;
+
+	if (!d->throttled)
+		return;
+	q->target = ur_pacing_bounded(t, q->target);
+	q->rate = ur_pacing_bounded(t, q->rate);
+	apply(t, d, 0);
+}
+
 void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
 			     uint64_t now_ns)
 {

@@ -38,8 +38,23 @@ static void fill_defaults(struct ur_pacing_attr *a)
 #undef DEFAULT
 	UR_ASSERT(a->init0 < a->init1);
 	UR_ASSERT(a->g_shift <= 16);
-	if (a->mode == UR_PACING_AUTO || a->mode == UR_PACING_DCQCN)
-		UR_ASSERT(a->link_bps >= 1000000 && a->link_bps <= UINT64_C(1000000000000));
+}
+
+static void set_link(struct ur_pacing *t, uint64_t link_bps)
+{
+	UR_ASSERT(link_bps >= UR_PACING_LINK_BPS_MIN && link_bps <= UR_PACING_LINK_BPS_MAX);
+	t->attr.link_bps = link_bps;
+	t->link = rate_of(link_bps);
+}
+
+static bool has_link(const struct ur_pacing *t)
+{
+	return t->attr.mode == UR_PACING_AUTO || t->attr.mode == UR_PACING_DCQCN;
+}
+
+static struct ur_pacing_dest *entries_of(const struct ur_pacing *t)
+{
+	return (struct ur_pacing_dest *)(void *)(t->buckets + t->mask + 1);
 }
 
 void ur_pacing_init(struct ur_pacing *t, void *memory, uint32_t dests,
@@ -52,7 +67,8 @@ void ur_pacing_init(struct ur_pacing *t, void *memory, uint32_t dests,
 	memset(t, 0, sizeof(*t));
 	t->attr = *attr;
 	fill_defaults(&t->attr);
-	t->link = rate_of(t->attr.link_bps);
+	if (has_link(t))
+		set_link(t, t->attr.link_bps);
 	t->rai = rate_of(t->attr.rai_bps);
 	t->rhai = rate_of(t->attr.rhai_bps);
 	t->dests = dests;
@@ -62,11 +78,32 @@ void ur_pacing_init(struct ur_pacing *t, void *memory, uint32_t dests,
 	for (uint32_t i = 0; i < buckets; i++)
 		SLIST_INIT(&t->buckets[i]);
 	SLIST_INIT(&t->free);
-	d = (struct ur_pacing_dest *)(void *)(t->buckets + buckets);
+	d = entries_of(t);
 	for (uint32_t i = dests; i-- > 0;) {
 		d[i].users = 0;
 		SLIST_INSERT_HEAD(&t->free, &d[i], link);
 	}
+}
+
+/* PACE-LINK-01 */
+void ur_pacing_set_link(struct ur_pacing *t, uint64_t link_bps)
+{
+	if (!has_link(t))
+		return;
+	set_link(t, link_bps);
+	for (struct ur_pacing_dest *d = entries_of(t); d < entries_of(t) + t->dests; d++) {
+		if (!d->users)
+			continue;
+		if (t->attr.mode == UR_PACING_AUTO)
+			ur_pacing_auto_bound(t, d);
+		else
+			ur_pacing_dcqcn_bound(t, d);
+	}
+}
+
+uint64_t ur_pacing_link_bps(const struct ur_pacing *t)
+{
+	return has_link(t) ? t->attr.link_bps : 0;
 }
 
 static struct ur_pacing_list *bucket_of(const struct ur_pacing *t, const uint8_t *key)
@@ -109,11 +146,9 @@ struct ur_pacing_dest *ur_pacing_get(struct ur_pacing *t, const uint8_t key[UR_P
 
 uint32_t ur_pacing_index(const struct ur_pacing *t, const struct ur_pacing_dest *d)
 {
-	const void *entries = t->buckets + t->mask + 1;
-
 	if (d == &t->unpaced)
 		return UINT32_MAX;
-	return (uint32_t)(d - (const struct ur_pacing_dest *)entries);
+	return (uint32_t)(d - entries_of(t));
 }
 
 void ur_pacing_put(struct ur_pacing *t, struct ur_pacing_dest *d)
@@ -252,8 +287,7 @@ void ur_pacing_view(const struct ur_pacing *t, const struct ur_pacing_dest *d,
 
 const struct ur_pacing_dest *ur_pacing_next(const struct ur_pacing *t, uint32_t *at)
 {
-	const struct ur_pacing_dest *d =
-		(const struct ur_pacing_dest *)(const void *)(t->buckets + t->mask + 1);
+	const struct ur_pacing_dest *d = entries_of(t);
 
 	while (*at < t->dests) {
 		const struct ur_pacing_dest *here = &d[(*at)++];

@@ -27,10 +27,13 @@ enum ur_pacing_mode {
 	UR_PACING_DCQCN, /* slows down by congestion notification packets */
 };
 
+#define UR_PACING_LINK_BPS_MIN UINT64_C(1000000)
+#define UR_PACING_LINK_BPS_MAX UINT64_C(1000000000000)
+
 /* 0 stands for the default where one is named. */
 struct ur_pacing_attr {
 	enum ur_pacing_mode mode;
-	uint64_t link_bps; /* of the sender, [10^6, 10^12]; not needed in modes NONE and CMDPD */
+	uint64_t link_bps; /* of the sender, in these; not needed in modes NONE and CMDPD */
 	uint64_t seed;	   /* of the table's hash */
 
 	/* CMDPD: in average delays, init0 < init1. */
@@ -74,13 +77,13 @@ struct ur_pacing_auto {
 	uint32_t least_ns;	/* delay of this interval and the one before; UINT32_MAX: none */
 	uint32_t least_next_ns; /* of this interval */
 	uint64_t interval_ns;	/* when it ends */
-	uint32_t delay_ns, before_ns;	/* the last two; 0: none */
-	uint64_t late_ns;		/* since when all were longer than enter_ns; 0: they are not */
-	uint32_t jitter16;		/* how far delays jump to and fro, 1/16 ns */
-	uint32_t rate;			/* meaningful while throttled */
-	uint32_t unit;			/* largest of the last packets, with what a READ asks for */
-	uint32_t capacity;		/* what was delivered, as a rate */
-	uint64_t enter_ns;		/* longer delays throttle */
+	uint32_t delay_ns, before_ns; /* the last two; 0: none */
+	uint64_t late_ns;  /* since when all were longer than enter_ns; 0: they are not */
+	uint32_t jitter16; /* how far delays jump to and fro, 1/16 ns */
+	uint32_t rate;	   /* meaningful while throttled */
+	uint32_t unit;	   /* largest of the last packets, with what a READ asks for */
+	uint32_t capacity; /* what was delivered, as a rate */
+	uint64_t enter_ns; /* longer delays throttle */
 	uint64_t round_ns, round_bytes; /* when the round began, and what had been delivered */
 	uint64_t last_ns, last_bytes;	/* the same of the round before */
 	/* Is the queue a queue? While throttled. */
@@ -164,6 +167,14 @@ size_t ur_pacing_size(uint32_t dests);
 /* *t is at no other place later; memory stays the caller's and in use. */
 void ur_pacing_init(struct ur_pacing *t, void *memory, uint32_t dests,
 		    const struct ur_pacing_attr *attr);
+
+/*
+ * The link is of another speed from now on: rates are bounded by it at once, and grow up to it.
+ * Goes through all destinations. Nothing in modes NONE and CMDPD, which know no link.
+ */
+void ur_pacing_set_link(struct ur_pacing *t, uint64_t link_bps);
+/* The speed that the mode goes by; 0 in modes NONE and CMDPD. */
+uint64_t ur_pacing_link_bps(const struct ur_pacing *t);
 
 /*
  * One more reference to the entry of `key`. Never NULL: in mode NONE and when the table is full

@@ -16,6 +16,9 @@ void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_
 bool ur_pacing_auto_sent(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
 			 uint64_t now_ns);
 
+/* The link has changed. */
+void ur_pacing_auto_bound(struct ur_pacing *t, struct ur_pacing_dest *d);
+
 void ur_pacing_dcqcn_cnp(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns);
 /* While throttled: time has passed and bytes were sent. It may be open afterwards. */
 void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
@@ -23,6 +26,9 @@ void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint
 /* What `bytes` take from now on, with the increases by time that will be due meanwhile. */
 uint64_t ur_pacing_dcqcn_gap_ns(const struct ur_pacing *t, const struct ur_pacing_dest *d,
 				uint32_t bytes, uint64_t now_ns);
+
+/* The link has changed. It may be open afterwards. */
+void ur_pacing_dcqcn_bound(struct ur_pacing *t, struct ur_pacing_dest *d);
 
 /* The one place where throttling begins; the mode sets what a packet costs. */
 void ur_pacing_throttle(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns);

@@ -463,3 +463,53 @@ PAIR_TEST(api_marks, each_worker_has_its_part_of_the_speed, open_two, close_both
 {
 	speed_changes(2);
 }
+
+/* ---- what pacing makes of it ---- */
+
+static uint64_t paced_link(void)
+{
+	struct uroce_pacing p;
+
+	cr_assert_eq(uroce_query_destinations(A->ctx, &p, NULL, 0), 0);
+	return p.link_bps;
+}
+
+static void open_paced(const char *mode, const char *link, const char *workers)
+{
+	const char *const set[] = {mode, link, workers, NULL};
+
+	open_side(A, set);
+}
+
+/* PACE-LINK-01 */
+PAIR_TEST(api_marks, pacing_follows_the_speed_of_the_port, open_nothing, close_both)
+{
+	open_paced("pacing.mode=auto", "pacing.link_gbps=0", "worker.count=2");
+	cr_expect_eq(paced_link(), UINT64_C(100000000000), "nobody says how fast");
+	set_rate(5);
+	cr_expect_eq(paced_link(), UINT64_C(5000000000));
+	set_rate(SLOW_GBPS);
+	cr_expect_eq(paced_link(), UINT64_C(2000000), "at least 1 Mb/s for each worker");
+	set_rate(0);
+	cr_expect_eq(paced_link(), UINT64_C(100000000000));
+}
+
+PAIR_TEST(api_marks, pacing_with_a_link_of_its_own_does_not, open_nothing, close_both)
+{
+	open_paced("pacing.mode=dcqcn", "pacing.link_gbps=20", "worker.count=1");
+	set_rate(5);
+	cr_expect_eq(paced_link(), UINT64_C(20000000000));
+}
+
+PAIR_TEST(api_marks, pacing_without_rates_knows_no_link, open_nothing, close_both)
+{
+	open_paced("pacing.mode=cmdpd", "pacing.link_gbps=20", "worker.count=1");
+	set_rate(5);
+	cr_expect_eq(paced_link(), 0);
+}
+
+PAIR_TEST(api_marks, a_slow_port_of_many_workers_can_be_paced, open_nothing, close_both)
+{
+	open_paced("pacing.mode=auto", "port.rate_gbps=0.001", "worker.count=2");
+	cr_expect_eq(paced_link(), UINT64_C(2000000));
+}

@@ -360,3 +360,41 @@ Test(pacing_auto, takes_delays_that_cannot_be)
 	ur_pacing_delay(&t, d, 1, 9);
 	cr_assert_eq(d->samples, 5);
 }
+
+/* PACE-LINK-01 */
+Test(pacing_auto, a_slower_link_bounds_the_rate_at_once)
+{
+	make_slow();
+	cr_assert(d->throttled);
+	cr_assert_gt(gbps(), 1.5);
+	ur_pacing_set_link(&t, 1 * GBPS);
+	cr_expect_float_eq(gbps(), 1.0, 0.001, "%f", gbps());
+	cr_expect_eq(ur_pacing_link_bps(&t), 1 * GBPS);
+}
+
+/* PACE-LINK-01 */
+Test(pacing_auto, a_faster_link_lets_it_grow)
+{
+	double before;
+
+	make_slow();
+	ur_pacing_set_link(&t, 1 * GBPS);
+	flow(2000, 40, 90);
+	before = gbps();
+	cr_expect_leq(before, 1.001);
+	ur_pacing_set_link(&t, 10 * GBPS);
+	cr_expect_float_eq(gbps(), before, 0.001, "not by itself");
+	for (unsigned i = 0; i < 500 && d->throttled && gbps() < 1.5; i++)
+		flow(100, 10, 30);
+	cr_expect(!d->throttled || gbps() >= 1.5, "%f", gbps());
+}
+
+/* PACE-LINK-01 */
+Test(pacing_auto, another_link_changes_nothing_for_who_is_not_throttled)
+{
+	flow(5000, 10, 20);
+	ur_pacing_set_link(&t, 1 * GBPS);
+	cr_expect_not(d->throttled);
+	flow(5000, 10, 20);
+	cr_expect_not(d->throttled);
+}

@@ -221,3 +221,33 @@ Test(pacing_dcqcn, never_stops_wholly)
 		ur_pacing_cnp(&t, d, T0 + i);
 	EXPECT(mbps(), 40000 / 1024.0);
 }
+
+/* PACE-LINK-01 */
+Test(pacing_dcqcn, a_slower_link_bounds_rate_and_target_or_opens)
+{
+	start();
+	ur_pacing_cnp(&t, d, T0);
+	ur_pacing_cnp(&t, d, T0 + 1);
+	cr_assert_float_eq(mbps(), 10000, 100, "%f", mbps());
+	cr_assert_float_eq(target_mbps(), 20000, 100, "%f", target_mbps());
+	ur_pacing_set_link(&t, 12 * GBPS);
+	cr_expect_float_eq(mbps(), 10000, 100, "%f", mbps());
+	cr_expect_float_eq(target_mbps(), 12000, 100, "%f", target_mbps());
+	ur_pacing_set_link(&t, 5 * GBPS);
+	cr_expect_not(d->throttled, "the port's own rate is enough");
+	cr_expect_eq(t.throttled, 0);
+	ur_pacing_cnp(&t, d, T0 + 1000 * US);
+	cr_expect_float_eq(mbps(), 2500, 50, "half of the new link: %f", mbps());
+}
+
+/* PACE-LINK-01 */
+Test(pacing_dcqcn, a_faster_link_lets_it_grow)
+{
+	start();
+	ur_pacing_set_link(&t, 5 * GBPS);
+	ur_pacing_cnp(&t, d, T0);
+	ur_pacing_set_link(&t, 40 * GBPS);
+	cr_expect_float_eq(mbps(), 2500, 50, "%f", mbps());
+	ur_pacing_sent(&t, d, 1, T0 + 30000 * US);
+	cr_expect(!d->throttled || mbps() > 5100, "%f", mbps());
+}

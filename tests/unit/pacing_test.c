@@ -221,3 +221,12 @@ Test(pacing, shows_every_destination_in_use)
 	cr_assert_float_eq((double)v.rate_bps, 5e9, 1e6);
 	cr_assert_float_eq(v.gap_ns, 4096 * 1.6, 2);
 }
+
+/* PACE-LINK-01 */
+Test(pacing, modes_without_a_link_take_no_notice_of_another)
+{
+	struct ur_pacing none = {0}; /* as in an engine without a table */
+
+	ur_pacing_set_link(&none, 1);
+	cr_expect_eq(ur_pacing_link_bps(&none), 0);
+}
