@@ -451,17 +451,23 @@ Test(api_qos, lanes_count_what_they_send)
 {
 	struct uroce_cm_id *listener;
 	struct uroce_lanes before, after;
+	struct uroce_counters c;
+	uint64_t again;
 	struct pair p;
 
 	open_both(NULL, NULL);
 	listener = end_listen(B, PORT);
 	p = join(listener, 9, 0);
+	cr_assert_eq(uroce_query_counters(A->ctx, &c), 0);
+	again = c.retransmitted_packets + c.probes_sent;
 	cr_assert_eq(uroce_query_lanes(A->ctx, &before), 0);
 	post_writes(p.qa, 0, 4);
 	for (unsigned i = 0; i < 4; i++)
 		cr_expect_eq(end_wc(A).status, IBV_WC_SUCCESS);
 	cr_assert_eq(uroce_query_lanes(A->ctx, &after), 0);
-	cr_expect_eq(after.lane[9].packets - before.lane[9].packets, 4);
+	cr_assert_eq(uroce_query_counters(A->ctx, &c), 0);
+	again = c.retransmitted_packets + c.probes_sent - again; /* the machine may stall */
+	cr_expect_eq(after.lane[9].packets - before.lane[9].packets, 4 + again);
 	cr_expect_geq(after.lane[9].bytes - before.lane[9].bytes, 4 * MESSAGE);
 	cr_expect_eq(after.lane[0].packets, before.lane[0].packets);
 	cr_expect_gt(after.turns, before.turns);
