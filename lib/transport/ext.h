@@ -79,7 +79,12 @@ static inline bool ur_ext_response_queued(const struct ur_qp *qp)
 	return qp->xrsp.first.cnt || qp->xrsp.again.cnt;
 }
 /* Whether another answer may be queued: a first one, or a repeat. */
-bool ur_ext_response_room(const struct ur_qp *qp, bool repeat);
+static inline bool ur_ext_response_room(const struct ur_qp *qp, bool repeat)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+
+	return repeat ? x->again.cnt < x->ans_cap / 2 : x->first.cnt < qp->rsp.res_cnt;
+}
 /*
  * Whether a packet before PSN_OFFSET `end` of the answer to the executed request `psn` has not left
  * for the first time yet.

@@ -86,24 +86,28 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
  * What any packet of the peer says of requests and times; its ePSN was checked. The one place where
  * echoes are looked at. Returns how many PSNs became acknowledged.
  */
-static uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool sample, uint64_t now_ns)
+static inline uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool sample,
+				 uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env = ur_ext_psn_env(qp);
+	struct ur_selective_news news;
+	struct ur_selective_env env;
 	bool bitmap = !(p->op & UR_OP_XRTH);
-	struct ur_selective_news news = {
+
+	if (sample)
+		take_echo(qp, &p->xaeth, now_ns);
+	/* Most packets of an answer repeat what the first one said. */
+	if (!bitmap && ur_psn_le(p->xaeth.epsn, x->psn.una))
+		return 0;
+	news = (struct ur_selective_news){
 		.una = p->xaeth.epsn,
 		.sack = bitmap ? p->payload : NULL,
 		.sack_bits = bitmap ? p->payload_len * 8u : 0,
 		.echo = p->xaeth.echo,
 		.partial = !bitmap,
 	};
+	env = ur_ext_psn_env(qp);
 
-	if (sample)
-		take_echo(qp, &p->xaeth, now_ns);
-	/* Most packets of an answer repeat what the first one said. */
-	if (!bitmap && ur_psn_le(news.una, x->psn.una))
-		return 0;
 	return ur_selective_news(&x->psn, &env, &news, now_ns);
 }
 
@@ -315,8 +319,8 @@ struct target {
  * send queue, an offset that was asked for, with the PSN of the request that asked for it,
  * executed.
  */
-static enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, unsigned class,
-				struct target *t)
+static inline enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet *p, unsigned class,
+				       struct target *t)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
 	uint32_t begun = ur_ext_begun(qp), ahead;
@@ -377,9 +381,16 @@ static void atomic_answered(struct ur_qp *qp, uint32_t idx)
 	}
 }
 
+/* It has come before; `nr` was asked for. */
+static bool has_response(const struct ur_ext_requester *x, struct ur_psn nr)
+{
+	return ur_psn_lt(nr, x->rsp.una) || ur_selective_has(&x->rsp, nr);
+}
+
 /* EXT-COMP-RSP-02. Places `len` bytes at `off` of the target and notes the arrival. */
-static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const struct target *t,
-			  uint32_t off, const uint8_t *src, uint32_t len, uint64_t now_ns)
+static inline enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p,
+				 const struct target *t, uint32_t off, const uint8_t *src,
+				 uint32_t len, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env = ur_ext_rsp_env(qp);
@@ -390,7 +401,7 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const str
 	bool early = !ur_psn_eq(t->nr, x->rsp.una), arrived;
 
 	qp->core->cnt.acks_received += n > 0;
-	if (ur_psn_lt(t->nr, x->rsp.una) || ur_selective_has(&x->rsp, t->nr)) {
+	if (early && has_response(x, t->nr)) {
 		if (n)
 			progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
 		return UR_DROP_PSN_STALE;
@@ -414,34 +425,34 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p, const str
 	return arrived ? UR_DROP_NONE : UR_DROP_NO_CONTEXT;
 }
 
-static enum ur_drop read_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+/* EXT-COMP-BAD-01. A repetition of what has come is not worth an error. */
+static enum ur_drop bad_length(struct ur_qp *qp, const struct target *t)
 {
-	struct target t;
-	enum ur_drop drop = find_target(qp, p, OP_READ, &t);
-	uint32_t off, left, mtu = 1u << qp->mtu_shift;
-
-	if (drop)
-		return drop;
-	off = p->xrth.offset << qp->mtu_shift;
-	left = t.wqe->length - off;
-	if (p->payload_len == (left < mtu ? left : mtu))
-		return place(qp, p, &t, off, p->payload, p->payload_len, now_ns);
-	/* EXT-COMP-BAD-01. A repetition of what has come is not worth an error. */
-	if (ur_psn_lt(t.nr, qp->xreq.rsp.una) || ur_selective_has(&qp->xreq.rsp, t.nr))
+	if (has_response(&qp->xreq, t->nr))
 		return UR_DROP_PSN_STALE;
-	ur_ext_fail(qp, t.idx, IBV_WC_BAD_RESP_ERR);
+	ur_ext_fail(qp, t->idx, IBV_WC_BAD_RESP_ERR);
 	ur_completer_advance(qp);
 	return UR_DROP_MSG_LENGTH;
 }
 
-static enum ur_drop atomic_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
+	bool read = p->op & UR_OP_READ_RESP;
+	const uint8_t *src = (const uint8_t *)&p->atomic_ack;
+	uint32_t off = 0, len = sizeof(p->atomic_ack), mtu = 1u << qp->mtu_shift;
 	struct target t;
-	enum ur_drop drop = find_target(qp, p, OP_ATOMIC, &t);
+	enum ur_drop drop = find_target(qp, p, read ? OP_READ : OP_ATOMIC, &t);
 
 	if (drop)
 		return drop;
-	return place(qp, p, &t, 0, (const uint8_t *)&p->atomic_ack, sizeof(p->atomic_ack), now_ns);
+	if (read) {
+		off = p->xrth.offset << qp->mtu_shift;
+		len = t.wqe->length - off < mtu ? t.wqe->length - off : mtu;
+		if (p->payload_len != len)
+			return bad_length(qp, &t);
+		src = p->payload;
+	}
+	return place(qp, p, &t, off, src, len, now_ns);
 }
 
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
@@ -458,7 +469,7 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 		return acknowledge(qp, p, now_ns);
 	if ((p->aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
 		return UR_DROP_UNEXPECTED;
-	return p->op & UR_OP_READ_RESP ? read_response(qp, p, now_ns) : atomic_ack(qp, p, now_ns);
+	return response(qp, p, now_ns);
 }
 
 /* ---- time ---- */

@@ -138,8 +138,21 @@ static inline struct verdict locate(const struct ur_qp *qp, const struct ur_pack
 
 	*cnt = 0;
 	if (p->op & UR_OP_SEND) {
+		const struct ur_sge *sge = rwqe->sge;
+
 		if (off + p->payload_len > rwqe->length)
 			return NAK_RECV(INV_REQ, RECV_BUFFER, IBV_WC_LOC_LEN_ERR);
+		if (!p->payload_len)
+			return CONTINUE;
+		if (ur_sgl_in_first(sge, rwqe->num_sge, (uint32_t)off, p->payload_len)) {
+			base = ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr + off,
+					    p->payload_len, IBV_ACCESS_LOCAL_WRITE);
+			if (!base)
+				return NAK_RECV(REM_OP, RECV_BUFFER, IBV_WC_LOC_PROT_ERR);
+			frag[0] = (struct ur_frag){base, p->payload_len};
+			*cnt = 1;
+			return CONTINUE;
+		}
 		n = ur_sgl_resolve(qp->core->mem, qp->pd, rwqe->sge, rwqe->num_sge, (uint32_t)off,
 				   p->payload_len, IBV_ACCESS_LOCAL_WRITE, frag, UR_FRAGS_MAX);
 		if (n < 0)

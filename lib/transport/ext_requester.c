@@ -147,19 +147,28 @@ static uint32_t ssn_of(const struct ur_requester *req, const struct ur_wqe *wqe)
 	return wqe->flags & UR_WQE_BEGUN ? wqe->ssn : req->ssn;
 }
 
+/* Response packets that the next request of the READ or atomic asks for. */
+static __attribute__((noinline)) uint32_t responses_next(const struct ur_qp *qp,
+							 const struct ur_wqe *wqe)
+{
+	uint32_t at = qp->req.cur_off >> qp->mtu_shift >> __builtin_ctz(qp->req.read_psns);
+
+	return class_of(wqe) & OP_READ ? read_part(qp, wqe, at).n : 1;
+}
+
 /* WQE `cur` can be worked on: a new packet, a local operation, or its failure; admission aside. */
 static bool may_go_on(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 	const struct ur_ext_requester *x = &qp->xreq;
 	const struct ur_wqe *wqe;
-	uint32_t credit, at;
+	uint32_t credit;
 	unsigned class;
 
+	if (req->cur == ur_wq_tail(&qp->sq) || req->local_err)
+		return false;
 	/* EXT-REQ-DRAIN-01 */
 	if (qp->state == IBV_QPS_SQD && !req->cur_off)
-		return false;
-	if (req->cur == ur_wq_tail(&qp->sq) || req->local_err)
 		return false;
 	wqe = ur_sq_at(&qp->sq, req->cur);
 	class = class_of(wqe);
@@ -169,7 +178,7 @@ static bool may_go_on(const struct ur_qp *qp)
 	if (class & OP_LOCAL)
 		return req->head == req->cur;
 	/* EXT-REQ-WINDOW-01 */
-	if (!ur_selective_credit(&x->psn))
+	if (!ur_selective_has_credit(&x->psn))
 		return false;
 	if (req->cur != req->head &&
 	    ur_psn_diff(x->psn.max, ur_sq_at(&qp->sq, req->head)->first_psn) >= SPAN_MAX)
@@ -184,10 +193,7 @@ static bool may_go_on(const struct ur_qp *qp)
 	if (ur_ext_reads_out(x) >= req->max_rd_atomic || would_forget(qp))
 		return false;
 	credit = ur_selective_credit(&x->rsp);
-	if (credit >= req->read_psns)
-		return true;
-	at = req->cur_off >> qp->mtu_shift >> __builtin_ctz(req->read_psns);
-	return credit >= (class & OP_READ ? read_part(qp, wqe, at).n : 1);
+	return credit >= req->read_psns || credit >= responses_next(qp, wqe);
 }
 
 /* Of WQE `cur`, which can be worked on: a message that takes a receive begins. */
@@ -231,21 +237,30 @@ static inline bool is_troubled(const struct ur_ext_requester *x)
 	return __builtin_expect(x->probe | x->psn.flags | x->rsp.flags, 0);
 }
 
-bool ur_ext_requester_ready(const struct ur_qp *qp)
+static __attribute__((noinline, cold)) bool has_again(const struct ur_qp *qp)
 {
 	struct ur_psn nr;
 
+	return qp->xreq.probe || lost_request(qp, &nr) || lost_response(qp, &nr);
+}
+
+static __attribute__((noinline)) bool is_ready(const struct ur_qp *qp)
+{
 	if (!may_send(qp))
 		return may_probe(qp);
-	return can_go_on(qp) ||
-	       (is_troubled(&qp->xreq) &&
-		(qp->xreq.probe || lost_request(qp, &nr) || lost_response(qp, &nr)));
+	return can_go_on(qp) || (is_troubled(&qp->xreq) && has_again(qp));
+}
+
+/* Asked after every answer and every turn: most often everything posted has been sent. */
+bool ur_ext_requester_ready(const struct ur_qp *qp)
+{
+	return (qp->req.cur != ur_wq_tail(&qp->sq) || is_troubled(&qp->xreq)) && is_ready(qp);
 }
 
 /* ---- packets ---- */
 
 /* SPRAY-PORT-02. The packet goes by another UDP source port than the queue pair's own. */
-static void take_path(const struct ur_qp *qp, struct ur_tx *tx)
+static __attribute__((noinline)) void take_path(const struct ur_qp *qp, struct ur_tx *tx)
 {
 	uint8_t *at = tx->hdr + qp->path.len - UR_UDP_BYTES;
 
@@ -275,8 +290,8 @@ struct request {
 };
 
 /* EXT-REQ-HDR-01. BTH and XTH; returns where the `ext` bytes behind them go. */
-static uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct request *r,
-		      unsigned ext, struct ur_tx *tx, uint64_t now_ns)
+static inline uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct request *r,
+			     unsigned ext, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_build_bth bth = {
 		.opcode = r->opcode | UR_TRANSPORT_EXT,
@@ -304,8 +319,8 @@ static uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct r
 }
 
 /* Packet `at` of a SEND or WRITE, its payload is gathered. */
-static void build_data(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
-		       struct ur_tx *tx, uint64_t now_ns)
+static inline void build_data(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+			      struct ur_tx *tx, uint64_t now_ns)
 {
 	unsigned class = class_of(wqe);
 	bool last = (r->offset << qp->mtu_shift) + tx->payload_len == wqe->length;
@@ -323,8 +338,8 @@ static void build_data(struct ur_qp *qp, const struct ur_wqe *wqe, struct reques
 }
 
 /* Asks for `bytes` from r->offset on. */
-static void build_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
-		       uint32_t bytes, struct ur_tx *tx, uint64_t now_ns)
+static inline void build_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+			      uint32_t bytes, struct ur_tx *tx, uint64_t now_ns)
 {
 	uint8_t *p;
 
@@ -631,8 +646,8 @@ void ur_ext_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status)
 }
 
 /* What goes before anything new. False: there is nothing; *made: there was, and it is a packet. */
-static __attribute__((noinline)) bool make_again(struct ur_qp *qp, struct ur_tx *tx,
-						 uint64_t now_ns, unsigned *wqes, bool *made)
+static __attribute__((noinline, cold)) bool make_again(struct ur_qp *qp, struct ur_tx *tx,
+						       uint64_t now_ns, unsigned *wqes, bool *made)
 {
 	struct ur_psn nr;
 

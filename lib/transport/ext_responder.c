@@ -32,10 +32,10 @@ static bool bind_turn(struct ur_qp *qp, uint8_t flags, uint64_t now_ns)
 /* ---- a packet in its turn ---- */
 
 /* EXT-RESP-SEQ-01: the packet continues the message under way, or starts the next. */
-static struct verdict check_turn(const struct ur_qp *qp, const struct ur_ooo_note *n)
+static inline struct verdict check_turn(const struct ur_qp *qp, uint32_t op,
+					const struct ur_ooo_note *n)
 {
 	const struct ur_ext_responder *x = &qp->xrsp;
-	uint32_t op = ur_op_flags(n->opcode);
 	uint8_t kind = op & UR_OP_FIRST ? UR_MSG_NONE : ur_responder_kind_of(op);
 
 	return qp->rsp.kind == kind && n->ssn == add24(qp->rsp.msn, 1) && n->offset == x->offset &&
@@ -44,11 +44,9 @@ static struct verdict check_turn(const struct ur_qp *qp, const struct ur_ooo_not
 		       : NAK(INV_REQ, OP_SEQUENCE);
 }
 
-static struct verdict check_turn_resources(struct ur_qp *qp, const struct ur_ooo_note *n,
-					   uint64_t now_ns)
+static inline struct verdict check_turn_resources(struct ur_qp *qp, uint32_t op,
+						  const struct ur_ooo_note *n, uint64_t now_ns)
 {
-	uint32_t op = ur_op_flags(n->opcode);
-
 	if (op & (UR_OP_READ_REQ | UR_OP_ATOMIC))
 		return ur_ext_response_room(qp, false) ? CONTINUE : NAK(INV_REQ, RESOURCES);
 	if (needs_receive(op) && !bind_turn(qp, n->flags, now_ns))
@@ -111,8 +109,8 @@ static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_not
 }
 
 /* EXT-RESP-STRICT-01. The end of a WRITE that was kept is placed now. */
-static struct verdict place_kept(struct ur_qp *qp, const struct ur_ooo_note *n,
-				 const struct ur_ooo_held *h)
+static __attribute__((noinline)) struct verdict
+place_kept(struct ur_qp *qp, uint32_t op, const struct ur_ooo_note *n, const struct ur_ooo_held *h)
 {
 	uint8_t *base;
 
@@ -121,44 +119,44 @@ static struct verdict place_kept(struct ur_qp *qp, const struct ur_ooo_note *n,
 	base = written_at(qp, &h->reth);
 	if (!base)
 		return NAK(REM_ACCESS, ACCESS);
-	put(qp, qp->rsp.epsn, ur_op_flags(n->opcode), base + end_of(qp, n->offset, 0),
-	    h->slot->payload, n->payload_len);
+	put(qp, qp->rsp.epsn, op, base + end_of(qp, n->offset, 0), h->slot->payload,
+	    n->payload_len);
 	return CONTINUE;
 }
 
-static struct verdict take_turn_data(struct ur_qp *qp, const struct ur_ooo_note *n,
-				     const struct ur_ooo_held *h)
+static inline struct verdict take_turn_data(struct ur_qp *qp, uint32_t op,
+					    const struct ur_ooo_note *n,
+					    const struct ur_ooo_held *h)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_message_end end = {
-		.op = ur_op_flags(n->opcode),
+		.op = op,
 		.imm_inv = n->arg,
 		.byte_len = (uint32_t)end_of(qp, n->offset, n->payload_len),
 		.solicited = n->flags & UR_NOTE_SOLICITED,
 	};
 	struct verdict v;
 
-	if (h && (v = place_kept(qp, n, h)).kind)
+	if (h && (v = place_kept(qp, op, n, h)).kind)
 		return v;
-	rsp->kind = ur_responder_kind_of(end.op);
+	rsp->kind = ur_responder_kind_of(op);
 	qp->xrsp.offset++;
-	if (!(end.op & UR_OP_LAST))
+	if (!(op & UR_OP_LAST))
 		return CONTINUE;
 	v = ur_responder_finish(qp, &end);
 	if (v.kind)
 		return v;
 	qp->xrsp.offset = 0;
-	if (needs_receive(end.op))
+	if (needs_receive(op))
 		qp->xrsp.rwqen = add24(qp->xrsp.rwqen, 1);
 	return CONTINUE;
 }
 
 /* What is left to be done of a packet that was checked and placed. `h`: it waited whole. */
-static struct verdict take_turn(struct ur_qp *qp, const struct ur_ooo_note *n,
-				const struct ur_ooo_held *h)
+static inline struct verdict take_turn(struct ur_qp *qp, uint32_t op, const struct ur_ooo_note *n,
+				       const struct ur_ooo_held *h)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	uint32_t op = ur_op_flags(n->opcode);
 	struct verdict v = CONTINUE;
 
 	if (is_read(op))
@@ -166,7 +164,7 @@ static struct verdict take_turn(struct ur_qp *qp, const struct ur_ooo_note *n,
 	else if (op & UR_OP_ATOMIC)
 		v = take_turn_atomic(qp, n, h);
 	else
-		v = take_turn_data(qp, n, h);
+		v = take_turn_data(qp, op, n, h);
 	if (v.kind)
 		return v;
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
@@ -179,20 +177,20 @@ static struct verdict take_turn(struct ur_qp *qp, const struct ur_ooo_note *n,
 	return CONTINUE;
 }
 
-static struct verdict check_in_turn(struct ur_qp *qp, const struct ur_packet *p,
-				    const struct ur_ooo_note *n, uint64_t now_ns)
+static inline struct verdict check_in_turn(struct ur_qp *qp, const struct ur_packet *p,
+					   const struct ur_ooo_note *n, uint64_t now_ns)
 {
 	struct verdict v;
 
-	if ((v = check_turn(qp, n)).kind || (v = ur_responder_check_rights(qp, p->op)).kind ||
-	    (v = check_form(qp, p)).kind)
+	if ((v = check_turn(qp, p->op, n)).kind ||
+	    (v = ur_responder_check_rights(qp, p->op)).kind || (v = check_form(qp, p)).kind)
 		return v;
 	if (is_read(p->op) && !is_whole_part(qp, p))
 		return NAK(INV_REQ, MSG_LENGTH);
-	return check_turn_resources(qp, n, now_ns);
+	return check_turn_resources(qp, p->op, n, now_ns);
 }
 
-static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+static inline struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_ooo_note n = note_of(p);
 	struct verdict v = check_in_turn(qp, p, &n, now_ns);
@@ -203,7 +201,7 @@ static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint6
 		struct ur_ooo_held h = hold_of(p, now_ns);
 
 		v = check_held(qp, p->op, &h);
-		return v.kind ? v : take_turn(qp, &n, &h);
+		return v.kind ? v : take_turn(qp, p->op, &n, &h);
 	} else {
 		struct ur_frag frag[UR_FRAGS_MAX];
 		unsigned cnt;
@@ -212,7 +210,7 @@ static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint6
 		if (v.kind)
 			return v;
 		place(qp, p, frag, cnt);
-		return take_turn(qp, &n, NULL);
+		return take_turn(qp, p->op, &n, NULL);
 	}
 }
 
@@ -224,7 +222,7 @@ static struct verdict take_turn_noted(struct ur_qp *qp, const struct ur_ooo_note
 	const struct ur_ooo_held *h = NULL;
 	struct verdict v;
 
-	if ((v = check_turn(qp, n)).kind || (v = check_turn_resources(qp, n, now_ns)).kind)
+	if ((v = check_turn(qp, op, n)).kind || (v = check_turn_resources(qp, op, n, now_ns)).kind)
 		return v;
 	if (n->held != UR_OOO_NOT_HELD) {
 		h = &qp->xrsp.ooo->held[n->held];
@@ -233,7 +231,7 @@ static struct verdict take_turn_noted(struct ur_qp *qp, const struct ur_ooo_note
 		    (!h->slot && (v = check_held(qp, op, h)).kind))
 			return v;
 	}
-	return take_turn(qp, n, h);
+	return take_turn(qp, op, n, h);
 }
 
 /* EXT-RESP-TURN-01. The hole at ePSN is filled: finishes what was noted behind it. */

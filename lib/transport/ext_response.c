@@ -84,13 +84,6 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 
 /* ---- answers ---- */
 
-bool ur_ext_response_room(const struct ur_qp *qp, bool repeat)
-{
-	const struct ur_ext_responder *x = &qp->xrsp;
-
-	return repeat ? x->again.cnt < x->ans_cap / 2 : x->first.cnt < qp->rsp.res_cnt;
-}
-
 /* First answers wait in the order of their PSNs, and all that waits is younger than the head. */
 bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t end)
 {
@@ -166,8 +159,9 @@ static uint8_t *put_xaeth(uint8_t *p, const struct ur_qp *qp, uint32_t echo, uin
 }
 
 /* What all answers begin with; `index` of the packet in the answer, in PMTUs. */
-static uint8_t *begin_answer(struct ur_qp *qp, const struct ur_ext_answer *a, uint8_t opcode,
-			     uint32_t index, unsigned more, struct ur_tx *tx, uint64_t now_ns)
+static inline uint8_t *begin_answer(struct ur_qp *qp, const struct ur_ext_answer *a, uint8_t opcode,
+				    uint32_t index, unsigned more, struct ur_tx *tx,
+				    uint64_t now_ns)
 {
 	struct ur_build_bth bth = {
 		.opcode = opcode,

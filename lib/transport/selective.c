@@ -432,26 +432,39 @@ void ur_selective_overtaken(struct ur_selective *s, const struct ur_selective_en
 
 /* ---- what was sent ---- */
 
+/* The first of a flight leaves. */
+static __attribute__((noinline)) void depart(struct ur_selective *s, const struct ur_rtt *rtt,
+					     uint64_t now_ns)
+{
+	/* Stamps of long ago could seem to be of the future. */
+	s->rack_stamp = s->probe_stamp = s->round_stamp = ur_stamp(now_ns);
+	s->delivered = 0;
+	expect_answer(s, rtt, now_ns);
+}
+
+static __attribute__((noinline)) void note_stamps(struct ur_selective *s, uint32_t n,
+						  uint32_t stamp)
+{
+	for (uint32_t i = 0; i < n; i++)
+		s->rtx->stamp[index_of(ur_psn_add(s->max, i))] = stamp;
+}
+
 void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 		       uint64_t now_ns)
 {
 	uint32_t stamp = ur_stamp(now_ns);
 
 	UR_ASSERT(n >= 1 && outstanding(s) + n <= UR_EXT_WINDOW);
-	if (ur_psn_eq(s->una, s->max)) {
-		/* Stamps of long ago could seem to be of the future. */
-		s->rack_stamp = s->probe_stamp = s->round_stamp = stamp;
-		s->delivered = 0;
+	/* While the deadline runs it need not be moved: the marks tell when something was sent. */
+	if (ur_psn_eq(s->una, s->max))
+		depart(s, env->rtt, now_ns);
+	if (__builtin_expect(s->flags, 0)) {
+		s->flags &= (uint8_t)~ASKING;
+		if (s->flags & HELD)
+			note_stamps(s, n, stamp);
 	}
-	if (s->flags & HELD)
-		for (uint32_t i = 0; i < n; i++)
-			s->rtx->stamp[index_of(ur_psn_add(s->max, i))] = stamp;
 	s->max = ur_psn_add(s->max, n);
 	mark(s, env, stamp);
-	/* While it runs it need not be moved: the marks tell when something was sent. */
-	s->flags &= (uint8_t)~ASKING;
-	if (s->deadline_ns == UR_NEVER)
-		expect_answer(s, env->rtt, now_ns);
 }
 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)

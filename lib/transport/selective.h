@@ -172,6 +172,12 @@ static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 	return s->limit - flight < room ? s->limit - flight : room;
 }
 
+static inline bool ur_selective_has_credit(const struct ur_selective *s)
+{
+	return ur_selective_in_flight(s) < s->limit &&
+	       (uint32_t)ur_psn_diff(s->max, s->una) < UR_EXT_WINDOW;
+}
+
 /*
  * The numbers [max, max + n) were sent for the first time, stamped ur_stamp(now_ns).
  * n is in [1, UR_EXT_WINDOW - (max - una)].

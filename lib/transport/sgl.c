@@ -34,12 +34,6 @@ int ur_sgl_resolve(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *s
 	return (int)cnt;
 }
 
-/* The whole of [off, off + len) lies in the first SGE. */
-static bool in_first(const struct ur_sge *sge, unsigned num_sge, uint32_t off, uint32_t len)
-{
-	return num_sge && off <= sge->length && len <= sge->length - off;
-}
-
 bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge,
 		   unsigned num_sge, uint32_t off, uint32_t len, struct ur_tx *tx)
 {
@@ -47,7 +41,8 @@ bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *s
 
 	if (len == 0)
 		return true;
-	if (__builtin_expect(in_first(sge, num_sge, off, len) && tx->frag_cnt < UR_FRAGS_MAX, 1)) {
+	if (__builtin_expect(ur_sgl_in_first(sge, num_sge, off, len) && tx->frag_cnt < UR_FRAGS_MAX,
+			     1)) {
 		const uint8_t *base = ur_mem_check(mem, sge->lkey, pd, sge->addr + off, len, 0);
 
 		if (__builtin_expect(!base, 0))
@@ -71,7 +66,7 @@ bool ur_sgl_scatter(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *
 
 	if (len == 0)
 		return true;
-	if (__builtin_expect(in_first(sge, num_sge, off, len), 1)) {
+	if (__builtin_expect(ur_sgl_in_first(sge, num_sge, off, len), 1)) {
 		uint8_t *dst = ur_mem_check(mem, sge->lkey, pd, sge->addr + off, len,
 					    IBV_ACCESS_LOCAL_WRITE);
 

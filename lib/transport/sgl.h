@@ -14,6 +14,13 @@
  * checked against its lkey.
  */
 
+/* The whole of [off, off + len) lies in the first SGE. */
+static inline bool ur_sgl_in_first(const struct ur_sge *sge, unsigned num_sge, uint32_t off,
+				   uint32_t len)
+{
+	return num_sge && off <= sge->length && len <= sge->length - off;
+}
+
 /*
  * Resolves the bytes [off, off + len) of the list to at most `cap` fragments under the right `access`.
  * Returns how many, or -1 when an SGE does not grant it, the list is too short or `cap` too small.

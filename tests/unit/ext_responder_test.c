@@ -803,6 +803,38 @@ Test(ext_responder, send_longer_than_its_receive_is_refused)
 	peer_free(x);
 }
 
+/* EXT-RESP-RECV-02: in one piece of memory, in two, and with a region that has gone. */
+Test(ext_responder, receive_that_may_not_be_written_is_not)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct peer *x = PEER();
+		struct ur_packet *s = peer_send(x, 100);
+		uint8_t *to = x->e->buf + 4096;
+		struct ibv_sge sge[2];
+		struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = sge, .num_sge = i == 1 ? 2 : 1};
+		uint32_t key;
+
+		memset(to, 0xee, 100);
+		cr_assert_eq(
+			ur_mem_register(&x->e->mem, END_PD, to, 100, (uintptr_t)to,
+					i == 2 ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ
+					       : IBV_ACCESS_REMOTE_READ,
+					77, &key),
+			0);
+		sge[0] = (struct ibv_sge){(uintptr_t)to, i == 1 ? 60 : 100, key};
+		sge[1] = (struct ibv_sge){(uintptr_t)to + 60, 40, key};
+		cr_assert_eq(ur_rq_post(&x->qp->rq, &wr), 0);
+		if (i == 2)
+			ur_mem_invalidate(&x->e->mem, key, END_PD, true);
+		cr_assert_eq(peer_in(x, s), UR_DROP_RECV_BUFFER);
+		peer_expect_nak(x, 100, 0x63);
+		end_expect_wc(x->e, 1, IBV_WC_LOC_PROT_ERR);
+		for (unsigned at = 0; at < 100; at++)
+			cr_assert_eq(to[at], 0xee);
+		peer_free(x);
+	}
+}
+
 /* EXT-RESP-RECV-01: no peer takes more of an SRQ than it has sent messages. */
 Test(ext_responder, receive_number_from_far_away_binds_nothing)
 {
