@@ -349,7 +349,7 @@ static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, ui
 }
 
 /* The WQE in flight that PSN `psn` of [una, max) belongs to. */
-static const struct ur_wqe *wqe_of(struct ur_qp *qp, struct ur_psn psn)
+static const struct ur_wqe *wqe_of(const struct ur_qp *qp, struct ur_psn psn)
 {
 	uint32_t tail = ur_wq_tail(&qp->sq);
 
@@ -459,6 +459,21 @@ static void repeated_response(struct ur_requester *req, struct ur_psn psn)
 	ur_patience_needless(&req->patience);
 }
 
+/*
+ * RC-COMP-NAK-02. The READ at una is refused from a PSN that was asked for again although it had
+ * come: the peer, whose memory has gone, says this once and then nothing.
+ */
+static bool refuses_read(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	const struct ur_wqe *wqe;
+
+	if (p->bth.opcode != UR_RC_ACKNOWLEDGE ||
+	    p->aeth.syndrome != (UR_SYNDROME_NAK | UR_NAK_REM_ACCESS))
+		return false;
+	wqe = wqe_of(qp, qp->req.rec.una);
+	return wqe && is_read(wqe) && ur_psn_in(p->bth.psn, wqe->first_psn, qp->req.rec.una);
+}
+
 /* RC-COMP-PSN-01 */
 enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
@@ -476,7 +491,10 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		}
 		if (p->op & UR_OP_READ_RESP)
 			repeated_response(&qp->req, p->bth.psn);
-		return UR_DROP_PSN_STALE;
+		if (!refuses_read(qp, p))
+			return UR_DROP_PSN_STALE;
+		ur_qp_error(qp, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR);
+		return UR_DROP_NONE;
 	}
 	if (p->op & UR_OP_READ_RESP) {
 		if ((p->op & UR_OP_AETH) &&

@@ -110,8 +110,24 @@ static void make_atomic_ack(struct ur_qp *qp, struct ur_rd_res *res, struct ur_t
 	dequeue(qp, res);
 }
 
-/* RC-RESP-READ-01, RC-RESP-READ-02. The region may have gone since the request was accepted: each
- * packet is checked again. */
+/* RC-RESP-READ-02. A region that has gone since: fatal, but not for who asks once more. */
+static void refuse_read(struct ur_qp *qp, struct ur_rd_res *res, struct ur_psn psn)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	if (res->replay) {
+		dequeue(qp, res);
+		return;
+	}
+	qp->core->cnt.resp_remote_access_errors++;
+	while (rsp->q_cnt)
+		dequeue(qp, &rsp->res[rsp->q[rsp->q_head]]);
+	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS, psn);
+	qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_QP_ACCESS_ERR, qp->user);
+	ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* RC-RESP-READ-01. Each packet is checked again: the region may have gone. */
 static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct ur_tx *tx)
 {
 	static const uint8_t opcode[2][2] = {
@@ -136,12 +152,7 @@ static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct u
 			ur_mem_check(qp->core->mem, res->rkey, qp->pd, res->va + res->from, len,
 				     IBV_ACCESS_REMOTE_READ);
 		if (!base) {
-			qp->core->cnt.resp_remote_access_errors++;
-			while (qp->rsp.q_cnt)
-				dequeue(qp, &qp->rsp.res[qp->rsp.q[qp->rsp.q_head]]);
-			ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS, bth.psn);
-			qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_QP_ACCESS_ERR, qp->user);
-			ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+			refuse_read(qp, res, bth.psn);
 			return false;
 		}
 		tx->frag[0] = (struct ur_frag){base, len};
@@ -159,15 +170,18 @@ static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct u
 bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	struct ur_rd_res *res;
 
-	if (!rsp->q_cnt)
-		return false;
-	res = &rsp->res[rsp->q[rsp->q_head]];
-	if (!res->atomic)
-		return make_read_response(qp, res, tx);
-	make_atomic_ack(qp, res, tx);
-	return true;
+	while (rsp->q_cnt) {
+		struct ur_rd_res *res = &rsp->res[rsp->q[rsp->q_head]];
+
+		if (res->atomic) {
+			make_atomic_ack(qp, res, tx);
+			return true;
+		}
+		if (make_read_response(qp, res, tx))
+			return true;
+	}
+	return false;
 }
 
 bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)

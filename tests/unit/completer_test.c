@@ -79,6 +79,41 @@ Test(completer, nak_fails_its_request_and_completes_those_before)
 	}
 }
 
+/* RC-COMP-NAK-02 */
+Test(completer, access_error_of_a_read_counts_from_where_it_was_answered_before)
+{
+	struct end *e = END();
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 4);
+	end_send(e, 2, IBV_WR_RDMA_READ, 600);
+	end_send(e, 3, IBV_WR_RDMA_WRITE, 4);
+	cr_assert_eq(end_drain(e), 3);
+	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_FIRST, 1001, 256), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(end_ack(e, 1000, 0x62, 1), UR_DROP_PSN_STALE, "of who has completed");
+	cr_assert_eq(end_ack(e, 1001, 0x61, 1), UR_DROP_PSN_STALE);
+	cr_assert_eq(end_ack(e, 1001, 0x60, 1), UR_DROP_PSN_STALE);
+	end_expect_no_wc(e);
+	cr_assert_eq(end_ack(e, 1001, 0x62, 1), UR_DROP_NONE);
+	end_expect_wc(e, 2, IBV_WC_REM_ACCESS_ERR);
+	end_expect_wc(e, 3, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(e->qp->state, IBV_QPS_ERR);
+	end_free(e);
+}
+
+/* RC-COMP-NAK-02 */
+Test(completer, access_error_before_what_is_no_read_is_stale)
+{
+	struct end *e = END();
+
+	end_send(e, 1, IBV_WR_SEND, 600);
+	cr_assert_eq(end_drain(e), 3);
+	cr_assert_eq(end_ack(e, 1000, 0x1f, 0), UR_DROP_NONE);
+	cr_assert_eq(end_ack(e, 1000, 0x62, 0), UR_DROP_PSN_STALE);
+	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	end_free(e);
+}
+
 /* RC-RETRY-GAP-01 */
 Test(completer, sequence_nak_sends_again_from_its_psn_once)
 {

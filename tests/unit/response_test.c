@@ -263,6 +263,29 @@ Test(response, region_that_goes_in_the_middle_of_an_answer_is_not_read)
 	end_free(e);
 }
 
+/* RC-RESP-READ-02: the peer may have had it all, and told the owner that the region can go. */
+Test(response, region_that_has_gone_only_drops_an_answer_given_once_more)
+{
+	struct end *e = END();
+
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_NONE);
+	cr_assert_eq(end_drain(e), 2);
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_PSN_DUPLICATE);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 100);
+	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	end_expect_silence(e);
+	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_PSN_DUPLICATE);
+	end_expect_silence(e);
+	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	cr_assert_eq(end_async(e, IBV_EVENT_QP_ACCESS_ERR), 0);
+	/* Who comes next is refused as ever. */
+	cr_assert_eq(read_request(e, 102, 0, 4), UR_DROP_ACCESS);
+	end_expect_nak(e, 102, 0x62);
+	end_expect_silence(e);
+	end_free(e);
+}
+
 /* RC-RESP-NAK-02 */
 Test(response, fatal_nak_follows_the_answers_to_what_came_before)
 {
