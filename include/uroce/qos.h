@@ -82,10 +82,9 @@ struct uroce_qos_attr {
 
 /*
  * Changes all of that while traffic runs, from the next packet on. What was accepted is sent; of a
- * service level that has lost its lane it waits until a later change. Marks change of queue pairs
- * and address handles that stand, not of the messages of their connection. EINVAL, with half a
- * sentence in `err`, and nothing changed: an attribute out of its range, or nothing would have
- * service.
+ * service level that has lost its lane it waits until a later change. Marks change of queue pairs,
+ * address handles and connections that stand. EINVAL, with half a sentence in `err`, and nothing
+ * changed: an attribute out of its range, or nothing would have service.
  */
 int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *attr, char *err,
 		  size_t err_bytes);

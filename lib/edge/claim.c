@@ -4,6 +4,7 @@
 #endif
 #include "edge/claim.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stddef.h>
@@ -45,6 +46,9 @@ static void name_program(struct ur_claim_holder *holder)
 	if (!fgets(holder->name, sizeof(holder->name), f))
 		holder->name[0] = '\0';
 	holder->name[strcspn(holder->name, "\n")] = '\0';
+	/* Whoever runs it chose that name. */
+	for (char *c = holder->name; *c; c++)
+		*c = isprint((unsigned char)*c) ? *c : '?';
 	fclose(f);
 }
 

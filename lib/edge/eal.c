@@ -256,7 +256,8 @@ static int refuse(const struct ur_config *cfg, const struct ur_claim_holder *hol
 		  size_t cap)
 {
 	const char *name = holder->name[0] != '\0' ? holder->name : "another program";
-	char where[2 * UR_CONFIG_TEXT], who[128] = "another process";
+	char where[2 * UR_CONFIG_TEXT];
+	char who[128] = "a process that `ss -xap | grep uroce/interface` names";
 
 	ur_config_where(cfg, "port", "device", where, sizeof(where));
 	if (holder->pid == getpid())

@@ -58,8 +58,9 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 	if (q->node.kind == NODE_RSP) {
 		qp = UR_QP_OF(q, rsp_queue);
 		made = ur_mode_response_next(qp, tx, now_ns);
-		/* What is refused ends the queue pair. */
-		*wqes += !made && qp->state == IBV_QPS_ERR;
+		/* Nothing to send: what was asked for is refused, or dropped if it is asked for
+		 * again. */
+		*wqes += !made;
 		/* The end of an answer, or an atomic's. */
 		*wqes += made && tx->payload_len < 1u << qp->mtu_shift;
 		return made;

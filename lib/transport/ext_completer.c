@@ -59,7 +59,8 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 
 /* ---- news ---- */
 
-/* EXT-SEL-RTT-02. By one path stamps come back in their order, whatever overtakes them by another. */
+/* EXT-SEL-RTT-02. By one path stamps come back in their order, whatever overtakes them by another.
+ */
 static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
@@ -72,10 +73,10 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
 	}
 	if (!ur_rtt_is_fresh(h->echo, *newest, x->last_stamp))
 		return;
+	*newest = h->echo;
 	rtt = ur_rtt_sample(&x->rtt, h->echo, h->residence, ur_stamp(now_ns));
 	if (!rtt)
 		return;
-	*newest = h->echo;
 	ur_dest_rtt(qp, rtt, now_ns);
 	/* SPRAY-TELL-01 */
 	if (__builtin_expect(x->spray != NULL, 0))

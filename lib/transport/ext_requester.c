@@ -9,6 +9,8 @@
 /* A WQE that is not complete is at most so many PSNs old, so that PSNs of WQEs can be compared. */
 #define SPAN_MAX (UR_PSN_WINDOW / 2)
 
+#define PAUSE (UINT32_C(1) << 26) /* stamps, 1.07 s */
+
 static uint32_t mtu_of(const struct ur_qp *qp)
 {
 	return 1u << qp->mtu_shift;
@@ -289,6 +291,18 @@ struct request {
 	bool ackreq, solicited;
 };
 
+/*
+ * EXT-SEL-RTT-02. After a pause the stamps of what is older may look like those of what comes next:
+ * only that counts.
+ */
+static __attribute__((noinline, cold)) void forget_echoes(struct ur_ext_requester *x,
+							  uint32_t stamp)
+{
+	x->echoed = stamp;
+	for (unsigned i = 0; x->spray && i < UR_SPRAY_MAX; i++)
+		x->spray->echoed[i] = stamp;
+}
+
 /* EXT-REQ-HDR-01. BTH and XTH; returns where the `ext` bytes behind them go. */
 static inline uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const struct request *r,
 			     unsigned ext, struct ur_tx *tx, uint64_t now_ns)
@@ -311,6 +325,8 @@ static inline uint8_t *build(struct ur_qp *qp, const struct ur_wqe *wqe, const s
 	/* What comes back with this stamp may be the answer to this packet. */
 	if (stamp == qp->xreq.probe_stamp)
 		qp->xreq.probed = false;
+	if (__builtin_expect(stamp - qp->xreq.last_stamp > PAUSE, 0))
+		forget_echoes(&qp->xreq, stamp - 1);
 	qp->xreq.last_stamp = stamp;
 	p = ur_build32(p, stamp);
 	p = ur_build32(p, (uint32_t)qp->xreq.path << 24 | (wqe ? wqe->ssn : 0));

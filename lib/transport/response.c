@@ -110,18 +110,34 @@ static void make_atomic_ack(struct ur_qp *qp, struct ur_rd_res *res, struct ur_t
 	dequeue(qp, res);
 }
 
+/* RC-RESP-NAK-02. Nothing is answered any more but what older requests ask for again. */
+static void keep_older(struct ur_qp *qp, const struct ur_rd_res *refused)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < rsp->q_cnt; i++) {
+		uint8_t idx = *queued_at(rsp, i);
+		struct ur_rd_res *res = &rsp->res[idx];
+
+		if (res->replay && ur_psn_lt(res->first, refused->first))
+			*queued_at(rsp, kept++) = idx;
+		else
+			res->queued = res->replay = false;
+	}
+	rsp->q_cnt = (uint8_t)kept;
+	ur_emux_set(&qp->core->emux, &qp->rsp_queue, kept != 0);
+}
+
 /* RC-RESP-READ-02. A region that has gone since: fatal, but not for who asks once more. */
 static void refuse_read(struct ur_qp *qp, struct ur_rd_res *res, struct ur_psn psn)
 {
-	struct ur_responder *rsp = &qp->rsp;
-
 	if (res->replay) {
 		dequeue(qp, res);
 		return;
 	}
 	qp->core->cnt.resp_remote_access_errors++;
-	while (rsp->q_cnt)
-		dequeue(qp, &rsp->res[rsp->q[rsp->q_head]]);
+	keep_older(qp, res);
 	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS, psn);
 	qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_QP_ACCESS_ERR, qp->user);
 	ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);

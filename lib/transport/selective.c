@@ -261,11 +261,12 @@ static bool advance(struct ur_selective *s, struct ur_rtx_pool *pool)
 }
 
 /*
- * After anything but arrival in order: what is lost now, is the gap closed, when to wake up.
- * Without a context, `later` numbers beyond una are known to have arrived.
+ * After anything but arrival in order: what is lost now, is the gap closed, and, if the peer was
+ * heard of, when to wake up. Without a context, `later` numbers beyond una are known to have
+ * arrived.
  */
 static void settle(struct ur_selective *s, const struct ur_selective_env *env, uint32_t later,
-		   uint64_t now_ns)
+		   bool is_heard, uint64_t now_ns)
 {
 	struct oldest oldest = {0};
 	struct patience p;
@@ -280,6 +281,8 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
 	}
+	if (!is_heard)
+		return;
 	expect_answer(s, env->rtt, now_ns);
 	if (oldest.is && !(s->flags & PROBED))
 		ask_about(s, env->marks, &p, &oldest, now_ns);
@@ -312,8 +315,8 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	};
 	struct sack_part part;
 	uint32_t later;
+	bool is_heard;
 
-	heard(s);
 	if (!news->partial)
 		rack(s, news->echo, a.now);
 	if (!s->rtx && ahead) {
@@ -324,7 +327,11 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	later = ur_rtx_sack_count(news->sack, part);
 	if (s->rtx || (later && ur_rtx_hold(s, env)))
 		ur_rtx_arrived(s, env, &a, ahead, news->sack, part);
-	settle(s, env, later, now_ns);
+	/* EXT-SEL-NEWS-01 */
+	is_heard = a.new_cnt || s->rack_stamp != a.newest;
+	if (is_heard)
+		heard(s);
+	settle(s, env, later, is_heard, now_ns);
 	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
@@ -399,7 +406,7 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env->pool) && s->acked_cnt)
 		expect_answer(s, env->rtt, now_ns);
 	else
-		settle(s, env, ahead, now_ns);
+		settle(s, env, ahead, true, now_ns);
 	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
@@ -427,7 +434,7 @@ void ur_selective_overtaken(struct ur_selective *s, const struct ur_selective_en
 	/* Whoever asked for the probe: this sequence had been waited for as well. */
 	if ((int32_t)(echo - s->probe_stamp) > 0)
 		s->probe_stamp = echo;
-	settle(s, env, 0, now_ns);
+	settle(s, env, 0, true, now_ns);
 }
 
 /* ---- what was sent ---- */

@@ -136,17 +136,37 @@ Test(claim, needs_an_interface)
 	cr_expect_eq(ur_claim_interface("no-such-one", &holder), -ENODEV);
 }
 
+static struct ur_config cfg;
+static char err[512];
+
+static void set(const char *arg)
+{
+	cr_assert_eq(ur_config_set_arg(&cfg, arg, err, sizeof(err)), 0, "%s", err);
+}
+
+static void use_lo(const char *driver)
+{
+	ur_config_init(&cfg);
+	set(driver);
+	set("port.device=lo");
+	set("address.ipv4=10.77.0.1/24");
+	set("eal.hugepages=no");
+	set("eal.memory_mb=64");
+}
+
+static void expect_free(void)
+{
+	int fd = ur_claim_interface("lo", &holder);
+
+	cr_assert_geq(fd, 0, "%s", strerror(-fd));
+	close(fd);
+}
+
 static void try_open(const char *driver, const char *want)
 {
 	struct ur_eal_port port;
-	struct ur_config cfg;
-	char err[512];
 
-	ur_config_init(&cfg);
-	cr_assert_eq(ur_config_set_arg(&cfg, driver, err, sizeof(err)), 0, "%s", err);
-	cr_assert_eq(ur_config_set_arg(&cfg, "port.device=lo", err, sizeof(err)), 0, "%s", err);
-	cr_assert_eq(ur_config_set_arg(&cfg, "address.ipv4=10.77.0.1/24", err, sizeof(err)), 0,
-		     "%s", err);
+	use_lo(driver);
 	cr_assert_eq(ur_eal_init(&cfg, &port, err, sizeof(err)), -EBUSY);
 	cr_expect_str_eq(err, want);
 	cr_expect_str_eq(ur_eal_prefix(), "", "DPDK was not even started");
@@ -167,4 +187,32 @@ Test(claim, is_made_by_both_kernel_drivers_in_one_sentence)
 	try_open("port.driver=af_packet", want);
 	try_open("port.driver=af_xdp", want);
 	kill_holder(other);
+}
+
+/* EDGE-CLAIM-01 */
+Test(claim, ends_when_the_port_cannot_be_opened)
+{
+	struct ur_eal_port port;
+
+	own_namespace();
+	use_lo("port.driver=af_packet");
+	set("eal.extra=--no-such-option");
+	cr_assert_lt(ur_eal_init(&cfg, &port, err, sizeof(err)), 0);
+	expect_free();
+}
+
+/* EDGE-CLAIM-01 */
+Test(claim, lasts_until_the_port_is_released)
+{
+	struct ur_eal_port port;
+
+	own_namespace();
+	use_lo("port.driver=af_packet");
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(ur_eal_init(&cfg, &port, err, sizeof(err)), 0, "%s", err);
+		cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+		cr_expect_eq(holder.pid, getpid());
+		ur_eal_release(&port);
+		expect_free();
+	}
 }

@@ -481,3 +481,23 @@ Test(engine, turn_in_which_a_read_is_refused_is_not_in_vain)
 	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
 	end_free(e);
 }
+
+/* SCHED-BLIND-01, RC-RESP-READ-02 */
+Test(engine, turn_in_which_a_repeated_read_is_dropped_is_not_in_vain)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_READ_REQUEST, 100, 0);
+	uint64_t turns;
+
+	p.reth.length = 4 * 256;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	cr_assert_eq(end_drain(e), 4);
+	cr_assert_eq(end_in(e, p), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	turns = end_counters(e)->sched_turns;
+	end_expect_silence(e);
+	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	cr_assert_gt(end_counters(e)->sched_turns, turns);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}

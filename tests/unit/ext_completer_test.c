@@ -184,6 +184,44 @@ Test(ext_completer, round_trips_are_measured_across_the_wrap_of_stamps_and_after
 	xend_free(e);
 }
 
+/* EXT-SEL-RTT-02: seen from behind a pause, they are younger than the newest. */
+Test(ext_completer, answers_from_before_a_pause_are_no_round_trips)
+{
+	struct end *e = XEND();
+	uint32_t old;
+
+	answer_at_once(e, 1);
+	old = e->out.xth.stamp - 625000000; /* 10 s */
+	e->now_ns += 60000000000;
+	end_send(e, 2, IBV_WR_SEND, 4);
+	cr_assert_not_null(xend_out(e));
+	e->now_ns += 1000;
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, old), UR_DROP_NONE);
+	expect_short_trips(e);
+	cr_assert_eq(xend_ack(e, 1002, 0x1f, 2, e->out.xth.stamp), UR_DROP_NONE);
+	cr_assert_leq(e->qp->xreq.rtt.srtt, 100);
+	xend_free(e);
+}
+
+/* EXT-SEL-RTT-02: a sample that cannot be is used up as well. */
+Test(ext_completer, answer_that_was_kept_longer_than_it_was_away_counts_never)
+{
+	struct end *e = XEND();
+	struct ur_packet p;
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_not_null(xend_out(e));
+	e->now_ns += 1000;
+	p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1001, 1001, e->out.xth.stamp, NULL, 0);
+	p.aeth.syndrome = 0x1f;
+	p.xaeth.residence = 10000;
+	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
+	e->now_ns += 1000000000;
+	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
+	cr_assert_eq(e->qp->xreq.rtt.srtt, 0);
+	xend_free(e);
+}
+
 /* EXT-SEL-RTT-02 */
 Test(ext_completer, answers_of_the_last_connection_are_no_round_trips)
 {

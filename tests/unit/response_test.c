@@ -302,6 +302,31 @@ Test(response, fatal_nak_follows_the_answers_to_what_came_before)
 }
 
 /* RC-RESP-NAK-02 */
+Test(response, fatal_nak_follows_what_older_requests_ask_for_again)
+{
+	struct end *e = END(.dest_rd_atomic = 4);
+	struct ur_packet p = end_packet(e, UR_RC_READ_REQUEST, 102, 0);
+
+	cr_assert_eq(ur_mem_register(&e->mem, END_PD, e->buf, 4096, (uintptr_t)e->buf,
+				     IBV_ACCESS_REMOTE_READ, 77, &p.reth.rkey),
+		     0);
+	p.reth.length = 512;
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_NONE);
+	cr_assert_eq(end_drain(e), 2);
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 104, 0, 4), UR_DROP_NONE);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 102);
+	cr_assert_eq(read_request(e, 101, 256, 256), UR_DROP_PSN_DUPLICATE);
+	ur_mem_invalidate(&e->mem, p.reth.rkey, END_PD, true);
+	end_expect(e, UR_RC_READ_RESPONSE_ONLY, 101);
+	end_expect_nak(e, 103, 0x62);
+	end_expect_silence(e);
+	cr_assert_eq(e->qp->state, IBV_QPS_ERR);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
+/* RC-RESP-NAK-02 */
 Test(response, queue_pair_that_its_owner_stops_answers_nothing)
 {
 	struct end *e = END();

@@ -557,6 +557,32 @@ Test(selective, old_news_tell_nothing_new)
 	cr_assert_eq(lost(), -1);
 }
 
+/* EXT-SEL-NEWS-01 */
+Test(selective, an_answer_that_is_repeated_puts_off_neither_probe_nor_timeout)
+{
+	long until;
+
+	send(10, 0);
+	news(6, 0, 0, 100);
+	for (uint64_t us = 110; us < 300; us += 10)
+		cr_assert_eq(news(6, 0, 0, us), 0);
+	cr_assert_eq(deadline(), 300);
+	cr_assert_eq(expire(300), UR_SELECTIVE_PROBE);
+	news(6, 0, 0, 310);
+	news(3, 0, 0, 320);
+	cr_assert_eq(deadline(), 700);
+	/* The probe's answer is news, but only once; its bit is known then. */
+	news(6, 0, 300, 400);
+	cr_assert_eq(s.lost_cnt, 4);
+	for (int nr = 6; nr < 10; nr++)
+		resend(nr, 400);
+	cr_assert_eq(news(6, 0x2, 400, 500), 1);
+	until = deadline();
+	for (uint64_t us = 510; us < 600; us += 10)
+		cr_assert_eq(news(6, 0x2, 400, us), 0);
+	cr_assert_eq(deadline(), until);
+}
+
 Test(selective, ignores_bits_beyond_max_and_news_of_what_was_not_sent)
 {
 	send(3, 0);
