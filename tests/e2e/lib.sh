@@ -89,6 +89,7 @@ listening_or_gone()
 # start_server COMMAND...: the command is `ip netns exec ... uroce-perf server ...` or the like.
 start_server()
 {
+	: >"$tmp/server.log" # here: what the last one said may be read before the new one is there
 	"$@" >"$tmp/server.log" 2>&1 </dev/null &
 	server_pid=$!
 	wait_for 30 listening_or_gone
@@ -126,6 +127,7 @@ expect()
 # start_client COMMAND...: in the background; end_client STATUS SECONDS waits for it.
 start_client()
 {
+	: >"$tmp/client.log"
 	"$@" >"$tmp/client.log" 2>&1 </dev/null &
 	client_pid=$!
 }
