@@ -24,7 +24,8 @@ LOSSES = (0, 0.01, 0.1, 1, 5)  # percent, in each direction
 TURNS, SECONDS = 4, 1.0
 LATENCY_BYTES = 4096
 
-LIGHT, LIGHT_PAIRS = 0.01, 24
+CLOSE = 0.05  # what the turns put closer to its bar, or beyond, is measured again
+PAIRS = 16
 BARS = {0.01: 0.99, 0.1: 0.95, 1: 0.80, 5: 0.50}  # extended, of no loss
 OP_BAR = 0.90
 RESENT_BAR = 1.15
@@ -107,7 +108,7 @@ def real_ports(host, ways, plan, progress):
 
 def pairs(host, ways, plan, progress):
     """Standard and extended mode without loss, reordering alone, latency: in pairs, turn by turn."""
-    found = {"clean": {}, "reordering": [], "latency": {}, "light": {}}
+    found = {"clean": {}, "reordering": [], "latency": {}}
     for turn in range(plan["turns"]):
         for way in ways:
             progress(turn + 1, plan["turns"], (way.name, "pairs"))
@@ -123,11 +124,39 @@ def pairs(host, ways, plan, progress):
             clean, lost = (lossy.latency(host, way, "extended", LATENCY_BYTES, loss, plan["seconds"], turn)
                            for loss in (0, 1))
             found["latency"].setdefault(way.name, []).append((clean, lost))
-    for way in ways if LIGHT in plan["losses"] else ():
-        progress(1, 1, (way.name, f"{LIGHT_PAIRS} pairs", f"{LIGHT} %"))
-        found["light"][way.name] = lossy.light(host, way, plan["sizes"], "extended", LIGHT, plan["seconds"],
-                                               LIGHT_PAIRS)
     return found
+
+
+def questions(ways, plan, samples):
+    """What the bars of extended mode ask of real ports: (path, text, size, run, base, bar, ratio of the
+    turns), the runs as (operation, loss)."""
+    for way in ways:
+        here = lossy.pick(samples, path=way.name, mode="extended")
+        for loss in plan["losses"][1:]:
+            for size in plan["sizes"]:
+                ratio = lossy.relative(lossy.pick(here, op="write", size=size, loss=loss))
+                yield (way, f"WRITE {size_name(size)} at {loss:g} % / no loss", size, ("write", loss),
+                       ("write", 0), BARS[loss], ratio)
+        for op in plan["ops"][1:]:
+            ratio, size, loss = min(
+                (lossy.between(lossy.pick(here, size=size, loss=loss), op, "write"), size, loss)
+                for loss in plan["losses"] for size in plan["sizes"])
+            yield (way, f"{op.upper()} / WRITE, the worst, {size_name(size)} at {loss:g} %", size, (op, loss),
+                   ("write", loss), OP_BAR, ratio)
+
+
+def second_look(host, ways, plan, samples, progress):
+    """[(text, ratio, bar)]. Of many ratios of a few turns the worst is worse than any is: what is close to
+    its bar is measured again, and that counts."""
+    answers = []
+    for way, text, size, run, base, bar, ratio in questions(ways, plan, samples):
+        if ratio < bar + CLOSE:
+            progress(1, 1, (way.name, f"{PAIRS} pairs", text))
+            again = lossy.pairs(host, way, size, "extended", run, base, plan["seconds"], PAIRS)
+            text += f", of {PAIRS} pairs (turns: {ratio:.3f})"
+            ratio = stats.median(again)
+        answers.append((f"{way.name} extended {text}", ratio, bar))
+    return answers
 
 
 def tcp(host, pair, plan, report):
@@ -190,9 +219,12 @@ def run(host, machine, options, progress):
     simulated = simulator(host, options.quick)
     samples = real_ports(host, ways, plan, progress)
     found = pairs(host, ways, plan, progress)
+    looked = second_look(host, ways, plan, samples, progress)
     progress(1, 1, ("veth", "tcp"))
     fill(report, ways, plan, samples, tcp(host, ways[1].pair, plan, report))
     sim_lines(report, simulated)
+    for text, ratio, bar in looked:
+        report.bar(text, ratio, bar)
     real_bars(report, ways, plan, samples)
     pair_bars(report, ways, found)
     sim_bars(report, simulated)
@@ -225,15 +257,6 @@ def fill(report, ways, plan, samples, stream):
 def real_bars(report, ways, plan, samples):
     for way in ways:
         here = lossy.pick(samples, path=way.name, mode="extended")
-        for loss in plan["losses"][1:]:
-            for size in plan["sizes"] if loss != LIGHT else ():
-                report.bar(f"{way.name} extended WRITE {size_name(size)} at {loss:g} % / no loss",
-                           lossy.relative(lossy.pick(here, op="write", size=size, loss=loss)), BARS[loss])
-        for op in plan["ops"][1:]:
-            worst = min(lossy.between([s for s in here if s["size"] == size and s["loss"] == loss],
-                                      op, "write")
-                        for loss in plan["losses"] for size in plan["sizes"])
-            report.bar(f"{way.name} extended {op.upper()} / WRITE, the worst", worst, OP_BAR)
         for op in plan["ops"]:
             report.bar(f"{way.name} extended {op.upper()}, resent / lost",
                        lossy.resent([s for s in lossy.pick(here, op=op) if s["loss"]]), RESENT_BAR,
@@ -246,9 +269,6 @@ def real_bars(report, ways, plan, samples):
 
 def pair_bars(report, ways, found):
     for way in ways:
-        for size, ratios in found["light"].get(way.name, {}).items():
-            report.bar(f"{way.name} extended WRITE {size_name(size)} at {LIGHT:g} % / no loss, of "
-                       f"{len(ratios)} pairs", stats.median(ratios), BARS[LIGHT])
         report.bar(f"{way.name} extended / gbn without loss", stats.median(found["clean"][way.name]),
                    CLEAN_BAR)
         here = lossy.pick(found["reordering"], path=way.name)

@@ -91,19 +91,20 @@ def series(host, way, op, sizes, mode, losses, seconds, turn):
 NEARLY_NONE = 0.0001  # percent: one packet of a million, but [impair] is at work
 
 
-def light(host, way, sizes, mode, loss, seconds, count):
-    """A loss that costs less than two runs differ by: `count` pairs of WRITE runs, without it and with
-    it, one right after the other. The ratios of each size. Drawing lots for each packet costs as much as the
-    loss itself, so it is done in either run."""
-    ratios = {size: [] for size in sizes}
+def pairs(host, way, size, mode, run, base, seconds, count):
+    """What costs less than two runs of a turn differ by: `count` pairs of runs, each an (operation, loss),
+    one right after the other; the ratios of their goodput. Drawing lots for each packet costs as much as a
+    light loss itself, so it is done in either."""
+    ratios = []
     for i in range(count):
-        order = (NEARLY_NONE, loss) if i % 2 else (loss, NEARLY_NONE)
-        runs = {one: goodput(host, way, "write", sizes, mode, seconds, both(mode, one, 1000 + i))
-                for one in order}
-        for size, with_it, without in zip(sizes, runs[loss], runs[NEARLY_NONE]):
-            if not without["gbps"]:
-                raise Failure(f"{way.name} {mode} does not work without loss")
-            ratios[size].append(with_it["gbps"] / without["gbps"])
+        found = {}
+        for one in (base, run) if i % 2 else (run, base):
+            op, loss = one
+            found[one] = goodput(host, way, op, [size], mode, seconds,
+                                 both(mode, loss or NEARLY_NONE, 1000 + i))[0]["gbps"]
+        if not found[base]:
+            raise Failure(f"{way.name} {mode} does not work: {base[0]} at {base[1]:g} %")
+        ratios.append(found[run] / found[base])
     return ratios
 
 
