@@ -2,6 +2,7 @@
 #include "transport/admission.h"
 #include "transport/build.h"
 #include "transport/ext.h"
+#include "transport/responder_priv.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
@@ -200,17 +201,13 @@ static void refuse_read(struct ur_qp *qp, const struct ur_ext_answer *a)
 		dequeue(qp, true);
 		return;
 	}
-	qp->core->cnt.resp_remote_access_errors++;
 	qp->xrsp.echo = a->stamp;
 	qp->xrsp.echo_path = a->path;
 	qp->xrsp.arrival_ns = a->arrival_ns;
 	while (qp->xrsp.first.cnt)
 		dequeue(qp, false);
-	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS, psn);
+	ur_responder_refuse(qp, psn, NAK(REM_ACCESS, ACCESS));
 	update_ack(qp);
-	qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_QP_ACCESS_ERR, qp->user);
-	ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
-	ur_ext_responder_stop(qp, IBV_WC_WR_FLUSH_ERR);
 }
 
 /* EXT-RESP-READ-01 */

@@ -7,8 +7,9 @@
 #include "wire/packet.h"
 
 /*
- * What the responders of all modes share (responder.c, ext_responder.c): the verdicts, the checks
- * that do not depend on the order of arrival, and how a message ends. Nothing else includes this.
+ * What the responders of all modes and their answers share: the verdicts, the checks that do not
+ * depend on the order of arrival, how a message ends and how a connection is refused. Nothing else
+ * includes this.
  */
 enum verdict_kind {
 	V_CONTINUE,

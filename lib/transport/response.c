@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/build.h"
 #include "transport/qp.h"
+#include "transport/responder_priv.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
@@ -136,11 +137,8 @@ static void refuse_read(struct ur_qp *qp, struct ur_rd_res *res, struct ur_psn p
 		dequeue(qp, res);
 		return;
 	}
-	qp->core->cnt.resp_remote_access_errors++;
 	keep_older(qp, res);
-	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS, psn);
-	qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_QP_ACCESS_ERR, qp->user);
-	ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+	ur_responder_refuse(qp, psn, NAK(REM_ACCESS, ACCESS));
 }
 
 /* RC-RESP-READ-01. Each packet is checked again: the region may have gone. */
