@@ -120,16 +120,22 @@ static void drop(void)
 	cr_expect_eq(uroce_destroy_qp(qb), 0);
 }
 
+/* `id` disconnects with these marks, and all is given back. */
+static void part(struct uroce_cm_id *id, uint8_t tos, uint8_t pcp)
+{
+	capture();
+	disconnect(id);
+	expect_marks(DREQ, tos, pcp);
+	drop();
+}
+
 /* CM-MARK-01, QOS-LIVE-02 */
 Test(api_cm_marks, of_the_active_side_follow_the_map)
 {
 	request(0);
 	accept_it();
 	set_marks(A, SL, 46, 6);
-	capture();
-	disconnect(a);
-	expect_marks(DREQ, 46 << 2, 6);
-	drop();
+	part(a, 46 << 2, 6);
 }
 
 Test(api_cm_marks, of_another_service_level_change_nothing)
@@ -137,10 +143,7 @@ Test(api_cm_marks, of_another_service_level_change_nothing)
 	request(0);
 	accept_it();
 	set_marks(A, SL + 1, 46, 6);
-	capture();
-	disconnect(a);
-	expect_marks(DREQ, SL_IS, 3);
-	drop();
+	part(a, SL_IS, 3);
 }
 
 Test(api_cm_marks, whose_traffic_class_the_application_chose_stay)
@@ -148,10 +151,7 @@ Test(api_cm_marks, whose_traffic_class_the_application_chose_stay)
 	request(10 << 2);
 	accept_it();
 	set_marks(A, SL, 46, 6);
-	capture();
-	disconnect(a);
-	expect_marks(DREQ, 10 << 2, 6);
-	drop();
+	part(a, 10 << 2, 6);
 }
 
 /* CM-SL-01: the DSCP is the one that the request named, the priority our own. */
@@ -160,10 +160,7 @@ Test(api_cm_marks, of_the_passive_side_have_the_dscp_of_the_request)
 	request(0);
 	accept_it();
 	set_marks(B, SL, 46, 6);
-	capture();
-	disconnect(b);
-	expect_marks(DREQ, SL_IS, 6);
-	drop();
+	part(b, SL_IS, 6);
 }
 
 /* CM-MARK-01 */
@@ -175,8 +172,5 @@ Test(api_cm_marks, of_a_passive_side_that_chose_for_itself_follow_the_map)
 	accept_it();
 	expect_marks(REP, 32 << 2, 4);
 	set_marks(B, SL + 1, 46, 6);
-	capture();
-	disconnect(b);
-	expect_marks(DREQ, 46 << 2, 6);
-	drop();
+	part(b, 46 << 2, 6);
 }

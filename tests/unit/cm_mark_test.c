@@ -22,6 +22,13 @@ static struct ur_cm_id connect_with(struct pair *p, uint8_t sl, uint8_t tclass)
 	return pair_connect_attr(p, A, &attr);
 }
 
+static void expect_goodbye(struct pair *p, int who, struct ur_cm_id id, uint8_t mark)
+{
+	cr_assert_eq(ur_cm_disconnect(p->s[who].cm, id, NULL, 0, p->now), 0);
+	pair_pass(p, 10 * MS);
+	cr_expect_eq(MARK(p, who, DREQ), mark);
+}
+
 /* CM-MARK-01 */
 Test(cm_mark, of_a_connection_that_stands_follows)
 {
@@ -32,9 +39,7 @@ Test(cm_mark, of_a_connection_that_stands_follows)
 	cr_expect_eq(MARK(p, A, REQ), 0x11, "as the caller marked it");
 	renew(p, A, 4, 0x44);
 	renew(p, A, 3, 0x33);
-	cr_assert_eq(ur_cm_disconnect(p->s[A].cm, a, NULL, 0, p->now), 0);
-	pair_pass(p, 10 * MS);
-	cr_expect_eq(MARK(p, A, DREQ), 0x33);
+	expect_goodbye(p, A, a, 0x33);
 	pair_free(p);
 }
 
@@ -64,9 +69,7 @@ Test(cm_mark, that_the_application_chose_stays)
 
 	pair_pass(p, 10 * MS);
 	renew(p, A, 3, 0x33);
-	cr_assert_eq(ur_cm_disconnect(p->s[A].cm, a, NULL, 0, p->now), 0);
-	pair_pass(p, 10 * MS);
-	cr_expect_eq(MARK(p, A, DREQ), 0x20);
+	expect_goodbye(p, A, a, 0x20);
 	pair_free(p);
 }
 
@@ -91,9 +94,7 @@ Test(cm_mark, of_the_passive_side_is_the_peers_until_it_has_a_service)
 	pair_pass(p, 10 * MS);
 	cr_expect_eq(MARK(p, B, REP), 0x55);
 	renew(p, B, 5, 0x66);
-	cr_assert_eq(ur_cm_disconnect(p->s[B].cm, b, NULL, 0, p->now), 0);
-	pair_pass(p, 10 * MS);
-	cr_expect_eq(MARK(p, B, DREQ), 0x66);
+	expect_goodbye(p, B, b, 0x66);
 	pair_free(p);
 }
 
