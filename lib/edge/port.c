@@ -31,6 +31,8 @@
 #define XDP_HEADROOM	  256  /* what the kernel keeps in front of a frame */
 #define AF_PACKET_FRAMESZ 2048 /* of the driver, when framesz= is not given */
 
+#define ORPHAN_PATIENCE_MS 1000
+
 /* What ethdev does not tell and its drivers need. */
 enum quirk {
 	QUIRK_KERNEL_MTU = 1,  /* the kernel interface's MTU counts; the device's is only a label */
@@ -312,27 +314,52 @@ static uint32_t pool_size(const struct opening *o)
 	return rte_align32pow2(need + o->attr->mbuf_extra_cnt + 1) - 1;
 }
 
+/*
+ * While the other end of a ring has not yet taken the last frames of a port that was closed, their
+ * pool holds memory: that is given a second to come back.
+ */
+static struct rte_mempool *make_pool(struct opening *o, uint16_t q, unsigned *waiting)
+{
+	static _Atomic unsigned generation; /* an orphan may still have the name */
+	unsigned cache = RTE_MIN(o->port->mbuf_cnt / 8, 128u);
+	struct rte_mempool *pool;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "ur_%u_%u_%u", o->port->id, q, generation++);
+	for (unsigned ms = 0;; ms++) {
+		*waiting = ur_port_reap();
+		pool = rte_pktmbuf_pool_create(name, o->port->mbuf_cnt, cache, 0,
+					       (uint16_t)o->data_room,
+					       rte_eth_dev_socket_id(o->port->id));
+		if (pool || rte_errno != ENOMEM || !*waiting || ms == ORPHAN_PATIENCE_MS)
+			return pool;
+		rte_delay_us_sleep(1000);
+	}
+}
+
 static int make_pools(struct opening *o)
 {
 	struct ur_port *p = o->port;
-	int socket = rte_eth_dev_socket_id(p->id);
-	unsigned cache;
-	static _Atomic unsigned generation; /* an orphan may still have the name */
+	char others[96] = "";
+	unsigned waiting;
 
 	p->mbuf_cnt = pool_size(o);
-	cache = RTE_MIN(p->mbuf_cnt / 8, 128u);
-	for (unsigned q = 0; q < p->queue_cnt; q++) {
-		char name[RTE_MEMPOOL_NAMESIZE];
+	for (uint16_t q = 0; q < p->queue_cnt; q++) {
+		int rc;
 
-		snprintf(name, sizeof(name), "ur_%u_%u_%u", p->id, q, generation++);
-		p->pool[q] = rte_pktmbuf_pool_create(name, p->mbuf_cnt, cache, 0,
-						     (uint16_t)o->data_room, socket);
-		if (!p->pool[q])
-			return fail(o, rte_errno ? -rte_errno : -ENOMEM,
-				    "no memory for %u buffers of %u bytes for queue %u (%s); "
-				    "give the EAL more (-m), or hugepages: "
-				    "`sysctl -w vm.nr_hugepages=512`",
-				    p->mbuf_cnt, o->data_room, q, rte_strerror(rte_errno));
+		p->pool[q] = make_pool(o, q, &waiting);
+		if (p->pool[q])
+			continue;
+		rc = rte_errno ? -rte_errno : -ENOMEM;
+		if (waiting)
+			snprintf(others, sizeof(others),
+				 "; pools of closed ports that wait for their last frames: %u",
+				 waiting);
+		return fail(o, rc,
+			    "no memory for %u buffers of %u bytes for queue %u (%s%s); "
+			    "give the EAL more (-m), or hugepages: "
+			    "`sysctl -w vm.nr_hugepages=512`",
+			    p->mbuf_cnt, o->data_room, q, rte_strerror(-rc), others);
 	}
 	return 0;
 }

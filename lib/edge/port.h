@@ -74,7 +74,8 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
  * a port that is not open does nothing. Open ports are also closed by exit().
  *
  * A pool of which somebody still holds mbufs (the other end of a ring) is freed when the last has
- * come back, by a later close or reap of any port.
+ * come back, by a later close, open or reap of any port. An open that finds no memory waits up to a
+ * second for such pools.
  */
 void ur_port_close(struct ur_port *port);
 /* Returns how many pools of closed ports still wait for mbufs. */

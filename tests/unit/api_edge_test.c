@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api_pair.h"
 
+#include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
@@ -157,6 +158,42 @@ static void give_wire(void)
 	cr_assert_eq(rte_mempool_avail_count(pool), 1023u, "the test's buffers are lost");
 	rte_mempool_free(pool);
 	cr_assert_eq(ur_port_reap(), 0u, "the endpoint's buffers are lost");
+}
+
+static void *swallow_late(void *arg)
+{
+	rte_delay_us_sleep(50000);
+	swallow();
+	return arg;
+}
+
+/* One endpoint of this size takes most of the memory of the EAL, two have no room. */
+static const char *const large[] = {"port.mbufs=12287", "port.framecnt=256", NULL};
+
+PAIR_TEST(api_edge, an_end_opened_again_waits_for_its_last_frames, open_nothing, close_both)
+{
+	pthread_t late;
+
+	take_wire(large);
+	progress(); /* says whose address it is */
+	close_side(A);
+	cr_assert_eq(ur_port_reap(), 1u, "the wire still holds what A said last");
+	cr_assert_eq(pthread_create(&late, NULL, swallow_late, NULL), 0);
+	open_side(A, large);
+	pthread_join(late, NULL);
+	give_wire();
+}
+
+PAIR_TEST(api_edge, an_end_that_waits_for_its_last_frames_in_vain_says_so, open_nothing, close_both)
+{
+	char err[512] = "";
+
+	take_wire(large);
+	progress(); /* says whose address it is */
+	close_side(A);
+	cr_assert_null(open_end("ring-a.conf", large, err));
+	cr_assert(strstr(err, "wait for their last frames: 1"), "%s", err);
+	give_wire();
 }
 
 /* A frame of `len` bytes in segments of at most `seg`. */
