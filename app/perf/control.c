@@ -158,7 +158,7 @@ struct uroce_conn_param perf_conn_param(const struct perf_hello *hello, uint8_t 
 		.initiator_depth = 4,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
-		.timeout = 14,
+		.timeout = 18,	    /* 1.07 s: a machine may stand still for a while */
 		.min_rnr_timer = 1, /* 10 us: the receiver is a program that polls */
 	};
 

@@ -9,7 +9,19 @@
 #define ANSWER_NS  30000000000ull
 #define CONNECT_NS 60000000000ull
 
+/* For the peer's part in a farewell; after a failure it is likely to be dead. */
+#define PART_NS	       10000000000ull
+#define CLOSE_NS       3000000000ull
+#define PART_FAILED_NS 500000000ull
+
 /* What CM says. */
+
+static void never_up(struct perf_client *c, uint32_t idx)
+{
+	if (c->links[idx] == PERF_LINK_CONNECTING)
+		c->in_transit--;
+	c->links[idx] = PERF_LINK_DOWN;
+}
 
 static void link_event(struct perf_client *c, const struct perf_cm_event *e)
 {
@@ -27,15 +39,16 @@ static void link_event(struct perf_client *c, const struct perf_cm_event *e)
 		break;
 	case UROCE_CM_REJECTED:
 		if (c->session.params.mode == PERF_MODE_CONNECT && e->status == PERF_REJECT_NO_QP) {
-			c->in_transit--;
+			never_up(c, idx);
 			c->refused++;
-			c->links[idx] = PERF_LINK_DOWN;
 			break;
 		}
+		never_up(c, idx);
 		perf_session_fail(&c->session, "queue pair %u: the server rejects it: %s", idx,
 				  uroce_cm_reject_str(e->status));
 		break;
 	case UROCE_CM_UNREACHABLE:
+		never_up(c, idx);
 		perf_session_fail(&c->session, "queue pair %u: cannot connect: %s", idx,
 				  perf_session_why(e->status, q->qp));
 		break;
@@ -214,7 +227,7 @@ bool perf_link_open(struct perf_client *c)
 
 void perf_link_close(struct perf_client *c)
 {
-	uint64_t until = perf_now_ns() + 3000000000ull;
+	uint64_t until = perf_now_ns() + (c->session.failed ? PART_FAILED_NS : CLOSE_NS);
 
 	if (c->control.id != NULL && c->control.up && !c->control.dead) {
 		c->control.up = false;
@@ -333,18 +346,35 @@ bool perf_link_connect_all(struct perf_client *c)
 	return perf_client_alive(c) && c->in_transit == 0;
 }
 
+/* Waits until at most `left` are in transit; gives up when the peer stays silent for too long. */
+static bool settle(struct perf_client *c, uint32_t left)
+{
+	uint64_t patience = c->session.failed ? PART_FAILED_NS : PART_NS;
+	uint64_t until = perf_now_ns() + patience;
+	uint32_t last = c->in_transit;
+
+	while (c->in_transit > left && !c->control.dead && perf_now_ns() < until) {
+		if (c->session.failed)
+			perf_link_events(c); /* they may tell that the control connection is dead */
+		else
+			cm_events(c);
+		if (c->in_transit < last)
+			until = perf_now_ns() + patience;
+		last = c->in_transit;
+	}
+	return c->in_transit <= left;
+}
+
 void perf_link_disconnect_all(struct perf_client *c)
 {
-	struct perf_session *s = &c->session;
-	uint64_t until = perf_now_ns() + 10000000000ull;
+	bool answers = true;
 
-	for (uint32_t i = 0; i < s->params.qps && !c->control.dead; i++) {
-		while (c->in_transit >= PERF_LINK_TRANSIT_MAX && perf_now_ns() < until)
-			cm_events(c);
+	for (uint32_t i = 0; i < c->session.params.qps && answers; i++) {
 		if (c->links[i] == PERF_LINK_UP)
 			perf_link_disconnect(c, i);
+		answers = settle(c, PERF_LINK_TRANSIT_MAX - 1);
 	}
-	while (c->in_transit > 0 && !c->control.dead && perf_now_ns() < until)
-		cm_events(c);
+	if (answers)
+		settle(c, 0);
 	c->in_transit = 0;
 }
