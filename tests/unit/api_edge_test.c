@@ -23,7 +23,7 @@ static void transfer_and_close(const char *const *set)
 	for (unsigned i = 0; i < 4; i++) {
 		a[i] = make_qp(A, IBV_QPT_RC);
 		b[i] = make_qp(B, IBV_QPT_RC);
-		join(a[i], b[i], (struct join){.timeout = 13});
+		join(a[i], b[i], (struct join){0});
 	}
 	for (unsigned i = 0; i < 40; i++) {
 		post(A, a[i % 4], i, IBV_WR_RDMA_WRITE, 0, 60000);
@@ -85,7 +85,8 @@ PAIR_TEST(api_edge, an_end_may_be_opened_again_while_the_other_stays, open_nothi
 		cr_assert_eq(uroce_destroy_qp(a), 0);
 		close_side(A);
 		cr_assert_eq(uroce_destroy_qp(b), 0);
-		progress_for(5);
+		for (uint64_t until = now_ms() + PATIENCE_MS; ur_port_reap() && now_ms() < until;)
+			progress();
 		cr_assert_eq(ur_port_reap(), 0u);
 	}
 }
@@ -221,12 +222,23 @@ static const uint8_t arp[42] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0x75, 
 				0x02, 0x75, 0x72, 0x00, 0x00, 0x0b, 10,	  77,	0,    2,    0,
 				0,    0,    0,	  0,	0,    10,   77,	  0,	1};
 
+static unsigned swallow_some(void)
+{
+	uint64_t until = now_ms() + PATIENCE_MS;
+	unsigned n;
+
+	do {
+		progress();
+		n = swallow();
+	} while (!n && now_ms() < until);
+	return n;
+}
+
 static void expect_alive(void)
 {
 	swallow();
 	inject(arp, sizeof(arp), sizeof(arp));
-	progress_for(2);
-	cr_assert_gt(swallow(), 0u, "no answer");
+	cr_assert_gt(swallow_some(), 0u, "no answer");
 }
 
 PAIR_TEST(api_edge, frames_of_any_length_and_shape_are_survived, open_nothing, close_both)
@@ -254,8 +266,7 @@ PAIR_TEST(api_edge, frames_of_any_length_and_shape_are_survived, open_nothing, c
 	inject(frame, 2000, 17);
 	expect_alive();
 	inject(arp, sizeof(arp), 5);
-	progress_for(2);
-	cr_assert_gt(swallow(), 0u, "a request in nine pieces is answered");
+	cr_assert_gt(swallow_some(), 0u, "a request in nine pieces is answered");
 	give_wire();
 }
 
@@ -294,8 +305,7 @@ static void nobody_takes(const char *const *set)
 	progress_for(30);
 	got = swallow();
 	cr_assert_geq(got, 250u, "the ring was full");
-	progress_for(5);
-	cr_assert_gt(swallow(), 0u, "what waited goes on");
+	cr_assert_gt(swallow_some(), 0u, "what waited goes on");
 	progress_for(30);
 	for (unsigned i = 0; i < 8; i++)
 		cr_assert_eq(uroce_destroy_qp(qp[i]), 0);

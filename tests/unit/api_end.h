@@ -21,6 +21,8 @@
 #define END_BUF	  4096
 #define END_PEERS 2
 
+#define PATIENCE_MS 20000
+
 struct end {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -119,7 +121,7 @@ static inline struct uroce_cm_event *end_try_event(struct end *e, unsigned ms)
 /* The next event, which must be of that type. */
 static inline struct uroce_cm_event *end_event(struct end *e, enum uroce_cm_event_type type)
 {
-	struct uroce_cm_event *ev = end_try_event(e, 5000);
+	struct uroce_cm_event *ev = end_try_event(e, PATIENCE_MS);
 
 	cr_assert_not_null(ev, "no event; expected: %s", uroce_cm_event_str(type));
 	cr_assert_eq(ev->type, type, "got: %s (%d); expected: %s", uroce_cm_event_str(ev->type),
@@ -161,6 +163,7 @@ static const struct uroce_conn_param end_param = {.responder_resources = 4,
 						  .initiator_depth = 4,
 						  .retry_count = 7,
 						  .rnr_retry_count = 7,
+						  .timeout = 18, /* 1.07 s */
 						  .min_rnr_timer = 12};
 
 static inline int end_try_connect(struct uroce_cm_id *id, const char *ip, uint16_t port,
@@ -200,7 +203,7 @@ static inline void end_post_send(struct end *e, struct ibv_qp *qp, uint64_t wr_i
 
 static inline struct ibv_wc end_wc(struct end *e)
 {
-	uint64_t until = end_ms() + 5000;
+	uint64_t until = end_ms() + PATIENCE_MS;
 	struct ibv_wc wc;
 	int n;
 

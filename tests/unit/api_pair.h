@@ -29,7 +29,7 @@
 
 #define SIDE_BUF    (64u << 10)
 #define SIDE_CQE    256
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 20000
 #define REMOTE	    (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define ALL_RIGHTS  (IBV_ACCESS_LOCAL_WRITE | REMOTE)
 #define QKEY	    0x1234u
@@ -180,7 +180,8 @@ static inline struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 struct join {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, rd_atomic;
 	int gid_index;
-	int access; /* -1: none */
+	int access;   /* -1: none */
+	uint32_t psn; /* more than FIRST_PSN */
 };
 
 static inline struct ibv_ah_attr av_to(struct side *s, struct side *peer, int gid_index)
@@ -212,7 +213,7 @@ static inline int to_rtr(struct ibv_qp *qp, struct side *s, struct side *peer, u
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = dest_qpn,
-		.rq_psn = FIRST_PSN,
+		.rq_psn = (FIRST_PSN + j.psn) & 0xffffff,
 		.max_dest_rd_atomic = j.rd_atomic ? j.rd_atomic : 4,
 		.min_rnr_timer = j.min_rnr_timer ? j.min_rnr_timer : 1,
 	};
@@ -231,8 +232,8 @@ static inline int to_rts(struct ibv_qp *qp, struct join j)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = FIRST_PSN,
-		.timeout = j.timeout ? j.timeout : 14,
+		.sq_psn = (FIRST_PSN + j.psn) & 0xffffff,
+		.timeout = j.timeout ? j.timeout : 18, /* 1.07 s */
 		.retry_cnt = j.retry_cnt ? j.retry_cnt : 7,
 		.rnr_retry = j.rnr_retry ? j.rnr_retry : 7,
 		.max_rd_atomic = j.rd_atomic ? j.rd_atomic : 4,

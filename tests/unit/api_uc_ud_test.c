@@ -69,10 +69,17 @@ PAIR_TEST(api_uc_ud, uc_refuses_what_needs_an_answer, open_v6, close_both)
 PAIR_TEST(api_uc_ud, a_uc_message_without_a_receive_is_lost_and_the_next_one_is_not, open_v6,
 	  close_both)
 {
+	uint64_t until = now_ms() + PATIENCE_MS;
+	struct uroce_counters c;
+
 	join_uc();
 	post(A, qa, 1, IBV_WR_SEND, 0, 3000);
 	expect_wc(A, 1, IBV_WC_SUCCESS);
-	progress_for(5);
+	do {
+		cr_assert_lt(now_ms(), until, "B has not got three packets");
+		progress();
+		cr_assert_eq(uroce_query_counters(B->ctx, &c), 0);
+	} while (c.rx_packets + c.dropped_packets < 3);
 	post_recv(B, qb, 2, 10000, 3000);
 	expect_no_wc(B);
 	fill(A, 0, 3000, 8);

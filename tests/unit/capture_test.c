@@ -291,7 +291,7 @@ Test(capture, starts_and_stops_under_running_workers)
 
 	for (unsigned i = 0; i < 2; i++)
 		pthread_create(&t[i], NULL, run_worker, &w[i]);
-	for (unsigned i = 0; i < 30; i++) {
+	for (unsigned i = 0; i < 30 || (!seen && i < 5000); i++) {
 		struct ur_capture *c = start((struct ur_capture_attr){.worker_cnt = 2});
 
 		cr_assert_eq(ur_capture_attach(&hook, c), 0);
