@@ -40,15 +40,23 @@ missing_packages()
 	done
 }
 
-# The package lists of a fresh container are empty and its mirror may have a bad moment.
+# The package lists of a fresh container are empty and its mirror may have a bad moment. A list that
+# stays away may be one that is not needed.
 apt_update()
 {
 	local try
 	for try in 1 2 3; do
-		logged apt-get -q update && return 0
+		logged apt-get -q -o APT::Update::Error-Mode=any update && return 0
 		sleep $((try * 3))
 	done
-	return 1
+	say "apt-get update failed three times, in part at least: going on with the lists there are"
+}
+
+# apt_install PACKAGES
+apt_install()
+{
+	# shellcheck disable=SC2086
+	logged apt-get -q install -y --no-install-recommends -o DPkg::Lock::Timeout=120 $1
 }
 
 install_packages()
@@ -62,10 +70,9 @@ install_packages()
 		die "packages are missing and only root can install them: sudo apt-get install $missing"
 	say "installing $(wc -w <<<"$missing") packages (scripts/packages.txt)"
 	export DEBIAN_FRONTEND=noninteractive
-	apt_update || die "apt-get update failed three times; is there a network?"
-	# shellcheck disable=SC2086
-	logged apt-get -q install -y --no-install-recommends -o DPkg::Lock::Timeout=120 $missing ||
-		die "apt-get cannot install the packages"
+	apt_update
+	apt_install "$missing" || { sleep 5 && apt_update && apt_install "$missing"; } ||
+		die "apt-get cannot install the packages; is there a network?"
 }
 
 # The directory is configured, for this source tree, and ninja can bring it up to date.
@@ -81,6 +88,8 @@ setup_build()
 {
 	local dir=$1
 	shift
+	# Where the clock was set back since the tree was made, meson and ninja refuse files of the future.
+	find "$root" -type f -not -path '*/.git/*' -newermt now -exec touch {} + 2>/dev/null
 	build_dir_works "$dir" && return 0
 	rm -rf "$dir"
 	logged meson setup "$@" "$dir" "$root" ||
