@@ -4,11 +4,14 @@
 # leaves nothing behind.
 . "$(dirname "$0")/lib.sh"
 mtu=4300
-[ "$1" = af_packet ] || mtu=2200
+if [ "$1" = af_xdp ]; then
+	need_xdp
+	mtu=2200
+fi
 need_veth $mtu
 server_a=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-$1-a.conf" "${pages[@]}")
 client_b=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-$1-b.conf" "${pages[@]}"
-	--peer 10.77.0.1)
+	--peer 10.77.0.1 "${patient[@]}")
 
 xdp_program()
 {
@@ -28,9 +31,8 @@ for signal in INT TERM; do
 	if [ "$1" = af_xdp ]; then
 		xdp_program "$ns_a" uroce0 || fail "the server runs without an XDP program"
 	fi
-	start_client "${client_b[@]}" --op write --duration 60
+	start_traffic "${client_b[@]}" --op write --duration 60
 	pid=$client_pid
-	sleep 1.5
 	kill -$signal "$client_pid"
 	end_client 130 10
 	grep -q '^write ' "$tmp/client.log" || fail "the client did not print what it measured"
@@ -44,8 +46,7 @@ done
 
 # The server goes first: the client has an error to tell.
 start_server "${server_a[@]}"
-start_client "${client_b[@]}" --op write --duration 60
-sleep 1.5
+start_traffic "${client_b[@]}" --op write --duration 60
 stop_server
 end_client 1 15
 grep -q '^uroce-perf: ' "$tmp/client.log" || fail "the client does not say what happened"

@@ -57,6 +57,13 @@ need_veth()
 		skip "no network namespaces or veth here: $(tail -n 1 "$tmp/netns")"
 }
 
+# need_xdp: the kernel has AF_XDP (44).
+need_xdp()
+{
+	python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null ||
+		skip "this kernel has no AF_XDP"
+}
+
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for()
 {
@@ -132,6 +139,18 @@ start_client()
 	client_pid=$!
 }
 
+flows_or_gone()
+{
+	grep -q '^after ' "$tmp/client.log" || gone "$client_pid"
+}
+
+# start_traffic COMMAND...: as start_client; returns when messages have flowed for a fifth of a second.
+start_traffic()
+{
+	start_client "$@" --live --live-interval 0.2
+	wait_for 30 flows_or_gone && ! gone "$client_pid" || fail "no traffic"
+}
+
 end_client()
 {
 	local status
@@ -162,6 +181,10 @@ clean_result()
 # Hugepages belong to whoever comes first; tests do not depend on who that is.
 pages=(--set eal.hugepages=no)
 
+# A program may stand still for seconds on a machine that is busy: 8 times 1.07 s.
+patient=(--timeout 18)
+
 server_a=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_packet-a.conf" "${pages[@]}")
-client_b=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_packet-b.conf" "${pages[@]}"
+plain_b=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_packet-b.conf" "${pages[@]}"
 	--peer 10.77.0.1)
+client_b=("${plain_b[@]}" "${patient[@]}")

@@ -34,7 +34,7 @@ volume()
 	start_server "${server[@]}"
 	for op in write read send; do
 		run 0 "${client[@]}" "${impair[@]}" --op $op --size 64K --bytes 1e9 --verify \
-			--timeout 14 --json "$tmp/run.json"
+			--timeout 18 --json "$tmp/run.json"
 		clean_result
 		[ "$(field '.bytes >= 1e9')" = true ] || fail "$op moved $(field .bytes) bytes only"
 		echo "$op: $(field .bytes) bytes, every one right; $(field .retransmitted_packets)" \

