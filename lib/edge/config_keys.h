@@ -286,7 +286,14 @@
 
 /* One direction; M(field) is the struct member, P the key's prefix. */
 #define UR_CONFIG_KEYS_IMPAIR_DIR(K, M, P)                                                         \
-	K(impair, M(loss), P "loss", PERCENT, 0, 0, "0", "packets dropped")                        \
+	K(impair, M(loss), P "loss", PERCENT, 0, 0, "0",                                           \
+	  "packets dropped, outside of bursts if there are any")                                   \
+	K(impair, M(burst), P "burst", PERCENT, 0, 0, "0",                                         \
+	  "packets that begin a burst of loss (Gilbert and Elliott); 0: none")                     \
+	K(impair, M(burst_packets), P "burst_packets", U32, 1, 1000000, "8",                       \
+	  "packets of a burst, on average")                                                        \
+	K(impair, M(burst_loss), P "burst_loss", PERCENT, 0, 0, "100",                             \
+	  "packets dropped in a burst")                                                            \
 	K(impair, M(duplicate), P "duplicate", PERCENT, 0, 0, "0", "packets doubled")              \
 	K(impair, M(reorder), P "reorder", PERCENT, 0, 0, "0", "packets held back")                \
 	K(impair, M(corrupt), P "corrupt", PERCENT, 0, 0, "0", "packets with one bit flipped")     \

@@ -7,8 +7,8 @@
 
 #define HOLD_DEFAULT 1024
 
-/* One random stream for each decision. */
-enum stream { LOSS, CORRUPT, CORRUPT_BIT, ECN, DUPLICATE, REORDER, JITTER, STREAM_CNT };
+/* One random stream for each decision; new ones at the end: old seeds keep their meaning. */
+enum stream { LOSS, CORRUPT, CORRUPT_BIT, ECN, DUPLICATE, REORDER, JITTER, BURST, STREAM_CNT };
 
 struct held {
 	void *pkt;
@@ -29,6 +29,8 @@ struct ur_impair {
 	const struct ur_impair_ops *ops;
 	void *ctx;
 	uint64_t random[STREAM_CNT];
+	ur_chance burst_end;  /* that a packet is the first one after a burst */
+	bool in_burst;	      /* the last packet was */
 	uint64_t passed;      /* packets that went by those held back */
 	struct queue back;    /* held back, in the order they will leave */
 	struct queue line;    /* delay line; due times do not decrease */
@@ -76,8 +78,8 @@ ur_chance ur_impair_chance(double probability)
 
 bool ur_impair_active(const struct ur_impair_config *cfg)
 {
-	return cfg->loss || cfg->duplicate || cfg->reorder || cfg->corrupt || cfg->ecn ||
-	       cfg->delay_ns || cfg->jitter_ns || cfg->link_gbps > 0;
+	return cfg->loss || cfg->burst || cfg->duplicate || cfg->reorder || cfg->corrupt ||
+	       cfg->ecn || cfg->delay_ns || cfg->jitter_ns || cfg->link_gbps > 0;
 }
 
 /* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). */
@@ -140,6 +142,9 @@ struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t str
 		imp->cfg.hold_max = HOLD_DEFAULT;
 	imp->ops = ops;
 	imp->ctx = ctx;
+	imp->burst_end = UINT32_MAX;
+	if (cfg->burst_packets > 1)
+		imp->burst_end = ur_impair_chance(1.0 / cfg->burst_packets);
 	link_init(imp);
 	for (unsigned i = 0; i < STREAM_CNT; i++)
 		imp->random[i] = next_random(&root);
@@ -295,9 +300,23 @@ static void *corrupt(struct ur_impair *imp, void *pkt)
 	return flipped ? flipped : pkt;
 }
 
+/* Whether the network loses the packet, in the state that the packet finds. IMPAIR-BURST-01 */
+static bool lose(struct ur_impair *imp)
+{
+	bool was = imp->in_burst;
+
+	if (imp->cfg.burst) {
+		bool turns = happens(imp, BURST, was ? imp->burst_end : imp->cfg.burst);
+
+		imp->in_burst = was != turns;
+		imp->cnt[UR_IMPAIR_BURSTS] += !was && turns;
+	}
+	return happens(imp, LOSS, imp->in_burst ? imp->cfg.burst_loss : imp->cfg.loss);
+}
+
 static void one(struct ur_impair *imp, struct exit *exit, void *pkt)
 {
-	bool lost = happens(imp, LOSS, imp->cfg.loss), twice;
+	bool lost = lose(imp), twice;
 	void *copy = NULL;
 
 	imp->cnt[UR_IMPAIR_PACKETS]++;

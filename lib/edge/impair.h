@@ -17,6 +17,12 @@
  * A copy made by duplication goes through the last three on its own. Link and delay keep the order,
  * jitter too: only reordering reorders.
  *
+ * Loss is Gilbert's and Elliott's: each packet finds the network in its good state, where `loss` of
+ * them are dropped, or in a burst, where `burst_loss` are. A packet in the good state begins a
+ * burst with chance `burst` and is its first; a burst lasts burst_packets on average,
+ * geometrically. In the long run burst / (burst + 1 / burst_packets) of the packets are in bursts.
+ * IMPAIR-BURST-01
+ *
  * The link carries one packet after the other, each for the time of its bytes. Its queue is first
  * in, first out, and measured by the time that it takes to leave: link_queue_bytes of it at most,
  * what is on the link included.
@@ -43,7 +49,8 @@
 	X(LINK_DROPPED, "dropped: the slow link's queue is full")                                  \
 	X(LINK_MARKED, "marked congestion experienced by the slow link's queue")                   \
 	X(LINK_WAIT_NS, "time that packets waited for the slow link, all together")                \
-	X(LINK_WAIT_MAX_NS, "the longest of these times")
+	X(LINK_WAIT_MAX_NS, "the longest of these times")                                          \
+	X(BURSTS, "bursts of loss")
 
 enum ur_impair_counter {
 #define X(name, text) UR_IMPAIR_##name,
@@ -58,6 +65,9 @@ typedef uint32_t ur_chance;
 struct ur_impair_config {
 	uint64_t seed;
 	ur_chance loss, duplicate, reorder, corrupt, ecn;
+	ur_chance burst;	  /* that a packet begins a burst; 0: there are none */
+	ur_chance burst_loss;	  /* of packets in a burst */
+	uint32_t burst_packets;	  /* of a burst, lost or not, on average; 0 is 1 */
 	uint32_t reorder_gap;	  /* a packet held back waits for so many later ones ... */
 	uint64_t reorder_hold_ns; /* ... or so long, whichever ends first; 0 of both switches off */
 	uint64_t delay_ns;	  /* of every packet */

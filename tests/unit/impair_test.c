@@ -225,6 +225,124 @@ Test(impair, turning_one_knob_leaves_the_choices_of_the_others)
 	cr_assert_arr_eq(plain, turned, n * sizeof(plain[0]));
 }
 
+/* ---- bursts: Gilbert and Elliott. IMPAIR-BURST-01 ---- */
+
+#define BURST_PACKETS_CNT 400000u
+
+/* What a run of packets shows of the model. */
+struct seen {
+	unsigned lost;
+	unsigned runs;	 /* of packets lost one after the other */
+	unsigned single; /* runs of one */
+	uint64_t bursts; /* as counted */
+};
+
+static struct seen watch(struct ur_impair_config cfg)
+{
+	struct ur_impair *imp = start(cfg);
+	struct seen seen = {0};
+	unsigned run = 0;
+	uint32_t got[4];
+
+	for (uint32_t i = 0; i < BURST_PACKETS_CNT; i++) {
+		if (send_one(imp, i, i, got, 0) == 0) {
+			run++;
+			seen.lost++;
+			continue;
+		}
+		seen.runs += run > 0;
+		seen.single += run == 1;
+		run = 0;
+	}
+	seen.bursts = count(imp, UR_IMPAIR_BURSTS);
+	cr_assert_eq(count(imp, UR_IMPAIR_LOST), seen.lost);
+	end(imp);
+	return seen;
+}
+
+/* Within six standard deviations. */
+static void expect_near(double is, double want, double variance, const char *what, uint64_t seed)
+{
+	cr_assert((is - want) * (is - want) < 36 * variance,
+		  "%s is %g, expected %g, variance %g, seed %llu", what, is, want, variance,
+		  (unsigned long long)seed);
+}
+
+/*
+ * Of a mean of all packets of a chain, each of which has variance v: the chain forgets by the
+ * factor memory = 1 - begin - finish a packet, so that n packets tell as much as n (1 - memory) /
+ * (1 + memory) independent ones.
+ */
+static double of_mean(double v, double memory)
+{
+	return v / BURST_PACKETS_CNT * (1 + memory) / (1 - memory);
+}
+
+static void expect_bursts(double begin, uint32_t packets, uint64_t seed)
+{
+	struct ur_impair_config cfg = {.seed = seed,
+				       .burst = ur_impair_chance(begin),
+				       .burst_packets = packets,
+				       .burst_loss = UINT32_MAX};
+	struct seen seen = watch(cfg);
+	double finish = 1.0 / packets, share = begin / (begin + finish), runs = seen.runs;
+
+	expect_near((double)seen.lost / BURST_PACKETS_CNT, share,
+		    of_mean(share * (1 - share), 1 - begin - finish), "mean loss", seed);
+	expect_near(seen.lost / runs, packets,
+		    (1 - finish) * packets * packets / runs + 1 / (runs * runs), "mean burst",
+		    seed);
+	expect_near(seen.single / runs, finish, finish * (1 - finish) / runs + 1 / (runs * runs),
+		    "share of bursts of one packet", seed);
+	cr_assert(seen.bursts - seen.runs <= 1, "the last one may last");
+}
+
+Test(impair, bursts_are_as_frequent_and_as_long_as_asked)
+{
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		expect_bursts(0.001, 10, seed);
+		expect_bursts(0.01, 3, seed);
+		expect_bursts(0.0005, 50, seed);
+		expect_bursts(0.02, 1, seed);
+		expect_bursts(0.3, 2, seed);
+	}
+}
+
+Test(impair, each_state_has_its_own_loss)
+{
+	struct ur_impair_config cfg = {.seed = 5,
+				       .loss = ur_impair_chance(0.01),
+				       .burst = ur_impair_chance(0.01),
+				       .burst_packets = 20,
+				       .burst_loss = ur_impair_chance(0.5)};
+	double share = 0.01 / (0.01 + 0.05), memory = 1 - 0.01 - 0.05, states = share * (1 - share);
+	double draws = share * 0.25 + (1 - share) * 0.0099;
+	struct seen seen = watch(cfg);
+
+	expect_near((double)seen.lost / BURST_PACKETS_CNT, share * 0.5 + (1 - share) * 0.01,
+		    of_mean(0.49 * 0.49 * states, memory) + draws / BURST_PACKETS_CNT, "mean loss",
+		    cfg.seed);
+	cfg.loss = UINT32_MAX;
+	cfg.burst_loss = 0;
+	seen = watch(cfg);
+	expect_near((double)seen.lost / BURST_PACKETS_CNT, 1 - share, of_mean(states, memory),
+		    "what only a burst lets through", cfg.seed);
+}
+
+Test(impair, bursts_leave_the_choices_of_plain_loss)
+{
+	struct ur_impair_config cfg = {.seed = 42, .loss = ur_impair_chance(0.1)};
+	uint64_t plain = fingerprint(cfg, 0);
+
+	cfg.burst = ur_impair_chance(0.2);
+	cfg.burst_packets = 4;
+	cfg.burst_loss = cfg.loss;
+	cr_assert_eq(fingerprint(cfg, 0), plain);
+	cfg.burst_loss = UINT32_MAX;
+	cr_assert_neq(fingerprint(cfg, 0), plain);
+	cr_assert(ur_impair_active(&(struct ur_impair_config){.burst = 1}));
+}
+
 /* The seed at which, with chance 1/2, of packets 0..6 exactly number 2 is held back. */
 static uint64_t seed_that_holds_only_packet_2(struct ur_impair_config cfg)
 {
