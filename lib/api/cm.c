@@ -116,10 +116,12 @@ static void take_private(struct ur_cm_note *note, const struct ur_cm_event *ev)
 	memcpy(note->private_data, ev->private_data, n);
 }
 
-static void take_req(struct ur_cm_note *note, const struct ur_cm_req *req)
+static void take_req(struct ur_cm_note *note, const struct ur_cm_event *ev)
 {
+	const struct ur_cm_req *req = ev->req;
+
 	note->qpn = req->qpn;
-	note->psn = req->psn;
+	note->sq_psn = ev->sq_psn;
 	note->transport = req->transport;
 	note->pmtu = req->pmtu;
 	note->ack_timeout = req->primary.ack_timeout;
@@ -132,10 +134,12 @@ static void take_req(struct ur_cm_note *note, const struct ur_cm_req *req)
 	note->srq = req->srq;
 }
 
-static void take_rep(struct ur_cm_note *note, const struct ur_cm_rep *rep)
+static void take_rep(struct ur_cm_note *note, const struct ur_cm_event *ev)
 {
+	const struct ur_cm_rep *rep = ev->rep;
+
 	note->qpn = rep->qpn;
-	note->psn = rep->psn;
+	note->sq_psn = ev->sq_psn;
 	note->rnr_retry = rep->rnr_retry;
 	note->responder_resources = rep->responder_resources;
 	note->initiator_depth = rep->initiator_depth;
@@ -209,7 +213,7 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 				    .local = ev->src->dgid,
 				    .peer_port = ev->ip ? ev->ip->sport : 0};
 	if (!sidr) {
-		take_req(note, ev->req);
+		take_req(note, ev);
 		set_service(cm, ev);
 	}
 	take_offer(note, ev->offer);
@@ -246,7 +250,7 @@ static void on_id(struct ur_cm_api *cm, struct ur_api_cm_id *id, const struct ur
 				    .final = ev->final};
 	switch (ev->type) {
 	case UR_CM_EV_REP_RCVD:
-		take_rep(note, ev->rep);
+		take_rep(note, ev);
 		break;
 	case UR_CM_EV_REJ_RCVD:
 		note->status = ev->rej->reason;

@@ -142,7 +142,7 @@ int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct 
 		.ah_attr = id->ah,
 		.path_mtu = (enum ibv_mtu)id->pmtu,
 		.dest_qp_num = peer->qpn.v,
-		.rq_psn = peer->psn.v,
+		.rq_psn = id->rq_psn.v,
 		.max_dest_rd_atomic = id->param.responder_resources,
 		.min_rnr_timer = id->param.min_rnr_timer,
 	};
@@ -162,7 +162,7 @@ int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct 
 	if (rc)
 		return rc;
 	attr.qp_state = IBV_QPS_RTS;
-	attr.sq_psn = id->sq_psn.v;
+	attr.sq_psn = peer->sq_psn.v;
 	attr.timeout = id->param.timeout;
 	attr.retry_cnt = id->param.retry_count;
 	attr.rnr_retry = id->param.rnr_retry_count;
@@ -336,7 +336,7 @@ static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id
 	a->service_id = ur_rdma_ip_service(UR_RDMA_IP_TCP, port);
 	a->transport = qp->qp_type == IBV_QPT_RC ? UR_CM_TRANSPORT_RC : UR_CM_TRANSPORT_UC;
 	a->qpn = ur_qpn(qp->qp_num);
-	a->psn = id->sq_psn;
+	a->rq_psn = id->rq_psn;
 	a->pkey = 0xffff;
 	a->pmtu = id->pmtu;
 	a->responder_resources = id->param.responder_resources;
@@ -391,7 +391,7 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 	if (rc)
 		return rc;
 	id->sidr = false;
-	id->sq_psn = random_psn();
+	id->rq_psn = random_psn();
 	fill_req(&c.req, id, qp, port);
 	c.req.private_data = private_data;
 	c.req.private_len = put_private(id, private_data, sizeof(private_data),
@@ -464,7 +464,7 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 	own_rnr_retry = id->param.rnr_retry_count;
 	id->param.rnr_retry_count = id->request.rnr_retry;
 	meet_request(id, param ? param->timeout : 0);
-	id->sq_psn = random_psn();
+	id->rq_psn = random_psn();
 	id->mode = mode_case(qp, id->param.private_data_len, UR_CM_REP_PRIVATE);
 	rc = init_qp(qp);
 	if (!rc)
@@ -473,7 +473,7 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 		return rc;
 	a.rep = (struct ur_cm_accept_attr){
 		.qpn = ur_qpn(qp->qp_num),
-		.psn = id->sq_psn,
+		.rq_psn = id->rq_psn,
 		.responder_resources = id->param.responder_resources,
 		.initiator_depth = id->param.initiator_depth,
 		.rnr_retry = own_rnr_retry,

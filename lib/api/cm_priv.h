@@ -45,7 +45,7 @@ struct ur_cm_note {
 	uint16_t peer_port;
 	/* REQ_RCVD: the REQ; REP_RCVD: the REP, as the local side's QP needs them. */
 	struct ur_qpn qpn;
-	struct ur_psn psn;
+	struct ur_psn sq_psn; /* the one that the QP begins with */
 	uint32_t qkey;
 	uint8_t transport, pmtu, ack_timeout, retry_cnt, rnr_retry;
 	uint8_t responder_resources, initiator_depth; /* the peer's */
@@ -82,7 +82,7 @@ struct ur_api_cm_id {
 	struct ibv_ah_attr ah;
 	struct uroce_conn_param param; /* without private data */
 	uint8_t pmtu;		       /* enum ibv_mtu */
-	struct ur_psn sq_psn;
+	struct ur_psn rq_psn;	       /* the one that the peer is told to begin with */
 	/* Active side: the QP's mode as far as it is known; `peer` comes with the REP. */
 	struct ur_mode_case mode;
 	struct ur_cm_note request; /* of a child: what the peer asked for */

@@ -130,6 +130,7 @@ struct ur_cm_event {
 	bool final;		     /* the handle is stale already; no event follows */
 	bool timed_out;		     /* DISCONNECTED */
 	const struct ur_cm_src *src; /* REQ_RCVD, SIDR_REQ_RCVD */
+	struct ur_psn sq_psn;	     /* REQ_RCVD, REP_RCVD: CM-PSN-01: our first */
 	union {
 		const struct ur_cm_req *req;
 		const struct ur_cm_rep *rep;
@@ -217,7 +218,7 @@ struct ur_cm_connect_attr {
 	uint64_t service_id;
 	enum ur_cm_transport transport; /* RC or UC */
 	struct ur_qpn qpn;
-	struct ur_psn psn;
+	struct ur_psn rq_psn; /* CM-PSN-01: the peer's first */
 	uint16_t pkey;
 	uint8_t pmtu;		      /* 1 to 5: 256 to 4096 bytes */
 	uint8_t responder_resources;  /* READs and atomics we serve at a time */
@@ -248,7 +249,7 @@ int ur_cm_rtu(struct ur_cm *cm, struct ur_cm_id id, const void *private_data, ui
 
 struct ur_cm_accept_attr {
 	struct ur_qpn qpn;
-	struct ur_psn psn;
+	struct ur_psn rq_psn; /* CM-PSN-01: the peer's first */
 	uint32_t qkey;
 	/* Lowered to the REQ's initiator depth and responder resources. */
 	uint8_t responder_resources, initiator_depth;

@@ -24,7 +24,7 @@ static void build_req(const struct ur_cm *cm, struct cm_id *id, const struct ur_
 		.remote_resp_timeout = a->remote_resp_timeout,
 		.transport = a->transport,
 		.flow_ctrl = a->flow_ctrl,
-		.psn = a->psn,
+		.psn = a->rq_psn,
 		.local_resp_timeout = a->local_resp_timeout,
 		.retry_cnt = a->retry_cnt,
 		.pkey = a->pkey,
@@ -145,6 +145,7 @@ enum ur_drop cm_rx_rep(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 	cm_set_state(cm, id, UR_CM_ST_REP_RCVD);
 	ev = cm_event(id, UR_CM_EV_REP_RCVD);
 	ev.rep = rep;
+	ev.sq_psn = rep->psn;
 	ev.private_data = rep->private_data;
 	ev.private_len = sizeof(rep->private_data);
 	/* CM-EXT-04: an answer names the version that is used, and we speak one. */

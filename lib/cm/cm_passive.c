@@ -87,6 +87,7 @@ static void emit_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_i
 	struct ur_offer offer;
 
 	ev.req = req;
+	ev.sq_psn = req->psn;
 	if (ur_offer_take(req->private_data, UR_CM_REQ_PRIVATE, &offer))
 		ev.offer = &offer;
 	cm_emit(cm, &ev);
@@ -158,7 +159,7 @@ int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_cm_ac
 		.remote_comm_id = id->remote_comm_id,
 		.qkey = a->qkey,
 		.qpn = a->qpn,
-		.psn = a->psn,
+		.psn = a->rq_psn,
 		.responder_resources =
 			a->responder_resources < id->depth ? a->responder_resources : id->depth,
 		.initiator_depth =

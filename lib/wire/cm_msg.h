@@ -152,9 +152,9 @@ struct ur_cm_req {
 	uint8_t remote_resp_timeout; /* 5 bits: by then the receiver answers the REQ */
 	uint8_t transport;	     /* enum ur_cm_transport */
 	bool flow_ctrl;		     /* F: the sender keeps end-to-end credits */
-	struct ur_psn psn;
-	uint8_t local_resp_timeout; /* 5 bits: by then the sender answers the REP */
-	uint8_t retry_cnt;	    /* 3 bits */
+	struct ur_psn psn;	     /* where the receiver of the message begins to send */
+	uint8_t local_resp_timeout;  /* 5 bits: by then the sender answers the REP */
+	uint8_t retry_cnt;	     /* 3 bits */
 	uint16_t pkey;
 	uint8_t pmtu; /* 4 bits: 1 to 5 are 256 to 4096 bytes */
 	bool rdc_exists;
@@ -215,7 +215,7 @@ struct ur_cm_rep {
 	uint32_t qkey;
 	struct ur_qpn qpn;
 	uint32_t eecn;
-	struct ur_psn psn;
+	struct ur_psn psn; /* where the receiver of the message begins to send */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t target_ack_delay; /* 5 bits: 4.096 us * 2^n */

@@ -9,19 +9,49 @@
 /*
  * What a foreign connection manager said, message by message. First every message must encode to
  * its own bytes; then uroce takes the part of either side: it is fed what the peer said and must
- * say what the foreign CM said, but for the ids that each side draws for itself.
+ * say what the foreign CM said, but for the ids that each side draws for itself. The PSNs are those
+ * of the data packets between: what our queue pair expects must give the message that was sent, and
+ * what it is told to begin with must be what the foreign one began with.
  */
 #define MADS_MAX 32
+#define QPS_MAX	 16
 
 struct said {
 	struct ur_gid from, to;
 	uint8_t mad[UR_MAD_BYTES];
 };
 
+/* The first request that came to a queue pair. */
+struct begun {
+	struct ur_gid to;
+	struct ur_qpn qpn;
+	struct ur_psn psn;
+};
+
 struct talk {
 	struct said said[MADS_MAX];
 	size_t cnt;
+	struct begun begun[QPS_MAX];
+	size_t begun_cnt;
 };
+
+static const struct begun *begun_find(const struct talk *talk, const struct ur_gid *to,
+				      struct ur_qpn qpn)
+{
+	for (size_t i = 0; i < talk->begun_cnt; i++)
+		if (ur_gid_eq(&talk->begun[i].to, to) && talk->begun[i].qpn.v == qpn.v)
+			return &talk->begun[i];
+	return NULL;
+}
+
+static void begun_add(struct talk *talk, const struct ur_packet *p)
+{
+	if (!(ur_op_flags(p->bth.opcode) & UR_OP_REQUEST) ||
+	    begun_find(talk, &p->ip.dst, p->bth.dqpn))
+		return;
+	cr_assert_lt(talk->begun_cnt, QPS_MAX);
+	talk->begun[talk->begun_cnt++] = (struct begun){p->ip.dst, p->bth.dqpn, p->bth.psn};
+}
 
 static struct talk talk_load(const char *name)
 {
@@ -31,9 +61,12 @@ static struct talk talk_load(const char *name)
 	for (size_t i = 0; i < file.cnt; i++) {
 		struct ur_packet p;
 
-		if (ur_packet_decode(file.packets[i].b, file.packets[i].len, &p) != UR_DROP_NONE ||
-		    p.bth.dqpn.v != UR_GSI_QPN)
+		if (ur_packet_decode(file.packets[i].b, file.packets[i].len, &p) != UR_DROP_NONE)
 			continue;
+		if (p.bth.dqpn.v != UR_GSI_QPN) {
+			begun_add(&talk, &p);
+			continue;
+		}
 		cr_assert_lt(talk.cnt, MADS_MAX);
 		cr_assert_eq(p.payload_len, UR_MAD_BYTES);
 		cr_assert_eq(p.deth.qkey, UR_GSI_QKEY);
@@ -150,6 +183,9 @@ struct conn {
 };
 
 struct part {
+	const struct talk *talk;
+	struct ur_gid me, peer;
+	unsigned psns; /* compared with data packets */
 	struct ur_cm *cm;
 	void *mem;
 	uint64_t now;
@@ -159,13 +195,43 @@ struct part {
 	unsigned n[UR_CM_EV_CNT];
 };
 
+/* CM-PSN-01: what our queue pair is told to begin with is what the foreign one began with. */
+static void expect_begun(struct part *part, struct ur_qpn peer_qpn, struct ur_psn sq_psn)
+{
+	const struct begun *begun = begun_find(part->talk, &part->peer, peer_qpn);
+
+	if (!begun)
+		return;
+	cr_expect_eq(sq_psn.v, begun->psn.v, "begins with %u, the foreign one with %u", sq_psn.v,
+		     begun->psn.v);
+	part->psns++;
+}
+
+/*
+ * CM-PSN-01: what our queue pair expects is what the peer began with, of which the message has to
+ * come out; that of the message where the peer never began.
+ */
+static struct ur_psn expected_psn(struct part *part, struct ur_qpn qpn, struct ur_psn said)
+{
+	const struct begun *begun = begun_find(part->talk, &part->me, qpn);
+
+	if (!begun)
+		return said;
+	part->psns++;
+	return begun->psn;
+}
+
 static void part_sink(void *arg, const struct ur_cm_event *ev)
 {
 	struct part *part = arg;
 
 	part->n[ev->type]++;
-	if (ev->type == UR_CM_EV_REQ_RCVD)
+	if (ev->type == UR_CM_EV_REQ_RCVD) {
 		part->child = ev->id;
+		expect_begun(part, ev->req->qpn, ev->sq_psn);
+	}
+	if (ev->type == UR_CM_EV_REP_RCVD)
+		expect_begun(part, ev->rep->qpn, ev->sq_psn);
 }
 
 static uint32_t get32(const uint8_t *p)
@@ -211,7 +277,7 @@ static void do_connect(struct part *part, const struct said *said, struct ur_cur
 		.service_id = m.service_id,
 		.transport = m.transport,
 		.qpn = m.qpn,
-		.psn = m.psn,
+		.rq_psn = expected_psn(part, m.qpn, m.psn),
 		.pkey = m.pkey,
 		.pmtu = m.pmtu,
 		.responder_resources = m.responder_resources,
@@ -239,7 +305,7 @@ static void do_accept(struct part *part, struct ur_cursor *c)
 	ur_get_cm_rep(c, &m);
 	attr = (struct ur_cm_accept_attr){
 		.qpn = m.qpn,
-		.psn = m.psn,
+		.rq_psn = expected_psn(part, m.qpn, m.psn),
 		.responder_resources = 255,
 		.initiator_depth = 255,
 		.target_ack_delay = m.target_ack_delay,
@@ -370,7 +436,11 @@ static void play(struct part *part, const struct talk *talk, const struct ur_gid
 		 const char *name, const uint8_t *order, size_t cnt)
 {
 	struct ur_cm_out out;
+	const struct said *first = &talk->said[order ? order[0] : 0];
 
+	part->talk = talk;
+	part->me = *me;
+	part->peer = ur_gid_eq(&first->from, me) ? first->to : first->from;
 	for (size_t k = 0; k < cnt; k++) {
 		size_t i = order ? order[k] : k;
 		const struct said *said = &talk->said[i];
@@ -404,6 +474,7 @@ Test(cm_golden, uroce_connects_as_rping_did)
 
 	play(part, &talk, &talk.said[0].from, "rping client", NULL, 5);
 	cr_expect(part->n[UR_CM_EV_REP_RCVD] == 1 && part->n[UR_CM_EV_DISCONNECTED] == 1);
+	cr_expect_eq(part->psns, 2, "both directions");
 	play(part, &talk, &talk.said[5].from, "rping client, IPv6", (uint8_t[]){5, 6}, 2);
 	cr_expect_eq(part->n[UR_CM_EV_REJ_RCVD], 1);
 	part_free(part);
@@ -416,6 +487,7 @@ Test(cm_golden, uroce_answers_as_rpings_server_did)
 
 	play(part, &talk, &talk.said[0].to, "rping server", NULL, 5);
 	cr_expect(part->n[UR_CM_EV_ESTABLISHED] == 1 && part->n[UR_CM_EV_DREQ_RCVD] == 1);
+	cr_expect_eq(part->psns, 2, "both directions");
 	cr_assert_eq(ur_cm_unlisten(part->cm, ur_rdma_ip_service(UR_RDMA_IP_TCP, 7174)), 0);
 	play(part, &talk, &talk.said[5].to, "rping server, IPv6", (uint8_t[]){5, 6}, 2);
 	part_free(part);
@@ -432,6 +504,7 @@ Test(cm_golden, uroce_connects_as_ib_send_bw_did)
 	cr_expect(part->n[UR_CM_EV_REP_RCVD] == 2 && part->n[UR_CM_EV_DISCONNECTED] == 2);
 	cr_expect_eq(part->n[UR_CM_EV_SIDR_REP_RCVD], 1);
 	cr_expect_eq(part->n[UR_CM_EV_TIMEWAIT_EXIT], 2);
+	cr_expect_eq(part->psns, 3, "in the second connection one side only receives");
 	part_free(part);
 }
 
@@ -442,6 +515,7 @@ Test(cm_golden, uroce_answers_as_ib_send_bws_server_did)
 
 	play(part, &talk, &talk.said[0].to, "ib_send_bw server", NULL, talk.cnt);
 	cr_expect_eq(part->n[UR_CM_EV_ESTABLISHED], 2);
+	cr_expect_eq(part->psns, 3, "in the second connection one side only receives");
 	cr_expect(part->n[UR_CM_EV_DREQ_RCVD] == 1 && part->n[UR_CM_EV_DISCONNECTED] == 1);
 	part_free(part);
 }

@@ -80,7 +80,7 @@ static inline struct ur_cm_src pair_src(const struct pair *p, int to)
 static inline void side_accept(struct side *s, struct ur_cm_id id)
 {
 	struct ur_cm_accept_attr attr = {.qpn = {0x200 + s->n[UR_CM_EV_REQ_RCVD]},
-					 .psn = {0xb0b},
+					 .rq_psn = {0xb0b},
 					 .rnr_retry = 7,
 					 .responder_resources = s->resources,
 					 .initiator_depth = s->depth,
@@ -298,7 +298,7 @@ static inline struct ur_cm_connect_attr connect_attr(const struct pair *p, int f
 					   .service_id = SERVICE,
 					   .transport = UR_CM_TRANSPORT_RC,
 					   .qpn = {0x100},
-					   .psn = {0xa0a},
+					   .rq_psn = {0xa0a},
 					   .pkey = 0xffff,
 					   .pmtu = 3,
 					   .responder_resources = 4,
