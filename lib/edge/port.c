@@ -29,6 +29,7 @@
 #define XDP_DESC	  512  /* its own default of 2048 pages a ring leaves every cache */
 #define XDP_FILL	  2048 /* mbufs the driver puts in the fill ring, whatever the ring's size */
 #define XDP_HEADROOM	  256  /* what the kernel keeps in front of a frame */
+#define VNET_HEADER_BYTES 12   /* struct virtio_net_hdr_mrg_rxbuf */
 #define AF_PACKET_FRAMESZ 2048 /* of the driver, when framesz= is not given */
 
 #define ORPHAN_PATIENCE_MS 1000
@@ -41,6 +42,7 @@ enum quirk {
 	QUIRK_FRAMESZ = 8,     /* the ring's slot size is a device argument */
 	QUIRK_COPIES = 16,     /* a TX burst copies frames (memif: unless it is zero-copy) */
 	QUIRK_KERNEL_MAC = 32, /* the device's MAC is the kernel's, at the other end of the link */
+	QUIRK_VNET_HEADER = 64, /* the driver counts virtio's header as part of the frame */
 };
 
 static const struct {
@@ -54,6 +56,7 @@ static const struct {
 	{"net_null", QUIRK_NO_LINK_MTU},
 	{"net_pcap", QUIRK_NO_LINK_MTU},
 	{"net_tap", QUIRK_KERNEL_MAC},
+	{"net_virtio", QUIRK_VNET_HEADER},
 };
 
 /* What an opening has found out so far. */
@@ -246,6 +249,8 @@ static int choose_sizes(struct opening *o)
 	frame = mtu + UR_FRAME_OVERHEAD_BYTES;
 	room = RTE_MAX(o->attr->mbuf_room_bytes, RTE_MAX(frame, framesz));
 	room = RTE_MAX(room, o->info.min_rx_bufsize);
+	if (o->quirks & QUIRK_VNET_HEADER)
+		room += VNET_HEADER_BYTES;
 	o->data_room = RTE_ALIGN_CEIL(room + RTE_PKTMBUF_HEADROOM, RTE_CACHE_LINE_SIZE);
 	if (o->quirks & QUIRK_PAGE)
 		o->data_room = page_data_room();
