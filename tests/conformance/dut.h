@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_CONFORMANCE_DUT_H
+#define UR_CONFORMANCE_DUT_H
+
+/*
+ * The device under test, driven line by line (docs/conformance.md has the commands). dut.c speaks
+ * verbs; V(name) is uroce's function or libibverbs'. What verbs do not have is behind the
+ * functions below, once for each.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <infiniband/verbs.h>
+
+#ifdef DUT_VERBS
+#define V(name)	 ibv_##name
+#define DUT_IMPL "verbs"
+#else
+#include "uroce/uroce.h"
+#define V(name)	 uroce_##name
+#define DUT_IMPL "uroce"
+#endif
+
+struct dut_options {
+	const char *device;  /* configuration file, or name of a verbs device */
+	const char *set[32]; /* overrides of the configuration, NULL at the end */
+	unsigned set_cnt;
+	int frames_fd;	  /* where a ring's other end is relayed to; -1: nowhere */
+	const char *ring; /* the name of that ring */
+};
+
+/* Opens the device, or prints one sentence and exits. */
+struct ibv_context *dut_open(const struct dut_options *o);
+void dut_close(struct ibv_context *ctx);
+
+/* Does what the device needs done by its user; returns whether there was anything. */
+bool dut_progress(struct ibv_context *ctx);
+
+/* Counters as a JSON object without a newline; the caller frees it. */
+char *dut_counters(struct ibv_context *ctx);
+
+/* How an RC queue pair survives loss, "gbn" or "reorder". Returns 0 or an errno value. */
+int dut_set_mode(struct ibv_qp *qp, const char *mode);
+
+#ifndef DUT_VERBS
+/* The other end of a ring, whose frames go to and come from a packet socket of the tester's. */
+void dut_relay_open(const char *ring, int fd);
+bool dut_relay(void);
+#endif
+
+#endif
