@@ -171,7 +171,7 @@ static inline struct verdict take_turn(struct ur_qp *qp, uint32_t op, const stru
 	qp->xrsp.starved = false;
 	if (__builtin_expect(rsp->nak_sent, 0)) {
 		rsp->nak_sent = false;
-		if (rsp->ack == UR_NAK_OWED)
+		if (rsp->ack & UR_NAK_OWED)
 			rsp->ack = UR_ACK_OWED;
 	}
 	return CONTINUE;

@@ -287,7 +287,7 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 
 	if (probe && !probe_due(qp))
 		return false;
-	if (!probe && rsp->ack == UR_NAK_OWED) {
+	if (!probe && rsp->ack & UR_NAK_OWED) {
 		bth.psn = rsp->nak_psn;
 		syndrome = rsp->nak_syndrome;
 	} else if (x->ooo && (qp->srq || x->told_msn == rsp->msn)) {

@@ -390,8 +390,10 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 		qp->access = a->qp_access_flags;
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dest_qpn = ur_qpn(a->dest_qp_num);
-	if (mask & IBV_QP_RQ_PSN)
+	if (mask & IBV_QP_RQ_PSN) {
 		rsp->epsn = ur_psn(a->rq_psn);
+		rsp->data = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
+	}
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		rsp->min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -458,8 +460,9 @@ void ur_qp_validate(const struct ur_qp *qp)
 		ur_ext_responder_validate(qp);
 	} else {
 		UR_ASSERT(ur_emux_is_active(&qp->rsp_queue) == (rsp->q_cnt > 0));
-		UR_ASSERT(qp->ack_node.ready == (rsp->ack != UR_ACK_NONE && !rsp->q_cnt));
-		UR_ASSERT(rsp->ack != UR_NAK_OWED || in_error(qp) ||
+		UR_ASSERT(qp->ack_node.ready == ur_response_ack_due(rsp));
+		UR_ASSERT(!(rsp->ack & UR_ACK_OWED) || !rsp->data_old);
+		UR_ASSERT(!(rsp->ack & UR_NAK_OWED) || in_error(qp) ||
 			  (rsp->nak_sent && ur_psn_eq(rsp->nak_psn, rsp->epsn)));
 	}
 	UR_ASSERT(ur_emux_is_active(&qp->sq_queue) == ur_mode_requester_ready(qp) ||

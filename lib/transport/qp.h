@@ -50,11 +50,16 @@ struct ur_rd_res {
 	uint64_t original; /* atomic: the value found */
 };
 
+/* What the responder owes, bits; the ACK goes first. */
 enum ur_ack_owed {
-	UR_ACK_NONE,
-	UR_ACK_OWED, /* an ACK of everything before ePSN */
-	UR_NAK_OWED, /* the syndrome in nak_syndrome, for nak_psn */
+	UR_ACK_NONE = 0,
+	UR_ACK_OWED = 1, /* an ACK of what has been executed */
+	UR_NAK_OWED = 2, /* the syndrome in nak_syndrome, for nak_psn */
 };
+
+/* RC-RESP-ACK-04. SEND and WRITE packets that a standard responder executes without an ACK at most.
+ */
+#define UR_ACK_EVERY 32
 
 enum ur_msg_kind {
 	UR_MSG_NONE, /* between messages */
@@ -92,8 +97,11 @@ struct ur_responder {
 	uint32_t msn;
 	uint8_t kind;  /* enum ur_msg_kind of the message under way */
 	bool nak_sent; /* the gap at ePSN was reported; silence until it is filled */
-	uint8_t ack;   /* enum ur_ack_owed */
+	uint8_t ack;   /* enum ur_ack_owed, bits */
 	uint8_t nak_syndrome;
+	bool data_old;	       /* `data` is too far back to name */
+	uint32_t untold;       /* SEND and WRITE packets executed since the last acknowledgement */
+	struct ur_psn data;    /* the newest SEND or WRITE packet executed: what an ACK names */
 	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
 	struct ur_psn beyond;  /* nak_sent: the newest PSN dropped for the gap */
 	struct ur_reorder_qp reorder; /* mode reorder: packets beyond ePSN */
@@ -328,17 +336,26 @@ static inline uint8_t ur_response_credits(const struct ur_qp *qp)
 /* The NAK owed, if any, is one that ended the connection. */
 static inline bool ur_response_owes_fatal_nak(const struct ur_responder *rsp)
 {
-	return rsp->ack == UR_NAK_OWED &&
+	return (rsp->ack & UR_NAK_OWED) &&
 	       (rsp->nak_syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_NAK &&
 	       rsp->nak_syndrome != (UR_SYNDROME_NAK | UR_NAK_PSN_SEQ);
 }
 
+/* Owes an ACK of the newest SEND or WRITE packet executed. */
 void ur_response_ack(struct ur_qp *qp);
+/* Owes a NAK, and nothing else: it acknowledges what comes before it. */
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn);
+/* Owes a sequence NAK for ePSN, after an ACK of what was executed since the last. */
+void ur_response_seq_nak(struct ur_qp *qp);
+/* What is owed, `data` or the responses queued have changed: may the ACK or NAK leave? */
+void ur_response_update_ack(struct ur_qp *qp);
+/* Whether it may. */
+bool ur_response_ack_due(const struct ur_responder *rsp);
 /* Queues the answer to res[idx], which is not queued already. */
 void ur_response_queue(struct ur_qp *qp, unsigned idx);
 bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx);
-/* Makes the ACK or NAK owed; false when none is owed or it must wait for responses. */
+/* Makes the ACK or NAK owed, in this order; false when none is owed or it must wait for responses.
+ */
 bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx);
 
 /* ---- ud.c ---- */

@@ -211,7 +211,7 @@ static void report(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 	rsp->nak_sent = true;
 	rsp->beyond = rsp->epsn;
 	qp->core->cnt.seq_nak_sent++;
-	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
+	ur_response_seq_nak(qp);
 }
 
 /* REORDER-PATIENCE-01: is the hole at ePSN a loss? */

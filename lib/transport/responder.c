@@ -217,6 +217,19 @@ static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_r
 	return true;
 }
 
+/*
+ * RC-RESP-DUP-01. What is repeated is no newer than the newest SEND or WRITE executed, whose PSN
+ * the ACK has: that of a READ behind it would tell the peer that the READ is done. A PSN of a READ
+ * that comes as something else gets no answer.
+ */
+static void acknowledge_again(struct ur_qp *qp, struct ur_psn psn)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	if (!rsp->data_old && ur_psn_le(psn, rsp->data))
+		ur_response_ack(qp);
+}
+
 /* RC-RESP-DUP-01 */
 static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 {
@@ -227,7 +240,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 	if (p->op & (UR_OP_SEND | UR_OP_WRITE)) {
 		/* Others come again for their answer as well. */
 		ur_reorder_duplicate(qp, p->bth.psn);
-		ur_response_ack(qp);
+		acknowledge_again(qp, p->bth.psn);
 		return UR_DROP_PSN_DUPLICATE;
 	}
 	res = ur_responder_find(rsp, p->bth.psn);
@@ -265,6 +278,25 @@ struct ur_rd_res *ur_responder_remember(struct ur_qp *qp, struct ur_psn first, u
 	return res;
 }
 
+#define DATA_FAR                                                                                   \
+	(1 << 22) /* PSNs; a peer's window, or the sign of a difference, is not far from it */
+
+/* A READ or atomic that takes `psns` PSNs is executed. */
+static void pass_psns(struct ur_qp *qp, uint32_t psns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	int32_t behind;
+
+	rsp->epsn = ur_psn_add(rsp->epsn, psns);
+	rsp->msn++; /* RC-RESP-MSN-01 */
+	behind = ur_psn_diff(rsp->epsn, rsp->data);
+	if (__builtin_expect(behind >= 0 && behind < DATA_FAR, 1))
+		return;
+	rsp->data_old = true;
+	rsp->ack &= UR_NAK_OWED;
+	rsp->untold = 0;
+}
+
 static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -275,8 +307,7 @@ static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 	res->rkey = p->reth.rkey;
 	res->va = p->reth.va;
 	res->length = res->to = p->reth.length;
-	rsp->epsn = ur_psn_add(rsp->epsn, psns);
-	rsp->msn++; /* RC-RESP-MSN-01 */
+	pass_psns(qp, psns);
 	ur_response_queue(qp, (unsigned)(res - rsp->res));
 }
 
@@ -314,8 +345,7 @@ static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p
 	res = ur_responder_remember(qp, p->bth.psn, 1);
 	res->atomic = true;
 	res->original = original;
-	rsp->epsn = ur_psn_add(rsp->epsn, 1);
-	rsp->msn++;
+	pass_psns(qp, 1);
 	ur_response_queue(qp, (unsigned)(res - rsp->res));
 	return CONTINUE;
 }
@@ -408,26 +438,35 @@ static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
 		if (v.kind)
 			return v;
 	}
+	rsp->data = p->bth.psn;
+	rsp->data_old = false;
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
-	if (p->bth.ackreq && qp->type == IBV_QPT_RC)
+	if (qp->type != IBV_QPT_RC)
+		return CONTINUE;
+	if (++rsp->untold >= UR_ACK_EVERY || p->bth.ackreq) /* RC-RESP-ACK-04 */
 		ur_response_ack(qp);
+	else if (__builtin_expect(rsp->q_cnt != 0, 0))
+		ur_response_update_ack(qp);
 	return CONTINUE;
 }
 
 /*
  * RC-RESP-GAP-02. The packet at ePSN has come. A NAK for it that has not left yet asks for the next
- * hole instead, if something beyond ePSN was dropped, and else becomes an ACK.
+ * hole instead, if something beyond ePSN was dropped, and else becomes an ACK of what is not
+ * acknowledged.
  */
 static void hole_filled(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
 	rsp->reorder.rnr = false;
-	rsp->nak_sent = rsp->ack == UR_NAK_OWED && ur_psn_le(rsp->epsn, rsp->beyond);
-	if (rsp->nak_sent)
-		ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
-	else if (rsp->ack == UR_NAK_OWED)
-		rsp->ack = UR_ACK_OWED;
+	rsp->nak_sent = (rsp->ack & UR_NAK_OWED) && ur_psn_le(rsp->epsn, rsp->beyond);
+	if (rsp->nak_sent) {
+		ur_response_seq_nak(qp);
+	} else if (rsp->ack & UR_NAK_OWED) {
+		rsp->ack = rsp->untold ? UR_ACK_OWED : UR_ACK_NONE;
+		ur_response_update_ack(qp);
+	}
 }
 
 static struct verdict execute(struct ur_qp *qp, const struct ur_packet *p)
@@ -490,7 +529,7 @@ static void report_gap(struct ur_qp *qp, struct ur_psn psn)
 		return;
 	rsp->nak_sent = true;
 	qp->core->cnt.seq_nak_sent++;
-	ur_response_nak(qp, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
+	ur_response_seq_nak(qp);
 }
 
 static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)

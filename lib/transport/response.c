@@ -5,40 +5,67 @@
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
-/* RC-RESP-ACK-02. An ACK waits until the responses before it have left: it would acknowledge them.
- */
-static void update_ack(struct ur_qp *qp)
+static inline uint8_t *queued_at(const struct ur_responder *rsp, unsigned i)
 {
-	ur_sched_set(&qp->core->acks, &qp->ack_node, qp->rsp.ack != UR_ACK_NONE && !qp->rsp.q_cnt);
+	unsigned at = rsp->q_head + i;
+
+	return &rsp->q[at < rsp->res_cnt ? at : at - rsp->res_cnt];
+}
+
+/* The queue is in order, but for an answer at its head that was begun. */
+static bool answers_wait_before(const struct ur_responder *rsp, struct ur_psn psn)
+{
+	for (unsigned i = 0; i < rsp->q_cnt && i < 2; i++)
+		if (ur_psn_lt(rsp->res[*queued_at(rsp, i)].first, psn))
+			return true;
+	return false;
+}
+
+/* RC-RESP-ACK-02. Neither overtakes the responses that it would acknowledge. */
+bool ur_response_ack_due(const struct ur_responder *rsp)
+{
+	if (rsp->ack & UR_ACK_OWED)
+		return !rsp->q_cnt || !answers_wait_before(rsp, rsp->data);
+	return rsp->ack && !rsp->q_cnt;
+}
+
+void ur_response_update_ack(struct ur_qp *qp)
+{
+	ur_sched_set(&qp->core->acks, &qp->ack_node, ur_response_ack_due(&qp->rsp));
 }
 
 /* RC-RESP-ACK-01 */
 void ur_response_ack(struct ur_qp *qp)
 {
+	qp->rsp.ack |= UR_ACK_OWED;
+	ur_response_update_ack(qp);
+}
+
+static void owe_nak(struct ur_qp *qp, uint8_t owed, uint8_t syndrome, struct ur_psn psn)
+{
 	struct ur_responder *rsp = &qp->rsp;
 
-	/* A NAK acknowledges what comes before it. */
-	if (rsp->ack == UR_NAK_OWED)
-		return;
-	rsp->ack = UR_ACK_OWED;
-	update_ack(qp);
+	rsp->ack = owed;
+	rsp->nak_syndrome = syndrome;
+	rsp->nak_psn = psn;
+	ur_response_update_ack(qp);
 }
 
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
 {
-	struct ur_responder *rsp = &qp->rsp;
-
-	rsp->ack = UR_NAK_OWED;
-	rsp->nak_syndrome = syndrome;
-	rsp->nak_psn = psn;
-	update_ack(qp);
+	owe_nak(qp, UR_NAK_OWED, syndrome, psn);
 }
 
-static inline uint8_t *queued_at(struct ur_responder *rsp, unsigned i)
+/*
+ * RC-RESP-ACK-05. To a peer that goes back N for each NAK and counts that as a retry, only an ACK
+ * is progress.
+ */
+void ur_response_seq_nak(struct ur_qp *qp)
 {
-	unsigned at = rsp->q_head + i;
+	struct ur_responder *rsp = &qp->rsp;
+	uint8_t ack = rsp->untold ? UR_ACK_OWED : rsp->ack & UR_ACK_OWED;
 
-	return &rsp->q[at < rsp->res_cnt ? at : at - rsp->res_cnt];
+	owe_nak(qp, ack | UR_NAK_OWED, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
 }
 
 /*
@@ -72,7 +99,7 @@ void ur_response_queue(struct ur_qp *qp, unsigned idx)
 	*queued_at(rsp, at) = (uint8_t)idx;
 	rsp->q_cnt++;
 	rsp->res[idx].queued = true;
-	update_ack(qp);
+	ur_response_update_ack(qp);
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
 }
 
@@ -82,10 +109,24 @@ static void dequeue(struct ur_qp *qp, struct ur_rd_res *res)
 
 	res->queued = res->replay = false;
 	rsp->q_head = (uint8_t)(rsp->q_head + 1 < rsp->res_cnt ? rsp->q_head + 1 : 0);
-	if (--rsp->q_cnt)
+	if (!--rsp->q_cnt)
+		ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
+	if (rsp->ack)
+		ur_response_update_ack(qp);
+}
+
+/* A response leaves: it acknowledges all requests before its own. */
+static void acknowledge(struct ur_qp *qp, const struct ur_rd_res *res)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	if (!ur_psn_lt(rsp->data, res->first))
 		return;
-	ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
-	update_ack(qp);
+	rsp->untold = 0;
+	if (!(rsp->ack & UR_ACK_OWED))
+		return;
+	rsp->ack &= UR_NAK_OWED;
+	ur_response_update_ack(qp);
 }
 
 static uint8_t *put_aeth(uint8_t *p, const struct ur_qp *qp)
@@ -108,6 +149,7 @@ static void make_atomic_ack(struct ur_qp *qp, struct ur_rd_res *res, struct ur_t
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_AETH_BYTES + UR_ATOMICACKETH_BYTES);
 	ur_build64(put_aeth(p, qp), res->original);
+	acknowledge(qp, res);
 	dequeue(qp, res);
 }
 
@@ -175,6 +217,8 @@ static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct u
 	p = ur_build_begin(tx, &qp->path, &bth, first || last ? UR_AETH_BYTES : 0);
 	if (first || last)
 		put_aeth(p, qp);
+	if (first)
+		acknowledge(qp, res);
 	res->from += len;
 	if (last)
 		dequeue(qp, res);
@@ -208,21 +252,24 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
 	};
 	uint8_t syndrome, *p;
 
-	if (rsp->ack == UR_ACK_NONE || rsp->q_cnt)
+	if (!ur_response_ack_due(rsp))
 		return false;
-	if (rsp->ack == UR_NAK_OWED) {
+	if (rsp->ack & UR_ACK_OWED) {
+		/* RC-RESP-ACK-03 */
+		bth.psn = rsp->data;
+		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
+		rsp->ack &= UR_NAK_OWED;
+		rsp->untold = 0;
+		qp->core->cnt.acks_sent++;
+	} else {
 		bth.psn = rsp->nak_psn;
 		syndrome = rsp->nak_syndrome;
-	} else {
-		bth.psn = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
-		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
-		qp->core->cnt.acks_sent++;
+		rsp->ack = UR_ACK_NONE;
 	}
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_AETH_BYTES);
 	ur_build32(p, (uint32_t)syndrome << 24 | (rsp->msn & UR_PSN_MASK));
-	rsp->ack = UR_ACK_NONE;
-	update_ack(qp);
+	ur_response_update_ack(qp);
 	return true;
 }

@@ -312,6 +312,49 @@ Test(completer, ack_beyond_an_unanswered_read_implies_a_nak)
 	end_free(e);
 }
 
+/* RC-COMP-IMPLIED-01: an ACK at a PSN of the READ itself, as rxe sends it, brings no data either.
+ */
+Test(completer, ack_with_a_psn_of_an_unanswered_read_does_not_complete_it)
+{
+	for (uint32_t named = 1001; named <= 1003; named++) {
+		struct end *e = END();
+
+		end_send(e, 1, IBV_WR_SEND, 4);
+		end_send(e, 2, IBV_WR_RDMA_READ, 600);
+		end_drain(e);
+		cr_assert_eq(end_ack(e, named, 0x1f, 2), UR_DROP_PSN_GAP);
+		end_expect_wc(e, 1, IBV_WC_SUCCESS);
+		end_expect_no_wc(e);
+		end_expect(e, UR_RC_READ_REQUEST, 1001);
+		cr_assert_eq(e->out.reth.length, 600);
+		end_recv(e, UR_RC_READ_RESPONSE_FIRST, 1001, 256);
+		end_recv(e, UR_RC_READ_RESPONSE_MIDDLE, 1002, 256);
+		/* The last response is missing still: all of the READ is, as far as completions go.
+		 */
+		cr_assert_eq(end_ack(e, 1003, 0x1f, 2), UR_DROP_PSN_GAP);
+		end_expect_no_wc(e);
+		end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1003, 88);
+		end_expect_wc(e, 2, IBV_WC_SUCCESS);
+		cr_assert_eq(e->buf[599], (uint8_t)(1003 + 87));
+		end_free(e);
+	}
+}
+
+/* RC-COMP-IMPLIED-01 */
+Test(completer, ack_with_the_psn_of_an_unanswered_atomic_does_not_complete_it)
+{
+	struct end *e = END();
+
+	end_send(e, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	end_drain(e);
+	cr_assert_eq(end_ack(e, 1000, 0x1f, 1), UR_DROP_PSN_GAP);
+	end_expect_no_wc(e);
+	end_expect(e, UR_RC_FETCH_ADD, 1000);
+	end_recv(e, UR_RC_ATOMIC_ACKNOWLEDGE, 1000, 0);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_free(e);
+}
+
 /* RC-COMP-IMPLIED-01 */
 Test(completer, read_response_beyond_a_lost_one_implies_a_nak)
 {

@@ -363,6 +363,21 @@ Test(reorder_requester, an_ack_beyond_a_missing_response_is_not_forgotten)
 	expect_completions(1000, 3);
 }
 
+/* RC-COMP-IMPLIED-01, REORDER-READ-02: the answer may be late only. */
+Test(reorder_requester, an_ack_with_a_psn_of_a_read_does_not_complete_it)
+{
+	post_read(1000, 2);
+	cr_assert_eq(end_ack(e, 1001, 0x1f, 1), UR_DROP_PSN_GAP);
+	end_expect_no_wc(e);
+	end_recv(e, UR_RC_READ_RESPONSE_FIRST, 1000, 256);
+	cr_assert_eq(end_ack(e, 1001, 0x1f, 1), UR_DROP_PSN_GAP);
+	end_expect_no_wc(e);
+	end_sleep(e, 110000);
+	expect_read(1001, 1, 256);
+	end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1001, 256);
+	expect_completions(1000, 1);
+}
+
 Test(reorder_requester, an_early_answer_of_an_atomic_waits_for_its_turn)
 {
 	struct ur_packet p = end_packet(e, UR_RC_ATOMIC_ACKNOWLEDGE, 1001, 0);

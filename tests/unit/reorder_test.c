@@ -150,6 +150,7 @@ Test(reorder, a_nak_that_brings_nothing_is_repeated_after_ever_longer_times)
 	end_expect_nak(e, 100, SEQ_NAK);
 }
 
+/* RC-RESP-ACK-05 */
 Test(reorder, the_next_hole_is_reported_as_soon_as_the_first_is_filled)
 {
 	write_at(101, false);
@@ -157,6 +158,7 @@ Test(reorder, the_next_hole_is_reported_as_soon_as_the_first_is_filled)
 		write_at(psn, false);
 	end_expect_nak(e, 100, SEQ_NAK);
 	write_at(100, true);
+	end_expect_ack(e, 101);
 	end_expect_nak(e, 102, SEQ_NAK);
 	end_expect_silence(e);
 	write_at(102, true);
@@ -200,6 +202,7 @@ Test(reorder, patience_covers_what_was_late_before)
 	write_at(106, false);
 	end_expect_silence(e);
 	write_at(107, false);
+	end_expect_ack(e, 102);
 	end_expect_nak(e, 103, SEQ_NAK);
 }
 
@@ -213,6 +216,7 @@ Test(reorder, without_a_free_slot_early_packets_are_dropped_and_asked_for)
 	cr_assert_eq(write_at(103, false), UR_DROP_NO_CONTEXT);
 	end_expect_nak(e, 100, SEQ_NAK);
 	write_at(100, true);
+	end_expect_ack(e, 102);
 	end_expect_nak(e, 103, SEQ_NAK);
 	end_expect_silence(e);
 	cr_assert_null(e->qp->rsp.reorder.ctx);

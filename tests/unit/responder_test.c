@@ -140,7 +140,59 @@ Test(responder, a_new_gap_after_a_filled_one_is_reported)
 	end_expect_nak(e, 100, 0x60);
 	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 16), UR_DROP_NONE);
 	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 102, 16), UR_DROP_PSN_GAP);
+	end_expect_ack(e, 100);
 	end_expect_nak(e, 101, 0x60);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-05: rxe takes a retry for each NAK, and an ACK alone gives them back. */
+Test(responder, ack_of_what_has_come_goes_before_a_sequence_nak)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 102, 0);
+
+	for (uint32_t psn = 100; psn < 102; psn++)
+		cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, psn, 16), UR_DROP_NONE);
+	end_expect_silence(e);
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 103, 16), UR_DROP_PSN_GAP);
+	end_expect_ack(e, 101);
+	end_expect_nak(e, 102, 0x60);
+	/* An ACK that was asked for says it as well. */
+	p.bth.ackreq = true;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	end_expect_ack(e, 102);
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 104, 16), UR_DROP_PSN_GAP);
+	end_expect_nak(e, 103, 0x60);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-04 */
+Test(responder, every_32nd_packet_is_acknowledged_unasked)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_FIRST, 100, 256);
+
+	p.reth.length = 100 * 256;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	for (uint32_t psn = 101; psn < 199; psn++) {
+		cr_assert_eq(end_recv(e, UR_RC_WRITE_MIDDLE, psn, 256), UR_DROP_NONE);
+		if ((psn - 99) % 32 == 0)
+			end_expect_ack(e, psn);
+		end_expect_silence(e);
+	}
+	cr_assert_eq(end_counters(e)->acks_sent, 3);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-04 */
+Test(responder, uc_packets_are_never_acknowledged)
+{
+	struct end *e = END(.type = IBV_QPT_UC);
+
+	for (uint32_t psn = 100; psn < 200; psn++)
+		cr_assert_eq(end_recv(e, UR_UC_WRITE_ONLY, psn, 16), UR_DROP_NONE);
+	end_expect_silence(e);
 	end_free(e);
 }
 
@@ -151,6 +203,7 @@ Test(responder, nak_still_owed_when_its_hole_is_filled_asks_for_the_next)
 
 	end_recv(e, UR_RC_WRITE_ONLY, 101, 16);
 	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 16), UR_DROP_NONE);
+	end_expect_ack(e, 100);
 	end_expect_nak(e, 101, 0x60);
 	end_expect_silence(e);
 	end_free(e);
@@ -176,6 +229,7 @@ Test(responder, duplicate_does_not_hide_a_nak_that_is_owed)
 	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 16), UR_DROP_NONE);
 	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 102, 16), UR_DROP_PSN_GAP);
 	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 16), UR_DROP_PSN_DUPLICATE);
+	end_expect_ack(e, 100);
 	end_expect_nak(e, 101, 0x60);
 	end_expect_silence(e);
 	end_free(e);

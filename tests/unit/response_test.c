@@ -87,6 +87,170 @@ Test(response, sequence_nak_waits_for_the_responses_before_it)
 	end_free(e);
 }
 
+static enum ur_drop write_asking(struct end *e, uint32_t psn)
+{
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, psn, 4);
+
+	p.bth.ackreq = true;
+	return end_in(e, p);
+}
+
+/* RC-RESP-ACK-03 */
+Test(response, ack_of_a_write_goes_before_the_response_behind_it_and_names_the_write)
+{
+	struct end *e = END();
+
+	cr_assert_eq(write_asking(e, 100), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 101, 0, 512), UR_DROP_NONE);
+	end_expect_ack(e, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 101);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, 102);
+	end_expect_silence(e);
+	cr_assert_eq(write_asking(e, 103), UR_DROP_NONE);
+	cr_assert_eq(fetch_add(e, 104, 1), UR_DROP_NONE);
+	end_expect_ack(e, 103);
+	end_expect(e, UR_RC_ATOMIC_ACKNOWLEDGE, 104);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-03 */
+Test(response, write_between_two_reads_is_acknowledged_between_their_responses)
+{
+	struct end *e = END(.dest_rd_atomic = 4);
+
+	cr_assert_eq(read_request(e, 100, 0, 4), UR_DROP_NONE);
+	cr_assert_eq(write_asking(e, 101), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 102, 0, 4), UR_DROP_NONE);
+	end_expect(e, UR_RC_READ_RESPONSE_ONLY, 100);
+	end_expect_ack(e, 101);
+	end_expect(e, UR_RC_READ_RESPONSE_ONLY, 102);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-03, RC-RESP-DUP-01 */
+Test(response, duplicate_of_a_write_before_a_read_is_acknowledged_without_the_read)
+{
+	struct end *e = END();
+
+	cr_assert_eq(write_asking(e, 100), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 101, 0, 512), UR_DROP_NONE);
+	cr_assert_eq(end_drain(e), 3);
+	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	end_expect_ack(e, 100);
+	end_expect_silence(e);
+	/* Both come again: the response follows. */
+	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(read_request(e, 101, 0, 512), UR_DROP_PSN_DUPLICATE);
+	end_expect_ack(e, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 101);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, 102);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-02: the peer lacks the responses; an ACK beyond them would say so once more. */
+Test(response, ack_of_a_duplicate_waits_for_responses_asked_for_again_before_it)
+{
+	struct end *e = END();
+
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_NONE);
+	cr_assert_eq(write_asking(e, 102), UR_DROP_NONE);
+	cr_assert_eq(end_drain(e), 3);
+	cr_assert_eq(write_asking(e, 102), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_PSN_DUPLICATE);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, 101);
+	end_expect_ack(e, 102);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-03: nothing of the kind was executed there. */
+Test(response, write_with_the_psn_of_a_read_is_not_acknowledged)
+{
+	struct end *e = END();
+
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_NONE);
+	cr_assert_eq(end_drain(e), 2);
+	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(write_asking(e, 101), UR_DROP_PSN_DUPLICATE);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-03: its PSN would be one of the future before long. */
+Test(response, write_that_is_4_million_psns_old_is_no_longer_named)
+{
+	struct end *e = END();
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 0, 4);
+	uint32_t psn = END_RQ_PSN + 1;
+
+	p.bth.psn = ur_psn(END_RQ_PSN);
+	p.bth.ackreq = true;
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	cr_assert_eq(end_drain(e), 1);
+	for (unsigned i = 0; i < 1024; i++, psn += 4096) {
+		cr_assert_eq(read_request(e, psn, 0, END_BUF_BYTES), UR_DROP_NONE);
+		cr_assert_eq(end_drain(e), 4096);
+		p.bth.psn = ur_psn(END_RQ_PSN);
+		cr_assert_eq(end_in(e, p), UR_DROP_PSN_DUPLICATE);
+		if (i < 1022)
+			end_expect_ack(e, END_RQ_PSN);
+	}
+	end_expect_silence(e);
+	p.bth.psn = ur_psn(psn);
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	end_expect_ack(e, psn);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-05, RC-RESP-ACK-02 */
+Test(response, ack_before_a_nak_does_not_wait_for_the_responses_that_the_nak_waits_for)
+{
+	struct end *e = END();
+
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 4), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 101, 0, 512), UR_DROP_NONE);
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 104, 4), UR_DROP_PSN_GAP);
+	end_expect_ack(e, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 101);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, 102);
+	end_expect_nak(e, 103, 0x60);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-05: the response has said it. */
+Test(response, nak_behind_a_response_needs_no_ack)
+{
+	struct end *e = END();
+
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100, 4), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 101, 0, 4), UR_DROP_NONE);
+	end_expect(e, UR_RC_READ_RESPONSE_ONLY, 101);
+	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 103, 4), UR_DROP_PSN_GAP);
+	end_expect_nak(e, 102, 0x60);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-02 */
+Test(response, rnr_nak_waits_for_the_responses_before_it)
+{
+	struct end *e = END();
+
+	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_NONE);
+	cr_assert_eq(end_recv(e, UR_RC_SEND_ONLY, 102, 4), UR_DROP_RNR);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, 101);
+	end_expect(e, UR_RC_ACKNOWLEDGE, 102);
+	cr_assert_eq(e->out.aeth.syndrome & UR_SYNDROME_KIND_MASK, UR_SYNDROME_RNR_NAK);
+	end_expect_silence(e);
+	end_free(e);
+}
+
 /* RC-RESP-DUP-02 */
 Test(response, read_duplicate_may_ask_for_a_part)
 {
