@@ -31,7 +31,7 @@ extern "C" {
 /*
  * Opening and closing an endpoint.
  *
- * `config` is a file of pmd-config/ or one like it. `set` lists overrides "section.key=value",
+ * `config` is a file of pmd-config/ or one like it (EINVAL without one). `set` lists overrides "section.key=value",
  * NULL at its end; it may be NULL. On failure NULL is returned, errno is set and `err` holds one
  * sentence that names the place and the remedy. One process may open several endpoints.
  */

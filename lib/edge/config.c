@@ -320,6 +320,10 @@ int ur_config_load(const char *path, struct ur_config *out, char *err, size_t er
 	size_t len = 0;
 	int rc;
 
+	if (!path)
+		return fail(err, err_cap,
+			    "no configuration file is given; pmd-config/ has one for each way to a "
+			    "network");
 	ur_config_init(&cfg);
 	strlcpy(cfg.file, path, sizeof(cfg.file));
 	rc = read_file(path, &text, &len, err, err_cap);

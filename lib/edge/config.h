@@ -170,8 +170,8 @@ void ur_config_init(struct ur_config *cfg);
 /*
  * Defaults, then the file. Values are checked one by one; what depends on several keys is left to
  * ur_config_check(), because ur_config_set() may still change them.
- * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong. `out` is
- * written on success only.
+ * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong or `path` is
+ * NULL. `out` is written on success only.
  */
 int ur_config_load(const char *path, struct ur_config *out, char *err, size_t err_cap);
 

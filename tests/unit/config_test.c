@@ -318,6 +318,9 @@ Test(config, an_unreadable_file_says_why)
 	cr_expect_str_eq(err, "no/such.conf: cannot be read: No such file or directory");
 	cr_expect_eq(ur_config_load(".", &cfg, err, sizeof(err)), -EISDIR);
 	cr_expect_str_eq(err, ".: cannot be read: Is a directory");
+	cr_expect_eq(ur_config_load(NULL, &cfg, err, sizeof(err)), -EINVAL);
+	cr_expect_str_eq(err, "no configuration file is given; pmd-config/ has one for each way to "
+			      "a network");
 }
 
 Test(config, a_line_of_the_greatest_length_is_read_whole)
