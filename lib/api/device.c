@@ -302,6 +302,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 		.capture = &dev->capture_hook,
 		.gids = dev->gids,
 		.gid_cnt = dev->gid_cnt,
+		.vid = (uint16_t)dev->cfg.address.vlan,
 		.dedicated = dev->dedicated,
 		.rate_gbps = dev->cfg.port.rate_gbps / dev->worker_cnt,
 		.attach_payload =

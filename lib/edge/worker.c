@@ -182,6 +182,7 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	w->capture = a->capture;
 	w->gids = a->gids;
 	w->gid_cnt = a->gid_cnt;
+	w->vid = a->vid;
 	w->idx = a->idx;
 	w->cnt = a->cnt;
 	w->peers = a->peers;

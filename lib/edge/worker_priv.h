@@ -34,6 +34,7 @@ struct ur_worker {
 	const struct ur_gid *gids;
 	unsigned gid_cnt;
 	uint16_t idx, cnt;
+	uint16_t vid; /* of the VLAN that we are in; 0: untagged */
 	bool dedicated;
 	unsigned lcore;
 	struct ur_worker **peers;

@@ -12,6 +12,7 @@
 #define HEADERS_AHEAD 6	   /* frames between a prefetch and its use: of headers, */
 #define QPS_AHEAD     2	   /* and of what their queue pairs need */
 #define BEHIND_ROUNDS 16   /* timers wait that long for what the port still holds */
+#define VID_MASK      0xfff
 #define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 
 /* ---- receive ---- */
@@ -22,6 +23,20 @@ static bool is_ours(const struct ur_worker *w, const struct ur_gid *dst)
 		if (ur_gid_eq(dst, &w->gids[i]))
 			return true;
 	return false;
+}
+
+/*
+ * EDGE-VLAN-01. A tag with VLAN id 0 carries a priority and names no VLAN. One that the driver took
+ * off and that could not be put back is beside the frame.
+ */
+static bool is_our_vlan(const struct ur_worker *w, const struct ur_packet *p,
+			const struct rte_mbuf *m)
+{
+	uint16_t tci = p->has_vlan ? p->vlan_tci : 0;
+
+	if (__builtin_expect(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED, 0))
+		tci = m->vlan_tci;
+	return (tci & VID_MASK) == w->vid;
 }
 
 static void hand_over(struct ur_worker *w, unsigned to, struct rte_mbuf *m)
@@ -68,6 +83,8 @@ static void input_frame(struct ur_worker *w, struct rte_mbuf *m)
 	}
 	if (drop == UR_DROP_NONE && !is_ours(w, &p.ip.dst))
 		drop = UR_DROP_DST_ADDR;
+	if (drop == UR_DROP_NONE && !is_our_vlan(w, &p, m))
+		drop = UR_DROP_VLAN;
 	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
 		drop = UR_DROP_ICRC;
 	if (drop != UR_DROP_NONE) {

@@ -165,6 +165,23 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 	return UR_DROP_NONE;
 }
 
+/*
+ * IN-ADDR-02. An answer goes where a packet came from, and comes from where that went to: both must
+ * be one host. The destination's IP address is one of ours already.
+ */
+static bool is_between_hosts(const struct ur_packet *p)
+{
+	static const uint8_t local[15]; /* of :: and ::1 */
+	const uint8_t *src = p->ip.src.b;
+
+	if ((p->dmac[0] | p->smac[0]) & 1)
+		return false;
+	if (p->ip.v6)
+		return src[0] != 0xff && memcmp(src, local, sizeof(local)) != 0;
+	/* 0.0.0.0/8, 127.0.0.0/8, multicast, reserved and broadcast addresses are no host's. */
+	return src[12] != 0 && src[12] != 127 && src[12] < 224;
+}
+
 /* Congestion experienced. */
 static inline bool is_marked(const struct ur_packet *p)
 {
@@ -216,6 +233,8 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 	/* IN-ADDR-01: an IPv4 peer's GID must not come out of an IPv6 header. */
 	if (p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst))) {
 		drop = UR_DROP_PEER;
+	} else if (__builtin_expect(!is_between_hosts(p), 0)) {
+		drop = UR_DROP_GROUP;
 	} else if (p->bth.dqpn.v == GSI_QPN) {
 		drop = gsi_input(e, p, now_ns);
 	} else if (p->op & UR_OP_CNP) {

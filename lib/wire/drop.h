@@ -16,6 +16,8 @@
 	X(TVER, "BTH transport version is not 0")                                                  \
 	X(OPCODE, "unknown BTH opcode")                                                            \
 	X(DST_ADDR, "destination address is not ours")                                             \
+	X(VLAN, "frame of another VLAN")                                                           \
+	X(GROUP, "from or to a multicast or broadcast address")                                    \
 	X(QPN, "no such QP")                                                                       \
 	X(QP_TYPE, "opcode is of another transport than the QP")                                   \
 	X(QP_STATE, "QP does not take packets in its state")                                       \

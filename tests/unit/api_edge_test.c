@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api_pair.h"
+#include "api_wire.h"
 
 #include <rte_cycles.h>
-#include <rte_ethdev.h>
-#include <rte_mbuf.h>
 
 #include "edge/counters.h"
-#include "edge/eal_ring.h"
 #include "edge/port.h"
 
 /* What the application does not see: packet buffers, hostile frames, telemetry. */
@@ -116,50 +113,8 @@ PAIR_TEST(api_edge, the_number_of_queues_is_that_of_the_workers, open_nothing, c
 
 /* ---- a peer that is none: the other end of the ring is the test's ---- */
 
-static struct rte_mempool *pool;
-static uint16_t wire;
-static char wire_device[64];
-
 static const char *const with_neighbor[] = {"address.neighbor=10.77.0.2=02:75:72:00:00:0b",
 					    "port.framecnt=256", NULL};
-
-static void take_wire(const char *const *set)
-{
-	struct rte_eth_conf conf = {0};
-
-	open_side(A, set);
-	cr_assert_eq(ur_eal_ring_add("loop", 1, 256, &wire, wire_device, sizeof(wire_device)), 0);
-	pool = rte_pktmbuf_pool_create("test", 1023, 0, 0, 2176, SOCKET_ID_ANY);
-	cr_assert_not_null(pool);
-	cr_assert_eq(rte_eth_dev_configure(wire, 1, 1, &conf), 0);
-	cr_assert_eq(rte_eth_rx_queue_setup(wire, 0, 64, SOCKET_ID_ANY, NULL, pool), 0);
-	cr_assert_eq(rte_eth_tx_queue_setup(wire, 0, 64, SOCKET_ID_ANY, NULL), 0);
-	cr_assert_eq(rte_eth_dev_start(wire), 0);
-}
-
-static unsigned swallow(void)
-{
-	struct rte_mbuf *m[32];
-	unsigned n, total = 0;
-
-	while ((n = rte_eth_rx_burst(wire, 0, m, 32))) {
-		rte_pktmbuf_free_bulk(m, n);
-		total += n;
-	}
-	return total;
-}
-
-static void give_wire(void)
-{
-	close_side(A);
-	swallow();
-	rte_eth_dev_stop(wire);
-	rte_eth_dev_close(wire);
-	ur_eal_ring_remove(wire_device);
-	cr_assert_eq(rte_mempool_avail_count(pool), 1023u, "the test's buffers are lost");
-	rte_mempool_free(pool);
-	cr_assert_eq(ur_port_reap(), 0u, "the endpoint's buffers are lost");
-}
 
 static void *swallow_late(void *arg)
 {
@@ -195,25 +150,6 @@ PAIR_TEST(api_edge, an_end_that_waits_for_its_last_frames_in_vain_says_so, open_
 	cr_assert_null(open_end("ring-a.conf", large, err));
 	cr_assert(strstr(err, "wait for their last frames: 1"), "%s", err);
 	give_wire();
-}
-
-/* A frame of `len` bytes in segments of at most `seg`. */
-static void inject(const uint8_t *bytes, size_t len, size_t seg)
-{
-	struct rte_mbuf *first = rte_pktmbuf_alloc(pool);
-
-	cr_assert_not_null(first);
-	for (size_t at = 0; at < len; at += seg) {
-		struct rte_mbuf *m = at ? rte_pktmbuf_alloc(pool) : first;
-		size_t n = len - at < seg ? len - at : seg;
-
-		cr_assert_not_null(m);
-		memcpy(rte_pktmbuf_append(m, (uint16_t)n), bytes + at, n);
-		if (at)
-			cr_assert_eq(rte_pktmbuf_chain(first, m), 0);
-	}
-	cr_assert_eq(rte_eth_tx_burst(wire, 0, &first, 1), 1);
-	progress();
 }
 
 /* An ARP request for A's address: what is answered is alive. */
@@ -416,21 +352,6 @@ PAIR_TEST(api_edge, the_counters_name_everything, open_nothing, close_both)
 }
 
 /* ---- destinations ---- */
-
-static json_t *section(struct side *s, const char *name)
-{
-	char *text = uroce_counters_json(s->ctx);
-	json_t *all = json_loads(text, 0, NULL), *one = json_incref(json_object_get(all, name));
-
-	json_decref(all);
-	free(text);
-	return one;
-}
-
-static uint64_t number_of(const json_t *o, const char *name)
-{
-	return (uint64_t)json_integer_value(json_object_get(o, name));
-}
 
 PAIR_TEST(api_edge, destinations_are_shown_with_their_delays, open_nothing, close_both)
 {

@@ -218,6 +218,62 @@ Test(engine, ipv6_header_does_not_speak_for_ipv4_addresses)
 	end_free(e);
 }
 
+static void expect_group(struct end *e, struct ur_packet p)
+{
+	cr_assert_eq(end_in(e, p), UR_DROP_GROUP);
+	end_expect_silence(e);
+}
+
+/* As `p`, with each address in turn that is no host's. */
+static void expect_no_group(struct end *e, struct ur_packet p)
+{
+	static const uint32_t not_hosts[] = {0xffffffff, 0xe0000001, 0xf0000001, 0x7f000001, 0};
+	static const uint8_t groups[][6] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+					    {0x01, 0x00, 0x5e, 0, 0, 1},
+					    {0x33, 0x33, 0, 0, 0, 1}};
+	struct ur_packet q;
+
+	for (unsigned i = 0; i < 3; i++) {
+		q = p;
+		memcpy(q.dmac, groups[i], 6);
+		expect_group(e, q);
+		q = p;
+		memcpy(q.smac, groups[i], 6);
+		expect_group(e, q);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		q = p;
+		q.ip.src = ur_gid_from_ipv4(not_hosts[i]);
+		expect_group(e, q);
+	}
+}
+
+/* IN-ADDR-02 */
+Test(engine, what_comes_from_or_goes_to_a_group_is_not_answered)
+{
+	struct end *e = END(.cm = true);
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
+	struct ur_packet six = frame_packet(UR_UD_SEND_ONLY, true, p.payload, 256);
+
+	p.bth.ackreq = true;
+	expect_no_group(e, p);
+	cr_assert_eq(e->qp->rsp.epsn.v, 100);
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	end_expect_ack(e, 100);
+	p = mad(e);
+	expect_no_group(e, p);
+	six.bth = p.bth;
+	six.deth = p.deth;
+	cr_assert_eq(end_in(e, six), UR_DROP_MAD);
+	six.ip.src = (struct ur_gid){{0xff, 2, [15] = 1}};
+	expect_group(e, six);
+	six.ip.src = (struct ur_gid){{[15] = 1}};
+	expect_group(e, six);
+	six.ip.src = (struct ur_gid){{0}};
+	expect_group(e, six);
+	end_free(e);
+}
+
 /* ---- output ---- */
 
 /* RC-RESP-ACK-01 */
