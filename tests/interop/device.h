@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef INTEROP_DEVICE_H
+#define INTEROP_DEVICE_H
+
+#include <stdbool.h>
+
+#include "verbs.h"
+
+/* The device under test, opened: uroce's endpoint (device_uroce.c), or rxe0 (device_rxe.c). */
+struct device {
+	struct ibv_context *ctx;
+	unsigned gid_cnt;
+};
+
+/* `config` and `set` (NULL at its end) are uroce's. False with a sentence on stderr. */
+bool device_open(struct device *dev, const char *config, const char *const *set);
+bool device_close(struct device *dev);
+
+/* Lets an endpoint that works in its callers' time do so; returns 0 when there was nothing to do.
+ */
+unsigned device_progress(struct device *dev);
+
+/* The index of the GID of a kind: "4" IPv4, "ll" IPv6 link-local, "6" global IPv6; -1: none. */
+int device_gid(struct device *dev, const char *kind, union ibv_gid *gid);
+
+#endif
