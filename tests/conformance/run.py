@@ -5,8 +5,6 @@
 import argparse
 import importlib
 import json
-import os
-import re
 import shlex
 import sys
 import time
@@ -16,7 +14,8 @@ import link as link_module
 import station
 from station import CASES, Failure, Unsupported
 
-MODULES = ("cases_responder",)
+MODULES = ("cases_headers", "cases_responder", "cases_refusals", "cases_requester",
+           "cases_recovery")
 TRACE_LINES = 40
 
 
@@ -39,7 +38,7 @@ def arguments():
     p.add_argument("--verdicts", help="file for the verdicts, JSON")
     p.add_argument("--expect", help="a table: every verdict must be the one that it has")
     p.add_argument("--column", help="the column of that table")
-    p.add_argument("--table", nargs="+", metavar="FILE|COLUMN=JSON",
+    p.add_argument("--table", nargs="+", metavar="FILE|COLUMN=JSON,JSON",
                    help="writes the table into FILE from verdicts of several runs")
     p.add_argument("--list", action="store_true", help="lists the tests")
     p.add_argument("tests", nargs="*", help="names, all by default")
@@ -122,6 +121,17 @@ class Runner:
 BEGIN, END = "<!-- table: begin (run.py --table) -->", "<!-- table: end -->"
 
 
+def worst_of(files):
+    """The verdicts of several runs: one failure is a failure."""
+    out = {}
+    for file in files:
+        with open(file) as f:
+            for test, got in json.load(f).items():
+                if test not in out or got["verdict"] == "fail":
+                    out[test] = got
+    return out
+
+
 def write_table(path, columns):
     """`columns`: name -> verdicts."""
     rows = [["clause", "test", "what it demands", *columns],
@@ -176,9 +186,8 @@ def main():
     if args.table:
         columns = {}
         for part in args.table[1:]:
-            name, file = part.split("=", 1)
-            with open(file) as f:
-                columns[name] = json.load(f)
+            name, files = part.split("=", 1)
+            columns[name] = worst_of(files.split(","))
         write_table(args.table[0], columns)
         return 0
     unknown = [n for n in args.tests if not any(t.name == n for t in CASES)]

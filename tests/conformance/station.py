@@ -11,7 +11,7 @@ import random
 import time
 
 import roce
-from dut import ALL_ACCESS, Refused
+from dut import ALL_ACCESS
 from roce import (ACKNOWLEDGE, ATOMIC_ACK, COMPARE_SWAP, FETCH_ADD, NO_CREDITS, RC, READ_FIRST,
                   READ_LAST, READ_MIDDLE, READ_ONLY, READ_REQUEST, SEND_FIRST, SEND_LAST,
                   SEND_LAST_IMM, SEND_LAST_INV, SEND_MIDDLE, SEND_ONLY, SEND_ONLY_IMM,
