@@ -3,26 +3,37 @@
 
 #include "wire/bytes.h"
 
-/* Lost too often already: this time it has to come through. */
+#define ASKS	 (UR_OP_READ_REQ | UR_OP_ATOMIC)
+#define ANSWERED (ASKS | UR_OP_READ_RESP | UR_OP_ATOMICACKETH)
+
+/*
+ * Lost too often already: this time it has to come through. A retry of a READ or atomic is in vain
+ * when the answer is lost as well as when the request is: the two count together, by their PSN.
+ */
 static bool spared(struct sim_link *link, const struct ur_packet *p, bool lose)
 {
-	uint64_t key = (uint64_t)p->bth.dqpn.v << 32 | p->bth.psn.v << 8 | p->bth.opcode;
+	bool answered = (p->op & ANSWERED) && !(p->op & (UR_OP_XTH | UR_OP_XRTH));
+	struct sim_fair *fair = answered ? link->shared : &link->fair;
+	uint64_t key = answered ? UINT64_MAX << 24 | p->bth.psn.v
+				: (uint64_t)p->bth.dqpn.v << 32 | p->bth.psn.v << 8 | p->bth.opcode;
 	unsigned slot = sim_mix(key) % SIM_FAIR_SLOTS;
+	bool ends = !answered || !(p->op & ASKS);
 
 	if (!lose) {
-		if (link->fair[slot].key == key)
-			link->fair[slot].lost = 0;
+		if (fair->slot[slot].key == key && ends)
+			fair->slot[slot].lost = 0;
 		return false;
 	}
-	if (link->fair[slot].key != key) {
-		link->fair[slot].key = key;
-		link->fair[slot].lost = 0;
+	if (fair->slot[slot].key != key) {
+		fair->slot[slot].key = key;
+		fair->slot[slot].lost = 0;
 	}
-	if (link->fair[slot].lost == SIM_FAIR_MAX) {
-		link->fair[slot].lost = 0;
+	if (fair->slot[slot].lost == SIM_FAIR_MAX) {
+		if (ends)
+			fair->slot[slot].lost = 0;
 		return true;
 	}
-	link->fair[slot].lost++;
+	fair->slot[slot].lost++;
 	return false;
 }
 

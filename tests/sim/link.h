@@ -21,16 +21,23 @@ struct sim_link_attr {
 };
 
 #define SIM_FAIR_SLOTS 256
-#define SIM_FAIR_MAX   3 /* losses of the same packet in a row */
+#define SIM_FAIR_MAX   3 /* losses of the same packet in a row; of a READ or atomic and its answer \
+			  */
+
+/* What was lost lately between two endpoints, either way. */
+struct sim_fair {
+	struct {
+		uint64_t key;
+		unsigned lost;
+	} slot[SIM_FAIR_SLOTS];
+};
 
 struct sim_link {
 	struct sim_link_attr attr;
 	uint64_t busy_until_ns; /* when the last frame has left */
 	uint64_t last_ns;	/* the latest arrival so far, for jitter that keeps order */
-	struct {
-		uint64_t key;
-		unsigned lost;
-	} fair[SIM_FAIR_SLOTS];
+	struct sim_fair fair;
+	struct sim_fair *shared; /* of the two directions, one's `fair` */
 };
 
 /* What becomes of a frame. */
