@@ -401,6 +401,7 @@ static bool end_run(struct perf_client *c, uint64_t size)
 	perf_session_result(&c->session, &run->client);
 	lanes_of(c, run);
 	run->fairness = perf_session_fairness(&c->session);
+	run->in_flight = perf_session_in_flight(&c->session);
 	if (run->params.mode == PERF_MODE_LAT)
 		run->client.ops = c->hist.cnt;
 	if (run->params.mode == PERF_MODE_LAT)

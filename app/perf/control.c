@@ -171,6 +171,7 @@ struct uroce_conn_param perf_conn_param(const struct perf_hello *hello, uint8_t 
 		param.initiator_depth = (uint8_t)p->rd_atomic;
 		param.retry_count = (uint8_t)p->retry;
 		param.rnr_retry_count = (uint8_t)p->rnr_retry;
+		param.min_rnr_timer = (uint8_t)p->min_rnr_timer;
 		param.timeout = (uint8_t)p->timeout;
 		param.path_mtu = (uint16_t)p->mtu;
 		param.srq = p->srq != 0;

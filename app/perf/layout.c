@@ -109,11 +109,13 @@ void perf_params_from_options(struct perf_params *p, const struct perf_options *
 	p->receives = o->receives;
 	p->service_us = o->service_us;
 	p->think_us = o->think_us;
+	p->random_order = o->random_order;
 	p->events = o->events;
 	p->seed = o->seed;
 	p->timeout = o->timeout;
 	p->retry = o->retry;
 	p->rnr_retry = o->rnr_retry;
+	p->min_rnr_timer = o->min_rnr_timer;
 	p->rd_atomic = o->rd_atomic;
 	p->transport = o->transport;
 	if (device->max_qp_rd_atom > 0 && p->rd_atomic > (uint64_t)device->max_qp_rd_atom)

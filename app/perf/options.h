@@ -47,13 +47,13 @@ struct perf_options {
 	uint64_t sizes[PERF_SIZES_MAX];
 	unsigned sizes_cnt;
 	uint64_t qps, depth, iters, bytes, mtu, inline_bytes, sge, signal_every, seed;
-	uint64_t timeout, retry, rnr_retry, rd_atomic;
+	uint64_t timeout, retry, rnr_retry, min_rnr_timer, rd_atomic;
 	uint64_t receives, service_us, think_us; /* of an SRQ that is overrun */
 	uint64_t buffers;			 /* 0: each queue pair has its own */
 	uint64_t transport; /* enum uroce_qp_mode + 1; 0: as both configurations say */
 	struct perf_list sl, priority, weight;
 	double duration_s, warmup_s, live_interval_s;
-	bool bidir, verify, srq, events, live;
+	bool bidir, verify, random_order, srq, events, live;
 };
 
 enum perf_parse {

@@ -52,13 +52,18 @@ static enum perf_parse parse_peers(struct perf_parser *p)
 static enum perf_parse check_sides(struct perf_parser *p)
 {
 	static const enum perf_opt client_only[] = {
-		OPT_peer,     OPT_OP,		OPT_MODE,      OPT_TYPE,	 OPT_SIZE,
-		OPT_SIZES,    OPT_BYTES,	OPT_MTU,       OPT_qps,		 OPT_depth,
-		OPT_iters,    OPT_inline_bytes, OPT_sge,       OPT_signal_every, OPT_timeout,
-		OPT_retry,    OPT_rnr_retry,	OPT_rd_atomic, OPT_duration_s,	 OPT_warmup_s,
-		OPT_bidir,    OPT_verify,	OPT_srq,       OPT_events,	 OPT_json,
-		OPT_seed,     OPT_sl,		OPT_priority,  OPT_weight,	 OPT_TRANSPORT_MODE,
-		OPT_receives, OPT_service_us,	OPT_think_us,  OPT_buffers,
+		OPT_peer,	OPT_OP,		  OPT_MODE,
+		OPT_TYPE,	OPT_SIZE,	  OPT_SIZES,
+		OPT_BYTES,	OPT_MTU,	  OPT_qps,
+		OPT_depth,	OPT_iters,	  OPT_inline_bytes,
+		OPT_sge,	OPT_signal_every, OPT_timeout,
+		OPT_retry,	OPT_rnr_retry,	  OPT_rd_atomic,
+		OPT_duration_s, OPT_warmup_s,	  OPT_bidir,
+		OPT_verify,	OPT_srq,	  OPT_events,
+		OPT_json,	OPT_seed,	  OPT_sl,
+		OPT_priority,	OPT_weight,	  OPT_TRANSPORT_MODE,
+		OPT_receives,	OPT_service_us,	  OPT_think_us,
+		OPT_buffers,	OPT_random_order, OPT_min_rnr_timer,
 	};
 
 	if (!p->o->server) {

@@ -21,6 +21,7 @@
 	X("timeout", timeout, 1, 31, 14)                                                           \
 	X("retry", retry, 0, 7, 7)                                                                 \
 	X("rnr-retry", rnr_retry, 0, 7, 7)                                                         \
+	X("min-rnr-timer", min_rnr_timer, 0, 31, 1)                                                \
 	X("rd-atomic", rd_atomic, 1, 128, 16)                                                      \
 	X("receives", receives, 1, 1024, 0)                                                        \
 	X("service-us", service_us, 1, 1000000, 0)                                                 \
@@ -44,6 +45,7 @@
 	X("once", once)                                                                            \
 	X("bidir", bidir)                                                                          \
 	X("verify", verify)                                                                        \
+	X("random-order", random_order)                                                            \
 	X("srq", srq)                                                                              \
 	X("events", events)                                                                        \
 	X("live", live)

@@ -15,7 +15,7 @@
  * The client asks, the server answers with the same sequence number. PING, from both, is not
  * answered: that the transport acknowledges it is all that is wanted.
  */
-#define PERF_PROTO_VERSION 5
+#define PERF_PROTO_VERSION 6
 #define PERF_MSG_BYTES	   4096 /* the longest message */
 #define PERF_TEXT_BYTES	   256	/* a sentence, with its final zero */
 #define PERF_ENDS_MAX	   128	/* queue pairs in one ENDS message */
@@ -50,7 +50,7 @@ enum perf_message {
 	X(depth)                                                                                   \
 	X(slots)    /* of each ring in memory: a power of two, or 1 */                             \
 	X(rq_depth) /* receives posted on each queue pair */                                       \
-	X(buffers)  /* strides of memory; queue pairs share them if there are fewer */              \
+	X(buffers)  /* strides of memory; queue pairs share them if there are fewer */             \
 	X(verify)                                                                                  \
 	X(bidir)                                                                                   \
 	X(mtu)                                                                                     \
@@ -58,14 +58,16 @@ enum perf_message {
 	X(sge)                                                                                     \
 	X(signal_every) /* a power of two */                                                       \
 	X(srq)                                                                                     \
-	X(receives)   /* of the SRQ; 0: rq_depth for each queue pair */                            \
-	X(service_us) /* a receive is posted again after so long, one after the other */           \
-	X(think_us)   /* of a queue pair, after each message */                                    \
+	X(receives)	/* of the SRQ; 0: rq_depth for each queue pair */                          \
+	X(service_us)	/* a receive is posted again after so long, one after the other */         \
+	X(think_us)	/* of a queue pair, after each message */                                  \
+	X(random_order) /* of the queue pairs that post; else first in, first out */               \
 	X(events)                                                                                  \
 	X(seed)                                                                                    \
 	X(timeout)                                                                                 \
 	X(retry)                                                                                   \
 	X(rnr_retry)                                                                               \
+	X(min_rnr_timer) /* code, 0 to 31 */                                                       \
 	X(rd_atomic)                                                                               \
 	X(transport) /* enum uroce_qp_mode of the data queue pairs + 1; 0: as configured */        \
 	X(addr)	     /* of the client's memory */                                                  \
@@ -122,7 +124,8 @@ struct perf_end {
 #undef X
 };
 
-/* The endpoint's objects that go into the report, beside its UROCE_COUNTERS. Names as in uroce.h. */
+/* The endpoint's objects that go into the report, beside its UROCE_COUNTERS. Names as in uroce.h.
+ */
 #define PERF_OBJECTS(X)                                                                            \
 	X(pds)                                                                                     \
 	X(mrs)                                                                                     \

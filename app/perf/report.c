@@ -189,6 +189,9 @@ static json_t *run_json(const struct perf_run *run)
 			    json_pack("{s:I,s:I,s:f}", "least", (json_int_t)run->fairness.least,
 				      "most", (json_int_t)run->fairness.most, "jain",
 				      run->fairness.jain));
+	json_object_set_new(j, "in_flight",
+			    json_pack("{s:I,s:f}", "least", (json_int_t)run->in_flight.least,
+				      "mean", run->in_flight.mean));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
 	json_object_set_new(j, "qp_mode",

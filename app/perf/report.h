@@ -14,6 +14,7 @@ struct perf_run {
 	const char *qp_mode, *qp_mode_reason; /* what came of it; NULL: not RC */
 	struct perf_result client, server;
 	struct perf_fairness fairness; /* of the client's queue pairs */
+	struct perf_in_flight in_flight;
 	const struct perf_histogram *hist;
 	bool interrupted;
 	const char *config, *peer; /* as given */

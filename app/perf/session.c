@@ -431,6 +431,8 @@ void perf_session_close_qp(struct perf_session *s, uint32_t idx)
 
 	q->up = false;
 	q->closing = true;
+	s->in_flight -= q->tx_next - q->tx_done;
+	q->tx_done = q->tx_next;
 	if (q->id != NULL)
 		uroce_cm_destroy_id(q->id);
 	if (q->ah != NULL)
@@ -513,6 +515,7 @@ bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pa
 void perf_session_mark(struct perf_session *s)
 {
 	memset(&s->stats, 0, sizeof(s->stats));
+	s->stats.in_flight_least = UINT64_MAX;
 	uroce_query_counters(s->ep->ctx, &s->stats.start_counters);
 	s->stats.start_cpu_ns = perf_cpu_ns();
 	s->stats.start_ns = perf_now_ns();
@@ -553,6 +556,16 @@ struct perf_fairness perf_session_fairness(const struct perf_session *s)
 	}
 	f.jain = squares > 0 ? sum * sum / ((double)s->params.qps * squares) : 0;
 	return f;
+}
+
+struct perf_in_flight perf_session_in_flight(const struct perf_session *s)
+{
+	const struct perf_stats *t = &s->stats;
+
+	if (t->steps == 0)
+		return (struct perf_in_flight){0};
+	return (struct perf_in_flight){t->in_flight_least,
+				       (double)t->in_flight_sum / (double)t->steps};
 }
 
 void perf_session_result(const struct perf_session *s, struct perf_result *r)

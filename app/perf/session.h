@@ -94,6 +94,8 @@ struct perf_stats {
 	/* What of the above was reached at the end; the drain that follows does not count. */
 	uint64_t end_ops, end_bytes, end_rx_messages, end_rx_bytes;
 	struct perf_sl_stats sl[16], end_sl[16]; /* of ops and bytes, by service level */
+	/* Messages in flight, looked at once a step while measured. */
+	uint64_t in_flight_sum, in_flight_least, steps;
 };
 
 struct perf_session {
@@ -133,6 +135,7 @@ struct perf_session {
 	/* Queue pairs that may have room to send, first in first out. */
 	uint32_t *ready;
 	uint32_t ready_mask, ready_head, ready_tail;
+	uint64_t order; /* state of the generator of params.random_order */
 
 	/* Queue pairs that think before the next message, first in first out, and until when. */
 	struct perf_thought {
@@ -154,8 +157,9 @@ struct perf_session {
 	uint32_t lat_qp;
 	uint64_t lat_from_ns, lat_rx_before;
 
-	uint64_t finished; /* queue pairs that have completed their tx_limit */
-	uint64_t now_ns;   /* of the last step */
+	uint64_t in_flight; /* messages posted and not completed, of all queue pairs */
+	uint64_t finished;  /* queue pairs that have completed their tx_limit */
+	uint64_t now_ns;    /* of the last step */
 	struct perf_stats stats;
 	struct perf_histogram *hist; /* NULL: not wanted */
 
@@ -219,6 +223,13 @@ struct perf_fairness {
 	double jain;
 };
 struct perf_fairness perf_session_fairness(const struct perf_session *s);
+
+/* Messages in flight, of all queue pairs together, while measured. */
+struct perf_in_flight {
+	uint64_t least;
+	double mean;
+};
+struct perf_in_flight perf_session_in_flight(const struct perf_session *s);
 
 uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot);
 

@@ -163,12 +163,12 @@ uint32_t perf_traffic_post(struct perf_session *s, struct perf_qp *q, uint32_t c
 	s->tx_wr[cnt - 1].next = NULL;
 	rc = uroce_post_send(q->qp, s->tx_wr, &bad);
 	s->tx_wr[cnt - 1].next = cnt < PERF_BATCH ? &s->tx_wr[cnt] : NULL;
-	if (rc == 0)
-		return cnt;
-	taken = bad != NULL ? (uint32_t)(bad - s->tx_wr) : 0;
-	if (rc != ENOMEM && !q->closing)
+	if (rc != 0)
+		taken = bad != NULL ? (uint32_t)(bad - s->tx_wr) : 0;
+	if (rc != 0 && rc != ENOMEM && !q->closing)
 		perf_session_fail(s, "queue pair %u: cannot post a work request: %s", q->idx,
 				  strerror(rc));
+	s->in_flight += taken;
 	return taken;
 }
 
@@ -185,6 +185,18 @@ static void prefetch(const struct perf_session *s)
 		__builtin_prefetch(&s->qps[s->ready[(s->ready_head + AHEAD) & s->ready_mask]], 1);
 }
 
+/* Any of those that are ready takes the first one's place. */
+static void shuffle_head(struct perf_session *s)
+{
+	uint32_t cnt = s->ready_tail - s->ready_head, at, idx;
+
+	s->order += PERF_PATTERN_STEP;
+	at = s->ready_head + (uint32_t)((perf_mix64(s->order) >> 32) * cnt >> 32);
+	idx = s->ready[at & s->ready_mask];
+	s->ready[at & s->ready_mask] = s->ready[s->ready_head & s->ready_mask];
+	s->ready[s->ready_head & s->ready_mask] = idx;
+}
+
 static unsigned send_step(struct perf_session *s)
 {
 	uint32_t turns = s->ready_tail - s->ready_head;
@@ -193,9 +205,12 @@ static unsigned send_step(struct perf_session *s)
 	if (turns > TURNS)
 		turns = TURNS;
 	while (turns-- > 0 && s->sending) {
-		struct perf_qp *q = &s->qps[s->ready[s->ready_head++ & s->ready_mask]];
+		struct perf_qp *q;
 		uint32_t room, n = 0;
 
+		if (s->params.random_order)
+			shuffle_head(s);
+		q = &s->qps[s->ready[s->ready_head++ & s->ready_mask]];
 		prefetch(s);
 		q->queued = false;
 		if (!q->up || q->paused || q->tx_next == q->tx_limit)
@@ -343,6 +358,7 @@ static void sent(struct perf_session *s, struct perf_qp *q, const struct ibv_wc 
 		perf_checked_complete(s, q, wc, done);
 	else
 		s->stats.bytes += cnt * s->params.size;
+	s->in_flight -= cnt;
 	s->stats.ops += cnt;
 	sl->ops += cnt;
 	sl->bytes += s->stats.bytes - bytes;
@@ -444,6 +460,18 @@ void perf_traffic_start(struct perf_session *s, bool sending)
 	}
 }
 
+static void count_in_flight(struct perf_session *s)
+{
+	struct perf_stats *t = &s->stats;
+
+	if (t->end_ns != 0)
+		return;
+	t->steps++;
+	t->in_flight_sum += s->in_flight;
+	if (s->in_flight < t->in_flight_least)
+		t->in_flight_least = s->in_flight;
+}
+
 unsigned perf_traffic_step(struct perf_session *s)
 {
 	unsigned n = 0;
@@ -455,6 +483,7 @@ unsigned perf_traffic_step(struct perf_session *s)
 		think_over(s, s->now_ns);
 	if (s->sending)
 		n = send_step(s);
+	count_in_flight(s);
 	if (s->stamps != NULL)
 		s->now_ns = perf_now_ns();
 	return n + perf_traffic_poll(s);
