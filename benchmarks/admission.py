@@ -4,7 +4,8 @@ soon each is served, in the three modes of [admission].
 
 The server works off one message in SERVICE_US and posts its receive again after that. A queue pair has one
 message under way and thinks for senders * SERVICE_US / load between two, so that without waiting all of them
-would ask for `load` times what is served. The RNR timer is 10 us.
+would ask for `load` times what is served. The RNR timer is 10 us; plain, whose only remedy it is, has longer
+ones as well. A figure is the median of the turns, and a bar is for the worst cell of all.
 """
 
 import os
@@ -16,7 +17,9 @@ from lib.report import Report, gnuplot
 TITLE = "Admission to an SRQ that is overrun, memif"
 PROGRAMS = ["gnuplot", "meson", "ninja"]
 TARGETS = ["app/perf/uroce-perf"]
-MODES = ("plain", "ab", "intelligent")
+MODES = ("plain", "plain 0.64 ms", "plain 5 ms", "ab", "intelligent")
+RNR_TIMERS = {"plain 0.64 ms": 12, "plain 5 ms": 18}  # codes; of the others 10 us
+PLAINS = tuple(mode for mode in MODES if mode.startswith("plain"))
 SENDERS = (2, 8, 32, 64)
 LOADS = (1.2, 2, 4)
 SERVICE_US = 100
@@ -27,14 +30,15 @@ WASTE = 10  # refusals a service of plain, from which on the bars on refusals co
 WASTE_BAR = 0.10
 JAIN_BAR = 0.95
 MEAN_BAR = 1.05
-COLOURS = {"plain": 0xAA3333, "ab": 0xCC8822, "intelligent": 0x2266AA}
+COLOURS = {"plain": 0xAA3333, "plain 0.64 ms": 0xCC6666, "plain 5 ms": 0xDD9999, "ab": 0xCC8822,
+           "intelligent": 0x2266AA}
 
 
 class AdmissionReport(Report):
     def print(self):
         print(f"\n{self.title}")
         self.print_machine()
-        head = (f"{'senders':>7} {'load':>5} {'mode':12} {'refused/service':>15} {'of plain':>8} {'Jain':>7} "
+        head = (f"{'senders':>7} {'load':>5} {'mode':14} {'refused/service':>15} {'of plain':>8} {'Jain':>7} "
                 f"{'mean us':>9} {'p99.9 us':>9} {'worst us':>9}")
         print(head + "\n" + "-" * len(head))
         last = None
@@ -43,7 +47,7 @@ class AdmissionReport(Report):
             if last is not None and key != last:
                 print()
             last = key
-            print(f"{row['senders']:7} {row['load']:5g} {row['mode']:12} {row['refused']:15.3f} "
+            print(f"{row['senders']:7} {row['load']:5g} {row['mode']:14} {row['refused']:15.3f} "
                   f"{row['of_plain']:8.3f} {row['jain']:7.4f} {row['mean_us']:9.0f} {row['p999_us']:9.0f} "
                   f"{row['worst_us']:9.0f}")
         for note in self.notes:
@@ -54,10 +58,11 @@ class AdmissionReport(Report):
 
 def one(host, path, mode, senders, load, seconds):
     think = round(senders * SERVICE_US / load)
-    sets = [f"admission.mode={mode}", "transport.mode=extended"]
+    sets = [f"admission.mode={mode.split()[0]}", "transport.mode=extended"]
     result = perf.run(host, path, "send", 64, seconds, warmup=WARMUP, sets=(sets, sets), more=[
         "--qps", str(senders), "--depth", "1", "--signal-every", "1", "--srq", "--receives", str(RECEIVES),
-        "--service-us", str(SERVICE_US), "--think-us", str(think)])
+        "--service-us", str(SERVICE_US), "--think-us", str(think),
+        "--min-rnr-timer", str(RNR_TIMERS.get(mode, 1))])
     served = result["client"]["ops"]
     return {
         "refused": result["server"]["counters"]["rnr_nak_sent"] / served,
@@ -71,25 +76,26 @@ def one(host, path, mode, senders, load, seconds):
 
 
 def summary(senders, load, mode, turns, plain):
-    """What a neighbour adds to a time is in one turn, not in all: the least of the turns counts."""
+    """Medians of the turns."""
     row = {"senders": senders, "load": load, "mode": mode,
            "refused": stats.median([t["refused"] for t in turns]),
            "jain": stats.median([t["jain"] for t in turns]),
-           "mean_us": min(t["mean_us"] for t in turns),
-           "p999_us": min(t["p999_us"] for t in turns),
-           "worst_us": min(t["worst_us"] for t in turns),
+           "mean_us": stats.median([t["mean_us"] for t in turns]),
+           "p999_us": stats.median([t["p999_us"] for t in turns]),
+           "worst_us": stats.median([t["worst_us"] for t in turns]),
            "turns": turns}
     row["of_plain"] = row["refused"] / (plain or row)["refused"] if (plain or row)["refused"] else 1.0
     return row
 
 
-def ratios(rows, key, other, refusing=True):
+def ratios(rows, key, other):
+    """Of intelligent to `other`, each cell where plain refuses much."""
     found = []
     for row in rows:
         if row["mode"] != "intelligent":
             continue
         same = {r["mode"]: r for r in rows if (r["senders"], r["load"]) == (row["senders"], row["load"])}
-        if not refusing or same["plain"]["refused"] >= WASTE:
+        if same["plain"]["refused"] >= WASTE:
             found.append(row[key] / same[other][key])
     return found
 
@@ -99,15 +105,15 @@ def judge(report):
     smart = [r for r in rows if r["mode"] == "intelligent"]
     waste = ratios(rows, "refused", "plain")
     if waste:
-        report.bar(f"refused, of plain's, at most, where plain refuses {WASTE} a service or more", max(waste),
-                   WASTE_BAR, at_least=False)
-        for other in ("plain", "ab"):
-            report.bar(f"worst time to service, of {other}'s, median of the same cells",
-                       stats.median(ratios(rows, "worst_us", other)), 1.0, at_least=False)
-            report.bar(f"mean time to service, of {other}'s, median of the same cells",
-                       stats.median(ratios(rows, "mean_us", other)), MEAN_BAR, at_least=False)
-    report.bar("refused a service, at most", max(r["refused"] for r in smart), 1.1, at_least=False)
-    report.bar("Jain's index, least", min(r["jain"] for r in smart), JAIN_BAR)
+        report.bar(f"refused, of plain's, worst cell of those where plain refuses {WASTE} a service or more",
+                   max(waste), WASTE_BAR, at_least=False)
+        for other in (*PLAINS, "ab"):
+            report.bar(f"worst time to service, of {other}'s, worst cell of the same",
+                       max(ratios(rows, "worst_us", other)), 1.0, at_least=False)
+            report.bar(f"mean time to service, of {other}'s, worst cell of the same",
+                       max(ratios(rows, "mean_us", other)), MEAN_BAR, at_least=False)
+    report.bar("refused a service, worst cell", max(r["refused"] for r in smart), 1.1, at_least=False)
+    report.bar("Jain's index, worst cell", min(r["jain"] for r in smart), JAIN_BAR)
     most = max(r["senders"] for r in rows)
     saved = [r["refused"] for r in rows if r["senders"] == most and r["mode"] == "plain"]
     report.bar("plain's refusals a service at the highest load, of those at the lowest, most senders",
@@ -120,15 +126,15 @@ def plot(rows, loads):
     most = max(r["senders"] for r in rows)
     panels = [(f"load {load:g}", "senders", [r for r in rows if r["load"] == load]) for load in loads]
     panels.append((f"{most} senders", "load", [r for r in rows if r["senders"] == most]))
-    script = [f"set terminal svg size {360 * len(panels)},380 font 'sans,12' background 'white'",
+    script = [f"set terminal svg noenhanced size {360 * len(panels)},380 font 'sans,12' background 'white'",
               f"set output '{out}'", f"set multiplot layout 1,{len(panels)}", "set logscale y",
               "set yrange [0.1:300]", "set grid", "set ylabel 'refused requests a service'", "set key top left"]
     for title, key, here in panels:
         blocks, parts = [], []
-        for mode in MODES:
+        for i, mode in enumerate(MODES):
             points = sorted((r[key], max(r["refused"], 0.1)) for r in here if r["mode"] == mode)
-            blocks += [f"${mode} << EOD", *(f"{x:g} {y:g}" for x, y in points), "EOD"]
-            parts.append(f"${mode} using 1:2 with linespoints lw 2 pt 7 lc rgb {COLOURS[mode]} title '{mode}'")
+            blocks += [f"$mode{i} << EOD", *(f"{x:g} {y:g}" for x, y in points), "EOD"]
+            parts.append(f"$mode{i} using 1:2 with linespoints lw 2 pt 7 lc rgb {COLOURS[mode]} title '{mode}'")
         script += blocks + [f"set title '{title}'", f"set xlabel '{key}'",
                             "set logscale x 2" if key == "senders" else "unset logscale x",
                             "plot " + ", ".join(parts)]

@@ -2,10 +2,14 @@
 """Throughput against the number of active queue pairs, each with one message outstanding.
 
 One message at a time and queue pair is the hard case: a queue pair that bursts amortizes what it costs to
-bring its state near. All of them are active all the time, so each message meets another one.
+bring its state near. All of them are active all the time, so each message meets another one; that they are
+is verified by the messages in flight.
 
-Payload is not what is asked about: 10 000 buffers of 4 KB are 40 MB, and copying what lies in no cache costs
-the same whoever sends it. So the queue pairs share as many buffers as the fewer of those compared have.
+Two things decide what else is measured besides the cost of many queue pairs, so each is measured both ways.
+Payload: 10 000 buffers of 4 KB are 40 MB, and to copy what lies in no cache costs the same whoever sends it;
+with shared buffers there are as many as the fewer of those compared have. Order: completions come in the order
+of the messages, so queue pairs that post again at once ring in a fixed order, which is easy to guess; in random
+order any that may post is next.
 """
 
 from lib import perf, stats
@@ -19,36 +23,44 @@ TARGETS = ["app/perf/uroce-perf"]
 COUNTS = (1, 8, 128, 1024, 4096, 10000, 16384)
 SIZES = (64, 4096)
 MANY, FEW = 10000, 128
-BUFFERS = FEW  # of payload on either side, whatever the number of queue pairs; fewer have one each
+BUFFERS = FEW  # of payload on either side when queue pairs share them
+WAYS = {"shared, in turn": ["--buffers", str(BUFFERS)],
+        "shared, random": ["--buffers", str(BUFFERS), "--random-order"],
+        "own, in turn": [],
+        "own, random": ["--random-order"]}
 BAR = 0.90
-TURNS, SECONDS = 5, 1.0
+IN_FLIGHT_BAR = 0.90
+TURNS, SECONDS = 3, 0.7
 WARMUP_S = 0.5  # at least one message of each queue pair
 
 
-def measure(host, way, qps, size, seconds):
-    """Millions of messages a second, packets sent again."""
+def measure(host, way, qps, size, more, seconds):
+    """Millions of messages a second, packets sent again, the share of queue pairs with a message in flight."""
     sets = [f"transport.max_qp={max(COUNTS) + 16}"]
     figures = perf.run(host, way, "write", size, seconds, sets=(sets, sets), warmup=WARMUP_S,
-                       more=["--qps", str(qps), "--depth", "1", "--buffers", str(BUFFERS)])
-    return figures["mops"], figures["retransmitted_packets"]
+                       more=["--qps", str(qps), "--depth", "1", *more])
+    return figures["mops"], figures["retransmitted_packets"], figures["in_flight"]["mean"] / qps
 
 
 class ConnectionsReport(Report):
-    """A line for each size, a column for each number of queue pairs."""
+    """A block for each size and way, a column for each number of queue pairs."""
 
     def print(self):
         print(f"\n{self.title}")
         self.print_machine()
-        head = f"{'messages':34}" + "".join(f"{n:>10}" for n in COUNTS)
+        head = f"{'messages, buffers, order':27}{'':26}" + "".join(f"{n:>10}" for n in COUNTS)
         print(head + "\n" + "-" * len(head))
         for size in SIZES:
-            rows = {row["qps"]: row for row in self.rows if row["size"] == size}
-            for what, key, digits in (("millions a second", "median", 3), ("Gb/s", "gbps", 2),
-                                      (f"ratio to {FEW}, turn by turn", "ratio", 2),
-                                      ("sent again, of 1000", "again", 2)):
-                print(f"{size:>5} B  {what:26}" + "".join(f"{rows[n][key]:>10.{digits}f}" for n in COUNTS))
-            print()
-        print(f"payload: {BUFFERS} buffers on either side, which the queue pairs share")
+            for name in WAYS:
+                rows = {row["qps"]: row for row in self.rows if (row["size"], row["way"]) == (size, name)}
+                label = f"{size:>5} B  {name}"
+                for what, key, digits in (("millions a second", "median", 3), ("Gb/s", "gbps", 2),
+                                          (f"ratio to {FEW}, by turns", "ratio", 2),
+                                          ("in flight", "in_flight", 2), ("sent again, of 1000", "again", 2)):
+                    print(f"{label:27}{what:26}" + "".join(f"{rows[n][key]:>10.{digits}f}" for n in COUNTS))
+                    label = ""
+                print()
+        print(f"shared: {BUFFERS} buffers on either side; in flight: of one message each, on average")
         for note in self.notes:
             print(note)
         self.print_bars()
@@ -56,39 +68,44 @@ class ConnectionsReport(Report):
     def draw(self):
         out = ROOT / "results" / "connections.svg"
         out.parent.mkdir(exist_ok=True)
-        script = ["set terminal svg size 700,420 font 'sans,12' background 'white'", f"set output '{out}'",
-                  f"set title '{self.title}'", "set logscale x", "set yrange [0:1.3]", "set grid",
-                  "set xlabel 'active queue pairs'", f"set ylabel 'messages a second / those of {FEW} QPs'",
-                  "set key bottom right"]
+        script = ["set terminal svg noenhanced size 760,460 font 'sans,12' background 'white'",
+                  f"set output '{out}'", f"set title '{self.title}'", "set logscale x", "set yrange [0:1.3]",
+                  "set grid", "set xlabel 'active queue pairs'",
+                  f"set ylabel 'messages a second / those of {FEW} QPs'", "set key bottom left"]
         parts = []
         for size in SIZES:
-            script += [f"$d{size} << EOD", *(f"{r['qps']} {r['ratio']}" for r in self.rows
-                                             if r["size"] == size), "EOD"]
-            parts.append(f"$d{size} using 1:2 with linespoints lw 2 pt 7 title '{size} B'")
+            for i, name in enumerate(WAYS):
+                script += [f"$d{size}x{i} << EOD", *(f"{r['qps']} {r['ratio']}" for r in self.rows
+                                                     if (r["size"], r["way"]) == (size, name)), "EOD"]
+                parts.append(f"$d{size}x{i} using 1:2 with linespoints lw 2 pt {i + 4} title '{size} B, {name}'")
         gnuplot("\n".join(script + [f"plot {', '.join(parts)}, {BAR} lc rgb 0x999999 title 'bar'"]))
 
 
 def run(host, machine, options, progress):
     way = Memif(host)
-    turns = options.turns_given or (2 if options.quick else TURNS)
+    turns = options.turns_given or (1 if options.quick else TURNS)
     seconds = options.seconds_given or (0.5 if options.quick else SECONDS)
     found = {}
     for turn in range(turns):
         for qps in COUNTS if turn % 2 == 0 else reversed(COUNTS):
             for size in SIZES:
-                progress(turn + 1, turns, (str(qps), "queue pairs", str(size)))
-                found.setdefault((size, qps), []).append(measure(host, way, qps, size, seconds))
+                for name, more in WAYS.items():
+                    progress(turn + 1, turns, (str(qps), "queue pairs", str(size), name))
+                    found.setdefault((size, name, qps), []).append(
+                        measure(host, way, qps, size, more, seconds))
     report = ConnectionsReport("connections", TITLE, machine)
-    for (size, qps), runs in sorted(found.items()):
-        mops = [m for m, _ in runs]
-        few = [m for m, _ in found[size, FEW]]
+    for (size, name, qps), runs in sorted(found.items()):
+        mops = [m for m, _, _ in runs]
+        ratios = stats.ratios_of(mops, [m for m, _, _ in found[size, name, FEW]])
         report.rows.append({
-            "size": size, "qps": qps, "median": round(stats.median(mops), 4),
+            "size": size, "way": name, "qps": qps, "median": round(stats.median(mops), 4),
             "gbps": round(stats.median(mops) * size * 8 / 1000, 3),
-            "ratio": round(stats.ratio_of(mops, few), 4), "turns": [round(m, 4) for m in mops],
-            "again": round(sum(a for _, a in runs) / sum(m * 1e3 * seconds for m in mops), 3)})
-    for size in SIZES:
-        report.bar(f"{size} B messages a second, {MANY} queue pairs / {FEW}",
-                   stats.ratio_of([m for m, _ in found[size, MANY]], [m for m, _ in found[size, FEW]]), BAR)
+            "ratio": round(stats.median(ratios), 4), "ratio_interval": stats.interval(ratios),
+            "in_flight": round(min(f for _, _, f in runs), 4), "turns": [round(m, 4) for m in mops],
+            "again": round(sum(a for _, a, _ in runs) / sum(m * 1e3 * seconds for m in mops), 3)})
+        if qps == MANY:
+            report.bar(f"{size} B messages a second, {name}, {MANY} queue pairs / {FEW}", ratios, BAR)
+    report.bar(f"messages in flight, of one each, at least, {FEW} queue pairs and more",
+               min(r["in_flight"] for r in report.rows if r["qps"] >= FEW), IN_FLIGHT_BAR)
     report.draw()
     return report

@@ -50,7 +50,7 @@ def fill(report, runs, modes, found):
         report.row("veth", f"TCP (sockperf), {part}", "us", found[("veth", "tcp"), part])
     for op in ("write", "send"):
         report.bar(f"memif 8 B {op.upper()} p50 / raw p50",
-                   stats.ratio_of(found[("memif", op), "p50"], found[("raw", op), "p50"]), BAR,
+                   stats.ratios_of(found[("memif", op), "p50"], found[("raw", op), "p50"]), BAR,
                    at_least=False)
     report.plot("us", logscale=True)
     return report

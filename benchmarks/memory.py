@@ -3,11 +3,13 @@
 
 Hot state is counted, not listed: the bytes of a queue pair's structure that messages in order read or
 write, from post to completion, from a trace of every access to memory. Sending and receiving are counted
-apart: what receives is needed at any time, what sends only while the queue pair is scheduled. The bar is for
-whichever is more, of WRITEs, SENDs and READs; the sum for a queue pair that does everything is shown.
+apart: what receives is needed at any time, what sends only while the queue pair is scheduled. There is a bar for
+whichever is more, of WRITEs, SENDs and READs, and one for the union of both sides of an operation, which a queue
+pair needs that sends and receives.
 """
 
 import json
+import re
 import subprocess
 
 from lib import engine
@@ -16,7 +18,7 @@ from lib.report import Report
 
 TITLE = "Memory: 10 000 queue pairs"
 PROGRAMS = ["valgrind", "meson", "ninja"]
-TARGETS = [engine.TARGET, "benchmarks/raw/memory"]
+TARGETS = [engine.TARGET, "benchmarks/raw/memory", "app/perf/uroce-perf"]
 QPS = 10000
 MODES = ("gbn", "reorder", "extended")
 OPS = ("write", "send", "read")
@@ -67,10 +69,10 @@ class MemoryReport(Report):
 
     def print(self):
         print(f"\n{self.title}")
-        head = f"{'structure':34} {'conventional':>14} {'uroce':>14}  how"
+        head = f"{'structure':44} {'conventional':>14} {'uroce':>14}  how"
         print(head + "\n" + "-" * 110)
         for row in self.rows:
-            print(f"{row['what']:34} {amount(row['conventional']):>14} {amount(row['uroce']):>14}  "
+            print(f"{row['what']:44} {amount(row['conventional']):>14} {amount(row['uroce']):>14}  "
                   f"{row['how']}")
         print(f"\n{'hot state, bytes (cache lines)':34} " +
               " ".join(f"{mode:>14}" for mode in MODES))
@@ -120,6 +122,39 @@ def structures(report, f, hot):
                      f"{f['rings_bytes']} B a QP: {f['depth']} elements each, the READs above included")
 
 
+POOLS = {
+    "qp_slot": ("queue pair slots", "max_qp"),
+    "reorder_slots": ("early packets, mode reorder", "reorder_slots"),
+    "reorder_contexts": ("QPs with a gap, mode reorder", "reorder_contexts"),
+    "read_gaps": ("gaps in READ responses, mode reorder", "read_gaps"),
+    "ooo_contexts": ("QPs with a gap, receiving, extended", "ooo_contexts"),
+    "recovery_contexts": ("QPs with a gap, sending, extended", "recovery_contexts"),
+    "spray_contexts": ("QPs that spray, extended", "spray_contexts"),
+    "destinations": ("destinations that are paced", None),
+    "admission_peers": ("peers of receive pools", None),
+    "cm_ids": ("connection identifiers", None),
+    "cm_listeners": ("listeners", None),
+    "cm_messages": ("management messages on their way", None),
+}
+
+
+def defaults(host):
+    """{key: number} of [transport]."""
+    done = subprocess.run([str(host.binary("app/perf/uroce-perf")), "--help-config"], capture_output=True, text=True)
+    section = done.stdout.partition("[transport]")[2].partition("\n[")[0]
+    return {key: int(value) for key, value in re.findall(r"^(\w+) = (\d+)$", section, re.MULTILINE)}
+
+
+def pools(report, host, each):
+    """A row for each pool of an engine: what it holds at the default configuration."""
+    known = defaults(host)
+    for name, size in each.items():
+        what, key = POOLS[name]
+        count = known[key] if key else None
+        report.structure(f"pool: {what}", size * count if count else None,
+                         f"{size} B each" + (f", {count} by default ([transport] {key})" if count else ""))
+
+
 def resident(report, facts):
     for mode, f in facts.items():
         each = f["resident_used"] / (2 * QPS)
@@ -137,13 +172,19 @@ def run(host, machine, options, progress):
         for side in ("requester", "responder"):
             cells = [traces[mode][op, side] for mode in MODES]
             report.hot.append((f"{op.upper()} {side}", [(len(c), engine.lines(c)) for c in cells]))
+        cells = [traces[mode][op, "requester"] | traces[mode][op, "responder"] for mode in MODES]
+        report.hot.append((f"{op.upper()} both sides", [(len(c), engine.lines(c)) for c in cells]))
     whole = {mode: set().union(*traces[mode].values()) for mode in MODES}
     report.hot.append(("all of these", [(len(whole[m]), engine.lines(whole[m])) for m in MODES]))
     worst = {mode: max(len(offsets) for offsets in traces[mode].values()) for mode in MODES}
+    union = {mode: max(len(traces[mode][op, "requester"] | traces[mode][op, "responder"]) for op in OPS)
+             for mode in MODES}
     structures(report, facts["extended"], worst["extended"])
+    pools(report, host, facts["extended"]["pools"])
     resident(report, facts)
     for mode in MODES:
-        report.bar(f"hot state, {mode}, bytes a QP", worst[mode], HOT_BAR, at_least=False)
+        report.bar(f"hot state, {mode}, bytes a QP, the larger side", worst[mode], HOT_BAR, at_least=False)
+        report.bar(f"hot state, {mode}, bytes a QP, both sides", union[mode], HOT_BAR, at_least=False)
     for mode in MODES:
         report.bar(f"contexts and slots in use in order, {mode}", facts[mode]["contexts_held"], 0,
                    at_least=False)

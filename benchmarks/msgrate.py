@@ -50,6 +50,6 @@ def run(host, machine, options, progress):
                 report.row(way.name, label, "M/s", found[way.name, f"{op} {qps}{suffix}"], raw, "raw")
     report.row("veth", "TCP (sockperf, one stream)", "M/s", found["tcp", "tcp"])
     report.bar("memif 64 B WRITE / raw",
-               stats.ratio_of(found["memif", "write 1"], found["memif", "raw"]), BAR)
+               stats.ratios_of(found["memif", "write 1"], found["memif", "raw"]), BAR)
     report.plot("millions a second", logscale=True)
     return report

@@ -66,7 +66,7 @@ class SchedulerReport(Report):
         out = ROOT / "results" / "scheduler.svg"
         out.parent.mkdir(exist_ok=True)
         most = max(max(row["instructions"].values()) for row in self.rows)
-        script = ["set terminal svg size 620,380 font 'sans,12' background 'white'",
+        script = ["set terminal svg noenhanced size 620,380 font 'sans,12' background 'white'",
                   f"set output '{out}'", f"set title \"{self.title}\"", "set logscale x",
                   f"set xrange [{QUEUES[0] / 2}:{QUEUES[-1] * 2}]", f"set yrange [0:{most * 1.3}]",
                   "set grid", "set xlabel 'send queues that are ready'",

@@ -219,7 +219,7 @@ def plot(sweeps):
     out = ROOT / "results" / "vl.svg"
     out.parent.mkdir(exist_ok=True)
     top = max(ratio for measured, _ in sweeps.values() for ratio in measured.values())
-    script = ["set terminal svg size 1100,420 font 'sans,12' background 'white'", f"set output '{out}'",
+    script = ["set terminal svg noenhanced size 1100,420 font 'sans,12' background 'white'", f"set output '{out}'",
               "set multiplot layout 1,2", "set grid", "set xlabel 'weight of the low lane, L'",
               "set ylabel 'bytes of the high lane for one of the low'", f"set yrange [0:{top * 1.15:g}]",
               "set key top right"]

@@ -15,7 +15,7 @@ def plot(table, ways, simulated, losses):
     out = ROOT / "results" / "loss.svg"
     out.parent.mkdir(exist_ok=True)
     low, high = min(loss for loss in losses if loss), max(losses)
-    script = [f"set terminal svg size {420 * len(panels)},380 font 'sans,12' background 'white'",
+    script = [f"set terminal svg noenhanced size {420 * len(panels)},380 font 'sans,12' background 'white'",
               f"set output '{out}'", f"set multiplot layout 1,{len(panels)}",
               "set logscale x", f"set xrange [{low / 1.5}:{high * 1.5}]", "set yrange [0:1.05]",
               "set xtics (" + ", ".join(f"'{x:g}' {x:g}" for x in losses if x) + ")",
@@ -34,9 +34,10 @@ def plot(table, ways, simulated, losses):
 def real_curves(table, path):
     """WRITEs of 64 KB; beside af_packet TCP, which has the same veth pair."""
     curves = []
-    for where, what, cells in table:
+    for where, what, cells, _ in table:
         words = what.split()
-        points = [(loss, cell["relative"]) for loss, cell in sorted(cells.items()) if loss]
+        points = [(loss, cell["relative"]) for (loss, bursts), cell in sorted(cells.items())
+                  if loss and not bursts]
         if where == path and what.startswith("WRITE 64 KB") and points:
             curves.append((words[-1], points))
         elif path == "af_packet" and what == "TCP" and points:
@@ -48,6 +49,6 @@ def sim_curves(rows):
     mtu = max(row["mtu"] for row in rows)
     curves = {}
     for row in rows:
-        if row["op"] == "write" and row["mtu"] == mtu and row["loss_percent"]:
+        if row["op"] == "write" and row["mtu"] == mtu and row["loss_percent"] and not row.get("bursts"):
             curves.setdefault(row["mode"], []).append((row["loss_percent"], row["relative"]))
     return [(mode, sorted(points)) for mode, points in curves.items()]

@@ -2,8 +2,9 @@
 """Goodput through loss and reordering that uroce's own ports inject ([impair]), as samples.
 
 Each end drops what arrives there, so every packet, data or ACK, can be lost once. A sample belongs to a
-series: one path, operation, size and mode in one turn, in which the losses follow one another and the
-lossless case comes twice. A sample's `base` is the mean of those two.
+series: one path, operation, size and mode in one turn, in which the impairments follow one another and the
+lossless case comes twice. A sample's `base` is the mean of those two. A run that dies is a sample of its own,
+with a goodput of 0: nothing is measured again.
 """
 
 from . import perf, stats
@@ -11,24 +12,26 @@ from .host import Failure
 
 WARMUP_S = 0.2
 DEPTH = 32
+BURST_PACKETS = 8
+FEWEST_LOST = 100  # packets; of fewer no ratio is made
 
 
-def keys(mode, loss=0.0, seed=1, reorder=0, side=0):
-    """What an endpoint is told besides its file."""
+def keys(mode, loss=0.0, seed=1, reorder=0, side=0, bursts=False):
+    """What an endpoint is told besides its file. `loss` and `reorder` in percent."""
     sets = [f"transport.mode={mode}", f"impair.seed={seed * 2 + side}"]
-    if loss:
+    if loss and bursts:
+        share = loss / 100
+        sets += [f"impair.rx_burst={100 * share / (1 - share) / BURST_PACKETS:.5f}",
+                 f"impair.rx_burst_packets={BURST_PACKETS}"]
+    elif loss:
         sets.append(f"impair.rx_loss={loss:g}")
     if reorder:
         sets += [f"impair.rx_reorder={reorder}", "impair.rx_reorder_packets=64"]
     return sets
 
 
-def both(mode, loss, seed):
-    return tuple(keys(mode, loss, seed, side=side) for side in (0, 1))
-
-
-def total(figures, name):
-    return sum(figures[end]["counters"][name] for end in ("client", "server"))
+def both(mode, loss, seed, bursts=False):
+    return tuple(keys(mode, loss, seed, side=side, bursts=bursts) for side in (0, 1))
 
 
 def check_mode(figures, mode):
@@ -37,101 +40,77 @@ def check_mode(figures, mode):
 
 
 def sample(figures):
-    """Packets with payload count as sent again: of an extended READ its responses. There a READ asked for
-    again, for the missing part alone, is to the responses what a NAK is to a WRITE; standard mode does not
-    count responses that go again, so its figure is of requests."""
-    responses = figures["op"] == "read" and figures["qp_mode"] == "extended"
+    """Of the direction that carries payload alone: what its receiver did not get, what its sender sent again.
+    A READ's sender is the responder; standard modes do not count responses that go again."""
+    read = figures["op"] == "read"
+    sender, receiver = ("server", "client") if read else ("client", "server")
+    out, into = figures[sender]["counters"], figures[receiver]["counters"]
+    counted = not read or figures["qp_mode"] == "extended"
     return {
         "gbps": figures["gbps"],
-        "retransmitted": total(figures, "retransmitted_responses" if responses
-                               else "retransmitted_packets"),
-        "asked_again": total(figures, "retransmitted_packets") if responses else 0,
-        "lost": total(figures, "impaired_lost"),
-        "held": total(figures, "impaired_packets") - total(figures, "impaired_lost"),
-        "missed": total(figures, "rx_missed"),
+        "retransmitted": out["retransmitted_responses" if read else "retransmitted_packets"] if counted else None,
+        "lost": into["impaired_lost"] + into["rx_missed"],
+        "held": into["impaired_packets"] - into["impaired_lost"],
     }
 
 
-def goodput(host, way, op, sizes, mode, seconds, sets):
-    """A sample for each size. A queue pair that dies is a goodput of 0."""
+def goodput(host, way, op, size, mode, seconds, sets):
+    """One sample."""
     try:
-        runs = perf.run(host, way, op, list(sizes), seconds, sets=sets, warmup=WARMUP_S,
-                        more=["--depth", str(DEPTH)])
+        figures = perf.run(host, way, op, size, seconds, sets=sets, warmup=WARMUP_S,
+                           more=["--depth", str(DEPTH)])
     except Failure as failure:
-        if len(sizes) > 1:
-            return [goodput(host, way, op, [size], mode, seconds, sets)[0] for size in sizes]
-        return [{"gbps": 0.0, "retransmitted": 0, "lost": 0, "held": 0, "missed": 0,
-                 "died": str(failure)}]
-    for figures in runs:
-        check_mode(figures, mode)
-    return [sample(figures) for figures in runs]
+        return {"gbps": 0.0, "retransmitted": None, "lost": 0, "held": 0, "died": str(failure)}
+    check_mode(figures, mode)
+    return sample(figures)
 
 
-def series(host, way, op, sizes, mode, losses, seconds, turn):
-    """Samples of one turn."""
-    order = [loss for loss in losses if loss]
-    order = [0] + order[:len(order) // 2] + [0] + order[len(order) // 2:]
+def series(host, way, op, size, mode, impairments, seconds, turn):
+    """Samples of one turn. `impairments`: (percent of loss, in bursts?), without (0, False)."""
+    half = len(impairments) // 2
+    order = [(0, False), *impairments[:half], (0, False), *impairments[half:]]
     if turn % 2:
         order.reverse()
     found = []
-    for place, loss in enumerate(order):
-        runs = goodput(host, way, op, sizes, mode, seconds, both(mode, loss, 100 * turn + place + 1))
-        for size, one in zip(sizes, runs):
-            found.append({"path": way.name, "op": op, "size": size, "mode": mode, "loss": loss,
-                          "turn": turn, **one})
+    for place, (loss, bursts) in enumerate(order):
+        one = goodput(host, way, op, size, mode, seconds, both(mode, loss, 100 * turn + place + 1, bursts))
+        found.append({"path": way.name, "op": op, "size": size, "mode": mode, "loss": loss, "bursts": bursts,
+                      "turn": turn, **one})
+    clean = [s["gbps"] for s in found if s["loss"] == 0]
     for one in found:
-        clean = [s["gbps"] for s in found if s["loss"] == 0 and s["size"] == one["size"]]
-        if not min(clean):
-            raise Failure(f"{way.name} {op} {mode} does not work without loss: "
-                          f"{one.get('died', 'see the logs')}")
         one["base"] = sum(clean) / len(clean)
     return found
-
-
-NEARLY_NONE = 0.0001  # percent: one packet of a million, but [impair] is at work
-
-
-def pairs(host, way, size, mode, run, base, seconds, count):
-    """What costs less than two runs of a turn differ by: `count` pairs of runs, each an (operation, loss),
-    one right after the other; the ratios of their goodput. Drawing lots for each packet costs as much as a
-    light loss itself, so it is done in either."""
-    ratios = []
-    for i in range(count):
-        found = {}
-        for one in (base, run) if i % 2 else (run, base):
-            op, loss = one
-            found[one] = goodput(host, way, op, [size], mode, seconds,
-                                 both(mode, loss or NEARLY_NONE, 1000 + i))[0]["gbps"]
-        if not found[base]:
-            raise Failure(f"{way.name} {mode} does not work: {base[0]} at {base[1]:g} %")
-        ratios.append(found[run] / found[base])
-    return ratios
 
 
 def pick(samples, **wanted):
     return [s for s in samples if all(s[key] == value for key, value in wanted.items())]
 
 
+def relatives(samples):
+    """Goodput to the turn's lossless goodput, turn by turn; 0 for what died."""
+    return [s["gbps"] / s["base"] if s["base"] else 0.0 for s in samples]
+
+
 def relative(samples):
-    """Median of goodput to the turn's lossless goodput."""
-    return stats.median([s["gbps"] / s["base"] for s in samples])
+    return stats.median(relatives(samples))
 
 
 def resent(samples):
-    """Packets sent again for each packet lost, all samples together; NaN when too few were lost."""
-    lost = sum(s["lost"] + s["missed"] for s in samples)
-    return sum(s["retransmitted"] for s in samples) / lost if lost >= 100 else float("nan")
+    """Packets sent again for each packet lost, all samples together; None when too few were lost."""
+    counted = [s for s in samples if s["retransmitted"] is not None]
+    lost = sum(s["lost"] for s in counted)
+    return sum(s["retransmitted"] for s in counted) / lost if lost >= FEWEST_LOST else None
 
 
 def between(samples, op, other):
-    """Median over turns of the goodput of one operation to that of another."""
+    """The goodput of one operation to that of another, turn by turn."""
     ratios = []
-    for one in samples:
-        if one["op"] == op:
-            same = pick(samples, op=other, **{k: one[k] for k in ("path", "size", "mode", "loss", "turn")})
-            ratios += [one["gbps"] / (sum(s["gbps"] for s in same) / len(same))] \
-                if same and sum(s["gbps"] for s in same) else []
-    return stats.median(ratios)
+    for one in pick(samples, op=op):
+        same = pick(samples, op=other, **{k: one[k] for k in ("path", "size", "mode", "loss", "bursts", "turn")})
+        beside = sum(s["gbps"] for s in same) / len(same) if same else 0
+        if beside:
+            ratios.append(one["gbps"] / beside)
+    return ratios
 
 
 def noise(samples):
@@ -139,7 +118,7 @@ def noise(samples):
     groups = {}
     for s in pick(samples, loss=0):
         groups.setdefault(tuple(s[k] for k in ("path", "op", "size", "mode", "turn")), []).append(s["gbps"])
-    return stats.median([abs(g[0] / g[1] - 1) for g in groups.values() if len(g) == 2])
+    return stats.median([abs(g[0] / g[1] - 1) for g in groups.values() if len(g) == 2 and g[1]])
 
 
 def reordering(host, way, mode, size, seconds, turn):
@@ -147,7 +126,7 @@ def reordering(host, way, mode, size, seconds, turn):
     pair = []
     for percent in (0, 10):
         sets = (keys(mode, seed=turn + 1), keys(mode, seed=turn + 1, reorder=percent, side=1))
-        pair.append(goodput(host, way, "write", [size], mode, seconds, sets)[0])
+        pair.append(goodput(host, way, "write", size, mode, seconds, sets))
     return {"path": way.name, "mode": mode, "turn": turn, "base": pair[0]["gbps"], **pair[1]}
 
 

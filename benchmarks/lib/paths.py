@@ -87,6 +87,7 @@ class AfPacket(Veth):
     name = "af_packet"
     pmtu = 4096
     mbuf_bytes = 4864
+    slots = 1024  # as pmd-config/veth-af_packet-*.conf have it
 
     def __init__(self, host):
         super().__init__(host, 4300)
@@ -94,7 +95,7 @@ class AfPacket(Veth):
     def vdev(self, side):
         # Slots of 4608 bytes, gapless blocks: 9 pages hold 8 slots.
         return (f"net_af_packet0,iface={netns.DEVICES[side]},qpairs=1,framesz=4608,"
-                "blocksz=36864,framecnt=64")
+                f"blocksz=36864,framecnt={self.slots}")
 
 
 class AfXdp(Veth):

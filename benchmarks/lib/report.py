@@ -30,14 +30,21 @@ class Report:
             "turns": [round(v, 4) for v in values],
         }
         if base is not None:
-            row["ratio"] = round(stats.ratio_of(values, base), 4)
+            ratios = stats.ratios_of(values, base)
+            row["ratio"] = round(stats.median(ratios), 4)
+            row["ratio_interval"] = stats.interval(ratios)
             row["ratio_to"] = base_name
         self.rows.append(row)
 
     def bar(self, name, value, bar, at_least=True):
+        """`value`: a number, or one of each turn; then the median counts and the interval is shown."""
+        turns = value if isinstance(value, list) else None
+        if turns is not None:
+            value = stats.median(turns)
         ok = value >= bar if at_least else value <= bar
         self.bars.append({"name": name, "value": round(value, 4), "bar": bar,
-                          "sense": ">=" if at_least else "<=", "ok": bool(ok)})
+                          "sense": ">=" if at_least else "<=", "ok": bool(ok),
+                          **({"interval": stats.interval(turns), "turns": len(turns)} if turns else {})})
 
     def missed(self):
         return [bar for bar in self.bars if not bar["ok"]]
@@ -56,8 +63,13 @@ class Report:
     def print_bars(self):
         for bar in self.bars:
             digits = 3 if abs(bar["bar"]) < 10 else 0
-            print(f"{'ok    ' if bar['ok'] else 'MISSED'} {bar['name']}: {bar['value']:.{digits}f} "
-                  f"(bar {bar['sense']} {bar['bar']:g})")
+            text = f"{bar['value']:.{digits}f}"
+            if bar.get("turns", 1) > 1:
+                low, high = bar["interval"]
+                text += f" [{low:.{digits}f}, {high:.{digits}f}]"
+            print(f"{'ok    ' if bar['ok'] else 'MISSED'} {bar['name']}: {text} (bar {bar['sense']} {bar['bar']:g})")
+        if any(bar.get("turns", 1) > 1 for bar in self.bars):
+            print("in brackets: least and most of the turns")
 
     def print(self):
         print(f"\n{self.title}")
@@ -69,7 +81,10 @@ class Report:
             if last is not None and row["path"] != last:
                 print()
             last = row["path"]
-            ratio = f"{row['ratio']:.2f} of {row['ratio_to']}" if "ratio" in row else ""
+            ratio = ""
+            if "ratio" in row:
+                low, high = row["ratio_interval"]
+                ratio = f"{row['ratio']:.2f} [{low:.2f}, {high:.2f}] of {row['ratio_to']}"
             print(f"{row['path']:10} {row['what']:32} {row['median']:9.3f} {row['min']:9.3f} "
                   f"{row['max']:9.3f} {row['unit']:5} {ratio}")
         for note in self.notes:
@@ -89,7 +104,7 @@ class Report:
             colour = {"raw": 0x999999, "TCP": 0xCC7722}.get(row["what"].split()[0], 0x2266AA)
             lines.append(f'{i} {row["median"]} {row["min"]} {row["max"]} {colour} "{label}"')
         script = "\n".join([
-            f"set terminal svg size 900,{160 + 26 * len(lines)} font 'sans,12' background 'white'",
+            f"set terminal svg noenhanced size 900,{160 + 26 * len(lines)} font 'sans,12' background 'white'",
             f"set output '{out}'",
             f"set title \"{self.title}\"",
             "set style fill solid", "set boxwidth 0.8", "unset key", "set grid x",

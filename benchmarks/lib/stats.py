@@ -15,9 +15,19 @@ def median(values):
     return statistics.median(values) if values else float("nan")
 
 
+def ratios_of(a, b):
+    """a[i] / b[i] of each turn."""
+    return [x / y for x, y in zip(a, b) if y > 0]
+
+
 def ratio_of(a, b):
     """Median over the turns of a[i] / b[i]."""
-    return median([x / y for x, y in zip(a, b) if y > 0])
+    return median(ratios_of(a, b))
+
+
+def interval(values):
+    """[least, most]: a handful of turns allows no narrower statement."""
+    return [round(min(values), 4), round(max(values), 4)] if values else [float("nan"), float("nan")]
 
 
 def pooled(found, part, first):

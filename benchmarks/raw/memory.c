@@ -71,6 +71,57 @@ static void print_sizes(void)
 	number("read_gap_context", ur_read_gap_pool_size(2) - ur_read_gap_pool_size(1));
 }
 
+/* Pools of an engine: X(name, its limit). */
+#define POOLS(X)                                                                                   \
+	X(qp_slot, max_qp)                                                                         \
+	X(reorder_slots, reorder_slots)                                                            \
+	X(reorder_contexts, reorder_contexts)                                                      \
+	X(read_gaps, read_gaps)                                                                    \
+	X(ooo_contexts, ooo_contexts)                                                              \
+	X(recovery_contexts, rtx_contexts)                                                         \
+	X(spray_contexts, spray_contexts)                                                          \
+	X(destinations, destinations)                                                              \
+	X(admission_peers, admission)                                                              \
+	X(cm_ids, cm.max_ids)                                                                      \
+	X(cm_listeners, cm.max_listeners)                                                          \
+	X(cm_messages, cm.max_tx)
+
+/* What one more element adds to an engine, from many, so that rounding hardly counts. */
+#define MANY 1024
+static void print_pools(void)
+{
+	const struct ur_limits least = {
+		.max_qp = MANY,
+		.workers = 1,
+		.cm = {.max_ids = MANY, .max_listeners = MANY, .max_pending = MANY, .max_tx = MANY},
+		.reorder_slots = MANY,
+		.reorder_slot_bytes = 4096,
+		.reorder_contexts = MANY,
+		.read_gaps = MANY,
+		.ooo_contexts = MANY,
+		.rtx_contexts = MANY,
+		.max_sge = 16,
+		.spray_contexts = MANY,
+		.destinations = MANY,
+		.admission = MANY,
+	};
+	const char *comma = "";
+
+	printf(", \"pools\": {");
+#define X(name, limit)                                                                             \
+	{                                                                                          \
+		struct ur_limits more = least;                                                     \
+                                                                                                   \
+		more.limit = 2 * MANY;                                                             \
+		printf("%s\"" #name "\": %zu", comma,                                              \
+		       (ur_engine_size(&more) - ur_engine_size(&least)) / MANY);                   \
+		comma = ", ";                                                                      \
+	}
+	POOLS(X)
+#undef X
+	printf("}");
+}
+
 /* Contexts in use after everything has come in order. */
 static uint64_t contexts_held(const struct pair *p)
 {
@@ -109,6 +160,7 @@ int main(int argc, char **argv)
 	number("engine_bytes", p.end[0].engine_bytes);
 	number("rings_bytes", p.end[0].rings_bytes);
 	print_sizes();
+	print_pools();
 	number("contexts_held", contexts_held(&p));
 	number("trouble", pair_trouble(&p));
 	printf("}\n");
