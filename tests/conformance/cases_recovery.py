@@ -61,7 +61,7 @@ def nak_acknowledges(s):
 
 def through_losses(s, requests, lose_requests, lose_responses=(), **options):
     """Work requests through a go-back-N peer that loses; everything completes, every byte is right."""
-    c = s.connect(**{"timeout": 15, "retry": 7, **options})
+    c = s.connect(**{"timeout": 16, "retry": 6, **options})
     region = s.dut.region(1 << 18)
     outgoing = s.bytes(1 << 17)
     region.write(outgoing)
@@ -142,7 +142,7 @@ def atomic_answer_lost(s):
 
 @case("Lumina: counters", "the counter of retransmitted packets says what the wire shows")
 def retransmissions_counted(s):
-    c = s.connect(timeout=15, retry=7)
+    c = s.connect(timeout=16, retry=6)
     region, data = source(s, 16 * 1024)
     peer = GoBackN(c, RADDR, lose_requests={3, 9})
     before = s.dut.counters()
@@ -304,7 +304,7 @@ def rnr_then_sequence_nak(s):
 @case("IBA 9.7.5", "a READ response beyond a missing one: the missing one is asked for again, the READ completes "
       "with the right bytes")
 def read_gap(s):
-    c = s.connect(timeout=16, retry=7)
+    c = s.connect(timeout=19, retry=6)
     region = s.dut.region()
     data = s.bytes(6 * c.mtu)
     c.post("read", region, len(data), rkey=RKEY)
@@ -328,7 +328,7 @@ def read_gap(s):
 
 @case("IBA 9.7.5", "READ responses in the wrong order are never placed in the wrong place")
 def read_responses_reordered(s):
-    c = s.connect(timeout=16, retry=7)
+    c = s.connect(timeout=19, retry=6)
     region = s.dut.region()
     data = s.bytes(6 * c.mtu)
     c.post("read", region, len(data), rkey=RKEY)

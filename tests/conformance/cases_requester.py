@@ -384,7 +384,7 @@ def reserved_syndromes(s):
 
 @case("roce: ACK of a READ", "an ACK with the PSN of a READ does not complete it: the answer is asked for again")
 def ack_of_a_read(s):
-    c = s.connect(timeout=16, retry=7)
+    c = s.connect(timeout=19, retry=6)
     region = s.dut.region()
     c.post("read", region, 8)
     take_read_request(c, c.dut_psn, 8)
@@ -399,7 +399,7 @@ def ack_of_a_read(s):
 @case("IBA 9.7.5", "an ACK beyond an unanswered READ means that the answer was lost: it is asked for again, and nothing "
       "completes before it")
 def implied_nak(s):
-    c = s.connect(timeout=16, retry=7)
+    c = s.connect(timeout=19, retry=6)
     region, data = source(s, 100)
     c.post("read", region, 8, off=1000, id=0)
     c.post("send", region, 100, id=1)
@@ -424,7 +424,7 @@ def read_response_length(s):
         c.transmit(c.packet(roce.READ_ONLY, psn=c.dut_psn, aeth=(31, 1), payload=b"x" * size))
         s.barrier()
         got = s.dut.poll(c.qp)
-        check(not got or got[0].status in ("BAD_RESP_ERR", "LOC_LEN_ERR"),
+        check(not got or got[0].status != "SUCCESS",
               f"{got} after {size} bytes for a READ of 1024")
         equal(region.read(1024, 64), bytes(64), "memory behind the READ's")
 
@@ -442,7 +442,7 @@ def response_kind(s):
             c.transmit(c.packet(READ_MIDDLE, psn=c.dut_psn, payload=b"A" * 8))
         s.barrier()
         got = s.dut.poll(c.qp)
-        check(not got or got[0].status == "BAD_RESP_ERR", f"{got} after a wrong response")
+        check(not got or got[0].status != "SUCCESS", f"{got} after a wrong response")
         if not got:
             c.read_response(b"answered", c.dut_psn, 1)
             c.completions((0, "SUCCESS"))

@@ -6,7 +6,7 @@ import struct
 from roce import (ATOMIC_ACK, NAK_SEQUENCE, NO_CREDITS, READ_FIRST, READ_LAST, READ_MIDDLE,
                   READ_ONLY, SEND_ONLY, CREDITS, psn_add)
 from dut import WITH_IMM, WITH_INV
-from station import case, check, equal
+from station import Unsupported, case, check, equal
 
 GUARD = b"\xee" * 64
 
@@ -65,6 +65,8 @@ def send_immediate(s):
 
 @case("IBA 9.4.1", "SEND with invalidate: the key is invalid afterwards, and the completion names it")
 def send_invalidate(s):
+    if s.device == "rxe":
+        raise Unsupported("a region registered by a user cannot be invalidated there")
     c = s.connect()
     receive_ring(s, c, 4096)
     victim = s.dut.region()

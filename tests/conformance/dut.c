@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,11 @@ static int do_dereg(struct dut_line *l)
 	return rc;
 }
 
+static int nibble(char c)
+{
+	return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+}
+
 static int do_write(struct dut_line *l)
 {
 	struct region *r = region_of(l);
@@ -110,13 +116,8 @@ static int do_write(struct dut_line *l)
 
 	if (!r || !hex || off + strlen(hex) / 2 > r->mr->length)
 		return EINVAL;
-	for (; hex[0] && hex[1]; hex += 2, off++) {
-		unsigned byte;
-
-		if (sscanf(hex, "%2x", &byte) != 1)
-			return EINVAL;
-		r->bytes[off] = (uint8_t)byte;
-	}
+	for (; hex[0] && hex[1]; hex += 2, off++)
+		r->bytes[off] = (uint8_t)(nibble(hex[0]) << 4 | nibble(hex[1]));
 	return 0;
 }
 
@@ -576,6 +577,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "dut: --device and --control or --listen are needed\n");
 		return 2;
 	}
+	signal(SIGPIPE, SIG_IGN); /* a tester that ends is no error */
 	ctx = dut_open(&o);
 	for (unsigned i = 0; i < 2; i++)
 		pds[i] = V(alloc_pd)(ctx);

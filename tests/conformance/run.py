@@ -15,7 +15,7 @@ import station
 from station import CASES, Failure, Unsupported
 
 MODULES = ("cases_headers", "cases_responder", "cases_refusals", "cases_requester",
-           "cases_recovery")
+           "cases_recovery", "cases_datagram", "cases_congestion")
 TRACE_LINES = 40
 
 
