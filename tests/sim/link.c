@@ -3,38 +3,13 @@
 
 #include "wire/bytes.h"
 
-#define ASKS	 (UR_OP_READ_REQ | UR_OP_ATOMIC)
-#define ANSWERED (ASKS | UR_OP_READ_RESP | UR_OP_ATOMICACKETH)
-
-/*
- * Lost too often already: this time it has to come through. A retry of a READ or atomic is in vain
- * when the answer is lost as well as when the request is: the two count together, by their PSN.
- */
-static bool spared(struct sim_link *link, const struct ur_packet *p, bool lose)
+static bool lose(struct sim_link *link, struct sim_rng *rng)
 {
-	bool answered = (p->op & ANSWERED) && !(p->op & (UR_OP_XTH | UR_OP_XRTH));
-	struct sim_fair *fair = answered ? link->shared : &link->fair;
-	uint64_t key = answered ? UINT64_MAX << 24 | p->bth.psn.v
-				: (uint64_t)p->bth.dqpn.v << 32 | p->bth.psn.v << 8 | p->bth.opcode;
-	unsigned slot = sim_mix(key) % SIM_FAIR_SLOTS;
-	bool ends = !answered || !(p->op & ASKS);
+	const struct sim_link_attr *a = &link->attr;
 
-	if (!lose) {
-		if (fair->slot[slot].key == key && ends)
-			fair->slot[slot].lost = 0;
-		return false;
-	}
-	if (fair->slot[slot].key != key) {
-		fair->slot[slot].key = key;
-		fair->slot[slot].lost = 0;
-	}
-	if (fair->slot[slot].lost == SIM_FAIR_MAX) {
-		if (ends)
-			fair->slot[slot].lost = 0;
-		return true;
-	}
-	fair->slot[slot].lost++;
-	return false;
+	if (link->in_burst ? sim_chance(rng, a->burst_end) : sim_chance(rng, a->burst))
+		link->in_burst = !link->in_burst;
+	return sim_chance(rng, link->in_burst ? a->burst_loss : a->loss);
 }
 
 static uint64_t arrival(struct sim_link *link, struct sim_rng *rng)
@@ -52,21 +27,19 @@ static uint64_t arrival(struct sim_link *link, struct sim_rng *rng)
 	return at;
 }
 
-struct sim_fate sim_link_send(struct sim_link *link, struct sim_rng *rng, const struct ur_packet *p,
-			      unsigned len, uint64_t now_ns)
+struct sim_fate sim_link_send(struct sim_link *link, struct sim_rng *rng, unsigned len,
+			      uint64_t now_ns)
 {
 	const struct sim_link_attr *a = &link->attr;
 	struct sim_fate fate = {.copies = 1};
-	bool lose = sim_chance(rng, a->loss);
+	bool lost = lose(link, rng);
 	bool corrupt = sim_chance(rng, a->corrupt);
 
 	if (link->busy_until_ns < now_ns)
 		link->busy_until_ns = now_ns;
 	if (a->bits_per_s)
 		link->busy_until_ns += (uint64_t)len * 8 * 1000000000u / a->bits_per_s;
-	if (spared(link, p, lose || corrupt))
-		lose = corrupt = false;
-	if (lose)
+	if (lost)
 		return (struct sim_fate){.copies = 0};
 	fate.corrupt[0] = corrupt;
 	fate.ecn = sim_chance(rng, a->ecn);

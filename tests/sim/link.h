@@ -10,6 +10,9 @@
 
 /*
  * One direction between two endpoints: decides what happens to a frame. Chances are in 65536ths.
+ * Loss is Gilbert's and Elliott's, as in lib/edge/impair.h: `loss` outside of bursts, `burst_loss`
+ * within; the first frame of a burst comes with chance `burst`, the first one after it with
+ * `burst_end`. The same packet may be lost any number of times.
  */
 struct sim_link_attr {
 	uint64_t bits_per_s; /* 0: no limit */
@@ -17,27 +20,15 @@ struct sim_link_attr {
 	uint64_t jitter_ns;  /* added at random, order is kept */
 	uint64_t reorder_ns; /* how long a reordered frame is held back */
 	uint32_t loss, reorder, corrupt, ecn;
+	uint32_t burst, burst_end, burst_loss;
 	uint32_t dup; /* a second copy, and after that a third */
-};
-
-#define SIM_FAIR_SLOTS 256
-#define SIM_FAIR_MAX   3 /* losses of the same packet in a row; of a READ or atomic and its answer \
-			  */
-
-/* What was lost lately between two endpoints, either way. */
-struct sim_fair {
-	struct {
-		uint64_t key;
-		unsigned lost;
-	} slot[SIM_FAIR_SLOTS];
 };
 
 struct sim_link {
 	struct sim_link_attr attr;
 	uint64_t busy_until_ns; /* when the last frame has left */
 	uint64_t last_ns;	/* the latest arrival so far, for jitter that keeps order */
-	struct sim_fair fair;
-	struct sim_fair *shared; /* of the two directions, one's `fair` */
+	bool in_burst;		/* the last frame was */
 };
 
 /* What becomes of a frame. */
@@ -49,9 +40,9 @@ struct sim_fate {
 	bool ecn;
 };
 
-/* Decides about a frame of `len` bytes that leaves at now_ns. `p` is the frame, decoded. */
-struct sim_fate sim_link_send(struct sim_link *link, struct sim_rng *rng, const struct ur_packet *p,
-			      unsigned len, uint64_t now_ns);
+/* Decides about a frame of `len` bytes that leaves at now_ns. */
+struct sim_fate sim_link_send(struct sim_link *link, struct sim_rng *rng, unsigned len,
+			      uint64_t now_ns);
 
 /* Flips one to three bits of the frame. */
 void sim_corrupt(struct sim_rng *rng, uint8_t *frame, unsigned len);

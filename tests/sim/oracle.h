@@ -52,6 +52,8 @@ struct sim_flow {
 	unsigned recv_next;    /* no receive completion is expected for ops before this one */
 	unsigned depth;	       /* requests under way at most */
 	unsigned unsignaled;   /* in a row */
+	struct ur_psn una;     /* of the requester, before the event */
+	bool died;	       /* retries ran out, rightly; what is left is flushed */
 	unsigned max_sge;
 	bool overlap; /* all WRITEs go to the same place: only the end can be checked */
 	uint32_t max_len;
@@ -72,6 +74,7 @@ struct sim_oracle {
 	unsigned cq_cnt;
 	struct sim_mr shared_word[SIM_EP_MAX]; /* one region of 8 bytes an endpoint */
 	uint64_t shared_sum[SIM_EP_MAX];
+	unsigned died; /* flows that did */
 	bool clean;    /* the links lose nothing and receives are always posted */
 	bool alone;    /* and no queue ever grows: no answer is late enough for a probe */
 	bool lossless; /* the links lose nothing, but may change the order: nothing is sent again */

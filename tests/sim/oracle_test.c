@@ -47,15 +47,20 @@ static void add(struct trial *t, enum ibv_wr_opcode opcode, uint32_t len)
 		     (struct sim_op){.opcode = opcode, .len = len, .flags = IBV_SEND_SIGNALED});
 }
 
-static void run(struct trial *t)
+static void free_trial(struct trial *t)
 {
-	sim_oracle_run(&t->oracle, SIM_MS(10000));
 	for (unsigned i = 0; i < 2; i++) {
 		sim_qp_destroy(&t->qp[i]);
 		sim_cq_free(&t->cq[i]);
 	}
 	sim_oracle_free(&t->oracle);
 	sim_free(t->s);
+}
+
+static void run(struct trial *t)
+{
+	sim_oracle_run(&t->oracle, SIM_MS(10000));
+	free_trial(t);
 }
 
 /* A hook that changes the last payload byte of packets in one direction. */
@@ -199,4 +204,74 @@ Test(link, a_corrupt_frame_has_one_to_three_flipped_bits)
 			flips += (unsigned)__builtin_popcount(frame[k] ^ good[k]);
 		cr_assert(flips >= 1 && flips <= 3);
 	}
+}
+
+/* Everything is lost from the n-th frame on. */
+static enum sim_verdict cut_off(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
+				const struct ur_packet *p)
+{
+	unsigned *left = s->hook_arg;
+
+	(void)from, (void)frame, (void)len, (void)p;
+	if (*left == 0)
+		return SIM_DROP;
+	--*left;
+	return SIM_PASS;
+}
+
+static void add_some(struct trial *t)
+{
+	add(t, IBV_WR_SEND, 3000);
+	add(t, IBV_WR_RDMA_WRITE, 3000);
+	add(t, IBV_WR_RDMA_READ, 3000);
+	add(t, IBV_WR_SEND, 10);
+	add(t, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+}
+
+Test(oracle, believes_exhausted_retries_when_the_network_lost_as_much)
+{
+	for (unsigned passed = 0; passed < 12; passed++) {
+		unsigned left = passed;
+		struct trial t;
+
+		make_trial(&t);
+		t.oracle.clean = false;
+		add_some(&t);
+		t.s->hook = cut_off;
+		t.s->hook_arg = &left;
+		sim_oracle_run(&t.oracle, SIM_MS(10000));
+		cr_assert_eq(t.oracle.died, 1);
+		free_trial(&t);
+	}
+}
+
+Test(oracle, notices_retries_exhausted_too_early, .signal = SIGABRT)
+{
+	unsigned left = 0;
+	struct trial t;
+
+	make_trial(&t);
+	t.oracle.clean = false;
+	t.qp[0].attr.retry_cnt = 7 + 1; /* as far as the oracle is told */
+	add(&t, IBV_WR_SEND, 10);
+	t.s->hook = cut_off;
+	t.s->hook_arg = &left;
+	run(&t);
+}
+
+static void stall_for_long(struct sim *s, void *arg)
+{
+	(void)arg;
+	sim_stall(&s->ep[1], SIM_MS(60000));
+}
+
+Test(oracle, notices_retries_exhausted_without_a_loss, .signal = SIGABRT)
+{
+	struct trial t;
+
+	make_trial(&t);
+	t.oracle.clean = false;
+	add_some(&t);
+	sim_call_at(t.s, SIM_US(10), stall_for_long, NULL);
+	run(&t);
 }

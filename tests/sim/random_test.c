@@ -15,7 +15,7 @@
 #define LIMIT_NS   SIM_MS(120000)
 #define PERCENT(n) ((n)*65536u / 100)
 
-enum network { CLEAN, LOSSY, ROUGH, SHUFFLED, UNRELIABLE };
+enum network { CLEAN, LOSSY, ROUGH, SHUFFLED, UNRELIABLE, BURSTY };
 
 struct world {
 	struct sim *s;
@@ -54,6 +54,13 @@ static struct sim_link_attr draw_link(struct sim_rng *r, enum network network)
 
 	if (network == CLEAN)
 		return link;
+	if (network == BURSTY) {
+		link.loss = sim_below(r, 2) ? PERCENT(1) : 0;
+		link.burst = sim_between(r, 65, 655); /* 0.1 to 1 % */
+		link.burst_end = 65536 / sim_between(r, 2, 12);
+		link.burst_loss = PERCENT(sim_below(r, 2) ? 100 : 50);
+		return link;
+	}
 	if (network == SHUFFLED) {
 		link.reorder = PERCENT(sim_between(r, 1, 50));
 		link.reorder_ns = link.delay_ns;
@@ -241,11 +248,13 @@ static void make_pair(struct world *w, unsigned idx)
 					  w->max_len, b.cap.max_send_sge));
 }
 
-static void run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum network network)
+/* Whether the network lost so much that a queue pair ran out of retries. */
+static bool run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum network network)
 {
 	static const unsigned depths[] = {1, 2, 3, 8, 32};
 	struct world *w = calloc(1, sizeof(*w));
 	struct sim_attr attr;
+	bool died;
 
 	cr_assert(w);
 	w->rng.state = sim_mix(seed * 2 + 1) + network;
@@ -273,6 +282,7 @@ static void run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum ne
 	/* Nothing is lost, so nothing is sent again by who knows reordering from loss. */
 	w->oracle.lossless = network == SHUFFLED && mode == UR_MODE_EXTENDED;
 	sim_oracle_run(&w->oracle, LIMIT_NS);
+	died = w->oracle.died;
 	for (unsigned i = 0; i < 2 * w->pairs; i++)
 		sim_qp_destroy(&w->qp[i]);
 	sim_oracle_free(&w->oracle);
@@ -282,12 +292,19 @@ static void run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum ne
 	}
 	sim_free(w->s);
 	free(w);
+	return died;
+}
+
+/* Seeds in which queue pairs may run out of retries, rightly. */
+static uint64_t deaths_max(enum network network, uint64_t cnt)
+{
+	return network == BURSTY ? 1 + cnt / 10 : cnt / 1000;
 }
 
 static void run_seeds(enum ur_mode mode, const char *name, enum network network)
 {
 	const char *runs = getenv("UROCE_SIM_RUNS");
-	uint64_t cnt = runs ? strtoull(runs, NULL, 0) : RUNS, only;
+	uint64_t cnt = runs ? strtoull(runs, NULL, 0) : RUNS, only, died = 0;
 
 	if (sim_replay(sim_mode_case(mode, name), &only)) {
 		run_seed(mode, name, only, network);
@@ -296,7 +313,9 @@ static void run_seeds(enum ur_mode mode, const char *name, enum network network)
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
 	for (uint64_t seed = 0; seed < cnt; seed++)
-		run_seed(mode, name, seed, network);
+		died += run_seed(mode, name, seed, network);
+	cr_assert(died <= deaths_max(network, cnt), "queue pairs died in %llu of %llu seeds",
+		  (unsigned long long)died, (unsigned long long)cnt);
 }
 
 EACH_MODE(random, a_clean_network_needs_no_recovery)
@@ -312,6 +331,11 @@ EACH_MODE(random, rc_survives_loss_duplication_and_corruption)
 EACH_MODE(random, rc_survives_reordering_as_well)
 {
 	run_seeds(mode, "rough", ROUGH);
+}
+
+EACH_MODE(random, rc_survives_bursts_of_loss)
+{
+	run_seeds(mode, "bursty", BURSTY);
 }
 
 EACH_MODE(random, rc_survives_reordering_alone)

@@ -269,7 +269,7 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	ep->tx_frames++;
 	if (ep->out.attr.bits_per_s)
 		sim_port_pass(&ep->out, len, s->now_ns, &left_ns, &ecn);
-	fate = sim_link_send(&ep->link[to->idx], &s->rng, &p, len, left_ns);
+	fate = sim_link_send(&ep->link[to->idx], &s->rng, len, left_ns);
 	if (masked(s, &p))
 		verdict = SIM_DROP;
 	else if (s->hook)
@@ -583,10 +583,8 @@ static void ep_init(struct sim *s, unsigned idx)
 	memcpy(ep->mac, (const uint8_t[6]){2, 0, 0, 0, 0, (uint8_t)(idx + 10)}, 6);
 	ep->gid4 = ur_gid_from_ipv4(0x0a620001 + idx);
 	ep->gid6 = (struct ur_gid){{0xfd, 0x55, [15] = (uint8_t)(idx + 1)}};
-	for (unsigned i = 0; i < a->eps; i++) {
+	for (unsigned i = 0; i < a->eps; i++)
 		ep->link[i].attr = a->link;
-		ep->link[i].shared = &s->ep[i < idx ? i : idx].link[i < idx ? idx : i].fair;
-	}
 	ep->mem_memory = aligned(ur_mem_size(a->max_mr));
 	ur_mem_init(&ep->mem, ep->mem_memory, a->max_mr);
 	ep->engine_memory = aligned(ur_engine_size(&attr.limits));

@@ -51,6 +51,21 @@ void sim_trace_add(struct sim_trace *t, uint64_t now_ns, const uint8_t *frame, u
 	t->frames++;
 }
 
+bool sim_trace_next(const struct sim_trace *t, size_t *at, struct sim_trace_frame *f)
+{
+	struct record rec;
+
+	if (*at >= t->used)
+		return false;
+	memcpy(&rec, t->buf + *at, sizeof(rec));
+	*f = (struct sim_trace_frame){.at_ns = rec.at_ns,
+				      .b = t->buf + *at + sizeof(rec),
+				      .len = rec.len,
+				      .fate = (enum sim_trace_fate)rec.fate};
+	*at += sizeof(rec) + rec.len;
+	return true;
+}
+
 bool sim_trace_write(const struct sim_trace *t, const char *file)
 {
 	pcap_t *dead =

@@ -30,6 +30,16 @@ void sim_trace_free(struct sim_trace *t);
 void sim_trace_add(struct sim_trace *t, uint64_t now_ns, const uint8_t *frame, uint32_t len,
 		   enum sim_trace_fate fate);
 
+struct sim_trace_frame {
+	uint64_t at_ns;
+	const uint8_t *b;
+	uint32_t len;
+	enum sim_trace_fate fate;
+};
+
+/* The frame at *at, which is moved to the next one; begin with 0. False: there are no more. */
+bool sim_trace_next(const struct sim_trace *t, size_t *at, struct sim_trace_frame *f);
+
 /* Writes all frames to a pcap file with nanosecond stamps. False when that fails. */
 bool sim_trace_write(const struct sim_trace *t, const char *file);
 
