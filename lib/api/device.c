@@ -17,6 +17,7 @@
 
 #include "edge/mtu.h"
 #include "edge/preflight.h"
+#include "edge/thread.h"
 
 #define TIME_WAIT_NS	 UINT64_C(1000000000)
 #define KEEPER_PERIOD_NS 1000000
@@ -32,6 +33,7 @@ static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ur_device) devices = LIST_HEAD_INITIALIZER(devices);
 static bool numbers[NUMBERS_MAX]; /* those that are taken */
 static _Atomic bool exiting;
+static pid_t owner; /* the process that opened them; a child made by fork() has none of their threads */
 
 uint64_t ur_device_random(void)
 {
@@ -381,16 +383,14 @@ static void *keeper(void *arg)
 	return NULL;
 }
 
-/* Signals are for the application's threads: they must interrupt what waits there. */
 static int start_keeper(struct ur_device *dev)
 {
-	sigset_t all, old;
+	sigset_t old;
 	int rc;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ur_signals_block(&old);
 	rc = pthread_create(&dev->keeper, NULL, keeper, dev);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ur_signals_restore(&old);
 	dev->keeper_runs = !rc;
 	return rc;
 }
@@ -414,6 +414,9 @@ static void stop_all(void)
 	struct ur_device *dev;
 
 	atomic_store(&exiting, true);
+	/* EDGE-FORK-01 */
+	if (getpid() != owner)
+		return;
 	pthread_mutex_lock(&devices_lock);
 	LIST_FOREACH(dev, &devices, link)
 	stop_threads(dev);
@@ -427,6 +430,7 @@ static void enlist(struct ur_device *dev)
 	pthread_mutex_lock(&devices_lock);
 	if (!registered)
 		registered = atexit(stop_all) == 0;
+	owner = getpid();
 	LIST_INSERT_HEAD(&devices, dev, link);
 	pthread_mutex_unlock(&devices_lock);
 }
@@ -570,6 +574,9 @@ int uroce_close(struct ibv_context *ctx)
 	const struct uroce_objects *o = &dev->objects;
 	bool busy;
 
+	/* The port, its threads and its peers' connections are the parent's. */
+	if (getpid() != owner)
+		return 0;
 	pthread_mutex_lock(&dev->lock);
 	busy = o->pds || o->mrs || o->cqs || o->srqs || o->qps || o->ahs || o->channels ||
 	       o->cm_ids;

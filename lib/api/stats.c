@@ -422,8 +422,12 @@ int uroce_capture_start(struct ibv_context *ctx, const char *file, const char *f
 		.epoch_ns = dev->clock.epoch_ns,
 	};
 	struct ur_capture *c;
+	cpu_set_t cpus;
 	int rc;
 
+	ur_eal_cpus(&cpus);
+	if (dev->dedicated)
+		a.cpus = &cpus;
 	if (atomic_load(&dev->capture_hook.current)) {
 		snprintf(err, err_bytes, "a capture is under way already; stop it first");
 		return EBUSY;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "edge/capture.h"
+#include "edge/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -310,20 +311,18 @@ static int make_taps(struct ur_capture *c, const struct ur_capture_attr *attr)
 	return 0;
 }
 
-/* Signals go to the program's own threads, and the writer to other cores than the worker's. */
 static int start_thread(struct ur_capture *c, const cpu_set_t *cpus)
 {
 	pthread_attr_t attr;
-	sigset_t all, old;
+	sigset_t old;
 	int rc;
 
 	pthread_attr_init(&attr);
 	if (cpus)
 		pthread_attr_setaffinity_np(&attr, sizeof(*cpus), cpus);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ur_signals_block(&old);
 	rc = pthread_create(&c->thread, &attr, writer, c);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ur_signals_restore(&old);
 	pthread_attr_destroy(&attr);
 	return rc;
 }

@@ -7,6 +7,7 @@
 #include "edge/eal_args.h"
 #include "edge/eal_ring.h"
 #include "edge/memif_socket.h"
+#include "edge/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,7 @@
 static struct {
 	pthread_mutex_t lock;
 	bool started, ended, hugepages, pci;
+	pid_t pid; /* that started it */
 	bool show_log;		   /* [eal] extra has --log-level: the user wants to read it */
 	bool taken[RTE_MAX_LCORE]; /* worker lcores that belong to a port */
 	unsigned next;		   /* number of the next virtual device */
@@ -122,10 +124,54 @@ static int quiet_init(int argc, char **argv)
 	return rc;
 }
 
-/* Telemetry removes its socket by atexit(), so the directory can only go after that. */
-static void remove_runtime_dir(void)
+/*
+ * EDGE-FORK-01. Telemetry removes its socket by atexit(), also in a child made by fork(), whose
+ * parent still serves it: there it gets a second name before and its own one back after.
+ */
+struct socket_names {
+	char own[sizeof(eal.dir) + 32], kept[sizeof(eal.dir) + 64];
+};
+
+static void name_socket(struct socket_names *n)
 {
-	rmdir(eal.dir); /* not empty when another process has the same prefix */
+	snprintf(n->own, sizeof(n->own), "%s/dpdk_telemetry.v2", eal.dir);
+	snprintf(n->kept, sizeof(n->kept), "%s.%d", n->own, (int)getpid());
+}
+
+static void before_telemetry_ends(void)
+{
+	struct socket_names n;
+
+	name_socket(&n);
+	if (getpid() != eal.pid)
+		(void)!link(n.own, n.kept);
+}
+
+static void after_telemetry_ended(void)
+{
+	struct socket_names n;
+
+	name_socket(&n);
+	if (getpid() != eal.pid)
+		rename(n.kept, n.own);
+	else
+		rmdir(eal.dir); /* not empty when another process has the same prefix */
+}
+
+/* rte_eal_init() pins the calling thread as its main lcore, which is the application's thread. */
+static int init_aside(int argc, char **argv)
+{
+	cpu_set_t cpus;
+	bool known = pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus) == 0;
+	sigset_t old;
+	int rc;
+
+	ur_signals_block(&old);
+	rc = quiet_init(argc, argv);
+	ur_signals_restore(&old);
+	if (known)
+		pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+	return rc;
 }
 
 static int start(const struct ur_config *cfg, char *err, size_t cap)
@@ -151,8 +197,10 @@ static int start(const struct ur_config *cfg, char *err, size_t cap)
 		argv[i] = kept + (args.argv[i] - args.buf);
 	argv[args.argc] = NULL;
 	if (eal.dir[0] == '\0')
-		atexit(remove_runtime_dir); /* runs after the handlers that the EAL adds now */
-	rc = quiet_init(args.argc, argv);
+		atexit(after_telemetry_ended); /* runs after the handlers that the EAL adds now */
+	rc = init_aside(args.argc, argv);
+	atexit(before_telemetry_ends);
+	eal.pid = getpid();
 	strlcpy(eal.dir, rte_eal_get_runtime_dir(), sizeof(eal.dir));
 	if (rc < 0) {
 		rc = rte_errno != 0 ? -rte_errno : -EIO;
@@ -223,6 +271,18 @@ static int add_ring(const struct ur_config *cfg, struct ur_eal_port *p, char *er
 	return 0;
 }
 
+/* Drivers may start threads of their own. */
+static int probe(const char *devargs)
+{
+	sigset_t old;
+	int rc;
+
+	ur_signals_block(&old);
+	rc = rte_dev_probe(devargs);
+	ur_signals_restore(&old);
+	return rc;
+}
+
 static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
 {
 	char devargs[1024];
@@ -241,7 +301,7 @@ static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *
 	if (cfg->port.driver == UR_DRIVER_PCI &&
 	    rte_eth_dev_get_port_by_name(p->device, &p->id) == 0)
 		return 0; /* the EAL probed it when it started */
-	rc = rte_dev_probe(devargs);
+	rc = probe(devargs);
 	if (rc < 0)
 		return fail(rc, cfg, err, cap, "DPDK cannot use \"%s\": %s", devargs,
 			    rte_strerror(-rc));
@@ -350,6 +410,11 @@ void ur_eal_cleanup(void)
 		eal.prefix[0] = '\0';
 	}
 	pthread_mutex_unlock(&eal.lock);
+}
+
+void ur_eal_cpus(cpu_set_t *cpus)
+{
+	*cpus = rte_lcore_cpuset(rte_get_main_lcore());
 }
 
 const char *ur_eal_prefix(void)

@@ -2,6 +2,7 @@
 #ifndef UR_EDGE_EAL_H
 #define UR_EDGE_EAL_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +13,8 @@
  * Start-up of DPDK. The EAL is there once in a process: the first ur_eal_init() starts it as its
  * configuration says, every call adds one ethdev (so that one process may hold several endpoints,
  * as the tests over driver = ring do). Later calls must live with the memory, lcores and PCI access
- * that the first one chose. All functions may be called from any thread; they exclude one another.
+ * that the first one chose. Threads that it starts block all signals, and the calling thread keeps
+ * its CPUs. In a child made by fork() nothing of it may be used but exit(). All functions may be called from any thread; they exclude one another.
  *
  * Counters: `dpdk-telemetry.py -f PREFIX`, PREFIX being ur_eal_prefix(). The socket is there with
  * and without hugepages and also with in_memory = yes.
@@ -44,6 +46,9 @@ void ur_eal_release(struct ur_eal_port *port);
  * be started again in this process. Does nothing when it was never started.
  */
 void ur_eal_cleanup(void);
+
+/* CPUs that no dedicated worker of the first endpoint has, if there are any. The EAL is running. */
+void ur_eal_cpus(cpu_set_t *cpus);
 
 /* File prefix of the running EAL, for dpdk-telemetry.py -f; "" when it is not running. */
 const char *ur_eal_prefix(void);

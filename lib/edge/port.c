@@ -72,6 +72,7 @@ struct opening {
 };
 
 static struct ur_port *open_ports[RTE_MAX_ETHPORTS];
+static pid_t owner; /* the process that opened them */
 
 static int __attribute__((format(printf, 3, 4)))
 fail(const struct opening *o, int rc, const char *fmt, ...)
@@ -405,9 +406,11 @@ static int start(struct opening *o)
 	return 0;
 }
 
+/* EDGE-FORK-01. A child made by fork() has the port's descriptors and none of its threads. */
 static void at_exit(void)
 {
-	ur_port_close_all();
+	if (getpid() == owner)
+		ur_port_close_all();
 }
 
 static void remember(struct ur_port *port)
@@ -415,6 +418,7 @@ static void remember(struct ur_port *port)
 	static bool hooked;
 
 	open_ports[port->id] = port;
+	owner = getpid();
 	if (!hooked)
 		hooked = atexit(at_exit) == 0;
 }

@@ -9,9 +9,9 @@
 #include "edge/impair_mbuf.h"
 #include "wire/icrc.h"
 
-#define HEADERS_AHEAD 6	   /* frames between a prefetch and its use: of headers, */
-#define QPS_AHEAD     2	   /* and of what their queue pairs need */
-#define BEHIND_ROUNDS 16   /* timers wait that long for what the port still holds */
+#define HEADERS_AHEAD 6	 /* frames between a prefetch and its use: of headers, */
+#define QPS_AHEAD     2	 /* and of what their queue pairs need */
+#define BEHIND_ROUNDS 16 /* timers wait that long for what the port still holds */
 #define VID_MASK      0xfff
 #define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 

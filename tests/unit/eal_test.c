@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* gettid */
+#endif
 #include <criterion/criterion.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -303,6 +308,75 @@ Test(eal, workers_beyond_the_lcores_are_refused, .init = base, .timeout = 60)
 	cr_expect_eq(ur_eal_init(&cfg, &b, err, sizeof(err)), 0, "%s", err);
 	cr_expect_not(b.dedicated, "auto works inline when no lcore is left");
 	ur_eal_release(&b);
+	ur_eal_release(&a);
+	ur_eal_cleanup();
+}
+
+static cpu_set_t cpus_of(int tid)
+{
+	cpu_set_t cpus;
+
+	cr_assert_eq(sched_getaffinity(tid, sizeof(cpus), &cpus), 0);
+	return cpus;
+}
+
+/* The signals that a thread of this process blocks. */
+static unsigned long long mask_of(const char *tid)
+{
+	unsigned long long mask = 0;
+	char path[128], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/status", tid);
+	f = fopen(path, "r");
+	cr_assert_not_null(f, "%s", path);
+	while (fgets(line, sizeof(line), f) && sscanf(line, "SigBlk: %llx", &mask) != 1)
+		;
+	fclose(f);
+	return mask;
+}
+
+/* Of the threads but this one; returns how many there are. */
+static unsigned expect_deaf_threads(void)
+{
+	/* All but SIGKILL and SIGSTOP, and the two that the C library keeps for itself. */
+	unsigned long long want = ~(1ull << 8 | 1ull << 18 | 3ull << 31);
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *entry;
+	unsigned n = 0;
+
+	cr_assert_not_null(d);
+	while ((entry = readdir(d)) != NULL) {
+		if (entry->d_name[0] == '.' || atoi(entry->d_name) == gettid())
+			continue;
+		n++;
+		cr_expect_eq(mask_of(entry->d_name) & want, want, "a thread takes signals: %llx",
+			     mask_of(entry->d_name));
+	}
+	closedir(d);
+	return n;
+}
+
+/* EDGE-THREAD-01 */
+Test(eal, the_caller_keeps_its_cpus_and_all_signals, .init = base, .timeout = 60)
+{
+	cpu_set_t before = cpus_of(0), after;
+	char self[32];
+	unsigned long long mask;
+	struct ur_eal_port a;
+
+	snprintf(self, sizeof(self), "%d", gettid());
+	mask = mask_of(self);
+	set("port.driver=ring");
+	set("port.device=link");
+	set("worker.mode=dedicated");
+	set("eal.lcores=0@0,1@0");
+	cr_assert_eq(ur_eal_init(&cfg, &a, err, sizeof(err)), 0, "%s", err);
+	after = cpus_of(0);
+	cr_expect(CPU_EQUAL(&before, &after), "%d CPUs of %d are left", CPU_COUNT(&after),
+		  CPU_COUNT(&before));
+	cr_expect_eq(mask_of(self), mask);
+	cr_expect_geq(expect_deaf_threads(), 2u, "a worker and the interrupt thread");
 	ur_eal_release(&a);
 	ur_eal_cleanup();
 }
