@@ -62,7 +62,10 @@ int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_
 int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union ibv_gid *gid);
 int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be16 *pkey);
 
-/* Asynchronous events. ctx->async_fd becomes readable when there is one. */
+/*
+ * Asynchronous events. ctx->async_fd becomes readable when there is one. None is lost, however many
+ * objects have one; what happens to an object again before it was fetched is told once.
+ */
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
 void uroce_ack_async_event(struct ibv_async_event *event);
 const char *uroce_event_type_str(enum ibv_event_type type);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <unistd.h>
 
 #include "api/device.h"
 #include "api/word.h"
+#include "wire/assert.h"
 
 /* ---- the engine's sink: called on workers ---- */
 
@@ -11,23 +13,36 @@ static void on_completion(void *ctx, struct ur_cq *cq)
 	ur_api_cq_notify(cq->user);
 }
 
+/* What is pending for the object of an event; the three kinds begin with what verbs know. */
+static struct ur_api_async *async_of(enum ibv_event_type type, void *object)
+{
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		return &UR_API(cq, object)->async;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return &UR_API(srq, object)->async;
+	default: /* no event of a port or a device is ever raised */
+		return &UR_API(qp, object)->async;
+	}
+}
+
+/* ASYNC-KEEP-01: there is room for every event of every object, so that none can be lost. */
 void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object)
 {
-	struct ibv_async_event ev = {.event_type = type};
+	struct ur_api_async *a = async_of(type, object);
 	uint64_t one = 1;
-	bool lost;
 
-	/* The three kinds of objects begin with the struct the application knows. */
-	ev.element.qp = object;
 	pthread_mutex_lock(&dev->async_lock);
-	lost = dev->async_tail - dev->async_head == UR_ASYNC_MAX;
-	if (lost)
-		atomic_fetch_add(&dev->async_lost, 1);
-	else
-		dev->async[dev->async_tail++ % UR_ASYNC_MAX] = ev;
-	/* Under the lock: a purge takes as many counts as events. */
-	if (!lost && write(dev->ctx.async_fd, &one, sizeof(one)) < 0)
-		atomic_fetch_add(&dev->async_lost, 1);
+	if (!(a->pending >> type & 1)) {
+		if (!a->pending)
+			TAILQ_INSERT_TAIL(&dev->asyncs, a, link);
+		a->object = object;
+		a->pending |= 1u << type;
+		/* Under the lock: a purge takes as many counts as events. */
+		if (write(dev->ctx.async_fd, &one, sizeof(one)) < 0)
+			UR_ASSERT(errno == EAGAIN); /* 2^64 - 2 are counted already */
+	}
 	pthread_mutex_unlock(&dev->async_lock);
 }
 
@@ -57,31 +72,26 @@ struct ur_sink ur_device_sink(struct ur_device *dev)
 
 /* ---- the application's side ---- */
 
-uint32_t ur_async_purge(struct ur_device *dev, const void *object, const uint32_t *got)
+uint32_t ur_async_purge(struct ur_device *dev, struct ur_api_async *a)
 {
-	uint32_t kept, given;
+	uint32_t given;
 
 	pthread_mutex_lock(&dev->async_lock);
-	kept = dev->async_head;
-	for (uint32_t i = dev->async_head; i != dev->async_tail; i++) {
-		struct ibv_async_event ev = dev->async[i % UR_ASYNC_MAX];
-
-		if ((const void *)ev.element.qp != object)
-			dev->async[kept++ % UR_ASYNC_MAX] = ev;
-	}
 	/* Who polls the descriptor must not find it readable for nothing. */
-	ur_device_take_counts(dev->ctx.async_fd, dev->async_tail - kept);
-	dev->async_tail = kept;
-	given = *got;
+	ur_device_take_counts(dev->ctx.async_fd, (unsigned)__builtin_popcount(a->pending));
+	if (a->pending)
+		TAILQ_REMOVE(&dev->asyncs, a, link);
+	a->pending = 0;
+	given = a->got;
 	pthread_mutex_unlock(&dev->async_lock);
 	return given;
 }
 
-/* What an event is about: where its object counts the events given out. NULL: nothing counts. */
+/* Where the object of an event counts those that the application has done with. */
 struct ack {
 	pthread_mutex_t *lock;
 	pthread_cond_t *cond;
-	uint32_t *acked, *got;
+	uint32_t *acked;
 };
 
 static struct ack ack_of(const struct ibv_async_event *ev)
@@ -89,37 +99,46 @@ static struct ack ack_of(const struct ibv_async_event *ev)
 	switch (ev->event_type) {
 	case IBV_EVENT_CQ_ERR:
 		return (struct ack){&ev->element.cq->mutex, &ev->element.cq->cond,
-				    &ev->element.cq->async_events_completed,
-				    &UR_API(cq, ev->element.cq)->async_got};
+				    &ev->element.cq->async_events_completed};
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		return (struct ack){&ev->element.srq->mutex, &ev->element.srq->cond,
-				    &ev->element.srq->events_completed,
-				    &UR_API(srq, ev->element.srq)->async_got};
-	default: /* no event of a port or a device is ever raised */
+				    &ev->element.srq->events_completed};
+	default:
 		return (struct ack){&ev->element.qp->mutex, &ev->element.qp->cond,
-				    &ev->element.qp->events_completed,
-				    &UR_API(qp, ev->element.qp)->async_got};
+				    &ev->element.qp->events_completed};
 	}
+}
+
+/* The oldest object's first event; objects take turns. False: there is none. */
+static bool take_event(struct ur_device *dev, struct ibv_async_event *event)
+{
+	struct ur_api_async *a;
+
+	pthread_mutex_lock(&dev->async_lock);
+	a = TAILQ_FIRST(&dev->asyncs);
+	if (a) {
+		event->event_type = (enum ibv_event_type)__builtin_ctz(a->pending);
+		event->element.qp = a->object;
+		a->pending &= a->pending - 1;
+		a->got++;
+		TAILQ_REMOVE(&dev->asyncs, a, link);
+		if (a->pending)
+			TAILQ_INSERT_TAIL(&dev->asyncs, a, link);
+	}
+	pthread_mutex_unlock(&dev->async_lock);
+	return a;
 }
 
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	struct ur_device *dev = ur_device(ctx);
-	bool got;
 
 	do {
 		if (ur_device_wait_count(dev, ctx->async_fd))
 			return -1;
-		pthread_mutex_lock(&dev->async_lock);
 		/* Fewer than were announced: the object of one is gone. */
-		got = dev->async_head != dev->async_tail;
-		if (got) {
-			*event = dev->async[dev->async_head++ % UR_ASYNC_MAX];
-			++*ack_of(event).got;
-		}
-		pthread_mutex_unlock(&dev->async_lock);
-	} while (!got);
+	} while (!take_event(dev, event));
 	return 0;
 }
 

@@ -119,7 +119,7 @@ int uroce_destroy_cq(struct ibv_cq *base)
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->comp_events_completed,
 			    forget_events(cq));
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->async_events_completed,
-			    ur_async_purge(dev, base, &cq->async_got));
+			    ur_async_purge(dev, &cq->async));
 	pthread_mutex_lock(&dev->lock);
 	if (base->channel)
 		base->channel->refcnt--;

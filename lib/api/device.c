@@ -33,7 +33,7 @@ static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ur_device) devices = LIST_HEAD_INITIALIZER(devices);
 static bool numbers[NUMBERS_MAX]; /* those that are taken */
 static _Atomic bool exiting;
-static pid_t owner; /* the process that opened them; a child made by fork() has none of their threads */
+static pid_t owner; /* the process that opened them: a forked child has none of their threads */
 
 uint64_t ur_device_random(void)
 {
@@ -542,6 +542,7 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 	pthread_mutex_init(&dev->lock, NULL);
 	ur_slab_init(&dev->slab);
 	pthread_mutex_init(&dev->async_lock, NULL);
+	TAILQ_INIT(&dev->asyncs);
 	take_number(dev);
 	snprintf(dev->ibdev.name, sizeof(dev->ibdev.name), "uroce%u", dev->number);
 	dev->ibdev.node_type = IBV_NODE_CA;

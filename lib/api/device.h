@@ -27,8 +27,7 @@
  * the device's.
  */
 
-#define UR_GIDS_MAX  3
-#define UR_ASYNC_MAX 256
+#define UR_GIDS_MAX 3
 
 #define X(NAME, word, sentence) +1
 enum { UR_MODE_REASON_CNT = 0 UROCE_QP_MODE_REASONS(X) };
@@ -70,16 +69,21 @@ struct ur_device {
 	struct ur_qos qos; /* as every worker has it */
 	LIST_HEAD(, ur_api_ah) ahs;
 
-	/* Asynchronous events, [async_head, async_tail) of a ring; full ones are counted. */
 	pthread_mutex_t async_lock;
-	struct ibv_async_event async[UR_ASYNC_MAX];
-	uint32_t async_head, async_tail;
-	_Atomic uint64_t async_lost;
+	TAILQ_HEAD(, ur_api_async) asyncs; /* objects with asynchronous events, oldest first */
 
 	_Atomic uint64_t mode_cnt[UR_MODE_REASON_CNT]; /* queue pairs that went to RTR, by reason */
 
 	struct ur_capture_hook capture_hook;
 	struct ur_cm_api *cm;
+};
+
+/* Asynchronous events of a CQ, an SRQ or a queue pair; under the device's async_lock. */
+struct ur_api_async {
+	TAILQ_ENTRY(ur_api_async) link; /* in the device's, while something is pending */
+	void *object;
+	uint32_t pending; /* bit i: the event of type i has happened and was not fetched since */
+	uint32_t got;	  /* events that the application was given */
 };
 
 struct ur_api_pd {
@@ -103,7 +107,7 @@ struct ur_api_cq {
 	_Atomic bool foreign_lost; /* one of another worker was lost: in error for all of those */
 	uint32_t events_ready;	   /* under the channel's lock */
 	uint32_t events_got;	   /* under the channel's lock */
-	uint32_t async_got;	   /* under the device's async_lock */
+	struct ur_api_async async;
 	TAILQ_ENTRY(ur_api_cq) link;
 };
 
@@ -114,7 +118,7 @@ struct ur_api_srq {
 	void *ring;
 	uint16_t worker; /* its first QP's; valid while refs > 0 */
 	uint32_t refs;
-	uint32_t async_got; /* under the device's async_lock */
+	struct ur_api_async async;
 };
 
 struct ur_api_qp {
@@ -127,7 +131,7 @@ struct ur_api_qp {
 	pthread_mutex_t sq_lock, rq_lock;
 	void *rings;
 	size_t rings_bytes;
-	uint32_t async_got;	      /* under the device's async_lock */
+	struct ur_api_async async;
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* that moves it, or NULL; cm.c's */
 	struct ur_mode_want want;     /* under base.mutex */
@@ -225,12 +229,12 @@ void ur_api_qp_mode_note(struct ur_api_qp *qp, enum uroce_qp_mode_reason reason)
 
 /* The engine's sink (async.c). */
 struct ur_sink ur_device_sink(struct ur_device *dev);
+/* Forgets events of an object that is being destroyed. Returns how many the application was given. */
+uint32_t ur_async_purge(struct ur_device *dev, struct ur_api_async *a);
 /*
- * Forgets queued events of an object that is being destroyed. Returns how many the application was
- * given, *got (a member of the object).
+ * Raises an event from outside of an engine. Any thread. One that happens again before it was
+ * fetched is one.
  */
-uint32_t ur_async_purge(struct ur_device *dev, const void *object, const uint32_t *got);
-/* Raises an event from outside of an engine. Any thread. */
 void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object);
 /* An armed CQ got a completion: wakes whoever sleeps on its channel. */
 void ur_api_cq_notify(struct ur_api_cq *cq);

@@ -295,7 +295,7 @@ int uroce_destroy_qp(struct ibv_qp *base)
 	ur_worker_call(qp->worker, destroy_on_worker, &m);
 	drop_refs(dev, base->pd, &qp->init);
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->events_completed,
-			    ur_async_purge(dev, base, &qp->async_got));
+			    ur_async_purge(dev, &qp->async));
 	pthread_mutex_destroy(&base->mutex);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&qp->sq_lock);

@@ -152,7 +152,7 @@ int uroce_destroy_srq(struct ibv_srq *base)
 	UR_API(pd, base->pd)->refs--;
 	pthread_mutex_unlock(&dev->lock);
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->events_completed,
-			    ur_async_purge(dev, base, &srq->async_got));
+			    ur_async_purge(dev, &srq->async));
 	pthread_mutex_destroy(&base->mutex);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&srq->lock);

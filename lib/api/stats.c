@@ -146,7 +146,6 @@ static int emit_objects(struct ur_emit *e, const char *params, void *ctx)
 	ur_emit_u64(e, "cm_ids", o.cm_ids);
 	ur_emit_u64(e, "cm_connections", o.cm_connections);
 	ur_emit_u64(e, "qps_time_wait", o.qps_time_wait);
-	ur_emit_u64(e, "async_events_lost", atomic_load(&dev->async_lost));
 	return 0;
 }
 

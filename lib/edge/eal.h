@@ -14,7 +14,8 @@
  * configuration says, every call adds one ethdev (so that one process may hold several endpoints,
  * as the tests over driver = ring do). Later calls must live with the memory, lcores and PCI access
  * that the first one chose. Threads that it starts block all signals, and the calling thread keeps
- * its CPUs. In a child made by fork() nothing of it may be used but exit(). All functions may be called from any thread; they exclude one another.
+ * its CPUs. In a child made by fork() nothing of it may be used but exit(). All functions may be
+ * called from any thread; they exclude one another.
  *
  * Counters: `dpdk-telemetry.py -f PREFIX`, PREFIX being ur_eal_prefix(). The socket is there with
  * and without hugepages and also with in_memory = yes.

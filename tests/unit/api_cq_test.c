@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "api/device.h"
+
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *armed; /* of A, on the channel */
 static struct ibv_qp *qa, *qb;
@@ -342,4 +344,89 @@ PAIR_TEST(api_cq_plain, dies_with_completions_on_their_way_hundreds_of_times, op
 		cr_assert_eq(uroce_destroy_comp_channel(ch), 0);
 	}
 	cr_assert_not(readable(A->ctx->async_fd, 0), "events of dead queues are forgotten");
+}
+
+/* ---- asynchronous events ---- */
+
+#define MANY 300
+
+static struct ibv_cq *many_cqs[MANY];
+static struct ibv_qp *many_qps[MANY];
+
+/* A CQ of one entry in which two receives are flushed. */
+static void overflow(unsigned i)
+{
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_UD);
+
+	many_cqs[i] = uroce_create_cq(A->ctx, 1, NULL, NULL, 0);
+	cr_assert_not_null(many_cqs[i]);
+	attr.send_cq = attr.recv_cq = many_cqs[i];
+	many_qps[i] = uroce_create_qp(A->pd, &attr);
+	cr_assert_not_null(many_qps[i]);
+	cr_assert_eq(to_init(many_qps[i], 0), 0);
+	for (unsigned n = 0; n < 8; n++)
+		post_recv(A, many_qps[i], n, 0, 10);
+	cr_assert_eq(to_state(many_qps[i], IBV_QPS_ERR), 0);
+}
+
+static unsigned index_of(const struct ibv_cq *cq)
+{
+	unsigned i = 0;
+
+	while (i < MANY && many_cqs[i] != cq)
+		i++;
+	cr_assert_lt(i, (unsigned)MANY);
+	return i;
+}
+
+/* ASYNC-KEEP-01 */
+PAIR_TEST(api_cq, no_asynchronous_event_is_lost, open_both, close_both)
+{
+	static bool told[MANY];
+	struct ibv_async_event ev;
+
+	for (unsigned i = 0; i < MANY; i++)
+		overflow(i);
+	cr_assert_eq(fcntl(A->ctx->async_fd, F_SETFL, O_NONBLOCK), 0);
+	for (unsigned n = 0; n < MANY; n++) {
+		unsigned i;
+
+		cr_assert_eq(uroce_get_async_event(A->ctx, &ev), 0, "%u events were told", n);
+		cr_assert_eq(ev.event_type, IBV_EVENT_CQ_ERR);
+		i = index_of(ev.element.cq);
+		cr_assert_not(told[i], "told once");
+		told[i] = true;
+		uroce_ack_async_event(&ev);
+	}
+	cr_assert_not(readable(A->ctx->async_fd, 0));
+	for (unsigned i = 0; i < MANY; i++) {
+		cr_assert_eq(uroce_destroy_qp(many_qps[i]), 0);
+		cr_assert_eq(uroce_destroy_cq(many_cqs[i]), 0);
+	}
+}
+
+/* ASYNC-KEEP-01 */
+PAIR_TEST(api_cq, what_happens_again_before_it_is_fetched_is_told_once, open_both, close_both)
+{
+	struct ibv_qp *qp = make_qp(A, IBV_QPT_RC);
+	static const enum ibv_event_type types[] = {IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED,
+						    IBV_EVENT_COMM_EST};
+	struct ibv_async_event ev;
+
+	cr_assert_eq(fcntl(A->ctx->async_fd, F_SETFL, O_NONBLOCK), 0);
+	for (unsigned i = 0; i < 3; i++)
+		ur_async_raise(ur_device(A->ctx), types[i], qp);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(uroce_get_async_event(A->ctx, &ev), 0);
+		cr_assert_eq(ev.event_type, types[i]);
+		cr_assert_eq(ev.element.qp, qp);
+		uroce_ack_async_event(&ev);
+	}
+	cr_assert_eq(uroce_get_async_event(A->ctx, &ev), -1);
+	ur_async_raise(ur_device(A->ctx), IBV_EVENT_COMM_EST, qp);
+	cr_assert_eq(uroce_get_async_event(A->ctx, &ev), 0, "and again when it was fetched");
+	uroce_ack_async_event(&ev);
+	ur_async_raise(ur_device(A->ctx), IBV_EVENT_COMM_EST, qp);
+	cr_assert_eq(uroce_destroy_qp(qp), 0);
+	cr_assert_not(readable(A->ctx->async_fd, 0));
 }
