@@ -54,8 +54,35 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns);
 /* ---- ext_responder.c ---- */
 
 enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* RTR: ePSN is set. */
+void ur_ext_responder_begin(struct ur_qp *qp);
 /* As create left it (RESET): a context goes back, nothing completes. Keeps `ans` and `ans_cap`. */
 void ur_ext_responder_init(struct ur_qp *qp);
+
+/*
+ * EXT-RESP-STALE-01. How long a gap may stay open while nothing comes for ePSN: twice as long as the
+ * retries of a peer take whose timeout is ours, if its timer is as slow as it may be (four times the
+ * timeout, IBA 9.7.6.1.3); but 10 s at least, and 10 minutes at most or without a timeout. What is
+ * noted was acknowledged and cannot be forgotten, so the connection ends with it.
+ */
+#define UR_EXT_GAP_NS_MIN UINT64_C(10000000000)
+#define UR_EXT_GAP_NS_MAX UINT64_C(600000000000)
+
+static inline uint64_t ur_ext_gap_limit_ns(const struct ur_qp *qp)
+{
+	uint64_t ns = (8 * (uint64_t)(qp->attr.retry_cnt + 1) * 4096) << qp->attr.timeout;
+
+	if (!qp->attr.timeout || ns > UR_EXT_GAP_NS_MAX)
+		return UR_EXT_GAP_NS_MAX;
+	return ns < UR_EXT_GAP_NS_MIN ? UR_EXT_GAP_NS_MIN : ns;
+}
+
+/* When the gap has been open for too long; UR_NEVER. */
+static inline uint64_t ur_ext_gap_deadline(const struct ur_qp *qp)
+{
+	return qp->xrsp.ooo ? qp->xrsp.gap_ns + ur_ext_gap_limit_ns(qp) : UR_NEVER;
+}
+void ur_ext_responder_timer(struct ur_qp *qp, uint64_t now_ns);
 /*
  * Completes the receive of the message under way with `status`, flushes those bound beyond it,
  * gives the context back. ur_qp_error() calls it in the place of ur_responder_abort().

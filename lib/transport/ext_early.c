@@ -9,7 +9,7 @@
 /* ---- the context ---- */
 
 /* EXT-RESP-CONTEXT-01 */
-static bool have_context(struct ur_qp *qp)
+static bool have_context(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_ext_responder *x = &qp->xrsp;
 	struct ur_core *core = qp->core;
@@ -17,6 +17,7 @@ static bool have_context(struct ur_qp *qp)
 	if (x->ooo)
 		return true;
 	x->ooo = ur_ooo_take(&core->ooo);
+	x->gap_ns = now_ns;
 	if (x->ooo)
 		return true;
 	core->cnt.ooo_exhausted += !x->starved;
@@ -93,6 +94,19 @@ static void bind_up_to(struct ur_qp *qp, uint32_t ahead, uint64_t now_ns)
 	}
 }
 
+/*
+ * EXT-RESP-SHARE-01. Beyond the message whose turn it is, a queue pair may bind as many receives of
+ * an SRQ as it leaves there: a gap that does not close keeps others from half of them at most. A
+ * pool that tells its status has a rule of its own, see below.
+ */
+static bool leaves_enough(const struct ur_qp *qp, uint32_t ahead)
+{
+	uint32_t have = qp->xrsp.ooo->bound_cnt, need = ahead + !qp->rsp.wqe;
+
+	return !qp->srq || (qp->admission & UR_ADM_TELLS) || need <= have || need <= 1 ||
+	       need - 1 <= ur_wq_cnt(&qp->srq->rq) - (need - have);
+}
+
 /* ADM-EARLY-01. Binding up to receive_at(ahead) takes no more than the pool gives away. */
 static bool may_bind_up_to(const struct ur_qp *qp, uint32_t ahead)
 {
@@ -103,6 +117,27 @@ static bool may_bind_up_to(const struct ur_qp *qp, uint32_t ahead)
 }
 
 /* ---- packets ---- */
+
+/*
+ * EXT-RESP-NUMBERS-01. SSN and PSN_OFFSET fit what lies between ePSN and the packet: each message
+ * there takes a PSN at least, and each part of the packet's own message. *later: messages from the
+ * one at ePSN to its own. Who forges a packet without having seen any has to guess both numbers.
+ */
+static bool fits_numbers(const struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+			 uint32_t *later)
+{
+	const struct ur_responder *rsp = &qp->rsp;
+	bool data = !(p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC));
+	uint32_t offset = p->xth.offset, own = data ? offset : offset > 0;
+
+	*later = add24(p->xth.ssn, 0u - rsp->msn - 1);
+	if (*later)
+		return *later <= ahead && own <= ahead - *later;
+	if (data)
+		return offset == qp->xrsp.offset + ahead &&
+		       (rsp->kind == UR_MSG_NONE || rsp->kind == ur_responder_kind_of(p->op));
+	return is_read(p->op) && rsp->kind == UR_MSG_NONE && offset >= qp->xrsp.offset + ahead;
+}
 
 /* READs and atomics wait whole. */
 static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_note *n,
@@ -129,7 +164,7 @@ static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_oo
 
 	if (qp->xrsp.ooo->held_cnt == UR_OOO_HELD || p->payload_len > pool->slot_bytes)
 		return false;
-	h.slot = ur_reorder_slot_take(pool);
+	h.slot = ur_reorder_slot_take(pool, qp->xrsp.ooo->slot_cnt);
 	if (!h.slot)
 		return false;
 	memcpy(h.slot->payload, p->payload, p->payload_len);
@@ -137,8 +172,8 @@ static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_oo
 	return true;
 }
 
-/* `ahead`: PSNs beyond ePSN. */
-static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
+/* `later`: messages beyond the one at ePSN. */
+static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t later,
 				struct ur_ooo_note *n, uint64_t now_ns)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
@@ -148,11 +183,11 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 	unsigned cnt;
 
 	if (needs_receive(p->op)) {
-		/* Each message takes a PSN at least: who is further ahead would drain an SRQ. */
-		if (receive > ahead)
+		/* Each message takes one at most: who is further ahead would drain an SRQ. */
+		if (receive > later)
 			return UR_DROP_EARLY;
 		rwqe = receive_at(qp, receive);
-		if (!rwqe || !may_bind_up_to(qp, receive))
+		if (!rwqe || !may_bind_up_to(qp, receive) || !leaves_enough(qp, receive))
 			return UR_DROP_RNR;
 	}
 	if (locate(qp, p, rwqe, frag, &cnt).kind)
@@ -178,11 +213,13 @@ static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint
 {
 	struct ur_ooo_note n = note_of(p);
 	enum ur_drop drop;
+	uint32_t later;
 
-	if (ur_responder_check_rights(qp, p->op).kind || check_form(qp, p).kind)
+	if (ur_responder_check_rights(qp, p->op).kind || check_form(qp, p).kind ||
+	    !fits_numbers(qp, p, ahead, &later))
 		return UR_DROP_EARLY;
 	drop = p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC) ? hold_early(qp, p, &n, now_ns)
-						       : place_early(qp, p, ahead, &n, now_ns);
+						       : place_early(qp, p, later, &n, now_ns);
 	if (drop == UR_DROP_NONE)
 		ur_ooo_note(qp->xrsp.ooo, p->bth.psn, &n);
 	return drop;
@@ -209,7 +246,7 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 	}
 	if (!follows || p->bth.ackreq)
 		ur_ext_response_ack(qp, p, false, now_ns);
-	if (!have_context(qp)) {
+	if (!have_context(qp, now_ns)) {
 		cnt->early_dropped++;
 		return UR_DROP_NO_CONTEXT;
 	}

@@ -773,6 +773,8 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	ur_rtt_init(&x->rtt);
 	ur_selective_init(&x->psn, &x->marks, 0, first, window);
 	x->reads_from = first;
+	if (qp->mode == UR_MODE_EXTENDED)
+		qp->req.ssn = ur_first_ssn(first);
 	ur_selective_init(&x->rsp, &x->marks, 1, ur_psn(0), window);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
 	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED && qp->state != IBV_QPS_RESET)

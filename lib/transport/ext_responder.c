@@ -258,6 +258,13 @@ static struct verdict advance(struct ur_qp *qp, uint64_t now_ns)
 	return CONTINUE;
 }
 
+static void refuse(struct ur_qp *qp, struct verdict v)
+{
+	ur_responder_refuse(qp, qp->rsp.epsn, v);
+	ur_ext_responder_stop(qp, IBV_WC_WR_FLUSH_ERR);
+	ur_ext_response_stop(qp);
+}
+
 static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verdict v,
 			uint64_t now_ns)
 {
@@ -274,9 +281,7 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		return UR_DROP_RNR;
 	}
 	ur_ext_response_ack(qp, p, false, now_ns); /* for the echo in the NAK */
-	ur_responder_refuse(qp, rsp->epsn, v);
-	ur_ext_responder_stop(qp, IBV_WC_WR_FLUSH_ERR);
-	ur_ext_response_stop(qp);
+	refuse(qp, v);
 	return v.drop;
 }
 
@@ -284,6 +289,9 @@ static enum ur_drop in_order(struct ur_qp *qp, const struct ur_packet *p, uint64
 {
 	struct verdict v = execute(qp, p, now_ns);
 
+	/* The peer goes on, or tries to and finds no receive. */
+	if (__builtin_expect(qp->xrsp.ooo != NULL, 0))
+		qp->xrsp.gap_ns = now_ns;
 	if (__builtin_expect(v.kind, 0))
 		return act(qp, p, v, now_ns);
 	if (p->bth.ackreq || qp->xrsp.ooo)
@@ -387,6 +395,27 @@ void ur_ext_responder_init(struct ur_qp *qp)
 	if (x->ooo)
 		ur_ext_early_give(qp);
 	*x = (struct ur_ext_responder){.ans = x->ans, .ans_cap = x->ans_cap};
+}
+
+/* EXT-RESP-STALE-01 */
+void ur_ext_responder_timer(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (now_ns < ur_ext_gap_deadline(qp))
+		return;
+	/* ADM-CALL-01: it waits for our word. */
+	if (qp->adm.mark.letter) {
+		qp->xrsp.gap_ns = now_ns;
+		return;
+	}
+	qp->core->cnt.stale_gap_err++;
+	refuse(qp, NAK(INV_REQ, OP_SEQUENCE));
+}
+
+/* EXT-SSN-01 */
+void ur_ext_responder_begin(struct ur_qp *qp)
+{
+	qp->rsp.msn = add24(ur_first_ssn(qp->rsp.epsn), UR_PSN_MASK);
+	qp->xrsp.told_msn = qp->rsp.msn;
 }
 
 /* EXT-RESP-FLUSH-01 */

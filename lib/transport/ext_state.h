@@ -64,6 +64,7 @@ struct ur_ext_responder {
 	uint32_t offset;    /* PSN_OFFSET of the packet at ePSN; 0 between messages */
 	uint32_t told_msn;  /* MSN when credits were told last */
 	bool starved;	    /* a gap was met without a context left; until ePSN moves */
+	uint64_t gap_ns;    /* ooo: when the gap showed, or something came for ePSN last */
 	/* The ACK owed: of the newest packet since the last one. */
 	uint8_t echo_path;
 	uint32_t echo;

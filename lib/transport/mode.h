@@ -25,8 +25,15 @@ static inline uint64_t ur_mode_deadline(const struct ur_qp *qp)
 {
 	uint64_t deadline;
 
-	if (ur_mode_is_ext(qp))
-		return ur_ext_deadline(qp);
+	if (ur_mode_is_ext(qp)) {
+		deadline = ur_ext_deadline(qp);
+		if (__builtin_expect(qp->xrsp.ooo != NULL, 0)) {
+			uint64_t gap = ur_ext_gap_deadline(qp);
+
+			deadline = gap < deadline ? gap : deadline;
+		}
+		return deadline;
+	}
 	deadline = ur_recovery_deadline(&qp->req.rec);
 	if (__builtin_expect(qp->req.gap != NULL, 0) && qp->req.gap->deadline_ns < deadline)
 		deadline = qp->req.gap->deadline_ns;
@@ -77,6 +84,7 @@ static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packe
 					 uint64_t now_ns)
 {
 	bool response = p->op & (UR_OP_RESPONSE | UR_OP_NOTIFY);
+	const struct ur_ooo *ooo = qp->xrsp.ooo;
 	enum ur_drop drop;
 
 	if (ur_mode_is_ext(qp))
@@ -85,8 +93,11 @@ static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packe
 	else
 		drop = response ? ur_completer_input(qp, p, now_ns)
 				: ur_responder_input(qp, p, now_ns);
-	/* A request tells the sending side nothing: what it keeps need not be looked at. */
-	if (response || __builtin_expect(ur_mode_holds_early(qp), 0))
+	/*
+	 * A request tells the sending side nothing: what it keeps need not be looked at. But the QP
+	 * timer watches a gap that has opened.
+	 */
+	if (response || __builtin_expect(ur_mode_holds_early(qp) || qp->xrsp.ooo != ooo, 0))
 		ur_qp_update(qp);
 	return drop;
 }

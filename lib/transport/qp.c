@@ -198,6 +198,7 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 	be_patient(qp, now_ns);
 	if (ur_mode_is_ext(qp)) {
 		ur_ext_timer(qp, now_ns);
+		ur_ext_responder_timer(qp, now_ns);
 		ur_qp_update(qp);
 		return;
 	}
@@ -393,6 +394,8 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_RQ_PSN) {
 		rsp->epsn = ur_psn(a->rq_psn);
 		rsp->data = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
+		if (ur_mode_is_ext(qp))
+			ur_ext_responder_begin(qp);
 	}
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		rsp->min_rnr_timer = a->min_rnr_timer;

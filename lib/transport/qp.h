@@ -72,7 +72,7 @@ struct ur_requester {
 	/* Free-running WQE indices: [head, cur) wholly sent, not complete; cur: being sent. */
 	uint32_t head, cur;
 	uint32_t cur_off;  /* bytes of WQE `cur` before recovery.nxt */
-	uint32_t ssn;	   /* SSN of the next request message, from 1 */
+	uint32_t ssn;	   /* SSN of the next request message; standard mode: from 1 */
 	uint32_t lsn;	   /* SENDs up to this SSN have credit */
 	bool flow_control; /* the last ACK carried a credit code */
 	bool heard;	   /* an ACK came: whether there is flow control is known */

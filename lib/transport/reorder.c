@@ -18,7 +18,9 @@ struct ur_reorder {
 	struct ur_psn hole;		       /* ePSN when the context was settled last */
 	struct ur_psn next;		       /* nothing before it is kept */
 	struct ur_psn beyond;		       /* the newest PSN that came, kept or dropped */
-	uint32_t cnt;			       /* packets kept, PSNs in (hole, hole + W) */
+	struct ur_psn sure;		       /* the newest believed is before it */
+	uint32_t cnt;			       /* packets kept, PSNs in (hole, hole + W), */
+	uint32_t far;			       /* and those of them that are not believed */
 	uint32_t later;			       /* packets that came from beyond the hole */
 	uint8_t naks;			       /* sequence NAKs sent for the hole */
 	uint64_t since_ns;		       /* when the hole showed */
@@ -59,11 +61,11 @@ void ur_reorder_pool_init(struct ur_reorder_pool *p, void *memory, uint32_t slot
 	p->unused = at;
 }
 
-struct ur_reorder_slot *ur_reorder_slot_take(struct ur_reorder_pool *p)
+struct ur_reorder_slot *ur_reorder_slot_take(struct ur_reorder_pool *p, uint32_t held)
 {
 	struct ur_reorder_slot *slot = SLIST_FIRST(&p->free_slots);
 
-	if (!p->slots_free)
+	if (held >= UR_REORDER_SHARE * p->slots_free)
 		return NULL;
 	p->slots_free--;
 	if (slot) {
@@ -102,9 +104,12 @@ static inline bool is_kept(const struct ur_reorder *c, struct ur_psn psn)
 
 static struct ur_reorder_slot *take_out(struct ur_reorder *c, struct ur_psn psn)
 {
+	struct ur_reorder_slot *slot = c->slot[place_of(psn)];
+
 	c->kept[place_of(psn) / 64] &= ~(UINT64_C(1) << place_of(psn) % 64);
 	c->cnt--;
-	return c->slot[place_of(psn)];
+	c->far -= slot->far;
+	return slot;
 }
 
 /* The oldest packet kept; there is one. */
@@ -145,8 +150,8 @@ static struct ur_reorder *take_context(struct ur_qp *qp, uint64_t now_ns)
 	pool->contexts_free--;
 	qp->core->cnt.ooo_contexts++;
 	memset(c->kept, 0, sizeof(c->kept));
-	c->hole = c->next = c->beyond = rsp->epsn;
-	c->cnt = c->later = 0;
+	c->hole = c->next = c->beyond = c->sure = rsp->epsn;
+	c->cnt = c->far = c->later = 0;
 	c->since_ns = c->nak_ns = now_ns;
 	/* Reported when there was no context: not again at once. */
 	c->naks = rsp->nak_sent && !rsp->reorder.rnr;
@@ -280,7 +285,83 @@ static struct ur_reorder_slot *room(struct ur_qp *qp, const struct ur_packet *p,
 		qp->core->cnt.ooo_exhausted++;
 		return NULL;
 	}
-	return ur_reorder_slot_take(pool);
+	return ur_reorder_slot_take(pool, qp->rsp.reorder.ctx->cnt);
+}
+
+/* Everything that is kept is believed from now on. */
+static void believe_all(struct ur_reorder *c)
+{
+	for (unsigned i = 0; i < UR_REORDER_WINDOW / 64; i++)
+		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1) {
+			struct ur_reorder_slot *slot =
+				c->slot[i * 64 + (unsigned)__builtin_ctzll(bits)];
+
+			slot->far = false;
+			if (ur_psn_le(c->sure, slot->psn))
+				c->sure = ur_psn_add(slot->psn, 1);
+		}
+	c->far = 0;
+}
+
+/* REORDER-BELIEF-01. The packet in `slot` is kept. */
+static void put_in(struct ur_reorder *c, struct ur_reorder_slot *slot)
+{
+	c->slot[place_of(slot->psn)] = slot;
+	c->kept[place_of(slot->psn) / 64] |= UINT64_C(1) << place_of(slot->psn) % 64;
+	c->cnt++;
+	slot->far = ur_psn_diff(slot->psn, c->sure) >= UR_REORDER_NEAR;
+	c->far += slot->far;
+	if (!slot->far && ur_psn_le(c->sure, slot->psn))
+		c->sure = ur_psn_add(slot->psn, 1);
+	else if (c->far == UR_REORDER_MANY)
+		believe_all(c);
+}
+
+/* Both say the same, but for AckReq, which a repetition may have. */
+static bool is_same(const struct ur_reorder_slot *slot, const struct ur_packet *p)
+{
+	if (slot->opcode != p->bth.opcode || slot->solicited != p->bth.solicited ||
+	    slot->payload_len != p->payload_len)
+		return false;
+	if (p->op & (UR_OP_IMM | UR_OP_IETH) &&
+	    slot->imm_ieth != (p->op & UR_OP_IMM ? p->imm : p->ieth))
+		return false;
+	if (p->op & UR_OP_RETH && (slot->reth.va != p->reth.va || slot->reth.rkey != p->reth.rkey ||
+				   slot->reth.length != p->reth.length))
+		return false;
+	if (p->op & UR_OP_ATOMICETH &&
+	    (slot->atomiceth.va != p->atomiceth.va || slot->atomiceth.rkey != p->atomiceth.rkey ||
+	     slot->atomiceth.swap_add != p->atomiceth.swap_add ||
+	     slot->atomiceth.compare != p->atomiceth.compare))
+		return false;
+	return !p->payload_len || memcmp(slot->payload, p->payload, p->payload_len) == 0;
+}
+
+/* Nothing is kept any more. REORDER-NAK-03: what was dropped beyond the hole has to be asked for.
+ */
+static void settle_empty(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
+{
+	if (!qp->rsp.reorder.rnr && ur_psn_le(qp->rsp.epsn, c->beyond))
+		report(qp, c, now_ns);
+	give_context(qp);
+}
+
+/* REORDER-CONFLICT-01. A packet came whose PSN is kept. */
+static enum ur_drop keep_again(struct ur_qp *qp, struct ur_reorder *c, const struct ur_packet *p,
+			       uint64_t now_ns)
+{
+	struct ur_reorder_slot *slot = c->slot[place_of(p->bth.psn)];
+
+	if (is_same(slot, p)) {
+		slot->ackreq |= p->bth.ackreq;
+		qp->core->cnt.duplicate_request++;
+		return UR_DROP_PSN_DUPLICATE;
+	}
+	qp->core->cnt.early_dropped += 2;
+	ur_reorder_slot_give(&qp->core->reorder, take_out(c, p->bth.psn));
+	if (!c->cnt)
+		settle_empty(qp, c, now_ns);
+	return UR_DROP_CONFLICT;
 }
 
 /* REORDER-KEEP-01 */
@@ -290,17 +371,13 @@ enum ur_drop ur_reorder_keep(struct ur_qp *qp, const struct ur_packet *p, uint64
 	struct ur_reorder *c = rsp->reorder.ctx;
 	struct ur_reorder_slot *slot;
 
-	if (c && ur_psn_diff(p->bth.psn, rsp->epsn) < UR_REORDER_WINDOW && is_kept(c, p->bth.psn)) {
-		qp->core->cnt.duplicate_request++;
-		return UR_DROP_PSN_DUPLICATE;
-	}
+	if (c && ur_psn_diff(p->bth.psn, rsp->epsn) < UR_REORDER_WINDOW && is_kept(c, p->bth.psn))
+		return keep_again(qp, c, p, now_ns);
 	slot = room(qp, p, now_ns);
 	c = rsp->reorder.ctx;
 	if (slot) {
 		copy_in(slot, p, now_ns);
-		c->slot[place_of(p->bth.psn)] = slot;
-		c->kept[place_of(p->bth.psn) / 64] |= UINT64_C(1) << place_of(p->bth.psn) % 64;
-		c->cnt++;
+		put_in(c, slot);
 		qp->core->cnt.early_packets++;
 	} else {
 		qp->core->cnt.early_dropped++;
@@ -324,6 +401,21 @@ static void forget(struct ur_qp *qp, struct ur_reorder *c, struct ur_psn from, s
 			ur_reorder_slot_give(&qp->core->reorder, take_out(c, from));
 }
 
+/* REORDER-BELIEF-01. The turn of a packet has come for which nothing speaks. */
+static void disbelieve(struct ur_qp *qp, struct ur_reorder *c)
+{
+	for (unsigned i = 0; c->far && i < UR_REORDER_WINDOW / 64; i++)
+		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1) {
+			struct ur_reorder_slot *slot =
+				c->slot[i * 64 + (unsigned)__builtin_ctzll(bits)];
+
+			if (!slot->far)
+				continue;
+			ur_reorder_slot_give(&qp->core->reorder, take_out(c, slot->psn));
+			qp->core->cnt.early_disbelieved++;
+		}
+}
+
 /* REORDER-REPLAY-01 */
 struct ur_reorder_slot *ur_reorder_next(struct ur_qp *qp)
 {
@@ -334,7 +426,13 @@ struct ur_reorder_slot *ur_reorder_next(struct ur_qp *qp)
 	if (ur_psn_diff(epsn, c->next) > 0)
 		forget(qp, c, c->next, epsn);
 	c->next = ur_psn_add(epsn, 1);
-	return is_kept(c, epsn) ? take_out(c, epsn) : NULL;
+	if (!is_kept(c, epsn))
+		return NULL;
+	if (__builtin_expect(c->slot[place_of(epsn)]->far, 0)) {
+		disbelieve(qp, c);
+		return NULL;
+	}
+	return take_out(c, epsn);
 }
 
 /* What the way in which the hole was filled tells about the network. */
@@ -364,9 +462,11 @@ void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
 		qp->core->cnt.reordered += !c->naks;
 		c->hole = rsp->epsn;
 		c->naks = 0;
-		c->later = c->cnt;
-		if (c->cnt)
-			c->since_ns = oldest(c)->arrival_ns;
+		/* What is not believed tells of no hole before it. */
+		c->later = c->cnt - c->far;
+		c->since_ns = c->later ? oldest(c)->arrival_ns : now_ns;
+		if (ur_psn_lt(c->sure, rsp->epsn))
+			c->sure = rsp->epsn;
 	}
 	if (c->cnt) {
 		if (rsp->reorder.rnr)
@@ -374,10 +474,7 @@ void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
 		judge(qp, c, now_ns);
 		return;
 	}
-	/* REORDER-NAK-03: what was dropped beyond the hole has to be asked for. */
-	if (!rsp->reorder.rnr && ur_psn_le(rsp->epsn, c->beyond))
-		report(qp, c, now_ns);
-	give_context(qp);
+	settle_empty(qp, c, now_ns);
 }
 
 void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn)
@@ -407,6 +504,11 @@ void ur_reorder_stop(struct ur_qp *qp)
 	give_context(qp);
 }
 
+uint32_t ur_reorder_believed(const struct ur_reorder_qp *r)
+{
+	return r->ctx ? r->ctx->cnt - r->ctx->far : 0;
+}
+
 uint64_t ur_reorder_deadline(const struct ur_reorder_qp *r)
 {
 	return r->ctx ? r->ctx->deadline_ns : UR_NEVER;
@@ -427,14 +529,15 @@ void ur_reorder_timer(struct ur_qp *qp, uint64_t now_ns)
 void ur_reorder_validate(const struct ur_qp *qp)
 {
 	const struct ur_reorder *c = qp->rsp.reorder.ctx;
-	uint32_t cnt = 0;
+	uint32_t cnt = 0, far = 0;
 
 	if (!c)
 		return;
 	for (unsigned i = 0; i < UR_REORDER_WINDOW / 64; i++)
-		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1)
-			cnt++;
-	UR_ASSERT(cnt == c->cnt && cnt > 0);
+		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1, cnt++)
+			far += c->slot[i * 64 + (unsigned)__builtin_ctzll(bits)]->far;
+	UR_ASSERT(cnt == c->cnt && cnt > 0 && far == c->far && far < UR_REORDER_MANY);
+	UR_ASSERT(ur_psn_le(c->hole, c->sure));
 	UR_ASSERT(ur_psn_eq(c->hole, qp->rsp.epsn) && !is_kept(c, c->hole));
 	UR_ASSERT(ur_psn_lt(c->hole, oldest(c)->psn));
 }

@@ -17,6 +17,12 @@
  * a context from its worker's pool at the first early packet and gives it back when nothing is
  * kept; each packet kept takes a slot. Pools that are empty drop early packets, as go-back-N does.
  *
+ * Who knows the addresses and the QPN of a connection can forge an early packet by guessing a PSN
+ * anywhere in the window. So a packet is believed when it lies close to what is known to have been
+ * sent, or once so many of its kind have come that as many guesses would have found ePSN itself;
+ * and of two that claim one PSN neither is. What is not believed when its turn comes is dropped and
+ * asked for, as in go-back-N. docs/security.md has the figures.
+ *
  * Here is also decided when a hole counts as a loss: so many later packets came, or it stayed open
  * for so long. Both are learned from NAKs that turn out to have been needless. A NAK that brings
  * nothing is repeated.
@@ -24,6 +30,14 @@
  * Thread class: the QP's worker.
  */
 #define UR_REORDER_WINDOW 1024 /* PSNs [ePSN, ePSN + W) may be kept; a power of two */
+
+/*
+ * REORDER-BELIEF-01. PSNs beyond the newest that is believed in which one more is, and how many
+ * others are believed together. N guesses of PSNs that are NEAR apart, or MANY apiece for each W,
+ * find either after 2^24 / NEAR: an eighth of what it takes to find ePSN.
+ */
+#define UR_REORDER_NEAR 8
+#define UR_REORDER_MANY (UR_REORDER_WINDOW / UR_REORDER_NEAR)
 
 #define UR_REORDER_NAKED 8 /* holes reported that are remembered */
 
@@ -39,6 +53,7 @@ struct ur_reorder_slot {
 	uint16_t payload_len;
 	uint8_t opcode;
 	bool ackreq, solicited;
+	bool far; /* it is not believed so far */
 	union {
 		struct ur_reth reth;
 		struct ur_atomiceth atomiceth;
@@ -66,8 +81,13 @@ size_t ur_reorder_pool_size(uint32_t slots, uint16_t slot_bytes, uint32_t contex
 void ur_reorder_pool_init(struct ur_reorder_pool *p, void *memory, uint32_t slots,
 			  uint16_t slot_bytes, uint32_t contexts);
 
-/* A slot, or NULL when all are in use. */
-struct ur_reorder_slot *ur_reorder_slot_take(struct ur_reorder_pool *p);
+/*
+ * A slot for a queue pair that holds `held` of them; NULL when all are in use, or when that is its
+ * share. REORDER-SHARE-01: it holds at most four times what is left, so that of n queue pairs each
+ * gets 4 / (4 n + 1) of all, and there is always something for the next.
+ */
+#define UR_REORDER_SHARE 4
+struct ur_reorder_slot *ur_reorder_slot_take(struct ur_reorder_pool *p, uint32_t held);
 void ur_reorder_slot_give(struct ur_reorder_pool *p, struct ur_reorder_slot *slot);
 
 /* What a queue pair's responder keeps of all this while it is in order. */
@@ -86,8 +106,9 @@ struct ur_reorder_qp {
 void ur_reorder_qp_init(struct ur_reorder_qp *r);
 
 /*
- * Packet p, PSN in (ePSN, ePSN + 2^23), came early. NONE: it is kept. PSN_DUPLICATE: it was. Else
- * NO_CONTEXT; if no context is held either, the gap is the caller's to report, as in go-back-N.
+ * Packet p, PSN in (ePSN, ePSN + 2^23), came early. NONE: it is kept. PSN_DUPLICATE: it was.
+ * CONFLICT: another was, and is not any more. Else NO_CONTEXT; if no context is held either, the
+ * gap is the caller's to report, as in go-back-N.
  */
 enum ur_drop ur_reorder_keep(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 
@@ -110,6 +131,9 @@ void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn);
 
 /* Forgets what is kept. */
 void ur_reorder_stop(struct ur_qp *qp);
+
+/* Packets kept that will be executed in their turn, as far as is known now. */
+uint32_t ur_reorder_believed(const struct ur_reorder_qp *r);
 
 /* When ur_reorder_timer() has something to do; UR_NEVER. */
 uint64_t ur_reorder_deadline(const struct ur_reorder_qp *r);

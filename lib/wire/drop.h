@@ -39,6 +39,7 @@
 	X(MODE, "opcode is of another mode than the QP (extended or standard)")                    \
 	X(NO_CONTEXT, "early packet, no out-of-order context or reorder slot left")                \
 	X(EARLY, "early packet that can only be judged in its turn")                               \
+	X(CONFLICT, "early packet that differs from another with its PSN")                         \
 	X(MAD, "malformed or unsupported management datagram")                                     \
 	X(POOL, "status of a receive pool that the QP does not wait for")
 

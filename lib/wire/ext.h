@@ -33,7 +33,7 @@ static inline uint32_t ur_stamp(uint64_t now_ns)
 struct ur_xth {
 	uint32_t stamp;	 /* when this transmission left */
 	uint8_t path;	 /* which of the sender's UDP source ports */
-	uint32_t ssn;	 /* of the message, counted from 1 over all messages of the QP; 24 bits */
+	uint32_t ssn;	 /* of the message, counted from ur_first_ssn(); 24 bits */
 	uint8_t flags;	 /* enum ur_xth_flags */
 	uint32_t offset; /* PSN_OFFSET: index of this packet in its message, in PMTUs; 24 bits */
 	uint8_t resv;
@@ -48,6 +48,17 @@ enum ur_xth_flags {
 	UR_XTH_CLAIM = 3 << 3,	  /* two bits, enum ur_adm_letter that its message was refused with */
 };
 #define UR_XTH_CLAIM_SHIFT 3
+
+/*
+ * EXT-SSN-01. SSN of the first message of a connection whose first request has `psn`. Were it always
+ * the same, the numbers of a young connection would be known to anybody, and a forged request would
+ * have to guess its PSN alone. The multiplier spreads PSNs that are close to one another, so that no
+ * SSN fits two of them.
+ */
+static inline uint32_t ur_first_ssn(struct ur_psn psn)
+{
+	return psn.v * 0x9e3779u & UR_PSN_MASK;
+}
 
 /* WIRE-XAETH-01. XAETH: echoed stamp 32; residence 32; echoed path index 8, ePSN 24. */
 struct ur_xaeth {

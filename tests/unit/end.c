@@ -110,7 +110,9 @@ static void connect_qp(struct end *e)
 				 : a->rd_atomic ? a->rd_atomic
 						: 2,
 		.min_rnr_timer = 12, /* 0.64 ms */
-		.timeout = a->no_timeout ? 0 : a->timeout ? a->timeout : 10,
+		.timeout = a->no_timeout ? 0
+			   : a->timeout	 ? a->timeout
+					 : 10,
 		.retry_cnt = a->retry_cnt ? a->retry_cnt : 3,
 		.rnr_retry = 2,
 	};
@@ -162,22 +164,22 @@ struct ur_qp *end_add_qp(struct end *e)
 struct end *end_new(struct end_attr attr)
 {
 	struct end *e = calloc(1, sizeof(*e));
+	uint32_t contexts = attr.no_contexts ? 0 : attr.contexts ? attr.contexts : 1;
 	struct ur_engine_attr ea = {
-		.limits =
-			{.max_qp = 4,
-			 .workers = 2,
-			 .worker = !attr.cm,
-			 .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20},
-			 .reorder_slots = attr.reorder_slots ? attr.reorder_slots : 64,
-			 .reorder_slot_bytes = 4096,
-			 .reorder_contexts = attr.no_contexts ? 0 : 1,
-			 .read_gaps = attr.no_contexts ? 0 : 1,
-			 .ooo_contexts = attr.no_contexts ? 0 : 1,
-			 .rtx_contexts = attr.no_contexts ? 0 : 2,
-			 .spray_contexts = attr.no_contexts ? 0 : 1,
-			 .destinations = attr.pacing ? 2 : 0,
-			 .admission = attr.admission ? 2 : 0,
-			 .max_sge = MAX_SGE},
+		.limits = {.max_qp = 4,
+			   .workers = 2,
+			   .worker = !attr.cm,
+			   .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20},
+			   .reorder_slots = attr.reorder_slots ? attr.reorder_slots : 64,
+			   .reorder_slot_bytes = 4096,
+			   .reorder_contexts = contexts,
+			   .read_gaps = contexts,
+			   .ooo_contexts = contexts,
+			   .rtx_contexts = attr.no_contexts ? 0 : 2,
+			   .spray_contexts = attr.no_contexts ? 0 : 1,
+			   .destinations = attr.pacing ? 2 : 0,
+			   .admission = attr.admission ? 2 : 0,
+			   .max_sge = MAX_SGE},
 		.cm = {.ca_guid = 1, .seed = 2, .timewait_ns = 1000, .sink = on_cm},
 		.random = 42,
 		.time_wait_ns = 1000,

@@ -42,6 +42,7 @@ struct end_attr {
 	uint8_t paths;		 /* mode extended: UDP source ports; 0: its own */
 	bool v6, vlan;		 /* how we send */
 	bool no_contexts;	 /* the pools of all modes are empty */
+	uint32_t contexts;	 /* of each pool that has one a queue pair; 0: 1 */
 	uint32_t reorder_slots;	 /* 0: 64 */
 	uint8_t retry_cnt, timeout; /* 0: 3; 10 */
 	const struct ur_pacing_attr *pacing; /* NULL: none */

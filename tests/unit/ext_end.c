@@ -17,6 +17,7 @@ struct end *xend_new(struct end_attr attr)
 	ur_rtx_pool_init(&core->rtx, pool, XEND_CONTEXTS);
 	e->qp->mode = UR_MODE_EXTENDED;
 	ur_ext_requester_init(e->qp, ur_psn(attr.sq_psn ? attr.sq_psn : END_SQ_PSN));
+	e->qp->req.ssn = 1;
 	return e;
 }
 

@@ -11,7 +11,7 @@
 /*
  * The peer of an extended responder. It makes the packets of messages, in order, and hands them in
  * in any order the test likes, straight to the responder; what the responder sends comes back
- * decoded. The invariants are asserted after each step.
+ * decoded. Messages are numbered from 1, whatever the first PSN. The invariants are asserted after each step.
  */
 #define PEER_CONTEXTS 2
 #define PEER_ANSWERS  8
@@ -45,6 +45,7 @@ static inline struct peer *peer_new(struct end_attr attr)
 	x->qp = x->e->qp;
 	x->psn = x->first = attr.rq_psn ? attr.rq_psn : END_RQ_PSN;
 	x->ssn = 1;
+	x->qp->rsp.msn = x->qp->xrsp.told_msn = 0;
 	x->bytes = malloc(PEER_BYTES);
 	x->pool = aligned_alloc(64, bytes);
 	ur_ooo_pool_init(&x->qp->core->ooo, x->pool, PEER_CONTEXTS, 4);

@@ -259,6 +259,7 @@ Test(ext_responder, packet_beyond_the_window_is_dropped_in_silence)
 	cr_assert_eq(peer_in(x, &p), UR_DROP_PSN_GAP);
 	peer_expect_silence(x);
 	p.bth.psn = ur_psn(100 + UR_EXT_WINDOW - 1);
+	p.xth.ssn = UR_EXT_WINDOW; /* each packet a message */
 	cr_assert_eq(peer_in(x, &p), UR_DROP_NONE);
 	cr_assert_eq(peer_expect_nak(x, 100, 0x60)->payload_len, UR_SACK_BYTES);
 	peer_free(x);
@@ -381,6 +382,7 @@ Test(ext_responder, early_send_binds_the_receives_before_its_own)
 	t = peer_send(x, 10);
 	end_post_recv(x->e, 1, 0, 1000);
 	end_post_recv(x->e, 2, 1000, 1000);
+	end_post_recv(x->e, 3, 2000, 1000);
 	peer_in(x, t);
 	cr_assert_eq(ur_wq_head(&srq.rq), 2);
 	cr_assert(peer_is_at(x, t, 1000));
@@ -531,6 +533,7 @@ Test(ext_responder, refusal_in_its_turn_flushes_what_was_bound_beyond)
 	peer_send(x, 4);
 	end_post_recv(x->e, 1, 0, 1000);
 	end_post_recv(x->e, 2, 0, 1000);
+	end_post_recv(x->e, 3, 0, 1000);
 	peer_in(x, &s[1]);
 	peer_in(x, &s[0]);
 	end_expect_no_wc(x->e);
@@ -845,16 +848,18 @@ Test(ext_responder, receive_number_from_far_away_binds_nothing)
 
 	srq_new(&srq, 128);
 	x = PEER(.srq = &srq);
-	for (unsigned i = 0; i < 100; i++)
+	for (unsigned i = 0; i < 127; i++)
 		end_post_recv(x->e, i, 0, 100);
 	s = *peer_send(x, 4);
 	s.bth.psn = ur_psn(102);
+	s.xth.ssn = 3;
 	for (unsigned i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
 		s.xth.rwqen = far[i];
 		cr_assert_eq(peer_in(x, &s), UR_DROP_EARLY, "%u", far[i]);
 		cr_assert_eq(ur_wq_head(&srq.rq), 0);
 	}
 	s.bth.psn = ur_psn(100 + 200);
+	s.xth.ssn = 1 + UR_OOO_BOUND;
 	s.xth.rwqen = UR_OOO_BOUND;
 	cr_assert_eq(peer_in(x, &s), UR_DROP_RNR);
 	s.xth.rwqen = UR_OOO_BOUND - 1;
@@ -862,6 +867,80 @@ Test(ext_responder, receive_number_from_far_away_binds_nothing)
 	cr_assert_eq(ur_wq_head(&srq.rq), UR_OOO_BOUND);
 	peer_free(x);
 	free(srq.rq.ring);
+}
+
+/* EXT-RESP-SHARE-01: what is left for others is as much as one has taken early. */
+Test(ext_responder, early_message_leaves_half_of_an_srq_to_others)
+{
+	for (unsigned posted = 1; posted <= 16; posted++) {
+		struct ur_packet *s[16];
+		struct ur_srq srq;
+		struct peer *x;
+		uint32_t taken;
+
+		srq_new(&srq, 16);
+		x = PEER(.srq = &srq);
+		for (unsigned i = 0; i < posted; i++)
+			end_post_recv(x->e, i, 0, 100);
+		for (unsigned i = 0; i < 16; i++)
+			s[i] = peer_send(x, 4);
+		for (unsigned i = 1; i < 16; i++)
+			peer_in(x, s[i]);
+		taken = ur_wq_head(&srq.rq);
+		/* The message at ePSN has a right to its receive: it is not counted. */
+		cr_assert_eq(taken, posted < 3 ? 0 : (posted + 1) / 2, "%u of %u", taken, posted);
+		/* What was refused comes again, and all that was posted is used. */
+		for (unsigned i = 0; i < posted; i++)
+			peer_in(x, s[i]);
+		for (unsigned i = 0; i < posted; i++)
+			end_expect_wc(x->e, i, IBV_WC_SUCCESS);
+		peer_free(x);
+		free(srq.rq.ring);
+	}
+}
+
+/* EXT-RESP-NUMBERS-01 */
+Test(ext_responder, early_packet_whose_numbers_do_not_fit_is_not_noted)
+{
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 3 * PEER_MTU), p;
+	uint32_t ssn = x->ssn;
+
+	/* The message under way goes on where it must, */
+	peer_in(x, &w[0]);
+	p = w[2];
+	p.xth.offset = 1;
+	p.reth.length = 2 * PEER_MTU;
+	cr_assert_eq(peer_in(x, &p), UR_DROP_EARLY);
+	p = w[2];
+	p.bth.opcode = UR_EXT_SEND_LAST;
+	p.op = ur_op_flags(p.bth.opcode);
+	p.xth.flags = UR_XTH_RECV;
+	end_post_recv(x->e, 1, 0, 4096);
+	cr_assert_eq(peer_in(x, &p), UR_DROP_EARLY);
+	/* and others take a PSN at least, and their parts. */
+	p = *peer_write(x, 0, 4);
+	for (uint32_t ahead = 1; ahead < UR_EXT_WINDOW; ahead = 2 * ahead + 1)
+		for (uint32_t i = 0; i < 6; i++) {
+			const uint32_t wrong[] = {0,	       ssn - 2,		ssn - 1,
+						  ssn + ahead, ssn + (1 << 23), UR_PSN_MASK};
+
+			p.bth.psn = ur_psn(101 + ahead);
+			p.xth.ssn = wrong[i];
+			cr_assert_eq(peer_in(x, &p), UR_DROP_EARLY, "%u ahead, SSN %u", ahead,
+				     wrong[i]);
+		}
+	p = *(peer_write(x, 0, 3 * PEER_MTU) + 1);
+	p.bth.psn = ur_psn(103);
+	p.xth.ssn = ssn + 1;
+	cr_assert_eq(peer_in(x, &p), UR_DROP_EARLY);
+	cr_assert_eq(peer_contexts(x), 0);
+	cr_assert_eq(x->qp->state, IBV_QPS_RTS);
+	/* What is true is noted. */
+	cr_assert_eq(peer_in(x, &w[2]), UR_DROP_NONE);
+	p.xth.ssn = ssn;
+	cr_assert_eq(peer_in(x, &p), UR_DROP_NONE);
+	peer_free(x);
 }
 
 /* EXT-RESP-RECV-01 */

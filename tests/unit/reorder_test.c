@@ -102,6 +102,136 @@ Test(reorder, a_copy_of_what_is_kept_is_dropped)
 	end_expect_ack(e, 101);
 }
 
+/* REORDER-CONFLICT-01: neither of the two is believed, whatever differs. */
+Test(reorder, packets_that_claim_one_psn_and_differ_are_both_dropped)
+{
+	static uint8_t bytes[16];
+
+	for (unsigned i = 0; i < 9; i++) {
+		struct ur_packet p = end_packet(e, i < 7 ? UR_RC_WRITE_ONLY_IMM : UR_RC_FETCH_ADD,
+						102, i < 7 ? 16 : 0);
+		uint32_t before = free_slots();
+
+		p.payload = bytes;
+		cr_assert_eq(write_at(101, false), i ? UR_DROP_PSN_DUPLICATE : UR_DROP_NONE);
+		cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+		switch (i) {
+		case 0:
+			p.imm++;
+			break;
+		case 1:
+			p.reth.va++;
+			break;
+		case 2:
+			p.reth.rkey++;
+			break;
+		case 3:
+			p.reth.length++;
+			break;
+		case 4:
+			p.bth.solicited = !p.bth.solicited;
+			break;
+		case 5:
+			p.payload_len = 12;
+			break;
+		case 6:
+			bytes[15]++;
+			break;
+		case 7:
+			p.atomiceth.swap_add++;
+			break;
+		case 8:
+			p.atomiceth.compare++;
+			break;
+		}
+		cr_assert_eq(end_in(e, p), UR_DROP_CONFLICT, "case %u", i);
+		cr_assert_eq(free_slots(), before - !i);
+		cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+	}
+	end_drain(e);
+	/* What came for 102 is asked for. */
+	write_at(100, false);
+	cr_assert(is_placed(101));
+	end_expect_ack(e, 101);
+	end_expect_nak(e, 102, SEQ_NAK);
+	cr_assert_eq(e->qp->rsp.epsn.v, 102);
+}
+
+/* REORDER-CONFLICT-01 */
+Test(reorder, forged_packet_that_was_alone_leaves_nothing_behind)
+{
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 101, 0);
+
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	cr_assert_eq(write_at(101, false), UR_DROP_CONFLICT);
+	cr_assert_null(e->qp->rsp.reorder.ctx);
+	cr_assert_eq(free_slots(), 64);
+	end_expect_nak(e, 100, SEQ_NAK);
+	write_at(100, false);
+	write_at(101, true);
+	cr_assert(is_placed(100) && is_placed(101));
+	end_expect_ack(e, 101);
+}
+
+/* A repetition asks for an answer where the first transmission did not. */
+Test(reorder, copy_of_what_is_kept_may_ask_for_an_ack)
+{
+	write_at(101, false);
+	cr_assert_eq(write_at(101, true), UR_DROP_PSN_DUPLICATE);
+	write_at(100, false);
+	end_expect_ack(e, 101);
+}
+
+/* REORDER-BELIEF-01: the peer goes on in order; what was forged beyond has come to nothing. */
+Test(reorder, packet_far_from_all_others_is_not_executed)
+{
+	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100 + UR_REORDER_NEAR, 0);
+
+	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
+	for (uint32_t psn = 100; psn < 120; psn++) {
+		cr_assert_eq(write_at(psn, psn == 119), UR_DROP_NONE);
+		cr_assert(is_placed(psn), "PSN %u", psn);
+	}
+	cr_assert_eq(free_slots(), 64);
+	cr_assert_null(e->qp->rsp.reorder.ctx);
+	cr_assert_eq(end_counters(e)->early_disbelieved, 1);
+}
+
+/* REORDER-BELIEF-01 */
+Test(reorder, packets_close_to_one_another_are_executed)
+{
+	static const uint32_t order[] = {107, 114, 121, 128, 101};
+	bool came[32] = {0};
+
+	for (unsigned i = 0; i < 5; i++) {
+		cr_assert_eq(write_at(order[i], false), UR_DROP_NONE);
+		came[order[i] - 100] = true;
+	}
+	for (uint32_t psn = 100; psn < 129; psn++)
+		if (!came[psn - 100])
+			cr_assert_eq(write_at(psn, false), UR_DROP_NONE);
+	cr_assert_eq(e->qp->rsp.epsn.v, 129);
+	cr_assert_eq(end_counters(e)->early_disbelieved, 0);
+}
+
+/* REORDER-BELIEF-01: a burst of losses, and what follows it. */
+Test(reorder, packets_beyond_a_burst_of_losses_are_executed_when_there_are_many)
+{
+	end_free(e);
+	e = END(.mode = UR_MODE_REORDER, .reorder_slots = 1024);
+	for (unsigned many = UR_REORDER_MANY - 1; many <= UR_REORDER_MANY; many++) {
+		uint32_t epsn = e->qp->rsp.epsn.v;
+
+		for (uint32_t i = 0; i < many; i++)
+			cr_assert_eq(write_at(epsn + 50 + i, false), UR_DROP_NONE);
+		for (uint32_t i = 0; i < 50; i++)
+			cr_assert_eq(write_at(epsn + i, false), UR_DROP_NONE);
+		cr_assert_eq(e->qp->rsp.epsn.v, epsn + 50 + (many == UR_REORDER_MANY ? many : 0));
+		cr_assert_eq(end_counters(e)->early_disbelieved, UR_REORDER_MANY - 1);
+		cr_assert_null(e->qp->rsp.reorder.ctx);
+	}
+}
+
 Test(reorder, the_window_ends_1024_packets_beyond)
 {
 	cr_assert_eq(write_at(100 + 1023, false), UR_DROP_NONE);
