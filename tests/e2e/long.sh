@@ -59,10 +59,10 @@ connections()
 
 fuzz()
 {
-	"$build/tests/fuzz/packet_fuzz" --random 10000000 --seed 1 \
+	"$build/tests/fuzz/packet_fuzz" --random 10000000 \
 		"$UROCE_SOURCE/tests/fuzz/corpus/packet" >"$tmp/fuzz.log" 2>&1 || fail "packet_fuzz"
 	tail -n 1 "$tmp/fuzz.log"
-	"$build/tests/fuzz/engine_fuzz" --random 10000000 --seed 1 \
+	"$build/tests/fuzz/engine_fuzz" --random 10000000 \
 		"$UROCE_SOURCE/tests/fuzz/corpus/engine" >"$tmp/fuzz.log" 2>&1 || fail "engine_fuzz"
 	tail -n 1 "$tmp/fuzz.log"
 }

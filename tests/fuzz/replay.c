@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@
 /*
  * Runs a fuzz target as an ordinary program, under any compiler: every file of its corpus as it is,
  * then, on request, pseudo-random mutations of them. Mutation i depends on the seed and i alone, so
- * that a failure is two numbers: --seed S --only I runs it again.
+ * that a failure is two numbers: --seed S --only I runs it again. Without a seed each run has its
+ * own.
  */
 struct input {
 	uint8_t *bytes;
@@ -28,9 +30,10 @@ static struct {
 	size_t cnt;
 } corpus;
 
-static const char help[] =
-	"Usage: TARGET [--random N] [--seed S] [--only I] FILE|DIRECTORY...\n"
-	"Feeds every file to the fuzz target, then N mutations of them (or just mutation I).\n";
+static const char help[] = "Usage: TARGET [--random N] [--seed S] [--only I] FILE|DIRECTORY...\n"
+			   "Feeds every file to the fuzz target, then N mutations of them (or just "
+			   "mutation I). S is a new\n"
+			   "number in each run unless it is given, and printed.\n";
 
 /* What runs now, for the message when it fails. */
 static char now_running[512];
@@ -210,6 +213,15 @@ static uint64_t number(const char *text)
 	return n;
 }
 
+static uint64_t fresh_seed(void)
+{
+	uint32_t seed;
+
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		err(2, "no random number for a seed");
+	return seed;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -219,7 +231,7 @@ int main(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	uint64_t first = 0, end = 0, seed = 1;
+	uint64_t first = 0, end = 0, seed = fresh_seed();
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1)
@@ -254,6 +266,9 @@ int main(int argc, char **argv)
 	if (__sanitizer_set_death_callback)
 		__sanitizer_set_death_callback(say_what_ran);
 
+	/* At once: a hang or a kill leaves it in the log, too. */
+	printf("seed %" PRIu64 "\n", seed);
+	fflush(stdout);
 	if (first == 0)
 		run_corpus();
 	for (uint64_t i = first; i < end; i++)
