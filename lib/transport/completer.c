@@ -98,6 +98,32 @@ static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
 		verdict(qp, ur_recovery_reask(&req->rec));
 }
 
+static void gap(struct ur_qp *qp, uint64_t now_ns)
+{
+	verdict(qp, ur_recovery_gap(&qp->req.rec, now_ns));
+}
+
+/*
+ * REORDER-NAK-04. The peer misses a request, but una is a response that is missing: its NAK, which
+ * it does not repeat, is remembered until una gets there.
+ */
+static void owe_nak(struct ur_requester *req, struct ur_psn psn)
+{
+	req->nak_owed = true;
+	req->nak_psn = psn;
+}
+
+static void settle_nak(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (ur_psn_lt(req->rec.una, req->nak_psn))
+		return;
+	req->nak_owed = false;
+	if (ur_psn_eq(req->rec.una, req->nak_psn))
+		gap(qp, now_ns);
+}
+
 /* PACE-RTT-01: standard mode measures a packet that asks for an answer, one at a time. */
 static void tell_rtt(struct ur_qp *qp, uint64_t now_ns)
 {
@@ -119,6 +145,8 @@ static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 			ur_requester_reposition(qp);
 		if (__builtin_expect(req->gap != NULL, 0))
 			advance_gap(qp, now_ns);
+		if (__builtin_expect(req->nak_owed, 0))
+			settle_nak(qp, now_ns);
 	}
 	ur_completer_advance(qp);
 }
@@ -169,7 +197,10 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 		}
 		next = ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe));
 		if (is_read(wqe) || is_atomic(wqe)) {
+			struct ur_psn from = una;
+
 			una = answered_until(qp, wqe, una);
+			ur_recovery_pass_read(&req->rec, (uint32_t)ur_psn_diff(una, from));
 			if (ur_psn_lt(una, next))
 				break;
 		} else if (ur_psn_lt(known, next)) {
@@ -181,11 +212,6 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 	}
 	acked(qp, una, now_ns);
 	return ur_psn_le(end, una);
-}
-
-static void gap(struct ur_qp *qp, uint64_t now_ns)
-{
-	verdict(qp, ur_recovery_gap(&qp->req.rec, now_ns));
 }
 
 void ur_completer_give_gap(struct ur_qp *qp)
@@ -304,8 +330,10 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 		return UR_DROP_UNEXPECTED;
 	if (code == UR_NAK_PSN_SEQ) {
 		qp->core->cnt.packet_seq_err++;
-		if (!ack_until(qp, p->bth.psn, now_ns) && qp->mode == UR_MODE_REORDER)
+		if (!ack_until(qp, p->bth.psn, now_ns) && qp->mode == UR_MODE_REORDER) {
+			owe_nak(&qp->req, p->bth.psn);
 			return missing(qp, now_ns);
+		}
 		gap(qp, now_ns);
 		return UR_DROP_NONE;
 	}
@@ -342,6 +370,7 @@ static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, ui
 		req->rd_out--;
 	if (wqe_done)
 		ur_completer_finish(qp, IBV_WC_SUCCESS);
+	ur_recovery_pass_read(&req->rec, 1);
 	acked(qp, next, now_ns);
 	/* What lies behind it may be known already. */
 	if (qp->mode == UR_MODE_REORDER && ur_psn_lt(next, req->executed))
@@ -433,9 +462,11 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	enum ur_drop drop;
 	uint32_t idx, psns;
 
-	if (!ack_until(qp, p->bth.psn, now_ns))
+	if (!ack_until(qp, p->bth.psn, now_ns)) {
+		ur_recovery_heard(&qp->req.rec, now_ns);
 		return qp->mode == UR_MODE_REORDER ? early_response(qp, p, now_ns)
 						   : missing(qp, now_ns);
+	}
 	if (!ur_psn_eq(qp->req.rec.una, p->bth.psn))
 		return UR_DROP_PSN_STALE;
 	wqe = oldest(qp);
@@ -447,6 +478,9 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	idx = (uint32_t)ur_psn_diff(p->bth.psn, wqe->first_psn) + 1;
 	psns = ur_requester_psns(qp, wqe);
 	response_done(qp, idx == psns || (idx & (qp->req.read_psns - 1)) == 0, idx == psns, now_ns);
+	/* Another peer may be about to answer what it kept; the timer tells. */
+	if (ur_recovery_goes_back(&qp->req.rec) && ur_recovery_is_alone(&qp->req.rec, now_ns))
+		gap(qp, now_ns);
 	return UR_DROP_NONE;
 }
 
@@ -489,8 +523,10 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 			ur_completer_credits(&qp->req, &p->aeth);
 			return UR_DROP_NONE;
 		}
-		if (p->op & UR_OP_READ_RESP)
+		if (p->op & UR_OP_READ_RESP) {
+			ur_recovery_heard(rec, now_ns);
 			repeated_response(&qp->req, p->bth.psn);
+		}
 		if (!refuses_read(qp, p))
 			return UR_DROP_PSN_STALE;
 		ur_qp_error(qp, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR);

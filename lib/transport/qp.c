@@ -188,6 +188,15 @@ static void be_patient(struct ur_qp *qp, uint64_t now_ns)
 	}
 }
 
+/* Silence for a measured time: the first packet sent for that is a probe of the tail. */
+static void count_repeat(struct ur_core *core, const struct ur_recovery *rec)
+{
+	if (rec->backoff > 1)
+		core->cnt.rto++;
+	else
+		core->cnt.probes_sent++;
+}
+
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
@@ -209,7 +218,8 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 		break;
 	case UR_RECOVERY_REPEAT:
 		core->cnt.local_ack_timeout_err += timeout;
-		core->cnt.rto += !timeout && !rnr;
+		if (!timeout && !rnr)
+			count_repeat(core, &qp->req.rec);
 		break;
 	case UR_RECOVERY_REWIND:
 		core->cnt.local_ack_timeout_err += timeout;
@@ -232,8 +242,8 @@ void ur_qp_set_sl(struct ur_qp *qp, uint8_t sl)
 }
 
 /*
- * RC-REQ-PART-01. Sixteen requests fill the window, so that those behind one that is lost tell of it
- * while the peer still has answers to send.
+ * RC-REQ-PART-01. Sixteen requests fill the window, so that those behind one that is lost tell of
+ * it while the peer still has answers to send.
  */
 static uint32_t read_psns(uint32_t window)
 {

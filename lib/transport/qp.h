@@ -88,6 +88,8 @@ struct ur_requester {
 	struct ur_psn executed;	 /* the peer has executed every request before it; una or newer */
 	struct ur_read_gap *gap; /* responses beyond una; NULL: none, and none is known to be lost */
 	struct ur_patience patience; /* with missing responses */
+	bool nak_owed;		     /* the peer misses `nak_psn`, beyond the missing response at una */
+	struct ur_psn nak_psn;
 	bool has_reasked;	     /* `reasked`: the first of the responses asked for again last */
 	struct ur_psn reasked;
 };

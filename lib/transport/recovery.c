@@ -7,15 +7,15 @@
 
 #define RNR_RETRY_FOR_EVER 7
 
-/* A peer that goes back N answers a needless repeat as well, but a late one costs it a window. */
-#define RTO_MIN_GBN_NS UINT64_C(4000000)
-#define BACKOFF_MAX    7
+#define BACKOFF_MAX 7
 
 #define ANSWER_MIN_NS UINT64_C(50000)
 
-#define ALONE_UNKNOWN 2	 /* probes that show a peer to go back N */
-#define ALONE_BUFFERS 3	 /* probes after which a peer that buffered is given up */
-#define GAPS_GBN      32 /* after so many rewinds it is looked at again */
+#define ALONE_UNKNOWN  2  /* probes that show a peer to go back N */
+#define ALONE_BUFFERS  3  /* probes after which a peer that buffered is given up */
+#define BEYOND_UNKNOWN 2  /* probes that show it to buffer */
+#define GAPS_GBN       32 /* after so many rewinds it is looked at again, then after twice as many */
+#define LOOKS_MAX      5
 
 void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t window)
 {
@@ -26,6 +26,7 @@ void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t windo
 		.max = first,
 		.asked = first,
 		.window = window,
+		.flight = window < UR_FLIGHT_FIRST ? window : UR_FLIGHT_FIRST,
 		.ack_deadline_ns = UR_NEVER,
 		.rto_deadline_ns = UR_NEVER,
 	};
@@ -53,17 +54,10 @@ static void restart_timer(struct ur_recovery *r, uint64_t now_ns)
 	r->ack_deadline_ns = ur_recovery_ack_deadline(r, !ur_psn_eq(r->una, r->max), now_ns);
 }
 
-static bool goes_back(const struct ur_recovery *r)
-{
-	return !r->selective || r->peer == UR_PEER_GBN;
-}
-
 static uint64_t rto_ns(const struct ur_recovery *r)
 {
 	uint64_t rto = r->rto_us ? r->rto_us * UINT64_C(1000) : UR_RTO_INITIAL_NS;
 
-	if (goes_back(r) && rto < RTO_MIN_GBN_NS)
-		rto = RTO_MIN_GBN_NS;
 	rto <<= r->backoff;
 	return rto < UR_RTO_MAX_NS ? rto : UR_RTO_MAX_NS;
 }
@@ -78,6 +72,12 @@ static void restart_rto(struct ur_recovery *r, uint64_t now_ns)
 		    (r->selective || (r->rto_us && r->retry_cnt));
 
 	r->rto_deadline_ns = runs ? now_ns + rto_ns(r) : UR_NEVER;
+}
+
+void ur_recovery_heard(struct ur_recovery *r, uint64_t now_ns)
+{
+	if (r->rto_deadline_ns != UR_NEVER)
+		restart_rto(r, now_ns);
 }
 
 void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
@@ -122,24 +122,62 @@ void ur_recovery_repeated(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
 		  ur_psn_lt(r->probe_end, r->max) && r->rto_deadline_ns != UR_NEVER;
 }
 
-/* una has passed the packet that was repeated, or reached its end. */
+/*
+ * una has passed the packet that was repeated, or reached its end. Something beyond that packet had
+ * come before it, or there had been no NAK: a peer that goes back N has dropped it, and
+ * acknowledges it never. But it does acknowledge what came between, if the packet was only late.
+ */
 static void probe_answered(struct ur_recovery *r)
 {
 	r->hold = false;
 	if (ur_psn_lt(r->una, r->probe_max) && ur_psn_eq(r->una, r->probe_end))
 		return; /* as much as either kind of peer would say */
 	r->probing = false;
-	if (ur_psn_eq(r->una, r->probe_end))
+	if (ur_psn_eq(r->una, r->probe_end) || !r->selective || !r->by_nak)
 		return;
 	/* REORDER-PEER-02 */
 	r->alone = 0;
-	if (r->selective && r->by_nak)
+	r->beyond++;
+	if (ur_psn_le(r->probe_max, r->una) || r->beyond >= BEYOND_UNKNOWN) {
 		r->peer = UR_PEER_BUFFERS;
+		r->beyond = r->looks = 0;
+	}
+}
+
+/* RC-REQ-FLIGHT-01: a twentieth of what gets through between two losses, more where they are rare.
+ */
+static uint32_t flight_of(const struct ur_recovery *r, uint32_t run)
+{
+	uint32_t flight = run * 3 >> 6;
+
+	if (run >= UINT32_C(1) << 12)
+		return r->window;
+	if (!r->run_avg)
+		flight = UR_FLIGHT_FIRST + run;
+	if (flight < run * run >> 12)
+		flight = run * run >> 12;
+	if (flight < UR_FLIGHT_MIN)
+		flight = UR_FLIGHT_MIN;
+	return flight < r->window ? flight : r->window;
+}
+
+/* The peer dropped what was in flight. */
+static void narrow_flight(struct ur_recovery *r)
+{
+	if (r->run_avg)
+		r->run_avg += (uint32_t)((int32_t)(r->run - r->run_avg) / 4);
+	else
+		r->run_avg = r->run ? r->run : 1;
+	r->run = 0;
+	r->flight = flight_of(r, r->run_avg);
 }
 
 bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns)
 {
 	UR_ASSERT(ur_psn_lt(r->una, una) && ur_psn_le(una, r->max));
+	r->run += (uint32_t)ur_psn_diff(una, r->una);
+	if (__builtin_expect(r->flight < r->window, 0) && (int32_t)(r->run - r->run_avg) > 0)
+		r->flight = flight_of(r, r->run);
 	r->una = una;
 	/* RC-RETRY-PROGRESS-01 */
 	r->retries = r->retry_cnt;
@@ -161,12 +199,15 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 	if (ur_psn_le(una, r->nxt))
 		return false;
 	r->nxt = una;
+	r->reads_out = 0;
 	return true;
 }
 
 static void rewind_to_una(struct ur_recovery *r, uint64_t now_ns)
 {
 	r->nxt = r->una;
+	r->reads_out = 0;
+	r->rewound_ns = now_ns;
 	r->repeat = r->probing = r->hold = r->timing = false;
 	restart_timer(r, now_ns);
 	restart_rto(r, now_ns);
@@ -183,12 +224,25 @@ static enum ur_recovery_verdict repeat_una(struct ur_recovery *r, bool by_nak)
 	return UR_RECOVERY_REPEAT;
 }
 
-/* Whether what comes now can have been caused by the packet that was repeated last. */
-static bool is_answer(const struct ur_recovery *r, uint64_t now_ns)
+/* Whether what comes now can have been caused by what was sent at that time. */
+static bool is_answer(const struct ur_recovery *r, uint64_t sent_ns, uint64_t now_ns)
 {
-	uint64_t trip = ((uint64_t)r->rtt.srtt << UR_STAMP_SHIFT) / 4 * 3;
+	uint64_t trip = r->rtt.srtt ? (uint64_t)r->rtt.min << UR_STAMP_SHIFT : 0;
 
-	return now_ns - r->repeated_ns >= trip;
+	return now_ns - sent_ns >= trip;
+}
+
+/*
+ * RC-RETRY-GAP-02. In this pass nothing was sent yet that could show the packet at una to be
+ * missing, or too short ago: what came speaks of an earlier pass.
+ */
+static bool is_stale(const struct ur_recovery *r, uint64_t now_ns)
+{
+	if (!r->rewound_ns)
+		return false;
+	if (!is_answer(r, r->rewound_ns, now_ns))
+		return true;
+	return ur_psn_diff(r->nxt, r->una) == 1 && ur_psn_lt(r->nxt, r->max);
 }
 
 static bool stopped_at_probe(const struct ur_recovery *r)
@@ -198,24 +252,27 @@ static bool stopped_at_probe(const struct ur_recovery *r)
 
 bool ur_recovery_is_alone(const struct ur_recovery *r, uint64_t now_ns)
 {
-	return __builtin_expect(stopped_at_probe(r), 0) && is_answer(r, now_ns);
+	return __builtin_expect(stopped_at_probe(r), 0) && is_answer(r, r->repeated_ns, now_ns);
 }
 
 /* REORDER-PEER-03: packet after packet is missing. True when everything is to be sent again. */
 static bool judge_peer(struct ur_recovery *r)
 {
-	if (stopped_at_probe(r) && r->by_nak)
+	if (stopped_at_probe(r) && r->by_nak) {
 		r->alone++;
+		r->beyond = 0;
+	}
 	r->probing = r->hold = false;
 	if (r->peer == UR_PEER_UNKNOWN && r->alone >= ALONE_UNKNOWN) {
 		r->peer = UR_PEER_GBN;
 		r->gaps = 0;
+		r->looks += r->looks < LOOKS_MAX;
 	} else if (r->peer == UR_PEER_BUFFERS && r->alone >= ALONE_BUFFERS) {
 		r->peer = UR_PEER_UNKNOWN;
 		r->alone = 0;
 		return true;
 	}
-	if (r->peer == UR_PEER_GBN && r->gaps++ == GAPS_GBN) {
+	if (r->peer == UR_PEER_GBN && r->gaps++ == GAPS_GBN << (r->looks - 1)) {
 		r->peer = UR_PEER_UNKNOWN;
 		r->alone = 0;
 	}
@@ -224,12 +281,14 @@ static bool judge_peer(struct ur_recovery *r)
 
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 {
-	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || ur_psn_eq(r->nxt, r->una))
+	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || ur_psn_eq(r->nxt, r->una) ||
+	    is_stale(r, now_ns))
 		return UR_RECOVERY_IGNORE;
 	if (r->selective) {
 		/* A NAK that was sent before una was repeated says nothing new. */
 		if (r->repeat || r->rewound ||
-		    (r->probing && ur_psn_eq(r->una, r->repeated) && !is_answer(r, now_ns)))
+		    (r->probing && ur_psn_eq(r->una, r->repeated) &&
+		     !is_answer(r, r->repeated_ns, now_ns)))
 			return UR_RECOVERY_IGNORE;
 		if (!judge_peer(r))
 			return repeat_una(r, true);
@@ -241,6 +300,7 @@ enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 			return UR_RECOVERY_FAILED;
 	}
 	r->rewound = true;
+	narrow_flight(r);
 	rewind_to_una(r, now_ns);
 	return UR_RECOVERY_REWIND;
 }
@@ -273,6 +333,7 @@ static enum ur_recovery_verdict wait_for_receive(struct ur_recovery *r, uint64_t
 	if (r->selective && r->peer == UR_PEER_BUFFERS)
 		return UR_RECOVERY_IGNORE;
 	r->nxt = r->una;
+	r->reads_out = 0;
 	return UR_RECOVERY_REWIND;
 }
 
@@ -327,6 +388,9 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 		restart_rto(r, now_ns);
 		if (now_ns < r->ack_deadline_ns) {
 			r->rewound = false;
+			/* The answer to what was repeated is over: nothing else had come. */
+			if (stopped_at_probe(r))
+				return ur_recovery_gap(r, now_ns);
 			return repeat_una(r, false);
 		}
 	}
@@ -338,7 +402,7 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	if (r->retries == 0)
 		return UR_RECOVERY_FAILED;
 	r->retries--;
-	if (!goes_back(r)) {
+	if (!ur_recovery_goes_back(r)) {
 		restart_timer(r, now_ns);
 		return repeat_una(r, false);
 	}

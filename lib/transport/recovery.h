@@ -37,6 +37,7 @@ struct ur_recovery {
 	uint8_t rnr_retry, rnr_retries;   /* configured (7: for ever); left */
 	uint8_t timeout;                  /* local ACK timeout, 4.096 us * 2^timeout; 0: never */
 	bool rewound;      /* went back to `una` already; wait for progress or the timeout */
+	uint64_t rewound_ns; /* when it went back last; 0: never */
 	uint64_t ack_deadline_ns; /* when the local ACK timeout expires, UR_NEVER: not running */
 	uint64_t rnr_until_ns;    /* nothing is sent before this time; 0: not waiting */
 
@@ -48,11 +49,22 @@ struct ur_recovery {
 	bool probing;		 /* [.., probe_end) was repeated; what it brings is not known yet */
 	bool hold;		 /* nothing new is sent before the probe is answered */
 	uint8_t alone;		 /* probes in a row that acknowledged nothing beyond themselves */
-	uint8_t gaps;		 /* rewinds since the peer was found to be UR_PEER_GBN */
+	uint8_t beyond;		 /* probes in a row after which some, not all, was acknowledged */
+	uint8_t looks;		 /* how often the peer was found to be UR_PEER_GBN, [0, 5] */
+	uint16_t gaps;		 /* rewinds since it was found so last */
 	struct ur_psn repeated;	 /* una when it was repeated last, at repeated_ns */
 	struct ur_psn probe_end; /* one past what was repeated last */
 	struct ur_psn probe_max; /* max at that time */
 	uint64_t repeated_ns;
+
+	/*
+	 * RC-REQ-FLIGHT-01. What is in flight when something is lost goes again, if the peer goes back N:
+	 * so there is less of it the more is lost. In packets of SENDs and WRITEs.
+	 */
+	uint32_t flight;    /* as many may be in flight, [UR_FLIGHT_MIN, window] */
+	uint32_t reads_out; /* PSNs of READs and atomics in [una, nxt) */
+	uint32_t run;	    /* acknowledged since the last rewind */
+	uint32_t run_avg;   /* the same between rewinds, on average; 0: there was none */
 
 	/* Round trips, and the timeout that follows from them. */
 	struct ur_rtt rtt;
@@ -90,11 +102,46 @@ ur_recovery_ack_deadline(const struct ur_recovery *r, bool outstanding, uint64_t
 	return r->timeout && outstanding ? now_ns + (UINT64_C(4096) << r->timeout) : UR_NEVER;
 }
 
+/* The peer drops what comes beyond a gap, as far as is known. */
+static inline bool
+ur_recovery_goes_back(const struct ur_recovery *r)
+{
+	return !r->selective || r->peer == UR_PEER_GBN;
+}
+
 /* PSNs in flight, [una, max). */
 static inline uint32_t
 ur_recovery_in_flight(const struct ur_recovery *r)
 {
 	return (uint32_t)ur_psn_diff(r->max, r->una);
+}
+
+#define UR_FLIGHT_MIN   3
+#define UR_FLIGHT_FIRST 64 /* before anything was acknowledged */
+
+/* SENDs and WRITEs that may be sent from nxt on before too many are in flight. */
+static inline uint32_t
+ur_recovery_flight_left(const struct ur_recovery *r)
+{
+	uint32_t used = (uint32_t)ur_psn_diff(r->nxt, r->una) - r->reads_out;
+
+	return used < r->flight ? r->flight - used : 0;
+}
+
+/* The READ or atomic request told to ur_recovery_sent() just now took `psns` PSNs. */
+static inline void
+ur_recovery_sent_read(struct ur_recovery *r, uint32_t psns)
+{
+	r->reads_out += psns;
+}
+
+/* una is about to pass `psns` PSNs of READs and atomics. */
+static inline void
+ur_recovery_pass_read(struct ur_recovery *r, uint32_t psns)
+{
+	r->reads_out -= psns < r->reads_out ? psns : r->reads_out;
+	if (r->selective)
+		r->run -= psns;
 }
 
 /* PSNs that may be sent from nxt on before the window is full. */
@@ -136,17 +183,23 @@ ur_recovery_step_back(struct ur_recovery *r)
 bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns);
 
 /*
+ * RC-RETRY-RTO-02. The peer sends responses, though not the one at una: it is not silent, and the answer to
+ * what was sent again waits behind them. The local ACK timeout goes on.
+ */
+void ur_recovery_heard(struct ur_recovery *r, uint64_t now_ns);
+
+/*
  * A sequence NAK or an implied one (a response beyond una): the packet at una is missing. It shows
  * that the peer lives, so it costs no retry (unless retry_cnt is 0 in go-back-N: then nothing is tried
  * again and the verdict is FAILED). REWIND, or REPEAT to a peer that may buffer. IGNORE when nothing
  * is unacknowledged, an RNR wait runs, una is what is sent next anyway, a rewind was made since the
- * last progress or timeout, or una was repeated less than a round trip ago.
+ * last progress or timeout, or it can only speak of what was sent before the last rewind or repeat.
  */
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns);
 
 /*
- * An ACK (no response) came. Whether it acknowledges just what was repeated, though more had been sent
- * before: what follows is missing as well, and that is a gap.
+ * An ACK came, or a response to a peer that goes back N. Whether it acknowledges just what was repeated,
+ * though more had been sent before: what follows is missing as well, and that is a gap.
  */
 bool ur_recovery_is_alone(const struct ur_recovery *r, uint64_t now_ns);
 

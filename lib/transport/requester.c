@@ -41,6 +41,23 @@ static inline bool is_begun(const struct ur_requester *req)
 	return req->cur_off || ur_recovery_is_resend(&req->rec);
 }
 
+/*
+ * RC-REQ-FLIGHT-01. READ and atomic requests are sent again like others, but in mode reorder they
+ * leave room for a packet of data and are not held up themselves: their answers take long, and come
+ * once.
+ */
+static bool flight_has_room(const struct ur_requester *req, unsigned class)
+{
+	const struct ur_recovery *rec = &req->rec;
+	uint32_t left = ur_recovery_flight_left(rec), rd = req->rd_out;
+
+	if (!rec->selective)
+		return left > rd;
+	if (!(class & OP_DATA))
+		return true;
+	return left > rd || left == rec->flight;
+}
+
 bool ur_requester_ready(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
@@ -70,6 +87,11 @@ bool ur_requester_ready(const struct ur_qp *qp)
 		return req->head == req->cur;
 	if (!ur_recovery_credit(rec)) /* RC-REQ-WINDOW-01 */
 		return false;
+	if (!flight_has_room(req, class))
+		return false;
+	/* What follows would be dropped until what the peer misses can be sent again. */
+	if (__builtin_expect(req->nak_owed, 0) && ur_recovery_goes_back(rec))
+		return false;
 	/* RC-REQ-CREDIT-01 */
 	if ((class & OP_RECV) && req->flow_control && !idle &&
 	    ur_psn_lt(ur_psn(req->lsn), ur_psn(wqe->flags & UR_WQE_BEGUN ? wqe->ssn : req->ssn)))
@@ -95,6 +117,7 @@ void ur_requester_reposition(struct ur_qp *qp)
 	req->rd_out = 0;
 	req->since_ackreq = 0;
 	req->asking = false;
+	req->nak_owed = false;
 	req->local_err = 0;
 	while (req->cur != tail && (ur_sq_at(&qp->sq, req->cur)->flags & UR_WQE_DONE))
 		req->cur++;
@@ -153,8 +176,13 @@ static bool stalls_after(const struct ur_qp *qp)
 static bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class, bool last)
 {
 	struct ur_requester *req = &qp->req;
+	const struct ur_recovery *rec = &req->rec;
 	bool ask = req->asking || ++req->since_ackreq >= req->ackreq_every ||
-		   ur_recovery_credit(&req->rec) <= 1;
+		   4 * req->since_ackreq >= rec->flight || ur_recovery_credit(rec) <= 1;
+
+	/* The first packet of another pass tells soonest that it goes well. */
+	if (ur_psn_eq(rec->nxt, rec->una) && ur_recovery_is_resend(rec))
+		ask = true;
 
 	if ((class & OP_RECV) && req->flow_control &&
 	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
@@ -288,6 +316,7 @@ static void sent_request(struct ur_requester *req, uint32_t psns, uint64_t now_n
 	bool again = ur_recovery_is_resend(&req->rec);
 
 	ur_recovery_sent(&req->rec, psns, now_ns);
+	ur_recovery_sent_read(&req->rec, psns);
 	ur_recovery_asked(&req->rec, again, now_ns);
 	req->since_ackreq = 0;
 	req->rd_out++;

@@ -294,6 +294,11 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	return ep->link[to->idx].busy_until_ns;
 }
 
+void sim_send(struct sim_ep *from, uint8_t *frame, uint32_t len)
+{
+	transmit(from, frame, len);
+}
+
 static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
 {
 	struct ur_packet p;
@@ -305,6 +310,10 @@ static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
 	if (sim_destination(ep->sim, &p) != ep)
 		return;
 	ep->rx_frames++;
+	if (ep->foreign) {
+		ep->foreign(ep, &p, frame, len);
+		return;
+	}
 	ep->last_drop = ur_engine_input(ep->engine, &p, frame, ep->sim->now_ns);
 	if (ep->last_drop != UR_DROP_NONE)
 		ep->rx_dropped++;

@@ -56,6 +56,10 @@ struct sim_ep {
 	enum ur_drop last_drop;			    /* what input() said last */
 	struct sim_async async[SIM_ASYNC_MAX];
 	unsigned async_cnt;
+	/* Takes the endpoint's frames in place of the engine, which has nothing then. */
+	void (*foreign)(struct sim_ep *ep, const struct ur_packet *p, const uint8_t *frame,
+			uint32_t len);
+	void *foreign_arg;
 };
 
 struct sim_attr {
@@ -150,6 +154,9 @@ void sim_sleep(struct sim *s, uint64_t ns);
 void sim_inject(struct sim_ep *to, const uint8_t *frame, uint32_t len);
 /* The same at a later time. */
 void sim_inject_at(struct sim_ep *to, uint64_t at_ns, const uint8_t *frame, uint32_t len);
+
+/* Sends a frame from the endpoint, as if its engine had made it. It may be marked on the way. */
+void sim_send(struct sim_ep *from, uint8_t *frame, uint32_t len);
 
 /* The endpoint whose address the packet is for, or NULL. */
 struct sim_ep *sim_destination(struct sim *s, const struct ur_packet *p);
