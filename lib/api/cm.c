@@ -149,8 +149,6 @@ static void take_rep(struct ur_cm_note *note, const struct ur_cm_event *ev)
 /* The reason to refuse a REQ before anybody hears of it; 0 for none. */
 static enum ur_cm_rej_reason flaw(const struct ur_cm_api *cm, const struct ur_cm_event *ev)
 {
-	if (ev->req->service_id >> 16 != ur_rdma_ip_service(UR_RDMA_IP_TCP, 0) >> 16)
-		return UR_CM_REJ_INV_SERVICE_ID;
 	if (ev->req->pmtu + 7u > cm->dev->mtu_shift)
 		return UR_CM_REJ_INV_MTU;
 	if (!ur_device_serves(cm->dev, ev->req->primary.sl))
@@ -189,10 +187,6 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 	enum ur_cm_rej_reason reason = sidr ? 0 : flaw(cm, ev);
 	struct ur_cm_note *note = NULL;
 
-	if (sidr && ev->sidr_req->service_id >> 16 != ur_rdma_ip_service(UR_RDMA_IP_UDP, 0) >> 16) {
-		ur_cm_sidr_rep(core, ev->id, UR_CM_SIDR_UNSUPPORTED, ur_qpn(0), 0, NULL, 0, now_ns);
-		return;
-	}
 	pthread_mutex_lock(&cm->lock);
 	if (!reason && (note = TAILQ_FIRST(&cm->spare)))
 		TAILQ_REMOVE(&cm->spare, note, link);
@@ -316,14 +310,10 @@ int ur_cm_api_new(struct ur_device *dev)
 
 struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev)
 {
-	const uint8_t *m = dev->port.mac;
-
 	return (struct ur_cm_attr){
-		/* EUI-64 of the MAC address, as drivers of RoCE devices make it. */
-		.ca_guid = (uint64_t)(m[0] ^ 2) << 56 | (uint64_t)m[1] << 48 |
-			   (uint64_t)m[2] << 40 | UINT64_C(0xfffe) << 24 | (uint64_t)m[3] << 16 |
-			   (uint64_t)m[4] << 8 | m[5],
+		.ca_guid = ur_device_guid(dev),
 		.seed = ur_device_random(),
+		.id_key = ur_device_random(),
 		.timewait_ns = TIME_WAIT_NS,
 		.sink = sink,
 		.sink_ctx = dev->cm,

@@ -91,15 +91,26 @@ int uroce_cm_create_id(struct uroce_event_channel *ch, void *user, struct uroce_
 	return 0;
 }
 
+/* CM-SIDR-01 */
+static enum ur_cm_kind kind_of(bool sidr)
+{
+	return sidr ? UR_CM_KIND_SIDR : UR_CM_KIND_CONN;
+}
+
+static uint64_t service_of(bool sidr, uint16_t port)
+{
+	return ur_rdma_ip_service(sidr ? UR_RDMA_IP_UDP : UR_RDMA_IP_TCP, port);
+}
+
 static void stop_listening(struct ur_api_cm_id *id)
 {
 	struct ur_cm *core = ur_cm_api_core(id->dev);
 
 	if (id->phase != UR_CM_LISTENING)
 		return;
-	ur_cm_unlisten(core, ur_rdma_ip_service(UR_RDMA_IP_TCP, id->port));
-	ur_cm_unlisten(core, ur_rdma_ip_service(UR_RDMA_IP_UDP, id->port));
+	ur_cm_unlisten(core, kind_of(id->sidr), service_of(id->sidr, id->port));
 	id->phase = UR_CM_IDLE;
+	id->sidr = false;
 }
 
 /* Afterwards the core has no way to name the id any more. */
@@ -133,6 +144,7 @@ int uroce_cm_destroy_id(struct uroce_cm_id *base)
 
 struct listen_call {
 	struct ur_api_cm_id *id;
+	bool sidr;
 	uint16_t port;
 	int rc;
 };
@@ -140,29 +152,34 @@ struct listen_call {
 static void listen_on_worker(void *arg, uint64_t now_ns)
 {
 	struct listen_call *l = arg;
-	struct ur_cm *core = ur_cm_api_core(l->id->dev);
-	uint64_t tcp = ur_rdma_ip_service(UR_RDMA_IP_TCP, l->port);
 
-	l->rc = ur_cm_listen(core, tcp, &l->id->owner);
+	l->rc = ur_cm_listen(ur_cm_api_core(l->id->dev), kind_of(l->sidr),
+			     service_of(l->sidr, l->port), &l->id->owner);
 	if (l->rc)
 		return;
-	l->rc = ur_cm_listen(core, ur_rdma_ip_service(UR_RDMA_IP_UDP, l->port), &l->id->owner);
-	if (l->rc) {
-		ur_cm_unlisten(core, tcp);
-		return;
-	}
+	l->id->sidr = l->sidr;
 	l->id->port = l->port;
 	l->id->phase = UR_CM_LISTENING;
 }
 
-int uroce_cm_listen(struct uroce_cm_id *base, uint16_t port)
+static int start_listening(struct uroce_cm_id *base, bool sidr, uint16_t port)
 {
-	struct listen_call l = {.id = ur_api_cm_id(base), .port = port};
+	struct listen_call l = {.id = ur_api_cm_id(base), .sidr = sidr, .port = port};
 
 	if (l.id->phase != UR_CM_IDLE || !port)
 		return EINVAL;
 	ur_cm_api_call(l.id->dev, listen_on_worker, &l);
 	return l.rc == -EEXIST ? EADDRINUSE : -l.rc;
+}
+
+int uroce_cm_listen(struct uroce_cm_id *base, uint16_t port)
+{
+	return start_listening(base, false, port);
+}
+
+int uroce_cm_sidr_listen(struct uroce_cm_id *base, uint16_t port)
+{
+	return start_listening(base, true, port);
 }
 
 static void unlisten_on_worker(void *arg, uint64_t now_ns)

@@ -5,6 +5,7 @@
 #include "api/device.h"
 #include "api/pacing_attr.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -41,6 +42,14 @@ uint64_t ur_device_random(void)
 
 	arc4random_buf(&r, sizeof(r));
 	return r;
+}
+
+uint64_t ur_device_guid(const struct ur_device *dev)
+{
+	const uint8_t *m = dev->port.mac;
+
+	return (uint64_t)(m[0] ^ 2) << 56 | (uint64_t)m[1] << 48 | (uint64_t)m[2] << 40 |
+	       UINT64_C(0xfffe) << 24 | (uint64_t)m[3] << 16 | (uint64_t)m[4] << 8 | m[5];
 }
 
 void ur_device_count(struct ur_device *dev, uint32_t *count, int by)
@@ -317,7 +326,9 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 								     dev->worker_cnt +
 							     16384,
 						  .max_listeners = 512,
-						  .max_pending = 4096,
+						  .max_pending = UR_CM_API_PENDING,
+						  .max_sidr = UR_CM_API_SIDR,
+						  .max_per_peer = UR_CM_API_PER_PEER,
 						  .max_tx = 8192},
 					   .reorder_slots = dev->cfg.transport.reorder_slots,
 					   .reorder_slot_bytes = (uint16_t)(1u << dev->mtu_shift),
@@ -635,7 +646,7 @@ int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 		.max_pkeys = 1,
 		.phys_port_cnt = 1,
 	};
-	memcpy(&a->node_guid, dev->port.mac, 6);
+	a->node_guid = htobe64(ur_device_guid(dev));
 	a->sys_image_guid = a->node_guid;
 	return 0;
 }

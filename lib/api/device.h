@@ -66,7 +66,7 @@ struct ur_device {
 	pthread_mutex_t lock; /* counts, references, the MR table, creation and destruction */
 	struct uroce_objects objects;
 	uint32_t last_pool; /* name of the SRQ created last, for peers */
-	struct ur_qos qos; /* as every worker has it */
+	struct ur_qos qos;  /* as every worker has it */
 	LIST_HEAD(, ur_api_ah) ahs;
 
 	pthread_mutex_t async_lock;
@@ -204,6 +204,8 @@ void ur_device_quiesce(struct ur_device *dev);
 
 /* 64 random bits. */
 uint64_t ur_device_random(void);
+/* CM-GUID-01: EUI-64 of the MAC address, as drivers of RoCE devices make it: the GUID of node, image and CM. */
+uint64_t ur_device_guid(const struct ur_device *dev);
 
 /* Adds to one of the counts of live objects. */
 void ur_device_count(struct ur_device *dev, uint32_t *count, int by);
@@ -243,6 +245,14 @@ void ur_stats_register(struct ur_device *dev);
 void ur_stats_unregister(struct ur_device *dev);
 
 /* lib/api/cm.c: the connection manager's half of the device. Its attr goes to worker 0's engine. */
+/*
+ * Requests that wait for the application, or for the peer after it accepted: connections, SIDR
+ * exchanges, and both from one address.
+ */
+#define UR_CM_API_PENDING  4096
+#define UR_CM_API_SIDR	   1024
+#define UR_CM_API_PER_PEER 1024
+
 int ur_cm_api_new(struct ur_device *dev);
 struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev);
 void ur_cm_api_free(struct ur_device *dev);

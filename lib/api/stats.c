@@ -102,6 +102,19 @@ static int emit_drops(struct ur_emit *e, const char *params, void *ctx)
 	return 0;
 }
 
+/* Read while worker 0 counts: each figure is right, of one moment or the next. */
+static int emit_cm(struct ur_emit *e, const char *params, void *ctx)
+{
+	const struct ur_device *dev = ctx;
+	const struct ur_cm_counters *c =
+		ur_cm_counters(ur_engine_cm(ur_worker_engine(dev->workers[0])));
+
+#define X(name, text) ur_emit_u64(e, #name, c->name);
+	UR_CM_COUNTERS(X)
+#undef X
+	return 0;
+}
+
 static int emit_impair(struct ur_emit *e, const char *params, void *ctx)
 {
 	struct ur_device *dev = ctx;
@@ -337,6 +350,8 @@ static const struct {
 	{"port", "the device's counters and properties", ur_port_counters, true},
 	{"workers", "counters of each worker", emit_workers, false},
 	{"drops", "packets without effect, by reason", emit_drops, false},
+	{"cm", "the connection manager's messages, and those that it did not believe", emit_cm,
+	 false},
 	{"impair", "what [impair] did", emit_impair, false},
 	{"neigh", "ARP, ND and ping", emit_neigh, false},
 	{"objects", "live objects", emit_objects, false},

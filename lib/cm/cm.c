@@ -7,7 +7,7 @@
 
 /* Where the arrays lie behind struct ur_cm, bytes from its start. */
 struct layout {
-	size_t ids, peers, qpns, listeners, services, tx, end;
+	size_t ids, peers, qpns, shares, listeners, services, tx, end;
 };
 
 static size_t part(size_t *at, size_t bytes)
@@ -27,6 +27,7 @@ static struct layout layout_of(const struct ur_cm_limits *l)
 	o.ids = part(&at, l->max_ids * sizeof(struct cm_id));
 	o.peers = part(&at, buckets * sizeof(struct cm_id *));
 	o.qpns = part(&at, buckets * sizeof(struct cm_id *));
+	o.shares = part(&at, buckets * sizeof(uint32_t));
 	o.listeners = part(&at, l->max_listeners * sizeof(struct cm_listener));
 	o.services = part(&at, ur_pow2_at_least(l->max_listeners) * sizeof(uint32_t));
 	o.tx = part(&at, l->max_tx * sizeof(struct cm_tx));
@@ -37,26 +38,16 @@ static struct layout layout_of(const struct ur_cm_limits *l)
 size_t ur_cm_size(const struct ur_cm_limits *l)
 {
 	if (l->max_ids < 1 || l->max_ids > MAX_IDS || l->max_listeners > MAX_LISTENERS ||
-	    l->max_pending < 1 || l->max_pending > l->max_ids || l->max_tx < 1 ||
-	    l->max_tx > MAX_IDS)
+	    l->max_pending < 1 || l->max_pending > l->max_ids || l->max_sidr > l->max_ids ||
+	    l->max_tx < 1 || l->max_tx > MAX_IDS)
 		return 0;
 	return layout_of(l).end;
-}
-
-static uint64_t splitmix(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
 }
 
 struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
 			 const struct ur_cm_attr *attr)
 {
 	struct layout o = layout_of(limits);
-	uint64_t prng = attr->seed;
 	uint8_t *base = mem;
 	struct ur_cm *cm = mem;
 	uint32_t i;
@@ -65,11 +56,17 @@ struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
 	memset(mem, 0, o.end);
 	cm->limits = *limits;
 	cm->attr = *attr;
-	cm->secret = (uint32_t)splitmix(&prng);
-	cm->tid_hi = (uint32_t)splitmix(&prng);
+	if (!limits->max_sidr)
+		cm->limits.max_sidr = limits->max_pending;
+	if (!limits->max_per_peer)
+		cm->limits.max_per_peer = UINT32_MAX;
+	ur_speck_init(&cm->cipher, attr->id_key);
+	cm->no_handle = ur_speck_decrypt(&cm->cipher, 0);
+	cm->tid_hi = ur_speck_encrypt(&cm->cipher, 0); /* 0 is no handle */
 	cm->ids = (void *)(base + o.ids);
 	cm->peers = (void *)(base + o.peers);
 	cm->qpns = (void *)(base + o.qpns);
+	cm->shares = (void *)(base + o.shares);
 	cm->listeners = (void *)(base + o.listeners);
 	cm->services = (void *)(base + o.services);
 	cm->tx = (void *)(base + o.tx);
@@ -202,9 +199,8 @@ const char *ur_cm_event_text(enum ur_cm_event_type type)
 
 static bool must_be_timed(uint8_t state)
 {
-	return state == UR_CM_ST_REQ_SENT || state == UR_CM_ST_REP_SENT ||
-	       state == UR_CM_ST_DREQ_SENT || state == UR_CM_ST_SIDR_REQ_SENT ||
-	       state == UR_CM_ST_TIMEWAIT || state == UR_CM_ST_LINGER;
+	return state != UR_CM_ST_FREE && state != UR_CM_ST_REP_RCVD &&
+	       state != UR_CM_ST_ESTABLISHED;
 }
 
 static bool is_live(const struct cm_id *id)
@@ -238,13 +234,13 @@ static void id_validate(const struct ur_cm *cm, const struct cm_id *id)
 void ur_cm_validate(const struct ur_cm *cm)
 {
 	const struct cm_id *id;
-	uint32_t in_use = 0, pending = 0, timed = 0, listed = 0, i;
+	uint32_t in_use = 0, pending[UR_CM_KIND_CNT] = {0}, shares = 0, timed = 0, listed = 0, i;
 
 	for (i = 0; i < cm->limits.max_ids; i++) {
 		id = &cm->ids[i];
 		id_validate(cm, id);
 		in_use += id->state != UR_CM_ST_FREE;
-		pending += cm_is_pending(id->state);
+		pending[id->sidr ? UR_CM_KIND_SIDR : UR_CM_KIND_CONN] += cm_is_pending(id->state);
 		timed += id->timed;
 		listed += id->state == UR_CM_ST_FREE || id->state == UR_CM_ST_LINGER;
 	}
@@ -253,8 +249,14 @@ void ur_cm_validate(const struct ur_cm *cm)
 	TAILQ_FOREACH(id, &cm->linger, link)
 	listed--;
 	UR_ASSERT(listed == 0);
-	UR_ASSERT(in_use == cm->ids_in_use && pending == cm->pending);
-	UR_ASSERT(pending <= cm->limits.max_pending);
+	for (i = 0; i <= cm->bucket_mask; i++)
+		shares += cm->shares[i];
+	UR_ASSERT(in_use == cm->ids_in_use);
+	UR_ASSERT(pending[UR_CM_KIND_CONN] == cm->pending[UR_CM_KIND_CONN]);
+	UR_ASSERT(pending[UR_CM_KIND_SIDR] == cm->pending[UR_CM_KIND_SIDR]);
+	UR_ASSERT(pending[UR_CM_KIND_CONN] <= cm->limits.max_pending);
+	UR_ASSERT(pending[UR_CM_KIND_SIDR] <= cm->limits.max_sidr);
+	UR_ASSERT(shares == pending[UR_CM_KIND_CONN] + pending[UR_CM_KIND_SIDR]);
 	UR_ASSERT(cm->tx_cnt <= cm->limits.max_tx);
 	UR_ASSERT((timed == 0) == (ur_cm_next_deadline(cm) == UINT64_MAX));
 }

@@ -26,8 +26,11 @@ struct ur_cm;
 struct ur_cm_limits {
 	uint32_t max_ids;	/* [1, 2^20]: connections and SIDR exchanges, time-wait included */
 	uint32_t max_listeners; /* [0, 2^16] */
-	uint32_t max_pending;	/* [1, max_ids]: ids made by peers and not yet established */
-	uint32_t max_tx; /* [1, 2^20]: MADs made and not yet fetched; max_ids + 16 is ample */
+	/* Ids made by peers and not yet established or answered, [1, max_ids] each. */
+	uint32_t max_pending;  /* connections */
+	uint32_t max_sidr;     /* SIDR exchanges; 0: max_pending */
+	uint32_t max_per_peer; /* both, from one address; 0: no limit of its own */
+	uint32_t max_tx;       /* [1, 2^20]: MADs made and not yet fetched; max_ids + 16 is ample */
 };
 
 /* A connection or SIDR exchange; 0 is none. A stale one is refused with -EINVAL. */
@@ -45,10 +48,10 @@ struct ur_cm_id {
  * ESTABLISHED    passive side: RTU received.
  * MRA_RCVD       the peer needs more time. mra.
  * REJ_RCVD       the peer refuses or gives up. rej.
- * UNREACHABLE    our REQ, REP or SIDR_REQ was repeated in vain.
- * DREQ_RCVD      the peer ends the connection (it has its DREP already): move the QP to error.
- * DISCONNECTED   our DREQ was answered, or `timed_out`. Comes unasked when the peer showed that it
- *                has forgotten the connection.
+ * UNREACHABLE    our REQ, REP or SIDR_REQ was repeated in vain; or a peer's REQ or SIDR_REQ was
+ * left unanswered by the caller for a minute, and is refused. DREQ_RCVD      the peer ends the
+ * connection (it has its DREP already): move the QP to error. DISCONNECTED   our DREQ was answered,
+ * or `timed_out`. Comes unasked when the peer showed that it has forgotten the connection.
  * TIMEWAIT_EXIT  the QPN may be used again.
  * SIDR_REQ_RCVD  a peer asks for a UD QP; answer with ur_cm_sidr_rep(). sidr_req, src, ip.
  * SIDR_REP_RCVD  the answer to our sidr_req(). sidr_rep.
@@ -107,7 +110,9 @@ enum ur_cm_state {
 	X(rej_sent, "REJs sent")                                                                   \
 	X(no_service, "requests for a service id without a listener")                              \
 	X(no_resources, "requests refused because the tables are full")                            \
-	X(stale, "requests that named the QP of a live connection")                                \
+	X(over_share, "requests refused because their peer has too many unanswered")               \
+	X(expired, "requests refused because the application did not answer")                      \
+	X(stale, "connections replaced by a new one of their peer's QP")                           \
 	X(tx_full, "MADs lost because nobody fetched them")
 
 struct ur_cm_counters {
@@ -165,7 +170,8 @@ typedef void (*ur_cm_mark)(void *sink_ctx, const struct ur_cm_service *service,
 
 struct ur_cm_attr {
 	uint64_t ca_guid;
-	uint64_t seed;	      /* random: hides communication ids and tells restarts apart */
+	uint64_t seed;	      /* random: of hash tables */
+	uint64_t id_key;      /* random: hides communication ids and tells restarts apart */
 	uint64_t timewait_ns; /* > 0; 1 s is usual */
 	ur_cm_sink sink;
 	void *sink_ctx;
@@ -203,13 +209,15 @@ bool ur_cm_wants_output(const struct ur_cm *cm);
 uint64_t ur_cm_next_deadline(const struct ur_cm *cm);
 void ur_cm_expire(struct ur_cm *cm, uint64_t now);
 
+enum ur_cm_kind { UR_CM_KIND_CONN, UR_CM_KIND_SIDR, UR_CM_KIND_CNT };
+
 /*
- * Takes requests for a service id, connections and SIDR alike. -EEXIST: somebody listens already;
- * -ENOSPC: max_listeners.
+ * Takes requests of one kind for a service id. -EEXIST: something listens already; -ENOSPC:
+ * max_listeners.
  */
-int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, void *ctx);
-/* Children live on. -ENOENT: nobody listens. */
-int ur_cm_unlisten(struct ur_cm *cm, uint64_t service_id);
+int ur_cm_listen(struct ur_cm *cm, enum ur_cm_kind kind, uint64_t service_id, void *ctx);
+/* Children live on. -ENOENT: nothing listens. */
+int ur_cm_unlisten(struct ur_cm *cm, enum ur_cm_kind kind, uint64_t service_id);
 
 struct ur_cm_connect_attr {
 	struct ur_path path; /* marked by the caller, here and below */
@@ -261,7 +269,10 @@ struct ur_cm_accept_attr {
 	const struct ur_offer *offer; /* goes into the last 16 bytes, or NULL */
 };
 
-/* Answers a REQ; the QP must be able to receive. Later: ESTABLISHED, REJ_RCVD or UNREACHABLE. */
+/*
+ * Answers a REQ; the QP must be able to receive. Later: ESTABLISHED, REJ_RCVD or UNREACHABLE,
+ * within ten seconds unless the peer shows by an MRA that it is there.
+ */
 int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id id, const struct ur_cm_accept_attr *attr,
 		 uint64_t now);
 

@@ -202,6 +202,8 @@ enum ur_drop cm_rx_mra(struct ur_cm *cm, const struct cm_rx *rx, const struct ur
 	    !(id->state == UR_CM_ST_REP_SENT && mra->about == UR_CM_ABOUT_REP &&
 	      id->remote_comm_id == mra->local_comm_id))
 		return cm_unexpected(cm);
+	if (id->state == UR_CM_ST_REP_SENT)
+		cm_prove(cm, id, rx->now);
 	if (id->mra_cnt == CM_MRA_MAX)
 		return cm_unexpected(cm);
 	cm_timer_set(cm, id,

@@ -95,15 +95,30 @@ int ur_cm_destroy(struct ur_cm *cm, struct ur_cm_id handle, uint64_t now)
 	return 0;
 }
 
-/* Whom a REJ is for: by our id or, when the peer gave up before it knew ours, by its own. */
+/*
+ * CM-COMMID-02: a peer that gave up before it had our answer can only name the transaction of its
+ * REQ. All of that but the transaction id can be guessed.
+ */
+static struct cm_id *withdrawn(const struct ur_cm *cm, const struct cm_rx *rx,
+			       const struct ur_cm_rej *rej)
+{
+	struct ur_cursor info = ur_cursor_ro(rej->info, sizeof(rej->info));
+	struct cm_id *id;
+
+	if (rej->reason != UR_CM_REJ_TIMEOUT || rej->info_len < 8)
+		return NULL;
+	id = cm_peer_find(cm, &rx->src->sgid, ur_get64(&info), rej->local_comm_id);
+	if (!id || id->tid != rx->hdr.tid)
+		return NULL;
+	return id->state == UR_CM_ST_REQ_RCVD || id->state == UR_CM_ST_REP_SENT ? id : NULL;
+}
+
+/* The id that a REJ is for: by our id or, when the peer gave up before it knew ours, by its own. */
 static struct cm_id *rej_target(const struct ur_cm *cm, const struct cm_rx *rx,
 				const struct ur_cm_rej *rej)
 {
-	struct ur_cursor info = ur_cursor_ro(rej->info, sizeof(rej->info));
-	struct cm_id *id = NULL;
+	struct cm_id *id = withdrawn(cm, rx, rej);
 
-	if (rej->reason == UR_CM_REJ_TIMEOUT && rej->info_len >= 8)
-		id = cm_peer_find(cm, &rx->src->sgid, ur_get64(&info), rej->local_comm_id);
 	if (!id)
 		id = cm_id_by_comm(cm, rej->remote_comm_id);
 	if (!id || id->sidr)

@@ -34,6 +34,25 @@ static uint32_t bucket(const struct ur_cm *cm, const struct ur_gid *gid, uint64_
 	return (uint32_t)mix(mix(half[0] ^ guid) ^ n) & cm->bucket_mask;
 }
 
+/* Peers that share a bucket share what one may have; the seed keeps a stranger from choosing it. */
+static uint32_t *share_of(const struct ur_cm *cm, const struct ur_gid *gid)
+{
+	return &cm->shares[bucket(cm, gid, 0, UINT64_MAX)];
+}
+
+/* CM-LIFE-02 */
+bool cm_has_room(struct ur_cm *cm, enum ur_cm_kind kind, const struct ur_gid *peer)
+{
+	uint32_t max = kind == UR_CM_KIND_SIDR ? cm->limits.max_sidr : cm->limits.max_pending;
+
+	if (cm->pending[kind] >= max)
+		return false;
+	if (*share_of(cm, peer) < cm->limits.max_per_peer)
+		return true;
+	cm->counters.over_share++;
+	return false;
+}
+
 static uint32_t bucket_sidr(const struct ur_cm *cm, const struct ur_gid *gid, uint32_t req_id)
 {
 	return bucket(cm, gid, 0, (uint64_t)req_id << 32);
@@ -125,6 +144,16 @@ struct cm_id *cm_qpn_find(const struct ur_cm *cm, const struct ur_gid *gid, uint
 	return id;
 }
 
+struct cm_id *cm_qpn_twin(const struct ur_cm *cm, const struct cm_id *id)
+{
+	struct cm_id *at = cm->qpns[qpn_bucket(cm, id)];
+
+	while (at &&
+	       (at == id || at->rqpn.v != id->rqpn.v || !is_peer(at, &id->peer_gid, id->peer_guid)))
+		at = at->qpn_next;
+	return at;
+}
+
 static uint32_t next_handle(const struct ur_cm *cm, const struct cm_id *id)
 {
 	uint32_t idx = (uint32_t)(id - cm->ids);
@@ -133,7 +162,7 @@ static uint32_t next_handle(const struct ur_cm *cm, const struct cm_id *id)
 	/* No handle is 0, and no communication id: in a REJ that means "none". */
 	do {
 		handle = ((handle >> cm->idx_bits) + 1) << cm->idx_bits | idx;
-	} while (handle >> cm->idx_bits == 0 || handle == cm->secret);
+	} while (handle >> cm->idx_bits == 0 || handle == cm->no_handle);
 	return handle;
 }
 
@@ -159,13 +188,20 @@ struct cm_id *cm_id_alloc(struct ur_cm *cm)
 	return id;
 }
 
+static void count_pending(struct ur_cm *cm, const struct cm_id *id, int by)
+{
+	if (!by)
+		return;
+	cm->pending[id->sidr ? UR_CM_KIND_SIDR : UR_CM_KIND_CONN] += (uint32_t)by;
+	*share_of(cm, &id->peer_gid) += (uint32_t)by;
+}
+
 void cm_set_state(struct ur_cm *cm, struct cm_id *id, enum ur_cm_state to)
 {
 	uint8_t from = id->state;
 
 	UR_ASSERT(allowed[from] & 1u << to);
-	cm->pending += cm_is_pending(to);
-	cm->pending -= cm_is_pending(from);
+	count_pending(cm, id, cm_is_pending(to) - cm_is_pending(from));
 	if (from == UR_CM_ST_LINGER)
 		TAILQ_REMOVE(&cm->linger, id, link);
 	if (to == UR_CM_ST_LINGER)
@@ -204,7 +240,7 @@ struct cm_id *cm_id_get(const struct ur_cm *cm, struct ur_cm_id handle)
 
 struct cm_id *cm_id_by_comm(const struct ur_cm *cm, uint32_t comm_id)
 {
-	return by_handle(cm, comm_id ^ cm->secret);
+	return by_handle(cm, ur_speck_decrypt(&cm->cipher, comm_id));
 }
 
 static uint32_t *service_bucket(const struct ur_cm *cm, uint64_t service_id)
@@ -212,36 +248,38 @@ static uint32_t *service_bucket(const struct ur_cm *cm, uint64_t service_id)
 	return &cm->services[(uint32_t)mix(service_id) & cm->service_mask];
 }
 
-struct cm_listener *cm_listener_find(const struct ur_cm *cm, uint64_t service_id)
+struct cm_listener *cm_listener_find(const struct ur_cm *cm, enum ur_cm_kind kind,
+				     uint64_t service_id)
 {
 	uint32_t at = *service_bucket(cm, service_id);
 
-	while (at && cm->listeners[at - 1].service_id != service_id)
+	while (at && (cm->listeners[at - 1].service_id != service_id ||
+		      cm->listeners[at - 1].kind != kind))
 		at = cm->listeners[at - 1].next;
 	return at ? &cm->listeners[at - 1] : NULL;
 }
 
-int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, void *ctx)
+int ur_cm_listen(struct ur_cm *cm, enum ur_cm_kind kind, uint64_t service_id, void *ctx)
 {
 	uint32_t *head = service_bucket(cm, service_id);
 	uint32_t at = cm->free_listener;
 	struct cm_listener *listener;
 
-	if (cm_listener_find(cm, service_id))
+	if (cm_listener_find(cm, kind, service_id))
 		return -EEXIST;
 	if (!at)
 		return -ENOSPC;
 	listener = &cm->listeners[at - 1];
 	cm->free_listener = listener->next;
 	*listener = (struct cm_listener){
-		.service_id = service_id, .ctx = ctx, .next = *head, .used = true};
+		.kind = kind, .service_id = service_id, .ctx = ctx, .next = *head, .used = true};
 	*head = at;
 	return 0;
 }
 
-int ur_cm_unlisten(struct ur_cm *cm, uint64_t service_id)
+int ur_cm_unlisten(struct ur_cm *cm, enum ur_cm_kind kind, uint64_t service_id)
 {
-	struct cm_listener *listener = cm_listener_find(cm, service_id);
+	struct cm_listener *listener = cm_listener_find(cm, kind, service_id);
 	uint32_t *at = service_bucket(cm, service_id);
 	uint32_t mine;
 

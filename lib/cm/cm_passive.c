@@ -19,12 +19,9 @@ static enum ur_drop req_again(struct ur_cm *cm, const struct cm_rx *rx, struct c
 {
 	if (id->state == UR_CM_ST_TIMEWAIT)
 		return refuse(cm, rx, req, UR_CM_REJ_STALE_CONN, UR_DROP_UNEXPECTED);
-	if (!same_req(id, rx, req)) {
-		/* A peer that started anew and drew the same ids. */
-		cm->counters.stale++;
-		cm_forget(cm, id, rx->now);
+	/* CM-STALE-01: whether the peer began anew and drew the same id, or is not the peer. */
+	if (!same_req(id, rx, req))
 		return refuse(cm, rx, req, UR_CM_REJ_DUP_COMM_ID, UR_DROP_UNEXPECTED);
-	}
 	switch (id->state) {
 	case UR_CM_ST_REQ_RCVD:
 		if (!id->has_last) {
@@ -93,16 +90,23 @@ static void emit_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_i
 	cm_emit(cm, &ev);
 }
 
-/* A connection that is up has the REQ's QPN: the peer has forgotten it. */
-static bool is_stale(struct ur_cm *cm, const struct cm_rx *rx, const struct ur_cm_req *req)
+/*
+ * CM-STALE-01: a live connection with the same QP of the peer is one that the peer has forgotten.
+ * Its request alone does not prove that: anyone can send it. That the peer has our answer does.
+ */
+void cm_prove(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 {
-	struct cm_id *old = cm_qpn_find(cm, &rx->src->sgid, req->ca_guid, req->qpn);
+	struct cm_id *old;
 
+	if (id->proven)
+		return;
+	id->proven = true;
+	id->retries = id->max_retries;
+	old = cm_qpn_twin(cm, id);
 	if (!old)
-		return false;
+		return;
 	cm->counters.stale++;
-	cm_forget(cm, old, rx->now);
-	return true;
+	cm_forget(cm, old, now);
 }
 
 enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_req *req)
@@ -116,7 +120,7 @@ enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 
 	if (id)
 		return req_again(cm, rx, id, req);
-	listener = cm_listener_find(cm, req->service_id);
+	listener = cm_listener_find(cm, UR_CM_KIND_CONN, req->service_id);
 	if (!listener) {
 		cm->counters.no_service++;
 		return refuse(cm, rx, req, UR_CM_REJ_INV_SERVICE_ID, UR_DROP_UNEXPECTED);
@@ -128,9 +132,7 @@ enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 		cm->counters.malformed++;
 		return refuse(cm, rx, req, flaw, UR_DROP_MAD);
 	}
-	if (is_stale(cm, rx, req))
-		return refuse(cm, rx, req, UR_CM_REJ_STALE_CONN, UR_DROP_UNEXPECTED);
-	if (cm->pending < cm->limits.max_pending)
+	if (cm_has_room(cm, UR_CM_KIND_CONN, &rx->src->sgid))
 		id = cm_id_alloc(cm);
 	if (!id) {
 		cm->counters.no_resources++;
@@ -139,6 +141,7 @@ enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 	child_init(id, rx, req, listener->ctx);
 	cm_peer_insert(cm, id);
 	cm_set_state(cm, id, UR_CM_ST_REQ_RCVD);
+	cm_timer_set(cm, id, rx->now + CM_REQUEST_LIFE_NS);
 	emit_req(cm, rx, id, req, has_ip ? &ip : NULL);
 	return UR_DROP_NONE;
 }
@@ -165,6 +168,7 @@ int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_cm_ac
 		.initiator_depth =
 			a->initiator_depth < id->resources ? a->initiator_depth : id->resources,
 		.target_ack_delay = a->target_ack_delay,
+		.failover = UR_CM_NO_FAILOVER, /* CM-FAILOVER-01 */
 		.flow_ctrl = a->flow_ctrl,
 		.rnr_retry = a->rnr_retry,
 		.srq = a->srq,
@@ -192,6 +196,7 @@ enum ur_drop cm_rx_rtu(struct ur_cm *cm, const struct cm_rx *rx, const struct ur
 		return drop;
 	if (id->active)
 		return cm_unexpected(cm);
+	cm_prove(cm, id, rx->now);
 	if (id->state == UR_CM_ST_ESTABLISHED)
 		return cm_duplicate(cm);
 	if (id->state != UR_CM_ST_REP_SENT)

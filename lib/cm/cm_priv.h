@@ -7,6 +7,7 @@
 #include <bsd/sys/tree.h>
 
 #include "cm/cm.h"
+#include "cm/speck.h"
 #include "wire/assert.h"
 
 /*
@@ -19,6 +20,11 @@
 #define CM_MRA_EXP_MAX 24 /* longest service timeout believed: 69 s */
 #define CM_MRA_MAX     15 /* MRAs believed for one message */
 #define CM_MRA_AUTO    24 /* service timeout we ask for when a message is repeated to us */
+/* CM-LIFE-01: how long the caller may leave a peer's request unanswered; less than CM_MRA_AUTO. */
+#define CM_REQUEST_LIFE_NS (60 * UINT64_C(1000000000))
+/* CM-AMPLIFY-01: what a peer gets that has not shown yet that it receives our messages. */
+#define CM_UNPROVEN_RETRIES 7
+#define CM_UNPROVEN_EXP	    18 /* 1.07 s */
 
 struct cm_id {
 	RB_ENTRY(cm_id) timer;
@@ -33,6 +39,7 @@ struct cm_id {
 	bool active;		 /* we sent the REQ or SIDR_REQ */
 	bool sidr;
 	bool muted;	   /* the caller let go: no events, no commands */
+	bool proven;	   /* the peer has named our communication id */
 	bool remote_known; /* remote_comm_id is valid */
 	bool has_last;	   /* last is valid */
 	bool has_service;  /* service is valid */
@@ -57,6 +64,7 @@ struct cm_id {
 };
 
 struct cm_listener {
+	enum ur_cm_kind kind;
 	uint64_t service_id;
 	void *ctx;
 	uint32_t next; /* index + 1 in its chain or in the free list; 0 ends */
@@ -76,11 +84,13 @@ struct ur_cm {
 	struct ur_cm_limits limits;
 	struct ur_cm_attr attr;
 	struct ur_cm_counters counters;
-	uint32_t secret; /* communication id = handle ^ secret */
+	struct ur_speck cipher; /* CM-COMMID-01: communication id = encrypted handle */
+	uint32_t no_handle;	/* its communication id would be 0 */
 	uint32_t tid_hi;
 	uint32_t idx_bits;
 	uint32_t ids_in_use;
-	uint32_t pending; /* ids in the states of cm_is_pending() */
+	uint32_t pending[UR_CM_KIND_CNT]; /* ids in the states of cm_is_pending() */
+	uint32_t *shares;		  /* the same by peer, hashed; bucket_mask + 1 */
 
 	struct cm_id *ids;
 	struct cm_id **peers, **qpns; /* buckets, bucket_mask + 1 each */
@@ -106,6 +116,8 @@ struct cm_rx {
 
 /* --- ids (cm_id.c) --- */
 
+/* Whether one more request of that kind may wait for its answer; counts what it refuses. */
+bool cm_has_room(struct ur_cm *cm, enum ur_cm_kind kind, const struct ur_gid *peer);
 /* A fresh id in FREE, or NULL: none free and none lingering. */
 struct cm_id *cm_id_alloc(struct ur_cm *cm);
 /* The one door between states: keeps lists, counts and tables in step. FREE gives the slot back. */
@@ -128,12 +140,15 @@ struct cm_id *cm_peer_find_sidr(const struct ur_cm *cm, const struct ur_gid *gid
 void cm_qpn_insert(struct ur_cm *cm, struct cm_id *id);
 struct cm_id *cm_qpn_find(const struct ur_cm *cm, const struct ur_gid *gid, uint64_t guid,
 			  struct ur_qpn qpn);
+/* Another live connection with the QP of this one. */
+struct cm_id *cm_qpn_twin(const struct ur_cm *cm, const struct cm_id *id);
 
-struct cm_listener *cm_listener_find(const struct ur_cm *cm, uint64_t service_id);
+struct cm_listener *cm_listener_find(const struct ur_cm *cm, enum ur_cm_kind kind,
+				     uint64_t service_id);
 
 static inline uint32_t cm_comm_id(const struct ur_cm *cm, const struct cm_id *id)
 {
-	return id->handle ^ cm->secret;
+	return ur_speck_encrypt(&cm->cipher, id->handle);
 }
 
 /* The transaction id of what we start. */
@@ -154,6 +169,9 @@ void cm_timer_set(struct ur_cm *cm, struct cm_id *id, uint64_t deadline_ns);
 void cm_timer_stop(struct ur_cm *cm, struct cm_id *id);
 /* 4.096 us * 2^n, n lowered to `max` and raised to `min`. */
 uint64_t cm_exp_ns(unsigned n, unsigned min, unsigned max);
+/* From one sending of id->last to the next, and how often it is repeated. */
+uint64_t cm_repeat_ns(const struct cm_id *id);
+uint8_t cm_retries(const struct cm_id *id);
 
 /* --- sending (cm_tx.c) --- */
 
@@ -218,6 +236,9 @@ enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
 			    const struct ur_cm_sidr_req *req);
 enum ur_drop cm_rx_sidr_rep(struct ur_cm *cm, const struct cm_rx *rx,
 			    const struct ur_cm_sidr_rep *rep);
+
+/* The peer has named our communication id, so its address is its own: what it says counts. */
+void cm_prove(struct ur_cm *cm, struct cm_id *id, uint64_t now);
 
 /* Enters TIMEWAIT and starts its timer. */
 void cm_enter_timewait(struct ur_cm *cm, struct cm_id *id, uint64_t now);

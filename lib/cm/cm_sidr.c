@@ -71,7 +71,7 @@ enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
 
 	if (id)
 		return sidr_again(cm, id);
-	listener = cm_listener_find(cm, req->service_id);
+	listener = cm_listener_find(cm, UR_CM_KIND_SIDR, req->service_id);
 	if (!listener) {
 		cm->counters.no_service++;
 		return refuse(cm, rx, req, UR_CM_SIDR_UNSUPPORTED, UR_DROP_UNEXPECTED);
@@ -80,7 +80,7 @@ enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
 		cm->counters.malformed++;
 		return refuse(cm, rx, req, UR_CM_SIDR_VERSION, UR_DROP_MAD);
 	}
-	if (cm->pending < cm->limits.max_pending)
+	if (cm_has_room(cm, UR_CM_KIND_SIDR, &rx->src->sgid))
 		id = cm_id_alloc(cm);
 	if (!id) {
 		cm->counters.no_resources++;
@@ -97,6 +97,7 @@ enum ur_drop cm_rx_sidr_req(struct ur_cm *cm, const struct cm_rx *rx,
 	id->tid = rx->hdr.tid;
 	cm_peer_insert(cm, id);
 	cm_set_state(cm, id, UR_CM_ST_SIDR_REQ_RCVD);
+	cm_timer_set(cm, id, rx->now + CM_REQUEST_LIFE_NS);
 	ev = cm_request_event(id, UR_CM_EV_SIDR_REQ_RCVD, rx, has_ip ? &ip : NULL,
 			      req->private_data, UR_CM_SIDR_REQ_PRIVATE);
 	ev.sidr_req = req;

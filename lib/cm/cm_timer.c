@@ -16,6 +16,25 @@ uint64_t cm_exp_ns(unsigned n, unsigned min, unsigned max)
 	return 4096ull << n;
 }
 
+/* CM-AMPLIFY-01 */
+static bool is_unproven(const struct cm_id *id)
+{
+	return !id->active && !id->proven;
+}
+
+uint64_t cm_repeat_ns(const struct cm_id *id)
+{
+	uint64_t most = cm_exp_ns(CM_UNPROVEN_EXP, CM_EXP_MIN, CM_EXP_MAX);
+
+	return is_unproven(id) && id->timeout_ns > most ? most : id->timeout_ns;
+}
+
+uint8_t cm_retries(const struct cm_id *id)
+{
+	return is_unproven(id) && id->max_retries > CM_UNPROVEN_RETRIES ? CM_UNPROVEN_RETRIES
+									: id->max_retries;
+}
+
 void cm_timer_stop(struct ur_cm *cm, struct cm_id *id)
 {
 	if (!id->timed)
@@ -43,7 +62,22 @@ uint64_t ur_cm_next_deadline(const struct ur_cm *cm)
 	return at->deadline_ns;
 }
 
-/* Nobody answered id->last, however often it was sent. */
+/* CM-LIFE-01: the caller has not answered a peer's request. */
+static void give_up_request(struct ur_cm *cm, struct cm_id *id, uint64_t now)
+{
+	struct ur_cm_event ev = cm_event(id, UR_CM_EV_UNREACHABLE);
+	struct ur_cm_id handle = {id->handle};
+
+	cm->counters.expired++;
+	ev.final = true;
+	if (id->sidr)
+		ur_cm_sidr_rep(cm, handle, UR_CM_SIDR_REJECT, ur_qpn(0), 0, NULL, 0, now);
+	else
+		ur_cm_reject(cm, handle, UR_CM_REJ_TIMEOUT, NULL, 0, now);
+	cm_emit(cm, &ev);
+}
+
+/* Nothing answered id->last, however often it was sent. */
 static void give_up(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 {
 	struct ur_cm_event ev = cm_event(id, UR_CM_EV_UNREACHABLE);
@@ -88,6 +122,10 @@ static void expire_one(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 	case UR_CM_ST_LINGER:
 		cm_set_state(cm, id, UR_CM_ST_FREE);
 		break;
+	case UR_CM_ST_REQ_RCVD:
+	case UR_CM_ST_SIDR_REQ_RCVD:
+		give_up_request(cm, id, now);
+		break;
 	default:
 		if (!id->retries) {
 			give_up(cm, id, now);
@@ -96,7 +134,7 @@ static void expire_one(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 		id->retries--;
 		cm->counters.retries++;
 		cm_tx_last(cm, id);
-		cm_timer_set(cm, id, now + id->timeout_ns);
+		cm_timer_set(cm, id, now + cm_repeat_ns(id));
 		break;
 	}
 }

@@ -77,10 +77,10 @@ void cm_tx_last(struct ur_cm *cm, struct cm_id *id)
 void cm_tx_repeat(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 {
 	id->has_last = true;
-	id->retries = id->max_retries;
+	id->retries = cm_retries(id);
 	id->mra_cnt = 0;
 	cm_tx_last(cm, id);
-	cm_timer_set(cm, id, now + id->timeout_ns);
+	cm_timer_set(cm, id, now + cm_repeat_ns(id));
 }
 
 void cm_tx_rej(struct ur_cm *cm, const struct cm_rx *rx, enum ur_cm_about about,

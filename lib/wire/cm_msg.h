@@ -210,6 +210,7 @@ struct ur_cm_rej {
  *   36 |                   private data (196 bytes)                    |
  */
 #define UR_CM_REP_PRIVATE 196
+#define UR_CM_NO_FAILOVER 1
 struct ur_cm_rep {
 	uint32_t local_comm_id, remote_comm_id;
 	uint32_t qkey;
@@ -219,7 +220,7 @@ struct ur_cm_rep {
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t target_ack_delay; /* 5 bits: 4.096 us * 2^n */
-	uint8_t failover;	  /* 2 bits: 0 accepted, 1 no failover, 2 refused */
+	uint8_t failover;	  /* 2 bits: 0 accepted, UR_CM_NO_FAILOVER, 2 refused */
 	bool flow_ctrl;
 	uint8_t rnr_retry; /* 3 bits */
 	bool srq;

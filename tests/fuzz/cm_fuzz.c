@@ -239,7 +239,7 @@ static void let_go(struct fuzz *f)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ur_cm_limits limits = {
-		.max_ids = SLOTS, .max_listeners = 2, .max_pending = 2, .max_tx = 4};
+		.max_ids = SLOTS, .max_listeners = 4, .max_pending = 2, .max_tx = 4};
 	struct fuzz f = {.p = data, .end = data + size, .now = 1};
 	struct ur_cm_attr attr = {
 		.ca_guid = 1, .seed = 7, .timewait_ns = 50000000, .sink = sink, .sink_ctx = &f};
@@ -248,8 +248,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!mem)
 		return 0;
 	f.cm = ur_cm_init(mem, &limits, &attr);
-	ur_cm_listen(f.cm, 1, NULL);
-	ur_cm_listen(f.cm, 2, NULL);
+	for (enum ur_cm_kind kind = 0; kind < UR_CM_KIND_CNT; kind++) {
+		ur_cm_listen(f.cm, kind, 1, NULL);
+		ur_cm_listen(f.cm, kind, 2, NULL);
+	}
 	while (f.p < f.end)
 		step(&f);
 	let_go(&f);

@@ -676,9 +676,35 @@ static int ask(struct uroce_cm_id *id, uint16_t port, const char *text)
 				     (uint8_t)(strlen(text) + 1));
 }
 
+static struct uroce_cm_id *listen_sidr(void)
+{
+	struct uroce_cm_id *id = end_id(B);
+
+	cr_assert_eq(uroce_cm_sidr_listen(id, PORT), 0);
+	return id;
+}
+
+/* CM-SIDR-01: an application that does not know of SIDR has no requests to answer. */
+Test(api_cm, a_listener_hears_requests_of_its_kind_only)
+{
+	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A), *sidr;
+
+	cr_assert_eq(ask(a, PORT, ""), 0);
+	expect_status(a, UROCE_CM_SIDR_RESOLVED, 1);
+	sidr = listen_sidr();
+	cr_expect_eq(uroce_cm_sidr_listen(sidr, PORT + 1), EINVAL, "it listens already");
+	cr_expect_null(end_try_event(B, 0));
+	cr_expect_eq(uroce_cm_unlisten(listener), 0);
+	cr_expect_eq(uroce_cm_sidr_listen(listener, PORT), EADDRINUSE);
+	cr_expect_eq(uroce_cm_listen(listener, PORT), 0, "the kinds have ports of their own");
+	uroce_cm_destroy_id(a);
+	uroce_cm_destroy_id(listener);
+	uroce_cm_destroy_id(sidr);
+}
+
 Test(api_cm, a_datagram_service_tells_its_queue_pair)
 {
-	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A);
+	struct uroce_cm_id *listener = listen_sidr(), *a = end_id(A);
 	struct ibv_qp *ud = end_qp(B, IBV_QPT_UD), *rc = end_qp(B, IBV_QPT_RC);
 	struct uroce_cm_event *ev;
 
@@ -705,7 +731,7 @@ Test(api_cm, a_datagram_service_tells_its_queue_pair)
 
 Test(api_cm, a_datagram_service_may_refuse_or_not_exist)
 {
-	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A);
+	struct uroce_cm_id *listener = listen_sidr(), *a = end_id(A);
 	struct uroce_cm_event *ev;
 
 	cr_assert_eq(ask(a, PORT + 1, ""), 0);

@@ -155,6 +155,22 @@ Test(api_cm_wire, each_side_begins_with_the_psn_that_the_other_named)
 	expect_psns(IBV_QPT_RC, SEND_ONLY);
 }
 
+/* CM-GUID-01, CM-FAILOVER-01 */
+Test(api_cm_wire, an_endpoint_has_one_guid_and_no_second_path)
+{
+	struct ibv_device_attr attr;
+
+	connect_them(IBV_QPT_RC);
+	drop_them();
+	read_frames();
+	cr_assert_eq(uroce_query_device(A->ctx, &attr), 0);
+	cr_expect_arr_eq(&attr.node_guid, message(CM_REQ) + 16, 8);
+	cr_expect_arr_eq(&attr.sys_image_guid, message(CM_REQ) + 16, 8);
+	cr_assert_eq(uroce_query_device(B->ctx, &attr), 0);
+	cr_expect_arr_eq(&attr.node_guid, message(CM_REP) + 28, 8);
+	cr_expect_eq(message(CM_REP)[26] >> 1 & 3, 1, "failover is not supported");
+}
+
 /* CM-PSN-01 */
 Test(api_cm_wire, unreliable_connections_begin_so_too)
 {

@@ -283,7 +283,7 @@ static bool listed(const char *path)
 
 PAIR_TEST(api_edge, each_endpoint_has_its_paths_while_it_is_open, open_nothing, close_both)
 {
-	static const char *const names[] = {"port",    "workers", "drops", "neigh",
+	static const char *const names[] = {"port",    "workers", "drops", "cm",     "neigh",
 					    "objects", "qp",	  "qps",   "capture"};
 	char path[64];
 	struct ibv_qp *qp;

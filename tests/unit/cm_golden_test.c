@@ -16,6 +16,8 @@
 #define MADS_MAX 32
 #define QPS_MAX	 16
 
+#define FAILOVER_AT (UR_MAD_HDR_BYTES + 26) /* in a REP, bits 1 and 2 */
+
 struct said {
 	struct ur_gid from, to;
 	uint8_t mad[UR_MAD_BYTES];
@@ -391,6 +393,11 @@ static void expect_said(struct part *part, const struct said *said, const char *
 	}
 	if (starts_transaction(attr_of(said->mad)))
 		memcpy(out.mad + 8, said->mad + 8, 8); /* transaction id */
+	if (attr_of(said->mad) == UR_CM_REP) {
+		/* CM-FAILOVER-01: Linux accepts an alternate path that it was not offered. */
+		cr_expect_eq(out.mad[FAILOVER_AT] & 6, UR_CM_NO_FAILOVER << 1);
+		out.mad[FAILOVER_AT] &= 0xf9;
+	}
 	for (size_t b = 0; b < UR_MAD_BYTES; b++)
 		cr_expect_eq(out.mad[b], said->mad[b], "%s MAD %zu byte %zu", name, i, b);
 }
@@ -427,7 +434,7 @@ static struct part *part_new(uint64_t ca_guid, uint64_t service_id)
 	part->mem = aligned_alloc(16, (ur_cm_size(&limits) + 15) / 16 * 16);
 	part->cm = ur_cm_init(part->mem, &limits, &attr);
 	if (service_id)
-		cr_assert_eq(ur_cm_listen(part->cm, service_id, NULL), 0);
+		cr_assert_eq(ur_cm_listen(part->cm, UR_CM_KIND_CONN, service_id, NULL), 0);
 	return part;
 }
 
@@ -488,7 +495,9 @@ Test(cm_golden, uroce_answers_as_rpings_server_did)
 	play(part, &talk, &talk.said[0].to, "rping server", NULL, 5);
 	cr_expect(part->n[UR_CM_EV_ESTABLISHED] == 1 && part->n[UR_CM_EV_DREQ_RCVD] == 1);
 	cr_expect_eq(part->psns, 2, "both directions");
-	cr_assert_eq(ur_cm_unlisten(part->cm, ur_rdma_ip_service(UR_RDMA_IP_TCP, 7174)), 0);
+	cr_assert_eq(
+		ur_cm_unlisten(part->cm, UR_CM_KIND_CONN, ur_rdma_ip_service(UR_RDMA_IP_TCP, 7174)),
+		0);
 	play(part, &talk, &talk.said[5].to, "rping server, IPv6", (uint8_t[]){5, 6}, 2);
 	part_free(part);
 }

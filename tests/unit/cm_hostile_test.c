@@ -9,6 +9,7 @@ Test(cm_stale, a_peer_that_started_anew_replaces_its_old_connection)
 	struct pair *p = pair_up(4, &a, &b);
 	struct ur_cm_attr attr = {.ca_guid = 0x5054000000990001ull,
 				  .seed = 999,
+				  .id_key = 999,
 				  .timewait_ns = 1000 * MS,
 				  .sink = side_sink,
 				  .sink_ctx = &p->s[A]};
@@ -17,12 +18,12 @@ Test(cm_stale, a_peer_that_started_anew_replaces_its_old_connection)
 	p->s[A].cm = ur_cm_init(p->s[A].mem, &limits, &attr);
 	pair_connect(p); /* the same QPN */
 	pair_pass(p, 10 * MS);
-	cr_expect_eq(p->s[A].rej_reason, UR_CM_REJ_STALE_CONN);
+	cr_expect_eq(SAW(p, B, ESTABLISHED), 2);
 	cr_expect_eq(SAW(p, B, DISCONNECTED), 1);
 	cr_expect_eq(ur_cm_counters(p->s[B].cm)->stale, 1);
-	pair_connect(p);
-	pair_pass(p, 10 * MS);
-	cr_expect_eq(SAW(p, B, ESTABLISHED), 2);
+	cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_TIMEWAIT, "the old one");
+	cr_expect_eq(ur_cm_state(p->s[B].cm, p->s[B].last[UR_CM_EV_ESTABLISHED]),
+		     UR_CM_ST_ESTABLISHED);
 	pair_free(p);
 }
 
@@ -42,6 +43,29 @@ static enum ur_drop feed_stranger(struct pair *p, uint8_t comm_id_xor)
 	return drop;
 }
 
+/* CM-STALE-01 */
+Test(cm_stale, a_peer_that_waits_for_its_application_has_begun_anew_too)
+{
+	struct ur_cm_id a, b;
+	struct pair *p = pair_up(4, &a, &b);
+	struct ur_cm_attr attr = {.ca_guid = 0x5054000000990001ull,
+				  .id_key = 999,
+				  .timewait_ns = 1000 * MS,
+				  .sink = side_sink,
+				  .sink_ctx = &p->s[A]};
+	struct ur_cm_limits limits = {.max_ids = 4, .max_pending = 4, .max_tx = 16};
+
+	p->s[A].cm = ur_cm_init(p->s[A].mem, &limits, &attr);
+	p->s[A].readies = false;
+	pair_connect(p);
+	pair_pass(p, 10 * MS);
+	cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED, "a REQ proves nothing");
+	cr_assert_eq(ur_cm_mra(p->s[A].cm, p->s[A].last[UR_CM_EV_REP_RCVD], 18, p->now), 0);
+	pair_pass(p, 10 * MS);
+	cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_TIMEWAIT);
+	pair_free(p);
+}
+
 /* CM-PEER-01 */
 Test(cm_stale, a_stranger_cannot_end_a_connection_by_claiming_its_qp)
 {
@@ -54,7 +78,7 @@ Test(cm_stale, a_stranger_cannot_end_a_connection_by_claiming_its_qp)
 		cr_expect_eq(SAW(p, B, REQ_RCVD), 2, "a connection of its own");
 		cr_expect_eq(ur_cm_counters(p->s[B].cm)->stale, 0);
 		cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED);
-		cr_expect_eq(feed_stranger(p, 2), UR_DROP_UNEXPECTED, "its own QP, once more");
+		cr_expect_eq(feed_stranger(p, 2), UR_DROP_NONE, "its own QP, once more");
 		cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED);
 		pair_free(p);
 	}

@@ -164,7 +164,8 @@ static inline void side_init(struct pair *p, int who, const struct ur_cm_limits 
 {
 	struct side *s = &p->s[who];
 	struct ur_cm_attr attr = {.ca_guid = 0x5054000000990001ull + (unsigned)who,
-				  .seed = 0x1234 + p->inits++,
+				  .seed = 0x1234 + p->inits,
+				  .id_key = 0x5678 + p->inits++,
 				  .timewait_ns = 1000 * MS,
 				  .sink = side_sink,
 				  .sink_ctx = s,
@@ -187,7 +188,7 @@ static inline void side_init(struct pair *p, int who, const struct ur_cm_limits 
 static inline struct pair *pair_new(uint32_t max_ids)
 {
 	struct ur_cm_limits limits = {.max_ids = max_ids,
-				      .max_listeners = 4,
+				      .max_listeners = 8,
 				      .max_pending = max_ids,
 				      .max_tx = max_ids + 16};
 	struct pair *p = calloc(1, sizeof(*p));
@@ -195,8 +196,10 @@ static inline struct pair *pair_new(uint32_t max_ids)
 	side_init(p, A, &limits);
 	side_init(p, B, &limits);
 	p->now = 1000 * MS;
-	cr_assert_eq(ur_cm_listen(p->s[B].cm, SERVICE, p), 0);
-	cr_assert_eq(ur_cm_listen(p->s[B].cm, IP_SERVICE, p), 0);
+	for (enum ur_cm_kind kind = 0; kind < UR_CM_KIND_CNT; kind++) {
+		cr_assert_eq(ur_cm_listen(p->s[B].cm, kind, SERVICE, p), 0);
+		cr_assert_eq(ur_cm_listen(p->s[B].cm, kind, IP_SERVICE, p), 0);
+	}
 	return p;
 }
 

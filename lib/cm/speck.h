@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_CM_SPECK_H
+#define UR_CM_SPECK_H
+
+#include <stdint.h>
+
+/*
+ * Speck32/64 (Beaulieu et al., "The SIMON and SPECK families of lightweight block ciphers", 2013):
+ * a permutation of 32-bit words under a key of 64 bits. Communication ids are handles under it, so
+ * that an id is found by arithmetic, and one id tells nothing of another.
+ */
+#define UR_SPECK_ROUNDS 22
+
+struct ur_speck {
+	uint16_t round[UR_SPECK_ROUNDS];
+};
+
+void ur_speck_init(struct ur_speck *s, uint64_t key);
+uint32_t ur_speck_encrypt(const struct ur_speck *s, uint32_t x);
+uint32_t ur_speck_decrypt(const struct ur_speck *s, uint32_t x);
+
+#endif
