@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session.h"
+#include "cm.h"
 
 static bool to_init(struct session *s)
 {
@@ -13,7 +13,7 @@ static bool to_init(struct session *s)
 		.port_num = 1,
 		.qp_access_flags =
 			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-		.qkey = 0x11111111,
+		.qkey = QKEY,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT, rc;
 
@@ -89,24 +89,36 @@ static bool gid_from_text(const char *text, union ibv_gid *gid)
 	return true;
 }
 
-/* Tells the peer where we are and hears where it is. */
-static bool exchange(struct session *s)
+/* Each end tells the other its GID. */
+static bool exchange_gids(struct session *s)
 {
 	union ibv_gid gid;
 	char line[256], text[33];
-	unsigned long long addr;
 
 	device_gid(s->dev, s->spec.gid, &gid);
 	gid_text(&gid, text);
-	if (!link_send(s->link, "end %u %u %u %llu %s", s->qp->qp_num, our_psn(s),
-		       s->mr[REGION_REMOTE]->rkey,
-		       (unsigned long long)(uintptr_t)s->mem[REGION_REMOTE], text))
+	if (!link_send(s->link, "gid %s", text))
 		return failed(s, "the program at the other end has gone");
 	if (!receive_line(s, line, sizeof(line)))
 		return false;
-	if (sscanf(line, "end %u %u %u %llu %32s", &s->remote.qpn, &s->remote.psn, &s->remote.rkey,
-		   &addr, text) != 5 ||
-	    !gid_from_text(text, &s->remote.gid))
+	return (strncmp(line, "gid ", 4) == 0 && gid_from_text(line + 4, &s->remote.gid)) ||
+	       failed(s, "not a GID: '%s'", line);
+}
+
+/* And its queue pair, first PSN and memory. */
+static bool exchange_ends(struct session *s)
+{
+	unsigned long long addr;
+	char line[256];
+
+	if (!link_send(s->link, "end %u %u %u %u %llu", s->qp->qp_num, our_psn(s),
+		       s->mr[REGION_REMOTE]->rkey, s->mr[REGION_RECEIVE]->rkey,
+		       (unsigned long long)(uintptr_t)s->mem[REGION_REMOTE]))
+		return failed(s, "the program at the other end has gone");
+	if (!receive_line(s, line, sizeof(line)))
+		return false;
+	if (sscanf(line, "end %u %u %u %u %llu", &s->remote.qpn, &s->remote.psn, &s->remote.rkey,
+		   &s->remote_local_rkey, &addr) != 5)
 		return failed(s, "not an end: '%s'", line);
 	s->remote.addr = addr;
 	return true;
@@ -120,7 +132,8 @@ static bool connect_manual(struct session *s)
 	s->qp = V(create_qp)(s->pd, &init);
 	if (s->qp == NULL)
 		return failed(s, "create_qp: %s", strerror(errno));
-	if (!session_set_mode(s, s->qp) || !exchange(s) || !to_init(s) || !to_rtr(s) || !to_rts(s))
+	if (!session_set_mode(s, s->qp) || !exchange_ends(s) || !to_init(s) || !to_rtr(s) ||
+	    !to_rts(s))
 		return false;
 	if (s->spec.type == IBV_QPT_UD) {
 		ah = address(s);
@@ -131,16 +144,31 @@ static bool connect_manual(struct session *s)
 	return true;
 }
 
-static bool connect_cm(struct session *s)
+static bool by_cm(const struct session *s)
 {
-	if (is_us(s->spec.active))
-		return meet(s, "listening") && cm_connect(s) && exchange(s);
-	return cm_listen(s) && meet(s, "listening") && cm_accept(s) && exchange(s);
+	return strcmp(s->spec.connect, "cm") == 0;
+}
+
+bool session_listen(struct session *s)
+{
+	return exchange_gids(s) && cm_open(s) && (is_us(s->spec.active) || cm_listen(s)) &&
+	       meet(s, "listening");
+}
+
+bool session_connect_cm(struct session *s)
+{
+	return (is_us(s->spec.active) ? cm_connect(s) : cm_accept(s)) && exchange_ends(s) &&
+	       meet(s, "connected");
 }
 
 bool session_connect(struct session *s)
 {
-	bool ok = strcmp(s->spec.connect, "cm") == 0 ? connect_cm(s) : connect_manual(s);
+	if (by_cm(s))
+		return session_listen(s) && session_connect_cm(s);
+	return exchange_gids(s) && connect_manual(s) && meet(s, "connected");
+}
 
-	return ok && meet(s, "connected");
+bool session_disconnect(struct session *s)
+{
+	return !by_cm(s) || cm_disconnect(s, is_us(s->spec.active));
 }

@@ -48,7 +48,8 @@ boot_guest()
 	"${in_b[@]}" qemu-system-x86_64 -machine pc,usb=off,vmport=off -accel tcg,thread=multi,tb-size=512 \
 		-cpu max -smp 2 -m "${guest_mb:-1536}" -nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$image/vmlinuz-$kver" -initrd "$image/initrd-$kver.img" \
-		-append "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable mitigations=off random.trust_cpu=on" \
+		-append "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable \
+mitigations=off random.trust_cpu=on no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1" \
 		-serial "file:$tmp/console.log" \
 		-drive "file=$image/userland.squashfs,if=none,id=d0,format=raw,readonly=on" \
 		-device virtio-blk-pci,drive=d0 -device virtio-rng-pci \

@@ -8,8 +8,12 @@ an endpoint, opened with the group's impairment; a scenario is a line of keys fo
 
 import argparse
 import re
+import socket
 import subprocess
 import sys
+import time
+
+SOME_FAILED = 3  # exit status; any other but 0 is this program's own failure
 
 IMPAIRED = {
     0: {},
@@ -26,6 +30,10 @@ class Group:
         self.scenarios = []
 
     def add(self, name, short=False, **keys):
+        """A name that ends in ".from-END" says which end posts the requests."""
+        end = re.search(r"\.from-(\w+)$", name)
+        if end:
+            keys["from"] = end[1]
         self.scenarios.append((f"{self.name}.{name}", short, keys))
 
     def settings(self):
@@ -34,10 +42,141 @@ class Group:
         return ["eal.hugepages=no", "worker.mode=inline"] + impair + self.sets
 
 
+RC_OPS = "send,send_imm,write,write_imm,read,cas,fadd"
+UC_OPS = "send,send_imm,write,write_imm"
+ENDS = ("uroce", "rxe")
+
+
+def around(mtu):
+    """Sizes at which something happens to a message: padding, one packet or two, a last one that is full."""
+    return ",".join(str(n) for n in (0, 1, 2, 3, 4, 64, mtu - 1, mtu, mtu + 1, 2 * mtu, 2 * mtu + 3, 9 * mtu + 77))
+
+
+def clean():
+    g = Group("clean")
+    for end in ENDS:
+        for mode in ("gbn", "reorder"):
+            g.add(f"rc.{mode}.from-{end}", short=mode == "gbn", ops=RC_OPS, sizes=around(1024), mode=mode)
+        for mtu in (256, 512, 2048, 4096):
+            g.add(f"rc.mtu{mtu}.from-{end}", short=mtu == 4096, mtu=mtu, ops=RC_OPS, sizes=around(mtu))
+        for gid in ("6", "ll"):
+            g.add(f"rc.gid-{gid}.from-{end}", short=gid == "ll", gid=gid, ops=RC_OPS, sizes=around(1024))
+            g.add(f"ud.gid-{gid}.from-{end}", short=gid == "6", service="ud", gid=gid, ops="send,send_imm",
+                  sizes="0,1,2,3,64,1000,1024")
+        g.add(f"rc.large.from-{end}", short=True, ops="send,write,read,write_imm", sizes="65536,1048576,4194304",
+              depth=4, mtu=4096)
+        g.add(f"rc.large-mtu1024.from-{end}", ops="send,write,read", sizes="100000,1000001,4194304", depth=4)
+        g.add(f"rc.pieces.from-{end}", short=True, ops=UC_OPS + ",read", sizes=around(1024), sge=4, signal=7)
+        g.add(f"rc.inline.from-{end}", short=True, ops=UC_OPS, sizes="0,1,3,8,33,64", inline_data=1, signal=3)
+        g.add(f"rc.fence.from-{end}", short=True, ops="read,relay,cas", sizes=around(1024), depth=24)
+        g.add(f"rc.solicited.from-{end}", short=True, ops="send,write_imm,write", sizes="0,100,5000", count=64, solicited=1)
+        g.add(f"rc.psn-wrap.from-{end}", short=True, psn=0xfffff8, ops=RC_OPS, sizes="10,3000,10000", depth=21)
+        g.add(f"rc.psn-wrap-read.from-{end}", psn=0xfffffe, ops="read,write", sizes="9000,100000")
+        g.add(f"rc.one-read-at-a-time.from-{end}", ops="read,fadd,read,cas", sizes="100,5000", count=64, rd=1)
+        g.add(f"rc.deep.from-{end}", ops="send,write", sizes="64", count=1024, depth=128, signal=16)
+        for srq in ENDS:
+            g.add(f"rc.srq-{srq}.from-{end}", short=srq != end, srq=srq, ops=RC_OPS, sizes=around(1024))
+        g.add(f"uc.from-{end}", short=True, service="uc", ops=UC_OPS, sizes=around(1024))
+        g.add(f"uc.mtu4096.from-{end}", service="uc", mtu=4096, ops=UC_OPS, sizes=around(4096), sge=3)
+        g.add(f"uc.gid-6.from-{end}", service="uc", gid="6", ops=UC_OPS, sizes=around(1024))
+        g.add(f"uc.srq.from-{end}", service="uc", srq="both", ops=UC_OPS, sizes=around(1024))
+        g.add(f"ud.from-{end}", short=True, service="ud", ops="send,send_imm", sizes="0,1,2,3,64,1000,1024")
+        g.add(f"ud.pieces.from-{end}", service="ud", mtu=4096, ops="send,send_imm", sizes="10,1000,4096", sge=3, signal=4)
+        g.add(f"ud.srq.from-{end}", service="ud", srq="both", ops="send,send_imm", sizes="0,1,1024")
+    for mode in ("gbn", "reorder"):
+        g.add(f"rc.{mode}.from-both", short=mode == "reorder", mode=mode, ops=RC_OPS, sizes=around(1024))
+        g.add(f"rc.{mode}.large.from-both", mode=mode, ops="write,read,send", sizes="65536,1048576", depth=8, mtu=4096)
+    return g
+
+
+def lossy(percent):
+    g = Group(f"loss{percent}", loss=percent)
+    for mode in ("gbn", "reorder"):
+        for end in ENDS + ("both",):
+            short = end == "both" and percent == 1
+            g.add(f"rc.{mode}.from-{end}", short=short, mode=mode, ops=RC_OPS, sizes=around(1024))
+            g.add(f"rc.{mode}.long.from-{end}", mode=mode, ops="write,read,send", sizes="65536,300000", count=24,
+                  depth=6)
+        for end in ENDS:
+            g.add(f"rc.{mode}.burst.from-{end}", mode=mode, ops="write,read", sizes="65536", count=32, depth=2)
+            g.add(f"rc.{mode}.srq.from-{end}", mode=mode, srq="both", ops="send,write_imm,send_imm", sizes=around(1024))
+            g.add(f"rc.{mode}.mtu4096.from-{end}", mode=mode, mtu=4096, gid="6", ops=RC_OPS,
+                  sizes="1,4096,20000,400000")
+            g.add(f"rc.{mode}.large.from-{end}", mode=mode, mtu=4096, ops="write,read,send", sizes="4194304", depth=2)
+    for end in ENDS:
+        g.add(f"uc.from-{end}", short=percent == 1, service="uc", lossy=1, ops="send_imm,write_imm", sizes=around(1024),
+              count=200, depth=200)
+        g.add(f"ud.from-{end}", short=percent == 1, service="ud", lossy=1, ops="send_imm", sizes="8,500,1024",
+              count=200, depth=200)
+    return g
+
+
+REFUSED = ("key-write", "key-write-long", "key-read", "key-fadd", "end-write", "end-read", "right-write", "right-read",
+           "long-send", "long-send-packets")
+
+
+def faults(loss):
+    """What ends in an error, and a receiver that is not ready."""
+    room = {"sizes": "10000"}  # memory for the requests of kinds that are not rounds
+    g = Group("faults" if loss == 0 else f"faults-loss{loss}", loss=loss)
+    for end in ENDS:
+        # A NAK that is lost is not repeated by a queue pair in error: on a good link only.
+        for fault in REFUSED if loss == 0 else ():
+            short = fault in ("key-write", "end-read", "long-send")
+            g.add(f"refused.{fault}.from-{end}", short=short, kind="refused", fault=fault, **room)
+        g.add(f"not-ready.from-{end}", short=loss == 0, late_ms=150, ops="send,send_imm,write,write_imm,read",
+              sizes=around(1024), depth=12)
+        g.add(f"not-ready.gbn.from-{end}", late_ms=150, ops="send,write_imm,read", sizes=around(1024), mode="gbn", depth=12)
+        g.add(f"not-ready.srq.from-{end}", late_ms=100, ops="send,write_imm,send_imm", sizes="10,5000,100", srq="both", count=60, depth=12)
+        g.add(f"rnr-exceeded.from-{end}", short=loss == 0, kind="rnr-exceeded", rnr_retry=2, **room)
+        g.add(f"death.from-{end}", short=loss == 0, kind="death", retry=3, timeout=14, **room)
+        if loss == 0:
+            g.add(f"invalidate.from-{end}", short=True, kind="invalidate", **room)
+            g.add(f"wrong-qkey.from-{end}", short=True, kind="wrong-qkey", service="ud", **room)
+    for gid in ("4", "6"):
+        if loss == 0:
+            g.add(f"vanish.gid-{gid}", short=gid == "4", kind="vanish", connect="cm", active="uroce" if gid == "4" else "rxe", gid=gid)
+    return g
+
+
+def cm():
+    """Connections in band; uroce connects or accepts."""
+    g = Group("cm")
+    for end in ENDS:
+        for gid in ("4", "6", "ll"):
+            g.add(f"rc.gid-{gid}.by-{end}", short=gid == "6", connect="cm", active=end, gid=gid, ops=RC_OPS,
+                  sizes=around(1024), **{"from": "both"})
+        g.add(f"refusals.by-{end}", short=True, connect="cm", active=end, kind="refusals", ops=RC_OPS, sizes="100,5000")
+        g.add(f"20-connections.by-{end}", short=True, connect="cm", active=end, kind="connections", count=20,
+              ops="send,read", sizes="3000", **{"from": "both"})
+        g.add(f"1000-connections.by-{end}", connect="cm", active=end, kind="connections", count=1000,
+              ops="send,read", sizes="100", **{"from": "both"})
+        g.add(f"srq.by-{end}", connect="cm", active=end, srq="both", ops=RC_OPS, sizes=around(1024), **{"from": "both"})
+    return g
+
+
+def cm_lossy():
+    g = Group("cm-loss1", loss=1)
+    for end in ENDS:
+        g.add(f"rc.by-{end}", connect="cm", active=end, ops=RC_OPS, sizes=around(1024), **{"from": "both"})
+        g.add(f"50-connections.by-{end}", connect="cm", active=end, kind="connections", count=50, ops="send,read",
+              sizes="3000", **{"from": "both"})
+    return g
+
+
+def volume(megabytes):
+    """So much of each operation in each direction and mode on a bad link."""
+    g = Group("volume", loss=1)
+    for mode in ("gbn", "reorder"):
+        for end in ENDS:
+            for op in ("write", "read", "send"):
+                g.add(f"{op}.{mode}.from-{end}", mode=mode, ops=op, sizes="65536", depth=32, mtu=4096,
+                      megabytes=megabytes, timeout=13 if end == "rxe" else 16)
+    return g
+
+
 def matrix():
-    clean = Group("clean")
-    clean.add("rc-send", short=True, ops="send", sizes="0,1,64,1024,4096")
-    return [clean]
+    return [clean(), faults(0), faults(1), cm(), cm_lossy(), lossy(1), lossy(5)]
 
 
 def lines(group, args):
@@ -52,43 +191,142 @@ def run_group(group, args):
     todo = list(lines(group, args))
     if not todo:
         return 0, 0
-    command = [args.program, "run", "--config", args.config, "--peer", args.guest]
+    command = [f"{args.programs}/interop-uroce", "run", "--config", args.config, "--peer", args.guest]
     for setting in group.settings():
         command += ["--set", setting]
-    with open(f"{args.tmp}/interop-uroce.log", "a") as log:
-        p = subprocess.run(command, input="\n".join(todo) + "\n", stdout=subprocess.PIPE, stderr=log, text=True)
     passed = failed = 0
-    for line in p.stdout.splitlines():
-        word, _, rest = line.partition(" ")
-        print(f"{word} {args.kernel}.{rest}", flush=True)
-        passed += word == "ok"
-        failed += word == "FAILED"
+    with open(f"{args.tmp}/interop-uroce.log", "a") as log:
+        p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace")
+        p.stdin.write("\n".join(todo) + "\n")
+        p.stdin.close()
+        for line in p.stdout:
+            word, _, rest = line.rstrip().partition(" ")
+            print(f"{word} {args.kernel}.{rest}", flush=True)
+            passed += word == "ok"
+            failed += word == "FAILED"
+        p.wait()
     for line in todo[passed + failed:]:
         print(f"FAILED {args.kernel}.{line.split()[0]}: the program ended with status {p.returncode}")
         failed += 1
     return passed, failed
 
 
+GUEST_IPS = {"4": "10.77.0.2", "6": "fd77::2"}
+OUR_IPS = {"4": "10.77.0.1", "6": "fd77::1"}
+# What rdmacm-utils are told. Every step of rping is compared by both ends (-V).
+TOOLS = {
+    "rping": {"server": "rping -s -a {guest} -p 7174 -C {count} -S {bytes} -V",
+              "client": "rping -c -a {us} -p 7174 -C {count} -S {bytes} -V"},
+    "ucmatose": {"server": "ucmatose -b {guest} -C {count} -S {bytes}",
+                 "client": "ucmatose -s {us} -C {count} -S {bytes}"},
+    "udaddy": {"server": "udaddy -b {guest} -C {count} -S {bytes}",
+               "client": "udaddy -s {us} -C {count} -S {bytes}"},
+}
+
+
+def tools():
+    """(name, short, tool, role of the guest's end, family, count, bytes, loss)"""
+    for tool in TOOLS:
+        for role in ("server", "client"):
+            yield f"{tool}.guest-{role}", True, tool, role, "4", 10, 1000, 0
+            yield f"{tool}.guest-{role}.gid-6", False, tool, role, "6", 10, 1000, 0
+    for role in ("server", "client"):
+        yield f"rping.guest-{role}.large", False, "rping", role, "4", 50, 65000, 0
+        yield f"rping.guest-{role}.loss1", True, "rping", role, "4", 30, 20000, 1
+        yield f"ucmatose.guest-{role}.loss5", False, "ucmatose", role, "4", 50, 5000, 5
+
+
+class GuestCommand:
+    """A command line under way in the guest."""
+
+    def __init__(self, guest, command):
+        host, port = guest.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=90)
+        self.socket.sendall(f"command timeout 60 {command}; echo \"status $?\"\n".encode())
+
+    def finish(self):
+        """(status, output)"""
+        output = b""
+        while chunk := self.socket.recv(65536):
+            output += chunk
+        self.socket.close()
+        status = re.search(rb"status (\d+)\s*$", output)
+        return int(status[1]) if status else -1, output.decode(errors="replace")
+
+
+def greet(guest):
+    """Waits until the guest's program listens; what kernel there is."""
+    for _ in range(300):
+        try:
+            return GuestCommand(guest, "uname -r").finish()[1].split()[0]
+        except (OSError, IndexError):
+            time.sleep(0.2)
+    return None
+
+
+def run_tool(args, tool, role, family, count, size, loss):
+    """None, or why it failed."""
+    values = {"guest": GUEST_IPS[family], "us": OUR_IPS[family], "count": count, "bytes": size}
+    ours = [f"{args.programs}/interop-cm", tool, "--config", args.config, "--count", str(count), "--bytes", str(size)]
+    for setting in Group("", loss=loss).settings():
+        ours += ["--set", setting]
+    if role == "server":
+        theirs = GuestCommand(args.guest, TOOLS[tool][role].format(**values))
+        ours += ["--peer", GUEST_IPS[family]]
+    p = subprocess.Popen(ours, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if role == "client":
+        first = p.stdout.readline()
+        if first != "listening\n":
+            return f"uroce's end says: {first}{p.communicate()[0]}"
+        theirs = GuestCommand(args.guest, TOOLS[tool][role].format(**values))
+    try:
+        said, _ = p.communicate(timeout=90)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        said, _ = p.communicate()
+    status, output = theirs.finish()
+    if p.returncode == 0 and status == 0:
+        return None
+    return f"uroce's end has status {p.returncode}: {said.strip()}; {tool} has {status}: {output[-300:].strip()}"
+
+
+def run_tools(args):
+    passed = failed = 0
+    for name, short, *how in tools():
+        name = f"tools.{name}"
+        if args.short and not short or args.only and not re.search(args.only, name):
+            continue
+        why = run_tool(args, *how)
+        print(f"ok {args.kernel}.{name}" if why is None else f"FAILED {args.kernel}.{name}: {why}", flush=True)
+        passed, failed = passed + (why is None), failed + (why is not None)
+    return passed, failed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernel", required=True)
-    for option in ("--program", "--config", "--guest", "--tmp", "--keep", "--only"):
+    for option in ("--programs", "--config", "--guest", "--tmp", "--keep", "--only"):
         parser.add_argument(option)
     parser.add_argument("--volume", type=float, default=0)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
-    groups = matrix()
+    groups = [volume(max(1, int(args.volume / 1e6)))] if args.volume else matrix()
     if args.list:
         for group in groups:
             print("\n".join(lines(group, args)))
         return 0
-    passed = failed = 0
+    release = greet(args.guest)
+    if release is None:
+        print("FAILED interop: the program in the guest does not answer")
+        return SOME_FAILED
+    print(f"interop: rxe of Linux {release}", flush=True)
+    passed, failed = (0, 0) if args.volume else run_tools(args)
     for group in groups:
         p, f = run_group(group, args)
         passed, failed = passed + p, failed + f
     print(f"interop {args.kernel}: {passed} passed, {failed} failed")
-    return failed > 0
+    return SOME_FAILED if failed else 0
 
 
 if __name__ == "__main__":

@@ -87,7 +87,8 @@ static void plan_message(const struct spec *spec, struct plan *plan, unsigned in
 		plan->receives++;
 	}
 	for (unsigned r = 0; r < REGIONS; r++)
-		cursor[r] += (slot_bytes(spec, m->len) + 64) & ~(size_t)7;
+		cursor[r] += (slot_bytes(spec, spec->lossy != 0 ? spec->size_max : m->len) + 64) &
+			     ~(size_t)7;
 	plan->bytes += m->len;
 	plan->cnt++;
 }

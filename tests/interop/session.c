@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "session.h"
+#include "cm.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -90,6 +90,7 @@ bool session_open(struct session *s)
 		.attr = {.max_wr = s->spec.depth + 8, .max_sge = s->spec.sge + 1}};
 	union ibv_gid gid;
 
+	s->qkey = QKEY;
 	s->gid_index = device_gid(s->dev, s->spec.gid, &gid);
 	if (s->gid_index < 0)
 		return failed(s, "there is no GID of kind '%s'", s->spec.gid);

@@ -14,7 +14,9 @@ struct remote {
 	union ibv_gid gid;
 };
 
-struct cm; /* of connect_uroce.c or connect_rdmacm.c */
+enum { QKEY = 0x11111111 }; /* of UD queue pairs */
+
+struct cm; /* of cm_uroce.c or cm_rdmacm.c */
 
 /* One scenario at one end. */
 struct session {
@@ -33,6 +35,9 @@ struct session {
 	struct cm *cm;
 	int gid_index;
 	struct remote remote;
+	uint32_t remote_local_rkey; /* of a region of the peer's without remote rights */
+	uint32_t qkey;		    /* that datagrams carry */
+	bool peer_left;		    /* its program ended, as it should */
 
 	/* Ours of the direction that we begin (LOCAL) and of the one that the peer begins. */
 	uint8_t *mem[REGIONS], *image[REGIONS];
@@ -54,8 +59,13 @@ bool session_open(struct session *s);
 /* Destroys what there is; false when something cannot be destroyed. */
 bool session_close(struct session *s);
 
-/* Makes the queue pair and connects it by spec.connect. */
+/* Makes the queue pair and connects it as the scenario says. */
 bool session_connect(struct session *s);
+/* The same in two steps, the second of which may be repeated after a disconnect, by CM only. */
+bool session_listen(struct session *s);
+bool session_connect_cm(struct session *s);
+/* A connection that CM made is ended by the end that began it. */
+bool session_disconnect(struct session *s);
 
 struct ibv_qp_init_attr session_qp_attr(const struct session *s);
 enum ibv_mtu session_mtu(const struct session *s);
@@ -66,11 +76,5 @@ bool session_set_mode(struct session *s, struct ibv_qp *qp);
 
 /* Polls; notes a failure when that fails. */
 bool poll_cq(struct session *s, struct ibv_cq *cq, struct ibv_wc *wc, int cap, int *cnt);
-
-/* Connections by CM; s->qp is made and in RTS when these return true. */
-bool cm_connect(struct session *s);
-bool cm_accept(struct session *s);
-bool cm_listen(struct session *s);
-void cm_close(struct session *s);
 
 #endif

@@ -37,6 +37,7 @@ enum op {
 	W(gid, "4", "4, ll or 6: which addresses")                                                 \
 	W(mode, "reorder", "uroce's way of recovery, gbn or reorder")                              \
 	W(srq, "none", "which end receives from an SRQ: none, uroce, rxe or both")                 \
+	W(fault, "", "kind refused: what is wrong with the request (faults.c)")                    \
 	L(ops, "send", "operations, taken in turn")                                                \
 	L(sizes, "64", "bytes of a message, the next one each time the operations are through")    \
 	N(count, 0, "messages in one direction; 0: each operation in each size once")              \
@@ -47,6 +48,7 @@ enum op {
 	N(signal, 1, "every so manieth request asks for a completion, and the last of a round")    \
 	N(inline_data, 0, "1: SENDs and WRITEs that fit are posted inline")                        \
 	N(solicited, 0, "1: the last receive of every other round is solicited")                   \
+	N(late_ms, 0, "receives are posted so long after the requests")                            \
 	N(lossy, 0, "1: messages may be lost (UC and UD on a bad link)")                           \
 	N(psn, 0x123456, "first PSN of uroce's requests; rxe's is its complement")                 \
 	N(timeout, 18, "local ACK timeout code")                                                   \
@@ -55,11 +57,11 @@ enum op {
 	N(rnr_timer, 12, "min_rnr_timer code")                                                     \
 	N(rd, 8, "READs and atomics outstanding")                                                  \
 	N(seed, 1, "of contents and offsets")                                                      \
-	N(stall, 60, "seconds without a completion after which the scenario has failed")
+	N(stall, 120, "seconds without a completion after which the scenario has failed")
 
 struct spec {
 	char name[96];
-#define W(key, value, meaning) char key[16];
+#define W(key, value, meaning) char key[24];
 #define L(key, value, meaning) char key[192];
 #define N(key, value, meaning) unsigned key;
 	INTEROP_SPEC(W, L, N)
