@@ -37,6 +37,9 @@ PACKAGES = {
     "valgrind": "valgrind",
     "meson": "meson",
     "ninja": "ninja-build",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "mmdebstrap": "mmdebstrap",
+    "mksquashfs": "squashfs-tools",
 }
 
 

@@ -29,27 +29,39 @@ join_guest_network()
 		"${in_a[@]}" ip addr add $kernel_ip4 dev uroce0
 }
 
+# A virtio NIC of qemu that carries frames as they are on a wire: whole checksums, one MTU at most.
+virtio_nic()
+{
+	local nic=virtio-net-pci,host_mtu=9000,romfile=,mrg_rxbuf=on f
+	for f in csum gso guest_csum guest_tso4 guest_tso6 guest_ecn guest_ufo host_tso4 host_tso6 host_ecn \
+		host_ufo; do
+		nic+=,$f=off
+	done
+	echo "$nic"
+}
+
 # boot_guest KVER SHARE COMMAND...: in the background; SHARE is /mnt/share in the guest. What the command
-# says goes to $tmp/guest.log, the kernel's console to $tmp/console.log.
+# says goes to $tmp/guest.log, the kernel's console to $tmp/console.log. Instead of the interface at the tap
+# the guest has what guest_devices says, on the machine of guest_machine, if these are set; guest_append
+# is for its kernel's command line.
 boot_guest()
 {
-	local kver=$1 share=$2 offloads f
+	local kver=$1 share=$2 devices machine
 	shift 2
+	devices=(-netdev tap,id=n0,ifname=tap0,script=no,downscript=no,vhost=off
+		-device "$(virtio_nic),netdev=n0,mac=$guest_mac")
+	[ -z "${guest_devices:-}" ] || devices=("${guest_devices[@]}")
+	machine=(-machine "pc,usb=off,vmport=off")
+	[ -z "${guest_machine:-}" ] || machine=("${guest_machine[@]}")
 	guest_control=$(mktemp -d "$tmp/control.XXXXXX")
 	printf '%s\n' "$*" >"$guest_control/command"
 	printf '%s\n' "GUEST_IP4=$guest_ip4" "GUEST_IP6=$guest_ip6" "GUEST_MTU=$guest_mtu" \
 		"GUEST_RXE=${guest_rxe:-yes}" >"$guest_control/settings"
-	# The tap shall carry frames as they are on a wire: whole checksums, one MTU at most.
-	offloads=mrg_rxbuf=on
-	for f in csum gso guest_csum guest_tso4 guest_tso6 guest_ecn guest_ufo host_tso4 host_tso6 host_ecn \
-		host_ufo; do
-		offloads+=,$f=off
-	done
-	"${in_b[@]}" qemu-system-x86_64 -machine pc,usb=off,vmport=off -accel tcg,thread=multi,tb-size=512 \
+	"${in_b[@]}" qemu-system-x86_64 "${machine[@]}" -accel tcg,thread=multi,tb-size=512 \
 		-cpu max -smp 2 -m "${guest_mb:-1536}" -nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$image/vmlinuz-$kver" -initrd "$image/initrd-$kver.img" \
 		-append "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable \
-mitigations=off random.trust_cpu=on no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1" \
+mitigations=off random.trust_cpu=on no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 ${guest_append:-}" \
 		-serial "file:$tmp/console.log" \
 		-drive "file=$image/userland.squashfs,if=none,id=d0,format=raw,readonly=on" \
 		-device virtio-blk-pci,drive=d0 -device virtio-rng-pci \
@@ -58,8 +70,7 @@ mitigations=off random.trust_cpu=on no_timer_check nowatchdog rcupdate.rcu_cpu_s
 		-device virtio-9p-pci,fsdev=f0,mount_tag=control \
 		-fsdev "local,id=f1,path=$share,security_model=none,readonly=on" \
 		-device virtio-9p-pci,fsdev=f1,mount_tag=share \
-		-netdev tap,id=n0,ifname=tap0,script=no,downscript=no,vhost=off \
-		-device "virtio-net-pci,netdev=n0,mac=$guest_mac,host_mtu=9000,romfile=,$offloads" \
+		"${devices[@]}" \
 		>"$tmp/qemu.log" 2>&1 </dev/null &
 	guest_pid=$!
 }
