@@ -315,6 +315,7 @@ static struct world *begin(const char *name, enum ur_mode mode, bool pool, uint6
 	cr_assert(w);
 	w->pool = pool;
 	sa.admission = pool ? &adm : NULL;
+	sa.unwatched = true;
 	w->rng.state = sim_mix(seed + 1);
 	w->often = 65536 / sim_between(&w->rng, 2, 20);
 	w->s = sim_new(&sa);

@@ -199,6 +199,23 @@ void sim_qp_to_init(struct sim_qp *qp)
 	SIM_CHECK(qp->ep->sim, err == 0, "RESET to INIT: %d", err);
 }
 
+static void watch(const struct sim_qp *qp, const struct sim_qp *peer)
+{
+	struct sim_wire_end end = {
+		.ep = qp->ep->idx,
+		.peer_ep = peer->ep->idx,
+		.qpn = qp->qpn,
+		.peer_qpn = peer->qpn,
+		.type = qp->attr.type,
+		.mode = qp->attr.mode,
+		.first = ur_psn(peer->attr.psn),
+		.mtu_shift = 7 + (unsigned)qp->attr.mtu,
+	};
+
+	if (qp->ep->sim->wire)
+		sim_wire_connect(qp->ep->sim->wire, &end);
+}
+
 void sim_qp_to_rtr(struct sim_qp *qp, const struct sim_qp *peer)
 {
 	struct sim *s = qp->ep->sim;
@@ -227,6 +244,7 @@ void sim_qp_to_rtr(struct sim_qp *qp, const struct sim_qp *peer)
 	}
 	attr.dest_qp_num = peer->qpn.v;
 	attr.rq_psn = peer->attr.psn;
+	watch(qp, peer);
 	path = sim_path_attr(qp, peer->ep, peer->qpn);
 	mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (qp->attr.type == IBV_QPT_RC)

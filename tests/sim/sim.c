@@ -259,6 +259,7 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	enum sim_trace_fate traced = SIM_TRACE_SENT;
 	enum sim_verdict verdict = SIM_PASS;
 	enum ur_drop drop = ur_packet_decode(frame, len, &p);
+	const char *why;
 
 	SIM_CHECK(s, drop == UR_DROP_NONE, "endpoint %u sent a malformed frame: %s", ep->idx,
 		  ur_drop_text(drop));
@@ -267,6 +268,7 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	to = sim_destination(s, &p);
 	SIM_CHECK(s, to, "endpoint %u sent to nobody", ep->idx);
 	ep->tx_frames++;
+	why = s->wire ? sim_wire_sent(s->wire, ep->idx, to->idx, &p) : NULL;
 	if (ep->out.attr.bits_per_s)
 		sim_port_pass(&ep->out, len, s->now_ns, &left_ns, &ecn);
 	fate = sim_link_send(&ep->link[to->idx], &s->rng, len, left_ns);
@@ -289,6 +291,7 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	ep->lost_frames += traced == SIM_TRACE_LOST;
 	if (!s->attr.fast)
 		sim_trace_add(&s->trace, s->now_ns, frame, len, traced);
+	SIM_CHECK(s, !why, "endpoint %u: %s", ep->idx, why);
 	for (unsigned i = 0; i < fate.copies; i++)
 		deliver_at(to, fate.at_ns[i], frame, len, fate.corrupt[i]);
 	return ep->link[to->idx].busy_until_ns;
@@ -314,6 +317,8 @@ static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
 		ep->foreign(ep, &p, frame, len);
 		return;
 	}
+	if (ep->sim->wire)
+		sim_wire_arrived(ep->sim->wire, ep->idx, &p);
 	ep->last_drop = ur_engine_input(ep->engine, &p, frame, ep->sim->now_ns);
 	if (ep->last_drop != UR_DROP_NONE)
 		ep->rx_dropped++;
@@ -627,6 +632,7 @@ struct sim *sim_new(const struct sim_attr *attr)
 	if (!s)
 		abort();
 	s->attr = *attr;
+	s->wire = attr->fast || attr->unwatched ? NULL : sim_wire_new();
 	if (s->attr.tx_cap > TX_BATCH_MAX)
 		s->attr.tx_cap = TX_BATCH_MAX;
 	s->rng.state = sim_mix(attr->seed + 1);
@@ -673,6 +679,8 @@ void sim_free(struct sim *s)
 	}
 	free(s->heap);
 	sim_trace_free(&s->trace);
+	if (s->wire)
+		sim_wire_free(s->wire);
 	current = NULL;
 	free(s);
 }

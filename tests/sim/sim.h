@@ -10,6 +10,7 @@
 #include "port.h"
 #include "rng.h"
 #include "trace.h"
+#include "wire_oracle.h"
 
 /*
  * A network of engines in virtual time. See docs/design/simulator.md. One simulation at a time in a
@@ -74,6 +75,7 @@ struct sim_attr {
 	uint64_t turn_delay_ns;
 	unsigned tx_cap;
 	bool fast;		   /* for measurements: no trace, no validation after each event */
+	bool unwatched;		   /* an end is told lies: what it says on the wire is not judged */
 	struct sim_link_attr link; /* all directions */
 	const struct ur_engine_qos *qos;     /* NULL: the default */
 	const struct ur_adm_attr *admission; /* NULL: plain */
@@ -108,6 +110,7 @@ struct sim {
 	unsigned heap_cnt, heap_cap;
 	struct sim_ep ep[SIM_EP_MAX];
 	struct sim_trace trace;
+	struct sim_wire *wire; /* NULL: unwatched */
 
 	/* The n-th frame for which mask_counts() is true (NULL: all) is lost when bit n is set. */
 	uint64_t drop_mask;
