@@ -406,6 +406,8 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 		restart_timer(r, now_ns);
 		return repeat_una(r, false);
 	}
+	/* It may be dead, or stand still: a few packets ask as well as many. */
+	narrow_flight(r);
 	rewind_to_una(r, now_ns);
 	return UR_RECOVERY_REWIND;
 }

@@ -689,3 +689,14 @@ Test(recovery, a_peer_that_sends_other_responses_is_not_silent)
 	cr_assert_eq(ur_recovery_deadline(&r), 1500000);
 	cr_assert_eq(r.ack_deadline_ns, ack_deadline);
 }
+
+/* RC-REQ-FLIGHT-01 */
+Test(recovery, a_peer_that_stands_still_is_asked_with_a_few_packets)
+{
+	ur_recovery_init(&r, ur_psn(0), 512);
+	ur_recovery_limits(&r, 7, 7, TIMEOUT);
+	send(64, 0);
+	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
+	cr_assert(timeout);
+	cr_assert_eq(ur_recovery_flight_left(&r), UR_FLIGHT_MIN);
+}
