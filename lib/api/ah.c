@@ -22,11 +22,24 @@ static void resolve_on_worker(void *arg, uint64_t now_ns)
 	r->rc = ur_neigh_resolve(r->neigh, &r->dst, r->mac, now_ns);
 }
 
-int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, struct ur_qpn lqpn,
-		      struct ur_qpn rqpn, struct ur_path_attr *path)
+/* Waits for the neighbour's answer; EHOSTUNREACH. */
+static int ask(struct ur_device *dev, struct resolve *r)
+{
+	unsigned idle = 0;
+
+	for (;;) {
+		ur_worker_call(dev->workers[0], resolve_on_worker, r);
+		if (r->rc != -EAGAIN)
+			return r->rc ? EHOSTUNREACH : 0;
+		ur_device_wait_a_bit(dev, &idle);
+	}
+}
+
+int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, const uint8_t *dmac,
+		      struct ur_qpn lqpn, struct ur_qpn rqpn, struct ur_path_attr *path)
 {
 	struct resolve r = {.neigh = dev->neigh};
-	unsigned idle = 0;
+	int rc = 0;
 
 	if (!attr->is_global || attr->port_num != 1 || attr->grh.sgid_index >= dev->gid_cnt ||
 	    attr->sl > 15 || !ur_device_serves(dev, attr->sl))
@@ -34,14 +47,12 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, str
 	memcpy(r.dst.b, attr->grh.dgid.raw, 16);
 	if (ur_gid_is_ipv4(&r.dst) != ur_gid_is_ipv4(&dev->gids[attr->grh.sgid_index]))
 		return EINVAL;
-	for (;;) {
-		ur_worker_call(dev->workers[0], resolve_on_worker, &r);
-		if (r.rc != -EAGAIN)
-			break;
-		ur_device_wait_a_bit(dev, &idle);
-	}
-	if (r.rc)
-		return EHOSTUNREACH;
+	if (dmac)
+		memcpy(r.mac, dmac, 6);
+	else
+		rc = ask(dev, &r);
+	if (rc)
+		return rc;
 	*path = (struct ur_path_attr){
 		.src = dev->gids[attr->grh.sgid_index],
 		.dst = r.dst,
@@ -87,7 +98,7 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (!ah)
 		return NULL;
-	rc = ur_device_resolve(dev, attr, ur_qpn(0), ur_qpn(0), &path);
+	rc = ur_device_resolve(dev, attr, NULL, ur_qpn(0), ur_qpn(0), &path);
 	if (rc) {
 		free(ah);
 		errno = rc;

@@ -206,6 +206,8 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 				    .peer = ev->src->sgid,
 				    .local = ev->src->dgid,
 				    .peer_port = ev->ip ? ev->ip->sport : 0};
+	note->has_mac = true;
+	memcpy(note->mac, ev->src->path.hdr, sizeof(note->mac));
 	if (!sidr) {
 		take_req(note, ev);
 		set_service(cm, ev);

@@ -158,7 +158,7 @@ int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct 
 	mode.agreed = agreed_of(&own, &peer->offer);
 	if (rc_qp)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	rc = ur_api_modify_qp(qp, &attr, mask, &mode);
+	rc = ur_api_modify_qp(qp, &attr, mask, &mode, peer->has_mac ? peer->mac : NULL);
 	if (rc)
 		return rc;
 	attr.qp_state = IBV_QPS_RTS;
@@ -298,7 +298,7 @@ static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint1
 	if (!rc) {
 		id->ah.sl = id->sl;
 		id->ah.grh.traffic_class = id->tclass;
-		rc = ur_device_resolve(id->dev, &id->ah, ur_qpn(1), ur_qpn(1), &attr);
+		rc = ur_device_resolve(id->dev, &id->ah, NULL, ur_qpn(1), ur_qpn(1), &attr);
 	}
 	if (rc)
 		return rc;

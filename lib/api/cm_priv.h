@@ -41,6 +41,8 @@ struct ur_cm_note {
 	bool final; /* the core has forgotten the handle */
 	int status;
 	/* REQ_RCVD, SIDR_REQ_RCVD */
+	bool has_mac;
+	uint8_t mac[6]; /* CM-MAC-01: of the frame: the peer's, or its gateway's */
 	struct ur_gid peer, local;
 	uint16_t peer_port;
 	/* REQ_RCVD: the REQ; REP_RCVD: the REP, as the local side's QP needs them. */

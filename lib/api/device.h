@@ -204,7 +204,8 @@ void ur_device_quiesce(struct ur_device *dev);
 
 /* 64 random bits. */
 uint64_t ur_device_random(void);
-/* CM-GUID-01: EUI-64 of the MAC address, as drivers of RoCE devices make it: the GUID of node, image and CM. */
+/* CM-GUID-01: EUI-64 of the MAC address, as drivers of RoCE devices make it: the GUID of node,
+ * image and CM. */
 uint64_t ur_device_guid(const struct ur_device *dev);
 
 /* Adds to one of the counts of live objects. */
@@ -213,17 +214,18 @@ void ur_device_count(struct ur_device *dev, uint32_t *count, int by);
 /*
  * What an address vector comes to: 0, EINVAL (also for an SL without service), or EHOSTUNREACH when
  * the MAC address could not be found. Waits for neighbour resolution, in inline mode doing the
- * endpoint's work.
+ * endpoint's work, unless `dmac` is given.
  */
-int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, struct ur_qpn lqpn,
-		      struct ur_qpn rqpn, struct ur_path_attr *path);
+int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, const uint8_t *dmac,
+		      struct ur_qpn lqpn, struct ur_qpn rqpn, struct ur_path_attr *path);
 
 /*
  * uroce_modify_qp(), but for whoever has agreed with the peer on the mode: `verdict` counts instead
- * of what a queue pair connected by hand gets at RTR. NULL: as uroce_modify_qp().
+ * of what a queue pair connected by hand gets at RTR, and `dmac` is where it sends. NULL: as
+ * uroce_modify_qp().
  */
 int ur_api_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
-		     const struct ur_mode_verdict *verdict);
+		     const struct ur_mode_verdict *verdict, const uint8_t *dmac);
 /* What the queue pair wants to be (qp_mode.c). */
 struct ur_mode_want ur_api_qp_want(struct ur_api_qp *qp);
 /* Keeps, and counts, why the queue pair's mode is what it is, or cannot be what was demanded. */

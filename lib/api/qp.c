@@ -205,11 +205,11 @@ static struct ur_mode_verdict mode_by_hand(const struct ur_mode_want *want)
 
 int uroce_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
-	return ur_api_modify_qp(base, attr, mask, NULL);
+	return ur_api_modify_qp(base, attr, mask, NULL, NULL);
 }
 
 int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
-		     const struct ur_mode_verdict *verdict)
+		     const struct ur_mode_verdict *verdict, const uint8_t *dmac)
 {
 	struct ur_device *dev = ur_device(base->context);
 	struct ur_api_qp *qp = UR_API(qp, base);
@@ -226,8 +226,8 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_AV) {
 		uint32_t rqpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : 0;
 
-		rc = ur_device_resolve(dev, &attr->ah_attr, ur_qpn(base->qp_num), ur_qpn(rqpn),
-				       &path);
+		rc = ur_device_resolve(dev, &attr->ah_attr, dmac, ur_qpn(base->qp_num),
+				       ur_qpn(rqpn), &path);
 		if (rc)
 			return rc;
 		m.path = &path;

@@ -35,14 +35,19 @@ static size_t frame_cnt;
 static struct uroce_cm_id *listener, *a, *b;
 static struct ibv_qp *qa, *qb;
 
-static void setup(void)
+static void capture(struct end *e)
 {
 	char err[256];
 
+	close(mkstemp(file));
+	cr_assert_eq(uroce_capture_start(e->ctx, file, NULL, 0, err, sizeof(err)), 0, "%s", err);
+}
+
+static void setup(void)
+{
 	end_open(A, "ring-a.conf", settings);
 	end_open(B, "ring-b.conf", settings);
-	close(mkstemp(file));
-	cr_assert_eq(uroce_capture_start(A->ctx, file, NULL, 0, err, sizeof(err)), 0, "%s", err);
+	capture(A);
 }
 
 static void teardown(void)
@@ -52,6 +57,7 @@ static void teardown(void)
 }
 
 TestSuite(api_cm_wire, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(api_cm_mac, .fini = teardown, .timeout = 60); /* opens its endpoints itself */
 
 static void connect_them(enum ibv_qp_type type)
 {
@@ -175,4 +181,47 @@ Test(api_cm_wire, an_endpoint_has_one_guid_and_no_second_path)
 Test(api_cm_wire, unreliable_connections_begin_so_too)
 {
 	expect_psns(IBV_QPT_UC, SEND_ONLY | 0x20);
+}
+
+/* ---- the way back ---- */
+
+/* Ends B's capture: how often B asked for A's MAC address. */
+static unsigned arp_requests(void)
+{
+	static const uint8_t ip_a[4] = {10, 77, 0, 1}, ip_b[4] = {10, 77, 0, 2};
+	char err[PCAP_ERRBUF_SIZE];
+	struct pcap_pkthdr *h;
+	const u_char *f;
+	pcap_t *pcap;
+	unsigned n = 0;
+
+	cr_assert_eq(uroce_capture_stop(B->ctx, NULL), 0);
+	pcap = pcap_open_offline(file, err);
+	cr_assert_not_null(pcap, "%s", err);
+	while (pcap_next_ex(pcap, &h, &f) == 1)
+		n += h->caplen >= 42 && f[12] == 8 && f[13] == 6 && f[21] == 1 &&
+		     memcmp(f + 28, ip_b, 4) == 0 && memcmp(f + 38, ip_a, 4) == 0;
+	pcap_close(pcap);
+	unlink(file);
+	return n;
+}
+
+/* CM-MAC-01: the sender of a forged request would never answer, and the application would wait. */
+Test(api_cm_mac, accept_asks_nothing_and_goes_where_the_request_came_from)
+{
+	static const char *const knows_b[] = {"transport.mode=gbn", "address.mac=02:00:00:00:00:0a",
+					      "address.neighbor=10.77.0.2=02:00:00:00:00:0b", NULL};
+	static const char *const knows_nothing[] = {"transport.mode=gbn",
+						    "address.mac=02:00:00:00:00:0b", NULL};
+
+	end_open(A, "ring-a.conf", knows_b);
+	end_open(B, "ring-b.conf", knows_nothing);
+	capture(B);
+	connect_them(IBV_QPT_RC);
+	end_post_recv(A, qa, 1);
+	end_post_send(B, qb, 2, "from b");
+	cr_expect_eq(end_wc(B).status, IBV_WC_SUCCESS);
+	cr_expect_eq(end_wc(A).wr_id, 1);
+	drop_them();
+	cr_expect_eq(arp_requests(), 0);
 }
