@@ -328,6 +328,12 @@ static uint8_t put_private(const struct ur_api_cm_id *id, uint8_t *to, size_t ca
 	return (uint8_t)(UR_RDMA_IP_BYTES + len);
 }
 
+/* CM-FLOW-01: ACKs of a queue pair with an SRQ have none, unreliable ones have no ACKs. */
+static bool tells_credits(const struct ibv_qp *qp)
+{
+	return qp->qp_type == IBV_QPT_RC && !qp->srq;
+}
+
 static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id,
 		     const struct ibv_qp *qp, uint16_t port)
 {
@@ -344,7 +350,7 @@ static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id
 	a->retry_cnt = id->param.retry_count;
 	a->rnr_retry = id->param.rnr_retry_count;
 	a->ack_timeout = id->param.timeout;
-	a->flow_ctrl = true;
+	a->flow_ctrl = tells_credits(qp);
 	a->srq = qp->srq != NULL;
 	a->sl = id->ah.sl;
 	a->hop_limit = id->ah.grh.hop_limit;
@@ -477,7 +483,8 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 		.responder_resources = id->param.responder_resources,
 		.initiator_depth = id->param.initiator_depth,
 		.rnr_retry = own_rnr_retry,
-		.flow_ctrl = true,
+		.flow_ctrl = tells_credits(qp),
+		.target_ack_delay = UR_CM_API_ACK_DELAY,
 		.srq = qp->srq != NULL,
 		.private_data = id->param.private_data,
 		.private_len = id->param.private_data_len,

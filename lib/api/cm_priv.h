@@ -18,6 +18,8 @@
 /* Answers are expected within 4.096 us * 2^16 = 268 ms; 1 + 8 tries take 2.4 s. */
 #define UR_CM_API_RESP_TIMEOUT 16
 #define UR_CM_API_RETRIES      8
+/* What a REP says of how late an ACK may be: 134 ms, as other endpoints in software. */
+#define UR_CM_API_ACK_DELAY 15
 /* Requests that have not been fetched yet, at most; as many as the core lets be pending. */
 #define UR_CM_API_BACKLOG (UR_CM_API_PENDING + UR_CM_API_SIDR)
 /* Notes an id can have at once: REP, one end, time-wait exit; and one for an end of our own. */

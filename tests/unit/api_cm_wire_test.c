@@ -13,12 +13,13 @@
 #define IP_B "10.77.0.2"
 
 /* Offsets in an untagged IPv4 frame, and in a MAD. */
-#define AT_BTH	  42u
-#define AT_MAD	  (AT_BTH + 12 + 8)
-#define AT_BODY	  (AT_MAD + 24)
-#define CM_REQ	  0x10u
-#define CM_REP	  0x13u
-#define SEND_ONLY 0x04u
+#define AT_BTH		   42u
+#define AT_MAD		   (AT_BTH + 12 + 8)
+#define AT_BODY		   (AT_MAD + 24)
+#define CM_REQ		   0x10u
+#define CM_REP		   0x13u
+#define SEND_ONLY	   0x04u
+#define UC_WITHOUT_CREDITS (1u << 1) /* transport service type, end-to-end flow control */
 
 static const char *const settings[] = {"transport.mode=gbn", NULL};
 
@@ -34,6 +35,7 @@ static size_t frame_cnt;
 
 static struct uroce_cm_id *listener, *a, *b;
 static struct ibv_qp *qa, *qb;
+static struct ibv_srq *srq; /* of B's queue pair, or NULL */
 
 static void capture(struct end *e)
 {
@@ -70,7 +72,7 @@ static void connect_them(enum ibv_qp_type type)
 	ev = end_event(B, UROCE_CM_CONNECT_REQUEST);
 	b = ev->id;
 	uroce_ack_cm_event(ev);
-	qb = end_qp(B, type);
+	qb = end_qp_of(B, type, srq);
 	cr_assert_eq(uroce_cm_accept(b, qb, &end_param), 0);
 	end_expect(A, UROCE_CM_ESTABLISHED);
 	end_expect(B, UROCE_CM_ESTABLISHED);
@@ -175,6 +177,34 @@ Test(api_cm_wire, an_endpoint_has_one_guid_and_no_second_path)
 	cr_assert_eq(uroce_query_device(B->ctx, &attr), 0);
 	cr_expect_arr_eq(&attr.node_guid, message(CM_REP) + 28, 8);
 	cr_expect_eq(message(CM_REP)[26] >> 1 & 3, 1, "failover is not supported");
+}
+
+/* CM-FLOW-01 */
+Test(api_cm_wire, end_to_end_credits_are_announced_where_there_are_any)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+
+	srq = uroce_create_srq(B->pd, &attr);
+	cr_assert_not_null(srq);
+	connect_them(IBV_QPT_RC);
+	drop_them();
+	cr_expect_eq(uroce_destroy_srq(srq), 0);
+	read_frames();
+	cr_expect_eq(message(CM_REQ)[43] & 1, 1);
+	cr_expect_eq(message(CM_REQ)[51] >> 3 & 1, 0, "no SRQ");
+	cr_expect_eq(message(CM_REP)[26] & 1, 0);
+	cr_expect_eq(message(CM_REP)[27] >> 4 & 1, 1, "an SRQ");
+	cr_expect_eq(message(CM_REP)[26] >> 3, 15, "an ACK may take 134 ms");
+}
+
+/* CM-FLOW-01 */
+Test(api_cm_wire, unreliable_connections_announce_no_credits)
+{
+	connect_them(IBV_QPT_UC);
+	drop_them();
+	read_frames();
+	cr_expect_eq(message(CM_REQ)[43] & 7, UC_WITHOUT_CREDITS);
+	cr_expect_eq(message(CM_REP)[26] & 1, 0);
 }
 
 /* CM-PSN-01 */

@@ -79,9 +79,10 @@ static inline void end_close(struct end *e)
 	e->ctx = NULL;
 }
 
-static inline struct ibv_qp *end_qp(struct end *e, enum ibv_qp_type type)
+static inline struct ibv_qp *end_qp_of(struct end *e, enum ibv_qp_type type, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr attr = {
+		.srq = srq,
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
 		.qp_type = type,
@@ -92,6 +93,11 @@ static inline struct ibv_qp *end_qp(struct end *e, enum ibv_qp_type type)
 
 	cr_assert_not_null(qp, "%s", strerror(errno));
 	return qp;
+}
+
+static inline struct ibv_qp *end_qp(struct end *e, enum ibv_qp_type type)
+{
+	return end_qp_of(e, type, NULL);
 }
 
 static inline void end_progress(void)
