@@ -74,7 +74,7 @@ static void server(struct peer *p)
 	struct ibv_wc wc;
 
 	must(uroce_cm_create_id(p->channel, NULL, &p->listener), "cm_create_id");
-	must(uroce_cm_listen(p->listener, UDADDY_PORT), "cm_listen");
+	must(uroce_cm_sidr_listen(p->listener, UDADDY_PORT), "cm_sidr_listen");
 	make_qp(p);
 	printf("listening\n");
 	event = peer_event(p, UROCE_CM_SIDR_REQUEST);
