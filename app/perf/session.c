@@ -304,7 +304,8 @@ static bool make_victims(struct perf_session *s, struct perf_qp *q)
 	for (; q->victims != NULL && q->victims_cnt < PERF_GRANTS; q->victims_cnt++) {
 		/* Nobody touches what these regions cover: any memory of ours will do. */
 		q->victims[q->victims_cnt] =
-			uroce_reg_mr(s->ep->pd, q->mem, PERF_AT_RINGS, REMOTE_ACCESS);
+			uroce_reg_mr(s->ep->pd, q->mem, PERF_AT_RINGS,
+				     REMOTE_ACCESS | UROCE_ACCESS_REMOTE_INVALIDATE);
 		if (q->victims[q->victims_cnt] == NULL)
 			break;
 	}

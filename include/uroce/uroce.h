@@ -78,6 +78,15 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int ac
 struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access);
 /*
+ * An access flag beside those of verbs: the peer of any queue pair of the region's protection domain
+ * may take the region's keys out of force, by IBV_WR_SEND_WITH_INV. Without it such a SEND is refused
+ * as a remote access error: a right to read is none to take the region from everybody else. (In verbs
+ * only memory windows of type 2 and regions of fast registration can be invalidated, and there are
+ * none here.) IBV_WR_LOCAL_INV needs no flag.
+ */
+#define UROCE_ACCESS_REMOTE_INVALIDATE (1 << 16)
+
+/*
  * Also makes a region valid again, under new keys, that was invalidated by a local or a remote
  * invalidate.
  */

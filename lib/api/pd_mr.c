@@ -47,6 +47,8 @@ int uroce_dealloc_pd(struct ibv_pd *pd)
 }
 
 /* The access bits that the table knows; zero-based is a matter of addresses. */
+_Static_assert(UROCE_ACCESS_REMOTE_INVALIDATE == UR_ACCESS_REMOTE_INVALIDATE, "passed through");
+
 static uint32_t rights(int access)
 {
 	return (uint32_t)access & ~(uint32_t)IBV_ACCESS_ZERO_BASED;

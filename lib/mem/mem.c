@@ -7,8 +7,8 @@
 #include "wire/assert.h"
 
 #define WRITERS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
-#define REMOTE	(WRITERS | IBV_ACCESS_REMOTE_READ)
-#define RIGHTS	(REMOTE | IBV_ACCESS_LOCAL_WRITE)
+#define RIGHTS                                                                                     \
+	(WRITERS | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | UR_ACCESS_REMOTE_INVALIDATE)
 /* Hints that whoever does not know them is to ignore. */
 #define HINTS ((uint32_t)IBV_ACCESS_OPTIONAL_RANGE)
 
@@ -155,7 +155,7 @@ bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote)
 	uint32_t in_force = key;
 
 	if (!key || atomic_load_explicit(&mr->key, memory_order_acquire) != key || mr->pd != pd ||
-	    (remote && !(mr->access & REMOTE)))
+	    (remote && !(mr->access & UR_ACCESS_REMOTE_INVALIDATE)))
 		return false;
 	/* Of two workers that invalidate at once, one is told that it did. */
 	return atomic_compare_exchange_strong_explicit(&mr->key, &in_force, 0, memory_order_acq_rel,

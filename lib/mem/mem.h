@@ -16,13 +16,16 @@
  * chosen at random, so that guessing one succeeds with probability regions / 2^32. lkey and rkey
  * are the same number. Key 0 is never valid.
  */
+/* Beside enum ibv_access_flags: a peer may invalidate the key. MEM-INV-02 */
+#define UR_ACCESS_REMOTE_INVALIDATE (1u << 16)
+
 struct ur_mr {
 	_Atomic uint32_t key; /* 0: the entry grants nothing */
 	uint32_t pd;	      /* protection domain handle, never 0 */
 	uint64_t iova;	      /* the address by which the region's first byte is named */
 	uint64_t length;      /* bytes */
 	uint8_t *base;	      /* the first byte */
-	uint32_t access;      /* enum ibv_access_flags */
+	uint32_t access;      /* enum ibv_access_flags, UR_ACCESS_REMOTE_INVALIDATE */
 	uint32_t given;	      /* the key last given out, in force or not; control threads only */
 	uint8_t state;	      /* enum ur_mr_state; control threads only */
 };
@@ -82,7 +85,7 @@ int ur_mem_release(struct ur_mem *m, uint32_t key);
 /*
  * Local or remote invalidate by a QP of domain `pd`: the key grants nothing from now on. Thread
  * class: any worker. False when the key is not in force, belongs to another domain or, for
- * `remote`, when the region has no remote right.
+ * `remote`, when the region was not registered for it.
  */
 bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote);
 

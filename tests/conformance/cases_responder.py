@@ -5,7 +5,7 @@ import struct
 
 from roce import (ATOMIC_ACK, NAK_SEQUENCE, NO_CREDITS, READ_FIRST, READ_LAST, READ_MIDDLE,
                   READ_ONLY, SEND_ONLY, CREDITS, psn_add)
-from dut import WITH_IMM, WITH_INV
+from dut import ALL_ACCESS, REMOTE_INVALIDATE, WITH_IMM, WITH_INV
 from station import Unsupported, case, check, equal
 
 GUARD = b"\xee" * 64
@@ -69,7 +69,7 @@ def send_invalidate(s):
         raise Unsupported("a region registered by a user cannot be invalidated there")
     c = s.connect()
     receive_ring(s, c, 4096)
-    victim = s.dut.region()
+    victim = s.dut.region(access=ALL_ACCESS | REMOTE_INVALIDATE)
     c.write(victim, b"before")
     c.acked()
     c.send(b"hello", inv=victim.rkey)

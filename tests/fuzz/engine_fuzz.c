@@ -246,7 +246,8 @@ static void make_world(void)
 					   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 				   5, &key) == 0);
 	FUZZ_CHECK(ur_mem_register(&mem, PD, region + MR_BYTES, MR_BYTES, 0x1000,
-				   IBV_ACCESS_REMOTE_READ, 77, &readonly_key) == 0);
+				   IBV_ACCESS_REMOTE_READ | UR_ACCESS_REMOTE_INVALIDATE, 77,
+				   &readonly_key) == 0);
 	FUZZ_CHECK(ur_cq_ring_bytes(CQ_CQE) <= sizeof(memory.cq_ring));
 	ur_cq_init(&cq, memory.cq_ring, CQ_CQE, 0, NULL);
 	FUZZ_CHECK(ur_rq_ring_bytes(DEPTH, 2) <= sizeof(memory.srq_ring));

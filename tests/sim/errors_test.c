@@ -194,6 +194,21 @@ EACH_MODE(errors, an_invalidate_of_a_foreign_key_is_a_remote_access_error)
 	bench_free(b);
 }
 
+/* MEM-INV-02 */
+EACH_MODE(errors, an_invalidate_of_what_was_not_registered_for_it_is_a_remote_access_error)
+{
+	struct bench *b = bench_new(mode, "closed_inv", NULL);
+	struct ibv_send_wr wr = bench_send(b, 1, 50);
+
+	bench_recv(b, 10, 100);
+	wr.opcode = IBV_WR_SEND_WITH_INV;
+	wr.invalidate_rkey = b->mr[1].key;
+	cr_assert_eq(sim_post_send(&b->qp[0], &wr), 0);
+	sim_expect(b->s, &b->cq[0], 1, IBV_WC_REM_ACCESS_ERR, LIMIT_NS);
+	cr_assert(sim_mr_valid(&b->mr[1]));
+	bench_free(b);
+}
+
 EACH_MODE(errors, a_local_invalidate_of_a_foreign_key_fails)
 {
 	struct bench *b = bench_new(mode, "bad_local_inv", NULL);
@@ -213,7 +228,7 @@ EACH_MODE(errors, a_region_that_was_invalidated_refuses)
 	struct ibv_send_wr wr = bench_send(b, 1, 50);
 	struct sim_mr mr;
 
-	sim_mr_init(&mr, &b->s->ep[1], 100, SIM_ACCESS_ALL);
+	sim_mr_init(&mr, &b->s->ep[1], 100, SIM_ACCESS_ALL | (int)UR_ACCESS_REMOTE_INVALIDATE);
 	bench_recv(b, 10, 100);
 	wr.opcode = IBV_WR_SEND_WITH_INV;
 	wr.invalidate_rkey = mr.key;

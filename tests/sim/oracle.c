@@ -183,7 +183,8 @@ static void prepare(struct sim_flow *f, unsigned idx)
 		prepare_atomic(f, op);
 		pieces = 1;
 	} else if (op->opcode == IBV_WR_SEND_WITH_INV) {
-		sim_mr_init(&op->inv, f->rsp->ep, 16, SIM_ACCESS_ALL);
+		sim_mr_init(&op->inv, f->rsp->ep, 16,
+			    SIM_ACCESS_ALL | (int)UR_ACCESS_REMOTE_INVALIDATE);
 	} else if (op->opcode == IBV_WR_LOCAL_INV) {
 		sim_mr_init(&op->inv, f->req->ep, 16, SIM_ACCESS_ALL);
 	}

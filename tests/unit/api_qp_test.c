@@ -200,7 +200,7 @@ PAIR_TEST(api_qp, invalidates_take_the_key_away, open_both, close_both)
 	uint32_t key;
 
 	join_rc((struct join){0});
-	mr = uroce_reg_mr(B->pd, B->buf, 4096, ALL_RIGHTS);
+	mr = uroce_reg_mr(B->pd, B->buf, 4096, ALL_RIGHTS | UROCE_ACCESS_REMOTE_INVALIDATE);
 	cr_assert_not_null(mr);
 	key = mr->rkey;
 	wr.invalidate_rkey = key;

@@ -200,8 +200,8 @@ struct end *end_new(struct end_attr attr)
 				     RIGHTS | IBV_ACCESS_LOCAL_WRITE, 0x123456789abcdef0, &e->key),
 		     0);
 	cr_assert_eq(ur_mem_register(&e->mem, END_PD, e->buf + 1, END_BUF_BYTES - 1, 0,
-				     RIGHTS | IBV_ACCESS_LOCAL_WRITE, 0xfedcba9876543210,
-				     &e->unaligned_key),
+				     RIGHTS | IBV_ACCESS_LOCAL_WRITE | UR_ACCESS_REMOTE_INVALIDATE,
+				     0xfedcba9876543210, &e->unaligned_key),
 		     0);
 	ea.mem = &e->mem;
 	ea.sink = (struct ur_sink){e, on_completion, on_async, on_foreign};

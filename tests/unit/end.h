@@ -62,7 +62,7 @@ struct end {
 	uint64_t now_ns;
 	uint8_t *buf; /* END_BUF_BYTES, registered under `key` at its own address */
 	uint32_t key;
-	uint32_t unaligned_key; /* its second byte to the end, under addresses from 0 */
+	uint32_t unaligned_key; /* its second byte to the end, from address 0; may be invalidated */
 	struct ibv_async_event async[END_ASYNC_MAX];
 	unsigned async_cnt, notified;
 	struct frame in_frame, out_frame;

@@ -130,7 +130,7 @@ Test(ext_responder, completions_wait_for_their_turn)
 	struct ibv_wc wc;
 
 	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf + 9000, 100, 0,
-				     IBV_ACCESS_REMOTE_READ, 77, &key),
+				     UR_ACCESS_REMOTE_INVALIDATE, 77, &key),
 		     0);
 	peer_data(x, true, 0, 10, IMM, 5)->bth.solicited = true;
 	peer_data(x, true, 0, 20, INV, key);
@@ -828,7 +828,7 @@ Test(ext_responder, receive_that_may_not_be_written_is_not)
 		sge[1] = (struct ibv_sge){(uintptr_t)to + 60, 40, key};
 		cr_assert_eq(ur_rq_post(&x->qp->rq, &wr), 0);
 		if (i == 2)
-			ur_mem_invalidate(&x->e->mem, key, END_PD, true);
+			ur_mem_invalidate(&x->e->mem, key, END_PD, false);
 		cr_assert_eq(peer_in(x, s), UR_DROP_RECV_BUFFER);
 		peer_expect_nak(x, 100, 0x63);
 		end_expect_wc(x->e, 1, IBV_WC_LOC_PROT_ERR);

@@ -345,19 +345,28 @@ Test(mem, invalidated_key_grants_nothing_and_stays_registered)
 }
 
 /* MEM-INV-02 */
-Test(mem, invalidate_needs_the_domain_and_remotely_a_remote_right)
+Test(mem, invalidate_needs_the_domain_and_remotely_a_right_of_its_own)
 {
 	struct ur_mem *m = table(8);
 	static const uint32_t remote[] = {READ, LOCAL | WRITE, LOCAL | ATOMIC};
 	uint32_t key = add(m, IOVA, LEN, LOCAL);
 
+	/* Who may read or write it may not take it from others. */
+	for (int i = 0; i < 3; i++) {
+		uint32_t open = add(m, IOVA, LEN, remote[i]);
+
+		cr_expect_not(ur_mem_invalidate(m, open, PD, true), "right %u", remote[i]);
+		cr_expect_not_null(ur_mem_check(m, open, PD, IOVA, 1, remote[i]));
+		cr_expect_eq(ur_mem_suspend(m, open), 0);
+		cr_expect_eq(ur_mem_release(m, open), 0);
+	}
 	cr_expect_not(ur_mem_invalidate(m, key, PD + 1, false));
 	cr_expect_not(ur_mem_invalidate(m, key ^ 0x80000000, PD, false));
 	cr_expect_not(ur_mem_invalidate(m, key, PD, true));
 	cr_expect_not_null(ur_mem_check(m, key, PD, IOVA, 1, 0));
 	cr_expect(ur_mem_invalidate(m, key, PD, false));
 	for (int i = 0; i < 3; i++) {
-		key = add(m, IOVA, LEN, remote[i]);
+		key = add(m, IOVA, LEN, remote[i] | UR_ACCESS_REMOTE_INVALIDATE);
 		cr_expect_not(ur_mem_invalidate(m, key, PD + 1, true));
 		cr_expect(ur_mem_invalidate(m, key, PD, true), "right %u", remote[i]);
 		cr_expect_null(ur_mem_check(m, key, PD, IOVA, 1, 0));

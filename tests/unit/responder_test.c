@@ -597,17 +597,20 @@ Test(responder, send_with_invalidate_takes_the_key_out_of_force)
 	end_free(e);
 }
 
-/* RC-RESP-NAK-01 */
-Test(responder, send_that_invalidates_what_is_not_there_is_an_access_error)
+/* RC-RESP-NAK-01, MEM-INV-02 */
+Test(responder, send_that_invalidates_what_is_not_there_or_not_its_own_is_an_access_error)
 {
-	struct end *e = END();
-	struct ur_packet p = end_packet(e, UR_RC_SEND_ONLY_INV, 100, 16);
+	for (unsigned i = 0; i < 2; i++) {
+		struct end *e = END();
+		struct ur_packet p = end_packet(e, UR_RC_SEND_ONLY_INV, 100, 16);
 
-	end_post_recv(e, 1, 64, 64);
-	p.ieth = 0x5555;
-	expect_refusal(e, p, 2, UR_DROP_ACCESS);
-	end_expect_wc(e, 1, IBV_WC_LOC_ACCESS_ERR);
-	end_free(e);
+		end_post_recv(e, 1, 64, 64);
+		p.ieth = i ? e->key : 0x5555;
+		expect_refusal(e, p, 2, UR_DROP_ACCESS);
+		end_expect_wc(e, 1, IBV_WC_LOC_ACCESS_ERR);
+		cr_assert_not_null(ur_mem_check(&e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
+		end_free(e);
+	}
 }
 
 /* RC-RESP-RECV-01 */
