@@ -112,6 +112,17 @@ static inline uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bo
 	return ur_selective_news(&x->psn, &env, &news, now_ns);
 }
 
+/*
+ * EXT-COMP-CREDIT-02. Only the newest packet tells how many receives there are, and whether they are
+ * counted at all; its news were taken. Others were overtaken, or come from a stranger: a quarter of
+ * all PSNs is old.
+ */
+static inline void take_credits(struct ur_qp *qp, const struct ur_packet *p)
+{
+	if (ur_psn_eq(p->xaeth.epsn, qp->xreq.psn.una))
+		ur_completer_credits(&qp->req, &p->aeth);
+}
+
 /* EXT-COMP-EPSN-01 */
 static bool is_known(const struct ur_ext_requester *x, struct ur_psn epsn)
 {
@@ -283,11 +294,11 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	if ((p->payload_len & 3) || p->payload_len > UR_SACK_BYTES)
 		return UR_DROP_MSG_LENGTH;
 	qp->core->cnt.acks_received++;
-	if (kind == UR_SYNDROME_ACK)
-		ur_completer_credits(&qp->req, &p->aeth);
-	else if (kind == UR_SYNDROME_NAK && !fatal)
+	if (kind == UR_SYNDROME_NAK && !fatal)
 		qp->core->cnt.packet_seq_err++;
 	n = take_news(qp, p, true, now_ns);
+	if (kind == UR_SYNDROME_ACK)
+		take_credits(qp, p);
 	back = x->probed && p->xaeth.echo == x->probe_stamp;
 	if (back)
 		probe_back(qp, p->xaeth.echo, now_ns);
@@ -413,7 +424,7 @@ static inline enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p,
 		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
 		return UR_DROP_RECV_BUFFER;
 	}
-	ur_completer_credits(&qp->req, &p->aeth);
+	take_credits(qp, p);
 	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
 	if (arrived) {
 		qp->core->cnt.early_responses += early;
