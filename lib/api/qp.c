@@ -124,6 +124,7 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.sig_all = attr->sq_sig_all,
 		.max_dest_rd_atomic =
 			attr->qp_type == IBV_QPT_RC ? (uint8_t)dev->cfg.transport.max_rd_atomic : 0,
+		.random = ur_device_random(),
 		.user = qp,
 	};
 	qp->rings_bytes = ur_qp_rings_bytes(&c.attr);

@@ -70,7 +70,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->window = attr->window;
 	e->ackreq_every = attr->ackreq_every;
 	e->mtu_shift = attr->mtu_shift;
-	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker, attr->random);
+	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker);
 	e->rung = e->slots.qps;
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
 			     l->reorder_slot_bytes, l->reorder_contexts);
@@ -344,7 +344,7 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	    a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX || a->recv_cq->worker != e->core.worker ||
 	    (a->srq && a->srq->pd != a->pd) || ((uintptr_t)mem & 63))
 		return -EINVAL;
-	qp = ur_slots_take(&e->slots, now_ns);
+	qp = ur_slots_take(&e->slots, now_ns, a->random);
 	if (!qp)
 		return -ENOMEM;
 	qp->core = &e->core;

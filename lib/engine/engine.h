@@ -52,7 +52,7 @@ struct ur_engine_attr {
 	struct ur_mem *mem; /* the endpoint's table of memory regions */
 	struct ur_sink sink;
 	struct ur_cm_attr cm;  /* worker 0 only */
-	uint64_t random;       /* seeds QPN generations and what else must not be guessable */
+	uint64_t random;       /* for what must not be guessable */
 	uint64_t time_wait_ns; /* how long the slot of a destroyed QP stays unused */
 	uint32_t window;       /* PSNs in flight a QP at most, a power of two >= 4 */
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
@@ -117,6 +117,7 @@ struct ur_qp_create {
 	struct ibv_qp_cap cap;
 	bool sig_all;
 	uint8_t max_dest_rd_atomic; /* READs and atomics remembered at most */
+	uint64_t random;	    /* 64 fresh random bits, for its number */
 	void *user;
 	/* Memory that the caller hands over until ur_engine_destroy_qp(), ur_qp_rings_bytes() of
 	 * it. */

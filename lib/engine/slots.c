@@ -14,7 +14,7 @@ size_t ur_slots_size(uint32_t max_qp)
 }
 
 void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t workers,
-		   uint16_t worker, uint64_t random)
+		   uint16_t worker)
 {
 	uint32_t n = ur_pow2_at_least(max_qp + RESERVED);
 
@@ -31,20 +31,18 @@ void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t w
 	for (uint32_t i = 0; i < max_qp; i++) {
 		uint32_t slot = i + RESERVED;
 
-		random = random * 6364136223846793005u + 1442695040888963407u;
 		s->free[s->free_cnt++] = slot;
-		/* The number this slot had last; take() moves on to the next generation. */
-		s->qps[slot].qpn =
-			ur_qpn((uint32_t)(random >> 40) << (s->slot_bits + s->worker_bits) |
-			       slot << s->worker_bits | worker);
+		/* The number this slot had last; take() chooses another generation. */
+		s->qps[slot].qpn = ur_qpn(slot << s->worker_bits | worker);
 	}
 }
 
-struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns)
+struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns, uint64_t random)
 {
-	uint32_t slot;
-	struct ur_qp *qp;
+	unsigned shift = s->slot_bits + s->worker_bits;
 	struct ur_qpn qpn;
+	struct ur_qp *qp;
+	uint32_t slot;
 
 	if (!s->free_cnt || s->free_after[s->free[s->free_head]] > now_ns)
 		return NULL;
@@ -53,10 +51,11 @@ struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns)
 	s->free_cnt--;
 	s->live++;
 	qp = &s->qps[slot];
-	qpn = qp->qpn;
-	do /* SLOT-QPN-01: 0xffffff is the multicast QPN */
-		qpn = ur_qpn(qpn.v + (1u << (s->slot_bits + s->worker_bits)));
-	while (qpn.v == UR_PSN_MASK);
+	/* SLOT-QPN-02 */
+	qpn = ur_qpn((uint32_t)random << shift | slot << s->worker_bits | s->worker);
+	/* SLOT-QPN-01: 0xffffff is the multicast QPN */
+	while (qpn.v == qp->qpn.v || qpn.v == UR_PSN_MASK)
+		qpn = ur_qpn(qpn.v + (1u << shift));
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = qpn;
 	return qp;

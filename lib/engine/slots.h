@@ -27,12 +27,15 @@ struct ur_slots {
 };
 
 size_t ur_slots_size(uint32_t max_qp);
-/* `max_qp` QPs at once; `random` seeds the generations. */
+/* `max_qp` QPs at once. */
 void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t workers,
-		   uint16_t worker, uint64_t random);
+		   uint16_t worker);
 
-/* A QP with its number set and nothing else; NULL when all are in use or in time-wait. */
-struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns);
+/*
+ * A QP with its number set and nothing else; NULL when all are in use or in time-wait. `random`, fresh
+ * each time, is its generation: who knows one number knows nothing of the next.
+ */
+struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns, uint64_t random);
 /* Takes it back; the number is nobody's at once. */
 void ur_slots_give(struct ur_slots *s, struct ur_qp *qp, uint64_t free_after_ns);
 

@@ -127,6 +127,7 @@ void sim_qp_create(struct sim_qp *qp, struct sim_ep *ep, const struct sim_qp_att
 		.cap = attr->cap,
 		.sig_all = attr->sig_all,
 		.max_dest_rd_atomic = attr->dest_rd_atomic,
+		.random = sim_mix(ep->idx + 16 * ep->sim->now_ns),
 		.user = qp,
 	};
 	int err;

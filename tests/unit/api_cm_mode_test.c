@@ -148,6 +148,7 @@ Test(api_cm_mode, two_ends_left_to_themselves_agree)
 Test(api_cm_mode, two_ends_that_want_extended_mode_get_it_and_no_byte_of_the_application_changes)
 {
 	struct pair p = {0};
+	struct ibv_qp_attr before, a, b;
 	struct uroce_cm_event *ev;
 	uint8_t zeros[56] = {0};
 
@@ -167,7 +168,14 @@ Test(api_cm_mode, two_ends_that_want_extended_mode_get_it_and_no_byte_of_the_app
 	expect_both(&p, UROCE_QP_MODE_EXTENDED, UROCE_MODE_REASON_AGREED);
 	cr_expect_eq(counted(A, "agreed"), 1);
 	cr_expect_eq(counted(B, "agreed"), 1);
+	cr_assert_eq(uroce_query_qp(p.qa, &before, ~0, NULL), 0);
 	talk(&p);
+	/* Where the one sends next is what the other expects. */
+	cr_assert_eq(uroce_query_qp(p.qa, &a, ~0, NULL), 0);
+	cr_assert_eq(uroce_query_qp(p.qb, &b, ~0, NULL), 0);
+	cr_expect_neq(a.sq_psn, before.sq_psn);
+	cr_expect_eq(a.sq_psn, b.rq_psn);
+	cr_expect_eq(b.sq_psn, a.rq_psn);
 	drop(&p);
 }
 

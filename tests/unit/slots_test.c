@@ -7,18 +7,21 @@
 
 static struct ur_core core; /* a slot is live while it has one */
 
+static uint64_t next_random;
+
 static void slots_new(struct ur_slots *s, uint32_t max_qp, uint16_t workers, uint16_t worker,
 		      uint64_t random)
 {
 	void *memory = aligned_alloc(64, (ur_slots_size(max_qp) + 63) & ~(size_t)63);
 
 	cr_assert_not_null(memory);
-	ur_slots_init(s, memory, max_qp, workers, worker, random);
+	ur_slots_init(s, memory, max_qp, workers, worker);
+	next_random = random;
 }
 
 static struct ur_qp *take(struct ur_slots *s, uint64_t now_ns)
 {
-	struct ur_qp *qp = ur_slots_take(s, now_ns);
+	struct ur_qp *qp = ur_slots_take(s, now_ns, next_random++);
 
 	if (qp)
 		qp->core = &core;
@@ -118,6 +121,28 @@ Test(slots, generations_go_round_and_skip_the_multicast_number)
 		struct ur_qp *qp = take(&s, 0);
 
 		cr_assert_neq(qp->qpn.v, 0xffffff);
+		ur_slots_give(&s, qp, 0);
+	}
+	free(s.qps);
+}
+
+/* SLOT-QPN-02 */
+Test(slots, generation_is_the_randomness_given_but_never_the_last)
+{
+	static const uint64_t random[] = {7, 7, 8, 0xfffffffffffffffe, 0, 3, 0x1234567812345678};
+	struct ur_slots s;
+	uint32_t last = 0;
+
+	slots_new(&s, 1, 2, 1, 0);
+	for (unsigned i = 0; i < 7; i++) {
+		struct ur_qp *qp = ur_slots_take(&s, 0, random[i]);
+		uint32_t mask = (1u << 21) - 1, want = (uint32_t)random[i] & mask;
+
+		/* Three bits of slot and worker below it. */
+		cr_assert_eq(qp->qpn.v & 7, 2 << 1 | 1);
+		cr_assert_eq(qp->qpn.v >> 3, want == last ? (last + 1) & mask : want, "%u", i);
+		last = qp->qpn.v >> 3;
+		qp->core = &core;
 		ur_slots_give(&s, qp, 0);
 	}
 	free(s.qps);
