@@ -171,6 +171,7 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 
 struct modify_qp {
 	struct ur_device *dev;
+	struct ur_worker *worker;
 	struct ur_engine *engine;
 	struct ur_qp *qp;
 	const struct ibv_qp_attr *attr;
@@ -185,6 +186,10 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
 
+	/* EDGE-OWED-01: or the peer of a program that is done waits for its last ACK, and fails. */
+	if (m->mask & IBV_QP_STATE &&
+	    (m->attr->qp_state == IBV_QPS_ERR || m->attr->qp_state == IBV_QPS_RESET))
+		ur_worker_flush(m->worker);
 	/* Refused in another state, as the modify is going to be. */
 	if (m->mode) {
 		ur_qp_set_mode(m->qp, m->mode->mode, m->strict);
@@ -217,6 +222,7 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	struct ur_api_qp *qp = UR_API(qp, base);
 	struct ur_path_attr path;
 	struct modify_qp m = {.dev = dev,
+			      .worker = qp->worker,
 			      .engine = ur_worker_engine(qp->worker),
 			      .qp = qp->qp,
 			      .attr = attr,
@@ -286,6 +292,7 @@ static void destroy_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
 
+	ur_worker_flush(m->worker);
 	ur_engine_destroy_qp(m->engine, m->qp, now_ns);
 }
 
@@ -293,7 +300,8 @@ int uroce_destroy_qp(struct ibv_qp *base)
 {
 	struct ur_device *dev = ur_device(base->context);
 	struct ur_api_qp *qp = UR_API(qp, base);
-	struct modify_qp m = {.engine = ur_worker_engine(qp->worker), .qp = qp->qp};
+	struct modify_qp m = {
+		.worker = qp->worker, .engine = ur_worker_engine(qp->worker), .qp = qp->qp};
 
 	ur_cm_api_qp_gone(dev, base);
 	ur_worker_call(qp->worker, destroy_on_worker, &m);

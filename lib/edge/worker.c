@@ -18,6 +18,7 @@
 #define FOREIGN_RING  8192
 
 #define STOP_PATIENCE_MS 200
+#define FLUSH_TRIES	 64
 
 struct command {
 	void (*fn)(void *arg, uint64_t now_ns);
@@ -79,6 +80,23 @@ static void run_commands(struct ur_worker *w, bool last)
 	pthread_mutex_unlock(&w->cmd_lock);
 }
 
+static void flush(struct ur_worker *w)
+{
+	const struct ur_core *core = ur_engine_core(w->engine);
+	unsigned tries = 0;
+
+	do
+		ur_worker_output(w, false);
+	while ((core->acks.ready_cnt || w->tx_head != w->tx_tail) && ++tries < FLUSH_TRIES);
+}
+
+/* After the end the port may be gone. */
+void ur_worker_flush(struct ur_worker *w)
+{
+	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
+		flush(w);
+}
+
 static int loop(void *arg)
 {
 	struct ur_worker *w = arg;
@@ -88,6 +106,7 @@ static int loop(void *arg)
 		if (atomic_load_explicit(&w->cmds, memory_order_relaxed))
 			run_commands(w, false);
 	}
+	flush(w);
 	run_commands(w, true);
 	return 0;
 }
@@ -266,6 +285,8 @@ static void stop_inline(struct ur_worker *w)
 {
 	bool ours = lock_patiently(w);
 
+	if (ours && !atomic_load(&w->stop))
+		flush(w);
 	atomic_store(&w->stop, true);
 	if (ours)
 		unlock(w);

@@ -110,6 +110,12 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
 bool ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
 		       bool solicited);
 
+/*
+ * EDGE-OWED-01. Sends what is owed to peers by now, as far as the port takes it, before something is
+ * taken away that owes it. Thread class: a command.
+ */
+void ur_worker_flush(struct ur_worker *w);
+
 /* As rate_gbps of the attributes, from the next packet on. Thread class: a command. */
 void ur_worker_set_rate(struct ur_worker *w, double gbps);
 

@@ -138,7 +138,10 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *attr, ui
 int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_qp_attr *attr,
 			int mask, const struct ur_path_attr *path, uint64_t now_ns);
 
-/* Forgets the QP without completions. Its slot is reused after time-wait, first in, first out. */
+/*
+ * Forgets the QP without completions, and what it owes its peer; ur_engine_output() before this, or
+ * before a modify to ERR or RESET, sends it. Its slot is reused after time-wait, first in, first out.
+ */
 void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);
 
 /* Tables, policy and length of turns from now on; what can be sent stays so, on its lane of now. */

@@ -427,6 +427,45 @@ PAIR_TEST(api_qp, wrong_attributes_make_no_qp, open_both, close_both)
 	cr_assert_eq(uroce_dealloc_pd(other_pd), 0);
 }
 
+/* ---- what is owed ---- */
+
+/* Looks into the CQ of one end alone: nobody else does any work. */
+static void poll_alone(struct side *s, uint64_t id, enum ibv_wc_status status)
+{
+	uint64_t until = now_ms() + PATIENCE_MS;
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = uroce_poll_cq(s->cq, 1, &wc)) == 0)
+		cr_assert_lt(now_ms(), until, "nothing completes");
+	cr_assert_eq(n, 1);
+	cr_assert_eq(wc.wr_id, id);
+	cr_assert_eq(wc.status, status, "%s", uroce_wc_status_str(wc.status));
+}
+
+/* EDGE-OWED-01. Who has its message goes at once; the sender must not be left without its ACK. */
+PAIR_TEST(api_qp, ack_of_the_last_message_leaves_before_its_queue_pair_goes, open_both, close_both)
+{
+	enum { DESTROY, TO_ERR, TO_RESET, CNT };
+
+	for (unsigned how = 0; how < CNT; how++) {
+		struct ibv_qp_attr attr = {.qp_state = how == TO_ERR ? IBV_QPS_ERR : IBV_QPS_RESET};
+
+		join_rc((struct join){.timeout = 17, .retry_cnt = 3});
+		post_recv(B, qb, 2, 8192, 100);
+		post(A, qa, 1, IBV_WR_SEND, 0, 10);
+		poll_alone(B, 2, IBV_WC_SUCCESS);
+		if (how == DESTROY)
+			cr_assert_eq(uroce_destroy_qp(qb), 0);
+		else
+			cr_assert_eq(uroce_modify_qp(qb, &attr, IBV_QP_STATE), 0);
+		poll_alone(A, 1, IBV_WC_SUCCESS);
+		if (how != DESTROY)
+			cr_assert_eq(uroce_destroy_qp(qb), 0);
+		cr_assert_eq(uroce_destroy_qp(qa), 0);
+	}
+}
+
 /* ---- query, drain, loop back ---- */
 
 PAIR_TEST(api_qp, query_tells_what_was_set, open_both, close_both)
@@ -532,7 +571,7 @@ PAIR_TEST(api_qp, objects_die_at_any_moment_of_a_transfer, open_both, close_both
 		struct ibv_mr *mr = uroce_reg_mr(B->pd, B->buf + 32768, 16384, ALL_RIGHTS);
 		struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE};
 
-		join_rc((struct join){.timeout = 8, .retry_cnt = 1});
+		join_rc((struct join){.timeout = 17, .retry_cnt = 3});
 		wr.wr.rdma.remote_addr = (uintptr_t)B->buf + 32768;
 		wr.wr.rdma.rkey = mr->rkey;
 		post_recv(B, qb, 2, 0, 20000);
