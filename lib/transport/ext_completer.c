@@ -113,9 +113,9 @@ static inline uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bo
 }
 
 /*
- * EXT-COMP-CREDIT-02. Only the newest packet tells how many receives there are, and whether they are
- * counted at all; its news were taken. Others were overtaken, or come from a stranger: a quarter of
- * all PSNs is old.
+ * EXT-COMP-CREDIT-02. Only the newest packet tells how many receives there are, and whether they
+ * are counted at all; its news were taken. Others were overtaken, or come from a stranger: a
+ * quarter of all PSNs is old.
  */
 static inline void take_credits(struct ur_qp *qp, const struct ur_packet *p)
 {

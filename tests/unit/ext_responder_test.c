@@ -207,7 +207,7 @@ Test(ext_responder, early_read_whose_region_went_is_refused_in_its_turn)
 		     0);
 	r->reth.rkey = key;
 	cr_assert_eq(peer_in(x, r), UR_DROP_NONE);
-	ur_mem_invalidate(&x->e->mem, key, END_PD, true);
+	ur_mem_invalidate(&x->e->mem, key, END_PD, false);
 	peer_in(x, w);
 	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
 	peer_expect_nak(x, 101, 0x62);
@@ -1030,7 +1030,7 @@ Test(ext_responder, strict_end_whose_region_went_is_refused_in_its_turn)
 		     0);
 	v->reth.rkey = key;
 	cr_assert_eq(peer_in(x, v), UR_DROP_NONE);
-	ur_mem_invalidate(&x->e->mem, key, END_PD, true);
+	ur_mem_invalidate(&x->e->mem, key, END_PD, false);
 	peer_drain(x);
 	peer_in(x, w);
 	peer_expect_nak(x, 101, 0x62);

@@ -307,7 +307,7 @@ Test(ext_response, region_that_has_gone_ends_a_first_answer_but_only_drops_a_rep
 	peer_in(x, &again);
 	peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
 	peer_in(x, &r[1]);
-	ur_mem_invalidate(&x->e->mem, key, END_PD, true);
+	ur_mem_invalidate(&x->e->mem, key, END_PD, false);
 	peer_expect_nak(x, 101, 0x62);
 	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
 	peer_expect_silence(x);

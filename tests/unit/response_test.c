@@ -481,7 +481,7 @@ Test(response, fatal_nak_follows_what_older_requests_ask_for_again)
 	cr_assert_eq(read_request(e, 104, 0, 4), UR_DROP_NONE);
 	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 102);
 	cr_assert_eq(read_request(e, 101, 256, 256), UR_DROP_PSN_DUPLICATE);
-	ur_mem_invalidate(&e->mem, p.reth.rkey, END_PD, true);
+	ur_mem_invalidate(&e->mem, p.reth.rkey, END_PD, false);
 	end_expect(e, UR_RC_READ_RESPONSE_ONLY, 101);
 	end_expect_nak(e, 103, 0x62);
 	end_expect_silence(e);
