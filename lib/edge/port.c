@@ -24,6 +24,7 @@
 #include "edge/mtu.h"
 #include "edge/xdp.h"
 
+#define MEMIF_LINGER_US	  20000
 #define DESC_DEFAULT	  256
 #define BURST_ROOM	  256  /* mbufs a worker has in its hands, cache included */
 #define XDP_DESC	  512  /* its own default of 2048 pages a ring leaves every cache */
@@ -485,6 +486,9 @@ static void release(struct ur_port *port)
 {
 	struct closing c = {.id = port->id};
 
+	/* EDGE-OWED-01: memif takes with it what its peer has not read yet, the last ACKs. */
+	if (ur_port_is_memif(port))
+		rte_delay_us_sleep(MEMIF_LINGER_US);
 	if (!ur_port_is_memif(port) || rte_eal_alarm_set(1, close_device, &c) != 0)
 		close_device(&c);
 	while (!atomic_load(&c.done))
