@@ -180,9 +180,10 @@
 	  "QPs per worker that may spray at once, 2 KiB each; without one, a QP uses one port")    \
 	K(transport, reorder_contexts, "reorder_contexts", U32, 0, 65536, "64",                    \
 	  "QPs per worker that may keep early packets at once (mode reorder)")                     \
-	K(transport, reorder_slots, "reorder_slots", U32, 0, 65536, "1024",                        \
+	K(transport, reorder_slots, "reorder_slots", U32, 0, 65536, "1280",                        \
 	  "early packets kept per worker, of all its QPs, one path MTU each (mode reorder, and "   \
-	  "strict placement); without a free one, early packets are dropped")                      \
+	  "strict placement); a QP takes four times what it leaves at most (alone a whole window " \
+	  "of 1024); without a free one, early packets are dropped")                               \
 	K(transport, read_gaps, "read_gaps", U32, 0, 65536, "64",                                  \
 	  "QPs per worker whose READs may miss responses at once without reading all again "       \
 	  "(mode reorder)")                                                                        \

@@ -134,7 +134,7 @@ static struct sim_attr network(const struct load *l)
 	sa.ackreq_every = 32;
 	sa.tx_cap = 32;
 	sa.contexts = 1;
-	sa.reorder_slots = 1024;
+	sa.reorder_slots = 1280;
 	sa.link = (struct sim_link_attr){
 		.bits_per_s = GBPS * 1000000000ull,
 		.delay_ns = ONE_WAY_NS,
