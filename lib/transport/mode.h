@@ -79,25 +79,32 @@ static inline bool ur_mode_holds_early(const struct ur_qp *qp)
 	return qp->mode == UR_MODE_REORDER && qp->rsp.reorder.ctx;
 }
 
+/* A packet of an extended queue pair; *gap: a gap has opened or closed, which the QP timer watches. */
+static inline enum ur_drop ur_mode_ext_input(struct ur_qp *qp, const struct ur_packet *p,
+					     bool response, bool *gap, uint64_t now_ns)
+{
+	const struct ur_ooo *ooo = qp->xrsp.ooo;
+	enum ur_drop drop = response ? ur_ext_completer_input(qp, p, now_ns)
+				     : ur_ext_responder_input(qp, p, now_ns);
+
+	*gap = qp->xrsp.ooo != ooo;
+	return drop;
+}
+
 /* Takes in a packet of RC or UC and re-evaluates what can be sent. */
 static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packet *p,
 					 uint64_t now_ns)
 {
-	bool response = p->op & (UR_OP_RESPONSE | UR_OP_NOTIFY);
-	const struct ur_ooo *ooo = qp->xrsp.ooo;
+	bool response = p->op & (UR_OP_RESPONSE | UR_OP_NOTIFY), gap = false;
 	enum ur_drop drop;
 
 	if (ur_mode_is_ext(qp))
-		drop = response ? ur_ext_completer_input(qp, p, now_ns)
-				: ur_ext_responder_input(qp, p, now_ns);
+		drop = ur_mode_ext_input(qp, p, response, &gap, now_ns);
 	else
 		drop = response ? ur_completer_input(qp, p, now_ns)
 				: ur_responder_input(qp, p, now_ns);
-	/*
-	 * A request tells the sending side nothing: what it keeps need not be looked at. But the QP
-	 * timer watches a gap that has opened.
-	 */
-	if (response || __builtin_expect(ur_mode_holds_early(qp) || qp->xrsp.ooo != ooo, 0))
+	/* A request tells the sending side nothing: what it keeps need not be looked at. */
+	if (response || __builtin_expect(gap || ur_mode_holds_early(qp), 0))
 		ur_qp_update(qp);
 	return drop;
 }
