@@ -396,6 +396,18 @@ static const struct ur_wqe *wqe_of(const struct ur_qp *qp, struct ur_psn psn)
 	return NULL;
 }
 
+/*
+ * RC-COMP-READ-01. An opcode that does not fit the end of a READ. Where an answer begins is the
+ * peer's choice when it was asked for again, so that nothing else is held against it.
+ */
+static bool misplaced(const struct ur_qp *qp, const struct ur_wqe *wqe, const struct ur_packet *p)
+{
+	struct ur_psn end = ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe));
+
+	return (p->op & UR_OP_READ_RESP) && !(p->op & UR_OP_LAST) &&
+	       ur_psn_eq(ur_psn_add(p->bth.psn, 1), end);
+}
+
 /* Writes what the response brings to where its WQE wants it; NONE, or the QP is in error. */
 static enum ur_drop place(struct ur_qp *qp, const struct ur_wqe *wqe, const struct ur_packet *p)
 {
@@ -433,6 +445,8 @@ static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, 
 
 	if (!wqe || !(p->op & UR_OP_READ_RESP ? is_read(wqe) : is_atomic(wqe)))
 		return UR_DROP_UNEXPECTED;
+	if (misplaced(qp, wqe, p))
+		return UR_DROP_OP_SEQUENCE;
 	held = take_gap(qp, now_ns);
 	if (!held || ur_psn_diff(p->bth.psn, req->rec.una) >= UR_READ_GAP_WINDOW) {
 		qp->core->cnt.early_dropped++;
@@ -472,6 +486,8 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	wqe = oldest(qp);
 	if (!(read ? is_read(wqe) : is_atomic(wqe)))
 		return UR_DROP_UNEXPECTED;
+	if (misplaced(qp, wqe, p))
+		return UR_DROP_OP_SEQUENCE;
 	drop = place(qp, wqe, p);
 	if (drop)
 		return drop;

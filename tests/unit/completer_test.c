@@ -232,6 +232,22 @@ Test(completer, read_response_of_another_length_is_a_bad_response)
 	}
 }
 
+/* RC-COMP-READ-01 */
+Test(completer, read_ends_with_a_last_or_only_response)
+{
+	struct end *e = END();
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 300);
+	end_drain(e);
+	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_FIRST, 1000, 256), UR_DROP_NONE);
+	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_MIDDLE, 1001, 44), UR_DROP_OP_SEQUENCE);
+	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_FIRST, 1001, 44), UR_DROP_OP_SEQUENCE);
+	end_expect_no_wc(e);
+	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1001, 44), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_free(e);
+}
+
 /* RC-COMP-PSN-01 */
 Test(completer, read_response_that_says_nak_is_dropped)
 {
