@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 need_veth 4300
 
-# killed OP TIMEOUT RETRIES SECONDS: 4.096 us * 2^TIMEOUT, RETRIES + 1 times, is well below SECONDS.
+# killed OP TIMEOUT RETRIES SECONDS: 4.096 us * 2^TIMEOUT, RETRIES + 1 times, is well below SECONDS: here the
+# error arrives in the end; sim_errors holds it to one to four times that, in the protocol's own time.
 killed()
 {
 	start_server "${server_a[@]}"

@@ -59,8 +59,9 @@ holds "latencies" '.lat_us | [.min, .p50, .p99, .p999, .max] |
 holds "what a packet costs" '.cpu | type == "object" and length > 0'
 holds "work without errors" '.ops > 0 and .bytes == .ops * .size and .gbps > 0 and .errors == 0'
 holds "one second" '.duration_s > 0.5 and .duration_s < 30'
-holds "lost packets sent again" '.loss == 0 or .bytes / .mtu < 3000 or
-	.retransmitted_packets > .bytes / .mtu * 0.003'
+# Against what was lost, not against a time: a busy machine may have moved little. Lost ACKs cost nothing.
+holds "lost packets sent again" '.loss == 0 or .impaired_lost < 50 or
+	.retransmitted_packets >= .impaired_lost / 10'
 
 "$UROCE_PCAP" --summary "$results/quickstart.pcap" >"$tmp/summary.log" 2>&1 ||
 	fail "uroce-pcap does not like quickstart.pcap"

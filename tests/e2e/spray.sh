@@ -20,11 +20,14 @@ ports()
 }
 
 # expect_ports N TRANSPORT: one queue pair, N ports, and each has at least a tenth of the packets that were
-# captured: a disk that is slow makes the capture drop some.
+# captured. Of all that were sent none is missing but those that the capture dropped, as it says: a disk is slow.
 expect_ports()
 {
+	local dropped
+	dropped=$(sed -n 's/^capture: .* written, \([0-9]*\) copies dropped$/\1/p' "$tmp/client.log")
+	[ -n "$dropped" ] || fail "the capture does not say what it dropped"
 	ports "$2"
-	awk -v want="$1" -v packets="$packets" '{
+	awk -v want="$1" -v packets="$packets" -v dropped="$dropped" '{
 			qpn[$1]
 			n++
 			sum += cnt[NR] = $3
@@ -32,7 +35,7 @@ expect_ports()
 		END {
 			for (i in cnt)
 				few += cnt[i] < sum / 10
-			exit !(length(qpn) == 1 && n == want && !few && sum >= packets / 2)
+			exit !(length(qpn) == 1 && n == want && !few && sum > 0 && sum + dropped >= packets)
 		}' \
 		"$tmp/ports.log" || fail "not $1 ports with a fair share each (QPN, port, packets)"
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # traffic.sh af_packet|af_xdp|memif: every operation between two processes, every byte compared; the
-# same with loss, duplication and reordering in both directions.
+# same with loss, duplication and reordering in both directions, and in bursts, in each mode of RC.
 . "$(dirname "$0")/lib.sh"
 
 case $1 in
@@ -51,6 +51,25 @@ all()
 	echo "$what mixed on 8 queue pairs, both directions: verified"
 }
 
+# in_mode NAME MODE OPTION...: what each mode does in ways of its own, impaired.
+in_mode()
+{
+	local what=$1 mode=$2 op
+	shift 2
+	for op in write read send; do
+		expect 0 "${client[@]}" "${impair[@]}" "$@" --op $op --verify --sizes 5000,100000 --iters 200 \
+			--json "$tmp/run.json"
+		clean_result
+		[ "$(field '[.. | .qp_mode? // empty] | unique | join(" ")')" = "$mode" ] ||
+			fail "not in mode $mode"
+	done
+	expect 0 "${client[@]}" "${impair[@]}" "$@" --op mixed --qps 8 --depth 16 --bidir --iters 1000 \
+		--json "$tmp/run.json"
+	clean_result
+	[ "$(field .retransmitted_packets)" -gt 0 ] || fail "nothing was sent again in mode $mode"
+	echo "$what, mode $mode: verified"
+}
+
 start_server "${server[@]}"
 expect 0 "${client[@]}" --mode connect --qps 4 --iters 200
 echo "$1: 200 connections"
@@ -70,7 +89,25 @@ all "$1, impaired:" "${impair[@]}" --seed 2
 expect 0 "${client[@]}" "${impair[@]}" --op write --size 65536 --iters 300 --verify \
 	--json "$tmp/run.json"
 [ "$(field .retransmitted_packets)" -gt 0 ] || fail "nothing was lost: the impairment does nothing"
+for mode in gbn reorder; do
+	in_mode "$1, impaired" $mode --transport-mode $mode --seed 3
+done
 stop_server
+
+# Bursts, and each end in a mode of its own, are the same over every port.
+if [ "$1" = memif ]; then
+	start_server "${server[@]}"
+	for mode in gbn reorder extended; do
+		in_mode "in bursts" $mode --transport-mode $mode --set impair.rx_burst=0.3 \
+			--set impair.tx_burst=0.3 --set impair.rx_burst_packets=4 --set impair.tx_burst_packets=4
+	done
+	stop_server
+	for mode in 'gbn reorder' 'reorder gbn'; do
+		start_server "${server[@]}" --set "transport.mode=${mode% *}"
+		in_mode "the server in ${mode% *}" "${mode#* }" --set "transport.mode=${mode#* }"
+		stop_server
+	done
+fi
 
 # A flipped bit is a packet less, never a wrong byte.
 start_server "${server[@]}"

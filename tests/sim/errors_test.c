@@ -296,6 +296,52 @@ EACH_MODE(errors, a_dead_peer_exhausts_the_retries_within_the_configured_time)
 	bench_free(b);
 }
 
+/* The wire goes dead while messages of each kind are on their way, at every packet of them. */
+static enum sim_verdict cut_off(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
+				const struct ur_packet *p)
+{
+	unsigned *left = s->hook_arg;
+
+	(void)from, (void)frame, (void)len, (void)p;
+	if (*left == 0)
+		return SIM_DROP;
+	--*left;
+	return SIM_PASS;
+}
+
+EACH_MODE(errors, a_peer_that_dies_in_traffic_is_noticed_within_the_configured_time)
+{
+	for (unsigned passed = 0; passed < 24; passed++) {
+		struct bench_attr attr = {.timeout = 12, .retry_cnt = 3, .set_retry = true};
+		struct bench *b = bench_new(mode, "dies_in_traffic", &attr);
+		uint64_t start = b->s->now_ns, timeout_ns = 4096ull << 12;
+		unsigned left = passed, done = 0;
+		enum ibv_wc_status status = IBV_WC_SUCCESS;
+
+		b->s->hook = cut_off;
+		b->s->hook_arg = &left;
+		for (unsigned i = 0; i < 2; i++)
+			bench_recv(b, 10 + i, 6000);
+		for (unsigned i = 0; i < 6; i++) {
+			struct ibv_send_wr wr =
+				i % 3 == 0   ? bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 5000)
+				: i % 3 == 1 ? bench_rdma(b, IBV_WR_RDMA_READ, 1000, 5000)
+					     : bench_send(b, 0, 5000);
+
+			wr.wr_id = i;
+			cr_assert_eq(sim_post_send(&b->qp[0], &wr), 0);
+		}
+		for (; done < 6 && status == IBV_WC_SUCCESS; done++)
+			status = sim_wait(b->s, &b->cq[0], LIMIT_NS).status;
+		cr_assert_eq(status, IBV_WC_RETRY_EXC_ERR, "%u packets passed: status %d", passed,
+			     status);
+		/* Four tries, each between one and four times the timeout, after what passed. */
+		cr_assert_geq(b->s->now_ns - start, 4 * timeout_ns);
+		cr_assert_leq(b->s->now_ns - start, 16 * timeout_ns + SIM_MS(1));
+		bench_free(b);
+	}
+}
+
 EACH_MODE(errors, a_timeout_of_zero_waits_for_ever)
 {
 	struct bench_attr attr = {.timeout = 0, .retry_cnt = 1, .set_retry = true};
