@@ -103,7 +103,7 @@ struct uroce_cm_event {
 };
 
 struct uroce_event_channel *uroce_create_event_channel(struct ibv_context *ctx);
-/* EBUSY while it has ids. */
+/* EBUSY while it has ids. A thread that waits on it gets ECANCELED, and has left when this returns. */
 int uroce_destroy_event_channel(struct uroce_event_channel *channel);
 /* Readable when there is an event (dedicated mode, and inline mode while somebody makes progress).
  */

@@ -97,6 +97,7 @@ int uroce_dereg_mr(struct ibv_mr *mr);
 
 /* Completion queues. comp_vector chooses the worker, [0, ctx->num_comp_vectors). */
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx);
+/* A thread that waits on it gets -1 and ECANCELED, and has left when this returns. */
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
 struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 			       struct ibv_comp_channel *channel, int comp_vector);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/follow.h"
 
 #define ECN_MASK 3 /* both bits: congestion experienced */
 
@@ -93,6 +94,7 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct ur_device *dev = ur_device(pd->context);
 	struct ur_api_ah *ah = calloc(1, sizeof(*ah));
+	uint32_t generation = ur_follow_generation(dev);
 	struct ur_path_attr path;
 	int rc;
 
@@ -109,6 +111,7 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.sl = attr->sl;
 	ah->attr = *attr;
 	enlist(dev, ah, &path);
+	ur_follow_since(dev, generation);
 	return &ah->ah.verbs;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/cm_priv.h"
+#include "api/follow.h"
 #include "wire/assert.h"
 
 #define TIME_WAIT_NS UINT64_C(1000000000)
@@ -176,6 +177,7 @@ static void mark(void *ctx, const struct ur_cm_service *service, struct ur_path 
 	struct ibv_ah_attr av = {.sl = service->sl, .grh.traffic_class = service->tclass};
 
 	ur_sl_marks_renew(cm->dev, &av, path);
+	ur_follow_path(cm->dev, path);
 }
 
 static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint64_t now_ns)

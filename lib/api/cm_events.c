@@ -290,8 +290,8 @@ static void wait_for_note(struct uroce_event_channel *ch, unsigned *idle, int le
 		ur_device_wait_a_bit(ch->dev, idle);
 }
 
-int uroce_get_cm_event(struct uroce_event_channel *ch, int timeout_ms,
-		       struct uroce_cm_event **event)
+static int wait_for_event(struct uroce_event_channel *ch, int timeout_ms,
+			  struct uroce_cm_event **event)
 {
 	uint64_t start = now_ms(), passed;
 	unsigned idle = 0;
@@ -300,11 +300,27 @@ int uroce_get_cm_event(struct uroce_event_channel *ch, int timeout_ms,
 	/* What came before the call counts, however short the time. */
 	ur_device_progress(ch->dev);
 	while ((rc = try_event(ch, event)) == EAGAIN) {
+		if (atomic_load(&ch->waiters.closing))
+			return ECANCELED;
 		passed = now_ms() - start;
 		if (timeout_ms >= 0 && passed >= (uint64_t)timeout_ms)
 			return ETIMEDOUT;
 		wait_for_note(ch, &idle, timeout_ms < 0 ? -1 : timeout_ms - (int)passed);
 	}
+	return rc;
+}
+
+/* CHANNEL-END-01 */
+int uroce_get_cm_event(struct uroce_event_channel *ch, int timeout_ms,
+		       struct uroce_cm_event **event)
+{
+	pthread_mutex_t *lock = &ch->dev->cm->lock;
+	int rc;
+
+	if (!ur_device_waiter_enter(&ch->waiters, lock))
+		return ECANCELED;
+	rc = wait_for_event(ch, timeout_ms, event);
+	ur_device_waiter_leave(&ch->waiters, lock);
 	return rc;
 }
 

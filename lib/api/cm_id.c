@@ -22,6 +22,7 @@ struct uroce_event_channel *uroce_create_event_channel(struct ibv_context *ctx)
 	}
 	ch->dev = dev;
 	TAILQ_INIT(&ch->queue);
+	pthread_cond_init(&ch->waiters.left, NULL);
 	ur_device_count(dev, &dev->objects.channels, 1);
 	return ch;
 }
@@ -37,7 +38,9 @@ int uroce_destroy_event_channel(struct uroce_event_channel *ch)
 	/* Without ids there is no listener, and so nothing is queued. */
 	if (ids)
 		return EBUSY;
+	ur_device_waiters_close(&ch->waiters, &cm->lock, ch->fd);
 	close(ch->fd);
+	pthread_cond_destroy(&ch->waiters.left);
 	ur_device_count(ch->dev, &ch->dev->objects.channels, -1);
 	free(ch);
 	return 0;

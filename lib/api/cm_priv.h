@@ -98,8 +98,10 @@ struct ur_api_cm_id {
 struct uroce_event_channel {
 	struct ur_device *dev;
 	int fd;			  /* a semaphore: as many as there are notes */
-	struct ur_cm_notes queue; /* under cm->lock */
-	uint32_t ids;		  /* under cm->lock */
+	/* Under cm->lock: */
+	struct ur_cm_notes queue;
+	uint32_t ids;
+	struct ur_waiters waiters;
 };
 
 struct ur_cm_api {

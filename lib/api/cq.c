@@ -21,6 +21,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
 		return NULL;
 	}
 	pthread_mutex_init(&ch->lock, NULL);
+	pthread_cond_init(&ch->waiters.left, NULL);
 	TAILQ_INIT(&ch->events);
 	ur_device_count(dev, &dev->objects.channels, 1);
 	return &ch->base;
@@ -29,6 +30,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
 	struct ur_device *dev = ur_device(channel->context);
+	struct ur_api_channel *ch = UR_API(channel, channel);
 	bool busy;
 
 	pthread_mutex_lock(&dev->lock);
@@ -38,9 +40,11 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
+	ur_device_waiters_close(&ch->waiters, &ch->lock, channel->fd);
 	close(channel->fd);
-	pthread_mutex_destroy(&UR_API(channel, channel)->lock);
-	free(UR_API(channel, channel));
+	pthread_mutex_destroy(&ch->lock);
+	pthread_cond_destroy(&ch->waiters.left);
+	free(ch);
 	return 0;
 }
 
@@ -201,15 +205,29 @@ static struct ur_api_cq *take_event(struct ur_api_channel *ch)
 	return first;
 }
 
+/* CHANNEL-END-01 */
 int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	struct ur_api_cq *first;
+	struct ur_api_channel *ch = UR_API(channel, channel);
+	struct ur_api_cq *first = NULL;
+	int rc = 0;
 
+	if (!ur_device_waiter_enter(&ch->waiters, &ch->lock)) {
+		errno = ECANCELED;
+		return -1;
+	}
 	do {
-		if (ur_device_wait_count(ur_device(channel->context), channel->fd))
-			return -1;
-		first = take_event(UR_API(channel, channel));
-	} while (!first); /* its CQ was destroyed meanwhile */
+		rc = ur_device_wait_count(ur_device(channel->context), channel->fd);
+		if (!rc)
+			first = take_event(ch);
+		/* None: its CQ was destroyed meanwhile. */
+	} while (!rc && !first && !atomic_load(&ch->waiters.closing));
+	if (ur_device_waiter_leave(&ch->waiters, &ch->lock) && !first) {
+		errno = ECANCELED;
+		return -1;
+	}
+	if (rc)
+		return rc;
 	*cq = &first->base;
 	*cq_context = first->base.cq_context;
 	return 0;

@@ -3,12 +3,12 @@
 #define _GNU_SOURCE /* preadv2 */
 #endif
 #include "api/device.h"
+#include "api/keeper.h"
 #include "api/pacing_attr.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -18,16 +18,15 @@
 
 #include "edge/mtu.h"
 #include "edge/preflight.h"
-#include "edge/thread.h"
+#include "wire/assert.h"
 
-#define TIME_WAIT_NS	 UINT64_C(1000000000)
-#define KEEPER_PERIOD_NS 1000000
-#define IDLE_SPINS	 2000
-#define IDLE_SLEEP_NS	 20000
-#define NUMBERS_MAX	 256
-#define IMPAIR_HOLD	 1024 /* packets that [impair] keeps, of a direction */
-#define LINK_HOLD	 4096 /* the same with a slow link */
-#define STATUS_LIFE	 4    /* of what a peer said of its pool, in times fallback_ms */
+#define TIME_WAIT_NS  UINT64_C(1000000000)
+#define IDLE_SPINS    2000
+#define IDLE_SLEEP_NS 20000
+#define NUMBERS_MAX   256
+#define IMPAIR_HOLD   1024 /* packets that [impair] keeps, of a direction */
+#define LINK_HOLD     4096 /* the same with a slow link */
+#define STATUS_LIFE   4	   /* of what a peer said of its pool, in times fallback_ms */
 
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -122,6 +121,44 @@ int ur_device_wait_count(struct ur_device *dev, int fd)
 	return read(fd, &one, sizeof(one)) < 0 ? -1 : 0;
 }
 
+bool ur_device_waiter_enter(struct ur_waiters *w, pthread_mutex_t *lock)
+{
+	bool open;
+
+	pthread_mutex_lock(lock);
+	open = !w->closing;
+	w->cnt += open;
+	pthread_mutex_unlock(lock);
+	return open;
+}
+
+bool ur_device_waiter_leave(struct ur_waiters *w, pthread_mutex_t *lock)
+{
+	bool closing;
+
+	pthread_mutex_lock(lock);
+	closing = w->closing;
+	/* Under the lock: the object goes when the last one has let go of that. */
+	if (!--w->cnt && closing)
+		pthread_cond_signal(&w->left);
+	pthread_mutex_unlock(lock);
+	return closing;
+}
+
+void ur_device_waiters_close(struct ur_waiters *w, pthread_mutex_t *lock, int fd)
+{
+	uint64_t wakes;
+
+	pthread_mutex_lock(lock);
+	w->closing = true;
+	wakes = w->cnt; /* one count wakes one reader, any number of counts every poller */
+	if (wakes && write(fd, &wakes, sizeof(wakes)) < 0)
+		UR_ASSERT(errno == EAGAIN);
+	while (w->cnt)
+		pthread_cond_wait(&w->left, lock);
+	pthread_mutex_unlock(lock);
+}
+
 void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,
 			 uint32_t got)
 {
@@ -211,6 +248,7 @@ static void make_neigh(struct ur_device *dev)
 	for (uint32_t i = 0; i < dev->cfg.address.neighbors.cnt; i++)
 		ur_neigh_add_static(dev->neigh, &dev->cfg.address.neighbors.entry[i].addr,
 				    dev->cfg.address.neighbors.entry[i].mac, 0);
+	ur_mld_join(dev->neigh, ur_clock_ns(&dev->clock));
 	ur_neigh_announce(dev->neigh);
 }
 
@@ -379,41 +417,10 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 	return 0;
 }
 
-static void *keeper(void *arg)
-{
-	struct ur_device *dev = arg;
-
-	while (!atomic_load(&dev->keeper_stop)) {
-		uint64_t now = ur_clock_ns(&dev->clock);
-
-		for (unsigned i = 0; i < dev->worker_cnt; i++)
-			if (ur_worker_last_ns(dev->workers[i]) + KEEPER_PERIOD_NS < now)
-				ur_worker_poll(dev->workers[i]);
-		sleep_ns(KEEPER_PERIOD_NS);
-	}
-	return NULL;
-}
-
-static int start_keeper(struct ur_device *dev)
-{
-	sigset_t old;
-	int rc;
-
-	ur_signals_block(&old);
-	rc = pthread_create(&dev->keeper, NULL, keeper, dev);
-	ur_signals_restore(&old);
-	dev->keeper_runs = !rc;
-	return rc;
-}
-
 /* No thread of ours touches the port after this. */
 static void stop_threads(struct ur_device *dev)
 {
-	if (dev->keeper_runs) {
-		atomic_store(&dev->keeper_stop, true);
-		pthread_join(dev->keeper, NULL);
-		dev->keeper_runs = false;
-	}
+	ur_keeper_stop(dev, atomic_load(&exiting));
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		if (dev->workers[i])
 			ur_worker_stop(dev->workers[i]);
@@ -525,12 +532,10 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	rc = make_workers(dev, err, cap);
 	if (rc)
 		return rc;
-	if (!dev->dedicated) {
-		rc = -start_keeper(dev);
-		if (rc) {
-			snprintf(err, cap, "no thread could be started: %s", strerror(-rc));
-			return rc;
-		}
+	rc = -ur_keeper_start(dev);
+	if (rc) {
+		snprintf(err, cap, "no thread could be started: %s", strerror(-rc));
+		return rc;
 	}
 	ur_stats_register(dev);
 	if (dev->cfg.capture.file[0])

@@ -58,10 +58,11 @@ struct ur_device {
 	bool dedicated;
 	unsigned number; /* of this endpoint in the process, for names */
 
-	/* Inline mode: runs the workers when nobody else has for a while. */
-	pthread_t keeper;
+	pthread_t keeper; /* see keeper.h */
 	bool keeper_runs;
 	_Atomic bool keeper_stop;
+	_Atomic uint32_t followed; /* generation of the neighbours that paths were made of */
+	uint64_t follow_next_ns;   /* no look at them before */
 
 	pthread_mutex_t lock; /* counts, references, the MR table, creation and destruction */
 	struct uroce_objects objects;
@@ -91,10 +92,18 @@ struct ur_api_pd {
 	uint32_t refs; /* MRs, QPs, SRQs and AHs; under the device's lock */
 };
 
+/* Threads that wait for an object which may be destroyed meanwhile; the object's lock guards it. */
+struct ur_waiters {
+	unsigned cnt;
+	_Atomic bool closing; /* they are to leave, and none may come */
+	pthread_cond_t left;
+};
+
 struct ur_api_channel {
 	struct ibv_comp_channel base;
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, ur_api_cq) events; /* CQs with events nobody has got yet */
+	struct ur_waiters waiters;	/* under lock */
 };
 
 struct ur_api_cq {
@@ -194,6 +203,16 @@ unsigned ur_device_take_counts(int fd, unsigned cnt);
  * read(): -1 with errno EINTR, or EAGAIN when the descriptor is O_NONBLOCK and there is none.
  */
 int ur_device_wait_count(struct ur_device *dev, int fd);
+
+/*
+ * Whoever waits on `fd`, an eventfd of the semaphore kind, is among the waiters from enter (false:
+ * the object is being destroyed) to leave. close wakes all of them and returns when they have left;
+ * each looks at `closing` when it wakes.
+ */
+bool ur_device_waiter_enter(struct ur_waiters *w, pthread_mutex_t *lock);
+/* Returns `closing`. */
+bool ur_device_waiter_leave(struct ur_waiters *w, pthread_mutex_t *lock);
+void ur_device_waiters_close(struct ur_waiters *w, pthread_mutex_t *lock, int fd);
 
 /* Waits until the application has acknowledged the `got` events that it was given. */
 void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/follow.h"
 #include "transport/mode.h"
 
 #define WR_MAX 32768
@@ -229,6 +230,7 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 			      .mask = mask};
 	struct ur_mode_want want = ur_api_qp_want(qp);
 	struct ur_mode_verdict by_hand = mode_by_hand(&want);
+	uint32_t generation = ur_follow_generation(dev);
 	int rc;
 
 	if (mask & IBV_QP_AV) {
@@ -248,6 +250,8 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	ur_worker_call(qp->worker, modify_on_worker, &m);
 	if (m.rc)
 		return -m.rc;
+	if (m.path)
+		ur_follow_since(dev, generation);
 	if (mask & IBV_QP_STATE)
 		base->state = attr->qp_state;
 	if (mask & IBV_QP_AV)

@@ -46,6 +46,7 @@ void ur_neigh_init(struct ur_neigh *n, const struct ur_neigh_attr *attr)
 		n->attr.addr_cnt = UR_NEIGH_ADDRS_MAX;
 	n->entry_max = UR_NEIGH_ENTRIES_MAX;
 	n->next_due_ns = UINT64_MAX;
+	n->mld_due_ns = UINT64_MAX;
 }
 
 const struct ur_neigh_addr *ur_neigh_own(const struct ur_neigh *n, const struct ur_gid *g)
@@ -56,12 +57,19 @@ const struct ur_neigh_addr *ur_neigh_own(const struct ur_neigh *n, const struct 
 	return NULL;
 }
 
-struct ur_neigh_entry *ur_neigh_find(struct ur_neigh *n, const struct ur_gid *g)
+static const struct ur_neigh_entry *find(const struct ur_neigh *n, const struct ur_gid *g)
 {
 	for (unsigned i = 0; i < n->entry_max; i++)
 		if (n->entry[i].state != UR_NEIGH_STATE_FREE && ur_gid_eq(&n->entry[i].gid, g))
 			return &n->entry[i];
 	return NULL;
+}
+
+struct ur_neigh_entry *ur_neigh_find(struct ur_neigh *n, const struct ur_gid *g)
+{
+	const struct ur_neigh_entry *e = find(n, g);
+
+	return e ? &n->entry[e - n->entry] : NULL;
 }
 
 /* Whether g lies in the subnet of our address a. */
@@ -123,10 +131,13 @@ static void set_due(struct ur_neigh *n, struct ur_neigh_entry *e, uint64_t due_n
 
 static void set_mac(struct ur_neigh *n, struct ur_neigh_entry *e, const uint8_t mac[6])
 {
+	static const uint8_t unknown[6];
+
 	if (memcmp(e->mac, mac, 6) == 0)
 		return;
+	n->moved_cnt += memcmp(e->mac, unknown, 6) != 0;
 	memcpy(e->mac, mac, 6);
-	n->generation++;
+	atomic_fetch_add_explicit(&n->generation, 1, memory_order_release);
 }
 
 /* How readily an entry is given up: 0 is never, more is sooner. */
@@ -370,6 +381,24 @@ int ur_neigh_resolve(struct ur_neigh *n, const struct ur_gid *dst, uint8_t mac[6
 	return 0;
 }
 
+bool ur_neigh_lookup(const struct ur_neigh *n, const struct ur_gid *dst, uint8_t mac[6])
+{
+	const struct ur_neigh_entry *e = find(n, dst);
+	const struct ur_gid *hop;
+	uint8_t fixed[6];
+
+	if (mapped(n, dst, fixed))
+		return false;
+	if (!e || e->state != UR_NEIGH_STATE_STATIC) {
+		hop = next_hop(n, dst);
+		e = hop ? find(n, hop) : NULL;
+	}
+	if (!e || e->state == UR_NEIGH_STATE_INCOMPLETE || e->state == UR_NEIGH_STATE_FAILED)
+		return false;
+	memcpy(mac, e->mac, 6);
+	return true;
+}
+
 static void expire_entry(struct ur_neigh *n, struct ur_neigh_entry *e, uint64_t now_ns)
 {
 	switch (e->state) {
@@ -398,6 +427,8 @@ void ur_neigh_expire(struct ur_neigh *n, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
 
+	if (n->mld_due_ns <= now_ns)
+		ur_mld_expire(n, now_ns);
 	if (now_ns < n->next_due_ns)
 		return;
 	for (unsigned i = 0; i < n->entry_max; i++) {
@@ -413,5 +444,5 @@ void ur_neigh_expire(struct ur_neigh *n, uint64_t now_ns)
 
 uint64_t ur_neigh_next_deadline(const struct ur_neigh *n)
 {
-	return n->next_due_ns;
+	return n->next_due_ns < n->mld_due_ns ? n->next_due_ns : n->mld_due_ns;
 }

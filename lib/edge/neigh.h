@@ -2,6 +2,7 @@
 #ifndef UR_EDGE_NEIGH_H
 #define UR_EDGE_NEIGH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,7 +47,8 @@
 	X(ND_SOLICIT, "neighbour solicitation answered")                                           \
 	X(ND_ADVERT, "neighbour advertisement learned")                                            \
 	X(PING4, "ICMP echo answered")                                                             \
-	X(PING6, "ICMPv6 echo answered")
+	X(PING6, "ICMPv6 echo answered")                                                           \
+	X(MLD_QUERY, "MLD query, to be answered")
 
 enum ur_neigh_verdict {
 #define X(name, text) UR_NEIGH_##name,
@@ -105,14 +107,18 @@ struct ur_neigh_queue {
 struct ur_neigh {
 	struct ur_neigh_attr attr;
 	struct ur_neigh_entry entry[UR_NEIGH_ENTRIES_MAX];
-	unsigned entry_max;   /* bound in use, at most UR_NEIGH_ENTRIES_MAX */
-	uint64_t next_due_ns; /* at most the earliest due_ns */
-	uint32_t generation;  /* changes whenever an entry's MAC address does: publish again */
+	unsigned entry_max;	     /* bound in use, at most UR_NEIGH_ENTRIES_MAX */
+	uint64_t next_due_ns;	     /* at most the earliest due_ns */
+	_Atomic uint32_t generation; /* changes whenever an entry's MAC address does; any thread */
 	uint64_t cnt[UR_NEIGH_VERDICT_CNT];
 	uint64_t queries_cnt; /* ARP requests and solicitations sent */
 	uint64_t learned_cnt; /* entries made or changed by what was heard */
 	uint64_t evicted_cnt; /* entries given up for a new one */
 	uint64_t no_room_cnt; /* neighbours not learned for lack of an entry */
+	uint64_t moved_cnt;   /* known MAC addresses that changed */
+	uint64_t mld_due_ns;  /* of the next MLD report; UINT64_MAX: none */
+	uint8_t mld_repeats;  /* reports of joining that are still to come */
+	bool mld_v1;	      /* the query was MLDv1's */
 	struct ur_neigh_queue out;
 };
 
@@ -132,6 +138,12 @@ void ur_neigh_init(struct ur_neigh *n, const struct ur_neigh_attr *attr);
  * for each IPv6 one, so that neighbours replace what they knew. Call once the link is up.
  */
 void ur_neigh_announce(struct ur_neigh *n);
+
+/*
+ * Tells switches that snoop MLD which groups we listen to: queues a report of our solicited-node
+ * groups, repeats it within a second and answers queries from then on. Before ur_neigh_announce().
+ */
+void ur_mld_join(struct ur_neigh *n, uint64_t now_ns);
 
 /* A static entry. -ENOSPC when the table is full of static ones, -EINVAL for a MAC that is no
  * host's. */
@@ -162,6 +174,12 @@ size_t ur_neigh_output(struct ur_neigh *n, uint8_t *buf, size_t cap);
  *   -ENOBUFS      the table is full of neighbours in use
  */
 int ur_neigh_resolve(struct ur_neigh *n, const struct ur_gid *dst, uint8_t mac[6], uint64_t now_ns);
+
+/*
+ * The same from memory alone: false when the MAC address is not known, or comes by mapping and so
+ * never changes. Nothing is asked. Thread class: also others, while the owner pauses.
+ */
+bool ur_neigh_lookup(const struct ur_neigh *n, const struct ur_gid *dst, uint8_t mac[6]);
 
 /* Does what is due: repeats queries, ages entries. Cheap when nothing is. */
 void ur_neigh_expire(struct ur_neigh *n, uint64_t now_ns);

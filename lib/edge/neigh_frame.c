@@ -150,11 +150,11 @@ bool ur_neigh_send_arp(struct ur_neigh *n, uint16_t op, const uint8_t dmac[6],
 }
 
 static void put_ipv6(struct ur_cursor *c, const struct ur_gid *src, const struct ur_gid *dst,
-		     uint8_t tc, uint8_t hop_limit, size_t len)
+		     uint8_t tc, uint8_t next, uint8_t hop_limit, size_t len)
 {
 	ur_put32(c, 0x60000000u | (uint32_t)tc << 20);
 	ur_put16(c, (uint16_t)len);
-	ur_put8(c, UR_ICMP6_PROTO);
+	ur_put8(c, next);
 	ur_put8(c, hop_limit);
 	ur_put_bytes(c, src->b, 16);
 	ur_put_bytes(c, dst->b, 16);
@@ -182,7 +182,7 @@ static bool send_nd(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_g
 	uint8_t *icmp;
 
 	put_eth(n, &c, dmac, UR_ETHERTYPE_IPV6);
-	put_ipv6(&c, src, dst, 0, 255, UR_ND_BYTES + UR_ND_OPT_BYTES);
+	put_ipv6(&c, src, dst, 0, UR_ICMP6_PROTO, 255, UR_ND_BYTES + UR_ND_OPT_BYTES);
 	icmp = c.p;
 	ur_put8(&c, type);
 	ur_put8(&c, 0);
@@ -206,6 +206,29 @@ bool ur_neigh_send_advert(struct ur_neigh *n, const uint8_t dmac[6], const struc
 			  const struct ur_gid *target, uint32_t flags)
 {
 	return send_nd(n, dmac, target, dst, UR_ND_ADVERT, flags, target, UR_ND_OPT_TLLA);
+}
+
+/* RFC 3810 5: from a link-local address, hop limit 1, and a router alert in a hop-by-hop header. */
+bool ur_neigh_send_mld(struct ur_neigh *n, const struct ur_gid *src, const struct ur_gid *dst,
+		       uint8_t type, const uint8_t *body, size_t len)
+{
+	static const uint8_t alert[] = {UR_ICMP6_PROTO, 0, 5, 2, 0, 0, 1, 0};
+	const uint8_t dmac[6] = {0x33, 0x33, dst->b[12], dst->b[13], dst->b[14], dst->b[15]};
+	uint8_t buf[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV6_BYTES + sizeof(alert) + 4 +
+		    UR_MLD_BYTES_MAX];
+	struct ur_cursor c = ur_cursor(buf, sizeof(buf));
+	uint8_t *icmp;
+
+	put_eth(n, &c, dmac, UR_ETHERTYPE_IPV6);
+	put_ipv6(&c, src, dst, 0, UR_HOP_BY_HOP_PROTO, 1, sizeof(alert) + 4 + len);
+	ur_put_bytes(&c, alert, sizeof(alert));
+	icmp = c.p;
+	ur_put32(&c, (uint32_t)type << 24);
+	ur_put_bytes(&c, body, len);
+	if (c.bad)
+		return false;
+	finish_icmp6(&c, icmp, src, dst);
+	return queue_frame(n, buf, &c);
 }
 
 bool ur_neigh_send_pong4(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
@@ -248,7 +271,7 @@ bool ur_neigh_send_pong6(struct ur_neigh *n, const uint8_t dmac[6], const struct
 	struct ur_cursor c = ur_cursor(buf, sizeof(buf));
 
 	put_eth(n, &c, dmac, UR_ETHERTYPE_IPV6);
-	put_ipv6(&c, src, dst, tc, 64, len);
+	put_ipv6(&c, src, dst, tc, UR_ICMP6_PROTO, 64, len);
 	reply = c.p;
 	ur_put32(&c, (uint32_t)UR_ICMP6_REPLY << 24);
 	ur_put_bytes(&c, icmp + 4, len - 4);

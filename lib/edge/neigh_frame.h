@@ -6,22 +6,27 @@
 
 /* Inside of neigh: what its three files (table, input, frames) share. */
 
-#define UR_ARP_BYTES	28
-#define UR_ARP_REQUEST	1
-#define UR_ARP_REPLY	2
-#define UR_ICMP4_PROTO	1
-#define UR_ICMP6_PROTO	58
-#define UR_ICMP4_ECHO	8
-#define UR_ICMP6_ECHO	128
-#define UR_ICMP6_REPLY	129
-#define UR_ND_SOLICIT	135
-#define UR_ND_ADVERT	136
-#define UR_ND_BYTES	24 /* solicitation and advertisement without options */
-#define UR_ND_OPT_BYTES 8  /* a link-layer address option */
-#define UR_ND_OPT_SLLA	1
-#define UR_ND_OPT_TLLA	2
-#define UR_ND_SOLICITED 0x40000000u
-#define UR_ND_OVERRIDE	0x20000000u
+#define UR_ARP_BYTES	    28
+#define UR_ARP_REQUEST	    1
+#define UR_ARP_REPLY	    2
+#define UR_ICMP4_PROTO	    1
+#define UR_ICMP6_PROTO	    58
+#define UR_ICMP4_ECHO	    8
+#define UR_ICMP6_ECHO	    128
+#define UR_ICMP6_REPLY	    129
+#define UR_HOP_BY_HOP_PROTO 0
+#define UR_MLD_QUERY	    130
+#define UR_MLD1_REPORT	    131
+#define UR_MLD2_REPORT	    143
+#define UR_MLD_BYTES_MAX    256 /* of a report's body */
+#define UR_ND_SOLICIT	    135
+#define UR_ND_ADVERT	    136
+#define UR_ND_BYTES	    24 /* solicitation and advertisement without options */
+#define UR_ND_OPT_BYTES	    8  /* a link-layer address option */
+#define UR_ND_OPT_SLLA	    1
+#define UR_ND_OPT_TLLA	    2
+#define UR_ND_SOLICITED	    0x40000000u
+#define UR_ND_OVERRIDE	    0x20000000u
 
 extern const uint8_t ur_mac_broadcast[6];
 extern const struct ur_gid ur_gid_all_nodes; /* ff02::1 */
@@ -60,11 +65,23 @@ bool ur_neigh_send_solicit(struct ur_neigh *n, const uint8_t dmac[6], const stru
 			   const struct ur_gid *dst, const struct ur_gid *target);
 bool ur_neigh_send_advert(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *dst,
 			  const struct ur_gid *target, uint32_t flags);
+/* An MLD message: `body` follows the checksum. */
+bool ur_neigh_send_mld(struct ur_neigh *n, const struct ur_gid *src, const struct ur_gid *dst,
+		       uint8_t type, const uint8_t *body, size_t len);
 /* An echo reply whose ICMP message is that of the request `icmp`, type and checksum aside. */
 bool ur_neigh_send_pong4(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
 			 const struct ur_gid *dst, uint8_t tos, const uint8_t *icmp, size_t len);
 bool ur_neigh_send_pong6(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
 			 const struct ur_gid *dst, uint8_t tc, const uint8_t *icmp, size_t len);
+
+/*
+ * An IPv6 packet's payload [p, p + len), which begins with a hop-by-hop header: a query is one that
+ * shows that no router forwarded it and that asks for a group of ours or for all.
+ */
+enum ur_neigh_verdict ur_mld_input(struct ur_neigh *n, const struct ur_gid *src,
+				   const struct ur_gid *dst, uint8_t hop_limit, const uint8_t *p,
+				   size_t len, uint64_t now_ns);
+void ur_mld_expire(struct ur_neigh *n, uint64_t now_ns);
 
 /* Our own address equal to g; NULL when it is not ours. */
 const struct ur_neigh_addr *ur_neigh_own(const struct ur_neigh *n, const struct ur_gid *g);

@@ -247,7 +247,7 @@ static enum ur_neigh_verdict input_ipv6(struct input *in, struct ur_cursor *c)
 	ur_get_bytes(c, in->dst.b, 16);
 	if (c->bad || first >> 28 != 6)
 		return UR_NEIGH_MALFORMED;
-	if (proto != UR_ICMP6_PROTO)
+	if (proto != UR_ICMP6_PROTO && proto != UR_HOP_BY_HOP_PROTO)
 		return UR_NEIGH_OTHER;
 	/* Our IPv4 addresses are mapped ones in our tables; on the wire they mean nothing. */
 	if (ur_gid_is_ipv4(&in->src) || ur_gid_is_ipv4(&in->dst))
@@ -258,6 +258,9 @@ static enum ur_neigh_verdict input_ipv6(struct input *in, struct ur_cursor *c)
 		return UR_NEIGH_MALFORMED;
 	if (!for_us6(in->n, &in->dst))
 		return UR_NEIGH_FOREIGN;
+	if (proto == UR_HOP_BY_HOP_PROTO)
+		return ur_mld_input(in->n, &in->src, &in->dst, in->hop_limit, icmp, len,
+				    in->now_ns);
 	if (ur_csum_fold(ur_csum_add(ur_csum_pseudo6(in->src.b, in->dst.b, len), icmp, len)) !=
 	    0xffff)
 		return UR_NEIGH_MALFORMED;

@@ -6,8 +6,9 @@
 #include <signal.h>
 
 /*
- * EDGE-THREAD-01. Around everything that starts threads: they inherit the mask. Signals are for the application's
- * own threads; they must interrupt what waits there, and run handlers that know nothing of ours.
+ * EDGE-THREAD-01. Around everything that starts threads: they inherit the mask. Signals are for the
+ * application's own threads; they must interrupt what waits there, and run handlers that know
+ * nothing of ours.
  */
 static inline void ur_signals_block(sigset_t *old)
 {

@@ -119,3 +119,137 @@ PAIR_TEST(api_frames, a_tag_that_the_driver_took_off_counts, open_nothing, close
 	}
 	give_wire();
 }
+
+/* ---- neighbours ---- */
+
+static const uint8_t c_mac[6] = {0x02, 0x75, 0x72, 0, 0, 0x0c};
+
+/* Tells everybody that 10.77.0.2 has this MAC address. */
+static void say(const uint8_t mac[6])
+{
+	uint8_t f[60] = {0xff,	    0xff, 0xff, 0xff, 0xff,	 0xff, [12] = 0x08, 0x06,
+			 0x00,	    0x01, 0x08, 0x00, 0x06,	 0x04, 0x00,	    0x01,
+			 [28] = 10, 77,	  0,	2,    [38] = 10, 77,   0,	    2};
+
+	memcpy(f + 6, mac, 6);
+	memcpy(f + 22, mac, 6);
+	inject(f, sizeof(f), sizeof(f));
+}
+
+/* Whether a frame of the QP went to that MAC address since the last look; takes all frames. */
+static bool went_to(const uint8_t mac[6], bool ud)
+{
+	struct rte_mbuf *m;
+	bool found = false;
+
+	while (rte_eth_rx_burst(wire, 0, &m, 1)) {
+		const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
+
+		found |= m->data_len > 58 && f[12] == 0x08 && f[13] == 0 &&
+			 memcmp(f, mac, 6) == 0 && (f[42] == UR_UD_SEND_ONLY) == ud;
+		rte_pktmbuf_free(m);
+	}
+	return found;
+}
+
+static struct ibv_qp *rc_qp, *ud_qp;
+static struct ibv_ah *ah;
+
+static void send_both(void)
+{
+	struct ibv_sge sge = sge_of(A, 0, 16);
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+	struct ibv_wc wc;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 0x123;
+	(void)uroce_post_send(ud_qp, &wr, &bad); /* its queue may be full for a while */
+	progress();
+	while (uroce_poll_cq(A->cq, 1, &wc) > 0)
+		;
+}
+
+static void expect_goes_to(const uint8_t mac[6], bool ud)
+{
+	uint64_t until = now_ms() + PATIENCE_MS;
+
+	swallow();
+	do {
+		cr_assert_lt(now_ms(), until, "%s goes elsewhere", ud ? "UD" : "RC");
+		if (ud)
+			send_both();
+		progress();
+	} while (!went_to(mac, ud));
+}
+
+static void make_paths(void)
+{
+	struct ibv_ah_attr av = {.is_global = 1, .port_num = 1};
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+				  .path_mtu = IBV_MTU_1024,
+				  .dest_qp_num = 0x123,
+				  .max_dest_rd_atomic = 1};
+	struct ibv_sge sge = sge_of(A, 0, 1000);
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+
+	memcpy(av.grh.dgid.raw + 10, (uint8_t[]){0xff, 0xff, 10, 77, 0, 2}, 6);
+	ah = uroce_create_ah(A->pd, &av);
+	cr_assert_not_null(ah);
+	ud_qp = make_qp(A, IBV_QPT_UD);
+	cr_assert_eq(to_init(ud_qp, 0), 0);
+	cr_assert_eq(to_state(ud_qp, IBV_QPS_RTR), 0);
+	cr_assert_eq(to_rts(ud_qp, (struct join){0}), 0);
+	rc_qp = make_qp(A, IBV_QPT_RC);
+	cr_assert_eq(to_init(rc_qp, 0), 0);
+	rtr.ah_attr = av;
+	cr_assert_eq(uroce_modify_qp(rc_qp, &rtr,
+				     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					     IBV_QP_MIN_RNR_TIMER),
+		     0);
+	/* Unanswered, it is sent again after 1.07 s, eight times. */
+	cr_assert_eq(to_rts(rc_qp, (struct join){.timeout = 18, .retry_cnt = 7}), 0);
+	cr_assert_eq(uroce_post_send(rc_qp, &wr, &bad), 0);
+}
+
+static void drop_paths(void)
+{
+	cr_assert_eq(uroce_destroy_qp(rc_qp), 0);
+	cr_assert_eq(uroce_destroy_qp(ud_qp), 0);
+	cr_assert_eq(uroce_destroy_ah(ah), 0);
+}
+
+/* NEIGH-FOLLOW-01 */
+PAIR_TEST(api_frames, what_stands_follows_a_neighbour_to_another_mac, open_nothing, close_both)
+{
+	take_wire(NULL);
+	inject((const uint8_t *)"\xff\xff\xff\xff\xff\xff\x02\x75\x72\x00\x00\x0b\x08\x06\x00\x01"
+				"\x08\x00\x06\x04\x00\x01\x02\x75\x72\x00\x00\x0b\x0a\x4d\x00\x02"
+				"\x00\x00\x00\x00\x00\x00\x0a\x4d\x00\x01",
+	       42, 42);
+	make_paths();
+	expect_goes_to(b_mac, true);
+	say(c_mac);
+	expect_goes_to(c_mac, true);
+	expect_goes_to(c_mac, false);
+	drop_paths();
+	give_wire();
+}
+
+/* NEIGH-FOLLOW-01 */
+PAIR_TEST(api_frames, a_static_neighbour_stays_whatever_is_said, open_nothing, close_both)
+{
+	static const char *const set[] = {"address.neighbor=10.77.0.2=02:75:72:00:00:0b", NULL};
+
+	take_wire(set);
+	make_paths();
+	say(c_mac);
+	progress_for(300); /* three times as long as it takes to follow */
+	swallow();
+	send_both();
+	progress();
+	cr_assert_not(went_to(c_mac, true));
+	expect_goes_to(b_mac, true);
+	drop_paths();
+	give_wire();
+}

@@ -508,6 +508,175 @@ Test(neigh, announcements_tell_every_address)
 		"92523c2a8bb1");
 }
 
+/* ---- MLD ---- */
+
+/* A general query of MLDv2 from fe80::1, 10 s to answer; checksum by mend(). */
+#define QUERY2                                                                                     \
+	"333300000001ae88d189b83986dd6000000000240001fe800000000000000000000000000001ff0200000000" \
+	"00000000000000000001"                                                                     \
+	"3a00050200000100"                                                                         \
+	"82000000271000000000000000000000000000000000"                                             \
+	"0000"                                                                                     \
+	"027d0000"
+#define MLD_ICMP 62 /* in an untagged frame */
+
+/* The ICMPv6 checksum of the MLD message at the end of `in`. */
+static void mend_mld(size_t len)
+{
+	uint16_t sum;
+
+	in[MLD_ICMP + 2] = in[MLD_ICMP + 3] = 0;
+	sum = (uint16_t)~sum16((uint32_t)(len - MLD_ICMP) + 58 + sum16(0, in + 22, 32),
+			       in + MLD_ICMP, len - MLD_ICMP);
+	in[MLD_ICMP + 2] = (uint8_t)(sum >> 8);
+	in[MLD_ICMP + 3] = (uint8_t)sum;
+}
+
+static size_t query(const char *hex)
+{
+	size_t len = unhex(hex, in);
+
+	mend_mld(len);
+	return len;
+}
+
+/* An MLDv2 report of both our solicited-node groups, of that record type. */
+static void expect_report(uint8_t type)
+{
+	static const uint8_t head[] = {0x33, 0x33, 0,	 0,    0,    0x16, 0x92, 0x52,
+				       0x3c, 0x2a, 0x8b, 0xb1, 0x86, 0xdd, 0x60, 0,
+				       0,    0,	   0,	 56,   0,    1};
+	static const uint8_t groups[2][3] = {{0x2a, 0x8b, 0xb1}, {0, 0, 2}};
+	struct ur_gid ll = ur_neigh_link_local(our_mac);
+
+	cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), 54 + 56);
+	cr_assert_arr_eq(out, head, sizeof(head));
+	cr_assert_arr_eq(out + 22, ll.b, 16);
+	cr_assert_arr_eq(out + 38, ((uint8_t[16]){0xff, 2, [15] = 0x16}), 16);
+	cr_assert_arr_eq(out + 54, ((uint8_t[]){58, 0, 5, 2, 0, 0, 1, 0, 143, 0}), 10);
+	cr_assert_eq(sum16(48 + 58 + sum16(0, out + 22, 32), out + MLD_ICMP, 48), 0xffff);
+	cr_assert_arr_eq(out + 66, ((uint8_t[]){0, 0, 0, 2}), 4);
+	for (unsigned i = 0; i < 2; i++) {
+		const uint8_t *record = out + 70 + 20 * i;
+
+		cr_assert_arr_eq(record, ((uint8_t[]){type, 0, 0, 0}), 4);
+		cr_assert_arr_eq(record + 4,
+				 ((uint8_t[]){0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff}), 13);
+		cr_assert_arr_eq(record + 17, groups[i], 3);
+	}
+}
+
+/* MLD-REPORT-01 */
+Test(neigh, joining_is_reported_twice)
+{
+	uint64_t due;
+
+	ur_mld_join(&n, 5);
+	expect_report(4);
+	expect_silence();
+	due = ur_neigh_next_deadline(&n);
+	cr_assert(due > 5 && due < 5 + SECOND);
+	ur_neigh_expire(&n, due - 1);
+	expect_silence();
+	ur_neigh_expire(&n, due);
+	expect_report(4);
+	cr_assert_eq(ur_neigh_next_deadline(&n), UINT64_MAX);
+}
+
+/* MLD-REPORT-01 */
+Test(neigh, a_query_is_answered_within_its_time)
+{
+	size_t len = query(QUERY2);
+	uint64_t due;
+
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(ur_neigh_input(&n, in, len, 7), UR_NEIGH_MLD_QUERY);
+	expect_silence();
+	due = ur_neigh_next_deadline(&n);
+	cr_assert(due >= 7 && due < 7 + 10 * SECOND);
+	ur_neigh_expire(&n, due);
+	expect_report(2);
+	expect_silence();
+	cr_assert_eq(ur_neigh_next_deadline(&n), UINT64_MAX);
+}
+
+/* MLD-REPORT-01 */
+Test(neigh, an_old_querier_gets_old_reports)
+{
+	size_t len = query(QUERY2) - 4;
+
+	in[19] -= 4; /* without what MLDv2 has added */
+	mend_mld(len);
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_MLD_QUERY);
+	ur_neigh_expire(&n, 10 * SECOND);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(ur_neigh_output(&n, out, sizeof(out)), 86);
+		cr_assert_eq(out[MLD_ICMP], 131);
+		cr_assert_arr_eq(out + 38, out + 70, 16, "to the group that it names");
+		cr_assert_eq(sum16(24 + 58 + sum16(0, out + 22, 32), out + MLD_ICMP, 24), 0xffff);
+	}
+	expect_silence();
+}
+
+static void expect_ignored(size_t len, enum ur_neigh_verdict verdict)
+{
+	mend_mld(len);
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), verdict);
+	cr_assert_eq(ur_neigh_next_deadline(&n), UINT64_MAX);
+}
+
+/* MLD-REPORT-01 */
+Test(neigh, queries_that_may_be_forged_or_are_not_for_us_are_ignored)
+{
+	size_t len = query(QUERY2);
+
+	in[21] = 64;
+	expect_ignored(len, UR_NEIGH_IGNORED);
+	query(QUERY2);
+	in[22] = 0x20; /* from afar */
+	expect_ignored(len, UR_NEIGH_IGNORED);
+	query(QUERY2);
+	in[56] = 1; /* no router alert */
+	in[57] = 4;
+	expect_ignored(len, UR_NEIGH_IGNORED);
+	query(QUERY2);
+	in[MLD_ICMP + 8] = 0xff; /* for another group */
+	expect_ignored(len, UR_NEIGH_IGNORED);
+	query(QUERY2);
+	in[55] = 200; /* options beyond the end */
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_MALFORMED);
+	query(QUERY2);
+	in[MLD_ICMP + 2] ^= 1;
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_MALFORMED);
+	query(QUERY2);
+	cr_assert_eq(ur_neigh_input(&n, in, len - 4, 0), UR_NEIGH_MALFORMED);
+	expect_silence();
+}
+
+/* ---- what stands ---- */
+
+/* NEIGH-FOLLOW-01 */
+Test(neigh, what_is_known_can_be_looked_up_without_a_question)
+{
+	uint8_t mac[6] = {0};
+	struct ur_gid gone = ipv4(10, 9, 0, 77);
+
+	cr_assert_not(ur_neigh_lookup(&n, &peer4, mac));
+	cr_assert_eq(feed(ARP_REQUEST, 0), UR_NEIGH_ARP_REQUEST);
+	cr_assert(ur_neigh_lookup(&n, &peer4, mac));
+	cr_assert_arr_eq(mac, peer_mac, 6);
+	cr_assert_eq(ur_neigh_resolve(&n, &gone, mac, 0), -EAGAIN);
+	cr_assert_not(ur_neigh_lookup(&n, &gone, mac), "not yet known");
+	cr_assert_not(ur_neigh_lookup(&n, &n.attr.addr[0].gid, mac), "never changes");
+	cr_assert_eq(n.moved_cnt, 0);
+	unhex(ARP_REQUEST, in);
+	in[27] = 0x40;
+	cr_assert_eq(ur_neigh_input(&n, in, 42, 0), UR_NEIGH_ARP_REQUEST);
+	cr_assert(ur_neigh_lookup(&n, &peer4, mac));
+	cr_assert_eq(mac[5], 0x40);
+	cr_assert_eq(n.moved_cnt, 1);
+}
+
 Test(neigh, a_full_queue_drops_the_answer_and_counts)
 {
 	unsigned answered = 0;

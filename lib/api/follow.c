@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "api/follow.h"
+
+#include "api/device.h"
+
+#define INTERVAL_NS UINT64_C(100000000)
+
+uint32_t ur_follow_generation(const struct ur_device *dev)
+{
+	return atomic_load_explicit(&dev->neigh->generation, memory_order_acquire);
+}
+
+void ur_follow_since(struct ur_device *dev, uint32_t generation)
+{
+	if (generation != ur_follow_generation(dev))
+		atomic_store(&dev->followed, generation);
+}
+
+void ur_follow_path(const struct ur_device *dev, struct ur_path *path)
+{
+	struct ur_gid dst;
+	uint8_t mac[6];
+
+	if (path->len < UR_PATH_MIN_BYTES)
+		return;
+	dst = ur_path_destination(path);
+	if (ur_neigh_lookup(dev->neigh, &dst, mac))
+		ur_path_set_dmac(path, mac);
+}
+
+static void follow_qp(struct ur_qp *qp, void *ctx)
+{
+	if (qp->type != IBV_QPT_UD)
+		ur_follow_path(ctx, &qp->path);
+}
+
+struct follow_call {
+	struct ur_device *dev;
+	unsigned worker;
+};
+
+/* One worker after the other stops here: the table is worker 0's, address handles are everyone's.
+ */
+static void follow_on_workers(void *arg, uint64_t now_ns)
+{
+	struct follow_call *c = arg;
+	struct ur_device *dev = c->dev;
+	struct ur_api_ah *ah;
+
+	if (++c->worker < dev->worker_cnt) {
+		ur_worker_call(dev->workers[c->worker], follow_on_workers, c);
+		return;
+	}
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		ur_engine_for_each_qp(ur_worker_engine(dev->workers[i]), follow_qp, dev);
+	LIST_FOREACH(ah, &dev->ahs, link)
+	ur_follow_path(dev, &ah->ah.path);
+	ur_cm_renew_marks(ur_engine_cm(ur_worker_engine(dev->workers[0])));
+}
+
+/* NEIGH-FOLLOW-01 */
+void ur_follow_neighbours(struct ur_device *dev, uint64_t now_ns)
+{
+	uint32_t generation = ur_follow_generation(dev);
+	struct follow_call c = {dev, 0};
+
+	if (generation == atomic_load(&dev->followed) || now_ns < dev->follow_next_ns)
+		return;
+	/* exit() may have interrupted its holder, and then waits for us. */
+	if (pthread_mutex_trylock(&dev->lock))
+		return;
+	dev->follow_next_ns = now_ns + INTERVAL_NS;
+	atomic_store(&dev->followed, generation);
+	ur_worker_call(dev->workers[0], follow_on_workers, &c);
+	pthread_mutex_unlock(&dev->lock);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_timedjoin_np */
+#endif
+#include "api/keeper.h"
+
+#include <time.h>
+
+#include "api/device.h"
+#include "api/follow.h"
+#include "edge/thread.h"
+
+#define INLINE_PERIOD_NS 1000000
+#define ASIDE_PERIOD_NS	 10000000 /* beside dedicated workers */
+#define EXIT_PATIENCE_S	 1
+
+static void run_workers(struct ur_device *dev, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		if (ur_worker_last_ns(dev->workers[i]) + INLINE_PERIOD_NS < now_ns)
+			ur_worker_poll(dev->workers[i]);
+}
+
+static void *keeper(void *arg)
+{
+	struct ur_device *dev = arg;
+	const struct timespec nap = {.tv_nsec =
+					     dev->dedicated ? ASIDE_PERIOD_NS : INLINE_PERIOD_NS};
+
+	while (!atomic_load(&dev->keeper_stop)) {
+		uint64_t now_ns = ur_clock_ns(&dev->clock);
+
+		if (!dev->dedicated)
+			run_workers(dev, now_ns);
+		ur_follow_neighbours(dev, now_ns);
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+int ur_keeper_start(struct ur_device *dev)
+{
+	pthread_attr_t attr;
+	cpu_set_t cpus;
+	sigset_t old;
+	int rc;
+
+	ur_eal_cpus(&cpus);
+	pthread_attr_init(&attr);
+	if (dev->dedicated)
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	ur_signals_block(&old);
+	rc = pthread_create(&dev->keeper, &attr, keeper, dev);
+	ur_signals_restore(&old);
+	pthread_attr_destroy(&attr);
+	dev->keeper_runs = !rc;
+	return rc;
+}
+
+void ur_keeper_stop(struct ur_device *dev, bool exiting)
+{
+	struct timespec until;
+
+	if (!dev->keeper_runs)
+		return;
+	dev->keeper_runs = false;
+	atomic_store(&dev->keeper_stop, true);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += EXIT_PATIENCE_S;
+	if (exiting)
+		pthread_timedjoin_np(dev->keeper, NULL, &until);
+	else
+		pthread_join(dev->keeper, NULL);
+}
