@@ -182,11 +182,11 @@ class Host:
 
     def top_up_hugepages(self):
         """Somebody else may have taken from what we reserved."""
-        before, idle = hugepages("nr"), hugepages("free")
+        before, idle = hugepages("nr"), free_hugepages()
         if idle < HUGEPAGES_WANTED:
             write_hugepages(before + HUGEPAGES_WANTED - idle)
             self.reserved += max(0, hugepages("nr") - before)
-        return hugepages("free") >= HUGEPAGES_WANTED
+        return free_hugepages() >= HUGEPAGES_WANTED
 
     # ---- the build ----
 
@@ -243,6 +243,11 @@ class Host:
             print(f"logs: {self.tmp}", file=sys.stderr)
         else:
             shutil.rmtree(self.tmp, ignore_errors=True)
+
+
+def free_hugepages():
+    """Those that are promised to a mapping are free as well, but not for us."""
+    return hugepages("free") - hugepages("resv")
 
 
 def hugepages(what):

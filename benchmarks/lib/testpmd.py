@@ -12,7 +12,8 @@ PPS = re.compile(r"Rx-pps:\s*(\d+)")
 
 
 def memory(host):
-    return ["--in-memory", "--single-file-segments"] if host.huge else \
+    """Hugepages, if nobody has taken them since they were reserved: DPDK dies where there are too few."""
+    return ["--in-memory", "--single-file-segments"] if host.huge and host.top_up_hugepages() else \
         ["--no-huge", "--no-shconf"]
 
 

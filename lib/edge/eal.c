@@ -6,6 +6,8 @@
 #include "edge/claim.h"
 #include "edge/eal_args.h"
 #include "edge/eal_ring.h"
+#include "edge/fanout.h"
+#include "edge/hugepages.h"
 #include "edge/memif_socket.h"
 #include "edge/thread.h"
 
@@ -31,7 +33,7 @@
 static struct {
 	pthread_mutex_t lock;
 	bool started, ended, hugepages, pci;
-	pid_t pid; /* that started it */
+	pid_t pid;		   /* that started it */
 	bool show_log;		   /* [eal] extra has --log-level: the user wants to read it */
 	bool taken[RTE_MAX_LCORE]; /* worker lcores that belong to a port */
 	unsigned next;		   /* number of the next virtual device */
@@ -215,6 +217,17 @@ static int start(const struct ur_config *cfg, char *err, size_t cap)
 	return 0;
 }
 
+/* EDGE-HUGE-01 */
+static int start_alone(const struct ur_config *cfg, char *err, size_t cap)
+{
+	int lock = cfg->eal.hugepages == UR_TRISTATE_NO ? -1 : ur_hugepages_lock();
+	int rc = start(cfg, err, cap);
+
+	if (lock >= 0)
+		close(lock);
+	return rc;
+}
+
 /* Worker lcores for the port; with mode = auto the port goes inline when too few are left. */
 static int take_lcores(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
 {
@@ -272,13 +285,16 @@ static int add_ring(const struct ur_config *cfg, struct ur_eal_port *p, char *er
 }
 
 /* Drivers may start threads of their own. */
-static int probe(const char *devargs)
+static int probe(const struct ur_config *cfg, const char *devargs)
 {
 	sigset_t old;
 	int rc;
 
 	ur_signals_block(&old);
+	if (cfg->port.driver == UR_DRIVER_AF_PACKET)
+		ur_fanout_begin(cfg->worker.count);
 	rc = rte_dev_probe(devargs);
+	ur_fanout_end();
 	ur_signals_restore(&old);
 	return rc;
 }
@@ -301,7 +317,7 @@ static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *
 	if (cfg->port.driver == UR_DRIVER_PCI &&
 	    rte_eth_dev_get_port_by_name(p->device, &p->id) == 0)
 		return 0; /* the EAL probed it when it started */
-	rc = probe(devargs);
+	rc = probe(cfg, devargs);
 	if (rc < 0)
 		return fail(rc, cfg, err, cap, "DPDK cannot use \"%s\": %s", devargs,
 			    rte_strerror(-rc));
@@ -367,7 +383,7 @@ int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err,
 	eal.reason[0] = '\0';
 	rc = claim(cfg, &p, err, err_cap);
 	if (rc == 0 && !eal.started)
-		rc = start(cfg, err, err_cap);
+		rc = start_alone(cfg, err, err_cap);
 	if (rc == 0)
 		rc = take_lcores(cfg, &p, err, err_cap);
 	if (rc == 0) {

@@ -5,15 +5,14 @@
 #include "edge/eal.h"
 #include "edge/config_value.h"
 #include "edge/eal_args.h"
+#include "edge/hugepages.h"
 #include "edge/mtu.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bsd/string.h>
@@ -102,74 +101,6 @@ static int lcore_map(const struct ur_config *cfg, char *buf, size_t cap)
 	return strlen(buf) + 1 < cap ? 0 : -ENAMETOOLONG;
 }
 
-/* A page of the default size, mapped and touched: a cgroup may forbid what /sys shows as free. */
-static bool hugepage_maps(void)
-{
-	size_t len = 2u << 20;
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_POPULATE, -1, 0);
-
-	if (p == MAP_FAILED)
-		return false;
-	munmap(p, len);
-	return true;
-}
-
-uint64_t ur_eal_free_hugepages_mb(void)
-{
-	static const char dir[] = "/sys/kernel/mm/hugepages";
-	uint64_t kb_sum = 0;
-	struct dirent *entry;
-	DIR *d = opendir(dir);
-
-	if (d == NULL)
-		return 0;
-	while ((entry = readdir(d)) != NULL) {
-		unsigned long kb, cnt;
-		char path[512];
-		FILE *f;
-
-		if (sscanf(entry->d_name, "hugepages-%lukB", &kb) != 1)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s/free_hugepages", dir, entry->d_name);
-		f = fopen(path, "r");
-		if (f == NULL)
-			continue;
-		if (fscanf(f, "%lu", &cnt) == 1)
-			kb_sum += (uint64_t)kb * cnt;
-		fclose(f);
-	}
-	closedir(d);
-	return kb_sum != 0 && hugepage_maps() ? kb_sum / 1024 : 0;
-}
-
-static uint64_t read_number(const char *path)
-{
-	unsigned long long value = 0;
-	FILE *f = fopen(path, "r");
-
-	if (f == NULL)
-		return 0;
-	if (fscanf(f, "%llu", &value) != 1)
-		value = 0;
-	fclose(f);
-	return value;
-}
-
-uint64_t ur_eal_nr_hugepages_for(uint32_t mb)
-{
-	static const char dir[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
-	char path[96];
-	uint64_t total, idle;
-
-	snprintf(path, sizeof(path), "%snr_hugepages", dir);
-	total = read_number(path);
-	snprintf(path, sizeof(path), "%sfree_hugepages", dir);
-	idle = read_number(path);
-	/* 16: the EAL rounds up, and a page in use elsewhere may come and go */
-	return (total > idle ? total - idle : 0) + mb / 2 + 16;
-}
-
 __attribute__((format(printf, 2, 3))) static void add(struct ur_eal_args *a, const char *fmt, ...)
 {
 	char *at = a->buf;
@@ -201,7 +132,8 @@ static int choose_memory(const struct ur_config *cfg, struct ur_eal_args *a, cha
 	uint64_t free_mb = cfg->eal.hugepages == UR_TRISTATE_NO ? 0 : ur_eal_free_hugepages_mb();
 	char where[2 * UR_CONFIG_TEXT];
 
-	a->hugepages = free_mb >= cfg->eal.memory_mb;
+	/* A cgroup may forbid what /sys shows as free. */
+	a->hugepages = free_mb >= cfg->eal.memory_mb && ur_hugepages_map(cfg->eal.memory_mb);
 	if (!a->hugepages && cfg->eal.hugepages == UR_TRISTATE_YES) {
 		ur_config_where(cfg, "eal", "hugepages", where, sizeof(where));
 		return fail(-ENOMEM, err, cap,
