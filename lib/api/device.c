@@ -20,13 +20,15 @@
 #include "edge/preflight.h"
 #include "wire/assert.h"
 
-#define TIME_WAIT_NS  UINT64_C(1000000000)
-#define IDLE_SPINS    2000
-#define IDLE_SLEEP_NS 20000
-#define NUMBERS_MAX   256
-#define IMPAIR_HOLD   1024 /* packets that [impair] keeps, of a direction */
-#define LINK_HOLD     4096 /* the same with a slow link */
-#define STATUS_LIFE   4	   /* of what a peer said of its pool, in times fallback_ms */
+#define TIME_WAIT_NS	 UINT64_C(1000000000)
+#define IDLE_SPINS	 2000
+#define IDLE_SLEEP_NS	 20000
+#define NUMBERS_MAX	 256
+#define BUSY_PATIENCE_MS 5000
+#define BUSY_STEP_MS	 50
+#define IMPAIR_HOLD	 1024 /* packets that [impair] keeps, of a direction */
+#define LINK_HOLD	 4096 /* the same with a slow link */
+#define STATUS_LIFE	 4    /* of what a peer said of its pool, in times fallback_ms */
 
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -501,24 +503,37 @@ static uint16_t worker_cnt_of(const struct ur_device *dev)
 									   : dev->port.queue_cnt);
 }
 
+/* EDGE-REOPEN-01. The kernel lets go of a dead process's AF_XDP socket some time after it. */
+static int open_way(struct ur_device *dev, char *err, size_t cap)
+{
+	for (unsigned ms = 0;; ms += BUSY_STEP_MS) {
+		int rc = ur_eal_init(&dev->cfg, &dev->eal, err, cap);
+
+		if (rc) {
+			dev->eal.queue_cnt = 0;
+			return rc;
+		}
+		rc = open_port(dev, err, cap);
+		if (rc != -EBUSY || ms >= BUSY_PATIENCE_MS)
+			return rc;
+		ur_eal_release(&dev->eal);
+		sleep_ns(BUSY_STEP_MS * 1000000);
+	}
+}
+
 static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
 {
 	int rc = load(dev, attr, err, cap);
 
 	if (rc)
 		return rc;
-	rc = ur_eal_init(&dev->cfg, &dev->eal, err, cap);
-	if (rc) {
-		dev->eal.queue_cnt = 0;
-		return rc;
-	}
-	ur_clock_start(&dev->clock);
-	dev->dedicated = dev->eal.dedicated;
-	rc = open_port(dev, err, cap);
+	rc = open_way(dev, err, cap);
 	if (dev->port.open)
 		enlist(dev);
 	if (rc)
 		return rc;
+	ur_clock_start(&dev->clock);
+	dev->dedicated = dev->eal.dedicated;
 	dev->mem_memory = malloc(ur_mem_size(dev->cfg.transport.max_mr));
 	dev->neigh = malloc(sizeof(*dev->neigh));
 	if (!dev->mem_memory || !dev->neigh || ur_cm_api_new(dev)) {

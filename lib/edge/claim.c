@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -19,6 +20,7 @@
  * ever; who asks when none is left does not learn the name.
  */
 #define BACKLOG 64
+#define STEP_MS 10
 
 static socklen_t name_of(struct sockaddr_un *addr, unsigned ifindex)
 {
@@ -69,25 +71,41 @@ static void ask(const struct sockaddr_un *addr, socklen_t len, struct ur_claim_h
 	close(fd);
 }
 
-int ur_claim_interface(const char *ifname, struct ur_claim_holder *holder)
+/* The claim, or a negative errno. */
+static int take(const struct sockaddr_un *addr, socklen_t len)
 {
+	int fd = new_socket(), why;
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)addr, len) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	why = errno;
+	close(fd);
+	return why == EADDRINUSE ? -EBUSY : -why;
+}
+
+int ur_claim_interface(const char *ifname, unsigned patience_ms, struct ur_claim_holder *holder)
+{
+	const struct timespec nap = {.tv_nsec = STEP_MS * 1000000};
 	unsigned ifindex = if_nametoindex(ifname);
 	struct sockaddr_un addr;
 	socklen_t len;
-	int fd, why;
+	int fd;
 
 	if (!ifindex)
 		return -ENODEV;
 	len = name_of(&addr, ifindex);
-	fd = new_socket();
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (const struct sockaddr *)&addr, len) == 0 && listen(fd, BACKLOG) == 0)
+	fd = take(&addr, len);
+	if (fd != -EBUSY)
 		return fd;
-	why = errno;
-	close(fd);
-	if (why != EADDRINUSE)
-		return -why;
 	ask(&addr, len, holder);
-	return -EBUSY;
+	if (holder->pid == getpid())
+		return fd;
+	/* EDGE-REOPEN-01. It may be dying. It is not asked again: each question takes a place. */
+	for (unsigned ms = 0; fd == -EBUSY && ms < patience_ms; ms += STEP_MS) {
+		nanosleep(&nap, NULL);
+		fd = take(&addr, len);
+	}
+	return fd;
 }

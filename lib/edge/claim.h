@@ -19,8 +19,9 @@ struct ur_claim_holder {
 /*
  * Returns a file descriptor: closing it gives the interface back. -EBUSY: it is held already, by an
  * endpoint of this process or by another one's, *holder. -ENODEV: there is no such interface. Or
- * another negative errno.
+ * another negative errno. What another process holds is waited for as long as that: it may be
+ * dying.
  */
-int ur_claim_interface(const char *ifname, struct ur_claim_holder *holder);
+int ur_claim_interface(const char *ifname, unsigned patience_ms, struct ur_claim_holder *holder);
 
 #endif

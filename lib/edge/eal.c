@@ -28,7 +28,8 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 
-#define RING_SLOTS 1024
+#define RING_SLOTS	  1024
+#define CLAIM_PATIENCE_MS 1000
 
 static struct {
 	pthread_mutex_t lock;
@@ -355,7 +356,7 @@ static int claim(const struct ur_config *cfg, struct ur_eal_port *p, char *err, 
 	p->claim = -1;
 	if (cfg->port.driver != UR_DRIVER_AF_PACKET && cfg->port.driver != UR_DRIVER_AF_XDP)
 		return 0;
-	p->claim = ur_claim_interface(cfg->port.device, &holder);
+	p->claim = ur_claim_interface(cfg->port.device, CLAIM_PATIENCE_MS, &holder);
 	if (p->claim >= 0 || p->claim == -ENODEV)
 		return 0;
 	if (p->claim == -EBUSY)

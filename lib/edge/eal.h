@@ -35,7 +35,7 @@ struct ur_eal_port {
  * Checks the configuration, starts the EAL if need be and makes the port. Returns 0, or a negative
  * errno with one sentence in `err` (which ends with DPDK's own reason in parentheses) and
  * nothing added; the EAL stays started if it got that far. -EBUSY: also when another endpoint has
- * the kernel interface.
+ * the kernel interface, and still has it after a second.
  */
 int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap);
 

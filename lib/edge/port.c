@@ -371,6 +371,23 @@ static int make_pools(struct opening *o)
 	return 0;
 }
 
+/*
+ * A queue of an interface has one AF_XDP socket at a time. The driver says "invalid argument" to
+ * that as to everything, and cannot be asked twice: its device has to be made again.
+ */
+static int refuse_queue(const struct opening *o, uint16_t q, int rc)
+{
+	struct ur_port *p = o->port;
+
+	if (rc == -EINVAL && (o->quirks & QUIRK_PAGE))
+		return fail(o, -EBUSY,
+			    "the kernel gives no AF_XDP socket for RX queue %u with mbufs of %u; "
+			    "another process may have it",
+			    q, o->data_room);
+	return fail(o, rc, "RX queue %u with %u descriptors and mbufs of %u: %s", q, p->rx_desc,
+		    o->data_room, rte_strerror(-rc));
+}
+
 static int start(struct opening *o)
 {
 	struct ur_port *p = o->port;
@@ -380,8 +397,7 @@ static int start(struct opening *o)
 		rc = rte_eth_rx_queue_setup(p->id, q, p->rx_desc, rte_eth_dev_socket_id(p->id),
 					    NULL, p->pool[q]);
 		if (rc < 0)
-			return fail(o, rc, "RX queue %u with %u descriptors and mbufs of %u: %s", q,
-				    p->rx_desc, o->data_room, rte_strerror(-rc));
+			return refuse_queue(o, q, rc);
 		rc = rte_eth_tx_queue_setup(p->id, q, p->tx_desc, rte_eth_dev_socket_id(p->id),
 					    NULL);
 		if (rc < 0)
@@ -448,11 +464,11 @@ unsigned ur_port_reap(void)
 	return left;
 }
 
-static void free_pool(struct rte_mempool *pool)
+static void free_pool(struct rte_mempool *pool, bool shared)
 {
 	unsigned i = 0;
 
-	if (!pool || rte_mempool_full(pool)) {
+	if (!pool || !shared || rte_mempool_full(pool)) {
 		rte_mempool_free(pool);
 		return;
 	}
@@ -494,7 +510,8 @@ static void release(struct ur_port *port)
 	while (!atomic_load(&c.done))
 		rte_delay_us_sleep(100);
 	for (unsigned q = 0; q < port->queue_cnt; q++) {
-		free_pool(port->pool[q]);
+		/* af_xdp forgets the buffers that it has, and shares them with no other process. */
+		free_pool(port->pool[q], strcmp(port->driver, "net_af_xdp") != 0);
 		port->pool[q] = NULL;
 	}
 	ur_port_reap();

@@ -63,6 +63,9 @@ struct ur_port {
  * names the port, what is wrong and, where one exists, the command that mends it; nothing is
  * left open then. *port is written only on success, and must not move while it is open.
  *
+ * -EBUSY: also when an af_xdp queue is taken, by a process that may have died; it can be tried
+ * again with the device made anew.
+ *
  * What is asked for and cannot be had fails (an MTU that does not fit, a MAC address that cannot be
  * set); what is only better (queues, descriptors, offloads) is granted as far as it goes.
  */

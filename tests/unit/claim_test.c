@@ -46,7 +46,7 @@ static pid_t start_holder(const char *name, bool elsewhere)
 		close(ready[0]);
 		if (elsewhere && unshare(CLONE_NEWNET) != 0)
 			_exit(1);
-		if (ur_claim_interface("lo", &nobody) < 0 || write(ready[1], "x", 1) != 1)
+		if (ur_claim_interface("lo", 0, &nobody) < 0 || write(ready[1], "x", 1) != 1)
 			_exit(2);
 		pause();
 		_exit(3);
@@ -70,7 +70,7 @@ Test(claim, of_another_process_is_told_with_its_name)
 
 	own_namespace();
 	other = start_holder("the-holder", false);
-	cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+	cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
 	cr_expect_eq(holder.pid, other);
 	cr_expect_str_eq(holder.name, "the-holder");
 	kill_holder(other);
@@ -84,7 +84,7 @@ Test(claim, ends_with_the_process_however_that_ends)
 	own_namespace();
 	for (unsigned i = 0; i < 20; i++) {
 		kill_holder(start_holder("x", false));
-		fd = ur_claim_interface("lo", &holder);
+		fd = ur_claim_interface("lo", 0, &holder);
 		cr_assert_geq(fd, 0, "%s", strerror(-fd));
 		close(fd);
 	}
@@ -95,12 +95,12 @@ Test(claim, of_the_same_process_counts_as_well)
 	int fd;
 
 	own_namespace();
-	fd = ur_claim_interface("lo", &holder);
+	fd = ur_claim_interface("lo", 0, &holder);
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+	cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
 	cr_expect_eq(holder.pid, getpid());
 	close(fd);
-	fd = ur_claim_interface("lo", &holder);
+	fd = ur_claim_interface("lo", 0, &holder);
 	cr_assert_geq(fd, 0);
 	close(fd);
 }
@@ -112,7 +112,7 @@ Test(claim, of_an_interface_with_that_name_and_index_elsewhere_is_another)
 
 	own_namespace();
 	other = start_holder("x", true);
-	fd = ur_claim_interface("lo", &holder);
+	fd = ur_claim_interface("lo", 0, &holder);
 	cr_assert_geq(fd, 0, "%s", strerror(-fd));
 	close(fd);
 	kill_holder(other);
@@ -125,7 +125,7 @@ Test(claim, is_refused_however_often_it_is_tried)
 	own_namespace();
 	other = start_holder("x", false);
 	for (unsigned i = 0; i < 200; i++) {
-		cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+		cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
 		cr_assert(holder.pid == other || (holder.pid == 0 && !holder.name[0]));
 	}
 	kill_holder(other);
@@ -133,7 +133,7 @@ Test(claim, is_refused_however_often_it_is_tried)
 
 Test(claim, needs_an_interface)
 {
-	cr_expect_eq(ur_claim_interface("no-such-one", &holder), -ENODEV);
+	cr_expect_eq(ur_claim_interface("no-such-one", 0, &holder), -ENODEV);
 }
 
 static struct ur_config cfg;
@@ -156,7 +156,7 @@ static void use_lo(const char *driver)
 
 static void expect_free(void)
 {
-	int fd = ur_claim_interface("lo", &holder);
+	int fd = ur_claim_interface("lo", 0, &holder);
 
 	cr_assert_geq(fd, 0, "%s", strerror(-fd));
 	close(fd);
@@ -210,7 +210,7 @@ Test(claim, lasts_until_the_port_is_released)
 	use_lo("port.driver=af_packet");
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(ur_eal_init(&cfg, &port, err, sizeof(err)), 0, "%s", err);
-		cr_assert_eq(ur_claim_interface("lo", &holder), -EBUSY);
+		cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
 		cr_expect_eq(holder.pid, getpid());
 		ur_eal_release(&port);
 		expect_free();
