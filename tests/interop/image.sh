@@ -144,6 +144,7 @@ shift
 need_tools
 exec 9>"$dir/lock"
 flock 9
+rm -rf "$dir"/kernel.* "$dir"/userland # of one that was killed
 if [ "$(cat "$dir/made-by" 2>/dev/null)" != "$(made_by)" ]; then
 	rm -f "$dir"/userland.squashfs "$dir"/vmlinuz-* "$dir"/initrd-*
 	: >"$dir/build.log"
