@@ -21,11 +21,21 @@ static bool answers_wait_before(const struct ur_responder *rsp, struct ur_psn ps
 	return false;
 }
 
-/* RC-RESP-ACK-02. Neither overtakes the responses that it would acknowledge. */
+static bool answer_begun(const struct ur_responder *rsp)
+{
+	const struct ur_rd_res *head = &rsp->res[rsp->q[rsp->q_head]];
+
+	return rsp->q_cnt && !head->atomic && head->from != head->start;
+}
+
+/*
+ * RC-RESP-ACK-02, RC-RESP-ACK-06. Neither overtakes the responses that it would acknowledge, and
+ * none goes between the packets of one answer.
+ */
 bool ur_response_ack_due(const struct ur_responder *rsp)
 {
 	if (rsp->ack & UR_ACK_OWED)
-		return !rsp->q_cnt || !answers_wait_before(rsp, rsp->data);
+		return !rsp->q_cnt || (!answer_begun(rsp) && !answers_wait_before(rsp, rsp->data));
 	return rsp->ack && !rsp->q_cnt;
 }
 
@@ -217,9 +227,9 @@ static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct u
 	p = ur_build_begin(tx, &qp->path, &bth, first || last ? UR_AETH_BYTES : 0);
 	if (first || last)
 		put_aeth(p, qp);
-	if (first)
-		acknowledge(qp, res);
 	res->from += len;
+	if (first || last)
+		acknowledge(qp, res);
 	if (last)
 		dequeue(qp, res);
 	return true;

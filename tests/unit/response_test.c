@@ -206,6 +206,25 @@ Test(response, write_that_is_4_million_psns_old_is_no_longer_named)
 	end_free(e);
 }
 
+/* RC-RESP-ACK-06: found with rxe of Linux 6.12. What was sent again late is acknowledged by the
+ * answer's end. */
+Test(response, ack_of_an_older_duplicate_does_not_interrupt_an_answer)
+{
+	struct end *e = END();
+
+	cr_assert_eq(write_asking(e, 100), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 101, 0, 768), UR_DROP_NONE);
+	end_expect_ack(e, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 101);
+	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	end_expect(e, UR_RC_READ_RESPONSE_MIDDLE, 102);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, 103);
+	end_expect_silence(e);
+	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	end_expect_ack(e, 100);
+	end_free(e);
+}
+
 /* RC-RESP-ACK-05, RC-RESP-ACK-02 */
 Test(response, ack_before_a_nak_does_not_wait_for_the_responses_that_the_nak_waits_for)
 {
