@@ -317,6 +317,15 @@ static void check_done(struct sim_flow *f, unsigned idx)
 	}
 }
 
+/* The peer has run out of retries: what it leaves unfinished here may end in an error as well. */
+static bool peer_died(const struct sim_oracle *o, const struct sim_qp *qp)
+{
+	for (unsigned i = 0; i < o->flow_cnt; i++)
+		if (o->flow[i]->died && o->flow[i]->rsp == qp)
+			return true;
+	return false;
+}
+
 /* It failed: the network lost too much, or the queue pair has died before. */
 static void on_failed(struct sim_flow *f, unsigned idx, enum ibv_wc_status status)
 {
@@ -329,8 +338,9 @@ static void on_failed(struct sim_flow *f, unsigned idx, enum ibv_wc_status statu
 		return;
 	}
 	SIM_CHECK(s,
-		  status == IBV_WC_RETRY_EXC_ERR &&
-			  sim_exhausted_rightly(s, f->req, f->rsp, f->una),
+		  (status == IBV_WC_RETRY_EXC_ERR &&
+		   sim_exhausted_rightly(s, f->req, f->rsp, f->una)) ||
+			  (status == IBV_WC_WR_FLUSH_ERR && peer_died(f->o, f->req)),
 		  "flow %u: request %u fails with status %d", f->id, idx, status);
 	f->died = true;
 	f->o->died++;
@@ -401,13 +411,14 @@ static bool same_endpoint(const struct sim_flow *f, const struct sim_cq *cq)
 	return f->rsp->attr.recv_cq == cq;
 }
 
-/* The receive queue of a queue pair that has died as a requester is flushed. */
+/* The receive queue of a queue pair that has died, or whose peer has, is flushed. */
 static bool is_flushed(struct sim_oracle *o, struct sim_cq *cq, const struct ibv_wc *wc)
 {
 	for (unsigned i = 0; i < o->flow_cnt; i++) {
 		const struct sim_flow *f = o->flow[i];
 
-		if (f->died && f->req->qpn.v == wc->qp_num && f->req->attr.recv_cq == cq)
+		if (f->died && ((f->req->qpn.v == wc->qp_num && f->req->attr.recv_cq == cq) ||
+				(f->rsp->qpn.v == wc->qp_num && f->rsp->attr.recv_cq == cq)))
 			return wc->status == IBV_WC_WR_FLUSH_ERR;
 	}
 	return false;
