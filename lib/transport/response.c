@@ -232,6 +232,8 @@ static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct u
 		acknowledge(qp, res);
 	if (last)
 		dequeue(qp, res);
+	else if (first && qp->rsp.ack)
+		ur_response_update_ack(qp); /* the answer is begun */
 	return true;
 }
 
