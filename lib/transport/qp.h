@@ -85,12 +85,13 @@ struct ur_requester {
 	uint32_t ackreq_every;
 	struct ur_recovery rec;
 	/* Mode reorder. */
-	struct ur_psn executed;	 /* the peer has executed every request before it; una or newer */
-	struct ur_read_gap *gap; /* responses beyond una; NULL: none, and none is known to be lost */
+	struct ur_psn executed; /* the peer has executed every request before it; una or newer */
+	struct ur_read_gap
+		*gap; /* responses beyond una; NULL: none, and none is known to be lost */
 	struct ur_patience patience; /* with missing responses */
-	bool nak_owed;		     /* the peer misses `nak_psn`, beyond the missing response at una */
+	bool nak_owed; /* the peer misses `nak_psn`, beyond the missing response at una */
 	struct ur_psn nak_psn;
-	bool has_reasked;	     /* `reasked`: the first of the responses asked for again last */
+	bool has_reasked; /* `reasked`: the first of the responses asked for again last */
 	struct ur_psn reasked;
 };
 
@@ -102,6 +103,7 @@ struct ur_responder {
 	uint8_t ack;   /* enum ur_ack_owed, bits */
 	uint8_t nak_syndrome;
 	bool data_old;	       /* `data` is too far back to name */
+	uint8_t hushed;	       /* RC-RESP-ACK-07: what was repeated and not answered, in a row */
 	uint32_t untold;       /* SEND and WRITE packets executed since the last acknowledgement */
 	struct ur_psn data;    /* the newest SEND or WRITE packet executed: what an ACK names */
 	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
@@ -147,8 +149,8 @@ enum ur_timer_kind {
 };
 
 /*
- * What packets in order touch comes first: of both sides, of receiving, of sending. What receives is
- * needed at any time, what sends only while the queue pair is scheduled or hears an answer.
+ * What packets in order touch comes first: of both sides, of receiving, of sending. What receives
+ * is needed at any time, what sends only while the queue pair is scheduled or hears an answer.
  */
 struct ur_qp {
 	/* Identity: one cache line. */
@@ -197,7 +199,7 @@ struct ur_qp {
 	uint32_t window, ackreq_every; /* the engine's, for reset */
 	uint8_t res_max;	       /* responder resources allocated */
 	uint8_t port_mtu_shift;	       /* the largest PMTU; a UD QP's */
-	struct ibv_qp_attr attr; /* as set, for query */
+	struct ibv_qp_attr attr;       /* as set, for query */
 
 	/* Written by posters as well. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
@@ -236,9 +238,9 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask,
 void ur_qp_reset(struct ur_qp *qp);
 
 /*
- * How the QP survives loss, and whether it places strictly. 0, or -EINVAL when the QP is not RC or not
- * in RESET or INIT. A fresh QP is UR_MODE_GBN; what is set here stays through RESET, until it is set
- * again.
+ * How the QP survives loss, and whether it places strictly. 0, or -EINVAL when the QP is not RC or
+ * not in RESET or INIT. A fresh QP is UR_MODE_GBN; what is set here stays through RESET, until it
+ * is set again.
  */
 int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict);
 /* Over how many UDP source ports an extended QP sprays, at most UR_SPRAY_MAX. As set_mode. */
@@ -246,7 +248,8 @@ int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths);
 /* What was agreed on with the peer as to receive pools. As set_mode. */
 int ur_qp_set_agreed(struct ur_qp *qp, const struct ur_adm_agreed *agreed);
 
-/* Service level of everything that the QP sends, [0, 15]; a UD QP's requests have that of their AH. */
+/* Service level of everything that the QP sends, [0, 15]; a UD QP's requests have that of their AH.
+ */
 void ur_qp_set_sl(struct ur_qp *qp, uint8_t sl);
 
 /* The one setter of `state`; keeps posted_state and the ready lists in step. */
@@ -325,8 +328,8 @@ void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
 /* ---- response.c ---- */
 
 /*
- * RC-RESP-CREDIT-01, EXT-RESP-CREDIT-01. Credit code for the receives that are posted, whichever of them
- * are bound early; an SRQ's belong to nobody in particular.
+ * RC-RESP-CREDIT-01, EXT-RESP-CREDIT-01. Credit code for the receives that are posted, whichever of
+ * them are bound early; an SRQ's belong to nobody in particular.
  */
 static inline uint8_t ur_response_credits(const struct ur_qp *qp)
 {

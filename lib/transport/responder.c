@@ -218,15 +218,29 @@ static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_r
 }
 
 /*
+ * RC-RESP-ACK-07. A peer that goes back N repeats the READ as well, and its answer says all that an
+ * ACK would say. One that repeats nothing else is answered the fourth time.
+ */
+static bool hush(struct ur_responder *rsp, bool asked)
+{
+	enum { ENOUGH = 192, ASKED = 64 };
+
+	if (!ur_psn_lt(ur_psn_add(rsp->data, 1), rsp->epsn) || rsp->hushed >= ENOUGH)
+		return false;
+	rsp->hushed = (uint8_t)(rsp->hushed + (asked ? ASKED : 1));
+	return true;
+}
+
+/*
  * RC-RESP-DUP-01. What is repeated is no newer than the newest SEND or WRITE executed, whose PSN
  * the ACK has: that of a READ behind it would tell the peer that the READ is done. A PSN of a READ
  * that comes as something else gets no answer.
  */
-static void acknowledge_again(struct ur_qp *qp, struct ur_psn psn)
+static void acknowledge_again(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	if (!rsp->data_old && ur_psn_le(psn, rsp->data))
+	if (!rsp->data_old && ur_psn_le(p->bth.psn, rsp->data) && !hush(rsp, p->bth.ackreq))
 		ur_response_ack(qp);
 }
 
@@ -240,7 +254,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 	if (p->op & (UR_OP_SEND | UR_OP_WRITE)) {
 		/* Others come again for their answer as well. */
 		ur_reorder_duplicate(qp, p->bth.psn);
-		acknowledge_again(qp, p->bth.psn);
+		acknowledge_again(qp, p);
 		return UR_DROP_PSN_DUPLICATE;
 	}
 	res = ur_responder_find(rsp, p->bth.psn);
@@ -248,6 +262,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 		return UR_DROP_DUP_UNKNOWN;
 	if (p->op & UR_OP_ATOMIC ? !res->atomic : !replay_read(qp, p, res))
 		return UR_DROP_DUP_UNKNOWN;
+	rsp->hushed = 0;
 	if (!res->queued) {
 		res->replay = true;
 		ur_response_queue(qp, (unsigned)(res - rsp->res));
@@ -264,6 +279,7 @@ struct ur_rd_res *ur_responder_remember(struct ur_qp *qp, struct ur_psn first, u
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_rd_res *res = &rsp->res[rsp->res_next];
 
+	rsp->hushed = 0;
 	if (res->queued) { /* a replay that gives way */
 		unsigned idx = rsp->res_next, kept = 0;
 

@@ -212,6 +212,8 @@ def run_group(group, args):
     command = [f"{args.programs}/interop-uroce", "run", "--config", args.config, "--peer", args.guest]
     for setting in group.settings():
         command += ["--set", setting]
+    if args.keep:
+        command += ["--set", f"capture.file={args.keep}/{args.kernel}-{group.name}.pcap"]
     passed = failed = 0
     with open(f"{args.tmp}/interop-uroce.log", "a") as log:
         p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace")
