@@ -239,6 +239,27 @@ Test(response, ack_of_an_older_duplicate_does_not_interrupt_an_answer)
 	end_free(e);
 }
 
+/* RC-RESP-ACK-06. A READ that comes again in the midst of its answer: that begins anew. */
+Test(response, ack_of_an_older_duplicate_goes_before_an_answer_that_begins_anew)
+{
+	struct end *e = END();
+
+	cr_assert_eq(write_asking(e, 100), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 101, 0, 768), UR_DROP_NONE);
+	end_expect_ack(e, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 101);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(read_request(e, 101, 0, 768), UR_DROP_PSN_DUPLICATE);
+	ur_qp_validate(e->qp);
+	end_expect_ack(e, 100);
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 101);
+	end_expect(e, UR_RC_READ_RESPONSE_MIDDLE, 102);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, 103);
+	end_expect_silence(e);
+	end_free(e);
+}
+
 /* RC-RESP-ACK-05, RC-RESP-ACK-02 */
 Test(response, ack_before_a_nak_does_not_wait_for_the_responses_that_the_nak_waits_for)
 {
