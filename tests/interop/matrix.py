@@ -189,7 +189,7 @@ def volume(megabytes):
         for end in ENDS:
             for op in ("write", "read", "send"):
                 g.add(f"{op}.{mode}.from-{end}", mode=mode, ops=op, sizes="65536", depth=32, mtu=4096,
-                      megabytes=megabytes, timeout=13 if end == "rxe" else 16)
+                      megabytes=megabytes, timeout=13 if end == "rxe" else 18)
     return g
 
 
