@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "edge/counters.h"
+#include "edge/tsan.h"
 
 /*
  * One way to the wire: a DPDK ethdev with as many RX/TX queue pairs as there are workers, and one
@@ -112,13 +113,16 @@ int ur_port_counters(struct ur_emit *e, const char *params, void *ctx);
 static inline uint16_t ur_port_rx(const struct ur_port *port, uint16_t queue,
 				  struct rte_mbuf **pkts, uint16_t n)
 {
-	return rte_eth_rx_burst(port->id, queue, pkts, n);
+	n = rte_eth_rx_burst(port->id, queue, pkts, n);
+	ur_tsan_got((void **)pkts, n);
+	return n;
 }
 
 /* Returns how many were taken; the caller keeps the others. */
 static inline uint16_t ur_port_tx(const struct ur_port *port, uint16_t queue,
 				  struct rte_mbuf **pkts, uint16_t n)
 {
+	ur_tsan_gives((void **)pkts, n);
 	return rte_eth_tx_burst(port->id, queue, pkts, n);
 }
 

@@ -108,6 +108,7 @@ static int loop(void *arg)
 	}
 	flush(w);
 	run_commands(w, true);
+	ur_tsan_gives((void *[]){w}, 1);
 	return 0;
 }
 
@@ -321,8 +322,10 @@ void ur_worker_stop(struct ur_worker *w)
 {
 	if (!w->dedicated)
 		stop_inline(w);
-	else if (!atomic_exchange(&w->stop, true))
+	else if (!atomic_exchange(&w->stop, true)) {
 		rte_eal_wait_lcore(w->lcore);
+		ur_tsan_got((void *[]){w}, 1);
+	}
 }
 
 void ur_worker_set_rate(struct ur_worker *w, double gbps)
