@@ -21,13 +21,6 @@ static bool answers_wait_before(const struct ur_responder *rsp, struct ur_psn ps
 	return false;
 }
 
-static bool answer_begun(const struct ur_responder *rsp)
-{
-	const struct ur_rd_res *head = &rsp->res[rsp->q[rsp->q_head]];
-
-	return rsp->q_cnt && !head->atomic && head->from != head->start;
-}
-
 /*
  * RC-RESP-ACK-02, RC-RESP-ACK-06. Neither overtakes the responses that it would acknowledge, and
  * none goes between the packets of one answer.
@@ -35,7 +28,7 @@ static bool answer_begun(const struct ur_responder *rsp)
 bool ur_response_ack_due(const struct ur_responder *rsp)
 {
 	if (rsp->ack & UR_ACK_OWED)
-		return !rsp->q_cnt || (!answer_begun(rsp) && !answers_wait_before(rsp, rsp->data));
+		return !rsp->q_cnt || (!rsp->answering && !answers_wait_before(rsp, rsp->data));
 	return rsp->ack && !rsp->q_cnt;
 }
 
@@ -159,6 +152,7 @@ static void make_atomic_ack(struct ur_qp *qp, struct ur_rd_res *res, struct ur_t
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_AETH_BYTES + UR_ATOMICACKETH_BYTES);
 	ur_build64(put_aeth(p, qp), res->original);
+	qp->rsp.answering = false;
 	acknowledge(qp, res);
 	dequeue(qp, res);
 }
@@ -228,6 +222,7 @@ static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct u
 	if (first || last)
 		put_aeth(p, qp);
 	res->from += len;
+	qp->rsp.answering = !last;
 	if (first || last)
 		acknowledge(qp, res);
 	if (last)

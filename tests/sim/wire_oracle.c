@@ -44,6 +44,7 @@ struct end {
 	/* Its answers. */
 	struct ur_psn answered; /* no READ or atomic before it lacks an answer */
 	struct ur_psn told;	/* everything before it was acknowledged */
+	bool answering;		/* a READ's First or Middle was the last response */
 	bool nak_sent;
 	struct ur_psn naked; /* nak_sent: the sequence NAK sent last */
 	bool heard;
@@ -359,6 +360,8 @@ static const char *check_ack(struct end *e, struct ur_psn psn)
 		return "an ACK names a PSN of a READ or atomic";
 	if (lacks_answer(e, psn))
 		return "an ACK overtakes a response";
+	if (e->answering)
+		return "an ACK between the packets of an answer";
 	tell(e, ur_psn_add(psn, 1));
 	return NULL;
 }
@@ -419,6 +422,7 @@ static const char *check_standard(struct end *e, const struct ur_packet *p)
 	if (!why && lacks_answer(e, p->bth.psn))
 		why = "a response overtakes another";
 	tell(e, ur_psn_add(p->bth.psn, 1));
+	e->answering = !(p->op & UR_OP_LAST);
 	return why;
 }
 

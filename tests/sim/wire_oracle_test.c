@@ -233,6 +233,18 @@ Test(wire_oracle, notices_acknowledgements_that_overtake_a_response)
 	fine();
 }
 
+Test(wire_oracle, notices_an_ack_between_the_packets_of_an_answer)
+{
+	request(UR_RC_WRITE_ONLY, 100);
+	request(UR_RC_READ_REQUEST, 101);
+	answer(UR_RC_READ_RESPONSE_FIRST, 101, UNLIMITED, 2);
+	ack(100, 2);
+	breaks("an ACK between the packets of an answer");
+	answer(UR_RC_READ_RESPONSE_LAST, 102, UNLIMITED, 2);
+	ack(100, 2);
+	fine();
+}
+
 Test(wire_oracle, notices_a_response_that_overtakes_another)
 {
 	request(UR_RC_READ_REQUEST, 100);
