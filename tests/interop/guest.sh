@@ -60,7 +60,7 @@ boot_guest()
 	"${in_b[@]}" qemu-system-x86_64 "${machine[@]}" -accel tcg,thread=multi,tb-size=512 \
 		-cpu max -smp 2 -m "${guest_mb:-1536}" -nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$image/vmlinuz-$kver" -initrd "$image/initrd-$kver.img" \
-		-append "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable \
+		-append "console=ttyS0 quiet loglevel=4 panic=-1 clocksource=acpi_pm \
 mitigations=off random.trust_cpu=on no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 ${guest_append:-}" \
 		-serial "file:$tmp/console.log" \
 		-drive "file=$image/userland.squashfs,if=none,id=d0,format=raw,readonly=on" \
