@@ -4,8 +4,8 @@ soon each is served, in the three modes of [admission].
 
 The server works off one message in SERVICE_US and posts its receive again after that. A queue pair has one
 message under way and thinks for senders * SERVICE_US / load between two, so that without waiting all of them
-would ask for `load` times what is served. The RNR timer is 10 us; plain, whose only remedy it is, has longer
-ones as well. A figure is the median of the turns, and a bar is for the worst cell of all.
+would ask for `load` times what is served. The RNR timer is 10 us; plain, which has no other remedy, is
+measured with longer ones as well. A figure is the median of the turns, and a bar is for the worst cell of all.
 """
 
 import os

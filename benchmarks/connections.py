@@ -6,7 +6,7 @@ bring its state near. All of them are active all the time, so each message meets
 is verified by the messages in flight.
 
 Two things decide what else is measured besides the cost of many queue pairs, so each is measured both ways.
-Payload: 10 000 buffers of 4 KB are 40 MB, and to copy what lies in no cache costs the same whoever sends it;
+Payload: 10 000 buffers of 4 KB are 40 MB, and copying what lies in no cache costs every sender the same;
 with shared buffers there are as many as the fewer of those compared have. Order: completions come in the order
 of the messages, so queue pairs that post again at once ring in a fixed order, which is easy to guess; in random
 order any that may post is next.

@@ -12,7 +12,7 @@ PPS = re.compile(r"Rx-pps:\s*(\d+)")
 
 
 def memory(host):
-    """Hugepages, if nobody has taken them since they were reserved: DPDK dies where there are too few."""
+    """Hugepages, if enough are still free: other processes take them, and DPDK dies where there are too few."""
     return ["--in-memory", "--single-file-segments"] if host.huge and host.top_up_hugepages() else \
         ["--no-huge", "--no-shconf"]
 

@@ -49,7 +49,7 @@ struct uroce_cm_id {
  * REJECTED         the peer refuses, or withdrew its request before it was accepted. status.
  * UNREACHABLE      nothing answered (ETIMEDOUT), extended mode is demanded and the peer does not
  * agree (EPROTONOSUPPORT; uroce_query_qp_mode() tells why), or the QP could not be moved (its
- * errno). status. DISCONNECTED     the connection is over, once, whoever ended it. It may be
+ * errno). status. DISCONNECTED     the connection is over, reported once, by whichever end. It may be
  * destroyed. TIMEWAIT_EXIT    the id may connect again. SIDR_REQUEST     a peer asks for a UD QP:
  * answer on the new id. SIDR_RESOLVED    status 0: qpn, qkey; else the IBA's SIDR status: 1 nobody
  * listens, 2 refused.

@@ -33,7 +33,7 @@ void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t w
 
 /*
  * A QP with its number set and nothing else; NULL when all are in use or in time-wait. `random`, fresh
- * each time, is its generation: who knows one number knows nothing of the next.
+ * each time, is its generation: knowing one number tells nothing of the next.
  */
 struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns, uint64_t random);
 /* Takes it back; the number is nobody's at once. */

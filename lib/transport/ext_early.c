@@ -121,7 +121,7 @@ static bool may_bind_up_to(const struct ur_qp *qp, uint32_t ahead)
 /*
  * EXT-RESP-NUMBERS-01. SSN and PSN_OFFSET fit what lies between ePSN and the packet: each message
  * there takes a PSN at least, and each part of the packet's own message. *later: messages from the
- * one at ePSN to its own. Who forges a packet without having seen any has to guess both numbers.
+ * one at ePSN to its own. A forger that has seen no packet has to guess both numbers.
  */
 static bool fits_numbers(const struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
 			 uint32_t *later)
@@ -183,7 +183,7 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 	unsigned cnt;
 
 	if (needs_receive(p->op)) {
-		/* Each message takes one at most: who is further ahead would drain an SRQ. */
+		/* Each message takes one at most: a packet further ahead would drain an SRQ. */
 		if (receive > later)
 			return UR_DROP_EARLY;
 		rwqe = receive_at(qp, receive);

@@ -331,7 +331,7 @@ void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
 
 /*
  * RC-RESP-CREDIT-01, EXT-RESP-CREDIT-01. Credit code for the receives that are posted, whichever of
- * them are bound early; an SRQ's belong to nobody in particular.
+ * them are bound early; an SRQ's belong to no queue pair in particular.
  */
 static inline uint8_t ur_response_credits(const struct ur_qp *qp)
 {

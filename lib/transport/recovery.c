@@ -17,6 +17,8 @@
 #define GAPS_GBN       32 /* after so many rewinds it is looked at again, then after twice as many */
 #define LOOKS_MAX      5
 
+#define RUN_MAX (UINT32_C(1) << 20) /* packets: many more than any window */
+
 void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t window)
 {
 	UR_ASSERT(window >= 1 && window < UR_PSN_WINDOW);
@@ -176,6 +178,8 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 {
 	UR_ASSERT(ur_psn_lt(r->una, una) && ur_psn_le(una, r->max));
 	r->run += (uint32_t)ur_psn_diff(una, r->una);
+	if (__builtin_expect(r->run > RUN_MAX, 0))
+		r->run = RUN_MAX;
 	if (__builtin_expect(r->flight < r->window, 0) && (int32_t)(r->run - r->run_avg) > 0)
 		r->flight = flight_of(r, r->run);
 	r->una = una;

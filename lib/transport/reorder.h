@@ -17,7 +17,7 @@
  * a context from its worker's pool at the first early packet and gives it back when nothing is
  * kept; each packet kept takes a slot. Pools that are empty drop early packets, as go-back-N does.
  *
- * Who knows the addresses and the QPN of a connection can forge an early packet by guessing a PSN
+ * An attacker that knows the addresses and the QPN of a connection can forge an early packet by guessing a PSN
  * anywhere in the window. So a packet is believed when it lies close to what is known to have been
  * sent, or once so many of its kind have come that as many guesses would have found ePSN itself;
  * and of two that claim one PSN neither is. What is not believed when its turn comes is dropped and

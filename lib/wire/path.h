@@ -40,7 +40,7 @@ void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
 /* Gives it another traffic class, and another tag where it has one. */
 void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci);
 
-/* Who carries packets from now on: the neighbour's MAC address. */
+/* Where packets go from now on: the neighbour's MAC address. */
 static inline void
 ur_path_set_dmac(struct ur_path *path, const uint8_t mac[6])
 {

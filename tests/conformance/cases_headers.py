@@ -139,7 +139,7 @@ def error_state(s):
     equal(region.read(0, 8), bytes(8), "memory")
 
 
-@case("IBA 9.7.5", "responses that nobody asked for change nothing")
+@case("IBA 9.7.5", "unsolicited responses change nothing")
 def unasked_responses(s):
     c = s.connect()
     region = s.dut.region()

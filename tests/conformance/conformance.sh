@@ -24,7 +24,7 @@ clean_up()
 trap clean_up EXIT
 trap 'exit 1' INT TERM HUP
 
-# Hugepages belong to whoever comes first; a test does not depend on who that is.
+# Hugepages go to the first process that asks; a test does not depend on which one that is.
 set_options="--set eal.hugepages=no --set worker.mode=inline --set address.mac=$dut_mac
 	--set address.ipv6=fd77::1/64
 	--set 'address.neighbor=10.77.0.2=$tester_mac fd77::2=$tester_mac'"

@@ -26,7 +26,7 @@ class GoBackN:
         self.psn, self.msn = c.dut_psn, 0
         self.sends, self.send_bytes = [], b""
         self.write_at = 0
-        self.naked = False
+        self.nak_sent = False
         self.atomics = {}
         # What came, with the PSNs that a request takes; how many began at a PSN seen before.
         self.arrived, self.repeated, self.answered = 0, 0, 0
@@ -49,13 +49,13 @@ class GoBackN:
             return
         ahead = psn_diff(p.psn, self.psn)
         if ahead > 0:
-            if not self.naked:
-                self.naked = True
+            if not self.nak_sent:
+                self.nak_sent = True
                 self.answer(lambda: self.c.ack(self.psn, self.msn, syndrome=NAK_SEQUENCE))
         elif ahead < 0:
             self.again(p)
         else:
-            self.naked = False
+            self.nak_sent = False
             self.execute(p)
 
     def answer(self, send):

@@ -199,7 +199,7 @@ def icrc(ip, udp, transport):
 
 
 class Malformed(Exception):
-    """A RoCEv2 frame that nobody may send."""
+    """A RoCEv2 frame that must not be sent."""
 
 
 def _parse_ip(frame):

@@ -13,7 +13,7 @@ client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-$1-b.conf" "${opt
 
 for round in 1 2 3 4 5; do
 	start_server "${server[@]}"
-	kill -KILL "$server_pid" # and nobody waits for its end
+	kill -KILL "$server_pid" # its end is not waited for
 done
 start_server "${server[@]}"
 expect 0 "${client[@]}" --op write --size 5000 --iters 200 --verify

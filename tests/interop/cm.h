@@ -20,7 +20,7 @@ bool cm_listen(struct session *s);
 /* Waits for a request and accepts it; refuses it. */
 bool cm_accept(struct session *s);
 bool cm_refuse(struct session *s);
-/* Connects to s->remote.gid; expects the peer's refusal, or that nobody listens. */
+/* Connects to s->remote.gid; expects the peer's refusal, or that there is no listener. */
 bool cm_connect(struct session *s);
 bool cm_expect_refusal(struct session *s, bool nobody_listens);
 /* Ends the connection, or waits until the peer has ended it. */

@@ -52,7 +52,7 @@ static bool connections(struct session *s, char *note, size_t note_bytes)
 	return meet(s, "end");
 }
 
-/* A peer that refuses, a port where nobody listens, and a connection after both. */
+/* A peer that refuses, a port without a listener, and a connection after both. */
 static bool refusals(struct session *s, char *note, size_t note_bytes)
 {
 	struct totals t;

@@ -350,7 +350,7 @@ static void make_images(struct session *s, bool from_uroce, const struct round *
 	plan_apply(&s->spec, plan, s->image);
 }
 
-/* The GRH in front of a datagram: who sent it to whom. The rest of its 40 bytes is not laid down.
+/* The GRH in front of a datagram: its source and destination. The rest of its 40 bytes is not laid down.
  */
 static bool check_grh(struct session *s, const struct round *r)
 {

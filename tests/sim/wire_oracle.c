@@ -46,7 +46,7 @@ struct end {
 	struct ur_psn told;	/* everything before it was acknowledged */
 	bool answering;		/* a READ's First or Middle was the last response */
 	bool nak_sent;
-	struct ur_psn naked; /* nak_sent: the sequence NAK sent last */
+	struct ur_psn nak_psn; /* nak_sent: the sequence NAK sent last */
 	bool heard;
 	uint32_t msn;	    /* heard: the last */
 	struct ur_psn epsn; /* heard, extended mode: the last */
@@ -371,17 +371,17 @@ static const char *check_seq_nak(struct end *e, struct ur_psn psn)
 	/* What is asked for may have come, too early, and been dropped. */
 	if (ur_psn_lt(e->newest, psn))
 		return "a sequence NAK without a gap";
-	if (e->id.mode == UR_MODE_GBN && e->nak_sent && ur_psn_eq(psn, e->naked))
+	if (e->id.mode == UR_MODE_GBN && e->nak_sent && ur_psn_eq(psn, e->nak_psn))
 		return "a second sequence NAK for the same gap";
 	for (struct ur_psn i = e->told; ur_psn_lt(i, psn); i = ur_psn_add(i, 1))
 		if (flags_of(e, i) & DATA)
 			return "a sequence NAK before the ACK of what has come";
 	e->nak_sent = true;
-	e->naked = psn;
+	e->nak_psn = psn;
 	return NULL;
 }
 
-/* The request at `psn` was not executed and has to come again; whoever goes back N kept nothing. */
+/* The request at `psn` was not executed and has to come again; a responder that goes back N kept nothing. */
 static void take_back(struct end *e, struct ur_psn psn)
 {
 	while (ur_psn_lt(psn, e->frontier)) {

@@ -179,7 +179,7 @@ Test(wire_oracle, notices_an_ack_of_what_has_not_come)
 	lost(UR_RC_WRITE_ONLY, 101);
 	ack(101, 1);
 	breaks("an ACK of what has not come");
-	/* Whoever goes back N has dropped what came too early. */
+	/* A responder that goes back N has dropped what came too early. */
 	request(UR_RC_WRITE_ONLY, 102);
 	ack(102, 1);
 	breaks("an ACK of what has not come");

@@ -17,7 +17,7 @@ static void tell(int fd, uint32_t word)
 	cr_assert_eq(write(fd, &word, sizeof(word)), (ssize_t)sizeof(word));
 }
 
-/* The next word; whoever waits answers ARP meanwhile. */
+/* The next word; ARP is answered while waiting. */
 static uint32_t hear(struct side *s, int fd)
 {
 	uint64_t until = now_ms() + PATIENCE_MS;

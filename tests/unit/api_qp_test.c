@@ -429,7 +429,7 @@ PAIR_TEST(api_qp, wrong_attributes_make_no_qp, open_both, close_both)
 
 /* ---- what is owed ---- */
 
-/* Looks into the CQ of one end alone: nobody else does any work. */
+/* Looks into the CQ of one end alone: the other end does no work. */
 static void poll_alone(struct side *s, uint64_t id, enum ibv_wc_status status)
 {
 	uint64_t until = now_ms() + PATIENCE_MS;
@@ -443,7 +443,7 @@ static void poll_alone(struct side *s, uint64_t id, enum ibv_wc_status status)
 	cr_assert_eq(wc.status, status, "%s", uroce_wc_status_str(wc.status));
 }
 
-/* EDGE-OWED-01. Who has its message goes at once; the sender must not be left without its ACK. */
+/* EDGE-OWED-01. The receiver goes as soon as it has its message; the sender must not be left without its ACK. */
 PAIR_TEST(api_qp, ack_of_the_last_message_leaves_before_its_queue_pair_goes, open_both, close_both)
 {
 	enum { DESTROY, TO_ERR, TO_RESET, CNT };

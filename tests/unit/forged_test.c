@@ -140,7 +140,7 @@ Test(forged, extended_packet_has_to_guess_its_ssn_too)
 	}
 }
 
-/* EXT-SSN-01: who knows that a connection is young learns nothing of its numbers by that. */
+/* EXT-SSN-01: that a connection is young tells nothing of its numbers. */
 Test(forged, ssn_of_a_young_connection_is_as_unknown_as_its_psn)
 {
 	for (uint64_t seed = 0; seed < 100; seed++) {

@@ -351,7 +351,7 @@ Test(mem, invalidate_needs_the_domain_and_remotely_a_right_of_its_own)
 	static const uint32_t remote[] = {READ, LOCAL | WRITE, LOCAL | ATOMIC};
 	uint32_t key = add(m, IOVA, LEN, LOCAL);
 
-	/* Who may read or write it may not take it from others. */
+	/* A right to read or write it is none to take it from others. */
 	for (int i = 0; i < 3; i++) {
 		uint32_t open = add(m, IOVA, LEN, remote[i]);
 

@@ -148,7 +148,7 @@ static void connect_one(struct peer *p, uint16_t port, void (*before_rts)(struct
 			; /* flushed */
 		usleep(200000);
 	}
-	die("nobody listens");
+	die("there is no listener");
 }
 
 void peer_connect(struct peer *p, uint16_t port, void (*before_rts)(struct peer *p))

@@ -37,7 +37,7 @@ struct uroce_cm_event *peer_event(struct peer *p, enum uroce_cm_event_type type)
 void peer_await(struct peer *p, enum uroce_cm_event_type type);
 
 /*
- * A connection, by listening or connecting (again while nobody listens); before_rts() posts
+ * A connection, by listening or connecting (again while there is no listener); before_rts() posts
  * receives. The server prints "listening".
  */
 void peer_connect(struct peer *p, uint16_t port, void (*before_rts)(struct peer *p));
