@@ -345,7 +345,8 @@ static void check_invalidated(struct perf_session *s, struct perf_qp *q, const s
 				   "not 0x%x",
 				   q->idx, (unsigned long long)n, old, wc->invalidated_rkey);
 	rc = uroce_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				    UROCE_ACCESS_REMOTE_INVALIDATE);
 	if (rc != 0) {
 		perf_session_fail(s, "cannot register an invalidated region again: %s",
 				  strerror(rc));
