@@ -315,7 +315,7 @@ static bool open_run(struct perf_client *c, struct perf_run *run, uint64_t size)
 	c->links = calloc(run->params.qps, sizeof(*c->links));
 	c->asked_ns = calloc(run->params.qps, sizeof(*c->asked_ns));
 	c->session_open = c->links != NULL && c->asked_ns != NULL;
-	if (!c->session_open || !perf_session_create(s, c->ep, &run->params, false) ||
+	if (!c->session_open || !perf_session_create(s, c->ep, &run->params, false, NULL) ||
 	    !agree(c, &run->params))
 		return false;
 	if (run->params.mode == PERF_MODE_CONNECT)

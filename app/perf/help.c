@@ -41,6 +41,8 @@ void perf_options_help(FILE *out)
 	      "\n"
 	      "Server:\n"
 	      "  --once                 leave after the first client\n"
+	      "  --shared-srq           clients with --srq receive from one SRQ together: one\n"
+	      "                         --receives, one message in --service-us, of all of them\n"
 	      "\n"
 	      "Client, what to do:\n"
 	      "  --peer A[,B...]        the servers; --qps, --iters and --bytes are for each, from "

@@ -31,7 +31,8 @@ struct perf_options {
 	unsigned configs_cnt;
 	const char *set[PERF_SETS_MAX + 1]; /* NULL at its end */
 	unsigned port;
-	bool once; /* server: leave after the first client */
+	bool once;	 /* server: leave after the first client */
+	bool shared_srq; /* server: clients with --srq have one together */
 	const char *pcap, *filter, *json;
 
 	const char *peer;

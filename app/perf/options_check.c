@@ -67,8 +67,9 @@ static enum perf_parse check_sides(struct perf_parser *p)
 	};
 
 	if (!p->o->server) {
-		if (p->given[OPT_once])
-			return fail(p, "--once belongs to the server");
+		if (p->given[OPT_once] || p->given[OPT_shared_srq])
+			return fail(p, "--%s belongs to the server",
+				    p->given[OPT_once] ? "once" : "shared-srq");
 		if (!p->given[OPT_peer])
 			return fail(p, "the client needs --peer ADDRESS, the server's address");
 		return PERF_PARSE_OK;

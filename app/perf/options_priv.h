@@ -43,6 +43,7 @@
 /* X(option, field) */
 #define PERF_OPT_FLAGS(X)                                                                          \
 	X("once", once)                                                                            \
+	X("shared-srq", shared_srq)                                                                \
 	X("bidir", bidir)                                                                          \
 	X("verify", verify)                                                                        \
 	X("random-order", random_order)                                                            \

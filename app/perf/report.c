@@ -375,6 +375,8 @@ static void add_up(const struct perf_options *o, const struct perf_run *const *r
 		add_result(&sum->client, &runs[i]->client, i % o->peers_cnt == 0);
 		add_result(&sum->server, &runs[i]->server, i < o->peers_cnt);
 		perf_histogram_merge(hist, runs[i]->hist);
+		if (i > 0)
+			perf_fairness_add(&sum->fairness, &runs[i]->fairness);
 		sum->params.qps += runs[i]->params.qps;
 		if (sum->qp_mode != NULL && strcmp(sum->qp_mode, runs[i]->qp_mode) != 0)
 			sum->qp_mode = "mixed";

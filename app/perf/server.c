@@ -40,6 +40,7 @@ struct server {
 	unsigned seated;
 	struct perf_objects idle; /* what exists while nobody is connected */
 	bool error, served;
+	struct perf_srq *srq; /* with --shared-srq: of all sessions; NULL: none wants it */
 	struct perf_live live;
 };
 
@@ -115,7 +116,7 @@ static void on_params(struct server *v, struct seat *seat, const struct perf_rec
 		return;
 	}
 	seat->running = true;
-	if (!perf_session_create(s, v->ep, &params, true))
+	if (!perf_session_create(s, v->ep, &params, true, v->o->shared_srq ? &v->srq : NULL))
 		return;
 	/* With the run's own queues and memory, which still exist when the comparison is made. */
 	perf_endpoint_objects(v->ep, &seat->before);

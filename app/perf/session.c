@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "session.h"
+#include "srq.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -110,30 +110,6 @@ static bool make_cqs(struct perf_session *s)
 	return true;
 }
 
-uint32_t perf_session_receives(const struct perf_session *s)
-{
-	uint64_t entries =
-		s->params.receives != 0 ? s->params.receives : s->params.qps * s->params.rq_depth;
-
-	if (s->ep->device.max_srq_wr > 0 && entries > (uint64_t)s->ep->device.max_srq_wr)
-		entries = (uint64_t)s->ep->device.max_srq_wr;
-	return (uint32_t)entries;
-}
-
-static bool make_srq(struct perf_session *s)
-{
-	uint32_t entries = perf_session_receives(s);
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = entries, .max_sge = 1}};
-
-	s->srq = uroce_create_srq(s->ep->pd, &attr);
-	if (s->srq == NULL) {
-		perf_session_fail(s, "cannot create a shared receive queue of %u entries: %s",
-				  entries, strerror(errno));
-		return false;
-	}
-	return true;
-}
-
 static uint32_t power_at_least(uint64_t v)
 {
 	uint32_t p = 1;
@@ -169,7 +145,7 @@ static bool make_tables(struct perf_session *s)
 }
 
 bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
-			 const struct perf_params *params, bool server)
+			 const struct perf_params *params, bool server, struct perf_srq **shared)
 {
 	struct perf_histogram *hist = s->hist;
 
@@ -194,15 +170,30 @@ bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
 		return false;
 	if (params->mode == PERF_MODE_CONNECT)
 		return make_cqs(s);
-	return make_memory(s) && make_cqs(s) && (!params->srq || !server || make_srq(s));
+	return make_memory(s) && make_cqs(s) &&
+	       (!params->srq || !server || perf_srq_take(s, shared));
+}
+
+/* The receives in our completion queues, when no more will come. */
+static void return_receives(struct perf_session *s)
+{
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < s->cq_cnt; i++) {
+		while (s->cq[i] != NULL && uroce_poll_cq(s->cq[i], 1, &wc) > 0) {
+			if (perf_wr_kind_of(wc.wr_id) == PERF_WR_RX)
+				perf_srq_give_back(s->srq, (uint32_t)wc.wr_id);
+		}
+	}
 }
 
 void perf_session_destroy(struct perf_session *s)
 {
 	for (uint32_t i = 0; s->qps != NULL && i < s->params.qps; i++)
 		perf_session_close_qp(s, i);
-	if (s->srq != NULL)
-		uroce_destroy_srq(s->srq);
+	if (s->srq != NULL && s->srq->home != NULL)
+		return_receives(s);
+	perf_srq_put(s->srq);
 	for (unsigned i = 0; i < s->cq_cnt; i++) {
 		if (s->cq[i] != NULL)
 			uroce_destroy_cq(s->cq[i]);
@@ -383,7 +374,7 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq,
 		.recv_cq = cq,
-		.srq = s->srq,
+		.srq = s->srq != NULL ? s->srq->srq : NULL,
 		.qp_type = perf_type_qpt((enum perf_type)s->params.type),
 		.cap = {.max_send_wr = (uint32_t)send_entries(s),
 			.max_recv_wr = receives ? (uint32_t)s->params.rq_depth : 1,
@@ -395,7 +386,6 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
 	memset(q, 0, sizeof(*q));
 	q->idx = idx;
 	q->gen = gen;
-	q->rq.idx = idx;
 	q->tx_limit = PERF_LIMITLESS;
 	if (s->mem != NULL)
 		q->mem = s->mem + perf_layout_stride(&s->layout, &s->params, idx);
@@ -417,10 +407,6 @@ bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
 
 uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot)
 {
-	if (s->srq != NULL) {
-		idx = slot >> s->rq_shift;
-		slot &= (uint32_t)s->params.rq_depth - 1;
-	}
 	return s->mem + perf_layout_stride(&s->layout, &s->params, idx) + s->layout.rx +
 	       slot * s->layout.rx_step;
 }
@@ -428,6 +414,7 @@ uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t s
 void perf_session_close_qp(struct perf_session *s, uint32_t idx)
 {
 	struct perf_qp *q = &s->qps[idx];
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	bool existed = q->qp != NULL;
 
 	q->up = false;
@@ -438,7 +425,10 @@ void perf_session_close_qp(struct perf_session *s, uint32_t idx)
 		uroce_cm_destroy_id(q->id);
 	if (q->ah != NULL)
 		uroce_destroy_ah(q->ah);
-	if (q->qp != NULL)
+	/* A receive that it holds comes back, for others; one of RESET holds none and refuses. */
+	if (existed && s->srq != NULL && s->srq->home != NULL)
+		uroce_modify_qp(q->qp, &error, IBV_QP_STATE);
+	if (existed)
 		uroce_destroy_qp(q->qp);
 	for (uint32_t i = 0; i < q->victims_cnt; i++)
 		uroce_dereg_mr(q->victims[i]);
@@ -542,20 +532,29 @@ void perf_session_end(struct perf_session *s)
 		s->qps[i].end_done = s->qps[i].tx_done;
 }
 
+void perf_fairness_add(struct perf_fairness *f, const struct perf_fairness *other)
+{
+	f->least = other->least < f->least ? other->least : f->least;
+	f->most = other->most > f->most ? other->most : f->most;
+	f->qps += other->qps;
+	f->sum += other->sum;
+	f->squares += other->squares;
+	f->jain = f->squares > 0 ? f->sum * f->sum / ((double)f->qps * f->squares) : 0;
+}
+
 struct perf_fairness perf_session_fairness(const struct perf_session *s)
 {
 	struct perf_fairness f = {.least = UINT64_MAX};
-	double sum = 0, squares = 0;
 
 	for (uint32_t i = 0; i < s->params.qps; i++) {
 		uint64_t n = s->qps[i].end_done - s->qps[i].mark_done;
 
-		f.least = n < f.least ? n : f.least;
-		f.most = n > f.most ? n : f.most;
-		sum += (double)n;
-		squares += (double)n * (double)n;
+		perf_fairness_add(&f, &(struct perf_fairness){.least = n,
+							      .most = n,
+							      .qps = 1,
+							      .sum = (double)n,
+							      .squares = (double)n * (double)n});
 	}
-	f.jain = squares > 0 ? sum * sum / ((double)s->params.qps * squares) : 0;
 	return f;
 }
 

@@ -36,9 +36,8 @@ static inline uint32_t perf_wr_idx(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 32) & 0xffffff;
 }
 
-/* Receives of one queue pair, or of the SRQ; consumed ones are posted again in batches. */
+/* Receives of one queue pair; consumed ones are posted again in batches. */
 struct perf_rq {
-	uint32_t idx; /* of the queue pair */
 	uint32_t pending_cnt;
 	uint32_t pending[PERF_BATCH];
 };
@@ -98,6 +97,8 @@ struct perf_stats {
 	uint64_t in_flight_sum, in_flight_least, steps;
 };
 
+struct perf_srq;
+
 struct perf_session {
 	struct perf_endpoint *ep;
 	struct perf_params params;
@@ -117,14 +118,9 @@ struct perf_session {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq[PERF_CQS_MAX];
 	unsigned cq_cnt;
-	struct ibv_srq *srq;
-	struct perf_rq srq_rq;
-	/* Slots whose messages are being worked off, [serve_head, serve_tail); the first until. */
-	uint32_t serve[PERF_RECEIVES_MAX];
-	uint32_t serve_head, serve_tail;
-	uint64_t serve_until_ns;
-	unsigned rq_shift;  /* log2 of rq_depth: SRQ slot to stride */
-	uint32_t *qpn_hash; /* QPN to index + 1, for the SRQ */
+	struct perf_srq *srq; /* the server's; its own, or that of all sessions */
+	unsigned rq_shift;    /* log2 of rq_depth: SRQ slot to stride */
+	uint32_t *qpn_hash;   /* QPN to index + 1, for the SRQ */
 	uint32_t qpn_hash_mask;
 
 	struct perf_qp *qps;
@@ -170,10 +166,11 @@ struct perf_session {
 
 /*
  * Memory, completion queues, and room for params.qps queue pairs. False after a sentence in
- * s->text; perf_session_destroy() is to be called in either case.
+ * s->text; perf_session_destroy() is to be called in either case. `shared`: where the SRQ of all
+ * sessions is; NULL: each that wants one has its own.
  */
 bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
-			 const struct perf_params *params, bool server);
+			 const struct perf_params *params, bool server, struct perf_srq **shared);
 void perf_session_destroy(struct perf_session *s);
 
 /* The queue pair object in RESET, and all its numbers from 0. */
@@ -214,15 +211,14 @@ static inline struct ibv_sge *perf_pieces(const struct perf_session *s, const st
 	return &s->sges[q->idx * s->params.sge];
 }
 
-/* Entries of the SRQ. */
-uint32_t perf_session_receives(const struct perf_session *s);
-
 /* Messages of the queue pairs while measured: the fewest, the most, Jain's index. */
 struct perf_fairness {
-	uint64_t least, most;
-	double jain;
+	uint64_t least, most, qps;
+	double sum, squares, jain;
 };
 struct perf_fairness perf_session_fairness(const struct perf_session *s);
+/* Of the queue pairs of both. */
+void perf_fairness_add(struct perf_fairness *f, const struct perf_fairness *other);
 
 /* Messages in flight, of all queue pairs together, while measured. */
 struct perf_in_flight {
@@ -231,6 +227,7 @@ struct perf_in_flight {
 };
 struct perf_in_flight perf_session_in_flight(const struct perf_session *s);
 
+/* In the session's own memory. */
 uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t slot);
 
 /* An error: counted, printed, and the first one kept. fail() also stops the session. */

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <string.h>
 
+#include "srq.h"
+
 #define TURNS	    8 /* queue pairs that post in one step */
 #define AHEAD	    2 /* turns between a prefetch and its use */
 #define LOST_ACK_NS 100000000ull
@@ -20,8 +22,15 @@ void perf_traffic_kick(struct perf_session *s, struct perf_qp *q)
 
 /* Receives. */
 
-static void repost(struct perf_session *s, struct perf_qp *q, struct perf_rq *rq)
+static void check_posted(struct perf_session *s, int rc)
 {
+	if (rc != 0)
+		perf_session_fail(s, "cannot post a receive: %s", strerror(rc));
+}
+
+static void repost(struct perf_session *s, struct perf_qp *q)
+{
+	struct perf_rq *rq = &q->rq;
 	uint32_t cnt = rq->pending_cnt, bytes = (uint32_t)s->layout.rx_bytes;
 	struct ibv_recv_wr *bad;
 	int rc;
@@ -30,47 +39,29 @@ static void repost(struct perf_session *s, struct perf_qp *q, struct perf_rq *rq
 		return;
 	rq->pending_cnt = 0;
 	for (uint32_t i = 0; i < cnt; i++) {
-		uint8_t *at = perf_session_rx_buffer(s, rq->idx, rq->pending[i]);
+		uint8_t *at = perf_session_rx_buffer(s, q->idx, rq->pending[i]);
 
 		s->rx_sge[i] = (struct ibv_sge){(uintptr_t)at, bytes, s->mr->lkey};
-		s->rx_wr[i].wr_id = perf_wr_id(PERF_WR_RX, rq->idx, rq->pending[i]);
+		s->rx_wr[i].wr_id = perf_wr_id(PERF_WR_RX, q->idx, rq->pending[i]);
 		s->rx_wr[i].sg_list = &s->rx_sge[i];
 		s->rx_wr[i].num_sge = bytes != 0;
 		s->rx_wr[i].next = i + 1 < cnt ? &s->rx_wr[i + 1] : NULL;
 	}
-	rc = s->srq != NULL ? uroce_post_srq_recv(s->srq, s->rx_wr, &bad)
-			    : uroce_post_recv(q->qp, s->rx_wr, &bad);
-	if (rc != 0 && (q == NULL || !q->closing))
-		perf_session_fail(s, "cannot post a receive: %s", strerror(rc));
+	rc = uroce_post_recv(q->qp, s->rx_wr, &bad);
+	if (!q->closing)
+		check_posted(s, rc);
 }
 
+/* q: NULL only with an SRQ. */
 static void give_back(struct perf_session *s, struct perf_qp *q, uint32_t slot)
 {
-	struct perf_rq *rq = s->srq != NULL ? &s->srq_rq : &q->rq;
-
-	rq->pending[rq->pending_cnt++] = slot;
-	if (rq->pending_cnt == PERF_BATCH || rq->pending_cnt * 4 >= s->params.rq_depth)
-		repost(s, q, rq);
-}
-
-/* A message is worked off in service_us, one after the other; then its receive is posted. */
-static void serve_later(struct perf_session *s, uint32_t slot)
-{
-	if (s->serve_head == s->serve_tail)
-		s->serve_until_ns = perf_now_ns() + s->params.service_us * 1000;
-	s->serve[s->serve_tail++ % PERF_RECEIVES_MAX] = slot;
-}
-
-static void serve(struct perf_session *s)
-{
-	uint64_t now = perf_now_ns();
-
-	while (s->serve_head != s->serve_tail && now >= s->serve_until_ns) {
-		s->srq_rq.pending[s->srq_rq.pending_cnt++] =
-			s->serve[s->serve_head++ % PERF_RECEIVES_MAX];
-		repost(s, NULL, &s->srq_rq);
-		s->serve_until_ns += s->params.service_us * 1000;
+	if (s->srq != NULL) {
+		check_posted(s, perf_srq_give_back(s->srq, slot));
+		return;
 	}
+	q->rq.pending[q->rq.pending_cnt++] = slot;
+	if (q->rq.pending_cnt == PERF_BATCH || q->rq.pending_cnt * 4 >= s->params.rq_depth)
+		repost(s, q);
 }
 
 /* Thought enough. */
@@ -106,20 +97,9 @@ bool perf_session_arm_qp(struct perf_session *s, uint32_t idx)
 	     i++) {
 		q->rq.pending[q->rq.pending_cnt++] = i;
 		if (q->rq.pending_cnt == PERF_BATCH || i + 1 == s->params.rq_depth)
-			repost(s, q, &q->rq);
+			repost(s, q);
 	}
 	return !s->failed;
-}
-
-static void arm_srq(struct perf_session *s)
-{
-	uint32_t entries = perf_session_receives(s);
-
-	for (uint32_t i = 0; i < entries && !s->failed; i++) {
-		s->srq_rq.pending[s->srq_rq.pending_cnt++] = i;
-		if (s->srq_rq.pending_cnt == PERF_BATCH || i + 1 == entries)
-			repost(s, NULL, &s->srq_rq);
-	}
 }
 
 /* Sending. */
@@ -378,7 +358,7 @@ static void received(struct perf_session *s, struct perf_qp *q, const struct ibv
 	if (s->params.verify || s->params.op == PERF_OP_SEND_INV)
 		perf_checked_receive(s, q, wc, slot);
 	if (s->params.service_us != 0)
-		serve_later(s, slot);
+		perf_srq_serve_later(s->srq, slot);
 	else
 		give_back(s, q, slot);
 	if (s->notify)
@@ -437,8 +417,8 @@ unsigned perf_traffic_poll(struct perf_session *s)
 			complete(s, &wc[i]);
 		total += (unsigned)n;
 	}
-	if (s->params.service_us != 0 && s->server)
-		serve(s);
+	if (s->params.service_us != 0 && s->srq != NULL)
+		check_posted(s, perf_srq_serve(s->srq));
 	return total;
 }
 
@@ -447,7 +427,7 @@ void perf_traffic_start(struct perf_session *s, bool sending)
 	for (unsigned i = 0; i + 1 < PERF_BATCH; i++)
 		s->tx_wr[i].next = &s->tx_wr[i + 1];
 	if (s->srq != NULL)
-		arm_srq(s);
+		check_posted(s, perf_srq_arm(s->srq));
 	perf_bw_start(s);
 	s->sending = sending;
 	for (uint32_t i = 0; i < s->params.qps; i++) {

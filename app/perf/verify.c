@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "srq.h"
+
 /*
  * Sending and checking by the plan (pattern.h). Message n of a queue pair owns slot n of each
  * ring: the sender fills its own slot, a WRITE lands in the receiver's, a READ fetches the peer's
@@ -360,11 +362,17 @@ static void check_invalidated(struct perf_session *s, struct perf_qp *q, const s
 	perf_grant(s, q, victim, n + PERF_GRANTS);
 }
 
+static const uint8_t *buffer_of(struct perf_session *s, const struct perf_qp *q, uint32_t slot)
+{
+	return s->srq != NULL ? (const uint8_t *)(uintptr_t)s->srq->at[slot]
+			      : perf_session_rx_buffer(s, q->idx, slot);
+}
+
 void perf_checked_receive(struct perf_session *s, struct perf_qp *q, const struct ibv_wc *wc,
 			  uint32_t slot)
 {
 	uint32_t grh = s->params.type == PERF_TYPE_UD ? PERF_GRH_BYTES : 0;
-	const uint8_t *data = perf_session_rx_buffer(s, q->idx, slot) + grh;
+	const uint8_t *data = buffer_of(s, q, slot) + grh;
 	uint32_t bytes = wc->byte_len - grh;
 	struct perf_plan plan;
 	unsigned traits;

@@ -112,6 +112,7 @@ static const struct {
 	{CLIENT "--op write --buffers 4 --verify",
 	 "--buffers is for --mode bw and rate, without --verify"},
 	{CLIENT "--mode lat --buffers 4", "--buffers is for --mode bw and rate, without --verify"},
+	{CLIENT "--op send --srq --shared-srq", "--shared-srq belongs to the server"},
 	{"server --config c --service-us 10",
 	 "--service-us belongs to the client, which tells the server in band"},
 	{CLIENT "--op cas --size 64", "--op cas always moves 8 bytes: leave --size out"},

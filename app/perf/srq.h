@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_SRQ_H
+#define PERF_SRQ_H
+
+#include "session.h"
+
+/*
+ * An SRQ of the server and its receives. A session has one of its own, whose receives lie in the
+ * session's memory; with --shared-srq the sessions of an endpoint have one together, with memory of
+ * its own, that the first of them makes and the last one takes along. A session that ends gives
+ * the receives that it had taken back to the others.
+ */
+struct perf_srq {
+	struct ibv_srq *srq;
+	struct perf_srq **home; /* where the next session finds it; NULL: a session's own */
+	unsigned users;
+	uint64_t receives, service_us, verify; /* as the first session's parameters say */
+	uint32_t entries;
+	bool armed;
+
+	uint64_t *at; /* the buffer of each entry */
+	uint32_t bytes, lkey;
+	uint8_t *mem; /* NULL: the session's */
+	uint64_t mem_bytes;
+	struct ibv_mr *mr;
+
+	/* Consumed receives are posted again in batches. */
+	uint32_t batch, pending_cnt, pending[PERF_BATCH];
+	/* Entries whose messages are being worked off, [serve_head, serve_tail); the first until.
+	 */
+	uint32_t serve[PERF_RECEIVES_MAX];
+	uint32_t serve_head, serve_tail;
+	uint64_t serve_until_ns;
+
+	/* Filled in and posted, never kept. */
+	struct ibv_recv_wr wr[PERF_BATCH];
+	struct ibv_sge sge[PERF_BATCH];
+};
+
+/*
+ * That of a session whose layout and memory stand. `home`: where that of all sessions is or comes
+ * to be; NULL: one of its own. False after perf_session_fail().
+ */
+bool perf_srq_take(struct perf_session *s, struct perf_srq **home);
+/* When the queue pairs and what they completed are gone; NULL does nothing. */
+void perf_srq_put(struct perf_srq *q);
+
+/* Posts all receives, once. This and what follows return 0 or why posting failed. */
+int perf_srq_arm(struct perf_srq *q);
+/* A receive that was consumed: it is posted again soon. */
+int perf_srq_give_back(struct perf_srq *q, uint32_t entry);
+/* A message is worked off in service_us, one after the other; then its receive is posted. */
+void perf_srq_serve_later(struct perf_srq *q, uint32_t entry);
+int perf_srq_serve(struct perf_srq *q);
+
+#endif

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# uroce-perf server --shared-srq: the clients of a server receive from one SRQ, at one pace; one whose receives
+# would differ is refused while others are there; receives that a client which dies had taken are there for the
+# others. Two endpoints on a bridge, of one client and of two.
+. "$(dirname "$0")/lib.sh"
+need_veth 4300
+
+# Endpoints u1 and u2 in namespace b, on a bridge with uroce1.
+{
+	"${in_b[@]}" ip link add br0 type bridge && "${in_b[@]}" ip link set br0 mtu 4300 up &&
+		"${in_b[@]}" ip link set uroce1 master br0
+} >"$tmp/bridge.log" 2>&1 || fail "no bridge"
+for i in 1 2; do
+	{
+		"${in_b[@]}" ip link add u$i mtu 4300 type veth peer name p$i mtu 4300 &&
+			"${in_b[@]}" ip link set p$i master br0 && "${in_b[@]}" ip link set p$i up &&
+			"${in_b[@]}" ip link set u$i up
+	} >>"$tmp/bridge.log" 2>&1 || fail "no veth"
+	sed "s/uroce1/u$i/; s/10\.77\.0\.2/10.77.0.$((i + 1))/; s/fd77::2/fd77::$((i + 1))/" "$conf/veth-af_packet-b.conf" >"$tmp/u$i.conf"
+done
+
+smart=(--set admission.mode=intelligent)
+common=("${pages[@]}" "${smart[@]}" --peer 10.77.0.1 "${patient[@]}" --srq)
+client=("${in_b[@]}" "$UROCE_PERF" client)
+
+# 1 ms each: of both together as many as one SRQ serves, and a pool that has the queue pairs of both.
+start_server "${server_a[@]}" "${smart[@]}" --shared-srq --live --live-interval 0.5
+expect 0 "${client[@]}" --config "$tmp/u1.conf" --config "$tmp/u2.conf" "${common[@]}" --op send --qps 4 --size 1K --depth 1 \
+	--json "$tmp/run.json" --receives 2 --service-us 1000 --duration 2
+clean_result
+[ "$(field '[.peers[].client.ops] | min > 0')" = true ] || fail "a client was not served"
+[ "$(field '.client.ops <= .duration_s * 1000 + 10')" = true ] || fail "more than one SRQ serves: $(field .client.ops)"
+grep -qE '^ +[0-9]+ (NA|A|NB|B) +[0-9]+ +8 ' "$tmp/server.log" || fail "no pool of the queue pairs of both"
+grep -q warning "$tmp/server.log" && fail "objects are left"
+echo "two clients, one SRQ"
+
+expect 0 "${client[@]}" --config "$tmp/u1.conf" --config "$tmp/u2.conf" "${common[@]}" --qps 2 --op mixed --size 20K \
+	--verify --iters 2000 --json "$tmp/run.json"
+clean_result
+echo "every byte compared"
+
+# One goes on while another is refused, comes, and dies in the midst of messages of several packets.
+stop_server
+start_server "${server_a[@]}" "${smart[@]}" --shared-srq
+left()
+{
+	[ "$(grep -c '^client .* has left' "$tmp/server.log")" -ge "$1" ]
+}
+many=("${common[@]}" --op send --qps 4 --size 20K --service-us 500)
+start_traffic "${client[@]}" --config "$tmp/u1.conf" "${many[@]}" --receives 3 --duration 60 --json "$tmp/run.json"
+timeout 60 "${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 4 >"$tmp/other.log" 2>&1 &&
+	fail "other receives are not refused"
+grep -q 'the SRQ that clients share here is for up to 20480 bytes a message, --receives 3, --service-us 500' \
+	"$tmp/other.log" || fail "no sentence about receives that differ"
+"${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 3 --duration 60 --live --live-interval 0.2 \
+	>"$tmp/dying.log" 2>&1 &
+dying=$!
+wait_for 30 grep -q '^after ' "$tmp/dying.log" || fail "the second client has no traffic"
+kill -KILL $dying
+wait $dying 2>/dev/null
+wait_for 30 left 2 || fail "the server does not see that the client died"
+timeout 60 "${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 3 --iters 400 \
+	 >"$tmp/other.log" 2>&1 || fail "no service after a client died"
+kill -INT "$client_pid"
+end_client 130 30
+clean_result
+stop_server
+echo "one client is refused, one dies, the others go on"
