@@ -435,6 +435,40 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_wqe *wqe, const stru
 	return UR_DROP_NONE;
 }
 
+/* Whether fewer than UR_READ_GAP_NEAR responses lie in [from, psn). PSNs of other requests do not
+ * count. */
+static bool is_near(const struct ur_qp *qp, struct ur_psn from, struct ur_psn psn)
+{
+	uint32_t tail = ur_wq_tail(&qp->sq), between = 0;
+
+	for (uint32_t i = qp->req.head; i != tail && between < UR_READ_GAP_NEAR; i++) {
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, i);
+		struct ur_psn first = wqe->first_psn, end;
+
+		if (wqe->flags & UR_WQE_DONE)
+			continue;
+		if (!(wqe->flags & UR_WQE_BEGUN))
+			break;
+		end = ur_psn_add(first, ur_requester_psns(qp, wqe));
+		if (ur_psn_lt(first, from))
+			first = from;
+		if (ur_psn_lt(psn, end))
+			end = psn;
+		if ((is_read(wqe) || is_atomic(wqe)) && ur_psn_lt(first, end))
+			between += (uint32_t)ur_psn_diff(end, first);
+	}
+	return between < UR_READ_GAP_NEAR;
+}
+
+static bool believes(const struct ur_qp *qp, struct ur_psn psn)
+{
+	struct ur_read_gap *g = qp->req.gap;
+	bool near_run = ur_psn_le(g->run, psn) && is_near(qp, g->run, psn);
+
+	return ur_read_gap_believes(g, psn, is_near(qp, g->sure, psn), near_run,
+				    qp->window / UR_READ_GAP_NEAR);
+}
+
 /* REORDER-READ-01. A response beyond the missing one at una. */
 static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
@@ -454,6 +488,10 @@ static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, 
 	}
 	if (ur_read_gap_has(req->gap, p->bth.psn))
 		return UR_DROP_PSN_STALE;
+	if (!believes(qp, p->bth.psn)) {
+		qp->core->cnt.early_disbelieved++;
+		return implied_nak(qp, held, now_ns);
+	}
 	drop = place(qp, wqe, p);
 	if (drop)
 		return drop;

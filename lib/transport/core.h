@@ -59,7 +59,7 @@
 	X(acks_received, "ACKs and NAKs received, responses that acknowledge included")            \
 	X(early_packets, "requests received beyond the expected PSN and kept or placed")           \
 	X(early_dropped, "requests received beyond the expected PSN and dropped")                  \
-	X(early_disbelieved, "of them those that were kept, but found too far from all others")    \
+	X(early_disbelieved, "of them, and of responses, those that lay too far from all others")  \
 	X(early_responses, "responses placed beyond a missing one")                                \
 	X(ooo_contexts, "out-of-order contexts taken")                                             \
 	X(ooo_exhausted, "gaps for which no out-of-order context was left")                        \

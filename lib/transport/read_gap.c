@@ -36,7 +36,8 @@ struct ur_read_gap *ur_read_gap_take(struct ur_read_gap_pool *p, struct ur_psn u
 		return NULL;
 	SLIST_REMOVE_HEAD(&p->free, link);
 	p->free_cnt--;
-	*g = (struct ur_read_gap){.una = una, .since_ns = now_ns, .deadline_ns = UR_NEVER};
+	*g = (struct ur_read_gap){
+		.una = una, .since_ns = now_ns, .deadline_ns = UR_NEVER, .sure = una, .run = una};
 	return g;
 }
 
@@ -61,6 +62,22 @@ void ur_read_gap_arrived(struct ur_read_gap *g, struct ur_psn psn)
 	UR_ASSERT(ur_psn_in(psn, g->una, ur_psn_add(g->una, W)));
 	g->arrived[place_of(psn) / 64] |= UINT64_C(1) << place_of(psn) % 64;
 	g->cnt++;
+}
+
+bool ur_read_gap_believes(struct ur_read_gap *g, struct ur_psn psn, bool near_sure, bool near_run,
+			  uint32_t many)
+{
+	struct ur_psn next = ur_psn_add(psn, 1);
+
+	if (!near_sure) {
+		g->run = next;
+		g->run_cnt = near_run ? g->run_cnt + 1 : 1;
+		if (g->run_cnt < many)
+			return false;
+	}
+	if (ur_psn_lt(g->sure, next))
+		g->sure = next;
+	return true;
 }
 
 /* The first PSN of [from, end) whose bit, xored with `flip`, is set. */
@@ -108,6 +125,8 @@ void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_pat
 
 	forget(g, g->una, end);
 	g->una = una;
+	if (ur_psn_lt(g->sure, una))
+		g->sure = una;
 	/* What was asked for again comes piece by piece. */
 	if (g->asked && ur_psn_lt(una, g->asked_end)) {
 		g->later = 0;

@@ -23,6 +23,12 @@
  */
 #define UR_READ_GAP_WINDOW 4096 /* PSNs [una, una + W) may be noted; a power of two */
 
+/*
+ * REORDER-BELIEF-02. How many responses beyond the newest believed one more is believed. Guesses so
+ * far apart find a window of responses after 2^24 / NEAR of them (docs/security.md).
+ */
+#define UR_READ_GAP_NEAR 8
+
 struct ur_read_gap {
 	SLIST_ENTRY(ur_read_gap) link;		   /* in the pool */
 	uint64_t arrived[UR_READ_GAP_WINDOW / 64]; /* by PSN modulo W; bits of [una, una + W) */
@@ -34,6 +40,9 @@ struct ur_read_gap {
 	struct ur_psn asked_max; /* when nothing from here on had been asked for */
 	bool asked;
 	uint64_t deadline_ns; /* when the hole counts as lost; UR_NEVER */
+	struct ur_psn sure;   /* the newest response believed is before it */
+	struct ur_psn run;    /* the newest that was not is before it, */
+	uint32_t run_cnt;     /* the last of so many that lay near one another */
 };
 
 struct ur_read_gap_pool {
@@ -55,6 +64,13 @@ bool ur_read_gap_has(const struct ur_read_gap *g, struct ur_psn psn);
 /* The response `psn` of [una, una + W) came, which ur_read_gap_has() not yet; una must move if it
  * is it. */
 void ur_read_gap_arrived(struct ur_read_gap *g, struct ur_psn psn);
+
+/*
+ * REORDER-BELIEF-02. Whether the response `psn`, which has not come before, is the peer's: it is
+ * near `sure`, or the last of `many` in a row, each near `run` as the one before it left that.
+ */
+bool ur_read_gap_believes(struct ur_read_gap *g, struct ur_psn psn, bool near_sure, bool near_run,
+			  uint32_t many);
 
 /* The first PSN of [from, end) whose response is missing; `end` when none is. */
 struct ur_psn ur_read_gap_missing(const struct ur_read_gap *g, struct ur_psn from,

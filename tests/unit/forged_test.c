@@ -10,8 +10,9 @@
  * requests that need no key, and guesses. Counted is how many it sends until one of them is taken
  * for the peer's. docs/security.md has the figures that this prints.
  */
-#define PSNS  (UR_PSN_MASK + 1)
-#define SEEDS 8
+#define PSNS   (UR_PSN_MASK + 1)
+#define SEEDS  8
+#define WINDOW 512 /* packets in flight, as [transport] window has it by default */
 
 static uint64_t mix(uint64_t x)
 {
@@ -94,6 +95,64 @@ Test(forged, scan_of_psns_takes_a_tenth_of_go_back_n_at_least)
 		mean = mean_of(scans[i].mode, scans[i].stride, scans[i].run);
 		printf("mode %u, %u of each %u: %.2f million packets\n", scans[i].mode,
 		       scans[i].run, scans[i].stride, mean / 1e6);
+		cr_assert_geq(10 * mean, gbn);
+	}
+}
+
+/* The same for the answers to a READ that fills the window: until bytes of the stranger's are in
+ * it. */
+static uint32_t scan_read(enum ur_mode mode, uint64_t seed, uint32_t stride, uint32_t run)
+{
+	uint32_t psn = (uint32_t)mix(seed + 3) & UR_PSN_MASK, from = (uint32_t)mix(seed + 98),
+		 n = 0;
+	struct end *e = END(.mode = mode, .sq_psn = psn + !psn, .window = WINDOW, .timeout = 20,
+			    .rd_atomic = 16);
+	struct ur_psn una = e->qp->req.rec.una;
+	struct ur_packet p = end_packet(e, UR_RC_READ_RESPONSE_MIDDLE, 0, END_MTU);
+	bool fooled = false;
+
+	end_send(e, 1, IBV_WR_RDMA_READ, WINDOW * END_MTU);
+	end_drain(e);
+	cr_assert_eq(ur_psn_diff(e->qp->req.rec.nxt, una), WINDOW);
+	for (uint32_t at = 0; at < PSNS && !fooled; at += stride)
+		for (uint32_t i = 0; i < run && !fooled; i++, n++) {
+			p.bth.psn = ur_psn(from + at + i);
+			ur_mode_input(e->qp, &p, e->now_ns);
+			fooled = !ur_psn_eq(e->qp->req.rec.una, una) ||
+				 end_counters(e)->early_responses || e->qp->state == IBV_QPS_ERR;
+			if (end_counters(e)->implied_nak_seq_err)
+				end_drain(e);
+		}
+	cr_assert(fooled, "a scan of all PSNs finds nothing");
+	end_free(e);
+	return n;
+}
+
+static double mean_of_reads(enum ur_mode mode, uint32_t stride, uint32_t run)
+{
+	double sum = 0;
+
+	for (uint64_t seed = 0; seed < SEEDS; seed++)
+		sum += scan_read(mode, seed, stride, run);
+	return sum / SEEDS;
+}
+
+/* REORDER-BELIEF-02 */
+Test(forged, forging_what_a_read_brings_takes_a_tenth_of_go_back_n_at_least)
+{
+	static const struct {
+		uint32_t stride, run;
+	} scans[] = {{UR_READ_GAP_NEAR, 1},
+		     {UR_READ_GAP_NEAR - 1, 1},
+		     {WINDOW, WINDOW / UR_READ_GAP_NEAR},
+		     {WINDOW / 2, WINDOW / UR_READ_GAP_NEAR}};
+	double gbn = mean_of_reads(UR_MODE_GBN, 1, 1), mean;
+
+	printf("READ, go-back-N: %.1f million packets\n", gbn / 1e6);
+	for (unsigned i = 0; i < sizeof(scans) / sizeof(scans[0]); i++) {
+		mean = mean_of_reads(UR_MODE_REORDER, scans[i].stride, scans[i].run);
+		printf("READ, reorder, %u of each %u: %.2f million packets\n", scans[i].run,
+		       scans[i].stride, mean / 1e6);
 		cr_assert_geq(10 * mean, gbn);
 	}
 }

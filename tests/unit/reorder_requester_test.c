@@ -483,6 +483,45 @@ Test(reorder_requester, an_early_response_that_no_read_asked_for_writes_nothing)
 	cr_assert_null(e->qp->req.gap);
 }
 
+/* REORDER-BELIEF-02: many may be lost in a row; what one stranger's guess says is not taken. */
+Test(reorder_requester, a_response_far_beyond_all_others_is_believed_with_seven_more)
+{
+	end_send(e, 1000, IBV_WR_RDMA_READ, 32 * 256);
+	cr_assert_eq(end_drain(e), 4, "parts of eight responses");
+	memset(e->buf, 0xee, 32 * 256);
+	for (uint32_t psn = 1010; psn < 1017; psn++) {
+		cr_assert_eq(respond(psn, 1000, 1032), UR_DROP_PSN_GAP);
+		cr_assert_eq(e->buf[(psn - 1000) * 256], 0xee);
+	}
+	cr_assert_eq(respond(1017, 1000, 1032), UR_DROP_NONE);
+	cr_assert(is_there(1017, 1000));
+	cr_assert_eq(respond(1009, 1000, 1032), UR_DROP_NONE, "before what is believed");
+	cr_assert_eq(respond(1025, 1000, 1032), UR_DROP_NONE, "eight further");
+	cr_assert_eq(respond(1031, 1000, 1032), UR_DROP_NONE);
+	cr_assert_eq(end_counters(e)->early_disbelieved, 7);
+	cr_assert_eq(end_counters(e)->early_responses, 4);
+}
+
+Test(reorder_requester, guesses_that_are_far_from_one_another_are_not_believed)
+{
+	end_send(e, 1000, IBV_WR_RDMA_READ, 32 * 256);
+	cr_assert_eq(end_drain(e), 4, "parts of eight responses");
+	memset(e->buf, 0xee, 32 * 256);
+	for (unsigned i = 0; i < 30; i++)
+		cr_assert_eq(respond(i % 2 ? 1030 : 1012, 1000, 1032), UR_DROP_PSN_GAP);
+	for (unsigned i = 0; i < 32 * 256; i++)
+		cr_assert_eq(e->buf[i], 0xee);
+}
+
+Test(reorder_requester, requests_without_an_answer_do_not_come_between_two_responses)
+{
+	post_read(1000, 1);
+	writes(1001, 10);
+	post_read(1011, 2);
+	cr_assert_eq(respond(1012, 1011, 1013), UR_DROP_NONE);
+	cr_assert_eq(end_counters(e)->early_responses, 1);
+}
+
 Test(reorder_requester, without_a_context_everything_is_read_again)
 {
 	stop();
