@@ -112,17 +112,33 @@ static struct ur_reorder_slot *take_out(struct ur_reorder *c, struct ur_psn psn)
 	return slot;
 }
 
+/* The first place from `place` to the ring's end where a packet is kept; W: none. */
+static unsigned kept_from(const struct ur_reorder *c, unsigned place)
+{
+	unsigned word = place / 64;
+	uint64_t bits;
+
+	if (place >= UR_REORDER_WINDOW)
+		return UR_REORDER_WINDOW;
+	bits = c->kept[word] & (UINT64_MAX << place % 64);
+	while (!bits) {
+		if (++word == UR_REORDER_WINDOW / 64)
+			return UR_REORDER_WINDOW;
+		bits = c->kept[word];
+	}
+	return word * 64 + (unsigned)__builtin_ctzll(bits);
+}
+
+/* Of each packet kept its place in `i`; it may be taken out. */
+#define FOREACH_KEPT(i, c)                                                                         \
+	for (unsigned i = kept_from(c, 0); i < UR_REORDER_WINDOW; i = kept_from(c, i + 1))
+
 /* The oldest packet kept; there is one. */
 static const struct ur_reorder_slot *oldest(const struct ur_reorder *c)
 {
-	unsigned start = place_of(c->hole), word = start / 64;
-	uint64_t bits = c->kept[word] & (UINT64_MAX << start % 64);
+	unsigned place = kept_from(c, place_of(c->hole));
 
-	while (!bits) {
-		word = (word + 1) % (UR_REORDER_WINDOW / 64);
-		bits = c->kept[word];
-	}
-	return c->slot[word * 64 + (unsigned)__builtin_ctzll(bits)];
+	return c->slot[place < UR_REORDER_WINDOW ? place : kept_from(c, 0)];
 }
 
 static uint64_t renak_ns(const struct ur_reorder_qp *r, unsigned naks)
@@ -291,15 +307,14 @@ static struct ur_reorder_slot *room(struct ur_qp *qp, const struct ur_packet *p,
 /* Everything that is kept is believed from now on. */
 static void believe_all(struct ur_reorder *c)
 {
-	for (unsigned i = 0; i < UR_REORDER_WINDOW / 64; i++)
-		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1) {
-			struct ur_reorder_slot *slot =
-				c->slot[i * 64 + (unsigned)__builtin_ctzll(bits)];
+	FOREACH_KEPT(i, c)
+	{
+		struct ur_reorder_slot *slot = c->slot[i];
 
-			slot->far = false;
-			if (ur_psn_le(c->sure, slot->psn))
-				c->sure = ur_psn_add(slot->psn, 1);
-		}
+		slot->far = false;
+		if (ur_psn_le(c->sure, slot->psn))
+			c->sure = ur_psn_add(slot->psn, 1);
+	}
 	c->far = 0;
 }
 
@@ -404,16 +419,13 @@ static void forget(struct ur_qp *qp, struct ur_reorder *c, struct ur_psn from, s
 /* REORDER-BELIEF-01. The turn of a packet has come for which nothing speaks. */
 static void disbelieve(struct ur_qp *qp, struct ur_reorder *c)
 {
-	for (unsigned i = 0; c->far && i < UR_REORDER_WINDOW / 64; i++)
-		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1) {
-			struct ur_reorder_slot *slot =
-				c->slot[i * 64 + (unsigned)__builtin_ctzll(bits)];
-
-			if (!slot->far)
-				continue;
-			ur_reorder_slot_give(&qp->core->reorder, take_out(c, slot->psn));
-			qp->core->cnt.early_disbelieved++;
-		}
+	FOREACH_KEPT(i, c)
+	{
+		if (!c->slot[i]->far)
+			continue;
+		ur_reorder_slot_give(&qp->core->reorder, take_out(c, c->slot[i]->psn));
+		qp->core->cnt.early_disbelieved++;
+	}
 }
 
 /* REORDER-REPLAY-01 */
@@ -533,9 +545,11 @@ void ur_reorder_validate(const struct ur_qp *qp)
 
 	if (!c)
 		return;
-	for (unsigned i = 0; i < UR_REORDER_WINDOW / 64; i++)
-		for (uint64_t bits = c->kept[i]; bits; bits &= bits - 1, cnt++)
-			far += c->slot[i * 64 + (unsigned)__builtin_ctzll(bits)]->far;
+	FOREACH_KEPT(i, c)
+	{
+		far += c->slot[i]->far;
+		cnt++;
+	}
 	UR_ASSERT(cnt == c->cnt && cnt > 0 && far == c->far && far < UR_REORDER_MANY);
 	UR_ASSERT(ur_psn_le(c->hole, c->sure));
 	UR_ASSERT(ur_psn_eq(c->hole, qp->rsp.epsn) && !is_kept(c, c->hole));
