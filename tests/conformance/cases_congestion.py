@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Congestion notification: marks in the IP header become CNPs, CNPs are heard."""
 
+import statistics
 import time
 
 import roce
@@ -92,6 +93,47 @@ def cnp_received(s):
     c.expect(roce.WRITE_ONLY, psn=c.dut_psn)
     c.ack(c.dut_psn, 1)
     c.completions((0, "SUCCESS"))
+
+
+SLOWED_PACKETS = 48
+
+
+def time_of_write(c, region, msn, congested):
+    """Seconds from the first packet of a long WRITE to the last; congested: CNPs come before it and meanwhile, one
+    an interval at most."""
+    first = c.dut_psn
+    notified, came = 0, []
+
+    def notify():
+        nonlocal notified
+        if congested and time.monotonic() - notified > CNP_INTERVAL_S:
+            c.transmit(c.packet(CNP, becn=1, ackreq=0, psn=0, payload=bytes(16), migrated=0))
+            notified = time.monotonic()
+
+    for _ in range(10):
+        notify()
+        time.sleep(2 * CNP_INTERVAL_S)
+    c.post("write", region, SLOWED_PACKETS * c.mtu)
+    for i in range(SLOWED_PACKETS):
+        opcode = roce.WRITE_FIRST if i == 0 else roce.WRITE_LAST if i == SLOWED_PACKETS - 1 else roce.WRITE_MIDDLE
+        came.append(c.expect(opcode, psn=roce.psn_add(first, i)).when)
+        notify()
+    c.ack(roce.psn_add(first, SLOWED_PACKETS - 1), msn)
+    c.completions((0, "SUCCESS"))
+    c.dut_psn = roce.psn_add(first, SLOWED_PACKETS)
+    return came[-1] - came[0]
+
+
+@case("Lumina: CNP reaction", f"amid CNPs a WRITE of {SLOWED_PACKETS} packets takes four times as long as without: the "
+      "median of five, the quickest of five before")
+def cnp_slows(s):
+    if "rp_cnp_handled" not in s.dut.counters():
+        raise Unsupported("the device does not heed CNPs")
+    c = s.connect(timeout=0)
+    region = s.dut.region()
+    quick = min(time_of_write(c, region, msn, False) for msn in range(1, 6))
+    slow = statistics.median(time_of_write(c, region, msn, True) for msn in range(6, 11))
+    check(slow >= 4 * quick, f"{slow * 1e6:.0f} us with CNPs, {quick * 1e6:.0f} us without")
 
 
 @case("Annex A17.9", "a CNP with a wrong ICRC changes nothing")

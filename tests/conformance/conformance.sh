@@ -26,7 +26,7 @@ trap 'exit 1' INT TERM HUP
 
 # Hugepages go to the first process that asks; a test does not depend on which one that is.
 set_options="--set eal.hugepages=no --set worker.mode=inline --set address.mac=$dut_mac
-	--set address.ipv6=fd77::1/64
+	--set address.ipv6=fd77::1/64 --set pacing.mode=dcqcn --set pacing.link_gbps=0.1
 	--set 'address.neighbor=10.77.0.2=$tester_mac fd77::2=$tester_mac'"
 run=(python3 "$UROCE_SOURCE/tests/conformance/run.py" --mode "$mode"
 	--mac "$tester_mac" --dut-mac "$dut_mac"

@@ -161,18 +161,10 @@ def read_column(path, column):
 
 
 def compare(path, column, verdicts):
-    """What is worse than the table, one sentence each; what is better is printed."""
+    """What the table does not have or has otherwise, one sentence each: what is better is to be written there."""
     wanted = read_column(path, column)
-    worse = [f"{t}: not in {path}" for t in verdicts if t not in wanted]
-    for t, got in verdicts.items():
-        if t not in wanted or wanted[t] == got["verdict"]:
-            continue
-        text = f"{t}: {got['verdict']}, and {path} says {wanted[t]}"
-        if got["verdict"] == "pass":
-            print(text)
-        else:
-            worse.append(text)
-    return worse
+    return [f"{t}: {got['verdict']}, and {path} says {wanted.get(t, 'nothing')}"
+            for t, got in verdicts.items() if wanted.get(t) != got["verdict"]]
 
 
 def main():
