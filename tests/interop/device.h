@@ -3,6 +3,7 @@
 #define INTEROP_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "verbs.h"
 
@@ -19,6 +20,10 @@ bool device_close(struct device *dev);
 /* Lets an endpoint that works in its callers' time do so; returns 0 when there was nothing to do.
  */
 unsigned device_progress(struct device *dev);
+
+/* What uroce's endpoint lost by its [impair] and sent again since it was asked last, in words that
+ * matrix.py reads; nothing of what loses nothing, nor of rxe. */
+void device_losses(struct device *dev, char *text, size_t bytes);
 
 /* The index of the GID of a kind: "4" IPv4, "ll" IPv6 link-local, "6" global IPv6; -1: none. */
 int device_gid(struct device *dev, const char *kind, union ibv_gid *gid);

@@ -36,3 +36,22 @@ unsigned device_progress(struct device *dev)
 {
 	return uroce_progress(dev->ctx);
 }
+
+void device_losses(struct device *dev, char *text, size_t bytes)
+{
+	static struct uroce_counters before;
+	struct uroce_counters c;
+
+	text[0] = '\0';
+	if (uroce_query_counters(dev->ctx, &c) != 0)
+		return;
+	if (c.impaired_lost != before.impaired_lost)
+		snprintf(text, bytes, "; lost %llu, sent again %llu, timeouts %llu, probes %llu",
+			 (unsigned long long)(c.impaired_lost - before.impaired_lost),
+			 (unsigned long long)(c.retransmitted_packets -
+					      before.retransmitted_packets),
+			 (unsigned long long)(c.local_ack_timeout_err + c.rto -
+					      before.local_ack_timeout_err - before.rto),
+			 (unsigned long long)(c.probes_sent - before.probes_sent));
+	before = c;
+}

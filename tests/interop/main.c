@@ -29,7 +29,7 @@ static bool lead(struct device *dev, const char *peer, const char *line)
 {
 	struct link link = {.dev = dev};
 	static struct session s;
-	char note[256] = "", answer[600];
+	char note[256] = "", losses[128], answer[600];
 	bool ok;
 
 	memset(&s, 0, sizeof(s));
@@ -54,10 +54,11 @@ static bool lead(struct device *dev, const char *peer, const char *line)
 		ok = failed(&s, "rxe: %s",
 			    link.peer_failure[0] != '\0' ? link.peer_failure : "no end");
 	link_close(&link);
+	device_losses(dev, losses, sizeof(losses));
 	if (ok)
-		printf("ok %s: %s\n", s.spec.name, note);
+		printf("ok %s: %s%s\n", s.spec.name, note, losses);
 	else
-		printf("FAILED %s: %s\n", s.spec.name, s.why);
+		printf("FAILED %s: %s%s\n", s.spec.name, s.why, losses);
 	fflush(stdout);
 	return ok;
 }

@@ -193,6 +193,38 @@ def volume(megabytes):
     return g
 
 
+# Of what was lost: so many packets may be sent again for each, and such a part may be mended by time-outs.
+RESENT_BAR, TIMEOUT_BAR = 6, 0.05
+
+
+def recovery(runs):
+    """Many short connections on a bad link, for the figures of judge_recovery()."""
+    g = Group("recovery", loss=1)
+    for mode in ("gbn", "reorder"):
+        for run in range(runs):
+            g.add(f"{mode}.{run}.from-uroce", mode=mode, ops="write,read,send", sizes="65536", count=60, depth=6,
+                  mtu=(1024, 4096)[run % 2], seed=run + 1)
+    return g
+
+
+def judge_recovery(said, runs):
+    """What all runs of a mode lost and did about it; returns the number of bars that are missed."""
+    missed = 0
+    for mode in ("gbn", "reorder"):
+        mine = [line for line in said if f".recovery.{mode}." in line]
+        dead = runs - sum(line.startswith("ok ") for line in mine)
+        lost, again, timeouts, probes = (
+            sum(int(n) for n in re.findall(f"{what} (\\d+)", "\n".join(mine)))
+            for what in ("lost", "sent again", "timeouts", "probes"))
+        print(f"recovery, {mode}: {runs} runs, {lost} lost, {again} sent again, {timeouts} timeouts, {probes} probes")
+        for what, value, bar in (("runs that failed", dead, 0), ("sent again / lost", again / max(lost, 1), RESENT_BAR),
+                                 ("timeouts / lost", timeouts / max(lost, 1), TIMEOUT_BAR)):
+            met = lost > 0 and value <= bar
+            print(f"{'ok' if met else 'MISSED'} recovery.{mode}: {what} {value:.3g}, at most {bar:g}", flush=True)
+            missed += not met
+    return missed
+
+
 def matrix():
     return [clean(), dedicated(), faults(0), faults(1), cm(), cm_lossy(), lossy(1), lossy(5)]
 
@@ -204,8 +236,8 @@ def lines(group, args):
         yield " ".join([name] + [f"{k}={v}" for k, v in keys.items()])
 
 
-def run_group(group, args):
-    """(passed, failed); prints what interop-uroce says, and names what it never came to."""
+def run_group(group, args, said):
+    """(passed, failed); prints what interop-uroce says, keeps it in `said`, and names what it never came to."""
     todo = list(lines(group, args))
     if not todo:
         return 0, 0
@@ -221,7 +253,8 @@ def run_group(group, args):
         p.stdin.close()
         for line in p.stdout:
             word, _, rest = line.rstrip().partition(" ")
-            print(f"{word} {args.kernel}.{rest}", flush=True)
+            said.append(f"{word} {args.kernel}.{rest}")
+            print(said[-1], flush=True)
             passed += word == "ok"
             failed += word == "FAILED"
         p.wait()
@@ -327,10 +360,13 @@ def main():
     for option in ("--programs", "--config", "--guest", "--tmp", "--keep", "--only"):
         parser.add_argument(option)
     parser.add_argument("--volume", type=float, default=0)
+    parser.add_argument("--recovery", type=int, default=0)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
-    groups = [volume(max(1, int(args.volume / 1e6)))] if args.volume else matrix()
+    apart = args.volume or args.recovery
+    groups = [volume(max(1, int(args.volume / 1e6)))] if args.volume else \
+        [recovery(args.recovery)] if args.recovery else matrix()
     if args.list:
         for group in groups:
             print("\n".join(lines(group, args)))
@@ -340,10 +376,13 @@ def main():
         print("FAILED interop: the program in the guest does not answer")
         return SOME_FAILED
     print(f"interop: rxe of Linux {release}", flush=True)
-    passed, failed = (0, 0) if args.volume else run_tools(args)
+    passed, failed = (0, 0) if apart else run_tools(args)
+    said = []
     for group in groups:
-        p, f = run_group(group, args)
+        p, f = run_group(group, args, said)
         passed, failed = passed + p, failed + f
+    if args.recovery:
+        failed += judge_recovery(said, args.recovery)
     print(f"interop {args.kernel}: {passed} passed, {failed} failed")
     return SOME_FAILED if failed else 0
 
