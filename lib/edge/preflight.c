@@ -192,7 +192,10 @@ static void check_rights(struct flight *f)
 			    ur_driver_name(f->cfg->port.driver), name[i]);
 }
 
-/* Debian names the package of net_af_packet librte-net-af-packet23. */
+/*
+ * Debian names the package of net_af_packet librte-net-af-packet23. It has
+ * librte_net_af_packet.so.23; the name without the number is in the development package.
+ */
 static void check_pmd(struct flight *f)
 {
 #ifdef RTE_EAL_PMD_PATH
@@ -201,6 +204,7 @@ static void check_pmd(struct flight *f)
 
 	if (RTE_EAL_PMD_PATH[0] == '\0' || !exists(f, "%s", RTE_EAL_PMD_PATH) ||
 	    f->cfg->port.driver == UR_DRIVER_PCI ||
+	    exists(f, "%s/librte_net_%s.so.%u", RTE_EAL_PMD_PATH, driver, RTE_VER_YEAR + 1) ||
 	    exists(f, "%s/librte_net_%s.so", RTE_EAL_PMD_PATH, driver))
 		return;
 	strlcpy(package, driver, sizeof(package));

@@ -184,6 +184,14 @@ Test(preflight, a_missing_driver_names_its_package)
 				"librte-net-af-packet23\n");
 }
 
+/* The driver's own package has no more than that; librte_net_af_packet.so is the development
+ * package's. */
+Test(preflight, a_driver_without_the_development_package_is_there)
+{
+	file("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_packet.so.23", "");
+	expect_found(0, "");
+}
+
 Test(preflight, a_memif_client_needs_its_server)
 {
 	set("port.driver=memif");
