@@ -1,13 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in an emulated guest, for benchmarks/rxe.py: the kernel's rxe and uroce over the same veth pair, one
-# after the other, with the same loss (netem at both ends). Prints "RESULT {json}" for each measurement.
+# after the other, with the same loss (netem at both ends; with af_xdp, which passes by it, [impair]). Prints
+# "AT turn who what loss" before each measurement and "RESULT {json}" after it; a measurement that failed has
+# no value, and says why.
 #
 #   rxe_guest.sh TURNS SECONDS
 turns=$1
 seconds=$2
 share=/mnt/share
 pmtu=2048 # the most that af_xdp carries
+patience=40 # seconds of one measurement; rxe never gives up by itself
+lost_by_uroce=0
+frames_least=50 # a measurement with fewer has not used the veth pair
 
 veth()
 {
@@ -46,27 +51,81 @@ loss()
 	done
 }
 
-# say WHO WHAT LOSS VALUE
-say()
+# What va has received: with af_xdp what is sent is not counted.
+frames()
 {
-	echo "RESULT {\"who\": \"$1\", \"what\": \"$2\", \"loss\": $3, \"value\": ${4:-0}}"
+	cat /sys/class/net/va/statistics/rx_packets
+}
+
+# measure WHO WHAT LOSS COMMAND...: the command leaves its figure in $value, or says in $why what it lacks.
+measure()
+{
+	local who=$1 what=$2 lost=$3 before
+	shift 3
+	echo "AT $turn $who $what $lost"
+	value='' why='it printed no figure'
+	before=$(frames)
+	"$@"
+	if [ -n "$value" ] && [ $(($(frames) - before)) -lt $frames_least ]; then
+		value='' why='its packets did not cross the veth pair'
+	fi
+	why=${why//[\"\\]/}
+	if [ -n "$value" ]; then
+		echo "RESULT {\"who\": \"$who\", \"what\": \"$what\", \"loss\": $lost, \"value\": $value}"
+	else
+		echo "RESULT {\"who\": \"$who\", \"what\": \"$what\", \"loss\": $lost, \"value\": null, \"why\": \"$why\"}"
+	fi
+}
+
+# await PID COMMAND...: until the command succeeds; 1 when the process ends before.
+await()
+{
+	local pid=$1 end=$((SECONDS + 20))
+	shift
+	until "$@"; do
+		kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+# last_words STATUS FILE...
+last_words()
+{
+	local status=$1
+	shift
+	[ "$status" -ne 124 ] || echo -n "no end after $patience s; "
+	cat "$@" | tr -d '\r' | grep -v '^[-* ]*$' | tail -n 2 | tr '\n\t' '; '
+}
+
+listens()
+{
+	ss -Hltn 'sport = :18515' | grep -q .
+}
+
+# The index of the GID that is the interface's IPv4 address: the default one, 0, is link-local.
+gid_index()
+{
+	grep -l ffff:0a62 /sys/class/infiniband/rxa/ports/1/gids/* 2>/dev/null | head -n 1 | sed 's,.*/,,'
 }
 
 # perftest TOOL COLUMN OPTION...: the last line's column.
 perftest()
 {
-	local tool=$1 column=$2 server i
+	local tool=$1 column=$2 server status
 	shift 2
-	"$tool" -d rxb -x 0 -F -p 18515 -m $pmtu "$@" >server.log 2>&1 &
+	set -- -x "$(gid_index)" -F -p 18515 -m $pmtu "$@"
+	timeout -k 2 $patience "$tool" -d rxb "$@" >server.log 2>&1 &
 	server=$!
-	for ((i = 0; i < 100; i++)); do
-		ss -ltn | grep -q :18515 && break
-		sleep 0.1
-	done
-	timeout 90 "$tool" -d rxa -x 0 -F -p 18515 -m $pmtu "$@" 127.0.0.1 >client.log 2>&1
+	await $server listens
+	timeout -k 2 $patience "$tool" -d rxa "$@" 127.0.0.1 >client.log 2>&1
+	status=$?
 	kill $server 2>/dev/null
 	wait $server 2>/dev/null
-	grep -E '^ *[0-9]+ +[0-9]+ +[0-9.]' client.log | tail -n 1 | awk -v c="$column" '{ print $c }'
+	if [ $status -ne 0 ]; then
+		why=$(last_words $status client.log)
+		return
+	fi
+	value=$(grep -E '^ *[0-9]+ +[0-9]+ +[0-9.]' client.log | tail -n 1 | awk -v c="$column" '$c > 0 { print $c }')
 }
 
 rxe()
@@ -75,11 +134,11 @@ rxe()
 	addresses add
 	rdma link add rxa type rxe netdev va
 	rdma link add rxb type rxe netdev vb
-	say rxe rate 0 "$(perftest ib_write_bw 5 -s 64 -D "$seconds" --report_gbits)"
-	say rxe lat 0 "$(perftest ib_write_lat 5 -s 64 -n 1000)"
+	measure rxe rate 0 perftest ib_write_bw 5 -s 64 -t 128 -D "$seconds" --report_gbits
+	measure rxe lat 0 perftest ib_write_lat 5 -s 64 -n 1000
 	for l in 0 0.1 1; do
 		loss $l
-		say rxe bw $l "$(perftest ib_write_bw 4 -s 65536 -D "$seconds" --report_gbits)"
+		measure rxe bw $l perftest ib_write_bw 4 -s 65536 -t 32 -D "$seconds" --report_gbits
 	done
 	loss 0
 	rdma link delete rxa
@@ -90,49 +149,57 @@ rxe()
 # perf DRIVER FIELD OPTION...: the first field of that name in uroce-perf's JSON.
 perf()
 {
-	local driver=$1 field=$2 server i
+	local driver=$1 field=$2 server status
 	shift 2
-	local both=(--set port.driver="$driver" --set transport.path_mtu=$pmtu --set eal.hugepages=no
-		--set eal.memory_mb=192 --set worker.thread_safe=no)
-	$share/uroce-perf server --config $share/endpoint.conf "${both[@]}" --set port.device=va \
-		--set address.ipv4=10.98.1.1/24 --once >server.log 2>&1 &
+	local both=(--set port.driver="$driver" --set transport.path_mtu="$pmtu" --set eal.hugepages=no
+		--set eal.memory_mb=192 --set worker.thread_safe=no --set impair.tx_loss="$lost_by_uroce")
+	rm -f run.json
+	timeout -k 2 $((2 * patience)) $share/uroce-perf server --config $share/endpoint.conf "${both[@]}" \
+		--set port.device=va --set address.ipv4=10.98.1.1/24 --once >server.log 2>&1 &
 	server=$!
-	for ((i = 0; i < 300; i++)); do
-		grep -q listening server.log && break
-		sleep 0.1
-	done
-	timeout 90 $share/uroce-perf client --config $share/endpoint.conf "${both[@]}" --set port.device=vb \
-		--set address.ipv4=10.98.1.2/24 --peer 10.98.1.1 --json run.json --timeout 18 "$@" >client.log 2>&1 ||
-		tail -n 3 client.log server.log >&2
+	if ! await $server grep -q listening server.log; then
+		kill $server 2>/dev/null
+		wait $server
+		why=$(last_words $? server.log)
+		return
+	fi
+	timeout -k 2 $patience $share/uroce-perf client --config $share/endpoint.conf "${both[@]}" \
+		--set port.device=vb --set address.ipv4=10.98.1.2/24 --peer 10.98.1.1 --json run.json "$@" \
+		>client.log 2>&1
+	status=$?
 	kill $server 2>/dev/null
 	wait $server 2>/dev/null
-	sed -n "s/^ *\"$field\": \([0-9.e+-]*\),*\$/\1/p" run.json 2>/dev/null | head -n 1
-	rm -f run.json
+	if [ $status -ne 0 ]; then
+		why=$(last_words $status client.log)
+		return
+	fi
+	value=$(sed -n "s/^ *\"$field\": \([0-9.e+-]*\),*\$/\1/p" run.json | head -n 1 | awk '$1 > 0')
 }
 
 uroce()
 {
 	local driver=$1 l
-	say "$driver" rate 0 "$(perf "$driver" mops --mode rate --op write --size 64 --depth 128 \
-		--duration "$seconds")"
-	say "$driver" lat 0 "$(perf "$driver" p50 --mode lat --op write --size 64 --iters 1000)"
+	measure "$driver" rate 0 perf "$driver" mops --mode rate --op write --size 64 --depth 128 \
+		--duration "$seconds"
+	measure "$driver" lat 0 perf "$driver" p50 --mode lat --op write --size 64 --iters 1000
 	for l in 0 0.1 1; do
-		loss $l
-		# What af_xdp sends passes no queueing discipline: there uroce loses the packets.
-		local lose=()
-		[ "$driver" = af_packet ] || lose=(--set "impair.tx_loss=$l")
-		[ "$driver" = af_packet ] || loss 0
-		say "$driver" bw $l "$(perf "$driver" gbps --op write --size 65536 --depth 32 \
-			--duration "$seconds" "${lose[@]}")"
+		if [ "$driver" = af_packet ]; then
+			loss $l
+		else
+			lost_by_uroce=$l
+		fi
+		measure "$driver" bw $l perf "$driver" gbps --op write --size 65536 --depth 32 \
+			--duration "$seconds"
 	done
 	loss 0
+	lost_by_uroce=0
 }
 
 mkdir -p /run/bench && cd /run/bench || exit 1
 modprobe -a rdma_rxe crc32_generic ib_uverbs sch_netem
 mkdir -p /sys/fs/bpf && mount -t bpf bpf /sys/fs/bpf
 veth
-for ((turn = 0; turn < turns; turn++)); do
+for ((turn = 1; turn <= turns; turn++)); do
 	rxe
 	uroce af_packet
 	uroce af_xdp
