@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many queue pairs overrun one SRQ, over memif between two processes: who is refused, how fairly and how
-soon each is served, in the three modes of [admission].
+"""Many queue pairs overrun one SRQ: who is refused, how fairly and how soon each is served, in the three modes
+of [admission]. First those of one peer, over memif; then those of several peers, each with an interface and an
+address of its own on a Linux bridge. As processes that take turns on a CPU would measure the kernel's scheduler,
+the peers are endpoints of one process.
 
 The server works off one message in SERVICE_US and posts its receive again after that. A queue pair has one
 message under way and thinks for senders * SERVICE_US / load between two, so that without waiting all of them
@@ -8,14 +10,15 @@ would ask for `load` times what is served. The RNR timer is 10 us; plain, which 
 measured with longer ones as well. A figure is the median of the turns, and a bar is for the worst cell of all.
 """
 
+import json
 import os
 
-from lib import paths, perf, stats
-from lib.host import ROOT
+from lib import paths, perf, star, stats
+from lib.host import ROOT, Failure
 from lib.report import Report, gnuplot
 
-TITLE = "Admission to an SRQ that is overrun, memif"
-PROGRAMS = ["gnuplot", "meson", "ninja"]
+TITLE = "Admission to an SRQ that is overrun: one peer over memif, several on a bridge"
+PROGRAMS = ["gnuplot", "ip", "meson", "ninja"]
 TARGETS = ["app/perf/uroce-perf"]
 MODES = ("plain", "plain 0.64 ms", "plain 5 ms", "ab", "intelligent")
 RNR_TIMERS = {"plain 0.64 ms": 12, "plain 5 ms": 18}  # codes; of the others 10 us
@@ -25,6 +28,15 @@ LOADS = (1.2, 2, 4)
 SERVICE_US = 100
 RECEIVES = 4
 TURNS, SECONDS, WARMUP = 2, 0.8, 0.3
+
+PEERS = (8, 16)
+PEER_QPS = 4
+PEER_LOADS = (2, 4)
+PEER_MODES = ("plain", "ab", "intelligent")
+PEER_SERVICE_US = 200
+PEER_TIMEOUT = 18  # 1 s: no process is away for so long
+PEER_COMMON = {"eal": {"memory_mb": 384}, "worker": {"mode": "inline", "thread_safe": "no"},
+               "transport": {"mode": "extended", "path_mtu": 4096, "max_qp": 512}}
 
 WASTE = 10  # refusals a service of plain, from which on the bars on refusals count: one is the floor
 WASTE_BAR = 0.10
@@ -38,16 +50,16 @@ class AdmissionReport(Report):
     def print(self):
         print(f"\n{self.title}")
         self.print_machine()
-        head = (f"{'senders':>7} {'load':>5} {'mode':14} {'refused/service':>15} {'of plain':>8} {'Jain':>7} "
+        head = (f"{'peers':>5} {'senders':>7} {'load':>5} {'mode':14} {'refused/service':>15} {'of plain':>8} {'Jain':>7} "
                 f"{'mean us':>9} {'p99.9 us':>9} {'worst us':>9}")
         print(head + "\n" + "-" * len(head))
         last = None
         for row in self.rows:
-            key = (row["senders"], row["load"])
+            key = (row["peers"], row["senders"], row["load"])
             if last is not None and key != last:
                 print()
             last = key
-            print(f"{row['senders']:7} {row['load']:5g} {row['mode']:14} {row['refused']:15.3f} "
+            print(f"{row['peers']:5} {row['senders']:7} {row['load']:5g} {row['mode']:14} {row['refused']:15.3f} "
                   f"{row['of_plain']:8.3f} {row['jain']:7.4f} {row['mean_us']:9.0f} {row['p999_us']:9.0f} "
                   f"{row['worst_us']:9.0f}")
         for note in self.notes:
@@ -63,6 +75,10 @@ def one(host, path, mode, senders, load, seconds):
         "--qps", str(senders), "--depth", "1", "--signal-every", "1", "--srq", "--receives", str(RECEIVES),
         "--service-us", str(SERVICE_US), "--think-us", str(think),
         "--min-rnr-timer", str(RNR_TIMERS.get(mode, 1))])
+    return facts(result, senders, think)
+
+
+def facts(result, senders, think):
     served = result["client"]["ops"]
     return {
         "refused": result["server"]["counters"]["rnr_nak_sent"] / served,
@@ -75,9 +91,54 @@ def one(host, path, mode, senders, load, seconds):
     }
 
 
-def summary(senders, load, mode, turns, plain):
+class Crowd:
+    """Peers and a server on a bridge; process 0 has the peers, process 1 the server."""
+
+    def __init__(self, host, most):
+        self.host, self.most = host, most
+        self.star = star.Star(host, [most, 1])
+
+    def start(self, role, files, side, more):
+        argv = self.star.inside(side) + [self.host.binary("app/perf/uroce-perf"), role]
+        for file in files:
+            argv += ["--config", file]
+        return self.host.start(f"uroce-perf-{role}", argv + more, self.host.cpu(side))
+
+    def one(self, mode, peers, load, seconds):
+        senders = peers * PEER_QPS
+        think = round(senders * PEER_SERVICE_US / load)
+        common = {**PEER_COMMON, "admission": {"mode": mode}}
+        result = self.host.tmp / "perf.json"
+        result.unlink(missing_ok=True)
+        files = [self.star.conf(i, "client", {**common, "port": {"framecnt": 256, "mbufs": 2047}})
+                 for i in range(peers)]
+        there = self.star.conf(self.most, "server", {**common, "port": {"framecnt": 1024, "mbufs": 4095}})
+        server = self.start("server", [there], 1, ["--shared-srq"])
+        try:
+            server.wait_for("listening")
+            client = self.start("client", files, 0, [
+                "--peer", self.star.address(self.most), "--op", "send", "--size", "64", "--qps", PEER_QPS,
+                "--depth", "1", "--signal-every", "1", "--srq", "--receives", RECEIVES, "--service-us",
+                PEER_SERVICE_US, "--think-us", think, "--min-rnr-timer", "1", "--timeout", PEER_TIMEOUT,
+                "--warmup", WARMUP, "--duration", seconds, "--json", result])
+            try:
+                client.wait(seconds + 60)
+            finally:
+                client.stop()
+        finally:
+            server.stop()
+        figures = json.loads(result.read_text())
+        if figures["errors"]:
+            raise Failure(f"uroce-perf counts {figures['errors']} errors with {peers} peers in mode {mode}")
+        return facts(figures, senders, think)
+
+    def close(self):
+        self.star.close()
+
+
+def summary(peers, senders, load, mode, turns, plain):
     """Medians of the turns."""
-    row = {"senders": senders, "load": load, "mode": mode,
+    row = {"peers": peers, "senders": senders, "load": load, "mode": mode,
            "refused": stats.median([t["refused"] for t in turns]),
            "jain": stats.median([t["jain"] for t in turns]),
            "mean_us": stats.median([t["mean_us"] for t in turns]),
@@ -94,33 +155,38 @@ def ratios(rows, key, other):
     for row in rows:
         if row["mode"] != "intelligent":
             continue
-        same = {r["mode"]: r for r in rows if (r["senders"], r["load"]) == (row["senders"], row["load"])}
+        same = {r["mode"]: r for r in rows
+                if all(r[k] == row[k] for k in ("peers", "senders", "load"))}
         if same["plain"]["refused"] >= WASTE:
             found.append(row[key] / same[other][key])
     return found
 
 
-def judge(report):
-    rows = report.rows
+def judge(report, rows, of):
     smart = [r for r in rows if r["mode"] == "intelligent"]
+    modes = {r["mode"] for r in rows}
     waste = ratios(rows, "refused", "plain")
     if waste:
-        report.bar(f"refused, of plain's, worst cell of those where plain refuses {WASTE} a service or more",
+        report.bar(f"{of}: refused, of plain's, worst cell of those where plain refuses {WASTE} a service or more",
                    max(waste), WASTE_BAR, at_least=False)
-        for other in (*PLAINS, "ab"):
-            report.bar(f"worst time to service, of {other}'s, worst cell of the same",
+        for other in (mode for mode in (*PLAINS, "ab") if mode in modes):
+            report.bar(f"{of}: worst time to service, of {other}'s, worst cell of the same",
                        max(ratios(rows, "worst_us", other)), 1.0, at_least=False)
-            report.bar(f"mean time to service, of {other}'s, worst cell of the same",
+            report.bar(f"{of}: mean time to service, of {other}'s, worst cell of the same",
                        max(ratios(rows, "mean_us", other)), MEAN_BAR, at_least=False)
-    report.bar("refused a service, worst cell", max(r["refused"] for r in smart), 1.1, at_least=False)
-    report.bar("Jain's index, worst cell", min(r["jain"] for r in smart), JAIN_BAR)
+    report.bar(f"{of}: refused a service, worst cell", max(r["refused"] for r in smart), 1.1, at_least=False)
+    report.bar(f"{of}: Jain's index, worst cell", min(r["jain"] for r in smart), JAIN_BAR)
+
+
+def judge_load(report, rows):
     most = max(r["senders"] for r in rows)
     saved = [r["refused"] for r in rows if r["senders"] == most and r["mode"] == "plain"]
-    report.bar("plain's refusals a service at the highest load, of those at the lowest, most senders",
+    report.bar("one peer: plain's refusals a service at the highest load, of those at the lowest, most senders",
                saved[-1] / saved[0], 1.0)
 
 
-def plot(rows, loads):
+def plot(rows):
+    loads = sorted({r["load"] for r in rows})
     out = ROOT / "results" / "admission.svg"
     out.parent.mkdir(exist_ok=True)
     most = max(r["senders"] for r in rows)
@@ -141,12 +207,10 @@ def plot(rows, loads):
     return out if gnuplot("\n".join(script + ["unset multiplot"])) else None
 
 
-def run(host, machine, options, progress):
+def one_peer(host, options, turns, seconds, progress):
+    """{(peers, senders, load, mode): facts of each turn}"""
     senders = (2, 16, 64) if options.quick else SENDERS
     loads = (1.2, 4) if options.quick else LOADS
-    turns = options.turns_given or (1 if options.quick else TURNS)
-    seconds = options.seconds_given or (0.5 if options.quick else SECONDS)
-    report = AdmissionReport("admission", TITLE, machine)
     path = paths.Memif(host, zero_copy=False)
     found = {}
     for turn in range(turns):
@@ -154,21 +218,56 @@ def run(host, machine, options, progress):
             for load in loads:
                 for mode in MODES if turn % 2 == 0 else reversed(MODES):
                     progress(turn + 1, turns, (str(cnt), f"{load:g}", mode))
-                    found.setdefault((cnt, load, mode), []).append(
+                    found.setdefault((1, cnt, load, mode), []).append(
                         one(host, path, mode, cnt, load, seconds))
-    for cnt in senders:
-        for load in loads:
-            plain = None
-            for mode in MODES:
-                row = summary(cnt, load, mode, found[cnt, load, mode], plain)
-                plain = plain or row
-                report.rows.append(row)
-    report.notes.append(f"one service takes {SERVICE_US} us, {RECEIVES} receives; a request that waits is "
-                        "refused once in mode intelligent: that is how the receiver learns of it")
+    return found
+
+
+def several_peers(host, options, turns, seconds, progress):
+    """As one_peer()."""
+    crowd = Crowd(host, max(PEERS))
+    found = {}
+    for turn in range(turns):
+        for peers in PEERS[-1:] if options.quick else PEERS:
+            for load in PEER_LOADS:
+                for mode in PEER_MODES if turn % 2 == 0 else reversed(PEER_MODES):
+                    progress(turn + 1, turns, (f"{peers} peers", f"{load:g}", mode))
+                    found.setdefault((peers, peers * PEER_QPS, load, mode), []).append(
+                        crowd.one(mode, peers, load, seconds))
+    crowd.close()
+    return found
+
+
+def rows_of(found, modes):
+    """Of each cell the modes in this order, plain first."""
+    rows = []
+    for cell in sorted({key[:3] for key in found}):
+        plain = None
+        for mode in modes:
+            row = summary(*cell, mode, found[(*cell, mode)], plain)
+            plain = plain or row
+            rows.append(row)
+    return rows
+
+
+def run(host, machine, options, progress):
+    turns = options.turns_given or (1 if options.quick else TURNS)
+    seconds = options.seconds_given or (0.5 if options.quick else SECONDS)
+    report = AdmissionReport("admission", TITLE, machine)
+    single = rows_of(one_peer(host, options, turns, seconds, progress), MODES)
+    several = rows_of(several_peers(host, options, turns, seconds, progress), PEER_MODES)
+    report.rows = single + several
+    report.notes.append(f"one service takes {SERVICE_US} us, of several peers {PEER_SERVICE_US} us, {RECEIVES} "
+                        "receives; a request that waits is refused once in mode intelligent: that is how the "
+                        "receiver learns of it")
+    report.notes.append("where what plain and ab refuse takes all of a CPU, they serve less than the receiver could: "
+                        "then their times are those of that CPU")
     if (os.cpu_count() or 1) < 4:
         report.notes.append("few CPUs: a neighbour that takes one delays calls, and the worst time shows it")
-    judge(report)
-    plotted = plot(report.rows, loads)
+    judge(report, single, "one peer")
+    judge_load(report, single)
+    judge(report, several, "several peers")
+    plotted = plot(single)
     if plotted:
-        report.notes.append(f"plot: {plotted.relative_to(ROOT)}")
+        report.notes.append(f"plot, of one peer: {plotted.relative_to(ROOT)}")
     return report
