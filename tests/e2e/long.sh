@@ -5,9 +5,9 @@
 #                duplication and reordering in each direction
 #   connections  10 000 set-ups and tear-downs in a row, 1000 queue pairs at once, no object left
 #   fuzz         10^7 mutated inputs each for the packet decoder and for an engine with live QPs
-#   soak         10 minutes (SOAK_SECONDS) over a veth pair: all operations in each mode, connections closed and
-#                opened, loss in bursts, reordering, duplicates, flipped bits; links that go down, clients and
-#                servers that are killed
+#   soak         10 minutes (SOAK_SECONDS) over a veth pair: all operations of RC in each mode, UC and UD,
+#                connections closed and opened, loss in bursts, reordering, duplicates, flipped bits; links that
+#                go down, clients and servers that are killed
 build=$(cd "${1:?the build directory}" && pwd) || exit 1
 shift
 [ $# -gt 0 ] || set -- volume connections fuzz soak
@@ -74,11 +74,13 @@ fuzz()
 soak_client()
 {
 	local bursts=$((RANDOM % 30)) op=() mode=$2
-	case $((RANDOM % 4)) in
+	case $((RANDOM % 6)) in
 	0) op=(--mode soak --duration "$1" --qps $((1 + RANDOM % 8)) --depth 8) ;;
 	1) op=(--op mixed --duration "$1" --qps $((1 + RANDOM % 8)) --depth 16 --bidir) ;;
 	2) op=(--op send_inv --duration "$1" --size $((1 + RANDOM % 30000)) --verify) ;;
 	3) op=(--op send --duration "$1" --size $((1 + RANDOM % 30000)) --srq --qps 4 --verify) ;;
+	4) op=(--type uc --op write_imm --duration "$1" --size $((1 + RANDOM % 30000)) --depth 8 --qps 2) ;;
+	5) op=(--type ud --op send_imm --duration "$1" --size $((1 + RANDOM % 4000)) --depth 8 --qps 2) ;;
 	esac
 	said="${op[*]}, $mode"
 	start_traffic "${client_b[@]}" "${impair[@]}" --transport-mode "$mode" --set "impair.rx_burst=0.$bursts" \
