@@ -174,7 +174,10 @@ bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
 	       (!params->srq || !server || perf_srq_take(s, shared));
 }
 
-/* The receives in our completion queues, when no more will come. */
+/*
+ * The receives in our completion queues. No more come: a queue pair went to ERR with its id, so
+ * that what it held was flushed.
+ */
 static void return_receives(struct perf_session *s)
 {
 	struct ibv_wc wc;
@@ -414,7 +417,6 @@ uint8_t *perf_session_rx_buffer(struct perf_session *s, uint32_t idx, uint32_t s
 void perf_session_close_qp(struct perf_session *s, uint32_t idx)
 {
 	struct perf_qp *q = &s->qps[idx];
-	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	bool existed = q->qp != NULL;
 
 	q->up = false;
@@ -425,10 +427,7 @@ void perf_session_close_qp(struct perf_session *s, uint32_t idx)
 		uroce_cm_destroy_id(q->id);
 	if (q->ah != NULL)
 		uroce_destroy_ah(q->ah);
-	/* A receive that it holds comes back, for others; one of RESET holds none and refuses. */
-	if (existed && s->srq != NULL && s->srq->home != NULL)
-		uroce_modify_qp(q->qp, &error, IBV_QP_STATE);
-	if (existed)
+	if (q->qp != NULL)
 		uroce_destroy_qp(q->qp);
 	for (uint32_t i = 0; i < q->victims_cnt; i++)
 		uroce_dereg_mr(q->victims[i]);

@@ -47,20 +47,21 @@ left()
 {
 	[ "$(grep -c '^client .* has left' "$tmp/server.log")" -ge "$1" ]
 }
-many=("${common[@]}" --op send --qps 4 --size 20K --service-us 500)
-start_traffic "${client[@]}" --config "$tmp/u1.conf" "${many[@]}" --receives 3 --duration 60 --json "$tmp/run.json"
-timeout 60 "${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 4 >"$tmp/other.log" 2>&1 &&
+many=("${common[@]}" --op send --qps 4 --size 20K --service-us 10)
+start_traffic "${client[@]}" --config "$tmp/u1.conf" "${many[@]}" --receives 1 --duration 60 --json "$tmp/run.json"
+timeout 60 "${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 2 >"$tmp/other.log" 2>&1 &&
 	fail "other receives are not refused"
-grep -q 'the SRQ that clients share here is for up to 20480 bytes a message, --receives 3, --service-us 500' \
+grep -q 'the SRQ that clients share here is for up to 20480 bytes a message, --receives 1, --service-us 10' \
 	"$tmp/other.log" || fail "no sentence about receives that differ"
-"${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 3 --duration 60 --live --live-interval 0.2 \
+"${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 1 --duration 60 --live --live-interval 0.2 \
+	--set impair.tx_loss=30 \
 	>"$tmp/dying.log" 2>&1 &
 dying=$!
 wait_for 30 grep -q '^after ' "$tmp/dying.log" || fail "the second client has no traffic"
 kill -KILL $dying
 wait $dying 2>/dev/null
 wait_for 30 left 2 || fail "the server does not see that the client died"
-timeout 60 "${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 3 --iters 400 \
+timeout 60 "${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 1 --iters 400 \
 	 >"$tmp/other.log" 2>&1 || fail "no service after a client died"
 kill -INT "$client_pid"
 end_client 130 30
