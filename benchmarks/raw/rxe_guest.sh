@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in an emulated guest, for benchmarks/rxe.py: the kernel's rxe and uroce over the same veth pair, one
 # after the other, with the same loss (netem at both ends; with af_xdp, which passes by it, [impair]). Prints
-# "AT turn who what loss" before each measurement and "RESULT {json}" after it; a measurement that failed has
+# "AT uptime turn who what loss" before each measurement and "RESULT {json}" after it; a measurement that failed has
 # no value, and says why.
 #
 #   rxe_guest.sh TURNS SECONDS
@@ -62,8 +62,8 @@ measure()
 {
 	local who=$1 what=$2 lost=$3 before
 	shift 3
-	echo "AT $turn $who $what $lost"
-	value='' why='it printed no figure'
+	echo "AT $(cut -d ' ' -f 1 /proc/uptime) $turn $who $what $lost"
+	value='' why='it did not run'
 	before=$(frames)
 	"$@"
 	if [ -n "$value" ] && [ $(($(frames) - before)) -lt $frames_least ]; then
@@ -125,7 +125,11 @@ perftest()
 		why=$(last_words $status client.log)
 		return
 	fi
-	value=$(grep -E '^ *[0-9]+ +[0-9]+ +[0-9.]' client.log | tail -n 1 | awk -v c="$column" '$c > 0 { print $c }')
+	why="no figure, but: $(last_words 0 client.log)"
+	# Through loss perftest may print 0 beside the messages that it counted in these seconds.
+	value=$(grep -E '^ *[0-9]+ +[0-9]+ +[0-9.]' client.log | tail -n 1 | awk -v c="$column" -v s="$seconds" '
+		c > 3 && $c == 0 { $4 = $2 * $1 * 8e-9 / s; $5 = $2 / s / 1e6 }
+		$c > 0 { print $c }')
 }
 
 rxe()
@@ -154,8 +158,9 @@ perf()
 	local both=(--set port.driver="$driver" --set transport.path_mtu="$pmtu" --set eal.hugepages=no
 		--set eal.memory_mb=192 --set worker.thread_safe=no --set impair.tx_loss="$lost_by_uroce")
 	rm -f run.json
-	timeout -k 2 $((2 * patience)) $share/uroce-perf server --config $share/endpoint.conf "${both[@]}" \
-		--set port.device=va --set address.ipv4=10.98.1.1/24 --once >server.log 2>&1 &
+	# Both poll: each has a CPU of its own.
+	timeout -k 2 $((2 * patience)) taskset -c 0 $share/uroce-perf server --config $share/endpoint.conf \
+		"${both[@]}" --set port.device=va --set address.ipv4=10.98.1.1/24 --once >server.log 2>&1 &
 	server=$!
 	if ! await $server grep -q listening server.log; then
 		kill $server 2>/dev/null
@@ -163,8 +168,8 @@ perf()
 		why=$(last_words $? server.log)
 		return
 	fi
-	timeout -k 2 $patience $share/uroce-perf client --config $share/endpoint.conf "${both[@]}" \
-		--set port.device=vb --set address.ipv4=10.98.1.2/24 --peer 10.98.1.1 --json run.json "$@" \
+	timeout -k 2 $patience taskset -c 1 $share/uroce-perf client --config $share/endpoint.conf \
+		"${both[@]}" --set port.device=vb --set address.ipv4=10.98.1.2/24 --peer 10.98.1.1 --json run.json "$@" \
 		>client.log 2>&1
 	status=$?
 	kill $server 2>/dev/null
@@ -173,6 +178,7 @@ perf()
 		why=$(last_words $status client.log)
 		return
 	fi
+	why="no figure, but: $(last_words 0 client.log)"
 	value=$(sed -n "s/^ *\"$field\": \([0-9.e+-]*\),*\$/\1/p" run.json | head -n 1 | awk '$1 > 0')
 }
 

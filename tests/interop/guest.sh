@@ -43,7 +43,7 @@ virtio_nic()
 # boot_guest KVER SHARE COMMAND...: in the background; SHARE is /mnt/share in the guest. What the command
 # says goes to $tmp/guest.log, the kernel's console to $tmp/console.log. Instead of the interface at the tap
 # the guest has what guest_devices says, on the machine of guest_machine, if these are set; guest_append
-# is for its kernel's command line.
+# is for its kernel's command line, guest_cpu its CPU.
 boot_guest()
 {
 	local kver=$1 share=$2 devices machine
@@ -58,7 +58,8 @@ boot_guest()
 	printf '%s\n' "GUEST_IP4=$guest_ip4" "GUEST_IP6=$guest_ip6" "GUEST_MTU=$guest_mtu" \
 		"GUEST_RXE=${guest_rxe:-yes}" >"$guest_control/settings"
 	"${in_b[@]}" qemu-system-x86_64 "${machine[@]}" -accel tcg,thread=multi,tb-size=512 \
-		-cpu max -smp 2 -m "${guest_mb:-1536}" -nodefaults -no-user-config -display none -no-reboot \
+		-cpu "${guest_cpu:-max}" -smp 2 -m "${guest_mb:-1536}" \
+		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$image/vmlinuz-$kver" -initrd "$image/initrd-$kver.img" \
 		-append "console=ttyS0 quiet loglevel=4 panic=-1 clocksource=acpi_pm \
 mitigations=off random.trust_cpu=on no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 ${guest_append:-}" \
