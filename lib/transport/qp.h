@@ -125,8 +125,6 @@ struct ur_responder {
 	 * q_cnt). */
 	uint8_t *q;
 	uint8_t q_head, q_cnt;
-	bool answering; /* a READ response left and its Last has not, even if the answer goes back
-			 */
 };
 
 /* How a queue pair survives loss and reordering (docs/design/loss.md). X(NAME, name) */

@@ -266,8 +266,6 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 	if (!res->queued) {
 		res->replay = true;
 		ur_response_queue(qp, (unsigned)(res - rsp->res));
-	} else if (rsp->ack) {
-		ur_response_update_ack(qp); /* the answer begins anew */
 	}
 	return UR_DROP_PSN_DUPLICATE;
 }

@@ -12,24 +12,22 @@ static inline uint8_t *queued_at(const struct ur_responder *rsp, unsigned i)
 	return &rsp->q[at < rsp->res_cnt ? at : at - rsp->res_cnt];
 }
 
-/* The queue is in order, but for an answer at its head that was begun. */
-static bool answers_wait_before(const struct ur_responder *rsp, struct ur_psn psn)
-{
-	for (unsigned i = 0; i < rsp->q_cnt && i < 2; i++)
-		if (ur_psn_lt(rsp->res[*queued_at(rsp, i)].first, psn))
-			return true;
-	return false;
-}
-
 /*
- * RC-RESP-ACK-02, RC-RESP-ACK-06. Neither overtakes the responses that it would acknowledge, and
- * none goes between the packets of one answer.
+ * RC-RESP-ACK-02, RC-RESP-ACK-06. Neither overtakes the responses that it would acknowledge, and no
+ * ACK goes before or into an answer of several packets: that says the same, and does not depend on
+ * one of them alone.
  */
 bool ur_response_ack_due(const struct ur_responder *rsp)
 {
-	if (rsp->ack & UR_ACK_OWED)
-		return !rsp->q_cnt || (!rsp->answering && !answers_wait_before(rsp, rsp->data));
-	return rsp->ack && !rsp->q_cnt;
+	if (!(rsp->ack & UR_ACK_OWED))
+		return rsp->ack && !rsp->q_cnt;
+	for (unsigned i = 0; i < rsp->q_cnt; i++) {
+		const struct ur_rd_res *res = &rsp->res[*queued_at(rsp, i)];
+
+		if (res->psns > 1 || ur_psn_lt(res->first, rsp->data))
+			return false;
+	}
+	return true;
 }
 
 void ur_response_update_ack(struct ur_qp *qp)
@@ -152,7 +150,6 @@ static void make_atomic_ack(struct ur_qp *qp, struct ur_rd_res *res, struct ur_t
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_AETH_BYTES + UR_ATOMICACKETH_BYTES);
 	ur_build64(put_aeth(p, qp), res->original);
-	qp->rsp.answering = false;
 	acknowledge(qp, res);
 	dequeue(qp, res);
 }
@@ -222,13 +219,10 @@ static bool make_read_response(struct ur_qp *qp, struct ur_rd_res *res, struct u
 	if (first || last)
 		put_aeth(p, qp);
 	res->from += len;
-	qp->rsp.answering = !last;
 	if (first || last)
 		acknowledge(qp, res);
 	if (last)
 		dequeue(qp, res);
-	else if (first && qp->rsp.ack)
-		ur_response_update_ack(qp); /* the answer is begun */
 	return true;
 }
 

@@ -22,12 +22,31 @@ IMPAIRED = {
 }
 
 
+# rxe of this kernel completes a READ with what its memory held before when the network puts an ACK of something
+# older among the responses. Two rxe do that to one another too. Where it READs, nothing that uroce sends is held back.
+CONFUSED_BY_LATE_ACKS = "6.12"
+
+
 class Group:
     """Scenarios at one rate of loss."""
 
     def __init__(self, name, loss=0, sets=()):
         self.name, self.loss, self.sets = name, loss, list(sets)
+        self.capture = name
         self.scenarios = []
+
+    def parts(self, kernel):
+        """The group, or its scenarios in two groups that differ in what the link does."""
+        if self.loss == 0 or kernel != CONFUSED_BY_LATE_ACKS:
+            return [self]
+        orderly = Group(self.name, self.loss, [*self.sets, "impair.tx_reorder=0"])
+        orderly.capture += "-orderly"
+        others = Group(self.name, self.loss, self.sets)
+        for scenario in self.scenarios:
+            keys = scenario[2]
+            reads = {"read", "cas", "fadd"} & set(keys.get("ops", "").split(",")) and keys.get("from") != "uroce"
+            (orderly if reads else others).scenarios.append(scenario)
+        return [others, orderly]
 
     def add(self, name, short=False, **keys):
         """A name that ends in ".from-END" says which end posts the requests."""
@@ -245,7 +264,7 @@ def run_group(group, args, said):
     for setting in group.settings():
         command += ["--set", setting]
     if args.keep:
-        command += ["--set", f"capture.file={args.keep}/{args.kernel}-{group.name}.pcap"]
+        command += ["--set", f"capture.file={args.keep}/{args.kernel}-{group.capture}.pcap"]
     passed = failed = 0
     with open(f"{args.tmp}/interop-uroce.log", "a") as log:
         p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace")
@@ -379,8 +398,9 @@ def main():
     passed, failed = (0, 0) if apart else run_tools(args)
     said = []
     for group in groups:
-        p, f = run_group(group, args, said)
-        passed, failed = passed + p, failed + f
+        for part in group.parts(args.kernel):
+            p, f = run_group(part, args, said)
+            passed, failed = passed + p, failed + f
     if args.recovery:
         failed += judge_recovery(said, args.recovery)
     print(f"interop {args.kernel}: {passed} passed, {failed} failed")
