@@ -21,13 +21,15 @@ bool failed(struct session *s, const char *fmt, ...)
 
 bool receive_line(struct session *s, char *line, size_t cap)
 {
-	int got = link_recv(s->link, line, cap, s->spec.stall * 1000);
+	/* Longer than the peer waits for a completion: then it says what it lacks. */
+	unsigned patience_s = s->spec.stall + 15;
+	int got = link_recv(s->link, line, cap, patience_s * 1000);
 
 	if (got > 0)
 		return true;
 	if (got < 0)
 		return failed(s, "%s: %s", PEER_NAME, s->link->peer_failure);
-	return failed(s, "no word from " PEER_NAME " for %u s", s->spec.stall);
+	return failed(s, "no word from " PEER_NAME " for %u s", patience_s);
 }
 
 bool meet(struct session *s, const char *where)
