@@ -65,12 +65,14 @@ static uint32_t scan(enum ur_mode mode, uint64_t seed, uint32_t stride, uint32_t
 	return n;
 }
 
-static double mean_of(enum ur_mode mode, uint32_t stride, uint32_t run)
+typedef uint32_t scanner(enum ur_mode mode, uint64_t seed, uint32_t stride, uint32_t run);
+
+static double mean_of(scanner *scan_all, enum ur_mode mode, uint32_t stride, uint32_t run)
 {
 	double sum = 0;
 
 	for (uint64_t seed = 0; seed < SEEDS; seed++)
-		sum += scan(mode, seed, stride, run);
+		sum += scan_all(mode, seed, stride, run);
 	return sum / SEEDS;
 }
 
@@ -88,11 +90,11 @@ Test(forged, scan_of_psns_takes_a_tenth_of_go_back_n_at_least)
 		{UR_MODE_REORDER, UR_REORDER_WINDOW - UR_REORDER_MANY, UR_REORDER_MANY},
 		{UR_MODE_EXTENDED, 1, 1},
 	};
-	double gbn = mean_of(UR_MODE_GBN, 1, 1), mean;
+	double gbn = mean_of(scan, UR_MODE_GBN, 1, 1), mean;
 
 	printf("go-back-N: %.1f million packets\n", gbn / 1e6);
 	for (unsigned i = 0; i < sizeof(scans) / sizeof(scans[0]); i++) {
-		mean = mean_of(scans[i].mode, scans[i].stride, scans[i].run);
+		mean = mean_of(scan, scans[i].mode, scans[i].stride, scans[i].run);
 		printf("mode %u, %u of each %u: %.2f million packets\n", scans[i].mode,
 		       scans[i].run, scans[i].stride, mean / 1e6);
 		cr_assert_geq(10 * mean, gbn);
@@ -128,15 +130,6 @@ static uint32_t scan_read(enum ur_mode mode, uint64_t seed, uint32_t stride, uin
 	return n;
 }
 
-static double mean_of_reads(enum ur_mode mode, uint32_t stride, uint32_t run)
-{
-	double sum = 0;
-
-	for (uint64_t seed = 0; seed < SEEDS; seed++)
-		sum += scan_read(mode, seed, stride, run);
-	return sum / SEEDS;
-}
-
 /* REORDER-BELIEF-02 */
 Test(forged, forging_what_a_read_brings_takes_a_tenth_of_go_back_n_at_least)
 {
@@ -146,11 +139,11 @@ Test(forged, forging_what_a_read_brings_takes_a_tenth_of_go_back_n_at_least)
 		     {UR_READ_GAP_NEAR - 1, 1},
 		     {WINDOW, WINDOW / UR_READ_GAP_NEAR},
 		     {WINDOW / 2, WINDOW / UR_READ_GAP_NEAR}};
-	double gbn = mean_of_reads(UR_MODE_GBN, 1, 1), mean;
+	double gbn = mean_of(scan_read, UR_MODE_GBN, 1, 1), mean;
 
 	printf("READ, go-back-N: %.1f million packets\n", gbn / 1e6);
 	for (unsigned i = 0; i < sizeof(scans) / sizeof(scans[0]); i++) {
-		mean = mean_of_reads(UR_MODE_REORDER, scans[i].stride, scans[i].run);
+		mean = mean_of(scan_read, UR_MODE_REORDER, scans[i].stride, scans[i].run);
 		printf("READ, reorder, %u of each %u: %.2f million packets\n", scans[i].run,
 		       scans[i].stride, mean / 1e6);
 		cr_assert_geq(10 * mean, gbn);
