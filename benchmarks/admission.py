@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many queue pairs overrun one SRQ: who is refused, how fairly and how soon each is served, in the three modes
-of [admission]. First those of one peer, over memif; then those of several peers, each with an interface and an
-address of its own on a Linux bridge. As processes that take turns on a CPU would measure the kernel's scheduler,
-the peers are endpoints of one process.
+"""Many queue pairs overrun one SRQ: how many requests are refused, how fairly and how soon each queue pair is
+served, in the three modes of [admission]. First the queue pairs of one peer, over memif; then those of several
+peers, each with its own interface and address on a Linux bridge. The peers are endpoints of one process: many
+processes on few CPUs would measure the kernel's scheduler.
 
 The server works off one message in SERVICE_US and posts its receive again after that. A queue pair has one
 message under way and thinks for senders * SERVICE_US / load between two, so that without waiting all of them

@@ -5,10 +5,10 @@
 #include "session.h"
 
 /*
- * An SRQ of the server and its receives. A session has one of its own, whose receives lie in the
- * session's memory; with --shared-srq the sessions of an endpoint have one together, with memory of
- * its own, that the first of them makes and the last one takes along. A session that ends gives
- * the receives that it had taken back to the others.
+ * An SRQ of the server and its receives. Without --shared-srq each session has its own, with
+ * receive buffers in the session's memory. With it all sessions of an endpoint use one, with
+ * buffers of its own: the first session creates it, the last one destroys it. A session that ends
+ * posts the receives that it had consumed again.
  */
 struct perf_srq {
 	struct ibv_srq *srq;
@@ -26,8 +26,8 @@ struct perf_srq {
 
 	/* Consumed receives are posted again in batches. */
 	uint32_t batch, pending_cnt, pending[PERF_BATCH];
-	/* Entries whose messages are being worked off, [serve_head, serve_tail); the first until.
-	 */
+	/* Entries whose messages are in service, [serve_head, serve_tail); the first one until
+	 * serve_until_ns. */
 	uint32_t serve[PERF_RECEIVES_MAX];
 	uint32_t serve_head, serve_tail;
 	uint64_t serve_until_ns;
@@ -38,8 +38,9 @@ struct perf_srq {
 };
 
 /*
- * That of a session whose layout and memory stand. `home`: where that of all sessions is or comes
- * to be; NULL: one of its own. False after perf_session_fail().
+ * Gives the session its SRQ; its layout and memory exist. `home` points to the one that all
+ * sessions share, created here if NULL; home == NULL: the session gets its own. False after
+ * perf_session_fail().
  */
 bool perf_srq_take(struct perf_session *s, struct perf_srq **home);
 /* When the queue pairs and what they completed are gone; NULL does nothing. */
