@@ -84,7 +84,7 @@ def facts(result, senders, think):
         "refused": result["server"]["counters"]["rnr_nak_sent"] / served,
         "jain": result["fairness"]["jain"],
         "served_per_s": served / result["duration_s"],
-        # Little's law: who does not think waits.
+        # Little's law: a client that does not think waits.
         "mean_us": senders * result["duration_s"] * 1e6 / served - think,
         "p999_us": result["lat_us"]["p999"],
         "worst_us": result["lat_us"]["max"],

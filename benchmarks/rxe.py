@@ -29,7 +29,7 @@ CONF = "[port]\ndriver = af_packet\ndevice = va\nframecnt = 1024\n[address]\nipv
 
 
 def guest(host, turns, seconds, progress):
-    """[{who, what, loss, value}] of the whole run; no value: {why}."""
+    """[{contender, what, loss, value}] of the whole run; no value: {why}."""
     share = host.tmp / "share"
     share.mkdir()
     shutil.copy(host.binary("app/perf/uroce-perf"), share)
@@ -44,8 +44,8 @@ def guest(host, turns, seconds, progress):
         lines = process.text().splitlines()
         for line in lines[shown:]:
             if line.startswith("AT "):
-                uptime, turn, who, what, loss = line.split()[1:]
-                progress(int(turn), turns, (who, NAMES[what], f"{loss} % loss"))
+                uptime, turn, contender, what, loss = line.split()[1:]
+                progress(int(turn), turns, (contender, NAMES[what], f"{loss} % loss"))
                 clock = clock or (time.monotonic(), float(uptime))
                 last = (time.monotonic(), float(uptime))
         shown = len(lines)
@@ -68,9 +68,9 @@ def run(host, machine, options, progress):
     report = Report("rxe", TITLE, machine)
     found = {}
     for one in guest(host, turns, seconds, progress):
-        found.setdefault((one["who"], one["what"], one["loss"]), []).append(one["value"])
+        found.setdefault((one["contender"], one["what"], one["loss"]), []).append(one["value"])
         if one["value"] is None:
-            report.notes.append(f"{one['who']}, {NAMES[one['what']]}, {one['loss']:g} % loss has no value: "
+            report.notes.append(f"{one['contender']}, {NAMES[one['what']]}, {one['loss']:g} % loss has no value: "
                                 f"{one['why']}")
     for what, loss in CELLS:
         text = "64 B WRITE latency" if what == "lat" else NAMES[what].split(",")[0]

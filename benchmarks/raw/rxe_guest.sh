@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in an emulated guest, for benchmarks/rxe.py: the kernel's rxe and uroce over the same veth pair, one
 # after the other, with the same loss (netem at both ends; with af_xdp, which passes by it, [impair]). Prints
-# "AT uptime turn who what loss" before each measurement and "RESULT {json}" after it; a measurement that failed has
-# no value, and says why.
+# "AT uptime turn contender what loss" before each measurement and "RESULT {json}" after it; a measurement that
+# failed has no value, and says why.
 #
 #   rxe_guest.sh TURNS SECONDS
 turns=$1
@@ -57,12 +57,12 @@ frames()
 	cat /sys/class/net/va/statistics/rx_packets
 }
 
-# measure WHO WHAT LOSS COMMAND...: the command leaves its figure in $value, or says in $why what it lacks.
+# measure CONTENDER WHAT LOSS COMMAND...: the command leaves its figure in $value, or says in $why what it lacks.
 measure()
 {
-	local who=$1 what=$2 lost=$3 before
+	local contender=$1 what=$2 lost=$3 before result
 	shift 3
-	echo "AT $(cut -d ' ' -f 1 /proc/uptime) $turn $who $what $lost"
+	echo "AT $(cut -d ' ' -f 1 /proc/uptime) $turn $contender $what $lost"
 	value='' why='it did not run'
 	before=$(frames)
 	"$@"
@@ -70,10 +70,11 @@ measure()
 		value='' why='its packets did not cross the veth pair'
 	fi
 	why=${why//[\"\\]/}
+	result="\"contender\": \"$contender\", \"what\": \"$what\", \"loss\": $lost"
 	if [ -n "$value" ]; then
-		echo "RESULT {\"who\": \"$who\", \"what\": \"$what\", \"loss\": $lost, \"value\": $value}"
+		echo "RESULT {$result, \"value\": $value}"
 	else
-		echo "RESULT {\"who\": \"$who\", \"what\": \"$what\", \"loss\": $lost, \"value\": null, \"why\": \"$why\"}"
+		echo "RESULT {$result, \"value\": null, \"why\": \"$why\"}"
 	fi
 }
 
