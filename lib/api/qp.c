@@ -189,8 +189,10 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 
 	/* EDGE-OWED-01: or the peer of a program that is done waits for its last ACK, and fails. */
 	if (m->mask & IBV_QP_STATE &&
-	    (m->attr->qp_state == IBV_QPS_ERR || m->attr->qp_state == IBV_QPS_RESET))
+	    (m->attr->qp_state == IBV_QPS_ERR || m->attr->qp_state == IBV_QPS_RESET)) {
+		ur_response_tell_all(m->qp);
 		ur_worker_flush(m->worker);
+	}
 	/* Refused in another state, as the modify is going to be. */
 	if (m->mode) {
 		ur_qp_set_mode(m->qp, m->mode->mode, m->strict);
@@ -296,6 +298,7 @@ static void destroy_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
 
+	ur_response_tell_all(m->qp);
 	ur_worker_flush(m->worker);
 	ur_engine_destroy_qp(m->engine, m->qp, now_ns);
 }

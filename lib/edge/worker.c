@@ -97,6 +97,12 @@ void ur_worker_flush(struct ur_worker *w)
 		flush(w);
 }
 
+static void flush_last(struct ur_worker *w)
+{
+	ur_engine_tell_all(w->engine);
+	flush(w);
+}
+
 static int loop(void *arg)
 {
 	struct ur_worker *w = arg;
@@ -106,7 +112,7 @@ static int loop(void *arg)
 		if (atomic_load_explicit(&w->cmds, memory_order_relaxed))
 			run_commands(w, false);
 	}
-	flush(w);
+	flush_last(w);
 	run_commands(w, true);
 	ur_tsan_gives((void *[]){w}, 1);
 	return 0;
@@ -287,7 +293,7 @@ static void stop_inline(struct ur_worker *w)
 	bool ours = lock_patiently(w);
 
 	if (ours && !atomic_load(&w->stop))
-		flush(w);
+		flush_last(w);
 	atomic_store(&w->stop, true);
 	if (ours)
 		unlock(w);

@@ -459,6 +459,17 @@ void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 	ur_qp_update(qp);
 }
 
+static void tell_all(struct ur_qp *qp, void *ctx)
+{
+	(void)ctx;
+	ur_response_tell_all(qp);
+}
+
+void ur_engine_tell_all(struct ur_engine *e)
+{
+	ur_engine_for_each_qp(e, tell_all, NULL);
+}
+
 struct ur_engine_objects ur_engine_objects(struct ur_engine *e, uint64_t now_ns)
 {
 	return (struct ur_engine_objects){e->slots.live, ur_slots_time_wait(&e->slots, now_ns)};

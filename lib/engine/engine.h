@@ -158,6 +158,9 @@ struct ur_engine_objects {
 };
 struct ur_engine_objects ur_engine_objects(struct ur_engine *e, uint64_t now_ns);
 
+/* EDGE-OWED-01. ur_response_tell_all() for each QP: the engine is going to stop. */
+void ur_engine_tell_all(struct ur_engine *e);
+
 /* Calls fn for every live QP (counters, tests). */
 void ur_engine_for_each_qp(struct ur_engine *e, void (*fn)(struct ur_qp *qp, void *ctx), void *ctx);
 

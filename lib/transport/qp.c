@@ -96,6 +96,7 @@ static void stop_responding(struct ur_qp *qp)
 	struct ur_responder *rsp = &qp->rsp;
 
 	ur_reorder_stop(qp);
+	rsp->pass.on = false;
 	if (ur_mode_is_ext(qp)) {
 		ur_ext_response_stop(qp);
 		return;

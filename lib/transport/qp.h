@@ -12,6 +12,7 @@
 #include "timer/wheel.h"
 #include "transport/core.h"
 #include "transport/ext_state.h"
+#include "transport/pass.h"
 #include "transport/read_gap.h"
 #include "transport/recovery.h"
 #include "transport/reorder.h"
@@ -104,10 +105,12 @@ struct ur_responder {
 	uint8_t nak_syndrome;
 	bool data_old;	       /* `data` is too far back to name */
 	uint8_t hushed;	       /* RC-RESP-ACK-07: what was repeated and not answered, in a row */
+	bool several;	       /* the last message that ended had more than one packet */
 	uint32_t untold;       /* SEND and WRITE packets executed since the last acknowledgement */
-	struct ur_psn data;    /* the newest SEND or WRITE packet executed: what an ACK names */
+	struct ur_psn data;    /* the newest SEND or WRITE packet executed */
 	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
 	struct ur_psn beyond;  /* nak_sent: the newest PSN dropped for the gap */
+	struct ur_pass pass;
 	struct ur_reorder_qp reorder; /* mode reorder: packets beyond ePSN */
 	uint8_t min_rnr_timer;
 	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
@@ -348,6 +351,8 @@ static inline bool ur_response_owes_fatal_nak(const struct ur_responder *rsp)
 
 /* Owes an ACK of the newest SEND or WRITE packet executed. */
 void ur_response_ack(struct ur_qp *qp);
+/* The peer is going to be left alone: an ACK of everything is owed, if the last one kept something back. */
+void ur_response_tell_all(struct ur_qp *qp);
 /* Owes a NAK, and nothing else: it acknowledges what comes before it. */
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn);
 /* Owes a sequence NAK for ePSN, after an ACK of what was executed since the last. */

@@ -471,6 +471,8 @@ void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
 
 	if (!ur_psn_eq(c->hole, rsp->epsn)) {
 		learn(&rsp->reorder, c, now_ns);
+		if (!rsp->data_old)
+			ur_pass_filled(&rsp->pass, c->hole, rsp->data, c->naks != 0);
 		qp->core->cnt.reordered += !c->naks;
 		c->hole = rsp->epsn;
 		c->naks = 0;

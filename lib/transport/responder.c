@@ -240,7 +240,10 @@ static void acknowledge_again(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	if (!rsp->data_old && ur_psn_le(p->bth.psn, rsp->data) && !hush(rsp, p->bth.ackreq))
+	if (rsp->data_old || ur_psn_lt(rsp->data, p->bth.psn))
+		return;
+	ur_pass_repeated(&rsp->pass, p->bth.psn, rsp->data, !(rsp->ack & UR_ACK_OWED));
+	if (!hush(rsp, p->bth.ackreq))
 		ur_response_ack(qp);
 }
 
@@ -453,6 +456,7 @@ static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
 		v = finish_message(qp, p);
 		if (v.kind)
 			return v;
+		rsp->several = !(p->op & UR_OP_FIRST);
 	}
 	rsp->data = p->bth.psn;
 	rsp->data_old = false;

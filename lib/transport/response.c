@@ -42,6 +42,17 @@ void ur_response_ack(struct ur_qp *qp)
 	ur_response_update_ack(qp);
 }
 
+/* EDGE-OWED-01 */
+void ur_response_tell_all(struct ur_qp *qp)
+{
+	struct ur_pass *pass = &qp->rsp.pass;
+
+	if (!pass->on || !pass->held)
+		return;
+	pass->on = false;
+	ur_response_ack(qp);
+}
+
 static void owe_nak(struct ur_qp *qp, uint8_t owed, uint8_t syndrome, struct ur_psn psn)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -243,6 +254,14 @@ bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx)
 	return false;
 }
 
+/* RC-RESP-ACK-03 */
+static struct ur_psn named(struct ur_responder *rsp)
+{
+	bool ends = rsp->kind == UR_MSG_NONE && rsp->several;
+
+	return ur_pass_named(&rsp->pass, rsp->data, ends);
+}
+
 bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -256,8 +275,7 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
 	if (!ur_response_ack_due(rsp))
 		return false;
 	if (rsp->ack & UR_ACK_OWED) {
-		/* RC-RESP-ACK-03 */
-		bth.psn = rsp->data;
+		bth.psn = named(rsp);
 		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
 		rsp->ack &= UR_NAK_OWED;
 		rsp->untold = 0;

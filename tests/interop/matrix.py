@@ -252,7 +252,11 @@ def lines(group, args):
     for name, short, keys in group.scenarios:
         if args.short and not short or args.only and not re.search(args.only, name):
             continue
-        yield " ".join([name] + [f"{k}={v}" for k, v in keys.items()])
+        for run in range(args.repeat):
+            # Data of its own, and of the first run the scenario's.
+            again = {"seed": int(keys.get("seed", 1)) + 1000 * run} if run else {}
+            yield " ".join([f"{name}.{run + 1}" if args.repeat > 1 else name] +
+                           [f"{k}={v}" for k, v in {**keys, **again}.items()])
 
 
 def run_group(group, args, said):
@@ -380,15 +384,19 @@ def main():
         parser.add_argument(option)
     parser.add_argument("--volume", type=float, default=0)
     parser.add_argument("--recovery", type=int, default=0)
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
-    apart = args.volume or args.recovery
+    if args.repeat < 1:
+        parser.error("--repeat needs a number from 1 on")
+    apart = args.volume or args.recovery or args.repeat > 1
     groups = [volume(max(1, int(args.volume / 1e6)))] if args.volume else \
         [recovery(args.recovery)] if args.recovery else matrix()
     if args.list:
         for group in groups:
-            print("\n".join(lines(group, args)))
+            for line in lines(group, args):
+                print(line)
         return 0
     release = greet(args.guest)
     if release is None:

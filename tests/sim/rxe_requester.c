@@ -6,7 +6,8 @@
 #define FRAME_MAX   4400
 #define WINDOW	    128
 #define UNASKED_MAX 64
-#define WAKE_NS	    500 /* until it sends */
+#define FOR_EVER    7	/* retries */
+#define PACKET_NS   500 /* until it sends the next packet */
 
 static uint32_t mtu_of(const struct rxe_requester *x)
 {
@@ -28,7 +29,7 @@ static struct rxe_wqe *wqe_at(struct rxe_requester *x, unsigned i)
 	return &x->wqe[i % RXE_WQES];
 }
 
-/* ---- sending: all that the window lets go, at once ---- */
+/* ---- sending: packet by packet, as far as the window goes ---- */
 
 static void send_packet(struct rxe_requester *x, uint8_t opcode, bool ackreq,
 			const struct ur_reth *reth, const uint8_t *payload, uint32_t len)
@@ -77,11 +78,15 @@ static void send_write(struct rxe_requester *x, struct rxe_wqe *w)
 		{UR_RC_WRITE_MIDDLE, UR_RC_WRITE_LAST},
 		{UR_RC_WRITE_FIRST, UR_RC_WRITE_ONLY},
 	};
-	struct ur_reth reth = {.va = w->va, .rkey = x->rkey, .length = w->length};
 	uint32_t left = w->length - w->done, len = left < mtu_of(x) ? left : mtu_of(x);
-	bool first = !w->done, last = len == left, ask = last || x->unasked++ > UNASKED_MAX;
+	struct ur_reth reth = {.va = w->va, .rkey = x->rkey, .length = left};
+	bool nothing_left = w->length && !left; /* it counts as a message of its own */
+	bool first = !w->done || nothing_left, last = len == left;
+	bool ask = last || x->unasked++ > UNASKED_MAX;
 
-	if (first) {
+	if (nothing_left) {
+		w->first = w->last = x->psn;
+	} else if (first) {
 		w->first = x->psn;
 		w->last = add(x->psn, (int32_t)psns_of(x, w->length) - 1);
 	}
@@ -102,28 +107,36 @@ static void wake(struct rxe_requester *x)
 	if (x->sending || x->failed)
 		return;
 	x->sending = true;
-	sim_call_at(x->ep->sim, x->ep->sim->now_ns + WAKE_NS, pump, x);
+	sim_call_at(x->ep->sim, x->ep->sim->now_ns + PACKET_NS, pump, x);
 }
 
 static void pump(struct sim *s, void *arg)
 {
 	struct rxe_requester *x = arg;
+	struct rxe_wqe *w = wqe_at(x, x->cur);
 
 	(void)s;
 	x->sending = false;
-	while (!x->failed && x->cur != x->tail && ur_psn_diff(x->psn, x->expected) <= WINDOW) {
-		struct rxe_wqe *w = wqe_at(x, x->cur);
-
-		if (w->read)
-			send_read(x, w);
-		else
-			send_write(x, w);
-		if (x->deadline_ns == UR_NEVER)
-			arm(x);
-	}
+	if (x->failed || x->cur == x->tail || ur_psn_diff(x->psn, x->expected) > WINDOW)
+		return;
+	if (w->read)
+		send_read(x, w);
+	else
+		send_write(x, w);
+	if (x->deadline_ns == UR_NEVER)
+		arm(x);
+	wake(x);
 }
 
 /* ---- going back ---- */
+
+static uint32_t bytes_before(const struct rxe_requester *x, const struct rxe_wqe *w,
+			     struct ur_psn psn)
+{
+	uint32_t bytes = (uint32_t)ur_psn_diff(psn, w->first) << x->mtu_shift;
+
+	return bytes < w->length ? bytes : w->length;
+}
 
 /* Everything from the next expected response on is to be sent again. */
 static void go_back(struct rxe_requester *x)
@@ -136,8 +149,8 @@ static void go_back(struct rxe_requester *x)
 		if (i != x->head)
 			w->done = 0;
 		else if (!w->read)
-			w->done = (uint32_t)ur_psn_diff(x->expected, w->first) << x->mtu_shift;
-		w->state = i == x->head && !w->read && w->done ? RXE_SENDING : RXE_POSTED;
+			w->done = bytes_before(x, w, x->expected);
+		w->state = RXE_POSTED;
 	}
 	x->retried++;
 	wake(x);
@@ -158,7 +171,7 @@ static void retry(struct rxe_requester *x, bool timeout)
 		fail(x, "retries exceeded");
 		return;
 	}
-	x->retries--;
+	x->retries -= x->retries != FOR_EVER;
 	if (ur_psn_lt(x->expected, x->psn)) {
 		x->started_retry = true;
 		go_back(x);
@@ -176,7 +189,8 @@ static void on_timer(struct sim *s, void *arg)
 		return;
 	x->timeouts++;
 	retry(x, true);
-	arm(x);
+	if (ur_psn_lt(x->expected, x->psn))
+		arm(x);
 }
 
 static void arm(struct rxe_requester *x)
@@ -193,10 +207,9 @@ static void refill(struct rxe_requester *x)
 	x->started_retry = false;
 }
 
+/* What is being sent again goes on being sent. */
 static void complete(struct rxe_requester *x)
 {
-	if (x->cur == x->head)
-		x->cur++;
 	x->completed(x, x->head++ % RXE_WQES);
 }
 

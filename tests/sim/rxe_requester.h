@@ -19,6 +19,10 @@
  * further NAKs do nothing, and the timeout is awaited;
  *  - a READ that was answered in part is asked for again from there on; the answer may begin with
  * First or Only at that PSN, or go on with Middle or Last;
+ *  - an ACK at the last PSN of a request of which it has sent only a part again counts as the response that it
+ *    expects, but completes nothing. With nothing else expected its timer does not run any more: it is
+ *    lost if the ACK after the last packet is lost. When it goes back then it takes up the request behind its end,
+ *    with a message of no bytes that takes a PSN;
  *  - AckReq is set on the last packet of a message and on every 65th, 128 PSNs are under way at
  * most.
  */

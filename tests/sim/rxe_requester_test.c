@@ -45,13 +45,15 @@ static bool is_over(void *arg)
 	return t->rxe.failed || t->rxe.head == t->rxe.tail;
 }
 
-static void start_table(struct table *t, enum ur_mode mode, const char *name, uint64_t seed)
+static void start_table(struct table *t, enum ur_mode mode, const char *name, uint64_t seed,
+			uint8_t retry_cnt)
 {
 	struct sim_attr sa = sim_defaults(sim_mode_case(mode, name), seed);
 	struct sim_qp_attr qa;
 
 	sa.seed = seed + 1;
 	sa.reorder_slots = 1024;
+	sa.turn_delay_ns = 10000;
 	sa.link = (struct sim_link_attr){
 		.bits_per_s = 10000000000u,
 		.delay_ns = 5000,
@@ -69,7 +71,7 @@ static void start_table(struct table *t, enum ur_mode mode, const char *name, ui
 	sim_pattern(t->mr.p, MR_BYTES, seed);
 	t->local = calloc(2, MR_BYTES);
 	cr_assert(t->local);
-	rxe_requester_init(&t->rxe, &t->s->ep[0], 0xffff00, 6, SIM_MS(67));
+	rxe_requester_init(&t->rxe, &t->s->ep[0], 0xffff00, retry_cnt, SIM_MS(67));
 	t->rxe.completed = check_completion;
 	t->rxe.arg = t;
 	rxe_requester_connect(&t->rxe, &t->qp, t->mr.key);
@@ -94,7 +96,7 @@ static void write_and_read(enum ur_mode mode, const char *name, uint64_t seed)
 	static const uint32_t reads[] = {8, 65536, 1000, 5000};
 	struct table t;
 
-	start_table(&t, mode, name, seed);
+	start_table(&t, mode, name, seed, 6);
 	for (unsigned i = 0; i < 20; i++) {
 		uint64_t va = (uintptr_t)t.mr.p;
 		uint32_t len = reads[i % 4];
@@ -114,10 +116,31 @@ static void long_writes(enum ur_mode mode, const char *name, uint64_t seed)
 {
 	struct table t;
 
-	start_table(&t, mode, name, seed);
+	start_table(&t, mode, name, seed, 6);
 	sim_pattern(t.local, 1u << 20, seed + 5);
 	for (unsigned i = 0; i < 4; i++)
 		rxe_requester_post(&t.rxe, false, t.local, (uintptr_t)t.mr.p, 1u << 20);
+	end_table(&t);
+}
+
+/* Messages of some packets, a few at a time, and few ACKs arrive: each of them may be the one that
+ * is acted upon. */
+static void short_writes(enum ur_mode mode, const char *name, uint64_t seed)
+{
+	static const uint32_t lengths[] = {2048, 50000, 100, 20000, 0, 9000, 30000};
+	struct table t;
+
+	start_table(&t, mode, name, seed, 7);
+	t.s->ep[1].link[0].attr.loss = PERCENT(40);
+	for (unsigned i = 0; i < 200; i++) {
+		uint32_t at = i % 16 * 32768;
+
+		sim_pattern(t.local + at, 32768, seed * 1000 + i);
+		rxe_requester_post(&t.rxe, false, t.local + at, (uintptr_t)t.mr.p + at,
+				   lengths[i % 7]);
+		if (i % 3 == 2)
+			sim_must_run(t.s, is_over, &t, SIM_MS(60000));
+	}
 	end_table(&t);
 }
 
@@ -158,4 +181,16 @@ Test(rxe_requester, a_long_write_that_makes_progress_does_not_run_out_of_retries
 Test(rxe_requester, a_long_write_that_makes_progress_does_not_run_out_of_retries_in_reorder)
 {
 	run_seeds(UR_MODE_REORDER, "rxe_write", long_writes);
+}
+
+/* RC-RESP-ACK-08 */
+Test(rxe_requester, messages_of_some_packets_get_through_in_gbn)
+{
+	run_seeds(UR_MODE_GBN, "rxe_short", short_writes);
+}
+
+/* RC-RESP-ACK-08 */
+Test(rxe_requester, messages_of_some_packets_get_through_in_reorder)
+{
+	run_seeds(UR_MODE_REORDER, "rxe_short", short_writes);
 }

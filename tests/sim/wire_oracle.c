@@ -366,16 +366,29 @@ static const char *check_ack(struct end *e, struct ur_psn psn)
 	return NULL;
 }
 
+/* It ends a message of several packets, whose end may be kept back for a while (RC-RESP-ACK-08). */
+static bool may_be_kept_back(struct end *e, struct ur_psn psn)
+{
+	unsigned before = flags_of(e, ur_psn_add(psn, UR_PSN_MASK));
+
+	return flags_of(e, psn) & ENDS && (before & (DATA | ENDS)) == DATA;
+}
+
 static const char *check_seq_nak(struct end *e, struct ur_psn psn)
 {
+	bool kept_back = false;
+
 	/* What is asked for may have come, too early, and been dropped. */
 	if (ur_psn_lt(e->newest, psn))
 		return "a sequence NAK without a gap";
 	if (e->id.mode == UR_MODE_GBN && e->nak_sent && ur_psn_eq(psn, e->nak_psn))
 		return "a second sequence NAK for the same gap";
 	for (struct ur_psn i = e->told; ur_psn_lt(i, psn); i = ur_psn_add(i, 1))
-		if (flags_of(e, i) & DATA)
-			return "a sequence NAK before the ACK of what has come";
+		if (flags_of(e, i) & DATA) {
+			if (kept_back || !may_be_kept_back(e, i))
+				return "a sequence NAK before the ACK of what has come";
+			kept_back = true;
+		}
 	e->nak_sent = true;
 	e->nak_psn = psn;
 	return NULL;
