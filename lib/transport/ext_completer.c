@@ -487,6 +487,15 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 /* ---- time ---- */
 
 /* What ur_selective wants. True when it has waited long enough for something to be lost. */
+/* EXT-SEL-RTO-02. The next step of `s` is not put off beyond what retry_cnt allows for. */
+static void hasten(const struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
+{
+	uint64_t most = ur_recovery_silence_ns(&qp->req.rec, ur_rtt_rto_ns(&qp->xreq.rtt, 0));
+
+	if (s->deadline_ns != UR_NEVER && s->deadline_ns - now_ns > most)
+		s->deadline_ns = now_ns + most;
+}
+
 static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 {
 	struct ur_selective_env env = s == &qp->xreq.psn ? ur_ext_psn_env(qp) : ur_ext_rsp_env(qp);
@@ -508,6 +517,7 @@ static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	}
 	if (s->backoff == backoff)
 		return false;
+	hasten(qp, s, now_ns);
 	qp->core->cnt.rto++;
 	return true;
 }

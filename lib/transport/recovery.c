@@ -58,10 +58,11 @@ static void restart_timer(struct ur_recovery *r, uint64_t now_ns)
 
 static uint64_t rto_ns(const struct ur_recovery *r)
 {
-	uint64_t rto = r->rto_us ? r->rto_us * UINT64_C(1000) : UR_RTO_INITIAL_NS;
+	uint64_t first = r->rto_us ? r->rto_us * UINT64_C(1000) : UR_RTO_INITIAL_NS;
+	uint64_t rto = first << r->backoff, most = ur_recovery_silence_ns(r, first);
 
-	rto <<= r->backoff;
-	return rto < UR_RTO_MAX_NS ? rto : UR_RTO_MAX_NS;
+	most = most < UR_RTO_MAX_NS ? most : UR_RTO_MAX_NS;
+	return rto < most ? rto : most;
 }
 
 /*

@@ -102,6 +102,17 @@ ur_recovery_ack_deadline(const struct ur_recovery *r, bool outstanding, uint64_t
 	return r->timeout && outstanding ? now_ns + (UINT64_C(4096) << r->timeout) : UR_NEVER;
 }
 
+#define UR_ASKED 8 /* RC-RETRY-RTO-03: times in a local ACK timeout that a silent peer is asked at least */
+
+/* RC-RETRY-RTO-03. How long the doubling of a timeout that is rto_ns at first may make it. */
+static inline uint64_t
+ur_recovery_silence_ns(const struct ur_recovery *r, uint64_t rto_ns)
+{
+	uint64_t share = (UINT64_C(4096) << r->timeout) / UR_ASKED;
+
+	return !r->timeout ? UR_NEVER : share > rto_ns ? share : rto_ns;
+}
+
 /* The peer drops what comes beyond a gap, as far as is known. */
 static inline bool
 ur_recovery_goes_back(const struct ur_recovery *r)

@@ -298,7 +298,7 @@ static bool run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum ne
 /* Seeds in which queue pairs may run out of retries, rightly. */
 static uint64_t deaths_max(enum network network, uint64_t cnt)
 {
-	return network == BURSTY ? 1 + cnt / 10 : cnt / 1000;
+	return network == BURSTY ? 1 + cnt / 100 : cnt / 1000;
 }
 
 static void run_seeds(enum ur_mode mode, const char *name, enum network network)

@@ -866,6 +866,23 @@ Test(ext_completer, sent_again_and_probed_for_ever_costs_no_retry)
 	xend_free(e);
 }
 
+/* EXT-SEL-RTO-02 */
+Test(ext_completer, silent_peer_is_asked_eight_times_before_the_first_timeout)
+{
+	struct end *e = XEND(.timeout = 16);
+	unsigned asked = 0;
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_eq(xend_drain(e), 1);
+	while (!end_counters(e)->local_ack_timeout_err) {
+		xend_wait(e);
+		asked += xend_drain(e);
+	}
+	cr_assert_geq(asked, 8, "%u", asked);
+	cr_assert_leq(asked, 16, "%u", asked);
+	xend_free(e);
+}
+
 /* EXT-COMP-TIMEOUT-01 */
 Test(ext_completer, any_progress_starts_the_retries_afresh)
 {

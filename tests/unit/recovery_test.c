@@ -448,25 +448,26 @@ Test(recovery, a_round_trip_makes_a_timeout_of_at_least_1_ms)
 	cr_assert_eq(ur_recovery_deadline(&r), 200000 + 1000000);
 }
 
-/* RC-RETRY-RTO-01 */
+/* RC-RETRY-RTO-01, RC-RETRY-RTO-03 */
 Test(recovery, the_measured_timeout_doubles_and_costs_no_retry)
 {
 	uint64_t wait = 1000000;
+	unsigned asked = 0;
 
 	start(0, 7, 7);
 	ask(0);
 	ur_recovery_acked(&r, ur_psn(1), 1000);
 	ask(1000);
-	for (uint64_t now = 1000; wait < 60000000; wait *= 2) {
-		now += wait;
-		if (now >= 1000 + TIMEOUT_NS)
-			break;
+	for (uint64_t now = 1000 + wait; now < 1000 + TIMEOUT_NS; now += wait) {
 		cr_assert_eq(ur_recovery_deadline(&r), now);
 		cr_assert_eq(expire(), UR_RECOVERY_REPEAT);
 		cr_assert_not(timeout);
 		ur_recovery_repeated(&r, 1, now);
 		expect(1, 2, 2);
+		asked++;
+		wait = 2 * wait < TIMEOUT_NS / 8 ? 2 * wait : TIMEOUT_NS / 8;
 	}
+	cr_assert_eq(asked, 10, "%u: after 1, 3, 7, 15, 23, 32, 40, 49, 57 and 65 ms", asked);
 	cr_assert_eq(r.retries, 7);
 	cr_assert_eq(ur_recovery_deadline(&r), 1000 + TIMEOUT_NS);
 	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
