@@ -8,7 +8,6 @@
 
 #include "srq.h"
 
-#define TURNS	    8 /* queue pairs that post in one step */
 #define AHEAD	    2 /* turns between a prefetch and its use */
 #define LOST_ACK_NS 100000000ull
 
@@ -182,8 +181,6 @@ static unsigned send_step(struct perf_session *s)
 	uint32_t turns = s->ready_tail - s->ready_head;
 	unsigned posted = 0;
 
-	if (turns > TURNS)
-		turns = TURNS;
 	while (turns-- > 0 && s->sending) {
 		struct perf_qp *q;
 		uint32_t room, n = 0;

@@ -36,6 +36,10 @@ uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uin
 		rtt = 1;
 	if (rtt > UR_RTT_MAX)
 		rtt = UR_RTT_MAX;
+	/* EXT-SEL-RTT-03: an answer takes as long, though that says nothing of the network. */
+	if (residence > UR_RTT_MAX)
+		residence = UR_RTT_MAX;
+	r->kept = residence > r->kept ? residence : r->kept - (r->kept - residence) / 16;
 	note_least(r, rtt, now);
 	if (r->srtt == 0) {
 		r->srtt = rtt;
@@ -54,8 +58,9 @@ uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uin
 
 uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff)
 {
-	uint64_t rto = r->srtt ? ((uint64_t)r->srtt + 4 * (uint64_t)r->rttvar) << UR_STAMP_SHIFT
-			       : UR_RTO_INITIAL_NS;
+	uint64_t rto = (uint64_t)r->srtt + 4 * (uint64_t)r->rttvar + r->kept;
+
+	rto = r->srtt ? rto << UR_STAMP_SHIFT : UR_RTO_INITIAL_NS;
 
 	if (rto < UR_RTO_MIN_NS)
 		rto = UR_RTO_MIN_NS;

@@ -17,6 +17,7 @@
 struct ur_rtt {
 	uint32_t srtt;	   /* smoothed, [1, UR_RTT_MAX]; 0: no sample yet */
 	uint32_t rttvar;   /* mean deviation, [0, UR_RTT_MAX] */
+	uint32_t kept;	   /* how long the peer keeps what it answers, [0, UR_RTT_MAX] */
 	uint32_t min;	   /* least of this interval and the one before; UINT32_MAX: none */
 	uint32_t min_next; /* least of this interval; UINT32_MAX: none */
 	uint32_t min_at;   /* stamp at which the interval ends */
@@ -49,7 +50,10 @@ static inline bool ur_rtt_is_fresh(uint32_t stamp, uint32_t newest, uint32_t las
 	return last - stamp < last - newest;
 }
 
-/* SRTT + 4 RTTVAR, doubled `backoff` times, within [UR_RTO_MIN_NS, UR_RTO_MAX_NS]. */
+/*
+ * SRTT + 4 RTTVAR + what the peer takes, doubled `backoff` times, within [UR_RTO_MIN_NS,
+ * UR_RTO_MAX_NS].
+ */
 uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff);
 
 #endif

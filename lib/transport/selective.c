@@ -165,7 +165,7 @@ static void lose_first(struct ur_selective *s, const struct ur_selective_env *en
 /* Two round trips, and what they vary. */
 static inline uint64_t silence_ns(const struct ur_rtt *rtt)
 {
-	uint64_t ns = (uint64_t)(2 * rtt->srtt + 4 * rtt->rttvar) << UR_STAMP_SHIFT;
+	uint64_t ns = (uint64_t)(2 * rtt->srtt + 4 * rtt->rttvar + rtt->kept) << UR_STAMP_SHIFT;
 
 	if (rtt->srtt == 0)
 		return UR_PTO_INITIAL_NS;

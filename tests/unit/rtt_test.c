@@ -35,6 +35,20 @@ Test(rtt, does_not_count_what_the_peer_kept)
 	cr_assert_eq(r.min, 2000);
 }
 
+/* EXT-SEL-RTT-03 */
+Test(rtt, timeout_covers_what_the_peer_keeps)
+{
+	ur_rtt_sample(&r, 0, 100000, 300000);
+	cr_assert_eq(r.srtt, 200000);
+	cr_assert_eq(r.kept, 100000);
+	cr_assert_eq(ur_rtt_rto_ns(&r, 0), (200000 + 4 * 100000 + 100000) * 16);
+	/* It grows at once and shrinks by a sixteenth. */
+	ur_rtt_sample(&r, 0, 260000, 460000);
+	cr_assert_eq(r.kept, 260000);
+	ur_rtt_sample(&r, 0, 100000, 300000);
+	cr_assert_eq(r.kept, 250000);
+}
+
 Test(rtt, smooths_by_an_eighth)
 {
 	ur_rtt_sample(&r, 0, 0, 8000);
