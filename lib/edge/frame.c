@@ -22,18 +22,7 @@ void ur_framer_init(struct ur_framer *f, struct rte_mempool *pool, bool attach)
 
 static void copy_payload(struct rte_mbuf *m, const struct ur_tx *tx)
 {
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *p = frame + tx->hdr_len;
-	uint32_t len;
-
-	for (unsigned i = 0; i < tx->frag_cnt; i++) {
-		memcpy(p, tx->frag[i].base, tx->frag[i].length);
-		p += tx->frag[i].length;
-	}
-	memset(p, 0, UR_ICRC_BYTES);
-	p += tx->pad;
-	len = (uint32_t)(p - frame);
-	ur_icrc_append(frame + tx->l3_off, len - tx->l3_off, tx->v6);
-	m->data_len = (uint16_t)(len + UR_ICRC_BYTES);
+	m->data_len = (uint16_t)ur_tx_write(tx, rte_pktmbuf_mtod(m, uint8_t *));
 	m->pkt_len = m->data_len;
 }
 

@@ -4,7 +4,7 @@
 
 #include <rte_mbuf.h>
 
-#include "transport/qp.h"
+#include "wire/tx.h"
 
 /*
  * From an engine's descriptor to a frame: payload, pad and ICRC behind the headers that the engine

@@ -18,6 +18,7 @@
 #include "transport/reorder.h"
 #include "transport/srq.h"
 #include "transport/wq.h"
+#include "wire/tx.h"
 #include "wire/path.h"
 
 /*
@@ -209,26 +210,6 @@ struct ur_qp {
 };
 
 #define UR_QP_OF(ptr, member) ((struct ur_qp *)((char *)(ptr)-offsetof(struct ur_qp, member)))
-
-/* One packet to be sent: headers in the caller's buffer, payload by reference. */
-#define UR_FRAGS_MAX 32
-
-struct ur_frag {
-	const uint8_t *base;
-	uint32_t length; /* bytes */
-};
-
-struct ur_tx {
-	uint8_t *hdr;	  /* in: a buffer of UR_HDR_MAX bytes; out: Ethernet to the last header */
-	uint16_t hdr_len; /* bytes */
-	uint16_t payload_len; /* bytes, all fragments together */
-	uint8_t l3_off;	      /* where the IP header starts: 14 or 18 */
-	uint8_t pad;	      /* zeros between payload and ICRC */
-	bool v6;
-	uint8_t frag_cnt;
-	uint32_t asked; /* READ request: bytes that it asks for; else 0 */
-	struct ur_frag frag[UR_FRAGS_MAX];
-};
 
 /* ---- life (qp.c) ---- */
 

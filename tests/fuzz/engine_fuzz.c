@@ -447,19 +447,11 @@ static void step_output(unsigned cap)
 	n = ur_engine_output(engine, tx, cap, now_ns);
 	FUZZ_CHECK(n <= cap);
 	for (unsigned i = 0; i < n; i++) {
-		size_t len = tx[i].hdr_len;
+		size_t len = ur_tx_write(&tx[i], out[i]);
 		struct ur_packet p;
 
-		memcpy(out[i], tx[i].hdr, len);
-		for (unsigned k = 0; k < tx[i].frag_cnt; k++) {
-			memcpy(out[i] + len, tx[i].frag[k].base, tx[i].frag[k].length);
-			len += tx[i].frag[k].length;
-		}
-		FUZZ_CHECK(len == (size_t)tx[i].hdr_len + tx[i].payload_len);
-		memset(out[i] + len, 0, tx[i].pad);
-		len += tx[i].pad;
-		ur_icrc_append(out[i] + tx[i].l3_off, len - tx[i].l3_off, tx[i].v6);
-		FUZZ_CHECK(ur_packet_decode(out[i], len + UR_ICRC_BYTES, &p) == UR_DROP_NONE);
+		FUZZ_CHECK(len == ur_tx_bytes(&tx[i]));
+		FUZZ_CHECK(ur_packet_decode(out[i], len, &p) == UR_DROP_NONE);
 	}
 }
 

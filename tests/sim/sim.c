@@ -152,19 +152,10 @@ void sim_call_at(struct sim *s, uint64_t at_ns, void (*fn)(struct sim *s, void *
 
 uint32_t sim_build_frame(const struct ur_tx *tx, uint8_t *out)
 {
-	uint32_t len = tx->hdr_len, payload = 0;
+	uint32_t len = ur_tx_write(tx, out);
 
-	memcpy(out, tx->hdr, tx->hdr_len);
-	for (unsigned i = 0; i < tx->frag_cnt; i++) {
-		memcpy(out + len, tx->frag[i].base, tx->frag[i].length);
-		len += tx->frag[i].length;
-		payload += tx->frag[i].length;
-	}
-	UR_ASSERT(payload == tx->payload_len && tx->frag_cnt <= UR_FRAGS_MAX && tx->pad < 4);
-	memset(out + len, 0, tx->pad);
-	len += tx->pad;
-	ur_icrc_append(out + tx->l3_off, len - tx->l3_off, tx->v6);
-	return len + UR_ICRC_BYTES;
+	UR_ASSERT(len == ur_tx_bytes(tx) && tx->frag_cnt <= UR_FRAGS_MAX && tx->pad < 4);
+	return len;
 }
 
 void sim_reseal(uint8_t *frame, const struct ur_packet *p)

@@ -266,20 +266,13 @@ enum ur_drop end_ack(struct end *e, uint32_t psn, uint8_t syndrome, uint32_t msn
 const struct ur_packet *end_out(struct end *e)
 {
 	struct ur_tx tx = {.hdr = e->out_frame.b};
-	uint8_t *at;
 
 	if (!ur_engine_output(e->engine, &tx, 1, e->now_ns))
 		return NULL;
 	ur_qp_validate(e->qp);
 	cr_assert_leq(tx.hdr_len, UR_HDR_MAX);
-	at = e->out_frame.b + tx.hdr_len;
-	for (unsigned i = 0; i < tx.frag_cnt; i++) {
-		memcpy(at, tx.frag[i].base, tx.frag[i].length);
-		at += tx.frag[i].length;
-	}
-	cr_assert_eq(at - (e->out_frame.b + tx.hdr_len), tx.payload_len);
-	memset(at, 0, tx.pad + UR_ICRC_BYTES);
-	e->out_frame.len = (size_t)(at - e->out_frame.b) + tx.pad + UR_ICRC_BYTES;
+	e->out_frame.len = ur_tx_write(&tx, e->out_frame.b);
+	cr_assert_eq(e->out_frame.len, ur_tx_bytes(&tx));
 	cr_assert_eq(ur_packet_decode(e->out_frame.b, e->out_frame.len, &e->out), UR_DROP_NONE);
 	if (e->qp->type != IBV_QPT_UD)
 		cr_assert_eq(e->out.bth.dqpn.v, END_PEER_QPN);

@@ -52,7 +52,6 @@ const struct ur_packet *xend_out(struct end *e)
 	bool ready = ur_ext_requester_ready(e->qp), made;
 	uint32_t cur = e->qp->req.cur;
 	unsigned wqes = 0;
-	uint8_t *at;
 
 	e->now_ns += XEND_STEP_NS;
 	made = ur_ext_requester_next(e->qp, &tx, e->now_ns, &wqes);
@@ -64,14 +63,8 @@ const struct ur_packet *xend_out(struct end *e)
 	if (!made)
 		return NULL;
 	cr_assert_leq(tx.hdr_len, UR_HDR_MAX);
-	at = e->out_frame.b + tx.hdr_len;
-	for (unsigned i = 0; i < tx.frag_cnt; i++) {
-		memcpy(at, tx.frag[i].base, tx.frag[i].length);
-		at += tx.frag[i].length;
-	}
-	cr_assert_eq(at - (e->out_frame.b + tx.hdr_len), tx.payload_len);
-	memset(at, 0, tx.pad + UR_ICRC_BYTES);
-	e->out_frame.len = (size_t)(at - e->out_frame.b) + tx.pad + UR_ICRC_BYTES;
+	e->out_frame.len = ur_tx_write(&tx, e->out_frame.b);
+	cr_assert_eq(e->out_frame.len, ur_tx_bytes(&tx));
 	cr_assert_eq(ur_packet_decode(e->out_frame.b, e->out_frame.len, &e->out), UR_DROP_NONE);
 	cr_assert_eq(e->out.bth.dqpn.v, END_PEER_QPN);
 	cr_assert_eq(e->out.xth.stamp, ur_stamp(e->now_ns));

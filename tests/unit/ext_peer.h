@@ -189,7 +189,6 @@ static inline const struct ur_packet *peer_out(struct peer *x)
 {
 	struct end *e = x->e;
 	struct ur_tx tx = {.hdr = e->out_frame.b};
-	uint8_t *at;
 
 	for (;;) {
 		if (x->qp->ack_node.ready) {
@@ -202,13 +201,8 @@ static inline const struct ur_packet *peer_out(struct peer *x)
 			break;
 	}
 	peer_validate(x);
-	at = e->out_frame.b + tx.hdr_len;
-	for (unsigned i = 0; i < tx.frag_cnt; i++) {
-		memcpy(at, tx.frag[i].base, tx.frag[i].length);
-		at += tx.frag[i].length;
-	}
-	memset(at, 0, tx.pad + UR_ICRC_BYTES);
-	e->out_frame.len = (size_t)(at - e->out_frame.b) + tx.pad + UR_ICRC_BYTES;
+	e->out_frame.len = ur_tx_write(&tx, e->out_frame.b);
+	cr_assert_eq(e->out_frame.len, ur_tx_bytes(&tx));
 	cr_assert_eq(ur_packet_decode(e->out_frame.b, e->out_frame.len, &e->out), UR_DROP_NONE);
 	cr_assert_eq(e->out.bth.dqpn.v, END_PEER_QPN);
 	return &e->out;

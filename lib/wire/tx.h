@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_WIRE_TX_H
+#define UR_WIRE_TX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "wire/icrc.h"
+
+/*
+ * One packet to be sent, as the engine hands it out: headers in the caller's buffer, payload by
+ * reference. Whoever has a port makes the frame of it, by ur_tx_write() or, without a copy of the
+ * payload, piece by piece.
+ *
+ * The payload belongs to the application; it is read before the engine is called again.
+ */
+#define UR_FRAGS_MAX 32
+
+struct ur_frag {
+	const uint8_t *base;
+	uint32_t length; /* bytes */
+};
+
+struct ur_tx {
+	uint8_t *hdr;	  /* in: a buffer of UR_HDR_MAX bytes; out: Ethernet to the last header */
+	uint16_t hdr_len; /* bytes */
+	uint16_t payload_len; /* bytes, all fragments together */
+	uint8_t l3_off;	      /* where the IP header starts: 14 or 18 */
+	uint8_t pad;	      /* zeros between payload and ICRC */
+	bool v6;
+	uint8_t frag_cnt;
+	uint32_t asked; /* READ request: bytes that it asks for; else 0 */
+	struct ur_frag frag[UR_FRAGS_MAX];
+};
+
+/* Bytes of the frame, ICRC included. */
+static inline uint32_t ur_tx_bytes(const struct ur_tx *tx)
+{
+	return (uint32_t)tx->hdr_len + tx->payload_len + tx->pad + UR_ICRC_BYTES;
+}
+
+/*
+ * Writes the frame of ur_tx_bytes() bytes to `frame`, which may be tx->hdr itself: then the headers
+ * are there already. Returns its length.
+ */
+static inline uint32_t ur_tx_write(const struct ur_tx *tx, uint8_t *frame)
+{
+	uint8_t *p = frame + tx->hdr_len;
+	uint32_t covered;
+
+	if (frame != tx->hdr)
+		memcpy(frame, tx->hdr, tx->hdr_len);
+	for (unsigned i = 0; i < tx->frag_cnt; i++) {
+		memcpy(p, tx->frag[i].base, tx->frag[i].length);
+		p += tx->frag[i].length;
+	}
+	memset(p, 0, tx->pad);
+	covered = (uint32_t)(p - frame) + tx->pad;
+	ur_icrc_append(frame + tx->l3_off, covered - tx->l3_off, tx->v6);
+	return covered + UR_ICRC_BYTES;
+}
+
+#endif
