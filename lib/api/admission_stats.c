@@ -7,7 +7,7 @@
 
 #include "api/device.h"
 #include "api/word.h"
-#include "transport/admission.h"
+#include "engine/query.h"
 
 #define SHOWN_MAX 256 /* by telemetry: pools of a worker, and pools of peers */
 
@@ -22,7 +22,7 @@ _Static_assert((int)UROCE_POOL_NA == (int)UR_ADM_NA && (int)UROCE_POOL_A == (int
 
 /* Where a look at a worker goes: [n, cap) of both is free. */
 struct look_call {
-	struct ur_admission *adm;
+	struct ur_engine *engine;
 	unsigned worker;
 	struct uroce_admission *sum;
 	struct uroce_pool *pools;
@@ -31,74 +31,68 @@ struct look_call {
 	size_t peer_n, peer_cap;
 };
 
-static struct uroce_pool pool_of(const struct ur_srq *srq, unsigned worker)
+static struct uroce_pool pool_of(const struct ur_pool_view *v, unsigned worker)
 {
-	const struct ur_adm_pool *p = &srq->adm;
-	uint32_t posted = ur_wq_cnt(&srq->rq);
-
 	return (struct uroce_pool){
-		.name = srq->pool,
+		.name = v->name,
 		.worker = worker,
-		.status = (enum uroce_pool_status)p->status,
-		.generation = p->generation,
-		.qps = srq->qp_cnt,
-		.posted = posted,
-		.room = ur_adm_pool_room(p, posted),
-		.marked_a = p->marked[UR_ADM_LETTER_A],
-		.marked_b = p->marked[UR_ADM_LETTER_B],
-		.called = p->called_cnt,
-		.accepted = p->cnt.accepted,
-		.refused = p->cnt.refused,
-		.changes = p->cnt.changes,
-		.calls = p->cnt.calls,
-		.void_calls = p->cnt.void_calls,
-		.notifies = p->cnt.notifies,
-		.expired = p->cnt.expired,
+		.status = (enum uroce_pool_status)v->status,
+		.generation = v->generation,
+		.qps = v->qps,
+		.posted = v->posted,
+		.room = v->room,
+		.marked_a = v->marked_a,
+		.marked_b = v->marked_b,
+		.called = v->called,
+		.accepted = v->cnt.accepted,
+		.refused = v->cnt.refused,
+		.changes = v->cnt.changes,
+		.calls = v->cnt.calls,
+		.void_calls = v->cnt.void_calls,
+		.notifies = v->cnt.notifies,
+		.expired = v->cnt.expired,
 	};
 }
 
-static struct uroce_peer_pool peer_pool_of(const struct ur_sst_entry *e, unsigned worker)
+static struct uroce_peer_pool peer_pool_of(const struct ur_peer_pool_view *v, unsigned worker)
 {
-	struct uroce_peer_pool v = {
-		.pool = e->pool,
+	struct uroce_peer_pool out = {
+		.pool = v->name,
 		.worker = worker,
-		.status = e->known ? (enum uroce_pool_status)e->status : UROCE_POOL_UNKNOWN,
-		.generation = e->generation,
-		.qps = e->refs,
+		.status = v->known ? (enum uroce_pool_status)v->status : UROCE_POOL_UNKNOWN,
+		.generation = v->generation,
+		.qps = v->qps,
+		.waiting = v->waiting,
 	};
-	const struct ur_sst_waiter *w;
 
-	memcpy(v.address.raw, e->peer, sizeof(v.address.raw));
-	for (unsigned i = 0; i < 3; i++) {
-		TAILQ_FOREACH(w, &e->waiters[i], link)
-			v.waiting++;
-	}
-	return v;
+	memcpy(out.address.raw, v->address, sizeof(out.address.raw));
+	return out;
 }
 
 static void look_on_worker(void *arg, uint64_t now_ns)
 {
 	struct look_call *c = arg;
-	const struct ur_srq *srq;
+	struct ur_pool_cursor pools = {0};
+	struct ur_peer_pool_view peer;
+	struct ur_pool_view pool;
+	uint32_t peers = 0;
 
-	LIST_FOREACH(srq, &c->adm->srqs, link) {
+	while (ur_engine_next_pool(c->engine, &pools, &pool)) {
 		c->sum->pools++;
 		if (c->pool_n < c->pool_cap)
-			c->pools[c->pool_n++] = pool_of(srq, c->worker);
+			c->pools[c->pool_n++] = pool_of(&pool, c->worker);
 	}
-	for (uint32_t i = 0; i < c->adm->cnt; i++) {
-		if (!c->adm->entries[i].refs)
-			continue;
+	while (ur_engine_next_peer_pool(c->engine, &peers, &peer)) {
 		c->sum->peer_pools++;
 		if (c->peer_n < c->peer_cap)
-			c->peers[c->peer_n++] = peer_pool_of(&c->adm->entries[i], c->worker);
+			c->peers[c->peer_n++] = peer_pool_of(&peer, c->worker);
 	}
 }
 
 static void look(struct ur_device *dev, unsigned worker, struct look_call *c)
 {
 	c->worker = worker;
-	c->adm = &ur_engine_core(ur_worker_engine(dev->workers[worker]))->adm;
+	c->engine = ur_worker_engine(dev->workers[worker]);
 	ur_worker_call(dev->workers[worker], look_on_worker, c);
 }
 

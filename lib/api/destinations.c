@@ -7,7 +7,7 @@
 
 #include "api/device.h"
 #include "api/word.h"
-#include "transport/dest.h"
+#include "engine/query.h"
 
 /* Configuration, API and table have the same words in the same order. */
 #define X(NAME, word)                                                                              \
@@ -16,37 +16,33 @@ UROCE_PACING_MODES(X)
 #undef X
 
 struct look_call {
-	struct ur_core *core;
+	struct ur_engine *engine;
 	unsigned worker;
 	struct uroce_pacing *sum;
 	struct uroce_destination *dest; /* [n, cap) is free */
 	size_t n, cap;
 };
 
-static struct uroce_destination destination_of(const struct ur_pacing *p,
-					       const struct ur_pacing_dest *d,
-					       const struct ur_dest *dest, unsigned worker)
+static struct uroce_destination destination_of(const struct ur_destination_view *d, unsigned worker)
 {
 	struct uroce_destination out = {.worker = worker};
-	struct ur_pacing_view v;
+	const struct ur_pacing_view *v = &d->pacing;
 
-	ur_pacing_view(p, d, &v);
-	if (v.throttled)
-		out.state =
-			dest->gate.closed ? UROCE_DESTINATION_CLOSED : UROCE_DESTINATION_THROTTLED;
-	memcpy(out.address.raw, v.key, sizeof(out.address.raw));
-	out.qps = v.users;
-	out.waiting_qps = dest->gate.waiting.ready_cnt;
-	out.samples = v.samples;
-	out.average_ns = v.average_ns;
-	out.least_ns = v.least_ns;
-	out.deflection_percent = v.deflection * UINT64_C(100) / 256;
-	out.gap_ns = v.gap_ns;
-	out.rate_bps = v.rate_bps;
-	out.outliers = v.outliers;
-	out.reseeds = v.reseeds;
-	out.throttles = v.throttles;
-	out.cnps = v.cnps;
+	if (v->throttled)
+		out.state = d->closed ? UROCE_DESTINATION_CLOSED : UROCE_DESTINATION_THROTTLED;
+	memcpy(out.address.raw, v->key, sizeof(out.address.raw));
+	out.qps = v->users;
+	out.waiting_qps = d->waiting_qps;
+	out.samples = v->samples;
+	out.average_ns = v->average_ns;
+	out.least_ns = v->least_ns;
+	out.deflection_percent = v->deflection * UINT64_C(100) / 256;
+	out.gap_ns = v->gap_ns;
+	out.rate_bps = v->rate_bps;
+	out.outliers = v->outliers;
+	out.reseeds = v->reseeds;
+	out.throttles = v->throttles;
+	out.cnps = v->cnps;
 	return out;
 }
 
@@ -54,26 +50,26 @@ static struct uroce_destination destination_of(const struct ur_pacing *p,
 static void look_on_worker(void *arg, uint64_t now_ns)
 {
 	struct look_call *c = arg;
-	const struct ur_pacing *p = &c->core->pacing;
-	const struct ur_pacing_dest *d;
-	uint32_t at = 0;
+	struct ur_destinations_view all;
+	struct ur_destination_view d;
+	uint32_t cursor = 0;
 
-	c->sum->destinations += p->used;
-	c->sum->throttled += p->throttled;
-	c->sum->link_bps += ur_pacing_link_bps(p);
-#define X(name, meaning) c->sum->name += p->cnt.name;
+	ur_engine_view_destinations(c->engine, &all);
+	c->sum->destinations += all.destinations;
+	c->sum->throttled += all.throttled;
+	c->sum->link_bps += all.link_bps;
+#define X(name, meaning) c->sum->name += all.cnt.name;
 	UR_PACING_COUNTERS(X)
 #undef X
-	while (c->n < c->cap && (d = ur_pacing_next(p, &at)))
-		c->dest[c->n++] =
-			destination_of(p, d, &c->core->dests[ur_pacing_index(p, d)], c->worker);
+	while (c->n < c->cap && ur_engine_next_destination(c->engine, &cursor, &d))
+		c->dest[c->n++] = destination_of(&d, c->worker);
 }
 
 /* Adds a worker's to *sum and to dest[0, cap), of which n are taken; returns how many are then. */
 static size_t look(struct ur_device *dev, unsigned worker, struct uroce_pacing *sum,
 		   struct uroce_destination *dest, size_t n, size_t cap)
 {
-	struct look_call c = {.core = ur_engine_core(ur_worker_engine(dev->workers[worker])),
+	struct look_call c = {.engine = ur_worker_engine(dev->workers[worker]),
 			      .worker = worker,
 			      .sum = sum,
 			      .dest = dest,

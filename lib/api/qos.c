@@ -6,6 +6,7 @@
 
 #include "api/device.h"
 #include "api/pacing_attr.h"
+#include "engine/query.h"
 
 /* Configuration, API and engine have the same words in the same order. */
 #define X(NAME, word) _Static_assert((int)UROCE_VL_##NAME == (int)UR_VL_##NAME, "order of modes");
@@ -102,7 +103,7 @@ static void set_on_worker(void *arg, uint64_t now_ns)
 
 	ur_engine_set_qos(ur_worker_engine(c->worker), c->qos);
 	ur_worker_set_rate(c->worker, c->rate_gbps);
-	ur_pacing_set_link(&ur_engine_core(ur_worker_engine(c->worker))->pacing, c->link_bps);
+	ur_engine_set_link(ur_worker_engine(c->worker), c->link_bps);
 }
 
 /* QOS-LIVE-02: what is made meanwhile has the new marks, what stands gets them now. */
@@ -234,10 +235,8 @@ struct share_call {
 static void share_on_worker(void *arg, uint64_t now_ns)
 {
 	struct share_call *c = arg;
-	struct ur_emux *x = &c->qp->core->emux;
 
-	ur_emux_set_share(x, &c->qp->sq_queue, c->priority, c->weight);
-	ur_emux_set_share(x, &c->qp->rsp_queue, c->priority, c->weight);
+	ur_engine_set_share(c->qp, c->priority, c->weight);
 }
 
 int uroce_set_qp_share(struct ibv_qp *base, uint8_t priority, uint8_t weight)
@@ -254,28 +253,30 @@ int uroce_set_qp_share(struct ibv_qp *base, uint8_t priority, uint8_t weight)
 /* ---- what it comes to ---- */
 
 struct lanes_call {
-	struct ur_core *core;
-	struct uroce_lanes *out;
+	struct ur_engine *engine;
+	struct ur_lanes_view view;
 };
 
 static void lanes_on_worker(void *arg, uint64_t now_ns)
 {
 	struct lanes_call *c = arg;
-	const struct ur_core *core = c->core;
-	const struct ur_emux *x = &core->emux;
 
-	for (unsigned v = 0; v < UR_VL_CNT; v++) {
-		c->out->lane[v].packets += core->lane[v].packets;
-		c->out->lane[v].bytes += core->lane[v].bytes;
-		for (unsigned p = 0; p < UR_EMUX_PRIORITIES; p++)
-			c->out->lane[v].ready += x->ready[v][p].ready_cnt;
+	ur_engine_view_lanes(c->engine, &c->view);
+}
+
+static void add_lanes(struct uroce_lanes *out, const struct ur_lanes_view *v)
+{
+	for (unsigned i = 0; i < UR_VL_CNT; i++) {
+		out->lane[i].packets += v->lane[i].packets;
+		out->lane[i].bytes += v->lane[i].bytes;
+		out->lane[i].ready += v->lane[i].ready;
 	}
-	c->out->ready += x->ready_cnt;
-	c->out->held += x->held_cnt;
-	c->out->turns += core->cnt.sched_turns;
-	c->out->blind_visits += core->cnt.sched_blind_visits;
-	c->out->sifted += core->cnt.sched_sifted;
-	c->out->woken += core->cnt.sched_woken;
+	out->ready += v->ready;
+	out->held += v->held;
+	out->turns += v->turns;
+	out->blind_visits += v->blind_visits;
+	out->sifted += v->sifted;
+	out->woken += v->woken;
 }
 
 int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *out)
@@ -284,9 +285,10 @@ int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *out)
 
 	*out = (struct uroce_lanes){0};
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
-		struct lanes_call c = {ur_engine_core(ur_worker_engine(dev->workers[i])), out};
+		struct lanes_call c = {.engine = ur_worker_engine(dev->workers[i])};
 
 		ur_worker_call(dev->workers[i], lanes_on_worker, &c);
+		add_lanes(out, &c.view);
 	}
 	return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "api/device.h"
 #include "api/follow.h"
-#include "transport/mode.h"
+#include "engine/query.h"
 
 #define WR_MAX 32768
 
@@ -269,15 +269,8 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 static void query_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
-	struct ibv_qp_attr *out = (struct ibv_qp_attr *)(uintptr_t)m->attr;
-	struct ur_psn una, nxt, max;
 
-	*out = m->qp->attr;
-	out->qp_state = out->cur_qp_state = m->qp->state;
-	out->sq_draining = m->qp->state == IBV_QPS_SQD && !m->qp->drained;
-	out->rq_psn = m->qp->rsp.epsn.v;
-	ur_mode_psns(m->qp, &una, &nxt, &max);
-	out->sq_psn = nxt.v;
+	ur_engine_query_qp(m->qp, (struct ibv_qp_attr *)(uintptr_t)m->attr);
 }
 
 int uroce_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,

@@ -6,9 +6,8 @@
 #include "api/admission_stats.h"
 #include "api/destinations.h"
 #include "api/device.h"
-#include "api/qp_paths.h"
 #include "edge/counters.h"
-#include "transport/mode.h"
+#include "engine/query.h"
 
 /* ---- sums over workers ---- */
 
@@ -38,7 +37,7 @@ int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
 	*out = (struct uroce_counters){0};
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
 		const struct ur_counters *c =
-			&ur_engine_core(ur_worker_engine(dev->workers[i]))->cnt;
+			ur_engine_counters(ur_worker_engine(dev->workers[i]));
 		const struct ur_worker_counters *w = ur_worker_counters(dev->workers[i]);
 
 #define X(name, meaning) out->name += c->name;
@@ -61,7 +60,7 @@ int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
 
 static void emit_worker(struct ur_emit *e, const struct ur_worker *w, struct ur_engine *engine)
 {
-	const struct ur_counters *c = &ur_engine_core(engine)->cnt;
+	const struct ur_counters *c = ur_engine_counters(engine);
 	const struct ur_worker_counters *wc = ur_worker_counters(w);
 
 #define X(name, text) ur_emit_u64(e, #name, c->name);
@@ -95,7 +94,7 @@ static int emit_drops(struct ur_emit *e, const char *params, void *ctx)
 		uint64_t sum = 0;
 
 		for (unsigned i = 0; i < dev->worker_cnt; i++)
-			sum += ur_engine_core(ur_worker_engine(dev->workers[i]))->cnt.drops[d] +
+			sum += ur_engine_counters(ur_worker_engine(dev->workers[i]))->drops[d] +
 			       ur_worker_counters(dev->workers[i])->drops[d];
 		ur_emit_u64(e, ur_drop_name((enum ur_drop)d), sum);
 	}
@@ -181,48 +180,53 @@ static const char *const mode_name[] = {
 #undef X
 };
 
-/* A copy, taken between two rounds. */
-struct seen_qp {
-	struct ur_qp qp;
-	struct ur_qp_paths paths;
-};
-
-static void see_qp(struct seen_qp *s, const struct ur_qp *qp)
+static void emit_paths(struct ur_emit *e, const struct ur_qp_view *qp)
 {
-	memcpy(&s->qp, qp, sizeof(s->qp));
-	ur_qp_paths_copy(qp, &s->paths);
+	ur_emit_u64(e, "sport", qp->sport);
+	if (qp->path_cnt == 1)
+		return;
+	ur_emit_begin(e, "paths");
+	for (unsigned i = 0; i < qp->path_cnt; i++) {
+		const struct ur_qp_path_view *path = &qp->path[i];
+		char name[4];
+
+		snprintf(name, sizeof(name), "%u", i);
+		ur_emit_begin(e, name);
+		ur_emit_u64(e, "sport", path->sport);
+		ur_emit_u64(e, "share_permille", path->share_permille);
+		ur_emit_u64(e, "loss_permille", path->loss_permille);
+		ur_emit_u64(e, "rtt_ns", path->rtt_ns);
+		ur_emit_end(e);
+	}
+	ur_emit_end(e);
 }
 
-static void emit_one_qp(struct ur_emit *e, const struct seen_qp *s)
+static void emit_one_qp(struct ur_emit *e, const struct ur_qp_view *qp)
 {
-	const struct ur_qp *qp = &s->qp;
-	struct ur_psn una, nxt, max;
-
-	ur_mode_psns(qp, &una, &nxt, &max);
 	ur_emit_u64(e, "qpn", qp->qpn.v);
 	ur_emit_u64(e, "dest_qpn", qp->dest_qpn.v);
 	ur_emit_u64(e, "type", qp->type);
 	ur_emit_u64(e, "state", qp->state);
-	ur_emit_u64(e, "pmtu", UINT64_C(1) << qp->mtu_shift);
-	ur_emit_u64(e, "sq_head", qp->req.head);
-	ur_emit_u64(e, "sq_cur", qp->req.cur);
-	ur_emit_u64(e, "sq_tail", ur_wq_tail(&qp->sq));
-	ur_emit_u64(e, "una", una.v);
-	ur_emit_u64(e, "nxt", nxt.v);
-	ur_emit_u64(e, "max", max.v);
-	ur_emit_u64(e, "epsn", qp->rsp.epsn.v);
-	ur_emit_u64(e, "msn", qp->rsp.msn);
-	ur_emit_u64(e, "retries_left", qp->req.rec.retries);
+	ur_emit_u64(e, "pmtu", qp->pmtu);
+	ur_emit_u64(e, "sq_head", qp->sq_head);
+	ur_emit_u64(e, "sq_cur", qp->sq_cur);
+	ur_emit_u64(e, "sq_tail", qp->sq_tail);
+	ur_emit_u64(e, "una", qp->una.v);
+	ur_emit_u64(e, "nxt", qp->nxt.v);
+	ur_emit_u64(e, "max", qp->max.v);
+	ur_emit_u64(e, "epsn", qp->epsn.v);
+	ur_emit_u64(e, "msn", qp->msn);
+	ur_emit_u64(e, "retries_left", qp->retries_left);
 	ur_emit_str(e, "mode", mode_name[qp->mode]);
 	ur_emit_u64(e, "strict", qp->strict);
-	ur_qp_paths_emit(e, &s->paths);
+	emit_paths(e, qp);
 }
 
 struct find_qp {
 	struct ur_engine *engine;
 	uint32_t qpn;
 	bool found;
-	struct seen_qp qp;
+	struct ur_qp_view qp;
 };
 
 static void copy_qp(void *arg, uint64_t now_ns)
@@ -232,7 +236,7 @@ static void copy_qp(void *arg, uint64_t now_ns)
 
 	f->found = qp != NULL;
 	if (qp)
-		see_qp(&f->qp, qp);
+		ur_engine_view_qp(qp, &f->qp);
 }
 
 static int emit_qp(struct ur_emit *e, const char *params, void *ctx)
@@ -254,7 +258,7 @@ static int emit_qp(struct ur_emit *e, const char *params, void *ctx)
 
 struct all_qps {
 	struct ur_engine *engine;
-	struct seen_qp *qps; /* [0, cnt), room for cap */
+	struct ur_qp_view *qps; /* [0, cnt), room for cap */
 	uint32_t cnt, cap;
 };
 
@@ -263,7 +267,7 @@ static void copy_one(struct ur_qp *qp, void *ctx)
 	struct all_qps *all = ctx;
 
 	if (all->cnt < all->cap)
-		see_qp(&all->qps[all->cnt++], qp);
+		ur_engine_view_qp(qp, &all->qps[all->cnt++]);
 }
 
 static void copy_all(void *arg, uint64_t now_ns)
@@ -279,14 +283,14 @@ static int emit_qps_of(struct ur_emit *e, struct ur_worker *w, uint64_t now_ns)
 	struct all_qps all = {.engine = ur_worker_engine(w)};
 
 	all.cap = ur_engine_objects(all.engine, now_ns).qps;
-	all.qps = aligned_alloc(64, (all.cap + 1) * sizeof(*all.qps));
+	all.qps = malloc((all.cap + 1) * sizeof(*all.qps));
 	if (!all.qps)
 		return -ENOMEM;
 	ur_worker_call(w, copy_all, &all);
 	for (uint32_t i = 0; i < all.cnt; i++) {
 		char name[16];
 
-		snprintf(name, sizeof(name), "%u", all.qps[i].qp.qpn.v);
+		snprintf(name, sizeof(name), "%u", all.qps[i].qpn.v);
 		ur_emit_begin(e, name);
 		emit_one_qp(e, &all.qps[i]);
 		ur_emit_end(e);

@@ -82,12 +82,11 @@ static void run_commands(struct ur_worker *w, bool last)
 
 static void flush(struct ur_worker *w)
 {
-	const struct ur_core *core = ur_engine_core(w->engine);
 	unsigned tries = 0;
 
 	do
 		ur_worker_output(w, false);
-	while ((core->acks.ready_cnt || w->tx_head != w->tx_tail) && ++tries < FLUSH_TRIES);
+	while ((ur_engine_owes(w->engine) || w->tx_head != w->tx_tail) && ++tries < FLUSH_TRIES);
 }
 
 /* After the end the port may be gone. */

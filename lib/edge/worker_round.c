@@ -155,10 +155,9 @@ static unsigned receive_burst(struct ur_worker *w)
 {
 	struct rte_mbuf *pkts[BURST], *out[IMPAIR_BURST];
 	unsigned n = ur_port_rx(w->port, w->idx, pkts, BURST), all = n;
-	struct ur_core *core = ur_engine_core(w->engine);
 
 	ur_worker_update_now(w);
-	core->pacing.dry_ns = w->dry_ns;
+	ur_engine_port_dry(w->engine, w->dry_ns);
 	if (n < BURST)
 		w->dry_ns = w->now_ns;
 	w->cnt_.rx_frames += n;
@@ -379,7 +378,7 @@ static void take_foreign(struct ur_worker *w)
 	struct foreign f;
 
 	while (rte_ring_sc_dequeue_elem(w->foreign, &f, sizeof(f)) == 0)
-		ur_core_complete(ur_engine_core(w->engine), f.cq, &f.wc, f.solicited);
+		ur_engine_complete(w->engine, f.cq, &f.wc, f.solicited);
 }
 
 void ur_worker_take(struct ur_worker *w)

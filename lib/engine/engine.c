@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine_priv.h"
+#include "engine/inside.h"
 #include "engine/near.h"
 
 #include <errno.h>
@@ -457,6 +458,35 @@ void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 	foresee(e, qp);
 	ur_qp_flush(qp);
 	ur_qp_update(qp);
+}
+
+void ur_engine_port_dry(struct ur_engine *e, uint64_t dry_ns)
+{
+	e->core.pacing.dry_ns = dry_ns;
+}
+
+bool ur_engine_owes(const struct ur_engine *e)
+{
+	return e->core.acks.ready_cnt;
+}
+
+void ur_engine_complete(struct ur_engine *e, struct ur_cq *cq, const struct ibv_wc *wc,
+			bool solicited)
+{
+	ur_core_complete(&e->core, cq, wc, solicited);
+}
+
+void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight)
+{
+	struct ur_emux *x = &qp->core->emux;
+
+	ur_emux_set_share(x, &qp->sq_queue, priority, weight);
+	ur_emux_set_share(x, &qp->rsp_queue, priority, weight);
+}
+
+void ur_engine_set_link(struct ur_engine *e, uint64_t link_bps)
+{
+	ur_pacing_set_link(&e->core.pacing, link_bps);
 }
 
 static void tell_all(struct ur_qp *qp, void *ctx)

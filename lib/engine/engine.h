@@ -98,7 +98,16 @@ bool ur_engine_wants_output(const struct ur_engine *e);
 uint64_t ur_engine_next_deadline(const struct ur_engine *e);
 void ur_engine_expire(struct ur_engine *e, uint64_t now_ns);
 
-struct ur_core *ur_engine_core(struct ur_engine *e);
+/* At dry_ns the port was last found empty: what it held until then has been input (0: never). */
+void ur_engine_port_dry(struct ur_engine *e, uint64_t dry_ns);
+
+/* ACKs or NAKs wait for ur_engine_output(). */
+bool ur_engine_owes(const struct ur_engine *e);
+
+/* A completion that another worker made for a CQ of this one. */
+void ur_engine_complete(struct ur_engine *e, struct ur_cq *cq, const struct ibv_wc *wc,
+			bool solicited);
+
 struct ur_cm *ur_engine_cm(struct ur_engine *e); /* NULL but on worker 0 */
 
 /* The worker that owns a QPN, for packets that arrived elsewhere. */
@@ -146,6 +155,12 @@ void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns
 
 /* Tables, policy and length of turns from now on; what can be sent stays so, on its lane of now. */
 void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos);
+
+/* How the QP shares its lanes: priority in [0, UR_EMUX_PRIORITIES), weight >= 1. */
+void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight);
+
+/* The port's speed, for pacing. */
+void ur_engine_set_link(struct ur_engine *e, uint64_t link_bps);
 
 /* Something was posted to the send queue (or, in ERR, to either queue). */
 void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 #include "link.h"
 #include "port.h"
 #include "rng.h"

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 #include "frames.h"
 
 /*
