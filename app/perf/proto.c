@@ -140,10 +140,11 @@ bool perf_params_valid(const struct perf_params *p)
 	       p->rq_depth <= 16384 && p->sge >= 1 && p->sge <= 16 &&
 	       power_of_two(p->signal_every) && p->signal_every <= 4096 &&
 	       p->inline_bytes <= 1024 && p->timeout <= 31 && p->retry <= 7 && p->rnr_retry <= 7 &&
-	       p->min_rnr_timer <= 31 && p->rd_atomic <= 128 && p->mtu <= 4096 && p->transport <= UROCE_QP_MODE_GBN + 1 &&
-	       p->receives <= PERF_RECEIVES_MAX && p->receives <= p->qps * p->rq_depth &&
-	       p->service_us <= 1000000 && (p->service_us == 0 || p->receives != 0) &&
-	       p->buffers >= 1 && p->buffers <= p->qps && (p->buffers == p->qps || !p->verify);
+	       p->min_rnr_timer <= 31 && p->rd_atomic <= 128 && p->mtu <= 4096 &&
+	       p->transport <= UROCE_QP_MODE_GBN + 1 && p->receives <= PERF_RECEIVES_MAX &&
+	       p->receives <= p->qps * p->rq_depth && p->service_us <= 1000000 &&
+	       (p->service_us == 0 || p->receives != 0) && p->buffers >= 1 &&
+	       p->buffers <= p->qps && (p->buffers == p->qps || !p->verify);
 }
 
 size_t perf_hello_encode(void *out, const struct perf_hello *h)

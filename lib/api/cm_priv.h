@@ -97,7 +97,7 @@ struct ur_api_cm_id {
 
 struct uroce_event_channel {
 	struct ur_device *dev;
-	int fd;			  /* a semaphore: as many as there are notes */
+	int fd; /* a semaphore: as many as there are notes */
 	/* Under cm->lock: */
 	struct ur_cm_notes queue;
 	uint32_t ids;

@@ -3,7 +3,7 @@
 #define UR_API_PACING_ATTR_H
 
 #include "edge/config.h"
-#include "pacing/pacing.h"
+#include "engine/engine.h"
 
 /*
  * What a worker, one of `workers`, has of the link: [pacing] link_gbps or, where it is 0, the

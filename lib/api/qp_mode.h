@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/qp.h"
+#include "engine/engine.h"
 #include "uroce/uroce.h"
 
 /*
@@ -24,9 +24,9 @@ struct ur_mode_want {
 struct ur_mode_case {
 	bool rc;
 	enum uroce_qp_mode want;
-	bool by_cm;	    /* false: nobody was asked; the fields below do not matter */
-	bool room;	    /* our private data has room for the block: we offer, or could answer */
-	bool peer;	    /* the peer's block offers extended mode, or answers that it is used */
+	bool by_cm; /* false: nobody was asked; the fields below do not matter */
+	bool room;  /* our private data has room for the block: we offer, or could answer */
+	bool peer;  /* the peer's block offers extended mode, or answers that it is used */
 };
 
 struct ur_mode_verdict {

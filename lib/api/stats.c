@@ -36,8 +36,7 @@ int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *out)
 
 	*out = (struct uroce_counters){0};
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
-		const struct ur_counters *c =
-			ur_engine_counters(ur_worker_engine(dev->workers[i]));
+		const struct ur_counters *c = ur_engine_counters(ur_worker_engine(dev->workers[i]));
 		const struct ur_worker_counters *w = ur_worker_counters(dev->workers[i]);
 
 #define X(name, meaning) out->name += c->name;

@@ -24,8 +24,8 @@ enum ur_offer_flags {
 	UR_OFFER_EXTENDED = 1 << 0, /* REQ: extended mode is offered; REP: it is used */
 	UR_OFFER_STRICT = 1 << 1,   /* the sender of the block places strictly; only informs */
 	UR_OFFER_STATUS = 1 << 2,   /* it understands the status of a receive pool */
-	UR_OFFER_POOL = 1 << 3,	    /* it receives from `pool`, and tells its status who understands */
-	UR_OFFER_NOTIFY = 1 << 4,   /* with POOL: it sends NOTIFY and calls as well */
+	UR_OFFER_POOL = 1 << 3, /* it receives from `pool`, and tells its status who understands */
+	UR_OFFER_NOTIFY = 1 << 4, /* with POOL: it sends NOTIFY and calls as well */
 };
 
 struct ur_offer {
@@ -34,7 +34,7 @@ struct ur_offer {
 			  */
 	uint8_t ports; /* UDP source ports the sender may use: 0 or 1, 2 to 16, 255; only informs */
 	uint8_t tables; /* STATUS: it keeps 2^tables tables, one for all QPNs of one residue; [0, 7] */
-	uint32_t pool;	/* POOL */
+	uint32_t pool; /* POOL */
 };
 
 /* Whether `private_len` bytes leave the last 16 of `size` free. */

@@ -18,16 +18,8 @@
 
 _Static_assert(UR_CONFIG_TEXT == CFG_VALUE_LEN, "values are as long as rte_cfgfile allows");
 
-static const char *const sections[] = {"eal",
-				       "port",
-				       "address",
-				       "worker",
-				       "transport",
-				       "qos",
-				       "pacing",
-				       "capture",
-				       "impair",
-				       "admission"};
+static const char *const sections[] = {"eal", "port",	"address", "worker", "transport",
+				       "qos", "pacing", "capture", "impair", "admission"};
 #define SECTIONS_CNT (sizeof(sections) / sizeof(sections[0]))
 _Static_assert(SECTIONS_CNT <= UR_CONFIG_SECTIONS_MAX, "raise UR_CONFIG_SECTIONS_MAX");
 

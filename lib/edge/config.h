@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "edge/config_keys.h"
-#include "vl/vl.h"
+#include "engine/engine.h"
 #include "wire/packet.h"
 
 /*

@@ -236,39 +236,39 @@
 	K(qos, turn_bytes, "turn_bytes", U32, 1, 16777216, "16384",                                \
 	  "bytes of frames after which its turn is over")
 
-#define UR_CONFIG_KEYS_PACING(K)                                                                   \
-	K(pacing, mode, "mode", CHOICE, UR_PACING_WORDS, 0, "none",                                \
-	  "how RC and UC QPs hold back from a destination. auto: a rate that keeps few packets "   \
-	  "queued on the way, by the least delay seen; cmdpd: one packet a delay after one that "  \
-	  "was much later than the average; dcqcn: by congestion notifications (packets are sent " \
-	  "ECN-capable); none: not at all")                                                        \
-	K(pacing, average, "average", CHOICE, UR_AVERAGES, 0, "mean",                              \
-	  "cmdpd: the plain mean of all delays, or one in which old ones lose weight")             \
-	K(pacing, init0, "init0", U32, 1, 254, "8",                                                \
-	  "cmdpd: delays shorter than so many averages end the throttling")                        \
-	K(pacing, init1, "init1", U32, 2, 255, "16",                                               \
-	  "cmdpd: delays longer than so many averages throttle; more than init0")                  \
-	K(pacing, link_gbps, "link_gbps", REAL, 0, 1000, "0",                                      \
-	  "auto, dcqcn: the port's speed, where rates start; 0: [port] rate_gbps as it is, or 100")         \
-	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                              \
+#define UR_CONFIG_KEYS_PACING(K)                                                                    \
+	K(pacing, mode, "mode", CHOICE, UR_PACING_WORDS, 0, "none",                                 \
+	  "how RC and UC QPs hold back from a destination. auto: a rate that keeps few packets "    \
+	  "queued on the way, by the least delay seen; cmdpd: one packet a delay after one that "   \
+	  "was much later than the average; dcqcn: by congestion notifications (packets are sent "  \
+	  "ECN-capable); none: not at all")                                                         \
+	K(pacing, average, "average", CHOICE, UR_AVERAGES, 0, "mean",                               \
+	  "cmdpd: the plain mean of all delays, or one in which old ones lose weight")              \
+	K(pacing, init0, "init0", U32, 1, 254, "8",                                                 \
+	  "cmdpd: delays shorter than so many averages end the throttling")                         \
+	K(pacing, init1, "init1", U32, 2, 255, "16",                                                \
+	  "cmdpd: delays longer than so many averages throttle; more than init0")                   \
+	K(pacing, link_gbps, "link_gbps", REAL, 0, 1000, "0",                                       \
+	  "auto, dcqcn: the port's speed, where rates start; 0: [port] rate_gbps as it is, or 100") \
+	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                               \
 	  "addresses that a worker paces at once; more are not paced, and counted")
 
-#define UR_CONFIG_KEYS_ADMISSION(K)                                                                \
-	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                         \
-	  "who may take a receive of an SRQ that many peers overrun (extended mode, and not plain "  \
+#define UR_CONFIG_KEYS_ADMISSION(K)                                                                 \
+	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                          \
+	  "who may take a receive of an SRQ that many peers overrun (extended mode, and not plain " \
 	  "at both ends). plain: whoever asks when there is one; ab: who was refused first goes "   \
 	  "first; intelligent: the same, peers know when they would be refused, and a refused "     \
-	  "message is called when a receive is there")                                             \
-	K(admission, fallback_ms, "fallback_ms", U32, 1, 655, "20",                                \
-	  "intelligent: who waits for a call asks after it so often")                              \
-	K(admission, recall_us, "recall_us", U32, 10, 1000000, "2000",                             \
-	  "intelligent: a call that is not followed in so long is void, and the next is called; "  \
-	  "a few round trips")                                                                     \
-	K(admission, mark_ms, "mark_ms", U32, 10, 60000, "1000",                                   \
-	  "whoever was refused loses its place after so long a silence; longer than four times "   \
-	  "fallback_ms and the RNR timer")                                                         \
-	K(admission, peers, "peers", U32, 0, 65536, "1024",                                        \
-	  "peers that a worker tells of each SRQ, and SRQs of peers that it knows; more hear of "  \
+	  "message is called when a receive is there")                                              \
+	K(admission, fallback_ms, "fallback_ms", U32, 1, 655, "20",                                 \
+	  "intelligent: who waits for a call asks after it so often")                               \
+	K(admission, recall_us, "recall_us", U32, 10, 1000000, "2000",                              \
+	  "intelligent: a call that is not followed in so long is void, and the next is called; "   \
+	  "a few round trips")                                                                      \
+	K(admission, mark_ms, "mark_ms", U32, 10, 60000, "1000",                                    \
+	  "whoever was refused loses its place after so long a silence; longer than four times "    \
+	  "fallback_ms and the RNR timer")                                                          \
+	K(admission, peers, "peers", U32, 0, 65536, "1024",                                         \
+	  "peers that a worker tells of each SRQ, and SRQs of peers that it knows; more hear of "   \
 	  "a change only when they are answered, and are counted as adm_exhausted")
 
 #define UR_CONFIG_KEYS_CAPTURE(K)                                                                  \

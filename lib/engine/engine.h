@@ -57,7 +57,7 @@ struct ur_engine_attr {
 	uint32_t window;       /* PSNs in flight a QP at most, a power of two >= 4 */
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
-	const struct ur_engine_qos *qos;	 /* NULL: the default */
+	const struct ur_engine_qos *qos;     /* NULL: the default */
 	const struct ur_pacing_attr *pacing; /* used if limits.destinations */
 	const struct ur_adm_attr *admission; /* NULL: the default, plain */
 };

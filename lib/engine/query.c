@@ -33,8 +33,7 @@ static void view_paths(const struct ur_qp *qp, struct ur_qp_view *out)
 
 		out->path[i] = (struct ur_qp_path_view){
 			.sport = ur_spray_port(out->sport, (uint8_t)i),
-			.share_permille =
-				(uint16_t)(weights ? path->weight * 1000u / weights : 0),
+			.share_permille = (uint16_t)(weights ? path->weight * 1000u / weights : 0),
 			.loss_permille = (uint16_t)(path->sent ? lost * 1000u / path->sent : 0),
 			.rtt_ns = (uint64_t)path->rtt << UR_STAMP_SHIFT,
 		};
@@ -176,7 +175,7 @@ bool ur_engine_next_peer_pool(const struct ur_engine *e, uint32_t *cursor,
 	memcpy(out->address, entry->peer, sizeof(out->address));
 	for (unsigned i = 0; i < 3; i++) {
 		TAILQ_FOREACH(w, &entry->waiters[i], link)
-			out->waiting++;
+		out->waiting++;
 	}
 	return true;
 }

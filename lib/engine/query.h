@@ -37,8 +37,8 @@ struct ur_qp_view {
 	struct ur_psn epsn;		   /* expected of the peer */
 	uint32_t msn;
 	uint8_t retries_left;
-	uint16_t sport;	   /* the queue pair's own; 0: it has no path yet */
-	uint8_t path_cnt;  /* 1: it does not spray, and `path` is empty */
+	uint16_t sport;	  /* the queue pair's own; 0: it has no path yet */
+	uint8_t path_cnt; /* 1: it does not spray, and `path` is empty */
 	struct ur_qp_path_view path[UR_SPRAY_MAX];
 };
 
@@ -81,11 +81,11 @@ bool ur_engine_next_destination(const struct ur_engine *e, uint32_t *cursor,
 /* ---- receive pools, our own and those of peers ---- */
 
 struct ur_pool_view {
-	uint32_t name;		   /* that peers know it by */
+	uint32_t name; /* that peers know it by */
 	enum ur_adm_status status;
-	uint16_t generation;	   /* changes of status */
+	uint16_t generation; /* changes of status */
 	uint32_t qps;
-	uint32_t posted, room;	   /* receives; those not promised to anyone */
+	uint32_t posted, room; /* receives; those not promised to anyone */
 	uint32_t marked_a, marked_b, called;
 	struct ur_adm_counters cnt;
 };

@@ -16,7 +16,7 @@
  */
 struct ur_sched_node {
 	TAILQ_ENTRY(ur_sched_node) link;
-	bool ready; /* in the list */
+	bool ready;   /* in the list */
 	uint8_t kind; /* the owner's */
 };
 
@@ -25,16 +25,14 @@ struct ur_sched {
 	uint32_t ready_cnt;
 };
 
-static inline void
-ur_sched_init(struct ur_sched *s)
+static inline void ur_sched_init(struct ur_sched *s)
 {
 	TAILQ_INIT(&s->ready);
 	s->ready_cnt = 0;
 }
 
 /* Puts it at the end of the list or takes it out. */
-static inline void
-ur_sched_set(struct ur_sched *s, struct ur_sched_node *n, bool ready)
+static inline void ur_sched_set(struct ur_sched *s, struct ur_sched_node *n, bool ready)
 {
 	if (n->ready == ready)
 		return;
@@ -49,15 +47,13 @@ ur_sched_set(struct ur_sched *s, struct ur_sched_node *n, bool ready)
 }
 
 /* Whose turn it is, NULL when nobody is ready. It stays in the list. */
-static inline struct ur_sched_node *
-ur_sched_peek(const struct ur_sched *s)
+static inline struct ur_sched_node *ur_sched_peek(const struct ur_sched *s)
 {
 	return TAILQ_FIRST(&s->ready);
 }
 
 /* Its turn is over: to the end of the list, if it is still ready. */
-static inline void
-ur_sched_rotate(struct ur_sched *s, struct ur_sched_node *n)
+static inline void ur_sched_rotate(struct ur_sched *s, struct ur_sched_node *n)
 {
 	if (n->ready && TAILQ_NEXT(n, link)) {
 		TAILQ_REMOVE(&s->ready, n, link);

@@ -153,9 +153,8 @@ static void enter_peer(struct ur_qp *qp, uint64_t now_ns)
 
 	bucket = bucket_of(a, qp->srq, to.b, table);
 	LIST_FOREACH(peer, bucket, link)
-		if (peer->srq == qp->srq && peer->table == table &&
-		    !memcmp(peer->address, to.b, 16))
-			break;
+	if (peer->srq == qp->srq && peer->table == table && !memcmp(peer->address, to.b, 16))
+		break;
 	if (!peer) {
 		peer = LIST_FIRST(&a->free);
 		if (!peer) {

@@ -74,7 +74,7 @@
 	X(probes_sent, "tail probes sent")                                                         \
 	X(rto, "retransmission timeouts")                                                          \
 	X(sched_turns, "scheduling turns")                                                         \
-	X(sched_blind_visits, "turns in which nothing could be sent")                             \
+	X(sched_blind_visits, "turns in which nothing could be sent")                              \
 	X(sched_sifted, "queues moved from a ready list to a gate that had closed")                \
 	X(adm_accepted, "requests that a receive pool accepted, of QPs that it tells its status")  \
 	X(adm_refused, "requests that it refused")                                                 \
@@ -116,10 +116,10 @@ struct ur_lane_counters {
 struct ur_core {
 	struct ur_mem *mem; /* shared with the endpoint's other workers */
 	struct ur_wheel wheel;
-	struct ur_vl vl;       /* which lane sends next, */
-	struct ur_emux emux;   /* and who in it */
+	struct ur_vl vl;     /* which lane sends next, */
+	struct ur_emux emux; /* and who in it */
 	struct ur_pacing pacing;
-	struct ur_dest *dests; /* transport/dest.h */
+	struct ur_dest *dests;	/* transport/dest.h */
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
 	struct ur_ooo_pool ooo;
 	struct ur_rtx_pool rtx;
@@ -127,8 +127,8 @@ struct ur_core {
 	struct ur_reorder_pool reorder;
 	struct ur_read_gap_pool read_gaps;
 	struct ur_admission adm;
-	struct ur_sched cnps;	/* QPs that owe a CNP */
-	struct ur_sched acks;	/* QPs that owe an ACK or NAK: served before everything else */
+	struct ur_sched cnps; /* QPs that owe a CNP */
+	struct ur_sched acks; /* QPs that owe an ACK or NAK: served before everything else */
 	struct ur_counters cnt;
 	struct ur_lane_counters lane[UR_VL_CNT];
 	struct ur_sink sink;

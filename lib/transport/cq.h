@@ -15,21 +15,21 @@
  * stored with release after the entry (IBA 11.4.2.1).
  */
 enum ur_cq_arm {
-	UR_CQ_QUIET,     /* no event wanted */
+	UR_CQ_QUIET,	 /* no event wanted */
 	UR_CQ_SOLICITED, /* at the next solicited or erroneous completion */
-	UR_CQ_ANY,       /* at the next completion */
+	UR_CQ_ANY,	 /* at the next completion */
 };
 
 struct ur_cq {
 	/* The producer's. */
 	struct ibv_wc *ring;
-	uint32_t mask;      /* ring entries - 1 */
-	uint32_t cqe;       /* entries that may be used, <= mask + 1 */
+	uint32_t mask;	    /* ring entries - 1 */
+	uint32_t cqe;	    /* entries that may be used, <= mask + 1 */
 	uint32_t head_seen; /* head when the producer last looked */
 	uint16_t worker;    /* the worker whose engine pushes */
-	bool unarmed;       /* the owner promises never to arm it: pushing needs no full barrier */
-	bool overflown;     /* nothing is pushed any more (IBV_EVENT_CQ_ERR was raised) */
-	void *user;         /* the owner's object, for events */
+	bool unarmed;	    /* the owner promises never to arm it: pushing needs no full barrier */
+	bool overflown;	    /* nothing is pushed any more (IBV_EVENT_CQ_ERR was raised) */
+	void *user;	    /* the owner's object, for events */
 	_Atomic uint32_t tail;
 
 	/* The consumer's. [head, tail) are valid entries. */
@@ -45,10 +45,10 @@ size_t ur_cq_ring_bytes(uint32_t cqe);
 void ur_cq_init(struct ur_cq *cq, void *ring, uint32_t cqe, uint16_t worker, void *user);
 
 enum ur_cq_push {
-	UR_CQ_PUSHED,   /* nobody waits */
-	UR_CQ_NOTIFY,   /* pushed; the armed consumer is to be told now */
+	UR_CQ_PUSHED,	/* nobody waits */
+	UR_CQ_NOTIFY,	/* pushed; the armed consumer is to be told now */
 	UR_CQ_OVERFLOW, /* full: lost, the CQ is in error from now on; raise IBV_EVENT_CQ_ERR, once */
-	UR_CQ_DEAD,     /* full since before */
+	UR_CQ_DEAD,	/* full since before */
 };
 
 /*

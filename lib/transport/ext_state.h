@@ -28,7 +28,8 @@ struct ur_ext_requester {
 	uint8_t atomic_cnt; /* atomics that are not answered, */
 	uint32_t atomic;    /* the oldest of which is this WQE */
 	uint16_t rd_seq;    /* READ and atomic requests made so far, */
-	uint16_t rd_passed; /* and those that the peer has answered to the end, as far as is known */
+	uint16_t
+		rd_passed; /* and those that the peer has answered to the end, as far as is known */
 };
 
 /* READ and atomic requests that may still take a place at the peer. EXT-COMP-PASS-01 */

@@ -33,13 +33,13 @@ struct ur_recovery {
 	struct ur_psn nxt; /* the PSN to send next: [una, nxt) sent in this pass */
 	struct ur_psn max; /* [una, max) sent at least once; nxt lies in [una, max] or equals max */
 	uint32_t window;   /* PSNs that may be unacknowledged, >= 1 */
-	uint8_t retry_cnt, retries;       /* configured; left */
-	uint8_t rnr_retry, rnr_retries;   /* configured (7: for ever); left */
-	uint8_t timeout;                  /* local ACK timeout, 4.096 us * 2^timeout; 0: never */
-	bool rewound;      /* went back to `una` already; wait for progress or the timeout */
-	uint64_t rewound_ns; /* when it went back last; 0: never */
+	uint8_t retry_cnt, retries;	/* configured; left */
+	uint8_t rnr_retry, rnr_retries; /* configured (7: for ever); left */
+	uint8_t timeout;		/* local ACK timeout, 4.096 us * 2^timeout; 0: never */
+	bool rewound;		  /* went back to `una` already; wait for progress or the timeout */
+	uint64_t rewound_ns;	  /* when it went back last; 0: never */
 	uint64_t ack_deadline_ns; /* when the local ACK timeout expires, UR_NEVER: not running */
-	uint64_t rnr_until_ns;    /* nothing is sent before this time; 0: not waiting */
+	uint64_t rnr_until_ns;	  /* nothing is sent before this time; 0: not waiting */
 
 	/* una alone, again. */
 	bool selective;		 /* mode reorder */
@@ -69,10 +69,10 @@ struct ur_recovery {
 	/* Round trips, and the timeout that follows from them. */
 	struct ur_rtt rtt;
 	struct ur_psn asked; /* one past the newest packet that asks for an answer */
-	bool timing;	     /* a round trip is measured: from timed_ns until `timed` is acknowledged */
-	uint8_t backoff;     /* timeouts in a row, each doubles the next; [0, 7] */
-	uint32_t rto_us;     /* of the samples so far; 0: none */
-	uint32_t sample;     /* the last round trip measured, for who wants it; 0: none, or taken */
+	bool timing;	 /* a round trip is measured: from timed_ns until `timed` is acknowledged */
+	uint8_t backoff; /* timeouts in a row, each doubles the next; [0, 7] */
+	uint32_t rto_us; /* of the samples so far; 0: none */
+	uint32_t sample; /* the last round trip measured, for who wants it; 0: none, or taken */
 	struct ur_psn timed;
 	uint64_t timed_ns;
 	uint64_t rto_deadline_ns; /* UR_NEVER: not running */
@@ -93,20 +93,21 @@ void ur_recovery_select(struct ur_recovery *r);
  * retry_cnt and rnr_retry are in [0, 7], timeout in [0, 31]. Both counters start afresh; a timer that
  * runs keeps its deadline unless timeout is 0.
  */
-void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_retry, uint8_t timeout);
+void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_retry,
+			uint8_t timeout);
 
 /* RC-TIMER-ACK-01: the local ACK timeout (IBA 9.7.6.1.3) runs only while something is unacknowledged. */
-static inline uint64_t
-ur_recovery_ack_deadline(const struct ur_recovery *r, bool outstanding, uint64_t now_ns)
+static inline uint64_t ur_recovery_ack_deadline(const struct ur_recovery *r, bool outstanding,
+						uint64_t now_ns)
 {
 	return r->timeout && outstanding ? now_ns + (UINT64_C(4096) << r->timeout) : UR_NEVER;
 }
 
-#define UR_ASKED 8 /* RC-RETRY-RTO-03: times in a local ACK timeout that a silent peer is asked at least */
+#define UR_ASKED                                                                                   \
+	8 /* RC-RETRY-RTO-03: times in a local ACK timeout that a silent peer is asked at least */
 
 /* RC-RETRY-RTO-03. How long the doubling of a timeout that is rto_ns at first may make it. */
-static inline uint64_t
-ur_recovery_silence_ns(const struct ur_recovery *r, uint64_t rto_ns)
+static inline uint64_t ur_recovery_silence_ns(const struct ur_recovery *r, uint64_t rto_ns)
 {
 	uint64_t share = (UINT64_C(4096) << r->timeout) / UR_ASKED;
 
@@ -114,25 +115,22 @@ ur_recovery_silence_ns(const struct ur_recovery *r, uint64_t rto_ns)
 }
 
 /* The peer drops what comes beyond a gap, as far as is known. */
-static inline bool
-ur_recovery_goes_back(const struct ur_recovery *r)
+static inline bool ur_recovery_goes_back(const struct ur_recovery *r)
 {
 	return !r->selective || r->peer == UR_PEER_GBN;
 }
 
 /* PSNs in flight, [una, max). */
-static inline uint32_t
-ur_recovery_in_flight(const struct ur_recovery *r)
+static inline uint32_t ur_recovery_in_flight(const struct ur_recovery *r)
 {
 	return (uint32_t)ur_psn_diff(r->max, r->una);
 }
 
-#define UR_FLIGHT_MIN   3
+#define UR_FLIGHT_MIN	3
 #define UR_FLIGHT_FIRST 64 /* before anything was acknowledged */
 
 /* SENDs and WRITEs that may be sent from nxt on before too many are in flight. */
-static inline uint32_t
-ur_recovery_flight_left(const struct ur_recovery *r)
+static inline uint32_t ur_recovery_flight_left(const struct ur_recovery *r)
 {
 	uint32_t used = (uint32_t)ur_psn_diff(r->nxt, r->una) - r->reads_out;
 
@@ -140,15 +138,13 @@ ur_recovery_flight_left(const struct ur_recovery *r)
 }
 
 /* The READ or atomic request told to ur_recovery_sent() just now took `psns` PSNs. */
-static inline void
-ur_recovery_sent_read(struct ur_recovery *r, uint32_t psns)
+static inline void ur_recovery_sent_read(struct ur_recovery *r, uint32_t psns)
 {
 	r->reads_out += psns;
 }
 
 /* una is about to pass `psns` PSNs of READs and atomics. */
-static inline void
-ur_recovery_pass_read(struct ur_recovery *r, uint32_t psns)
+static inline void ur_recovery_pass_read(struct ur_recovery *r, uint32_t psns)
 {
 	r->reads_out -= psns < r->reads_out ? psns : r->reads_out;
 	if (r->selective)
@@ -156,8 +152,7 @@ ur_recovery_pass_read(struct ur_recovery *r, uint32_t psns)
 }
 
 /* PSNs that may be sent from nxt on before the window is full. */
-static inline uint32_t
-ur_recovery_credit(const struct ur_recovery *r)
+static inline uint32_t ur_recovery_credit(const struct ur_recovery *r)
 {
 	uint32_t used = (uint32_t)ur_psn_diff(r->nxt, r->una);
 
@@ -165,8 +160,7 @@ ur_recovery_credit(const struct ur_recovery *r)
 }
 
 /* Whether the PSN to send next was sent before. */
-static inline bool
-ur_recovery_is_resend(const struct ur_recovery *r)
+static inline bool ur_recovery_is_resend(const struct ur_recovery *r)
 {
 	return !ur_psn_eq(r->nxt, r->max);
 }
@@ -181,8 +175,7 @@ void ur_recovery_asked(struct ur_recovery *r, bool again, uint64_t now_ns);
 void ur_recovery_repeated(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
 
 /* The newest packet is sent again, because nothing asked for its ACK. It has one PSN, [nxt - 1, nxt). */
-static inline void
-ur_recovery_step_back(struct ur_recovery *r)
+static inline void ur_recovery_step_back(struct ur_recovery *r)
 {
 	r->nxt = ur_psn_add(r->nxt, UR_PSN_MASK);
 }
@@ -252,24 +245,22 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn max,
 			uint64_t now_ns);
 /* Something is outstanding: the timer runs. */
-static inline void
-ur_recovery_outstanding(struct ur_recovery *r, uint64_t now_ns)
+static inline void ur_recovery_outstanding(struct ur_recovery *r, uint64_t now_ns)
 {
 	if (r->ack_deadline_ns == UR_NEVER)
 		r->ack_deadline_ns = ur_recovery_ack_deadline(r, true, now_ns);
 }
 
 /* Whether ur_recovery_expired() has something to do: only these two run in extended mode. */
-static inline bool
-ur_recovery_is_due(const struct ur_recovery *r, uint64_t now_ns)
+static inline bool ur_recovery_is_due(const struct ur_recovery *r, uint64_t now_ns)
 {
 	return now_ns >= (r->rnr_until_ns ? r->rnr_until_ns : r->ack_deadline_ns);
 }
 
 /* The peer lives: retries and, if `outstanding`, the timer start afresh. `una_moved`: it also executed
  * what it was not ready for. */
-static inline void
-ur_recovery_progress(struct ur_recovery *r, bool outstanding, bool una_moved, uint64_t now_ns)
+static inline void ur_recovery_progress(struct ur_recovery *r, bool outstanding, bool una_moved,
+					uint64_t now_ns)
 {
 	r->retries = r->retry_cnt;
 	if (una_moved) {

@@ -35,8 +35,8 @@ int ur_sgl_resolve(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *s
  * short or the packet would need more than UR_FRAGS_MAX fragments. Only the bytes asked for are
  * checked; SGEs of length 0 are skipped unchecked.
  */
-bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge, unsigned num_sge,
-		   uint32_t off, uint32_t len, struct ur_tx *tx);
+bool ur_sgl_gather(const struct ur_mem *mem, uint32_t pd, const struct ur_sge *sge,
+		   unsigned num_sge, uint32_t off, uint32_t len, struct ur_tx *tx);
 
 /*
  * Copies `len` bytes to the list from its byte `off` on. Nothing is written unless all of it may be:

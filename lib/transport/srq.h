@@ -19,7 +19,7 @@ struct ur_core;
 struct ur_srq {
 	struct ur_wq rq;
 	uint32_t pd;
-	uint32_t limit; /* 0: no event; else one IBV_EVENT_SRQ_LIMIT_REACHED below this many */
+	uint32_t limit;	 /* 0: no event; else one IBV_EVENT_SRQ_LIMIT_REACHED below this many */
 	uint32_t qp_cnt; /* QPs attached */
 	void *user;
 	/* Admission (transport/admission.h); valid while qp_cnt, the worker's. */

@@ -30,9 +30,9 @@ enum ur_wqe_flags {
 	UR_WQE_FENCE = 1 << 1,
 	UR_WQE_SOLICITED = 1 << 2,
 	UR_WQE_INLINE = 1 << 3, /* the payload follows instead of SGEs */
-	UR_WQE_EXT = 1 << 4,    /* 16 bytes of ur_wqe_ext stand before the SGEs */
-	UR_WQE_DONE = 1 << 5,   /* a local operation that was executed; the worker's */
-	UR_WQE_BEGUN = 1 << 6,  /* first_psn and ssn are set; the worker's */
+	UR_WQE_EXT = 1 << 4,	/* 16 bytes of ur_wqe_ext stand before the SGEs */
+	UR_WQE_DONE = 1 << 5,	/* a local operation that was executed; the worker's */
+	UR_WQE_BEGUN = 1 << 6,	/* first_psn and ssn are set; the worker's */
 };
 
 /* A send WQE: 48 bytes, then ur_wqe_ext for UD and atomics, then SGEs or inline payload. */
@@ -42,8 +42,8 @@ struct ur_wqe {
 	uint32_t rkey;
 	uint32_t imm_inv; /* immediate data (network order, as posted) or R_Key to invalidate */
 	uint32_t length;  /* bytes, all SGEs together */
-	uint8_t opcode;   /* enum ibv_wr_opcode */
-	uint8_t flags;    /* enum ur_wqe_flags */
+	uint8_t opcode;	  /* enum ibv_wr_opcode */
+	uint8_t flags;	  /* enum ur_wqe_flags */
 	uint8_t num_sge;
 	uint8_t resv;
 	/* Written by the worker when the first packet is made: its PSN and the message's SSN. */
@@ -79,17 +79,16 @@ struct ur_ah {
 	uint8_t sl;
 };
 
-static inline const struct ur_wqe_ext *
-ur_wqe_ext(const struct ur_wqe *wqe)
+static inline const struct ur_wqe_ext *ur_wqe_ext(const struct ur_wqe *wqe)
 {
 	return (const struct ur_wqe_ext *)(wqe + 1);
 }
 
 /* The SGEs, or the inline payload. */
-static inline const void *
-ur_wqe_data(const struct ur_wqe *wqe)
+static inline const void *ur_wqe_data(const struct ur_wqe *wqe)
 {
-	return (const uint8_t *)(wqe + 1) + ((wqe->flags & UR_WQE_EXT) ? sizeof(struct ur_wqe_ext) : 0);
+	return (const uint8_t *)(wqe + 1) +
+	       ((wqe->flags & UR_WQE_EXT) ? sizeof(struct ur_wqe_ext) : 0);
 }
 
 /* A receive WQE: 16 bytes, then SGEs. */
@@ -140,41 +139,35 @@ int ur_sq_post(struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_state state,
 /* Posts to a receive queue or an SRQ: 0, ENOMEM or EINVAL. */
 int ur_rq_post(struct ur_wq *wq, const struct ibv_recv_wr *wr);
 
-static inline struct ur_wqe *
-ur_sq_at(const struct ur_wq *wq, uint32_t idx)
+static inline struct ur_wqe *ur_sq_at(const struct ur_wq *wq, uint32_t idx)
 {
 	return (struct ur_wqe *)(wq->ring + (size_t)(idx & wq->mask) * wq->stride);
 }
 
-static inline struct ur_rwqe *
-ur_rq_at(const struct ur_wq *wq, uint32_t idx)
+static inline struct ur_rwqe *ur_rq_at(const struct ur_wq *wq, uint32_t idx)
 {
 	return (struct ur_rwqe *)(wq->ring + (size_t)(idx & wq->mask) * wq->stride);
 }
 
 /* Elements that the worker can see, [head, tail). Thread class: worker. */
-static inline uint32_t
-ur_wq_tail(const struct ur_wq *wq)
+static inline uint32_t ur_wq_tail(const struct ur_wq *wq)
 {
 	return atomic_load_explicit(&wq->tail, memory_order_acquire);
 }
 
-static inline uint32_t
-ur_wq_head(const struct ur_wq *wq)
+static inline uint32_t ur_wq_head(const struct ur_wq *wq)
 {
 	return atomic_load_explicit(&wq->head, memory_order_relaxed);
 }
 
 /* How many those are. */
-static inline uint32_t
-ur_wq_cnt(const struct ur_wq *wq)
+static inline uint32_t ur_wq_cnt(const struct ur_wq *wq)
 {
 	return ur_wq_tail(wq) - ur_wq_head(wq);
 }
 
 /* The worker is done with every element before `head`. */
-static inline void
-ur_wq_release(struct ur_wq *wq, uint32_t head)
+static inline void ur_wq_release(struct ur_wq *wq, uint32_t head)
 {
 	atomic_store_explicit(&wq->head, head, memory_order_release);
 }

@@ -9,7 +9,7 @@
  */
 _Noreturn void ur_assert_fail(const char *expr, const char *file, int line);
 
-#define UR_ASSERT(expr) \
+#define UR_ASSERT(expr)                                                                            \
 	(__builtin_expect(!!(expr), 1) ? (void)0 : ur_assert_fail(#expr, __FILE__, __LINE__))
 
 #endif

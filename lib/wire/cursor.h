@@ -22,30 +22,26 @@ struct ur_cursor {
 	bool bad;     /* an access did not fit */
 };
 
-static inline struct ur_cursor
-ur_cursor(void *buf, size_t len)
+static inline struct ur_cursor ur_cursor(void *buf, size_t len)
 {
 	return (struct ur_cursor){.p = buf, .end = (uint8_t *)buf + len};
 }
 
 /* A cursor that will only be read from. */
-static inline struct ur_cursor
-ur_cursor_ro(const void *buf, size_t len)
+static inline struct ur_cursor ur_cursor_ro(const void *buf, size_t len)
 {
 	uint8_t *p = (uint8_t *)(uintptr_t)buf;
 
 	return (struct ur_cursor){.p = p, .end = p + len};
 }
 
-static inline size_t
-ur_cursor_left(const struct ur_cursor *c)
+static inline size_t ur_cursor_left(const struct ur_cursor *c)
 {
 	return (size_t)(c->end - c->p);
 }
 
 /* The next `n` bytes, skipped over; NULL (and bad) when they are not there. */
-static inline uint8_t *
-ur_take(struct ur_cursor *c, size_t n)
+static inline uint8_t *ur_take(struct ur_cursor *c, size_t n)
 {
 	uint8_t *at = c->p;
 
@@ -57,40 +53,35 @@ ur_take(struct ur_cursor *c, size_t n)
 	return at;
 }
 
-static inline uint8_t
-ur_get8(struct ur_cursor *c)
+static inline uint8_t ur_get8(struct ur_cursor *c)
 {
 	uint8_t *p = ur_take(c, 1);
 
 	return p ? p[0] : 0;
 }
 
-static inline uint16_t
-ur_get16(struct ur_cursor *c)
+static inline uint16_t ur_get16(struct ur_cursor *c)
 {
 	const uint8_t *p = ur_take(c, 2);
 
 	return p ? ur_load16(p) : 0;
 }
 
-static inline uint32_t
-ur_get24(struct ur_cursor *c)
+static inline uint32_t ur_get24(struct ur_cursor *c)
 {
 	uint8_t *p = ur_take(c, 3);
 
 	return p ? ur_load24(p) : 0;
 }
 
-static inline uint32_t
-ur_get32(struct ur_cursor *c)
+static inline uint32_t ur_get32(struct ur_cursor *c)
 {
 	const uint8_t *p = ur_take(c, 4);
 
 	return p ? ur_load32(p) : 0;
 }
 
-static inline uint64_t
-ur_get64(struct ur_cursor *c)
+static inline uint64_t ur_get64(struct ur_cursor *c)
 {
 	const uint8_t *p = ur_take(c, 8);
 
@@ -98,8 +89,7 @@ ur_get64(struct ur_cursor *c)
 }
 
 /* Copies the next n bytes out; leaves dst alone when they are not there. */
-static inline void
-ur_get_bytes(struct ur_cursor *c, void *dst, size_t n)
+static inline void ur_get_bytes(struct ur_cursor *c, void *dst, size_t n)
 {
 	const uint8_t *p = ur_take(c, n);
 
@@ -107,8 +97,7 @@ ur_get_bytes(struct ur_cursor *c, void *dst, size_t n)
 		memcpy(dst, p, n);
 }
 
-static inline void
-ur_put8(struct ur_cursor *c, uint8_t v)
+static inline void ur_put8(struct ur_cursor *c, uint8_t v)
 {
 	uint8_t *p = ur_take(c, 1);
 
@@ -116,8 +105,7 @@ ur_put8(struct ur_cursor *c, uint8_t v)
 		p[0] = v;
 }
 
-static inline void
-ur_put16(struct ur_cursor *c, uint16_t v)
+static inline void ur_put16(struct ur_cursor *c, uint16_t v)
 {
 	uint8_t *p = ur_take(c, 2);
 
@@ -125,8 +113,7 @@ ur_put16(struct ur_cursor *c, uint16_t v)
 		ur_store16(p, v);
 }
 
-static inline void
-ur_put24(struct ur_cursor *c, uint32_t v)
+static inline void ur_put24(struct ur_cursor *c, uint32_t v)
 {
 	uint8_t *p = ur_take(c, 3);
 
@@ -134,8 +121,7 @@ ur_put24(struct ur_cursor *c, uint32_t v)
 		ur_store24(p, v);
 }
 
-static inline void
-ur_put32(struct ur_cursor *c, uint32_t v)
+static inline void ur_put32(struct ur_cursor *c, uint32_t v)
 {
 	uint8_t *p = ur_take(c, 4);
 
@@ -143,8 +129,7 @@ ur_put32(struct ur_cursor *c, uint32_t v)
 		ur_store32(p, v);
 }
 
-static inline void
-ur_put64(struct ur_cursor *c, uint64_t v)
+static inline void ur_put64(struct ur_cursor *c, uint64_t v)
 {
 	uint8_t *p = ur_take(c, 8);
 
@@ -152,8 +137,7 @@ ur_put64(struct ur_cursor *c, uint64_t v)
 		ur_store64(p, v);
 }
 
-static inline void
-ur_put_bytes(struct ur_cursor *c, const void *src, size_t n)
+static inline void ur_put_bytes(struct ur_cursor *c, const void *src, size_t n)
 {
 	uint8_t *p = ur_take(c, n);
 
@@ -161,8 +145,7 @@ ur_put_bytes(struct ur_cursor *c, const void *src, size_t n)
 		memcpy(p, src, n);
 }
 
-static inline void
-ur_put_zero(struct ur_cursor *c, size_t n)
+static inline void ur_put_zero(struct ur_cursor *c, size_t n)
 {
 	uint8_t *p = ur_take(c, n);
 

@@ -47,7 +47,7 @@ enum ur_drop {
 #define X(name, text) UR_DROP_##name,
 	UR_DROP_REASONS(X)
 #undef X
-	UR_DROP_CNT
+		UR_DROP_CNT
 };
 
 /* "wrong ICRC"; never NULL for a valid value. */

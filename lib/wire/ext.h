@@ -42,10 +42,10 @@ struct ur_xth {
 #define UR_XTH_BYTES 16
 
 enum ur_xth_flags {
-	UR_XTH_RECV = 1 << 0,	  /* the message consumes receive `rwqen` (in all its packets) */
+	UR_XTH_RECV = 1 << 0,	   /* the message consumes receive `rwqen` (in all its packets) */
 	UR_XTH_LAST_READ = 1 << 1, /* READ: the last request of its message */
-	UR_XTH_RETRY = 1 << 2,	  /* this PSN, or part of it, was sent before */
-	UR_XTH_CLAIM = 3 << 3,	  /* two bits, enum ur_adm_letter that its message was refused with */
+	UR_XTH_RETRY = 1 << 2,	   /* this PSN, or part of it, was sent before */
+	UR_XTH_CLAIM = 3 << 3, /* two bits, enum ur_adm_letter that its message was refused with */
 };
 #define UR_XTH_CLAIM_SHIFT 3
 
@@ -86,8 +86,8 @@ struct ur_asth {
 	uint8_t status; /* enum ur_adm_status, of the pool */
 	uint8_t letter; /* enum ur_adm_letter that the queue pair addressed holds; 2 bits, any value */
 	bool called;	/* it is called */
-	uint8_t resv;	/* 3 bits */
-	uint8_t room;	/* receives not promised to anybody; 255: or more */
+	uint8_t resv;	     /* 3 bits */
+	uint8_t room;	     /* receives not promised to anybody; 255: or more */
 	uint16_t generation; /* of the status */
 };
 #define UR_ASTH_BYTES 4

@@ -30,11 +30,11 @@ enum ur_op_flags {
 	UR_OP_ATOMICACKETH = 1 << 14,
 	UR_OP_IMM = 1 << 15,
 	UR_OP_IETH = 1 << 16,
-	UR_OP_KNOWN = 1 << 17, /* the opcode is in the list */
-	UR_OP_XTH = 1 << 18,   /* extended mode (wire/ext.h): a request */
-	UR_OP_XAETH = 1 << 19, /* extended mode: a response */
-	UR_OP_XRTH = 1 << 20,  /* extended mode: a READ or atomic response */
-	UR_OP_PROBE = 1 << 21, /* extended mode: asks for an ACK, takes no PSN */
+	UR_OP_KNOWN = 1 << 17,	/* the opcode is in the list */
+	UR_OP_XTH = 1 << 18,	/* extended mode (wire/ext.h): a request */
+	UR_OP_XAETH = 1 << 19,	/* extended mode: a response */
+	UR_OP_XRTH = 1 << 20,	/* extended mode: a READ or atomic response */
+	UR_OP_PROBE = 1 << 21,	/* extended mode: asks for an ACK, takes no PSN */
 	UR_OP_NOTIFY = 1 << 22, /* extended mode: status of a receive pool, takes no PSN */
 	UR_OP_ASTH = 1 << 23,	/* extended mode: status of a receive pool */
 	UR_OP_POOL = 1 << 24,	/* extended mode: which pool */

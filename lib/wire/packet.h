@@ -15,13 +15,13 @@
  * One RoCEv2 packet, decoded: Ethernet, an optional 802.1Q tag, IPv4 or IPv6, UDP, BTH and the
  * extended headers that its opcode calls for. Values are in host order.
  */
-#define UR_ETH_BYTES   14
-#define UR_VLAN_BYTES  4
-#define UR_IPV4_BYTES  20 /* without options; a header with options is not RoCE for us */
-#define UR_IPV6_BYTES  40
-#define UR_UDP_BYTES   8
-#define UR_HDR_MAX     128 /* Ethernet to the last extended header, always enough */
-#define UR_IPPROTO_UDP 17
+#define UR_ETH_BYTES	  14
+#define UR_VLAN_BYTES	  4
+#define UR_IPV4_BYTES	  20 /* without options; a header with options is not RoCE for us */
+#define UR_IPV6_BYTES	  40
+#define UR_UDP_BYTES	  8
+#define UR_HDR_MAX	  128 /* Ethernet to the last extended header, always enough */
+#define UR_IPPROTO_UDP	  17
 #define UR_ETHERTYPE_VLAN 0x8100
 #define UR_ETHERTYPE_IPV4 0x0800
 #define UR_ETHERTYPE_ARP  0x0806
@@ -32,21 +32,18 @@ struct ur_gid {
 	uint8_t b[16];
 };
 
-static inline bool
-ur_gid_eq(const struct ur_gid *a, const struct ur_gid *b)
+static inline bool ur_gid_eq(const struct ur_gid *a, const struct ur_gid *b)
 {
 	return memcmp(a->b, b->b, 16) == 0;
 }
 
-static inline struct ur_gid
-ur_gid_from_ipv4(uint32_t addr)
+static inline struct ur_gid ur_gid_from_ipv4(uint32_t addr)
 {
 	return (struct ur_gid){{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, (uint8_t)(addr >> 24),
 				(uint8_t)(addr >> 16), (uint8_t)(addr >> 8), (uint8_t)addr}};
 }
 
-static inline bool
-ur_gid_is_ipv4(const struct ur_gid *g)
+static inline bool ur_gid_is_ipv4(const struct ur_gid *g)
 {
 	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -56,12 +53,12 @@ ur_gid_is_ipv4(const struct ur_gid *g)
 /* The fields of an IPv4 or IPv6 header that may differ between packets. */
 struct ur_ip {
 	bool v6;
-	uint8_t tos;         /* DSCP and ECN; the traffic class of IPv6 */
-	uint8_t ttl;         /* hop limit of IPv6 */
-	uint16_t len;        /* total length (IPv4) or payload length (IPv6), bytes */
-	uint16_t id;         /* IPv4 only */
-	uint16_t frag;       /* IPv4 only: flags and fragment offset, as on the wire */
-	uint16_t csum;       /* IPv4 only */
+	uint8_t tos;	     /* DSCP and ECN; the traffic class of IPv6 */
+	uint8_t ttl;	     /* hop limit of IPv6 */
+	uint16_t len;	     /* total length (IPv4) or payload length (IPv6), bytes */
+	uint16_t id;	     /* IPv4 only */
+	uint16_t frag;	     /* IPv4 only: flags and fragment offset, as on the wire */
+	uint16_t csum;	     /* IPv4 only */
 	uint32_t flow_label; /* IPv6 only, 20 bits */
 	struct ur_gid src, dst;
 };
@@ -79,22 +76,22 @@ struct ur_packet {
 
 	uint32_t op; /* enum ur_op_flags of bth.opcode */
 	struct ur_bth bth;
-	struct ur_deth deth;           /* op & UR_OP_DETH */
-	struct ur_reth reth;           /* op & UR_OP_RETH */
-	struct ur_aeth aeth;           /* op & UR_OP_AETH */
+	struct ur_deth deth;	       /* op & UR_OP_DETH */
+	struct ur_reth reth;	       /* op & UR_OP_RETH */
+	struct ur_aeth aeth;	       /* op & UR_OP_AETH */
 	struct ur_atomiceth atomiceth; /* op & UR_OP_ATOMICETH */
-	uint64_t atomic_ack;           /* op & UR_OP_ATOMICACKETH */
-	uint32_t imm;                  /* op & UR_OP_IMM, host order */
-	uint32_t ieth;                 /* op & UR_OP_IETH: the R_Key */
-	struct ur_xth xth;             /* op & UR_OP_XTH */
-	struct ur_xaeth xaeth;         /* op & UR_OP_XAETH */
-	struct ur_xrth xrth;           /* op & UR_OP_XRTH */
-	struct ur_asth asth;           /* op & UR_OP_ASTH */
-	uint32_t pool;                 /* op & UR_OP_POOL */
+	uint64_t atomic_ack;	       /* op & UR_OP_ATOMICACKETH */
+	uint32_t imm;		       /* op & UR_OP_IMM, host order */
+	uint32_t ieth;		       /* op & UR_OP_IETH: the R_Key */
+	struct ur_xth xth;	       /* op & UR_OP_XTH */
+	struct ur_xaeth xaeth;	       /* op & UR_OP_XAETH */
+	struct ur_xrth xrth;	       /* op & UR_OP_XRTH */
+	struct ur_asth asth;	       /* op & UR_OP_ASTH */
+	uint32_t pool;		       /* op & UR_OP_POOL */
 
 	const uint8_t *payload; /* in the frame */
-	uint16_t payload_len;   /* without pad */
-	uint32_t icrc;          /* as transmitted, read little-endian */
+	uint16_t payload_len;	/* without pad */
+	uint32_t icrc;		/* as transmitted, read little-endian */
 };
 
 /*
@@ -112,8 +109,8 @@ enum ur_drop ur_packet_decode(const uint8_t *frame, size_t len, struct ur_packet
  * Opcode and destination QPN of a frame that may be RoCEv2, to bring near what it needs: a guess, for
  * nothing is checked but that the bytes are there.
  */
-static inline bool
-ur_packet_peek(const uint8_t *frame, size_t len, uint8_t *opcode, struct ur_qpn *qpn)
+static inline bool ur_packet_peek(const uint8_t *frame, size_t len, uint8_t *opcode,
+				  struct ur_qpn *qpn)
 {
 	size_t l3 = UR_ETH_BYTES, bth;
 

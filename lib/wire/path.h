@@ -29,10 +29,10 @@ struct ur_path_attr {
 	bool has_vlan;
 	uint16_t vlan_tci;
 	struct ur_gid src, dst; /* both IPv4-mapped or neither */
-	uint8_t tos;            /* traffic class: DSCP and ECN */
-	uint8_t ttl;            /* hop limit; 0 is sent as 64 */
-	uint32_t flow_label;    /* 20 bits */
-	uint16_t sport;         /* UDP source port, see ur_path_sport() */
+	uint8_t tos;		/* traffic class: DSCP and ECN */
+	uint8_t ttl;		/* hop limit; 0 is sent as 64 */
+	uint32_t flow_label;	/* 20 bits */
+	uint16_t sport;		/* UDP source port, see ur_path_sport() */
 };
 
 void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
@@ -41,15 +41,13 @@ void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
 void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci);
 
 /* Where packets go from now on: the neighbour's MAC address. */
-static inline void
-ur_path_set_dmac(struct ur_path *path, const uint8_t mac[6])
+static inline void ur_path_set_dmac(struct ur_path *path, const uint8_t mac[6])
 {
 	memcpy(path->hdr, mac, 6);
 }
 
 /* Whether a packet comes from where the path leads. */
-static inline bool
-ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)
+static inline bool ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)
 {
 	const uint8_t *ip = path->hdr + path->l3_off;
 
@@ -60,8 +58,7 @@ ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)
 }
 
 /* The address it leads to. */
-static inline struct ur_gid
-ur_path_destination(const struct ur_path *path)
+static inline struct ur_gid ur_path_destination(const struct ur_path *path)
 {
 	const uint8_t *ip = path->hdr + path->l3_off;
 	struct ur_gid gid;
@@ -82,8 +79,7 @@ uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rq
  * Writes the path's headers for a UDP payload of `udp_payload` bytes (BTH to ICRC inclusive) to
  * `buf`, which has room for path->len. Returns path->len.
  */
-static inline unsigned
-ur_path_write(const struct ur_path *path, uint8_t *buf, unsigned udp_payload)
+static inline unsigned ur_path_write(const struct ur_path *path, uint8_t *buf, unsigned udp_payload)
 {
 	uint16_t udp_len = __builtin_bswap16((uint16_t)(udp_payload + UR_UDP_BYTES));
 

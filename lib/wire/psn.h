@@ -21,53 +21,45 @@ struct ur_qpn {
 #define UR_PSN_MASK   0xffffffu
 #define UR_PSN_WINDOW (1 << 23) /* unacknowledged PSNs stay below this */
 
-static inline struct ur_psn
-ur_psn(uint32_t v)
+static inline struct ur_psn ur_psn(uint32_t v)
 {
 	return (struct ur_psn){v & UR_PSN_MASK};
 }
 
-static inline struct ur_qpn
-ur_qpn(uint32_t v)
+static inline struct ur_qpn ur_qpn(uint32_t v)
 {
 	return (struct ur_qpn){v & UR_PSN_MASK};
 }
 
-static inline struct ur_psn
-ur_psn_add(struct ur_psn a, uint32_t n)
+static inline struct ur_psn ur_psn_add(struct ur_psn a, uint32_t n)
 {
 	return ur_psn(a.v + n);
 }
 
 /* a - b as a signed distance in [-2^23, 2^23). */
-static inline int32_t
-ur_psn_diff(struct ur_psn a, struct ur_psn b)
+static inline int32_t ur_psn_diff(struct ur_psn a, struct ur_psn b)
 {
 	return (int32_t)((a.v - b.v) << 8) >> 8;
 }
 
-static inline bool
-ur_psn_eq(struct ur_psn a, struct ur_psn b)
+static inline bool ur_psn_eq(struct ur_psn a, struct ur_psn b)
 {
 	return a.v == b.v;
 }
 
 /* a is older than b. */
-static inline bool
-ur_psn_lt(struct ur_psn a, struct ur_psn b)
+static inline bool ur_psn_lt(struct ur_psn a, struct ur_psn b)
 {
 	return ur_psn_diff(a, b) < 0;
 }
 
-static inline bool
-ur_psn_le(struct ur_psn a, struct ur_psn b)
+static inline bool ur_psn_le(struct ur_psn a, struct ur_psn b)
 {
 	return ur_psn_diff(a, b) <= 0;
 }
 
 /* p lies in the half-open interval [lo, hi), which is shorter than 2^23. */
-static inline bool
-ur_psn_in(struct ur_psn p, struct ur_psn lo, struct ur_psn hi)
+static inline bool ur_psn_in(struct ur_psn p, struct ur_psn lo, struct ur_psn hi)
 {
 	return ur_psn_le(lo, p) && ur_psn_lt(p, hi);
 }

@@ -16,7 +16,7 @@
  */
 
 #define UR_ROCE_UDP_PORT 4791
-#define UR_ICRC_BYTES    4
+#define UR_ICRC_BYTES	 4
 
 /*
  *  0                   1                   2                   3
@@ -73,8 +73,8 @@ struct ur_atomiceth {
 #define UR_ATOMICETH_BYTES 28
 
 #define UR_ATOMICACKETH_BYTES 8 /* original remote data 64 */
-#define UR_IMM_BYTES          4 /* immediate data 32 */
-#define UR_IETH_BYTES         4 /* R_Key to invalidate 32 */
+#define UR_IMM_BYTES	      4 /* immediate data 32 */
+#define UR_IETH_BYTES	      4 /* R_Key to invalidate 32 */
 
 void ur_put_bth(struct ur_cursor *c, const struct ur_bth *bth);
 void ur_get_bth(struct ur_cursor *c, struct ur_bth *bth);
@@ -99,7 +99,7 @@ enum ur_syndrome_kind {
 };
 #define UR_SYNDROME_KIND_MASK  0xe0
 #define UR_SYNDROME_VALUE_MASK 0x1f
-#define UR_CREDITS_NONE        0x1f /* credit code: no end-to-end flow control */
+#define UR_CREDITS_NONE	       0x1f /* credit code: no end-to-end flow control */
 
 /* X(name, value of the NAK syndrome's low five bits, text) */
 #define UR_NAK_CODES(X)                                                                            \

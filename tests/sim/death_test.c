@@ -11,7 +11,7 @@
 #define SENDS	  7
 #define RECVS	  6
 #define MASK_BITS 7
-#define KILL_MAX  14 /* after how many packets */
+#define KILL_MAX  14		/* after how many packets */
 #define LIMIT_NS  SIM_MS(15000) /* more than a gap of extended mode may stay open */
 
 enum death { ERR, RESET, DESTROY, DEATH_CNT };

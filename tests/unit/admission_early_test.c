@@ -64,8 +64,10 @@ static enum ur_drop arrives(struct pair *p, struct ur_qp *qp, uint32_t n)
 	enum ur_drop drop;
 
 	x.bth.dqpn = qp->qpn;
-	x.xth = (struct ur_xth){
-		.stamp = ++p->stamp, .ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)) + n) & UR_PSN_MASK, .flags = UR_XTH_RECV, .rwqen = n};
+	x.xth = (struct ur_xth){.stamp = ++p->stamp,
+				.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)) + n) & UR_PSN_MASK,
+				.flags = UR_XTH_RECV,
+				.rwqen = n};
 	drop = end_in(p->e, x);
 	ur_qp_validate(qp);
 	ur_adm_pool_validate(&p->srq.adm);

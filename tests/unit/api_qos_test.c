@@ -653,7 +653,8 @@ Test(api_qos, tables_change_by_telemetry_all_keys_or_none)
 	cr_expect_eq(qos.traffic_class, 0);
 	cr_expect_eq(qos.vl_mode, UROCE_VL_STRICT);
 	cr_expect_eq(qos.high_cnt, 2);
-	ask(fd, "/uroce/qos,sl_pcp=7,6,5,4,3,2,1,0,0,1,2,3,4,5,6,7;traffic_class=8;port.rate_gbps=2.5",
+	ask(fd,
+	    "/uroce/qos,sl_pcp=7,6,5,4,3,2,1,0,0,1,2,3,4,5,6,7;traffic_class=8;port.rate_gbps=2.5",
 	    "\"rate_bps\":2500000000");
 	qos = qos_of(A);
 	cr_expect_eq(qos.traffic_class, 8);

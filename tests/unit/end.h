@@ -39,12 +39,12 @@ struct end_attr {
 	int no_access;		 /* remote rights that the QP does not give */
 	enum ur_mode mode;	 /* 0: UR_MODE_GBN */
 	bool strict;
-	uint8_t paths;		 /* mode extended: UDP source ports; 0: its own */
-	bool v6, vlan;		 /* how we send */
-	bool no_contexts;	 /* the pools of all modes are empty */
-	uint32_t contexts;	 /* of each pool that has one a queue pair; 0: 1 */
-	uint32_t reorder_slots;	 /* 0: 64 */
-	uint8_t retry_cnt, timeout; /* 0: 3; 10 */
+	uint8_t paths;			     /* mode extended: UDP source ports; 0: its own */
+	bool v6, vlan;			     /* how we send */
+	bool no_contexts;		     /* the pools of all modes are empty */
+	uint32_t contexts;		     /* of each pool that has one a queue pair; 0: 1 */
+	uint32_t reorder_slots;		     /* 0: 64 */
+	uint8_t retry_cnt, timeout;	     /* 0: 3; 10 */
 	const struct ur_pacing_attr *pacing; /* NULL: none */
 	const struct ur_adm_attr *admission; /* NULL: plain */
 	struct ur_adm_agreed agreed;

@@ -10,7 +10,7 @@
  * The requesting half of one extended queue pair, without an engine around it: a test plays the
  * responder. Messages are numbered from 1, whatever the first PSN. What the two halves of selective.c state of themselves is asserted after each step.
  */
-#define XEND_STEP_NS UINT64_C(1000) /* between two packets: each has a stamp of its own */
+#define XEND_STEP_NS  UINT64_C(1000) /* between two packets: each has a stamp of its own */
 #define XEND_CONTEXTS 2
 
 struct end *xend_new(struct end_attr attr);

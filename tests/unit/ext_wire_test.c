@@ -96,7 +96,8 @@ Test(ext_wire, notify_is_a_bth_a_status_and_the_pool)
 Test(ext_wire, an_acknowledgement_with_status_has_it_before_the_bitmap)
 {
 	static const uint8_t map[4] = {0x23};
-	static const uint8_t want[] = {0x0e, 0xff, 0xff, 0xff, 0xd8, 0x07, 0x81, 0x82, 0x23, 0, 0, 0};
+	static const uint8_t want[] = {0x0e, 0xff, 0xff, 0xff, 0xd8, 0x07,
+				       0x81, 0x82, 0x23, 0,    0,    0};
 	struct ur_packet p = frame_packet(UR_EXT_ACKNOWLEDGE_STATUS, false, map, sizeof(map));
 	struct frame f;
 

@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# check_format.sh SOURCE_DIR: every C file is as clang-format 14 leaves it (.clang-format).
+set -eu
+
+cd "$1"
+find app include lib tests benchmarks -name '*.[ch]' ! -path '*/build*/*' -print0 |
+	xargs -0 clang-format-14 --dry-run -Werror --ferror-limit=1 || {
+	echo "these are not formatted: run clang-format-14 -i on them" >&2
+	exit 1
+}

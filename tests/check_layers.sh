@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# check_layers.sh SOURCE_DIR: what each directory of lib/ and app/ includes of the others. A line names a
+# directory and those below it that it may include; whatever is not named here it may not.
+set -eu
+
+cd "$1"
+awk '
+FNR == 1 {
+	split(FILENAME, part, "/")
+	from = part[1] == "app" ? "app" : part[2]
+}
+NR == FNR {
+	if (NF && $1 !~ /^#/) {
+		known[$1]
+		for (i = 2; i <= NF; i++)
+			may[$1, $i]
+	}
+	next
+}
+/^#include "[a-z]+\// {
+	split($2, at, /["\/]/)
+	to = at[2]
+	if (from != to && !((from, to) in may)) {
+		printf "%s:%d: %s includes %s; see tests/check_layers.sh\n", FILENAME, FNR, from, $2
+		wrong = 1
+	}
+	seen++
+}
+END {
+	if (!wrong)
+		print seen " includes, none against the layers"
+	exit wrong || !seen
+}' /dev/stdin $(find lib app -name '*.[ch]') <<'EOT'
+wire
+timer      wire
+mem        wire
+vl         wire
+sched      wire vl
+pacing     wire
+admission  wire
+cm         wire
+transport  wire timer mem sched pacing admission
+engine     wire timer mem sched vl pacing admission transport cm
+print      wire
+edge       wire engine
+api        wire engine edge uroce
+app        wire print edge uroce perf pcap
+EOT
