@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/inside.h"
 #include "pair.h"
 
 #define MESSAGE 64

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "engine/query.h"
 #include "transport/build.h"
 #include "wire/assert.h"
 #include "wire/icrc.h"
@@ -188,18 +189,10 @@ void pair_init(struct pair *p, const struct pair_attr *attr)
 
 static void carry(struct pair *p, unsigned to, const struct ur_tx *tx, uint8_t *frame)
 {
+	uint32_t len = ur_tx_write(tx, frame);
 	struct ur_packet pkt;
-	uint8_t *at = frame + tx->hdr_len;
 
-	for (unsigned i = 0; i < tx->frag_cnt; i++) {
-		memcpy(at, tx->frag[i].base, tx->frag[i].length);
-		at += tx->frag[i].length;
-	}
-	memset(at, 0, UR_ICRC_BYTES);
-	at += tx->pad;
-	ur_icrc_append(frame + tx->l3_off, (size_t)(at - frame) - tx->l3_off, tx->v6);
-	must(ur_packet_decode(frame, (size_t)(at - frame) + UR_ICRC_BYTES, &pkt) == UR_DROP_NONE &&
-		     ur_icrc_ok(frame, &pkt),
+	must(ur_packet_decode(frame, len, &pkt) == UR_DROP_NONE && ur_icrc_ok(frame, &pkt),
 	     "a packet that does not decode");
 	must(ur_engine_input(p->end[to].engine, &pkt, frame, p->now_ns) == UR_DROP_NONE,
 	     "a packet is dropped");
@@ -272,7 +265,7 @@ uint64_t pair_trouble(const struct pair *p)
 	uint64_t n = 0;
 
 	for (unsigned side = 0; side < 2; side++) {
-		const struct ur_counters *c = &ur_engine_core(p->end[side].engine)->cnt;
+		const struct ur_counters *c = ur_engine_counters(p->end[side].engine);
 
 		n += c->retransmitted_packets + c->retransmitted_responses + c->early_packets;
 		n += c->early_responses + c->ooo_contexts + c->ooo_exhausted + c->rtx_contexts;
