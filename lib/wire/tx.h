@@ -10,7 +10,7 @@
 
 /*
  * One packet to be sent, as the engine hands it out: headers in the caller's buffer, payload by
- * reference. Whoever has a port makes the frame of it, by ur_tx_write() or, without a copy of the
+ * reference. The owner of a port makes the frame of it, by ur_tx_write() or, without a copy of the
  * payload, piece by piece.
  *
  * The payload belongs to the application; it is read before the engine is called again.
