@@ -7,6 +7,8 @@
 
 #include <bsd/sys/queue.h>
 
+#include "admission/attr.h"
+
 /*
  * Who may take a receive from a shared pool: A/B aging (docs/design/admission.md). The pool judges
  * requests, remembers which queue pairs it refused and with which letter, calls them when
@@ -18,27 +20,6 @@
  *
  * Thread class: the worker that owns the pool.
  */
-
-/* As on the wire. Odd: only holders of the served letter are accepted. */
-enum ur_adm_status {
-	UR_ADM_NA,
-	UR_ADM_A,
-	UR_ADM_NB,
-	UR_ADM_B,
-};
-
-/* As on the wire. */
-enum ur_adm_letter {
-	UR_ADM_NONE,
-	UR_ADM_LETTER_A,
-	UR_ADM_LETTER_B,
-};
-
-enum ur_adm_mode {
-	UR_ADM_PLAIN,	    /* no letters */
-	UR_ADM_AB,	    /* letters */
-	UR_ADM_INTELLIGENT, /* letters, NOTIFY and calls */
-};
 
 /* What a queue pair owns: the letter it holds. All zero when it holds none. */
 struct ur_adm_mark {
@@ -71,13 +52,6 @@ struct ur_adm_limits {
 	enum ur_adm_mode mode;
 	uint64_t mark_life_ns; /* a mark goes after so long a silence of its holder; > 0 */
 	uint64_t recall_ns;    /* a call that is not followed in so long is void; > 0 */
-};
-
-struct ur_adm_counters {
-	uint64_t accepted, refused;
-	uint64_t false_claims; /* packets that claimed a letter which their queue pair does not hold
-				*/
-	uint64_t changes, calls, void_calls, expired, notifies;
 };
 
 struct ur_adm_pool {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sched/attr.h"
 #include "sched/sched.h"
 #include "vl/vl.h"
 
@@ -17,22 +18,6 @@
  * Thread class: one worker. Every operation takes constant time, but for ur_emux_gate_open(), which
  * is given how many it may wake.
  */
-#define UR_EMUX_PRIORITIES 8
-#define UR_EMUX_WQES	   8
-#define UR_EMUX_BURST	   16384
-
-/* Which of a lane's ready queues is next, and how long its turn is. X(NAME, name) */
-#define UR_EMUX_POLICIES(X)                                                                        \
-	X(RR, rr)                                                                                  \
-	X(WRR, wrr)                                                                                \
-	X(STRICT, strict)
-
-enum ur_emux_policy {
-#define X(NAME, name) UR_EMUX_##NAME,
-	UR_EMUX_POLICIES(X)
-#undef X
-};
-
 /* Holds queues back while it is closed. Part of its owner, which outlives who refers to it. */
 struct ur_gate {
 	struct ur_sched waiting; /* in the order in which they came */
@@ -55,12 +40,6 @@ struct ur_emux_turn {
 	struct ur_emux_queue *queue; /* NULL: no turn is open */
 	uint32_t bytes, wqes;	     /* left; valid with queue */
 	bool fruitful;		     /* something was sent */
-};
-
-struct ur_emux_attr {
-	enum ur_emux_policy policy;
-	uint32_t wqes;	/* WQEs begun in a turn, [1, 2^24] */
-	uint32_t burst; /* bytes of frames in a turn, [1, 2^24] */
 };
 
 struct ur_emux {

@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_ADMISSION_STATE_H
 #define UR_TRANSPORT_ADMISSION_STATE_H
 
+#include "admission/attr.h"
 #include "admission/pool.h"
 #include "admission/sst.h"
 #include "sched/sched.h"
@@ -10,16 +11,6 @@
 /* What receiver admission (docs/design/admission.md) keeps in a worker and in a queue pair. */
 
 struct ur_srq;
-
-struct ur_adm_attr {
-	enum ur_adm_mode mode;
-	uint64_t fallback_ns;  /* intelligent: who waits for a call looks after it so often */
-	uint64_t recall_ns;    /* a call that is not followed in so long is void */
-	uint64_t mark_life_ns; /* a letter goes after so long a silence of its holder */
-	uint64_t status_ns;    /* what a peer said of its pool counts for so long */
-};
-
-void ur_adm_attr_default(struct ur_adm_attr *attr);
 
 /* A peer of a pool: an endpoint's status table, which one NOTIFY reaches. In the worker's memory.
  */
@@ -47,15 +38,6 @@ struct ur_admission {
 	struct ur_sst sst;
 	struct ur_sst_entry *entries;
 	struct ur_timer *timers; /* one an entry: who waits there does not wait for ever */
-};
-
-/* What two ends agreed on while they connected. */
-struct ur_adm_agreed {
-	bool tells;	/* the peer understands what we tell of our pool, */
-	uint8_t tables; /* and keeps 2^tables tables of such things, by QPN */
-	bool told;	/* the peer tells of its pool, */
-	bool notifies;	/* and sends NOTIFY and calls, */
-	uint32_t pool;	/* whose name this is */
 };
 
 /* ur_qp.admission: what of it is in force, bits. */

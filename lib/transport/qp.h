@@ -11,6 +11,7 @@
 #include "sched/emux.h"
 #include "timer/wheel.h"
 #include "transport/core.h"
+#include "transport/attr.h"
 #include "transport/ext_state.h"
 #include "transport/pass.h"
 #include "transport/read_gap.h"
@@ -130,20 +131,6 @@ struct ur_responder {
 	uint8_t *q;
 	uint8_t q_head, q_cnt;
 };
-
-/* How a queue pair survives loss and reordering (docs/design/loss.md). X(NAME, name) */
-#define UR_MODES(X)                                                                                \
-	X(GBN, gbn)                                                                                \
-	X(REORDER, reorder)                                                                        \
-	X(EXTENDED, extended)
-
-enum ur_mode {
-#define X(NAME, name) UR_MODE_##NAME,
-	UR_MODES(X)
-#undef X
-};
-
-#define UR_RD_ATOMIC_MAX 128 /* upper bound of max_dest_rd_atomic */
 
 enum ur_timer_kind {
 	UR_TIMER_QP = 1,

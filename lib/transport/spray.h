@@ -9,6 +9,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include "transport/attr.h"
 #include "wire/psn.h"
 
 /*
@@ -35,7 +36,6 @@
  *
  * Thread class: the queue pair's worker.
  */
-#define UR_SPRAY_MAX	16
 #define UR_SPRAY_WEIGHT 16 /* of a path that is as good as the best */
 
 struct ur_spray_path {

@@ -9,7 +9,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "wire/path.h"
+#include "transport/ah.h"
 #include "wire/psn.h"
 
 /*
@@ -66,17 +66,6 @@ struct ur_wqe_ext {
 			uint64_t swap;
 		} atomic;
 	};
-};
-
-/*
- * An address handle: a path and what else an address vector says. Owned by its creator, who keeps it
- * until the WQEs that name it have completed. A work request names it by `verbs`, its first member.
- */
-struct ur_ah {
-	struct ibv_ah verbs;
-	struct ur_path path;
-	uint32_t pd;
-	uint8_t sl;
 };
 
 static inline const struct ur_wqe_ext *ur_wqe_ext(const struct ur_wqe *wqe)

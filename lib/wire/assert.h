@@ -7,7 +7,7 @@
  * core provides ur_assert_fail() (liburoce prints and aborts; tests make it a test failure).
  * What the network or the user sends is never asserted.
  */
-_Noreturn void ur_assert_fail(const char *expr, const char *file, int line);
+void ur_assert_fail(const char *expr, const char *file, int line) __attribute__((noreturn));
 
 #define UR_ASSERT(expr)                                                                            \
 	(__builtin_expect(!!(expr), 1) ? (void)0 : ur_assert_fail(#expr, __FILE__, __LINE__))

@@ -24,7 +24,9 @@ struct ur_cursor {
 
 static inline struct ur_cursor ur_cursor(void *buf, size_t len)
 {
-	return (struct ur_cursor){.p = buf, .end = (uint8_t *)buf + len};
+	uint8_t *p = (uint8_t *)buf;
+
+	return (struct ur_cursor){.p = p, .end = p + len};
 }
 
 /* A cursor that will only be read from. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_SCHED_ATTR_H
+#define UR_SCHED_ATTR_H
+
+#include <stdint.h>
+
+/* How the queues of a lane share it: plain data. emux.h has the scheduler. */
+#define UR_EMUX_PRIORITIES 8
+#define UR_EMUX_WQES	   8
+#define UR_EMUX_BURST	   16384
+
+/* Which of a lane's ready queues is next, and how long its turn is. X(NAME, name) */
+#define UR_EMUX_POLICIES(X)                                                                        \
+	X(RR, rr)                                                                                  \
+	X(WRR, wrr)                                                                                \
+	X(STRICT, strict)
+
+enum ur_emux_policy {
+#define X(NAME, name) UR_EMUX_##NAME,
+	UR_EMUX_POLICIES(X)
+#undef X
+};
+
+struct ur_emux_attr {
+	enum ur_emux_policy policy;
+	uint32_t wqes;	/* WQEs begun in a turn, [1, 2^24] */
+	uint32_t burst; /* bytes of frames in a turn, [1, 2^24] */
+};
+
+#endif
