@@ -91,104 +91,114 @@
 
 #define UR_CONFIG_KEYS_EAL(K)                                                                      \
 	K(eal, lcores, "lcores", TEXT, "what DPDK takes after --lcores, or auto", 0, "auto",       \
-	  "lcores of the process; auto: one for the caller and one for each dedicated worker")     \
+	  "lcores of the process; auto: one for the caller and one for each dedicated "            \
+	  "worker")                                                                                \
 	K(eal, memory_mb, "memory_mb", U32, 32, 1048576, "256",                                    \
 	  "memory for packets and rings, MiB")                                                     \
 	K(eal, hugepages, "hugepages", CHOICE, UR_TRISTATES, 0, "auto",                            \
-	  "auto: use them when enough are free, else do without")                                  \
+	  "auto: use hugepages when enough are free, otherwise run without")                       \
 	K(eal, in_memory, "in_memory", BOOL, 0, 0, "yes",                                          \
-	  "leave no files behind; no: hugetlbfs must be mounted")                                  \
+	  "yes: leave no files behind; no: hugetlbfs must be mounted")                             \
 	K(eal, file_prefix, "file_prefix", TEXT, "a word without '/', or auto", 0, "auto",         \
 	  "name for dpdk-telemetry.py -f; auto: uroce-PID")                                        \
 	K(eal, extra, "extra", TEXT, "EAL options separated by blanks", 0, "",                     \
-	  "more EAL options, such as --log-level=8")
+	  "further EAL options, such as --log-level=8")
 
-#define UR_CONFIG_KEYS_PORT(K)                                                                     \
-	K(port, driver, "driver", CHOICE, UR_DRIVERS, 0, "af_packet",                              \
-	  "how packets leave the process")                                                         \
-	K(port, device, "device", TEXT,                                                            \
-	  "an interface, a PCI address, a memif socket, a ring name or IN.pcap,OUT.pcap", 0, "",   \
-	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "  \
-	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                            \
-	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                   \
-	  "more arguments for the DPDK driver")                                                    \
-	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                     \
-	  "largest IP packet, bytes; 0: as large as the interface and the driver allow")           \
-	K(port, role, "role", CHOICE, UR_MEMIF_ROLES, 0, "none",                                   \
-	  "memif only; start the server first")                                                    \
-	K(port, zero_copy, "zero_copy", BOOL, 0, 0, "no",                                          \
-	  "memif client only: receive without a copy; needs hugepages")                            \
-	K(port, rx_desc, "rx_desc", U32, 0, 32768, "0", "RX descriptors; 0: the driver's choice")  \
-	K(port, tx_desc, "tx_desc", U32, 0, 32768, "0", "TX descriptors; 0: the driver's choice")  \
-	K(port, promiscuous, "promiscuous", BOOL, 0, 0, "no", "receive packets for other MACs")    \
-	K(port, framesz, "framesz", U32, 0, 65536, "0",                                            \
-	  "bytes of one slot of a shared ring (af_packet, memif); 0: from the MTU")                \
-	K(port, framecnt, "framecnt", U32, 0, 32768, "0",                                          \
-	  "slots of a shared ring (af_packet, memif, ring), a power of two; 0: a good default")    \
-	K(port, mbufs, "mbufs", U32, 0, 1048576, "0", "packet buffers; 0: from the ring sizes")    \
-	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0",                                        \
-	  "emulates a slower link: what the port sends at most, Gb/s on the wire (frames with "    \
-	  "preamble, FCS and gap), shared evenly by the workers; 0: no limit")
+#define UR_CONFIG_KEYS_PORT(K)                                                                      \
+	K(port, driver, "driver", CHOICE, UR_DRIVERS, 0, "af_packet",                               \
+	  "DPDK driver that carries the packets")                                                   \
+	K(port, device, "device", TEXT,                                                             \
+	  "an interface, a PCI address, a memif socket, a ring name or IN.pcap,OUT.pcap", 0, "",    \
+	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "   \
+	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                             \
+	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                    \
+	  "further arguments for the DPDK driver")                                                  \
+	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                      \
+	  "largest IP packet, in bytes; 0: the largest that interface and driver allow")            \
+	K(port, role, "role", CHOICE, UR_MEMIF_ROLES, 0, "none",                                    \
+	  "memif only: which end of the socket this is; start the server first")                    \
+	K(port, zero_copy, "zero_copy", BOOL, 0, 0, "no",                                           \
+	  "memif client only: receive without a copy; needs hugepages")                             \
+	K(port, rx_desc, "rx_desc", U32, 0, 32768, "0", "RX descriptors; 0: the driver's choice")   \
+	K(port, tx_desc, "tx_desc", U32, 0, 32768, "0", "TX descriptors; 0: the driver's choice")   \
+	K(port, promiscuous, "promiscuous", BOOL, 0, 0, "no",                                       \
+	  "receive packets for other MAC addresses as well")                                        \
+	K(port, framesz, "framesz", U32, 0, 65536, "0",                                             \
+	  "size of one slot of a shared ring (af_packet, memif), in bytes; 0: derived "             \
+	  "from the MTU")                                                                           \
+	K(port, framecnt, "framecnt", U32, 0, 32768, "0",                                           \
+	  "slots of a shared ring (af_packet, memif, ring), a power of two; 0: a suitable default") \
+	K(port, mbufs, "mbufs", U32, 0, 1048576, "0",                                               \
+	  "packet buffers; 0: derived from the ring sizes")                                         \
+	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0",                                         \
+	  "emulate a slower link: the most the port sends, in Gb/s on the wire (frames "            \
+	  "with preamble, FCS and gap), divided evenly among the workers; 0: no limit")
 
 #define UR_CONFIG_KEYS_ADDRESS(K)                                                                  \
-	K(address, mac, "mac", MAC, 0, 0, "auto", "auto: the interface's own")                     \
+	K(address, mac, "mac", MAC, 0, 0, "auto", "auto: the interface's own address")             \
 	K(address, ipv4, "ipv4", NET4, 0, 0, "none", "the endpoint's own IPv4 address")            \
 	K(address, ipv6, "ipv6", NET6, 0, 0, "none", "the endpoint's own IPv6 address")            \
 	K(address, link_local, "link_local", BOOL, 0, 0, "yes",                                    \
-	  "also answer to the IPv6 link-local address made from the MAC")                          \
-	K(address, gateway4, "gateway4", IP4, 0, 0, "none", "next hop for other IPv4 networks")    \
-	K(address, gateway6, "gateway6", IP6, 0, 0, "none", "next hop for other IPv6 networks")    \
-	K(address, vlan, "vlan", U32, 0, 4094, "0", "802.1Q tag; 0: untagged")                     \
+	  "also use the IPv6 link-local address that is derived from the MAC address")             \
+	K(address, gateway4, "gateway4", IP4, 0, 0, "none", "next hop to other IPv4 networks")     \
+	K(address, gateway6, "gateway6", IP6, 0, 0, "none", "next hop to other IPv6 networks")     \
+	K(address, vlan, "vlan", U32, 0, 4094, "0", "802.1Q VLAN id; 0: untagged")                 \
 	K(address, neighbors, "neighbor", NEIGH, 0, 0, "none",                                     \
-	  "static neighbours; the key may be repeated")
+	  "static neighbour entries; the key may be repeated")
 
 #define UR_CONFIG_KEYS_WORKER(K)                                                                   \
 	K(worker, mode, "mode", CHOICE, UR_WORKER_MODES, 0, "auto",                                \
-	  "inline: post and poll do the work; dedicated: workers poll on cores of their own; "     \
-	  "auto: dedicated with more than two CPUs")                                               \
+	  "inline: calls of the library do the work; dedicated: workers poll on cores "            \
+	  "of their own; auto: dedicated when there are more than two CPUs")                       \
 	K(worker, count, "count", U32, 1, 8, "1",                                                  \
-	  "workers, a power of two; one queue pair of the port each")                              \
+	  "number of workers, a power of two; each uses one RX and one TX queue of the "           \
+	  "port")                                                                                  \
 	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")           \
 	K(worker, thread_safe, "thread_safe", BOOL, 0, 0, "yes",                                   \
-	  "no: the application posts to and polls each object from one thread, and no lock is "    \
+	  "no: the application uses each object from one thread only, and no lock is "             \
 	  "taken")
 
 #define UR_CONFIG_KEYS_TRANSPORT(K)                                                                \
 	K(transport, path_mtu, "path_mtu", PMTU, 0, 0, "auto",                                     \
-	  "payload of a full packet, bytes; auto: the largest that fits the MTU")                  \
+	  "payload of a full packet, in bytes; auto: the largest that fits the MTU")               \
 	K(transport, mode, "mode", CHOICE, UR_TRANSPORT_MODES, 0, "auto",                          \
-	  "how an RC QP survives loss. extended: nothing but what is lost is sent again, both "    \
-	  "ends must be uroce and connect by CM; reorder: any peer, packets that come early are "  \
-	  "kept; gbn: any peer, everything from a gap on is sent again; auto: extended when the "  \
-	  "peer agrees, else reorder")                                                             \
+	  "how a reliable connection survives loss. extended: only lost packets are "              \
+	  "sent again; both ends must be uroce and connect by CM. reorder: any peer; "             \
+	  "early packets are kept. gbn: any peer; everything from a gap on is sent "               \
+	  "again (go-back-N). auto: extended if the peer agrees, otherwise reorder")               \
 	K(transport, strict, "strict", BOOL, 0, 0, "no",                                           \
-	  "yes: the last packet of a WRITE is placed after all before it, for applications that "  \
-	  "poll on the last byte instead of waiting for a completion; costs a reorder slot for "   \
-	  "each message that is overtaken")                                                        \
+	  "yes: the last packet of a WRITE is placed after all packets before it, for "            \
+	  "applications that poll on the last byte instead of waiting for a completion; "          \
+	  "needs a reorder slot for each message whose last packet comes early")                   \
 	K(transport, spray, "spray", SPRAY, 2, 16, "off",                                          \
-	  "extended mode: UDP source ports a QP spreads its packets over, so that networks with "  \
-	  "several paths use all of them; a path that loses or delays more is used less")          \
+	  "extended mode: number of UDP source ports over which a QP spreads its "                 \
+	  "packets, to use all paths of a network with ECMP; a path that loses or "                \
+	  "delays more packets is used less")                                                      \
 	K(transport, window, "window", U32, 1, 8192, "512",                                        \
-	  "packets a QP may have unacknowledged")                                                  \
+	  "packets that a QP may have unacknowledged")                                             \
 	K(transport, ooo_contexts, "ooo_contexts", U32, 0, 65536, "64",                            \
-	  "QPs per worker that may receive beyond a gap at once (extended mode); "                 \
-	  "without one, early packets are dropped and counted as ooo_exhausted")                   \
+	  "extended mode: QPs per worker that may receive beyond a gap at the same "               \
+	  "time; without a free context, early packets are dropped and counted as "                \
+	  "ooo_exhausted")                                                                         \
 	K(transport, recovery_contexts, "recovery_contexts", U32, 0, 65536, "64",                  \
-	  "gaps per worker that may be mended selectively at once (extended mode, 11 KiB each); "  \
-	  "without one, only the oldest packet is sent again, counted as rtx_exhausted")           \
+	  "extended mode: QPs per worker that may recover from a gap selectively at the "          \
+	  "same time (11 KiB each); without a free context, only the oldest packet is "            \
+	  "sent again, counted as rtx_exhausted")                                                  \
 	K(transport, spray_contexts, "spray_contexts", U32, 0, 65536, "64",                        \
-	  "QPs per worker that may spray at once, 2 KiB each; without one, a QP uses one port")    \
+	  "QPs per worker that may spray at the same time (2 KiB each); without a free "           \
+	  "context, a QP uses one port")                                                           \
 	K(transport, reorder_contexts, "reorder_contexts", U32, 0, 65536, "64",                    \
-	  "QPs per worker that may keep early packets at once (mode reorder)")                     \
+	  "mode reorder: QPs per worker that may keep early packets at the same time")             \
 	K(transport, reorder_slots, "reorder_slots", U32, 0, 65536, "1280",                        \
-	  "early packets kept per worker, of all its QPs, one path MTU each (mode reorder, and "   \
-	  "strict placement); a QP takes four times what it leaves at most (alone a whole window " \
-	  "of 1024); without a free one, early packets are dropped")                               \
+	  "mode reorder and strict placement: early packets that a worker keeps for all "          \
+	  "its QPs, one path MTU each; a QP may use at most four times the number of "             \
+	  "slots that are left free (1024 when it is alone); without a free slot, early "          \
+	  "packets are dropped")                                                                   \
 	K(transport, read_gaps, "read_gaps", U32, 0, 65536, "64",                                  \
-	  "QPs per worker whose READs may miss responses at once without reading all again "       \
-	  "(mode reorder)")                                                                        \
+	  "mode reorder: QPs per worker that may have gaps in READ responses at the "              \
+	  "same time without requesting all responses again")                                      \
 	K(transport, ack_coalesce, "ack_coalesce", U32, 1, 256, "16",                              \
-	  "ask for an ACK every so many packets of a long message")                                \
+	  "within a long message, request an ACK once per this many packets")                      \
 	K(transport, max_qp, "max_qp", U32, 1, 65536, "1024", "queue pairs per worker")            \
 	K(transport, max_cq, "max_cq", U32, 1, 65536, "1024", "completion queues")                 \
 	K(transport, max_srq, "max_srq", U32, 1, 65536, "256", "shared receive queues")            \
@@ -199,42 +209,49 @@
 	K(transport, max_rd_atomic, "max_rd_atomic", U32, 1, 64, "16",                             \
 	  "READs and atomics a QP may have outstanding")                                           \
 	K(transport, timeout, "timeout", U32, 0, 31, "14",                                         \
-	  "local ACK timeout, 4.096 us * 2^n; 0: never")                                           \
-	K(transport, retry_cnt, "retry_cnt", U32, 0, 7, "7", "retries after a timeout or NAK")     \
-	K(transport, rnr_retry, "rnr_retry", U32, 0, 7, "7", "retries after RNR NAK; 7: for ever") \
+	  "local ACK timeout, 4.096 us * 2^n; 0: no timeout")                                      \
+	K(transport, retry_cnt, "retry_cnt", U32, 0, 7, "7", "retries after a local ACK timeout")  \
+	K(transport, rnr_retry, "rnr_retry", U32, 0, 7, "7",                                       \
+	  "retries after an RNR NAK; 7: no limit")                                                 \
 	K(transport, min_rnr_timer, "min_rnr_timer", U32, 0, 31, "12",                             \
-	  "wait a responder asks for in an RNR NAK, as the InfiniBand code; 12: 0.64 ms")
+	  "how long an RNR NAK of this end tells the peer to wait, as an InfiniBand "              \
+	  "timer code; 12: 0.64 ms")
 
 #define UR_CONFIG_KEYS_QOS(K)                                                                      \
 	K(qos, traffic_class, "traffic_class", U32, 0, 255, "0",                                   \
-	  "IPv4 TOS or IPv6 traffic class, DSCP * 4 + ECN, of what is sent; a service level that " \
-	  "has a DSCP of its own (sl_dscp, not 0) takes the ECN bits alone from here")             \
+	  "IPv4 TOS or IPv6 traffic class of sent packets: DSCP * 4 + ECN; a service "             \
+	  "level with a DSCP of its own (sl_dscp, not 0) takes only the ECN bits from "            \
+	  "here")                                                                                  \
 	K(qos, vl_mode, "vl_mode", CHOICE, UR_VL_MODE_WORDS, 0, "iba",                             \
-	  "how virtual lanes share the port. iba: weights of 64 bytes, at most vl_high_limit * "   \
-	  "4096 bytes of the high table between two packets of the low one; measured: weights of " \
-	  "one path MTU, by the law found on adapters (docs/design/virtual-lanes.md); strict: "    \
-	  "the low table only while no lane of the high one has anything")                         \
+	  "how virtual lanes share the port. iba: weights in 64 bytes, at most "                   \
+	  "vl_high_limit * 4096 bytes of the high table between two packets of the low "           \
+	  "table; measured: weights in path MTUs, by the law in "                                  \
+	  "docs/design/virtual-lanes.md; strict: the low table is served only while no "           \
+	  "lane of the high table has a packet")                                                   \
 	K(qos, vl_high, "vl_high", LANES, 0, 0, "none", "high-priority table of lanes")            \
 	K(qos, vl_low, "vl_low", LANES, 0, 0,                                                      \
 	  "0:64,1:64,2:64,3:64,4:64,5:64,6:64,7:64,8:64,9:64,10:64,11:64,12:64,13:64,14:64",       \
-	  "low-priority table of lanes; a lane in neither table, or with weight 0, has no "        \
-	  "service")                                                                               \
+	  "low-priority table of lanes; a lane that is in neither table, or has weight "           \
+	  "0, is not served")                                                                      \
 	K(qos, vl_high_limit, "vl_high_limit", U32, 0, 255, "0",                                   \
-	  "limit of high priority, in 4096 bytes; 0: one packet; 255: none (in mode iba)")         \
+	  "limit of high priority, in units of 4096 bytes; 0: one packet; 255: no limit "          \
+	  "(mode iba)")                                                                            \
 	K(qos, sl2vl, "sl2vl", BY_SL, 0, 15, "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7",               \
-	  "the lane of each service level; 15: no service")                                        \
+	  "virtual lane of each service level; 15: the service level is not served")               \
 	K(qos, sl_dscp, "sl_dscp", BY_SL, 0, 63, "0,8,16,24,32,40,48,56,2,10,18,26,34,42,50,58",   \
-	  "the DSCP of each service level, unless the application gives a traffic class; "         \
-	  "default: class selector n of SL n, n of SL n + 8 plus 2")                               \
+	  "DSCP of each service level, unless the application sets a traffic class; by "           \
+	  "default SL n has class selector n, and SL n + 8 has that plus 2")                       \
 	K(qos, sl_pcp, "sl_pcp", BY_SL, 0, 7, "0,1,2,3,4,5,6,7,0,1,2,3,4,5,6,7",                   \
-	  "the 802.1Q priority of each service level, where packets are tagged ([address] vlan)")  \
+	  "802.1Q priority of each service level, when packets are tagged ([address] "             \
+	  "vlan)")                                                                                 \
 	K(qos, policy, "policy", CHOICE, UR_POLICY_WORDS, 0, "rr",                                 \
-	  "which queue pair of a lane is next. rr: in turn; wrr: in turn, for weight times as "    \
-	  "long; strict: the highest priority first (both by uroce_set_qp_share())")               \
+	  "which queue pair of a lane is served next. rr: round robin; wrr: round robin "          \
+	  "with turns in proportion to the weight; strict: highest priority first "                \
+	  "(weight and priority are set by uroce_set_qp_share())")                                 \
 	K(qos, turn_wqes, "turn_wqes", U32, 1, 65535, "8",                                         \
-	  "work requests a queue pair may begin in its turn")                                      \
+	  "work requests that a queue pair may begin in one turn")                                 \
 	K(qos, turn_bytes, "turn_bytes", U32, 1, 16777216, "16384",                                \
-	  "bytes of frames after which its turn is over")
+	  "bytes of frames after which a turn ends")
 
 #define UR_CONFIG_KEYS_PACING(K)                                                                    \
 	K(pacing, mode, "mode", CHOICE, UR_PACING_WORDS, 0, "none",                                 \
@@ -275,43 +292,47 @@
 	K(capture, file, "file", TEXT, "a file name, empty for no capture", 0, "",                 \
 	  "pcap file of what the port sends and receives")                                         \
 	K(capture, filter, "filter", TEXT, "a pcap filter expression", 0, "",                      \
-	  "which packets, such as: udp port 4791")                                                 \
-	K(capture, snaplen, "snaplen", U32, 64, 65535, "65535", "bytes kept of a packet")          \
+	  "which packets to capture, such as: udp port 4791")                                      \
+	K(capture, snaplen, "snaplen", U32, 64, 65535, "65535", "bytes kept of each packet")       \
 	K(capture, max_mb, "max_mb", U32, 1, 1048576, "1024",                                      \
-	  "size at which the file is full, MiB")                                                   \
+	  "size at which the capture stops, in MiB")                                               \
 	K(capture, ring, "ring", U32, 64, 1048576, "4096",                                         \
-	  "copies waiting to be written, a power of two")
+	  "packets that may wait to be written, a power of two")
 
 #define UR_CONFIG_KEYS_IMPAIR(K)                                                                   \
-	K(impair, seed, "seed", U32, 0, 4294967295, "1", "the same seed gives the same choices")
+	K(impair, seed, "seed", U32, 0, 4294967295, "1",                                           \
+	  "seed of all random choices; the same seed repeats them")
 
 /* One direction; M(field) is the struct member, P the key's prefix. */
 #define UR_CONFIG_KEYS_IMPAIR_DIR(K, M, P)                                                         \
-	K(impair, M(loss), P "loss", PERCENT, 0, 0, "0",                                           \
-	  "packets dropped, outside of bursts if there are any")                                   \
+	K(impair, M(loss), P "loss", PERCENT, 0, 0, "0", "packets dropped outside of bursts")      \
 	K(impair, M(burst), P "burst", PERCENT, 0, 0, "0",                                         \
-	  "packets that begin a burst of loss (Gilbert and Elliott); 0: none")                     \
+	  "packets that begin a burst of loss (Gilbert-Elliott model); 0: no bursts")              \
 	K(impair, M(burst_packets), P "burst_packets", U32, 1, 1000000, "8",                       \
-	  "packets of a burst, on average")                                                        \
+	  "mean length of a burst, in packets")                                                    \
 	K(impair, M(burst_loss), P "burst_loss", PERCENT, 0, 0, "100",                             \
-	  "packets dropped in a burst")                                                            \
-	K(impair, M(duplicate), P "duplicate", PERCENT, 0, 0, "0", "packets doubled")              \
+	  "packets dropped within a burst")                                                        \
+	K(impair, M(duplicate), P "duplicate", PERCENT, 0, 0, "0", "packets duplicated")           \
 	K(impair, M(reorder), P "reorder", PERCENT, 0, 0, "0", "packets held back")                \
 	K(impair, M(corrupt), P "corrupt", PERCENT, 0, 0, "0", "packets with one bit flipped")     \
-	K(impair, M(ecn), P "ecn", PERCENT, 0, 0, "0", "packets marked congestion experienced")    \
+	K(impair, M(ecn), P "ecn", PERCENT, 0, 0, "0",                                             \
+	  "packets marked CE (congestion experienced)")                                            \
 	K(impair, M(reorder_packets), P "reorder_packets", U32, 1, 1024, "3",                      \
-	  "a packet held back goes after so many later ones ...")                                  \
+	  "a packet that is held back is released after this many later packets ...")              \
 	K(impair, M(reorder_us), P "reorder_us", U32, 1, 1000000, "1000",                          \
-	  "... or after so many microseconds, whichever is first")                                 \
-	K(impair, M(delay_us), P "delay_us", U32, 0, 1000000, "0", "delay of every packet")        \
+	  "... or after this many microseconds, whichever comes first")                            \
+	K(impair, M(delay_us), P "delay_us", U32, 0, 1000000, "0",                                 \
+	  "delay of every packet, in microseconds")                                                \
 	K(impair, M(jitter_us), P "jitter_us", U32, 0, 1000000, "0",                               \
-	  "random delay in [0, jitter_us) on top, order kept")                                     \
+	  "additional random delay in [0, jitter_us), in microseconds; the order of "              \
+	  "packets is kept")                                                                       \
 	K(impair, M(rate_gbps), P "rate_gbps", REAL, 0, 1000, "0",                                 \
-	  "a slower link, Gb/s on the wire as [port] rate_gbps, with a queue in front of it, "     \
-	  "first in, first out; shared evenly by the workers; 0: none")                            \
+	  "emulate a slower link behind a FIFO queue, in Gb/s on the wire as in [port] "           \
+	  "rate_gbps, divided evenly among the workers; 0: no such link")                          \
 	K(impair, M(queue_kb), P "queue_kb", U32, 16, 16384, "1024",                               \
-	  "how much of it may wait, KiB, and at most 4096 packets; more are dropped")              \
+	  "length of that queue, in KiB, but at most 4096 packets; packets that find it "          \
+	  "full are dropped")                                                                      \
 	K(impair, M(ecn_kb), P "ecn_kb", U32, 0, 16384, "0",                                       \
-	  "who finds more KiB waiting is marked congestion experienced; 0: nobody")
+	  "queue depth above which packets are marked CE, in KiB; 0: none are marked")
 
 #endif
