@@ -46,7 +46,7 @@ static bool agree(struct perf_client *c, struct perf_params *p)
 	if (!perf_link_ask(c, PERF_MSG_PARAMS, message, bytes, PERF_MSG_READY, &r))
 		return false;
 	if (!perf_ready_decode(r.payload, r.header.bytes, &ready)) {
-		perf_session_fail(&c->session, "the server's answer makes no sense");
+		perf_session_fail(&c->session, "the server's answer is malformed");
 		return false;
 	}
 	c->session.remote_addr = ready.addr;
@@ -160,7 +160,7 @@ static bool drain(struct perf_client *c)
 			perf_link_events(c);
 		if (s->now_ns > until)
 			perf_session_fail(
-				s, "work requests are outstanding, and nothing happens for %llu s",
+				s, "work requests are outstanding without progress for %llu s",
 				DRAIN_NS / 1000000000ull);
 	}
 	return perf_client_alive(c);
@@ -196,7 +196,7 @@ bool perf_client_ends(struct perf_client *c, uint32_t from, uint32_t cnt)
 	for (size_t at = 0; at < r.header.bytes; at += sizeof(end)) {
 		if (!perf_end_decode(r.payload + at, r.header.bytes - at, &end) ||
 		    end.idx >= s->params.qps) {
-			perf_session_fail(s, "the server's answer makes no sense");
+			perf_session_fail(s, "the server's answer is malformed");
 			return false;
 		}
 		if (s->params.bidir)
@@ -229,7 +229,7 @@ static bool finish(struct perf_client *c, struct perf_run *run)
 	if (!perf_link_ask(c, PERF_MSG_FINISH, message, bytes, PERF_MSG_RESULT, &r))
 		return false;
 	if (!perf_result_decode(r.payload, r.header.bytes, &run->server)) {
-		perf_session_fail(s, "the server's answer makes no sense");
+		perf_session_fail(s, "the server's answer is malformed");
 		return false;
 	}
 	perf_checked_fetch_adds(s, run->server.fetch_adds);

@@ -77,7 +77,7 @@ static void control_event(struct perf_client *c, const struct perf_cm_event *e)
 	case UROCE_CM_REJECTED:
 		if (e->status == PERF_REJECT_NO_SERVICE)
 			perf_session_fail(s,
-					  "%s has no server on port %u: start it there, or say "
+					  "%s has no server on port %u: start it there, or name "
 					  "its port with --port",
 					  c->peer->text, c->o->port);
 		else
@@ -135,7 +135,7 @@ static bool poll_control(struct perf_client *c, struct perf_received *r)
 		if (r->header.kind != PERF_MSG_ERROR)
 			return true;
 		r->payload[sizeof(r->payload) - 1] = '\0';
-		perf_session_fail(&c->session, "the server gives up: %s", (char *)r->payload);
+		perf_session_fail(&c->session, "the server failed: %s", (char *)r->payload);
 	}
 	if (c->control.dead && !c->session.failed)
 		perf_session_fail(&c->session,
@@ -169,7 +169,7 @@ bool perf_link_ask(struct perf_client *c, enum perf_message kind, const void *pa
 		if (poll_control(c, r) && r->header.seq == seq) {
 			if (r->header.kind == answer)
 				return true;
-			perf_session_fail(&c->session, "the server's answer makes no sense");
+			perf_session_fail(&c->session, "the server's answer is malformed");
 			return false;
 		}
 		if (perf_client_step(c) > 0)
@@ -202,7 +202,7 @@ bool perf_link_open(struct perf_client *c)
 			      &param);
 	if (rc == EHOSTUNREACH) {
 		perf_session_fail(&c->session,
-				  "nobody answers for the address %s: start the server first, and "
+				  "no host answers for the address %s: start the server first, and "
 				  "check --peer, [address] of both sides, and the link",
 				  c->peer->text);
 		return false;
@@ -314,7 +314,7 @@ static bool pair_ud(struct perf_client *c, uint32_t idx)
 	if (!perf_link_ask(c, PERF_MSG_PAIR, message, bytes, PERF_MSG_PAIR, &r))
 		return false;
 	if (!perf_pair_decode(r.payload, r.header.bytes, &pair) || pair.idx != idx) {
-		perf_session_fail(&c->session, "the server's answer makes no sense");
+		perf_session_fail(&c->session, "the server's answer is malformed");
 		return false;
 	}
 	return perf_session_pair_remote(&c->session, &pair, local);

@@ -120,7 +120,7 @@ static enum perf_parse parse_sizes(struct perf_parser *p, const char *text)
 
 		if (len == 0 || len >= sizeof(item))
 			return fail(
-				p, "--sizes wants a list such as 1,64,4K or a range such as 2..1M");
+				p, "--sizes needs a list such as 1,64,4K or a range such as 2..1M");
 		memcpy(item, text, len);
 		item[len] = '\0';
 		text += len + (text[len] == ',');
@@ -130,7 +130,8 @@ static enum perf_parse parse_sizes(struct perf_parser *p, const char *text)
 		if (!perf_parse_size(item, SIZE_LIMIT, &from) ||
 		    !perf_parse_size(dots != NULL ? dots + 2 : item, SIZE_LIMIT, &to))
 			return fail(
-				p, "--sizes: '%s%s%s' is no size from 0 to 2G, nor a range of them",
+				p,
+				"--sizes: '%s%s%s' is not a size from 0 to 2G, nor a range of sizes",
 				item, dots != NULL ? ".." : "", dots != NULL ? dots + 2 : "");
 		if (from > to || (dots != NULL && from == 0))
 			return fail(p, "--sizes: a range goes up, from at least 1: 2..1M");
@@ -142,7 +143,7 @@ static enum perf_parse parse_sizes(struct perf_parser *p, const char *text)
 		}
 	}
 	if (p->o->sizes_cnt == 0)
-		return fail(p, "--sizes wants a list such as 1,64,4K or a range such as 2..1M");
+		return fail(p, "--sizes needs a list such as 1,64,4K or a range such as 2..1M");
 	return PERF_PARSE_OK;
 }
 
@@ -154,10 +155,11 @@ static enum perf_parse parse_op(struct perf_parser *p, const char *text)
 			return PERF_PARSE_OK;
 		}
 	}
-	return fail(p,
-		    "--op: '%s' is none of write, write_imm, read, send, send_imm, send_inv, cas, "
-		    "fetch_add, mixed",
-		    text);
+	return fail(
+		p,
+		"--op: '%s' is not one of write, write_imm, read, send, send_imm, send_inv, cas, "
+		"fetch_add, mixed",
+		text);
 }
 
 static enum perf_parse parse_mode(struct perf_parser *p, const char *text)
@@ -168,7 +170,7 @@ static enum perf_parse parse_mode(struct perf_parser *p, const char *text)
 			return PERF_PARSE_OK;
 		}
 	}
-	return fail(p, "--mode: '%s' is none of bw, rate, lat, soak, connect", text);
+	return fail(p, "--mode: '%s' is not one of bw, rate, lat, soak, connect", text);
 }
 
 static enum perf_parse parse_type(struct perf_parser *p, const char *text)
@@ -179,7 +181,7 @@ static enum perf_parse parse_type(struct perf_parser *p, const char *text)
 			return PERF_PARSE_OK;
 		}
 	}
-	return fail(p, "--type: '%s' is none of rc, uc, ud", text);
+	return fail(p, "--type: '%s' is not one of rc, uc, ud", text);
 }
 
 static enum perf_parse parse_transport(struct perf_parser *p, const char *text)
@@ -196,7 +198,7 @@ static enum perf_parse parse_transport(struct perf_parser *p, const char *text)
 			return PERF_PARSE_OK;
 		}
 	}
-	return fail(p, "--transport-mode: '%s' is none of auto, extended, reorder, gbn", text);
+	return fail(p, "--transport-mode: '%s' is not one of auto, extended, reorder, gbn", text);
 }
 
 static enum perf_parse parse_number(struct perf_parser *p, const char *name, const char *text,
@@ -205,9 +207,9 @@ static enum perf_parse parse_number(struct perf_parser *p, const char *name, con
 	if (parse_u64(text, value) && *value >= min && *value <= max)
 		return PERF_PARSE_OK;
 	if (max == UINT64_MAX)
-		return fail(p, "--%s: '%s' is no whole number of at least %llu", name, text,
+		return fail(p, "--%s: '%s' is not a whole number of at least %llu", name, text,
 			    (unsigned long long)min);
-	return fail(p, "--%s: '%s' is no whole number from %llu to %llu", name, text,
+	return fail(p, "--%s: '%s' is not a whole number from %llu to %llu", name, text,
 		    (unsigned long long)min, (unsigned long long)max);
 }
 
@@ -218,7 +220,7 @@ static enum perf_parse parse_seconds(struct perf_parser *p, const char *name, co
 
 	*value = strtod(text, &end);
 	if (end == text || *end != '\0' || !isfinite(*value) || *value < 0 || *value > max)
-		return fail(p, "--%s: '%s' is no number of seconds from 0 to %.0f", name, text,
+		return fail(p, "--%s: '%s' is not a number of seconds from 0 to %.0f", name, text,
 			    max);
 	return PERF_PARSE_OK;
 }
@@ -237,7 +239,7 @@ static enum perf_parse parse_list(struct perf_parser *p, const char *name, const
 			return fail(p, "--%s takes at most %d numbers", name, PERF_LIST_MAX);
 		snprintf(item, sizeof(item), "%.*s", (int)len, text);
 		if (len >= sizeof(item) || !parse_u64(item, &v) || v < min || v > max)
-			return fail(p, "--%s: '%.*s' is no whole number from %llu to %llu", name,
+			return fail(p, "--%s: '%.*s' is not a whole number from %llu to %llu", name,
 				    (int)len, text, (unsigned long long)min,
 				    (unsigned long long)max);
 		list->v[list->cnt++] = (uint8_t)v;
@@ -265,7 +267,7 @@ static enum perf_parse parse_set(struct perf_parser *p, const char *text)
 static enum perf_parse parse_config(struct perf_parser *p, const char *text)
 {
 	if (text[0] == '\0')
-		return fail(p, "--config wants a value that is not empty");
+		return fail(p, "--config needs a value that is not empty");
 	if (p->o->configs_cnt == PERF_CONFIGS_MAX)
 		return fail(p, "--config may be given at most %d times", PERF_CONFIGS_MAX);
 	p->o->config[p->o->configs_cnt++] = text;
@@ -277,7 +279,7 @@ static enum perf_parse parse_mtu(struct perf_parser *p, const char *text)
 	uint64_t v;
 
 	if (!parse_u64(text, &v) || (v != 256 && v != 512 && v != 1024 && v != 2048 && v != 4096))
-		return fail(p, "--mtu: '%s' is none of 256, 512, 1024, 2048, 4096", text);
+		return fail(p, "--mtu: '%s' is not one of 256, 512, 1024, 2048, 4096", text);
 	p->o->mtu = v;
 	return PERF_PARSE_OK;
 }
@@ -307,12 +309,14 @@ static enum perf_parse parse_one(struct perf_parser *p, int opt, const char *arg
 		return parse_mtu(p, arg);
 	case OPT_SIZE:
 		if (!perf_parse_size(arg, SIZE_LIMIT, &v))
-			return fail(p, "--size: '%s' is no size from 0 to 2G (K, M, G may follow)",
+			return fail(p,
+				    "--size: '%s' is not a size from 0 to 2G (K, M, G may follow)",
 				    arg);
 		return add_size(o, v) ? PERF_PARSE_OK : fail(p, "--size may be given only once");
 	case OPT_BYTES:
 		if (!parse_bytes(arg, &o->bytes) || o->bytes == 0)
-			return fail(p, "--bytes: '%s' is no amount of bytes such as 500M or 1e9",
+			return fail(p,
+				    "--bytes: '%s' is not an amount of bytes such as 500M or 1e9",
 				    arg);
 		return PERF_PARSE_OK;
 #define X(text, field, min, max, def)                                                              \
@@ -342,7 +346,7 @@ static enum perf_parse parse_one(struct perf_parser *p, int opt, const char *arg
 #define X(text, field)                                                                             \
 	case OPT_##field:                                                                          \
 		if (arg[0] == '\0')                                                                \
-			return fail(p, "--%s wants a value that is not empty", text);              \
+			return fail(p, "--%s needs a value that is not empty", text);              \
 		o->field = arg;                                                                    \
 		return PERF_PARSE_OK;
 		PERF_OPT_STRINGS(X)
@@ -364,7 +368,7 @@ static enum perf_parse parse_all(struct perf_parser *p, int argc, char **argv)
 		if (opt == OPT_HELP_CONFIG)
 			return PERF_PARSE_HELP_CONFIG;
 		if (opt == ':')
-			return fail(p, "%s wants a value", argv[optind - 1]);
+			return fail(p, "%s needs a value", argv[optind - 1]);
 		if (opt == '?')
 			return fail(p, "'%s' is not an option of uroce-perf; see uroce-perf --help",
 				    argv[optind - 1]);

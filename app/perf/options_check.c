@@ -168,9 +168,9 @@ static enum perf_parse check_mode(struct perf_parser *p)
 			       "--verify");
 	if ((o->service_us != 0 && o->receives == 0) ||
 	    (o->receives > o->qps * 16 && o->receives > o->qps * o->depth * 2))
-		return fail(p, "--service-us wants --receives N, at most 16 for each queue pair");
+		return fail(p, "--service-us needs --receives N, at most 16 for each queue pair");
 	if (o->think_us != 0 && o->depth != 1)
-		return fail(p, "--think-us wants --depth 1");
+		return fail(p, "--think-us needs --depth 1");
 	if (o->buffers != 0 &&
 	    ((o->mode != PERF_MODE_BW && o->mode != PERF_MODE_RATE) || o->verify))
 		return fail(p, "--buffers is for --mode bw and rate, without --verify");

@@ -83,7 +83,7 @@ static void free_seat(struct server *v, unsigned i)
 		v->error = true;
 	end_session(seat);
 	perf_control_destroy(&seat->control);
-	fprintf(stderr, "client %s has left\n", seat->peer);
+	fprintf(stderr, "client %s disconnected\n", seat->peer);
 	free(seat);
 	v->seats[i] = NULL;
 	v->served = true;
@@ -229,7 +229,7 @@ static void on_message(struct server *v, struct seat *seat, const struct perf_re
 		seat->finish_seq = r->header.seq;
 		break;
 	default:
-		perf_session_fail(s, "the client's message makes no sense");
+		perf_session_fail(s, "the client's message is malformed");
 	}
 }
 
@@ -322,7 +322,7 @@ static bool seat_client(struct server *v, struct uroce_cm_id *id, const struct p
 	id->user = NULL;
 	v->seats[i] = seat;
 	v->seated++;
-	fprintf(stderr, "client %s is here\n", seat->peer);
+	fprintf(stderr, "client %s connected\n", seat->peer);
 	return true;
 }
 

@@ -182,7 +182,7 @@ static int lint(const char *path, const char *text, size_t len, struct ur_config
 			}
 			if (cfg->section_line[i] != 0)
 				return fail(err, cap,
-					    "%s:%u: [%s] is there already, in line %u; "
+					    "%s:%u: [%s] appears twice, first in line %u; "
 					    "allowed: each section once",
 					    path, s.line, s.name, cfg->section_line[i]);
 			cfg->section_line[i] = s.line;
@@ -205,7 +205,7 @@ static int lint(const char *path, const char *text, size_t len, struct ur_config
 			cfg->line[key - ur_config_keys] = s.line;
 		else if (key->kind != UR_KIND_NEIGH)
 			return fail(err, cap,
-				    "%s:%u: [%s] %s: is there already, in line %u; "
+				    "%s:%u: [%s] %s: appears twice, first in line %u; "
 				    "allowed: each key once",
 				    path, s.line, section, s.name, cfg->line[key - ur_config_keys]);
 	}

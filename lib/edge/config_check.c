@@ -239,7 +239,7 @@ static bool check_address(const struct check *c)
 	if (v4->len == 0 && v6->len == 0)
 		return wrong(
 			c, "address", "ipv4",
-			"is missing, and ipv6 too; allowed: at least one of them, such as ipv4 = "
+			"is missing, and so is ipv6; allowed: at least one of them, such as ipv4 = "
 			"10.77.0.1/24");
 	if (is_set(gw4) && (v4->len == 0 || !same_net(gw4, &v4->addr, 96 + v4->len)))
 		return wrong(c, "address", "gateway4",
@@ -289,7 +289,7 @@ static bool check_transport(const struct check *c)
 	return c->cfg->transport.spray == 0 || mode == UR_TRANSPORT_MODE_AUTO ||
 	       mode == UR_TRANSPORT_MODE_EXTENDED ||
 	       wrong(c, "transport", "spray",
-		     "a peer in mode = %s wants packets in order, from one source port; allowed: "
+		     "mode = %s needs packets in order, from one source port; allowed: "
 		     "off, or mode = auto or extended",
 		     mode == UR_TRANSPORT_MODE_GBN ? "gbn" : "reorder");
 }
@@ -314,7 +314,7 @@ static bool check_qos(const struct check *c)
 		mapped |= (uint16_t)(1u << c->cfg->qos.sl2vl[sl]);
 	if (served == 0)
 		return wrong(c, "qos", "vl_low",
-			     "no VL has a weight above 0, in vl_high neither; allowed: a lane with "
+			     "no VL has a weight above 0, here or in vl_high; allowed: a lane with "
 			     "weight in one of them, such as 0:64");
 	if ((mapped & served) == 0)
 		return wrong(c, "qos", "sl2vl",

@@ -250,7 +250,7 @@ static int take_lcores(const struct ur_config *cfg, struct ur_eal_port *p, char 
 		}
 		ur_config_where(cfg, "worker", "count", where, sizeof(where));
 		snprintf(err, cap,
-			 "%s%u workers are wanted and %u lcores of this process are free; more are "
+			 "%s%u workers are needed and %u lcores of this process are free; more are "
 			 "given by [eal] lcores of its first endpoint, or mode = inline",
 			 where, p->queue_cnt, n);
 		return -EBUSY;
@@ -273,14 +273,14 @@ static int add_ring(const struct ur_config *cfg, struct ur_eal_port *p, char *er
 				 sizeof(p->device));
 
 	if (rc == -EBUSY)
-		return fail(rc, cfg, err, cap, "the ring \"%s\" has both its ends already",
+		return fail(rc, cfg, err, cap, "the ring \"%s\" already has both ends",
 			    cfg->port.device);
 	if (rc == -EINVAL)
 		return fail(rc, cfg, err, cap,
 			    "the ends of the ring \"%s\" must have the same [worker] count",
 			    cfg->port.device);
 	if (rc != 0)
-		return fail(rc, cfg, err, cap, "the ring \"%s\" cannot be made: %s",
+		return fail(rc, cfg, err, cap, "the ring \"%s\" cannot be created: %s",
 			    cfg->port.device, rte_strerror(-rc));
 	return 0;
 }

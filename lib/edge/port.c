@@ -105,7 +105,7 @@ static int identify(struct opening *o, uint16_t id)
 			    "no such port; was the device given to the EAL (--vdev, -a)?");
 	rc = rte_eth_dev_info_get(id, &o->info);
 	if (rc < 0)
-		return fail(o, rc, "cannot be asked what it is: %s", rte_strerror(-rc));
+		return fail(o, rc, "cannot be queried: %s", rte_strerror(-rc));
 	rte_eth_dev_get_name_by_port(id, p->name);
 	snprintf(p->driver, sizeof(p->driver), "%s",
 		 o->info.driver_name ? o->info.driver_name : "?");
@@ -195,8 +195,8 @@ static int link_mtu(struct opening *o, uint16_t *out)
 		have = kernel_mtu(o->port->ifname);
 		if (have && want > have)
 			return fail(o, -EMSGSIZE,
-				    "the interface's MTU is %u and %u is wanted; "
-				    "`ip link set dev %s mtu %u` mends it",
+				    "the interface's MTU is %u and %u is needed; "
+				    "`ip link set dev %s mtu %u` fixes it",
 				    have, want, o->port->ifname, want);
 		if (have) {
 			*out = want ? want : have;
@@ -210,7 +210,7 @@ static int link_mtu(struct opening *o, uint16_t *out)
 		return 0;
 	}
 	if (want > device_max_mtu(&o->info))
-		return fail(o, -EMSGSIZE, "an MTU of %u is wanted and the device can do %u", want,
+		return fail(o, -EMSGSIZE, "an MTU of %u is needed and the device supports %u", want,
 			    device_max_mtu(&o->info));
 	o->set_mtu = want;
 	*out = want;
@@ -225,7 +225,7 @@ static int fit_slot(struct opening *o, uint16_t *mtu, uint32_t slot_bytes, const
 	if (*mtu <= fits)
 		return 0;
 	if (o->attr->mtu)
-		return fail(o, -EMSGSIZE, "an MTU of %u is wanted and %s leaves %u", o->attr->mtu,
+		return fail(o, -EMSGSIZE, "an MTU of %u is needed and %s leaves %u", o->attr->mtu,
 			    why, fits);
 	*mtu = (uint16_t)fits;
 	return 0;
@@ -537,7 +537,7 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 	if (rc == 0)
 		rc = start(&o);
 	if (rc == 0 && rte_eth_macaddr_get(id, &mac) < 0)
-		rc = fail(&o, -EIO, "does not tell its MAC address");
+		rc = fail(&o, -EIO, "does not report its MAC address");
 	if (rc < 0) {
 		release(&made);
 		return rc;

@@ -248,9 +248,9 @@ static void check_memory(struct flight *f)
 		return;
 	text(command, sizeof(command), "sysctl vm.nr_hugepages=%llu",
 	     (unsigned long long)ur_eal_nr_hugepages_for(want_mb));
-	say(f, needed, command, "%llu MiB of hugepages are free and %u are wanted; %s",
+	say(f, needed, command, "%llu MiB of hugepages are free and %u are needed; %s",
 	    (unsigned long long)free_mb, want_mb,
-	    needed ? "this configuration cannot do without"
+	    needed ? "this configuration cannot run without them"
 		   : "ordinary pages will be used, which is slower");
 }
 
@@ -294,8 +294,8 @@ static void check_mtu(struct flight *f, const char *dev)
 	} else if (xdp && mtu > UR_AF_XDP_MTU_MAX) {
 		text(command, sizeof(command), "ip link set dev %s mtu %u", dev,
 		     2048 + UR_ROCE_OVERHEAD_BYTES);
-		say(f, true, command, "the MTU of %s is %u and af_xdp can do %u at most", dev, mtu,
-		    UR_AF_XDP_MTU_MAX);
+		say(f, true, command, "the MTU of %s is %u and af_xdp supports at most %u", dev,
+		    mtu, UR_AF_XDP_MTU_MAX);
 	}
 }
 
@@ -407,7 +407,7 @@ static void check_interface(struct flight *f)
 static void check_tap(struct flight *f)
 {
 	if (!exists(f, "/dev/net/tun"))
-		say(f, true, "modprobe tun", "/dev/net/tun is missing, so no tap can be made");
+		say(f, true, "modprobe tun", "/dev/net/tun is missing, so no tap can be created");
 }
 
 static void check_memif(struct flight *f)
@@ -482,7 +482,7 @@ static void check_pci(struct flight *f)
 	     address);
 	if (strcmp(path, "vfio-pci") != 0 && strcmp(path, "igb_uio") != 0 &&
 	    strcmp(path, "uio_pci_generic") != 0)
-		say(f, true, command, "%s belongs to %s and not to vfio-pci", address, path);
+		say(f, true, command, "%s is bound to %s and not to vfio-pci", address, path);
 	iommu = count_entries(f, "/sys/kernel/iommu_groups", "") != 0;
 	if (!iommu && !parameter(f, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode") &&
 	    strncmp(path, "uio", 3) != 0 && strcmp(path, "igb_uio") != 0)

@@ -45,7 +45,7 @@ stop_server
 start_server "${server_a[@]}" "${smart[@]}" --shared-srq
 left()
 {
-	[ "$(grep -c '^client .* has left' "$tmp/server.log")" -ge "$1" ]
+	[ "$(grep -c '^client .* disconnected' "$tmp/server.log")" -ge "$1" ]
 }
 many=("${common[@]}" --op send --qps 4 --size 20K --service-us 10)
 start_traffic "${client[@]}" --config "$tmp/u1.conf" "${many[@]}" --receives 1 --duration 60 --json "$tmp/run.json"

@@ -259,7 +259,7 @@ Test(eal, a_ring_joins_two_endpoints_of_one_process, .init = base, .timeout = 60
 		start_end(&a, pool);
 		start_end(&b, pool);
 		cr_expect_eq(ur_eal_init(&cfg, &c, err, sizeof(err)), -EBUSY);
-		cr_expect_not_null(strstr(err, "the ring \"link\" has both its ends already"));
+		cr_expect_not_null(strstr(err, "the ring \"link\" already has both ends"));
 		expect_passes(&a, &b, pool);
 		expect_passes(&b, &a, pool);
 		stop_end(&a);
@@ -301,7 +301,7 @@ Test(eal, workers_beyond_the_lcores_are_refused, .init = base, .timeout = 60)
 	cr_expect(a.dedicated);
 	cr_expect_neq(a.lcore[0], rte_get_main_lcore());
 	cr_expect_eq(ur_eal_init(&cfg, &b, err, sizeof(err)), -EBUSY);
-	cr_expect_not_null(strstr(err, "[worker] count: 1 workers are wanted and 0 lcores"), "%s",
+	cr_expect_not_null(strstr(err, "[worker] count: 1 workers are needed and 0 lcores"), "%s",
 			   err);
 	set("worker.mode=auto");
 	set("port.device=link2");

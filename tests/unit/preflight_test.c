@@ -144,7 +144,7 @@ Test(preflight, an_mtu_too_large_for_af_xdp)
 	file("/sys/class/net/veth9/mtu", "9000\n");
 	expect_found(
 		1,
-		"E the MTU of veth9 is 9000 and af_xdp can do 3072 at most | ip link set dev veth9 "
+		"E the MTU of veth9 is 9000 and af_xdp supports at most 3072 | ip link set dev veth9 "
 		"mtu 2148\n");
 }
 
@@ -170,7 +170,7 @@ Test(preflight, af_xdp_warns_of_queues_it_does_not_see)
 Test(preflight, a_tap_needs_its_device_file)
 {
 	set("port.driver=tap");
-	expect_found(1, "E /dev/net/tun is missing, so no tap can be made | modprobe tun\n");
+	expect_found(1, "E /dev/net/tun is missing, so no tap can be created | modprobe tun\n");
 }
 
 Test(preflight, a_missing_driver_names_its_package)
@@ -246,8 +246,9 @@ static void pci_device(const char *vendor, const char *driver)
 Test(preflight, a_pci_device_of_the_kernel_must_be_bound)
 {
 	pci_device("0x8086\n", "../../bus/pci/drivers/i40e");
-	expect_found(1, "E 0000:03:00.0 belongs to i40e and not to vfio-pci | modprobe vfio-pci && "
-			"dpdk-devbind.py -b vfio-pci 0000:03:00.0\n");
+	expect_found(1,
+		     "E 0000:03:00.0 is bound to i40e and not to vfio-pci | modprobe vfio-pci && "
+		     "dpdk-devbind.py -b vfio-pci 0000:03:00.0\n");
 }
 
 Test(preflight, a_bound_pci_device_is_good)
