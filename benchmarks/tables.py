@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the tables of docs/benchmarks.md and the three figures of README.md from one run of `benchmarks/run all`.
+
+    benchmarks/run all --json all.json
+    benchmarks/tables.py all.json
+
+A table stands between <!-- NAME: begin --> and <!-- NAME: end -->. All of them are replaced, so figures of two runs
+never stand side by side. A benchmark that the run does not have is an error.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = ("docs/benchmarks.md", "README.md")
+
+
+def number(value):
+    """Three significant digits, without an exponent."""
+    if value is None:
+        return ""
+    if value != 0 and abs(value) < 0.0005:
+        return "< 0.001"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text and float(text) == int(float(text)) else text
+
+
+def ratio(value, interval=None):
+    if value is None:
+        return ""
+    text = f"{value:.2f}" if abs(value) < 10 else number(value)
+    return text if not interval else f"{text} ({interval[0]:.2f} to {interval[1]:.2f})"
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def value_of(bar):
+    """Three decimals, so that a near miss does not read like the bar."""
+    if isinstance(bar["value"], int):
+        return str(bar["value"])
+    low, high = bar.get("interval") or (None, None)
+    return f"{bar['value']:.3f}" + ("" if low is None else f" ({low:.3f} to {high:.3f})")
+
+
+def bars(run, name):
+    """How many bars hold, and each that does not."""
+    all_of_it = [bar for bar in run["bars"] if bar["benchmark"] == name]
+    missed = [bar for bar in all_of_it if not bar["ok"]]
+    if not all_of_it:
+        return ""
+    text = f"\n\nBars: {len(all_of_it) - len(missed)} of {len(all_of_it)} hold."
+    if not missed:
+        return text
+    sense = {">=": "at least", "<=": "at most"}
+    rows = [[bar["name"], value_of(bar), f"MISSED: {sense[bar['sense']]} {bar['bar']:g}"] for bar in missed]
+    return text + "\n\n" + table(["missed bar", "measured", "wanted"], rows)
+
+
+def rows_of(run, name):
+    rows = [row for row in run["rows"] if row["benchmark"] == name]
+    if not rows:
+        sys.exit(f"{name} is not in this run")
+    return rows
+
+
+def plain(run, name):
+    """throughput, msgrate, latency, rxe: one contender a line."""
+    rows = [[row["path"], row["what"], f"{number(row['median'])} {row['unit']}".strip(),
+             f"{number(row['min'])} to {number(row['max'])}", ratio(row.get("ratio"), row.get("ratio_interval"))]
+            for row in rows_of(run, name)]
+    if not any(row[4] for row in rows):
+        return table(["path", "what", "median", "turns"], [row[:4] for row in rows]) + bars(run, name)
+    return table(["path", "what", "median", "turns", "to raw"], rows) + bars(run, name)
+
+
+def goodput(run, chosen):
+    """loss: a line for each load, a column for each loss rate."""
+    loads = {}
+    for row in rows_of(run, "loss"):
+        if chosen(row["path"]):
+            key = row["path"], " ".join(row["what"].split())
+            loads.setdefault(key, {})[row["loss_percent"], bool(row.get("bursts"))] = row
+    losses = sorted({cell for cells in loads.values() for cell in cells}, key=lambda cell: (cell[1], cell[0]))[1:]
+    head = ["path", "load", "no loss, Gb/s", *(f"{loss:g} %{' in bursts' if burst else ''}" for loss, burst in losses),
+            "resent / lost at 1 %"]
+    lines = []
+    for (path, what), cells in loads.items():
+        line = [path, what, number(cells[0, False]["gbps"])]
+        line += [ratio(cells[cell]["relative"]) if cell in cells else "" for cell in losses]
+        line.append(ratio(cells.get((1, False), {}).get("resent_per_lost")))
+        lines.append(line)
+    return table(head, lines)
+
+
+def instructions(run):
+    lines = []
+    for note in run["notes"]:
+        found = re.match(r"instructions a packet, (.*): gbn (\d+), reorder (\d+), extended (\d+); without payload "
+                         r"(\d+), (\d+), (\d+)", note)
+        if found:
+            lines.append(found.groups())
+    return table(["load", "gbn", "reorder", "extended", "gbn, no payload", "reorder, no payload",
+                  "extended, no payload"], lines)
+
+
+def memory(run):
+    def size(value):
+        return "" if value is None else "0" if value == 0 else f"{number(value / 1e6)} MB"
+    lines = [[row["what"], size(row["conventional"]), size(row["uroce"]), row["how"]] for row in rows_of(run, "memory")]
+    return table(["structure", "conventional", "uroce", "how"], lines) + bars(run, "memory")
+
+
+def scheduler(run):
+    rows = rows_of(run, "scheduler")
+    sizes = list(rows[0]["instructions"])
+    lines = [[row["what"], *(f"{row['instructions'][size]:g}" for size in sizes)] for row in rows]
+    return table(["instructions of a", *(f"{size} queues" for size in sizes)], lines) + bars(run, "scheduler")
+
+
+def connections(run):
+    cells = {}
+    for row in rows_of(run, "connections"):
+        cells.setdefault((row["size"], row["way"]), {})[row["qps"]] = row
+    sizes = sorted({qps for line in cells.values() for qps in line})
+    lines = [[f"{size} B", way, number(line[128]["median"]), *(ratio(line[qps]["ratio"]) for qps in sizes),
+              number(max(line[qps]["again"] for qps in sizes))] for (size, way), line in cells.items()]
+    return table(["message", "buffers", "128 QPs, M/s", *(f"{qps} QP{'s' if qps > 1 else ''}" for qps in sizes),
+                  "most resent of 1000"], lines) + bars(run, "connections")
+
+
+def lanes(run):
+    lines = [[row["q"], row["h"], row["l"], number(row["law"]), number(row["measured"]), number(row["iba_rule"]),
+              number(row["iba"])] for row in rows_of(run, "vl") if row["kind"] == "row"]
+    return table(["Q", "H", "L", "law", "`measured`", "IBA's rule", "`iba`"], lines) + bars(run, "vl")
+
+
+def admission(run, several):
+    cells = {}
+    for row in rows_of(run, "admission"):
+        if (row["peers"] > 1) == several:
+            cells.setdefault((row["peers"], row["senders"], row["load"]), {})[row["mode"]] = row
+    modes = list(next(iter(cells.values())))
+    lines = [[peers, senders, f"{load:g}", *(f"{number(line[mode]['refused'])}, {line[mode]['jain']:.3f}, "
+              f"{number(line[mode]['mean_us'] / 1000)}, {number(line[mode]['worst_us'] / 1000)}" for mode in modes)]
+             for (peers, senders, load), line in cells.items()]
+    return table(["peers", "senders", "load", *modes], lines)
+
+
+def slow_destination(run):
+    lines = [[row["mode"], number(row["healthy"]), ratio(row.get("keep")), number(row["slow"]), number(row["wait_ms"]),
+              number(row["peak_ms"]), row["resent"]]
+             for row in rows_of(run, "pacing") if row["what"] == "slow destination"]
+    return table(["mode", "three healthy, Gb/s", "of alone", "slow one, Gb/s", "its queue, ms", "peak, ms", "resent"],
+                 lines)
+
+
+def incast(run):
+    lines = [[row["mode"], number(row["gbps"]), number(100 * row["drop_share"]), row["resent"], number(row["wait_ms"]),
+              number(row["p50_ms"]), number(row["p99_ms"]), f"{row['jain']:.3f}"]
+             for row in rows_of(run, "pacing") if row["what"] == "incast"]
+    return table(["mode", "Gb/s", "dropped, %", "resent", "queue, ms", "p50, ms", "p99, ms", "Jain's index"],
+                 lines) + bars(run, "pacing")
+
+
+def pick(run, benchmark, **wanted):
+    for row in rows_of(run, benchmark):
+        if all(" ".join(row[key].split()) == value if isinstance(value, str) else row[key] == value
+               for key, value in wanted.items()):
+            return row
+    sys.exit(f"{benchmark} has no row of {wanted}")
+
+
+def headline(run):
+    """README.md: three figures beside their baselines."""
+    extended = pick(run, "loss", path="memif", what="WRITE 64 KB extended", loss_percent=1, bursts=False)
+    gbn = pick(run, "loss", path="memif", what="WRITE 64 KB gbn", loss_percent=1, bursts=False)
+    packet = pick(run, "throughput", path="af_packet", what="uroce WRITE")
+    raw = pick(run, "throughput", path="af_packet", what="raw testpmd, 4154 B frames")
+    short = pick(run, "latency", path="af_packet", what="uroce WRITE, p50")
+    tcp = pick(run, "latency", path="veth", what="TCP (sockperf), p50")
+    return table(["", "uroce", "baseline", "printed by"], [
+        ["goodput kept at 1 % loss in each direction, 64 KB WRITE, shared memory",
+         f"**{100 * extended['relative']:.0f} %** of {number(extended['gbps'] / extended['relative'])} Gb/s",
+         f"go-back-N: {100 * gbn['relative']:.0f} %", "`benchmarks/run loss`"],
+        ["64 KB WRITE over a veth pair, AF_PACKET", f"**{number(packet['median'])} Gb/s**",
+         f"raw frames, DPDK's testpmd: {number(raw['median'])} Gb/s", "`benchmarks/run throughput`"],
+        ["8 B WRITE over a veth pair, AF_PACKET, half a round trip", f"**{number(short['median'])} us**",
+         f"the kernel's TCP, sockperf: {number(tcp['median'])} us", "`benchmarks/run latency`"]])
+
+
+def machine(run, commit):
+    about = run["machine"]
+    return (f"{about['cpu']}, {about['cpus']} virtual CPUs, Linux {about['kernel'].split('-')[0]}, "
+            f"{'with' if about['hugepages'] else 'without'} hugepages, release build{f' of {commit}' if commit else ''}.")
+
+
+def blocks(run, commit):
+    return {
+        "machine": machine(run, commit), "headline": headline(run), "throughput": plain(run, "throughput"),
+        "msgrate": plain(run, "msgrate"), "latency": plain(run, "latency"),
+        "loss": goodput(run, lambda path: not path.startswith("sim")),
+        "loss-simulator": goodput(run, lambda path: path.startswith("sim")) + bars(run, "loss"),
+        "instructions": instructions(run), "memory": memory(run), "scheduler": scheduler(run),
+        "connections": connections(run), "vl": lanes(run), "admission": admission(run, False),
+        "admission-peers": admission(run, True) + bars(run, "admission"), "pacing": slow_destination(run),
+        "incast": incast(run), "rxe": plain(run, "rxe"),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("json", help="what `benchmarks/run all --json` has written")
+    parser.add_argument("--commit", default="", help="the commit that was measured")
+    options = parser.parse_args()
+    with open(options.json, encoding="utf-8") as file:
+        run = json.load(file)
+    texts, seen = blocks(run, options.commit), set()
+    for page in PAGES:
+        path = ROOT / page
+
+        def fill(found):
+            seen.add(found[1])
+            if found[1] not in texts:
+                sys.exit(f"{page}: no table is called {found[1]}")
+            return f"<!-- {found[1]}: begin -->\n{texts[found[1]]}\n<!-- {found[1]}: end -->"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r"<!-- (\S+): begin -->\n.*?<!-- \1: end -->", fill, text, flags=re.S), encoding="utf-8")
+    if set(texts) - seen:
+        sys.exit(f"no page has a place for {', '.join(sorted(set(texts) - seen))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
