@@ -193,7 +193,7 @@ static void complain(void *arg, const struct ur_preflight_item *item)
 
 	if (!item->fatal || c->buf[0])
 		return;
-	snprintf(c->buf, c->cap, "%s%s%s", item->what, item->command[0] ? "; mend it with: " : "",
+	snprintf(c->buf, c->cap, "%s%s%s", item->what, item->command[0] ? "; fix it with: " : "",
 		 item->command);
 }
 

@@ -138,7 +138,7 @@ static int choose_memory(const struct ur_config *cfg, struct ur_eal_args *a, cha
 		ur_config_where(cfg, "eal", "hugepages", where, sizeof(where));
 		return fail(-ENOMEM, err, cap,
 			    "%s%llu MiB of hugepages are free and memory_mb = %u; "
-			    "`sysctl vm.nr_hugepages=%llu` mends it, or hugepages = auto",
+			    "`sysctl vm.nr_hugepages=%llu` fixes it, or hugepages = auto",
 			    where, (unsigned long long)free_mb, cfg->eal.memory_mb,
 			    (unsigned long long)ur_eal_nr_hugepages_for(cfg->eal.memory_mb));
 	}
@@ -146,7 +146,7 @@ static int choose_memory(const struct ur_config *cfg, struct ur_eal_args *a, cha
 		ur_config_where(cfg, "port", "zero_copy", where, sizeof(where));
 		return fail(-ENOMEM, err, cap,
 			    "%sneeds hugepages and %llu MiB of %u are free; "
-			    "`sysctl vm.nr_hugepages=%llu` mends it, or zero_copy = no",
+			    "`sysctl vm.nr_hugepages=%llu` fixes it, or zero_copy = no",
 			    where, (unsigned long long)free_mb, cfg->eal.memory_mb,
 			    (unsigned long long)ur_eal_nr_hugepages_for(cfg->eal.memory_mb));
 	}
