@@ -5,7 +5,7 @@
 set -eu
 
 cd "$1"
-find app include lib tests benchmarks -name '*.[ch]' ! -path '*/build*/*' -print0 |
+find app examples include lib tests benchmarks -name '*.[ch]' ! -path '*/build*/*' -print0 |
 	xargs -0 clang-format-14 --dry-run -Werror --ferror-limit=1 || {
 	echo "these are not formatted: run clang-format-14 -i on them" >&2
 	exit 1

@@ -61,7 +61,7 @@ static void on_async(void *ctx, enum ibv_event_type type, void *user)
 	must(type == IBV_EVENT_COMM_EST, "an asynchronous error");
 }
 
-static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	(void)ctx, (void)cq, (void)wc, (void)solicited;
 	must(false, "a completion for another worker");
@@ -81,8 +81,8 @@ static void make_engine(struct pair *p, struct pair_end *end, const struct pair_
 			   .ooo_contexts = POOL_CONTEXTS,
 			   .rtx_contexts = POOL_CONTEXTS,
 			   .max_sge = 1},
-		.mem = &end->mem,
-		.sink = {NULL, on_completion, on_async, on_foreign},
+		.mem = end->mem,
+		.sink = {NULL, on_completion, on_async, on_cross_worker},
 		.random = 42,
 		.window = 256,
 		.ackreq_every = 64,
@@ -97,9 +97,9 @@ static void make_end(struct pair *p, struct pair_end *end, const struct pair_att
 {
 	uint32_t cqe = PAIR_DEPTH * 4 > attr->qps * 2 ? PAIR_DEPTH * 4 : attr->qps * 2;
 
-	ur_mem_init(&end->mem, zeroed(ur_mem_size(2)), 2);
+	end->mem = ur_mem_init(zeroed(ur_mem_size(2)), 2);
 	end->buffer = zeroed(attr->buffer_bytes);
-	must(ur_mem_register(&end->mem, PD, end->buffer, attr->buffer_bytes, (uintptr_t)end->buffer,
+	must(ur_mem_register(end->mem, PD, end->buffer, attr->buffer_bytes, (uintptr_t)end->buffer,
 			     REMOTE | IBV_ACCESS_LOCAL_WRITE, 0x123456789abcdef0, &end->key) == 0,
 	     "cannot register memory");
 	make_engine(p, end, attr);

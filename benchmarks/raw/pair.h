@@ -2,7 +2,7 @@
 #ifndef BENCH_PAIR_H
 #define BENCH_PAIR_H
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 /*
  * Two engines joined in memory, for figures that have to be the same on every run: no DPDK, no
@@ -22,7 +22,7 @@ struct pair_attr {
 
 struct pair_end {
 	struct ur_engine *engine;
-	struct ur_mem mem;
+	struct ur_mem *mem;
 	struct ur_cq cq;
 	uint8_t *buffer;
 	uint32_t key;

@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What receiver admission is told, agreed on with a peer, and tells of itself: plain data. pool.h has the receiver, sst.h the sender. */
 /* As on the wire. Odd: only holders of the served letter are accepted. */
 enum ur_adm_status {
@@ -52,5 +56,9 @@ struct ur_adm_counters {
 				*/
 	uint64_t changes, calls, void_calls, expired, notifies;
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -120,28 +120,11 @@ struct forget_ah {
 	const struct ur_ah *ah;
 };
 
-/* Requests that still name the handle fail instead of following a dead pointer. */
-static void forget_in_qp(struct ur_qp *qp, void *ctx)
-{
-	static const struct ur_ah gone; /* of no protection domain */
-	const struct ur_ah *ah = ctx;
-
-	if (qp->type != IBV_QPT_UD)
-		return;
-	for (uint32_t i = qp->req.cur; i != ur_wq_tail(&qp->sq); i++) {
-		struct ur_wqe_ext *ext =
-			(struct ur_wqe_ext *)(uintptr_t)ur_wqe_ext(ur_sq_at(&qp->sq, i));
-
-		if (ext->ud.ah == ah)
-			ext->ud.ah = &gone;
-	}
-}
-
 static void forget_on_worker(void *arg, uint64_t now_ns)
 {
 	struct forget_ah *f = arg;
 
-	ur_engine_for_each_qp(f->engine, forget_in_qp, (void *)(uintptr_t)f->ah);
+	ur_engine_forget_ah(f->engine, f->ah);
 }
 
 int uroce_destroy_ah(struct ibv_ah *base)

@@ -10,7 +10,7 @@
 
 static void on_completion(void *ctx, struct ur_cq *cq)
 {
-	ur_api_cq_notify(cq->user);
+	ur_api_cq_notify(ur_engine_cq_user(cq));
 }
 
 /* What is pending for the object of an event; the three kinds begin with what verbs know. */
@@ -51,23 +51,23 @@ static void on_async(void *ctx, enum ibv_event_type type, void *user)
 	ur_async_raise(ctx, type, user);
 }
 
-static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	struct ur_device *dev = ctx;
-	struct ur_api_cq *to = cq->user;
+	struct ur_api_cq *to = ur_engine_cq_user(cq);
 
 	/* CQ-OVERFLOW-01, also on the way: after the first that is lost, none of ours arrives. */
-	if (atomic_load_explicit(&to->foreign_lost, memory_order_relaxed) ||
-	    ur_worker_foreign(dev->workers[cq->worker], cq, wc, solicited))
+	if (atomic_load_explicit(&to->cross_cqe_lost, memory_order_relaxed) ||
+	    ur_worker_push_cqe(dev->workers[ur_engine_cq_worker(cq)], cq, wc, solicited))
 		return;
-	if (!atomic_exchange(&to->foreign_lost, true))
+	if (!atomic_exchange(&to->cross_cqe_lost, true))
 		ur_async_raise(dev, IBV_EVENT_CQ_ERR, &to->base);
 }
 
 struct ur_sink ur_device_sink(struct ur_device *dev)
 {
 	return (struct ur_sink){
-		.ctx = dev, .completion = on_completion, .async = on_async, .foreign = on_foreign};
+		.ctx = dev, .completion = on_completion, .async = on_async, .cross_worker = on_cross_worker};
 }
 
 /* ---- the application's side ---- */

@@ -116,7 +116,7 @@ static struct ur_offer offer_of(struct ibv_qp *qp)
 	offer.flags |= UR_OFFER_POOL;
 	if (dev->cfg.admission.mode == UR_ADM_INTELLIGENT)
 		offer.flags |= UR_OFFER_NOTIFY;
-	offer.pool = UR_API(srq, qp->srq)->srq.pool;
+	offer.pool = UR_API(srq, qp->srq)->pool;
 	return offer;
 }
 

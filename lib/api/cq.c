@@ -52,22 +52,24 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 			       struct ibv_comp_channel *channel, int comp_vector)
 {
 	struct ur_device *dev = ur_device(ctx);
+	size_t own = (sizeof(struct ur_api_cq) + 63) & ~(size_t)63;
 	struct ur_api_cq *cq;
+	size_t bytes;
 
 	if (cqe < 1 || cqe > 1 << 20 || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors ||
 	    (channel && channel->context != ctx)) {
 		errno = EINVAL;
 		return NULL;
 	}
-	cq = aligned_alloc(64, (sizeof(*cq) + 63) & ~(size_t)63);
+	/* The application's object, and behind it the engine's. */
+	bytes = (own + ur_engine_cq_size((uint32_t)cqe) + 63) & ~(size_t)63;
+	cq = aligned_alloc(64, bytes);
 	if (!cq)
 		return NULL;
-	memset(cq, 0, sizeof(*cq));
-	cq->ring = calloc(1, ur_cq_ring_bytes((uint32_t)cqe));
+	memset(cq, 0, bytes);
 	pthread_mutex_lock(&dev->lock);
-	if (!cq->ring || dev->objects.cqs >= dev->cfg.transport.max_cq) {
+	if (dev->objects.cqs >= dev->cfg.transport.max_cq) {
 		pthread_mutex_unlock(&dev->lock);
-		free(cq->ring);
 		free(cq);
 		errno = ENOMEM;
 		return NULL;
@@ -82,8 +84,11 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	pthread_cond_init(&cq->base.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
 	cq->worker = dev->workers[comp_vector];
-	ur_cq_init(&cq->cq, cq->ring, (uint32_t)cqe, (uint16_t)comp_vector, cq);
-	cq->cq.unarmed = !channel;
+	cq->cq = ur_engine_create_cq((uint8_t *)cq + own,
+				     &(struct ur_cq_create){.cqe = (uint32_t)cqe,
+							    .worker = (uint16_t)comp_vector,
+							    .unarmed = !channel,
+							    .user = cq});
 	return &cq->base;
 }
 
@@ -131,7 +136,6 @@ int uroce_destroy_cq(struct ibv_cq *base)
 	pthread_mutex_destroy(&base->mutex);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&cq->lock);
-	free(cq->ring);
 	free(cq);
 	return 0;
 }
@@ -144,10 +148,10 @@ int uroce_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
 	ur_api_lock(base->context, &cq->lock);
-	n = ur_cq_poll(&cq->cq, (unsigned)num_entries, wc);
+	n = ur_engine_poll_cq(cq->cq, (unsigned)num_entries, wc);
 	if (!n && !ur_device(base->context)->dedicated) {
 		ur_device_progress(ur_device(base->context));
-		n = ur_cq_poll(&cq->cq, (unsigned)num_entries, wc);
+		n = ur_engine_poll_cq(cq->cq, (unsigned)num_entries, wc);
 	}
 	ur_api_unlock(base->context, &cq->lock);
 	return (int)n;
@@ -177,8 +181,7 @@ int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 	if (!base->channel)
 		return 0;
 	/* What came between the last poll and now wakes the consumer at once. */
-	if (ur_cq_arm(&cq->cq, solicited_only) &&
-	    atomic_exchange(&cq->cq.armed, UR_CQ_QUIET) != UR_CQ_QUIET)
+	if (ur_engine_arm_cq(cq->cq, solicited_only))
 		post_event(cq);
 	return 0;
 }

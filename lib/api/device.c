@@ -384,7 +384,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 								? 0
 								: dev->cfg.admission.peers,
 					   .max_sge = (uint16_t)dev->cfg.transport.max_sge},
-				.mem = &dev->mem,
+				.mem = dev->mem,
 				.sink = ur_device_sink(dev),
 				.time_wait_ns = TIME_WAIT_NS,
 				.window = window,
@@ -488,7 +488,7 @@ static void tear_down(struct ur_device *dev)
 	pthread_mutex_unlock(&devices_lock);
 	if (dev->ctx.async_fd >= 0)
 		close(dev->ctx.async_fd);
-	free(dev->mem_memory);
+	free(dev->mem);
 	free(dev->neigh);
 	pthread_mutex_destroy(&dev->lock);
 	ur_slab_destroy(&dev->slab);
@@ -524,6 +524,7 @@ static int open_way(struct ur_device *dev, char *err, size_t cap)
 static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
 {
 	int rc = load(dev, attr, err, cap);
+	void *mem;
 
 	if (rc)
 		return rc;
@@ -534,13 +535,13 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 		return rc;
 	ur_clock_start(&dev->clock);
 	dev->dedicated = dev->eal.dedicated;
-	dev->mem_memory = malloc(ur_mem_size(dev->cfg.transport.max_mr));
+	mem = aligned_alloc(64, (ur_mem_size(dev->cfg.transport.max_mr) + 63) & ~(size_t)63);
+	dev->mem = mem ? ur_mem_init(mem, dev->cfg.transport.max_mr) : NULL;
 	dev->neigh = malloc(sizeof(*dev->neigh));
-	if (!dev->mem_memory || !dev->neigh || ur_cm_api_new(dev)) {
+	if (!dev->mem || !dev->neigh || ur_cm_api_new(dev)) {
 		snprintf(err, cap, "out of memory");
 		return -ENOMEM;
 	}
-	ur_mem_init(&dev->mem, dev->mem_memory, dev->cfg.transport.max_mr);
 	make_neigh(dev);
 	dev->worker_cnt = worker_cnt_of(dev);
 	dev->ctx.num_comp_vectors = dev->worker_cnt;

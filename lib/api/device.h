@@ -18,6 +18,7 @@
 #include "edge/slab.h"
 #include "edge/port.h"
 #include "edge/worker.h"
+#include "engine/verbs.h"
 #include "uroce/cm.h"
 #include "uroce/uroce.h"
 
@@ -45,8 +46,7 @@ struct ur_device {
 	struct ur_port port;
 	struct ur_clock clock;
 	struct ur_neigh *neigh;
-	struct ur_mem mem;
-	void *mem_memory;
+	struct ur_mem *mem;
 	struct ur_slab slab; /* of queue pairs and their rings */
 	struct ur_gid gids[UR_GIDS_MAX];
 	unsigned gid_cnt;
@@ -108,12 +108,11 @@ struct ur_api_channel {
 
 struct ur_api_cq {
 	struct ibv_cq base;
-	struct ur_cq cq;
+	struct ur_cq *cq;
 	pthread_mutex_t lock; /* consumers */
-	void *ring;
 	struct ur_worker *worker;
 	uint32_t refs;		   /* QPs */
-	_Atomic bool foreign_lost; /* one of another worker was lost: in error for all of those */
+	_Atomic bool cross_cqe_lost; /* one of another worker was lost: in error for all of those */
 	uint32_t events_ready;	   /* under the channel's lock */
 	uint32_t events_got;	   /* under the channel's lock */
 	struct ur_api_async async;
@@ -122,9 +121,11 @@ struct ur_api_cq {
 
 struct ur_api_srq {
 	struct ibv_srq base;
-	struct ur_srq srq;
+	struct ur_srq *srq;
 	pthread_mutex_t lock; /* posters */
 	void *ring;
+	uint32_t pool; /* the name by which peers know it */
+	uint32_t max_wr, max_sge;
 	uint16_t worker; /* its first QP's; valid while refs > 0 */
 	uint32_t refs;
 	struct ur_api_async async;
@@ -135,7 +136,6 @@ struct ur_api_qp {
 	/* Posting needs these and the first line of base. */
 	struct ur_qp *qp;
 	struct ur_worker *worker;
-	bool sig_all;
 	_Atomic uint8_t sl; /* of the address vector; UD: each request has its own */
 	pthread_mutex_t sq_lock, rq_lock;
 	void *rings;

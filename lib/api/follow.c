@@ -28,10 +28,10 @@ void ur_follow_path(const struct ur_device *dev, struct ur_path *path)
 		ur_path_set_dmac(path, mac);
 }
 
-static void follow_qp(struct ur_qp *qp, void *ctx)
+static void follow_path(struct ur_path *path, const struct ibv_ah_attr *av, void *ctx)
 {
-	if (qp->type != IBV_QPT_UD)
-		ur_follow_path(ctx, &qp->path);
+	(void)av;
+	ur_follow_path(ctx, path);
 }
 
 struct follow_call {
@@ -52,7 +52,7 @@ static void follow_on_workers(void *arg, uint64_t now_ns)
 		return;
 	}
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
-		ur_engine_for_each_qp(ur_worker_engine(dev->workers[i]), follow_qp, dev);
+		ur_engine_for_each_path(ur_worker_engine(dev->workers[i]), follow_path, dev);
 	LIST_FOREACH(ah, &dev->ahs, link)
 	ur_follow_path(dev, &ah->ah.path);
 	ur_cm_renew_marks(ur_engine_cm(ur_worker_engine(dev->workers[0])));

@@ -67,7 +67,7 @@ struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, u
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
 	pthread_mutex_lock(&dev->lock);
-	rc = ur_mem_register(&dev->mem, pd->handle, addr, length, iova, rights(access),
+	rc = ur_mem_register(dev->mem, pd->handle, addr, length, iova, rights(access),
 			     ur_device_random(), &key);
 	if (!rc) {
 		dev->objects.mrs++;
@@ -137,10 +137,10 @@ int uroce_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr
 			 rights(to.access)))
 		return EINVAL;
 	pthread_mutex_lock(&dev->lock);
-	rc = ur_mem_suspend(&dev->mem, base->lkey);
+	rc = ur_mem_suspend(dev->mem, base->lkey);
 	if (!rc) {
 		ur_device_quiesce(dev);
-		rc = ur_mem_reregister(&dev->mem, base->lkey, to.base.pd->handle, to.base.addr,
+		rc = ur_mem_reregister(dev->mem, base->lkey, to.base.pd->handle, to.base.addr,
 				       to.base.length, to.iova, rights(to.access),
 				       ur_device_random(), &key);
 	}
@@ -160,10 +160,10 @@ int uroce_dereg_mr(struct ibv_mr *mr)
 	int rc;
 
 	pthread_mutex_lock(&dev->lock);
-	rc = ur_mem_suspend(&dev->mem, mr->lkey);
+	rc = ur_mem_suspend(dev->mem, mr->lkey);
 	if (!rc) {
 		ur_device_quiesce(dev);
-		rc = ur_mem_release(&dev->mem, mr->lkey);
+		rc = ur_mem_release(dev->mem, mr->lkey);
 		dev->objects.mrs--;
 		UR_API(pd, mr->pd)->refs--;
 	}

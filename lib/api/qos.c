@@ -68,14 +68,7 @@ static void to_config(const struct ur_qos *qos, struct ur_config *cfg)
 
 uint16_t ur_qos_served_sls(const struct ur_engine_qos *qos)
 {
-	struct ur_vl vl;
-	uint16_t sls = 0;
-
-	ur_vl_init(&vl, &qos->vl);
-	for (unsigned sl = 0; sl < 16; sl++)
-		if (ur_vl_of_sl(&vl, sl) >= 0)
-			sls |= (uint16_t)(1u << sl);
-	return sls;
+	return ur_vl_attr_served_sls(&qos->vl);
 }
 
 /* ---- change and query ---- */

@@ -5,6 +5,7 @@
 #include "api/device.h"
 #include "api/follow.h"
 #include "engine/query.h"
+#include "engine/verbs.h"
 
 #define WR_MAX 32768
 
@@ -108,6 +109,7 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct ur_device *dev = ur_device(pd->context);
 	struct ur_api_qp *qp = ur_slab_alloc(&dev->slab, sizeof(*qp));
 	struct create_qp c = {0};
+	uint32_t qpn;
 	int rc;
 
 	if (!qp || !caps_fit(dev, attr))
@@ -118,9 +120,9 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	c.attr = (struct ur_qp_create){
 		.type = attr->qp_type,
 		.pd = pd->handle,
-		.send_cq = &UR_API(cq, attr->send_cq)->cq,
-		.recv_cq = &UR_API(cq, attr->recv_cq)->cq,
-		.srq = attr->srq ? &UR_API(srq, attr->srq)->srq : NULL,
+		.send_cq = UR_API(cq, attr->send_cq)->cq,
+		.recv_cq = UR_API(cq, attr->recv_cq)->cq,
+		.srq = attr->srq ? UR_API(srq, attr->srq)->srq : NULL,
 		.cap = attr->cap,
 		.sig_all = attr->sq_sig_all,
 		.max_dest_rd_atomic =
@@ -133,7 +135,7 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (!qp->rings)
 		return fail_create(dev, qp, ENOMEM);
 	c.attr.rings = qp->rings;
-	rc = take_refs(dev, pd, attr, UR_API(cq, attr->recv_cq)->cq.worker);
+	rc = take_refs(dev, pd, attr, ur_engine_cq_worker(UR_API(cq, attr->recv_cq)->cq));
 	if (rc)
 		return fail_create(dev, qp, rc);
 	ur_worker_call(qp->worker, create_on_worker, &c);
@@ -142,7 +144,6 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		return fail_create(dev, qp, -c.rc);
 	}
 	qp->qp = c.qp;
-	qp->sig_all = attr->sq_sig_all;
 	qp->init = *attr;
 	qp->want = (struct ur_mode_want){
 		.mode = (enum uroce_qp_mode)dev->cfg.transport.mode,
@@ -153,14 +154,15 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		attr->qp_type == IBV_QPT_RC ? UROCE_MODE_REASON_OPEN : UROCE_MODE_REASON_SERVICE;
 	pthread_mutex_init(&qp->sq_lock, NULL);
 	pthread_mutex_init(&qp->rq_lock, NULL);
+	qpn = ur_engine_qpn(qp->qp).v;
 	qp->base = (struct ibv_qp){.context = pd->context,
 				   .qp_context = attr->qp_context,
 				   .pd = pd,
 				   .send_cq = attr->send_cq,
 				   .recv_cq = attr->recv_cq,
 				   .srq = attr->srq,
-				   .handle = c.qp->qpn.v,
-				   .qp_num = c.qp->qpn.v,
+				   .handle = qpn,
+				   .qp_num = qpn,
 				   .state = IBV_QPS_RESET,
 				   .qp_type = attr->qp_type};
 	pthread_mutex_init(&qp->base.mutex, NULL);
@@ -177,9 +179,7 @@ struct modify_qp {
 	struct ur_qp *qp;
 	const struct ibv_qp_attr *attr;
 	struct ur_path_attr *path;
-	const struct ur_mode_verdict *mode; /* to RTR of an RC queue pair, else NULL */
-	bool strict;
-	uint8_t paths;
+	const struct ur_qp_mode *mode; /* to RTR of an RC queue pair, else NULL */
 	int mask, rc;
 };
 
@@ -190,15 +190,12 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 	/* EDGE-OWED-01: or the peer of a program that is done waits for its last ACK, and fails. */
 	if (m->mask & IBV_QP_STATE &&
 	    (m->attr->qp_state == IBV_QPS_ERR || m->attr->qp_state == IBV_QPS_RESET)) {
-		ur_response_tell_all(m->qp);
+		ur_engine_flush_qp_acks(m->qp);
 		ur_worker_flush(m->worker);
 	}
 	/* Refused in another state, as the modify is going to be. */
-	if (m->mode) {
-		ur_qp_set_mode(m->qp, m->mode->mode, m->strict);
-		ur_qp_set_paths(m->qp, m->paths);
-		ur_qp_set_agreed(m->qp, &m->mode->agreed);
-	}
+	if (m->mode)
+		ur_engine_set_mode(m->qp, m->mode);
 	/* The map of marks may have changed since the path was found. */
 	if (m->path)
 		ur_sl_marks_put(m->dev, &m->attr->ah_attr, m->path);
@@ -232,6 +229,7 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 			      .mask = mask};
 	struct ur_mode_want want = ur_api_qp_want(qp);
 	struct ur_mode_verdict by_hand = mode_by_hand(&want);
+	struct ur_qp_mode mode;
 	uint32_t generation = ur_follow_generation(dev);
 	int rc;
 
@@ -245,9 +243,14 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 		m.path = &path;
 	}
 	if (base->qp_type == IBV_QPT_RC && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR) {
-		m.mode = verdict ? verdict : &by_hand;
-		m.strict = want.strict;
-		m.paths = want.spray < UR_SPRAY_MAX ? want.spray : UR_SPRAY_MAX;
+		verdict = verdict ? verdict : &by_hand;
+		mode = (struct ur_qp_mode){
+			.mode = verdict->mode,
+			.strict = want.strict,
+			.paths = want.spray < UR_SPRAY_MAX ? want.spray : UR_SPRAY_MAX,
+			.agreed = verdict->agreed,
+		};
+		m.mode = &mode;
 	}
 	ur_worker_call(qp->worker, modify_on_worker, &m);
 	if (m.rc)
@@ -259,7 +262,7 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_AV)
 		atomic_store_explicit(&qp->sl, attr->ah_attr.sl, memory_order_relaxed);
 	if (m.mode)
-		ur_api_qp_mode_note(qp, m.mode->reason);
+		ur_api_qp_mode_note(qp, verdict->reason);
 	else if (base->qp_type == IBV_QPT_RC && mask & IBV_QP_STATE &&
 		 attr->qp_state == IBV_QPS_RESET)
 		ur_api_qp_mode_note(qp, UROCE_MODE_REASON_OPEN);
@@ -291,7 +294,7 @@ static void destroy_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
 
-	ur_response_tell_all(m->qp);
+	ur_engine_flush_qp_acks(m->qp);
 	ur_worker_flush(m->worker);
 	ur_engine_destroy_qp(m->engine, m->qp, now_ns);
 }
@@ -337,11 +340,7 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 
 	ur_api_lock(base->context, &qp->sq_lock);
 	for (; wr; wr = wr->next, posted++) {
-		rc = !has_service(qp, wr) ? EINVAL
-					  : ur_sq_post(&qp->qp->sq, base->qp_type,
-						       atomic_load_explicit(&qp->qp->posted_state,
-									    memory_order_acquire),
-						       wr, qp->sig_all);
+		rc = has_service(qp, wr) ? ur_engine_post_send(qp->qp, wr) : EINVAL;
 		if (rc) {
 			*bad_wr = wr;
 			break;
@@ -356,28 +355,13 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct ur_api_qp *qp = UR_API(qp, base);
-	enum ibv_qp_state state;
-	int rc = 0;
+	bool flushes;
+	int rc;
 
-	if (base->srq ||
-	    atomic_load_explicit(&qp->qp->posted_state, memory_order_acquire) == IBV_QPS_RESET) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
 	ur_api_lock(base->context, &qp->rq_lock);
-	for (; wr; wr = wr->next) {
-		rc = ur_rq_post(&qp->qp->rq, wr);
-		if (rc) {
-			*bad_wr = wr;
-			break;
-		}
-	}
+	rc = ur_engine_post_recv(qp->qp, wr, bad_wr, &flushes);
 	ur_api_unlock(base->context, &qp->rq_lock);
-	/* Against the worker's move to ERR, which stores the state and then reads the tail: one of
-	 * the two flushes. The lock's own barriers may be switched off. */
-	atomic_thread_fence(memory_order_seq_cst);
-	state = atomic_load(&qp->qp->posted_state);
-	if (state == IBV_QPS_ERR)
+	if (flushes)
 		ur_worker_doorbell(qp->worker, qp->qp);
 	return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "api/device.h"
 #include "api/word.h"
+#include "engine/query.h"
 
 /* The configuration's modes are the API's. */
 _Static_assert((int)UR_TRANSPORT_MODE_AUTO == (int)UROCE_QP_MODE_AUTO &&
@@ -152,18 +153,14 @@ void ur_api_qp_mode_note(struct ur_api_qp *qp, enum uroce_qp_mode_reason reason)
 
 struct query_mode {
 	const struct ur_qp *qp;
-	enum ibv_qp_state state;
-	enum ur_mode mode;
-	bool strict;
+	struct ur_qp_view view;
 };
 
 static void query_on_worker(void *arg, uint64_t now_ns)
 {
 	struct query_mode *q = arg;
 
-	q->state = q->qp->state;
-	q->mode = q->qp->mode;
-	q->strict = q->qp->strict;
+	ur_engine_view_qp(q->qp, &q->view);
 }
 
 int uroce_query_qp_mode(struct ibv_qp *base, struct uroce_qp_mode_attr *attr)
@@ -182,9 +179,9 @@ int uroce_query_qp_mode(struct ibv_qp *base, struct uroce_qp_mode_attr *attr)
 					    .strict = want.strict,
 					    .spray = want.spray,
 					    .reason = qp->reason};
-	if (base->qp_type != IBV_QPT_RC || (q.state != IBV_QPS_RESET && q.state != IBV_QPS_INIT)) {
-		attr->mode = names[q.mode];
-		attr->strict = q.strict;
+	if (base->qp_type != IBV_QPT_RC || (q.view.state != IBV_QPS_RESET && q.view.state != IBV_QPS_INIT)) {
+		attr->mode = names[q.view.mode];
+		attr->strict = q.view.strict;
 	}
 	return 0;
 }

@@ -83,17 +83,16 @@ struct renew_call {
 	unsigned worker;
 };
 
-static void renew_qp(struct ur_qp *qp, void *ctx)
+static void renew_path(struct ur_path *path, const struct ibv_ah_attr *av, void *ctx)
 {
-	if (qp->type != IBV_QPT_UD && qp->path.len >= UR_PATH_MIN_BYTES)
-		ur_sl_marks_renew(ctx, &qp->attr.ah_attr, &qp->path);
+	ur_sl_marks_renew(ctx, av, path);
 }
 
 static void renew_qps_on_worker(void *arg, uint64_t now_ns)
 {
 	struct renew_call *c = arg;
 
-	ur_engine_for_each_qp(ur_worker_engine(c->dev->workers[c->worker]), renew_qp, c->dev);
+	ur_engine_for_each_path(ur_worker_engine(c->dev->workers[c->worker]), renew_path, c->dev);
 }
 
 void ur_sl_marks_renew_qps(struct ur_device *dev, unsigned worker)

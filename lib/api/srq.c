@@ -6,19 +6,20 @@
 
 #define WR_MAX 32768
 
-static void *new_ring(size_t bytes)
+static void *new_memory(size_t bytes)
 {
-	void *ring = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+	void *memory = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 
-	if (ring)
-		memset(ring, 0, bytes);
-	return ring;
+	if (memory)
+		memset(memory, 0, bytes);
+	return memory;
 }
 
 struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
 	struct ur_device *dev = ur_device(pd->context);
 	struct ibv_srq_attr *a = &attr->attr;
+	size_t own = (sizeof(struct ur_api_srq) + 63) & ~(size_t)63;
 	struct ur_api_srq *srq;
 	uint32_t pool;
 
@@ -26,13 +27,13 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 		errno = EINVAL;
 		return NULL;
 	}
-	srq = aligned_alloc(64, (sizeof(*srq) + 63) & ~(size_t)63);
+	/* The application's object, and behind it the engine's. */
+	srq = new_memory(own + ur_engine_srq_size());
 	if (!srq)
 		return NULL;
-	memset(srq, 0, sizeof(*srq));
 	if (!a->max_sge)
 		a->max_sge = 1;
-	srq->ring = new_ring(ur_rq_ring_bytes(a->max_wr, a->max_sge));
+	srq->ring = new_memory(ur_engine_srq_ring_bytes(a->max_wr, a->max_sge));
 	pthread_mutex_lock(&dev->lock);
 	if (!srq->ring || dev->objects.srqs >= dev->cfg.transport.max_srq) {
 		pthread_mutex_unlock(&dev->lock);
@@ -50,8 +51,16 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	pthread_mutex_init(&srq->base.mutex, NULL);
 	pthread_cond_init(&srq->base.cond, NULL);
 	pthread_mutex_init(&srq->lock, NULL);
-	ur_srq_init(&srq->srq, srq->ring, a->max_wr, a->max_sge, pd->handle, srq);
-	srq->srq.pool = pool;
+	srq->pool = pool;
+	srq->max_wr = a->max_wr;
+	srq->max_sge = a->max_sge;
+	srq->srq = ur_engine_create_srq((uint8_t *)srq + own,
+					&(struct ur_srq_create){.entries = a->max_wr,
+								.max_sge = a->max_sge,
+								.pd = pd->handle,
+								.pool = pool,
+								.ring = srq->ring,
+								.user = srq});
 	return &srq->base;
 }
 
@@ -60,7 +69,7 @@ struct modify_srq {
 	void *ring; /* NULL: no resize */
 	uint32_t entries, limit;
 	int mask, rc;
-	struct ur_sink sink;
+	bool reached;
 };
 
 static void modify_on_worker(void *arg, uint64_t now_ns)
@@ -68,26 +77,19 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 	struct modify_srq *m = arg;
 
 	if (m->ring)
-		m->rc = ur_srq_resize(m->srq, m->ring, m->entries);
-	if (m->rc || !(m->mask & IBV_SRQ_LIMIT))
-		return;
-	m->srq->limit = m->limit;
-	/* Below the limit already: the event would wait for an element to be taken. */
-	if (ur_wq_cnt(&m->srq->rq) < m->limit) {
-		m->srq->limit = 0;
-		m->sink.async(m->sink.ctx, IBV_EVENT_SRQ_LIMIT_REACHED, m->srq->user);
-	}
+		m->rc = ur_engine_resize_srq(m->srq, m->ring, m->entries);
+	if (!m->rc && m->mask & IBV_SRQ_LIMIT)
+		m->reached = ur_engine_set_srq_limit(m->srq, m->limit);
 }
 
 int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 {
 	struct ur_device *dev = ur_device(base->context);
 	struct ur_api_srq *srq = UR_API(srq, base);
-	struct modify_srq m = {.srq = &srq->srq,
+	struct modify_srq m = {.srq = srq->srq,
 			       .entries = attr->max_wr,
 			       .limit = attr->srq_limit,
-			       .mask = mask,
-			       .sink = ur_device_sink(dev)};
+			       .mask = mask};
 
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) ||
 	    ((mask & IBV_SRQ_MAX_WR) && (attr->max_wr < 1 || attr->max_wr > WR_MAX)))
@@ -96,10 +98,10 @@ int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 	pthread_mutex_lock(&dev->lock);
 	pthread_mutex_lock(&srq->lock);
 	if ((mask & IBV_SRQ_LIMIT) &&
-	    attr->srq_limit > (mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->srq.rq.entries))
+	    attr->srq_limit > (mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->max_wr))
 		m.rc = -EINVAL;
 	if (!m.rc && (mask & IBV_SRQ_MAX_WR)) {
-		m.ring = new_ring(ur_rq_ring_bytes(attr->max_wr, srq->srq.rq.max_sge));
+		m.ring = new_memory(ur_engine_srq_ring_bytes(attr->max_wr, srq->max_sge));
 		m.rc = m.ring ? 0 : -ENOMEM;
 	}
 	if (!m.rc)
@@ -107,9 +109,13 @@ int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 	if (m.ring) {
 		free(m.rc ? m.ring : srq->ring);
 		srq->ring = m.rc ? srq->ring : m.ring;
+		srq->max_wr = m.rc ? srq->max_wr : attr->max_wr;
 	}
 	pthread_mutex_unlock(&srq->lock);
 	pthread_mutex_unlock(&dev->lock);
+	/* Below the limit already: the event would wait for a receive to be taken. */
+	if (m.reached)
+		ur_async_raise(dev, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->base);
 	return -m.rc;
 }
 
@@ -122,15 +128,13 @@ static void query_on_worker(void *arg, uint64_t now_ns)
 {
 	struct query_srq *q = arg;
 
-	*q->attr = (struct ibv_srq_attr){.max_wr = q->srq->rq.entries,
-					 .max_sge = q->srq->rq.max_sge,
-					 .srq_limit = q->srq->limit};
+	ur_engine_query_srq(q->srq, q->attr);
 }
 
 int uroce_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 {
 	struct ur_device *dev = ur_device(base->context);
-	struct query_srq q = {&UR_API(srq, base)->srq, attr};
+	struct query_srq q = {UR_API(srq, base)->srq, attr};
 
 	pthread_mutex_lock(&dev->lock);
 	ur_worker_call(dev->workers[UR_API(srq, base)->worker], query_on_worker, &q);
@@ -168,7 +172,7 @@ int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv
 
 	ur_api_lock(base->context, &srq->lock);
 	for (; wr; wr = wr->next) {
-		rc = ur_rq_post(&srq->srq.rq, wr);
+		rc = ur_engine_post_srq_recv(srq->srq, wr);
 		if (rc) {
 			*bad_wr = wr;
 			break;

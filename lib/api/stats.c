@@ -8,6 +8,7 @@
 #include "api/device.h"
 #include "edge/counters.h"
 #include "engine/query.h"
+#include "engine/verbs.h"
 
 /* ---- sums over workers ---- */
 

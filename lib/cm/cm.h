@@ -12,6 +12,10 @@
 #include "wire/mad.h"
 #include "wire/path.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The connection manager of one port (IBA chapter 12; docs/design/cm.md has states, timers and the
  * table of what each message does). A pure state machine: MADs that came to QP1 go in with the
@@ -337,5 +341,9 @@ uint32_t ur_cm_ids_in_use(const struct ur_cm *cm);
 const struct ur_cm_counters *ur_cm_counters(const struct ur_cm *cm);
 /* Asserts what is true between calls; for tests. Costs a walk over all ids. */
 void ur_cm_validate(const struct ur_cm *cm);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * How two uroce endpoints find each other (docs/wire-format.md, "Negotiation"): a block in the last
  * 16 bytes of the private data of a REQ, and of the REP that answers it, if the application leaves
@@ -48,5 +52,9 @@ void ur_offer_put(uint8_t *data, size_t size, const struct ur_offer *offer);
  * with nothing changed, when there is none, or none of a version that can be spoken.
  */
 bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,7 +15,7 @@
 #include "edge/slab.h"
 
 #define HANDOVER_RING 1024
-#define FOREIGN_RING  8192
+#define CROSS_CQE_RING  8192
 
 #define STOP_PATIENCE_MS 200
 #define FLUSH_TRIES	 64
@@ -98,7 +98,7 @@ void ur_worker_flush(struct ur_worker *w)
 
 static void flush_last(struct ur_worker *w)
 {
-	ur_engine_tell_all(w->engine);
+	ur_engine_flush_acks(w->engine);
 	flush(w);
 }
 
@@ -166,18 +166,18 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 		unlock(w);
 		return;
 	}
-	if (atomic_exchange(&qp->pending, 1) == 0)
+	if (ur_engine_claim_doorbell(qp))
 		rte_ring_mp_enqueue(w->doorbells, qp);
 }
 
-bool ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
+bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
 		       bool solicited)
 {
-	struct foreign f = {.cq = cq, .solicited = solicited, .wc = *wc};
+	struct cross_cqe f = {.cq = cq, .solicited = solicited, .wc = *wc};
 
-	if (rte_ring_mp_enqueue_elem(w->foreign, &f, sizeof(f)) == 0)
+	if (rte_ring_mp_enqueue_elem(w->cross_cqes, &f, sizeof(f)) == 0)
 		return true;
-	__atomic_fetch_add(&w->cnt_.foreign_full, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&w->cnt_.cross_cqe_full, 1, __ATOMIC_RELAXED);
 	return false;
 }
 
@@ -221,9 +221,9 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 		ur_memif_guard_add(w);
 	w->handover = new_ring(w, "hand", HANDOVER_RING, 0, RING_F_SC_DEQ);
 	w->doorbells = new_ring(w, "bell", bells < 64 ? 64 : bells, 0, RING_F_SC_DEQ);
-	w->foreign = new_ring(w, "cqe", FOREIGN_RING, sizeof(struct foreign), RING_F_SC_DEQ);
+	w->cross_cqes = new_ring(w, "cqe", CROSS_CQE_RING, sizeof(struct cross_cqe), RING_F_SC_DEQ);
 	w->engine_mem = ur_huge_alloc(ur_engine_size(&a->engine.limits));
-	if (!w->handover || !w->doorbells || !w->foreign || !w->engine_mem)
+	if (!w->handover || !w->doorbells || !w->cross_cqes || !w->engine_mem)
 		goto no_memory;
 	/* What impairment holds back must not refer to a user's memory. */
 	ur_framer_init(&w->framer, w->port->pool[w->idx],
@@ -261,7 +261,7 @@ void ur_worker_free(struct ur_worker *w)
 	rte_pktmbuf_free_bulk(&w->spare[w->spare_first], (unsigned)(BURST - w->spare_first));
 	rte_ring_free(w->handover);
 	rte_ring_free(w->doorbells);
-	rte_ring_free(w->foreign);
+	rte_ring_free(w->cross_cqes);
 	ur_huge_free(w->engine_mem);
 	pthread_mutex_destroy(&w->cmd_lock);
 	pthread_cond_destroy(&w->cmd_done);

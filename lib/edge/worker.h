@@ -15,7 +15,7 @@
 #include "edge/impair.h"
 #include "edge/neigh.h"
 #include "edge/port.h"
-#include "engine/engine.h"
+#include "engine/verbs.h"
 
 /*
  * A worker: one engine and one queue pair of the port, and the loop that joins them. In dedicated
@@ -59,7 +59,7 @@ struct ur_worker_attr {
 	X(no_mbuf, "times that no packet buffer was free")                                         \
 	X(rate_waits, "times that packets had to wait for [port] rate_gbps")                       \
 	X(other_frames, "frames that are not RoCEv2")                                              \
-	X(foreign_full, "completions lost on the way to another worker")
+	X(cross_cqe_full, "completions lost on the way to another worker")
 
 struct ur_worker_counters {
 #define X(name, text) uint64_t name;
@@ -107,7 +107,7 @@ void ur_worker_wait_round(struct ur_worker *w);
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
 
 /* A completion for a CQ of worker `w`, pushed by another worker. False: lost, the ring is full. */
-bool ur_worker_foreign(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
+bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
 		       bool solicited);
 
 /*

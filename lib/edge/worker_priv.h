@@ -17,12 +17,12 @@
 #define ROUND_BURSTS 2 /* of output in a round, and so of what may come back */
 
 /* A completion on its way to the worker of its CQ; a multiple of 16 bytes, as rte_ring wants. */
-struct foreign {
+struct cross_cqe {
 	struct ur_cq *cq;
 	uint64_t solicited;
 	struct ibv_wc wc;
 };
-_Static_assert(sizeof(struct foreign) % 16 == 0, "rte_ring element size");
+_Static_assert(sizeof(struct cross_cqe) % 16 == 0, "rte_ring element size");
 
 struct ur_worker {
 	struct ur_engine *engine;
@@ -55,7 +55,7 @@ struct ur_worker {
 	struct ur_worker_counters cnt_;
 	struct rte_ring *handover; /* frames for this worker's QPs that arrived elsewhere */
 	struct rte_ring *doorbells;
-	struct rte_ring *foreign;
+	struct rte_ring *cross_cqes;
 	void *engine_mem;
 
 	_Alignas(64) _Atomic bool lock; /* inline: held by whoever is the worker */

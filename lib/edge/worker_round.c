@@ -366,25 +366,24 @@ static void take_doorbells(struct ur_worker *w)
 	do {
 		n = rte_ring_sc_dequeue_burst(w->doorbells, (void **)qps, BURST, NULL);
 		for (unsigned i = 0; i < n; i++) {
-			/* Cleared before the tail is read: a post after that rings again. */
-			atomic_store(&qps[i]->pending, 0);
+			ur_engine_take_doorbell(qps[i]);
 			ur_engine_doorbell(w->engine, qps[i], w->now_ns);
 		}
 	} while (n == BURST);
 }
 
-static void take_foreign(struct ur_worker *w)
+static void take_cross_cqes(struct ur_worker *w)
 {
-	struct foreign f;
+	struct cross_cqe f;
 
-	while (rte_ring_sc_dequeue_elem(w->foreign, &f, sizeof(f)) == 0)
+	while (rte_ring_sc_dequeue_elem(w->cross_cqes, &f, sizeof(f)) == 0)
 		ur_engine_complete(w->engine, f.cq, &f.wc, f.solicited);
 }
 
 void ur_worker_take(struct ur_worker *w)
 {
 	take_doorbells(w);
-	take_foreign(w);
+	take_cross_cqes(w);
 }
 
 /*
@@ -394,12 +393,12 @@ void ur_worker_take(struct ur_worker *w)
  */
 static void expire(struct ur_worker *w, bool all_received)
 {
-	if (w->now_ns >> UR_WHEEL_TICK_SHIFT == w->tick)
+	if (w->now_ns >> UR_ENGINE_TICK_SHIFT == w->tick)
 		return;
 	if (!all_received && w->behind++ < BEHIND_ROUNDS)
 		return;
 	w->behind = 0;
-	w->tick = w->now_ns >> UR_WHEEL_TICK_SHIFT;
+	w->tick = w->now_ns >> UR_ENGINE_TICK_SHIFT;
 	if (ur_engine_next_deadline(w->engine) <= w->now_ns)
 		ur_engine_expire(w->engine, w->now_ns);
 	if (w->neigh && ur_neigh_next_deadline(w->neigh) <= w->now_ns)
@@ -420,7 +419,7 @@ unsigned ur_worker_round(struct ur_worker *w)
 	if (!rte_ring_empty(w->doorbells))
 		take_doorbells(w);
 	if (w->cnt > 1)
-		take_foreign(w);
+		take_cross_cqes(w);
 	if (ur_engine_wants_output(w->engine) || w->tx_head != w->tx_tail || w->tx_impair)
 		n = ur_worker_output(w, false);
 	if (w->neigh && w->neigh->out.head != w->neigh->out.tail)

@@ -2,6 +2,7 @@
 #include "engine/engine_priv.h"
 #include "engine/inside.h"
 #include "engine/near.h"
+#include "engine/verbs.h"
 
 #include <errno.h>
 
@@ -11,12 +12,46 @@
 #include "transport/mode.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
+#include "wire/icrc.h"
 #include "wire/opcode.h"
+
+_Static_assert(UR_ENGINE_TICK_SHIFT == UR_WHEEL_TICK_SHIFT, "engine.h repeats it");
+
+static void ignore_completion(void *ctx, struct ur_cq *cq)
+{
+	(void)ctx, (void)cq;
+}
+
+static void ignore_async(void *ctx, enum ibv_event_type type, void *user)
+{
+	(void)ctx, (void)type, (void)user;
+}
+
+static void ignore_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc,
+				bool solicited)
+{
+	(void)ctx, (void)cq, (void)wc, (void)solicited;
+}
+
+static struct ur_sink sink_of(const struct ur_sink *sink)
+{
+	return (struct ur_sink){
+		.ctx = sink->ctx,
+		.completion = sink->completion ? sink->completion : ignore_completion,
+		.async = sink->async ? sink->async : ignore_async,
+		.cross_worker = sink->cross_worker ? sink->cross_worker : ignore_cross_worker,
+	};
+}
 
 /* Where the parts lie, bytes from the start. */
 struct layout {
 	size_t slots, reorder, read_gaps, ooo, rtx, spray, dests, admission, cm, total;
 };
+
+static bool has_cm(const struct ur_limits *l)
+{
+	return l->worker == 0 && l->cm.max_ids;
+}
 
 static struct layout layout_of(const struct ur_limits *l)
 {
@@ -33,8 +68,27 @@ static struct layout layout_of(const struct ur_limits *l)
 	at.dests = at.spray + ur_align64(ur_spray_pool_size(l->spray_contexts));
 	at.admission = at.dests + (l->destinations ? ur_dests_size(l->destinations) : 0);
 	at.cm = at.admission + ur_admission_size(l->admission);
-	at.total = at.cm + (l->worker == 0 ? ur_align64(ur_cm_size(&l->cm)) : 0);
+	at.total = at.cm + (has_cm(l) ? ur_align64(ur_cm_size(&l->cm)) : 0);
 	return at;
+}
+
+void ur_engine_attr_default(struct ur_engine_attr *attr)
+{
+	*attr = (struct ur_engine_attr){
+		.limits = {.max_qp = 64,
+			   .workers = 1,
+			   .reorder_slots = 64,
+			   .reorder_slot_bytes = 4096,
+			   .reorder_contexts = 4,
+			   .read_gaps = 4,
+			   .ooo_contexts = 4,
+			   .rtx_contexts = 8,
+			   .max_sge = 4},
+		.time_wait_ns = 1000000000,
+		.window = 256,
+		.ackreq_every = 32,
+		.mtu_shift = 12,
+	};
 }
 
 size_t ur_engine_size(const struct ur_limits *l)
@@ -55,7 +109,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	UR_ASSERT(attr->window >= 4 && (attr->window & (attr->window - 1)) == 0);
 	memset(e, 0, sizeof(*e));
 	e->core.mem = attr->mem;
-	e->core.sink = attr->sink;
+	e->core.sink = sink_of(&attr->sink);
 	e->core.worker = l->worker;
 	ur_wheel_init(&e->core.wheel, now_ns);
 	ur_sched_init(&e->core.settle);
@@ -84,7 +138,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_adm_attr_default(&admission);
 	ur_admission_init(&e->core, m + at.admission, l->admission,
 			  attr->admission ? attr->admission : &admission, attr->random);
-	if (l->worker == 0)
+	if (has_cm(l))
 		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
 	return e;
 }
@@ -97,11 +151,6 @@ struct ur_core *ur_engine_core(struct ur_engine *e)
 struct ur_cm *ur_engine_cm(struct ur_engine *e)
 {
 	return e->cm;
-}
-
-struct ur_qp *ur_engine_find_qp(struct ur_engine *e, struct ur_qpn qpn)
-{
-	return ur_slots_find(&e->slots, qpn);
 }
 
 /* ---- input ---- */
@@ -260,6 +309,20 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 	return drop;
 }
 
+enum ur_drop ur_engine_input_frame(struct ur_engine *e, const uint8_t *frame, size_t len,
+				   uint64_t now_ns)
+{
+	struct ur_packet p;
+	enum ur_drop drop = ur_packet_decode(frame, len, &p);
+
+	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
+		drop = UR_DROP_ICRC;
+	if (drop == UR_DROP_NONE)
+		return ur_engine_input(e, &p, frame, now_ns);
+	e->core.cnt.drops[drop]++;
+	return drop;
+}
+
 /* ---- time ---- */
 
 uint64_t ur_engine_next_deadline(const struct ur_engine *e)
@@ -298,120 +361,6 @@ void ur_engine_expire(struct ur_engine *e, uint64_t now_ns)
 
 /* ---- commands ---- */
 
-struct rings {
-	size_t sq, rq, srq_wqe, res, q, ans, total;
-};
-
-/* Extended mode: READs and atomics being answered, for the first time or again. */
-static uint16_t answers_of(const struct ur_qp_create *a)
-{
-	return (uint16_t)(2 * a->max_dest_rd_atomic);
-}
-
-static struct rings rings_of(const struct ur_qp_create *a)
-{
-	struct rings r = {0};
-
-	r.sq = 0;
-	r.rq = r.sq + ur_align64(ur_sq_ring_bytes(a->cap.max_send_wr, a->cap.max_send_sge,
-						  a->cap.max_inline_data));
-	r.srq_wqe =
-		r.rq +
-		(a->srq ? 0
-			: ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
-	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
-	r.q = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
-	r.ans = r.q + ur_align64(a->max_dest_rd_atomic);
-	r.total = r.ans + (a->type == IBV_QPT_RC
-				   ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer))
-				   : 0);
-	return r;
-}
-
-size_t ur_qp_rings_bytes(const struct ur_qp_create *a)
-{
-	return rings_of(a).total;
-}
-
-/* QP-CREATE-01 */
-int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint64_t now_ns,
-			struct ur_qp **out)
-{
-	struct rings r = rings_of(a);
-	uint8_t *mem = a->rings;
-	struct ur_qp *qp;
-
-	if ((a->type != IBV_QPT_RC && a->type != IBV_QPT_UC && a->type != IBV_QPT_UD) ||
-	    a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX || a->recv_cq->worker != e->core.worker ||
-	    (a->srq && a->srq->pd != a->pd) || ((uintptr_t)mem & 63))
-		return -EINVAL;
-	qp = ur_slots_take(&e->slots, now_ns, a->random);
-	if (!qp)
-		return -ENOMEM;
-	qp->core = &e->core;
-	qp->type = (uint8_t)a->type;
-	qp->pd = a->pd;
-	qp->pkey = 0xffff;
-	qp->sig_all = a->sig_all;
-	qp->send_cq = a->send_cq;
-	qp->recv_cq = a->recv_cq;
-	qp->srq = a->srq;
-	qp->user = a->user;
-	qp->window = e->window;
-	qp->ackreq_every = e->ackreq_every;
-	qp->port_mtu_shift = e->mtu_shift;
-	qp->res_max = a->max_dest_rd_atomic;
-	qp->attr.cap = a->cap;
-	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
-	ur_emux_queue_init(&e->core.emux, &qp->rsp_queue, NODE_RSP, 0);
-	qp->ack_node.kind = NODE_ACK;
-	qp->settle_node.kind = NODE_SETTLE;
-	qp->timer.kind = UR_TIMER_QP;
-	ur_sq_init(&qp->sq, mem + r.sq, a->cap.max_send_wr, a->cap.max_send_sge,
-		   a->cap.max_inline_data);
-	if (a->srq) {
-		if (!a->srq->qp_cnt++)
-			ur_admission_join(&e->core, a->srq);
-		qp->rsp.srq_wqe = (struct ur_rwqe *)(void *)(mem + r.srq_wqe);
-	} else {
-		ur_rq_init(&qp->rq, mem + r.rq, a->cap.max_recv_wr, a->cap.max_recv_sge);
-	}
-	qp->rsp.res = (struct ur_rd_res *)(void *)(mem + r.res);
-	qp->rsp.q = mem + r.q;
-	if (a->type == IBV_QPT_RC) {
-		qp->xrsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
-		qp->xrsp.ans_cap = answers_of(a);
-	}
-	ur_qp_reset(qp);
-	*out = qp;
-	return 0;
-}
-
-int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_qp_attr *attr,
-			int mask, const struct ur_path_attr *path, uint64_t now_ns)
-{
-	int rc = ur_qp_modify_check(qp, attr, mask, path);
-
-	if (rc)
-		return rc;
-	ur_qp_modify(qp, attr, mask, path);
-	if ((mask & IBV_QP_AV) && qp->type != IBV_QPT_UD && e->core.dests &&
-	    qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_ERR)
-		ur_dest_attach(qp, now_ns);
-	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && qp->type == IBV_QPT_RC)
-		ur_admission_connect(qp, now_ns);
-	return 0;
-}
-
-/* QP-DESTROY-01 */
-void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
-{
-	ur_qp_reset(qp);
-	if (qp->srq && !--qp->srq->qp_cnt)
-		ur_admission_leave(qp->srq);
-	ur_slots_give(&e->slots, qp, now_ns + e->time_wait_ns);
-}
-
 static void remap(struct ur_qp *qp, void *ctx)
 {
 	ur_emux_remap(ctx, &qp->sq_queue);
@@ -432,34 +381,6 @@ void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos)
 	ur_engine_for_each_qp(e, remap, &e->core.emux);
 }
 
-/*
- * SCHED-NEAR-01. An application with thousands of queue pairs goes round them: who comes next is
- * who came next the last time. If that held for this one, the next one's state is fetched while
- * this one sends, and of the one after it what tells where that is. A slot's memory stays, whoever
- * lives there.
- */
-static void foresee(struct ur_engine *e, struct ur_qp *qp)
-{
-	uint16_t slot = (uint16_t)(qp - e->slots.qps);
-	struct ur_qp *last = e->rung;
-
-	e->rung = qp;
-	if (last->rung_next == slot && last != qp) {
-		const struct ur_qp *next = &e->slots.qps[qp->rung_next];
-
-		ur_near_where(&e->slots.qps[next->rung_next]);
-		ur_near_poster(next);
-	}
-	last->rung_next = slot;
-}
-
-void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
-{
-	foresee(e, qp);
-	ur_qp_flush(qp);
-	ur_qp_update(qp);
-}
-
 void ur_engine_port_dry(struct ur_engine *e, uint64_t dry_ns)
 {
 	e->core.pacing.dry_ns = dry_ns;
@@ -476,38 +397,23 @@ void ur_engine_complete(struct ur_engine *e, struct ur_cq *cq, const struct ibv_
 	ur_core_complete(&e->core, cq, wc, solicited);
 }
 
-void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight)
-{
-	struct ur_emux *x = &qp->core->emux;
-
-	ur_emux_set_share(x, &qp->sq_queue, priority, weight);
-	ur_emux_set_share(x, &qp->rsp_queue, priority, weight);
-}
-
 void ur_engine_set_link(struct ur_engine *e, uint64_t link_bps)
 {
 	ur_pacing_set_link(&e->core.pacing, link_bps);
 }
 
-static void tell_all(struct ur_qp *qp, void *ctx)
+static void flush_acks(struct ur_qp *qp, void *ctx)
 {
 	(void)ctx;
-	ur_response_tell_all(qp);
+	ur_engine_flush_qp_acks(qp);
 }
 
-void ur_engine_tell_all(struct ur_engine *e)
+void ur_engine_flush_acks(struct ur_engine *e)
 {
-	ur_engine_for_each_qp(e, tell_all, NULL);
+	ur_engine_for_each_qp(e, flush_acks, NULL);
 }
 
 struct ur_engine_objects ur_engine_objects(struct ur_engine *e, uint64_t now_ns)
 {
 	return (struct ur_engine_objects){e->slots.live, ur_slots_time_wait(&e->slots, now_ns)};
-}
-
-void ur_engine_for_each_qp(struct ur_engine *e, void (*fn)(struct ur_qp *qp, void *ctx), void *ctx)
-{
-	for (uint32_t i = 0; i < e->slots.slot_cnt; i++)
-		if (e->slots.qps[i].core)
-			fn(&e->slots.qps[i], ctx);
 }

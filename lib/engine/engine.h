@@ -2,30 +2,54 @@
 #ifndef UR_ENGINE_ENGINE_H
 #define UR_ENGINE_ENGINE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include <infiniband/verbs.h>
+
+#include "admission/attr.h"
 #include "cm/cm.h"
-#include "transport/core.h"
-#include "transport/qp.h"
+#include "mem/mem.h"
+#include "pacing/attr.h"
+#include "sched/attr.h"
+#include "transport/attr.h"
+#include "transport/sink.h"
+#include "vl/attr.h"
+#include "wire/assert.h"
+#include "wire/drop.h"
+#include "wire/packet.h"
+#include "wire/psn.h"
+#include "wire/tx.h"
 
 /*
  * One endpoint's share on one worker: QPs, their transports, timers, and on worker 0 the connection
  * manager. Bytes and time come in as arguments; nothing here asks the system for anything.
+ * docs/embedding.md shows how to drive it from a program of your own.
  *
  *   input           a packet whose ICRC was verified; payload is placed before it returns
  *   output          packets to send now, at most `cap`
  *   next_deadline   when expire has something to do
  *   expire          timers
- *   commands        create, modify, destroy, doorbell
+ *   verbs.h         queue pairs, completion queues, posting
+ *   query.h         counters and views
+ *
+ * This is the only door: nothing above the engine includes another header of a part than those
+ * below. They can be included from C++.
  *
  * Thread class: the worker that owns the engine. `now_ns` never goes back.
  */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UR_ENGINE_TICK_SHIFT 10 /* timers are as coarse as 1 << this ns */
 
 struct ur_limits {
-	uint32_t max_qp;  /* QPs of this engine at once, in [1, 2^15 - 2] */
-	uint16_t workers; /* engines of the endpoint, a power of two in [1, 8] */
-	uint16_t worker;  /* this one, [0, workers) */
-	struct ur_cm_limits cm;
+	uint32_t max_qp;	/* QPs of this engine at once, in [1, 2^15 - 2] */
+	uint16_t workers;	/* engines of the endpoint, a power of two in [1, 8] */
+	uint16_t worker;	/* this one, [0, workers) */
+	struct ur_cm_limits cm; /* worker 0 only; max_ids 0: no connection manager */
 	/* Pools for queue pairs with a gap (docs/design/loss.md); 0: early packets are dropped. */
 	uint32_t reorder_slots;	     /* packets kept, of mode reorder and for strict placement */
 	uint16_t reorder_slot_bytes; /* the largest payload of one: the port's largest PMTU */
@@ -62,7 +86,17 @@ struct ur_engine_attr {
 	const struct ur_adm_attr *admission; /* NULL: the default, plain */
 };
 
+/*
+ * What a program needs that has a few queue pairs and no connection manager: one worker, 64 queue pairs,
+ * a window of 256 packets, every loss mode, no pacing, no admission. The caller adds `mem`, `sink` and
+ * `random`, and changes what it likes.
+ */
+void ur_engine_attr_default(struct ur_engine_attr *attr);
+
 struct ur_engine;
+struct ur_qp;
+struct ur_cq;
+struct ur_srq;
 
 /* Bytes of memory, 64-byte aligned, for an engine of these limits. */
 size_t ur_engine_size(const struct ur_limits *limits);
@@ -73,8 +107,15 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 			     uint64_t now_ns);
 
 /*
+ * The same for a frame as it came: decodes it and verifies its ICRC first. Whether its destination is an
+ * address of ours is for the caller to know.
+ */
+enum ur_drop ur_engine_input_frame(struct ur_engine *e, const uint8_t *frame, size_t len,
+				   uint64_t now_ns);
+
+/*
  * Has what ur_engine_input() will need of the queue pair brought near. `frame` is of `len` bytes and
- * not looked at further than for a guess: nothing was verified, nothing is promised.
+ * read only to guess which that is: nothing has been verified yet.
  */
 void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t len);
 
@@ -86,8 +127,8 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns);
 
 /*
- * The same for requests and responses alone: ACKs and management wait for the next ur_engine_output().
- * For a poster in a hurry, who calls that soon.
+ * The same for requests and responses alone; ACKs and management wait for the next
+ * ur_engine_output(), which must follow soon. It lets a post leave at once.
  */
 unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 				 uint64_t now_ns);
@@ -95,6 +136,7 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 /* Whether ur_engine_output() has anything to do. */
 bool ur_engine_wants_output(const struct ur_engine *e);
 
+/* UINT64_MAX: no timer runs. */
 uint64_t ur_engine_next_deadline(const struct ur_engine *e);
 void ur_engine_expire(struct ur_engine *e, uint64_t now_ns);
 
@@ -108,7 +150,7 @@ bool ur_engine_owes(const struct ur_engine *e);
 void ur_engine_complete(struct ur_engine *e, struct ur_cq *cq, const struct ibv_wc *wc,
 			bool solicited);
 
-struct ur_cm *ur_engine_cm(struct ur_engine *e); /* NULL but on worker 0 */
+struct ur_cm *ur_engine_cm(struct ur_engine *e); /* NULL: there is none */
 
 /* The worker that owns a QPN, for packets that arrived elsewhere. */
 static inline unsigned ur_qpn_worker(struct ur_qpn qpn, uint16_t workers)
@@ -116,67 +158,24 @@ static inline unsigned ur_qpn_worker(struct ur_qpn qpn, uint16_t workers)
 	return qpn.v < 2 ? 0 : qpn.v & (workers - 1u);
 }
 
-/* ---- commands ---- */
-
-struct ur_qp_create {
-	enum ibv_qp_type type; /* RC, UC or UD */
-	uint32_t pd;
-	struct ur_cq *send_cq, *recv_cq; /* recv_cq is of this worker */
-	struct ur_srq *srq;		 /* or NULL */
-	struct ibv_qp_cap cap;
-	bool sig_all;
-	uint8_t max_dest_rd_atomic; /* READs and atomics remembered at most */
-	uint64_t random;	    /* 64 fresh random bits, for its number */
-	void *user;
-	/* Memory that the caller hands over until ur_engine_destroy_qp(), ur_qp_rings_bytes() of
-	 * it. */
-	void *rings;
-};
-
-size_t ur_qp_rings_bytes(const struct ur_qp_create *attr);
-
-/* 0 and the QP in RESET; -ENOMEM when every slot is in use or in time-wait; -EINVAL. */
-int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *attr, uint64_t now_ns,
-			struct ur_qp **qp);
-
-/*
- * As ibv_modify_qp(). `path` is what the attribute's address vector resolved to (RTR of RC and UC;
- * NULL when the mask has no IBV_QP_AV). 0, -EINVAL, or -EBUSY when max_dest_rd_atomic is to change
- * while a READ or atomic is being answered (try again); nothing is changed on failure.
- */
-int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_qp_attr *attr,
-			int mask, const struct ur_path_attr *path, uint64_t now_ns);
-
-/*
- * Forgets the QP without completions, and what it owes its peer; ur_engine_output() before this, or
- * before a modify to ERR or RESET, sends it. Its slot is reused after time-wait, first in, first out.
- */
-void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);
+/* ---- what holds for all queue pairs; objects: verbs.h ---- */
 
 /* Tables, policy and length of turns from now on; what can be sent stays so, on its lane of now. */
 void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos);
 
-/* How the QP shares its lanes: priority in [0, UR_EMUX_PRIORITIES), weight >= 1. */
-void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight);
-
 /* The port's speed, for pacing. */
 void ur_engine_set_link(struct ur_engine *e, uint64_t link_bps);
-
-/* Something was posted to the send queue (or, in ERR, to either queue). */
-void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);
-
-/* The live QP of that number, or NULL. */
-struct ur_qp *ur_engine_find_qp(struct ur_engine *e, struct ur_qpn qpn);
 
 struct ur_engine_objects {
 	uint32_t qps, time_wait;
 };
 struct ur_engine_objects ur_engine_objects(struct ur_engine *e, uint64_t now_ns);
 
-/* EDGE-OWED-01. ur_response_tell_all() for each QP: the engine is going to stop. */
-void ur_engine_tell_all(struct ur_engine *e);
+/* EDGE-OWED-01. ur_engine_flush_qp_acks() for each QP: the engine is going to stop. */
+void ur_engine_flush_acks(struct ur_engine *e);
 
-/* Calls fn for every live QP (counters, tests). */
-void ur_engine_for_each_qp(struct ur_engine *e, void (*fn)(struct ur_qp *qp, void *ctx), void *ctx);
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,10 +4,11 @@
 
 #include "engine/engine.h"
 #include "engine/slots.h"
+#include "transport/core.h"
 
 /*
  * Between engine.c (what comes in: packets, time, commands) and output.c (what goes out, and in
- * which order). Nobody else includes this.
+ * which order). For those two and verbs.c and query.c only.
  */
 #define GSI_QPN	 1
 #define GSI_QKEY 0x80010000u

@@ -2,9 +2,11 @@
 #ifndef UR_ENGINE_INSIDE_H
 #define UR_ENGINE_INSIDE_H
 
-#include "engine/engine.h"
+#include "engine/verbs.h"
+#include "transport/core.h"
+#include "transport/qp.h"
 
-/* What the parts of an engine share, for tests that look at a part. The layers above the engine ask engine/query.h. */
+/* The parts of an engine, for tests that look at one. The layers above the engine never include this. */
 struct ur_core *ur_engine_core(struct ur_engine *e);
 
 #endif

@@ -3,6 +3,7 @@
 #define UR_ENGINE_QUERY_H
 
 #include "engine/engine.h"
+#include "transport/counters.h"
 
 /*
  * What an engine tells about itself: copies of its state, made between two rounds. The layers above
@@ -13,6 +14,10 @@
  * Thread class: the worker, but ur_engine_counters(), which any thread may read: each counter is
  * right, of one moment or the next.
  */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 const struct ur_counters *ur_engine_counters(const struct ur_engine *e);
 
@@ -108,5 +113,9 @@ bool ur_engine_next_pool(const struct ur_engine *e, struct ur_pool_cursor *curso
 			 struct ur_pool_view *out);
 bool ur_engine_next_peer_pool(const struct ur_engine *e, uint32_t *cursor,
 			      struct ur_peer_pool_view *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

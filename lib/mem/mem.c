@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mem/mem.h"
+#include "mem/table.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -22,19 +22,26 @@ static size_t entry_cnt(uint32_t max_mr)
 	return cnt;
 }
 
-size_t ur_mem_size(uint32_t max_mr)
+static size_t header_bytes(void)
 {
-	return entry_cnt(max_mr) * (sizeof(struct ur_mr) + sizeof(uint32_t));
+	return (sizeof(struct ur_mem) + 63) & ~(size_t)63;
 }
 
-void ur_mem_init(struct ur_mem *m, void *memory, uint32_t max_mr)
+size_t ur_mem_size(uint32_t max_mr)
+{
+	return header_bytes() + entry_cnt(max_mr) * (sizeof(struct ur_mr) + sizeof(uint32_t));
+}
+
+struct ur_mem *ur_mem_init(void *memory, uint32_t max_mr)
 {
 	uint32_t cnt = (uint32_t)entry_cnt(max_mr);
+	struct ur_mem *m = memory;
 
+	UR_ASSERT(((uintptr_t)memory & 63) == 0);
 	m->mask = cnt - 1;
 	m->limit = max_mr;
 	m->used = 0;
-	m->mrs = memory;
+	m->mrs = (struct ur_mr *)(void *)((uint8_t *)memory + header_bytes());
 	m->free = (uint32_t *)(m->mrs + cnt);
 	m->free_cnt = cnt;
 	for (uint32_t i = 0; i < cnt; i++) {
@@ -43,6 +50,7 @@ void ur_mem_init(struct ur_mem *m, void *memory, uint32_t max_mr)
 		*mr = (struct ur_mr){.state = UR_MR_FREE};
 		m->free[i] = i;
 	}
+	return m;
 }
 
 /* Whether [start, start + length) has a last byte at or below 2^64 - 1. */

@@ -5,7 +5,7 @@ void ur_core_complete(struct ur_core *core, struct ur_cq *cq, const struct ibv_w
 		      bool solicited)
 {
 	if (__builtin_expect(cq->worker != core->worker, 0)) {
-		core->sink.foreign(core->sink.ctx, cq, wc, solicited);
+		core->sink.cross_worker(core->sink.ctx, cq, wc, solicited);
 		return;
 	}
 	switch (ur_cq_push(cq, wc, solicited)) {

@@ -6,7 +6,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "mem/mem.h"
+#include "mem/table.h"
 #include "sched/emux.h"
 #include "pacing/pacing.h"
 #include "timer/wheel.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mem/mem.h"
+#include "mem/table.h"
 #include "transport/qp.h"
 #include "transport/wq.h"
 

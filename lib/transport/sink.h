@@ -9,16 +9,16 @@
 
 struct ur_cq;
 
-/* Where the engine tells what its owner has to pass on. Called on the worker, must not call back.
- */
+/* What an engine tells its owner. Called on the worker, from within a call on the engine; must not call it.
+ * A NULL is taken for a function that does nothing. */
 struct ur_sink {
 	void *ctx;
 	/* An armed CQ of this worker has a completion (write its event file descriptor). */
 	void (*completion)(void *ctx, struct ur_cq *cq);
 	/* An asynchronous event of the object whose `user` this is (CQ, QP or SRQ by `type`). */
 	void (*async)(void *ctx, enum ibv_event_type type, void *user);
-	/* A completion for a CQ of another worker. */
-	void (*foreign)(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited);
+	/* A completion for a CQ of another worker: hand it to that worker's ur_engine_complete(). */
+	void (*cross_worker)(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited);
 };
 
 #endif

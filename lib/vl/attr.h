@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a port is told about its virtual lanes: plain data. vl.h has the arbiter. */
 #define UR_VL_CNT     15 /* data lanes */
 #define UR_VL_ENTRIES 64 /* of a table */
@@ -34,5 +38,12 @@ void ur_vl_attr_default(struct ur_vl_attr *a);
 
 /* NULL, or what is wrong, as half a sentence (a constant). */
 const char *ur_vl_attr_check(const struct ur_vl_attr *a);
+
+/* Bit i: SL i has a lane. The attributes have passed the check. */
+uint16_t ur_vl_attr_served_sls(const struct ur_vl_attr *a);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

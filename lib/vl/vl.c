@@ -109,6 +109,18 @@ void ur_vl_init(struct ur_vl *v, const struct ur_vl_attr *a)
 	}
 }
 
+uint16_t ur_vl_attr_served_sls(const struct ur_vl_attr *a)
+{
+	struct ur_vl v;
+	uint16_t sls = 0;
+
+	ur_vl_init(&v, a);
+	for (unsigned sl = 0; sl < 16; sl++)
+		if (ur_vl_of_sl(&v, sl) >= 0)
+			sls |= (uint16_t)(1u << sl);
+	return sls;
+}
+
 static int32_t least(int32_t a, int32_t b)
 {
 	return a < b ? a : b;

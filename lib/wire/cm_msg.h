@@ -10,6 +10,10 @@
 #include "wire/packet.h"
 #include "wire/psn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The messages of the connection manager (IBA 12.6): a host-order struct, a put and a get each.
  * Every put writes, and every get reads, the 232 bytes that follow the MAD header; whether they
@@ -355,5 +359,9 @@ static inline bool ur_is_rdma_ip_service(uint64_t service_id)
 {
 	return (service_id & UR_RDMA_IP_MASK) == UR_RDMA_IP_PREFIX;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -2,6 +2,10 @@
 #ifndef UR_WIRE_DROP_H
 #define UR_WIRE_DROP_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Why a received packet had no effect: one list for the enum, the counters, the telemetry and the
  * printer. X(name, text)
@@ -54,5 +58,9 @@ enum ur_drop {
 const char *ur_drop_text(enum ur_drop reason);
 /* "icrc": lower case, for counters and JSON. */
 const char *ur_drop_name(enum ur_drop reason);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 #include "wire/cursor.h"
 #include "wire/psn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The headers of extended mode (docs/wire-format.md, docs/design/loss.md): what lets a receiver place
  * any packet at once, and a sender know exactly what is missing. Opcodes are 0xC0 | the RC opcode,
@@ -120,5 +124,9 @@ static inline uint32_t ur_asth_word(const struct ur_asth *x)
 	       (uint32_t)x->called << 27 | (uint32_t)(x->resv & 7) << 24 | (uint32_t)x->room << 16 |
 	       x->generation;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 
 #include "wire/packet.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The invariant CRC of RoCEv2 (IBA annex A17.3, 7.8.1): CRC-32 over eight bytes of ones, then
  * IP, UDP, BTH and everything up to the ICRC, with the fields that routers change read as ones.
@@ -40,5 +44,9 @@ void ur_icrc_append(uint8_t *l3, size_t len, bool v6);
 
 /* The ICRC that `p` carries is right for `frame`, from which it was decoded. */
 bool ur_icrc_ok(const uint8_t *frame, const struct ur_packet *p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include "wire/cursor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The common header of a management datagram (IBA 13.4.3). A MAD is always 256 bytes, the payload
  * of one UD packet to QP0 or QP1.
@@ -45,5 +49,9 @@ struct ur_mad {
 
 void ur_put_mad(struct ur_cursor *c, const struct ur_mad *mad);
 void ur_get_mad(struct ur_cursor *c, struct ur_mad *mad);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

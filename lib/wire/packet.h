@@ -11,6 +11,10 @@
 #include "wire/opcode.h"
 #include "wire/roce.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * One RoCEv2 packet, decoded: Ethernet, an optional 802.1Q tag, IPv4 or IPv6, UDP, BTH and the
  * extended headers that its opcode calls for. Values are in host order.
@@ -133,5 +137,9 @@ static inline bool ur_packet_peek(const uint8_t *frame, size_t len, uint8_t *opc
  * The slow, general twin of path.h; tests and tools use it.
  */
 size_t ur_packet_encode(const struct ur_packet *p, uint8_t *buf, size_t cap);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The way to a destination: Ethernet, 802.1Q, IP and UDP headers made once, when a QP or an address
  * handle gets its address vector, and copied in front of every packet. Only the length fields
@@ -104,5 +108,9 @@ static inline unsigned ur_path_write(const struct ur_path *path, uint8_t *buf, u
 	}
 	return path->len;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 #include "wire/cursor.h"
 #include "wire/psn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The InfiniBand transport headers as RoCEv2 carries them: a host-order struct, a put and a get
  * for each (IBA 9.2 to 9.3). The functions work on a cursor; whether the bytes were there is the
@@ -125,5 +129,9 @@ uint8_t ur_credits_encode(uint32_t receives);
 
 /* RNR timer code 0..31 to nanoseconds (IBA table 45). Bits above the low five are ignored. */
 uint64_t ur_rnr_timer_ns(uint8_t code);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 #include "fuzz.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -69,7 +69,7 @@ static struct {
 } memory;
 
 static struct ur_engine *engine;
-static struct ur_mem mem;
+static struct ur_mem *mem;
 static struct ur_cq cq;
 static struct ur_srq srq;
 static struct ur_qp *qps[QPS];
@@ -111,7 +111,7 @@ static void on_async(void *ctx, enum ibv_event_type type, void *user)
 	(void)ctx, (void)type, (void)user;
 }
 
-static void on_foreign(void *ctx, struct ur_cq *c, const struct ibv_wc *wc, bool solicited)
+static void on_cross_worker(void *ctx, struct ur_cq *c, const struct ibv_wc *wc, bool solicited)
 {
 	(void)ctx, (void)c, (void)wc, (void)solicited;
 	FUZZ_CHECK(false);
@@ -223,8 +223,7 @@ static void make_world(void)
 			   .spray_contexts = 1,
 			   .admission = 1,
 			   .max_sge = 2},
-		.mem = &mem,
-		.sink = {.completion = on_completion, .async = on_async, .foreign = on_foreign},
+		.sink = {.completion = on_completion, .async = on_async, .cross_worker = on_cross_worker},
 		.cm = {.ca_guid = 1, .seed = 1, .timewait_ns = 1000000, .sink = on_cm},
 		.random = 1,
 		.time_wait_ns = 1000,
@@ -237,15 +236,16 @@ static void make_world(void)
 	now_ns = 1000000;
 	FUZZ_CHECK(ur_engine_size(&attr.limits) <= sizeof(memory.engine));
 	FUZZ_CHECK(ur_mem_size(8) <= sizeof(memory.mem));
-	ur_mem_init(&mem, memory.mem, 8);
+	mem = ur_mem_init(memory.mem, 8);
+	attr.mem = mem;
 	region = malloc(2 * MR_BYTES);
 	FUZZ_CHECK(region);
 	memset(region, 0x5a, 2 * MR_BYTES);
-	FUZZ_CHECK(ur_mem_register(&mem, PD, region, MR_BYTES, 0x1000,
+	FUZZ_CHECK(ur_mem_register(mem, PD, region, MR_BYTES, 0x1000,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 				   5, &key) == 0);
-	FUZZ_CHECK(ur_mem_register(&mem, PD, region + MR_BYTES, MR_BYTES, 0x1000,
+	FUZZ_CHECK(ur_mem_register(mem, PD, region + MR_BYTES, MR_BYTES, 0x1000,
 				   IBV_ACCESS_REMOTE_READ | UR_ACCESS_REMOTE_INVALIDATE, 77,
 				   &readonly_key) == 0);
 	FUZZ_CHECK(ur_cq_ring_bytes(CQ_CQE) <= sizeof(memory.cq_ring));
@@ -692,7 +692,7 @@ static void step(struct input *in)
 		step_modify(in);
 		break;
 	case STEP_INVALIDATE:
-		(void)ur_mem_invalidate(&mem, pick_key(get8(in)), PD, get8(in) & 1);
+		(void)ur_mem_invalidate(mem, pick_key(get8(in)), PD, get8(in) & 1);
 		break;
 	case STEP_POLL:
 		FUZZ_CHECK(ur_cq_poll(&cq, 4, wc) <= 4);

@@ -30,7 +30,7 @@ void sim_mr_init_pd(struct sim_mr *mr, struct sim_ep *ep, size_t len, int access
 	memset(mr->alloc, GUARD_BYTE, GUARD_BYTES);
 	memset(mr->p, 0, len);
 	memset(mr->p + len, GUARD_BYTE, GUARD_BYTES);
-	err = ur_mem_register(&ep->mem, pd, mr->p, len, iova ? iova : (uintptr_t)mr->p,
+	err = ur_mem_register(ep->mem, pd, mr->p, len, iova ? iova : (uintptr_t)mr->p,
 			      (uint32_t)access, sim_rand(&ep->sim->rng), &mr->key);
 	SIM_CHECK(ep->sim, err == 0, "cannot register: %d", err);
 }
@@ -49,7 +49,7 @@ void sim_mr_check_guards(struct sim *s, const struct sim_mr *mr)
 
 bool sim_mr_valid(const struct sim_mr *mr)
 {
-	return atomic_load(&mr->ep->mem.mrs[ur_mem_slot(&mr->ep->mem, mr->key)].key) == mr->key;
+	return atomic_load(&mr->ep->mem->mrs[ur_mem_slot(mr->ep->mem, mr->key)].key) == mr->key;
 }
 
 void sim_mr_free(struct sim_mr *mr)
@@ -58,8 +58,8 @@ void sim_mr_free(struct sim_mr *mr)
 		return;
 	sim_mr_check_guards(mr->ep->sim, mr);
 	SIM_CHECK(mr->ep->sim,
-		  ur_mem_suspend(&mr->ep->mem, mr->key) == 0 &&
-			  ur_mem_release(&mr->ep->mem, mr->key) == 0,
+		  ur_mem_suspend(mr->ep->mem, mr->key) == 0 &&
+			  ur_mem_release(mr->ep->mem, mr->key) == 0,
 		  "cannot deregister");
 	free(mr->alloc);
 	mr->alloc = NULL;

@@ -515,7 +515,7 @@ static void on_completion(void *ctx, struct ur_cq *cq)
 	++*(unsigned *)cq->user; /* the first member of every sim_cq */
 }
 
-static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	struct sim_ep *ep = ctx;
 
@@ -559,11 +559,10 @@ static void ep_init(struct sim *s, unsigned idx)
 			   .admission = a->admission ? 8 : 0,
 			   .destinations = a->pacing ? SIM_EP_MAX : 0,
 			   .max_sge = 4},
-		.mem = &ep->mem,
 		.sink = {.ctx = ep,
 			 .completion = on_completion,
 			 .async = on_async,
-			 .foreign = on_foreign},
+			 .cross_worker = on_cross_worker},
 		.cm = {.ca_guid = idx + 1,
 		       .seed = sim_rand(&s->rng),
 		       .timewait_ns = SIM_MS(100),
@@ -590,8 +589,8 @@ static void ep_init(struct sim *s, unsigned idx)
 	ep->gid6 = (struct ur_gid){{0xfd, 0x55, [15] = (uint8_t)(idx + 1)}};
 	for (unsigned i = 0; i < a->eps; i++)
 		ep->link[i].attr = a->link;
-	ep->mem_memory = aligned(ur_mem_size(a->max_mr));
-	ur_mem_init(&ep->mem, ep->mem_memory, a->max_mr);
+	ep->mem = ur_mem_init(aligned(ur_mem_size(a->max_mr)), a->max_mr);
+	attr.mem = ep->mem;
 	ep->engine_memory = aligned(ur_engine_size(&attr.limits));
 	ep->engine = ur_engine_init(ep->engine_memory, &attr, s->now_ns);
 }
@@ -666,7 +665,7 @@ void sim_free(struct sim *s)
 		free(pop(s).frame);
 	for (unsigned i = 0; i < s->attr.eps; i++) {
 		free(s->ep[i].engine_memory);
-		free(s->ep[i].mem_memory);
+		free(s->ep[i].mem);
 	}
 	free(s->heap);
 	sim_trace_free(&s->trace);

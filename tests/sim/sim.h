@@ -37,8 +37,8 @@ struct sim_ep {
 	struct sim *sim;
 	unsigned idx;
 	struct ur_engine *engine;
-	void *engine_memory, *mem_memory;
-	struct ur_mem mem;
+	void *engine_memory;
+	struct ur_mem *mem;
 	uint8_t mac[6];
 	struct ur_gid gid4, gid6;
 	struct sim_link link[SIM_EP_MAX]; /* to each endpoint */

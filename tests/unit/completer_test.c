@@ -270,7 +270,7 @@ Test(completer, read_whose_target_went_is_a_protection_error)
 
 	end_send(e, 1, IBV_WR_RDMA_READ, 4);
 	end_drain(e);
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1000, 4), UR_DROP_RECV_BUFFER);
 	cr_assert_eq(e->buf[0], 0);
 	end_expect_wc(e, 1, IBV_WC_LOC_PROT_ERR);

@@ -283,7 +283,7 @@ static void on_async(void *ctx, enum ibv_event_type type, void *user)
 	s->user = user;
 }
 
-static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	struct sink *s = ctx;
 
@@ -301,7 +301,7 @@ static struct ur_core *core_new(struct sink *s)
 		.ctx = s,
 		.completion = on_completion,
 		.async = on_async,
-		.foreign = on_foreign,
+		.cross_worker = on_cross_worker,
 	};
 	return core;
 }

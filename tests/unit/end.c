@@ -35,7 +35,7 @@ static void on_async(void *ctx, enum ibv_event_type type, void *user)
 	e->async[e->async_cnt++].event_type = type;
 }
 
-static void on_foreign(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
+static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	(void)ctx, (void)cq, (void)wc, (void)solicited;
 	cr_assert(false, "a completion for another worker");
@@ -194,17 +194,17 @@ struct end *end_new(struct end_attr attr)
 	cr_assert_not_null(e);
 	e->attr = attr;
 	e->now_ns = 1000000;
-	ur_mem_init(&e->mem, zeroed(e, ur_mem_size(MAX_MR)), MAX_MR);
+	e->mem = ur_mem_init(zeroed(e, ur_mem_size(MAX_MR)), MAX_MR);
 	e->buf = zeroed(e, END_BUF_BYTES);
-	cr_assert_eq(ur_mem_register(&e->mem, END_PD, e->buf, END_BUF_BYTES, (uintptr_t)e->buf,
+	cr_assert_eq(ur_mem_register(e->mem, END_PD, e->buf, END_BUF_BYTES, (uintptr_t)e->buf,
 				     RIGHTS | IBV_ACCESS_LOCAL_WRITE, 0x123456789abcdef0, &e->key),
 		     0);
-	cr_assert_eq(ur_mem_register(&e->mem, END_PD, e->buf + 1, END_BUF_BYTES - 1, 0,
+	cr_assert_eq(ur_mem_register(e->mem, END_PD, e->buf + 1, END_BUF_BYTES - 1, 0,
 				     RIGHTS | IBV_ACCESS_LOCAL_WRITE | UR_ACCESS_REMOTE_INVALIDATE,
 				     0xfedcba9876543210, &e->unaligned_key),
 		     0);
-	ea.mem = &e->mem;
-	ea.sink = (struct ur_sink){e, on_completion, on_async, on_foreign};
+	ea.mem = e->mem;
+	ea.sink = (struct ur_sink){e, on_completion, on_async, on_cross_worker};
 	e->engine = ur_engine_init(zeroed(e, ur_engine_size(&ea.limits)), &ea, e->now_ns);
 	ur_cq_init(&e->cq, zeroed(e, ur_cq_ring_bytes(cqe)), cqe, !attr.cm, e);
 	create_qp(e);

@@ -56,7 +56,7 @@ struct end_attr {
 struct end {
 	struct end_attr attr;
 	struct ur_engine *engine;
-	struct ur_mem mem;
+	struct ur_mem *mem;
 	struct ur_cq cq;
 	struct ur_qp *qp;
 	uint64_t now_ns;

@@ -508,7 +508,7 @@ Test(engine, turn_in_which_a_request_fails_is_not_in_vain)
 		cr_assert_lt(n, 16384 / 256, "a turn, and one packet of the next");
 		ur_emux_change(&ur_engine_core(e->engine)->emux,
 			       &(struct ur_emux_attr){UR_EMUX_RR, UR_EMUX_WQES, UR_EMUX_BURST});
-		cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+		cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 		end_expect_silence(e);
 		end_expect_wc(e, 1, IBV_WC_LOC_PROT_ERR);
 		cr_assert_gt(end_counters(e)->sched_turns, 2);
@@ -531,7 +531,7 @@ Test(engine, turn_in_which_a_read_is_refused_is_not_in_vain)
 	cr_assert_lt(n, 16384 / 256, "a turn, and one packet of the next");
 	ur_emux_change(&ur_engine_core(e->engine)->emux,
 		       &(struct ur_emux_attr){UR_EMUX_RR, UR_EMUX_WQES, UR_EMUX_BURST});
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	end_expect_nak(e, 100 + n, UR_SYNDROME_NAK | UR_NAK_REM_ACCESS);
 	cr_assert_gt(end_counters(e)->sched_turns, 2);
 	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
@@ -549,7 +549,7 @@ Test(engine, turn_in_which_a_repeated_read_is_dropped_is_not_in_vain)
 	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
 	cr_assert_eq(end_drain(e), 4);
 	cr_assert_eq(end_in(e, p), UR_DROP_PSN_DUPLICATE);
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	turns = end_counters(e)->sched_turns;
 	end_expect_silence(e);
 	cr_assert_eq(e->qp->state, IBV_QPS_RTS);

@@ -595,7 +595,7 @@ Test(ext_completer, read_whose_target_went_is_a_protection_error)
 	end_send(e, 1, IBV_WR_SEND, 4);
 	end_send(e, 2, IBV_WR_RDMA_READ, 4);
 	cr_assert_eq(xend_drain(e), 2);
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	cr_assert_eq(xend_read(e, 2, 0, 1001, 4, e->out.xth.stamp), UR_DROP_RECV_BUFFER);
 	cr_assert_eq(e->buf[0], 0);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);

@@ -385,13 +385,13 @@ Test(ext_requester, local_invalidate_waits_for_what_may_be_sent_again)
 	xend_expect(e, UR_EXT_SEND_ONLY, 1000);
 	cr_assert(e->out.bth.ackreq);
 	xend_expect_silence(e);
-	cr_assert_not_null(ur_mem_check(&e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
+	cr_assert_not_null(ur_mem_check(e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
 	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, e->out.xth.stamp), UR_DROP_NONE);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	xend_expect(e, UR_EXT_SEND_ONLY, 1001);
 	cr_assert_eq(e->out.xth.ssn, 2, "a local operation takes no SSN");
 	end_expect_wc(e, 2, IBV_WC_SUCCESS);
-	cr_assert_null(ur_mem_check(&e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
+	cr_assert_null(ur_mem_check(e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
 	xend_free(e);
 }
 
@@ -447,7 +447,7 @@ Test(ext_requester, what_can_no_longer_be_read_when_it_is_sent_again_fails_in_it
 	first = e->out.xth.stamp;
 	cr_assert_eq(xend_drain(e), 2);
 	last = e->out.xth.stamp;
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, first), UR_DROP_NONE);
 	env = env_of(e);
 	ur_selective_lose_una(&e->qp->xreq.psn, &env);

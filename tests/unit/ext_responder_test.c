@@ -129,7 +129,7 @@ Test(ext_responder, completions_wait_for_their_turn)
 	uint32_t key;
 	struct ibv_wc wc;
 
-	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf + 9000, 100, 0,
+	cr_assert_eq(ur_mem_register(x->e->mem, END_PD, x->e->buf + 9000, 100, 0,
 				     UR_ACCESS_REMOTE_INVALIDATE, 77, &key),
 		     0);
 	peer_data(x, true, 0, 10, IMM, 5)->bth.solicited = true;
@@ -142,10 +142,10 @@ Test(ext_responder, completions_wait_for_their_turn)
 		peer_in(x, &x->p[i]);
 	end_expect_no_wc(x->e);
 	cr_assert_eq(x->e->notified, 0);
-	cr_assert_not_null(ur_mem_check(&x->e->mem, key, END_PD, 0, 1, 0));
+	cr_assert_not_null(ur_mem_check(x->e->mem, key, END_PD, 0, 1, 0));
 	peer_in(x, w);
 	cr_assert_eq(x->e->notified, 1);
-	cr_assert_null(ur_mem_check(&x->e->mem, key, END_PD, 0, 1, 0));
+	cr_assert_null(ur_mem_check(x->e->mem, key, END_PD, 0, 1, 0));
 	cr_assert_eq(end_expect_wc(x->e, 1, IBV_WC_SUCCESS).imm_data, __builtin_bswap32(5));
 	wc = end_expect_wc(x->e, 2, IBV_WC_SUCCESS);
 	cr_assert(wc.wc_flags == IBV_WC_WITH_INV && wc.invalidated_rkey == key);
@@ -202,12 +202,12 @@ Test(ext_responder, early_read_whose_region_went_is_refused_in_its_turn)
 	struct ur_packet *w = peer_write(x, 0, 4), *r = peer_read(x, 0, 4, 0, true);
 	uint32_t key;
 
-	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
+	cr_assert_eq(ur_mem_register(x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
 				     IBV_ACCESS_REMOTE_READ, 77, &key),
 		     0);
 	r->reth.rkey = key;
 	cr_assert_eq(peer_in(x, r), UR_DROP_NONE);
-	ur_mem_invalidate(&x->e->mem, key, END_PD, false);
+	ur_mem_invalidate(x->e->mem, key, END_PD, false);
 	peer_in(x, w);
 	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
 	peer_expect_nak(x, 101, 0x62);
@@ -819,7 +819,7 @@ Test(ext_responder, receive_that_may_not_be_written_is_not)
 
 		memset(to, 0xee, 100);
 		cr_assert_eq(
-			ur_mem_register(&x->e->mem, END_PD, to, 100, (uintptr_t)to,
+			ur_mem_register(x->e->mem, END_PD, to, 100, (uintptr_t)to,
 					i == 2 ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ
 					       : IBV_ACCESS_REMOTE_READ,
 					77, &key),
@@ -828,7 +828,7 @@ Test(ext_responder, receive_that_may_not_be_written_is_not)
 		sge[1] = (struct ibv_sge){(uintptr_t)to + 60, 40, key};
 		cr_assert_eq(ur_rq_post(&x->qp->rq, &wr), 0);
 		if (i == 2)
-			ur_mem_invalidate(&x->e->mem, key, END_PD, false);
+			ur_mem_invalidate(x->e->mem, key, END_PD, false);
 		cr_assert_eq(peer_in(x, s), UR_DROP_RECV_BUFFER);
 		peer_expect_nak(x, 100, 0x63);
 		end_expect_wc(x->e, 1, IBV_WC_LOC_PROT_ERR);
@@ -1025,12 +1025,12 @@ Test(ext_responder, strict_end_whose_region_went_is_refused_in_its_turn)
 	struct ur_packet *w = peer_write(x, 0, 8), *v = peer_write(x, 8, 8);
 	uint32_t key;
 
-	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
+	cr_assert_eq(ur_mem_register(x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
 				     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE, 77, &key),
 		     0);
 	v->reth.rkey = key;
 	cr_assert_eq(peer_in(x, v), UR_DROP_NONE);
-	ur_mem_invalidate(&x->e->mem, key, END_PD, false);
+	ur_mem_invalidate(x->e->mem, key, END_PD, false);
 	peer_drain(x);
 	peer_in(x, w);
 	peer_expect_nak(x, 101, 0x62);
@@ -1055,7 +1055,7 @@ Test(ext_responder, hostile_headers_write_nothing_outside_the_region)
 	for (unsigned round = 0; round < 200; round++) {
 		struct peer *x = PEER();
 
-		cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf + at, len, at,
+		cr_assert_eq(ur_mem_register(x->e->mem, END_PD, x->e->buf + at, len, at,
 					     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 						     IBV_ACCESS_REMOTE_ATOMIC |
 						     IBV_ACCESS_LOCAL_WRITE,

@@ -295,7 +295,7 @@ Test(ext_response, region_that_has_gone_ends_a_first_answer_but_only_drops_a_rep
 	struct ur_packet *r, again;
 	uint32_t key;
 
-	cr_assert_eq(ur_mem_register(&x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
+	cr_assert_eq(ur_mem_register(x->e->mem, END_PD, x->e->buf, 4096, (uintptr_t)x->e->buf,
 				     IBV_ACCESS_REMOTE_READ, 77, &key),
 		     0);
 	r = peer_read(x, 0, 600, 0, true);
@@ -307,7 +307,7 @@ Test(ext_response, region_that_has_gone_ends_a_first_answer_but_only_drops_a_rep
 	peer_in(x, &again);
 	peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
 	peer_in(x, &r[1]);
-	ur_mem_invalidate(&x->e->mem, key, END_PD, false);
+	ur_mem_invalidate(x->e->mem, key, END_PD, false);
 	peer_expect_nak(x, 101, 0x62);
 	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
 	peer_expect_silence(x);

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "mem/mem.h"
+#include "mem/table.h"
 
 #define PD     7
 #define LOCAL  IBV_ACCESS_LOCAL_WRITE
@@ -30,16 +30,14 @@ static uint64_t next_random(void)
 
 static struct ur_mem *table(uint32_t max_mr)
 {
-	struct ur_mem *m = malloc(sizeof(*m));
+	void *memory;
 
-	cr_assert_not_null(m);
-	ur_mem_init(m, malloc(ur_mem_size(max_mr)), max_mr);
-	return m;
+	cr_assert_eq(posix_memalign(&memory, 64, ur_mem_size(max_mr)), 0);
+	return ur_mem_init(memory, max_mr);
 }
 
 static void table_free(struct ur_mem *m)
 {
-	free(m->mrs);
 	free(m);
 }
 

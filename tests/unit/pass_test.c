@@ -166,9 +166,9 @@ Test(pass, what_was_kept_back_is_told_before_the_queue_pair_goes)
 {
 	fill_a_hole();
 	end_expect_ack(e, 104);
-	ur_engine_tell_all(e->engine);
+	ur_engine_flush_acks(e->engine);
 	end_expect_ack(e, 105);
-	ur_engine_tell_all(e->engine);
+	ur_engine_flush_acks(e->engine);
 	end_expect_silence(e);
 }
 
@@ -177,6 +177,6 @@ Test(pass, an_error_ends_it)
 	fill_a_hole();
 	end_expect_ack(e, 104);
 	end_modify(e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0);
-	ur_engine_tell_all(e->engine);
+	ur_engine_flush_acks(e->engine);
 	end_expect_silence(e);
 }

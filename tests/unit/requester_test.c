@@ -290,14 +290,14 @@ Test(requester, local_invalidate_waits_until_what_came_before_need_not_be_sent_a
 	cr_assert_eq(post_invalidate(e, 2, e->key), 0);
 	end_expect(e, UR_RC_SEND_ONLY, 1000);
 	end_expect_silence(e);
-	cr_assert_not_null(ur_mem_check(&e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
+	cr_assert_not_null(ur_mem_check(e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
 	end_sleep(e, END_TIMEOUT_NS + 2000);
 	end_expect(e, UR_RC_SEND_ONLY, 1000);
 	cr_assert_eq(end_ack(e, 1000, 0x1f, 1), UR_DROP_NONE);
 	end_expect_silence(e);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	end_expect_wc(e, 2, IBV_WC_SUCCESS);
-	cr_assert_null(ur_mem_check(&e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
+	cr_assert_null(ur_mem_check(e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
 	end_free(e);
 }
 

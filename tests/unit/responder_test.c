@@ -545,7 +545,7 @@ Test(responder, region_that_goes_in_the_middle_of_a_write_is_not_touched)
 
 	p.reth.length = 512;
 	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	memset(e->buf, 0xee, 512);
 	expect_refusal(e, end_packet(e, UR_RC_WRITE_LAST, 101, 256), 2, UR_DROP_ACCESS);
 	cr_assert_eq(e->buf[256], 0xee);
@@ -593,7 +593,7 @@ Test(responder, send_with_invalidate_takes_the_key_out_of_force)
 
 	cr_assert_eq(wc.wc_flags, IBV_WC_WITH_INV);
 	cr_assert_eq(wc.invalidated_rkey, e->unaligned_key);
-	cr_assert_null(ur_mem_check(&e->mem, e->unaligned_key, END_PD, 0, 1, 0));
+	cr_assert_null(ur_mem_check(e->mem, e->unaligned_key, END_PD, 0, 1, 0));
 	end_free(e);
 }
 
@@ -608,7 +608,7 @@ Test(responder, send_that_invalidates_what_is_not_there_or_not_its_own_is_an_acc
 		p.ieth = i ? e->key : 0x5555;
 		expect_refusal(e, p, 2, UR_DROP_ACCESS);
 		end_expect_wc(e, 1, IBV_WC_LOC_ACCESS_ERR);
-		cr_assert_not_null(ur_mem_check(&e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
+		cr_assert_not_null(ur_mem_check(e->mem, e->key, END_PD, (uintptr_t)e->buf, 1, 0));
 		end_free(e);
 	}
 }

@@ -485,7 +485,7 @@ Test(response, region_that_goes_in_the_middle_of_an_answer_is_not_read)
 
 	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_NONE);
 	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 100);
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	end_expect_nak(e, 101, 0x62);
 	end_expect_silence(e);
 	cr_assert_eq(e->qp->state, IBV_QPS_ERR);
@@ -502,7 +502,7 @@ Test(response, region_that_has_gone_only_drops_an_answer_given_once_more)
 	cr_assert_eq(end_drain(e), 2);
 	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_PSN_DUPLICATE);
 	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 100);
-	cr_assert_eq(ur_mem_suspend(&e->mem, e->key), 0);
+	cr_assert_eq(ur_mem_suspend(e->mem, e->key), 0);
 	end_expect_silence(e);
 	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
 	cr_assert_eq(read_request(e, 100, 0, 512), UR_DROP_PSN_DUPLICATE);
@@ -537,7 +537,7 @@ Test(response, fatal_nak_follows_what_older_requests_ask_for_again)
 	struct end *e = END(.dest_rd_atomic = 4);
 	struct ur_packet p = end_packet(e, UR_RC_READ_REQUEST, 102, 0);
 
-	cr_assert_eq(ur_mem_register(&e->mem, END_PD, e->buf, 4096, (uintptr_t)e->buf,
+	cr_assert_eq(ur_mem_register(e->mem, END_PD, e->buf, 4096, (uintptr_t)e->buf,
 				     IBV_ACCESS_REMOTE_READ, 77, &p.reth.rkey),
 		     0);
 	p.reth.length = 512;
@@ -547,7 +547,7 @@ Test(response, fatal_nak_follows_what_older_requests_ask_for_again)
 	cr_assert_eq(read_request(e, 104, 0, 4), UR_DROP_NONE);
 	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 102);
 	cr_assert_eq(read_request(e, 101, 256, 256), UR_DROP_PSN_DUPLICATE);
-	ur_mem_invalidate(&e->mem, p.reth.rkey, END_PD, false);
+	ur_mem_invalidate(e->mem, p.reth.rkey, END_PD, false);
 	end_expect(e, UR_RC_READ_RESPONSE_ONLY, 101);
 	end_expect_nak(e, 103, 0x62);
 	end_expect_silence(e);

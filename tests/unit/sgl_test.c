@@ -13,17 +13,19 @@
 #define NO_SGES NULL, 0
 
 static uint8_t memory[3 * PAGE];
-static struct ur_mem mem;
+static struct ur_mem *mem;
 static uint32_t rw, ro; /* keys of the first and the second page; the third is nobody's */
 
 static void setup(void)
 {
-	cr_assert_eq(posix_memalign((void **)&mem.mrs, 64, ur_mem_size(4)), 0);
-	ur_mem_init(&mem, mem.mrs, 4);
-	cr_assert_eq(ur_mem_register(&mem, PD, memory, PAGE, (uintptr_t)memory, RW,
+	void *table;
+
+	cr_assert_eq(posix_memalign(&table, 64, ur_mem_size(4)), 0);
+	mem = ur_mem_init(table, 4);
+	cr_assert_eq(ur_mem_register(mem, PD, memory, PAGE, (uintptr_t)memory, RW,
 				     UINT64_C(0x123456789abcdef0), &rw),
 		     0);
-	cr_assert_eq(ur_mem_register(&mem, PD, memory + PAGE, PAGE, (uintptr_t)memory + PAGE, 0,
+	cr_assert_eq(ur_mem_register(mem, PD, memory + PAGE, PAGE, (uintptr_t)memory + PAGE, 0,
 				     UINT64_C(0x0fedcba987654321), &ro),
 		     0);
 	memset(memory, '.', sizeof(memory));
@@ -31,7 +33,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	free(mem.mrs);
+	free(mem);
 }
 
 TestSuite(sgl, .init = setup, .fini = teardown);
@@ -58,8 +60,8 @@ Test(sgl, one_sge_gives_one_fragment)
 	struct ur_sge list = sge(100, 1000, rw);
 	struct ur_tx tx = {0};
 
-	cr_assert(ur_sgl_gather(&mem, PD, &list, 1, 0, 1000, &tx));
-	cr_assert(ur_sgl_gather(&mem, PD, &list, 1, 990, 10, &tx));
+	cr_assert(ur_sgl_gather(mem, PD, &list, 1, 0, 1000, &tx));
+	cr_assert(ur_sgl_gather(mem, PD, &list, 1, 990, 10, &tx));
 	cr_assert_eq(tx.frag_cnt, 2);
 	expect_frag(&tx, 0, 100, 1000);
 	expect_frag(&tx, 1, 1090, 10);
@@ -72,7 +74,7 @@ Test(sgl, a_range_over_several_sges_gives_a_fragment_of_each)
 				sge(200, 30, rw)};
 	struct ur_tx tx = {0};
 
-	cr_assert(ur_sgl_gather(&mem, PD, list, 4, 5, 40, &tx));
+	cr_assert(ur_sgl_gather(mem, PD, list, 4, 5, 40, &tx));
 	cr_assert_eq(tx.frag_cnt, 3);
 	expect_frag(&tx, 0, 5, 5);
 	expect_frag(&tx, 1, PAGE, 20);
@@ -84,7 +86,7 @@ Test(sgl, a_range_may_begin_exactly_where_an_sge_begins)
 	struct ur_sge list[] = {sge(0, 10, rw), sge(500, 0, 0), sge(PAGE, 20, ro)};
 	struct ur_tx tx = {0};
 
-	cr_assert(ur_sgl_gather(&mem, PD, list, 3, 10, 20, &tx));
+	cr_assert(ur_sgl_gather(mem, PD, list, 3, 10, 20, &tx));
 	cr_assert_eq(tx.frag_cnt, 1);
 	expect_frag(&tx, 0, PAGE, 20);
 }
@@ -104,7 +106,7 @@ Test(sgl, each_split_of_a_list_gathers_the_same_bytes)
 			struct ur_tx tx = {0};
 			unsigned n = 0;
 
-			cr_assert(ur_sgl_gather(&mem, PD, list, 3, from, to - from, &tx));
+			cr_assert(ur_sgl_gather(mem, PD, list, 3, from, to - from, &tx));
 			for (unsigned i = 0; i < tx.frag_cnt; n += tx.frag[i++].length)
 				memcpy(got + n, tx.frag[i].base, tx.frag[i].length);
 			cr_assert_eq(n, to - from);
@@ -117,10 +119,10 @@ Test(sgl, nothing_is_gathered_from_nothing)
 	struct ur_tx tx = {0};
 	struct ur_sge bad = sge(0, 0, 0);
 
-	cr_assert(ur_sgl_gather(&mem, PD, NO_SGES, 0, 0, &tx));
-	cr_assert(ur_sgl_gather(&mem, PD, &bad, 1, 0, 0, &tx));
+	cr_assert(ur_sgl_gather(mem, PD, NO_SGES, 0, 0, &tx));
+	cr_assert(ur_sgl_gather(mem, PD, &bad, 1, 0, 0, &tx));
 	cr_assert_eq(tx.frag_cnt, 0);
-	cr_assert_not(ur_sgl_gather(&mem, PD, NO_SGES, 0, 1, &tx));
+	cr_assert_not(ur_sgl_gather(mem, PD, NO_SGES, 0, 1, &tx));
 }
 
 /* MEM-LKEY-01 */
@@ -130,12 +132,12 @@ Test(sgl, gathering_needs_a_key_that_covers_the_bytes)
 	struct ur_sge past = sge(PAGE - 5, 10, rw), nobody = sge(2 * PAGE, 1, ro);
 	struct ur_tx tx = {0};
 
-	cr_expect_not(ur_sgl_gather(&mem, PD, &wrong_key, 1, 0, 10, &tx));
-	cr_expect_not(ur_sgl_gather(&mem, PD, &zero, 1, 0, 10, &tx));
-	cr_expect_not(ur_sgl_gather(&mem, PD, &past, 1, 0, 10, &tx));
-	cr_expect_not(ur_sgl_gather(&mem, PD, &nobody, 1, 0, 1, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, &wrong_key, 1, 0, 10, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, &zero, 1, 0, 10, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, &past, 1, 0, 10, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, &nobody, 1, 0, 1, &tx));
 	cr_expect_eq(tx.frag_cnt, 0);
-	cr_expect(ur_sgl_gather(&mem, PD, &past, 1, 0, 5, &tx), "only the bytes asked for");
+	cr_expect(ur_sgl_gather(mem, PD, &past, 1, 0, 5, &tx), "only the bytes asked for");
 }
 
 Test(sgl, another_domains_key_is_refused)
@@ -143,7 +145,7 @@ Test(sgl, another_domains_key_is_refused)
 	struct ur_sge list = sge(0, 10, rw);
 	struct ur_tx tx = {0};
 
-	cr_expect_not(ur_sgl_gather(&mem, OTHER, &list, 1, 0, 10, &tx));
+	cr_expect_not(ur_sgl_gather(mem, OTHER, &list, 1, 0, 10, &tx));
 	cr_expect_not(ur_sgl_scatter(&mem, OTHER, &list, 1, 0, (const uint8_t *)"x", 1));
 	expect_untouched();
 }
@@ -153,9 +155,9 @@ Test(sgl, a_list_too_short_leaves_the_packet_as_it_was)
 	struct ur_sge list[] = {sge(0, 10, rw), sge(20, 10, rw)};
 	struct ur_tx tx = {.frag_cnt = 1};
 
-	cr_expect_not(ur_sgl_gather(&mem, PD, list, 2, 0, 21, &tx));
-	cr_expect_not(ur_sgl_gather(&mem, PD, list, 2, UINT32_MAX, 1, &tx));
-	cr_expect_not(ur_sgl_gather(&mem, PD, list, 1, 5, UINT32_MAX, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, list, 2, 0, 21, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, list, 2, UINT32_MAX, 1, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, list, 1, 5, UINT32_MAX, &tx));
 	cr_expect_eq(tx.frag_cnt, 1);
 }
 
@@ -166,11 +168,11 @@ Test(sgl, a_packet_has_at_most_so_many_fragments)
 
 	for (unsigned i = 0; i <= UR_FRAGS_MAX; i++)
 		list[i] = sge(i, 1, rw);
-	cr_expect_not(ur_sgl_gather(&mem, PD, list, UR_FRAGS_MAX + 1, 0, UR_FRAGS_MAX + 1, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, list, UR_FRAGS_MAX + 1, 0, UR_FRAGS_MAX + 1, &tx));
 	cr_expect_eq(tx.frag_cnt, 0);
-	cr_expect(ur_sgl_gather(&mem, PD, list, UR_FRAGS_MAX + 1, 1, UR_FRAGS_MAX, &tx));
+	cr_expect(ur_sgl_gather(mem, PD, list, UR_FRAGS_MAX + 1, 1, UR_FRAGS_MAX, &tx));
 	cr_expect_eq(tx.frag_cnt, UR_FRAGS_MAX);
-	cr_expect_not(ur_sgl_gather(&mem, PD, list, 1, 0, 1, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, list, 1, 0, 1, &tx));
 	cr_expect_eq(tx.frag_cnt, UR_FRAGS_MAX);
 }
 
@@ -179,8 +181,8 @@ Test(sgl, an_address_that_wraps_is_refused)
 	struct ur_sge list = {UINT64_MAX - 4, 10, rw};
 	struct ur_tx tx = {0};
 
-	cr_expect_not(ur_sgl_gather(&mem, PD, &list, 1, 0, 10, &tx));
-	cr_expect_not(ur_sgl_gather(&mem, PD, &list, 1, 5, 5, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, &list, 1, 0, 10, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, &list, 1, 5, 5, &tx));
 }
 
 Test(sgl, bytes_are_scattered_where_the_list_says_and_nowhere_else)

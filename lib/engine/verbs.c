@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/verbs.h"
+
+#include <errno.h>
+
+#include "engine/engine_priv.h"
+#include "engine/near.h"
+#include "transport/admission.h"
+#include "transport/dest.h"
+#include "transport/mode.h"
+#include "transport/qp.h"
+#include "wire/assert.h"
+#include "wire/bits.h"
+
+/* ---- completion queues ---- */
+
+size_t ur_engine_cq_size(uint32_t cqe)
+{
+	return ur_align64(sizeof(struct ur_cq)) + ur_cq_ring_bytes(cqe);
+}
+
+struct ur_cq *ur_engine_create_cq(void *memory, const struct ur_cq_create *attr)
+{
+	struct ur_cq *cq = memory;
+
+	UR_ASSERT(((uintptr_t)memory & 63) == 0);
+	ur_cq_init(cq, (uint8_t *)memory + ur_align64(sizeof(*cq)), attr->cqe, attr->worker,
+		   attr->user);
+	cq->unarmed = attr->unarmed;
+	return cq;
+}
+
+unsigned ur_engine_poll_cq(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
+{
+	return ur_cq_poll(cq, n, wc);
+}
+
+bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only)
+{
+	/* Of the worker, which may push at this moment, and the caller one takes the arm back. */
+	return ur_cq_arm(cq, solicited_only) &&
+	       atomic_exchange(&cq->armed, UR_CQ_QUIET) != UR_CQ_QUIET;
+}
+
+uint16_t ur_engine_cq_worker(const struct ur_cq *cq)
+{
+	return cq->worker;
+}
+
+void *ur_engine_cq_user(const struct ur_cq *cq)
+{
+	return cq->user;
+}
+
+/* ---- shared receive queues ---- */
+
+size_t ur_engine_srq_size(void)
+{
+	return ur_align64(sizeof(struct ur_srq));
+}
+
+size_t ur_engine_srq_ring_bytes(uint32_t entries, uint32_t max_sge)
+{
+	return ur_align64(ur_rq_ring_bytes(entries, max_sge));
+}
+
+struct ur_srq *ur_engine_create_srq(void *memory, const struct ur_srq_create *attr)
+{
+	struct ur_srq *srq = memory;
+
+	UR_ASSERT(((uintptr_t)memory & 63) == 0);
+	memset(srq, 0, sizeof(*srq));
+	ur_srq_init(srq, attr->ring, attr->entries, attr->max_sge, attr->pd, attr->user);
+	srq->pool = attr->pool;
+	return srq;
+}
+
+int ur_engine_post_srq_recv(struct ur_srq *srq, const struct ibv_recv_wr *wr)
+{
+	return ur_rq_post(&srq->rq, wr);
+}
+
+int ur_engine_resize_srq(struct ur_srq *srq, void *ring, uint32_t entries)
+{
+	return ur_srq_resize(srq, ring, entries);
+}
+
+bool ur_engine_set_srq_limit(struct ur_srq *srq, uint32_t limit)
+{
+	bool reached = ur_wq_cnt(&srq->rq) < limit;
+
+	srq->limit = reached ? 0 : limit;
+	return reached;
+}
+
+void ur_engine_query_srq(const struct ur_srq *srq, struct ibv_srq_attr *out)
+{
+	*out = (struct ibv_srq_attr){
+		.max_wr = srq->rq.entries, .max_sge = srq->rq.max_sge, .srq_limit = srq->limit};
+}
+
+/* ---- queue pairs ---- */
+
+struct rings {
+	size_t sq, rq, srq_wqe, res, q, ans, total;
+};
+
+/* Extended mode: READs and atomics being answered, for the first time or again. */
+static uint16_t answers_of(const struct ur_qp_create *a)
+{
+	return (uint16_t)(2 * a->max_dest_rd_atomic);
+}
+
+static struct rings rings_of(const struct ur_qp_create *a)
+{
+	struct rings r = {0};
+
+	r.sq = 0;
+	r.rq = r.sq + ur_align64(ur_sq_ring_bytes(a->cap.max_send_wr, a->cap.max_send_sge,
+						  a->cap.max_inline_data));
+	r.srq_wqe =
+		r.rq +
+		(a->srq ? 0
+			: ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
+	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
+	r.q = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
+	r.ans = r.q + ur_align64(a->max_dest_rd_atomic);
+	r.total = r.ans + (a->type == IBV_QPT_RC
+				   ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer))
+				   : 0);
+	return r;
+}
+
+size_t ur_qp_rings_bytes(const struct ur_qp_create *a)
+{
+	return rings_of(a).total;
+}
+
+/* QP-CREATE-01 */
+int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint64_t now_ns,
+			struct ur_qp **out)
+{
+	struct rings r = rings_of(a);
+	uint8_t *mem = a->rings;
+	struct ur_qp *qp;
+
+	if ((a->type != IBV_QPT_RC && a->type != IBV_QPT_UC && a->type != IBV_QPT_UD) ||
+	    a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX || a->recv_cq->worker != e->core.worker ||
+	    (a->srq && a->srq->pd != a->pd) || ((uintptr_t)mem & 63))
+		return -EINVAL;
+	qp = ur_slots_take(&e->slots, now_ns, a->random);
+	if (!qp)
+		return -ENOMEM;
+	qp->core = &e->core;
+	qp->type = (uint8_t)a->type;
+	qp->pd = a->pd;
+	qp->pkey = 0xffff;
+	qp->sig_all = a->sig_all;
+	qp->send_cq = a->send_cq;
+	qp->recv_cq = a->recv_cq;
+	qp->srq = a->srq;
+	qp->user = a->user;
+	qp->window = e->window;
+	qp->ackreq_every = e->ackreq_every;
+	qp->port_mtu_shift = e->mtu_shift;
+	qp->res_max = a->max_dest_rd_atomic;
+	qp->attr.cap = a->cap;
+	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
+	ur_emux_queue_init(&e->core.emux, &qp->rsp_queue, NODE_RSP, 0);
+	qp->ack_node.kind = NODE_ACK;
+	qp->settle_node.kind = NODE_SETTLE;
+	qp->timer.kind = UR_TIMER_QP;
+	ur_sq_init(&qp->sq, mem + r.sq, a->cap.max_send_wr, a->cap.max_send_sge,
+		   a->cap.max_inline_data);
+	if (a->srq) {
+		if (!a->srq->qp_cnt++)
+			ur_admission_join(&e->core, a->srq);
+		qp->rsp.srq_wqe = (struct ur_rwqe *)(void *)(mem + r.srq_wqe);
+	} else {
+		ur_rq_init(&qp->rq, mem + r.rq, a->cap.max_recv_wr, a->cap.max_recv_sge);
+	}
+	qp->rsp.res = (struct ur_rd_res *)(void *)(mem + r.res);
+	qp->rsp.q = mem + r.q;
+	if (a->type == IBV_QPT_RC) {
+		qp->xrsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
+		qp->xrsp.ans_cap = answers_of(a);
+	}
+	ur_qp_reset(qp);
+	*out = qp;
+	return 0;
+}
+
+int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_qp_attr *attr,
+			int mask, const struct ur_path_attr *path, uint64_t now_ns)
+{
+	int rc = ur_qp_modify_check(qp, attr, mask, path);
+
+	if (rc)
+		return rc;
+	ur_qp_modify(qp, attr, mask, path);
+	if ((mask & IBV_QP_AV) && qp->type != IBV_QPT_UD && e->core.dests &&
+	    qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_ERR)
+		ur_dest_attach(qp, now_ns);
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && qp->type == IBV_QPT_RC)
+		ur_admission_connect(qp, now_ns);
+	return 0;
+}
+
+/* QP-DESTROY-01 */
+void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
+{
+	ur_qp_reset(qp);
+	if (qp->srq && !--qp->srq->qp_cnt)
+		ur_admission_leave(qp->srq);
+	ur_slots_give(&e->slots, qp, now_ns + e->time_wait_ns);
+}
+
+int ur_engine_set_mode(struct ur_qp *qp, const struct ur_qp_mode *mode)
+{
+	int rc = ur_qp_set_mode(qp, mode->mode, mode->strict);
+
+	if (!rc)
+		rc = ur_qp_set_paths(qp, mode->paths);
+	if (!rc)
+		rc = ur_qp_set_agreed(qp, &mode->agreed);
+	return rc;
+}
+
+int ur_engine_connect_qp(struct ur_engine *e, struct ur_qp *qp, const struct ur_qp_connection *c,
+			 uint64_t now_ns)
+{
+	static const int to_init =
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	static const int to_rtr =
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	static const int to_rtr_rc = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	static const int to_rts = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	static const int to_rts_rc =
+		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	bool rc = qp->type == IBV_QPT_RC;
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = c->access,
+		.path_mtu = c->path_mtu,
+		.dest_qp_num = c->dest_qpn.v,
+		.rq_psn = c->rq_psn.v,
+		.sq_psn = c->sq_psn.v,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.min_rnr_timer = 12,
+		.max_rd_atomic = qp->res_max,
+		.max_dest_rd_atomic = qp->res_max,
+		.ah_attr = {.is_global = 1, .port_num = 1},
+	};
+	int err;
+
+	if (qp->state != IBV_QPS_RESET)
+		return -EINVAL;
+	err = rc ? ur_engine_set_mode(qp, &c->mode) : 0;
+	if (!err)
+		err = ur_engine_modify_qp(e, qp, &a, to_init, NULL, now_ns);
+	a.qp_state = IBV_QPS_RTR;
+	if (!err)
+		err = ur_engine_modify_qp(e, qp, &a, to_rtr | (rc ? to_rtr_rc : 0), &c->path,
+					  now_ns);
+	a.qp_state = IBV_QPS_RTS;
+	if (!err)
+		err = ur_engine_modify_qp(e, qp, &a, to_rts | (rc ? to_rts_rc : 0), NULL, now_ns);
+	a.qp_state = IBV_QPS_RESET;
+	if (err)
+		ur_engine_modify_qp(e, qp, &a, IBV_QP_STATE, NULL, now_ns);
+	return err;
+}
+
+void ur_engine_flush_qp_acks(struct ur_qp *qp)
+{
+	ur_response_tell_all(qp);
+}
+
+void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight)
+{
+	struct ur_emux *x = &qp->core->emux;
+
+	ur_emux_set_share(x, &qp->sq_queue, priority, weight);
+	ur_emux_set_share(x, &qp->rsp_queue, priority, weight);
+}
+
+struct ur_qp *ur_engine_find_qp(struct ur_engine *e, struct ur_qpn qpn)
+{
+	return ur_slots_find(&e->slots, qpn);
+}
+
+struct ur_qpn ur_engine_qpn(const struct ur_qp *qp)
+{
+	return qp->qpn;
+}
+
+void ur_engine_for_each_qp(struct ur_engine *e, void (*fn)(struct ur_qp *qp, void *ctx), void *ctx)
+{
+	for (uint32_t i = 0; i < e->slots.slot_cnt; i++)
+		if (e->slots.qps[i].core)
+			fn(&e->slots.qps[i], ctx);
+}
+
+void ur_engine_for_each_path(struct ur_engine *e,
+			     void (*fn)(struct ur_path *path, const struct ibv_ah_attr *av,
+					void *ctx),
+			     void *ctx)
+{
+	for (uint32_t i = 0; i < e->slots.slot_cnt; i++) {
+		struct ur_qp *qp = &e->slots.qps[i];
+
+		if (qp->core && qp->type != IBV_QPT_UD && qp->path.len >= UR_PATH_MIN_BYTES)
+			fn(&qp->path, &qp->attr.ah_attr, ctx);
+	}
+}
+
+static void forget_ah_in_qp(struct ur_qp *qp, void *ctx)
+{
+	static const struct ur_ah gone; /* of no protection domain */
+	const struct ur_ah *ah = ctx;
+
+	if (qp->type != IBV_QPT_UD)
+		return;
+	for (uint32_t i = qp->req.cur; i != ur_wq_tail(&qp->sq); i++) {
+		struct ur_wqe_ext *ext =
+			(struct ur_wqe_ext *)(uintptr_t)ur_wqe_ext(ur_sq_at(&qp->sq, i));
+
+		if (ext->ud.ah == ah)
+			ext->ud.ah = &gone;
+	}
+}
+
+void ur_engine_forget_ah(struct ur_engine *e, const struct ur_ah *ah)
+{
+	ur_engine_for_each_qp(e, forget_ah_in_qp, (void *)(uintptr_t)ah);
+}
+
+/* ---- posting ---- */
+
+static enum ibv_qp_state posted_state(const struct ur_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->posted_state, memory_order_acquire);
+}
+
+int ur_engine_post_send(struct ur_qp *qp, const struct ibv_send_wr *wr)
+{
+	return ur_sq_post(&qp->sq, (enum ibv_qp_type)qp->type, posted_state(qp), wr, qp->sig_all);
+}
+
+int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
+			bool *flushes)
+{
+	int rc = qp->srq || posted_state(qp) == IBV_QPS_RESET ? EINVAL : 0;
+
+	for (; wr && !rc; wr = wr->next) {
+		rc = ur_rq_post(&qp->rq, wr);
+		if (rc)
+			break;
+	}
+	*bad = wr;
+	/*
+	 * Against the worker's move to ERR, which stores the state and then reads the tail: one of
+	 * the two flushes.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	*flushes = atomic_load(&qp->posted_state) == IBV_QPS_ERR;
+	return rc;
+}
+
+/*
+ * SCHED-NEAR-01. An application with thousands of queue pairs goes round them: who comes next is
+ * who came next the last time. If that held for this one, the next one's state is fetched while
+ * this one sends, and of the one after it what tells where that is. A slot's memory stays, whoever
+ * lives there.
+ */
+static void foresee(struct ur_engine *e, struct ur_qp *qp)
+{
+	uint16_t slot = (uint16_t)(qp - e->slots.qps);
+	struct ur_qp *last = e->rung;
+
+	e->rung = qp;
+	if (last->rung_next == slot && last != qp) {
+		const struct ur_qp *next = &e->slots.qps[qp->rung_next];
+
+		ur_near_where(&e->slots.qps[next->rung_next]);
+		ur_near_poster(next);
+	}
+	last->rung_next = slot;
+}
+
+void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
+{
+	foresee(e, qp);
+	ur_qp_flush(qp);
+	ur_qp_update(qp);
+}
+
+bool ur_engine_claim_doorbell(struct ur_qp *qp)
+{
+	return atomic_exchange(&qp->pending, 1) == 0;
+}
+
+void ur_engine_take_doorbell(struct ur_qp *qp)
+{
+	/* Before the tail is read. */
+	atomic_store(&qp->pending, 0);
+}

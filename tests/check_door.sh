@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# check_door.sh SOURCE_DIR BUILD_DIR: the engine is the only door to the parts.
+#
+#  1. What the headers of the door include, directly or not, is plain data or opaque: `open` below.
+#  2. The layers above include no other header of a part.
+#  3. They call no function of the core that those headers do not declare.
+#  4. A C++ program can include each of them alone.
+#
+# CXX is the C++ compiler.
+set -eu
+
+cd "$1"
+build=$2
+door='engine/engine.h engine/verbs.h engine/query.h'
+open='^(engine/(engine|verbs|query)|[a-z]+/attr|cm/(cm|offer)|mem/mem|transport/(ah|counters|sink)|wire/[a-z_]+)\.h$'
+status=0
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM
+
+includes() {
+	sed -n 's/^#include "\([a-z_]*\/[a-z_]*\.h\)".*/\1/p' "$@"
+}
+
+# The closure: include until nothing new turns up.
+echo "$door" | tr ' ' '\n' | sort -u >"$dir/closure"
+while :; do
+	(cat "$dir/closure" && sed 's,^,lib/,' "$dir/closure" | xargs sed -n \
+		's/^#include "\([a-z_]*\/[a-z_]*\.h\)".*/\1/p') | sort -u >"$dir/next"
+	cmp -s "$dir/closure" "$dir/next" && break
+	mv "$dir/next" "$dir/closure"
+done
+
+if grep -vE "$open" "$dir/closure" >"$dir/wrong"; then
+	echo "the door includes what is inside: $(tr '\n' ' ' <"$dir/wrong")"
+	status=1
+fi
+
+parts='admission cm mem pacing sched timer transport vl'
+for file in $(find lib/api lib/edge app -name '*.[ch]'); do
+	for header in $(includes "$file"); do
+		case " $parts engine " in
+		*" ${header%%/*} "*)
+			if ! grep -qx "$header" "$dir/closure"; then
+				echo "$file includes $header, which is behind the door"
+				status=1
+			fi
+			;;
+		esac
+	done
+done
+
+# Names that the door and wire/ declare, and those that the layers above want of the core.
+(sed 's,^,lib/,' "$dir/closure" && ls lib/wire/*.h) | xargs grep -ohE 'ur_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$dir/declared"
+nm -g --defined-only "$build/lib/liburoce_core.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$dir/core"
+find "$build/lib" \( -name 'edge_*.o' -o -name 'api_*.o' \) -exec nm -u {} + | awk 'NF == 2 { print $2 }' | sort -u >"$dir/wanted"
+comm -12 "$dir/core" "$dir/wanted" >"$dir/calls"
+if ! grep -qx ur_engine_output "$dir/calls"; then
+	echo "check_door: the edge in $build does not call ur_engine_output(): nothing was looked at"
+	status=1
+fi
+for symbol in $(comm -23 "$dir/calls" "$dir/declared"); do
+	echo "$symbol is called from outside, and no header of the door declares it"
+	status=1
+done
+
+for header in $(cat "$dir/closure"); do
+	echo "#include \"$header\"" >"$dir/one.cpp"
+	if ! ${CXX:-c++} -std=c++17 -Wall -Werror -fsyntax-only -Ilib "$dir/one.cpp" 2>"$dir/log"; then
+		echo "C++ does not take $header:"
+		head -5 "$dir/log"
+		status=1
+	fi
+done
+
+[ $status -ne 0 ] || echo "$(wc -l <"$dir/closure") headers, $(wc -l <"$dir/calls") functions"
+exit $status
