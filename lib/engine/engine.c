@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine_priv.h"
 #include "engine/inside.h"
-#include "engine/near.h"
+#include "engine/prefetch.h"
 #include "engine/verbs.h"
 
 #include <errno.h>
@@ -126,7 +126,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->ackreq_every = attr->ackreq_every;
 	e->mtu_shift = attr->mtu_shift;
 	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker);
-	e->rung = e->slots.qps;
+	e->last_doorbell = e->slots.qps;
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
 			     l->reorder_slot_bytes, l->reorder_contexts);
 	ur_read_gap_pool_init(&e->core.read_gaps, m + at.read_gaps, l->read_gaps);
@@ -261,14 +261,14 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 		return;
 	qp = ur_slots_at(&e->slots, qpn);
 	if (!(ur_op_flags(opcode) & (UR_OP_RESPONSE | UR_OP_NOTIFY))) {
-		ur_near_receiver(qp);
+		ur_prefetch_receiver(qp);
 		return;
 	}
-	ur_near_lines(qp, 0, 1);
-	ur_near_lines(qp, offsetof(struct ur_qp, sq_queue),
-		      (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT
-			      ? offsetof(struct ur_qp, settle_node)
-			      : offsetof(struct ur_qp, xreq));
+	ur_prefetch_lines(qp, 0, 1);
+	ur_prefetch_lines(qp, offsetof(struct ur_qp, sq_queue),
+			  (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT
+				  ? offsetof(struct ur_qp, settle_node)
+				  : offsetof(struct ur_qp, xreq));
 }
 
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
@@ -340,7 +340,7 @@ void ur_engine_expire(struct ur_engine *e, uint64_t now_ns)
 {
 	struct ur_timer *t;
 
-	ur_engine_settle(e);
+	ur_engine_complete_sent(e);
 	while ((t = ur_wheel_expire(&e->core.wheel, now_ns)))
 		switch (t->kind) {
 		case UR_TIMER_DEST:

@@ -25,7 +25,7 @@ enum node_kind {
 struct ur_engine {
 	struct ur_core core;
 	struct ur_slots slots;
-	struct ur_qp *rung; /* whose doorbell rang last */
+	struct ur_qp *last_doorbell; /* the queue pair whose doorbell rang last */
 	struct ur_cm *cm;
 	uint64_t time_wait_ns;
 	uint32_t window, ackreq_every;
@@ -34,6 +34,6 @@ struct ur_engine {
 };
 
 /* Completes requests of unreliable queue pairs whose payload has been taken away since. */
-void ur_engine_settle(struct ur_engine *e);
+void ur_engine_complete_sent(struct ur_engine *e);
 
 #endif

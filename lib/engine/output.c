@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine_priv.h"
-#include "engine/near.h"
+#include "engine/prefetch.h"
 #include "transport/admission.h"
 #include "transport/build.h"
 #include "transport/cnp.h"
@@ -14,7 +14,7 @@
  * the lanes, the lanes.
  */
 
-void ur_engine_settle(struct ur_engine *e)
+void ur_engine_complete_sent(struct ur_engine *e)
 {
 	struct ur_sched_node *n;
 
@@ -48,7 +48,7 @@ static unsigned output_cm(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	return n;
 }
 
-/* One packet of the queue whose turn it is; *wqes counts WQEs begun, and refusals. */
+/* Makes one packet of the queue that has the turn; *wqes counts WQEs begun, and refusals. */
 static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_tx *tx,
 			uint64_t now_ns, unsigned *wqes)
 {
@@ -58,10 +58,9 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 	if (q->node.kind == NODE_RSP) {
 		qp = UR_QP_OF(q, rsp_queue);
 		made = ur_mode_response_next(qp, tx, now_ns);
-		/* Nothing to send: what was asked for is refused, or dropped if it is asked for
-		 * again. */
+		/* No packet: the request is refused, or dropped if it is a duplicate. */
 		*wqes += !made;
-		/* The end of an answer, or an atomic's. */
+		/* The last packet of a response. */
 		*wqes += made && tx->payload_len < 1u << qp->mtu_shift;
 		return made;
 	}
@@ -73,7 +72,7 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 	} else {
 		made = ur_mode_requester_next(qp, tx, now_ns, wqes);
 	}
-	/* Unreliable WQEs complete when their payload has been taken away: at the next call. */
+	/* Unreliable WQEs complete when their payload has been sent: at the next call. */
 	if (qp->type != IBV_QPT_RC && made)
 		ur_sched_set(&e->core.settle, &qp->settle_node, true);
 	return made;
@@ -85,15 +84,15 @@ static void count_lane(struct ur_core *core, unsigned vl, uint32_t bytes)
 	core->lane[vl].bytes += bytes;
 }
 
-/* Whether there is more to send is told once a turn, and at the end of each call. */
-static void tell(struct ur_emux_queue *q)
+/* Re-evaluates whether the queue has more to send: once a turn, and at the end of each call. */
+static void update_ready(struct ur_emux_queue *q)
 {
 	if (q->node.kind == NODE_SQ)
 		ur_qp_update(UR_QP_OF(q, sq_queue));
 }
 
-/* SCHED-NEAR-02: a turn begins; whose is next, and where has the one after that its state? */
-static void look_ahead(const struct ur_emux *x, unsigned vl)
+/* SCHED-NEAR-02: a turn begins; prefetches the next queue, and where the state of the one after it is. */
+static void prefetch_next(const struct ur_emux *x, unsigned vl)
 {
 	struct ur_sched_node *next = (void *)ur_emux_after(x, vl), *then;
 	const struct ur_qp *qp;
@@ -103,37 +102,36 @@ static void look_ahead(const struct ur_emux *x, unsigned vl)
 	then = TAILQ_NEXT(next, link);
 	if (next->kind == NODE_SQ) {
 		qp = UR_QP_OF(next, sq_queue);
-		ur_near_sender(qp, qp->req.cur);
+		ur_prefetch_sender(qp, qp->req.cur);
 	}
 	if (!then)
 		return;
 	if (then->kind == NODE_SQ)
-		ur_near_where(UR_QP_OF(then, sq_queue));
+		ur_prefetch_identity(UR_QP_OF(then, sq_queue));
 	else
-		ur_near_receiver(UR_QP_OF(then, rsp_queue));
+		ur_prefetch_receiver(UR_QP_OF(then, rsp_queue));
 }
 
-/* The next packet of the lane whose turn it is; false when the turn of a queue ended without one.
- */
+/* Makes the next packet of the lane that the arbiter names; false: a turn ended without one. */
 static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsigned *touched)
 {
 	struct ur_emux *x = &e->core.emux;
-	/* SCHED-ALONE-01: a lane that is alone is not arbitrated, nor is what it sends counted. */
+	/* SCHED-ALONE-01: a lane that is alone is not arbitrated, and not charged. */
 	bool alone = !(x->ready_lanes & (x->ready_lanes - 1));
 	unsigned vl = alone ? (unsigned)__builtin_ctz(x->ready_lanes)
 			    : ur_vl_pick(&e->core.vl, x->ready_lanes);
-	struct ur_emux_queue *had = x->turn[vl].queue, *q = ur_emux_turn(x, vl);
+	struct ur_emux_queue *previous = x->turn[vl].queue, *q = ur_emux_turn(x, vl);
 	unsigned wqes = 0;
 	bool made, goes_on;
 
 	*touched |= 1u << vl;
-	/* A gate closed within its turn. */
-	if (__builtin_expect(had && had != q, 0))
-		tell(had);
+	/* A gate has closed during its turn. */
+	if (__builtin_expect(previous && previous != q, 0))
+		update_ready(previous);
 	if (!q)
 		return false;
-	if (had != q)
-		look_ahead(x, vl);
+	if (previous != q)
+		prefetch_next(x, vl);
 	made = make_packet(e, q, tx, now_ns, &wqes);
 	if (made) {
 		uint32_t bytes = ur_tx_frame_bytes(tx);
@@ -152,7 +150,7 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 	}
 	if (!made || !goes_on) {
 		ur_emux_end_turn(x, vl);
-		tell(q);
+		update_ready(q);
 	}
 	return made;
 }
@@ -170,13 +168,13 @@ static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 		struct ur_emux_queue *q = x->turn[__builtin_ctz(touched)].queue;
 
 		if (q)
-			tell(q);
+			update_ready(q);
 	}
 	return made;
 }
 
 /* SCHED-AHEAD-01: an ACK, NAK, CNP or NOTIFY of the queue pair leaves ahead of all lanes. */
-static void goes_ahead(struct ur_core *core, const struct ur_qp *qp, const struct ur_tx *tx)
+static void charge_ahead(struct ur_core *core, const struct ur_qp *qp, const struct ur_tx *tx)
 {
 	unsigned vl = qp->rsp_queue.vl;
 
@@ -195,7 +193,7 @@ static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
 		struct ur_qp *qp = UR_QP_OF(n, cnp_node);
 
 		ur_cnp_next(qp, &tx[made]);
-		goes_ahead(&e->core, qp, &tx[made++]);
+		charge_ahead(&e->core, qp, &tx[made++]);
 	}
 	return made;
 }
@@ -207,7 +205,7 @@ static unsigned output_notifies(struct ur_engine *e, struct ur_tx *tx, unsigned 
 	struct ur_qp *qp;
 
 	while (made < cap && (qp = ur_admission_next(&e->core, &tx[made], now_ns)))
-		goes_ahead(&e->core, qp, &tx[made++]);
+		charge_ahead(&e->core, qp, &tx[made++]);
 	return made;
 }
 
@@ -221,13 +219,13 @@ static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 		bool ok = ur_mode_response_next_ack(qp, &tx[made], now_ns);
 
 		UR_ASSERT(ok);
-		goes_ahead(&e->core, qp, &tx[made]);
+		charge_ahead(&e->core, qp, &tx[made]);
 		made++;
 	}
 	return made;
 }
 
-/* What happened to recovery contexts since the last call. */
+/* Adds up what recovery contexts counted since the last call. */
 static void count_contexts(struct ur_core *core)
 {
 	struct ur_rtx_pool *pool = &core->rtx;
@@ -265,7 +263,7 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 {
 	unsigned n;
 
-	ur_engine_settle(e);
+	ur_engine_complete_sent(e);
 	count_contexts(&e->core);
 	n = output_cm(e, tx, cap, now_ns);
 	if (__builtin_expect(e->core.adm.busy.ready_cnt, 0))
@@ -284,7 +282,7 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 {
 	unsigned n;
 
-	ur_engine_settle(e);
+	ur_engine_complete_sent(e);
 	n = output_lanes(e, tx, cap, now_ns);
 	count_turns(&e->core);
 	return count_sent(&e->core, tx, n);

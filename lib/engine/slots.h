@@ -9,7 +9,7 @@
 
 /*
  * The QPs of an engine and their numbers. A QPN is, from the high end: generation, slot, worker;
- * slots 0 and 1 stay empty, so that QP0 and QP1 are nobody's. Free slots form a queue: the one
+ * slots 0 and 1 stay empty, which keeps the numbers of QP0 and QP1 free. Free slots form a queue: the one
  * that has been free longest is used next, under another generation, and not before its time-wait
  * is over (packets of the old QP may still be on their way).
  *
@@ -33,10 +33,10 @@ void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t w
 
 /*
  * A QP with its number set and nothing else; NULL when all are in use or in time-wait. `random`, fresh
- * each time, is its generation: knowing one number tells nothing of the next.
+ * each time, is its generation: one number does not give the next away.
  */
 struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns, uint64_t random);
-/* Takes it back; the number is nobody's at once. */
+/* Takes it back; the number is free at once. */
 void ur_slots_give(struct ur_slots *s, struct ur_qp *qp, uint64_t free_after_ns);
 
 /* Slots whose time-wait is not over. */

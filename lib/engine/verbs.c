@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "engine/engine_priv.h"
-#include "engine/near.h"
+#include "engine/prefetch.h"
 #include "transport/admission.h"
 #include "transport/dest.h"
 #include "transport/mode.h"
@@ -371,29 +371,29 @@ int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_rec
 }
 
 /*
- * SCHED-NEAR-01. An application with thousands of queue pairs goes round them: who comes next is
- * who came next the last time. If that held for this one, the next one's state is fetched while
- * this one sends, and of the one after it what tells where that is. A slot's memory stays, whoever
- * lives there.
+ * SCHED-NEAR-01. An application with thousands of queue pairs goes through them in turn, so the next
+ * doorbell is likely to be the one that followed the last time. If that held for this queue pair,
+ * the state of the next one is prefetched while this one sends, and so is the part of the one after
+ * it that says where its state is. The memory of a slot stays valid without a queue pair.
  */
-static void foresee(struct ur_engine *e, struct ur_qp *qp)
+static void predict_next(struct ur_engine *e, struct ur_qp *qp)
 {
 	uint16_t slot = (uint16_t)(qp - e->slots.qps);
-	struct ur_qp *last = e->rung;
+	struct ur_qp *last = e->last_doorbell;
 
-	e->rung = qp;
-	if (last->rung_next == slot && last != qp) {
-		const struct ur_qp *next = &e->slots.qps[qp->rung_next];
+	e->last_doorbell = qp;
+	if (last->next_doorbell == slot && last != qp) {
+		const struct ur_qp *next = &e->slots.qps[qp->next_doorbell];
 
-		ur_near_where(&e->slots.qps[next->rung_next]);
-		ur_near_poster(next);
+		ur_prefetch_identity(&e->slots.qps[next->next_doorbell]);
+		ur_prefetch_poster(next);
 	}
-	last->rung_next = slot;
+	last->next_doorbell = slot;
 }
 
 void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
-	foresee(e, qp);
+	predict_next(e, qp);
 	ur_qp_flush(qp);
 	ur_qp_update(qp);
 }

@@ -175,7 +175,7 @@ struct ur_qp {
 	struct ur_emux_queue sq_queue;
 	struct ur_wq sq;
 	_Atomic uint32_t posted_state; /* enum ibv_qp_state, what posters check */
-	uint16_t rung_next;	       /* slot of whose doorbell rang after its own; the engine's */
+	uint16_t next_doorbell;	       /* slot whose doorbell followed its own; the engine's */
 	void *user;
 	struct ur_timer timer;
 	struct ur_requester req;

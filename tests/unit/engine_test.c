@@ -445,13 +445,13 @@ Test(engine, who_rings_after_whom_is_remembered)
 	for (unsigned i = 0; i < 7; i++)
 		ur_engine_doorbell(e->engine, qp[i % 3], e->now_ns);
 	for (unsigned i = 0; i < 3; i++)
-		cr_assert_eq(qp[i]->rung_next, slot + (qp[(i + 1) % 3] - qp[0]));
+		cr_assert_eq(qp[i]->next_doorbell, slot + (qp[(i + 1) % 3] - qp[0]));
 	/* One that is gone is forgotten when the next one rings. */
 	ur_engine_destroy_qp(e->engine, qp[1], e->now_ns);
 	ur_engine_doorbell(e->engine, qp[2], e->now_ns);
 	ur_engine_doorbell(e->engine, qp[0], e->now_ns);
-	cr_assert_eq(qp[0]->rung_next, slot + (qp[2] - qp[0]));
-	cr_assert_eq(qp[2]->rung_next, slot);
+	cr_assert_eq(qp[0]->next_doorbell, slot + (qp[2] - qp[0]));
+	cr_assert_eq(qp[2]->next_doorbell, slot);
 	end_expect_silence(e);
 	free(c.rings);
 	end_free(e);

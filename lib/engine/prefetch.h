@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_ENGINE_PREFETCH_H
+#define UR_ENGINE_PREFETCH_H
+
+#include "transport/mode.h"
+#include "transport/qp.h"
+
+/*
+ * Prefetches the state of a queue pair shortly before it is used: with thousands of queue pairs none
+ * of it is in the first caches. There are two stages, because the lines of the first one say where
+ * the rest is. These are hints only; a slot without a queue pair does no harm.
+ */
+#define UR_PREFETCH_OWNER_BYTES 192 /* of the object that `user` points to */
+
+/* Cache lines [from, to) of the queue pair, bytes. */
+static inline void ur_prefetch_lines(const struct ur_qp *qp, size_t from, size_t to)
+{
+	for (const char *p = (const char *)qp + (from & ~(size_t)63); p < (const char *)qp + to;
+	     p += 64)
+		__builtin_prefetch(p, 1);
+}
+
+/* First stage of sending: identity, list, rings. */
+static inline void ur_prefetch_identity(const struct ur_qp *qp)
+{
+	ur_prefetch_lines(qp, 0, 1);
+	ur_prefetch_lines(qp, offsetof(struct ur_qp, sq_queue), offsetof(struct ur_qp, req));
+}
+
+/* Second stage: path, requester's state, the WQE of that index. */
+static inline void ur_prefetch_sender(const struct ur_qp *qp, uint32_t idx)
+{
+	__builtin_prefetch(ur_sq_at(&qp->sq, idx), 1);
+	ur_prefetch_lines(qp, offsetof(struct ur_qp, path), offsetof(struct ur_qp, ack_node));
+	ur_prefetch_lines(qp, offsetof(struct ur_qp, req),
+			  ur_mode_is_ext(qp) ? offsetof(struct ur_qp, settle_node)
+					     : offsetof(struct ur_qp, xreq));
+}
+
+/* Second stage, when the application is about to post: the object that it posts to as well. */
+static inline void ur_prefetch_poster(const struct ur_qp *qp)
+{
+	/* The slot is empty. */
+	if (!qp->user)
+		return;
+	for (size_t i = 0; i < UR_PREFETCH_OWNER_BYTES; i += 64)
+		__builtin_prefetch((const char *)qp->user + i);
+	ur_prefetch_sender(qp, ur_wq_tail(&qp->sq));
+}
+
+/* What receiving and responding touch. */
+static inline void ur_prefetch_receiver(const struct ur_qp *qp)
+{
+	ur_prefetch_lines(qp, 0, offsetof(struct ur_qp, sq_queue));
+}
+
+#endif
