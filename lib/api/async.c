@@ -66,8 +66,10 @@ static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc
 
 struct ur_sink ur_device_sink(struct ur_device *dev)
 {
-	return (struct ur_sink){
-		.ctx = dev, .completion = on_completion, .async = on_async, .cross_worker = on_cross_worker};
+	return (struct ur_sink){.ctx = dev,
+				.completion = on_completion,
+				.async = on_async,
+				.cross_worker = on_cross_worker};
 }
 
 /* ---- the application's side ---- */

@@ -111,10 +111,10 @@ struct ur_api_cq {
 	struct ur_cq *cq;
 	pthread_mutex_t lock; /* consumers */
 	struct ur_worker *worker;
-	uint32_t refs;		   /* QPs */
+	uint32_t refs;		     /* QPs */
 	_Atomic bool cross_cqe_lost; /* one of another worker was lost: in error for all of those */
-	uint32_t events_ready;	   /* under the channel's lock */
-	uint32_t events_got;	   /* under the channel's lock */
+	uint32_t events_ready;	     /* under the channel's lock */
+	uint32_t events_got;	     /* under the channel's lock */
 	struct ur_api_async async;
 	TAILQ_ENTRY(ur_api_cq) link;
 };

@@ -179,7 +179,8 @@ int uroce_query_qp_mode(struct ibv_qp *base, struct uroce_qp_mode_attr *attr)
 					    .strict = want.strict,
 					    .spray = want.spray,
 					    .reason = qp->reason};
-	if (base->qp_type != IBV_QPT_RC || (q.view.state != IBV_QPS_RESET && q.view.state != IBV_QPS_INIT)) {
+	if (base->qp_type != IBV_QPT_RC ||
+	    (q.view.state != IBV_QPS_RESET && q.view.state != IBV_QPS_INIT)) {
 		attr->mode = names[q.view.mode];
 		attr->strict = q.view.strict;
 	}

@@ -86,10 +86,8 @@ int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 {
 	struct ur_device *dev = ur_device(base->context);
 	struct ur_api_srq *srq = UR_API(srq, base);
-	struct modify_srq m = {.srq = srq->srq,
-			       .entries = attr->max_wr,
-			       .limit = attr->srq_limit,
-			       .mask = mask};
+	struct modify_srq m = {
+		.srq = srq->srq, .entries = attr->max_wr, .limit = attr->srq_limit, .mask = mask};
 
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) ||
 	    ((mask & IBV_SRQ_MAX_WR) && (attr->max_wr < 1 || attr->max_wr > WR_MAX)))

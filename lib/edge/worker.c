@@ -14,8 +14,8 @@
 #include "edge/memif_guard.h"
 #include "edge/slab.h"
 
-#define HANDOVER_RING 1024
-#define CROSS_CQE_RING  8192
+#define HANDOVER_RING  1024
+#define CROSS_CQE_RING 8192
 
 #define STOP_PATIENCE_MS 200
 #define FLUSH_TRIES	 64
@@ -171,7 +171,7 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 }
 
 bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
-		       bool solicited)
+			bool solicited)
 {
 	struct cross_cqe f = {.cq = cq, .solicited = solicited, .wc = *wc};
 

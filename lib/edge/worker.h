@@ -108,7 +108,7 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
 
 /* A completion for a CQ of worker `w`, pushed by another worker. False: lost, the ring is full. */
 bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
-		       bool solicited);
+			bool solicited);
 
 /*
  * EDGE-OWED-01. Sends what is owed to peers by now, as far as the port takes it, before something is

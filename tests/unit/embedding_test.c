@@ -66,6 +66,11 @@ Test(embedding, an_engine_of_a_few_queue_pairs_takes_less_than_100_kb)
 		    ur_engine_size(&attr.limits));
 }
 
+static void on_cm(void *ctx, const struct ur_cm_event *ev)
+{
+	(void)ctx, (void)ev;
+}
+
 Test(embedding, no_connection_manager_without_ids)
 {
 	struct ur_engine_attr attr = defaults();
@@ -73,6 +78,7 @@ Test(embedding, no_connection_manager_without_ids)
 	cr_expect_null(ur_engine_cm(engine_of(&attr)));
 	attr.limits.cm = (struct ur_cm_limits){.max_ids = 2, .max_pending = 1, .max_tx = 4};
 	attr.cm.timewait_ns = 1;
+	attr.cm.sink = on_cm;
 	cr_expect_not_null(ur_engine_cm(engine_of(&attr)));
 }
 

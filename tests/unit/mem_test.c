@@ -30,7 +30,7 @@ static uint64_t next_random(void)
 
 static struct ur_mem *table(uint32_t max_mr)
 {
-	void *memory;
+	void *memory = NULL;
 
 	cr_assert_eq(posix_memalign(&memory, 64, ur_mem_size(max_mr)), 0);
 	return ur_mem_init(memory, max_mr);

@@ -18,7 +18,7 @@ static uint32_t rw, ro; /* keys of the first and the second page; the third is n
 
 static void setup(void)
 {
-	void *table;
+	void *table = NULL;
 
 	cr_assert_eq(posix_memalign(&table, 64, ur_mem_size(4)), 0);
 	mem = ur_mem_init(table, 4);
@@ -146,7 +146,7 @@ Test(sgl, another_domains_key_is_refused)
 	struct ur_tx tx = {0};
 
 	cr_expect_not(ur_sgl_gather(mem, OTHER, &list, 1, 0, 10, &tx));
-	cr_expect_not(ur_sgl_scatter(&mem, OTHER, &list, 1, 0, (const uint8_t *)"x", 1));
+	cr_expect_not(ur_sgl_scatter(mem, OTHER, &list, 1, 0, (const uint8_t *)"x", 1));
 	expect_untouched();
 }
 
@@ -189,7 +189,7 @@ Test(sgl, bytes_are_scattered_where_the_list_says_and_nowhere_else)
 {
 	struct ur_sge list[] = {sge(10, 3, rw), sge(0, 0, 0), sge(20, 2, rw), sge(30, 4, rw)};
 
-	cr_assert(ur_sgl_scatter(&mem, PD, list, 4, 1, (const uint8_t *)"abcdef", 6));
+	cr_assert(ur_sgl_scatter(mem, PD, list, 4, 1, (const uint8_t *)"abcdef", 6));
 	cr_assert_eq(memcmp(memory + 10, ".ab..", 5), 0);
 	cr_assert_eq(memcmp(memory + 19, ".cd.", 4), 0);
 	cr_assert_eq(memcmp(memory + 29, ".ef..", 5), 0);
@@ -203,7 +203,7 @@ Test(sgl, a_single_sge_is_filled_to_its_end)
 {
 	struct ur_sge list = sge(PAGE - 4, 4, rw);
 
-	cr_assert(ur_sgl_scatter(&mem, PD, &list, 1, 0, (const uint8_t *)"wxyz", 4));
+	cr_assert(ur_sgl_scatter(mem, PD, &list, 1, 0, (const uint8_t *)"wxyz", 4));
 	cr_assert_eq(memcmp(memory + PAGE - 5, ".wxyz.", 6), 0);
 }
 
@@ -214,17 +214,17 @@ Test(sgl, nothing_is_written_when_a_later_sge_may_not_be)
 	struct ur_sge short_list[] = {sge(0, 4, rw), sge(8, 3, rw)};
 	const uint8_t *src = (const uint8_t *)"12345678";
 
-	cr_expect_not(ur_sgl_scatter(&mem, PD, read_only, 2, 0, src, 8));
-	cr_expect_not(ur_sgl_scatter(&mem, PD, foreign, 2, 0, src, 8));
-	cr_expect_not(ur_sgl_scatter(&mem, PD, short_list, 2, 0, src, 8));
-	cr_expect_not(ur_sgl_scatter(&mem, PD, read_only + 1, 1, 0, src, 4));
+	cr_expect_not(ur_sgl_scatter(mem, PD, read_only, 2, 0, src, 8));
+	cr_expect_not(ur_sgl_scatter(mem, PD, foreign, 2, 0, src, 8));
+	cr_expect_not(ur_sgl_scatter(mem, PD, short_list, 2, 0, src, 8));
+	cr_expect_not(ur_sgl_scatter(mem, PD, read_only + 1, 1, 0, src, 4));
 	expect_untouched();
-	cr_expect(ur_sgl_scatter(&mem, PD, read_only, 2, 0, src, 4), "the rest is not touched");
+	cr_expect(ur_sgl_scatter(mem, PD, read_only, 2, 0, src, 4), "the rest is not touched");
 }
 
 Test(sgl, nothing_is_scattered_to_nothing)
 {
-	cr_assert(ur_sgl_scatter(&mem, PD, NO_SGES, 0, NULL, 0));
-	cr_assert_not(ur_sgl_scatter(&mem, PD, NO_SGES, 0, (const uint8_t *)"x", 1));
+	cr_assert(ur_sgl_scatter(mem, PD, NO_SGES, 0, NULL, 0));
+	cr_assert_not(ur_sgl_scatter(mem, PD, NO_SGES, 0, (const uint8_t *)"x", 1));
 	expect_untouched();
 }
