@@ -3,9 +3,11 @@
 #define UR_WIRE_ASSERT_H
 
 /*
- * The one way the core stops the program: a broken promise of our own code. Whoever links the
- * core provides ur_assert_fail() (liburoce prints and aborts; tests make it a test failure).
- * What the network or the user sends is never asserted.
+ * UR_ASSERT() checks invariants of our own code; it is the only way in which the core stops the
+ * program. Input from the network or from the user is never asserted.
+ *
+ * The program that links the core provides ur_assert_fail(), which must not return: liburoce prints
+ * the expression and aborts, the tests turn it into a test failure.
  */
 #ifdef __cplusplus
 extern "C" {

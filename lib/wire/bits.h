@@ -6,7 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How many bits of x are set. The builtin would call a library where the CPU may lack it. */
+/*
+ * Number of set bits. __builtin_popcountll() would become a call into libgcc on targets without the
+ * instruction.
+ */
 static inline uint32_t ur_popcount(uint64_t x)
 {
 	x -= x >> 1 & UINT64_C(0x5555555555555555);
@@ -15,19 +18,19 @@ static inline uint32_t ur_popcount(uint64_t x)
 	return (uint32_t)(x * UINT64_C(0x0101010101010101) >> 56);
 }
 
-/* Bytes up to the next cache line. */
+/* Rounds `n` up to a multiple of 64, the size of a cache line. */
 static inline size_t ur_align64(size_t n)
 {
 	return (n + 63) & ~(size_t)63;
 }
 
-/* The least power of two that is not less than n; n <= 2^31. 1 for 0. */
+/* The smallest power of two that is at least n; n <= 2^31. Returns 1 for 0. */
 static inline uint32_t ur_pow2_at_least(uint32_t n)
 {
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
-/* Of an address, or what else has 16 bytes, for a table whose seed is random. */
+/* Hash of a 16-byte key, such as a GID. A random `seed` keeps a peer from choosing collisions. */
 static inline uint64_t ur_hash16(const uint8_t key[16], uint64_t seed)
 {
 	uint64_t half[2], h = seed;

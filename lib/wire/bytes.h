@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Big-endian numbers at any address. Nothing is checked here: the caller knows that the bytes are
- * there (cursor.h is the one that checks).
+ * Loads and stores of big-endian integers at any alignment. Bounds are the caller's business; use
+ * cursor.h for bounds-checked access.
  *
  * Thread class: pure functions.
  */

@@ -15,10 +15,13 @@ extern "C" {
 #endif
 
 /*
- * The messages of the connection manager (IBA 12.6): a host-order struct, a put and a get each.
- * Every put writes, and every get reads, the 232 bytes that follow the MAD header; whether they
- * were there is the cursor's `bad`. Reserved bits are sent as zero and ignored when received.
- * Diagrams count bytes from the end of the MAD header.
+ * The messages of the connection manager (IBA 12.6). Each message has a struct in host byte order,
+ * a put function and a get function. A put writes, and a get reads, the 232 bytes that follow the
+ * MAD header. If the buffer is too short, the cursor's `bad` is set (see cursor.h). Reserved bits
+ * are sent as zero and ignored on receipt. Offsets in the diagrams are bytes from the end of the
+ * MAD header.
+ *
+ * Thread class: pure functions.
  */
 #define UR_CM_BODY_BYTES (UR_MAD_BYTES - UR_MAD_HDR_BYTES)
 
@@ -48,11 +51,11 @@ const char *ur_cm_attr_text(uint16_t attr_id);
 	X(NO_QP, 1, "no QP available")                                                             \
 	X(NO_EEC, 2, "no end-to-end context available")                                            \
 	X(NO_RESOURCES, 3, "no resources available")                                               \
-	X(TIMEOUT, 4, "gave up waiting")                                                           \
+	X(TIMEOUT, 4, "timeout")                                                                   \
 	X(UNSUPPORTED, 5, "unsupported request")                                                   \
 	X(INV_COMM_ID, 6, "invalid communication id")                                              \
 	X(INV_COMM_INSTANCE, 7, "invalid communication instance")                                  \
-	X(INV_SERVICE_ID, 8, "nobody listens to the service id")                                   \
+	X(INV_SERVICE_ID, 8, "no listener for the service id")                                     \
 	X(INV_TRANSPORT, 9, "invalid transport service type")                                      \
 	X(STALE_CONN, 10, "stale connection")                                                      \
 	X(NO_RDC, 11, "reliable datagram channel does not exist")                                  \
@@ -104,7 +107,7 @@ enum ur_cm_transport {
 };
 
 /*
- * A path inside a REQ, seen from the sender:
+ * A path in a REQ, from the sender's point of view:
  *
  *    0 |       local port LID          |        remote port LID        |
  *    4 |                        local port GID (128)                   |
@@ -122,7 +125,7 @@ struct ur_cm_path {
 	uint8_t sl;	     /* 4 bits */
 	bool subnet_local;   /* N */
 	uint8_t ack_timeout; /* 5 bits: 4.096 us * 2^n, 0 is infinite */
-	uint8_t tail; /* 3 bits: reserved; the top one of the alternate path: SAP supported */
+	uint8_t tail; /* 3 bits: reserved, but the top bit of the alternate path: SAP supported */
 };
 #define UR_CM_PATH_BYTES 44
 
@@ -149,15 +152,15 @@ struct ur_cm_req {
 	uint64_t ca_guid;
 	uint32_t qkey;
 	struct ur_qpn qpn;
-	uint8_t responder_resources; /* READs and atomics the sender serves at a time */
+	uint8_t responder_resources; /* READs and atomics that the sender serves at a time */
 	uint32_t local_eecn;
-	uint8_t initiator_depth; /* READs and atomics the sender would keep outstanding */
+	uint8_t initiator_depth; /* READs and atomics that the sender wants outstanding */
 	uint32_t remote_eecn;
-	uint8_t remote_resp_timeout; /* 5 bits: by then the receiver answers the REQ */
+	uint8_t remote_resp_timeout; /* 5 bits: the receiver answers the REQ within this time */
 	uint8_t transport;	     /* enum ur_cm_transport */
-	bool flow_ctrl;		     /* F: the sender keeps end-to-end credits */
-	struct ur_psn psn;	     /* where the receiver of the message begins to send */
-	uint8_t local_resp_timeout;  /* 5 bits: by then the sender answers the REP */
+	bool flow_ctrl;		     /* F: the sender supports end-to-end flow control */
+	struct ur_psn psn;	     /* first PSN that the receiver of the message sends */
+	uint8_t local_resp_timeout;  /* 5 bits: the sender answers the REP within this time */
 	uint8_t retry_cnt;	     /* 3 bits */
 	uint16_t pkey;
 	uint8_t pmtu; /* 4 bits: 1 to 5 are 256 to 4096 bytes */
@@ -220,7 +223,7 @@ struct ur_cm_rep {
 	uint32_t qkey;
 	struct ur_qpn qpn;
 	uint32_t eecn;
-	struct ur_psn psn; /* where the receiver of the message begins to send */
+	struct ur_psn psn; /* first PSN that the receiver of the message sends */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t target_ack_delay; /* 5 bits: 4.096 us * 2^n */
@@ -272,7 +275,7 @@ struct ur_cm_sidr_req {
 	X(UNSUPPORTED, 1, "service id not supported")                                              \
 	X(REJECT, 2, "refused by the service")                                                     \
 	X(NO_QP, 3, "no QP available")                                                             \
-	X(REDIRECT, 4, "ask elsewhere")                                                            \
+	X(REDIRECT, 4, "redirected to another port")                                               \
 	X(VERSION, 5, "version not supported")
 
 enum ur_cm_sidr_status {
@@ -324,8 +327,8 @@ void ur_put_cm_sidr_rep(struct ur_cursor *c, const struct ur_cm_sidr_rep *m);
 void ur_get_cm_sidr_rep(struct ur_cursor *c, struct ur_cm_sidr_rep *m);
 
 /*
- * The header that the RDMA IP CM (IBA annex A11) puts in front of the application's private data
- * in a REQ and a SIDR_REQ. An IPv4 address fills the last four bytes of its field.
+ * The header that the RDMA IP CM (IBA annex A11) puts before the application's private data in a
+ * REQ and in a SIDR_REQ. An IPv4 address occupies the last four bytes of its field.
  *
  *    0 | major | minor |  IPv  | resv  |         source port           |
  *    4 |                       source address (128)                    |
@@ -339,9 +342,12 @@ struct ur_rdma_ip {
 };
 #define UR_RDMA_IP_BYTES 36
 
-/* Encodes; the IP version on the wire is ip->ip_version. */
+/* Encodes the header. The IP version on the wire is ip->ip_version. */
 void ur_put_rdma_ip(struct ur_cursor *c, const struct ur_rdma_ip *ip);
-/* Decodes; false when it is cut short, of another major version, or neither IPv4 nor IPv6. */
+/*
+ * Decodes the header. Returns false if it is truncated, has another major version, or is neither
+ * IPv4 nor IPv6.
+ */
 bool ur_get_rdma_ip(struct ur_cursor *c, struct ur_rdma_ip *ip);
 
 /* Service ids of the RDMA IP CM: prefix, IP protocol, port. */

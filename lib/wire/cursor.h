@@ -10,11 +10,11 @@
 #include "wire/bytes.h"
 
 /*
- * A bounds-checked cursor over big-endian bytes. Readers and writers advance it; one that would
- * pass the end sets `bad`, changes nothing else and yields zero, so that a decoder may read all
- * its fields and ask once, at the end, whether they were there.
+ * A bounds-checked cursor over big-endian bytes. Every read or write advances it. An access that
+ * would pass the end sets `bad` and changes nothing else; a read then returns zero. So a decoder
+ * can read all its fields and check `bad` once at the end.
  *
- * Thread class: none of its own (a value on the caller's stack).
+ * The cursor does not own the buffer. Thread class: a value on the caller's stack.
  */
 struct ur_cursor {
 	uint8_t *p;   /* next byte */
@@ -29,7 +29,7 @@ static inline struct ur_cursor ur_cursor(void *buf, size_t len)
 	return (struct ur_cursor){.p = p, .end = p + len};
 }
 
-/* A cursor that will only be read from. */
+/* A cursor for reading only: do not use the ur_put functions on it. */
 static inline struct ur_cursor ur_cursor_ro(const void *buf, size_t len)
 {
 	uint8_t *p = (uint8_t *)(uintptr_t)buf;
@@ -42,7 +42,7 @@ static inline size_t ur_cursor_left(const struct ur_cursor *c)
 	return (size_t)(c->end - c->p);
 }
 
-/* The next `n` bytes, skipped over; NULL (and bad) when they are not there. */
+/* Returns the next `n` bytes and skips them. If fewer are left, returns NULL and sets `bad`. */
 static inline uint8_t *ur_take(struct ur_cursor *c, size_t n)
 {
 	uint8_t *at = c->p;
@@ -90,7 +90,7 @@ static inline uint64_t ur_get64(struct ur_cursor *c)
 	return p ? ur_load64(p) : 0;
 }
 
-/* Copies the next n bytes out; leaves dst alone when they are not there. */
+/* Copies the next `n` bytes to `dst`, which is unchanged if fewer are left. */
 static inline void ur_get_bytes(struct ur_cursor *c, void *dst, size_t n)
 {
 	const uint8_t *p = ur_take(c, n);

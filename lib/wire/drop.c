@@ -2,7 +2,7 @@
 #include "wire/assert.h"
 #include "wire/drop.h"
 
-/* The enum's own words, spelt in lower case by the compiler, so that the list stays one. */
+/* Names are the enumerators in lower case, converted by the compiler, so that one list suffices. */
 #define NAME_MAX_BYTES 16
 #define AT(s, i)       ((s)[(i) < sizeof(s) ? (i) : sizeof(s) - 1])
 #define LOW(s, i)      ((char)(AT(s, i) >= 'A' && AT(s, i) <= 'Z' ? AT(s, i) - 'A' + 'a' : AT(s, i)))

@@ -7,8 +7,8 @@ extern "C" {
 #endif
 
 /*
- * Why a received packet had no effect: one list for the enum, the counters, the telemetry and the
- * printer. X(name, text)
+ * The reasons why a received packet has no effect. The enum, the counters, the telemetry and the
+ * printer are generated from this list. X(name, text)
  */
 #define UR_DROP_REASONS(X)                                                                         \
 	X(NONE, "accepted")                                                                        \
@@ -54,9 +54,9 @@ enum ur_drop {
 		UR_DROP_CNT
 };
 
-/* "wrong ICRC"; never NULL for a valid value. */
+/* A sentence fragment for people, such as "wrong ICRC"; never NULL for a valid value. */
 const char *ur_drop_text(enum ur_drop reason);
-/* "icrc": lower case, for counters and JSON. */
+/* The lower-case name for counters and JSON, such as "icrc". */
 const char *ur_drop_name(enum ur_drop reason);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
 #include "wire/bytes.h"
 #include "wire/ext.h"
 
-#define LOW24 UINT32_C(0xffffff) /* behind a byte of something else in its word */
+#define LOW24 UINT32_C(0xffffff) /* 24-bit field after an 8-bit field in one 32-bit word */
 
 void ur_put_xth(struct ur_cursor *c, const struct ur_xth *x)
 {

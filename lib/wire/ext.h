@@ -13,10 +13,10 @@ extern "C" {
 #endif
 
 /*
- * The headers of extended mode (docs/wire-format.md, docs/design/loss.md): what lets a receiver place
- * any packet at once, and a sender know exactly what is missing. Opcodes are 0xC0 | the RC opcode,
- * 0xD8 for the probe, 0xD9 for NOTIFY and 0xDA for an ACK or NAK with the status of a receive pool
- * (docs/design/admission.md). Order on the wire:
+ * The headers of extended mode (docs/wire-format.md, docs/design/loss.md). They let a receiver place
+ * any packet immediately, and tell a sender exactly which packets are missing. Opcodes are
+ * 0xC0 | the RC opcode, 0xD8 for the probe, 0xD9 for NOTIFY, and 0xDA for an ACK or NAK with the
+ * status of a receive pool (docs/design/admission.md). Order on the wire:
  *
  *   request    BTH XTH [RETH | AtomicETH] [Immediate | IETH] payload
  *   response   BTH AETH XAETH [XRTH] [AtomicAckETH] payload
@@ -24,7 +24,9 @@ extern "C" {
  *   probe      BTH XTH
  *   NOTIFY     BTH ASTH pool
  *
- * Stamps and durations are 32 bits of 16 ns, wrapping after 68.7 s.
+ * Stamps and durations are 32-bit counts of 16 ns. They wrap after 68.7 s.
+ *
+ * As in roce.h, the put and get functions work on a bounds-checked cursor.
  */
 #define UR_STAMP_SHIFT 4
 
@@ -35,9 +37,9 @@ static inline uint32_t ur_stamp(uint64_t now_ns)
 
 /* WIRE-XTH-01. XTH: transmit stamp 32; path index 8, SSN 24; flags 8, PSN_OFFSET 24; reserved 8, RWQEN 24. */
 struct ur_xth {
-	uint32_t stamp;	 /* when this transmission left */
-	uint8_t path;	 /* which of the sender's UDP source ports */
-	uint32_t ssn;	 /* of the message, counted from ur_first_ssn(); 24 bits */
+	uint32_t stamp;	 /* time of this transmission, 16 ns */
+	uint8_t path;	 /* index of the sender's UDP source port */
+	uint32_t ssn;	 /* message number, counted from ur_first_ssn(); 24 bits */
 	uint8_t flags;	 /* enum ur_xth_flags */
 	uint32_t offset; /* PSN_OFFSET: index of this packet in its message, in PMTUs; 24 bits */
 	uint8_t resv;
@@ -54,10 +56,10 @@ enum ur_xth_flags {
 #define UR_XTH_CLAIM_SHIFT 3
 
 /*
- * EXT-SSN-01. SSN of the first message of a connection whose first request has `psn`. Were it always
- * the same, the numbers of a young connection would be known to anybody, and a forged request would
- * have to guess its PSN alone. The multiplier spreads PSNs that are close to one another, so that no
- * SSN fits two of them.
+ * EXT-SSN-01. SSN of the first message of a connection whose first request has PSN `psn`. With a
+ * constant first SSN, an attacker would know the SSNs of a new connection and would have to guess
+ * only the PSN of a forged request. The multiplier spreads PSNs that are close to one another, so
+ * that no SSN fits two of them.
  */
 static inline uint32_t ur_first_ssn(struct ur_psn psn)
 {
@@ -66,14 +68,17 @@ static inline uint32_t ur_first_ssn(struct ur_psn psn)
 
 /* WIRE-XAETH-01. XAETH: echoed stamp 32; residence 32; echoed path index 8, ePSN 24. */
 struct ur_xaeth {
-	uint32_t echo;	    /* stamp of the packet that caused this one */
-	uint32_t residence; /* from its arrival to this one's departure */
-	uint8_t path;	    /* its path index */
-	struct ur_psn epsn; /* every request before it has been executed */
+	uint32_t echo;	    /* stamp of the request that caused this response */
+	uint32_t residence; /* from the arrival of that request to the departure of this response */
+	uint8_t path;	    /* path index of that request */
+	struct ur_psn epsn; /* every request with an older PSN has been executed */
 };
 #define UR_XAETH_BYTES 12
 
-/* WIRE-XRTH-01. XRTH: reserved 8, SSN 24; reserved 8, PSN_OFFSET 24: as in the request, offset of this packet. */
+/*
+ * WIRE-XRTH-01. XRTH: reserved 8, SSN 24; reserved 8, PSN_OFFSET 24. The SSN is the request's; the
+ * offset is that of this packet in the response.
+ */
 struct ur_xrth {
 	uint8_t resv;
 	uint32_t ssn;
@@ -83,8 +88,8 @@ struct ur_xrth {
 #define UR_XRTH_BYTES 8
 
 /*
- * WIRE-ASTH-01. ASTH: status 2, letter 2, called 1, reserved 3; room 8; generation 16. Behind it, in a
- * NOTIFY alone: the pool's name, 32 bits.
+ * WIRE-ASTH-01. ASTH: status 2, letter 2, called 1, reserved 3; room 8; generation 16. Behind it,
+ * in a NOTIFY alone: the pool's name, 32 bits.
  */
 struct ur_asth {
 	uint8_t status; /* enum ur_adm_status, of the pool */
@@ -98,9 +103,9 @@ struct ur_asth {
 #define UR_POOL_BYTES 4
 
 /*
- * The bitmap behind an extended ACK or NAK: bit i (bit i % 8 of byte i / 8, the lowest first) says that
- * request ePSN + 1 + i has arrived. A multiple of 4 bytes, at most UR_SACK_BYTES; what lies behind it
- * is not known to have arrived. WIRE-SACK-01
+ * The bitmap after an extended ACK or NAK. Bit i (bit i % 8 of byte i / 8, least significant bit
+ * first) is set if request ePSN + 1 + i has arrived. The length is a multiple of 4 bytes and at
+ * most UR_SACK_BYTES; requests beyond the bitmap are not known to have arrived. WIRE-SACK-01
  */
 #define UR_SACK_BYTES 256
 

@@ -4,8 +4,8 @@
 #include "wire/icrc.h"
 
 /*
- * CRC-32 of the eight bytes of ones that stand for the absent local route header: the state from
- * which every packet starts.
+ * CRC-32 of eight bytes of ones, which stand for the absent local route header. The computation of
+ * every packet starts from this state.
  */
 #define SEED 0x2144df1cu
 
@@ -14,8 +14,8 @@
 #define V6_HDR_BYTES  (UR_IPV6_BYTES + UDP_BTH_BYTES)
 
 /*
- * A packet up to this size goes through the CRC in one call: for an ACK, starting a second call
- * costs more than copying the four bytes it would be for.
+ * A packet of up to this size is copied and passed to the CRC in one call. For an ACK, a second
+ * call costs more than copying the few bytes after the masked headers.
  */
 #define ONE_CALL_BYTES 128
 
@@ -40,7 +40,7 @@ static const uint8_t v6_mask[V6_HDR_BYTES] = {
 	UDP_BTH_MASK(UR_IPV6_BYTES),
 };
 
-/* Two functions, so that the compiler sees how many bytes it masks and does it in a few vectors. */
+/* Two functions with constant lengths, so that the compiler can vectorize the loops. */
 static void mask_v4(uint8_t *dst, const uint8_t *l3)
 {
 	for (unsigned i = 0; i < V4_HDR_BYTES; i++)
@@ -77,7 +77,7 @@ void ur_icrc_append(uint8_t *l3, size_t len, bool v6)
 	ur_icrc_put(l3 + len, ur_icrc(l3, len, v6));
 }
 
-/* The CRC of ISA-L is finished after each call and can go on from there. */
+/* The result of ISA-L's CRC is final after each call and is also the seed to continue from. */
 uint32_t ur_icrc_begin(const uint8_t *l3, size_t len, bool v6)
 {
 	return ur_icrc(l3, len, v6);

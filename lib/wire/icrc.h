@@ -13,24 +13,27 @@ extern "C" {
 #endif
 
 /*
- * The invariant CRC of RoCEv2 (IBA annex A17.3, 7.8.1): CRC-32 over eight bytes of ones, then
- * IP, UDP, BTH and everything up to the ICRC, with the fields that routers change read as ones.
+ * The invariant CRC of RoCEv2 (IBA annex A17.3, 7.8.1): CRC-32 over eight bytes of ones, then IP,
+ * UDP, BTH and everything up to the ICRC. Fields that routers change are taken as all ones.
+ *
+ * Thread class: pure functions.
  */
 
 /*
- * ICRC of the bytes [l3, l3 + len), IP header to the end of the pad; `v6` tells which IP header it
- * is. `len` is at least IP + UDP + BTH. The value is stored little-endian.
+ * ICRC of the bytes [l3, l3 + len), from the IP header to the end of the pad. `v6` says whether the
+ * IP header is IPv6. `len` is at least IP + UDP + BTH. The ICRC is little-endian on the wire.
  */
 uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6);
 
 /*
- * The same for a packet that lies in several places: the first piece, IP header to at least the end
- * of the BTH, then the others. The value after the last piece is the ICRC.
+ * ICRC of a packet in several pieces. ur_icrc_begin() takes the first piece, from the IP header to
+ * at least the end of the BTH, and ur_icrc_more() each further piece. The value returned for the
+ * last piece is the ICRC.
  */
 uint32_t ur_icrc_begin(const uint8_t *l3, size_t len, bool v6);
 uint32_t ur_icrc_more(uint32_t icrc, const uint8_t *data, size_t len);
 
-/* Stores an ICRC, least significant byte first. */
+/* Stores an ICRC in wire order, least significant byte first. */
 static inline void ur_icrc_put(uint8_t *at, uint32_t icrc)
 {
 	at[0] = (uint8_t)icrc;
@@ -39,10 +42,10 @@ static inline void ur_icrc_put(uint8_t *at, uint32_t icrc)
 	at[3] = (uint8_t)(icrc >> 24);
 }
 
-/* Computes the ICRC of [l3, l3 + len) and stores its four bytes behind it. */
+/* Computes the ICRC of [l3, l3 + len) and stores it in the four bytes that follow. */
 void ur_icrc_append(uint8_t *l3, size_t len, bool v6);
 
-/* The ICRC that `p` carries is right for `frame`, from which it was decoded. */
+/* True if the ICRC in `p` is correct. `p` was decoded from `frame`. */
 bool ur_icrc_ok(const uint8_t *frame, const struct ur_packet *p);
 
 #ifdef __cplusplus

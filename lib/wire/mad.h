@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 /*
- * The common header of a management datagram (IBA 13.4.3). A MAD is always 256 bytes, the payload
- * of one UD packet to QP0 or QP1.
+ * The common header of a management datagram (IBA 13.4.3). A MAD always has 256 bytes and is the
+ * payload of one UD packet to QP0 or QP1.
  *
  *  0                   1                   2                   3
  *  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -47,6 +47,7 @@ struct ur_mad {
 #define UR_GSI_QPN  1
 #define UR_GSI_QKEY 0x80010000u
 
+/* If fewer than UR_MAD_HDR_BYTES are left, the cursor's `bad` is set (see cursor.h). */
 void ur_put_mad(struct ur_cursor *c, const struct ur_mad *mad);
 void ur_get_mad(struct ur_cursor *c, struct ur_mad *mad);
 

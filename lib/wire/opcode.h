@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 /*
- * Every BTH opcode that uroce knows, once: name, value, what it is and which headers follow.
+ * The list of all BTH opcodes that uroce knows: name, value, kind, and the headers that follow.
  * (IBA 9.2, table "OpCode field"; CNP: annex A17. WIRE-OPCODE-01, WIRE-EXT-01)
  *
- * What a packet is: SEND, WRITE, READ_REQ, READ_RESP, ATOMIC (a request), ACK (also ATOMIC_ACK),
- * CNP. Where it stands in its message: FIRST (the message starts here), LAST (it ends here); both
- * is "Only", neither is "Middle".
+ * Flags for the kind: SEND, WRITE, READ_REQ, READ_RESP, ATOMIC (a request), ACK (also ATOMIC_ACK),
+ * CNP. Flags for the position in the message: FIRST and LAST. An "Only" packet has both, a "Middle"
+ * packet neither.
  */
 enum ur_op_flags {
 	UR_OP_SEND = 1 << 0,
@@ -34,17 +34,17 @@ enum ur_op_flags {
 	UR_OP_XTH = 1 << 18,	/* extended mode (wire/ext.h): a request */
 	UR_OP_XAETH = 1 << 19,	/* extended mode: a response */
 	UR_OP_XRTH = 1 << 20,	/* extended mode: a READ or atomic response */
-	UR_OP_PROBE = 1 << 21,	/* extended mode: asks for an ACK, takes no PSN */
-	UR_OP_NOTIFY = 1 << 22, /* extended mode: status of a receive pool, takes no PSN */
+	UR_OP_PROBE = 1 << 21,	/* extended mode: asks for an ACK, consumes no PSN */
+	UR_OP_NOTIFY = 1 << 22, /* extended mode: status of a receive pool, consumes no PSN */
 	UR_OP_ASTH = 1 << 23,	/* extended mode: status of a receive pool */
-	UR_OP_POOL = 1 << 24,	/* extended mode: which pool */
+	UR_OP_POOL = 1 << 24,	/* extended mode: name of the pool */
 
 	UR_OP_ONLY = UR_OP_FIRST | UR_OP_LAST,
 	UR_OP_REQUEST = UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_REQ | UR_OP_ATOMIC | UR_OP_PROBE,
 	UR_OP_RESPONSE = UR_OP_READ_RESP | UR_OP_ACK,
 };
 
-/* The transport is the top three bits of the opcode. */
+/* The top three bits of the opcode are the transport. */
 enum ur_transport {
 	UR_TRANSPORT_RC = 0x00,
 	UR_TRANSPORT_UC = 0x20,
@@ -62,8 +62,8 @@ enum ur_transport {
 #define UR_RESP_(where)	 (UR_OP_READ_RESP | UR_OP_PAYLOAD | (where))
 
 /*
- * Extended mode: the RC opcode with 0xC0 set; the same flags and what extended headers follow.
- * WIRE-XOPCODE-01
+ * Extended mode: the RC opcode with 0xC0 set. The flags are those of the RC opcode plus the
+ * extended headers. WIRE-XOPCODE-01
  */
 #define UR_EXT_SEND_(where)  (UR_SEND_(where) | UR_OP_XTH)
 #define UR_EXT_WRITE_(where) (UR_WRITE_(where) | UR_OP_XTH | UR_OP_RETH)

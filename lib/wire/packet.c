@@ -8,13 +8,13 @@
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Sums to 0xffff when the checksum in the header is right (RFC 791). */
+/* With a correct checksum, the words of the header sum to 0xffff (RFC 791). */
 static bool ipv4_csum_ok(const uint8_t *ip)
 {
 	uint64_t sum = 0;
 	uint32_t word;
 
-	/* Byte order does not matter to a one's complement sum compared with all ones. */
+	/* Byte order does not change whether a one's complement sum is all ones. */
 	for (unsigned i = 0; i < UR_IPV4_BYTES; i += sizeof(word)) {
 		memcpy(&word, ip + i, sizeof(word));
 		sum += word;
@@ -26,8 +26,8 @@ static bool ipv4_csum_ok(const uint8_t *ip)
 }
 
 /*
- * The four layers below each take what is left of the frame and narrow it: `c->end` moves down from
- * the end of the frame to the start of the ICRC.
+ * Each of the four decoders below consumes its headers from the cursor. Step by step, `c->end`
+ * moves down from the end of the frame to the start of the ICRC.
  */
 
 static enum ur_drop decode_eth(struct ur_cursor *c, struct ur_packet *p)
@@ -56,7 +56,7 @@ static enum ur_drop decode_eth(struct ur_cursor *c, struct ur_packet *p)
 	return p->ip.v6 || type == UR_ETHERTYPE_IPV4 ? UR_DROP_NONE : UR_DROP_NOT_ROCE;
 }
 
-/* Leaves the cursor at UDP and returns the UDP length that IP promises in *ip_payload. */
+/* Leaves the cursor at the UDP header. *ip_payload is the payload length by the IP header. */
 static enum ur_drop decode_ipv4(struct ur_cursor *c, struct ur_packet *p, size_t *ip_payload)
 {
 	const uint8_t *ip = c->p;
@@ -120,7 +120,7 @@ static enum ur_drop decode_ipv6(struct ur_cursor *c, struct ur_packet *p, size_t
 	return UR_DROP_NONE;
 }
 
-/* The IP decoders have seen that the UDP header is there. */
+/* The IP decoders have checked that the UDP header is complete. */
 static enum ur_drop decode_udp(struct ur_cursor *c, const uint8_t *frame, size_t ip_payload,
 			       struct ur_packet *p)
 {
@@ -138,7 +138,7 @@ static enum ur_drop decode_udp(struct ur_cursor *c, const uint8_t *frame, size_t
 	if (UNLIKELY(ip_payload < UR_UDP_BYTES + UR_BTH_BYTES + UR_ICRC_BYTES))
 		return UR_DROP_TRUNCATED;
 	if (UNLIKELY(bth_off - UR_UDP_BYTES + ip_payload > UINT16_MAX))
-		return UR_DROP_LENGTH; /* offsets are 16 bits; no PMTU comes near */
+		return UR_DROP_LENGTH; /* offsets are 16 bits; packets of any PMTU are far smaller */
 	p->bth_off = (uint16_t)bth_off;
 	p->frame_len = (uint16_t)(bth_off - UR_UDP_BYTES + ip_payload);
 	p->icrc_off = (uint16_t)(p->frame_len - UR_ICRC_BYTES);
@@ -204,8 +204,10 @@ static void put_ext(struct ur_cursor *c, const struct ur_packet *p)
 		ur_put32(c, p->ieth);
 }
 
-/* What follows the headers fits the opcode: padded to four bytes, and there only where allowed. */
-/* WIRE-PAD-01, WIRE-CNP-01 */
+/*
+ * WIRE-PAD-01, WIRE-CNP-01. The payload must be padded to four bytes, and be empty if the opcode
+ * carries none.
+ */
 static bool payload_fits(uint32_t op, size_t with_pad, uint8_t pad)
 {
 	if (LIKELY(op & UR_OP_PAYLOAD))

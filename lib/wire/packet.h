@@ -16,22 +16,24 @@ extern "C" {
 #endif
 
 /*
- * One RoCEv2 packet, decoded: Ethernet, an optional 802.1Q tag, IPv4 or IPv6, UDP, BTH and the
- * extended headers that its opcode calls for. Values are in host order.
+ * A decoded RoCEv2 packet: Ethernet, an optional 802.1Q tag, IPv4 or IPv6, UDP, BTH and the
+ * extended headers of its opcode. Values are in host byte order.
+ *
+ * Thread class: pure functions.
  */
 #define UR_ETH_BYTES	  14
 #define UR_VLAN_BYTES	  4
-#define UR_IPV4_BYTES	  20 /* without options; a header with options is not RoCE for us */
+#define UR_IPV4_BYTES	  20 /* without options; a packet with options is not accepted as RoCE */
 #define UR_IPV6_BYTES	  40
 #define UR_UDP_BYTES	  8
-#define UR_HDR_MAX	  128 /* Ethernet to the last extended header, always enough */
+#define UR_HDR_MAX	  128 /* enough for all headers, Ethernet to the last extended header */
 #define UR_IPPROTO_UDP	  17
 #define UR_ETHERTYPE_VLAN 0x8100
 #define UR_ETHERTYPE_IPV4 0x0800
 #define UR_ETHERTYPE_ARP  0x0806
 #define UR_ETHERTYPE_IPV6 0x86dd
 
-/* A GID: 16 bytes in network order; an IPv4 address as ::ffff:a.b.c.d. */
+/* A GID: 16 bytes in network order. An IPv4 address is mapped to ::ffff:a.b.c.d. */
 struct ur_gid {
 	uint8_t b[16];
 };
@@ -68,9 +70,9 @@ struct ur_ip {
 };
 
 struct ur_packet {
-	/* Where the parts lie in the frame, bytes from its start. */
+	/* Offsets from the start of the frame, bytes. */
 	uint16_t l3_off, bth_off, payload_off, icrc_off;
-	uint16_t frame_len; /* to the end of the ICRC; what follows is Ethernet padding */
+	uint16_t frame_len; /* to the end of the ICRC; anything after it is Ethernet padding */
 
 	uint8_t dmac[6], smac[6];
 	bool has_vlan;
@@ -99,19 +101,24 @@ struct ur_packet {
 };
 
 /*
- * Decodes the frame [frame, frame + len). Only fields of `op` are written among the extended
- * headers. The packet points into the frame and lives as long as it.
+ * Decodes the frame [frame, frame + len). Of the extended headers, only those in `op` are written.
+ * The packet points into the frame, which must outlive it.
  *
- * UR_DROP_NONE: *p is a RoCEv2 packet with a known opcode; its ICRC has NOT been looked at (see
- * icrc.h). UR_DROP_NOT_ROCE: some other traffic (ARP, TCP, a UDP port that is not 4791, a
- * fragment); hand it to whoever wants it. Every other value says what is wrong with it. CNP (opcode
- * 0x81) is known. Checks here are those that need no QP: lengths, IPv4 header checksum, TVer, pad.
+ * Returns
+ *   UR_DROP_NONE      *p is a RoCEv2 packet with a known opcode (CNP included). Its ICRC has NOT
+ *                     been checked, see icrc.h.
+ *   UR_DROP_NOT_ROCE  other traffic: ARP, TCP, a UDP port other than 4791, a fragment. The caller
+ *                     may pass it to another consumer.
+ *   any other value   the packet is invalid for that reason; *p is partly written.
+ *
+ * Only checks that need no QP are made: lengths, IPv4 header checksum, TVer, pad.
  */
 enum ur_drop ur_packet_decode(const uint8_t *frame, size_t len, struct ur_packet *p);
 
 /*
- * Opcode and destination QPN of a frame that may be RoCEv2, to bring near what it needs: a guess, for
- * nothing is checked but that the bytes are there.
+ * Reads opcode and destination QPN of a frame that may be RoCEv2, to prefetch the state that it
+ * will need. Nothing is validated, so the result is only a hint. Returns false if the frame is too
+ * short.
  */
 static inline bool ur_packet_peek(const uint8_t *frame, size_t len, uint8_t *opcode,
 				  struct ur_qpn *qpn)
@@ -132,9 +139,9 @@ static inline bool ur_packet_peek(const uint8_t *frame, size_t len, uint8_t *opc
 }
 
 /*
- * Encodes headers, payload, pad (zeros) and p->icrc into buf exactly as given (lengths and checksums
- * are taken from *p, nothing is computed). Returns the bytes written, 0 when `cap` is too small.
- * The slow, general twin of path.h; tests and tools use it.
+ * Encodes headers, payload, pad (zeros) and p->icrc into `buf`. Lengths and checksums are taken
+ * from *p; nothing is computed. Returns the number of bytes written, or 0 if `cap` is too small.
+ * This is the slow and general way for tests and tools; path.h is the fast one.
  */
 size_t ur_packet_encode(const struct ur_packet *p, uint8_t *buf, size_t cap);
 

@@ -91,7 +91,7 @@ void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci)
 uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rqpn)
 {
 	if (!flow_label) {
-		/* The spread that other RoCEv2 senders use: a product of both QPNs, folded. */
+		/* The hash that other RoCEv2 senders use: the product of the QPNs, folded. */
 		uint64_t mix = (uint64_t)lqpn.v * rqpn.v;
 
 		mix ^= mix >> 20;

@@ -13,9 +13,12 @@ extern "C" {
 #endif
 
 /*
- * The way to a destination: Ethernet, 802.1Q, IP and UDP headers made once, when a QP or an address
- * handle gets its address vector, and copied in front of every packet. Only the length fields
- * and the IPv4 checksum differ between packets; IPv4 goes with DF set and id 0, UDP checksum 0.
+ * Headers to a destination: Ethernet, 802.1Q, IP and UDP. They are built once, when a QP or an
+ * address handle gets its address vector, and copied in front of every packet. Only the length
+ * fields and the IPv4 checksum differ between packets. IPv4 has DF set and id 0; the UDP checksum
+ * is 0.
+ *
+ * Thread class: a struct belongs to one thread at a time.
  */
 struct ur_path {
 	uint32_t csum_part; /* IPv4: sum of the header's 16-bit words without length and checksum */
@@ -25,32 +28,33 @@ struct ur_path {
 	uint8_t hdr[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV6_BYTES + UR_UDP_BYTES];
 };
 
-/* Untagged IPv4, the shortest. */
+/* The shortest path: untagged IPv4. */
 #define UR_PATH_MIN_BYTES (UR_ETH_BYTES + UR_IPV4_BYTES + UR_UDP_BYTES)
 
 struct ur_path_attr {
 	uint8_t smac[6], dmac[6];
 	bool has_vlan;
 	uint16_t vlan_tci;
-	struct ur_gid src, dst; /* both IPv4-mapped or neither */
+	struct ur_gid src, dst; /* both IPv4-mapped, or neither */
 	uint8_t tos;		/* traffic class: DSCP and ECN */
-	uint8_t ttl;		/* hop limit; 0 is sent as 64 */
+	uint8_t ttl;		/* hop limit; 0 means 64 */
 	uint32_t flow_label;	/* 20 bits */
 	uint16_t sport;		/* UDP source port, see ur_path_sport() */
 };
 
+/* Builds the headers. `attr` is not needed afterwards. */
 void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
 
-/* Gives it another traffic class, and another tag where it has one. */
+/* Changes the traffic class and, if the path has an 802.1Q tag, the tag. */
 void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci);
 
-/* Where packets go from now on: the neighbour's MAC address. */
+/* Changes the destination MAC address, for instance when the neighbour's address becomes known. */
 static inline void ur_path_set_dmac(struct ur_path *path, const uint8_t mac[6])
 {
 	memcpy(path->hdr, mac, 6);
 }
 
-/* Whether a packet comes from where the path leads. */
+/* True if a packet's source address is the destination of the path. */
 static inline bool ur_path_leads_to(const struct ur_path *path, const struct ur_ip *from)
 {
 	const uint8_t *ip = path->hdr + path->l3_off;
@@ -61,7 +65,7 @@ static inline bool ur_path_leads_to(const struct ur_path *path, const struct ur_
 			: memcmp(ip + 16, from->src.b + 12, 4) == 0;
 }
 
-/* The address it leads to. */
+/* The destination address of the path. */
 static inline struct ur_gid ur_path_destination(const struct ur_path *path)
 {
 	const uint8_t *ip = path->hdr + path->l3_off;
@@ -74,14 +78,14 @@ static inline struct ur_gid ur_path_destination(const struct ur_path *path)
 }
 
 /*
- * UDP source port in [0xc000, 0xffff] from a flow label; with label 0 one is derived from the two
- * QPNs (the convention of all RoCEv2 drivers: low 14 bits XOR the 6 bits above, OR 0xc000).
+ * UDP source port in [0xc000, 0xffff] for a flow label: the low 14 bits XOR the 6 bits above them,
+ * OR 0xc000, as in all RoCEv2 drivers. If `flow_label` is 0, a label is derived from the two QPNs.
  */
 uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rqpn);
 
 /*
- * Writes the path's headers for a UDP payload of `udp_payload` bytes (BTH to ICRC inclusive) to
- * `buf`, which has room for path->len. Returns path->len.
+ * Writes the headers of a packet with `udp_payload` bytes of UDP payload (BTH to ICRC, inclusive)
+ * to `buf`, which has room for path->len bytes. Returns path->len.
  */
 static inline unsigned ur_path_write(const struct ur_path *path, uint8_t *buf, unsigned udp_payload)
 {

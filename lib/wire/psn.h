@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 /*
- * Numbers that must not mix, and the only place where packet sequence numbers are computed with.
- * PSNs count modulo 2^24; of two PSNs less than 2^23 apart one is older (IBA 9.7.2).
+ * PSNs and QPNs are distinct types, so that the compiler rejects a mix-up. All PSN arithmetic is
+ * here. PSNs count modulo 2^24; two PSNs are ordered if they are less than 2^23 apart (IBA 9.7.2).
  * WIRE-PSN-01
+ *
+ * Thread class: pure functions.
  */
 struct ur_psn {
 	uint32_t v; /* [0, 2^24) */
@@ -47,7 +49,7 @@ static inline bool ur_psn_eq(struct ur_psn a, struct ur_psn b)
 	return a.v == b.v;
 }
 
-/* a is older than b. */
+/* True if a is older than b. */
 static inline bool ur_psn_lt(struct ur_psn a, struct ur_psn b)
 {
 	return ur_psn_diff(a, b) < 0;
@@ -58,7 +60,7 @@ static inline bool ur_psn_le(struct ur_psn a, struct ur_psn b)
 	return ur_psn_diff(a, b) <= 0;
 }
 
-/* p lies in the half-open interval [lo, hi), which is shorter than 2^23. */
+/* True if p is in the half-open interval [lo, hi), which must be shorter than 2^23. */
 static inline bool ur_psn_in(struct ur_psn p, struct ur_psn lo, struct ur_psn hi)
 {
 	return ur_psn_le(lo, p) && ur_psn_lt(p, hi);

@@ -3,8 +3,8 @@
 #include "wire/roce.h"
 
 /*
- * Each pair takes its whole header at once: one bounds check, and a header that is not there in
- * full leaves both sides untouched.
+ * Each function takes its whole header from the cursor with one bounds check. If the header is
+ * incomplete, neither the buffer nor the struct changes.
  */
 
 #define BTH_SOLICITED 0x80
@@ -157,8 +157,10 @@ const char *ur_nak_name(uint8_t code)
 	}
 }
 
-/* Receives by credit code (IBA 9.7.7.2, table "end-to-end flow control credit encoding"). */
-/* WIRE-AETH-02 */
+/*
+ * WIRE-AETH-02. Number of receives for each credit code (IBA 9.7.7.2, table "end-to-end flow
+ * control credit encoding").
+ */
 static const uint16_t credits[UR_CREDITS_NONE] = {
 	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	32,
 	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024, 1536,
@@ -179,12 +181,12 @@ uint8_t ur_credits_encode(uint32_t receives)
 		return (uint8_t)receives;
 	if (receives >= credits[UR_CREDITS_NONE - 1])
 		return UR_CREDITS_NONE - 1;
-	/* Two codes a power of two: 2^n and half as much again. */
+	/* There are two codes for each power of two: 2^n and 1.5 * 2^n. */
 	log2 = 31 - (unsigned)__builtin_clz(receives);
 	return (uint8_t)(2 * log2 + (receives >> (log2 - 1) & 1));
 }
 
-/* In units of 10 us: WIRE-AETH-03. */
+/* WIRE-AETH-03, in units of 10 us. */
 static const uint32_t rnr_timers[32] = {
 	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
 	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,

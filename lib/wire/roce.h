@@ -13,10 +13,12 @@ extern "C" {
 #endif
 
 /*
- * The InfiniBand transport headers as RoCEv2 carries them: a host-order struct, a put and a get
- * for each (IBA 9.2 to 9.3). The functions work on a cursor; whether the bytes were there is the
- * cursor's `bad`, and a get that does not fit leaves the struct alone. All reserved bits are kept, so
- * that a decoded packet encodes to the same bytes.
+ * The InfiniBand transport headers as RoCEv2 carries them (IBA 9.2, 9.3). Each header has a struct
+ * in host byte order, a put function and a get function. If the cursor has too few bytes left, its
+ * `bad` is set and neither buffer nor struct changes. Reserved bits are preserved, so that a
+ * decoded packet encodes to the same bytes.
+ *
+ * Thread class: pure functions.
  */
 
 #define UR_ROCE_UDP_PORT 4791
@@ -32,8 +34,8 @@ extern "C" {
 struct ur_bth {
 	uint8_t opcode;
 	bool solicited, migreq;
-	uint8_t pad;  /* 0..3 bytes of padding before the ICRC */
-	uint8_t tver; /* 0..15; only 0 is valid */
+	uint8_t pad;  /* padding before the ICRC, [0, 3] bytes */
+	uint8_t tver; /* [0, 15]; only 0 is valid */
 	uint16_t pkey;
 	bool fecn, becn;
 	uint8_t resv6;
@@ -92,8 +94,9 @@ void ur_put_atomiceth(struct ur_cursor *c, const struct ur_atomiceth *atomic);
 void ur_get_atomiceth(struct ur_cursor *c, struct ur_atomiceth *atomic);
 
 /*
- * AETH syndrome: bit 7 zero, bits 6..5 kind, bits 4..0 value (IBA 9.7.5.1.1; WIRE-AETH-01).
- * The value is a credit code for ACK, a timer code for RNR NAK and a reason for NAK.
+ * AETH syndrome: bit 7 is zero, bits 6..5 are the kind, bits 4..0 the value (IBA 9.7.5.1.1;
+ * WIRE-AETH-01). The value is a credit code in an ACK, a timer code in an RNR NAK, and a NAK code
+ * in a NAK.
  */
 enum ur_syndrome_kind {
 	UR_SYNDROME_ACK = 0x00,
@@ -119,15 +122,15 @@ enum ur_nak_code {
 #undef X
 };
 
-/* The text of a NAK code; "reserved" for one that is not in the list. */
+/* The text of a NAK code; "reserved" if it is not in the list. */
 const char *ur_nak_name(uint8_t code);
 
-/* Credit code 0..0x1e to receives; 0x1f (no flow control) yields UINT32_MAX. */
+/* Number of receives for a credit code; UINT32_MAX for UR_CREDITS_NONE (no flow control). */
 uint32_t ur_credits_decode(uint8_t code);
-/* The largest code whose value is at most `receives`. */
+/* The credit code of the largest number that does not exceed `receives`. */
 uint8_t ur_credits_encode(uint32_t receives);
 
-/* RNR timer code 0..31 to nanoseconds (IBA table 45). Bits above the low five are ignored. */
+/* Nanoseconds for an RNR timer code (IBA table 45). Only the low five bits count. */
 uint64_t ur_rnr_timer_ns(uint8_t code);
 
 #ifdef __cplusplus

@@ -9,11 +9,11 @@
 #include "wire/icrc.h"
 
 /*
- * One packet to be sent, as the engine hands it out: headers in the caller's buffer, payload by
- * reference. The owner of a port makes the frame of it, by ur_tx_write() or, without a copy of the
- * payload, piece by piece.
+ * A packet to be sent, as the engine passes it to the owner of the port: headers in the caller's
+ * buffer, payload by reference. The owner builds the frame with ur_tx_write() or, without copying
+ * the payload, piece by piece.
  *
- * The payload belongs to the application; it is read before the engine is called again.
+ * The payload belongs to the application and must be read before the next call of the engine.
  */
 #define UR_FRAGS_MAX 32
 
@@ -25,24 +25,24 @@ struct ur_frag {
 struct ur_tx {
 	uint8_t *hdr;	  /* in: a buffer of UR_HDR_MAX bytes; out: Ethernet to the last header */
 	uint16_t hdr_len; /* bytes */
-	uint16_t payload_len; /* bytes, all fragments together */
-	uint8_t l3_off;	      /* where the IP header starts: 14 or 18 */
-	uint8_t pad;	      /* zeros between payload and ICRC */
+	uint16_t payload_len; /* bytes, sum of all fragments */
+	uint8_t l3_off;	      /* offset of the IP header: 14 or 18 */
+	uint8_t pad;	      /* zero bytes between payload and ICRC */
 	bool v6;
 	uint8_t frag_cnt;
 	uint32_t asked; /* READ request: bytes that it asks for; else 0 */
 	struct ur_frag frag[UR_FRAGS_MAX];
 };
 
-/* Bytes of the frame, ICRC included. */
+/* Length of the frame in bytes, ICRC included. */
 static inline uint32_t ur_tx_bytes(const struct ur_tx *tx)
 {
 	return (uint32_t)tx->hdr_len + tx->payload_len + tx->pad + UR_ICRC_BYTES;
 }
 
 /*
- * Writes the frame of ur_tx_bytes() bytes to `frame`, which may be tx->hdr itself: then the headers
- * are there already. Returns its length.
+ * Writes the frame to `frame`, which has room for ur_tx_bytes() bytes. `frame` may be tx->hdr: the
+ * headers are then in place and are not copied. Returns the length of the frame.
  */
 static inline uint32_t ur_tx_write(const struct ur_tx *tx, uint8_t *frame)
 {

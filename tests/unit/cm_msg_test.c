@@ -234,7 +234,7 @@ Test(rdma_ip, service_ids_hold_protocol_and_port)
 
 Test(cm_msg, reasons_and_messages_have_texts)
 {
-	cr_expect_str_eq(ur_cm_rej_text(8), "nobody listens to the service id");
+	cr_expect_str_eq(ur_cm_rej_text(8), "no listener for the service id");
 	cr_expect_str_eq(ur_cm_rej_text(34), "unknown reason");
 	cr_expect_str_eq(ur_cm_attr_text(0x0010), "connection request");
 	cr_expect_str_eq(ur_cm_attr_text(0x0019), "unknown CM message");
