@@ -5,7 +5,7 @@
 #define MAX_IDS	      (1u << 20)
 #define MAX_LISTENERS (1u << 16)
 
-/* Where the arrays lie behind struct ur_cm, bytes from its start. */
+/* Offsets of the arrays that follow struct ur_cm in its memory, bytes. */
 struct layout {
 	size_t ids, peers, qpns, shares, listeners, services, tx, end;
 };
@@ -62,7 +62,7 @@ struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
 		cm->limits.max_per_peer = UINT32_MAX;
 	ur_speck_init(&cm->cipher, attr->id_key);
 	cm->no_handle = ur_speck_decrypt(&cm->cipher, 0);
-	cm->tid_hi = ur_speck_encrypt(&cm->cipher, 0); /* 0 is no handle */
+	cm->tid_hi = ur_speck_encrypt(&cm->cipher, 0); /* 0 is never a handle */
 	cm->ids = (void *)(base + o.ids);
 	cm->peers = (void *)(base + o.peers);
 	cm->qpns = (void *)(base + o.qpns);

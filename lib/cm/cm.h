@@ -17,48 +17,52 @@ extern "C" {
 #endif
 
 /*
- * The connection manager of one port (IBA chapter 12; docs/design/cm.md has states, timers and the
- * table of what each message does). A pure state machine: MADs that came to QP1 go in with the
- * time, MADs to send come out, the caller learns of connections through events and drives them with
- * commands. `now` never goes back.
+ * The connection manager of one port (IBA chapter 12). docs/design/cm.md describes the states, the
+ * timers and the effect of each message. It is a pure state machine: the caller passes in the MADs
+ * that QP1 receives, with the current time, and fetches the MADs to send. Events report what
+ * happens to connections; commands act on them.
  *
- * Thread class: one thread at a time (the worker that owns QP1). Commands may be called from inside
- * an event callback; ur_cm_input(), ur_cm_expire() and ur_cm_output() may not.
+ * `now` is in nanoseconds and must never go back. Deadlines are on the same clock.
+ *
+ * Thread class: one thread at a time (the worker that owns QP1). An event callback may call
+ * commands, but not ur_cm_input(), ur_cm_expire() or ur_cm_output().
  */
 struct ur_cm;
 
 struct ur_cm_limits {
 	uint32_t max_ids;	/* [1, 2^20]: connections and SIDR exchanges, time-wait included */
 	uint32_t max_listeners; /* [0, 2^16] */
-	/* Ids made by peers and not yet established or answered, [1, max_ids] each. */
+	/* Requests of peers that are not yet established or answered, [1, max_ids] each. */
 	uint32_t max_pending;  /* connections */
-	uint32_t max_sidr;     /* SIDR exchanges; 0: max_pending */
-	uint32_t max_per_peer; /* both, from one address; 0: no limit of its own */
-	uint32_t max_tx;       /* [1, 2^20]: MADs made and not yet fetched; max_ids + 16 is ample */
+	uint32_t max_sidr;     /* SIDR exchanges; 0: the same as max_pending */
+	uint32_t max_per_peer; /* both kinds, from one address; 0: no separate limit */
+	uint32_t max_tx;       /* [1, 2^20]: MADs waiting to be fetched; max_ids + 16 is ample */
 };
 
-/* A connection or SIDR exchange; 0 is none. A stale one is refused with -EINVAL. */
+/* Handle of a connection or SIDR exchange; 0 is none. Commands refuse a stale one with -EINVAL. */
 struct ur_cm_id {
 	uint32_t v;
 };
 
 /*
- * What happens to ids. X(name, text)
+ * Events. X(name, text). Names at the end of a line are the members of struct ur_cm_event that are
+ * valid.
  *
- * REQ_RCVD       a peer asks for a connection; `id` is new, `ctx` the listener's. Answer with
- *                ur_cm_accept() or ur_cm_reject(), within the callback or later. req, src, ip.
- * REP_RCVD       our connect() was accepted. Bring the QP to RTS, then call ur_cm_rtu(), or
- *                ur_cm_reject(). rep, resources already lowered to what our REQ allowed.
- * ESTABLISHED    passive side: RTU received.
- * MRA_RCVD       the peer needs more time. mra.
- * REJ_RCVD       the peer refuses or gives up. rej.
- * UNREACHABLE    our REQ, REP or SIDR_REQ was repeated in vain; or a peer's REQ or SIDR_REQ was
- * left unanswered by the caller for a minute, and is refused. DREQ_RCVD      the peer ends the
- * connection (it has its DREP already): move the QP to error. DISCONNECTED   our DREQ was answered,
- * or `timed_out`. Comes unasked when the peer showed that it has forgotten the connection.
- * TIMEWAIT_EXIT  the QPN may be used again.
- * SIDR_REQ_RCVD  a peer asks for a UD QP; answer with ur_cm_sidr_rep(). sidr_req, src, ip.
- * SIDR_REP_RCVD  the answer to our sidr_req(). sidr_rep.
+ * - REQ_RCVD: a peer requests a connection. `id` is new, `ctx` is the listener's. Answer with
+ *   ur_cm_accept() or ur_cm_reject(), in the callback or later. (req, src, ip)
+ * - REP_RCVD: the peer accepted our REQ. Move the QP to RTS and call ur_cm_rtu(), or call
+ *   ur_cm_reject(). The resources in `rep` are already limited to what our REQ allowed. (rep)
+ * - ESTABLISHED: the RTU arrived (passive side).
+ * - MRA_RCVD: the peer needs more time. (mra)
+ * - REJ_RCVD: the peer refuses or gives up. (rej)
+ * - UNREACHABLE: our REQ, REP or SIDR_REQ stayed unanswered after all retries. Or the caller left a
+ *   peer's REQ or SIDR_REQ unanswered for a minute, and the CM has refused it.
+ * - DREQ_RCVD: the peer ends the connection, and the DREP is sent already. Move the QP to error.
+ * - DISCONNECTED: our DREQ was answered, or `timed_out` is set. It also comes without a DREQ of the
+ *   caller if the peer has forgotten the connection.
+ * - TIMEWAIT_EXIT: the QPN may be used again.
+ * - SIDR_REQ_RCVD: a peer requests a UD QP. Answer with ur_cm_sidr_rep(). (sidr_req, src, ip)
+ * - SIDR_REP_RCVD: the answer to our SIDR_REQ. (sidr_rep)
  */
 #define UR_CM_EVENTS(X)                                                                            \
 	X(REQ_RCVD, "REQ received")                                                                \
@@ -80,7 +84,7 @@ enum ur_cm_event_type {
 		UR_CM_EV_CNT
 };
 
-/* States, as ur_cm_state() tells them. X(name) */
+/* States of an id, returned by ur_cm_state(). X(name) */
 #define UR_CM_STATES(X)                                                                            \
 	X(FREE)                                                                                    \
 	X(REQ_SENT)                                                                                \
@@ -125,21 +129,21 @@ struct ur_cm_counters {
 #undef X
 };
 
-/* Where a MAD came from and how to answer. */
+/* The origin of a MAD, and how to answer it. */
 struct ur_cm_src {
-	struct ur_gid sgid, dgid; /* of the packet: the peer's, ours */
-	struct ur_qpn sqpn;	  /* source QPN of the DETH; answers go there */
-	struct ur_path path;	  /* to sgid */
+	struct ur_gid sgid, dgid; /* addresses of the packet: the peer's and ours */
+	struct ur_qpn sqpn;	  /* source QPN of the DETH, to which answers go */
+	struct ur_path path;	  /* path to sgid */
 };
 
 struct ur_cm_event {
 	enum ur_cm_event_type type;
 	struct ur_cm_id id;
 	void *ctx;
-	bool final;		     /* the handle is stale already; no event follows */
+	bool final;		     /* the handle is already stale; no further event follows */
 	bool timed_out;		     /* DISCONNECTED */
 	const struct ur_cm_src *src; /* REQ_RCVD, SIDR_REQ_RCVD */
-	struct ur_psn sq_psn;	     /* REQ_RCVD, REP_RCVD: CM-PSN-01: our first */
+	struct ur_psn sq_psn;	     /* REQ_RCVD, REP_RCVD: first PSN that we send; CM-PSN-01 */
 	union {
 		const struct ur_cm_req *req;
 		const struct ur_cm_rep *rep;
@@ -148,152 +152,172 @@ struct ur_cm_event {
 		const struct ur_cm_sidr_req *sidr_req;
 		const struct ur_cm_sidr_rep *sidr_rep;
 	};
-	/* REQ_RCVD, SIDR_REQ_RCVD with a service id of the RDMA IP CM; else NULL. */
+	/* REQ_RCVD, SIDR_REQ_RCVD: NULL unless the service id is one of the RDMA IP CM. */
 	const struct ur_rdma_ip *ip;
-	/* The application's part of the private data (after `ip`); 0 bytes where there is none. */
+	/* The application's part of the private data, after `ip`; 0 bytes if there is none. */
 	const uint8_t *private_data;
 	uint8_t private_len;
 	/*
-	 * REQ_RCVD, REP_RCVD: the block at the end of the private data, which is zero in
-	 * private_data then; NULL when there was none. What comes of it is for the caller.
+	 * REQ_RCVD, REP_RCVD: the block at the end of the private data, or NULL. Its bytes are zero
+	 * in private_data. The caller decides what to do with it.
 	 */
 	const struct ur_offer *offer;
 };
 
-/* Pointers in the event live until the callback returns. */
+/* Pointers in the event are valid until the callback returns. */
 typedef void (*ur_cm_sink)(void *sink_ctx, const struct ur_cm_event *ev);
 
-/* What decides how an id's messages are marked for the network; the core only keeps it. */
+/* Service level and traffic class of an id's messages. The CM only stores it, for `mark`. */
 struct ur_cm_service {
-	uint8_t sl, tclass; /* tclass 0: what the SL has */
+	uint8_t sl, tclass; /* tclass 0: that of the SL */
 };
 
-/* Gives a path the marks of a service. */
+/* Sets the traffic class and 802.1Q priority of a path to those of a service. */
 typedef void (*ur_cm_mark)(void *sink_ctx, const struct ur_cm_service *service,
 			   struct ur_path *path);
 
 struct ur_cm_attr {
 	uint64_t ca_guid;
-	uint64_t seed;	      /* random: of hash tables */
-	uint64_t id_key;      /* random: hides communication ids and tells restarts apart */
-	uint64_t timewait_ns; /* > 0; 1 s is usual */
-	ur_cm_sink sink;
+	uint64_t seed;	 /* random: seed of the hash tables */
+	uint64_t id_key; /* random: makes communication ids unpredictable and unique to a run */
+	uint64_t timewait_ns; /* > 0; usually 1 s */
+	ur_cm_sink sink;      /* receives the events */
 	void *sink_ctx;
-	ur_cm_mark mark; /* or NULL: nothing is ever marked */
+	ur_cm_mark mark; /* NULL: paths stay as the caller gives them */
 };
 
-/* Bytes for ur_cm_init(); 0 when a limit is out of range. */
+/* Bytes of memory that ur_cm_init() needs; 0 if a limit is out of range. */
 size_t ur_cm_size(const struct ur_cm_limits *limits);
-/* `mem` has ur_cm_size() bytes, aligned to 16, and stays the CM's until the caller drops it. */
+/*
+ * `mem` has ur_cm_size() bytes and is aligned to 16. It belongs to the caller, who keeps it as long
+ * as the CM is in use; there is nothing else to free. `limits` and `attr` are copied.
+ */
 struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
 			 const struct ur_cm_attr *attr);
 
 /*
- * A MAD of class CM that came to QP1 with the right Q_Key. UR_DROP_NONE: it had an effect, or was
- * a duplicate. MAD: malformed or with an impossible field. PEER: not from the id's peer. QPN: a
- * DREQ for another QP. UNEXPECTED: fits no id, or not its state. RESOURCES: tables are full. An
- * answer (REJ, DREP, SIDR_REP) may be on its way in every case but PEER and QPN.
+ * Processes a MAD of class CM that QP1 received with the right Q_Key. Returns
+ *
+ * - UR_DROP_NONE: it took effect, or was a duplicate
+ * - UR_DROP_MAD: malformed, or a field has an impossible value
+ * - UR_DROP_PEER: not from the id's peer
+ * - UR_DROP_QPN: a DREQ for another QP
+ * - UR_DROP_UNEXPECTED: for no known id, or not valid in the id's state
+ * - UR_DROP_RESOURCES: a table is full
+ *
+ * An answer (REJ, DREP, SIDR_REP) may be queued in every case except PEER and QPN.
  */
 enum ur_drop ur_cm_input(struct ur_cm *cm, const uint8_t mad[UR_MAD_BYTES],
 			 const struct ur_cm_src *src, uint64_t now);
 
 struct ur_cm_out {
-	const struct ur_path *path; /* lives until the next call of anything but ur_cm_output() */
-	struct ur_qpn dest_qpn;	    /* 1, unless the peer's CM lives elsewhere */
+	const struct ur_path *path; /* valid until the next call of a function but ur_cm_output() */
+	struct ur_qpn dest_qpn;	    /* 1, unless the peer's CM uses another QP */
 	uint8_t mad[UR_MAD_BYTES];
 };
 
-/* Hands out at most `cap` MADs, oldest first. Returns how many. */
+/* Fetches at most `cap` MADs to send, oldest first. Returns their number. */
 size_t ur_cm_output(struct ur_cm *cm, struct ur_cm_out *out, size_t cap, uint64_t now);
 
-/* Whether a MAD waits to be fetched. */
+/* True if there are MADs to fetch. */
 bool ur_cm_wants_output(const struct ur_cm *cm);
 
-/* When ur_cm_expire() has something to do; UINT64_MAX for never. */
+/* The time at which ur_cm_expire() is due, ns; UINT64_MAX if no timer is armed. */
 uint64_t ur_cm_next_deadline(const struct ur_cm *cm);
 void ur_cm_expire(struct ur_cm *cm, uint64_t now);
 
 enum ur_cm_kind { UR_CM_KIND_CONN, UR_CM_KIND_SIDR, UR_CM_KIND_CNT };
 
 /*
- * Takes requests of one kind for a service id. -EEXIST: something listens already; -ENOSPC:
- * max_listeners.
+ * Accepts requests of one kind for a service id. -EEXIST: there is a listener already; -ENOSPC:
+ * max_listeners is reached.
  */
 int ur_cm_listen(struct ur_cm *cm, enum ur_cm_kind kind, uint64_t service_id, void *ctx);
-/* Children live on. -ENOENT: nothing listens. */
+/* Removes a listener. Ids that it has created remain. -ENOENT: there is no listener. */
 int ur_cm_unlisten(struct ur_cm *cm, enum ur_cm_kind kind, uint64_t service_id);
 
 struct ur_cm_connect_attr {
-	struct ur_path path; /* marked by the caller, here and below */
+	struct ur_path path; /* with the traffic class of `service`, here and below */
 	struct ur_cm_service service;
-	struct ur_gid sgid, dgid; /* ours, the peer's */
+	struct ur_gid sgid, dgid; /* our address, the peer's */
 	uint64_t service_id;
 	enum ur_cm_transport transport; /* RC or UC */
 	struct ur_qpn qpn;
-	struct ur_psn rq_psn; /* CM-PSN-01: the peer's first */
+	struct ur_psn rq_psn; /* first PSN that the peer sends; CM-PSN-01 */
 	uint16_t pkey;
 	uint8_t pmtu;		      /* 1 to 5: 256 to 4096 bytes */
-	uint8_t responder_resources;  /* READs and atomics we serve at a time */
-	uint8_t initiator_depth;      /* READs and atomics we would keep outstanding */
+	uint8_t responder_resources;  /* READs and atomics that we serve at a time */
+	uint8_t initiator_depth;      /* READs and atomics that we want outstanding */
 	uint8_t retry_cnt, rnr_retry; /* [0, 7] */
 	uint8_t ack_timeout;	      /* [0, 31]: 4.096 us * 2^n */
 	bool flow_ctrl, srq;
 	uint32_t flow_label;
 	uint8_t tclass, hop_limit, sl;
-	uint8_t remote_resp_timeout;  /* [0, 31]: the peer's CM answers the REQ by then */
-	uint8_t local_resp_timeout;   /* [0, 31]: we answer the REP by then */
+	uint8_t remote_resp_timeout;  /* [0, 31]: the peer's CM answers the REQ within this time */
+	uint8_t local_resp_timeout;   /* [0, 31]: we answer the REP within this time */
 	uint8_t max_cm_retries;	      /* [0, 15] */
-	const void *private_data;     /* with the RDMA IP header, if any, in front */
-	uint8_t private_len;	      /* [0, UR_CM_REQ_PRIVATE]; with an offer 16 less */
-	const struct ur_offer *offer; /* goes into the last 16 bytes, or NULL */
+	const void *private_data;     /* begins with the RDMA IP header, if any */
+	uint8_t private_len;	      /* [0, UR_CM_REQ_PRIVATE]; 16 less with an offer */
+	const struct ur_offer *offer; /* sent in the last 16 bytes; NULL: none */
 };
 
 /*
- * Sends a REQ and sets *id. Later: REP_RCVD, REJ_RCVD or UNREACHABLE. -EINVAL: an attribute out of
- * its range; -ENOSPC: max_ids.
+ * Sends a REQ and sets *id. The outcome is an event: REP_RCVD, REJ_RCVD or UNREACHABLE. -EINVAL: an
+ * attribute is out of range; -ENOSPC: max_ids is reached. `attr` is not needed afterwards.
  */
 int ur_cm_connect(struct ur_cm *cm, void *ctx, const struct ur_cm_connect_attr *attr, uint64_t now,
 		  struct ur_cm_id *id);
 
-/* The QP of an id in REP_RCVD is ready. -EINVAL: stale id or another state, here and below. */
+/*
+ * Sends an RTU: the QP of an id in REP_RCVD is ready. -EINVAL: the id is stale or in another state,
+ * here and below.
+ */
 int ur_cm_rtu(struct ur_cm *cm, struct ur_cm_id id, const void *private_data, uint8_t private_len,
 	      uint64_t now);
 
 struct ur_cm_accept_attr {
 	struct ur_qpn qpn;
-	struct ur_psn rq_psn; /* CM-PSN-01: the peer's first */
+	struct ur_psn rq_psn; /* first PSN that the peer sends; CM-PSN-01 */
 	uint32_t qkey;
-	/* Lowered to the REQ's initiator depth and responder resources. */
+	/* Limited to the REQ's initiator depth and responder resources. */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t target_ack_delay; /* [0, 31] */
 	uint8_t rnr_retry;	  /* [0, 7] */
 	bool flow_ctrl, srq;
 	const void *private_data;
-	uint8_t private_len;	      /* [0, UR_CM_REP_PRIVATE]; with an offer 16 less */
-	const struct ur_offer *offer; /* goes into the last 16 bytes, or NULL */
+	uint8_t private_len;	      /* [0, UR_CM_REP_PRIVATE]; 16 less with an offer */
+	const struct ur_offer *offer; /* sent in the last 16 bytes; NULL: none */
 };
 
 /*
- * Answers a REQ; the QP must be able to receive. Later: ESTABLISHED, REJ_RCVD or UNREACHABLE,
- * within ten seconds unless the peer shows by an MRA that it is there.
+ * Answers a REQ with a REP. The QP must be able to receive already. The outcome is an event:
+ * ESTABLISHED, REJ_RCVD or UNREACHABLE, within ten seconds unless the peer sends an MRA.
  */
 int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id id, const struct ur_cm_accept_attr *attr,
 		 uint64_t now);
 
 /*
- * Refuses a REQ (id in REQ_RCVD) or a REP (id in REP_RCVD). The handle is stale afterwards and no
- * event follows. private_len in [0, UR_CM_REJ_PRIVATE].
+ * Refuses a REQ (id in REQ_RCVD) or a REP (id in REP_RCVD). Afterwards the handle is stale and no
+ * event follows. private_len is in [0, UR_CM_REJ_PRIVATE].
  */
 int ur_cm_reject(struct ur_cm *cm, struct ur_cm_id id, enum ur_cm_rej_reason reason,
 		 const void *private_data, uint8_t private_len, uint64_t now);
 
-/* Asks the peer for more time (REQ_RCVD, REP_RCVD): 4.096 us * 2^service_timeout, [0, 31]. */
+/*
+ * Sends an MRA, which asks the peer for more time: 4.096 us * 2^service_timeout, [0, 31]. The id is
+ * in REQ_RCVD or REP_RCVD.
+ */
 int ur_cm_mra(struct ur_cm *cm, struct ur_cm_id id, uint8_t service_timeout, uint64_t now);
 
-/* The first data arrived before the RTU (REP_SENT). 0 as well when it is established already. */
+/*
+ * Establishes an id in REP_SENT whose first data arrived before the RTU. Also returns 0 if the id
+ * is established already.
+ */
 int ur_cm_established(struct ur_cm *cm, struct ur_cm_id id);
 
-/* Ends a connection (ESTABLISHED, REP_SENT). private_len in [0, UR_CM_DREQ_PRIVATE]. */
+/*
+ * Sends a DREQ for an id in ESTABLISHED or REP_SENT. private_len is in [0, UR_CM_DREQ_PRIVATE].
+ */
 int ur_cm_disconnect(struct ur_cm *cm, struct ur_cm_id id, const void *private_data,
 		     uint8_t private_len, uint64_t now);
 
@@ -309,37 +333,49 @@ struct ur_cm_sidr_attr {
 	uint8_t private_len; /* [0, UR_CM_SIDR_REQ_PRIVATE] */
 };
 
-/* Asks for the UD QP behind a service id. Later: SIDR_REP_RCVD or UNREACHABLE, both final. */
+/*
+ * Sends a SIDR_REQ, which asks for the UD QP of a service id. The outcome is an event:
+ * SIDR_REP_RCVD or UNREACHABLE, both final.
+ */
 int ur_cm_sidr_req(struct ur_cm *cm, void *ctx, const struct ur_cm_sidr_attr *attr, uint64_t now,
 		   struct ur_cm_id *id);
 
-/* Answers a SIDR_REQ; the handle is stale afterwards. private_len in [0, UR_CM_SIDR_REP_PRIVATE].
+/*
+ * Answers a SIDR_REQ. Afterwards the handle is stale. private_len is in [0,
+ * UR_CM_SIDR_REP_PRIVATE].
  */
 int ur_cm_sidr_rep(struct ur_cm *cm, struct ur_cm_id id, enum ur_cm_sidr_status status,
 		   struct ur_qpn qpn, uint32_t qkey, const void *private_data, uint8_t private_len,
 		   uint64_t now);
 
 /*
- * Lets go of an id in any state: the handle is stale, no event follows. A request is refused, a
- * connection disconnected, and the slot comes back when the peer knows or time-wait is over.
+ * Releases an id in any state. Afterwards the handle is stale and no event follows. An unanswered
+ * request is refused, a connection is disconnected. The slot becomes free when the peer has
+ * answered or time-wait is over.
  */
 int ur_cm_destroy(struct ur_cm *cm, struct ur_cm_id id, uint64_t now);
 
 int ur_cm_set_ctx(struct ur_cm *cm, struct ur_cm_id id, void *ctx);
 
-/* Marks the id's messages from now on. Before it a peer's request is answered as it was marked. */
+/*
+ * Sets the service of the id's messages from now on. Until then the answers to a peer's request
+ * have the traffic class of the request.
+ */
 int ur_cm_set_service(struct ur_cm *cm, struct ur_cm_id id, const struct ur_cm_service *service);
-/* Marks change: those of every id with a service are made anew, repeated messages included. */
+/*
+ * Calls `mark` again for every id with a service, after the DSCP/PCP map has changed. Repeated
+ * messages get the new values as well.
+ */
 void ur_cm_renew_marks(struct ur_cm *cm);
 
-/* FREE for a stale id. */
+/* UR_CM_ST_FREE for a stale id. */
 enum ur_cm_state ur_cm_state(const struct ur_cm *cm, struct ur_cm_id id);
 const char *ur_cm_state_name(enum ur_cm_state state);
 const char *ur_cm_event_text(enum ur_cm_event_type type);
-/* Slots not free, those in TIMEWAIT and LINGER included. */
+/* Number of slots in use, including those in TIMEWAIT and LINGER. */
 uint32_t ur_cm_ids_in_use(const struct ur_cm *cm);
 const struct ur_cm_counters *ur_cm_counters(const struct ur_cm *cm);
-/* Asserts what is true between calls; for tests. Costs a walk over all ids. */
+/* Asserts the invariants that hold between calls. For tests: it visits all ids. */
 void ur_cm_validate(const struct ur_cm *cm);
 
 #ifdef __cplusplus

@@ -98,7 +98,7 @@ static enum ur_drop rep_again(struct ur_cm *cm, const struct cm_rx *rx, struct c
 		cm_tx_rej(cm, rx, UR_CM_ABOUT_REP, cm_comm_id(cm, id), rep->local_comm_id,
 			  UR_CM_REJ_STALE_CONN);
 		return cm_unexpected(cm);
-	default: /* DREQ_SENT: the DREQ tells the peer more than an RTU would */
+	default: /* DREQ_SENT: the DREQ supersedes the RTU */
 		return cm_duplicate(cm);
 	}
 }
@@ -148,7 +148,7 @@ enum ur_drop cm_rx_rep(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 	ev.sq_psn = rep->psn;
 	ev.private_data = rep->private_data;
 	ev.private_len = sizeof(rep->private_data);
-	/* CM-EXT-04: an answer names the version that is used, and we speak one. */
+	/* CM-EXT-04: a REP names the version in use; we support only one. */
 	if (ur_offer_take(rep->private_data, sizeof(rep->private_data), &offer) &&
 	    offer.version == UR_OFFER_VERSION)
 		ev.offer = &offer;

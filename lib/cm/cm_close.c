@@ -88,7 +88,7 @@ int ur_cm_destroy(struct ur_cm *cm, struct ur_cm_id handle, uint64_t now)
 	case UR_CM_ST_ESTABLISHED:
 		cm_start_disconnect(cm, id, NULL, 0, now);
 		break;
-	default: /* on its way out already */
+	default: /* ending already */
 		break;
 	}
 	id->muted = true;
@@ -96,11 +96,11 @@ int ur_cm_destroy(struct ur_cm *cm, struct ur_cm_id handle, uint64_t now)
 }
 
 /*
- * CM-COMMID-02: a peer that gave up before it had our answer can only name the transaction of its
- * REQ. All of that but the transaction id can be guessed.
+ * CM-COMMID-02: a peer that gives up before it has our answer can name only its own REQ. Its fields
+ * are easy to guess, except for the transaction id, which must therefore match.
  */
-static struct cm_id *withdrawn(const struct ur_cm *cm, const struct cm_rx *rx,
-			       const struct ur_cm_rej *rej)
+static struct cm_id *find_withdrawn_req(const struct ur_cm *cm, const struct cm_rx *rx,
+					const struct ur_cm_rej *rej)
 {
 	struct ur_cursor info = ur_cursor_ro(rej->info, sizeof(rej->info));
 	struct cm_id *id;
@@ -113,21 +113,21 @@ static struct cm_id *withdrawn(const struct ur_cm *cm, const struct cm_rx *rx,
 	return id->state == UR_CM_ST_REQ_RCVD || id->state == UR_CM_ST_REP_SENT ? id : NULL;
 }
 
-/* The id that a REJ is for: by our id or, when the peer gave up before it knew ours, by its own. */
+/* The id of a REJ: found by our communication id or, if the peer did not know it yet, by its own. */
 static struct cm_id *rej_target(const struct ur_cm *cm, const struct cm_rx *rx,
 				const struct ur_cm_rej *rej)
 {
-	struct cm_id *id = withdrawn(cm, rx, rej);
+	struct cm_id *id = find_withdrawn_req(cm, rx, rej);
 
 	if (!id)
 		id = cm_id_by_comm(cm, rej->remote_comm_id);
 	if (!id || id->sidr)
 		return NULL;
-	/* A peer that refuses our REQ may have no id of its own. */
+	/* A peer that refuses our REQ may not have a communication id. */
 	return !id->remote_known || id->remote_comm_id == rej->local_comm_id ? id : NULL;
 }
 
-/* Whether a REJ about `about` means something in `state`. */
+/* True if a REJ of message `about` is valid in `state`. */
 static bool rej_fits(uint8_t state, uint8_t about)
 {
 	switch (state) {
@@ -181,7 +181,7 @@ enum ur_drop cm_rx_dreq(struct ur_cm *cm, const struct cm_rx *rx, const struct u
 	struct ur_cm_event ev;
 
 	if (!id) {
-		/* Whatever it was, it is gone on our side; only a stranger gets no answer. */
+		/* The connection no longer exists here, so confirm. Only a wrong peer gets no answer. */
 		if (drop == UR_DROP_UNEXPECTED)
 			cm_tx_drep(cm, rx, dreq);
 		return drop;

@@ -24,7 +24,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* The seed enters, so that a peer cannot choose ids that share a bucket. */
+/* The random seed keeps a peer from choosing ids that share a bucket. */
 static uint32_t bucket(const struct ur_cm *cm, const struct ur_gid *gid, uint64_t guid, uint64_t n)
 {
 	uint64_t half[2];
@@ -34,7 +34,7 @@ static uint32_t bucket(const struct ur_cm *cm, const struct ur_gid *gid, uint64_
 	return (uint32_t)mix(mix(half[0] ^ guid) ^ n) & cm->bucket_mask;
 }
 
-/* Peers that share a bucket share what one may have; the seed keeps a stranger from choosing it. */
+/* Peers in one bucket share one limit. The seed keeps an attacker from choosing a victim's bucket. */
 static uint32_t *share_of(const struct ur_cm *cm, const struct ur_gid *gid)
 {
 	return &cm->shares[bucket(cm, gid, 0, UINT64_MAX)];
@@ -159,7 +159,7 @@ static uint32_t next_handle(const struct ur_cm *cm, const struct cm_id *id)
 	uint32_t idx = (uint32_t)(id - cm->ids);
 	uint32_t handle = id->handle;
 
-	/* No handle is 0, and no communication id: in a REJ that means "none". */
+	/* Neither a handle nor a communication id may be 0, which means "none" in a REJ. */
 	do {
 		handle = ((handle >> cm->idx_bits) + 1) << cm->idx_bits | idx;
 	} while (handle >> cm->idx_bits == 0 || handle == cm->no_handle);
@@ -206,7 +206,7 @@ void cm_set_state(struct ur_cm *cm, struct cm_id *id, enum ur_cm_state to)
 		TAILQ_REMOVE(&cm->linger, id, link);
 	if (to == UR_CM_ST_LINGER)
 		TAILQ_INSERT_TAIL(&cm->linger, id, link);
-	/* From here on the peer may give the QPN to another connection. */
+	/* From now on the peer may use the QPN for another connection. */
 	if (id->in_qpn && (to == UR_CM_ST_TIMEWAIT || to == UR_CM_ST_LINGER))
 		qpn_remove(cm, id);
 	cm_timer_stop(cm, id);

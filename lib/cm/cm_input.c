@@ -3,7 +3,7 @@
 
 bool cm_qpn_ok(struct ur_qpn qpn)
 {
-	/* 0 and 1 are management, all ones is multicast. */
+	/* QPNs 0 and 1 are for management, all ones is multicast. */
 	return qpn.v > UR_GSI_QPN && qpn.v != UR_PSN_MASK;
 }
 

@@ -19,7 +19,7 @@ static enum ur_drop req_again(struct ur_cm *cm, const struct cm_rx *rx, struct c
 {
 	if (id->state == UR_CM_ST_TIMEWAIT)
 		return refuse(cm, rx, req, UR_CM_REJ_STALE_CONN, UR_DROP_UNEXPECTED);
-	/* CM-STALE-01: whether the peer began anew and drew the same id, or is not the peer. */
+	/* CM-STALE-01: the peer restarted and chose the same id, or another host forged the REQ. */
 	if (!same_req(id, rx, req))
 		return refuse(cm, rx, req, UR_CM_REJ_DUP_COMM_ID, UR_DROP_UNEXPECTED);
 	switch (id->state) {
@@ -42,8 +42,8 @@ static enum ur_drop req_again(struct ur_cm *cm, const struct cm_rx *rx, struct c
 	return cm_duplicate(cm);
 }
 
-/* The reason to refuse a REQ for what it says; 0 for none. */
-static enum ur_cm_rej_reason req_flaw(const struct cm_rx *rx, const struct ur_cm_req *req)
+/* The reason to refuse a REQ with invalid fields; 0 if they are valid. */
+static enum ur_cm_rej_reason check_req(const struct cm_rx *rx, const struct ur_cm_req *req)
 {
 	if (req->transport != UR_CM_TRANSPORT_RC && req->transport != UR_CM_TRANSPORT_UC)
 		return UR_CM_REJ_INV_TRANSPORT;
@@ -91,8 +91,9 @@ static void emit_req(struct ur_cm *cm, const struct cm_rx *rx, const struct cm_i
 }
 
 /*
- * CM-STALE-01: a live connection with the same QP of the peer is one that the peer has forgotten.
- * Its request alone does not prove that: anyone can send it. That the peer has our answer does.
+ * CM-STALE-01: the peer has forgotten any other live connection with the same QP of its own. A
+ * request alone does not prove this, because anyone can forge one. A message that shows that the
+ * peer has our answer does.
  */
 void cm_prove(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 {
@@ -125,7 +126,7 @@ enum ur_drop cm_rx_req(struct ur_cm *cm, const struct cm_rx *rx, struct ur_cm_re
 		cm->counters.no_service++;
 		return refuse(cm, rx, req, UR_CM_REJ_INV_SERVICE_ID, UR_DROP_UNEXPECTED);
 	}
-	flaw = req_flaw(rx, req);
+	flaw = check_req(rx, req);
 	if (!flaw && has_ip && !ur_get_rdma_ip(&c, &ip))
 		flaw = UR_CM_REJ_UNSUPPORTED;
 	if (flaw) {

@@ -34,7 +34,7 @@ int ur_cm_sidr_req(struct ur_cm *cm, void *ctx, const struct ur_cm_sidr_attr *a,
 	return 0;
 }
 
-/* An answer that needs no id. */
+/* Sends an answer without an id. */
 static enum ur_drop refuse(struct ur_cm *cm, const struct cm_rx *rx,
 			   const struct ur_cm_sidr_req *req, enum ur_cm_sidr_status status,
 			   enum ur_drop drop)

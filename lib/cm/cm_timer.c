@@ -77,7 +77,7 @@ static void give_up_request(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 	cm_emit(cm, &ev);
 }
 
-/* Nothing answered id->last, however often it was sent. */
+/* All retries of id->last stayed unanswered. */
 static void give_up(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 {
 	struct ur_cm_event ev = cm_event(id, UR_CM_EV_UNREACHABLE);
@@ -143,7 +143,7 @@ void ur_cm_expire(struct ur_cm *cm, uint64_t now)
 {
 	struct cm_id *id;
 
-	/* Ends: whatever is set anew lies after now. */
+	/* The loop ends: expire_one() sets only deadlines later than now. */
 	while ((id = cm_timers_RB_MINMAX(&cm->timers, RB_NEGINF)) && id->deadline_ns <= now)
 		expire_one(cm, id, now);
 }

@@ -43,12 +43,12 @@ bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer)
 	o.ports = ur_get8(&c);
 	o.tables = ur_get8(&c) & 7;
 	o.pool = ur_get32(&c);
-	/* CM-EXT-04: higher versions speak this one as well. */
+	/* CM-EXT-04: a peer with a higher version also supports this one. */
 	if (memcmp(seen, magic, sizeof(magic)) != 0 || o.version < UR_OFFER_VERSION)
 		return false;
 	o.flags &= UR_OFFER_EXTENDED | UR_OFFER_STRICT | UR_OFFER_STATUS | UR_OFFER_POOL |
 		   UR_OFFER_NOTIFY;
-	/* CM-EXT-03: the application sees what it would have seen without us. */
+	/* CM-EXT-03: the application sees zeros, as it would without the block. */
 	memset(at, 0, UR_OFFER_BYTES);
 	*offer = o;
 	return true;

@@ -6,7 +6,7 @@ static uint16_t rotate_right(uint16_t x, unsigned n)
 	return (uint16_t)(x >> n | x << (16 - n));
 }
 
-/* One round on (high, low). */
+/* One round of encryption on (high, low). */
 static void forward(uint16_t *high, uint16_t *low, uint16_t key)
 {
 	*high = (uint16_t)((rotate_right(*high, 7) + *low) ^ key);

@@ -6,8 +6,10 @@
 
 /*
  * Speck32/64 (Beaulieu et al., "The SIMON and SPECK families of lightweight block ciphers", 2013):
- * a permutation of 32-bit words under a key of 64 bits. Communication ids are handles under it, so
- * that an id is found by arithmetic, and one id tells nothing of another.
+ * a keyed permutation of 32-bit words with a 64-bit key. A communication id is an encrypted handle:
+ * decryption finds the handle without a table, and one id reveals nothing about others.
+ *
+ * Thread class: pure functions. ur_speck_init() expands the key.
  */
 #define UR_SPECK_ROUNDS 22
 
