@@ -6,12 +6,12 @@
 
 enum side { LOW, HIGH }; /* index of a table */
 
-#define UNIT_SHIFT_IBA 6  /* a unit of weight is 64 bytes */
-#define LIMIT_SHIFT    12 /* a unit of the limit is 4096 bytes */
+#define UNIT_SHIFT_IBA 6  /* unit of weights: 64 bytes */
+#define LIMIT_SHIFT    12 /* unit of the limit: 4096 bytes */
 #define LIMIT_NONE     255
 #define WEIGHT_DEFAULT 64
 #define VL_OF_SL15     7
-#define USED_MAX       (INT32_C(1) << 30) /* above what any low entry allows */
+#define USED_MAX       (INT32_C(1) << 30) /* more than any low entry allows */
 
 _Static_assert((INT64_C(255) * 255 << LIMIT_SHIFT) < USED_MAX, "law at its largest");
 
@@ -27,7 +27,7 @@ void ur_vl_attr_default(struct ur_vl_attr *a)
 	a->sl2vl[15] = VL_OF_SL15;
 }
 
-/* Lanes with weight; all ones: an entry names a lane that does not exist. */
+/* Mask of the lanes with weight; all ones if an entry names a lane that does not exist. */
 static uint32_t lanes_of(const struct ur_vl_entry *entry, unsigned cnt)
 {
 	uint32_t lanes = 0;
@@ -82,7 +82,7 @@ static void table_init(struct ur_vl_table *t, const struct ur_vl_entry *entry, u
 		t->lanes |= (uint16_t)(1u << entry[i].vl);
 		t->cnt++;
 	}
-	/* The first turn is that of entry 0. */
+	/* The search starts after `at`, so the first turn goes to entry 0. */
 	t->at = t->cnt ? (uint8_t)(t->cnt - 1) : 0;
 }
 
@@ -93,7 +93,7 @@ void ur_vl_init(struct ur_vl *v, const struct ur_vl_attr *a)
 	UR_ASSERT(!ur_vl_attr_check(a));
 	*v = (struct ur_vl){.mode = (uint8_t)a->mode, .mtu_shift = a->mtu_shift};
 	v->unit_shift = a->mode == UR_VL_MEASURED ? a->mtu_shift : UNIT_SHIFT_IBA;
-	/* A limit of one byte is used up by any packet. */
+	/* Any packet uses up a limit of one byte. */
 	v->limit = a->high_limit ? a->high_limit << LIMIT_SHIFT : 1;
 	if (unlimited)
 		v->limit = INT32_MAX;
@@ -133,8 +133,8 @@ static const struct ur_vl_entry *current(const struct ur_vl_table *t)
 	return &t->entry[t->at];
 }
 
-/* The turn of the current entry is not over, and its lane can use it. */
-static bool goes_on(const struct ur_vl_table *t, uint16_t ready)
+/* True if the turn of the current entry is not over and its lane is ready. */
+static bool can_continue(const struct ur_vl_table *t, uint16_t ready)
 {
 	return t->credit > 0 && ready >> current(t)->vl & 1;
 }
@@ -144,8 +144,8 @@ static int32_t turn_bytes(const struct ur_vl *v, const struct ur_vl_table *t, un
 	return t->entry[at].weight << v->unit_shift;
 }
 
-/* The entry behind the current one whose lane is in `ready`, a part of t->lanes and not empty. */
-static unsigned following(const struct ur_vl_table *t, uint16_t ready)
+/* The next entry with a lane in `ready`, which is not 0 and a subset of t->lanes. */
+static unsigned next_entry(const struct ur_vl_table *t, uint16_t ready)
 {
 	uint64_t can = 0, behind;
 
@@ -168,16 +168,16 @@ static void begin(struct ur_vl *v, struct ur_vl_table *t, unsigned at)
 	t->credit = turn_bytes(v, t, at);
 }
 
-/* The table goes: its current entry or, by turns, the next that can. VL-TURN-01 */
-static void turn(struct ur_vl *v, struct ur_vl_table *t, uint16_t ready)
+/* VL-TURN-01: makes the current entry one that can send. */
+static void advance(struct ur_vl *v, struct ur_vl_table *t, uint16_t ready)
 {
-	if (!goes_on(t, ready))
-		begin(v, t, following(t, ready));
+	if (!can_continue(t, ready))
+		begin(v, t, next_entry(t, ready));
 }
 
-/* ---- between the tables: `hi` and `lo` are what is ready of each ---- */
+/* ---- between the tables: `hi` and `lo` are the ready lanes of each ---- */
 
-/* So many bytes were sent, or paid, by the current entry of a table. */
+/* Accounts for `bytes` that the current entry of a table has sent, or paid as debt. */
 static void book(struct ur_vl *v, enum side side, int32_t bytes)
 {
 	struct ur_vl_table *t = &v->table[side];
@@ -194,8 +194,8 @@ static void book(struct ur_vl *v, enum side side, int32_t bytes)
 	}
 }
 
-/* What was charged since the last choice goes into the books. */
-static void settle(struct ur_vl *v)
+/* Accounts for the charges since the last choice. */
+static void book_charges(struct ur_vl *v)
 {
 	int32_t sent = v->start - v->left;
 
@@ -212,21 +212,21 @@ static enum side side_iba(struct ur_vl *v, uint16_t hi, uint16_t lo)
 	if (hi && !lo && v->limit_left <= 0)
 		v->limit_left = v->limit;
 	if (hi && v->limit_left > 0) {
-		turn(v, &v->table[HIGH], hi);
+		advance(v, &v->table[HIGH], hi);
 		return HIGH;
 	}
-	turn(v, &v->table[LOW], lo);
+	advance(v, &v->table[LOW], lo);
 	return LOW;
 }
 
-/* Between two high turns: may another begin? The low entry that is due has a say. */
+/* Between two high turns: true if the low entry that is due allows another one of `bytes`. */
 static bool high_fits(struct ur_vl *v, int32_t bytes, uint16_t lo)
 {
 	struct ur_vl_table *low = &v->table[LOW];
 
 	if (!lo || !v->used)
 		return true;
-	turn(v, low, lo);
+	advance(v, low, lo);
 	return v->used + bytes <= current(low)->weight * v->due_unit;
 }
 
@@ -235,16 +235,16 @@ static enum side side_measured(struct ur_vl *v, uint16_t hi, uint16_t lo)
 {
 	struct ur_vl_table *high = &v->table[HIGH], *low = &v->table[LOW];
 
-	if (v->low_turn && !goes_on(low, lo)) {
+	if (v->low_turn && !can_continue(low, lo)) {
 		v->low_turn = 0;
-		/* Another low lane does not inherit the turn: VL-FAIR-01. */
+		/* VL-FAIR-01: another low lane does not inherit the turn. */
 		if (lo) {
 			low->credit = 0;
 			v->used = 0;
 		}
 	}
-	if (hi && !v->low_turn && !goes_on(high, hi)) {
-		unsigned next = following(high, hi);
+	if (hi && !v->low_turn && !can_continue(high, hi)) {
+		unsigned next = next_entry(high, hi);
 		int32_t bytes = turn_bytes(v, high, next);
 
 		if (high_fits(v, bytes, lo)) {
@@ -256,15 +256,15 @@ static enum side side_measured(struct ur_vl *v, uint16_t hi, uint16_t lo)
 	}
 	if (hi && !v->low_turn)
 		return HIGH;
-	turn(v, low, lo);
+	advance(v, low, lo);
 	return LOW;
 }
 
 /*
- * A lane that is to send up to `bytes` pays debt instead, in whole packets. Once it has, it sends
- * something before it pays again: VL-AHEAD-02.
+ * VL-AHEAD-02: instead of sending up to `bytes`, a lane with debt pays, in whole packets. After
+ * that it must send before it pays again. Returns the bytes paid.
  */
-static int32_t pay(struct ur_vl *v, unsigned vl, int32_t bytes)
+static int32_t pay_debt(struct ur_vl *v, unsigned vl, int32_t bytes)
 {
 	int32_t mtu = 1 << v->mtu_shift, whole = (bytes + mtu - 1) & -mtu;
 	int32_t paid = least(v->debt[vl] & -mtu, whole);
@@ -276,7 +276,7 @@ static int32_t pay(struct ur_vl *v, unsigned vl, int32_t bytes)
 	return paid;
 }
 
-/* Returns the bytes that the lane chosen may send, 0 if it spent its turn on debt. */
+/* Returns the bytes that the lane chosen may send, or 0 if it has used its turn to pay debt. */
 static int32_t try_once(struct ur_vl *v, uint16_t hi, uint16_t lo)
 {
 	bool measured = v->mode == UR_VL_MEASURED;
@@ -286,12 +286,12 @@ static int32_t try_once(struct ur_vl *v, uint16_t hi, uint16_t lo)
 
 	if (side == HIGH)
 		bytes = least(bytes, v->limit_left);
-	/* The one packet of an exhausted limit. */
+	/* High lanes have used up their limit: the low lane may send one packet. */
 	if (side == LOW && hi && !measured)
 		bytes = 1;
 	v->side = (uint8_t)side;
 	v->vl = current(t)->vl;
-	paid = pay(v, v->vl, bytes);
+	paid = pay_debt(v, v->vl, bytes);
 	if (!paid)
 		return bytes;
 	book(v, side, paid);
@@ -304,12 +304,12 @@ unsigned ur_vl_choose(struct ur_vl *v, uint16_t ready)
 	int32_t bytes;
 
 	UR_ASSERT(ready && !(ready & ~v->served));
-	settle(v);
+	book_charges(v);
 	do
 		bytes = try_once(v, hi, lo);
 	while (!bytes);
 	v->bit = (uint16_t)(1u << v->vl);
-	/* VL-WORK-01: a low lane gives way at once, unless it has its due turn. */
+	/* VL-WORK-01: a low lane yields to a high one at once, unless its turn is due. */
 	v->keep = v->side == LOW && !v->low_turn ? v->bit | v->table[HIGH].lanes : v->bit;
 	v->start = v->left = bytes;
 	return v->vl;
