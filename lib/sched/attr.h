@@ -4,12 +4,18 @@
 
 #include <stdint.h>
 
-/* How the queues of a lane share it: plain data. emux.h has the scheduler. */
+/* Configuration of how the queues of a lane share it. emux.h has the scheduler. */
 #define UR_EMUX_PRIORITIES 8
-#define UR_EMUX_WQES	   8
-#define UR_EMUX_BURST	   16384
+#define UR_EMUX_WQES	   8	 /* default of `wqes` */
+#define UR_EMUX_BURST	   16384 /* default of `burst` */
 
-/* Which of a lane's ready queues is next, and how long its turn is. X(NAME, name) */
+/*
+ * Policies: which of a lane's ready queues is next, and how long its turn is. X(NAME, name)
+ *
+ * - rr: round robin, equal turns
+ * - wrr: round robin, turns in proportion to the queues' weights
+ * - strict: the ready queue with the highest priority; round robin among equals
+ */
 #define UR_EMUX_POLICIES(X)                                                                        \
 	X(RR, rr)                                                                                  \
 	X(WRR, wrr)                                                                                \
@@ -23,8 +29,8 @@ enum ur_emux_policy {
 
 struct ur_emux_attr {
 	enum ur_emux_policy policy;
-	uint32_t wqes;	/* WQEs begun in a turn, [1, 2^24] */
-	uint32_t burst; /* bytes of frames in a turn, [1, 2^24] */
+	uint32_t wqes;	/* WQEs begun per turn, [1, 2^24] */
+	uint32_t burst; /* bytes of frames per turn, [1, 2^24] */
 };
 
 #endif

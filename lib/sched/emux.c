@@ -5,7 +5,7 @@
 
 /* ---- life ---- */
 
-/* A turn 255 times as long can be counted. */
+/* The limits let a turn of weight 255 fit into 32 bits. */
 static void set_attr(struct ur_emux *x, const struct ur_emux_attr *attr)
 {
 	UR_ASSERT(attr->wqes >= 1 && attr->wqes <= 1 << 24);
@@ -80,7 +80,6 @@ static void hold(struct ur_emux *x, struct ur_emux_queue *q)
 	x->held_cnt++;
 }
 
-/* Out of whatever list it is in; a turn of its own ends. */
 void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	unsigned vl = q->vl;
@@ -104,7 +103,7 @@ void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 	q->state = UR_EMUX_IDLE;
 }
 
-/* SCHED-READY-01: to where an active queue belongs; it is in no list. */
+/* SCHED-READY-01 */
 void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	if (q->vl == UR_VL_CNT)
@@ -117,8 +116,8 @@ void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
 
 /* ---- events ---- */
 
-/* An active queue goes to where it belongs by now; one that is not stays where it is. */
-static void settle(struct ur_emux *x, struct ur_emux_queue *q)
+/* Moves an active queue to the list that it belongs to now. */
+static void requeue(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	if (!ur_emux_is_active(q))
 		return;
@@ -173,7 +172,7 @@ void ur_emux_gate_open(struct ur_emux *x, struct ur_gate *g, uint32_t n)
 	while (n-- && (node = ur_sched_peek(&g->waiting))) {
 		struct ur_emux_queue *q = (struct ur_emux_queue *)(void *)node;
 
-		settle(x, q);
+		requeue(x, q);
 		x->woken++;
 	}
 }
@@ -204,9 +203,9 @@ struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
 		struct ur_emux_queue *q =
 			(struct ur_emux_queue *)(void *)ur_sched_peek(&x->ready[vl][p]);
 
-		/* SCHED-BLIND-01: never visited, only put where it belongs. */
+		/* SCHED-BLIND-01: a queue whose gate is closed gets no turn; it moves to the gate. */
 		if (!may_go(q)) {
-			settle(x, q);
+			requeue(x, q);
 			x->sifted++;
 			continue;
 		}
@@ -234,14 +233,14 @@ void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
 	struct ur_emux_queue *q = t->queue;
 
 	x->blind_visits += !t->fruitful;
-	/* It may have gone from the list already. */
+	/* The queue may have been deactivated during its turn. */
 	if (!q)
 		return;
 	t->queue = NULL;
 	if (may_go(q))
 		ur_sched_rotate(&x->ready[vl][q->at], &q->node);
 	else
-		settle(x, q);
+		requeue(x, q);
 }
 
 /* ---- for tests ---- */

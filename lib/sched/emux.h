@@ -10,17 +10,19 @@
 #include "vl/vl.h"
 
 /*
- * The event multiplexer: the only door to scheduling state (docs/design/sending.md; the cacheless
- * scheduler of SRNIC). A queue is in its lane's ready list exactly while it is active, its gate is
- * not closed and its lane is served; then it has turns. What holds it back from outside closes the
- * gate, where it waits.
+ * The event multiplexer (EMUX): the only place that changes scheduling state
+ * (docs/design/sending.md; the cacheless scheduler of SRNIC). A queue is in the ready list of its
+ * lane, and gets turns, exactly while it is active, its gate is open and its lane is served. While
+ * its gate is closed, an active queue waits there.
  *
- * Thread class: one worker. Every operation takes constant time, but for ur_emux_gate_open(), which
- * is given how many it may wake.
+ * Queues and gates are embedded in objects of the caller; the EMUX allocates nothing.
+ *
+ * Thread class: one worker. Every operation takes constant time, except ur_emux_gate_open(), whose
+ * caller limits the number of queues that it wakes.
  */
-/* Holds queues back while it is closed. Part of its owner, which outlives who refers to it. */
+/* Holds queues back while it is closed. A gate must outlive the queues that refer to it. */
 struct ur_gate {
-	struct ur_sched waiting; /* in the order in which they came */
+	struct ur_sched waiting; /* in order of arrival */
 	bool closed;
 };
 
@@ -28,9 +30,9 @@ struct ur_gate {
 struct ur_emux_queue {
 	struct ur_sched_node node; /* in a ready list or in a gate's */
 	uint8_t state;		   /* private: enum ur_emux_state */
-	uint8_t at;		   /* private: which of its lane's ready lists */
-	uint8_t sl;		   /* [0, 15] */
-	uint8_t vl;		   /* of sl; UR_VL_CNT: unserved */
+	uint8_t at;		   /* private: index of its ready list in the lane */
+	uint8_t sl;		   /* service level, [0, 15] */
+	uint8_t vl;		   /* lane of `sl`; UR_VL_CNT: unserved */
 	uint8_t priority;	   /* [0, UR_EMUX_PRIORITIES), UR_EMUX_STRICT */
 	uint8_t weight;		   /* [1, 255], UR_EMUX_WRR */
 	struct ur_gate *gate;	   /* NULL: none */
@@ -38,34 +40,40 @@ struct ur_emux_queue {
 
 struct ur_emux_turn {
 	struct ur_emux_queue *queue; /* NULL: no turn is open */
-	uint32_t bytes, wqes;	     /* left; valid with queue */
-	bool fruitful;		     /* something was sent */
+	uint32_t bytes, wqes;	     /* left in the turn; valid while `queue` is set */
+	bool fruitful;		     /* a packet was sent */
 };
 
 struct ur_emux {
 	uint16_t ready_lanes; /* bit v: lane v has a ready queue */
 	uint32_t ready_cnt;   /* queues in ready lists */
-	uint32_t held_cnt;    /* queues at gates */
+	uint32_t held_cnt;    /* queues waiting at gates */
 	struct ur_emux_attr attr;
 	const struct ur_vl *vl;
 	struct ur_emux_turn turn[UR_VL_CNT];
 	uint8_t ready_priorities[UR_VL_CNT]; /* bit p: ready[v][p] is not empty */
 	struct ur_sched ready[UR_VL_CNT][UR_EMUX_PRIORITIES];
-	/* These only grow. */
+	/* Counters: turns begun; turns without a packet; queues of a ready list moved to a closed
+	 * gate; queues woken by an opened gate. */
 	uint64_t turns, blind_visits, sifted, woken;
 };
 
-/* `vl` stays where it is; what its tables say may change, ur_emux_remap() follows. */
+/*
+ * `vl` must outlive the EMUX and stay at its address. After its tables have changed, call
+ * ur_emux_remap() for every queue.
+ */
 void ur_emux_init(struct ur_emux *x, const struct ur_emux_attr *attr, const struct ur_vl *vl);
-/* The policy or the length of turns changes; open turns end. Queues follow by ur_emux_remap(). */
+/* Changes policy and length of turns, and ends open turns. Call ur_emux_remap() for every queue. */
 void ur_emux_change(struct ur_emux *x, const struct ur_emux_attr *attr);
 
 void ur_gate_init(struct ur_gate *g);
 
-/* Idle, of this service level, weight 1, priority 0, without a gate. `kind` is the owner's. */
+/* Initializes an idle queue: weight 1, priority 0, no gate. `kind` is for the owner's use. */
 void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_t kind, uint8_t sl);
 
+/* The queue is in no list: puts it into the list that it belongs to. Use ur_emux_set(). */
 void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q);
+/* Takes the queue out of its list and ends its turn. Before the queue is freed it must be idle. */
 void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q);
 
 enum ur_emux_state {
@@ -80,7 +88,7 @@ static inline bool ur_emux_is_active(const struct ur_emux_queue *q)
 	return q->state != UR_EMUX_IDLE;
 }
 
-/* What the transport says: it has something that it may send, or it has not. */
+/* The transport calls this when the queue gets something that it may send, or no longer has it. */
 static inline void ur_emux_set(struct ur_emux *x, struct ur_emux_queue *q, bool active)
 {
 	if (active == ur_emux_is_active(q))
@@ -91,24 +99,30 @@ static inline void ur_emux_set(struct ur_emux *x, struct ur_emux_queue *q, bool 
 		ur_emux_deactivate(x, q);
 }
 
-/* What the tables say of its service level, or the policy, has changed. */
+/* Updates a queue after a change of the VL tables or of the policy. */
 void ur_emux_remap(struct ur_emux *x, struct ur_emux_queue *q);
 void ur_emux_set_share(struct ur_emux *x, struct ur_emux_queue *q, uint8_t priority,
 		       uint8_t weight);
 void ur_emux_set_sl(struct ur_emux *x, struct ur_emux_queue *q, uint8_t sl);
 void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, struct ur_gate *gate);
 
-/* Opens the gate; at most `n` of those that wait go on. The others wait for the next call. */
+/* Opens the gate and wakes at most `n` of its queues. The others wait for the next call. */
 void ur_emux_gate_open(struct ur_emux *x, struct ur_gate *g, uint32_t n);
 
-/* Whose turn it is in lane `vl` of ready_lanes; NULL: gates closed for all that were there. */
+/*
+ * Returns the queue that has the turn in lane `vl`, which is in ready_lanes. NULL: the gates of all
+ * queues of the lane were closed, and they wait there now.
+ */
 struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl);
-/* The queue that has the turn in `vl` sent a packet and began so many WQEs. False: it is over. */
+/*
+ * Accounts for a packet of `bytes` and `wqes` begun WQEs of the queue that has the turn in `vl`.
+ * Returns false if the turn is used up; the caller then calls ur_emux_end_turn().
+ */
 bool ur_emux_sent(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes);
-/* It sends nothing more now. */
+/* Ends the turn in `vl`: it is used up, or the queue has nothing more to send. */
 void ur_emux_end_turn(struct ur_emux *x, unsigned vl);
 
-/* Who comes after the open turn in `vl`, to be prefetched; NULL: nobody. */
+/* The queue after the one that has the turn in `vl`, for prefetching; NULL: none. */
 static inline struct ur_emux_queue *ur_emux_after(const struct ur_emux *x, unsigned vl)
 {
 	const struct ur_emux_turn *t = &x->turn[vl];
@@ -116,7 +130,7 @@ static inline struct ur_emux_queue *ur_emux_after(const struct ur_emux *x, unsig
 	return t->queue ? (struct ur_emux_queue *)(void *)TAILQ_NEXT(&t->queue->node, link) : NULL;
 }
 
-/* Asserts what is stated above. */
+/* Asserts the invariants stated above. For tests. */
 void ur_emux_validate(const struct ur_emux *x);
 
 #endif

@@ -9,15 +9,16 @@
 #include <bsd/sys/queue.h>
 
 /*
- * A list of those that have something to do: in it exactly while their owner says so, served in the
- * order in which they came.
+ * A FIFO list of objects that have work to do. The owner of an object sets and clears its
+ * readiness. Nodes are embedded in their objects, which must be taken out of the list before they
+ * are freed.
  *
  * Thread class: one worker. Every operation takes constant time.
  */
 struct ur_sched_node {
 	TAILQ_ENTRY(ur_sched_node) link;
 	bool ready;   /* in the list */
-	uint8_t kind; /* the owner's */
+	uint8_t kind; /* type of the object, for the owner's use */
 };
 
 struct ur_sched {
@@ -31,7 +32,7 @@ static inline void ur_sched_init(struct ur_sched *s)
 	s->ready_cnt = 0;
 }
 
-/* Puts it at the end of the list or takes it out. */
+/* Appends the node to the list or removes it. No effect if it is as wanted already. */
 static inline void ur_sched_set(struct ur_sched *s, struct ur_sched_node *n, bool ready)
 {
 	if (n->ready == ready)
@@ -46,13 +47,13 @@ static inline void ur_sched_set(struct ur_sched *s, struct ur_sched_node *n, boo
 	}
 }
 
-/* Whose turn it is, NULL when nobody is ready. It stays in the list. */
+/* The first node, which stays in the list; NULL if the list is empty. */
 static inline struct ur_sched_node *ur_sched_peek(const struct ur_sched *s)
 {
 	return TAILQ_FIRST(&s->ready);
 }
 
-/* Its turn is over: to the end of the list, if it is still ready. */
+/* Moves a node whose turn is over to the end of the list, if it is still ready. */
 static inline void ur_sched_rotate(struct ur_sched *s, struct ur_sched_node *n)
 {
 	if (n->ready && TAILQ_NEXT(n, link)) {
