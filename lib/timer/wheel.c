@@ -7,23 +7,22 @@
 #define SLOT_MASK (SLOT_CNT - 1)
 #define TOP	  (UR_WHEEL_LEVELS - 1)
 
-/* Ticks are of 54 bits; this one never comes. */
+/* A tick has 54 bits, so this value is never reached. */
 #define NO_TICK UINT64_MAX
 
 /*
- * Where timers wait. A number of 6-bit digits, lowest first, is read from a tick; a timer waits at
- * the highest digit in which the tick it fires at differs from w->tick, in the slot of that digit.
- * So every occupied slot of a level below the top lies ahead of w->tick's own digit, within the
- * slot of the level above that w->tick is in, and the lowest level in use holds what comes first.
- * The top level alone is a circle: its slots are 1 to 63 ahead, what is later waits in the last of
- * them and is looked at again then.
+ * Placement of timers. A tick is a number of 6-bit digits; level 0 is the lowest digit. A timer is
+ * at the level of the highest digit in which its tick differs from w->tick, in the slot of that
+ * digit. Below the top level, every occupied slot is therefore ahead of the digit of w->tick, and
+ * the lowest level in use holds the earliest timers. The top level is circular: its slots are 1 to
+ * 63 ahead. Timers beyond that range are in the last slot and are placed again when it opens.
  */
 static unsigned int level_shift(unsigned int level)
 {
 	return level * UR_WHEEL_SLOT_BITS;
 }
 
-/* TIMER-FIRE-01. Rounded up: firing at the start of this tick is never early. */
+/* TIMER-FIRE-01. Rounded up, so that a timer that fires at the start of the tick is not early. */
 static uint64_t fire_tick(const struct ur_timer *t)
 {
 	uint64_t part = t->deadline_ns & ((1u << UR_WHEEL_TICK_SHIFT) - 1);
@@ -66,7 +65,7 @@ static void unplace(struct ur_wheel *w, struct ur_timer *t)
 		w->used[t->level] &= ~(UINT64_C(1) << t->slot);
 }
 
-/* The tick at which the first occupied slot begins, and where it is; NO_TICK when all are empty. */
+/* The tick at which the first occupied slot begins, and its position; NO_TICK if all are empty. */
 static uint64_t first_slot(const struct ur_wheel *w, unsigned int *level, unsigned int *slot)
 {
 	for (unsigned int l = 0; l < UR_WHEEL_LEVELS; l++) {
@@ -85,7 +84,7 @@ static uint64_t first_slot(const struct ur_wheel *w, unsigned int *level, unsign
 	return NO_TICK;
 }
 
-/* Moves the timers of a slot that begins now to lower levels, or to those due. */
+/* Moves the timers of a slot that begins now to lower levels or to the list of due timers. */
 static void open_slot(struct ur_wheel *w, unsigned int level, unsigned int slot)
 {
 	struct ur_timer_list *list = &w->slots[level][slot];
