@@ -9,7 +9,7 @@
 #define WRITERS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define RIGHTS                                                                                     \
 	(WRITERS | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | UR_ACCESS_REMOTE_INVALIDATE)
-/* Hints that whoever does not know them is to ignore. */
+/* Optional access flags are hints, which an implementation may ignore. */
 #define HINTS ((uint32_t)IBV_ACCESS_OPTIONAL_RANGE)
 
 static size_t entry_cnt(uint32_t max_mr)
@@ -53,7 +53,7 @@ struct ur_mem *ur_mem_init(void *memory, uint32_t max_mr)
 	return m;
 }
 
-/* Whether [start, start + length) has a last byte at or below 2^64 - 1. */
+/* True if [start, start + length) does not wrap around 2^64. */
 static bool fits(uint64_t start, uint64_t length)
 {
 	return length == 0 || start <= UINT64_MAX - (length - 1);
@@ -67,8 +67,10 @@ bool ur_mem_sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, 
 	       (!(access & WRITERS) || (access & IBV_ACCESS_LOCAL_WRITE));
 }
 
-/* MEM-KEY-01, MEM-KEY-03. Never 0 and never what the entry was last called by, so that no stale key
- * comes back at once. */
+/*
+ * MEM-KEY-01, MEM-KEY-03. Never 0, and never the previous key of the entry, so that a stale key
+ * does not become valid again at once.
+ */
 static uint32_t new_key(const struct ur_mem *m, uint32_t slot, uint32_t random)
 {
 	uint32_t key = (random & ~m->mask) | slot;
@@ -94,8 +96,8 @@ static uint32_t grant(struct ur_mem *m, uint32_t slot, uint32_t pd, void *base, 
 	return mr->given;
 }
 
-/* The region that `key` was given out for, in force or not. */
-static struct ur_mr *registered(struct ur_mem *m, uint32_t key)
+/* The registered region with this key, even if the key has been cleared; NULL: none. */
+static struct ur_mr *find_region(struct ur_mem *m, uint32_t key)
 {
 	struct ur_mr *mr = &m->mrs[ur_mem_slot(m, key)];
 
@@ -123,7 +125,7 @@ int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, 
 int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *base, uint64_t length,
 		      uint64_t iova, uint32_t access, uint64_t random, uint32_t *key)
 {
-	struct ur_mr *mr = registered(m, old_key);
+	struct ur_mr *mr = find_region(m, old_key);
 
 	if (!mr || !ur_mem_sane(pd, base, length, iova, access))
 		return -EINVAL;
@@ -135,7 +137,7 @@ int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *bas
 /* MEM-DEREG-01 */
 int ur_mem_suspend(struct ur_mem *m, uint32_t key)
 {
-	struct ur_mr *mr = registered(m, key);
+	struct ur_mr *mr = find_region(m, key);
 
 	if (!mr)
 		return -EINVAL;
@@ -145,7 +147,7 @@ int ur_mem_suspend(struct ur_mem *m, uint32_t key)
 
 int ur_mem_release(struct ur_mem *m, uint32_t key)
 {
-	struct ur_mr *mr = registered(m, key);
+	struct ur_mr *mr = find_region(m, key);
 
 	if (!mr)
 		return -EINVAL;
@@ -165,7 +167,7 @@ bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote)
 	if (!key || atomic_load_explicit(&mr->key, memory_order_acquire) != key || mr->pd != pd ||
 	    (remote && !(mr->access & UR_ACCESS_REMOTE_INVALIDATE)))
 		return false;
-	/* Of two workers that invalidate at once, one is told that it did. */
+	/* If two workers invalidate a key at the same time, only one of them succeeds. */
 	return atomic_compare_exchange_strong_explicit(&mr->key, &in_force, 0, memory_order_acq_rel,
 						       memory_order_relaxed);
 }

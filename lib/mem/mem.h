@@ -11,53 +11,56 @@ extern "C" {
 #endif
 
 /*
- * Memory regions and their keys (IBA 10.6). One table an endpoint, written by control threads under
- * the endpoint's lock, read by all workers without one: an entry is valid when its key matches,
- * and the key is stored last (release) and cleared first.
+ * Memory regions and their keys (IBA 10.6). An endpoint has one table. Control threads write it
+ * under the endpoint's lock; all workers read it without a lock. An entry is valid if its key
+ * matches. A writer stores the key last (with release semantics) and clears it first.
  *
- * A key is 32 random bits whose low bits happen to be the number of a free entry that was itself
- * chosen at random, so that guessing one succeeds with probability regions / 2^32. lkey and rkey
- * are the same number. Key 0 is never valid.
+ * A key has 32 random bits. Its low bits are the number of the entry, which is also chosen at
+ * random, so that a guess succeeds with probability regions / 2^32. lkey and rkey are the same
+ * number. Key 0 is never valid.
  */
-/* Beside enum ibv_access_flags: a peer may invalidate the key. MEM-INV-02 */
+/* In addition to enum ibv_access_flags: a peer may invalidate the key. MEM-INV-02 */
 #define UR_ACCESS_REMOTE_INVALIDATE (1u << 16)
 
 struct ur_mem; /* mem/table.h */
 
-/* Regions at once: leaves 8 bits of a key to chance beside the choice of its entry. */
+/* Maximum number of regions. 8 bits of a key are random in addition to the choice of its entry. */
 #define UR_MEM_MAX (1u << 24)
 
 /*
  * Bytes of memory for a table of `max_mr` regions, at most UR_MEM_MAX (the caller checks). The
- * memory is aligned to 64 bytes and stays the caller's; the table lies at its start.
+ * memory is aligned to 64 bytes and belongs to the caller, who keeps it as long as the table is in
+ * use. ur_mem_init() returns the table, which is at its start.
  */
 size_t ur_mem_size(uint32_t max_mr);
 struct ur_mem *ur_mem_init(void *memory, uint32_t max_mr);
 
-/* Whether ur_mem_register() would take these, were there room. */
+/* True if the arguments are valid for ur_mem_register(). */
 bool ur_mem_sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, uint32_t access);
 
 /*
- * Registers [base, base + length) under addresses from `iova`. `random` is 64 fresh random bits.
- * Thread class: control. Returns 0 and the key, -ENOMEM when the table is full, -EINVAL for a
- * zero pd, an address range that wraps (its last byte beyond 2^64 - 1), unknown access bits, or
- * remote write/atomic without local write. Bits of IBV_ACCESS_OPTIONAL_RANGE are hints, ignored. A
- * key differs from the one last given out for the same entry.
+ * Registers [base, base + length), which peers and work requests address from `iova` on. The memory
+ * stays the caller's and must outlive the region. `random` is 64 fresh random bits. Returns 0 and
+ * sets *key; -ENOMEM if the table is full; -EINVAL for pd 0, an address range that wraps, unknown
+ * access bits, or remote write or atomic without local write. Bits of IBV_ACCESS_OPTIONAL_RANGE are
+ * ignored. A key differs from the previous key of the same entry. Thread class: control.
  */
 int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, uint64_t iova,
 		    uint32_t access, uint64_t random, uint32_t *key);
 
 /*
- * Gives the region of entry ur_mem_slot(key) a new key and new properties (see register). The old
- * key, also one that was invalidated, must be the last one given out for it: -EINVAL otherwise.
- * No worker may be using the region: the caller has waited for quiescence after ur_mem_suspend().
+ * Gives the region of `old_key` a new key and new properties (see ur_mem_register()). `old_key`
+ * must be the last key of its entry, but may have been invalidated; -EINVAL otherwise. No worker
+ * may be using the region: after ur_mem_suspend() the caller has waited until every worker has
+ * passed a quiescent point. Thread class: control.
  */
 int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *base, uint64_t length,
 		      uint64_t iova, uint32_t access, uint64_t random, uint32_t *key);
 
 /*
- * Takes the key out of force; the entry stays reserved until ur_mem_release(). The caller waits for
- * quiescence of every worker in between. -EINVAL when no such region is registered.
+ * ur_mem_suspend() clears the key; the entry stays reserved until ur_mem_release(). In between the
+ * caller waits until every worker has passed a quiescent point. -EINVAL if no region with this key
+ * is registered. Thread class: control.
  */
 int ur_mem_suspend(struct ur_mem *m, uint32_t key);
 int ur_mem_release(struct ur_mem *m, uint32_t key);

@@ -6,15 +6,18 @@
 
 #include "mem/mem.h"
 
-/* What a table of memory regions (mem.h) consists of, and the check of every access to memory. For the transports. */
+/*
+ * The layout of a table of memory regions (mem.h), and the check of every access to memory. For the
+ * transports, which run this check for every packet; other users include mem.h only.
+ */
 struct ur_mr {
 	_Atomic uint32_t key; /* 0: the entry grants nothing */
 	uint32_t pd;	      /* protection domain handle, never 0 */
-	uint64_t iova;	      /* the address by which the region's first byte is named */
+	uint64_t iova;	      /* address of the first byte in work requests and packets */
 	uint64_t length;      /* bytes */
 	uint8_t *base;	      /* the first byte */
 	uint32_t access;      /* enum ibv_access_flags, UR_ACCESS_REMOTE_INVALIDATE */
-	uint32_t given;	      /* the key last given out, in force or not; control threads only */
+	uint32_t given;	      /* last key of the entry, valid or not; control threads only */
 	uint8_t state;	      /* enum ur_mr_state; control threads only */
 };
 
@@ -25,7 +28,7 @@ enum ur_mr_state {
 
 struct ur_mem {
 	uint32_t mask;	/* entries - 1 */
-	uint32_t limit; /* regions at once, at most entries */
+	uint32_t limit; /* maximum number of regions, at most the number of entries */
 	uint32_t used;	/* regions registered now */
 	uint32_t free_cnt;
 	uint32_t *free; /* [0, free_cnt): numbers of free entries */
@@ -33,9 +36,9 @@ struct ur_mem {
 };
 
 /*
- * Local or remote invalidate by a QP of domain `pd`: the key grants nothing from now on. Thread
- * class: any worker. False when the key is not in force, belongs to another domain or, for
- * `remote`, when the region was not registered for it.
+ * Local or remote invalidate by a QP of protection domain `pd`: clears the key. Returns false if the
+ * key is not valid, belongs to another domain or, for `remote`, if the region does not allow it.
+ * Thread class: any worker.
  */
 bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote);
 
@@ -45,10 +48,10 @@ static inline uint32_t ur_mem_slot(const struct ur_mem *m, uint32_t key)
 }
 
 /*
- * The bytes [addr, addr + len) under `key`, if the key is in force, belongs to `pd`, grants every
- * right in `access` and the range lies inside; NULL otherwise. Thread class: any worker.
- * (IBA 10.6.3; the one place where an access to memory is decided. MEM-CHECK-01, MEM-CHECK-02,
- * MEM-CHECK-03, MEM-CHECK-04, MEM-KEY-01.)
+ * Returns the bytes [addr, addr + len) of the region with this key. The key must be valid, belong to
+ * `pd` and grant every right in `access`, and the range must be inside the region; NULL otherwise.
+ * Every access to memory is decided here. Thread class: any worker. (IBA 10.6.3; MEM-CHECK-01,
+ * MEM-CHECK-02, MEM-CHECK-03, MEM-CHECK-04, MEM-KEY-01)
  */
 static inline uint8_t *ur_mem_check(const struct ur_mem *m, uint32_t key, uint32_t pd,
 				    uint64_t addr, uint64_t len, uint32_t access)
