@@ -6,7 +6,10 @@
 
 #include "wire/packet.h"
 
-/* A bounded text that only grows: what does not fit is cut, the NUL is always there. */
+/*
+ * A text in the caller's buffer that functions append to. Text that does not fit is cut; the text
+ * always ends with NUL unless cap is 0. Thread class: a value on the caller's stack.
+ */
 struct ur_out {
 	char *buf;
 	size_t cap; /* bytes, NUL included */
@@ -17,9 +20,9 @@ struct ur_out ur_out(char *buf, size_t cap);
 void ur_outf(struct ur_out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ur_out_gid(struct ur_out *o, const struct ur_gid *gid);
 
-/* Extended mode, each with a space in front; nothing when the packet has no such header. */
+/* Appends " XTH{...}"; nothing if the packet has no such header. */
 void ur_out_xth(struct ur_out *o, const struct ur_packet *p);
-/* XAETH, XRTH and bitmap. */
+/* Appends XAETH, XRTH and bitmap, as far as the packet has them, each after a space. */
 void ur_out_xaeth(struct ur_out *o, const struct ur_packet *p);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define STAMP_NS (UINT64_C(1) << UR_STAMP_SHIFT)
 
-/* Ranges that are named; the rest is told by the count in front of them. */
+/* Maximum number of ranges shown. The count before them covers the rest. */
 #define RANGES_MAX 8
 
 static const char *const letters[4] = {"none", "A", "B", "3"};
@@ -48,12 +48,12 @@ static void out_xaeth(struct ur_out *o, const struct ur_xaeth *x)
 }
 
 /*
- * A bitmap as numbers [0, bits): number 0 is ePSN, which is missing whenever there is a bitmap,
- * number i + 1 is bit i.
+ * A bitmap seen as numbers [0, bits). Number 0 is ePSN, which is always missing if there is a
+ * bitmap. Number i + 1 is bit i.
  */
 struct sack {
 	const uint8_t *map;
-	uint32_t bits; /* up to the last that arrived, and number 0 */
+	uint32_t bits; /* end of the numbers: one past the last that arrived */
 	struct ur_psn epsn;
 };
 
@@ -72,7 +72,7 @@ static struct sack sack_of(const struct ur_packet *p)
 	return s;
 }
 
-/* " 4: 7 10..12": how many numbers are (not) there, and which. */
+/* Appends the count and the ranges of the numbers that have arrived or not, as " 4: 7 10..12". */
 static void out_ranges(struct ur_out *o, const struct sack *s, bool there)
 {
 	uint32_t cnt = 0, ranges = 0;

@@ -114,7 +114,7 @@ static void out_sidr_rep(struct ur_out *o, struct ur_cursor *c)
 	out_service(o, m.service_id);
 }
 
-/* How to show each message; the names and numbers are those of UR_CM_ATTRS. */
+/* A printer for each message; names and numbers come from UR_CM_ATTRS. */
 static const struct {
 	uint16_t attr_id;
 	const char *name;
