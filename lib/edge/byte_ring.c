@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In front of each record: its length; SKIP means "go on at the start of the buffer". */
+/* Each record begins with its length. SKIP means: continue at the start of the buffer. */
 #define HEAD_BYTES 8
 #define SKIP	   UINT64_MAX
 

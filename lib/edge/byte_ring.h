@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /*
- * Records of bytes from one thread to one other, without locks. Each record lies in one piece. The
- * producer reserves, fills and commits; the consumer peeks and releases.
+ * A lock-free ring of byte records, with one producer thread and one consumer thread. Each record
+ * is contiguous. The producer reserves, fills and commits; the consumer peeks and releases.
  *
- * Unread bytes are [head, tail), free-running; tail - head is in [0, size].
+ * Unread bytes are [head, tail), free-running. tail - head is in [0, size].
  */
 struct ur_byte_ring {
 	uint8_t *buf;
@@ -21,16 +21,16 @@ struct ur_byte_ring {
 	_Alignas(64) atomic_uint_fast64_t head; /* written by the consumer */
 };
 
-/* Memory of at least `size` bytes, rounded up to a power of two. -ENOMEM, or 0. */
+/* Allocates `size` bytes, rounded up to a power of two. Returns 0 or -ENOMEM. */
 int ur_byte_ring_init(struct ur_byte_ring *r, size_t size);
 void ur_byte_ring_fini(struct ur_byte_ring *r);
 
-/* Producer: room for len bytes, 8-aligned, in one piece; NULL when the ring is too full now. */
+/* Producer: returns `len` contiguous bytes, aligned to 8; NULL if the ring is too full now. */
 void *ur_byte_ring_reserve(struct ur_byte_ring *r, size_t len);
-/* Producer: makes the record reserved last visible. Without it a new reserve starts over. */
+/* Producer: publishes the last reserved record. Without it, the next reserve replaces the record. */
 void ur_byte_ring_commit(struct ur_byte_ring *r);
 
-/* Consumer: the oldest record and its length; NULL when there is none. Stays until released. */
+/* Consumer: the oldest record and its length, valid until released; NULL if the ring is empty. */
 const void *ur_byte_ring_peek(struct ur_byte_ring *r, size_t *len);
 void ur_byte_ring_release(struct ur_byte_ring *r);
 

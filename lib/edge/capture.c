@@ -18,16 +18,16 @@
 #define RING_DEFAULT	  (4u << 20)
 #define FILE_HEAD_BYTES	  24
 #define PACKET_HEAD_BYTES 16
-#define BATCH		  256	  /* records in one go */
-#define IDLE_NS		  1000000 /* the writer's nap when all rings are empty */
+#define BATCH		  256	  /* records written at a time */
+#define IDLE_NS		  1000000 /* sleep of the writer while all rings are empty */
 
-/* A record of a ring: this, then `caplen` bytes. */
+/* A record in a ring: this header, followed by `caplen` bytes. */
 struct copy {
 	uint64_t ts_ns;
 	uint32_t len, caplen;
 };
 
-/* A worker's side: one writer each, read by whoever asks for statistics. */
+/* The state of one worker. The worker alone writes the counters; any thread may read them. */
 struct tap {
 	struct ur_byte_ring ring;
 	atomic_uint_fast64_t seen, filtered, dropped, past_limit;
@@ -44,9 +44,9 @@ struct ur_capture {
 	int64_t epoch_ns;
 	pthread_t thread;
 	atomic_bool ending;
-	atomic_bool full; /* the file has reached max_bytes: copying is pointless */
+	atomic_bool full; /* the file has reached max_bytes, so nothing more is copied */
 	atomic_uint_fast64_t written, written_bytes, write_errors, past_limit;
-	int error; /* of the writer; read after it ended */
+	int error; /* of the writer; valid after it has ended */
 	unsigned tap_cnt;
 	struct tap *tap;
 };
@@ -73,7 +73,7 @@ const char *ur_capture_stat_text(unsigned stat)
 	return stat < UR_CAPTURE_STAT_CNT ? stat_texts[stat] : "?";
 }
 
-/* Counters have one writer each, so that no locked instruction is needed. */
+/* Each counter has one writer, so no locked instruction is needed. */
 static void add(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
@@ -87,7 +87,7 @@ static uint64_t get(const atomic_uint_fast64_t *counter)
 
 /* ---- the worker's side ---- */
 
-/* Whether the packet is to be copied; counts why not. */
+/* True if the packet is to be copied; otherwise the reason is counted. */
 static bool wanted(struct ur_capture *c, struct tap *tap, const void *data, size_t first,
 		   size_t len, enum ur_capture_dir dir)
 {
@@ -168,7 +168,7 @@ static void write_copy(struct ur_capture *c, const struct copy *copy)
 {
 	uint64_t bytes = get(&c->written_bytes) + PACKET_HEAD_BYTES + copy->caplen;
 	uint64_t ts_ns = copy->ts_ns + (uint64_t)c->epoch_ns;
-	/* With the nanosecond magic the second field counts nanoseconds, whatever its name. */
+	/* In a file with the nanosecond magic, tv_usec holds nanoseconds. */
 	struct pcap_pkthdr hdr = {.ts = {.tv_sec = (time_t)(ts_ns / 1000000000),
 					 .tv_usec = (suseconds_t)(ts_ns % 1000000000)},
 				  .caplen = copy->caplen,
@@ -193,7 +193,7 @@ static void write_copy(struct ur_capture *c, const struct copy *copy)
 	atomic_store_explicit(&c->written_bytes, bytes, memory_order_relaxed);
 }
 
-/* The ring with the oldest record, so that the file is in order of time as far as it can be. */
+/* The ring with the oldest record, so that the file is in order of time as far as possible. */
 static struct tap *oldest_tap(struct ur_capture *c, const struct copy **copy)
 {
 	struct tap *best = NULL;
@@ -210,7 +210,7 @@ static struct tap *oldest_tap(struct ur_capture *c, const struct copy **copy)
 	return best;
 }
 
-/* Writes up to `most` records; returns how many there were. */
+/* Writes at most `most` records; returns their number. */
 static unsigned drain(struct ur_capture *c, unsigned most)
 {
 	unsigned n;
@@ -240,7 +240,7 @@ static void *writer(void *arg)
 	bool dirty = false, ending;
 
 	do {
-		/* Asked before draining: what came before the end is then in the rings. */
+		/* Read before draining, so that the rings hold all records from before the end. */
 		ending = atomic_load_explicit(&c->ending, memory_order_acquire);
 		while (drain(c, BATCH))
 			dirty = true;

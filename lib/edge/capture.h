@@ -10,14 +10,15 @@
 #include <sys/uio.h>
 
 /*
- * Captures what a port really sent and received to a pcap file (nanosecond stamps, Ethernet), for
- * tcpdump, tshark and uroce-pcap. Workers copy packets to rings, one for each worker; a thread
- * writes them. A worker never waits: a full ring drops the copy and counts it, not the packet.
+ * Captures the packets that a port sends and receives to a pcap file (nanosecond timestamps,
+ * Ethernet) for tcpdump, tshark and uroce-pcap. Each worker copies packets to a ring of its own; a
+ * thread writes them to the file. A worker never waits: if its ring is full, the copy is dropped
+ * and counted, and the packet goes on.
  *
- * Where to hook in: received packets before impairment, sent ones after it.
+ * Received packets are captured before impairment, sent packets after it.
  *
- * Thread class: start, stop, attach and detach: one control thread. packet and segments: worker
- * `worker_idx` alone for its index. stats: anyone.
+ * Thread class: start, stop, attach and detach: one control thread. packet and segments: only the
+ * worker `worker_idx`. stats: any thread.
  */
 
 #define UR_CAPTURE_WORKERS_MAX 64
@@ -25,17 +26,18 @@
 
 enum ur_capture_dir { UR_CAPTURE_RX = 1, UR_CAPTURE_TX = 2, UR_CAPTURE_BOTH = 3 };
 
-/* Zero in any field with a default means the default. */
+/* For fields with a default, 0 means the default. */
 struct ur_capture_attr {
-	const char *path;    /* file to write, replaced when it is there */
+	const char *path;    /* file to write; replaced if it exists */
 	const char *filter;  /* pcap-filter(7); NULL or "": everything */
 	unsigned worker_cnt; /* 1 to UR_CAPTURE_WORKERS_MAX */
-	uint32_t snaplen;    /* bytes of a packet that are kept; 0: all */
-	uint64_t max_bytes; /* of the file: packets past it are counted, not written; 0: no bound */
-	uint32_t ring_bytes;	  /* of each worker, rounded up to a power of two; 0: 4 MiB */
+	uint32_t snaplen;    /* bytes kept of each packet; 0: all */
+	uint64_t
+		max_bytes; /* maximum size of the file; later packets are only counted; 0: unlimited */
+	uint32_t ring_bytes;	  /* size of each ring, rounded up to a power of two; 0: 4 MiB */
 	int64_t epoch_ns;	  /* Unix time at the workers' time 0 */
 	enum ur_capture_dir dirs; /* 0: both */
-	const cpu_set_t *cpus;	  /* where the writer may run; NULL: as the calling thread */
+	const cpu_set_t *cpus;	  /* CPUs of the writer; NULL: those of the calling thread */
 };
 
 /* X(name, text) */
@@ -57,42 +59,42 @@ enum ur_capture_stat {
 
 struct ur_capture;
 
-/* "dropped"; "copies dropped because ...". Never NULL for a valid value. */
+/* Name such as "dropped", and text such as "copies dropped because ..."; never NULL. */
 const char *ur_capture_stat_name(unsigned stat);
 const char *ur_capture_stat_text(unsigned stat);
 
-/* 0 when the filter compiles; else -EINVAL with libpcap's reason in err. */
+/* Returns 0 if the filter is valid, else -EINVAL with libpcap's message in `err`. */
 int ur_capture_check_filter(const char *filter, char *err, size_t cap);
 
 /*
- * Opens the file, compiles the filter, starts the writer. NULL with one sentence in err on failure.
- * The strings of attr are not used after it.
+ * Opens the file, compiles the filter and starts the writer. On failure returns NULL, with a
+ * sentence in `err`. The strings in `attr` are not used afterwards.
  */
 struct ur_capture *ur_capture_start(const struct ur_capture_attr *attr, char *err, size_t cap);
 
 /*
- * Writes all that is in the rings, ends the writer, closes the file, frees c. No worker may use c
- * any more (see ur_capture_detach). stats: UR_CAPTURE_STAT_CNT numbers, or NULL. Returns 0, or a
- * negative errno when the file could not be written in full.
+ * Writes the remaining records, ends the writer, closes the file and frees `c`. No worker may use
+ * `c` any more (see ur_capture_detach()). `stats` takes UR_CAPTURE_STAT_CNT numbers, or is NULL.
+ * Returns 0, or a negative errno if the file is incomplete.
  */
 int ur_capture_stop(struct ur_capture *c, uint64_t *stats);
 
-/* UR_CAPTURE_STAT_CNT numbers, while it runs. */
+/* Reads UR_CAPTURE_STAT_CNT counters of a running capture. */
 void ur_capture_stats(const struct ur_capture *c, uint64_t *stats);
 
-/* One packet in one piece. ts_ns: worker time, see epoch_ns. `dir` is one of RX and TX. */
+/* Captures a contiguous packet. ts_ns: worker time, see epoch_ns. `dir` is either RX or TX. */
 void ur_capture_packet(struct ur_capture *c, unsigned worker_idx, const void *data, size_t len,
 		       uint64_t ts_ns, enum ur_capture_dir dir);
 
 /*
- * One packet in cnt pieces. The filter looks at the first: headers lie there; one that asks for
- * bytes behind it does not match.
+ * Captures a packet of `cnt` segments. The filter sees only the first, which holds the headers; a
+ * filter on later bytes does not match.
  */
 void ur_capture_segments(struct ur_capture *c, unsigned worker_idx, const struct iovec *seg,
 			 unsigned cnt, uint64_t ts_ns, enum ur_capture_dir dir);
 
 /*
- * How a running worker learns of a capture that comes and goes. Around each burst:
+ * The hook through which captures are attached to running workers. A worker does, for each burst:
  *
  *	struct ur_capture *c = ur_capture_enter(&hook, worker);
  *	if (c) {
@@ -100,7 +102,7 @@ void ur_capture_segments(struct ur_capture *c, unsigned worker_idx, const struct
  *		ur_capture_leave(&hook, worker);
  *	}
  *
- * Without a capture this is one load. A zeroed hook is ready to use.
+ * Without a capture the cost is one load. A zeroed hook is ready for use.
  */
 struct ur_capture_hook {
 	_Atomic(struct ur_capture *) current;
@@ -115,7 +117,7 @@ static inline struct ur_capture *ur_capture_enter(struct ur_capture_hook *hook, 
 
 	if (!atomic_load_explicit(&hook->current, memory_order_relaxed))
 		return NULL;
-	/* Sequentially consistent, as is detach: it sees us inside, or we see NULL. */
+	/* Sequentially consistent, like detach: either it sees `inside`, or this worker sees NULL. */
 	atomic_store(&hook->worker[worker_idx].inside, true);
 	c = atomic_load(&hook->current);
 	if (!c)
@@ -129,12 +131,13 @@ static inline void ur_capture_leave(struct ur_capture_hook *hook, unsigned worke
 	atomic_store_explicit(&hook->worker[worker_idx].inside, false, memory_order_release);
 }
 
-/* Shows c to the workers. -EBUSY when there is one already. */
+/* Makes `c` visible to the workers. -EBUSY if a capture is attached already. */
 int ur_capture_attach(struct ur_capture_hook *hook, struct ur_capture *c);
 
 /*
- * Takes it away and returns it (NULL when there was none) once no worker is inside any more, which
- * takes at most a burst; it may then be stopped. Not from a worker that is inside.
+ * Detaches the capture and waits until no worker is inside, which takes at most one burst. Returns
+ * the capture, which may now be stopped, or NULL if there was none. Not for a worker that is
+ * inside.
  */
 struct ur_capture *ur_capture_detach(struct ur_capture_hook *hook);
 

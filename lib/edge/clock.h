@@ -7,12 +7,12 @@
 #include <rte_cycles.h>
 
 /*
- * Time for the engine: nanoseconds since the clock was started, from the TSC, by one
+ * The engine's time: nanoseconds since the start of the clock, computed from the TSC with one
  * multiplication. Any thread.
  */
 struct ur_clock {
 	uint64_t base;	  /* TSC at time 0 */
-	uint64_t mult;	  /* nanoseconds a cycle, as a fraction of 2^32 */
+	uint64_t mult;	  /* nanoseconds per cycle, as a fraction of 2^32 */
 	int64_t epoch_ns; /* Unix time at time 0 */
 };
 
@@ -22,7 +22,7 @@ static inline uint64_t ur_clock_ns(const struct ur_clock *c)
 {
 	int64_t cycles = (int64_t)(rte_rdtsc() - c->base);
 
-	/* The TSC of another core may be a little behind; far in the future is no time to start at.
+	/* The TSC of another core may be slightly behind; without this the time would wrap around.
 	 */
 	if (__builtin_expect(cycles < 0, 0))
 		cycles = 0;

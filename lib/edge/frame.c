@@ -4,7 +4,7 @@
 #include "wire/assert.h"
 #include "wire/icrc.h"
 
-/* Below this, two more mbufs cost more than the copy. */
+/* For smaller payloads, two more mbufs cost more than the copy. */
 #define ATTACH_BYTES 2048
 
 static void nothing(void *addr, void *arg)
@@ -16,7 +16,7 @@ void ur_framer_init(struct ur_framer *f, struct rte_mempool *pool, bool attach)
 	f->pool = pool;
 	f->attach = attach;
 	f->shared = (struct rte_mbuf_ext_shared_info){.free_cb = nothing};
-	/* One reference is ours, so that it never drops to zero. */
+	/* The framer holds a reference, so that the count never drops to zero. */
 	rte_mbuf_ext_refcnt_set(&f->shared, 1);
 }
 
@@ -26,7 +26,7 @@ static void copy_payload(struct rte_mbuf *m, const struct ur_tx *tx)
 	m->pkt_len = m->data_len;
 }
 
-/* Headers, the user's memory, pad and ICRC: three mbufs in a chain. */
+/* Builds a chain of three mbufs: headers, the user's memory, pad and ICRC. */
 static bool attach_payload(struct ur_framer *f, struct rte_mbuf *m, const struct ur_tx *tx)
 {
 	const struct ur_frag *frag = &tx->frag[0];
@@ -68,7 +68,7 @@ void ur_frame_own(struct rte_mbuf **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (pkts[i]->nb_segs > 1) {
-			/* There is room for a whole frame: the pool's mbufs are that large. */
+			/* Cannot fail: the mbufs of the pool have room for a whole frame. */
 			int rc = rte_pktmbuf_linearize(pkts[i]);
 
 			UR_ASSERT(rc == 0);

@@ -7,16 +7,16 @@
 
 #define HOLD_DEFAULT 1024
 
-/* One random stream for each decision; new ones at the end: old seeds keep their meaning. */
+/* Each decision has its own random stream. Append new ones, so that old seeds keep their results. */
 enum stream { LOSS, CORRUPT, CORRUPT_BIT, ECN, DUPLICATE, REORDER, JITTER, BURST, STREAM_CNT };
 
 struct held {
 	void *pkt;
 	uint64_t due_ns;
-	uint64_t after; /* reordering only: leaves when this many packets have passed */
+	uint64_t after; /* reordering only: leaves after this many packets have passed */
 };
 
-/* First in, first out: entries [head, tail), indices free-running. */
+/* A FIFO queue: entries [head, tail), with free-running indices. */
 struct queue {
 	struct held *slot;
 	uint32_t head, tail;
@@ -25,20 +25,20 @@ struct queue {
 struct ur_impair {
 	struct ur_impair_config cfg;
 	struct ur_link link;
-	uint64_t queue_ns, ecn_ns; /* what the limits of the link's queue take to leave */
+	uint64_t queue_ns, ecn_ns; /* time that the limits of the link's queue take to drain */
 	const struct ur_impair_ops *ops;
 	void *ctx;
 	uint64_t random[STREAM_CNT];
-	ur_chance burst_end;  /* that a packet is the first one after a burst */
-	bool in_burst;	      /* the last packet was */
-	uint64_t passed;      /* packets that went by those held back */
-	struct queue back;    /* held back, in the order they will leave */
+	ur_chance burst_end;  /* chance that a packet is the first after a burst */
+	bool in_burst;	      /* the last packet was in a burst */
+	uint64_t passed;      /* packets that have passed the queue `back` */
+	struct queue back;    /* packets held back, in the order in which they leave */
 	struct queue line;    /* delay line; due times do not decrease */
-	uint64_t last_due_ns; /* of the youngest in the line, ever */
+	uint64_t last_due_ns; /* due time of the packet added last */
 	uint64_t cnt[UR_IMPAIR_CNT];
 };
 
-/* Where packets leave to, for the time of one call. */
+/* The output array of one call. */
 struct exit {
 	void **out;
 	uint16_t cap, n;
@@ -92,7 +92,7 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* One draw for each packet whatever the chance, so that the stream stays in step with packets. */
+/* Draws for every packet, whatever the chance, so that streams stay in step with the packets. */
 static bool happens(struct ur_impair *imp, enum stream s, ur_chance chance)
 {
 	uint32_t draw = (uint32_t)(next_random(&imp->random[s]) >> 32);
@@ -178,7 +178,8 @@ void ur_impair_free(struct ur_impair *imp)
 }
 
 /*
- * Over the slow link: when it has left, or UINT64_MAX: there was no room. RATE-QUEUE-01
+ * RATE-QUEUE-01. Sends the packet over the slow link. Returns the time at which it has left, or
+ * UINT64_MAX if the queue is full.
  */
 static uint64_t cross(struct ur_impair *imp, void **pkt, uint64_t now_ns)
 {
@@ -206,8 +207,8 @@ static uint64_t cross(struct ur_impair *imp, void **pkt, uint64_t now_ns)
 }
 
 /*
- * Link and delay line: straight out when there is nothing to wait for, neither time nor another
- * packet.
+ * Link and delay line. A packet leaves at once if it has neither a time nor another packet to wait
+ * for.
  */
 static void delay(struct ur_impair *imp, struct exit *exit, void *pkt)
 {
@@ -258,7 +259,7 @@ static void leave_line(struct ur_impair *imp, struct exit *exit)
 	}
 }
 
-/* Both bounds zero means no reordering; one alone is the other "for ever". */
+/* Both bounds 0: no reordering. If only one is 0, that bound is infinite. */
 static bool hold_back(struct ur_impair *imp, struct exit *exit, void *pkt)
 {
 	const struct ur_impair_config *cfg = &imp->cfg;
@@ -300,7 +301,7 @@ static void *corrupt(struct ur_impair *imp, void *pkt)
 	return flipped ? flipped : pkt;
 }
 
-/* Whether the network loses the packet, in the state that the packet finds. IMPAIR-BURST-01 */
+/* IMPAIR-BURST-01. True if the network loses the packet. Updates the state of the loss model. */
 static bool lose(struct ur_impair *imp)
 {
 	bool was = imp->in_burst;

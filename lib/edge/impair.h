@@ -7,28 +7,29 @@
 #include <stdint.h>
 
 /*
- * A bad network inside the port, because many kernels have no netem: loss, duplication,
- * reordering, delay, corruption and ECN marks, the same for the same seed, and a slow link with a
- * queue in front of it. One instance for each direction of each worker; none (NULL) costs nothing.
+ * An impaired network inside the port, because many kernels lack netem: loss, duplication,
+ * reordering, delay, corruption, ECN marks, and a slow link with a queue before it. The same seed
+ * gives the same results. There is one instance for each direction of each worker; no instance
+ * (NULL) costs nothing.
  *
- * A packet passes these stages in order, each with a random stream of its own, so that turning one
- * knob leaves the choices of the others as they were:
+ * A packet passes the stages below in order. Each stage has its own random stream, so that a change
+ * of one setting does not affect the decisions of the others:
  *   loss -> corruption -> ECN mark -> duplication -> reordering -> link -> delay
- * A copy made by duplication goes through the last three on its own. Link and delay keep the order,
- * jitter too: only reordering reorders.
+ * A copy made by duplication passes the last three stages on its own. Link and delay, including
+ * jitter, preserve the order; only the reordering stage changes it.
  *
- * Loss is Gilbert's and Elliott's: each packet finds the network in its good state, where `loss` of
- * them are dropped, or in a burst, where `burst_loss` are. A packet in the good state begins a
- * burst with chance `burst` and is its first; a burst lasts burst_packets on average,
- * geometrically. In the long run burst / (burst + 1 / burst_packets) of the packets are in bursts.
- * IMPAIR-BURST-01
+ * Loss follows the Gilbert-Elliott model. A packet meets the network either in its good state,
+ * where the chance of loss is `loss`, or in a burst, where it is `burst_loss`. In the good state
+ * each packet begins a burst, as its first, with chance `burst`. The length of a burst is
+ * geometrically distributed with mean burst_packets. In the long run burst / (burst + 1 /
+ * burst_packets) of the packets are in bursts. IMPAIR-BURST-01
  *
- * The link carries one packet after the other, each for the time of its bytes. Its queue is first
- * in, first out, and measured by the time that it takes to leave: link_queue_bytes of it at most,
- * what is on the link included.
+ * The link carries one packet at a time, for as long as its bytes take. Its FIFO queue is measured
+ * by the time that it takes to drain: at most that of link_queue_bytes, including the packet on the
+ * link.
  *
- * This file is pure logic over opaque packets; impair_mbuf.h fits it to mbufs.
- * Thread class: none; one owner (the worker).
+ * This file is pure logic on opaque packets; impair_mbuf.h applies it to mbufs.
+ * Thread class: one owner (the worker).
  */
 
 /* X(name, text): the counters */
@@ -59,31 +60,32 @@ enum ur_impair_counter {
 		UR_IMPAIR_CNT
 };
 
-/* A probability p as floor(p * 2^32); UINT32_MAX is certainty, 0 switches off. */
+/* A probability p as floor(p * 2^32). UINT32_MAX means always, 0 means never. */
 typedef uint32_t ur_chance;
 
 struct ur_impair_config {
 	uint64_t seed;
 	ur_chance loss, duplicate, reorder, corrupt, ecn;
-	ur_chance burst;	  /* that a packet begins a burst; 0: there are none */
-	ur_chance burst_loss;	  /* of packets in a burst */
-	uint32_t burst_packets;	  /* of a burst, lost or not, on average; 0 is 1 */
-	uint32_t reorder_gap;	  /* a packet held back waits for so many later ones ... */
-	uint64_t reorder_hold_ns; /* ... or so long, whichever ends first; 0 of both switches off */
+	ur_chance burst;	/* that a packet begins a burst; 0: no bursts */
+	ur_chance burst_loss;	/* that a packet in a burst is lost */
+	uint32_t burst_packets; /* mean length of a burst, lost or not; 0 means 1 */
+	uint32_t reorder_gap; /* a packet is held back until this many later ones have passed ... */
+	uint64_t reorder_hold_ns; /* ... or for this time, whichever ends first; both 0: off */
 	uint64_t delay_ns;	  /* of every packet */
-	uint64_t jitter_ns;	  /* plus a uniform share of [0, jitter_ns] */
-	double link_gbps;	  /* the slow link, on the wire; 0: none, else as ur_rate_init() */
-	uint32_t link_queue_bytes; /* more are dropped; less than the longest packet: all are */
-	uint32_t link_ecn_bytes;   /* who finds more is marked; 0: nobody */
-	uint32_t hold_max;	   /* packets in each of the two queues; 0 is 1024 */
+	uint64_t jitter_ns;	  /* plus a uniform random time in [0, jitter_ns] */
+	double link_gbps; /* speed of the slow link on the wire; 0: no link, else as for ur_rate_init() */
+	uint32_t
+		link_queue_bytes; /* limit of its queue; below the longest packet, such packets are lost */
+	uint32_t link_ecn_bytes; /* queue depth above which packets are marked CE; 0: never */
+	uint32_t hold_max;	 /* capacity of each of the two queues, packets; 0 means 1024 */
 };
 
 /*
- * What is done to a packet. clone() and flip() return NULL when there is no memory: no copy is
- * made then, and the packet stays as it is. flip() returns the packet to go on with, which need not
- * be the one it got (a shared buffer must not be written to; the old one is then its business).
- * mark_ce() returns whether the packet was ECN-capable and is marked now; *pkt may be replaced.
- * wire_bytes() is how many bytes the packet takes on a link; not called without one.
+ * Operations on packets. clone() and flip() return NULL if memory is out: then there is no copy, or
+ * the packet stays unchanged. flip() returns the packet to continue with, which may be a copy,
+ * because a shared buffer must not be written; it then releases the original. mark_ce() returns
+ * true if the packet is ECN-capable and is marked now; it may replace *pkt. wire_bytes() returns
+ * the bytes of the packet on a link and is called only if there is one.
  */
 struct ur_impair_ops {
 	void *(*clone)(void *ctx, void *pkt);
@@ -95,41 +97,41 @@ struct ur_impair_ops {
 
 struct ur_impair;
 
-/* 0.01 -> 42949672. Clamped to [0, 1]; not a number is 0. */
+/* Converts a probability, clamped to [0, 1]; NaN becomes 0. Example: 0.01 gives 42949672. */
 ur_chance ur_impair_chance(double probability);
 
 /* "lost"; "dropped on purpose". Never NULL for a valid value. */
 const char *ur_impair_counter_name(unsigned counter);
 const char *ur_impair_counter_text(unsigned counter);
 
-/* Whether the configuration does anything at all. */
+/* True if the configuration has any effect. */
 bool ur_impair_active(const struct ur_impair_config *cfg);
 
 /*
- * A new instance; `stream` tells instances of one seed apart (worker and direction). *cfg is
- * copied, *ops and ctx must outlive the instance. NULL: no memory.
+ * Creates an instance. `stream` distinguishes instances of one seed (worker and direction). *cfg is
+ * copied; *ops and ctx must outlive the instance. Returns NULL if memory is out.
  */
 struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t stream,
 				const struct ur_impair_ops *ops, void *ctx);
-/* Releases every packet held, and the instance. NULL is fine. */
+/* Releases all packets held, and frees the instance. NULL is allowed. */
 void ur_impair_free(struct ur_impair *imp);
 
 /*
- * Takes over the n packets of in and writes those that come out now, held ones that are due among
- * them, to out: at most `cap`, returns how many. The caller owns those. What does not fit waits in
- * the delay line and comes with the next call. `in` and `out` must not overlap. now_ns must not go
- * back.
+ * Takes over the `n` packets of `in` and writes the packets that leave now, including held ones
+ * that are due, to `out`: at most `cap`. Returns their number; the caller owns them. Packets that
+ * do not fit stay in the delay line until the next call. `in` and `out` must not overlap. now_ns
+ * must not go back.
  */
 uint16_t ur_impair_run(struct ur_impair *imp, void *const *in, uint16_t n, void **out, uint16_t cap,
 		       uint64_t now_ns);
 
-/* When a held packet comes due; UINT64_MAX for never. Call ur_impair_run with n = 0 then. */
+/* The time at which to call ur_impair_run(), with n = 0, for the next held packet; else UINT64_MAX. */
 uint64_t ur_impair_next_deadline(const struct ur_impair *imp);
 
-/* Packets held now. */
+/* Number of packets held. */
 uint32_t ur_impair_held(const struct ur_impair *imp);
 
-/* UR_IMPAIR_CNT counters; other threads may read them (torn by at most a packet). */
+/* UR_IMPAIR_CNT counters. Other threads may read them; values may differ by one packet. */
 const uint64_t *ur_impair_counters(const struct ur_impair *imp);
 
 #endif

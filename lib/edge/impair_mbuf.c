@@ -18,7 +18,7 @@ static void release_mbuf(void *ctx, void *pkt)
 	rte_pktmbuf_free(pkt);
 }
 
-/* The packet itself when it may be written to, else a copy in its place; NULL: no memory. */
+/* Returns the packet if it may be written, else a copy that replaces it; NULL: memory is out. */
 static struct rte_mbuf *writable(void *ctx, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy;
@@ -31,7 +31,7 @@ static struct rte_mbuf *writable(void *ctx, struct rte_mbuf *m)
 	return copy;
 }
 
-/* Where the IP header of [frame, frame + len) starts and its version; 0 when there is none. */
+/* The IP version of [frame, frame + len), and the offset of its header; 0 if it is not IP. */
 static unsigned ip_version(const uint8_t *frame, size_t len, size_t *l3)
 {
 	uint16_t type;
@@ -50,8 +50,8 @@ static unsigned ip_version(const uint8_t *frame, size_t len, size_t *l3)
 }
 
 /*
- * From the IP header on, and only in IP packets: what a wrong bit before it would do (another MAC
- * address, a poisoned neighbour) is what Ethernet's own check sequence keeps from happening.
+ * Only IP packets, and only from the IP header on. A wrong bit before it could give another MAC
+ * address or a wrong neighbour, which the check sequence of real Ethernet prevents.
  */
 static void *flip_bit(void *ctx, void *pkt, uint64_t random)
 {
@@ -64,13 +64,13 @@ static void *flip_bit(void *ctx, void *pkt, uint64_t random)
 	m = writable(ctx, m);
 	if (!m || m->data_len <= l3)
 		return m;
-	/* A copy too long for one mbuf is chained: the bit is then one of its first segment's. */
+	/* A copy too long for one mbuf is chained; the bit is then in its first segment. */
 	bit = random % ((m->data_len - l3) * 8);
 	rte_pktmbuf_mtod(m, uint8_t *)[l3 + bit / 8] ^= (uint8_t)(1u << bit % 8);
 	return m;
 }
 
-/* RFC 1624: a header's checksum after one of its 16-bit words went from `was` to `is`. */
+/* RFC 1624: updates a header checksum after one 16-bit word has changed from `was` to `is`. */
 static void update_csum(uint8_t *csum, uint16_t was, uint16_t is)
 {
 	uint32_t sum = (uint16_t) ~(csum[0] << 8 | csum[1]);
@@ -108,7 +108,7 @@ static bool mark_mbuf(void *ctx, void **pkt)
 {
 	struct rte_mbuf *m = *pkt;
 
-	/* The headers are ours even when the payload behind them is not. */
+	/* The headers are in our own memory, even if the payload after them is the user's. */
 	if (!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1)
 		m = writable(ctx, m);
 	if (!m)

@@ -10,7 +10,7 @@
 #include "wire/assert.h"
 
 #define HUGE_BYTES  ((size_t)2 << 20)
-#define SMALL_BYTES (HUGE_BYTES / 4) /* less than this is not worth a huge page */
+#define SMALL_BYTES (HUGE_BYTES / 4) /* smaller objects are not worth a huge page */
 #define LINE	    ((size_t)64)
 
 static size_t round_up(size_t n, size_t to)
@@ -18,7 +18,7 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) & ~(to - 1);
 }
 
-/* Large ones are objects of their own. */
+/* Large objects are allocated on their own, outside chunks. */
 static bool is_alone(size_t bytes)
 {
 	return bytes >= SMALL_BYTES;
@@ -31,7 +31,7 @@ void *ur_huge_alloc(size_t bytes)
 
 	if (!p)
 		return NULL;
-	/* Before the first touch. */
+	/* madvise() must precede the first access. */
 	if (is_alone(bytes))
 		madvise(p, span, MADV_HUGEPAGE);
 	memset(p, 0, bytes);
@@ -50,10 +50,10 @@ struct object {
 };
 
 struct ur_slab_chunk {
-	LIST_ENTRY(ur_slab_chunk) link; /* in the class's room */
+	LIST_ENTRY(ur_slab_chunk) link; /* in the class's list `room` */
 	SLIST_HEAD(, object) free;
 	uint32_t live;
-	uint32_t next; /* bytes: objects from here on were never in use */
+	uint32_t next; /* offset in bytes from which objects have never been used */
 };
 
 #define FIRST round_up(sizeof(struct ur_slab_chunk), LINE)
@@ -68,7 +68,7 @@ static struct ur_slab_chunk *chunk_of(void *p)
 	return (struct ur_slab_chunk *)((uintptr_t)p & ~(uintptr_t)(HUGE_BYTES - 1));
 }
 
-/* Sizes in lines of 64 bytes: all up to 16, then eight between a power of two and the next. */
+/* Sizes in units of 64 bytes: all up to 16, then eight for each power of two. */
 static struct ur_slab_class *class_of(struct ur_slab *s, size_t bytes)
 {
 	uint32_t lines = (uint32_t)(round_up(bytes ? bytes : 1, LINE) / LINE);

@@ -8,19 +8,20 @@
 #include <bsd/sys/queue.h>
 
 /*
- * Memory on transparent huge pages, zeroed and 64-byte aligned: with thousands of queue pairs their
- * state and rings lie in more small pages than a TLB holds. Works, slower, where the kernel has no
- * huge pages to give. Outside DPDK's heap, which is as large as [eal] memory_mb and no larger.
+ * Memory on transparent huge pages, zeroed and aligned to 64 bytes. The state and rings of
+ * thousands of queue pairs occupy more small pages than a TLB has entries. Without huge pages in
+ * the kernel it works as well, but slower. The memory is outside DPDK's heap, whose size is fixed
+ * by [eal] memory_mb.
  *
- * ur_huge_*: one object. ur_slab: many of a few sizes, in chunks of one huge page each; a chunk
- * whose objects are all free goes back to the system.
+ * ur_huge_alloc() is for single objects. ur_slab is for many objects of a few sizes; each chunk is
+ * one huge page and is returned to the system when all its objects are free.
  *
- * Thread class: any; a slab has a lock of its own.
+ * Thread class: any. A slab has its own lock.
  */
 
-/* NULL: no memory. Small objects do without a huge page. */
+/* Returns NULL if memory is out. Small objects get no huge page. */
 void *ur_huge_alloc(size_t bytes);
-void ur_huge_free(void *p); /* NULL: nothing */
+void ur_huge_free(void *p); /* NULL is allowed */
 
 struct ur_slab_chunk;
 LIST_HEAD(ur_slab_chunks, ur_slab_chunk);
@@ -30,18 +31,18 @@ LIST_HEAD(ur_slab_chunks, ur_slab_chunk);
 struct ur_slab {
 	pthread_mutex_t lock;
 	struct ur_slab_class {
-		size_t bytes;		    /* of an object */
-		struct ur_slab_chunks room; /* those with room for one more */
+		size_t bytes;		    /* size of an object */
+		struct ur_slab_chunks room; /* chunks with a free object */
 	} class[UR_SLAB_CLASSES];
 };
 
 void ur_slab_init(struct ur_slab *s);
-/* Chunks with objects that were not given back stay for good. */
+/* Chunks with objects that were not freed are leaked. */
 void ur_slab_destroy(struct ur_slab *s);
 
-/* NULL: no memory. */
+/* Returns NULL if memory is out. */
 void *ur_slab_alloc(struct ur_slab *s, size_t bytes);
-/* `bytes` as it was asked for; p may be NULL. */
+/* `bytes` is the size requested from ur_slab_alloc(). `p` may be NULL. */
 void ur_slab_free(struct ur_slab *s, void *p, size_t bytes);
 
 #endif
