@@ -5,10 +5,10 @@
 #include "fuzz.h"
 
 /*
- * A connection manager with few slots, given a random sequence of MADs, commands and time. The MADs
- * are random but for the header and, often, the communication ids, which are drawn from those that
- * live; callbacks answer with random commands. After each step the CM is validated; in the end
- * every id must come back once the caller has let go of all.
+ * A connection manager with few slots gets a random sequence of MADs, commands and time steps. The
+ * MADs are random, except for the header and, often, the communication ids, which belong to live
+ * ids. Callbacks answer with random commands. The CM is validated after each step. At the end every
+ * slot must become free once the caller has destroyed all ids.
  */
 #define SLOTS 3
 #define MADS  6
@@ -17,9 +17,9 @@ struct fuzz {
 	struct ur_cm *cm;
 	const uint8_t *p, *end;
 	uint64_t now;
-	struct ur_cm_id ids[SLOTS + 1];	  /* the latest handle of each slot, by its index */
-	struct ur_cm_id stale;		  /* one that was replaced */
-	uint8_t mads[MADS][UR_MAD_BYTES]; /* MADs that went out */
+	struct ur_cm_id ids[SLOTS + 1];	  /* the last handle of each slot, by index */
+	struct ur_cm_id stale;		  /* a handle that was replaced */
+	uint8_t mads[MADS][UR_MAD_BYTES]; /* MADs sent */
 	unsigned mad_cnt;
 };
 
@@ -43,7 +43,8 @@ static struct ur_cm_id some_id(struct fuzz *f)
 
 static void remember(struct fuzz *f, struct ur_cm_id id)
 {
-	struct ur_cm_id *slot = &f->ids[id.v & SLOTS]; /* three slots take two bits of a handle */
+	struct ur_cm_id *slot =
+		&f->ids[id.v & SLOTS]; /* the index of three slots has two bits of a handle */
 
 	if (slot->v != id.v)
 		f->stale = *slot;
@@ -150,7 +151,7 @@ static void input(struct fuzz *f, const uint8_t mad[UR_MAD_BYTES])
 	ur_cm_input(f->cm, mad, &src, f->now);
 }
 
-/* Our own message comes back, as it is or a little changed: the way to many states. */
+/* Returns one of our own messages, perhaps slightly changed. This leads to many states. */
 static void echo(struct fuzz *f)
 {
 	uint8_t mad[UR_MAD_BYTES];
@@ -162,7 +163,7 @@ static void echo(struct fuzz *f)
 	input(f, mad);
 }
 
-/* A random message about ids that may live. */
+/* A random message for ids that may be live. */
 static void invent(struct fuzz *f)
 {
 	uint8_t mad[UR_MAD_BYTES] = {1, 7, 2, 3};
@@ -216,7 +217,7 @@ static void step(struct fuzz *f)
 	fetch(f);
 }
 
-/* The caller lets go of everything; in bounded time every slot is free. */
+/* Destroys all ids. In bounded time every slot must be free. */
 static void let_go(struct fuzz *f)
 {
 	uint64_t next;

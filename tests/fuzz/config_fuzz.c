@@ -10,15 +10,15 @@
 #include "fuzz.h"
 
 /*
- * Any bytes as a configuration file. Either they are refused, by one sentence that names a line,
- * and nothing is written; or they say what each of their lines says as an argument of --set. Then
- * single lines of them are tried as such arguments.
+ * Takes any bytes as a configuration file. Either the file is refused with one sentence that names
+ * a line, and nothing is written; or it means the same as its lines given one by one to --set. Then
+ * single lines are tried as arguments of --set.
  */
 #define UNTOUCHED 0xa5
 
 static char path[64];
 
-/* What a complaint is: a sentence, of a file with its line. */
+/* An error message must be a sentence and, for a file, name the line. */
 static void check_sentence(const char *err, size_t cap, const char *before)
 {
 	size_t len = strnlen(err, cap);
@@ -54,8 +54,8 @@ static char *trim(char *s)
 }
 
 /*
- * What a file that was accepted says, line by line. False: it has neighbours, which add up, or an
- * escaped comment sign.
+ * Applies an accepted file line by line. Returns false if the file has neighbours, which
+ * accumulate, or an escaped comment sign.
  */
 static bool by_lines(char *text, struct ur_config *cfg)
 {
@@ -88,7 +88,7 @@ static bool by_lines(char *text, struct ur_config *cfg)
 	return true;
 }
 
-/* The values alone. */
+/* Keeps only the values. */
 static void forget_where(struct ur_config *cfg)
 {
 	memset(cfg->file, 0, sizeof(cfg->file));
@@ -102,7 +102,7 @@ static void check_accepted(struct ur_config *cfg, char *text)
 	char err[1024] = "";
 	int rc;
 
-	/* The filter is libpcap's to judge, which asks the network for names. */
+	/* libpcap would check the filter, and might ask the network for names. */
 	cfg->capture.filter[0] = '\0';
 	rc = ur_config_check(cfg, err, sizeof(err));
 	FUZZ_CHECK(rc == 0 || rc == -22);
@@ -116,7 +116,7 @@ static void check_accepted(struct ur_config *cfg, char *text)
 	FUZZ_CHECK(memcmp(&other, cfg, sizeof(other)) == 0);
 }
 
-/* Each line as --set: done, or refused without a change. */
+/* Each line as an argument of --set: it is applied, or refused without a change. */
 static void set_lines(char *text)
 {
 	static struct ur_config cfg, before;

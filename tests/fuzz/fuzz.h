@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /*
- * What a fuzz target defines: does something with [data, data + size) and returns 0. It ends the
- * program when a promise is broken (FUZZ_CHECK), for libFuzzer and replay.c alike.
+ * A fuzz target defines this function. It processes [data, data + size) and returns 0. If an
+ * invariant is violated (FUZZ_CHECK), it ends the program, both under libFuzzer and under replay.c.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

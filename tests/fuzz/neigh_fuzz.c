@@ -5,9 +5,9 @@
 #include "fuzz.h"
 
 /*
- * The bytes are a story: an action, its arguments, the next action. Frames may have their checksums
- * made right, so that what lies behind the checks is reached. Whatever comes, the table stays
- * sound, the static entry stays, and frames that leave are ours and well-formed.
+ * The bytes are a sequence of actions with arguments. Some frames get correct checksums, to reach
+ * the code after the checks. Whatever happens, the table stays valid, the static entry stays, and
+ * the frames sent are well-formed and have our addresses.
  */
 enum { FRAME, FRAME_MENDED, RESOLVE, TIME, DRAIN, ACTION_CNT };
 
@@ -42,7 +42,7 @@ static void put_sum(uint8_t *at, uint16_t sum)
 	at[1] = (uint8_t)~sum;
 }
 
-/* Lengths and checksums of an untagged frame, made right where there is room for them. */
+/* Corrects lengths and checksums of an untagged frame, as far as it is long enough for them. */
 static void mend(uint8_t *f, size_t len)
 {
 	size_t head = len > 14 ? (size_t)(f[14] & 15) * 4 : 0;
@@ -69,7 +69,7 @@ static void frame(struct story *s, bool mended)
 	uint8_t *copy;
 
 	len = len < left ? len : left;
-	copy = malloc(len + 1); /* so that a sanitizer sees what lies behind it */
+	copy = malloc(len + 1); /* so that a sanitizer detects reads past the end */
 	FUZZ_CHECK(copy);
 	copy = realloc(copy, len ? len : 1);
 	FUZZ_CHECK(copy);

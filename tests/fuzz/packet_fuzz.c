@@ -6,8 +6,9 @@
 #include "wire/icrc.h"
 
 /*
- * Any bytes as a frame: the decoder stays inside them, what it accepts encodes to the same bytes
- * (pad excepted, which is sent as zeros), and CRC and printer cope with the result.
+ * Takes any bytes as a frame. The decoder must not read outside the frame. A packet that it accepts
+ * must encode to the same bytes (except for the pad, which is sent as zeros), and CRC and printer
+ * must handle it.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -9,15 +9,16 @@
 #include "wire/mad.h"
 
 /*
- * What uroce-pcap prints of any frame, as it is and with its IPv4 lengths and checksum made right:
- * one line of printable characters, never more than there is room for, and cut where it is cut.
+ * The text that uroce-pcap prints for any frame, unchanged and with correct IPv4 lengths and
+ * checksum. It must be one line of printable characters that fits into the buffer; if it is
+ * truncated, it must be a prefix of the full text.
  */
 struct text {
 	char b[UR_PRINT_MAX + 1];
 	size_t len;
 };
 
-/* What is printed into `cap` bytes; the one behind them is not touched. */
+/* Prints into `cap` bytes. The byte after them must not change. */
 struct source {
 	void (*print)(struct text *t, size_t cap, const struct source *s);
 	const uint8_t *frame;
@@ -64,7 +65,7 @@ static void check(const struct source *s)
 	caps[2] = full.len / 2;
 	caps[3] = full.len;
 	caps[4] = full.len + 1;
-	/* Room for everything: nothing is cut. */
+	/* The buffer has room for the full text. */
 	FUZZ_CHECK(full.len && full.len < UR_PRINT_MAX - 1);
 	for (size_t i = 0; i < full.len; i++)
 		FUZZ_CHECK(full.b[i] >= ' ' && full.b[i] < '\x7f');
@@ -99,7 +100,7 @@ static void check_frame(const uint8_t *frame, size_t len)
 	}
 }
 
-/* Lengths and checksum of an IPv4 frame, so that what lies behind them is looked at. */
+/* Corrects lengths and checksum of an IPv4 frame, so that the rest of it is decoded. */
 static void mend(uint8_t *f, size_t len)
 {
 	uint32_t sum = 0;

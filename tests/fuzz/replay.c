@@ -15,10 +15,9 @@
 #include "fuzz.h"
 
 /*
- * Runs a fuzz target as an ordinary program, under any compiler: every file of its corpus as it is,
- * then, on request, pseudo-random mutations of them. Mutation i depends on the seed and i alone, so
- * that a failure is two numbers: --seed S --only I runs it again. Without a seed each run has its
- * own.
+ * Runs a fuzz target as an ordinary program, built by any compiler: first every file of its corpus,
+ * then, on request, pseudo-random mutations of the files. Mutation i depends only on the seed and
+ * on i, so that --seed S --only I repeats a failure. Without --seed, each run chooses its own seed.
  */
 struct input {
 	uint8_t *bytes;
@@ -35,7 +34,7 @@ static const char help[] = "Usage: TARGET [--random N] [--seed S] [--only I] FIL
 			   "mutation I). S is a new\n"
 			   "number in each run unless it is given, and printed.\n";
 
-/* What runs now, for the message when it fails. */
+/* The current input, for the error message. */
 static char now_running[512];
 
 static void say_what_ran(void)
@@ -56,7 +55,7 @@ static void on_signal(int sig)
 	raise(sig);
 }
 
-/* There when a sanitizer is linked in; it ends the program without a signal. */
+/* Defined if a sanitizer is linked in, which ends the program without a signal. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 static void add_file(const char *path)
@@ -106,7 +105,7 @@ static void add_path(const char *path)
 	free(names);
 }
 
-/* SplitMix64: good enough, and every seed is as good as another. */
+/* SplitMix64, for which all seeds are equally good. */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -123,7 +122,7 @@ static size_t below(uint64_t *rng, size_t n)
 
 #define GROWTH_MAX 64
 
-/* One random change to the len bytes at b, which have room for GROWTH_MAX more; the new length. */
+/* Makes one random change to the `len` bytes at `b`, which may grow by GROWTH_MAX. Returns the length. */
 static size_t mutate_once(uint64_t *rng, uint8_t *b, size_t len)
 {
 	static const uint8_t edges[] = {0, 1, 3, 4, 0x7f, 0x80, 0xfe, 0xff};
@@ -138,7 +137,7 @@ static size_t mutate_once(uint64_t *rng, uint8_t *b, size_t len)
 		return len + n;
 	case 1: /* shorter */
 		return below(rng, len);
-	case 2: /* a bit in the headers, where the meaning is */
+	case 2: /* a bit in the headers, which matter most */
 		at = below(rng, len < 80 ? len : 80);
 		b[at] ^= (uint8_t)(1 << below(rng, 8));
 		return len;
@@ -151,7 +150,7 @@ static size_t mutate_once(uint64_t *rng, uint8_t *b, size_t len)
 	case 5:
 		b[below(rng, len)] = (uint8_t)next_random(rng);
 		return len;
-	default: /* a piece of another input at its own place */
+	default: /* a piece of another input, at the same offset */
 		other = &corpus.inputs[below(rng, corpus.cnt)];
 		n = other->len < len ? other->len : len;
 		if (!n)
@@ -178,7 +177,7 @@ static void run_mutation(uint64_t seed, uint64_t idx)
 	memcpy(work, from->bytes, len);
 	while (times--)
 		len = mutate_once(&rng, work, len);
-	/* An allocation of its own size, so that ASan sees a read past the end. */
+	/* An allocation of the exact size, so that ASan detects a read past the end. */
 	exact = malloc(len ? len : 1);
 	if (!exact)
 		err(2, "replay");
@@ -266,7 +265,7 @@ int main(int argc, char **argv)
 	if (__sanitizer_set_death_callback)
 		__sanitizer_set_death_callback(say_what_ran);
 
-	/* At once: a hang or a kill leaves it in the log, too. */
+	/* Printed first, so that the log has the seed even after a hang or a kill. */
 	printf("seed %" PRIu64 "\n", seed);
 	fflush(stdout);
 	if (first == 0)

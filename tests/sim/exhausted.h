@@ -5,12 +5,12 @@
 #include "objects.h"
 
 /*
- * Whether the network is to blame for a queue pair that ran out of retries. RC: the first attempt
- * to get an answer to the oldest request packet, una, has failed, and so have retry_cnt repetitions
- * of that packet. Each has cost a loss: of a repetition it was the packet itself, a probe or an
- * answer; the first attempt may have failed for a later packet, the one that asked for the answer.
- * Fewer losses than that: the queue pair gave up too early. In extended mode everything heard from
- * the peer begins a new count, and any request asks.
+ * True if losses justify that an RC queue pair has run out of retries. The first attempt to get an
+ * answer to the oldest unacknowledged packet, una, must have failed, and so must retry_cnt
+ * repetitions of that packet. Each failure needs a loss: of a repetition itself, of a probe or of
+ * an answer; for the first attempt also of a later packet, the one that asked for the answer. With
+ * fewer losses the queue pair gave up too early. In extended mode, any packet from the peer
+ * restarts the count, and any request asks for an answer.
  */
 bool sim_exhausted_rightly(const struct sim *s, const struct sim_qp *req, const struct sim_qp *rsp,
 			   struct ur_psn una);

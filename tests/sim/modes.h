@@ -7,8 +7,8 @@
 #include "transport/qp.h"
 
 /*
- * EACH_MODE(suite, name) { ... } is one test a mode; its body sees `mode`. Tests of a program run
- * in parallel, each in a process of its own.
+ * EACH_MODE(suite, name) { ... } defines one test per mode; the body has a variable `mode`. The
+ * tests of a program run in parallel, each in its own process.
  */
 #define SIM_MODE_TEST(suite, name, MODE, text)                                                     \
 	Test(suite, name##_in_##text)                                                              \

@@ -5,11 +5,11 @@
 #include "sim.h"
 
 /*
- * What an application would hold: regions, completion queues, queue pairs. Every function fails the
- * case when the engine refuses; tests of refusals call the engine themselves.
+ * The objects of an application: regions, completion queues, queue pairs. A function fails the case
+ * if the engine refuses a call; tests of refusals call the engine directly.
  */
 
-/* A region of its own allocation between two guard zones. */
+/* A region in its own allocation, between two guard zones. */
 struct sim_mr {
 	struct sim_ep *ep;
 	uint8_t *alloc, *p;
@@ -22,16 +22,16 @@ struct sim_mr {
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
 void sim_mr_init(struct sim_mr *mr, struct sim_ep *ep, size_t len, int access);
-/* In another protection domain, under addresses from `iova` (0: its own). */
+/* The same in another protection domain, with addresses from `iova` on (0: its own address). */
 void sim_mr_init_pd(struct sim_mr *mr, struct sim_ep *ep, size_t len, int access, uint32_t pd,
 		    uint64_t iova);
 void sim_mr_check_guards(struct sim *s, const struct sim_mr *mr);
 void sim_mr_free(struct sim_mr *mr);
-/* The key grants something. */
+/* True if the key is valid. */
 bool sim_mr_valid(const struct sim_mr *mr);
 
 struct sim_cq {
-	unsigned notified; /* must be first: completions events raised */
+	unsigned notified; /* must be first: number of completion events raised */
 	struct ur_cq cq;
 	void *ring;
 };
@@ -54,7 +54,7 @@ struct sim_qp_attr {
 	struct sim_cq *send_cq, *recv_cq;
 	struct sim_srq *srq;
 	enum ibv_mtu mtu;
-	uint32_t psn; /* of the first request */
+	uint32_t psn; /* PSN of the first request */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t rd_atomic, dest_rd_atomic;
 	int access;
@@ -63,7 +63,7 @@ struct sim_qp_attr {
 	bool v6, vlan;
 	enum ur_mode mode; /* RC */
 	bool strict;
-	uint8_t paths; /* extended: UDP source ports to spray over; 0: its own */
+	uint8_t paths; /* extended: UDP source ports to spray over; 0: default */
 	struct ur_adm_agreed agreed;
 };
 
@@ -76,7 +76,7 @@ struct sim_qp {
 	struct sim_qp *peer;
 };
 
-/* RC, 16 deep, PMTU 1024, everything allowed, timeout 14 (67 ms), retries 7 and 7. */
+/* RC, depth 16, PMTU 1024, all rights, timeout 14 (67 ms), retry_cnt 7 and rnr_retry 7. */
 struct sim_qp_attr sim_qp_defaults(struct sim_cq *send_cq, struct sim_cq *recv_cq);
 
 /* Creates the QP, in RESET. */
@@ -84,10 +84,10 @@ void sim_qp_create(struct sim_qp *qp, struct sim_ep *ep, const struct sim_qp_att
 void sim_qp_to_init(struct sim_qp *qp);
 void sim_qp_to_rtr(struct sim_qp *qp, const struct sim_qp *peer);
 void sim_qp_to_rts(struct sim_qp *qp);
-/* Any other transition; the return value of the engine. */
+/* Any other transition. Returns the engine's result. */
 int sim_qp_modify(struct sim_qp *qp, enum ibv_qp_state state, int extra_mask,
 		  struct ibv_qp_attr *attr);
-/* Both to RTS, each with the other for its peer. */
+/* Connects two QPs with each other and moves both to RTS. */
 void sim_qp_connect(struct sim_qp *a, struct sim_qp *b);
 /* Creates and connects two QPs. */
 void sim_qp_pair(struct sim_qp *a, struct sim_ep *ep_a, const struct sim_qp_attr *attr_a,
@@ -99,23 +99,23 @@ struct ur_path_attr sim_path_attr(const struct sim_qp *from, const struct sim_ep
 void sim_ah_init(struct ur_ah *ah, const struct sim_qp *from, const struct sim_ep *to,
 		 struct ur_qpn dqpn);
 
-/* As ibv_post_send() and ibv_post_recv(): 0 or an errno value. Rings the doorbell. */
+/* Like ibv_post_send() and ibv_post_recv(): 0 or an errno value. Ring the doorbell. */
 int sim_post_send(struct sim_qp *qp, const struct ibv_send_wr *wr);
 int sim_post_recv(struct sim_qp *qp, const struct ibv_recv_wr *wr);
 int sim_post_srq(struct sim_srq *srq, const struct ibv_recv_wr *wr);
 
-/* One SGE in the region. */
+/* An SGE in the region. */
 struct ibv_sge sim_sge(const struct sim_mr *mr, size_t off, uint32_t len);
 
-/* Waits until the CQ has a completion and takes it. Fails the case after limit_ns. */
+/* Waits for a completion and returns it. Fails the case after limit_ns. */
 struct ibv_wc sim_wait(struct sim *s, struct sim_cq *cq, uint64_t limit_ns);
-/* The same, and it must be this one. */
+/* The same, for a completion with this wr_id and status. */
 void sim_expect(struct sim *s, struct sim_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 		uint64_t limit_ns);
-/* Nothing waits in the CQ. */
+/* Fails the case if the CQ has a completion. */
 void sim_expect_none(struct sim *s, struct sim_cq *cq);
 
-/* How often the event was raised at the endpoint for that object. */
+/* Number of times that the endpoint has raised the event for that object. */
 unsigned sim_async_count(const struct sim_ep *ep, enum ibv_event_type type, const void *user);
 
 const struct ur_counters *sim_counters(const struct sim_ep *ep);

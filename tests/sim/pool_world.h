@@ -5,28 +5,29 @@
 #include "objects.h"
 
 /*
- * Queue pairs of two endpoints send to one SRQ of a third, whose pool they are told of, one message
- * after the other. After each event: each message arrives once, in its turn, with its bytes, and
- * completes then; what an endpoint knows of the pool grows no older; the pool is sound.
+ * Queue pairs of two endpoints send to one SRQ of a third, and know its pool. Each sends one
+ * message at a time. Checked after each event: messages arrive once, in order, with the right
+ * bytes, and then complete; the status that an endpoint knows never goes back; the invariants of
+ * the pool hold.
  */
 #define POOL_PEERS     2
-#define POOL_HOST      POOL_PEERS /* whose pool it is */
-#define POOL_SENDERS   6	  /* at most; number i is at endpoint i % POOL_PEERS */
+#define POOL_HOST      POOL_PEERS /* the endpoint with the pool */
+#define POOL_SENDERS   6	  /* maximum; sender i is at endpoint i % POOL_PEERS */
 #define POOL_RECEIVES  2
-#define POOL_MESSAGES  24u /* of each */
+#define POOL_MESSAGES  24u /* messages per sender */
 #define POOL_NAME      77u
-#define POOL_STATUS_NS SIM_MS(16) /* a status counts for so long */
+#define POOL_STATUS_NS SIM_MS(16) /* time for which a status is valid */
 #define POOL_LIMIT_NS  SIM_MS(2000)
 
 struct pool_sender {
 	struct sim_qp req, rsp;
 	unsigned wanted, posted, done, served;
-	uint64_t since_ns; /* of the last progress */
+	uint64_t since_ns; /* time of the last progress */
 };
 
 struct pool_world {
 	struct sim *s;
-	struct sim_rng rng; /* of the lies */
+	struct sim_rng rng; /* random numbers for forged packets */
 	struct sim_cq cq[POOL_PEERS], recv;
 	struct sim_mr mr[POOL_PEERS + 1];
 	struct sim_srq srq;
@@ -34,8 +35,8 @@ struct pool_world {
 	unsigned senders, busy; /* receives in service */
 	uint64_t slot[POOL_RECEIVES];
 	uint32_t slot_head, slot_tail;
-	bool by_hand; /* the test posts receives */
-	uint64_t log; /* of who was served when */
+	bool by_hand; /* the test itself posts receives */
+	uint64_t log; /* hash of the order in which senders were served */
 	uint64_t worst_ns;
 	unsigned lies;
 	void (*each)(struct pool_world *w); /* after each event */
@@ -45,28 +46,30 @@ struct pool_world {
 
 struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_mode mode,
 				  unsigned senders, uint8_t rnr_retry);
-/* Everybody sends POOL_MESSAGES messages, as fast as it may. */
+/* All senders send POOL_MESSAGES messages, as fast as they may. */
 void pool_world_run(struct pool_world *w);
-/* After a while in which nobody wants anything, nothing is left of what was said. */
+/* Waits without traffic, checks that no state of the senders is left in the pool, and frees all. */
 void pool_world_free(struct pool_world *w);
 
 void pool_post_receive(struct pool_world *w, uint64_t slot);
-/* The sender has one message more to send. */
+/* Gives the sender one more message to send. */
 void pool_want(struct pool_world *w, unsigned sender);
-/* For sim_run(): whatever was wanted is done. */
+/* For sim_run(): true if all messages have been sent. */
 bool pool_all_done(void *w);
 
 /* ---- forged packets ---- */
 
 /*
- * A NOTIFY, or an answer with status, of the peer of `to`, whose numbers fit: PSN and ePSN are its
- * oldest unacknowledged.
+ * A NOTIFY, or an answer with status, from the peer of `to`, with valid numbers: PSN and ePSN are
+ * the oldest unacknowledged PSN.
  */
 struct ur_packet forged_word(const struct sim_qp *to, uint8_t opcode, struct ur_asth asth);
-/* Hands a packet in as bytes, every length and sum right. */
+/* Passes the packet to the endpoint as bytes, with correct lengths and checksums. */
 enum ur_drop forged_in(struct sim_ep *to, struct ur_packet p);
-/* It is dropped for that reason, counted, and changes nothing of `q`, of its entry, and of what is
- * counted. */
+/*
+ * The packet must be dropped for that reason and counted. It must not change `q`, its entry in the
+ * status table, or other counters.
+ */
 void forged_is_dropped(const struct sim_qp *q, struct sim_ep *to, const struct ur_packet *p,
 		       enum ur_drop want, const char *what);
 

@@ -4,32 +4,32 @@
 
 #include "objects.h"
 
-/* A message buffer in pieces, with gaps between them that nobody may touch. */
+/* A message buffer in pieces, with gaps between them that must not be written. */
 #define SIM_PIECES_MAX 4
 #define SIM_PIECE_GAP  3
 
 struct sim_pieces {
 	unsigned n;
-	uint32_t len; /* all together */
+	uint32_t len; /* sum of all pieces */
 	struct {
 		uint32_t off, len;
 	} p[SIM_PIECES_MAX];
 };
 
-/* Bytes that `len` bytes in pieces take at most. */
+/* Maximum space, in bytes, of `len` bytes in pieces. */
 #define SIM_SLOT_BYTES(len) ((len) + SIM_PIECES_MAX * SIM_PIECE_GAP)
 
-/* Cuts `len` bytes into at most `max` pieces at random, none of them empty unless len is 0. */
+/* Cuts `len` bytes into at most `max` random pieces. No piece is empty unless `len` is 0. */
 void sim_pieces_cut(struct sim_pieces *c, struct sim_rng *rng, uint32_t len, unsigned max);
 void sim_pieces_put(const struct sim_pieces *c, uint8_t *slot, const uint8_t *src, uint32_t len);
 void sim_pieces_get(const struct sim_pieces *c, const uint8_t *slot, uint8_t *dst, uint32_t len);
-/* SGEs for the pieces of the slot at `off` of the region; returns how many. */
+/* Makes SGEs for the pieces of the slot at `off` of the region; returns their number. */
 int sim_pieces_sges(const struct sim_pieces *c, const struct sim_mr *mr, size_t off,
 		    struct ibv_sge *sge);
 
 /*
- * A receive queue or SRQ that is kept filled, and what each posted buffer must hold. Receives
- * are numbered from 0; wr_id is SIM_RECV_TAG with that number and the queue's id.
+ * A receive queue or SRQ that is kept filled, and the expected contents of each posted buffer.
+ * Receives are numbered from 0; wr_id consists of SIM_RECV_TAG, that number and the queue's id.
  */
 #define SIM_RECV_TAG  (1ull << 63)
 #define SIM_RECV_FILL 0xee
@@ -52,7 +52,7 @@ struct sim_recvq {
 	uint32_t posted, completed; /* free-running */
 	uint32_t ahead;		    /* receives kept posted */
 	uint32_t starve;	    /* chance that a refill is late, 65536ths */
-	uint64_t starve_ns;	    /* by at most so much */
+	uint64_t starve_ns;	    /* maximum delay of a late refill */
 	bool waiting;		    /* a late refill is scheduled */
 	bool loose;		    /* UC: a lost message may have left bytes in a buffer */
 	uint8_t *scratch;
@@ -62,14 +62,14 @@ void sim_recvq_init(struct sim_recvq *q, struct sim *s, unsigned id, struct sim_
 		    struct sim_srq *srq, uint32_t ahead, uint32_t max_len, unsigned max_sge);
 void sim_recvq_free(struct sim_recvq *q);
 
-/* Posts what is missing. */
+/* Posts receives until `ahead` are posted. */
 void sim_recvq_fill(struct sim_recvq *q);
-/* A receive was taken: refill now or, by chance, later. */
+/* A receive was consumed: refills now or, at random, later. */
 void sim_recvq_refill(struct sim_recvq *q);
 
-/* Whether the buffer of this completion holds these bytes, and nothing else was touched. */
+/* True if the buffer of this completion holds these bytes and nothing else was written. */
 bool sim_recvq_holds(struct sim_recvq *q, uint64_t wr_id, const uint8_t *payload, uint32_t len);
-/* Takes the completion out: fails the case when it is not the turn of its receive. */
+/* Accounts for a receive completion. Fails the case if it is out of order. */
 void sim_recvq_take(struct sim_recvq *q, uint64_t wr_id);
 
 #endif

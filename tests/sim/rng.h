@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * Random numbers of the simulator: a counter through a 64-bit mixing function. The same seed gives
- * the same stream on every machine.
+ * Random numbers of the simulator: a 64-bit mixing function of a counter. The same seed gives the
+ * same stream on every machine.
  */
 struct sim_rng {
 	uint64_t state;
@@ -30,13 +30,13 @@ static inline uint64_t sim_rand(struct sim_rng *r)
 	return sim_mix(r->state);
 }
 
-/* A number in [0, n); 0 for n = 0. */
+/* A random number in [0, n); 0 if n is 0. */
 static inline uint32_t sim_below(struct sim_rng *r, uint32_t n)
 {
 	return (uint32_t)((sim_rand(r) >> 32) * n >> 32);
 }
 
-/* A number in [lo, hi]. */
+/* A random number in [lo, hi]. */
 static inline uint32_t sim_between(struct sim_rng *r, uint32_t lo, uint32_t hi)
 {
 	return lo + sim_below(r, hi - lo + 1);
@@ -48,7 +48,7 @@ static inline bool sim_chance(struct sim_rng *r, uint32_t in_65536)
 	return in_65536 && (sim_rand(r) & 0xffff) < in_65536;
 }
 
-/* The first `len` bytes of the endless pattern named `seed`. */
+/* Writes the first `len` bytes of the pattern generated from `seed`. */
 static inline void sim_pattern(uint8_t *dst, size_t len, uint64_t seed)
 {
 	uint64_t word;

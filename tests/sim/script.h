@@ -5,18 +5,18 @@
 #include "oracle.h"
 
 /*
- * Short exchanges of one kind of operation or of several, and what runs one of them under the eyes
- * of the oracle. PMTU 256, so that a few hundred bytes are a few packets; PSNs wrap in the middle
- * of it.
+ * Short exchanges of one or more kinds of operations, and functions that run them under the oracle.
+ * The PMTU is 256, so that a few hundred bytes take several packets. PSNs wrap in the middle of an
+ * exchange.
  */
 #define SIM_SCRIPT_OPS	   8
 #define SIM_SCRIPT_DEPTH   8
-#define SIM_SCRIPT_MAX_LEN 1200 /* bytes of the longest message */
+#define SIM_SCRIPT_MAX_LEN 1200 /* length of the longest message, bytes */
 
 struct sim_script {
 	const char *name;
 	enum ibv_qp_type type;
-	struct sim_op ops[SIM_SCRIPT_OPS]; /* the list ends with one without flags */
+	struct sim_op ops[SIM_SCRIPT_OPS]; /* an entry without flags ends the list */
 };
 
 /* RC. X(name) */
@@ -52,27 +52,26 @@ struct sim_exchange {
 
 struct sim_exchange_attr {
 	enum ur_mode mode;
-	enum ur_mode peer_mode; /* of the responder, if the two are `mixed` */
+	enum ur_mode peer_mode; /* mode of the responder, if `mixed` */
 	bool mixed, strict;
 	const char *test; /* the case is "mode.test.script:number"; NULL: "mode.script:number" */
 	uint64_t number;
-	uint64_t seed;			  /* 0: 1; all numbers see the same exchange then */
-	const struct sim_link_attr *link; /* NULL: 10 Gb/s, 5 us, nothing goes wrong */
+	uint64_t seed;			  /* 0: 1; the exchange is then the same for all numbers */
+	const struct sim_link_attr *link; /* NULL: 10 Gb/s, 5 us, no impairment */
 	bool warm;			  /* another request completes before the script starts */
 };
 
-/* Makes network, queue pairs and flow; the caller may add hooks before it runs. */
+/* Creates network, queue pairs and flow. The caller may add hooks before the run. */
 void sim_exchange_init(struct sim_exchange *x, const struct sim_script *script,
 		       const struct sim_exchange_attr *attr);
-/* Runs it to its end and frees everything. */
+/* Runs the exchange to its end and frees everything. */
 void sim_exchange_run(struct sim_exchange *x, uint64_t limit_ns);
 
-/* The name of the cases of such exchanges, as sim_mode_case(). */
+/* The name of the cases of such exchanges, like sim_mode_case(). */
 const char *sim_exchange_case(enum ur_mode mode, const char *test, const struct sim_script *script);
 
 /*
- * Runs numbers [0, cnt), or the one of a replay alone. Skips the test when another case is
- * replayed.
+ * Runs numbers [0, cnt), or only the one of a replay. Skips the test if another case is replayed.
  */
 void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const char *test,
 		     uint64_t cnt,

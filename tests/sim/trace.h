@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /*
- * Every frame that was sent in a run, whatever became of it, up to a bound (then the oldest are
- * forgotten in bulk: what matters is what came last).
+ * A record of all frames sent in a run, whatever happened to them. Above a limit, the oldest frames
+ * are discarded in bulk, because the last ones matter.
  */
 struct sim_trace {
 	uint8_t *buf;
@@ -22,7 +22,7 @@ enum sim_trace_fate {
 	SIM_TRACE_LOST,
 	SIM_TRACE_CORRUPT,
 	SIM_TRACE_DUP,
-	SIM_TRACE_HELD, /* delivered later, by the test */
+	SIM_TRACE_HELD, /* to be delivered later, by the test */
 };
 
 void sim_trace_reset(struct sim_trace *t);
@@ -37,13 +37,13 @@ struct sim_trace_frame {
 	enum sim_trace_fate fate;
 };
 
-/* The frame at *at, which is moved to the next one; begin with 0. False: there are no more. */
+/* Returns the frame at *at and advances *at, which begins with 0. False: there are no more. */
 bool sim_trace_next(const struct sim_trace *t, size_t *at, struct sim_trace_frame *f);
 
-/* Writes all frames to a pcap file with nanosecond stamps. False when that fails. */
+/* Writes all frames to a pcap file with nanosecond timestamps. Returns false on failure. */
 bool sim_trace_write(const struct sim_trace *t, const char *file);
 
-/* Prints the last `max` frames, one line each, with what became of them. */
+/* Prints the last `max` frames, one per line, and what happened to each. */
 void sim_trace_print(const struct sim_trace *t, FILE *out, uint32_t max);
 
 #endif

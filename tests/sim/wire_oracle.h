@@ -6,10 +6,9 @@
 #include "wire/packet.h"
 
 /*
- * Watches the wire: every packet as it leaves an endpoint, and every packet as it reaches one. It
- * knows what a sniffer that saw the connections being made would know, and nothing of the engine,
- * so that two ends that agree on the same mistake do not deceive it. docs/design/simulator.md lists
- * its rules.
+ * Checks the packets on the wire, both when they leave an endpoint and when they reach one. It
+ * knows what a sniffer would know that saw the connections being set up, and nothing of the engine.
+ * So it also detects a mistake on which both ends agree. docs/design/simulator.md lists its rules.
  */
 struct sim_wire;
 
@@ -17,26 +16,26 @@ struct sim_wire;
 struct sim_wire_end {
 	unsigned ep, peer_ep;
 	struct ur_qpn qpn, peer_qpn;
-	enum ibv_qp_type type; /* RC and UC; others are not watched */
+	enum ibv_qp_type type; /* RC and UC; other types are not checked */
 	enum ur_mode mode;
-	struct ur_psn first; /* of the peer's first request */
+	struct ur_psn first; /* PSN of the peer's first request */
 	unsigned mtu_shift;
 };
 
 struct sim_wire *sim_wire_new(void);
 void sim_wire_free(struct sim_wire *w);
 
-/* A connection is made, or made anew: nothing has come over it. */
+/* Reports that a connection has been set up, possibly again, and has not carried a packet yet. */
 void sim_wire_connect(struct sim_wire *w, const struct sim_wire_end *end);
 
-/* The packet has reached endpoint `ep`, which is about to see it. */
+/* Reports that a packet has reached endpoint `ep`, before the endpoint processes it. */
 void sim_wire_arrived(struct sim_wire *w, unsigned ep, const struct ur_packet *p);
 
-/* The packet leaves endpoint `from` for endpoint `to`. NULL, or the rule that it breaks. */
+/* Checks a packet from endpoint `from` to endpoint `to`. Returns NULL or the rule that it breaks. */
 const char *sim_wire_sent(struct sim_wire *w, unsigned from, unsigned to,
 			  const struct ur_packet *p);
 
-/* Answers (ACKs, NAKs, responses) that were looked at. */
+/* Number of answers (ACKs, NAKs, responses) checked. */
 uint64_t sim_wire_watched(const struct sim_wire *w);
 
 #endif

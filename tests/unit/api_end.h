@@ -14,8 +14,8 @@
 #include "uroce/cm.h"
 
 /*
- * Two endpoints in one process, joined by a ring: everything that one needs to connect and to send.
- * Inline mode: end_event() and end_wc() do the work of both.
+ * Two endpoints in one process, joined by a ring, with all that is needed to connect and to send.
+ * In inline mode, end_event() and end_wc() run the workers of both.
  */
 
 #define END_BUF	  4096
@@ -47,7 +47,7 @@ static inline uint64_t end_ms(void)
 static inline void end_open(struct end *e, const char *config, const char *const *set)
 {
 	char file[512], err[512];
-	/* Little memory, and no hugepages: tests run side by side. */
+	/* Little memory and no hugepages, because tests run in parallel. */
 	const char *all[8] = {"eal.hugepages=no", "eal.memory_mb=128", "port.mbufs=4095"};
 	struct uroce_open_attr attr = {.config = file, .set = all};
 	const char *source = getenv("UROCE_SOURCE");
@@ -107,7 +107,7 @@ static inline void end_progress(void)
 			uroce_progress(ends[i].ctx);
 }
 
-/* The next event of e, NULL after a time in milliseconds. */
+/* The next event of `e`; NULL after `ms` milliseconds without one. */
 static inline struct uroce_cm_event *end_try_event(struct end *e, unsigned ms)
 {
 	uint64_t until = end_ms() + ms;
@@ -124,7 +124,7 @@ static inline struct uroce_cm_event *end_try_event(struct end *e, unsigned ms)
 	return NULL;
 }
 
-/* The next event, which must be of that type. */
+/* The next event, which must have this type. */
 static inline struct uroce_cm_event *end_event(struct end *e, enum uroce_cm_event_type type)
 {
 	struct uroce_cm_event *ev = end_try_event(e, PATIENCE_MS);
@@ -135,7 +135,7 @@ static inline struct uroce_cm_event *end_event(struct end *e, enum uroce_cm_even
 	return ev;
 }
 
-/* As above when nothing but the type matters. */
+/* The same if only the type matters. */
 static inline void end_expect(struct end *e, enum uroce_cm_event_type type)
 {
 	uroce_ack_cm_event(end_event(e, type));

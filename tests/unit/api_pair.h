@@ -23,8 +23,9 @@
 #endif
 
 /*
- * Two endpoints in one process, joined by a ring, used through uroce_*() only: QPs are joined by
- * modify_qp with exchanged numbers. Inline mode: whoever waits does the work of both.
+ * Two endpoints in one process, joined by a ring, used only through the public API. QPs are
+ * connected by modify_qp with exchanged numbers. In inline mode, functions that wait run the
+ * workers of both.
  */
 
 #define SIDE_BUF    (64u << 10)
@@ -55,7 +56,7 @@ static inline uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* Opens an end of the ring; `set` lists up to 12 overrides, NULL at its end, or is NULL. */
+/* Opens an end of the ring. `set` is NULL or a NULL-terminated list of up to 12 overrides. */
 static inline struct ibv_context *open_end(const char *file, const char *const *set, char err[512])
 {
 	const char *all[16] = {"eal.hugepages=no", "eal.memory_mb=128", "port.mbufs=4095"};
@@ -100,7 +101,7 @@ static inline void open_both(void)
 	open_side(B, NULL);
 }
 
-/* Criterion ends its tests without exit(), where leaks would be looked for. */
+/* Criterion ends its tests without exit(), in which leaks would be checked. */
 static inline void expect_no_leak(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || UR_CLANG_ASAN
@@ -121,8 +122,8 @@ static inline void open_nothing(void)
 }
 
 /*
- * Not as .init and .fini: Criterion takes what goes wrong in there for a warning, and taking the
- * endpoints down is a part of the test.
+ * Criterion's .init and .fini are not used, because it treats a failure in them as a warning.
+ * Closing the endpoints is a part of the test.
  */
 #define PAIR_TEST(suite, name, set_up, tear_down, ...)                                             \
 	static void suite##__##name(void);                                                         \
@@ -176,12 +177,12 @@ static inline struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 	return qp;
 }
 
-/* How a QP is joined to its peer; 0 is a default of each. */
+/* How to connect a QP to its peer. 0 means the default. */
 struct join {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, rd_atomic;
 	int gid_index;
 	int access;   /* -1: none */
-	uint32_t psn; /* more than FIRST_PSN */
+	uint32_t psn; /* offset from FIRST_PSN */
 };
 
 static inline struct ibv_ah_attr av_to(struct side *s, struct side *peer, int gid_index)
@@ -281,7 +282,7 @@ static inline void join(struct ibv_qp *a, struct ibv_qp *b, struct join j)
 
 /* ---- requests and completions ---- */
 
-/* Every request reads from and writes to its side's buffer at `off`. */
+/* The local buffer of every request is at offset `off` of its side's buffer. */
 static inline struct ibv_sge sge_of(struct side *s, uint32_t off, uint32_t len)
 {
 	return (struct ibv_sge){(uintptr_t)s->buf + off, len, s->mr->lkey};
@@ -304,7 +305,7 @@ static inline void post_recv(struct side *s, struct ibv_qp *qp, uint64_t id, uin
 	cr_assert_eq(rc, 0, "post_recv: %s", strerror(rc));
 }
 
-/* RDMA and atomics go to `off` of the peer's buffer as well. */
+/* The target of RDMA and atomics is at offset `off` of the peer's buffer. */
 static inline int try_post(struct side *s, struct ibv_qp *qp, struct ibv_send_wr wr, uint32_t off,
 			   uint32_t len)
 {

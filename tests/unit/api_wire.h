@@ -11,9 +11,9 @@
 #include "edge/eal_ring.h"
 #include "edge/port.h"
 
-/* Endpoint A alone: the other end of its ring is the test's, which sends and sees raw frames. */
+/* Only endpoint A exists. The test uses the other end of its ring to send and receive raw frames. */
 
-static struct rte_mempool *pool; /* of the frames that the test injects */
+static struct rte_mempool *pool; /* for the frames that the test injects */
 static uint16_t wire;
 static char wire_device[64];
 

@@ -9,9 +9,10 @@
 #include "cm/cm.h"
 
 /*
- * Two connection managers, A and B, joined by a pipe in virtual time. Each MAD takes a millisecond;
- * the n-th one sent is lost when bit n of `drop` is set and arrives twice when bit n of `twice` is.
- * Both sides answer events as their flags say and count them. After every step both are validated.
+ * Two connection managers, A and B, joined by a pipe in virtual time. Each MAD takes a millisecond.
+ * The n-th MAD is lost if bit n of `drop` is set, and arrives twice if bit n of `twice` is set.
+ * Both sides count events and answer them according to their flags. Both are validated after every
+ * step.
  */
 #define MS 1000000ull
 
@@ -24,14 +25,14 @@ struct side {
 	int who;
 	struct ur_gid gid;
 
-	/* what the application does */
+	/* behaviour of the application */
 	bool accepts, readies, rejects;
-	bool ends_when_up; /* ask A to disconnect once established */
-	bool frees;	   /* destroys ids in its callbacks */
+	bool ends_when_up; /* A disconnects once it is established */
+	bool frees;	   /* ids are destroyed in callbacks */
 	uint8_t resources, depth;
-	const struct ur_offer *answer; /* goes into its REPs */
+	const struct ur_offer *answer; /* sent in REPs */
 
-	/* what it saw */
+	/* what the application saw */
 	unsigned n[UR_CM_EV_CNT];
 	unsigned finals;
 	struct ur_cm_id last[UR_CM_EV_CNT]; /* id of the last event of each kind */
@@ -48,7 +49,7 @@ struct side {
 	struct ur_offer offer;
 	bool has_offer;
 	void *ctx;
-	uint8_t marks[16]; /* by SL: what a path is marked with, where its service has no tclass */
+	uint8_t marks[16]; /* traffic class by SL, for a service without a tclass */
 };
 
 struct flight {
@@ -62,7 +63,7 @@ struct flight {
 struct pair {
 	struct side s[2];
 	uint64_t now;
-	unsigned inits; /* makes every CM's seed another one */
+	unsigned inits; /* gives every CM another seed */
 	uint64_t drop, twice;
 	unsigned sent;		   /* MADs sent by both */
 	unsigned sent_attr[2][16]; /* by sender and attribute id - 0x10 */
@@ -152,7 +153,7 @@ static inline void side_sink(void *arg, const struct ur_cm_event *ev)
 	}
 }
 
-/* A path of the tests is all zero but for its mark. */
+/* In these tests a path is all zeros except for its traffic class. */
 static inline void side_mark(void *arg, const struct ur_cm_service *service, struct ur_path *path)
 {
 	const struct side *s = arg;
@@ -181,7 +182,7 @@ static inline void side_init(struct pair *p, int who, const struct ur_cm_limits 
 	s->cm = ur_cm_init(s->mem, limits, &attr);
 }
 
-/* A service id of plain IB CM and one of the RDMA IP CM; B listens to both. */
+/* Service ids, one of plain IB CM and one of the RDMA IP CM. B listens to both. */
 #define SERVICE	   0x0123456789abcdefull
 #define IP_SERVICE 0x0000000001061c06ull
 
@@ -252,7 +253,7 @@ static inline enum ur_drop pair_feed(struct pair *p, int to, const uint8_t mad[U
 	return drop;
 }
 
-/* Lets time pass until `until` or until nothing will happen any more. */
+/* Runs until the time `until`, or until no MAD is in flight and no timer is armed. */
 static inline void pair_run(struct pair *p, uint64_t until)
 {
 	for (;;) {
@@ -333,7 +334,7 @@ static inline struct ur_cm_id pair_connect(struct pair *p)
 	return pair_connect_attr(p, A, &attr);
 }
 
-/* Two sides with a connection that is up; its ids. */
+/* Two sides with an established connection, and its ids. */
 static inline struct pair *pair_up(uint32_t max_ids, struct ur_cm_id *a, struct ur_cm_id *b)
 {
 	struct pair *p = pair_new(max_ids);

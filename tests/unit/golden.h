@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 /*
- * The captures of tests/golden, found through the environment variable UROCE_GOLDEN. A file that
- * cannot be read ends the program with a message: a test without its data must not pass.
+ * The captures of tests/golden. The environment variable UROCE_GOLDEN names the directory. If a
+ * file cannot be read, the program ends with a message, because a test without its data must not
+ * pass.
  */
 struct golden_packet {
-	uint8_t *b; /* its own allocation of exactly len bytes */
+	uint8_t *b; /* an allocation of exactly len bytes */
 	size_t len;
 	uint64_t time_ns; /* since the epoch */
 };
@@ -25,7 +26,7 @@ struct golden_file {
 struct golden_file golden_load(const char *name);
 void golden_free(struct golden_file *file);
 
-/* Calls `fn` with every *.pcap file in turn, by name; returns how many there were. */
+/* Calls `fn` for every *.pcap file, in order of names; returns their number. */
 size_t golden_each(void (*fn)(const struct golden_file *file, void *arg), void *arg);
 
 #endif

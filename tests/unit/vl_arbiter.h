@@ -9,14 +9,14 @@
 
 #include "vl/vl.h"
 
-/* One arbiter, what it has sent, and what tests of virtual lanes expect of it. */
+/* An arbiter, the bytes that it has sent, and the checks of the tests of virtual lanes. */
 
-#define FULL 2048 /* bytes of a full packet at mtu_shift 11 */
+#define FULL 2048 /* payload of a full packet with mtu_shift 11 */
 
 static struct ur_vl v;
-static uint64_t sent[UR_VL_CNT]; /* bytes of each lane */
+static uint64_t sent[UR_VL_CNT]; /* bytes sent by each lane */
 
-/* VL 0 with weight h in the high table, VL 1 with l in the low one; SL i has VL i. */
+/* VL 0 with weight h in the high table, VL 1 with weight l in the low one; SL i is on VL i. */
 static inline struct ur_vl_attr two(enum ur_vl_mode mode, uint8_t q, uint8_t h, uint8_t l)
 {
 	struct ur_vl_attr a;
@@ -54,7 +54,7 @@ static inline void run(uint16_t ready, uint32_t bytes, unsigned cnt)
 		send_one(ready, bytes);
 }
 
-/* What goes, one digit a packet. */
+/* Sends packets; `lanes` has one digit per packet, its expected lane. */
 static inline void expect(uint16_t ready, uint32_t bytes, const char *lanes)
 {
 	for (const char *c = lanes; *c; c++) {
@@ -65,7 +65,7 @@ static inline void expect(uint16_t ready, uint32_t bytes, const char *lanes)
 	}
 }
 
-/* a : b is x : y within one percent. */
+/* a : b must equal x : y within one percent. */
 static inline void expect_ratio(uint64_t a, uint64_t b, uint64_t x, uint64_t y)
 {
 	cr_assert(a * y * 100 >= b * x * 99 && a * y * 100 <= b * x * 101, "%lu:%lu is not %lu:%lu",
@@ -89,7 +89,7 @@ static inline void random_table(struct ur_vl_entry *entry, uint8_t *cnt, unsigne
 						(uint8_t)random_below(max + 1)};
 }
 
-/* Of both tables at least one lane has weight. */
+/* Random attributes. Each of the two tables has at least one lane with weight. */
 static inline struct ur_vl_attr random_attr(enum ur_vl_mode mode, unsigned max_cnt, unsigned max)
 {
 	struct ur_vl_attr a;
