@@ -3,7 +3,7 @@
 #define _GNU_SOURCE /* preadv2 */
 #endif
 #include "api/device.h"
-#include "api/keeper.h"
+#include "api/progress.h"
 #include "api/pacing_attr.h"
 
 #include <endian.h>
@@ -422,7 +422,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 /* No thread of ours touches the port after this. */
 static void stop_threads(struct ur_device *dev)
 {
-	ur_keeper_stop(dev, atomic_load(&exiting));
+	ur_progress_stop(dev, atomic_load(&exiting));
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		if (dev->workers[i])
 			ur_worker_stop(dev->workers[i]);
@@ -548,7 +548,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	rc = make_workers(dev, err, cap);
 	if (rc)
 		return rc;
-	rc = -ur_keeper_start(dev);
+	rc = -ur_progress_start(dev);
 	if (rc) {
 		snprintf(err, cap, "no thread could be started: %s", strerror(-rc));
 		return rc;

@@ -58,9 +58,9 @@ struct ur_device {
 	bool dedicated;
 	unsigned number; /* of this endpoint in the process, for names */
 
-	pthread_t keeper; /* see keeper.h */
-	bool keeper_runs;
-	_Atomic bool keeper_stop;
+	pthread_t progress_thread; /* see progress.h */
+	bool progress_runs;
+	_Atomic bool progress_stop;
 	_Atomic uint32_t followed; /* generation of the neighbours that paths were made of */
 	uint64_t follow_next_ns;   /* no look at them before */
 

@@ -39,7 +39,9 @@ struct follow_call {
 	unsigned worker;
 };
 
-/* One worker after the other stops here: the table is worker 0's, address handles are everyone's.
+/*
+ * Pauses one worker after the other, by a call from each to the next: the table belongs to worker
+ * 0, and all workers use address handles.
  */
 static void follow_on_workers(void *arg, uint64_t now_ns)
 {
@@ -66,7 +68,7 @@ void ur_follow_neighbours(struct ur_device *dev, uint64_t now_ns)
 
 	if (generation == atomic_load(&dev->followed) || now_ns < dev->follow_next_ns)
 		return;
-	/* exit() may have interrupted its holder, and then waits for us. */
+	/* If exit() has interrupted the holder of the lock, it waits for this thread. */
 	if (pthread_mutex_trylock(&dev->lock))
 		return;
 	dev->follow_next_ns = now_ns + INTERVAL_NS;

@@ -9,23 +9,27 @@
 struct ur_device;
 
 /*
- * Paths follow neighbours whose MAC address changes: another NIC or another host has taken over the
- * IP address. The path's headers are made once, so somebody has to look; that is the keeper, when
- * the table's generation has changed, and no more than ten times a second.
+ * Updates paths when the MAC address of a neighbour changes, because another NIC or host has taken
+ * over the IP address. The headers of a path are built once, so the progress thread checks whether
+ * the generation of the neighbour table has changed, at most ten times a second.
  */
 
-/* Queue pairs, address handles and connections. Thread class: the keeper. Never waits for a lock.
+/*
+ * Updates the paths of queue pairs, address handles and connections. Never waits for a lock. Thread
+ * class: the progress thread.
  */
 void ur_follow_neighbours(struct ur_device *dev, uint64_t now_ns);
 
-/* A path was made of what the table said at that generation, and is known to the above from now on.
+/*
+ * Reports a new path that was built from the table at that generation. From now on
+ * ur_follow_neighbours() updates it.
  */
 void ur_follow_since(struct ur_device *dev, uint32_t generation);
 
-/* The generation, to be asked for before the table. */
+/* The generation of the neighbour table. Read it before the table itself. */
 uint32_t ur_follow_generation(const struct ur_device *dev);
 
-/* Gives the path the MAC address that the table has. Thread class: worker 0, or while it pauses. */
+/* Sets the path's MAC address from the table. Thread class: worker 0, or while it is paused. */
 void ur_follow_path(const struct ur_device *dev, struct ur_path *path);
 
 #endif

@@ -408,7 +408,7 @@ static void expire(struct ur_worker *w, bool all_received)
 /*
  * First what is owed from before, then what has come: an inline caller gets to see what was
  * received at once, and its answer leaves together with the ACK. Should it stop calling, the
- * endpoint's keeper sends the ACK.
+ * endpoint's progress thread sends the ACK.
  */
 unsigned ur_worker_round(struct ur_worker *w)
 {

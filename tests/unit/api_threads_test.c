@@ -364,7 +364,7 @@ PAIR_TEST(api_dedicated, a_cq_event_is_slept_for, open_dedicated, close_both)
 	for (unsigned i = 0; i < 20; i++) {
 		cr_assert_eq(uroce_req_notify_cq(scq, 0), 0);
 		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 3000);
-		/* B's keeper answers. */
+		/* B's progress thread answers. */
 		cr_assert_eq(uroce_get_cq_event(ch, &cq, &context), 0);
 		uroce_ack_cq_events(cq, 1);
 		cr_assert_eq(uroce_poll_cq(scq, 1, &wc), 1);

@@ -2,7 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* pthread_timedjoin_np */
 #endif
-#include "api/keeper.h"
+#include "api/progress.h"
 
 #include <time.h>
 
@@ -10,9 +10,9 @@
 #include "api/follow.h"
 #include "edge/thread.h"
 
-#define INLINE_PERIOD_NS 1000000
-#define ASIDE_PERIOD_NS	 10000000 /* beside dedicated workers */
-#define EXIT_PATIENCE_S	 1
+#define INLINE_PERIOD_NS    1000000
+#define DEDICATED_PERIOD_NS 10000000 /* beside dedicated workers */
+#define EXIT_WAIT_S	    1
 
 static void run_workers(struct ur_device *dev, uint64_t now_ns)
 {
@@ -21,13 +21,13 @@ static void run_workers(struct ur_device *dev, uint64_t now_ns)
 			ur_worker_poll(dev->workers[i]);
 }
 
-static void *keeper(void *arg)
+static void *run_progress(void *arg)
 {
 	struct ur_device *dev = arg;
-	const struct timespec nap = {.tv_nsec =
-					     dev->dedicated ? ASIDE_PERIOD_NS : INLINE_PERIOD_NS};
+	const struct timespec nap = {.tv_nsec = dev->dedicated ? DEDICATED_PERIOD_NS
+							       : INLINE_PERIOD_NS};
 
-	while (!atomic_load(&dev->keeper_stop)) {
+	while (!atomic_load(&dev->progress_stop)) {
 		uint64_t now_ns = ur_clock_ns(&dev->clock);
 
 		if (!dev->dedicated)
@@ -38,7 +38,7 @@ static void *keeper(void *arg)
 	return NULL;
 }
 
-int ur_keeper_start(struct ur_device *dev)
+int ur_progress_start(struct ur_device *dev)
 {
 	pthread_attr_t attr;
 	cpu_set_t cpus;
@@ -50,25 +50,25 @@ int ur_keeper_start(struct ur_device *dev)
 	if (dev->dedicated)
 		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
 	ur_signals_block(&old);
-	rc = pthread_create(&dev->keeper, &attr, keeper, dev);
+	rc = pthread_create(&dev->progress_thread, &attr, run_progress, dev);
 	ur_signals_restore(&old);
 	pthread_attr_destroy(&attr);
-	dev->keeper_runs = !rc;
+	dev->progress_runs = !rc;
 	return rc;
 }
 
-void ur_keeper_stop(struct ur_device *dev, bool exiting)
+void ur_progress_stop(struct ur_device *dev, bool exiting)
 {
 	struct timespec until;
 
-	if (!dev->keeper_runs)
+	if (!dev->progress_runs)
 		return;
-	dev->keeper_runs = false;
-	atomic_store(&dev->keeper_stop, true);
+	dev->progress_runs = false;
+	atomic_store(&dev->progress_stop, true);
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += EXIT_PATIENCE_S;
+	until.tv_sec += EXIT_WAIT_S;
 	if (exiting)
-		pthread_timedjoin_np(dev->keeper, NULL, &until);
+		pthread_timedjoin_np(dev->progress_thread, NULL, &until);
 	else
-		pthread_join(dev->keeper, NULL);
+		pthread_join(dev->progress_thread, NULL);
 }

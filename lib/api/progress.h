@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_API_PROGRESS_H
+#define UR_API_PROGRESS_H
+
+#include <stdbool.h>
+
+struct ur_device;
+
+/*
+ * The progress thread, of which each endpoint has one. In inline mode it runs rounds of a worker
+ * that no call has run for a millisecond. In both modes it updates paths whose neighbours have
+ * changed (follow.h).
+ */
+
+/* Starts the thread. Returns 0 or an errno value. Thread class: control. */
+int ur_progress_start(struct ur_device *dev);
+
+/*
+ * Ends the thread if it is running, and joins it. `exiting`: called from exit(), perhaps in a
+ * signal handler. The thread may then be waiting for a worker that is interrupted, so it is
+ * abandoned after a second. Thread class: control.
+ */
+void ur_progress_stop(struct ur_device *dev, bool exiting);
+
+#endif
