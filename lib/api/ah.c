@@ -5,7 +5,7 @@
 #include "api/device.h"
 #include "api/follow.h"
 
-#define ECN_MASK 3 /* both bits: congestion experienced */
+#define ECN_MASK 3 /* both bits set: CE */
 
 /* ---- path resolution ---- */
 
@@ -23,7 +23,7 @@ static void resolve_on_worker(void *arg, uint64_t now_ns)
 	r->rc = ur_neigh_resolve(r->neigh, &r->dst, r->mac, now_ns);
 }
 
-/* Waits for the neighbour's answer; EHOSTUNREACH. */
+/* Waits until the neighbour has answered; EHOSTUNREACH if it does not. */
 static int ask(struct ur_device *dev, struct resolve *r)
 {
 	unsigned idle = 0;
@@ -69,7 +69,7 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, con
 
 /* ---- address handles ---- */
 
-/* Marked under the lock as well: the map of marks may have changed since the path was found. */
+/* Under the lock, because the DSCP/PCP map may have changed since the path was resolved. */
 static void enlist(struct ur_device *dev, struct ur_api_ah *ah, struct ur_path_attr *path)
 {
 	pthread_mutex_lock(&dev->lock);
@@ -167,10 +167,10 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 	memcpy(attr->grh.dgid.raw, src.b, 16);
 	attr->grh.hop_limit = 64;
 	attr->grh.traffic_class = v6 ? (uint8_t)(b[0] << 4 | b[1] >> 4) : b[21];
-	/* The congestion that the datagram met is not what the answer meets. */
+	/* The datagram's CE mark must not be copied to the answer. */
 	if ((attr->grh.traffic_class & ECN_MASK) == ECN_MASK)
 		attr->grh.traffic_class &= (uint8_t)~1u;
-	/* The answer has the service level of the question, if its DSCP is one's. */
+	/* The answer has the datagram's service level, if an SL has its DSCP. */
 	attr->sl = ur_sl_marks_sl_of_tos(dev, attr->grh.traffic_class);
 	if (!ur_device_serves(dev, attr->sl))
 		attr->sl = 0;

@@ -13,7 +13,7 @@ static void on_completion(void *ctx, struct ur_cq *cq)
 	ur_api_cq_notify(ur_engine_cq_user(cq));
 }
 
-/* What is pending for the object of an event; the three kinds begin with what verbs know. */
+/* The pending events of an object. All three types of objects begin with their verbs object. */
 static struct ur_api_async *async_of(enum ibv_event_type type, void *object)
 {
 	switch (type) {
@@ -22,12 +22,12 @@ static struct ur_api_async *async_of(enum ibv_event_type type, void *object)
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		return &UR_API(srq, object)->async;
-	default: /* no event of a port or a device is ever raised */
+	default: /* events of ports and devices are never raised */
 		return &UR_API(qp, object)->async;
 	}
 }
 
-/* ASYNC-KEEP-01: there is room for every event of every object, so that none can be lost. */
+/* ASYNC-KEEP-01: each object has room for each of its events, so that none is lost. */
 void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object)
 {
 	struct ur_api_async *a = async_of(type, object);
@@ -39,9 +39,9 @@ void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *objec
 			TAILQ_INSERT_TAIL(&dev->asyncs, a, link);
 		a->object = object;
 		a->pending |= 1u << type;
-		/* Under the lock: a purge takes as many counts as events. */
+		/* Under the lock, because a purge takes as many counts as events. */
 		if (write(dev->ctx.async_fd, &one, sizeof(one)) < 0)
-			UR_ASSERT(errno == EAGAIN); /* 2^64 - 2 are counted already */
+			UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
 	}
 	pthread_mutex_unlock(&dev->async_lock);
 }
@@ -56,7 +56,7 @@ static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc
 	struct ur_device *dev = ctx;
 	struct ur_api_cq *to = ur_engine_cq_user(cq);
 
-	/* CQ-OVERFLOW-01, also on the way: after the first that is lost, none of ours arrives. */
+	/* CQ-OVERFLOW-01, also between workers: after the first lost CQE, no later one is passed. */
 	if (atomic_load_explicit(&to->cross_cqe_lost, memory_order_relaxed) ||
 	    ur_worker_push_cqe(dev->workers[ur_engine_cq_worker(cq)], cq, wc, solicited))
 		return;
@@ -79,7 +79,7 @@ uint32_t ur_async_purge(struct ur_device *dev, struct ur_api_async *a)
 	uint32_t given;
 
 	pthread_mutex_lock(&dev->async_lock);
-	/* Who polls the descriptor must not find it readable for nothing. */
+	/* The descriptor must not be readable without an event. */
 	ur_device_take_counts(dev->ctx.async_fd, (unsigned)__builtin_popcount(a->pending));
 	if (a->pending)
 		TAILQ_REMOVE(&dev->asyncs, a, link);
@@ -89,7 +89,7 @@ uint32_t ur_async_purge(struct ur_device *dev, struct ur_api_async *a)
 	return given;
 }
 
-/* Where the object of an event counts those that the application has done with. */
+/* The counter of acknowledged events of an event's object. */
 struct ack {
 	pthread_mutex_t *lock;
 	pthread_cond_t *cond;
@@ -112,7 +112,7 @@ static struct ack ack_of(const struct ibv_async_event *ev)
 	}
 }
 
-/* The oldest object's first event; objects take turns. False: there is none. */
+/* Takes the first event of the first object in the list; objects take turns. False: none. */
 static bool take_event(struct ur_device *dev, struct ibv_async_event *event)
 {
 	struct ur_api_async *a;
@@ -139,7 +139,7 @@ int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event
 	do {
 		if (ur_device_wait_count(dev, ctx->async_fd))
 			return -1;
-		/* Fewer than were announced: the object of one is gone. */
+		/* without an event, its object was destroyed meanwhile */
 	} while (!take_event(dev, event));
 	return 0;
 }

@@ -18,7 +18,7 @@ static void push(struct uroce_event_channel *ch, struct ur_cm_note *note)
 
 	TAILQ_INSERT_TAIL(&ch->queue, note, link);
 	note->queued = true;
-	/* Never blocks: the queue is far shorter than the counter is wide. */
+	/* Never blocks: the queue is far too short for the counter to overflow. */
 	if (write(ch->fd, &one, sizeof(one)) < 0)
 		UR_ASSERT(errno == EAGAIN);
 }
@@ -97,7 +97,7 @@ void ur_cm_api_call(struct ur_device *dev, void (*fn)(void *arg, uint64_t now_ns
 	ur_device_progress(dev);
 }
 
-/* ---- the core's sink: on worker 0 ---- */
+/* ---- events of the core, on worker 0 ---- */
 
 static void take_offer(struct ur_cm_note *note, const struct ur_offer *offer)
 {
@@ -147,8 +147,8 @@ static void take_rep(struct ur_cm_note *note, const struct ur_cm_event *ev)
 	note->srq = rep->srq;
 }
 
-/* The reason to refuse a REQ before anybody hears of it; 0 for none. */
-static enum ur_cm_rej_reason flaw(const struct ur_cm_api *cm, const struct ur_cm_event *ev)
+/* The reason to refuse a REQ without asking the application; 0: none. */
+static enum ur_cm_rej_reason check_req(const struct ur_cm_api *cm, const struct ur_cm_event *ev)
 {
 	if (ev->req->pmtu + 7u > cm->dev->mtu_shift)
 		return UR_CM_REJ_INV_MTU;
@@ -162,7 +162,7 @@ uint8_t ur_cm_api_tclass(const struct ur_device *dev, uint8_t named)
 	return named >> 2 ? (uint8_t)((named & 0xfc) | ur_sl_marks_ecn(dev)) : 0;
 }
 
-/* CM-SL-01: answers go as the connection's packets will. */
+/* CM-SL-01: answers have the traffic class of the future connection. */
 static void set_service(const struct ur_cm_api *cm, const struct ur_cm_event *ev)
 {
 	const struct ur_cm_path *path = &ev->req->primary;
@@ -186,7 +186,7 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 		(void *)((uint8_t *)ev->ctx - offsetof(struct ur_api_cm_id, owner));
 	struct ur_cm *core = ur_cm_api_core(cm->dev);
 	bool sidr = ev->type == UR_CM_EV_SIDR_REQ_RCVD;
-	enum ur_cm_rej_reason reason = sidr ? 0 : flaw(cm, ev);
+	enum ur_cm_rej_reason reason = sidr ? 0 : check_req(cm, ev);
 	struct ur_cm_note *note = NULL;
 
 	pthread_mutex_lock(&cm->lock);
@@ -222,11 +222,11 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 	pthread_mutex_unlock(&cm->lock);
 }
 
-/* The peer gave up before anybody fetched its request: there is nothing to tell. */
+/* The peer gave up before its request was fetched, so the application gets no event. */
 static void withdraw(struct ur_cm_api *cm, struct ur_cm_note *note)
 {
 	pthread_mutex_lock(&cm->lock);
-	/* Otherwise somebody is just fetching it, and will find the handle stale. */
+	/* Otherwise another thread is fetching it, and will find that the handle is stale. */
 	if (note->queued) {
 		pull(note->id->base.channel, note);
 		TAILQ_INSERT_TAIL(&cm->spare, note, link);
@@ -279,10 +279,10 @@ static void sink(void *ctx, const struct ur_cm_event *ev)
 	switch (ev->type) {
 	case UR_CM_EV_REQ_RCVD:
 	case UR_CM_EV_SIDR_REQ_RCVD:
-		/* The event tells no time; that of the last round is not ahead of the core's. */
+		/* The event has no time. That of the last round is not later than the core's. */
 		on_request(cm, ev, ur_worker_last_ns(cm->dev->workers[0]));
 		break;
-	case UR_CM_EV_MRA_RCVD: /* the core waits longer; nobody else needs to know */
+	case UR_CM_EV_MRA_RCVD: /* the core itself extends its timeout */
 		break;
 	default:
 		if (*owner == UR_CM_OWNER_REQUEST)

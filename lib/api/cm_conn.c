@@ -3,7 +3,7 @@
 
 #include "api/cm_priv.h"
 
-/* The application may narrow them by modifying the QP; peers of rdma_cm expect them to be there. */
+/* Peers that use rdma_cm expect these rights. The application may restrict them by modify_qp. */
 #define REMOTE_RIGHTS                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -21,7 +21,7 @@ void ur_cm_api_attach(struct ur_api_cm_id *id, struct ibv_qp *qp)
 	pthread_mutex_lock(&cm->lock);
 	if (id->base.qp)
 		UR_API(qp, id->base.qp)->cm_id = NULL;
-	/* A QP that was used before is the new connection's alone. */
+	/* A QP of an earlier connection now belongs to the new one only. */
 	if (qp && UR_API(qp, qp)->cm_id)
 		UR_API(qp, qp)->cm_id->base.qp = NULL;
 	id->base.qp = qp;
@@ -34,7 +34,7 @@ void ur_cm_api_qp_gone(struct ur_device *dev, struct ibv_qp *qp)
 {
 	struct ur_api_cm_id *id;
 
-	/* Whoever moves the QP for an event has finished when this lock is ours. */
+	/* A thread that moves the QP for an event holds this lock meanwhile. */
 	pthread_mutex_lock(&dev->cm->serve);
 	pthread_mutex_lock(&dev->cm->lock);
 	id = UR_API(qp, qp)->cm_id;
@@ -60,7 +60,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 	return attr.qp_state;
 }
 
-/* RESET to INIT; a QP that the application has brought to INIT itself stays as it is. */
+/* RESET to INIT. A QP that the application has already moved to INIT stays unchanged. */
 static int init_qp(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
@@ -84,7 +84,7 @@ bool ur_cm_api_connecting(struct ur_device *dev, struct ibv_qp *qp)
 	return connecting;
 }
 
-/* ---- modes: what is offered, answered and made of it ---- */
+/* ---- negotiation of the mode ---- */
 
 static struct ur_mode_case mode_case(struct ibv_qp *qp, size_t private_len, size_t private_max)
 {
@@ -120,7 +120,7 @@ static struct ur_offer offer_of(struct ibv_qp *qp)
 	return offer;
 }
 
-/* ADM-AGREE-01: who has a pool tells those who understand. */
+/* ADM-AGREE-01: a side with a pool reports its status to peers that understand it. */
 static struct ur_adm_agreed agreed_of(const struct ur_offer *own, const struct ur_offer *peer)
 {
 	return (struct ur_adm_agreed){
@@ -181,7 +181,7 @@ static uint8_t min8(uint8_t a, uint32_t b)
 	return a < b ? a : (uint8_t)b;
 }
 
-/* What the application wants, or the configuration's values where it leaves that to us. */
+/* The application's parameters; the configuration's values for those that it leaves open. */
 static int take_param(struct ur_api_cm_id *id, const struct uroce_conn_param *p, size_t private_max)
 {
 	const struct ur_config *cfg = &id->dev->cfg;
@@ -232,8 +232,8 @@ static bool is_connected_type(const struct ibv_qp *qp)
 	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC;
 }
 
-/* An id that begins anew; what an earlier attempt left is dropped. */
-static bool begin(struct ur_api_cm_id *id)
+/* Prepares an id for a new attempt: drops the notes of an earlier one. False: the id is in use. */
+static bool prepare_id(struct ur_api_cm_id *id)
 {
 	if ((id->phase != UR_CM_IDLE && id->phase != UR_CM_CLOSED) || id->handle.v)
 		return false;
@@ -268,7 +268,7 @@ static struct ur_cm_service service_of(const struct ur_api_cm_id *id)
 	return (struct ur_cm_service){id->ah.sl, id->ah.grh.traffic_class};
 }
 
-/* Marked here and not before, when the map might still have changed. */
+/* The traffic class is set here, not earlier, because the DSCP/PCP map may change until now. */
 static void connect_on_worker(void *arg, uint64_t now_ns)
 {
 	struct connect_call *c = arg;
@@ -286,7 +286,7 @@ static void connect_on_worker(void *arg, uint64_t now_ns)
 	}
 }
 
-/* Resolves the peer, fills the id's addresses in, and makes the way for its MADs. */
+/* Resolves the peer, sets the id's addresses, and builds the path of its MADs. */
 static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint16_t *port,
 		     struct ur_path *path)
 {
@@ -309,14 +309,14 @@ static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint1
 	return 0;
 }
 
-/* The RDMA IP CM header and the application's data behind it. Returns the length of both. */
+/* Writes the RDMA IP CM header, followed by the application's data. Returns the total length. */
 static uint8_t put_private(const struct ur_api_cm_id *id, uint8_t *to, size_t cap, const void *data,
 			   uint8_t len)
 {
 	const struct sockaddr_in *local = (const struct sockaddr_in *)&id->base.local;
 	struct ur_cursor c = ur_cursor(to, cap);
 	struct ur_rdma_ip ip = {
-		.sport = ntohs(local->sin_port), /* at the same place in both families */
+		.sport = ntohs(local->sin_port), /* same offset in both address families */
 		.src = id->dev->gids[id->ah.grh.sgid_index],
 		.dst = ur_cm_api_dgid(&id->ah),
 	};
@@ -328,8 +328,8 @@ static uint8_t put_private(const struct ur_api_cm_id *id, uint8_t *to, size_t ca
 	return (uint8_t)(UR_RDMA_IP_BYTES + len);
 }
 
-/* CM-FLOW-01: ACKs of a queue pair with an SRQ have none, unreliable ones have no ACKs. */
-static bool tells_credits(const struct ibv_qp *qp)
+/* CM-FLOW-01: no credits with an SRQ, and none on unreliable QPs, which send no ACKs. */
+static bool sends_credits(const struct ibv_qp *qp)
 {
 	return qp->qp_type == IBV_QPT_RC && !qp->srq;
 }
@@ -350,7 +350,7 @@ static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id
 	a->retry_cnt = id->param.retry_count;
 	a->rnr_retry = id->param.rnr_retry_count;
 	a->ack_timeout = id->param.timeout;
-	a->flow_ctrl = tells_credits(qp);
+	a->flow_ctrl = sends_credits(qp);
 	a->srq = qp->srq != NULL;
 	a->sl = id->ah.sl;
 	a->hop_limit = id->ah.grh.hop_limit;
@@ -383,7 +383,7 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 	uint16_t port;
 	int rc;
 
-	if (!begin(id) || !is_connected_type(qp))
+	if (!prepare_id(id) || !is_connected_type(qp))
 		return EINVAL;
 	rc = take_param(id, param, REQ_PRIVATE_MAX);
 	if (!rc)
@@ -433,13 +433,13 @@ static void accept_on_worker(void *arg, uint64_t now_ns)
 	struct ur_cm *core = ur_cm_api_core(a->id->dev);
 	struct ur_cm_service service = service_of(a->id);
 
-	/* The application may have chosen another. */
+	/* The application may have chosen another service. */
 	ur_cm_set_service(core, a->id->handle, &service);
 	a->rc = ur_cm_accept(core, a->id->handle, &a->rep, now_ns);
 }
 
-/* IBA 12.7: the retry counts are those the REQ asks for, resources the smaller of both sides'. */
-static void meet_request(struct ur_api_cm_id *id, uint8_t timeout)
+/* IBA 12.7: the REQ decides the retry counts; of the resources, the smaller value counts. */
+static void apply_request(struct ur_api_cm_id *id, uint8_t timeout)
 {
 	const struct ur_cm_note *req = &id->request;
 
@@ -466,10 +466,10 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 	rc = take_param(id, param, UR_CM_REP_PRIVATE);
 	if (rc)
 		return rc;
-	/* Each side tells the other how often to retry when it is not ready. */
+	/* Each side tells the other how often to retry after an RNR NAK. */
 	own_rnr_retry = id->param.rnr_retry_count;
 	id->param.rnr_retry_count = id->request.rnr_retry;
-	meet_request(id, param ? param->timeout : 0);
+	apply_request(id, param ? param->timeout : 0);
 	id->rq_psn = random_psn();
 	id->mode = mode_case(qp, id->param.private_data_len, UR_CM_REP_PRIVATE);
 	rc = init_qp(qp);
@@ -483,7 +483,7 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 		.responder_resources = id->param.responder_resources,
 		.initiator_depth = id->param.initiator_depth,
 		.rnr_retry = own_rnr_retry,
-		.flow_ctrl = tells_credits(qp),
+		.flow_ctrl = sends_credits(qp),
 		.target_ack_delay = UR_CM_API_ACK_DELAY,
 		.srq = qp->srq != NULL,
 		.private_data = id->param.private_data,
@@ -495,7 +495,7 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 	ur_cm_api_call(id->dev, accept_on_worker, &a);
 	if (!a.rc)
 		return 0;
-	/* The peer has given up meanwhile; the event that says so is on its way. */
+	/* The peer has given up meanwhile; an event will report this. */
 	ur_cm_api_stop_qp(id);
 	ur_cm_api_attach(id, NULL);
 	return ECONNABORTED;
@@ -533,7 +533,7 @@ static void disconnect_on_worker(void *arg, uint64_t now_ns)
 {
 	struct answer_call *a = arg;
 
-	/* When it is refused the peer was faster; DISCONNECTED is in the queue then. */
+	/* If this fails, the peer was faster, and DISCONNECTED is in the queue. */
 	a->rc = ur_cm_disconnect(ur_cm_api_core(a->id->dev), a->id->handle, NULL, 0, now_ns);
 }
 
@@ -562,7 +562,7 @@ int uroce_cm_sidr_resolve(struct uroce_cm_id *base, const struct sockaddr *peer,
 	uint16_t unused;
 	int rc;
 
-	if (!begin(id) || len > SIDR_PRIVATE_MAX || (len && !private_data))
+	if (!prepare_id(id) || len > SIDR_PRIVATE_MAX || (len && !private_data))
 		return EINVAL;
 	rc = find_peer(id, peer, &unused, &c.sidr.path);
 	if (rc)

@@ -7,14 +7,14 @@
 #include "api/cm_priv.h"
 #include "api/word.h"
 
-/* An event and what it points to, in one piece. */
-struct told {
+/* An event and the data that it points to, in one allocation. */
+struct event_buf {
 	struct uroce_cm_event ev; /* first: the application's handle */
 	uint8_t private_data[UR_CM_REP_PRIVATE];
 };
 
-static void tell(struct told *t, enum uroce_cm_event_type type, struct ur_api_cm_id *id,
-		 const struct ur_cm_note *note)
+static void fill_event(struct event_buf *t, enum uroce_cm_event_type type, struct ur_api_cm_id *id,
+		       const struct ur_cm_note *note)
 {
 	t->ev = (struct uroce_cm_event){.type = type, .id = &id->base, .status = note->status};
 	memcpy(t->private_data, note->private_data, note->private_len);
@@ -48,7 +48,7 @@ static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 	id->ah.grh.hop_limit = 64;
 	memcpy(id->ah.grh.dgid.raw, note->peer.b, 16);
 	if (!id->sidr) {
-		/* CM-SL-01: as the peer sends; ECN bits are ours. */
+		/* CM-SL-01: the peer's SL and DSCP, with our ECN bits. */
 		id->ah.sl = note->sl;
 		id->ah.grh.traffic_class = ur_cm_api_tclass(dev, note->tclass);
 	}
@@ -59,8 +59,8 @@ static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 	ur_cm_api_sockaddr(&id->base.peer, &note->peer, note->peer_port);
 }
 
-/* A request becomes a child of the listener, unless the peer has withdrawn it. */
-static bool serve_request(struct ur_cm_api *cm, struct ur_cm_note *note, struct told *t,
+/* Makes a request a child of the listener. False: the peer has withdrawn it. */
+static bool serve_request(struct ur_cm_api *cm, struct ur_cm_note *note, struct event_buf *t,
 			  struct ur_api_cm_id *child)
 {
 	struct ur_api_cm_id *listener = note->id;
@@ -68,13 +68,13 @@ static bool serve_request(struct ur_cm_api *cm, struct ur_cm_note *note, struct 
 
 	fill_child(child, note);
 	ur_worker_call(cm->dev->workers[0], adopt_on_worker, &a);
-	/* Not before: until now an end of the request would have been told to the note. */
+	/* Not earlier: until the call above, the core's context pointed to the note. */
 	ur_cm_api_give(cm, note);
 	if (a.rc)
 		return false;
 	child->base.user = listener->base.user;
-	tell(t, child->sidr ? UROCE_CM_SIDR_REQUEST : UROCE_CM_CONNECT_REQUEST, child,
-	     &child->request);
+	fill_event(t, child->sidr ? UROCE_CM_SIDR_REQUEST : UROCE_CM_CONNECT_REQUEST, child,
+		   &child->request);
 	t->ev.listen_id = &listener->base;
 	t->ev.qpn = child->request.qpn.v;
 	t->ev.param.responder_resources = child->request.responder_resources;
@@ -110,8 +110,8 @@ static void refuse_on_worker(void *arg, uint64_t now_ns)
 	r->id->handle.v = 0;
 }
 
-/* Our REQ was accepted: the QP goes to RTS, then the peer hears that it may begin. */
-static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct told *t)
+/* Our REQ was accepted: moves the QP to RTS, then sends the RTU. */
+static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct event_buf *t)
 {
 	struct adopt_call a = {.id = id};
 	struct refuse_call r = {id, UR_CM_REJ_CONSUMER};
@@ -119,25 +119,25 @@ static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct t
 
 	id->param.responder_resources = note->initiator_depth;
 	id->param.initiator_depth = note->responder_resources;
-	/* Each side tells the other how often to retry when it is not ready. */
+	/* Each side tells the other how often to retry after an RNR NAK. */
 	id->param.rnr_retry_count = note->rnr_retry;
 	if (id->base.qp)
 		rc = ur_cm_api_start_qp(id, id->base.qp, note);
 	if (rc) {
 		ur_cm_api_stop_qp(id);
 		id->phase = UR_CM_CLOSED;
-		/* CM-EXT-06: extended mode is demanded here, and the peer does not agree. */
+		/* CM-EXT-06: extended mode is required here, but the peer does not agree. */
 		if (rc == EPROTONOSUPPORT)
 			r.reason = UR_CM_REJ_UNSUPPORTED;
 		ur_cm_api_call(id->dev, refuse_on_worker, &r);
 		note->status = rc;
-		tell(t, UROCE_CM_UNREACHABLE, id, note);
+		fill_event(t, UROCE_CM_UNREACHABLE, id, note);
 		return true;
 	}
 	id->phase = UR_CM_CONNECTED;
-	/* Refused when the peer has ended it meanwhile, which is the next event then. */
+	/* This fails if the peer has ended the connection meanwhile; the next event says so. */
 	ur_cm_api_call(id->dev, rtu_on_worker, &a);
-	tell(t, UROCE_CM_ESTABLISHED, id, note);
+	fill_event(t, UROCE_CM_ESTABLISHED, id, note);
 	t->ev.param.responder_resources = note->responder_resources;
 	t->ev.param.initiator_depth = note->initiator_depth;
 	t->ev.param.rnr_retry_count = note->rnr_retry;
@@ -145,9 +145,9 @@ static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct t
 	return true;
 }
 
-/* An attempt or a connection that ends, whoever ended it. */
+/* The end of an attempt or of a connection, by either side. */
 static bool serve_end(struct ur_api_cm_id *id, const struct ur_cm_note *note,
-		      enum uroce_cm_event_type type, struct told *t)
+		      enum uroce_cm_event_type type, struct event_buf *t)
 {
 	enum ur_cm_phase before = id->phase;
 
@@ -157,12 +157,12 @@ static bool serve_end(struct ur_api_cm_id *id, const struct ur_cm_note *note,
 		return false;
 	id->phase = UR_CM_CLOSED;
 	ur_cm_api_stop_qp(id);
-	/* A REJ can end what was established as well. */
-	tell(t, before == UR_CM_CONNECTED ? UROCE_CM_DISCONNECTED : type, id, note);
+	/* A REJ can also end an established connection. */
+	fill_event(t, before == UR_CM_CONNECTED ? UROCE_CM_DISCONNECTED : type, id, note);
 	return true;
 }
 
-static bool serve_note(struct ur_cm_note *note, struct told *t)
+static bool serve_note(struct ur_cm_note *note, struct event_buf *t)
 {
 	struct ur_api_cm_id *id = note->id;
 
@@ -171,7 +171,7 @@ static bool serve_note(struct ur_cm_note *note, struct told *t)
 		return serve_rep(id, note, t);
 	case UR_CM_EV_ESTABLISHED:
 		id->phase = UR_CM_CONNECTED;
-		tell(t, UROCE_CM_ESTABLISHED, id, note);
+		fill_event(t, UROCE_CM_ESTABLISHED, id, note);
 		return true;
 	case UR_CM_EV_REJ_RCVD:
 		return serve_end(id, note, UROCE_CM_REJECTED, t);
@@ -182,12 +182,12 @@ static bool serve_note(struct ur_cm_note *note, struct told *t)
 		return serve_end(id, note, UROCE_CM_DISCONNECTED, t);
 	case UR_CM_EV_TIMEWAIT_EXIT:
 		id->handle.v = 0;
-		tell(t, UROCE_CM_TIMEWAIT_EXIT, id, note);
+		fill_event(t, UROCE_CM_TIMEWAIT_EXIT, id, note);
 		return true;
 	case UR_CM_EV_SIDR_REP_RCVD:
 		id->handle.v = 0;
 		id->phase = UR_CM_CLOSED;
-		tell(t, UROCE_CM_SIDR_RESOLVED, id, note);
+		fill_event(t, UROCE_CM_SIDR_RESOLVED, id, note);
 		t->ev.qpn = note->qpn.v;
 		t->ev.qkey = note->qkey;
 		return true;
@@ -198,9 +198,9 @@ static bool serve_note(struct ur_cm_note *note, struct told *t)
 
 /* ---- the application's calls ---- */
 
-/* What a note may need; had before it is taken, so that none is lost. */
+/* Memory that a note may need, allocated before the note is taken, so that no note is lost. */
 struct supply {
-	struct told *t;
+	struct event_buf *t;
 	struct ur_api_cm_id *child;
 };
 
@@ -217,7 +217,7 @@ static bool serve_any(struct uroce_event_channel *ch, struct ur_cm_note *note, s
 	return false;
 }
 
-/* 0 and an event; EAGAIN when there is none. cm->serve is held. */
+/* Returns 0 and an event, or EAGAIN if there is none. cm->serve is held. */
 static int serve(struct uroce_event_channel *ch, struct supply *s)
 {
 	struct ur_cm_note *note;
@@ -257,7 +257,7 @@ static int try_event(struct uroce_event_channel *ch, struct uroce_cm_event **eve
 	struct supply s = {0};
 	int rc;
 
-	/* Another thread at work on events takes this one as well, or we find it next time. */
+	/* If another thread is serving events, either it serves this one or we do next time. */
 	if (is_empty(ch) || pthread_mutex_trylock(&cm->serve))
 		return EAGAIN;
 	rc = serve(ch, &s);
@@ -279,13 +279,15 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* Waits for a sign of an event, at most until the deadline of the caller. */
+/* Waits until there may be an event, at most until the caller's deadline. */
 static void wait_for_note(struct uroce_event_channel *ch, unsigned *idle, int left_ms)
 {
 	struct pollfd p = {.fd = ch->fd, .events = POLLIN};
 
-	/* In inline mode we are the ones who make events; else readable means that another thread
-	 * is at work on them. */
+	/*
+	 * In inline mode this thread must run the workers. In dedicated mode a readable descriptor
+	 * means that another thread is serving events.
+	 */
 	if (!ch->dev->dedicated || poll(&p, 1, left_ms) > 0)
 		ur_device_wait_a_bit(ch->dev, idle);
 }
@@ -297,7 +299,7 @@ static int wait_for_event(struct uroce_event_channel *ch, int timeout_ms,
 	unsigned idle = 0;
 	int rc;
 
-	/* What came before the call counts, however short the time. */
+	/* Packets that arrived before the call count, even with a timeout of 0. */
 	ur_device_progress(ch->dev);
 	while ((rc = try_event(ch, event)) == EAGAIN) {
 		if (atomic_load(&ch->waiters.closing))

@@ -35,7 +35,7 @@ int uroce_destroy_event_channel(struct uroce_event_channel *ch)
 	pthread_mutex_lock(&cm->lock);
 	ids = ch->ids;
 	pthread_mutex_unlock(&cm->lock);
-	/* Without ids there is no listener, and so nothing is queued. */
+	/* Without ids there is no listener, so nothing is queued. */
 	if (ids)
 		return EBUSY;
 	ur_device_waiters_close(&ch->waiters, &cm->lock, ch->fd);
@@ -116,7 +116,7 @@ static void stop_listening(struct ur_api_cm_id *id)
 	id->sidr = false;
 }
 
-/* Afterwards the core has no way to name the id any more. */
+/* Afterwards the core has no pointer to the id. */
 static void forget_on_worker(void *arg, uint64_t now_ns)
 {
 	struct ur_api_cm_id *id = arg;
@@ -133,7 +133,7 @@ int uroce_cm_destroy_id(struct uroce_cm_id *base)
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
 	struct ur_device *dev = id->dev;
 
-	/* Nobody is doing something for an event of this id from here on. */
+	/* With this lock, no other thread is serving an event of this id. */
 	pthread_mutex_lock(&dev->cm->serve);
 	if (id->phase == UR_CM_CONNECTING || id->phase == UR_CM_CONNECTED)
 		ur_cm_api_stop_qp(id);
@@ -246,7 +246,7 @@ static bool is_link_local(const struct ur_gid *g)
 	return g->b[0] == 0xfe && (g->b[1] & 0xc0) == 0x80;
 }
 
-/* Ours of the peer's family; of two IPv6 addresses the one of the peer's scope. */
+/* Our address of the peer's family; of two IPv6 addresses, the one with the peer's scope. */
 static int choose_source(const struct ur_device *dev, const struct ur_gid *peer)
 {
 	int best = -1;

@@ -5,27 +5,28 @@
 #include "api/device.h"
 
 /*
- * What stands behind cm.h. The core connection manager lives on worker 0; the application's threads
- * reach it with ur_worker_call() only. Its events become notes in the queue of a channel, which
- * need no memory at that moment: ids bring theirs, requests take one of the device's backlog.
- * Whoever gets the event does what it asks for: moves the QP, answers the peer, tells the
- * application.
+ * Internal interface of the connection functions (cm.h of the public API). The core connection
+ * manager runs on worker 0; application threads reach it only through ur_worker_call(). Its events
+ * are queued as notes in a channel. This needs no allocation: each id contains its notes, and
+ * requests take them from a backlog of the device. The application thread that fetches a note
+ * carries out what it requires: it moves the QP, answers the peer and builds the application's
+ * event.
  *
- * Locks: cm->serve (one thread moves QPs for events, or takes an id or a QP away) -> worker 0 ->
- * cm->lock (queues). No worker is called under cm->lock.
+ * Lock order: cm->serve, worker 0, cm->lock. cm->serve is held to move QPs for events and to remove
+ * an id or a QP; cm->lock protects the queues. No worker is called under cm->lock.
  */
 
-/* Answers are expected within 4.096 us * 2^16 = 268 ms; 1 + 8 tries take 2.4 s. */
+/* Timeout of an answer: 4.096 us * 2^16 = 268 ms; 1 + 8 attempts take 2.4 s. */
 #define UR_CM_API_RESP_TIMEOUT 16
 #define UR_CM_API_RETRIES      8
-/* What a REP says of how late an ACK may be: 134 ms, as other endpoints in software. */
+/* Target ACK delay in a REP: 134 ms, like other endpoints in software. */
 #define UR_CM_API_ACK_DELAY 15
-/* Requests that have not been fetched yet, at most; as many as the core lets be pending. */
+/* Maximum number of requests not yet fetched: as many as the core allows to be pending. */
 #define UR_CM_API_BACKLOG (UR_CM_API_PENDING + UR_CM_API_SIDR)
-/* Notes an id can have at once: REP, one end, time-wait exit; and one for an end of our own. */
+/* Notes that an id can have at a time: REP, end by the peer, time-wait exit, end by ourselves. */
 #define UR_CM_API_NOTES 4
 
-/* What the context pointer of a core id means: the first member of what it points to. */
+/* The type of the object that the context of a core id points to; its first member. */
 enum ur_cm_owner {
 	UR_CM_OWNER_ID,	     /* struct ur_api_cm_id */
 	UR_CM_OWNER_REQUEST, /* struct ur_cm_note: the request has not been fetched */
@@ -37,40 +38,40 @@ struct ur_cm_note {
 	enum ur_cm_owner owner; /* REQUEST */
 	TAILQ_ENTRY(ur_cm_note) link;
 	bool queued;
-	struct ur_api_cm_id *id; /* whom it is about; of a request: the listener */
+	struct ur_api_cm_id *id; /* the id concerned; for a request, the listener */
 	struct ur_cm_id handle;
 	enum ur_cm_event_type type;
-	bool final; /* the core has forgotten the handle */
+	bool final; /* the core no longer knows the handle */
 	int status;
 	/* REQ_RCVD, SIDR_REQ_RCVD */
 	bool has_mac;
-	uint8_t mac[6]; /* CM-MAC-01: of the frame: the peer's, or its gateway's */
+	uint8_t mac[6]; /* CM-MAC-01: source of the frame: the peer or its gateway */
 	struct ur_gid peer, local;
 	uint16_t peer_port;
-	/* REQ_RCVD: the REQ; REP_RCVD: the REP, as the local side's QP needs them. */
+	/* From the REQ (REQ_RCVD) or the REP (REP_RCVD), as the local QP needs them. */
 	struct ur_qpn qpn;
-	struct ur_psn sq_psn; /* the one that the QP begins with */
+	struct ur_psn sq_psn; /* first PSN that the QP sends */
 	uint32_t qkey;
 	uint8_t transport, pmtu, ack_timeout, retry_cnt, rnr_retry;
 	uint8_t responder_resources, initiator_depth; /* the peer's */
-	uint8_t sl, tclass;			      /* REQ_RCVD: of the primary path */
+	uint8_t sl, tclass;			      /* REQ_RCVD: from the primary path */
 	bool srq;
 	uint8_t private_len;
 	uint8_t private_data[UR_CM_REP_PRIVATE];
 	bool extended;	       /* REQ_RCVD: the peer offers extended mode; REP_RCVD: it is used */
-	struct ur_offer offer; /* of the peer; zero: none */
+	struct ur_offer offer; /* the peer's block; zero: none */
 };
 
 TAILQ_HEAD(ur_cm_notes, ur_cm_note);
 
-/* Where an id is in its life, for the application's calls. */
+/* The phase of an id decides which calls of the application are valid. */
 enum ur_cm_phase {
 	UR_CM_IDLE,
 	UR_CM_LISTENING,
-	UR_CM_REQUESTED,  /* a child that waits for accept, reject or a SIDR reply */
+	UR_CM_REQUESTED,  /* a child waiting for accept, reject or a SIDR reply */
 	UR_CM_CONNECTING, /* REQ, REP or SIDR_REQ sent */
 	UR_CM_CONNECTED,
-	UR_CM_CLOSED, /* disconnected or refused; time-wait may be under way */
+	UR_CM_CLOSED, /* disconnected or refused, perhaps still in time-wait */
 };
 
 struct ur_api_cm_id {
@@ -80,25 +81,25 @@ struct ur_api_cm_id {
 	_Atomic enum ur_cm_phase phase;
 	bool sidr;
 	uint16_t port;		/* LISTENING */
-	struct ur_cm_id handle; /* 0: the core knows nothing of it */
-	/* What the QP is going to need. */
-	uint8_t sl, tclass; /* before there is an address vector */
+	struct ur_cm_id handle; /* 0: unknown to the core */
+	/* Parameters for the QP. */
+	uint8_t sl, tclass; /* until there is an address vector */
 	struct ibv_ah_attr ah;
 	struct uroce_conn_param param; /* without private data */
 	uint8_t pmtu;		       /* enum ibv_mtu */
-	struct ur_psn rq_psn;	       /* the one that the peer is told to begin with */
-	/* Active side: the QP's mode as far as it is known; `peer` comes with the REP. */
+	struct ur_psn rq_psn;	       /* first PSN that the peer sends */
+	/* Active side: what decides the QP's mode; its `peer` comes with the REP. */
 	struct ur_mode_case mode;
-	struct ur_cm_note request; /* of a child: what the peer asked for */
-	/* Under cm->lock: [0, note_cnt) of notes have been used. */
+	struct ur_cm_note request; /* of a child: the peer's request */
+	/* Under cm->lock: notes[0, note_cnt) are in use. */
 	unsigned note_cnt;
 	struct ur_cm_note notes[UR_CM_API_NOTES];
 };
 
 struct uroce_event_channel {
 	struct ur_device *dev;
-	int fd; /* a semaphore: as many as there are notes */
-	/* Under cm->lock: */
+	int fd; /* an eventfd as a semaphore that counts the notes */
+	/* Protected by cm->lock: */
 	struct ur_cm_notes queue;
 	uint32_t ids;
 	struct ur_waiters waiters;
@@ -124,44 +125,46 @@ static inline struct ur_cm *ur_cm_api_core(const struct ur_device *dev)
 /* --- queues (cm.c) --- */
 
 /*
- * Takes the oldest note. NULL when there is none (*empty), or when it is a request and the caller
- * can take none.
+ * Takes the oldest note. Returns NULL if there is none (*empty is true), or if it is a request and
+ * the caller cannot take requests.
  */
 struct ur_cm_note *ur_cm_api_pop(struct uroce_event_channel *ch, bool requests, bool *empty);
-/* Gives a request's note back to the backlog. */
+/* Returns the note of a request to the backlog. */
 void ur_cm_api_give(struct ur_cm_api *cm, struct ur_cm_note *note);
-/* Takes away every note about the id. Call it when the core is silent about the id. */
+/* Removes all notes of the id. The core must not emit events for the id any more. */
 void ur_cm_api_purge(struct ur_cm_api *cm, struct ur_api_cm_id *id);
-/* On worker 0: refuses the requests that came to a listener and that nobody has fetched. */
+/* Refuses the requests to a listener that have not been fetched. Thread class: worker 0. */
 void ur_cm_api_refuse(struct ur_cm_api *cm, const struct ur_api_cm_id *listener, uint64_t now_ns);
-/* The traffic class of a connection whose REQ names this one: its DSCP, if any, and our ECN bits.
+/*
+ * The traffic class of a connection whose REQ has traffic class `named`: its DSCP with our ECN
+ * bits; 0 if it has no DSCP.
  */
 uint8_t ur_cm_api_tclass(const struct ur_device *dev, uint8_t named);
-/* ur_worker_call() on worker 0, and sends what came of it at once. */
+/* Calls `fn` on worker 0 by ur_worker_call(), and sends the resulting MADs at once. */
 void ur_cm_api_call(struct ur_device *dev, void (*fn)(void *arg, uint64_t now_ns), void *arg);
 
 /* --- ids (cm_id.c) --- */
 
-/* An id on the channel, or NULL. */
+/* Creates an id on the channel; NULL: memory is out. */
 struct ur_api_cm_id *ur_cm_api_id_new(struct uroce_event_channel *ch, void *user);
-/* Frees an id that the core does not know; cm->serve is held. */
+/* Frees an id that is unknown to the core. cm->serve is held. */
 void ur_cm_api_id_free(struct ur_api_cm_id *id);
 void ur_cm_api_sockaddr(struct sockaddr_storage *to, const struct ur_gid *gid, uint16_t port);
-/* Address vector to a peer from one of our addresses. EAFNOSUPPORT, EADDRNOTAVAIL. */
+/* Address vector from one of our addresses to a peer. EAFNOSUPPORT, EADDRNOTAVAIL. */
 int ur_cm_api_route(struct ur_device *dev, const struct sockaddr *peer, struct ibv_ah_attr *ah,
 		    uint16_t *port);
 struct ur_gid ur_cm_api_dgid(const struct ibv_ah_attr *ah);
 
 /* --- connections (cm_conn.c) --- */
 
-/* Attaches the QP, so that it cannot be destroyed under our hands. */
+/* Attaches a QP to the id, or NULL to detach it. Destroying the QP detaches it as well. */
 void ur_cm_api_attach(struct ur_api_cm_id *id, struct ibv_qp *qp);
 /* Moves an id's QP to ERR, if it has one. */
 void ur_cm_api_stop_qp(struct ur_api_cm_id *id);
 /*
- * Moves an id's QP from INIT to RTS with what the peer's REQ or REP says, and in the mode that
- * comes of id->mode and the peer's block. EPROTONOSUPPORT: the application demands extended mode,
- * and it cannot be had.
+ * Moves an id's QP from INIT to RTS with the parameters of the peer's REQ or REP. id->mode and the
+ * peer's block decide the mode. EPROTONOSUPPORT: the application requires extended mode, but the
+ * peer does not support it.
  */
 int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct ur_cm_note *peer);
 

@@ -92,7 +92,7 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	return &cq->base;
 }
 
-/* Returns how many events the application was given. */
+/* Removes pending events. Returns the number of events that the application has received. */
 static uint32_t forget_events(struct ur_api_cq *cq)
 {
 	struct ur_api_channel *ch = UR_API(channel, cq->base.channel);
@@ -122,7 +122,7 @@ int uroce_destroy_cq(struct ibv_cq *base)
 	}
 	dev->objects.cqs--;
 	pthread_mutex_unlock(&dev->lock);
-	/* Completions of destroyed QPs may still be on their way between workers. */
+	/* Completions of destroyed QPs may still be in transit between workers. */
 	ur_device_quiesce(dev);
 	ur_device_quiesce(dev);
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->comp_events_completed,
@@ -167,9 +167,9 @@ static void post_event(struct ur_api_cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	if (!cq->events_ready++)
 		TAILQ_INSERT_TAIL(&ch->events, cq, link);
-	/* Under the lock: who forgets events takes as many counts. */
+	/* Under the lock, because removing events also takes their counts. */
 	if (write(ch->base.fd, &one, sizeof(one)) < 0)
-		UR_ASSERT(errno == EAGAIN); /* 2^64 - 2 events wait already */
+		UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
 	pthread_mutex_unlock(&ch->lock);
 }
 
@@ -177,10 +177,10 @@ int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
 	struct ur_api_cq *cq = UR_API(cq, base);
 
-	/* Without a channel there is nobody to tell. */
+	/* Without a channel there are no events. */
 	if (!base->channel)
 		return 0;
-	/* What came between the last poll and now wakes the consumer at once. */
+	/* Completions since the last poll raise the event at once. */
 	if (ur_engine_arm_cq(cq->cq, solicited_only))
 		post_event(cq);
 	return 0;
@@ -191,7 +191,7 @@ void ur_api_cq_notify(struct ur_api_cq *cq)
 	post_event(cq);
 }
 
-/* The CQ whose event comes next; they take turns. */
+/* The CQ of the next event; CQs take turns. */
 static struct ur_api_cq *take_event(struct ur_api_channel *ch)
 {
 	struct ur_api_cq *first;
@@ -223,7 +223,7 @@ int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, voi
 		rc = ur_device_wait_count(ur_device(channel->context), channel->fd);
 		if (!rc)
 			first = take_event(ch);
-		/* None: its CQ was destroyed meanwhile. */
+		/* without an event, its CQ was destroyed meanwhile */
 	} while (!rc && !first && !atomic_load(&ch->waiters.closing));
 	if (ur_device_waiter_leave(&ch->waiters, &ch->lock) && !first) {
 		errno = ECANCELED;

@@ -6,7 +6,7 @@
 
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
 {
-	/* Of the process: what belongs to another endpoint belongs to another domain. */
+	/* One counter per process, so that objects of different endpoints are in different domains. */
 	static _Atomic uint32_t last;
 	struct ur_device *dev = ur_device(ctx);
 	struct ur_api_pd *pd = calloc(1, sizeof(*pd));
@@ -23,7 +23,7 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
 	dev->objects.pds++;
 	pthread_mutex_unlock(&dev->lock);
 	pd->base.context = ctx;
-	/* Handle 0 is nobody's; a number is not used again for a long time. */
+	/* 0 is never a handle. A number is not used again for a long time. */
 	do
 		pd->base.handle = atomic_fetch_add(&last, 1) + 1;
 	while (!pd->base.handle);
@@ -46,7 +46,7 @@ int uroce_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* The access bits that the table knows; zero-based is a matter of addresses. */
+/* The access bits that the table handles; IBV_ACCESS_ZERO_BASED only changes the addresses. */
 _Static_assert(UROCE_ACCESS_REMOTE_INVALIDATE == UR_ACCESS_REMOTE_INVALIDATE, "passed through");
 
 static uint32_t rights(int access)
@@ -98,8 +98,10 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int ac
 #define REREG_FLAGS                                                                                \
 	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
 
-/* What the region is to be. Under its first address its bytes are named, unless it is said
- * otherwise. */
+/*
+ * The properties of the region after the change. Its iova is the address of its memory, unless the
+ * flags say otherwise.
+ */
 static struct ur_api_mr changed(const struct ur_api_mr *mr, int flags, struct ibv_pd *pd,
 				void *addr, size_t length, int access)
 {
@@ -132,7 +134,7 @@ int uroce_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr
 	    ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != base->context)))
 		return EINVAL;
 	to = changed(mr, flags, pd, addr, length, access);
-	/* First: a region whose change is refused stays as it is. */
+	/* Checked first, so that a refused change leaves the region unchanged. */
 	if (!ur_mem_sane(to.base.pd->handle, to.base.addr, to.base.length, to.iova,
 			 rights(to.access)))
 		return EINVAL;

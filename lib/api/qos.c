@@ -8,7 +8,7 @@
 #include "api/pacing_attr.h"
 #include "engine/query.h"
 
-/* Configuration, API and engine have the same words in the same order. */
+/* Configuration, API and engine list the same names in the same order. */
 #define X(NAME, word) _Static_assert((int)UROCE_VL_##NAME == (int)UR_VL_##NAME, "order of modes");
 UROCE_VL_MODES(X)
 #undef X
@@ -47,7 +47,7 @@ void ur_qos_of_config(const struct ur_config *cfg, uint8_t mtu_shift, struct ur_
 	ur_sl_marks_of_config(cfg, &qos->marks);
 }
 
-/* The other way round, for changes by key. */
+/* The reverse conversion, for changes by key. */
 static void to_config(const struct ur_qos *qos, struct ur_config *cfg)
 {
 	const struct ur_vl_attr *vl = &qos->engine.vl;
@@ -86,7 +86,7 @@ static struct ur_qos qos_of(struct ur_device *dev)
 struct set_call {
 	struct ur_worker *worker;
 	const struct ur_engine_qos *qos;
-	double rate_gbps;  /* of the worker */
+	double rate_gbps;  /* limit of the worker */
 	uint64_t link_bps; /* of the worker, for pacing */
 };
 
@@ -99,7 +99,7 @@ static void set_on_worker(void *arg, uint64_t now_ns)
 	ur_engine_set_link(ur_worker_engine(c->worker), c->link_bps);
 }
 
-/* QOS-LIVE-02: what is made meanwhile has the new marks, what stands gets them now. */
+/* QOS-LIVE-02: new paths use the new map from now on; existing paths are updated. */
 static void apply_marks(struct ur_device *dev, const struct ur_sl_marks *marks)
 {
 	ur_sl_marks_publish(&dev->marks, marks);
@@ -109,7 +109,7 @@ static void apply_marks(struct ur_device *dev, const struct ur_sl_marks *marks)
 	ur_sl_marks_renew_cm(dev);
 }
 
-/* QOS-LIVE-01: nobody posts to a lane that a worker does not serve yet, or not any more. */
+/* QOS-LIVE-01: at no time can a request be posted to a lane that some worker does not serve. */
 static void apply(struct ur_device *dev, const struct ur_qos *qos)
 {
 	uint16_t sls = ur_qos_served_sls(&qos->engine);
@@ -243,7 +243,7 @@ int uroce_set_qp_share(struct ibv_qp *base, uint8_t priority, uint8_t weight)
 	return 0;
 }
 
-/* ---- what it comes to ---- */
+/* ---- lane statistics ---- */
 
 struct lanes_call {
 	struct ur_engine *engine;
@@ -383,8 +383,9 @@ static int change(struct ur_device *dev, struct ur_config *cfg, char *text, char
 }
 
 /*
- * "/uroce/qos" tells, "/uroce/qos,KEY=VALUE;KEY=VALUE" changes keys of [qos], and port.rate_gbps,
- * all of them or none: whoever may open the telemetry socket may do that.
+ * "/uroce/qos" returns the settings. "/uroce/qos,KEY=VALUE;KEY=VALUE" changes keys of [qos] and
+ * port.rate_gbps, either all of them or none. Any process that may open the telemetry socket may do
+ * this.
  */
 int ur_qos_emit(struct ur_emit *e, const char *params, void *ctx)
 {

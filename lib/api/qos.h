@@ -9,14 +9,14 @@
 
 struct ur_device;
 
-/* All that can change while traffic runs. */
+/* Settings that can change while traffic runs. */
 struct ur_qos {
 	struct ur_engine_qos engine;
 	struct ur_sl_marks marks;
-	double rate_gbps; /* of the port, all workers; 0: no limit */
+	double rate_gbps; /* limit of the port, for all workers together; 0: no limit */
 };
 
-/* What [qos] and [port] say, checked by ur_config_check(). */
+/* Converts [qos] and [port] of a configuration that has passed ur_config_check(). */
 void ur_qos_of_config(const struct ur_config *cfg, uint8_t mtu_shift, struct ur_qos *qos);
 
 /* Bit i: SL i has a lane with weight. */

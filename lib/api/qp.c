@@ -43,7 +43,7 @@ static bool caps_fit(const struct ur_device *dev, const struct ibv_qp_init_attr 
 	       (a->qp_type == IBV_QPT_RC || a->qp_type == IBV_QPT_UC || a->qp_type == IBV_QPT_UD);
 }
 
-/* What was asked for, raised to what a ring needs at least. */
+/* Raises the requested capacities to the minimum of a ring. */
 static void grant(struct ibv_qp_init_attr *a)
 {
 	struct ibv_qp_cap *cap = &a->cap;
@@ -54,7 +54,7 @@ static void grant(struct ibv_qp_init_attr *a)
 	cap->max_recv_sge += !cap->max_recv_sge;
 }
 
-/* References to the CQs and the SRQ; an SRQ belongs to the worker of its first QP. */
+/* Takes references to the CQs and the SRQ. An SRQ belongs to the worker of its first QP. */
 static int take_refs(struct ur_device *dev, struct ibv_pd *pd, const struct ibv_qp_init_attr *a,
 		     uint16_t worker)
 {
@@ -179,7 +179,7 @@ struct modify_qp {
 	struct ur_qp *qp;
 	const struct ibv_qp_attr *attr;
 	struct ur_path_attr *path;
-	const struct ur_qp_mode *mode; /* to RTR of an RC queue pair, else NULL */
+	const struct ur_qp_mode *mode; /* for an RC queue pair on its way to RTR, else NULL */
 	int mask, rc;
 };
 
@@ -187,22 +187,22 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
 
-	/* EDGE-OWED-01: or the peer of a program that is done waits for its last ACK, and fails. */
+	/* EDGE-OWED-01: otherwise a program may end before its last ACK is sent, and its peer fails. */
 	if (m->mask & IBV_QP_STATE &&
 	    (m->attr->qp_state == IBV_QPS_ERR || m->attr->qp_state == IBV_QPS_RESET)) {
 		ur_engine_flush_qp_acks(m->qp);
 		ur_worker_flush(m->worker);
 	}
-	/* Refused in another state, as the modify is going to be. */
+	/* In a wrong state this fails, and so will the modify. */
 	if (m->mode)
 		ur_engine_set_mode(m->qp, m->mode);
-	/* The map of marks may have changed since the path was found. */
+	/* The DSCP/PCP map may have changed since the path was resolved. */
 	if (m->path)
 		ur_sl_marks_put(m->dev, &m->attr->ah_attr, m->path);
 	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
 }
 
-/* What a queue pair that is connected by hand becomes. */
+/* The mode of a queue pair that is connected without the CM. */
 static struct ur_mode_verdict mode_by_hand(const struct ur_mode_want *want)
 {
 	struct ur_mode_case c = {.rc = true, .want = want->mode};
@@ -321,7 +321,7 @@ int uroce_destroy_qp(struct ibv_qp *base)
 
 /* ---- post ---- */
 
-/* QOS-SL-01: whether what is posted has a lane; a live change may have taken it away. */
+/* QOS-SL-01: true if the request's SL has a lane; a live change may have removed it. */
 static bool has_service(const struct ur_api_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct ur_device *dev = ur_device(qp->base.context);

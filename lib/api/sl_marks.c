@@ -66,7 +66,7 @@ uint8_t ur_sl_marks_ecn(const struct ur_device *dev)
 	return atomic_load_explicit(&dev->marks.ecn, memory_order_relaxed);
 }
 
-/* ---- what stands ---- */
+/* ---- existing paths ---- */
 
 uint8_t ur_sl_marks_renew(const struct ur_device *dev, const struct ibv_ah_attr *av,
 			  struct ur_path *path)
@@ -102,7 +102,7 @@ void ur_sl_marks_renew_qps(struct ur_device *dev, unsigned worker)
 	ur_worker_call(dev->workers[worker], renew_qps_on_worker, &c);
 }
 
-/* One worker after the other stops here, until the last one has done it. */
+/* Pauses one worker after the other, by a call from each to the next; the last one does the work. */
 static void renew_ahs_on_workers(void *arg, uint64_t now_ns)
 {
 	struct renew_call *c = arg;

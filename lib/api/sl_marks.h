@@ -11,15 +11,14 @@
 struct ibv_ah_attr;
 struct ur_device;
 
-/* What packets of a service level (SL) carry for the network: DSCP, and priority in an 802.1Q tag.
- */
+/* The DSCP/PCP map: DSCP and 802.1Q priority of the packets of each service level (SL). */
 struct ur_sl_marks {
-	uint8_t traffic_class; /* of those without a DSCP; its ECN bits of all */
-	uint8_t dscp[16];      /* by SL, [0, 63]; 0: as traffic_class */
+	uint8_t traffic_class; /* for SLs without a DSCP; its ECN bits are for all SLs */
+	uint8_t dscp[16];      /* by SL, [0, 63]; 0: that of traffic_class */
 	uint8_t pcp[16];       /* by SL, [0, 7] */
 };
 
-/* The same for whoever makes a path, on any thread. */
+/* The current map, readable by any thread that builds a path. */
 struct ur_sl_marks_now {
 	_Atomic uint8_t ecn;
 	_Atomic uint16_t of_sl[16]; /* traffic class | priority << 8 */
@@ -28,25 +27,25 @@ struct ur_sl_marks_now {
 void ur_sl_marks_of_config(const struct ur_config *cfg, struct ur_sl_marks *m);
 void ur_sl_marks_to_config(const struct ur_sl_marks *m, struct ur_config *cfg);
 
-/* What is made from now on has these. */
+/* Publishes a map, for paths that are built from now on. */
 void ur_sl_marks_publish(struct ur_sl_marks_now *now, const struct ur_sl_marks *m);
 
-/* Traffic class and tag of what the address vector names. */
+/* Sets the traffic class and tag of a path for an address vector. */
 void ur_sl_marks_put(const struct ur_device *dev, const struct ibv_ah_attr *av,
 		     struct ur_path_attr *path);
-/* The lowest SL that sends with such a DSCP; 0 when none does. */
+/* The lowest SL with this DSCP; 0 if there is none. */
 uint8_t ur_sl_marks_sl_of_tos(const struct ur_device *dev, uint8_t tos);
 /* The ECN bits of [qos] traffic_class. */
 uint8_t ur_sl_marks_ecn(const struct ur_device *dev);
 
-/* Marks a path that is made already; returns its traffic class. Thread class: its owner. */
+/* Updates an existing path from the map; returns its traffic class. Thread class: its owner. */
 uint8_t ur_sl_marks_renew(const struct ur_device *dev, const struct ibv_ah_attr *av,
 			  struct ur_path *path);
 
 /*
- * Marks what stands as was published: queue pairs of a worker (between two rounds of it), address
- * handles, while all workers pause, and what the connection manager sends. Thread class: control,
- * under the device's lock.
+ * Update existing paths from the published map: those of a worker's queue pairs (between two of its
+ * rounds), of address handles (while all workers are paused), and of the connection manager. Thread
+ * class: control, under the device's lock.
  */
 void ur_sl_marks_renew_qps(struct ur_device *dev, unsigned worker);
 void ur_sl_marks_renew_ahs(struct ur_device *dev);

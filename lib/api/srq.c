@@ -92,7 +92,7 @@ int uroce_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) ||
 	    ((mask & IBV_SRQ_MAX_WR) && (attr->max_wr < 1 || attr->max_wr > WR_MAX)))
 		return EINVAL;
-	/* The device's: while the SRQ has no QP, its first would choose another worker. */
+	/* The device's lock: the first QP of an SRQ decides which worker it belongs to. */
 	pthread_mutex_lock(&dev->lock);
 	pthread_mutex_lock(&srq->lock);
 	if ((mask & IBV_SRQ_LIMIT) &&
