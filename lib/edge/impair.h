@@ -28,7 +28,7 @@
  * by the time that it takes to drain: at most that of link_queue_bytes, including the packet on the
  * link.
  *
- * This file is pure logic on opaque packets; impair_mbuf.h applies it to mbufs.
+ * This file is pure logic on opaque packets; impair_pkt.h applies it to the packets of a source.
  * Thread class: one owner (the worker).
  */
 

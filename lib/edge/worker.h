@@ -7,29 +7,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <rte_mbuf.h>
-#include <rte_ring.h>
-
-#include "edge/capture.h"
 #include "edge/clock.h"
-#include "edge/impair.h"
-#include "edge/neigh.h"
 #include "edge/port.h"
+#include "edge/round.h"
 #include "engine/verbs.h"
 
 /*
- * A worker: one engine and one queue pair of the port, and the loop that joins them. In dedicated
- * mode the loop runs on an lcore of its own; in inline mode whoever calls ur_worker_run() is the
- * worker for as long as that takes.
+ * A worker: one engine, one queue pair of the port as its packet source, the round that joins them
+ * (round.h), and the thread that runs it. In dedicated mode a loop on an lcore of its own does; in
+ * inline mode whatever calls ur_worker_poll() is the worker for as long as that takes.
  *
- *   receive -> [capture] -> [impair] -> decode, address, ICRC -> engine, or another worker's
- * engine, or the neighbour part -> timers -> output -> copy payload, ICRC -> [impair] -> [capture]
- * -> send
- *
- * Thread class: run: the worker. call, doorbell: any thread. new, free, start, stop: control.
+ * Thread class: poll, call, doorbell: any thread. new, free, start, stop: control.
  */
-
-#define UR_WORKER_BURST 32
 
 struct ur_worker_attr {
 	uint16_t idx, cnt;	  /* this worker, of so many */
@@ -44,28 +33,9 @@ struct ur_worker_attr {
 	unsigned gid_cnt;
 	uint16_t vid; /* of the VLAN that the endpoint is in; 0: untagged */
 	bool dedicated;
-	bool attach_payload; /* see frame.h */
+	bool attach_payload; /* see mbuf_source.h */
 	double rate_gbps;    /* of what this worker sends; 0: no limit. See rate.h */
 	unsigned lcore;
-};
-
-/* Edge counters, beside the engine's. X(name, meaning) */
-#define UR_WORKER_COUNTERS(X)                                                                      \
-	X(rx_frames, "frames received")                                                            \
-	X(tx_frames, "frames handed to the port")                                                  \
-	X(handed_over, "packets passed to another worker")                                         \
-	X(handover_full, "packets lost because another worker's ring was full")                    \
-	X(loopback, "packets from this endpoint to itself")                                        \
-	X(no_mbuf, "times that no packet buffer was free")                                         \
-	X(rate_waits, "times that packets had to wait for [port] rate_gbps")                       \
-	X(other_frames, "frames that are not RoCEv2")                                              \
-	X(cross_cqe_full, "completions lost on the way to another worker")
-
-struct ur_worker_counters {
-#define X(name, text) uint64_t name;
-	UR_WORKER_COUNTERS(X)
-#undef X
-	uint64_t drops[UR_DROP_CNT]; /* before the engine: decode, address, ICRC */
 };
 
 struct ur_worker;

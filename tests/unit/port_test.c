@@ -9,7 +9,8 @@
 #include <rte_eal.h>
 #include <rte_mbuf.h>
 
-#include "edge/impair_mbuf.h"
+#include "edge/impair_pkt.h"
+#include "edge/mbuf_source.h"
 #include "edge/port.h"
 
 static char err[512];
@@ -38,6 +39,7 @@ static void teardown(void)
 }
 
 TestSuite(port, .init = setup, .fini = teardown);
+TestSuite(mbuf_source, .init = setup, .fini = teardown);
 TestSuite(impair_mbuf, .init = setup, .fini = teardown);
 
 static void open_port(struct ur_port_attr attr)
@@ -153,19 +155,165 @@ Test(port, its_counters_are_told_by_name)
 	cr_assert_null(ur_counters_json("/uroce/port"));
 }
 
+/* ---- mbufs as a packet source ---- */
+
+static struct ur_mbuf_source source;
+static uint64_t no_mbuf;
+static const struct ur_source_ops ops = {
+	.rx = ur_mbuf_rx, .tx = ur_mbuf_tx, .alloc = ur_mbuf_alloc, .free = ur_mbuf_free};
+
+static void open_source(bool writes)
+{
+	static const struct ur_clock clock;
+
+	open_port((struct ur_port_attr){0});
+	ur_mbuf_source_init(&source, &port, 0, &clock, writes, &no_mbuf);
+}
+
+static struct ur_impair_pkt *open_impair(const struct ur_impair_config *cfg)
+{
+	open_source(true);
+	return ur_impair_pkt_new(cfg, 0, &ops, &source, port.mbuf_room_bytes);
+}
+
+/* The way of a burst: from the wire, through impairment and to the wire, which is a ring. */
+static unsigned impair(struct ur_impair_pkt *imp, struct rte_mbuf **in, unsigned n,
+		       struct rte_mbuf **out, unsigned cap, uint64_t now_ns)
+{
+	struct ur_pkt pkts[UR_BURST], left[UR_BURST];
+
+	cr_assert_eq(ur_port_tx(&port, 0, in, (uint16_t)n), n);
+	cr_assert_eq(ur_mbuf_rx(&source, pkts, UR_BURST), n);
+	n = ur_impair_pkt_run(imp, pkts, n, left, cap, now_ns);
+	cr_assert_eq(ur_mbuf_tx(&source, left, n), n);
+	cr_assert_eq(ur_port_rx(&port, 0, out, UR_BURST), n);
+	return n;
+}
+
+Test(mbuf_source, a_frame_in_pieces_comes_in_one)
+{
+	struct rte_mbuf *m, *tail;
+	struct ur_pkt pkt;
+
+	open_source(false);
+	m = make(100);
+	tail = rte_pktmbuf_alloc(port.pool[0]);
+	for (uint16_t i = 100; i < 150; i++)
+		*rte_pktmbuf_append(tail, 1) = (char)content(i);
+	cr_assert_eq(rte_pktmbuf_chain(m, tail), 0);
+	cr_assert_eq(ur_port_tx(&port, 0, &m, 1), 1);
+	cr_assert_eq(ur_mbuf_rx(&source, &pkt, 1), 1);
+	cr_assert_eq(pkt.len, 150);
+	cr_assert_not(pkt.in_pieces);
+	for (uint16_t i = 0; i < 150; i++)
+		cr_assert_eq(pkt.data[i], content(i));
+	ur_mbuf_free(&source, &pkt, 1);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+}
+
+Test(mbuf_source, a_frame_too_long_for_one_piece_is_lost_and_counted)
+{
+	struct rte_mbuf *m[3], *tail;
+	struct ur_pkt pkts[3];
+
+	open_source(false);
+	for (unsigned i = 0; i < 3; i++)
+		m[i] = make(100);
+	tail = rte_pktmbuf_alloc(port.pool[0]);
+	cr_assert_not_null(rte_pktmbuf_append(tail, (uint16_t)port.mbuf_room_bytes));
+	cr_assert_eq(rte_pktmbuf_chain(m[0], tail), 0);
+	cr_assert_eq(ur_port_tx(&port, 0, m, 3), 3);
+	cr_assert_eq(ur_mbuf_rx(&source, pkts, 2), 2, "the third takes the place of the first");
+	cr_assert_eq(pkts[0].handle, m[1]);
+	cr_assert_eq(pkts[1].handle, m[2]);
+	cr_assert_eq(no_mbuf, 1u);
+	ur_mbuf_free(&source, pkts, 2);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+}
+
+Test(mbuf_source, a_tag_that_was_taken_out_is_put_back_or_told)
+{
+	struct rte_mbuf *m;
+	struct ur_pkt pkt;
+
+	open_source(false);
+	for (unsigned shared = 0; shared < 2; shared++) {
+		m = make(100);
+		m->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
+		m->vlan_tci = 0x2063;
+		rte_pktmbuf_refcnt_update(m, (int16_t)shared);
+		cr_assert_eq(ur_port_tx(&port, 0, &m, 1), 1);
+		cr_assert_eq(ur_mbuf_rx(&source, &pkt, 1), 1);
+		cr_assert_eq(pkt.has_tci, shared);
+		if (shared) {
+			cr_assert_eq(pkt.vlan_tci, 0x2063);
+			cr_assert_eq(pkt.len, 100);
+			rte_pktmbuf_refcnt_update(m, -1);
+		} else {
+			static const uint8_t tag[4] = {0x81, 0, 0x20, 0x63};
+
+			cr_assert_eq(pkt.len, 104);
+			cr_assert_arr_eq(pkt.data + 12, tag, 4);
+		}
+		ur_mbuf_free(&source, &pkt, 1);
+	}
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+}
+
+Test(mbuf_source, attached_payload_makes_the_frame_that_a_copy_makes)
+{
+	static uint8_t payload[4096];
+	struct ur_pkt pkts[2];
+	struct ur_tx tx[2];
+
+	open_source(false);
+	for (unsigned i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(i * 7);
+	cr_assert(ur_mbuf_alloc(&source, pkts, 2));
+	for (unsigned i = 0; i < 2; i++) {
+		memset(pkts[i].data, 0x5a, 54);
+		tx[i] = (struct ur_tx){.hdr = pkts[i].data,
+				       .hdr_len = 54,
+				       .l3_off = 14,
+				       .pad = 3,
+				       .payload_len = 4093,
+				       .frag_cnt = 1,
+				       .frag = {{payload, 4093}}};
+	}
+	ur_mbuf_gather.build(&source, pkts, tx, 1);
+	pkts[1].len = ur_tx_write(&tx[1], pkts[1].data);
+	cr_assert(pkts[0].in_pieces);
+	cr_assert_eq(pkts[0].len, pkts[1].len);
+	for (unsigned joined = 0; joined < 2; joined++) {
+		struct iovec seg[8] = {{0}};
+		unsigned cnt = ur_mbuf_gather.segments(&source, &pkts[0], seg, 8), at = 0;
+
+		cr_assert_eq(cnt, joined ? 1 : 3);
+		cr_assert_eq(seg[1].iov_base == payload, !joined);
+		for (unsigned i = 0; i < cnt; i++) {
+			cr_assert_arr_eq(seg[i].iov_base, pkts[1].data + at, seg[i].iov_len);
+			at += (unsigned)seg[i].iov_len;
+		}
+		cr_assert_eq(at, pkts[1].len);
+		ur_mbuf_gather.join(&source, &pkts[0]);
+	}
+	ur_mbuf_free(&source, pkts, 2);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+}
+
+/* ---- impairment of them ---- */
+
 Test(impair_mbuf, corruption_leaves_arp_and_ethernet_headers_alone)
 {
 	struct ur_impair_config cfg = {.seed = 6, .corrupt = UINT32_MAX};
-	struct ur_impair *imp;
+	struct ur_impair_pkt *imp = open_impair(&cfg);
 
-	open_port((struct ur_port_attr){0});
-	imp = ur_impair_mbuf_new(&cfg, 0, port.pool[0]);
 	for (unsigned i = 0; i < 300; i++) {
-		struct rte_mbuf *m = make(38), *out[4];
+		struct rte_mbuf *m = make(38), *out[UR_BURST];
 		uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *), was[14];
 
 		memcpy(was, p, sizeof(was));
-		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		cr_assert_eq(impair(imp, &m, 1, out, 4, 0), 1);
 		cr_assert_arr_eq(rte_pktmbuf_mtod(out[0], uint8_t *), was, sizeof(was));
 		cr_assert_eq(flipped_bits(out[0]), 1);
 		p = rte_pktmbuf_mtod(out[0], uint8_t *);
@@ -173,43 +321,42 @@ Test(impair_mbuf, corruption_leaves_arp_and_ethernet_headers_alone)
 			p[b] = content(b);
 		p[13] = 0x06; /* ARP */
 		m = out[0];
-		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		cr_assert_eq(impair(imp, &m, 1, out, 4, 0), 1);
 		rte_pktmbuf_mtod(out[0], uint8_t *)[13] = 0x00;
 		cr_assert_eq(flipped_bits(out[0]), 0);
 		rte_pktmbuf_free(out[0]);
 	}
-	ur_impair_free(imp);
+	ur_impair_pkt_free(imp);
 }
 
 Test(impair_mbuf, corruption_flips_one_bit_and_never_in_shared_memory)
 {
 	struct ur_impair_config cfg = {.seed = 5, .corrupt = UINT32_MAX};
-	struct ur_impair *imp;
+	struct ur_impair_pkt *imp = open_impair(&cfg);
 
-	open_port((struct ur_port_attr){0});
-	imp = ur_impair_mbuf_new(&cfg, 0, port.pool[0]);
 	for (unsigned i = 0; i < 100; i++) {
-		struct rte_mbuf *m = make(200), *head = rte_pktmbuf_alloc(port.pool[0]), *out[4];
+		struct rte_mbuf *m = make(200), *head = rte_pktmbuf_alloc(port.pool[0]);
+		struct rte_mbuf *out[UR_BURST];
 
 		rte_pktmbuf_refcnt_update(m, 1); /* ours, beside the packet's */
-		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		cr_assert_eq(impair(imp, &m, 1, out, 4, 0), 1);
 		cr_assert_neq(out[0], m);
 		cr_assert_eq(flipped_bits(out[0]), 1);
 		cr_assert_eq(flipped_bits(m), 0);
 		rte_pktmbuf_free(out[0]);
 
 		rte_pktmbuf_attach(head, m); /* attached without a copy */
-		cr_assert_eq(ur_impair_burst(imp, &head, 1, out, 4, 0), 1);
+		cr_assert_eq(impair(imp, &head, 1, out, 4, 0), 1);
 		cr_assert_eq(flipped_bits(out[0]), 1);
 		cr_assert_eq(flipped_bits(m), 0);
 		rte_pktmbuf_free(out[0]);
 
-		cr_assert_eq(ur_impair_burst(imp, &m, 1, out, 4, 0), 1);
+		cr_assert_eq(impair(imp, &m, 1, out, 4, 0), 1);
 		cr_assert_eq(out[0], m, "what is ours alone is not copied");
 		cr_assert_eq(flipped_bits(m), 1);
 		rte_pktmbuf_free(m);
 	}
-	ur_impair_free(imp);
+	ur_impair_pkt_free(imp);
 	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
 }
 
@@ -223,27 +370,28 @@ Test(impair_mbuf, duplicates_are_copies_and_nothing_leaks)
 				       .delay_ns = 100,
 				       .jitter_ns = 50,
 				       .hold_max = 16};
-	struct ur_impair *imp;
+	struct ur_impair_pkt *imp = open_impair(&cfg);
 
-	open_port((struct ur_port_attr){0});
-	imp = ur_impair_mbuf_new(&cfg, 0, port.pool[0]);
 	for (unsigned i = 0; i < 5000; i++) {
-		struct rte_mbuf *m[4], *out[8];
-		uint16_t n;
+		struct rte_mbuf *m[4], *out[UR_BURST];
+		unsigned n;
 
 		for (unsigned k = 0; k < 4; k++)
 			m[k] = make(64);
-		n = ur_impair_burst(imp, m, 4, out, 8, i * 20);
-		for (uint16_t k = 0; k < n; k++) {
+		n = impair(imp, m, 4, out, 8, i * 20);
+		for (unsigned k = 0; k < n; k++) {
 			cr_assert_eq(rte_mbuf_refcnt_read(out[k]), 1);
+			cr_assert_eq(out[k]->data_len, 64);
 			cr_assert_eq(flipped_bits(out[k]), 0);
 		}
 		rte_pktmbuf_free_bulk(out, n);
-		n = ur_impair_poll(imp, out, 8, i * 20 + 1);
+		n = impair(imp, NULL, 0, out, 8, i * 20 + 1);
 		rte_pktmbuf_free_bulk(out, n);
 	}
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]) + ur_impair_held(imp), port.mbuf_cnt);
-	ur_impair_free(imp);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]) +
+			     ur_impair_held(ur_impair_pkt_impair(imp)),
+		     port.mbuf_cnt);
+	ur_impair_pkt_free(imp);
 	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
 }
 

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "edge/round.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "edge/cache.h"
+#include "wire/icrc.h"
+
+#define HEADERS_AHEAD 6	 /* frames between a prefetch and its use: of headers, */
+#define QPS_AHEAD     2	 /* and of what their queue pairs need */
+#define BEHIND_ROUNDS 16 /* timers wait that long for what the source still holds */
+#define VID_MASK      0xfff
+#define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
+
+#define BURST UR_BURST
+
+_Static_assert(sizeof(struct ur_pkt) <= 24, "descriptors are copied by the burst");
+_Static_assert(UR_ROUND_TX_PENDING <= UR_IMPAIR_PKT_OUT, "one call lets all of them out");
+
+/* Stamps and round trips are no better than this is fresh: once a burst. */
+static void update_now(struct ur_round *r)
+{
+	if (r->ops->now_ns)
+		ur_round_set_now(r, r->ops->now_ns(r->source));
+}
+
+static void free_one(struct ur_round *r, struct ur_pkt *pkt)
+{
+	r->ops->free(r->source, pkt, 1);
+}
+
+/* ---- receive ---- */
+
+static bool is_ours(const struct ur_round *r, const struct ur_gid *dst)
+{
+	for (unsigned i = 0; i < r->gid_cnt; i++)
+		if (ur_gid_eq(dst, &r->gids[i]))
+			return true;
+	return false;
+}
+
+/* EDGE-VLAN-01. A tag with VLAN id 0 carries a priority and names no VLAN. */
+static bool is_our_vlan(const struct ur_round *r, const struct ur_packet *p,
+			const struct ur_pkt *pkt)
+{
+	uint16_t tci = p->has_vlan ? p->vlan_tci : 0;
+
+	if (__builtin_expect(pkt->has_tci, 0))
+		tci = pkt->vlan_tci;
+	return (tci & VID_MASK) == r->vid;
+}
+
+/* Returns whether the packet is still ours, to be freed. */
+static bool hand_over(struct ur_round *r, unsigned to, const struct ur_pkt *pkt)
+{
+	if (!r->ops->hand_over || !r->ops->hand_over(r->source, to, pkt)) {
+		r->cnt.handover_full++;
+		return true;
+	}
+	r->cnt.handed_over++;
+	return false;
+}
+
+/* Frames that are not RoCEv2 belong to worker 0, which plays the kernel's part. */
+static bool input_other(struct ur_round *r, const struct ur_pkt *pkt)
+{
+	if (r->idx)
+		return hand_over(r, 0, pkt);
+	r->cnt.other_frames++;
+	if (r->neigh)
+		ur_neigh_input(r->neigh, pkt->data, pkt->len, r->now_ns);
+	return true;
+}
+
+/* Returns whether the packet is to be freed: not so when another worker has it now. */
+static bool input_packet(struct ur_round *r, const struct ur_pkt *pkt)
+{
+	const uint8_t *frame = pkt->data;
+	struct ur_packet p;
+	enum ur_drop drop = ur_packet_decode(frame, pkt->len, &p);
+	unsigned owner;
+
+	if (drop == UR_DROP_NOT_ROCE)
+		return input_other(r, pkt);
+	if (drop == UR_DROP_NONE && !is_ours(r, &p.ip.dst))
+		drop = UR_DROP_DST_ADDR;
+	if (drop == UR_DROP_NONE && !is_our_vlan(r, &p, pkt))
+		drop = UR_DROP_VLAN;
+	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
+		drop = UR_DROP_ICRC;
+	if (drop != UR_DROP_NONE) {
+		r->cnt.drops[drop]++;
+		return true;
+	}
+	owner = ur_qpn_worker(p.bth.dqpn, r->workers);
+	if (owner != r->idx)
+		return hand_over(r, owner, pkt);
+	ur_engine_input(r->engine, &p, frame, r->now_ns);
+	if (r->evict_rx && pkt->len >= EVICT_BYTES)
+		ur_cache_evict(frame, pkt->len);
+	return true;
+}
+
+/* What is handed over leaves a gap in pkts: the others move up, to be freed together. */
+static void input_burst(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
+{
+	unsigned done = 0;
+
+	/* First the headers, then what they name, then the packets themselves. */
+	for (unsigned i = 0; i < n + HEADERS_AHEAD; i++) {
+		unsigned ahead = i - (HEADERS_AHEAD - QPS_AHEAD), now = i - HEADERS_AHEAD;
+
+		if (i < n)
+			__builtin_prefetch(pkts[i].data);
+		if (i >= HEADERS_AHEAD - QPS_AHEAD && ahead < n)
+			ur_engine_prefetch(r->engine, pkts[ahead].data, pkts[ahead].len);
+		if (i < HEADERS_AHEAD || !input_packet(r, &pkts[now]))
+			continue;
+		if (__builtin_expect(done != now, 0))
+			pkts[done] = pkts[now];
+		done++;
+	}
+	if (done)
+		r->ops->free(r->source, pkts, done);
+}
+
+static void capture(struct ur_round *r, const struct ur_pkt *pkts, unsigned n,
+		    enum ur_capture_dir dir)
+{
+	struct ur_capture *c = r->capture ? ur_capture_enter(r->capture, r->idx) : NULL;
+
+	if (!c)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		struct iovec seg[8] = {{pkts[i].data, pkts[i].len}};
+		unsigned cnt = 1;
+
+		if (pkts[i].in_pieces)
+			cnt = r->gather->segments(r->source, &pkts[i], seg, 8);
+		ur_capture_segments(c, r->idx, seg, cnt, r->now_ns, dir);
+	}
+	ur_capture_leave(r->capture, r->idx);
+}
+
+/* A burst from the source; returns how many came. */
+static unsigned receive_burst(struct ur_round *r)
+{
+	struct ur_pkt pkts[BURST], out[UR_ROUND_IMPAIR_BURST];
+	unsigned n = r->ops->rx(r->source, pkts, BURST);
+
+	update_now(r);
+	ur_engine_port_dry(r->engine, r->dry_ns);
+	if (n < BURST)
+		r->dry_ns = r->now_ns;
+	if (n) {
+		r->cnt.rx_frames += n;
+		capture(r, pkts, n, UR_CAPTURE_RX);
+	}
+	if (__builtin_expect(r->rx_impair != NULL, 0))
+		input_burst(r, out,
+			    ur_impair_pkt_run(r->rx_impair, pkts, n, out, UR_ROUND_IMPAIR_BURST,
+					      r->now_ns));
+	else if (n)
+		input_burst(r, pkts, n);
+	return n;
+}
+
+/* What other workers handed over, and what we sent to ourselves. */
+static unsigned take(struct ur_round *r, struct ur_pkt *pkts)
+{
+	unsigned n = 0;
+
+	while (n < BURST && r->loop_head != r->loop_tail)
+		pkts[n++] = r->loop[r->loop_head++ % UR_ROUND_LOOPBACK];
+	if (n < BURST && r->workers > 1)
+		n += r->ops->take(r->source, pkts + n, BURST - n);
+	return n;
+}
+
+/*
+ * As much as a round can send, else ACKs of many queue pairs would wait in the peer while their
+ * timers run, and a loop back to ourselves would fill the ring. *more: the source may hold more.
+ */
+static unsigned receive(struct ur_round *r, bool *more)
+{
+	struct ur_pkt pkts[BURST];
+	unsigned n, total = 0, bursts = 0;
+
+	r->unheard = 0;
+	do {
+		n = receive_burst(r);
+		total += n;
+	} while (n == BURST && ++bursts < UR_ROUND_BURSTS);
+	*more = n == BURST;
+	for (unsigned i = 0; i < UR_ROUND_BURSTS && (n = take(r, pkts)); i++) {
+		input_burst(r, pkts, n);
+		total += n;
+		if (n < BURST)
+			break;
+	}
+	return total;
+}
+
+/* ---- send ---- */
+
+/* No frame refers to a user's memory when the engine runs again. */
+static void join(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (pkts[i].in_pieces)
+			r->gather->join(r->source, &pkts[i]);
+}
+
+static void push_pending(struct ur_round *r)
+{
+	while (r->tx_head != r->tx_tail) {
+		struct ur_pkt *left = &r->tx_pending[r->tx_head];
+		unsigned n = r->ops->tx(r->source, left, (unsigned)(r->tx_tail - r->tx_head));
+
+		r->cnt.tx_frames += n;
+		r->tx_head = (uint16_t)(r->tx_head + n);
+		if (!n) {
+			join(r, left, (unsigned)(r->tx_tail - r->tx_head));
+			return;
+		}
+	}
+	r->tx_head = r->tx_tail = 0;
+}
+
+/* What goes to our own MAC address never sees the source. Returns how many are left in pkts. */
+static unsigned loop_back(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (__builtin_expect(memcmp(pkts[i].data, r->mac, 6) != 0, 1)) {
+			if (kept != i)
+				pkts[kept] = pkts[i];
+			kept++;
+			continue;
+		}
+		r->cnt.loopback++;
+		if (r->loop_tail - r->loop_head == UR_ROUND_LOOPBACK) {
+			r->cnt.handover_full++;
+			free_one(r, &pkts[i]);
+			continue;
+		}
+		join(r, &pkts[i], 1);
+		r->loop[r->loop_tail++ % UR_ROUND_LOOPBACK] = pkts[i];
+	}
+	return kept;
+}
+
+/* Takes over n frames, at most BURST; there is room because output stops while any is pending. */
+static void transmit(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
+{
+	struct ur_pkt *at = &r->tx_pending[r->tx_tail];
+
+	n = loop_back(r, pkts, n);
+	if (__builtin_expect(ur_rate_limits(&r->rate), 0))
+		for (unsigned i = 0; i < n; i++)
+			ur_rate_sent(&r->rate, pkts[i].len, r->now_ns);
+	if (__builtin_expect(r->tx_impair != NULL, 0))
+		n = ur_impair_pkt_run(r->tx_impair, pkts, n, at,
+				      (unsigned)(UR_ROUND_TX_PENDING - r->tx_tail), r->now_ns);
+	else
+		memcpy(at, pkts, n * sizeof(*at));
+	if (!n)
+		return;
+	capture(r, at, n, UR_CAPTURE_TX);
+	r->tx_tail = (uint16_t)(r->tx_tail + n);
+	push_pending(r);
+}
+
+/* Only the slots that were used are touched: most rounds of an idle worker use none. */
+static bool refill(struct ur_round *r)
+{
+	if (!r->spare_first)
+		return true;
+	if (!r->ops->alloc(r->source, r->spare, r->spare_first)) {
+		r->cnt.no_mbuf++;
+		return r->spare_first < BURST;
+	}
+	for (unsigned i = 0; i < r->spare_first; i++)
+		r->tx[i].hdr = r->spare[i].data;
+	r->spare_first = 0;
+	return true;
+}
+
+/* Payload, pad and ICRC behind the headers that the engine wrote. */
+static void build(struct ur_round *r, struct ur_pkt *pkts, const struct ur_tx *tx, unsigned n)
+{
+	if (r->gather) {
+		r->gather->build(r->source, pkts, tx, n);
+		return;
+	}
+	for (unsigned i = 0; i < n; i++)
+		pkts[i].len = ur_tx_write(&tx[i], pkts[i].data);
+}
+
+/* Whether the link that rate_gbps emulates takes another packet. */
+static bool link_is_free(struct ur_round *r)
+{
+	if (ur_rate_lets(&r->rate, r->now_ns))
+		return true;
+	r->rate.behind = ur_engine_wants_output(r->engine);
+	r->cnt.rate_waits += r->rate.behind;
+	return false;
+}
+
+/*
+ * A slow link is given one packet at a time, and ACKs must not wait behind what an application
+ * posts on and on.
+ */
+static unsigned output(struct ur_round *r, bool posted)
+{
+	bool slow = ur_rate_limits(&r->rate);
+	unsigned total = 0, n, cap;
+
+	push_pending(r);
+	if (r->tx_impair &&
+	    ur_impair_next_deadline(ur_impair_pkt_impair(r->tx_impair)) <= r->now_ns)
+		transmit(r, NULL, 0);
+	do {
+		struct ur_pkt *pkts;
+		struct ur_tx *tx;
+
+		if (r->tx_head != r->tx_tail || !refill(r))
+			break;
+		pkts = &r->spare[r->spare_first];
+		tx = &r->tx[r->spare_first];
+		cap = (unsigned)(BURST - r->spare_first);
+		update_now(r);
+		if (__builtin_expect(slow, 0)) {
+			if (!link_is_free(r))
+				break;
+			cap = 1;
+		}
+		n = posted && !slow ? ur_engine_output_posted(r->engine, tx, cap, r->now_ns)
+				    : ur_engine_output(r->engine, tx, cap, r->now_ns);
+		if (!n) {
+			r->rate.behind = false;
+			break;
+		}
+		build(r, pkts, tx, n);
+		r->spare_first = (uint16_t)(r->spare_first + n);
+		r->unheard += n;
+		transmit(r, pkts, n);
+		total += n;
+	} while (n == cap && total < UR_ROUND_BURSTS * BURST);
+	return total;
+}
+
+unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted)
+{
+	ur_round_set_now(r, now_ns);
+	return output(r, posted);
+}
+
+static bool neigh_waits(const struct ur_round *r)
+{
+	return r->neigh && r->neigh->out.head != r->neigh->out.tail;
+}
+
+/* ARP, ND and ping have few frames, and those have no hurry. */
+static void output_neigh(struct ur_round *r)
+{
+	while (neigh_waits(r) && r->tx_head == r->tx_tail && ur_rate_lets(&r->rate, r->now_ns)) {
+		struct ur_pkt pkt;
+
+		if (!r->ops->alloc(r->source, &pkt, 1)) {
+			r->cnt.no_mbuf++;
+			return;
+		}
+		pkt.len = (uint32_t)ur_neigh_output(r->neigh, pkt.data, r->frame_bytes);
+		if (pkt.len)
+			transmit(r, &pkt, 1);
+		else
+			free_one(r, &pkt);
+	}
+}
+
+/* ---- the round ---- */
+
+/*
+ * After receive(): what has come may be what a timer waits for, also when this worker was not run
+ * for a while; so it waits while the source may hold more. By the tick: nothing can be due that was
+ * not at the last look in this one.
+ */
+static void expire(struct ur_round *r, bool all_received)
+{
+	if (r->now_ns >> UR_ENGINE_TICK_SHIFT == r->tick)
+		return;
+	if (!all_received && r->behind++ < BEHIND_ROUNDS)
+		return;
+	r->behind = 0;
+	r->tick = r->now_ns >> UR_ENGINE_TICK_SHIFT;
+	if (ur_engine_next_deadline(r->engine) <= r->now_ns) {
+		ur_engine_expire(r->engine, r->now_ns);
+		r->expired = true;
+	}
+	if (r->neigh && ur_neigh_next_deadline(r->neigh) <= r->now_ns) {
+		ur_neigh_expire(r->neigh, r->now_ns);
+		r->expired = true;
+	}
+}
+
+/*
+ * First what is owed from before, then what has come: an inline caller gets to see what was
+ * received at once, and its answer leaves together with the ACK. Should it stop calling, the
+ * endpoint's progress thread sends the ACK.
+ */
+unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
+{
+	unsigned n = 0;
+	bool more;
+
+	ur_round_set_now(r, now_ns);
+	r->expired = false;
+	if (ur_engine_wants_output(r->engine) || r->tx_head != r->tx_tail || r->tx_impair)
+		n = output(r, false);
+	if (neigh_waits(r))
+		output_neigh(r);
+	n += receive(r, &more);
+	expire(r, !more);
+	return n;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t impair_deadline(const struct ur_impair_pkt *ip)
+{
+	return ip ? ur_impair_next_deadline(ur_impair_pkt_impair(ip)) : UINT64_MAX;
+}
+
+/* Timers are looked at once a tick. */
+static uint64_t timer_deadline(const struct ur_round *r)
+{
+	uint64_t next_tick_ns = (r->tick + 1) << UR_ENGINE_TICK_SHIFT;
+	uint64_t due_ns = ur_engine_next_deadline(r->engine);
+
+	if (r->neigh)
+		due_ns = earlier(due_ns, ur_neigh_next_deadline(r->neigh));
+	return due_ns < next_tick_ns ? next_tick_ns : due_ns;
+}
+
+uint64_t ur_round_next_deadline(const struct ur_round *r)
+{
+	uint64_t due_ns = timer_deadline(r);
+
+	/* What a timer did may have made something to send. */
+	if (r->expired)
+		return r->now_ns;
+	if (ur_rate_limits(&r->rate) && (ur_engine_wants_output(r->engine) || neigh_waits(r)))
+		due_ns = earlier(due_ns, r->rate.next_ns);
+	due_ns = earlier(due_ns, impair_deadline(r->rx_impair));
+	return earlier(due_ns, impair_deadline(r->tx_impair));
+}
+
+void ur_round_set_rate(struct ur_round *r, double gbps)
+{
+	ur_rate_change(&r->rate, gbps);
+}
+
+void ur_round_set_gids(struct ur_round *r, const struct ur_gid *gids, unsigned cnt)
+{
+	r->gids = gids;
+	r->gid_cnt = cnt;
+}
+
+const struct ur_impair *ur_round_impair(const struct ur_round *r, bool tx)
+{
+	const struct ur_impair_pkt *ip = tx ? r->tx_impair : r->rx_impair;
+
+	return ip ? ur_impair_pkt_impair(ip) : NULL;
+}
+
+/* ---- life ---- */
+
+/* *ip stays NULL when there is nothing to do. */
+static int make_impair(const struct ur_round_attr *a, const struct ur_impair_config *cfg,
+		       unsigned stream, struct ur_impair_pkt **ip)
+{
+	if (!ur_impair_active(cfg))
+		return 0;
+	*ip = ur_impair_pkt_new(cfg, stream, a->ops, a->source, a->frame_bytes);
+	return *ip ? 0 : -ENOMEM;
+}
+
+int ur_round_init(struct ur_round *r, const struct ur_round_attr *a, uint64_t now_ns)
+{
+	memset(r, 0, sizeof(*r));
+	r->ops = a->ops;
+	r->source = a->source;
+	/* What impairment holds back must not refer to a user's memory. */
+	r->gather = ur_impair_active(&a->tx_impair) ? NULL : a->ops->gather;
+	r->engine = a->engine;
+	r->neigh = a->neigh;
+	r->capture = a->capture;
+	r->gids = a->gids;
+	r->gid_cnt = a->gid_cnt;
+	r->frame_bytes = a->frame_bytes;
+	r->idx = a->idx;
+	r->workers = a->cnt ? a->cnt : 1;
+	r->vid = a->vid;
+	memcpy(r->mac, a->mac, 6);
+	r->evict_rx = a->evict_rx;
+	r->now_ns = now_ns;
+	r->spare_first = BURST;
+	ur_rate_init(&r->rate, a->rate_gbps);
+	if (make_impair(a, &a->rx_impair, 2u * a->idx, &r->rx_impair))
+		return -ENOMEM;
+	return make_impair(a, &a->tx_impair, 2u * a->idx + 1, &r->tx_impair);
+}
+
+static void free_all(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		free_one(r, &pkts[i]);
+}
+
+void ur_round_fini(struct ur_round *r)
+{
+	if (!r->ops)
+		return;
+	ur_impair_pkt_free(r->rx_impair);
+	ur_impair_pkt_free(r->tx_impair);
+	while (r->loop_head != r->loop_tail)
+		free_one(r, &r->loop[r->loop_head++ % UR_ROUND_LOOPBACK]);
+	free_all(r, &r->tx_pending[r->tx_head], (unsigned)(r->tx_tail - r->tx_head));
+	free_all(r, &r->spare[r->spare_first], (unsigned)(BURST - r->spare_first));
+	memset(r, 0, sizeof(*r));
+}

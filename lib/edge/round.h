@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_ROUND_H
+#define UR_EDGE_ROUND_H
+
+#include "edge/capture.h"
+#include "edge/impair_pkt.h"
+#include "edge/neigh.h"
+#include "edge/rate.h"
+#include "edge/source.h"
+#include "engine/engine.h"
+
+/*
+ * The round: what joins an engine to a packet source. Each call of ur_round_run() does, in this order:
+ *
+ *   output -> copy payload, ICRC -> [impair] -> [capture] -> send
+ *   receive -> [capture] -> [impair] -> decode, address, VLAN, ICRC -> engine, another worker's
+ *   round, or the neighbour part
+ *   timers
+ *
+ * It calls the engine, the neighbours and the source, and nothing of the system. Bytes come from the
+ * source, time is an argument.
+ *
+ * Thread class: one thread at a time, for all functions. Time never goes back; an earlier one counts
+ * as the last one.
+ */
+#define UR_ROUND_BURSTS	      2 /* of output in a round, and so of what may come back */
+#define UR_ROUND_IMPAIR_BURST (4 * UR_BURST)
+#define UR_ROUND_TX_PENDING   (UR_ROUND_IMPAIR_BURST + UR_BURST)
+#define UR_ROUND_LOOPBACK     1024 /* packets to ourselves that wait, a power of two */
+
+struct ur_round_attr {
+	const struct ur_source_ops *ops; /* these three outlive the round */
+	void *source;
+	struct ur_engine *engine;
+	uint32_t frame_bytes; /* room of a buffer that the source allocates, >= UR_HDR_MAX */
+	uint8_t mac[6];	      /* of the port */
+	uint16_t idx, cnt;    /* this worker, of so many; 0, 1 without others */
+	struct ur_impair_config rx_impair, tx_impair;
+	struct ur_neigh *neigh; /* worker 0; NULL: frames that are not RoCEv2 are dropped */
+	struct ur_capture_hook *capture; /* or NULL */
+	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt); not copied */
+	unsigned gid_cnt;
+	uint16_t vid;	  /* of the VLAN that the endpoint is in; 0: untagged */
+	bool evict_rx;	  /* throw received payload out of the cache, see cache.h */
+	double rate_gbps; /* of what it sends; 0: no limit. See rate.h */
+};
+
+/* What the edge counts, beside the engine. X(name, meaning) */
+#define UR_WORKER_COUNTERS(X)                                                                      \
+	X(rx_frames, "frames received")                                                            \
+	X(tx_frames, "frames handed to the port")                                                  \
+	X(handed_over, "packets passed to another worker")                                         \
+	X(handover_full, "packets lost because another worker's ring was full")                    \
+	X(loopback, "packets from this endpoint to itself")                                        \
+	X(no_mbuf, "times that no packet buffer was free")                                         \
+	X(rate_waits, "times that packets had to wait for [port] rate_gbps")                       \
+	X(other_frames, "frames that are not RoCEv2")                                              \
+	X(cross_cqe_full, "completions lost on the way to another worker")
+
+struct ur_worker_counters {
+#define X(name, text) uint64_t name;
+	UR_WORKER_COUNTERS(X)
+#undef X
+	uint64_t drops[UR_DROP_CNT]; /* before the engine: decode, address, ICRC */
+};
+
+/* The fields are the round's own, but for `cnt`. */
+struct ur_round {
+	const struct ur_source_ops *ops;
+	void *source;
+	const struct ur_gather_ops *gather; /* NULL also while impairment holds frames back */
+	struct ur_engine *engine;
+	struct ur_neigh *neigh;
+	struct ur_capture_hook *capture;
+	struct ur_impair_pkt *rx_impair, *tx_impair;
+	const struct ur_gid *gids;
+	unsigned gid_cnt;
+	uint32_t frame_bytes;
+	uint16_t idx, workers, vid;
+	uint8_t mac[6];
+	bool evict_rx;
+	uint64_t now_ns;
+	uint64_t dry_ns;  /* when the source had nothing more to receive */
+	uint64_t tick;	  /* of the engine, at the last look at the timers */
+	unsigned unheard; /* packets sent since the source was last asked for some */
+	unsigned behind;  /* rounds in a row after which the source may hold more */
+	bool expired;	  /* a timer ran at the end of the last round */
+	struct ur_rate rate;
+	/* Frames made and not taken by the source yet, [tx_head, tx_tail). */
+	uint16_t tx_head, tx_tail;
+	struct ur_pkt tx_pending[UR_ROUND_TX_PENDING];
+	/* Empty buffers for the next output, [spare_first, UR_BURST); tx[].hdr points into them. */
+	uint16_t spare_first;
+	struct ur_pkt spare[UR_BURST];
+	struct ur_tx tx[UR_BURST];
+	/* Packets to our own MAC address, [loop_head, loop_tail), free-running. */
+	uint32_t loop_head, loop_tail;
+	struct ur_pkt loop[UR_ROUND_LOOPBACK];
+	struct ur_worker_counters cnt;
+};
+
+/* 0, or -ENOMEM (impairment). */
+int ur_round_init(struct ur_round *r, const struct ur_round_attr *attr, uint64_t now_ns);
+/* Frees every packet that the round has. After a failed init too, or on a zeroed struct. */
+void ur_round_fini(struct ur_round *r);
+
+/* Sends, receives and does what is due. Returns the packets received and sent. */
+unsigned ur_round_run(struct ur_round *r, uint64_t now_ns);
+
+/*
+ * Only sends. `posted`: only what was posted, not ACKs and management; see ur_engine_output_posted().
+ * Returns the packets made.
+ */
+unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted);
+
+/* So much was sent by ur_round_output() alone that it is time to receive as well. */
+static inline bool ur_round_must_receive(const struct ur_round *r)
+{
+	return r->unheard >= UR_ROUND_BURSTS * UR_BURST;
+}
+
+/* Frames wait for the source to take them. */
+static inline bool ur_round_has_pending(const struct ur_round *r)
+{
+	return r->tx_head != r->tx_tail;
+}
+
+/* Takes over the time; what runs on the worker outside of a round sees it too. Returns it. */
+static inline uint64_t ur_round_set_now(struct ur_round *r, uint64_t now_ns)
+{
+	if (now_ns > r->now_ns)
+		r->now_ns = now_ns;
+	return r->now_ns;
+}
+
+/*
+ * When the round has something to do although nothing arrives and nothing is posted, provided that
+ * ur_round_run() returned 0 last. UINT64_MAX: never. Not in it: that the source has room again.
+ */
+uint64_t ur_round_next_deadline(const struct ur_round *r);
+
+/* As rate_gbps of the attributes, from the next packet on. */
+void ur_round_set_rate(struct ur_round *r, double gbps);
+
+/* The endpoint's own addresses from the next packet on; not copied. */
+void ur_round_set_gids(struct ur_round *r, const struct ur_gid *gids, unsigned cnt);
+
+/* NULL: none. */
+const struct ur_impair *ur_round_impair(const struct ur_round *r, bool tx);
+
+#endif
