@@ -12,47 +12,60 @@ extern "C" {
 #endif
 
 /*
- * Connections in band, by InfiniBand CM messages on QP1 in the RDMA IP CM layout, so that
- * rdma_cm peers understand them. The shape is librdmacm's: an id, events, connect and accept. The
- * library moves the QP through its states; the application creates it before connect or accept.
+ * Connections, made in band by InfiniBand CM messages on QP1 (IBTA Volume 1, chapter 12) in the
+ * layout of the RDMA IP CM Service (annex A11), which rdma_cm peers understand. The interface has
+ * the shape of librdmacm: an id, events, listen, connect and accept. The application creates the
+ * queue pair; the library moves it through its states.
  *
- * The states are moved by whoever fetches the events: a QP reaches RTS inside the
- * uroce_get_cm_event() that returns ESTABLISHED, and stops inside the one that returns
- * DISCONNECTED, REJECTED or UNREACHABLE (it is in ERR then and its work requests have flushed).
- * Keep fetching. A QP gets all remote rights and LOCAL_WRITE; an application that wants fewer, or
- * posts receives beforehand, moves it to INIT itself. QP and id may be destroyed in either order.
+ * State changes happen in the thread that fetches events. A queue pair is in RTS when
+ * uroce_get_cm_event() returns ESTABLISHED. It is in ERR, its work requests flushed, when that call
+ * returns DISCONNECTED, REJECTED or UNREACHABLE. So a program has to keep fetching events.
  *
- * An attempt to connect to a silent peer ends after 2.4 s; a peer that is slow to accept is waited
- * for 69 s at a time. A request of a peer waits for the application for a minute, then it is
- * refused and the id gets UNREACHABLE; so does one that was accepted and to which the peer says
- * nothing for ten seconds. At most 4096 connections and 1024 SIDR exchanges wait like this, 1024 of
- * them from one address.
+ * A queue pair that is in RESET gets LOCAL_WRITE and all remote access rights. A program that wants
+ * to grant fewer, or to post receives first, moves it to INIT itself before connect or accept. Queue
+ * pair and id may be destroyed in either order.
  *
- * Thread class: any thread. Return values: 0 or an errno value.
+ * Time limits: connecting to a silent peer fails after 2.4 s. A peer that is alive but has not
+ * accepted yet extends that by 69 s at a time. A peer's request waits one minute for the application
+ * before it is refused and its id gets UNREACHABLE; the same happens when an accepted peer is silent
+ * for ten seconds. At most 4096 connections and 1024 SIDR exchanges may be pending, 1024 of them
+ * from one address.
+ *
+ * Ownership: the library owns ids, channels and events between the call that creates them and the
+ * one that destroys or acknowledges them. It copies private data, addresses and parameters that are
+ * passed in.
+ *
+ * Thread class: any thread. Calls that return int return 0 or an errno value, never a negative one.
  */
 
 struct uroce_event_channel;
 
+/* One end of a connection, a listener, or one end of a SIDR exchange. The application only reads it. */
 struct uroce_cm_id {
 	struct ibv_context *context;
-	struct uroce_event_channel *channel;
-	void *user;	   /* the application's */
-	struct ibv_qp *qp; /* set by connect and accept */
-	struct sockaddr_storage local, peer;
+	struct uroce_event_channel *channel; /* where its events arrive */
+	void *user;		       /* of uroce_cm_create_id(); of a request: the listener's */
+	struct ibv_qp *qp;	       /* set by connect and accept */
+	struct sockaddr_storage local; /* address of this endpoint, with the port */
+	struct sockaddr_storage peer;  /* address of the peer */
 };
 
 /*
- * X(name, text)
+ * Types of events. X(name, text)
  *
- * CONNECT_REQUEST  a peer wants to connect: accept or reject the new id, now or later.
- * ESTABLISHED      send. On the active side with the private data of the peer's accept.
- * REJECTED         the peer refuses, or withdrew its request before it was accepted. status.
- * UNREACHABLE      nothing answered (ETIMEDOUT), extended mode is demanded and the peer does not
- * agree (EPROTONOSUPPORT; uroce_query_qp_mode() tells why), or the QP could not be moved (its
- * errno). status. DISCONNECTED     the connection is over, reported once, by whichever end. It may be
- * destroyed. TIMEWAIT_EXIT    the id may connect again. SIDR_REQUEST     a peer asks for a UD QP:
- * answer on the new id. SIDR_RESOLVED    status 0: qpn, qkey; else the IBA's SIDR status: 1 nobody
- * listens, 2 refused.
+ * - CONNECT_REQUEST: a peer wants to connect. Accept or reject the new id, now or later.
+ * - ESTABLISHED: the queue pair may send. At the active end the event holds the private data of the
+ *   peer's accept.
+ * - REJECTED: the peer refused (status: the reason, see uroce_cm_reject_str()), or withdrew its
+ *   request before it was accepted.
+ * - UNREACHABLE: no answer came (status ETIMEDOUT), extended mode is required and the peer does not
+ *   agree (EPROTONOSUPPORT; uroce_query_qp_mode() says why), or the queue pair could not be moved
+ *   (its errno value).
+ * - DISCONNECTED: the connection has ended, whichever end ended it. Reported once.
+ * - TIMEWAIT_EXIT: the id may connect again.
+ * - SIDR_REQUEST: a peer asks for a UD queue pair. Answer with the new id.
+ * - SIDR_RESOLVED: the answer. status 0: qpn and qkey are valid; otherwise an IBTA SIDR status, such
+ *   as 1 (no such service) and 2 (refused).
  */
 #define UROCE_CM_EVENTS(X)                                                                         \
 	X(CONNECT_REQUEST, "connect request")                                                      \
@@ -64,6 +77,7 @@ struct uroce_cm_id {
 	X(SIDR_REQUEST, "service id resolution request")                                           \
 	X(SIDR_RESOLVED, "service id resolved")
 
+/* UROCE_CM_EVENTS explains them. */
 enum uroce_cm_event_type {
 #define X(name, text) UROCE_CM_##name,
 	UROCE_CM_EVENTS(X)
@@ -71,110 +85,146 @@ enum uroce_cm_event_type {
 };
 
 /*
- * What one side offers. The smaller of one side's resources and the other side's depth counts. As
- * the IBA has it, rnr_retry_count is how often the *peer* is to retry when we are not ready, and
- * retry_count and path_mtu are the active side's choice for both; accept ignores them.
+ * What one end offers to the other. Of READs and atomics in flight, the smaller of one end's
+ * responder_resources and the other end's initiator_depth applies. As in the IBTA's messages,
+ * rnr_retry_count is how often the *peer* retries when this end has no receive posted; retry_count
+ * and path_mtu are chosen by the active end for both, and accept ignores them.
  */
 struct uroce_conn_param {
-	const void *private_data;
+	const void *private_data; /* private_data_len bytes for the peer, copied; or NULL */
 	/*
-	 * REQ <= 56 bytes, REP <= 196, REJ <= 148. Extended mode is agreed on in the last 16 bytes
-	 * of REQ and REP: there is room with REQ <= 40 and REP <= 180, otherwise a QP of mode auto
-	 * is `reorder`. The peer sees zeros in their place.
+	 * At most 56 in connect, 196 in accept, 148 in reject. Extended mode is negotiated in the
+	 * last 16 bytes: with more than 40 in connect or 180 in accept there is no room for it and a
+	 * queue pair in mode AUTO becomes REORDER. The peer reads zeros behind the data.
 	 */
 	uint8_t private_data_len;
-	uint8_t responder_resources; /* READs and atomics the peer may have outstanding at us */
-	uint8_t initiator_depth;     /* READs and atomics we want to have outstanding at the peer */
-	uint8_t retry_count;	     /* 0..7 */
-	uint8_t rnr_retry_count;     /* 0..7, 7 is for ever */
-	uint8_t timeout;       /* local ACK timeout, 4.096 us * 2^timeout; 0 takes the default */
-	uint8_t min_rnr_timer; /* RNR timer code 0..31 */
-	uint16_t path_mtu;     /* bytes; 0 takes the port's active MTU */
-	bool srq;
+	uint8_t responder_resources; /* READs and atomics the peer may have in flight to this end */
+	uint8_t initiator_depth;     /* READs and atomics this end wants in flight to the peer */
+	uint8_t retry_count;	     /* [0, 7] */
+	uint8_t rnr_retry_count;     /* [0, 7]; 7: without limit */
+	uint8_t timeout;       /* local ACK timeout, 4.096 us * 2^timeout; 0: the configured one */
+	uint8_t min_rnr_timer; /* RNR NAK timer code, [0, 31] */
+	uint16_t path_mtu;     /* bytes; 0: the port's active MTU */
+	bool srq;	       /* in events: the peer receives from an SRQ */
 };
 
+/* Valid until uroce_ack_cm_event(). */
 struct uroce_cm_event {
 	enum uroce_cm_event_type type;
-	struct uroce_cm_id *id;	       /* the new child for CONNECT_REQUEST and SIDR_REQUEST */
-	struct uroce_cm_id *listen_id; /* CONNECT_REQUEST and SIDR_REQUEST */
+	struct uroce_cm_id *id;	       /* a new one with CONNECT_REQUEST and SIDR_REQUEST */
+	struct uroce_cm_id *listen_id; /* with CONNECT_REQUEST and SIDR_REQUEST: the listener */
 	int status;		       /* see UROCE_CM_EVENTS */
-	struct uroce_conn_param param; /* the peer's; private_data lives until the event is acked */
-	uint32_t qpn, qkey;	       /* SIDR_RESOLVED */
+	struct uroce_conn_param param; /* the peer's; its private data belongs to the event */
+	uint32_t qpn;		       /* with SIDR_RESOLVED: the peer's queue pair */
+	uint32_t qkey;		       /* with SIDR_RESOLVED: its Q_Key */
 };
 
+/* A queue of events. NULL with errno set: ENOMEM, or the limit of open files. */
 struct uroce_event_channel *uroce_create_event_channel(struct ibv_context *ctx);
-/* EBUSY while it has ids. A thread that waits on it gets ECANCELED, and has left when this returns. */
+
+/*
+ * EBUSY while an id uses the channel. A thread that waits on it is woken with ECANCELED and has left
+ * when this call returns.
+ */
 int uroce_destroy_event_channel(struct uroce_event_channel *channel);
-/* Readable when there is an event (dedicated mode, and inline mode while somebody makes progress).
+
+/*
+ * A descriptor for poll(), readable while there is an event; never read from it. In inline mode it
+ * becomes readable only while some thread makes progress.
  */
 int uroce_event_channel_fd(const struct uroce_event_channel *channel);
 
 /*
- * Waits at most timeout_ms (-1: for ever, 0: not at all) for an event. ETIMEDOUT when none came.
- * In inline mode the waiting thread does the endpoint's work.
+ * Waits for an event, at most timeout_ms milliseconds (-1: without limit, 0: not at all), and gives
+ * it to the caller, who acknowledges it later. In inline mode the waiting thread does the endpoint's
+ * work. ETIMEDOUT: none came. ECANCELED: the channel is being destroyed.
  */
 int uroce_get_cm_event(struct uroce_event_channel *channel, int timeout_ms,
 		       struct uroce_cm_event **event);
+
+/* Frees the event, its private data included. Its id lives on. */
 void uroce_ack_cm_event(struct uroce_cm_event *event);
 
+/* Creates an id whose events arrive at `channel`. `user` is the application's. ENOMEM. */
 int uroce_cm_create_id(struct uroce_event_channel *channel, void *user, struct uroce_cm_id **id);
+
 /*
- * Drops the connection, if there is one, without a word to the peer beyond REJ or DREQ; its QP goes
- * to ERR. A listener refuses the requests that nobody has fetched; its children live on. No event
- * names the id afterwards.
+ * Ends the connection, if there is one: the peer is sent REJ or DREQ, its answer is not awaited, and
+ * the queue pair goes to ERR. A listener refuses the requests that were not fetched; ids of requests
+ * that were fetched live on. No event names the id afterwards.
  */
 int uroce_cm_destroy_id(struct uroce_cm_id *id);
 
 /*
- * The service level of the connection, [0, 15], and its traffic class (0: what the configuration
- * says of the service level): before connect or sidr_resolve, it is 0 and 0 otherwise; before
- * accept, instead of what the peer's request names. EINVAL: out of range, an id that listens or
- * connects already, or a service level without service (see uroce_set_qos()).
+ * Sets the service level, [0, 15], and the traffic class (0: the one configured for the service
+ * level) of the connection. Before connect or sidr_resolve the default is 0 and 0; before accept it
+ * is what the peer's request names. EINVAL: out of range, the id listens or connects already, or the
+ * service level has no service (see uroce_set_qos()).
  */
 int uroce_cm_set_service(struct uroce_cm_id *id, uint8_t sl, uint8_t traffic_class);
 
 /*
- * Listens on a port of the RDMA_PS_TCP space for connections; EADDRINUSE when another id does. A
- * request whose path MTU is larger than this endpoint's is refused with reason 26 and never seen,
- * one whose service level has no service here with reason 14.
+ * Listens for connections on a port of the RDMA_PS_TCP space. EADDRINUSE: another id does already.
+ * The application never sees a request whose path MTU is larger than this endpoint's (refused with
+ * reason 26) or whose service level has no service here (reason 14).
  */
 int uroce_cm_listen(struct uroce_cm_id *id, uint16_t port);
-/* The same for SIDR requests, on a port of the RDMA_PS_UDP space. */
+
+/* As uroce_cm_listen(), for SIDR requests, on a port of the RDMA_PS_UDP space. */
 int uroce_cm_sidr_listen(struct uroce_cm_id *id, uint16_t port);
+
+/* Stops listening; the id may be used again. EINVAL: it does not listen. */
 int uroce_cm_unlisten(struct uroce_cm_id *id);
 
 /*
- * Active side: resolves the peer (EHOSTUNREACH when nobody answers), moves `qp` (RESET) to INIT and
- * sends REQ. ESTABLISHED follows when the QP is in RTS, or REJECTED, or UNREACHABLE. `param` NULL
- * takes the configuration's values. On an error the QP is as it was. EINVAL: an id that is in use,
- * time-wait included, or a parameter out of range; EAFNOSUPPORT; EADDRNOTAVAIL: no address of the
- * peer's family; EAGAIN: too many connections.
+ * Active end: resolves the peer's MAC address, moves `qp` from RESET or INIT on, and sends REQ.
+ * ESTABLISHED, REJECTED or UNREACHABLE follows. `param` NULL: the configured values. On failure the
+ * queue pair is unchanged. EHOSTUNREACH: the peer's address was not resolved. EINVAL: the id is in
+ * use or in time-wait, or a parameter is out of range. EAFNOSUPPORT: neither IPv4 nor IPv6.
+ * EADDRNOTAVAIL: this endpoint has no address of that family. EAGAIN: too many connections.
  */
 int uroce_cm_connect(struct uroce_cm_id *id, const struct sockaddr *peer, struct ibv_qp *qp,
 		     const struct uroce_conn_param *param);
+
 /*
- * Passive side: moves `qp` (RESET) to RTR and then RTS, and sends REP. ESTABLISHED follows with
- * RTU. EINVAL: not an id of a request, or a QP of another transport than the peer's. ECONNABORTED:
- * the peer gave up. EPROTONOSUPPORT: extended mode is demanded, and the peer does not offer it, or
- * the private data leaves no room for the answer; reject with reason 5. After another error the id
- * may still be rejected.
+ * Passive end: moves `qp` from RESET or INIT to RTS and sends REP; ESTABLISHED follows when the
+ * peer's RTU or first packet arrives. EINVAL: `id` is not that of a pending request, or the queue
+ * pair's transport is not the peer's. ECONNABORTED: the peer gave up. EPROTONOSUPPORT: extended mode
+ * is required, and the peer does not offer it or the private data leaves no room for the answer;
+ * reject with reason 5. After any other error the id may still be rejected.
  */
 int uroce_cm_accept(struct uroce_cm_id *id, struct ibv_qp *qp,
 		    const struct uroce_conn_param *param);
-/* `reason` is an IBA reject reason; 28 (consumer reject) is the usual one. */
-int uroce_cm_reject(struct uroce_cm_id *id, uint16_t reason, const void *private_data, uint8_t len);
+
 /*
- * Sends DREQ, moves the QP to ERR (its work requests flush). DISCONNECTED follows on both sides.
- * ENOTCONN before ESTABLISHED and after DISCONNECTED were fetched.
+ * Refuses a request. `reason` is an IBTA reject reason, usually 28 (consumer reject); `len` bytes of
+ * private data, at most 148, go to the peer. EINVAL: not a pending request, or too much data.
+ */
+int uroce_cm_reject(struct uroce_cm_id *id, uint16_t reason, const void *private_data, uint8_t len);
+
+/*
+ * Sends DREQ and moves the queue pair to ERR, which flushes its work requests. DISCONNECTED follows
+ * at both ends. ENOTCONN: ESTABLISHED was not fetched yet, or DISCONNECTED was.
  */
 int uroce_cm_disconnect(struct uroce_cm_id *id);
 
-/* UD: asks for the QPN and Q_Key behind a port; answers such a question. */
+/*
+ * Asks the peer for the number and Q_Key of the UD queue pair behind a port; SIDR_RESOLVED follows.
+ * Errors are those of uroce_cm_connect().
+ */
 int uroce_cm_sidr_resolve(struct uroce_cm_id *id, const struct sockaddr *peer, uint16_t port,
 			  const void *private_data, uint8_t len);
+
+/*
+ * Answers a SIDR_REQUEST with a UD queue pair and its Q_Key (status 0), or refuses it with an IBTA
+ * SIDR status in [1, 255], `qp` NULL then. EINVAL: not such a request, or it was answered already.
+ */
 int uroce_cm_sidr_reply(struct uroce_cm_id *id, struct ibv_qp *qp, uint32_t qkey, int status);
 
+/* Text of an event's type, such as "established". Static. */
 const char *uroce_cm_event_str(enum uroce_cm_event_type type);
+
+/* Text of an IBTA reject reason. Static. */
 const char *uroce_cm_reject_str(int reason);
 
 #ifdef __cplusplus

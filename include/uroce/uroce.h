@@ -63,78 +63,136 @@ int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union 
 int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be16 *pkey);
 
 /*
- * Asynchronous events. ctx->async_fd becomes readable when there is one. None is lost, however many
- * objects have one; what happens to an object again before it was fetched is told once.
+ * Asynchronous events. ctx->async_fd is readable while there is one. None is lost, however many
+ * objects have one; an event that happens again to an object before it was fetched is reported once.
+ * Waits until there is an event, unless async_fd is non-blocking (-1 and EAGAIN then). Every event
+ * has to be acknowledged: destroying its object waits for that.
  */
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
+/* Acknowledges an event; its object may be destroyed from then on. */
 void uroce_ack_async_event(struct ibv_async_event *event);
+/* Text of an event's type. Static. */
 const char *uroce_event_type_str(enum ibv_event_type type);
 
-/* Protection domains and memory regions. */
+/* A protection domain, which the caller owns. NULL and errno: ENOMEM. */
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx);
+/* EBUSY while a memory region, queue pair, SRQ or address handle belongs to it. */
 int uroce_dealloc_pd(struct ibv_pd *pd);
+
+/*
+ * Registers `length` bytes at `addr` with the IBV_ACCESS_* rights and UROCE_ACCESS_REMOTE_INVALIDATE.
+ * The memory stays the application's and has to exist until uroce_dereg_mr(). Nothing is pinned.
+ * NULL and errno: EINVAL (rights or a range that cannot be), ENOMEM.
+ */
 struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
-/* As reg_mr, but remote addresses start at `iova` instead of `addr`. */
+/* As uroce_reg_mr(), but addresses in work requests start at `iova` instead of `addr`. */
 struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access);
 /*
- * An access flag beside those of verbs: the peer of any queue pair of the region's protection domain
- * may take the region's keys out of force, by IBV_WR_SEND_WITH_INV. Without it such a SEND is refused
- * as a remote access error: a right to read is none to take the region from everybody else. (In verbs
- * only memory windows of type 2 and regions of fast registration can be invalidated, and there are
- * none here.) IBV_WR_LOCAL_INV needs no flag.
+ * An access flag beside those of verbs: peers of queue pairs of the region's protection domain may
+ * invalidate its keys by IBV_WR_SEND_WITH_INV. Without the flag such a SEND fails with a remote
+ * access error, since a right to read is no right to take the region from everybody else. (In verbs
+ * only type 2 memory windows and fast registration can be invalidated, and uroce has neither.)
+ * IBV_WR_LOCAL_INV needs no flag.
  */
 #define UROCE_ACCESS_REMOTE_INVALIDATE (1 << 16)
 
 /*
- * Also makes a region valid again, under new keys, that was invalidated by a local or a remote
- * invalidate.
+ * As ibv_rereg_mr(). Also makes a region valid again, under new keys, that a local or remote
+ * invalidate has made invalid.
  */
 int uroce_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access);
-/* Returns when no packet under way can touch the memory any more. */
+/* Returns when no packet, received or sent, can touch the memory any more. */
 int uroce_dereg_mr(struct ibv_mr *mr);
 
-/* Completion queues. comp_vector chooses the worker, [0, ctx->num_comp_vectors). */
+/* A queue of completion events; `fd` of it is readable while there is one. NULL and errno. */
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx);
-/* A thread that waits on it gets -1 and ECANCELED, and has left when this returns. */
+/*
+ * EBUSY while a CQ uses it. A thread that waits on it gets -1 and ECANCELED and has left when this
+ * call returns.
+ */
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
+/*
+ * A completion queue of at least `cqe` entries. comp_vector is its worker, [0, num_comp_vectors of
+ * the context). `channel` may be NULL. NULL and errno: EINVAL, ENOMEM.
+ */
 struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 			       struct ibv_comp_channel *channel, int comp_vector);
+/* EBUSY while a queue pair uses it. Waits until all its events are acknowledged. */
 int uroce_destroy_cq(struct ibv_cq *cq);
+/*
+ * Takes up to num_entries completions; returns how many, or a negative errno value. In inline mode
+ * an empty queue makes the calling thread do the endpoint's work once and look again.
+ */
 int uroce_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+/*
+ * Requests one event for the next completion (solicited_only: the next solicited one, or an error).
+ * Completions that are in the queue already cause none: poll again after this call.
+ */
 int uroce_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/*
+ * Waits for a completion event; in inline mode the waiting thread does the endpoint's work. 0, or -1
+ * with errno: EAGAIN when the channel's descriptor is non-blocking and there is none, ECANCELED.
+ */
 int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
+/* Acknowledges events of a CQ; every one has to be, before the CQ is destroyed. */
 void uroce_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
+/* Text of a completion's status. Static. */
 const char *uroce_wc_status_str(enum ibv_wc_status status);
 
-/* Shared receive queues. */
+/* A shared receive queue. It moves to the worker of its first queue pair. NULL and errno. */
 struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+/*
+ * Changes the size (IBV_SRQ_MAX_WR), arms the limit event (IBV_SRQ_LIMIT), or both. EINVAL: out of
+ * range, or a limit above the size. ENOMEM.
+ */
 int uroce_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask);
+/* Size, scatter entries and limit. */
 int uroce_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+/* EBUSY while a queue pair uses it. */
 int uroce_destroy_srq(struct ibv_srq *srq);
+/* As uroce_post_recv(), for every queue pair of the SRQ. */
 int uroce_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /*
- * Queue pairs. A QP lives on the worker of its receive CQ; its SRQ must live there too (EINVAL
- * otherwise). modify_qp to RTR resolves the peer's MAC address and may take as long as that does.
+ * A queue pair of type RC, UC or UD, in RESET. It lives on the worker of its receive CQ, and its SRQ
+ * has to live there too. attr->cap is set to what was allocated. NULL and errno: EINVAL (a
+ * limit of the device, an object of another context, an SRQ of another worker), ENOMEM.
  */
 struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+/*
+ * As ibv_modify_qp(). The transition to RTR resolves the peer's MAC address and takes as long as that
+ * does (EHOSTUNREACH when there is no answer).
+ */
 int uroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
+/* As ibv_query_qp(). `init_attr` may be NULL. */
 int uroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		   struct ibv_qp_init_attr *init_attr);
+/*
+ * Completions of outstanding work requests are lost; those that were polled from a CQ stay valid. The
+ * queue pair's number is not used again before time-wait is over.
+ */
 int uroce_destroy_qp(struct ibv_qp *qp);
+/*
+ * Posts a list of send work requests. The list itself is copied; the memory that it names belongs to
+ * the library until the request completes, inline data excepted. Returns 0, or an errno value with
+ * *bad_wr at the first request that was not posted: ENOMEM (the queue is full), EINVAL. In inline
+ * mode the calling thread does the endpoint's work.
+ */
 int uroce_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/* Posts receives, as uroce_post_send() posts sends; allowed from INIT on. */
 int uroce_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /*
- * How an RC queue pair survives loss and reordering. X(NAME, word)
+ * How an RC queue pair recovers from loss and reordering. X(NAME, word)
  *
- * AUTO      EXTENDED when both ends agree while they connect by CM, else REORDER
- * EXTENDED  exactly what is lost is sent again, and data is placed as it comes: earlier data may
- *           land later, and only the completion says that all is there. Both ends are uroce.
- * REORDER   any RoCEv2 peer; packets that come early are kept until their turn
- * GBN       any RoCEv2 peer; everything from a gap on is sent again (go-back-N)
+ * - AUTO: EXTENDED if both ends agree on it when they connect by CM, REORDER otherwise.
+ * - EXTENDED: only lost packets are sent again, and each packet's data is placed when it arrives.
+ *   Earlier data may be placed later; only the completion says that all of it is there. Both ends
+ *   have to be uroce.
+ * - REORDER: for any RoCEv2 peer; packets that arrive early are kept until their turn.
+ * - GBN: for any RoCEv2 peer; go-back-N, everything from a gap on is sent again.
  */
 #define UROCE_QP_MODES(X)                                                                          \
 	X(AUTO, "auto")                                                                            \
@@ -142,6 +200,7 @@ int uroce_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_w
 	X(REORDER, "reorder")                                                                      \
 	X(GBN, "gbn")
 
+/* UROCE_QP_MODES explains them. */
 enum uroce_qp_mode {
 #define X(NAME, word) UROCE_QP_MODE_##NAME,
 	UROCE_QP_MODES(X)
@@ -149,8 +208,8 @@ enum uroce_qp_mode {
 };
 
 /*
- * Why a queue pair has the mode that it has. X(NAME, word, sentence); the word names a counter of
- * uroce_counters_json(), the sentence is for people and says what to do about it.
+ * Why a queue pair has its mode. X(NAME, word, sentence): the word is a key of
+ * uroce_counters_json(); the sentence is for people and names the remedy.
  */
 #define UROCE_QP_MODE_REASONS(X)                                                                   \
 	X(OPEN, "open", "the mode is decided when the queue pair goes to RTR")                     \
@@ -167,72 +226,88 @@ enum uroce_qp_mode {
 	  "the peer does not agree on extended mode; run uroce there with [transport] mode = "     \
 	  "auto or extended, or choose auto, reorder or gbn here")
 
+/* UROCE_QP_MODE_REASONS explains them. */
 enum uroce_qp_mode_reason {
 #define X(NAME, word, sentence) UROCE_MODE_REASON_##NAME,
 	UROCE_QP_MODE_REASONS(X)
 #undef X
 };
 
+/* All UDP source ports that spraying may use. */
 #define UROCE_SPRAY_ALL 255
 
+/* See uroce_set_qp_mode(). */
 struct uroce_qp_mode_attr {
 	enum uroce_qp_mode mode;
 	/*
 	 * Extended mode: the last packet of a WRITE from the peer is placed after all others, so
-	 * that one may poll on the last byte. The other modes place packets in order anyway.
+	 * that a program may poll on the last byte. The other modes place packets in order anyway.
 	 */
 	bool strict;
-	/* Extended mode: UDP source ports to send by, 0 (off), 2 to 16, or UROCE_SPRAY_ALL. */
+	/* Extended mode: how many UDP source ports to send from: 0 (off), [2, 16], UROCE_SPRAY_ALL. */
 	uint8_t spray;
 	enum uroce_qp_mode_reason reason; /* query only */
 };
 
+/* The members of struct uroce_qp_mode_attr that uroce_set_qp_mode() applies. */
 enum uroce_qp_mode_attr_mask {
-	UROCE_QP_MODE = 1 << 0,
-	UROCE_QP_STRICT = 1 << 1,
-	UROCE_QP_SPRAY = 1 << 2,
+	UROCE_QP_MODE = 1 << 0,	  /* mode */
+	UROCE_QP_STRICT = 1 << 1, /* strict */
+	UROCE_QP_SPRAY = 1 << 2,  /* spray */
 };
 
 /*
- * What an RC queue pair wants to be, instead of what [transport] says; in RESET or INIT, before
- * uroce_cm_connect() or uroce_cm_accept(). It holds until changed, through RESET too. EINVAL:
- * another state, an unknown bit or value, or ports to spray over in a mode that keeps the order;
- * EOPNOTSUPP: not an RC queue pair; EBUSY: it is being connected.
+ * Sets what an RC queue pair asks for, instead of what [transport] says; in RESET or INIT, before
+ * uroce_cm_connect() or uroce_cm_accept(). It stays until it is set again, through RESET too. EINVAL:
+ * another state, an unknown bit or value, or spraying in a mode that keeps the order. EOPNOTSUPP: not
+ * an RC queue pair. EBUSY: the queue pair is being connected.
  *
- * EXTENDED is a demand: uroce_cm_accept() fails with EPROTONOSUPPORT, and uroce_cm_connect() ends
- * with UROCE_CM_UNREACHABLE of that status, when the peer does not agree; query_qp_mode tells why.
- * When the queue pair is connected by modify_qp, both ends must demand it.
+ * EXTENDED is a requirement: if the peer does not agree, uroce_cm_accept() fails with EPROTONOSUPPORT,
+ * and uroce_cm_connect() ends with UROCE_CM_UNREACHABLE of that status; uroce_query_qp_mode() says why.
+ * A queue pair that is connected by modify_qp has to require it at both ends.
  */
 int uroce_set_qp_mode(struct ibv_qp *qp, const struct uroce_qp_mode_attr *attr, int attr_mask);
-/* What is wanted until RTR, what is from then on. */
+/* Before RTR, what the queue pair asks for; from then on, what it has. */
 int uroce_query_qp_mode(struct ibv_qp *qp, struct uroce_qp_mode_attr *attr);
+/* The word of a mode, such as "reorder". Static. */
 const char *uroce_qp_mode_str(enum uroce_qp_mode mode);
+/* The sentence of a reason. Static. */
 const char *uroce_qp_mode_reason_str(enum uroce_qp_mode_reason reason);
 /*
- * As ibv_query_qp_data_in_order(): 1 when the memory that this QP receives into may be polled
- * instead of the completion. True of atomics, and of WRITEs to a QP with `strict`.
+ * As ibv_query_qp_data_in_order(): 1 if a program may poll on the memory that this queue pair receives
+ * into, instead of waiting for the completion. That holds for atomics, and for WRITEs with `strict`.
  */
 int uroce_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 
-/* Address handles. create_ah resolves the MAC address (EHOSTUNREACH when nobody answers). */
+/*
+ * An address handle. Resolves the MAC address and takes as long as that does. NULL and errno:
+ * EHOSTUNREACH (no answer), EINVAL, ENOMEM.
+ */
 struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+/* Sends that name the handle and have not left yet fail: wait for their completions first. */
 int uroce_destroy_ah(struct ibv_ah *ah);
+/*
+ * Fills `attr` with the way back to the sender of a datagram, from its completion and the 40 bytes in
+ * front of it. EINVAL: the datagram was not sent to this endpoint, or has no such header.
+ */
 int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_wc *wc,
 			  struct ibv_grh *grh, struct ibv_ah_attr *attr);
 
 /*
- * Capture of what the port really sends and receives, to a pcap file with nanosecond stamps, while
- * the endpoint runs. `filter` is a BPF expression or NULL; `max_bytes` 0 means no bound. EBUSY when
- * one is under way. On failure `err` holds one sentence.
+ * Captures what the port sends and receives to a pcap file with nanosecond stamps, while the endpoint
+ * runs. `filter` is a pcap-filter(7) expression or NULL; max_bytes bounds the file, 0: no bound.
+ * Strings are copied. EBUSY: a capture is running. On failure `err` holds one sentence.
  */
 int uroce_capture_start(struct ibv_context *ctx, const char *file, const char *filter,
 			uint64_t max_bytes, char *err, size_t err_bytes);
+/* Counts packets of a capture. */
 struct uroce_capture_stats {
 	uint64_t written;  /* packets in the file */
-	uint64_t dropped;  /* copies lost because the writer was behind */
-	uint64_t filtered; /* packets the filter did not want */
+	uint64_t dropped;  /* copies lost because the writer fell behind; the packets were not */
+	uint64_t filtered; /* packets that the filter rejected */
 	uint64_t overflow; /* packets after max_bytes was reached */
 };
+/* Ends the capture and closes the file. `stats` may be NULL. ENOENT: none is running. */
 int uroce_capture_stop(struct ibv_context *ctx, struct uroce_capture_stats *stats);
 
 /*
