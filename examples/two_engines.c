@@ -42,9 +42,7 @@ void ur_assert_fail(const char *expr, const char *file, int line)
 
 static void *memory(size_t bytes)
 {
-	void *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
-
-	return memset(p, 0, bytes);
+	return memset(aligned_alloc(64, (bytes + 63) & ~(size_t)63), 0, bytes);
 }
 
 static void open_end(struct end *end, uint32_t ipv4)

@@ -55,7 +55,7 @@ done
 
 # Names that the door and wire/ declare, and those that the layers above want of the core.
 (sed 's,^,lib/,' "$dir/closure" && ls lib/wire/*.h) | xargs grep -ohE 'ur_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$dir/declared"
-nm -g --defined-only "$build/lib/liburoce_core.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$dir/core"
+nm -g --defined-only "$build/lib/liburoce-core.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$dir/core"
 find "$build/lib" \( -name 'edge_*.o' -o -name 'api_*.o' \) -exec nm -u {} + | awk 'NF == 2 { print $2 }' | sort -u >"$dir/wanted"
 comm -12 "$dir/core" "$dir/wanted" >"$dir/calls"
 if ! grep -qx ur_engine_output "$dir/calls"; then

@@ -46,5 +46,5 @@ engine     wire timer mem sched vl pacing admission transport cm
 print      wire
 edge       wire engine
 api        wire engine edge uroce
-app        wire print edge uroce perf pcap
+app        wire print uroce perf pcap
 EOT

@@ -24,8 +24,8 @@ run() {
 # Flags of the build under test, such as sanitizers, are not the release's.
 unset CFLAGS CPPFLAGS LDFLAGS
 run meson setup --buildtype=release -Dtests=false -Dedge=false "$dir/build" "$source_dir"
-run ninja -C "$dir/build" -j2 lib/liburoce_core.a
-archive=$dir/build/lib/liburoce_core.a
+run ninja -C "$dir/build" -j2 lib/liburoce-core.a
+archive=$dir/build/lib/liburoce-core.a
 
 nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u >"$dir/defined"
 nm -u "$archive" | awk 'NF == 2 { print $2 }' | sort -u >"$dir/undefined"

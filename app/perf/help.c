@@ -3,10 +3,9 @@
 
 void perf_options_help(FILE *out)
 {
-	fputs("uroce-perf drives two uroce endpoints and measures what they do.\n"
-	      "\n"
-	      "  uroce-perf server --config FILE [options]\n"
-	      "  uroce-perf client --config FILE --peer ADDRESS [options]\n"
+	fputs("Usage: uroce-perf server --config FILE [OPTION]...\n"
+	      "  or:  uroce-perf client --config FILE --peer ADDRESS [OPTION]...\n"
+	      "Drives two uroce endpoints and measures what they do.\n"
 	      "\n"
 	      "Start the server first. The client tells it in band what to do, so that only the\n"
 	      "client's command line matters. Examples:\n"

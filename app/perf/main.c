@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "client.h"
-#include "edge/config.h"
 #include "server.h"
 
 int main(int argc, char **argv)
@@ -18,7 +17,7 @@ int main(int argc, char **argv)
 		perf_options_help(stdout);
 		return PERF_EXIT_OK;
 	case PERF_PARSE_HELP_CONFIG:
-		ur_config_help(stdout);
+		uroce_config_help(stdout);
 		return PERF_EXIT_OK;
 	case PERF_PARSE_USAGE:
 		fprintf(stderr, "uroce-perf: %s\n", err);

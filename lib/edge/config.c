@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bsd/string.h>
 #include <rte_cfgfile.h>
@@ -303,19 +304,30 @@ void ur_config_init(struct ur_config *cfg)
 		ur_config_value(&ur_config_keys[i], ur_config_keys[i].def, cfg);
 }
 
-int ur_config_load(const char *path, struct ur_config *out, char *err, size_t err_cap)
+/* A bare name that is no file here is one of those that were installed. */
+static const char *find_file(const char *name, char *installed, size_t cap)
+{
+	if (strchr(name, '/') != NULL || access(name, F_OK) == 0)
+		return name;
+	snprintf(installed, cap, "%s/%s", UR_PMD_CONFIG_DIR, name);
+	return access(installed, F_OK) == 0 ? installed : name;
+}
+
+int ur_config_load(const char *name, struct ur_config *out, char *err, size_t err_cap)
 {
 	static const struct rte_cfgfile_parameters params = {.comment_character = COMMENT};
 	struct rte_cfgfile *file = NULL;
 	struct ur_config cfg;
-	char *text;
+	char *text, installed[UR_CONFIG_TEXT];
+	const char *path;
 	size_t len = 0;
 	int rc;
 
-	if (!path)
+	if (!name)
 		return fail(err, err_cap,
 			    "no configuration file is given; pmd-config/ has one for each way to a "
 			    "network");
+	path = find_file(name, installed, sizeof(installed));
 	ur_config_init(&cfg);
 	strlcpy(cfg.file, path, sizeof(cfg.file));
 	rc = read_file(path, &text, &len, err, err_cap);

@@ -168,12 +168,14 @@ struct ur_config {
 void ur_config_init(struct ur_config *cfg);
 
 /*
- * Defaults, then the file. Values are checked one by one; what depends on several keys is left to
- * ur_config_check(), because ur_config_set() may still change them.
- * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong or `path` is
+ * Defaults, then the file. A name without a slash that is no file in the working directory is looked
+ * for among the installed ones (UR_PMD_CONFIG_DIR, which is ${datadir}/uroce/pmd-config). Values are
+ * checked one by one; what depends on several keys is left to ur_config_check(), because
+ * ur_config_set() may still change them.
+ * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong or `name` is
  * NULL. `out` is written on success only.
  */
-int ur_config_load(const char *path, struct ur_config *out, char *err, size_t err_cap);
+int ur_config_load(const char *name, struct ur_config *out, char *err, size_t err_cap);
 
 /*
  * Sets one key as `section.key` and replaces what was there (address.neighbor: all entries).

@@ -101,6 +101,32 @@ static void expect_good(const char *path)
 	cr_expect_eq(load_and_check(path, &cfg), 0, "%s", err);
 }
 
+/* The tests are built with the source tree's pmd-config as the installed one. */
+Test(config, a_bare_name_is_found_among_the_installed_files)
+{
+	static struct ur_config cfg;
+	char dir[] = "/tmp/uroce-config-XXXXXX";
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	cr_expect_eq(load_and_check("ring-a.conf", &cfg), 0, "%s", err);
+	cr_expect_str_eq(cfg.port.device, "loop");
+	cr_expect_eq(load_and_check("./ring-a.conf", &cfg), -ENOENT);
+	cr_expect_eq(load_and_check("no-such.conf", &cfg), -ENOENT);
+	cr_expect_str_eq(err, "no-such.conf: cannot be read: No such file or directory");
+
+	/* The working directory comes first. */
+	FILE *f = fopen("ring-a.conf", "w");
+
+	cr_assert_not_null(f);
+	fputs("[port]\ndriver = ring\ndevice = mine\n[address]\nipv4 = 10.0.0.1/24\n", f);
+	fclose(f);
+	cr_expect_eq(load_and_check("ring-a.conf", &cfg), 0, "%s", err);
+	cr_expect_str_eq(cfg.port.device, "mine");
+	unlink("ring-a.conf");
+	rmdir(dir);
+}
+
 Test(config, every_file_of_pmd_config_is_right)
 {
 	cr_expect_geq(each_file("pmd-config", expect_good), 16);
