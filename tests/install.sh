@@ -10,6 +10,7 @@ root=$2/installed
 prefix=$root$3
 lib=$prefix/$4
 examples=$source_dir/examples
+export CCACHE_DISABLE=1 # it answers without writing -aux-info's file
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
