@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many queue pairs overrun one SRQ: how many requests are refused, how fairly and how soon each queue pair is
-served, in the three modes of [admission]. First the queue pairs of one peer, over memif; then those of several
-peers, each with its own interface and address on a Linux bridge. The peers are endpoints of one process: many
-processes on few CPUs would measure the kernel's scheduler.
+"""Many queue pairs overload one SRQ. Measured in the three modes of [admission]: the number of refused requests,
+and how fairly and how soon each queue pair is served. First with the queue pairs of one peer, over memif; then
+with those of several peers, each with its own interface and address on a Linux bridge. The peers are endpoints
+of one process, because many processes on few CPUs would measure the kernel's scheduler.
 
-The server works off one message in SERVICE_US and posts its receive again after that. A queue pair has one
-message under way and thinks for senders * SERVICE_US / load between two, so that without waiting all of them
-would ask for `load` times what is served. The RNR timer is 10 us; plain, which has no other remedy, is
-measured with longer ones as well. A figure is the median of the turns, and a bar is for the worst cell of all.
+The server handles one message in SERVICE_US and then posts its receive again. A queue pair has one message
+outstanding and pauses for senders * SERVICE_US / load between two messages. Without waiting, all of them
+together would request `load` times the service rate. The RNR timer is 10 us; plain, which has nothing else to
+limit refusals, is also measured with longer timers. A figure is the median over the turns, and a bar applies to
+the worst cell.
 """
 
 import json
@@ -34,11 +35,11 @@ PEER_QPS = 4
 PEER_LOADS = (2, 4)
 PEER_MODES = ("plain", "ab", "intelligent")
 PEER_SERVICE_US = 200
-PEER_TIMEOUT = 18  # 1 s: no process is away for so long
+PEER_TIMEOUT = 18  # 1 s: no process is off the CPU for that long
 PEER_COMMON = {"eal": {"memory_mb": 384}, "worker": {"mode": "inline", "thread_safe": "no"},
                "transport": {"mode": "extended", "path_mtu": 4096, "max_qp": 512}}
 
-WASTE = 10  # refusals a service of plain, from which on the bars on refusals count: one is the floor
+WASTE = 10  # refusals per service in plain from which the bars on refusals apply; one is the minimum
 WASTE_BAR = 0.10
 JAIN_BAR = 0.95
 MEAN_BAR = 1.05
@@ -84,7 +85,7 @@ def facts(result, senders, think):
         "refused": result["server"]["counters"]["rnr_nak_sent"] / served,
         "jain": result["fairness"]["jain"],
         "served_per_s": served / result["duration_s"],
-        # Little's law: a client that does not think waits.
+        # Little's law: a client that is not pausing is waiting.
         "mean_us": senders * result["duration_s"] * 1e6 / served - think,
         "p999_us": result["lat_us"]["p999"],
         "worst_us": result["lat_us"]["max"],
@@ -92,7 +93,7 @@ def facts(result, senders, think):
 
 
 class Crowd:
-    """Peers and a server on a bridge; process 0 has the peers, process 1 the server."""
+    """Peers and a server on a bridge. Process 0 runs the peers, process 1 the server."""
 
     def __init__(self, host, most):
         self.host, self.most = host, most
@@ -137,7 +138,7 @@ class Crowd:
 
 
 def summary(peers, senders, load, mode, turns, plain):
-    """Medians of the turns."""
+    """Medians over the turns."""
     row = {"peers": peers, "senders": senders, "load": load, "mode": mode,
            "refused": stats.median([t["refused"] for t in turns]),
            "jain": stats.median([t["jain"] for t in turns]),
@@ -150,7 +151,7 @@ def summary(peers, senders, load, mode, turns, plain):
 
 
 def ratios(rows, key, other):
-    """Of intelligent to `other`, each cell where plain refuses much."""
+    """Ratios of intelligent to `other`, for each cell in which plain refuses many requests."""
     found = []
     for row in rows:
         if row["mode"] != "intelligent":
@@ -224,7 +225,7 @@ def one_peer(host, options, turns, seconds, progress):
 
 
 def several_peers(host, options, turns, seconds, progress):
-    """As one_peer()."""
+    """Like one_peer(), for several peers."""
     crowd = Crowd(host, max(PEERS))
     found = {}
     for turn in range(turns):
@@ -239,7 +240,7 @@ def several_peers(host, options, turns, seconds, progress):
 
 
 def rows_of(found, modes):
-    """Of each cell the modes in this order, plain first."""
+    """The modes of a cell in this order, plain first."""
     rows = []
     for cell in sorted({key[:3] for key in found}):
         plain = None
@@ -260,8 +261,8 @@ def run(host, machine, options, progress):
     report.notes.append(f"one service takes {SERVICE_US} us, of several peers {PEER_SERVICE_US} us, {RECEIVES} "
                         "receives; a request that waits is refused once in mode intelligent: that is how the "
                         "receiver learns of it")
-    report.notes.append("where what plain and ab refuse takes all of a CPU, they serve less than the receiver could: "
-                        "then their times are those of that CPU")
+    report.notes.append("where refusals in plain and ab use a whole CPU, fewer requests are served than the receiver "
+                        "could serve; their times are then limited by that CPU")
     if (os.cpu_count() or 1) < 4:
         report.notes.append("few CPUs: a neighbour that takes one delays calls, and the worst time shows it")
     judge(report, single, "one peer")

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Throughput against the number of active queue pairs, each with one message outstanding.
 
-One message at a time and queue pair is the hard case: a queue pair that bursts amortizes what it costs to
-bring its state near. All of them are active all the time, so each message meets another one; that they are
-is verified by the messages in flight.
+One message at a time per queue pair is the hard case: with bursts, the cost of loading the state of a queue
+pair into the cache is amortized. All queue pairs are active all the time, so successive messages belong to
+different ones; the number of messages in flight verifies this.
 
-Two things decide what else is measured besides the cost of many queue pairs, so each is measured both ways.
-Payload: 10 000 buffers of 4 KB are 40 MB, and copying what lies in no cache costs every sender the same;
-with shared buffers there are as many as the fewer of those compared have. Order: completions come in the order
-of the messages, so queue pairs that post again at once ring in a fixed order, which is easy to guess; in random
-order any that may post is next.
+Two other effects are involved besides the number of queue pairs, so each is measured both ways. Payload: 10 000
+buffers of 4 KB are 40 MB, and copying uncached data costs any sender the same; shared buffers are as many as
+the smallest number of queue pairs compared. Order: completions come in the order of the messages, so queue pairs
+that post again at once ring their doorbells in a fixed order, which is easy to predict; in random order, the
+next one is drawn from all that may post.
 """
 
 from lib import perf, stats
@@ -23,7 +23,7 @@ TARGETS = ["app/perf/uroce-perf"]
 COUNTS = (1, 8, 128, 1024, 4096, 10000, 16384)
 SIZES = (64, 4096)
 MANY, FEW = 10000, 128
-BUFFERS = FEW  # of payload on either side when queue pairs share them
+BUFFERS = FEW  # number of payload buffers on either side when queue pairs share them
 WAYS = {"shared, in turn": ["--buffers", str(BUFFERS)],
         "shared, random": ["--buffers", str(BUFFERS), "--random-order"],
         "own, in turn": [],
@@ -35,7 +35,7 @@ WARMUP_S = 0.5  # at least one message of each queue pair
 
 
 def measure(host, way, qps, size, more, seconds):
-    """Millions of messages a second, packets sent again, the share of queue pairs with a message in flight."""
+    """Millions of messages per second, packets sent again, share of queue pairs with a message in flight."""
     sets = [f"transport.max_qp={max(COUNTS) + 16}"]
     figures = perf.run(host, way, "write", size, seconds, sets=(sets, sets), warmup=WARMUP_S,
                        more=["--qps", str(qps), "--depth", "1", *more])
@@ -43,7 +43,7 @@ def measure(host, way, qps, size, more, seconds):
 
 
 class ConnectionsReport(Report):
-    """A block for each size and way, a column for each number of queue pairs."""
+    """A block for each size and method, a column for each number of queue pairs."""
 
     def print(self):
         print(f"\n{self.title}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Instructions a packet in each mode, and calls of what a clean link never needs, by callgrind.
+"""Instructions per packet in each mode, and calls of functions that a clean link never needs, by callgrind.
 
-A part of `benchmarks/run loss`, alone: no port, no clock, the same on every run.
+A part of `benchmarks/run loss` that uses no port and no clock, so that it is the same on every run.
 """
 
 import loss
@@ -14,7 +14,7 @@ TARGETS = [engine.TARGET]
 
 
 class InstructionsReport(Report):
-    """Notes and bars; there is no table."""
+    """A report of notes and bars, without a table."""
 
     def __init__(self, machine):
         super().__init__("instructions", TITLE, machine)

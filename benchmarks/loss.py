@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Goodput through loss and reordering, against no loss.
+"""Goodput with loss and reordering, compared with no loss.
 
-Real ports lose packets by [impair], both ends what arrives there; TCP's frames are dropped by nftables in
-the same places. What extended mode owes is measured in every turn, what the other modes are compared with in
-the first. Every cell has a bar of its own, and what was measured is not measured again. Beside it the
-simulator, whose figures no neighbour changes, and callgrind's count of instructions.
+On real ports, [impair] drops packets on arrival at both ends; nftables drops TCP's frames in the same places.
+Extended mode is measured in every turn, the other modes only in the first. Every cell has its own bar, and
+no measurement is repeated. In addition there are figures of the simulator and instruction counts by callgrind,
+both of which do not depend on the load of the machine.
 """
 
 import json
@@ -27,7 +27,7 @@ KB64, MB1 = 65536, 1 << 20
 BURSTS = (1, True)  # 1 % in bursts
 MOST, FEW = ((0.1, False), (1, False), (5, False)), ((1, False),)
 ALL = ((0.01, False), *MOST, BURSTS)
-# Operation, size, mode, impairments, whether in every turn.
+# Operation, size, mode, impairments, and whether it is measured in every turn.
 SERIES = (("write", KB64, "extended", ALL, True), ("send", KB64, "extended", MOST, True),
           ("read", KB64, "extended", MOST, True), ("write", MB1, "extended", FEW, True),
           ("read", MB1, "extended", FEW, True), ("write", KB64, "reorder", MOST, True),
@@ -38,7 +38,7 @@ QUICK = (("write", KB64, "extended", ((1, False), BURSTS), True), ("read", KB64,
 COLUMNS = ((0, False), *ALL)
 TCP_LOSSES = (0, 0.1, 1, 5)
 
-BARS = {0.01: 0.99, 0.1: 0.95, 1: 0.80, 5: 0.50}  # extended, of no loss
+BARS = {0.01: 0.99, 0.1: 0.95, 1: 0.80, 5: 0.50}  # extended, as a share of the lossless goodput
 OP_BAR = 0.90
 RESENT_BAR = 1.15
 REORDER_MODE_BAR = 0.60  # at 1 %
@@ -54,14 +54,14 @@ def impairment_name(impairment):
 
 
 class LossReport(Report):
-    """A line for each path, operation, size and mode; a column for each impairment."""
+    """A row for each path, operation, size and mode; a column for each impairment."""
 
     def __init__(self, machine):
         super().__init__("loss", TITLE, machine)
         self.table = []
 
     def line(self, path, what, samples):
-        """`samples` of one path, operation, size and mode. Kept for the table and the JSON."""
+        """Adds the samples of one path, operation, size and mode to the table and the JSON."""
         cells = {}
         for loss, bursts in COLUMNS:
             here = lossy.pick(samples, loss=loss, bursts=bursts)
@@ -120,7 +120,7 @@ def real_ports(host, ways, plan, progress):
 
 
 def pairs(host, ways, plan, progress):
-    """Standard and extended mode without loss, reordering alone, latency: in pairs, turn by turn."""
+    """Pairs of measurements in each turn: standard and extended mode without loss; reordering only; latency."""
     found = {"clean": {}, "reordering": [], "latency": {}}
     for turn in range(plan["turns"]):
         for way in ways:
@@ -140,7 +140,7 @@ def pairs(host, ways, plan, progress):
 
 
 def tcp(host, pair, plan, report):
-    """Samples of one iperf3 stream through the same losses; none where the kernel cannot drop."""
+    """Samples of one iperf3 stream with the same losses; none if the kernel cannot drop frames."""
     samples = []
     for turn in range(min(2, plan["turns"])):
         found = []
@@ -182,7 +182,7 @@ def instructions(host, plan, progress):
     return found
 
 
-# ---- what came out ----
+# ---- results ----
 
 def plan_of(options):
     if options.quick:
@@ -233,7 +233,8 @@ def fill(report, ways, plan, samples, stream):
 
 
 def real_bars(report, ways, plan, samples):
-    """Each cell of extended mode: what is kept; of SEND and READ beside WRITE; what is sent again."""
+    """Bars for each cell of extended mode: share of goodput; SEND and READ compared with WRITE; packets sent
+    again."""
     report.bar("runs that died", sum("died" in s for s in samples), 0, at_least=False)
     for way in ways:
         for op, size, mode, impairments, _ in plan["series"]:
@@ -286,7 +287,7 @@ def pair_bars(report, ways, found):
 
 
 def sim_lines(report, simulated):
-    """The simulator's rows among the others."""
+    """Adds the rows of the simulator."""
     groups = {}
     for row in simulated["rows"]:
         groups.setdefault((row["mtu"], row["op"], row["mode"]), []).append(

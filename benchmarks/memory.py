@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes a queue pair and a structure, beside a conventional design.
+"""Bytes per queue pair and per structure, compared with a conventional design.
 
-Hot state is counted, not listed: the bytes of a queue pair's structure that messages in order read or
-write, from post to completion, from a trace of every access to memory. Sending and receiving are counted
-apart: what receives is needed at any time, what sends only while the queue pair is scheduled. There is a bar for
-whichever is more, of WRITEs, SENDs and READs, and one for the union of both sides of an operation, which a queue
-pair needs that sends and receives.
+Hot state is measured: a trace of all memory accesses shows which bytes of a queue pair's structure messages in
+order read or write, from post to completion. Sending and receiving are counted separately, because state for
+receiving is needed at any time, state for sending only while the queue pair is scheduled. There is a bar for the
+larger of the two, over WRITEs, SENDs and READs, and one for the union of both sides of an operation, which a
+queue pair needs that both sends and receives.
 """
 
 import json
@@ -27,8 +27,8 @@ MESSAGES = 24
 HOT_BAR = 440
 UNION_GUARD = 530
 
-# What a conventional design keeps on the adapter for 10 000 queue pairs (bytes): context of 210 B,
-# 8 WQEs each, five bitmaps of 500 bits, a reorder buffer of one BDP (0.5 MB), a table of 500
+# State of a conventional design on the adapter for 10 000 queue pairs (bytes): a context of 210 B and
+# 8 WQEs each, five bitmaps of 500 bits, a reorder buffer of one BDP (0.5 MB), and a table of 500
 # outstanding requests of 24 B.
 CONVENTIONAL = {
     "context": 2.0e6,
@@ -50,7 +50,7 @@ def facts_of(host, mode):
 
 
 def hot_of(host, mode, sizes, progress):
-    """{(operation, side): offsets}, with every size's taken together."""
+    """{(operation, side): offsets}, the union over all sizes."""
     found = {}
     for op in OPS:
         for size in sizes:
@@ -62,7 +62,7 @@ def hot_of(host, mode, sizes, progress):
 
 
 class MemoryReport(Report):
-    """A table of structures instead of contenders."""
+    """A report with a table of structures instead of contenders."""
 
     def __init__(self, machine):
         super().__init__("memory", TITLE, machine)
@@ -98,7 +98,7 @@ def amount(value):
 
 
 def structures(report, f, hot):
-    """`f` is of extended mode."""
+    """`f`: the facts of extended mode."""
     report.structure("context, hot", hot * QPS, f"{hot} B a QP, see below", CONVENTIONAL["context"])
     report.structure("context, all of it", f["qp"] * QPS,
                      f"{f['qp']} B a QP, attributes for query included")
@@ -140,14 +140,14 @@ POOLS = {
 
 
 def defaults(host):
-    """{key: number} of [transport]."""
+    """The numbers of [transport], {key: number}."""
     done = subprocess.run([str(host.binary("app/perf/uroce-perf")), "--help-config"], capture_output=True, text=True)
     section = done.stdout.partition("[transport]")[2].partition("\n[")[0]
     return {key: int(value) for key, value in re.findall(r"^(\w+) = (\d+)$", section, re.MULTILINE)}
 
 
 def pools(report, host, each):
-    """A row for each pool of an engine: what it holds at the default configuration."""
+    """A row for each pool of an engine, with its size in the default configuration."""
     known = defaults(host)
     for name, size in each.items():
         what, key = POOLS[name]

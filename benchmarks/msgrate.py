@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages a second: 64 B messages, one queue pair and several."""
+"""Messages per second: 64 B messages on one queue pair and on several."""
 
 from lib import iperf, paths, perf, stats, testpmd
 from lib.report import Report
@@ -10,7 +10,7 @@ TARGETS = ["app/perf/uroce-perf"]
 SIZE = 64
 FRAME = paths.ROCE_BYTES + paths.RETH_BYTES + SIZE
 BAR = 0.20
-DEPTH = 256  # messages outstanding, of all queue pairs together
+DEPTH = 256  # outstanding messages of all queue pairs together
 
 
 def ceiling(host, path, seconds):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce beside the kernel's soft-RoCE, rdma_rxe, inside one emulated guest: over the same veth pair, with the
-same path MTU and the same loss (netem; with af_xdp, which passes by it, [impair]).
+"""Compares uroce with the kernel's soft-RoCE, rdma_rxe, in one emulated guest: over the same veth pair, with the
+same path MTU and the same loss (by netem; for af_xdp, which bypasses netem, by [impair]).
 
-Every instruction is emulated, so figures mean nothing and only ratios within a turn are shown.
+Every instruction is emulated, so absolute figures mean nothing; only ratios within a turn are shown.
 """
 
 import json
@@ -18,9 +18,9 @@ TARGETS = ["app/perf/uroce-perf"]
 TURNS, SECONDS = 3, 2
 WAYS = ("af_packet", "af_xdp")
 BOOT_S = 900  # its image may have to be built first
-START_S = 45  # of one measurement: programs start slowly there, and one that hangs is ended
-# Where the emulator is slower than its other instructions by far: a clock that is an I/O port, read for each frame
-# of af_packet, and a string move byte by byte. The same for both.
+START_S = 45  # per measurement: programs start slowly in the guest, and a program that hangs is ended
+# Avoids two things that the emulator does far more slowly than others: reading a clock that is an I/O port, once
+# per frame of af_packet, and moving strings byte by byte. The same for both contenders.
 MACHINE = ["guest_cpu=max,erms=off", "guest_append=tsc=reliable clocksource=tsc"]
 CELLS = (("bw", 0), ("bw", 0.1), ("bw", 1), ("rate", 0), ("lat", 0))
 BARS = {("bw", 0): 5.0, ("rate", 0): 5.0, ("bw", 1): 10.0}
@@ -29,7 +29,7 @@ CONF = "[port]\ndriver = af_packet\ndevice = va\nframecnt = 1024\n[address]\nipv
 
 
 def guest(host, turns, seconds, progress):
-    """[{contender, what, loss, value}] of the whole run; no value: {why}."""
+    """[{contender, what, loss, value}] of the whole run; without a value, {why}."""
     share = host.tmp / "share"
     share.mkdir()
     shutil.copy(host.binary("app/perf/uroce-perf"), share)
@@ -51,11 +51,11 @@ def guest(host, turns, seconds, progress):
         shown = len(lines)
         if time.monotonic() > until:
             process.stop()
-            raise Failure(f"the guest did not end in {patience_s:.0f} s; its last words: {process.tail()}")
+            raise Failure(f"the guest did not end in {patience_s:.0f} s; its last output: {process.tail()}")
         time.sleep(0.2)
     process.wait(1)
     if clock is None:
-        raise Failure(f"the guest measured nothing; its last words: {process.tail()}")
+        raise Failure(f"the guest measured nothing; its last output: {process.tail()}")
     speed = (last[1] - clock[1]) / (last[0] - clock[0])
     if not 0.9 < speed < 1.1:
         raise Failure(f"the guest's clock runs {speed:.2f} times as fast as it should: run it again")
@@ -83,14 +83,14 @@ def run(host, machine, options, progress):
             if (what, loss) in BARS:
                 report.bar(f"{way} {text}, uroce / rxe", ratios, BARS[what, loss])
     report.extra = {"samples": {f"{w} {k} {l:g}": v for (w, k, l), v in found.items()}}
-    report.notes.append("figures of an emulated machine are in the JSON alone: only ratios say something")
+    report.notes.append("absolute figures of an emulated machine mean nothing and are only in the JSON")
     report.plot("times rxe", logscale=True)
     return report
 
 
 def ratios_of(what, mine, rxe, turns):
-    """How many times better uroce is, turn by turn: 0 where it has no value. Turns in which rxe has none do
-    not count; the notes name them."""
+    """By turn, how many times better uroce is; 0 if it has no value. Turns in which rxe has no value do not
+    count; the notes name them."""
     mine = mine + [None] * (turns - len(mine))
-    # Of a latency the smaller is the better.
+    # For latency, smaller is better.
     return [0.0 if m is None else r / m if what == "lat" else m / r for m, r in zip(mine, rxe) if r is not None]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Instructions of a scheduling turn, of a wake-up and of a doorbell, with 10 to 100 000 send queues.
 
-Counted by callgrind, not timed: the same on every run and however busy the machine. A wake-up is a gate
-that opens for one of those that wait, a turn is the arbiter's choice of a lane and a packet of the queue
-whose turn it is.
+Counted by callgrind, not timed, so that the figures are the same on every run. In a wake-up, a gate opens for
+one of the queues that wait there. In a turn, the arbiter selects a lane, and the next queue of the lane sends a
+packet.
 """
 
 import json
@@ -36,10 +36,10 @@ def instructions(host, op, queues, count):
     if (facts["ready"], facts["waiting"]) != (queues, queues):
         raise Failure(f"sched_loop {op}: {facts['ready']} queues are ready at the end, not {queues}")
     if {"turn": facts["turns"], "wake": facts["woken"]}.get(op, count) != count:
-        raise Failure(f"sched_loop {op}: {facts} is not {count} times")
+        raise Failure(f"sched_loop {op}: {facts} instead of {count} times")
     own, _ = engine.parse_callgrind(out.read_text())
     if not own:
-        raise Failure("callgrind saw nothing of sched_loop's measured()")
+        raise Failure("callgrind did not see sched_loop's measured()")
     return sum(own.values()) / count
 
 

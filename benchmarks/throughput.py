@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Payload a second: 64 KB messages on one queue pair.
+"""Payload per second: 64 KB messages on one queue pair.
 
-Over memif there are two ceilings, and a bar from each. Plain: testpmd's receiver copies each frame out of the
+Over memif there are two ceilings, with a bar for each. Plain: testpmd's receiver copies each frame out of the
 shared ring, so the bytes cross from core to core, as they must for any program that reads them. Zero copy:
-testpmd has uroce's own configuration, but never looks at a frame, so no byte leaves the sender's cache.
+testpmd has uroce's own configuration, but never reads a frame, so that no byte leaves the sender's cache.
 
-uroce runs as its configuration files have it, in transport mode auto: two uroce endpoints agree on extended.
+uroce runs with its configuration files, in transport mode auto, in which two uroce endpoints agree on extended.
 """
 
 from lib import iperf, paths, perf, stats, testpmd
@@ -23,7 +23,7 @@ OP_BAR = 0.85
 
 
 def ceiling(host, path, seconds):
-    """testpmd with the frames of a long message, counted as the payload they would carry."""
+    """testpmd with the frames of a long message, counted by the payload that they would carry."""
     rate = testpmd.frames_per_second(host, path, path.pmtu + paths.ROCE_BYTES, seconds)
     return rate * path.pmtu * 8 / 1e9
 
@@ -33,7 +33,7 @@ def uroce(host, path, op, seconds, dedicated=False):
 
 
 def contenders(host, ways, plain, pair, modes, seconds):
-    """In the order of a turn: each beside what it is compared with."""
+    """In the order of a turn: each contender next to its baseline."""
     runs = []
     for way in ways:
         raw = plain if way.name == "memif" else way

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Virtual lanes: how two lanes share a port that is too slow for both.
 
-A sender whose port is limited to a few Gb/s over memif, PMTU 2048, four queue pairs of 64 KB WRITEs on each
-of two service levels: SL 0 on VL 0, which has weight H in the high table, SL 1 on VL 1, which has weight L in
-the low one; Q is the limit of high priority. The tables change while the traffic runs; what is compared is
-bytes of frames that each lane has handed to the port.
+A sender over memif, PMTU 2048, whose port is limited to a few Gb/s. On each of two service levels, four queue
+pairs send WRITEs of 64 KB: SL 0 on VL 0, with weight H in the high table, and SL 1 on VL 1, with weight L in
+the low table; Q is the Limit of High-Priority. The tables change while the traffic runs. Compared are the bytes
+of the frames that each lane has passed to the port.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ SIZE = 65536
 QPS = 4  # of each lane
 DEPTH = 16
 PACKET = paths.ROCE_BYTES + PMTU
-EXTRA = 24  # bytes on the wire beside a frame
+EXTRA = 24  # bytes on the wire besides a frame
 WITHIN = 0.01
 OF_THE_PORT = 0.99
 WINDOW_S = 0.05
-LATE_NS = 4_000_000  # what a sender that was late makes up for
+LATE_NS = 4_000_000  # the time that a late sender can catch up
 SETTLE_S = 0.03
 
-# (Q, H, L): the document's nine sound rows, the misprinted one by the law, and what it probably meant.
+# (Q, H, L): the paper's nine correct rows, the misprinted row by the law, and the row that was probably meant.
 ROWS = [(0, 2, 2), (0, 3, 4), (1, 16, 4), (1, 16, 25), (2, 3, 2), (3, 16, 12), (6, 8, 40), (8, 25, 100),
         (16, 5, 96), (5, 10, 90), (10, 10, 90)]
-# (Q, H): largest L. In each, L = 1 to that.
+# (Q, H): the largest L. Each L from 1 to it is measured.
 SWEEPS = {(1, 16): 40, (2, 3): 24, (3, 16): 40, (6, 8): 24}
 QUICK_SWEEPS = {(1, 16): 24, (3, 16): 16}
 IBA_STEP = 4
@@ -46,7 +46,7 @@ COLOURS = [0x2266AA, 0xCC7722, 0x338844, 0xAA3377]
 
 
 def law(q, h, low):
-    """Bytes of the high lane for one of the low, exact."""
+    """Exact bytes of the high lane per byte of the low lane."""
     k = 2 * q if q else 1
     return fractions.Fraction(h, low) * max(1, k * low // h)
 
@@ -58,7 +58,7 @@ def iba(q):
 # ---- the traffic ----
 
 class Traffic:
-    """A sender whose lanes can be looked at and changed, and its receiver."""
+    """A sender whose lanes can be queried and changed, and its receiver."""
 
     def __init__(self, telemetry, processes):
         self.telemetry = telemetry
@@ -74,7 +74,7 @@ class Traffic:
         return lanes
 
     def packets(self, vl):
-        """0 as well before the endpoint is open."""
+        """Also 0 before the endpoint is open."""
         lanes = self.telemetry.ask("/uroce/lanes")
         return lanes[f"vl{vl}"]["packets"] if lanes else 0
 
@@ -82,7 +82,7 @@ class Traffic:
         self.telemetry.change(vl_mode=mode, vl_high=f"0:{h}", vl_low=f"1:{low}", vl_high_limit=q)
 
     def ratio(self, mode, q, h, low, cycles):
-        """Bytes of VL 0 for one of VL 1, over so many rounds of both tables."""
+        """Bytes of VL 0 per byte of VL 1, over this number of rounds of both tables."""
         self.tables(mode, q, h, low)
         packets = low + low * (law(q, h, low) if mode == "measured" else iba(q))
         time.sleep(SETTLE_S)
@@ -93,8 +93,9 @@ class Traffic:
         return high / max(lower, 1)
 
     def windows(self, seconds):
-        """[(Gb/s on the wire of VL 0, of VL 1)], one for each window of 50 ms. Those in which somebody else had
-        the CPU for longer than is made up for, and the one after, are left out, unless they are most."""
+        """[(Gb/s on the wire of VL 0, of VL 1)] for each window of 50 ms. Windows in which another process had
+        the CPU for longer than the sender can catch up, and the window after, are omitted unless they are the
+        majority."""
         found, undisturbed, before, calm = [], [], self.look(), False
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -110,7 +111,7 @@ class Traffic:
 
 
 def waited_ns(pid):
-    """For a CPU, by the thread that sends and receives."""
+    """Time that the thread that sends and receives has waited for a CPU."""
     return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[1])
 
 
@@ -121,14 +122,15 @@ def on_the_wire(before, after, vl):
 
 @contextlib.contextmanager
 def traffic(host, rate_gbps, sls, more=(), sets=()):
-    """uroce-perf on both sides; everything is stopped in the end."""
+    """uroce-perf on both sides. All processes are stopped at the end."""
     path = paths.Memif(host)
     prefix = f"uroce-bench-vl-{os.getpid()}"
     mtu = [f"transport.path_mtu={PMTU}"]
     path.prepare()
     processes, telemetry = [], None
     args = ["--peer", path.address(1), "--op", "write", "--size", str(SIZE), "--qps", str(QPS * len(sls)),
-            "--depth", str(DEPTH), "--transport-mode", "gbn", "--timeout", "22", "--sl", ",".join(map(str, sls)), *(more or ["--duration", "1000"])]
+            "--depth", str(DEPTH), "--transport-mode", "gbn", "--timeout", "22", "--sl", ",".join(map(str, sls)),
+            *(more or ["--duration", "1000"])]
     try:
         processes.append(perf.start(host, path, "client", 0, args, False,
                                     [*mtu, f"port.rate_gbps={rate_gbps}", f"eal.file_prefix={prefix}", *sets]))
@@ -190,7 +192,7 @@ class VlReport(Report):
 # ---- the three properties ----
 
 def teeth(q, h, lows):
-    """The Ls of each tooth [n H/2Q, (n + 1) H/2Q), by n."""
+    """The values of L in each tooth [n H/2Q, (n + 1) H/2Q), by n."""
     found = {}
     for low in lows:
         found.setdefault(2 * q * low // h, []).append(low)
@@ -198,7 +200,7 @@ def teeth(q, h, lows):
 
 
 def properties(report, q, h, ratios):
-    """Of the measured sweep alone: what the law says enters only in where teeth begin."""
+    """Uses only the measured sweep; the law only decides where teeth begin."""
     name = f"Q {q}, H {h}"
     period = fractions.Fraction(h, 2 * q).numerator
     by_tooth = teeth(q, h, ratios)
@@ -215,7 +217,7 @@ def properties(report, q, h, ratios):
 
 
 def plot(sweeps):
-    """results/vl.svg: ratio against low weight, the mode measured and the mode iba beside it."""
+    """Plots results/vl.svg: ratio against low weight, in the modes measured and iba."""
     out = ROOT / "results" / "vl.svg"
     out.parent.mkdir(exist_ok=True)
     top = max(ratio for measured, _ in sweeps.values() for ratio in measured.values())
@@ -267,14 +269,14 @@ def shares(host, report, options, progress):
 
 
 def strict(host, report, options, progress, port):
-    """All queue pairs have as much to send; when the high ones are done the low ones begin."""
+    """All queue pairs have the same amount to send. The low ones begin when the high ones are done."""
     seconds = 1.0 if options.quick else 2.0
     messages = int(seconds * RATE_GBPS * 1e9 / 8 / SIZE)  # of each lane
     progress(1, 1, ("strict",))
     with traffic(host, RATE_GBPS, [0, 1], more=["--iters", str(2 * messages)],
                  sets=["qos.vl_mode=strict", "qos.vl_high=0:16", "qos.vl_low=1:4"]) as t:
         found = t.windows(1.6 * seconds)
-    # The window in which the high lane comes to its end is of neither part.
+    # The window in which the high lane ends belongs to neither part.
     busy = [(high, low) for high, low in found if high > 0.5 * port][:-1]
     after = [low for high, low in found if high < 0.001 * port]
     share = sum(low for _, low in busy) / sum(high + low for high, low in busy)
@@ -286,7 +288,7 @@ def strict(host, report, options, progress, port):
 
 
 def idle(host, report, options, progress):
-    """The low lane alone, with and without a high lane that has nothing. Returns the former's Gb/s."""
+    """Only the low lane sends, with and without an idle high lane. Returns the Gb/s of the former."""
     turns = 3 if options.quick else 8
     modes = ("iba", "measured", "strict")
     found = {}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the benchmarks share: processes, namespaces, contenders, statistics and reports."""
+"""Shared code of the benchmarks: processes, namespaces, contenders, statistics and reports."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""results/loss.svg: goodput against loss, a panel for each path and one for the simulator."""
+"""Plots results/loss.svg: goodput against loss, one panel per path and one for the simulator."""
 
 from .host import ROOT
 from .report import gnuplot
@@ -8,7 +8,7 @@ COLOURS = {"gbn": 0xAA3333, "reorder": 0xCC8822, "extended": 0x2266AA, "TCP": 0x
 
 
 def plot(table, ways, simulated, losses):
-    """`table` as LossReport keeps it: (path, what, {loss: cell}). Returns the path or None."""
+    """`table` is that of LossReport: (path, what, {loss: cell}). Returns the path of the plot or None."""
     panels = [(way.name, real_curves(table, way.name)) for way in ways]
     if simulated:
         panels.append(("simulator, 100 Gb/s, 40 us", sim_curves(simulated)))
@@ -32,7 +32,7 @@ def plot(table, ways, simulated, losses):
 
 
 def real_curves(table, path):
-    """WRITEs of 64 KB; beside af_packet TCP, which has the same veth pair."""
+    """WRITEs of 64 KB. With af_packet also TCP, which uses the same veth pair."""
     curves = []
     for where, what, cells, _ in table:
         words = what.split()

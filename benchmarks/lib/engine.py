@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""benchmarks/raw/engine_loop under valgrind: instructions a packet (callgrind), and the bytes of a queue
-pair that packets in order touch (lackey). The same figures on every run and however busy the machine."""
+"""Runs benchmarks/raw/engine_loop under valgrind: instructions per packet (callgrind), and the bytes of a
+queue pair that packets in order touch (lackey). The figures are the same on every run, however busy the
+machine is."""
 
 import json
 import re
@@ -9,16 +10,16 @@ import subprocess
 from .host import Failure
 
 TARGET = "benchmarks/raw/engine_loop"
-# What a worker does with a packet whatever the protocol's mode: the copy and the check sequence.
+# Work on a packet that does not depend on the transport mode: copying and the ICRC.
 PAYLOAD = re.compile(r"^0x|memcpy|memmove|memset|crc", re.IGNORECASE)  # 0x: ISA-L, which is stripped
-# Out-of-order and recovery contexts, kept packets, gaps in READ responses: only after a gap.
+# Functions that run only after a gap: out-of-order and recovery contexts, kept packets, gaps in READ responses.
 SLOW = re.compile(r"^ur_(ooo|rtx|reorder_(?!qp_init|deadline|qp_)|read_gap)_|^ur_(ooo|rtx)_take")
 CACHE_LINE = 64
 PMTU = 4096  # engine_loop's
 
 
 def valgrind(host, tool, options, op, size, count, mode):
-    """What engine_loop prints."""
+    """The JSON object that engine_loop prints."""
     argv = ["valgrind", f"--tool={tool}", *options, str(host.binary(TARGET)), op, str(size), str(count),
             mode]
     host.say(" ".join(argv))
@@ -57,8 +58,8 @@ def parse_callgrind(text):
 
 
 def instructions(host, op, size, count, mode):
-    """{"all": instructions for each packet of payload, whatever they were spent on, "protocol": the same
-    without payload, "slow": {function of the slow path: calls}}"""
+    """{"all": instructions per data packet, "protocol": the same without copying and ICRC, "slow": {function
+    of the slow path: calls}}"""
     out = host.tmp / "callgrind.out"
     facts = valgrind(host, "callgrind", ["--collect-atstart=no", "--toggle-collect=measured",
                                          f"--callgrind-out-file={out}"], op, size, count, mode)
@@ -77,8 +78,8 @@ def instructions(host, op, size, count, mode):
 
 
 def touched(host, op, size, count, mode):
-    """{"requester": offsets, "responder": offsets}: the bytes of struct ur_qp that were read or
-    written, as sets; and the struct's size."""
+    """{"requester": offsets, "responder": offsets}: sets of the bytes of struct ur_qp that were read or
+    written; and the size of the struct."""
     out = host.tmp / "lackey.out"
     facts = valgrind(host, "lackey", ["--trace-mem=yes", "--basic-counts=no", f"--log-file={out}"],
                      op, size, count, mode)
@@ -106,5 +107,5 @@ def touched(host, op, size, count, mode):
 
 
 def lines(offsets):
-    """Cache lines that hold these bytes; a queue pair starts on one."""
+    """Number of cache lines that contain these bytes. A queue pair is aligned to a cache line."""
     return len({i // CACHE_LINE for i in offsets})

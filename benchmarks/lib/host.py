@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine: what is installed, its CPUs, its hugepages, the build, and the processes we start.
+"""The machine: installed programs, CPUs, hugepages, the build, and the processes that are started.
 
-Everything taken here is given back by Host.close(), which runs at the end, on a signal and on an
-error alike.
+Host.close() releases everything that is reserved or started here. It runs at the end, also after a
+signal or an error.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HUGEPAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
-MEMORY_MB = 96  # of each DPDK process
-HUGEPAGES_WANTED = MEMORY_MB + 32  # of 2 MB, for two processes, and what the EAL rounds up
+MEMORY_MB = 96  # per DPDK process
+HUGEPAGES_WANTED = MEMORY_MB + 32  # pages of 2 MB for two processes, and the EAL's rounding
 PR_SET_PDEATHSIG = 1
 NICE = -19
 
-# The program that a benchmark calls, and the Debian package that has it.
+# Programs that benchmarks call, and the Debian packages that contain them.
 PACKAGES = {
     "dpdk-testpmd": "dpdk",
     "iperf3": "iperf3",
@@ -44,11 +44,11 @@ PACKAGES = {
 
 
 class Failure(Exception):
-    """One sentence for the user; the run ends with status 1."""
+    """An error with one sentence for the user. The run ends with status 1."""
 
 
 class Process:
-    """A child on its own CPUs, whose output goes to a log file."""
+    """A child process on its own CPUs, with its output in a log file."""
 
     def __init__(self, host, name, argv, cpus, stdin=subprocess.DEVNULL):
         self.name = name
@@ -75,17 +75,17 @@ class Process:
         return self.popen.poll() is None
 
     def wait_for(self, needle, timeout_s=15.0):
-        """Until the output holds `needle`; the process must not end before."""
+        """Waits until the output contains `needle`. The process must not end before."""
         until = time.monotonic() + timeout_s
         while needle not in self.text():
             if not self.alive():
-                raise Failure(f"{self.name} ended early; its last words: {self.tail()}")
+                raise Failure(f"{self.name} ended early; its last output: {self.tail()}")
             if time.monotonic() > until:
                 raise Failure(f"{self.name} is not ready after {timeout_s:.0f} s: {self.tail()}")
             time.sleep(0.02)
 
     def wait(self, timeout_s):
-        """Until it ends by itself, with status 0."""
+        """Waits until the process ends, which it must do with status 0."""
         try:
             status = self.popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -96,7 +96,7 @@ class Process:
             raise Failure(f"{self.name} failed with status {status}: {self.tail()}")
 
     def end(self, patience_s):
-        """Until it ends, with any status; stopped when that takes too long."""
+        """Waits until the process ends, with any status. Stops it after patience_s."""
         try:
             self.popen.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -108,7 +108,7 @@ class Process:
         return " | ".join(words[-lines:]) or "(none)"
 
     def stop(self):
-        """Ends it: politely, because a PMD must close its port, then not."""
+        """Ends the process: by SIGTERM, so that a PMD can close its port, and if necessary by SIGKILL."""
         for sig, patience_s in ((signal.SIGTERM, 4), (signal.SIGKILL, 4)):
             if not self.alive():
                 break
@@ -126,13 +126,13 @@ class Process:
 
 
 def child_setup(cpus):
-    """In the child: dies with us, stays on its CPUs, goes before the neighbours' batch jobs."""
+    """Runs in the child: it ends with its parent, stays on its CPUs and has priority over batch jobs."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if cpus:
         os.sched_setaffinity(0, cpus)
     try:
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
-        # Where the scheduler groups tasks by session, only the session's own weight counts.
+        # If the kernel groups tasks by session, only the weight of the session counts.
         with open("/proc/self/autogroup", "w", encoding="ascii") as group:
             group.write(str(NICE))
     except OSError:
@@ -144,9 +144,9 @@ class Host:
         self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="uroce-bench-"))
         self.cpus = sorted(os.sched_getaffinity(0))
         self.processes = []
-        self.closers = []  # called last first
+        self.closers = []  # called in reverse order
         self.reserved = 0
-        self.huge = False  # decided once, for all contenders alike
+        self.huge = False  # decided once, so that all contenders have the same
         self.count = 0
         self.build_option = build
         self.build = None
@@ -159,7 +159,7 @@ class Host:
     # ---- CPUs ----
 
     def cpu(self, side, dedicated=False):
-        """The CPUs of side 0 or 1: one each, two each with a worker of its own."""
+        """The CPUs of side 0 or 1: one each, or two each with a dedicated worker."""
         if dedicated:
             return {self.cpus[2 * side], self.cpus[2 * side + 1]}
         return {self.cpus[side % len(self.cpus)]}
@@ -176,12 +176,12 @@ class Host:
     # ---- hugepages ----
 
     def reserve_hugepages(self):
-        """Adds what is missing; without the right to, or without room, runs without."""
+        """Reserves missing hugepages. Without permission or memory, the benchmarks run without them."""
         self.huge = self.top_up_hugepages()
         return self.huge
 
     def top_up_hugepages(self):
-        """Somebody else may have taken from what we reserved."""
+        """Reserves more if another process has taken some. Returns whether there are enough."""
         before, idle = hugepages("nr"), free_hugepages()
         if idle < HUGEPAGES_WANTED:
             write_hugepages(before + HUGEPAGES_WANTED - idle)
@@ -194,12 +194,12 @@ class Host:
         return self.build / relative
 
     def make_build(self, targets):
-        """The release build: --build, or build-release made here. Brought up to date either way."""
+        """Updates the release build: the one of --build, or build-release, which is set up if missing."""
         if self.build_option:
             self.build = pathlib.Path(self.build_option).resolve()
             if not (self.build / "build.ninja").exists():
-                raise Failure(f"{self.build} is no build directory; "
-                              f"`meson setup {self.build} {ROOT} --buildtype=release` makes it")
+                raise Failure(f"{self.build} is not a build directory; create it with "
+                              f"`meson setup {self.build} {ROOT} --buildtype=release`")
         else:
             self.build = ROOT / "build-release"
             if not (self.build / "build.ninja").exists():
@@ -220,7 +220,7 @@ class Host:
         done = subprocess.run(argv, capture_output=True, text=True)
         if done.returncode != 0:
             lines = (done.stdout + done.stderr).strip().splitlines()
-            raise Failure(f"`{' '.join(argv)}` fails:\n" + "\n".join(lines[-15:]))
+            raise Failure(f"`{' '.join(argv)}` failed:\n" + "\n".join(lines[-15:]))
 
     def optimized(self):
         options = self.build / "meson-info" / "intro-buildoptions.json"
@@ -246,7 +246,7 @@ class Host:
 
 
 def free_hugepages():
-    """Those that are promised to a mapping are free as well, but not for us."""
+    """Free hugepages that are not reserved by a mapping of another process."""
     return hugepages("free") - hugepages("resv")
 
 
@@ -265,7 +265,7 @@ def write_hugepages(count):
 
 
 def preflight(programs, root=True):
-    """One sentence with the command that mends it."""
+    """Checks programs and permissions. A Failure names the command that helps."""
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
     missing = sorted({PACKAGES[p] for p in programs if shutil.which(p) is None})
     if missing:
@@ -275,7 +275,7 @@ def preflight(programs, root=True):
 
 
 def description(host):
-    """The machine, for the JSON and the heading."""
+    """Description of the machine, for the JSON and the heading."""
     model = platform.processor() or platform.machine()
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():

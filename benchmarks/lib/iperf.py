@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rival: the kernel's TCP over the same veth pair. iperf3 for one stream's bandwidth, sockperf
-for a ping-pong's half round trip."""
+"""The rival: the kernel's TCP over the same veth pair. iperf3 measures the bandwidth of one stream,
+sockperf the half round trip of a ping-pong."""
 
 import json
 import re
@@ -13,7 +13,7 @@ RATE = re.compile(r"Message Rate is (\d+)")
 
 
 def one_stream(host, pair, seconds):
-    """Gb/s that arrive."""
+    """Received Gb/s."""
     pair.tcp_on()
     server = host.start("iperf3-server", pair.inside(1) + ["iperf3", "-s", "-1", "--forceflush"],
                         host.cpu(1))
@@ -32,7 +32,7 @@ def one_stream(host, pair, seconds):
 
 
 def ping_pong(host, pair, seconds, size=14):
-    """{"p50", "p99"} of half a round trip in us. 14 bytes is sockperf's smallest message."""
+    """{"p50", "p99"} of half a round trip, us. 14 bytes is the smallest message of sockperf."""
     pair.tcp_on()
     address = ["-i", TCP_ADDRESSES[1], "-p", "11111", "--tcp"]
     server = host.start("sockperf-server", pair.inside(1) + ["sockperf", "server", *address],
@@ -53,7 +53,7 @@ def ping_pong(host, pair, seconds, size=14):
 
 
 def message_rate(host, pair, size, seconds):
-    """Messages of `size` bytes a second through one TCP stream, each sent on its own."""
+    """Messages of `size` bytes per second through one TCP stream, each sent by its own call."""
     pair.tcp_on()
     address = ["-i", TCP_ADDRESSES[1], "-p", "11112", "--tcp"]
     server = host.start("sockperf-server", pair.inside(1) + ["sockperf", "server", *address],

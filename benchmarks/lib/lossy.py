@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Goodput through loss and reordering that uroce's own ports inject ([impair]), as samples.
+"""Samples of goodput under loss and reordering that uroce's own ports inject ([impair]).
 
-Each end drops what arrives there, so every packet, data or ACK, can be lost once. A sample belongs to a
-series: one path, operation, size and mode in one turn, in which the impairments follow one another and the
-lossless case comes twice. A sample's `base` is the mean of those two. A run that dies is a sample of its own,
-with a goodput of 0: nothing is measured again.
+Each end drops packets on arrival, so that every packet, data or ACK, can be lost once. A sample belongs to a
+series: one path, operation, size and mode in one turn. A series contains all impairments, and the lossless
+case twice; the `base` of its samples is the mean of these two. A run whose connection dies is a sample with a
+goodput of 0 and is not repeated.
 """
 
 from . import perf, stats
@@ -13,11 +13,11 @@ from .host import Failure
 WARMUP_S = 0.2
 DEPTH = 32
 BURST_PACKETS = 8
-FEWEST_LOST = 100  # packets; of fewer no ratio is made
+FEWEST_LOST = 100  # packets; with fewer, no ratio is computed
 
 
 def keys(mode, loss=0.0, seed=1, reorder=0, side=0, bursts=False):
-    """What an endpoint is told besides its file. `loss` and `reorder` in percent."""
+    """Configuration keys of an endpoint in addition to its file. `loss` and `reorder` are in percent."""
     sets = [f"transport.mode={mode}", f"impair.seed={seed * 2 + side}"]
     if loss and bursts:
         share = loss / 100
@@ -40,8 +40,8 @@ def check_mode(figures, mode):
 
 
 def sample(figures):
-    """Of the direction that carries payload alone: what its receiver did not get, what its sender sent again.
-    A READ's sender is the responder; standard modes do not count responses that go again."""
+    """Counters of the direction of the payload: packets lost before the receiver, packets sent again by the
+    sender. The sender of a READ is the responder; standard modes do not count its retransmitted responses."""
     read = figures["op"] == "read"
     sender, receiver = ("server", "client") if read else ("client", "server")
     out, into = figures[sender]["counters"], figures[receiver]["counters"]
@@ -87,7 +87,7 @@ def pick(samples, **wanted):
 
 
 def relatives(samples):
-    """Goodput to the turn's lossless goodput, turn by turn; 0 for what died."""
+    """Goodput divided by the lossless goodput of the same turn, by turn; 0 for a connection that died."""
     return [s["gbps"] / s["base"] if s["base"] else 0.0 for s in samples]
 
 
@@ -96,14 +96,14 @@ def relative(samples):
 
 
 def resent(samples):
-    """Packets sent again for each packet lost, all samples together; None when too few were lost."""
+    """Packets sent again per packet lost, over all samples; None if too few were lost."""
     counted = [s for s in samples if s["retransmitted"] is not None]
     lost = sum(s["lost"] for s in counted)
     return sum(s["retransmitted"] for s in counted) / lost if lost >= FEWEST_LOST else None
 
 
 def between(samples, op, other):
-    """The goodput of one operation to that of another, turn by turn."""
+    """Goodput of one operation divided by that of another, by turn."""
     ratios = []
     for one in pick(samples, op=op):
         same = pick(samples, op=other, **{k: one[k] for k in ("path", "size", "mode", "loss", "bursts", "turn")})
@@ -114,7 +114,7 @@ def between(samples, op, other):
 
 
 def noise(samples):
-    """How far two lossless runs of the same series are apart: median of |a/b - 1|."""
+    """Difference between the two lossless runs of a series: the median of |a/b - 1|."""
     groups = {}
     for s in pick(samples, loss=0):
         groups.setdefault(tuple(s[k] for k in ("path", "op", "size", "mode", "turn")), []).append(s["gbps"])
@@ -122,7 +122,8 @@ def noise(samples):
 
 
 def reordering(host, way, mode, size, seconds, turn):
-    """One pair, without and with 10 % of the payload's packets overtaken by 64; no loss."""
+    """Two runs without loss: one without reordering, one in which 64 packets overtake each of 10 % of the
+    data packets."""
     pair = []
     for percent in (0, 10):
         sets = (keys(mode, seed=turn + 1), keys(mode, seed=turn + 1, reorder=percent, side=1))
@@ -131,7 +132,7 @@ def reordering(host, way, mode, size, seconds, turn):
 
 
 def latency(host, way, mode, size, loss, seconds, turn):
-    """{"p50", "p999"}: half a round trip of a WRITE, us."""
+    """{"p50", "p999"} of half a round trip of a WRITE, us."""
     figures = perf.run(host, way, "write", size, seconds, mode="lat", sets=both(mode, loss, turn + 1),
                        warmup=WARMUP_S)
     check_mode(figures, mode)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two network namespaces joined by a veth pair, as pmd-config/veth-*.conf expect it: uroce0 in one,
-uroce1 in the other. Names carry our pid, so that what a killed run left behind is recognised."""
+"""Two network namespaces joined by a veth pair, as pmd-config/veth-*.conf expect: uroce0 in one, uroce1 in
+the other. Their names contain the pid, so that remains of a killed run are recognized."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ PREFIX = "uroce-bench-"
 RUN = pathlib.Path("/run/netns")
 DEVICES = ("uroce0", "uroce1")
 NFT_TABLE = "uroce_bench"
-# Of the kernel's TCP only, and only while it runs: the endpoints own 10.77.0.0/24.
+# Addresses for the kernel's TCP, set only while it runs. 10.77.0.0/24 belongs to the endpoints.
 TCP_ADDRESSES = ("192.0.2.1", "192.0.2.2")
 
 
@@ -23,7 +23,7 @@ def ip(*argv, check=True):
 
 
 def delete(name):
-    """Ends what runs inside first: an interface lives as long as a process holds it."""
+    """Deletes a namespace. Its processes are ended first, because they would keep its interfaces alive."""
     done = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)
     for pid in done.stdout.split():
         try:
@@ -41,7 +41,7 @@ def reap_leftovers():
 
 
 class Pair:
-    """MTU as the port's file says. close() is safe to call twice."""
+    """The MTU is that of the port's file. close() may be called twice."""
 
     def __init__(self, host, mtu):
         Pair.serial = getattr(Pair, "serial", 0) + 1
@@ -52,7 +52,7 @@ class Pair:
         host.closers.append(self.close)
         for name in self.names:
             ip("netns", "add", name)
-            # Without IPv6 of its own the kernel sends nothing by itself; read-only in containers.
+            # With IPv6 disabled the kernel sends nothing by itself. Read-only in containers.
             subprocess.run(["ip", "netns", "exec", name, "sysctl", "-qw",
                             "net.ipv6.conf.default.disable_ipv6=1"], capture_output=True)
         ip("link", "add", DEVICES[0], "mtu", str(mtu), "netns", self.names[0], "type", "veth",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to the other side. Each gives testpmd and uroce-perf the same device with the same rings, so
-that what differs between the two is uroce.
+"""Paths to the other side. Each gives testpmd and uroce-perf the same device with the same rings, so that
+they differ only in uroce.
 
-Side 0 sends payload, side 1 receives it. For a READ that makes the uroce-perf client side 1.
+Side 0 sends the payload and side 1 receives it. For a READ, the uroce-perf client is therefore side 1.
 """
 
 from . import netns
@@ -14,8 +14,8 @@ RETH_BYTES = 16
 
 
 class Memif:
-    """Shared memory. The receiving side is memif's client, because only that one can receive
-    straight into its own buffers (zero copy), which needs hugepages."""
+    """Shared memory. The receiving side is memif's client, because only the client can receive directly into
+    its own buffers (zero copy), which needs hugepages."""
 
     name = "memif"
     pmtu = 4096
@@ -29,7 +29,7 @@ class Memif:
         self.zero_copy = zero_copy and host.huge
 
     def prepare(self):
-        """Before each run, while nobody uses the path."""
+        """Called before each run, while the path is not in use."""
         if self.host.huge:
             self.host.top_up_hugepages()
         self.socket.unlink(missing_ok=True)
@@ -38,7 +38,7 @@ class Memif:
         return []
 
     def first(self):
-        """The side that must be up before the other; None if that does not matter."""
+        """The side that must be started first; None if either may be."""
         return 0
 
     def vdev(self, side):
@@ -48,7 +48,7 @@ class Memif:
                 f"rsize={self.ring_order},bsize=4224,zero-copy={zero_copy}")
 
     def conf(self, side):
-        """The file and the keys that differ from it."""
+        """The configuration file, and keys that override it."""
         sets = [f"port.device={self.socket}"]
         if side and self.zero_copy:
             sets.append("port.zero_copy=yes")
@@ -87,13 +87,13 @@ class AfPacket(Veth):
     name = "af_packet"
     pmtu = 4096
     mbuf_bytes = 4864
-    slots = 1024  # as pmd-config/veth-af_packet-*.conf have it
+    slots = 1024  # as in pmd-config/veth-af_packet-*.conf
 
     def __init__(self, host):
         super().__init__(host, 4300)
 
     def vdev(self, side):
-        # Slots of 4608 bytes, gapless blocks: 9 pages hold 8 slots.
+        # Slots of 4608 bytes without gaps: 8 slots occupy 9 pages.
         return (f"net_af_packet0,iface={netns.DEVICES[side]},qpairs=1,framesz=4608,"
                 f"blocksz=36864,framecnt={self.slots}")
 
@@ -101,7 +101,7 @@ class AfPacket(Veth):
 class AfXdp(Veth):
     name = "af_xdp"
     pmtu = 2048
-    mbuf_bytes = 3840  # mbuf and headers share a page
+    mbuf_bytes = 3840  # an mbuf with its headers fits into a page
 
     def __init__(self, host):
         super().__init__(host, 2200)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce-perf, server and client, over a path of paths.py. It has one thread that posts and polls, so
-the locks for more are off."""
+"""Runs uroce-perf, server and client, over a path of paths.py. One thread posts and polls, so locks are
+switched off."""
 
 import json
 import time
 
 from .host import MEMORY_MB, Failure
 
-LEADS = {"read"}  # operations whose payload comes back: their client is the receiving side
+LEADS = {"read"}  # operations whose client receives the payload
 
 
 def sides(op):
@@ -26,7 +26,7 @@ def start(host, path, role, side, more, dedicated, sets):
 
 
 def wait_for_socket(path, process):
-    """A memif client without a memif server does not start."""
+    """Waits for the socket of the memif server, without which a memif client does not start."""
     until = time.monotonic() + 15
     while not path.socket.exists():
         if not process.alive() or time.monotonic() > until:
@@ -35,7 +35,7 @@ def wait_for_socket(path, process):
 
 
 def wait_for_client(processes, timeout_s):
-    """A server that fails tells more than the client that misses it."""
+    """If the server has failed, reports its error, which says more than the client's."""
     try:
         processes["client"].wait(timeout_s)
     except Failure as failure:
@@ -47,8 +47,8 @@ def wait_for_client(processes, timeout_s):
 
 
 def run(host, path, op, size, seconds, mode="bw", dedicated=False, more=(), sets=((), ()), warmup=0.5):
-    """One run; uroce-perf's JSON object, errors being a Failure. A list of sizes gives a list, one
-    after the other between the same processes. `sets`: keys that side 0 and side 1 have besides."""
+    """Runs once and returns uroce-perf's JSON object; errors raise a Failure. For a list of sizes it returns
+    a list, measured one after the other by the same processes. `sets`: more keys for side 0 and side 1."""
     path.prepare()
     result = host.tmp / "perf.json"
     result.unlink(missing_ok=True)
@@ -60,7 +60,7 @@ def run(host, path, op, size, seconds, mode="bw", dedicated=False, more=(), sets
     roles = {server_side: ("server", ["--once"]), client_side: ("client", client_args)}
     processes = {}
     try:
-        # Where the client must be first, it asks for its peer until the server is there.
+        # If the client must be started first, it retries until the server is up.
         order = [server_side, client_side] if path.first() is None else \
             [path.first(), 1 - path.first()]
         for side in order:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The floor of latency: benchmarks/raw/pingpong.c over the same path."""
+"""The lower limit of latency: benchmarks/raw/pingpong.c over the same path."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a benchmark found: rows for the table, bars that must hold, a plot; text and JSON."""
+"""The results of a benchmark as text and JSON: rows of the table, bars that must be met, a plot."""
 
 import json
 import shutil
@@ -23,10 +23,10 @@ class Report:
         self.rows = []
         self.bars = []
         self.notes = []
-        self.extra = {}  # more facts, for the JSON alone
+        self.extra = {}  # more facts, only for the JSON
 
     def row(self, path, what, unit, values, base=None, base_name=""):
-        """One contender. `base`: values of its baseline, turn by turn."""
+        """Adds a contender. `base`: the values of its baseline, by turn."""
         row = {
             "path": path,
             "what": what,
@@ -44,8 +44,8 @@ class Report:
         self.rows.append(row)
 
     def bar(self, name, value, bar, at_least=True, guard=None):
-        """`value`: a number, or one of each turn; then the median counts and the interval is shown.
-        `guard`: of a bar that is known to be missed, the figure that ./check holds it to meanwhile."""
+        """Adds a bar. `value`: a number, or one per turn; then the median counts and the interval is shown.
+        `guard`: for a bar that is known to be missed, the limit that ./check enforces meanwhile."""
         turns = value if isinstance(value, list) else None
         if turns is not None:
             value = stats.median(turns)
@@ -56,7 +56,7 @@ class Report:
                           **({"interval": stats.interval(turns), "turns": len(turns)} if turns else {})})
 
     def missed(self, guarded=False):
-        """The bars that are missed; `guarded`: but for those that are known to be and hold their guard."""
+        """The bars that are missed; with `guarded`, without those that meet their guard."""
         return [bar for bar in self.bars if not bar["ok"] and not (guarded and holds_guard(bar))]
 
     def json(self):
@@ -105,7 +105,7 @@ class Report:
     # ---- plot ----
 
     def plot(self, ylabel, logscale=False):
-        """results/NAME.svg: a bar for each row, in the table's order. Returns its path or None."""
+        """Plots results/NAME.svg: a bar per row, in the order of the table. Returns its path or None."""
         out = ROOT / "results" / f"{self.name}.svg"
         out.parent.mkdir(exist_ok=True)
         lines = []
@@ -137,7 +137,7 @@ def gnuplot(script):
 
 
 def write_json(path, reports):
-    """One object of the contract's form; of several benchmarks, their rows and bars together."""
+    """Writes one JSON object; for several benchmarks it contains all their rows and bars."""
     if len(reports) == 1:
         whole = reports[0].json()
     else:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Linux bridge with a veth for each of several endpoints: the kernel's own switch. The endpoints of one
-side share a process and so a CPU: processes that take turns on a CPU would add milliseconds of their own to
-every delay.
+"""A Linux bridge, the kernel's own switch, with a veth for each of several endpoints. The endpoints of one
+side share a process and a CPU, because processes that share a CPU would add milliseconds to every delay.
 
-Each side has a network namespace of its own, the bridge a third one. DPDK's af_packet driver makes the number
-of its fanout group from pid XOR ifindex, so two processes in one namespace sometimes ask for the same group
-with different interfaces, which the kernel refuses."""
+Each side has its own network namespace, and the bridge a third one. DPDK's af_packet driver computes the
+number of its fanout group as pid XOR ifindex, so two processes in one namespace sometimes request the same
+group for different interfaces, which the kernel refuses."""
 
 import os
 import subprocess
@@ -16,10 +15,10 @@ MTU = 4300
 
 
 class Star:
-    """Endpoint i has the interface u<i> and the address 10.77.0.<i + 1>. close() is safe to call twice."""
+    """Endpoint i has interface u<i> and address 10.77.0.<i + 1>. close() may be called twice."""
 
     def __init__(self, host, sides):
-        """sides: endpoints of each side; those of side 0 have the first numbers."""
+        """`sides`: the number of endpoints of each side. Side 0 has the first ones."""
         Star.serial = getattr(Star, "serial", 0) + 1
         self.names = [f"{netns.PREFIX}star{Star.serial}{part}-{os.getpid()}"
                       for part in ["", *(f"s{side}" for side in range(len(sides)))]]
@@ -52,7 +51,7 @@ class Star:
         return f"10.77.0.{i + 1}"
 
     def conf(self, i, name, sections):
-        """A configuration file of endpoint i. `sections`: {section: {key: value}} besides."""
+        """Writes the configuration file of endpoint i. `sections`: more keys, {section: {key: value}}."""
         whole = {"port": {"driver": "af_packet", "device": f"u{i}"},
                  "address": {"ipv4": f"{self.address(i)}/24"}}
         for section, keys in sections.items():

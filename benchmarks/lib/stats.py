@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Medians, and measuring in turns.
+"""Medians, and measurement in turns.
 
-A busy neighbour changes a machine's speed from one second to the next. So the contenders run one
-after the other, again and again; a ratio is taken within one turn, where both saw the same
-neighbour, and the median of the turns is what counts. Two virtual CPUs may even be near one another in
-one second and far apart in the next, which changes figures between them by a factor of four; so what
-a bar compares with runs directly beside it.
+Other load on the machine changes its speed from one second to the next. Therefore a turn runs all contenders
+once, one after the other, and is repeated. Ratios are computed within a turn, where both sides had similar
+load, and the median over the turns counts. Two virtual CPUs may also be close to each other in one second and
+far apart in the next, which changes figures by a factor of four. So a contender and its baseline run directly
+one after the other.
 """
 
 import statistics
@@ -16,7 +16,7 @@ def median(values):
 
 
 def ratios_of(a, b):
-    """a[i] / b[i] of each turn."""
+    """a[i] / b[i] for each turn i."""
     return [x / y for x, y in zip(a, b) if y > 0]
 
 
@@ -26,18 +26,18 @@ def ratio_of(a, b):
 
 
 def interval(values):
-    """[least, most]: a handful of turns allows no narrower statement."""
+    """[minimum, maximum]: a few turns do not justify a narrower interval."""
     return [round(min(values), 4), round(max(values), 4)] if values else [float("nan"), float("nan")]
 
 
 def pooled(found, part, first):
-    """All figures `part` of the contenders whose key begins with `first`."""
+    """The figures `part` of all contenders whose key begins with `first`."""
     return [value for key, values in found.items()
             if key[0][0] == first and key[1] == part for value in values]
 
 
 def turns(contenders, count, progress):
-    """Runs every contender once a turn.
+    """Runs every contender once per turn.
 
     contenders: list of (key, function() -> float or dict of floats). A dict's values are filed
     under (key, its key).
@@ -45,7 +45,7 @@ def turns(contenders, count, progress):
     """
     results = {}
     for turn in range(count):
-        # Every other turn backwards, so that nobody always runs after the same neighbour.
+        # Every other turn runs in reverse, so that no contender always follows the same one.
         order = contenders if turn % 2 == 0 else list(reversed(contenders))
         for key, measure in order:
             progress(turn + 1, count, key)

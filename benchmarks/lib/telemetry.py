@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A running endpoint's telemetry socket (rte_telemetry): counters, and changes while traffic runs."""
+"""Access to the telemetry socket (rte_telemetry) of a running endpoint: reads counters, changes settings."""
 
 import json
 import os
@@ -13,7 +13,7 @@ RUNTIME = pathlib.Path("/var/run/dpdk")
 
 
 class Telemetry:
-    """`prefix` is [eal] file_prefix of the endpoint, `process` the one that has it."""
+    """`prefix` is [eal] file_prefix of the endpoint, `process` its process."""
 
     def __init__(self, prefix, process, timeout_s=15.0):
         self.process = process
@@ -38,7 +38,7 @@ class Telemetry:
         return True
 
     def ask(self, command):
-        """The answer's value."""
+        """Sends a query and returns the value of the answer."""
         try:
             self.sock.send(command.encode())
             text = self.sock.recv(self.bytes).decode()
@@ -48,7 +48,7 @@ class Telemetry:
         return json.loads(text)[command.split(",", 1)[0]]
 
     def change(self, **keys):
-        """Keys of [qos], all of them or none."""
+        """Changes keys of [qos], either all of them or none."""
         answer = self.ask("/uroce/qos," + ";".join(f"{k}={v}" for k, v in keys.items()))
         if "error" in answer:
             raise Failure(answer["error"])

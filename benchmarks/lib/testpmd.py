@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ceiling: DPDK's own testpmd, one side only sending, the other only receiving, no copy of
-payload, no checksum, no protocol. Frames that arrive count."""
+"""The ceiling: DPDK's own testpmd. One side only sends, the other only receives, without copies of the
+payload, checksums or a protocol. Received frames are counted."""
 
 import re
 import subprocess
@@ -12,13 +12,13 @@ PPS = re.compile(r"Rx-pps:\s*(\d+)")
 
 
 def memory(host):
-    """Hugepages, if enough are still free: other processes take them, and DPDK dies where there are too few."""
+    """EAL options: hugepages if enough are free, because DPDK aborts if there are too few."""
     return ["--in-memory", "--single-file-segments"] if host.huge and host.top_up_hugepages() else \
         ["--no-huge", "--no-shconf"]
 
 
 def start(host, path, side, cpu, forward):
-    # The first lcore only reads commands, so both may share a CPU.
+    # The first lcore only reads commands, so the two can share a CPU.
     argv = path.inside(side) + [
         "stdbuf", "-oL", "dpdk-testpmd", f"--lcores=(0,1)@{cpu}", "--no-pci", "--no-telemetry",
         f"--file-prefix=uroce-bench-{host.count}", "-m", str(MEMORY_MB), "--log-level=error", *memory(host),
@@ -56,7 +56,7 @@ def ask_rate(process):
 
 
 def frames_per_second(host, path, frame_bytes, seconds):
-    """One figure: frames received per second, averaged by testpmd between two questions."""
+    """Frames received per second, averaged by testpmd between two queries."""
     path.prepare()
     cpus = [min(host.cpu(side)) for side in (0, 1)]
     sides = {}
@@ -72,7 +72,7 @@ def frames_per_second(host, path, frame_bytes, seconds):
         ask_rate(sides[1])
         time.sleep(seconds)
         rate = ask_rate(sides[1])
-        # memif's sender may crash when its peer leaves first; the figure is known by then.
+        # memif's sender may crash if its peer ends first. The figure is known by then.
         for side in (0, 1):
             command(sides[side], "quit")
             sides[side].end(10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Looks at a running endpoint's counters again and again."""
+"""Samples the counters of a running endpoint."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from .telemetry import Telemetry
 
 
 class Watch:
-    """Asks `process` for `what` every so often, in a thread, until stop() or its end."""
+    """Queries `what` from `process` periodically, in a thread, until stop() or the end of the process."""
 
     def __init__(self, process, what, every_s):
         self.process = process
@@ -25,7 +25,7 @@ class Watch:
         return Telemetry(f"uroce-{self.process.popen.pid}", self.process)
 
     def _ask(self):
-        """One answer; a lost one is asked for again, over a new connection."""
+        """Returns one answer. If it is lost, the query is repeated over a new connection."""
         try:
             answer = self.telemetry.ask(self.what)
             if answer:
@@ -43,7 +43,7 @@ class Watch:
             time.sleep(self.every_s)
 
     def stop(self):
-        """[(seconds of the monotonic clock, answer)]"""
+        """Returns [(seconds of the monotonic clock, answer)]."""
         self.going = False
         self.thread.join()
         self.telemetry.close()

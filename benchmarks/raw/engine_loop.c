@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the protocol costs, without a port: requests between two engines of one process, to be run
- * under callgrind (instructions a packet) or lackey (which bytes of a queue pair are touched).
+ * The cost of the protocol without a port: requests between two engines in one process. Run it
+ * under callgrind (instructions per packet) or lackey (bytes of a queue pair that are touched).
  *
  *   engine_loop OPERATION BYTES COUNT MODE
  *
- * Posts COUNT requests, eight at a time, after as many to warm up. What is measured happens in
- * measured(); its first and last deed is a store to `mark`. Prints one JSON object.
+ * Posts COUNT requests, eight at a time, after COUNT requests for warming up. The measured part is
+ * measured(), which begins and ends with a store to `mark`. Prints one JSON object.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define BATCH 8
 
-/* Where the trace begins and ends: nobody else stores here. */
+/* Stores to this variable mark the begin and the end of the trace. */
 static volatile uint64_t mark;
 
 static void run(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, unsigned count)

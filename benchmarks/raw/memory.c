@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What queue pairs cost in memory: the sizes of their parts, and what the process grows by when
- * they are there and have carried traffic.
+ * The memory that queue pairs take: the sizes of their parts, and the growth of the process after
+ * they have been created and have carried traffic.
  *
  *   memory COUNT MODE
  *
- * Makes COUNT connected pairs in two engines, has each carry a WRITE, a SEND and a READ, and prints
- * one JSON object. Resident bytes are of both sides together.
+ * Creates COUNT connected pairs in two engines, sends a WRITE, a SEND and a READ on each, and
+ * prints one JSON object. Resident bytes are those of both sides together.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static void print_sizes(void)
 	X(cm_listeners, cm.max_listeners)                                                          \
 	X(cm_messages, cm.max_tx)
 
-/* What one more element adds to an engine, from many, so that rounding hardly counts. */
+/* The growth of an engine per element, computed from many, so that rounding hardly matters. */
 #define MANY 1024
 static void print_pools(void)
 {
@@ -123,7 +123,7 @@ static void print_pools(void)
 	printf("}");
 }
 
-/* Contexts in use after everything has come in order. */
+/* Number of contexts in use after all packets have arrived in order. */
 static uint64_t contexts_held(const struct pair *p)
 {
 	uint64_t held = 0;

@@ -14,7 +14,7 @@
 #define PD	      7u
 #define FIRST_PSN     1000u
 #define BURST	      32
-#define STEP_NS	      1000 /* between two bursts */
+#define STEP_NS	      1000 /* time between two bursts */
 #define FRAME_BYTES   8192
 #define LARGE_BYTES   65536
 #define POOL_CONTEXTS 16
@@ -35,7 +35,7 @@ void ur_assert_fail(const char *expr, const char *file, int line)
 	abort();
 }
 
-/* Aligned to 64 bytes. What is large comes zeroed: no trace is filled by clearing it. */
+/* Aligned to 64 bytes. Large blocks are zero without a memset(), which would fill the trace. */
 static void *zeroed(size_t bytes)
 {
 	void *p;
@@ -198,7 +198,7 @@ static void carry(struct pair *p, unsigned to, const struct ur_tx *tx, uint8_t *
 	     "a packet is dropped");
 }
 
-/* One packet at a time, so that a payload's reference is good when it is copied. */
+/* One packet at a time, so that the payload is still valid when it is copied. */
 static unsigned burst(struct pair *p, unsigned from)
 {
 	struct ur_tx tx;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The floor of latency: one frame at a time between two processes, nothing but DPDK's bursts in
- * between. `pingpong EAL... -- ping SIZE SECONDS` prints one line of JSON with percentiles of half
- * the round trip; `pingpong EAL... -- pong` sends back whatever comes, until it gets a signal.
- * The port is the first one of the EAL's devices.
+ * The lower limit of latency: one frame at a time between two processes, with nothing but DPDK's
+ * bursts in between. `pingpong EAL... -- ping SIZE SECONDS` prints one line of JSON with
+ * percentiles of half the round trip; `pingpong EAL... -- pong` returns every frame until it gets a
+ * signal. The port is the first device of the EAL.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -15,14 +15,15 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#define PORT	     0
-#define RINGS	     256
-#define MBUFS	     1023
-#define ROOM	     4480
-#define BURST	     32
-#define LINK_MS	     10000
-#define LOST_NS	     100000000ull
-#define HIST_NS	     (1u << 17) /* half round trips in [0, HIST_NS) are kept to the nanosecond */
+#define PORT	0
+#define RINGS	256
+#define MBUFS	1023
+#define ROOM	4480
+#define BURST	32
+#define LINK_MS 10000
+#define LOST_NS 100000000ull
+#define HIST_NS                                                                                    \
+	(1u << 17) /* half round trips in [0, HIST_NS) are recorded with a resolution of 1 ns */
 #define HEADER_BYTES 14
 #define SEQ_AT	     HEADER_BYTES
 #define WARMUP	     1000
@@ -84,7 +85,7 @@ static void pong(void)
 	}
 }
 
-/* True when the answer to seq came; a foreign or late frame is dropped. */
+/* True if the answer to `seq` has arrived. Other and late frames are dropped. */
 static int answered(uint64_t seq)
 {
 	struct rte_mbuf *pkts[BURST];

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in an emulated guest, for benchmarks/rxe.py: the kernel's rxe and uroce over the same veth pair, one
-# after the other, with the same loss (netem at both ends; with af_xdp, which passes by it, [impair]). Prints
-# "AT uptime turn contender what loss" before each measurement and "RESULT {json}" after it; a measurement that
-# failed has no value, and says why.
+# after the other, with the same loss (by netem at both ends; for af_xdp, which bypasses netem, by [impair]).
+# Prints "AT uptime turn contender what loss" before each measurement and "RESULT {json}" after it. The result
+# of a failed measurement has no value, but the reason.
 #
 #   rxe_guest.sh TURNS SECONDS
 turns=$1
@@ -21,7 +21,8 @@ veth()
 	ip link add va type veth peer name vb
 	ip link set va address 02:00:00:00:00:0a
 	ip link set vb address 02:00:00:00:00:0b
-	# Two rxe on one pair: packets for an address of this host leave by one end and come in by the other.
+	# Both rxe devices are in this host: packets to a local address must leave by one end of the pair and
+	# arrive at the other.
 	for i in all va vb; do
 		sysctl -qw net.ipv4.conf.$i.rp_filter=0 net.ipv4.conf.$i.accept_local=1
 	done
@@ -51,13 +52,13 @@ loss()
 	done
 }
 
-# What va has received: with af_xdp what is sent is not counted.
+# Packets that va has received. With af_xdp, sent packets are not counted.
 frames()
 {
 	cat /sys/class/net/va/statistics/rx_packets
 }
 
-# measure CONTENDER WHAT LOSS COMMAND...: the command leaves its figure in $value, or says in $why what it lacks.
+# measure CONTENDER WHAT LOSS COMMAND...: the command sets $value to its figure, or $why to the reason of a failure.
 measure()
 {
 	local contender=$1 what=$2 lost=$3 before result
@@ -78,7 +79,7 @@ measure()
 	fi
 }
 
-# await PID COMMAND...: until the command succeeds; 1 when the process ends before.
+# await PID COMMAND...: waits until the command succeeds; returns 1 if the process ends before.
 await()
 {
 	local pid=$1 end=$((SECONDS + 20))
@@ -103,13 +104,13 @@ listens()
 	ss -Hltn 'sport = :18515' | grep -q .
 }
 
-# The index of the GID that is the interface's IPv4 address: the default one, 0, is link-local.
+# The index of the GID of the interface's IPv4 address. The default GID, 0, is link-local.
 gid_index()
 {
 	grep -l ffff:0a62 /sys/class/infiniband/rxa/ports/1/gids/* 2>/dev/null | head -n 1 | sed 's,.*/,,'
 }
 
-# perftest TOOL COLUMN OPTION...: the last line's column.
+# perftest TOOL COLUMN OPTION...: a column of the last line.
 perftest()
 {
 	local tool=$1 column=$2 server status
@@ -127,7 +128,7 @@ perftest()
 		return
 	fi
 	why="no figure, but: $(last_words 0 client.log)"
-	# Through loss perftest may print 0 beside the messages that it counted in these seconds.
+	# With loss, perftest may print 0 although it has counted messages.
 	value=$(grep -E '^ *[0-9]+ +[0-9]+ +[0-9.]' client.log | tail -n 1 | awk -v c="$column" -v s="$seconds" '
 		c > 3 && $c == 0 { $4 = $2 * $1 * 8e-9 / s; $5 = $2 / s / 1e6 }
 		$c > 0 { print $c }')
@@ -159,7 +160,7 @@ perf()
 	local both=(--set port.driver="$driver" --set transport.path_mtu="$pmtu" --set eal.hugepages=no
 		--set eal.memory_mb=192 --set worker.thread_safe=no --set impair.tx_loss="$lost_by_uroce")
 	rm -f run.json
-	# Both poll: each has a CPU of its own.
+	# Both processes poll, so each has its own CPU.
 	timeout -k 2 $((2 * patience)) taskset -c 0 $share/uroce-perf server --config $share/endpoint.conf \
 		"${both[@]}" --set port.device=va --set address.ipv4=10.98.1.1/24 --once >server.log 2>&1 &
 	server=$!

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What scheduling costs whatever the number of send queues: the virtual lanes' arbiter and the EMUX
- * alone, to be run under callgrind, which counts what happens in measured().
+ * The cost of scheduling by number of send queues: only the VL arbiter and the EMUX. Run it under
+ * callgrind, which counts the instructions of measured().
  *
  *   sched_loop turn|wake|doorbell QUEUES COUNT
  *
- * turn      the arbiter picks one of four lanes, an SQ has a turn of one packet; QUEUES are ready
- * wake      a gate at which QUEUES wait opens for one, while as many are ready
+ *   turn      the arbiter selects one of four lanes, an SQ has a turn of one packet; QUEUES are ready
+ *   wake      a gate at which QUEUES wait opens for one of them, while QUEUES others are ready
  * doorbell  an SQ becomes active, while QUEUES are ready
  *
  * Prints one JSON object.
@@ -84,7 +84,7 @@ static void doorbell(void)
 	ur_emux_set(&emux, &late, true);
 }
 
-/* The one that was woken waits again, behind the others. */
+/* Puts the queue that was woken back to the end of the gate's list. */
 static void after_wake(unsigned i, unsigned cnt)
 {
 	gate.closed = true;
