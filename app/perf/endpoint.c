@@ -76,16 +76,27 @@ static bool open_objects(struct perf_endpoint *ep)
 
 bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, unsigned n)
 {
-	struct uroce_open_attr attr = {.config = o->config[n], .set = o->set};
-	char err[512] = "";
+	const char *set[PERF_SETS_MAX + 2];
+	struct uroce_open_attr attr = {.config = o->config[n], .set = set};
+	char err[512] = "", dev[64], text[512];
+	unsigned sets = 0;
 
 	memset(ep, 0, sizeof(*ep));
+	if (o->dev != NULL) {
+		snprintf(dev, sizeof(dev), "port.dev=%s", o->dev);
+		set[sets++] = dev;
+	}
+	memcpy(&set[sets], o->set, sizeof(o->set));
 	ep->ctx = uroce_open(&attr, err, sizeof(err));
 	if (ep->ctx == NULL) {
 		fprintf(stderr, "uroce-perf: %s\n", err[0] != '\0' ? err : strerror(errno));
 		return false;
 	}
 	ep->inline_mode = uroce_is_inline(ep->ctx);
+	if (o->dev != NULL) {
+		uroce_describe_port(ep->ctx, text, sizeof(text));
+		fprintf(stderr, "%s\n", text);
+	}
 	if (!open_objects(ep)) {
 		perf_endpoint_close(ep);
 		return false;

@@ -27,8 +27,9 @@ struct perf_list {
  */
 struct perf_options {
 	bool server;
-	const char *config[PERF_CONFIGS_MAX]; /* an endpoint each */
+	const char *config[PERF_CONFIGS_MAX]; /* an endpoint each; NULL: none is needed, with dev */
 	unsigned configs_cnt;
+	const char *dev;		    /* kernel interface that the endpoint shares, or NULL */
 	const char *set[PERF_SETS_MAX + 1]; /* NULL at its end */
 	unsigned port;
 	bool once;	 /* server: leave after the first client */

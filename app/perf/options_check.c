@@ -9,13 +9,17 @@ static bool parse_address(struct perf_peer *peer, uint16_t port)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)&peer->addr;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&peer->addr;
+	char bare[sizeof(peer->text)];
 
 	if (inet_pton(AF_INET, peer->text, &v4->sin_addr) == 1) {
 		v4->sin_family = AF_INET;
 		v4->sin_port = htons(port);
 		return true;
 	}
-	if (inet_pton(AF_INET6, peer->text, &v6->sin6_addr) == 1) {
+	/* "fe80::1%eth0": the endpoint has one interface. */
+	strcpy(bare, peer->text);
+	bare[strcspn(bare, "%")] = '\0';
+	if (inet_pton(AF_INET6, bare, &v6->sin6_addr) == 1) {
 		v6->sin6_family = AF_INET6;
 		v6->sin6_port = htons(port);
 		return true;
@@ -221,11 +225,17 @@ static void fill_defaults(struct perf_parser *p)
 
 enum perf_parse perf_options_check(struct perf_parser *p)
 {
-	const struct perf_options *o = p->o;
+	struct perf_options *o = p->o;
 	enum perf_parse rc;
 
+	if (o->configs_cnt == 0 && o->dev == NULL)
+		return fail(p, "--dev INTERFACE is needed, which the endpoint shares with the "
+			       "kernel, or --config FILE, which names another port; see "
+			       "pmd-config/");
+	if (o->configs_cnt > 1 && o->dev != NULL)
+		return fail(p, "--dev is one endpoint: give --config once at most");
 	if (o->configs_cnt == 0)
-		return fail(p, "--config FILE is needed: it names the port; see pmd-config/");
+		o->configs_cnt = 1;
 	if (o->configs_cnt > 1 && o->live)
 		return fail(p, "--live shows one endpoint: give --config once");
 	if ((rc = check_sides(p)) != PERF_PARSE_OK || (rc = check_amounts(p)) != PERF_PARSE_OK ||

@@ -55,6 +55,7 @@
 	X("pcap", pcap)                                                                            \
 	X("filter", filter)                                                                        \
 	X("json", json)                                                                            \
+	X("dev", dev)                                                                              \
 	X("peer", peer)
 
 enum perf_opt {

@@ -31,8 +31,9 @@ extern "C" {
 /*
  * Opening and closing an endpoint.
  *
- * `config` is a file of pmd-config/ or one like it (EINVAL without one). `set` lists overrides "section.key=value",
- * NULL at its end; it may be NULL. On failure NULL is returned, errno is set and `err` holds one
+ * `config` is a file of pmd-config/ or one like it; NULL: every key has its default. `set` lists
+ * overrides "section.key=value", NULL at its end; it may be NULL. Together they name a port (EINVAL
+ * otherwise): {"port.dev=eth0", NULL} alone shares the kernel interface eth0 and its addresses. On failure NULL is returned, errno is set and `err` holds one
  * sentence that names the place and the remedy. One process may open several endpoints.
  */
 struct uroce_open_attr {
@@ -56,9 +57,19 @@ unsigned uroce_progress(struct ibv_context *ctx);
 
 bool uroce_is_inline(const struct ibv_context *ctx);
 
+/*
+ * How the endpoint reaches its network, for people: "eth0 by af_packet, with the kernel's addresses
+ * 10.0.0.1, fe80::1". Cut to `bytes`.
+ */
+void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes);
+
 int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr);
 int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *attr);
-/* Entry 0 is the first IPv4 address, if there is one; then IPv6, link-local last. */
+/*
+ * Entry 0 is the first IPv4 address, if there is one; then IPv6, link-local last. With [port] dev the
+ * table follows the interface's addresses (IBV_EVENT_GID_CHANGE): one that goes leaves a zero entry,
+ * one that comes takes the first of those.
+ */
 int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union ibv_gid *gid);
 int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be16 *pkey);
 

@@ -36,26 +36,49 @@ static int ask(struct ur_device *dev, struct resolve *r)
 	}
 }
 
+/* The kernel is asked instead, by whichever thread this is. */
+static int ask_kernel(struct ur_device *dev, const struct ur_gid *src, struct resolve *r)
+{
+	unsigned idle = 0;
+
+	for (;;) {
+		r->rc = ur_shared_resolve(dev->shared, src, &r->dst, r->mac,
+					  ur_clock_ns(&dev->clock));
+		if (r->rc != -EAGAIN)
+			return r->rc ? EHOSTUNREACH : 0;
+		ur_device_wait_a_bit(dev, &idle);
+	}
+}
+
+static int find_mac(struct ur_device *dev, const struct ur_gid *src, const uint8_t *dmac,
+		    struct resolve *r)
+{
+	if (!dmac)
+		return dev->shared ? ask_kernel(dev, src, r) : ask(dev, r);
+	memcpy(r->mac, dmac, 6);
+	if (dev->shared)
+		ur_shared_learn(dev->shared, src, &r->dst, dmac);
+	return 0;
+}
+
 int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, const uint8_t *dmac,
 		      struct ur_qpn lqpn, struct ur_qpn rqpn, struct ur_path_attr *path)
 {
 	struct resolve r = {.neigh = dev->neigh};
-	int rc = 0;
+	struct ur_gid src = ur_device_gid(dev, attr->grh.sgid_index);
+	int rc;
 
-	if (!attr->is_global || attr->port_num != 1 || attr->grh.sgid_index >= dev->gid_cnt ||
+	if (!attr->is_global || attr->port_num != 1 || ur_device_gid_index(dev, &src) < 0 ||
 	    attr->sl > 15 || !ur_device_serves(dev, attr->sl))
 		return EINVAL;
 	memcpy(r.dst.b, attr->grh.dgid.raw, 16);
-	if (ur_gid_is_ipv4(&r.dst) != ur_gid_is_ipv4(&dev->gids[attr->grh.sgid_index]))
+	if (ur_gid_is_ipv4(&r.dst) != ur_gid_is_ipv4(&src))
 		return EINVAL;
-	if (dmac)
-		memcpy(r.mac, dmac, 6);
-	else
-		rc = ask(dev, &r);
+	rc = find_mac(dev, &src, dmac, &r);
 	if (rc)
 		return rc;
 	*path = (struct ur_path_attr){
-		.src = dev->gids[attr->grh.sgid_index],
+		.src = src,
 		.dst = r.dst,
 		.ttl = attr->grh.hop_limit,
 		.flow_label = attr->grh.flow_label & 0xfffff,
@@ -149,6 +172,7 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 	const uint8_t *b = (const uint8_t *)grh;
 	struct ur_gid src, dst;
 	bool v6 = b[0] >> 4 == 6;
+	int index;
 
 	if (!(wc->wc_flags & IBV_WC_GRH) || port_num != 1)
 		return EINVAL;
@@ -176,10 +200,9 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 		attr->sl = 0;
 	if (v6)
 		attr->grh.flow_label = (uint32_t)(b[1] & 0xf) << 16 | (uint32_t)b[2] << 8 | b[3];
-	for (unsigned i = 0; i < dev->gid_cnt; i++)
-		if (ur_gid_eq(&dst, &dev->gids[i])) {
-			attr->grh.sgid_index = (uint8_t)i;
-			return 0;
-		}
-	return EINVAL;
+	index = ur_device_gid_index(dev, &dst);
+	if (index < 0)
+		return EINVAL;
+	attr->grh.sgid_index = (uint8_t)index;
+	return 0;
 }

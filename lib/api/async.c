@@ -13,16 +13,28 @@ static void on_completion(void *ctx, struct ur_cq *cq)
 	ur_api_cq_notify(ur_engine_cq_user(cq));
 }
 
+static bool is_of_port(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE ||
+	       type == IBV_EVENT_GID_CHANGE;
+}
+
 /* The pending events of an object. All three types of objects begin with their verbs object. */
-static struct ur_api_async *async_of(enum ibv_event_type type, void *object)
+static struct ur_api_async *async_of(struct ur_device *dev, enum ibv_event_type type, void *object)
 {
 	switch (type) {
+	case IBV_EVENT_PORT_ERR:
+		return &dev->port_events[UR_PORT_EVENT_ERR];
+	case IBV_EVENT_PORT_ACTIVE:
+		return &dev->port_events[UR_PORT_EVENT_ACTIVE];
+	case IBV_EVENT_GID_CHANGE:
+		return &dev->port_events[UR_PORT_EVENT_GID];
 	case IBV_EVENT_CQ_ERR:
 		return &UR_API(cq, object)->async;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		return &UR_API(srq, object)->async;
-	default: /* events of ports and devices are never raised */
+	default: /* events of devices are never raised */
 		return &UR_API(qp, object)->async;
 	}
 }
@@ -30,7 +42,7 @@ static struct ur_api_async *async_of(enum ibv_event_type type, void *object)
 /* ASYNC-KEEP-01: each object has room for each of its events, so that none is lost. */
 void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object)
 {
-	struct ur_api_async *a = async_of(type, object);
+	struct ur_api_async *a = async_of(dev, type, object);
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&dev->async_lock);
@@ -121,7 +133,10 @@ static bool take_event(struct ur_device *dev, struct ibv_async_event *event)
 	a = TAILQ_FIRST(&dev->asyncs);
 	if (a) {
 		event->event_type = (enum ibv_event_type)__builtin_ctz(a->pending);
-		event->element.qp = a->object;
+		if (is_of_port(event->event_type))
+			event->element.port_num = 1;
+		else
+			event->element.qp = a->object;
 		a->pending &= a->pending - 1;
 		a->got++;
 		TAILQ_REMOVE(&dev->asyncs, a, link);
@@ -146,8 +161,12 @@ int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event
 
 void uroce_ack_async_event(struct ibv_async_event *event)
 {
-	struct ack a = ack_of(event);
+	struct ack a;
 
+	/* A port is never destroyed, so nothing waits for these. */
+	if (is_of_port(event->event_type))
+		return;
+	a = ack_of(event);
 	pthread_mutex_lock(a.lock);
 	++*a.acked;
 	pthread_cond_broadcast(a.cond);
@@ -168,6 +187,7 @@ const char *uroce_event_type_str(enum ibv_event_type type)
 		[IBV_EVENT_QP_LAST_WQE_REACHED] = "last WQE reached",
 		[IBV_EVENT_PORT_ACTIVE] = "port active",
 		[IBV_EVENT_PORT_ERR] = "port error",
+		[IBV_EVENT_GID_CHANGE] = "GID table change",
 	};
 
 	return UR_WORD(names, type, "unknown event");

@@ -291,7 +291,7 @@ static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint1
 		     struct ur_path *path)
 {
 	struct ur_path_attr attr;
-	struct ur_gid dgid;
+	struct ur_gid sgid, dgid;
 	uint16_t source = (uint16_t)(EPHEMERAL_BASE | ur_device_random());
 	int rc = ur_cm_api_route(id->dev, peer, &id->ah, port);
 
@@ -304,7 +304,8 @@ static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint1
 		return rc;
 	ur_path_init(path, &attr);
 	dgid = ur_cm_api_dgid(&id->ah);
-	ur_cm_api_sockaddr(&id->base.local, &id->dev->gids[id->ah.grh.sgid_index], source);
+	sgid = ur_device_gid(id->dev, id->ah.grh.sgid_index);
+	ur_cm_api_sockaddr(&id->base.local, &sgid, source);
 	ur_cm_api_sockaddr(&id->base.peer, &dgid, *port);
 	return 0;
 }
@@ -317,7 +318,7 @@ static uint8_t put_private(const struct ur_api_cm_id *id, uint8_t *to, size_t ca
 	struct ur_cursor c = ur_cursor(to, cap);
 	struct ur_rdma_ip ip = {
 		.sport = ntohs(local->sin_port), /* same offset in both address families */
-		.src = id->dev->gids[id->ah.grh.sgid_index],
+		.src = ur_device_gid(id->dev, id->ah.grh.sgid_index),
 		.dst = ur_cm_api_dgid(&id->ah),
 	};
 
@@ -337,7 +338,7 @@ static bool sends_credits(const struct ibv_qp *qp)
 static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id,
 		     const struct ibv_qp *qp, uint16_t port)
 {
-	a->sgid = id->dev->gids[id->ah.grh.sgid_index];
+	a->sgid = ur_device_gid(id->dev, id->ah.grh.sgid_index);
 	a->dgid = ur_cm_api_dgid(&id->ah);
 	a->service_id = ur_rdma_ip_service(UR_RDMA_IP_TCP, port);
 	a->transport = qp->qp_type == IBV_QPT_RC ? UR_CM_TRANSPORT_RC : UR_CM_TRANSPORT_UC;

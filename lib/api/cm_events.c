@@ -39,6 +39,7 @@ static void adopt_on_worker(void *arg, uint64_t now_ns)
 static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 {
 	struct ur_device *dev = id->dev;
+	int source = ur_device_gid_index(dev, &note->local);
 
 	id->request = *note;
 	id->handle = note->handle;
@@ -52,9 +53,8 @@ static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 		id->ah.sl = note->sl;
 		id->ah.grh.traffic_class = ur_cm_api_tclass(dev, note->tclass);
 	}
-	for (unsigned i = 0; i < dev->gid_cnt; i++)
-		if (ur_gid_eq(&dev->gids[i], &note->local))
-			id->ah.grh.sgid_index = (uint8_t)i;
+	if (source >= 0)
+		id->ah.grh.sgid_index = (uint8_t)source;
 	ur_cm_api_sockaddr(&id->base.local, &note->local, note->id->port);
 	ur_cm_api_sockaddr(&id->base.peer, &note->peer, note->peer_port);
 }

@@ -247,16 +247,22 @@ static bool is_link_local(const struct ur_gid *g)
 }
 
 /* Our address of the peer's family; of two IPv6 addresses, the one with the peer's scope. */
-static int choose_source(const struct ur_device *dev, const struct ur_gid *peer)
+static int choose_source(struct ur_device *dev, const struct ur_gid *peer)
 {
+	static const struct ur_gid none;
+	struct ur_gid preferred;
 	int best = -1;
 
-	for (unsigned i = 0; i < dev->gid_cnt; i++) {
-		const struct ur_gid *g = &dev->gids[i];
+	if (dev->shared && ur_shared_source(dev->shared, peer, &preferred) == 0)
+		best = ur_device_gid_index(dev, &preferred);
+	if (best >= 0)
+		return best;
+	for (unsigned i = 0; i < UR_GIDS_MAX; i++) {
+		struct ur_gid g = ur_device_gid(dev, i);
 
-		if (ur_gid_is_ipv4(g) != ur_gid_is_ipv4(peer))
+		if (ur_gid_eq(&g, &none) || ur_gid_is_ipv4(&g) != ur_gid_is_ipv4(peer))
 			continue;
-		if (best < 0 || is_link_local(g) == is_link_local(peer))
+		if (best < 0 || is_link_local(&g) == is_link_local(peer))
 			best = (int)i;
 	}
 	return best;

@@ -5,6 +5,7 @@
 #include "api/device.h"
 #include "api/progress.h"
 #include "api/pacing_attr.h"
+#include "api/share.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -205,8 +206,10 @@ static int load(struct ur_device *dev, const struct uroce_open_attr *attr, char 
 	rc = ur_config_load(attr->config, &dev->cfg, err, cap);
 	for (const char *const *s = attr->set; !rc && s && *s; s++)
 		rc = ur_config_set_arg(&dev->cfg, *s, err, cap);
-	if (!rc)
-		rc = ur_config_check(&dev->cfg, err, cap);
+	if (rc)
+		return rc;
+	ur_config_share(&dev->cfg);
+	rc = ur_config_check(&dev->cfg, err, cap);
 	if (rc)
 		return rc;
 	err[0] = '\0';
@@ -217,6 +220,7 @@ static void add_gid(struct ur_device *dev, struct ur_neigh_attr *n, const struct
 		    uint8_t len)
 {
 	dev->gids[dev->gid_cnt++] = *gid;
+	dev->taken[dev->taken_cnt++] = *gid;
 	n->addr[n->addr_cnt].gid = *gid;
 	n->addr[n->addr_cnt++].prefix_len = len;
 }
@@ -228,12 +232,17 @@ static bool is_set(const struct ur_gid *g)
 	return !ur_gid_eq(g, &none);
 }
 
+/* Of an endpoint that shares an interface it stays empty: the kernel has the neighbours. */
 static void make_neigh(struct ur_device *dev)
 {
 	struct ur_neigh_attr a = {0};
 	struct ur_gid ll = ur_neigh_link_local(dev->port.mac);
 
 	memcpy(a.mac, dev->port.mac, 6);
+	if (dev->shared) {
+		ur_neigh_init(dev->neigh, &a);
+		return;
+	}
 	a.has_vlan = dev->cfg.address.vlan != 0;
 	a.vlan_tci = (uint16_t)dev->cfg.address.vlan;
 	if (dev->cfg.address.ipv4.len)
@@ -351,8 +360,8 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 		.rx_impair = impair_of(dev, &dev->cfg.impair.rx),
 		.tx_impair = impair_of(dev, &dev->cfg.impair.tx),
 		.capture = &dev->capture_hook,
-		.gids = dev->gids,
-		.gid_cnt = dev->gid_cnt,
+		.gids = dev->taken,
+		.gid_cnt = dev->taken_cnt,
 		.vid = (uint16_t)dev->cfg.address.vlan,
 		.dedicated = dev->dedicated,
 		.rate_gbps = dev->cfg.port.rate_gbps / dev->worker_cnt,
@@ -401,7 +410,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 	ur_sl_marks_publish(&dev->marks, &dev->qos.marks);
 	for (uint16_t i = 0; i < dev->worker_cnt; i++) {
 		a.idx = a.engine.limits.worker = i;
-		a.neigh = i ? NULL : dev->neigh;
+		a.neigh = i || dev->shared ? NULL : dev->neigh;
 		a.engine.random = ur_device_random();
 		pacing = ur_pacing_attr_of(&dev->cfg, dev->worker_cnt, ur_device_random());
 		if (!i)
@@ -480,6 +489,7 @@ static void tear_down(struct ur_device *dev)
 		ur_worker_free(dev->workers[i]);
 	ur_cm_api_free(dev);
 	ur_port_close(&dev->port);
+	ur_share_close(dev);
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);
 	ur_port_reap(); /* a ring's last frames are back */
@@ -491,6 +501,7 @@ static void tear_down(struct ur_device *dev)
 	free(dev->mem);
 	free(dev->neigh);
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->gid_lock);
 	ur_slab_destroy(&dev->slab);
 	pthread_mutex_destroy(&dev->async_lock);
 	free(dev);
@@ -528,9 +539,13 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 
 	if (rc)
 		return rc;
-	rc = open_way(dev, err, cap);
+	rc = ur_share_open(dev, err, cap);
+	if (!rc)
+		rc = open_way(dev, err, cap);
 	if (dev->port.open)
 		enlist(dev);
+	if (!rc)
+		rc = ur_share_hold(dev, err, cap);
 	if (rc)
 		return rc;
 	ur_clock_start(&dev->clock);
@@ -572,6 +587,7 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 	}
 	memset(dev, 0, sizeof(*dev));
 	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->gid_lock, NULL);
 	ur_slab_init(&dev->slab);
 	pthread_mutex_init(&dev->async_lock, NULL);
 	TAILQ_INIT(&dev->asyncs);
@@ -672,6 +688,17 @@ int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	return 0;
 }
 
+static bool is_up(struct ur_device *dev)
+{
+	return dev->shared ? ur_shared_is_up(dev->shared) : ur_port_link_up(&dev->port);
+}
+
+/* A shared interface may get more addresses. */
+static unsigned gid_table_len(const struct ur_device *dev)
+{
+	return dev->shared ? UR_GIDS_MAX : dev->gid_cnt;
+}
+
 int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *a)
 {
 	struct ur_device *dev = ur_device(ctx);
@@ -679,10 +706,10 @@ int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_
 	if (port_num != 1)
 		return EINVAL;
 	*a = (struct ibv_port_attr){
-		.state = ur_port_link_up(&dev->port) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.state = is_up(dev) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = (enum ibv_mtu)(dev->mtu_shift - 7),
-		.gid_tbl_len = (int)dev->gid_cnt,
+		.gid_tbl_len = (int)gid_table_len(dev),
 		.max_msg_sz = 1u << 31,
 		.pkey_tbl_len = 1,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
@@ -694,9 +721,12 @@ int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union 
 {
 	struct ur_device *dev = ur_device(ctx);
 
-	if (port_num != 1 || index < 0 || (unsigned)index >= dev->gid_cnt)
+	struct ur_gid g;
+
+	if (port_num != 1 || index < 0 || (unsigned)index >= gid_table_len(dev))
 		return EINVAL;
-	memcpy(gid->raw, dev->gids[index].b, 16);
+	g = ur_device_gid(dev, (unsigned)index);
+	memcpy(gid->raw, g.b, 16);
 	return 0;
 }
 

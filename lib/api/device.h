@@ -15,6 +15,7 @@
 #include "edge/config.h"
 #include "edge/eal.h"
 #include "edge/neigh.h"
+#include "edge/shared.h"
 #include "edge/slab.h"
 #include "edge/port.h"
 #include "edge/worker.h"
@@ -28,7 +29,7 @@
  * the device's.
  */
 
-#define UR_GIDS_MAX 3
+#define UR_GIDS_MAX UR_SHARED_ADDRS_MAX
 
 #define X(NAME, word, sentence) +1
 enum { UR_MODE_REASON_CNT = 0 UROCE_QP_MODE_REASONS(X) };
@@ -36,6 +37,17 @@ enum { UR_MODE_REASON_CNT = 0 UROCE_QP_MODE_REASONS(X) };
 
 struct ur_cm_api;    /* lib/api/cm_priv.h */
 struct ur_api_cm_id; /* lib/api/cm_priv.h */
+
+/* Asynchronous events of a CQ, an SRQ or a queue pair; under the device's async_lock. */
+struct ur_api_async {
+	TAILQ_ENTRY(ur_api_async) link; /* in the device's, while something is pending */
+	void *object;
+	uint32_t pending; /* bit i: the event of type i has happened and was not fetched since */
+	uint32_t got;	  /* events that the application was given */
+};
+
+/* Events of the port; each happens to an object of its own, so that they keep their order. */
+enum { UR_PORT_EVENT_ERR, UR_PORT_EVENT_ACTIVE, UR_PORT_EVENT_GID, UR_PORT_EVENT_CNT };
 
 struct ur_device {
 	struct ibv_context ctx; /* first: the application's handle */
@@ -47,9 +59,15 @@ struct ur_device {
 	struct ur_clock clock;
 	struct ur_neigh *neigh;
 	struct ur_mem *mem;
-	struct ur_slab slab; /* of queue pairs and their rings */
-	struct ur_gid gids[UR_GIDS_MAX];
+	struct ur_slab slab;		 /* of queue pairs and their rings */
+	pthread_mutex_t gid_lock;	 /* gids, gid_cnt */
+	struct ur_gid gids[UR_GIDS_MAX]; /* zero: an entry that is free */
 	unsigned gid_cnt;
+	struct ur_shared *shared;	  /* [port] dev, or NULL; see share.h */
+	struct ur_gid taken[UR_GIDS_MAX]; /* gids without gaps, for workers */
+	unsigned taken_cnt;
+	bool share_changed, port_up; /* the progress thread's */
+	uint64_t share_next_ns;	     /* no look at the kernel before */
 	uint8_t mtu_shift;	     /* the largest PMTU is 1 << mtu_shift */
 	_Atomic uint16_t served_sls; /* bit i: what has SL i may be posted */
 	struct ur_sl_marks_now marks;
@@ -72,19 +90,12 @@ struct ur_device {
 
 	pthread_mutex_t async_lock;
 	TAILQ_HEAD(, ur_api_async) asyncs; /* objects with asynchronous events, oldest first */
+	struct ur_api_async port_events[UR_PORT_EVENT_CNT];
 
 	_Atomic uint64_t mode_cnt[UR_MODE_REASON_CNT]; /* queue pairs that went to RTR, by reason */
 
 	struct ur_capture_hook capture_hook;
 	struct ur_cm_api *cm;
-};
-
-/* Asynchronous events of a CQ, an SRQ or a queue pair; under the device's async_lock. */
-struct ur_api_async {
-	TAILQ_ENTRY(ur_api_async) link; /* in the device's, while something is pending */
-	void *object;
-	uint32_t pending; /* bit i: the event of type i has happened and was not fetched since */
-	uint32_t got;	  /* events that the application was given */
 };
 
 struct ur_api_pd {
@@ -220,6 +231,11 @@ void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint
 
 /* Returns when every worker has been between two rounds. */
 void ur_device_quiesce(struct ur_device *dev);
+
+/* Entry `index` of the GID table; zero when it is free or there is none. */
+struct ur_gid ur_device_gid(struct ur_device *dev, unsigned index);
+/* The entry that has the GID; -1: none. */
+int ur_device_gid_index(struct ur_device *dev, const struct ur_gid *gid);
 
 /* 64 random bits. */
 uint64_t ur_device_random(void);

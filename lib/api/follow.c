@@ -7,6 +7,8 @@
 
 uint32_t ur_follow_generation(const struct ur_device *dev)
 {
+	if (dev->shared)
+		return ur_shared_generation(dev->shared);
 	return atomic_load_explicit(&dev->neigh->generation, memory_order_acquire);
 }
 
@@ -20,11 +22,14 @@ void ur_follow_path(const struct ur_device *dev, struct ur_path *path)
 {
 	struct ur_gid dst;
 	uint8_t mac[6];
+	bool known;
 
 	if (path->len < UR_PATH_MIN_BYTES)
 		return;
 	dst = ur_path_destination(path);
-	if (ur_neigh_lookup(dev->neigh, &dst, mac))
+	known = dev->shared ? ur_shared_lookup(dev->shared, &dst, mac)
+			    : ur_neigh_lookup(dev->neigh, &dst, mac);
+	if (known)
 		ur_path_set_dmac(path, mac);
 }
 

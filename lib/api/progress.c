@@ -8,6 +8,7 @@
 
 #include "api/device.h"
 #include "api/follow.h"
+#include "api/share.h"
 #include "edge/thread.h"
 
 #define INLINE_PERIOD_NS    1000000
@@ -32,6 +33,7 @@ static void *run_progress(void *arg)
 
 		if (!dev->dedicated)
 			run_workers(dev, now_ns);
+		ur_share_follow(dev, now_ns);
 		ur_follow_neighbours(dev, now_ns);
 		nanosleep(&nap, NULL);
 	}

@@ -139,7 +139,10 @@ static int emit_neigh(struct ur_emit *e, const char *params, void *ctx)
 	struct ur_device *dev = ctx;
 
 	ur_emit_array(e, ur_neigh_verdict_name, dev->neigh->cnt, UR_NEIGH_VERDICT_CNT);
-	ur_emit_u64(e, "moved", dev->neigh->moved_cnt);
+	if (dev->shared)
+		ur_shared_emit(dev->shared, e);
+	else
+		ur_emit_u64(e, "moved", dev->neigh->moved_cnt);
 	return 0;
 }
 

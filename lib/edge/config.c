@@ -323,12 +323,12 @@ int ur_config_load(const char *name, struct ur_config *out, char *err, size_t er
 	size_t len = 0;
 	int rc;
 
-	if (!name)
-		return fail(err, err_cap,
-			    "no configuration file is given; pmd-config/ has one for each way to a "
-			    "network");
-	path = find_file(name, installed, sizeof(installed));
 	ur_config_init(&cfg);
+	if (!name) {
+		*out = cfg;
+		return 0;
+	}
+	path = find_file(name, installed, sizeof(installed));
 	strlcpy(cfg.file, path, sizeof(cfg.file));
 	rc = read_file(path, &text, &len, err, err_cap);
 	if (rc != 0)
@@ -398,6 +398,27 @@ int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t 
 	memcpy(name, arg, len);
 	name[len] = '\0';
 	return ur_config_set(cfg, name, eq + 1, err, err_cap);
+}
+
+bool ur_config_is_given(const struct ur_config *cfg, const char *section, const char *name)
+{
+	const struct ur_config_key *key = find_key(section, name);
+
+	return key != NULL && cfg->line[key - ur_config_keys] != 0;
+}
+
+/* For what arrives while this process waits for a CPU. */
+#define SHARED_FRAMECNT 1024
+
+void ur_config_share(struct ur_config *cfg)
+{
+	if (!ur_config_shares(cfg) || cfg->port.device[0] != '\0')
+		return;
+	strlcpy(cfg->port.device, cfg->port.dev, sizeof(cfg->port.device));
+	if (!ur_config_is_given(cfg, "port", "driver"))
+		cfg->port.driver = UR_DRIVER_AF_PACKET;
+	if (!ur_config_is_given(cfg, "port", "framecnt"))
+		cfg->port.framecnt = SHARED_FRAMECNT;
 }
 
 void ur_config_where(const struct ur_config *cfg, const char *section, const char *name, char *buf,

@@ -18,6 +18,7 @@
  *
  * A program does:   ur_config_load(file, &cfg, err, sizeof(err))
  *                   ur_config_set(&cfg, "port.mtu", "4200", err, sizeof(err))   any number of times
+ *                   ur_config_share(&cfg)
  *                   ur_config_check(&cfg, err, sizeof(err))
  * ur_eal_init() checks again, so that a forgotten check is only a later message.
  *
@@ -164,16 +165,16 @@ struct ur_config {
 	uint32_t section_line[UR_CONFIG_SECTIONS_MAX]; /* 0: not in the file */
 };
 
-/* Every key at its default. Such a configuration lacks an address: ur_config_check() fails. */
+/* Every key at its default. Such a configuration names no port: ur_config_check() fails. */
 void ur_config_init(struct ur_config *cfg);
 
 /*
- * Defaults, then the file. A name without a slash that is no file in the working directory is looked
- * for among the installed ones (UR_PMD_CONFIG_DIR, which is ${datadir}/uroce/pmd-config). Values are
- * checked one by one; what depends on several keys is left to ur_config_check(), because
- * ur_config_set() may still change them.
- * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong or `name` is
- * NULL. `out` is written on success only.
+ * Defaults, then the file; NULL: the defaults alone. A name without a slash that is no file in the
+ * working directory is looked for among the installed ones (UR_PMD_CONFIG_DIR, which is
+ * ${datadir}/uroce/pmd-config). Values are checked one by one; what depends on several keys is left
+ * to ur_config_check(), because ur_config_set() may still change them.
+ * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong. `out` is
+ * written on success only.
  */
 int ur_config_load(const char *name, struct ur_config *out, char *err, size_t err_cap);
 
@@ -186,6 +187,21 @@ int ur_config_set(struct ur_config *cfg, const char *section_dot_key, const char
 
 /* The same with "section.key=value" in one string, as it comes from `--set`. */
 int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t err_cap);
+
+/*
+ * What follows from [port] dev, if it is set: the device, and what suits a shared interface where
+ * the configuration says nothing. After the last ur_config_set().
+ */
+void ur_config_share(struct ur_config *cfg);
+
+/* Whether the configuration names the key; else its value is the default. */
+bool ur_config_is_given(const struct ur_config *cfg, const char *section, const char *key);
+
+/* Whether the endpoint shares the addresses of a kernel interface. */
+static inline bool ur_config_shares(const struct ur_config *cfg)
+{
+	return cfg->port.dev[0] != '\0';
+}
 
 /* What depends on several keys. Returns 0 or -EINVAL. */
 int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap);

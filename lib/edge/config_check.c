@@ -84,7 +84,8 @@ static bool pcap_files(const char *text)
 
 static bool check_device(const struct check *c)
 {
-	const char *device = c->cfg->port.device;
+	const char *dev = c->cfg->port.dev;
+	const char *device = c->cfg->port.device[0] != '\0' ? c->cfg->port.device : dev;
 	const char *driver = ur_driver_name(c->cfg->port.driver);
 	static const char *const device_kind[] = {
 		[UR_DRIVER_AF_PACKET] = "the name of an interface",
@@ -96,6 +97,15 @@ static bool check_device(const struct check *c)
 		[UR_DRIVER_PCI] = "a PCI address",
 	};
 
+	if (dev[0] != '\0' && strcmp(device, dev) != 0)
+		return wrong(c, "port", "dev",
+			     "\"%s\" and device \"%s\" exclude each other; allowed: one of them",
+			     dev, device);
+	if (device[0] == '\0' && c->cfg->file[0] == '\0')
+		return wrong(c, "port", "dev",
+			     "no interface is named; allowed: the name of a kernel interface to "
+			     "share, or a configuration file, of which pmd-config/ has one for "
+			     "each way to a network");
 	if (device[0] == '\0')
 		return wrong(c, "port", "device", "is missing; allowed with driver %s: %s", driver,
 			     device_kind[c->cfg->port.driver]);
@@ -104,7 +114,7 @@ static bool check_device(const struct check *c)
 	case UR_DRIVER_AF_XDP:
 	case UR_DRIVER_TAP:
 		return interface_name(device) ||
-		       wrong(c, "port", "device",
+		       wrong(c, "port", dev[0] != '\0' ? "dev" : "device",
 			     "\"%s\" is not the name of an interface; allowed: 1 to 15 characters "
 			     "without '/', ',', ':' and blanks",
 			     device);
@@ -231,11 +241,47 @@ static bool is_set(const struct ur_gid *g)
 	return !ur_gid_eq(g, &zero);
 }
 
+/* The kernel has the addresses of an interface that is shared; a VLAN is an interface of its own. */
+static bool check_shared(const struct check *c)
+{
+	static const uint8_t no_mac[6];
+	const struct ur_config *cfg = c->cfg;
+	const struct {
+		const char *key;
+		bool set;
+	} key[] = {
+		{"mac", memcmp(cfg->address.mac, no_mac, 6) != 0},
+		{"ipv4", cfg->address.ipv4.len != 0},
+		{"ipv6", cfg->address.ipv6.len != 0},
+		{"link_local", !cfg->address.link_local},
+		{"gateway4", is_set(&cfg->address.gateway4)},
+		{"gateway6", is_set(&cfg->address.gateway6)},
+		{"vlan", cfg->address.vlan != 0},
+		{"neighbor", cfg->address.neighbors.cnt != 0},
+	};
+
+	if (cfg->port.driver != UR_DRIVER_AF_PACKET && cfg->port.driver != UR_DRIVER_AF_XDP)
+		return wrong(c, "port", "driver",
+			     "\"%s\" cannot share an interface with the kernel; allowed with dev: "
+			     "af_packet, af_xdp",
+			     ur_driver_name(cfg->port.driver));
+	for (unsigned i = 0; i < sizeof(key) / sizeof(key[0]); i++)
+		if (key[i].set)
+			return wrong(
+				c, "address", key[i].key,
+				"is up to the kernel with [port] dev = %s; allowed: the "
+				"default (`ip` sets it, and a VLAN has an interface of its own)",
+				cfg->port.dev);
+	return true;
+}
+
 static bool check_address(const struct check *c)
 {
 	const struct ur_config_net *v4 = &c->cfg->address.ipv4, *v6 = &c->cfg->address.ipv6;
 	const struct ur_gid *gw4 = &c->cfg->address.gateway4, *gw6 = &c->cfg->address.gateway6;
 
+	if (ur_config_shares(c->cfg))
+		return check_shared(c);
 	if (v4->len == 0 && v6->len == 0)
 		return wrong(
 			c, "address", "ipv4",

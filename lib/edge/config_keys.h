@@ -111,6 +111,10 @@
 	  "an interface, a PCI address, a memif socket, a ring name or IN.pcap,OUT.pcap", 0, "",    \
 	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "   \
 	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                             \
+	K(port, dev, "dev", TEXT, "the name of a kernel interface, empty for none", 0, "",          \
+	  "a kernel interface to share: the endpoint uses the addresses the kernel has there, "     \
+	  "takes UDP port 4791 only, and asks the kernel for routes and neighbours; replaces "      \
+	  "device and [address]")                                                                   \
 	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                    \
 	  "further arguments for the DPDK driver")                                                  \
 	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                      \

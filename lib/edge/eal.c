@@ -9,10 +9,13 @@
 #include "edge/fanout.h"
 #include "edge/hugepages.h"
 #include "edge/memif_socket.h"
+#include "edge/packet_filter.h"
 #include "edge/thread.h"
+#include "edge/xdp_prog.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,6 +32,7 @@
 #include <rte_log.h>
 
 #define RING_SLOTS	  1024
+#define ROCE_FILTER	  "udp dst port 4791"
 #define CLAIM_PATIENCE_MS 1000
 
 static struct {
@@ -300,11 +304,57 @@ static int probe(const struct ur_config *cfg, const char *devargs)
 	return rc;
 }
 
+/* SHARED-FILTER-01: the sockets that the driver has made take RoCEv2 alone. */
+static int filter(const struct ur_config *cfg, const struct ur_packet_sockets *before, char *err,
+		  size_t cap)
+{
+	int rc = ur_packet_filter(if_nametoindex(cfg->port.device), before, ROCE_FILTER);
+
+	if (rc > 0)
+		return 0;
+	return fail(rc ? rc : -ENOENT, cfg, err, cap,
+		    "the packet sockets of %s cannot be given a filter: %s", cfg->port.device,
+		    strerror(rc ? -rc : ENOENT));
+}
+
+/* SHARED-XDP-01: the driver's own program would take everything from the kernel. */
+static int name_program(const struct ur_config *cfg, struct ur_eal_port *p, char *devargs,
+			size_t devargs_cap, char *err, size_t cap)
+{
+	unsigned ifindex = if_nametoindex(cfg->port.device);
+	char path[64];
+
+	if (!ur_config_shares(cfg) || cfg->port.driver != UR_DRIVER_AF_XDP)
+		return 0;
+	if (ur_xdp_prog_is_foreign(ifindex))
+		return fail(
+			-EEXIST, cfg, err, cap,
+			"the interface %s has another program's XDP program, as `ip link show dev "
+			"%s` tells; allowed: af_packet",
+			cfg->port.device, cfg->port.device);
+	ur_xdp_prog_reap(ifindex);
+	p->xdp_prog = ur_xdp_prog_open(path, sizeof(path));
+	if (p->xdp_prog == -ENOTSUP)
+		return fail(-ENOTSUP, cfg, err, cap,
+			    "this build has no XDP program to share an interface with: it was made "
+			    "without clang; allowed: af_packet");
+	if (p->xdp_prog < 0)
+		return fail(p->xdp_prog, cfg, err, cap, "no memory for the XDP program: %s",
+			    strerror(-p->xdp_prog));
+	strlcat(devargs, ",xdp_prog=", devargs_cap);
+	strlcat(devargs, path, devargs_cap);
+	return 0;
+}
+
 static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
 {
+	bool filtered = ur_config_shares(cfg) && cfg->port.driver == UR_DRIVER_AF_PACKET;
+	struct ur_packet_sockets before;
 	char devargs[1024];
 	int rc = ur_eal_devargs(cfg, eal.next, devargs, sizeof(devargs), err, cap);
 
+	if (rc == 0)
+		rc = name_program(cfg, p, devargs, sizeof(devargs), err, cap);
 	if (rc != 0)
 		return rc;
 	if (cfg->port.driver == UR_DRIVER_PCI && !eal.pci)
@@ -318,6 +368,8 @@ static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *
 	if (cfg->port.driver == UR_DRIVER_PCI &&
 	    rte_eth_dev_get_port_by_name(p->device, &p->id) == 0)
 		return 0; /* the EAL probed it when it started */
+	if (filtered)
+		ur_packet_sockets_find(if_nametoindex(cfg->port.device), &before);
 	rc = probe(cfg, devargs);
 	if (rc < 0)
 		return fail(rc, cfg, err, cap, "DPDK cannot use \"%s\": %s", devargs,
@@ -326,7 +378,10 @@ static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *
 	rc = rte_eth_dev_get_port_by_name(p->device, &p->id);
 	if (rc < 0)
 		return fail(rc, cfg, err, cap, "DPDK has no port for \"%s\"", p->device);
-	return 0;
+	rc = filtered ? filter(cfg, &before, err, cap) : 0;
+	if (rc < 0)
+		rte_eal_hotplug_remove("vdev", p->device);
+	return rc;
 }
 
 static int refuse(const struct ur_config *cfg, const struct ur_claim_holder *holder, char *err,
@@ -336,7 +391,8 @@ static int refuse(const struct ur_config *cfg, const struct ur_claim_holder *hol
 	char where[2 * UR_CONFIG_TEXT];
 	char who[128] = "a process that `ss -xap | grep uroce/interface` names";
 
-	ur_config_where(cfg, "port", "device", where, sizeof(where));
+	ur_config_where(cfg, "port", ur_config_shares(cfg) ? "dev" : "device", where,
+			sizeof(where));
 	if (holder->pid == getpid())
 		strlcpy(who, "another endpoint of this process", sizeof(who));
 	else if (holder->pid != 0)
@@ -369,13 +425,17 @@ static void unclaim(struct ur_eal_port *p)
 {
 	if (p->claim >= 0)
 		close(p->claim);
-	p->claim = -1;
+	if (p->xdp_prog >= 0)
+		close(p->xdp_prog);
+	p->claim = p->xdp_prog = -1;
 }
 
 int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap)
 {
-	struct ur_eal_port p = {
-		.queue_cnt = (uint16_t)cfg->worker.count, .driver = cfg->port.driver, .claim = -1};
+	struct ur_eal_port p = {.queue_cnt = (uint16_t)cfg->worker.count,
+				.driver = cfg->port.driver,
+				.claim = -1,
+				.xdp_prog = -1};
 	int rc = ur_config_check(cfg, err, err_cap);
 
 	if (rc != 0)

@@ -29,6 +29,7 @@ struct ur_eal_port {
 	char device[64];		/* name of the EAL device */
 	int driver;			/* enum ur_driver */
 	int claim;			/* of the kernel interface (claim.h); -1: there is none */
+	int xdp_prog;			/* descriptor of a shared interface's XDP program, or -1 */
 };
 
 /*

@@ -188,7 +188,11 @@ static void check_rights(struct flight *f)
 	}
 	for (unsigned i = 0; i < 64; i++)
 		if ((need & ~have) >> i & 1)
-			say(f, true, "sudo COMMAND", "driver %s needs %s and this process lacks it",
+			say(f, true,
+			    ur_config_shares(f->cfg) && i == CAP_NET_RAW
+				    ? "sudo COMMAND; in a container --cap-add NET_RAW"
+				    : "sudo COMMAND",
+			    "driver %s needs %s and this process lacks it",
 			    ur_driver_name(f->cfg->port.driver), name[i]);
 }
 
@@ -313,7 +317,7 @@ static void check_queues(struct flight *f, const char *dev)
 		say(f, true, command, "%s has %u receive queues and [worker] count is %u", dev,
 		    queues, f->cfg->worker.count);
 	else if (queues > f->cfg->worker.count)
-		say(f, false, command,
+		say(f, ur_config_shares(f->cfg), command,
 		    "%s has %u receive queues and af_xdp takes %u; packets on the others are not "
 		    "seen",
 		    dev, queues, f->cfg->worker.count);
@@ -387,7 +391,8 @@ static void check_interface(struct flight *f)
 	if (!exists(f, "/sys/class/net/%s", dev)) {
 		text(command, sizeof(command), "ip link add %s type veth peer name %s-peer", dev,
 		     dev);
-		say(f, true, strlen(dev) < IFNAMSIZ - 5 ? command : "ip link",
+		say(f, true,
+		    strlen(dev) < IFNAMSIZ - 5 && !ur_config_shares(f->cfg) ? command : "ip link",
 		    "there is no interface %s in this network namespace", dev);
 		return;
 	}
@@ -400,7 +405,7 @@ static void check_interface(struct flight *f)
 	check_mtu(f, dev);
 	if (f->cfg->port.driver == UR_DRIVER_AF_XDP)
 		check_queues(f, dev);
-	else
+	else if (!ur_config_shares(f->cfg))
 		check_kernel_addresses(f, dev);
 }
 

@@ -464,6 +464,11 @@ void ur_worker_set_rate(struct ur_worker *w, double gbps)
 	ur_round_set_rate(&w->round, gbps);
 }
 
+void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt)
+{
+	ur_round_set_gids(&w->round, gids, cnt);
+}
+
 struct ur_engine *ur_worker_engine(struct ur_worker *w)
 {
 	return w->engine;

@@ -27,7 +27,7 @@ struct ur_worker_attr {
 	const struct ur_clock *clock;
 	struct ur_engine_attr engine;
 	struct ur_impair_config rx_impair, tx_impair;
-	struct ur_neigh *neigh; /* worker 0 */
+	struct ur_neigh *neigh; /* worker 0; NULL where the kernel does its part */
 	struct ur_capture_hook *capture;
 	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt) */
 	unsigned gid_cnt;
@@ -88,6 +88,9 @@ void ur_worker_flush(struct ur_worker *w);
 
 /* As rate_gbps of the attributes, from the next packet on. Thread class: a command. */
 void ur_worker_set_rate(struct ur_worker *w, double gbps);
+
+/* The endpoint's own addresses from the next packet on. Thread class: a command. */
+void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt);
 
 struct ur_engine *ur_worker_engine(struct ur_worker *w);
 const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w);

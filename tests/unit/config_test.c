@@ -344,9 +344,45 @@ Test(config, an_unreadable_file_says_why)
 	cr_expect_str_eq(err, "no/such.conf: cannot be read: No such file or directory");
 	cr_expect_eq(ur_config_load(".", &cfg, err, sizeof(err)), -EISDIR);
 	cr_expect_str_eq(err, ".: cannot be read: Is a directory");
-	cr_expect_eq(ur_config_load(NULL, &cfg, err, sizeof(err)), -EINVAL);
-	cr_expect_str_eq(err, "no configuration file is given; pmd-config/ has one for each way to "
-			      "a network");
+}
+
+Test(config, without_a_file_a_port_has_to_be_named)
+{
+	static struct ur_config cfg;
+
+	cr_expect_eq(ur_config_load(NULL, &cfg, err, sizeof(err)), 0);
+	ur_config_share(&cfg);
+	cr_expect_eq(ur_config_check(&cfg, err, sizeof(err)), -EINVAL);
+	cr_expect_str_eq(err, "[port] dev: no interface is named; allowed: the name of a kernel "
+			      "interface to share, or a configuration file, of which pmd-config/ "
+			      "has one for each way to a network");
+}
+
+Test(config, an_interface_to_share_is_all_that_is_needed)
+{
+	static struct ur_config cfg;
+
+	cr_assert_eq(ur_config_load(NULL, &cfg, err, sizeof(err)), 0);
+	cr_assert_eq(ur_config_set_arg(&cfg, "port.dev=eth0", err, sizeof(err)), 0);
+	ur_config_share(&cfg);
+	cr_expect_eq(ur_config_check(&cfg, err, sizeof(err)), 0, "%s", err);
+	cr_expect(ur_config_shares(&cfg));
+	cr_expect_str_eq(cfg.port.device, "eth0");
+	cr_expect_eq(cfg.port.driver, UR_DRIVER_AF_PACKET);
+	cr_expect_eq(cfg.port.framecnt, 1024);
+}
+
+Test(config, what_is_given_stays_as_it_is_on_a_shared_interface)
+{
+	static struct ur_config cfg;
+
+	cr_assert_eq(ur_config_load(NULL, &cfg, err, sizeof(err)), 0);
+	cr_assert_eq(ur_config_set_arg(&cfg, "port.dev=eth0", err, sizeof(err)), 0);
+	cr_assert_eq(ur_config_set_arg(&cfg, "port.framecnt=64", err, sizeof(err)), 0);
+	ur_config_share(&cfg);
+	ur_config_share(&cfg);
+	cr_expect_eq(cfg.port.framecnt, 64);
+	cr_expect_eq(ur_config_check(&cfg, err, sizeof(err)), 0, "%s", err);
 }
 
 Test(config, a_line_of_the_greatest_length_is_read_whole)

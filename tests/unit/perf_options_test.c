@@ -33,7 +33,9 @@ static const struct {
 } bad[] = {
 	{"", "say 'uroce-perf server' or 'uroce-perf client'; --help tells more"},
 	{"serve", "'serve' is neither 'server' nor 'client'; see uroce-perf --help"},
-	{"server", "--config FILE is needed: it names the port; see pmd-config/"},
+	{"server",
+	 "--dev INTERFACE is needed, which the endpoint shares with the kernel, or --config "
+	 "FILE, which names another port; see pmd-config/"},
 	{"client --config c", "the client needs --peer ADDRESS, the server's address"},
 	{"client --config c --peer nowhere",
 	 "--peer: 'nowhere' is neither an IPv4 nor an IPv6 address"},
