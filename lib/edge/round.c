@@ -157,12 +157,15 @@ static unsigned receive_burst(struct ur_round *r)
 		r->cnt.rx_frames += n;
 		capture(r, pkts, n, UR_CAPTURE_RX);
 	}
-	if (__builtin_expect(r->rx_impair != NULL, 0))
-		input_burst(r, out,
-			    ur_impair_pkt_run(r->rx_impair, pkts, n, out, UR_ROUND_IMPAIR_BURST,
-					      r->now_ns));
-	else if (n)
+	if (__builtin_expect(r->rx_impair != NULL, 0)) {
+		unsigned left = ur_impair_pkt_run(r->rx_impair, pkts, n, out, UR_ROUND_IMPAIR_BURST,
+						  r->now_ns);
+
+		r->unsettled |= left != 0;
+		input_burst(r, out, left);
+	} else if (n) {
 		input_burst(r, pkts, n);
+	}
 	return n;
 }
 
@@ -398,11 +401,11 @@ static void expire(struct ur_round *r, bool all_received)
 	r->tick = r->now_ns >> UR_ENGINE_TICK_SHIFT;
 	if (ur_engine_next_deadline(r->engine) <= r->now_ns) {
 		ur_engine_expire(r->engine, r->now_ns);
-		r->expired = true;
+		r->unsettled = true;
 	}
 	if (r->neigh && ur_neigh_next_deadline(r->neigh) <= r->now_ns) {
 		ur_neigh_expire(r->neigh, r->now_ns);
-		r->expired = true;
+		r->unsettled = true;
 	}
 }
 
@@ -417,7 +420,7 @@ unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
 	bool more;
 
 	ur_round_set_now(r, now_ns);
-	r->expired = false;
+	r->unsettled = false;
 	if (ur_engine_wants_output(r->engine) || r->tx_head != r->tx_tail || r->tx_impair)
 		n = output(r, false);
 	if (neigh_waits(r))
@@ -452,8 +455,7 @@ uint64_t ur_round_next_deadline(const struct ur_round *r)
 {
 	uint64_t due_ns = timer_deadline(r);
 
-	/* What a timer did may have made something to send. */
-	if (r->expired)
+	if (r->unsettled)
 		return r->now_ns;
 	if (ur_rate_limits(&r->rate) && (ur_engine_wants_output(r->engine) || neigh_waits(r)))
 		due_ns = earlier(due_ns, r->rate.next_ns);

@@ -18,7 +18,7 @@
  *   timers
  *
  * It calls the engine, the neighbours and the source, and nothing of the system. Bytes come from the
- * source, time is an argument.
+ * source, time is an argument. A program without threads uses endpoint.h.
  *
  * Thread class: one thread at a time, for all functions. Time never goes back; an earlier one counts
  * as the last one.
@@ -84,7 +84,7 @@ struct ur_round {
 	uint64_t tick;	  /* of the engine, at the last look at the timers */
 	unsigned unheard; /* packets sent since the source was last asked for some */
 	unsigned behind;  /* rounds in a row after which the source may hold more */
-	bool expired;	  /* a timer ran at the end of the last round */
+	bool unsettled;	  /* timers, or packets held back until now, may have made output */
 	struct ur_rate rate;
 	/* Frames made and not taken by the source yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
