@@ -3,7 +3,7 @@
 # The caller sets `prog` (its name), `root` (the source tree) and `log` (where output goes).
 # shellcheck shell=bash disable=SC2154
 
-# Tools of root are not on everybody's path.
+# Tools for root may not be on the user's path.
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 say()
@@ -11,7 +11,7 @@ say()
 	printf '== %s\n' "$*"
 }
 
-# die SENTENCE: the one sentence a failure prints, and where the rest of the story is.
+# die SENTENCE: prints the sentence and the path of the log, and exits with status 1.
 die()
 {
 	printf '%s: %s\n' "$prog" "$*" >&2
@@ -19,7 +19,7 @@ die()
 	exit 1
 }
 
-# logged COMMAND...: output goes to the log only.
+# logged COMMAND...: runs the command with its output in the log only.
 logged()
 {
 	printf '\n$ %s\n' "$*" >>"$log"
@@ -40,8 +40,8 @@ missing_packages()
 	done
 }
 
-# The package lists of a fresh container are empty and its mirror may have a bad moment. A list that
-# stays away may be one that is not needed.
+# A new container has no package lists, and a mirror may fail for a moment. A list that cannot be fetched
+# may not be needed.
 apt_update()
 {
 	local try
@@ -49,7 +49,7 @@ apt_update()
 		logged apt-get -q -o APT::Update::Error-Mode=any update && return 0
 		sleep $((try * 3))
 	done
-	say "apt-get update failed three times, in part at least: going on with the lists there are"
+	say "apt-get update failed three times, at least in part: continuing with the existing lists"
 }
 
 # apt_install PACKAGES
@@ -75,7 +75,7 @@ install_packages()
 		die "apt-get cannot install the packages; is there a network?"
 }
 
-# The directory is configured, for this source tree, and ninja can bring it up to date.
+# True if the directory is configured for this source tree and ninja can update it.
 build_dir_works()
 {
 	[ -f "$1/build.ninja" ] &&
@@ -83,12 +83,12 @@ build_dir_works()
 		logged ninja -C "$1" build.ninja
 }
 
-# setup_build DIR MESON-OPTION...: makes the directory, keeps one that works.
+# setup_build DIR MESON-OPTION...: configures the directory unless it works already.
 setup_build()
 {
 	local dir=$1
 	shift
-	# Where the clock was set back since the tree was made, meson and ninja refuse files of the future.
+	# If the clock was set back, meson and ninja refuse files with times in the future.
 	find "$root" -type f -not -path '*/.git/*' -newermt now -exec touch {} + 2>/dev/null
 	build_dir_works "$dir" && return 0
 	rm -rf "$dir"
@@ -96,7 +96,7 @@ setup_build()
 		die "meson cannot configure $dir; the last lines of the log say what is missing"
 }
 
-# Files made by root for somebody who said sudo are theirs.
+# Gives files made under sudo to the user who called it.
 give_back()
 {
 	[ -z "${SUDO_UID:-}" ] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$@" 2>/dev/null || :

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by quickstart and the end-to-end tests (bash): two network namespaces joined by a veth
-# pair, as the files pmd-config/veth-*.conf expect it: uroce0 in one, uroce1 in the other. No
-# address on either: they belong to the endpoints.
+# pair, as pmd-config/veth-*.conf expect: uroce0 in one, uroce1 in the other. The interfaces have no
+# addresses, because the addresses belong to the endpoints.
 #
-# Names carry the pid of the script, so that several can run at once and that what a killed one left
-# behind is recognised.
+# Names contain the pid of the script, so that several scripts can run at the same time, and remains of
+# a killed script are recognized.
 # shellcheck shell=bash disable=SC2034
 
 ns_a=uroce-a-$$
 ns_b=uroce-b-$$
 
-# Before a command: runs it in there. Not functions: behind `&`, $! is then the command's own pid.
+# Prefixes that run a command in a namespace. Not functions, so that after `&`, $! is the command's pid.
 in_a=(ip netns exec "$ns_a")
 in_b=(ip netns exec "$ns_b")
 
-# delete_netns NAME: ends what runs in it first; an interface lives as long as a process holds it.
+# delete_netns NAME: first ends its processes, because they would keep its interfaces alive.
 delete_netns()
 {
 	local pids
@@ -25,7 +25,7 @@ delete_netns()
 	ip netns del "$1" 2>/dev/null || :
 }
 
-# Namespaces and DPDK's runtime directories whose script or program is dead.
+# Removes namespaces and DPDK runtime directories of scripts and programs that are dead.
 reap_leftovers()
 {
 	local path pid
@@ -45,12 +45,12 @@ reap_leftovers()
 	done
 }
 
-# make_netns MTU: 0, or 1 when this kernel or container does not let us; the reason is on stderr.
+# make_netns MTU: returns 0, or 1 if the kernel or container does not permit it; the reason is on stderr.
 make_netns()
 {
 	reap_leftovers
 	ip netns add "$ns_a" && ip netns add "$ns_b" || return 1
-	# Without IPv6 of its own the kernel sends nothing by itself. Read-only in some containers.
+	# With IPv6 disabled the kernel sends nothing by itself. Read-only in some containers.
 	"${in_a[@]}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
 	"${in_b[@]}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
 	ip link add uroce0 mtu "$1" netns "$ns_a" type veth \

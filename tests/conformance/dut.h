@@ -43,7 +43,7 @@ char *dut_counters(struct ibv_context *ctx);
 int dut_set_mode(struct ibv_qp *qp, const char *mode);
 
 #ifndef DUT_VERBS
-/* The other end of a ring, whose frames go to and come from a packet socket of the tester's. */
+/* The other end of a ring. Its frames are exchanged with a packet socket of the tester. */
 void dut_relay_open(const char *ring, int fd);
 bool dut_relay(void);
 #endif

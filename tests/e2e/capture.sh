@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What both sides capture is well formed in the eyes of uroce-pcap and of tshark.
+# uroce-pcap and tshark find no error in the captures of both sides.
 . "$(dirname "$0")/lib.sh"
 need_veth 4300
 
@@ -32,7 +32,7 @@ done
 "$UROCE_PCAP" "$tmp/client-reorder-write.pcap" | grep -q ARP && fail "--filter let ARP through"
 echo "uroce-pcap: $(awk '/ICRC right/ { print $NF }' "$tmp/summary.log") packets, all right"
 
-# A bit flipped on the way out is in the capture as it went, and is found.
+# A bit flipped on transmission is in the capture, and uroce-pcap finds it.
 start_server "${server_a[@]}"
 expect 0 "${client_b[@]}" --op write --size 10000 --iters 200 --set impair.tx_corrupt=10 \
 	--pcap "$tmp/corrupt.pcap"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Wrong command lines and configuration files get one clear sentence and a status that is not 0.
+# Wrong command lines and configuration files are refused with one clear sentence and a status other than 0.
 . "$(dirname "$0")/lib.sh"
 cnt=0
 
-# refused STATUS WORD ARGUMENT...: the sentence has WORD in it.
+# refused STATUS WORD ARGUMENT...: the sentence must contain WORD.
 refused()
 {
 	local want=$1 word=$2 status

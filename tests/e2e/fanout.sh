@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# EDGE-FANOUT-01: another process of the namespace has a fanout group, on another interface, of the very name that DPDK would
-# choose for us: af_packet opens all the same, with one queue and with two, and traffic reaches both.
+# EDGE-FANOUT-01: another process in the namespace has a fanout group on another interface, with the number that DPDK would
+# choose for the endpoint. af_packet still opens, with one queue and with two, and traffic reaches both.
 . "$(dirname "$0")/lib.sh"
 
 need_veth 4200
 "${in_a[@]}" ip link set lo up
 
-# Becomes the server, whose process id the name is made of; keeps the group open.
+# Opens the group and becomes the server, because the number of the group depends on the process id.
 cat >"$tmp/become.py" <<'EOF'
 import os, socket, struct, sys
 AF_PACKET, SOL_PACKET, PACKET_FANOUT = 17, 263, 18

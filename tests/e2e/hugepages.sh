@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# EDGE-HUGE-01: hugepages = auto where a few pages are free that are not for us: promised to another process, or enough for
-# one endpoint when two start at once. Each starts, with pages or without.
+# EDGE-HUGE-01: hugepages = auto when a few pages are free but not available: reserved by another process, or enough only
+# for one of two endpoints that start at the same time. Each one starts, with pages or without.
 . "$(dirname "$0")/lib.sh"
 
 need_veth 4200
@@ -17,7 +17,7 @@ give_pages_back()
 }
 trap give_pages_back EXIT
 
-# enough MB: that many are free then, or the test is skipped.
+# enough MB: makes this amount available, or skips the test.
 enough()
 {
 	local idle
@@ -33,7 +33,7 @@ server=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_packet-a.conf"
 client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-af_packet-b.conf" "${small[@]}" --peer 10.77.0.1
 	"${patient[@]}")
 
-# hold_all_but PAGES: another process reserves the other free ones, and touches none.
+# hold_all_but PAGES: another process reserves all other free pages, without touching them.
 hold_all_but()
 {
 	python3 - "$1" <<'EOF' >"$tmp/holder.log" 2>&1 &
@@ -54,7 +54,7 @@ let_go()
 	holder=
 }
 
-# Of 32 pages that each wants, 5 are there; /sys shows all as free.
+# An endpoint wants 32 pages, 5 are available, and /sys shows all as free.
 enough 128
 hold_all_but 5
 start_server "${server[@]}"
@@ -63,7 +63,7 @@ stop_server
 let_go
 echo "pages promised to another process: started without"
 
-# both_listen: what two servers that were started at once have come to.
+# both_listen: true if both of two servers started at the same time are listening.
 both_listen()
 {
 	grep -q '^listening' "$tmp/first.log" && grep -q '^listening' "$tmp/second.log"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# interrupt.sh af_packet|af_xdp: Ctrl-C ends a client with 130 and a server with 0, at any moment, and
-# leaves nothing behind.
+# interrupt.sh af_packet|af_xdp: Ctrl-C at any moment ends a client with status 130 and a server with
+# status 0, and nothing is left behind.
 . "$(dirname "$0")/lib.sh"
 mtu=4300
 if [ "$1" = af_xdp ]; then
@@ -44,7 +44,7 @@ for signal in INT TERM; do
 	echo "SIG$signal: client 130, server served on and left with 0"
 done
 
-# The server goes first: the client has an error to tell.
+# The server ends first: the client must report an error.
 start_server "${server_a[@]}"
 start_traffic "${client_b[@]}" --op write --duration 60
 stop_server
@@ -52,14 +52,14 @@ end_client 1 15
 grep -q '^uroce-perf: ' "$tmp/client.log" || fail "the client does not say what happened"
 echo "server interrupted first: $(grep -m 1 '^uroce-perf: ' "$tmp/client.log")"
 
-# A client that waits for a server that is not there.
+# A client that waits for a server that does not exist.
 start_client "${client_b[@]}"
 sleep 0.5
 gone "$client_pid" || kill -INT "$client_pid"
 wait_for 15 gone "$client_pid" || fail "a client without a server cannot be interrupted"
 client_pid=
 
-# After a crash the next one starts all the same.
+# After a crash the next program still starts.
 start_server "${server_a[@]}"
 kill -KILL "$server_pid"
 wait "$server_pid" 2>/dev/null

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Virtual lanes over memif: two service levels share a slow port as the tables say; what has no service is
-# refused by a sentence, here and by the peer; --live tells what goes on.
+# Virtual lanes over memif: two service levels share a slow port according to the tables. A service level without
+# a lane is refused with a sentence, locally and by the peer. --live shows the lanes.
 . "$(dirname "$0")/lib.sh"
 
 server=("$UROCE_PERF" server --config "$conf/memif-server.conf" "${pages[@]}"
@@ -16,7 +16,7 @@ said()
 }
 
 start_server "${server[@]}"
-# So slow and so deep that no lane runs out of work while the programs stand still for 100 ms.
+# The port is so slow and the queues are so deep that no lane runs empty if a program does not run for 100 ms.
 expect 0 "${client[@]}" "${tables[@]}" --set port.rate_gbps=0.1 --sl 0,1 --qps 4 --op write --size 64K --depth 16 --duration 2 \
 	--json "$tmp/run.json" --live
 clean_result

@@ -178,10 +178,10 @@ clean_result()
 		fail "the JSON result has errors"
 }
 
-# Hugepages belong to whoever comes first; tests do not depend on who that is.
+# Other processes may take the hugepages at any time, so tests do without.
 pages=(--set eal.hugepages=no)
 
-# A program may stand still for seconds on a machine that is busy: 8 times 1.07 s.
+# On a busy machine a program may not run for seconds: 8 times 1.07 s.
 patient=(--timeout 18)
 
 server_a=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-af_packet-a.conf" "${pages[@]}")

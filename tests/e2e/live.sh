@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# uroce-perf --live over af_packet: tables of lanes and scheduler; of destinations where they are paced, of
-# pools where admission is not plain, at both ends; none of these else. Nothing is wider than 100 columns.
+# uroce-perf --live over af_packet shows, at both ends, tables of lanes and scheduler; of destinations if they are
+# paced; of pools if admission is not plain; and none of these otherwise. No line is wider than 100 columns.
 . "$(dirname "$0")/lib.sh"
 need_veth 4300
 
-# shows LOG PATTERN WHAT: a line like that stands in the log.
+# shows LOG PATTERN WHAT: the log must have a line that matches.
 shows()
 {
 	grep -qE -- "$2" "$tmp/$1.log" || fail "no $3"
 }
 
-# What --live draws, without the rest of what uroce-perf says.
+# The output of --live, without the other output of uroce-perf.
 tables()
 {
 	grep -hE '^(after|  *VL|  *[0-9]+ [0-9]|scheduler|pacing|destination|[0-9.]+ |admission|  NOTIFYs|  messages|  *pool|of a)' "$@"
@@ -41,7 +41,7 @@ narrow
 stop_server
 echo "lanes and scheduler, and nothing that is not used"
 
-# The way to the server is slow and has a queue of 1 MiB: the destination is throttled.
+# The path to the server is slow and has a queue of 1 MiB, so the destination is throttled.
 start_server "${server_a[@]}" --set impair.rx_rate_gbps=0.2
 expect 0 "${client_b[@]}" --set pacing.mode=auto --sl 0,1 --qps 8 --op write --size 64K --depth 4 \
 	--duration 2.5 --live --live-interval 0.5 --json "$tmp/run.json"

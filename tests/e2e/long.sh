@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# long.sh BUILD [volume|connections|fuzz|soak]...: what takes too long for each commit (`check --long`).
+# long.sh BUILD [volume|connections|fuzz|soak]...: tests that take too long for each commit (`check --long`).
 #   volume       10^9 bytes each of WRITE, READ and SEND, every byte compared, at 1 % loss,
 #                duplication and reordering in each direction
-#   connections  10 000 set-ups and tear-downs in a row, 1000 queue pairs at once, no object left
+#   connections  10 000 set-ups and tear-downs in a row, 1000 queue pairs at a time, no object is left
 #   fuzz         10^7 mutated inputs each for the packet decoder and for an engine with live QPs
 #   soak         10 minutes (SOAK_SECONDS) over a veth pair: all operations of RC in each mode, UC and UD,
-#                connections closed and opened, loss in bursts, reordering, duplicates, flipped bits; links that
-#                go down, clients and servers that are killed
+#                connections closed and opened, loss in bursts, reordering, duplicates, flipped bits; links go
+#                down, clients and servers are killed
 build=$(cd "${1:?the build directory}" && pwd) || exit 1
 shift
 [ $# -gt 0 ] || set -- volume connections fuzz soak
@@ -21,7 +21,7 @@ server=("$UROCE_PERF" server --config "$conf/memif-server.conf" "${pages[@]}" "$
 client=("$UROCE_PERF" client --config "$conf/memif-client.conf" "${pages[@]}" --peer 10.77.0.1
 	"${memif[@]}")
 
-# run STATUS COMMAND...: as expect, without its time limit.
+# run STATUS COMMAND...: like expect, without its time limit.
 run()
 {
 	local want=$1 status
@@ -70,7 +70,7 @@ fuzz()
 	tail -n 1 "$tmp/fuzz.log"
 }
 
-# soak_client SECONDS MODE: starts one with faults of its own.
+# soak_client SECONDS MODE: starts a client with random faults.
 soak_client()
 {
 	local bursts=$((RANDOM % 30)) op=() mode=$2
@@ -89,7 +89,7 @@ soak_client()
 		--set "impair.seed=$RANDOM" "${op[@]}"
 }
 
-# flap: the link is down for up to half a second.
+# flap: takes the link down for up to half a second.
 flap()
 {
 	ip -n "$ns_a" link set uroce0 down && sleep "0.$((1 + RANDOM % 4))" && ip -n "$ns_a" link set uroce0 up ||

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Both ends of a memif leave at the same time, again and again; then one of them dies while packets
-# fly. Whoever is left ends as it should: the driver takes the shared rings away under the workers.
+# Both ends of a memif leave at the same time, repeatedly. Then one of them dies while packets are in
+# flight. The other one must end properly, although the driver removes the rings that its workers use.
 . "$(dirname "$0")/lib.sh"
 need_root
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs uroce-pcap over real captures and over files made wrong on purpose.
+# Runs uroce-pcap on real captures and on files with deliberate errors.
 # Usage: pcap_tool_test.sh PATH-OF-UROCE-PCAP DIRECTORY-OF-CAPTURES PATH-OF-EXT_CAPTURE
 set -u
 tool=$1
@@ -10,7 +10,7 @@ tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-# fails TEXT: counts a failure and shows what the tool said.
+# fails TEXT: counts a failure and shows the tool's output.
 fails()
 {
 	echo "FAILED: $1"
@@ -18,7 +18,7 @@ fails()
 	failed=$((failed + 1))
 }
 
-# run STATUS ARGUMENT...: the tool ends with STATUS; output in $tmp/out and $tmp/err.
+# run STATUS ARGUMENT...: the tool must end with STATUS; its output is in $tmp/out and $tmp/err.
 run()
 {
 	want=$1
@@ -28,7 +28,7 @@ run()
 	[ "$got" -eq "$want" ] || fails "exit status $got, not $want: $*"
 }
 
-# says STREAM PATTERN: the last run's output has a line that matches.
+# says STREAM PATTERN: the output of the last run must have a line that matches.
 says()
 {
 	grep -Eq -- "$2" "$tmp/$1" || fails "no line like '$2' in std$1"
@@ -41,14 +41,14 @@ lines()
 	[ "$n" -eq "$3" ] || fails "$n lines like '$2', not $3"
 }
 
-# Every intact capture is all right, a line a packet.
+# An intact capture has no errors; there is one line per packet.
 for f in "$golden"/*.pcap; do
 	case $f in *corrupt*) continue ;; esac
 	run 0 "$f"
 	lines out 'ICRC WRONG|MALFORMED' 0
 done
 
-# Every header by name.
+# Every header is shown by name.
 run 0 "$golden/rc_atomic_v6ll_mtu1024.pcap"
 lines out '' 24
 says out '\[fe80::ff:fe00:a\]:[0-9]+ > fe80::ff:fe00:b RC_COMPARE_SWAP qpn 0x[0-9a-f]+ psn [0-9]+ \[A\] AtomicETH\{va 0x[0-9a-f]+ rkey 0x[0-9a-f]+ swap 0x[0-9a-f]+ compare 0x[0-9a-f]+\} payload 0 icrc ok$'
@@ -65,7 +65,7 @@ says out 'RC_WRITE_FIRST qpn 0x13 psn [0-9]+ RETH\{va 0x[0-9a-f]+ rkey 0x448 len
 run 0 "$golden/ud_all_v4_mtu1024.pcap"
 says out 'UD_SEND_ONLY_IMM .* DETH\{qkey 0x11111111 sqpn 0x11\} ImmDt'
 
-# Management datagrams and what is not RoCE.
+# Management datagrams, and packets other than RoCE.
 run 0 "$golden/cm_rping_v4.pcap"
 says out '^0\.000000000 - ARP who-has 10\.99\.0\.2 tell 10\.99\.0\.1, 42 bytes$'
 says out 'MAD\{CM REQ .*rdma tcp port 7174.* qpn 0x11 psn 2368242 '
@@ -80,7 +80,7 @@ lines out 'MALFORMED \(bad IP version, header length or checksum\)' 3
 lines out 'MALFORMED \(unknown BTH opcode\)' 1
 lines out 'icrc ok$' 374
 
-# Extended mode: 26 opcodes, four times five packets over IPv4, IPv6 and VLAN, three odd ones.
+# Extended mode: 26 opcodes, four times five packets over IPv4, IPv6 and VLAN, three special ones.
 "$ext_capture" "$tmp/ext.pcap" || fails "no capture of extended mode"
 run 1 "$tmp/ext.pcap"
 lines out '' 49
@@ -123,7 +123,7 @@ ns=$(sed -n '2s/ .*//p' "$tmp/out")
 run 0 "$golden/rc_atomic_v4_mtu1024.pcap" "$golden/ud_all_v4_mtu1024.pcap"
 lines out '\.pcap:$' 2
 
-# A packet of which the capture kept 60 of 74 bytes can be judged neither right nor wrong.
+# A packet of 74 bytes, of which 60 were captured, is neither right nor wrong.
 {
 	head -c 24 "$golden/rc_atomic_v4_mtu1024.pcap"
 	printf '\0\0\0\0\0\0\0\0\074\0\0\0\112\0\0\0'
@@ -132,7 +132,7 @@ lines out '\.pcap:$' 2
 run 0 "$tmp/cut.pcap"
 says out '^0\.000000000 cut: 60 of 74 bytes$'
 
-# One clear sentence each.
+# Each error is one clear sentence.
 run 2 /nonexistent/file.pcap
 says err '^uroce-pcap: /nonexistent/file\.pcap: No such file or directory$'
 lines err '' 1
@@ -153,7 +153,7 @@ says err 'no-such-option'
 run 2 "$golden/ud_all_v4_mtu1024.pcap" /nonexistent/file.pcap
 says out 'UD_SEND_ONLY'
 
-# Help teaches.
+# The help text.
 run 0 --help
 says out '^Usage: uroce-pcap'
 says out '^Exit status: '

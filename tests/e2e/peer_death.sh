@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The other side is killed in the middle of a transfer: an error within the time that the timeout
-# and the retries imply, and a survivor that serves the next one.
+# The other side is killed in the middle of a transfer. The survivor reports an error within the time
+# that follows from timeout and retries, and then serves the next peer.
 . "$(dirname "$0")/lib.sh"
 need_veth 4300
 
-# killed OP TIMEOUT RETRIES SECONDS: 4.096 us * 2^TIMEOUT, RETRIES + 1 times, is well below SECONDS: here the
-# error arrives in the end; sim_errors holds it to one to four times that, in the protocol's own time.
+# killed OP TIMEOUT RETRIES SECONDS: 4.096 us * 2^TIMEOUT, RETRIES + 1 times, is well below SECONDS. This test only
+# checks that the error arrives; sim_errors limits it to one to four times that, in simulated time.
 killed()
 {
 	start_server "${server_a[@]}"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A kernel on the other end of the veth finds and pings the endpoint, over IPv4 and IPv6.
+# The kernel at the other end of the veth pair finds the endpoint and pings it, over IPv4 and IPv6.
 . "$(dirname "$0")/lib.sh"
 command -v ping >/dev/null || skip "ping is not installed"
 need_veth 4300
@@ -34,7 +34,7 @@ pings 10.77.0.1 4000
 knows 10.77.0.1
 echo "ARP and ping over IPv4: answered"
 
-"${in_b[@]}" ping -n -c 1 -W 1 10.77.0.99 >/dev/null 2>&1 && fail "somebody answers at 10.77.0.99"
+"${in_b[@]}" ping -n -c 1 -W 1 10.77.0.99 >/dev/null 2>&1 && fail "there is an answer from 10.77.0.99"
 echo "another address: silent"
 
 if "${in_b[@]}" sysctl -qw net.ipv6.conf.uroce1.disable_ipv6=0 2>/dev/null &&
@@ -42,7 +42,7 @@ if "${in_b[@]}" sysctl -qw net.ipv6.conf.uroce1.disable_ipv6=0 2>/dev/null &&
 	pings fd77::1 56
 	pings fd77::1 4000
 	knows fd77::1
-	"${in_b[@]}" ping -n -c 1 -W 1 fd77::99 >/dev/null 2>&1 && fail "somebody answers at fd77::99"
+	"${in_b[@]}" ping -n -c 1 -W 1 fd77::99 >/dev/null 2>&1 && fail "there is an answer from fd77::99"
 	echo "ND and ping over IPv6: answered"
 else
 	echo "no IPv6 in this kernel: not tested"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# ./quickstart, with the programs of this build and a directory of its own for what it leaves.
+# ./quickstart, with the programs of this build and its own directory for results.
 . "$(dirname "$0")/lib.sh"
 quickstart=$UROCE_SOURCE/quickstart
 results=$tmp/results
@@ -16,7 +16,7 @@ refused()
 	[ "$(grep -c '' "$tmp/refused.log")" -eq 1 ] || fail "not one line: quickstart $*"
 }
 
-# holds WHAT FILTER: it is true of each row of the JSON.
+# holds WHAT FILTER: the filter must be true for each row of the JSON.
 holds()
 {
 	jq -e "all(.[]; $2)" "$json" >"$tmp/jq.log" 2>&1 || {
@@ -59,7 +59,7 @@ holds "latencies" '.lat_us | [.min, .p50, .p99, .p999, .max] |
 holds "what a packet costs" '.cpu | type == "object" and length > 0'
 holds "work without errors" '.ops > 0 and .bytes == .ops * .size and .gbps > 0 and .errors == 0'
 holds "one second" '.duration_s > 0.5 and .duration_s < 30'
-# Against what was lost, not against a time: a busy machine may have moved little. Lost ACKs cost nothing.
+# Compared with the losses, not with a time, because a busy machine may transfer little. Lost ACKs cost nothing.
 holds "lost packets sent again" '.loss == 0 or .impaired_lost < 50 or
 	.retransmitted_packets >= .impaired_lost / 10'
 

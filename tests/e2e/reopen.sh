@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# EDGE-REOPEN-01: reopen.sh af_packet|af_xdp: an interface can be opened right after the process that had it was killed, while
-# the kernel still holds what was that process's.
+# EDGE-REOPEN-01: reopen.sh af_packet|af_xdp: an interface can be opened right after its last user was killed, while the
+# kernel has not yet released that process's resources.
 . "$(dirname "$0")/lib.sh"
 
 [ "$1" = af_packet ] || need_xdp
@@ -21,7 +21,7 @@ stop_server
 echo "killed and opened again five times"
 [ "$1" = af_xdp ] || exit 0
 
-# A socket on the receive queue, as that of a dead process: it goes a little later than the claim.
+# A socket on the receive queue, like that of a dead process: it is released slightly later than the interface lock.
 cat >"$tmp/hold.py" <<'EOF'
 import ctypes, mmap, socket, struct, sys, time
 SOL_XDP, RX_RING, UMEM_REG, FILL_RING, COMPLETION_RING = 283, 2, 4, 5, 6

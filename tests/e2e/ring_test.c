@@ -46,7 +46,7 @@ static _Atomic bool stop, up, disconnected;
 static struct ibv_wc received_wc[CQ_ENTRIES];
 static _Atomic unsigned received_cnt;
 
-/* In seconds of a clock that nobody sets. */
+/* Seconds of the monotonic clock. */
 static time_t now_s(void)
 {
 	struct timespec ts;
@@ -63,7 +63,7 @@ static time_t deadline(void)
 static void side_open(struct side *s, const char *file)
 {
 	const char *dir = getenv("UROCE_SOURCE");
-	/* Hugepages belong to whoever comes first; a test does not depend on who that is. */
+	/* Other processes may take the hugepages at any time, so tests do without. */
 	const char *const set[] = {"eal.hugepages=no", NULL};
 	struct uroce_open_attr attr = {.set = set};
 	struct ibv_qp_init_attr qp = {

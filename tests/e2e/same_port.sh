@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# same_port.sh af_packet|af_xdp: a second endpoint on an interface is refused, in one sentence that names the
-# interface and who has it; the first one works on. Who has died holds nothing.
+# same_port.sh af_packet|af_xdp: a second endpoint on an interface is refused with one sentence that names the
+# interface and its holder; the first one keeps working. A process that has died holds nothing.
 . "$(dirname "$0")/lib.sh"
 
 [ "$1" = af_packet ] || need_xdp
-# An MTU that suits both drivers.
+# An MTU that both drivers support.
 need_veth 2200
 options=("${pages[@]}" --set transport.path_mtu=1024)
 server=("${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-$1-a.conf" "${options[@]}")
 client=("${in_b[@]}" "$UROCE_PERF" client --config "$conf/veth-$1-b.conf" "${options[@]}" --peer 10.77.0.1
 	"${patient[@]}")
 
-# refused DRIVER: a second server, over that driver.
+# refused DRIVER: starts a second server over that driver, which must be refused.
 refused()
 {
 	timeout 30 "${in_a[@]}" "$UROCE_PERF" server --config "$conf/veth-$1-a.conf" "${options[@]}" --port 7999 \

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# uroce-perf server --shared-srq: the clients of a server receive from one SRQ, at one pace; one whose receives
-# would differ is refused while others are there; receives that a client which dies had taken are there for the
-# others. Two endpoints on a bridge, of one client and of two.
+# uroce-perf server --shared-srq: all clients of a server share one SRQ and one service rate. A client with other
+# receives is refused while there are others. If a client dies, its receives are available to the others. Two
+# endpoints on a bridge, with one client and with two.
 . "$(dirname "$0")/lib.sh"
 need_veth 4300
 
@@ -24,7 +24,7 @@ smart=(--set admission.mode=intelligent)
 common=("${pages[@]}" "${smart[@]}" --peer 10.77.0.1 "${patient[@]}" --srq)
 client=("${in_b[@]}" "$UROCE_PERF" client)
 
-# 1 ms each: of both together as many as one SRQ serves, and a pool that has the queue pairs of both.
+# 1 ms per message: both together get what one SRQ serves, and one pool has the queue pairs of both.
 start_server "${server_a[@]}" "${smart[@]}" --shared-srq --live --live-interval 0.5
 expect 0 "${client[@]}" --config "$tmp/u1.conf" --config "$tmp/u2.conf" "${common[@]}" --op send --qps 4 --size 1K --depth 1 \
 	--json "$tmp/run.json" --receives 2 --service-us 1000 --duration 2
@@ -40,7 +40,7 @@ expect 0 "${client[@]}" --config "$tmp/u1.conf" --config "$tmp/u2.conf" "${commo
 clean_result
 echo "every byte compared"
 
-# One goes on while another is refused, comes, and dies in the midst of messages of several packets.
+# One client continues while another is refused, is accepted, and dies in the middle of long messages.
 stop_server
 start_server "${server_a[@]}" "${smart[@]}" --shared-srq
 left()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Spraying as a user sees it: on the wire the packets of one queue pair come from four UDP source
-# ports, each with its share; telemetry tells the same; who does not spray has one port.
+# Spraying as a user sees it: on the wire the packets of one queue pair have four UDP source ports,
+# each with its share, and telemetry says the same. Without spraying there is one port.
 . "$(dirname "$0")/lib.sh"
 need_veth 4300
 
@@ -19,8 +19,8 @@ ports()
 		END { for (k in cnt) print k, cnt[k] }' "$tmp/lines" >"$tmp/ports.log"
 }
 
-# expect_ports N TRANSPORT: one queue pair, N ports, and each has at least a tenth of the packets that were
-# captured. Of all that were sent none is missing but those that the capture dropped, as it says: a disk is slow.
+# expect_ports N TRANSPORT: one queue pair, N ports, each with at least a tenth of the captured packets. No
+# packet is missing except those that the capture reports as dropped, because a disk may be slow.
 expect_ports()
 {
 	local dropped
@@ -60,14 +60,14 @@ for mode in gbn reorder; do
 	echo "spray = 4, but $mode: one port"
 done
 expect 1 "${client_b[@]}" --op write --iters 1 --set transport.mode=gbn --set transport.spray=4
-grep -q 'spray' "$tmp/client.log" || fail "nobody says that gbn does not spray"
+grep -q 'spray' "$tmp/client.log" || fail "no message that gbn does not spray"
 
 command -v dpdk-telemetry.py >/dev/null && command -v jq >/dev/null || {
 	stop_server
 	skip "dpdk-telemetry.py or jq is not installed; the rest went well"
 }
 
-# four_paths PID: a queue pair of that program has four, which the network has answered.
+# four_paths PID: a queue pair of that program has four paths with answers.
 four_paths()
 {
 	echo /uroce/qps | timeout 10 dpdk-telemetry.py -f "uroce-$1" >"$tmp/telemetry.log" 2>&1

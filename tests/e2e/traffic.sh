@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# traffic.sh af_packet|af_xdp|memif: every operation between two processes, every byte compared; the
-# same with loss, duplication and reordering in both directions, and in bursts, in each mode of RC.
+# traffic.sh af_packet|af_xdp|memif: every operation between two processes, with every byte compared.
+# Then the same with loss, also in bursts, duplication and reordering in both directions, in each RC mode.
 . "$(dirname "$0")/lib.sh"
 
 case $1 in
@@ -28,7 +28,7 @@ memif)
 	;;
 esac
 
-# all NAME OPTION...: every operation at three sizes, then the other ways to use it.
+# all NAME OPTION...: every operation with three sizes, then other kinds of use.
 all()
 {
 	local what=$1 op
@@ -51,7 +51,7 @@ all()
 	echo "$what mixed on 8 queue pairs, both directions: verified"
 }
 
-# in_mode NAME MODE OPTION...: what each mode does in ways of its own, impaired.
+# in_mode NAME MODE OPTION...: operations that depend on the mode, with impairment.
 in_mode()
 {
 	local what=$1 mode=$2 op
@@ -94,7 +94,7 @@ for mode in gbn reorder; do
 done
 stop_server
 
-# Bursts, and each end in a mode of its own, are the same over every port.
+# Bursts, and ends in different modes, do not depend on the port.
 if [ "$1" = memif ]; then
 	start_server "${server[@]}"
 	for mode in gbn reorder extended; do
@@ -109,7 +109,7 @@ if [ "$1" = memif ]; then
 	done
 fi
 
-# A flipped bit is a packet less, never a wrong byte.
+# A flipped bit means a lost packet, never a wrong byte.
 start_server "${server[@]}"
 for op in write read send; do
 	expect 0 "${client[@]}" --set impair.tx_corrupt=2 --set impair.rx_corrupt=2 --op $op \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Several workers a port, in both modes; inline against dedicated. Up to six threads that never sleep
-# share what CPUs there are.
+# Several workers per port, in both modes, and inline with dedicated. Up to six threads that never sleep
+# share the available CPUs.
 . "$(dirname "$0")/lib.sh"
 need_veth 4300
 

@@ -716,7 +716,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (srq.qp_cnt)
 			ur_adm_pool_validate(&srq.adm);
 	}
-	/* Nobody had the right to write here. */
+	/* This region grants no right to write. */
 	for (unsigned i = 0; i < MR_BYTES; i++)
 		FUZZ_CHECK(region[MR_BYTES + i] == 0x5a);
 	free(region);

@@ -48,7 +48,7 @@ struct session {
 /* Notes why the scenario fails, once, and returns false. */
 bool failed(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The peer's failure, or that nothing was heard for spec.stall seconds. */
+/* Receives a line. Fails if the peer has failed or has been silent for spec.stall seconds. */
 bool receive_line(struct session *s, char *line, size_t cap);
 
 /* Both ends wait here for each other. */

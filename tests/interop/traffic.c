@@ -14,8 +14,8 @@
 struct round {
 	unsigned number;
 	struct plan out, in;	     /* what we ask of the peer, what it asks of us */
-	unsigned sent, received;     /* messages of them whose completion was seen */
-	unsigned long long heard_ms; /* when the last completion came */
+	unsigned sent, received;     /* messages of each that have completed */
+	unsigned long long last_ms;  /* time of the last completion */
 	unsigned arrived[MAX_DEPTH]; /* lossy: the message that each receive got */
 };
 
@@ -148,7 +148,7 @@ static bool post_receives(struct session *s, const struct round *r)
 	return true;
 }
 
-/* When the peer has sent for a while and heard that we are not ready. */
+/* Posts receives late, after the peer has sent for a while and has got RNR NAKs. */
 static bool post_late(struct session *s, const struct round *r)
 {
 	unsigned long long end = now_ms() + (r->in.receives > 0 ? s->spec.late_ms : 0);
@@ -269,7 +269,7 @@ static bool drain(struct session *s, struct round *r, struct ibv_cq *cq, bool *a
 			return false;
 	if (n > 0) {
 		*any = true;
-		r->heard_ms = now_ms();
+		r->last_ms = now_ms();
 	}
 	return true;
 }
@@ -279,7 +279,7 @@ static bool all_here(const struct session *s, const struct round *r)
 	if (r->sent < r->out.cnt)
 		return false;
 	if (s->spec.lossy != 0) /* what is missing by then is lost */
-		return r->received == r->in.receives || now_ms() - r->heard_ms > 700;
+		return r->received == r->in.receives || now_ms() - r->last_ms > 700;
 	return r->received == r->in.receives;
 }
 
@@ -288,7 +288,7 @@ static bool see_completions(struct session *s, struct round *r)
 	const char *reason;
 	bool any;
 
-	r->heard_ms = now_ms();
+	r->last_ms = now_ms();
 	while (!all_here(s, r)) {
 		any = false;
 		if (!drain(s, r, s->send_cq, &any) || !drain(s, r, s->recv_cq, &any))
@@ -297,7 +297,7 @@ static bool see_completions(struct session *s, struct round *r)
 			continue;
 		if ((reason = link_peer_failure(s->link)) != NULL)
 			return failed(s, PEER_NAME ": %s", reason);
-		if (now_ms() - r->heard_ms > s->spec.stall * 1000ull)
+		if (now_ms() - r->last_ms > s->spec.stall * 1000ull)
 			return failed(s,
 				      "round %u: no completion for %u s: %u of %u requests, %u of "
 				      "%u receives",

@@ -6,10 +6,10 @@
 #include "objects.h"
 
 /*
- * Scheduling, pacing and recovery together, where the network is slower than the senders: one slow
- * receiver among fast ones, and many senders to one receiver. After each call of output: no turn
- * was in vain, and whoever was ready, its destination open, has made a packet; at the end every
- * queue pair has had its share.
+ * Scheduling, pacing and recovery together, with a network that is slower than the senders: one
+ * slow receiver among fast ones, and many senders to one receiver. After each call of output: there
+ * was no blind visit, and packets were made if a queue with an open destination was ready. At the
+ * end every queue pair has had its share.
  */
 #define MSG	 (16u << 10)
 #define DEPTH	 4 /* messages of a queue pair under way */
@@ -161,7 +161,7 @@ static double gbps(uint64_t messages)
 	return (double)messages * MSG * 8 / (double)MEASURED;
 }
 
-/* Who sends to whom: receiver j is served only if bit j of `to` is set. */
+/* Each sender sends to receiver j only if bit j of `to` is set. */
 static struct outcome run(const char *name, struct crowd *c, unsigned to)
 {
 	struct outcome o = {.min_done = UINT64_MAX};
@@ -197,7 +197,7 @@ static struct outcome run(const char *name, struct crowd *c, unsigned to)
 	}
 	for (unsigned i = 0; i < c->senders; i++)
 		o.again += sim_counters(&c->s->ep[i])->retransmitted_packets;
-	cr_assert_gt(c->could, c->calls / 10, "the oracle has seen nobody ready");
+	cr_assert_gt(c->could, c->calls / 10, "the oracle has not seen a ready queue");
 	end(c);
 	return o;
 }
@@ -218,7 +218,7 @@ static struct outcome one_slow(const char *name, enum ur_pacing_mode mode, unsig
 	return run(name, &c, to);
 }
 
-/* PACE-GATE-01: the slow one has what it takes, the others the rest, and nobody starves. */
+/* PACE-GATE-01: the slow receiver gets its rate, the others share the rest, and none starves. */
 Test(congestion, a_slow_receiver_is_held_back_alone)
 {
 	struct outcome none = one_slow("congestion.none", UR_PACING_NONE, 7);
@@ -278,7 +278,7 @@ static void expect_incast(const struct outcome *o, double least_gbps, double lea
 {
 	cr_assert_gt(o->gbps[0], least_gbps, "%.2f Gb/s", o->gbps[0]);
 	cr_assert_gt(jain(o, 16), least_jain, "Jain %.3f", jain(o, 16));
-	cr_assert_geq(o->min_done, 1, "somebody starves");
+	cr_assert_geq(o->min_done, 1, "a queue pair starves");
 }
 
 /* A queue of 512 KB that overflows; everything arrives in the end, and all have a share. */

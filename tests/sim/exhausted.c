@@ -7,7 +7,7 @@ static bool is_for(const struct ur_packet *p, const struct sim_qp *qp)
 	       (ur_gid_eq(&p->ip.dst, &qp->ep->gid4) || ur_gid_eq(&p->ip.dst, &qp->ep->gid6));
 }
 
-/* The packet, or its answer, carries that PSN. */
+/* True if the packet or its answer has that PSN. */
 static bool covers(const struct ur_packet *p, struct ur_psn psn, uint32_t mtu)
 {
 	uint32_t cnt = 1;

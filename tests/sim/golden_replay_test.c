@@ -8,9 +8,8 @@
 #include "wire/icrc.h"
 
 /*
- * The requests of a foreign stack, as it sent them, into our responder: what we answer is compared
- * with what the other foreign stack answered, what we place with a model that is made of the
- * captured bytes alone.
+ * Feeds captured requests of another stack into our responder. Our answers are compared with the
+ * captured answers, and the memory with a model that is built only from the captured bytes.
  *
  * QPNs and keys are ours to choose, so those of the packets are rewritten and the ICRC made anew;
  * addresses are kept (the region is registered under them). Responses must agree in opcode, PSN,
@@ -110,7 +109,7 @@ static void model_message(struct replay *r, const struct ur_packet *p)
 	if (!(p->op & UR_OP_LAST))
 		return;
 	if (p->op & UR_OP_WRITE && !m->has_imm)
-		m->len = 0; /* nobody is told */
+		m->len = 0; /* without a completion */
 	else
 		r->msg_cnt++;
 }
@@ -178,7 +177,7 @@ static enum sim_verdict on_response(struct sim *s, struct sim_ep *from, uint8_t 
 
 /* ---- feeding ---- */
 
-/* The foreign responder had no receive for the message that this request starts. */
+/* True if the captured responder had no receive for the message that this request starts. */
 static bool was_rnr(const struct replay *r, size_t at, struct ur_psn psn)
 {
 	for (size_t i = at + 1; i < r->file->cnt; i++) {
@@ -192,7 +191,7 @@ static bool was_rnr(const struct replay *r, size_t at, struct ur_psn psn)
 	return r->type == IBV_QPT_RC; /* never answered */
 }
 
-/* Receives are posted when the foreign responder had one. */
+/* Posts a receive. This happens when the captured responder had one. */
 static void post_receive(struct replay *r)
 {
 	struct ibv_sge sge =
@@ -337,12 +336,12 @@ static void compare_exactly(struct replay *r)
 				  a->syndrome == b->syndrome && a->msn == b->msn &&
 				  a->atomic == b->atomic && a->len == b->len &&
 				  memcmp(a->payload, b->payload, a->len) == 0,
-			  "response %u: opcode %x psn %x syndrome %x msn %u len %u; the foreign "
+			  "response %u: opcode %x psn %x syndrome %x msn %u len %u; the captured "
 			  "one: %x %x %x %u %u",
 			  i, a->opcode, a->psn, a->syndrome, a->msn, a->len, b->opcode, b->psn,
 			  b->syndrome, b->msn, b->len);
 	}
-	SIM_CHECK(r->s, r->our_cnt == r->their_cnt, "%u responses, the foreign stack made %u",
+	SIM_CHECK(r->s, r->our_cnt == r->their_cnt, "%u responses, the captured stack made %u",
 		  r->our_cnt, r->their_cnt);
 }
 
@@ -368,7 +367,7 @@ static void compare_meaning(struct replay *r)
 		b = find(r->theirs, r->their_cnt, a);
 		if (a->syndrome == 0x60 || kind == UR_SYNDROME_RNR_NAK)
 			SIM_CHECK(r->s, b,
-				  "response %u: NAK %x for %x, the foreign stack sent none", i,
+				  "response %u: NAK %x for %x, the captured stack sent none", i,
 				  a->syndrome, a->psn);
 		/* What is read again may have changed meanwhile. */
 		if (b && a->len == b->len && find(r->ours, r->our_cnt, a) == a)
@@ -382,7 +381,7 @@ static void compare_meaning(struct replay *r)
 		const struct response *b = &r->theirs[r->their_cnt - 1];
 
 		SIM_CHECK(r->s, a->psn == b->psn && a->msn == b->msn,
-			  "the last response is psn %x msn %u, the foreign one %x %u", a->psn,
+			  "the last response is psn %x msn %u, the captured one %x %u", a->psn,
 			  a->msn, b->psn, b->msn);
 	}
 }

@@ -10,10 +10,10 @@
 #include "wire/icrc.h"
 
 /*
- * The other side of golden_replay_test.c: our requester gets the answers of a foreign responder, as
- * they were captured. It posts what the foreign requester posted, when the capture shows the first
- * packet of it, from the same PSN on; so the packets that it makes must be those of the capture,
- * byte for byte behind the BTH, and the completions those that scenarios.txt tells.
+ * The other side of golden_replay_test.c: our requester gets the captured answers of another
+ * responder. It posts the requests of the captured requester, from the same PSN on, when the
+ * capture shows the first packet of each. So its packets must equal those of the capture, byte for
+ * byte after the BTH, and its completions those of scenarios.txt.
  *
  * Where nothing was lost there is one packet for each of the capture's, in the same order.
  * Elsewhere when and what is sent again is each stack's own affair, but a request never differs
@@ -345,7 +345,7 @@ static bool same(const struct ur_packet *a, const struct ur_packet *b)
 		      (size_t)(a->payload_off - a->bth_off - UR_BTH_BYTES + a->payload_len)) == 0;
 }
 
-/* Nothing is sent twice or left out where nothing was lost. */
+/* Without loss, nothing may be sent twice or left out. */
 static void in_order(struct replay *r, uint32_t at, uint32_t psns)
 {
 	SIM_CHECK(r->s, !r->exact || at == r->sent, "PSN %u is sent, %u is next", at, r->sent);
@@ -354,8 +354,9 @@ static void in_order(struct replay *r, uint32_t at, uint32_t psns)
 }
 
 /*
- * An ACK that we ask for where the other requester did not: after a loss we send less ahead. The
- * other responder would answer; an ACK of the capture is made to say what it had received by then.
+ * Answers an AckReq of ours that the captured requester did not set: after a loss we send less
+ * ahead. The captured responder would answer, so an ACK of the capture is changed to acknowledge
+ * what it had received by then.
  */
 static void answer(struct replay *r, const struct ur_packet *p, uint32_t at)
 {
@@ -363,7 +364,7 @@ static void answer(struct replay *r, const struct ur_packet *p, uint32_t at)
 	struct ur_packet ack;
 	uint32_t msn = 0;
 
-	/* Where the scenario tells of single requests the responder may be unready or dead. */
+	/* If the scenario lists single requests, the responder may be not ready, or dead. */
 	if (r->exact || r->want.cnt || !p->bth.ackreq || at >= r->seen || !r->ack ||
 	    !(p->op & (UR_OP_SEND | UR_OP_WRITE)))
 		return;
@@ -381,7 +382,7 @@ static void answer(struct replay *r, const struct ur_packet *p, uint32_t at)
 	free(frame);
 }
 
-/* Every packet that we send: one that the other requester sent, too. Nothing arrives anywhere. */
+/* Every packet that we send must also have been sent by the captured requester. It is then dropped. */
 static enum sim_verdict on_request(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 				   const struct ur_packet *p)
 {
@@ -401,7 +402,7 @@ static enum sim_verdict on_request(struct sim *s, struct sim_ep *from, uint8_t *
 	return SIM_DROP;
 }
 
-/* What a READ or atomic brought stands in some captured answer for each of its PSNs. */
+/* The data of a READ or atomic must be in some captured answer for each of its PSNs. */
 static void check_brought(struct replay *r, const struct message *m)
 {
 	for (uint32_t i = 0; i < m->psns && m->len; i++) {
@@ -504,7 +505,7 @@ static void feed(struct replay *r, const struct golden_packet *g, const struct u
 	free(frame);
 }
 
-/* What the other responder had received in order when the packet came. */
+/* Updates what the captured responder had received in order when the packet arrived. */
 static void see(struct replay *r, const struct ur_packet *p)
 {
 	uint32_t at = offset(r, p->bth.psn);
@@ -513,7 +514,7 @@ static void see(struct replay *r, const struct ur_packet *p)
 		r->seen = at + psns_of(p);
 }
 
-/* An answer is to something that was sent: where we send later than there, it waits for that. */
+/* If we send a request later than the captured requester, its answer waits for it. */
 static void await_request(struct replay *r, const struct ur_packet *p)
 {
 	for (unsigned i = 0; i < 2000 && !r->exact && !r->want.cnt; i++) {
@@ -534,7 +535,7 @@ static void find_ack(struct replay *r)
 	}
 }
 
-/* Time passes as it did there: retries are timed by it. */
+/* Time passes as in the capture, because retries depend on it. */
 static void run_file(struct replay *r)
 {
 	uint64_t start_ns = 0, began_ns = r->s->now_ns;
@@ -624,7 +625,7 @@ static void replay_file(const char *name, enum ur_mode mode, bool exact)
 	golden_free(&file);
 }
 
-/* Both modes that a foreign peer knows. */
+/* The two modes that other implementations support. */
 #define REPLAY(suite, name, exact)                                                                 \
 	Test(suite, name##_in_gbn)                                                                 \
 	{                                                                                          \
@@ -656,13 +657,15 @@ EXACT(rc_tos_flow_v4)
 EXACT(rc_err_rkey_v4)
 EXACT(rc_err_inv_req_v4)
 
-/* Requests are repeated, each stack in its own time. */
+/* Requests are repeated, by each stack at its own times. */
 MEANING(rc_rnr_v4)
 MEANING(rc_dead_peer_v4)
 MEANING(rc_loss5_v4)
 
-/* In gbn READ responses that overtook others are dropped and asked for again; the capture has them
- * once. */
+/*
+ * In gbn, READ responses that overtake others are dropped and requested again, but the capture has
+ * them only once.
+ */
 Test(golden_requests_again, rc_reorder_v4_in_reorder)
 {
 	replay_file("rc_reorder_v4_mtu1024.pcap", UR_MODE_REORDER, false);

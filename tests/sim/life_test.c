@@ -6,8 +6,8 @@
 #include "modes.h"
 
 /*
- * The life of QPs, CQs and SRQs: drain, flush, reset, destruction with packets in flight, QPNs that
- * come back, events.
+ * The life cycle of QPs, CQs and SRQs: drain, flush, reset, destruction with packets in flight,
+ * reuse of QPNs, events.
  */
 #define LIMIT_NS SIM_MS(1000)
 
@@ -25,7 +25,7 @@ EACH_MODE(life, sqd_finishes_what_was_begun_and_tells_when_drained)
 	struct ibv_qp_attr attr = {.en_sqd_async_notify = 1};
 
 	post(b, bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 8000), 1);
-	sim_sleep(b->s, SIM_US(3)); /* it has left, its ACK has not come */
+	sim_sleep(b->s, SIM_US(3)); /* it has been sent, but its ACK has not arrived */
 	cr_assert_eq(sim_qp_modify(&b->qp[0], IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY, &attr), 0);
 	post(b, bench_rdma(b, IBV_WR_RDMA_WRITE, 0, 100), 2);
 	cr_assert_eq(sim_async_count(&b->s->ep[0], IBV_EVENT_SQ_DRAINED, &b->qp[0]), 0);
@@ -52,7 +52,7 @@ EACH_MODE(life, a_qp_moved_to_error_flushes_both_queues_in_order)
 		sim_expect(b->s, &b->cq[0], i, IBV_WC_WR_FLUSH_ERR, LIMIT_NS);
 	for (unsigned i = 0; i < 3; i++)
 		sim_expect(b->s, &b->cq[1], 10 + i, IBV_WC_WR_FLUSH_ERR, LIMIT_NS);
-	/* What is posted from now on is flushed as well. */
+	/* Requests posted from now on are flushed as well. */
 	post(b, bench_send(b, 0, 10), 20);
 	bench_recv(b, 21, 100);
 	sim_expect(b->s, &b->cq[0], 20, IBV_WC_WR_FLUSH_ERR, LIMIT_NS);
@@ -146,7 +146,7 @@ EACH_MODE(life, a_requester_destroyed_before_its_responses_come_is_gone)
 
 	memcpy(before, b->mr[0].p, BENCH_BYTES);
 	post(b, bench_rdma(b, IBV_WR_RDMA_READ, 0, 8000), 1);
-	sim_sleep(b->s, SIM_US(8)); /* the responses are on their way */
+	sim_sleep(b->s, SIM_US(8)); /* the responses are in flight */
 	sim_qp_destroy(&b->qp[0]);
 	sim_sleep(b->s, SIM_MS(100));
 	cr_assert_eq(b->s->ep[0].last_drop, UR_DROP_QPN);
@@ -261,7 +261,7 @@ EACH_MODE(cq, a_solicited_arming_sleeps_through_ordinary_completions)
 	post(b, wr, 2);
 	sim_sleep(b->s, SIM_MS(1));
 	cr_assert_eq(b->cq[1].notified, 1);
-	post(b, wr, 3); /* not armed any more */
+	post(b, wr, 3); /* no longer armed */
 	sim_sleep(b->s, SIM_MS(1));
 	cr_assert_eq(b->cq[1].notified, 1);
 	bench_free(b);
@@ -292,7 +292,7 @@ EACH_MODE(srq, the_limit_is_reported_once)
 	for (unsigned i = 0; i < 5; i++) {
 		post(b, bench_send(b, 0, 10), i);
 		sim_expect(b->s, &b->cq[0], i, IBV_WC_SUCCESS, LIMIT_NS);
-		/* Below three: at the third message, when two are left. */
+		/* The limit is three: the event comes with the third message, when two receives are left. */
 		cr_assert_eq(sim_async_count(&b->s->ep[1], IBV_EVENT_SRQ_LIMIT_REACHED, &b->srq),
 			     i >= 2);
 	}

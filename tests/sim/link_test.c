@@ -4,14 +4,14 @@
 #include "link.h"
 
 /*
- * What the simulator's links lose, against the figures of the model (Gilbert and Elliott). Seeds
- * are fixed; bounds are six standard deviations.
+ * Compares the losses of the simulator's links with the Gilbert-Elliott model. Seeds are fixed;
+ * bounds are six standard deviations.
  */
 #define FRAMES	  400000u
 #define CHANCE(p) ((uint32_t)((p)*65536))
 
 struct seen {
-	unsigned lost, runs, long_runs; /* of more than 3 */
+	unsigned lost, runs, long_runs; /* runs of more than 3 */
 };
 
 static struct seen watch(struct sim_link_attr attr, uint64_t seed)
@@ -53,7 +53,7 @@ static void expect_bursts(double begin, double finish, uint64_t seed)
 		    (1 - finish) / (finish * finish) / runs + 1 / (runs * runs), "mean burst");
 }
 
-/* Chances are 65536ths: these are whole ones. */
+/* Chances that are multiples of 1/65536. */
 Test(link, bursts_are_as_frequent_and_as_long_as_asked)
 {
 	for (uint64_t seed = 1; seed <= 3; seed++) {

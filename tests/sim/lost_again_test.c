@@ -3,16 +3,16 @@
 #include "script.h"
 
 /*
- * Losses of what repairs losses. One request packet is lost first; then the n-th packet of a kind
- * and up to two more of that kind after it. Whatever it is, the exchange completes.
+ * Losses of packets that repair losses. First one request packet is lost, then the n-th packet of a
+ * kind and up to two more of that kind. The exchange must complete for every kind.
  */
 #define LIMIT_NS  SIM_MS(10000)
-#define FIRST_MAX 10 /* which request packet is lost at first; the last value: none */
+#define FIRST_MAX 10 /* request packet that is lost first; the last value means none */
 #define NTH_MAX	  8
 #define BURST_MAX 3
 #define SEEN_MAX  512
 
-/* X(NAME, what it is) */
+/* X(NAME, predicate) */
 #define KINDS(X)                                                                                   \
 	X(REQUEST, "a request, for the first time")                                                \
 	X(REPEAT, "a request, again")                                                              \
@@ -103,7 +103,7 @@ static void run(const struct sim_script *script, enum ur_mode mode, uint64_t num
 	sim_exchange_init(&x, script, &attr);
 	x.s->hook = lose;
 	x.s->hook_arg = &l;
-	if (l.kind == RNR_NAK) { /* one receive at a time, and late */
+	if (l.kind == RNR_NAK) { /* receives are posted one by one, and late */
 		x.rq.ahead = 1;
 		x.rq.starve = 65536;
 		x.rq.starve_ns = SIM_US(500);

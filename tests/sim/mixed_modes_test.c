@@ -4,9 +4,9 @@
 #include "script.h"
 
 /*
- * Two ends that survive loss in different ways: one goes back to the gap, the other keeps what
- * comes early. Neither is told what the other does; both are RoCEv2. Numbers are drop masks of the
- * first twelve packets, or seeds.
+ * Two ends that handle loss differently: one goes back to the gap, the other keeps early packets.
+ * Neither knows the other's mode; both are RoCEv2. Numbers are drop masks of the first twelve
+ * packets, or seeds.
  */
 #define MASK_BITS  12
 #define SEEDS	   3000
@@ -38,7 +38,7 @@ static void run_mask(const struct sim_script *script, enum ur_mode mode, uint64_
 	sim_exchange_run(&x, LIMIT_NS);
 }
 
-/* The script a few times over, through a network that does everything to it. */
+/* Runs the script several times, through a network with all impairments. */
 static void run_seed(const struct sim_script *script, enum ur_mode mode, uint64_t seed)
 {
 	struct sim_exchange_attr attr = attr_of(mode, "mixed_rough", seed);
@@ -67,7 +67,7 @@ static void run_seed(const struct sim_script *script, enum ur_mode mode, uint64_
 	sim_exchange_run(&x, LIMIT_NS);
 }
 
-/* Tests run in parallel, each in a process of its own. */
+/* Tests run in parallel, each in its own process. */
 #define MIXED(script)                                                                              \
 	Test(mixed_modes, gbn_to_reorder_##script)                                                 \
 	{                                                                                          \

@@ -7,7 +7,8 @@
 #include "transport/mode.h"
 
 #define SOURCE_SLOTS 2
-#define IDLE_NS	     SIM_MS(20000) /* by then every timer has run out and the network is silent */
+#define IDLE_NS                                                                                    \
+	SIM_MS(20000) /* time after which all timers have expired and the network is silent */
 
 static bool is_atomic(enum ibv_wr_opcode op)
 {
@@ -41,7 +42,7 @@ static void *must(void *p)
 	return p;
 }
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 void sim_oracle_init(struct sim_oracle *o, struct sim *s)
 {
@@ -108,7 +109,7 @@ static size_t local_off(const struct sim_flow *f, const struct sim_op *op)
 	return op->local_slot * slot_bytes(f);
 }
 
-/* The last WRITE before op whose target is not written again before op has completed. */
+/* The last WRITE before `op` to a target that is not overwritten until `op` has completed. */
 static const struct sim_op *last_write(const struct sim_flow *f, unsigned idx)
 {
 	for (unsigned i = idx; i-- > 0 && idx - i <= f->depth;)
@@ -155,7 +156,7 @@ static void prepare_atomic(struct sim_flow *f, struct sim_op *op)
 	}
 	op->target_off = (uint32_t)(f->words_off + (op->word % SIM_WORDS) * 8);
 	memcpy(&op->original, f->want + op->target_off, 8);
-	/* One compare in two fails. */
+	/* Half of the compares fail. */
 	op->compare = op->original ^ sim_below(&f->rng, 2);
 	now = op->original;
 	if (op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -247,7 +248,7 @@ static int post(struct sim_flow *f, unsigned idx)
 		fill_remote(f, op, &wr);
 	wr.num_sge = sim_pieces_sges(&op->cut, &f->local, local_off(f, op), sge);
 	err = sim_post_send(f->req, &wr);
-	/* Inline data is the queue's from now on. */
+	/* Inline data now belongs to the queue. */
 	if (err == 0 && (op->flags & IBV_SEND_INLINE))
 		memset(f->local.p + local_off(f, op), SIM_SEND_FILL, slot_bytes(f));
 	return err;
@@ -259,7 +260,7 @@ static void post_more(struct sim_flow *f)
 		struct sim_op *op = &f->ops[f->posted];
 		int err;
 
-		/* The queue must not fill up with requests that tell nobody that they are done. */
+		/* The queue must not fill up with unsignaled requests. */
 		if (f->unsignaled + 1 >= (f->depth + 1) / 2 || f->posted + 1 == f->op_cnt)
 			op->flags |= IBV_SEND_SIGNALED;
 		f->unsignaled = op->flags & IBV_SEND_SIGNALED ? 0 : f->unsignaled + 1;
@@ -292,7 +293,7 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 	}
 }
 
-/* The request is done: everything it had to do is to be seen. */
+/* Checks all effects of a completed request. */
 static void check_done(struct sim_flow *f, unsigned idx)
 {
 	const struct sim_op *op = &f->ops[idx];
@@ -317,7 +318,7 @@ static void check_done(struct sim_flow *f, unsigned idx)
 	}
 }
 
-/* The peer has run out of retries: what it leaves unfinished here may end in an error as well. */
+/* True if the peer has run out of retries; requests that it leaves unfinished may fail as well. */
 static bool peer_died(const struct sim_oracle *o, const struct sim_qp *qp)
 {
 	for (unsigned i = 0; i < o->flow_cnt; i++)
@@ -326,7 +327,7 @@ static bool peer_died(const struct sim_oracle *o, const struct sim_qp *qp)
 	return false;
 }
 
-/* It failed: the network lost too much, or the queue pair has died before. */
+/* A request has failed: the network lost too much, or the queue pair has died before. */
 static void on_failed(struct sim_flow *f, unsigned idx, enum ibv_wc_status status)
 {
 	struct sim *s = f->o->s;
@@ -384,7 +385,7 @@ static void on_sent(struct sim_oracle *o, const struct ibv_wc *wc)
 
 /* ---- completions of receives ---- */
 
-/* What this completion must look like if it is the one of `op`. */
+/* True if the completion can be that of `op`. */
 static bool fits(struct sim_flow *f, const struct sim_op *op, const struct ibv_wc *wc)
 {
 	bool imm = op->opcode == IBV_WR_SEND_WITH_IMM || op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -411,7 +412,7 @@ static bool same_endpoint(const struct sim_flow *f, const struct sim_cq *cq)
 	return f->rsp->attr.recv_cq == cq;
 }
 
-/* The receive queue of a queue pair that has died, or whose peer has, is flushed. */
+/* The receive queue of a queue pair is flushed if the queue pair or its peer has died. */
 static bool is_flushed(struct sim_oracle *o, struct sim_cq *cq, const struct ibv_wc *wc)
 {
 	for (unsigned i = 0; i < o->flow_cnt; i++) {
@@ -474,7 +475,7 @@ static void on_received(struct sim_oracle *o, struct sim_cq *cq, const struct ib
 
 /* ---- after every event ---- */
 
-/* A queue pair in error has forgotten it. */
+/* A queue pair in state ERR no longer has a una. */
 static void note_una(struct sim_flow *f)
 {
 	struct ur_psn nxt, max;
@@ -519,8 +520,8 @@ static bool all_done(void *arg)
 /* ---- the end ---- */
 
 /*
- * UC, and what a flow that died leaves: each byte of the target has its old value or one that a
- * WRITE was to give it. Atomics may have been executed or not.
+ * For UC, and for a flow that died: each byte of the target has its old value or one that a WRITE
+ * would have given it. Atomics may have been executed or not.
  */
 static void check_mixture(struct sim_flow *f, uint8_t *was)
 {
@@ -576,7 +577,7 @@ static void check_counters(struct sim_oracle *o, const struct sim_ep *ep)
 				c->seq_nak_sent == 0 && c->rnr_nak_sent == 0 && c->rto == 0 &&
 				c->retransmitted_responses == 0),
 		  "endpoint %u: recovery on a clean link", ep->idx);
-	/* Whatever is kept for gaps is not even touched. */
+	/* State for gaps is not even touched. */
 	SIM_CHECK(s,
 		  !o->clean || (c->ooo_contexts == 0 && c->rtx_contexts == 0 &&
 				c->early_packets == 0 && c->early_dropped == 0 &&
@@ -586,7 +587,7 @@ static void check_counters(struct sim_oracle *o, const struct sim_ep *ep)
 		  ep->idx, (unsigned long long)c->ooo_contexts, (unsigned long long)c->rtx_contexts,
 		  (unsigned long long)c->early_packets, (unsigned long long)c->early_dropped,
 		  (unsigned long long)c->early_responses, (unsigned long long)c->probes_sent);
-	/* The answer to a probe may overtake what the probe asks about: one request each, no more.
+	/* The answer to a probe may overtake the request in question: at most one retransmission per probe.
 	 */
 	SIM_CHECK(s,
 		  !o->lossless ||

@@ -6,8 +6,8 @@
 #include "wire/assert.h"
 
 /*
- * Whether the oracle notices: each test breaks one promise on purpose and passes when the case is
- * failed (by abort). What is printed meanwhile is the report of that failure.
+ * Tests of the oracle itself: each one violates one rule and passes if the case fails (by abort).
+ * The output in between is the report of that failure.
  */
 struct trial {
 	struct sim *s;
@@ -206,7 +206,7 @@ Test(link, a_corrupt_frame_has_one_to_three_flipped_bits)
 	}
 }
 
-/* Everything is lost from the n-th frame on. */
+/* A hook that drops all frames from the n-th on. */
 static enum sim_verdict cut_off(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 				const struct ur_packet *p)
 {
@@ -252,7 +252,7 @@ Test(oracle, notices_retries_exhausted_too_early, .signal = SIGABRT)
 
 	make_trial(&t);
 	t.oracle.clean = false;
-	t.qp[0].attr.retry_cnt = 7 + 1; /* as far as the oracle is told */
+	t.qp[0].attr.retry_cnt = 7 + 1; /* so the oracle believes */
 	add(&t, IBV_WR_SEND, 10);
 	t.s->hook = cut_off;
 	t.s->hook_arg = &left;

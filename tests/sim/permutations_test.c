@@ -3,12 +3,12 @@
 #include "script.h"
 
 /*
- * Every order in which the first packets of an exchange can arrive. The network holds the first
- * `hold` packets of one direction back and lets them go in the order that the number says; if fewer
- * come, those. Nothing is lost, so in extended mode nothing may be sent again.
+ * Every order in which the first packets of an exchange can arrive. The network holds back the
+ * first `hold` packets of one direction, or fewer if there are not as many, and releases them in
+ * the order given by the number. Nothing is lost, so extended mode must not send anything again.
  */
 #define HOLD_MAX    7
-#define HOLD_NS	    SIM_US(30) /* how long the first one waits for the others */
+#define HOLD_NS	    SIM_US(30) /* time that the first packet waits for the others */
 #define SPACING_NS  100
 #define LIMIT_NS    SIM_MS(10000)
 #define FACTORIAL_6 720
@@ -18,7 +18,7 @@ struct hold {
 	struct sim_ep *from;
 	unsigned hold, cnt;
 	bool released;
-	unsigned order[HOLD_MAX]; /* the i-th to go is order[i] */
+	unsigned order[HOLD_MAX]; /* order[i] is the i-th to be released */
 	struct {
 		struct sim_ep *to;
 		uint8_t frame[512];
@@ -94,7 +94,7 @@ static void run(const struct sim_script *script, const struct sim_exchange_attr 
 	sim_exchange_run(&x, LIMIT_NS);
 }
 
-/* number: permutation, direction, whether another exchange went before. */
+/* The number encodes the permutation, the direction, and whether there was another exchange before. */
 static void run_6(const struct sim_script *script, enum ur_mode mode, uint64_t number)
 {
 	struct sim_exchange_attr attr = {

@@ -5,9 +5,8 @@
 #include "oracle.h"
 
 /*
- * Seeded runs: everything about the network, the QPs and what is posted follows from a number. Each
- * test has its own kind of network and runs in each mode; UROCE_SIM_RUNS sets how many seeds it
- * tries.
+ * Seeded runs: a number determines the network, the QPs and the requests. Each test has its own
+ * kind of network and runs in each mode. UROCE_SIM_RUNS sets the number of seeds.
  */
 #define RUNS	   1000
 #define PAIRS_MAX  3
@@ -66,7 +65,7 @@ static struct sim_link_attr draw_link(struct sim_rng *r, enum network network)
 		link.reorder_ns = link.delay_ns;
 		return link;
 	}
-	/* UC takes a late packet for a new message: it relies on the order of the network. */
+	/* No reordering for UC, which would take a late packet for a new message. */
 	link.loss = sim_below(r, 4) ? PERCENT(sim_between(r, 1, 6)) : 0;
 	link.corrupt = sim_below(r, 2) ? PERCENT(sim_between(r, 1, 2)) : 0;
 	if (network == UNRELIABLE)
@@ -89,7 +88,7 @@ static struct sim_attr draw_attr(struct sim_rng *r, const char *name, uint64_t s
 	attr.eps = sim_below(r, 4) ? 2 : 3;
 	attr.window = pick(r, windows, 6);
 	if (network != CLEAN && network != SHUFFLED && sim_below(r, 3) == 0) {
-		attr.contexts = sim_below(r, 3); /* pools that run dry */
+		attr.contexts = sim_below(r, 3); /* so that pools run out */
 		attr.reorder_slots = sim_below(r, 20);
 	}
 	attr.ackreq_every = sim_between(r, 1, attr.window);
@@ -116,11 +115,11 @@ static struct sim_qp_attr draw_qp(struct world *w, unsigned ep)
 	attr.cap.max_inline_data = sim_below(r, 2) ? 0 : sim_between(r, 1, 300);
 	attr.sig_all = sim_below(r, 4) == 0;
 	attr.psn = sim_below(r, 2) ? 0xffffff - sim_below(r, 40) : (uint32_t)sim_rand(r) & 0xffffff;
-	/* A draw of its own would make all other cases anew. */
+	/* An additional draw would change all other cases. */
 	if (attr.mode == UR_MODE_EXTENDED)
 		attr.paths = (const uint8_t[]){0, 2, 5, UR_SPRAY_MAX}[attr.psn & 3];
 	attr.timeout = (uint8_t)sim_between(r, 11, 14);
-	if (w->network == CLEAN || w->network == SHUFFLED) { /* never a reason to repeat anything */
+	if (w->network == CLEAN || w->network == SHUFFLED) { /* nothing ever needs to be repeated */
 		attr.cap.max_recv_wr = w->depth;
 		attr.timeout = 16;
 	}
@@ -248,7 +247,7 @@ static void make_pair(struct world *w, unsigned idx)
 					  w->max_len, b.cap.max_send_sge));
 }
 
-/* Whether the network lost so much that a queue pair ran out of retries. */
+/* Returns true if the network lost so much that a queue pair ran out of retries. */
 static bool run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum network network)
 {
 	static const unsigned depths[] = {1, 2, 3, 8, 32};
@@ -265,7 +264,7 @@ static bool run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum ne
 	w->depth = pick(&w->rng, depths, 5);
 	w->max_len = w->depth > 8 ? 4000 : sim_below(&w->rng, 8) ? 9000 : 65536;
 	attr = draw_attr(&w->rng, sim_mode_case(mode, name), seed, network);
-	attr.max_qp = w->pairs; /* as few as will do */
+	attr.max_qp = w->pairs; /* no more than necessary */
 	attr.max_mr = 2048;
 	w->s = sim_new(&attr);
 	sim_oracle_init(&w->oracle, w->s);
@@ -279,7 +278,7 @@ static bool run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum ne
 	for (unsigned i = 0; i < w->pairs; i++)
 		make_pair(w, i);
 	w->oracle.clean = network == CLEAN;
-	/* Nothing is lost, so nothing is sent again by who knows reordering from loss. */
+	/* Nothing is lost, so a requester that tells reordering from loss retransmits nothing. */
 	w->oracle.lossless = network == SHUFFLED && mode == UR_MODE_EXTENDED;
 	sim_oracle_run(&w->oracle, LIMIT_NS);
 	died = w->oracle.died;
@@ -295,7 +294,7 @@ static bool run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum ne
 	return died;
 }
 
-/* Seeds in which queue pairs may run out of retries, rightly. */
+/* Maximum number of seeds in which queue pairs may run out of retries. */
 static uint64_t deaths_max(enum network network, uint64_t cnt)
 {
 	return network == BURSTY ? 1 + cnt / 100 : cnt / 1000;

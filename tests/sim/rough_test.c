@@ -3,9 +3,8 @@
 #include "script.h"
 
 /*
- * What networks and schedulers do beside losing packets: copies of everything, writes that overlap,
- * receives that come late, an SRQ that runs dry, threads that do not run for 50 ms. Numbers are
- * seeds.
+ * Other difficulties than losses: copies of all packets, overlapping WRITEs, late receives, an SRQ
+ * that runs empty, threads that do not run for 50 ms. Numbers are seeds.
  */
 #define LIMIT_NS   SIM_MS(60000)
 #define PERCENT(n) ((n)*65536u / 100)
@@ -17,7 +16,7 @@ static const struct sim_script *const scripts[] = {
 };
 #define SCRIPT_CNT (sizeof(scripts) / sizeof(scripts[0]))
 
-/* Runs [0, cnt) or the one that is to be replayed; names are "mode.test". */
+/* Runs numbers [0, cnt), or only the one to be replayed. Names are "mode.test". */
 static void run_seeds(enum ur_mode mode, const char *test, uint64_t cnt,
 		      void (*run)(enum ur_mode mode, uint64_t seed))
 {
@@ -33,7 +32,7 @@ static void run_seeds(enum ur_mode mode, const char *test, uint64_t cnt,
 		run(mode, seed);
 }
 
-/* The script of that number, as a case of its own name. */
+/* The script of that number, with its own case name. */
 static struct sim_script script_named(uint64_t seed, const char *test)
 {
 	struct sim_script script = *scripts[seed % SCRIPT_CNT];
@@ -51,7 +50,7 @@ static void run_copies(enum ur_mode mode, uint64_t seed)
 	struct sim_link_attr link = {
 		.bits_per_s = 10000000000u,
 		.delay_ns = 5000,
-		.dup = 65536, /* three of everything */
+		.dup = 65536, /* three copies of each packet */
 		.reorder = PERCENT(sim_below(&rng, 100)),
 		.reorder_ns = sim_below(&rng, 2) ? 5000 : SIM_US(sim_between(&rng, 1, 300)),
 		.loss = sim_below(&rng, 2) ? PERCENT(10) : 0,
@@ -110,7 +109,7 @@ EACH_MODE(rough, overlapping_writes_end_as_in_order)
 	run_seeds(mode, "overlap", 3000, run_overlap);
 }
 
-/* ---- receives that are not there ---- */
+/* ---- missing receives ---- */
 
 static void run_dry(enum ur_mode mode, uint64_t seed)
 {
@@ -203,7 +202,7 @@ EACH_MODE(rough, an_srq_that_runs_dry_serves_both_queue_pairs_in_the_end)
 
 struct stalls {
 	struct sim_rng rng;
-	unsigned left, who; /* bit 0: the requester, bit 1: the responder */
+	unsigned left, sides; /* bit 0: the requester, bit 1: the responder */
 };
 
 /* Both QPs have timeout 14 (67 ms) and 7 retries. */
@@ -214,7 +213,7 @@ static void stall(struct sim *s, void *arg)
 	if (!st->left--)
 		return;
 	for (unsigned i = 0; i < 2; i++)
-		if ((st->who >> i & 1) && (st->who != 3 || sim_below(&st->rng, 3)))
+		if ((st->sides >> i & 1) && (st->sides != 3 || sim_below(&st->rng, 3)))
 			sim_stall(&s->ep[i], STALL_NS);
 	sim_call_at(s, s->now_ns + STALL_NS + sim_below(&st->rng, 60000), stall, st);
 }
@@ -223,7 +222,7 @@ static void run_stalls(enum ur_mode mode, uint64_t seed)
 {
 	struct sim_script script = script_named(seed, "stalls");
 	struct sim_rng rng = {.state = sim_mix(seed)};
-	struct stalls st = {.rng = rng, .who = 1 + seed % 3};
+	struct stalls st = {.rng = rng, .sides = 1 + seed % 3};
 	struct sim_link_attr link = {.bits_per_s = 1000000000u,
 				     .delay_ns = 5000,
 				     .loss = sim_below(&rng, 2) ? PERCENT(10) : 0};

@@ -25,7 +25,7 @@ static uint32_t next_psn(uint32_t psn, uint32_t n)
 
 /* ---- answers ---- */
 
-/* `original`: of an atomic. */
+/* `original`: the original value for the answer to an atomic. */
 static void answer(struct rxe_peer *x, uint8_t opcode, uint32_t psn, uint8_t syndrome,
 		   uint64_t original, const uint8_t *payload, uint32_t len)
 {
@@ -77,7 +77,7 @@ static uint8_t *at(struct rxe_peer *x, uint64_t va, uint32_t rkey, uint32_t len)
 	return x->mr.p + off;
 }
 
-/* ---- READs and atomics that are remembered ---- */
+/* ---- remembered READs and atomics ---- */
 
 static struct rxe_res *remember(struct rxe_peer *x, uint32_t psn, uint32_t psns)
 {
@@ -100,7 +100,7 @@ static struct rxe_res *find(struct rxe_peer *x, uint32_t psn)
 	return NULL;
 }
 
-/* The next packet of the READ's answer. */
+/* Sends the next packet of the READ's response. */
 static void reply(struct rxe_peer *x)
 {
 	struct rxe_res *res = x->replying;
@@ -200,7 +200,7 @@ static void atomic(struct rxe_peer *x, const struct ur_packet *p)
 	atomic_acknowledge(x, res);
 }
 
-/* Whether the packet may follow the one before it. */
+/* True if the opcode may follow that of the previous packet. */
 static bool fits(const struct rxe_peer *x, const struct ur_packet *p)
 {
 	uint32_t before = x->opcode < 0 ? UR_OP_LAST : ur_op_flags((uint8_t)x->opcode);
@@ -227,7 +227,7 @@ static void write_request(struct rxe_peer *x, const struct ur_packet *p)
 	x->resid -= p->payload_len;
 }
 
-/* False: no receive is posted. */
+/* Executes a SEND. Returns false if no receive is posted. */
 static bool send_request(struct rxe_peer *x, const struct ur_packet *p)
 {
 	struct rxe_recv *r = &x->recv[x->recv_head % 1024];
@@ -351,7 +351,7 @@ void rxe_peer_init(struct rxe_peer *x, struct sim_ep *ep, const struct rxe_peer_
 	x->addr = (struct sim_qp){.ep = ep, .qpn = attr->qpn};
 	x->addr.attr.psn = attr->psn;
 	sim_mr_init(&x->mr, ep, bytes, SIM_ACCESS_ALL);
-	ep->foreign = input;
+	ep->intercept = input;
 	ep->foreign_arg = x;
 }
 
@@ -379,6 +379,6 @@ void rxe_peer_free(struct rxe_peer *x)
 {
 	while (x->q_head != x->q_tail)
 		free(x->queue[x->q_head++ % RXE_QUEUE_MAX].frame);
-	x->ep->foreign = NULL;
+	x->ep->intercept = NULL;
 	sim_mr_free(&x->mr);
 }

@@ -7,7 +7,7 @@
 #define WINDOW	    128
 #define UNASKED_MAX 64
 #define FOR_EVER    7	/* retries */
-#define PACKET_NS   500 /* until it sends the next packet */
+#define PACKET_NS   500 /* time between two packets */
 
 static uint32_t mtu_of(const struct rxe_requester *x)
 {
@@ -63,7 +63,7 @@ static void send_read(struct rxe_requester *x, struct rxe_wqe *w)
 		.va = w->va + w->done, .rkey = x->rkey, .length = w->length - w->done};
 	uint32_t psns = psns_of(x, reth.length);
 
-	/* What is asked for again counts as the READ from now on. */
+	/* From now on the READ consists only of the part that is requested again. */
 	w->first = x->psn;
 	w->last = add(x->psn, (int32_t)psns - 1);
 	send_packet(x, UR_RC_READ_REQUEST, true, &reth, NULL, 0);
@@ -80,7 +80,7 @@ static void send_write(struct rxe_requester *x, struct rxe_wqe *w)
 	};
 	uint32_t left = w->length - w->done, len = left < mtu_of(x) ? left : mtu_of(x);
 	struct ur_reth reth = {.va = w->va, .rkey = x->rkey, .length = left};
-	bool nothing_left = w->length && !left; /* it counts as a message of its own */
+	bool nothing_left = w->length && !left; /* counts as a separate message */
 	bool first = !w->done || nothing_left, last = len == left;
 	bool ask = last || x->unasked++ > UNASKED_MAX;
 
@@ -138,7 +138,7 @@ static uint32_t bytes_before(const struct rxe_requester *x, const struct rxe_wqe
 	return bytes < w->length ? bytes : w->length;
 }
 
-/* Everything from the next expected response on is to be sent again. */
+/* Goes back: everything from the next expected response on is sent again. */
 static void go_back(struct rxe_requester *x)
 {
 	x->psn = x->expected;
@@ -207,7 +207,7 @@ static void refill(struct rxe_requester *x)
 	x->started_retry = false;
 }
 
-/* What is being sent again goes on being sent. */
+/* A retransmission in progress continues. */
 static void complete(struct rxe_requester *x)
 {
 	x->completed(x, x->head++ % RXE_WQES);
@@ -220,7 +220,7 @@ static void advance(struct rxe_requester *x, struct ur_psn psn, bool ends)
 		x->expected = add(psn, 1);
 }
 
-/* A response of the READ at the head, which is the one expected. */
+/* Handles the expected response, of the READ at the head. */
 static void read_response(struct rxe_requester *x, struct rxe_wqe *w, const struct ur_packet *p)
 {
 	refill(x);
@@ -248,7 +248,7 @@ static bool continues(const struct rxe_requester *x, const struct rxe_wqe *w,
 	       p->bth.opcode == UR_RC_READ_RESPONSE_LAST;
 }
 
-/* What came belongs to the oldest request. */
+/* Handles a packet that belongs to the oldest request. */
 static void take(struct rxe_requester *x, struct rxe_wqe *w, const struct ur_packet *p)
 {
 	if (!continues(x, w, p)) {
@@ -333,7 +333,7 @@ void rxe_requester_init(struct rxe_requester *x, struct sim_ep *ep, uint32_t psn
 		.timeout_ns = timeout_ns,
 		.deadline_ns = UR_NEVER,
 	};
-	ep->foreign = on_frame;
+	ep->intercept = on_frame;
 	ep->foreign_arg = x;
 }
 

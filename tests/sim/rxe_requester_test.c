@@ -6,9 +6,9 @@
 #include "rxe_requester.h"
 
 /*
- * A responder of ours and a requester that behaves as that of Linux: what is answered must not let
- * it take a READ for done that is not, nor run out of retries while messages make progress. The
- * network loses, duplicates and reorders in both directions. Numbers are seeds.
+ * Our responder and a model of the requester of Linux. Our answers must not make it complete a READ
+ * without its data, or run out of retries while messages make progress. The network loses,
+ * duplicates and reorders packets in both directions. Numbers are seeds.
  */
 #define PERCENT(n) ((n)*65536u / 100)
 #define RUNS	   40
@@ -25,7 +25,7 @@ struct table {
 	unsigned completed;
 };
 
-/* What a READ fills held zeros; what a WRITE wrote is there when it completes. */
+/* The target of a READ was zero before; the data of a WRITE is in place when it completes. */
 static void check_completion(struct rxe_requester *x, unsigned i)
 {
 	struct table *t = x->arg;
@@ -89,8 +89,7 @@ static void end_table(struct table *t)
 	free(t->local);
 }
 
-/* A WRITE of 64 KB and READs behind it, of one packet and of many, in one burst: again and again.
- */
+/* Repeated bursts of a WRITE of 64 KB, followed by READs of one packet and of many. */
 static void write_and_read(enum ur_mode mode, const char *name, uint64_t seed)
 {
 	static const uint32_t reads[] = {8, 65536, 1000, 5000};
@@ -123,8 +122,10 @@ static void long_writes(enum ur_mode mode, const char *name, uint64_t seed)
 	end_table(&t);
 }
 
-/* Messages of some packets, a few at a time, and few ACKs arrive: each of them may be the one that
- * is acted upon. */
+/*
+ * A few messages of several packets at a time, and many lost ACKs, so that each ACK that arrives
+ * may be the one that matters.
+ */
 static void short_writes(enum ur_mode mode, const char *name, uint64_t seed)
 {
 	static const uint32_t lengths[] = {2048, 50000, 100, 20000, 0, 9000, 30000};

@@ -6,9 +6,9 @@
 #include "rxe_peer.h"
 
 /*
- * The requester of modes gbn and reorder against a foreign responder (rxe_peer.h) through loss,
- * reordering and duplicates: every byte is compared, no queue pair dies, and what is sent again and
- * how often silence ends an attempt stay in proportion to what was lost.
+ * The requester of modes gbn and reorder against the model of another responder (rxe_peer.h), with
+ * loss, reordering and duplicates. Every byte is compared, no queue pair dies, and the numbers of
+ * retransmissions and of timeouts stay in proportion to the number of losses.
  */
 #define RUNS	 5 /* seeds of each load */
 #define SLOTS	 16
@@ -18,12 +18,12 @@
 
 struct load {
 	const char *name;
-	enum ibv_wr_opcode ops[4]; /* one at random each time */
+	enum ibv_wr_opcode ops[4]; /* chosen at random */
 	unsigned op_cnt;
 	uint32_t min_len, max_len;
-	unsigned depth, cnt; /* requests under way, and altogether */
+	unsigned depth, cnt; /* outstanding requests, total number */
 	enum ibv_mtu mtu;
-	bool guest; /* a peer as slow and jerky as an emulated machine */
+	bool guest; /* a peer as slow and irregular as an emulated machine */
 	bool losses_only;
 };
 
@@ -61,9 +61,9 @@ struct world {
 	struct sim *s;
 	struct sim_rng rng;
 	struct sim_cq cq;
-	struct sim_mr mr; /* a slot for each request under way */
+	struct sim_mr mr; /* a slot for each outstanding request */
 	struct sim_qp qp;
-	struct rxe_peer peer; /* its slots are targets and sources, then those of receives */
+	struct rxe_peer peer; /* its slots: targets and sources of RDMA, then receives */
 	struct request req[SLOTS];
 	unsigned posted, done;
 	uint64_t sent[4096]; /* seeds and lengths of SENDs, in order */

@@ -8,20 +8,20 @@
 #include "transport/mode.h"
 
 /*
- * Thousands of queue pairs between four endpoints: three ask one for WRITEs and READs, on lanes of
- * all kinds, and it answers. After each call of output: no turn was in vain, whoever was ready has
- * made a packet, and nobody has been ready for longer than its turn takes to come.
+ * Thousands of queue pairs between four endpoints: three send WRITEs and READs to one, on lanes of
+ * all kinds, and it answers. After each call of output: there was no blind visit, output made
+ * packets if a queue was ready, and no queue has been ready for longer than until its turn.
  */
 #define SENDERS	    3
-#define DEPTH	    2	 /* requests of a queue pair under way */
-#define MSG_MAX	    2048 /* bytes of one */
+#define DEPTH	    2	 /* outstanding requests of a queue pair */
+#define MSG_MAX	    2048 /* maximum length of a request, bytes */
 #define MTU	    1024
 #define TURN	    (DEPTH * MSG_MAX / MTU) /* packets in a turn: no queue has more to send */
 #define GATES	    8
 #define TX_CAP	    32
 #define LIMIT_NS    SIM_MS(2000)
-#define CHECK_EVERY 16 /* calls of output between two looks at all queue pairs */
-#define TIMEOUT	    18 /* 1 s: nothing is lost, but many are before each other */
+#define CHECK_EVERY 16 /* calls of output between two checks of all queue pairs */
+#define TIMEOUT	    18 /* 1 s: nothing is lost, but requests wait for many others */
 
 struct pair {
 	struct sim_qp req, rsp;
@@ -40,14 +40,15 @@ struct fleet {
 	struct sim_cq cq[SIM_EP_MAX];
 	struct sim_mr mr[SIM_EP_MAX];
 	struct sim_rng rng;
-	bool even;	    /* all messages are WRITEs of MSG_MAX */
-	unsigned per_queue; /* packets that a ready queue waits for each of its endpoint, at most */
-	uint64_t longest;   /* packets that one has waited for */
+	bool even; /* all messages are WRITEs of MSG_MAX */
+	unsigned
+		per_queue; /* maximum wait of a ready queue, in packets for each other queue of its endpoint */
+	uint64_t longest; /* longest wait of a queue, in packets */
 	unsigned calls, gate_calls;
 	bool gated;
-	struct ur_dest dest[SENDERS][GATES]; /* their gates are the test's, nothing is paced */
-	bool changes;			     /* of the tables, while all this runs */
-	uint64_t held, unserved;	     /* seen */
+	struct ur_dest dest[SENDERS][GATES]; /* the test controls their gates; nothing is paced */
+	bool changes;			     /* the tables change during the run */
+	uint64_t held, unserved;	     /* queues seen in these states */
 };
 
 /* ---- load ---- */
@@ -70,7 +71,7 @@ static void post(struct fleet *f, unsigned i)
 			    .rkey = f->mr[SENDERS].key},
 	};
 
-	/* What is read is what was written: the place holds its pattern in either case. */
+	/* READs return what WRITEs have written: the memory always has its pattern. */
 	sim_pattern(f->mr[SENDERS].p + off, read ? len : 0, off);
 	sim_pattern(f->mr[ep].p + off, read ? 0 : len, off);
 	p->len[at] = len;
@@ -91,7 +92,7 @@ static void check_bytes(struct fleet *f, unsigned i, unsigned at)
 		  "queue pair %u: the source differs", i);
 }
 
-/* Takes completions and posts anew. */
+/* Polls completions and posts new requests. */
 static void poll(struct sim *s, void *arg)
 {
 	struct fleet *f = arg;
@@ -127,7 +128,7 @@ static bool has_closed_gate(const struct ur_emux_queue *q)
 	return q->gate && q->gate->closed;
 }
 
-/* SCHED-READY-01: the state is what transport, gate and tables say. */
+/* SCHED-READY-01: the state follows from transport, gate and tables. */
 static void check_state(struct fleet *f, struct sim_ep *ep, const struct ur_emux_queue *q,
 			bool active)
 {
@@ -141,7 +142,9 @@ static void check_state(struct fleet *f, struct sim_ep *ep, const struct ur_emux
 		return;
 	SIM_CHECK(f->s, (q->state == UR_EMUX_UNSERVED) == !served, "state %u of SL %u", q->state,
 		  q->sl);
-	/* Who waits at a gate that has opened is let go on before long; a closed gate sifts late.
+	/*
+	 * Queues that wait at an opened gate are woken soon. Queues in a ready list are moved to a
+	 * closed gate only at their turn.
 	 */
 	if (q->state == UR_EMUX_HELD)
 		SIM_CHECK(f->s, q->gate && q->node.ready, "held at no gate");
@@ -149,7 +152,7 @@ static void check_state(struct fleet *f, struct sim_ep *ep, const struct ur_emux
 	f->unserved += q->state == UR_EMUX_UNSERVED;
 }
 
-/* What is made between two looks is not seen at once. */
+/* Changes between two checks are not seen at once. */
 static uint64_t bound_of(const struct fleet *f, const struct sim_ep *ep)
 {
 	uint64_t queues = ep->idx == SENDERS ? f->cnt : f->cnt / SENDERS;
@@ -201,7 +204,7 @@ static void on_output(struct sim *s, struct sim_ep *ep, bool could, unsigned n)
 		check_queues(f, ep);
 }
 
-/* A packet of a send queue or of responses leaves. */
+/* Called for each packet of a send queue or of responses. */
 static enum sim_verdict on_frame(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 				 const struct ur_packet *p)
 {
@@ -216,7 +219,7 @@ static enum sim_verdict on_frame(struct sim *s, struct sim_ep *from, uint8_t *fr
 	/* `user` of a queue pair of the simulator is its sim_qp, a member of the pair. */
 	pair = (struct pair *)(void *)((char *)to->user - (answers ? offsetof(struct pair, req)
 								   : offsetof(struct pair, rsp)));
-	SIM_CHECK(s, pair >= f->pairs && pair < f->pairs + f->cnt, "a packet of nobody");
+	SIM_CHECK(s, pair >= f->pairs && pair < f->pairs + f->cnt, "a packet of no queue pair");
 	SIM_CHECK(s, answers || !has_closed_gate(&pair->req.qp->sq_queue),
 		  "a packet through a closed gate");
 	if (pair->since[answers])
@@ -224,9 +227,9 @@ static enum sim_verdict on_frame(struct sim *s, struct sim_ep *from, uint8_t *fr
 	return SIM_PASS;
 }
 
-/* ---- what holds back ---- */
+/* ---- gates and tables ---- */
 
-/* Gates close, and open for a few at a time, until all is done. */
+/* Closes gates, and opens them for a few queues at a time, until all messages are done. */
 static void move_gates(struct sim *s, void *arg)
 {
 	struct fleet *f = arg;
@@ -247,7 +250,7 @@ static void move_gates(struct sim *s, void *arg)
 		sim_call_at(s, s->now_ns + SIM_US(20), move_gates, f);
 }
 
-/* SCHED-LIVE-01. Tables and policy change; now and then a service level has no lane. */
+/* SCHED-LIVE-01. Changes tables and policy; sometimes a service level has no lane. */
 static void change(struct sim *s, void *arg)
 {
 	struct fleet *f = arg;
@@ -358,7 +361,7 @@ Test(sched, every_queue_of_thousands_on_one_lane_has_its_turn)
 	struct fleet f = {.cnt = 3000, .msgs = 12, .per_queue = TURN};
 
 	run("sched.one_lane", &f, NULL, 1);
-	cr_assert_gt(f.longest, 1000, "nobody has waited");
+	cr_assert_gt(f.longest, 1000, "no queue has waited");
 	end(&f);
 }
 
@@ -380,7 +383,7 @@ Test(sched, every_queue_on_lanes_of_unequal_weight_has_its_turn)
 	 * of five. */
 	f.per_queue = TURN * 10 * 5 / 5;
 	run("sched.lanes", &f, &qos, 5);
-	cr_assert_gt(f.longest, 20, "nobody has waited");
+	cr_assert_gt(f.longest, 20, "no queue has waited");
 	end(&f);
 }
 

@@ -8,7 +8,7 @@
 	{                                                                                          \
 		.opcode = IBV_WR_##op, .len = (bytes), .flags = IBV_SEND_SIGNALED, ##__VA_ARGS__   \
 	}
-/* Not signalled; every entry of a script has a flag, the list ends with none. */
+/* Unsignaled. Every entry of a script has a flag; an entry without flags ends the list. */
 #define QUIET(op, bytes)                                                                           \
 	{                                                                                          \
 		.opcode = IBV_WR_##op, .len = (bytes), .flags = IBV_SEND_SOLICITED                 \
@@ -51,7 +51,7 @@ const char *sim_exchange_case(enum ur_mode mode, const char *test, const struct 
 	return sim_mode_case(mode, name);
 }
 
-/* A request of its own before the script: round trips are known and credits have come. */
+/* Sends a request before the script, so that the round-trip time is known and there are credits. */
 static void warm_up(struct sim_exchange *x)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};

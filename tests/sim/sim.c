@@ -12,11 +12,11 @@
 
 #define FRAME_MAX      9216
 #define TX_BATCH_MAX   32
-#define TX_BACKLOG_NS  20000 /* frames wait in the engine when the link is this far behind */
-#define IDLE_TURNS_MAX 1000  /* turns in a row at the same time before we call it a livelock */
+#define TX_BACKLOG_NS  20000 /* limit of the link's backlog, above which frames stay in the engine */
+#define IDLE_TURNS_MAX 1000  /* turns in a row at the same time that count as a livelock */
 #define PRINTED_FRAMES 60
 
-static struct sim *current; /* whose case an assertion of the core belongs to */
+static struct sim *current; /* the simulation that an assertion of the core belongs to */
 
 /* ---- failures ---- */
 
@@ -129,7 +129,7 @@ static struct sim_event pop(struct sim *s)
 	return top;
 }
 
-/* Asks for a turn at that time, unless one comes earlier. A later one that is scheduled stays. */
+/* Schedules a turn at that time, unless there is an earlier one. A later one remains scheduled. */
 static void turn_at(struct sim_ep *ep, uint64_t at_ns)
 {
 	if (at_ns >= ep->wake_ns)
@@ -163,7 +163,7 @@ void sim_reseal(uint8_t *frame, const struct ur_packet *p)
 	ur_icrc_append(frame + p->l3_off, (size_t)(p->icrc_off - p->l3_off), p->ip.v6);
 }
 
-/* A frame waits at the port of the switch that leads to the endpoint. */
+/* Queues a frame at the port of the switch that leads to the endpoint. */
 static void pass_port(struct sim_ep *to, uint8_t *frame, uint32_t len)
 {
 	struct sim *s = to->sim;
@@ -238,7 +238,7 @@ struct sim_ep *sim_destination(struct sim *s, const struct ur_packet *p)
 	return NULL;
 }
 
-/* A frame leaves an endpoint. Returns when its link is free again. */
+/* Sends a frame from an endpoint. Returns the time at which its link is free again. */
 static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 {
 	struct sim *s = ep->sim;
@@ -257,7 +257,7 @@ static uint64_t transmit(struct sim_ep *ep, uint8_t *frame, uint32_t len)
 	SIM_CHECK(s, p.frame_len == len, "endpoint %u sent %u bytes, its headers say %u", ep->idx,
 		  len, p.frame_len);
 	to = sim_destination(s, &p);
-	SIM_CHECK(s, to, "endpoint %u sent to nobody", ep->idx);
+	SIM_CHECK(s, to, "endpoint %u sent to an unknown address", ep->idx);
 	ep->tx_frames++;
 	why = s->wire ? sim_wire_sent(s->wire, ep->idx, to->idx, &p) : NULL;
 	if (ep->out.attr.bits_per_s)
@@ -304,8 +304,8 @@ static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
 	if (sim_destination(ep->sim, &p) != ep)
 		return;
 	ep->rx_frames++;
-	if (ep->foreign) {
-		ep->foreign(ep, &p, frame, len);
+	if (ep->intercept) {
+		ep->intercept(ep, &p, frame, len);
 		return;
 	}
 	if (ep->sim->wire)
@@ -331,8 +331,8 @@ static void expire(struct sim_ep *ep)
 		ur_engine_expire(ep->engine, s->now_ns);
 }
 
-/* A queue is in a ready list and its gate is not closed. */
-static bool somebody_is_ready(const struct ur_emux *x)
+/* True if a ready list has a queue whose gate is open. */
+static bool any_is_ready(const struct ur_emux *x)
 {
 	const struct ur_sched_node *n;
 
@@ -348,12 +348,12 @@ static bool somebody_is_ready(const struct ur_emux *x)
 	return false;
 }
 
-/* Output of an endpoint, under the eyes of the oracle of scheduling. */
+/* Calls output of an endpoint, and lets the oracle of scheduling check it. */
 static unsigned output(struct sim_ep *ep, struct ur_tx *tx)
 {
 	struct sim *s = ep->sim;
 	const struct ur_core *core = ur_engine_core(ep->engine);
-	bool could = s->on_output && somebody_is_ready(&core->emux);
+	bool could = s->on_output && any_is_ready(&core->emux);
 	unsigned n = ur_engine_output(ep->engine, tx, ep->tx_cap, s->now_ns);
 
 	SIM_CHECK(s, n <= ep->tx_cap, "output returned %u of %u", n, ep->tx_cap);
@@ -371,7 +371,7 @@ static unsigned output(struct sim_ep *ep, struct ur_tx *tx)
 	return n;
 }
 
-/* Sends until the engine has nothing more or the link is far behind; then the time to go on. */
+/* Sends until the engine has nothing more or the link's backlog is full. Returns when to continue. */
 static uint64_t send_all(struct sim_ep *ep)
 {
 	static uint8_t hdr[TX_BATCH_MAX][UR_HDR_MAX];
@@ -380,7 +380,7 @@ static uint64_t send_all(struct sim_ep *ep)
 	struct sim *s = ep->sim;
 	unsigned n;
 
-	/* A full transmit ring stays full, whatever arrives meanwhile. */
+	/* A full transmit ring stays full, even if frames arrive meanwhile. */
 	if (s->now_ns < ep->blocked_until_ns)
 		return ep->blocked_until_ns;
 	do {
@@ -422,7 +422,7 @@ static void validate(struct ur_qp *qp, void *ctx)
 	ur_qp_validate(qp);
 }
 
-/* The endpoint does not run: the event waits until it does. Frames come before the turn. */
+/* Postpones an event of an endpoint that does not run at the moment. Frames come before the turn. */
 static bool postponed(struct sim_event *ev)
 {
 	struct sim_ep *ep = ev->ep;
@@ -499,7 +499,7 @@ void sim_sleep(struct sim *s, uint64_t ns)
 	s->now_ns = end_ns;
 }
 
-/* ---- making and forgetting ---- */
+/* ---- creating and freeing ---- */
 
 static void on_async(void *ctx, enum ibv_event_type type, void *user)
 {
@@ -633,7 +633,7 @@ struct sim *sim_new(const struct sim_attr *attr)
 	return s;
 }
 
-/* Contexts and packets that were kept went back when the last QP was gone, if not before. */
+/* All contexts and kept packets must be back in the pools after the last QP has been destroyed. */
 static void check_pools(struct sim_ep *ep)
 {
 	const struct ur_core *core = ur_engine_core(ep->engine);

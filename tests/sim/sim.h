@@ -58,8 +58,8 @@ struct sim_ep {
 	struct sim_async async[SIM_ASYNC_MAX];
 	unsigned async_cnt;
 	/* Takes the endpoint's frames in place of the engine, which has nothing then. */
-	void (*foreign)(struct sim_ep *ep, const struct ur_packet *p, const uint8_t *frame,
-			uint32_t len);
+	void (*intercept)(struct sim_ep *ep, const struct ur_packet *p, const uint8_t *frame,
+			  uint32_t len);
 	void *foreign_arg;
 };
 

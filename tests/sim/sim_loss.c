@@ -6,16 +6,17 @@
 #include "objects.h"
 
 /*
- * Goodput through loss and through reordering, in virtual time: one queue pair, 100 Gb/s, 40 us
- * round trip, loss in both directions. Prints JSON:
+ * Goodput with loss and with reordering, in virtual time: one queue pair, 100 Gb/s, a round trip of
+ * 40 us, loss in both directions. Prints JSON:
  *
  *   {"rows": [{op, mode, mtu, loss_percent, goodput_gbps, relative, retransmitted, lost, ratio,
  *              probes, rto, ack_timeouts, rnr}],
  *    "reordering": [{op, mode, mtu, reordered_percent, places, goodput_gbps, relative,
  *                    retransmitted}]}
  *
- * relative: to the same op, mode and mtu without loss. lost: packets of the direction of the data,
- * and READ requests; retransmitted: the same, sent again; ratio: of the two.
+ * relative: compared with the same op, mode and mtu without loss. lost: lost packets in the
+ * direction of the data, and lost READ requests. retransmitted: such packets sent again. ratio:
+ * retransmitted / lost.
  */
 #define GBPS	      100
 #define ONE_WAY_NS    20000
@@ -25,7 +26,7 @@
 #define REORDER_SHARE 10 /* percent */
 #define PLACES	      64
 
-/* What --assert asks of extended mode. Sends keep up through gap after gap: EXT-RESP-CREDIT-02. */
+/* The requirements of --assert for extended mode. EXT-RESP-CREDIT-02: SENDs keep their goodput. */
 #define BAR_LOSS_PERCENT 1.0
 #define BAR_LOSS	 0.77
 #define BAR_REORDERING	 0.95
@@ -106,7 +107,7 @@ static void poll(struct sim *s, void *arg)
 	}
 }
 
-/* Responses go out in the order of their PSNs, or of SSN and offset, but for those sent again. */
+/* Responses are sent in order of PSN, or of SSN and offset; others are retransmissions. */
 static enum sim_verdict count_responses(struct sim *s, struct sim_ep *from, uint8_t *frame,
 					uint32_t len, const struct ur_packet *p)
 {
@@ -161,7 +162,7 @@ static void make(struct world *w)
 		qa[i].mtu = w->load->mtu;
 		qa[i].mode = w->load->mode;
 		qa[i].rd_atomic = qa[i].dest_rd_atomic = 64;
-		qa[i].timeout = 10; /* 4.2 ms: with more, go-back-N would do nothing but wait */
+		qa[i].timeout = 10; /* 4.2 ms: with a longer timeout, go-back-N would only wait */
 	}
 	sim_qp_pair(&w->qp[0], &w->s->ep[0], &qa[0], &w->qp[1], &w->s->ep[1], &qa[1]);
 }
@@ -214,7 +215,7 @@ static struct result run(const struct load *load)
 
 struct options {
 	bool quick, check;
-	const char *op, *mode; /* this one only; NULL: all */
+	const char *op, *mode; /* only this one; NULL: all */
 	unsigned failed;
 };
 
@@ -297,7 +298,7 @@ static void each(struct options *o, void (*print)(struct options *, struct load 
 						 .mtu = mtus[m],
 						 .run_ns = SIM_MS(o->quick ? 10 : 50) >> m};
 
-				/* The responses of READs fill the window of numbers soonest. */
+				/* READs are first to fill the window, with their responses. */
 				if (o->quick && m && ops[i].code != IBV_WR_RDMA_READ)
 					continue;
 				if ((o->op && strcmp(o->op, ops[i].name) != 0) ||

@@ -5,15 +5,15 @@
 #include "transport/spray.h"
 
 /*
- * A network with ECMP: what happens to a packet depends on its UDP source port. One sprayed queue
- * pair sends, every byte is checked, and the packets of each path are counted.
+ * A network with ECMP, in which the UDP source port of a packet selects its route. One sprayed
+ * queue pair sends; every byte is checked, and the packets of each path are counted.
  */
 #define PATHS	 4
 #define MTU	 1024
 #define DEPTH	 8
 #define MSG	 (64 * MTU)
 #define LIMIT_NS SIM_MS(1000)
-/* Packets of the sender, from the first. */
+/* Phases, in packets of the sender. */
 #define WARM_UP 2000
 #define HEALED	8000
 #define HEALTHY 12000
@@ -39,7 +39,7 @@ static enum phase phase_of(const struct net *n)
 	return n->sent < HEALTHY ? HEALING : WELL;
 }
 
-/* Which way a network that knows nothing of us sends it. */
+/* The route that the network, which knows nothing of paths, selects for the port. */
 static unsigned way_of(const struct net *n, uint16_t sport)
 {
 	for (uint8_t i = 0; i < PATHS; i++)
@@ -73,7 +73,7 @@ static enum sim_verdict forward(struct sim *s, struct sim_ep *from, uint8_t *fra
 	return SIM_KEEP;
 }
 
-/* Percent of the share that the path would have if all were equal. */
+/* The share of the path, in percent of an equal share. */
 static unsigned share(const struct net *n, enum phase phase, unsigned path)
 {
 	unsigned sum = 0;
@@ -84,7 +84,7 @@ static unsigned share(const struct net *n, enum phase phase, unsigned path)
 	return n->used[phase][path] * 100 * PATHS / sum;
 }
 
-/* Sends `msgs` messages through the network; `judge` is called before everything goes. */
+/* Sends `msgs` messages through the network. `judge` is called before all objects are freed. */
 static void run(const char *name, struct net *n, unsigned msgs, bool v6, bool lossless,
 		void (*judge)(const struct net *n))
 {

@@ -7,11 +7,11 @@
 #include "wire/psn.h"
 
 #define BUCKETS	   1024
-#define RING	   4096 /* PSNs remembered, more than any window and the READs in it */
+#define RING	   4096 /* number of PSNs remembered, more than any window with its READs */
 #define ATOMICS	   256
 #define CREDIT_TOP 0x1e /* the largest credit code */
 
-/* What is known of a PSN. */
+/* Flags of a PSN. */
 enum {
 	DATA = 1, /* of a SEND or WRITE packet */
 	READ = 2,
@@ -34,24 +34,24 @@ struct end {
 	struct sim_wire_end id;
 	struct end *peer;
 	bool connected;
-	/* Requests to this end. */
-	struct ur_psn nxt;	/* the first that was never sent */
-	struct ur_psn frontier; /* all before it have come */
-	struct ur_psn newest;	/* the newest that has come, or first - 1 */
-	bool counts;		/* `msgs` is known: extended mode counts from anywhere */
+	/* Requests sent to this end. */
+	struct ur_psn nxt;	/* first PSN that was never sent */
+	struct ur_psn frontier; /* all earlier PSNs have arrived */
+	struct ur_psn newest;	/* newest PSN that has arrived, or first - 1 */
+	bool counts;		/* `msgs` is known; in extended mode counting starts anywhere */
 	uint32_t msgs;		/* messages that end before `frontier`, 24 bits */
 	struct entry *ring;
-	/* Its answers. */
-	struct ur_psn answered; /* no READ or atomic before it lacks an answer */
-	struct ur_psn told;	/* everything before it was acknowledged */
+	/* Answers of this end. */
+	struct ur_psn answered; /* all READs and atomics before it have been answered */
+	struct ur_psn told;	/* everything before it has been acknowledged */
 	bool answering;		/* a READ's First or Middle was the last response */
 	bool nak_sent;
 	struct ur_psn nak_psn; /* nak_sent: the sequence NAK sent last */
-	bool heard;
-	uint32_t msn;	    /* heard: the last */
-	struct ur_psn epsn; /* heard, extended mode: the last */
+	bool has_msn;
+	uint32_t msn;	    /* valid if has_msn: the last one */
+	struct ur_psn epsn; /* has_msn, extended mode: the last one */
 	bool has_lsn;
-	struct ur_psn lsn; /* credits were promised up to here */
+	struct ur_psn lsn; /* limit of the credits promised so far */
 	struct {
 		bool known;
 		struct ur_psn psn;
@@ -155,7 +155,7 @@ static struct entry *slot_of(struct end *e, struct ur_psn psn)
 	return &e->ring[psn.v % RING];
 }
 
-/* What is known of the PSN: flags, or 0. */
+/* The flags of the PSN, or 0. */
 static unsigned flags_of(struct end *e, struct ur_psn psn)
 {
 	const struct entry *n = slot_of(e, psn);
@@ -206,7 +206,7 @@ static bool ends_message(const struct end *e, const struct ur_packet *p)
 	return p->op & UR_OP_LAST;
 }
 
-/* What follows the frontier without a gap has come. */
+/* Moves the frontier over the PSNs that have arrived without a gap. */
 static void advance(struct end *e)
 {
 	unsigned flags;
@@ -235,7 +235,8 @@ void sim_wire_arrived(struct sim_wire *w, unsigned ep, const struct ur_packet *p
 	psns = psns_of(e, p);
 	if (ahead < 0)
 		return;
-	if (ahead + (int64_t)psns > RING / 2) { /* no honest peer: what it is told is its affair */
+	if (ahead + (int64_t)psns >
+	    RING / 2) { /* not an honest peer; answers to it are not checked */
 		e->connected = false;
 		return;
 	}
@@ -272,7 +273,7 @@ static const char *check_request(struct end *e, const struct ur_packet *p)
 
 /* ---- answers ---- */
 
-/* A READ or atomic before `end` has no answer yet. */
+/* True if a READ or atomic before `end` has no answer yet. */
 static bool lacks_answer(struct end *e, struct ur_psn end)
 {
 	for (; ur_psn_lt(e->answered, end); e->answered = ur_psn_add(e->answered, 1)) {
@@ -296,15 +297,15 @@ static const char *check_msn(struct end *e, const struct ur_aeth *aeth)
 	uint8_t code = aeth->syndrome & UR_SYNDROME_VALUE_MASK;
 	struct ur_psn msn = ur_psn(aeth->msn), top;
 
-	if (e->heard && ur_psn_lt(msn, ur_psn(e->msn)))
+	if (e->has_msn && ur_psn_lt(msn, ur_psn(e->msn)))
 		return "the MSN goes back";
 	if (e->counts && ur_psn_lt(ur_psn(e->msgs), msn))
 		return "the MSN counts a message that has not come";
-	e->heard = true;
+	e->has_msn = true;
 	e->msn = msn.v;
 	if (kind != UR_SYNDROME_ACK || code == UR_CREDITS_NONE)
 		return NULL;
-	/* A code stands for as many receives or more, up to the next. */
+	/* A credit code means at least its number of receives, and less than that of the next code. */
 	top = ur_psn_add(msn, code < CREDIT_TOP ? ur_credits_decode(code + 1) - 1
 						: ur_credits_decode(code));
 	if (e->has_lsn && code < CREDIT_TOP && ur_psn_lt(top, e->lsn))
@@ -329,7 +330,7 @@ static const char *check_atomic_value(struct end *e, const struct ur_packet *p)
 	return NULL;
 }
 
-/* A response of either mode, to requests before `end`. */
+/* Checks a response, in either mode, to requests before `end`. */
 static const char *check_response(struct end *e, const struct ur_packet *p, struct ur_psn end)
 {
 	unsigned kind = p->op & UR_OP_READ_RESP ? READ : ATOMIC;
@@ -366,7 +367,7 @@ static const char *check_ack(struct end *e, struct ur_psn psn)
 	return NULL;
 }
 
-/* It ends a message of several packets, whose end may be kept back for a while (RC-RESP-ACK-08). */
+/* True if the packet ends a message of several packets; its ACK may be delayed (RC-RESP-ACK-08). */
 static bool may_be_kept_back(struct end *e, struct ur_psn psn)
 {
 	unsigned before = flags_of(e, ur_psn_add(psn, UR_PSN_MASK));
@@ -378,7 +379,7 @@ static const char *check_seq_nak(struct end *e, struct ur_psn psn)
 {
 	bool kept_back = false;
 
-	/* What is asked for may have come, too early, and been dropped. */
+	/* The PSN of the NAK may have arrived too early and have been dropped. */
 	if (ur_psn_lt(e->newest, psn))
 		return "a sequence NAK without a gap";
 	if (e->id.mode == UR_MODE_GBN && e->nak_sent && ur_psn_eq(psn, e->nak_psn))
@@ -394,7 +395,7 @@ static const char *check_seq_nak(struct end *e, struct ur_psn psn)
 	return NULL;
 }
 
-/* The request at `psn` was not executed and has to come again; a responder that goes back N kept nothing. */
+/* The request at `psn` was not executed and must be sent again; with go-back-N nothing after it was kept. */
 static void take_back(struct end *e, struct ur_psn psn)
 {
 	while (ur_psn_lt(psn, e->frontier)) {

@@ -489,7 +489,7 @@ static void open_paced(const char *mode, const char *link, const char *workers)
 PAIR_TEST(api_marks, pacing_follows_the_speed_of_the_port, open_nothing, close_both)
 {
 	open_paced("pacing.mode=auto", "pacing.link_gbps=0", "worker.count=2");
-	cr_expect_eq(paced_link(), UINT64_C(100000000000), "nobody says how fast");
+	cr_expect_eq(paced_link(), UINT64_C(100000000000), "the speed is unknown");
 	set_rate(5);
 	cr_expect_eq(paced_link(), UINT64_C(5000000000));
 	set_rate(SLOW_GBPS);

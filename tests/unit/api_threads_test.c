@@ -292,7 +292,7 @@ PAIR_TEST(api_workers, an_srq_stays_with_the_worker_of_its_first_qp, open_two, c
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_eq(uroce_destroy_qp(first), 0);
 	second = uroce_create_qp(A->pd, &attr);
-	cr_assert_not_null(second, "nobody else uses it any more");
+	cr_assert_not_null(second, "it is no longer in use");
 	cr_assert_eq(uroce_destroy_qp(second), 0);
 	cr_assert_eq(uroce_destroy_cq(there), 0);
 	cr_assert_eq(uroce_destroy_srq(srq), 0);

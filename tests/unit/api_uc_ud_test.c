@@ -279,19 +279,19 @@ PAIR_TEST(api_uc_ud, a_handle_of_another_domain_or_endpoint_is_not_used, open_v6
 {
 	struct ibv_pd *pd = uroce_alloc_pd(A->ctx);
 	struct ibv_ah_attr av = av_to(A, B, 0), av_b = av_to(B, A, 0);
-	struct ibv_ah *other = uroce_create_ah(pd, &av), *foreign = uroce_create_ah(B->pd, &av_b);
+	struct ibv_ah *other = uroce_create_ah(pd, &av), *of_b = uroce_create_ah(B->pd, &av_b);
 
-	cr_assert(other && foreign);
+	cr_assert(other && of_b);
 	cr_assert_eq(uroce_dealloc_pd(pd), EBUSY);
 	join_ud();
 	cr_assert_eq(try_post(A, qa, datagram(other, qb, 1), 0, 10), 0);
 	expect_wc(A, 1, IBV_WC_LOC_PROT_ERR);
 	cr_assert_eq(to_state(qa, IBV_QPS_RTS), 0);
-	cr_assert_eq(try_post(A, qa, datagram(foreign, qb, 2), 0, 10), 0);
+	cr_assert_eq(try_post(A, qa, datagram(of_b, qb, 2), 0, 10), 0);
 	expect_wc(A, 2, IBV_WC_LOC_PROT_ERR);
 	cr_assert_eq(try_post(A, qa, datagram(NULL, qb, 2), 0, 10), EINVAL);
 	cr_assert_eq(uroce_destroy_ah(other), 0);
-	cr_assert_eq(uroce_destroy_ah(foreign), 0);
+	cr_assert_eq(uroce_destroy_ah(of_b), 0);
 	cr_assert_eq(uroce_dealloc_pd(pd), 0);
 	part();
 }

@@ -44,7 +44,7 @@ static struct ur_capture *start(struct ur_capture_attr attr)
 	return c;
 }
 
-/* A UDP datagram to `port` whose payload tells the number. */
+/* A UDP datagram to `port`, with the number in its payload. */
 static void make_frame(uint8_t *frame, uint16_t port, uint32_t number)
 {
 	memset(frame, 0, 60);

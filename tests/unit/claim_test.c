@@ -16,8 +16,8 @@
 #include "edge/eal.h"
 
 /*
- * Each test has a network namespace of its own, whose "lo" nobody else claims: tests run side by
- * side, and more than once on a machine.
+ * Each test has its own network namespace with its own "lo", because tests run in parallel, also
+ * several times on one machine.
  */
 
 static struct ur_claim_holder holder;
@@ -39,14 +39,14 @@ static pid_t start_holder(const char *name, bool elsewhere)
 	pid = fork();
 	cr_assert_geq(pid, 0);
 	if (pid == 0) {
-		struct ur_claim_holder nobody;
+		struct ur_claim_holder ignored;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, name);
 		close(ready[0]);
 		if (elsewhere && unshare(CLONE_NEWNET) != 0)
 			_exit(1);
-		if (ur_claim_interface("lo", 0, &nobody) < 0 || write(ready[1], "x", 1) != 1)
+		if (ur_claim_interface("lo", 0, &ignored) < 0 || write(ready[1], "x", 1) != 1)
 			_exit(2);
 		pause();
 		_exit(3);

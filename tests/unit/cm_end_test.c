@@ -319,7 +319,7 @@ Test(cm_ids, impossible_limits_have_no_size)
 /* Destroys one side's id after `steps` messages; everything must come back on both sides. */
 Test(cm_ids, an_id_may_be_destroyed_at_any_moment)
 {
-	for (int who = A; who <= B; who++) {
+	for (int side = A; side <= B; side++) {
 		for (unsigned step = 0; step < 4; step++) {
 			for (uint64_t mask = 0; mask < 1 << 6; mask++) {
 				struct pair *p = pair_new(2);
@@ -329,13 +329,13 @@ Test(cm_ids, an_id_may_be_destroyed_at_any_moment)
 				for (i = 0; i < step; i++)
 					pair_pass(p, MS);
 				p->drop = mask << p->sent;
-				events = p->s[who].n[UR_CM_EV_REJ_RCVD];
-				ur_cm_destroy(p->s[who].cm,
-					      who == A ? a : p->s[B].last[UR_CM_EV_REQ_RCVD],
+				events = p->s[side].n[UR_CM_EV_REJ_RCVD];
+				ur_cm_destroy(p->s[side].cm,
+					      side == A ? a : p->s[B].last[UR_CM_EV_REQ_RCVD],
 					      p->now);
 				pair_pass(p, 5000 * MS);
-				if (who == A)
-					cr_expect_eq(p->s[who].n[UR_CM_EV_REJ_RCVD], events);
+				if (side == A)
+					cr_expect_eq(p->s[side].n[UR_CM_EV_REJ_RCVD], events);
 				/* A child that was never destroyed may be up: end it. */
 				for (int s = A; s <= B; s++) {
 					struct ur_cm_id id =
@@ -344,7 +344,7 @@ Test(cm_ids, an_id_may_be_destroyed_at_any_moment)
 					ur_cm_destroy(p->s[s].cm, id, p->now);
 				}
 				pair_settle(p);
-				cr_assert_eq(pair_in_use(p), 0, "who %d step %u drop %#lx", who,
+				cr_assert_eq(pair_in_use(p), 0, "side %d step %u drop %#lx", side,
 					     step, mask);
 				pair_free(p);
 			}

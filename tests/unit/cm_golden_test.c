@@ -7,11 +7,11 @@
 #include "golden.h"
 
 /*
- * What a foreign connection manager said, message by message. First every message must encode to
- * its own bytes; then uroce takes the part of either side: it is fed what the peer said and must
- * say what the foreign CM said, but for the ids that each side draws for itself. The PSNs are those
- * of the data packets between: what our queue pair expects must give the message that was sent, and
- * what it is told to begin with must be what the foreign one began with.
+ * Captured messages of another connection manager. First, every message must encode to the same
+ * bytes. Then uroce takes the part of each side in turn: it receives the messages of the peer and
+ * must send those of the captured CM, except for the ids that each side chooses. PSNs are checked
+ * against the data packets: the PSN that our queue pair expects must result in the message that was
+ * sent, and the PSN with which it is told to begin must be that of the captured queue pair.
  */
 #define MADS_MAX 32
 #define QPS_MAX	 16
@@ -180,7 +180,7 @@ Test(cm_golden, the_request_of_rping_is_read_by_name)
 /* --- the part of either side --- */
 
 struct conn {
-	uint32_t theirs, ours; /* the foreign CM's id in the capture, our CM's in this run */
+	uint32_t theirs, ours; /* the captured CM's id, our CM's id in this run */
 	struct ur_cm_id id;
 };
 
@@ -197,14 +197,14 @@ struct part {
 	unsigned n[UR_CM_EV_CNT];
 };
 
-/* CM-PSN-01: what our queue pair is told to begin with is what the foreign one began with. */
+/* CM-PSN-01: our queue pair is told to begin with the PSN of the captured one. */
 static void expect_begun(struct part *part, struct ur_qpn peer_qpn, struct ur_psn sq_psn)
 {
 	const struct begun *begun = begun_find(part->talk, &part->peer, peer_qpn);
 
 	if (!begun)
 		return;
-	cr_expect_eq(sq_psn.v, begun->psn.v, "begins with %u, the foreign one with %u", sq_psn.v,
+	cr_expect_eq(sq_psn.v, begun->psn.v, "begins with %u, the captured one with %u", sq_psn.v,
 		     begun->psn.v);
 	part->psns++;
 }
@@ -339,7 +339,7 @@ static void do_sidr_req(struct part *part, const struct said *said, struct ur_cu
 	conn_add(part, m.request_id, id);
 }
 
-/* Gives the command, if one is needed, that makes our CM say what the foreign one said. */
+/* Issues the command, if necessary, that makes our CM send the message of the captured one. */
 static void act(struct part *part, const struct said *said)
 {
 	struct ur_cursor c = ur_cursor_ro(said->mad, UR_MAD_BYTES);
@@ -373,7 +373,7 @@ static bool starts_transaction(uint16_t attr_id)
 	return attr_id == UR_CM_REQ || attr_id == UR_CM_DREQ || attr_id == UR_CM_SIDR_REQ;
 }
 
-/* Our CM's next message is the foreign one's, but for ids drawn by each. */
+/* Our CM's next message must equal the captured one, except for ids. */
 static void expect_said(struct part *part, const struct said *said, const char *name, size_t i)
 {
 	uint8_t *ids = NULL;

@@ -27,7 +27,7 @@ Test(cm_stale, a_peer_that_started_anew_replaces_its_old_connection)
 	pair_free(p);
 }
 
-/* A's REQ, as a stranger sends it who claims to be A but for its address. */
+/* A's REQ, sent by an attacker that claims to be A but has another address. */
 static enum ur_drop feed_stranger(struct pair *p, uint8_t comm_id_xor)
 {
 	struct ur_cm_src src = pair_src(p, B);

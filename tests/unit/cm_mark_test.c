@@ -3,14 +3,14 @@
 
 #include "cm_pair.h"
 
-/* How the messages of ids are marked when marks change. Paths are 0x11 where nobody marks them. */
+/* The traffic class of an id's messages after the map has changed. It is 0x11 in paths that are not marked. */
 
-#define MARK(p, who, name) ((p)->last_mark[who][UR_CM_##name & 15])
+#define MARK(p, side, name) ((p)->last_mark[side][UR_CM_##name & 15])
 
-static void renew(struct pair *p, int who, uint8_t sl, uint8_t mark)
+static void renew(struct pair *p, int side, uint8_t sl, uint8_t mark)
 {
-	p->s[who].marks[sl] = mark;
-	ur_cm_renew_marks(p->s[who].cm);
+	p->s[side].marks[sl] = mark;
+	ur_cm_renew_marks(p->s[side].cm);
 }
 
 static struct ur_cm_id connect_with(struct pair *p, uint8_t sl, uint8_t tclass)
@@ -22,11 +22,11 @@ static struct ur_cm_id connect_with(struct pair *p, uint8_t sl, uint8_t tclass)
 	return pair_connect_attr(p, A, &attr);
 }
 
-static void expect_goodbye(struct pair *p, int who, struct ur_cm_id id, uint8_t mark)
+static void expect_goodbye(struct pair *p, int side, struct ur_cm_id id, uint8_t mark)
 {
-	cr_assert_eq(ur_cm_disconnect(p->s[who].cm, id, NULL, 0, p->now), 0);
+	cr_assert_eq(ur_cm_disconnect(p->s[side].cm, id, NULL, 0, p->now), 0);
 	pair_pass(p, 10 * MS);
-	cr_expect_eq(MARK(p, who, DREQ), mark);
+	cr_expect_eq(MARK(p, side, DREQ), mark);
 }
 
 /* CM-MARK-01 */

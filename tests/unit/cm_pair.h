@@ -22,7 +22,7 @@ struct side {
 	struct ur_cm *cm;
 	void *mem;
 	struct pair *pair;
-	int who;
+	int side;
 	struct ur_gid gid;
 
 	/* behaviour of the application */
@@ -133,8 +133,8 @@ static inline void side_sink(void *arg, const struct ur_cm_event *ev)
 		break;
 	case UR_CM_EV_ESTABLISHED:
 		if (s->ends_when_up)
-			cr_assert_eq(ur_cm_disconnect(p->s[!s->who].cm,
-						      p->s[!s->who].last[UR_CM_EV_REP_RCVD], "bye",
+			cr_assert_eq(ur_cm_disconnect(p->s[!s->side].cm,
+						      p->s[!s->side].last[UR_CM_EV_REP_RCVD], "bye",
 						      3, p->now),
 				     0);
 		break;
@@ -161,10 +161,10 @@ static inline void side_mark(void *arg, const struct ur_cm_service *service, str
 	path->hdr[0] = service->tclass ? service->tclass : s->marks[service->sl];
 }
 
-static inline void side_init(struct pair *p, int who, const struct ur_cm_limits *limits)
+static inline void side_init(struct pair *p, int side, const struct ur_cm_limits *limits)
 {
-	struct side *s = &p->s[who];
-	struct ur_cm_attr attr = {.ca_guid = 0x5054000000990001ull + (unsigned)who,
+	struct side *s = &p->s[side];
+	struct ur_cm_attr attr = {.ca_guid = 0x5054000000990001ull + (unsigned)side,
 				  .seed = 0x1234 + p->inits,
 				  .id_key = 0x5678 + p->inits++,
 				  .timewait_ns = 1000 * MS,
@@ -173,10 +173,10 @@ static inline void side_init(struct pair *p, int who, const struct ur_cm_limits 
 				  .mark = side_mark};
 
 	s->pair = p;
-	s->who = who;
+	s->side = side;
 	s->accepts = s->readies = true;
 	s->resources = s->depth = 255;
-	s->gid = ur_gid_from_ipv4(0x0a630001u + (unsigned)who);
+	s->gid = ur_gid_from_ipv4(0x0a630001u + (unsigned)side);
 	free(s->mem);
 	s->mem = aligned_alloc(16, (ur_cm_size(limits) + 15) / 16 * 16);
 	s->cm = ur_cm_init(s->mem, limits, &attr);
@@ -351,7 +351,7 @@ static inline unsigned pair_in_use(const struct pair *p)
 	return ur_cm_ids_in_use(p->s[A].cm) + ur_cm_ids_in_use(p->s[B].cm);
 }
 
-#define SENT(p, who, name) ((p)->sent_attr[who][UR_CM_##name & 15])
-#define SAW(p, who, name)  ((p)->s[who].n[UR_CM_EV_##name])
+#define SENT(p, side, name) ((p)->sent_attr[side][UR_CM_##name & 15])
+#define SAW(p, side, name)  ((p)->s[side].n[UR_CM_EV_##name])
 
 #endif

@@ -157,7 +157,7 @@ Test(cm_loss, a_late_copy_of_any_message_does_no_harm)
 	p->s[B].ends_when_up = true;
 	pair_connect(p);
 	pair_settle(p);
-	/* All of them again, at a time when nobody remembers the connection. */
+	/* Sends all of them again when neither side remembers the connection. */
 	for (unsigned attr = UR_CM_REQ + 1; attr <= UR_CM_DREP; attr++) {
 		for (int from = A; from <= B; from++)
 			if (p->sent_attr[from][attr & 15])

@@ -192,7 +192,7 @@ Test(cq, an_unarmed_cq_still_delivers_and_overflows)
 	cq_free(cq);
 }
 
-/* Two threads: every completion arrives once, in order, and nobody sleeps in front of one. */
+/* Two threads: each completion arrives once, in order, and wakes a consumer that waits for it. */
 #define RACE_CNT 200000u
 
 struct race {

@@ -146,8 +146,7 @@ Test(embedding, frames_are_verified)
 
 	cr_assert_eq(ur_engine_connect_qp(e, qp, &c, 1000), 0);
 	len = one_frame(e, qp, frame);
-	cr_expect_eq(ur_engine_input_frame(e, frame, len, 2000), UR_DROP_QPN,
-		     "nobody is number 77");
+	cr_expect_eq(ur_engine_input_frame(e, frame, len, 2000), UR_DROP_QPN, "there is no QP 77");
 	cr_expect_eq(ur_engine_input_frame(e, frame, len - 1, 2000), UR_DROP_TRUNCATED);
 	frame[len - 1] ^= 1;
 	cr_expect_eq(ur_engine_input_frame(e, frame, len, 2000), UR_DROP_ICRC);

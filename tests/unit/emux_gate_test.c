@@ -47,7 +47,7 @@ Test(emux_gate, lane_whose_gates_are_all_closed_is_ready_no_more)
 	wake("01");
 	pace.closed = other.closed = true;
 	cr_assert_eq(x.ready_lanes, 1);
-	cr_assert_eq(turn(0), NOBODY);
+	cr_assert_eq(turn(0), NO_QUEUE);
 	cr_assert_eq(x.ready_lanes, 0);
 	cr_assert_eq(x.sifted, 2);
 	cr_assert_eq(x.turns, 0);
@@ -90,7 +90,7 @@ Test(emux_gate, gate_that_closes_under_the_turn_of_a_lower_priority_leaves_it_to
 	expect(0, UR_EMUX_READY);
 	sends(0, 64, 1);
 	sleeps(1);
-	cr_assert_eq(turn(0), NOBODY);
+	cr_assert_eq(turn(0), NO_QUEUE);
 	expect_waiting(&pace, "0");
 	cr_assert_eq(x.sifted, 1);
 }
@@ -129,7 +129,7 @@ Test(emux_gate, gate_that_opens_for_n_lets_those_go_that_waited_longest)
 	expect_waiting(&pace, "25");
 	pace.closed = true;
 	wake("4");
-	cr_assert_eq(turn(0), NOBODY);
+	cr_assert_eq(turn(0), NO_QUEUE);
 	expect_waiting(&pace, "254301");
 	open_for(&pace, UINT32_MAX);
 	expect_waiting(&pace, "");
@@ -167,7 +167,7 @@ Test(emux_gate, queue_sleeps_in_every_state)
 	cr_assert_eq(turn(0), 3, "not in the rest of a turn of another");
 	cr_assert_eq(packets_in_turn(64, 1), 8);
 	sleeps(3);
-	cr_assert_eq(turn(0), NOBODY);
+	cr_assert_eq(turn(0), NO_QUEUE);
 	ur_emux_set_sl(&x, &q[5], 14);
 	wake("5");
 	sleeps(5);
@@ -221,7 +221,7 @@ Test(emux_gate, service_level_changes_in_every_state)
 	expect_turns(7, "00");
 	behind(1, &pace);
 	pace.closed = true;
-	cr_assert_eq(turn(2), NOBODY);
+	cr_assert_eq(turn(2), NO_QUEUE);
 	ur_emux_set_sl(&x, &q[1], 9); /* held */
 	expect_waiting(&pace, "1");
 	open_for(&pace, 1);

@@ -28,7 +28,7 @@ struct model {
 	enum ur_emux_policy policy;
 	uint32_t wqes, burst;
 	unsigned order[LISTS][QUEUES], cnt[LISTS];
-	int turn[UR_VL_CNT]; /* whose, -1: none */
+	int turn[UR_VL_CNT]; /* queue that has the turn; -1: none */
 	bool fruitful[UR_VL_CNT];
 	int64_t bytes_left[UR_VL_CNT], wqes_left[UR_VL_CNT];
 	uint64_t turns, blind, sifted, woken;

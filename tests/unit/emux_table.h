@@ -7,7 +7,7 @@
 #include "sched/emux.h"
 
 /* An EMUX on the table: queues 0 to 7 of SL 0, two gates; SL i has VL i, SL 14 and 15 have none. */
-#define NOBODY 9
+#define NO_QUEUE 9
 
 static struct ur_vl vl;
 static struct ur_emux x;
@@ -52,10 +52,10 @@ static inline void policy(enum ur_emux_policy policy)
 }
 
 /* The queues named by the digits become active, in this order. */
-static inline void wake(const char *who)
+static inline void wake(const char *digits)
 {
-	for (; *who; who++) {
-		ur_emux_set(&x, &q[*who - '0'], true);
+	for (; *digits; digits++) {
+		ur_emux_set(&x, &q[*digits - '0'], true);
 		ur_emux_validate(&x);
 	}
 }
@@ -80,10 +80,10 @@ static inline void behind(unsigned i, struct ur_gate *g)
 
 static inline unsigned turn(unsigned lane)
 {
-	struct ur_emux_queue *who = ur_emux_turn(&x, lane);
+	struct ur_emux_queue *digits = ur_emux_turn(&x, lane);
 
 	ur_emux_validate(&x);
-	return who ? (unsigned)(who - q) : NOBODY;
+	return digits ? (unsigned)(digits - q) : NO_QUEUE;
 }
 
 static inline bool sends(unsigned lane, uint32_t bytes, uint32_t wqes)
@@ -101,13 +101,13 @@ static inline void ends(unsigned lane)
 }
 
 /* Whole turns of a packet each, of the queues named by the digits. */
-static inline void expect_turns(unsigned lane, const char *who)
+static inline void expect_turns(unsigned lane, const char *digits)
 {
-	for (const char *c = who; *c; c++) {
+	for (const char *c = digits; *c; c++) {
 		unsigned is = turn(lane);
 
-		cr_assert_eq(is, (unsigned)(*c - '0'), "turn %d of %s is %u's", (int)(c - who), who,
-			     is);
+		cr_assert_eq(is, (unsigned)(*c - '0'), "turn %d of %s is %u's", (int)(c - digits),
+			     digits, is);
 		sends(lane, 100, 1);
 		ends(lane);
 	}
@@ -118,23 +118,23 @@ static inline unsigned packets_in_turn(uint32_t bytes, uint32_t wqes)
 {
 	unsigned n = 1;
 
-	cr_assert_neq(turn(0), NOBODY);
+	cr_assert_neq(turn(0), NO_QUEUE);
 	while (sends(0, bytes, wqes))
 		n++;
 	ends(0);
 	return n;
 }
 
-static inline void expect_waiting(const struct ur_gate *g, const char *who)
+static inline void expect_waiting(const struct ur_gate *g, const char *digits)
 {
 	const struct ur_sched_node *n = ur_sched_peek(&g->waiting);
 
-	for (const char *c = who; *c; c++, n = TAILQ_NEXT(n, link)) {
-		cr_assert_not_null(n, "nobody waits as number %d of %s", (int)(c - who), who);
-		cr_assert_eq(n, &q[*c - '0'].node, "number %d of %s is another", (int)(c - who),
-			     who);
+	for (const char *c = digits; *c; c++, n = TAILQ_NEXT(n, link)) {
+		cr_assert_not_null(n, "nobody waits as number %d of %s", (int)(c - digits), digits);
+		cr_assert_eq(n, &q[*c - '0'].node, "number %d of %s is another", (int)(c - digits),
+			     digits);
 	}
-	cr_assert_null(n, "more than %s wait", who);
+	cr_assert_null(n, "more than %s wait", digits);
 }
 
 static inline void expect(unsigned i, enum ur_emux_state state)

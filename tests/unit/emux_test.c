@@ -10,7 +10,7 @@ Test(emux, starts_with_nobody)
 	ur_emux_validate(&x);
 	cr_assert_eq(x.ready_lanes, 0);
 	cr_assert_eq(x.ready_cnt + x.held_cnt, 0);
-	cr_assert_eq(turn(0), NOBODY);
+	cr_assert_eq(turn(0), NO_QUEUE);
 	cr_assert_eq(x.turns, 0);
 	for (unsigned i = 0; i < 8; i++)
 		expect(i, UR_EMUX_IDLE);

@@ -155,14 +155,14 @@ static unsigned output(struct end *e, unsigned cap)
 }
 
 /* A call for `cap` packets makes those of the queue pairs named by the digits. */
-static void expect(struct end *e, unsigned cap, const char *who)
+static void expect(struct end *e, unsigned cap, const char *order)
 {
 	unsigned n = output(e, cap);
 
-	cr_assert_eq(n, strlen(who), "%u packets instead of %s", n, who);
+	cr_assert_eq(n, strlen(order), "%u packets instead of %s", n, order);
 	for (unsigned i = 0; i < n; i++)
-		cr_assert_eq(out[i].psn / 1000, (unsigned)(who[i] - '0'),
-			     "packet %u instead of %s has PSN %u", i, who, out[i].psn);
+		cr_assert_eq(out[i].psn / 1000, (unsigned)(order[i] - '0'),
+			     "packet %u instead of %s has PSN %u", i, order, out[i].psn);
 }
 
 /* ---- which lane ---- */

@@ -461,7 +461,7 @@ Test(engine, who_rings_after_whom_is_remembered)
 Test(engine, queue_pair_of_an_unknown_kind_or_a_foreign_worker_is_refused)
 {
 	struct end *e = END();
-	struct ur_cq foreign = {.worker = 0};
+	struct ur_cq other_worker = {.worker = 0};
 	struct ur_srq stranger = {.pd = END_PD + 1};
 	struct ur_qp_create c = {
 		.type = IBV_QPT_RC,
@@ -477,7 +477,7 @@ Test(engine, queue_pair_of_an_unknown_kind_or_a_foreign_worker_is_refused)
 	c.type = IBV_QPT_RAW_PACKET;
 	cr_assert_eq(ur_engine_create_qp(e->engine, &c, 0, &qp), -EINVAL);
 	c.type = IBV_QPT_RC;
-	c.recv_cq = &foreign;
+	c.recv_cq = &other_worker;
 	cr_assert_eq(ur_engine_create_qp(e->engine, &c, 0, &qp), -EINVAL);
 	c.recv_cq = &e->cq;
 	c.max_dest_rd_atomic = UR_RD_ATOMIC_MAX + 1;

@@ -5,7 +5,7 @@
 #include "ext_end.h"
 #include "transport/spray.h"
 
-/* How an extended requester uses its paths: ports on the wire, and who is told what. */
+/* How an extended requester uses its paths: ports on the wire, and effect of responses. */
 
 static const struct ur_spray_path *path_of(const struct end *e, unsigned i)
 {

@@ -128,7 +128,7 @@ Test(neigh, answers_the_arp_request_of_a_kernel)
 		"ae88d189b83992523c2a8bb10806000108000604000292523c2a8bb10a090002ae88d189b8390a09"
 		"0001000000000000000000000000000000000000");
 	expect_silence();
-	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 1), 0, "who asked us is known");
+	cr_assert_eq(ur_neigh_resolve(&n, &peer4, mac, 1), 0, "the sender of a request is known");
 	cr_assert_arr_eq(mac, peer_mac, 6);
 }
 

@@ -10,7 +10,7 @@
 
 static const uint8_t text[32] = "payload";
 
-/* The line of a packet whose pointer fields are as frame_packet() makes them. */
+/* The line of a packet made by frame_packet(). */
 static const char *line_of(struct ur_packet p, bool icrc_ok)
 {
 	static char line[UR_PRINT_MAX];

@@ -61,7 +61,7 @@ static void expect_symmetry(const struct ur_mode_case *c)
 {
 	struct ur_mode_case other = *c;
 
-	/* Whoever answers that extended mode is used must have been offered it, and use it. */
+	/* A side that answers that extended mode is used must have got the offer, and must use it. */
 	if (!c->by_cm)
 		return;
 	other.peer = ur_mode_offers(c);

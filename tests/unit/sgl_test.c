@@ -14,7 +14,7 @@
 
 static uint8_t memory[3 * PAGE];
 static struct ur_mem *mem;
-static uint32_t rw, ro; /* keys of the first and the second page; the third is nobody's */
+static uint32_t rw, ro; /* keys of the first and the second page; the third has none */
 
 static void setup(void)
 {
@@ -129,13 +129,13 @@ Test(sgl, nothing_is_gathered_from_nothing)
 Test(sgl, gathering_needs_a_key_that_covers_the_bytes)
 {
 	struct ur_sge wrong_key = sge(0, 10, rw ^ 0x5a5a0000), zero = sge(0, 10, 0);
-	struct ur_sge past = sge(PAGE - 5, 10, rw), nobody = sge(2 * PAGE, 1, ro);
+	struct ur_sge past = sge(PAGE - 5, 10, rw), keyless = sge(2 * PAGE, 1, ro);
 	struct ur_tx tx = {0};
 
 	cr_expect_not(ur_sgl_gather(mem, PD, &wrong_key, 1, 0, 10, &tx));
 	cr_expect_not(ur_sgl_gather(mem, PD, &zero, 1, 0, 10, &tx));
 	cr_expect_not(ur_sgl_gather(mem, PD, &past, 1, 0, 10, &tx));
-	cr_expect_not(ur_sgl_gather(mem, PD, &nobody, 1, 0, 1, &tx));
+	cr_expect_not(ur_sgl_gather(mem, PD, &keyless, 1, 0, 1, &tx));
 	cr_expect_eq(tx.frag_cnt, 0);
 	cr_expect(ur_sgl_gather(mem, PD, &past, 1, 0, 5, &tx), "only the bytes asked for");
 }
@@ -210,12 +210,12 @@ Test(sgl, a_single_sge_is_filled_to_its_end)
 Test(sgl, nothing_is_written_when_a_later_sge_may_not_be)
 {
 	struct ur_sge read_only[] = {sge(0, 4, rw), sge(PAGE, 4, ro)};
-	struct ur_sge foreign[] = {sge(0, 4, rw), sge(2 * PAGE, 4, rw)};
+	struct ur_sge bad[] = {sge(0, 4, rw), sge(2 * PAGE, 4, rw)};
 	struct ur_sge short_list[] = {sge(0, 4, rw), sge(8, 3, rw)};
 	const uint8_t *src = (const uint8_t *)"12345678";
 
 	cr_expect_not(ur_sgl_scatter(mem, PD, read_only, 2, 0, src, 8));
-	cr_expect_not(ur_sgl_scatter(mem, PD, foreign, 2, 0, src, 8));
+	cr_expect_not(ur_sgl_scatter(mem, PD, bad, 2, 0, src, 8));
 	cr_expect_not(ur_sgl_scatter(mem, PD, short_list, 2, 0, src, 8));
 	cr_expect_not(ur_sgl_scatter(mem, PD, read_only + 1, 1, 0, src, 4));
 	expect_untouched();

@@ -33,7 +33,7 @@ static void srq_free(struct ur_srq *srq)
 	free(srq);
 }
 
-/* Posts a receive all of whose fields follow from its id. */
+/* Posts a receive. All its fields are computed from its id. */
 static int post(struct ur_srq *srq, uint64_t id)
 {
 	struct ibv_sge sg[MAX_SGE] = {{0x1000 * id, 100, 5}, {0x2000 * id, 20, 6}};

@@ -56,7 +56,7 @@ Test(stale_gap, queue_pair_ends_and_gives_back_what_it_held)
 	end_sleep(e, 2000000);
 	cr_assert_eq(e->qp->state, IBV_QPS_ERR);
 	cr_assert_eq(contexts(e), 0);
-	/* The peer is told, and whose receives these were. */
+	/* The peer gets a NAK, and the receives are flushed. */
 	cr_assert_eq(end_expect(e, UR_EXT_ACKNOWLEDGE, END_RQ_PSN)->aeth.syndrome,
 		     UR_SYNDROME_NAK | UR_NAK_INV_REQ);
 	for (unsigned i = 0; i < 64; i++)

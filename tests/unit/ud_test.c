@@ -154,10 +154,10 @@ Test(ud, request_completes_when_its_packet_has_been_taken_away)
 Test(ud, failed_request_stops_sending_and_goes_on_receiving)
 {
 	struct end *e = END(.type = IBV_QPT_UD);
-	struct ur_ah ah = ah_of(END_PD), foreign = ah_of(END_PD + 1);
+	struct ur_ah ah = ah_of(END_PD), other_pd = ah_of(END_PD + 1);
 
 	cr_assert_eq(end_post(e, datagram(e, 1, &ah), 0, 5), 0);
-	cr_assert_eq(end_post(e, datagram(e, 2, &foreign), 0, 5), 0);
+	cr_assert_eq(end_post(e, datagram(e, 2, &other_pd), 0, 5), 0);
 	cr_assert_eq(end_post(e, datagram(e, 3, &ah), 0, 5), 0);
 	cr_assert_eq(end_drain(e), 1);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);

@@ -235,7 +235,7 @@ Test(vl_law, measured_low_lanes_that_flicker_do_not_hand_the_link_to_each_other)
 	expect(5, FULL, "2");
 	expect(3, FULL, "0000");
 	expect(3, FULL, "1");
-	/* Who slept in its turn has lost it to the other, also when it is back by then. */
+	/* A lane that was idle in its turn has lost it to the other, even if it is ready again. */
 	start(a);
 	expect(7, FULL, "00001");
 	expect(5, FULL, "0");

@@ -61,11 +61,11 @@ Test(vl, an_entry_keeps_the_turn_until_its_weight_is_used_up)
 	a.low[3] = (struct ur_vl_entry){4, 96};
 	start(a);
 	expect(0x16, FULL, "122444122444");
-	/* Who sleeps in its turn loses the rest when another takes over. */
+	/* A lane that becomes idle in its turn loses the rest if another lane takes over, */
 	expect(0x16, FULL, "1224");
 	expect(0x06, FULL, "1");
 	expect(0x16, FULL, "224441");
-	/* And keeps it when nobody does. */
+	/* and keeps it if none does. */
 	expect(0x04, FULL, "2");
 	expect(0x01, FULL, "000");
 	expect(0x16, FULL, "2444");
@@ -127,7 +127,7 @@ static unsigned naive_pick(struct naive *n, uint16_t ready)
 		*at = (*at + 1) % cnt[n->high];
 		n->left[n->high] = table[n->high][*at].weight * 64;
 	}
-	cr_assert(false, "nobody");
+	cr_assert(false, "no lane can send");
 	return 0;
 }
 
@@ -207,7 +207,7 @@ Test(vl, who_wakes_a_lane_that_was_alone_goes_first_and_waits_for_one_turn_at_mo
 	expect(6, FULL, "1112211122");
 	run(2, FULL, 2000001); /* whole turns */
 	expect(7, FULL, "0202010101");
-	/* It is in nobody's debt for that. */
+	/* It owes nothing for that. */
 	a.mode = UR_VL_MEASURED;
 	a.low[0].weight = a.low[1].weight = 2;
 	start(a);

@@ -87,7 +87,7 @@ void peer_await(struct peer *p, enum uroce_cm_event_type type)
 	uroce_ack_cm_event(peer_event(p, type));
 }
 
-/* Nobody listened (reason 8): true, to be tried again. */
+/* True if there was no listener (reason 8), so that the caller tries again. */
 static bool refused(struct peer *p)
 {
 	struct uroce_cm_event *event;

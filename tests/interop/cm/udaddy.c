@@ -91,7 +91,7 @@ static void server(struct peer *p)
 	must(uroce_destroy_ah(ah), "destroy_ah");
 }
 
-/* Asks until somebody listens. */
+/* Repeats the request until there is a listener. */
 static struct uroce_cm_event *resolve(struct peer *p)
 {
 	struct uroce_cm_event *event;
@@ -110,7 +110,7 @@ static struct uroce_cm_event *resolve(struct peer *p)
 		must(uroce_cm_destroy_id(p->id), "cm_destroy_id");
 		usleep(200000);
 	}
-	die("nobody listens");
+	die("there is no listener");
 }
 
 static void client(struct peer *p)
