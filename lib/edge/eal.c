@@ -217,6 +217,7 @@ static int start(const struct ur_config *cfg, char *err, size_t cap)
 			    rte_strerror(-rc));
 	}
 	eal.started = true;
+	ur_fanout_start();
 	eal.hugepages = args.hugepages;
 	eal.pci = cfg->port.driver == UR_DRIVER_PCI;
 	return 0;

@@ -4,13 +4,18 @@
 #endif
 #include "edge/fanout.h"
 
+#include <net/if.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <linux/if_packet.h>
+
+#include "edge/driver_call.h"
+
+#define DRIVER "librte_net_af_packet.so"
 
 #define TYPE_SHIFT 16
 #define NAME_MASK  0xffffu
@@ -32,11 +37,6 @@ void ur_fanout_end(void)
 	group.queue_cnt = 0;
 }
 
-static int set(int fd, int level, int option, const void *value, socklen_t len)
-{
-	return (int)syscall(SYS_setsockopt, fd, level, option, value, len);
-}
-
 /* EDGE-FANOUT-01: the first socket asks for an unused name, the others take the same. */
 static int join(int fd, uint32_t type)
 {
@@ -47,9 +47,9 @@ static int join(int fd, uint32_t type)
 		return 0;
 	if (group.named) {
 		arg = type | group.name;
-		return set(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg));
+		return setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg));
 	}
-	if (set(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)) != 0 ||
+	if (setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)) != 0 ||
 	    getsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, &len) != 0)
 		return -1;
 	group.name = arg & NAME_MASK;
@@ -57,10 +57,37 @@ static int join(int fd, uint32_t type)
 	return 0;
 }
 
-int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+/* What the driver calls instead of setsockopt(). */
+static int set_option(int fd, int level, int option, const void *value, socklen_t len)
 {
 	if (group.queue_cnt && level == SOL_PACKET && option == PACKET_FANOUT &&
 	    len == sizeof(uint32_t))
 		return join(fd, *(const uint32_t *)value & ~NAME_MASK);
-	return set(fd, level, option, value, len);
+	return setsockopt(fd, level, option, value, len);
+}
+
+/*
+ * What the driver calls instead of ioctl(). EDGE-FLAGS-01: an interface's flags are the system's: they
+ * may get promiscuous mode, by one who may, and lose nothing.
+ */
+static int control(int fd, unsigned long request, ...)
+{
+	struct ifreq now, *want;
+	va_list ap;
+
+	va_start(ap, request);
+	want = va_arg(ap, struct ifreq *);
+	va_end(ap);
+	if (request == SIOCSIFFLAGS) {
+		now = *want;
+		if (ioctl(fd, SIOCGIFFLAGS, &now) == 0 && !(want->ifr_flags & ~now.ifr_flags))
+			return 0;
+	}
+	return ioctl(fd, request, want);
+}
+
+void ur_fanout_start(void)
+{
+	ur_driver_call_replace(DRIVER, "setsockopt", (ur_driver_fn)set_option);
+	ur_driver_call_replace(DRIVER, "ioctl", (ur_driver_fn)control);
 }

@@ -7,12 +7,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <rte_alarm.h>
 #include <rte_lcore.h>
 
+#include "edge/driver_call.h"
 #include "edge/worker.h"
 
 static struct {
@@ -28,8 +27,12 @@ static void note_thread(void *arg)
 	is_interrupt_thread = true;
 }
 
+/* What the driver calls instead of munmap(). */
+static int unmap(void *addr, size_t len);
+
 void ur_memif_guard_start(void)
 {
+	ur_driver_call_replace("librte_net_memif.so", "munmap", (ur_driver_fn)unmap);
 	rte_eal_alarm_set(1, note_thread, NULL);
 }
 
@@ -64,9 +67,9 @@ static void wait_for_workers(void)
 	pthread_mutex_unlock(&guard.lock);
 }
 
-int munmap(void *addr, size_t len)
+static int unmap(void *addr, size_t len)
 {
 	if (is_interrupt_thread)
 		wait_for_workers();
-	return (int)syscall(SYS_munmap, addr, len);
+	return munmap(addr, len);
 }

@@ -8,9 +8,8 @@
  * a crash when both ends leave together). By then the driver has marked itself unconnected, so that
  * a burst that begins later does nothing: it is enough to wait for those under way.
  *
- * The driver offers no place to wait in. So the edge has a munmap() of its own, which takes the
- * place of libc's in the process: on the interrupt thread it waits for the workers, and then it is
- * the system call, as it is at once on any other thread.
+ * The driver offers no place to wait in. So its munmap() is replaced (driver_call.h): on the interrupt
+ * thread it waits for the workers, and then it is libc's, as it is at once on any other thread.
  */
 
 /* A memif port was opened: learns which thread is the interrupt thread. */

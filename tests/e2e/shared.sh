@@ -133,6 +133,19 @@ stop_server
 [ -z "$("${in_a[@]}" ip link show dev uroce0 | grep xdp)" ] || fail "an XDP program stayed behind"
 echo "after an endpoint was killed: ping goes on, the next one opens"
 
+# EDGE-FLAGS-01. In a container as it comes: no right but CAP_NET_RAW, no neighbour known. Flags of the interface stay.
+if [ "$driver" = af_packet ] && command -v setpriv >/dev/null; then
+	raw_only=(setpriv --bounding-set -all,+net_raw --inh-caps -all,+net_raw)
+	"${in_a[@]}" ip link set uroce0 promisc on
+	start_server "${in_a[@]}" "${raw_only[@]}" "${server[@]:${#in_a[@]}}"
+	ip -n "$ns_a" neigh flush all
+	ip -n "$ns_b" neigh flush all
+	expect 0 "${in_b[@]}" "${raw_only[@]}" "${client[@]:${#in_b[@]}}" --op write --size 5000 --iters 100 --verify
+	stop_server
+	"${in_a[@]}" ip link show dev uroce0 | grep -q PROMISC || fail "the endpoint has changed the interface's flags"
+	echo "with CAP_NET_RAW alone: every byte right"
+fi
+
 # What would have been counted: without an endpoint the kernel answers.
 before=$(icmp_errors "$ns_a")
 "${in_b[@]}" python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("10.77.0.1", 4791))'
