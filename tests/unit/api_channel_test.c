@@ -7,7 +7,7 @@
 #include "api/cm_priv.h"
 #include "uroce/cm.h"
 
-/* Channels that are destroyed while threads wait on them. */
+/* Destruction of channels while threads wait on them. */
 
 #define WAITERS 3
 

@@ -5,7 +5,7 @@
 
 #include <pcap/pcap.h>
 
-/* What the connection manager sends, when the map of marks changes under standing connections. */
+/* The messages of the connection manager after a change of the DSCP/PCP map. */
 
 #define PORT  7471
 #define IP_B  "10.77.0.2"
@@ -13,7 +13,7 @@
 #define DREQ  0x15
 #define REP   0x13
 #define SL    3
-#define SL_IS (24 << 2) /* the default DSCP of SL 3, whose priority is 3 */
+#define SL_IS (24 << 2) /* the default DSCP of SL 3, which has priority 3 */
 
 static const char *const settings[] = {"address.vlan=5", "transport.mode=gbn", NULL};
 
@@ -39,7 +39,7 @@ static void capture(void)
 	cr_assert_eq(uroce_capture_start(A->ctx, file, NULL, 0, err, sizeof(err)), 0, "%s", err);
 }
 
-/* Ends the capture, in which there must be such a message, with these marks. */
+/* Ends the capture, which must contain a message of this kind with these values. */
 static void expect_marks(uint8_t attr_id, uint8_t tos, uint8_t pcp)
 {
 	struct pcap_pkthdr *h;
@@ -120,7 +120,7 @@ static void drop(void)
 	cr_expect_eq(uroce_destroy_qp(qb), 0);
 }
 
-/* `id` disconnects with these marks, and all is given back. */
+/* Disconnects `id`, checks the traffic class of the message, and frees everything. */
 static void part(struct uroce_cm_id *id, uint8_t tos, uint8_t pcp)
 {
 	capture();
@@ -154,7 +154,7 @@ Test(api_cm_marks, whose_traffic_class_the_application_chose_stay)
 	part(a, 10 << 2, 6);
 }
 
-/* CM-SL-01: the DSCP is the one that the request named, the priority our own. */
+/* CM-SL-01: the DSCP is that of the request, the priority is our own. */
 Test(api_cm_marks, of_the_passive_side_have_the_dscp_of_the_request)
 {
 	request(0);

@@ -6,8 +6,8 @@
 #include <pcap/pcap.h>
 
 /*
- * What the CM of an endpoint says about it, against what the endpoint does: two ends of ours would
- * agree on a misread field, so the frames are looked at.
+ * Compares what the CM of an endpoint announces with what the endpoint does. The frames are
+ * inspected, because two ends of ours would agree on a misinterpreted field.
  */
 #define PORT 7471
 #define IP_B "10.77.0.2"
@@ -59,7 +59,7 @@ static void teardown(void)
 }
 
 TestSuite(api_cm_wire, .init = setup, .fini = teardown, .timeout = 60);
-TestSuite(api_cm_mac, .fini = teardown, .timeout = 60); /* opens its endpoints itself */
+TestSuite(api_cm_mac, .fini = teardown, .timeout = 60); /* the tests open endpoints themselves */
 
 static void connect_them(enum ibv_qp_type type)
 {
@@ -116,7 +116,7 @@ static uint32_t get24(const uint8_t *p)
 	return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
 }
 
-/* The body of the first CM message of that kind. */
+/* The body of the first CM message of this kind. */
 static const uint8_t *message(uint8_t attr_id)
 {
 	for (size_t i = 0; i < frame_cnt; i++)
@@ -215,7 +215,7 @@ Test(api_cm_wire, unreliable_connections_begin_so_too)
 
 /* ---- the way back ---- */
 
-/* Ends B's capture: how often B asked for A's MAC address. */
+/* Ends B's capture; returns how often B asked for A's MAC address. */
 static unsigned arp_requests(void)
 {
 	static const uint8_t ip_a[4] = {10, 77, 0, 1}, ip_b[4] = {10, 77, 0, 2};
@@ -236,7 +236,7 @@ static unsigned arp_requests(void)
 	return n;
 }
 
-/* CM-MAC-01: the sender of a forged request would never answer, and the application would wait. */
+/* CM-MAC-01: otherwise a forged request, whose sender never answers ARP, would block the application. */
 Test(api_cm_mac, accept_asks_nothing_and_goes_where_the_request_came_from)
 {
 	static const char *const knows_b[] = {"transport.mode=gbn", "address.mac=02:00:00:00:00:0a",

@@ -13,7 +13,7 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *armed; /* of A, on the channel */
 static struct ibv_qp *qa, *qb;
 
-/* A's receives complete on a CQ of its own that can be slept on. */
+/* A's receives complete on a separate CQ with a channel. */
 static void open_with_channel(void)
 {
 	struct ibv_qp_init_attr attr;
@@ -188,7 +188,7 @@ PAIR_TEST(api_cq, a_signal_ends_the_wait, open_with_channel, close_with_channel)
 	for (int i = 0; i < 2; i++) {
 		timer_t timer;
 		struct sigevent se = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-		/* Repeated: the first may come before the wait has begun. */
+		/* Periodic, because the first signal may come before the wait begins. */
 		struct itimerspec at = {{0, 10000000}, {0, 10000000}};
 		struct ibv_async_event ev;
 
@@ -334,7 +334,7 @@ PAIR_TEST(api_cq_plain, dies_with_completions_on_their_way_hundreds_of_times, op
 		cr_assert(ch && cq && a);
 		join(a, b, (struct join){.timeout = 8, .retry_cnt = 1});
 		cr_assert_eq(uroce_req_notify_cq(cq, 0), 0);
-		for (unsigned n = 0; n < 8; n++) /* overflows now and then */
+		for (unsigned n = 0; n < 8; n++) /* overflows sometimes */
 			post(A, a, n, IBV_WR_RDMA_WRITE, 0, 3000);
 		for (unsigned n = i % 9; n; n--)
 			uroce_progress(n & 1 ? B->ctx : A->ctx);
@@ -353,7 +353,7 @@ PAIR_TEST(api_cq_plain, dies_with_completions_on_their_way_hundreds_of_times, op
 static struct ibv_cq *many_cqs[MANY];
 static struct ibv_qp *many_qps[MANY];
 
-/* A CQ of one entry in which two receives are flushed. */
+/* Overflows a CQ of one entry by flushing two receives. */
 static void overflow(unsigned i)
 {
 	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_UD);

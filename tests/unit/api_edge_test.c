@@ -6,7 +6,7 @@
 #include "edge/counters.h"
 #include "edge/port.h"
 
-/* What the application does not see: packet buffers, hostile frames, telemetry. */
+/* Parts that the application does not see: packet buffers, hostile frames, telemetry. */
 
 /* ---- no buffer is lost ---- */
 
@@ -40,7 +40,7 @@ static void transfer_and_close(const char *const *set)
 	close_side(A);
 	progress();
 	close_side(B);
-	/* A pool is freed when all of its buffers are back, not before. */
+	/* A pool is freed only when all its buffers have been returned. */
 	cr_assert_eq(ur_port_reap(), 0u, "buffers are lost");
 }
 
@@ -78,7 +78,7 @@ PAIR_TEST(api_edge, an_end_may_be_opened_again_while_the_other_stays, open_nothi
 		join(a, b, (struct join){0});
 		post(A, a, 1, IBV_WR_RDMA_WRITE, 0, 30000);
 		expect_wc(A, 1, IBV_WC_SUCCESS);
-		post(A, a, 2, IBV_WR_RDMA_WRITE, 0, 60000); /* under way */
+		post(A, a, 2, IBV_WR_RDMA_WRITE, 0, 60000); /* in flight */
 		cr_assert_eq(uroce_destroy_qp(a), 0);
 		close_side(A);
 		cr_assert_eq(uroce_destroy_qp(b), 0);
@@ -111,7 +111,7 @@ PAIR_TEST(api_edge, the_number_of_queues_is_that_of_the_workers, open_nothing, c
 	}
 }
 
-/* ---- a peer that is none: the other end of the ring is the test's ---- */
+/* ---- without a peer: the test uses the other end of the ring ---- */
 
 static const char *const with_neighbor[] = {"address.neighbor=10.77.0.2=02:75:72:00:00:0b",
 					    "port.framecnt=256", NULL};
@@ -123,7 +123,7 @@ static void *swallow_late(void *arg)
 	return arg;
 }
 
-/* One endpoint of this size takes most of the memory of the EAL, two have no room. */
+/* One endpoint of this size takes most of the EAL's memory; a second one does not fit. */
 static const char *const large[] = {"port.mbufs=12287", "port.framecnt=256", NULL};
 
 PAIR_TEST(api_edge, an_end_opened_again_waits_for_its_last_frames, open_nothing, close_both)
@@ -152,7 +152,7 @@ PAIR_TEST(api_edge, an_end_that_waits_for_its_last_frames_in_vain_says_so, open_
 	give_wire();
 }
 
-/* An ARP request for A's address: what is answered is alive. */
+/* An ARP request for A's address. The answer shows that A is alive. */
 static const uint8_t arp[42] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0x75, 0x72, 0x00, 0x00,
 				0x0b, 0x08, 0x06, 0x00, 0x01, 0x08, 0x00, 0x06, 0x04, 0x00, 0x01,
 				0x02, 0x75, 0x72, 0x00, 0x00, 0x0b, 10,	  77,	0,    2,    0,
@@ -196,7 +196,7 @@ PAIR_TEST(api_edge, frames_of_any_length_and_shape_are_survived, open_nothing, c
 			inject(frame, len, 1 + len / 3);
 	}
 	expect_alive();
-	/* A chain too long for one buffer is dropped; longer than any MTU, too. */
+	/* A chain too long for one buffer is dropped, and so is one longer than any MTU. */
 	inject(frame, 9000, 500);
 	inject(frame, 4300, 2000);
 	inject(frame, 2000, 17);
@@ -267,7 +267,7 @@ PAIR_TEST(api_edge, a_full_port_behind_a_bad_network_loses_no_buffer, open_nothi
 	nobody_takes(set);
 }
 
-/* ---- what can be asked ---- */
+/* ---- queries ---- */
 
 static bool listed(const char *path)
 {
@@ -304,7 +304,7 @@ PAIR_TEST(api_edge, each_endpoint_has_its_paths_while_it_is_open, open_nothing, 
 	cr_assert_null(ur_counters_json("/uroce/qp,nonsense"));
 	cr_assert_eq(uroce_destroy_qp(qp), 0);
 	cr_assert_null(ur_counters_json(path), "the QP is gone");
-	/* A number that came free is given out again: paths do not run out. */
+	/* Free numbers are used again, so that paths do not run out. */
 	for (unsigned i = 0; i < 3; i++) {
 		close_side(A);
 		cr_assert_not(listed("/uroce/port"));
@@ -377,7 +377,7 @@ PAIR_TEST(api_edge, destinations_are_shown_with_their_delays, open_nothing, clos
 		b[i] = make_qp(B, IBV_QPT_RC);
 		join(a[i], b[i], (struct join){0});
 	}
-	/* A stall has a WRITE sent again, and what was sent twice gives no sample. */
+	/* A stall causes a WRITE to be sent again, and a packet sent twice gives no sample. */
 	for (unsigned i = 0; i < 100 && pacing.samples < 2; i++) {
 		post(A, a[i % 2], i, IBV_WR_RDMA_WRITE, 0, 10240);
 		expect_wc(A, i, IBV_WC_SUCCESS);

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /*
- * A program that is done: two processes over memif, one of which calls exit() right after its last
- * completion, with everything open. A stays, B goes.
+ * A program that ends: two processes over memif. One of them, B, calls exit() right after its last
+ * completion, with all objects open; A continues.
  */
 static int to_a[2], to_b[2]; /* pipes */
 static char device[64];	     /* port.device=... */
@@ -17,7 +17,7 @@ static void tell(int fd, uint32_t word)
 	cr_assert_eq(write(fd, &word, sizeof(word)), (ssize_t)sizeof(word));
 }
 
-/* The next word; ARP is answered while waiting. */
+/* Receives the next number. Answers ARP while it waits. */
 static uint32_t hear(struct side *s, int fd)
 {
 	uint64_t until = now_ms() + PATIENCE_MS;
@@ -35,7 +35,7 @@ static uint32_t hear(struct side *s, int fd)
 
 static void open_memif(struct side *s, const char *file)
 {
-	/* Two processes of one fork() draw the same random addresses. */
+	/* After fork(), both processes would draw the same random addresses. */
 	const char *mac =
 		s == A ? "address.mac=02:00:00:00:00:0a" : "address.mac=02:00:00:00:00:0b";
 	const char *const set[] = {device, mac, NULL};

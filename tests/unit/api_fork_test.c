@@ -7,7 +7,7 @@
 
 #include <rte_eal.h>
 
-/* A program that has an endpoint open and forks. */
+/* A program that forks while it has an open endpoint. */
 
 static const char *const dedicated[] = {"worker.count=2", "worker.mode=dedicated",
 					"eal.lcores=(0,1,2)@(0,1)", NULL};
@@ -30,7 +30,7 @@ static void write_once(void)
 	cr_assert_eq(uroce_destroy_qp(b), 0);
 }
 
-/* The status of a child, or -1 when it had to be killed. */
+/* The status of a child, or -1 if it had to be killed. */
 static int status_of(pid_t child)
 {
 	uint64_t until = now_ms() + PATIENCE_MS;

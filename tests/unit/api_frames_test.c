@@ -3,12 +3,12 @@
 
 #include "frames.h"
 
-/* Which frames an endpoint takes for its own. */
+/* The frames that an endpoint accepts. */
 
 static const uint8_t a_mac[6] = {0x02, 0x75, 0x72, 0, 0, 0x0a};
 static const uint8_t b_mac[6] = {0x02, 0x75, 0x72, 0, 0, 0x0b};
 
-/* A request to a queue pair that A does not have: what is taken is counted as such. */
+/* A request to a queue pair that A does not have, which A counts if it accepts the frame. */
 static struct ur_packet request(bool has_vlan, uint16_t tci)
 {
 	static const uint8_t payload[4];
@@ -83,7 +83,7 @@ PAIR_TEST(api_frames, in_a_vlan_only_its_frames_are_taken, open_nothing, close_b
 	give_wire();
 }
 
-/* As a driver gives it that takes tags off; `shared`: the tag cannot be put back. */
+/* A frame from a driver that strips tags. `shared`: the tag cannot be inserted again. */
 static void expect_stripped(const char *reason, uint16_t tci, bool shared)
 {
 	struct ur_packet p = request(false, 0);
@@ -124,7 +124,7 @@ PAIR_TEST(api_frames, a_tag_that_the_driver_took_off_counts, open_nothing, close
 
 static const uint8_t c_mac[6] = {0x02, 0x75, 0x72, 0, 0, 0x0c};
 
-/* Tells everybody that 10.77.0.2 has this MAC address. */
+/* Announces that 10.77.0.2 has this MAC address. */
 static void say(const uint8_t mac[6])
 {
 	uint8_t f[60] = {0xff,	    0xff, 0xff, 0xff, 0xff,	 0xff, [12] = 0x08, 0x06,
@@ -136,7 +136,7 @@ static void say(const uint8_t mac[6])
 	inject(f, sizeof(f), sizeof(f));
 }
 
-/* Whether a frame of the QP went to that MAC address since the last look; takes all frames. */
+/* True if the QP has sent a frame to that MAC address since the last call. Consumes all frames. */
 static bool went_to(const uint8_t mac[6], bool ud)
 {
 	struct rte_mbuf *m;
@@ -207,7 +207,7 @@ static void make_paths(void)
 					     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 					     IBV_QP_MIN_RNR_TIMER),
 		     0);
-	/* Unanswered, it is sent again after 1.07 s, eight times. */
+	/* Without an answer, the request is sent again after 1.07 s, eight times. */
 	cr_assert_eq(to_rts(rc_qp, (struct join){.timeout = 18, .retry_cnt = 7}), 0);
 	cr_assert_eq(uroce_post_send(rc_qp, &wr, &bad), 0);
 }
@@ -244,7 +244,7 @@ PAIR_TEST(api_frames, a_static_neighbour_stays_whatever_is_said, open_nothing, c
 	take_wire(set);
 	make_paths();
 	say(c_mac);
-	progress_for(300); /* three times as long as it takes to follow */
+	progress_for(300); /* three times as long as an update takes */
 	swallow();
 	send_both();
 	progress();

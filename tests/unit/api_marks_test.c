@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 /*
- * DSCP, 802.1Q priority and speed of the port changed while traffic runs, as they are on the wire.
- * Everything that A sends is tagged with VLAN 5.
+ * Changes of DSCP, 802.1Q priority and port speed while traffic runs, as seen on the wire. All
+ * frames of A have a tag of VLAN 5.
  */
 
 #define VLAN	   5
@@ -42,7 +42,7 @@ static void open_dedicated(void)
 	open_side(B, two_workers);
 }
 
-/* ---- what the wire shows ---- */
+/* ---- frames on the wire ---- */
 
 static char file[] = "api_marks_test.XXXXXX";
 
@@ -60,7 +60,7 @@ static void capture(void)
 
 struct mark {
 	uint8_t tos, pcp;
-	uint64_t ns; /* when it was sent */
+	uint64_t ns; /* time of transmission */
 };
 
 static uint32_t sum16(const u_char *b, unsigned bytes)
@@ -72,7 +72,7 @@ static uint32_t sum16(const u_char *b, unsigned bytes)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Of a tagged RoCEv2 packet with that opcode. */
+/* Reads DSCP and priority of a tagged RoCEv2 packet with that opcode. */
 static bool mark_of(const u_char *b, unsigned len, uint8_t opcode, struct mark *m)
 {
 	const u_char *ip = b + 18;
@@ -88,7 +88,7 @@ static bool mark_of(const u_char *b, unsigned len, uint8_t opcode, struct mark *
 	return true;
 }
 
-/* Ends the capture; what A sent with that opcode, in order. */
+/* Ends the capture; returns the values of A's packets with that opcode, in order. */
 static unsigned marks(uint8_t opcode, struct mark m[MARKS_MAX])
 {
 	struct pcap_pkthdr *h;
@@ -108,7 +108,7 @@ static unsigned marks(uint8_t opcode, struct mark m[MARKS_MAX])
 	return n;
 }
 
-/* Of one packet; it may have been sent again. */
+/* The values of a single packet, which may have been sent several times. */
 static struct mark only_mark(uint8_t opcode)
 {
 	struct mark m[MARKS_MAX];
@@ -126,7 +126,7 @@ static void expect_mark(struct mark m, uint8_t dscp, uint8_t pcp)
 	cr_expect_eq(m.pcp, pcp, "priority %u, not %u", m.pcp, pcp);
 }
 
-/* ---- what changes ---- */
+/* ---- changes ---- */
 
 static struct uroce_qos_attr qos_of(struct side *s)
 {
@@ -229,7 +229,7 @@ static void expect_writes(unsigned cnt)
 
 /* ---- marks of queue pairs ---- */
 
-/* Of sixteen messages on a slow link the map changes behind the second. */
+/* Sends sixteen messages over a slow link, and changes the map after the second. */
 static void change_between(enum ibv_qp_type type, uint8_t opcode, int gid_index)
 {
 	struct mark m[MARKS_MAX];
@@ -421,9 +421,9 @@ PAIR_TEST(api_marks, name_the_service_level_of_an_answer, open_one, close_both)
 /* ---- the speed of the port ---- */
 
 /*
- * A frame of a message is 14 + 4 + 20 + 8 + 12 + 16 + 1000 + 4 = 1078 bytes and 24 more on the
- * wire: 8.816 ms at 0.001 Gb/s. The port holds the packet that is leaving and one more, and a
- * worker may make up for 4 ms.
+ * The frame of a message has 14 + 4 + 20 + 8 + 12 + 16 + 1000 + 4 = 1078 bytes, and 24 more on the
+ * wire: 8.816 ms at 0.001 Gb/s. The port holds the packet being sent and one more, and a worker may
+ * catch up 4 ms.
  */
 static void speed_changes(unsigned workers)
 {
@@ -468,7 +468,7 @@ PAIR_TEST(api_marks, each_worker_has_its_part_of_the_speed, open_two, close_both
 	speed_changes(2);
 }
 
-/* ---- what pacing makes of it ---- */
+/* ---- effect on pacing ---- */
 
 static uint64_t paced_link(void)
 {

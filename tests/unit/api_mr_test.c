@@ -18,7 +18,7 @@ static void part(void)
 	cr_expect_eq(uroce_destroy_qp(qb), 0);
 }
 
-/* A request of A's for `len` bytes at `addr` under `rkey`; a fresh pair of QPs each time. */
+/* A's request for `len` bytes at `addr` with `rkey`. Each call uses a new pair of QPs. */
 static enum ibv_wc_status try_rdma(enum ibv_wr_opcode op, uint64_t addr, uint32_t rkey,
 				   uint32_t len)
 {
@@ -168,7 +168,7 @@ PAIR_TEST(api_mr, memory_may_be_unmapped_as_soon_as_dereg_returns, open_both, cl
 			uroce_progress(n & 1 ? B->ctx : A->ctx);
 		cr_assert_eq(uroce_dereg_mr(mr), 0);
 		munmap(mem, 65536);
-		/* Where the threads behind inline mode were quick, all were done before. */
+		/* If the progress threads were fast, all requests have completed before. */
 		wc.status = IBV_WC_SUCCESS;
 		for (unsigned n = 0; n < 4 && wc.status == IBV_WC_SUCCESS; n++)
 			wc = next_wc(A);
@@ -234,7 +234,7 @@ PAIR_TEST(api_mr, keys_cannot_be_told_from_others, open_both, close_both)
 		same_step += i > 1 && key[i] - key[i - 1] == key[i - 1] - key[i - 2];
 	}
 	cr_assert_leq(same_step, 2u, "keys are counted");
-	/* 300 +- 12 expected; 8 sigma leave one false alarm in 10^13. */
+	/* Expected: 300 +- 12. A bound of 8 sigma means one false alarm in 10^13. */
 	for (unsigned b = 0; b < 32; b++)
 		cr_assert(bits[b] > 200 && bits[b] < 400, "bit %u: %u of %u", b, bits[b], KEYS);
 	qsort(key, KEYS, sizeof(key[0]), by_value);

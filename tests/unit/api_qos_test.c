@@ -11,7 +11,7 @@
 
 #include "api/device.h"
 
-/* Service levels, lanes and shares through uroce_*(); lib/vl's own tests tell what lanes mean. */
+/* Service levels, lanes and shares through the public API. The tests of lib/vl test the lanes. */
 
 #define PORT	7471
 #define IP_B	"10.77.0.2"
@@ -39,7 +39,7 @@ struct pair {
 	struct ibv_qp *qa, *qb;
 };
 
-/* A connection of that service level from A to B. */
+/* Connects A to B with this service level. */
 static struct pair join(struct uroce_cm_id *listener, uint8_t sl, uint8_t tclass)
 {
 	struct pair p = {.a = end_id(A), .qa = end_qp(A, IBV_QPT_RC)};
@@ -242,7 +242,7 @@ Test(api_qos, a_lane_that_goes_away_refuses_posts_and_keeps_what_it_has)
 	zero = join(listener, 0, 0);
 	two = join(listener, 2, 0);
 	qos = qos_of(A);
-	/* Not scheduled for long enough, the test comes too late: then once more. */
+	/* If the test was not scheduled in time, it is repeated. */
 	for (unsigned i = 0; i < 10 && n == 8; i++) {
 		qos.sl2vl[2] = 2;
 		change(A, &qos);
@@ -388,7 +388,7 @@ Test(api_qos, what_is_set_is_told_and_what_is_wrong_changes_nothing)
 
 /* ---- shares ---- */
 
-/* On the worker, so that it sees both at once. */
+/* Runs on the worker, so that the worker sees both at the same time. */
 static void post_both(void *arg, uint64_t now_ns)
 {
 	struct pair *p = arg;
@@ -399,8 +399,8 @@ static void post_both(void *arg, uint64_t now_ns)
 }
 
 /*
- * Both have eight messages, the first one's are posted first. Returns how many of the first's come
- * before the last of the second's.
+ * Both QPs send eight messages; those of the first are posted first. Returns the number of the
+ * first QP's messages that complete before the last one of the second.
  */
 static unsigned overtaken(uint8_t second_priority, uint8_t second_weight, const char *policy)
 {
@@ -461,7 +461,7 @@ Test(api_qos, a_share_out_of_range_is_refused)
 	cr_expect_eq(uroce_destroy_qp(qp), 0);
 }
 
-/* ---- what is counted ---- */
+/* ---- counters ---- */
 
 Test(api_qos, lanes_count_what_they_send)
 {
@@ -493,14 +493,14 @@ Test(api_qos, lanes_count_what_they_send)
 	cr_expect_eq(uroce_cm_destroy_id(listener), 0);
 }
 
-/* ---- marks in the headers ---- */
+/* ---- DSCP and priority in the headers ---- */
 
 struct marks {
 	unsigned cnt;
 	uint8_t tos, pcp;
 };
 
-/* Of the RoCEv2 packets with that opcode in a capture; all must be alike. */
+/* DSCP and priority of the RoCEv2 packets with that opcode in a capture; all must be equal. */
 static struct marks marks_in(const char *file, uint8_t opcode)
 {
 	struct marks m = {0};
@@ -526,7 +526,7 @@ static struct marks marks_in(const char *file, uint8_t opcode)
 #define WRITE_ONLY 0x0a
 #define ACK	   0x11
 
-/* What A sends and B answers on a connection of that service level. */
+/* Checks A's packets and B's answers on a connection with that service level. */
 static void expect_marks(uint8_t sl, uint8_t tclass, uint8_t tos, uint8_t pcp)
 {
 	const char *const set_a[] = {"address.vlan=5", "transport.mode=gbn", "qos.traffic_class=2",

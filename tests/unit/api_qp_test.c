@@ -210,7 +210,7 @@ PAIR_TEST(api_qp, invalidates_take_the_key_away, open_both, close_both)
 	cr_assert_eq(wc.wc_flags, (unsigned)IBV_WC_WITH_INV);
 	cr_assert_eq(wc.invalidated_rkey, key);
 	expect_wc(A, 1, IBV_WC_SUCCESS);
-	/* And a local one, by B itself, after the region was brought back. */
+	/* Also a local invalidate, by B itself, after the region is registered again. */
 	cr_assert_eq(uroce_rereg_mr(mr, 0, NULL, NULL, 0, 0), 0);
 	cr_assert_neq(mr->rkey, key);
 	wr = (struct ibv_send_wr){.wr_id = 4, .opcode = IBV_WR_LOCAL_INV};
@@ -295,7 +295,7 @@ PAIR_TEST(api_qp, without_a_receive_the_sender_gives_up_when_it_was_told_to, ope
 	expect_wc(A, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	expect_wc(A, 2, IBV_WC_WR_FLUSH_ERR);
 	part();
-	/* 7 is for ever. */
+	/* 7 means no limit. */
 	join_rc((struct join){.rnr_retry = 7, .min_rnr_timer = 1});
 	post(A, qa, 1, IBV_WR_SEND, 0, 10);
 	expect_no_wc(A);
@@ -427,9 +427,9 @@ PAIR_TEST(api_qp, wrong_attributes_make_no_qp, open_both, close_both)
 	cr_assert_eq(uroce_dealloc_pd(other_pd), 0);
 }
 
-/* ---- what is owed ---- */
+/* ---- ACKs that are still to be sent ---- */
 
-/* Looks into the CQ of one end alone: the other end does no work. */
+/* Polls only the CQ of one end, so that the other end does no work. */
 static void poll_alone(struct side *s, uint64_t id, enum ibv_wc_status status)
 {
 	uint64_t until = now_ms() + PATIENCE_MS;
@@ -443,7 +443,7 @@ static void poll_alone(struct side *s, uint64_t id, enum ibv_wc_status status)
 	cr_assert_eq(wc.status, status, "%s", uroce_wc_status_str(wc.status));
 }
 
-/* EDGE-OWED-01. The receiver goes as soon as it has its message; the sender must not be left without its ACK. */
+/* EDGE-OWED-01. The receiver ends as soon as it has its message; the sender must still get the ACK. */
 PAIR_TEST(api_qp, ack_of_the_last_message_leaves_before_its_queue_pair_goes, open_both, close_both)
 {
 	enum { DESTROY, TO_ERR, TO_RESET, CNT };
@@ -531,7 +531,7 @@ PAIR_TEST(api_qp, an_endpoint_talks_to_itself, open_both, close_both)
 		expect_wc(A, 1, IBV_WC_SUCCESS);
 	}
 	cr_assert_eq(memcmp(A->buf, A->buf + 32768, 30000), 0);
-	/* To itself, too. */
+	/* Also to itself. */
 	cr_assert_eq(to_state(x, IBV_QPS_RESET), 0);
 	ready(x, A, A, x->qp_num, (struct join){0});
 	post_recv(A, x, 5, 0, 100);
@@ -554,7 +554,7 @@ PAIR_TEST(api_qp, a_qp_can_be_reset_and_joined_again, open_both, close_both)
 		cr_assert_eq(to_state(qa, IBV_QPS_RESET), 0);
 		cr_assert_eq(to_state(qb, IBV_QPS_RESET), 0);
 		progress_for(1);
-		/* What may still be under way is then of the past. */
+		/* With other PSNs, packets that are still in flight are stale. */
 		join(qa, qb, (struct join){.psn = (i + 1) * 100});
 	}
 	part();

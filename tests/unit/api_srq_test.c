@@ -92,7 +92,7 @@ PAIR_TEST(api_srq, the_limit_is_told_once_each_time_it_is_set, open_both, close_
 	expect_event(B, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
 	cr_assert_eq(uroce_query_srq(srq, &attr), 0);
 	cr_assert_eq(attr.srq_limit, 0u, "it is told once");
-	/* Set while it is below already. */
+	/* Sets the limit while the SRQ is already below it. */
 	attr.srq_limit = 1;
 	cr_assert_eq(uroce_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	expect_event(B, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
@@ -122,7 +122,7 @@ PAIR_TEST(api_srq, a_resize_keeps_what_is_posted, open_both, close_both)
 			expect_wc(A, used, IBV_WC_SUCCESS);
 			expect_wc(B, used++, IBV_WC_SUCCESS);
 		}
-		post(A, a, used, IBV_WR_SEND, 0, 10); /* one under way */
+		post(A, a, used, IBV_WR_SEND, 0, 10); /* one in flight */
 		attr.max_wr = sizes[round % 6];
 		cr_assert_eq(uroce_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
 		expect_wc(A, used, IBV_WC_SUCCESS);

@@ -7,9 +7,9 @@
 
 #include "api/device.h"
 
-/* Inline, one worker each; inline, two workers each; A on lcores of its own, two workers each. */
+/* Inline with one worker each; inline with two workers each; A dedicated, two workers each. */
 static const char *const two[] = {"worker.count=2", NULL};
-/* Three lcores, wherever the process may run: the machine may have two CPUs or one. */
+/* Three lcores on any CPUs of the process, because the machine may have only one or two. */
 static const char *const dedicated[] = {"worker.count=2", "worker.mode=dedicated",
 					"eal.lcores=(0,1,2)@(0,1)", NULL};
 
@@ -31,7 +31,7 @@ static void join_rc(void)
 {
 	qa = make_qp(A, IBV_QPT_RC);
 	qb = make_qp(B, IBV_QPT_RC);
-	/* The machine may be busy: no retries are counted. */
+	/* A long timeout, because the machine may be busy. */
 	join(qa, qb, (struct join){.timeout = 18});
 }
 
@@ -108,7 +108,7 @@ PAIR_TEST(api_dedicated, threads_share_a_qp_and_a_cq, open_dedicated, close_both
 	everyone_posts_and_polls();
 }
 
-/* ---- control calls beside traffic ---- */
+/* ---- control calls during traffic ---- */
 
 static _Atomic bool stop;
 static _Atomic unsigned rounds;
@@ -248,7 +248,7 @@ static void across(unsigned recv, unsigned send)
 		expect_wc(B, 8, IBV_WC_SUCCESS);
 		cr_assert_eq(memcmp(A->buf, B->buf, 20000), 0);
 	}
-	/* The last completions are on their way between the workers when their CQ goes. */
+	/* The last completions are in transit between the workers when their CQ is destroyed. */
 	for (unsigned i = 0; i < 16; i++)
 		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 100);
 	cr_assert_eq(to_state(qa, IBV_QPS_ERR), 0);
@@ -336,7 +336,7 @@ PAIR_TEST(api_workers, completions_lost_between_workers_are_told, open_two, clos
 	cr_assert_eq(pthread_create(&t, NULL, keep_busy, ur_device(A->ctx)->workers[1]), 0);
 	while (!atomic_load(&busy))
 		usleep(100);
-	/* All are flushed, and that is more than can wait for the other worker. */
+	/* All are flushed, which is more than the queue to the other worker can hold. */
 	cr_assert_eq(uroce_post_send(qa, wr, &bad), 0);
 	expect_event(A, IBV_EVENT_CQ_ERR, scq);
 	atomic_store(&busy, false);

@@ -104,7 +104,7 @@ PAIR_TEST(api_uc_ud, a_failed_uc_send_stops_the_send_queue_only_until_it_is_aske
 	cr_assert_eq(state_of(qa), IBV_QPS_SQE);
 	post(A, qa, 2, IBV_WR_SEND, 0, 10);
 	expect_wc(A, 2, IBV_WC_WR_FLUSH_ERR);
-	/* Its receives live on. */
+	/* Its receives remain. */
 	post(B, qb, 3, IBV_WR_SEND, 0, 10);
 	expect_wc(A, 50, IBV_WC_SUCCESS);
 	expect_wc(B, 3, IBV_WC_SUCCESS);
@@ -306,7 +306,7 @@ PAIR_TEST(api_uc_ud, a_handle_may_be_destroyed_while_requests_name_it, open_v6, 
 		unsigned got = 0;
 
 		join_ud();
-		if (i & 4) /* so that they surely wait */
+		if (i & 4) /* so that they certainly wait */
 			cr_assert_eq(uroce_modify_qp(qa, &sqd, IBV_QP_STATE), 0);
 		for (unsigned n = 0; n < 16; n++)
 			cr_assert_eq(try_post(A, qa, datagram(ah, qb, n), 0, 1000), 0);

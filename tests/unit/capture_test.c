@@ -207,7 +207,7 @@ Test(capture, packets_of_all_lengths_survive_the_ring_s_end)
 
 	for (uint32_t len = 1; len < sizeof(frame); len++) {
 		memset(frame, (int)(len & 0xff), len);
-		do { /* the test may wait where a worker must not */
+		do { /* unlike a worker, the test may wait */
 			ur_capture_stats(c, stats);
 			last = stats[UR_CAPTURE_DROPPED];
 			ur_capture_packet(c, 0, frame, len, len, UR_CAPTURE_RX);
@@ -235,7 +235,7 @@ Test(capture, workers_are_merged_in_order_of_time)
 	static struct read_back r;
 	uint8_t frame[60];
 
-	/* Worker 1 is ahead; the writer may see some of it first, the order within each is kept. */
+	/* Worker 1 is ahead. The writer may see some of its records first; each worker's order is kept. */
 	for (uint32_t i = 0; i < 30; i++) {
 		make_frame(frame, 4791, i);
 		ur_capture_packet(c, i % 2, frame, 60, i, UR_CAPTURE_RX);
@@ -254,7 +254,7 @@ Test(capture, workers_are_merged_in_order_of_time)
 	}
 }
 
-/* A worker that goes on bursting while captures come and go. */
+/* A worker that keeps sending bursts while captures are attached and detached. */
 struct worker {
 	struct ur_capture_hook *hook;
 	unsigned idx;

@@ -28,7 +28,7 @@ static void own_namespace(void)
 		cr_skip_test("no network namespaces here: %s", strerror(errno));
 }
 
-/* A process that claims lo and waits to be killed; returns when it has it. */
+/* Starts a process that locks lo and waits to be killed. Returns when it has the lock. */
 static pid_t start_holder(const char *name, bool elsewhere)
 {
 	int ready[2];

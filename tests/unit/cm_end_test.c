@@ -3,7 +3,7 @@
 
 #include "cm_pair.h"
 
-/* Connections that end or are refused, and what becomes of their ids. */
+/* Connections that end or are refused, and the further life of their ids. */
 
 Test(cm_reject, carries_reason_and_private_data)
 {
@@ -125,7 +125,7 @@ Test(cm_timeout, giving_up_frees_the_peers_id_too)
 	struct ur_cm_connect_attr attr = connect_attr(p, A);
 
 	p->s[B].accepts = false;
-	p->drop = 1 << 1; /* the MRA that would prolong the wait */
+	p->drop = 1 << 1; /* the MRA that would extend the timeout */
 	attr.max_cm_retries = 1;
 	pair_connect_attr(p, A, &attr);
 	pair_pass(p, 66 * MS);
@@ -244,8 +244,8 @@ Test(cm_reject, a_reply_to_nobody_frees_the_peers_id)
 	struct pair *p = pair_new(2);
 	struct ur_cm_id id = pair_connect(p);
 
-	pair_pass(p, MS); /* the REP is on its way */
-	p->drop = 1 << 2; /* the REJ that says so is lost */
+	pair_pass(p, MS); /* the REP is in flight */
+	p->drop = 1 << 2; /* the REJ is lost */
 	ur_cm_destroy(p->s[A].cm, id, p->now);
 	pair_settle(p);
 	cr_expect_eq(SAW(p, B, REJ_RCVD), 1);
@@ -316,7 +316,7 @@ Test(cm_ids, impossible_limits_have_no_size)
 	cr_expect_eq(ur_cm_size(&bad), 0);
 }
 
-/* Destroys one side's id after `steps` messages; everything must come back on both sides. */
+/* Destroys one side's id after `steps` messages. All slots must become free on both sides. */
 Test(cm_ids, an_id_may_be_destroyed_at_any_moment)
 {
 	for (int side = A; side <= B; side++) {
@@ -336,7 +336,7 @@ Test(cm_ids, an_id_may_be_destroyed_at_any_moment)
 				pair_pass(p, 5000 * MS);
 				if (side == A)
 					cr_expect_eq(p->s[side].n[UR_CM_EV_REJ_RCVD], events);
-				/* A child that was never destroyed may be up: end it. */
+				/* A child that was not destroyed may be established: end it. */
 				for (int s = A; s <= B; s++) {
 					struct ur_cm_id id =
 						s == A ? a : p->s[B].last[UR_CM_EV_REQ_RCVD];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cm_pair.h"
 
-/* A stranger that sends what it likes from any address, and sees nothing (docs/security.md). */
+/* An attacker that can send any packet from any address, but sees none (docs/security.md). */
 
 #define FLOOD_IDS 64
 
-/* B's connection manager takes A's last REQ or SIDR_REQ as another message from another address. */
+/* Feeds B A's last REQ or SIDR_REQ, changed to another message from another address. */
 static enum ur_drop forge(struct pair *p, unsigned attr, uint32_t from, uint32_t id)
 {
 	struct ur_cm_src src = pair_src(p, B);
@@ -37,7 +37,7 @@ static void ask_sidr(struct pair *p)
 	cr_assert_eq(ur_cm_sidr_req(p->s[A].cm, NULL, &attr, p->now, &id), 0);
 }
 
-/* Both kinds of A's requests are known, B answers none and has forgotten them. */
+/* Records both kinds of A's requests. B answers neither and no longer knows them. */
 static struct pair *flood_new(void)
 {
 	struct pair *p = pair_new(FLOOD_IDS);
@@ -85,7 +85,7 @@ Test(cm_flood, sidr_requests_that_nobody_answers_are_given_up)
 	pair_free(p);
 }
 
-/* B has room for 8 connections and 4 SIDR exchanges, of which one address may have 3. */
+/* B has room for 8 connections and 4 SIDR exchanges; one address may have 3 of them. */
 static void make_small(struct pair *p)
 {
 	struct ur_cm_limits limits = {.max_ids = 16,
@@ -143,7 +143,7 @@ Test(cm_flood, an_accepted_forgery_is_answered_a_few_times_and_gone_in_ten_secon
 	unsigned before = p->sent;
 
 	p->s[B].accepts = true;
-	p->drop = ~0ull; /* the real owner of the address says nothing */
+	p->drop = ~0ull; /* the real owner of the address does not answer */
 	p->last_mad[A][UR_CM_REQ & 15][UR_MAD_HDR_BYTES + 47] = 31
 								<< 3; /* local response timeout */
 	p->last_mad[A][UR_CM_REQ & 15][UR_MAD_HDR_BYTES + 51] = 15 << 4; /* CM retries */
@@ -162,7 +162,7 @@ static uint32_t id_in_req(const struct pair *p)
 	return ur_get32(&c);
 }
 
-/* CM-COMMID-01: neighbours, and ids of one slot after another, tell nothing of each other. */
+/* CM-COMMID-01: successive ids, and ids of the same slot, reveal nothing about each other. */
 Test(cm_flood, communication_ids_cannot_be_told_from_others)
 {
 	struct pair *p = pair_new(8);
@@ -186,7 +186,7 @@ Test(cm_flood, communication_ids_cannot_be_told_from_others)
 	pair_free(p);
 }
 
-/* CM-STALE-01: the address, the CA GUID and the QPN of a peer are no secrets. */
+/* CM-STALE-01: the address, the CA GUID and the QPN of a peer are not secret. */
 Test(cm_flood, a_forged_request_with_a_peers_qp_does_not_end_its_connection)
 {
 	struct ur_cm_id a, b;
@@ -213,7 +213,7 @@ Test(cm_flood, a_forged_request_with_a_peers_communication_id_does_not_end_its_c
 	pair_free(p);
 }
 
-/* B hears a REJ "gave up" that names A's request by GUID and communication id alone. */
+/* Feeds B a REJ (timeout) that names A's request only by GUID and communication id. */
 static enum ur_drop give_up_forged(struct pair *p, uint64_t tid_xor)
 {
 	const uint8_t *req = p->last_mad[A][UR_CM_REQ & 15];
@@ -251,7 +251,7 @@ Test(cm_flood, a_request_is_withdrawn_by_its_transaction_only)
 	pair_free(p);
 }
 
-/* CM-COMMID-02: a peer that has an answer of ours knows our id. */
+/* CM-COMMID-02: a peer that has our answer knows our id. */
 Test(cm_flood, an_established_connection_ends_by_both_ids_only)
 {
 	struct ur_cm_id a, b;

@@ -23,7 +23,7 @@ struct said {
 	uint8_t mad[UR_MAD_BYTES];
 };
 
-/* The first request that came to a queue pair. */
+/* The first request that a queue pair received. */
 struct begun {
 	struct ur_gid to;
 	struct ur_qpn qpn;
@@ -177,7 +177,7 @@ Test(cm_golden, the_request_of_rping_is_read_by_name)
 	cr_expect(ur_gid_eq(&ip.dst, &talk.said[0].to));
 }
 
-/* --- the part of either side --- */
+/* --- playing one side --- */
 
 struct conn {
 	uint32_t theirs, ours; /* the captured CM's id, our CM's id in this run */
@@ -187,7 +187,7 @@ struct conn {
 struct part {
 	const struct talk *talk;
 	struct ur_gid me, peer;
-	unsigned psns; /* compared with data packets */
+	unsigned psns; /* number of PSNs compared with data packets */
 	struct ur_cm *cm;
 	void *mem;
 	uint64_t now;
@@ -210,8 +210,8 @@ static void expect_begun(struct part *part, struct ur_qpn peer_qpn, struct ur_ps
 }
 
 /*
- * CM-PSN-01: what our queue pair expects is what the peer began with, of which the message has to
- * come out; that of the message where the peer never began.
+ * CM-PSN-01: the PSN that our queue pair must expect so that the right message results: the one
+ * with which the peer began or, if the peer sent no data, the one in the message.
  */
 static struct ur_psn expected_psn(struct part *part, struct ur_qpn qpn, struct ur_psn said)
 {
@@ -363,7 +363,7 @@ static void act(struct part *part, const struct said *said)
 	case UR_CM_DREQ:
 		cr_assert_eq(ur_cm_disconnect(part->cm, conn->id, NULL, 0, part->now), 0);
 		break;
-	default: /* REJ, DREP, SIDR_REP: said without being told */
+	default: /* REJ, DREP, SIDR_REP: sent without a command */
 		break;
 	}
 }
@@ -394,7 +394,7 @@ static void expect_said(struct part *part, const struct said *said, const char *
 	if (starts_transaction(attr_of(said->mad)))
 		memcpy(out.mad + 8, said->mad + 8, 8); /* transaction id */
 	if (attr_of(said->mad) == UR_CM_REP) {
-		/* CM-FAILOVER-01: Linux accepts an alternate path that it was not offered. */
+		/* CM-FAILOVER-01: Linux accepts an alternate path although none was offered. */
 		cr_expect_eq(out.mad[FAILOVER_AT] & 6, UR_CM_NO_FAILOVER << 1);
 		out.mad[FAILOVER_AT] &= 0xf9;
 	}
@@ -502,7 +502,7 @@ Test(cm_golden, uroce_answers_as_rpings_server_did)
 	part_free(part);
 }
 
-/* MADs 8 and 9 are DREQs that crossed: a side sends its own before it hears the other's. */
+/* MADs 8 and 9 are DREQs that crossed: each side sends its own before it receives the other's. */
 Test(cm_golden, uroce_connects_as_ib_send_bw_did)
 {
 	static const uint8_t order[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 8, 11, 10, 12, 13};

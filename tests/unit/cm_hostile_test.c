@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cm_pair.h"
 
-/* Peers that have forgotten us, that err, and that mean harm. */
+/* Peers that have forgotten the connection, make errors, or are malicious. */
 
 Test(cm_stale, a_peer_that_started_anew_replaces_its_old_connection)
 {
@@ -90,7 +90,7 @@ Test(cm_stale, a_stranger_cannot_take_the_qp_of_another_first)
 	struct pair *p = pair_new(4);
 	struct ur_cm_id a;
 
-	p->drop = 1; /* A's first REQ: it will be repeated */
+	p->drop = 1; /* A's first REQ, which will be repeated */
 	a = pair_connect(p);
 	pair_fetch(p, A);
 	cr_assert_eq(feed_stranger(p, 1), UR_DROP_NONE);
@@ -142,7 +142,7 @@ Test(cm_stale, a_reply_with_the_qp_of_a_live_connection_ends_that_one)
 	uint8_t mad[UR_MAD_BYTES];
 
 	attr.qpn.v++;
-	p->drop = ~0ull; /* B's own REP stays away */
+	p->drop = ~0ull; /* B's own REP is lost */
 	second = pair_connect_attr(p, A, &attr);
 	pair_fetch(p, A);
 	memcpy(mad, p->last_mad[B][UR_CM_REP & 15], sizeof(mad));
@@ -239,7 +239,7 @@ Test(cm_hostile, messages_from_another_address_have_no_effect)
 	struct ur_cm_src src = pair_src(p, B);
 	static const unsigned attrs[] = {UR_CM_RTU, UR_CM_DREQ};
 
-	/* Make the DREQ without letting it arrive. */
+	/* Creates the DREQ without delivering it. */
 	p->drop = ~0ull;
 	cr_assert_eq(ur_cm_disconnect(p->s[A].cm, a, NULL, 0, p->now), 0);
 	pair_fetch(p, A);

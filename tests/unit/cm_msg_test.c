@@ -19,8 +19,8 @@ static void random_bytes(uint8_t *to, size_t n, uint32_t seed)
 }
 
 /*
- * Decoding loses only reserved bits: what was encoded once decodes and encodes to itself, and
- * every byte short of the whole is noticed.
+ * Decoding loses only reserved bits: an encoded message decodes and encodes to the same bytes, and
+ * every truncation is detected.
  */
 #define ROUND_TRIP(name, type)                                                                     \
 	Test(cm_msg, name##_survives_a_round_trip)                                                 \
@@ -84,7 +84,7 @@ Test(cm_msg, mad_header_survives_a_round_trip)
 	cr_assert_arr_eq(wire, again, sizeof(wire));
 }
 
-/* Every bit of a REQ that carries meaning lands where IBA table 99 puts it. */
+/* Every bit of a REQ with a meaning is at its position in IBA table 99. */
 Test(cm_msg, req_fields_lie_where_the_diagram_says)
 {
 	uint8_t w[UR_CM_BODY_BYTES];

@@ -3,7 +3,7 @@
 
 #include "cm_pair.h"
 
-/* The block by which two uroce endpoints agree on extended mode. */
+/* The block with which two uroce endpoints agree on extended mode. */
 
 static const struct ur_offer some = {
 	.version = UR_OFFER_VERSION, .flags = UR_OFFER_EXTENDED | UR_OFFER_STRICT, .ports = 16};
@@ -61,7 +61,7 @@ Test(cm_offer, what_is_unknown_of_it_is_ignored)
 	struct ur_offer got;
 
 	ur_offer_put(data, sizeof(data), &some);
-	data[8] = 200;	 /* a later version, which speaks ours */
+	data[8] = 200;	 /* a later version, which supports ours */
 	data[9] |= 0xe0; /* its flags */
 	data[11] = 0xf8;
 	cr_assert(ur_offer_take(data, sizeof(data), &got));

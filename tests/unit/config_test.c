@@ -56,8 +56,8 @@ static unsigned each_file(const char *dir, void (*fn)(const char *path))
 }
 
 /*
- * The first line of a wrong file is "# expect: " and what follows the file's name in the message;
- * " ..." at its end stands for the rest.
+ * The first line of a wrong file is "# expect: ", followed by the message after the file's name. "
+ * ..." at its end stands for the rest.
  */
 static void expect_its_sentence(const char *path)
 {
@@ -201,7 +201,7 @@ Test(config, every_default_is_allowed)
 	cr_expect_eq(cfg.port.rate_gbps, 0);
 }
 
-/* As ur_vl_attr_default() and ur_engine_qos_default() have it. */
+/* The defaults are those of ur_vl_attr_default() and ur_engine_qos_default(). */
 Test(config, qos_defaults_are_those_of_the_engine)
 {
 	static const uint8_t dscp[16] = {0, 8,	16, 24, 32, 40, 48, 56,
@@ -262,7 +262,7 @@ Test(config, lanes_are_taken_in_their_order)
 	cr_expect_eq(cfg.qos.turn_bytes, 16777216);
 }
 
-/* As many entries as a table has room for, and as a line: 64 of four characters. */
+/* A table with the maximum of 64 entries, in one line: four characters per entry. */
 Test(config, a_table_of_lanes_may_be_full)
 {
 	static struct ur_config cfg;
@@ -489,7 +489,7 @@ Test(config, path_mtu_leaves_room_for_the_headers)
 	cr_expect_eq(ur_mtu_payload(9600), 4096);
 }
 
-/* The parser of values against garbage: any text is taken or refused, and never a crash. */
+/* Feeds garbage to the parser of values. It accepts or refuses any text, and never crashes. */
 Test(config, random_bytes_are_taken_or_refused)
 {
 	static const char alphabet[] = "[]=#\\ \n\t.:/,%-0123456789abcdefport address mtu";

@@ -209,7 +209,7 @@ static void *produce(void *arg)
 	for (uint32_t i = 0; i < RACE_CNT; i++) {
 		struct ibv_wc wc = {.wr_id = i, .byte_len = ~i};
 
-		/* The user of a CQ sizes it so that it never is full. */
+		/* A CQ must be large enough never to be full. */
 		for (unsigned spin = 1; i - atomic_load(&race->polled) >= race->cq->cqe; spin++)
 			if (spin % 1024 == 0)
 				sched_yield();
@@ -256,11 +256,11 @@ Test(cq, a_poller_and_the_producer_may_run_at_once, .timeout = 60)
 
 Test(cq, an_armed_consumer_is_never_left_asleep, .timeout = 60)
 {
-	/* With room for one, no later completion makes up for a wake-up that was lost. */
+	/* With one entry, no later completion can hide a lost wake-up. */
 	run_race(true, 1);
 }
 
-/* ur_core_complete(): where the verdicts of a push go. */
+/* ur_core_complete(): effect of the verdicts of a push. */
 struct sink {
 	unsigned completions, asyncs, foreigns;
 	enum ibv_event_type type;

@@ -336,10 +336,10 @@ static unsigned long long mask_of(const char *tid)
 	return mask;
 }
 
-/* Of the threads but this one; returns how many there are. */
+/* Checks all threads except this one; returns their number. */
 static unsigned expect_deaf_threads(void)
 {
-	/* All but SIGKILL and SIGSTOP, and the two that the C library keeps for itself. */
+	/* All but SIGKILL, SIGSTOP and the two signals that the C library reserves. */
 	unsigned long long want = ~(1ull << 8 | 1ull << 18 | 3ull << 31);
 	DIR *d = opendir("/proc/self/task");
 	struct dirent *entry;

@@ -70,7 +70,7 @@ Test(emux_gate, gate_that_closes_within_a_turn_ends_it)
 	open_for(&pace, 1);
 	sends(0, 64, 1);
 	ends(0);
-	/* A turn of its own, of full length. */
+	/* It gets a new turn of full length. */
 	cr_assert_eq(packets_in_turn(64, 1), 8);
 	cr_assert_eq(x.turns, 3);
 }

@@ -6,8 +6,8 @@
 #include "sched/emux.h"
 
 /*
- * The EMUX against a model that keeps arrays and looks through all of them: random events, and
- * after each the same queues in the same order in every list.
+ * Compares the EMUX with a simple model based on arrays. After each random event, every list must
+ * have the same queues in the same order.
  */
 #define QUEUES 24
 #define GATES  6
@@ -79,7 +79,7 @@ static int closed_gate_list(unsigned i)
 	return g >= 0 && m.closed[g] ? gate_list((unsigned)g) : -1;
 }
 
-/* To the end of the list where it belongs now. */
+/* Appends the queue to the list that it belongs to now. */
 static void place(unsigned i)
 {
 	int lane = m.lane[m.q[i].sl], l = closed_gate_list(i);
@@ -139,7 +139,7 @@ static void model_end_turn(unsigned lane)
 	m.turn[lane] = -1;
 }
 
-/* ---- the two compared ---- */
+/* ---- comparison ---- */
 
 static void compare_list(const struct ur_sched *s, unsigned l, unsigned event)
 {
@@ -196,7 +196,7 @@ static void activity(void)
 	place(i);
 }
 
-/* A turn, or a part of it: packets are sent until it is over, or one more thing happens before. */
+/* Serves a turn or a part of it: sends packets until it is over or another event happens. */
 static void serve(void)
 {
 	unsigned lane = below(4);
@@ -325,7 +325,7 @@ static void start(unsigned number)
 /* SCHED-READY-01, SCHED-TURN-01, SCHED-WAKE-01, SCHED-POLICY-01, SCHED-BLIND-01 */
 Test(emux_model, random_events_lead_to_the_same_lists)
 {
-	/* Of 64. */
+	/* Frequencies of events, of 64. */
 	static const struct {
 		void (*happens)(void);
 		unsigned share;

@@ -175,12 +175,12 @@ Test(emux, turn_without_a_packet_is_counted)
 	sends(0, 64, 1);
 	ends(0);
 	cr_assert_eq(x.blind_visits, 1);
-	/* Also when the queue was found to have nothing. */
+	/* Also if the queue turned out to have nothing to send. */
 	cr_assert_eq(turn(0), 0);
 	sleeps(0);
 	ends(0);
 	cr_assert_eq(x.blind_visits, 2);
-	/* The fruit of one turn does not count for the next. */
+	/* Packets of one turn do not count for the next. */
 	cr_assert_eq(turn(0), 1);
 	ends(0);
 	cr_assert_eq(x.blind_visits, 3);

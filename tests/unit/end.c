@@ -219,7 +219,7 @@ void end_free(struct end *e)
 	free(e);
 }
 
-/* ---- the peer ---- */
+/* ---- as the peer ---- */
 
 struct ur_packet end_packet(struct end *e, uint8_t opcode, uint32_t psn, uint16_t payload_len)
 {
@@ -321,7 +321,7 @@ unsigned end_drain(struct end *e)
 	return n;
 }
 
-/* ---- the application ---- */
+/* ---- as the application ---- */
 
 void end_post_recv(struct end *e, uint64_t id, uint32_t off, uint32_t len)
 {

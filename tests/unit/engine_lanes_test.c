@@ -6,8 +6,8 @@
 #include "transport/dest.h"
 
 /*
- * Several queue pairs of one engine and the order of their packets. Queue pair i has PSNs from
- * 1000 * i; number 1 is the end's own, of SL 0. MTU 256.
+ * Several queue pairs of one engine and the order of their packets. The PSNs of queue pair i begin
+ * at 1000 * i; queue pair 1 is that of struct end, with SL 0. MTU 256.
  */
 #define OUT_MAX 256
 
@@ -52,7 +52,7 @@ static void modify(struct end *e, struct ur_qp *qp, struct ibv_qp_attr attr, int
 		     0);
 }
 
-/* Makes number i, of that service level by its address vector. */
+/* Creates queue pair i, with an address vector of that service level. */
 static void another(struct end *e, unsigned i, uint8_t sl)
 {
 	struct ur_qp_create c = {
@@ -92,7 +92,7 @@ static void another(struct end *e, unsigned i, uint8_t sl)
 		       IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* Numbers 1 to 3 have these service levels. */
+/* Queue pairs 1 to 3, the last two with these service levels. */
 static struct end *three(uint8_t sl2, uint8_t sl3)
 {
 	struct end *e = END();
@@ -103,7 +103,7 @@ static struct end *three(uint8_t sl2, uint8_t sl3)
 	return e;
 }
 
-/* Every lane in the low table with this weight; `high` in the high one, without a limit. */
+/* All lanes in the low table with this weight; lane `high` in the high table, without a limit. */
 static void tables(struct end *e, uint8_t weight, int high)
 {
 	struct ur_engine_qos qos;
@@ -133,7 +133,7 @@ static enum ur_drop receive(struct end *e, unsigned i, struct ur_packet p)
 	return end_in(e, p);
 }
 
-/* What one call makes, in out[]. */
+/* Calls output once; the packets are in out[]. */
 static unsigned output(struct end *e, unsigned cap)
 {
 	static uint8_t hdr[OUT_MAX][UR_HDR_MAX];
@@ -154,7 +154,7 @@ static unsigned output(struct end *e, unsigned cap)
 	return n;
 }
 
-/* A call for `cap` packets makes those of the queue pairs named by the digits. */
+/* A call for `cap` packets must return packets of the queue pairs given by the digits. */
 static void expect(struct end *e, unsigned cap, const char *order)
 {
 	unsigned n = output(e, cap);
@@ -211,7 +211,7 @@ Test(engine_lanes, queue_pair_that_is_reset_has_level_0_again)
 	end_free(e);
 }
 
-/* ---- pulled, packet by packet ---- */
+/* ---- choice of each packet ---- */
 
 /* SCHED-PULL-01 */
 Test(engine_lanes, lane_of_higher_priority_that_wakes_up_sends_the_next_packet)
@@ -225,7 +225,7 @@ Test(engine_lanes, lane_of_higher_priority_that_wakes_up_sends_the_next_packet)
 	expect(e, 4, "2211");
 	post(e, 2, 3, 256);
 	expect(e, 8, "2111");
-	/* The message of the lower lane was two turns' worth of interruptions, and one turn. */
+	/* The message of the lower lane was interrupted by two turns, and took one turn itself. */
 	cr_assert_eq(end_counters(e)->sched_turns, 3);
 	end_free(e);
 }
@@ -257,7 +257,7 @@ Test(engine_lanes, queue_pairs_of_one_lane_have_turns_of_8_requests)
 	end_free(e);
 }
 
-/* ---- a lane that is alone ---- */
+/* ---- a single lane ---- */
 
 /* SCHED-ALONE-01 */
 Test(engine_lanes, lane_that_is_alone_pays_nothing_for_it_later)
@@ -341,7 +341,7 @@ Test(engine_lanes, ack_of_a_starved_lane_goes_and_is_charged_to_it)
 		cr_assert_eq(out[0].opcode, UR_RC_ACKNOWLEDGE);
 		cr_assert_eq(out[0].psn, 100 + k);
 		cr_assert_eq(out[1].psn / 1000, 1);
-		/* No packet counts less than 64 bytes. */
+		/* A packet counts at least 64 bytes. */
 		cr_assert_eq(vl->debt[1], (int32_t)(64 * (k + 1)));
 	}
 	cr_assert_eq(vl->debt[0], 0);
@@ -369,7 +369,7 @@ Test(engine_lanes, ack_of_a_level_without_a_lane_goes)
 
 /* ---- live changes ---- */
 
-/* The k-th of a few settings; every service level has a lane in those with an even k. */
+/* The k-th of several settings. If k is even, every service level has a lane. */
 static struct ur_engine_qos setting(unsigned k)
 {
 	struct ur_engine_qos qos;
@@ -393,7 +393,7 @@ Test(engine_lanes, changes_while_packets_are_made_lose_and_repeat_nothing)
 {
 	struct end *e = three(1, 2);
 	struct ur_packet p = end_packet(e, UR_RC_READ_REQUEST, 100, 0);
-	uint32_t next[4] = {100, 1000, 2000, 3000}; /* [0]: responses of number 2 */
+	uint32_t next[4] = {100, 1000, 2000, 3000}; /* [0]: responses of queue pair 2 */
 	unsigned made = 0, n;
 
 	p.reth.length = 32 * 256;
@@ -444,7 +444,7 @@ Test(engine_lanes, request_of_a_level_without_a_lane_is_kept_until_it_has_one)
 	end_free(e);
 }
 
-/* ---- queue pairs that go away ---- */
+/* ---- queue pairs that end ---- */
 
 static void destroy(struct end *e, unsigned i)
 {
@@ -456,7 +456,7 @@ static void fail(struct end *e, unsigned i)
 	modify(e, qps[i], (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, 0);
 }
 
-/* Puts a destination that is not paced before queue pair i: its gate is the test's. */
+/* Gives queue pair i a destination that is not paced, so that the test controls its gate. */
 static void go_to(struct end *e, unsigned i, struct ur_dest *d)
 {
 	*d = (struct ur_dest){.pace = &ur_engine_core(e->engine)->pacing.unpaced};

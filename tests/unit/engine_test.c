@@ -5,7 +5,7 @@
 
 #include "end.h"
 
-/* ---- what a packet must fulfil before a QP looks at it: RC-IN-01 ---- */
+/* ---- checks before a packet reaches a QP: RC-IN-01 ---- */
 
 /* RC-IN-01 */
 Test(engine, packet_for_nobody_is_dropped)
@@ -37,7 +37,7 @@ Test(engine, opcode_of_another_transport_is_dropped)
 	end_free(ud);
 }
 
-/* Every RC packet of standard mode, or of extended mode, is dropped without a trace. */
+/* Every RC packet of standard mode, or of extended mode, must be dropped without an effect. */
 static void expect_blind(struct end *e, uint8_t transport)
 {
 	unsigned char before[sizeof(struct ur_qp)], bytes[256];
@@ -51,7 +51,7 @@ static void expect_blind(struct end *e, uint8_t transport)
 	memcpy(bytes, e->buf, sizeof(bytes));
 	for (unsigned op = transport; op < transport + 32u; op++) {
 		uint32_t flags = ur_op_flags((uint8_t)op);
-		/* What would be news: the next request, or an answer to ours. */
+		/* A packet that would have an effect: the next request, or an answer to ours. */
 		uint32_t psn = flags & UR_OP_RESPONSE ? END_SQ_PSN : END_RQ_PSN;
 		struct ur_packet p;
 
@@ -224,7 +224,7 @@ static void expect_group(struct end *e, struct ur_packet p)
 	end_expect_silence(e);
 }
 
-/* As `p`, with each address in turn that is no host's. */
+/* Feeds `p` with each of the addresses that are not addresses of a host. */
 static void expect_no_group(struct end *e, struct ur_packet p)
 {
 	static const uint32_t not_hosts[] = {0xffffffff, 0xe0000001, 0xf0000001, 0x7f000001, 0};
@@ -446,7 +446,7 @@ Test(engine, who_rings_after_whom_is_remembered)
 		ur_engine_doorbell(e->engine, qp[i % 3], e->now_ns);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(qp[i]->next_doorbell, slot + (qp[(i + 1) % 3] - qp[0]));
-	/* One that is gone is forgotten when the next one rings. */
+	/* The engine drops its reference to a destroyed QP with the next doorbell. */
 	ur_engine_destroy_qp(e->engine, qp[1], e->now_ns);
 	ur_engine_doorbell(e->engine, qp[2], e->now_ns);
 	ur_engine_doorbell(e->engine, qp[0], e->now_ns);

@@ -6,7 +6,7 @@
 #include "golden.h"
 #include "wire/icrc.h"
 
-/* What the decoder made of a set of packets. */
+/* The decoder's verdicts for a set of packets. */
 struct verdicts {
 	size_t by_drop[UR_DROP_CNT];
 	size_t icrc_wrong_cnt;

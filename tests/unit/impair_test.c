@@ -6,7 +6,7 @@
 
 #include "edge/impair.h"
 
-/* Packets are numbers on the heap, so that a sanitizer sees each leak and each double release. */
+/* Packets are numbers on the heap, so that a sanitizer detects leaks and double releases. */
 struct toy {
 	uint32_t id;
 	bool flipped, marked, copy;
@@ -56,7 +56,7 @@ static bool toy_mark(void *ctx, void **pkt)
 	return t->marked;
 }
 
-/* Of a packet on the slow link: 1000, or 200 more than its id. */
+/* Bytes of a packet on the slow link: 1000, or its id plus 200. */
 static uint32_t toy_bytes(void *ctx, void *pkt)
 {
 	uint32_t id = ((struct toy *)pkt)->id;
@@ -172,7 +172,7 @@ Test(impair, effects_are_as_frequent_as_asked)
 	end(imp);
 }
 
-/* What became of each of 2000 packets, as a number. */
+/* A hash of what happened to each of 2000 packets. */
 static uint64_t fingerprint(struct ur_impair_config cfg, uint32_t stream)
 {
 	struct ur_impair *imp = ur_impair_new(&cfg, stream, &toy_ops, NULL);
@@ -225,15 +225,15 @@ Test(impair, turning_one_knob_leaves_the_choices_of_the_others)
 	cr_assert_arr_eq(plain, turned, n * sizeof(plain[0]));
 }
 
-/* ---- bursts: Gilbert and Elliott. IMPAIR-BURST-01 ---- */
+/* ---- bursts: the Gilbert-Elliott model. IMPAIR-BURST-01 ---- */
 
 #define BURST_PACKETS_CNT 400000u
 
-/* What a run of packets shows of the model. */
+/* Statistics of a run of packets. */
 struct seen {
 	unsigned lost;
-	unsigned runs;	 /* of packets lost one after the other */
-	unsigned single; /* runs of one */
+	unsigned runs;	 /* runs of consecutive losses */
+	unsigned single; /* runs of a single loss */
 	uint64_t bursts; /* as counted */
 };
 
@@ -269,9 +269,9 @@ static void expect_near(double is, double want, double variance, const char *wha
 }
 
 /*
- * Of a mean of all packets of a chain, each of which has variance v: the chain forgets by the
- * factor memory = 1 - begin - finish a packet, so that n packets tell as much as n (1 - memory) /
- * (1 + memory) independent ones.
+ * Variance of a mean over a chain of packets with variance v each. The correlation decays by the
+ * factor memory = 1 - begin - finish per packet, so that n packets are equivalent to n (1 - memory)
+ * / (1 + memory) independent ones.
  */
 static double of_mean(double v, double memory)
 {
@@ -343,7 +343,7 @@ Test(impair, bursts_leave_the_choices_of_plain_loss)
 	cr_assert(ur_impair_active(&(struct ur_impair_config){.burst = 1}));
 }
 
-/* The seed at which, with chance 1/2, of packets 0..6 exactly number 2 is held back. */
+/* A seed with which, of packets 0..6 and with chance 1/2, only packet 2 is held back. */
 static uint64_t seed_that_holds_only_packet_2(struct ur_impair_config cfg)
 {
 	for (cfg.seed = 0;; cfg.seed++) {
@@ -477,7 +477,7 @@ Test(impair, without_memory_the_packet_passes_alone)
 	end(imp);
 }
 
-/* ---- the slow link; 1 Gb/s is 8 ns a byte: 8000 ns a packet of 1000 bytes. RATE-QUEUE-01 ---- */
+/* ---- the slow link; at 1 Gb/s a byte takes 8 ns, 1000 bytes 8000 ns. RATE-QUEUE-01 ---- */
 
 Test(impair, a_packet_leaves_the_slow_link_after_those_before_it)
 {
@@ -496,7 +496,7 @@ Test(impair, a_packet_leaves_the_slow_link_after_those_before_it)
 	cr_assert_eq(poll_at(imp, 24099, got, 0), 0);
 	cr_assert_eq(poll_at(imp, 24100, got, 0), 1);
 	cr_assert_eq(got[0], 2);
-	/* The link was idle since 24100: nothing is made up for. */
+	/* The link was idle since 24100; idle time is lost. */
 	cr_assert_eq(send_one(imp, 3, 30000, got, 0), 0);
 	cr_assert_eq(ur_impair_next_deadline(imp), 38000);
 	cr_assert_eq(count(imp, UR_IMPAIR_LINK_PACKETS), 4);
@@ -524,7 +524,7 @@ Test(impair, the_slow_links_queue_is_bounded_in_bytes)
 	cr_assert_eq(got[0], 0);
 	cr_assert_eq(count(imp, UR_IMPAIR_LINK_DROPPED), 2);
 	cr_assert_eq(count(imp, UR_IMPAIR_LINK_WAIT_MAX_NS), 16000);
-	/* What was dropped took no time: 1, 2 and 5 leave at 16000, 24000, 32000. */
+	/* Dropped packets take no time: 1, 2 and 5 leave at 16000, 24000, 32000. */
 	cr_assert_eq(poll_at(imp, 31999, got, 0), 2);
 	cr_assert_eq(poll_at(imp, 32000, got, 0), 1);
 	cr_assert_eq(got[0], 5);

@@ -156,12 +156,12 @@ Test(mem, zero_is_not_a_key_even_of_free_entries)
 	cr_expect_not(ur_mem_invalidate(m, 0, 0, false));
 	cr_expect_eq(ur_mem_suspend(m, 0), -EINVAL);
 	cr_expect_eq(ur_mem_release(m, 0), -EINVAL);
-	/* What chance would make 0 becomes another. */
+	/* If the random bits give 0, another key is chosen. */
 	cr_assert_eq(ur_mem_register(m, PD, bytes, LEN, IOVA, LOCAL, 0, &key), 0);
 	cr_expect_neq(key, 0);
 	cr_expect_not_null(ur_mem_check(m, key, PD, IOVA, 1, 0));
 	drop(m, key);
-	/* The entry still has the properties of the region that was. */
+	/* The entry still has the properties of the former region. */
 	cr_expect_null(ur_mem_check(m, 0, PD, IOVA, 1, 0));
 	cr_expect_not(ur_mem_invalidate(m, 0, PD, false));
 	cr_assert_eq(ur_mem_register(m, PD, bytes, LEN, IOVA, LOCAL, 0, &key), 0);
@@ -205,7 +205,7 @@ Test(mem, keys_differ_in_all_bits_and_from_one_another)
 	table_free(m);
 }
 
-/* MEM-KEY-02: 500 regions, 2 * 10^6 guesses: 0.23 hits are to be expected. */
+/* MEM-KEY-02: with 500 regions and 2 * 10^6 guesses, 0.23 hits are expected. */
 Test(mem, guessing_a_key_hardly_ever_succeeds)
 {
 	struct ur_mem *m = table(500);
@@ -349,7 +349,7 @@ Test(mem, invalidate_needs_the_domain_and_remotely_a_right_of_its_own)
 	static const uint32_t remote[] = {READ, LOCAL | WRITE, LOCAL | ATOMIC};
 	uint32_t key = add(m, IOVA, LEN, LOCAL);
 
-	/* A right to read or write it is none to take it from others. */
+	/* The right to read or write does not include the right to invalidate. */
 	for (int i = 0; i < 3; i++) {
 		uint32_t open = add(m, IOVA, LEN, remote[i]);
 

@@ -8,11 +8,11 @@
 
 #define SECOND 1000000000ull
 
-/* We are 10.9.0.2, fd09::2 and the link-local of this address; the peer is a Linux kernel. */
+/* Our addresses are 10.9.0.2, fd09::2 and the link-local of this one; the peer is a Linux kernel. */
 static const uint8_t our_mac[6] = {0x92, 0x52, 0x3c, 0x2a, 0x8b, 0xb1};
 static const uint8_t peer_mac[6] = {0xae, 0x88, 0xd1, 0x89, 0xb8, 0x39};
 
-/* What Linux 6 really sent. */
+/* Captured from Linux 6. */
 #define ARP_REQUEST                                                                                \
 	"ffffffffffffae88d189b83908060001080006040001ae88d189b8390a0900010000000000000a090002"
 #define ARP_REPLY                                                                                  \
@@ -50,7 +50,7 @@ static struct ur_neigh_attr our_attr(void)
 	return attr;
 }
 
-/* One test, one process: Criterion forks. */
+/* Criterion runs each test in its own process. */
 static struct ur_neigh n;
 static uint8_t in[UR_NEIGH_FRAME_MAX], out[UR_NEIGH_FRAME_MAX];
 
@@ -107,7 +107,7 @@ static uint16_t sum16(uint32_t sum, const uint8_t *p, size_t len)
 	return (uint16_t)sum;
 }
 
-/* Makes the ICMPv6 checksum of the untagged frame in `in` right again after a change. */
+/* Corrects the ICMPv6 checksum of the untagged frame in `in` after a change. */
 static void mend_icmp6(size_t len)
 {
 	uint16_t sum;
@@ -291,7 +291,7 @@ Test(neigh, frames_for_other_hosts_and_vlans_are_foreign)
 	memcpy(in + 12, (const uint8_t[]){0x81, 0x00, 0x00, 0x07}, 4);
 	in[45] = 2;
 	cr_assert_eq(ur_neigh_input(&n, in, len + 4, 0), UR_NEIGH_FOREIGN);
-	in[15] = 0; /* a priority tag is no VLAN */
+	in[15] = 0; /* a priority tag is not a VLAN tag */
 	cr_assert_eq(ur_neigh_input(&n, in, len + 4, 0), UR_NEIGH_ARP_REQUEST);
 }
 
@@ -633,10 +633,10 @@ Test(neigh, queries_that_may_be_forged_or_are_not_for_us_are_ignored)
 	in[21] = 64;
 	expect_ignored(len, UR_NEIGH_IGNORED);
 	query(QUERY2);
-	in[22] = 0x20; /* from afar */
+	in[22] = 0x20; /* from another network */
 	expect_ignored(len, UR_NEIGH_IGNORED);
 	query(QUERY2);
-	in[56] = 1; /* no router alert */
+	in[56] = 1; /* without a router alert */
 	in[57] = 4;
 	expect_ignored(len, UR_NEIGH_IGNORED);
 	query(QUERY2);
@@ -653,7 +653,7 @@ Test(neigh, queries_that_may_be_forged_or_are_not_for_us_are_ignored)
 	expect_silence();
 }
 
-/* ---- what stands ---- */
+/* ---- invariants ---- */
 
 /* NEIGH-FOLLOW-01 */
 Test(neigh, what_is_known_can_be_looked_up_without_a_question)

@@ -98,14 +98,14 @@ Test(ooo, bitmap_is_right_wherever_the_window_lies)
 
 static uint8_t mem[8192], src[4096];
 
-/* As the responder writes. */
+/* Writes in the same way as the responder. */
 static void put(struct ur_ooo *o, uint32_t psn, uint32_t from, uint32_t len)
 {
 	if (!ur_ooo_write(o, ur_psn(psn), mem + from, src, len))
 		memcpy(mem + from, src, len);
 }
 
-/* Which of mem[0, len) were written. */
+/* Checks which bytes of mem[0, len) have been written. */
 static void expect_written(uint32_t len, const char *map)
 {
 	for (uint32_t i = 0; i < len; i++)
@@ -156,7 +156,7 @@ Test(ooo, write_of_nothing_writes_nothing)
 /* EXT-OOO-CLIP-01 */
 Test(ooo, clipping_agrees_with_a_byte_by_byte_oracle)
 {
-	static uint32_t owner[sizeof(mem)]; /* the youngest PSN that wrote, 0: none */
+	static uint32_t owner[sizeof(mem)]; /* newest PSN that wrote the byte; 0: none */
 	static uint8_t want[sizeof(mem)];
 
 	srand(1);

@@ -7,7 +7,7 @@
 #include "wire/drop.h"
 #include "wire/opcode.h"
 
-/* The bytes between BTH and payload, and the headers, as the specification's table has them. */
+/* Bytes between BTH and payload, and the headers, from the table of the specification. */
 static const struct {
 	uint8_t opcode, ext_bytes;
 	uint32_t headers;

@@ -39,7 +39,7 @@ Test(ordered_copy, stores_at_once_what_is_aligned_at_the_end)
 }
 
 #define ROUNDS 150
-#define WORDS  32768 /* takes long enough for another thread to look in between */
+#define WORDS  32768 /* long enough for another thread to look in the meantime */
 
 static _Alignas(64) uint64_t message[WORDS], seen;
 
@@ -49,7 +49,7 @@ static void *poll_on_the_last_word(void *arg)
 
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		while (__atomic_load_n(&message[WORDS - 1], __ATOMIC_ACQUIRE) != round)
-			; /* at once, or the writer may be done */
+			; /* at once, before the writer is done */
 		for (unsigned i = WORDS; i-- > 0;)
 			*wrong += message[i] != round;
 		__atomic_store_n(&seen, round, __ATOMIC_RELEASE);
@@ -76,7 +76,7 @@ Test(ordered_copy, who_polls_on_the_last_word_sees_the_whole_message, .timeout =
 	cr_assert_eq(wrong, 0);
 }
 
-/* WRITEs of every length to every alignment, with `gap` a later one before each. */
+/* WRITEs of every length to every alignment; with `gap`, a later packet arrives before each. */
 static void assert_writes_arrive(struct end *e, uint8_t first, uint8_t only, bool gap)
 {
 	uint32_t psn = 100, ssn = e->qp->rsp.msn;

@@ -150,7 +150,7 @@ Test(packet, of_every_opcode_is_refused_at_every_truncation)
 				p.bth.pad = 0;
 			frame_make(&f, &p);
 			for (size_t len = 0; len < f.len; len++) {
-				/* Its own allocation, so that ASan sees a read past the end. */
+				/* A separate allocation, so that ASan detects a read past the end. */
 				uint8_t *cut = malloc(len ? len : 1);
 
 				memcpy(cut, f.b, len);
@@ -291,7 +291,7 @@ Test(packet, lengths_must_agree)
 	cr_assert_eq(decode(&f), UR_DROP_LENGTH, "IP shorter than its own header");
 }
 
-/* Sets both length fields of an IPv4 frame and keeps all else. */
+/* Sets both length fields of an IPv4 frame and keeps the rest. */
 static void set_udp_len(struct frame *f, uint16_t udp_len)
 {
 	uint16_t total = (uint16_t)(udp_len + 20);
@@ -445,7 +445,7 @@ Test(packet, encode_refuses_every_buffer_that_is_too_small)
 	}
 }
 
-/* It looks at no byte behind the frame, and where the frame is RoCEv2 it says what decode says. */
+/* It reads nothing beyond the frame, and for a RoCEv2 frame it agrees with the decoder. */
 Test(packet, peek_guesses_opcode_and_queue_pair)
 {
 	for (unsigned how = 0; how < 4; how++) {

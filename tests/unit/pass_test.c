@@ -2,8 +2,8 @@
 #include "end.h"
 
 /*
- * RC-RESP-ACK-08: what the ACKs of a standard responder name while its peer may be repeating what
- * was executed. ePSN is 100, PMTU 256.
+ * RC-RESP-ACK-08: the PSNs in the ACKs of a standard responder while its peer may be repeating
+ * executed requests. ePSN is 100, PMTU 256.
  */
 #define SEQ_NAK (UR_SYNDROME_NAK | UR_NAK_PSN_SEQ)
 
@@ -21,7 +21,7 @@ static void start(enum ur_mode mode)
 	e = END(.mode = mode);
 }
 
-/* A packet of a WRITE that has the PSNs [first, last]; the last one asks for an ACK. */
+/* A packet of a WRITE with the PSNs [first, last]. The last one asks for an ACK. */
 static void write_packet(uint32_t psn, uint32_t first, uint32_t last)
 {
 	static const uint8_t opcode[2][2] = {
@@ -41,7 +41,7 @@ static void write_packets(uint32_t from, uint32_t to, uint32_t first, uint32_t l
 		write_packet(psn, first, last);
 }
 
-/* The first of six is missing, and reported; it is the first that the peer sends again. */
+/* The first of six is missing and has been reported. The peer sends it again first. */
 static void fill_a_hole(void)
 {
 	start(UR_MODE_REORDER);
@@ -104,7 +104,7 @@ Test(pass, the_next_hole_may_be_filled_by_the_same_pass)
 	end_expect_ack(e, 107);
 }
 
-/* It is filled without a NAK: nothing is going to be repeated. */
+/* The gap is filled without a NAK, so nothing will be repeated. */
 Test(pass, a_late_packet_begins_none)
 {
 	start(UR_MODE_REORDER);
@@ -156,7 +156,7 @@ Test(pass, a_peer_that_repeats_one_packet_is_told_all_from_the_fourth_time_on)
 	}
 	write_packet(100, 100, 105);
 	end_expect_ack(e, 105);
-	/* And less again when it repeats more. */
+	/* And less again if it repeats more. */
 	write_packets(101, 103, 100, 105);
 	end_expect_ack(e, 104);
 }

@@ -26,7 +26,7 @@ static struct ur_path_attr attr_to(bool v6, bool vlan)
 	return attr;
 }
 
-/* A SEND of `payload` zero bytes (a multiple of 4) behind the path's headers. */
+/* A SEND of `payload` zero bytes (a multiple of 4) after the headers of the path. */
 static void make_send(const struct ur_path *path, unsigned payload, struct frame *f)
 {
 	struct ur_bth bth = {.opcode = UR_RC_SEND_ONLY, .pkey = 0xffff};

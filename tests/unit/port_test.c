@@ -16,7 +16,7 @@
 static char err[512];
 static struct ur_port port;
 
-/* Criterion runs each test in a process of its own: each has its EAL, with a ring as port 0. */
+/* Criterion runs each test in its own process, with its own EAL and a ring as port 0. */
 static void setup(void)
 {
 	char line[256], *argv[16];
@@ -34,7 +34,7 @@ static void setup(void)
 static void teardown(void)
 {
 	ur_port_close(&port);
-	rmdir(rte_eal_get_runtime_dir()); /* the EAL leaves it behind, empty */
+	rmdir(rte_eal_get_runtime_dir()); /* the EAL does not remove it */
 	rte_eal_cleanup();
 }
 
@@ -48,7 +48,7 @@ static void open_port(struct ur_port_attr attr)
 }
 
 /* One mbuf with the bytes 0, 1, 2, ... */
-/* Byte i of a packet: its number, but for the type that says IPv4. */
+/* Byte i of a packet: i, except for the type, which is IPv4. */
 static uint8_t content(uint16_t i)
 {
 	return i == 12 ? 0x08 : i == 13 ? 0x00 : (uint8_t)i;
@@ -338,7 +338,7 @@ Test(impair_mbuf, corruption_flips_one_bit_and_never_in_shared_memory)
 		struct rte_mbuf *m = make(200), *head = rte_pktmbuf_alloc(port.pool[0]);
 		struct rte_mbuf *out[UR_BURST];
 
-		rte_pktmbuf_refcnt_update(m, 1); /* ours, beside the packet's */
+		rte_pktmbuf_refcnt_update(m, 1); /* the test's, in addition to the packet's */
 		cr_assert_eq(impair(imp, &m, 1, out, 4, 0), 1);
 		cr_assert_neq(out[0], m);
 		cr_assert_eq(flipped_bits(out[0]), 1);
@@ -406,7 +406,7 @@ static uint16_t ipv4_sum(const uint8_t *ip)
 	return (uint16_t)sum;
 }
 
-/* The IPv4 header of a RoCEv2 packet with its TOS, checksum right. */
+/* The IPv4 header of a RoCEv2 packet with this TOS and a correct checksum. */
 static size_t make_ipv4(uint8_t *frame, size_t l3, uint8_t tos)
 {
 	static const uint8_t ip[20] = {0x45, 0, 0,  60, 0, 0, 0x40, 0,	64, 17,

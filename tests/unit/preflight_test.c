@@ -8,7 +8,7 @@
 
 #include "edge/preflight.h"
 
-/* A made-up machine: a directory with the files of /sys and /proc that a test needs. */
+/* A simulated machine: a directory with the files of /sys and /proc that a test needs. */
 static char root[64], err[1024];
 static struct ur_config cfg;
 static char found[4096]; /* "what | command" lines of the findings */
@@ -177,15 +177,17 @@ Test(preflight, a_missing_driver_names_its_package)
 {
 	file("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/x", "");
 	ur_preflight_at(root, &cfg, collect, NULL);
-	/* only where DPDK keeps its drivers in that very directory */
+	/* only if DPDK's drivers are in that directory */
 	if (access("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0", F_OK) != 0)
 		cr_skip_test();
 	cr_expect_str_eq(found, "E DPDK's driver net_af_packet is not installed | apt-get install "
 				"librte-net-af-packet23\n");
 }
 
-/* The driver's own package has no more than that; librte_net_af_packet.so is the development
- * package's. */
+/*
+ * The driver's own package contains only this file; librte_net_af_packet.so is in the development
+ * package.
+ */
 Test(preflight, a_driver_without_the_development_package_is_there)
 {
 	file("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_packet.so.23", "");

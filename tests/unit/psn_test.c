@@ -6,7 +6,7 @@
 #define HALF (1u << 23)
 #define LAST 0xffffffu
 
-/* Where a mistake in the arithmetic would show. */
+/* Values at which a mistake in the arithmetic would show. */
 static const uint32_t corners[] = {0, 1, 2, HALF - 1, HALF, HALF + 1, LAST, LAST - 1, 0x123456};
 #define CORNER_CNT (sizeof(corners) / sizeof(corners[0]))
 

@@ -3,7 +3,7 @@
 
 #include "edge/rate.h"
 
-/* At 1 Gb/s a byte takes 8 ns; a frame of 101 bytes takes 125 on the wire, 1000 ns. */
+/* At 1 Gb/s a byte takes 8 ns. A frame of 101 bytes occupies 125 bytes on the wire, 1000 ns. */
 #define FRAME 101
 
 static struct ur_rate at(double gbps)
@@ -128,7 +128,7 @@ Test(rate, a_limit_that_goes_away_holds_nothing_back)
 	ur_rate_change(&r, 0);
 	cr_expect_not(ur_rate_limits(&r));
 	cr_expect(ur_rate_lets(&r, 10));
-	ur_rate_change(&r, 1); /* nothing is made up for */
+	ur_rate_change(&r, 1); /* no time is caught up */
 	ur_rate_sent(&r, FRAME, 5000000);
 	ur_rate_sent(&r, FRAME, 5000000);
 	cr_expect_not(ur_rate_lets(&r, 5000999));
