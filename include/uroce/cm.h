@@ -42,7 +42,7 @@ struct uroce_event_channel;
 
 /* One end of a connection, a listener, or one end of a SIDR exchange. The application only reads it. */
 struct uroce_cm_id {
-	struct ibv_context *context;
+	struct ibv_context *context;	     /* the endpoint */
 	struct uroce_event_channel *channel; /* where its events arrive */
 	void *user;		       /* of uroce_cm_create_id(); of a request: the listener's */
 	struct ibv_qp *qp;	       /* set by connect and accept */
@@ -110,7 +110,7 @@ struct uroce_conn_param {
 
 /* Valid until uroce_ack_cm_event(). */
 struct uroce_cm_event {
-	enum uroce_cm_event_type type;
+	enum uroce_cm_event_type type; /* what happened */
 	struct uroce_cm_id *id;	       /* a new one with CONNECT_REQUEST and SIDR_REQUEST */
 	struct uroce_cm_id *listen_id; /* with CONNECT_REQUEST and SIDR_REQUEST: the listener */
 	int status;		       /* see UROCE_CM_EVENTS */

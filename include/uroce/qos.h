@@ -12,28 +12,38 @@ extern "C" {
 #endif
 
 /*
- * liburoce: who may send, when and how much. Included by uroce/uroce.h, whose conventions hold here
- * as well.
- */
-
-/*
- * How queue pairs, service levels and virtual lanes (VL) share the port ([qos] of the
- * configuration). The service level (SL) of an address vector, ah_attr.sl, chooses the lane
- * of what a queue pair sends, READ responses included, and by a map of the configuration its DSCP
- * (unless grh.traffic_class is not 0) and its 802.1Q priority (where packets are tagged).
+ * liburoce: which queue pair may send, when, and how much; which one gets a shared receive. Included
+ * by uroce/uroce.h, whose conventions hold here as well.
+ *
+ * How queue pairs, service levels and virtual lanes (VL) share the port ([qos] of the configuration,
+ * docs/design/virtual-lanes.md; IBTA Volume 1, section 7.6): the service level (SL) of an address
+ * vector, ah_attr.sl, chooses the lane of what a queue pair sends, READ responses included. By maps of
+ * the configuration it also chooses the DSCP (unless grh.traffic_class is not 0) and the 802.1Q
+ * priority (where packets are tagged).
  *
  * A service level whose lane is 15, or has no weight in either table, has no service: create_ah,
  * modify_qp with IBV_QP_AV, uroce_cm_connect() and post_send fail with EINVAL.
  */
-#define UROCE_VLS	 15 /* that carry data; VL 15 is management's */
+
+/* Lanes that carry data, [0, UROCE_VLS); lane 15 is management's. */
+#define UROCE_VLS 15
+
+/* Entries of an arbitration table. */
 #define UROCE_VL_ENTRIES 64
 
-/* How lanes of the two tables take turns, see docs/design/virtual-lanes.md. X(NAME, word) */
+/*
+ * How the lanes of the two tables take turns. X(NAME, word)
+ *
+ * - IBA: weights in 64 bytes, high_limit applies, as the IBTA specifies it.
+ * - MEASURED: a model of what one kind of adapter does (docs/design/virtual-lanes.md).
+ * - STRICT: weights in 64 bytes; the low table only while no lane of the high one can send.
+ */
 #define UROCE_VL_MODES(X)                                                                          \
 	X(IBA, "iba")                                                                              \
 	X(MEASURED, "measured")                                                                    \
 	X(STRICT, "strict")
 
+/* UROCE_VL_MODES explains them. */
 enum uroce_vl_mode {
 #define X(NAME, word) UROCE_VL_##NAME,
 	UROCE_VL_MODES(X)
@@ -41,59 +51,68 @@ enum uroce_vl_mode {
 };
 
 /*
- * Which queue pair of a lane is next. X(NAME, word)
+ * Which queue pair of a lane sends next. X(NAME, word)
  *
- * RR      in turn
- * WRR     in turn, for `weight` times as long
- * STRICT  the highest priority first, in turn among equals
+ * - RR: in turn.
+ * - WRR: in turn, `weight` times as long.
+ * - STRICT: the highest priority first, in turn among equals.
  */
 #define UROCE_POLICIES(X)                                                                          \
 	X(RR, "rr")                                                                                \
 	X(WRR, "wrr")                                                                              \
 	X(STRICT, "strict")
 
+/* UROCE_POLICIES explains them. */
 enum uroce_policy {
 #define X(NAME, word) UROCE_POLICY_##NAME,
 	UROCE_POLICIES(X)
 #undef X
 };
 
+/* An entry of an arbitration table. */
 struct uroce_vl_weight {
 	uint8_t vl;	/* [0, UROCE_VLS) */
-	uint8_t weight; /* 0: the entry does not count */
+	uint8_t weight; /* in the unit of the mode; 0: the entry is skipped */
 };
 
+/* What uroce_set_qos() sets. */
 struct uroce_qos_attr {
-	enum uroce_vl_mode vl_mode;
-	struct uroce_vl_weight high[UROCE_VL_ENTRIES], low[UROCE_VL_ENTRIES];
-	uint8_t high_cnt, low_cnt; /* [0, UROCE_VL_ENTRIES] */
-	uint8_t high_limit;	   /* 4096 bytes each; 0: one packet, 255 in mode IBA: none */
-	uint8_t sl2vl[16];	   /* [0, 15] */
-	enum uroce_policy policy;
-	uint32_t turn_wqes;  /* work requests begun in a turn, [1, 65535] */
-	uint32_t turn_bytes; /* of frames in a turn, [1, 2^24] */
-	/* Marks by SL, for the network. An address vector's traffic class goes before these. */
-	uint8_t traffic_class; /* DSCP * 4 + ECN of SLs whose sl_dscp is 0; its ECN bits of all */
-	uint8_t sl_dscp[16];   /* [0, 63] */
-	uint8_t sl_pcp[16];    /* 802.1Q priority, [0, 7], where packets are tagged */
-	/* What the port sends at most, Gb/s on the wire; 0: no limit, else [0.001, 1000] */
-	double rate_gbps;
+	enum uroce_vl_mode vl_mode;		       /* how the tables are read */
+	struct uroce_vl_weight high[UROCE_VL_ENTRIES]; /* the table of high priority */
+	struct uroce_vl_weight low[UROCE_VL_ENTRIES];  /* the table of low priority */
+	uint8_t high_cnt;	  /* entries of `high`, [0, UROCE_VL_ENTRIES] */
+	uint8_t low_cnt;	  /* entries of `low`, [0, UROCE_VL_ENTRIES] */
+	uint8_t high_limit;	  /* 4096 bytes each; 0: one packet; 255 in mode IBA: no limit */
+	uint8_t sl2vl[16];	  /* the lane of each service level, [0, 15] */
+	enum uroce_policy policy; /* within a lane */
+	uint32_t turn_wqes;	  /* work requests begun in a turn, [1, 65535] */
+	uint32_t turn_bytes;	  /* bytes of frames in a turn, [1, 2^24] */
+	/*
+	 * DSCP * 4 + ECN of service levels whose sl_dscp is 0; its ECN bits are those of all. A
+	 * traffic class of an address vector takes precedence.
+	 */
+	uint8_t traffic_class;
+	uint8_t sl_dscp[16]; /* DSCP by service level, [0, 63] */
+	uint8_t sl_pcp[16]; /* 802.1Q priority by service level, [0, 7], where packets are tagged */
+	double rate_gbps;   /* the port's limit, Gb/s on the wire: 0 (none), or [0.001, 1000] */
 };
 
 /*
- * Changes all of that while traffic runs, from the next packet on. What was accepted is sent; of a
- * service level that has lost its lane it waits until a later change. Marks change of queue pairs,
- * address handles and connections that stand. EINVAL, with half a sentence in `err`, and nothing
- * changed: an attribute out of its range, or nothing would have service.
+ * Applies all attributes while traffic runs, from the next packet on, to existing queue pairs, address
+ * handles and connections too. Requests that were posted are sent; those of a service level that has
+ * lost its lane wait for a later change. EINVAL, with half a sentence in `err`, and nothing is changed:
+ * an attribute is out of range, or no service level would have service.
  */
 int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *attr, char *err,
 		  size_t err_bytes);
+
+/* The attributes that apply now. */
 int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *attr);
 
 /*
- * What a queue pair has of its lane: `priority` in [0, 7] counts with UROCE_POLICY_STRICT, `weight`
- * in [1, 255] with UROCE_POLICY_WRR; it begins with 0 and 1. In any state, through RESET too.
- * EINVAL.
+ * Sets a queue pair's share of its lane, in any state; it stays through RESET. `priority`, [0, 7],
+ * counts with UROCE_POLICY_STRICT; `weight`, [1, 255], counts with UROCE_POLICY_WRR. They are 0 and 1
+ * at first. EINVAL: out of range.
  */
 int uroce_set_qp_share(struct ibv_qp *qp, uint8_t priority, uint8_t weight);
 

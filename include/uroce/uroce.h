@@ -16,45 +16,60 @@ extern "C" {
 #endif
 
 /*
- * liburoce: a RoCEv2 endpoint in user space.
+ * liburoce: a RoCEv2 endpoint in user space, with the interface of verbs.
  *
- * Whoever knows verbs knows this interface: the objects are libibverbs' own structs, and each
- * function uroce_x() has the shape, the meaning and the errors of ibv_x(), which its manual page
- * tells. What is said below is only what differs. Calls that return int return 0 or an errno value
- * (post and poll as in verbs); calls that return a pointer return NULL and set errno.
+ * Objects are the structs of libibverbs. A function uroce_x() has the shape, the meaning and the
+ * errors of ibv_x(); the manual page of ibv_x() describes it, and the comments here add what differs.
+ * Calls that return int return 0 or an errno value, except where verbs itself does otherwise (poll,
+ * get_cq_event, get_async_event). Calls that return a pointer return NULL and set errno.
  *
- * Thread class: every function may be called from any thread at any time, except that an object
- * must not be destroyed while another call on it is under way. In inline mode the calling thread
- * does the endpoint's work inside post, poll and every waiting call.
+ * Ownership: an object belongs to the caller from the call that creates it to the one that destroys
+ * it, which fails with EBUSY while another object uses it. Strings and attributes that are passed in
+ * are copied. Texts that are returned are static, unless something else is said.
+ *
+ * Thread class: every function may be called from any thread at any time, except that no other call
+ * may use an object while it is destroyed. In inline mode the calling thread does the endpoint's work
+ * inside of post, poll and every call that waits.
+ * A child of fork() may call no function; it may call exit() or exec().
+ *
+ * Source: IBTA Volume 1, chapters 9 to 11, and annex A17 (RoCEv2).
  */
 
-/*
- * Opening and closing an endpoint.
- *
- * `config` is a file of pmd-config/ or one like it; NULL: every key has its default. `set` lists
- * overrides "section.key=value", NULL at its end; it may be NULL. Together they name a port (EINVAL
- * otherwise): {"port.dev=eth0", NULL} alone shares the kernel interface eth0 and its addresses. On failure NULL is returned, errno is set and `err` holds one
- * sentence that names the place and the remedy. One process may open several endpoints.
- */
+/* What uroce_open() opens. */
 struct uroce_open_attr {
+	/*
+	 * A configuration file; a name without a slash is also looked for among the installed ones.
+	 * NULL: every key has its default.
+	 */
 	const char *config;
+	/*
+	 * Overrides "section.key=value", the last followed by NULL; or NULL. {"port.dev=eth0", NULL}
+	 * alone shares the kernel's interface eth0 and its addresses.
+	 */
 	const char *const *set;
 };
 
+/*
+ * Opens an endpoint: starts DPDK, if it is the first of the process, opens the port and starts the
+ * workers. A process may open several endpoints. NULL, errno, and one sentence in `err` that names the
+ * place and the remedy: EINVAL (no port is named, or the configuration is wrong), ENOENT, EACCES,
+ * EBUSY, ENODEV and others from the system. `err` is written on failure only.
+ */
 struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes);
 
-/* All objects of the context must be gone (EBUSY otherwise). Stops the workers, closes the port. */
+/* Stops the workers and closes the port. EBUSY: an object of the context still exists. */
 int uroce_close(struct ibv_context *ctx);
 
 /* Prints every configuration key with type, range, default and meaning. */
 void uroce_config_help(FILE *out);
 
 /*
- * Inline mode: do the endpoint's work once (receive, timers, send); returns the number of packets
- * received and sent. In dedicated mode it returns 0 at once. poll_cq and post_send do the same.
+ * Inline mode: does the endpoint's work once (receive, timers, send). Returns the number of packets
+ * received and sent. In dedicated mode it returns 0 at once.
  */
 unsigned uroce_progress(struct ibv_context *ctx);
 
+/* Whether the endpoint has no threads of its own for its work; see uroce_progress(). */
 bool uroce_is_inline(const struct ibv_context *ctx);
 
 /*
@@ -63,14 +78,17 @@ bool uroce_is_inline(const struct ibv_context *ctx);
  */
 void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes);
 
+/* The limits of the endpoint, from [transport] of the configuration. */
 int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr);
+/* The state of the port; port_num is 1 (EINVAL otherwise). */
 int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *attr);
 /*
  * Entry 0 is the first IPv4 address, if there is one; then IPv6, link-local last. With [port] dev the
- * table follows the interface's addresses (IBV_EVENT_GID_CHANGE): one that goes leaves a zero entry,
- * one that comes takes the first of those.
+ * table follows the interface's addresses (IBV_EVENT_GID_CHANGE): an address that is removed leaves a
+ * zero entry, and the next one that is added takes the first of those. EINVAL: no such entry.
  */
 int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union ibv_gid *gid);
+/* There is one, the default P_Key 0xffff at index 0. */
 int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be16 *pkey);
 
 /*
@@ -249,7 +267,7 @@ enum uroce_qp_mode_reason {
 
 /* See uroce_set_qp_mode(). */
 struct uroce_qp_mode_attr {
-	enum uroce_qp_mode mode;
+	enum uroce_qp_mode mode; /* asked for, or what it is */
 	/*
 	 * Extended mode: the last packet of a WRITE from the peer is placed after all others, so
 	 * that a program may poll on the last byte. The other modes place packets in order anyway.
