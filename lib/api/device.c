@@ -4,7 +4,6 @@
 #endif
 #include "api/device.h"
 #include "api/progress.h"
-#include "api/pacing_attr.h"
 #include "api/share.h"
 
 #include <endian.h>
@@ -17,19 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "edge/mtu.h"
-#include "edge/preflight.h"
+#include "edge/assemble.h"
+#include "edge/config_attr.h"
 #include "wire/assert.h"
 
-#define TIME_WAIT_NS	 UINT64_C(1000000000)
-#define IDLE_SPINS	 2000
-#define IDLE_SLEEP_NS	 20000
-#define NUMBERS_MAX	 256
-#define BUSY_PATIENCE_MS 5000
-#define BUSY_STEP_MS	 50
-#define IMPAIR_HOLD	 1024 /* packets that [impair] keeps, of a direction */
-#define LINK_HOLD	 4096 /* the same with a slow link */
-#define STATUS_LIFE	 4    /* of what a peer said of its pool, in times fallback_ms */
+#define IDLE_SPINS    2000
+#define IDLE_SLEEP_NS 20000
+#define NUMBERS_MAX   256
 
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -183,249 +176,51 @@ void ur_device_quiesce(struct ur_device *dev)
 
 /* ---- open ---- */
 
-struct complaint {
-	char *buf;
-	size_t cap;
-};
-
-static void complain(void *arg, const struct ur_preflight_item *item)
-{
-	struct complaint *c = arg;
-
-	if (!item->fatal || c->buf[0])
-		return;
-	snprintf(c->buf, c->cap, "%s%s%s", item->what, item->command[0] ? "; fix it with: " : "",
-		 item->command);
-}
-
-static int load(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
-{
-	struct complaint c = {err, cap};
-	int rc;
-
-	rc = ur_config_load(attr->config, &dev->cfg, err, cap);
-	for (const char *const *s = attr->set; !rc && s && *s; s++)
-		rc = ur_config_set_arg(&dev->cfg, *s, err, cap);
-	if (rc)
-		return rc;
-	ur_config_share(&dev->cfg);
-	rc = ur_config_check(&dev->cfg, err, cap);
-	if (rc)
-		return rc;
-	err[0] = '\0';
-	return ur_preflight(&dev->cfg, complain, &c) ? -ENODEV : 0;
-}
-
-static void add_gid(struct ur_device *dev, struct ur_neigh_attr *n, const struct ur_gid *gid,
-		    uint8_t len)
-{
-	dev->gids[dev->gid_cnt++] = *gid;
-	dev->taken[dev->taken_cnt++] = *gid;
-	n->addr[n->addr_cnt].gid = *gid;
-	n->addr[n->addr_cnt++].prefix_len = len;
-}
-
-static bool is_set(const struct ur_gid *g)
-{
-	static const struct ur_gid none;
-
-	return !ur_gid_eq(g, &none);
-}
-
 /* Of an endpoint that shares an interface it stays empty: the kernel has the neighbours. */
 static void make_neigh(struct ur_device *dev)
 {
 	struct ur_neigh_attr a = {0};
-	struct ur_gid ll = ur_neigh_link_local(dev->port.mac);
 
-	memcpy(a.mac, dev->port.mac, 6);
 	if (dev->shared) {
+		memcpy(a.mac, dev->port.mac, 6);
 		ur_neigh_init(dev->neigh, &a);
 		return;
 	}
-	a.has_vlan = dev->cfg.address.vlan != 0;
-	a.vlan_tci = (uint16_t)dev->cfg.address.vlan;
-	if (dev->cfg.address.ipv4.len)
-		add_gid(dev, &a, &dev->cfg.address.ipv4.addr, dev->cfg.address.ipv4.len);
-	if (dev->cfg.address.ipv6.len)
-		add_gid(dev, &a, &dev->cfg.address.ipv6.addr, dev->cfg.address.ipv6.len);
-	if (dev->cfg.address.link_local)
-		add_gid(dev, &a, &ll, 64);
-	a.gateway4 = dev->cfg.address.gateway4;
-	a.has_gateway4 = is_set(&a.gateway4);
-	a.gateway6 = dev->cfg.address.gateway6;
-	a.has_gateway6 = is_set(&a.gateway6);
-	ur_neigh_init(dev->neigh, &a);
-	for (uint32_t i = 0; i < dev->cfg.address.neighbors.cnt; i++)
-		ur_neigh_add_static(dev->neigh, &dev->cfg.address.neighbors.entry[i].addr,
-				    dev->cfg.address.neighbors.entry[i].mac, 0);
-	ur_mld_join(dev->neigh, ur_clock_ns(&dev->clock));
-	ur_neigh_announce(dev->neigh);
-}
-
-static struct ur_impair_config impair_of(const struct ur_device *dev,
-					 const struct ur_config_impair_dir *d)
-{
-	return (struct ur_impair_config){
-		.seed = dev->cfg.impair.seed,
-		.loss = ur_impair_chance(d->loss),
-		.burst = ur_impair_chance(d->burst),
-		.burst_packets = d->burst_packets,
-		.burst_loss = ur_impair_chance(d->burst_loss),
-		.duplicate = ur_impair_chance(d->duplicate),
-		.reorder = ur_impair_chance(d->reorder),
-		.corrupt = ur_impair_chance(d->corrupt),
-		.ecn = ur_impair_chance(d->ecn),
-		.reorder_gap = d->reorder_packets,
-		.reorder_hold_ns = d->reorder_us * UINT64_C(1000),
-		.delay_ns = d->delay_us * UINT64_C(1000),
-		.jitter_ns = d->jitter_us * UINT64_C(1000),
-		.link_gbps = d->rate_gbps / dev->worker_cnt,
-		.link_queue_bytes = d->queue_kb << 10,
-		.link_ecn_bytes = d->ecn_kb << 10,
-		.hold_max = d->rate_gbps > 0 ? LINK_HOLD : IMPAIR_HOLD,
-	};
-}
-
-static int open_port(struct ur_device *dev, char *err, size_t cap)
-{
-	struct ur_impair_config rx = impair_of(dev, &dev->cfg.impair.rx);
-	struct ur_impair_config tx = impair_of(dev, &dev->cfg.impair.tx);
-	static const uint8_t no_mac[6];
-	struct ur_port_attr a = {
-		.queue_cnt = dev->eal.queue_cnt,
-		.rx_desc = (uint16_t)dev->cfg.port.rx_desc,
-		.tx_desc = (uint16_t)dev->cfg.port.tx_desc,
-		.mtu = (uint16_t)dev->cfg.port.mtu,
-		.mbuf_cnt = dev->cfg.port.mbufs,
-		.promiscuous = dev->cfg.port.promiscuous,
-		.shared_rx = dev->cfg.port.zero_copy,
-		.has_mac = memcmp(dev->cfg.address.mac, no_mac, 6) != 0,
-		.mbuf_extra_cnt = 0,
-	};
-	int rc;
-
-	if (ur_impair_active(&rx))
-		a.mbuf_extra_cnt += 2 * rx.hold_max;
-	if (ur_impair_active(&tx))
-		a.mbuf_extra_cnt += 2 * tx.hold_max;
-	memcpy(a.mac, dev->cfg.address.mac, 6);
-	rc = ur_port_open(&dev->port, dev->eal.id, &a, err, cap);
-	if (rc)
-		return rc;
-	if (dev->port.max_payload < 256) {
-		snprintf(err, cap,
-			 "port %s: MTU %u is too small for RoCEv2; it must be at least %u",
-			 dev->port.name, dev->port.mtu, 256 + UR_ROCE_OVERHEAD_BYTES);
-		return -EINVAL;
-	}
-	dev->mtu_shift = (uint8_t)__builtin_ctz(dev->port.max_payload);
-	if (dev->cfg.transport.path_mtu) {
-		uint8_t want = (uint8_t)__builtin_ctz(dev->cfg.transport.path_mtu);
-
-		if (want > dev->mtu_shift) {
-			snprintf(err, cap,
-				 "port %s: path_mtu %u does not fit MTU %u; at most %u does",
-				 dev->port.name, dev->cfg.transport.path_mtu, dev->port.mtu,
-				 dev->port.max_payload);
-			return -EINVAL;
-		}
-		dev->mtu_shift = want;
-	}
-	return 0;
-}
-
-static uint32_t pow2_at_most(uint32_t n)
-{
-	return 1u << (31 - __builtin_clz(n));
+	a = ur_neigh_attr_of(&dev->cfg, dev->port.mac);
+	for (unsigned i = 0; i < a.addr_cnt; i++)
+		dev->gids[i] = dev->taken[i] = a.addr[i].gid;
+	dev->gid_cnt = dev->taken_cnt = a.addr_cnt;
+	ur_neigh_open(dev->neigh, &a, &dev->cfg, ur_clock_ns(&dev->clock));
 }
 
 static int make_workers(struct ur_device *dev, char *err, size_t cap)
 {
-	uint32_t window =
-		pow2_at_most(dev->cfg.transport.window < 4 ? 4 : dev->cfg.transport.window);
-	struct ur_pacing_attr pacing;
-	struct ur_adm_attr admission = {
-		.mode = (enum ur_adm_mode)dev->cfg.admission.mode,
-		.fallback_ns = dev->cfg.admission.fallback_ms * UINT64_C(1000000),
-		.recall_ns = dev->cfg.admission.recall_us * UINT64_C(1000),
-		.mark_life_ns = dev->cfg.admission.mark_ms * UINT64_C(1000000),
-		.status_ns = dev->cfg.admission.fallback_ms * STATUS_LIFE * UINT64_C(1000000),
-	};
-	struct ur_worker_attr a = {
-		.cnt = dev->worker_cnt,
-		.peers = dev->workers,
+	struct ur_assembly a = {
+		.cfg = &dev->cfg,
+		.eal = &dev->eal,
 		.port = &dev->port,
 		.clock = &dev->clock,
-		.rx_impair = impair_of(dev, &dev->cfg.impair.rx),
-		.tx_impair = impair_of(dev, &dev->cfg.impair.tx),
+		.neigh = dev->shared ? NULL : dev->neigh,
+		.mem = dev->mem,
 		.capture = &dev->capture_hook,
 		.gids = dev->taken,
 		.gid_cnt = dev->taken_cnt,
-		.vid = (uint16_t)dev->cfg.address.vlan,
-		.dedicated = dev->dedicated,
-		.rate_gbps = dev->cfg.port.rate_gbps / dev->worker_cnt,
-		.attach_payload =
-			dev->port.multi_seg_tx && dev->port.copies_tx && !dev->cfg.port.zero_copy,
-		.engine =
-			{
-				.limits = {.max_qp = dev->cfg.transport.max_qp,
-					   .workers = dev->worker_cnt,
-					   .cm = {.max_ids = dev->cfg.transport.max_qp *
-								     dev->worker_cnt +
-							     16384,
-						  .max_listeners = 512,
-						  .max_pending = UR_CM_API_PENDING,
-						  .max_sidr = UR_CM_API_SIDR,
-						  .max_per_peer = UR_CM_API_PER_PEER,
-						  .max_tx = 8192},
-					   .reorder_slots = dev->cfg.transport.reorder_slots,
-					   .reorder_slot_bytes = (uint16_t)(1u << dev->mtu_shift),
-					   .reorder_contexts = dev->cfg.transport.reorder_contexts,
-					   .read_gaps = dev->cfg.transport.read_gaps,
-					   .ooo_contexts = dev->cfg.transport.ooo_contexts,
-					   .rtx_contexts = dev->cfg.transport.recovery_contexts,
-					   .spray_contexts = dev->cfg.transport.spray_contexts,
-					   .destinations = dev->cfg.pacing.mode == UR_PACING_NONE
-								   ? 0
-								   : dev->cfg.pacing.destinations,
-					   .admission = dev->cfg.admission.mode == UR_ADM_PLAIN
-								? 0
-								: dev->cfg.admission.peers,
-					   .max_sge = (uint16_t)dev->cfg.transport.max_sge},
-				.mem = dev->mem,
-				.sink = ur_device_sink(dev),
-				.time_wait_ns = TIME_WAIT_NS,
-				.window = window,
-				.ackreq_every = dev->cfg.transport.ack_coalesce,
-				.mtu_shift = dev->mtu_shift,
-				.pacing = &pacing,
-				.admission = &admission,
-				.qos = &dev->qos.engine,
-			},
+		.worker_cnt = dev->worker_cnt,
+		.mtu_shift = dev->mtu_shift,
+		.sink = ur_device_sink(dev),
+		.cm = ur_cm_api_attr(dev),
+		.cm_limits = {.max_listeners = 512,
+			      .max_pending = UR_CM_API_PENDING,
+			      .max_sidr = UR_CM_API_SIDR,
+			      .max_per_peer = UR_CM_API_PER_PEER,
+			      .max_tx = 8192},
+		.qos = &dev->qos.engine,
 	};
 
 	ur_qos_of_config(&dev->cfg, dev->mtu_shift, &dev->qos);
 	dev->served_sls = ur_qos_served_sls(&dev->qos.engine);
 	ur_sl_marks_publish(&dev->marks, &dev->qos.marks);
-	for (uint16_t i = 0; i < dev->worker_cnt; i++) {
-		a.idx = a.engine.limits.worker = i;
-		a.neigh = i || dev->shared ? NULL : dev->neigh;
-		a.engine.random = ur_device_random();
-		pacing = ur_pacing_attr_of(&dev->cfg, dev->worker_cnt, ur_device_random());
-		if (!i)
-			a.engine.cm = ur_cm_api_attr(dev);
-		a.lcore = dev->eal.lcore[i];
-		dev->workers[i] = ur_worker_new(&a, err, cap);
-		if (!dev->workers[i])
-			return -ENOMEM;
-	}
-	for (unsigned i = 0; i < dev->worker_cnt; i++)
-		if (ur_worker_start(dev->workers[i])) {
-			snprintf(err, cap, "worker %u could not be started on its lcore", i);
-			return -EBUSY;
-		}
-	return 0;
+	return ur_assemble_workers(&a, dev->workers, err, cap);
 }
 
 /* No thread of ours touches the port after this. */
@@ -507,41 +302,16 @@ static void tear_down(struct ur_device *dev)
 	free(dev);
 }
 
-static uint16_t worker_cnt_of(const struct ur_device *dev)
-{
-	/* A QPN names its worker by a power of two of them. */
-	return (uint16_t)pow2_at_most(dev->port.queue_cnt > UR_WORKERS_MAX ? UR_WORKERS_MAX
-									   : dev->port.queue_cnt);
-}
-
-/* EDGE-REOPEN-01. The kernel lets go of a dead process's AF_XDP socket some time after it. */
-static int open_way(struct ur_device *dev, char *err, size_t cap)
-{
-	for (unsigned ms = 0;; ms += BUSY_STEP_MS) {
-		int rc = ur_eal_init(&dev->cfg, &dev->eal, err, cap);
-
-		if (rc) {
-			dev->eal.queue_cnt = 0;
-			return rc;
-		}
-		rc = open_port(dev, err, cap);
-		if (rc != -EBUSY || ms >= BUSY_PATIENCE_MS)
-			return rc;
-		ur_eal_release(&dev->eal);
-		sleep_ns(BUSY_STEP_MS * 1000000);
-	}
-}
-
 static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
 {
-	int rc = load(dev, attr, err, cap);
+	int rc = ur_assemble_config(&dev->cfg, attr->config, attr->set, err, cap);
 	void *mem;
 
 	if (rc)
 		return rc;
 	rc = ur_share_open(dev, err, cap);
 	if (!rc)
-		rc = open_way(dev, err, cap);
+		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
 	if (dev->port.open)
 		enlist(dev);
 	if (!rc)
@@ -558,7 +328,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 		return -ENOMEM;
 	}
 	make_neigh(dev);
-	dev->worker_cnt = worker_cnt_of(dev);
+	dev->worker_cnt = ur_assemble_worker_cnt(&dev->port);
 	dev->ctx.num_comp_vectors = dev->worker_cnt;
 	rc = make_workers(dev, err, cap);
 	if (rc)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api/device.h"
-#include "api/pacing_attr.h"
+#include "edge/pacing_attr.h"
 #include "engine/query.h"
 
 /* Configuration, API and engine list the same names in the same order. */

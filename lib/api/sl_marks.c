@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/device.h"
-#include "api/pacing_attr.h"
+#include "edge/pacing_attr.h"
 
 #define ECN_MASK      3
 #define TCI_PCP_SHIFT 13

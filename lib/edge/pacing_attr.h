@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef UR_API_PACING_ATTR_H
-#define UR_API_PACING_ATTR_H
+#ifndef UR_EDGE_PACING_ATTR_H
+#define UR_EDGE_PACING_ATTR_H
 
 #include "edge/config.h"
 #include "engine/engine.h"

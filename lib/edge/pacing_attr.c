@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/pacing_attr.h"
+#include "edge/pacing_attr.h"
 
 #define LINK_GBPS 100 /* when nobody says how fast the port is */
 #define ECT0	  2   /* RFC 3168 */
