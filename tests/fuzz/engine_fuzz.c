@@ -8,14 +8,15 @@
 #include "wire/icrc.h"
 
 /*
- * A hostile peer and a restless application: an engine with live QPs of every kind, its input a
- * sequence of steps. Packets are well-formed (the edge has seen to that), addressed to live QPs,
- * with PSNs near the expected ones and keys that are often right, so that they get past the first
- * check. After every step each QP's invariants hold; memory outside the regions is ASan's to watch.
+ * A hostile peer and an active application: an engine with live QPs of every kind. The input is a
+ * sequence of steps. Packets are well-formed (the edge guarantees that) and addressed to live QPs,
+ * with PSNs near the expected ones and keys that are often valid, so that they pass the first
+ * checks. The invariants of every QP are asserted after each step; ASan watches the memory outside
+ * the regions.
  *
- * A step is a byte that says what, then what it needs; bytes beyond the end are 0. From STEP_FLIGHT
- * on, a step puts a queue pair that survives loss in a position from which its recovery can be
- * reached: requests in flight, and answers to just them, in any order.
+ * A step is a byte for its kind, followed by its arguments; bytes beyond the end are 0. Steps from
+ * STEP_FLIGHT on bring a queue pair with loss recovery into states from which the recovery can be
+ * reached: requests in flight, and answers to these requests, in any order.
  */
 #define QPS	  8
 #define PD	  3u
@@ -74,7 +75,7 @@ static struct ur_cq cq;
 static struct ur_srq srq;
 static struct ur_qp *qps[QPS];
 static struct ur_ah ah;
-static uint8_t *region; /* its own allocation, so that ASan knows its ends */
+static uint8_t *region; /* a separate allocation, so that ASan knows its bounds */
 static uint32_t key, readonly_key;
 static uint64_t now_ns;
 
@@ -99,7 +100,7 @@ static const struct {
 	 .agreed = {.tells = true, .told = true, .notifies = true, .pool = POOL}},
 };
 
-/* ---- the world ---- */
+/* ---- set-up ---- */
 
 static void on_completion(void *ctx, struct ur_cq *c)
 {
@@ -201,7 +202,7 @@ static void make_qp(unsigned i)
 
 static void make_world(void)
 {
-	/* Short, so that time passes it. */
+	/* Short times, so that they expire. */
 	static const struct ur_adm_attr admission = {
 		.mode = UR_ADM_INTELLIGENT,
 		.fallback_ns = 1000000,
@@ -296,14 +297,16 @@ static uint8_t pick_opcode(const struct ur_qp *qp, uint8_t how)
 	return (uint8_t)((how % 0x18) | transport[qp->type]);
 }
 
-/* A number near `v`: the next ones most of the time. */
+/* A number near `v`, usually one of the next. */
 static uint32_t near(uint32_t v, uint8_t how)
 {
 	return v + (how < 0xc0 ? how & 7u : (uint32_t)(int32_t)(int8_t)how);
 }
 
-/* Headers of extended mode; only its packets take these bytes, so that older inputs stay what they
- * are. */
+/*
+ * The headers of extended mode. Only its packets consume these bytes, so that older inputs keep
+ * their meaning.
+ */
 static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *bitmap,
 			  struct input *in)
 {
@@ -319,7 +322,7 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 					 .offset = get8(in),
 					 .rwqen = near(qp->xrsp.rwqen, get8(in))};
 		if (p->op & UR_OP_WRITE && !(flags & 0x80)) {
-			/* A packet that fits what its RETH says. */
+			/* A packet that agrees with its RETH. */
 			p->reth.va = 0x1000;
 			p->reth.length = p->xth.offset * 256 + p->payload_len +
 					 (p->op & UR_OP_LAST ? 0 : 256);
@@ -367,7 +370,7 @@ static void fill_ext(struct ur_packet *p, struct input *in)
 	p->atomic_ack = length;
 }
 
-/* Sends what was composed, headers made consistent, through the decoder. */
+/* Passes the packet through the decoder, with consistent headers. */
 static void deliver(struct ur_packet *p)
 {
 	static uint8_t frame[UR_HDR_MAX + 2048];
@@ -523,20 +526,20 @@ static void step_modify(struct input *in)
 		connect_qp(qps[i]);
 }
 
-/* ---- what survives loss ---- */
+/* ---- loss recovery ---- */
 
 static uint32_t packets_of(const struct ur_wqe *wqe)
 {
 	return wqe->length ? (wqe->length + 255) / 256 : 1;
 }
 
-/* One of those that keep early packets or responses, or send selectively. */
+/* A QP that keeps early packets or responses, or retransmits selectively. */
 static struct ur_qp *pick_recovering(struct input *in)
 {
 	return qps[5 + get8(in) % 3];
 }
 
-/* A request is posted and leaves, as far as it may. */
+/* Posts a request and sends as much of it as possible. */
 static void step_flight(struct input *in)
 {
 	static const enum ibv_wr_opcode opcode[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -563,7 +566,7 @@ static void step_flight(struct input *in)
 	}
 }
 
-/* An extended ACK: ePSN in what is in flight, with what may have arrived beyond it. */
+/* An extended ACK with an ePSN in flight, and a bitmap of packets beyond it. */
 static void answer_selectively(struct ur_qp *qp, struct input *in)
 {
 	static uint8_t bitmap[4];
@@ -626,7 +629,7 @@ static void answer_read(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at,
 	deliver(&p);
 }
 
-/* An ACK of standard mode: also beyond responses that are missing. */
+/* An ACK of standard mode, possibly beyond missing responses. */
 static void answer_in_order(struct ur_qp *qp, struct input *in)
 {
 	struct ur_packet p = packet_of(NULL);
@@ -678,7 +681,7 @@ static void step(struct input *in)
 	case STEP_TIME:
 		now_ns += (uint64_t)get16(in) << 6;
 		ur_engine_expire(engine, now_ns);
-		/* What was due is done; 0: packets that left wait to be completed. */
+		/* All due work is done. 0 means that sent packets wait for completion. */
 		FUZZ_CHECK(ur_engine_next_deadline(engine) > now_ns - 1024);
 		break;
 	case STEP_SEND:

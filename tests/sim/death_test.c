@@ -3,15 +3,15 @@
 #include "modes.h"
 
 /*
- * Queue pairs that die in a gap: one end goes to ERR or RESET, or is destroyed, at every packet of
- * a lossy exchange. What was posted to a queue pair in ERR completes exactly once and in order,
- * what was posted to its peer too, and whatever was taken from a pool comes back (sim_free()
- * looks).
+ * Queue pairs that end while there is a gap: one end goes to ERR or RESET, or is destroyed, at
+ * every packet of a lossy exchange. Requests of a queue pair in ERR, and those of its peer,
+ * complete exactly once and in order, and everything taken from a pool is returned (sim_free()
+ * checks this).
  */
 #define SENDS	  7
 #define RECVS	  6
 #define MASK_BITS 7
-#define KILL_MAX  14		/* after how many packets */
+#define KILL_MAX  14		/* maximum number of packets before the end */
 #define LIMIT_NS  SIM_MS(15000) /* more than a gap of extended mode may stay open */
 
 enum death { ERR, RESET, DESTROY, DEATH_CNT };
@@ -97,7 +97,7 @@ static void post_all(struct bench *b)
 	}
 }
 
-/* What is still in a queue goes to ERR and is flushed; then nothing may be missing. */
+/* Moves the queue pairs to ERR, which flushes their queues. Then no completion may be missing. */
 static void settle(struct death_case *d)
 {
 	struct bench *b = d->b;

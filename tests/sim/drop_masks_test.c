@@ -3,10 +3,10 @@
 #include "script.h"
 
 /*
- * Every way to lose some of the first twelve packets of a short exchange, for each operation in
- * each mode: 4096 runs each. With RC everything still completes; with UC what completes is right.
- * The messages are such that twelve packets are under way before the last one is done, and no
- * packet can be lost so often that seven retries do not do.
+ * All ways to lose some of the first twelve packets of a short exchange, for each operation in each
+ * mode: 4096 runs each. With RC everything must complete; with UC, completed messages must be
+ * correct. The messages are long enough that twelve packets are sent before the last one completes,
+ * and no packet can be lost so often that seven retries do not suffice.
  */
 #define MASK_BITS 12
 #define LIMIT_NS  SIM_MS(10000)

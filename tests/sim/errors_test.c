@@ -5,15 +5,14 @@
 #include "modes.h"
 
 /*
- * What goes wrong at one end: the status at the requester, what the responder's consumer is told,
- * that no byte moves that must not, and that the rest is flushed in order.
+ * Errors: the status at the requester, the events at the responder, that no byte is written that
+ * must not be, and that the remaining requests are flushed in order.
  */
 #define LIMIT_NS SIM_MS(1000)
 
 /* ---- refused by the responder ---- */
 
-/* Posts one request with a second one behind it; the first fails with `status`, the second is
- * flushed. */
+/* Posts two requests. The first must fail with `status`, the second is flushed. */
 static void refused(struct bench *b, struct ibv_send_wr wr, enum ibv_wc_status status)
 {
 	struct ibv_send_wr behind = bench_send(b, 2, 10);
@@ -125,7 +124,7 @@ EACH_MODE(errors, an_unaligned_atomic_of_a_hostile_peer_is_invalid)
 {
 	struct bench *b = bench_new(mode, "unaligned", NULL);
 
-	/* The requester refuses to post it, so the packet is changed on its way. */
+	/* The requester would refuse to post it, so the packet is changed in transit. */
 	b->s->hook = bench_unalign;
 	refused(b, bench_atomic(b, 0, 5), IBV_WC_REM_INV_REQ_ERR);
 	bench_free(b);
@@ -289,14 +288,14 @@ EACH_MODE(errors, a_dead_peer_exhausts_the_retries_within_the_configured_time)
 	cr_assert_eq(sim_post_send(&b->qp[0], &behind), 0);
 	sim_expect(b->s, &b->cq[0], 1, IBV_WC_RETRY_EXC_ERR, LIMIT_NS);
 	sim_expect(b->s, &b->cq[0], 2, IBV_WC_WR_FLUSH_ERR, LIMIT_NS);
-	/* Four tries, each between one and four times the timeout (IBA 9.7.6.1.3). */
+	/* Four attempts, each between one and four times the timeout (IBA 9.7.6.1.3). */
 	cr_assert_geq(b->s->now_ns - start, 4 * timeout_ns);
 	cr_assert_leq(b->s->now_ns - start, 16 * timeout_ns);
 	cr_assert_eq(sim_counters(&b->s->ep[0])->retry_exceeded_err, 1);
 	bench_free(b);
 }
 
-/* The wire goes dead while messages of each kind are on their way, at every packet of them. */
+/* Cuts the wire at each packet of messages of each kind. */
 static enum sim_verdict cut_off(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 				const struct ur_packet *p)
 {
@@ -335,7 +334,7 @@ EACH_MODE(errors, a_peer_that_dies_in_traffic_is_noticed_within_the_configured_t
 			status = sim_wait(b->s, &b->cq[0], LIMIT_NS).status;
 		cr_assert_eq(status, IBV_WC_RETRY_EXC_ERR, "%u packets passed: status %d", passed,
 			     status);
-		/* Four tries, each between one and four times the timeout, after what passed. */
+		/* Four attempts, each between one and four times the timeout, after the last packet passed. */
 		cr_assert_geq(b->s->now_ns - start, 4 * timeout_ns);
 		cr_assert_leq(b->s->now_ns - start, 16 * timeout_ns + SIM_MS(1));
 		bench_free(b);
@@ -372,8 +371,7 @@ EACH_MODE(credits, a_receiver_with_one_receive_at_a_time_gets_everything_in_orde
 	}
 	for (unsigned i = 0; i < 8; i++)
 		sim_expect(b->s, &b->cq[0], i, IBV_WC_SUCCESS, LIMIT_NS);
-	/* Credits tell the requester to hold back: at most one probe for each receive was refused.
-	 */
+	/* Credits make the requester wait: at most one probe per receive was refused. */
 	cr_assert_leq(sim_counters(&b->s->ep[1])->rnr_nak_sent, 16);
 	bench_free(b);
 }

@@ -11,10 +11,10 @@
  * Feeds captured requests of another stack into our responder. Our answers are compared with the
  * captured answers, and the memory with a model that is built only from the captured bytes.
  *
- * QPNs and keys are ours to choose, so those of the packets are rewritten and the ICRC made anew;
- * addresses are kept (the region is registered under them). Responses must agree in opcode, PSN,
- * MSN, NAK code and payload. They may differ in the credit count (rxe sends none), and, where
- * packets were lost or repeated, in how many ACKs say the same.
+ * We choose QPNs and keys, so those in the packets are replaced and the ICRC is computed again.
+ * Addresses are kept; the region is registered with them. Responses must agree in opcode, PSN, MSN,
+ * NAK code and payload. They may differ in the credit count (rxe sends none) and, if packets were
+ * lost or repeated, in the number of ACKs with the same contents.
  */
 #define MEM_BYTES  65536u
 #define RECV_BYTES 16384u
@@ -42,16 +42,16 @@ struct replay {
 	uint32_t qpn; /* in the capture, at both ends */
 	enum ibv_qp_type type;
 	uint32_t rkey, qkey;
-	uint64_t va; /* of B's buffer */
+	uint64_t va; /* address of B's buffer */
 	bool v6;
 	struct sim *s;
 	struct sim_cq cq;
 	struct sim_mr mr, recv_mr;
 	struct sim_qp qp, peer;
-	uint8_t *model; /* what B's buffer must hold */
+	uint8_t *model; /* expected contents of B's buffer */
 	uint32_t epsn;
 	uint8_t rnr_timer;
-	bool skip; /* UC: the message under way is broken, or its start is not in the capture */
+	bool skip; /* UC: the current message has a gap, or its start is not in the capture */
 	struct message *msgs;
 	unsigned msg_cnt, received, posted;
 	uint64_t write_va;
@@ -69,7 +69,7 @@ static bool to_b(const struct ur_packet *p)
 	return p->ip.v6 ? p->ip.dst.b[15] == 0x0b : p->ip.dst.b[15] == 2;
 }
 
-/* ---- the model: what an in-order receiver makes of the captured requests ---- */
+/* ---- the model: a receiver that executes the captured requests in order ---- */
 
 static uint32_t psns_of(const struct ur_packet *p)
 {
@@ -114,7 +114,7 @@ static void model_message(struct replay *r, const struct ur_packet *p)
 		r->msg_cnt++;
 }
 
-/* Whether the request is new, by its PSN. Duplicates and what comes after a gap change nothing. */
+/* Executes a request that is new by its PSN. Duplicates and packets after a gap have no effect. */
 static void model_request(struct replay *r, const struct ur_packet *p)
 {
 	if (r->type == IBV_QPT_UD) {
@@ -155,7 +155,7 @@ static void note(struct response *list, unsigned *cnt, const struct ur_packet *p
 	if (rsp->has_aeth) {
 		rsp->syndrome = p->aeth.syndrome;
 		rsp->msn = p->aeth.msn;
-		/* Credits are each stack's own affair. */
+		/* Each stack may have its own credits. */
 		if ((rsp->syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_ACK)
 			rsp->syndrome = 0;
 	}
@@ -242,7 +242,7 @@ static void feed(struct replay *r, size_t at)
 	if (p.op & UR_OP_ATOMICETH && p.atomiceth.rkey == r->rkey)
 		ur_store32(frame + p.bth_off + UR_BTH_BYTES + 8, r->mr.key);
 	sim_reseal(frame, &p);
-	/* In the capture a receive was there unless it says RNR; a broken message keeps its own. */
+	/* The captured responder had a receive unless it sent RNR; a message with a gap keeps its own. */
 	if (takes_receive && r->posted <= r->received && !was_rnr(r, at, p.bth.psn))
 		post_receive(r);
 	if (!takes_receive || r->posted > r->received)
@@ -255,7 +255,7 @@ static void feed(struct replay *r, size_t at)
 
 /* ---- a QP of a file ---- */
 
-/* What the capture tells about the QP: type, first PSN, key. */
+/* Finds out type, first PSN and key of the QP from the capture. */
 static bool study(struct replay *r)
 {
 	bool found = false;
@@ -273,7 +273,7 @@ static bool study(struct replay *r)
 				r->rnr_timer = p.aeth.syndrome & UR_SYNDROME_VALUE_MASK;
 			continue;
 		}
-		/* The oldest: the first to be captured may have overtaken it. */
+		/* The oldest PSN, because the first packet captured may have overtaken others. */
 		if (!found || ur_psn_lt(p.bth.psn, ur_psn(r->epsn)))
 			r->epsn = p.bth.psn.v;
 		if (!found) {
@@ -325,7 +325,7 @@ static void set_up(struct replay *r, const uint8_t *memory)
 	r->s->hook_arg = r;
 }
 
-/* Response for response. */
+/* Compares response by response. */
 static void compare_exactly(struct replay *r)
 {
 	for (unsigned i = 0; i < r->our_cnt && i < r->their_cnt; i++) {
@@ -355,7 +355,7 @@ static const struct response *find(const struct response *list, unsigned cnt,
 	return NULL;
 }
 
-/* Whatever data both sent for a PSN is the same, and the same gaps were reported. */
+/* Compares the data that both sent for a PSN, and the gaps reported. */
 static void compare_meaning(struct replay *r)
 {
 	for (unsigned i = 0; i < r->our_cnt; i++) {
@@ -369,7 +369,7 @@ static void compare_meaning(struct replay *r)
 			SIM_CHECK(r->s, b,
 				  "response %u: NAK %x for %x, the captured stack sent none", i,
 				  a->syndrome, a->psn);
-		/* What is read again may have changed meanwhile. */
+		/* Memory that is read again may have changed meanwhile. */
 		if (b && a->len == b->len && find(r->ours, r->our_cnt, a) == a)
 			SIM_CHECK(r->s,
 				  a->atomic == b->atomic &&
@@ -496,7 +496,7 @@ EXACT(rc_pipelined_v4)
 EXACT(rc_sgl_inline_v4)
 EXACT(rc_tos_flow_v4)
 
-/* Loss, repetition and other order: the same meaning. */
+/* With loss, repetition or reordering: the same meaning. */
 MEANING(rc_rnr_v4)
 MEANING(rc_loss5_v4)
 MEANING(rc_reorder_v4)

@@ -3,7 +3,7 @@
 
 #include "ext_end.h"
 
-/* PMTU 256; windows of 64 ask for READs in parts of 16 packets, of 16 in parts of 4. */
+/* PMTU 256. With a window of 64, READs are requested in parts of 16 packets; with 16, in parts of 4. */
 
 static struct ur_selective_env env_of(struct end *e)
 {
@@ -254,7 +254,7 @@ Test(ext_requester, without_credit_one_packet_goes_and_asks)
 	xend_expect(e, UR_EXT_SEND_FIRST, 1001);
 	cr_assert(e->out.bth.ackreq);
 	xend_expect_silence(e);
-	/* MSN 1 and one receive: message 2 may go. */
+	/* MSN 1 and one receive: message 2 may be sent. */
 	cr_assert_eq(xend_ack(e, 1002, 1, 1, e->out.xth.stamp), UR_DROP_NONE);
 	xend_expect(e, UR_EXT_SEND_LAST, 1002);
 	/* A WRITE needs none. */
@@ -281,7 +281,7 @@ Test(ext_requester, no_more_reads_and_atomics_than_allowed_wait_for_the_peer)
 	end_send(e, 3, IBV_WR_RDMA_READ, 4);
 	end_send(e, 4, IBV_WR_RDMA_READ, 4);
 	cr_assert_eq(xend_drain(e), 2);
-	/* Its second response is still to be sent. */
+	/* Its second response has not been sent yet. */
 	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, e->out.xth.stamp), UR_DROP_NONE);
 	xend_expect_silence(e);
 	cr_assert_eq(xend_read(e, 1, 1, 1000, 44, e->out.xth.stamp), UR_DROP_NONE);
@@ -302,14 +302,14 @@ Test(ext_requester, lost_responses_take_no_place_at_the_peer)
 	end_send(e, 3, IBV_WR_RDMA_READ, 4);
 	end_send(e, 4, IBV_WR_RDMA_READ, 4);
 	cr_assert_eq(xend_drain(e), 2);
-	/* Both of the first are lost: they had left before this one. */
+	/* Both responses of the first are lost, because they were sent before this one. */
 	cr_assert_eq(xend_read(e, 2, 0, 1001, 256, e->out.xth.stamp), UR_DROP_NONE);
 	xend_expect(e, UR_EXT_READ_REQUEST, 1002);
 	xend_expect_silence(e);
-	/* Of the second the first is known; the last tells that it has been answered as well. */
+	/* The last response of the second shows that it has been answered completely. */
 	cr_assert_eq(xend_read(e, 2, 1, 1001, 44, e->out.xth.stamp), UR_DROP_NONE);
 	xend_expect(e, UR_EXT_READ_REQUEST, 1003);
-	/* What comes late tells nothing new. */
+	/* A late response has no effect. */
 	cr_assert_eq(xend_read(e, 1, 1, 1000, 44, e->out.xth.stamp), UR_DROP_NONE);
 	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 2);
 	xend_free(e);
@@ -516,9 +516,9 @@ Test(ext_requester, drained_queue_asks_for_the_ack_that_nobody_asked_for)
 	xend_free(e);
 }
 
-/* ---- again ---- */
+/* ---- retransmission ---- */
 
-/* What every opcode looks like on the wire, READs in two parts. */
+/* Posts requests for every opcode, READs in two parts. Returns the number of packets. */
 static unsigned post_of_everything(struct end *e)
 {
 	fill(e, 4096);
@@ -532,7 +532,7 @@ static unsigned post_of_everything(struct end *e)
 	return 12;
 }
 
-/* Each PSN in turn is lost, from the first on: it comes again as it was. */
+/* Loses each PSN in turn, from the first on. The retransmission must equal the original. */
 static void lose_each(uint32_t first_psn, uint32_t first_ssn)
 {
 	struct end *e = XEND(.window = 16, .rd_atomic = 4, .sq_psn = first_psn);
@@ -618,7 +618,7 @@ Test(ext_requester, only_what_is_missing_is_sent_again)
 	xend_free(e);
 }
 
-/* A probe has come back after all responses that the peer has sent. */
+/* Answers the probe, after all responses that the peer has sent. */
 static void probe_came_back(struct end *e, uint32_t epsn)
 {
 	while (!e->qp->xreq.probe)
@@ -725,7 +725,7 @@ Test(ext_requester, response_is_not_asked_for_again_while_its_request_is_missing
 	end_send(e, 1, IBV_WR_RDMA_READ, 4);
 	end_send(e, 2, IBV_WR_RDMA_READ, 4);
 	cr_assert_eq(xend_drain(e), 2);
-	/* The probe says that the second request waits for the first. */
+	/* The probe's answer says that the second request waits for the first. */
 	while (!e->qp->xreq.probe)
 		xend_wait(e);
 	xend_expect(e, UR_EXT_PROBE, 1002);
@@ -738,7 +738,7 @@ Test(ext_requester, response_is_not_asked_for_again_while_its_request_is_missing
 	xend_expect_silence(e);
 	stamp = e->out.xth.stamp;
 	cr_assert_eq(xend_read(e, 1, 0, 1000, 4, stamp), UR_DROP_NONE);
-	/* The second answer, late because of the first, is not deemed lost. */
+	/* The second answer is late because of the first and must not be deemed lost. */
 	xend_expect_silence(e);
 	cr_assert_eq(xend_read(e, 2, 0, 1001, 4, stamp - 1000), UR_DROP_NONE);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);

@@ -12,7 +12,7 @@ static const struct ur_spray_path *path_of(const struct end *e, unsigned i)
 	return &e->qp->xreq.spray->paths.path[i];
 }
 
-/* The packet made last left by the port of the path that it names. Returns the path. */
+/* The last packet must have the port of the path that it names. Returns the path. */
 static unsigned expect_agreement(struct end *e)
 {
 	cr_assert_lt(e->out.xth.path, e->attr.paths ? e->attr.paths : 1);
@@ -21,7 +21,7 @@ static unsigned expect_agreement(struct end *e)
 	return e->out.xth.path;
 }
 
-/* An answer of everything before `epsn` to a packet that came by `path`. */
+/* Acknowledges everything before `epsn`, in answer to a packet that came by `path`. */
 static void answer(struct end *e, uint32_t epsn, uint32_t echo, uint8_t path)
 {
 	struct ur_packet p = xend_packet(e, UR_EXT_ACKNOWLEDGE, epsn - 1, epsn, echo, NULL, 0);
@@ -116,7 +116,7 @@ Test(ext_spray, packet_that_is_not_made_costs_no_path_its_turn)
 {
 	struct end *e = XEND(.paths = 2);
 
-	/* One packet, and a turn in which there is none, over and over. */
+	/* Repeatedly a packet, and a turn without one. */
 	for (uint32_t i = 0; i < 64; i++) {
 		end_send(e, i, IBV_WR_RDMA_WRITE, 4);
 		xend_expect(e, UR_EXT_WRITE_ONLY, END_SQ_PSN + i);
@@ -142,7 +142,7 @@ Test(ext_spray, packet_sent_again_takes_another_turn_and_its_first_path_is_blame
 		last = expect_agreement(e);
 	}
 	stamp = e->out.xth.stamp;
-	/* The peer has all but 1001, which is deemed lost when the probe is back. */
+	/* The peer has all but 1001, which is deemed lost when the probe is answered. */
 	answer(e, 1001, stamp, 0);
 	cr_assert_eq(path_of(e, 1)->lost, 0);
 	xend_sack(e, 1001, UINT32_MAX, stamp);
@@ -200,7 +200,7 @@ Test(ext_spray, packet_sent_again_after_an_rnr_nak_blames_no_path)
 	by = expect_agreement(e);
 	for (unsigned i = 0; i < 4; i++)
 		cr_assert_eq(path_of(e, i)->lost, 0);
-	/* The receive is there; what came without one is found missing. */
+	/* Now there is a receive; the packets that arrived without one are missing. */
 	answer(e, 1001, e->out.xth.stamp, (uint8_t)by);
 	while (e->qp->core->cnt.retransmitted_packets < 2) {
 		xend_wait(e);
@@ -209,7 +209,7 @@ Test(ext_spray, packet_sent_again_after_an_rnr_nak_blames_no_path)
 	}
 	for (unsigned i = 0; i < 4; i++)
 		cr_assert_eq(path_of(e, i)->lost, 0);
-	/* That is forgiven once. */
+	/* This has no consequence the first time. */
 	while (e->qp->core->cnt.retransmitted_packets < 3) {
 		xend_wait(e);
 		while (xend_out(e))
@@ -269,11 +269,11 @@ Test(ext_spray, word_of_the_peer_that_cannot_be_moves_no_path)
 		cr_assert_not_null(xend_out(e));
 	stamp = e->out.xth.stamp;
 	answer(e, 1001, stamp, 4);	    /* no such path */
-	answer(e, 1002, stamp, 255);	    /* nor such */
+	answer(e, 1002, stamp, 255);	    /* nor this one */
 	answer(e, 1003, stamp + 100000, 1); /* sent in the future */
 	p = xend_packet(e, UR_EXT_ACKNOWLEDGE, 1003, 1004, stamp, NULL, 0);
 	p.xaeth.path = 2;
-	p.xaeth.residence = 1000000; /* kept for longer than it was away */
+	p.xaeth.residence = 1000000; /* a residence longer than the round trip */
 	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
 	for (unsigned i = 0; i < 4; i++)
 		cr_assert_eq(path_of(e, i)->samples, 0);
@@ -290,14 +290,14 @@ Test(ext_spray, answers_by_way_of_a_slow_path_count_though_they_were_overtaken)
 	end_send(e, 1, IBV_WR_RDMA_WRITE, 256 * 9);
 	for (unsigned i = 0; i < 8; i++)
 		stamp[i] = xend_out(e)->xth.stamp;
-	/* What went by path 0 comes last. */
+	/* Packets of path 0 arrive last. */
 	for (unsigned i = 7; i > 0; i--)
 		if (i % 4)
 			answer(e, 1000, stamp[i], i % 4);
 	answer(e, 1004, stamp[0], 0);
 	answer(e, 1008, stamp[4], 0);
 	cr_assert_eq(path_of(e, 0)->samples, 2);
-	/* Of the others the second packet came first, and the first was old then. */
+	/* On the others the second packet arrived first, so that the first was stale. */
 	for (unsigned i = 1; i < 4; i++)
 		cr_assert_eq(path_of(e, i)->samples, 1);
 	xend_free(e);

@@ -98,7 +98,7 @@ Test(requester, no_more_than_the_window_is_in_flight)
 	end_send(e, 1, IBV_WR_RDMA_WRITE, 256 * 6);
 	for (uint32_t psn = 1000; psn < 1004; psn++)
 		cr_assert_eq(end_out(e)->bth.psn.v, psn);
-	/* RC-REQ-ACK-01: it does not close without an ACK on its way. */
+	/* RC-REQ-ACK-01: the window does not close without an AckReq. */
 	cr_assert(e->out.bth.ackreq);
 	end_expect_silence(e);
 	cr_assert_eq(end_ack(e, 1001, 0x1f, 0), UR_DROP_NONE);
@@ -154,7 +154,7 @@ Test(requester, ack_is_asked_for_every_so_many_packets)
 	end_free(e);
 }
 
-/* Lets the requester learn that there is no flow control. */
+/* Tells the requester that there is no flow control. */
 static void say_hello(struct end *e)
 {
 	end_send(e, 0, IBV_WR_SEND, 0);
@@ -324,7 +324,7 @@ Test(requester, without_credit_one_packet_goes_and_asks)
 	end_expect(e, UR_RC_SEND_FIRST, 1001);
 	cr_assert(e->out.bth.ackreq);
 	end_expect_silence(e);
-	/* The responder took it: one receive is there. */
+	/* The responder has executed it, so there is a receive. */
 	cr_assert_eq(end_ack(e, 1001, 1, 1), UR_DROP_NONE);
 	end_expect(e, UR_RC_SEND_LAST, 1002);
 	end_free(e);
@@ -348,7 +348,7 @@ Test(requester, sends_go_as_far_as_the_credits_and_writes_further)
 	cr_assert(e->out.bth.ackreq, "the last credit");
 	end_expect(e, UR_RC_WRITE_ONLY, 1003);
 	end_expect_silence(e);
-	/* A repeated ACK brings credits: 3 messages done, 5 receives in all. */
+	/* A repeated ACK brings credits: 3 messages completed, 5 receives in total. */
 	cr_assert_eq(end_ack(e, 1000, 4, 1), UR_DROP_NONE);
 	end_expect(e, UR_RC_WRITE_ONLY_IMM, 1004);
 	end_free(e);

@@ -3,7 +3,7 @@
 
 #include "end.h"
 
-/* What is refused is refused with this NAK, and that is the end of the connection. */
+/* The packet must be refused with this NAK, which ends the connection. */
 static void expect_refusal(struct end *e, struct ur_packet p, uint8_t nak, enum ur_drop drop)
 {
 	uint32_t psn = p.bth.psn.v;
@@ -145,7 +145,7 @@ Test(responder, a_new_gap_after_a_filled_one_is_reported)
 	end_free(e);
 }
 
-/* RC-RESP-ACK-05: rxe takes a retry for each NAK, and an ACK alone gives them back. */
+/* RC-RESP-ACK-05: rxe spends a retry for each NAK, and only an ACK restores them. */
 Test(responder, ack_of_what_has_come_goes_before_a_sequence_nak)
 {
 	struct end *e = END();
@@ -157,7 +157,7 @@ Test(responder, ack_of_what_has_come_goes_before_a_sequence_nak)
 	cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 103, 16), UR_DROP_PSN_GAP);
 	end_expect_ack(e, 101);
 	end_expect_nak(e, 102, 0x60);
-	/* An ACK that was asked for says it as well. */
+	/* A requested ACK has the same effect. */
 	p.bth.ackreq = true;
 	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
 	end_expect_ack(e, 102);
@@ -370,7 +370,7 @@ Test(responder, empty_messages_are_messages)
 	end_post_recv(e, 1, 0, 0);
 	cr_assert_eq(end_recv(e, UR_RC_SEND_ONLY, 100, 0), UR_DROP_NONE);
 	cr_assert_eq(end_expect_wc(e, 1, IBV_WC_SUCCESS).byte_len, 0);
-	/* RC-RESP-ACC-01: no byte, no key. */
+	/* RC-RESP-ACC-01: without a byte, no key is needed. */
 	p.reth.rkey = 0x5555;
 	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
 	p = end_packet(e, UR_RC_READ_REQUEST, 102, 0);

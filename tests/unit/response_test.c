@@ -113,8 +113,10 @@ Test(response, ack_of_a_write_goes_before_the_response_behind_it_and_names_the_w
 	end_free(e);
 }
 
-/* RC-RESP-ACK-06: the network might put the ACK into the answer, which says the same more than
- * once. */
+/*
+ * RC-RESP-ACK-06: the network might move a separate ACK into the middle of the response, whose
+ * packets acknowledge the same.
+ */
 Test(response, an_answer_of_several_packets_acknowledges_the_write_before_it)
 {
 	struct end *e = END();
@@ -145,8 +147,8 @@ Test(response, write_between_two_reads_is_acknowledged_between_their_responses)
 }
 
 /*
- * RC-RESP-ACK-07: a READ was executed behind it. A peer that goes back N asks for that again as
- * well; one that does not gets its ACK when it has asked four times.
+ * RC-RESP-ACK-07: a READ was executed after the WRITE. A peer with go-back-N also repeats the READ;
+ * a peer that does not gets its ACK after four repetitions.
  */
 static void write_four_times(struct end *e, uint32_t psn)
 {
@@ -168,7 +170,7 @@ Test(response, duplicate_of_a_write_before_a_read_is_acknowledged_without_the_re
 	cr_assert_eq(end_drain(e), 2);
 	write_four_times(e, 100);
 	end_expect_silence(e);
-	/* Both come again: the response says it. */
+	/* Both are repeated: the response acknowledges both. */
 	cr_assert_eq(read_request(e, 101, 0, 512), UR_DROP_PSN_DUPLICATE);
 	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
 	end_expect(e, UR_RC_READ_RESPONSE_FIRST, 101);
@@ -177,7 +179,7 @@ Test(response, duplicate_of_a_write_before_a_read_is_acknowledged_without_the_re
 	end_free(e);
 }
 
-/* RC-RESP-ACK-02: the peer lacks the responses; an ACK beyond them would say so once more. */
+/* RC-RESP-ACK-02: the peer lacks the responses; an ACK beyond them would be an implied NAK. */
 Test(response, ack_of_a_duplicate_waits_for_responses_asked_for_again_before_it)
 {
 	struct end *e = END();
@@ -194,7 +196,7 @@ Test(response, ack_of_a_duplicate_waits_for_responses_asked_for_again_before_it)
 	end_free(e);
 }
 
-/* RC-RESP-ACK-03: nothing of the kind was executed there. */
+/* RC-RESP-ACK-03: no WRITE was executed at that PSN. */
 Test(response, write_with_the_psn_of_a_read_is_not_acknowledged)
 {
 	struct end *e = END();
@@ -207,7 +209,7 @@ Test(response, write_with_the_psn_of_a_read_is_not_acknowledged)
 	end_free(e);
 }
 
-/* RC-RESP-ACK-03: its PSN would be one of the future before long. */
+/* RC-RESP-ACK-03: its PSN would soon be one of the future. */
 Test(response, write_that_is_4_million_psns_old_is_no_longer_named)
 {
 	struct end *e = END();
@@ -234,8 +236,7 @@ Test(response, write_that_is_4_million_psns_old_is_no_longer_named)
 	end_free(e);
 }
 
-/* RC-RESP-ACK-06: found with rxe of Linux 6.12. What was sent again late is acknowledged by the
- * answer's end. */
+/* RC-RESP-ACK-06: found with rxe of Linux 6.12. The end of the response acknowledges late duplicates. */
 Test(response, ack_of_an_older_duplicate_does_not_interrupt_an_answer)
 {
 	struct end *e = END();
@@ -253,8 +254,10 @@ Test(response, ack_of_an_older_duplicate_does_not_interrupt_an_answer)
 	end_free(e);
 }
 
-/* RC-RESP-ACK-06. A READ that comes again in the midst of its answer: that goes back, and is not
- * over. */
+/*
+ * RC-RESP-ACK-06. A READ is repeated in the middle of its response: the response goes back and is
+ * not complete.
+ */
 Test(response, ack_of_an_older_duplicate_waits_for_an_answer_that_goes_back_too)
 {
 	struct end *e = END();
@@ -288,7 +291,7 @@ Test(response, ack_before_a_nak_does_not_wait_for_the_response_that_the_nak_wait
 	end_free(e);
 }
 
-/* RC-RESP-ACK-05: the response has said it. */
+/* RC-RESP-ACK-05: the response has already acknowledged everything. */
 Test(response, nak_behind_a_response_needs_no_ack)
 {
 	struct end *e = END();
@@ -453,7 +456,7 @@ Test(response, when_psns_come_round_again_the_newest_answer_counts)
 
 	cr_assert_eq(fetch_add(e, 100, 5), UR_DROP_NONE);
 	end_drain(e);
-	/* 2^24 PSNs later, without sending them all. */
+	/* The state after 2^24 PSNs, without sending them all. */
 	e->qp->rsp.epsn = ur_psn(100);
 	cr_assert_eq(fetch_add(e, 100, 5), UR_DROP_NONE);
 	end_drain(e);
@@ -493,7 +496,7 @@ Test(response, region_that_goes_in_the_middle_of_an_answer_is_not_read)
 	end_free(e);
 }
 
-/* RC-RESP-READ-02: the peer may have had it all, and told the owner that the region can go. */
+/* RC-RESP-READ-02: the peer may have received everything and told the owner to release the region. */
 Test(response, region_that_has_gone_only_drops_an_answer_given_once_more)
 {
 	struct end *e = END();
@@ -509,7 +512,7 @@ Test(response, region_that_has_gone_only_drops_an_answer_given_once_more)
 	end_expect_silence(e);
 	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
 	cr_assert_eq(end_async(e, IBV_EVENT_QP_ACCESS_ERR), 0);
-	/* Who comes next is refused as ever. */
+	/* A new request is refused as usual. */
 	cr_assert_eq(read_request(e, 102, 0, 4), UR_DROP_ACCESS);
 	end_expect_nak(e, 102, 0x62);
 	end_expect_silence(e);
@@ -580,8 +583,7 @@ Test(response, ack_promises_as_many_receives_as_are_posted)
 	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
 	end_expect(e, UR_RC_ACKNOWLEDGE, 100);
 	cr_assert_eq(e->out.aeth.syndrome, 4, "5 receives: code 4 stands for 4, code 5 for 6");
-	/* The receive of the message under way is not consumed yet, as the message is not counted.
-	 */
+	/* The receive of the message in progress is not consumed yet, nor is the message counted. */
 	p = end_packet(e, UR_RC_SEND_FIRST, 101, 256);
 	p.bth.ackreq = true;
 	cr_assert_eq(e->out.aeth.msn, 1);

@@ -42,7 +42,7 @@ Test(rtt, timeout_covers_what_the_peer_keeps)
 	cr_assert_eq(r.srtt, 200000);
 	cr_assert_eq(r.kept, 100000);
 	cr_assert_eq(ur_rtt_rto_ns(&r, 0), (200000 + 4 * 100000 + 100000) * 16);
-	/* It grows at once and shrinks by a sixteenth. */
+	/* It grows at once, and shrinks by a sixteenth per sample. */
 	ur_rtt_sample(&r, 0, 260000, 460000);
 	cr_assert_eq(r.kept, 260000);
 	ur_rtt_sample(&r, 0, 100000, 300000);
@@ -54,11 +54,11 @@ Test(rtt, smooths_by_an_eighth)
 	ur_rtt_sample(&r, 0, 0, 8000);
 	ur_rtt_sample(&r, 0, 0, 16000);
 	cr_assert_eq(r.srtt, 9000);
-	/* 8000 away, 4000 known: a quarter of the rest. */
+	/* The deviation is 8000, RTTVAR 4000: it grows by a quarter of the difference. */
 	cr_assert_eq(r.rttvar, 5000);
 	ur_rtt_sample(&r, 0, 0, 9000);
 	cr_assert_eq(r.srtt, 9000);
-	/* It shrinks by a sixteenth only. */
+	/* It shrinks only by a sixteenth. */
 	cr_assert_eq(r.rttvar, 5000 - 312);
 	ur_rtt_sample(&r, 0, 0, 1000);
 	cr_assert_eq(r.srtt, 8000);
@@ -105,14 +105,14 @@ Test(rtt, what_was_heard_of_before_is_not_fresh)
 	cr_assert_not(ur_rtt_is_fresh(0, 1000, 2000));
 	cr_assert_not(ur_rtt_is_fresh(2001, 1000, 2000), "it has not left yet");
 	cr_assert_not(ur_rtt_is_fresh(2000, 2000, 2000));
-	/* Across the wrap. */
+	/* Across the wrap of stamps. */
 	cr_assert(ur_rtt_is_fresh(0xfffffff1u, 0xfffffff0u, 0x10));
 	cr_assert(ur_rtt_is_fresh(0, 0xfffffff0u, 0x10));
 	cr_assert(ur_rtt_is_fresh(0x10, 0xfffffff0u, 0x10));
 	cr_assert_not(ur_rtt_is_fresh(0xfffffff0u, 0xfffffff0u, 0x10));
 	cr_assert_not(ur_rtt_is_fresh(0xffffff00u, 0xfffffff0u, 0x10));
 	cr_assert_not(ur_rtt_is_fresh(0x11, 0xfffffff0u, 0x10));
-	/* After a pause of 51.5 s, three quarters of the way round. */
+	/* After a pause of 51.5 s, three quarters of the stamp's range. */
 	cr_assert(ur_rtt_is_fresh(0xc00003e8u, 1000, 0xc00003e8u));
 	cr_assert_not(ur_rtt_is_fresh(1000, 1000, 0xc00003e8u));
 	cr_assert_not(ur_rtt_is_fresh(900, 1000, 0xc00003e8u));

@@ -10,8 +10,8 @@
 #include "wire/ext.h"
 
 /*
- * Selective retransmission over a channel that loses and reorders, in virtual time: a sender that
- * always has something to send, a receiver with a bitmap that acknowledges each batch that it
+ * Selective retransmission over a channel with loss and reordering, in virtual time. The sender
+ * always has something to send; the receiver has a bitmap and acknowledges each batch that it
  * reads.
  */
 #define TICK_NS 200
@@ -20,14 +20,14 @@
 
 struct frame {
 	uint64_t due_ns;
-	uint32_t nr, stamp; /* nr is counted from the first */
+	uint32_t nr, stamp; /* nr counts from the first number */
 	bool probe;
 };
 
-/* Delay in order, then some are held back until others have passed (lib/edge/impair.h). */
+/* Delays frames in order, then holds back some until others have passed (lib/edge/impair.h). */
 struct channel {
 	uint32_t loss, reorder;	   /* of 10000 */
-	uint32_t gap_min, gap_max; /* that many others pass one that is held back */
+	uint32_t gap_min, gap_max; /* number of frames that pass one that is held back */
 	uint64_t delay_ns, hold_ns;
 	struct frame line[LINE];
 	uint32_t head, tail;
@@ -51,8 +51,8 @@ struct ack {
 struct model {
 	struct sim_rng rng;
 	uint64_t now_ns;
-	uint32_t first, total; /* numbers to be sent */
-	uint64_t interval_ns;  /* between transmissions, the sender's speed */
+	uint32_t first, total; /* first number, count of numbers to be sent */
+	uint64_t interval_ns;  /* time between transmissions */
 	uint32_t batch;	       /* frames that the receiver reads at once */
 	uint64_t stall_at_ns, stall_ns;
 	struct channel ch;
@@ -95,7 +95,7 @@ static void transmit(struct model *m, uint32_t nr, bool probe)
 	};
 }
 
-/* The next frame that comes out now. */
+/* Takes the next frame that leaves the channel now. */
 static bool come_out(struct model *m, struct frame *f)
 {
 	struct channel *ch = &m->ch;
@@ -204,7 +204,7 @@ static struct model *model_new(uint64_t seed)
 
 	m->rng.state = seed;
 	m->now_ns = (sim_rand(&m->rng) >> 20) + 1;
-	/* Numbers and stamps wrap on the way in some runs. */
+	/* In some runs numbers and stamps wrap. */
 	if (chance(m, 5000))
 		m->now_ns = (m->now_ns | ((UINT64_C(1) << 36) - 1)) - sim_below(&m->rng, 1000000);
 	m->first = chance(m, 5000) ? UR_PSN_MASK - sim_below(&m->rng, 3000)
@@ -225,7 +225,7 @@ static struct model *model_new(uint64_t seed)
 	return m;
 }
 
-/* Until everything has arrived and is known to have. */
+/* Runs until everything has arrived and been acknowledged. */
 static void model_run(struct model *m, uint64_t seed)
 {
 	struct ur_selective_env env = {&m->pool, &m->rtt, &m->marks};
@@ -282,7 +282,7 @@ Test(selective_model, reordering_sees_no_retransmission)
 	}
 }
 
-/* The sum over all runs: one run loses too few for a ratio. */
+/* Sums over all runs, because one run loses too few packets for a ratio. */
 static void lose(uint32_t of_10000, uint32_t reorder)
 {
 	uint32_t lost = 0, resent = 0;
@@ -330,7 +330,7 @@ Test(selective_model, half_of_all_lost_gets_through)
 	}
 }
 
-/* The receiver stands still for 50 ms. */
+/* The receiver does not run for 50 ms. */
 Test(selective_model, a_stall_of_the_peer_costs_a_few_repetitions_of_the_oldest)
 {
 	for (uint64_t seed = 1; seed <= RUNS; seed++) {
@@ -344,7 +344,7 @@ Test(selective_model, a_stall_of_the_peer_costs_a_few_repetitions_of_the_oldest)
 	}
 }
 
-/* Whatever a peer says, in whatever order things happen: every interval holds, and it ends. */
+/* For any message of a peer and any order of events, all intervals hold and the run ends. */
 static void disturb(struct model *m, const struct ur_selective_env *env)
 {
 	uint8_t map[UR_SACK_BYTES];

@@ -10,7 +10,8 @@
 
 /*
  * Times are microseconds of a clock that starts at `origin`. The round trip is 100 us without
- * deviation: the reordering window is 100 us, the long one 1 ms, silence 200 us, the timeout 1 ms.
+ * deviation, the reordering window 100 us, the long one 1 ms, the probe timeout 200 us, the timeout
+ * 1 ms.
  */
 #define US    1000
 #define FIRST 0xfffffd /* three numbers before the wrap */
@@ -56,7 +57,7 @@ static void send(uint32_t n, uint64_t us)
 	ur_selective_validate(&s);
 }
 
-/* una and bits count from FIRST: bit i is number una + 1 + i. */
+/* `una` counts from FIRST; bit i is number una + 1 + i. */
 static uint32_t news(uint32_t una, uint64_t bits, uint64_t echo_us, uint64_t us)
 {
 	struct ur_selective_news n = {
@@ -71,7 +72,7 @@ static uint32_t news(uint32_t una, uint64_t bits, uint64_t echo_us, uint64_t us)
 	return cnt;
 }
 
-/* The same for `cnt` arrivals right behind una. */
+/* The same for `cnt` arrivals directly after una. */
 static uint32_t news_many(uint32_t una, uint32_t cnt, uint64_t echo_us, uint64_t us)
 {
 	uint8_t map[UR_SACK_BYTES] = {0};
@@ -166,7 +167,7 @@ Test(selective, bounds_the_flight_by_the_window)
 	cr_assert_eq(ur_selective_credit(&s), 56);
 	send(56, 1);
 	cr_assert_eq(ur_selective_credit(&s), 0);
-	/* What has arrived beyond the gap is not in flight, nor is what is lost. */
+	/* Neither arrived packets beyond the gap nor lost ones are in flight. */
 	news_many(0, 255, 1, 101);
 	cr_assert_eq(ur_selective_in_flight(&s), 1);
 	cr_assert_eq(ur_selective_credit(&s), 255);
@@ -191,8 +192,7 @@ Test(selective, learns_a_flight_beyond_the_window)
 {
 	uint32_t sent = 0, acked = 0, credit = 0;
 
-	/* Every 100 us all of the flight before is acknowledged: the path takes what it is given.
-	 */
+	/* Every 100 us the whole flight is acknowledged: the path carries everything. */
 	for (uint32_t i = 0; i < 100; i++) {
 		uint32_t n = ur_selective_credit(&s);
 
@@ -204,7 +204,7 @@ Test(selective, learns_a_flight_beyond_the_window)
 		acked = sent;
 	}
 	cr_assert_eq(credit, UR_EXT_WINDOW / 2);
-	/* Then it takes a hundred numbers a round trip. */
+	/* Then it carries a hundred numbers per round trip. */
 	for (uint32_t i = 100; i < 200; i++) {
 		send(100, 100 * i);
 		sent += 100;
@@ -218,7 +218,7 @@ Test(selective, learns_a_flight_beyond_the_window)
 /* EXT-SEL-LOSS-01 */
 Test(selective, finds_one_lost_when_a_number_a_window_younger_has_arrived)
 {
-	/* A number a microsecond; number 3 is missing. */
+	/* One number per microsecond; number 3 is missing. */
 	for (uint32_t i = 0; i < 104; i++)
 		send(1, i);
 	cr_assert_eq(news(3, 0, 2, 102), 3);
@@ -229,7 +229,7 @@ Test(selective, finds_one_lost_when_a_number_a_window_younger_has_arrived)
 		send(1, i);
 	cr_assert_eq(news_many(3, 96, 99, 199), 95);
 	cr_assert_eq(lost(), -1, "its age is 96 us");
-	/* Marks tell when number 3 left to half a round trip at worst. */
+	/* tx_time samples give the time of number 3 with an error of at most half a round trip. */
 	cr_assert_eq(news_many(3, 150, 153, 253), 54);
 	resend(3, 253);
 	cr_assert_eq(lost(), -1);
@@ -295,7 +295,7 @@ Test(selective, probes_a_silent_tail_once_and_learns_what_is_lost)
 	cr_assert_eq(expire(300), UR_SELECTIVE_PROBE);
 	cr_assert_eq(expire(301), UR_SELECTIVE_NOTHING);
 	cr_assert_eq(lost(), -1);
-	/* 6 and 7 are lost, 8 and 9 were. */
+	/* 6 and 7 are lost; 8 and 9 no longer count as lost. */
 	cr_assert_eq(news(6, 0x2, 300, 400), 1);
 	cr_assert_eq(s.lost_cnt, 3);
 	resend(6, 400);
@@ -335,7 +335,7 @@ Test(selective, waits_longer_where_round_trips_vary)
 /* EXT-SEL-PROBE-03 */
 Test(selective, who_was_sent_again_is_asked_about_after_two_round_trips)
 {
-	rtt.rttvar = 3125; /* silence is 400 us */
+	rtt.rttvar = 3125; /* the probe timeout is 400 us */
 	send(1, 0);
 	ur_selective_lose_una(&s, &env);
 	resend(0, 100);
@@ -393,7 +393,7 @@ Test(selective, a_timeout_loses_una_alone_and_backs_off)
 	cr_assert_eq(expire(3600), UR_SELECTIVE_RESEND);
 	resend(0, 3600);
 	cr_assert_eq(deadline(), 7600);
-	/* The peer is back, una has come by its last retransmission; the rest follows at once. */
+	/* The peer runs again and has una by its last retransmission; the rest follows at once. */
 	cr_assert_eq(news(1, 0, 3600, 3700), 1);
 	cr_assert_eq(s.lost_cnt, 9);
 	for (int nr = 1; nr < 10; nr++)
@@ -413,7 +413,7 @@ Test(selective, asks_again_for_a_resend_that_did_not_happen)
 	cr_assert_eq(deadline(), 1200);
 }
 
-/* A peer that stalls for 50 ms and then answers everything, retransmissions included. */
+/* A peer that does not run for 50 ms and then answers everything, including retransmissions. */
 Test(selective, a_stall_resends_nothing_but_una)
 {
 	uint64_t us = 0;
@@ -441,7 +441,7 @@ Test(selective, a_stall_resends_nothing_but_una)
 /* EXT-SEL-REO-01 */
 Test(selective, reordering_by_64_places_is_no_loss_from_the_first_packet_on)
 {
-	/* The first sample was of an idle path: 10 us, and a number takes 3. */
+	/* The first sample was on an idle path: 10 us; a number takes 3 us. */
 	rtt.srtt = rtt.min = 625;
 	for (uint32_t i = 0; i <= 64; i++) {
 		send(1, 3 * i);
@@ -462,7 +462,7 @@ Test(selective, reordering_by_64_places_is_no_loss_from_the_first_packet_on)
 
 Test(selective, the_window_grows_to_the_reordering_that_was_seen)
 {
-	/* A number a microsecond, number 0 comes after 200 younger ones: deemed lost in between. */
+	/* One number per microsecond. Number 0 arrives after 200 later ones and is deemed lost meanwhile. */
 	for (uint64_t us = 0; us <= 101; us++)
 		send(1, us);
 	news(0, 1, 1, 101);
@@ -476,7 +476,7 @@ Test(selective, the_window_grows_to_the_reordering_that_was_seen)
 	cr_assert_eq(pool.spurious_cnt, 0);
 	cr_assert_eq(s.reo_places, 200);
 	cr_assert_geq(s.reo_time, 150 * US / 16);
-	/* The same once more is no loss. */
+	/* The same reordering again does not count as a loss. */
 	news_many(201, 200, 401, 501);
 	cr_assert_eq(lost(), -1);
 	cr_assert_eq(news(402, 0, 201, 502), 1);
@@ -490,13 +490,13 @@ Test(selective, a_retransmission_in_vain_makes_it_more_patient)
 	send(200, 120);
 	news_many(0, 250, 120, 220);
 	resend(0, 221);
-	/* The answer was caused by something older than the retransmission. */
+	/* The answer was caused by a packet older than the retransmission. */
 	cr_assert_eq(news(300, 0, 120, 400), 50);
 	cr_assert_eq(pool.spurious_cnt, 1);
 	cr_assert_eq(s.reo_time, 200 * US / 16);
 	send(1, 400);
 	cr_assert_eq(news(401, 0, 400, 500), 101);
-	/* An answer sooner than the least round trip is one to the first transmission. */
+	/* An answer that arrives sooner than the least round trip belongs to the first transmission. */
 	send(200, 600);
 	send(200, 900);
 	news_many(401, 399, 900, 1000);
@@ -532,7 +532,7 @@ Test(selective, after_reordering_a_silent_tail_gets_its_time)
 	send(65, 80);
 	news_many(0, 65, 80, 180);
 	news(66, 0, 80, 181);
-	/* 66 is missing and only nine numbers follow it: reordering did more. */
+	/* 66 is missing and only nine numbers follow it: less than the reordering seen before. */
 	send(10, 200);
 	news(66, 0x1ff, 200, 300);
 	cr_assert_eq(deadline(), 1200);
@@ -541,7 +541,7 @@ Test(selective, after_reordering_a_silent_tail_gets_its_time)
 	cr_assert_eq(lost(), 66);
 }
 
-/* ---- what the network can make of it ---- */
+/* ---- duplicated, late and old answers ---- */
 
 Test(selective, old_news_tell_nothing_new)
 {
@@ -571,7 +571,7 @@ Test(selective, an_answer_that_is_repeated_puts_off_neither_probe_nor_timeout)
 	news(6, 0, 0, 310);
 	news(3, 0, 0, 320);
 	cr_assert_eq(deadline(), 700);
-	/* The probe's answer is news, but only once; its bit is known then. */
+	/* The probe's answer counts, but only once; its bit is known then. */
 	news(6, 0, 300, 400);
 	cr_assert_eq(s.lost_cnt, 4);
 	for (int nr = 6; nr < 10; nr++)
@@ -640,7 +640,7 @@ Test(selective, a_long_rest_makes_no_old_stamp_young)
 {
 	send(1, 0);
 	news(1, 0, 0, 100);
-	/* 68.7 s later, just before stamps come round. */
+	/* 68.7 s later, just before stamps wrap. */
 	for (uint64_t us = 68719000; us < 68720000; us += 100) {
 		send(2, us);
 		cr_assert_eq(news(s.una.v - FIRST, 0x1, us, us + 50), 1);
@@ -772,7 +772,7 @@ Test(selective, a_repeat_that_overtakes_first_answers_tells_of_repeats_only)
 	resend(3, 400);
 	cr_assert(arrived(2, 250, 420));
 	cr_assert_eq(lost(), -1);
-	/* Number 0 was asked for long before 3; those behind still wait in their queue. */
+	/* Number 0 was requested long before 3; the later ones still wait in their queue. */
 	cr_assert(arrived(3, 400, 500));
 	cr_assert_eq(lost(), 0);
 	cr_assert_eq(s.lost_cnt, 1);
@@ -796,7 +796,7 @@ Test(selective, a_read_request_is_lost_when_4_later_ones_have_arrived)
 	cr_assert_eq(s.lost_cnt, 1);
 }
 
-/* EXT-SEL-SEARCH-01: of 8 responses with the same stamp one looks for what is lost. */
+/* EXT-SEL-SEARCH-01: of 8 responses with the same stamp, only one searches for losses. */
 Test(selective, a_response_like_the_one_before_is_not_worth_a_search)
 {
 	send(1, 0);

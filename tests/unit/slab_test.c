@@ -28,7 +28,7 @@ static void expect_fresh(const uint8_t *p, size_t bytes)
 		cr_assert_eq(p[i], 0);
 }
 
-/* Sizes on either side of what is a class of its own, and of what is no class any more. */
+/* Sizes on both sides of the boundaries between classes, and of the largest class. */
 Test(slab, every_size_is_zeroed_aligned_and_its_own)
 {
 	static const size_t sizes[] = {0,    1,	   63,	 64,	65,    1023,   1024,   1025,
@@ -72,7 +72,7 @@ Test(slab, objects_of_one_size_lie_close_and_are_used_again)
 	ur_slab_free(&slab, NULL, BYTES);
 }
 
-/* A chunk that was full and has room again, and one that is empty, are found and given back. */
+/* A full chunk that gets room again is used, and an empty chunk is returned to the system. */
 Test(slab, full_chunks_come_back_and_empty_ones_go)
 {
 	enum { PER_CHUNK = 4, CNT = 4 * PER_CHUNK };

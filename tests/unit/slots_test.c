@@ -5,7 +5,7 @@
 
 #include "engine/slots.h"
 
-static struct ur_core core; /* a slot is live while it has one */
+static struct ur_core core; /* a slot is live while it has a core */
 
 static uint64_t next_random;
 

@@ -6,7 +6,7 @@
 #include "transport/spray.h"
 
 /*
- * A network of up to 16 paths, each with a loss rate and a round trip; what became of a packet is
+ * A network of up to 16 paths, each with a loss rate and a round trip. The outcome of a packet is
  * reported after DELAY later ones.
  */
 #define DELAY 100
@@ -16,7 +16,7 @@ struct net {
 	uint32_t random;
 	unsigned loss_permille[UR_SPRAY_MAX];
 	uint32_t rtt[UR_SPRAY_MAX];
-	unsigned ack_every; /* of the packets that arrive one in so many is reported */
+	unsigned ack_every; /* one of this many arriving packets is reported */
 	unsigned used[UR_SPRAY_MAX], lost_cnt, sent_cnt, arrived_cnt;
 	struct {
 		uint8_t path;
@@ -50,7 +50,7 @@ static void report(struct net *net, unsigned slot)
 		ur_spray_acked(net->s, path, net->rtt[path]);
 }
 
-/* Sends `cnt` packets and counts them anew. */
+/* Sends `cnt` packets; the counts begin with them. */
 static void run(struct net *net, unsigned cnt)
 {
 	for (unsigned i = 0; i < UR_SPRAY_MAX; i++)
@@ -69,7 +69,7 @@ static void run(struct net *net, unsigned cnt)
 	}
 }
 
-/* Percent of the share it would have if all were equal. */
+/* The share of the path, in percent of an equal share. */
 static unsigned percent_of_fair(const struct net *net, uint8_t path)
 {
 	unsigned sum = 0;
@@ -149,7 +149,7 @@ Test(spray, consecutive_packets_of_equal_paths_take_turns_and_another_begins_eac
 	free(net.s);
 }
 
-/* SPRAY-TURN-01: one packet of 16 is answered, the later in its burst of 32 the later. */
+/* SPRAY-TURN-01: one packet of 16 is answered; later packets of a burst of 32 get later answers. */
 Test(spray, place_in_a_burst_is_no_delay_of_a_path)
 {
 	for (uint8_t n = 2; n <= UR_SPRAY_MAX; n *= 2) {
@@ -263,7 +263,7 @@ Test(spray, moments_in_which_a_peer_did_not_run_move_no_share)
 
 	net.ack_every = 7;
 	for (unsigned k = 0; k < 4000; k++) {
-		/* Ten packets of two hundred meet a peer that sleeps for a hundred round trips. */
+		/* Ten packets of two hundred reach a peer that does not run for a hundred round trips. */
 		for (unsigned i = 0; i < 4; i++)
 			net.rtt[i] = k % 20 ? 1000 : 100000;
 		run(&net, 10);

@@ -42,7 +42,7 @@ static int post(struct ur_srq *srq, uint64_t id)
 	return ur_rq_post(&srq->rq, &wr);
 }
 
-/* Takes one, which must be that of `id`; returns whether the limit was reached. */
+/* Takes a receive, which must have this id. Returns true if the limit was reached. */
 static bool take(struct ur_srq *srq, uint64_t id)
 {
 	union {
@@ -123,7 +123,7 @@ Test(srq, without_a_limit_nothing_is_reached)
 	srq_free(srq);
 }
 
-/* Posts and takes until the indices stand in the middle of the ring, with `cnt` elements left. */
+/* Posts and takes until the indices are in the middle of the ring, with `cnt` elements left. */
 static uint64_t churn(struct ur_srq *srq, unsigned cnt)
 {
 	uint64_t id = 1;

@@ -68,7 +68,7 @@ Test(stale_gap, queue_pair_ends_and_gives_back_what_it_held)
 	free(srq.rq.ring);
 }
 
-/* EXT-RESP-STALE-01: a peer that sends again and again finds no receive, which is not its fault. */
+/* EXT-RESP-STALE-01: a peer that keeps retransmitting without a receive is not at fault. */
 Test(stale_gap, peer_that_goes_on_is_waited_for)
 {
 	struct end *e;
@@ -81,10 +81,10 @@ Test(stale_gap, peer_that_goes_on_is_waited_for)
 		end_drain(e);
 		end_sleep(e, 134 * SECOND);
 		cr_assert_eq(e->qp->state, IBV_QPS_RTS);
-		/* What lies beyond the window is no progress, */
+		/* A packet beyond the window is not progress, */
 		cr_assert_neq(arrives(e, 2 + UR_EXT_WINDOW), UR_DROP_NONE);
 		if (i < 2) {
-			/* what fills the hole is, although the next one is open at once. */
+			/* but one that fills the gap is, although there is a new gap at once. */
 			cr_assert_eq(arrives(e, 2 * i), UR_DROP_NONE);
 			end_expect_wc(e, 2 * i, IBV_WC_SUCCESS);
 			end_expect_wc(e, 2 * i + 1, IBV_WC_SUCCESS);
@@ -152,7 +152,7 @@ Test(stale_gap, queue_pair_leaves_slots_to_others)
 	struct ur_qp *other = end_add_qp(e);
 	uint32_t held[2] = {0, 0};
 
-	/* One after the other, so that the greedy one has taken what it gets. */
+	/* One after the other, so that the first one has taken all contexts that it can get. */
 	for (unsigned q = 0; q < 2; q++)
 		for (uint32_t i = 1; i < 100; i++) {
 			struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, END_RQ_PSN + i, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vl_arbiter.h"
 
-/* ACK, NAK and CNP go ahead of all lanes and are charged to theirs. */
+/* ACKs, NAKs and CNPs are sent ahead of all lanes and charged to their own lane. */
 
 /* Lane `vl` sends `bytes` ahead of all for each packet of its own; all are counted in `sent`. */
 static void run_ahead(uint16_t ready, unsigned vl, uint32_t bytes, unsigned cnt)
@@ -27,7 +27,7 @@ Test(vl_ahead, what_went_ahead_is_part_of_the_lanes_share)
 		run_ahead(6, 1, 256, 1000000);
 		expect_ratio(sent[1], sent[2], 1, 1);
 	}
-	/* Between the tables as well, of either. */
+	/* Also between the two tables. */
 	for (unsigned vl = 0; vl < 2; vl++) {
 		start(two(UR_VL_IBA, 1, 16, 4));
 		run_ahead(3, vl, 512, 1000000);
@@ -57,7 +57,7 @@ Test(vl_ahead, debt_is_paid_in_whole_packets)
 	expect(6, FULL, "1121112");
 	ur_vl_charge_ahead(&v, 1, 3 * FULL);
 	expect(6, FULL, "21112");
-	/* A turn of which debt took all is followed by one that takes place. */
+	/* After a turn that was used up by debt, the lane has a real turn. */
 	ur_vl_charge_ahead(&v, 1, 6 * FULL);
 	expect(6, FULL, "2111221112");
 }

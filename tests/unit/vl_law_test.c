@@ -3,9 +3,9 @@
 
 #include "vl_arbiter.h"
 
-/* The law of mode measured: docs/design/virtual-lanes.md. */
+/* The law of the mode `measured`, see docs/design/virtual-lanes.md. */
 
-/* One whole cycle of two saturated lanes: from a high packet behind a low one to the next. */
+/* A cycle of two saturated lanes: from a high packet that follows a low one to the next such packet. */
 struct cycle {
 	uint32_t high, low; /* packets */
 };
@@ -102,7 +102,7 @@ static unsigned gcd(unsigned a, unsigned b)
 	return b ? gcd(b, a % b) : a;
 }
 
-/* a smaller than b, as ratios of high to low */
+/* true if a < b, as ratios of high to low */
 static bool below(struct cycle a, struct cycle b)
 {
 	return (uint64_t)a.high * b.low < (uint64_t)b.high * a.low;
@@ -214,7 +214,7 @@ Test(vl_law, measured_low_lane_that_runs_dry_has_the_rest_behind_one_high_turn)
 	       "11");
 	expect(1, FULL, "0");
 	expect(3, FULL, "0011000");
-	/* It comes back from a long sleep. */
+	/* The lane is ready again after a long time. */
 	start(two(UR_VL_MEASURED, 2, 3, 4));
 	expect(1, FULL, "0000000000000000000");
 	expect(3, FULL,

@@ -9,7 +9,7 @@ Test(vl, limit_0_is_one_packet)
 	start(two(UR_VL_IBA, 0, 255, 1));
 	expect(3, FULL, "01010101");
 	expect(3, 64, "01010101");
-	/* The limit is used up again when the low lane wakes. */
+	/* The limit is used up again when the low lane becomes ready. */
 	expect(1, FULL, "0000");
 	expect(3, FULL, "10");
 }
@@ -45,7 +45,7 @@ Test(vl, a_low_packet_resets_the_limit)
 	expect(3, FULL, "000");
 	expect(2, FULL, "1");
 	expect(3, FULL, "000010000");
-	/* Used up while no low lane is ready: it starts anew. */
+	/* If it is used up while no low lane is ready, it starts again. */
 	expect(1, FULL, "00");
 	expect(3, FULL, "001");
 }
@@ -94,7 +94,7 @@ Test(vl, iba_shares_a_table_by_weight)
 	expect_ratio(sent[0] + sent[1] + sent[2], sent[10] + sent[11] + sent[12] + sent[13], 8, 1);
 }
 
-/* One packet at a time, entry by entry, as IBA tells it. */
+/* A naive arbiter, packet by packet and entry by entry, as IBA describes it. */
 struct naive {
 	struct ur_vl_attr a;
 	unsigned at[2];
@@ -185,7 +185,7 @@ Test(vl, a_high_lane_that_sleeps_costs_the_low_one_nothing)
 		start(two(mode, 1, 16, 4));
 		run(2, FULL, 100000);
 		cr_assert_eq(sent[1], UINT64_C(100000) * FULL);
-		/* One high packet now and then: it goes at once, all others are low. */
+		/* An occasional high packet goes at once; all others are low. */
 		for (unsigned i = 0; i < 1000; i++) {
 			cr_assert_eq(send_one(3, FULL), 0, "mode %d, %u", (int)mode, i);
 			expect(2, FULL, "111111111");
@@ -215,7 +215,7 @@ Test(vl, who_wakes_a_lane_that_was_alone_goes_first_and_waits_for_one_turn_at_mo
 	expect(6, FULL, "22112211");
 }
 
-/* Payload is not what ends the turn of packets without any. */
+/* Packets without payload also use up a turn. */
 Test(vl, a_packet_counts_at_least_64_bytes)
 {
 	struct ur_vl_attr a = two(UR_VL_IBA, 0, 1, 2);

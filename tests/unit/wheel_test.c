@@ -8,7 +8,7 @@
 #define TICK  (UINT64_C(1) << UR_WHEEL_TICK_SHIFT)
 #define REACH (TICK << (UR_WHEEL_SLOT_BITS * UR_WHEEL_LEVELS)) /* of the last level */
 
-/* splitmix64, so that a failing case is a seed */
+/* splitmix64: a failing case is identified by its seed */
 static uint64_t next_random(uint64_t *seed)
 {
 	uint64_t z = *seed += UINT64_C(0x9E3779B97F4A7C15);
@@ -26,7 +26,7 @@ static uint64_t fires_at(uint64_t deadline_ns)
 	return part ? deadline_ns - part + TICK : deadline_ns;
 }
 
-/* Goes from one next to the next until the timer fires; returns when, and in how many steps. */
+/* Advances to the next time repeatedly until the timer fires; returns that time and the steps. */
 static uint64_t run_until_fired(struct ur_wheel *w, struct ur_timer *t, uint64_t now, int *steps)
 {
 	for (*steps = 1;; ++*steps) {
@@ -224,7 +224,7 @@ Test(wheel, time_that_goes_back_is_our_own_bug, .signal = SIGABRT)
 
 #define TIMER_CNT 300
 
-/* What the wheel should do, by looking at every timer. */
+/* A model of the wheel that looks at every timer. */
 struct model {
 	struct ur_wheel wheel;
 	struct ur_timer timers[TIMER_CNT];
@@ -276,7 +276,7 @@ static void random_operation(struct model *m, uint64_t *random, uint64_t seed)
 		m->fires[i] = UR_NEVER;
 		break;
 	case 1:
-		/* By less than most timers wait, or the wheel would always be empty. */
+		/* Less than most timers wait, because otherwise the wheel would always be empty. */
 		m->now += span >> (next_random(random) % 32);
 		expire_both(m, seed);
 		break;

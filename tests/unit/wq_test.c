@@ -17,7 +17,7 @@ static struct ur_ah handle;
 
 static void *ring_new(size_t bytes)
 {
-	/* Exactly as long as promised, so that an address sanitizer sees what is too much. */
+	/* Exactly the declared size, so that AddressSanitizer detects accesses beyond it. */
 	void *ring = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 
 	cr_assert_not_null(ring);
@@ -429,7 +429,7 @@ Test(wq, a_receive_is_posted_with_its_sges_and_their_sum)
 	wq_free(wq);
 }
 
-/* One poster, one worker: every element arrives whole and in order. */
+/* One poster and one worker: every element arrives complete and in order. */
 #define RACE_CNT 200000u
 
 static void *post_all(void *arg)
