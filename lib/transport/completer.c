@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/dest.h"
 #include "transport/mode.h"
-#include "transport/requester_priv.h"
+#include "transport/rc/completer_priv.h"
+#include "transport/send_queue.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
-
-static inline struct ur_wqe *oldest(struct ur_qp *qp)
-{
-	return ur_sq_at(&qp->sq, qp->req.head);
-}
 
 static inline bool is_read(const struct ur_wqe *wqe)
 {
@@ -22,45 +18,12 @@ static inline bool is_atomic(const struct ur_wqe *wqe)
 	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-void ur_completer_finish(struct ur_qp *qp, enum ibv_wc_status status)
-{
-	static const uint8_t wc_opcode[] = {
-		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
-		[IBV_WR_SEND] = IBV_WC_SEND,
-		[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
-		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
-		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
-		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
-	};
-	const struct ur_wqe *wqe = oldest(qp);
-	struct ibv_wc wc = {
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.opcode = wc_opcode[wqe->opcode],
-		.byte_len = wqe->length,
-		.qp_num = qp->qpn.v,
-	};
-	bool wanted = (wqe->flags & UR_WQE_SIGNALED) || status != IBV_WC_SUCCESS;
-
-	if (status == IBV_WC_WR_FLUSH_ERR)
-		qp->core->cnt.flushed_wqe++;
-	else if (status != IBV_WC_SUCCESS)
-		qp->core->cnt.req_cqe_error++;
-	/* The place is free before the poster can learn of it. */
-	ur_wq_release(&qp->sq, ++qp->req.head);
-	if (wanted)
-		ur_core_complete(qp->core, qp->send_cq, &wc, status != IBV_WC_SUCCESS);
-}
-
 void ur_completer_advance(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
 
-	while (req->head != req->cur && (oldest(qp)->flags & UR_WQE_DONE))
-		ur_completer_finish(qp, IBV_WC_SUCCESS);
+	while (req->head != req->cur && (oldest_wqe(qp)->flags & UR_WQE_DONE))
+		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	if (req->local_err && req->head == req->cur)
 		ur_qp_send_error(qp, req->local_err);
 	if (qp->state == IBV_QPS_SQD && !qp->drained && !req->cur_off && ur_mode_is_idle(qp)) {
@@ -159,7 +122,7 @@ static struct ur_psn answered_until(struct ur_qp *qp, const struct ur_wqe *wqe, 
 {
 	struct ur_requester *req = &qp->req;
 	unsigned shift = (unsigned)__builtin_ctz(req->read_psns);
-	uint32_t psns = ur_requester_psns(qp, wqe), from, to, done;
+	uint32_t psns = ur_send_queue_packets(qp, wqe), from, to, done;
 	struct ur_psn next;
 
 	if (!req->gap)
@@ -188,14 +151,14 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 		known = req->executed;
 	}
 	while (ur_psn_lt(una, known)) {
-		const struct ur_wqe *wqe = oldest(qp);
+		const struct ur_wqe *wqe = oldest_wqe(qp);
 		struct ur_psn next;
 
 		if (wqe->flags & UR_WQE_DONE) {
-			ur_completer_finish(qp, IBV_WC_SUCCESS);
+			ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 			continue;
 		}
-		next = ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe));
+		next = ur_psn_add(wqe->first_psn, ur_send_queue_packets(qp, wqe));
 		if (is_read(wqe) || is_atomic(wqe)) {
 			struct ur_psn from = una;
 
@@ -207,7 +170,7 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 			una = known;
 			break;
 		}
-		ur_completer_finish(qp, IBV_WC_SUCCESS);
+		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 		una = next;
 	}
 	acked(qp, una, now_ns);
@@ -369,7 +332,7 @@ static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, ui
 	if (request_done && req->rd_out && ur_psn_lt(req->rec.una, req->rec.nxt))
 		req->rd_out--;
 	if (wqe_done)
-		ur_completer_finish(qp, IBV_WC_SUCCESS);
+		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	ur_recovery_pass_read(&req->rec, 1);
 	acked(qp, next, now_ns);
 	/* What lies behind it may be known already. */
@@ -390,7 +353,7 @@ static const struct ur_wqe *wqe_of(const struct ur_qp *qp, struct ur_psn psn)
 		if (!(wqe->flags & UR_WQE_BEGUN))
 			break;
 		if (ur_psn_in(psn, wqe->first_psn,
-			      ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe))))
+			      ur_psn_add(wqe->first_psn, ur_send_queue_packets(qp, wqe))))
 			return wqe;
 	}
 	return NULL;
@@ -402,7 +365,7 @@ static const struct ur_wqe *wqe_of(const struct ur_qp *qp, struct ur_psn psn)
  */
 static bool misplaced(const struct ur_qp *qp, const struct ur_wqe *wqe, const struct ur_packet *p)
 {
-	struct ur_psn end = ur_psn_add(wqe->first_psn, ur_requester_psns(qp, wqe));
+	struct ur_psn end = ur_psn_add(wqe->first_psn, ur_send_queue_packets(qp, wqe));
 
 	return (p->op & UR_OP_READ_RESP) && !(p->op & UR_OP_LAST) &&
 	       ur_psn_eq(ur_psn_add(p->bth.psn, 1), end);
@@ -449,7 +412,7 @@ static bool is_near(const struct ur_qp *qp, struct ur_psn from, struct ur_psn ps
 			continue;
 		if (!(wqe->flags & UR_WQE_BEGUN))
 			break;
-		end = ur_psn_add(first, ur_requester_psns(qp, wqe));
+		end = ur_psn_add(first, ur_send_queue_packets(qp, wqe));
 		if (ur_psn_lt(first, from))
 			first = from;
 		if (ur_psn_lt(psn, end))
@@ -521,7 +484,7 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	}
 	if (!ur_psn_eq(qp->req.rec.una, p->bth.psn))
 		return UR_DROP_PSN_STALE;
-	wqe = oldest(qp);
+	wqe = oldest_wqe(qp);
 	if (!(read ? is_read(wqe) : is_atomic(wqe)))
 		return UR_DROP_UNEXPECTED;
 	if (misplaced(qp, wqe, p))
@@ -530,7 +493,7 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	if (drop)
 		return drop;
 	idx = (uint32_t)ur_psn_diff(p->bth.psn, wqe->first_psn) + 1;
-	psns = ur_requester_psns(qp, wqe);
+	psns = ur_send_queue_packets(qp, wqe);
 	response_done(qp, idx == psns || (idx & (qp->req.read_psns - 1)) == 0, idx == psns, now_ns);
 	/* Another peer may be about to answer what it kept; the timer tells. */
 	if (ur_recovery_goes_back(&qp->req.rec) && ur_recovery_is_alone(&qp->req.rec, now_ns))

@@ -16,7 +16,7 @@
  * Thread class: the QP's worker.
  */
 
-/* ---- ext_requester.c ---- */
+/* ---- rc/requester_selective.c ---- */
 
 bool ur_ext_requester_ready(const struct ur_qp *qp);
 /* As ur_requester_next(): a packet sent again, a probe, or the next new one, in this order. */

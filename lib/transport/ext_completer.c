@@ -2,17 +2,13 @@
 #include "transport/admission.h"
 #include "transport/dest.h"
 #include "transport/ext.h"
-#include "transport/requester_priv.h"
+#include "transport/rc/completer_priv.h"
+#include "transport/rc/selective_state.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
 
 /* What news may say of the past: the contract of ur_selective_news(). */
 #define EPSN_PAST (1 << 22)
-
-static struct ur_wqe *oldest(struct ur_qp *qp)
-{
-	return ur_sq_at(&qp->sq, qp->req.head);
-}
 
 /* ---- completion ---- */
 
@@ -30,7 +26,7 @@ static inline bool has_come(const struct ur_qp *qp, const struct ur_wqe *wqe, st
 static bool is_complete(struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
-	const struct ur_wqe *wqe = oldest(qp);
+	const struct ur_wqe *wqe = oldest_wqe(qp);
 
 	if (class_of(wqe) & (OP_READ | OP_ATOMIC))
 		return has_come(qp, wqe, wqe->first_rsp, &x->rsp);
@@ -45,8 +41,8 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 	bool idle;
 
 	while (req->head != req->cur && is_complete(qp)) {
-		received += !!(class_of(oldest(qp)) & OP_RECV);
-		ur_completer_finish(qp, IBV_WC_SUCCESS);
+		received += !!(class_of(oldest_wqe(qp)) & OP_RECV);
+		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	}
 	if (__builtin_expect(qp->admission & UR_ADM_TOLD, 0) && una_moved)
 		ur_admission_passed(qp, received, now_ns);
@@ -241,7 +237,7 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc
 			if (!next && (ur_psn_lt(una, psn) || ur_psn_lt(psn, wqe->first_psn) ||
 				      !(class_of(wqe) & OP_READ)))
 				return UR_DROP_PSN_STALE;
-			ur_ext_fail(qp, req->head + i, status);
+			ur_ext_requester_fail(qp, req->head + i, status);
 			break;
 		}
 		i++;
@@ -339,7 +335,7 @@ static inline enum ur_drop find_target(struct ur_qp *qp, const struct ur_packet 
 
 	if (!begun)
 		return UR_DROP_PSN_STALE;
-	ahead = (p->xrth.ssn - oldest(qp)->ssn) & UR_PSN_MASK;
+	ahead = (p->xrth.ssn - oldest_wqe(qp)->ssn) & UR_PSN_MASK;
 	if (ahead >= begun)
 		return UR_DROP_PSN_STALE;
 	t->idx = qp->req.head + ahead;
@@ -420,7 +416,7 @@ static inline enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p,
 	}
 	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(t->wqe), t->wqe->num_sge, off, src,
 			    len)) {
-		ur_ext_fail(qp, t->idx, IBV_WC_LOC_PROT_ERR);
+		ur_ext_requester_fail(qp, t->idx, IBV_WC_LOC_PROT_ERR);
 		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
 		return UR_DROP_RECV_BUFFER;
 	}
@@ -442,7 +438,7 @@ static enum ur_drop bad_length(struct ur_qp *qp, const struct target *t)
 {
 	if (has_response(&qp->xreq, t->nr))
 		return UR_DROP_PSN_STALE;
-	ur_ext_fail(qp, t->idx, IBV_WC_BAD_RESP_ERR);
+	ur_ext_requester_fail(qp, t->idx, IBV_WC_BAD_RESP_ERR);
 	ur_completer_advance(qp);
 	return UR_DROP_MSG_LENGTH;
 }

@@ -7,6 +7,7 @@
 #include "transport/dest.h"
 #include "transport/mode.h"
 #include "transport/qp_state.h"
+#include "transport/send_queue.h"
 #include "wire/assert.h"
 
 static bool in_error(const struct ur_qp *qp)
@@ -50,7 +51,7 @@ static void flush_sq(struct ur_qp *qp)
 	uint32_t tail = ur_wq_tail(&qp->sq);
 
 	while (req->head != tail)
-		ur_completer_finish(qp, IBV_WC_WR_FLUSH_ERR);
+		ur_send_queue_finish(qp, IBV_WC_WR_FLUSH_ERR);
 	req->cur = req->head;
 	req->cur_off = 0;
 	req->local_err = 0;
@@ -123,7 +124,7 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 	ur_admission_forget(qp);
 	ur_qp_set_state(qp, IBV_QPS_ERR);
 	if (qp->req.head != ur_wq_tail(&qp->sq) && send_status != IBV_WC_SUCCESS)
-		ur_completer_finish(qp, send_status);
+		ur_send_queue_finish(qp, send_status);
 	ur_ext_responder_stop(qp, recv_status);
 	ur_qp_flush(qp);
 	if (qp->srq)
@@ -139,7 +140,7 @@ void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status)
 	}
 	stop_sending(qp);
 	ur_qp_set_state(qp, IBV_QPS_SQE);
-	ur_completer_finish(qp, status);
+	ur_send_queue_finish(qp, status);
 	flush_sq(qp);
 }
 
@@ -151,7 +152,7 @@ void ur_qp_settle(struct ur_qp *qp)
 	if (in_error(qp) || qp->state == IBV_QPS_RESET)
 		return;
 	while (req->head != req->cur)
-		ur_completer_finish(qp, IBV_WC_SUCCESS);
+		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	req->rec.una = req->rec.nxt;
 	ur_completer_advance(qp);
 	ur_qp_update(qp);

@@ -26,13 +26,14 @@
  * A queue pair: identity, the requester's state, the responder's state. Files:
  *
  *   qp.c         life: create, modify, error, flush, destroy
- *   requester.c  send WQEs -> request packets
+ *   send_queue.c what a send WQE is, and how it completes
+ *   rc/          the requester of RC and UC, once for each loss engine (docs/design/transport.md)
  *   completer.c  ACKs and responses -> completions
  *   recovery.c   what to send again, and when
  *   responder.c  request packets -> memory and receive completions
  *   response.c   ACKs, NAKs, READ and atomic responses
  *   ud.c         datagrams
- *   ext_*.c      the same four of an extended queue pair (ext.h)
+ *   ext_*.c      completer, responder and responses of an extended queue pair (ext.h)
  *
  * Thread class: the QP's worker, but for posted_state and pending, which posters share.
  */
@@ -253,32 +254,27 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns);
 /* Asserts every interval stated above; tests call it after each event. */
 void ur_qp_validate(const struct ur_qp *qp);
 
-/* ---- requester.c ---- */
+/* ---- rc/requester_gbn.c ---- */
 
 /* Whether the requester could make a packet now. */
 bool ur_requester_ready(const struct ur_qp *qp);
 /*
- * Makes the next request packet. False when none can be made (the QP may have gone to error, or
- * only WQEs without a packet were consumed). *wqes counts WQEs begun, and failed.
+ * Makes the next request packet: what is sent again first. False when none can be made (the QP may have gone
+ * to error, or only WQEs without a packet were consumed). *wqes counts WQEs begun, sent again, and failed.
  */
 bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
-/* References [off, off + len) of the WQE's payload, inline or by SGEs. False: an SGE is refused. */
-bool ur_requester_gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
-			 uint32_t len, struct ur_tx *tx);
+/* WQE `idx` fails with `status` when those before it are complete; nothing of it or behind it is sent. */
+void ur_requester_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status);
 /* Points cur, cur_off and rd_out at recovery.nxt again. */
 void ur_requester_reposition(struct ur_qp *qp);
-/* No other message is begun: asks for the ACK of what was sent, if nobody did. */
+/* No other message is begun: asks for the ACK of what was sent, if no packet did. */
 void ur_requester_drain(struct ur_qp *qp);
-/* PSNs that the WQE takes, at least 1 (0 for a local operation). */
-uint32_t ur_requester_psns(const struct ur_qp *qp, const struct ur_wqe *wqe);
 
 /* ---- completer.c ---- */
 
 enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* Completes WQEs from the head that need nothing more (also local operations). */
 void ur_completer_advance(struct ur_qp *qp);
-/* Completes the WQE at the head with `status` and takes it out. */
-void ur_completer_finish(struct ur_qp *qp, enum ibv_wc_status status);
 /* Mode reorder: gives the context of missing responses back, if there is one. */
 void ur_completer_give_gap(struct ur_qp *qp);
 /* A missing response may count as lost now. */

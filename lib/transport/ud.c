@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/build.h"
 #include "transport/qp.h"
+#include "transport/send_queue.h"
 #include "transport/sgl.h"
 #include "wire/opcode.h"
 
@@ -84,7 +85,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	if (wqe->length > 1u << qp->mtu_shift)
 		return fail(qp, IBV_WC_LOC_LEN_ERR);
-	if (!ur_requester_gather(qp, wqe, 0, wqe->length, tx))
+	if (!ur_send_queue_gather(qp, wqe, 0, wqe->length, tx))
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	imm = wqe->opcode == IBV_WR_SEND_WITH_IMM;
 	bth = (struct ur_build_bth){

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_RC_CODEC_EXT_H
+#define UR_TRANSPORT_RC_CODEC_EXT_H
+
+#include "transport/rc/request.h"
+#include "wire/bytes.h"
+#include "wire/ext.h"
+
+/* Header codec of extended mode (docs/wire-format.md): what requester_template.h asks for. */
+
+/* The packet may be placed before those in front of it, so each says where its message lies. */
+enum { CODEC_RETH_IN_EACH = true };
+
+#define STAMP_PAUSE (UINT32_C(1) << 26) /* stamps, 1.07 s */
+
+/* SPRAY-PORT-02. The packet goes by another UDP source port than the queue pair's own. */
+static __attribute__((noinline)) void write_sprayed_port(const struct ur_qp *qp, struct ur_tx *tx)
+{
+	uint8_t *at = tx->hdr + qp->path.len - UR_UDP_BYTES;
+
+	ur_store16(at, ur_spray_port(ur_load16(at), qp->xreq.path));
+}
+
+/* Picks the path of the packet that is made now: one that cannot be made costs no path its turn. */
+static inline void pick_path(struct ur_ext_requester *x)
+{
+	if (__builtin_expect(x->spray != NULL, 0))
+		x->path = ur_spray_next(&x->spray->paths);
+}
+
+/*
+ * EXT-SEL-RTT-02. After a pause the stamps of what is older may look like those of what comes next:
+ * only that counts.
+ */
+static __attribute__((noinline, cold)) void forget_echoes(struct ur_ext_requester *x,
+							  uint32_t stamp)
+{
+	x->echoed = stamp;
+	for (unsigned i = 0; x->spray && i < UR_SPRAY_MAX; i++)
+		x->spray->echoed[i] = stamp;
+}
+
+/* EXT-REQ-HDR-01. Ethernet to XTH; returns where the `ext` bytes behind them go. No WQE: a probe. */
+static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
+				   const struct request *r, unsigned ext, struct ur_tx *tx,
+				   uint64_t now_ns)
+{
+	struct ur_build_bth bth = {
+		.opcode = r->opcode | UR_TRANSPORT_EXT,
+		.solicited = r->solicited,
+		.ackreq = r->ackreq,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = r->psn,
+	};
+	bool recv = wqe && (class_of(wqe) & OP_RECV);
+	uint32_t stamp = ur_stamp(now_ns);
+	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
+
+	pick_path(&qp->xreq);
+	if (__builtin_expect(qp->xreq.path, 0))
+		write_sprayed_port(qp, tx);
+	/* What comes back with this stamp may be the answer to this packet. */
+	if (stamp == qp->xreq.probe_stamp)
+		qp->xreq.probed = false;
+	if (__builtin_expect(stamp - qp->xreq.last_stamp > STAMP_PAUSE, 0))
+		forget_echoes(&qp->xreq, stamp - 1);
+	qp->xreq.last_stamp = stamp;
+	p = ur_build32(p, stamp);
+	p = ur_build32(p, (uint32_t)qp->xreq.path << 24 | (wqe ? wqe->ssn : 0));
+	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);
+	return ur_build32(p, recv ? wqe->rwqen : 0);
+}
+
+/* EXT-REQ-ACK-01. READ and atomic requests ask for no ACK: their answers say the same. */
+static inline bool codec_answers_want_ack(void)
+{
+	return false;
+}
+
+/* What tells that a request is sent again, and the status with which the peer refused it before. */
+static inline uint8_t codec_retry_flags(const struct ur_qp *qp)
+{
+	return (uint8_t)(UR_XTH_RETRY | qp->adm.letter << UR_XTH_CLAIM_SHIFT);
+}
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_RC_LOSS_GBN_H
+#define UR_TRANSPORT_RC_LOSS_GBN_H
+
+#include "transport/rc/loss.h"
+
+/*
+ * The loss engine of modes gbn and reorder (rc/loss.h) over recovery.h. What is lost is sent again by going
+ * back: `cur` returns to the WQE at una, and the packets from there on are made as if they were new. In mode
+ * reorder, and after silence, the packet at una goes again alone and `cur` stays where it is.
+ *
+ * UC uses the same engine: it takes its PSNs from it and never goes back.
+ */
+
+static inline bool loss_is_reliable(const struct ur_qp *qp)
+{
+	return qp->type == IBV_QPT_RC;
+}
+
+static inline struct ur_psn loss_next_psn(const struct ur_qp *qp)
+{
+	return qp->req.rec.nxt;
+}
+
+static inline bool loss_is_idle(const struct ur_qp *qp)
+{
+	return ur_psn_eq(qp->req.rec.nxt, qp->req.rec.una);
+}
+
+static inline bool loss_is_begun(const struct ur_qp *qp)
+{
+	return qp->req.cur_off || ur_recovery_is_resend(&qp->req.rec);
+}
+
+static inline bool loss_holds(const struct ur_qp *qp)
+{
+	return qp->req.rec.hold;
+}
+
+static inline bool loss_has_answers_due(const struct ur_qp *qp)
+{
+	return qp->req.rd_out;
+}
+
+/*
+ * RC-REQ-FLIGHT-01. READ and atomic requests are sent again like others, but in mode reorder they
+ * leave room for a packet of data and are not held up themselves: their answers take long, and come
+ * once.
+ */
+static inline bool flight_has_room(const struct ur_requester *req, unsigned class)
+{
+	const struct ur_recovery *rec = &req->rec;
+	uint32_t left = ur_recovery_flight_left(rec), rd = req->rd_out;
+
+	if (!rec->selective)
+		return left > rd;
+	if (!(class & OP_DATA))
+		return true;
+	return left > rd || left == rec->flight;
+}
+
+/* RC-REQ-WINDOW-01 */
+static inline bool loss_has_credit(const struct ur_qp *qp, unsigned class)
+{
+	const struct ur_requester *req = &qp->req;
+
+	if (!ur_recovery_credit(&req->rec) || !flight_has_room(req, class))
+		return false;
+	/* What follows would be dropped until what the peer misses can be sent again. */
+	return !(__builtin_expect(req->nak_owed, 0) && ur_recovery_goes_back(&req->rec));
+}
+
+/* RC-REQ-READ-01 */
+static inline bool loss_may_read(const struct ur_qp *qp, const struct ur_wqe *wqe)
+{
+	const struct ur_requester *req = &qp->req;
+
+	if (req->rd_out >= req->max_rd_atomic)
+		return false;
+	return !(class_of(wqe) & OP_READ) || loss_is_idle(qp) ||
+	       read_part(qp, wqe, req->cur_off >> qp->mtu_shift).n <= ur_recovery_credit(&req->rec);
+}
+
+static inline bool loss_may_begin(const struct ur_qp *qp)
+{
+	(void)qp;
+	return true;
+}
+
+static inline void loss_before_new(struct ur_qp *qp)
+{
+	(void)qp;
+}
+
+enum { LOSS_PROBES = false };
+
+static inline bool loss_may_probe(const struct ur_qp *qp)
+{
+	(void)qp;
+	return false;
+}
+
+static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
+{
+	(void)qp;
+	(void)now_ns;
+	return false;
+}
+
+static inline void loss_sent_probe(struct ur_qp *qp, bool alone, uint64_t now_ns)
+{
+	(void)qp;
+	(void)alone;
+	(void)now_ns;
+}
+
+/* ---- asking for ACKs ---- */
+
+/* RC-REQ-ACK-01: a quarter of the flight, the window's end, and the first packet of another pass, which
+ * tells soonest that it goes well. */
+static inline bool loss_wants_ack(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_recovery *rec = &req->rec;
+
+	return req->asking || 4 * req->since_ackreq >= rec->flight ||
+	       ur_recovery_credit(rec) <= 1 || (loss_is_idle(qp) && ur_recovery_is_resend(rec));
+}
+
+static inline bool loss_stalls_before(const struct ur_qp *qp, const struct ur_wqe *next)
+{
+	uint32_t n = ur_send_queue_packets(qp, next), each = qp->req.read_psns;
+
+	return (class_of(next) & OP_READ) &&
+	       (n < each ? n : each) >= ur_recovery_credit(&qp->req.rec);
+}
+
+/*
+ * RC-REQ-ACK-02: the requests in flight that carried no AckReq would never complete. The newest packet
+ * goes again, with AckReq. False when an ACK or a response is on its way anyhow.
+ */
+static inline bool loss_ask_for_ack(struct ur_qp *qp)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (!loss_is_reliable(qp) || !req->since_ackreq || req->asking || loss_is_idle(qp))
+		return false;
+	/* Since AckReq was set last there was nothing but data. */
+	if (!req->cur_off) {
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, --req->cur);
+
+		req->cur_off = ur_send_queue_packets(qp, wqe) << qp->mtu_shift;
+	}
+	req->cur_off -= 1u << qp->mtu_shift;
+	ur_recovery_step_back(&req->rec);
+	req->asking = true;
+	return true;
+}
+
+/* ---- sending ---- */
+
+/* Each READ request is a message of its own to the responder. */
+static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	uint32_t each = qp->req.read_psns;
+
+	if (!(class_of(wqe) & OP_READ))
+		return 1;
+	return (ur_send_queue_packets(qp, wqe) + each - 1) >> __builtin_ctz(each);
+}
+
+static inline void count_retransmission(struct ur_qp *qp, bool again)
+{
+	if (__builtin_expect(again, 0))
+		qp->core->cnt.retransmitted_packets++;
+}
+
+static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	bool again = ur_recovery_is_resend(&req->rec);
+
+	count_retransmission(qp, again);
+	ur_recovery_sent(&req->rec, 1, now_ns);
+	if (!ackreq)
+		return;
+	req->asking = false;
+	ur_recovery_asked(&req->rec, again, now_ns);
+}
+
+static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	bool again = ur_recovery_is_resend(&req->rec);
+
+	count_retransmission(qp, again);
+	ur_recovery_sent(&req->rec, n, now_ns);
+	ur_recovery_sent_read(&req->rec, n);
+	ur_recovery_asked(&req->rec, again, now_ns);
+	req->rd_out++;
+}
+
+static inline void loss_sent_atomic(struct ur_qp *qp, uint64_t now_ns)
+{
+	loss_sent_read(qp, 1, now_ns);
+}
+
+static inline void loss_after_send(struct ur_qp *qp, uint64_t now_ns)
+{
+	(void)qp;
+	(void)now_ns;
+}
+
+/* ---- again: REORDER-REPEAT-01, the packet at una alone, asking for an answer ---- */
+
+static inline bool loss_is_troubled(const struct ur_qp *qp)
+{
+	return __builtin_expect(qp->req.rec.repeat, 0);
+}
+
+/* una lies in the oldest WQE that takes PSNs. */
+static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool by_response)
+{
+	uint32_t idx = qp->req.head;
+
+	(void)nr;
+	(void)by_response;
+	while (ur_sq_at(&qp->sq, idx)->flags & UR_WQE_DONE)
+		idx++;
+	return idx;
+}
+
+static inline bool loss_next_again(const struct ur_qp *qp, struct again *again)
+{
+	const struct ur_recovery *rec = &qp->req.rec;
+	const struct ur_wqe *wqe;
+
+	if (!rec->repeat)
+		return false;
+	wqe = ur_sq_at(&qp->sq, loss_find(qp, rec->una, false));
+	again->what = class_of(wqe) & OP_DATA ? AGAIN_REQUEST : AGAIN_RESPONSES;
+	again->nr = rec->una;
+	return true;
+}
+
+/* A response has the PSN that its request reserved for it. */
+static inline struct ur_psn loss_first_response(const struct ur_wqe *wqe)
+{
+	return wqe->first_psn;
+}
+
+static inline struct ur_psn loss_request_psn(const struct ur_qp *qp, const struct ur_wqe *wqe,
+					     uint32_t i)
+{
+	(void)qp;
+	return ur_psn_add(wqe->first_psn, i);
+}
+
+/* From una to the first response that has come. */
+static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn nr,
+				  uint32_t most, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_psn end = ur_psn_add(nr, most);
+
+	if (req->gap) {
+		end = ur_read_gap_present(req->gap, nr, end);
+		ur_read_gap_asked(req->gap, end, req->rec.max, ur_recovery_answer_ns(&req->rec),
+				  now_ns);
+	}
+	if (class_of(wqe) & OP_READ) {
+		req->reasked = nr;
+		req->has_reasked = true;
+	}
+	most = (uint32_t)ur_psn_diff(end, nr);
+	ur_recovery_repeated(&req->rec, most, now_ns);
+	return most;
+}
+
+static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_psn nr, uint32_t n,
+			       uint64_t now_ns)
+{
+	(void)psn;
+	(void)nr;
+	(void)n;
+	ur_recovery_repeated(&qp->req.rec, 1, now_ns);
+}
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_RC_LOSS_SELECTIVE_H
+#define UR_TRANSPORT_RC_LOSS_SELECTIVE_H
+
+#include "transport/admission.h"
+#include "transport/rc/loss.h"
+#include "transport/rc/selective_state.h"
+#include "wire/assert.h"
+
+/*
+ * The loss engine of extended mode (rc/loss.h) over selective.h. `cur` only moves on; what is lost, requests
+ * and responses by their own numbers, is sent again from where it lies in the send queue.
+ */
+
+/* A WQE that is not complete is at most so many PSNs old, so that PSNs of WQEs can be compared. */
+#define SPAN_MAX (UR_PSN_WINDOW / 2)
+
+static inline bool loss_is_reliable(const struct ur_qp *qp)
+{
+	(void)qp;
+	return true;
+}
+
+static inline struct ur_psn loss_next_psn(const struct ur_qp *qp)
+{
+	return qp->xreq.psn.max;
+}
+
+static inline bool loss_is_idle(const struct ur_qp *qp)
+{
+	return ur_psn_eq(qp->xreq.psn.una, qp->xreq.psn.max);
+}
+
+static inline bool loss_is_begun(const struct ur_qp *qp)
+{
+	return qp->req.cur_off;
+}
+
+static inline bool loss_holds(const struct ur_qp *qp)
+{
+	(void)qp;
+	return false;
+}
+
+static inline bool loss_has_answers_due(const struct ur_qp *qp)
+{
+	return !ur_psn_eq(qp->xreq.rsp.una, qp->xreq.rsp.max);
+}
+
+/* EXT-REQ-WINDOW-01 */
+static inline bool loss_has_credit(const struct ur_qp *qp, unsigned class)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_selective *psn = &qp->xreq.psn;
+
+	(void)class;
+	return ur_selective_has_credit(psn) &&
+	       (req->cur == req->head ||
+		ur_psn_diff(psn->max, oldest_wqe(qp)->first_psn) < SPAN_MAX);
+}
+
+/*
+ * EXT-REQ-ATOMIC-01. The peer remembers the results of so many requests: what an atomic found must
+ * not be forgotten before it has arrived.
+ */
+static bool would_forget(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	uint16_t since;
+
+	if (!x->atomic_cnt)
+		return false;
+	since = (uint16_t)(x->rd_seq - ur_sq_at(&qp->sq, x->atomic)->rwqen);
+	return since >= qp->req.max_rd_atomic;
+}
+
+/* Response packets that the next request of the READ or atomic asks for. */
+static __attribute__((noinline)) uint32_t responses_next(const struct ur_qp *qp,
+							 const struct ur_wqe *wqe)
+{
+	uint32_t first = qp->req.cur_off >> qp->mtu_shift;
+
+	return class_of(wqe) & OP_READ ? read_part(qp, wqe, first).n : 1;
+}
+
+/* EXT-REQ-READ-01 */
+static inline bool loss_may_read(const struct ur_qp *qp, const struct ur_wqe *wqe)
+{
+	const struct ur_requester *req = &qp->req;
+	uint32_t credit;
+
+	if (ur_ext_reads_out(&qp->xreq) >= req->max_rd_atomic || would_forget(qp))
+		return false;
+	credit = ur_selective_credit(&qp->xreq.rsp);
+	return credit >= req->read_psns || credit >= responses_next(qp, wqe);
+}
+
+/* Of WQE `cur`: a message that takes a receive begins. */
+static inline bool begins_receive(const struct ur_qp *qp)
+{
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, qp->req.cur);
+
+	return (class_of(wqe) & OP_RECV) && !(wqe->flags & UR_WQE_BEGUN);
+}
+
+static inline bool loss_may_begin(const struct ur_qp *qp)
+{
+	return !(__builtin_expect(qp->admission & UR_ADM_HELD, 0) && begins_receive(qp) &&
+		 ur_admission_holds(qp));
+}
+
+static inline void loss_before_new(struct ur_qp *qp)
+{
+	if (__builtin_expect(qp->admission & UR_ADM_HELD, 0))
+		ur_admission_update(qp);
+}
+
+enum { LOSS_PROBES = true };
+
+/* ADM-LETTER-02. A queue pair that awaits a call asks whether it still holds its letter. */
+static inline bool loss_may_probe(const struct ur_qp *qp)
+{
+	return qp->xreq.probe && (qp->admission & UR_ADM_HELD) && qp->adm.letter;
+}
+
+/* The stamp of a packet that is made now is no other packet's. */
+static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
+{
+	return ur_stamp(now_ns) != qp->xreq.last_stamp;
+}
+
+/* EXT-REQ-PROBE-01. The answer to a probe tells only if its stamp is no other packet's. */
+static inline void loss_sent_probe(struct ur_qp *qp, bool alone, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	x->probe = false;
+	x->probed = alone;
+	x->probe_stamp = ur_stamp(now_ns);
+	qp->core->cnt.probes_sent++;
+}
+
+/* ---- asking for ACKs ---- */
+
+/* EXT-REQ-ACK-01 */
+static inline bool loss_wants_ack(const struct ur_qp *qp)
+{
+	return ur_selective_credit(&qp->xreq.psn) <= 1;
+}
+
+static inline bool loss_stalls_before(const struct ur_qp *qp, const struct ur_wqe *next)
+{
+	(void)qp;
+	(void)next;
+	return false;
+}
+
+/* RC-REQ-ACK-02: what carried no AckReq would wait for a timer. A probe asks in its stead, in its turn. */
+static inline bool loss_ask_for_ack(struct ur_qp *qp)
+{
+	if (qp->req.since_ackreq && !loss_is_idle(qp))
+		qp->xreq.probe = true;
+	return false;
+}
+
+/* ---- sending ---- */
+
+/* EXT-REQ-PSN-01 */
+static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	wqe->first_rsp = x->rsp.max;
+	wqe->rwqen = class_of(wqe) & (OP_READ | OP_ATOMIC) ? x->rd_seq : x->rwqen;
+	if (class_of(wqe) & OP_RECV) {
+		x->rwqen = (x->rwqen + 1) & UR_PSN_MASK;
+		ur_admission_begun(qp);
+	}
+	return 1;
+}
+
+/* SPRAY-TELL-01. Which way the packet of `psn` went. */
+static inline void record_path(struct ur_ext_requester *x, struct ur_psn psn, bool again)
+{
+	if (__builtin_expect(x->spray != NULL, 0))
+		ur_spray_sent(x->spray, psn, x->path, again);
+}
+
+static inline void record_request(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	record_path(&qp->xreq, qp->xreq.psn.max, false);
+	ur_selective_sent(&qp->xreq.psn, &env, 1, now_ns);
+}
+
+static inline void record_responses(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	ur_selective_sent(&qp->xreq.rsp, &env, n, now_ns);
+	qp->xreq.rd_seq++;
+}
+
+static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
+{
+	(void)ackreq;
+	record_request(qp, now_ns);
+	qp->xreq.reads_from = qp->xreq.psn.max;
+}
+
+static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
+{
+	record_responses(qp, n, now_ns);
+	record_request(qp, now_ns);
+	/* So that it never falls half the numbers behind. */
+	if (ur_psn_lt(qp->xreq.reads_from, qp->xreq.psn.una))
+		qp->xreq.reads_from = qp->xreq.psn.una;
+}
+
+static inline void loss_sent_atomic(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	if (!x->atomic_cnt++)
+		x->atomic = qp->req.cur;
+	record_responses(qp, 1, now_ns);
+	record_request(qp, now_ns);
+	x->reads_from = x->psn.max;
+}
+
+static inline void loss_after_send(struct ur_qp *qp, uint64_t now_ns)
+{
+	ur_recovery_outstanding(&qp->req.rec, now_ns);
+}
+
+/* ---- again ---- */
+
+/*
+ * The last WQE of those begun whose first PSN (response number) is not after `nr`; the oldest one's is
+ * not. Something is begun.
+ */
+static uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool by_response)
+{
+	uint32_t lo = qp->req.head, cnt = ur_ext_begun(qp);
+
+	UR_ASSERT(cnt > 0);
+	while (cnt > 1) {
+		uint32_t half = cnt / 2;
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, lo + half);
+
+		if (ur_psn_le(by_response ? wqe->first_rsp : wqe->first_psn, nr)) {
+			lo += half;
+			cnt -= half;
+		} else {
+			cnt = half;
+		}
+	}
+	return lo;
+}
+
+static inline struct ur_psn loss_first_response(const struct ur_wqe *wqe)
+{
+	return wqe->first_rsp;
+}
+
+static inline struct ur_psn loss_request_psn(const struct ur_qp *qp, const struct ur_wqe *wqe,
+					     uint32_t i)
+{
+	return ur_psn_add(wqe->first_psn, i >> __builtin_ctz(qp->req.read_psns));
+}
+
+/* A request that is to be sent again. */
+static bool next_lost_request(const struct ur_qp *qp, struct ur_psn *nr)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_wqe *failing;
+
+	if (!ur_selective_next_lost(&qp->xreq.psn, nr))
+		return false;
+	/* ADM-HOLD-03. What follows a message that was refused would be dropped. */
+	if (__builtin_expect(qp->admission & UR_ADM_TOLD, 0) && qp->adm.letter &&
+	    !ur_psn_eq(*nr, qp->xreq.psn.una))
+		return false;
+	if (!req->local_err)
+		return true;
+	failing = ur_sq_at(&qp->sq, req->cur);
+	return !(failing->flags & UR_WQE_BEGUN) || ur_psn_lt(*nr, failing->first_psn);
+}
+
+/*
+ * EXT-REQ-RSP-02. A response that is to be asked for again. As long as its request has not been
+ * executed it cannot be lost: then the request is, or what comes before it.
+ */
+static bool next_lost_response(const struct ur_qp *qp, struct ur_psn *nr)
+{
+	const struct ur_wqe *wqe;
+	uint32_t at;
+
+	if (!ur_selective_next_lost(&qp->xreq.rsp, nr) || !ur_ext_begun(qp))
+		return false;
+	wqe = ur_sq_at(&qp->sq, loss_find(qp, *nr, true));
+	at = (uint32_t)ur_psn_diff(*nr, wqe->first_rsp);
+	/* It belongs to a WQE that fails. */
+	if (at >= ur_ext_responses(qp, wqe))
+		return false;
+	return ur_psn_lt(loss_request_psn(qp, wqe, at), qp->xreq.psn.una);
+}
+
+static inline bool loss_is_troubled(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+
+	return __builtin_expect(x->probe | x->psn.flags | x->rsp.flags, 0);
+}
+
+static __attribute__((noinline, cold)) bool loss_next_again(const struct ur_qp *qp,
+							    struct again *again)
+{
+	if (next_lost_request(qp, &again->nr))
+		again->what = AGAIN_REQUEST;
+	else if (next_lost_response(qp, &again->nr))
+		again->what = AGAIN_RESPONSES;
+	else
+		again->what = AGAIN_PROBE;
+	return again->what != AGAIN_PROBE || qp->xreq.probe;
+}
+
+/* EXT-REQ-RSP-01. The run of lost responses that starts at `nr`. */
+static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn nr,
+				  uint32_t most, uint64_t now_ns)
+{
+	struct ur_selective *rsp = &qp->xreq.rsp;
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_psn next;
+	uint32_t n = 0;
+
+	(void)wqe;
+	do {
+		ur_selective_resent(rsp, &env, ur_psn_add(nr, n++), now_ns);
+	} while (n < most && ur_selective_next_lost(rsp, &next) &&
+		 ur_psn_eq(next, ur_psn_add(nr, n)));
+	return n;
+}
+
+/*
+ * EXT-COMP-DUE-01. The request for the responses [nr, nr + n) had been lost itself. What was deemed lost
+ * before the peer had even been asked for it is on its way now, and a probe that left before tells nothing
+ * of it.
+ */
+static inline void unmark_lost_responses(struct ur_qp *qp, struct ur_psn nr, uint32_t n,
+					 uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_ext_requester *x = &qp->xreq;
+
+	x->probed = false;
+	for (; x->rsp.lost_cnt && n--; nr = ur_psn_add(nr, 1))
+		if (!ur_psn_lt(nr, x->rsp.una))
+			ur_selective_spare(&x->rsp, &env, nr, now_ns);
+}
+
+static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_psn nr, uint32_t n,
+			       uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+
+	if (n)
+		unmark_lost_responses(qp, nr, n, now_ns);
+	ur_selective_resent(&qp->xreq.psn, &env, psn, now_ns);
+	record_path(&qp->xreq, psn, true);
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/ext.h"
+#include "transport/rc/codec_ext.h"
+#include "transport/rc/loss_selective.h"
+
+/* The requester of extended mode. */
+#define REQUESTER(name) ur_ext_requester_##name
+#include "transport/rc/requester_template.h"
+
+bool ur_ext_requester_asks(const struct ur_qp *qp)
+{
+	return may_send(qp) && may_go_on(qp) && begins_receive(qp);
+}
+
+void ur_ext_requester_drain(struct ur_qp *qp)
+{
+	loss_ask_for_ack(qp);
+}
+
+struct ur_psn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn)
+{
+	const struct ur_wqe *wqe;
+	uint32_t at;
+
+	if (!ur_ext_begun(qp) || ur_psn_eq(psn, qp->xreq.psn.max))
+		return qp->xreq.rsp.max;
+	wqe = ur_sq_at(&qp->sq, loss_find(qp, psn, false));
+	at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
+	/* It belongs to a WQE that fails, or lies behind it. */
+	if (at >= ur_ext_psns(qp, wqe))
+		return qp->xreq.rsp.max;
+	if (!(class_of(wqe) & OP_READ))
+		return wqe->first_rsp;
+	return ur_psn_add(wqe->first_rsp, at << __builtin_ctz(qp->req.read_psns));
+}
+
+void ur_ext_follow(struct ur_qp *qp, uint64_t now_ns)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	struct ur_psn una = x->psn.una;
+
+	/* The newest request stands for the responses that are missing. */
+	if (ur_psn_eq(una, x->psn.max) && !ur_psn_eq(x->rsp.una, x->rsp.max))
+		una = ur_psn_add(una, UR_PSN_MASK);
+	ur_recovery_follow(&qp->req.rec, una, x->psn.max, now_ns);
+}
+
+void ur_ext_requester_stop(struct ur_qp *qp)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_ext_requester *x = &qp->xreq;
+
+	ur_selective_stop(&x->psn, &env);
+	ur_selective_stop(&x->rsp, &env);
+	x->probe = x->probed = false;
+	x->atomic_cnt = 0;
+	if (x->spray)
+		ur_spray_give(&qp->core->spray, x->spray);
+	x->spray = NULL;
+	x->path = 0;
+}
+
+void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
+{
+	uint16_t window = (uint16_t)(qp->window < UR_EXT_WINDOW ? qp->window : UR_EXT_WINDOW);
+	struct ur_ext_requester *x = &qp->xreq;
+
+	ur_ext_requester_stop(qp);
+	/* EXT-SEL-RTT-02: what was sent before is no business of the next connection. */
+	*x = (struct ur_ext_requester){.last_stamp = x->last_stamp, .echoed = x->last_stamp};
+	ur_rtt_init(&x->rtt);
+	ur_selective_init(&x->psn, &x->marks, 0, first, window);
+	x->reads_from = first;
+	if (qp->mode == UR_MODE_EXTENDED)
+		qp->req.ssn = ur_first_ssn(first);
+	ur_selective_init(&x->rsp, &x->marks, 1, ur_psn(0), window);
+	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
+	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED && qp->state != IBV_QPS_RESET)
+		x->spray = ur_spray_take(&qp->core->spray, qp->paths, x->last_stamp);
+}

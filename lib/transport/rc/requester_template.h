@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester of RC and UC, for every loss engine: walks the send queue, decides whether WQE `cur` may
+ * send, and makes its packets (IBA 9.7.3). A C file that includes this has included a loss engine (rc/loss.h)
+ * and a header codec before and has defined REQUESTER(name), the name under which a function is exported:
+ *
+ *   bool REQUESTER(ready)(qp)                  whether it could make a packet now, or take a WQE forward
+ *   bool REQUESTER(next)(qp, tx, now, wqes)    makes the next packet, see ur_requester_next()
+ *   void REQUESTER(fail)(qp, idx, status)      WQE idx fails when those before it are complete
+ *
+ * The files that do: requester_gbn.c, requester_selective.c. So the compiler sees each loss engine as if
+ * the requester were written for it alone.
+ *
+ * Thread class: the QP's worker.
+ */
+#include "transport/rc/loss.h"
+#include "wire/assert.h"
+#include "wire/ext.h"
+
+/* ---- what can be sent ---- */
+
+/* WQE `cur` can be worked on: a new packet, a local operation, or its failure; admission aside. */
+static inline bool may_go_on(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_wqe *wqe;
+	unsigned class;
+
+	if (req->cur == ur_wq_tail(&qp->sq) || req->local_err || loss_holds(qp))
+		return false;
+	/* RC-REQ-DRAIN-01, EXT-REQ-DRAIN-01 */
+	if (qp->state != IBV_QPS_RTS && !loss_is_begun(qp))
+		return false;
+	if (!loss_is_reliable(qp))
+		return true;
+	wqe = ur_sq_at(&qp->sq, req->cur);
+	class = class_of(wqe);
+	/* RC-REQ-FENCE-01, EXT-REQ-FENCE-01 */
+	if (!req->cur_off && (wqe->flags & UR_WQE_FENCE) && loss_has_answers_due(qp))
+		return false;
+	/* RC-REQ-LOCAL-01, EXT-REQ-LOCAL-01: what it takes away may be needed to send something again. */
+	if (class & OP_LOCAL)
+		return req->head == req->cur;
+	if (!loss_has_credit(qp, class))
+		return false;
+	if ((class & OP_RECV) && !loss_is_idle(qp) && !has_receive(req, ssn_of(req, wqe)))
+		return false;
+	if (!(class & (OP_READ | OP_ATOMIC)) || !req->max_rd_atomic)
+		return true;
+	return loss_may_read(qp, wqe);
+}
+
+static inline bool can_go_on(const struct ur_qp *qp)
+{
+	return may_go_on(qp) && loss_may_begin(qp);
+}
+
+static inline bool is_sending(const struct ur_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
+}
+
+static inline bool may_send(const struct ur_qp *qp)
+{
+	return is_sending(qp) && !qp->req.rec.rnr_until_ns;
+}
+
+static inline bool may_probe(const struct ur_qp *qp)
+{
+	return is_sending(qp) && loss_may_probe(qp);
+}
+
+static __attribute__((noinline)) bool is_ready(const struct ur_qp *qp)
+{
+	struct again again;
+
+	if (!may_send(qp))
+		return may_probe(qp);
+	return can_go_on(qp) || (loss_is_troubled(qp) && loss_next_again(qp, &again));
+}
+
+/* Asked after every answer and every turn: most often everything posted has been sent. */
+bool REQUESTER(ready)(const struct ur_qp *qp)
+{
+	return (qp->req.cur != ur_wq_tail(&qp->sq) || loss_is_troubled(qp)) && is_ready(qp);
+}
+
+/* ---- packets ---- */
+
+/* Packet r->offset of a SEND or WRITE, its payload is gathered. */
+static inline void build_data(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+			      struct ur_tx *tx, uint64_t now_ns)
+{
+	unsigned class = class_of(wqe);
+	bool last = (r->offset << qp->mtu_shift) + tx->payload_len == wqe->length;
+	bool tail = last && (class & (OP_IMM | OP_INV));
+	bool reth = (class & OP_WRITE) && (CODEC_RETH_IN_EACH || !r->offset);
+	uint8_t *p;
+
+	r->opcode = data_opcode(class, !r->offset, last);
+	r->solicited = last && (wqe->flags & UR_WQE_SOLICITED);
+	p = codec_begin(qp, wqe, r, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0), tx, now_ns);
+	if (reth)
+		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
+	if (tail)
+		put_imm_inv(p, wqe);
+}
+
+/* Asks for `bytes` from r->offset on. */
+static inline void build_read(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+			      uint32_t bytes, struct ur_tx *tx, uint64_t now_ns)
+{
+	uint8_t *p;
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	r->opcode = UR_RC_READ_REQUEST;
+	r->ackreq = codec_answers_want_ack();
+	p = codec_begin(qp, wqe, r, UR_RETH_BYTES, tx, now_ns);
+	put_reth(p, wqe->remote_addr + ((uint64_t)r->offset << qp->mtu_shift), wqe->rkey, bytes);
+	tx->asked = bytes;
+}
+
+static void build_atomic(struct ur_qp *qp, const struct ur_wqe *wqe, struct request *r,
+			 struct ur_tx *tx, uint64_t now_ns)
+{
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	r->opcode = atomic_opcode(wqe);
+	r->ackreq = codec_answers_want_ack();
+	put_atomiceth(codec_begin(qp, wqe, r, UR_ATOMICETH_BYTES, tx, now_ns), wqe);
+}
+
+/* References the payload of data packet `at`. False: an SGE is refused. */
+static inline bool gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at,
+			  struct ur_tx *tx)
+{
+	uint32_t off = at << qp->mtu_shift, left = wqe->length - off, mtu = 1u << qp->mtu_shift;
+
+	return ur_send_queue_gather(qp, wqe, off, left < mtu ? left : mtu, tx);
+}
+
+/* ---- failure ---- */
+
+/*
+ * RC-REQ-ERR-01, EXT-REQ-ERR-01. WQE idx fails with `status` when those before it are complete. They complete
+ * only if an ACK is on its way: where it takes a packet to ask for one, that goes first, and the WQE fails at
+ * the next try.
+ */
+void REQUESTER(fail)(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status)
+{
+	struct ur_requester *req = &qp->req;
+
+	if (req->local_err && req->cur - req->head <= idx - req->head)
+		return;
+	if (loss_ask_for_ack(qp))
+		return;
+	req->cur = idx;
+	req->cur_off = 0;
+	req->local_err = (uint8_t)status;
+}
+
+/* ---- again ---- */
+
+/* EXT-REQ-RESEND-01. The request with any PSN in flight; *idx is its WQE. */
+static enum ibv_wc_status resend(struct ur_qp *qp, struct ur_psn psn, uint32_t *idx,
+				 struct ur_tx *tx, uint64_t now_ns)
+{
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, *idx = loss_find(qp, psn, false));
+	uint32_t at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
+	struct request r = {.psn = psn, .flags = codec_retry_flags(qp)};
+	struct ur_psn nr = loss_first_response(wqe);
+	struct read_part part = {.n = 0};
+	unsigned class = class_of(wqe);
+
+	if (class & OP_DATA) {
+		r.offset = at;
+		/* The peer may not see that it fills a gap. */
+		r.ackreq = true;
+		if (!gather(qp, wqe, at, tx))
+			return IBV_WC_LOC_PROT_ERR;
+		build_data(qp, wqe, &r, tx, now_ns);
+	} else if (class & OP_READ) {
+		part = read_part(qp, wqe, at << __builtin_ctz(qp->req.read_psns));
+		nr = ur_psn_add(nr, part.first);
+		r.offset = part.first;
+		r.flags |= part.last ? UR_XTH_LAST_READ : 0;
+		build_read(qp, wqe, &r, part.bytes, tx, now_ns);
+	} else {
+		part.n = 1;
+		build_atomic(qp, wqe, &r, tx, now_ns);
+	}
+	loss_resent(qp, psn, nr, part.n, now_ns);
+	qp->core->cnt.retransmitted_packets++;
+	return IBV_WC_SUCCESS;
+}
+
+/* EXT-REQ-RSP-01, REORDER-REPEAT-01. One request for the missing responses from `nr` on. */
+static void ask_for_responses(struct ur_qp *qp, struct ur_psn nr, struct ur_tx *tx, uint64_t now_ns)
+{
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, loss_find(qp, nr, true));
+	uint32_t first = (uint32_t)ur_psn_diff(nr, loss_first_response(wqe)), n;
+	struct request r = {
+		.psn = loss_request_psn(qp, wqe, first),
+		.offset = first,
+		.flags = UR_XTH_RETRY,
+	};
+
+	if (class_of(wqe) & OP_READ) {
+		struct read_part part = read_part(qp, wqe, first);
+		uint32_t bytes;
+
+		n = loss_reask(qp, wqe, nr, part.n, now_ns);
+		bytes = n < part.n ? n << qp->mtu_shift : part.bytes;
+		r.flags |= part.last ? UR_XTH_LAST_READ : 0;
+		build_read(qp, wqe, &r, bytes, tx, now_ns);
+	} else {
+		loss_reask(qp, wqe, nr, 1, now_ns);
+		build_atomic(qp, wqe, &r, tx, now_ns);
+	}
+	qp->core->cnt.retransmitted_packets++;
+}
+
+/* EXT-REQ-PROBE-01 */
+static void make_probe(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct request r = {.psn = loss_next_psn(qp), .opcode = UR_EXT_PROBE, .ackreq = true};
+	bool alone = loss_is_alone(qp, now_ns);
+
+	tx->frag_cnt = 0;
+	tx->payload_len = 0;
+	codec_begin(qp, NULL, &r, 0, tx, now_ns);
+	loss_sent_probe(qp, alone, now_ns);
+	qp->req.since_ackreq = 0;
+}
+
+/* What goes before anything new. False: there is nothing; *made: there was, and it is a packet. */
+static __attribute__((noinline, cold)) bool make_again(struct ur_qp *qp, struct ur_tx *tx,
+						       uint64_t now_ns, unsigned *wqes, bool *made)
+{
+	struct again again;
+	uint32_t idx;
+
+	*made = true;
+	if (!loss_next_again(qp, &again))
+		return false;
+	if (LOSS_PROBES && again.what == AGAIN_PROBE) {
+		make_probe(qp, tx, now_ns);
+		return true;
+	}
+	*wqes += 1;
+	if (again.what == AGAIN_RESPONSES) {
+		ask_for_responses(qp, again.nr, tx, now_ns);
+	} else {
+		enum ibv_wc_status status = resend(qp, again.nr, &idx, tx, now_ns);
+
+		*made = status == IBV_WC_SUCCESS;
+		if (!*made)
+			REQUESTER(fail)(qp, idx, status);
+	}
+	return true;
+}
+
+/* ---- new ---- */
+
+/* The first packet of a WQE is about to be made: number it. */
+static inline void begin(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	struct ur_requester *req = &qp->req;
+
+	wqe->flags |= UR_WQE_BEGUN;
+	wqe->first_psn = loss_next_psn(qp);
+	wqe->ssn = req->ssn;
+	req->ssn = (req->ssn + loss_number(qp, wqe)) & UR_PSN_MASK;
+}
+
+/* After the packet about to be made, the last of WQE `cur`, nothing can be sent without an ACK. */
+static bool stalls_after(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_wqe *next;
+	unsigned class;
+
+	if (req->cur + 1 == ur_wq_tail(&qp->sq))
+		return true;
+	next = ur_sq_at(&qp->sq, req->cur + 1);
+	class = class_of(next);
+	return (class & OP_LOCAL) || ((class & OP_RECV) && !has_receive(req, ssn_of(req, next))) ||
+	       loss_stalls_before(qp, next);
+}
+
+/*
+ * RC-REQ-ACK-01, EXT-REQ-ACK-01. AckReq on the last packet of what the application waits for, where nothing
+ * follows, and often enough that the window never closes without an ACK on its way.
+ */
+static inline bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, bool last)
+{
+	struct ur_requester *req = &qp->req;
+	bool ask = ++req->since_ackreq >= req->ackreq_every || loss_wants_ack(qp);
+
+	if ((class_of(wqe) & OP_RECV) && req->flow_control &&
+	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
+		ask = true;
+	if (last && !ask)
+		ask = !req->heard || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
+		      qp->state == IBV_QPS_SQD;
+	if (ask)
+		req->since_ackreq = 0;
+	return ask;
+}
+
+/* The `bytes` of WQE `cur` after cur_off were sent or asked for. */
+static inline void step(struct ur_requester *req, const struct ur_wqe *wqe, uint32_t bytes)
+{
+	req->cur_off += bytes;
+	if (req->cur_off != wqe->length)
+		return;
+	req->cur++;
+	req->cur_off = 0;
+}
+
+static inline enum ibv_wc_status make_data(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+					   uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct request r = {.psn = loss_next_psn(qp), .offset = req->cur_off >> qp->mtu_shift};
+
+	if (!gather(qp, wqe, r.offset, tx))
+		return IBV_WC_LOC_PROT_ERR;
+	if (!(wqe->flags & UR_WQE_BEGUN))
+		begin(qp, wqe);
+	if (loss_is_reliable(qp))
+		r.ackreq = wants_ack(qp, wqe, req->cur_off + tx->payload_len == wqe->length);
+	build_data(qp, wqe, &r, tx, now_ns);
+	loss_sent(qp, r.ackreq, now_ns);
+	step(req, wqe, tx->payload_len);
+	return IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status make_read(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+				    uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct request r = {.psn = loss_next_psn(qp), .offset = req->cur_off >> qp->mtu_shift};
+	struct read_part part = read_part(qp, wqe, r.offset);
+
+	if (!(wqe->flags & UR_WQE_BEGUN))
+		begin(qp, wqe);
+	r.flags = part.last ? UR_XTH_LAST_READ : 0;
+	build_read(qp, wqe, &r, part.bytes, tx, now_ns);
+	loss_sent_read(qp, part.n, now_ns);
+	req->since_ackreq = 0;
+	step(req, wqe, part.bytes);
+	return IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status make_atomic(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+				      uint64_t now_ns)
+{
+	struct request r = {.psn = loss_next_psn(qp)};
+
+	if (!(wqe->flags & UR_WQE_BEGUN))
+		begin(qp, wqe);
+	build_atomic(qp, wqe, &r, tx, now_ns);
+	loss_sent_atomic(qp, now_ns);
+	qp->req.since_ackreq = 0;
+	step(&qp->req, wqe, wqe->length);
+	return IBV_WC_SUCCESS;
+}
+
+static inline enum ibv_wc_status make_new(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+					  uint64_t now_ns)
+{
+	unsigned class = class_of(wqe);
+
+	/* RC-REQ-LEN-01: a message takes fewer than 2^23 PSNs, or they could not be told apart. */
+	if (wqe->length >> qp->mtu_shift >= UR_PSN_WINDOW - 1)
+		return IBV_WC_LOC_LEN_ERR;
+	if (class & OP_DATA)
+		return make_data(qp, wqe, tx, now_ns);
+	if (!qp->req.max_rd_atomic)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return class & OP_READ ? make_read(qp, wqe, tx, now_ns) : make_atomic(qp, wqe, tx, now_ns);
+}
+
+/* A local invalidate is the oldest WQE. */
+static enum ibv_wc_status invalidate(struct ur_qp *qp, struct ur_wqe *wqe)
+{
+	if (!(wqe->flags & UR_WQE_DONE) &&
+	    !ur_mem_invalidate(qp->core->mem, wqe->imm_inv, qp->pd, false))
+		return IBV_WC_MW_BIND_ERR;
+	wqe->flags |= UR_WQE_DONE;
+	qp->req.cur++;
+	ur_completer_advance(qp);
+	return IBV_WC_SUCCESS;
+}
+
+/* The next packet of WQE `cur`. False: it is a local operation, or it fails. */
+static inline bool go_on(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->cur);
+	bool local = class_of(wqe) & OP_LOCAL;
+	enum ibv_wc_status status;
+
+	*wqes += !req->cur_off;
+	status = local ? invalidate(qp, wqe) : make_new(qp, wqe, tx, now_ns);
+	if (__builtin_expect(status != IBV_WC_SUCCESS, 0)) {
+		REQUESTER(fail)(qp, req->cur, status);
+		*wqes += 1;
+	}
+	return status == IBV_WC_SUCCESS && !local;
+}
+
+bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+{
+	if (!may_send(qp)) {
+		if (!LOSS_PROBES || !may_probe(qp))
+			return false;
+		make_probe(qp, tx, now_ns);
+		return true;
+	}
+	do {
+		bool made;
+
+		if (!loss_is_troubled(qp) || !make_again(qp, tx, now_ns, wqes, &made)) {
+			loss_before_new(qp);
+			if (!can_go_on(qp))
+				return false;
+			made = go_on(qp, tx, now_ns, wqes);
+		}
+		if (made) {
+			loss_after_send(qp, now_ns);
+			return true;
+		}
+		/* A WQE that failed and is the oldest ends it all. */
+		ur_completer_advance(qp);
+	} while (may_send(qp));
+	return false;
+}
