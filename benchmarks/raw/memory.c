@@ -56,6 +56,8 @@ static void print_sizes(void)
 	number("qp", sizeof(struct ur_qp));
 	number("requester", sizeof(struct ur_requester));
 	number("responder", sizeof(struct ur_responder));
+	number("gbn_requester", sizeof(struct ur_gbn_requester));
+	number("gbn_responder", sizeof(struct ur_gbn_responder));
 	number("ext_requester", sizeof(struct ur_ext_requester));
 	number("ext_responder", sizeof(struct ur_ext_responder));
 	number("path", sizeof(struct ur_path));

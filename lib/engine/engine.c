@@ -206,7 +206,7 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_ERR)
 		return UR_DROP_QP_STATE;
 	/* EXT-MODE-01: nothing of the other mode is ever looked at. */
-	if (ext != ur_mode_is_ext(qp))
+	if (ext != ur_qp_is_ext(qp))
 		return UR_DROP_MODE;
 	if (!pkey_matches(p->bth.pkey, qp->pkey))
 		return UR_DROP_PKEY;
@@ -266,9 +266,7 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 	}
 	ur_prefetch_lines(qp, 0, 1);
 	ur_prefetch_lines(qp, offsetof(struct ur_qp, sq_queue),
-			  (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT
-				  ? offsetof(struct ur_qp, settle_node)
-				  : offsetof(struct ur_qp, xreq));
+			  ur_qp_sending_end((opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT));
 }
 
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,

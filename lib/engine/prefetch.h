@@ -2,7 +2,6 @@
 #ifndef UR_ENGINE_PREFETCH_H
 #define UR_ENGINE_PREFETCH_H
 
-#include "transport/mode.h"
 #include "transport/qp.h"
 
 /*
@@ -32,9 +31,7 @@ static inline void ur_prefetch_sender(const struct ur_qp *qp, uint32_t idx)
 {
 	__builtin_prefetch(ur_sq_at(&qp->sq, idx), 1);
 	ur_prefetch_lines(qp, offsetof(struct ur_qp, path), offsetof(struct ur_qp, ack_node));
-	ur_prefetch_lines(qp, offsetof(struct ur_qp, req),
-			  ur_mode_is_ext(qp) ? offsetof(struct ur_qp, settle_node)
-					     : offsetof(struct ur_qp, xreq));
+	ur_prefetch_lines(qp, offsetof(struct ur_qp, req), ur_qp_sending_end(ur_qp_is_ext(qp)));
 }
 
 /* Second stage, when the application is about to post: the object that it posts to as well. */

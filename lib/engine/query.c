@@ -16,7 +16,7 @@ const struct ur_counters *ur_engine_counters(const struct ur_engine *e)
 
 static void view_paths(const struct ur_qp *qp, struct ur_qp_view *out)
 {
-	const struct ur_spray_qp *s = qp->xreq.spray;
+	const struct ur_spray_qp *s = ur_qp_is_ext(qp) ? qp->xreq.spray : NULL;
 	unsigned weights = 0;
 
 	out->path_cnt = 1;
@@ -55,7 +55,7 @@ void ur_engine_view_qp(const struct ur_qp *qp, struct ur_qp_view *out)
 		.sq_tail = ur_wq_tail(&qp->sq),
 		.epsn = qp->rsp.epsn,
 		.msn = qp->rsp.msn,
-		.retries_left = qp->req.rec.retries,
+		.retries_left = qp->retry.retries,
 	};
 	ur_mode_psns(qp, &out->una, &out->nxt, &out->max);
 	view_paths(qp, out);
@@ -63,14 +63,7 @@ void ur_engine_view_qp(const struct ur_qp *qp, struct ur_qp_view *out)
 
 void ur_engine_query_qp(const struct ur_qp *qp, struct ibv_qp_attr *out)
 {
-	struct ur_psn una, nxt, max;
-
-	*out = qp->attr;
-	out->qp_state = out->cur_qp_state = (enum ibv_qp_state)qp->state;
-	out->sq_draining = qp->state == IBV_QPS_SQD && !qp->drained;
-	out->rq_psn = qp->rsp.epsn.v;
-	ur_mode_psns(qp, &una, &nxt, &max);
-	out->sq_psn = nxt.v;
+	ur_qp_query(qp, out);
 }
 
 /* ---- lanes ---- */

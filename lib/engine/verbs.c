@@ -102,7 +102,7 @@ void ur_engine_query_srq(const struct ur_srq *srq, struct ibv_srq_attr *out)
 /* ---- queue pairs ---- */
 
 struct rings {
-	size_t sq, rq, srq_wqe, res, q, ans, total;
+	size_t sq, rq, srq_wqe, res, ans, total;
 };
 
 /* Extended mode: READs and atomics being answered, for the first time or again. */
@@ -123,8 +123,7 @@ static struct rings rings_of(const struct ur_qp_create *a)
 		(a->srq ? 0
 			: ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
 	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
-	r.q = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
-	r.ans = r.q + ur_align64(a->max_dest_rd_atomic);
+	r.ans = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
 	r.total = r.ans + (a->type == IBV_QPT_RC
 				   ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer))
 				   : 0);
@@ -161,14 +160,15 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	qp->srq = a->srq;
 	qp->user = a->user;
 	qp->window = e->window;
-	qp->ackreq_every = e->ackreq_every;
+	qp->req.ackreq_every = e->ackreq_every;
 	qp->port_mtu_shift = e->mtu_shift;
 	qp->res_max = a->max_dest_rd_atomic;
-	qp->attr.cap = a->cap;
 	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
 	ur_emux_queue_init(&e->core.emux, &qp->rsp_queue, NODE_RSP, 0);
-	qp->ack_node.kind = NODE_ACK;
-	qp->settle_node.kind = NODE_SETTLE;
+	if (a->type == IBV_QPT_RC)
+		qp->ack_node.kind = NODE_ACK;
+	else
+		qp->settle_node.kind = NODE_SETTLE;
 	qp->timer.kind = UR_TIMER_QP;
 	ur_sq_init(&qp->sq, mem + r.sq, a->cap.max_send_wr, a->cap.max_send_sge,
 		   a->cap.max_inline_data);
@@ -180,10 +180,9 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 		ur_rq_init(&qp->rq, mem + r.rq, a->cap.max_recv_wr, a->cap.max_recv_sge);
 	}
 	qp->rsp.res = (struct ur_rd_res *)(void *)(mem + r.res);
-	qp->rsp.q = mem + r.q;
 	if (a->type == IBV_QPT_RC) {
-		qp->xrsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
-		qp->xrsp.ans_cap = answers_of(a);
+		qp->rsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
+		qp->rsp.ans_cap = answers_of(a);
 	}
 	ur_qp_reset(qp);
 	*out = qp;

@@ -146,7 +146,7 @@ static uint64_t rtt_of(const struct ur_qp *qp)
 static void enter_peer(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_admission *a = &qp->core->adm;
-	uint8_t table = (uint8_t)(qp->dest_qpn.v & ((1u << qp->adm.agreed.tables) - 1));
+	uint8_t table = (uint8_t)(qp->dest_qpn.v & ((1u << qp->agreed.tables) - 1));
 	struct ur_pool_peers *bucket;
 	struct ur_pool_peer *peer;
 	struct ur_gid to = ur_path_destination(&qp->path);
@@ -196,7 +196,7 @@ static void leave_peer(struct ur_qp *qp)
 void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_admission *a = &qp->core->adm;
-	const struct ur_adm_agreed *agreed = &qp->adm.agreed;
+	const struct ur_adm_agreed *agreed = &qp->agreed;
 	struct ur_gid to;
 
 	ur_admission_forget(qp);
@@ -231,6 +231,8 @@ void ur_admission_forget(struct ur_qp *qp)
 	struct ur_admission *a = &qp->core->adm;
 	struct ur_adm_qp *q = &qp->adm;
 
+	if (!qp->admission)
+		return;
 	if (qp->admission & UR_ADM_TELLS) {
 		leave_peer(qp);
 		if (q->mark.letter) {
@@ -530,7 +532,7 @@ enum ur_drop ur_admission_notified(struct ur_qp *qp, const struct ur_packet *p, 
 	const struct ur_selective *psn = &qp->xreq.psn;
 	struct ur_counters *cnt = &qp->core->cnt;
 
-	if (!(qp->admission & UR_ADM_HELD) || p->pool != qp->adm.agreed.pool ||
+	if (!(qp->admission & UR_ADM_HELD) || p->pool != qp->agreed.pool ||
 	    ur_psn_lt(p->bth.psn, psn->una) || ur_psn_lt(psn->max, p->bth.psn))
 		return UR_DROP_POOL;
 	cnt->adm_notifies_received++;

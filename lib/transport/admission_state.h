@@ -47,8 +47,8 @@ enum ur_adm_role {
 	UR_ADM_HELD = 1 << 2,  /* with TOLD: messages that would be refused are kept back */
 };
 
+/* Of a queue pair in mode extended, from RTR on. */
 struct ur_adm_qp {
-	struct ur_adm_agreed agreed;
 	/* TELLS */
 	struct ur_adm_mark mark;
 	struct ur_pool_peer *peer; /* NULL: there was no place left, it hears by ACKs alone */

@@ -52,63 +52,57 @@ static void verdict(struct ur_qp *qp, enum ur_recovery_verdict v)
 /* una has moved: what was noted before it is done with. */
 static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-
-	ur_read_gap_advance(req->gap, req->rec.una, &req->patience, now_ns);
-	if (!req->gap->cnt && ur_psn_le(req->executed, req->rec.una))
+	ur_read_gap_advance(qp->gbn.gap, qp->gbn.rec.una, &qp->gbn.patience, now_ns);
+	if (!qp->gbn.gap->cnt && ur_psn_le(qp->gbn.executed, qp->gbn.rec.una))
 		ur_completer_give_gap(qp);
-	else if (!req->gap->asked && ur_patience_over(&req->patience, req->gap->later))
-		verdict(qp, ur_recovery_reask(&req->rec));
+	else if (!qp->gbn.gap->asked && ur_patience_over(&qp->gbn.patience, qp->gbn.gap->later))
+		verdict(qp, ur_recovery_reask(&qp->gbn.rec));
 }
 
 static void gap(struct ur_qp *qp, uint64_t now_ns)
 {
-	verdict(qp, ur_recovery_gap(&qp->req.rec, now_ns));
+	verdict(qp, ur_recovery_gap(&qp->gbn.rec, now_ns));
 }
 
 /*
  * REORDER-NAK-04. The peer misses a request, but una is a response that is missing: its NAK, which
  * it does not repeat, is remembered until una gets there.
  */
-static void owe_nak(struct ur_requester *req, struct ur_psn psn)
+static void owe_nak(struct ur_qp *qp, struct ur_psn psn)
 {
-	req->nak_owed = true;
-	req->nak_psn = psn;
+	qp->gbn.nak_owed = true;
+	qp->gbn.nak_psn = psn;
 }
 
 static void settle_nak(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-
-	if (ur_psn_lt(req->rec.una, req->nak_psn))
+	if (ur_psn_lt(qp->gbn.rec.una, qp->gbn.nak_psn))
 		return;
-	req->nak_owed = false;
-	if (ur_psn_eq(req->rec.una, req->nak_psn))
+	qp->gbn.nak_owed = false;
+	if (ur_psn_eq(qp->gbn.rec.una, qp->gbn.nak_psn))
 		gap(qp, now_ns);
 }
 
 /* PACE-RTT-01: standard mode measures a packet that asks for an answer, one at a time. */
 static void tell_rtt(struct ur_qp *qp, uint64_t now_ns)
 {
-	ur_dest_rtt(qp, qp->req.rec.sample, now_ns);
-	qp->req.rec.sample = 0;
+	ur_dest_rtt(qp, qp->gbn.rec.sample, now_ns);
+	qp->gbn.rec.sample = 0;
 }
 
 /* Everything before `una` is acknowledged and its WQEs are completed. */
 static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
+	if (!ur_psn_eq(una, qp->gbn.rec.una)) {
+		bool rewound = ur_recovery_acked(&qp->gbn.rec, una, now_ns);
 
-	if (!ur_psn_eq(una, req->rec.una)) {
-		bool rewound = ur_recovery_acked(&req->rec, una, now_ns);
-
-		if (__builtin_expect(req->rec.sample != 0, 0))
+		if (__builtin_expect(qp->gbn.rec.sample != 0, 0))
 			tell_rtt(qp, now_ns);
 		if (rewound)
 			ur_requester_reposition(qp);
-		if (__builtin_expect(req->gap != NULL, 0))
+		if (__builtin_expect(qp->gbn.gap != NULL, 0))
 			advance_gap(qp, now_ns);
-		if (__builtin_expect(req->nak_owed, 0))
+		if (__builtin_expect(qp->gbn.nak_owed, 0))
 			settle_nak(qp, now_ns);
 	}
 	ur_completer_advance(qp);
@@ -125,13 +119,13 @@ static struct ur_psn answered_until(struct ur_qp *qp, const struct ur_wqe *wqe, 
 	uint32_t psns = ur_send_queue_packets(qp, wqe), from, to, done;
 	struct ur_psn next;
 
-	if (!req->gap)
+	if (!qp->gbn.gap)
 		return una;
-	next = ur_read_gap_missing(req->gap, una, ur_psn_add(wqe->first_psn, psns));
+	next = ur_read_gap_missing(qp->gbn.gap, una, ur_psn_add(wqe->first_psn, psns));
 	from = (uint32_t)ur_psn_diff(una, wqe->first_psn);
 	to = (uint32_t)ur_psn_diff(next, wqe->first_psn);
 	done = (to >> shift) - (from >> shift) + (to == psns && (psns & (req->read_psns - 1)));
-	req->rd_out -= (uint8_t)(done < req->rd_out ? done : req->rd_out);
+	qp->gbn.rd_out -= (uint8_t)(done < qp->gbn.rd_out ? done : qp->gbn.rd_out);
 	return next;
 }
 
@@ -141,14 +135,13 @@ static struct ur_psn answered_until(struct ur_qp *qp, const struct ur_wqe *wqe, 
  */
 static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-	struct ur_psn una = req->rec.una, known = end;
+	struct ur_psn una = qp->gbn.rec.una, known = end;
 
 	/* What an earlier ACK told is not told again. */
 	if (qp->mode == UR_MODE_REORDER) {
-		if (ur_psn_lt(req->executed, end))
-			req->executed = end;
-		known = req->executed;
+		if (ur_psn_lt(qp->gbn.executed, end))
+			qp->gbn.executed = end;
+		known = qp->gbn.executed;
 	}
 	while (ur_psn_lt(una, known)) {
 		const struct ur_wqe *wqe = oldest_wqe(qp);
@@ -163,7 +156,7 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 			struct ur_psn from = una;
 
 			una = answered_until(qp, wqe, una);
-			ur_recovery_pass_read(&req->rec, (uint32_t)ur_psn_diff(una, from));
+			ur_recovery_pass_read(&qp->gbn.rec, (uint32_t)ur_psn_diff(una, from));
 			if (ur_psn_lt(una, next))
 				break;
 		} else if (ur_psn_lt(known, next)) {
@@ -179,41 +172,37 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 
 void ur_completer_give_gap(struct ur_qp *qp)
 {
-	if (!qp->req.gap)
+	if (!qp->gbn.gap)
 		return;
-	ur_read_gap_give(&qp->core->read_gaps, qp->req.gap);
-	qp->req.gap = NULL;
+	ur_read_gap_give(&qp->core->read_gaps, qp->gbn.gap);
+	qp->gbn.gap = NULL;
 }
 
 /* A context for the hole at una; false: there is none. */
 static bool take_gap(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-
-	if (req->gap)
+	if (qp->gbn.gap)
 		return true;
-	req->gap = ur_read_gap_take(&qp->core->read_gaps, req->rec.una, now_ns);
-	if (req->gap)
+	qp->gbn.gap = ur_read_gap_take(&qp->core->read_gaps, qp->gbn.rec.una, now_ns);
+	if (qp->gbn.gap)
 		qp->core->cnt.rtx_contexts++;
 	else
 		qp->core->cnt.rtx_exhausted++;
-	return req->gap;
+	return qp->gbn.gap;
 }
 
 /* Something from beyond the missing response at una came; `psn` is its PSN, or una. */
 static void judge_gap(struct ur_qp *qp, struct ur_psn psn, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-
-	if (ur_read_gap_judge(req->gap, psn, &req->patience, ur_recovery_answer_ns(&req->rec),
-			      now_ns))
-		verdict(qp, ur_recovery_reask(&req->rec));
+	if (ur_read_gap_judge(qp->gbn.gap, psn, &qp->gbn.patience,
+			      ur_recovery_answer_ns(&qp->gbn.rec), now_ns))
+		verdict(qp, ur_recovery_reask(&qp->gbn.rec));
 }
 
 void ur_completer_gap_timer(struct ur_qp *qp, uint64_t now_ns)
 {
-	if (qp->req.gap && now_ns >= qp->req.gap->deadline_ns)
-		judge_gap(qp, qp->req.rec.una, now_ns);
+	if (qp->gbn.gap && now_ns >= qp->gbn.gap->deadline_ns)
+		judge_gap(qp, qp->gbn.rec.una, now_ns);
 }
 
 /* RC-COMP-IMPLIED-01. A response shows that one before it was lost (IBA 9.7.5.1.2). */
@@ -222,7 +211,7 @@ static enum ur_drop implied_nak(struct ur_qp *qp, bool held, uint64_t now_ns)
 	qp->core->cnt.implied_nak_seq_err++;
 	/* REORDER-READ-02: it may be late only, and the others need not come again. */
 	if (held)
-		judge_gap(qp, qp->req.rec.una, now_ns);
+		judge_gap(qp, qp->gbn.rec.una, now_ns);
 	else
 		gap(qp, now_ns);
 	return UR_DROP_PSN_GAP;
@@ -257,7 +246,7 @@ static enum ur_drop rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_
 	core->cnt.rnr_nak_retry_err++;
 	if (!ack_until(qp, p->bth.psn, now_ns))
 		return missing(qp, now_ns);
-	switch (ur_recovery_rnr(&qp->req.rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns)) {
+	switch (ur_recovery_rnr(&qp->gbn.rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns)) {
 	case UR_RECOVERY_FAILED:
 		core->cnt.rnr_retry_exceeded_err++;
 		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
@@ -294,7 +283,7 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 	if (code == UR_NAK_PSN_SEQ) {
 		qp->core->cnt.packet_seq_err++;
 		if (!ack_until(qp, p->bth.psn, now_ns) && qp->mode == UR_MODE_REORDER) {
-			owe_nak(&qp->req, p->bth.psn);
+			owe_nak(qp, p->bth.psn);
 			return missing(qp, now_ns);
 		}
 		gap(qp, now_ns);
@@ -310,34 +299,33 @@ static enum ur_drop ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 	ur_completer_credits(&qp->req, &p->aeth);
 	if (!ack_until(qp, ur_psn_add(p->bth.psn, 1), now_ns))
 		return missing(qp, now_ns);
-	if (ur_recovery_is_alone(&qp->req.rec, now_ns))
+	if (ur_recovery_is_alone(&qp->gbn.rec, now_ns))
 		gap(qp, now_ns);
 	return UR_DROP_NONE;
 }
 
 static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-	struct ur_psn next = ur_psn_add(req->rec.una, 1);
+	struct ur_psn next = ur_psn_add(qp->gbn.rec.una, 1);
 
-	if (__builtin_expect(req->gap != NULL, 0)) {
+	if (__builtin_expect(qp->gbn.gap != NULL, 0)) {
 		/* On to the next hole in one step. */
-		ur_read_gap_arrived(req->gap, req->rec.una);
-		if (ur_psn_lt(req->executed, next))
-			req->executed = next;
-		ack_until(qp, req->executed, now_ns);
+		ur_read_gap_arrived(qp->gbn.gap, qp->gbn.rec.una);
+		if (ur_psn_lt(qp->gbn.executed, next))
+			qp->gbn.executed = next;
+		ack_until(qp, qp->gbn.executed, now_ns);
 		return;
 	}
 	/* After a rewind the request may not have been sent again yet. */
-	if (request_done && req->rd_out && ur_psn_lt(req->rec.una, req->rec.nxt))
-		req->rd_out--;
+	if (request_done && qp->gbn.rd_out && ur_psn_lt(qp->gbn.rec.una, qp->gbn.rec.nxt))
+		qp->gbn.rd_out--;
 	if (wqe_done)
 		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
-	ur_recovery_pass_read(&req->rec, 1);
+	ur_recovery_pass_read(&qp->gbn.rec, 1);
 	acked(qp, next, now_ns);
 	/* What lies behind it may be known already. */
-	if (qp->mode == UR_MODE_REORDER && ur_psn_lt(next, req->executed))
-		ack_until(qp, req->executed, now_ns);
+	if (qp->mode == UR_MODE_REORDER && ur_psn_lt(next, qp->gbn.executed))
+		ack_until(qp, qp->gbn.executed, now_ns);
 }
 
 /* The WQE in flight that PSN `psn` of [una, max) belongs to. */
@@ -425,7 +413,7 @@ static bool is_near(const struct ur_qp *qp, struct ur_psn from, struct ur_psn ps
 
 static bool believes(const struct ur_qp *qp, struct ur_psn psn)
 {
-	struct ur_read_gap *g = qp->req.gap;
+	struct ur_read_gap *g = qp->gbn.gap;
 	bool near_run = ur_psn_le(g->run, psn) && is_near(qp, g->run, psn);
 
 	return ur_read_gap_believes(g, psn, is_near(qp, g->sure, psn), near_run,
@@ -435,7 +423,6 @@ static bool believes(const struct ur_qp *qp, struct ur_psn psn)
 /* REORDER-READ-01. A response beyond the missing one at una. */
 static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
 	const struct ur_wqe *wqe = wqe_of(qp, p->bth.psn);
 	enum ur_drop drop;
 	bool held;
@@ -445,11 +432,11 @@ static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, 
 	if (misplaced(qp, wqe, p))
 		return UR_DROP_OP_SEQUENCE;
 	held = take_gap(qp, now_ns);
-	if (!held || ur_psn_diff(p->bth.psn, req->rec.una) >= UR_READ_GAP_WINDOW) {
+	if (!held || ur_psn_diff(p->bth.psn, qp->gbn.rec.una) >= UR_READ_GAP_WINDOW) {
 		qp->core->cnt.early_dropped++;
 		return implied_nak(qp, held, now_ns);
 	}
-	if (ur_read_gap_has(req->gap, p->bth.psn))
+	if (ur_read_gap_has(qp->gbn.gap, p->bth.psn))
 		return UR_DROP_PSN_STALE;
 	if (!believes(qp, p->bth.psn)) {
 		qp->core->cnt.early_disbelieved++;
@@ -459,9 +446,9 @@ static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, 
 	if (drop)
 		return drop;
 	qp->core->cnt.early_responses++;
-	ur_read_gap_arrived(req->gap, p->bth.psn);
-	if (ur_psn_le(req->executed, p->bth.psn))
-		req->executed = ur_psn_add(p->bth.psn, 1);
+	ur_read_gap_arrived(qp->gbn.gap, p->bth.psn);
+	if (ur_psn_le(qp->gbn.executed, p->bth.psn))
+		qp->gbn.executed = ur_psn_add(p->bth.psn, 1);
 	judge_gap(qp, p->bth.psn, now_ns);
 	return UR_DROP_NONE;
 }
@@ -478,11 +465,11 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	uint32_t idx, psns;
 
 	if (!ack_until(qp, p->bth.psn, now_ns)) {
-		ur_recovery_heard(&qp->req.rec, now_ns);
+		ur_recovery_heard(&qp->gbn.rec, now_ns);
 		return qp->mode == UR_MODE_REORDER ? early_response(qp, p, now_ns)
 						   : missing(qp, now_ns);
 	}
-	if (!ur_psn_eq(qp->req.rec.una, p->bth.psn))
+	if (!ur_psn_eq(qp->gbn.rec.una, p->bth.psn))
 		return UR_DROP_PSN_STALE;
 	wqe = oldest_wqe(qp);
 	if (!(read ? is_read(wqe) : is_atomic(wqe)))
@@ -496,18 +483,18 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	psns = ur_send_queue_packets(qp, wqe);
 	response_done(qp, idx == psns || (idx & (qp->req.read_psns - 1)) == 0, idx == psns, now_ns);
 	/* Another peer may be about to answer what it kept; the timer tells. */
-	if (ur_recovery_goes_back(&qp->req.rec) && ur_recovery_is_alone(&qp->req.rec, now_ns))
+	if (ur_recovery_goes_back(&qp->gbn.rec) && ur_recovery_is_alone(&qp->gbn.rec, now_ns))
 		gap(qp, now_ns);
 	return UR_DROP_NONE;
 }
 
 /* A response that came already: was it asked for again needlessly? */
-static void repeated_response(struct ur_requester *req, struct ur_psn psn)
+static void repeated_response(struct ur_qp *qp, struct ur_psn psn)
 {
-	if (!req->has_reasked || !ur_psn_eq(psn, req->reasked))
+	if (!qp->gbn.has_reasked || !ur_psn_eq(psn, qp->gbn.reasked))
 		return;
-	req->has_reasked = false;
-	ur_patience_needless(&req->patience);
+	qp->gbn.has_reasked = false;
+	ur_patience_needless(&qp->gbn.patience);
 }
 
 /*
@@ -521,14 +508,14 @@ static bool refuses_read(const struct ur_qp *qp, const struct ur_packet *p)
 	if (p->bth.opcode != UR_RC_ACKNOWLEDGE ||
 	    p->aeth.syndrome != (UR_SYNDROME_NAK | UR_NAK_REM_ACCESS))
 		return false;
-	wqe = wqe_of(qp, qp->req.rec.una);
-	return wqe && is_read(wqe) && ur_psn_in(p->bth.psn, wqe->first_psn, qp->req.rec.una);
+	wqe = wqe_of(qp, qp->gbn.rec.una);
+	return wqe && is_read(wqe) && ur_psn_in(p->bth.psn, wqe->first_psn, qp->gbn.rec.una);
 }
 
 /* RC-COMP-PSN-01 */
 enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	struct ur_recovery *rec = &qp->req.rec;
+	struct ur_recovery *rec = &qp->gbn.rec;
 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return UR_DROP_QP_STATE;
@@ -542,7 +529,7 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		}
 		if (p->op & UR_OP_READ_RESP) {
 			ur_recovery_heard(rec, now_ns);
-			repeated_response(&qp->req, p->bth.psn);
+			repeated_response(qp, p->bth.psn);
 		}
 		if (!refuses_read(qp, p))
 			return UR_DROP_PSN_STALE;

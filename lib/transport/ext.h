@@ -40,11 +40,11 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 static inline uint64_t ur_ext_deadline(const struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
-	uint64_t at = qp->req.rec.ack_deadline_ns;
+	uint64_t at = qp->retry.ack_deadline_ns;
 
 	/* An RNR wait stops everything else. */
-	if (__builtin_expect(qp->req.rec.rnr_until_ns != 0, 0))
-		return qp->req.rec.rnr_until_ns;
+	if (__builtin_expect(qp->retry.rnr_until_ns != 0, 0))
+		return qp->retry.rnr_until_ns;
 	if (x->psn.deadline_ns < at)
 		at = x->psn.deadline_ns;
 	return x->rsp.deadline_ns < at ? x->rsp.deadline_ns : at;
@@ -56,8 +56,8 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns);
 enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* RTR: ePSN is set. */
 void ur_ext_responder_begin(struct ur_qp *qp);
-/* As create left it (RESET): a context goes back, nothing completes. Keeps `ans` and `ans_cap`. */
-void ur_ext_responder_init(struct ur_qp *qp);
+/* RESET: the context goes back, nothing completes. */
+void ur_ext_responder_release(struct ur_qp *qp);
 
 /*
  * EXT-RESP-STALE-01. How long a gap may stay open while nothing comes for ePSN: twice as long as the
@@ -110,7 +110,7 @@ static inline bool ur_ext_response_room(const struct ur_qp *qp, bool repeat)
 {
 	const struct ur_ext_responder *x = &qp->xrsp;
 
-	return repeat ? x->again.cnt < x->ans_cap / 2 : x->first.cnt < qp->rsp.res_cnt;
+	return repeat ? x->again.cnt < qp->rsp.ans_cap / 2 : x->first.cnt < qp->rsp.res_cnt;
 }
 /*
  * Whether a packet before PSN_OFFSET `end` of the answer to the executed request `psn` has not left
@@ -123,5 +123,7 @@ void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a);
 void ur_ext_response_stop(struct ur_qp *qp);
 /* Whether ur_ext_response_next_ack() makes a packet. */
 bool ur_ext_response_ack_due(const struct ur_qp *qp);
+/* What is owed has changed: may an ACK or NAK leave? */
+void ur_ext_response_update_ack(struct ur_qp *qp);
 
 #endif

@@ -49,7 +49,7 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 	idle = ur_ext_idle(&qp->xreq);
 	if (idle)
 		qp->xreq.probe = false;
-	ur_recovery_progress(&req->rec, !idle, una_moved, now_ns);
+	ur_retry_progress(&qp->retry, !idle, una_moved, now_ns);
 	ur_completer_advance(qp);
 }
 
@@ -67,7 +67,7 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
 			return;
 		newest = &x->spray->echoed[h->path];
 	}
-	if (!ur_rtt_is_fresh(h->echo, *newest, x->last_stamp))
+	if (!ur_rtt_is_fresh(h->echo, *newest, qp->req.last_stamp))
 		return;
 	*newest = h->echo;
 	rtt = ur_rtt_sample(&x->rtt, h->echo, h->residence, ur_stamp(now_ns));
@@ -151,7 +151,7 @@ static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 	enum ur_recovery_verdict verdict;
 	bool timeout;
 
-	verdict = ur_recovery_expired(&qp->req.rec, now_ns, &timeout);
+	verdict = ur_retry_expired(&qp->retry, !ur_ext_idle(x), now_ns, &timeout);
 	core->cnt.local_ack_timeout_err += timeout;
 	if (verdict == UR_RECOVERY_FAILED) {
 		core->cnt.retry_exceeded_err++;
@@ -165,11 +165,11 @@ static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 
 void ur_ext_called(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_recovery *rec = &qp->req.rec;
+	struct ur_retry *retry = &qp->retry;
 
-	if (!rec->rnr_until_ns)
+	if (!retry->rnr_until_ns)
 		return;
-	rec->rnr_until_ns = now_ns;
+	retry->rnr_until_ns = now_ns;
 	ur_ext_follow(qp, now_ns);
 	if (ack_timeout(qp, now_ns))
 		ur_ext_follow(qp, now_ns);
@@ -180,12 +180,12 @@ static bool waits_on(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_adm_qp *adm = &qp->adm;
 
-	if (!qp->req.rec.rnr_until_ns || !(qp->admission & UR_ADM_HELD) || !adm->letter ||
+	if (!qp->retry.rnr_until_ns || !(qp->admission & UR_ADM_HELD) || !adm->letter ||
 	    !adm->heard)
 		return false;
 	adm->heard = false;
 	qp->xreq.probe = true;
-	qp->req.rec.rnr_until_ns = now_ns + adm->wait_ns;
+	qp->retry.rnr_until_ns = now_ns + adm->wait_ns;
 	return true;
 }
 
@@ -193,7 +193,9 @@ static bool waits_on(struct ur_qp *qp, uint64_t now_ns)
 static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
-	struct ur_recovery *rec = &qp->req.rec;
+	struct ur_retry *retry = &qp->retry;
+	uint64_t wait_ns = ur_rnr_timer_ns(p->aeth.syndrome);
+	bool has_letter = (p->op & UR_OP_ASTH) && qp->adm.letter;
 
 	core->cnt.rnr_nak_retry_err++;
 	/* It is over, or not said of a request. */
@@ -202,16 +204,16 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	/* SPRAY-TELL-02 */
 	if (qp->xreq.spray)
 		ur_spray_refused(qp->xreq.spray);
-	ur_ext_follow(qp, now_ns);
-	if ((p->op & UR_OP_ASTH) && qp->adm.letter) {
-		/* ADM-LETTER-03 */
-		qp->adm.wait_ns = ur_rnr_timer_ns(p->aeth.syndrome);
-		ur_recovery_busy(rec, qp->adm.wait_ns, now_ns);
-	} else if (ur_recovery_rnr(rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns) ==
-		   UR_RECOVERY_FAILED) {
-		core->cnt.rnr_retry_exceeded_err++;
-		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
-		return;
+	/* ADM-LETTER-03: the peer keeps a place for the request. */
+	if (has_letter)
+		qp->adm.wait_ns = wait_ns;
+	if (!retry->rnr_until_ns) {
+		if (!has_letter && !ur_retry_spend_rnr(retry)) {
+			core->cnt.rnr_retry_exceeded_err++;
+			ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+			return;
+		}
+		ur_retry_wait(retry, wait_ns, now_ns);
 	}
 	ur_ext_follow(qp, now_ns);
 }
@@ -486,7 +488,7 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 /* EXT-SEL-RTO-02. The next step of `s` is not put off beyond what retry_cnt allows for. */
 static void hasten(const struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 {
-	uint64_t most = ur_recovery_silence_ns(&qp->req.rec, ur_rtt_rto_ns(&qp->xreq.rtt, 0));
+	uint64_t most = ur_retry_silence_ns(&qp->retry, ur_rtt_rto_ns(&qp->xreq.rtt, 0));
 
 	if (s->deadline_ns != UR_NEVER && s->deadline_ns - now_ns > most)
 		s->deadline_ns = now_ns + most;
@@ -525,13 +527,13 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	if (ur_recovery_is_due(&qp->req.rec, now_ns) && !waits_on(qp, now_ns)) {
+	if (ur_retry_is_due(&qp->retry, now_ns) && !waits_on(qp, now_ns)) {
 		ur_ext_follow(qp, now_ns);
 		if (!ack_timeout(qp, now_ns))
 			return;
 		ur_ext_follow(qp, now_ns);
 	}
-	if (!qp->req.rec.rnr_until_ns) {
+	if (!qp->retry.rnr_until_ns) {
 		expired(qp, &x->psn, now_ns);
 		silent = expired(qp, &x->rsp, now_ns);
 		/* The peer has stopped: responses that did not come before its NAK will not come.

@@ -388,13 +388,10 @@ enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p,
 			: ur_ext_early_input(qp, p, (uint32_t)diff, now_ns);
 }
 
-void ur_ext_responder_init(struct ur_qp *qp)
+void ur_ext_responder_release(struct ur_qp *qp)
 {
-	struct ur_ext_responder *x = &qp->xrsp;
-
-	if (x->ooo)
+	if (qp->xrsp.ooo)
 		ur_ext_early_give(qp);
-	*x = (struct ur_ext_responder){.ans = x->ans, .ans_cap = x->ans_cap};
 }
 
 /* EXT-RESP-STALE-01 */
@@ -439,7 +436,7 @@ void ur_ext_responder_validate(const struct ur_qp *qp)
 		ur_ooo_validate(x->ooo, qp->rsp.epsn);
 		UR_ASSERT(x->ooo->noted_cnt);
 	}
-	UR_ASSERT(x->first.cnt <= x->ans_cap / 2 && x->again.cnt <= x->ans_cap / 2);
+	UR_ASSERT(x->first.cnt <= qp->rsp.ans_cap / 2 && x->again.cnt <= qp->rsp.ans_cap / 2);
 	UR_ASSERT(x->first.probe_after <= x->first.cnt && x->again.probe_after <= x->again.cnt);
 	UR_ASSERT(ur_emux_is_active(&qp->rsp_queue) == ur_ext_response_queued(qp));
 	UR_ASSERT(qp->ack_node.ready == ur_ext_response_ack_due(qp));

@@ -36,6 +36,11 @@ static void update_ack(struct ur_qp *qp)
 	ur_sched_set(&qp->core->acks, &qp->ack_node, ur_ext_response_ack_due(qp));
 }
 
+void ur_ext_response_update_ack(struct ur_qp *qp)
+{
+	update_ack(qp);
+}
+
 static bool is_newer(uint32_t stamp, uint32_t than)
 {
 	return (int32_t)(stamp - than) > 0;
@@ -80,7 +85,6 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 {
 	remember_echo(qp, p, now_ns);
 	ur_response_nak(qp, syndrome, qp->rsp.epsn);
-	update_ack(qp);
 }
 
 /* ---- answers ---- */
@@ -89,7 +93,7 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t end)
 {
 	const struct ur_ext_responder *x = &qp->xrsp;
-	const struct ur_ext_answer *a = &x->ans[x->first.head];
+	const struct ur_ext_answer *a = &qp->rsp.ans[x->first.head];
 
 	if (!x->first.cnt || ur_psn_lt(psn, a->psn))
 		return false;
@@ -101,19 +105,19 @@ static struct ur_ext_answers *queue_of(struct ur_ext_responder *x, bool repeat)
 	return repeat ? &x->again : &x->first;
 }
 
-static struct ur_ext_answer *ring_of(const struct ur_ext_responder *x, bool repeat)
+static struct ur_ext_answer *ring_of(const struct ur_qp *qp, bool repeat)
 {
-	return x->ans + (repeat ? x->ans_cap / 2 : 0);
+	return qp->rsp.ans + (repeat ? qp->rsp.ans_cap / 2 : 0);
 }
 
 void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)
 {
 	struct ur_ext_responder *x = &qp->xrsp;
 	struct ur_ext_answers *q = queue_of(x, a->repeat);
-	unsigned at = (unsigned)q->head + q->cnt, cap = x->ans_cap / 2u;
+	unsigned at = (unsigned)q->head + q->cnt, cap = qp->rsp.ans_cap / 2u;
 
 	UR_ASSERT(ur_ext_response_room(qp, a->repeat));
-	ring_of(x, a->repeat)[at < cap ? at : at - cap] = *a;
+	ring_of(qp, a->repeat)[at < cap ? at : at - cap] = *a;
 	q->cnt++;
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
 }
@@ -122,11 +126,12 @@ void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)
  * EXT-RESP-ANSWER-01. The answer that is sent next. Somebody waits for a repeat, and everything
  * behind it: it does not wait in turn, not even for the end of a first answer.
  */
-static struct ur_ext_answer *head_of(const struct ur_ext_responder *x)
+static struct ur_ext_answer *head_of(const struct ur_qp *qp)
 {
+	const struct ur_ext_responder *x = &qp->xrsp;
 	bool repeat = x->again.cnt;
 
-	return ring_of(x, repeat) + (repeat ? x->again.head : x->first.head);
+	return ring_of(qp, repeat) + (repeat ? x->again.head : x->first.head);
 }
 
 static void dequeue(struct ur_qp *qp, bool repeat)
@@ -134,7 +139,7 @@ static void dequeue(struct ur_qp *qp, bool repeat)
 	struct ur_ext_responder *x = &qp->xrsp;
 	struct ur_ext_answers *q = queue_of(x, repeat);
 
-	q->head = (uint16_t)(q->head + 1 < x->ans_cap / 2 ? q->head + 1 : 0);
+	q->head = (uint16_t)(q->head + 1 < qp->rsp.ans_cap / 2 ? q->head + 1 : 0);
 	q->cnt--;
 	if (q->probe_after)
 		q->probe_after--;
@@ -245,7 +250,7 @@ static bool make_read_response(struct ur_qp *qp, struct ur_ext_answer *a, struct
 bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
 	while (ur_ext_response_queued(qp)) {
-		struct ur_ext_answer *a = head_of(&qp->xrsp);
+		struct ur_ext_answer *a = head_of(qp);
 
 		if (a->atomic) {
 			make_atomic_ack(qp, a, tx, now_ns);

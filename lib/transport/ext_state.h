@@ -3,6 +3,7 @@
 #define UR_TRANSPORT_EXT_STATE_H
 
 #include "transport/ooo.h"
+#include "transport/retry.h"
 #include "transport/rtt.h"
 #include "transport/selective.h"
 #include "transport/spray.h"
@@ -10,17 +11,16 @@
 /* What extended mode keeps in a queue pair beside what standard mode has (docs/design/loss.md). */
 
 struct ur_ext_requester {
+	struct ur_retry retry; /* first: every loss engine has it there */
 	struct ur_rtt rtt;
 	struct ur_marks marks;	   /* when requests left */
+	struct ur_psn reads_from;  /* from here on, or from psn.una, all requests are READs */
 	struct ur_selective psn;   /* requests */
 	struct ur_selective rsp;   /* response packets of READs and atomics, by response number */
-	struct ur_psn reads_from;  /* from here on, or from psn.una, all requests are READs */
 	uint32_t rwqen;		   /* of the next message that consumes a receive; 24 bits */
-	uint32_t last_stamp;	   /* of the last packet made; outlives RESET */
 	uint32_t echoed;	   /* the newest that gave a round trip, of who does not spray */
 	struct ur_spray_qp *spray; /* NULL: every packet takes the queue pair's own port */
-	uint8_t path;		   /* of the packet being made */
-	/* A probe that nothing else shares its stamp with was sent and has not come back. */
+	/* A probe whose stamp is no other packet's was sent and has not come back. */
 	uint32_t probe_stamp;
 	bool probed;
 	bool probe;	    /* a probe is to be sent */
@@ -53,7 +53,7 @@ struct ur_ext_answer {
 	bool repeat; /* it was answered before */
 };
 
-/* Answers [head, head + cnt) of a ring of ans_cap / 2, to be sent in this order. */
+/* Answers [head, head + cnt) of a ring of rsp.ans_cap / 2, to be sent in this order. */
 struct ur_ext_answers {
 	uint16_t head, cnt;
 	uint16_t probe_after; /* so many of them, [0, cnt], came before the probe */
@@ -65,22 +65,20 @@ struct ur_ext_responder {
 	uint32_t offset;    /* PSN_OFFSET of the packet at ePSN; 0 between messages */
 	uint32_t told_msn;  /* MSN when credits were told last */
 	bool starved;	    /* a gap was met without a context left; until ePSN moves */
-	uint64_t gap_ns;    /* ooo: when the gap showed, or something came for ePSN last */
-	/* The ACK owed: of the newest packet since the last one. */
 	uint8_t echo_path;
-	uint32_t echo;
-	uint64_t arrival_ns;
-	/* The probe to be answered, once the answers before it have left. */
-	bool probe;
+	bool probe; /* one is to be answered, once the answers before it have left */
 	uint8_t probe_path;
+	uint64_t gap_ns; /* ooo: when the gap showed, or something came for ePSN last */
+	/* The ACK owed: of the newest packet since the last one. */
+	uint64_t arrival_ns;
+	uint32_t echo;
+	/* The probe. */
 	uint32_t probe_echo;
 	uint64_t probe_arrival_ns;
 	/*
-	 * Answers to be sent: ans_cap of them, even, >= 2 * max_dest_rd_atomic. The lower half is
+	 * Answers to be sent: rsp.ans_cap of them, even, >= 2 * max_dest_rd_atomic. The lower half is
 	 * the ring of `first`, the upper half that of `again`; repeats go first.
 	 */
-	struct ur_ext_answer *ans;
-	uint16_t ans_cap;
 	struct ur_ext_answers first, again;
 };
 

@@ -10,14 +10,9 @@
  * the modes share call these. UC and UD queue pairs are always UR_MODE_GBN.
  */
 
-static inline bool ur_mode_is_ext(const struct ur_qp *qp)
-{
-	return __builtin_expect(qp->mode == UR_MODE_EXTENDED, 0);
-}
-
 static inline bool ur_mode_requester_ready(const struct ur_qp *qp)
 {
-	return ur_mode_is_ext(qp) ? ur_ext_requester_ready(qp) : ur_requester_ready(qp);
+	return ur_qp_is_ext(qp) ? ur_ext_requester_ready(qp) : ur_requester_ready(qp);
 }
 
 /* When the QP timer has something to do. */
@@ -25,7 +20,7 @@ static inline uint64_t ur_mode_deadline(const struct ur_qp *qp)
 {
 	uint64_t deadline;
 
-	if (ur_mode_is_ext(qp)) {
+	if (ur_qp_is_ext(qp)) {
 		deadline = ur_ext_deadline(qp);
 		if (__builtin_expect(qp->xrsp.ooo != NULL, 0)) {
 			uint64_t gap = ur_ext_gap_deadline(qp);
@@ -34,11 +29,11 @@ static inline uint64_t ur_mode_deadline(const struct ur_qp *qp)
 		}
 		return deadline;
 	}
-	deadline = ur_recovery_deadline(&qp->req.rec);
-	if (__builtin_expect(qp->req.gap != NULL, 0) && qp->req.gap->deadline_ns < deadline)
-		deadline = qp->req.gap->deadline_ns;
-	if (__builtin_expect(qp->rsp.reorder.ctx != NULL, 0)) {
-		uint64_t hole = ur_reorder_deadline(&qp->rsp.reorder);
+	deadline = ur_recovery_deadline(&qp->gbn.rec);
+	if (__builtin_expect(qp->gbn.gap != NULL, 0) && qp->gbn.gap->deadline_ns < deadline)
+		deadline = qp->gbn.gap->deadline_ns;
+	if (__builtin_expect(qp->gbn_rsp.reorder.ctx != NULL, 0)) {
+		uint64_t hole = ur_reorder_deadline(&qp->gbn_rsp.reorder);
 
 		deadline = hole < deadline ? hole : deadline;
 	}
@@ -50,33 +45,33 @@ static inline bool ur_mode_is_idle(const struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
 
-	if (ur_mode_is_ext(qp))
+	if (ur_qp_is_ext(qp))
 		return ur_psn_eq(x->psn.una, x->psn.max) && ur_psn_eq(x->rsp.una, x->rsp.max);
-	return !ur_recovery_in_flight(&qp->req.rec);
+	return !ur_recovery_in_flight(&qp->gbn.rec);
 }
 
 /* PSNs [una, max) are in flight, nxt is sent next. */
 static inline void ur_mode_psns(const struct ur_qp *qp, struct ur_psn *una, struct ur_psn *nxt,
 				struct ur_psn *max)
 {
-	bool ext = ur_mode_is_ext(qp);
+	bool ext = ur_qp_is_ext(qp);
 
-	*una = ext ? qp->xreq.psn.una : qp->req.rec.una;
-	*nxt = ext ? qp->xreq.psn.max : qp->req.rec.nxt;
-	*max = ext ? qp->xreq.psn.max : qp->req.rec.max;
+	*una = ext ? qp->xreq.psn.una : qp->gbn.rec.una;
+	*nxt = ext ? qp->xreq.psn.max : qp->gbn.rec.nxt;
+	*max = ext ? qp->xreq.psn.max : qp->gbn.rec.max;
 }
 
 static inline bool ur_mode_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns,
 					  unsigned *wqes)
 {
-	return ur_mode_is_ext(qp) ? ur_ext_requester_next(qp, tx, now_ns, wqes)
-				  : ur_requester_next(qp, tx, now_ns, wqes);
+	return ur_qp_is_ext(qp) ? ur_ext_requester_next(qp, tx, now_ns, wqes)
+				: ur_requester_next(qp, tx, now_ns, wqes);
 }
 
 /* Requests are kept whose hole the QP timer watches. */
 static inline bool ur_mode_holds_early(const struct ur_qp *qp)
 {
-	return qp->mode == UR_MODE_REORDER && qp->rsp.reorder.ctx;
+	return qp->mode == UR_MODE_REORDER && qp->gbn_rsp.reorder.ctx;
 }
 
 /* A packet of an extended queue pair; *gap: a gap has opened or closed, which the QP timer watches. */
@@ -98,7 +93,7 @@ static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packe
 	bool response = p->op & (UR_OP_RESPONSE | UR_OP_NOTIFY), gap = false;
 	enum ur_drop drop;
 
-	if (ur_mode_is_ext(qp))
+	if (ur_qp_is_ext(qp))
 		drop = ur_mode_ext_input(qp, p, response, &gap, now_ns);
 	else
 		drop = response ? ur_completer_input(qp, p, now_ns)
@@ -111,18 +106,18 @@ static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packe
 
 static inline bool ur_mode_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
-	return ur_mode_is_ext(qp) ? ur_ext_response_next(qp, tx, now_ns) : ur_response_next(qp, tx);
+	return ur_qp_is_ext(qp) ? ur_ext_response_next(qp, tx, now_ns) : ur_response_next(qp, tx);
 }
 
 static inline bool ur_mode_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
-	return ur_mode_is_ext(qp) ? ur_ext_response_next_ack(qp, tx, now_ns)
-				  : ur_response_next_ack(qp, tx);
+	return ur_qp_is_ext(qp) ? ur_ext_response_next_ack(qp, tx, now_ns)
+				: ur_response_next_ack(qp, tx);
 }
 
 static inline void ur_mode_drain(struct ur_qp *qp)
 {
-	if (ur_mode_is_ext(qp))
+	if (ur_qp_is_ext(qp))
 		ur_ext_requester_drain(qp);
 	else
 		ur_requester_drain(qp);
@@ -131,7 +126,7 @@ static inline void ur_mode_drain(struct ur_qp *qp)
 /* Answers are queued or READs and atomics are being executed. */
 static inline bool ur_mode_is_answering(const struct ur_qp *qp)
 {
-	return qp->rsp.q_cnt || ur_ext_response_queued(qp);
+	return ur_qp_is_ext(qp) ? ur_ext_response_queued(qp) : qp->rsp.q_cnt;
 }
 
 #endif

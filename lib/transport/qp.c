@@ -41,7 +41,6 @@ void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state)
 	/* Who posts a receive reads this after the tail, a flush reads the tail after this. */
 	atomic_store_explicit(&qp->posted_state, state, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
-	qp->attr.qp_state = state;
 	ur_qp_update(qp);
 }
 
@@ -80,15 +79,19 @@ void ur_qp_flush(struct ur_qp *qp)
 /* Nothing is in flight any more, nothing will be sent again. */
 static void stop_sending(struct ur_qp *qp)
 {
-	struct ur_recovery *rec = &qp->req.rec;
+	struct ur_recovery *rec = &qp->gbn.rec;
 
-	rec->una = rec->nxt = rec->max;
-	rec->ack_deadline_ns = rec->rto_deadline_ns = UR_NEVER;
-	rec->rnr_until_ns = 0;
-	rec->repeat = rec->probing = rec->hold = rec->timing = false;
-	ur_completer_give_gap(qp);
-	qp->req.rd_out = 0;
-	ur_ext_requester_stop(qp);
+	qp->retry.ack_deadline_ns = UR_NEVER;
+	qp->retry.rnr_until_ns = 0;
+	if (ur_qp_is_ext(qp)) {
+		ur_ext_requester_stop(qp);
+	} else {
+		rec->una = rec->nxt = rec->max;
+		rec->rto_deadline_ns = UR_NEVER;
+		rec->repeat = rec->probing = rec->hold = rec->timing = false;
+		ur_completer_give_gap(qp);
+		qp->gbn.rd_out = 0;
+	}
 	ur_timer_cancel(&qp->core->wheel, &qp->timer);
 }
 
@@ -96,21 +99,22 @@ static void stop_responding(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	ur_reorder_stop(qp);
-	rsp->pass.on = false;
-	if (ur_mode_is_ext(qp)) {
+	if (ur_qp_is_ext(qp)) {
 		ur_ext_response_stop(qp);
 		return;
 	}
+	ur_reorder_stop(qp);
+	qp->gbn_rsp.pass.on = false;
 	/* RC-RESP-NAK-02: a NAK that says why still goes out, after the answers before it. */
 	if (ur_response_owes_fatal_nak(rsp))
 		return;
 	for (unsigned i = 0; i < rsp->res_cnt; i++)
 		rsp->res[i].queued = rsp->res[i].replay = false;
-	rsp->q_cnt = 0;
+	qp->rsp.q_cnt = 0;
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
 	rsp->ack = UR_ACK_NONE;
-	ur_sched_set(&qp->core->acks, &qp->ack_node, false);
+	if (qp->type == IBV_QPT_RC)
+		ur_sched_set(&qp->core->acks, &qp->ack_node, false);
 }
 
 void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_status recv_status)
@@ -125,7 +129,10 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 	ur_qp_set_state(qp, IBV_QPS_ERR);
 	if (qp->req.head != ur_wq_tail(&qp->sq) && send_status != IBV_WC_SUCCESS)
 		ur_send_queue_finish(qp, send_status);
-	ur_ext_responder_stop(qp, recv_status);
+	if (ur_qp_is_ext(qp))
+		ur_ext_responder_stop(qp, recv_status);
+	else
+		ur_responder_abort(qp, recv_status);
 	ur_qp_flush(qp);
 	if (qp->srq)
 		core->sink.async(core->sink.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user);
@@ -153,7 +160,7 @@ void ur_qp_settle(struct ur_qp *qp)
 		return;
 	while (req->head != req->cur)
 		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
-	req->rec.una = req->rec.nxt;
+	qp->gbn.rec.una = qp->gbn.rec.nxt;
 	ur_completer_advance(qp);
 	ur_qp_update(qp);
 }
@@ -161,11 +168,9 @@ void ur_qp_settle(struct ur_qp *qp)
 /* What is due starts afresh. */
 static void put_off(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_recovery *rec = &qp->req.rec;
-
-	if (rec->ack_deadline_ns <= now_ns)
-		rec->ack_deadline_ns = ur_recovery_ack_deadline(rec, true, now_ns);
-	if (ur_mode_is_ext(qp))
+	if (qp->retry.ack_deadline_ns <= now_ns)
+		ur_retry_restart(&qp->retry, true, now_ns);
+	if (ur_qp_is_ext(qp))
 		ur_selective_put_off(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
 }
 
@@ -180,7 +185,7 @@ static void be_patient(struct ur_qp *qp, uint64_t now_ns)
 
 	if (ur_dest_delays(qp)) {
 		put_off(qp, now_ns);
-		if (ur_mode_is_ext(qp))
+		if (ur_qp_is_ext(qp))
 			ur_selective_put_off(&qp->xreq.rsp, &qp->xreq.rtt, now_ns);
 	} else if (qp->type == IBV_QPT_RC && req->since_ackreq &&
 		   ur_emux_is_active(&qp->sq_queue)) {
@@ -202,12 +207,12 @@ static void count_repeat(struct ur_core *core, const struct ur_recovery *rec)
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
-	bool timeout, rnr = qp->req.rec.rnr_until_ns;
+	bool timeout, rnr = qp->retry.rnr_until_ns;
 
 	if (in_error(qp))
 		return;
 	be_patient(qp, now_ns);
-	if (ur_mode_is_ext(qp)) {
+	if (ur_qp_is_ext(qp)) {
 		ur_ext_timer(qp, now_ns);
 		ur_ext_responder_timer(qp, now_ns);
 		ur_qp_update(qp);
@@ -215,13 +220,13 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 	}
 	ur_reorder_timer(qp, now_ns);
 	ur_completer_gap_timer(qp, now_ns);
-	switch (ur_recovery_expired(&qp->req.rec, now_ns, &timeout)) {
+	switch (ur_recovery_expired(&qp->gbn.rec, now_ns, &timeout)) {
 	case UR_RECOVERY_IGNORE:
 		break;
 	case UR_RECOVERY_REPEAT:
 		core->cnt.local_ack_timeout_err += timeout;
 		if (!timeout && !rnr)
-			count_repeat(core, &qp->req.rec);
+			count_repeat(core, &qp->gbn.rec);
 		break;
 	case UR_RECOVERY_REWIND:
 		core->cnt.local_ack_timeout_err += timeout;
@@ -258,45 +263,73 @@ static uint32_t read_psns(uint32_t window)
 	return n;
 }
 
+/* The union members of the queue pair's loss engine hold contexts, which go back to their pools. */
+static void release_engine(struct ur_qp *qp)
+{
+	if (!ur_qp_is_ext(qp)) {
+		ur_reorder_stop(qp);
+		ur_completer_give_gap(qp);
+		return;
+	}
+	ur_ext_requester_stop(qp);
+	ur_ext_responder_release(qp);
+}
+
+/* The union members of the queue pair's loss engine, which hold nothing, as create left them. */
+static void init_engine(struct ur_qp *qp)
+{
+	qp->req.ssn = 1;
+	if (ur_qp_is_ext(qp)) {
+		qp->xreq = (struct ur_ext_requester){0};
+		qp->adm = (struct ur_adm_qp){0};
+		ur_ext_requester_init(qp, ur_psn(0));
+		qp->xrsp = (struct ur_ext_responder){0};
+		return;
+	}
+	qp->gbn = (struct ur_gbn_requester){0};
+	ur_recovery_init(&qp->gbn.rec, ur_psn(0), qp->window);
+	ur_patience_init(&qp->gbn.patience);
+	qp->gbn_rsp = (struct ur_gbn_responder){0};
+	ur_reorder_qp_init(&qp->gbn_rsp.reorder);
+}
+
 /* QP-RESET-01 */
 void ur_qp_reset(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;
 	struct ur_responder *rsp = &qp->rsp;
-	struct ibv_qp_cap cap = qp->attr.cap;
+	bool rc = qp->type == IBV_QPT_RC;
 
 	ur_emux_set(&core->emux, &qp->sq_queue, false);
 	ur_emux_set(&core->emux, &qp->rsp_queue, false);
-	ur_sched_set(&core->acks, &qp->ack_node, false);
-	ur_sched_set(&core->settle, &qp->settle_node, false);
+	ur_sched_set(rc ? &core->acks : &core->settle, &qp->ack_node, false);
 	ur_sched_set(&core->cnps, &qp->cnp_node, false);
 	ur_dest_detach(qp);
 	ur_admission_forget(qp);
 	ur_timer_cancel(&core->wheel, &qp->timer);
-	ur_reorder_stop(qp);
-	ur_completer_give_gap(qp);
+	release_engine(qp);
 	atomic_store_explicit(&qp->posted_state, IBV_QPS_RESET, memory_order_release);
 	qp->state = IBV_QPS_RESET;
 	ur_qp_set_sl(qp, 0);
 	qp->req = (struct ur_requester){
-		.head = ur_wq_tail(&qp->sq), .cur = ur_wq_tail(&qp->sq), .ssn = 1};
-	ur_recovery_init(&qp->req.rec, ur_psn(0), qp->window);
-	ur_ext_requester_init(qp, ur_psn(0));
-	qp->req.ackreq_every = qp->ackreq_every;
-	ur_patience_init(&qp->req.patience);
-	qp->req.read_psns = read_psns(qp->window);
+		.head = ur_wq_tail(&qp->sq),
+		.cur = ur_wq_tail(&qp->sq),
+		.read_psns = read_psns(qp->window),
+		.ackreq_every = qp->req.ackreq_every,
+		.last_stamp = qp->req.last_stamp,
+	};
 	ur_wq_release(&qp->sq, qp->req.head);
 	ur_wq_release(&qp->rq, ur_wq_tail(&qp->rq));
-	*rsp = (struct ur_responder){.res = rsp->res, .q = rsp->q, .srq_wqe = rsp->srq_wqe};
-	ur_reorder_qp_init(&rsp->reorder);
-	ur_ext_responder_init(qp);
+	*rsp = (struct ur_responder){
+		.res = rsp->res, .ans = rsp->ans, .ans_cap = rsp->ans_cap, .srq_wqe = rsp->srq_wqe};
+	init_engine(qp);
 	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
 	qp->mtu_shift = qp->port_mtu_shift;
 	qp->comm_est = qp->sqd_notify = qp->drained = false;
 	qp->access = 0;
 	qp->qkey = 0;
 	qp->dest_qpn = ur_qpn(0);
-	qp->attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET, .cap = cap};
+	qp->attr = (struct ur_qp_attr){0};
 }
 
 static bool may_choose_mode(const struct ur_qp *qp)
@@ -309,8 +342,10 @@ int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
 {
 	if (!may_choose_mode(qp) || mode > UR_MODE_EXTENDED)
 		return -EINVAL;
+	release_engine(qp);
 	qp->mode = (uint8_t)mode;
 	qp->strict = strict;
+	init_engine(qp);
 	return 0;
 }
 
@@ -328,7 +363,7 @@ int ur_qp_set_agreed(struct ur_qp *qp, const struct ur_adm_agreed *agreed)
 {
 	if (!may_choose_mode(qp) || agreed->tables > 7)
 		return -EINVAL;
-	qp->adm.agreed = *agreed;
+	qp->agreed = *agreed;
 	return 0;
 }
 
@@ -368,6 +403,36 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int 
 	return 0;
 }
 
+static void set_first_psn(struct ur_qp *qp, struct ur_psn first)
+{
+	if (ur_qp_is_ext(qp)) {
+		ur_ext_requester_init(qp, first);
+		return;
+	}
+	ur_recovery_init(&qp->gbn.rec, first, qp->window);
+	if (qp->mode == UR_MODE_REORDER)
+		ur_recovery_select(&qp->gbn.rec);
+	qp->gbn.executed = first;
+}
+
+static void set_limits(struct ur_qp *qp)
+{
+	const struct ur_qp_attr *a = &qp->attr;
+
+	if (ur_qp_is_ext(qp))
+		ur_retry_limits(&qp->retry, a->retry_cnt, a->rnr_retry, a->timeout);
+	else
+		ur_recovery_limits(&qp->gbn.rec, a->retry_cnt, a->rnr_retry, a->timeout);
+}
+
+/* Nothing is being answered. */
+static void resize(struct ur_qp *qp, uint8_t cnt)
+{
+	ur_responder_resize(qp, cnt);
+	if (!ur_qp_is_ext(qp))
+		qp->rsp.q_head = 0;
+}
+
 static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct ur_requester *req = &qp->req;
@@ -378,25 +443,20 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 		if (mask & (bit))                                                                  \
 			qp->attr.field = a->field;                                                 \
 	} while (0)
-	COPY(IBV_QP_PATH_MTU, path_mtu);
-	COPY(IBV_QP_QKEY, qkey);
 	COPY(IBV_QP_RQ_PSN, rq_psn);
-	COPY(IBV_QP_SQ_PSN, sq_psn);
-	COPY(IBV_QP_DEST_QPN, dest_qp_num);
-	COPY(IBV_QP_ACCESS_FLAGS, qp_access_flags);
 	COPY(IBV_QP_AV, ah_attr);
 	COPY(IBV_QP_PKEY_INDEX, pkey_index);
 	COPY(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
-	COPY(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
 	COPY(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-	COPY(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
 	COPY(IBV_QP_PORT, port_num);
 	COPY(IBV_QP_TIMEOUT, timeout);
 	COPY(IBV_QP_RETRY_CNT, retry_cnt);
 	COPY(IBV_QP_RNR_RETRY, rnr_retry);
 #undef COPY
-	if (mask & IBV_QP_PATH_MTU)
+	if (mask & IBV_QP_PATH_MTU) {
+		qp->attr.path_mtu = (uint8_t)a->path_mtu;
 		qp->mtu_shift = (uint8_t)(7 + a->path_mtu);
+	}
 	if (mask & IBV_QP_QKEY)
 		qp->qkey = a->qkey;
 	if (mask & IBV_QP_ACCESS_FLAGS)
@@ -405,26 +465,21 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 		qp->dest_qpn = ur_qpn(a->dest_qp_num);
 	if (mask & IBV_QP_RQ_PSN) {
 		rsp->epsn = ur_psn(a->rq_psn);
-		rsp->data = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
-		if (ur_mode_is_ext(qp))
+		if (ur_qp_is_ext(qp))
 			ur_ext_responder_begin(qp);
+		else
+			qp->gbn_rsp.data = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
 	}
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		rsp->min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		ur_responder_resize(qp, a->max_dest_rd_atomic);
+		resize(qp, a->max_dest_rd_atomic);
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		req->max_rd_atomic = a->max_rd_atomic;
-	if (mask & IBV_QP_SQ_PSN) {
-		ur_recovery_init(&req->rec, ur_psn(a->sq_psn), qp->window);
-		if (qp->mode == UR_MODE_REORDER)
-			ur_recovery_select(&req->rec);
-		req->executed = req->rec.una;
-		ur_ext_requester_init(qp, ur_psn(a->sq_psn));
-	}
+	if (mask & IBV_QP_SQ_PSN)
+		set_first_psn(qp, ur_psn(a->sq_psn));
 	if (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN))
-		ur_recovery_limits(&req->rec, qp->attr.retry_cnt, qp->attr.rnr_retry,
-				   qp->attr.timeout);
+		set_limits(qp);
 }
 
 void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
@@ -458,25 +513,64 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 		ur_completer_advance(qp);
 }
 
+void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *out)
+{
+	const struct ur_qp_attr *a = &qp->attr;
+	struct ur_psn una, nxt, max;
+
+	ur_mode_psns(qp, &una, &nxt, &max);
+	*out = (struct ibv_qp_attr){
+		.qp_state = (enum ibv_qp_state)qp->state,
+		.cur_qp_state = (enum ibv_qp_state)qp->state,
+		.path_mtu = (enum ibv_mtu)a->path_mtu,
+		.qkey = qp->qkey,
+		.rq_psn = qp->rsp.epsn.v,
+		.sq_psn = nxt.v,
+		.dest_qp_num = qp->dest_qpn.v,
+		.qp_access_flags = qp->access,
+		.cap = {.max_send_wr = qp->sq.entries,
+			.max_recv_wr = qp->rq.entries,
+			.max_send_sge = qp->sq.max_sge,
+			.max_recv_sge = qp->rq.max_sge,
+			.max_inline_data = qp->sq.max_inline},
+		.ah_attr = a->ah_attr,
+		.pkey_index = a->pkey_index,
+		.en_sqd_async_notify = a->en_sqd_async_notify,
+		.sq_draining = qp->state == IBV_QPS_SQD && !qp->drained,
+		.max_rd_atomic = qp->req.max_rd_atomic,
+		.max_dest_rd_atomic = a->max_dest_rd_atomic,
+		.min_rnr_timer = qp->rsp.min_rnr_timer,
+		.port_num = a->port_num,
+		.timeout = a->timeout,
+		.retry_cnt = a->retry_cnt,
+		.rnr_retry = a->rnr_retry,
+	};
+}
+
 void ur_qp_validate(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 	const struct ur_responder *rsp = &qp->rsp;
 	uint32_t tail = ur_wq_tail(&qp->sq);
 
-	UR_ASSERT(ur_psn_le(req->rec.una, req->rec.nxt) && ur_psn_le(req->rec.nxt, req->rec.max));
 	UR_ASSERT(req->head == ur_wq_head(&qp->sq));
 	UR_ASSERT(req->cur - req->head <= tail - req->head && tail - req->head <= qp->sq.entries);
 	UR_ASSERT(req->cur != tail || !req->cur_off);
-	UR_ASSERT(qp->type != IBV_QPT_RC || req->rd_out <= req->max_rd_atomic);
-	UR_ASSERT(!ur_mode_is_ext(qp) || ur_ext_reads_out(&qp->xreq) <= req->max_rd_atomic);
-	UR_ASSERT(rsp->q_cnt <= rsp->res_cnt && rsp->res_cnt <= qp->res_max);
-	if (ur_mode_is_ext(qp)) {
+	UR_ASSERT(rsp->res_cnt <= qp->res_max);
+	if (ur_qp_is_ext(qp)) {
+		UR_ASSERT(ur_ext_reads_out(&qp->xreq) <= req->max_rd_atomic);
 		ur_ext_responder_validate(qp);
+		ur_admission_validate(qp);
 	} else {
-		UR_ASSERT(ur_emux_is_active(&qp->rsp_queue) == (rsp->q_cnt > 0));
-		UR_ASSERT(qp->ack_node.ready == ur_response_ack_due(rsp));
-		UR_ASSERT(!(rsp->ack & UR_ACK_OWED) || !rsp->data_old);
+		const struct ur_recovery *rec = &qp->gbn.rec;
+
+		UR_ASSERT(ur_psn_le(rec->una, rec->nxt) && ur_psn_le(rec->nxt, rec->max));
+		UR_ASSERT(qp->type != IBV_QPT_RC || qp->gbn.rd_out <= req->max_rd_atomic);
+		UR_ASSERT(qp->rsp.q_cnt <= rsp->res_cnt);
+		UR_ASSERT(ur_emux_is_active(&qp->rsp_queue) == (qp->rsp.q_cnt > 0));
+		UR_ASSERT(qp->type != IBV_QPT_RC || qp->ack_node.ready == ur_response_ack_due(qp));
+		ur_reorder_validate(qp);
+		UR_ASSERT(!(rsp->ack & UR_ACK_OWED) || !qp->gbn_rsp.data_old);
 		UR_ASSERT(!(rsp->ack & UR_NAK_OWED) || in_error(qp) ||
 			  (rsp->nak_sent && ur_psn_eq(rsp->nak_psn, rsp->epsn)));
 	}
@@ -486,6 +580,5 @@ void ur_qp_validate(const struct ur_qp *qp)
 		  qp->state == IBV_QPS_RESET);
 	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) || ur_mode_deadline(qp) == UR_NEVER ||
 		  (qp->timer.armed && qp->timer.deadline_ns <= ur_mode_deadline(qp)));
-	ur_reorder_validate(qp);
-	ur_admission_validate(qp);
+	UR_ASSERT(!qp->admission || ur_qp_is_ext(qp));
 }

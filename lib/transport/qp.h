@@ -2,8 +2,10 @@
 #ifndef UR_TRANSPORT_QP_H
 #define UR_TRANSPORT_QP_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
@@ -72,33 +74,41 @@ enum ur_msg_kind {
 	UR_MSG_SKIP, /* UC: the rest of a broken message is dropped */
 };
 
+/* What sends has of its own, whatever the transport and the mode. */
 struct ur_requester {
 	/* Free-running WQE indices: [head, cur) wholly sent, not complete; cur: being sent. */
 	uint32_t head, cur;
-	uint32_t cur_off;  /* bytes of WQE `cur` before recovery.nxt */
-	uint32_t ssn;	   /* SSN of the next request message; standard mode: from 1 */
+	uint32_t cur_off;  /* bytes of WQE `cur` that were sent or asked for */
+	uint32_t ssn;	   /* SSN of the next request message; standard headers: from 1 */
 	uint32_t lsn;	   /* SENDs up to this SSN have credit */
 	bool flow_control; /* the last ACK carried a credit code */
 	bool heard;	   /* an ACK came: whether there is flow control is known */
 	uint8_t local_err; /* enum ibv_wc_status WQE `cur` fails with once it is the oldest */
-	uint8_t rd_out;	   /* READ and atomic requests of [una, nxt) that are not answered */
 	uint8_t max_rd_atomic;
 	uint32_t read_psns;    /* PSNs a READ request asks for at most, a power of two */
 	uint32_t since_ackreq; /* packets since AckReq was last set */
-	bool asking;	       /* the packet at nxt goes again for its AckReq */
-	uint32_t ackreq_every;
-	struct ur_recovery rec;
+	uint32_t ackreq_every; /* the engine's; outlives RESET */
+	uint32_t last_stamp;   /* extended mode: of the last packet made; outlives RESET */
+};
+
+/* The loss engine of modes gbn and reorder, as far as it knows WQEs; UC and UD take their PSNs from it. */
+struct ur_gbn_requester {
+	struct ur_recovery
+		rec;	/* WQEs [head, cur) and bytes [0, cur_off) of cur are before rec.nxt */
+	uint8_t rd_out; /* READ and atomic requests of [una, nxt) that are not answered */
+	bool asking;	/* the packet at nxt goes again for its AckReq */
 	/* Mode reorder. */
+	bool nak_owed; /* the peer misses `nak_psn`, beyond the missing response at una */
+	bool has_reasked;
 	struct ur_psn executed; /* the peer has executed every request before it; una or newer */
 	struct ur_read_gap
 		*gap; /* responses beyond una; NULL: none, and none is known to be lost */
 	struct ur_patience patience; /* with missing responses */
-	bool nak_owed; /* the peer misses `nak_psn`, beyond the missing response at una */
 	struct ur_psn nak_psn;
-	bool has_reasked; /* `reasked`: the first of the responses asked for again last */
-	struct ur_psn reasked;
+	struct ur_psn reasked; /* has_reasked: the first of the responses asked for again last */
 };
 
+/* What receives has of its own, whatever the transport and the mode. */
 struct ur_responder {
 	struct ur_psn epsn;
 	uint32_t msn;
@@ -106,31 +116,37 @@ struct ur_responder {
 	bool nak_sent; /* the gap at ePSN was reported; silence until it is filled */
 	uint8_t ack;   /* enum ur_ack_owed, bits */
 	uint8_t nak_syndrome;
-	bool data_old;	       /* `data` is too far back to name */
-	uint8_t hushed;	       /* RC-RESP-ACK-07: what was repeated and not answered, in a row */
-	bool several;	       /* the last message that ended had more than one packet */
-	uint32_t untold;       /* SEND and WRITE packets executed since the last acknowledgement */
-	struct ur_psn data;    /* the newest SEND or WRITE packet executed */
 	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
-	struct ur_psn beyond;  /* nak_sent: the newest PSN dropped for the gap */
-	struct ur_pass pass;
-	struct ur_reorder_qp reorder; /* mode reorder: packets beyond ePSN */
+	uint32_t placed;       /* SEND under way: bytes placed so far */
 	uint8_t min_rnr_timer;
-	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
-	uint32_t rkey;
-	uint64_t va;
-	uint32_t left, length;
-	/* SEND under way: bytes placed so far. */
-	uint32_t placed;
+	/* READ and atomic requests remembered, a ring of res_cnt; the newest is at res_next - 1. */
+	uint8_t res_cnt, res_next;
+	uint8_t q_head, q_cnt; /* standard headers */
+	uint16_t ans_cap;      /* mode extended */
+	struct ur_rd_res *res;
 	struct ur_rwqe *wqe;	 /* the receive bound to the message, in the RQ or in srq_wqe */
 	struct ur_rwqe *srq_wqe; /* SRQ: where the taken element is kept */
-	/* READ and atomic requests remembered, a ring of res_cnt; the newest is at res_next - 1. */
-	struct ur_rd_res *res;
-	uint8_t res_cnt, res_next;
-	/* Responses to be sent, in order: indices into res, a ring of res_cnt, [q_head, q_head +
-	 * q_cnt). */
-	uint8_t *q;
-	uint8_t q_head, q_cnt;
+	/* RC: what is to be answered. ans_cap answers of extended mode, or res_cnt indices into res. */
+	union {
+		struct ur_ext_answer *ans; /* see ext_state.h */
+		uint8_t *q; /* a ring, [q_head, q_head + q_cnt), to be sent in this order */
+	};
+};
+
+/* The responder of standard headers. */
+struct ur_gbn_responder {
+	struct ur_reorder_qp reorder; /* mode reorder: packets beyond ePSN */
+	struct ur_pass pass;
+	uint32_t untold;      /* SEND and WRITE packets executed since the last acknowledgement */
+	struct ur_psn data;   /* the newest SEND or WRITE packet executed */
+	struct ur_psn beyond; /* nak_sent: the newest PSN dropped for the gap */
+	bool data_old;	      /* `data` is too far back to name */
+	uint8_t hushed;	      /* RC-RESP-ACK-07: what was repeated and not answered, in a row */
+	bool several;	      /* the last message that ended had more than one packet */
+	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
+	uint32_t rkey;
+	uint32_t left, length;
+	uint64_t va;
 };
 
 enum ur_timer_kind {
@@ -140,9 +156,24 @@ enum ur_timer_kind {
 	UR_TIMER_SST,  /* of an entry of the service status table */
 };
 
+/* Attributes that only a query asks for, or a change of state. */
+struct ur_qp_attr {
+	struct ibv_ah_attr ah_attr;
+	uint32_t rq_psn;
+	uint16_t pkey_index;
+	uint8_t path_mtu; /* enum ibv_mtu */
+	uint8_t max_dest_rd_atomic;
+	uint8_t port_num;
+	uint8_t timeout, retry_cnt, rnr_retry;
+	uint8_t en_sqd_async_notify;
+};
+
 /*
  * What packets in order touch comes first: of both sides, of receiving, of sending. What receives
  * is needed at any time, what sends only while the queue pair is scheduled or hears an answer.
+ *
+ * What only one kind of queue pair needs lies in a union: of the loss engine of `mode` on either side, and
+ * what tells the engine that something is owed, ACKs (RC) or completions (UC, UD).
  */
 struct ur_qp {
 	/* Identity: one cache line. */
@@ -157,19 +188,29 @@ struct ur_qp {
 	bool sig_all;
 	bool comm_est;		  /* IBV_EVENT_COMM_EST was raised */
 	bool sqd_notify, drained; /* SQD: event wanted; raised */
+	uint8_t res_max;	  /* responder resources allocated */
 	uint16_t pkey;
-	uint32_t access; /* enum ibv_access_flags */
+	uint8_t port_mtu_shift; /* the largest PMTU; a UD QP's */
+	uint8_t spray_path;	/* mode extended: of the packet being made */
+	uint32_t access;	/* enum ibv_access_flags */
 	uint32_t pd;
 	struct ur_core *core;
 	struct ur_cq *send_cq, *recv_cq;
 	struct ur_srq *srq;
 	struct ur_path path; /* RC and UC */
+	uint32_t qkey;	     /* UD */
 
 	/* Receiving. */
-	struct ur_sched_node ack_node;
+	union {
+		struct ur_sched_node ack_node;	  /* RC */
+		struct ur_sched_node settle_node; /* UC and UD */
+	};
 	struct ur_wq rq;
 	struct ur_responder rsp;
-	struct ur_ext_responder xrsp;
+	union {
+		struct ur_gbn_responder gbn_rsp; /* UR_MODE_GBN, UR_MODE_REORDER, UC */
+		struct ur_ext_responder xrsp;	 /* UR_MODE_EXTENDED */
+	};
 	struct ur_emux_queue rsp_queue; /* its READ and atomic responses */
 
 	/* Sending. */
@@ -180,22 +221,41 @@ struct ur_qp {
 	void *user;
 	struct ur_timer timer;
 	struct ur_requester req;
-	struct ur_ext_requester xreq;
+	union {
+		struct ur_retry retry;	     /* the first member of both */
+		struct ur_gbn_requester gbn; /* UR_MODE_GBN, UR_MODE_REORDER, UC and UD */
+		struct {		     /* UR_MODE_EXTENDED */
+			struct ur_ext_requester xreq;
+			struct ur_adm_qp adm;
+		};
+	};
 
 	/* Seldom needed. */
-	struct ur_sched_node settle_node; /* UC and UD */
-	struct ur_sched_node cnp_node;	  /* owes a CNP */
-	uint64_t cnp_ns;		  /* when it sent the last, see ur_cnp_due() */
-	struct ur_adm_qp adm;
-	uint32_t qkey;
-	uint32_t window, ackreq_every; /* the engine's, for reset */
-	uint8_t res_max;	       /* responder resources allocated */
-	uint8_t port_mtu_shift;	       /* the largest PMTU; a UD QP's */
-	struct ibv_qp_attr attr;       /* as set, for query */
+	struct ur_sched_node cnp_node; /* owes a CNP */
+	uint64_t cnp_ns;	       /* when it sent the last, see ur_cnp_due() */
 
-	/* Written by posters as well. */
+	/* A line that posters write as well. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
+	uint32_t window;		       /* the engine's, for reset */
+	struct ur_adm_agreed agreed; /* while connecting; what came of it is `admission` */
+	struct ur_qp_attr attr;
 };
+
+/* A queue pair among 10 000 costs memory, not only cache: 17 lines. */
+static_assert(sizeof(struct ur_qp) <= 1088, "a queue pair has grown; see docs/design/rc.md");
+
+/* Of the two loss engines, selective: the union members of extended mode are valid. */
+static inline bool ur_qp_is_ext(const struct ur_qp *qp)
+{
+	return __builtin_expect(qp->mode == UR_MODE_EXTENDED, 0);
+}
+
+/* Where the requester's state of a loss engine ends that packets in order touch; bytes. */
+static inline size_t ur_qp_sending_end(bool ext)
+{
+	return ext ? offsetof(struct ur_qp, adm)
+		   : offsetof(struct ur_qp, gbn) + sizeof(struct ur_gbn_requester);
+}
 
 #define UR_QP_OF(ptr, member) ((struct ur_qp *)((char *)(ptr)-offsetof(struct ur_qp, member)))
 
@@ -206,6 +266,8 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *attr, i
 		       const struct ur_path_attr *path);
 void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		  const struct ur_path_attr *path);
+/* The attributes in force, and the limits of the work queues; 0 in what it has not. */
+void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *out);
 /* As create left it, but for its identity: queues empty, nothing in flight, state RESET. */
 void ur_qp_reset(struct ur_qp *qp);
 
@@ -324,7 +386,7 @@ void ur_response_seq_nak(struct ur_qp *qp);
 /* What is owed, `data` or the responses queued have changed: may the ACK or NAK leave? */
 void ur_response_update_ack(struct ur_qp *qp);
 /* Whether it may. */
-bool ur_response_ack_due(const struct ur_responder *rsp);
+bool ur_response_ack_due(const struct ur_qp *qp);
 /* Queues the answer to res[idx], which is not queued already. */
 void ur_response_queue(struct ur_qp *qp, unsigned idx);
 bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx);

@@ -5,8 +5,6 @@
 #include "wire/assert.h"
 #include "wire/ext.h"
 
-#define RNR_RETRY_FOR_EVER 7
-
 #define BACKOFF_MAX 7
 
 #define ANSWER_MIN_NS UINT64_C(50000)
@@ -29,7 +27,7 @@ void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t windo
 		.asked = first,
 		.window = window,
 		.flight = window < UR_FLIGHT_FIRST ? window : UR_FLIGHT_FIRST,
-		.ack_deadline_ns = UR_NEVER,
+		.retry.ack_deadline_ns = UR_NEVER,
 		.rto_deadline_ns = UR_NEVER,
 	};
 	ur_rtt_init(&r->rtt);
@@ -43,23 +41,20 @@ void ur_recovery_select(struct ur_recovery *r)
 void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_retry,
 			uint8_t timeout)
 {
-	UR_ASSERT(retry_cnt <= 7 && rnr_retry <= 7 && timeout <= 31);
-	r->retry_cnt = r->retries = retry_cnt;
-	r->rnr_retry = r->rnr_retries = rnr_retry;
-	r->timeout = timeout;
+	ur_retry_limits(&r->retry, retry_cnt, rnr_retry, timeout);
 	if (timeout == 0)
-		r->ack_deadline_ns = r->rto_deadline_ns = UR_NEVER;
+		r->rto_deadline_ns = UR_NEVER;
 }
 
 static void restart_timer(struct ur_recovery *r, uint64_t now_ns)
 {
-	r->ack_deadline_ns = ur_recovery_ack_deadline(r, !ur_psn_eq(r->una, r->max), now_ns);
+	ur_retry_restart(&r->retry, !ur_psn_eq(r->una, r->max), now_ns);
 }
 
 static uint64_t rto_ns(const struct ur_recovery *r)
 {
 	uint64_t first = r->rto_us ? r->rto_us * UINT64_C(1000) : UR_RTO_INITIAL_NS;
-	uint64_t rto = first << r->backoff, most = ur_recovery_silence_ns(r, first);
+	uint64_t rto = first << r->backoff, most = ur_retry_silence_ns(&r->retry, first);
 
 	most = most < UR_RTO_MAX_NS ? most : UR_RTO_MAX_NS;
 	return rto < most ? rto : most;
@@ -71,8 +66,8 @@ static uint64_t rto_ns(const struct ur_recovery *r)
  */
 static void restart_rto(struct ur_recovery *r, uint64_t now_ns)
 {
-	bool runs = ur_psn_lt(r->una, r->asked) && r->timeout &&
-		    (r->selective || (r->rto_us && r->retry_cnt));
+	bool runs = ur_psn_lt(r->una, r->asked) && r->retry.timeout &&
+		    (r->selective || (r->rto_us && r->retry.retry_cnt));
 
 	r->rto_deadline_ns = runs ? now_ns + rto_ns(r) : UR_NEVER;
 }
@@ -90,7 +85,7 @@ void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
 	if (ur_psn_lt(r->max, r->nxt))
 		r->max = r->nxt;
 	UR_ASSERT(ur_psn_le(r->una, r->nxt));
-	if (r->ack_deadline_ns == UR_NEVER)
+	if (r->retry.ack_deadline_ns == UR_NEVER)
 		restart_timer(r, now_ns);
 }
 
@@ -185,11 +180,11 @@ bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns
 		r->flight = flight_of(r, r->run);
 	r->una = una;
 	/* RC-RETRY-PROGRESS-01 */
-	r->retries = r->retry_cnt;
-	r->rnr_retries = r->rnr_retry;
+	r->retry.retries = r->retry.retry_cnt;
+	r->retry.rnr_retries = r->retry.rnr_retry;
 	r->rewound = false;
 	/* What the peer was not ready for is acknowledged after all. */
-	r->rnr_until_ns = 0;
+	r->retry.rnr_until_ns = 0;
 	r->repeat = false;
 	r->backoff = 0;
 	if (r->timing && ur_psn_le(r->timed, una)) {
@@ -286,7 +281,7 @@ static bool judge_peer(struct ur_recovery *r)
 
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 {
-	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || ur_psn_eq(r->nxt, r->una) ||
+	if (ur_psn_eq(r->una, r->max) || r->retry.rnr_until_ns || ur_psn_eq(r->nxt, r->una) ||
 	    is_stale(r, now_ns))
 		return UR_RECOVERY_IGNORE;
 	if (r->selective) {
@@ -301,7 +296,7 @@ enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 		/* RC-RETRY-GAP-01: a burst of responses to one loss causes one rewind. */
 		if (r->rewound)
 			return UR_RECOVERY_IGNORE;
-		if (r->retry_cnt == 0)
+		if (r->retry.retry_cnt == 0)
 			return UR_RECOVERY_FAILED;
 	}
 	r->rewound = true;
@@ -312,7 +307,7 @@ enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 
 enum ur_recovery_verdict ur_recovery_reask(struct ur_recovery *r)
 {
-	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns || r->repeat)
+	if (ur_psn_eq(r->una, r->max) || r->retry.rnr_until_ns || r->repeat)
 		return UR_RECOVERY_IGNORE;
 	return repeat_una(r, false);
 }
@@ -326,14 +321,16 @@ uint64_t ur_recovery_answer_ns(const struct ur_recovery *r)
 	return ns > ANSWER_MIN_NS ? ns : ANSWER_MIN_NS;
 }
 
-static enum ur_recovery_verdict wait_for_receive(struct ur_recovery *r, uint64_t delay_ns,
-						 uint64_t now_ns)
+enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
 {
-	r->retries = r->retry_cnt;
+	if (ur_psn_eq(r->una, r->max) || r->retry.rnr_until_ns)
+		return UR_RECOVERY_IGNORE;
+	r->rto_deadline_ns = UR_NEVER;
+	if (!ur_retry_spend_rnr(&r->retry))
+		return UR_RECOVERY_FAILED;
+	ur_retry_wait(&r->retry, delay_ns, now_ns);
 	r->rewound = false;
 	r->repeat = r->probing = r->hold = r->timing = false;
-	/* 0 would mean "not waiting". */
-	r->rnr_until_ns = now_ns + delay_ns ? now_ns + delay_ns : 1;
 	/* REORDER-RNR-01: what followed is kept; una will do. */
 	if (r->selective && r->peer == UR_PEER_BUFFERS)
 		return UR_RECOVERY_IGNORE;
@@ -342,38 +339,17 @@ static enum ur_recovery_verdict wait_for_receive(struct ur_recovery *r, uint64_t
 	return UR_RECOVERY_REWIND;
 }
 
-enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
-{
-	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns)
-		return UR_RECOVERY_IGNORE;
-	r->ack_deadline_ns = r->rto_deadline_ns = UR_NEVER;
-	/* RC-RNR-LIMIT-01 */
-	if (r->rnr_retry != RNR_RETRY_FOR_EVER) {
-		if (r->rnr_retries == 0)
-			return UR_RECOVERY_FAILED;
-		r->rnr_retries--;
-	}
-	return wait_for_receive(r, delay_ns, now_ns);
-}
-
-void ur_recovery_busy(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
-{
-	if (ur_psn_eq(r->una, r->max) || r->rnr_until_ns)
-		return;
-	r->ack_deadline_ns = r->rto_deadline_ns = UR_NEVER;
-	wait_for_receive(r, delay_ns, now_ns);
-}
-
 uint64_t ur_recovery_deadline(const struct ur_recovery *r)
 {
-	if (r->rnr_until_ns)
-		return r->rnr_until_ns;
-	return r->rto_deadline_ns < r->ack_deadline_ns ? r->rto_deadline_ns : r->ack_deadline_ns;
+	if (r->retry.rnr_until_ns)
+		return r->retry.rnr_until_ns;
+	return r->rto_deadline_ns < r->retry.ack_deadline_ns ? r->rto_deadline_ns
+							     : r->retry.ack_deadline_ns;
 }
 
 static enum ur_recovery_verdict rnr_wait_over(struct ur_recovery *r, uint64_t now_ns)
 {
-	r->rnr_until_ns = 0;
+	r->retry.rnr_until_ns = 0;
 	restart_timer(r, now_ns);
 	restart_rto(r, now_ns);
 	if (r->selective && r->peer == UR_PEER_BUFFERS)
@@ -386,12 +362,12 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	*timeout = false;
 	if (now_ns < ur_recovery_deadline(r))
 		return UR_RECOVERY_IGNORE;
-	if (r->rnr_until_ns)
+	if (r->retry.rnr_until_ns)
 		return rnr_wait_over(r, now_ns);
 	if (now_ns >= r->rto_deadline_ns) {
 		r->backoff += r->backoff < BACKOFF_MAX;
 		restart_rto(r, now_ns);
-		if (now_ns < r->ack_deadline_ns) {
+		if (now_ns < r->retry.ack_deadline_ns) {
 			r->rewound = false;
 			/* The answer to what was repeated is over: nothing else had come. */
 			if (stopped_at_probe(r))
@@ -399,14 +375,10 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 			return repeat_una(r, false);
 		}
 	}
-	/* RC-TIMER-ACK-02 */
 	*timeout = true;
 	r->rewound = false;
-	r->ack_deadline_ns = UR_NEVER;
-	/* RC-RETRY-LIMIT-01 */
-	if (r->retries == 0)
+	if (!ur_retry_spend(&r->retry))
 		return UR_RECOVERY_FAILED;
-	r->retries--;
 	if (!ur_recovery_goes_back(r)) {
 		restart_timer(r, now_ns);
 		return repeat_una(r, false);
@@ -415,16 +387,4 @@ enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now
 	narrow_flight(r);
 	rewind_to_una(r, now_ns);
 	return UR_RECOVERY_REWIND;
-}
-
-/* ---- extended mode ---- */
-
-void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn max,
-			uint64_t now_ns)
-{
-	r->una = una;
-	r->nxt = r->max = max;
-	r->asked = una;
-	if (ur_psn_eq(una, max) || r->ack_deadline_ns == UR_NEVER)
-		restart_timer(r, now_ns);
 }

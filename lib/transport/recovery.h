@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "timer/wheel.h"
+#include "transport/retry.h"
 #include "transport/rtt.h"
 #include "wire/psn.h"
 
@@ -29,17 +29,12 @@ enum ur_recovery_peer {
 };
 
 struct ur_recovery {
-	struct ur_psn una; /* the oldest PSN that is not acknowledged */
-	struct ur_psn nxt; /* the PSN to send next: [una, nxt) sent in this pass */
+	struct ur_retry retry; /* first: every loss engine has it there */
+	struct ur_psn una;     /* the oldest PSN that is not acknowledged */
+	struct ur_psn nxt;     /* the PSN to send next: [una, nxt) sent in this pass */
 	struct ur_psn max; /* [una, max) sent at least once; nxt lies in [una, max] or equals max */
 	uint32_t window;   /* PSNs that may be unacknowledged, >= 1 */
-	uint8_t retry_cnt, retries;	/* configured; left */
-	uint8_t rnr_retry, rnr_retries; /* configured (7: for ever); left */
-	uint8_t timeout;		/* local ACK timeout, 4.096 us * 2^timeout; 0: never */
-	bool rewound;		  /* went back to `una` already; wait for progress or the timeout */
-	uint64_t rewound_ns;	  /* when it went back last; 0: never */
-	uint64_t ack_deadline_ns; /* when the local ACK timeout expires, UR_NEVER: not running */
-	uint64_t rnr_until_ns;	  /* nothing is sent before this time; 0: not waiting */
+	bool rewound;	   /* went back to `una` already; wait for progress or the timeout */
 
 	/* una alone, again. */
 	bool selective;		 /* mode reorder */
@@ -56,6 +51,7 @@ struct ur_recovery {
 	struct ur_psn probe_end; /* one past what was repeated last */
 	struct ur_psn probe_max; /* max at that time */
 	uint64_t repeated_ns;
+	uint64_t rewound_ns; /* when it went back last; 0: never */
 
 	/*
 	 * RC-REQ-FLIGHT-01. What is in flight when something is lost goes again, if the peer goes back N:
@@ -78,41 +74,13 @@ struct ur_recovery {
 	uint64_t rto_deadline_ns; /* UR_NEVER: not running */
 };
 
-enum ur_recovery_verdict {
-	UR_RECOVERY_IGNORE, /* nothing to do */
-	UR_RECOVERY_REWIND, /* nxt is una again: the requester repositions itself */
-	UR_RECOVERY_FAILED, /* retries are exhausted: the QP goes to error */
-	UR_RECOVERY_REPEAT, /* `repeat` is set: una is to be sent again, alone */
-};
-
 /* Forgets everything, limits included. window is in [1, UR_PSN_WINDOW). */
 void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t window);
 /* Mode reorder; nothing is in flight. */
 void ur_recovery_select(struct ur_recovery *r);
-/*
- * retry_cnt and rnr_retry are in [0, 7], timeout in [0, 31]. Both counters start afresh; a timer that
- * runs keeps its deadline unless timeout is 0.
- */
+/* As ur_retry_limits(). */
 void ur_recovery_limits(struct ur_recovery *r, uint8_t retry_cnt, uint8_t rnr_retry,
 			uint8_t timeout);
-
-/* RC-TIMER-ACK-01: the local ACK timeout (IBA 9.7.6.1.3) runs only while something is unacknowledged. */
-static inline uint64_t ur_recovery_ack_deadline(const struct ur_recovery *r, bool outstanding,
-						uint64_t now_ns)
-{
-	return r->timeout && outstanding ? now_ns + (UINT64_C(4096) << r->timeout) : UR_NEVER;
-}
-
-#define UR_ASKED                                                                                   \
-	8 /* RC-RETRY-RTO-03: times in a local ACK timeout that a silent peer is asked at least */
-
-/* RC-RETRY-RTO-03. How long the doubling of a timeout that is rto_ns at first may make it. */
-static inline uint64_t ur_recovery_silence_ns(const struct ur_recovery *r, uint64_t rto_ns)
-{
-	uint64_t share = (UINT64_C(4096) << r->timeout) / UR_ASKED;
-
-	return !r->timeout ? UR_NEVER : share > rto_ns ? share : rto_ns;
-}
 
 /* The peer drops what comes beyond a gap, as far as is known. */
 static inline bool ur_recovery_goes_back(const struct ur_recovery *r)
@@ -220,9 +188,6 @@ uint64_t ur_recovery_answer_ns(const struct ur_recovery *r);
  */
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns);
 
-/* ADM-LETTER-03. The same, but it costs nothing: the peer keeps a place for the request. */
-void ur_recovery_busy(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns);
-
 /* The RNR wait, else the sooner of the two timeouts; UR_NEVER when none runs. */
 uint64_t ur_recovery_deadline(const struct ur_recovery *r);
 /*
@@ -231,43 +196,5 @@ uint64_t ur_recovery_deadline(const struct ur_recovery *r);
  * (IBA 9.7.6.1.3).
  */
 enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now_ns, bool *timeout);
-
-/*
- * ---- extended mode ----
- *
- * What is sent again is decided in selective.h; here are the retry counters, the RNR wait and the
- * local ACK timeout. [una, max) is not empty while anything is outstanding, nxt is max: as of the
- * last follow(), which need not be called for each packet. rnr() and expired() are used as they are,
- * and follow() before and after them.
- */
-
-/* What is outstanding. Starts the timer, unless it runs, or stops it. */
-void ur_recovery_follow(struct ur_recovery *r, struct ur_psn una, struct ur_psn max,
-			uint64_t now_ns);
-/* Something is outstanding: the timer runs. */
-static inline void ur_recovery_outstanding(struct ur_recovery *r, uint64_t now_ns)
-{
-	if (r->ack_deadline_ns == UR_NEVER)
-		r->ack_deadline_ns = ur_recovery_ack_deadline(r, true, now_ns);
-}
-
-/* Whether ur_recovery_expired() has something to do: only these two run in extended mode. */
-static inline bool ur_recovery_is_due(const struct ur_recovery *r, uint64_t now_ns)
-{
-	return now_ns >= (r->rnr_until_ns ? r->rnr_until_ns : r->ack_deadline_ns);
-}
-
-/* The peer lives: retries and, if `outstanding`, the timer start afresh. `una_moved`: it also executed
- * what it was not ready for. */
-static inline void ur_recovery_progress(struct ur_recovery *r, bool outstanding, bool una_moved,
-					uint64_t now_ns)
-{
-	r->retries = r->retry_cnt;
-	if (una_moved) {
-		r->rnr_retries = r->rnr_retry;
-		r->rnr_until_ns = 0;
-	}
-	r->ack_deadline_ns = ur_recovery_ack_deadline(r, outstanding, now_ns);
-}
 
 #endif

@@ -170,9 +170,9 @@ static struct ur_reorder *take_context(struct ur_qp *qp, uint64_t now_ns)
 	c->cnt = c->far = c->later = 0;
 	c->since_ns = c->nak_ns = now_ns;
 	/* Reported when there was no context: not again at once. */
-	c->naks = rsp->nak_sent && !rsp->reorder.rnr;
-	c->deadline_ns = now_ns + (c->naks ? renak_ns(&rsp->reorder, 1) : rnr_ns(qp));
-	rsp->reorder.ctx = c;
+	c->naks = rsp->nak_sent && !qp->gbn_rsp.reorder.rnr;
+	c->deadline_ns = now_ns + (c->naks ? renak_ns(&qp->gbn_rsp.reorder, 1) : rnr_ns(qp));
+	qp->gbn_rsp.reorder.ctx = c;
 	return c;
 }
 
@@ -180,9 +180,9 @@ static void give_context(struct ur_qp *qp)
 {
 	struct ur_reorder_pool *pool = &qp->core->reorder;
 
-	SLIST_INSERT_HEAD(&pool->free_contexts, qp->rsp.reorder.ctx, link);
+	SLIST_INSERT_HEAD(&pool->free_contexts, qp->gbn_rsp.reorder.ctx, link);
 	pool->contexts_free++;
-	qp->rsp.reorder.ctx = NULL;
+	qp->gbn_rsp.reorder.ctx = NULL;
 }
 
 /*
@@ -217,7 +217,7 @@ static void remember_again(struct ur_reorder_qp *r, const struct ur_reorder *c)
 static void report(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	struct ur_reorder_qp *r = &rsp->reorder;
+	struct ur_reorder_qp *r = &qp->gbn_rsp.reorder;
 
 	if (c->naks) {
 		remember_again(r, c);
@@ -230,7 +230,7 @@ static void report(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 	c->deadline_ns = now_ns + renak_ns(r, c->naks);
 	/* When the hole is filled, what is owed then is decided afresh. */
 	rsp->nak_sent = true;
-	rsp->beyond = rsp->epsn;
+	qp->gbn_rsp.beyond = rsp->epsn;
 	qp->core->cnt.seq_nak_sent++;
 	ur_response_seq_nak(qp);
 }
@@ -238,7 +238,7 @@ static void report(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 /* REORDER-PATIENCE-01: is the hole at ePSN a loss? */
 static void judge(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 {
-	const struct ur_reorder_qp *r = &qp->rsp.reorder;
+	const struct ur_reorder_qp *r = &qp->gbn_rsp.reorder;
 
 	/* The deadline stands. */
 	if (r->rnr || c->naks)
@@ -297,11 +297,11 @@ static struct ur_reorder_slot *room(struct ur_qp *qp, const struct ur_packet *p,
 		return NULL;
 	if (!pool->slots_free)
 		return NULL;
-	if (!qp->rsp.reorder.ctx && !take_context(qp, now_ns)) {
+	if (!qp->gbn_rsp.reorder.ctx && !take_context(qp, now_ns)) {
 		qp->core->cnt.ooo_exhausted++;
 		return NULL;
 	}
-	return ur_reorder_slot_take(pool, qp->rsp.reorder.ctx->cnt);
+	return ur_reorder_slot_take(pool, qp->gbn_rsp.reorder.ctx->cnt);
 }
 
 /* Everything that is kept is believed from now on. */
@@ -356,7 +356,7 @@ static bool is_same(const struct ur_reorder_slot *slot, const struct ur_packet *
  */
 static void settle_empty(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 {
-	if (!qp->rsp.reorder.rnr && ur_psn_le(qp->rsp.epsn, c->beyond))
+	if (!qp->gbn_rsp.reorder.rnr && ur_psn_le(qp->rsp.epsn, c->beyond))
 		report(qp, c, now_ns);
 	give_context(qp);
 }
@@ -383,13 +383,13 @@ static enum ur_drop keep_again(struct ur_qp *qp, struct ur_reorder *c, const str
 enum ur_drop ur_reorder_keep(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	struct ur_reorder *c = rsp->reorder.ctx;
+	struct ur_reorder *c = qp->gbn_rsp.reorder.ctx;
 	struct ur_reorder_slot *slot;
 
 	if (c && ur_psn_diff(p->bth.psn, rsp->epsn) < UR_REORDER_WINDOW && is_kept(c, p->bth.psn))
 		return keep_again(qp, c, p, now_ns);
 	slot = room(qp, p, now_ns);
-	c = rsp->reorder.ctx;
+	c = qp->gbn_rsp.reorder.ctx;
 	if (slot) {
 		copy_in(slot, p, now_ns);
 		put_in(c, slot);
@@ -431,7 +431,7 @@ static void disbelieve(struct ur_qp *qp, struct ur_reorder *c)
 /* REORDER-REPLAY-01 */
 struct ur_reorder_slot *ur_reorder_next(struct ur_qp *qp)
 {
-	struct ur_reorder *c = qp->rsp.reorder.ctx;
+	struct ur_reorder *c = qp->gbn_rsp.reorder.ctx;
 	struct ur_psn epsn = qp->rsp.epsn;
 
 	/* A READ takes several PSNs; an honest peer sends nothing else with them. */
@@ -467,12 +467,12 @@ static void learn(struct ur_reorder_qp *r, const struct ur_reorder *c, uint64_t 
 void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	struct ur_reorder *c = rsp->reorder.ctx;
+	struct ur_reorder *c = qp->gbn_rsp.reorder.ctx;
 
 	if (!ur_psn_eq(c->hole, rsp->epsn)) {
-		learn(&rsp->reorder, c, now_ns);
-		if (!rsp->data_old)
-			ur_pass_filled(&rsp->pass, c->hole, rsp->data, c->naks != 0);
+		learn(&qp->gbn_rsp.reorder, c, now_ns);
+		if (!qp->gbn_rsp.data_old)
+			ur_pass_filled(&qp->gbn_rsp.pass, c->hole, qp->gbn_rsp.data, c->naks != 0);
 		qp->core->cnt.reordered += !c->naks;
 		c->hole = rsp->epsn;
 		c->naks = 0;
@@ -483,7 +483,7 @@ void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
 			c->sure = rsp->epsn;
 	}
 	if (c->cnt) {
-		if (rsp->reorder.rnr)
+		if (qp->gbn_rsp.reorder.rnr)
 			c->deadline_ns = now_ns + rnr_ns(qp);
 		judge(qp, c, now_ns);
 		return;
@@ -493,7 +493,7 @@ void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
 
 void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn)
 {
-	struct ur_reorder_qp *r = &qp->rsp.reorder;
+	struct ur_reorder_qp *r = &qp->gbn_rsp.reorder;
 
 	for (unsigned i = 0; i < UR_REORDER_NAKED; i++) {
 		if (!(r->open >> i & 1) || r->naked[i] != (uint16_t)psn.v)
@@ -510,7 +510,7 @@ void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn)
 /* REORDER-STOP-01 */
 void ur_reorder_stop(struct ur_qp *qp)
 {
-	struct ur_reorder *c = qp->rsp.reorder.ctx;
+	struct ur_reorder *c = qp->gbn_rsp.reorder.ctx;
 
 	if (!c)
 		return;
@@ -530,7 +530,7 @@ uint64_t ur_reorder_deadline(const struct ur_reorder_qp *r)
 
 void ur_reorder_timer(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_reorder *c = qp->rsp.reorder.ctx;
+	struct ur_reorder *c = qp->gbn_rsp.reorder.ctx;
 
 	if (!c || now_ns < c->deadline_ns)
 		return;
@@ -542,7 +542,7 @@ void ur_reorder_timer(struct ur_qp *qp, uint64_t now_ns)
 
 void ur_reorder_validate(const struct ur_qp *qp)
 {
-	const struct ur_reorder *c = qp->rsp.reorder.ctx;
+	const struct ur_reorder *c = qp->gbn_rsp.reorder.ctx;
 	uint32_t cnt = 0, far = 0;
 
 	if (!c)

@@ -47,7 +47,7 @@ static struct verdict check_length(const struct ur_qp *qp, const struct ur_packe
 	if (last ? p->payload_len > mtu || (!first && !p->payload_len) : p->payload_len != mtu)
 		return NAK(INV_REQ, MSG_LENGTH);
 	if (p->op & UR_OP_WRITE) {
-		uint32_t left = first ? p->reth.length : qp->rsp.left;
+		uint32_t left = first ? p->reth.length : qp->gbn_rsp.left;
 
 		if (left > 1u << 31 || (last ? p->payload_len != left : p->payload_len >= left))
 			return NAK(INV_REQ, MSG_LENGTH);
@@ -171,14 +171,13 @@ void ur_responder_resize(struct ur_qp *qp, uint8_t cnt)
 	unsigned old = rsp->res_cnt, kept = cnt < old ? cnt : old;
 	struct ur_rd_res known[UR_RD_ATOMIC_MAX];
 
-	UR_ASSERT(!rsp->q_cnt && cnt <= qp->res_max);
+	UR_ASSERT(cnt <= qp->res_max);
 	for (unsigned i = 0; i < kept; i++)
 		known[i] = rsp->res[(rsp->res_next + old - kept + i) % old];
 	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
 	memcpy(rsp->res, known, kept * sizeof(known[0]));
 	rsp->res_cnt = cnt;
 	rsp->res_next = (uint8_t)(kept < cnt ? kept : 0);
-	rsp->q_head = 0;
 }
 
 /* ---- duplicates (IBA 9.7.4.1.2, 9.7.5.1.3) ---- */
@@ -221,13 +220,14 @@ static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_r
  * RC-RESP-ACK-07. A peer that goes back N repeats the READ as well, and its answer says all that an
  * ACK would say. One that repeats nothing else is answered the fourth time.
  */
-static bool hush(struct ur_responder *rsp, bool asked)
+static bool hush(struct ur_qp *qp, bool asked)
 {
 	enum { ENOUGH = 192, ASKED = 64 };
 
-	if (!ur_psn_lt(ur_psn_add(rsp->data, 1), rsp->epsn) || rsp->hushed >= ENOUGH)
+	if (!ur_psn_lt(ur_psn_add(qp->gbn_rsp.data, 1), qp->rsp.epsn) ||
+	    qp->gbn_rsp.hushed >= ENOUGH)
 		return false;
-	rsp->hushed = (uint8_t)(rsp->hushed + (asked ? ASKED : 1));
+	qp->gbn_rsp.hushed = (uint8_t)(qp->gbn_rsp.hushed + (asked ? ASKED : 1));
 	return true;
 }
 
@@ -240,10 +240,11 @@ static void acknowledge_again(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	if (rsp->data_old || ur_psn_lt(rsp->data, p->bth.psn))
+	if (qp->gbn_rsp.data_old || ur_psn_lt(qp->gbn_rsp.data, p->bth.psn))
 		return;
-	ur_pass_repeated(&rsp->pass, p->bth.psn, rsp->data, !(rsp->ack & UR_ACK_OWED));
-	if (!hush(rsp, p->bth.ackreq))
+	ur_pass_repeated(&qp->gbn_rsp.pass, p->bth.psn, qp->gbn_rsp.data,
+			 !(rsp->ack & UR_ACK_OWED));
+	if (!hush(qp, p->bth.ackreq))
 		ur_response_ack(qp);
 }
 
@@ -265,7 +266,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 		return UR_DROP_DUP_UNKNOWN;
 	if (p->op & UR_OP_ATOMIC ? !res->atomic : !replay_read(qp, p, res))
 		return UR_DROP_DUP_UNKNOWN;
-	rsp->hushed = 0;
+	qp->gbn_rsp.hushed = 0;
 	if (!res->queued) {
 		res->replay = true;
 		ur_response_queue(qp, (unsigned)(res - rsp->res));
@@ -280,21 +281,29 @@ struct ur_rd_res *ur_responder_remember(struct ur_qp *qp, struct ur_psn first, u
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_rd_res *res = &rsp->res[rsp->res_next];
 
-	rsp->hushed = 0;
-	if (res->queued) { /* a replay that gives way */
-		unsigned idx = rsp->res_next, kept = 0;
-
-		for (unsigned i = 0; i < rsp->q_cnt; i++) {
-			uint8_t e = rsp->q[(rsp->q_head + i) % rsp->res_cnt];
-
-			if (e != idx)
-				rsp->q[(rsp->q_head + kept++) % rsp->res_cnt] = e;
-		}
-		rsp->q_cnt = (uint8_t)kept;
-	}
 	rsp->res_next = (uint8_t)(rsp->res_next + 1u < rsp->res_cnt ? rsp->res_next + 1 : 0);
 	*res = (struct ur_rd_res){.first = first, .psns = psns};
 	return res;
+}
+
+/* The same of a request whose answer waits as an index in q. */
+static struct ur_rd_res *remember(struct ur_qp *qp, struct ur_psn first, uint32_t psns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+
+	qp->gbn_rsp.hushed = 0;
+	if (rsp->res[rsp->res_next].queued) { /* a replay that gives way */
+		unsigned idx = rsp->res_next, kept = 0;
+
+		for (unsigned i = 0; i < qp->rsp.q_cnt; i++) {
+			uint8_t e = rsp->q[(qp->rsp.q_head + i) % rsp->res_cnt];
+
+			if (e != idx)
+				rsp->q[(qp->rsp.q_head + kept++) % rsp->res_cnt] = e;
+		}
+		qp->rsp.q_cnt = (uint8_t)kept;
+	}
+	return ur_responder_remember(qp, first, psns);
 }
 
 #define DATA_FAR                                                                                   \
@@ -308,19 +317,19 @@ static void pass_psns(struct ur_qp *qp, uint32_t psns)
 
 	rsp->epsn = ur_psn_add(rsp->epsn, psns);
 	rsp->msn++; /* RC-RESP-MSN-01 */
-	behind = ur_psn_diff(rsp->epsn, rsp->data);
+	behind = ur_psn_diff(rsp->epsn, qp->gbn_rsp.data);
 	if (__builtin_expect(behind >= 0 && behind < DATA_FAR, 1))
 		return;
-	rsp->data_old = true;
+	qp->gbn_rsp.data_old = true;
 	rsp->ack &= UR_NAK_OWED;
-	rsp->untold = 0;
+	qp->gbn_rsp.untold = 0;
 }
 
 static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	uint32_t psns = ur_responder_read_psns(qp, p->reth.length);
-	struct ur_rd_res *res = ur_responder_remember(qp, p->bth.psn, psns);
+	struct ur_rd_res *res = remember(qp, p->bth.psn, psns);
 
 	qp->core->cnt.rx_read_requests++;
 	res->rkey = p->reth.rkey;
@@ -361,7 +370,7 @@ static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p
 
 	if (v.kind)
 		return v;
-	res = ur_responder_remember(qp, p->bth.psn, 1);
+	res = remember(qp, p->bth.psn, 1);
 	res->atomic = true;
 	res->original = original;
 	pass_psns(qp, 1);
@@ -385,13 +394,13 @@ static struct verdict place(struct ur_qp *qp, const struct ur_packet *p)
 	}
 	qp->core->cnt.rx_write_requests++;
 	if (p->op & UR_OP_FIRST) {
-		rsp->rkey = p->reth.rkey;
-		rsp->va = p->reth.va;
-		rsp->left = rsp->length = p->reth.length;
+		qp->gbn_rsp.rkey = p->reth.rkey;
+		qp->gbn_rsp.va = p->reth.va;
+		qp->gbn_rsp.left = qp->gbn_rsp.length = p->reth.length;
 	}
 	if (p->payload_len) {
-		to = ur_mem_check(qp->core->mem, rsp->rkey, qp->pd, rsp->va, p->payload_len,
-				  IBV_ACCESS_REMOTE_WRITE);
+		to = ur_mem_check(qp->core->mem, qp->gbn_rsp.rkey, qp->pd, qp->gbn_rsp.va,
+				  p->payload_len, IBV_ACCESS_REMOTE_WRITE);
 		if (!to)
 			return NAK(REM_ACCESS, ACCESS);
 		if (__builtin_expect(qp->strict && p->op & UR_OP_LAST, 0))
@@ -399,8 +408,8 @@ static struct verdict place(struct ur_qp *qp, const struct ur_packet *p)
 		else
 			memcpy(to, p->payload, p->payload_len);
 	}
-	rsp->va += p->payload_len;
-	rsp->left -= p->payload_len;
+	qp->gbn_rsp.va += p->payload_len;
+	qp->gbn_rsp.left -= p->payload_len;
 	return CONTINUE;
 }
 
@@ -437,7 +446,7 @@ static struct verdict finish_message(struct ur_qp *qp, const struct ur_packet *p
 		.imm_inv = p->op & UR_OP_IMM	? p->imm
 			   : p->op & UR_OP_IETH ? p->ieth
 						: 0,
-		.byte_len = p->op & UR_OP_SEND ? qp->rsp.placed : qp->rsp.length,
+		.byte_len = p->op & UR_OP_SEND ? qp->rsp.placed : qp->gbn_rsp.length,
 		.solicited = p->bth.solicited,
 	};
 
@@ -456,16 +465,16 @@ static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
 		v = finish_message(qp, p);
 		if (v.kind)
 			return v;
-		rsp->several = !(p->op & UR_OP_FIRST);
+		qp->gbn_rsp.several = !(p->op & UR_OP_FIRST);
 	}
-	rsp->data = p->bth.psn;
-	rsp->data_old = false;
+	qp->gbn_rsp.data = p->bth.psn;
+	qp->gbn_rsp.data_old = false;
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
 	if (qp->type != IBV_QPT_RC)
 		return CONTINUE;
-	if (++rsp->untold >= UR_ACK_EVERY || p->bth.ackreq) /* RC-RESP-ACK-04 */
+	if (++qp->gbn_rsp.untold >= UR_ACK_EVERY || p->bth.ackreq) /* RC-RESP-ACK-04 */
 		ur_response_ack(qp);
-	else if (__builtin_expect(rsp->q_cnt != 0, 0))
+	else if (__builtin_expect(qp->rsp.q_cnt != 0, 0))
 		ur_response_update_ack(qp);
 	return CONTINUE;
 }
@@ -479,12 +488,12 @@ static void hole_filled(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	rsp->reorder.rnr = false;
-	rsp->nak_sent = (rsp->ack & UR_NAK_OWED) && ur_psn_le(rsp->epsn, rsp->beyond);
+	qp->gbn_rsp.reorder.rnr = false;
+	rsp->nak_sent = (rsp->ack & UR_NAK_OWED) && ur_psn_le(rsp->epsn, qp->gbn_rsp.beyond);
 	if (rsp->nak_sent) {
 		ur_response_seq_nak(qp);
 	} else if (rsp->ack & UR_NAK_OWED) {
-		rsp->ack = rsp->untold ? UR_ACK_OWED : UR_ACK_NONE;
+		rsp->ack = qp->gbn_rsp.untold ? UR_ACK_OWED : UR_ACK_NONE;
 		ur_response_update_ack(qp);
 	}
 }
@@ -543,8 +552,8 @@ static void report_gap(struct ur_qp *qp, struct ur_psn psn)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	if (!rsp->nak_sent || ur_psn_lt(rsp->beyond, psn))
-		rsp->beyond = psn;
+	if (!rsp->nak_sent || ur_psn_lt(qp->gbn_rsp.beyond, psn))
+		qp->gbn_rsp.beyond = psn;
 	if (rsp->nak_sent)
 		return;
 	rsp->nak_sent = true;
@@ -559,7 +568,7 @@ static enum ur_drop early(struct ur_qp *qp, const struct ur_packet *p, uint64_t 
 	qp->core->cnt.out_of_sequence++;
 	if (qp->mode == UR_MODE_REORDER) {
 		drop = ur_reorder_keep(qp, p, now_ns);
-		if (qp->rsp.reorder.ctx)
+		if (qp->gbn_rsp.reorder.ctx)
 			return drop;
 	}
 	report_gap(qp, p->bth.psn);
@@ -581,8 +590,8 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 	case V_RNR: /* RC-RESP-RNR-01 */
 		/* What follows is beyond ePSN and says nothing new: silence until the retry. */
 		rsp->nak_sent = true;
-		rsp->reorder.rnr = true;
-		rsp->beyond = rsp->epsn;
+		qp->gbn_rsp.reorder.rnr = true;
+		qp->gbn_rsp.beyond = rsp->epsn;
 		qp->core->cnt.rnr_nak_sent++;
 		ur_response_nak(qp, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, rsp->epsn);
 		return UR_DROP_RNR;
@@ -610,7 +619,8 @@ static void replay(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_reorder_slot *slot;
 	struct ur_packet p;
 
-	while (qp->rsp.reorder.ctx && !qp->rsp.reorder.rnr && (slot = ur_reorder_next(qp))) {
+	while (qp->gbn_rsp.reorder.ctx && !qp->gbn_rsp.reorder.rnr &&
+	       (slot = ur_reorder_next(qp))) {
 		enum ur_drop drop;
 
 		ur_reorder_packet(slot, &p);
@@ -619,7 +629,7 @@ static void replay(struct ur_qp *qp, uint64_t now_ns)
 			qp->core->cnt.drops[drop]++;
 		ur_reorder_slot_give(&qp->core->reorder, slot);
 	}
-	if (qp->rsp.reorder.ctx)
+	if (qp->gbn_rsp.reorder.ctx)
 		ur_reorder_settle(qp, now_ns);
 }
 
@@ -685,7 +695,7 @@ enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uin
 	ur_responder_established(qp);
 	if (qp->type == IBV_QPT_UC)
 		return uc_input(qp, p);
-	fills = qp->rsp.reorder.ctx && ur_psn_eq(p->bth.psn, qp->rsp.epsn);
+	fills = qp->gbn_rsp.reorder.ctx && ur_psn_eq(p->bth.psn, qp->rsp.epsn);
 	drop = rc_input(qp, p, now_ns);
 	if (__builtin_expect(fills, 0))
 		replay(qp, now_ns);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/build.h"
-#include "transport/qp.h"
+#include "transport/ext.h"
 #include "transport/responder_priv.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
-static inline uint8_t *queued_at(const struct ur_responder *rsp, unsigned i)
+static inline uint8_t *queued_at(const struct ur_qp *qp, unsigned i)
 {
-	unsigned at = rsp->q_head + i;
+	const struct ur_responder *rsp = &qp->rsp;
+	unsigned at = qp->rsp.q_head + i;
 
 	return &rsp->q[at < rsp->res_cnt ? at : at - rsp->res_cnt];
 }
@@ -17,14 +18,16 @@ static inline uint8_t *queued_at(const struct ur_responder *rsp, unsigned i)
  * ACK goes before or into an answer of several packets: that says the same, and does not depend on
  * one of them alone.
  */
-bool ur_response_ack_due(const struct ur_responder *rsp)
+bool ur_response_ack_due(const struct ur_qp *qp)
 {
-	if (!(rsp->ack & UR_ACK_OWED))
-		return rsp->ack && !rsp->q_cnt;
-	for (unsigned i = 0; i < rsp->q_cnt; i++) {
-		const struct ur_rd_res *res = &rsp->res[*queued_at(rsp, i)];
+	const struct ur_responder *rsp = &qp->rsp;
 
-		if (res->psns > 1 || ur_psn_lt(res->first, rsp->data))
+	if (!(rsp->ack & UR_ACK_OWED))
+		return rsp->ack && !qp->rsp.q_cnt;
+	for (unsigned i = 0; i < qp->rsp.q_cnt; i++) {
+		const struct ur_rd_res *res = &rsp->res[*queued_at(qp, i)];
+
+		if (res->psns > 1 || ur_psn_lt(res->first, qp->gbn_rsp.data))
 			return false;
 	}
 	return true;
@@ -32,7 +35,7 @@ bool ur_response_ack_due(const struct ur_responder *rsp)
 
 void ur_response_update_ack(struct ur_qp *qp)
 {
-	ur_sched_set(&qp->core->acks, &qp->ack_node, ur_response_ack_due(&qp->rsp));
+	ur_sched_set(&qp->core->acks, &qp->ack_node, ur_response_ack_due(qp));
 }
 
 /* RC-RESP-ACK-01 */
@@ -45,9 +48,9 @@ void ur_response_ack(struct ur_qp *qp)
 /* EDGE-OWED-01 */
 void ur_response_tell_all(struct ur_qp *qp)
 {
-	struct ur_pass *pass = &qp->rsp.pass;
+	struct ur_pass *pass = &qp->gbn_rsp.pass;
 
-	if (!pass->on || !pass->held)
+	if (ur_qp_is_ext(qp) || !pass->on || !pass->held)
 		return;
 	pass->on = false;
 	ur_response_ack(qp);
@@ -60,7 +63,10 @@ static void owe_nak(struct ur_qp *qp, uint8_t owed, uint8_t syndrome, struct ur_
 	rsp->ack = owed;
 	rsp->nak_syndrome = syndrome;
 	rsp->nak_psn = psn;
-	ur_response_update_ack(qp);
+	if (ur_qp_is_ext(qp))
+		ur_ext_response_update_ack(qp);
+	else
+		ur_response_update_ack(qp);
 }
 
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
@@ -75,7 +81,7 @@ void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
 void ur_response_seq_nak(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	uint8_t ack = rsp->untold ? UR_ACK_OWED : rsp->ack & UR_ACK_OWED;
+	uint8_t ack = qp->gbn_rsp.untold ? UR_ACK_OWED : rsp->ack & UR_ACK_OWED;
 
 	owe_nak(qp, ack | UR_NAK_OWED, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
 }
@@ -84,12 +90,13 @@ void ur_response_seq_nak(struct ur_qp *qp)
  * RC-RESP-ORDER-01. How many answers go before this one: what the peer asks for again is older than
  * what has not been sent, and the peer waits for it. An answer that was begun is not interrupted.
  */
-static unsigned position_of(struct ur_responder *rsp, const struct ur_rd_res *res)
+static unsigned position_of(const struct ur_qp *qp, const struct ur_rd_res *res)
 {
-	unsigned i = rsp->q_cnt;
+	const struct ur_responder *rsp = &qp->rsp;
+	unsigned i = qp->rsp.q_cnt;
 
 	while (res->replay && i) {
-		const struct ur_rd_res *before = &rsp->res[*queued_at(rsp, i - 1)];
+		const struct ur_rd_res *before = &rsp->res[*queued_at(qp, i - 1)];
 		bool begun = i == 1 && !before->atomic && before->from != before->start;
 
 		if (begun || ur_psn_lt(before->first, res->first))
@@ -104,12 +111,12 @@ void ur_response_queue(struct ur_qp *qp, unsigned idx)
 	struct ur_responder *rsp = &qp->rsp;
 	unsigned at;
 
-	UR_ASSERT(!rsp->res[idx].queued && rsp->q_cnt < rsp->res_cnt);
-	at = position_of(rsp, &rsp->res[idx]);
-	for (unsigned i = rsp->q_cnt; i > at; i--)
-		*queued_at(rsp, i) = *queued_at(rsp, i - 1);
-	*queued_at(rsp, at) = (uint8_t)idx;
-	rsp->q_cnt++;
+	UR_ASSERT(!rsp->res[idx].queued && qp->rsp.q_cnt < rsp->res_cnt);
+	at = position_of(qp, &rsp->res[idx]);
+	for (unsigned i = qp->rsp.q_cnt; i > at; i--)
+		*queued_at(qp, i) = *queued_at(qp, i - 1);
+	*queued_at(qp, at) = (uint8_t)idx;
+	qp->rsp.q_cnt++;
 	rsp->res[idx].queued = true;
 	ur_response_update_ack(qp);
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
@@ -120,8 +127,8 @@ static void dequeue(struct ur_qp *qp, struct ur_rd_res *res)
 	struct ur_responder *rsp = &qp->rsp;
 
 	res->queued = res->replay = false;
-	rsp->q_head = (uint8_t)(rsp->q_head + 1 < rsp->res_cnt ? rsp->q_head + 1 : 0);
-	if (!--rsp->q_cnt)
+	qp->rsp.q_head = (uint8_t)(qp->rsp.q_head + 1 < rsp->res_cnt ? qp->rsp.q_head + 1 : 0);
+	if (!--qp->rsp.q_cnt)
 		ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
 	if (rsp->ack)
 		ur_response_update_ack(qp);
@@ -132,9 +139,9 @@ static void acknowledge(struct ur_qp *qp, const struct ur_rd_res *res)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	if (!ur_psn_lt(rsp->data, res->first))
+	if (!ur_psn_lt(qp->gbn_rsp.data, res->first))
 		return;
-	rsp->untold = 0;
+	qp->gbn_rsp.untold = 0;
 	if (!(rsp->ack & UR_ACK_OWED))
 		return;
 	rsp->ack &= UR_NAK_OWED;
@@ -171,16 +178,16 @@ static void keep_older(struct ur_qp *qp, const struct ur_rd_res *refused)
 	struct ur_responder *rsp = &qp->rsp;
 	unsigned kept = 0;
 
-	for (unsigned i = 0; i < rsp->q_cnt; i++) {
-		uint8_t idx = *queued_at(rsp, i);
+	for (unsigned i = 0; i < qp->rsp.q_cnt; i++) {
+		uint8_t idx = *queued_at(qp, i);
 		struct ur_rd_res *res = &rsp->res[idx];
 
 		if (res->replay && ur_psn_lt(res->first, refused->first))
-			*queued_at(rsp, kept++) = idx;
+			*queued_at(qp, kept++) = idx;
 		else
 			res->queued = res->replay = false;
 	}
-	rsp->q_cnt = (uint8_t)kept;
+	qp->rsp.q_cnt = (uint8_t)kept;
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, kept != 0);
 }
 
@@ -241,8 +248,8 @@ bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	while (rsp->q_cnt) {
-		struct ur_rd_res *res = &rsp->res[rsp->q[rsp->q_head]];
+	while (qp->rsp.q_cnt) {
+		struct ur_rd_res *res = &rsp->res[rsp->q[qp->rsp.q_head]];
 
 		if (res->atomic) {
 			make_atomic_ack(qp, res, tx);
@@ -255,11 +262,11 @@ bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx)
 }
 
 /* RC-RESP-ACK-03 */
-static struct ur_psn named(struct ur_responder *rsp)
+static struct ur_psn name_psn(struct ur_qp *qp)
 {
-	bool ends = rsp->kind == UR_MSG_NONE && rsp->several;
+	bool ends = qp->rsp.kind == UR_MSG_NONE && qp->gbn_rsp.several;
 
-	return ur_pass_named(&rsp->pass, rsp->data, ends);
+	return ur_pass_named(&qp->gbn_rsp.pass, qp->gbn_rsp.data, ends);
 }
 
 bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
@@ -272,13 +279,13 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
 	};
 	uint8_t syndrome, *p;
 
-	if (!ur_response_ack_due(rsp))
+	if (!ur_response_ack_due(qp))
 		return false;
 	if (rsp->ack & UR_ACK_OWED) {
-		bth.psn = named(rsp);
+		bth.psn = name_psn(qp);
 		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
 		rsp->ack &= UR_NAK_OWED;
-		rsp->untold = 0;
+		qp->gbn_rsp.untold = 0;
 		qp->core->cnt.acks_sent++;
 	} else {
 		bth.psn = rsp->nak_psn;

@@ -71,6 +71,7 @@ static bool fail(struct ur_qp *qp, enum ibv_wc_status status)
 bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 {
 	struct ur_requester *req = &qp->req;
+	struct ur_recovery *rec = &qp->gbn.rec;
 	const struct ur_wqe *wqe;
 	const struct ur_wqe_ext *ext;
 	bool imm;
@@ -93,7 +94,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 		.solicited = wqe->flags & UR_WQE_SOLICITED,
 		.pkey = qp->pkey,
 		.dqpn = ur_qpn(ext->ud.remote_qpn),
-		.psn = req->rec.nxt,
+		.psn = rec->nxt,
 	};
 	p = ur_build_begin(tx, &ext->ud.ah->path, &bth, UR_DETH_BYTES + (imm ? UR_IMM_BYTES : 0));
 	/* UD-QKEY-02: a Q_Key with its high bit set stands for the QP's own. */
@@ -101,7 +102,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 	p = ur_build32(p, qp->qpn.v);
 	if (imm)
 		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
-	req->rec.nxt = req->rec.max = ur_psn_add(req->rec.nxt, 1);
+	rec->nxt = rec->max = ur_psn_add(rec->nxt, 1);
 	req->cur++;
 	return true;
 }

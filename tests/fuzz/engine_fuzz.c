@@ -424,7 +424,7 @@ static void step_packet(struct input *in)
 	flags = get8(in);
 	base = !(p.op & (UR_OP_RESPONSE | UR_OP_NOTIFY)) ? qp->rsp.epsn
 	       : qp->mode == UR_MODE_EXTENDED		 ? qp->xreq.psn.una
-							 : qp->req.rec.una;
+							 : qp->gbn.rec.una;
 	p.bth.psn = ur_psn(base.v + (uint32_t)(int32_t)(int8_t)get8(in) / (flags & 1 ? 1 : 16));
 	p.bth.ackreq = flags & 2;
 	p.bth.solicited = flags & 4;
@@ -637,7 +637,7 @@ static void answer_in_order(struct ur_qp *qp, struct input *in)
 
 	p.bth.opcode = UR_RC_ACKNOWLEDGE;
 	p.op = ur_op_flags(p.bth.opcode);
-	p.bth.psn = ur_psn(qp->req.rec.una.v + (how & 7));
+	p.bth.psn = ur_psn(qp->gbn.rec.una.v + (how & 7));
 	p.bth.pkey = 0xffff;
 	p.bth.dqpn = qp->qpn;
 	p.aeth = (struct ur_aeth){.syndrome = how & 0x80 ? 0x60 : 0x1f, .msn = qp->req.ssn};

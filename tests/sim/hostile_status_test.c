@@ -74,7 +74,7 @@ static void say(struct pool_world *w, struct ur_packet p)
 	struct ur_psn about = notify ? p.bth.psn : p.xaeth.epsn;
 	bool counts = ur_psn_eq(about, qp->xreq.psn.una) && (!notify || p.asth.called);
 	bool nak = p.aeth.syndrome != 0x1f;
-	uint64_t rnr_until_ns = qp->req.rec.rnr_until_ns;
+	uint64_t rnr_until_ns = qp->retry.rnr_until_ns;
 	uint32_t lost = qp->xreq.psn.lost_cnt;
 	uint8_t letter = qp->adm.letter, status = e->status;
 	uint16_t generation = e->generation;
@@ -95,7 +95,7 @@ static void say(struct pool_world *w, struct ur_packet p)
 	/* Who waits is called by what is about its message, who does not wait by nothing. */
 	if (!counts || (!rnr_until_ns && !nak))
 		SIM_CHECK(w->s,
-			  qp->req.rec.rnr_until_ns == rnr_until_ns && qp->xreq.psn.lost_cnt == lost,
+			  qp->retry.rnr_until_ns == rnr_until_ns && qp->xreq.psn.lost_cnt == lost,
 			  "a word of something else sends the message again");
 	ur_qp_validate(qp);
 	sim_kick(w->snd[X].req.ep);

@@ -495,10 +495,10 @@ Test(wire_oracle, notices_an_answer_of_the_other_mode)
 /* A responder that forgets which packet was the newest of a SEND or WRITE. */
 static void forget_data(struct sim *s, void *arg)
 {
-	struct ur_responder *rsp = &((struct bench *)arg)->qp[1].qp->rsp;
+	struct ur_qp *qp = ((struct bench *)arg)->qp[1].qp;
 
 	(void)s;
-	rsp->data = ur_psn_add(rsp->epsn, UR_PSN_MASK);
+	qp->gbn_rsp.data = ur_psn_add(qp->rsp.epsn, UR_PSN_MASK);
 }
 
 static void write_and_read(enum ur_mode m, void (*after)(struct sim *s, void *arg))

@@ -23,7 +23,7 @@ Test(completer, one_ack_completes_everything_before_it)
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	end_expect_wc(e, 2, IBV_WC_SUCCESS);
 	end_expect_no_wc(e);
-	cr_assert_eq(e->qp->req.rec.una.v, 1002);
+	cr_assert_eq(e->qp->gbn.rec.una.v, 1002);
 	end_free(e);
 }
 

@@ -800,7 +800,7 @@ Test(ext_completer, receive_that_was_ready_after_all_ends_the_wait)
 	xend_expect(e, UR_EXT_SEND_ONLY, 1002);
 	/* The RNR NAK comes a second time, too late. */
 	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, stamp[0]), UR_DROP_NONE);
-	cr_assert_eq(e->qp->req.rec.rnr_until_ns, 0);
+	cr_assert_eq(e->qp->retry.rnr_until_ns, 0);
 	xend_free(e);
 }
 

@@ -6,17 +6,18 @@
 
 struct end *xend_new(struct end_attr attr)
 {
-	struct end *e = end_new(attr);
-	struct ur_core *core = ur_engine_core(e->engine);
 	size_t bytes = (ur_rtx_pool_size(XEND_CONTEXTS) + 63) & ~(size_t)63;
 	void *pool = aligned_alloc(64, bytes);
+	struct ur_core *core;
+	struct end *e;
 
 	cr_assert_not_null(pool);
+	attr.mode = UR_MODE_EXTENDED;
+	e = end_new(attr);
+	core = ur_engine_core(e->engine);
 	memset(pool, 0, bytes);
 	e->memory[e->memory_cnt++] = pool;
 	ur_rtx_pool_init(&core->rtx, pool, XEND_CONTEXTS);
-	e->qp->mode = UR_MODE_EXTENDED;
-	ur_ext_requester_init(e->qp, ur_psn(attr.sq_psn ? attr.sq_psn : END_SQ_PSN));
 	e->qp->req.ssn = 1;
 	return e;
 }
@@ -41,9 +42,9 @@ static void check(struct end *e)
 		return;
 	cr_assert_leq(ur_ext_reads_out(&e->qp->xreq), req->max_rd_atomic);
 	/* The local ACK timer runs while anything is outstanding. */
-	if (!req->rec.rnr_until_ns)
-		cr_assert_eq(req->rec.timeout && !ur_mode_is_idle(e->qp),
-			     req->rec.ack_deadline_ns != UR_NEVER);
+	if (!x->retry.rnr_until_ns)
+		cr_assert_eq(x->retry.timeout && !ur_mode_is_idle(e->qp),
+			     x->retry.ack_deadline_ns != UR_NEVER);
 }
 
 const struct ur_packet *xend_out(struct end *e)

@@ -49,8 +49,8 @@ static inline struct peer *peer_new(struct end_attr attr)
 	x->bytes = malloc(PEER_BYTES);
 	x->pool = aligned_alloc(64, bytes);
 	ur_ooo_pool_init(&x->qp->core->ooo, x->pool, PEER_CONTEXTS, 4);
-	x->qp->xrsp.ans = x->ans;
-	x->qp->xrsp.ans_cap = PEER_ANSWERS;
+	x->qp->rsp.ans = x->ans;
+	x->qp->rsp.ans_cap = PEER_ANSWERS;
 	return x;
 }
 #define PEER(...) peer_new((struct end_attr){__VA_ARGS__})

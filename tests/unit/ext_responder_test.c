@@ -437,7 +437,7 @@ Test(ext_responder, two_queue_pairs_share_an_srq_that_runs_dry)
 	memcpy(two, one, sizeof(*two));
 	two->qpn = ur_qpn(one->qpn.v ^ 0x100);
 	two->rsp.srq_wqe = calloc(1, srq.rq.stride);
-	two->xrsp.ans = ans;
+	two->rsp.ans = ans;
 	s = peer_send(x, 300);
 	t = peer_send(x, 4);
 	for (unsigned i = 0; i < 3; i++)
@@ -555,10 +555,10 @@ Test(ext_responder, reset_gives_the_context_back_and_completes_nothing)
 	struct ur_packet *w = peer_write(x, 0, 512);
 
 	peer_in(x, &w[1]);
-	ur_ext_responder_init(x->qp);
+	ur_qp_reset(x->qp);
 	cr_assert_eq(peer_contexts(x), 0);
 	end_expect_no_wc(x->e);
-	cr_assert_eq(x->qp->xrsp.ans, x->ans);
+	cr_assert_eq(x->qp->rsp.ans, x->ans);
 	peer_free(x);
 }
 

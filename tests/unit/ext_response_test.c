@@ -199,7 +199,7 @@ Test(ext_response, repeats_take_no_room_from_first_answers)
 	struct peer *x = PEER(.dest_rd_atomic = 2);
 	struct ur_packet *r = peer_read(x, 0, 4, 0, true);
 
-	x->qp->xrsp.ans_cap = 4;
+	x->qp->rsp.ans_cap = 4;
 	peer_read(x, 0, 4, 0, true);
 	peer_read(x, 0, 4, 0, true);
 	peer_read(x, 0, 4, 0, true);

@@ -36,9 +36,12 @@ static struct ur_packet forged(struct end *e, uint8_t opcode)
 /* One was executed, or will be, or the connection is dead. */
 static bool is_fooled(const struct end *e, struct ur_psn epsn)
 {
-	return e->qp->state == IBV_QPS_ERR || !ur_psn_eq(e->qp->rsp.epsn, epsn) ||
-	       ur_reorder_believed(&e->qp->rsp.reorder) ||
-	       (e->qp->xrsp.ooo && e->qp->xrsp.ooo->noted_cnt);
+	const struct ur_qp *qp = e->qp;
+
+	if (qp->state == IBV_QPS_ERR || !ur_psn_eq(qp->rsp.epsn, epsn))
+		return true;
+	return ur_qp_is_ext(qp) ? qp->xrsp.ooo && qp->xrsp.ooo->noted_cnt
+				: ur_reorder_believed(&qp->gbn_rsp.reorder);
 }
 
 /*
@@ -109,18 +112,18 @@ static uint32_t scan_read(enum ur_mode mode, uint64_t seed, uint32_t stride, uin
 		 n = 0;
 	struct end *e = END(.mode = mode, .sq_psn = psn + !psn, .window = WINDOW, .timeout = 20,
 			    .rd_atomic = 16);
-	struct ur_psn una = e->qp->req.rec.una;
+	struct ur_psn una = e->qp->gbn.rec.una;
 	struct ur_packet p = end_packet(e, UR_RC_READ_RESPONSE_MIDDLE, 0, END_MTU);
 	bool fooled = false;
 
 	end_send(e, 1, IBV_WR_RDMA_READ, WINDOW * END_MTU);
 	end_drain(e);
-	cr_assert_eq(ur_psn_diff(e->qp->req.rec.nxt, una), WINDOW);
+	cr_assert_eq(ur_psn_diff(e->qp->gbn.rec.nxt, una), WINDOW);
 	for (uint32_t at = 0; at < PSNS && !fooled; at += stride)
 		for (uint32_t i = 0; i < run && !fooled; i++, n++) {
 			p.bth.psn = ur_psn(from + at + i);
 			ur_mode_input(e->qp, &p, e->now_ns);
-			fooled = !ur_psn_eq(e->qp->req.rec.una, una) ||
+			fooled = !ur_psn_eq(e->qp->gbn.rec.una, una) ||
 				 end_counters(e)->early_responses || e->qp->state == IBV_QPS_ERR;
 			if (end_counters(e)->implied_nak_seq_err)
 				end_drain(e);

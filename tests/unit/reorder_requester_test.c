@@ -71,7 +71,7 @@ static void find_out(bool buffers)
 	}
 	end_expect_silence(e);
 	expect_completions(1001, 3);
-	cr_assert_eq(e->qp->req.rec.peer, buffers ? UR_PEER_BUFFERS : UR_PEER_GBN);
+	cr_assert_eq(e->qp->gbn.rec.peer, buffers ? UR_PEER_BUFFERS : UR_PEER_GBN);
 }
 
 /* REORDER-REPEAT-01, REORDER-PEER-01 */
@@ -126,7 +126,7 @@ Test(reorder_requester, a_late_packet_does_not_show_that_the_peer_buffers)
 	end_ack(e, 1001, SEQ_NAK, 1);
 	expect_repeat(1001);
 	end_ack(e, 1003, SEQ_NAK, 3);
-	cr_assert_eq(e->qp->req.rec.peer, UR_PEER_UNKNOWN);
+	cr_assert_eq(e->qp->gbn.rec.peer, UR_PEER_UNKNOWN);
 }
 
 /* REORDER-NAK-04 */
@@ -188,7 +188,7 @@ Test(reorder_requester, a_peer_that_goes_back_n_is_looked_at_again_after_some_ga
 	end_ack(e, psn, SEQ_NAK, 4);
 	expect_repeat(psn);
 	end_expect_silence(e);
-	cr_assert_eq(e->qp->req.rec.peer, UR_PEER_UNKNOWN);
+	cr_assert_eq(e->qp->gbn.rec.peer, UR_PEER_UNKNOWN);
 }
 
 Test(reorder_requester, two_losses_in_a_row_do_not_make_a_peer_that_buffers_another)
@@ -203,7 +203,7 @@ Test(reorder_requester, two_losses_in_a_row_do_not_make_a_peer_that_buffers_anot
 	end_sleep(e, TRIP_NS);
 	end_ack(e, 1007, 0x1f, 8);
 	end_expect_silence(e);
-	cr_assert_eq(e->qp->req.rec.peer, UR_PEER_BUFFERS);
+	cr_assert_eq(e->qp->gbn.rec.peer, UR_PEER_BUFFERS);
 }
 
 Test(reorder_requester, a_second_nak_before_a_round_trip_is_over_says_nothing)
@@ -271,12 +271,12 @@ Test(reorder_requester, silence_brings_the_oldest_packet_again_for_nothing)
 			cr_assert_eq(p->bth.psn.v, 1004);
 	}
 	cr_assert_eq(repeats, 9, "%u: after 1, 3, 7, 15, 24, 32, 41, 49 and 58 ms", repeats);
-	cr_assert_eq(e->qp->req.rec.retries, 3);
+	cr_assert_eq(e->qp->retry.retries, 3);
 	cr_assert_eq(end_counters(e)->probes_sent, 1);
 	cr_assert_eq(end_counters(e)->rto, 8);
 	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
 	end_sleep(e, 2000000);
-	cr_assert_eq(e->qp->req.rec.retries, 2);
+	cr_assert_eq(e->qp->retry.retries, 2);
 	expect_repeat(1004);
 }
 
@@ -359,8 +359,8 @@ Test(reorder_requester, responses_beyond_a_hole_are_placed_and_only_the_hole_is_
 	end_recv(e, UR_RC_READ_RESPONSE_LAST, 1002, 256);
 	cr_assert(is_there(1001, 1000) && is_there(1002, 1000));
 	expect_completions(1000, 1);
-	cr_assert_null(e->qp->req.gap);
-	cr_assert_eq(e->qp->req.rd_out, 0);
+	cr_assert_null(e->qp->gbn.gap);
+	cr_assert_eq(e->qp->gbn.rd_out, 0);
 	cr_assert_eq(end_counters(e)->early_responses, 5);
 }
 
@@ -406,7 +406,7 @@ Test(reorder_requester, a_response_acknowledges_what_was_sent_before_its_read)
 	end_expect_wc(e, 3, IBV_WC_SUCCESS);
 	end_expect_wc(e, 4, IBV_WC_SUCCESS);
 	end_expect_no_wc(e);
-	cr_assert_eq(e->qp->req.rd_out, 0);
+	cr_assert_eq(e->qp->gbn.rd_out, 0);
 }
 
 Test(reorder_requester, an_ack_beyond_a_missing_response_is_not_forgotten)
@@ -480,7 +480,7 @@ Test(reorder_requester, an_early_response_that_no_read_asked_for_writes_nothing)
 	memset(e->buf, 0xee, 256);
 	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1002, 256), UR_DROP_UNEXPECTED);
 	cr_assert_eq(e->buf[0], 0xee);
-	cr_assert_null(e->qp->req.gap);
+	cr_assert_null(e->qp->gbn.gap);
 }
 
 /* REORDER-BELIEF-02: many may be lost in a row; what one stranger's guess says is not taken. */
@@ -554,16 +554,16 @@ Test(reorder_requester, parts_of_a_long_read_count_as_answered_when_all_before_t
 	end_send(e, 1000, IBV_WR_RDMA_READ, 28 * 256);
 	for (uint32_t psn = 1000; psn < 1028; psn += 8)
 		end_expect(e, UR_RC_READ_REQUEST, psn);
-	cr_assert_eq(e->qp->req.rd_out, 4);
+	cr_assert_eq(e->qp->gbn.rd_out, 4);
 	for (uint32_t psn = 1001; psn < 1026; psn++)
 		respond(psn, 1000, 1028);
-	cr_assert_eq(e->qp->req.rd_out, 4);
+	cr_assert_eq(e->qp->gbn.rd_out, 4);
 	expect_read(1000, 1, 0);
 	end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1000, 256);
-	cr_assert_eq(e->qp->req.rd_out, 1);
+	cr_assert_eq(e->qp->gbn.rd_out, 1);
 	for (uint32_t psn = 1026; psn < 1028; psn++)
 		respond(psn, 1000, 1028);
-	cr_assert_eq(e->qp->req.rd_out, 0);
+	cr_assert_eq(e->qp->gbn.rd_out, 0);
 	expect_completions(1000, 1);
 }
 

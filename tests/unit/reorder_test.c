@@ -57,7 +57,7 @@ Test(reorder, an_early_packet_waits_and_then_is_executed)
 	cr_assert_eq(write_at(100, false), UR_DROP_NONE);
 	cr_assert(is_placed(100) && is_placed(101));
 	cr_assert_eq(free_slots(), 64);
-	cr_assert_null(e->qp->rsp.reorder.ctx);
+	cr_assert_null(e->qp->gbn_rsp.reorder.ctx);
 	end_expect_ack(e, 101);
 	end_expect_silence(e);
 	cr_assert_eq(end_counters(e)->early_packets, 1);
@@ -164,7 +164,7 @@ Test(reorder, forged_packet_that_was_alone_leaves_nothing_behind)
 
 	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
 	cr_assert_eq(write_at(101, false), UR_DROP_CONFLICT);
-	cr_assert_null(e->qp->rsp.reorder.ctx);
+	cr_assert_null(e->qp->gbn_rsp.reorder.ctx);
 	cr_assert_eq(free_slots(), 64);
 	end_expect_nak(e, 100, SEQ_NAK);
 	write_at(100, false);
@@ -193,7 +193,7 @@ Test(reorder, packet_far_from_all_others_is_not_executed)
 		cr_assert(is_placed(psn), "PSN %u", psn);
 	}
 	cr_assert_eq(free_slots(), 64);
-	cr_assert_null(e->qp->rsp.reorder.ctx);
+	cr_assert_null(e->qp->gbn_rsp.reorder.ctx);
 	cr_assert_eq(end_counters(e)->early_disbelieved, 1);
 }
 
@@ -228,7 +228,7 @@ Test(reorder, packets_beyond_a_burst_of_losses_are_executed_when_there_are_many)
 			cr_assert_eq(write_at(epsn + i, false), UR_DROP_NONE);
 		cr_assert_eq(e->qp->rsp.epsn.v, epsn + 50 + (many == UR_REORDER_MANY ? many : 0));
 		cr_assert_eq(end_counters(e)->early_disbelieved, UR_REORDER_MANY - 1);
-		cr_assert_null(e->qp->rsp.reorder.ctx);
+		cr_assert_null(e->qp->gbn_rsp.reorder.ctx);
 	}
 }
 
@@ -349,7 +349,7 @@ Test(reorder, without_a_free_slot_early_packets_are_dropped_and_asked_for)
 	end_expect_ack(e, 102);
 	end_expect_nak(e, 103, SEQ_NAK);
 	end_expect_silence(e);
-	cr_assert_null(e->qp->rsp.reorder.ctx);
+	cr_assert_null(e->qp->gbn_rsp.reorder.ctx);
 	write_at(103, true);
 	end_expect_ack(e, 103);
 }

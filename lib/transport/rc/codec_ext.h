@@ -18,14 +18,14 @@ static __attribute__((noinline)) void write_sprayed_port(const struct ur_qp *qp,
 {
 	uint8_t *at = tx->hdr + qp->path.len - UR_UDP_BYTES;
 
-	ur_store16(at, ur_spray_port(ur_load16(at), qp->xreq.path));
+	ur_store16(at, ur_spray_port(ur_load16(at), qp->spray_path));
 }
 
 /* Picks the path of the packet that is made now: one that cannot be made costs no path its turn. */
-static inline void pick_path(struct ur_ext_requester *x)
+static inline void pick_path(struct ur_qp *qp)
 {
-	if (__builtin_expect(x->spray != NULL, 0))
-		x->path = ur_spray_next(&x->spray->paths);
+	if (__builtin_expect(qp->xreq.spray != NULL, 0))
+		qp->spray_path = ur_spray_next(&qp->xreq.spray->paths);
 }
 
 /*
@@ -57,17 +57,17 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 	uint32_t stamp = ur_stamp(now_ns);
 	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
 
-	pick_path(&qp->xreq);
-	if (__builtin_expect(qp->xreq.path, 0))
+	pick_path(qp);
+	if (__builtin_expect(qp->spray_path, 0))
 		write_sprayed_port(qp, tx);
 	/* What comes back with this stamp may be the answer to this packet. */
 	if (stamp == qp->xreq.probe_stamp)
 		qp->xreq.probed = false;
-	if (__builtin_expect(stamp - qp->xreq.last_stamp > STAMP_PAUSE, 0))
+	if (__builtin_expect(stamp - qp->req.last_stamp > STAMP_PAUSE, 0))
 		forget_echoes(&qp->xreq, stamp - 1);
-	qp->xreq.last_stamp = stamp;
+	qp->req.last_stamp = stamp;
 	p = ur_build32(p, stamp);
-	p = ur_build32(p, (uint32_t)qp->xreq.path << 24 | (wqe ? wqe->ssn : 0));
+	p = ur_build32(p, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn : 0));
 	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);
 	return ur_build32(p, recv ? wqe->rwqen : 0);
 }

@@ -19,27 +19,27 @@ static inline bool loss_is_reliable(const struct ur_qp *qp)
 
 static inline struct ur_psn loss_next_psn(const struct ur_qp *qp)
 {
-	return qp->req.rec.nxt;
+	return qp->gbn.rec.nxt;
 }
 
 static inline bool loss_is_idle(const struct ur_qp *qp)
 {
-	return ur_psn_eq(qp->req.rec.nxt, qp->req.rec.una);
+	return ur_psn_eq(qp->gbn.rec.nxt, qp->gbn.rec.una);
 }
 
 static inline bool loss_is_begun(const struct ur_qp *qp)
 {
-	return qp->req.cur_off || ur_recovery_is_resend(&qp->req.rec);
+	return qp->req.cur_off || ur_recovery_is_resend(&qp->gbn.rec);
 }
 
 static inline bool loss_holds(const struct ur_qp *qp)
 {
-	return qp->req.rec.hold;
+	return qp->gbn.rec.hold;
 }
 
 static inline bool loss_has_answers_due(const struct ur_qp *qp)
 {
-	return qp->req.rd_out;
+	return qp->gbn.rd_out;
 }
 
 /*
@@ -47,10 +47,10 @@ static inline bool loss_has_answers_due(const struct ur_qp *qp)
  * leave room for a packet of data and are not held up themselves: their answers take long, and come
  * once.
  */
-static inline bool flight_has_room(const struct ur_requester *req, unsigned class)
+static inline bool flight_has_room(const struct ur_gbn_requester *gbn, unsigned class)
 {
-	const struct ur_recovery *rec = &req->rec;
-	uint32_t left = ur_recovery_flight_left(rec), rd = req->rd_out;
+	const struct ur_recovery *rec = &gbn->rec;
+	uint32_t left = ur_recovery_flight_left(rec), rd = gbn->rd_out;
 
 	if (!rec->selective)
 		return left > rd;
@@ -62,12 +62,12 @@ static inline bool flight_has_room(const struct ur_requester *req, unsigned clas
 /* RC-REQ-WINDOW-01 */
 static inline bool loss_has_credit(const struct ur_qp *qp, unsigned class)
 {
-	const struct ur_requester *req = &qp->req;
+	const struct ur_gbn_requester *gbn = &qp->gbn;
 
-	if (!ur_recovery_credit(&req->rec) || !flight_has_room(req, class))
+	if (!ur_recovery_credit(&gbn->rec) || !flight_has_room(gbn, class))
 		return false;
 	/* What follows would be dropped until what the peer misses can be sent again. */
-	return !(__builtin_expect(req->nak_owed, 0) && ur_recovery_goes_back(&req->rec));
+	return !(__builtin_expect(gbn->nak_owed, 0) && ur_recovery_goes_back(&gbn->rec));
 }
 
 /* RC-REQ-READ-01 */
@@ -75,10 +75,11 @@ static inline bool loss_may_read(const struct ur_qp *qp, const struct ur_wqe *wq
 {
 	const struct ur_requester *req = &qp->req;
 
-	if (req->rd_out >= req->max_rd_atomic)
+	if (qp->gbn.rd_out >= req->max_rd_atomic)
 		return false;
 	return !(class_of(wqe) & OP_READ) || loss_is_idle(qp) ||
-	       read_part(qp, wqe, req->cur_off >> qp->mtu_shift).n <= ur_recovery_credit(&req->rec);
+	       read_part(qp, wqe, req->cur_off >> qp->mtu_shift).n <=
+		       ur_recovery_credit(&qp->gbn.rec);
 }
 
 static inline bool loss_may_begin(const struct ur_qp *qp)
@@ -121,9 +122,9 @@ static inline void loss_sent_probe(struct ur_qp *qp, bool alone, uint64_t now_ns
 static inline bool loss_wants_ack(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
-	const struct ur_recovery *rec = &req->rec;
+	const struct ur_recovery *rec = &qp->gbn.rec;
 
-	return req->asking || 4 * req->since_ackreq >= rec->flight ||
+	return qp->gbn.asking || 4 * req->since_ackreq >= rec->flight ||
 	       ur_recovery_credit(rec) <= 1 || (loss_is_idle(qp) && ur_recovery_is_resend(rec));
 }
 
@@ -132,7 +133,7 @@ static inline bool loss_stalls_before(const struct ur_qp *qp, const struct ur_wq
 	uint32_t n = ur_send_queue_packets(qp, next), each = qp->req.read_psns;
 
 	return (class_of(next) & OP_READ) &&
-	       (n < each ? n : each) >= ur_recovery_credit(&qp->req.rec);
+	       (n < each ? n : each) >= ur_recovery_credit(&qp->gbn.rec);
 }
 
 /*
@@ -143,7 +144,7 @@ static inline bool loss_ask_for_ack(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
 
-	if (!loss_is_reliable(qp) || !req->since_ackreq || req->asking || loss_is_idle(qp))
+	if (!loss_is_reliable(qp) || !req->since_ackreq || qp->gbn.asking || loss_is_idle(qp))
 		return false;
 	/* Since AckReq was set last there was nothing but data. */
 	if (!req->cur_off) {
@@ -152,8 +153,8 @@ static inline bool loss_ask_for_ack(struct ur_qp *qp)
 		req->cur_off = ur_send_queue_packets(qp, wqe) << qp->mtu_shift;
 	}
 	req->cur_off -= 1u << qp->mtu_shift;
-	ur_recovery_step_back(&req->rec);
-	req->asking = true;
+	ur_recovery_step_back(&qp->gbn.rec);
+	qp->gbn.asking = true;
 	return true;
 }
 
@@ -177,27 +178,27 @@ static inline void count_retransmission(struct ur_qp *qp, bool again)
 
 static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-	bool again = ur_recovery_is_resend(&req->rec);
+	struct ur_gbn_requester *gbn = &qp->gbn;
+	bool again = ur_recovery_is_resend(&gbn->rec);
 
 	count_retransmission(qp, again);
-	ur_recovery_sent(&req->rec, 1, now_ns);
+	ur_recovery_sent(&gbn->rec, 1, now_ns);
 	if (!ackreq)
 		return;
-	req->asking = false;
-	ur_recovery_asked(&req->rec, again, now_ns);
+	gbn->asking = false;
+	ur_recovery_asked(&gbn->rec, again, now_ns);
 }
 
 static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
-	bool again = ur_recovery_is_resend(&req->rec);
+	struct ur_gbn_requester *gbn = &qp->gbn;
+	bool again = ur_recovery_is_resend(&gbn->rec);
 
 	count_retransmission(qp, again);
-	ur_recovery_sent(&req->rec, n, now_ns);
-	ur_recovery_sent_read(&req->rec, n);
-	ur_recovery_asked(&req->rec, again, now_ns);
-	req->rd_out++;
+	ur_recovery_sent(&gbn->rec, n, now_ns);
+	ur_recovery_sent_read(&gbn->rec, n);
+	ur_recovery_asked(&gbn->rec, again, now_ns);
+	gbn->rd_out++;
 }
 
 static inline void loss_sent_atomic(struct ur_qp *qp, uint64_t now_ns)
@@ -215,7 +216,7 @@ static inline void loss_after_send(struct ur_qp *qp, uint64_t now_ns)
 
 static inline bool loss_is_troubled(const struct ur_qp *qp)
 {
-	return __builtin_expect(qp->req.rec.repeat, 0);
+	return __builtin_expect(qp->gbn.rec.repeat, 0);
 }
 
 /* una lies in the oldest WQE that takes PSNs. */
@@ -232,7 +233,7 @@ static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool 
 
 static inline bool loss_next_again(const struct ur_qp *qp, struct again *again)
 {
-	const struct ur_recovery *rec = &qp->req.rec;
+	const struct ur_recovery *rec = &qp->gbn.rec;
 	const struct ur_wqe *wqe;
 
 	if (!rec->repeat)
@@ -260,20 +261,20 @@ static inline struct ur_psn loss_request_psn(const struct ur_qp *qp, const struc
 static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn nr,
 				  uint32_t most, uint64_t now_ns)
 {
-	struct ur_requester *req = &qp->req;
+	struct ur_gbn_requester *gbn = &qp->gbn;
 	struct ur_psn end = ur_psn_add(nr, most);
 
-	if (req->gap) {
-		end = ur_read_gap_present(req->gap, nr, end);
-		ur_read_gap_asked(req->gap, end, req->rec.max, ur_recovery_answer_ns(&req->rec),
+	if (gbn->gap) {
+		end = ur_read_gap_present(gbn->gap, nr, end);
+		ur_read_gap_asked(gbn->gap, end, gbn->rec.max, ur_recovery_answer_ns(&gbn->rec),
 				  now_ns);
 	}
 	if (class_of(wqe) & OP_READ) {
-		req->reasked = nr;
-		req->has_reasked = true;
+		gbn->reasked = nr;
+		gbn->has_reasked = true;
 	}
 	most = (uint32_t)ur_psn_diff(end, nr);
-	ur_recovery_repeated(&req->rec, most, now_ns);
+	ur_recovery_repeated(&gbn->rec, most, now_ns);
 	return most;
 }
 
@@ -283,7 +284,7 @@ static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_ps
 	(void)psn;
 	(void)nr;
 	(void)n;
-	ur_recovery_repeated(&qp->req.rec, 1, now_ns);
+	ur_recovery_repeated(&qp->gbn.rec, 1, now_ns);
 }
 
 #endif

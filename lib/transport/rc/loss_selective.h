@@ -54,9 +54,9 @@ static inline bool loss_has_credit(const struct ur_qp *qp, unsigned class)
 	const struct ur_selective *psn = &qp->xreq.psn;
 
 	(void)class;
-	return ur_selective_has_credit(psn) &&
-	       (req->cur == req->head ||
-		ur_psn_diff(psn->max, oldest_wqe(qp)->first_psn) < SPAN_MAX);
+	if (!ur_selective_has_credit(psn))
+		return false;
+	return req->cur == req->head || ur_psn_diff(psn->max, oldest_wqe(qp)->first_psn) < SPAN_MAX;
 }
 
 /*
@@ -126,7 +126,7 @@ static inline bool loss_may_probe(const struct ur_qp *qp)
 /* The stamp of a packet that is made now is no other packet's. */
 static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
 {
-	return ur_stamp(now_ns) != qp->xreq.last_stamp;
+	return ur_stamp(now_ns) != qp->req.last_stamp;
 }
 
 /* EXT-REQ-PROBE-01. The answer to a probe tells only if its stamp is no other packet's. */
@@ -180,17 +180,17 @@ static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
 }
 
 /* SPRAY-TELL-01. Which way the packet of `psn` went. */
-static inline void record_path(struct ur_ext_requester *x, struct ur_psn psn, bool again)
+static inline void record_path(struct ur_qp *qp, struct ur_psn psn, bool again)
 {
-	if (__builtin_expect(x->spray != NULL, 0))
-		ur_spray_sent(x->spray, psn, x->path, again);
+	if (__builtin_expect(qp->xreq.spray != NULL, 0))
+		ur_spray_sent(qp->xreq.spray, psn, qp->spray_path, again);
 }
 
 static inline void record_request(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_selective_env env = ur_ext_env(qp);
 
-	record_path(&qp->xreq, qp->xreq.psn.max, false);
+	record_path(qp, qp->xreq.psn.max, false);
 	ur_selective_sent(&qp->xreq.psn, &env, 1, now_ns);
 }
 
@@ -231,7 +231,7 @@ static inline void loss_sent_atomic(struct ur_qp *qp, uint64_t now_ns)
 
 static inline void loss_after_send(struct ur_qp *qp, uint64_t now_ns)
 {
-	ur_recovery_outstanding(&qp->req.rec, now_ns);
+	ur_retry_follow(&qp->retry, true, now_ns);
 }
 
 /* ---- again ---- */
@@ -368,7 +368,7 @@ static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_ps
 	if (n)
 		unmark_lost_responses(qp, nr, n, now_ns);
 	ur_selective_resent(&qp->xreq.psn, &env, psn, now_ns);
-	record_path(&qp->xreq, psn, true);
+	record_path(qp, psn, true);
 }
 
 #endif

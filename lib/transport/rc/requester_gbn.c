@@ -9,16 +9,17 @@
 void ur_requester_reposition(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
+	struct ur_gbn_requester *gbn = &qp->gbn;
 	uint32_t tail = ur_wq_tail(&qp->sq);
 	const struct ur_wqe *wqe;
 
 	/* nxt is una, which lies in the oldest WQE that takes PSNs. */
 	req->cur = req->head;
 	req->cur_off = 0;
-	req->rd_out = 0;
+	gbn->rd_out = 0;
 	req->since_ackreq = 0;
-	req->asking = false;
-	req->nak_owed = false;
+	gbn->asking = false;
+	gbn->nak_owed = false;
 	req->local_err = 0;
 	while (req->cur != tail && (ur_sq_at(&qp->sq, req->cur)->flags & UR_WQE_DONE))
 		req->cur++;
@@ -27,7 +28,7 @@ void ur_requester_reposition(struct ur_qp *qp)
 	/* What was sent so far may end in the middle of the message. */
 	wqe = ur_sq_at(&qp->sq, req->cur);
 	if (wqe->flags & UR_WQE_BEGUN)
-		req->cur_off = (uint32_t)ur_psn_diff(req->rec.nxt, wqe->first_psn) << qp->mtu_shift;
+		req->cur_off = (uint32_t)ur_psn_diff(gbn->rec.nxt, wqe->first_psn) << qp->mtu_shift;
 }
 
 void ur_requester_drain(struct ur_qp *qp)

@@ -36,13 +36,7 @@ struct ur_psn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn)
 
 void ur_ext_follow(struct ur_qp *qp, uint64_t now_ns)
 {
-	const struct ur_ext_requester *x = &qp->xreq;
-	struct ur_psn una = x->psn.una;
-
-	/* The newest request stands for the responses that are missing. */
-	if (ur_psn_eq(una, x->psn.max) && !ur_psn_eq(x->rsp.una, x->rsp.max))
-		una = ur_psn_add(una, UR_PSN_MASK);
-	ur_recovery_follow(&qp->req.rec, una, x->psn.max, now_ns);
+	ur_retry_follow(&qp->retry, !ur_ext_idle(&qp->xreq), now_ns);
 }
 
 void ur_ext_requester_stop(struct ur_qp *qp)
@@ -57,7 +51,7 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 	if (x->spray)
 		ur_spray_give(&qp->core->spray, x->spray);
 	x->spray = NULL;
-	x->path = 0;
+	qp->spray_path = 0;
 }
 
 void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
@@ -67,14 +61,14 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 
 	ur_ext_requester_stop(qp);
 	/* EXT-SEL-RTT-02: what was sent before is no business of the next connection. */
-	*x = (struct ur_ext_requester){.last_stamp = x->last_stamp, .echoed = x->last_stamp};
+	*x = (struct ur_ext_requester){.echoed = qp->req.last_stamp};
+	ur_retry_init(&x->retry);
 	ur_rtt_init(&x->rtt);
 	ur_selective_init(&x->psn, &x->marks, 0, first, window);
 	x->reads_from = first;
-	if (qp->mode == UR_MODE_EXTENDED)
-		qp->req.ssn = ur_first_ssn(first);
+	qp->req.ssn = ur_first_ssn(first);
 	ur_selective_init(&x->rsp, &x->marks, 1, ur_psn(0), window);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
-	if (qp->paths > 1 && qp->mode == UR_MODE_EXTENDED && qp->state != IBV_QPS_RESET)
-		x->spray = ur_spray_take(&qp->core->spray, qp->paths, x->last_stamp);
+	if (qp->paths > 1 && qp->state != IBV_QPS_RESET)
+		x->spray = ur_spray_take(&qp->core->spray, qp->paths, qp->req.last_stamp);
 }

@@ -29,7 +29,7 @@ static inline bool may_go_on(const struct ur_qp *qp)
 	if (req->cur == ur_wq_tail(&qp->sq) || req->local_err || loss_holds(qp))
 		return false;
 	/* RC-REQ-DRAIN-01, EXT-REQ-DRAIN-01 */
-	if (qp->state != IBV_QPS_RTS && !loss_is_begun(qp))
+	if (qp->state == IBV_QPS_SQD && !loss_is_begun(qp))
 		return false;
 	if (!loss_is_reliable(qp))
 		return true;
@@ -62,7 +62,7 @@ static inline bool is_sending(const struct ur_qp *qp)
 
 static inline bool may_send(const struct ur_qp *qp)
 {
-	return is_sending(qp) && !qp->req.rec.rnr_until_ns;
+	return is_sending(qp) && !qp->retry.rnr_until_ns;
 }
 
 static inline bool may_probe(const struct ur_qp *qp)
@@ -70,13 +70,18 @@ static inline bool may_probe(const struct ur_qp *qp)
 	return is_sending(qp) && loss_may_probe(qp);
 }
 
-static __attribute__((noinline)) bool is_ready(const struct ur_qp *qp)
+static __attribute__((noinline, cold)) bool has_again(const struct ur_qp *qp)
 {
 	struct again again;
 
+	return loss_next_again(qp, &again);
+}
+
+static inline bool is_ready(const struct ur_qp *qp)
+{
 	if (!may_send(qp))
 		return may_probe(qp);
-	return can_go_on(qp) || (loss_is_troubled(qp) && loss_next_again(qp, &again));
+	return can_go_on(qp) || (loss_is_troubled(qp) && has_again(qp));
 }
 
 /* Asked after every answer and every turn: most often everything posted has been sent. */
