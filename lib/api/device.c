@@ -309,8 +309,11 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 
 	if (rc)
 		return rc;
+	ur_share_choose_driver(dev);
 	rc = ur_share_open(dev, err, cap);
 	if (!rc)
+		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
+	if (rc && ur_share_fall_back(dev, rc, err))
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
 	if (dev->port.open)
 		enlist(dev);

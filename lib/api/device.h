@@ -63,6 +63,8 @@ struct ur_device {
 	pthread_mutex_t gid_lock;	 /* gids, gid_cnt */
 	struct ur_gid gids[UR_GIDS_MAX]; /* zero: an entry that is free */
 	unsigned gid_cnt;
+	bool may_fall_back;		  /* the driver was chosen, and another one can be */
+	char not_af_xdp[256];		  /* why the driver is not af_xdp, when it was chosen */
 	struct ur_shared *shared;	  /* [port] dev, or NULL; see share.h */
 	struct ur_gid taken[UR_GIDS_MAX]; /* gids without gaps, for workers */
 	unsigned taken_cnt;

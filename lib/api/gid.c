@@ -41,6 +41,11 @@ void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes)
 
 	snprintf(text, bytes, "%s by %s", dev->cfg.port.device,
 		 ur_driver_name(dev->cfg.port.driver));
+	if (dev->not_af_xdp[0]) {
+		strlcat(text, " (not af_xdp: ", bytes);
+		strlcat(text, dev->not_af_xdp, bytes);
+		strlcat(text, ")", bytes);
+	}
 	for (unsigned i = 0; i < UR_GIDS_MAX; i++) {
 		struct ur_gid gid = ur_device_gid(dev, i);
 		char name[INET6_ADDRSTRLEN];

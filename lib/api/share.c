@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include <bsd/string.h>
+
 #include "api/device.h"
+#include "edge/dev.h"
 
 #define INTERVAL_NS UINT64_C(10000000)
 
@@ -31,6 +34,33 @@ static bool set_table(struct ur_device *dev)
 	dev->gid_cnt = now.cnt;
 	pthread_mutex_unlock(&dev->gid_lock);
 	return changed;
+}
+
+/* SHARED-DRIVER-01 */
+void ur_share_choose_driver(struct ur_device *dev)
+{
+	if (!ur_config_shares(&dev->cfg) || ur_config_is_given(&dev->cfg, "port", "driver"))
+		return;
+	dev->may_fall_back =
+		ur_dev_suits_af_xdp(&dev->cfg, dev->not_af_xdp, sizeof(dev->not_af_xdp));
+	if (dev->may_fall_back)
+		dev->cfg.port.driver = UR_DRIVER_AF_XDP;
+}
+
+bool ur_share_fall_back(struct ur_device *dev, int rc, const char *err)
+{
+	bool has_device = dev->eal.queue_cnt;
+
+	/* Another endpoint has the interface: no driver helps. */
+	if (!dev->may_fall_back || (rc == -EBUSY && !has_device))
+		return false;
+	dev->may_fall_back = false;
+	strlcpy(dev->not_af_xdp, err, sizeof(dev->not_af_xdp));
+	dev->cfg.port.driver = UR_DRIVER_AF_PACKET;
+	if (has_device)
+		ur_eal_release(&dev->eal);
+	dev->eal.queue_cnt = 0;
+	return true;
 }
 
 int ur_share_open(struct ur_device *dev, char *err, size_t cap)

@@ -2,6 +2,7 @@
 #ifndef UR_API_SHARE_H
 #define UR_API_SHARE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,15 @@ struct ur_device;
  * An endpoint that shares a kernel interface ([port] dev): its GID table is the interface's
  * addresses, and its port is up while the link is and there is an address.
  */
+
+/* Chooses the driver of a shared interface where the configuration names none. */
+void ur_share_choose_driver(struct ur_device *dev);
+
+/*
+ * The port could not be opened for the reason `err`, with that negative errno. Returns whether
+ * another driver was chosen, with which it can be tried again.
+ */
+bool ur_share_fall_back(struct ur_device *dev, int rc, const char *err);
 
 /*
  * Learns the addresses, before DPDK is started. Does nothing without [port] dev. 0, or a negative

@@ -114,7 +114,7 @@
 	K(port, dev, "dev", TEXT, "the name of a kernel interface, empty for none", 0, "",          \
 	  "a kernel interface to share: the endpoint uses the addresses the kernel has there, "     \
 	  "takes UDP port 4791 only, and asks the kernel for routes and neighbours; replaces "      \
-	  "device and [address]")                                                                   \
+	  "device and [address]. Without driver: af_xdp where it works, else af_packet")            \
 	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                    \
 	  "further arguments for the DPDK driver")                                                  \
 	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                      \

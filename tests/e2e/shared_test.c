@@ -74,20 +74,23 @@ static void make_network(void)
 	run("ip addr add 10.78.0.1/24 dev sh0");
 }
 
+/* `more` overrides, NULL at its end. */
 static struct ibv_context *try_open(const char *const *more)
 {
 	const char *set[8] = {"port.dev=sh0", "eal.hugepages=no", "worker.mode=inline"};
 	const struct uroce_open_attr attr = {.set = set};
 
-	for (unsigned i = 3; more && *more; i++)
+	for (unsigned i = 3; *more; i++)
 		set[i] = *more++;
 	err[0] = '\0';
 	return uroce_open(&attr, err, sizeof(err));
 }
 
+static const char *const by_af_packet[] = {"port.driver=af_packet", NULL};
+
 static void open_endpoint(void)
 {
-	ctx = try_open(NULL);
+	ctx = try_open(by_af_packet);
 	cr_assert_not_null(ctx, "%s", err);
 	pd = uroce_alloc_pd(ctx);
 	cr_assert_not_null(pd);
@@ -195,7 +198,7 @@ Test(shared, an_endpoint_has_the_addresses_of_its_interface, .init = setup, .fin
 
 static void expect_refused(const char *what)
 {
-	cr_assert_null(try_open(NULL));
+	cr_assert_null(try_open(by_af_packet));
 	cr_expect_not_null(strstr(err, what), "%s", err);
 }
 
@@ -240,6 +243,51 @@ Test(shared, nothing_stays_behind, .init = setup)
 	teardown();
 	cr_expect_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0, "%s", strerror(errno));
 	close(fd);
+}
+
+/* ---- the driver ---- */
+
+static void expect_description(const char *const *set, const char *want)
+{
+	char text[512];
+
+	ctx = try_open(set);
+	cr_assert_not_null(ctx, "%s", err);
+	pd = uroce_alloc_pd(ctx);
+	uroce_describe_port(ctx, text, sizeof(text));
+	cr_expect_eq(strncmp(text, want, strlen(want)), 0, "%s", text);
+}
+
+static const char *const by_any[] = {NULL};
+
+/* SHARED-DRIVER-01 */
+Test(shared, the_driver_is_af_xdp_where_that_works, .init = make_network, .fini = teardown)
+{
+	int fd = socket(AF_XDP, SOCK_RAW, 0);
+
+	if (fd < 0)
+		cr_skip_test("this kernel has no AF_XDP");
+	close(fd);
+	expect_description(by_any, "sh0 by af_xdp, with the kernel's addresses 10.78.0.1");
+}
+
+/* SHARED-DRIVER-01 */
+Test(shared, the_driver_is_af_packet_where_the_mtu_is_too_large, .init = make_network,
+     .fini = teardown)
+{
+	run("ip link set sh0 mtu 4200");
+	expect_description(by_any,
+			   "sh0 by af_packet (not af_xdp: the MTU of sh0 is 4200 and af_xdp "
+			   "supports at most 3072), with the kernel's addresses 10.78.0.1");
+}
+
+/* SHARED-DRIVER-01: af_packet's own argument is one that af_xdp refuses, when it is opened. */
+Test(shared, the_driver_is_af_packet_where_af_xdp_does_not_open, .init = make_network,
+     .fini = teardown)
+{
+	static const char *const set[] = {"port.args=framecnt=512", NULL};
+
+	expect_description(set, "sh0 by af_packet (not af_xdp: ");
 }
 
 /* ---- addresses and link ---- */
