@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Congestion notification: marks in the IP header become CNPs, CNPs are heard."""
+"""Congestion notification: CE marks in the IP header cause CNPs, and CNPs have an effect."""
 
 import statistics
 import time
@@ -13,7 +13,7 @@ CNP_INTERVAL_S = 50e-6
 
 
 def notifications(c):
-    """The CNPs among what came so far; ACKs go through the ledger."""
+    """The CNPs received so far. ACKs are checked by the ledger."""
     out = []
     for p in c.drain():
         if p.opcode == CNP:
@@ -102,8 +102,8 @@ STEADY_WRITES, WRITES_MAX = 9, 1000
 
 
 def time_of_write(c, region, msn, congested):
-    """(seconds from the first packet of a long WRITE to the last, whether CNPs came steadily until it began);
-    congested: CNPs come before it and meanwhile, one an interval at most."""
+    """(seconds from the first packet of a long WRITE to the last, whether CNPs were sent steadily until it
+    began). `congested`: CNPs are sent before and during the WRITE, at most one per interval."""
     first = c.dut_psn
     cnps, came = [0.0], []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unreliable services: UC and UD, both ways."""
+"""Unreliable services: UC and UD, in both directions."""
 
 import roce
 from dut import WITH_GRH, WITH_IMM

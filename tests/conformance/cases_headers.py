@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is looked at before a queue pair sees a packet: each bad packet has no effect, the good one
-with the same PSN behind it is executed."""
+"""Checks before a packet reaches a queue pair: a bad packet has no effect, and the following good packet
+with the same PSN is executed."""
 
 import roce
 from roce import RC, UC, WRITE_ONLY, psn_add
@@ -8,7 +8,7 @@ from station import case, check, equal
 
 
 def refused_silently(s, counter=None, region=None, connection=None, **wrong):
-    """A WRITE with something wrong has no effect; the same WRITE without it does."""
+    """A WRITE with an error has no effect; the same WRITE without the error is executed."""
     c = connection or s.connect()
     region = region or s.dut.region()
     payload = wrong.pop("payload", b"wrong!!!")
@@ -25,7 +25,7 @@ def refused_silently(s, counter=None, region=None, connection=None, **wrong):
 
 
 def accepted(s, **fields):
-    """A WRITE with something unusual is executed."""
+    """A WRITE with an unusual but valid field is executed."""
     c = s.connect()
     region = s.dut.region()
     c.write(region, b"unusual!", **fields)

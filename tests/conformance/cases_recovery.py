@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device as requester: what it does about losses, timeouts and receivers that are not ready."""
+"""The device as requester: losses, timeouts and receivers that are not ready."""
 
 import struct
 import time
@@ -18,7 +18,7 @@ def timeout_s(code):
 
 
 def not_before(s, when, start, seconds, what):
-    """The one bound in time there is: something must not come too early."""
+    """The only check of time: a packet must not come too early."""
     took = when - start
     check(took >= seconds - s.grain_s, f"{what} came {took * 1e3:.2f} ms after, not before "
           f"{seconds * 1e3:.2f} ms is allowed")
@@ -39,7 +39,7 @@ def goes_back_n(s):
         for i in range(2, 6):
             p = c.expect(roce.WRITE_LAST if i == 5 else roce.WRITE_MIDDLE, psn=psn_add(c.dut_psn, i))
             equal(p.payload, data[i * c.mtu:(i + 1) * c.mtu], f"payload of {p}")
-            # It may send in portions, and ask before the next.
+            # The device may send in portions, each of which ends with AckReq.
             if p.ackreq and i < 5:
                 c.ack(p.psn, 0)
         c.silent("it was asked for once")
@@ -63,7 +63,7 @@ def nak_acknowledges(s):
 
 
 def through_losses(s, requests, lose_requests, lose_responses=(), **options):
-    """Work requests through a go-back-N peer that loses; everything completes, every byte is right."""
+    """Work requests to a go-back-N peer with losses. Everything must complete, with the right bytes."""
     c = s.connect(**{"timeout": 17, "retry": 6, **options})
     region = s.dut.region(1 << 18)
     outgoing = s.bytes(1 << 17)

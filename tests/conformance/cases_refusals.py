@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device as responder: what it refuses, and what that does to the connection."""
+"""The device as responder: requests that it refuses, and the effect on the connection."""
 
 import roce
 from roce import (NAK_ACCESS, NAK_INVALID, NAK_OPERATION, RNR, SEND_FIRST, SEND_LAST, SEND_MIDDLE,
@@ -10,7 +10,7 @@ from cases_responder import receive_ring, take_read
 
 
 def refusal(s, c, syndrome, psn):
-    """The NAK, once; then the queue pair is in error and silent."""
+    """There is one NAK; then the queue pair is in error and silent."""
     p = c.refused(syndrome, psn)
     c.in_error()
     c.write(s.dut.region(), b"behind")
@@ -21,7 +21,7 @@ def refusal(s, c, syndrome, psn):
 # ---- opcode sequence ----
 
 def sequence(s, opcodes, at):
-    """These packets in order; the one at index `at` is refused as invalid."""
+    """Sends these packets in order. The one at index `at` must be refused as invalid."""
     c = s.connect()
     receive_ring(s, c, 8192)
     region = s.dut.region()
@@ -296,7 +296,7 @@ def rnr_of_write_immediate(s):
 
 
 def _tail(c, region, data, psn, start):
-    """The packets of the WRITE from PSN `start` on, an ACK asked for at the last."""
+    """Sends the packets of the WRITE from PSN `start` on, the last one with AckReq."""
     from station import segments
     parts = segments("write", data, c.mtu, region.addr, region.rkey, imm=5)
     parts[-1]["ackreq"] = 1

@@ -12,7 +12,7 @@ RADDR, RKEY = 0x10000, 0x1234
 
 
 def take(c, kind, data, psn, **options):
-    """One message of the device's; its packets are what they have to be. Returns the PSN behind."""
+    """Checks the packets of one message of the device. Returns the PSN after it."""
     if kind == "write":
         options = {"va": RADDR, "rkey": RKEY, **options}
     parts = segments(kind, data, c.mtu, **options)
@@ -31,7 +31,7 @@ def take_read_request(c, psn, length, raddr=RADDR):
 
 
 def source(s, n):
-    """(region, its n random bytes)"""
+    """Returns (region, its n random bytes)."""
     region = s.dut.region(max(4096, n))
     data = s.bytes(n)
     if n:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device as responder: what it executes, and how it acknowledges."""
+"""The device as responder: execution and acknowledgement of requests."""
 
 import struct
 
@@ -111,7 +111,7 @@ def write_immediate(s):
 
 
 def take_read(c, psn, length):
-    """The responses to a READ; returns the bytes and the MSNs."""
+    """Checks the responses to a READ; returns the bytes and the MSNs."""
     count = max(1, -(-length // c.mtu))
     data, msns = b"", []
     for i in range(count):
@@ -285,7 +285,7 @@ def duplicate_atomic(s):
 
 
 def open_gap(c):
-    """Leaves out a PSN, that of one message."""
+    """Leaves a gap of one message with one PSN."""
     missing = c.psn
     c._note(SEND_ONLY, missing, 1)
     c.psn = psn_add(missing, 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device under test: opens a device and does what it is told, a line at a time. It knows
- * nothing of packets and judges nothing.
+ * The device under test: opens a device and executes commands, one per line. It does not know
+ * packets and does not judge results.
  */
 #include "dut.h"
 
@@ -22,7 +22,7 @@
 #define OBJECTS	   64
 #define CQ_ENTRIES 512
 #define LINE_BYTES (1u << 20)
-#define IDLE_NS	   100000 /* how long it sleeps when there is nothing to do */
+#define IDLE_NS	   100000 /* time that it sleeps if there is nothing to do */
 #define IDLE_AFTER 64
 
 struct region {
@@ -32,7 +32,7 @@ struct region {
 
 struct queue_pair {
 	struct ibv_qp *qp;
-	struct ibv_cq *cq[2]; /* of sends, of receives */
+	struct ibv_cq *cq[2]; /* CQ of sends, of receives */
 	struct ibv_srq *srq;
 };
 
@@ -42,7 +42,7 @@ static struct region regions[OBJECTS];
 static struct queue_pair qps[OBJECTS];
 static bool quit;
 
-/* What a command returns: an errno value, 0 when all is well. */
+/* A command returns 0 or an errno value. */
 typedef int (*command_fn)(struct dut_line *l);
 
 static struct queue_pair *qp_of(const struct dut_line *l)
@@ -52,7 +52,7 @@ static struct queue_pair *qp_of(const struct dut_line *l)
 	return i < OBJECTS && qps[i].qp ? &qps[i] : NULL;
 }
 
-/* The region `mr`, if [off, off + len) is inside. */
+/* The region `mr`; NULL if [off, off + len) is not inside. */
 static struct region *region_of(const struct dut_line *l)
 {
 	uint64_t i = dut_line_number(l, "mr", OBJECTS), off = dut_line_number(l, "off", 0);
@@ -302,7 +302,7 @@ static int do_state(struct dut_line *l)
 	return rc;
 }
 
-/* Before the next test: no queue pair, no memory. */
+/* Destroys all queue pairs and memory, before the next test. */
 static int do_clear(struct dut_line *l)
 {
 	for (unsigned i = 0; i < OBJECTS; i++)
@@ -484,7 +484,7 @@ static void execute(char *text, int control)
 	dut_line_free(&l);
 }
 
-/* Takes what has come; executes each whole line. Returns false when the tester is gone. */
+/* Reads input and executes each complete line. Returns false if the tester has ended. */
 static bool obey(int control)
 {
 	static char line[LINE_BYTES];
@@ -524,7 +524,7 @@ static void serve(int control)
 	}
 }
 
-/* The control connection of a tester elsewhere. */
+/* Accepts the control connection of a tester on another machine. */
 static int accept_tester(uint16_t port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -577,7 +577,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "dut: --device and --control or --listen are needed\n");
 		return 2;
 	}
-	signal(SIGPIPE, SIG_IGN); /* a tester that ends is no error */
+	signal(SIGPIPE, SIG_IGN); /* the end of the tester is not an error */
 	ctx = dut_open(&o);
 	for (unsigned i = 0; i < 2; i++)
 		pds[i] = V(alloc_pd)(ctx);

@@ -3,9 +3,9 @@
 #define UR_CONFORMANCE_DUT_H
 
 /*
- * The device under test, driven line by line (docs/conformance.md has the commands). dut.c speaks
- * verbs; V(name) is uroce's function or libibverbs'. What verbs do not have is behind the
- * functions below, once for each.
+ * The device under test, controlled line by line (docs/conformance.md lists the commands). dut.c
+ * uses verbs; V(name) is the function of uroce or of libibverbs. The functions below cover what
+ * verbs do not have; each of the two has its own implementation.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ struct dut_options {
 	const char *device;  /* configuration file, or name of a verbs device */
 	const char *set[32]; /* overrides of the configuration, NULL at the end */
 	unsigned set_cnt;
-	int frames_fd;	  /* where a ring's other end is relayed to; -1: nowhere */
+	int frames_fd;	  /* socket to which the other end of a ring is relayed; -1: none */
 	const char *ring; /* the name of that ring */
 };
 
@@ -33,13 +33,13 @@ struct dut_options {
 struct ibv_context *dut_open(const struct dut_options *o);
 void dut_close(struct ibv_context *ctx);
 
-/* Does what the device needs done by its user; returns whether there was anything. */
+/* Runs the worker of an inline device. Returns true if there was something to do. */
 bool dut_progress(struct ibv_context *ctx);
 
 /* Counters as a JSON object without a newline; the caller frees it. */
 char *dut_counters(struct ibv_context *ctx);
 
-/* How an RC queue pair survives loss, "gbn" or "reorder". Returns 0 or an errno value. */
+/* Sets the loss recovery of an RC queue pair, "gbn" or "reorder". Returns 0 or an errno value. */
 int dut_set_mode(struct ibv_qp *qp, const char *mode);
 
 #ifndef DUT_VERBS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device under test, seen from the tester: commands to the program dut, one line each way."""
+"""The device under test, as the tester sees it: commands to the program dut, one line each way."""
 
 import collections
 import json
@@ -27,11 +27,11 @@ Completion = collections.namedtuple("Completion", "id status opcode length flags
 
 
 class Gone(Exception):
-    """The program under test ended."""
+    """The program under test has ended."""
 
 
 class Refused(Exception):
-    """A command failed there."""
+    """A command failed in the program under test."""
 
 
 class Region:
@@ -83,7 +83,7 @@ class Dut:
         return out
 
     def wait(self, qp, count, recv=False):
-        """`count` completions; fewer when they do not come."""
+        """Polls `count` completions; returns fewer if they do not arrive."""
         until = time.monotonic() + PATIENCE_S
         out = self.poll(qp, recv)
         while len(out) < count and time.monotonic() < until:
@@ -95,7 +95,7 @@ class Dut:
         return self.ask("state", qp=qp)["state"]
 
     def counters(self):
-        """All of them, names flat; the last of equal names counts."""
+        """All counters in one dictionary; of equal names the last one counts."""
         flat = {}
 
         def walk(value):

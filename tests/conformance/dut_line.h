@@ -15,16 +15,16 @@ struct dut_line {
 	size_t reply_len;
 };
 
-/* Takes the line apart in place. */
+/* Parses the line in place. */
 void dut_line_parse(struct dut_line *l, char *text);
 void dut_line_free(struct dut_line *l);
 
-/* NULL, or `otherwise`, when the command does not have the key. */
+/* The value of a key. Without the key: NULL, or `otherwise` for numbers. */
 const char *dut_line_text(const struct dut_line *l, const char *key);
 uint64_t dut_line_number(const struct dut_line *l, const char *key, uint64_t otherwise);
 
 void dut_line_say(struct dut_line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Appends n bytes in hex. */
+/* Appends `n` bytes in hexadecimal to the answer. */
 void dut_line_say_bytes(struct dut_line *l, const uint8_t *p, size_t n);
 
 #endif

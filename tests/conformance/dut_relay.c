@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The scripted end is not in this process. So the other end of the ring is a port without an
- * endpoint, and what it receives is handed on frame by frame.
+ * The scripted end is in another process. So the other end of the ring is a port without an
+ * endpoint, whose frames are relayed.
  */
 #include "dut.h"
 

@@ -34,7 +34,7 @@ bool dut_progress(struct ibv_context *ctx)
 	return false;
 }
 
-/* What the kernel shows of the port. */
+/* The counters that the kernel has for the port. */
 char *dut_counters(struct ibv_context *ctx)
 {
 	char dir[256], path[600], *text = NULL;

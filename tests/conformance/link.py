@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How frames come and go: a kernel interface, or the relay of a ring in the tested program."""
+"""Transport of frames: a kernel interface, or the relay of a ring in the tested program."""
 
 import queue
 import socket
@@ -13,7 +13,7 @@ PACKET_OUTGOING = 4
 
 
 class Link:
-    """A thread takes frames off the socket, so that stamps are near arrival and nothing overflows."""
+    """A thread reads frames from the socket, so that timestamps are accurate and nothing overflows."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -41,7 +41,7 @@ class Link:
         self.sock.send(frame)
 
     def receive(self, until):
-        """(time, frame), or None when nothing came by `until`."""
+        """Returns (time, frame), or None if nothing arrived before `until`."""
         try:
             return self.frames.get(timeout=max(0, until - time.monotonic()))
         except queue.Empty:
@@ -64,7 +64,7 @@ def kernel_interface(name):
 
 
 def relay_pair():
-    """(our link, the descriptor for the program that relays)."""
+    """Returns (our link, the descriptor for the program that relays)."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for s in (ours, theirs):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)

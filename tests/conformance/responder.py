@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A conforming go-back-N responder, played by the script, that loses what it is told to lose.
+"""A conforming go-back-N responder in the script, with configurable losses.
 
 It stands for any standard device: executes what is expected, drops what is early and reports the
 gap once, acknowledges duplicates, answers READs and atomics from a memory of its own.
@@ -17,8 +17,8 @@ WRITES = (WRITE_FIRST, WRITE_MIDDLE, WRITE_MIDDLE + 1, WRITE_LAST_IMM, WRITE_ONL
 
 
 class GoBackN:
-    """`lose_requests` and `lose_responses` are sets of ordinals, from 0, of what arrives and of what
-    would be sent. Memory begins at `base`."""
+    """`lose_requests` and `lose_responses` are sets of ordinals, from 0, of the packets that arrive and of
+    those that would be sent. Memory begins at `base`."""
 
     def __init__(self, c, base=0x10000, size=1 << 20, lose_requests=(), lose_responses=()):
         self.c, self.base, self.memory = c, base, bytearray(size)
@@ -28,13 +28,13 @@ class GoBackN:
         self.write_at = 0
         self.nak_sent = False
         self.atomics = {}
-        # What came, with the PSNs that a request takes; how many began at a PSN seen before.
+        # Requests received, with the PSNs that they take; number that began at a PSN seen before.
         self.arrived, self.repeated, self.answered = 0, 0, 0
         self.seen = set()
         self.log = []
 
     def run(self, messages):
-        """Until so many messages are executed and nothing comes any more of them."""
+        """Runs until this number of messages has been executed and no more of their packets arrive."""
         while self.msn < messages:
             self.take(self.c.next(f"message {self.msn + 1} of {messages}"))
 
@@ -135,7 +135,7 @@ class GoBackN:
         self.answer(lambda: self.c.atomic_response(found, p.psn, self.msn))
 
     def finish(self, wanted):
-        """Goes on answering until the completions are there; returns them."""
+        """Keeps answering until the completions are there; returns them."""
         got, until = [], time.monotonic() + 2 * station.PATIENCE_S
         while len(got) < wanted:
             got += self.c.dut.poll(self.c.qp)

@@ -3,7 +3,7 @@
 
 Nothing here comes from the engine or looks at it: two ends that share code agree on the same
 mistake. Sources are the InfiniBand specification's public descendants (opcodes, header layouts) and
-the two checksums recorded from foreign hardware that selftest.py compares with.
+the two checksums recorded from hardware of another vendor that selftest.py compares with.
 """
 
 import binascii
@@ -67,7 +67,7 @@ def psn_add(psn, n):
 
 
 def psn_diff(a, b):
-    """a - b as a signed number: how far a is ahead of b."""
+    """a - b as a signed number: the distance by which a is ahead of b."""
     d = (a - b) & PSN_MASK
     return d - 0x1000000 if d & 0x800000 else d
 
@@ -78,7 +78,7 @@ def headers_of(opcode):
 
 
 class Packet:
-    """One frame. What is not given has the value that a well-behaved sender uses."""
+    """A frame. Fields that are not given have the value of a conforming sender."""
 
     FIELDS = {
         "opcode": 0, "se": 0, "migrated": 1, "tver": 0, "pkey": 0xFFFF, "fecn": 0, "becn": 0,
@@ -92,7 +92,7 @@ class Packet:
         "payload": b"", "pad": None,
         "src": None, "dst": None, "src_mac": b"", "dst_mac": b"",
         "tos": 0, "ttl": 64, "ident": 0, "sport": 0xC000, "udp_checksum": 0,
-        # What only a test does: bytes cut off the end before the ICRC, bits flipped in the frame.
+        # Only for tests: bytes cut off before the ICRC, bits flipped in the frame.
         "cut": 0, "icrc_xor": 0,
     }
 
@@ -186,7 +186,7 @@ def checksum(data):
 
 
 def icrc(ip, udp, transport):
-    """The invariant CRC over what routers may not change, with ones where they may."""
+    """The invariant CRC, with ones in place of the fields that routers may change."""
     ip, udp, transport = bytearray(ip), bytearray(udp), bytearray(transport)
     if ip[0] >> 4 == 4:
         ip[1] = ip[8] = ip[10] = ip[11] = 0xFF
@@ -203,7 +203,7 @@ class Malformed(Exception):
 
 
 def _parse_ip(frame):
-    """(version, ip header, udp and on, tos, ttl, ident, src, dst), or None when it is not UDP."""
+    """(version, IP header, UDP and the rest, tos, ttl, ident, src, dst), or None if it is not UDP."""
     kind = struct.unpack_from("!H", frame, 12)[0]
     if kind == ETHERTYPE[4]:
         ip = frame[14:34]
@@ -225,7 +225,7 @@ def _parse_ip(frame):
 
 
 def parse(frame):
-    """A Packet, or None when the frame is not RoCEv2; Malformed when it is a bad one."""
+    """Returns a Packet, or None if the frame is not RoCEv2. Raises Malformed for a bad packet."""
     if len(frame) < 42:
         return None
     got = _parse_ip(frame)
@@ -266,7 +266,7 @@ def parse(frame):
 
 
 def check_sent(p):
-    """What every packet of a conforming sender has in common; Malformed says what is wrong."""
+    """Checks rules for every packet of a conforming sender. Raises Malformed with the violations."""
     wrong = []
     if p.tver:
         wrong.append(f"TVer {p.tver}")

@@ -51,7 +51,7 @@ class Runner:
         self.dut = self.link = None
 
     def start(self):
-        """A program under test, and the way to it; again after it died."""
+        """Starts the program under test and the link to it, also after it has died."""
         a = self.args
         self.stop()
         if a.dut.startswith("tcp:"):
@@ -78,7 +78,7 @@ class Runner:
         return status
 
     def run(self, test):
-        """(verdict, why)"""
+        """Runs a test; returns (verdict, reason)."""
         s = self.station
         try:
             self.dut.ask("clear")
@@ -122,7 +122,7 @@ BEGIN, END = "<!-- table: begin (run.py --table) -->", "<!-- table: end -->"
 
 
 def worst_of(files):
-    """The verdicts of several runs: one failure is a failure."""
+    """Combines the verdicts of several runs: one failure is a failure."""
     out = {}
     for file in files:
         with open(file) as f:
@@ -152,7 +152,7 @@ def write_table(path, columns):
 
 
 def read_column(path, column):
-    """Test -> verdict as the table has it."""
+    """The verdicts in the table, by test."""
     with open(path) as f:
         lines = f.read().split(BEGIN)[1].split(END)[0].strip().splitlines()
     cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines]
@@ -161,7 +161,7 @@ def read_column(path, column):
 
 
 def compare(path, column, verdicts):
-    """What the table does not have or has otherwise, one sentence each: what is better is to be written there."""
+    """The differences from the table, one sentence each. Better verdicts must be recorded in the table as well."""
     wanted = read_column(path, column)
     return [f"{t}: {got['verdict']}, and {path} says {wanted.get(t, 'nothing')}"
             for t, got in verdicts.items() if wanted.get(t) != got["verdict"]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tester's own packets against bytes recorded from foreign hardware and a foreign driver."""
+"""Compares the tester's own packets with bytes recorded from other hardware and another driver."""
 
 import glob
 import os

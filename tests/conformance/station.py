@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scripted end: connections that a test speaks for packet by packet, and what it may expect.
+"""The scripted end: connections that a test controls packet by packet, and the packets that it expects.
 
 Nothing is asserted about how soon something comes, only what comes and in which order. That
 something does *not* come is shown by a barrier: a request on another connection, sent later, is
@@ -23,11 +23,11 @@ TRANSPORTS = {"rc": RC, "uc": UC, "ud": UD}
 
 
 class Failure(Exception):
-    """The device does not do what the clause demands."""
+    """The device violates the clause."""
 
 
 class Unsupported(Exception):
-    """The device does not have what the test is about."""
+    """The device does not have the feature that the test needs."""
 
 
 def check(truth, text):
@@ -43,7 +43,7 @@ def equal(got, wanted, what):
 
 
 def segments(kind, data, mtu, va=0, rkey=0, imm=None, inv=None):
-    """The packets of a SEND ("send") or WRITE ("write"): a dict of fields each."""
+    """The packets of a SEND ("send") or WRITE ("write"): a dict of fields for each."""
     first, middle, last, last_imm, only, only_imm = (
         (SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM)
         if kind == "send" else
@@ -69,7 +69,7 @@ def segments(kind, data, mtu, va=0, rkey=0, imm=None, inv=None):
 
 
 class Connection:
-    """A queue pair of the device's and the end that this program plays."""
+    """A queue pair of the device, and the end that this program plays."""
 
     def __init__(self, station, kind="rc", mtu=1024, psn=None, dut_psn=None, v6=False, mode=None,
                  access=ALL_ACCESS, **options):
@@ -77,7 +77,7 @@ class Connection:
         self.station, self.dut, self.kind, self.mtu = station, station.dut, kind, mtu
         self.ours, self.theirs = station.addresses(v6)
         self.qpn = station.next_qpn()
-        # What we send next, and what the device sends first.
+        # PSN that we send next, and first PSN of the device.
         self.psn = rng.randrange(1 << 20, 1 << 22) if psn is None else psn
         self.dut_psn = rng.randrange(1 << 20, 1 << 22) if dut_psn is None else dut_psn
         self.first_psn = self.psn
@@ -85,7 +85,7 @@ class Connection:
                              srq=options.pop("srq", None), qkey=options.pop("qkey", None))
         self.qp, self.dut_qpn = int(reply["qp"]), int(reply["qpn"])
         self.inbox = collections.deque()
-        # The ledger of requests: what a PSN was used for, messages complete when it is executed.
+        # The ledger of requests: use of each PSN, and messages complete when it is executed.
         self.used, self.complete, self.messages = {}, {}, 0
         self.acked_psn = self.last_nak = None
         station.connections[self.qpn] = self
@@ -107,7 +107,7 @@ class Connection:
         return p
 
     def request(self, opcode, payload=b"", psn=None, span=1, ledger=True, **fields):
-        """One request packet. Without a PSN it is the next, and takes `span` of them."""
+        """Sends a request packet. Without `psn` it gets the next one, and takes `span` PSNs."""
         here = self.psn if psn is None else psn
         if ledger:
             self._note(opcode, here, span)
@@ -126,7 +126,7 @@ class Connection:
             self.complete[psn_add(psn, i)] = self.messages
 
     def message(self, kind, data, va=0, rkey=0, imm=None, inv=None, ackreq=1, psn=None, **fields):
-        """A whole SEND or WRITE; returns its first PSN. With a PSN it is sent again."""
+        """Sends a complete SEND or WRITE; returns its first PSN. With `psn` it is sent again."""
         first = self.psn if psn is None else psn
         parts = segments(kind, data, self.mtu, va, rkey, imm, inv)
         for i, part in enumerate(parts):
@@ -142,7 +142,7 @@ class Connection:
         return self.message("write", data, va=region.addr + off, rkey=region.rkey, **options)
 
     def read(self, region, length, off=0, psn=None, rkey=None, **options):
-        """A READ request; returns its PSN."""
+        """Sends a READ request; returns its PSN."""
         here = self.psn if psn is None else psn
         span = max(1, -(-length // self.mtu))
         self.request(READ_REQUEST, psn=psn, span=span,
@@ -162,11 +162,11 @@ class Connection:
         return here
 
     def ack(self, psn, msn, syndrome=NO_CREDITS, **fields):
-        """An Acknowledge of ours: ACK, RNR NAK or NAK."""
+        """Sends an Acknowledge: ACK, RNR NAK or NAK."""
         self.transmit(self.packet(ACKNOWLEDGE, psn=psn, aeth=(syndrome, msn), **fields))
 
     def read_response(self, data, psn, msn, first=0, last=None, start=True, end=True):
-        """Answers a READ by packets [first, last) of the answer, whose first PSN is `psn`.
+        """Answers a READ with packets [first, last) of the response, which begins at PSN `psn`.
 
         `start` and `end`: whether the ends are First and Last of the answer, or Middle."""
         parts = [data[at:at + self.mtu] for at in range(0, len(data), self.mtu)] or [b""]
@@ -183,7 +183,7 @@ class Connection:
     # ---- expecting ----
 
     def next(self, what):
-        """The next packet, whatever it is; `what` is for the failure that nothing came."""
+        """The next packet of any kind. `what` is for the message if there is none."""
         until = time.monotonic() + PATIENCE_S
         while not self.inbox:
             if not self.station.pump(until):
@@ -194,7 +194,7 @@ class Connection:
         return p.operation == ACKNOWLEDGE and p.syndrome & 0x60 == roce.ACK
 
     def _is_repeat(self, p):
-        """The NAK that came before, once more. One test says that it may not; others go on."""
+        """True for a repetition of the last NAK. One test forbids it; the others ignore it."""
         if p.operation != ACKNOWLEDGE or self._is_ack(p):
             return False
         repeated = self.last_nak == (p.syndrome, p.psn) and p.syndrome == roce.NAK_SEQUENCE
@@ -202,7 +202,7 @@ class Connection:
         return repeated
 
     def check_ack(self, p):
-        """What holds for every ACK: its PSN is of a SEND or WRITE that was sent, its MSN fits."""
+        """Rules for every ACK: its PSN is that of a SEND or WRITE that was sent, and its MSN fits."""
         kind = self.used.get(p.psn)
         check(kind is not None, f"{p}: an ACK for a PSN that was never sent")
         check(kind == "data", f"{p}: an Acknowledge carries the PSN of {kind}")
@@ -215,7 +215,7 @@ class Connection:
         self.acked_psn = p.psn
 
     def expect(self, opcode, psn=None, syndrome=None, fits=None):
-        """The next packet that is no ACK of requests before it; checked against what is given."""
+        """The next packet except for ACKs of earlier requests. It is checked against the arguments."""
         names = "any of " + ", ".join(roce.NAMES[o] for o in opcode) if isinstance(opcode, tuple) \
             else roce.NAMES[opcode]
         what = names + (f" psn {psn:#08x}" if psn is not None else "") + (
@@ -248,19 +248,19 @@ class Connection:
                 return p
 
     def refused(self, syndrome, psn):
-        """The NAK; what was complete before it may have been acknowledged."""
+        """Expects a NAK. Requests that completed before it may have been acknowledged."""
         p = self.expect(ACKNOWLEDGE, psn=psn, syndrome=syndrome)
         check(p.msn <= self.messages, f"{p}: MSN of messages that were never sent")
         return p
 
     def drain(self):
-        """What has come until a barrier has passed."""
+        """All packets that arrive until a barrier has passed."""
         self.station.barrier()
         out, self.inbox = list(self.inbox), collections.deque()
         return out
 
     def silent(self, why, acks=False, naks=False):
-        """Nothing more comes, or only ACKs of what was sent, or the last NAK again."""
+        """Expects nothing more, except ACKs of requests that were sent, or the last NAK again."""
         for p in self.drain():
             if acks and self._is_ack(p):
                 self.check_ack(p)
@@ -279,7 +279,7 @@ class Connection:
                      raddr=raddr, rkey=rkey, **options)
 
     def completions(self, *wanted, recv=False):
-        """These complete, in this order and no other: (id, status) each. Returns them."""
+        """Expects these completions, (id, status) each, in this order. Returns them."""
         got = self.dut.wait(self.qp, len(wanted), recv)
         equal([(c.id, c.status) for c in got], list(wanted),
               "receive completions" if recv else "send completions")
@@ -311,7 +311,7 @@ class Station:
         self.case("")
 
     def case(self, name):
-        """Forgets what was; a test's random choices follow from its name."""
+        """Resets the state. The random choices of a test depend only on its name."""
         self.rng = random.Random(name)
         self.connections, self.trace, self.malformed, self._barrier = {}, [], [], None
         self.started = time.monotonic()
@@ -346,7 +346,7 @@ class Station:
         self.link.send(p.build())
 
     def pump(self, until):
-        """Takes in one frame; False when none came in time."""
+        """Receives one frame; False if none arrived in time."""
         got = self.link.receive(until)
         if got is None:
             return False
@@ -371,7 +371,7 @@ class Station:
         return True
 
     def barrier(self):
-        """Returns when the device has handled all that was sent before."""
+        """Returns when the device has processed everything sent before."""
         if self._barrier is None:
             self._barrier = Connection(self)
         c = self._barrier
@@ -388,8 +388,8 @@ class Station:
 
 
 class Counted:
-    """with station.counted(name=n): the device's counter grows by n meanwhile. A counter that the
-    device does not have is not looked at."""
+    """with station.counted(name=n): the device's counter must grow by n meanwhile. Counters that the device
+    does not have are ignored."""
 
     # rxe's names of the same things
     RXE = {"duplicate_request": "duplicate_request", "out_of_sequence": "out_of_seq_request",
@@ -429,7 +429,7 @@ CASES = []
 
 
 def case(clause, sentence):
-    """A test: a function of the station. `clause` is where the demand comes from."""
+    """Decorator for a test, a function of the station. `clause` is the source of the requirement."""
     def add(fn):
         CASES.append(Case(fn.__name__, clause, sentence, fn))
         return fn

@@ -8,9 +8,9 @@
 #include "../unit/frames.h"
 
 /*
- * ext_capture FILE: a capture of extended mode with every opcode, over IPv4, IPv6 and VLAN, with
- * values that tell fields apart, and packets that are wrong in one way each. What is in it, packet
- * by packet, is said by dissector.sh and pcap_tool_test.sh.
+ * ext_capture FILE: writes a capture of extended mode with every opcode, over IPv4, IPv6 and VLAN,
+ * with distinct values in all fields, and packets with one error each. dissector.sh and
+ * pcap_tool_test.sh contain its expected contents, packet by packet.
  */
 
 #define MINIMUM_FRAME 60
@@ -26,7 +26,7 @@ static void write_frame(struct frame *f)
 	struct pcap_pkthdr hdr = {.ts = {.tv_sec = 1, .tv_usec = packet_cnt++ * 1000}};
 
 	while (f->len < MINIMUM_FRAME)
-		f->b[f->len++] = 0xee; /* Ethernet padding, which is no part of the packet */
+		f->b[f->len++] = 0xee; /* Ethernet padding, not part of the packet */
 	hdr.caplen = hdr.len = (uint32_t)f->len;
 	pcap_dump((u_char *)out, &hdr, f->b);
 }
@@ -60,7 +60,7 @@ static struct ur_packet sequence_nak(bool v6, bool vlan)
 	return p;
 }
 
-/* The same length and ICRC, one bit of the payload or last header the other way round. */
+/* The same length and ICRC, but one bit of the payload or last header is flipped. */
 static void write_damaged(struct ur_packet p)
 {
 	struct frame f;
@@ -70,7 +70,7 @@ static void write_damaged(struct ur_packet p)
 	write_frame(&f);
 }
 
-/* Eight bytes behind the BTH, whatever the opcode wants there; the ICRC is right. */
+/* Eight bytes after the BTH, whatever headers the opcode needs; the ICRC is correct. */
 static void write_with_eight_bytes(uint8_t opcode)
 {
 	struct ur_packet p = frame_packet(UR_RC_SEND_ONLY, false, text, 8);

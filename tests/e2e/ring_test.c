@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two endpoints in one process, joined by a ring: the public API end to end, without a privilege.
- * The server lives in a thread of its own; the client is the test. Both see each other's memory,
- * which is how the tests compare bytes.
+ * Two endpoints in one process, joined by a ring: the public API end to end, without privileges.
+ * The server runs in its own thread; the test is the client. Both can access each other's memory,
+ * so that the tests can compare bytes.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ struct side {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr, *recv_mr;
-	uint8_t *region;   /* REGION_BYTES, what the peer writes to and reads from */
+	uint8_t *region;   /* REGION_BYTES, target of the peer's RDMA */
 	uint8_t *received; /* RECV_CNT receives of RECV_BYTES */
 };
 
@@ -172,7 +172,7 @@ static void *serve(void *arg)
 	return arg;
 }
 
-/* The next connection event of the client's. */
+/* The next connection event of the client. */
 static enum uroce_cm_event_type client_event(void)
 {
 	struct uroce_cm_event *e;
@@ -241,7 +241,7 @@ static struct ibv_wc client_completion(void)
 	return wc;
 }
 
-/* Posts one request over client.region[0, len) and returns its completion. */
+/* Posts one request with client.region[0, len) and returns its completion. */
 static struct ibv_wc transfer(struct ibv_send_wr *wr, uint32_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)client.region, len, client.mr->lkey};
@@ -273,8 +273,8 @@ static const uint32_t sizes[] = {0, 1, 3, 4095, 4096, 4097, 100000, REGION_BYTES
 #define SIZES_CNT (sizeof(sizes) / sizeof(sizes[0]))
 
 /*
- * Not as .init and .fini: Criterion takes a crash in there for a warning, and taking the endpoints
- * down is a part of the test.
+ * Criterion's .init and .fini are not used, because it treats a crash in them as a warning. Closing
+ * the endpoints is a part of the test.
  */
 #define RING_TEST(name)                                                                            \
 	static void name(void);                                                                    \
@@ -323,7 +323,7 @@ RING_TEST(read_gets_every_byte_and_no_other)
 	}
 }
 
-/* One message into the server's receive `n`, which was posted with that wr_id. */
+/* Sends a message into the server's receive `n`, which has that wr_id. */
 static void send_and_check(unsigned n, uint32_t len, bool with_imm)
 {
 	struct ibv_send_wr wr = {.opcode = with_imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND};

@@ -19,7 +19,7 @@ struct sockaddr_storage cm_peer(const struct session *s, uint16_t port)
 	v6->sin6_family = AF_INET6;
 	v6->sin6_port = htons(port);
 	memcpy(&v6->sin6_addr, s->remote.gid.raw, 16);
-	/* The kernel asks for the interface of a link-local address; uroce has one only. */
+	/* The kernel needs the interface of a link-local address; uroce has only one. */
 	if (strcmp(s->spec.gid, "ll") == 0 && strcmp(OUR_NAME, "rxe") == 0)
 		v6->sin6_scope_id = if_nametoindex("eth0");
 	return ss;

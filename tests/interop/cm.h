@@ -7,22 +7,23 @@
 #include "session.h"
 
 /*
- * Connections by CM, with uroce/cm.h (cm_uroce.c) or librdmacm (cm_rdmacm.c). Each returns false
- * with the reason noted. A connection owns s->qp; both are gone after cm_disconnect().
+ * Connections by CM, with uroce/cm.h (cm_uroce.c) or librdmacm (cm_rdmacm.c). On failure the
+ * functions record the reason and return false. A connection owns s->qp; cm_disconnect() destroys
+ * both.
  */
-enum { CM_PORT = 7480, CM_PORT_OF_NOBODY = 7481 };
+enum { CM_PORT = 7480, CM_PORT_UNUSED = 7481 };
 
-/* What a refusal carries. */
+/* Private data of a refusal. */
 #define CM_REFUSAL "not today"
 
 bool cm_open(struct session *s);
 bool cm_listen(struct session *s);
-/* Waits for a request and accepts it; refuses it. */
+/* Wait for a request and accept it, or refuse it. */
 bool cm_accept(struct session *s);
 bool cm_refuse(struct session *s);
 /* Connects to s->remote.gid; expects the peer's refusal, or that there is no listener. */
 bool cm_connect(struct session *s);
-bool cm_expect_refusal(struct session *s, bool nobody_listens);
+bool cm_expect_refusal(struct session *s, bool no_listener);
 /* Ends the connection, or waits until the peer has ended it. */
 bool cm_disconnect(struct session *s, bool our_wish);
 void cm_close(struct session *s);

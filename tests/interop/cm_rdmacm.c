@@ -43,7 +43,7 @@ static struct rdma_cm_event *next(struct session *s, enum rdma_cm_event_type typ
 		}
 		if (event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT)
 			break;
-		rdma_ack_cm_event(event); /* of a connection before this one */
+		rdma_ack_cm_event(event); /* of an earlier connection */
 	} while (true);
 	if (event->event == type)
 		return event;
@@ -152,20 +152,20 @@ static bool drop(struct session *s)
 	return true;
 }
 
-bool cm_expect_refusal(struct session *s, bool nobody_listens)
+bool cm_expect_refusal(struct session *s, bool no_listener)
 {
 	struct rdma_cm_event *event;
 	bool ok;
 
-	if (!start_connect(s, nobody_listens ? CM_PORT_OF_NOBODY : CM_PORT))
+	if (!start_connect(s, no_listener ? CM_PORT_UNUSED : CM_PORT))
 		return false;
 	event = next(s, RDMA_CM_EVENT_REJECTED);
 	if (event == NULL)
 		return false;
-	ok = event->status == (nobody_listens ? 8 : 28);
+	ok = event->status == (no_listener ? 8 : 28);
 	if (!ok)
 		failed(s, "refused with reason %d", event->status);
-	if (ok && !nobody_listens &&
+	if (ok && !no_listener &&
 	    (event->param.conn.private_data_len < sizeof(CM_REFUSAL) ||
 	     memcmp(event->param.conn.private_data, CM_REFUSAL, sizeof(CM_REFUSAL)) != 0))
 		ok = failed(s, "the refusal does not say '" CM_REFUSAL "'");

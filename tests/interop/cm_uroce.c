@@ -32,7 +32,7 @@ static struct uroce_conn_param param_of(const struct session *s)
 	};
 }
 
-/* The next event, which must be of that type; the caller acknowledges it. */
+/* The next event, which must have this type. The caller acknowledges it. */
 static struct uroce_cm_event *next(struct session *s, enum uroce_cm_event_type type)
 {
 	struct uroce_cm_event *event;
@@ -46,7 +46,7 @@ static struct uroce_cm_event *next(struct session *s, enum uroce_cm_event_type t
 		}
 		if (event->type != UROCE_CM_TIMEWAIT_EXIT || type == UROCE_CM_TIMEWAIT_EXIT)
 			break;
-		uroce_ack_cm_event(event); /* of a connection before this one */
+		uroce_ack_cm_event(event); /* of an earlier connection */
 	} while (true);
 	if (event->type == type)
 		return event;
@@ -136,7 +136,7 @@ bool cm_connect(struct session *s)
 	return start_connect(s, CM_PORT) && await(s, UROCE_CM_ESTABLISHED);
 }
 
-/* The queue pair and the id of a connection that is over. */
+/* Destroys the queue pair and the id of a connection that has ended. */
 static bool drop(struct session *s)
 {
 	int rc = uroce_destroy_qp(s->qp);
@@ -148,20 +148,20 @@ static bool drop(struct session *s)
 	return rc == 0 || failed(s, "cannot destroy the queue pair and the id: %s", strerror(rc));
 }
 
-bool cm_expect_refusal(struct session *s, bool nobody_listens)
+bool cm_expect_refusal(struct session *s, bool no_listener)
 {
 	struct uroce_cm_event *event;
 	bool ok;
 
-	if (!start_connect(s, nobody_listens ? CM_PORT_OF_NOBODY : CM_PORT))
+	if (!start_connect(s, no_listener ? CM_PORT_UNUSED : CM_PORT))
 		return false;
 	event = next(s, UROCE_CM_REJECTED);
 	if (event == NULL)
 		return false;
-	ok = event->status == (nobody_listens ? 8 : 28);
+	ok = event->status == (no_listener ? 8 : 28);
 	if (!ok)
 		failed(s, "refused with reason %d", event->status);
-	if (ok && !nobody_listens &&
+	if (ok && !no_listener &&
 	    (event->param.private_data_len < sizeof(CM_REFUSAL) ||
 	     memcmp(event->param.private_data, CM_REFUSAL, sizeof(CM_REFUSAL)) != 0))
 		ok = failed(s, "the refusal does not say '" CM_REFUSAL "'");

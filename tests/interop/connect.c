@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs that two programs connect by hand: numbers over TCP, modify_qp at each end. */
+/* Connects queue pairs without CM: the programs exchange numbers over TCP, then call modify_qp. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static bool gid_from_text(const char *text, union ibv_gid *gid)
 	return true;
 }
 
-/* Each end tells the other its GID. */
+/* Exchanges the GIDs of both ends. */
 static bool exchange_gids(struct session *s)
 {
 	union ibv_gid gid;
@@ -105,7 +105,7 @@ static bool exchange_gids(struct session *s)
 	       failed(s, "not a GID: '%s'", line);
 }
 
-/* And its queue pair, first PSN and memory. */
+/* Exchanges queue pair numbers, first PSNs and memory of both ends. */
 static bool exchange_ends(struct session *s)
 {
 	unsigned long long addr;

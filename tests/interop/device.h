@@ -13,19 +13,20 @@ struct device {
 	unsigned gid_cnt;
 };
 
-/* `config` and `set` (NULL at its end) are uroce's. False with a sentence on stderr. */
+/* `config` and `set` (NULL-terminated) are for uroce. On failure returns false, with a sentence on stderr. */
 bool device_open(struct device *dev, const char *config, const char *const *set);
 bool device_close(struct device *dev);
 
-/* Lets an endpoint that works in its callers' time do so; returns 0 when there was nothing to do.
- */
+/* Runs the worker of an inline endpoint. Returns 0 if there was nothing to do. */
 unsigned device_progress(struct device *dev);
 
-/* What uroce's endpoint lost by its [impair] and sent again since it was asked last, in words that
- * matrix.py reads; nothing of what loses nothing, nor of rxe. */
+/*
+ * Text for matrix.py: what uroce's endpoint has lost by [impair] and sent again since the last
+ * call. Empty without losses, and for rxe.
+ */
 void device_losses(struct device *dev, char *text, size_t bytes);
 
-/* The index of the GID of a kind: "4" IPv4, "ll" IPv6 link-local, "6" global IPv6; -1: none. */
+/* The index of the GID of this kind: "4" IPv4, "ll" IPv6 link-local, "6" global IPv6; -1: none. */
 int device_gid(struct device *dev, const char *kind, union ibv_gid *gid);
 
 #endif

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The context is librdmacm's own, so that queue pairs of its connections share objects with the
- * others. */
+/* Uses librdmacm's context, so that queue pairs of its connections can share objects with others. */
 bool device_open(struct device *dev, const char *config, const char *const *set)
 {
 	struct ibv_context **list = rdma_get_devices(NULL);

@@ -13,10 +13,10 @@ static const struct fault {
 	const char *word;
 	enum op op;
 	unsigned len;
-	bool past_end;	/* begins 8 bytes before the end of the region */
-	bool bad_key;	/* names no region */
-	bool local_key; /* names the receives' region, which gives no remote right */
-	enum ibv_wc_status of_uroce, of_rxe; /* what each of them makes of it */
+	bool past_end;	/* the range begins 8 bytes before the end of the region */
+	bool bad_key;	/* a key of no region */
+	bool local_key; /* the key of the receives' region, which has no remote rights */
+	enum ibv_wc_status of_uroce, of_rxe; /* status if uroce, if rxe is the responder */
 } faults[] = {
 	{"key-write", OP_WRITE, 100, .bad_key = true, .of_uroce = IBV_WC_REM_ACCESS_ERR,
 	 .of_rxe = IBV_WC_REM_ACCESS_ERR},
@@ -34,8 +34,10 @@ static const struct fault {
 	 .of_rxe = IBV_WC_REM_ACCESS_ERR},
 	{"right-read", OP_READ, 100, .local_key = true, .of_uroce = IBV_WC_REM_ACCESS_ERR,
 	 .of_rxe = IBV_WC_REM_ACCESS_ERR},
-	/* IBTA: a SEND that is too long for the receive is an invalid request. rxe says remote
-	   operational error. */
+	/*
+	 * By the IBA, a SEND that is too long for the receive is an invalid request. rxe reports a
+	 * remote operational error.
+	 */
 	{"long-send", OP_SEND, 200, .of_uroce = IBV_WC_REM_INV_REQ_ERR,
 	 .of_rxe = IBV_WC_REM_OP_ERR},
 	{"long-send-packets", OP_SEND, 9000, .of_uroce = IBV_WC_REM_INV_REQ_ERR,
@@ -91,7 +93,7 @@ static bool expect_nothing(struct session *s, struct ibv_cq *cq)
 		failed(s, "a completion too many, of request %llu", (unsigned long long)wc.wr_id));
 }
 
-/* Message of one piece at an offset of both regions; signaled. */
+/* A signaled message of one piece, at the same offset of both regions. */
 static struct message message(enum op op, size_t at, unsigned len)
 {
 	return (struct message){.op = op,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SEND with invalidate: the target lends a key, the initiator writes by it and gives it back, and
- * no request is answered by it any more.
+ * SEND with invalidate: the target grants a key, the initiator writes with it and invalidates it,
+ * and then requests with this key are refused.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,8 +21,7 @@ struct loan {
 	uint32_t key;
 };
 
-/* The kernel has 4 for what verbs.h calls IBV_WC_WITH_INV, and rxe passes its flags through as they
- * are. */
+/* The kernel's value of IBV_WC_WITH_INV is 4, and rxe passes its flags to the user unchanged. */
 #ifdef INTEROP_UROCE
 enum { WITH_INV = IBV_WC_WITH_INV };
 #else
@@ -51,7 +50,7 @@ static void take_back(struct loan *loan)
 		uroce_dereg_mr(loan->mr);
 }
 #else
-/* rxe invalidates no region of a user's, but a window on one. */
+/* rxe cannot invalidate a user's region, but it can invalidate a memory window. */
 static bool lend(struct session *s, struct loan *loan)
 {
 	struct ibv_send_wr wr = {.wr_id = 9,

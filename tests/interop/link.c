@@ -86,7 +86,7 @@ bool link_send(struct link *l, const char *fmt, ...)
 	return true;
 }
 
-/* Takes what the socket has. -1: the peer has gone, and all that it said was taken. */
+/* Reads what the socket has. -1: the peer has ended and everything has been read. */
 static int fill(struct link *l)
 {
 	ssize_t n = recv(l->fd, l->buf + l->used, sizeof(l->buf) - 1 - l->used, MSG_DONTWAIT);

@@ -8,9 +8,8 @@
 #include "device.h"
 
 /*
- * Lines over TCP between the two programs of a scenario. While one waits for a line its endpoint is
- * kept at work. A line "fail REASON" is the peer's last: whatever is waited for then fails with
- * that reason.
+ * Lines over TCP between the two programs of a scenario. While a program waits for a line, it runs
+ * its endpoint. A line "fail REASON" is the peer's last; any wait then fails with that reason.
  */
 struct link {
 	int fd;
@@ -20,16 +19,16 @@ struct link {
 	char peer_failure[512];
 };
 
-/* HOST:PORT. Tries for a while, since a guest may be slow to listen. */
+/* Connects to HOST:PORT. Retries for a while, because a guest may be slow to listen. */
 bool link_connect(struct link *l, const char *host_port);
 void link_close(struct link *l);
 
 bool link_send(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Waits at most so many milliseconds; 0 looks only. 1: a line; 0: none yet; -1: none will come. */
+/* Waits at most `ms` milliseconds. 1: a line; 0: none yet; -1: there will be none. */
 int link_recv(struct link *l, char *line, size_t cap, unsigned ms);
 
-/* A failure of the peer that is already there, else NULL. Lines that are no failures stay. */
+/* A failure of the peer that has already arrived, else NULL. Other lines are kept. */
 const char *link_peer_failure(struct link *l);
 
 unsigned long long now_ms(void);

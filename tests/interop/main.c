@@ -19,7 +19,7 @@
 
 #include "scenario.h"
 
-/* Nothing hangs for ever, not even what is slow to move much. */
+/* Limits the time of a scenario, also of one that transfers much slowly. */
 static void limit_time(const struct spec *spec)
 {
 	alarm(900 + 2 * spec->megabytes);
@@ -48,7 +48,7 @@ static bool lead(struct device *dev, const char *peer, const char *line)
 	ok = link_send(&link, "scenario %s", line) ||
 	     failed(&s, "the program in the guest has gone");
 	ok = ok && run_scenario(&s, note, sizeof(note));
-	/* Its end may find what ours cannot: objects that are in use. */
+	/* Closing may reveal objects that are still in use. */
 	if (ok && !s.peer_left &&
 	    (link_recv(&link, answer, sizeof(answer), 20000) != 1 || strcmp(answer, "over") != 0))
 		ok = failed(&s, "rxe: %s",
@@ -107,7 +107,7 @@ static void follow(struct link *link, const char *line)
 		link_send(link, "over");
 }
 
-/* A line before there is a device: read byte by byte, so that nothing of the scenario is taken. */
+/* Reads the first line, byte by byte, so that nothing of the scenario is consumed. */
 static bool first_line(int fd, char *line, size_t cap)
 {
 	size_t n = 0;

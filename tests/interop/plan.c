@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* splitmix64: well mixed and cheap, also where every instruction is emulated. */
+/* splitmix64: good, and fast enough even if every instruction is emulated. */
 static uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
@@ -24,7 +24,7 @@ static size_t slot_bytes(const struct spec *spec, unsigned len)
 
 size_t plan_region_bytes(const struct spec *spec)
 {
-	/* 64 for the words of atomics, 64 for offsets that are no multiple of anything. */
+	/* 64 for the words of atomics, 64 for unaligned offsets. */
 	return 128 + spec->depth * (slot_bytes(spec, spec->size_max < 8 ? 8 : spec->size_max) + 64);
 }
 
@@ -37,7 +37,7 @@ void plan_piece(unsigned len, unsigned n, unsigned i, unsigned *offset, unsigned
 	*bytes = to - from;
 }
 
-/* An atomic compares with what the word will hold for every other one. */
+/* Every second compare uses the value that the word will hold, and succeeds. */
 static void plan_atomic(struct message *m, uint64_t *words, uint64_t key)
 {
 	unsigned w = (unsigned)(key & 7);
@@ -128,7 +128,7 @@ void plan_fill(const struct spec *spec, bool from_uroce, unsigned round, enum re
 	memcpy(mem + i, &word, bytes - i);
 }
 
-/* From one cut message to another. */
+/* Copies a message in pieces to another one in pieces. */
 static void copy(uint8_t *to, unsigned to_pieces, const uint8_t *from, unsigned from_pieces,
 		 unsigned len)
 {

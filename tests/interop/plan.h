@@ -7,19 +7,19 @@
 #include "spec.h"
 
 /*
- * What one end asks of the other in one round, and what memory holds before and after. Both ends
- * compute it from the scenario, so that each can compare all of its memory, gaps between messages
- * included.
+ * The requests of one end in one round, and the contents of memory before and after. Both ends
+ * compute the plan from the scenario, so that each can check all of its memory, including the gaps
+ * between messages.
  *
- * Three regions belong to a direction: LOCAL at the initiator, what it sends from and reads into;
- * REMOTE at the target, what the initiator writes, reads and changes; RECEIVE at the target, the
- * receives' buffers.
+ * A direction has three regions: LOCAL at the initiator, the source of messages and target of
+ * READs; REMOTE at the target, accessed by RDMA and atomics; RECEIVE at the target, the buffers of
+ * receives.
  */
 enum region { REGION_LOCAL, REGION_REMOTE, REGION_RECEIVE, REGIONS };
 
 enum {
 	PIECE_GAP = 24, /* bytes between the pieces of a message */
-	GRH_BYTES = 40, /* UD: in front of what is received */
+	GRH_BYTES = 40, /* UD: before the payload in a receive */
 	MAX_DEPTH = 256,
 };
 
@@ -35,7 +35,7 @@ struct message {
 
 struct plan {
 	unsigned cnt, receives;
-	uint64_t bytes; /* of payload */
+	uint64_t bytes; /* total payload */
 	struct message m[MAX_DEPTH];
 };
 
@@ -49,11 +49,11 @@ void plan_round(const struct spec *spec, bool from_uroce, unsigned round, struct
 /* The bytes of piece i of n of a message of len bytes, and their offset from the message's. */
 void plan_piece(unsigned len, unsigned n, unsigned i, unsigned *offset, unsigned *bytes);
 
-/* What a region holds when the round begins. */
+/* Writes the contents of a region at the start of the round. */
 void plan_fill(const struct spec *spec, bool from_uroce, unsigned round, enum region region,
 	       uint8_t *mem, size_t bytes);
 
-/* Does to mem[REGIONS] what the messages do. */
+/* Applies the effect of the messages to mem[REGIONS]. */
 void plan_apply(const struct spec *spec, const struct plan *plan, uint8_t *const mem[REGIONS]);
 
 #endif

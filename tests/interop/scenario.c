@@ -34,7 +34,7 @@ static bool traffic(struct session *s, char *note, size_t note_bytes)
 	return true;
 }
 
-/* Connections in a row, each of which brings what its first round brings. */
+/* Successive connections, each with the traffic of one round. */
 static bool connections(struct session *s, char *note, size_t note_bytes)
 {
 	unsigned cnt = s->spec.count;
@@ -52,7 +52,7 @@ static bool connections(struct session *s, char *note, size_t note_bytes)
 	return meet(s, "end");
 }
 
-/* A peer that refuses, a port without a listener, and a connection after both. */
+/* A peer that refuses, a port without a listener, and then a connection. */
 static bool refusals(struct session *s, char *note, size_t note_bytes)
 {
 	struct totals t;

@@ -5,8 +5,8 @@
 #include "session.h"
 
 /*
- * Runs a scenario to its end at our end, over a link that was just connected, and tells the peer
- * when it fails. `note` gets what is worth printing of one that did not.
+ * Runs our end of a scenario over a new link. On failure it informs the peer. On success `note`
+ * gets a text to print.
  */
 bool run_scenario(struct session *s, char *note, size_t note_bytes);
 

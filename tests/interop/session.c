@@ -21,7 +21,7 @@ bool failed(struct session *s, const char *fmt, ...)
 
 bool receive_line(struct session *s, char *line, size_t cap)
 {
-	/* Longer than the peer waits for a completion: then it says what it lacks. */
+	/* Longer than the peer waits for a completion, so that the peer reports what is missing. */
 	unsigned patience_s = s->spec.stall + 15;
 	int got = link_recv(s->link, line, cap, patience_s * 1000);
 

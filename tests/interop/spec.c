@@ -71,7 +71,7 @@ static int op_of(const char *word)
 	return -1;
 }
 
-/* The lists, once all keys are known. */
+/* Expands the lists after all keys have been read. */
 static bool expand(struct spec *spec)
 {
 	char text[sizeof(spec->ops)], *save, *word;

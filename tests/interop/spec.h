@@ -7,7 +7,7 @@
 
 #include "verbs.h"
 
-/* X(NAME, word). RELAY is a fenced SEND of what the READ before it brought. */
+/* X(NAME, word). RELAY is a fenced SEND of the data that the preceding READ has fetched. */
 #define INTEROP_OPS(X)                                                                             \
 	X(SEND, "send")                                                                            \
 	X(SEND_IMM, "send_imm")                                                                    \
@@ -25,8 +25,8 @@ enum op {
 };
 
 /*
- * What a scenario is, the same at both ends. X(type, key, default, meaning); a list is of words or
- * numbers with commas.
+ * The parameters of a scenario, the same at both ends. X(type, key, default, meaning). A list
+ * consists of words or numbers separated by commas.
  */
 #define INTEROP_SPEC(W, L, N)                                                                      \
 	W(kind, "traffic", "what is done; scenario.c lists the kinds")                             \
@@ -68,16 +68,16 @@ struct spec {
 #undef W
 #undef L
 #undef N
-	/* From the words and lists above. */
+	/* Computed from the words and lists above. */
 	enum ibv_qp_type type;
 	unsigned op[16], op_cnt;
 	unsigned size[48], size_cnt, size_max;
 };
 
-/* "name key=value ..."; false with a sentence in err. */
+/* Parses "name key=value ...". On failure returns false, with a sentence in `err`. */
 bool spec_parse(struct spec *spec, const char *line, char *err, size_t err_bytes);
 
-/* "uroce", "rxe", "both" or "none": is that us? is that the peer? */
+/* True if "uroce", "rxe", "both" or "none" includes us, or the peer. */
 bool is_us(const char *which);
 bool is_peer(const char *which);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rounds: both ends fill their memory and post receives, meet, post requests, see every completion,
- * meet, and compare all of their memory with what the plan says.
+ * Rounds: both ends fill their memory and post receives, synchronize, post requests, wait for all
+ * completions, synchronize, and compare all of their memory with the plan.
  */
 #include "traffic.h"
 
@@ -119,7 +119,7 @@ bool post_message(struct session *s, const struct message *m, uint64_t id)
 	       failed(s, "post_send of a %s of %u bytes: %s", op_word(m->op), m->len, strerror(rc));
 }
 
-/* Its place in the plan's receives, which is the id of the receive that it takes. */
+/* The message that consumes receive `nr` of the plan. */
 static const struct message *receive_nr(const struct plan *plan, unsigned nr)
 {
 	for (unsigned i = 0; i < plan->cnt; i++)
@@ -128,7 +128,7 @@ static const struct message *receive_nr(const struct plan *plan, unsigned nr)
 	return NULL;
 }
 
-/* Where messages may be lost, any of them may come into any receive: these are all alike then. */
+/* With losses any message may arrive in any receive, so all receives have the same size. */
 static unsigned receive_bytes(const struct session *s, const struct message *m)
 {
 	return s->spec.lossy != 0 ? s->spec.size_max : m->len;
@@ -211,8 +211,8 @@ static bool check_sent(struct session *s, struct round *r, const struct ibv_wc *
 }
 
 /*
- * A message that may be lost is known by its immediate. It may also come late or twice: a datagram,
- * and a message of one packet on an unreliable connection, where one starts wherever it starts.
+ * Finds a message that may be lost by its immediate. Datagrams, and messages of one packet on an
+ * unreliable connection, may also arrive late or twice.
  */
 static const struct message *lossy_message(struct round *r, const struct ibv_wc *wc)
 {
@@ -278,7 +278,7 @@ static bool all_here(const struct session *s, const struct round *r)
 {
 	if (r->sent < r->out.cnt)
 		return false;
-	if (s->spec.lossy != 0) /* what is missing by then is lost */
+	if (s->spec.lossy != 0) /* whatever is missing by now is lost */
 		return r->received == r->in.receives || now_ms() - r->last_ms > 700;
 	return r->received == r->in.receives;
 }
@@ -308,7 +308,7 @@ static bool see_completions(struct session *s, struct round *r)
 	return true;
 }
 
-/* A solicited-only request for notification fires when, and only when, a solicited message came. */
+/* A CQ armed for solicited events raises an event if and only if a solicited message arrived. */
 static bool check_event(struct session *s, const struct round *r)
 {
 	struct pollfd pfd = {.fd = s->channel->fd, .events = POLLIN};
@@ -350,8 +350,7 @@ static void make_images(struct session *s, bool from_uroce, const struct round *
 	plan_apply(&s->spec, plan, s->image);
 }
 
-/* The GRH in front of a datagram: its source and destination. The rest of its 40 bytes is not laid down.
- */
+/* Checks source and destination of a datagram's GRH. The rest of its 40 bytes is not specified. */
 static bool check_grh(struct session *s, const struct round *r)
 {
 	union ibv_gid own;
@@ -372,7 +371,7 @@ static bool check_grh(struct session *s, const struct round *r)
 	return true;
 }
 
-/* Of what may be lost, that which came has come whole. */
+/* With losses, the messages that arrived must be complete. */
 static bool verify_lossy(struct session *s, const struct round *r, bool from_uroce)
 {
 	static struct plan one;
@@ -399,8 +398,7 @@ static bool verify_lossy(struct session *s, const struct round *r, bool from_uro
 			return failed(s, "message %u of %u bytes came with wrong bytes",
 				      r->arrived[k], m->len);
 	}
-	/* rxe takes nothing more for a while once an unreliable connection has lost a message's
-	 * end. */
+	/* After an unreliable connection has lost the end of a message, rxe drops packets for a while. */
 	least = strcmp(OUR_NAME, "rxe") == 0 ? 1 : r->in.receives / 4;
 	return r->in.receives == 0 || r->received >= least ||
 	       failed(s, "%u of %u messages came", r->received, r->in.receives);

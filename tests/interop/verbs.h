@@ -3,8 +3,8 @@
 #define INTEROP_VERBS_H
 
 /*
- * The two ends of a scenario are one source. V(create_qp) is uroce_create_qp() outside and
- * ibv_create_qp(), of the kernel's rxe, in the guest.
+ * Both ends of a scenario are built from one source. V(create_qp) is uroce_create_qp() outside the
+ * guest, and ibv_create_qp(), with the kernel's rxe, in the guest.
  */
 #ifdef INTEROP_UROCE
 #include "uroce/uroce.h"

@@ -132,7 +132,7 @@ static void connect_one(struct peer *p, uint16_t port, void (*before_rts)(struct
 		.timeout = 18,
 	};
 
-	/* Both families have it in the same place. */
+	/* The port is at the same offset in both address families. */
 	((struct sockaddr_in *)&p->addr)->sin_port = htons(port);
 	for (unsigned tries = 0; tries < 50; tries++) {
 		must(uroce_cm_create_id(p->channel, NULL, &p->id), "cm_create_id");

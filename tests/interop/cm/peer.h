@@ -7,8 +7,8 @@
 #include "uroce/cm.h"
 
 /*
- * What rping, ucmatose and udaddy of rdmacm-utils are at the other end, with uroce's API. What
- * cannot go on ends the program: `die` says why.
+ * The counterparts of rping, ucmatose and udaddy of rdmacm-utils, with uroce's API. An error ends
+ * the program: `die` prints the reason.
  */
 struct peer {
 	struct ibv_context *ctx;
@@ -27,21 +27,20 @@ void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* `rc` must be 0. */
 void must(int rc, const char *what);
 
-/* Makes the queue pair and moves it to INIT, so that receives can be posted before it is connected.
- */
+/* Creates the queue pair and moves it to INIT, so that receives can be posted before it is connected. */
 void peer_make_qp(struct peer *p, enum ibv_qp_type type, uint32_t qkey);
 struct ibv_mr *peer_memory(struct peer *p, void *mem, size_t bytes);
 
-/* The next event, which must be of that type; acknowledge it. */
+/* The next event, which must have this type. The caller acknowledges it. */
 struct uroce_cm_event *peer_event(struct peer *p, enum uroce_cm_event_type type);
 void peer_await(struct peer *p, enum uroce_cm_event_type type);
 
 /*
- * A connection, by listening or connecting (again while there is no listener); before_rts() posts
- * receives. The server prints "listening".
+ * Establishes a connection: listens, or connects repeatedly until there is a listener. before_rts()
+ * posts receives. The server prints "listening".
  */
 void peer_connect(struct peer *p, uint16_t port, void (*before_rts)(struct peer *p));
-/* Our wish to end it or the other's. */
+/* Disconnects, or waits until the other side disconnects. */
 void peer_end(struct peer *p, bool our_wish);
 
 /* The next completion, which must be a success. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rping: the client tells where its source buffer is, the server READs it; the client tells where
- * its sink is, the server WRITEs the same bytes there. Each of the four steps ends in a SEND of 16
- * bytes.
+ * rping: the client announces its source buffer and the server READs it; the client announces its
+ * sink buffer and the server WRITEs the same bytes to it. Each of the four steps ends with a SEND
+ * of 16 bytes.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -71,8 +71,7 @@ static void client(struct peer *p)
 	peer_end(p, true);
 }
 
-/* What rping sends: a text with its number, then letters; it compares what comes back itself (-V).
- */
+/* Checks the data of rping: a text with its number, then letters. rping -V checks what it gets back. */
 static void check_ping(const struct peer *p, unsigned nr, unsigned bytes)
 {
 	char want[32];

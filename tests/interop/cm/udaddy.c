@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * udaddy: the client asks for the server's UD queue pair by SIDR and sends it `count` datagrams
- * with its own QPN as immediate data; the server answers them with as many, to where the first came
- * from.
+ * udaddy: the client resolves the server's UD queue pair by SIDR and sends it `count` datagrams
+ * with its own QPN as immediate data. The server sends the same number of datagrams to the source
+ * of the first.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void send_all(struct peer *p, struct ibv_ah *ah, uint32_t qpn)
 		peer_completion(p, p->send_cq);
 }
 
-/* Returns the first one's completion. */
+/* Receives all datagrams; returns the completion of the first. */
 static struct ibv_wc receive_all(struct peer *p)
 {
 	struct ibv_wc first, wc;
