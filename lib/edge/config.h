@@ -12,7 +12,7 @@
 #include "wire/packet.h"
 
 /*
- * The configuration of one endpoint: an INI file (read with rte_cfgfile; "#" starts a comment) and
+ * The configuration of one endpoint: an INI file (config_file.c; "#" starts a comment) and
  * single keys set on the command line. Plain data without pointers: copy it as you like. Not
  * thread-safe; needs no EAL.
  *

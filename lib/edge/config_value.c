@@ -7,7 +7,6 @@
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
-#include <rte_ether.h>
 
 #define MAX_CPU 1023
 
@@ -222,17 +221,32 @@ static bool number(const char *text, int64_t lo, int64_t hi, uint32_t *out)
 	return true;
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Six groups of two digits between colons; of one station, and not zero. */
 static bool mac_address(const char *text, uint8_t mac[6])
 {
-	struct rte_ether_addr addr;
+	static const uint8_t none[6];
+	uint8_t m[6];
 
-	/* rte_ether_unformat_addr() also takes three groups of four digits; one spelling is enough
-	 */
-	if (strlen(text) != 17 || rte_ether_unformat_addr(text, &addr) != 0)
+	if (strlen(text) != 17)
 		return false;
-	if (!rte_is_valid_assigned_ether_addr(&addr))
+	for (unsigned i = 0; i < 6; i++, text += 3) {
+		int high = hex_digit(text[0]), low = hex_digit(text[1]);
+
+		if (high < 0 || low < 0 || text[2] != (i < 5 ? ':' : '\0'))
+			return false;
+		m[i] = (uint8_t)(high << 4 | low);
+	}
+	if ((m[0] & 1) || memcmp(m, none, 6) == 0)
 		return false;
-	memcpy(mac, addr.addr_bytes, 6);
+	memcpy(mac, m, 6);
 	return true;
 }
 

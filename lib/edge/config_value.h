@@ -5,8 +5,8 @@
 #include "edge/config.h"
 
 /*
- * Internal to config.c and config_value.c: the table of keys made from config_keys.h and the
- * parser of single values.
+ * Internal to the sources of config.h: the table of keys made from config_keys.h, the parser of single
+ * values, and what the reader of files and the setter of single keys share.
  */
 
 /* X(kind, what a wrong value is not) */
@@ -47,6 +47,26 @@ struct ur_config_key {
 
 extern const struct ur_config_key ur_config_keys[];
 extern const size_t ur_config_keys_cnt;
+
+/* "eal", "port", ...; [0, ur_config_sections_cnt) */
+extern const char *const ur_config_sections[];
+extern const size_t ur_config_sections_cnt;
+
+/* -1: there is no such section. */
+int ur_config_section_index(const char *name);
+/* NULL: there is no such key. */
+const struct ur_config_key *ur_config_find_key(const char *section, const char *name);
+
+/* What is allowed: all sections, all keys of one. */
+void ur_config_list_sections(char *buf, size_t cap);
+void ur_config_list_keys(const char *section, char *buf, size_t cap);
+
+/* Writes the sentence; returns -EINVAL. */
+int ur_config_fail(char *err, size_t cap, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same for a value that is not allowed at `where`, "FILE:LINE" or "--set". */
+int ur_config_value_error(const struct ur_config_key *key, const char *value, const char *where,
+			  char *err, size_t cap);
 
 /*
  * Parses `text` (at most UR_CONFIG_TEXT - 1 characters) into the member of `cfg` that `key` names.
