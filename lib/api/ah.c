@@ -84,7 +84,7 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, con
 		.flow_label = attr->grh.flow_label & 0xfffff,
 		.sport = ur_path_sport(attr->grh.flow_label, lqpn, rqpn),
 	};
-	ur_sl_marks_put(dev, attr, path);
+	ur_dscp_map_set_attr(dev, attr, path);
 	memcpy(path->smac, dev->port.mac, 6);
 	memcpy(path->dmac, r.mac, 6);
 	return 0;
@@ -96,7 +96,7 @@ int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, con
 static void enlist(struct ur_device *dev, struct ur_api_ah *ah, struct ur_path_attr *path)
 {
 	pthread_mutex_lock(&dev->lock);
-	ur_sl_marks_put(dev, &ah->attr, path);
+	ur_dscp_map_set_attr(dev, &ah->attr, path);
 	ur_path_init(&ah->ah.path, path);
 	LIST_INSERT_HEAD(&dev->ahs, ah, link);
 	dev->objects.ahs++;
@@ -195,7 +195,7 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 	if ((attr->grh.traffic_class & ECN_MASK) == ECN_MASK)
 		attr->grh.traffic_class &= (uint8_t)~1u;
 	/* The answer has the datagram's service level, if an SL has its DSCP. */
-	attr->sl = ur_sl_marks_sl_of_tos(dev, attr->grh.traffic_class);
+	attr->sl = ur_dscp_map_sl_of_tos(dev, attr->grh.traffic_class);
 	if (!ur_device_serves(dev, attr->sl))
 		attr->sl = 0;
 	if (v6)

@@ -159,7 +159,7 @@ static enum ur_cm_rej_reason check_req(const struct ur_cm_api *cm, const struct 
 
 uint8_t ur_cm_api_tclass(const struct ur_device *dev, uint8_t named)
 {
-	return named >> 2 ? (uint8_t)((named & 0xfc) | ur_sl_marks_ecn(dev)) : 0;
+	return named >> 2 ? (uint8_t)((named & 0xfc) | ur_dscp_map_ecn(dev)) : 0;
 }
 
 /* CM-SL-01: answers have the traffic class of the future connection. */
@@ -176,7 +176,7 @@ static void mark(void *ctx, const struct ur_cm_service *service, struct ur_path 
 	const struct ur_cm_api *cm = ctx;
 	struct ibv_ah_attr av = {.sl = service->sl, .grh.traffic_class = service->tclass};
 
-	ur_sl_marks_renew(cm->dev, &av, path);
+	ur_dscp_map_update_path(cm->dev, &av, path);
 	ur_follow_path(cm->dev, path);
 }
 

@@ -276,11 +276,11 @@ static void connect_on_worker(void *arg, uint64_t now_ns)
 	struct ur_cm *core = ur_cm_api_core(id->dev);
 
 	if (id->sidr) {
-		ur_sl_marks_renew(id->dev, &id->ah, &c->sidr.path);
+		ur_dscp_map_update_path(id->dev, &id->ah, &c->sidr.path);
 		c->sidr.service = service_of(id);
 		c->rc = ur_cm_sidr_req(core, &id->owner, &c->sidr, now_ns, &id->handle);
 	} else {
-		c->req.tclass = ur_sl_marks_renew(id->dev, &id->ah, &c->req.path);
+		c->req.tclass = ur_dscp_map_update_path(id->dev, &id->ah, &c->req.path);
 		c->req.service = service_of(id);
 		c->rc = ur_cm_connect(core, &id->owner, &c->req, now_ns, &id->handle);
 	}

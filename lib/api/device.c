@@ -219,7 +219,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 
 	ur_qos_of_config(&dev->cfg, dev->mtu_shift, &dev->qos);
 	dev->served_sls = ur_qos_served_sls(&dev->qos.engine);
-	ur_sl_marks_publish(&dev->marks, &dev->qos.marks);
+	ur_dscp_map_publish(&dev->dscp_map, &dev->qos.dscp_map);
 	return ur_assemble_workers(&a, dev->workers, err, cap);
 }
 

@@ -7,7 +7,7 @@
 
 #include <bsd/sys/queue.h>
 
-#include "api/sl_marks.h"
+#include "api/dscp_map.h"
 #include "api/qos.h"
 #include "api/qp_mode.h"
 #include "edge/capture.h"
@@ -72,7 +72,7 @@ struct ur_device {
 	uint64_t share_next_ns;	     /* no look at the kernel before */
 	uint8_t mtu_shift;	     /* the largest PMTU is 1 << mtu_shift */
 	_Atomic uint16_t served_sls; /* bit i: what has SL i may be posted */
-	struct ur_sl_marks_now marks;
+	struct ur_dscp_map_shared dscp_map;
 	uint16_t worker_cnt;
 	struct ur_worker *workers[UR_WORKERS_MAX];
 	bool dedicated;

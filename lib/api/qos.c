@@ -44,7 +44,7 @@ void ur_qos_of_config(const struct ur_config *cfg, uint8_t mtu_shift, struct ur_
 	memcpy(vl->high, cfg->qos.vl_high.entry, sizeof(vl->high));
 	memcpy(vl->low, cfg->qos.vl_low.entry, sizeof(vl->low));
 	memcpy(vl->sl2vl, cfg->qos.sl2vl, sizeof(vl->sl2vl));
-	ur_sl_marks_of_config(cfg, &qos->marks);
+	ur_dscp_map_of_config(cfg, &qos->dscp_map);
 }
 
 /* The reverse conversion, for changes by key. */
@@ -62,7 +62,7 @@ static void to_config(const struct ur_qos *qos, struct ur_config *cfg)
 	cfg->qos.policy = (int)qos->engine.sched.policy;
 	cfg->qos.turn_wqes = qos->engine.sched.wqes;
 	cfg->qos.turn_bytes = qos->engine.sched.burst;
-	ur_sl_marks_to_config(&qos->marks, cfg);
+	ur_dscp_map_to_config(&qos->dscp_map, cfg);
 	cfg->port.rate_gbps = qos->rate_gbps;
 }
 
@@ -100,13 +100,13 @@ static void set_on_worker(void *arg, uint64_t now_ns)
 }
 
 /* QOS-LIVE-02: new paths use the new map from now on; existing paths are updated. */
-static void apply_marks(struct ur_device *dev, const struct ur_sl_marks *marks)
+static void apply_dscp_map(struct ur_device *dev, const struct ur_dscp_map *map)
 {
-	ur_sl_marks_publish(&dev->marks, marks);
+	ur_dscp_map_publish(&dev->dscp_map, map);
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
-		ur_sl_marks_renew_qps(dev, i);
-	ur_sl_marks_renew_ahs(dev);
-	ur_sl_marks_renew_cm(dev);
+		ur_dscp_map_update_qps(dev, i);
+	ur_dscp_map_update_ahs(dev);
+	ur_dscp_map_update_cm(dev);
 }
 
 /* QOS-LIVE-01: at no time can a request be posted to a lane that some worker does not serve. */
@@ -125,14 +125,14 @@ static void apply(struct ur_device *dev, const struct ur_qos *qos)
 		c.worker = dev->workers[i];
 		ur_worker_call(c.worker, set_on_worker, &c);
 	}
-	if (memcmp(&dev->qos.marks, &qos->marks, sizeof(qos->marks)))
-		apply_marks(dev, &qos->marks);
+	if (memcmp(&dev->qos.dscp_map, &qos->dscp_map, sizeof(qos->dscp_map)))
+		apply_dscp_map(dev, &qos->dscp_map);
 	dev->qos = *qos;
 	atomic_store(&dev->served_sls, sls);
 	pthread_mutex_unlock(&dev->lock);
 }
 
-static const char *flaw_of_marks(const struct ur_sl_marks *m)
+static const char *check_dscp_map(const struct ur_dscp_map *m)
 {
 	for (unsigned sl = 0; sl < 16; sl++) {
 		if (m->dscp[sl] > DSCP_MAX)
@@ -146,7 +146,7 @@ static const char *flaw_of_marks(const struct ur_sl_marks *m)
 static const char *flaw(const struct ur_qos *qos)
 {
 	const struct ur_emux_attr *sched = &qos->engine.sched;
-	const char *why = flaw_of_marks(&qos->marks);
+	const char *why = check_dscp_map(&qos->dscp_map);
 
 	if (why)
 		return why;
@@ -172,7 +172,7 @@ int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *a, char 
 				  .high_limit = a->high_limit,
 				  .mtu_shift = dev->mtu_shift},
 			   .sched = {(enum ur_emux_policy)a->policy, a->turn_wqes, a->turn_bytes}},
-		.marks = {.traffic_class = a->traffic_class},
+		.dscp_map = {.traffic_class = a->traffic_class},
 		.rate_gbps = a->rate_gbps,
 	};
 	struct ur_vl_attr *vl = &qos.engine.vl;
@@ -183,8 +183,8 @@ int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *a, char 
 		vl->low[i] = (struct ur_vl_entry){a->low[i].vl, a->low[i].weight};
 	}
 	memcpy(vl->sl2vl, a->sl2vl, sizeof(vl->sl2vl));
-	memcpy(qos.marks.dscp, a->sl_dscp, sizeof(qos.marks.dscp));
-	memcpy(qos.marks.pcp, a->sl_pcp, sizeof(qos.marks.pcp));
+	memcpy(qos.dscp_map.dscp, a->sl_dscp, sizeof(qos.dscp_map.dscp));
+	memcpy(qos.dscp_map.pcp, a->sl_pcp, sizeof(qos.dscp_map.pcp));
 	why = flaw(&qos);
 	if (why) {
 		snprintf(err, cap, "%s", why);
@@ -207,7 +207,7 @@ int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *a)
 		.policy = (enum uroce_policy)qos.engine.sched.policy,
 		.turn_wqes = qos.engine.sched.wqes,
 		.turn_bytes = qos.engine.sched.burst,
-		.traffic_class = qos.marks.traffic_class,
+		.traffic_class = qos.dscp_map.traffic_class,
 		.rate_gbps = qos.rate_gbps,
 	};
 	for (unsigned i = 0; i < UR_VL_ENTRIES; i++) {
@@ -215,8 +215,8 @@ int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *a)
 		a->low[i] = (struct uroce_vl_weight){vl->low[i].vl, vl->low[i].weight};
 	}
 	memcpy(a->sl2vl, vl->sl2vl, sizeof(a->sl2vl));
-	memcpy(a->sl_dscp, qos.marks.dscp, sizeof(a->sl_dscp));
-	memcpy(a->sl_pcp, qos.marks.pcp, sizeof(a->sl_pcp));
+	memcpy(a->sl_dscp, qos.dscp_map.dscp, sizeof(a->sl_dscp));
+	memcpy(a->sl_pcp, qos.dscp_map.pcp, sizeof(a->sl_pcp));
 	return 0;
 }
 
@@ -352,9 +352,9 @@ static void emit_qos(struct ur_emit *e, const struct ur_qos *qos)
 	ur_emit_str(e, "policy", policies[qos->engine.sched.policy]);
 	ur_emit_u64(e, "turn_wqes", qos->engine.sched.wqes);
 	ur_emit_u64(e, "turn_bytes", qos->engine.sched.burst);
-	ur_emit_u64(e, "traffic_class", qos->marks.traffic_class);
-	emit_by_sl(e, "sl_dscp", qos->marks.dscp);
-	emit_by_sl(e, "sl_pcp", qos->marks.pcp);
+	ur_emit_u64(e, "traffic_class", qos->dscp_map.traffic_class);
+	emit_by_sl(e, "sl_dscp", qos->dscp_map.dscp);
+	emit_by_sl(e, "sl_pcp", qos->dscp_map.pcp);
 	ur_emit_u64(e, "rate_bps", (uint64_t)(qos->rate_gbps * 1e9 + 0.5));
 }
 

@@ -2,7 +2,7 @@
 #ifndef UR_API_QOS_H
 #define UR_API_QOS_H
 
-#include "api/sl_marks.h"
+#include "api/dscp_map.h"
 #include "edge/config.h"
 #include "edge/counters.h"
 #include "engine/engine.h"
@@ -12,7 +12,7 @@ struct ur_device;
 /* Settings that can change while traffic runs. */
 struct ur_qos {
 	struct ur_engine_qos engine;
-	struct ur_sl_marks marks;
+	struct ur_dscp_map dscp_map;
 	double rate_gbps; /* limit of the port, for all workers together; 0: no limit */
 };
 

@@ -198,7 +198,7 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 		ur_engine_set_mode(m->qp, m->mode);
 	/* The DSCP/PCP map may have changed since the path was resolved. */
 	if (m->path)
-		ur_sl_marks_put(m->dev, &m->attr->ah_attr, m->path);
+		ur_dscp_map_set_attr(m->dev, &m->attr->ah_attr, m->path);
 	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
 }
 
