@@ -60,7 +60,7 @@ static const void *fixed_part(const struct nlmsghdr *nlh, size_t size)
 /* IFLA_XDP: a nest in which the program has an id. */
 static uint32_t take_xdp(const struct nlattr *nest)
 {
-	const struct nlattr *attr;
+	struct nlattr *attr;
 	uint32_t id = 0;
 
 	mnl_attr_for_each_nested(attr, nest)
@@ -74,7 +74,7 @@ static uint32_t take_xdp(const struct nlattr *nest)
 static bool parse_link(const struct nlmsghdr *nlh, struct ur_rtnl_link *link)
 {
 	const struct ifinfomsg *m = fixed_part(nlh, sizeof(*m));
-	const struct nlattr *attr;
+	struct nlattr *attr;
 
 	/* AF_BRIDGE tells of the same interface as a port of a bridge. */
 	if (!m || m->ifi_family != AF_UNSPEC || m->ifi_index <= 0)
@@ -97,7 +97,7 @@ static bool parse_addr(const struct nlmsghdr *nlh, struct ur_rtnl_addr *addr)
 {
 	const struct ifaddrmsg *m = fixed_part(nlh, sizeof(*m));
 	bool local = false, any = false;
-	const struct nlattr *attr;
+	struct nlattr *attr;
 	struct ur_gid gid;
 	uint32_t flags;
 
@@ -162,7 +162,7 @@ static bool take_via(const struct nlattr *attr, struct ur_gid *out)
 static bool parse_route(const struct nlmsghdr *nlh, struct ur_rtnl_route *route)
 {
 	const struct rtmsg *m = fixed_part(nlh, sizeof(*m));
-	const struct nlattr *attr;
+	struct nlattr *attr;
 	uint32_t oif = 0;
 
 	if (!m || (m->rtm_family != AF_INET && m->rtm_family != AF_INET6))
@@ -192,7 +192,7 @@ static bool parse_route(const struct nlmsghdr *nlh, struct ur_rtnl_route *route)
 static bool parse_neigh(const struct nlmsghdr *nlh, struct ur_rtnl_neigh *neigh)
 {
 	const struct ndmsg *m = fixed_part(nlh, sizeof(*m));
-	const struct nlattr *attr;
+	struct nlattr *attr;
 	bool any = false;
 
 	if (!m || m->ndm_ifindex <= 0)
