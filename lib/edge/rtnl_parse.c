@@ -240,6 +240,12 @@ enum ur_rtnl_kind ur_rtnl_parse(const struct nlmsghdr *nlh, struct ur_rtnl_msg *
 	return kind;
 }
 
+/* mnl_nlmsg_ok() takes a length above INT_MAX for a negative one, and so for good. */
+static bool is_whole(const struct nlmsghdr *nlh, int left)
+{
+	return mnl_nlmsg_ok(nlh, left) && nlh->nlmsg_len <= (uint32_t)left;
+}
+
 unsigned ur_rtnl_walk(const void *buf, size_t len, ur_rtnl_fn fn, void *arg)
 {
 	const struct nlmsghdr *nlh = buf;
@@ -247,7 +253,7 @@ unsigned ur_rtnl_walk(const void *buf, size_t len, ur_rtnl_fn fn, void *arg)
 	struct ur_rtnl_msg msg;
 	unsigned n = 0;
 
-	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
+	for (; is_whole(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
 		if (ur_rtnl_parse(nlh, &msg) == UR_RTNL_OTHER)
 			continue;
 		fn(arg, &msg);

@@ -96,6 +96,19 @@ no_icmp_errors "$ns_b"
 end_client 0 120
 echo "TCP and ping beside it: as without it"
 
+# Several workers, and workers that poll on their own: af_packet's sockets each have the filter.
+if [ "$driver" = af_packet ]; then
+	stop_server
+	for mode in inline dedicated; do
+		two=(--set worker.count=2 --set "worker.mode=$mode")
+		start_server "${server[@]}" "${two[@]}"
+		expect 0 "${client[@]}" "${two[@]}" --op write --size 20000 --iters 200 --qps 8 --verify
+		stop_server
+	done
+	start_server "${server[@]}"
+	echo "two workers, inline and dedicated: every byte right"
+fi
+
 # A second endpoint on the interface.
 timeout 30 "${server[@]}" --port 7999 >"$tmp/second.log" 2>&1 </dev/null
 [ $? -eq 1 ] || fail "a second endpoint does not end with status 1"

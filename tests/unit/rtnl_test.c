@@ -345,6 +345,14 @@ Test(rtnl, no_length_in_a_message_is_believed)
 			nlh->nlmsg_len = len;
 			walk_exactly(whole, &seen);
 		}
+		cr_expect_leq(seen, whole);
+		/* It says more, up to what is negative as an int. */
+		seen = 0;
+		for (unsigned bit = 12; bit < 32; bit++) {
+			nlh->nlmsg_len = (uint32_t)whole | 1u << bit;
+			walk_exactly(whole, &seen);
+		}
+		cr_expect_eq(seen, 0, "a message longer than what was received");
 		nlh->nlmsg_len = (uint32_t)whole;
 		/* Each attribute says each length. */
 		for (size_t at = NLMSG_HDRLEN; at + sizeof(struct nlattr) <= whole; at += 4)
