@@ -73,7 +73,7 @@ check_symbols()
 	done >"$tmp/all.c"
 	# shellcheck disable=SC2046
 	try "prototypes" gcc -fsyntax-only -aux-info "$tmp/prototypes" $(pkg-config --cflags uroce) "$tmp/all.c"
-	grep "^/\* $prefix/include/uroce/" "$tmp/prototypes" | grep -o 'uroce_[a-z0-9_]* (' | tr -d ' (' |
+	grep "^/\* $prefix/include/uroce/.*\*/ extern" "$tmp/prototypes" | grep -o 'uroce_[a-z0-9_]* (' | tr -d ' (' |
 		sort -u >"$tmp/declared"
 	nm -D --defined-only "$so" | awk '$2 != "A" { print $2, $3 }' | sort -u >"$tmp/exported"
 	sed 's/^/T /; s/$/@@UROCE_0/' "$tmp/declared" | diff - "$tmp/exported" >"$tmp/diff.log" ||
@@ -155,6 +155,14 @@ check_man_and_completion()
 			completes "$option" "$p" x "$option"
 		done <"$tmp/options"
 	done
+	! command -v help2man >/dev/null || {
+		sed 's/\\//g' "$prefix/share/man/man5/uroce.conf.5" >"$tmp/conf.txt"
+		"$prefix/bin/uroce-perf" --help-config | grep -oE '^[a-z0-9_]+ =' | while read -r option _; do
+			grep -qE "^\.BR? $option( |$)" "$tmp/conf.txt" || echo "$option"
+		done >"$tmp/missing.log"
+		[ ! -s "$tmp/missing.log" ] || fail "uroce.conf(5) lacks $(tr '\n' ' ' <"$tmp/missing.log")"
+		[ "$(grep -cE '^\.BR? [a-z0-9_]+( |$)' "$tmp/conf.txt")" -ge 80 ] || fail "uroce.conf(5) is short"
+	}
 	completes "write write_imm" uroce-perf client --op w
 	completes "qos.vl_mode=" uroce-perf client --set qos.vl_m
 	completes "client" uroce-perf c
