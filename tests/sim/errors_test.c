@@ -179,7 +179,7 @@ EACH_MODE(errors, a_send_with_a_bad_lkey_fails_after_what_is_before_it)
 	bench_free(b);
 }
 
-EACH_MODE(errors, an_invalidate_of_a_foreign_key_is_a_remote_access_error)
+EACH_MODE(errors, an_invalidate_of_an_unknown_key_is_a_remote_access_error)
 {
 	struct bench *b = bench_new(mode, "bad_inv", NULL);
 	struct ibv_send_wr wr = bench_send(b, 1, 50);
@@ -208,7 +208,7 @@ EACH_MODE(errors, an_invalidate_of_what_was_not_registered_for_it_is_a_remote_ac
 	bench_free(b);
 }
 
-EACH_MODE(errors, a_local_invalidate_of_a_foreign_key_fails)
+EACH_MODE(errors, a_local_invalidate_of_an_unknown_key_fails)
 {
 	struct bench *b = bench_new(mode, "bad_local_inv", NULL);
 	struct ibv_send_wr wr = {.wr_id = 1,

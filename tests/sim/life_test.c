@@ -120,7 +120,7 @@ EACH_MODE(life, a_qp_in_init_hears_nothing)
 
 /* ---- destruction ---- */
 
-EACH_MODE(life, packets_for_a_destroyed_qp_find_nobody)
+EACH_MODE(life, packets_for_a_destroyed_qp_are_dropped)
 {
 	struct bench *b = bench_new(mode, "destroy", NULL);
 	uint8_t before[BENCH_BYTES];

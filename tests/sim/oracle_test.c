@@ -149,7 +149,7 @@ Test(oracle, notices_a_repetition_on_a_clean_link, .signal = SIGABRT)
 	run(&t);
 }
 
-Test(oracle, notices_a_byte_that_nobody_wrote, .signal = SIGABRT)
+Test(oracle, notices_a_byte_written_by_no_request, .signal = SIGABRT)
 {
 	struct trial t;
 

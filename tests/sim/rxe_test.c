@@ -300,13 +300,13 @@ static void through(const struct load *l, enum ur_mode mode)
 	cr_expect(t.resent <= 6 * t.lost, "%s: %lu resent, %lu lost", l->name, t.resent, t.lost);
 }
 
-Test(rxe, go_back_n_recovers_from_a_foreign_peers_losses)
+Test(rxe, go_back_n_recovers_from_losses_of_another_stack)
 {
 	for (unsigned i = 0; i < LOADS; i++)
 		through(&loads[i], UR_MODE_GBN);
 }
 
-Test(rxe, reorder_recovers_from_a_foreign_peers_losses)
+Test(rxe, reorder_recovers_from_losses_of_another_stack)
 {
 	for (unsigned i = 0; i < LOADS; i++)
 		through(&loads[i], UR_MODE_REORDER);

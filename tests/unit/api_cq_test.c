@@ -257,7 +257,7 @@ PAIR_TEST(api_cq, destruction_waits_for_the_events_that_were_given_out, open_wit
 	pthread_join(t, NULL);
 }
 
-PAIR_TEST(api_cq, a_full_queue_is_told_and_what_was_in_it_can_be_polled, open_with_channel,
+PAIR_TEST(api_cq, a_full_queue_raises_an_event_and_its_contents_can_be_polled, open_with_channel,
 	  close_with_channel)
 {
 	struct ibv_wc wc[16];
@@ -406,7 +406,7 @@ PAIR_TEST(api_cq, no_asynchronous_event_is_lost, open_both, close_both)
 }
 
 /* ASYNC-KEEP-01 */
-PAIR_TEST(api_cq, what_happens_again_before_it_is_fetched_is_told_once, open_both, close_both)
+PAIR_TEST(api_cq, an_event_repeated_before_it_is_fetched_is_reported_once, open_both, close_both)
 {
 	struct ibv_qp *qp = make_qp(A, IBV_QPT_RC);
 	static const enum ibv_event_type types[] = {IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED,

@@ -91,7 +91,7 @@ PAIR_TEST(api_mr, zero_based_and_iova_regions_are_named_by_other_addresses, open
 	cr_assert_eq(uroce_dereg_mr(iova), 0);
 }
 
-PAIR_TEST(api_mr, rereg_changes_what_it_is_told_to_and_the_key, open_both, close_both)
+PAIR_TEST(api_mr, rereg_changes_what_its_flags_say_and_the_key, open_both, close_both)
 {
 	uint64_t at = (uintptr_t)B->buf;
 	struct ibv_pd *pd = uroce_alloc_pd(B->ctx);
@@ -217,7 +217,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-PAIR_TEST(api_mr, keys_cannot_be_told_from_others, open_both, close_both)
+PAIR_TEST(api_mr, keys_reveal_nothing_about_others, open_both, close_both)
 {
 	enum { KEYS = 600 };
 	static uint32_t key[KEYS];

@@ -319,7 +319,7 @@ static void expect_refusal(const struct uroce_qos_attr *qos, const char *why)
 	cr_expect_str_eq(err, why);
 }
 
-Test(api_qos, what_is_set_is_told_and_what_is_wrong_changes_nothing)
+Test(api_qos, settings_are_reported_and_wrong_ones_change_nothing)
 {
 	struct uroce_qos_attr qos, wrong, got;
 

@@ -287,7 +287,7 @@ PAIR_TEST(api_qp, rights_that_the_qp_does_not_give_are_refused, open_both, close
 	part();
 }
 
-PAIR_TEST(api_qp, without_a_receive_the_sender_gives_up_when_it_was_told_to, open_both, close_both)
+PAIR_TEST(api_qp, without_a_receive_the_sender_gives_up_after_rnr_retry, open_both, close_both)
 {
 	join_rc((struct join){.rnr_retry = 2, .min_rnr_timer = 1});
 	post(A, qa, 1, IBV_WR_SEND, 0, 10);

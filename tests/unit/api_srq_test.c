@@ -70,7 +70,7 @@ PAIR_TEST(api_srq, many_qps_share_one_queue_in_order, open_both, close_both)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
-PAIR_TEST(api_srq, the_limit_is_told_once_each_time_it_is_set, open_both, close_both)
+PAIR_TEST(api_srq, the_limit_event_comes_once_each_time_the_limit_is_set, open_both, close_both)
 {
 	struct ibv_srq *srq = new_srq(B, 8);
 	struct ibv_srq_attr attr = {.srq_limit = 2};

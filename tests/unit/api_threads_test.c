@@ -201,7 +201,8 @@ PAIR_TEST(api_dedicated, control_calls_go_on_beside_traffic, open_dedicated, clo
 	control_beside_traffic();
 }
 
-PAIR_TEST(api_threads, a_call_is_not_kept_out_by_who_polls_without_a_pause, open_both, close_both)
+PAIR_TEST(api_threads, a_call_is_not_kept_out_by_a_thread_that_polls_without_a_pause, open_both,
+	  close_both)
 {
 	pthread_t t;
 	struct ibv_qp_attr attr;
@@ -313,7 +314,7 @@ static void *keep_busy(void *arg)
 	return NULL;
 }
 
-PAIR_TEST(api_workers, completions_lost_between_workers_are_told, open_two, close_both)
+PAIR_TEST(api_workers, completions_lost_between_workers_raise_an_event, open_two, close_both)
 {
 	pthread_t t;
 	enum { MANY = 20000 };

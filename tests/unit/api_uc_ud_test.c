@@ -326,7 +326,7 @@ PAIR_TEST(api_uc_ud, a_handle_may_be_destroyed_while_requests_name_it, open_v6, 
 	}
 }
 
-PAIR_TEST(api_uc_ud, an_address_that_nobody_has_makes_no_handle, open_v6, close_both)
+PAIR_TEST(api_uc_ud, an_address_without_a_host_makes_no_handle, open_v6, close_both)
 {
 	struct ibv_ah_attr av = av_to(A, B, 0);
 

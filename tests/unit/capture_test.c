@@ -127,7 +127,7 @@ Test(capture, the_filter_and_the_direction_choose)
 	cr_assert_eq(stats[UR_CAPTURE_FILTERED], 8);
 }
 
-Test(capture, a_wrong_filter_and_a_wrong_path_are_told)
+Test(capture, a_wrong_filter_and_a_wrong_path_are_reported)
 {
 	struct ur_capture_attr attr = {.path = path, .filter = "udp prot 4791", .worker_cnt = 1};
 

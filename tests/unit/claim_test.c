@@ -64,7 +64,7 @@ static void kill_holder(pid_t pid)
 }
 
 /* EDGE-CLAIM-01 */
-Test(claim, of_another_process_is_told_with_its_name)
+Test(claim, of_another_process_is_reported_with_its_name)
 {
 	pid_t other;
 

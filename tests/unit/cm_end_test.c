@@ -57,7 +57,7 @@ Test(cm_reject, a_rep_may_be_rejected)
 	}
 }
 
-Test(cm_reject, a_service_that_nobody_offers)
+Test(cm_reject, a_service_without_a_listener)
 {
 	struct pair *p = pair_new(2);
 	struct ur_cm_connect_attr attr = connect_attr(p, A);
@@ -139,7 +139,7 @@ Test(cm_timeout, giving_up_frees_the_peers_id_too)
 	pair_free(p);
 }
 
-Test(cm_timeout, a_rep_that_nobody_answers_ends_in_time_wait)
+Test(cm_timeout, an_unanswered_rep_ends_in_time_wait)
 {
 	struct pair *p = pair_new(2);
 
@@ -187,7 +187,7 @@ Test(cm_disconnect, both_sides_at_once_end_cleanly)
 	}
 }
 
-Test(cm_disconnect, time_wait_lasts_as_long_as_it_was_told)
+Test(cm_disconnect, time_wait_lasts_as_long_as_configured)
 {
 	struct ur_cm_id a, b;
 	struct pair *p = pair_up(2, &a, &b);
@@ -239,7 +239,7 @@ Test(cm_disconnect, works_before_the_rtu_arrived)
 	pair_free(p);
 }
 
-Test(cm_reject, a_reply_to_nobody_frees_the_peers_id)
+Test(cm_reject, a_reply_to_an_unknown_id_frees_the_peers_id)
 {
 	struct pair *p = pair_new(2);
 	struct ur_cm_id id = pair_connect(p);

@@ -56,7 +56,7 @@ static struct pair *flood_new(void)
 }
 
 /* CM-LIFE-01 */
-Test(cm_flood, connection_requests_that_nobody_answers_are_given_up)
+Test(cm_flood, unanswered_connection_requests_are_given_up)
 {
 	struct pair *p = flood_new();
 
@@ -73,7 +73,7 @@ Test(cm_flood, connection_requests_that_nobody_answers_are_given_up)
 }
 
 /* CM-LIFE-01 */
-Test(cm_flood, sidr_requests_that_nobody_answers_are_given_up)
+Test(cm_flood, unanswered_sidr_requests_are_given_up)
 {
 	struct pair *p = flood_new();
 
@@ -163,7 +163,7 @@ static uint32_t id_in_req(const struct pair *p)
 }
 
 /* CM-COMMID-01: successive ids, and ids of the same slot, reveal nothing about each other. */
-Test(cm_flood, communication_ids_cannot_be_told_from_others)
+Test(cm_flood, communication_ids_reveal_nothing_about_others)
 {
 	struct pair *p = pair_new(8);
 	uint32_t ids[256], same_high = 0, handles[256];

@@ -268,7 +268,7 @@ Test(cm_hostile, a_dreq_for_another_qp_is_dropped)
 	pair_free(p);
 }
 
-Test(cm_hostile, foreign_mads_are_malformed)
+Test(cm_hostile, mads_with_another_header_are_malformed)
 {
 	struct pair *p = pair_new(2);
 	static const size_t at[] = {0, 1, 2, 3, 17};

@@ -44,7 +44,7 @@ Test(cm_mark, of_a_connection_that_stands_follows)
 }
 
 /* CM-MARK-01 */
-Test(cm_mark, of_a_repeated_message_follows_whoever_let_go_of_the_id)
+Test(cm_mark, of_a_repeated_message_follows_after_the_id_was_released)
 {
 	struct pair *p = pair_new(4);
 	struct ur_cm_id a = connect_with(p, 3, 0);

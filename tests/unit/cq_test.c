@@ -262,7 +262,7 @@ Test(cq, an_armed_consumer_is_never_left_asleep, .timeout = 60)
 
 /* ur_core_complete(): effect of the verdicts of a push. */
 struct sink {
-	unsigned completions, asyncs, foreigns;
+	unsigned completions, asyncs, cross_cqes;
 	enum ibv_event_type type;
 	void *user;
 	bool solicited;
@@ -287,7 +287,7 @@ static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc
 {
 	struct sink *s = ctx;
 
-	s->foreigns++;
+	s->cross_cqes++;
 	s->wr_id = wc->wr_id;
 	s->solicited = solicited;
 }
@@ -319,7 +319,7 @@ Test(cq, completing_wakes_an_armed_cq_only)
 	ur_core_complete(core, cq, &wc, false);
 	cr_assert_eq(s.completions, 1);
 	cr_assert_eq(ur_cq_pending(cq), 2);
-	cr_assert_eq(s.asyncs + s.foreigns, 0);
+	cr_assert_eq(s.asyncs + s.cross_cqes, 0);
 	cq_free(cq);
 	free(core);
 }
@@ -351,7 +351,7 @@ Test(cq, completing_into_another_workers_cq_hands_it_over)
 
 	core->worker = 1;
 	ur_core_complete(core, cq, &wc, true);
-	cr_assert_eq(s.foreigns, 1);
+	cr_assert_eq(s.cross_cqes, 1);
 	cr_assert_eq(s.wr_id, 42);
 	cr_assert(s.solicited);
 	cr_assert_eq(ur_cq_pending(cq), 0);

@@ -191,7 +191,7 @@ Test(devargs, either_pcap_file_may_be_missing, .init = base)
 	cr_expect_str_eq(devargs(), "net_pcap3,tx_pcap=b.pcap");
 }
 
-Test(memif_socket, is_told_apart_from_a_stale_one)
+Test(memif_socket, is_distinguished_from_a_stale_one)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = "eal_test.sock"};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);

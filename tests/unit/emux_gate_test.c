@@ -27,7 +27,7 @@ Test(emux_gate, closing_moves_a_queue_once_when_its_list_comes_to_it)
 	cr_assert_eq(x.blind_visits, 0);
 }
 
-Test(emux_gate, gate_that_opens_in_time_moves_nobody)
+Test(emux_gate, gate_that_opens_in_time_moves_no_queue)
 {
 	behind(1, &pace);
 	wake("01");

@@ -130,7 +130,8 @@ static inline void expect_waiting(const struct ur_gate *g, const char *digits)
 	const struct ur_sched_node *n = ur_sched_peek(&g->waiting);
 
 	for (const char *c = digits; *c; c++, n = TAILQ_NEXT(n, link)) {
-		cr_assert_not_null(n, "nobody waits as number %d of %s", (int)(c - digits), digits);
+		cr_assert_not_null(n, "no queue waits as number %d of %s", (int)(c - digits),
+				   digits);
 		cr_assert_eq(n, &q[*c - '0'].node, "number %d of %s is another", (int)(c - digits),
 			     digits);
 	}

@@ -5,7 +5,7 @@ TestSuite(emux, .init = start);
 
 /* ---- states ---- */
 
-Test(emux, starts_with_nobody)
+Test(emux, starts_without_a_ready_queue)
 {
 	ur_emux_validate(&x);
 	cr_assert_eq(x.ready_lanes, 0);
@@ -107,7 +107,7 @@ Test(emux, length_of_turns_can_be_set)
 	cr_assert_eq(packets_in_turn(0, 1), 100);
 }
 
-Test(emux, turn_goes_on_until_it_is_over_whoever_wakes)
+Test(emux, turn_continues_when_other_queues_become_ready)
 {
 	wake("0");
 	cr_assert_eq(turn(0), 0);

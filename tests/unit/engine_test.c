@@ -8,7 +8,7 @@
 /* ---- checks before a packet reaches a QP: RC-IN-01 ---- */
 
 /* RC-IN-01 */
-Test(engine, packet_for_nobody_is_dropped)
+Test(engine, packet_for_an_unknown_queue_pair_is_dropped)
 {
 	struct end *e = END();
 	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
@@ -317,7 +317,7 @@ Test(engine, long_answer_and_long_request_take_turns)
 	end_free(e);
 }
 
-Test(engine, idle_engine_visits_nobody_and_waits_for_nothing)
+Test(engine, idle_engine_visits_no_queue_and_has_no_deadline)
 {
 	struct end *e = END();
 
@@ -458,7 +458,7 @@ Test(engine, who_rings_after_whom_is_remembered)
 }
 
 /* QP-CREATE-01 */
-Test(engine, queue_pair_of_an_unknown_kind_or_a_foreign_worker_is_refused)
+Test(engine, queue_pair_of_an_unknown_kind_or_another_worker_is_refused)
 {
 	struct end *e = END();
 	struct ur_cq other_worker = {.worker = 0};

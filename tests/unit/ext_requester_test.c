@@ -212,7 +212,7 @@ Test(ext_requester, read_waits_until_its_responses_have_room)
 }
 
 /* EXT-REQ-ACK-01 */
-Test(ext_requester, ack_is_asked_for_where_somebody_waits)
+Test(ext_requester, ack_is_requested_when_a_completion_depends_on_it)
 {
 	struct end *e = XEND();
 
@@ -422,7 +422,7 @@ Test(ext_requester, request_that_cannot_be_read_fails_after_what_came_before)
 	xend_expect(e, UR_EXT_SEND_ONLY, 1001);
 	cr_assert(!e->out.bth.ackreq);
 	xend_expect(e, UR_EXT_PROBE, 1002);
-	cr_assert(e->out.bth.ackreq, "nobody had asked for the ACK");
+	cr_assert(e->out.bth.ackreq, "the ACK had not been requested");
 	xend_expect_silence(e);
 	end_expect_no_wc(e);
 	cr_assert_eq(xend_ack(e, 1002, 0x1f, 2, e->out.xth.stamp), UR_DROP_NONE);
@@ -499,7 +499,7 @@ Test(ext_requester, drained_queue_finishes_its_message_and_begins_no_other)
 }
 
 /* EXT-REQ-DRAIN-01 */
-Test(ext_requester, drained_queue_asks_for_the_ack_that_nobody_asked_for)
+Test(ext_requester, drained_queue_requests_the_ack_that_was_not_requested)
 {
 	struct end *e = XEND();
 

@@ -328,7 +328,7 @@ Test(ext_responder, early_packet_that_fails_a_check_leaves_no_context_behind)
 /* ---- receives ---- */
 
 /* EXT-RESP-RNR-01 */
-Test(ext_responder, receive_missing_inside_a_gap_is_told_in_its_turn)
+Test(ext_responder, receive_missing_inside_a_gap_is_reported_in_its_turn)
 {
 	struct peer *x = PEER();
 	struct ur_packet *w = peer_write(x, 0, 4), *s = peer_send(x, 10), *t = peer_send(x, 10);
@@ -900,7 +900,7 @@ Test(ext_responder, early_message_leaves_half_of_an_srq_to_others)
 }
 
 /* EXT-RESP-NUMBERS-01 */
-Test(ext_responder, early_packet_whose_numbers_do_not_fit_is_not_noted)
+Test(ext_responder, early_packet_whose_numbers_do_not_fit_is_not_recorded)
 {
 	struct peer *x = PEER();
 	struct ur_packet *w = peer_write(x, 0, 3 * PEER_MTU), p;

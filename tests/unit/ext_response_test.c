@@ -47,7 +47,7 @@ Test(ext_response, many_packets_owe_one_nak)
 }
 
 /* EXT-RESP-ACK-03 */
-Test(ext_response, what_follows_the_newest_early_packet_is_told_when_asked_for)
+Test(ext_response, what_follows_the_newest_early_packet_is_acknowledged_on_request)
 {
 	struct peer *x = PEER();
 	struct ur_packet *w = peer_write(x, 0, 10 * PEER_MTU);

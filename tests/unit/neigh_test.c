@@ -278,7 +278,7 @@ Test(neigh, our_ipv4_address_mapped_into_an_ipv6_packet_is_not_ours)
 	expect_silence();
 }
 
-Test(neigh, frames_for_other_hosts_and_vlans_are_foreign)
+Test(neigh, frames_for_other_hosts_and_vlans_are_not_taken)
 {
 	size_t len = unhex(PING4, in);
 

@@ -143,7 +143,7 @@ Test(pass, a_duplicate_before_the_first_ack_begins_none)
 	end_expect_ack(e, 105);
 }
 
-Test(pass, a_peer_that_repeats_one_packet_is_told_all_from_the_fourth_time_on)
+Test(pass, a_peer_that_repeats_one_packet_gets_a_full_ack_from_the_fourth_time_on)
 {
 	start(UR_MODE_GBN);
 	write_packets(100, 105, 100, 105);
@@ -162,7 +162,7 @@ Test(pass, a_peer_that_repeats_one_packet_is_told_all_from_the_fourth_time_on)
 }
 
 /* EDGE-OWED-01 */
-Test(pass, what_was_kept_back_is_told_before_the_queue_pair_goes)
+Test(pass, a_delayed_ack_is_sent_before_the_queue_pair_ends)
 {
 	fill_a_hole();
 	end_expect_ack(e, 104);

@@ -130,7 +130,7 @@ Test(port, is_opened_once)
 	ur_port_close(&port);
 }
 
-Test(port, its_counters_are_told_by_name)
+Test(port, its_counters_are_reported_by_name)
 {
 	json_t *json;
 	struct rte_mbuf *m;
@@ -231,7 +231,7 @@ Test(mbuf_source, a_frame_too_long_for_one_piece_is_lost_and_counted)
 	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
 }
 
-Test(mbuf_source, a_tag_that_was_taken_out_is_put_back_or_told)
+Test(mbuf_source, a_tag_that_was_stripped_is_put_back_or_reported)
 {
 	struct rte_mbuf *m;
 	struct ur_pkt pkt;

@@ -150,7 +150,7 @@ Test(read_gap, the_next_hole_counts_what_came_beyond_it)
 	cr_assert_eq(g->later, 4);
 }
 
-Test(read_gap, what_was_late_makes_for_more_patience)
+Test(read_gap, a_late_response_widens_the_reordering_window)
 {
 	start(10);
 	judge(11, 1);
@@ -160,7 +160,7 @@ Test(read_gap, what_was_late_makes_for_more_patience)
 	cr_assert_eq(patience.us, 160);
 }
 
-Test(read_gap, losses_make_patience_shrink_to_its_least)
+Test(read_gap, losses_shrink_the_reordering_window_to_its_minimum)
 {
 	ur_patience_init(&patience);
 	for (unsigned i = 0; i < 10; i++)

@@ -109,7 +109,7 @@ Test(requester, no_more_than_the_window_is_in_flight)
 }
 
 /* RC-REQ-ACK-01 */
-Test(requester, ack_is_asked_for_where_somebody_waits)
+Test(requester, ack_is_requested_when_a_completion_depends_on_it)
 {
 	struct end *e = END();
 
@@ -186,7 +186,7 @@ Test(requester, request_that_cannot_be_read_fails_after_what_came_before)
 	end_expect(e, UR_RC_SEND_ONLY, 1001);
 	cr_assert(!e->out.bth.ackreq);
 	end_expect(e, UR_RC_SEND_ONLY, 1001);
-	cr_assert(e->out.bth.ackreq, "nobody had asked for the ACK");
+	cr_assert(e->out.bth.ackreq, "the ACK had not been requested");
 	end_expect_silence(e);
 	end_expect_no_wc(e);
 	cr_assert_eq(end_ack(e, 1001, 0x1f, 2), UR_DROP_NONE);
@@ -378,7 +378,7 @@ Test(requester, draining_queue_ends_its_message_and_begins_no_other)
 }
 
 /* RC-REQ-DRAIN-01, RC-REQ-ACK-02 */
-Test(requester, draining_queue_asks_for_the_ack_that_nobody_asked_for)
+Test(requester, draining_queue_requests_the_ack_that_was_not_requested)
 {
 	struct end *e = END(.no_timeout = true);
 

@@ -614,7 +614,7 @@ Test(responder, send_that_invalidates_what_is_not_there_or_not_its_own_is_an_acc
 }
 
 /* RC-RESP-RECV-01 */
-Test(responder, solicited_event_wakes_who_waits_for_solicited_completions)
+Test(responder, solicited_event_wakes_a_cq_armed_for_solicited_completions)
 {
 	struct end *e = END();
 	struct ur_packet p = end_packet(e, UR_RC_SEND_ONLY, 100, 16);

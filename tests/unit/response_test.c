@@ -602,7 +602,7 @@ Test(response, ack_promises_as_many_receives_as_are_posted)
 }
 
 /* RC-RESP-CREDIT-01 */
-Test(response, shared_receives_are_promised_to_nobody)
+Test(response, receives_of_an_srq_are_not_promised)
 {
 	struct ur_srq srq;
 	static _Alignas(64) uint8_t ring[4096];

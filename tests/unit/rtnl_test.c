@@ -237,7 +237,7 @@ Test(rtnl, an_ipv4_route_may_have_an_ipv6_gateway)
 	cr_expect_not(msg.route.has_gateway);
 }
 
-Test(rtnl, each_kind_of_route_is_told_from_the_others)
+Test(rtnl, each_kind_of_route_is_distinguished)
 {
 	static const struct {
 		unsigned char type;

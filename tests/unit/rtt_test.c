@@ -96,7 +96,7 @@ Test(rtt, measures_across_the_wrap_of_stamps)
 }
 
 /* EXT-SEL-RTT-02 */
-Test(rtt, what_was_heard_of_before_is_not_fresh)
+Test(rtt, a_stamp_seen_before_is_not_fresh)
 {
 	cr_assert(ur_rtt_is_fresh(1001, 1000, 2000));
 	cr_assert(ur_rtt_is_fresh(2000, 1000, 2000));

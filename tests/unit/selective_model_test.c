@@ -314,7 +314,7 @@ Test(selective_model, five_percent_of_loss_is_sent_again_and_little_else)
 	lose(500, 0);
 }
 
-Test(selective_model, loss_and_reordering_together_are_told_apart)
+Test(selective_model, loss_and_reordering_together_are_distinguished)
 {
 	lose(100, 1000);
 }
@@ -397,7 +397,7 @@ static void disturb(struct model *m, const struct ur_selective_env *env)
 	}
 }
 
-Test(selective_model, no_news_and_no_order_of_calls_break_it)
+Test(selective_model, no_acks_and_no_order_of_calls_break_it)
 {
 	for (uint64_t seed = 1; seed <= 4 * RUNS; seed++) {
 		struct model *m = model_new(seed);

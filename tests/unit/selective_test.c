@@ -543,7 +543,7 @@ Test(selective, after_reordering_a_silent_tail_gets_its_time)
 
 /* ---- duplicated, late and old answers ---- */
 
-Test(selective, old_news_tell_nothing_new)
+Test(selective, repeated_acks_have_no_effect)
 {
 	send(20, 0);
 	send(1, 20);
@@ -583,7 +583,7 @@ Test(selective, an_answer_that_is_repeated_puts_off_neither_probe_nor_timeout)
 	cr_assert_eq(deadline(), until);
 }
 
-Test(selective, ignores_bits_beyond_max_and_news_of_what_was_not_sent)
+Test(selective, ignores_bits_beyond_max_and_acks_of_what_was_not_sent)
 {
 	send(3, 0);
 	cr_assert_eq(news(4, 0, 0, 100), 0);
@@ -748,7 +748,7 @@ Test(selective, responses_that_a_probe_overtook_are_lost)
 	cr_assert_eq(pool.spurious_cnt, 0);
 }
 
-Test(selective, an_early_response_without_a_context_is_not_noted)
+Test(selective, an_early_response_without_a_context_is_not_recorded)
 {
 	start_at(1000000000, 0);
 	send(4, 0);

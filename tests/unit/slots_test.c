@@ -148,7 +148,7 @@ Test(slots, generation_is_the_randomness_given_but_never_the_last)
 	free(s.qps);
 }
 
-Test(slots, numbers_that_nobody_has_are_not_found)
+Test(slots, unused_numbers_are_not_found)
 {
 	struct ur_slots s;
 

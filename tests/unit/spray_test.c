@@ -95,7 +95,7 @@ Test(spray, ports_are_different_and_in_the_range_of_roce)
 	}
 }
 
-Test(spray, of_nobody_and_of_one_path_is_path_0_and_keeps_no_books)
+Test(spray, without_spraying_or_with_one_path_is_path_0_and_changes_no_state)
 {
 	struct net net = net_of(1);
 	struct ur_spray before = *net.s;

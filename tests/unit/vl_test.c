@@ -247,7 +247,7 @@ static uint64_t bound_of(const struct ur_vl_attr *a, uint32_t least_bytes)
 }
 
 /* VL-WORK-01, VL-FAIR-01, VL-AHEAD-02 */
-Test(vl, whatever_is_ready_something_ready_goes_and_nobody_starves)
+Test(vl, every_ready_mask_lets_a_ready_lane_send_and_none_starves)
 {
 	seed = 11;
 	for (unsigned k = 0; k < 120; k++) {
