@@ -2,7 +2,7 @@
 #include "transport/admission.h"
 
 #include "transport/build.h"
-#include "transport/ext.h"
+#include "transport/rc/ext.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 

@@ -13,12 +13,12 @@
 #include "transport/admission_state.h"
 #include "transport/counters.h"
 #include "transport/cq.h"
-#include "transport/ooo.h"
-#include "transport/read_gap.h"
-#include "transport/reorder.h"
-#include "transport/selective.h"
+#include "transport/loss/ooo.h"
+#include "transport/loss/read_gap.h"
+#include "transport/rc/reorder.h"
+#include "transport/loss/selective.h"
 #include "transport/sink.h"
-#include "transport/spray.h"
+#include "transport/rc/spray.h"
 
 /*
  * What the transports of one worker share. Thread class of everything in here: that worker.

@@ -2,7 +2,7 @@
 #ifndef UR_TRANSPORT_MODE_H
 #define UR_TRANSPORT_MODE_H
 
-#include "transport/ext.h"
+#include "transport/rc/ext.h"
 #include "transport/qp.h"
 
 /*

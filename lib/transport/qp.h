@@ -14,11 +14,11 @@
 #include "timer/wheel.h"
 #include "transport/core.h"
 #include "transport/attr.h"
-#include "transport/ext_state.h"
-#include "transport/pass.h"
-#include "transport/read_gap.h"
-#include "transport/recovery.h"
-#include "transport/reorder.h"
+#include "transport/rc/ext_state.h"
+#include "transport/rc/pass.h"
+#include "transport/loss/read_gap.h"
+#include "transport/loss/recovery.h"
+#include "transport/rc/reorder.h"
 #include "transport/srq.h"
 #include "transport/wq.h"
 #include "wire/tx.h"
@@ -27,15 +27,11 @@
 /*
  * A queue pair: identity, the requester's state, the responder's state. Files:
  *
- *   qp.c         life: create, modify, error, flush, destroy
- *   send_queue.c what a send WQE is, and how it completes
- *   rc/          the requester of RC and UC, once for each loss engine (docs/design/transport.md)
- *   completer.c  ACKs and responses -> completions
- *   recovery.c   what to send again, and when
- *   responder.c  request packets -> memory and receive completions
- *   response.c   ACKs, NAKs, READ and atomic responses
- *   ud.c         datagrams
- *   ext_*.c      completer, responder and responses of an extended queue pair (ext.h)
+ *   qp.c          life: create, modify, error, flush, destroy
+ *   send_queue.c  what a send WQE is, and how it completes
+ *   loss/         what is lost, and when; numbers and times only
+ *   rc/           requester, completer, responder and responses of RC and UC (docs/design/rc.md)
+ *   ud/           datagrams
  *
  * Thread class: the QP's worker, but for posted_state and pending, which posters share.
  */

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "oracle.h"
-#include "transport/spray.h"
+#include "transport/rc/spray.h"
 
 /*
  * A network with ECMP, in which the UDP source port of a packet selects its route. One sprayed

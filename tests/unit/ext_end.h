@@ -3,7 +3,7 @@
 #define UR_TEST_EXT_END_H
 
 #include "end.h"
-#include "transport/ext.h"
+#include "transport/rc/ext.h"
 #include "transport/mode.h"
 
 /*

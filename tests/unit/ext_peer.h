@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "end.h"
-#include "transport/ext.h"
+#include "transport/rc/ext.h"
 
 /*
  * The peer of an extended responder. It makes the packets of messages, in order, and hands them in

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ext_end.h"
-#include "transport/spray.h"
+#include "transport/rc/spray.h"
 
 /* How an extended requester uses its paths: ports on the wire, and effect of responses. */
 

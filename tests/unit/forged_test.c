@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "end.h"
-#include "transport/ext_early.h"
+#include "transport/rc/ext_early.h"
 #include "transport/mode.h"
 
 /*

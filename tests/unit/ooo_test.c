@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "transport/ooo.h"
+#include "transport/loss/ooo.h"
 
 static struct ur_ooo_pool pool;
 static void *memory;

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "end.h"
-#include "transport/ordered_copy.h"
+#include "transport/rc/ordered_copy.h"
 
 #define LEN_MAX 80
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "timer/wheel.h"
-#include "transport/read_gap.h"
+#include "transport/loss/read_gap.h"
 
 #define AGAIN_NS    UINT64_C(50000)
 #define PATIENCE_NS (UR_PATIENCE_US * UINT64_C(1000))

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "timer/wheel.h"
-#include "transport/recovery.h"
+#include "transport/loss/recovery.h"
 
 #define TIMEOUT	   14
 #define TIMEOUT_NS UINT64_C(67108864) /* 4.096 us * 2^14 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
-#include "transport/retry.h"
+#include "transport/loss/retry.h"
 
 #define TIMEOUT	   14
 #define TIMEOUT_NS UINT64_C(67108864) /* 4.096 us * 2^14 */

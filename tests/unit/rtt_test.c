@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
-#include "transport/rtt.h"
+#include "transport/loss/rtt.h"
 
 static struct ur_rtt r;
 

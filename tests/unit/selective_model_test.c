@@ -6,7 +6,7 @@
 
 #include "../sim/rng.h"
 #include "timer/wheel.h"
-#include "transport/selective.h"
+#include "transport/loss/selective.h"
 #include "wire/ext.h"
 
 /*

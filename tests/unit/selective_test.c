@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "timer/wheel.h"
-#include "transport/selective.h"
+#include "transport/loss/selective.h"
 #include "wire/ext.h"
 
 /*

@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-#include "transport/spray.h"
+#include "transport/rc/spray.h"
 
 /*
  * A network of up to 16 paths, each with a loss rate and a round trip. The outcome of a packet is

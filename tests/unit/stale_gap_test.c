@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "end.h"
-#include "transport/ext.h"
+#include "transport/rc/ext.h"
 
 /* A gap that the peer does not close. The responder is extended; ePSN is 100, PMTU 256. */
 #define SECOND UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/ext.h"
+#include "transport/rc/ext.h"
 #include "transport/rc/codec_ext.h"
 #include "transport/rc/loss_selective.h"
 

@@ -3,7 +3,7 @@
 #define UR_TRANSPORT_RC_SELECTIVE_STATE_H
 
 #include "transport/qp.h"
-#include "transport/selective.h"
+#include "transport/loss/selective.h"
 #include "transport/send_queue.h"
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/admission.h"
 #include "transport/build.h"
-#include "transport/ext.h"
-#include "transport/responder_priv.h"
+#include "transport/rc/ext.h"
+#include "transport/rc/responder_priv.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
 

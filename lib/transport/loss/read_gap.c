@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/read_gap.h"
+#include "transport/loss/read_gap.h"
 
 #include <string.h>
 

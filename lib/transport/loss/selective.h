@@ -8,7 +8,7 @@
 
 #include <bsd/sys/queue.h>
 
-#include "transport/rtt.h"
+#include "transport/loss/rtt.h"
 #include "wire/psn.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "transport/spray.h"
+#include "transport/rc/spray.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/rtt.h"
+#include "transport/loss/rtt.h"
 
 #include "wire/ext.h"
 

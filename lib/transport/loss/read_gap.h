@@ -8,7 +8,7 @@
 
 #include <bsd/sys/queue.h>
 
-#include "transport/patience.h"
+#include "transport/loss/patience.h"
 #include "wire/psn.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/admission.h"
 #include "transport/dest.h"
-#include "transport/ext.h"
+#include "transport/rc/ext.h"
 #include "transport/rc/completer_priv.h"
 #include "transport/rc/selective_state.h"
 #include "transport/sgl.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "transport/selective_priv.h"
+#include "transport/loss/selective_priv.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 #include "wire/ext.h"

@@ -8,7 +8,7 @@
 
 #include <bsd/sys/queue.h>
 
-#include "transport/selective.h"
+#include "transport/loss/selective.h"
 #include "transport/wq.h"
 #include "wire/ext.h"
 #include "wire/roce.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/reorder.h"
+#include "transport/rc/reorder.h"
 
 #include "timer/wheel.h"
 #include "transport/qp.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/selective_priv.h"
+#include "transport/loss/selective_priv.h"
 
 #include "timer/wheel.h"
 #include "wire/assert.h"

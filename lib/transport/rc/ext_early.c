@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/ext_early.h"
+#include "transport/rc/ext_early.h"
 
 #include "transport/admission.h"
-#include "transport/ext_place.h"
-#include "transport/reorder.h"
+#include "transport/rc/ext_place.h"
+#include "transport/rc/reorder.h"
 #include "wire/assert.h"
 
 /* ---- the context ---- */

@@ -2,11 +2,11 @@
 #ifndef UR_TRANSPORT_EXT_STATE_H
 #define UR_TRANSPORT_EXT_STATE_H
 
-#include "transport/ooo.h"
-#include "transport/retry.h"
-#include "transport/rtt.h"
-#include "transport/selective.h"
-#include "transport/spray.h"
+#include "transport/loss/ooo.h"
+#include "transport/loss/retry.h"
+#include "transport/loss/rtt.h"
+#include "transport/loss/selective.h"
+#include "transport/rc/spray.h"
 
 /* What extended mode keeps in a queue pair beside what standard mode has (docs/design/loss.md). */
 

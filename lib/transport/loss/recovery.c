@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/recovery.h"
+#include "transport/loss/recovery.h"
 
 #include "timer/wheel.h"
 #include "wire/assert.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/admission.h"
-#include "transport/ext.h"
-#include "transport/ext_early.h"
-#include "transport/ext_place.h"
+#include "transport/rc/ext.h"
+#include "transport/rc/ext_early.h"
+#include "transport/rc/ext_place.h"
 #include "wire/assert.h"
 
 /*

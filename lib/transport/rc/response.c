@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/build.h"
-#include "transport/ext.h"
-#include "transport/responder_priv.h"
+#include "transport/rc/ext.h"
+#include "transport/rc/responder_priv.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
 

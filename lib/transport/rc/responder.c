@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/ordered_copy.h"
-#include "transport/responder_priv.h"
+#include "transport/rc/ordered_copy.h"
+#include "transport/rc/responder_priv.h"
 #include "transport/sgl.h"
 #include "wire/assert.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/retry.h"
+#include "transport/loss/retry.h"
 
 #include "wire/assert.h"
 

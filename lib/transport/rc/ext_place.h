@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "transport/ext.h"
-#include "transport/ordered_copy.h"
-#include "transport/responder_priv.h"
+#include "transport/rc/ext.h"
+#include "transport/rc/ordered_copy.h"
+#include "transport/rc/responder_priv.h"
 #include "transport/sgl.h"
 
 /*

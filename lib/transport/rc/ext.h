@@ -2,9 +2,9 @@
 #ifndef UR_TRANSPORT_EXT_H
 #define UR_TRANSPORT_EXT_H
 
-#include "transport/ooo.h"
+#include "transport/loss/ooo.h"
 #include "transport/qp.h"
-#include "transport/selective.h"
+#include "transport/loss/selective.h"
 #include "wire/ext.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/ooo.h"
+#include "transport/loss/ooo.h"
 
 #include <string.h>
 

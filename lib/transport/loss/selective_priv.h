@@ -2,7 +2,7 @@
 #ifndef UR_TRANSPORT_SELECTIVE_PRIV_H
 #define UR_TRANSPORT_SELECTIVE_PRIV_H
 
-#include "transport/selective.h"
+#include "transport/loss/selective.h"
 
 /*
  * Between selective.c (what happens in order, and when) and selective_rtx.c (what happens while a

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/retry.h"
-#include "transport/rtt.h"
+#include "transport/loss/retry.h"
+#include "transport/loss/rtt.h"
 #include "wire/psn.h"
 
 /*
