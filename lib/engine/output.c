@@ -20,7 +20,7 @@ void ur_engine_complete_sent(struct ur_engine *e)
 
 	while ((n = ur_sched_peek(&e->core.settle))) {
 		ur_sched_set(&e->core.settle, n, false);
-		ur_qp_settle(UR_QP_OF(n, settle_node));
+		ur_qp_complete_sent(UR_QP_OF(n, settle_node));
 	}
 }
 

@@ -275,7 +275,7 @@ int ur_engine_connect_qp(struct ur_engine *e, struct ur_qp *qp, const struct ur_
 
 void ur_engine_flush_qp_acks(struct ur_qp *qp)
 {
-	ur_response_tell_all(qp);
+	ur_response_ack_all(qp);
 }
 
 void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight)

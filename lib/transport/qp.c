@@ -152,7 +152,7 @@ void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status)
 }
 
 /* UC-REQ-DONE-01 */
-void ur_qp_settle(struct ur_qp *qp)
+void ur_qp_complete_sent(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
 
@@ -166,12 +166,12 @@ void ur_qp_settle(struct ur_qp *qp)
 }
 
 /* What is due starts afresh. */
-static void put_off(struct ur_qp *qp, uint64_t now_ns)
+static void rearm_timers(struct ur_qp *qp, uint64_t now_ns)
 {
 	if (qp->retry.ack_deadline_ns <= now_ns)
 		ur_retry_restart(&qp->retry, true, now_ns);
 	if (ur_qp_is_ext(qp))
-		ur_selective_put_off(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
+		ur_selective_rearm(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
 }
 
 /*
@@ -179,19 +179,19 @@ static void put_off(struct ur_qp *qp, uint64_t now_ns)
  * delays it, PACE-TIMER-01, or it waits for its turn and nobody asked the peer to answer what it
  * sent last: the next packet will, and until then silence tells nothing. SCHED-SILENCE-01
  */
-static void be_patient(struct ur_qp *qp, uint64_t now_ns)
+static void extend_deadlines(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
 
 	if (ur_dest_delays(qp)) {
-		put_off(qp, now_ns);
+		rearm_timers(qp, now_ns);
 		if (ur_qp_is_ext(qp))
-			ur_selective_put_off(&qp->xreq.rsp, &qp->xreq.rtt, now_ns);
+			ur_selective_rearm(&qp->xreq.rsp, &qp->xreq.rtt, now_ns);
 	} else if (qp->type == IBV_QPT_RC && req->since_ackreq &&
 		   ur_emux_is_active(&qp->sq_queue)) {
 		if (req->since_ackreq < req->ackreq_every)
 			req->since_ackreq = req->ackreq_every - 1;
-		put_off(qp, now_ns);
+		rearm_timers(qp, now_ns);
 	}
 }
 
@@ -211,7 +211,7 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 
 	if (in_error(qp))
 		return;
-	be_patient(qp, now_ns);
+	extend_deadlines(qp, now_ns);
 	if (ur_qp_is_ext(qp)) {
 		ur_ext_timer(qp, now_ns);
 		ur_ext_responder_timer(qp, now_ns);
@@ -220,7 +220,7 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 	}
 	ur_reorder_timer(qp, now_ns);
 	ur_completer_gap_timer(qp, now_ns);
-	switch (ur_recovery_expired(&qp->gbn.rec, now_ns, &timeout)) {
+	switch (ur_recovery_on_timer(&qp->gbn.rec, now_ns, &timeout)) {
 	case UR_RECOVERY_IGNORE:
 		break;
 	case UR_RECOVERY_REPEAT:
@@ -288,7 +288,7 @@ static void init_engine(struct ur_qp *qp)
 	}
 	qp->gbn = (struct ur_gbn_requester){0};
 	ur_recovery_init(&qp->gbn.rec, ur_psn(0), qp->window);
-	ur_patience_init(&qp->gbn.patience);
+	ur_reo_window_init(&qp->gbn.reo_window);
 	qp->gbn_rsp = (struct ur_gbn_responder){0};
 	ur_reorder_qp_init(&qp->gbn_rsp.reorder);
 }

@@ -78,7 +78,7 @@ struct ur_requester {
 	uint32_t ssn;	   /* SSN of the next request message; standard headers: from 1 */
 	uint32_t lsn;	   /* SENDs up to this SSN have credit */
 	bool flow_control; /* the last ACK carried a credit code */
-	bool heard;	   /* an ACK came: whether there is flow control is known */
+	bool ack_seen;	   /* an ACK came: whether there is flow control is known */
 	uint8_t local_err; /* enum ibv_wc_status WQE `cur` fails with once it is the oldest */
 	uint8_t max_rd_atomic;
 	uint32_t read_psns;    /* PSNs a READ request asks for at most, a power of two */
@@ -90,16 +90,16 @@ struct ur_requester {
 /* The loss engine of modes gbn and reorder, as far as it knows WQEs; UC and UD take their PSNs from it. */
 struct ur_gbn_requester {
 	struct ur_recovery
-		rec;	/* WQEs [head, cur) and bytes [0, cur_off) of cur are before rec.nxt */
-	uint8_t rd_out; /* READ and atomic requests of [una, nxt) that are not answered */
-	bool asking;	/* the packet at nxt goes again for its AckReq */
+		rec;	   /* WQEs [head, cur) and bytes [0, cur_off) of cur are before rec.nxt */
+	uint8_t rd_out;	   /* READ and atomic requests of [una, nxt) that are not answered */
+	bool ackreq_again; /* the packet at nxt goes again for its AckReq */
 	/* Mode reorder. */
 	bool nak_owed; /* the peer misses `nak_psn`, beyond the missing response at una */
 	bool has_reasked;
 	struct ur_psn executed; /* the peer has executed every request before it; una or newer */
 	struct ur_read_gap
 		*gap; /* responses beyond una; NULL: none, and none is known to be lost */
-	struct ur_patience patience; /* with missing responses */
+	struct ur_reo_window reo_window; /* with missing responses */
 	struct ur_psn nak_psn;
 	struct ur_psn reasked; /* has_reasked: the first of the responses asked for again last */
 };
@@ -133,11 +133,11 @@ struct ur_responder {
 struct ur_gbn_responder {
 	struct ur_reorder_qp reorder; /* mode reorder: packets beyond ePSN */
 	struct ur_pass pass;
-	uint32_t untold;      /* SEND and WRITE packets executed since the last acknowledgement */
+	uint32_t unacked;     /* SEND and WRITE packets executed since the last acknowledgement */
 	struct ur_psn data;   /* the newest SEND or WRITE packet executed */
 	struct ur_psn beyond; /* nak_sent: the newest PSN dropped for the gap */
 	bool data_old;	      /* `data` is too far back to name */
-	uint8_t hushed;	      /* RC-RESP-ACK-07: what was repeated and not answered, in a row */
+	uint8_t silenced;     /* RC-RESP-ACK-07: what was repeated and not answered, in a row */
 	bool several;	      /* the last message that ended had more than one packet */
 	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
 	uint32_t rkey;
@@ -304,7 +304,7 @@ void ur_qp_flush(struct ur_qp *qp);
 void ur_qp_update(struct ur_qp *qp);
 
 /* Unreliable QPs: completes the WQEs whose packets have left, [head, cur). */
-void ur_qp_settle(struct ur_qp *qp);
+void ur_qp_complete_sent(struct ur_qp *qp);
 
 /* The QP timer fired. */
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns);
@@ -374,7 +374,7 @@ static inline bool ur_response_owes_fatal_nak(const struct ur_responder *rsp)
 /* Owes an ACK of the newest SEND or WRITE packet executed. */
 void ur_response_ack(struct ur_qp *qp);
 /* The peer is going to be left alone: an ACK of everything is owed, if the last one kept something back. */
-void ur_response_tell_all(struct ur_qp *qp);
+void ur_response_ack_all(struct ur_qp *qp);
 /* Owes a NAK, and nothing else: it acknowledges what comes before it. */
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn);
 /* Owes a sequence NAK for ePSN, after an ACK of what was executed since the last. */

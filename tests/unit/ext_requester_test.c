@@ -9,7 +9,7 @@ static struct ur_selective_env env_of(struct end *e)
 {
 	struct ur_ext_requester *x = &e->qp->xreq;
 
-	return (struct ur_selective_env){&ur_engine_core(e->engine)->rtx, &x->rtt, &x->marks};
+	return (struct ur_selective_env){&ur_engine_core(e->engine)->rtx, &x->rtt, &x->tx_times};
 }
 
 static int post_flags(struct end *e, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len,

@@ -227,7 +227,7 @@ Test(ext_responder, early_reads_and_atomics_are_kept_as_many_as_agreed)
 	cr_assert_eq(peer_in(x, &x->p[1]), UR_DROP_NONE);
 	cr_assert_eq(peer_in(x, &x->p[2]), UR_DROP_NONE);
 	cr_assert_eq(peer_in(x, &x->p[3]), UR_DROP_RESOURCES);
-	cr_assert(!ur_ooo_noted(x->qp->xrsp.ooo, ur_psn(103)));
+	cr_assert(!ur_ooo_is_deferred(x->qp->xrsp.ooo, ur_psn(103)));
 	peer_in(x, w);
 	cr_assert_eq(x->qp->rsp.epsn.v, 103);
 	peer_free(x);
@@ -1190,9 +1190,9 @@ static void check_answers(struct peer *x, const struct oracle *o)
 		if (p->bth.opcode != UR_EXT_ACKNOWLEDGE)
 			continue;
 		for (uint32_t i = 0; i < p->payload_len * 8u; i++)
-			cr_assert_eq(
-				ur_sack_bit(p->payload, i),
-				ur_ooo_noted(x->qp->xrsp.ooo, ur_psn_add(p->xaeth.epsn, i + 1)));
+			cr_assert_eq(ur_sack_bit(p->payload, i),
+				     ur_ooo_is_deferred(x->qp->xrsp.ooo,
+							ur_psn_add(p->xaeth.epsn, i + 1)));
 	}
 }
 

@@ -40,7 +40,7 @@ static bool is_fooled(const struct end *e, struct ur_psn epsn)
 
 	if (qp->state == IBV_QPS_ERR || !ur_psn_eq(qp->rsp.epsn, epsn))
 		return true;
-	return ur_qp_is_ext(qp) ? qp->xrsp.ooo && qp->xrsp.ooo->noted_cnt
+	return ur_qp_is_ext(qp) ? qp->xrsp.ooo && qp->xrsp.ooo->deferred_cnt
 				: ur_reorder_believed(&qp->gbn_rsp.reorder);
 }
 

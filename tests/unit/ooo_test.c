@@ -46,14 +46,14 @@ Test(ooo, context_comes_back_empty)
 {
 	struct ur_ooo *o = context();
 
-	ur_ooo_note(o, ur_psn(7), &(struct ur_ooo_note){0});
+	ur_ooo_defer(o, ur_psn(7), &(struct ur_ooo_deferred){0});
 	ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = 1});
 	ur_ooo_written(o, ur_psn(7), ur_psn(5), (uint8_t *)o, 1);
 	ur_ooo_give(&pool, o);
 	o = context();
-	cr_assert(!ur_ooo_noted(o, ur_psn(7)));
+	cr_assert(!ur_ooo_is_deferred(o, ur_psn(7)));
 	ur_ooo_validate(o, ur_psn(5));
-	cr_assert_eq(o->noted_cnt + o->held_cnt + o->range_cnt, 0);
+	cr_assert_eq(o->deferred_cnt + o->held_cnt + o->range_cnt, 0);
 }
 
 /* EXT-OOO-SACK-01 */
@@ -61,12 +61,12 @@ Test(ooo, bitmap_says_what_came_beyond_epsn)
 {
 	struct ur_ooo *o = context();
 
-	ur_ooo_note(o, ur_psn(101), &(struct ur_ooo_note){0});
-	ur_ooo_note(o, ur_psn(103), &(struct ur_ooo_note){0});
-	ur_ooo_note(o, ur_psn(132), &(struct ur_ooo_note){0});
+	ur_ooo_defer(o, ur_psn(101), &(struct ur_ooo_deferred){0});
+	ur_ooo_defer(o, ur_psn(103), &(struct ur_ooo_deferred){0});
+	ur_ooo_defer(o, ur_psn(132), &(struct ur_ooo_deferred){0});
 	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 4);
 	cr_assert_eq(memcmp(o->sack, (uint8_t[]){0x05, 0, 0, 0x80}, 4), 0);
-	ur_ooo_note(o, ur_psn(133), &(struct ur_ooo_note){0});
+	ur_ooo_defer(o, ur_psn(133), &(struct ur_ooo_deferred){0});
 	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 8);
 	cr_assert_eq(memcmp(o->sack, (uint8_t[]){0x05, 0, 0, 0x80, 1, 0, 0, 0}, 8), 0);
 }
@@ -81,7 +81,7 @@ Test(ooo, bitmap_is_right_wherever_the_window_lies)
 		uint32_t bytes;
 
 		for (unsigned i = 0; i < 8; i++)
-			ur_ooo_note(o, ur_psn(epsn + ahead[i]), &(struct ur_ooo_note){0});
+			ur_ooo_defer(o, ur_psn(epsn + ahead[i]), &(struct ur_ooo_deferred){0});
 		bytes = ur_ooo_sack(o, ur_psn(epsn));
 		cr_assert_eq(bytes, UR_SACK_BYTES);
 		for (uint32_t i = 0, n = 0; i < bytes * 8; i++) {
@@ -115,7 +115,7 @@ static void expect_written(uint32_t len, const char *map)
 static void wrote(struct ur_ooo *o, uint32_t psn, uint32_t from, uint32_t len)
 {
 	ur_ooo_written(o, ur_psn(psn), ur_psn(0), mem + from, len);
-	ur_ooo_note(o, ur_psn(psn), &(struct ur_ooo_note){0});
+	ur_ooo_defer(o, ur_psn(psn), &(struct ur_ooo_deferred){0});
 }
 
 /* EXT-OOO-CLIP-01 */
@@ -169,7 +169,7 @@ Test(ooo, clipping_agrees_with_a_byte_by_byte_oracle)
 			psn = 1 + (unsigned)rand() % 2000;
 			from = (unsigned)rand() % 4096;
 			len = 1 + (unsigned)rand() % (i & 1 ? 4096 : 90);
-			if (ur_ooo_noted(o, ur_psn(psn)))
+			if (ur_ooo_is_deferred(o, ur_psn(psn)))
 				continue;
 			for (uint32_t b = from; b < from + len; b++)
 				owner[b] = psn > owner[b] ? psn : owner[b];
@@ -178,7 +178,7 @@ Test(ooo, clipping_agrees_with_a_byte_by_byte_oracle)
 		}
 		do
 			psn = (unsigned)rand() % 2040;
-		while (psn && ur_ooo_noted(o, ur_psn(psn)));
+		while (psn && ur_ooo_is_deferred(o, ur_psn(psn)));
 		from = (unsigned)rand() % 4096;
 		len = (unsigned)rand() % 4097;
 		for (uint32_t b = 0; b < sizeof(mem); b++)

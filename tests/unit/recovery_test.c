@@ -20,7 +20,7 @@ static void start(uint32_t first, uint8_t retry_cnt, uint8_t rnr_retry)
 static void send(unsigned packets, uint64_t now_ns)
 {
 	while (packets--)
-		ur_recovery_sent(&r, 1, now_ns);
+		ur_recovery_on_send(&r, 1, now_ns);
 }
 
 static void expect(uint32_t una, uint32_t nxt, uint32_t max)
@@ -33,7 +33,7 @@ static void expect(uint32_t una, uint32_t nxt, uint32_t max)
 /* The expected failure of the deadline that runs now. */
 static enum ur_recovery_verdict expire(void)
 {
-	return ur_recovery_expired(&r, ur_recovery_deadline(&r), &timeout);
+	return ur_recovery_on_timer(&r, ur_recovery_deadline(&r), &timeout);
 }
 
 Test(recovery, begins_with_nothing_in_flight_and_no_timer)
@@ -44,7 +44,7 @@ Test(recovery, begins_with_nothing_in_flight_and_no_timer)
 	cr_assert_eq(ur_recovery_credit(&r), 16);
 	cr_assert_not(ur_recovery_is_resend(&r));
 	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
-	cr_assert_eq(ur_recovery_expired(&r, 1000, &timeout), UR_RECOVERY_IGNORE);
+	cr_assert_eq(ur_recovery_on_timer(&r, 1000, &timeout), UR_RECOVERY_IGNORE);
 }
 
 Test(recovery, counts_across_the_wrap)
@@ -54,16 +54,16 @@ Test(recovery, counts_across_the_wrap)
 	expect(0xfffffe, 0x000002, 0x000002);
 	cr_assert_eq(ur_recovery_in_flight(&r), 4);
 	cr_assert_eq(ur_recovery_credit(&r), 12);
-	cr_assert_not(ur_recovery_acked(&r, ur_psn(0x000001), 10));
+	cr_assert_not(ur_recovery_on_ack(&r, ur_psn(0x000001), 10));
 	expect(0x000001, 0x000002, 0x000002);
-	cr_assert_not(ur_recovery_acked(&r, ur_psn(0x000002), 20));
+	cr_assert_not(ur_recovery_on_ack(&r, ur_psn(0x000002), 20));
 	cr_assert_eq(ur_recovery_in_flight(&r), 0);
 }
 
 Test(recovery, a_read_request_takes_the_psns_of_its_responses)
 {
 	start(0xfffffc, 7, 7);
-	ur_recovery_sent(&r, 8, 0);
+	ur_recovery_on_send(&r, 8, 0);
 	expect(0xfffffc, 0x000004, 0x000004);
 	cr_assert_eq(ur_recovery_in_flight(&r), 8);
 	cr_assert_eq(ur_recovery_credit(&r), 8);
@@ -72,11 +72,11 @@ Test(recovery, a_read_request_takes_the_psns_of_its_responses)
 Test(recovery, a_partly_answered_read_is_asked_for_from_the_missing_response)
 {
 	start(0xfffffc, 7, 7);
-	ur_recovery_sent(&r, 8, 0);
-	cr_assert_not(ur_recovery_acked(&r, ur_psn(0xffffff), 1));
+	ur_recovery_on_send(&r, 8, 0);
+	cr_assert_not(ur_recovery_on_ack(&r, ur_psn(0xffffff), 1));
 	cr_assert_eq(ur_recovery_gap(&r, 2), UR_RECOVERY_REWIND);
 	expect(0xffffff, 0xffffff, 0x000004);
-	ur_recovery_sent(&r, 5, 3);
+	ur_recovery_on_send(&r, 5, 3);
 	expect(0xffffff, 0x000004, 0x000004);
 	cr_assert_not(ur_recovery_is_resend(&r));
 }
@@ -86,7 +86,7 @@ Test(recovery, a_full_window_gives_no_credit)
 	start(0xfffff8, 7, 7);
 	send(16, 0);
 	cr_assert_eq(ur_recovery_credit(&r), 0);
-	ur_recovery_acked(&r, ur_psn(0xfffff9), 1);
+	ur_recovery_on_ack(&r, ur_psn(0xfffff9), 1);
 	cr_assert_eq(ur_recovery_credit(&r), 1);
 }
 
@@ -95,7 +95,7 @@ Test(recovery, a_gap_goes_back_to_the_oldest_unacknowledged)
 {
 	start(0xfffffe, 7, 7);
 	send(6, 0);
-	ur_recovery_acked(&r, ur_psn(0xffffff), 10);
+	ur_recovery_on_ack(&r, ur_psn(0xffffff), 10);
 	cr_assert_eq(ur_recovery_gap(&r, 10), UR_RECOVERY_REWIND);
 	expect(0xffffff, 0xffffff, 0x000004);
 	cr_assert(ur_recovery_is_resend(&r));
@@ -124,7 +124,7 @@ Test(recovery, a_second_loss_after_progress_rewinds_again)
 	send(6, 0);
 	cr_assert_eq(ur_recovery_gap(&r, 10), UR_RECOVERY_REWIND);
 	send(6, 11);
-	ur_recovery_acked(&r, ur_psn(0x000001), 12);
+	ur_recovery_on_ack(&r, ur_psn(0x000001), 12);
 	cr_assert_eq(ur_recovery_gap(&r, 12), UR_RECOVERY_REWIND);
 	expect(0x000001, 0x000001, 0x000004);
 }
@@ -134,7 +134,7 @@ Test(recovery, a_gap_without_anything_in_flight_is_ignored)
 	start(5, 7, 7);
 	cr_assert_eq(ur_recovery_gap(&r, 1), UR_RECOVERY_IGNORE);
 	send(1, 2);
-	ur_recovery_acked(&r, ur_psn(6), 3);
+	ur_recovery_on_ack(&r, ur_psn(6), 3);
 	cr_assert_eq(ur_recovery_gap(&r, 4), UR_RECOVERY_IGNORE);
 	cr_assert_eq(r.retry.retries, 7);
 }
@@ -163,7 +163,7 @@ Test(recovery, an_ack_beyond_the_place_of_resending_moves_it)
 	ur_recovery_gap(&r, 10);
 	send(1, 11);
 	expect(0xfffffe, 0xffffff, 0x000004);
-	cr_assert(ur_recovery_acked(&r, ur_psn(0x000002), 12));
+	cr_assert(ur_recovery_on_ack(&r, ur_psn(0x000002), 12));
 	expect(0x000002, 0x000002, 0x000004);
 	cr_assert(ur_recovery_is_resend(&r));
 }
@@ -174,7 +174,7 @@ Test(recovery, an_ack_up_to_the_place_of_resending_leaves_it)
 	send(6, 0);
 	ur_recovery_gap(&r, 10);
 	send(2, 11);
-	cr_assert_not(ur_recovery_acked(&r, ur_psn(0x000000), 12));
+	cr_assert_not(ur_recovery_on_ack(&r, ur_psn(0x000000), 12));
 	expect(0x000000, 0x000000, 0x000004);
 }
 
@@ -183,7 +183,7 @@ Test(recovery, an_ack_of_everything_while_resending_ends_the_resend)
 	start(0xfffffe, 7, 7);
 	send(6, 0);
 	ur_recovery_gap(&r, 10);
-	cr_assert(ur_recovery_acked(&r, ur_psn(0x000004), 12));
+	cr_assert(ur_recovery_on_ack(&r, ur_psn(0x000004), 12));
 	expect(0x000004, 0x000004, 0x000004);
 	cr_assert_not(ur_recovery_is_resend(&r));
 	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
@@ -197,9 +197,9 @@ Test(recovery, the_timer_runs_from_the_oldest_send_and_restarts_with_progress)
 	cr_assert_eq(ur_recovery_deadline(&r), 1000 + TIMEOUT_NS);
 	send(3, 2000);
 	cr_assert_eq(ur_recovery_deadline(&r), 1000 + TIMEOUT_NS);
-	ur_recovery_acked(&r, ur_psn(0x000000), 3000);
+	ur_recovery_on_ack(&r, ur_psn(0x000000), 3000);
 	cr_assert_eq(ur_recovery_deadline(&r), 3000 + TIMEOUT_NS);
-	ur_recovery_acked(&r, ur_psn(0x000002), 4000);
+	ur_recovery_on_ack(&r, ur_psn(0x000002), 4000);
 	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
 }
 
@@ -217,7 +217,7 @@ Test(recovery, a_timeout_field_of_0_never_expires)
 	ur_recovery_limits(&r, 7, 7, 0);
 	send(4, 5);
 	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
-	ur_recovery_acked(&r, ur_psn(1), 6);
+	ur_recovery_on_ack(&r, ur_psn(1), 6);
 	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
 }
 
@@ -233,7 +233,7 @@ Test(recovery, before_its_deadline_nothing_expires)
 {
 	start(0, 7, 7);
 	send(2, 100);
-	cr_assert_eq(ur_recovery_expired(&r, 99 + TIMEOUT_NS, &timeout), UR_RECOVERY_IGNORE);
+	cr_assert_eq(ur_recovery_on_timer(&r, 99 + TIMEOUT_NS, &timeout), UR_RECOVERY_IGNORE);
 	cr_assert_not(timeout);
 	expect(0, 2, 2);
 }
@@ -273,7 +273,7 @@ Test(recovery, progress_refills_the_retries)
 	send(6, 0);
 	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
 	send(6, TIMEOUT_NS);
-	ur_recovery_acked(&r, ur_psn(0xffffff), TIMEOUT_NS + 1);
+	ur_recovery_on_ack(&r, ur_psn(0xffffff), TIMEOUT_NS + 1);
 	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
 	cr_assert_eq(expire(), UR_RECOVERY_FAILED);
 }
@@ -298,7 +298,7 @@ Test(recovery, an_rnr_nak_waits_and_then_sends_again)
 	cr_assert_eq(ur_recovery_rnr(&r, RNR_NS, 50), UR_RECOVERY_REWIND);
 	expect(0xfffffe, 0xfffffe, 0x000004);
 	cr_assert_eq(ur_recovery_deadline(&r), 50 + RNR_NS);
-	cr_assert_eq(ur_recovery_expired(&r, 49 + RNR_NS, &timeout), UR_RECOVERY_IGNORE);
+	cr_assert_eq(ur_recovery_on_timer(&r, 49 + RNR_NS, &timeout), UR_RECOVERY_IGNORE);
 	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
 	cr_assert_not(timeout);
 	cr_assert_eq(r.retry.rnr_until_ns, 0);
@@ -310,7 +310,7 @@ Test(recovery, during_an_rnr_wait_the_ack_timer_stands_still)
 	start(0, 7, 7);
 	send(2, 0);
 	ur_recovery_rnr(&r, 10 * TIMEOUT_NS, 0);
-	cr_assert_eq(ur_recovery_expired(&r, 9 * TIMEOUT_NS, &timeout), UR_RECOVERY_IGNORE);
+	cr_assert_eq(ur_recovery_on_timer(&r, 9 * TIMEOUT_NS, &timeout), UR_RECOVERY_IGNORE);
 	cr_assert_not(timeout);
 	cr_assert_eq(r.retry.retries, 7);
 }
@@ -374,7 +374,7 @@ Test(recovery, progress_refills_the_rnr_retries)
 	ur_recovery_rnr(&r, RNR_NS, 0);
 	expire();
 	send(2, RNR_NS);
-	ur_recovery_acked(&r, ur_psn(1), RNR_NS + 1);
+	ur_recovery_on_ack(&r, ur_psn(1), RNR_NS + 1);
 	cr_assert_eq(ur_recovery_rnr(&r, RNR_NS, RNR_NS + 2), UR_RECOVERY_REWIND);
 }
 
@@ -409,7 +409,7 @@ Test(recovery, an_ack_of_what_was_waited_for_ends_the_wait)
 	start(0xffffff, 7, 7);
 	send(3, 0);
 	ur_recovery_rnr(&r, RNR_NS, 0);
-	cr_assert(ur_recovery_acked(&r, ur_psn(0x000000), 10));
+	cr_assert(ur_recovery_on_ack(&r, ur_psn(0x000000), 10));
 	expect(0x000000, 0x000000, 0x000002);
 	cr_assert_eq(r.retry.rnr_until_ns, 0);
 	cr_assert_eq(ur_recovery_deadline(&r), 10 + TIMEOUT_NS);
@@ -433,7 +433,7 @@ Test(recovery, stepping_back_sends_the_newest_packet_again_and_nothing_else)
 static void ask(uint64_t now_ns)
 {
 	send(1, now_ns);
-	ur_recovery_asked(&r, false, now_ns);
+	ur_recovery_on_ackreq(&r, false, now_ns);
 }
 
 /* REORDER-RTT-01 */
@@ -442,7 +442,7 @@ Test(recovery, a_round_trip_makes_a_timeout_of_at_least_1_ms)
 	start(0, 7, 7);
 	ask(0);
 	cr_assert_eq(ur_recovery_deadline(&r), TIMEOUT_NS, "nothing is known yet");
-	ur_recovery_acked(&r, ur_psn(1), 100000);
+	ur_recovery_on_ack(&r, ur_psn(1), 100000);
 	cr_assert_eq(r.rtt.srtt, 100000 / 16);
 	ask(200000);
 	cr_assert_eq(ur_recovery_deadline(&r), 200000 + 1000000);
@@ -456,13 +456,13 @@ Test(recovery, the_measured_timeout_doubles_and_costs_no_retry)
 
 	start(0, 7, 7);
 	ask(0);
-	ur_recovery_acked(&r, ur_psn(1), 1000);
+	ur_recovery_on_ack(&r, ur_psn(1), 1000);
 	ask(1000);
 	for (uint64_t now = 1000 + wait; now < 1000 + TIMEOUT_NS; now += wait) {
 		cr_assert_eq(ur_recovery_deadline(&r), now);
 		cr_assert_eq(expire(), UR_RECOVERY_REPEAT);
 		cr_assert_not(timeout);
-		ur_recovery_repeated(&r, 1, now);
+		ur_recovery_on_repeat(&r, 1, now);
 		expect(1, 2, 2);
 		asked++;
 		wait = 2 * wait < TIMEOUT_NS / 8 ? 2 * wait : TIMEOUT_NS / 8;
@@ -479,12 +479,12 @@ Test(recovery, the_measured_timeout_runs_only_while_an_answer_is_asked_for)
 {
 	start(0, 7, 7);
 	ask(0);
-	ur_recovery_acked(&r, ur_psn(1), 1000);
+	ur_recovery_on_ack(&r, ur_psn(1), 1000);
 	send(3, 2000);
 	cr_assert_eq(ur_recovery_deadline(&r), 2000 + TIMEOUT_NS);
 	ask(3000);
 	cr_assert_eq(ur_recovery_deadline(&r), 3000 + 1000000);
-	ur_recovery_acked(&r, ur_psn(5), 4000);
+	ur_recovery_on_ack(&r, ur_psn(5), 4000);
 	cr_assert_eq(ur_recovery_deadline(&r), UR_NEVER);
 }
 
@@ -494,8 +494,8 @@ Test(recovery, what_was_sent_twice_is_no_sample)
 	ask(0);
 	cr_assert_eq(ur_recovery_gap(&r, 10), UR_RECOVERY_REWIND);
 	send(1, 20);
-	ur_recovery_asked(&r, true, 20);
-	ur_recovery_acked(&r, ur_psn(1), 100000);
+	ur_recovery_on_ackreq(&r, true, 20);
+	ur_recovery_on_ack(&r, ur_psn(1), 100000);
 	cr_assert_eq(r.rtt.srtt, 0);
 }
 
@@ -503,7 +503,7 @@ Test(recovery, without_retries_or_a_timeout_nothing_is_sent_again_for_the_measur
 {
 	start(0, 0, 7);
 	ask(0);
-	ur_recovery_acked(&r, ur_psn(1), 1000);
+	ur_recovery_on_ack(&r, ur_psn(1), 1000);
 	ask(1000);
 	cr_assert_eq(ur_recovery_deadline(&r), 1000 + TIMEOUT_NS);
 	ur_recovery_limits(&r, 7, 7, 0);
@@ -522,7 +522,7 @@ static void start_selective(uint32_t first)
 static void repeat(uint64_t now_ns)
 {
 	cr_assert_eq(ur_recovery_gap(&r, now_ns), UR_RECOVERY_REPEAT);
-	ur_recovery_repeated(&r, 1, now_ns);
+	ur_recovery_on_repeat(&r, 1, now_ns);
 }
 
 /* REORDER-PEER-02 */
@@ -533,7 +533,7 @@ Test(recovery, an_ack_beyond_the_probe_shows_a_peer_that_buffers)
 	repeat(10);
 	cr_assert(r.hold);
 	expect(0xfffffe, 0x000003, 0x000003);
-	ur_recovery_acked(&r, ur_psn(0x000003), 20);
+	ur_recovery_on_ack(&r, ur_psn(0x000003), 20);
 	cr_assert_eq(r.peer, UR_PEER_BUFFERS);
 	cr_assert_not(r.hold || r.probing);
 }
@@ -544,11 +544,11 @@ Test(recovery, two_acks_of_just_the_probe_show_a_peer_that_goes_back_n)
 	start_selective(0xfffffe);
 	send(5, 0);
 	repeat(10);
-	ur_recovery_acked(&r, ur_psn(0xffffff), 20);
+	ur_recovery_on_ack(&r, ur_psn(0xffffff), 20);
 	cr_assert(ur_recovery_is_alone(&r, 20));
 	repeat(20);
 	cr_assert_eq(r.peer, UR_PEER_UNKNOWN);
-	ur_recovery_acked(&r, ur_psn(0x000000), 30);
+	ur_recovery_on_ack(&r, ur_psn(0x000000), 30);
 	cr_assert_eq(ur_recovery_gap(&r, 30), UR_RECOVERY_REWIND);
 	cr_assert_eq(r.peer, UR_PEER_GBN);
 	expect(0x000000, 0x000000, 0x000003);
@@ -560,7 +560,7 @@ Test(recovery, an_ack_of_a_probe_that_was_all_there_is_tells_nothing)
 	send(1, 0);
 	repeat(10);
 	cr_assert_not(r.hold);
-	ur_recovery_acked(&r, ur_psn(1), 20);
+	ur_recovery_on_ack(&r, ur_psn(1), 20);
 	cr_assert_not(ur_recovery_is_alone(&r, 20));
 	cr_assert_eq(r.peer, UR_PEER_UNKNOWN);
 	cr_assert_not(r.probing);
@@ -570,12 +570,12 @@ Test(recovery, a_timeout_tells_nothing_about_the_peer)
 {
 	start_selective(0);
 	send(3, 0);
-	ur_recovery_asked(&r, false, 0);
+	ur_recovery_on_ackreq(&r, false, 0);
 	cr_assert_eq(ur_recovery_deadline(&r), UR_RTO_INITIAL_NS);
 	cr_assert_eq(expire(), UR_RECOVERY_REPEAT);
-	ur_recovery_repeated(&r, 1, UR_RTO_INITIAL_NS);
+	ur_recovery_on_repeat(&r, 1, UR_RTO_INITIAL_NS);
 	cr_assert_not(r.hold);
-	ur_recovery_acked(&r, ur_psn(3), UR_RTO_INITIAL_NS + 10);
+	ur_recovery_on_ack(&r, ur_psn(3), UR_RTO_INITIAL_NS + 10);
 	cr_assert_eq(r.peer, UR_PEER_UNKNOWN);
 }
 
@@ -584,7 +584,7 @@ Test(recovery, a_timeout_of_una_only_moves_una_to_a_peer_that_buffers)
 	start_selective(0);
 	send(4, 0);
 	repeat(10);
-	ur_recovery_acked(&r, ur_psn(3), 20);
+	ur_recovery_on_ack(&r, ur_psn(3), 20);
 	while (!timeout)
 		cr_assert_eq(expire(), UR_RECOVERY_REPEAT);
 	expect(3, 4, 4);
@@ -596,12 +596,12 @@ Test(recovery, what_an_earlier_pass_caused_rewinds_nothing)
 {
 	start(0, 7, 7);
 	ask(0);
-	ur_recovery_acked(&r, ur_psn(1), 5000);
+	ur_recovery_on_ack(&r, ur_psn(1), 5000);
 	send(8, 10000);
 	cr_assert_eq(ur_recovery_gap(&r, 15000), UR_RECOVERY_REWIND);
 	send(8, 15000);
 	/* 1 was only late: the peer takes it and reports 2, which has just been sent again. */
-	ur_recovery_acked(&r, ur_psn(2), 15500);
+	ur_recovery_on_ack(&r, ur_psn(2), 15500);
 	cr_assert_eq(ur_recovery_gap(&r, 15500), UR_RECOVERY_IGNORE);
 	expect(2, 9, 9);
 	cr_assert_eq(ur_recovery_gap(&r, 20000), UR_RECOVERY_REWIND,
@@ -614,11 +614,11 @@ Test(recovery, what_is_missing_and_was_sent_last_is_reported_by_an_earlier_pass)
 {
 	start(0, 7, 7);
 	ask(0);
-	ur_recovery_acked(&r, ur_psn(1), 5000);
+	ur_recovery_on_ack(&r, ur_psn(1), 5000);
 	send(8, 10000);
 	cr_assert_eq(ur_recovery_gap(&r, 15000), UR_RECOVERY_REWIND);
 	send(2, 30000);
-	ur_recovery_acked(&r, ur_psn(2), 31000);
+	ur_recovery_on_ack(&r, ur_psn(2), 31000);
 	cr_assert_eq(ur_recovery_gap(&r, 31000), UR_RECOVERY_IGNORE);
 	expect(2, 3, 9);
 }
@@ -630,12 +630,12 @@ static void lose_after(uint32_t run, uint64_t *now_ns)
 
 	for (uint32_t i = 0; i < run; i++) {
 		send(1, *now_ns);
-		ur_recovery_acked(&r, ur_psn(una + i + 1), *now_ns += 10);
+		ur_recovery_on_ack(&r, ur_psn(una + i + 1), *now_ns += 10);
 	}
 	send(2, *now_ns += 10);
 	cr_assert_eq(ur_recovery_gap(&r, *now_ns += 1000), UR_RECOVERY_REWIND);
 	send(2, *now_ns += 10);
-	ur_recovery_acked(&r, ur_psn(una + run + 2), *now_ns += 1000);
+	ur_recovery_on_ack(&r, ur_psn(una + run + 2), *now_ns += 1000);
 }
 
 /* RC-REQ-FLIGHT-01 */
@@ -656,7 +656,7 @@ Test(recovery, the_more_is_lost_the_less_is_in_flight)
 	cr_assert_eq(ur_recovery_flight_left(&r), UR_FLIGHT_MIN);
 	for (uint32_t i = 0; i < 5000; i++) {
 		send(1, now);
-		ur_recovery_acked(&r, ur_psn_add(r.una, 1), now += 10);
+		ur_recovery_on_ack(&r, ur_psn_add(r.una, 1), now += 10);
 	}
 	cr_assert_eq(ur_recovery_flight_left(&r), 512, "it is over");
 }
@@ -666,13 +666,13 @@ Test(recovery, the_answers_of_a_read_are_not_in_flight)
 {
 	ur_recovery_init(&r, ur_psn(0), 512);
 	ur_recovery_limits(&r, 7, 7, TIMEOUT);
-	ur_recovery_sent(&r, 32, 0);
-	ur_recovery_sent_read(&r, 32);
+	ur_recovery_on_send(&r, 32, 0);
+	ur_recovery_on_read(&r, 32);
 	cr_assert_eq(ur_recovery_flight_left(&r), UR_FLIGHT_FIRST);
 	send(3, 0);
 	cr_assert_eq(ur_recovery_flight_left(&r), UR_FLIGHT_FIRST - 3);
 	ur_recovery_pass_read(&r, 32);
-	ur_recovery_acked(&r, ur_psn(32), 10);
+	ur_recovery_on_ack(&r, ur_psn(32), 10);
 	cr_assert_eq(ur_recovery_flight_left(&r), UR_FLIGHT_FIRST + 32 - 3);
 }
 
@@ -683,10 +683,10 @@ Test(recovery, a_peer_that_sends_other_responses_is_not_silent)
 
 	start(0, 7, 7);
 	ask(0);
-	ur_recovery_acked(&r, ur_psn(1), 1000);
+	ur_recovery_on_ack(&r, ur_psn(1), 1000);
 	ask(2000);
 	ack_deadline = r.retry.ack_deadline_ns;
-	ur_recovery_heard(&r, 500000);
+	ur_recovery_on_response(&r, 500000);
 	cr_assert_eq(ur_recovery_deadline(&r), 1500000);
 	cr_assert_eq(r.retry.ack_deadline_ns, ack_deadline);
 }

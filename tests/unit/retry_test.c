@@ -39,14 +39,14 @@ Test(retry, a_dead_peer_costs_one_timeout_more_than_retry_cnt)
 	start(2, 0);
 	ur_retry_follow(&t, true, now);
 	for (unsigned i = 0; i < 2; i++) {
-		cr_assert_eq(ur_retry_expired(&t, true, now + TIMEOUT_NS - 1, &timeout),
+		cr_assert_eq(ur_retry_on_timer(&t, true, now + TIMEOUT_NS - 1, &timeout),
 			     UR_RECOVERY_IGNORE);
 		cr_assert_not(timeout);
 		now += TIMEOUT_NS;
-		cr_assert_eq(ur_retry_expired(&t, true, now, &timeout), UR_RECOVERY_REWIND);
+		cr_assert_eq(ur_retry_on_timer(&t, true, now, &timeout), UR_RECOVERY_REWIND);
 		cr_assert(timeout);
 	}
-	cr_assert_eq(ur_retry_expired(&t, true, now + TIMEOUT_NS, &timeout), UR_RECOVERY_FAILED);
+	cr_assert_eq(ur_retry_on_timer(&t, true, now + TIMEOUT_NS, &timeout), UR_RECOVERY_FAILED);
 	cr_assert_eq(t.ack_deadline_ns, UR_NEVER);
 }
 
@@ -54,7 +54,7 @@ Test(retry, progress_refills_what_it_proves)
 {
 	start(1, 1);
 	ur_retry_follow(&t, true, 0);
-	cr_assert_eq(ur_retry_expired(&t, true, TIMEOUT_NS, &timeout), UR_RECOVERY_REWIND);
+	cr_assert_eq(ur_retry_on_timer(&t, true, TIMEOUT_NS, &timeout), UR_RECOVERY_REWIND);
 	cr_assert(ur_retry_spend_rnr(&t));
 	cr_assert_eq(t.retries, 0);
 	ur_retry_progress(&t, true, false, TIMEOUT_NS);
@@ -86,7 +86,7 @@ Test(retry, an_rnr_wait_stands_before_the_timeout)
 	cr_assert_eq(t.retries, 3, "a peer that answers lives");
 	ur_retry_follow(&t, true, 0);
 	cr_assert_not(ur_retry_is_due(&t, 2 * TIMEOUT_NS));
-	cr_assert_eq(ur_retry_expired(&t, true, 4 * TIMEOUT_NS, &timeout), UR_RECOVERY_REWIND);
+	cr_assert_eq(ur_retry_on_timer(&t, true, 4 * TIMEOUT_NS, &timeout), UR_RECOVERY_REWIND);
 	cr_assert_not(timeout);
 	cr_assert_eq(t.rnr_until_ns, 0);
 	cr_assert_eq(t.ack_deadline_ns, 5 * TIMEOUT_NS);
@@ -116,5 +116,5 @@ Test(retry, a_timeout_of_0_never_expires)
 	ur_retry_limits(&t, 3, 7, 0);
 	ur_retry_follow(&t, true, 0);
 	cr_assert_eq(t.ack_deadline_ns, UR_NEVER);
-	cr_assert_eq(ur_retry_expired(&t, true, UINT64_C(1) << 62, &timeout), UR_RECOVERY_IGNORE);
+	cr_assert_eq(ur_retry_on_timer(&t, true, UINT64_C(1) << 62, &timeout), UR_RECOVERY_IGNORE);
 }

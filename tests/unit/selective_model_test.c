@@ -65,7 +65,7 @@ struct model {
 	/* Sender. */
 	struct ur_rtx_pool pool;
 	struct ur_rtt rtt;
-	struct ur_marks marks;
+	struct ur_tx_times marks;
 	struct ur_selective s;
 	void *memory;
 	bool probe;
@@ -162,7 +162,7 @@ static void hear(struct model *m, const struct ur_selective_env *env)
 {
 	while (m->ack_head != m->ack_tail && m->acks[m->ack_head % ACKS].due_ns <= m->now_ns) {
 		const struct ack *a = &m->acks[m->ack_head++ % ACKS];
-		struct ur_selective_news news = {
+		struct ur_ack_info news = {
 			.una = ur_psn(m->first + a->epsn),
 			.sack = a->map,
 			.sack_bits = a->bits,
@@ -170,7 +170,7 @@ static void hear(struct model *m, const struct ur_selective_env *env)
 		};
 
 		ur_rtt_sample(&m->rtt, a->echo, 0, ur_stamp(m->now_ns));
-		ur_selective_news(&m->s, env, &news, m->now_ns);
+		ur_selective_on_ack(&m->s, env, &news, m->now_ns);
 		ur_selective_validate(&m->s);
 	}
 }
@@ -182,7 +182,7 @@ static void say(struct model *m, const struct ur_selective_env *env)
 	if (m->now_ns < m->next_ns)
 		return;
 	if (ur_selective_next_lost(&m->s, &nr)) {
-		ur_selective_resent(&m->s, env, nr, m->now_ns);
+		ur_selective_on_resend(&m->s, env, nr, m->now_ns);
 		transmit(m, (uint32_t)ur_psn_diff(nr, ur_psn(m->first)), false);
 		m->resent++;
 	} else if (m->probe) {
@@ -190,7 +190,7 @@ static void say(struct model *m, const struct ur_selective_env *env)
 		m->probes++;
 		transmit(m, 0, true);
 	} else if (m->sent < m->total && ur_selective_credit(&m->s)) {
-		ur_selective_sent(&m->s, env, 1, m->now_ns);
+		ur_selective_on_send(&m->s, env, 1, m->now_ns);
 		transmit(m, m->sent++, false);
 	} else {
 		return;
@@ -235,7 +235,7 @@ static void model_run(struct model *m, uint64_t seed)
 		receive(m);
 		hear(m, &env);
 		if (m->now_ns >= m->s.deadline_ns &&
-		    ur_selective_expired(&m->s, &env, m->now_ns) == UR_SELECTIVE_PROBE)
+		    ur_selective_on_timer(&m->s, &env, m->now_ns) == UR_SELECTIVE_PROBE)
 			m->probe = true;
 		say(m, &env);
 		m->now_ns += TICK_NS;
@@ -351,7 +351,7 @@ static void disturb(struct model *m, const struct ur_selective_env *env)
 	struct ur_selective *s = &m->s;
 	uint32_t out = (uint32_t)ur_psn_diff(s->max, s->una), n;
 	uint32_t echo = ur_stamp(m->now_ns) - sim_below(&m->rng, 200000) + 1000;
-	struct ur_selective_news news = {
+	struct ur_ack_info news = {
 		.una = ur_psn_add(s->una, sim_below(&m->rng, out + 40) - 20),
 		.sack = map,
 		.sack_bits = 32 * sim_below(&m->rng, 65),
@@ -369,25 +369,26 @@ static void disturb(struct model *m, const struct ur_selective_env *env)
 	case 1:
 		n = ur_selective_credit(s);
 		if (n)
-			ur_selective_sent(s, env, 1 + sim_below(&m->rng, n), m->now_ns);
+			ur_selective_on_send(s, env, 1 + sim_below(&m->rng, n), m->now_ns);
 		break;
 	case 2:
 		if (ur_selective_next_lost(s, &nr))
-			ur_selective_resent(s, env, nr, m->now_ns);
+			ur_selective_on_resend(s, env, nr, m->now_ns);
 		break;
 	case 3:
-		ur_selective_news(s, env, &news, m->now_ns);
+		ur_selective_on_ack(s, env, &news, m->now_ns);
 		break;
 	case 4:
 		if (out)
-			ur_selective_arrived(s, env, ur_psn_add(s->una, sim_below(&m->rng, out)),
-					     news.echo, m->now_ns);
+			ur_selective_on_response(s, env,
+						 ur_psn_add(s->una, sim_below(&m->rng, out)),
+						 news.echo, m->now_ns);
 		break;
 	case 5:
-		ur_selective_expired(s, env, m->now_ns);
+		ur_selective_on_timer(s, env, m->now_ns);
 		break;
 	case 6:
-		ur_selective_overtaken(s, env, news.echo, m->now_ns);
+		ur_selective_on_probe_answer(s, env, news.echo, m->now_ns);
 		break;
 	case 7:
 		if (chance(m, 1000))

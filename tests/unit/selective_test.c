@@ -19,7 +19,7 @@
 
 static struct ur_rtx_pool pool;
 static struct ur_rtt rtt;
-static struct ur_marks marks;
+static struct ur_tx_times marks;
 static struct ur_selective_env env = {&pool, &rtt, &marks};
 static struct ur_selective s;
 static uint64_t origin;
@@ -35,7 +35,7 @@ static void start_at(uint64_t origin_ns, uint32_t contexts)
 	ur_rtx_pool_init(&pool, memory, contexts);
 	ur_rtt_init(&rtt);
 	rtt.srtt = rtt.min = rtt.min_next = 6250;
-	marks = (struct ur_marks){0};
+	marks = (struct ur_tx_times){0};
 	ur_selective_init(&s, &marks, 0, ur_psn(FIRST), 256);
 }
 
@@ -53,20 +53,20 @@ static uint64_t at(uint64_t us)
 
 static void send(uint32_t n, uint64_t us)
 {
-	ur_selective_sent(&s, &env, n, at(us));
+	ur_selective_on_send(&s, &env, n, at(us));
 	ur_selective_validate(&s);
 }
 
 /* `una` counts from FIRST; bit i is number una + 1 + i. */
 static uint32_t news(uint32_t una, uint64_t bits, uint64_t echo_us, uint64_t us)
 {
-	struct ur_selective_news n = {
+	struct ur_ack_info n = {
 		.una = ur_psn(FIRST + una),
 		.sack = (const uint8_t *)&bits,
 		.sack_bits = bits ? 64 : 0,
 		.echo = ur_stamp(at(echo_us)),
 	};
-	uint32_t cnt = ur_selective_news(&s, &env, &n, at(us));
+	uint32_t cnt = ur_selective_on_ack(&s, &env, &n, at(us));
 
 	ur_selective_validate(&s);
 	return cnt;
@@ -76,7 +76,7 @@ static uint32_t news(uint32_t una, uint64_t bits, uint64_t echo_us, uint64_t us)
 static uint32_t news_many(uint32_t una, uint32_t cnt, uint64_t echo_us, uint64_t us)
 {
 	uint8_t map[UR_SACK_BYTES] = {0};
-	struct ur_selective_news n = {
+	struct ur_ack_info n = {
 		.una = ur_psn(FIRST + una),
 		.sack = map,
 		.sack_bits = (cnt + 31) & ~31u,
@@ -85,7 +85,7 @@ static uint32_t news_many(uint32_t una, uint32_t cnt, uint64_t echo_us, uint64_t
 
 	for (uint32_t i = 0; i < cnt; i++)
 		map[i / 8] |= (uint8_t)(1 << i % 8);
-	cnt = ur_selective_news(&s, &env, &n, at(us));
+	cnt = ur_selective_on_ack(&s, &env, &n, at(us));
 	ur_selective_validate(&s);
 	return cnt;
 }
@@ -109,13 +109,13 @@ static int lost(void)
 static void resend(int nr, uint64_t us)
 {
 	cr_assert_eq(lost(), nr, "%d is lost, not %d", lost(), nr);
-	ur_selective_resent(&s, &env, ur_psn(FIRST + (uint32_t)nr), at(us));
+	ur_selective_on_resend(&s, &env, ur_psn(FIRST + (uint32_t)nr), at(us));
 	ur_selective_validate(&s);
 }
 
 static enum ur_selective_verdict expire(uint64_t us)
 {
-	enum ur_selective_verdict v = ur_selective_expired(&s, &env, at(us));
+	enum ur_selective_verdict v = ur_selective_on_timer(&s, &env, at(us));
 
 	ur_selective_validate(&s);
 	return v;
@@ -252,13 +252,12 @@ Test(selective, finds_several_and_names_the_lowest_first)
 	cr_assert_eq(lost(), -1, "too few arrived beyond them");
 	{
 		uint8_t map[32];
-		struct ur_selective_news n = {ur_psn(FIRST + 1), map, 256, ur_stamp(at(200)),
-					      false};
+		struct ur_ack_info n = {ur_psn(FIRST + 1), map, 256, ur_stamp(at(200)), false};
 
 		memset(map, 0xff, sizeof(map));
 		map[0] &= (uint8_t) ~(1 << 3);
 		map[7] &= (uint8_t) ~(1 << 5);
-		cr_assert_eq(ur_selective_news(&s, &env, &n, at(301)), 192);
+		cr_assert_eq(ur_selective_on_ack(&s, &env, &n, at(301)), 192);
 		ur_selective_validate(&s);
 	}
 	cr_assert_eq(s.lost_cnt, 3);
@@ -607,15 +606,14 @@ Test(selective, ignores_an_echo_of_the_future)
 
 Test(selective, a_response_says_nothing_of_what_lies_beyond_it)
 {
-	struct ur_selective_news n = {
-		.una = ur_psn(FIRST), .echo = ur_stamp(at(5000)), .partial = true};
+	struct ur_ack_info n = {.una = ur_psn(FIRST), .echo = ur_stamp(at(5000)), .partial = true};
 
 	send(3, 0);
 	cr_assert_eq(expire(4900), UR_SELECTIVE_PROBE);
-	cr_assert_eq(ur_selective_news(&s, &env, &n, at(5100)), 0);
+	cr_assert_eq(ur_selective_on_ack(&s, &env, &n, at(5100)), 0);
 	cr_assert_eq(lost(), -1);
 	n.partial = false;
-	cr_assert_eq(ur_selective_news(&s, &env, &n, at(5100)), 0);
+	cr_assert_eq(ur_selective_on_ack(&s, &env, &n, at(5100)), 0);
 	cr_assert_eq(lost(), 0);
 }
 
@@ -678,12 +676,12 @@ Test(selective, a_context_that_is_free_again_takes_over)
 {
 	struct ur_selective other;
 	uint64_t bit = 1;
-	struct ur_selective_news n = {ur_psn(0), (const uint8_t *)&bit, 64, ur_stamp(at(0)), false};
+	struct ur_ack_info n = {ur_psn(0), (const uint8_t *)&bit, 64, ur_stamp(at(0)), false};
 
 	start_at(1000000000, 1);
 	ur_selective_init(&other, &marks, 1, ur_psn(0), 256);
-	ur_selective_sent(&other, &env, 2, at(0));
-	ur_selective_news(&other, &env, &n, at(100));
+	ur_selective_on_send(&other, &env, 2, at(0));
+	ur_selective_on_ack(&other, &env, &n, at(100));
 	cr_assert_not_null(other.rtx);
 	send(200, 0);
 	send(200, 120);
@@ -703,7 +701,8 @@ Test(selective, a_context_that_is_free_again_takes_over)
 
 static bool arrived(uint32_t nr, uint64_t echo_us, uint64_t us)
 {
-	bool is = ur_selective_arrived(&s, &env, ur_psn(FIRST + nr), ur_stamp(at(echo_us)), at(us));
+	bool is = ur_selective_on_response(&s, &env, ur_psn(FIRST + nr), ur_stamp(at(echo_us)),
+					   at(us));
 
 	ur_selective_validate(&s);
 	return is;
@@ -732,9 +731,9 @@ Test(selective, responses_that_a_probe_overtook_are_lost)
 {
 	send(4, 0);
 	arrived(1, 0, 100);
-	ur_selective_overtaken(&s, &env, ur_stamp(at(90)), at(190));
+	ur_selective_on_probe_answer(&s, &env, ur_stamp(at(90)), at(190));
 	cr_assert_eq(lost(), -1, "its age is less than the window");
-	ur_selective_overtaken(&s, &env, ur_stamp(at(150)), at(250));
+	ur_selective_on_probe_answer(&s, &env, ur_stamp(at(150)), at(250));
 	ur_selective_validate(&s);
 	cr_assert_eq(s.lost_cnt, 3);
 	resend(0, 250);
@@ -764,7 +763,7 @@ Test(selective, a_repeat_that_overtakes_first_answers_tells_of_repeats_only)
 {
 	send(4, 0);
 	arrived(1, 0, 100);
-	ur_selective_overtaken(&s, &env, ur_stamp(at(150)), at(250));
+	ur_selective_on_probe_answer(&s, &env, ur_stamp(at(150)), at(250));
 	cr_assert_eq(s.lost_cnt, 3);
 	resend(0, 250);
 	resend(2, 250);

@@ -50,10 +50,10 @@ struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p)
 	o = SLIST_FIRST(&p->free);
 	SLIST_REMOVE_HEAD(&p->free, link);
 	p->free_cnt--;
-	o->noted_cnt = o->held_cnt = o->slot_cnt = o->range_cnt = o->recent = 0;
+	o->deferred_cnt = o->held_cnt = o->slot_cnt = o->range_cnt = o->recent = 0;
 	o->bound_head = o->bound_cnt = 0;
 	o->top = ur_psn(0);
-	memset(o->noted, 0, sizeof(o->noted));
+	memset(o->deferred, 0, sizeof(o->deferred));
 	memset(o->held_used, 0, sizeof(o->held_used));
 	return o;
 }
@@ -67,35 +67,35 @@ void ur_ooo_give(struct ur_ooo_pool *p, struct ur_ooo *o)
 
 /* ---- notes ---- */
 
-void ur_ooo_note(struct ur_ooo *o, struct ur_psn psn, const struct ur_ooo_note *note)
+void ur_ooo_defer(struct ur_ooo *o, struct ur_psn psn, const struct ur_ooo_deferred *note)
 {
-	UR_ASSERT(!ur_ooo_noted(o, psn));
-	if (!o->noted_cnt++ || ur_psn_lt(o->top, psn))
+	UR_ASSERT(!ur_ooo_is_deferred(o, psn));
+	if (!o->deferred_cnt++ || ur_psn_lt(o->top, psn))
 		o->top = psn;
-	o->noted[SLOT(psn) >> 6] |= UINT64_C(1) << (SLOT(psn) & 63);
-	*ur_ooo_note_at(o, psn) = *note;
+	o->deferred[SLOT(psn) >> 6] |= UINT64_C(1) << (SLOT(psn) & 63);
+	*ur_ooo_deferred_at(o, psn) = *note;
 }
 
 void ur_ooo_forget(struct ur_ooo *o, struct ur_psn psn)
 {
-	UR_ASSERT(ur_ooo_noted(o, psn));
-	o->noted[SLOT(psn) >> 6] &= ~(UINT64_C(1) << (SLOT(psn) & 63));
-	o->noted_cnt--;
+	UR_ASSERT(ur_ooo_is_deferred(o, psn));
+	o->deferred[SLOT(psn) >> 6] &= ~(UINT64_C(1) << (SLOT(psn) & 63));
+	o->deferred_cnt--;
 }
 
 /* EXT-OOO-SACK-01 */
 uint32_t ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn)
 {
-	uint32_t bits = o->noted_cnt ? (uint32_t)ur_psn_diff(o->top, epsn) : 0;
+	uint32_t bits = o->deferred_cnt ? (uint32_t)ur_psn_diff(o->top, epsn) : 0;
 	uint32_t at = SLOT(ur_psn_add(epsn, 1));
 	unsigned shift = at & 63, words = UR_EXT_WINDOW / 64;
 
 	for (uint32_t i = 0; i * 64 < bits; i++) {
 		unsigned w = ((at >> 6) + i) % words;
-		uint64_t v = o->noted[w] >> shift;
+		uint64_t v = o->deferred[w] >> shift;
 
 		if (shift)
-			v |= o->noted[(w + 1) % words] << (64 - shift);
+			v |= o->deferred[(w + 1) % words] << (64 - shift);
 		for (unsigned b = 0; b < 8; b++)
 			o->sack[i * 8 + b] = (uint8_t)(v >> (8 * b));
 	}
@@ -169,7 +169,7 @@ bool ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const
 	bool any = false;
 
 	UR_ASSERT(len <= UR_OOO_WRITE_MAX);
-	if (!len || !o->noted_cnt || ur_psn_lt(o->top, psn))
+	if (!len || !o->deferred_cnt || ur_psn_lt(o->top, psn))
 		return false;
 	for (unsigned i = 0; i < o->range_cnt; i++) {
 		const struct ur_ooo_range *r = &o->range[i];
@@ -280,13 +280,13 @@ void ur_ooo_validate(const struct ur_ooo *o, struct ur_psn epsn)
 	unsigned noted = 0, held = 0;
 
 	for (unsigned i = 0; i < UR_EXT_WINDOW / 64; i++)
-		noted += ur_popcount(o->noted[i]);
+		noted += ur_popcount(o->deferred[i]);
 	for (unsigned i = 0; i < UR_OOO_HELD / 64; i++)
 		held += ur_popcount(o->held_used[i]);
-	UR_ASSERT(noted == o->noted_cnt && held == o->held_cnt && o->slot_cnt <= held);
-	UR_ASSERT(!noted || (ur_ooo_noted(o, o->top) && ur_psn_lt(epsn, o->top) &&
+	UR_ASSERT(noted == o->deferred_cnt && held == o->held_cnt && o->slot_cnt <= held);
+	UR_ASSERT(!noted || (ur_ooo_is_deferred(o, o->top) && ur_psn_lt(epsn, o->top) &&
 			     ur_psn_diff(o->top, epsn) < UR_EXT_WINDOW));
-	UR_ASSERT(!ur_ooo_noted(o, epsn));
+	UR_ASSERT(!ur_ooo_is_deferred(o, epsn));
 	UR_ASSERT(o->bound_cnt <= UR_OOO_BOUND && o->range_cnt <= UR_OOO_RANGES);
 	UR_ASSERT(!o->recent || o->recent < o->range_cnt);
 	for (unsigned i = 0; i < o->range_cnt; i++)

@@ -29,16 +29,16 @@ struct ur_reorder_slot;
 #define UR_OOO_HELD   256 /* packets that wait whole, > UR_RD_ATOMIC_MAX */
 
 /* What has to wait of a packet. */
-struct ur_ooo_note {
+struct ur_ooo_deferred {
 	uint8_t opcode;
-	uint8_t flags; /* enum ur_xth_flags, UR_NOTE_SOLICITED */
+	uint8_t flags; /* enum ur_xth_flags, UR_DEFERRED_SOLICITED */
 	uint16_t payload_len;
 	uint32_t ssn, offset, rwqen; /* of XTH */
 	uint32_t arg;		     /* immediate (host order) or key to invalidate */
 	uint16_t held;		     /* where it waits whole, or UR_OOO_NOT_HELD */
 };
-#define UR_NOTE_SOLICITED 0x80
-#define UR_OOO_NOT_HELD	  0xffff
+#define UR_DEFERRED_SOLICITED 0x80
+#define UR_OOO_NOT_HELD	      0xffff
 
 /* A READ or atomic request, or the end of a WRITE that is placed strictly: it waits whole. */
 struct ur_ooo_held {
@@ -63,18 +63,18 @@ struct ur_ooo_range {
 
 struct ur_ooo {
 	SLIST_ENTRY(ur_ooo) link; /* in the pool */
-	struct ur_psn top;	  /* the newest noted; while noted_cnt */
-	uint16_t noted_cnt, range_cnt;
+	struct ur_psn top;	  /* the newest noted; while deferred_cnt */
+	uint16_t deferred_cnt, range_cnt;
 	uint16_t held_cnt, slot_cnt;   /* slot_cnt of held_cnt have a slot */
 	uint16_t recent;	       /* the range that grew last, < range_cnt or 0 */
 	uint8_t bound_head, bound_cnt; /* receives [bound_head, + bound_cnt) of the ring `bound` */
 	uint32_t bound_stride;	       /* bytes */
-	uint64_t noted[UR_EXT_WINDOW / 64]; /* bit PSN % UR_EXT_WINDOW */
+	uint64_t deferred[UR_EXT_WINDOW / 64]; /* bit PSN % UR_EXT_WINDOW */
 	uint64_t held_used[UR_OOO_HELD / 64];
 	uint8_t sack[UR_SACK_BYTES]; /* the bitmap of the ACK that was made last */
 	struct ur_ooo_range range[UR_OOO_RANGES];
 	struct ur_ooo_held held[UR_OOO_HELD];
-	struct ur_ooo_note note[UR_EXT_WINDOW]; /* of PSN % UR_EXT_WINDOW, where `noted` */
+	struct ur_ooo_deferred desc[UR_EXT_WINDOW]; /* of PSN % UR_EXT_WINDOW, where `deferred` */
 	_Alignas(16) uint8_t bound[];
 };
 
@@ -93,20 +93,20 @@ void ur_ooo_give(struct ur_ooo_pool *p, struct ur_ooo *o);
 
 /* ---- notes ---- */
 
-static inline bool ur_ooo_noted(const struct ur_ooo *o, struct ur_psn psn)
+static inline bool ur_ooo_is_deferred(const struct ur_ooo *o, struct ur_psn psn)
 {
 	uint32_t i = psn.v & (UR_EXT_WINDOW - 1);
 
-	return o->noted[i >> 6] >> (i & 63) & 1;
+	return o->deferred[i >> 6] >> (i & 63) & 1;
 }
 
-static inline struct ur_ooo_note *ur_ooo_note_at(struct ur_ooo *o, struct ur_psn psn)
+static inline struct ur_ooo_deferred *ur_ooo_deferred_at(struct ur_ooo *o, struct ur_psn psn)
 {
-	return &o->note[psn.v & (UR_EXT_WINDOW - 1)];
+	return &o->desc[psn.v & (UR_EXT_WINDOW - 1)];
 }
 
 /* Notes a packet that is not noted. */
-void ur_ooo_note(struct ur_ooo *o, struct ur_psn psn, const struct ur_ooo_note *note);
+void ur_ooo_defer(struct ur_ooo *o, struct ur_psn psn, const struct ur_ooo_deferred *note);
 /* Its turn is over. */
 void ur_ooo_forget(struct ur_ooo *o, struct ur_psn psn);
 

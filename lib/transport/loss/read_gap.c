@@ -57,7 +57,7 @@ bool ur_read_gap_has(const struct ur_read_gap *g, struct ur_psn psn)
 	return g->arrived[place_of(psn) / 64] >> (place_of(psn) % 64) & 1;
 }
 
-void ur_read_gap_arrived(struct ur_read_gap *g, struct ur_psn psn)
+void ur_read_gap_on_response(struct ur_read_gap *g, struct ur_psn psn)
 {
 	UR_ASSERT(ur_psn_in(psn, g->una, ur_psn_add(g->una, W)));
 	g->arrived[place_of(psn) / 64] |= UINT64_C(1) << place_of(psn) % 64;
@@ -118,7 +118,7 @@ static void forget(struct ur_read_gap *g, struct ur_psn from, struct ur_psn end)
 	}
 }
 
-void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_patience *patience,
+void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_reo_window *reo_window,
 			 uint64_t now_ns)
 {
 	struct ur_psn end = ur_psn_diff(una, g->una) > W ? ur_psn_add(g->una, W) : una;
@@ -133,17 +133,17 @@ void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_pat
 		return;
 	}
 	if (g->asked)
-		ur_patience_lost(patience);
+		ur_reo_window_narrow(reo_window);
 	else
-		ur_patience_late(patience, g->later, now_ns - g->since_ns);
+		ur_reo_window_widen(reo_window, g->later, now_ns - g->since_ns);
 	g->asked = false;
 	g->later = g->cnt;
 	g->since_ns = now_ns;
-	g->deadline_ns = now_ns + ur_patience_ns(patience);
+	g->deadline_ns = now_ns + ur_reo_window_ns(reo_window);
 }
 
-bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn, const struct ur_patience *patience,
-		       uint64_t again_ns, uint64_t now_ns)
+bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn,
+		       const struct ur_reo_window *reo_window, uint64_t again_ns, uint64_t now_ns)
 {
 	bool over;
 
@@ -156,19 +156,19 @@ bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn, const struct ur
 			g->later++;
 		if (inside)
 			g->deadline_ns = now_ns + again_ns;
-		over = ur_patience_over(patience, g->later) || now_ns >= g->deadline_ns;
+		over = ur_reo_window_is_over(reo_window, g->later) || now_ns >= g->deadline_ns;
 	} else {
 		g->later++;
-		g->deadline_ns = g->since_ns + ur_patience_ns(patience);
-		over = ur_patience_over(patience, g->later) || now_ns >= g->deadline_ns;
+		g->deadline_ns = g->since_ns + ur_reo_window_ns(reo_window);
+		over = ur_reo_window_is_over(reo_window, g->later) || now_ns >= g->deadline_ns;
 	}
 	if (over)
 		g->deadline_ns = now_ns + again_ns;
 	return over;
 }
 
-void ur_read_gap_asked(struct ur_read_gap *g, struct ur_psn end, struct ur_psn max,
-		       uint64_t again_ns, uint64_t now_ns)
+void ur_read_gap_on_reask(struct ur_read_gap *g, struct ur_psn end, struct ur_psn max,
+			  uint64_t again_ns, uint64_t now_ns)
 {
 	g->asked = true;
 	g->asked_end = end;

@@ -8,7 +8,7 @@
 
 #include <bsd/sys/queue.h>
 
-#include "transport/loss/patience.h"
+#include "transport/loss/reo_window.h"
 #include "wire/psn.h"
 
 /*
@@ -63,7 +63,7 @@ bool ur_read_gap_has(const struct ur_read_gap *g, struct ur_psn psn);
 
 /* The response `psn` of [una, una + W) came, which ur_read_gap_has() not yet; una must move if it
  * is it. */
-void ur_read_gap_arrived(struct ur_read_gap *g, struct ur_psn psn);
+void ur_read_gap_on_response(struct ur_read_gap *g, struct ur_psn psn);
 
 /*
  * REORDER-BELIEF-02. Whether the response `psn`, which has not come before, is the peer's: it is
@@ -80,7 +80,7 @@ struct ur_psn ur_read_gap_present(const struct ur_read_gap *g, struct ur_psn fro
 				  struct ur_psn end);
 
 /* una has moved to `una`, at most W further: what was noted before it is forgotten. */
-void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_patience *patience,
+void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_reo_window *reo_window,
 			 uint64_t now_ns);
 
 /*
@@ -89,11 +89,11 @@ void ur_read_gap_advance(struct ur_read_gap *g, struct ur_psn una, struct ur_pat
  * (`psn` is una). True when the hole counts as lost now and is to be asked for again; else
  * deadline_ns says when it will. `again_ns` is how long an answer to a request may take.
  */
-bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn, const struct ur_patience *patience,
-		       uint64_t again_ns, uint64_t now_ns);
+bool ur_read_gap_judge(struct ur_read_gap *g, struct ur_psn psn,
+		       const struct ur_reo_window *reo_window, uint64_t again_ns, uint64_t now_ns);
 
 /* [una, end) is asked for again; the oldest PSN that has not been asked for is `max`. */
-void ur_read_gap_asked(struct ur_read_gap *g, struct ur_psn end, struct ur_psn max,
-		       uint64_t again_ns, uint64_t now_ns);
+void ur_read_gap_on_reask(struct ur_read_gap *g, struct ur_psn end, struct ur_psn max,
+			  uint64_t again_ns, uint64_t now_ns);
 
 #endif

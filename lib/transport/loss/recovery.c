@@ -24,7 +24,7 @@ void ur_recovery_init(struct ur_recovery *r, struct ur_psn first, uint32_t windo
 		.una = first,
 		.nxt = first,
 		.max = first,
-		.asked = first,
+		.ackreq_end = first,
 		.window = window,
 		.flight = window < UR_FLIGHT_FIRST ? window : UR_FLIGHT_FIRST,
 		.retry.ack_deadline_ns = UR_NEVER,
@@ -66,19 +66,19 @@ static uint64_t rto_ns(const struct ur_recovery *r)
  */
 static void restart_rto(struct ur_recovery *r, uint64_t now_ns)
 {
-	bool runs = ur_psn_lt(r->una, r->asked) && r->retry.timeout &&
+	bool runs = ur_psn_lt(r->una, r->ackreq_end) && r->retry.timeout &&
 		    (r->selective || (r->rto_us && r->retry.retry_cnt));
 
 	r->rto_deadline_ns = runs ? now_ns + rto_ns(r) : UR_NEVER;
 }
 
-void ur_recovery_heard(struct ur_recovery *r, uint64_t now_ns)
+void ur_recovery_on_response(struct ur_recovery *r, uint64_t now_ns)
 {
 	if (r->rto_deadline_ns != UR_NEVER)
 		restart_rto(r, now_ns);
 }
 
-void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
+void ur_recovery_on_send(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
 {
 	UR_ASSERT(psns >= 1 && psns < UR_PSN_WINDOW);
 	r->nxt = ur_psn_add(r->nxt, psns);
@@ -89,10 +89,10 @@ void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
 		restart_timer(r, now_ns);
 }
 
-void ur_recovery_asked(struct ur_recovery *r, bool again, uint64_t now_ns)
+void ur_recovery_on_ackreq(struct ur_recovery *r, bool again, uint64_t now_ns)
 {
-	if (ur_psn_lt(r->asked, r->nxt))
-		r->asked = r->nxt;
+	if (ur_psn_lt(r->ackreq_end, r->nxt))
+		r->ackreq_end = r->nxt;
 	/* REORDER-RTT-01: what was sent twice does not tell which was answered. */
 	if (!again && !r->timing) {
 		r->timing = true;
@@ -103,7 +103,7 @@ void ur_recovery_asked(struct ur_recovery *r, bool again, uint64_t now_ns)
 		restart_rto(r, now_ns);
 }
 
-void ur_recovery_repeated(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
+void ur_recovery_on_repeat(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
 {
 	UR_ASSERT(r->repeat && psns >= 1);
 	r->repeat = false;
@@ -112,8 +112,8 @@ void ur_recovery_repeated(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
 	r->probing = true;
 	r->probe_end = ur_psn_add(r->una, psns);
 	r->probe_max = r->max;
-	if (ur_psn_lt(r->asked, r->probe_end))
-		r->asked = r->probe_end;
+	if (ur_psn_lt(r->ackreq_end, r->probe_end))
+		r->ackreq_end = r->probe_end;
 	restart_rto(r, now_ns);
 	/* REORDER-PEER-01: what else is sent to a peer that drops it would be lost. */
 	r->hold = r->selective && r->peer == UR_PEER_UNKNOWN && r->by_nak &&
@@ -170,7 +170,7 @@ static void narrow_flight(struct ur_recovery *r)
 	r->flight = flight_of(r, r->run_avg);
 }
 
-bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns)
+bool ur_recovery_on_ack(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns)
 {
 	UR_ASSERT(ur_psn_lt(r->una, una) && ur_psn_le(una, r->max));
 	r->run += (uint32_t)ur_psn_diff(una, r->una);
@@ -357,7 +357,7 @@ static enum ur_recovery_verdict rnr_wait_over(struct ur_recovery *r, uint64_t no
 	return UR_RECOVERY_REWIND;
 }
 
-enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now_ns, bool *timeout)
+enum ur_recovery_verdict ur_recovery_on_timer(struct ur_recovery *r, uint64_t now_ns, bool *timeout)
 {
 	*timeout = false;
 	if (now_ns < ur_recovery_deadline(r))

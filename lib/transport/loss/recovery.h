@@ -17,7 +17,7 @@
  * docs/design/loss.md): una alone is sent again, as long as the peer keeps what followed; whether
  * it does is found out by looking how far the answer to such a packet goes.
  *
- * Whatever the mode, una alone is sent again when nothing was heard for a time that follows from
+ * Whatever the mode, una alone is sent again when the peer was silent for a time that follows from
  * measured round trips. That costs no retry; local ACK timeouts do.
  *
  * Thread class: the QP's worker.
@@ -64,7 +64,7 @@ struct ur_recovery {
 
 	/* Round trips, and the timeout that follows from them. */
 	struct ur_rtt rtt;
-	struct ur_psn asked; /* one past the newest packet that asks for an answer */
+	struct ur_psn ackreq_end; /* one past the newest packet that asks for an answer */
 	bool timing;	 /* a round trip is measured: from timed_ns until `timed` is acknowledged */
 	uint8_t backoff; /* timeouts in a row, each doubles the next; [0, 7] */
 	uint32_t rto_us; /* of the samples so far; 0: none */
@@ -105,8 +105,8 @@ static inline uint32_t ur_recovery_flight_left(const struct ur_recovery *r)
 	return used < r->flight ? r->flight - used : 0;
 }
 
-/* The READ or atomic request told to ur_recovery_sent() just now took `psns` PSNs. */
-static inline void ur_recovery_sent_read(struct ur_recovery *r, uint32_t psns)
+/* The READ or atomic request told to ur_recovery_on_send() just now took `psns` PSNs. */
+static inline void ur_recovery_on_read(struct ur_recovery *r, uint32_t psns)
 {
 	r->reads_out += psns;
 }
@@ -134,13 +134,13 @@ static inline bool ur_recovery_is_resend(const struct ur_recovery *r)
 }
 
 /* The requester sent a packet that takes `psns` PSNs from nxt on (READ requests take several). */
-void ur_recovery_sent(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
+void ur_recovery_on_send(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
 
-/* The packet told to ur_recovery_sent() just now asks for an answer; `again`: it went before. */
-void ur_recovery_asked(struct ur_recovery *r, bool again, uint64_t now_ns);
+/* The packet told to ur_recovery_on_send() just now asks for an answer; `again`: it went before. */
+void ur_recovery_on_ackreq(struct ur_recovery *r, bool again, uint64_t now_ns);
 
 /* The packet at una was sent again as `repeat` demands, asking for an answer; it takes `psns` PSNs. */
-void ur_recovery_repeated(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
+void ur_recovery_on_repeat(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
 
 /* The newest packet is sent again, because nothing asked for its ACK. It has one PSN, [nxt - 1, nxt). */
 static inline void ur_recovery_step_back(struct ur_recovery *r)
@@ -152,13 +152,13 @@ static inline void ur_recovery_step_back(struct ur_recovery *r)
  * Everything before `una` is acknowledged; una is newer than before and at most max. Retries start
  * afresh. True when nxt had to move because what it pointed to is acknowledged.
  */
-bool ur_recovery_acked(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns);
+bool ur_recovery_on_ack(struct ur_recovery *r, struct ur_psn una, uint64_t now_ns);
 
 /*
  * RC-RETRY-RTO-02. The peer sends responses, though not the one at una: it is not silent, and the answer to
  * what was sent again waits behind them. The local ACK timeout goes on.
  */
-void ur_recovery_heard(struct ur_recovery *r, uint64_t now_ns);
+void ur_recovery_on_response(struct ur_recovery *r, uint64_t now_ns);
 
 /*
  * A sequence NAK or an implied one (a response beyond una): the packet at una is missing. It shows
@@ -195,6 +195,7 @@ uint64_t ur_recovery_deadline(const struct ur_recovery *r);
  * *timeout says whether it was the local ACK timeout. A dead peer costs retry_cnt + 1 of those
  * (IBA 9.7.6.1.3).
  */
-enum ur_recovery_verdict ur_recovery_expired(struct ur_recovery *r, uint64_t now_ns, bool *timeout);
+enum ur_recovery_verdict ur_recovery_on_timer(struct ur_recovery *r, uint64_t now_ns,
+					      bool *timeout);
 
 #endif

@@ -46,8 +46,8 @@ bool ur_retry_spend(struct ur_retry *t)
 	return true;
 }
 
-enum ur_recovery_verdict ur_retry_expired(struct ur_retry *t, bool outstanding, uint64_t now_ns,
-					  bool *timeout)
+enum ur_recovery_verdict ur_retry_on_timer(struct ur_retry *t, bool outstanding, uint64_t now_ns,
+					   bool *timeout)
 {
 	*timeout = false;
 	if (!ur_retry_is_due(t, now_ns))

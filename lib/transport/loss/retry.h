@@ -72,7 +72,7 @@ static inline uint64_t ur_retry_silence_ns(const struct ur_retry *t, uint64_t rt
 	return !t->timeout ? UR_NEVER : share > rto_ns ? share : rto_ns;
 }
 
-/* Whether ur_retry_expired() has something to do. */
+/* Whether ur_retry_on_timer() has something to do. */
 static inline bool ur_retry_is_due(const struct ur_retry *t, uint64_t now_ns)
 {
 	return now_ns >= (t->rnr_until_ns ? t->rnr_until_ns : t->ack_deadline_ns);
@@ -111,7 +111,7 @@ bool ur_retry_spend(struct ur_retry *t);
  * Extended mode. The RNR wait or the local ACK timeout may be over: IGNORE when neither is, REWIND when the
  * oldest is to be sent again, FAILED. *timeout says whether it was the local ACK timeout.
  */
-enum ur_recovery_verdict ur_retry_expired(struct ur_retry *t, bool outstanding, uint64_t now_ns,
-					  bool *timeout);
+enum ur_recovery_verdict ur_retry_on_timer(struct ur_retry *t, bool outstanding, uint64_t now_ns,
+					   bool *timeout);
 
 #endif

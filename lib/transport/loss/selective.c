@@ -6,48 +6,49 @@
 #include "wire/bits.h"
 #include "wire/ext.h"
 
-#define STALE	     (1 << 22) /* news of a una that far back are no news */
+#define STALE	     (1 << 22) /* an ACK whose una lies that far back tells nothing */
 #define SEARCH_EVERY 8	       /* responses of the same request */
 
-/* ---- marks: when numbers left that have no stamp of their own ---- */
+/* ---- tx_time samples: when numbers left that have no stamp of their own ---- */
 
-/* A mark grows for a quarter of a round trip, so that all of them reach back about one. */
-static inline void mark(const struct ur_selective *s, const struct ur_selective_env *env,
-			uint32_t stamp)
+/* A sample grows for a quarter of a round trip, so that all of them reach back about one. */
+static inline void sample_tx_time(const struct ur_selective *s, const struct ur_selective_env *env,
+				  uint32_t stamp)
 {
-	struct ur_marks *marks = env->marks;
-	unsigned at = marks->youngest, before = at ? at - 1 : UR_MARKS - 1;
-	uint16_t other = marks->mark[at].nr[!s->seq];
+	struct ur_tx_times *tx_times = env->tx_times;
+	unsigned at = tx_times->youngest, before = at ? at - 1 : UR_TX_TIMES - 1;
+	uint16_t other = tx_times->sample[at].nr[!s->seq];
 
-	if (stamp - marks->mark[before].stamp > env->rtt->srtt >> 2 ||
-	    (uint16_t)(s->max.v - marks->mark[before].nr[s->seq]) > UR_MARK_SPAN) {
-		at = at + 1 < UR_MARKS ? at + 1 : 0;
-		marks->youngest = (uint8_t)at;
-		marks->mark[at].nr[!s->seq] = other;
+	if (stamp - tx_times->sample[before].stamp > env->rtt->srtt >> 2 ||
+	    (uint16_t)(s->max.v - tx_times->sample[before].nr[s->seq]) > UR_TX_TIME_SPAN) {
+		at = at + 1 < UR_TX_TIMES ? at + 1 : 0;
+		tx_times->youngest = (uint8_t)at;
+		tx_times->sample[at].nr[!s->seq] = other;
 	}
-	marks->mark[at].nr[s->seq] = (uint16_t)s->max.v;
-	marks->mark[at].stamp = stamp;
+	tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
+	tx_times->sample[at].stamp = stamp;
 }
 
 /* When nr of [una, max) left at the latest, if it was sent once. */
-static uint32_t marked(const struct ur_selective *s, const struct ur_marks *marks, struct ur_psn nr)
+static uint32_t tx_time_of(const struct ur_selective *s, const struct ur_tx_times *tx_times,
+			   struct ur_psn nr)
 {
-	for (unsigned i = 1; i < UR_MARKS; i++) {
-		unsigned m = (marks->youngest + i) % UR_MARKS;
+	for (unsigned i = 1; i < UR_TX_TIMES; i++) {
+		unsigned m = (tx_times->youngest + i) % UR_TX_TIMES;
 
-		if (is_before_mark(marks, m, s->seq, nr))
-			return marks->mark[m].stamp;
+		if (is_before_sample(tx_times, m, s->seq, nr))
+			return tx_times->sample[m].stamp;
 	}
-	return marks->mark[marks->youngest].stamp;
+	return tx_times->sample[tx_times->youngest].stamp;
 }
 
 /* When the last of them was sent for the first time. */
-static uint32_t last_sent(const struct ur_selective *s, const struct ur_marks *marks)
+static uint32_t last_sent(const struct ur_selective *s, const struct ur_tx_times *tx_times)
 {
-	return marked(s, marks, ur_psn_add(s->max, UR_PSN_MASK));
+	return tx_time_of(s, tx_times, ur_psn_add(s->max, UR_PSN_MASK));
 }
 
-void ur_selective_init(struct ur_selective *s, struct ur_marks *marks, unsigned seq,
+void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, unsigned seq,
 		       struct ur_psn first, uint16_t window)
 {
 	UR_ASSERT(window >= 1 && window <= UR_EXT_WINDOW);
@@ -59,12 +60,12 @@ void ur_selective_init(struct ur_selective *s, struct ur_marks *marks, unsigned 
 		.deadline_ns = UR_NEVER,
 		.seq = (uint8_t)seq,
 	};
-	for (unsigned m = 0; m < UR_MARKS; m++)
-		marks->mark[m].nr[seq] = (uint16_t)first.v;
+	for (unsigned m = 0; m < UR_TX_TIMES; m++)
+		tx_times->sample[m].nr[seq] = (uint16_t)first.v;
 }
 
 /* Nothing is outstanding. */
-static void rest(struct ur_selective *s, struct ur_rtx_pool *pool)
+static void go_idle(struct ur_selective *s, struct ur_rtx_pool *pool)
 {
 	if (s->rtx)
 		ur_rtx_give_back(s, pool);
@@ -79,7 +80,7 @@ void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *en
 	if (s->rtx)
 		ur_rtx_clear(s->rtx);
 	s->una = s->max;
-	rest(s, env->pool);
+	go_idle(s, env->pool);
 }
 
 /* A stamp that is to come is hostile; the unsigned distance from now tells it from the others. */
@@ -123,10 +124,10 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s,
 	set_limit(s);
 	s->round_stamp = now;
 	s->delivered = 0;
-	/* Responses in order leave it alone else; a context knows times that marks have forgotten.
+	/* Responses in order leave it alone else; a context knows times that samples have forgotten.
 	 */
 	if (!(s->flags & HELD))
-		rack(s, marked(s, env->marks, ur_psn_add(s->una, UR_PSN_MASK)), now);
+		rack(s, tx_time_of(s, env->tx_times, ur_psn_add(s->una, UR_PSN_MASK)), now);
 	if (!s->reo_places && !s->reo_time)
 		return;
 	if (++s->quiet < UR_REO_ROUNDS)
@@ -148,12 +149,13 @@ static inline void delivered(struct ur_selective *s, const struct ur_selective_e
 
 /* Without a context only una is looked at; `later` numbers beyond it are known to have arrived. */
 static void lose_first(struct ur_selective *s, const struct ur_selective_env *env,
-		       const struct patience *p, uint32_t later)
+		       const struct reo_window *p, uint32_t later)
 {
 	bool resent = s->flags & UNA_RESENT;
 
 	if (s->lost_cnt ||
-	    !is_lost(s, p, resent ? s->una_stamp : marked(s, env->marks, s->una), later, resent))
+	    !is_lost(s, p, resent ? s->una_stamp : tx_time_of(s, env->tx_times, s->una), later,
+		     resent))
 		return;
 	/* With arrivals beyond it a context was asked for in vain already. EXT-SEL-POOL-01 */
 	if (later || !ur_rtx_hold(s, env))
@@ -183,7 +185,7 @@ static bool una_was_resent(const struct ur_selective *s)
  * EXT-SEL-PROBE-03. Everything may stand still until una, which was sent again, has arrived: asked
  * about after two round trips, whatever they vary. If it was early, it cost a probe.
  */
-static uint64_t patience_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
+static uint64_t probe_timeout_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
 {
 	uint64_t ns = (uint64_t)(2 * rtt->srtt) << UR_STAMP_SHIFT;
 
@@ -193,7 +195,7 @@ static uint64_t patience_ns(const struct ur_selective *s, const struct ur_rtt *r
 static inline void expect_answer(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
 {
 	if (!(s->flags & PROBED))
-		s->deadline_ns = now_ns + patience_ns(s, rtt);
+		s->deadline_ns = now_ns + probe_timeout_ns(s, rtt);
 }
 
 /* When a transmission would have `stamp`. */
@@ -204,8 +206,8 @@ static uint64_t time_of(uint32_t stamp, uint64_t now_ns)
 }
 
 /* The oldest number tells when a probe would be of use, sooner or later than after silence. */
-static void ask_about(struct ur_selective *s, const struct ur_marks *marks,
-		      const struct patience *p, const struct oldest *o, uint64_t now_ns)
+static void ask_about(struct ur_selective *s, const struct ur_tx_times *tx_times,
+		      const struct reo_window *p, const struct oldest *o, uint64_t now_ns)
 {
 	uint32_t due = o->stamp + p->window;
 	uint64_t at;
@@ -213,7 +215,7 @@ static void ask_about(struct ur_selective *s, const struct ur_marks *marks,
 	s->flags &= (uint8_t)~ASKING;
 	if (o->later >= p->places) {
 		/* Only its age is missing; what will show that may be on its way. */
-		if ((int32_t)(last_sent(s, marks) - due) >= 0 ||
+		if ((int32_t)(last_sent(s, tx_times) - due) >= 0 ||
 		    (int32_t)(s->probe_stamp - due) >= 0)
 			return;
 		at = time_of(due, now_ns);
@@ -230,7 +232,7 @@ static void ask_about(struct ur_selective *s, const struct ur_marks *marks,
 
 /* ---- what has arrived ---- */
 
-static inline void heard(struct ur_selective *s)
+static inline void reset_probes(struct ur_selective *s)
 {
 	s->flags &= (uint8_t) ~(PROBED | PROBED_AGAIN | ASKING);
 	s->backoff = 0;
@@ -256,7 +258,7 @@ static bool advance(struct ur_selective *s, struct ur_rtx_pool *pool)
 		ur_rtx_advance(s);
 	if (!ur_psn_eq(s->una, s->max))
 		return false;
-	rest(s, pool);
+	go_idle(s, pool);
 	return true;
 }
 
@@ -265,15 +267,15 @@ static bool advance(struct ur_selective *s, struct ur_rtx_pool *pool)
  * heard of, when to wake up. Without a context, `later` numbers beyond una are known to have
  * arrived.
  */
-static void settle(struct ur_selective *s, const struct ur_selective_env *env, uint32_t later,
-		   bool is_heard, uint64_t now_ns)
+static void detect_losses(struct ur_selective *s, const struct ur_selective_env *env,
+			  uint32_t later, bool is_heard, uint64_t now_ns)
 {
 	struct oldest oldest = {0};
-	struct patience p;
+	struct reo_window p;
 
 	if (advance(s, env->pool))
 		return;
-	p = ur_rtx_patience(s, env);
+	p = ur_rtx_reo_window(s, env);
 	if (!s->rtx)
 		lose_first(s, env, &p, later);
 	if (s->rtx) {
@@ -285,7 +287,7 @@ static void settle(struct ur_selective *s, const struct ur_selective_env *env, u
 		return;
 	expect_answer(s, env->rtt, now_ns);
 	if (oldest.is && !(s->flags & PROBED))
-		ask_about(s, env->marks, &p, &oldest, now_ns);
+		ask_about(s, env->tx_times, &p, &oldest, now_ns);
 }
 
 /* `cnt` numbers from una on arrived in order. */
@@ -304,53 +306,53 @@ static inline bool is_in_order(const struct ur_selective *s)
 
 static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 						       const struct ur_selective_env *env,
-						       const struct ur_selective_news *news,
+						       const struct ur_ack_info *ack,
 						       uint32_t ahead, uint64_t now_ns)
 {
 	struct arrival a = {
 		.now = ur_stamp(now_ns),
 		.newest = s->rack_stamp,
-		.echo = news->echo,
-		.partial = news->partial,
+		.echo = ack->echo,
+		.partial = ack->partial,
 	};
 	struct sack_part part;
 	uint32_t later;
 	bool is_heard;
 
-	if (!news->partial)
-		rack(s, news->echo, a.now);
+	if (!ack->partial)
+		rack(s, ack->echo, a.now);
 	if (!s->rtx && ahead) {
 		first_arrived(s, env, &a, ahead);
 		ahead = 0;
 	}
-	part = ur_rtx_sack_part(s, news);
-	later = ur_rtx_sack_count(news->sack, part);
+	part = ur_rtx_sack_part(s, ack);
+	later = ur_rtx_sack_count(ack->sack, part);
 	if (s->rtx || (later && ur_rtx_hold(s, env)))
-		ur_rtx_arrived(s, env, &a, ahead, news->sack, part);
+		ur_rtx_arrived(s, env, &a, ahead, ack->sack, part);
 	/* EXT-SEL-NEWS-01 */
 	is_heard = a.new_cnt || s->rack_stamp != a.newest;
 	if (is_heard)
-		heard(s);
-	settle(s, env, later, is_heard, now_ns);
+		reset_probes(s);
+	detect_losses(s, env, later, is_heard, now_ns);
 	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
 
-uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env *env,
-			   const struct ur_selective_news *news, uint64_t now_ns)
+uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_env *env,
+			     const struct ur_ack_info *ack, uint64_t now_ns)
 {
-	int32_t ahead = ur_psn_diff(news->una, s->una);
+	int32_t ahead = ur_psn_diff(ack->una, s->una);
 	uint32_t sent = outstanding(s);
 
-	if (__builtin_expect((uint32_t)ahead - 1 < sent && news->sack_bits == 0 && is_in_order(s),
+	if (__builtin_expect((uint32_t)ahead - 1 < sent && ack->sack_bits == 0 && is_in_order(s),
 			     1)) {
-		rack(s, news->echo, ur_stamp(now_ns));
+		rack(s, ack->echo, ur_stamp(now_ns));
 		in_order(s, env, (uint32_t)ahead, now_ns);
 		return (uint32_t)ahead;
 	}
 	if (ahead > (int32_t)sent || ahead < -STALE || sent == 0)
 		return 0;
-	return out_of_order(s, env, news, ahead > 0 ? (uint32_t)ahead : 0, now_ns);
+	return out_of_order(s, env, ack, ahead > 0 ? (uint32_t)ahead : 0, now_ns);
 }
 
 bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr)
@@ -359,15 +361,15 @@ bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr)
 }
 
 /* EXT-SEL-AGAIN-01 */
-static void rack_response(struct ur_selective *s, const struct ur_marks *marks, struct ur_psn nr,
-			  uint32_t echo, uint32_t now)
+static void rack_response(struct ur_selective *s, const struct ur_tx_times *tx_times,
+			  struct ur_psn nr, uint32_t echo, uint32_t now)
 {
 	const struct ur_rtx *rtx = s->rtx;
 	bool resent =
 		rtx ? bit_of(rtx->resent, nr) : (s->flags & UNA_RESENT) && ur_psn_eq(nr, s->una);
 	uint32_t stamp = rtx	  ? rtx->stamp[index_of(nr)]
 			 : resent ? s->una_stamp
-				  : marked(s, marks, nr);
+				  : tx_time_of(s, tx_times, nr);
 
 	if (!resent)
 		rack(s, stamp, now);
@@ -396,8 +398,8 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una), again = s->again_stamp;
 	bool held = s->rtx;
 
-	heard(s);
-	rack_response(s, env->marks, nr, echo, a.now);
+	reset_probes(s);
+	rack_response(s, env->tx_times, nr, echo, a.now);
 	if (!s->rtx && ahead == 0) {
 		first_arrived(s, env, &a, 1);
 	} else if (ur_rtx_hold(s, env)) {
@@ -406,13 +408,13 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env->pool) && s->acked_cnt)
 		expect_answer(s, env->rtt, now_ns);
 	else
-		settle(s, env, ahead, true, now_ns);
+		detect_losses(s, env, ahead, true, now_ns);
 	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
 
-bool ur_selective_arrived(struct ur_selective *s, const struct ur_selective_env *env,
-			  struct ur_psn nr, uint32_t echo, uint64_t now_ns)
+bool ur_selective_on_response(struct ur_selective *s, const struct ur_selective_env *env,
+			      struct ur_psn nr, uint32_t echo, uint64_t now_ns)
 {
 	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
 	if (__builtin_expect(ur_psn_eq(nr, s->una) && is_in_order(s), 1)) {
@@ -422,19 +424,19 @@ bool ur_selective_arrived(struct ur_selective *s, const struct ur_selective_env 
 	return arrived_early(s, env, nr, echo, now_ns);
 }
 
-void ur_selective_overtaken(struct ur_selective *s, const struct ur_selective_env *env,
-			    uint32_t echo, uint64_t now_ns)
+void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_selective_env *env,
+				  uint32_t echo, uint64_t now_ns)
 {
 	uint32_t now = ur_stamp(now_ns);
 
 	if (ur_psn_eq(s->una, s->max) || (int32_t)(now - echo) < 0)
 		return;
-	heard(s);
+	reset_probes(s);
 	rack(s, echo, now);
 	/* Whoever asked for the probe: this sequence had been waited for as well. */
 	if ((int32_t)(echo - s->probe_stamp) > 0)
 		s->probe_stamp = echo;
-	settle(s, env, 0, true, now_ns);
+	detect_losses(s, env, 0, true, now_ns);
 }
 
 /* ---- what was sent ---- */
@@ -456,13 +458,13 @@ static __attribute__((noinline)) void note_stamps(struct ur_selective *s, uint32
 		s->rtx->stamp[index_of(ur_psn_add(s->max, i))] = stamp;
 }
 
-void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
-		       uint64_t now_ns)
+void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
+			  uint64_t now_ns)
 {
 	uint32_t stamp = ur_stamp(now_ns);
 
 	UR_ASSERT(n >= 1 && outstanding(s) + n <= UR_EXT_WINDOW);
-	/* While the deadline runs it need not be moved: the marks tell when something was sent. */
+	/* While the deadline runs it need not be moved: the samples tell when something was sent. */
 	if (ur_psn_eq(s->una, s->max))
 		depart(s, env->rtt, now_ns);
 	if (__builtin_expect(s->flags, 0)) {
@@ -471,7 +473,7 @@ void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *en
 			note_stamps(s, n, stamp);
 	}
 	s->max = ur_psn_add(s->max, n);
-	mark(s, env, stamp);
+	sample_tx_time(s, env, stamp);
 }
 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)
@@ -496,8 +498,8 @@ bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)
 	return true;
 }
 
-void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *env,
-			 struct ur_psn nr, uint64_t now_ns)
+void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_env *env,
+			    struct ur_psn nr, uint64_t now_ns)
 {
 	struct ur_rtx *rtx = s->rtx;
 	unsigned word = index_of(nr) >> 6;
@@ -522,8 +524,8 @@ void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *
 	expect_answer(s, env->rtt, now_ns);
 }
 
-void ur_selective_spare(struct ur_selective *s, const struct ur_selective_env *env,
-			struct ur_psn nr, uint64_t now_ns)
+void ur_selective_unmark_lost(struct ur_selective *s, const struct ur_selective_env *env,
+			      struct ur_psn nr, uint64_t now_ns)
 {
 	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
 	if (!s->rtx) {
@@ -542,7 +544,7 @@ void ur_selective_spare(struct ur_selective *s, const struct ur_selective_env *e
 	expect_answer(s, env->rtt, now_ns);
 }
 
-/* ---- without news ---- */
+/* ---- without an ACK ---- */
 
 void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env *env)
 {
@@ -561,8 +563,8 @@ static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_r
 	return UR_SELECTIVE_PROBE;
 }
 
-enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
-					       const struct ur_selective_env *env, uint64_t now_ns)
+enum ur_selective_verdict ur_selective_on_timer(struct ur_selective *s,
+						const struct ur_selective_env *env, uint64_t now_ns)
 {
 	if (now_ns < s->deadline_ns || ur_psn_eq(s->una, s->max))
 		return UR_SELECTIVE_NOTHING;
@@ -572,9 +574,9 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 	}
 	/* EXT-SEL-PROBE-01 */
 	if (!(s->flags & PROBED)) {
-		uint64_t sent_ns = time_of(last_sent(s, env->marks), now_ns);
+		uint64_t sent_ns = time_of(last_sent(s, env->tx_times), now_ns);
 
-		sent_ns += patience_ns(s, env->rtt);
+		sent_ns += probe_timeout_ns(s, env->rtt);
 		if (!(s->flags & ASKING) && now_ns < sent_ns) {
 			s->deadline_ns = sent_ns;
 			return UR_SELECTIVE_NOTHING;
@@ -596,7 +598,7 @@ enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
 	return UR_SELECTIVE_RESEND;
 }
 
-void ur_selective_put_off(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
+void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
 {
 	if (s->deadline_ns <= now_ns)
 		s->deadline_ns = now_ns + ur_rtt_rto_ns(rtt, s->backoff);

@@ -67,7 +67,7 @@ struct ur_rtx_pool {
 	SLIST_HEAD(, ur_rtx) free;
 	uint32_t free_cnt, cnt;
 	uint64_t taken_cnt;	/* contexts taken */
-	uint64_t exhausted_cnt; /* news of a gap that found no context */
+	uint64_t exhausted_cnt; /* gaps for which no context was left */
 	uint64_t lost_cnt;	/* numbers deemed lost */
 	uint64_t reordered_cnt; /* arrived after a younger number, sent only once by then */
 	uint64_t late_cnt;	/* deemed lost, arrived before they were sent again */
@@ -78,19 +78,19 @@ struct ur_rtx_pool {
 size_t ur_rtx_pool_size(uint32_t cnt);
 void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt);
 
-#define UR_MARKS     6
-#define UR_MARK_SPAN 1024 /* numbers after which a mark grows no further */
+#define UR_TX_TIMES	6
+#define UR_TX_TIME_SPAN 1024 /* numbers after which a sample grows no further */
 
 /*
  * When numbers left that have no stamp of their own: one ring for both sequences of a queue pair.
- * Together the marks span less than 2^15 numbers.
+ * Together the samples span less than 2^15 numbers.
  */
-struct ur_marks {
-	/* All before nr had left at `stamp`, when those from the mark before on left. */
+struct ur_tx_times {
+	/* All before nr had left at `stamp`, when those from the sample before on left. */
 	struct {
 		uint16_t nr[2]; /* of either sequence, low bits */
 		uint32_t stamp;
-	} mark[UR_MARKS];
+	} sample[UR_TX_TIMES];
 	uint8_t youngest;
 };
 
@@ -116,11 +116,11 @@ struct ur_selective {
 	uint8_t flags;	 /* 0: in order, no context is held and nothing is lost */
 	uint8_t backoff; /* timeouts in a row */
 	uint8_t quiet;	 /* round trips since reordering was last seen */
-	uint8_t seq;	 /* 0 or 1: which of the marks' numbers are its own */
+	uint8_t seq;	 /* 0 or 1: which of the samples' numbers are its own */
 };
 
 /* What an extended ACK, NAK or response tells. */
-struct ur_selective_news {
+struct ur_ack_info {
 	struct ur_psn una;   /* every number before it has arrived */
 	const uint8_t *sack; /* bit i: una + 1 + i has arrived (wire/ext.h) */
 	uint32_t sack_bits;  /* what lies behind them has not arrived */
@@ -144,12 +144,12 @@ enum ur_selective_kind {
 struct ur_selective_env {
 	struct ur_rtx_pool *pool; /* shared by the QPs of a worker; */
 	struct ur_rtt *rtt;	  /* these by the two of a QP */
-	struct ur_marks *marks;
+	struct ur_tx_times *tx_times;
 	enum ur_selective_kind kind;
 };
 
-/* window is in [1, UR_EXT_WINDOW]; seq is 0 or 1, the other is for whoever shares `marks`. */
-void ur_selective_init(struct ur_selective *s, struct ur_marks *marks, unsigned seq,
+/* window is in [1, UR_EXT_WINDOW]; seq is 0 or 1, the other is for whoever shares `tx_times`. */
+void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, unsigned seq,
 		       struct ur_psn first, uint16_t window);
 /* Gives the context back; nothing is outstanding any more. */
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env);
@@ -182,23 +182,23 @@ static inline bool ur_selective_has_credit(const struct ur_selective *s)
  * The numbers [max, max + n) were sent for the first time, stamped ur_stamp(now_ns).
  * n is in [1, UR_EXT_WINDOW - (max - una)].
  */
-void ur_selective_sent(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
-		       uint64_t now_ns);
+void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
+			  uint64_t now_ns);
 
 /* The lowest number deemed lost and not sent again yet; false when there is none. */
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr);
 /* It was sent again, stamped ur_stamp(now_ns); it lies in [una, max). */
-void ur_selective_resent(struct ur_selective *s, const struct ur_selective_env *env,
-			 struct ur_psn nr, uint64_t now_ns);
+void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_env *env,
+			    struct ur_psn nr, uint64_t now_ns);
 
 /*
- * Takes in the news (una may be old or new, but lies in [una - 2^22, max], else they are ignored;
+ * Takes in an ACK (una may be old or new, but lies in [una - 2^22, max], else they are ignored;
  * so are bits beyond max). The round trip should have been sampled before. Returns how many numbers
  * became acknowledged; *una of the struct may have moved, lost numbers may be there to be sent
  * again, the deadline has moved.
  */
-uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env *env,
-			   const struct ur_selective_news *news, uint64_t now_ns);
+uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_env *env,
+			     const struct ur_ack_info *ack, uint64_t now_ns);
 
 /*
  * Number `nr` of [una, max) arrived (responses). False when it had arrived before, or when there is
@@ -210,31 +210,31 @@ uint32_t ur_selective_news(struct ur_selective *s, const struct ur_selective_env
  * tells of the numbers that left before it, by the time when it was asked for first; one that was
  * sent again tells, by `echo`, of others sent again only.
  */
-bool ur_selective_arrived(struct ur_selective *s, const struct ur_selective_env *env,
-			  struct ur_psn nr, uint32_t echo, uint64_t now_ns);
+bool ur_selective_on_response(struct ur_selective *s, const struct ur_selective_env *env,
+			      struct ur_psn nr, uint32_t echo, uint64_t now_ns);
 /* If `nr` of [una, max) is deemed lost, it is not: what it waits for was just sent (responses). */
-void ur_selective_spare(struct ur_selective *s, const struct ur_selective_env *env,
-			struct ur_psn nr, uint64_t now_ns);
+void ur_selective_unmark_lost(struct ur_selective *s, const struct ur_selective_env *env,
+			      struct ur_psn nr, uint64_t now_ns);
 /* Whether `nr` of [una, max) has arrived already. */
 bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr);
 
 /* Everything stamped `echo` or earlier has arrived by now, or is lost or overtaken: a probe came
  * back (responses). */
-void ur_selective_overtaken(struct ur_selective *s, const struct ur_selective_env *env,
-			    uint32_t echo, uint64_t now_ns);
+void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_selective_env *env,
+				  uint32_t echo, uint64_t now_ns);
 
 /* una is deemed lost at once (RNR wait over, a peer without a context). */
 void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env *env);
 
 /*
  * The deadline may have passed: late and early calls are harmless. PROBE is told once; then RESEND
- * after the timeout, unless something is heard.
+ * after the timeout, unless an answer arrives.
  */
-enum ur_selective_verdict ur_selective_expired(struct ur_selective *s,
-					       const struct ur_selective_env *env, uint64_t now_ns);
+enum ur_selective_verdict
+ur_selective_on_timer(struct ur_selective *s, const struct ur_selective_env *env, uint64_t now_ns);
 
 /* No answer can be expected before we send on: a deadline that has passed starts afresh. */
-void ur_selective_put_off(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns);
+void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns);
 
 /* Asserts what is stated at the fields. */
 void ur_selective_validate(const struct ur_selective *s);

@@ -14,7 +14,7 @@
 
 /* ur_selective.flags */
 enum {
-	PROBED = 1 << 0,       /* a probe was asked for, nothing was heard since */
+	PROBED = 1 << 0,       /* a probe was asked for, no answer arrived since */
 	PROBED_AGAIN = 1 << 1, /* and a second one, which is the last */
 	ASKING = 1 << 2,       /* the deadline is for the oldest number; nothing was sent since */
 	HELD = 1 << 3,	       /* rtx is not NULL */
@@ -52,11 +52,11 @@ static inline uint64_t mask_of(struct ur_psn nr)
 	return UINT64_C(1) << (nr.v & 63);
 }
 
-/* Number nr had left when mark m was young; both are among the last 2^15. */
-static inline bool is_before_mark(const struct ur_marks *marks, unsigned m, unsigned seq,
-				  struct ur_psn nr)
+/* Number nr had left when sample m was young; both are among the last 2^15. */
+static inline bool is_before_sample(const struct ur_tx_times *tx_times, unsigned m, unsigned seq,
+				    struct ur_psn nr)
 {
-	return (int16_t)(uint16_t)(nr.v - marks->mark[m].nr[seq]) < 0;
+	return (int16_t)(uint16_t)(nr.v - tx_times->sample[m].nr[seq]) < 0;
 }
 
 static inline uint32_t outstanding(const struct ur_selective *s)
@@ -66,22 +66,23 @@ static inline uint32_t outstanding(const struct ur_selective *s)
 
 /* ---- the context (selective_rtx.c) ---- */
 
-/* Takes a context, with what the marks tell, unless one is held. False: none is left, counted. */
+/* Takes a context, with what the samples tell, unless one is held. False: none is left, counted. */
 bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env);
 /* Its bits are clear. */
 void ur_rtx_give_back(struct ur_selective *s, struct ur_rtx_pool *pool);
 void ur_rtx_clear(struct ur_rtx *rtx);
-/* Everything was sent once and nothing beyond una has arrived: the marks tell as much. */
+/* Everything was sent once and nothing beyond una has arrived: the samples tell as much. */
 bool ur_rtx_gap_closed(const struct ur_selective *s);
 
 /* ---- what is lost ---- */
 
-struct patience {
+struct reo_window {
 	uint32_t window, longest; /* stamps */
 	uint32_t places;	  /* that many beyond it: more than reordering does */
 };
 
-struct patience ur_rtx_patience(const struct ur_selective *s, const struct ur_selective_env *env);
+struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
+				    const struct ur_selective_env *env);
 
 /* A probe for silence, or what left after it, has arrived; what is stamped `stamp` left before. */
 static inline bool outlived_probe(const struct ur_selective *s, uint32_t stamp)
@@ -98,7 +99,7 @@ static inline uint32_t newest_stamp(const struct ur_selective *s, bool resent)
 }
 
 /* EXT-SEL-LOSS-01, EXT-SEL-REO-01: `later` numbers beyond it have arrived. */
-static inline bool is_lost(const struct ur_selective *s, const struct patience *p, uint32_t stamp,
+static inline bool is_lost(const struct ur_selective *s, const struct reo_window *p, uint32_t stamp,
 			   uint32_t later, bool resent)
 {
 	int32_t age = (int32_t)(newest_stamp(s, resent) - stamp);
@@ -117,13 +118,13 @@ struct oldest {
 
 /* Deems lost what the rules of selective.h say, with a context. */
 struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
-			  const struct patience *p);
+			  const struct reo_window *p);
 /* una is lost, with a context or without. */
 void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool);
 
 /* ---- what has arrived ---- */
 
-/* One call's news, while they are taken in. */
+/* One call's ack, while they are taken in. */
 struct arrival {
 	uint32_t now;
 	uint32_t newest; /* rack_stamp before them */
@@ -142,8 +143,7 @@ struct sack_part {
 	uint32_t off, cnt;
 };
 
-struct sack_part ur_rtx_sack_part(const struct ur_selective *s,
-				  const struct ur_selective_news *news);
+struct sack_part ur_rtx_sack_part(const struct ur_selective *s, const struct ur_ack_info *ack);
 /* How many bits of it are set. */
 uint32_t ur_rtx_sack_count(const uint8_t *sack, struct sack_part part);
 

@@ -42,17 +42,17 @@ void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt)
 
 /* ---- life of a context ---- */
 
-static void fill_stamps(const struct ur_selective *s, const struct ur_marks *marks,
+static void fill_stamps(const struct ur_selective *s, const struct ur_tx_times *tx_times,
 			struct ur_rtx *rtx)
 {
 	struct ur_psn nr = s->una;
 
-	for (unsigned i = 1; i <= UR_MARKS; i++) {
-		unsigned m = (marks->youngest + i) % UR_MARKS;
+	for (unsigned i = 1; i <= UR_TX_TIMES; i++) {
+		unsigned m = (tx_times->youngest + i) % UR_TX_TIMES;
 
-		for (; !ur_psn_eq(nr, s->max) && is_before_mark(marks, m, s->seq, nr);
+		for (; !ur_psn_eq(nr, s->max) && is_before_sample(tx_times, m, s->seq, nr);
 		     nr = ur_psn_add(nr, 1)) {
-			rtx->stamp[index_of(nr)] = marks->mark[m].stamp;
+			rtx->stamp[index_of(nr)] = tx_times->sample[m].stamp;
 		}
 	}
 	UR_ASSERT(ur_psn_eq(nr, s->max));
@@ -73,7 +73,7 @@ bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env)
 	SLIST_REMOVE_HEAD(&pool->free, link);
 	pool->free_cnt--;
 	pool->taken_cnt++;
-	fill_stamps(s, env->marks, rtx);
+	fill_stamps(s, env->tx_times, rtx);
 	s->again_stamp = s->rack_stamp;
 	if (s->lost_cnt)
 		rtx->lost[index_of(s->una) >> 6] |= mask_of(s->una);
@@ -108,14 +108,15 @@ bool ur_rtx_gap_closed(const struct ur_selective *s)
 /* ---- what is lost ---- */
 
 /* EXT-SEL-READS-01 */
-struct patience ur_rtx_patience(const struct ur_selective *s, const struct ur_selective_env *env)
+struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
+				    const struct ur_selective_env *env)
 {
 	uint32_t srtt = env->rtt->srtt ? env->rtt->srtt : INITIAL_RTT;
 	uint32_t least = env->kind == UR_SELECTIVE_MIXED ? srtt : srtt / 2;
 	uint32_t least_places = env->kind == UR_SELECTIVE_READS ? UR_REO_READS : UR_REO_PLACES;
 	uint32_t seen = s->reo_time + (s->reo_time >> 2);
 	uint32_t places = s->reo_places + (s->reo_places >> 1);
-	struct patience p;
+	struct reo_window p;
 
 	p.longest = 4 * srtt > REO_LONG ? 4 * srtt : REO_LONG;
 	p.window = seen > least ? seen : least;
@@ -148,7 +149,7 @@ void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool)
  * the first that is not lost ends the search.
  */
 static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *pool,
-				    const struct patience *p)
+				    const struct reo_window *p)
 {
 	struct ur_rtx *rtx = s->rtx;
 	struct ur_psn nr = s->una;
@@ -177,7 +178,8 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 }
 
 /* Retransmissions that were lost as well. */
-static void lose_resent(struct ur_selective *s, struct ur_rtx_pool *pool, const struct patience *p)
+static void lose_resent(struct ur_selective *s, struct ur_rtx_pool *pool,
+			const struct reo_window *p)
 {
 	struct ur_rtx *rtx = s->rtx;
 
@@ -192,7 +194,7 @@ static void lose_resent(struct ur_selective *s, struct ur_rtx_pool *pool, const 
 }
 
 struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
-			  const struct patience *p)
+			  const struct reo_window *p)
 {
 	struct oldest oldest = lose_sent_once(s, pool, p);
 
@@ -237,7 +239,7 @@ static void number_arrived(struct ur_selective *s, const struct ur_selective_env
 		/* When that one left is forgotten: wait a round trip longer from now on. */
 		env->pool->spurious_cnt++;
 		learn_reordering(s, later,
-				 (int32_t)(ur_rtx_patience(s, env).window + env->rtt->srtt));
+				 (int32_t)(ur_rtx_reo_window(s, env).window + env->rtt->srtt));
 	} else if (later) {
 		env->pool->reordered_cnt++;
 		learn_reordering(s, later, age);
@@ -299,19 +301,18 @@ static uint64_t sack_bits(const uint8_t *sack, uint32_t off, uint32_t cnt)
 	return v & (~UINT64_C(0) >> (64 - cnt));
 }
 
-struct sack_part ur_rtx_sack_part(const struct ur_selective *s,
-				  const struct ur_selective_news *news)
+struct sack_part ur_rtx_sack_part(const struct ur_selective *s, const struct ur_ack_info *ack)
 {
-	struct ur_psn first = ur_psn_add(news->una, 1);
+	struct ur_psn first = ur_psn_add(ack->una, 1);
 	int32_t off = ur_psn_diff(s->una, first), room;
 
 	if (off < 0)
 		off = 0;
 	room = ur_psn_diff(s->max, first) - off;
-	if ((uint32_t)off >= news->sack_bits || room <= 0)
+	if ((uint32_t)off >= ack->sack_bits || room <= 0)
 		return (struct sack_part){0};
-	if ((uint32_t)room > news->sack_bits - (uint32_t)off)
-		room = (int32_t)(news->sack_bits - (uint32_t)off);
+	if ((uint32_t)room > ack->sack_bits - (uint32_t)off)
+		room = (int32_t)(ack->sack_bits - (uint32_t)off);
 	return (struct sack_part){ur_psn_add(first, (uint32_t)off), (uint32_t)off, (uint32_t)room};
 }
 
@@ -343,7 +344,7 @@ void ur_rtx_arrived(struct ur_selective *s, const struct ur_selective_env *env, 
 		nr = ur_psn_add(nr, run.cnt);
 		cnt -= run.cnt;
 	}
-	/* news->una itself has not arrived, says the peer; whatever was said before, it counts. */
+	/* ack->una itself has not arrived, says the peer; whatever was said before, it counts. */
 	gap = part.cnt ? (uint32_t)ur_psn_diff(part.nr, nr) : 0;
 	if (gap)
 		a->later -= bit_of(s->rtx->acked, nr);

@@ -52,10 +52,11 @@ static void verdict(struct ur_qp *qp, enum ur_recovery_verdict v)
 /* una has moved: what was noted before it is done with. */
 static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
 {
-	ur_read_gap_advance(qp->gbn.gap, qp->gbn.rec.una, &qp->gbn.patience, now_ns);
+	ur_read_gap_advance(qp->gbn.gap, qp->gbn.rec.una, &qp->gbn.reo_window, now_ns);
 	if (!qp->gbn.gap->cnt && ur_psn_le(qp->gbn.executed, qp->gbn.rec.una))
 		ur_completer_give_gap(qp);
-	else if (!qp->gbn.gap->asked && ur_patience_over(&qp->gbn.patience, qp->gbn.gap->later))
+	else if (!qp->gbn.gap->asked &&
+		 ur_reo_window_is_over(&qp->gbn.reo_window, qp->gbn.gap->later))
 		verdict(qp, ur_recovery_reask(&qp->gbn.rec));
 }
 
@@ -94,7 +95,7 @@ static void tell_rtt(struct ur_qp *qp, uint64_t now_ns)
 static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 {
 	if (!ur_psn_eq(una, qp->gbn.rec.una)) {
-		bool rewound = ur_recovery_acked(&qp->gbn.rec, una, now_ns);
+		bool rewound = ur_recovery_on_ack(&qp->gbn.rec, una, now_ns);
 
 		if (__builtin_expect(qp->gbn.rec.sample != 0, 0))
 			tell_rtt(qp, now_ns);
@@ -194,7 +195,7 @@ static bool take_gap(struct ur_qp *qp, uint64_t now_ns)
 /* Something from beyond the missing response at una came; `psn` is its PSN, or una. */
 static void judge_gap(struct ur_qp *qp, struct ur_psn psn, uint64_t now_ns)
 {
-	if (ur_read_gap_judge(qp->gbn.gap, psn, &qp->gbn.patience,
+	if (ur_read_gap_judge(qp->gbn.gap, psn, &qp->gbn.reo_window,
 			      ur_recovery_answer_ns(&qp->gbn.rec), now_ns))
 		verdict(qp, ur_recovery_reask(&qp->gbn.rec));
 }
@@ -228,7 +229,7 @@ void ur_completer_credits(struct ur_requester *req, const struct ur_aeth *aeth)
 	uint8_t code = aeth->syndrome & UR_SYNDROME_VALUE_MASK;
 	struct ur_psn lsn;
 
-	req->heard = true;
+	req->ack_seen = true;
 	if (code == UR_CREDITS_NONE) {
 		req->flow_control = false;
 		return;
@@ -310,7 +311,7 @@ static void response_done(struct ur_qp *qp, bool request_done, bool wqe_done, ui
 
 	if (__builtin_expect(qp->gbn.gap != NULL, 0)) {
 		/* On to the next hole in one step. */
-		ur_read_gap_arrived(qp->gbn.gap, qp->gbn.rec.una);
+		ur_read_gap_on_response(qp->gbn.gap, qp->gbn.rec.una);
 		if (ur_psn_lt(qp->gbn.executed, next))
 			qp->gbn.executed = next;
 		ack_until(qp, qp->gbn.executed, now_ns);
@@ -446,7 +447,7 @@ static enum ur_drop early_response(struct ur_qp *qp, const struct ur_packet *p, 
 	if (drop)
 		return drop;
 	qp->core->cnt.early_responses++;
-	ur_read_gap_arrived(qp->gbn.gap, p->bth.psn);
+	ur_read_gap_on_response(qp->gbn.gap, p->bth.psn);
 	if (ur_psn_le(qp->gbn.executed, p->bth.psn))
 		qp->gbn.executed = ur_psn_add(p->bth.psn, 1);
 	judge_gap(qp, p->bth.psn, now_ns);
@@ -465,7 +466,7 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	uint32_t idx, psns;
 
 	if (!ack_until(qp, p->bth.psn, now_ns)) {
-		ur_recovery_heard(&qp->gbn.rec, now_ns);
+		ur_recovery_on_response(&qp->gbn.rec, now_ns);
 		return qp->mode == UR_MODE_REORDER ? early_response(qp, p, now_ns)
 						   : missing(qp, now_ns);
 	}
@@ -494,7 +495,7 @@ static void repeated_response(struct ur_qp *qp, struct ur_psn psn)
 	if (!qp->gbn.has_reasked || !ur_psn_eq(psn, qp->gbn.reasked))
 		return;
 	qp->gbn.has_reasked = false;
-	ur_patience_needless(&qp->gbn.patience);
+	ur_reo_window_double(&qp->gbn.reo_window);
 }
 
 /*
@@ -528,7 +529,7 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 			return UR_DROP_NONE;
 		}
 		if (p->op & UR_OP_READ_RESP) {
-			ur_recovery_heard(rec, now_ns);
+			ur_recovery_on_response(rec, now_ns);
 			repeated_response(qp, p->bth.psn);
 		}
 		if (!refuses_read(qp, p))

@@ -7,7 +7,7 @@
 #include "transport/sgl.h"
 #include "wire/assert.h"
 
-/* What news may say of the past: the contract of ur_selective_news(). */
+/* How far back an ePSN may lie: the contract of ur_selective_on_ack(). */
 #define EPSN_PAST (1 << 22)
 
 /* ---- completion ---- */
@@ -33,7 +33,7 @@ static bool is_complete(struct ur_qp *qp)
 	return has_come(qp, wqe, wqe->first_psn, &x->psn);
 }
 
-/* EXT-COMP-ORDER-01. After news: `una_moved` of the requests. */
+/* EXT-COMP-ORDER-01. Something was acknowledged or answered; `una_moved`: requests. */
 static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
@@ -53,7 +53,7 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 	ur_completer_advance(qp);
 }
 
-/* ---- news ---- */
+/* ---- what an ACK tells ---- */
 
 /* EXT-SEL-RTT-02. By one path stamps come back in their order, whatever overtakes them by another.
  */
@@ -83,11 +83,11 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
  * What any packet of the peer says of requests and times; its ePSN was checked. The one place where
  * echoes are looked at. Returns how many PSNs became acknowledged.
  */
-static inline uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bool sample,
-				 uint64_t now_ns)
+static inline uint32_t take_ack_info(struct ur_qp *qp, const struct ur_packet *p, bool sample,
+				     uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_news news;
+	struct ur_ack_info ack;
 	struct ur_selective_env env;
 	bool bitmap = !(p->op & UR_OP_XRTH);
 
@@ -96,7 +96,7 @@ static inline uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bo
 	/* Most packets of an answer repeat what the first one said. */
 	if (!bitmap && ur_psn_le(p->xaeth.epsn, x->psn.una))
 		return 0;
-	news = (struct ur_selective_news){
+	ack = (struct ur_ack_info){
 		.una = p->xaeth.epsn,
 		.sack = bitmap ? p->payload : NULL,
 		.sack_bits = bitmap ? p->payload_len * 8u : 0,
@@ -105,12 +105,12 @@ static inline uint32_t take_news(struct ur_qp *qp, const struct ur_packet *p, bo
 	};
 	env = ur_ext_psn_env(qp);
 
-	return ur_selective_news(&x->psn, &env, &news, now_ns);
+	return ur_selective_on_ack(&x->psn, &env, &ack, now_ns);
 }
 
 /*
  * EXT-COMP-CREDIT-02. Only the newest packet tells how many receives there are, and whether they
- * are counted at all; its news were taken. Others were overtaken, or come from a stranger: a
+ * are counted at all; what it acknowledges was taken in. Others were overtaken, or come from a stranger: a
  * quarter of all PSNs is old.
  */
 static inline void take_credits(struct ur_qp *qp, const struct ur_packet *p)
@@ -139,7 +139,7 @@ static void probe_back(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
 	x->probed = false;
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
 	    ur_psn_eq(ur_ext_response_of(qp, x->psn.una), x->rsp.max))
-		ur_selective_overtaken(&x->rsp, &env, echo, now_ns);
+		ur_selective_on_probe_answer(&x->rsp, &env, echo, now_ns);
 }
 
 /* EXT-COMP-TIMEOUT-01. False: the QP is in error. */
@@ -151,7 +151,7 @@ static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 	enum ur_recovery_verdict verdict;
 	bool timeout;
 
-	verdict = ur_retry_expired(&qp->retry, !ur_ext_idle(x), now_ns, &timeout);
+	verdict = ur_retry_on_timer(&qp->retry, !ur_ext_idle(x), now_ns, &timeout);
 	core->cnt.local_ack_timeout_err += timeout;
 	if (verdict == UR_RECOVERY_FAILED) {
 		core->cnt.retry_exceeded_err++;
@@ -247,7 +247,7 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc
 	/* No request at all when it belongs to what fails anyway. */
 	if (i == begun && !next)
 		return UR_DROP_PSN_STALE;
-	qp->xreq.naked = true;
+	qp->xreq.fatal_nak = true;
 	qp->xreq.probe = false;
 	ur_completer_advance(qp);
 	return UR_DROP_NONE;
@@ -294,7 +294,7 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	qp->core->cnt.acks_received++;
 	if (kind == UR_SYNDROME_NAK && !fatal)
 		qp->core->cnt.packet_seq_err++;
-	n = take_news(qp, p, true, now_ns);
+	n = take_ack_info(qp, p, true, now_ns);
 	if (kind == UR_SYNDROME_ACK)
 		take_credits(qp, p);
 	back = x->probed && p->xaeth.echo == x->probe_stamp;
@@ -407,7 +407,7 @@ static inline enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p,
 	struct ur_psn una = x->psn.una;
 	/* The first packet of an answer tells what the wire takes, the others what the answer
 	 * takes. */
-	uint32_t n = take_news(qp, p, p->op & UR_OP_FIRST, now_ns);
+	uint32_t n = take_ack_info(qp, p, p->op & UR_OP_FIRST, now_ns);
 	bool early = !ur_psn_eq(t->nr, x->rsp.una), arrived;
 
 	qp->core->cnt.acks_received += n > 0;
@@ -423,7 +423,7 @@ static inline enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p,
 		return UR_DROP_RECV_BUFFER;
 	}
 	take_credits(qp, p);
-	arrived = ur_selective_arrived(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
+	arrived = ur_selective_on_response(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
 	if (arrived) {
 		qp->core->cnt.early_responses += early;
 		passed(qp, t, p->xrth.offset);
@@ -501,7 +501,7 @@ static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 
 	if (now_ns < s->deadline_ns)
 		return false;
-	switch (ur_selective_expired(s, &env, now_ns)) {
+	switch (ur_selective_on_timer(s, &env, now_ns)) {
 	case UR_SELECTIVE_PROBE:
 		qp->xreq.probe = true;
 		break;
@@ -538,7 +538,7 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 		silent = expired(qp, &x->rsp, now_ns);
 		/* The peer has stopped: responses that did not come before its NAK will not come.
 		 */
-		if (x->naked && silent) {
+		if (x->fatal_nak && silent) {
 			ur_qp_error(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);
 			return;
 		}

@@ -140,8 +140,8 @@ static bool fits_numbers(const struct ur_qp *qp, const struct ur_packet *p, uint
 }
 
 /* READs and atomics wait whole. */
-static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_note *n,
-			       uint64_t now_ns)
+static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p,
+			       struct ur_ooo_deferred *n, uint64_t now_ns)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 	struct ur_ooo_held h = hold_of(p, now_ns);
@@ -156,7 +156,7 @@ static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p, stru
 }
 
 /* EXT-RESP-STRICT-01. The end of a WRITE is kept until its turn. */
-static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_note *n,
+static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_ooo_deferred *n,
 		       uint64_t now_ns)
 {
 	struct ur_reorder_pool *pool = &qp->core->reorder;
@@ -174,7 +174,7 @@ static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_oo
 
 /* `later`: messages beyond the one at ePSN. */
 static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t later,
-				struct ur_ooo_note *n, uint64_t now_ns)
+				struct ur_ooo_deferred *n, uint64_t now_ns)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 	uint32_t receive = add24(p->xth.rwqen, 0u - qp->xrsp.rwqen);
@@ -211,7 +211,7 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
 			       uint64_t now_ns)
 {
-	struct ur_ooo_note n = note_of(p);
+	struct ur_ooo_deferred n = describe(p);
 	enum ur_drop drop;
 	uint32_t later;
 
@@ -221,7 +221,7 @@ static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint
 	drop = p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC) ? hold_early(qp, p, &n, now_ns)
 						       : place_early(qp, p, later, &n, now_ns);
 	if (drop == UR_DROP_NONE)
-		ur_ooo_note(qp->xrsp.ooo, p->bth.psn, &n);
+		ur_ooo_defer(qp->xrsp.ooo, p->bth.psn, &n);
 	return drop;
 }
 
@@ -235,7 +235,7 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 	 * EXT-RESP-ACK-03. What just follows the newest tells nothing new. READs and atomics are
 	 * few, ask for no ACK, and nothing else tells of them before their turn.
 	 */
-	bool follows = !gap && x->ooo->noted_cnt && !(p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) &&
+	bool follows = !gap && x->ooo->deferred_cnt && !(p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) &&
 		       ur_psn_eq(p->bth.psn, ur_psn_add(x->ooo->top, 1));
 	enum ur_drop drop;
 
@@ -250,7 +250,7 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		cnt->early_dropped++;
 		return UR_DROP_NO_CONTEXT;
 	}
-	if (ur_ooo_noted(x->ooo, p->bth.psn)) {
+	if (ur_ooo_is_deferred(x->ooo, p->bth.psn)) {
 		cnt->duplicate_request++;
 		return UR_DROP_PSN_DUPLICATE;
 	}
@@ -262,7 +262,7 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		/* The echo tells the peer at once what it has to send again. */
 		ur_ext_response_ack(qp, p, false, now_ns);
 		cnt->early_dropped++;
-		if (!x->ooo->noted_cnt)
+		if (!x->ooo->deferred_cnt)
 			ur_ext_early_give(qp);
 	}
 	return drop;

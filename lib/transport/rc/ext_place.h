@@ -38,12 +38,12 @@ static inline uint64_t end_of(const struct ur_qp *qp, uint32_t offset, uint32_t 
 	return ((uint64_t)offset << qp->mtu_shift) + payload_len;
 }
 
-static inline struct ur_ooo_note note_of(const struct ur_packet *p)
+static inline struct ur_ooo_deferred describe(const struct ur_packet *p)
 {
-	return (struct ur_ooo_note){
+	return (struct ur_ooo_deferred){
 		.opcode = p->bth.opcode,
-		.flags = (uint8_t)((p->xth.flags & ~(unsigned)UR_NOTE_SOLICITED) |
-				   (p->bth.solicited ? UR_NOTE_SOLICITED : 0u)),
+		.flags = (uint8_t)((p->xth.flags & ~(unsigned)UR_DEFERRED_SOLICITED) |
+				   (p->bth.solicited ? UR_DEFERRED_SOLICITED : 0u)),
 		.payload_len = p->payload_len,
 		.ssn = p->xth.ssn,
 		.offset = p->xth.offset,

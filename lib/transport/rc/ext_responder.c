@@ -33,7 +33,7 @@ static bool bind_turn(struct ur_qp *qp, uint8_t flags, uint64_t now_ns)
 
 /* EXT-RESP-SEQ-01: the packet continues the message under way, or starts the next. */
 static inline struct verdict check_turn(const struct ur_qp *qp, uint32_t op,
-					const struct ur_ooo_note *n)
+					const struct ur_ooo_deferred *n)
 {
 	const struct ur_ext_responder *x = &qp->xrsp;
 	uint8_t kind = op & UR_OP_FIRST ? UR_MSG_NONE : ur_responder_kind_of(op);
@@ -45,7 +45,7 @@ static inline struct verdict check_turn(const struct ur_qp *qp, uint32_t op,
 }
 
 static inline struct verdict check_turn_resources(struct ur_qp *qp, uint32_t op,
-						  const struct ur_ooo_note *n, uint64_t now_ns)
+						  const struct ur_ooo_deferred *n, uint64_t now_ns)
 {
 	if (op & (UR_OP_READ_REQ | UR_OP_ATOMIC))
 		return ur_ext_response_room(qp, false) ? CONTINUE : NAK(INV_REQ, RESOURCES);
@@ -54,7 +54,7 @@ static inline struct verdict check_turn_resources(struct ur_qp *qp, uint32_t op,
 	return CONTINUE;
 }
 
-static struct ur_ext_answer answer_of(const struct ur_ooo_note *n, const struct ur_ooo_held *h,
+static struct ur_ext_answer answer_of(const struct ur_ooo_deferred *n, const struct ur_ooo_held *h,
 				      struct ur_psn psn)
 {
 	return (struct ur_ext_answer){
@@ -67,7 +67,7 @@ static struct ur_ext_answer answer_of(const struct ur_ooo_note *n, const struct 
 	};
 }
 
-static void take_turn_read(struct ur_qp *qp, const struct ur_ooo_note *n,
+static void take_turn_read(struct ur_qp *qp, const struct ur_ooo_deferred *n,
 			   const struct ur_ooo_held *h)
 {
 	struct ur_ext_answer a = answer_of(n, h, qp->rsp.epsn);
@@ -86,7 +86,7 @@ static void take_turn_read(struct ur_qp *qp, const struct ur_ooo_note *n,
 }
 
 /* EXT-RESP-ATOMIC-01: executed once; the value is remembered for who asks once more. */
-static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_note *n,
+static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_deferred *n,
 				       const struct ur_ooo_held *h)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -109,8 +109,9 @@ static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_not
 }
 
 /* EXT-RESP-STRICT-01. The end of a WRITE that was kept is placed now. */
-static __attribute__((noinline)) struct verdict
-place_kept(struct ur_qp *qp, uint32_t op, const struct ur_ooo_note *n, const struct ur_ooo_held *h)
+static __attribute__((noinline)) struct verdict place_kept(struct ur_qp *qp, uint32_t op,
+							   const struct ur_ooo_deferred *n,
+							   const struct ur_ooo_held *h)
 {
 	uint8_t *base;
 
@@ -125,7 +126,7 @@ place_kept(struct ur_qp *qp, uint32_t op, const struct ur_ooo_note *n, const str
 }
 
 static inline struct verdict take_turn_data(struct ur_qp *qp, uint32_t op,
-					    const struct ur_ooo_note *n,
+					    const struct ur_ooo_deferred *n,
 					    const struct ur_ooo_held *h)
 {
 	struct ur_responder *rsp = &qp->rsp;
@@ -133,7 +134,7 @@ static inline struct verdict take_turn_data(struct ur_qp *qp, uint32_t op,
 		.op = op,
 		.imm_inv = n->arg,
 		.byte_len = (uint32_t)end_of(qp, n->offset, n->payload_len),
-		.solicited = n->flags & UR_NOTE_SOLICITED,
+		.solicited = n->flags & UR_DEFERRED_SOLICITED,
 	};
 	struct verdict v;
 
@@ -153,8 +154,8 @@ static inline struct verdict take_turn_data(struct ur_qp *qp, uint32_t op,
 }
 
 /* What is left to be done of a packet that was checked and placed. `h`: it waited whole. */
-static inline struct verdict take_turn(struct ur_qp *qp, uint32_t op, const struct ur_ooo_note *n,
-				       const struct ur_ooo_held *h)
+static inline struct verdict take_turn(struct ur_qp *qp, uint32_t op,
+				       const struct ur_ooo_deferred *n, const struct ur_ooo_held *h)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct verdict v = CONTINUE;
@@ -178,7 +179,7 @@ static inline struct verdict take_turn(struct ur_qp *qp, uint32_t op, const stru
 }
 
 static inline struct verdict check_in_turn(struct ur_qp *qp, const struct ur_packet *p,
-					   const struct ur_ooo_note *n, uint64_t now_ns)
+					   const struct ur_ooo_deferred *n, uint64_t now_ns)
 {
 	struct verdict v;
 
@@ -192,7 +193,7 @@ static inline struct verdict check_in_turn(struct ur_qp *qp, const struct ur_pac
 
 static inline struct verdict execute(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	struct ur_ooo_note n = note_of(p);
+	struct ur_ooo_deferred n = describe(p);
 	struct verdict v = check_in_turn(qp, p, &n, now_ns);
 
 	if (v.kind)
@@ -215,8 +216,8 @@ static inline struct verdict execute(struct ur_qp *qp, const struct ur_packet *p
 }
 
 /* The packet noted at ePSN has its turn. */
-static struct verdict take_turn_noted(struct ur_qp *qp, const struct ur_ooo_note *n,
-				      uint64_t now_ns)
+static struct verdict take_turn_deferred(struct ur_qp *qp, const struct ur_ooo_deferred *n,
+					 uint64_t now_ns)
 {
 	uint32_t op = ur_op_flags(n->opcode);
 	const struct ur_ooo_held *h = NULL;
@@ -239,10 +240,10 @@ static struct verdict advance(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 
-	while (ur_ooo_noted(o, qp->rsp.epsn)) {
+	while (ur_ooo_is_deferred(o, qp->rsp.epsn)) {
 		struct ur_psn psn = qp->rsp.epsn;
-		const struct ur_ooo_note *n = ur_ooo_note_at(o, psn);
-		struct verdict v = take_turn_noted(qp, n, now_ns);
+		const struct ur_ooo_deferred *n = ur_ooo_deferred_at(o, psn);
+		struct verdict v = take_turn_deferred(qp, n, now_ns);
 
 		if (v.kind)
 			return v;
@@ -251,7 +252,7 @@ static struct verdict advance(struct ur_qp *qp, uint64_t now_ns)
 		ur_ooo_forget(o, psn);
 	}
 	/* Receives are bound for packets that are noted, and their messages have begun by now. */
-	if (!o->noted_cnt) {
+	if (!o->deferred_cnt) {
 		UR_ASSERT(!o->bound_cnt);
 		ur_ext_early_give(qp);
 	}
@@ -328,7 +329,7 @@ static bool is_pending(const struct ur_qp *qp, const struct ur_packet *p)
 /* EXT-RESP-DUP-02: a READ is executed once more from what this packet says. */
 static bool answer_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	struct ur_ooo_note n = note_of(p);
+	struct ur_ooo_deferred n = describe(p);
 	struct ur_ooo_held h = hold_of(p, now_ns);
 	struct ur_ext_answer a = answer_of(&n, &h, p->bth.psn);
 	const struct ur_rd_res *res;
@@ -412,7 +413,7 @@ void ur_ext_responder_timer(struct ur_qp *qp, uint64_t now_ns)
 void ur_ext_responder_begin(struct ur_qp *qp)
 {
 	qp->rsp.msn = add24(ur_first_ssn(qp->rsp.epsn), UR_PSN_MASK);
-	qp->xrsp.told_msn = qp->rsp.msn;
+	qp->xrsp.credits_msn = qp->rsp.msn;
 }
 
 /* EXT-RESP-FLUSH-01 */
@@ -434,7 +435,7 @@ void ur_ext_responder_validate(const struct ur_qp *qp)
 
 	if (x->ooo) {
 		ur_ooo_validate(x->ooo, qp->rsp.epsn);
-		UR_ASSERT(x->ooo->noted_cnt);
+		UR_ASSERT(x->ooo->deferred_cnt);
 	}
 	UR_ASSERT(x->first.cnt <= qp->rsp.ans_cap / 2 && x->again.cnt <= qp->rsp.ans_cap / 2);
 	UR_ASSERT(x->first.probe_after <= x->first.cnt && x->again.probe_after <= x->again.cnt);

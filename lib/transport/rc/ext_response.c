@@ -295,14 +295,14 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 	if (!probe && rsp->ack & UR_NAK_OWED) {
 		bth.psn = rsp->nak_psn;
 		syndrome = rsp->nak_syndrome;
-	} else if (x->ooo && (qp->srq || x->told_msn == rsp->msn)) {
+	} else if (x->ooo && (qp->srq || x->credits_msn == rsp->msn)) {
 		syndrome = UR_SYNDROME_NAK | UR_NAK_PSN_SEQ;
 		qp->core->cnt.seq_nak_sent++;
 	} else {
 		bth.psn = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
 		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
 		/* EXT-RESP-CREDIT-02: gap may follow gap, and a NAK has no place for credits. */
-		x->told_msn = rsp->msn;
+		x->credits_msn = rsp->msn;
 		qp->core->cnt.acks_sent++;
 	}
 	add_bitmap(qp, tx);

@@ -13,18 +13,18 @@
 struct ur_ext_requester {
 	struct ur_retry retry; /* first: every loss engine has it there */
 	struct ur_rtt rtt;
-	struct ur_marks marks;	   /* when requests left */
-	struct ur_psn reads_from;  /* from here on, or from psn.una, all requests are READs */
-	struct ur_selective psn;   /* requests */
-	struct ur_selective rsp;   /* response packets of READs and atomics, by response number */
-	uint32_t rwqen;		   /* of the next message that consumes a receive; 24 bits */
-	uint32_t echoed;	   /* the newest that gave a round trip, of who does not spray */
-	struct ur_spray_qp *spray; /* NULL: every packet takes the queue pair's own port */
+	struct ur_tx_times tx_times; /* when requests left */
+	struct ur_psn reads_from;    /* from here on, or from psn.una, all requests are READs */
+	struct ur_selective psn;     /* requests */
+	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
+	uint32_t rwqen;		     /* of the next message that consumes a receive; 24 bits */
+	uint32_t echoed;	     /* the newest that gave a round trip, of who does not spray */
+	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
 	/* A probe whose stamp is no other packet's was sent and has not come back. */
 	uint32_t probe_stamp;
 	bool probed;
 	bool probe;	    /* a probe is to be sent */
-	bool naked;	    /* the peer refused a request for good: it answers nothing any more */
+	bool fatal_nak;	    /* the peer refused a request for good: it answers nothing any more */
 	uint8_t atomic_cnt; /* atomics that are not answered, */
 	uint32_t atomic;    /* the oldest of which is this WQE */
 	uint16_t rd_seq;    /* READ and atomic requests made so far, */
@@ -60,11 +60,11 @@ struct ur_ext_answers {
 };
 
 struct ur_ext_responder {
-	struct ur_ooo *ooo; /* NULL: in order */
-	uint32_t rwqen;	    /* receives taken by completed messages; 24 bits */
-	uint32_t offset;    /* PSN_OFFSET of the packet at ePSN; 0 between messages */
-	uint32_t told_msn;  /* MSN when credits were told last */
-	bool starved;	    /* a gap was met without a context left; until ePSN moves */
+	struct ur_ooo *ooo;   /* NULL: in order */
+	uint32_t rwqen;	      /* receives taken by completed messages; 24 bits */
+	uint32_t offset;      /* PSN_OFFSET of the packet at ePSN; 0 between messages */
+	uint32_t credits_msn; /* MSN when credits were told last */
+	bool starved;	      /* a gap was met without a context left; until ePSN moves */
 	uint8_t echo_path;
 	bool probe; /* one is to be answered, once the answers before it have left */
 	uint8_t probe_path;

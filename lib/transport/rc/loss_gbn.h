@@ -124,7 +124,7 @@ static inline bool loss_wants_ack(const struct ur_qp *qp)
 	const struct ur_requester *req = &qp->req;
 	const struct ur_recovery *rec = &qp->gbn.rec;
 
-	return qp->gbn.asking || 4 * req->since_ackreq >= rec->flight ||
+	return qp->gbn.ackreq_again || 4 * req->since_ackreq >= rec->flight ||
 	       ur_recovery_credit(rec) <= 1 || (loss_is_idle(qp) && ur_recovery_is_resend(rec));
 }
 
@@ -144,7 +144,7 @@ static inline bool loss_ask_for_ack(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
 
-	if (!loss_is_reliable(qp) || !req->since_ackreq || qp->gbn.asking || loss_is_idle(qp))
+	if (!loss_is_reliable(qp) || !req->since_ackreq || qp->gbn.ackreq_again || loss_is_idle(qp))
 		return false;
 	/* Since AckReq was set last there was nothing but data. */
 	if (!req->cur_off) {
@@ -154,7 +154,7 @@ static inline bool loss_ask_for_ack(struct ur_qp *qp)
 	}
 	req->cur_off -= 1u << qp->mtu_shift;
 	ur_recovery_step_back(&qp->gbn.rec);
-	qp->gbn.asking = true;
+	qp->gbn.ackreq_again = true;
 	return true;
 }
 
@@ -182,11 +182,11 @@ static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
 	bool again = ur_recovery_is_resend(&gbn->rec);
 
 	count_retransmission(qp, again);
-	ur_recovery_sent(&gbn->rec, 1, now_ns);
+	ur_recovery_on_send(&gbn->rec, 1, now_ns);
 	if (!ackreq)
 		return;
-	gbn->asking = false;
-	ur_recovery_asked(&gbn->rec, again, now_ns);
+	gbn->ackreq_again = false;
+	ur_recovery_on_ackreq(&gbn->rec, again, now_ns);
 }
 
 static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
@@ -195,9 +195,9 @@ static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 	bool again = ur_recovery_is_resend(&gbn->rec);
 
 	count_retransmission(qp, again);
-	ur_recovery_sent(&gbn->rec, n, now_ns);
-	ur_recovery_sent_read(&gbn->rec, n);
-	ur_recovery_asked(&gbn->rec, again, now_ns);
+	ur_recovery_on_send(&gbn->rec, n, now_ns);
+	ur_recovery_on_read(&gbn->rec, n);
+	ur_recovery_on_ackreq(&gbn->rec, again, now_ns);
 	gbn->rd_out++;
 }
 
@@ -266,15 +266,15 @@ static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, st
 
 	if (gbn->gap) {
 		end = ur_read_gap_present(gbn->gap, nr, end);
-		ur_read_gap_asked(gbn->gap, end, gbn->rec.max, ur_recovery_answer_ns(&gbn->rec),
-				  now_ns);
+		ur_read_gap_on_reask(gbn->gap, end, gbn->rec.max, ur_recovery_answer_ns(&gbn->rec),
+				     now_ns);
 	}
 	if (class_of(wqe) & OP_READ) {
 		gbn->reasked = nr;
 		gbn->has_reasked = true;
 	}
 	most = (uint32_t)ur_psn_diff(end, nr);
-	ur_recovery_repeated(&gbn->rec, most, now_ns);
+	ur_recovery_on_repeat(&gbn->rec, most, now_ns);
 	return most;
 }
 
@@ -284,7 +284,7 @@ static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_ps
 	(void)psn;
 	(void)nr;
 	(void)n;
-	ur_recovery_repeated(&qp->gbn.rec, 1, now_ns);
+	ur_recovery_on_repeat(&qp->gbn.rec, 1, now_ns);
 }
 
 #endif

@@ -191,14 +191,14 @@ static inline void record_request(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_selective_env env = ur_ext_env(qp);
 
 	record_path(qp, qp->xreq.psn.max, false);
-	ur_selective_sent(&qp->xreq.psn, &env, 1, now_ns);
+	ur_selective_on_send(&qp->xreq.psn, &env, 1, now_ns);
 }
 
 static inline void record_responses(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
 	struct ur_selective_env env = ur_ext_env(qp);
 
-	ur_selective_sent(&qp->xreq.rsp, &env, n, now_ns);
+	ur_selective_on_send(&qp->xreq.rsp, &env, n, now_ns);
 	qp->xreq.rd_seq++;
 }
 
@@ -337,7 +337,7 @@ static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, st
 
 	(void)wqe;
 	do {
-		ur_selective_resent(rsp, &env, ur_psn_add(nr, n++), now_ns);
+		ur_selective_on_resend(rsp, &env, ur_psn_add(nr, n++), now_ns);
 	} while (n < most && ur_selective_next_lost(rsp, &next) &&
 		 ur_psn_eq(next, ur_psn_add(nr, n)));
 	return n;
@@ -357,7 +357,7 @@ static inline void unmark_lost_responses(struct ur_qp *qp, struct ur_psn nr, uin
 	x->probed = false;
 	for (; x->rsp.lost_cnt && n--; nr = ur_psn_add(nr, 1))
 		if (!ur_psn_lt(nr, x->rsp.una))
-			ur_selective_spare(&x->rsp, &env, nr, now_ns);
+			ur_selective_unmark_lost(&x->rsp, &env, nr, now_ns);
 }
 
 static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_psn nr, uint32_t n,
@@ -367,7 +367,7 @@ static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_ps
 
 	if (n)
 		unmark_lost_responses(qp, nr, n, now_ns);
-	ur_selective_resent(&qp->xreq.psn, &env, psn, now_ns);
+	ur_selective_on_resend(&qp->xreq.psn, &env, psn, now_ns);
 	record_path(qp, psn, true);
 }
 

@@ -20,7 +20,7 @@
  */
 struct ur_pass {
 	bool on;	     /* the peer may be repeating what was executed */
-	bool asked;	     /* a NAK made it go back; what it had sent before may still come */
+	bool after_nak;	     /* a NAK made it go back; what it had sent before may still come */
 	bool repeats;	     /* it has repeated more than `first` */
 	bool held;	     /* the last ACK named less than was executed */
 	uint8_t alone;	     /* times in a row that it repeated one packet, [0, UR_PASS_ALONE] */
@@ -36,11 +36,11 @@ struct ur_pass {
 /* Everything up to `data` is executed, and the peer has just sent `first` again, as far as is
  * known. */
 static inline void ur_pass_begin(struct ur_pass *p, struct ur_psn first, struct ur_psn data,
-				 bool asked)
+				 bool after_nak)
 {
 	*p = (struct ur_pass){
 		.on = true,
-		.asked = asked,
+		.after_nak = after_nak,
 		.alone = p->alone,
 		.first = first,
 		.at = first,
@@ -49,13 +49,13 @@ static inline void ur_pass_begin(struct ur_pass *p, struct ur_psn first, struct 
 }
 
 /*
- * The hole was filled, and what was kept behind it was executed. `asked`: it had been reported;
+ * The hole was filled, and what was kept behind it was executed. `after_nak`: it had been reported;
  * else it was late, or filled by a peer that repeats.
  */
 static inline void ur_pass_filled(struct ur_pass *p, struct ur_psn hole, struct ur_psn data,
-				  bool asked)
+				  bool after_nak)
 {
-	if (asked) {
+	if (after_nak) {
 		ur_pass_begin(p, hole, data, true);
 	} else if (p->on && ur_psn_diff(hole, p->last) == 1) {
 		p->at = hole;
@@ -68,21 +68,21 @@ static inline void ur_pass_follow(struct ur_pass *p, struct ur_psn data)
 {
 	if (ur_psn_eq(p->last, data))
 		return;
-	p->on = p->asked && !p->repeats && ur_psn_diff(data, p->first) < UR_PASS_WINDOW;
+	p->on = p->after_nak && !p->repeats && ur_psn_diff(data, p->first) < UR_PASS_WINDOW;
 	p->last = data;
 }
 
 /*
- * The SEND or WRITE packet at psn came once more; what was executed ends with `data`. `told`: an
+ * The SEND or WRITE packet at psn came once more; what was executed ends with `data`. `acked`: an
  * ACK of that has left, or the peer cannot miss it.
  */
 static inline void ur_pass_repeated(struct ur_pass *p, struct ur_psn psn, struct ur_psn data,
-				    bool told)
+				    bool acked)
 {
 	if (p->on)
 		ur_pass_follow(p, data);
 	if (!p->on || ur_psn_lt(psn, p->at)) {
-		if (told)
+		if (acked)
 			ur_pass_begin(p, psn, data, false);
 	} else if (ur_psn_eq(psn, data) && !p->repeats) {
 		/* Before the peer has heard an ACK it is the network's duplicate. */

@@ -89,7 +89,7 @@ void ur_reorder_slot_give(struct ur_reorder_pool *p, struct ur_reorder_slot *slo
 void ur_reorder_qp_init(struct ur_reorder_qp *r)
 {
 	*r = (struct ur_reorder_qp){.renak_us = RENAK_US};
-	ur_patience_init(&r->patience);
+	ur_reo_window_init(&r->reo_window);
 }
 
 static inline unsigned place_of(struct ur_psn psn)
@@ -191,14 +191,14 @@ static void give_context(struct ur_qp *qp)
  */
 static void remember(struct ur_reorder_qp *r, struct ur_reorder *c)
 {
-	for (unsigned i = 0; i < UR_REORDER_NAKED; i++) {
+	for (unsigned i = 0; i < UR_REORDER_REPORTED; i++) {
 		bool open = r->open >> i & 1;
 
-		if (open && (int16_t)(uint16_t)(c->hole.v - r->naked[i]) < 2 * UR_REORDER_WINDOW)
+		if (open && (int16_t)(uint16_t)(c->hole.v - r->reported[i]) < 2 * UR_REORDER_WINDOW)
 			continue;
 		if (open)
-			ur_patience_lost(&r->patience);
-		r->naked[i] = (uint16_t)c->hole.v;
+			ur_reo_window_narrow(&r->reo_window);
+		r->reported[i] = (uint16_t)c->hole.v;
 		r->open |= (uint8_t)(1u << i);
 		r->again &= (uint8_t) ~(1u << i);
 		return;
@@ -208,8 +208,8 @@ static void remember(struct ur_reorder_qp *r, struct ur_reorder *c)
 /* It is reported once more. */
 static void remember_again(struct ur_reorder_qp *r, const struct ur_reorder *c)
 {
-	for (unsigned i = 0; i < UR_REORDER_NAKED; i++)
-		if (r->naked[i] == (uint16_t)c->hole.v)
+	for (unsigned i = 0; i < UR_REORDER_REPORTED; i++)
+		if (r->reported[i] == (uint16_t)c->hole.v)
 			r->again |= (uint8_t)(1u << i);
 }
 
@@ -243,11 +243,11 @@ static void judge(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 	/* The deadline stands. */
 	if (r->rnr || c->naks)
 		return;
-	if (ur_patience_over(&r->patience, c->later) ||
-	    now_ns - c->since_ns >= ur_patience_ns(&r->patience))
+	if (ur_reo_window_is_over(&r->reo_window, c->later) ||
+	    now_ns - c->since_ns >= ur_reo_window_ns(&r->reo_window))
 		report(qp, c, now_ns);
 	else
-		c->deadline_ns = c->since_ns + ur_patience_ns(&r->patience);
+		c->deadline_ns = c->since_ns + ur_reo_window_ns(&r->reo_window);
 }
 
 static void copy_in(struct ur_reorder_slot *slot, const struct ur_packet *p, uint64_t now_ns)
@@ -453,7 +453,7 @@ static void learn(struct ur_reorder_qp *r, const struct ur_reorder *c, uint64_t 
 	uint64_t us = (now_ns - c->nak_ns) / 1000;
 
 	if (!c->naks) {
-		ur_patience_late(&r->patience, c->later, now_ns - c->since_ns);
+		ur_reo_window_widen(&r->reo_window, c->later, now_ns - c->since_ns);
 		return;
 	}
 	if (c->naks > 1)
@@ -464,7 +464,7 @@ static void learn(struct ur_reorder_qp *r, const struct ur_reorder *c, uint64_t 
 	r->renak_us = (uint16_t)(us < RENAK_US_MIN ? RENAK_US_MIN : us);
 }
 
-void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns)
+void ur_reorder_judge_hole(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_reorder *c = qp->gbn_rsp.reorder.ctx;
@@ -495,14 +495,14 @@ void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn)
 {
 	struct ur_reorder_qp *r = &qp->gbn_rsp.reorder;
 
-	for (unsigned i = 0; i < UR_REORDER_NAKED; i++) {
-		if (!(r->open >> i & 1) || r->naked[i] != (uint16_t)psn.v)
+	for (unsigned i = 0; i < UR_REORDER_REPORTED; i++) {
+		if (!(r->open >> i & 1) || r->reported[i] != (uint16_t)psn.v)
 			continue;
 		if (r->again >> i & 1)
 			r->renak_us =
 				r->renak_us < RENAK_US_MAX / 2 ? 2 * r->renak_us : RENAK_US_MAX;
 		else
-			ur_patience_needless(&r->patience);
+			ur_reo_window_double(&r->reo_window);
 		r->open &= (uint8_t) ~(1u << i);
 	}
 }

@@ -8,7 +8,7 @@
 
 #include <bsd/sys/queue.h>
 
-#include "transport/loss/patience.h"
+#include "transport/loss/reo_window.h"
 #include "wire/packet.h"
 
 /*
@@ -39,7 +39,7 @@
 #define UR_REORDER_NEAR 8
 #define UR_REORDER_MANY (UR_REORDER_WINDOW / UR_REORDER_NEAR)
 
-#define UR_REORDER_NAKED 8 /* holes reported that are remembered */
+#define UR_REORDER_REPORTED 8 /* holes reported that are remembered */
 
 struct ur_qp;
 
@@ -93,14 +93,14 @@ void ur_reorder_slot_give(struct ur_reorder_pool *p, struct ur_reorder_slot *slo
 /* What a queue pair's responder keeps of all this while it is in order. */
 struct ur_reorder_qp {
 	struct ur_reorder *ctx; /* NULL: nothing is kept */
-	struct ur_patience patience;
+	struct ur_reo_window reo_window;
 	uint16_t renak_us; /* how long a NAK may take to be answered */
 	bool rnr;	   /* the packet at ePSN was answered with an RNR NAK */
 	/* Some holes that were reported, by the low half of their PSN. A duplicate of one shows
 	 * that the report was needless; that none comes for two windows, that it was not. */
-	uint16_t naked[UR_REORDER_NAKED];
-	uint8_t open;  /* bit i: naked[i] is awaited */
-	uint8_t again; /* bit i: naked[i] was reported more than once */
+	uint16_t reported[UR_REORDER_REPORTED];
+	uint8_t open;  /* bit i: reported[i] is awaited */
+	uint8_t again; /* bit i: reported[i] was reported more than once */
 };
 
 void ur_reorder_qp_init(struct ur_reorder_qp *r);
@@ -124,7 +124,7 @@ void ur_reorder_packet(const struct ur_reorder_slot *slot, struct ur_packet *p);
  * A context is held and ur_reorder_next() said NULL, or the packet at ePSN got an RNR NAK: judges
  * the hole at ePSN, or gives the context back.
  */
-void ur_reorder_settle(struct ur_qp *qp, uint64_t now_ns);
+void ur_reorder_judge_hole(struct ur_qp *qp, uint64_t now_ns);
 
 /* A duplicate came: when it is a hole that was reported, the NAK was needless. */
 void ur_reorder_duplicate(struct ur_qp *qp, struct ur_psn psn);

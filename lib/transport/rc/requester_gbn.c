@@ -18,7 +18,7 @@ void ur_requester_reposition(struct ur_qp *qp)
 	req->cur_off = 0;
 	gbn->rd_out = 0;
 	req->since_ackreq = 0;
-	gbn->asking = false;
+	gbn->ackreq_again = false;
 	gbn->nak_owed = false;
 	req->local_err = 0;
 	while (req->cur != tail && (ur_sq_at(&qp->sq, req->cur)->flags & UR_WQE_DONE))

@@ -64,10 +64,10 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	*x = (struct ur_ext_requester){.echoed = qp->req.last_stamp};
 	ur_retry_init(&x->retry);
 	ur_rtt_init(&x->rtt);
-	ur_selective_init(&x->psn, &x->marks, 0, first, window);
+	ur_selective_init(&x->psn, &x->tx_times, 0, first, window);
 	x->reads_from = first;
 	qp->req.ssn = ur_first_ssn(first);
-	ur_selective_init(&x->rsp, &x->marks, 1, ur_psn(0), window);
+	ur_selective_init(&x->rsp, &x->tx_times, 1, ur_psn(0), window);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
 	if (qp->paths > 1 && qp->state != IBV_QPS_RESET)
 		x->spray = ur_spray_take(&qp->core->spray, qp->paths, qp->req.last_stamp);

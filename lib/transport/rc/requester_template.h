@@ -307,7 +307,7 @@ static inline bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, bool la
 	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
 		ask = true;
 	if (last && !ask)
-		ask = !req->heard || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
+		ask = !req->ack_seen || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
 		      qp->state == IBV_QPS_SQD;
 	if (ask)
 		req->since_ackreq = 0;

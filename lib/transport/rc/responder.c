@@ -220,14 +220,14 @@ static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_r
  * RC-RESP-ACK-07. A peer that goes back N repeats the READ as well, and its answer says all that an
  * ACK would say. One that repeats nothing else is answered the fourth time.
  */
-static bool hush(struct ur_qp *qp, bool asked)
+static bool may_stay_silent(struct ur_qp *qp, bool asked)
 {
 	enum { ENOUGH = 192, ASKED = 64 };
 
 	if (!ur_psn_lt(ur_psn_add(qp->gbn_rsp.data, 1), qp->rsp.epsn) ||
-	    qp->gbn_rsp.hushed >= ENOUGH)
+	    qp->gbn_rsp.silenced >= ENOUGH)
 		return false;
-	qp->gbn_rsp.hushed = (uint8_t)(qp->gbn_rsp.hushed + (asked ? ASKED : 1));
+	qp->gbn_rsp.silenced = (uint8_t)(qp->gbn_rsp.silenced + (asked ? ASKED : 1));
 	return true;
 }
 
@@ -244,7 +244,7 @@ static void acknowledge_again(struct ur_qp *qp, const struct ur_packet *p)
 		return;
 	ur_pass_repeated(&qp->gbn_rsp.pass, p->bth.psn, qp->gbn_rsp.data,
 			 !(rsp->ack & UR_ACK_OWED));
-	if (!hush(qp, p->bth.ackreq))
+	if (!may_stay_silent(qp, p->bth.ackreq))
 		ur_response_ack(qp);
 }
 
@@ -266,7 +266,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 		return UR_DROP_DUP_UNKNOWN;
 	if (p->op & UR_OP_ATOMIC ? !res->atomic : !replay_read(qp, p, res))
 		return UR_DROP_DUP_UNKNOWN;
-	qp->gbn_rsp.hushed = 0;
+	qp->gbn_rsp.silenced = 0;
 	if (!res->queued) {
 		res->replay = true;
 		ur_response_queue(qp, (unsigned)(res - rsp->res));
@@ -291,7 +291,7 @@ static struct ur_rd_res *remember(struct ur_qp *qp, struct ur_psn first, uint32_
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	qp->gbn_rsp.hushed = 0;
+	qp->gbn_rsp.silenced = 0;
 	if (rsp->res[rsp->res_next].queued) { /* a replay that gives way */
 		unsigned idx = rsp->res_next, kept = 0;
 
@@ -322,7 +322,7 @@ static void pass_psns(struct ur_qp *qp, uint32_t psns)
 		return;
 	qp->gbn_rsp.data_old = true;
 	rsp->ack &= UR_NAK_OWED;
-	qp->gbn_rsp.untold = 0;
+	qp->gbn_rsp.unacked = 0;
 }
 
 static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
@@ -472,7 +472,7 @@ static struct verdict execute_data(struct ur_qp *qp, const struct ur_packet *p)
 	rsp->epsn = ur_psn_add(rsp->epsn, 1);
 	if (qp->type != IBV_QPT_RC)
 		return CONTINUE;
-	if (++qp->gbn_rsp.untold >= UR_ACK_EVERY || p->bth.ackreq) /* RC-RESP-ACK-04 */
+	if (++qp->gbn_rsp.unacked >= UR_ACK_EVERY || p->bth.ackreq) /* RC-RESP-ACK-04 */
 		ur_response_ack(qp);
 	else if (__builtin_expect(qp->rsp.q_cnt != 0, 0))
 		ur_response_update_ack(qp);
@@ -493,7 +493,7 @@ static void hole_filled(struct ur_qp *qp)
 	if (rsp->nak_sent) {
 		ur_response_seq_nak(qp);
 	} else if (rsp->ack & UR_NAK_OWED) {
-		rsp->ack = qp->gbn_rsp.untold ? UR_ACK_OWED : UR_ACK_NONE;
+		rsp->ack = qp->gbn_rsp.unacked ? UR_ACK_OWED : UR_ACK_NONE;
 		ur_response_update_ack(qp);
 	}
 }
@@ -630,7 +630,7 @@ static void replay(struct ur_qp *qp, uint64_t now_ns)
 		ur_reorder_slot_give(&qp->core->reorder, slot);
 	}
 	if (qp->gbn_rsp.reorder.ctx)
-		ur_reorder_settle(qp, now_ns);
+		ur_reorder_judge_hole(qp, now_ns);
 }
 
 /* ---- UC (IBA 9.8.3): a broken message is dropped whole, its receive is used again ---- */

@@ -46,7 +46,7 @@ void ur_response_ack(struct ur_qp *qp)
 }
 
 /* EDGE-OWED-01 */
-void ur_response_tell_all(struct ur_qp *qp)
+void ur_response_ack_all(struct ur_qp *qp)
 {
 	struct ur_pass *pass = &qp->gbn_rsp.pass;
 
@@ -81,7 +81,7 @@ void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
 void ur_response_seq_nak(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
-	uint8_t ack = qp->gbn_rsp.untold ? UR_ACK_OWED : rsp->ack & UR_ACK_OWED;
+	uint8_t ack = qp->gbn_rsp.unacked ? UR_ACK_OWED : rsp->ack & UR_ACK_OWED;
 
 	owe_nak(qp, ack | UR_NAK_OWED, UR_SYNDROME_NAK | UR_NAK_PSN_SEQ, rsp->epsn);
 }
@@ -141,7 +141,7 @@ static void acknowledge(struct ur_qp *qp, const struct ur_rd_res *res)
 
 	if (!ur_psn_lt(qp->gbn_rsp.data, res->first))
 		return;
-	qp->gbn_rsp.untold = 0;
+	qp->gbn_rsp.unacked = 0;
 	if (!(rsp->ack & UR_ACK_OWED))
 		return;
 	rsp->ack &= UR_NAK_OWED;
@@ -285,7 +285,7 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx)
 		bth.psn = name_psn(qp);
 		syndrome = UR_SYNDROME_ACK | ur_response_credits(qp);
 		rsp->ack &= UR_NAK_OWED;
-		qp->gbn_rsp.untold = 0;
+		qp->gbn_rsp.unacked = 0;
 		qp->core->cnt.acks_sent++;
 	} else {
 		bth.psn = rsp->nak_psn;

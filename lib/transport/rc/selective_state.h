@@ -17,7 +17,7 @@
 static inline struct ur_selective_env ur_ext_env(struct ur_qp *qp)
 {
 	return (struct ur_selective_env){
-		.pool = &qp->core->rtx, .rtt = &qp->xreq.rtt, .marks = &qp->xreq.marks};
+		.pool = &qp->core->rtx, .rtt = &qp->xreq.rtt, .tx_times = &qp->xreq.tx_times};
 }
 
 /* For the sequence of requests. */
