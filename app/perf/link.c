@@ -201,10 +201,11 @@ bool perf_link_open(struct perf_client *c)
 	rc = uroce_cm_connect(c->control.id, (const struct sockaddr *)&c->peer->addr, c->control.qp,
 			      &param);
 	if (rc == EHOSTUNREACH) {
-		perf_session_fail(&c->session,
-				  "no host answers for the address %s: start the server first, and "
-				  "check --peer, [address] of both sides, and the link",
-				  c->peer->text);
+		perf_session_fail(
+			&c->session,
+			"no host answers for the address %s: start the server first, and "
+			"check --peer, the addresses and routes of both sides, and the link",
+			c->peer->text);
 		return false;
 	}
 	if (rc != 0) {
