@@ -7,7 +7,7 @@
 #include "api/word.h"
 #include "engine/query.h"
 
-/* The configuration's modes are the API's. */
+/* The modes of the configuration have the values of the API. */
 _Static_assert((int)UR_TRANSPORT_MODE_AUTO == (int)UROCE_QP_MODE_AUTO &&
 		       (int)UR_TRANSPORT_MODE_EXTENDED == (int)UROCE_QP_MODE_EXTENDED &&
 		       (int)UR_TRANSPORT_MODE_REORDER == (int)UROCE_QP_MODE_REORDER &&
@@ -191,8 +191,7 @@ int uroce_query_qp_data_in_order(struct ibv_qp *base, enum ibv_wr_opcode op, uin
 {
 	struct uroce_qp_mode_attr attr;
 
-	/* Later headers have a flag, 1, that asks for capabilities; "the whole message" is 1 too.
-	 */
+	/* Later headers define a flag 1, which queries capabilities; "the whole message" is also 1. */
 	if (flags & ~1u)
 		return 0;
 	uroce_query_qp_mode(base, &attr);

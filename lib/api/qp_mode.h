@@ -9,41 +9,41 @@
 #include "uroce/uroce.h"
 
 /*
- * The mode of an RC queue pair: what is wanted, and what comes of it. Decided in one place,
- * ur_mode_decide(), by whoever moves the queue pair to RTR: cm_conn.c when two ends connect by CM,
- * qp.c when the application does it itself.
+ * The mode of an RC queue pair: the wishes of both ends and the result. ur_mode_decide() alone
+ * decides. It is called when the queue pair moves to RTR: by cm_conn.c for connections by CM, by
+ * qp.c if the application connects the queue pair itself.
  */
 
-/* What the application or the configuration asks for. */
+/* The wish of the application or of the configuration. */
 struct ur_mode_want {
 	enum uroce_qp_mode mode;
 	bool strict;
-	uint8_t spray; /* as struct uroce_qp_mode_attr */
+	uint8_t spray; /* as in struct uroce_qp_mode_attr */
 };
 
 struct ur_mode_case {
 	bool rc;
 	enum uroce_qp_mode want;
-	bool by_cm; /* false: nobody was asked; the fields below do not matter */
-	bool room;  /* our private data has room for the block: we offer, or could answer */
-	bool peer;  /* the peer's block offers extended mode, or answers that it is used */
+	bool by_cm; /* false: the peer was not asked, and the fields below do not matter */
+	bool room;  /* our private data has room for the block, to offer or to answer */
+	bool peer;  /* the peer's block offers extended mode, or accepts it */
 };
 
 struct ur_mode_verdict {
-	bool ok;	   /* false: what is demanded cannot be had */
-	enum ur_mode mode; /* of the queue pair; where !ok, what it could be instead */
+	bool ok;	   /* false: a required mode is not available */
+	enum ur_mode mode; /* mode of the queue pair; if !ok, the mode that is possible */
 	enum uroce_qp_mode_reason reason;
-	struct ur_adm_agreed agreed; /* as to receive pools; whoever asked the peer fills it in */
+	struct ur_adm_agreed agreed; /* agreement on receive pools, filled in by the caller */
 };
 
-/* Whether extended mode is offered to the peer, or may be agreed on when the peer offers it. */
+/* True if we offer extended mode to the peer, or may accept the peer's offer. */
 bool ur_mode_offers(const struct ur_mode_case *c);
 struct ur_mode_verdict ur_mode_decide(const struct ur_mode_case *c);
 
-/* Whether memory that `op` of the peer (or our READ) writes may be polled. */
+/* True if an application may poll memory that the peer's `op` (or our READ) writes. */
 bool ur_mode_in_order(bool rc, bool strict, enum ibv_wr_opcode op);
 
-/* Bits known and values in range; 0 or EINVAL. */
+/* Checks bits and ranges. Returns 0 or EINVAL. */
 int ur_mode_want_check(const struct uroce_qp_mode_attr *attr, int mask,
 		       const struct ur_mode_want *old);
 

@@ -29,8 +29,8 @@ bool ur_share_fall_back(struct ur_device *dev, int rc, const char *err);
 int ur_share_open(struct ur_device *dev, char *err, size_t cap);
 
 /*
- * Holds UDP port 4791, once the interface is this endpoint's (claim.h): another endpoint is then not
- * taken for a stranger. As ur_share_open().
+ * Holds UDP port 4791, once the interface is this endpoint's (iface_lock.h): another endpoint is
+ * then not taken for a stranger. As ur_share_open().
  */
 int ur_share_hold(struct ur_device *dev, char *err, size_t cap);
 
@@ -38,8 +38,9 @@ int ur_share_hold(struct ur_device *dev, char *err, size_t cap);
 void ur_share_close(struct ur_device *dev);
 
 /*
- * Takes over what has changed in the kernel, some hundred times a second at most: the GID table, the
- * state of the port, and their events. Thread class: the progress thread. Never waits for the device's lock.
+ * Takes over what has changed in the kernel, some hundred times a second at most: the GID table,
+ * the state of the port, and their events. Thread class: the progress thread. Never waits for the
+ * device's lock.
  */
 void ur_share_follow(struct ur_device *dev, uint64_t now_ns);
 

@@ -10,7 +10,7 @@ static inline const char *ur_word(const char *const *words, size_t cnt, size_t v
 	return value < cnt && words[value] ? words[value] : otherwise;
 }
 
-/* What an array has for a value of an enumeration; `otherwise` for one that it does not know. */
+/* The text of an enumeration's value in an array; `otherwise` if the array does not have it. */
 #define UR_WORD(words, value, otherwise)                                                           \
 	ur_word(words, sizeof(words) / sizeof((words)[0]), (size_t)(value), otherwise)
 

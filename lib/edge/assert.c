@@ -6,7 +6,7 @@
 
 #include "edge/port.h"
 
-/* Weak: a program may rather do it its own way. */
+/* Weak, so that a program can replace it. */
 __attribute__((weak)) _Noreturn void ur_assert_fail(const char *expr, const char *file, int line)
 {
 	fprintf(stderr, "uroce: internal error: %s does not hold (%s:%d)\n", expr, file, line);

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #endif
 #include "edge/eal.h"
-#include "edge/claim.h"
+#include "edge/iface_lock.h"
 #include "edge/eal_args.h"
 #include "edge/eal_ring.h"
 #include "edge/fanout.h"
@@ -31,9 +31,9 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 
-#define RING_SLOTS	  1024
-#define ROCE_FILTER	  "udp dst port 4791"
-#define CLAIM_PATIENCE_MS 1000
+#define RING_SLOTS	   1024
+#define ROCE_FILTER	   "udp dst port 4791"
+#define IFACE_LOCK_WAIT_MS 1000
 
 static struct {
 	pthread_mutex_t lock;
@@ -385,7 +385,7 @@ static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *
 	return rc;
 }
 
-static int refuse(const struct ur_config *cfg, const struct ur_claim_holder *holder, char *err,
+static int refuse(const struct ur_config *cfg, const struct ur_iface_holder *holder, char *err,
 		  size_t cap)
 {
 	const char *name = holder->name[0] != '\0' ? holder->name : "another program";
@@ -405,37 +405,37 @@ static int refuse(const struct ur_config *cfg, const struct ur_claim_holder *hol
 	return -EBUSY;
 }
 
-/* EDGE-CLAIM-01. An interface that is not there is found missing later, with a better sentence. */
-static int claim(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
+/* EDGE-CLAIM-01. A missing interface is reported later, with a better message. */
+static int lock_interface(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
 {
-	struct ur_claim_holder holder;
+	struct ur_iface_holder holder;
 
-	p->claim = -1;
+	p->iface_lock = -1;
 	if (cfg->port.driver != UR_DRIVER_AF_PACKET && cfg->port.driver != UR_DRIVER_AF_XDP)
 		return 0;
-	p->claim = ur_claim_interface(cfg->port.device, CLAIM_PATIENCE_MS, &holder);
-	if (p->claim >= 0 || p->claim == -ENODEV)
+	p->iface_lock = ur_iface_lock(cfg->port.device, IFACE_LOCK_WAIT_MS, &holder);
+	if (p->iface_lock >= 0 || p->iface_lock == -ENODEV)
 		return 0;
-	if (p->claim == -EBUSY)
+	if (p->iface_lock == -EBUSY)
 		return refuse(cfg, &holder, err, cap);
-	return fail(p->claim, cfg, err, cap, "the interface %s cannot be claimed: %s",
-		    cfg->port.device, strerror(-p->claim));
+	return fail(p->iface_lock, cfg, err, cap, "the interface %s cannot be locked: %s",
+		    cfg->port.device, strerror(-p->iface_lock));
 }
 
-static void unclaim(struct ur_eal_port *p)
+static void unlock_interface(struct ur_eal_port *p)
 {
-	if (p->claim >= 0)
-		close(p->claim);
+	if (p->iface_lock >= 0)
+		close(p->iface_lock);
 	if (p->xdp_prog >= 0)
 		close(p->xdp_prog);
-	p->claim = p->xdp_prog = -1;
+	p->iface_lock = p->xdp_prog = -1;
 }
 
 int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap)
 {
 	struct ur_eal_port p = {.queue_cnt = (uint16_t)cfg->worker.count,
 				.driver = cfg->port.driver,
-				.claim = -1,
+				.iface_lock = -1,
 				.xdp_prog = -1};
 	int rc = ur_config_check(cfg, err, err_cap);
 
@@ -443,7 +443,7 @@ int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err,
 		return rc;
 	pthread_mutex_lock(&eal.lock);
 	eal.reason[0] = '\0';
-	rc = claim(cfg, &p, err, err_cap);
+	rc = lock_interface(cfg, &p, err, err_cap);
 	if (rc == 0 && !eal.started)
 		rc = start_alone(cfg, err, err_cap);
 	if (rc == 0)
@@ -458,7 +458,7 @@ int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err,
 	if (rc == 0)
 		*out = p;
 	else
-		unclaim(&p);
+		unlock_interface(&p);
 	return rc;
 }
 
@@ -472,7 +472,7 @@ void ur_eal_release(struct ur_eal_port *p)
 			rte_eal_hotplug_remove(p->driver == UR_DRIVER_PCI ? "pci" : "vdev",
 					       p->device);
 		give_lcores(p);
-		unclaim(p);
+		unlock_interface(p);
 		p->device[0] = '\0';
 	}
 	pthread_mutex_unlock(&eal.lock);

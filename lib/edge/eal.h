@@ -28,8 +28,8 @@ struct ur_eal_port {
 	unsigned lcore[UR_WORKERS_MAX]; /* EAL lcores in [0, queue_cnt), taken until released */
 	char device[64];		/* name of the EAL device */
 	int driver;			/* enum ur_driver */
-	int claim;			/* of the kernel interface (claim.h); -1: there is none */
-	int xdp_prog;			/* descriptor of a shared interface's XDP program, or -1 */
+	int iface_lock; /* descriptor of the interface lock (iface_lock.h); -1: none */
+	int xdp_prog;	/* descriptor of a shared interface's XDP program, or -1 */
 };
 
 /*

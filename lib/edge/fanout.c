@@ -21,7 +21,7 @@
 #define NAME_MASK  0xffffu
 
 static __thread struct {
-	unsigned queue_cnt; /* 0: no device is being made */
+	unsigned queue_cnt; /* 0: no device is being created */
 	bool named;
 	uint32_t name;
 } group;
@@ -37,7 +37,7 @@ void ur_fanout_end(void)
 	group.queue_cnt = 0;
 }
 
-/* EDGE-FANOUT-01: the first socket asks for an unused name, the others take the same. */
+/* EDGE-FANOUT-01: the first socket requests an unused number, the others use the same. */
 static int join(int fd, uint32_t type)
 {
 	uint32_t arg = type | (uint32_t)PACKET_FANOUT_FLAG_UNIQUEID << TYPE_SHIFT;
@@ -57,7 +57,7 @@ static int join(int fd, uint32_t type)
 	return 0;
 }
 
-/* What the driver calls instead of setsockopt(). */
+/* Replaces setsockopt() in the driver. */
 static int set_option(int fd, int level, int option, const void *value, socklen_t len)
 {
 	if (group.queue_cnt && level == SOL_PACKET && option == PACKET_FANOUT &&
@@ -67,8 +67,8 @@ static int set_option(int fd, int level, int option, const void *value, socklen_
 }
 
 /*
- * What the driver calls instead of ioctl(). EDGE-FLAGS-01: an interface's flags are the system's: they
- * may get promiscuous mode, by one who may, and lose nothing.
+ * Replaces ioctl() in the driver. EDGE-FLAGS-01: the flags of an interface belong to the system.
+ * The driver may set promiscuous mode, if the process has the right, but must not clear any flag.
  */
 static int control(int fd, unsigned long request, ...)
 {

@@ -3,17 +3,17 @@
 #define UR_EDGE_FANOUT_H
 
 /*
- * DPDK's af_packet driver joins its sockets to a fanout group even when there is one, and names the
- * group by 16 bits of the process id and the interface's index: two processes of a network
- * namespace get the same name by chance, and the second one fails with EINVAL. So its setsockopt(),
- * which this file replaces (driver_call.h), joins no group for one queue and lets the kernel choose
- * the name for several.
+ * DPDK's af_packet driver joins its sockets to a fanout group even if there is only one socket. The
+ * number of the group is computed from 16 bits of the process id and the interface's index, so two
+ * processes in a network namespace may get the same number, and the second one fails with EINVAL.
+ * The setsockopt() that replaces the driver's (driver_call.h) joins no group for one queue, and
+ * lets the kernel choose the number for several.
  *
- * It also takes the interface out of promiscuous mode whenever it starts, which needs CAP_NET_ADMIN
- * and is none of its business. Its ioctl() takes no flag away.
+ * The driver also clears promiscuous mode of the interface at every start, which needs
+ * CAP_NET_ADMIN and should be left to the system. The replaced ioctl() clears no flags.
  *
- * Thread class: start: once, when the EAL has loaded its drivers. begin, end: the thread that makes
- * the device, for which alone the fanout group is looked after.
+ * Thread class: start: once, after the EAL has loaded its drivers. begin and end: the thread that
+ * creates the device; only its fanout group is affected.
  */
 
 void ur_fanout_start(void);

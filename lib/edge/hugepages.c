@@ -44,13 +44,13 @@ bool ur_hugepages_map(uint32_t mb)
 
 	if (p == MAP_FAILED)
 		return false;
-	/* Older kernels do not know the call; there the mapping has to do. */
+	/* Older kernels do not have this call; then the mapping must suffice. */
 	ok = madvise(p, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 	munmap(p, len);
 	return ok;
 }
 
-/* Pages that a mapping has been promised are free as well, but not for us. */
+/* The kernel counts pages reserved by mappings as free, but they are not available. */
 uint64_t ur_eal_free_hugepages_mb(void)
 {
 	uint64_t kb_sum = 0;
@@ -81,14 +81,14 @@ uint64_t ur_eal_nr_hugepages_for(uint32_t mb)
 	uint64_t promised = read_number(dir, "resv_hugepages");
 
 	idle = idle > promised ? idle - promised : 0;
-	/* 16: the EAL rounds up, and a page in use elsewhere may come and go */
+	/* 16 more, because the EAL rounds up and other processes may take a few pages. */
 	return (total > idle ? total - idle : 0) + mb / 2 + 16;
 }
 
 int ur_hugepages_lock(void)
 {
 	const struct timespec nap = {.tv_nsec = PATIENCE_STEP_NS};
-	/* A file of which every network namespace and every user sees the same inode. */
+	/* This file has the same inode in every network namespace and for every user. */
 	int fd = open("/proc/sys/vm/nr_hugepages", O_RDONLY | O_CLOEXEC);
 
 	for (unsigned i = 0; fd >= 0 && i < PATIENCE_TRIES; i++) {

@@ -6,18 +6,18 @@
 #include <stdint.h>
 
 /*
- * What there is of hugepages, for an EAL that is to be started: it asks for all its memory at once,
- * and when it does not get that, no other can be started in the process. So it must not try in
- * vain.
+ * Checks for available hugepages before the EAL is started. The EAL requests all its memory at
+ * once. If this fails, no other EAL can be started in the process, so the check must come first.
  */
 
-/* Whether a mapping of that many MiB of hugepages can be had and touched now. */
+/* True if `mb` MiB of hugepages can be mapped and touched now. */
 bool ur_hugepages_map(uint32_t mb);
 
 /*
- * Between a look and the EAL's start no other endpoint of this machine is to take what was seen.
- * Returns a descriptor that holds the lock until it is closed; -1 when it cannot be had for some
- * seconds: then the look may turn out wrong, and nothing else.
+ * Takes a lock between the check and the start of the EAL, so that no other endpoint of this
+ * machine uses the pages meanwhile. Returns a descriptor, which the caller closes to release the
+ * lock; -1 if the lock cannot be had for several seconds. Without the lock the only risk is that
+ * the check becomes wrong.
  */
 int ur_hugepages_lock(void);
 

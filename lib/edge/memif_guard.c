@@ -27,7 +27,7 @@ static void note_thread(void *arg)
 	is_interrupt_thread = true;
 }
 
-/* What the driver calls instead of munmap(). */
+/* Replaces munmap() in the driver. */
 static int unmap(void *addr, size_t len);
 
 void ur_memif_guard_start(void)

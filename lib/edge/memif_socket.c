@@ -21,8 +21,11 @@ enum ur_memif_socket ur_memif_socket(const char *path)
 	if (!S_ISSOCK(st.st_mode) ||
 	    strlcpy(addr.sun_path, path, sizeof(addr.sun_path)) >= sizeof(addr.sun_path))
 		return UR_MEMIF_SOCKET_OTHER;
-	/* memif listens for SOCK_SEQPACKET, so this is refused before the server hears of it: a
-	 * peer that connects and leaves at once can bring down DPDK's interrupt thread */
+	/*
+	 * memif listens for SOCK_SEQPACKET, so the kernel refuses this connection without the
+	 * server's knowledge. A peer that connects and leaves at once can crash DPDK's interrupt
+	 * thread.
+	 */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return UR_MEMIF_SOCKET_OTHER;

@@ -2,15 +2,15 @@
 #ifndef UR_EDGE_MEMIF_SOCKET_H
 #define UR_EDGE_MEMIF_SOCKET_H
 
-/* What is at the path of a memif socket. A memif server leaves its socket behind when it dies. */
+/* The state of a memif socket path. A memif server that dies does not remove its socket. */
 enum ur_memif_socket {
 	UR_MEMIF_SOCKET_NONE,  /* nothing */
-	UR_MEMIF_SOCKET_LIVE,  /* a server listens there */
-	UR_MEMIF_SOCKET_STALE, /* a socket nobody listens at; safe to unlink */
-	UR_MEMIF_SOCKET_OTHER, /* a file that is no socket, or one we may not touch */
+	UR_MEMIF_SOCKET_LIVE,  /* a server is listening */
+	UR_MEMIF_SOCKET_STALE, /* a socket without a listener; safe to unlink */
+	UR_MEMIF_SOCKET_OTHER, /* not a socket, or no permission */
 };
 
-/* Asks the kernel only; a server notices nothing. */
+/* Returns the state of `path`. A server does not notice this. */
 enum ur_memif_socket ur_memif_socket(const char *path);
 
 #endif

@@ -6,9 +6,9 @@
 #include <signal.h>
 
 /*
- * EDGE-THREAD-01. Around everything that starts threads: they inherit the mask. Signals are for the
- * application's own threads; they must interrupt what waits there, and run handlers that know
- * nothing of ours.
+ * EDGE-THREAD-01. Call these around code that starts threads, which inherit the signal mask.
+ * Signals belong to the application's threads: they must interrupt its waits, and its handlers must
+ * not run on threads that the application does not know.
  */
 static inline void ur_signals_block(sigset_t *old)
 {

@@ -3,9 +3,9 @@
 #define UR_EDGE_TSAN_H
 
 /*
- * DPDK's libraries are not instrumented, so ThreadSanitizer does not see that a packet buffer
- * changes its owner in a driver or in a pool. These tell it; without the sanitizer they are
- * nothing.
+ * DPDK's libraries are not instrumented, so ThreadSanitizer does not see when a packet buffer
+ * changes its owner in a driver or in a pool. These functions tell it. Without the sanitizer they
+ * do nothing.
  */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -17,7 +17,7 @@
 void __tsan_acquire(void *addr);
 void __tsan_release(void *addr);
 
-/* Buffers that this thread has been given, and that it gives away. */
+/* This thread has received these buffers, or gives them away. */
 static inline void ur_tsan_got(void **objects, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "edge/claim.h"
+#include "edge/iface_lock.h"
 #include "edge/eal.h"
 
 /*
@@ -20,7 +20,7 @@
  * several times on one machine.
  */
 
-static struct ur_claim_holder holder;
+static struct ur_iface_holder holder;
 
 static void own_namespace(void)
 {
@@ -39,20 +39,20 @@ static pid_t start_holder(const char *name, bool elsewhere)
 	pid = fork();
 	cr_assert_geq(pid, 0);
 	if (pid == 0) {
-		struct ur_claim_holder ignored;
+		struct ur_iface_holder ignored;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, name);
 		close(ready[0]);
 		if (elsewhere && unshare(CLONE_NEWNET) != 0)
 			_exit(1);
-		if (ur_claim_interface("lo", 0, &ignored) < 0 || write(ready[1], "x", 1) != 1)
+		if (ur_iface_lock("lo", 0, &ignored) < 0 || write(ready[1], "x", 1) != 1)
 			_exit(2);
 		pause();
 		_exit(3);
 	}
 	close(ready[1]);
-	cr_assert_eq(read(ready[0], &c, 1), 1, "the other process could not claim lo");
+	cr_assert_eq(read(ready[0], &c, 1), 1, "the other process could not lock lo");
 	close(ready[0]);
 	return pid;
 }
@@ -64,76 +64,76 @@ static void kill_holder(pid_t pid)
 }
 
 /* EDGE-CLAIM-01 */
-Test(claim, of_another_process_is_reported_with_its_name)
+Test(iface_lock, of_another_process_is_reported_with_its_name)
 {
 	pid_t other;
 
 	own_namespace();
 	other = start_holder("the-holder", false);
-	cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
+	cr_assert_eq(ur_iface_lock("lo", 0, &holder), -EBUSY);
 	cr_expect_eq(holder.pid, other);
 	cr_expect_str_eq(holder.name, "the-holder");
 	kill_holder(other);
 }
 
 /* EDGE-CLAIM-01 */
-Test(claim, ends_with_the_process_however_that_ends)
+Test(iface_lock, ends_with_the_process_however_that_ends)
 {
 	int fd;
 
 	own_namespace();
 	for (unsigned i = 0; i < 20; i++) {
 		kill_holder(start_holder("x", false));
-		fd = ur_claim_interface("lo", 0, &holder);
+		fd = ur_iface_lock("lo", 0, &holder);
 		cr_assert_geq(fd, 0, "%s", strerror(-fd));
 		close(fd);
 	}
 }
 
-Test(claim, of_the_same_process_counts_as_well)
+Test(iface_lock, of_the_same_process_counts_as_well)
 {
 	int fd;
 
 	own_namespace();
-	fd = ur_claim_interface("lo", 0, &holder);
+	fd = ur_iface_lock("lo", 0, &holder);
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
+	cr_assert_eq(ur_iface_lock("lo", 0, &holder), -EBUSY);
 	cr_expect_eq(holder.pid, getpid());
 	close(fd);
-	fd = ur_claim_interface("lo", 0, &holder);
+	fd = ur_iface_lock("lo", 0, &holder);
 	cr_assert_geq(fd, 0);
 	close(fd);
 }
 
-Test(claim, of_an_interface_with_that_name_and_index_elsewhere_is_another)
+Test(iface_lock, of_an_interface_with_that_name_and_index_elsewhere_is_another)
 {
 	pid_t other;
 	int fd;
 
 	own_namespace();
 	other = start_holder("x", true);
-	fd = ur_claim_interface("lo", 0, &holder);
+	fd = ur_iface_lock("lo", 0, &holder);
 	cr_assert_geq(fd, 0, "%s", strerror(-fd));
 	close(fd);
 	kill_holder(other);
 }
 
-Test(claim, is_refused_however_often_it_is_tried)
+Test(iface_lock, is_refused_however_often_it_is_tried)
 {
 	pid_t other;
 
 	own_namespace();
 	other = start_holder("x", false);
 	for (unsigned i = 0; i < 200; i++) {
-		cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
+		cr_assert_eq(ur_iface_lock("lo", 0, &holder), -EBUSY);
 		cr_assert(holder.pid == other || (holder.pid == 0 && !holder.name[0]));
 	}
 	kill_holder(other);
 }
 
-Test(claim, needs_an_interface)
+Test(iface_lock, needs_an_interface)
 {
-	cr_expect_eq(ur_claim_interface("no-such-one", 0, &holder), -ENODEV);
+	cr_expect_eq(ur_iface_lock("no-such-one", 0, &holder), -ENODEV);
 }
 
 static struct ur_config cfg;
@@ -156,7 +156,7 @@ static void use_lo(const char *driver)
 
 static void expect_free(void)
 {
-	int fd = ur_claim_interface("lo", 0, &holder);
+	int fd = ur_iface_lock("lo", 0, &holder);
 
 	cr_assert_geq(fd, 0, "%s", strerror(-fd));
 	close(fd);
@@ -173,7 +173,7 @@ static void try_open(const char *driver, const char *want)
 }
 
 /* EDGE-CLAIM-01 */
-Test(claim, is_made_by_both_kernel_drivers_in_one_sentence)
+Test(iface_lock, is_made_by_both_kernel_drivers_in_one_sentence)
 {
 	char want[512];
 	pid_t other;
@@ -190,7 +190,7 @@ Test(claim, is_made_by_both_kernel_drivers_in_one_sentence)
 }
 
 /* EDGE-CLAIM-01 */
-Test(claim, ends_when_the_port_cannot_be_opened)
+Test(iface_lock, ends_when_the_port_cannot_be_opened)
 {
 	struct ur_eal_port port;
 
@@ -202,7 +202,7 @@ Test(claim, ends_when_the_port_cannot_be_opened)
 }
 
 /* EDGE-CLAIM-01 */
-Test(claim, lasts_until_the_port_is_released)
+Test(iface_lock, lasts_until_the_port_is_released)
 {
 	struct ur_eal_port port;
 
@@ -210,7 +210,7 @@ Test(claim, lasts_until_the_port_is_released)
 	use_lo("port.driver=af_packet");
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(ur_eal_init(&cfg, &port, err, sizeof(err)), 0, "%s", err);
-		cr_assert_eq(ur_claim_interface("lo", 0, &holder), -EBUSY);
+		cr_assert_eq(ur_iface_lock("lo", 0, &holder), -EBUSY);
 		cr_expect_eq(holder.pid, getpid());
 		ur_eal_release(&port);
 		expect_free();

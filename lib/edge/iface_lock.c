@@ -2,7 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* struct ucred */
 #endif
-#include "edge/claim.h"
+#include "edge/iface_lock.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 /*
- * Whoever asks for the holder connects to its socket. Nobody accepts there, so a place is taken for
- * ever; who asks when none is left does not learn the name.
+ * A process that asks for the holder connects to its socket. The connection is never accepted and
+ * stays in the backlog. When the backlog is full, the holder's name can no longer be found out.
  */
 #define BACKLOG 64
 #define STEP_MS 10
@@ -36,7 +36,7 @@ static int new_socket(void)
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static void name_program(struct ur_claim_holder *holder)
+static void name_program(struct ur_iface_holder *holder)
 {
 	char path[32];
 	FILE *f;
@@ -48,19 +48,20 @@ static void name_program(struct ur_claim_holder *holder)
 	if (!fgets(holder->name, sizeof(holder->name), f))
 		holder->name[0] = '\0';
 	holder->name[strcspn(holder->name, "\n")] = '\0';
-	/* Whoever runs it chose that name. */
+	/* The name comes from another process and may contain anything. */
 	for (char *c = holder->name; *c; c++)
 		*c = isprint((unsigned char)*c) ? *c : '?';
 	fclose(f);
 }
 
-static void ask(const struct sockaddr_un *addr, socklen_t len, struct ur_claim_holder *holder)
+static void find_holder(const struct sockaddr_un *addr, socklen_t len,
+			struct ur_iface_holder *holder)
 {
 	struct ucred cred = {0};
 	socklen_t size = sizeof(cred);
 	int fd = new_socket();
 
-	*holder = (struct ur_claim_holder){0};
+	*holder = (struct ur_iface_holder){0};
 	if (fd < 0)
 		return;
 	if (connect(fd, (const struct sockaddr *)addr, len) == 0 &&
@@ -71,7 +72,7 @@ static void ask(const struct sockaddr_un *addr, socklen_t len, struct ur_claim_h
 	close(fd);
 }
 
-/* The claim, or a negative errno. */
+/* Returns the descriptor of the lock, or a negative errno. */
 static int take(const struct sockaddr_un *addr, socklen_t len)
 {
 	int fd = new_socket(), why;
@@ -85,7 +86,7 @@ static int take(const struct sockaddr_un *addr, socklen_t len)
 	return why == EADDRINUSE ? -EBUSY : -why;
 }
 
-int ur_claim_interface(const char *ifname, unsigned patience_ms, struct ur_claim_holder *holder)
+int ur_iface_lock(const char *ifname, unsigned wait_ms, struct ur_iface_holder *holder)
 {
 	const struct timespec nap = {.tv_nsec = STEP_MS * 1000000};
 	unsigned ifindex = if_nametoindex(ifname);
@@ -99,11 +100,11 @@ int ur_claim_interface(const char *ifname, unsigned patience_ms, struct ur_claim
 	fd = take(&addr, len);
 	if (fd != -EBUSY)
 		return fd;
-	ask(&addr, len, holder);
+	find_holder(&addr, len, holder);
 	if (holder->pid == getpid())
 		return fd;
-	/* EDGE-REOPEN-01. It may be dying. It is not asked again: each question takes a place. */
-	for (unsigned ms = 0; fd == -EBUSY && ms < patience_ms; ms += STEP_MS) {
+	/* EDGE-REOPEN-01. The holder may be ending. Its name is asked only once, to spare the backlog. */
+	for (unsigned ms = 0; fd == -EBUSY && ms < wait_ms; ms += STEP_MS) {
 		nanosleep(&nap, NULL);
 		fd = take(&addr, len);
 	}
