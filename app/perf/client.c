@@ -345,10 +345,10 @@ static void close_run(struct perf_client *c)
 /* Fewer than before is no leak: an earlier client's may have gone in between. */
 static bool leaked(const struct perf_objects *before, const struct perf_objects *after)
 {
-#define X(name)                                                                                    \
+#define X(name, unit, help)                                                                        \
 	if (after->name > before->name)                                                            \
 		return true;
-	PERF_OBJECTS(X)
+	UROCE_OBJECTS(X)
 #undef X
 	return false;
 }
@@ -454,11 +454,11 @@ static void warn_of_leaks(const struct perf_objects *before, struct perf_endpoin
 	/* What waits in time-wait is no leak. */
 	after.qps_time_wait = before->qps_time_wait;
 	after.cm_connections = before->cm_connections;
-#define X(name)                                                                                    \
+#define X(name, unit, help)                                                                        \
 	if (after.name != before->name)                                                            \
 		fprintf(stderr, "uroce-perf: warning: " #name " before %llu, after %llu\n",        \
 			(unsigned long long)before->name, (unsigned long long)after.name);
-	PERF_OBJECTS(X)
+	UROCE_OBJECTS(X)
 #undef X
 }
 

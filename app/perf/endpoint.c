@@ -143,8 +143,8 @@ void perf_endpoint_objects(const struct perf_endpoint *ep, struct perf_objects *
 
 	memset(&u, 0, sizeof(u));
 	uroce_query_objects(ep->ctx, &u);
-#define X(name) o->name = u.name;
-	PERF_OBJECTS(X)
+#define X(name, unit, help) o->name = u.name;
+	UROCE_OBJECTS(X)
 #undef X
 }
 

@@ -42,6 +42,8 @@ void perf_options_help(FILE *out)
 	      "  --live                 tables while it runs: lanes, scheduler, destinations, pools\n"
 	      "  --live-interval S      seconds between tables, and between progress lines, on a\n"
 	      "                         terminal or in soak (1; 0: none)\n"
+	      "  --metrics ADDR:PORT    serves all counters at http://ADDR:PORT/metrics in the\n"
+	      "                         Prometheus text format, such as 127.0.0.1:9400 or [::1]:9400\n"
 	      "\n"
 	      "Server:\n"
 	      "  --once                 exit after the first client\n"

@@ -123,10 +123,11 @@ static void lanes(struct view *v)
 
 		if (now->lane[i].packets == 0 && now->lane[i].ready == 0)
 			continue;
-		line(v, "%4u %-10s %14llu %16llu %10.3f %6.1f%% %7u", i,
+		line(v, "%4u %-10s %14llu %16llu %10.3f %6.1f%% %7llu", i,
 		     service_levels(&v->l->qos, i).s, (unsigned long long)now->lane[i].packets,
 		     (unsigned long long)now->lane[i].bytes, (double)bytes * 8e-9 / v->seconds,
-		     total != 0 ? 100.0 * (double)bytes / (double)total : 0, now->lane[i].ready);
+		     total != 0 ? 100.0 * (double)bytes / (double)total : 0,
+		     (unsigned long long)now->lane[i].ready);
 	}
 }
 
@@ -135,9 +136,10 @@ static void scheduler(struct view *v)
 	const struct uroce_lanes *now = &v->now, *last = &v->l->last;
 
 	line(v,
-	     "scheduler: %u ready, %u held; %s turns a second; %s blind visits, %s sifted, %s "
+	     "scheduler: %llu ready, %llu held; %s turns a second; %s blind visits, %s sifted, %s "
 	     "woken",
-	     now->ready, now->held, amount((double)(now->turns - last->turns) / v->seconds).s,
+	     (unsigned long long)now->ready, (unsigned long long)now->held,
+	     amount((double)(now->turns - last->turns) / v->seconds).s,
 	     amount((double)now->blind_visits).s, amount((double)now->sifted).s,
 	     amount((double)now->woken).s);
 }
@@ -215,16 +217,16 @@ static void destinations(struct view *v)
 static void pool_rows(struct view *v, const struct uroce_pool *p, size_t cnt)
 {
 	line(v, "%6s %-6s %5s %6s %6s %6s %6s %6s %6s %8s %8s %8s %8s", "pool", "status", "gen",
-	     "qps", "posted", "room", "hold A", "hold B", "called", "accepted", "refused", "calls",
+	     "qps", "posted", "room", "in A", "in B", "grant", "accepted", "refused", "grants",
 	     "NOTIFYs");
 	for (size_t i = 0; i < cnt && i < ROWS_MAX; i++, p++)
 		line(v, "%6u %-6s %5llu %6s %6s %6s %6s %6s %6s %8s %8s %8s %8s", p->name,
 		     uroce_pool_status_str(p->status), (unsigned long long)p->generation,
 		     amount((double)p->qps).s, amount((double)p->posted).s,
-		     amount((double)p->room).s, amount((double)p->marked_a).s,
-		     amount((double)p->marked_b).s, amount((double)p->called).s,
+		     amount((double)p->room).s, amount((double)p->refused_a).s,
+		     amount((double)p->refused_b).s, amount((double)p->granted).s,
 		     amount((double)p->accepted).s, amount((double)p->refused).s,
-		     amount((double)p->calls).s, amount((double)p->notifies).s);
+		     amount((double)p->grants).s, amount((double)p->notifies).s);
 	more(v, cnt);
 }
 
@@ -254,11 +256,12 @@ static void admission_totals(struct view *v, enum uroce_admission_mode mode)
 	     uroce_admission_mode_str(mode),
 	     amount((double)(now->adm_accepted - last->adm_accepted) / v->seconds).s,
 	     amount((double)(now->adm_refused - last->adm_refused) / v->seconds).s);
-	line(v, "  NOTIFYs: %s sent, %s received; calls: %s sent, %s received; letters: %s expired",
+	line(v,
+	     "  NOTIFYs: %s sent, %s received; grants: %s sent, %s received; refusals: %s expired",
 	     amount((double)now->adm_notifies_sent).s, amount((double)now->adm_notifies_received).s,
-	     amount((double)now->adm_calls_sent).s, amount((double)now->adm_calls_received).s,
+	     amount((double)now->adm_grants_sent).s, amount((double)now->adm_grants_received).s,
 	     amount((double)now->adm_expired).s);
-	line(v, "  messages kept back: %s, of them let go on: %s", amount((double)now->adm_waits).s,
+	line(v, "  messages held back: %s, released: %s", amount((double)now->adm_waits).s,
 	     amount((double)now->adm_woken).s);
 }
 

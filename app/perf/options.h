@@ -35,6 +35,8 @@ struct perf_options {
 	bool once;	 /* server: leave after the first client */
 	bool shared_srq; /* server: clients with --srq have one together */
 	const char *pcap, *filter, *json;
+	const char *metrics; /* as given */
+	struct sockaddr_storage metrics_addr;
 
 	const char *peer;
 	struct perf_peer {

@@ -2,22 +2,24 @@
 #include "options_priv.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
-static bool parse_address(struct perf_peer *peer, uint16_t port)
+static bool parse_address(const char *text, struct sockaddr_storage *addr, uint16_t port)
 {
-	struct sockaddr_in *v4 = (struct sockaddr_in *)&peer->addr;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&peer->addr;
-	char bare[sizeof(peer->text)];
+	struct sockaddr_in *v4 = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)addr;
+	char bare[64];
 
-	if (inet_pton(AF_INET, peer->text, &v4->sin_addr) == 1) {
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
 		v4->sin_family = AF_INET;
 		v4->sin_port = htons(port);
 		return true;
 	}
 	/* "fe80::1%eth0": the endpoint has one interface. */
-	strcpy(bare, peer->text);
+	snprintf(bare, sizeof(bare), "%s", text);
 	bare[strcspn(bare, "%")] = '\0';
 	if (inet_pton(AF_INET6, bare, &v6->sin6_addr) == 1) {
 		v6->sin6_family = AF_INET6;
@@ -41,7 +43,7 @@ static enum perf_parse parse_peers(struct perf_parser *p)
 			return fail(p, "--peer takes at most %d addresses", PERF_PEERS_MAX);
 		if (len < sizeof(peer->text))
 			memcpy(peer->text, text, len);
-		if (!parse_address(peer, (uint16_t)o->port))
+		if (!parse_address(peer->text, &peer->addr, (uint16_t)o->port))
 			return fail(p, "--peer: '%.*s' is neither an IPv4 nor an IPv6 address",
 				    (int)len, text);
 	}
@@ -49,6 +51,31 @@ static enum perf_parse parse_peers(struct perf_parser *p)
 	    ((o->mode != PERF_MODE_BW && o->mode != PERF_MODE_RATE) || o->events || o->live))
 		return fail(p, "several endpoints or peers are for --mode bw and rate, without "
 			       "--events and --live");
+	return PERF_PARSE_OK;
+}
+
+/* "127.0.0.1:9400" or "[::1]:9400" */
+static enum perf_parse parse_metrics(struct perf_parser *p)
+{
+	struct perf_options *o = p->o;
+	const char *text = o->metrics, *colon = strrchr(text, ':');
+	size_t len = colon != NULL ? (size_t)(colon - text) : 0;
+	bool bracketed = len >= 2 && text[0] == '[' && text[len - 1] == ']';
+	char address[64] = "";
+	char *end = NULL;
+	unsigned long port = 0;
+
+	if (len < sizeof(address))
+		memcpy(address, text + bracketed, len - 2 * bracketed);
+	if (colon != NULL && isdigit((unsigned char)colon[1]))
+		port = strtoul(colon + 1, &end, 10);
+	if (end == NULL || *end != '\0' || port < 1 || port > 65535 ||
+	    !parse_address(address, &o->metrics_addr, (uint16_t)port) ||
+	    bracketed != (o->metrics_addr.ss_family == AF_INET6))
+		return fail(p,
+			    "--metrics: '%s' is not ADDRESS:PORT, such as 127.0.0.1:9400 or "
+			    "[::1]:9400",
+			    text);
 	return PERF_PARSE_OK;
 }
 
@@ -238,6 +265,8 @@ enum perf_parse perf_options_check(struct perf_parser *p)
 		o->configs_cnt = 1;
 	if (o->configs_cnt > 1 && o->live)
 		return fail(p, "--live shows one endpoint: give --config once");
+	if (o->metrics != NULL && (rc = parse_metrics(p)) != PERF_PARSE_OK)
+		return rc;
 	if ((rc = check_sides(p)) != PERF_PARSE_OK || (rc = check_amounts(p)) != PERF_PARSE_OK ||
 	    o->server)
 		return rc;

@@ -56,6 +56,7 @@
 	X("filter", filter)                                                                        \
 	X("json", json)                                                                            \
 	X("dev", dev)                                                                              \
+	X("metrics", metrics)                                                                      \
 	X("peer", peer)
 
 enum perf_opt {

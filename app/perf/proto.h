@@ -15,7 +15,11 @@
  * The client asks, the server answers with the same sequence number. PING, from both, is not
  * answered: that the transport acknowledges it is all that is wanted.
  */
-#define PERF_PROTO_VERSION 6
+#define X(name, unit, help) +1
+/* A result holds all of these: ends whose lists differ in length do not understand each other. */
+enum { PERF_NUMBERS = 0 UROCE_COUNTERS(X) UROCE_OBJECTS(X) };
+#undef X
+#define PERF_PROTO_VERSION (7 * 256 + PERF_NUMBERS % 256)
 #define PERF_MSG_BYTES	   4096 /* the longest message */
 #define PERF_TEXT_BYTES	   256	/* a sentence, with its final zero */
 #define PERF_ENDS_MAX	   128	/* queue pairs in one ENDS message */
@@ -124,20 +128,6 @@ struct perf_end {
 #undef X
 };
 
-/* The endpoint's objects that go into the report, beside its UROCE_COUNTERS. Names as in uroce.h.
- */
-#define PERF_OBJECTS(X)                                                                            \
-	X(pds)                                                                                     \
-	X(mrs)                                                                                     \
-	X(cqs)                                                                                     \
-	X(srqs)                                                                                    \
-	X(qps)                                                                                     \
-	X(ahs)                                                                                     \
-	X(channels)                                                                                \
-	X(cm_ids)                                                                                  \
-	X(cm_connections)                                                                          \
-	X(qps_time_wait)
-
 #define PERF_RESULT(X)                                                                             \
 	X(ops)	       /* sent and completed while measured */                                     \
 	X(bytes)       /* of them */                                                               \
@@ -157,8 +147,8 @@ struct perf_result {
 #undef X
 	struct uroce_counters counters;
 	struct perf_objects {
-#define X(name) uint64_t name;
-		PERF_OBJECTS(X)
+#define X(name, unit, help) uint64_t name;
+		UROCE_OBJECTS(X)
 #undef X
 	} before, after;
 	char text[PERF_TEXT_BYTES]; /* the first error, or empty */

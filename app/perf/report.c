@@ -48,7 +48,7 @@ static json_t *counters_json(const struct uroce_counters *c)
 {
 	json_t *j = json_object();
 
-#define X(name, meaning) json_object_set_new(j, #name, number(c->name));
+#define X(name, unit, help) json_object_set_new(j, #name, number(c->name));
 	UROCE_COUNTERS(X)
 #undef X
 	return j;
@@ -58,8 +58,8 @@ static json_t *objects_json(const struct perf_objects *o)
 {
 	json_t *j = json_object();
 
-#define X(name) json_object_set_new(j, #name, number(o->name));
-	PERF_OBJECTS(X)
+#define X(name, unit, help) json_object_set_new(j, #name, number(o->name));
+	UROCE_OBJECTS(X)
 #undef X
 	return j;
 }
@@ -264,16 +264,16 @@ static void print_connects(struct perf_report *r, const struct perf_run *run)
 		us(perf_histogram_percentile(run->hist, 50)),
 		us(perf_histogram_percentile(run->hist, 99)));
 	fprintf(r->out, "objects before and after: client");
-#define X(name)                                                                                    \
+#define X(name, unit, help)                                                                        \
 	fprintf(r->out, " " #name " %llu/%llu", (unsigned long long)run->before.name,              \
 		(unsigned long long)c->name);
-	PERF_OBJECTS(X)
+	UROCE_OBJECTS(X)
 	fprintf(r->out, "; server");
 #undef X
-#define X(name)                                                                                    \
+#define X(name, unit, help)                                                                        \
 	fprintf(r->out, " " #name " %llu/%llu", (unsigned long long)run->server.before.name,       \
 		(unsigned long long)s->name);
-	PERF_OBJECTS(X)
+	UROCE_OBJECTS(X)
 #undef X
 	fprintf(r->out, "%s\n", run->leaked ? ": LEAKED" : "");
 }
@@ -356,7 +356,7 @@ static void add_result(struct perf_result *sum, const struct perf_result *r, boo
 		sum->cpu_ns = r->cpu_ns;
 	if (sum->text[0] == '\0')
 		memcpy(sum->text, r->text, sizeof(sum->text));
-#define X(name, meaning) sum->counters.name += counters ? r->counters.name : 0;
+#define X(name, unit, help) sum->counters.name += counters ? r->counters.name : 0;
 	UROCE_COUNTERS(X)
 #undef X
 }

@@ -66,12 +66,12 @@ static void warn_of_leaks(struct server *v)
 	/* What waits in time-wait is no leak. */
 	now.qps_time_wait = v->idle.qps_time_wait;
 	now.cm_connections = v->idle.cm_connections;
-#define X(name)                                                                                    \
+#define X(name, unit, help)                                                                        \
 	if (now.name != v->idle.name)                                                              \
 		fprintf(stderr,                                                                    \
 			"uroce-perf: warning: " #name " before the client %llu, after it %llu\n",  \
 			(unsigned long long)v->idle.name, (unsigned long long)now.name);
-	PERF_OBJECTS(X)
+	UROCE_OBJECTS(X)
 #undef X
 }
 

@@ -585,7 +585,7 @@ void perf_session_result(const struct perf_session *s, struct perf_result *r)
 	r->cpu_ns = t->end_cpu_ns - t->start_cpu_ns;
 	if (s->mem != NULL)
 		r->fetch_adds = *(volatile uint64_t *)s->mem;
-#define X(name, meaning) r->counters.name = now.name - t->start_counters.name;
+#define X(name, unit, help) r->counters.name = now.name - t->start_counters.name;
 	UROCE_COUNTERS(X)
 #undef X
 	memcpy(r->text, s->text, sizeof(r->text));

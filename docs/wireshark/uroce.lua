@@ -91,7 +91,7 @@ local nak_codes = {
 	[3] = "remote operational error", [4] = "invalid RD request",
 }
 
-local letters = { [0] = "none", [1] = "A", [2] = "B", [3] = "reserved" }
+local classes = { [0] = "none", [1] = "A", [2] = "B", [3] = "reserved" }
 local statuses = { [0] = "NA", [1] = "A", [2] = "NB", [3] = "B" }
 
 local f = {
@@ -110,7 +110,7 @@ local f = {
 	last_read = ProtoField.bool("uroce.flags.last_read", "Last READ request of its message", 8,
 		nil, 0x02),
 	recv = ProtoField.bool("uroce.flags.recv", "Consumes a receive", 8, nil, 0x01),
-	claim = ProtoField.uint8("uroce.flags.claim", "Claims the letter", base.DEC, letters, 0x18),
+	claim = ProtoField.uint8("uroce.flags.claim", "Queue class of the refusal", base.DEC, classes, 0x18),
 	psn_offset = ProtoField.uint24("uroce.psn_offset", "PSN_OFFSET, packet of the message",
 		base.DEC),
 	rwqen = ProtoField.uint24("uroce.rwqen", "RWQEN, receive", base.DEC),
@@ -149,9 +149,9 @@ local f = {
 
 	asth = ProtoField.none("uroce.asth", "ASTH, status of a receive pool"),
 	status = ProtoField.uint8("uroce.asth.status", "Status", base.DEC, statuses, 0xc0),
-	letter = ProtoField.uint8("uroce.asth.letter", "Letter held", base.DEC, letters, 0x30),
-	called = ProtoField.bool("uroce.asth.called", "Called", 8, nil, 0x08),
-	room = ProtoField.uint8("uroce.asth.room", "Receives not promised", base.DEC),
+	class = ProtoField.uint8("uroce.asth.class", "Queue class", base.DEC, classes, 0x30),
+	grant = ProtoField.bool("uroce.asth.grant", "Grant", 8, nil, 0x08),
+	room = ProtoField.uint8("uroce.asth.room", "Receives not reserved", base.DEC),
 	generation = ProtoField.uint16("uroce.asth.generation", "Generation", base.DEC),
 	pool = ProtoField.uint32("uroce.pool", "Pool", base.DEC),
 
@@ -296,8 +296,8 @@ end }
 local ASTH = { bytes = 4, show = function(tree, h, info)
 	local t = tree:add(f.asth, h)
 	t:add(f.status, h(0, 1))
-	t:add(f.letter, h(0, 1))
-	t:add(f.called, h(0, 1))
+	t:add(f.class, h(0, 1))
+	t:add(f.grant, h(0, 1))
 	t:add(f.room, h(1, 1))
 	t:add(f.generation, h(2, 2))
 	info:append(string.format(" %s generation=%d", statuses[rshift(h(0, 1):uint(), 6)],

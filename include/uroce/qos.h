@@ -7,6 +7,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "uroce/counter_list.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -116,16 +118,31 @@ int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *attr);
  */
 int uroce_set_qp_share(struct ibv_qp *qp, uint8_t priority, uint8_t weight);
 
-/* What lanes and scheduler have done, of all workers; counters only grow. */
+/* Of one lane. X(name, type, unit, help) */
+#define UROCE_LANE(X)                                                                              \
+	X(packets, COUNTER, "packets", "packets sent on the lane, including ACKs")                 \
+	X(bytes, COUNTER, "bytes", "bytes sent on the lane, Ethernet header to ICRC")              \
+	X(ready, GAUGE, "queues", "send queues of the lane that could send now")
+
+/* Of all lanes: the scheduler. The counters are those of the transport named sched_*. X as above */
+#define UROCE_SCHEDULER(X)                                                                         \
+	X(ready, GAUGE, "queues", "send queues that could send now")                               \
+	X(held, GAUGE, "queues", "send queues that a gate holds back now")                         \
+	X(turns, COUNTER, "turns", "scheduling turns")                                             \
+	X(blind_visits, COUNTER, "turns", "scheduling turns in which nothing could be sent")       \
+	X(sifted, COUNTER, "queues", "send queues moved to a gate that had closed")                \
+	X(woken, COUNTER, "queues", "send queues released by a gate")
+
+/* What lanes and scheduler have done, summed over all workers. */
 struct uroce_lanes {
 	struct {
-		uint64_t packets, bytes; /* sent, Ethernet header to ICRC, ACKs included */
-		uint32_t ready;		 /* queues that could send now */
+#define X(name, type, unit, help) uint64_t name;
+		UROCE_LANE(X)
+#undef X
 	} lane[UROCE_VLS];
-	uint32_t ready, held;	/* queues that could send; that a gate holds back */
-	uint64_t turns;		/* of queues */
-	uint64_t blind_visits;	/* turns in which nothing could be sent */
-	uint64_t sifted, woken; /* queues put to a gate that had closed; that one let go on */
+#define X(name, type, unit, help) uint64_t name;
+	UROCE_SCHEDULER(X)
+#undef X
 };
 int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *lanes);
 
@@ -190,22 +207,23 @@ struct uroce_destination {
 #undef X
 };
 
-/* Of all destinations, those that nobody sends to any more included. X(name, meaning) */
+/* Of all destinations, including former ones. X(name, type, unit, help) */
 #define UROCE_PACING(X)                                                                            \
-	X(destinations, "now")                                                                     \
-	X(throttled, "of them")                                                                    \
-	X(link_bps, "the port's speed as auto and dcqcn go by it, now; else 0")                    \
-	X(samples, "delays measured")                                                              \
-	X(unsure, "delays that may be our own pause, not counted")                                 \
-	X(outliers, "delays that were too long")                                                   \
-	X(reseeds, "times that a destination's delays were learned anew")                          \
-	X(throttles, "times that a destination became throttled")                                  \
-	X(cnps, "congestion notification packets that came")                                       \
-	X(full, "queue pairs not paced because [pacing] destinations had no place")
+	X(destinations, GAUGE, "destinations", "destinations that queue pairs send to")            \
+	X(throttled, GAUGE, "destinations", "destinations that are throttled now")                 \
+	X(link_bps, GAUGE, "bits per second", "port speed that auto and dcqcn use; else 0")        \
+	X(samples, COUNTER, "delays", "delays measured")                                           \
+	X(unsure, COUNTER, "delays", "delays ignored because they may be a pause of our own")      \
+	X(outliers, COUNTER, "delays", "delays that were too long")                                \
+	X(reseeds, COUNTER, "times", "times that a destination's delays were learned anew")        \
+	X(throttles, COUNTER, "times", "times that a destination became throttled")                \
+	X(cnps, COUNTER, "packets", "congestion notification packets received")                    \
+	X(full, COUNTER, "queue pairs",                                                            \
+	  "queue pairs not paced because [pacing] destinations were too few")
 
 struct uroce_pacing {
 	enum uroce_pacing_mode mode;
-#define X(name, meaning) uint64_t name;
+#define X(name, type, unit, help) uint64_t name;
 	UROCE_PACING(X)
 #undef X
 };
@@ -234,7 +252,7 @@ enum uroce_admission_mode {
 #undef X
 };
 
-/* Of a pool of receives; in A and B only holders of that letter are accepted. X(NAME, word) */
+/* Of a pool of receives; in A and B only that queue class is accepted. X(NAME, word) */
 #define UROCE_POOL_STATUSES(X)                                                                     \
 	X(NA, "NA")                                                                                \
 	X(A, "A")                                                                                  \
@@ -248,29 +266,23 @@ enum uroce_pool_status {
 #undef X
 };
 
-/* An SRQ with queue pairs, as its peers see it. X(name, meaning) */
+/* The state of an SRQ with queue pairs, as its peers see it. X(name, unit, help) */
 #define UROCE_POOL(X)                                                                              \
-	X(generation, "changes of status, modulo 2^16")                                            \
-	X(qps, "queue pairs that receive from it")                                                 \
-	X(posted, "receives")                                                                      \
-	X(room, "of them those that are not promised to a queue pair that was called")             \
-	X(marked_a, "queue pairs that were refused and hold letter A")                             \
-	X(marked_b, "the same, B")                                                                 \
-	X(called, "of both those that were told that a receive is there")                          \
-	X(accepted, "requests")                                                                    \
-	X(refused, "requests")                                                                     \
-	X(changes, "of status")                                                                    \
-	X(calls, "sent")                                                                           \
-	X(void_calls, "calls that nobody followed")                                                \
-	X(notifies, "sent, but for calls")                                                         \
-	X(expired, "letters whose holders were silent for too long")
+	X(generation, "changes", "changes of status, modulo 2^16")                                 \
+	X(qps, "queue pairs", "queue pairs that receive from the pool")                            \
+	X(posted, "receives", "receives posted")                                                   \
+	X(room, "receives", "receives posted that are not reserved by a grant")                    \
+	X(refused_a, "queue pairs", "queue pairs of class A: refused, and waiting")                \
+	X(refused_b, "queue pairs", "queue pairs of class B: refused, and waiting")                \
+	X(granted, "queue pairs", "queue pairs with a grant: a receive is reserved")
 
 struct uroce_pool {
 	uint32_t name; /* for peers */
 	unsigned worker;
 	enum uroce_pool_status status;
-#define X(name, meaning) uint64_t name;
+#define X(name, unit, help) uint64_t name;
 	UROCE_POOL(X)
+	UROCE_POOL_COUNTERS(X)
 #undef X
 };
 

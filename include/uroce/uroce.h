@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h> /* types only: no function of libibverbs is called */
 
+#include "uroce/counters.h"
 #include "uroce/qos.h"
 
 #ifdef __cplusplus
@@ -338,73 +339,6 @@ struct uroce_capture_stats {
 };
 /* Ends the capture and closes the file. `stats` may be NULL. ENOENT: none is running. */
 int uroce_capture_stop(struct ibv_context *ctx, struct uroce_capture_stats *stats);
-
-/*
- * Counters of the whole endpoint since it was opened; uroce_counters_json() has all of them by
- * name, those of the first list by these names. X(name, meaning)
- */
-#define UROCE_TRANSPORT_COUNTERS(X)                                                                \
-	X(rx_packets, "RoCEv2 packets accepted by a queue pair")                                   \
-	X(rx_bytes, "their bytes, Ethernet header to ICRC")                                        \
-	X(tx_packets, "RoCEv2 packets sent")                                                       \
-	X(tx_bytes, "their bytes, Ethernet header to ICRC")                                        \
-	X(retransmitted_packets, "request packets sent again")                                     \
-	X(out_of_sequence, "requests received beyond the expected PSN")                            \
-	X(duplicate_request, "requests received that were executed before")                        \
-	X(rnr_nak_sent, "RNR NAKs sent")                                                           \
-	X(packet_seq_err, "sequence NAKs received")                                                \
-	X(local_ack_timeout_err, "local ACK timeouts")                                             \
-	/* surviving loss and reordering */                                                        \
-	X(retransmitted_responses, "READ and atomic responses sent again")                         \
-	X(spurious_retransmits, "packets sent again although they had arrived")                    \
-	X(probes_sent, "tail probes")                                                              \
-	X(rto, "retransmission timeouts")                                                          \
-	X(packets_deemed_lost, "or refused for want of a receive; responses too")                  \
-	X(lost_but_arrived, "of them, before they were sent again")                                \
-	X(reordered, "packets that came late, but were not lost")                                  \
-	X(early_packets, "requests beyond a missing one that were kept or placed")                 \
-	X(early_dropped, "requests beyond a missing one that were dropped")                        \
-	X(early_responses, "responses placed beyond a missing one")                                \
-	X(ooo_contexts, "out-of-order contexts taken")                                             \
-	X(ooo_exhausted, "gaps for which there was none")                                          \
-	X(rtx_contexts, "recovery contexts taken")                                                 \
-	X(rtx_exhausted, "gaps for which there was none")                                          \
-	/* receiver admission ([admission] mode is not plain); requests that need a receive */     \
-	X(adm_accepted, "requests that a receive pool accepted, of peers that hear its status")    \
-	X(adm_refused, "requests of them that it refused, with a letter")                          \
-	X(adm_false_claims, "requests that claimed a letter which their queue pair did not hold")  \
-	X(adm_expired, "letters that expired, their holders silent for [admission] mark_ms")       \
-	X(adm_notifies_sent, "NOTIFYs sent: a pool's change of status, told to a peer")            \
-	X(adm_calls_sent, "calls sent: a receive is there for a refused request")                  \
-	X(adm_notifies_received, "NOTIFYs received, calls included")                               \
-	X(adm_calls_received, "calls received")                                                    \
-	X(adm_waits, "messages kept back because the peer's pool would have refused them")         \
-	X(adm_woken, "of them let go on by what was heard, or by time")                            \
-	X(adm_exhausted, "peers and pools of peers for which [admission] peers had no place")
-
-#define UROCE_COUNTERS(X)                                                                          \
-	UROCE_TRANSPORT_COUNTERS(X)                                                                \
-	X(dropped_packets, "received RoCEv2 packets that had no effect, all reasons")              \
-	X(rnr_nak_received, "RNR NAKs received")                                                   \
-	X(impaired_packets, "lost, duplicated, reordered or corrupted by [impair]")                \
-	X(impaired_lost, "of impaired_packets those that [impair] dropped")                        \
-	X(rx_missed, "the PMD's own count of packets it had no room for")
-
-struct uroce_counters {
-#define X(name, meaning) uint64_t name;
-	UROCE_COUNTERS(X)
-#undef X
-};
-int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *counters);
-/* A JSON object with every counter, per port, drop reason and QP. The caller frees it with free(). */
-char *uroce_counters_json(struct ibv_context *ctx);
-
-/* Live objects of the context, to find leaks. */
-struct uroce_objects {
-	uint32_t pds, mrs, cqs, srqs, qps, ahs, channels, cm_ids, cm_connections;
-	uint32_t qps_time_wait; /* QP slots that are not reusable yet */
-};
-int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects);
 
 #ifdef __cplusplus
 }

@@ -5,12 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "uroce/counter_list.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What receiver admission is told, agreed on with a peer, and tells of itself: plain data. pool.h has the receiver, sst.h the sender. */
-/* As on the wire. Odd: only holders of the served letter are accepted. */
+/*
+ * Receiver admission: parameters, terms agreed on with a peer, counters. Plain data; pool.h has the
+ * receiver, sst.h the sender, docs/glossary.md the words of the paper.
+ */
+
+/* SERVE_NA to SERVE_B of the paper, as on the wire. Odd: only the served queue class is accepted. */
 enum ur_adm_status {
 	UR_ADM_NA,
 	UR_ADM_A,
@@ -18,43 +24,43 @@ enum ur_adm_status {
 	UR_ADM_B,
 };
 
-/* As on the wire. */
-enum ur_adm_letter {
+/* Queue class of a refused request: BUSY_A and RETRY_A of the paper. As on the wire. */
+enum ur_adm_class {
 	UR_ADM_NONE,
-	UR_ADM_LETTER_A,
-	UR_ADM_LETTER_B,
+	UR_ADM_CLASS_A,
+	UR_ADM_CLASS_B,
 };
 
 enum ur_adm_mode {
-	UR_ADM_PLAIN,	    /* no letters */
-	UR_ADM_AB,	    /* letters */
-	UR_ADM_INTELLIGENT, /* letters, NOTIFY and calls */
+	UR_ADM_PLAIN,	    /* no queue classes */
+	UR_ADM_AB,	    /* queue classes */
+	UR_ADM_INTELLIGENT, /* queue classes, NOTIFY and grants */
 };
 
 struct ur_adm_attr {
 	enum ur_adm_mode mode;
-	uint64_t fallback_ns;  /* intelligent: who waits for a call looks after it so often */
-	uint64_t recall_ns;    /* a call that is not followed in so long is void */
-	uint64_t mark_life_ns; /* a letter goes after so long a silence of its holder */
-	uint64_t status_ns;    /* what a peer said of its pool counts for so long */
+	uint64_t fallback_ns;	  /* intelligent: interval of probes while waiting for a grant */
+	uint64_t grant_life_ns;	  /* a grant that is not used for so long is void */
+	uint64_t refusal_life_ns; /* a refusal is dropped after so long a silence of its peer */
+	uint64_t status_ns;	  /* how long a peer's status is valid */
 };
 
 void ur_adm_attr_default(struct ur_adm_attr *attr);
 
 /* What two ends agreed on while they connected. */
 struct ur_adm_agreed {
-	bool tells;	/* the peer understands what we tell of our pool, */
-	uint8_t tables; /* and keeps 2^tables tables of such things, by QPN */
-	bool told;	/* the peer tells of its pool, */
-	bool notifies;	/* and sends NOTIFY and calls, */
-	uint32_t pool;	/* whose name this is */
+	bool tells;	/* the peer understands the status of our pool */
+	uint8_t tables; /* with tells: it keeps 2^tables status tables, chosen by QPN */
+	bool told;	/* the peer sends the status of its pool */
+	bool notifies;	/* with told: it sends NOTIFY and grants */
+	uint32_t pool;	/* with told: the pool's name */
 };
 
+/* Of one pool. */
 struct ur_adm_counters {
-	uint64_t accepted, refused;
-	uint64_t false_claims; /* packets that claimed a letter which their queue pair does not hold
-				*/
-	uint64_t changes, calls, void_calls, expired, notifies;
+#define X(name, unit, help) uint64_t name;
+	UROCE_POOL_COUNTERS(X)
+#undef X
 };
 
 #ifdef __cplusplus

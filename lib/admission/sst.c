@@ -82,7 +82,7 @@ void ur_sst_put(struct ur_sst *t, struct ur_sst_entry *e)
 /* ADM-SST-03 */
 static bool is_known(const struct ur_sst_entry *e, uint64_t now_ns)
 {
-	return e->known && now_ns - e->heard_ns < e->life_ns;
+	return e->known && now_ns - e->updated_ns < e->life_ns;
 }
 
 /* ADM-SST-01 */
@@ -93,7 +93,7 @@ bool ur_sst_update(struct ur_sst_entry *e, uint8_t status, uint16_t generation, 
 
 	if (known && newer < 0)
 		return false;
-	e->heard_ns = now_ns;
+	e->updated_ns = now_ns;
 	if (known && newer == 0)
 		return false;
 	e->known = true;
@@ -103,39 +103,39 @@ bool ur_sst_update(struct ur_sst_entry *e, uint8_t status, uint16_t generation, 
 }
 
 /* ADM-SST-02 */
-bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t letter, uint64_t now_ns)
+bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t queue_class, uint64_t now_ns)
 {
 	if (!is_known(e, now_ns))
 		return true;
-	return !(e->status == UR_ADM_A && letter != UR_ADM_LETTER_A) &&
-	       !(e->status == UR_ADM_B && letter != UR_ADM_LETTER_B);
+	return !(e->status == UR_ADM_A && queue_class != UR_ADM_CLASS_A) &&
+	       !(e->status == UR_ADM_B && queue_class != UR_ADM_CLASS_B);
 }
 
-/* ---- who waits ---- */
+/* ---- waiters ---- */
 
-void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t letter)
+void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_class)
 {
-	UR_ASSERT(letter <= UR_ADM_LETTER_B);
-	if (w->waits && w->letter == letter)
+	UR_ASSERT(queue_class <= UR_ADM_CLASS_B);
+	if (w->waits && w->queue_class == queue_class)
 		return;
 	ur_sst_unwait(e, w);
-	w->letter = letter;
+	w->queue_class = queue_class;
 	w->generation = e->generation;
 	w->turn = e->turns++;
 	w->waits = true;
-	TAILQ_INSERT_TAIL(&e->waiters[letter], w, link);
+	TAILQ_INSERT_TAIL(&e->waiters[queue_class], w, link);
 }
 
 void ur_sst_unwait(struct ur_sst_entry *e, struct ur_sst_waiter *w)
 {
 	if (!w->waits)
 		return;
-	TAILQ_REMOVE(&e->waiters[w->letter], w, link);
+	TAILQ_REMOVE(&e->waiters[w->queue_class], w, link);
 	w->waits = false;
 }
 
-/* ADM-SST-05: a phase in which it could have gone has passed unseen. */
-static bool waited_through(const struct ur_sst_entry *e, const struct ur_sst_waiter *w)
+/* ADM-SST-05: a phase in which it could have sent has passed unnoticed. */
+static bool has_waited_out(const struct ur_sst_entry *e, const struct ur_sst_waiter *w)
 {
 	return (int16_t)(e->generation - w->generation) >= 2;
 }
@@ -145,10 +145,10 @@ static struct ur_sst_waiter *first_to_go(const struct ur_sst_entry *e, uint64_t 
 {
 	struct ur_sst_waiter *first = NULL;
 
-	for (uint8_t letter = UR_ADM_NONE; letter <= UR_ADM_LETTER_B; letter++) {
-		struct ur_sst_waiter *w = TAILQ_FIRST(&e->waiters[letter]);
+	for (uint8_t queue_class = UR_ADM_NONE; queue_class <= UR_ADM_CLASS_B; queue_class++) {
+		struct ur_sst_waiter *w = TAILQ_FIRST(&e->waiters[queue_class]);
 
-		if (w && (ur_sst_may_send(e, letter, now_ns) || waited_through(e, w)) &&
+		if (w && (ur_sst_may_send(e, queue_class, now_ns) || has_waited_out(e, w)) &&
 		    (!first || w->turn < first->turn))
 			first = w;
 	}
@@ -175,6 +175,6 @@ uint64_t ur_sst_deadline(const struct ur_sst_entry *e)
 {
 	for (unsigned i = 0; i < 3; i++)
 		if (!TAILQ_EMPTY(&e->waiters[i]))
-			return e->heard_ns + e->life_ns;
+			return e->updated_ns + e->life_ns;
 	return UINT64_MAX;
 }

@@ -11,19 +11,19 @@
 #include "admission/pool.h"
 
 /*
- * The service status table: what a sender knows of the receive pools of its peers, and who waits
- * because a request would be refused (docs/design/admission.md). An entry is looked up when a queue
- * pair connects, which holds it from then on; no look-up on the path of a packet.
+ * The service status table (SST): what a sender knows of the receive pools of its peers, and which
+ * queue pairs hold a message back because it would be refused (docs/design/admission.md). A queue pair
+ * looks its entry up when it connects and keeps it: there is no look-up on the path of a packet.
  *
- * Time in ns, never going back. Thread class: one worker.
+ * Times are in ns and never go back. Thread class: one worker.
  */
 
-/* What a queue pair owns that can wait in an entry. All zero before use. */
+/* A queue pair that may wait in an entry; part of it. All zero before use. */
 struct ur_sst_waiter {
 	TAILQ_ENTRY(ur_sst_waiter) link;
 	uint64_t turn;	     /* order of waiting in the entry */
 	uint16_t generation; /* of the entry when it began to wait */
-	uint8_t letter;	     /* that its request carries, enum ur_adm_letter */
+	uint8_t queue_class; /* of its request, enum ur_adm_class */
 	bool waits;
 };
 
@@ -34,17 +34,17 @@ struct ur_sst_entry {
 	uint8_t peer[16];	       /* its address */
 	uint32_t pool;		       /* its name for the pool */
 	uint32_t refs;		       /* queue pairs that hold it; 0: free */
-	uint64_t heard_ns, life_ns;    /* status counts in [heard_ns, heard_ns + life_ns) */
+	uint64_t updated_ns, life_ns;  /* status counts in [updated_ns, updated_ns + life_ns) */
 	uint64_t turns;
 	uint16_t generation;
 	uint8_t status;			  /* enum ur_adm_status */
-	bool known;			  /* a word has come */
-	struct ur_sst_waiters waiters[3]; /* by letter, in order */
+	bool known;			  /* a status was received */
+	struct ur_sst_waiters waiters[3]; /* by queue class, in order of waiting */
 };
 
 LIST_HEAD(ur_sst_list, ur_sst_entry);
 
-/* Bounded; one a worker. */
+/* One for each worker, of bounded size. */
 struct ur_sst {
 	uint64_t life_ns, seed;
 	uint32_t buckets; /* a power of two */
@@ -53,38 +53,42 @@ struct ur_sst {
 };
 
 size_t ur_sst_size(uint32_t cnt);
-/* `memory`: ur_sst_size(cnt) bytes, aligned to 8. A word is good for life_ns > 0; `seed`: random.
+/*
+ * `memory`: ur_sst_size(cnt) bytes, aligned to 8, in use until the end. A status is valid for life_ns,
+ * more than 0. `seed`: random, of the hash.
  */
 void ur_sst_init(struct ur_sst *t, void *memory, uint32_t cnt, uint64_t life_ns, uint64_t seed);
 
-/* The entry of (peer, pool), with one reference more; NULL: all `cnt` are in use by others. */
+/* The entry of (peer, pool), with one more reference. NULL: all `cnt` entries are in use. */
 struct ur_sst_entry *ur_sst_get(struct ur_sst *t, const uint8_t peer[16], uint32_t pool);
-/* Gives a reference back; nobody waits in an entry whose last one goes. */
+/* Returns a reference. No queue pair may wait in the entry when the last one is returned. */
 void ur_sst_put(struct ur_sst *t, struct ur_sst_entry *e);
 
 /*
- * A word of the receiver. One older than what is known is ignored, one of the same age only renews.
- * True: the status changed; the caller calls ur_sst_wake().
+ * A status arrived from the receiver. One with an older generation than the known one is ignored; one
+ * of the same generation extends its life. True: the status changed; the caller calls ur_sst_wake().
  */
 bool ur_sst_update(struct ur_sst_entry *e, uint8_t status, uint16_t generation, uint64_t now_ns);
 
-/* False: a request with that letter would be refused, as far as is known. */
-bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t letter, uint64_t now_ns);
+/* False: a request of that queue class would be refused, as far as is known. */
+bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t queue_class, uint64_t now_ns);
 
-/* The request of `w` is kept back; harmless when it waits already, unless the letter is new: then
- * it waits anew. */
-void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t letter);
-/* It is no longer wanted, or is sent for another reason. Harmless when it does not wait. */
+/*
+ * Holds the request of `w` back. If it waits already this does nothing, unless the class is new: then
+ * it goes to the end.
+ */
+void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_class);
+/* The request is withdrawn, or is sent for another reason. Does nothing if it does not wait. */
 void ur_sst_unwait(struct ur_sst_entry *e, struct ur_sst_waiter *w);
 
 /*
- * Takes at most `n` of those who may go now out of the line, in order of waiting, and writes them
- * to `out`; returns how many. Each sends its request without asking ur_sst_may_send() again.
+ * Removes up to `n` waiters that may send now, in order of waiting, and writes them to `out`; returns
+ * how many. Each sends its request without asking ur_sst_may_send() again.
  */
 uint32_t ur_sst_wake(struct ur_sst_entry *e, struct ur_sst_waiter **out, uint32_t n,
 		     uint64_t now_ns);
 
-/* When what is known expires and all who wait may go; UINT64_MAX: nobody waits. */
+/* When the status expires and every waiter may send; UINT64_MAX: none waits. */
 uint64_t ur_sst_deadline(const struct ur_sst_entry *e);
 
 #endif

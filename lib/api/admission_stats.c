@@ -33,7 +33,7 @@ struct look_call {
 
 static struct uroce_pool pool_of(const struct ur_pool_view *v, unsigned worker)
 {
-	return (struct uroce_pool){
+	struct uroce_pool out = {
 		.name = v->name,
 		.worker = worker,
 		.status = (enum uroce_pool_status)v->status,
@@ -41,17 +41,15 @@ static struct uroce_pool pool_of(const struct ur_pool_view *v, unsigned worker)
 		.qps = v->qps,
 		.posted = v->posted,
 		.room = v->room,
-		.marked_a = v->marked_a,
-		.marked_b = v->marked_b,
-		.called = v->called,
-		.accepted = v->cnt.accepted,
-		.refused = v->cnt.refused,
-		.changes = v->cnt.changes,
-		.calls = v->cnt.calls,
-		.void_calls = v->cnt.void_calls,
-		.notifies = v->cnt.notifies,
-		.expired = v->cnt.expired,
+		.refused_a = v->refused_a,
+		.refused_b = v->refused_b,
+		.granted = v->granted,
 	};
+
+#define X(name, unit, help) out.name = v->cnt.name;
+	UROCE_POOL_COUNTERS(X)
+#undef X
+	return out;
 }
 
 static struct uroce_peer_pool peer_pool_of(const struct ur_peer_pool_view *v, unsigned worker)
@@ -139,8 +137,9 @@ static void emit_pool(struct ur_emit *e, const struct uroce_pool *p)
 	snprintf(name, sizeof(name), "pool%u", p->name);
 	ur_emit_begin(e, name);
 	ur_emit_str(e, "status", uroce_pool_status_str(p->status));
-#define X(name, meaning) ur_emit_u64(e, #name, p->name);
+#define X(name, unit, help) ur_emit_u64(e, #name, p->name);
 	UROCE_POOL(X)
+	UROCE_POOL_COUNTERS(X)
 #undef X
 	ur_emit_end(e);
 }

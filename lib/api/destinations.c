@@ -133,7 +133,7 @@ static int emit_worker(struct ur_emit *e, struct ur_device *dev, unsigned worker
 	if (!dest)
 		return -ENOMEM;
 	n = look(dev, worker, &sum, dest, 0, cap);
-#define X(name, meaning) ur_emit_u64(e, #name, sum.name);
+#define X(name, type, unit, help) ur_emit_u64(e, #name, sum.name);
 	UROCE_PACING(X)
 #undef X
 	for (size_t i = 0; i < n; i++) {

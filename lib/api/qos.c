@@ -260,16 +260,13 @@ static void lanes_on_worker(void *arg, uint64_t now_ns)
 static void add_lanes(struct uroce_lanes *out, const struct ur_lanes_view *v)
 {
 	for (unsigned i = 0; i < UR_VL_CNT; i++) {
-		out->lane[i].packets += v->lane[i].packets;
-		out->lane[i].bytes += v->lane[i].bytes;
-		out->lane[i].ready += v->lane[i].ready;
+#define X(name, type, unit, help) out->lane[i].name += v->lane[i].name;
+		UROCE_LANE(X)
+#undef X
 	}
-	out->ready += v->ready;
-	out->held += v->held;
-	out->turns += v->turns;
-	out->blind_visits += v->blind_visits;
-	out->sifted += v->sifted;
-	out->woken += v->woken;
+#define X(name, type, unit, help) out->name += v->name;
+	UROCE_SCHEDULER(X)
+#undef X
 }
 
 int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *out)
@@ -299,17 +296,14 @@ int ur_qos_emit_lanes(struct ur_emit *e, const char *params, void *ctx)
 
 		snprintf(name, sizeof(name), "vl%u", v);
 		ur_emit_begin(e, name);
-		ur_emit_u64(e, "packets", l.lane[v].packets);
-		ur_emit_u64(e, "bytes", l.lane[v].bytes);
-		ur_emit_u64(e, "ready", l.lane[v].ready);
+#define X(name, type, unit, help) ur_emit_u64(e, #name, l.lane[v].name);
+		UROCE_LANE(X)
+#undef X
 		ur_emit_end(e);
 	}
-	ur_emit_u64(e, "ready", l.ready);
-	ur_emit_u64(e, "held", l.held);
-	ur_emit_u64(e, "turns", l.turns);
-	ur_emit_u64(e, "blind_visits", l.blind_visits);
-	ur_emit_u64(e, "sifted", l.sifted);
-	ur_emit_u64(e, "woken", l.woken);
+#define X(name, type, unit, help) ur_emit_u64(e, #name, l.name);
+	UROCE_SCHEDULER(X)
+#undef X
 	return 0;
 }
 

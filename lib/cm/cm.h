@@ -105,26 +105,27 @@ enum ur_cm_state {
 		UR_CM_ST_CNT
 };
 
-/* X(name, text) */
+/* X(name, unit, help): docs/design/counters.md */
 #define UR_CM_COUNTERS(X)                                                                          \
-	X(rx, "MADs received")                                                                     \
-	X(tx, "MADs handed out")                                                                   \
-	X(malformed, "MADs that are no CM message or carry an impossible field")                   \
-	X(unexpected, "messages for no id, or not for its state")                                  \
-	X(wrong_peer, "messages for an id from another address than its peer's")                   \
-	X(duplicates, "repeated messages, answered again")                                         \
-	X(retries, "messages repeated by a timer")                                                 \
-	X(timeouts, "messages repeated in vain")                                                   \
-	X(rej_sent, "REJs sent")                                                                   \
-	X(no_service, "requests for a service id without a listener")                              \
-	X(no_resources, "requests refused because the tables are full")                            \
-	X(over_share, "requests refused because their peer has too many unanswered")               \
-	X(expired, "requests refused because the application did not answer")                      \
-	X(stale, "connections replaced by a new one of their peer's QP")                           \
-	X(tx_full, "MADs lost because nobody fetched them")
+	X(rx, "packets", "MADs received")                                                          \
+	X(tx, "packets", "MADs sent")                                                              \
+	X(malformed, "packets", "MADs that are no CM message or have an impossible field")         \
+	X(unexpected, "packets", "messages for an unknown id, or not valid in its state")          \
+	X(wrong_peer, "packets",                                                                   \
+	  "messages for an id that came from another address than its peer's")                     \
+	X(duplicates, "packets", "repeated messages that were answered again")                     \
+	X(retries, "packets", "messages sent again because a timer expired")                       \
+	X(timeouts, "messages", "messages given up after all retries")                             \
+	X(rej_sent, "packets", "REJs sent")                                                        \
+	X(no_service, "requests", "requests for a service id without a listener")                  \
+	X(no_resources, "requests", "requests refused because a table was full")                   \
+	X(over_share, "requests", "requests refused because their peer had too many unanswered")   \
+	X(expired, "requests", "requests refused because the application did not answer in time")  \
+	X(stale, "connections", "connections replaced by a new one of the peer's queue pair")      \
+	X(tx_full, "packets", "MADs lost because the send queue was full")
 
 struct ur_cm_counters {
-#define X(name, text) uint64_t name;
+#define X(name, unit, help) uint64_t name;
 	UR_CM_COUNTERS(X)
 #undef X
 };

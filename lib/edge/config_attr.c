@@ -85,8 +85,8 @@ struct ur_adm_attr ur_adm_attr_of(const struct ur_config *cfg)
 	return (struct ur_adm_attr){
 		.mode = (enum ur_adm_mode)cfg->admission.mode,
 		.fallback_ns = cfg->admission.fallback_ms * UINT64_C(1000000),
-		.recall_ns = cfg->admission.recall_us * UINT64_C(1000),
-		.mark_life_ns = cfg->admission.mark_ms * UINT64_C(1000000),
+		.grant_life_ns = cfg->admission.recall_us * UINT64_C(1000),
+		.refusal_life_ns = cfg->admission.mark_ms * UINT64_C(1000000),
 		.status_ns = cfg->admission.fallback_ms * STATUS_LIFE * UINT64_C(1000000),
 	};
 }

@@ -274,23 +274,23 @@
 	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                               \
 	  "addresses that a worker paces at once; more are not paced, and counted")
 
-#define UR_CONFIG_KEYS_ADMISSION(K)                                                                 \
-	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                          \
-	  "who may take a receive of an SRQ that many peers overrun (extended mode, and not plain " \
-	  "at both ends). plain: whoever asks when there is one; ab: who was refused first goes "   \
-	  "first; intelligent: the same, peers know when they would be refused, and a refused "     \
-	  "message is called when a receive is there")                                              \
-	K(admission, fallback_ms, "fallback_ms", U32, 1, 655, "20",                                 \
-	  "intelligent: who waits for a call asks after it so often")                               \
-	K(admission, recall_us, "recall_us", U32, 10, 1000000, "2000",                              \
-	  "intelligent: a call that is not followed in so long is void, and the next is called; "   \
-	  "a few round trips")                                                                      \
-	K(admission, mark_ms, "mark_ms", U32, 10, 60000, "1000",                                    \
-	  "whoever was refused loses its place after so long a silence; longer than four times "    \
-	  "fallback_ms and the RNR timer")                                                          \
-	K(admission, peers, "peers", U32, 0, 65536, "1024",                                         \
-	  "peers that a worker tells of each SRQ, and SRQs of peers that it knows; more hear of "   \
-	  "a change only when they are answered, and are counted as adm_exhausted")
+#define UR_CONFIG_KEYS_ADMISSION(K)                                                                \
+	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                         \
+	  "order in which peers that overrun an SRQ get its receives (in extended mode, if both "  \
+	  "ends are not plain). plain: first come, first served; ab: the oldest refused requests " \
+	  "are served first; intelligent: the same, and peers hold back what would be refused "    \
+	  "until a receive is granted")                                                            \
+	K(admission, fallback_ms, "fallback_ms", U32, 1, 655, "20",                                \
+	  "intelligent: interval at which a sender that waits for a grant probes")                 \
+	K(admission, recall_us, "recall_us", U32, 10, 1000000, "2000",                             \
+	  "intelligent: a grant that is not used for this long is void, and the next refused "     \
+	  "request gets the receive; a few round trips")                                           \
+	K(admission, mark_ms, "mark_ms", U32, 10, 60000, "1000",                                   \
+	  "a refused request loses its place after this long a silence of its sender; more than "  \
+	  "four times fallback_ms and the RNR timer")                                              \
+	K(admission, peers, "peers", U32, 0, 65536, "1024",                                        \
+	  "peers per worker that are notified of the status of SRQs, and SRQs of peers whose "     \
+	  "status is kept; more of them learn it from ACKs only and count as adm_exhausted")
 
 #define UR_CONFIG_KEYS_CAPTURE(K)                                                                  \
 	K(capture, file, "file", TEXT, "a file name, empty for no capture", 0, "",                 \

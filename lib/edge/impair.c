@@ -46,13 +46,7 @@ struct exit {
 };
 
 static const char *const counter_names[] = {
-#define X(name, text) #name,
-	UR_IMPAIR_COUNTERS(X)
-#undef X
-};
-
-static const char *const counter_texts[] = {
-#define X(name, text) text,
+#define X(name, type, unit, help) #name,
 	UR_IMPAIR_COUNTERS(X)
 #undef X
 };
@@ -60,11 +54,6 @@ static const char *const counter_texts[] = {
 const char *ur_impair_counter_name(unsigned counter)
 {
 	return counter < UR_IMPAIR_CNT ? counter_names[counter] : "?";
-}
-
-const char *ur_impair_counter_text(unsigned counter)
-{
-	return counter < UR_IMPAIR_CNT ? counter_texts[counter] : "?";
 }
 
 ur_chance ur_impair_chance(double probability)

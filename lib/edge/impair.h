@@ -32,29 +32,32 @@
  * Thread class: one owner (the worker).
  */
 
-/* X(name, text): the counters */
+/* X(NAME, type, unit, help): docs/design/counters.md */
 #define UR_IMPAIR_COUNTERS(X)                                                                      \
-	X(PACKETS, "packets seen")                                                                 \
-	X(LOST, "dropped on purpose")                                                              \
-	X(CORRUPTED, "one bit flipped")                                                            \
-	X(MARKED, "marked congestion experienced")                                                 \
-	X(NOT_ECT, "chosen for a mark but not ECN-capable")                                        \
-	X(DUPLICATED, "doubled")                                                                   \
-	X(REORDERED, "held back for later ones")                                                   \
-	X(DELAYED, "delayed")                                                                      \
-	X(HOLD_FULL, "not held back: too many are")                                                \
-	X(OVERFLOW, "dropped: the delay line is full")                                             \
-	X(NO_MEMORY, "not copied or corrupted for lack of a buffer")                               \
-	X(LINK_PACKETS, "sent over the slow link")                                                 \
-	X(LINK_BYTES, "their bytes on the wire")                                                   \
-	X(LINK_DROPPED, "dropped: the slow link's queue is full")                                  \
-	X(LINK_MARKED, "marked congestion experienced by the slow link's queue")                   \
-	X(LINK_WAIT_NS, "time that packets waited for the slow link, all together")                \
-	X(LINK_WAIT_MAX_NS, "the longest of these times")                                          \
-	X(BURSTS, "bursts of loss")
+	X(PACKETS, COUNTER, "packets", "packets that passed [impair]")                             \
+	X(LOST, COUNTER, "packets", "packets dropped on purpose")                                  \
+	X(CORRUPTED, COUNTER, "packets", "packets with one bit flipped")                           \
+	X(MARKED, COUNTER, "packets", "packets marked ECN CE")                                     \
+	X(NOT_ECT, COUNTER, "packets", "packets chosen for a mark that are not ECN-capable")       \
+	X(DUPLICATED, COUNTER, "packets", "packets duplicated")                                    \
+	X(REORDERED, COUNTER, "packets", "packets held for later ones to overtake")                \
+	X(DELAYED, COUNTER, "packets", "packets delayed")                                          \
+	X(HOLD_FULL, COUNTER, "packets", "packets not held because too many were")                 \
+	X(OVERFLOW, COUNTER, "packets", "packets dropped because the delay line was full")         \
+	X(NO_MEMORY, COUNTER, "packets", "packets not copied or corrupted for lack of a buffer")   \
+	X(LINK_PACKETS, COUNTER, "packets", "packets sent over the slow link")                     \
+	X(LINK_BYTES, COUNTER, "bytes", "bytes on the wire of the slow link")                      \
+	X(LINK_DROPPED, COUNTER, "packets",                                                        \
+	  "packets dropped because the slow link's queue was full")                                \
+	X(LINK_MARKED, COUNTER, "packets", "packets marked ECN CE by the slow link's queue")       \
+	X(LINK_WAIT_NS, COUNTER, "nanoseconds",                                                    \
+	  "time that packets waited for the slow link, summed")                                    \
+	X(LINK_WAIT_MAX_NS, GAUGE, "nanoseconds",                                                  \
+	  "longest time that a packet waited for the slow link")                                   \
+	X(BURSTS, COUNTER, "bursts", "bursts of loss")
 
 enum ur_impair_counter {
-#define X(name, text) UR_IMPAIR_##name,
+#define X(name, type, unit, help) UR_IMPAIR_##name,
 	UR_IMPAIR_COUNTERS(X)
 #undef X
 		UR_IMPAIR_CNT
@@ -100,9 +103,8 @@ struct ur_impair;
 /* Converts a probability, clamped to [0, 1]; NaN becomes 0. Example: 0.01 gives 42949672. */
 ur_chance ur_impair_chance(double probability);
 
-/* "lost"; "dropped on purpose". Never NULL for a valid value. */
+/* "LOST". Never NULL for a valid value. */
 const char *ur_impair_counter_name(unsigned counter);
-const char *ur_impair_counter_text(unsigned counter);
 
 /* True if the configuration has any effect. */
 bool ur_impair_active(const struct ur_impair_config *cfg);

@@ -11,12 +11,6 @@ static const char *const verdict_names[] = {
 #undef X
 };
 
-static const char *const verdict_texts[] = {
-#define X(name, text) text,
-	UR_NEIGH_VERDICTS(X)
-#undef X
-};
-
 static const char *const state_names[] = {
 #define X(name, text) text,
 	UR_NEIGH_STATES(X)
@@ -26,11 +20,6 @@ static const char *const state_names[] = {
 const char *ur_neigh_verdict_name(unsigned verdict)
 {
 	return verdict < UR_NEIGH_VERDICT_CNT ? verdict_names[verdict] : "?";
-}
-
-const char *ur_neigh_verdict_text(unsigned verdict)
-{
-	return verdict < UR_NEIGH_VERDICT_CNT ? verdict_texts[verdict] : "?";
 }
 
 const char *ur_neigh_state_name(unsigned state)

@@ -57,6 +57,14 @@ enum ur_neigh_verdict {
 		UR_NEIGH_VERDICT_CNT
 };
 
+/* What the table counts besides. X(name, unit, help): docs/design/counters.md */
+#define UR_NEIGH_COUNTERS(X)                                                                       \
+	X(queries, "packets", "ARP requests and neighbour solicitations sent")                     \
+	X(learned, "entries", "entries made or changed by a received frame")                       \
+	X(evicted, "entries", "entries given up for a new one")                                    \
+	X(no_room, "entries", "neighbours not learned because the table was full")                 \
+	X(moved, "entries", "known MAC addresses that changed")
+
 /* X(name, text): states of an entry, see ur_neigh_resolve(). */
 #define UR_NEIGH_STATES(X)                                                                         \
 	X(FREE, "free")                                                                            \
@@ -111,20 +119,17 @@ struct ur_neigh {
 	uint64_t next_due_ns;	     /* at most the earliest due_ns */
 	_Atomic uint32_t generation; /* changes whenever an entry's MAC address does; any thread */
 	uint64_t cnt[UR_NEIGH_VERDICT_CNT];
-	uint64_t queries_cnt; /* ARP requests and solicitations sent */
-	uint64_t learned_cnt; /* entries made or changed by what was heard */
-	uint64_t evicted_cnt; /* entries given up for a new one */
-	uint64_t no_room_cnt; /* neighbours not learned for lack of an entry */
-	uint64_t moved_cnt;   /* known MAC addresses that changed */
-	uint64_t mld_due_ns;  /* of the next MLD report; UINT64_MAX: none */
-	uint8_t mld_repeats;  /* reports of joining that are still to come */
-	bool mld_v1;	      /* the query was MLDv1's */
+#define X(name, unit, help) uint64_t name##_cnt;
+	UR_NEIGH_COUNTERS(X)
+#undef X
+	uint64_t mld_due_ns; /* of the next MLD report; UINT64_MAX: none */
+	uint8_t mld_repeats; /* reports of joining that are still to come */
+	bool mld_v1;	     /* the query was MLDv1's */
 	struct ur_neigh_queue out;
 };
 
-/* "arp_request"; "ARP request answered"; "reachable". Never NULL for a valid value. */
+/* "ARP_REQUEST"; "reachable". Never NULL for a valid value. */
 const char *ur_neigh_verdict_name(unsigned verdict);
-const char *ur_neigh_verdict_text(unsigned verdict);
 const char *ur_neigh_state_name(unsigned state);
 
 /* The link-local IPv6 address of a MAC address (fe80::/64 and the modified EUI-64). */

@@ -601,18 +601,27 @@ bool ur_port_wait_link(const struct ur_port *port, unsigned timeout_ms)
 	return true;
 }
 
-/* X(field of rte_eth_stats) */
-#define STATS(X)                                                                                   \
-	X(ipackets) X(opackets) X(ibytes) X(obytes) X(imissed) X(ierrors) X(oerrors) X(rx_nombuf)
-
-static void emit_stats(const struct ur_port *port, struct ur_emit *e)
+bool ur_port_read_counters(const struct ur_port *port, struct ur_port_counters *out)
 {
 	struct rte_eth_stats stats;
 
+	*out = (struct ur_port_counters){0};
 	if (rte_eth_stats_get(port->id, &stats) < 0)
+		return false;
+#define X(name, unit, help) out->name = stats.name;
+	UR_PORT_COUNTERS(X)
+#undef X
+	return true;
+}
+
+static void emit_counters(const struct ur_port *port, struct ur_emit *e)
+{
+	struct ur_port_counters c;
+
+	if (!ur_port_read_counters(port, &c))
 		return;
-#define X(field) ur_emit_u64(e, #field, stats.field);
-	STATS(X)
+#define X(name, unit, help) ur_emit_u64(e, #name, c.name);
+	UR_PORT_COUNTERS(X)
 #undef X
 }
 
@@ -631,7 +640,7 @@ void ur_port_emit(const struct ur_port *port, struct ur_emit *e)
 	ur_emit_u64(e, "queues", port->queue_cnt);
 	ur_emit_u64(e, "mtu", port->mtu);
 	ur_emit_u64(e, "pmtu", port->max_payload);
-	emit_stats(port, e);
+	emit_counters(port, e);
 }
 
 int ur_port_counters(struct ur_emit *e, const char *params, void *ctx)

@@ -104,7 +104,27 @@ bool ur_port_link_up(const struct ur_port *port);
 /* Waits up to timeout_ms for the link (memif: for the peer). Returns whether it is up. */
 bool ur_port_wait_link(const struct ur_port *port, unsigned timeout_ms);
 
-/* The device's own counters (rte_eth_stats) and the port's properties, by name. */
+/* What the device counts, fields of rte_eth_stats. X(name, unit, help): docs/design/counters.md */
+#define UR_PORT_COUNTERS(X)                                                                        \
+	X(ipackets, "packets", "packets that the device received")                                 \
+	X(opackets, "packets", "packets that the device sent")                                     \
+	X(ibytes, "bytes", "bytes that the device received")                                       \
+	X(obytes, "bytes", "bytes that the device sent")                                           \
+	X(imissed, "packets", "packets dropped because the receive queue was full")                \
+	X(ierrors, "packets", "packets received with errors")                                      \
+	X(oerrors, "packets", "packets that could not be sent")                                    \
+	X(rx_nombuf, "packets", "packets dropped because no packet buffer was free")
+
+struct ur_port_counters {
+#define X(name, unit, help) uint64_t name;
+	UR_PORT_COUNTERS(X)
+#undef X
+};
+
+/* False, and all zero, when the device counts nothing. May take a system call. */
+bool ur_port_read_counters(const struct ur_port *port, struct ur_port_counters *out);
+
+/* The device's counters and the port's properties, by name. */
 void ur_port_emit(const struct ur_port *port, struct ur_emit *e);
 
 /* A ur_counters_fn over a struct ur_port as ctx, for "/uroce/port". */

@@ -204,7 +204,7 @@ static unsigned output_notifies(struct ur_engine *e, struct ur_tx *tx, unsigned 
 	unsigned made = 0;
 	struct ur_qp *qp;
 
-	while (made < cap && (qp = ur_admission_next(&e->core, &tx[made], now_ns)))
+	while (made < cap && (qp = ur_admission_make_next(&e->core, &tx[made], now_ns)))
 		charge_ahead(&e->core, qp, &tx[made++]);
 	return made;
 }

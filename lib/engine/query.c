@@ -137,9 +137,9 @@ bool ur_engine_next_pool(const struct ur_engine *e, struct ur_pool_cursor *curso
 		.generation = p->generation,
 		.qps = srq->qp_cnt,
 		.posted = ur_wq_cnt(&srq->rq),
-		.marked_a = p->marked[UR_ADM_LETTER_A],
-		.marked_b = p->marked[UR_ADM_LETTER_B],
-		.called = p->called_cnt,
+		.refused_a = p->refused[UR_ADM_CLASS_A],
+		.refused_b = p->refused[UR_ADM_CLASS_B],
+		.granted = p->granted_cnt,
 		.cnt = p->cnt,
 	};
 	out->room = ur_adm_pool_room(p, out->posted);

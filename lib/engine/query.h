@@ -91,7 +91,7 @@ struct ur_pool_view {
 	uint16_t generation; /* changes of status */
 	uint32_t qps;
 	uint32_t posted, room; /* receives; those not promised to anyone */
-	uint32_t marked_a, marked_b, called;
+	uint32_t refused_a, refused_b, granted;
 	struct ur_adm_counters cnt;
 };
 

@@ -9,7 +9,7 @@
 /* Maximum number of ranges shown. The count before them covers the rest. */
 #define RANGES_MAX 8
 
-static const char *const letters[4] = {"none", "A", "B", "3"};
+static const char *const classes[4] = {"none", "A", "B", "3"};
 
 static void out_asth(struct ur_out *o, const struct ur_asth *x)
 {
@@ -17,9 +17,9 @@ static void out_asth(struct ur_out *o, const struct ur_asth *x)
 
 	ur_outf(o, " ASTH{%s generation %u room %u", statuses[x->status & 3], x->generation,
 		x->room);
-	if (x->letter)
-		ur_outf(o, " letter %s", letters[x->letter & 3]);
-	ur_outf(o, "%s}", x->called ? " called" : "");
+	if (x->queue_class)
+		ur_outf(o, " class %s", classes[x->queue_class & 3]);
+	ur_outf(o, "%s}", x->granted ? " granted" : "");
 }
 
 static void out_xth(struct ur_out *o, const struct ur_xth *x)
@@ -34,7 +34,7 @@ static void out_xth(struct ur_out *o, const struct ur_xth *x)
 	if (x->flags & UR_XTH_RECV)
 		ur_outf(o, " receive %" PRIu32, x->rwqen);
 	if (x->flags & UR_XTH_CLAIM)
-		ur_outf(o, " claims %s", letters[x->flags >> UR_XTH_CLAIM_SHIFT & 3]);
+		ur_outf(o, " claims %s", classes[x->flags >> UR_XTH_CLAIM_SHIFT & 3]);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (x->flags & flags[i].flag)
 			ur_outf(o, " %s", flags[i].name);

@@ -6,22 +6,22 @@
 #include "wire/assert.h"
 #include "wire/bits.h"
 
-#define RTT_NS	   UINT64_C(50000) /* of a peer to which nothing was ever sent */
+#define RTT_NS	   UINT64_C(50000) /* assumed before the first sample */
 #define WAKE_BATCH 16u
 
 #define SRQ_OF(ptr, member)                                                                        \
 	((struct ur_srq *)(void *)((char *)(ptr)-offsetof(struct ur_srq, member)))
-#define QP_OF_ADM(ptr)	  UR_QP_OF(ptr, adm)
-#define QP_OF_MARK(ptr)	  UR_QP_OF(ptr, adm.mark)
-#define QP_OF_WAITER(ptr) UR_QP_OF(ptr, adm.waiter)
+#define QP_OF_ADM(ptr)	   UR_QP_OF(ptr, adm)
+#define QP_OF_REFUSAL(ptr) UR_QP_OF(ptr, adm.refusal)
+#define QP_OF_WAITER(ptr)  UR_QP_OF(ptr, adm.waiter)
 
 void ur_adm_attr_default(struct ur_adm_attr *attr)
 {
 	*attr = (struct ur_adm_attr){
 		.mode = UR_ADM_PLAIN,
 		.fallback_ns = UINT64_C(20000000),
-		.recall_ns = UINT64_C(2000000),
-		.mark_life_ns = UINT64_C(1000000000),
+		.grant_life_ns = UINT64_C(2000000),
+		.refusal_life_ns = UINT64_C(1000000000),
 		.status_ns = UINT64_C(100000000),
 	};
 }
@@ -48,7 +48,7 @@ size_t ur_admission_size(uint32_t cnt)
 	return layout_of(cnt).total;
 }
 
-/* The first code that is as long; the longest when none is. */
+/* The shortest timer code of at least `ns`; the longest if there is none. */
 static uint8_t code_of(uint64_t ns)
 {
 	for (uint8_t code = 1; code < 32; code++)
@@ -95,20 +95,20 @@ static uint32_t posted(const struct ur_srq *srq)
 	return ur_wq_cnt(&srq->rq);
 }
 
-/* Something about the pool changed that somebody may have to be told, or that moves its timer. */
-static void touch(struct ur_srq *srq)
+/* The pool changed: a grant or NOTIFY may be due, or its timer. */
+static void set_changed(struct ur_srq *srq)
 {
-	srq->news = true;
+	srq->changed = true;
 	ur_sched_set(&srq->core->adm.busy, &srq->node, true);
 }
 
 void ur_admission_join(struct ur_core *core, struct ur_srq *srq)
 {
 	const struct ur_adm_attr *attr = &core->adm.attr;
-	struct ur_adm_limits limits = {attr->mode, attr->mark_life_ns, attr->recall_ns};
+	struct ur_adm_limits limits = {attr->mode, attr->refusal_life_ns, attr->grant_life_ns};
 
 	srq->core = core;
-	srq->news = false;
+	srq->changed = false;
 	srq->node = (struct ur_sched_node){0};
 	srq->timer = (struct ur_timer){.kind = UR_TIMER_POOL};
 	ur_adm_pool_init(&srq->adm, &limits);
@@ -203,19 +203,19 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 	if (a->attr.mode == UR_ADM_PLAIN || qp->mode != UR_MODE_EXTENDED)
 		return;
 	if (agreed->tells && qp->srq) {
-		qp->admission |= UR_ADM_TELLS;
+		qp->admission |= UR_ADM_RECEIVER;
 		if (a->attr.mode == UR_ADM_INTELLIGENT)
 			enter_peer(qp, now_ns);
 	}
 	if (!agreed->told)
 		return;
-	qp->admission |= UR_ADM_TOLD;
+	qp->admission |= UR_ADM_SENDER;
 	if (!agreed->notifies)
 		return;
 	to = ur_path_destination(&qp->path);
 	qp->adm.entry = ur_sst_get(&a->sst, to.b, agreed->pool);
 	if (qp->adm.entry)
-		qp->admission |= UR_ADM_HELD;
+		qp->admission |= UR_ADM_HOLDER;
 	else
 		qp->core->cnt.adm_exhausted++;
 }
@@ -225,7 +225,7 @@ static struct ur_timer *timer_of(struct ur_admission *a, const struct ur_sst_ent
 	return &a->timers[e - a->entries];
 }
 
-/* ADM-MARK-02 */
+/* ADM-REFUSAL-02 */
 void ur_admission_forget(struct ur_qp *qp)
 {
 	struct ur_admission *a = &qp->core->adm;
@@ -233,11 +233,11 @@ void ur_admission_forget(struct ur_qp *qp)
 
 	if (!qp->admission)
 		return;
-	if (qp->admission & UR_ADM_TELLS) {
+	if (qp->admission & UR_ADM_RECEIVER) {
 		leave_peer(qp);
-		if (q->mark.letter) {
-			ur_adm_pool_forget(&qp->srq->adm, &q->mark);
-			touch(qp->srq);
+		if (q->refusal.queue_class) {
+			ur_adm_pool_forget(&qp->srq->adm, &q->refusal);
+			set_changed(qp->srq);
 		}
 	}
 	if (q->entry) {
@@ -247,8 +247,8 @@ void ur_admission_forget(struct ur_qp *qp)
 		ur_sst_put(&a->sst, q->entry);
 		q->entry = NULL;
 	}
-	q->letter = UR_ADM_NONE;
-	q->go = q->heard = false;
+	q->queue_class = UR_ADM_NONE;
+	q->may_send = q->status_seen = false;
 	qp->admission = 0;
 }
 
@@ -258,34 +258,34 @@ bool ur_admission_admit(struct ur_qp *qp, uint8_t claim, uint64_t now_ns)
 {
 	struct ur_srq *srq = qp->srq;
 	struct ur_counters *cnt = &qp->core->cnt;
-	uint8_t held = qp->adm.mark.letter;
+	uint8_t held = qp->adm.refusal.queue_class;
 	uint16_t generation = srq->adm.generation;
 	bool ok;
 
-	if (claim > UR_ADM_LETTER_B)
+	if (claim > UR_ADM_CLASS_B)
 		claim = UR_ADM_NONE;
 	cnt->adm_false_claims += claim && claim != held;
-	ok = ur_adm_pool_request(&srq->adm, &qp->adm.mark, claim, posted(srq), now_ns);
+	ok = ur_adm_pool_request(&srq->adm, &qp->adm.refusal, claim, posted(srq), now_ns);
 	cnt->adm_accepted += ok;
 	cnt->adm_refused += !ok;
 	if (__builtin_expect(!ok || held || generation != srq->adm.generation, 0))
-		touch(srq);
+		set_changed(srq);
 	return ok;
 }
 
 /* ADM-EARLY-01 */
-uint32_t ur_admission_early(const struct ur_qp *qp)
+uint32_t ur_admission_early_room(const struct ur_qp *qp)
 {
 	uint32_t cnt = posted(qp->srq);
 
-	if (qp->adm.mark.letter || !ur_adm_pool_is_open(&qp->srq->adm, cnt))
+	if (qp->adm.refusal.queue_class || !ur_adm_pool_is_open(&qp->srq->adm, cnt))
 		return 0;
 	return ur_adm_pool_room(&qp->srq->adm, cnt);
 }
 
-void ur_admission_heard(struct ur_qp *qp, uint64_t now_ns)
+void ur_admission_refresh(struct ur_qp *qp, uint64_t now_ns)
 {
-	ur_adm_pool_heard(&qp->srq->adm, &qp->adm.mark, now_ns);
+	ur_adm_pool_refresh(&qp->srq->adm, &qp->adm.refusal, now_ns);
 }
 
 uint8_t ur_admission_rnr_timer(const struct ur_qp *qp)
@@ -314,13 +314,13 @@ uint32_t ur_admission_status(const struct ur_qp *qp)
 {
 	struct ur_asth x = status_of(qp->srq);
 
-	x.letter = qp->adm.mark.letter;
-	x.called = qp->adm.mark.called;
-	return ur_asth_word(&x);
+	x.queue_class = qp->adm.refusal.queue_class;
+	x.granted = qp->adm.refusal.granted;
+	return ur_asth_pack(&x);
 }
 
-/* A holder of the served letter can be called. */
-static bool can_call(const struct ur_srq *srq)
+/* A refusal of the served class can get a grant. */
+static bool can_grant(const struct ur_srq *srq)
 {
 	const struct ur_adm_pool *p = &srq->adm;
 
@@ -336,40 +336,40 @@ bool ur_admission_wants_output(const struct ur_core *core)
 	{
 		const struct ur_srq *srq = SRQ_OF(n, node);
 
-		if (srq->news || can_call(srq))
+		if (srq->changed || can_grant(srq))
 			return true;
 	}
 	return false;
 }
 
-/* Everything is told. Who is marked may have to be called when a receive is posted. */
-static void rest(struct ur_srq *srq)
+/* Nothing is due. An SRQ with refusals stays listed: a receive posted later may bring a grant. */
+static void go_idle(struct ur_srq *srq)
 {
 	struct ur_core *core = srq->core;
 	uint64_t at;
 
-	if (srq->news) {
+	if (srq->changed) {
 		at = ur_adm_pool_deadline(&srq->adm);
 		if (at != UR_NEVER && (!srq->timer.armed || at < srq->timer.deadline_ns))
 			ur_timer_set(&core->wheel, &srq->timer, at);
 	}
-	srq->news = false;
-	if (!srq->adm.marked[UR_ADM_LETTER_A] && !srq->adm.marked[UR_ADM_LETTER_B])
+	srq->changed = false;
+	if (!srq->adm.refused[UR_ADM_CLASS_A] && !srq->adm.refused[UR_ADM_CLASS_B])
 		ur_sched_set(&core->adm.busy, &srq->node, false);
 }
 
-/* Who is told next, NULL: nobody. */
-static struct ur_qp *next_told(struct ur_srq *srq, bool *called, uint64_t now_ns)
+/* The queue pair to send to next, NULL: none. */
+static struct ur_qp *next_recipient(struct ur_srq *srq, bool *granted, uint64_t now_ns)
 {
-	struct ur_adm_mark *m = ur_adm_pool_next_call(&srq->adm, posted(srq), now_ns);
+	struct ur_adm_refusal *r = ur_adm_pool_next_grant(&srq->adm, posted(srq), now_ns);
 	struct ur_adm_peer *peer;
 	struct ur_pool_peer *pp;
 	struct ur_qp *qp;
 
-	*called = m != NULL;
-	if (m) {
-		srq->news = true; /* for the timer */
-		return QP_OF_MARK(m);
+	*granted = r != NULL;
+	if (r) {
+		srq->changed = true; /* for the timer */
+		return QP_OF_REFUSAL(r);
 	}
 	peer = ur_adm_pool_next_notify(&srq->adm, now_ns);
 	if (!peer)
@@ -381,7 +381,7 @@ static struct ur_qp *next_told(struct ur_srq *srq, bool *called, uint64_t now_ns
 }
 
 /* ADM-NOTIFY-03 */
-static void make_notify(struct ur_qp *qp, bool called, struct ur_tx *tx)
+static void make_notify(struct ur_qp *qp, bool granted, struct ur_tx *tx)
 {
 	struct ur_asth x = status_of(qp->srq);
 	struct ur_build_bth bth = {
@@ -392,32 +392,32 @@ static void make_notify(struct ur_qp *qp, bool called, struct ur_tx *tx)
 	};
 	uint8_t *p;
 
-	x.letter = called ? qp->adm.mark.letter : UR_ADM_NONE;
-	x.called = called;
+	x.queue_class = granted ? qp->adm.refusal.queue_class : UR_ADM_NONE;
+	x.granted = granted;
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
 	p = ur_build_begin(tx, &qp->path, &bth, UR_ASTH_BYTES + UR_POOL_BYTES);
-	ur_build32(ur_build32(p, ur_asth_word(&x)), qp->srq->pool);
-	qp->core->cnt.adm_calls_sent += called;
-	qp->core->cnt.adm_notifies_sent += !called;
+	ur_build32(ur_build32(p, ur_asth_pack(&x)), qp->srq->pool);
+	qp->core->cnt.adm_grants_sent += granted;
+	qp->core->cnt.adm_notifies_sent += !granted;
 }
 
-struct ur_qp *ur_admission_next(struct ur_core *core, struct ur_tx *tx, uint64_t now_ns)
+struct ur_qp *ur_admission_make_next(struct ur_core *core, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_sched_node *n, *next;
 
 	for (n = ur_sched_peek(&core->adm.busy); n; n = next) {
 		struct ur_srq *srq = SRQ_OF(n, node);
-		bool called;
+		bool granted;
 		struct ur_qp *qp;
 
 		next = TAILQ_NEXT(n, link);
-		qp = next_told(srq, &called, now_ns);
+		qp = next_recipient(srq, &granted, now_ns);
 		if (qp) {
-			make_notify(qp, called, tx);
+			make_notify(qp, granted, tx);
 			return qp;
 		}
-		rest(srq);
+		go_idle(srq);
 	}
 	return NULL;
 }
@@ -429,12 +429,12 @@ void ur_admission_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_n
 
 	ur_adm_pool_expire(&srq->adm, now_ns);
 	core->cnt.adm_expired += srq->adm.cnt.expired - expired;
-	touch(srq);
+	set_changed(srq);
 }
 
 /* ---- sender ---- */
 
-/* ADM-SST-04: those that wait in the entry, n of them at most. */
+/* ADM-SST-04: releases up to n waiters of the entry. */
 static void wake(struct ur_core *core, struct ur_sst_entry *e, uint32_t n, uint64_t now_ns)
 {
 	struct ur_sst_waiter *out[WAKE_BATCH];
@@ -446,7 +446,7 @@ static void wake(struct ur_core *core, struct ur_sst_entry *e, uint32_t n, uint6
 		for (uint32_t i = 0; i < got; i++) {
 			struct ur_qp *qp = QP_OF_WAITER(out[i]);
 
-			qp->adm.go = true;
+			qp->adm.may_send = true;
 			core->cnt.adm_woken++;
 			ur_qp_update(qp);
 		}
@@ -465,20 +465,20 @@ static void set_entry_timer(struct ur_core *core, struct ur_sst_entry *e)
 		ur_timer_set(&core->wheel, t, at);
 }
 
-/* ADM-HOLD-01, ADM-HOLD-02. Leave that was given stays: what is in a ready list has something. */
+/* ADM-HOLD-01, ADM-HOLD-02. A release stays in force: a queue pair in a ready list can send. */
 void ur_admission_update(struct ur_qp *qp)
 {
 	struct ur_adm_qp *q = &qp->adm;
 
-	if (!ur_ext_requester_asks(qp) || q->letter || q->go) {
+	if (!ur_ext_requester_asks(qp) || q->queue_class || q->may_send) {
 		ur_sst_unwait(q->entry, &q->waiter);
 		return;
 	}
-	/* ADM-HOLD-04. What has expired is found out by the entry's timer. */
+	/* ADM-HOLD-04. The entry's timer finds an expired status. */
 	if (TAILQ_EMPTY(&q->entry->waiters[UR_ADM_NONE]) &&
-	    ur_sst_may_send(q->entry, UR_ADM_NONE, q->entry->heard_ns)) {
+	    ur_sst_may_send(q->entry, UR_ADM_NONE, q->entry->updated_ns)) {
 		ur_sst_unwait(q->entry, &q->waiter);
-		q->go = true;
+		q->may_send = true;
 		return;
 	}
 	qp->core->cnt.adm_waits += !q->waiter.waits;
@@ -486,7 +486,7 @@ void ur_admission_update(struct ur_qp *qp)
 	set_entry_timer(qp->core, q->entry);
 }
 
-static void hear(struct ur_qp *qp, const struct ur_asth *x, uint64_t now_ns)
+static void update_entry(struct ur_qp *qp, const struct ur_asth *x, uint64_t now_ns)
 {
 	struct ur_sst_entry *e = qp->adm.entry;
 
@@ -498,51 +498,52 @@ static void hear(struct ur_qp *qp, const struct ur_asth *x, uint64_t now_ns)
 		wake(qp->core, e, 1, now_ns);
 }
 
-/* ADM-LETTER-01 */
-static void take_letter(struct ur_qp *qp, uint8_t letter)
+/* ADM-CLASS-01 */
+static void take_class(struct ur_qp *qp, uint8_t queue_class)
 {
 	const struct ur_selective *psn = &qp->xreq.psn;
 
-	qp->adm.letter =
-		letter > UR_ADM_LETTER_B || ur_psn_eq(psn->una, psn->max) ? UR_ADM_NONE : letter;
-	if (qp->adm.letter)
-		qp->adm.go = false;
+	qp->adm.queue_class = queue_class > UR_ADM_CLASS_B || ur_psn_eq(psn->una, psn->max)
+				      ? UR_ADM_NONE
+				      : queue_class;
+	if (qp->adm.queue_class)
+		qp->adm.may_send = false;
 }
 
-void ur_admission_word(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+void ur_admission_on_status(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	qp->adm.heard = true;
+	qp->adm.status_seen = true;
 	if (!ur_psn_lt(p->xaeth.epsn, qp->xreq.psn.una))
-		take_letter(qp, p->asth.letter);
-	hear(qp, &p->asth, now_ns);
+		take_class(qp, p->asth.queue_class);
+	update_entry(qp, &p->asth, now_ns);
 }
 
-void ur_admission_passed(struct ur_qp *qp, uint32_t messages, uint64_t now_ns)
+void ur_admission_on_complete(struct ur_qp *qp, uint32_t messages, uint64_t now_ns)
 {
 	struct ur_sst_entry *e = qp->adm.entry;
 
-	qp->adm.letter = UR_ADM_NONE;
+	qp->adm.queue_class = UR_ADM_NONE;
 	if (e && messages && !(e->status & 1))
 		wake(qp->core, e, messages, now_ns);
 }
 
 /* ADM-NOTIFY-04 */
-enum ur_drop ur_admission_notified(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	const struct ur_selective *psn = &qp->xreq.psn;
 	struct ur_counters *cnt = &qp->core->cnt;
 
-	if (!(qp->admission & UR_ADM_HELD) || p->pool != qp->agreed.pool ||
+	if (!(qp->admission & UR_ADM_HOLDER) || p->pool != qp->agreed.pool ||
 	    ur_psn_lt(p->bth.psn, psn->una) || ur_psn_lt(psn->max, p->bth.psn))
 		return UR_DROP_POOL;
 	cnt->adm_notifies_received++;
-	if (p->asth.called && ur_psn_eq(p->bth.psn, psn->una)) {
-		cnt->adm_calls_received++;
-		qp->adm.heard = true;
-		take_letter(qp, p->asth.letter);
-		ur_ext_called(qp, now_ns);
+	if (p->asth.granted && ur_psn_eq(p->bth.psn, psn->una)) {
+		cnt->adm_grants_received++;
+		qp->adm.status_seen = true;
+		take_class(qp, p->asth.queue_class);
+		ur_ext_on_grant(qp, now_ns);
 	}
-	hear(qp, &p->asth, now_ns);
+	update_entry(qp, &p->asth, now_ns);
 	return UR_DROP_NONE;
 }
 
@@ -550,7 +551,7 @@ void ur_admission_entry_timer(struct ur_core *core, struct ur_timer *t, uint64_t
 {
 	struct ur_sst_entry *e = &core->adm.entries[t - core->adm.timers];
 
-	/* Once expired, all of them may go; the others in the next turn of the loop. */
+	/* After expiry all may send; the rest of them follow when the timer expires again. */
 	if (ur_sst_deadline(e) <= now_ns)
 		wake(core, e, WAKE_BATCH, now_ns);
 	set_entry_timer(core, e);
@@ -560,10 +561,10 @@ void ur_admission_validate(const struct ur_qp *qp)
 {
 	const struct ur_adm_qp *q = &qp->adm;
 
-	UR_ASSERT(!q->mark.letter || qp->admission & UR_ADM_TELLS);
-	UR_ASSERT(!q->letter || qp->admission & UR_ADM_TOLD);
-	UR_ASSERT(!(qp->admission & UR_ADM_HELD) == !q->entry);
-	UR_ASSERT(!q->peer || qp->admission & UR_ADM_TELLS);
+	UR_ASSERT(!q->refusal.queue_class || qp->admission & UR_ADM_RECEIVER);
+	UR_ASSERT(!q->queue_class || qp->admission & UR_ADM_SENDER);
+	UR_ASSERT(!(qp->admission & UR_ADM_HOLDER) == !q->entry);
+	UR_ASSERT(!q->peer || qp->admission & UR_ADM_RECEIVER);
 	/* ADM-HOLD-02 */
-	UR_ASSERT(!q->waiter.waits || (q->entry && !q->go && !q->letter));
+	UR_ASSERT(!q->waiter.waits || (q->entry && !q->may_send && !q->queue_class));
 }

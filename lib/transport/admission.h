@@ -6,10 +6,10 @@
 #include "wire/packet.h"
 
 /*
- * Receiver admission wired into extended mode (docs/design/admission.md): an SRQ with its pool and
- * who is told of it, a queue pair with the letter of its peer's pool and the entry where it waits.
+ * Receiver admission in extended mode (docs/design/admission.md): joins SRQ and pool, pool and peers,
+ * queue pair and service status table.
  *
- * Thread class: the worker. The SRQ's is that of its queue pairs.
+ * Thread class: the worker of the queue pair, which is also that of its SRQ.
  */
 
 size_t ur_admission_size(uint32_t cnt);
@@ -19,63 +19,66 @@ void ur_admission_init(struct ur_core *core, void *memory, uint32_t cnt,
 
 /* ---- life ---- */
 
-/* The SRQ gets its first queue pair, has lost its last. */
+/* The SRQ got its first queue pair. */
 void ur_admission_join(struct ur_core *core, struct ur_srq *srq);
+/* The SRQ lost its last queue pair. */
 void ur_admission_leave(struct ur_srq *srq);
-/* The queue pair goes to RTR: what was agreed on is in force. */
+/* The queue pair goes to RTR: the roles that were agreed on begin. ADM-AGREE-01 */
 void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns);
-/* It fails, is reset or goes away; harmless when nothing was. */
+/* The queue pair fails, is reset or destroyed: its roles end. Does nothing without any. */
 void ur_admission_forget(struct ur_qp *qp);
 
 /* ---- receiver ---- */
 
 /*
- * A packet that claims `claim` asks for a receive of the queue pair's pool. False: refused; the
- * letter is in the mark.
+ * A packet requests a receive of the queue pair's pool; `claim` is the queue class in it. False: it is
+ * refused, with the class in qp->adm.refusal. RECEIVER only.
  */
 bool ur_admission_admit(struct ur_qp *qp, uint8_t claim, uint64_t now_ns);
-/* So many receives may be bound to packets beyond ePSN. */
-uint32_t ur_admission_early(const struct ur_qp *qp);
-/* Any packet of its peer came. */
-void ur_admission_heard(struct ur_qp *qp, uint64_t now_ns);
-/* The timer of an RNR NAK. */
+/* How many receives packets beyond ePSN may take. */
+uint32_t ur_admission_early_room(const struct ur_qp *qp);
+/* Any packet of the peer arrived: the refusal lives on. */
+void ur_admission_refresh(struct ur_qp *qp, uint64_t now_ns);
+/* The timer code for an RNR NAK. */
 uint8_t ur_admission_rnr_timer(const struct ur_qp *qp);
-/* The ASTH of an ACK or NAK. */
+/* The ASTH for an ACK or NAK, as ur_asth_pack() makes it. */
 uint32_t ur_admission_status(const struct ur_qp *qp);
 
+/* Whether ur_admission_make_next() would make a packet. */
 bool ur_admission_wants_output(const struct ur_core *core);
-/* Makes the next call or NOTIFY; returns whose it is, NULL: there is none. */
-struct ur_qp *ur_admission_next(struct ur_core *core, struct ur_tx *tx, uint64_t now_ns);
-/* The SRQ's timer fired. */
+/* Makes the next grant or NOTIFY in *tx. Returns the queue pair that it goes to, NULL: none is due. */
+struct ur_qp *ur_admission_make_next(struct ur_core *core, struct ur_tx *tx, uint64_t now_ns);
+/* The timer of an SRQ expired. */
 void ur_admission_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_ns);
 
 /* ---- sender ---- */
 
-/*
- * ADM-HOLD-01. The next message needs a receive and is kept back: it is the first packet, and asks
- * for nothing that was granted. HELD.
- */
+/* ADM-HOLD-01. The next message, which needs a receive, must not begin yet. HOLDER only. */
 static inline bool ur_admission_holds(const struct ur_qp *qp)
 {
-	return qp->adm.letter || !qp->adm.go;
+	return qp->adm.queue_class || !qp->adm.may_send;
 }
 
-/* Grants the next message leave, or has it wait in the entry; as ur_qp_update() is called. HELD. */
+/*
+ * Releases the next message or puts the queue pair into the queue of its entry; ur_qp_update() calls
+ * it. HOLDER only.
+ */
 void ur_admission_update(struct ur_qp *qp);
-/* A message that needs a receive is begun. */
-static inline void ur_admission_begun(struct ur_qp *qp)
+/* A message that needs a receive begins: the release is used up. */
+static inline void ur_admission_begin(struct ur_qp *qp)
 {
-	qp->adm.go = false;
+	qp->adm.may_send = false;
 }
-/* An ACK or NAK with a status came, of a QP that is TOLD; others may go on by it. */
-void ur_admission_word(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
-/* So many messages that needed a receive are complete. */
-void ur_admission_passed(struct ur_qp *qp, uint32_t messages, uint64_t now_ns);
-enum ur_drop ur_admission_notified(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
-/* The timer of an entry fired. */
+/* An ACK or NAK brought a status, which may release other queue pairs. SENDER only. */
+void ur_admission_on_status(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* `messages` that needed a receive completed. */
+void ur_admission_on_complete(struct ur_qp *qp, uint32_t messages, uint64_t now_ns);
+/* A NOTIFY or grant arrived. ADM-NOTIFY-04 */
+enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* The timer of an entry expired. */
 void ur_admission_entry_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_ns);
 
-/* Asserts what must hold; ur_qp_validate() calls it. */
+/* Asserts the invariants; ur_qp_validate() calls it. */
 void ur_admission_validate(const struct ur_qp *qp);
 
 #endif

@@ -22,7 +22,7 @@ void ur_qp_update(struct ur_qp *qp)
 
 	if (qp->type == IBV_QPT_UD)
 		ur_ud_follow_sl(qp);
-	if (__builtin_expect(qp->admission & UR_ADM_HELD, 0))
+	if (__builtin_expect(qp->admission & UR_ADM_HOLDER, 0))
 		ur_admission_update(qp);
 	ur_emux_set(&core->emux, &qp->sq_queue, ur_mode_requester_ready(qp));
 	/*

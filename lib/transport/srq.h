@@ -28,7 +28,7 @@ struct ur_srq {
 	struct ur_adm_pool adm;
 	struct ur_timer timer;
 	struct ur_sched_node node; /* in ur_admission.busy */
-	bool news;		   /* since busy was looked at */
+	bool changed;		   /* since admission last served it */
 	LIST_ENTRY(ur_srq) link;   /* in ur_admission.srqs */
 };
 

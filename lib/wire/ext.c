@@ -87,7 +87,7 @@ void ur_put_asth(struct ur_cursor *c, const struct ur_asth *x)
 	uint8_t *p = ur_take(c, UR_ASTH_BYTES);
 
 	if (p)
-		ur_store32(p, ur_asth_word(x));
+		ur_store32(p, ur_asth_pack(x));
 }
 
 void ur_get_asth(struct ur_cursor *c, struct ur_asth *x)
@@ -97,8 +97,8 @@ void ur_get_asth(struct ur_cursor *c, struct ur_asth *x)
 	if (!p)
 		return;
 	x->status = p[0] >> 6;
-	x->letter = p[0] >> 4 & 3;
-	x->called = p[0] >> 3 & 1;
+	x->queue_class = p[0] >> 4 & 3;
+	x->granted = p[0] >> 3 & 1;
 	x->resv = p[0] & 7;
 	x->room = p[1];
 	x->generation = ur_load16(p + 2);

@@ -51,7 +51,8 @@ enum ur_xth_flags {
 	UR_XTH_RECV = 1 << 0,	   /* the message consumes receive `rwqen` (in all its packets) */
 	UR_XTH_LAST_READ = 1 << 1, /* READ: the last request of its message */
 	UR_XTH_RETRY = 1 << 2,	   /* this PSN, or part of it, was sent before */
-	UR_XTH_CLAIM = 3 << 3, /* two bits, enum ur_adm_letter that its message was refused with */
+	UR_XTH_CLAIM =
+		3 << 3, /* two bits, enum ur_adm_class: queue class of the refusal of its message */
 };
 #define UR_XTH_CLAIM_SHIFT 3
 
@@ -88,15 +89,15 @@ struct ur_xrth {
 #define UR_XRTH_BYTES 8
 
 /*
- * WIRE-ASTH-01. ASTH: status 2, letter 2, called 1, reserved 3; room 8; generation 16. Behind it,
+ * WIRE-ASTH-01. ASTH: status 2, queue class 2, grant 1, reserved 3; room 8; generation 16. Behind it,
  * in a NOTIFY alone: the pool's name, 32 bits.
  */
 struct ur_asth {
-	uint8_t status; /* enum ur_adm_status, of the pool */
-	uint8_t letter; /* enum ur_adm_letter that the queue pair addressed holds; 2 bits, any value */
-	bool called;	/* it is called */
+	uint8_t status;	     /* of the pool, enum ur_adm_status */
+	uint8_t queue_class; /* of the addressed queue pair, enum ur_adm_class; 2 bits, any value */
+	bool granted;	     /* a receive is reserved for it */
 	uint8_t resv;	     /* 3 bits */
-	uint8_t room;	     /* receives not promised to anybody; 255: or more */
+	uint8_t room;	     /* receives that are not reserved; 255: or more */
 	uint16_t generation; /* of the status */
 };
 #define UR_ASTH_BYTES 4
@@ -123,11 +124,11 @@ void ur_get_xrth(struct ur_cursor *c, struct ur_xrth *x);
 void ur_put_asth(struct ur_cursor *c, const struct ur_asth *x);
 void ur_get_asth(struct ur_cursor *c, struct ur_asth *x);
 
-static inline uint32_t ur_asth_word(const struct ur_asth *x)
+static inline uint32_t ur_asth_pack(const struct ur_asth *x)
 {
-	return (uint32_t)(x->status & 3) << 30 | (uint32_t)(x->letter & 3) << 28 |
-	       (uint32_t)x->called << 27 | (uint32_t)(x->resv & 7) << 24 | (uint32_t)x->room << 16 |
-	       x->generation;
+	return (uint32_t)(x->status & 3) << 30 | (uint32_t)(x->queue_class & 3) << 28 |
+	       (uint32_t)x->granted << 27 | (uint32_t)(x->resv & 7) << 24 |
+	       (uint32_t)x->room << 16 | x->generation;
 }
 
 #ifdef __cplusplus

@@ -99,7 +99,7 @@ shows 'uroce.sack' \
 42|0|7|23000000|7 10..12|4|8..9 13|3'
 shows 'uroce.xth && uroce.xaeth' 'frame.number' ''
 shows 'uroce.asth' \
-	'frame.number uroce.opcode uroce.psn uroce.epsn uroce.asth.status uroce.asth.letter uroce.asth.called uroce.asth.room uroce.asth.generation uroce.pool' \
+	'frame.number uroce.opcode uroce.psn uroce.epsn uroce.asth.status uroce.asth.class uroce.asth.grant uroce.asth.room uroce.asth.generation uroce.pool' \
 	'25|EXT_NOTIFY|16702650||3|1|1|7|33154|2442302356
 26|EXT_ACKNOWLEDGE_STATUS|16702650|16777215|3|1|1|7|33154|'
 shows 'frame.number == 1' 'uroce.flags.claim' '0'

@@ -59,17 +59,17 @@ start_server "${server_a[@]}" --set admission.mode=intelligent --live --live-int
 expect 0 "${client_b[@]}" --set admission.mode=intelligent --srq --op send --qps 8 --size 1K --receives 2 \
 	--service-us 200 --duration 2 --live --live-interval 0.5 --json "$tmp/run.json"
 clean_result
-[ "$(field '.server.counters | [.adm_accepted, .adm_refused, .adm_calls_sent] | min > 0')" = true ] ||
+[ "$(field '.server.counters | [.adm_accepted, .adm_refused, .adm_grants_sent] | min > 0')" = true ] ||
 	fail "counters: $(field .server.counters)"
-[ "$(field '.client.counters | [.adm_calls_received, .adm_notifies_received, .adm_waits] | min > 0')" = true ] ||
+[ "$(field '.client.counters | [.adm_grants_received, .adm_notifies_received, .adm_waits] | min > 0')" = true ] ||
 	fail "counters: $(field .client.counters)"
 shows server '^admission: intelligent; [0-9.k]+ requests accepted and [0-9.k]+ refused a second$' "admission"
-shows server '^ +pool status +gen +qps posted +room hold A hold B called accepted +refused +calls +NOTIFYs$' \
+shows server '^ +pool status +gen +qps posted +room +in A +in B +grant accepted +refused +grants +NOTIFYs$' \
 	"heading of pools"
 shows server '^ +[0-9]+ (NA|A|NB|B) +[0-9]+ +8 +[0-9]+ ' "row of the pool"
 shows client '^of a peer +pool status +gen +qps +wait$' "heading of peers' pools"
 shows client '^10\.77\.0\.1 +[0-9]+ (NA|A|NB|B) +[0-9]+ +8 +[0-9]+$' "row of the peer's pool"
-shows client '^  messages kept back: [1-9]' "messages kept back"
+shows client '^  messages held back: [1-9]' "messages held back"
 narrow
 stop_server
 echo "an SRQ that is overrun: its pool, and what peers know of it"

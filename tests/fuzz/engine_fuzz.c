@@ -206,8 +206,8 @@ static void make_world(void)
 	static const struct ur_adm_attr admission = {
 		.mode = UR_ADM_INTELLIGENT,
 		.fallback_ns = 1000000,
-		.recall_ns = 100000,
-		.mark_life_ns = 5000000,
+		.grant_life_ns = 100000,
+		.refusal_life_ns = 5000000,
 		.status_ns = 4000000,
 	};
 	struct ur_path_attr path = path_attr();
@@ -339,8 +339,8 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 		uint8_t how = get8(in);
 
 		p->asth = (struct ur_asth){.status = how & 3,
-					   .letter = how >> 2 & 3,
-					   .called = how & 0x10,
+					   .queue_class = how >> 2 & 3,
+					   .granted = how & 0x10,
 					   .room = how >> 5,
 					   .generation = get8(in)};
 		p->pool = how == 0xff ? POOL + 1 : POOL;

@@ -118,7 +118,7 @@ end:	do
 proctype caller()
 {
 end:	do
-	:: atomic { c_expr { view.calls && now.posted > view.called_cnt } ->
+	:: atomic { c_expr { view.calls && now.posted > view.granted_cnt } ->
 		c_code { now.k = call(now.posted); };
 		if
 		:: lost = lost && k > 0

@@ -43,7 +43,7 @@ struct word {
 
 struct world {
 	struct ur_adm_pool pool;
-	struct ur_adm_mark mark[SENDERS];
+	struct ur_adm_refusal mark[SENDERS];
 	struct ur_adm_peer peer;
 	struct ur_sst sst;
 	struct ur_sst_entry *entry;
@@ -55,13 +55,13 @@ struct world {
 
 struct view {
 	uint8_t status;
-	uint8_t waiting[2][SENDERS], called[SENDERS]; /* sender + 1 */
+	uint8_t waiting[2][SENDERS], granted[SENDERS]; /* sender + 1 */
 	uint8_t mark_age[SENDERS], arrived_age[SENDERS];
 	uint8_t known, entry_status, entry_age;
 	uint8_t waits; /* 0: no; else 1 + changes seen since, at most 2 */
 	uint8_t answer[2], notify[2];
-	uint8_t stale;		   /* the peer is to be told */
-	uint8_t calls, called_cnt; /* somebody waits to be called */
+	uint8_t stale;		     /* the peer is to be told */
+	uint8_t grants, granted_cnt; /* somebody waits to be called */
 };
 
 static struct world world;
@@ -80,9 +80,9 @@ static void rebase(uint16_t *generation, uint8_t most)
 	*generation = (uint16_t)(GENERATION - age_of(*generation, most));
 }
 
-static void list(uint8_t *to, const struct ur_adm_marks *line)
+static void list(uint8_t *to, const struct ur_adm_refusals *line)
 {
-	const struct ur_adm_mark *m;
+	const struct ur_adm_refusal *m;
 
 	TAILQ_FOREACH(m, line, order)
 	*to++ = (uint8_t)(m - world.mark + 1);
@@ -90,7 +90,7 @@ static void list(uint8_t *to, const struct ur_adm_marks *line)
 
 static void rebase_mark(unsigned i)
 {
-	if (world.mark[i].letter) {
+	if (world.mark[i].queue_class) {
 		rebase(&world.mark[i].generation, 3);
 		rebase(&world.arrived[i],
 		       1); /* no mark is older than 2: all that matters is 0 or not */
@@ -144,18 +144,18 @@ static void settle_view(void)
 	for (unsigned i = 0; i < SENDERS; i++)
 		rebase_mark(i);
 	rebase_entry();
-	rebase(&world.peer.told, 1);
-	world.peer.told_ns = LONG_AGO;
+	rebase(&world.peer.notified_generation, 1);
+	world.peer.notified_ns = LONG_AGO;
 	world.pool.generation = GENERATION;
 	memset(&world.pool.cnt, 0, sizeof(world.pool.cnt));
 
 	memset(&view, 0, sizeof(view));
 	view.status = world.pool.status;
-	list(view.waiting[0], &world.pool.waiting[UR_ADM_LETTER_A]);
-	list(view.waiting[1], &world.pool.waiting[UR_ADM_LETTER_B]);
-	list(view.called, &world.pool.called);
+	list(view.waiting[0], &world.pool.waiting[UR_ADM_CLASS_A]);
+	list(view.waiting[1], &world.pool.waiting[UR_ADM_CLASS_B]);
+	list(view.granted, &world.pool.granted);
 	for (unsigned i = 0; i < SENDERS; i++) {
-		if (world.mark[i].letter)
+		if (world.mark[i].queue_class)
 			view.mark_age[i] = age_of(world.mark[i].generation, 3);
 		view.arrived_age[i] = age_of(world.arrived[i], 1);
 	}
@@ -168,10 +168,10 @@ static void settle_view(void)
 	view.answer[1] = world.answer.status;
 	view.notify[0] = age_of(world.notify.generation, UINT8_MAX);
 	view.notify[1] = world.notify.status;
-	view.stale = MODE == UR_ADM_INTELLIGENT && world.peer.told != GENERATION;
-	view.calls = MODE == UR_ADM_INTELLIGENT &&
-		     !TAILQ_EMPTY(&world.pool.waiting[ur_adm_pool_served(&world.pool)]);
-	view.called_cnt = (uint8_t)world.pool.called_cnt;
+	view.stale = MODE == UR_ADM_INTELLIGENT && world.peer.notified_generation != GENERATION;
+	view.grants = MODE == UR_ADM_INTELLIGENT &&
+		      !TAILQ_EMPTY(&world.pool.waiting[ur_adm_pool_served(&world.pool)]);
+	view.granted_cnt = (uint8_t)world.pool.granted_cnt;
 }
 
 static struct word no_word(void)
@@ -188,7 +188,7 @@ static struct word word(void)
 static void begin(void)
 {
 	struct ur_adm_limits limits = {
-		.mode = MODE, .mark_life_ns = MARK_LIFE, .recall_ns = RECALL};
+		.mode = MODE, .refusal_life_ns = MARK_LIFE, .grant_life_ns = RECALL};
 	static const uint8_t key[16];
 
 	ur_adm_pool_init(&world.pool, &limits);
@@ -211,17 +211,17 @@ static void begin(void)
 static bool arrive(unsigned i, unsigned posted)
 {
 	struct ur_adm_pool *p = &world.pool;
-	uint8_t held = world.mark[i].letter, status = p->status;
+	uint8_t held = world.mark[i].queue_class, status = p->status;
 	bool ok;
 
 	if (!held)
 		world.arrived[i] = p->generation;
-	ok = ur_adm_pool_request(p, &world.mark[i], UR_ADM_LETTER_A, posted, NOW);
+	ok = ur_adm_pool_request(p, &world.mark[i], UR_ADM_CLASS_A, posted, NOW);
 	if (ok) {
 		UR_ASSERT(!(status & 1) ||
-			  held == (status == UR_ADM_A ? UR_ADM_LETTER_A : UR_ADM_LETTER_B));
+			  held == (status == UR_ADM_A ? UR_ADM_CLASS_A : UR_ADM_CLASS_B));
 		for (unsigned k = 0; k < SENDERS; k++)
-			UR_ASSERT(!world.mark[k].letter ||
+			UR_ASSERT(!world.mark[k].queue_class ||
 				  (int16_t)(world.arrived[i] - world.mark[k].generation) < 2);
 	}
 	settle_view();
@@ -230,7 +230,7 @@ static bool arrive(unsigned i, unsigned posted)
 
 static unsigned call(unsigned posted)
 {
-	unsigned i = (unsigned)(ur_adm_pool_next_call(&world.pool, posted, NOW) - world.mark);
+	unsigned i = (unsigned)(ur_adm_pool_next_grant(&world.pool, posted, NOW) - world.mark);
 
 	settle_view();
 	return i;
@@ -238,7 +238,7 @@ static unsigned call(unsigned posted)
 
 static void recall(void)
 {
-	TAILQ_FIRST(&world.pool.called)->called_ns = LONG_AGO;
+	TAILQ_FIRST(&world.pool.granted)->granted_ns = LONG_AGO;
 	ur_adm_pool_expire(&world.pool, NOW);
 	settle_view();
 }
@@ -248,9 +248,9 @@ static void pass_life(unsigned silent)
 {
 	for (unsigned i = 0; i < SENDERS; i++) {
 		if (silent >> i & 1)
-			world.mark[i].heard_ns = LONG_AGO;
+			world.mark[i].seen_ns = LONG_AGO;
 		else
-			ur_adm_pool_heard(&world.pool, &world.mark[i], NOW);
+			ur_adm_pool_refresh(&world.pool, &world.mark[i], NOW);
 	}
 	ur_adm_pool_expire(&world.pool, NOW);
 	settle_view();

@@ -190,7 +190,7 @@ static void kill_one(struct sim *s, void *arg)
 	for (unsigned i = 0; i < o->senders && o->deaths; i++) {
 		struct sender *snd = &o->snd[i];
 
-		if (snd->dead || !snd->rsp.qp->adm.mark.letter)
+		if (snd->dead || !snd->rsp.qp->adm.refusal.queue_class)
 			continue;
 		snd->dead = true;
 		o->dead++;
@@ -209,8 +209,8 @@ static void run(struct overrun *o)
 {
 	static const struct ur_adm_attr attr = {
 		.fallback_ns = SIM_MS(4),
-		.recall_ns = SIM_US(200),
-		.mark_life_ns = SIM_MS(30),
+		.grant_life_ns = SIM_US(200),
+		.refusal_life_ns = SIM_MS(30),
 		.status_ns = SIM_MS(16),
 	};
 	struct ur_adm_attr adm = attr;
@@ -285,12 +285,12 @@ static void check_rest(struct overrun *o)
 {
 	sim_sleep(o->s, SIM_MS(50));
 	ur_adm_pool_validate(pool_of(o));
-	cr_assert_eq(pool_of(o)->marked[UR_ADM_LETTER_A], 0);
-	cr_assert_eq(pool_of(o)->marked[UR_ADM_LETTER_B], 0);
+	cr_assert_eq(pool_of(o)->refused[UR_ADM_CLASS_A], 0);
+	cr_assert_eq(pool_of(o)->refused[UR_ADM_CLASS_B], 0);
 	for (unsigned i = 0; i < o->senders; i++) {
 		const struct ur_adm_qp *adm = &o->snd[i].req.qp->adm;
 
-		cr_assert(!adm->letter && !adm->waiter.waits, "sender %u", i);
+		cr_assert(!adm->queue_class && !adm->waiter.waits, "sender %u", i);
 		cr_assert(o->snd[i].dead || o->snd[i].done >= o->messages, "sender %u", i);
 	}
 }
@@ -303,7 +303,8 @@ static void end(struct overrun *o)
 	       "%8.1f us, notifies %llu, calls %llu\n",
 	       o->name, o->senders, o->load10 / 10.0, (double)refused(o) / o->served,
 	       (double)o->wait_sum / o->served / 1000, (double)o->wait_max / 1000,
-	       (unsigned long long)cnt->adm_notifies_sent, (unsigned long long)cnt->adm_calls_sent);
+	       (unsigned long long)cnt->adm_notifies_sent,
+	       (unsigned long long)cnt->adm_grants_sent);
 	check_rest(o);
 	for (unsigned i = 0; i < o->senders; i++) {
 		sim_qp_destroy(&o->snd[i].req);
@@ -332,7 +333,7 @@ Test(admission, plain_refuses_again_and_again)
 	end(&o);
 }
 
-/* ADM-STATUS-01, ADM-LETTER-03: rnr_retry 0 would end each of them at its second refusal. */
+/* ADM-STATUS-01, ADM-CLASS-03: rnr_retry 0 would end each of them at its second refusal. */
 Test(admission, letters_order_the_retries_and_cost_none)
 {
 	struct overrun o = {.name = "admission.ab",
@@ -351,7 +352,7 @@ Test(admission, letters_order_the_retries_and_cost_none)
 	end(&o);
 }
 
-/* ADM-CALL-01, ADM-CALL-04, ADM-HOLD-01 */
+/* ADM-GRANT-01, ADM-GRANT-04, ADM-HOLD-01 */
 Test(admission, who_waits_is_refused_once_and_called)
 {
 	struct overrun o = {.name = "admission.intelligent",
@@ -362,7 +363,7 @@ Test(admission, who_waits_is_refused_once_and_called)
 
 	run(&o);
 	cr_assert_leq(refused(&o), o.served);
-	cr_assert_gt(sim_counters(&o.s->ep[PEERS])->adm_calls_sent, o.served / 4);
+	cr_assert_gt(sim_counters(&o.s->ep[PEERS])->adm_grants_sent, o.served / 4);
 	cr_assert_gt(sim_counters(&o.s->ep[0])->adm_waits, 0);
 	end(&o);
 }
@@ -406,7 +407,7 @@ Test(admission, those_that_wait_are_not_overtaken_by_their_own)
 	end(&o);
 }
 
-/* ADM-SST-03, ADM-LETTER-02, ADM-CALL-03 */
+/* ADM-SST-03, ADM-CLASS-02, ADM-GRANT-03 */
 Test(admission, lost_words_and_calls_delay_but_stop_nobody)
 {
 	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT};
@@ -426,7 +427,7 @@ Test(admission, lost_words_and_calls_delay_but_stop_nobody)
 		}
 }
 
-/* ADM-MARK-02, ADM-MARK-03 */
+/* ADM-REFUSAL-02, ADM-REFUSAL-03 */
 Test(admission, dead_holders_leave_no_letter_behind)
 {
 	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT};

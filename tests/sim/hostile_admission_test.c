@@ -13,8 +13,8 @@ static struct ur_asth nonsense(struct pool_world *w)
 	uint32_t x = (uint32_t)sim_rand(&w->rng);
 
 	return (struct ur_asth){.status = x & 3,
-				.letter = x >> 2 & 3,
-				.called = x >> 4 & 1,
+				.queue_class = x >> 2 & 3,
+				.granted = x >> 4 & 1,
 				.resv = x >> 5 & 7,
 				.room = (uint8_t)(x >> 8),
 				.generation = (uint16_t)(x >> 16)};
@@ -46,7 +46,7 @@ static enum sim_verdict adorn(struct sim *s, struct sim_ep *from, uint8_t *frame
 	return SIM_PASS;
 }
 
-/* ADM-MARK-01. To the nanosecond the same, whatever was claimed. */
+/* ADM-REFUSAL-01. To the nanosecond the same, whatever was claimed. */
 Test(hostile_admission, claims_and_reserved_bits_decide_nothing)
 {
 	for (unsigned mode = UR_ADM_PLAIN; mode <= UR_ADM_INTELLIGENT; mode++)
@@ -200,7 +200,7 @@ static enum sim_verdict confuse(struct sim *s, struct sim_ep *from, uint8_t *fra
 	return SIM_KEEP;
 }
 
-/* ADM-SST-01, ADM-LETTER-01, ADM-LETTER-03: not even a retry is used up. */
+/* ADM-SST-01, ADM-CLASS-01, ADM-CLASS-03: not even a retry is used up. */
 Test(hostile_admission, replayed_and_reordered_words_stop_nobody)
 {
 	for (unsigned mode = UR_ADM_AB; mode <= UR_ADM_INTELLIGENT; mode++)

@@ -29,12 +29,12 @@ static bool in_flight(void *arg)
 
 static bool x_holds(void *arg)
 {
-	return ((struct pool_world *)arg)->snd[X].req.qp->adm.letter;
+	return ((struct pool_world *)arg)->snd[X].req.qp->adm.queue_class;
 }
 
 static bool y_holds(void *arg)
 {
-	return ((struct pool_world *)arg)->snd[Y].req.qp->adm.letter;
+	return ((struct pool_world *)arg)->snd[Y].req.qp->adm.queue_class;
 }
 
 static bool x_waits(void *arg)
@@ -72,23 +72,24 @@ static void say(struct pool_world *w, struct ur_packet p)
 	const struct ur_sst_entry *e = qp->adm.entry;
 	bool notify = p.bth.opcode == UR_EXT_NOTIFY;
 	struct ur_psn about = notify ? p.bth.psn : p.xaeth.epsn;
-	bool counts = ur_psn_eq(about, qp->xreq.psn.una) && (!notify || p.asth.called);
+	bool counts = ur_psn_eq(about, qp->xreq.psn.una) && (!notify || p.asth.granted);
 	bool nak = p.aeth.syndrome != 0x1f;
 	uint64_t rnr_until_ns = qp->retry.rnr_until_ns;
 	uint32_t lost = qp->xreq.psn.lost_cnt;
-	uint8_t letter = qp->adm.letter, status = e->status;
+	uint8_t queue_class = qp->adm.queue_class, status = e->status;
 	uint16_t generation = e->generation;
-	bool known = e->known && w->s->now_ns - e->heard_ns < POOL_STATUS_NS;
+	bool known = e->known && w->s->now_ns - e->updated_ns < POOL_STATUS_NS;
 
 	if (counts)
-		letter = p.asth.letter == 3 || !in_flight(w) ? UR_ADM_NONE : p.asth.letter;
+		queue_class =
+			p.asth.queue_class == 3 || !in_flight(w) ? UR_ADM_NONE : p.asth.queue_class;
 	if (!known || (int16_t)(uint16_t)(p.asth.generation - generation) > 0) {
 		status = p.asth.status;
 		generation = p.asth.generation;
 	}
 	SIM_CHECK(w->s, forged_in(w->snd[X].req.ep, p) == UR_DROP_NONE, "a word is dropped");
-	SIM_CHECK(w->s, qp->adm.letter == letter, "letter %u instead of %u", qp->adm.letter,
-		  letter);
+	SIM_CHECK(w->s, qp->adm.queue_class == queue_class, "letter %u instead of %u",
+		  qp->adm.queue_class, queue_class);
 	SIM_CHECK(w->s, e->status == status && e->generation == generation,
 		  "status %u of generation %u instead of %u of %u", e->status, e->generation,
 		  status, generation);
@@ -157,8 +158,8 @@ static void lie_all(enum position at)
 		for (unsigned n = 0; n < KINDS * 2 * 4; n++)
 			lie(w, at, (enum kind)(n % KINDS),
 			    (struct ur_asth){.status = first >> 6,
-					     .letter = first >> 4 & 3,
-					     .called = first >> 3 & 1,
+					     .queue_class = first >> 4 & 3,
+					     .granted = first >> 3 & 1,
 					     .resv = first & 7,
 					     .room = n / KINDS % 2 ? 255 : 0,
 					     .generation = generation[n / KINDS / 2]});
@@ -203,8 +204,8 @@ static struct deaf *deaf_new(enum ur_mode mode, enum ur_adm_mode worker,
 {
 	const struct ur_adm_attr adm = {.mode = worker,
 					.fallback_ns = 1,
-					.recall_ns = 1,
-					.mark_life_ns = 1,
+					.grant_life_ns = 1,
+					.refusal_life_ns = 1,
 					.status_ns = 1};
 	struct sim_attr sa = sim_defaults("hostile.deaf", 0);
 	struct deaf *d = calloc(1, sizeof(*d));
@@ -264,7 +265,7 @@ static void deaf_send(struct deaf *d)
 /* NOTIFY, and the answer with status, that say: called, with letter A, room. */
 static void expect_deaf(struct deaf *d, enum ur_drop want, const char *what)
 {
-	const struct ur_asth asth = {.letter = UR_ADM_LETTER_A, .called = true, .room = 9};
+	const struct ur_asth asth = {.queue_class = UR_ADM_CLASS_A, .granted = true, .room = 9};
 	struct ur_packet p = forged_word(&d->a, UR_EXT_NOTIFY, asth);
 
 	forged_is_dropped(&d->a, d->a.ep, &p, want, what);
@@ -333,7 +334,7 @@ Test(hostile_admission, who_agreed_on_nothing_hears_no_notify)
 	}
 }
 
-/* ADM-LETTER-03. An answer with a status to who did not agree on one is an answer: its letter does
+/* ADM-CLASS-03. An answer with a status to who did not agree on one is an answer: its letter does
  * not count, and a refusal with it costs a retry as ever. */
 Test(hostile_admission, a_letter_for_who_did_not_agree_is_none)
 {
@@ -346,14 +347,15 @@ Test(hostile_admission, a_letter_for_who_did_not_agree_is_none)
 				 .send_flags = IBV_SEND_SIGNALED};
 
 	sim_qp_connect(&d->a, &d->b);
-	for (unsigned letter = 0; letter < 4; letter++) {
-		struct ur_packet p = forged_word(
-			&d->a, UR_EXT_ACKNOWLEDGE_STATUS,
-			(struct ur_asth){.status = 1, .letter = letter, .called = letter & 1});
+	for (unsigned queue_class = 0; queue_class < 4; queue_class++) {
+		struct ur_packet p = forged_word(&d->a, UR_EXT_ACKNOWLEDGE_STATUS,
+						 (struct ur_asth){.status = 1,
+								  .queue_class = queue_class,
+								  .granted = queue_class & 1});
 
 		p.bth.psn = ur_psn_add(p.bth.psn, UR_PSN_MASK);
 		cr_assert_eq(forged_in(d->a.ep, p), UR_DROP_NONE);
-		cr_assert_eq(d->a.qp->adm.letter, UR_ADM_NONE);
+		cr_assert_eq(d->a.qp->adm.queue_class, UR_ADM_NONE);
 		deaf_send(d);
 	}
 	cr_assert_eq(sim_post_send(&d->a, &wr), 0);
@@ -361,12 +363,12 @@ Test(hostile_admission, a_letter_for_who_did_not_agree_is_none)
 	for (unsigned n = 0; n < 3; n++) {
 		struct ur_packet p =
 			forged_word(&d->a, UR_EXT_ACKNOWLEDGE_STATUS,
-				    (struct ur_asth){.status = 1, .letter = UR_ADM_LETTER_A});
+				    (struct ur_asth){.status = 1, .queue_class = UR_ADM_CLASS_A});
 
 		sim_expect_none(d->s, &d->cq[0]);
 		p.aeth.syndrome = UR_SYNDROME_RNR_NAK | 30;
 		cr_assert_eq(forged_in(d->a.ep, p), UR_DROP_NONE);
-		cr_assert_eq(d->a.qp->adm.letter, UR_ADM_NONE);
+		cr_assert_eq(d->a.qp->adm.queue_class, UR_ADM_NONE);
 	}
 	sim_expect(d->s, &d->cq[0], 7, IBV_WC_RNR_RETRY_EXC_ERR, POOL_LIMIT_NS);
 	deaf_free(d);

@@ -305,8 +305,8 @@ static struct world *begin(const char *name, enum ur_mode mode, bool pool, uint6
 	static const struct ur_adm_attr adm = {
 		.mode = UR_ADM_INTELLIGENT,
 		.fallback_ns = SIM_US(500),
-		.recall_ns = SIM_US(100),
-		.mark_life_ns = SIM_MS(5),
+		.grant_life_ns = SIM_US(100),
+		.refusal_life_ns = SIM_MS(5),
 		.status_ns = SIM_MS(2),
 	};
 	struct world *w = calloc(1, sizeof(*w));

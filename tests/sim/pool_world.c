@@ -109,7 +109,7 @@ static void check_entry(struct pool_world *w, unsigned peer)
 			  w->s->now_ns - w->heard_ns[peer] >= POOL_STATUS_NS,
 		  "endpoint %u: generation %u after %u", peer, e->generation, w->generation[peer]);
 	w->generation[peer] = e->generation;
-	w->heard_ns[peer] = e->known ? e->heard_ns : 0;
+	w->heard_ns[peer] = e->known ? e->updated_ns : 0;
 }
 
 static void after(struct sim *s, void *arg)
@@ -147,8 +147,8 @@ struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_m
 	const struct ur_adm_attr adm = {
 		.mode = mode,
 		.fallback_ns = SIM_MS(4),
-		.recall_ns = SIM_US(200),
-		.mark_life_ns = SIM_MS(30),
+		.grant_life_ns = SIM_US(200),
+		.refusal_life_ns = SIM_MS(30),
 		.status_ns = POOL_STATUS_NS,
 	};
 	struct pool_world *w = calloc(1, sizeof(*w));
@@ -209,13 +209,13 @@ void pool_world_free(struct pool_world *w)
 {
 	sim_sleep(w->s, SIM_MS(100));
 	SIM_CHECK(w->s,
-		  !pool_of(w)->marked[UR_ADM_LETTER_A] && !pool_of(w)->marked[UR_ADM_LETTER_B],
+		  !pool_of(w)->refused[UR_ADM_CLASS_A] && !pool_of(w)->refused[UR_ADM_CLASS_B],
 		  "a letter is left at the pool");
 	for (unsigned i = 0; i < w->senders; i++) {
 		const struct ur_adm_qp *adm = &w->snd[i].req.qp->adm;
 
-		SIM_CHECK(w->s, !adm->letter && !adm->waiter.waits, "sender %u: a letter is left",
-			  i);
+		SIM_CHECK(w->s, !adm->queue_class && !adm->waiter.waits,
+			  "sender %u: a letter is left", i);
 		SIM_CHECK(w->s, w->snd[i].served == w->snd[i].posted, "sender %u: %u of %u served",
 			  i, w->snd[i].served, w->snd[i].posted);
 		sim_qp_destroy(&w->snd[i].req);

@@ -13,8 +13,8 @@
 static const struct ur_adm_attr attr = {
 	.mode = UR_ADM_INTELLIGENT,
 	.fallback_ns = 10 * MS,
-	.recall_ns = MS,
-	.mark_life_ns = 100 * MS,
+	.grant_life_ns = MS,
+	.refusal_life_ns = 100 * MS,
 	.status_ns = 40 * MS,
 };
 
@@ -78,8 +78,10 @@ static enum ur_drop arrives(struct pair *p, struct ur_qp *qp, uint32_t n)
 static void expect_left(struct pair *p, uint32_t posted, uint32_t early_a, uint32_t early_b)
 {
 	cr_assert_eq(ur_wq_cnt(&p->srq.rq), posted, "%u are left", ur_wq_cnt(&p->srq.rq));
-	cr_assert_eq(ur_admission_early(p->a), early_a, "a: %u", ur_admission_early(p->a));
-	cr_assert_eq(ur_admission_early(p->b), early_b, "b: %u", ur_admission_early(p->b));
+	cr_assert_eq(ur_admission_early_room(p->a), early_a, "a: %u",
+		     ur_admission_early_room(p->a));
+	cr_assert_eq(ur_admission_early_room(p->b), early_b, "b: %u",
+		     ur_admission_early_room(p->b));
 }
 
 static unsigned completed(struct pair *p)
@@ -126,7 +128,7 @@ Test(admission_early, while_somebody_waits_early_messages_take_nothing)
 	cr_assert_eq(arrives(p, p->a, 0), UR_DROP_RNR);
 	cr_assert_eq(p->srq.adm.status, UR_ADM_A);
 	post(p, 5);
-	cr_assert_eq(p->srq.adm.called_cnt, 1);
+	cr_assert_eq(p->srq.adm.granted_cnt, 1);
 	expect_left(p, 5, 0, 0);
 	for (uint32_t n = 1; n < 4; n++) {
 		cr_assert_eq(arrives(p, p->a, n), UR_DROP_RNR);
@@ -152,9 +154,9 @@ Test(admission_early, what_was_promised_to_another_is_left)
 	post(p, 1);
 	cr_assert_eq(arrives(p, p->a, 0), UR_DROP_NONE);
 	cr_assert_eq(p->srq.adm.status, UR_ADM_NB);
-	cr_assert_eq(p->b->adm.mark.letter, UR_ADM_LETTER_B);
+	cr_assert_eq(p->b->adm.refusal.queue_class, UR_ADM_CLASS_B);
 	post(p, 3);
-	cr_assert(p->b->adm.mark.called);
+	cr_assert(p->b->adm.refusal.granted);
 	expect_left(p, 3, 2, 0);
 	cr_assert_eq(arrives(p, p->a, 3), UR_DROP_RNR, "it would take three");
 	expect_left(p, 3, 2, 0);

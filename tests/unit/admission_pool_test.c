@@ -11,20 +11,21 @@
 #define NO_CLAIM UR_ADM_NONE
 
 static struct ur_adm_pool pool;
-static struct ur_adm_mark qp[QPS];
+static struct ur_adm_refusal qp[QPS];
 
 static void set_up(enum ur_adm_mode mode)
 {
-	struct ur_adm_limits limits = {.mode = mode, .mark_life_ns = LIFE, .recall_ns = RECALL};
+	struct ur_adm_limits limits = {
+		.mode = mode, .refusal_life_ns = LIFE, .grant_life_ns = RECALL};
 
 	ur_adm_pool_init(&pool, &limits);
 	for (unsigned i = 0; i < QPS; i++)
-		qp[i] = (struct ur_adm_mark){0};
+		qp[i] = (struct ur_adm_refusal){0};
 }
 
 static bool ask_at(unsigned i, uint32_t posted, uint64_t now_ns)
 {
-	bool ok = ur_adm_pool_request(&pool, &qp[i], qp[i].letter, posted, now_ns);
+	bool ok = ur_adm_pool_request(&pool, &qp[i], qp[i].queue_class, posted, now_ns);
 
 	ur_adm_pool_validate(&pool);
 	return ok;
@@ -39,8 +40,8 @@ static bool ask(unsigned i, uint32_t posted)
 	do {                                                                                       \
 		cr_assert_eq(pool.status, st);                                                     \
 		cr_assert_eq(pool.generation, gen);                                                \
-		cr_assert_eq(pool.marked[UR_ADM_LETTER_A], a);                                     \
-		cr_assert_eq(pool.marked[UR_ADM_LETTER_B], b);                                     \
+		cr_assert_eq(pool.refused[UR_ADM_CLASS_A], a);                                     \
+		cr_assert_eq(pool.refused[UR_ADM_CLASS_B], b);                                     \
 	} while (0)
 
 /* Status A: qp 0 holds A; 1 and 2, refused since, hold B. */
@@ -59,12 +60,12 @@ Test(admission_pool, plain_gives_no_letters_and_never_changes)
 	for (unsigned i = 0; i < 4; i++) {
 		cr_assert(!ask(0, 0));
 		cr_assert(ask(1, 1));
-		cr_assert_eq(qp[0].letter, UR_ADM_NONE);
+		cr_assert_eq(qp[0].queue_class, UR_ADM_NONE);
 	}
 	assert_pool(UR_ADM_NA, 0, 0, 0);
 	cr_assert_eq(pool.cnt.refused, 4);
 	cr_assert_eq(pool.cnt.accepted, 4);
-	cr_assert_null(ur_adm_pool_next_call(&pool, 1, 0));
+	cr_assert_null(ur_adm_pool_next_grant(&pool, 1, 0));
 }
 
 /* ADM-STATUS-01 */
@@ -83,9 +84,9 @@ Test(admission_pool, goes_round_through_four_statuses)
 {
 	set_up(UR_ADM_AB);
 	reach_a();
-	cr_assert_eq(qp[0].letter, UR_ADM_LETTER_A);
-	cr_assert_eq(qp[1].letter, UR_ADM_LETTER_B);
-	cr_assert_eq(qp[2].letter, UR_ADM_LETTER_B);
+	cr_assert_eq(qp[0].queue_class, UR_ADM_CLASS_A);
+	cr_assert_eq(qp[1].queue_class, UR_ADM_CLASS_B);
+	cr_assert_eq(qp[2].queue_class, UR_ADM_CLASS_B);
 	cr_assert(!ur_adm_pool_is_open(&pool, 5));
 
 	cr_assert(!ask(0, 0)); /* no room: keeps A */
@@ -100,9 +101,9 @@ Test(admission_pool, goes_round_through_four_statuses)
 
 	cr_assert(!ask(4, 0)); /* the first refused gets the served letter */
 	assert_pool(UR_ADM_B, 3, 0, 2);
-	cr_assert_eq(qp[4].letter, UR_ADM_LETTER_B);
+	cr_assert_eq(qp[4].queue_class, UR_ADM_CLASS_B);
 	cr_assert(!ask(5, 9));
-	cr_assert_eq(qp[5].letter, UR_ADM_LETTER_A);
+	cr_assert_eq(qp[5].queue_class, UR_ADM_CLASS_A);
 	assert_pool(UR_ADM_B, 3, 1, 2);
 
 	cr_assert(ask(2, 1));
@@ -120,10 +121,10 @@ Test(admission_pool, a_holder_refused_in_an_open_phase_keeps_its_letter)
 	cr_assert(ask(0, 1));
 	cr_assert(!ask(2, 0));
 	assert_pool(UR_ADM_B, 3, 0, 2);
-	cr_assert_eq(qp[2].letter, UR_ADM_LETTER_B);
+	cr_assert_eq(qp[2].queue_class, UR_ADM_CLASS_B);
 }
 
-/* ADM-MARK-01 */
+/* ADM-REFUSAL-01 */
 Test(admission_pool, a_claim_counts_for_nothing)
 {
 	set_up(UR_ADM_AB);
@@ -131,7 +132,7 @@ Test(admission_pool, a_claim_counts_for_nothing)
 	for (unsigned claim = 1; claim < 256; claim++)
 		cr_assert(!ur_adm_pool_request(&pool, &qp[3], (uint8_t)claim, 9, 0));
 	assert_pool(UR_ADM_A, 1, 1, 3);
-	cr_assert_eq(qp[3].letter, UR_ADM_LETTER_B);
+	cr_assert_eq(qp[3].queue_class, UR_ADM_CLASS_B);
 	/* From the second on, claiming B is the truth: 255 claims less the one of B. */
 	cr_assert_eq(pool.cnt.false_claims, 254);
 	/* The RNR NAK was lost: it holds A and does not know. */
@@ -139,7 +140,7 @@ Test(admission_pool, a_claim_counts_for_nothing)
 	cr_assert_eq(pool.cnt.false_claims, 254);
 }
 
-/* ADM-MARK-02 */
+/* ADM-REFUSAL-02 */
 Test(admission_pool, forgets_who_goes_away)
 {
 	set_up(UR_ADM_AB);
@@ -157,7 +158,7 @@ Test(admission_pool, forgets_who_goes_away)
 	assert_pool(UR_ADM_NB, 2, 0, 0);
 }
 
-/* ADM-MARK-03 */
+/* ADM-REFUSAL-03 */
 Test(admission_pool, a_silent_holder_expires_and_no_other)
 {
 	set_up(UR_ADM_AB);
@@ -165,8 +166,8 @@ Test(admission_pool, a_silent_holder_expires_and_no_other)
 	cr_assert(!ask_at(1, 0, 200));
 	cr_assert(!ask_at(2, 0, 300));
 	cr_assert_eq(ur_adm_pool_deadline(&pool), 100 + LIFE);
-	ur_adm_pool_heard(&pool, &qp[1], 5000);
-	ur_adm_pool_heard(&pool, &qp[6], 5000); /* holds nothing */
+	ur_adm_pool_refresh(&pool, &qp[1], 5000);
+	ur_adm_pool_refresh(&pool, &qp[6], 5000); /* holds nothing */
 	ur_adm_pool_validate(&pool);
 
 	ur_adm_pool_expire(&pool, 99 + LIFE);
@@ -177,7 +178,7 @@ Test(admission_pool, a_silent_holder_expires_and_no_other)
 	cr_assert_eq(ur_adm_pool_deadline(&pool), 300 + LIFE);
 	ur_adm_pool_expire(&pool, 300 + LIFE);
 	assert_pool(UR_ADM_NB, 2, 0, 1);
-	cr_assert_eq(qp[1].letter, UR_ADM_LETTER_B);
+	cr_assert_eq(qp[1].queue_class, UR_ADM_CLASS_B);
 	cr_assert(!ask_at(1, 0, 6000 + LIFE / 2)); /* a refused request is a word as well */
 	ur_adm_pool_expire(&pool, 5000 + LIFE);
 	assert_pool(UR_ADM_B, 3, 0, 1);
@@ -226,13 +227,13 @@ Test(admission_pool, generations_wrap)
 
 static unsigned call(uint32_t posted, uint64_t now_ns)
 {
-	struct ur_adm_mark *m = ur_adm_pool_next_call(&pool, posted, now_ns);
+	struct ur_adm_refusal *m = ur_adm_pool_next_grant(&pool, posted, now_ns);
 
 	ur_adm_pool_validate(&pool);
 	return m ? (unsigned)(m - qp) : QPS;
 }
 
-/* ADM-CALL-01 */
+/* ADM-GRANT-01 */
 Test(admission_pool, calls_the_longest_marked_of_the_served_letter_one_a_receive)
 {
 	set_up(UR_ADM_INTELLIGENT);
@@ -246,10 +247,10 @@ Test(admission_pool, calls_the_longest_marked_of_the_served_letter_one_a_receive
 	cr_assert_eq(call(1, 0), QPS);
 	cr_assert_eq(call(2, 0), 2);
 	cr_assert_eq(call(2, 0), QPS);
-	cr_assert_eq(pool.cnt.calls, 3);
+	cr_assert_eq(pool.cnt.grants, 3);
 }
 
-/* ADM-CALL-01 */
+/* ADM-GRANT-01 */
 Test(admission_pool, letters_alone_do_not_call)
 {
 	set_up(UR_ADM_AB);
@@ -257,7 +258,7 @@ Test(admission_pool, letters_alone_do_not_call)
 	cr_assert_eq(call(3, 0), QPS);
 }
 
-/* ADM-CALL-02 */
+/* ADM-GRANT-02 */
 Test(admission_pool, what_is_promised_is_not_given_to_others)
 {
 	set_up(UR_ADM_INTELLIGENT);
@@ -275,7 +276,7 @@ Test(admission_pool, what_is_promised_is_not_given_to_others)
 	cr_assert_eq(ur_adm_pool_room(&pool, 1), 1);
 }
 
-/* ADM-CALL-02 */
+/* ADM-GRANT-02 */
 Test(admission_pool, who_was_called_in_vain_is_the_next_to_be_called)
 {
 	set_up(UR_ADM_INTELLIGENT);
@@ -283,11 +284,11 @@ Test(admission_pool, who_was_called_in_vain_is_the_next_to_be_called)
 	cr_assert(ask(0, 1)); /* NB; 1 and 2 hold B */
 	cr_assert_eq(call(1, 0), 1);
 	cr_assert(!ask(1, 0)); /* its receive has gone */
-	cr_assert_eq(pool.called_cnt, 0);
+	cr_assert_eq(pool.granted_cnt, 0);
 	cr_assert_eq(call(1, 0), 1);
 }
 
-/* ADM-CALL-03 */
+/* ADM-GRANT-03 */
 Test(admission_pool, a_call_that_is_not_followed_passes_to_the_next)
 {
 	set_up(UR_ADM_INTELLIGENT);
@@ -300,12 +301,12 @@ Test(admission_pool, a_call_that_is_not_followed_passes_to_the_next)
 	ur_adm_pool_expire(&pool, 1000 + RECALL);
 	ur_adm_pool_validate(&pool);
 	cr_assert_eq(call(1, 1000 + RECALL), 2);
-	cr_assert_eq(pool.cnt.void_calls, 1);
+	cr_assert_eq(pool.cnt.void_grants, 1);
 	ur_adm_pool_expire(&pool, 1000 + 2 * RECALL);
 	cr_assert_eq(call(1, 1000 + 2 * RECALL), 1); /* in turn */
 }
 
-/* ADM-CALL-02, ADM-MARK-02 */
+/* ADM-GRANT-02, ADM-REFUSAL-02 */
 Test(admission_pool, the_promise_to_who_goes_away_is_free_again)
 {
 	set_up(UR_ADM_INTELLIGENT);
@@ -357,7 +358,7 @@ Test(admission_pool, a_peer_is_told_once_a_round_trip_and_the_latest_wins)
 	cr_assert(ask_at(0, 1, 2000));	/* NB */
 	cr_assert(!ask_at(0, 0, 3000)); /* B */
 	cr_assert_eq(tell(500 + 16384), 0);
-	cr_assert_eq(peer[0].told, 3);
+	cr_assert_eq(peer[0].notified_generation, 3);
 	cr_assert_eq(tell(500 + 16384), 4);
 	cr_assert(ask_at(0, 1, 20000)); /* NA */
 	cr_assert_eq(tell(500 + 2 * 16384 - 1), 4);
@@ -371,7 +372,7 @@ Test(admission_pool, a_far_peer_does_not_hold_up_a_near_one)
 	ur_adm_peer_add(&pool, &peer[0], 1000000, 0); /* class of 1.048576 ms */
 	ur_adm_peer_add(&pool, &peer[1], 0, 0);	      /* 1.024 us */
 	ur_adm_peer_add(&pool, &peer[2], UINT64_MAX, 0);
-	cr_assert_eq(peer[2].class, UR_ADM_CLASSES - 1);
+	cr_assert_eq(peer[2].rtt_class, UR_ADM_RTT_CLASSES - 1);
 	cr_assert(!ask(0, 0));
 	cr_assert_eq(tell(1023), 4);
 	cr_assert_eq(tell(1024), 1);
@@ -402,7 +403,7 @@ static uint32_t random_below(uint32_t *state, uint32_t n)
 	return (*state >> 8) % n;
 }
 
-/* ADM-MARK-01, ADM-AGE-01 */
+/* ADM-REFUSAL-01, ADM-AGE-01 */
 Test(admission_pool, any_order_of_events_keeps_count)
 {
 	for (uint32_t seed = 0; seed < 64; seed++) {
@@ -429,7 +430,7 @@ Test(admission_pool, any_order_of_events_keeps_count)
 					ur_adm_pool_forget(&pool, &qp[i]);
 				break;
 			case 4:
-				ur_adm_pool_heard(&pool, &qp[i], now_ns);
+				ur_adm_pool_refresh(&pool, &qp[i], now_ns);
 				break;
 			default:
 				posted -= ask_at(i, posted, now_ns);

@@ -13,16 +13,16 @@
 static const struct ur_adm_attr attr = {
 	.mode = UR_ADM_INTELLIGENT,
 	.fallback_ns = FALLBACK_NS,
-	.recall_ns = MS,
-	.mark_life_ns = 100 * MS,
+	.grant_life_ns = MS,
+	.refusal_life_ns = 100 * MS,
 	.status_ns = 40 * MS,
 };
 
 static const struct ur_adm_attr letters_only = {
 	.mode = UR_ADM_AB,
 	.fallback_ns = FALLBACK_NS,
-	.recall_ns = MS,
-	.mark_life_ns = 100 * MS,
+	.grant_life_ns = MS,
+	.refusal_life_ns = 100 * MS,
 	.status_ns = 40 * MS,
 };
 
@@ -83,7 +83,7 @@ static void send(struct end *e, uint64_t id)
 
 #define STATUS(...) ((struct ur_asth){__VA_ARGS__})
 
-/* ADM-LETTER-01, ADM-LETTER-03 */
+/* ADM-CLASS-01, ADM-CLASS-03 */
 Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claimed)
 {
 	struct end *e = sender(false);
@@ -91,14 +91,14 @@ Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claime
 	send(e, 1);
 	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_NONE);
 	for (unsigned i = 0; i < 9; i++) { /* rnr_retry is 2 */
-		refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+		refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 		end_expect_silence(e);
 		end_sleep(e, 12000);
-		cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_LETTER_A);
+		cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_CLASS_A);
 	}
-	cr_assert_eq(e->qp->adm.letter, UR_ADM_LETTER_A);
+	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_CLASS_A);
 	acked(e, 1001, STATUS(.status = UR_ADM_NB, .generation = 2));
-	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
+	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_NONE);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	/* Without one they do, as ever. */
 	send(e, 2);
@@ -113,60 +113,61 @@ Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claime
 	end_free(e);
 }
 
-/* ADM-LETTER-01: nothing is under way that could have been refused. */
+/* ADM-CLASS-01: nothing is under way that could have been refused. */
 Test(admission_qp, a_letter_for_nothing_is_none)
 {
 	struct end *e = sender(true);
 
 	send(e, 1);
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
-	acked(e, 1001, STATUS(.status = UR_ADM_NA, .letter = UR_ADM_LETTER_B));
-	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
+	acked(e, 1001, STATUS(.status = UR_ADM_NA, .queue_class = UR_ADM_CLASS_B));
+	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_NONE);
 	send(e, 2);
 	end_expect(e, UR_EXT_SEND_ONLY, 1001);
 	/* Of before. */
-	acked(e, 1000, STATUS(.status = UR_ADM_NA, .letter = UR_ADM_LETTER_B));
-	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
-	acked(e, 1001, STATUS(.status = UR_ADM_NA, .letter = 3));
-	cr_assert_eq(e->qp->adm.letter, UR_ADM_NONE);
+	acked(e, 1000, STATUS(.status = UR_ADM_NA, .queue_class = UR_ADM_CLASS_B));
+	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_NONE);
+	acked(e, 1001, STATUS(.status = UR_ADM_NA, .queue_class = 3));
+	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_NONE);
 	end_free(e);
 }
 
-/* ADM-CALL-04 */
+/* ADM-GRANT-04 */
 Test(admission_qp, a_call_sends_the_refused_message_at_once)
 {
 	struct end *e = sender(true);
 
 	send(e, 1);
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
-	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 	end_expect_silence(e);
 	cr_assert_eq(notified(e, 1000, STATUS(.status = UR_ADM_A, .generation = 1)), UR_DROP_NONE);
 	end_expect_silence(e);
-	cr_assert_eq(notified(e, 1000, STATUS(.letter = UR_ADM_LETTER_A, .called = true)),
+	cr_assert_eq(notified(e, 1000, STATUS(.queue_class = UR_ADM_CLASS_A, .granted = true)),
 		     UR_DROP_NONE);
-	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_LETTER_A);
-	cr_assert_eq(end_counters(e)->adm_calls_received, 1);
+	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_CLASS_A);
+	cr_assert_eq(end_counters(e)->adm_grants_received, 1);
 	cr_assert_eq(end_counters(e)->adm_notifies_received, 2);
 	/* Refused, and called before that left. */
-	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A, .called = true));
+	refused(e, 1000,
+		STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A, .granted = true));
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
 	end_free(e);
 }
 
-/* ADM-LETTER-02 */
+/* ADM-CLASS-02 */
 Test(admission_qp, who_waits_for_a_call_asks_and_in_the_end_repeats)
 {
 	struct end *e = sender(true);
 
 	send(e, 1);
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
-	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 	for (unsigned i = 0; i < 20; i++) { /* it is kept in line for as long as it takes */
 		end_sleep(e, 12000);
 		end_expect(e, UR_EXT_PROBE, 1001);
 		end_expect_silence(e);
-		acked(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+		acked(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 		end_expect_silence(e);
 	}
 	/* Not even an answer. */
@@ -175,7 +176,7 @@ Test(admission_qp, who_waits_for_a_call_asks_and_in_the_end_repeats)
 	end_sleep(e, 12000);
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
 	/* The answer says that the place is lost. */
-	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 	end_sleep(e, 12000);
 	end_expect(e, UR_EXT_PROBE, 1001);
 	acked(e, 1000, STATUS(.status = UR_ADM_NA, .generation = 4));
@@ -252,8 +253,8 @@ Test(admission_qp, a_letter_ends_the_leave_of_what_follows)
 	send(e, 1);
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
 	send(e, 2); /* found ready */
-	cr_assert(e->qp->adm.go);
-	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	cr_assert(e->qp->adm.may_send);
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 	end_expect_silence(e);
 	acked(e, 1001, STATUS(.status = UR_ADM_A));
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
@@ -269,7 +270,7 @@ static void answer_probe(struct end *e)
 {
 	static const uint8_t third[4] = {0x02};
 	struct ur_packet p = word(e, UR_EXT_ACKNOWLEDGE_STATUS, 1000,
-				  STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+				  STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 
 	p.aeth.syndrome = UR_SYNDROME_NAK | UR_NAK_PSN_SEQ;
 	p.xaeth = (struct ur_xaeth){.echo = e->out.xth.stamp, .epsn = ur_psn(1000)};
@@ -289,9 +290,9 @@ Test(admission_qp, nothing_follows_a_message_that_was_refused)
 		send(e, i);
 	for (unsigned i = 0; i < 3; i++)
 		end_expect(e, UR_EXT_SEND_ONLY, 1000 + i);
-	refused(e, 1000, STATUS(.status = UR_ADM_A, .letter = UR_ADM_LETTER_A));
+	refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 	send(e, 4);
-	notified(e, 1000, STATUS(.letter = UR_ADM_LETTER_A, .called = true));
+	notified(e, 1000, STATUS(.queue_class = UR_ADM_CLASS_A, .granted = true));
 	for (unsigned i = 0; i < 20; i++) { /* less than local ACK timeouts bear */
 		while ((p = end_out(e))) {
 			if (p->bth.opcode == UR_EXT_PROBE) {
@@ -348,7 +349,7 @@ Test(admission_qp, what_was_agreed_counts_from_rtr_on_unless_the_mode_is_plain)
 	struct ur_adm_agreed agreed = {.told = true, .notifies = true, .pool = POOL};
 	struct end *e = sender(true);
 
-	cr_assert_eq(e->qp->admission, UR_ADM_TOLD | UR_ADM_HELD);
+	cr_assert_eq(e->qp->admission, UR_ADM_SENDER | UR_ADM_HOLDER);
 	cr_assert_eq(ur_qp_set_agreed(e->qp, &agreed), -EINVAL, "in RTS");
 	cr_assert_eq(end_modify(e, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0), 0);
 	cr_assert_eq(e->qp->admission, 0);
@@ -417,16 +418,16 @@ static enum ur_drop arrives(struct receiver *r, uint32_t n, uint8_t claim)
 }
 
 static const struct ur_packet *expect_status(struct receiver *r, uint32_t psn, uint8_t status,
-					     uint8_t letter)
+					     uint8_t queue_class)
 {
 	const struct ur_packet *p = end_expect(r->e, UR_EXT_ACKNOWLEDGE_STATUS, psn);
 
 	cr_assert_eq(p->asth.status, status);
-	cr_assert_eq(p->asth.letter, letter);
+	cr_assert_eq(p->asth.queue_class, queue_class);
 	return p;
 }
 
-/* ADM-STATUS-01, ADM-CALL-01, ADM-NOTIFY-03, ADM-AGREE-01 */
+/* ADM-STATUS-01, ADM-GRANT-01, ADM-NOTIFY-03, ADM-AGREE-01 */
 Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
 {
 	struct receiver *r = receiver_new(&attr);
@@ -439,9 +440,9 @@ Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
 	cr_assert_eq(arrives(r, 1, 0), UR_DROP_NONE);
 	cr_assert_eq(expect_status(r, 101, UR_ADM_NA, UR_ADM_NONE)->asth.room, 0);
 	cr_assert_eq(arrives(r, 2, 0), UR_DROP_RNR);
-	p = expect_status(r, 102, UR_ADM_A, UR_ADM_LETTER_A);
+	p = expect_status(r, 102, UR_ADM_A, UR_ADM_CLASS_A);
 	cr_assert_eq(p->asth.generation, 1);
-	cr_assert(!p->asth.called);
+	cr_assert(!p->asth.granted);
 	/* The call wakes; the timer is the longer of 0.64 and 10 ms, as an RNR NAK can say it. */
 	cr_assert_eq(p->aeth.syndrome & UR_SYNDROME_KIND_MASK, UR_SYNDROME_RNR_NAK);
 	cr_assert_eq(ur_rnr_timer_ns(p->aeth.syndrome), UINT64_C(10240000));
@@ -449,23 +450,23 @@ Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
 	post(r);
 	cr_assert(ur_engine_wants_output(r->e->engine));
 	p = end_expect(r->e, UR_EXT_NOTIFY, 102);
-	cr_assert(p->asth.called);
-	cr_assert_eq(p->asth.letter, UR_ADM_LETTER_A);
+	cr_assert(p->asth.granted);
+	cr_assert_eq(p->asth.queue_class, UR_ADM_CLASS_A);
 	cr_assert_eq(p->asth.room, 0, "it is promised");
 	cr_assert_eq(p->pool, POOL);
 	end_expect_silence(r->e);
-	cr_assert_eq(arrives(r, 2, UR_ADM_LETTER_A), UR_DROP_NONE);
+	cr_assert_eq(arrives(r, 2, UR_ADM_CLASS_A), UR_DROP_NONE);
 	expect_status(r, 102, UR_ADM_NB, UR_ADM_NONE);
 	cr_assert_eq(end_counters(r->e)->adm_accepted, 3);
 	cr_assert_eq(end_counters(r->e)->adm_refused, 1);
-	cr_assert_eq(end_counters(r->e)->adm_calls_sent, 1);
+	cr_assert_eq(end_counters(r->e)->adm_grants_sent, 1);
 	cr_assert_eq(end_counters(r->e)->adm_false_claims, 0);
 	/* A round trip after it was told last, the peer hears of NB. */
 	end_sleep(r->e, 300000);
 	p = end_expect(r->e, UR_EXT_NOTIFY, 103);
 	cr_assert_eq(p->asth.status, UR_ADM_NB);
 	cr_assert_eq(p->asth.generation, 2);
-	cr_assert_eq(p->asth.letter, UR_ADM_NONE);
+	cr_assert_eq(p->asth.queue_class, UR_ADM_NONE);
 	cr_assert_eq(end_counters(r->e)->adm_notifies_sent, 1);
 	receiver_free(r);
 }
@@ -476,8 +477,8 @@ Test(admission_qp, in_mode_ab_nobody_is_told_but_by_answers)
 {
 	struct receiver *r = receiver_new(&letters_only);
 
-	cr_assert_eq(arrives(r, 0, UR_ADM_LETTER_B), UR_DROP_RNR);
-	cr_assert_eq(expect_status(r, 100, UR_ADM_A, UR_ADM_LETTER_A)->aeth.syndrome,
+	cr_assert_eq(arrives(r, 0, UR_ADM_CLASS_B), UR_DROP_RNR);
+	cr_assert_eq(expect_status(r, 100, UR_ADM_A, UR_ADM_CLASS_A)->aeth.syndrome,
 		     UR_SYNDROME_RNR_NAK | 12);
 	cr_assert_eq(end_counters(r->e)->adm_false_claims, 1);
 	post(r);
@@ -492,12 +493,12 @@ Test(admission_qp, a_claim_of_a_letter_that_there_is_not_is_none)
 	struct receiver *r = receiver_new(&letters_only);
 
 	cr_assert_eq(arrives(r, 0, 3), UR_DROP_RNR);
-	expect_status(r, 100, UR_ADM_A, UR_ADM_LETTER_A);
+	expect_status(r, 100, UR_ADM_A, UR_ADM_CLASS_A);
 	cr_assert_eq(end_counters(r->e)->adm_false_claims, 0);
 	receiver_free(r);
 }
 
-/* ADM-MARK-02, ADM-MARK-03 */
+/* ADM-REFUSAL-02, ADM-REFUSAL-03 */
 Test(admission_qp, a_letter_goes_with_its_holder_or_after_its_silence)
 {
 	struct receiver *r = receiver_new(&attr);
@@ -511,16 +512,16 @@ Test(admission_qp, a_letter_goes_with_its_holder_or_after_its_silence)
 		p.xth = (struct ur_xth){.stamp = ++r->stamp};
 		cr_assert_eq(end_in(r->e, p), UR_DROP_NONE);
 		end_drain(r->e);
-		cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_A], 1);
+		cr_assert_eq(r->srq.adm.refused[UR_ADM_CLASS_A], 1);
 	}
 	end_sleep(r->e, 101 * MS);
-	cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_A], 0);
+	cr_assert_eq(r->srq.adm.refused[UR_ADM_CLASS_A], 0);
 	cr_assert_eq(end_counters(r->e)->adm_expired, 1);
 	end_drain(r->e);
 	cr_assert_eq(arrives(r, 0, 0), UR_DROP_RNR);
-	cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_B], 1);
+	cr_assert_eq(r->srq.adm.refused[UR_ADM_CLASS_B], 1);
 	end_modify(r->e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0);
-	cr_assert_eq(r->srq.adm.marked[UR_ADM_LETTER_B], 0);
+	cr_assert_eq(r->srq.adm.refused[UR_ADM_CLASS_B], 0);
 	cr_assert_eq(r->e->qp->admission, 0);
 	receiver_free(r);
 }

@@ -40,14 +40,14 @@ struct event {
 	unsigned who;
 	uint32_t epoch; /* TIMER */
 	uint16_t generation;
-	uint8_t status, letter, room;
+	uint8_t status, queue_class, room;
 	bool accepted;
 };
 
 struct sender {
-	struct ur_adm_mark mark;     /* the receiver's */
+	struct ur_adm_refusal mark;  /* the receiver's */
 	struct ur_sst_waiter waiter; /* its own, as all below */
-	uint8_t letter;
+	uint8_t queue_class;
 	bool open;	/* a request is under way */
 	bool waits;	/* wants to be served */
 	uint32_t epoch; /* of the retry timer */
@@ -137,12 +137,12 @@ static void say(struct sim *sim, struct event e)
 /* What the receiver does after each of its events. */
 static void pump(struct sim *sim)
 {
-	struct ur_adm_mark *m;
+	struct ur_adm_refusal *m;
 	struct ur_adm_peer *p;
 	uint64_t at;
 
 	while (sim->scheme == CALLED &&
-	       (m = ur_adm_pool_next_call(&sim->pool, sim->posted, sim->now))) {
+	       (m = ur_adm_pool_next_grant(&sim->pool, sim->posted, sim->now))) {
 		const struct sender *s =
 			(const void *)((const char *)m - offsetof(struct sender, mark));
 
@@ -173,7 +173,7 @@ static void count_wait(struct sim *sim, const struct sender *s)
 static void request_arrives(struct sim *sim, const struct event *e)
 {
 	struct sender *s = &sim->s[e->who];
-	bool ok = ur_adm_pool_request(&sim->pool, &s->mark, e->letter, sim->posted, sim->now);
+	bool ok = ur_adm_pool_request(&sim->pool, &s->mark, e->queue_class, sim->posted, sim->now);
 
 	if (ok) {
 		sim->posted--;
@@ -188,8 +188,10 @@ static void request_arrives(struct sim *sim, const struct event *e)
 	} else if (sim->now >= sim->counted_from) {
 		sim->refused++;
 	}
-	say(sim, (struct event){
-			 .kind = ANSWER, .who = e->who, .accepted = ok, .letter = s->mark.letter});
+	say(sim, (struct event){.kind = ANSWER,
+				.who = e->who,
+				.accepted = ok,
+				.queue_class = s->mark.queue_class});
 	pump(sim);
 }
 
@@ -214,15 +216,15 @@ static void send(struct sim *sim, unsigned i)
 	push(sim, (struct event){.at = sim->now + ONE_WAY_NS + (sim->jitter >> 8) % JITTER_NS,
 				 .kind = REQUEST,
 				 .who = i,
-				 .letter = s->letter});
+				 .queue_class = s->queue_class});
 }
 
 static void try_to_send(struct sim *sim, unsigned i)
 {
 	struct ur_sst_entry *e = entry_of(sim, i);
 
-	if (sim->scheme >= NOTIFIED && !ur_sst_may_send(e, sim->s[i].letter, sim->now))
-		ur_sst_wait(e, &sim->s[i].waiter, sim->s[i].letter);
+	if (sim->scheme >= NOTIFIED && !ur_sst_may_send(e, sim->s[i].queue_class, sim->now))
+		ur_sst_wait(e, &sim->s[i].waiter, sim->s[i].queue_class);
 	else
 		send(sim, i);
 }
@@ -251,7 +253,7 @@ static void answer_arrives(struct sim *sim, const struct event *e)
 	struct sender *s = &sim->s[e->who];
 
 	s->open = false;
-	s->letter = e->letter;
+	s->queue_class = e->queue_class;
 	if (e->accepted)
 		push(sim,
 		     (struct event){.at = sim->now + sim->senders * SERVICE_NS * 10 / sim->load10,
@@ -319,8 +321,8 @@ static struct result run(enum scheme scheme, unsigned senders, unsigned peers, u
 	static const enum ur_adm_mode mode[] = {UR_ADM_PLAIN, UR_ADM_AB, UR_ADM_INTELLIGENT,
 						UR_ADM_INTELLIGENT};
 	struct ur_adm_limits limits = {.mode = mode[scheme],
-				       .mark_life_ns = 4 * FALLBACK_NS,
-				       .recall_ns = 10 * ONE_WAY_NS};
+				       .refusal_life_ns = 4 * FALLBACK_NS,
+				       .grant_life_ns = 10 * ONE_WAY_NS};
 	struct sim *sim = calloc(1, sizeof(*sim));
 	void *table = calloc(1, ur_sst_size(peers));
 	uint64_t end = (ROUNDS + 20) * senders * SERVICE_NS;
@@ -364,7 +366,7 @@ static struct result run(enum scheme scheme, unsigned senders, unsigned peers, u
 		.mean = (double)sim->wait_sum / (double)sim->served / SERVICE_NS,
 		.worst = (double)sim->wait_max / SERVICE_NS,
 		.jain = sum * sum / (senders * squares),
-		.words = (double)(sim->pool.cnt.notifies + sim->pool.cnt.calls) /
+		.words = (double)(sim->pool.cnt.notifies + sim->pool.cnt.grants) /
 			 (double)sim->pool.cnt.accepted,
 	};
 	free(table);
@@ -404,7 +406,7 @@ static void compare(unsigned senders, unsigned peers, unsigned load10)
 	cr_assert_leq(r[CALLED].mean, 1.001 * r[LETTERS].mean);
 }
 
-/* ADM-CALL-01, ADM-STATUS-01 */
+/* ADM-GRANT-01, ADM-STATUS-01 */
 Test(admission_sim, two_to_eight_senders)
 {
 	for (unsigned n = 2; n <= 8; n *= 2)

@@ -76,13 +76,13 @@ Test(admission_sst, holds_back_exactly_what_would_be_refused)
 	};
 	struct ur_sst_entry *e = new_entry();
 
-	for (uint8_t letter = 0; letter < 3; letter++)
-		cr_assert(ur_sst_may_send(e, letter, 0), "nothing is known");
+	for (uint8_t queue_class = 0; queue_class < 3; queue_class++)
+		cr_assert(ur_sst_may_send(e, queue_class, 0), "nothing is known");
 	for (uint8_t status = 0; status < 4; status++) {
 		cr_assert(ur_sst_update(e, status, status, 0));
-		for (uint8_t letter = 0; letter < 3; letter++)
-			cr_assert_eq(ur_sst_may_send(e, letter, 0), may[status][letter],
-				     "status %u, letter %u", status, letter);
+		for (uint8_t queue_class = 0; queue_class < 3; queue_class++)
+			cr_assert_eq(ur_sst_may_send(e, queue_class, 0), may[status][queue_class],
+				     "status %u, letter %u", status, queue_class);
 	}
 }
 
@@ -98,10 +98,10 @@ Test(admission_sst, older_words_are_ignored_around_the_wrap)
 		cr_assert(ur_sst_update(e, UR_ADM_A, g, 0));
 		cr_assert(!ur_sst_update(e, UR_ADM_NA, (uint16_t)(g - 1), 10));
 		cr_assert(!ur_sst_update(e, UR_ADM_NA, (uint16_t)(g - 32767), 10));
-		cr_assert_eq(e->heard_ns, 0);
+		cr_assert_eq(e->updated_ns, 0);
 		cr_assert(!ur_sst_update(e, UR_ADM_NA, g, 20),
 			  "the same generation is the same status");
-		cr_assert_eq(e->heard_ns, 20);
+		cr_assert_eq(e->updated_ns, 20);
 		cr_assert_eq(e->status, UR_ADM_A);
 		cr_assert(ur_sst_update(e, UR_ADM_NB, (uint16_t)(g + 1), 30));
 		cr_assert_eq(e->status, UR_ADM_NB);
@@ -137,7 +137,7 @@ Test(admission_sst, a_dead_receiver_blocks_nobody_for_ever)
 	cr_assert_eq(ur_sst_deadline(e), UINT64_MAX);
 	/* It has come back and counts anew. */
 	cr_assert(ur_sst_update(e, UR_ADM_B, 1, 6000 + LIFE));
-	cr_assert(!ur_sst_may_send(e, UR_ADM_LETTER_A, 6000 + LIFE));
+	cr_assert(!ur_sst_may_send(e, UR_ADM_CLASS_A, 6000 + LIFE));
 }
 
 /* ADM-SST-04 */
@@ -145,12 +145,12 @@ Test(admission_sst, a_change_wakes_in_order_those_who_may_go_and_no_more_than_as
 {
 	struct ur_sst_entry *e = new_entry();
 	struct ur_sst_waiter w[6] = {0}, *out[6];
-	static const uint8_t letter[6] = {UR_ADM_NONE,	   UR_ADM_LETTER_B, UR_ADM_NONE,
-					  UR_ADM_LETTER_A, UR_ADM_LETTER_B, UR_ADM_NONE};
+	static const uint8_t queue_class[6] = {UR_ADM_NONE,    UR_ADM_CLASS_B, UR_ADM_NONE,
+					       UR_ADM_CLASS_A, UR_ADM_CLASS_B, UR_ADM_NONE};
 
 	ur_sst_update(e, UR_ADM_A, 0, 0);
 	for (unsigned i = 0; i < 6; i++)
-		ur_sst_wait(e, &w[i], letter[i]);
+		ur_sst_wait(e, &w[i], queue_class[i]);
 	cr_assert_eq(ur_sst_wake(e, out, 6, 0), 1); /* in A: who holds A */
 	cr_assert_eq(out[0], &w[3]);
 	ur_sst_unwait(e, &w[2]);
@@ -180,8 +180,8 @@ Test(admission_sst, waiting_twice_keeps_the_place_unless_the_letter_is_new)
 	cr_assert_eq(ur_sst_wake(e, out, 1, 0), 1);
 	cr_assert_eq(out[0], &w[0]);
 	ur_sst_update(e, UR_ADM_B, 2, 0);
-	ur_sst_wait(e, &w[0], UR_ADM_LETTER_A);
-	ur_sst_wait(e, &w[1], UR_ADM_LETTER_A);
+	ur_sst_wait(e, &w[0], UR_ADM_CLASS_A);
+	ur_sst_wait(e, &w[1], UR_ADM_CLASS_A);
 	ur_sst_update(e, UR_ADM_NA, 3, 0);
 	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 2);
 	cr_assert(out[0] == &w[0] && out[1] == &w[1]);

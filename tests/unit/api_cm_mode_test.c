@@ -458,7 +458,7 @@ Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
 		end_progress();
 	}
 	cr_assert_str_eq(told(B, "pool1", "status"), "\"A\"");
-	cr_assert_str_eq(told(B, "pool1", "marked_a"), "1");
+	cr_assert_str_eq(told(B, "pool1", "refused_a"), "1");
 	cr_assert_geq(atoi(told(B, "pool1", "refused")), 1, "more when it was sent again");
 	cr_assert_str_eq(told(A, "peer0", "address"), "\"10.77.0.2\"");
 	cr_assert_str_eq(told(A, "peer0", "pool"), "1");
@@ -471,7 +471,7 @@ Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
 	cr_assert_str_eq(uroce_pool_status_str(pool.status), "A");
 	cr_assert_eq(pool.generation, 1);
 	cr_assert_eq(pool.qps, 1);
-	cr_assert_eq(pool.marked_a, 1);
+	cr_assert_eq(pool.refused_a, 1);
 	cr_assert_geq(pool.refused, 1u);
 	cr_assert_eq(pool.accepted, 0);
 	cr_assert_eq(uroce_query_admission(A->ctx, &adm, NULL, 0, &peer, 1), 0);
@@ -484,8 +484,8 @@ Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
 	serve(&p, srq);
 	cr_assert_geq(counters_of(B).adm_refused, 1u);
 	cr_assert_eq(counters_of(B).adm_accepted, 1);
-	cr_assert_eq(counters_of(B).adm_calls_sent, 1);
-	cr_assert_eq(counters_of(A).adm_calls_received, 1);
+	cr_assert_eq(counters_of(B).adm_grants_sent, 1);
+	cr_assert_eq(counters_of(A).adm_grants_received, 1);
 	cr_assert_eq(counters_of(A).adm_refused, 0);
 }
 

@@ -67,8 +67,8 @@ Test(asth, fields_lie_where_the_diagram_says)
 	ur_get_asth(&c, &x);
 	cr_assert_eq(ur_cursor_left(&c), 0);
 	cr_assert_eq(x.status, 2);
-	cr_assert_eq(x.letter, 1);
-	cr_assert(x.called);
+	cr_assert_eq(x.queue_class, 1);
+	cr_assert(x.granted);
 	cr_assert_eq(x.resv, 5);
 	cr_assert_eq(x.room, 127);
 	cr_assert_eq(x.generation, 0x1234);

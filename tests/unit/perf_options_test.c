@@ -54,6 +54,24 @@ static const struct {
 	{"server --config c --json f",
 	 "--json belongs to the client, which tells the server in band"},
 	{CLIENT "--once", "--once belongs to the server"},
+	{CLIENT "--metrics 9400",
+	 "--metrics: '9400' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{CLIENT "--metrics :9400",
+	 "--metrics: ':9400' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{CLIENT "--metrics ::1:9400",
+	 "--metrics: '::1:9400' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{CLIENT "--metrics [127.0.0.1]:9400",
+	 "--metrics: '[127.0.0.1]:9400' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{CLIENT "--metrics [::1]",
+	 "--metrics: '[::1]' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{"server --config c --metrics 127.0.0.1:65536",
+	 "--metrics: '127.0.0.1:65536' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{"server --config c --metrics 127.0.0.1:0",
+	 "--metrics: '127.0.0.1:0' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{"server --config c --metrics 127.0.0.1:-1",
+	 "--metrics: '127.0.0.1:-1' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
+	{"server --config c --metrics 127.0.0.1:80x",
+	 "--metrics: '127.0.0.1:80x' is not ADDRESS:PORT, such as 127.0.0.1:9400 or [::1]:9400"},
 	{CLIENT "--op put",
 	 "--op: 'put' is not one of write, write_imm, read, send, send_imm, send_inv, "
 	 "cas, fetch_add, mixed"},
@@ -299,6 +317,7 @@ Test(perf_options, help_names_every_option_with_a_value)
 		"--live-interval",
 		"--help-config",
 		"--transport-mode",
+		"--metrics",
 	};
 
 	perf_options_help(f);
@@ -327,4 +346,20 @@ Test(perf_options, lists_are_taken_in_turn)
 	cr_assert_eq(parse("server --config c --live --live-interval 0.5"), PERF_PARSE_OK, "%s",
 		     err);
 	cr_expect(o.live);
+}
+
+Test(perf_options, metrics_are_served_on_an_address_of_either_family)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&o.metrics_addr;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&o.metrics_addr;
+	const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
+
+	cr_assert_eq(parse("server --config c --metrics 127.0.0.1:9400"), PERF_PARSE_OK, "%s", err);
+	cr_expect_eq(v4->sin_family, AF_INET);
+	cr_expect_eq(v4->sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+	cr_expect_eq(v4->sin_port, htons(9400));
+	cr_assert_eq(parse(CLIENT "--metrics [::1]:65535"), PERF_PARSE_OK, "%s", err);
+	cr_expect_eq(v6->sin6_family, AF_INET6);
+	cr_expect_eq(memcmp(&v6->sin6_addr, &loopback, sizeof(loopback)), 0);
+	cr_expect_eq(v6->sin6_port, htons(65535));
 }

@@ -124,7 +124,7 @@ Test(print, names_what_is_said_of_a_receive_pool)
 	struct ur_packet p = v4(UR_EXT_NOTIFY, 0);
 
 	cr_assert(strstr(line_of(p, true), " EXT_NOTIFY qpn 0x11 psn 7 ASTH{B generation 33154 "
-					   "room 7 letter A called} pool 2442302356 payload 0 "));
+					   "room 7 class A granted} pool 2442302356 payload 0 "));
 	p = v4(UR_EXT_ACKNOWLEDGE_STATUS, 0);
 	p.asth = (struct ur_asth){.status = 2, .generation = 9, .room = 255};
 	cr_assert(strstr(line_of(p, true), " epsn 16777215} ASTH{NB generation 9 room 255} "));

@@ -81,7 +81,7 @@ static inline bool codec_answers_want_ack(void)
 /* What tells that a request is sent again, and the status with which the peer refused it before. */
 static inline uint8_t codec_retry_flags(const struct ur_qp *qp)
 {
-	return (uint8_t)(UR_XTH_RETRY | qp->adm.letter << UR_XTH_CLAIM_SHIFT);
+	return (uint8_t)(UR_XTH_RETRY | qp->adm.queue_class << UR_XTH_CLAIM_SHIFT);
 }
 
 #endif

@@ -32,8 +32,8 @@ bool ur_ext_requester_asks(const struct ur_qp *qp);
 
 /* ---- ext_completer.c ---- */
 
-/* ADM-CALL-04. An RNR wait ends now. */
-void ur_ext_called(struct ur_qp *qp, uint64_t now_ns);
+/* ADM-GRANT-04. An RNR wait ends now. */
+void ur_ext_on_grant(struct ur_qp *qp, uint64_t now_ns);
 
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* When ur_ext_timer() has something to do; UR_NEVER. */

@@ -44,8 +44,8 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 		received += !!(class_of(oldest_wqe(qp)) & OP_RECV);
 		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	}
-	if (__builtin_expect(qp->admission & UR_ADM_TOLD, 0) && una_moved)
-		ur_admission_passed(qp, received, now_ns);
+	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && una_moved)
+		ur_admission_on_complete(qp, received, now_ns);
 	idle = ur_ext_idle(&qp->xreq);
 	if (idle)
 		qp->xreq.probe = false;
@@ -163,7 +163,7 @@ static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 	return true;
 }
 
-void ur_ext_called(struct ur_qp *qp, uint64_t now_ns)
+void ur_ext_on_grant(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_retry *retry = &qp->retry;
 
@@ -175,15 +175,15 @@ void ur_ext_called(struct ur_qp *qp, uint64_t now_ns)
 		ur_ext_follow(qp, now_ns);
 }
 
-/* ADM-LETTER-02. The end of an RNR wait is no reason to send while the call is still to come. */
+/* ADM-CLASS-02. The end of an RNR wait is no reason to send while the grant is still to come. */
 static bool waits_on(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_adm_qp *adm = &qp->adm;
 
-	if (!qp->retry.rnr_until_ns || !(qp->admission & UR_ADM_HELD) || !adm->letter ||
-	    !adm->heard)
+	if (!qp->retry.rnr_until_ns || !(qp->admission & UR_ADM_HOLDER) || !adm->queue_class ||
+	    !adm->status_seen)
 		return false;
-	adm->heard = false;
+	adm->status_seen = false;
 	qp->xreq.probe = true;
 	qp->retry.rnr_until_ns = now_ns + adm->wait_ns;
 	return true;
@@ -195,7 +195,7 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	struct ur_core *core = qp->core;
 	struct ur_retry *retry = &qp->retry;
 	uint64_t wait_ns = ur_rnr_timer_ns(p->aeth.syndrome);
-	bool has_letter = (p->op & UR_OP_ASTH) && qp->adm.letter;
+	bool has_class = (p->op & UR_OP_ASTH) && qp->adm.queue_class;
 
 	core->cnt.rnr_nak_retry_err++;
 	/* It is over, or not said of a request. */
@@ -204,11 +204,11 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	/* SPRAY-TELL-02 */
 	if (qp->xreq.spray)
 		ur_spray_refused(qp->xreq.spray);
-	/* ADM-LETTER-03: the peer keeps a place for the request. */
-	if (has_letter)
+	/* ADM-CLASS-03: the peer keeps a place for the request. */
+	if (has_class)
 		qp->adm.wait_ns = wait_ns;
 	if (!retry->rnr_until_ns) {
-		if (!has_letter && !ur_retry_spend_rnr(retry)) {
+		if (!has_class && !ur_retry_spend_rnr(retry)) {
 			core->cnt.rnr_retry_exceeded_err++;
 			ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
 			return;
@@ -257,16 +257,16 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc
 static void take_status(struct ur_qp *qp, const struct ur_packet *p, bool rnr, bool back,
 			uint64_t now_ns)
 {
-	bool held = qp->adm.letter;
+	bool held = qp->adm.queue_class;
 
-	ur_admission_word(qp, p, now_ns);
+	ur_admission_on_status(qp, p, now_ns);
 	if (rnr)
 		rnr_nak(qp, p, now_ns);
 	if (qp->state == IBV_QPS_ERR || !ur_psn_eq(p->xaeth.epsn, qp->xreq.psn.una))
 		return;
-	/* ADM-CALL-04, ADM-LETTER-02: it is called, or its letter has gone. */
-	if (qp->adm.letter ? p->asth.called : held && back)
-		ur_ext_called(qp, now_ns);
+	/* ADM-GRANT-04, ADM-CLASS-02: a grant, or the queue class has gone. */
+	if (qp->adm.queue_class ? p->asth.granted : held && back)
+		ur_ext_on_grant(qp, now_ns);
 }
 
 /* EXT-COMP-FORM-01, EXT-COMP-CREDIT-01 */
@@ -305,7 +305,7 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	/* What just completed may have been all that a failure waited for. */
 	if (qp->state == IBV_QPS_ERR)
 		return UR_DROP_NONE;
-	if ((p->op & UR_OP_ASTH) && (qp->admission & UR_ADM_TOLD))
+	if ((p->op & UR_OP_ASTH) && (qp->admission & UR_ADM_SENDER))
 		take_status(qp, p, rnr, back, now_ns);
 	else if (rnr)
 		rnr_nak(qp, p, now_ns);
@@ -470,7 +470,7 @@ enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p,
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return UR_DROP_QP_STATE;
 	if (p->op & UR_OP_NOTIFY)
-		return ur_admission_notified(qp, p, now_ns);
+		return ur_admission_on_notify(qp, p, now_ns);
 	if (!(p->op & UR_OP_XAETH))
 		return UR_DROP_MODE;
 	if (!is_known(&qp->xreq, p->xaeth.epsn))
@@ -507,7 +507,7 @@ static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 		break;
 	case UR_SELECTIVE_RESEND:
 		/* ADM-HOLD-03: una alone is sent, and may have been lost, or the NAK of it. */
-		if (s == &qp->xreq.psn && qp->adm.letter)
+		if (s == &qp->xreq.psn && qp->adm.queue_class)
 			ur_selective_lose_una(s, &env);
 		break;
 	case UR_SELECTIVE_NOTHING:

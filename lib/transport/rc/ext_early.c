@@ -85,7 +85,7 @@ static void bind_up_to(struct ur_qp *qp, uint32_t ahead, uint64_t now_ns)
 	if (!qp->srq)
 		return;
 	for (uint32_t need = ahead + !qp->rsp.wqe; o->bound_cnt < need; o->bound_cnt++) {
-		if (qp->admission & UR_ADM_TELLS) {
+		if (qp->admission & UR_ADM_RECEIVER) {
 			bool ok = ur_admission_admit(qp, UR_ADM_NONE, now_ns);
 
 			UR_ASSERT(ok);
@@ -103,7 +103,7 @@ static bool leaves_enough(const struct ur_qp *qp, uint32_t ahead)
 {
 	uint32_t have = qp->xrsp.ooo->bound_cnt, need = ahead + !qp->rsp.wqe;
 
-	return !qp->srq || (qp->admission & UR_ADM_TELLS) || need <= have || need <= 1 ||
+	return !qp->srq || (qp->admission & UR_ADM_RECEIVER) || need <= have || need <= 1 ||
 	       need - 1 <= ur_wq_cnt(&qp->srq->rq) - (need - have);
 }
 
@@ -112,8 +112,8 @@ static bool may_bind_up_to(const struct ur_qp *qp, uint32_t ahead)
 {
 	uint32_t need = ahead + !qp->rsp.wqe, have = qp->xrsp.ooo->bound_cnt;
 
-	return !(qp->admission & UR_ADM_TELLS) || need <= have ||
-	       need - have <= ur_admission_early(qp);
+	return !(qp->admission & UR_ADM_RECEIVER) || need <= have ||
+	       need - have <= ur_admission_early_room(qp);
 }
 
 /* ---- packets ---- */

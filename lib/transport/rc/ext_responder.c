@@ -19,7 +19,7 @@ static bool bind_turn(struct ur_qp *qp, uint8_t flags, uint64_t now_ns)
 	if (qp->rsp.wqe)
 		return true;
 	if (!o || !o->bound_cnt)
-		return (!(qp->admission & UR_ADM_TELLS) ||
+		return (!(qp->admission & UR_ADM_RECEIVER) ||
 			ur_admission_admit(qp, (flags & UR_XTH_CLAIM) >> UR_XTH_CLAIM_SHIFT,
 					   now_ns)) &&
 		       ur_responder_bind(qp);
@@ -275,9 +275,9 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		rsp->nak_sent = true;
 		qp->core->cnt.rnr_nak_sent++;
 		ur_ext_response_nak(qp, p,
-				    UR_SYNDROME_RNR_NAK |
-					    (qp->adm.mark.letter ? ur_admission_rnr_timer(qp)
-								 : rsp->min_rnr_timer),
+				    UR_SYNDROME_RNR_NAK | (qp->adm.refusal.queue_class
+								   ? ur_admission_rnr_timer(qp)
+								   : rsp->min_rnr_timer),
 				    now_ns);
 		return UR_DROP_RNR;
 	}
@@ -377,8 +377,8 @@ enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p,
 	if (!(p->op & UR_OP_XTH))
 		return UR_DROP_MODE;
 	ur_responder_established(qp);
-	if (__builtin_expect(qp->admission & UR_ADM_TELLS, 0) && qp->adm.mark.letter)
-		ur_admission_heard(qp, now_ns);
+	if (__builtin_expect(qp->admission & UR_ADM_RECEIVER, 0) && qp->adm.refusal.queue_class)
+		ur_admission_refresh(qp, now_ns);
 	if (__builtin_expect(p->op & UR_OP_PROBE, 0)) {
 		ur_ext_response_ack(qp, p, true, now_ns);
 		return UR_DROP_NONE;
@@ -400,8 +400,8 @@ void ur_ext_responder_timer(struct ur_qp *qp, uint64_t now_ns)
 {
 	if (now_ns < ur_ext_gap_deadline(qp))
 		return;
-	/* ADM-CALL-01: it waits for our word. */
-	if (qp->adm.mark.letter) {
+	/* ADM-GRANT-01: it waits for our word. */
+	if (qp->adm.refusal.queue_class) {
 		qp->xrsp.gap_ns = now_ns;
 		return;
 	}

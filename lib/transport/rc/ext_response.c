@@ -287,7 +287,7 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		.dqpn = qp->dest_qpn,
 		.psn = rsp->epsn,
 	};
-	bool probe = !ack_due(qp), status = qp->admission & UR_ADM_TELLS;
+	bool probe = !ack_due(qp), status = qp->admission & UR_ADM_RECEIVER;
 	uint8_t syndrome, *p;
 
 	if (probe && !probe_due(qp))

@@ -105,22 +105,22 @@ static inline bool begins_receive(const struct ur_qp *qp)
 
 static inline bool loss_may_begin(const struct ur_qp *qp)
 {
-	return !(__builtin_expect(qp->admission & UR_ADM_HELD, 0) && begins_receive(qp) &&
+	return !(__builtin_expect(qp->admission & UR_ADM_HOLDER, 0) && begins_receive(qp) &&
 		 ur_admission_holds(qp));
 }
 
 static inline void loss_before_new(struct ur_qp *qp)
 {
-	if (__builtin_expect(qp->admission & UR_ADM_HELD, 0))
+	if (__builtin_expect(qp->admission & UR_ADM_HOLDER, 0))
 		ur_admission_update(qp);
 }
 
 enum { LOSS_PROBES = true };
 
-/* ADM-LETTER-02. A queue pair that awaits a call asks whether it still holds its letter. */
+/* ADM-CLASS-02. A queue pair that waits for a grant asks whether it still has its queue class. */
 static inline bool loss_may_probe(const struct ur_qp *qp)
 {
-	return qp->xreq.probe && (qp->admission & UR_ADM_HELD) && qp->adm.letter;
+	return qp->xreq.probe && (qp->admission & UR_ADM_HOLDER) && qp->adm.queue_class;
 }
 
 /* The stamp of a packet that is made now is no other packet's. */
@@ -174,7 +174,7 @@ static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
 	wqe->rwqen = class_of(wqe) & (OP_READ | OP_ATOMIC) ? x->rd_seq : x->rwqen;
 	if (class_of(wqe) & OP_RECV) {
 		x->rwqen = (x->rwqen + 1) & UR_PSN_MASK;
-		ur_admission_begun(qp);
+		ur_admission_begin(qp);
 	}
 	return 1;
 }
@@ -279,7 +279,7 @@ static bool next_lost_request(const struct ur_qp *qp, struct ur_psn *nr)
 	if (!ur_selective_next_lost(&qp->xreq.psn, nr))
 		return false;
 	/* ADM-HOLD-03. What follows a message that was refused would be dropped. */
-	if (__builtin_expect(qp->admission & UR_ADM_TOLD, 0) && qp->adm.letter &&
+	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && qp->adm.queue_class &&
 	    !ur_psn_eq(*nr, qp->xreq.psn.una))
 		return false;
 	if (!req->local_err)

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UROCE_COUNTERS_H
+#define UROCE_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <infiniband/verbs.h>
+
+#include "uroce/counter_list.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * liburoce: counters. Included by uroce/uroce.h, whose conventions hold here as well.
+ *
+ * Counters start at 0 when the endpoint is opened and only grow. They are read while workers count:
+ * each value is right, but values of one call may be of slightly different moments.
+ */
+
+/* X(name, unit, help). Sums first: the transport's list grows at its end, and so does the struct. */
+#define UROCE_COUNTERS(X)                                                                          \
+	UROCE_SUMMARY_COUNTERS(X)                                                                  \
+	UROCE_TRANSPORT_COUNTERS(X)
+
+/* The whole endpoint: sums over its workers. */
+struct uroce_counters {
+#define X(name, unit, help) uint64_t name;
+	UROCE_COUNTERS(X)
+#undef X
+};
+
+/*
+ * Writes the first `bytes` bytes of the struct: a program that was compiled with an older, shorter
+ * struct gets what it knows. What the library does not know stays as it was. EINVAL: `bytes` is not
+ * a multiple of 8.
+ */
+int uroce_query_counters_sized(struct ibv_context *ctx, struct uroce_counters *counters,
+			       size_t bytes);
+
+static inline int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *counters)
+{
+	return uroce_query_counters_sized(ctx, counters, sizeof(*counters));
+}
+
+/*
+ * A JSON object with every counter, and the state of ports, queue pairs, lanes and destinations.
+ * The caller frees it with free(). NULL: no memory.
+ */
+char *uroce_counters_json(struct ibv_context *ctx);
+
+/*
+ * Every counter with its unit and help text, for programs that show them without knowing them.
+ */
+enum uroce_metric_type {
+	UROCE_METRIC_COUNTER, /* only grows */
+	UROCE_METRIC_GAUGE,   /* goes up and down */
+};
+
+struct uroce_metric_label {
+	const char *name, *value;
+};
+
+/* Later versions may add fields at the end. */
+struct uroce_metric {
+	const char
+		*name; /* lower case letters, digits and '_'; several may differ in labels alone */
+	const char *unit; /* plural noun: "packets" */
+	const char *help; /* half a sentence */
+	enum uroce_metric_type type;
+	const struct uroce_metric_label *labels; /* [0, label_cnt); the first is the port */
+	size_t label_cnt;
+	uint64_t value;
+};
+
+/*
+ * Calls visit(arg, metric) for each metric of the endpoint. Metrics of one name come one after the
+ * other, always in the same order. The metric and its strings are valid during the call. A visit
+ * that returns other than 0 ends the walk, and its value is returned. ENOMEM.
+ *
+ * Takes about a microsecond of each worker's time, between two rounds.
+ */
+int uroce_visit_metrics(struct ibv_context *ctx,
+			int (*visit)(void *arg, const struct uroce_metric *metric), void *arg);
+
+/*
+ * Writes the metrics of `cnt` endpoints of this process to `out`, in the Prometheus text exposition
+ * format, version 0.0.4 (content type "text/plain; version=0.0.4"). A counter NAME is
+ * "uroce_NAME_total", a gauge is "uroce_NAME". Labels: port (DPDK's name of it), worker, lane,
+ * reason and such. EIO: `out` cannot be written; ENOMEM.
+ */
+int uroce_write_metrics(struct ibv_context *const *ctx, size_t cnt, FILE *out);
+
+/* Live objects of the context, to find leaks. X(name, unit, help) */
+#define UROCE_OBJECTS(X)                                                                           \
+	X(pds, "objects", "protection domains")                                                    \
+	X(mrs, "objects", "memory regions")                                                        \
+	X(cqs, "objects", "completion queues")                                                     \
+	X(srqs, "objects", "shared receive queues")                                                \
+	X(qps, "objects", "queue pairs")                                                           \
+	X(ahs, "objects", "address handles")                                                       \
+	X(channels, "objects", "completion channels")                                              \
+	X(cm_ids, "objects", "connection manager ids")                                             \
+	X(cm_connections, "objects", "connections")                                                \
+	X(qps_time_wait, "objects", "queue pair numbers that cannot be used again yet")
+
+struct uroce_objects {
+#define X(name, unit, help) uint32_t name;
+	UROCE_OBJECTS(X)
+#undef X
+};
+int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
