@@ -9,7 +9,7 @@
 #include "api/word.h"
 #include "engine/query.h"
 
-/* Configuration, API and table have the same words in the same order. */
+/* Configuration, API and table list the same names in the same order. */
 #define X(NAME, word)                                                                              \
 	_Static_assert((int)UROCE_PACING_##NAME == (int)UR_PACING_##NAME, "order of modes");
 UROCE_PACING_MODES(X)
@@ -46,7 +46,7 @@ static struct uroce_destination destination_of(const struct ur_destination_view 
 	return out;
 }
 
-/* Copied between two rounds, told afterwards: a worker does not wait for names and numbers. */
+/* Copies between two rounds and formats later, so that the worker does not wait for the formatting. */
 static void look_on_worker(void *arg, uint64_t now_ns)
 {
 	struct look_call *c = arg;
@@ -65,7 +65,7 @@ static void look_on_worker(void *arg, uint64_t now_ns)
 		c->dest[c->n++] = destination_of(&d, c->worker);
 }
 
-/* Adds a worker's to *sum and to dest[0, cap), of which n are taken; returns how many are then. */
+/* Adds a worker's data to *sum and to dest[0, cap), of which `n` are in use; returns the new number. */
 static size_t look(struct ur_device *dev, unsigned worker, struct uroce_pacing *sum,
 		   struct uroce_destination *dest, size_t n, size_t cap)
 {

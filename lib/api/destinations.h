@@ -4,7 +4,7 @@
 
 #include "edge/counters.h"
 
-/* Telemetry: "destinations", where packets go and how they are paced. */
+/* Telemetry "destinations": the destinations of packets and their pacing. */
 int ur_destinations_emit(struct ur_emit *e, const char *params, void *ctx);
 
 #endif

@@ -27,9 +27,9 @@
 /* Open endpoints of the process. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ur_device) devices = LIST_HEAD_INITIALIZER(devices);
-static bool numbers[NUMBERS_MAX]; /* those that are taken */
+static bool numbers[NUMBERS_MAX]; /* numbers in use */
 static _Atomic bool exiting;
-static pid_t owner; /* the process that opened them: a forked child has none of their threads */
+static pid_t owner; /* the process that opened them; a forked child does not have their threads */
 
 uint64_t ur_device_random(void)
 {
@@ -80,7 +80,7 @@ bool ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle)
 	return true;
 }
 
-/* Another thread may be faster, so asking first and reading then might block. */
+/* Does not block. Polling before a blocking read would not do: another thread may take the count. */
 static bool take_count(int fd)
 {
 	uint64_t one;
@@ -134,7 +134,7 @@ bool ur_device_waiter_leave(struct ur_waiters *w, pthread_mutex_t *lock)
 
 	pthread_mutex_lock(lock);
 	closing = w->closing;
-	/* Under the lock: the object goes when the last one has let go of that. */
+	/* Under the lock, because the object is freed once the last waiter has released it. */
 	if (!--w->cnt && closing)
 		pthread_cond_signal(&w->left);
 	pthread_mutex_unlock(lock);
@@ -147,7 +147,7 @@ void ur_device_waiters_close(struct ur_waiters *w, pthread_mutex_t *lock, int fd
 
 	pthread_mutex_lock(lock);
 	w->closing = true;
-	wakes = w->cnt; /* one count wakes one reader, any number of counts every poller */
+	wakes = w->cnt; /* one count per reader; a single one wakes all pollers */
 	if (wakes && write(fd, &wakes, sizeof(wakes)) < 0)
 		UR_ASSERT(errno == EAGAIN);
 	while (w->cnt)
@@ -176,7 +176,7 @@ void ur_device_quiesce(struct ur_device *dev)
 
 /* ---- open ---- */
 
-/* Of an endpoint that shares an interface it stays empty: the kernel has the neighbours. */
+/* For a shared interface the table stays empty, because the kernel has the neighbours. */
 static void make_neigh(struct ur_device *dev)
 {
 	struct ur_neigh_attr a = {0};
@@ -223,7 +223,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 	return ur_assemble_workers(&a, dev->workers, err, cap);
 }
 
-/* No thread of ours touches the port after this. */
+/* After this no thread of the endpoint uses the port. */
 static void stop_threads(struct ur_device *dev)
 {
 	ur_progress_stop(dev, atomic_load(&exiting));
@@ -232,7 +232,7 @@ static void stop_threads(struct ur_device *dev)
 			ur_worker_stop(dev->workers[i]);
 }
 
-/* exit() without uroce_close(): the ports are closed by an older handler, after this one. */
+/* For exit() without uroce_close(). An older exit handler closes the ports after this one. */
 static void stop_all(void)
 {
 	struct ur_device *dev;
@@ -259,7 +259,7 @@ static void enlist(struct ur_device *dev)
 	pthread_mutex_unlock(&devices_lock);
 }
 
-/* The lowest free number, so that whoever opens and closes for ever uses few names of telemetry. */
+/* Takes the lowest free number, so that repeated opening and closing needs few telemetry names. */
 static void take_number(struct ur_device *dev)
 {
 	pthread_mutex_lock(&devices_lock);
@@ -271,7 +271,7 @@ static void take_number(struct ur_device *dev)
 
 static void tear_down(struct ur_device *dev)
 {
-	/* First: telemetry's thread asks the workers. */
+	/* First, because telemetry's thread calls the workers. */
 	ur_stats_unregister(dev);
 	stop_threads(dev);
 	pthread_mutex_lock(&devices_lock);
@@ -287,7 +287,7 @@ static void tear_down(struct ur_device *dev)
 	ur_share_close(dev);
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);
-	ur_port_reap(); /* a ring's last frames are back */
+	ur_port_reap(); /* the last frames of a ring have been returned */
 	pthread_mutex_lock(&devices_lock);
 	numbers[dev->number] = false;
 	pthread_mutex_unlock(&devices_lock);
@@ -396,7 +396,7 @@ int uroce_close(struct ibv_context *ctx)
 	const struct uroce_objects *o = &dev->objects;
 	bool busy;
 
-	/* The port, its threads and its peers' connections are the parent's. */
+	/* The port, its threads and the connections belong to the parent. */
 	if (getpid() != owner)
 		return 0;
 	pthread_mutex_lock(&dev->lock);
@@ -405,7 +405,7 @@ int uroce_close(struct ibv_context *ctx)
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
-	/* By a destructor: the port is gone already and the process soon will be. */
+	/* In a destructor during exit() the port is closed already, and the process ends soon. */
 	if (!atomic_load(&exiting))
 		tear_down(dev);
 	return 0;
@@ -466,7 +466,7 @@ static bool is_up(struct ur_device *dev)
 	return dev->shared ? ur_shared_is_up(dev->shared) : ur_port_link_up(&dev->port);
 }
 
-/* A shared interface may get more addresses. */
+/* A shared interface may get more addresses later. */
 static unsigned gid_table_len(const struct ur_device *dev)
 {
 	return dev->shared ? UR_GIDS_MAX : dev->gid_cnt;

@@ -6,7 +6,7 @@
 
 #include "api/device.h"
 
-/* The GID table, and what it says of the port. */
+/* The GID table, and the state of the port that depends on it. */
 
 struct ur_gid ur_device_gid(struct ur_device *dev, unsigned index)
 {
