@@ -219,7 +219,7 @@ static void map_group(const struct ur_gid *dst, uint8_t mac[6])
 /* Asks the kernel for the route. SHARED-ROUTE-01 */
 static int find_hop(struct ur_shared *s, struct entry *e)
 {
-	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	struct ur_rtnl_route route;
 	uint8_t group[6];
 	int rc = ur_rtnl_get_route(s->ifindex, &e->src, &e->dst, &route);
@@ -240,7 +240,7 @@ static int find_hop(struct ur_shared *s, struct entry *e)
 		set_mac(s, e, group);
 		break;
 	case UR_RTNL_BROADCAST:
-		set_mac(s, e, everybody);
+		set_mac(s, e, broadcast);
 		break;
 	case UR_RTNL_UNICAST:
 	case UR_RTNL_UNREACHABLE:
@@ -459,7 +459,7 @@ static void refresh(struct ur_shared *s, struct entry *e)
 		take_neigh(s, e, &neigh);
 }
 
-/* Whether the kernel is to be asked for the neighbour on its own account: somebody sends there. */
+/* Whether the kernel is to be asked without a thread that waits: a path may lead there. */
 static bool is_wanted_back(const struct entry *e)
 {
 	/* One that never had an address is the affair of the thread that resolves it. */

@@ -62,6 +62,13 @@ if [ $v6 = yes ]; then
 	echo "IPv6, global and link-local: every byte right, no ICMP error"
 fi
 
+# An interface with two subnets: the kernel says which address is the source.
+"${in_a[@]}" ip addr add 10.88.0.1/24 dev uroce0
+"${in_b[@]}" ip addr add 10.88.0.2/24 dev uroce1
+expect 0 "${plain[@]}" --peer 10.88.0.1 "${patient[@]}" --op write --size 20000 --iters 200 --verify
+grep -q '^client 10.88.0.2 ' "$tmp/server.log" || fail "the source is not the address of the peer's subnet"
+echo "a second subnet, added while the server runs: every byte right, from the right address"
+
 # All at once: RDMA, ping in both directions, and a TCP connection that moves 20 MB.
 cat >"$tmp/tcp.py" <<'PY'
 import socket, sys

@@ -70,7 +70,7 @@ static void make_network(void)
 	run("ip link add sh0 address 02:00:00:00:00:01 type veth peer name sh1 address " PEER_MAC);
 	run("ip link set sh0 addrgenmode none 2>/dev/null || :");
 	run("ip link set sh0 up && ip link set sh1 up");
-	/* sh1 has no address, so nobody answers there: hosts are made by entries in the tables. */
+	/* sh1 has no address, so no host answers there. Hosts are entries in the kernel's tables. */
 	run("ip addr add 10.78.0.1/24 dev sh0");
 }
 
@@ -345,7 +345,7 @@ Test(shared, a_peer_that_the_kernel_knows_is_found, .init = setup, .fini = teard
 	expect_way("10.78.0.1", "10.78.0.2");
 }
 
-/* SHARED-NEIGH-01: nobody answers the kernel's ARP. */
+/* SHARED-NEIGH-01: no host answers the kernel's ARP. */
 Test(shared, a_peer_that_does_not_answer_is_unreachable, .init = setup, .fini = teardown)
 {
 	uint64_t start = now_ms();
@@ -531,7 +531,7 @@ Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = setup, .fini 
 	before = port_counter("ipackets");
 	for (unsigned i = 0; i < 200; i++)
 		arrive(s.wire, (uint16_t)(4792 + i));
-	/* The kernel sends as well: ARP requests that nobody answers, from the interface's own port. */
+	/* The kernel sends as well: ARP requests without an answer. */
 	run("ping -c 1 -W 1 10.78.0.77 >/dev/null || :");
 	arrive(s.wire, 4791);
 	while (port_counter("ipackets") == before) {
