@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiver admission (docs/design/admission.md): SENDERS senders, a pool of at most RECEIVES
- * receives, a network that loses, peers that die. Pool and table are the C code of lib/admission,
- * called through admission_model.h. SENDERS (2 or 3), RECEIVES, MODE and MISHAPS come from run.sh.
+ * Receiver admission (docs/design/admission.md): SENDERS senders, a pool of at most RECEIVES receives, a
+ * network with losses, and peers that die. Pool and status table are the C code of lib/admission, called
+ * through admission_model.h. run.sh sets SENDERS (2 or 3), RECEIVES, MODE and MISHAPS.
  *
- * An end state is valid unless sender 0 is in the middle of something.
+ * An end state is valid unless sender 0 has an unfinished request.
  */
 c_decl {
 \#include "admission_model.h"
@@ -15,26 +15,26 @@ c_track "&view" "sizeof(struct view)" "Matched";
 
 #define IDLE	0
 #define HELD	1 /* kept back: the request would be refused */
-#define FLY	2 /* the request is on its way; when it is lost it is sent again, and so arrives late */
-#define ANSWER	3 /* the answer is on its way */
-#define REFUSED 4 /* has a letter; waits for the call or the timer */
+#define FLY	2 /* the request is in flight; a lost one is sent again, and so arrives late */
+#define ANSWER	3 /* the answer is in flight */
+#define REFUSED 4 /* has a queue class; waits for the grant or the timer */
 
 byte posted = RECEIVES;
 bool dead[SENDERS];
 byte mishaps = MISHAPS;
 /* Sender 0. */
 byte state;
-bool got;      /* its request was accepted; it may not know */
-bool uncalled; /* the call to it was lost */
-bool lost;     /* the last word to it was lost: the next is not */
-bool notified; /* a NOTIFY to it is on its way */
-byte who, k;   /* scratch, 0 between steps */
+bool got;	/* its request has been accepted; it may not know */
+bool ungranted; /* the grant to it was lost */
+bool lost;	/* the last status to it was lost; the next one is not */
+bool notified;	/* a NOTIFY to it is in flight */
+byte sender, k; /* scratch, 0 between steps */
 
 #define WAITS (state != IDLE && !got && !dead[0])
 
 /*
- * The sender that is looked at: it has a status table, and a network that delays and loses what it
- * is told.
+ * The sender under observation. It has a status table, and a network that delays and loses the statuses
+ * sent to it.
  */
 proctype first()
 {
@@ -44,9 +44,9 @@ proctype first()
 		c_code { now.k = may_send(); };
 		state = (k -> FLY : HELD);
 		k = 0 }
-	/* It was woken. */
+	/* It has been woken. */
 	:: atomic { state == HELD && !dead[0] && c_expr { !view.waits } -> state = FLY }
-	/* Its entry expires: nothing comes any more. */
+	/* Its entry expires, because no status arrives any more. */
 	:: atomic { state == HELD && !dead[0] && !notified && c_expr { view.waits && !view.stale } ->
 		c_code { expire_entry(); } }
 	:: atomic { state == FLY ->
@@ -60,38 +60,38 @@ proctype first()
 			fi;
 			k = 0
 		fi;
-		uncalled = false;
+		ungranted = false;
 		c_code { answer(); };
 		state = ANSWER }
 	:: atomic { state == ANSWER ->
 		lost = false;
-		c_code { hear_answer(!now.dead[0]); };
+		c_code { deliver_answer(!now.dead[0]); };
 		state = (got -> IDLE : REFUSED);
 		got = false }
 	:: atomic { state == ANSWER && !lost && !dead[0] ->
 		lost = true;
-		c_code { hear_answer(0); };
+		c_code { deliver_answer(0); };
 		state = FLY }
-	/* The call, or the RNR timer. */
+	/* The grant, or the RNR timer. */
 	:: atomic { state == REFUSED && !dead[0] -> state = FLY }
 	od
 }
 
 /*
- * Any other: wants always, and its request, new or again, arrives at any time. That covers a table
- * and a network as well: who knows too little sends too early, who learns too late sends too late.
+ * Any other sender. It always has a message, and its request, new or repeated, arrives at any time. This
+ * covers the effects of a status table and of a network: sending too early or too late.
  */
 proctype other(byte i)
 {
 end:	do
 	:: atomic { !dead[i] ->
-		who = i;
-		c_code { now.k = arrive(now.who, now.posted); };
+		sender = i;
+		c_code { now.k = arrive(now.sender, now.posted); };
 		if
 		:: k == 1 -> posted--
 		:: else -> skip
 		fi;
-		who = 0;
+		sender = 0;
 		k = 0 }
 	od
 }
@@ -108,42 +108,42 @@ proctype notifier()
 end:	do
 	:: atomic { c_expr { view.stale } -> c_code { notify(); }; notified = true };
 		if
-		:: atomic { lost = false; c_code { hear_notify(!now.dead[0]); }; notified = false }
-		:: atomic { !lost && !dead[0] -> lost = true; c_code { hear_notify(0); };
+		:: atomic { lost = false; c_code { deliver_notify(!now.dead[0]); }; notified = false }
+		:: atomic { !lost && !dead[0] -> lost = true; c_code { deliver_notify(0); };
 			notified = false }
 		fi
 	od
 }
 
-proctype caller()
+proctype granter()
 {
 end:	do
-	:: atomic { c_expr { view.calls && now.posted > view.granted_cnt } ->
-		c_code { now.k = call(now.posted); };
+	:: atomic { c_expr { view.grants && now.posted > view.granted_cnt } ->
+		c_code { now.k = grant(now.posted); };
 		if
 		:: lost = lost && k > 0
-		:: k == 0 && !dead[0] && !lost -> lost = true; uncalled = true
+		:: k == 0 && !dead[0] && !lost -> lost = true; ungranted = true
 		fi;
 		k = 0 }
 	od
 }
 
-/* Sender i is dead and nothing of it is on its way. */
+/* Sender i is dead and has no packet in flight. */
 #define GONE(i)	  (dead[i] && (i > 0 || state != FLY))
-#define HOLDER(i) (GONE(i) && c_expr { world.mark[i].letter })
+#define HOLDER(i) (GONE(i) && c_expr { world.refusal[i].queue_class })
 
-/* A call was not followed: it was lost, or there is nobody. */
-proctype recaller()
+/* A grant is revoked because it was not used: it was lost, or the sender is dead. */
+proctype regranter()
 {
 end:	do
-	:: atomic { c_expr { view.called[0] == 1 } && (GONE(0) || (uncalled && state == REFUSED)) ->
-		c_code { recall(); } }
-	:: atomic { c_expr { view.called[0] > 1 && now.dead[view.called[0] - 1] } ->
-		c_code { recall(); } }
+	:: atomic { c_expr { view.granted[0] == 1 } && (GONE(0) || (ungranted && state == REFUSED)) ->
+		c_code { expire_grant(); } }
+	:: atomic { c_expr { view.granted[0] > 1 && now.dead[view.granted[0] - 1] } ->
+		c_code { expire_grant(); } }
 	od
 }
 
-/* The receiver learns of a death, or a mark's life passes. */
+/* The receiver learns of a death, or a refusal expires. */
 proctype reaper()
 {
 	byte silent = 0;
@@ -163,7 +163,7 @@ end:	do
 	od
 }
 
-/* What goes wrong, at most MISHAPS times: a sender dies, a living one's mark expires. */
+/* At most MISHAPS mishaps: a sender dies, or the refusal of a live one expires. */
 proctype mishap()
 {
 	byte i;
@@ -178,7 +178,7 @@ end:	do
 			:: i == 0 -> c_code { die(); }
 			:: else -> skip
 			fi
-		:: c_expr { world.mark[Pmishap->i].letter } -> c_code { forget(Pmishap->i); }
+		:: c_expr { world.refusal[Pmishap->i].queue_class } -> c_code { forget(Pmishap->i); }
 		:: skip
 		fi;
 		i = 0 }
@@ -199,8 +199,8 @@ init
 		run refill();
 #if MODE == 2
 		run notifier();
-		run caller();
-		run recaller();
+		run granter();
+		run regranter();
 #endif
 #if MISHAPS
 		run reaper();
@@ -209,5 +209,5 @@ init
 	}
 }
 
-/* Whoever lives and waits is served in the end. By symmetry one sender stands for all. */
+/* A live sender that waits is served eventually. By symmetry one sender stands for all. */
 ltl served { [] <> !WAITS }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the model admission.pml calls: the functions of lib/admission themselves, on objects that
- * lie in `world`, and the abstraction `view` by which two states are told apart: generations
- * relative to the pool's, lists as sequences of senders, no time. Everything that decides what may
- * happen is in `view` or in Promela's variables.
+ * The functions that the model admission.pml calls: those of lib/admission, on objects in `world`, and the
+ * abstraction `view`, which distinguishes states. It has generations relative to the pool's, lists as
+ * sequences of senders, and no time. Everything that decides the further course is in `view` or in
+ * Promela's variables.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,48 +26,48 @@ _Noreturn void ur_assert_fail(const char *expr, const char *file, int line)
 	exit(1);
 }
 
-/* Time has three values: long ago, now, and after all that is known has expired. */
-#define LONG_AGO   0
-#define NOW	   1000
-#define LATE	   1000000
-#define MARK_LIFE  900
-#define RECALL	   500
-#define ENTRY_LIFE 100000
-#define GENERATION 60000 /* the pool's, after each step */
-#define OLDEST	   2	 /* of what is more changes old only the order matters */
+/* Time has three values: long ago, now, and after every entry has expired. */
+#define LONG_AGO     0
+#define NOW	     1000
+#define LATE	     1000000
+#define REFUSAL_LIFE 900
+#define GRANT_LIFE   500
+#define ENTRY_LIFE   100000
+#define GENERATION   60000 /* the pool's, after each step */
+#define OLDEST	     2	   /* of generations older than this, only the order matters */
 
-struct word {
+struct status {
 	uint16_t generation;
 	uint8_t status;
 };
 
 struct world {
 	struct ur_adm_pool pool;
-	struct ur_adm_refusal mark[SENDERS];
+	struct ur_adm_refusal refusal[SENDERS];
 	struct ur_adm_peer peer;
 	struct ur_sst sst;
 	struct ur_sst_entry *entry;
 	struct ur_sst_waiter waiter;
-	struct word answer, notify; /* on their way */
-	uint16_t arrived[SENDERS];  /* generation at the first arrival of the request */
+	struct status answer, notify; /* in flight */
+	uint16_t arrived[SENDERS];    /* generation at the first arrival of the request */
 	uint64_t table[(sizeof(struct ur_sst_entry) + 64) / 8];
 };
 
 struct view {
 	uint8_t status;
 	uint8_t waiting[2][SENDERS], granted[SENDERS]; /* sender + 1 */
-	uint8_t mark_age[SENDERS], arrived_age[SENDERS];
+	uint8_t refusal_age[SENDERS], arrived_age[SENDERS];
 	uint8_t known, entry_status, entry_age;
 	uint8_t waits; /* 0: no; else 1 + changes seen since, at most 2 */
 	uint8_t answer[2], notify[2];
-	uint8_t stale;		     /* the peer is to be told */
-	uint8_t grants, granted_cnt; /* somebody waits to be called */
+	uint8_t stale;		     /* the peer must be notified */
+	uint8_t grants, granted_cnt; /* a queue pair waits for a grant */
 };
 
 static struct world world;
 static struct view view;
 
-/* Of a generation, in changes; one that is `most` old is as old as any. */
+/* The age of a generation, in changes, at most `most`. */
 static uint8_t age_of(uint16_t generation, uint8_t most)
 {
 	uint16_t age = (uint16_t)(world.pool.generation - generation);
@@ -85,22 +85,22 @@ static void list(uint8_t *to, const struct ur_adm_refusals *line)
 	const struct ur_adm_refusal *m;
 
 	TAILQ_FOREACH(m, line, order)
-	*to++ = (uint8_t)(m - world.mark + 1);
+	*to++ = (uint8_t)(m - world.refusal + 1);
 }
 
-static void rebase_mark(unsigned i)
+static void rebase_refusal(unsigned i)
 {
-	if (world.mark[i].queue_class) {
-		rebase(&world.mark[i].generation, 3);
+	if (world.refusal[i].queue_class) {
+		rebase(&world.refusal[i].generation, 3);
 		rebase(&world.arrived[i],
-		       1); /* no mark is older than 2: all that matters is 0 or not */
+		       1); /* no refusal is older than 2, so only 0 or more matters */
 	} else {
 		world.arrived[i] = world.pool.generation;
 	}
 }
 
-/* What is known to sender 0, and what is on its way to it: who is how old, and older than whom. */
-static void rebase_words(void)
+/* The statuses that sender 0 knows and that are in flight to it: their ages and their order by age. */
+static void rebase_statuses(void)
 {
 	uint16_t *of[3] = {&world.entry->generation, &world.answer.generation,
 			   &world.notify.generation};
@@ -129,20 +129,20 @@ static void rebase_entry(void)
 
 	if (!e->known)
 		e->generation = world.pool.generation;
-	rebase_words();
+	rebase_statuses();
 	if (w->waits)
 		w->generation = (uint16_t)(e->generation - (seen < 2 ? seen : 2));
 	e->turns = w->turn = 0;
 }
 
-/* After every step: makes generations small again, looks at what must hold, takes the view. */
-static void settle_view(void)
+/* After every step: reduces generations, checks the invariants, and updates the view. */
+static void take_view(void)
 {
 	const struct ur_sst_entry *e = world.entry;
 
 	ur_adm_pool_validate(&world.pool);
 	for (unsigned i = 0; i < SENDERS; i++)
-		rebase_mark(i);
+		rebase_refusal(i);
 	rebase_entry();
 	rebase(&world.peer.notified_generation, 1);
 	world.peer.notified_ns = LONG_AGO;
@@ -155,8 +155,8 @@ static void settle_view(void)
 	list(view.waiting[1], &world.pool.waiting[UR_ADM_CLASS_B]);
 	list(view.granted, &world.pool.granted);
 	for (unsigned i = 0; i < SENDERS; i++) {
-		if (world.mark[i].queue_class)
-			view.mark_age[i] = age_of(world.mark[i].generation, 3);
+		if (world.refusal[i].queue_class)
+			view.refusal_age[i] = age_of(world.refusal[i].generation, 3);
 		view.arrived_age[i] = age_of(world.arrived[i], 1);
 	}
 	view.known = e->known;
@@ -174,21 +174,21 @@ static void settle_view(void)
 	view.granted_cnt = (uint8_t)world.pool.granted_cnt;
 }
 
-static struct word no_word(void)
+static struct status no_status(void)
 {
-	return (struct word){.generation = world.pool.generation};
+	return (struct status){.generation = world.pool.generation};
 }
 
-static struct word word(void)
+static struct status current_status(void)
 {
-	/* Sender 0 asks only while it holds no letter: A is as good as B, NA as NB. */
-	return (struct word){world.pool.generation, world.pool.status & 1};
+	/* Sender 0 asks only without a queue class, so A and B are equivalent, and so are NA and NB. */
+	return (struct status){world.pool.generation, world.pool.status & 1};
 }
 
 static void begin(void)
 {
 	struct ur_adm_limits limits = {
-		.mode = MODE, .refusal_life_ns = MARK_LIFE, .grant_life_ns = RECALL};
+		.mode = MODE, .refusal_life_ns = REFUSAL_LIFE, .grant_life_ns = GRANT_LIFE};
 	static const uint8_t key[16];
 
 	ur_adm_pool_init(&world.pool, &limits);
@@ -196,75 +196,75 @@ static void begin(void)
 	ur_sst_init(&world.sst, world.table, 1, ENTRY_LIFE, 1);
 	world.entry = ur_sst_get(&world.sst, key, 1);
 	ur_adm_peer_add(&world.pool, &world.peer, 1, LONG_AGO);
-	world.answer = world.notify = no_word();
-	settle_view();
+	world.answer = world.notify = no_status();
+	take_view();
 }
 
 /* ---- receiver ---- */
 
 /*
- * The request of `i` arrives, for the first time unless it is marked. Returns whether it is
- * accepted. All claim to hold A, for what they claim must not matter. No request passes one that
- * was refused two generations before it came (ADM-AGE-01), and in A and B only holders of the
- * served letter are accepted.
+ * The request of sender `i` arrives, for the first time unless it was refused. Returns true if it is
+ * accepted. All requests claim class A, because claims must not matter. No request passes another one that
+ * was refused two generations before its arrival (ADM-AGE-01), and in A and B only queue pairs with the
+ * served class are accepted.
  */
 static bool arrive(unsigned i, unsigned posted)
 {
 	struct ur_adm_pool *p = &world.pool;
-	uint8_t held = world.mark[i].queue_class, status = p->status;
+	uint8_t held = world.refusal[i].queue_class, status = p->status;
 	bool ok;
 
 	if (!held)
 		world.arrived[i] = p->generation;
-	ok = ur_adm_pool_request(p, &world.mark[i], UR_ADM_CLASS_A, posted, NOW);
+	ok = ur_adm_pool_request(p, &world.refusal[i], UR_ADM_CLASS_A, posted, NOW);
 	if (ok) {
 		UR_ASSERT(!(status & 1) ||
 			  held == (status == UR_ADM_A ? UR_ADM_CLASS_A : UR_ADM_CLASS_B));
 		for (unsigned k = 0; k < SENDERS; k++)
-			UR_ASSERT(!world.mark[k].queue_class ||
-				  (int16_t)(world.arrived[i] - world.mark[k].generation) < 2);
+			UR_ASSERT(!world.refusal[k].queue_class ||
+				  (int16_t)(world.arrived[i] - world.refusal[k].generation) < 2);
 	}
-	settle_view();
+	take_view();
 	return ok;
 }
 
-static unsigned call(unsigned posted)
+static unsigned grant(unsigned posted)
 {
-	unsigned i = (unsigned)(ur_adm_pool_next_grant(&world.pool, posted, NOW) - world.mark);
+	unsigned i = (unsigned)(ur_adm_pool_next_grant(&world.pool, posted, NOW) - world.refusal);
 
-	settle_view();
+	take_view();
 	return i;
 }
 
-static void recall(void)
+static void expire_grant(void)
 {
 	TAILQ_FIRST(&world.pool.granted)->granted_ns = LONG_AGO;
 	ur_adm_pool_expire(&world.pool, NOW);
-	settle_view();
+	take_view();
 }
 
-/* A mark's life passes: all that live were heard, those in `silent` (bits) were not. */
+/* The life of a refusal passes. All senders have sent a packet, except those in `silent` (bits). */
 static void pass_life(unsigned silent)
 {
 	for (unsigned i = 0; i < SENDERS; i++) {
 		if (silent >> i & 1)
-			world.mark[i].seen_ns = LONG_AGO;
+			world.refusal[i].seen_ns = LONG_AGO;
 		else
-			ur_adm_pool_refresh(&world.pool, &world.mark[i], NOW);
+			ur_adm_pool_refresh(&world.pool, &world.refusal[i], NOW);
 	}
 	ur_adm_pool_expire(&world.pool, NOW);
-	settle_view();
+	take_view();
 }
 
 static void forget(unsigned i)
 {
-	ur_adm_pool_forget(&world.pool, &world.mark[i]);
-	settle_view();
+	ur_adm_pool_forget(&world.pool, &world.refusal[i]);
+	take_view();
 }
 
 /* ---- sender 0 ---- */
 
-static void hear(const struct word *w)
+static void receive_status(const struct status *w)
 {
 	struct ur_sst_waiter *out[1];
 
@@ -274,58 +274,58 @@ static void hear(const struct word *w)
 
 static void answer(void)
 {
-	world.answer = word();
-	settle_view();
+	world.answer = current_status();
+	take_view();
 }
 
-/* `heard`: it was not lost, and the sender lives. */
-static void hear_answer(bool heard)
+/* `delivered`: it was not lost, and the sender is alive. */
+static void deliver_answer(bool delivered)
 {
-	if (heard)
-		hear(&world.answer);
-	world.answer = no_word();
-	settle_view();
+	if (delivered)
+		receive_status(&world.answer);
+	world.answer = no_status();
+	take_view();
 }
 
 static void notify(void)
 {
 	UR_ASSERT(ur_adm_pool_next_notify(&world.pool, NOW + 1024) == &world.peer);
-	world.notify = word();
-	settle_view();
+	world.notify = current_status();
+	take_view();
 }
 
-static void hear_notify(bool heard)
+static void deliver_notify(bool delivered)
 {
-	if (heard)
-		hear(&world.notify);
-	world.notify = no_word();
-	settle_view();
+	if (delivered)
+		receive_status(&world.notify);
+	world.notify = no_status();
+	take_view();
 }
 
-/* It wants to send a request and holds no letter; false: it waits. */
+/* It wants to send a request and has no queue class. False: it must wait. */
 static bool may_send(void)
 {
 	bool ok = ur_sst_may_send(world.entry, UR_ADM_NONE, NOW);
 
 	if (!ok)
 		ur_sst_wait(world.entry, &world.waiter, UR_ADM_NONE);
-	settle_view();
+	take_view();
 	return ok;
 }
 
-/* Nothing was heard for so long that what is known counts no more. */
+/* No status has arrived for so long that the entry has expired. */
 static void expire_entry(void)
 {
 	struct ur_sst_waiter *out[1];
 
 	ur_sst_wake(world.entry, out, 1, LATE);
 	world.entry->known = false;
-	settle_view();
+	take_view();
 }
 
 static void die(void)
 {
 	ur_sst_unwait(world.entry, &world.waiter);
 	world.entry->known = false;
-	settle_view();
+	take_view();
 }
