@@ -32,7 +32,8 @@ def guest(host, turns, seconds, progress):
     """[{contender, what, loss, value}] of the whole run; without a value, {why}."""
     share = host.tmp / "share"
     share.mkdir()
-    shutil.copy(host.binary("app/perf/uroce-perf"), share)
+    for file in ("app/perf/uroce-perf", "lib/liburoce.so.0"):
+        shutil.copy(host.binary(file), share)
     shutil.copy(ROOT / "benchmarks/raw/rxe_guest.sh", share)
     (share / "endpoint.conf").write_text(CONF)
     progress(1, turns, ("the guest boots",))

@@ -9,6 +9,7 @@
 turns=$1
 seconds=$2
 share=/mnt/share
+export LD_LIBRARY_PATH=$share # liburoce.so.0
 pmtu=2048 # the most that af_xdp carries
 patience=40 # seconds of one measurement; rxe never gives up by itself
 lost_by_uroce=0

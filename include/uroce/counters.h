@@ -41,6 +41,7 @@ struct uroce_counters {
 int uroce_query_counters_sized(struct ibv_context *ctx, struct uroce_counters *counters,
 			       size_t bytes);
 
+/* The counters as they are now: all that the program knows. */
 static inline int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *counters)
 {
 	return uroce_query_counters_sized(ctx, counters, sizeof(*counters));
@@ -60,20 +61,22 @@ enum uroce_metric_type {
 	UROCE_METRIC_GAUGE,   /* goes up and down */
 };
 
+/* A label of a metric; strings of the library, valid during the call. */
 struct uroce_metric_label {
-	const char *name, *value;
+	const char *name;  /* such as "worker" */
+	const char *value; /* such as "0" */
 };
 
 /* Later versions may add fields at the end. */
 struct uroce_metric {
 	const char
 		*name; /* lower case letters, digits and '_'; several may differ in labels alone */
-	const char *unit; /* plural noun: "packets" */
-	const char *help; /* half a sentence */
-	enum uroce_metric_type type;
+	const char *unit;			 /* plural noun: "packets" */
+	const char *help;			 /* half a sentence */
+	enum uroce_metric_type type;		 /* counter or gauge */
 	const struct uroce_metric_label *labels; /* [0, label_cnt); the first is the port */
-	size_t label_cnt;
-	uint64_t value;
+	size_t label_cnt;			 /* how many labels */
+	uint64_t value;				 /* in units */
 };
 
 /*
@@ -107,11 +110,13 @@ int uroce_write_metrics(struct ibv_context *const *ctx, size_t cnt, FILE *out);
 	X(cm_connections, "objects", "connections")                                                \
 	X(qps_time_wait, "objects", "queue pair numbers that cannot be used again yet")
 
+/* Numbers of live objects. */
 struct uroce_objects {
 #define X(name, unit, help) uint32_t name;
 	UROCE_OBJECTS(X)
 #undef X
 };
+/* Counts the live objects of the context. */
 int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects);
 
 #ifdef __cplusplus

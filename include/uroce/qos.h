@@ -139,11 +139,12 @@ struct uroce_lanes {
 #define X(name, type, unit, help) uint64_t name;
 		UROCE_LANE(X)
 #undef X
-	} lane[UROCE_VLS];
+	} lane[UROCE_VLS]; /* by lane */
 #define X(name, type, unit, help) uint64_t name;
 	UROCE_SCHEDULER(X)
 #undef X
 };
+/* Sums over all workers. */
 int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *lanes);
 
 /*
@@ -163,17 +164,18 @@ enum uroce_pacing_mode {
 };
 
 /*
- * X(NAME, word)
+ * Whether packets may leave for a destination. X(NAME, word)
  *
- * OPEN       packets leave as the port takes them
- * THROTTLED  each has its time; that of the next has come
- * CLOSED     that of the next has not come
+ * - OPEN: as fast as the port takes them.
+ * - THROTTLED: each at its time, and the time of the next has come.
+ * - CLOSED: the time of the next has not come, or its window is full.
  */
 #define UROCE_DESTINATION_STATES(X)                                                                \
 	X(OPEN, "open")                                                                            \
 	X(THROTTLED, "throttled")                                                                  \
 	X(CLOSED, "closed")
 
+/* UROCE_DESTINATION_STATES explains them. */
 enum uroce_destination_state {
 #define X(NAME, word) UROCE_DESTINATION_##NAME,
 	UROCE_DESTINATION_STATES(X)
@@ -181,7 +183,7 @@ enum uroce_destination_state {
 };
 
 /*
- * What is known of a destination. Delays: there and back, without the time that the peer kept the
+ * What is known of a destination. A delay is a round trip, without the time that the peer kept the
  * packet. X(name, meaning)
  */
 #define UROCE_DESTINATION(X)                                                                       \
@@ -198,10 +200,11 @@ enum uroce_destination_state {
 	X(throttles, "times that it became throttled")                                             \
 	X(cnps, "congestion notification packets that it sent")
 
+/* State of a destination on one worker; UROCE_DESTINATION has the rest of the members. */
 struct uroce_destination {
-	union ibv_gid address;
-	unsigned worker; /* whose queue pairs; each worker paces its own */
-	enum uroce_destination_state state;
+	union ibv_gid address;		    /* the destination */
+	unsigned worker;		    /* whose queue pairs; each worker paces its own */
+	enum uroce_destination_state state; /* whether packets may leave */
 #define X(name, meaning) uint64_t name;
 	UROCE_DESTINATION(X)
 #undef X
@@ -221,31 +224,39 @@ struct uroce_destination {
 	X(full, COUNTER, "queue pairs",                                                            \
 	  "queue pairs not paced because [pacing] destinations were too few")
 
+/* Congestion control of the whole endpoint; UROCE_PACING has the rest of the members. */
 struct uroce_pacing {
-	enum uroce_pacing_mode mode;
+	enum uroce_pacing_mode mode; /* [pacing] mode */
 #define X(name, type, unit, help) uint64_t name;
 	UROCE_PACING(X)
 #undef X
 };
 
 /*
- * Writes the first `cap` of pacing->destinations to `dest` (which may be NULL when cap is 0), in no
- * order but that of workers. All zero in mode NONE.
+ * Fills `pacing`, and `dest` with the first `cap` of its destinations (NULL if cap is 0), sorted by
+ * worker. In mode NONE everything is zero.
  */
 int uroce_query_destinations(struct ibv_context *ctx, struct uroce_pacing *pacing,
 			     struct uroce_destination *dest, size_t cap);
+/* The word of a mode, such as "auto". Static. */
 const char *uroce_pacing_mode_str(enum uroce_pacing_mode mode);
+/* The word of a state, such as "open". Static. */
 const char *uroce_destination_state_str(enum uroce_destination_state state);
 
 /*
- * Who may take a receive of an SRQ that many peers overrun ([admission] mode of the configuration,
- * docs/design/admission.md). X(NAME, word)
+ * Which peer may take a receive of an SRQ that many peers overrun ([admission] mode of the
+ * configuration, docs/design/admission.md). X(NAME, word)
+ *
+ * - PLAIN: whichever request comes first; the others get an RNR NAK.
+ * - AB: a peer that was refused takes precedence over one that was not.
+ * - INTELLIGENT: as AB, and senders hold back messages that would be refused.
  */
 #define UROCE_ADMISSION_MODES(X)                                                                   \
 	X(PLAIN, "plain")                                                                          \
 	X(AB, "ab")                                                                                \
 	X(INTELLIGENT, "intelligent")
 
+/* UROCE_ADMISSION_MODES explains them. */
 enum uroce_admission_mode {
 #define X(NAME, word) UROCE_ADMISSION_##NAME,
 	UROCE_ADMISSION_MODES(X)
@@ -260,6 +271,7 @@ enum uroce_admission_mode {
 	X(B, "B")                                                                                  \
 	X(UNKNOWN, "unknown")
 
+/* UROCE_POOL_STATUSES explains them. */
 enum uroce_pool_status {
 #define X(NAME, word) UROCE_POOL_##NAME,
 	UROCE_POOL_STATUSES(X)
@@ -276,10 +288,11 @@ enum uroce_pool_status {
 	X(refused_b, "queue pairs", "queue pairs of class B: refused, and waiting")                \
 	X(granted, "queue pairs", "queue pairs with a grant: a receive is reserved")
 
+/* A pool of receives. */
 struct uroce_pool {
-	uint32_t name; /* for peers */
-	unsigned worker;
-	enum uroce_pool_status status;
+	uint32_t name;		       /* for peers */
+	unsigned worker;	       /* where it lives */
+	enum uroce_pool_status status; /* as its peers see it */
 #define X(name, unit, help) uint64_t name;
 	UROCE_POOL(X)
 	UROCE_POOL_COUNTERS(X)
@@ -292,30 +305,34 @@ struct uroce_pool {
 	X(qps, "queue pairs that send there")                                                      \
 	X(waiting, "of them those that keep a message back because it would be refused")
 
+/* A peer's pool of receives, as this endpoint knows it. */
 struct uroce_peer_pool {
-	union ibv_gid address;
-	uint32_t pool; /* the peer's name for it */
-	unsigned worker;
-	enum uroce_pool_status status;
+	union ibv_gid address;	       /* the peer */
+	uint32_t pool;		       /* the peer's name for it */
+	unsigned worker;	       /* that sends there */
+	enum uroce_pool_status status; /* the last one heard of */
 #define X(name, meaning) uint64_t name;
 	UROCE_PEER_POOL(X)
 #undef X
 };
 
+/* What uroce_query_admission() says of the whole endpoint. */
 struct uroce_admission {
-	enum uroce_admission_mode mode;
-	size_t pools, peer_pools; /* how many there are now */
+	enum uroce_admission_mode mode; /* [admission] mode */
+	size_t pools;			/* pools of this endpoint, now */
+	size_t peer_pools;		/* pools of peers, now */
 };
 
 /*
- * Writes the first `pool_cap` pools and the first `peer_cap` pools of peers (NULL when the number
- * is 0), in no order but that of workers. What was accepted, refused, told and kept back in all is
- * in uroce_query_counters().
+ * Fills `admission`, `pools` with the first pool_cap pools and `peers` with the first peer_cap pools of
+ * peers (NULL if the number is 0), sorted by worker. Totals are in uroce_query_counters().
  */
 int uroce_query_admission(struct ibv_context *ctx, struct uroce_admission *admission,
 			  struct uroce_pool *pools, size_t pool_cap, struct uroce_peer_pool *peers,
 			  size_t peer_cap);
+/* The word of a mode, such as "plain". Static. */
 const char *uroce_admission_mode_str(enum uroce_admission_mode mode);
+/* The word of a status, such as "NA". Static. */
 const char *uroce_pool_status_str(enum uroce_pool_status status);
 
 #ifdef __cplusplus

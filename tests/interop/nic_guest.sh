@@ -5,6 +5,7 @@
 #   eth0, rxe0 10.77.0.2      0000:00:10.0 uroce 10.77.0.11      0000:00:11.0 uroce 10.77.0.12
 nic=$1
 share=/mnt/share
+export LD_LIBRARY_PATH=$share # liburoce.so.0
 mkdir -p /run/nic && cd /run/nic || exit 1
 
 # step NAME COMMAND...
