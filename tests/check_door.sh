@@ -40,7 +40,7 @@ if grep -vE "$open" "$dir/closure" >"$dir/wrong"; then
 fi
 
 parts='admission cm mem pacing sched timer transport vl'
-for file in $(find lib/api lib/edge app -name '*.[ch]'); do
+for file in $(find lib/api lib/edge lib/dpdk app -name '*.[ch]'); do
 	for header in $(includes "$file"); do
 		case " $parts engine " in
 		*" ${header%%/*} "*)
@@ -56,7 +56,7 @@ done
 # Names that the door and wire/ declare, and those that the layers above want of the core.
 (sed 's,^,lib/,' "$dir/closure" && ls lib/wire/*.h) | xargs grep -ohE 'ur_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$dir/declared"
 nm -g --defined-only "$build/lib/liburoce-core.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$dir/core"
-find "$build/lib" \( -name 'edge_*.o' -o -name 'api_*.o' \) -exec nm -u {} + | awk 'NF == 2 { print $2 }' | sort -u >"$dir/wanted"
+find "$build/lib" \( -name 'edge_*.o' -o -name 'dpdk_*.o' -o -name 'api_*.o' \) -exec nm -u {} + | awk 'NF == 2 { print $2 }' | sort -u >"$dir/wanted"
 comm -12 "$dir/core" "$dir/wanted" >"$dir/calls"
 if ! grep -qx ur_engine_output "$dir/calls"; then
 	echo "check_door: the edge in $build does not call ur_engine_output(): nothing was looked at"

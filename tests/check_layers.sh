@@ -48,6 +48,7 @@ transport  wire timer mem sched pacing admission
 engine     wire timer mem sched vl pacing admission transport cm
 print      wire
 edge       wire engine
-api        wire engine edge uroce
+dpdk       wire engine edge
+api        wire engine edge dpdk uroce
 app        wire print uroce perf pcap
 EOT

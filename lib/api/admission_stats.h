@@ -2,7 +2,7 @@
 #ifndef UR_API_ADMISSION_STATS_H
 #define UR_API_ADMISSION_STATS_H
 
-#include "edge/counters.h"
+#include "dpdk/counters.h"
 
 /* Telemetry: the SRQs as pools, and what is known of those of peers. `ctx` is the device. */
 int ur_admission_emit(struct ur_emit *e, const char *params, void *ctx);

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "edge/assemble.h"
+#include "dpdk/assemble.h"
 #include "edge/config_attr.h"
 #include "wire/assert.h"
 

@@ -4,7 +4,7 @@
 
 #include "api/dscp_map.h"
 #include "edge/config.h"
-#include "edge/counters.h"
+#include "dpdk/counters.h"
 #include "engine/engine.h"
 
 struct ur_device;

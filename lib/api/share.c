@@ -7,7 +7,7 @@
 #include <bsd/string.h>
 
 #include "api/device.h"
-#include "edge/dev.h"
+#include "dpdk/dev.h"
 
 #define INTERVAL_NS UINT64_C(10000000)
 

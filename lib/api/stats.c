@@ -7,7 +7,7 @@
 #include "api/destinations.h"
 #include "api/device.h"
 #include "api/stats.h"
-#include "edge/counters.h"
+#include "dpdk/counters.h"
 #include "engine/query.h"
 #include "engine/verbs.h"
 

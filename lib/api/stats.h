@@ -2,7 +2,7 @@
 #ifndef UR_API_STATS_H
 #define UR_API_STATS_H
 
-#include "edge/counters.h"
+#include "dpdk/counters.h"
 
 /*
  * Sections of the telemetry and of uroce_counters_json() that are more than counters; each is a

@@ -10,7 +10,7 @@
 
 /*
  * A packet source: whatever Ethernet frames come from and go to. One queue pair of a DPDK port is one
- * (mbuf_source.h), a wire in memory is another (tests/unit/memory_wire.h). The round (round.h) sees nothing else of the world. docs/design/packet-source.md says why the table looks as it does.
+ * (lib/dpdk/mbuf_source.h), a wire in memory is another (tests/unit/memory_wire.h). The round (round.h) sees nothing else of the world. docs/design/packet-source.md says why the table looks as it does.
  *
  * Ownership: a packet belongs to the round from rx or alloc until tx has taken it, free has got it
  * or hand_over has accepted it.

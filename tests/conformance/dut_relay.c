@@ -12,7 +12,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "edge/eal_ring.h"
+#include "dpdk/eal_ring.h"
 
 #define SLOTS	    1024
 #define FRAME_BYTES 9216

@@ -29,7 +29,7 @@
 
 #include <criterion/criterion.h>
 
-#include "edge/counters.h"
+#include "dpdk/counters.h"
 #include "uroce/uroce.h"
 
 #define PATIENCE_MS 20000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "edge/rtnl.h"
+#include "dpdk/rtnl.h"
 #include "fuzz.h"
 
 /*

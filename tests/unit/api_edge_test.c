@@ -3,8 +3,8 @@
 
 #include <rte_cycles.h>
 
-#include "edge/counters.h"
-#include "edge/port.h"
+#include "dpdk/counters.h"
+#include "dpdk/port.h"
 
 /* Parts that the application does not see: packet buffers, hostile frames, telemetry. */
 

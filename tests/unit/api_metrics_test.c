@@ -12,8 +12,8 @@
 #include "cm/cm.h"
 #include "edge/impair.h"
 #include "edge/neigh.h"
-#include "edge/port.h"
-#include "edge/worker.h"
+#include "dpdk/port.h"
+#include "dpdk/worker.h"
 
 /*
  * What stands in a list of counters is seen everywhere: in the struct, in JSON, by telemetry, in the

@@ -8,8 +8,8 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "edge/eal_ring.h"
-#include "edge/port.h"
+#include "dpdk/eal_ring.h"
+#include "dpdk/port.h"
 
 /* Only endpoint A exists. The test uses the other end of its ring to send and receive raw frames. */
 

@@ -6,7 +6,7 @@
 
 #include <pcap/pcap.h>
 
-#include "edge/driver_call.h"
+#include "dpdk/driver_call.h"
 
 /* libpcap stands in for a driver: a shared object that calls the C library. */
 

@@ -18,8 +18,8 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-#include "edge/eal.h"
-#include "edge/memif_socket.h"
+#include "dpdk/eal.h"
+#include "dpdk/memif_socket.h"
 
 static char err[2048];
 static struct ur_config cfg;

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "edge/iface_lock.h"
-#include "edge/eal.h"
+#include "dpdk/iface_lock.h"
+#include "dpdk/eal.h"
 
 /*
  * Each test has its own network namespace with its own "lo", because tests run in parallel, also

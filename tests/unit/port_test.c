@@ -10,8 +10,8 @@
 #include <rte_mbuf.h>
 
 #include "edge/impair_pkt.h"
-#include "edge/mbuf_source.h"
-#include "edge/port.h"
+#include "dpdk/mbuf_source.h"
+#include "dpdk/port.h"
 
 static char err[512];
 static struct ur_port port;

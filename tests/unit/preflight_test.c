@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "edge/preflight.h"
+#include "dpdk/preflight.h"
 
 /* A simulated machine: a directory with the files of /sys and /proc that a test needs. */
 static char root[64], err[1024];

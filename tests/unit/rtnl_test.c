@@ -11,8 +11,8 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 
-#include "edge/rtnl.h"
-#include "edge/shared.h"
+#include "dpdk/rtnl.h"
+#include "dpdk/shared.h"
 
 /* Messages as the kernel sends them, and as it would not. */
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_DPDK_MBUF_SOURCE_H
+#define UR_DPDK_MBUF_SOURCE_H
+
+#include <rte_mbuf.h>
+
+#include "dpdk/clock.h"
+#include "dpdk/port.h"
+#include "edge/source.h"
+
+/*
+ * A queue pair of a DPDK port as a packet source (source.h): `handle` is the mbuf. The functions
+ * are what a table of operations is made of; their contracts are those of struct ur_source_ops.
+ *
+ * Payload may be attached to a frame as an external buffer. That is safe for ports whose driver copies
+ * the frame before its TX burst returns; the round has the rest joined, so that no frame
+ * refers to a user's memory when the engine runs again.
+ *
+ * Thread class: the worker that owns the queue.
+ */
+struct ur_mbuf_source {
+	const struct ur_port *port;
+	const struct ur_clock *clock;
+	struct rte_mempool *pool; /* of new buffers */
+	uint16_t queue;
+	bool writes;	   /* received frames are written to: those that are shared are copied */
+	uint64_t *no_mbuf; /* counts received frames lost for want of a buffer */
+	struct rte_mbuf_ext_shared_info shared; /* of all payload attached */
+};
+
+void ur_mbuf_source_init(struct ur_mbuf_source *s, const struct ur_port *port, uint16_t queue,
+			 const struct ur_clock *clock, bool writes, uint64_t *no_mbuf);
+
+unsigned ur_mbuf_rx(void *source, struct ur_pkt *pkts, unsigned n);
+unsigned ur_mbuf_tx(void *source, struct ur_pkt *pkts, unsigned n);
+bool ur_mbuf_alloc(void *source, struct ur_pkt *pkts, unsigned n);
+void ur_mbuf_free(void *source, struct ur_pkt *pkts, unsigned n);
+uint64_t ur_mbuf_now_ns(void *source);
+extern const struct ur_gather_ops ur_mbuf_gather;
+
+/* Describes an mbuf in one piece whose tag, if any, is in place. */
+static inline struct ur_pkt ur_mbuf_pkt(struct rte_mbuf *m)
+{
+	return (struct ur_pkt){
+		.data = rte_pktmbuf_mtod(m, uint8_t *), .handle = m, .len = m->data_len};
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_DPDK_MEMIF_GUARD_H
+#define UR_DPDK_MEMIF_GUARD_H
+
+/*
+ * When its peer has left, DPDK's memif driver unmaps the shared rings on the EAL's interrupt
+ * thread, even if a worker is in the middle of a burst (seen in DPDK 22.11: a crash when both ends
+ * leave at the same time). Before that, the driver marks itself as unconnected, so that later
+ * bursts do nothing. It is therefore enough to wait for the bursts in progress.
+ *
+ * The driver has no hook for that, so its munmap() is replaced (driver_call.h). On the interrupt
+ * thread the replacement first waits for the workers; on any other thread it is simply libc's
+ * munmap().
+ */
+
+/* Called after a memif port has been opened; finds out the interrupt thread. */
+void ur_memif_guard_start(void);
+
+struct ur_worker;
+/*
+ * Registers and unregisters a worker that uses a memif port. At most RTE_MAX_LCORE can be
+ * registered; the guard does not wait for others.
+ */
+void ur_memif_guard_add(struct ur_worker *w);
+void ur_memif_guard_remove(struct ur_worker *w);
+
+#endif

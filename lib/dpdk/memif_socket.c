@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/memif_socket.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+enum ur_memif_socket ur_memif_socket(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct stat st;
+	int fd, why = 0;
+
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? UR_MEMIF_SOCKET_NONE : UR_MEMIF_SOCKET_OTHER;
+	if (!S_ISSOCK(st.st_mode) ||
+	    strlcpy(addr.sun_path, path, sizeof(addr.sun_path)) >= sizeof(addr.sun_path))
+		return UR_MEMIF_SOCKET_OTHER;
+	/*
+	 * memif listens for SOCK_SEQPACKET, so the kernel refuses this connection without the
+	 * server's knowledge. A peer that connects and leaves at once can crash DPDK's interrupt
+	 * thread.
+	 */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return UR_MEMIF_SOCKET_OTHER;
+	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0)
+		why = errno;
+	close(fd);
+	if (why == EPROTOTYPE)
+		return UR_MEMIF_SOCKET_LIVE;
+	return why == ECONNREFUSED ? UR_MEMIF_SOCKET_STALE : UR_MEMIF_SOCKET_OTHER;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_DPDK_PORT_H
+#define UR_DPDK_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "dpdk/counters.h"
+#include "edge/tsan.h"
+
+/*
+ * One way to the wire: a DPDK ethdev with as many RX/TX queue pairs as there are workers, and one
+ * mempool for each pair. Queue i and pool i belong to worker i; nothing on the data path is shared.
+ *
+ * Thread class: open, close and the questions: one control thread. rx and tx bursts: the worker
+ * that owns the queue.
+ */
+
+#define UR_PORT_QUEUES_MAX 32
+
+/* Zero in any field means: choose for me. */
+struct ur_port_attr {
+	uint16_t queue_cnt;	   /* queue pairs wanted; 0 is 1 */
+	uint16_t rx_desc, tx_desc; /* descriptors a ring; fitted to what the device can do */
+	uint16_t mtu;		   /* bytes of IP packet that must fit; 0: what the link has */
+	uint32_t mbuf_room_bytes;  /* frame bytes an mbuf must hold; 0: one frame */
+	uint32_t mbuf_cnt;	   /* mbufs of a pool; 0: what the rings need */
+	uint32_t mbuf_extra_cnt; /* added to the chosen count: mbufs held by others (impairment) */
+	bool promiscuous;
+	bool shared_rx; /* frames are received where another process writes them (memif zero copy)
+			 */
+	bool has_mac;	/* set this address instead of the device's own; tap: beside the kernel's */
+	uint8_t mac[6];
+};
+
+struct ur_port {
+	uint16_t id;
+	uint16_t queue_cnt;	   /* granted: may be less than wanted, at least 1 */
+	uint16_t rx_desc, tx_desc; /* granted */
+	uint16_t mtu;		   /* IP bytes that pass in one frame */
+	uint16_t max_frame_bytes;  /* Ethernet header and one tag included, FCS not */
+	uint16_t max_payload;	   /* largest PMTU that fits: 256..4096, 0 when not even 256 does */
+	uint32_t mbuf_room_bytes;  /* frame bytes one mbuf holds */
+	uint32_t mbuf_cnt;	   /* of each pool */
+	bool multi_seg_tx;	   /* chained mbufs may be sent */
+	bool copies_tx;		   /* a TX burst copies what it takes before it returns */
+	bool evict_rx;		   /* throw received frames out of the cache, see cache.h */
+	bool rss;		   /* the device spreads flows over the queues */
+	bool open;
+	unsigned xdp_ifindex; /* of an af_xdp port, else 0 */
+	uint8_t mac[6];
+	char name[RTE_ETH_NAME_MAX_LEN]; /* of the ethdev */
+	char driver[32];		 /* "net_af_packet" */
+	char ifname[32];		 /* kernel interface behind it, "" when there is none */
+	struct rte_mempool *pool[UR_PORT_QUEUES_MAX];
+};
+
+/*
+ * Configures and starts ethdev `id`. Returns 0, or a negative errno with one sentence in `err` that
+ * names the port, what is wrong and, where one exists, the command that mends it; nothing is
+ * left open then. *port is written only on success, and must not move while it is open.
+ *
+ * -EBUSY: also when an af_xdp queue is taken, by a process that may have died; it can be tried
+ * again with the device made anew.
+ *
+ * What is asked for and cannot be had fails (an MTU that does not fit, a MAC address that cannot be
+ * set); what is only better (queues, descriptors, offloads) is granted as far as it goes.
+ */
+int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *attr, char *err,
+		 size_t cap);
+
+/*
+ * Stops and closes the device and frees the pools; no mbuf of theirs may be used after it. Closing
+ * a port that is not open does nothing. Open ports are also closed by exit().
+ *
+ * A pool of which somebody still holds mbufs (the other end of a ring) is freed when the last has
+ * come back, by a later close, open or reap of any port. An open that finds no memory waits up to a
+ * second for such pools.
+ */
+void ur_port_close(struct ur_port *port);
+/* Returns how many pools of closed ports still wait for mbufs. */
+unsigned ur_port_reap(void);
+
+/* Closes all open ports: for the end of a program that lost track of them. */
+void ur_port_close_all(void);
+
+/*
+ * For a handler of SIGSEGV, SIGABRT and the like, async-signal-safe: takes the XDP programs off the
+ * interfaces of all open af_xdp ports, which would else swallow all traffic until someone does it
+ * by hand. Nothing else is closed and the process must end after it.
+ */
+void ur_port_emergency(void);
+
+/* Whether DPDK's memif driver runs it. */
+bool ur_port_is_memif(const struct ur_port *port);
+
+/* Whether the link is up now. Does not wait. */
+bool ur_port_link_up(const struct ur_port *port);
+
+/* Waits up to timeout_ms for the link (memif: for the peer). Returns whether it is up. */
+bool ur_port_wait_link(const struct ur_port *port, unsigned timeout_ms);
+
+/* What the device counts, fields of rte_eth_stats. X(name, unit, help): docs/design/counters.md */
+#define UR_PORT_COUNTERS(X)                                                                        \
+	X(ipackets, "packets", "packets that the device received")                                 \
+	X(opackets, "packets", "packets that the device sent")                                     \
+	X(ibytes, "bytes", "bytes that the device received")                                       \
+	X(obytes, "bytes", "bytes that the device sent")                                           \
+	X(imissed, "packets", "packets dropped because the receive queue was full")                \
+	X(ierrors, "packets", "packets received with errors")                                      \
+	X(oerrors, "packets", "packets that could not be sent")                                    \
+	X(rx_nombuf, "packets", "packets dropped because no packet buffer was free")
+
+struct ur_port_counters {
+#define X(name, unit, help) uint64_t name;
+	UR_PORT_COUNTERS(X)
+#undef X
+};
+
+/* False, and all zero, when the device counts nothing. May take a system call. */
+bool ur_port_read_counters(const struct ur_port *port, struct ur_port_counters *out);
+
+/* The device's counters and the port's properties, by name. */
+void ur_port_emit(const struct ur_port *port, struct ur_emit *e);
+
+/* A ur_counters_fn over a struct ur_port as ctx, for "/uroce/port". */
+int ur_port_counters(struct ur_emit *e, const char *params, void *ctx);
+
+static inline uint16_t ur_port_rx(const struct ur_port *port, uint16_t queue,
+				  struct rte_mbuf **pkts, uint16_t n)
+{
+	n = rte_eth_rx_burst(port->id, queue, pkts, n);
+	ur_tsan_got((void **)pkts, n);
+	return n;
+}
+
+/* Returns how many were taken; the caller keeps the others. */
+static inline uint16_t ur_port_tx(const struct ur_port *port, uint16_t queue,
+				  struct rte_mbuf **pkts, uint16_t n)
+{
+	ur_tsan_gives((void **)pkts, n);
+	return rte_eth_tx_burst(port->id, queue, pkts, n);
+}
+
+#endif

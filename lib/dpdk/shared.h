@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_DPDK_SHARED_H
+#define UR_DPDK_SHARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+
+struct ur_emit;
+
+/*
+ * A kernel interface whose own addresses an endpoint uses ([port] dev). The kernel keeps ARP,
+ * neighbour discovery, ping and everything else; the endpoint takes UDP port 4791. What it has to
+ * know it reads by rtnetlink: the interface's addresses, routes with their gateways, and
+ * neighbours. docs/design/shared-address.md has states and failure cases.
+ *
+ * Next hops that were asked for are remembered, and follow what the kernel says later. The table
+ * is bounded: the destination that was used longest ago gives way.
+ *
+ * Thread class: all functions may be called from any thread but a worker, at any time between open
+ * and close. Those that ask the kernel take tens of microseconds.
+ */
+
+#define UR_SHARED_ADDRS_MAX   16
+#define UR_SHARED_ENTRIES_MAX 4096
+
+struct ur_shared;
+
+/* The interface's addresses, each at its place as long as it is there; zero: a free place. */
+struct ur_shared_addrs {
+	struct ur_gid gid[UR_SHARED_ADDRS_MAX];
+	unsigned cnt; /* places ever used: [0, cnt) */
+};
+
+/*
+ * Learns link and addresses, and listens for changes. NULL with a sentence in `err` that has the
+ * remedy, and errno: ENODEV (no such interface, or not Ethernet), EADDRNOTAVAIL (it has no address),
+ * or another.
+ */
+struct ur_shared *ur_shared_open(const char *ifname, char *err, size_t cap);
+void ur_shared_close(struct ur_shared *s);
+
+/*
+ * Holds the interface's UDP port 4791 until it is closed, so that the kernel does not answer what
+ * comes there with ICMP errors. 0, or a negative errno with a sentence: -EADDRINUSE when another
+ * program or the kernel's own RoCE has it.
+ */
+int ur_shared_hold(struct ur_shared *s, char *err, size_t cap);
+
+void ur_shared_addrs(struct ur_shared *s, struct ur_shared_addrs *out);
+
+/* The link is up and there is an address. */
+bool ur_shared_is_up(struct ur_shared *s);
+
+/*
+ * The MAC address that a packet from src to dst goes to, out of this interface, by the kernel's
+ * routes and neighbours; multicast, broadcast and own addresses by mapping.
+ *   0             mac is written
+ *   -EAGAIN       not known yet; the kernel has been asked to find it: ask again later
+ *   -EHOSTUNREACH the neighbour (or the gateway) does not answer
+ *   -ENETUNREACH  there is no route
+ *   or another negative errno of the kernel
+ */
+int ur_shared_resolve(struct ur_shared *s, const struct ur_gid *src, const struct ur_gid *dst,
+		      uint8_t mac[6], uint64_t now_ns);
+
+/*
+ * As learnt from dst itself (its connection request came from that MAC address): to be used until
+ * the kernel says something else.
+ */
+void ur_shared_learn(struct ur_shared *s, const struct ur_gid *src, const struct ur_gid *dst,
+		     const uint8_t mac[6]);
+
+/* The address that the kernel would send to dst from. 0, -ENETUNREACH or another negative errno. */
+int ur_shared_source(struct ur_shared *s, const struct ur_gid *dst, struct ur_gid *src);
+
+/*
+ * What is known of dst, from memory alone: false when nothing is, or when it comes by mapping. Any
+ * thread, while workers pause too.
+ */
+bool ur_shared_lookup(struct ur_shared *s, const struct ur_gid *dst, uint8_t mac[6]);
+
+/* Changes whenever the MAC address of a destination does; any thread, without a lock. */
+uint32_t ur_shared_generation(const struct ur_shared *s);
+
+/*
+ * Takes in what has changed since the last call, and asks after neighbours that were lost. Cheap when
+ * nothing has happened: one system call. Returns whether addresses or link have changed.
+ */
+bool ur_shared_poll(struct ur_shared *s, uint64_t now_ns);
+
+/* Counters, and how many destinations are remembered. */
+void ur_shared_emit(struct ur_shared *s, struct ur_emit *e);
+
+/*
+ * Brings the table up to the `n` addresses that there are: those that stay keep their place, others
+ * take the first free one. More than fit are left out. Returns whether anything changed. Pure.
+ */
+bool ur_shared_place(struct ur_shared_addrs *table, const struct ur_gid *have, unsigned n);
+
+#endif

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/worker.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <rte_launch.h>
+#include <rte_malloc.h>
+#include <rte_ring_elem.h>
+
+#include "dpdk/mbuf_source.h"
+#include "dpdk/memif_guard.h"
+#include "edge/slab.h"
+
+#define HANDOVER_RING	 1024
+#define CROSS_CQE_RING	 8192
+#define CALL_BURST	 32
+#define STOP_PATIENCE_MS 200
+#define FLUSH_TRIES	 64
+
+struct command {
+	void (*fn)(void *arg, uint64_t now_ns);
+	void *arg;
+	bool done;
+	struct command *next;
+};
+
+/* A completion on its way to the worker of its CQ; a multiple of 16 bytes, as rte_ring wants. */
+struct cross_cqe {
+	struct ur_cq *cq;
+	uint64_t solicited;
+	struct ibv_wc wc;
+};
+_Static_assert(sizeof(struct cross_cqe) % 16 == 0, "rte_ring element size");
+
+struct ur_worker {
+	struct ur_round round;
+	struct ur_mbuf_source source;
+	struct ur_engine *engine;
+	void *engine_mem;
+	const struct ur_clock *clock;
+	uint16_t idx, cnt;
+	bool dedicated;
+	unsigned lcore;
+	struct ur_worker **peers;
+	struct rte_ring *handover; /* frames for this worker's QPs that arrived elsewhere */
+	struct rte_ring *doorbells;
+	struct rte_ring *cross_cqes;
+
+	_Alignas(64) _Atomic bool lock; /* inline: held by the thread that is the worker */
+	_Atomic uint64_t last_ns;
+	_Atomic bool stop;
+	_Atomic unsigned callers; /* inline: commands that wait for the lock */
+	/* Commands for a dedicated worker. */
+	pthread_mutex_t cmd_lock;
+	bool ended; /* the loop runs no command any more */
+	pthread_cond_t cmd_done;
+	struct command *_Atomic cmds;
+};
+
+/* ---- rings between workers ---- */
+
+static struct ur_worker *worker_of(void *source)
+{
+	return (struct ur_worker *)(void *)((char *)source - offsetof(struct ur_worker, source));
+}
+
+static bool hand_over(void *source, unsigned worker, const struct ur_pkt *pkt)
+{
+	return rte_ring_mp_enqueue(worker_of(source)->peers[worker]->handover, pkt->handle) == 0;
+}
+
+static unsigned take_over(void *source, struct ur_pkt *pkts, unsigned n)
+{
+	struct rte_mbuf *m[UR_BURST];
+
+	n = rte_ring_sc_dequeue_burst(worker_of(source)->handover, (void **)m, n, NULL);
+	for (unsigned i = 0; i < n; i++)
+		pkts[i] = ur_mbuf_pkt(m[i]);
+	return n;
+}
+
+static const struct ur_source_ops copying = {.rx = ur_mbuf_rx,
+					     .tx = ur_mbuf_tx,
+					     .alloc = ur_mbuf_alloc,
+					     .free = ur_mbuf_free,
+					     .now_ns = ur_mbuf_now_ns,
+					     .hand_over = hand_over,
+					     .take = take_over};
+
+static const struct ur_source_ops gathering = {.rx = ur_mbuf_rx,
+					       .tx = ur_mbuf_tx,
+					       .alloc = ur_mbuf_alloc,
+					       .free = ur_mbuf_free,
+					       .now_ns = ur_mbuf_now_ns,
+					       .gather = &ur_mbuf_gather,
+					       .hand_over = hand_over,
+					       .take = take_over};
+
+/* ---- the round, and what other threads left in the rings for it ---- */
+
+static uint64_t update_now(struct ur_worker *w)
+{
+	return ur_round_set_now(&w->round, ur_clock_ns(w->clock));
+}
+
+static void take_doorbells(struct ur_worker *w)
+{
+	struct ur_qp *qps[CALL_BURST];
+	unsigned n;
+
+	do {
+		n = rte_ring_sc_dequeue_burst(w->doorbells, (void **)qps, CALL_BURST, NULL);
+		for (unsigned i = 0; i < n; i++) {
+			ur_engine_take_doorbell(qps[i]);
+			ur_engine_doorbell(w->engine, qps[i], w->round.now_ns);
+		}
+	} while (n == CALL_BURST);
+}
+
+static void take_cross_cqes(struct ur_worker *w)
+{
+	struct cross_cqe f;
+
+	while (rte_ring_sc_dequeue_elem(w->cross_cqes, &f, sizeof(f)) == 0)
+		ur_engine_complete(w->engine, f.cq, &f.wc, f.solicited);
+}
+
+static unsigned run_round(struct ur_worker *w)
+{
+	uint64_t now_ns = update_now(w);
+	unsigned n;
+
+	if (!rte_ring_empty(w->doorbells))
+		take_doorbells(w);
+	if (w->cnt > 1)
+		take_cross_cqes(w);
+	n = ur_round_run(&w->round, now_ns);
+	atomic_store_explicit(&w->last_ns, w->round.now_ns, memory_order_relaxed);
+	return n;
+}
+
+/* ---- the thread that is the worker ---- */
+
+/*
+ * Taken and given back at every post and poll, almost never contended and held for one round: a
+ * mutex would cost as much as handling a packet.
+ */
+static bool try_lock(struct ur_worker *w)
+{
+	return !atomic_load_explicit(&w->lock, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&w->lock, true, memory_order_acquire);
+}
+
+static void unlock(struct ur_worker *w)
+{
+	atomic_store_explicit(&w->lock, false, memory_order_release);
+}
+
+unsigned ur_worker_poll(struct ur_worker *w)
+{
+	unsigned n = 0;
+
+	/* Who polls without a pause would keep commands out for long. */
+	if (w->dedicated || atomic_load_explicit(&w->callers, memory_order_relaxed) || !try_lock(w))
+		return 0;
+	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
+		n = run_round(w);
+	unlock(w);
+	return n;
+}
+
+static void run_command(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
+{
+	uint64_t now_ns = update_now(w);
+
+	/* What may refer to the object that the command takes away. */
+	take_doorbells(w);
+	take_cross_cqes(w);
+	fn(arg, now_ns);
+}
+
+static void run_commands(struct ur_worker *w, bool last)
+{
+	struct command *c;
+
+	pthread_mutex_lock(&w->cmd_lock);
+	while ((c = atomic_load_explicit(&w->cmds, memory_order_relaxed))) {
+		atomic_store_explicit(&w->cmds, c->next, memory_order_relaxed);
+		run_command(w, c->fn, c->arg);
+		c->done = true;
+	}
+	w->ended = last;
+	pthread_cond_broadcast(&w->cmd_done);
+	pthread_mutex_unlock(&w->cmd_lock);
+}
+
+static void flush(struct ur_worker *w)
+{
+	unsigned tries = 0;
+
+	do
+		ur_round_output(&w->round, w->round.now_ns, false);
+	while ((ur_engine_owes(w->engine) || ur_round_has_pending(&w->round)) &&
+	       ++tries < FLUSH_TRIES);
+}
+
+/* After the end the port may be gone. */
+void ur_worker_flush(struct ur_worker *w)
+{
+	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
+		flush(w);
+}
+
+static void flush_last(struct ur_worker *w)
+{
+	ur_engine_flush_acks(w->engine);
+	flush(w);
+}
+
+static int loop(void *arg)
+{
+	struct ur_worker *w = arg;
+
+	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+		run_round(w);
+		if (atomic_load_explicit(&w->cmds, memory_order_relaxed))
+			run_commands(w, false);
+	}
+	flush_last(w);
+	run_commands(w, true);
+	ur_tsan_gives((void *[]){w}, 1);
+	return 0;
+}
+
+/* False when the loop has ended: nobody is the worker then. */
+static bool ask_loop(struct ur_worker *w, struct command *c)
+{
+	bool asked;
+
+	pthread_mutex_lock(&w->cmd_lock);
+	asked = !w->ended;
+	if (asked) {
+		c->next = atomic_load_explicit(&w->cmds, memory_order_relaxed);
+		atomic_store_explicit(&w->cmds, c, memory_order_release);
+		while (!c->done)
+			pthread_cond_wait(&w->cmd_done, &w->cmd_lock);
+	}
+	pthread_mutex_unlock(&w->cmd_lock);
+	return asked;
+}
+
+void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
+{
+	struct command c = {.fn = fn, .arg = arg};
+
+	if (w->dedicated && ask_loop(w, &c))
+		return;
+	atomic_fetch_add_explicit(&w->callers, 1, memory_order_relaxed);
+	while (!try_lock(w))
+		sched_yield();
+	atomic_fetch_sub_explicit(&w->callers, 1, memory_order_relaxed);
+	run_command(w, fn, arg);
+	unlock(w);
+}
+
+void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
+{
+	if (!w->dedicated && try_lock(w)) {
+		uint64_t now_ns = update_now(w);
+
+		ur_engine_doorbell(w->engine, qp, now_ns);
+		/*
+		 * The ACK of what is being answered goes with the next round. Who posts on and on
+		 * must hear as well, or timers run out.
+		 */
+		if (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+			if (ur_round_must_receive(&w->round))
+				run_round(w);
+			else
+				ur_round_output(&w->round, now_ns, true);
+		}
+		unlock(w);
+		return;
+	}
+	if (ur_engine_claim_doorbell(qp))
+		rte_ring_mp_enqueue(w->doorbells, qp);
+}
+
+bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
+			bool solicited)
+{
+	struct cross_cqe f = {.cq = cq, .solicited = solicited, .wc = *wc};
+
+	if (rte_ring_mp_enqueue_elem(w->cross_cqes, &f, sizeof(f)) == 0)
+		return true;
+	__atomic_fetch_add(&w->round.cnt.cross_cqe_full, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* ---- life ---- */
+
+static struct rte_ring *new_ring(const struct ur_worker *w, const char *what, unsigned entries,
+				 unsigned elem, unsigned flags)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "ur_%s_%u_%u", what, w->source.port->id, w->idx);
+	return elem ? rte_ring_create_elem(name, elem, entries, SOCKET_ID_ANY, flags)
+		    : rte_ring_create(name, entries, SOCKET_ID_ANY, flags);
+}
+
+static int init_round(struct ur_worker *w, const struct ur_worker_attr *a, uint64_t now_ns)
+{
+	struct ur_round_attr round = {
+		.ops = a->attach_payload ? &gathering : &copying,
+		.source = &w->source,
+		.engine = w->engine,
+		.frame_bytes = a->port->mbuf_room_bytes,
+		.idx = a->idx,
+		.cnt = a->cnt,
+		.rx_impair = a->rx_impair,
+		.tx_impair = a->tx_impair,
+		.neigh = a->neigh,
+		.capture = a->capture,
+		.gids = a->gids,
+		.gid_cnt = a->gid_cnt,
+		.vid = a->vid,
+		.evict_rx = a->port->evict_rx,
+		.rate_gbps = a->rate_gbps,
+	};
+
+	memcpy(round.mac, a->port->mac, 6);
+	return ur_round_init(&w->round, &round, now_ns);
+}
+
+struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_t cap)
+{
+	struct ur_worker *w = rte_zmalloc("ur_worker", sizeof(*w), 64);
+	unsigned bells = rte_align32pow2(a->engine.limits.max_qp + 1);
+	uint64_t now_ns = ur_clock_ns(a->clock);
+
+	if (!w)
+		goto no_memory;
+	ur_mbuf_source_init(&w->source, a->port, a->idx, a->clock, ur_impair_active(&a->rx_impair),
+			    &w->round.cnt.no_mbuf);
+	w->clock = a->clock;
+	w->idx = a->idx;
+	w->cnt = a->cnt;
+	w->peers = a->peers;
+	w->dedicated = a->dedicated;
+	w->lcore = a->lcore;
+	pthread_mutex_init(&w->cmd_lock, NULL);
+	pthread_cond_init(&w->cmd_done, NULL);
+	if (ur_port_is_memif(a->port))
+		ur_memif_guard_add(w);
+	w->handover = new_ring(w, "hand", HANDOVER_RING, 0, RING_F_SC_DEQ);
+	w->doorbells = new_ring(w, "bell", bells < 64 ? 64 : bells, 0, RING_F_SC_DEQ);
+	w->cross_cqes = new_ring(w, "cqe", CROSS_CQE_RING, sizeof(struct cross_cqe), RING_F_SC_DEQ);
+	w->engine_mem = ur_huge_alloc(ur_engine_size(&a->engine.limits));
+	if (!w->handover || !w->doorbells || !w->cross_cqes || !w->engine_mem)
+		goto no_memory;
+	w->engine = ur_engine_init(w->engine_mem, &a->engine, now_ns);
+	if (init_round(w, a, now_ns))
+		goto no_memory;
+	return w;
+no_memory:
+	snprintf(err, cap,
+		 "no memory for worker %u with %u QPs; raise [eal] memory_mb or lower [transport] "
+		 "max_qp",
+		 a->idx, a->engine.limits.max_qp);
+	ur_worker_free(w);
+	return NULL;
+}
+
+void ur_worker_free(struct ur_worker *w)
+{
+	struct rte_mbuf *m;
+
+	if (!w)
+		return;
+	ur_memif_guard_remove(w);
+	ur_round_fini(&w->round);
+	while (w->handover && rte_ring_sc_dequeue(w->handover, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(w->handover);
+	rte_ring_free(w->doorbells);
+	rte_ring_free(w->cross_cqes);
+	ur_huge_free(w->engine_mem);
+	pthread_mutex_destroy(&w->cmd_lock);
+	pthread_cond_destroy(&w->cmd_done);
+	rte_free(w);
+}
+
+int ur_worker_start(struct ur_worker *w)
+{
+	return w->dedicated ? rte_eal_remote_launch(loop, w, w->lcore) : 0;
+}
+
+/*
+ * Who asks may have interrupted the worker (exit() in a signal handler): then there is no lock, and
+ * after a while it goes on without.
+ */
+static bool lock_patiently(struct ur_worker *w)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	bool ours;
+
+	for (unsigned i = 0; !(ours = try_lock(w)) && i < STOP_PATIENCE_MS; i++)
+		nanosleep(&nap, NULL);
+	return ours;
+}
+
+static void stop_inline(struct ur_worker *w)
+{
+	bool ours = lock_patiently(w);
+
+	if (ours && !atomic_load(&w->stop))
+		flush_last(w);
+	atomic_store(&w->stop, true);
+	if (ours)
+		unlock(w);
+}
+
+/* A loop ends the round that it is in, and after that a whole one: so that one has ended. */
+static void wait_for_loop(const struct ur_worker *w)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	uint64_t last_ns = ur_worker_last_ns(w);
+	unsigned rounds = 0;
+
+	for (unsigned i = 0; rounds < 2 && i < STOP_PATIENCE_MS * 20; i++) {
+		uint64_t now_ns;
+
+		nanosleep(&nap, NULL);
+		now_ns = ur_worker_last_ns(w);
+		rounds += now_ns != last_ns;
+		last_ns = now_ns;
+	}
+}
+
+void ur_worker_wait_round(struct ur_worker *w)
+{
+	if (w->dedicated)
+		wait_for_loop(w);
+	else if (lock_patiently(w))
+		unlock(w);
+}
+
+void ur_worker_stop(struct ur_worker *w)
+{
+	if (!w->dedicated)
+		stop_inline(w);
+	else if (!atomic_exchange(&w->stop, true)) {
+		rte_eal_wait_lcore(w->lcore);
+		ur_tsan_got((void *[]){w}, 1);
+	}
+}
+
+void ur_worker_set_rate(struct ur_worker *w, double gbps)
+{
+	ur_round_set_rate(&w->round, gbps);
+}
+
+void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt)
+{
+	ur_round_set_gids(&w->round, gids, cnt);
+}
+
+struct ur_engine *ur_worker_engine(struct ur_worker *w)
+{
+	return w->engine;
+}
+
+const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w)
+{
+	return &w->round.cnt;
+}
+
+const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx)
+{
+	return ur_round_impair(&w->round, tx);
+}
+
+uint64_t ur_worker_last_ns(const struct ur_worker *w)
+{
+	return atomic_load_explicit(&w->last_ns, memory_order_relaxed);
+}
