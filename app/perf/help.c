@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
-void perf_options_help(FILE *out)
+static void print_both_sides(FILE *out)
 {
 	fputs("Usage: uroce-perf server --dev INTERFACE [OPTION]...\n"
 	      "  or:  uroce-perf client --dev INTERFACE --peer ADDRESS [OPTION]...\n"
@@ -48,8 +48,13 @@ void perf_options_help(FILE *out)
 	      "Server:\n"
 	      "  --once                 exit after the first client\n"
 	      "  --shared-srq           clients with --srq share one SRQ, with one --receives and one\n"
-	      "                         --service-us for all of them\n"
-	      "\n"
+	      "                         --service-us for all of them\n",
+	      out);
+}
+
+static void print_client(FILE *out)
+{
+	fputs("\n"
 	      "Client, what to do:\n"
 	      "  --peer A[,B...]        the servers; --qps, --iters and --bytes are for each, from "
 	      "each\n"
@@ -116,4 +121,10 @@ void perf_options_help(FILE *out)
 	      "Exit status: 0 success, 1 an error or a wrong byte, 2 a wrong command line, 130\n"
 	      "interrupted (what was measured until then is printed).\n",
 	      out);
+}
+
+void perf_options_help(FILE *out)
+{
+	print_both_sides(out);
+	print_client(out);
 }

@@ -293,4 +293,11 @@ static inline bool next_permutation(unsigned *idx, unsigned n)
 	return true;
 }
 
+/* An SRQ whose ring the caller frees. */
+static inline void srq_new(struct ur_srq *srq, uint32_t entries)
+{
+	ur_srq_init(srq, aligned_alloc(64, (ur_rq_ring_bytes(entries, 4) + 63) & ~63ul), entries, 4,
+		    END_PD, NULL);
+}
+
 #endif
