@@ -79,6 +79,9 @@ check_symbols()
 	sed 's/^/T /; s/$/@@UROCE_0/' "$tmp/declared" | diff - "$tmp/exported" >"$tmp/diff.log" ||
 		fail "declared (<) and exported (>) differ"
 	[ "$(wc -l <"$tmp/declared")" -ge 60 ] || fail "only $(wc -l <"$tmp/declared") functions were found"
+	sed -n 's/^ \(uroce_[a-z0-9_]*\)@UROCE_.*/\1/p' "$source_dir/debian/liburoce0.symbols" | LC_ALL=C sort |
+		diff - <(LC_ALL=C sort "$tmp/declared") >"$tmp/diff.log" ||
+		fail "debian/liburoce0.symbols (<) and the headers (>) differ"
 	echo "$(wc -l <"$tmp/declared") functions are declared and exported, nothing else is"
 }
 
