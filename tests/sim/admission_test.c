@@ -7,10 +7,10 @@
 #include "objects.h"
 
 /*
- * Queue pairs of three endpoints overrun one SRQ of the fourth. Each sends one message at a time
- * and thinks before the next, so that without waiting all of them would ask for `load10` / 10 times
- * what the receiver serves: a receive that was taken is posted again after its service, one in
- * SERVICE_NS.
+ * Queue pairs of three endpoints overload one SRQ of the fourth. Each sends one message at a time
+ * and pauses before the next, so that without waiting all together would request `load10` / 10
+ * times the service rate. The receiver serves one message in SERVICE_NS and then posts its receive
+ * again.
  */
 #define SENDERS_MAX 48
 #define PEERS	    3
@@ -23,18 +23,18 @@ struct sender {
 	struct sim_qp req, rsp;
 	unsigned done, failed;
 	uint64_t wanted_ns;
-	bool dead; /* it sends nothing any more */
+	bool dead; /* it no longer sends */
 };
 
 struct overrun {
 	const char *name;
 	enum ur_adm_mode mode;
-	unsigned senders, load10, messages; /* of each */
+	unsigned senders, load10, messages; /* messages per sender */
 	unsigned depth;			    /* messages posted at once; 0: 1 */
 	uint32_t bytes;			    /* of a message; 0: MSG_BYTES */
-	unsigned loss;			    /* of NOTIFYs and ACKs, 65536ths */
-	uint64_t deaths_ns; /* this often a sender dies that holds a letter; 0: none */
-	unsigned deaths;    /* that is to be left */
+	unsigned loss;			    /* loss of NOTIFYs and ACKs, 1/65536 */
+	uint64_t deaths_ns; /* interval at which a sender with a queue class dies; 0: never */
+	unsigned deaths;    /* maximum number of deaths */
 	uint8_t rnr_retry;
 
 	struct sim *s;
@@ -43,12 +43,12 @@ struct overrun {
 	struct sim_mr mr[PEERS + 1];
 	struct sim_srq srq;
 	struct sender snd[SENDERS_MAX];
-	unsigned backlog; /* receives that wait for their service */
+	unsigned backlog; /* messages that wait for service */
 	uint64_t slot[64];
 	uint32_t slot_head, slot_tail;
 	unsigned served, finished, dead;
 	uint64_t wait_sum, wait_max;
-	unsigned counts[SENDERS_MAX]; /* of each sender, until the first was served as wished */
+	unsigned counts[SENDERS_MAX]; /* messages of each sender when the first one had finished */
 	unsigned lost;
 };
 
@@ -168,7 +168,7 @@ static bool all_served(void *arg)
 	return o->finished + o->dead == o->senders;
 }
 
-/* What heals must be lost now and then: NOTIFYs, and ACKs with a status. */
+/* Sometimes loses the packets that repair state: NOTIFYs, and ACKs with a status. */
 static enum sim_verdict lose(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 			     const struct ur_packet *p)
 {
@@ -182,7 +182,7 @@ static enum sim_verdict lose(struct sim *s, struct sim_ep *from, uint8_t *frame,
 	return SIM_PASS;
 }
 
-/* A sender that holds a letter is gone without a word, or its peer finds out. */
+/* Kills a sender with a queue class, either silently or so that the receiver notices. */
 static void kill_one(struct sim *s, void *arg)
 {
 	struct overrun *o = arg;
@@ -263,7 +263,7 @@ static void run(struct overrun *o)
 	sim_must_run(o->s, all_served, o, SIM_MS(20000));
 }
 
-/* Jain's index of what each had got when the first had all. */
+/* Jain's fairness index of the messages served when the first sender had finished. */
 static double jain(const struct overrun *o)
 {
 	double sum = 0, squares = 0;
@@ -280,7 +280,7 @@ static uint64_t refused(const struct overrun *o)
 	return sim_counters(&o->s->ep[PEERS])->rnr_nak_sent;
 }
 
-/* Everybody is gone, or has got what it wanted: nothing of it is left. */
+/* When all senders are dead or done, no state of them may be left in the pool. */
 static void check_rest(struct overrun *o)
 {
 	sim_sleep(o->s, SIM_MS(50));
@@ -347,7 +347,7 @@ Test(admission, letters_order_the_retries_and_cost_none)
 	cr_assert_eq(sim_counters(&o.s->ep[PEERS])->adm_refused, refused(&o));
 	cr_assert_eq(sim_counters(&o.s->ep[PEERS])->adm_notifies_sent, 0);
 	cr_assert_eq(sim_counters(&o.s->ep[PEERS])->adm_false_claims, 0);
-	/* Who is refused again and again does not run out of retries, and is not passed by. */
+	/* A queue pair that is refused repeatedly neither runs out of retries nor is passed by others. */
 	cr_assert_lt(o.wait_max, 3 * o.senders * SERVICE_NS);
 	end(&o);
 }
@@ -449,7 +449,7 @@ Test(admission, dead_holders_leave_no_letter_behind)
 	}
 }
 
-/* ADM-EARLY-01, ADM-HOLD-03: several packets a message, several messages under way. */
+/* ADM-EARLY-01, ADM-HOLD-03: several packets per message, several messages outstanding. */
 Test(admission, long_messages_and_pipelines_arrive_whole)
 {
 	static const enum ur_adm_mode modes[] = {UR_ADM_PLAIN, UR_ADM_AB, UR_ADM_INTELLIGENT};
@@ -467,11 +467,11 @@ Test(admission, long_messages_and_pipelines_arrive_whole)
 
 		run(&o);
 		dropped[m] = sim_counters(&o.s->ep[PEERS])->early_dropped;
-		/* Nobody waits for a local ACK timeout, 67 ms. */
+		/* No queue pair waits for a local ACK timeout, 67 ms. */
 		cr_assert_lt(o.wait_max, SIM_MS(20));
 		end(&o);
 	}
-	/* What follows a refused message is not sent again and again. */
+	/* Packets after a refused message are not sent repeatedly. */
 	cr_assert_lt(dropped[1], dropped[0] * 3 / 5);
 	cr_assert_lt(dropped[2], dropped[0] * 3 / 5);
 }

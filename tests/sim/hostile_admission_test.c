@@ -4,8 +4,8 @@
 #include "pool_world.h"
 
 /*
- * Words about a receive pool that lie: requests that claim letters, NOTIFYs and answers of somebody
- * else, and of another time.
+ * False messages about a receive pool: requests with wrong claims, and NOTIFYs and answers of
+ * another sender or of another time.
  */
 
 static struct ur_asth nonsense(struct pool_world *w)
@@ -22,7 +22,7 @@ static struct ur_asth nonsense(struct pool_world *w)
 
 /* ---- requests ---- */
 
-/* Letters nobody was given, and whatever is not looked at: in requests and in answers. */
+/* A hook that adds false queue classes, and random bits in ignored fields, to requests and answers. */
 static enum sim_verdict adorn(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 			      const struct ur_packet *p)
 {
@@ -46,7 +46,7 @@ static enum sim_verdict adorn(struct sim *s, struct sim_ep *from, uint8_t *frame
 	return SIM_PASS;
 }
 
-/* ADM-REFUSAL-01. To the nanosecond the same, whatever was claimed. */
+/* ADM-REFUSAL-01. The run is the same to the nanosecond, whatever is claimed. */
 Test(hostile_admission, claims_and_reserved_bits_decide_nothing)
 {
 	for (unsigned mode = UR_ADM_PLAIN; mode <= UR_ADM_INTELLIGENT; mode++)
@@ -73,7 +73,7 @@ Test(hostile_admission, claims_and_reserved_bits_decide_nothing)
 		}
 }
 
-/* ---- words that do not fit ---- */
+/* ---- statuses that do not fit ---- */
 
 enum misfit {
 	OTHER_ADDRESS,
@@ -130,7 +130,7 @@ static void forge(struct pool_world *w, unsigned i, enum misfit how)
 	case OTHER_POOL:
 		p.pool ^= 1u << sim_below(&w->rng, 32);
 		break;
-	case TO_THE_HOST: /* which is told of no pool itself */
+	case TO_THE_HOST: /* which itself gets no status of a pool */
 		p = forged_word(&s->rsp, UR_EXT_NOTIFY, nonsense(w));
 		to = s->rsp.ep;
 		break;
@@ -156,7 +156,7 @@ static void forge_each_time(struct pool_world *w)
 		forge(w, sim_below(&w->rng, w->senders), (enum misfit)n);
 }
 
-/* ADM-NOTIFY-04. At any moment, and nobody is served a nanosecond sooner or later for it. */
+/* ADM-NOTIFY-04. At any moment; no queue pair is served a nanosecond sooner or later because of it. */
 Test(hostile_admission, words_that_do_not_fit_change_nothing)
 {
 	for (unsigned mode = UR_ADM_AB; mode <= UR_ADM_INTELLIGENT; mode++)
@@ -180,7 +180,7 @@ Test(hostile_admission, words_that_do_not_fit_change_nothing)
 
 /* ---- words of another time ---- */
 
-/* Words come late, in any order, and again, even when nobody remembers them. */
+/* Statuses arrive late, in any order, and repeatedly, even after their entries have expired. */
 static enum sim_verdict confuse(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
 				const struct ur_packet *p)
 {

@@ -6,21 +6,21 @@
 #include "wire/bytes.h"
 
 /*
- * A peer that lies: header fields of packets in flight are changed, or changed copies are added,
- * and the ICRC is made right again. Requests may fail and queue pairs may die, but after every
- * event memory has changed only where the queue pair allowed it: regions open for remote WRITE,
- * receives that are posted, targets of READs and atomics that are outstanding. Numbers are seeds.
+ * A malicious peer: header fields of packets in flight are changed, or changed copies are added,
+ * with a correct ICRC. Requests may fail and queue pairs may die. But after every event, memory may
+ * have changed only where the queue pair allows it: regions with remote write access, posted
+ * receives, and targets of outstanding READs and atomics. Numbers are seeds.
  */
 #define RUNS	  4000
 #define LIMIT_NS  SIM_MS(60000)
 #define OPS	  12 /* requests of each side */
 #define RECVS	  12
 #define SLOT	  1024 /* bytes between two buffers */
-#define SLOT_USED 800  /* bytes of each that were handed out */
+#define SLOT_USED 800  /* bytes of each buffer that are used */
 #define RECV_WR	  1000 /* wr_ids of receives start here */
 #define REFILL_NS SIM_US(40)
 
-/* Memory that the peer must not touch, but for the open slots: [i * SLOT, i * SLOT + SLOT_USED). */
+/* Memory that the peer must not change, except for open slots: [i * SLOT, i * SLOT + SLOT_USED). */
 struct guarded {
 	struct sim_mr mr;
 	uint8_t *shadow;
@@ -44,9 +44,9 @@ struct world {
 	struct sim *s;
 	struct sim_rng rng;
 	struct side side[2];
-	bool pool; /* receives come from a pool, of which the peer is told */
+	bool pool; /* receives come from a pool that the peer knows */
 	unsigned lies;
-	uint32_t often; /* 65536ths */
+	uint32_t often; /* chance of a lie, 1/65536 */
 };
 
 /* ---- memory ---- */
@@ -67,7 +67,7 @@ static void unguard(struct guarded *g)
 	free(g->shadow);
 }
 
-/* The slot is the consumer's again; what it holds now may not change any more. */
+/* Returns a slot to the consumer. From now on its contents must not change. */
 static void close_slot(struct guarded *g, unsigned slot)
 {
 	g->open[slot] = false;
@@ -129,7 +129,7 @@ static uint32_t lie_about(struct sim_rng *r, uint32_t word)
 	}
 }
 
-/* Points a RETH or AtomicETH somewhere else, with the key of that place. */
+/* Changes a RETH or AtomicETH to another place, with a valid key. */
 static void redirect(struct world *w, struct side *victim, uint8_t *frame,
 		     const struct ur_packet *p)
 {
@@ -160,7 +160,7 @@ static void lie(struct world *w, struct side *victim, uint8_t *frame, const stru
 			ur_store32(at, lie_about(r, ur_load32(at)));
 			break;
 		}
-		case 1: /* opcode, of those whose headers are as long */
+		case 1: /* another opcode with headers of the same length */
 			frame[p->bth_off] ^= (uint8_t)(1u << sim_below(r, 5));
 			break;
 		case 2:
@@ -203,7 +203,7 @@ static enum sim_verdict tamper(struct sim *s, struct sim_ep *from, uint8_t *fram
 
 /* ---- old answers ---- */
 
-/* Every answer comes eight times more, 5 to 40 ms later. */
+/* Repeats every answer eight times, 5 to 40 ms later. */
 static enum sim_verdict repeat_answers(struct sim *s, struct sim_ep *from, uint8_t *frame,
 				       uint32_t len, const struct ur_packet *p)
 {
@@ -287,7 +287,7 @@ static void post_receive(struct world *w, struct side *side)
 		  "cannot post");
 }
 
-/* One more for each pool, so that requests have to wait for it. */
+/* Posts one receive for each pool, so that requests must wait. */
 static void fill_pools(struct sim *s, void *arg)
 {
 	struct world *w = arg;
@@ -356,7 +356,7 @@ static void run(const char *name, enum ur_mode mode, bool pool, uint64_t seed)
 	struct world *w = begin(name, mode, pool, seed);
 
 	w->s->hook = tamper;
-	if (pool) { /* who is told to wait for a receive waits, and asks */
+	if (pool) { /* a queue pair that must wait for a receive probes meanwhile */
 		fill_pools(w->s, w);
 		sim_sleep(w->s, SIM_MS(100));
 	} else {

@@ -56,7 +56,7 @@ static void send_one(struct pool_world *w, unsigned i)
 	SIM_CHECK(w->s, sim_post_send(&s->req, &wr) == 0, "a message is not taken");
 }
 
-/* The next messages of the sender: up to DEPTH are under way. */
+/* Posts the next messages of the sender, up to DEPTH at a time. */
 static void go_on(struct pool_world *w, unsigned i)
 {
 	while (w->snd[i].posted < w->snd[i].wanted && w->snd[i].posted - w->snd[i].done < DEPTH)
@@ -70,7 +70,7 @@ static void arrived(struct pool_world *w, const struct ibv_wc *wc)
 
 	SIM_CHECK(w->s, wc->status == IBV_WC_SUCCESS, "a receive fails: %d", wc->status);
 	while (w->snd[i].rsp.qpn.v != wc->qp_num)
-		SIM_CHECK(w->s, ++i < w->senders, "a message of nobody");
+		SIM_CHECK(w->s, ++i < w->senders, "a message of no sender");
 	content(want, i, w->snd[i].served++);
 	SIM_CHECK(w->s, memcmp(want, w->mr[POOL_HOST].p + wc->wr_id * MSG_BYTES, MSG_BYTES) == 0,
 		  "sender %u: message %u is another, or there twice", i, w->snd[i].served - 1);
@@ -96,7 +96,7 @@ static void completed(struct pool_world *w, const struct ibv_wc *wc)
 	go_on(w, (unsigned)wc->wr_id);
 }
 
-/* ADM-SST-01: what is known grows no older while it counts. */
+/* ADM-SST-01: while an entry is valid, its generation never goes back. */
 static void check_entry(struct pool_world *w, unsigned peer)
 {
 	const struct ur_sst_entry *e = w->snd[peer].req.qp->adm.entry;
@@ -139,7 +139,7 @@ bool pool_all_done(void *arg)
 	return true;
 }
 
-/* ---- the world ---- */
+/* ---- set-up ---- */
 
 struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_mode mode,
 				  unsigned senders, uint8_t rnr_retry)
@@ -177,7 +177,7 @@ struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_m
 
 		qa.mode = UR_MODE_EXTENDED;
 		qa.min_rnr_timer = 1; /* 10 us */
-		qa.timeout = 11;      /* 8.4 ms: echoes of another time make the RTO long */
+		qa.timeout = 11;      /* 8.4 ms: old echoes make the RTO long */
 		qa.rnr_retry = plain ? 7 : rnr_retry;
 		qa.agreed = (struct ur_adm_agreed){
 			.told = !plain, .notifies = mode == UR_ADM_INTELLIGENT, .pool = POOL_NAME};
@@ -283,7 +283,7 @@ struct ur_packet forged_word(const struct sim_qp *to, uint8_t opcode, struct ur_
 	};
 }
 
-/* What a word could change at a sender. */
+/* The state of a sender that a status could change. */
 struct known {
 	struct ur_qp qp;
 	struct ur_sst_entry entry;

@@ -5,8 +5,8 @@
 #include "transport/admission.h"
 
 /*
- * ADM-EARLY-01 with two queue pairs on one SRQ: what packets beyond the expected PSN take of it,
- * and that they leave what was promised to the other one.
+ * ADM-EARLY-01 with two queue pairs on one SRQ: the receives that early packets may take, and that
+ * they leave those reserved for the other queue pair.
  */
 #define MS UINT64_C(1000000)
 
@@ -54,10 +54,10 @@ static void post(struct pair *p, unsigned cnt)
 
 	while (cnt--)
 		cr_assert_eq(ur_rq_post(&p->srq.rq, &wr), 0);
-	end_drain(p->e); /* whoever waits is called */
+	end_drain(p->e); /* queue pairs that wait get a grant */
 }
 
-/* Message `n`, from 0, of one packet. */
+/* Message `n`, from 0, of one packet arrives. */
 static enum ur_drop arrives(struct pair *p, struct ur_qp *qp, uint32_t n)
 {
 	struct ur_packet x = end_packet(p->e, UR_EXT_SEND_ONLY, END_RQ_PSN + n, 16);
@@ -96,7 +96,7 @@ static unsigned completed(struct pair *p)
 	return n;
 }
 
-/* Nobody waits: first come, first served, up to the last one. */
+/* No queue pair waits: receives are taken in order of arrival, up to the last one. */
 Test(admission_early, in_an_open_pool_early_messages_take_what_is_there)
 {
 	struct pair *p = pair_new();
@@ -120,7 +120,7 @@ Test(admission_early, in_an_open_pool_early_messages_take_what_is_there)
 	pair_free(p);
 }
 
-/* In status A, and to the holder of a letter, nothing: their turn has to come. */
+/* In status A, and for a queue pair with a queue class, none: they must wait for their turn. */
 Test(admission_early, while_somebody_waits_early_messages_take_nothing)
 {
 	struct pair *p = pair_new();
@@ -144,7 +144,7 @@ Test(admission_early, while_somebody_waits_early_messages_take_nothing)
 	pair_free(p);
 }
 
-/* In NB one that got B in A is called: its receive is not taken by who is early. */
+/* In NB, a queue pair that got class B in A has a grant: an early packet must not take its receive. */
 Test(admission_early, what_was_promised_to_another_is_left)
 {
 	struct pair *p = pair_new();

@@ -44,7 +44,7 @@ static bool ask(unsigned i, uint32_t posted)
 		cr_assert_eq(pool.refused[UR_ADM_CLASS_B], b);                                     \
 	} while (0)
 
-/* Status A: qp 0 holds A; 1 and 2, refused since, hold B. */
+/* Status A: qp 0 has class A; 1 and 2 were refused later and have class B. */
 static void reach_a(void)
 {
 	cr_assert(!ask(0, 0));
@@ -89,17 +89,17 @@ Test(admission_pool, goes_round_through_four_statuses)
 	cr_assert_eq(qp[2].queue_class, UR_ADM_CLASS_B);
 	cr_assert(!ur_adm_pool_is_open(&pool, 5));
 
-	cr_assert(!ask(0, 0)); /* no room: keeps A */
+	cr_assert(!ask(0, 0)); /* no receive: keeps A */
 	cr_assert(!ask(1, 5)); /* not its turn: keeps B */
 	assert_pool(UR_ADM_A, 1, 1, 2);
 
 	cr_assert(ask(0, 1));
 	assert_pool(UR_ADM_NB, 2, 0, 2);
-	cr_assert(ask(3, 1)); /* never refused, and there is room */
+	cr_assert(ask(3, 1)); /* never refused, and there is a receive */
 	cr_assert(ask(1, 1));
 	assert_pool(UR_ADM_NB, 2, 0, 1);
 
-	cr_assert(!ask(4, 0)); /* the first refused gets the served letter */
+	cr_assert(!ask(4, 0)); /* the first one refused gets the served class */
 	assert_pool(UR_ADM_B, 3, 0, 2);
 	cr_assert_eq(qp[4].queue_class, UR_ADM_CLASS_B);
 	cr_assert(!ask(5, 9));
@@ -133,9 +133,9 @@ Test(admission_pool, a_claim_counts_for_nothing)
 		cr_assert(!ur_adm_pool_request(&pool, &qp[3], (uint8_t)claim, 9, 0));
 	assert_pool(UR_ADM_A, 1, 1, 3);
 	cr_assert_eq(qp[3].queue_class, UR_ADM_CLASS_B);
-	/* From the second on, claiming B is the truth: 255 claims less the one of B. */
+	/* From the second request on, claiming B is true: 255 claims minus the one of B. */
 	cr_assert_eq(pool.cnt.false_claims, 254);
-	/* The RNR NAK was lost: it holds A and does not know. */
+	/* The RNR NAK was lost: it has class A and does not know it. */
 	cr_assert(ur_adm_pool_request(&pool, &qp[0], NO_CLAIM, 1, 0));
 	cr_assert_eq(pool.cnt.false_claims, 254);
 }
@@ -154,7 +154,7 @@ Test(admission_pool, forgets_who_goes_away)
 	ur_adm_pool_forget(&pool, &qp[0]); /* the last with A */
 	ur_adm_pool_validate(&pool);
 	assert_pool(UR_ADM_NB, 2, 0, 1);
-	ur_adm_pool_forget(&pool, &qp[2]); /* in NB nobody stood back for it */
+	ur_adm_pool_forget(&pool, &qp[2]); /* in NB it does not hold back others */
 	assert_pool(UR_ADM_NB, 2, 0, 0);
 }
 
@@ -167,19 +167,19 @@ Test(admission_pool, a_silent_holder_expires_and_no_other)
 	cr_assert(!ask_at(2, 0, 300));
 	cr_assert_eq(ur_adm_pool_deadline(&pool), 100 + LIFE);
 	ur_adm_pool_refresh(&pool, &qp[1], 5000);
-	ur_adm_pool_refresh(&pool, &qp[6], 5000); /* holds nothing */
+	ur_adm_pool_refresh(&pool, &qp[6], 5000); /* has no class */
 	ur_adm_pool_validate(&pool);
 
 	ur_adm_pool_expire(&pool, 99 + LIFE);
 	assert_pool(UR_ADM_A, 1, 1, 2);
 	ur_adm_pool_expire(&pool, 100 + LIFE);
 	ur_adm_pool_validate(&pool);
-	assert_pool(UR_ADM_NB, 2, 0, 2); /* the pool is free of the dead */
+	assert_pool(UR_ADM_NB, 2, 0, 2); /* the pool has no dead queue pairs */
 	cr_assert_eq(ur_adm_pool_deadline(&pool), 300 + LIFE);
 	ur_adm_pool_expire(&pool, 300 + LIFE);
 	assert_pool(UR_ADM_NB, 2, 0, 1);
 	cr_assert_eq(qp[1].queue_class, UR_ADM_CLASS_B);
-	cr_assert(!ask_at(1, 0, 6000 + LIFE / 2)); /* a refused request is a word as well */
+	cr_assert(!ask_at(1, 0, 6000 + LIFE / 2)); /* a refused request also counts as a packet */
 	ur_adm_pool_expire(&pool, 5000 + LIFE);
 	assert_pool(UR_ADM_B, 3, 0, 1);
 	ur_adm_pool_expire(&pool, 6000 + LIFE / 2 + LIFE);
@@ -195,10 +195,12 @@ Test(admission_pool, a_letter_is_gone_before_the_third_change)
 	reach_a();
 	cr_assert(ask(0, 1)); /* NB, 2 */
 	for (unsigned i = 0; i < 100; i++)
-		cr_assert(ask(4, 1)); /* an open phase lasts as long as there is room */
+		cr_assert(ask(4, 1)); /* an open phase lasts as long as there are receives */
 	cr_assert(!ask(5, 0));	      /* B, 3 */
 	for (unsigned i = 0; i < 100; i++) {
-		cr_assert(!ask(6, 1)); /* came two changes after qp 1 was refused: not before it */
+		cr_assert(!ask(
+			6,
+			1)); /* arrived two changes after qp 1 was refused, so must not pass it */
 		cr_assert(!ask(5, 0));
 	}
 	cr_assert(ask(5, 1));
@@ -223,7 +225,7 @@ Test(admission_pool, generations_wrap)
 	assert_pool(UR_ADM_NA, 2, 0, 0);
 }
 
-/* ---- calls ---- */
+/* ---- grants ---- */
 
 static unsigned call(uint32_t posted, uint64_t now_ns)
 {
@@ -239,7 +241,7 @@ Test(admission_pool, calls_the_longest_marked_of_the_served_letter_one_a_receive
 	set_up(UR_ADM_INTELLIGENT);
 	reach_a();
 	cr_assert_eq(call(0, 0), QPS);
-	cr_assert_eq(call(3, 0), 0); /* qp 1 and 2 hold B */
+	cr_assert_eq(call(3, 0), 0); /* qp 1 and 2 have class B */
 	cr_assert_eq(call(3, 0), QPS);
 	cr_assert(ask(0, 3));
 	assert_pool(UR_ADM_NB, 2, 0, 2);
@@ -270,8 +272,8 @@ Test(admission_pool, what_is_promised_is_not_given_to_others)
 	cr_assert(!ur_adm_pool_is_open(&pool, 1));
 	cr_assert(!ask(3, 1));
 	cr_assert_eq(pool.status, UR_ADM_B);
-	cr_assert(!ask(2, 1)); /* holds B and is not called */
-	cr_assert(ask(2, 2));  /* the second is not promised */
+	cr_assert(!ask(2, 1)); /* has class B and no grant */
+	cr_assert(ask(2, 2));  /* the second receive is not reserved */
 	cr_assert(ask(1, 1));
 	cr_assert_eq(ur_adm_pool_room(&pool, 1), 1);
 }
@@ -281,9 +283,9 @@ Test(admission_pool, who_was_called_in_vain_is_the_next_to_be_called)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	reach_a();
-	cr_assert(ask(0, 1)); /* NB; 1 and 2 hold B */
+	cr_assert(ask(0, 1)); /* NB; 1 and 2 have class B */
 	cr_assert_eq(call(1, 0), 1);
-	cr_assert(!ask(1, 0)); /* its receive has gone */
+	cr_assert(!ask(1, 0)); /* its receive is gone */
 	cr_assert_eq(pool.granted_cnt, 0);
 	cr_assert_eq(call(1, 0), 1);
 }
@@ -347,7 +349,7 @@ Test(admission_pool, every_peer_is_told_once_of_a_change)
 	cr_assert_eq(pool.cnt.notifies, 2);
 }
 
-/* ADM-NOTIFY-02: 10 us are of the class of 16.384 us */
+/* ADM-NOTIFY-02: 10 us belong to the class of 16.384 us */
 Test(admission_pool, a_peer_is_told_once_a_round_trip_and_the_latest_wins)
 {
 	set_up(UR_ADM_INTELLIGENT);
@@ -377,7 +379,7 @@ Test(admission_pool, a_far_peer_does_not_hold_up_a_near_one)
 	cr_assert_eq(tell(1023), 4);
 	cr_assert_eq(tell(1024), 1);
 	cr_assert_eq(tell(1048575), 4);
-	peer[0].rtt_ns = 2000; /* counts from the next time on */
+	peer[0].rtt_ns = 2000; /* takes effect the next time */
 	cr_assert_eq(tell(1048576), 0);
 	cr_assert(ask_at(0, 1, 1048576));
 	cr_assert_eq(tell(1048576 + 2047), 1);
@@ -395,7 +397,7 @@ Test(admission_pool, only_intelligent_pools_tell)
 	cr_assert_eq(ur_adm_pool_deadline(&pool), LIFE);
 }
 
-/* ---- anything, in any order ---- */
+/* ---- random events ---- */
 
 static uint32_t random_below(uint32_t *state, uint32_t n)
 {

@@ -100,7 +100,7 @@ Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claime
 	acked(e, 1001, STATUS(.status = UR_ADM_NB, .generation = 2));
 	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_NONE);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
-	/* Without one they do, as ever. */
+	/* Without a queue class they do, as usual. */
 	send(e, 2);
 	end_expect(e, UR_EXT_SEND_ONLY, 1001);
 	for (unsigned i = 0; i < 2; i++) {
@@ -113,7 +113,7 @@ Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claime
 	end_free(e);
 }
 
-/* ADM-CLASS-01: nothing is under way that could have been refused. */
+/* ADM-CLASS-01: nothing is in flight that could have been refused. */
 Test(admission_qp, a_letter_for_nothing_is_none)
 {
 	struct end *e = sender(true);
@@ -124,7 +124,7 @@ Test(admission_qp, a_letter_for_nothing_is_none)
 	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_NONE);
 	send(e, 2);
 	end_expect(e, UR_EXT_SEND_ONLY, 1001);
-	/* Of before. */
+	/* An old status. */
 	acked(e, 1000, STATUS(.status = UR_ADM_NA, .queue_class = UR_ADM_CLASS_B));
 	cr_assert_eq(e->qp->adm.queue_class, UR_ADM_NONE);
 	acked(e, 1001, STATUS(.status = UR_ADM_NA, .queue_class = 3));
@@ -148,7 +148,7 @@ Test(admission_qp, a_call_sends_the_refused_message_at_once)
 	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_CLASS_A);
 	cr_assert_eq(end_counters(e)->adm_grants_received, 1);
 	cr_assert_eq(end_counters(e)->adm_notifies_received, 2);
-	/* Refused, and called before that left. */
+	/* Refused, and granted before the refusal was sent. */
 	refused(e, 1000,
 		STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A, .granted = true));
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
@@ -163,14 +163,14 @@ Test(admission_qp, who_waits_for_a_call_asks_and_in_the_end_repeats)
 	send(e, 1);
 	end_expect(e, UR_EXT_SEND_ONLY, 1000);
 	refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
-	for (unsigned i = 0; i < 20; i++) { /* it is kept in line for as long as it takes */
+	for (unsigned i = 0; i < 20; i++) { /* it keeps its place for any time */
 		end_sleep(e, 12000);
 		end_expect(e, UR_EXT_PROBE, 1001);
 		end_expect_silence(e);
 		acked(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 		end_expect_silence(e);
 	}
-	/* Not even an answer. */
+	/* There is not even an answer. */
 	end_sleep(e, 12000);
 	end_expect(e, UR_EXT_PROBE, 1001);
 	end_sleep(e, 12000);
@@ -184,7 +184,7 @@ Test(admission_qp, who_waits_for_a_call_asks_and_in_the_end_repeats)
 	end_free(e);
 }
 
-/* The pool is known to be in status A: the next message would be refused. */
+/* Makes the sender know that the pool is in status A, so that the next message would be refused. */
 static void close_pool(struct end *e)
 {
 	send(e, 1);
@@ -245,7 +245,7 @@ Test(admission_qp, what_was_found_ready_is_sent_whatever_is_heard_meanwhile)
 	end_free(e);
 }
 
-/* ADM-HOLD-03: its leave is gone with the refusal of what comes before it. */
+/* ADM-HOLD-03: after the refusal of an earlier message it may no longer be sent. */
 Test(admission_qp, a_letter_ends_the_leave_of_what_follows)
 {
 	struct end *e = sender(true);
@@ -265,7 +265,7 @@ Test(admission_qp, a_letter_ends_the_leave_of_what_follows)
 	end_free(e);
 }
 
-/* The peer keeps 1002, and still waits for 1000. */
+/* Answers the probe: the peer keeps 1002 and still waits for 1000. */
 static void answer_probe(struct end *e)
 {
 	static const uint8_t third[4] = {0x02};
@@ -279,7 +279,7 @@ static void answer_probe(struct end *e)
 	cr_assert_eq(end_in(e, p), UR_DROP_NONE);
 }
 
-/* ADM-HOLD-03: neither what is new nor what is lost; una alone, until it arrives. */
+/* ADM-HOLD-03: neither new nor lost packets are sent; only una, until it arrives. */
 Test(admission_qp, nothing_follows_a_message_that_was_refused)
 {
 	struct end *e = sender(true);
@@ -293,7 +293,7 @@ Test(admission_qp, nothing_follows_a_message_that_was_refused)
 	refused(e, 1000, STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A));
 	send(e, 4);
 	notified(e, 1000, STATUS(.queue_class = UR_ADM_CLASS_A, .granted = true));
-	for (unsigned i = 0; i < 20; i++) { /* less than local ACK timeouts bear */
+	for (unsigned i = 0; i < 20; i++) { /* less than the local ACK timeouts allow */
 		while ((p = end_out(e))) {
 			if (p->bth.opcode == UR_EXT_PROBE) {
 				answer_probe(e);
@@ -402,7 +402,7 @@ static void post(struct receiver *r)
 	cr_assert_eq(ur_rq_post(&r->srq.rq, &wr), 0);
 }
 
-/* Message `n` of the peer, from 0, of one packet, which claims a letter. */
+/* Message `n` of the peer, from 0, of one packet arrives and claims a queue class. */
 static enum ur_drop arrives(struct receiver *r, uint32_t n, uint8_t claim)
 {
 	struct ur_packet p = end_packet(r->e, UR_EXT_SEND_ONLY, END_RQ_PSN + n, 16);
@@ -443,7 +443,7 @@ Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
 	p = expect_status(r, 102, UR_ADM_A, UR_ADM_CLASS_A);
 	cr_assert_eq(p->asth.generation, 1);
 	cr_assert(!p->asth.granted);
-	/* The call wakes; the timer is the longer of 0.64 and 10 ms, as an RNR NAK can say it. */
+	/* The grant will wake it. The timer is the longer of 0.64 and 10 ms that an RNR NAK can express. */
 	cr_assert_eq(p->aeth.syndrome & UR_SYNDROME_KIND_MASK, UR_SYNDROME_RNR_NAK);
 	cr_assert_eq(ur_rnr_timer_ns(p->aeth.syndrome), UINT64_C(10240000));
 	end_expect_silence(r->e);
@@ -461,7 +461,7 @@ Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
 	cr_assert_eq(end_counters(r->e)->adm_refused, 1);
 	cr_assert_eq(end_counters(r->e)->adm_grants_sent, 1);
 	cr_assert_eq(end_counters(r->e)->adm_false_claims, 0);
-	/* A round trip after it was told last, the peer hears of NB. */
+	/* A round trip after the last NOTIFY, the peer is notified of NB. */
 	end_sleep(r->e, 300000);
 	p = end_expect(r->e, UR_EXT_NOTIFY, 103);
 	cr_assert_eq(p->asth.status, UR_ADM_NB);
@@ -471,8 +471,7 @@ Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
 	receiver_free(r);
 }
 
-/* ADM-MODE-01: the letters of mode ab come with the queue pair's own timer, and nobody is called.
- */
+/* ADM-MODE-01: in mode ab, refusals have the queue pair's own timer, and there are no grants. */
 Test(admission_qp, in_mode_ab_nobody_is_told_but_by_answers)
 {
 	struct receiver *r = receiver_new(&letters_only);
@@ -505,7 +504,7 @@ Test(admission_qp, a_letter_goes_with_its_holder_or_after_its_silence)
 
 	cr_assert_eq(arrives(r, 0, 0), UR_DROP_RNR);
 	end_drain(r->e);
-	for (unsigned i = 0; i < 6; i++) { /* probes renew it */
+	for (unsigned i = 0; i < 6; i++) { /* probes refresh it */
 		struct ur_packet p = end_packet(r->e, UR_EXT_PROBE, 101, 0);
 
 		end_sleep(r->e, 60 * MS);
@@ -531,7 +530,7 @@ Test(admission_qp, an_early_packet_takes_only_what_nobody_waits_for)
 {
 	struct receiver *r = receiver_new(&attr);
 
-	/* NA and room: as ever. */
+	/* NA and a receive: as usual. */
 	post(r);
 	post(r);
 	cr_assert_eq(arrives(r, 1, 0), UR_DROP_NONE);
@@ -539,7 +538,7 @@ Test(admission_qp, an_early_packet_takes_only_what_nobody_waits_for)
 	cr_assert_eq(arrives(r, 0, 0), UR_DROP_NONE);
 	end_drain(r->e);
 	cr_assert_eq(end_counters(r->e)->adm_accepted, 2);
-	/* It holds a letter itself: what comes behind takes nothing. */
+	/* The queue pair itself has a queue class, so later packets take nothing. */
 	cr_assert_eq(arrives(r, 2, 0), UR_DROP_RNR);
 	end_drain(r->e);
 	post(r);

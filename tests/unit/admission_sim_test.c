@@ -8,19 +8,19 @@
 #include "admission/sst.h"
 
 /*
- * Senders overrun one pool, in virtual time and without chance. A receiver works off what it
- * accepted, one request in SERVICE_NS, and posts the receive again. A sender has one request at a
- * time and thinks for senders * SERVICE_NS / load between the service of one and the next, so that
- * without waiting they would ask for `load` times what is served. Nothing is lost.
+ * Senders overload one pool, in virtual time and deterministically. The receiver serves accepted
+ * requests, one in SERVICE_NS, and posts the receive again. A sender has one request at a time and
+ * pauses for senders * SERVICE_NS / load between two of them, so that without waiting all together
+ * would request `load` times the service rate. Nothing is lost.
  */
 #define SENDERS_MAX 64
 #define SERVICE_NS  UINT64_C(50000)
-#define RNR_NS	    UINT64_C(10000)    /* plain and ab: the least RNR timer */
-#define FALLBACK_NS UINT64_C(20000000) /* intelligent: a call is lost */
+#define RNR_NS	    UINT64_C(10000)    /* plain and ab: the shortest RNR timer */
+#define FALLBACK_NS UINT64_C(20000000) /* intelligent: timer for lost grants */
 #define ONE_WAY_NS  UINT64_C(5000)
 #define RECEIVES    4
-#define JITTER_NS   2048 /* of the way of a request */
-#define ROUNDS	    50	 /* services a sender */
+#define JITTER_NS   2048 /* of the delay of a request */
+#define ROUNDS	    50	 /* services per sender */
 #define EVENTS_MAX  8192
 
 enum kind {
@@ -45,17 +45,17 @@ struct event {
 };
 
 struct sender {
-	struct ur_adm_refusal mark;  /* the receiver's */
-	struct ur_sst_waiter waiter; /* its own, as all below */
+	struct ur_adm_refusal mark;  /* kept by the receiver */
+	struct ur_sst_waiter waiter; /* kept by the sender, like all below */
 	uint8_t queue_class;
-	bool open;	/* a request is under way */
+	bool open;	/* a request is outstanding */
 	bool waits;	/* wants to be served */
 	uint32_t epoch; /* of the retry timer */
 	uint64_t wanted_at;
 	unsigned served;
 };
 
-/* How refused senders come again. */
+/* How refused senders repeat their requests. */
 enum scheme {
 	PLAIN,	  /* after the RNR timer */
 	LETTERS,  /* the same, with letters */
@@ -124,7 +124,7 @@ static struct ur_sst_entry *entry_of(struct sim *sim, unsigned i)
 
 /* ---- receiver ---- */
 
-/* A word that arrives at `who` in one way's time. */
+/* Sends a status that arrives after half a round trip. */
 static void say(struct sim *sim, struct event e)
 {
 	e.at = sim->now + ONE_WAY_NS;
@@ -134,7 +134,7 @@ static void say(struct sim *sim, struct event e)
 	push(sim, e);
 }
 
-/* What the receiver does after each of its events. */
+/* The work of the receiver after each of its events. */
 static void pump(struct sim *sim)
 {
 	struct ur_adm_refusal *m;
@@ -311,9 +311,9 @@ static void happen(struct sim *sim, const struct event *e)
 /* ---- runs ---- */
 
 struct result {
-	double refused;	    /* a service */
+	double refused;	    /* per service */
 	double mean, worst; /* time to service, in services */
-	double jain, words; /* NOTIFYs and calls a service */
+	double jain, words; /* NOTIFYs and grants per service */
 };
 
 static struct result run(enum scheme scheme, unsigned senders, unsigned peers, unsigned load10)
@@ -355,7 +355,7 @@ static struct result run(enum scheme scheme, unsigned senders, unsigned peers, u
 	}
 	sim->now = end;
 	for (unsigned i = 0; i < senders; i++) {
-		if (sim->s[i].waits) /* one that is never served has waited as well */
+		if (sim->s[i].waits) /* counts the wait of one that is never served */
 			count_wait(sim, &sim->s[i]);
 		sum += sim->s[i].served;
 		squares += (double)sim->s[i].served * sim->s[i].served;
@@ -384,8 +384,8 @@ static void print(const char *what, unsigned senders, unsigned load10, const str
 }
 
 /*
- * A request that has to wait is refused once, for that is how the receiver learns of it, and no
- * more; plain refuses it once a retry delay. So the share is a tenth where the wait is ten delays.
+ * A request that must wait is refused exactly once, because this is how the receiver learns of it.
+ * Plain refuses it once per retry delay. So if the wait is ten delays, the ratio is a tenth.
  */
 static void compare(unsigned senders, unsigned peers, unsigned load10)
 {
@@ -427,7 +427,7 @@ Test(admission_sim, sixty_four_senders)
 		compare(64, 64, loads[l]);
 }
 
-/* ADM-SST-04: a change wakes as many of a peer as there is room for */
+/* ADM-SST-04: a change wakes as many queue pairs of a peer as there are receives */
 Test(admission_sim, sixty_four_senders_of_four_peers)
 {
 	for (unsigned l = 0; l < 3; l++)

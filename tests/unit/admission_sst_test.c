@@ -110,7 +110,7 @@ Test(admission_sst, older_words_are_ignored_around_the_wrap)
 	}
 }
 
-/* ADM-SST-01: two bits of a hostile word count */
+/* ADM-SST-01: only two bits of a hostile status count */
 Test(admission_sst, a_status_out_of_range_is_one_in_range)
 {
 	struct ur_sst_entry *e = new_entry();
@@ -135,7 +135,7 @@ Test(admission_sst, a_dead_receiver_blocks_nobody_for_ever)
 	cr_assert_eq(ur_sst_wake(e, out, 1, 5000 + LIFE), 1);
 	cr_assert_eq(out[0], &w);
 	cr_assert_eq(ur_sst_deadline(e), UINT64_MAX);
-	/* It has come back and counts anew. */
+	/* The peer has restarted and counts from the beginning. */
 	cr_assert(ur_sst_update(e, UR_ADM_B, 1, 6000 + LIFE));
 	cr_assert(!ur_sst_may_send(e, UR_ADM_CLASS_A, 6000 + LIFE));
 }
@@ -151,7 +151,7 @@ Test(admission_sst, a_change_wakes_in_order_those_who_may_go_and_no_more_than_as
 	ur_sst_update(e, UR_ADM_A, 0, 0);
 	for (unsigned i = 0; i < 6; i++)
 		ur_sst_wait(e, &w[i], queue_class[i]);
-	cr_assert_eq(ur_sst_wake(e, out, 6, 0), 1); /* in A: who holds A */
+	cr_assert_eq(ur_sst_wake(e, out, 6, 0), 1); /* in A: those with class A */
 	cr_assert_eq(out[0], &w[3]);
 	ur_sst_unwait(e, &w[2]);
 	ur_sst_unwait(e, &w[2]);
@@ -160,7 +160,7 @@ Test(admission_sst, a_change_wakes_in_order_those_who_may_go_and_no_more_than_as
 	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 2);
 	cr_assert(out[0] == &w[0] && out[1] == &w[1]);
 	cr_assert(!w[0].waits && !w[1].waits && w[4].waits);
-	ur_sst_wait(e, &w[0], UR_ADM_NONE); /* at the end */
+	ur_sst_wait(e, &w[0], UR_ADM_NONE); /* at the end of the list */
 	cr_assert_eq(ur_sst_wake(e, out, 6, 0), 3);
 	cr_assert(out[0] == &w[4] && out[1] == &w[5] && out[2] == &w[0]);
 	cr_assert_eq(ur_sst_wake(e, out, 6, 0), 0);
@@ -196,7 +196,7 @@ Test(admission_sst, nobody_waits_through_a_whole_turn)
 	ur_sst_update(e, UR_ADM_A, 65534, 0);
 	ur_sst_wait(e, &w[0], UR_ADM_NONE);
 	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 0);
-	ur_sst_update(e, UR_ADM_B, 0, 0); /* NB has passed unseen */
+	ur_sst_update(e, UR_ADM_B, 0, 0); /* NB has passed unnoticed */
 	ur_sst_wait(e, &w[1], UR_ADM_NONE);
 	cr_assert(!ur_sst_may_send(e, UR_ADM_NONE, 0));
 	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 1);

@@ -18,7 +18,7 @@ TestSuite(api_cm_mode, .fini = teardown, .timeout = 60);
 
 static void open_modes(const char *a, const char *b)
 {
-	/* Who is called or refused has time, however long the test is not scheduled. */
+	/* Long lives of grants and refusals, in case the test is not scheduled for a while. */
 	const char *const set_a[] = {"admission.recall_us=1000000", "admission.mark_ms=60000", a,
 				     NULL};
 	const char *const set_b[] = {"admission.recall_us=1000000", "admission.mark_ms=60000", b,
@@ -31,9 +31,9 @@ static void open_modes(const char *a, const char *b)
 struct pair {
 	struct uroce_cm_id *listener, *a, *b;
 	struct ibv_qp *qa, *qb;
-	int accepted; /* what uroce_cm_accept() returned */
+	int accepted; /* result of uroce_cm_accept() */
 	unsigned seen_len;
-	uint8_t seen[256]; /* the private data that B saw */
+	uint8_t seen[256]; /* the private data that B received */
 };
 
 static uint8_t private_data[196];
@@ -170,7 +170,7 @@ Test(api_cm_mode, two_ends_that_want_extended_mode_get_it_and_no_byte_of_the_app
 	cr_expect_eq(counted(B, "agreed"), 1);
 	cr_assert_eq(uroce_query_qp(p.qa, &before, ~0, NULL), 0);
 	talk(&p);
-	/* Where the one sends next is what the other expects. */
+	/* The next PSN of each side is the one that the other expects. */
 	cr_assert_eq(uroce_query_qp(p.qa, &a, ~0, NULL), 0);
 	cr_assert_eq(uroce_query_qp(p.qb, &b, ~0, NULL), 0);
 	cr_expect_neq(a.sq_psn, before.sq_psn);
@@ -208,7 +208,7 @@ Test(api_cm_mode, a_peer_that_knows_nothing_of_extended_mode_gets_the_standard)
 {
 	struct pair p = {0};
 
-	open_modes(NULL, "transport.mode=gbn"); /* it sends what a foreign peer would: no block */
+	open_modes(NULL, "transport.mode=gbn"); /* like another implementation, it sends no block */
 	join(&p, 0, 0);
 	expect_mode(p.qa, UROCE_QP_MODE_REORDER, UROCE_MODE_REASON_PEER);
 	expect_mode(p.qb, UROCE_QP_MODE_GBN, UROCE_MODE_REASON_CHOSEN);
@@ -375,7 +375,7 @@ Test(api_cm_mode, a_mode_is_chosen_in_time_and_within_its_range)
 
 /* ---- admission ---- */
 
-/* What /uroce/admission says in the object `of` behind `key`; "" when there is none. */
+/* The value of `key` in object `of` of /uroce/admission; "" if there is none. */
 static const char *told(struct end *e, const char *of, const char *key)
 {
 	static char value[64];
@@ -405,7 +405,7 @@ static void post_srq(struct ibv_srq *srq, uint64_t id)
 	cr_assert_eq(uroce_post_srq_recv(srq, &wr, &bad), 0);
 }
 
-/* B has an SRQ; A sends to it before a receive is posted. */
+/* B has an SRQ. A sends before a receive is posted. */
 static void overrun(const char *mode_a, const char *mode_b, struct pair *p, struct ibv_srq **srq)
 {
 	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 4, .max_sge = 1}};

@@ -28,7 +28,7 @@ static inline void teardown(void)
 }
 
 TestSuite(api_cm, .init = setup, .fini = teardown, .timeout = 60);
-TestSuite(api_cm_own, .fini = teardown, .timeout = 60); /* opens its endpoints itself */
+TestSuite(api_cm_own, .fini = teardown, .timeout = 60); /* the tests open endpoints themselves */
 
 /* One connection from A to B, with its listener. */
 struct pair {

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* ---- requests that nobody answers ---- */
+/* ---- unanswered requests ---- */
 
 static void wait_readable(struct end *e)
 {
@@ -132,7 +132,7 @@ static struct uroce_cm_id *listen_sidr(void)
 	return id;
 }
 
-/* CM-SIDR-01: an application that does not know of SIDR has no requests to answer. */
+/* CM-SIDR-01: an application that does not know SIDR gets no such requests. */
 Test(api_cm, a_listener_hears_requests_of_its_kind_only)
 {
 	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A), *sidr;
@@ -235,7 +235,7 @@ static void up_and_down(unsigned cnt)
 			drop_ends(&p);
 			continue;
 		}
-		/* Without a word: B hears of it by DREQ. */
+		/* Without a disconnect: B gets a DREQ. */
 		uroce_cm_destroy_id(p.a);
 		end_expect(B, UROCE_CM_DISCONNECTED);
 		uroce_cm_destroy_id(p.b);
@@ -268,7 +268,7 @@ Test(api_cm_own, losing_packets_does_not_keep_connections_from_being_made)
 
 static _Atomic bool enough;
 
-/* Fetches A's events and looks at none: their ids may be gone. */
+/* Fetches A's events without using them, because their ids may be destroyed. */
 static void *fetch(void *arg)
 {
 	struct uroce_cm_event *ev;
@@ -279,7 +279,7 @@ static void *fetch(void *arg)
 	return NULL;
 }
 
-/* B accepts whatever comes and forgets it when it ends. */
+/* B accepts all requests and destroys the ids of connections that end. */
 static void *serve(void *arg)
 {
 	struct uroce_cm_event *ev;

@@ -16,8 +16,8 @@
 #include "dpdk/worker.h"
 
 /*
- * What stands in a list of counters is seen everywhere: in the struct, in JSON, by telemetry, in the
- * walk over all metrics, and on the Prometheus page.
+ * Every counter of a list is visible everywhere: in the struct, in JSON, by telemetry, in the walk
+ * over all metrics, and on the Prometheus page.
  */
 
 static json_t *json;
@@ -33,7 +33,7 @@ static void take_page(struct ibv_context *const *ctx, size_t cnt)
 	cr_assert_eq(fclose(out), 0);
 }
 
-/* Two ends that have exchanged one message; A is looked at. */
+/* Two ends that have exchanged one message. The tests look at A. */
 static void open_and_send(void)
 {
 	static const char *const set[] = {"impair.rx_delay_us=1", NULL};
@@ -119,7 +119,7 @@ static json_t *of_telemetry(const char *section)
 	return one;
 }
 
-/* The number behind "uroce_NAME{...,LABEL}"; without labels but the port's where LABEL is "". */
+/* The number after "uroce_NAME{...,LABEL}". If LABEL is "", only with the label of the port. */
 static uint64_t of_page(const char *name, const char *label)
 {
 	char start[128], end[128];
@@ -146,7 +146,7 @@ static unsigned count_in_page(const char *needle)
 	return n;
 }
 
-/* What a visit of all metrics looks for, and finds. */
+/* The metric that a walk over all metrics looks for, and its value. */
 struct wanted {
 	const char *name, *unit, *help;
 	enum uroce_metric_type type;
@@ -304,7 +304,7 @@ METRICS_TEST(every_number_of_lanes_pacing_objects_and_modes)
 
 /* ---- the page ---- */
 
-/* A family of two endpoints has one head, and its metrics stand together. */
+/* A family of two endpoints has one header, followed by all of its metrics. */
 METRICS_TEST(two_endpoints_on_one_page)
 {
 	struct ibv_context *both[] = {A->ctx, B->ctx};
@@ -337,7 +337,7 @@ METRICS_TEST(a_visit_ends_the_walk)
 
 /* ---- the struct ---- */
 
-/* A program knows a shorter struct than the library, or a longer one. */
+/* The struct of a program may be shorter or longer than that of the library. */
 METRICS_TEST(the_struct_may_have_another_length)
 {
 	struct {

@@ -108,7 +108,7 @@ Test(ext_wire, an_acknowledgement_with_status_has_it_before_the_bitmap)
 	cr_assert_eq(p.payload_len, 4);
 }
 
-/* A get and a put of one header, so that all of them pass through the same checks. */
+/* The get and put functions of each header, so that all headers pass the same checks. */
 union any {
 	struct ur_xth xth;
 	struct ur_xaeth xaeth;
@@ -178,7 +178,7 @@ Test(ext_wire, headers_that_are_cut_change_nothing)
 {
 	for (size_t h = 0; h < HEADERS_CNT; h++)
 		for (size_t len = 0; len < headers[h].bytes; len++) {
-			/* Its own allocation, so that ASan sees an access past the end. */
+			/* A separate allocation, so that ASan detects an access past the end. */
 			uint8_t *cut = malloc(len ? len : 1);
 			struct ur_cursor c = ur_cursor_ro(cut, len);
 			union any x, before;

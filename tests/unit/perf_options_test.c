@@ -12,7 +12,7 @@
 static struct perf_options o;
 static char err[512], buffer[1024];
 
-/* The words of one line, as a shell would part them without quotes. */
+/* Splits a line into words, like a shell without quotes. */
 static enum perf_parse parse(const char *line)
 {
 	char *argv[WORDS + 1], *save = NULL;
