@@ -353,7 +353,7 @@ Test(admission, letters_order_the_retries_and_cost_none)
 }
 
 /* ADM-GRANT-01, ADM-GRANT-04, ADM-HOLD-01 */
-Test(admission, who_waits_is_refused_once_and_called)
+Test(admission, a_waiting_queue_pair_is_refused_once_and_granted)
 {
 	struct overrun o = {.name = "admission.intelligent",
 			    .mode = UR_ADM_INTELLIGENT,
@@ -368,7 +368,7 @@ Test(admission, who_waits_is_refused_once_and_called)
 	end(&o);
 }
 
-Test(admission, of_many_senders_nobody_starves)
+Test(admission, of_many_senders_none_starves)
 {
 	for (unsigned load = 12; load <= 40; load += 28) {
 		struct overrun p = {.name = "admission.many.plain",
@@ -408,7 +408,7 @@ Test(admission, those_that_wait_are_not_overtaken_by_their_own)
 }
 
 /* ADM-SST-03, ADM-CLASS-02, ADM-GRANT-03 */
-Test(admission, lost_words_and_calls_delay_but_stop_nobody)
+Test(admission, lost_statuses_and_grants_delay_but_stop_no_sender)
 {
 	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT};
 
@@ -428,7 +428,7 @@ Test(admission, lost_words_and_calls_delay_but_stop_nobody)
 }
 
 /* ADM-REFUSAL-02, ADM-REFUSAL-03 */
-Test(admission, dead_holders_leave_no_letter_behind)
+Test(admission, dead_holders_leave_no_state_behind)
 {
 	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT};
 

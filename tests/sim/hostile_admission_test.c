@@ -201,7 +201,7 @@ static enum sim_verdict confuse(struct sim *s, struct sim_ep *from, uint8_t *fra
 }
 
 /* ADM-SST-01, ADM-CLASS-01, ADM-CLASS-03: not even a retry is used up. */
-Test(hostile_admission, replayed_and_reordered_words_stop_nobody)
+Test(hostile_admission, replayed_and_reordered_statuses_stop_no_sender)
 {
 	for (unsigned mode = UR_ADM_AB; mode <= UR_ADM_INTELLIGENT; mode++)
 		for (uint64_t seed = 0; seed < 60; seed++) {

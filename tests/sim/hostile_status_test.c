@@ -170,7 +170,7 @@ static void lie_all(enum position at)
 	pool_world_free(w);
 }
 
-Test(hostile_admission, nonsense_stops_nobody_who_has_nothing_to_say)
+Test(hostile_admission, nonsense_does_not_stop_an_idle_sender)
 {
 	lie_all(IDLE);
 }
@@ -180,12 +180,12 @@ Test(hostile_admission, nonsense_stops_no_message_that_is_under_way)
 	lie_all(FLIGHT);
 }
 
-Test(hostile_admission, nonsense_stops_nobody_who_holds_a_letter)
+Test(hostile_admission, nonsense_does_not_stop_a_sender_with_a_queue_class)
 {
 	lie_all(HOLDS);
 }
 
-Test(hostile_admission, nonsense_stops_nobody_who_is_held_back)
+Test(hostile_admission, nonsense_does_not_stop_a_sender_that_is_held_back)
 {
 	lie_all(WAITS);
 }
@@ -277,7 +277,7 @@ static void expect_deaf(struct deaf *d, enum ur_drop want, const char *what)
 
 static const struct ur_adm_agreed told = {.told = true, .notifies = true, .pool = POOL_NAME};
 
-Test(hostile_admission, in_other_states_nobody_hears_a_word)
+Test(hostile_admission, in_other_states_statuses_are_ignored)
 {
 	struct deaf *d = deaf_new(UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, told);
 
@@ -336,7 +336,7 @@ Test(hostile_admission, who_agreed_on_nothing_hears_no_notify)
 
 /* ADM-CLASS-03. An answer with a status to who did not agree on one is an answer: its letter does
  * not count, and a refusal with it costs a retry as ever. */
-Test(hostile_admission, a_letter_for_who_did_not_agree_is_none)
+Test(hostile_admission, a_queue_class_without_an_agreement_is_ignored)
 {
 	struct deaf *d = deaf_new(UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, (struct ur_adm_agreed){0});
 	struct ibv_sge sge = sim_sge(&d->mr[0], 0, 64);

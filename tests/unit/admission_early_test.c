@@ -121,7 +121,7 @@ Test(admission_early, in_an_open_pool_early_messages_take_what_is_there)
 }
 
 /* In status A, and for a queue pair with a queue class, none: they must wait for their turn. */
-Test(admission_early, while_somebody_waits_early_messages_take_nothing)
+Test(admission_early, while_a_queue_pair_waits_early_messages_take_nothing)
 {
 	struct pair *p = pair_new();
 

@@ -54,7 +54,7 @@ static void reach_a(void)
 }
 
 /* ADM-MODE-01 */
-Test(admission_pool, plain_gives_no_letters_and_never_changes)
+Test(admission_pool, plain_gives_no_queue_classes_and_never_changes)
 {
 	set_up(UR_ADM_PLAIN);
 	for (unsigned i = 0; i < 4; i++) {
@@ -114,7 +114,7 @@ Test(admission_pool, goes_round_through_four_statuses)
 }
 
 /* ADM-STATUS-01 */
-Test(admission_pool, a_holder_refused_in_an_open_phase_keeps_its_letter)
+Test(admission_pool, a_holder_refused_in_an_open_phase_keeps_its_class)
 {
 	set_up(UR_ADM_AB);
 	reach_a();
@@ -141,7 +141,7 @@ Test(admission_pool, a_claim_counts_for_nothing)
 }
 
 /* ADM-REFUSAL-02 */
-Test(admission_pool, forgets_who_goes_away)
+Test(admission_pool, forgets_queue_pairs_that_end)
 {
 	set_up(UR_ADM_AB);
 	reach_a();
@@ -189,7 +189,7 @@ Test(admission_pool, a_silent_holder_expires_and_no_other)
 }
 
 /* ADM-AGE-01 */
-Test(admission_pool, a_letter_is_gone_before_the_third_change)
+Test(admission_pool, a_queue_class_is_gone_before_the_third_change)
 {
 	set_up(UR_ADM_AB);
 	reach_a();
@@ -236,7 +236,7 @@ static unsigned call(uint32_t posted, uint64_t now_ns)
 }
 
 /* ADM-GRANT-01 */
-Test(admission_pool, calls_the_longest_marked_of_the_served_letter_one_a_receive)
+Test(admission_pool, grants_in_order_of_refusal_one_receive_each)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	reach_a();
@@ -279,7 +279,7 @@ Test(admission_pool, what_is_promised_is_not_given_to_others)
 }
 
 /* ADM-GRANT-02 */
-Test(admission_pool, who_was_called_in_vain_is_the_next_to_be_called)
+Test(admission_pool, a_holder_granted_in_vain_is_the_next_to_get_a_grant)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	reach_a();
@@ -309,7 +309,7 @@ Test(admission_pool, a_call_that_is_not_followed_passes_to_the_next)
 }
 
 /* ADM-GRANT-02, ADM-REFUSAL-02 */
-Test(admission_pool, the_promise_to_who_goes_away_is_free_again)
+Test(admission_pool, the_receive_reserved_for_an_ended_queue_pair_is_free_again)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	reach_a();
@@ -333,7 +333,7 @@ static unsigned tell(uint64_t now_ns)
 }
 
 /* ADM-NOTIFY-01 */
-Test(admission_pool, every_peer_is_told_once_of_a_change)
+Test(admission_pool, every_peer_is_notified_once_of_a_change)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	for (unsigned i = 0; i < 3; i++)
@@ -350,7 +350,7 @@ Test(admission_pool, every_peer_is_told_once_of_a_change)
 }
 
 /* ADM-NOTIFY-02: 10 us belong to the class of 16.384 us */
-Test(admission_pool, a_peer_is_told_once_a_round_trip_and_the_latest_wins)
+Test(admission_pool, a_peer_is_notified_once_per_round_trip_of_the_latest_status)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	ur_adm_peer_add(&pool, &peer[0], 10000, 500);
@@ -388,7 +388,7 @@ Test(admission_pool, a_far_peer_does_not_hold_up_a_near_one)
 }
 
 /* ADM-NOTIFY-01 */
-Test(admission_pool, only_intelligent_pools_tell)
+Test(admission_pool, only_intelligent_pools_notify)
 {
 	set_up(UR_ADM_AB);
 	ur_adm_peer_add(&pool, &peer[0], 0, 0);

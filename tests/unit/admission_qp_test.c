@@ -84,7 +84,7 @@ static void send(struct end *e, uint64_t id)
 #define STATUS(...) ((struct ur_asth){__VA_ARGS__})
 
 /* ADM-CLASS-01, ADM-CLASS-03 */
-Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claimed)
+Test(admission_qp, refusals_with_a_class_cost_no_retry_and_the_class_is_claimed)
 {
 	struct end *e = sender(false);
 
@@ -114,7 +114,7 @@ Test(admission_qp, refusals_with_a_letter_cost_no_retry_and_the_letter_is_claime
 }
 
 /* ADM-CLASS-01: nothing is in flight that could have been refused. */
-Test(admission_qp, a_letter_for_nothing_is_none)
+Test(admission_qp, a_class_without_a_refused_request_is_ignored)
 {
 	struct end *e = sender(true);
 
@@ -230,7 +230,7 @@ Test(admission_qp, a_message_waits_no_longer_than_what_is_known_counts)
 }
 
 /* ADM-HOLD-02 */
-Test(admission_qp, what_was_found_ready_is_sent_whatever_is_heard_meanwhile)
+Test(admission_qp, a_message_found_ready_is_sent_whatever_status_arrives)
 {
 	struct end *e = sender(true);
 
@@ -246,7 +246,7 @@ Test(admission_qp, what_was_found_ready_is_sent_whatever_is_heard_meanwhile)
 }
 
 /* ADM-HOLD-03: after the refusal of an earlier message it may no longer be sent. */
-Test(admission_qp, a_letter_ends_the_leave_of_what_follows)
+Test(admission_qp, a_refusal_holds_back_the_messages_that_follow)
 {
 	struct end *e = sender(true);
 
@@ -428,7 +428,7 @@ static const struct ur_packet *expect_status(struct receiver *r, uint32_t psn, u
 }
 
 /* ADM-STATUS-01, ADM-GRANT-01, ADM-NOTIFY-03, ADM-AGREE-01 */
-Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
+Test(admission_qp, answers_have_the_status_and_a_posted_receive_is_granted)
 {
 	struct receiver *r = receiver_new(&attr);
 	const struct ur_packet *p;
@@ -472,7 +472,7 @@ Test(admission_qp, answers_have_the_status_and_a_posted_receive_calls)
 }
 
 /* ADM-MODE-01: in mode ab, refusals have the queue pair's own timer, and there are no grants. */
-Test(admission_qp, in_mode_ab_nobody_is_told_but_by_answers)
+Test(admission_qp, in_mode_ab_only_answers_carry_the_status)
 {
 	struct receiver *r = receiver_new(&letters_only);
 
@@ -487,7 +487,7 @@ Test(admission_qp, in_mode_ab_nobody_is_told_but_by_answers)
 	receiver_free(r);
 }
 
-Test(admission_qp, a_claim_of_a_letter_that_there_is_not_is_none)
+Test(admission_qp, a_claim_of_an_unknown_class_is_ignored)
 {
 	struct receiver *r = receiver_new(&letters_only);
 
@@ -498,7 +498,7 @@ Test(admission_qp, a_claim_of_a_letter_that_there_is_not_is_none)
 }
 
 /* ADM-REFUSAL-02, ADM-REFUSAL-03 */
-Test(admission_qp, a_letter_goes_with_its_holder_or_after_its_silence)
+Test(admission_qp, a_queue_class_ends_with_its_holder_or_after_silence)
 {
 	struct receiver *r = receiver_new(&attr);
 
@@ -526,7 +526,7 @@ Test(admission_qp, a_letter_goes_with_its_holder_or_after_its_silence)
 }
 
 /* ADM-EARLY-01 */
-Test(admission_qp, an_early_packet_takes_only_what_nobody_waits_for)
+Test(admission_qp, an_early_packet_takes_only_receives_without_a_waiter)
 {
 	struct receiver *r = receiver_new(&attr);
 

@@ -87,7 +87,7 @@ Test(admission_sst, holds_back_exactly_what_would_be_refused)
 }
 
 /* ADM-SST-01 */
-Test(admission_sst, older_words_are_ignored_around_the_wrap)
+Test(admission_sst, older_statuses_are_ignored_around_the_wrap)
 {
 	static const uint16_t start[] = {0, 1, 32767, 32768, 65535};
 
@@ -120,7 +120,7 @@ Test(admission_sst, a_status_out_of_range_is_one_in_range)
 }
 
 /* ADM-SST-03 */
-Test(admission_sst, a_dead_receiver_blocks_nobody_for_ever)
+Test(admission_sst, a_dead_receiver_blocks_no_sender_for_ever)
 {
 	struct ur_sst_entry *e = new_entry();
 	struct ur_sst_waiter w = {0}, *out[1];
@@ -141,7 +141,7 @@ Test(admission_sst, a_dead_receiver_blocks_nobody_for_ever)
 }
 
 /* ADM-SST-04 */
-Test(admission_sst, a_change_wakes_in_order_those_who_may_go_and_no_more_than_asked_for)
+Test(admission_sst, a_change_wakes_waiters_in_order_up_to_the_limit)
 {
 	struct ur_sst_entry *e = new_entry();
 	struct ur_sst_waiter w[6] = {0}, *out[6];
@@ -167,7 +167,7 @@ Test(admission_sst, a_change_wakes_in_order_those_who_may_go_and_no_more_than_as
 }
 
 /* ADM-SST-04 */
-Test(admission_sst, waiting_twice_keeps_the_place_unless_the_letter_is_new)
+Test(admission_sst, waiting_twice_keeps_the_place_unless_the_class_is_new)
 {
 	struct ur_sst_entry *e = new_entry();
 	struct ur_sst_waiter w[2] = {0}, *out[2];
@@ -206,7 +206,7 @@ Test(admission_sst, nobody_waits_through_a_whole_turn)
 	cr_assert_eq(out[0], &w[1]);
 }
 
-Test(admission_sst, an_entry_somebody_waits_in_is_not_given_back, .signal = SIGABRT)
+Test(admission_sst, an_entry_with_a_waiter_is_not_reused, .signal = SIGABRT)
 {
 	struct ur_sst_entry *e = new_entry();
 	struct ur_sst_waiter w = {0};

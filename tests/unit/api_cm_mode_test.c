@@ -443,7 +443,7 @@ static struct uroce_counters counters_of(struct end *e)
 }
 
 /* ADM-AGREE-01, CM-ADM-01 */
-Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
+Test(api_cm_mode, two_ends_agree_on_a_pool_with_grants)
 {
 	uint64_t until = end_ms() + 10000;
 	struct uroce_peer_pool peer;
@@ -490,7 +490,7 @@ Test(api_cm_mode, two_ends_agree_on_a_pool_that_calls)
 }
 
 /* ADM-AGREE-01 */
-Test(api_cm_mode, an_end_in_mode_plain_is_told_nothing_and_tells_nothing)
+Test(api_cm_mode, an_end_in_mode_plain_neither_sends_nor_gets_a_status)
 {
 	struct pair p = {0};
 	struct ibv_srq *srq;

@@ -81,7 +81,7 @@ Test(api_cm, a_request_withdrawn_before_it_was_fetched_leaves_nothing)
 	uroce_destroy_qp(qa);
 }
 
-Test(api_cm, a_request_withdrawn_while_it_is_thought_over_is_told)
+Test(api_cm, a_request_withdrawn_before_it_is_answered_is_reported)
 {
 	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A), *b;
 	struct ibv_qp *qa = end_qp(A, IBV_QPT_RC), *qb = end_qp(B, IBV_QPT_RC);

@@ -246,7 +246,7 @@ Test(api_cm, an_id_may_try_again_after_a_refusal)
 	drop(&p);
 }
 
-Test(api_cm, an_address_that_nobody_has_is_unreachable_at_once)
+Test(api_cm, an_address_without_a_host_is_unreachable_at_once)
 {
 	struct uroce_cm_id *a = end_id(A);
 	struct ibv_qp *qa = end_qp(A, IBV_QPT_RC);
