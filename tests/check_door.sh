@@ -14,7 +14,7 @@ set -eu
 cd "$1"
 build=$2
 door='engine/engine.h engine/verbs.h engine/query.h'
-open='^(engine/(engine|verbs|query)|[a-z]+/attr|cm/(cm|offer)|mem/mem|transport/(ah|counters|sink)|wire/[a-z_]+)\.h$'
+open='^(uroce/counter_list|engine/(engine|verbs|query)|[a-z]+/attr|cm/(cm|offer)|mem/mem|transport/(ah|counters|sink)|wire/[a-z_]+)\.h$'
 status=0
 
 dir=$(mktemp -d)
@@ -25,10 +25,15 @@ includes() {
 	sed -n 's/^#include "\([a-z_]*\/[a-z_]*\.h\)".*/\1/p' "$@"
 }
 
+# Where a header is: those of uroce/ are public.
+located() {
+	sed -e 's,^uroce/,include/&,' -e t -e 's,^,lib/,' "$dir/closure"
+}
+
 # The closure: include until nothing new turns up.
 echo "$door" | tr ' ' '\n' | sort -u >"$dir/closure"
 while :; do
-	(cat "$dir/closure" && sed 's,^,lib/,' "$dir/closure" | xargs sed -n \
+	(cat "$dir/closure" && located | xargs sed -n \
 		's/^#include "\([a-z_]*\/[a-z_]*\.h\)".*/\1/p') | sort -u >"$dir/next"
 	cmp -s "$dir/closure" "$dir/next" && break
 	mv "$dir/next" "$dir/closure"
@@ -54,7 +59,7 @@ for file in $(find lib/api lib/edge lib/dpdk app -name '*.[ch]'); do
 done
 
 # Names that the door and wire/ declare, and those that the layers above want of the core.
-(sed 's,^,lib/,' "$dir/closure" && ls lib/wire/*.h) | xargs grep -ohE 'ur_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$dir/declared"
+(located && ls lib/wire/*.h) | xargs grep -ohE 'ur_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$dir/declared"
 nm -g --defined-only "$build/lib/liburoce-core.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$dir/core"
 find "$build/lib" \( -name 'edge_*.o' -o -name 'dpdk_*.o' -o -name 'api_*.o' \) -exec nm -u {} + | awk 'NF == 2 { print $2 }' | sort -u >"$dir/wanted"
 comm -12 "$dir/core" "$dir/wanted" >"$dir/calls"
@@ -69,7 +74,7 @@ done
 
 for header in $(cat "$dir/closure"); do
 	echo "#include \"$header\"" >"$dir/one.cpp"
-	if ! ${CXX:-c++} -std=c++17 -Wall -Werror -fsyntax-only -Ilib "$dir/one.cpp" 2>"$dir/log"; then
+	if ! ${CXX:-c++} -std=c++17 -Wall -Werror -fsyntax-only -Iinclude -Ilib "$dir/one.cpp" 2>"$dir/log"; then
 		echo "C++ does not take $header:"
 		head -5 "$dir/log"
 		status=1
