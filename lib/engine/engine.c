@@ -291,7 +291,7 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 		drop = UR_DROP_QPN;
 	} else if ((drop = check_identity(qp, p)) == UR_DROP_NONE) {
 		if (qp->type == IBV_QPT_UD)
-			drop = ur_ud_input(qp, p, frame);
+			drop = ur_mode_ud_input(qp, p, frame);
 		else
 			drop = ur_mode_input(qp, p, now_ns);
 		/* CNP-SEND-02: not for what was dropped. */

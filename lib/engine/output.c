@@ -68,6 +68,7 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 	if (qp->type == IBV_QPT_UD) {
 		(*wqes)++;
 		made = ur_ud_next(qp, tx);
+		ur_qp_act(qp);
 		ur_qp_update(qp);
 	} else {
 		made = ur_mode_requester_next(qp, tx, now_ns, wqes);

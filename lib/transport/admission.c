@@ -448,7 +448,8 @@ static void wake(struct ur_core *core, struct ur_sst_entry *e, uint32_t n, uint6
 
 			qp->adm.may_send = true;
 			core->cnt.adm_woken++;
-			ur_qp_update(qp);
+			/* It waited for nothing else. */
+			ur_emux_set(&core->emux, &qp->sq_queue, true);
 		}
 		if (got < want)
 			return;
@@ -466,11 +467,11 @@ static void set_entry_timer(struct ur_core *core, struct ur_sst_entry *e)
 }
 
 /* ADM-HOLD-01, ADM-HOLD-02. A release stays in force: a queue pair in a ready list can send. */
-void ur_admission_update(struct ur_qp *qp)
+void ur_admission_update(struct ur_qp *qp, bool asks)
 {
 	struct ur_adm_qp *q = &qp->adm;
 
-	if (!ur_ext_requester_asks(qp) || q->queue_class || q->may_send) {
+	if (!asks || q->queue_class || q->may_send) {
 		ur_sst_unwait(q->entry, &q->waiter);
 		return;
 	}
@@ -528,11 +529,13 @@ void ur_admission_on_complete(struct ur_qp *qp, uint32_t messages, uint64_t now_
 }
 
 /* ADM-NOTIFY-04 */
-enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p, bool *granted,
+				    uint64_t now_ns)
 {
 	const struct ur_selective *psn = &qp->xreq.psn;
 	struct ur_counters *cnt = &qp->core->cnt;
 
+	*granted = false;
 	if (!(qp->admission & UR_ADM_HOLDER) || p->pool != qp->agreed.pool ||
 	    ur_psn_lt(p->bth.psn, psn->una) || ur_psn_lt(psn->max, p->bth.psn))
 		return UR_DROP_POOL;
@@ -541,7 +544,7 @@ enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p,
 		cnt->adm_grants_received++;
 		qp->adm.status_seen = true;
 		take_class(qp, p->asth.queue_class);
-		ur_ext_on_grant(qp, now_ns);
+		*granted = true;
 	}
 	update_entry(qp, &p->asth, now_ns);
 	return UR_DROP_NONE;

@@ -61,9 +61,9 @@ static inline bool ur_admission_holds(const struct ur_qp *qp)
 
 /*
  * Releases the next message or puts the queue pair into the queue of its entry; ur_qp_update() calls
- * it. HOLDER only.
+ * it. `asks`: see ur_ext_requester_asks(). HOLDER only.
  */
-void ur_admission_update(struct ur_qp *qp);
+void ur_admission_update(struct ur_qp *qp, bool asks);
 /* A message that needs a receive begins: the release is used up. */
 static inline void ur_admission_begin(struct ur_qp *qp)
 {
@@ -73,8 +73,9 @@ static inline void ur_admission_begin(struct ur_qp *qp)
 void ur_admission_on_status(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* `messages` that needed a receive completed. */
 void ur_admission_on_complete(struct ur_qp *qp, uint32_t messages, uint64_t now_ns);
-/* A NOTIFY or grant arrived. ADM-NOTIFY-04 */
-enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* A NOTIFY or grant arrived. *granted: a grant for the message at una, which ends an RNR wait. ADM-NOTIFY-04 */
+enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p, bool *granted,
+				    uint64_t now_ns);
 /* The timer of an entry expired. */
 void ur_admission_entry_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_ns);
 

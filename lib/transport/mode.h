@@ -64,8 +64,12 @@ static inline void ur_mode_psns(const struct ur_qp *qp, struct ur_psn *una, stru
 static inline bool ur_mode_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns,
 					  unsigned *wqes)
 {
-	return ur_qp_is_ext(qp) ? ur_ext_requester_next(qp, tx, now_ns, wqes)
-				: ur_requester_next(qp, tx, now_ns, wqes);
+	bool made = ur_qp_is_ext(qp) ? ur_ext_requester_next(qp, tx, now_ns, wqes)
+				     : ur_requester_next(qp, tx, now_ns, wqes);
+
+	if (__builtin_expect(!made, 0))
+		ur_qp_act(qp);
+	return made;
 }
 
 /* Requests are kept whose hole the QP timer watches. */
@@ -99,14 +103,35 @@ static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packe
 		drop = response ? ur_completer_input(qp, p, now_ns)
 				: ur_responder_input(qp, p, now_ns);
 	/* A request tells the sending side nothing: what it keeps need not be looked at. */
-	if (response || __builtin_expect(gap || ur_mode_holds_early(qp), 0))
+	if (response) {
+		if (ur_qp_must_act(qp))
+			ur_qp_act(qp);
 		ur_qp_update(qp);
+	} else if (__builtin_expect(gap || qp->fail_send || ur_mode_holds_early(qp), 0)) {
+		ur_qp_act(qp);
+		ur_qp_update(qp);
+	}
+	return drop;
+}
+
+static inline enum ur_drop ur_mode_ud_input(struct ur_qp *qp, const struct ur_packet *p,
+					    const uint8_t *frame)
+{
+	enum ur_drop drop = ur_ud_input(qp, p, frame);
+
+	if (__builtin_expect(qp->fail_send, 0))
+		ur_qp_act(qp);
 	return drop;
 }
 
 static inline bool ur_mode_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
-	return ur_qp_is_ext(qp) ? ur_ext_response_next(qp, tx, now_ns) : ur_response_next(qp, tx);
+	bool made =
+		ur_qp_is_ext(qp) ? ur_ext_response_next(qp, tx, now_ns) : ur_response_next(qp, tx);
+
+	if (__builtin_expect(!made, 0))
+		ur_qp_act(qp);
+	return made;
 }
 
 static inline bool ur_mode_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)

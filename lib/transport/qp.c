@@ -15,6 +15,28 @@ static bool in_error(const struct ur_qp *qp)
 	return qp->state == IBV_QPS_ERR;
 }
 
+static void tell_drained(struct ur_qp *qp)
+{
+	if (qp->drained || qp->req.cur_off || !ur_mode_is_idle(qp))
+		return;
+	qp->drained = true;
+	if (qp->sqd_notify)
+		qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SQ_DRAINED, qp->user);
+}
+
+void ur_qp_act(struct ur_qp *qp)
+{
+	enum ibv_wc_status send_status = qp->fail_send, recv_status = qp->fail_recv;
+
+	qp->fail_send = qp->fail_recv = IBV_WC_SUCCESS;
+	if (recv_status != IBV_WC_SUCCESS)
+		ur_qp_error(qp, send_status, recv_status);
+	else if (send_status != IBV_WC_SUCCESS)
+		ur_qp_send_error(qp, send_status);
+	if (qp->state == IBV_QPS_SQD)
+		tell_drained(qp);
+}
+
 void ur_qp_update(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;
@@ -23,7 +45,7 @@ void ur_qp_update(struct ur_qp *qp)
 	if (qp->type == IBV_QPT_UD)
 		ur_ud_follow_sl(qp);
 	if (__builtin_expect(qp->admission & UR_ADM_HOLDER, 0))
-		ur_admission_update(qp);
+		ur_admission_update(qp, ur_ext_requester_asks(qp));
 	ur_emux_set(&core->emux, &qp->sq_queue, ur_mode_requester_ready(qp));
 	/*
 	 * A timer that fires too early looks again; that is cheaper than moving it with each ACK.
@@ -121,6 +143,7 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 {
 	struct ur_core *core = qp->core;
 
+	qp->fail_send = qp->fail_recv = IBV_WC_SUCCESS;
 	if (in_error(qp) || qp->state == IBV_QPS_RESET)
 		return;
 	stop_sending(qp);
@@ -161,7 +184,8 @@ void ur_qp_complete_sent(struct ur_qp *qp)
 	while (req->head != req->cur)
 		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	qp->gbn.rec.una = qp->gbn.rec.nxt;
-	ur_completer_advance(qp);
+	ur_send_queue_advance(qp);
+	ur_qp_act(qp);
 	ur_qp_update(qp);
 }
 
@@ -214,7 +238,9 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 	extend_deadlines(qp, now_ns);
 	if (ur_qp_is_ext(qp)) {
 		ur_ext_timer(qp, now_ns);
-		ur_ext_responder_timer(qp, now_ns);
+		if (!qp->fail_send)
+			ur_ext_responder_timer(qp, now_ns);
+		ur_qp_act(qp);
 		ur_qp_update(qp);
 		return;
 	}
@@ -238,6 +264,7 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
 		return;
 	}
+	ur_qp_act(qp);
 	ur_qp_update(qp);
 }
 
@@ -330,6 +357,7 @@ void ur_qp_reset(struct ur_qp *qp)
 	qp->qkey = 0;
 	qp->dest_qpn = ur_qpn(0);
 	qp->attr = (struct ur_qp_attr){0};
+	qp->fail_send = qp->fail_recv = IBV_WC_SUCCESS;
 }
 
 static bool may_choose_mode(const struct ur_qp *qp)
@@ -509,8 +537,7 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 		ur_mode_drain(qp);
 	}
 	ur_qp_set_state(qp, next);
-	if (next == IBV_QPS_SQD)
-		ur_completer_advance(qp);
+	ur_qp_act(qp);
 }
 
 void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *out)
@@ -556,6 +583,7 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(req->head == ur_wq_head(&qp->sq));
 	UR_ASSERT(req->cur - req->head <= tail - req->head && tail - req->head <= qp->sq.entries);
 	UR_ASSERT(req->cur != tail || !req->cur_off);
+	UR_ASSERT(!qp->fail_send);
 	UR_ASSERT(rsp->res_cnt <= qp->res_max);
 	if (ur_qp_is_ext(qp)) {
 		UR_ASSERT(ur_ext_reads_out(&qp->xreq) <= req->max_rd_atomic);

@@ -187,7 +187,7 @@ struct ur_qp {
 	uint8_t res_max;	  /* responder resources allocated */
 	uint16_t pkey;
 	uint8_t port_mtu_shift; /* the largest PMTU; a UD QP's */
-	uint8_t spray_path;	/* mode extended: of the packet being made */
+	uint8_t fail_send;	/* enum ibv_wc_status: how it ends, see ur_qp_fail() */
 	uint32_t access;	/* enum ibv_access_flags */
 	uint32_t pd;
 	struct ur_core *core;
@@ -213,6 +213,8 @@ struct ur_qp {
 	struct ur_emux_queue sq_queue;
 	struct ur_wq sq;
 	_Atomic uint32_t posted_state; /* enum ibv_qp_state, what posters check */
+	uint8_t fail_recv;	       /* with fail_send */
+	uint8_t spray_path;	       /* mode extended: of the packet being made */
 	uint16_t next_doorbell;	       /* slot whose doorbell followed its own; the engine's */
 	void *user;
 	struct ur_timer timer;
@@ -244,6 +246,26 @@ static_assert(sizeof(struct ur_qp) <= 1088, "a queue pair has grown; see docs/de
 static inline bool ur_qp_is_ext(const struct ur_qp *qp)
 {
 	return __builtin_expect(qp->mode == UR_MODE_EXTENDED, 0);
+}
+
+/*
+ * Requester, completer, responder and responses do not end a queue pair: they say how it ends, the first of
+ * them is right, and return. ur_qp_act() acts: as ur_qp_error(), or with recv_status IBV_WC_SUCCESS as
+ * ur_qp_send_error().
+ */
+static inline void ur_qp_fail(struct ur_qp *qp, enum ibv_wc_status send_status,
+			      enum ibv_wc_status recv_status)
+{
+	if (qp->fail_send)
+		return;
+	qp->fail_send = (uint8_t)send_status;
+	qp->fail_recv = (uint8_t)recv_status;
+}
+
+/* The queue pair is in ERR, or about to be: nothing more is taken in or sent. */
+static inline bool ur_qp_has_failed(const struct ur_qp *qp)
+{
+	return qp->fail_send || qp->state == IBV_QPS_ERR;
 }
 
 /* Where the requester's state of a loss engine ends that packets in order touch; bytes. */
@@ -300,7 +322,14 @@ void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status);
 /* Flushes what was posted since (QP in ERR; the send queue only in SQE). */
 void ur_qp_flush(struct ur_qp *qp);
 
-/* Re-evaluates whether the send queue and the responses can send, and the timer. */
+/* Ends the queue pair if ur_qp_fail() said so; tells that it has drained (SQD). */
+void ur_qp_act(struct ur_qp *qp);
+/* Something that ur_qp_act() looks at may have changed. */
+static inline bool ur_qp_must_act(const struct ur_qp *qp)
+{
+	return __builtin_expect(qp->fail_send || qp->state == IBV_QPS_SQD, 0);
+}
+/* Re-evaluates whether the send queue can send, and the timer. */
 void ur_qp_update(struct ur_qp *qp);
 
 /* Unreliable QPs: completes the WQEs whose packets have left, [head, cur). */
@@ -331,8 +360,6 @@ void ur_requester_drain(struct ur_qp *qp);
 /* ---- completer.c ---- */
 
 enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
-/* Completes WQEs from the head that need nothing more (also local operations). */
-void ur_completer_advance(struct ur_qp *qp);
 /* Mode reorder: gives the context of missing responses back, if there is one. */
 void ur_completer_give_gap(struct ur_qp *qp);
 /* A missing response may count as lost now. */

@@ -62,3 +62,15 @@ void ur_send_queue_finish(struct ur_qp *qp, enum ibv_wc_status status)
 	if (wanted)
 		ur_core_complete(qp->core, qp->send_cq, &wc, status != IBV_WC_SUCCESS);
 }
+
+void ur_send_queue_advance(struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+
+	while (req->head != req->cur && (oldest_wqe(qp)->flags & UR_WQE_DONE))
+		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
+	/* QP-SQE-01: the receive queue of others lives on. */
+	if (__builtin_expect(req->local_err, 0) && req->head == req->cur)
+		ur_qp_fail(qp, req->local_err,
+			   qp->type == IBV_QPT_RC ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+}

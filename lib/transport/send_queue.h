@@ -62,4 +62,7 @@ bool ur_send_queue_gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint
 /* Completes the WQE at the head with `status` and takes it out of the queue. */
 void ur_send_queue_finish(struct ur_qp *qp, enum ibv_wc_status status);
 
+/* Completes local operations at the head that were executed; fails a WQE that is the oldest now. */
+void ur_send_queue_advance(struct ur_qp *qp);
+
 #endif

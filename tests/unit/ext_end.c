@@ -56,6 +56,7 @@ const struct ur_packet *xend_out(struct end *e)
 
 	e->now_ns += XEND_STEP_NS;
 	made = ur_ext_requester_next(e->qp, &tx, e->now_ns, &wqes);
+	ur_qp_act(e->qp);
 	check(e);
 	cr_assert(ready || !made);
 	/* No turn is for nothing. */
@@ -120,6 +121,7 @@ enum ur_drop xend_in(struct end *e, struct ur_packet p)
 	frame_make(&e->in_frame, &p);
 	cr_assert_eq(ur_packet_decode(e->in_frame.b, e->in_frame.len, &got), UR_DROP_NONE);
 	drop = ur_ext_completer_input(e->qp, &got, e->now_ns);
+	ur_qp_act(e->qp);
 	check(e);
 	return drop;
 }
@@ -173,5 +175,6 @@ void xend_wait(struct end *e)
 	if (at > e->now_ns)
 		e->now_ns = at;
 	ur_ext_timer(e->qp, e->now_ns);
+	ur_qp_act(e->qp);
 	check(e);
 }

@@ -181,6 +181,7 @@ static inline enum ur_drop peer_in(struct peer *x, struct ur_packet *p)
 	p->xth.stamp = ++x->stamp;
 	x->e->now_ns += 160;
 	drop = ur_ext_responder_input(x->qp, p, x->e->now_ns);
+	ur_qp_act(x->qp);
 	peer_validate(x);
 	return drop;
 }
@@ -197,7 +198,10 @@ static inline const struct ur_packet *peer_out(struct peer *x)
 		}
 		if (!ur_emux_is_active(&x->qp->rsp_queue))
 			return NULL;
-		if (ur_ext_response_next(x->qp, &tx, e->now_ns))
+		bool made = ur_ext_response_next(x->qp, &tx, e->now_ns);
+
+		ur_qp_act(x->qp);
+		if (made)
 			break;
 	}
 	peer_validate(x);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/dest.h"
-#include "transport/mode.h"
 #include "transport/rc/completer_priv.h"
 #include "transport/send_queue.h"
 #include "transport/sgl.h"
@@ -18,21 +17,6 @@ static inline bool is_atomic(const struct ur_wqe *wqe)
 	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-void ur_completer_advance(struct ur_qp *qp)
-{
-	struct ur_requester *req = &qp->req;
-
-	while (req->head != req->cur && (oldest_wqe(qp)->flags & UR_WQE_DONE))
-		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
-	if (req->local_err && req->head == req->cur)
-		ur_qp_send_error(qp, req->local_err);
-	if (qp->state == IBV_QPS_SQD && !qp->drained && !req->cur_off && ur_mode_is_idle(qp)) {
-		qp->drained = true;
-		if (qp->sqd_notify)
-			qp->core->sink.async(qp->core->sink.ctx, IBV_EVENT_SQ_DRAINED, qp->user);
-	}
-}
-
 static void verdict(struct ur_qp *qp, enum ur_recovery_verdict v)
 {
 	switch (v) {
@@ -44,7 +28,7 @@ static void verdict(struct ur_qp *qp, enum ur_recovery_verdict v)
 		break;
 	case UR_RECOVERY_FAILED:
 		qp->core->cnt.retry_exceeded_err++;
-		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		ur_qp_fail(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
 		break;
 	}
 }
@@ -106,7 +90,7 @@ static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 		if (__builtin_expect(qp->gbn.nak_owed, 0))
 			settle_nak(qp, now_ns);
 	}
-	ur_completer_advance(qp);
+	ur_send_queue_advance(qp);
 }
 
 /*
@@ -250,7 +234,7 @@ static enum ur_drop rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_
 	switch (ur_recovery_rnr(&qp->gbn.rec, ur_rnr_timer_ns(p->aeth.syndrome), now_ns)) {
 	case UR_RECOVERY_FAILED:
 		core->cnt.rnr_retry_exceeded_err++;
-		ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		ur_qp_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
 		break;
 	case UR_RECOVERY_REWIND:
 		ur_requester_reposition(qp);
@@ -291,7 +275,7 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t no
 		return UR_DROP_NONE;
 	}
 	ack_until(qp, p->bth.psn, now_ns);
-	ur_qp_error(qp, ur_completer_nak_status(code), IBV_WC_WR_FLUSH_ERR);
+	ur_qp_fail(qp, ur_completer_nak_status(code), IBV_WC_WR_FLUSH_ERR);
 	return UR_DROP_NONE;
 }
 
@@ -371,7 +355,7 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_wqe *wqe, const stru
 		left = wqe->length - off;
 		len = left < mtu ? left : mtu;
 		if (p->payload_len != len) {
-			ur_qp_error(qp, IBV_WC_BAD_RESP_ERR, IBV_WC_WR_FLUSH_ERR);
+			ur_qp_fail(qp, IBV_WC_BAD_RESP_ERR, IBV_WC_WR_FLUSH_ERR);
 			return UR_DROP_MSG_LENGTH;
 		}
 	} else {
@@ -379,7 +363,7 @@ static enum ur_drop place(struct ur_qp *qp, const struct ur_wqe *wqe, const stru
 	}
 	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, off, from,
 			    len)) {
-		ur_qp_error(qp, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR);
+		ur_qp_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR);
 		return UR_DROP_RECV_BUFFER;
 	}
 	if (p->op & UR_OP_AETH)
@@ -534,7 +518,7 @@ enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		}
 		if (!refuses_read(qp, p))
 			return UR_DROP_PSN_STALE;
-		ur_qp_error(qp, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR);
+		ur_qp_fail(qp, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR);
 		return UR_DROP_NONE;
 	}
 	if (p->op & UR_OP_READ_RESP) {

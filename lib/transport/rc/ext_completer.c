@@ -50,7 +50,7 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 	if (idle)
 		qp->xreq.probe = false;
 	ur_retry_progress(&qp->retry, !idle, una_moved, now_ns);
-	ur_completer_advance(qp);
+	ur_send_queue_advance(qp);
 }
 
 /* ---- what an ACK tells ---- */
@@ -155,7 +155,7 @@ static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 	core->cnt.local_ack_timeout_err += timeout;
 	if (verdict == UR_RECOVERY_FAILED) {
 		core->cnt.retry_exceeded_err++;
-		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+		ur_qp_fail(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
 		return false;
 	}
 	if (verdict == UR_RECOVERY_REWIND)
@@ -210,7 +210,7 @@ static void rnr_nak(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns
 	if (!retry->rnr_until_ns) {
 		if (!has_class && !ur_retry_spend_rnr(retry)) {
 			core->cnt.rnr_retry_exceeded_err++;
-			ur_qp_error(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
+			ur_qp_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
 			return;
 		}
 		ur_retry_wait(retry, wait_ns, now_ns);
@@ -249,7 +249,7 @@ static enum ur_drop nak(struct ur_qp *qp, const struct ur_packet *p, enum ibv_wc
 		return UR_DROP_PSN_STALE;
 	qp->xreq.fatal_nak = true;
 	qp->xreq.probe = false;
-	ur_completer_advance(qp);
+	ur_send_queue_advance(qp);
 	return UR_DROP_NONE;
 }
 
@@ -262,7 +262,7 @@ static void take_status(struct ur_qp *qp, const struct ur_packet *p, bool rnr, b
 	ur_admission_on_status(qp, p, now_ns);
 	if (rnr)
 		rnr_nak(qp, p, now_ns);
-	if (qp->state == IBV_QPS_ERR || !ur_psn_eq(p->xaeth.epsn, qp->xreq.psn.una))
+	if (ur_qp_has_failed(qp) || !ur_psn_eq(p->xaeth.epsn, qp->xreq.psn.una))
 		return;
 	/* ADM-GRANT-04, ADM-CLASS-02: a grant, or the queue class has gone. */
 	if (qp->adm.queue_class ? p->asth.granted : held && back)
@@ -303,13 +303,13 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	if (n)
 		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
 	/* What just completed may have been all that a failure waited for. */
-	if (qp->state == IBV_QPS_ERR)
+	if (ur_qp_has_failed(qp))
 		return UR_DROP_NONE;
 	if ((p->op & UR_OP_ASTH) && (qp->admission & UR_ADM_SENDER))
 		take_status(qp, p, rnr, back, now_ns);
 	else if (rnr)
 		rnr_nak(qp, p, now_ns);
-	if (qp->state == IBV_QPS_ERR)
+	if (ur_qp_has_failed(qp))
 		return UR_DROP_NONE;
 	return fatal ? nak(qp, p, status) : UR_DROP_NONE;
 }
@@ -441,7 +441,7 @@ static enum ur_drop bad_length(struct ur_qp *qp, const struct target *t)
 	if (has_response(&qp->xreq, t->nr))
 		return UR_DROP_PSN_STALE;
 	ur_ext_requester_fail(qp, t->idx, IBV_WC_BAD_RESP_ERR);
-	ur_completer_advance(qp);
+	ur_send_queue_advance(qp);
 	return UR_DROP_MSG_LENGTH;
 }
 
@@ -465,12 +465,22 @@ static enum ur_drop response(struct ur_qp *qp, const struct ur_packet *p, uint64
 	return place(qp, p, &t, off, src, len, now_ns);
 }
 
+static enum ur_drop take_notify(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	bool granted;
+	enum ur_drop drop = ur_admission_on_notify(qp, p, &granted, now_ns);
+
+	if (granted)
+		ur_ext_on_grant(qp, now_ns);
+	return drop;
+}
+
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return UR_DROP_QP_STATE;
 	if (p->op & UR_OP_NOTIFY)
-		return ur_admission_on_notify(qp, p, now_ns);
+		return take_notify(qp, p, now_ns);
 	if (!(p->op & UR_OP_XAETH))
 		return UR_DROP_MODE;
 	if (!is_known(&qp->xreq, p->xaeth.epsn))
@@ -525,7 +535,7 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_ext_requester *x = &qp->xreq;
 	bool silent;
 
-	if (qp->state == IBV_QPS_ERR)
+	if (ur_qp_has_failed(qp))
 		return;
 	if (ur_retry_is_due(&qp->retry, now_ns) && !waits_on(qp, now_ns)) {
 		ur_ext_follow(qp, now_ns);
@@ -539,7 +549,7 @@ void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns)
 		/* The peer has stopped: responses that did not come before its NAK will not come.
 		 */
 		if (x->fatal_nak && silent) {
-			ur_qp_error(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);
+			ur_qp_fail(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);
 			return;
 		}
 		if (ur_ext_idle(x))

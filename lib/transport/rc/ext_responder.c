@@ -261,9 +261,8 @@ static struct verdict advance(struct ur_qp *qp, uint64_t now_ns)
 
 static void refuse(struct ur_qp *qp, struct verdict v)
 {
-	ur_responder_refuse(qp, qp->rsp.epsn, v);
-	ur_ext_responder_stop(qp, IBV_WC_WR_FLUSH_ERR);
-	ur_ext_response_stop(qp);
+	ur_response_refuse(qp, qp->rsp.epsn, v);
+	ur_ext_response_update_ack(qp);
 }
 
 static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verdict v,

@@ -85,6 +85,7 @@ void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t sy
 {
 	remember_echo(qp, p, now_ns);
 	ur_response_nak(qp, syndrome, qp->rsp.epsn);
+	update_ack(qp);
 }
 
 /* ---- answers ---- */
@@ -211,7 +212,7 @@ static void refuse_read(struct ur_qp *qp, const struct ur_ext_answer *a)
 	qp->xrsp.arrival_ns = a->arrival_ns;
 	while (qp->xrsp.first.cnt)
 		dequeue(qp, false);
-	ur_responder_refuse(qp, psn, NAK(REM_ACCESS, ACCESS));
+	ur_response_refuse(qp, psn, NAK(REM_ACCESS, ACCESS));
 	update_ack(qp);
 }
 
@@ -249,7 +250,7 @@ static bool make_read_response(struct ur_qp *qp, struct ur_ext_answer *a, struct
 
 bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
-	while (ur_ext_response_queued(qp)) {
+	while (ur_ext_response_queued(qp) && !qp->fail_send) {
 		struct ur_ext_answer *a = head_of(qp);
 
 		if (a->atomic) {

@@ -22,7 +22,8 @@
  *   loss_has_answers_due(qp)     READs or atomics are unanswered
  *   loss_has_credit(qp, class)   another packet of this class may be in flight
  *   loss_may_read(qp, wqe)       another READ or atomic request may be: its answer, and its place at the peer
- *   loss_before_new(qp)          WQE `cur` is looked at next: admission may let it begin by now
+ *   loss_is_held(qp)             admission may hold back a message that begins
+ *   loss_before_new(qp, may_go_on)  then: WQE `cur` is looked at next, and may be worked on
  *   loss_may_begin(qp)           admission lets it
  *   LOSS_PROBES                  whether it probes at all
  *   loss_may_probe(qp)           a probe may go although nothing else may

@@ -109,10 +109,14 @@ static inline bool loss_may_begin(const struct ur_qp *qp)
 		 ur_admission_holds(qp));
 }
 
-static inline void loss_before_new(struct ur_qp *qp)
+static inline bool loss_is_held(const struct ur_qp *qp)
 {
-	if (__builtin_expect(qp->admission & UR_ADM_HOLDER, 0))
-		ur_admission_update(qp);
+	return __builtin_expect(qp->admission & UR_ADM_HOLDER, 0);
+}
+
+static inline void loss_before_new(struct ur_qp *qp, bool may_go_on)
+{
+	ur_admission_update(qp, may_go_on && begins_receive(qp));
 }
 
 enum { LOSS_PROBES = true };

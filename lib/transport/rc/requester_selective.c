@@ -9,7 +9,7 @@
 
 bool ur_ext_requester_asks(const struct ur_qp *qp)
 {
-	return may_send(qp) && may_go_on(qp) && begins_receive(qp);
+	return may_send(qp) && has_wqe(qp) && may_go_on(qp) && begins_receive(qp);
 }
 
 void ur_ext_requester_drain(struct ur_qp *qp)

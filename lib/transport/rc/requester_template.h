@@ -19,14 +19,19 @@
 
 /* ---- what can be sent ---- */
 
-/* WQE `cur` can be worked on: a new packet, a local operation, or its failure; admission aside. */
+static inline bool has_wqe(const struct ur_qp *qp)
+{
+	return qp->req.cur != ur_wq_tail(&qp->sq);
+}
+
+/* WQE `cur`, which is there, can be worked on: a new packet, a local operation, or its failure; admission aside. */
 static inline bool may_go_on(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 	const struct ur_wqe *wqe;
 	unsigned class;
 
-	if (req->cur == ur_wq_tail(&qp->sq) || req->local_err || loss_holds(qp))
+	if (req->local_err || loss_holds(qp))
 		return false;
 	/* RC-REQ-DRAIN-01, EXT-REQ-DRAIN-01 */
 	if (qp->state == IBV_QPS_SQD && !loss_is_begun(qp))
@@ -77,7 +82,13 @@ static __attribute__((noinline, cold)) bool has_again(const struct ur_qp *qp)
 	return loss_next_again(qp, &again);
 }
 
-static inline bool is_ready(const struct ur_qp *qp)
+/* Without a WQE to go on with. */
+static __attribute__((noinline, cold)) bool is_ready_again(const struct ur_qp *qp)
+{
+	return may_send(qp) ? has_again(qp) : may_probe(qp);
+}
+
+static __attribute__((noinline)) bool is_ready(const struct ur_qp *qp)
 {
 	if (!may_send(qp))
 		return may_probe(qp);
@@ -87,7 +98,9 @@ static inline bool is_ready(const struct ur_qp *qp)
 /* Asked after every answer and every turn: most often everything posted has been sent. */
 bool REQUESTER(ready)(const struct ur_qp *qp)
 {
-	return (qp->req.cur != ur_wq_tail(&qp->sq) || loss_is_troubled(qp)) && is_ready(qp);
+	if (has_wqe(qp))
+		return is_ready(qp);
+	return loss_is_troubled(qp) && is_ready_again(qp);
 }
 
 /* ---- packets ---- */
@@ -396,7 +409,7 @@ static enum ibv_wc_status invalidate(struct ur_qp *qp, struct ur_wqe *wqe)
 		return IBV_WC_MW_BIND_ERR;
 	wqe->flags |= UR_WQE_DONE;
 	qp->req.cur++;
-	ur_completer_advance(qp);
+	ur_send_queue_advance(qp);
 	return IBV_WC_SUCCESS;
 }
 
@@ -429,8 +442,9 @@ bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsign
 		bool made;
 
 		if (!loss_is_troubled(qp) || !make_again(qp, tx, now_ns, wqes, &made)) {
-			loss_before_new(qp);
-			if (!can_go_on(qp))
+			if (loss_is_held(qp))
+				loss_before_new(qp, has_wqe(qp) && may_go_on(qp));
+			if (!has_wqe(qp) || !can_go_on(qp))
 				return false;
 			made = go_on(qp, tx, now_ns, wqes);
 		}
@@ -439,7 +453,7 @@ bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsign
 			return true;
 		}
 		/* A WQE that failed and is the oldest ends it all. */
-		ur_completer_advance(qp);
-	} while (may_send(qp));
+		ur_send_queue_advance(qp);
+	} while (!qp->fail_send && may_send(qp));
 	return false;
 }

@@ -527,26 +527,6 @@ static struct verdict check(struct ur_qp *qp, const struct ur_packet *p)
 	return check_access(qp, p);
 }
 
-/* RC-RESP-NAK-01 */
-enum ur_drop ur_responder_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v)
-{
-	struct ur_core *core = qp->core;
-
-	if (v.code == UR_NAK_REM_ACCESS)
-		core->cnt.resp_remote_access_errors++;
-	else
-		core->cnt.resp_invalid_requests++;
-	ur_response_nak(qp, UR_SYNDROME_NAK | v.code, psn);
-	/* Where a receive completes with the error, that tells the consumer; else an event does. */
-	if (!qp->rsp.wqe || v.recv_status == IBV_WC_WR_FLUSH_ERR)
-		core->sink.async(core->sink.ctx,
-				 v.code == UR_NAK_REM_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
-							     : IBV_EVENT_QP_REQ_ERR,
-				 qp->user);
-	ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, v.recv_status);
-	return v.drop;
-}
-
 /* RC-RESP-GAP-01 */
 static void report_gap(struct ur_qp *qp, struct ur_psn psn)
 {
@@ -596,7 +576,7 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 		ur_response_nak(qp, UR_SYNDROME_RNR_NAK | rsp->min_rnr_timer, rsp->epsn);
 		return UR_DROP_RNR;
 	case V_NAK:
-		return ur_responder_refuse(qp, p->bth.psn, v);
+		return ur_response_refuse(qp, p->bth.psn, v);
 	}
 	return UR_DROP_NONE;
 }
@@ -619,7 +599,7 @@ static void replay(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_reorder_slot *slot;
 	struct ur_packet p;
 
-	while (qp->gbn_rsp.reorder.ctx && !qp->gbn_rsp.reorder.rnr &&
+	while (!qp->fail_send && qp->gbn_rsp.reorder.ctx && !qp->gbn_rsp.reorder.rnr &&
 	       (slot = ur_reorder_next(qp))) {
 		enum ur_drop drop;
 
@@ -629,7 +609,7 @@ static void replay(struct ur_qp *qp, uint64_t now_ns)
 			qp->core->cnt.drops[drop]++;
 		ur_reorder_slot_give(&qp->core->reorder, slot);
 	}
-	if (qp->gbn_rsp.reorder.ctx)
+	if (!qp->fail_send && qp->gbn_rsp.reorder.ctx)
 		ur_reorder_judge_hole(qp, now_ns);
 }
 
@@ -670,7 +650,7 @@ static enum ur_drop uc_input(struct ur_qp *qp, const struct ur_packet *p)
 		rsp->epsn = ur_psn_add(p->bth.psn, 1);
 		/* UC-RESP-LOCAL-01: our own fault stops the QP, or its receive would hang. */
 		if (v.kind == V_NAK && v.code == UR_NAK_REM_OP)
-			ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, v.recv_status);
+			ur_qp_fail(qp, IBV_WC_WR_FLUSH_ERR, v.recv_status);
 		return uc_skip(qp, p, v.kind == V_RNR ? UR_DROP_RNR : v.drop);
 	}
 	return UR_DROP_NONE;
@@ -697,7 +677,7 @@ enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		return uc_input(qp, p);
 	fills = qp->gbn_rsp.reorder.ctx && ur_psn_eq(p->bth.psn, qp->rsp.epsn);
 	drop = rc_input(qp, p, now_ns);
-	if (__builtin_expect(fills, 0))
+	if (__builtin_expect(fills, 0) && !qp->fail_send)
 		replay(qp, now_ns);
 	return drop;
 }

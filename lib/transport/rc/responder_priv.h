@@ -87,7 +87,7 @@ struct ur_message_end {
 /* A SEND or WRITE is complete: invalidates, counts the message, completes the receive bound. */
 struct verdict ur_responder_finish(struct ur_qp *qp, const struct ur_message_end *end);
 
-/* Acts on V_NAK: counts, owes the NAK for `psn`, moves the QP to ERR. Returns v.drop. */
-enum ur_drop ur_responder_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v);
+/* Acts on V_NAK: counts, owes the NAK for `psn`, and the QP fails. Returns v.drop. */
+enum ur_drop ur_response_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v);
 
 #endif

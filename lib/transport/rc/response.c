@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/build.h"
-#include "transport/rc/ext.h"
+#include "transport/qp.h"
 #include "transport/rc/responder_priv.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
@@ -63,15 +63,34 @@ static void owe_nak(struct ur_qp *qp, uint8_t owed, uint8_t syndrome, struct ur_
 	rsp->ack = owed;
 	rsp->nak_syndrome = syndrome;
 	rsp->nak_psn = psn;
-	if (ur_qp_is_ext(qp))
-		ur_ext_response_update_ack(qp);
-	else
+	/* Extended mode has an update of its own, which its callers make. */
+	if (!ur_qp_is_ext(qp))
 		ur_response_update_ack(qp);
 }
 
 void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
 {
 	owe_nak(qp, UR_NAK_OWED, syndrome, psn);
+}
+
+/* RC-RESP-NAK-01 */
+enum ur_drop ur_response_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v)
+{
+	struct ur_core *core = qp->core;
+
+	if (v.code == UR_NAK_REM_ACCESS)
+		core->cnt.resp_remote_access_errors++;
+	else
+		core->cnt.resp_invalid_requests++;
+	ur_response_nak(qp, UR_SYNDROME_NAK | v.code, psn);
+	/* Where a receive completes with the error, that tells the consumer; else an event does. */
+	if (!qp->rsp.wqe || v.recv_status == IBV_WC_WR_FLUSH_ERR)
+		core->sink.async(core->sink.ctx,
+				 v.code == UR_NAK_REM_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
+							     : IBV_EVENT_QP_REQ_ERR,
+				 qp->user);
+	ur_qp_fail(qp, IBV_WC_WR_FLUSH_ERR, v.recv_status);
+	return v.drop;
 }
 
 /*
@@ -199,7 +218,7 @@ static void refuse_read(struct ur_qp *qp, struct ur_rd_res *res, struct ur_psn p
 		return;
 	}
 	keep_older(qp, res);
-	ur_responder_refuse(qp, psn, NAK(REM_ACCESS, ACCESS));
+	ur_response_refuse(qp, psn, NAK(REM_ACCESS, ACCESS));
 }
 
 /* RC-RESP-READ-01. Each packet is checked again: the region may have gone. */
@@ -248,7 +267,7 @@ bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	while (qp->rsp.q_cnt) {
+	while (qp->rsp.q_cnt && !qp->fail_send) {
 		struct ur_rd_res *res = &rsp->res[rsp->q[qp->rsp.q_head]];
 
 		if (res->atomic) {

@@ -82,7 +82,7 @@ struct ur_psn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn);
 /* Tells recovery.h what is outstanding. */
 void ur_ext_follow(struct ur_qp *qp, uint64_t now_ns);
 /*
- * WQE `idx` fails with `status` as soon as those before it are complete (ur_completer_advance());
+ * WQE `idx` fails with `status` as soon as those before it are complete (ur_send_queue_advance());
  * nothing of it or behind it is sent or taken in any more.
  */
 void ur_ext_requester_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status);

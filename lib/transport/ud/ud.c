@@ -50,7 +50,7 @@ enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint
 	if (!ur_sgl_scatter(qp->core->mem, qp->pd, wqe->sge, wqe->num_sge, 0, grh, GRH_BYTES) ||
 	    !ur_sgl_scatter(qp->core->mem, qp->pd, wqe->sge, wqe->num_sge, GRH_BYTES, p->payload,
 			    p->payload_len)) {
-		ur_qp_error(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_LOC_PROT_ERR);
+		ur_qp_fail(qp, IBV_WC_WR_FLUSH_ERR, IBV_WC_LOC_PROT_ERR);
 		return UR_DROP_RECV_BUFFER;
 	}
 	if (p->op & UR_OP_IMM) {
@@ -64,7 +64,7 @@ enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint
 static bool fail(struct ur_qp *qp, enum ibv_wc_status status)
 {
 	qp->req.local_err = (uint8_t)status;
-	ur_completer_advance(qp);
+	ur_send_queue_advance(qp);
 	return false;
 }
 
