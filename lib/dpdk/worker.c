@@ -163,7 +163,7 @@ unsigned ur_worker_poll(struct ur_worker *w)
 {
 	unsigned n = 0;
 
-	/* Who polls without a pause would keep commands out for long. */
+	/* A thread that polls without a pause would starve commands. */
 	if (w->dedicated || atomic_load_explicit(&w->callers, memory_order_relaxed) || !try_lock(w))
 		return 0;
 	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
@@ -176,7 +176,7 @@ static void run_command(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_
 {
 	uint64_t now_ns = update_now(w);
 
-	/* What may refer to the object that the command takes away. */
+	/* They may refer to the object that the command destroys. */
 	take_doorbells(w);
 	take_cross_cqes(w);
 	fn(arg, now_ns);
@@ -207,7 +207,7 @@ static void flush(struct ur_worker *w)
 	       ++tries < FLUSH_TRIES);
 }
 
-/* After the end the port may be gone. */
+/* After the worker was stopped, the port may be closed. */
 void ur_worker_flush(struct ur_worker *w)
 {
 	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
@@ -235,7 +235,7 @@ static int loop(void *arg)
 	return 0;
 }
 
-/* False when the loop has ended: nobody is the worker then. */
+/* False: the loop has ended, and the caller has to run the command. */
 static bool ask_loop(struct ur_worker *w, struct command *c)
 {
 	bool asked;
@@ -273,8 +273,8 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 
 		ur_engine_doorbell(w->engine, qp, now_ns);
 		/*
-		 * The ACK of what is being answered goes with the next round. Who posts on and on
-		 * must hear as well, or timers run out.
+		 * The ACK of what is being answered leaves with the next round. A thread that only
+		 * posts must receive too, or timers expire.
 		 */
 		if (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
 			if (ur_round_must_receive(&w->round))
@@ -400,8 +400,8 @@ int ur_worker_start(struct ur_worker *w)
 }
 
 /*
- * Who asks may have interrupted the worker (exit() in a signal handler): then there is no lock, and
- * after a while it goes on without.
+ * The caller may have interrupted the worker (exit() in a signal handler). Then the lock is never
+ * released, and the caller goes on without it.
  */
 static bool lock_patiently(struct ur_worker *w)
 {
@@ -424,7 +424,7 @@ static void stop_inline(struct ur_worker *w)
 		unlock(w);
 }
 
-/* A loop ends the round that it is in, and after that a whole one: so that one has ended. */
+/* Two ends of rounds: the second one began after the call, so the one under way has ended. */
 static void wait_for_loop(const struct ur_worker *w)
 {
 	const struct timespec nap = {.tv_nsec = 50000};

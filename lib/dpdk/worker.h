@@ -13,9 +13,9 @@
 #include "engine/verbs.h"
 
 /*
- * A worker: one engine, one queue pair of the port as its packet source, the round that joins them
- * (round.h), and the thread that runs it. In dedicated mode a loop on an lcore of its own does; in
- * inline mode whatever calls ur_worker_poll() is the worker for as long as that takes.
+ * A worker: one engine, one queue pair of the port as its packet source, the round that joins the two
+ * (round.h), and the thread that runs the round. In dedicated mode that is a loop on an lcore of its
+ * own. In inline mode it is the thread that calls ur_worker_poll(), for the time of the call.
  *
  * Thread class: poll, call, doorbell: any thread. new, free, start, stop: control.
  */
@@ -40,15 +40,16 @@ struct ur_worker_attr {
 
 struct ur_worker;
 
-/* NULL with a sentence in err. */
+/* NULL: no memory; a sentence is in `err`. *attr is copied, what it points to outlives the worker. */
 struct ur_worker *ur_worker_new(const struct ur_worker_attr *attr, char *err, size_t cap);
+/* Frees its packets and its engine. The worker has been stopped. NULL is allowed. */
 void ur_worker_free(struct ur_worker *w);
 
-/* Dedicated mode: starts the loop on its lcore. */
+/* Dedicated mode: starts the loop on its lcore. 0, or a negative errno. Inline mode: does nothing. */
 int ur_worker_start(struct ur_worker *w);
 /*
- * When it returns nobody uses the port for this worker any more: the loop has ended, inline rounds
- * do nothing. Commands are still run, by their callers.
+ * Sends the ACKs that are owed and ends the rounds: after it the worker does not use the port any
+ * more. Commands still run, on the threads that give them.
  */
 void ur_worker_stop(struct ur_worker *w);
 
@@ -59,20 +60,20 @@ void ur_worker_stop(struct ur_worker *w);
 unsigned ur_worker_poll(struct ur_worker *w);
 
 /*
- * Runs fn(arg, now_ns) on the worker between two rounds and waits for it. That is also a quiescent
- * point: what the worker looked at before, it looks at no more.
+ * Runs fn(arg, now_ns) on the worker between two rounds, and returns when it has run. That is also a
+ * quiescent point: the worker holds no pointer that it took before.
  */
 void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg);
 
 /*
- * Returns when the round that may be under way has ended, or after 200 ms: who is interrupted in it
- * by exit() in a signal handler never ends it. Thread class: any but the worker.
+ * Returns when a round that is under way has ended, or after 200 ms: a round that exit() in a signal
+ * handler has interrupted never ends. Thread class: any but the worker.
  */
 void ur_worker_wait_round(struct ur_worker *w);
 
 /*
- * Something was posted on qp. Inline mode sends at once (unless another thread runs the worker);
- * dedicated mode tells the worker.
+ * Something was posted to `qp`. Inline mode sends it at once, unless another thread runs the worker;
+ * dedicated mode queues the doorbell for the worker.
  */
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
 
@@ -81,8 +82,8 @@ bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_
 			bool solicited);
 
 /*
- * EDGE-OWED-01. Sends what is owed to peers by now, as far as the port takes it, before something is
- * taken away that owes it. Thread class: a command.
+ * EDGE-OWED-01. Sends the ACKs that are owed now, as far as the port accepts them. Call it before an
+ * object that owes some is destroyed. Thread class: a command.
  */
 void ur_worker_flush(struct ur_worker *w);
 
@@ -95,7 +96,7 @@ void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned
 struct ur_engine *ur_worker_engine(struct ur_worker *w);
 const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w);
 const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx);
-/* When the worker last finished a round, its clock's time. */
+/* The time of the end of its last round, by its clock. Any thread. */
 uint64_t ur_worker_last_ns(const struct ur_worker *w);
 
 #endif

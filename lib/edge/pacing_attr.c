@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "edge/pacing_attr.h"
 
-#define LINK_GBPS 100 /* when nobody says how fast the port is */
+#define LINK_GBPS 100 /* if the port's speed is not configured */
 #define ECT0	  2   /* RFC 3168 */
 
 uint64_t ur_pacing_link_of(const struct ur_config *cfg, double rate_gbps, unsigned workers)

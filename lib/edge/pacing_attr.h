@@ -10,7 +10,7 @@
  * port's rate, which may have changed since the configuration was read.
  */
 uint64_t ur_pacing_link_of(const struct ur_config *cfg, double rate_gbps, unsigned workers);
-/* What [pacing] asks of a worker's table, one of `workers`, keyed by a number nobody can guess. */
+/* [pacing] for the table of one of `workers`; `seed`: random, it keys the table. */
 struct ur_pacing_attr ur_pacing_attr_of(const struct ur_config *cfg, unsigned workers,
 					uint64_t seed);
 /* Bits of the traffic class that every packet has for it: ECN-capable or nothing. */

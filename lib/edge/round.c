@@ -18,7 +18,7 @@
 _Static_assert(sizeof(struct ur_pkt) <= 24, "descriptors are copied by the burst");
 _Static_assert(UR_ROUND_TX_PENDING <= UR_IMPAIR_PKT_OUT, "one call lets all of them out");
 
-/* Stamps and round trips are no better than this is fresh: once a burst. */
+/* Once a burst: time stamps and round trips are as accurate as this is fresh. */
 static void update_now(struct ur_round *r)
 {
 	if (r->ops->now_ns)
@@ -51,7 +51,7 @@ static bool is_our_vlan(const struct ur_round *r, const struct ur_packet *p,
 	return (tci & VID_MASK) == r->vid;
 }
 
-/* Returns whether the packet is still ours, to be freed. */
+/* True: the packet was not handed over and is to be freed. */
 static bool hand_over(struct ur_round *r, unsigned to, const struct ur_pkt *pkt)
 {
 	if (!r->ops->hand_over || !r->ops->hand_over(r->source, to, pkt)) {
@@ -62,7 +62,7 @@ static bool hand_over(struct ur_round *r, unsigned to, const struct ur_pkt *pkt)
 	return false;
 }
 
-/* Frames that are not RoCEv2 belong to worker 0, which plays the kernel's part. */
+/* Frames that are not RoCEv2 are for worker 0, which has the neighbours. */
 static bool input_other(struct ur_round *r, const struct ur_pkt *pkt)
 {
 	if (r->idx)
@@ -73,7 +73,7 @@ static bool input_other(struct ur_round *r, const struct ur_pkt *pkt)
 	return true;
 }
 
-/* Returns whether the packet is to be freed: not so when another worker has it now. */
+/* True: the packet is to be freed. False: another worker has it now. */
 static bool input_packet(struct ur_round *r, const struct ur_pkt *pkt)
 {
 	const uint8_t *frame = pkt->data;
@@ -102,7 +102,7 @@ static bool input_packet(struct ur_round *r, const struct ur_pkt *pkt)
 	return true;
 }
 
-/* What is handed over leaves a gap in pkts: the others move up, to be freed together. */
+/* Packets that are handed over leave gaps in pkts; the others move up and are freed together. */
 static void input_burst(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
 	unsigned done = 0;
@@ -231,7 +231,7 @@ static void push_pending(struct ur_round *r)
 	r->tx_head = r->tx_tail = 0;
 }
 
-/* What goes to our own MAC address never sees the source. Returns how many are left in pkts. */
+/* Keeps packets to our own MAC address from the source. Returns how many others are in pkts. */
 static unsigned loop_back(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
 	unsigned kept = 0;
@@ -366,7 +366,7 @@ static bool neigh_waits(const struct ur_round *r)
 	return r->neigh && r->neigh->out.head != r->neigh->out.tail;
 }
 
-/* ARP, ND and ping have few frames, and those have no hurry. */
+/* ARP, ND and ping are few frames and not urgent. */
 static void output_neigh(struct ur_round *r)
 {
 	while (neigh_waits(r) && r->tx_head == r->tx_tail && ur_rate_lets(&r->rate, r->now_ns)) {
@@ -387,9 +387,8 @@ static void output_neigh(struct ur_round *r)
 /* ---- the round ---- */
 
 /*
- * After receive(): what has come may be what a timer waits for, also when this worker was not run
- * for a while; so it waits while the source may hold more. By the tick: nothing can be due that was
- * not at the last look in this one.
+ * Runs after receive(), because a packet that has just arrived may be the one that a timer waits for; for the
+ * same reason timers wait while the source may hold more. Once a tick: nothing becomes due within one.
  */
 static void expire(struct ur_round *r, bool all_received)
 {
@@ -410,8 +409,8 @@ static void expire(struct ur_round *r, bool all_received)
 }
 
 /*
- * First what is owed from before, then what has come: an inline caller gets to see what was
- * received at once, and its answer leaves together with the ACK. Should it stop calling, the
+ * Output comes before receive: an inline caller sees at once what was received, and its answer
+ * leaves together with the ACK. Should it stop calling, the
  * endpoint's progress thread sends the ACK.
  */
 unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
