@@ -300,7 +300,7 @@ static void end(struct overrun *o)
 	const struct ur_counters *cnt = sim_counters(&o->s->ep[PEERS]);
 
 	printf("%-32s %2u senders, load %.1f: refused %6.3f a service, wait mean %7.1f us, worst "
-	       "%8.1f us, notifies %llu, calls %llu\n",
+	       "%8.1f us, notifies %llu, grants %llu\n",
 	       o->name, o->senders, o->load10 / 10.0, (double)refused(o) / o->served,
 	       (double)o->wait_sum / o->served / 1000, (double)o->wait_max / 1000,
 	       (unsigned long long)cnt->adm_notifies_sent,

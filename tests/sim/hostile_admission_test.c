@@ -146,7 +146,7 @@ static void forge(struct pool_world *w, unsigned i, enum misfit how)
 		break;
 	}
 	forged_is_dropped(how == TO_THE_HOST ? &s->rsp : &s->req, to, &p, drop,
-			  "a word that does not fit");
+			  "a status that does not fit");
 	w->lies++;
 }
 
@@ -178,7 +178,7 @@ Test(hostile_admission, words_that_do_not_fit_change_nothing)
 		}
 }
 
-/* ---- words of another time ---- */
+/* ---- statuses of another time ---- */
 
 /* Statuses arrive late, in any order, and repeatedly, even after their entries have expired. */
 static enum sim_verdict confuse(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,

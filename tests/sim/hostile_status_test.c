@@ -8,12 +8,12 @@
 
 /* Every value of a status, at every moment of a message, and to queue pairs that wait for none. */
 
-/* ---- words of nonsense ---- */
+/* ---- random statuses ---- */
 
 enum position {
 	IDLE,	/* nothing to say */
 	FLIGHT, /* its message has left */
-	HOLDS,	/* its message was refused: it has a letter */
+	HOLDS,	/* its message was refused: it has a queue class */
 	WAITS,	/* its message would be refused */
 };
 
@@ -65,7 +65,7 @@ static void take_position(struct pool_world *w, enum position at)
 	}
 }
 
-/* What the word may change, and nothing else. */
+/* Checks that the status changes only what it may change. */
 static void say(struct pool_world *w, struct ur_packet p)
 {
 	const struct ur_qp *qp = w->snd[X].req.qp;
@@ -87,17 +87,17 @@ static void say(struct pool_world *w, struct ur_packet p)
 		status = p.asth.status;
 		generation = p.asth.generation;
 	}
-	SIM_CHECK(w->s, forged_in(w->snd[X].req.ep, p) == UR_DROP_NONE, "a word is dropped");
-	SIM_CHECK(w->s, qp->adm.queue_class == queue_class, "letter %u instead of %u",
+	SIM_CHECK(w->s, forged_in(w->snd[X].req.ep, p) == UR_DROP_NONE, "a status is dropped");
+	SIM_CHECK(w->s, qp->adm.queue_class == queue_class, "class %u instead of %u",
 		  qp->adm.queue_class, queue_class);
 	SIM_CHECK(w->s, e->status == status && e->generation == generation,
 		  "status %u of generation %u instead of %u of %u", e->status, e->generation,
 		  status, generation);
-	/* Who waits is called by what is about its message, who does not wait by nothing. */
+	/* A grant for its message wakes a sender that waits; nothing else makes a sender repeat. */
 	if (!counts || (!rnr_until_ns && !nak))
 		SIM_CHECK(w->s,
 			  qp->retry.rnr_until_ns == rnr_until_ns && qp->xreq.psn.lost_cnt == lost,
-			  "a word of something else sends the message again");
+			  "another status sends the message again");
 	ur_qp_validate(qp);
 	sim_kick(w->snd[X].req.ep);
 	w->lies++;
@@ -129,7 +129,7 @@ static struct ur_packet make(struct pool_world *w, enum kind kind, struct ur_ast
 	return p;
 }
 
-/* The word is said; then what it was about comes to an end, and traffic goes on. */
+/* Delivers the status, then completes the request concerned; traffic continues. */
 static void lie(struct pool_world *w, enum position at, enum kind kind, struct ur_asth asth)
 {
 	take_position(w, at);
@@ -190,7 +190,7 @@ Test(hostile_admission, nonsense_does_not_stop_a_sender_that_is_held_back)
 	lie_all(WAITS);
 }
 
-/* ---- queue pairs that wait for no word ---- */
+/* ---- queue pairs that expect no status ---- */
 
 struct deaf {
 	struct sim *s;
@@ -262,7 +262,7 @@ static void deaf_send(struct deaf *d)
 	cr_assert_eq(memcmp(d->mr[0].p, d->mr[1].p, 3000), 0);
 }
 
-/* NOTIFY, and the answer with status, that say: called, with letter A, room. */
+/* A NOTIFY, and an answer with status: granted, class A, receives available. */
 static void expect_deaf(struct deaf *d, enum ur_drop want, const char *what)
 {
 	const struct ur_asth asth = {.queue_class = UR_ADM_CLASS_A, .granted = true, .room = 9};

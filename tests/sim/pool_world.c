@@ -210,12 +210,12 @@ void pool_world_free(struct pool_world *w)
 	sim_sleep(w->s, SIM_MS(100));
 	SIM_CHECK(w->s,
 		  !pool_of(w)->refused[UR_ADM_CLASS_A] && !pool_of(w)->refused[UR_ADM_CLASS_B],
-		  "a letter is left at the pool");
+		  "a refusal is left in the pool");
 	for (unsigned i = 0; i < w->senders; i++) {
 		const struct ur_adm_qp *adm = &w->snd[i].req.qp->adm;
 
 		SIM_CHECK(w->s, !adm->queue_class && !adm->waiter.waits,
-			  "sender %u: a letter is left", i);
+			  "sender %u: a queue class is left", i);
 		SIM_CHECK(w->s, w->snd[i].served == w->snd[i].posted, "sender %u: %u of %u served",
 			  i, w->snd[i].served, w->snd[i].posted);
 		sim_qp_destroy(&w->snd[i].req);

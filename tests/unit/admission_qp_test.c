@@ -336,7 +336,7 @@ Test(admission_qp, a_notify_that_is_not_for_it_changes_nothing)
 	end_expect(e, UR_EXT_SEND_ONLY, 1001);
 	end_free(e);
 	e = sender(false);
-	cr_assert_eq(notified(e, 1000, open), UR_DROP_POOL, "it was told of letters alone");
+	cr_assert_eq(notified(e, 1000, open), UR_DROP_POOL, "it agreed on queue classes only");
 	end_free(e);
 	e = END(.mode = UR_MODE_EXTENDED);
 	cr_assert_eq(notified(e, 1000, open), UR_DROP_POOL, "it was told of nothing");

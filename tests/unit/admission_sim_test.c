@@ -58,10 +58,10 @@ struct sender {
 /* How refused senders repeat their requests. */
 enum scheme {
 	PLAIN,	  /* after the RNR timer */
-	LETTERS,  /* the same, with letters */
-	NOTIFIED, /* the same, with letters, and they are held back as the document says: no calls
+	LETTERS,  /* the same, with queue classes */
+	NOTIFIED, /* the same, with queue classes, and held back by NOTIFY; no grants
 		   */
-	CALLED,	  /* held back; who was refused is called */
+	CALLED,	  /* held back; refused senders get grants */
 	SCHEMES,
 };
 

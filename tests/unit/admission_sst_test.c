@@ -82,7 +82,7 @@ Test(admission_sst, holds_back_exactly_what_would_be_refused)
 		cr_assert(ur_sst_update(e, status, status, 0));
 		for (uint8_t queue_class = 0; queue_class < 3; queue_class++)
 			cr_assert_eq(ur_sst_may_send(e, queue_class, 0), may[status][queue_class],
-				     "status %u, letter %u", status, queue_class);
+				     "status %u, class %u", status, queue_class);
 	}
 }
 

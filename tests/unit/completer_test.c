@@ -3,7 +3,7 @@
 
 #include "end.h"
 
-/* `cnt` SENDs of one packet each, ids from 1, PSNs from 1000, all on their way. */
+/* `cnt` SENDs of one packet each, with ids from 1 and PSNs from 1000, all in flight. */
 static struct end *end_with_sends(unsigned cnt)
 {
 	struct end *e = END();
@@ -90,7 +90,8 @@ Test(completer, access_error_of_a_read_counts_from_where_it_was_answered_before)
 	cr_assert_eq(end_drain(e), 3);
 	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_FIRST, 1001, 256), UR_DROP_NONE);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
-	cr_assert_eq(end_ack(e, 1000, 0x62, 1), UR_DROP_PSN_STALE, "of who has completed");
+	cr_assert_eq(end_ack(e, 1000, 0x62, 1), UR_DROP_PSN_STALE,
+		     "of a request that has completed");
 	cr_assert_eq(end_ack(e, 1001, 0x61, 1), UR_DROP_PSN_STALE);
 	cr_assert_eq(end_ack(e, 1001, 0x60, 1), UR_DROP_PSN_STALE);
 	end_expect_no_wc(e);
@@ -328,8 +329,7 @@ Test(completer, ack_beyond_an_unanswered_read_implies_a_nak)
 	end_free(e);
 }
 
-/* RC-COMP-IMPLIED-01: an ACK at a PSN of the READ itself, as rxe sends it, brings no data either.
- */
+/* RC-COMP-IMPLIED-01: an ACK of a PSN of the READ itself, as sent by rxe, brings no data either. */
 Test(completer, ack_with_a_psn_of_an_unanswered_read_does_not_complete_it)
 {
 	for (uint32_t named = 1001; named <= 1003; named++) {
@@ -345,8 +345,7 @@ Test(completer, ack_with_a_psn_of_an_unanswered_read_does_not_complete_it)
 		cr_assert_eq(e->out.reth.length, 600);
 		end_recv(e, UR_RC_READ_RESPONSE_FIRST, 1001, 256);
 		end_recv(e, UR_RC_READ_RESPONSE_MIDDLE, 1002, 256);
-		/* The last response is missing still: all of the READ is, as far as completions go.
-		 */
+		/* The last response is still missing, so the READ is incomplete. */
 		cr_assert_eq(end_ack(e, 1003, 0x1f, 2), UR_DROP_PSN_GAP);
 		end_expect_no_wc(e);
 		end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1003, 88);
@@ -387,7 +386,7 @@ Test(completer, read_response_beyond_a_lost_one_implies_a_nak)
 	end_free(e);
 }
 
-/* A late answer overtakes the repeated question. */
+/* A late answer arrives before the request is repeated. */
 Test(completer, ack_of_what_is_about_to_be_sent_again_spares_it)
 {
 	struct end *e = end_with_sends(4);

@@ -3,8 +3,9 @@
 #include "transport/dest.h"
 
 /*
- * Pacing in an engine: PMTU 256. CMDPD, init0 8 and init1 16: a delay of more than 16 averages
- * throttles to one packet in that time, one of less than 8 sets the destination free.
+ * Pacing in an engine, with PMTU 256. CMDPD, init0 8 and init1 16: a delay of more than 16 averages
+ * throttles the destination to one packet in that time, and a delay of less than 8 averages ends
+ * this.
  */
 #define US	   1000
 #define CNP_EVERY  50000
@@ -25,7 +26,7 @@ static struct ur_core *core_of(struct end *e)
 	return ur_engine_core(e->engine);
 }
 
-/* One WRITE that is acknowledged after so long: mode gbn measures it. */
+/* A WRITE that is acknowledged after `ns`; mode gbn measures this time. */
 static void round_trip(struct end *e, uint32_t *psn, uint64_t ns)
 {
 	end_send(e, *psn, IBV_WR_RDMA_WRITE, 4);
@@ -107,10 +108,10 @@ Test(dest, queue_that_is_let_go_on_and_has_gone_does_not_keep_the_others_waiting
 	ur_emux_activate(x, &other);
 	cr_assert_eq(x->held_cnt, 2u);
 	end_sleep(e, 202 * US);
-	/* The first that waited may go; it leaves without a packet. */
+	/* The first queue that waited is woken; it leaves without a packet. */
 	cr_assert_eq(x->held_cnt, 1u);
 	cr_assert_eq(end_modify(e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0), 0);
-	/* The next one goes on a gap later. */
+	/* The next one is woken a gap later. */
 	end_sleep(e, 194 * US);
 	cr_assert_eq(other.state, UR_EMUX_HELD);
 	end_sleep(e, 8 * US);
@@ -120,7 +121,7 @@ Test(dest, queue_that_is_let_go_on_and_has_gone_does_not_keep_the_others_waiting
 }
 
 /* PACE-TIMER-01: the local ACK timeout is 67 ms, four packets take three gaps of 40 ms. */
-Test(dest, who_waits_for_the_gap_does_not_take_the_peer_for_dead)
+Test(dest, waiting_for_the_gap_is_not_a_timeout)
 {
 	struct end *e = END(.pacing = &cmdpd);
 	uint32_t psn = END_SQ_PSN;
@@ -138,7 +139,7 @@ Test(dest, who_waits_for_the_gap_does_not_take_the_peer_for_dead)
 	end_sleep(e, 40010 * US);
 	end_expect(e, UR_RC_WRITE_LAST, psn + 3);
 	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
-	/* Now it is the peer's turn. */
+	/* Now the peer has to answer. */
 	end_sleep(e, 70000 * US);
 	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 1);
 	end_free(e);
@@ -178,7 +179,7 @@ Test(dest, marked_packet_is_answered_by_a_notification_once_in_50_us)
 	cr_assert_eq(end_in(e, marked(e, 101)), UR_DROP_NONE);
 	cnp = end_expect(e, UR_CNP, 0);
 	cr_assert_eq(cnp->bth.dqpn.v, END_PEER_QPN);
-	/* BECN, and nothing in the 16 bytes behind the header. */
+	/* BECN is set, and the 16 bytes after the header are zero. */
 	cr_assert_eq(e->out_frame.b[14 + 20 + 8 + 4], 0x40);
 	for (unsigned i = 0; i < 16; i++)
 		cr_assert_eq(e->out_frame.b[14 + 20 + 8 + 12 + i], 0);
@@ -248,7 +249,7 @@ static void expect_patience(enum ur_mode mode)
 	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
 	cr_assert_not(end_out(e)->bth.ackreq);
 	ur_engine_qos_default(&qos);
-	qos.vl.sl2vl[0] = 15; /* its lane is taken away */
+	qos.vl.sl2vl[0] = 15; /* it loses its lane */
 	ur_engine_set_qos(e->engine, &qos);
 	end_expect_silence(e);
 	for (unsigned i = 0; i < 10; i++)
@@ -260,7 +261,7 @@ static void expect_patience(enum ur_mode mode)
 	ur_engine_set_qos(e->engine, &qos);
 	cr_assert(end_out(e)->bth.ackreq, "the next packet asks");
 	cr_assert_eq(end_drain(e), 2);
-	/* Now somebody was asked. */
+	/* Now an answer is outstanding. */
 	end_sleep(e, 2 * END_TIMEOUT_NS);
 	cr_assert_gt(end_drain(e), 0u);
 	end_free(e);

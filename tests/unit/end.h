@@ -8,18 +8,18 @@
 #include "frames.h"
 
 /*
- * One engine with one QP in RTS and nothing else: a test plays the peer. Requests and responses go
- * in as frames made from literal numbers, what the engine sends comes out decoded. The QP's
- * invariants are asserted after each step. Completions of both queues arrive in one CQ.
+ * One engine with one QP in RTS. The test acts as the peer: it passes in requests and responses as
+ * frames made from literal numbers, and gets the engine's packets decoded. The QP's invariants are
+ * asserted after each step. Completions of both queues arrive in one CQ.
  */
 #define END_PD	       7u
-#define END_QKEY       0x11111111u /* what frame_packet() puts into DETH */
+#define END_QKEY       0x11111111u /* the Q_Key of frame_packet() */
 #define END_PEER_QPN   0x77u
-#define END_RQ_PSN     100u	  /* of the peer's first request */
-#define END_SQ_PSN     1000u	  /* of our first request */
+#define END_RQ_PSN     100u	  /* PSN of the peer's first request */
+#define END_SQ_PSN     1000u	  /* PSN of our first request */
 #define END_SPORT      0xc000u	  /* our UDP source port */
-#define END_MTU	       256u	  /* unless the test wants another */
-#define END_BUF_BYTES  (1u << 20) /* registered with every right */
+#define END_MTU	       256u	  /* default path MTU */
+#define END_BUF_BYTES  (1u << 20) /* registered with all rights */
 #define END_CQE	       64u
 #define END_TIMEOUT_NS (UINT64_C(4096) << 10)
 #define END_ASYNC_MAX  16
@@ -28,7 +28,7 @@ struct end_attr {
 	enum ibv_qp_type type; /* 0: RC */
 	enum ibv_mtu mtu;      /* 0: 256 */
 	uint32_t window;       /* 0: 64 */
-	uint32_t ackreq_every; /* 0: never for that reason */
+	uint32_t ackreq_every; /* 0: no AckReq for this reason */
 	uint32_t recv_wr, send_wr;
 	uint32_t cqe;		 /* 0: END_CQE */
 	uint8_t rd_atomic;	 /* 0: 2 */
@@ -36,15 +36,15 @@ struct end_attr {
 	uint8_t no_rd;		 /* max_rd_atomic really is 0 */
 	uint8_t no_timeout;	 /* the local ACK timer is off */
 	uint32_t sq_psn, rq_psn; /* 0: as above */
-	int no_access;		 /* remote rights that the QP does not give */
+	int no_access;		 /* remote rights that the QP does not grant */
 	enum ur_mode mode;	 /* 0: UR_MODE_GBN */
 	bool strict;
-	uint8_t paths;			     /* mode extended: UDP source ports; 0: its own */
-	bool v6, vlan;			     /* how we send */
-	bool no_contexts;		     /* the pools of all modes are empty */
-	uint32_t contexts;		     /* of each pool that has one a queue pair; 0: 1 */
-	uint32_t reorder_slots;		     /* 0: 64 */
-	uint8_t retry_cnt, timeout;	     /* 0: 3; 10 */
+	uint8_t paths;		    /* mode extended: UDP source ports; 0: default */
+	bool v6, vlan;		    /* how we send */
+	bool no_contexts;	    /* the pools of all modes are empty */
+	uint32_t contexts;	    /* size of each pool with one context per queue pair; 0: 1 */
+	uint32_t reorder_slots;	    /* 0: 64 */
+	uint8_t retry_cnt, timeout; /* 0: 3; 10 */
 	const struct ur_pacing_attr *pacing; /* NULL: none */
 	const struct ur_adm_attr *admission; /* NULL: plain */
 	struct ur_adm_agreed agreed;
@@ -73,48 +73,47 @@ struct end {
 
 struct end *end_new(struct end_attr attr);
 void end_free(struct end *e);
-/* Another QP that is as `qp`. What follows concerns `qp` alone, unless a packet says another. */
+/* Adds a QP like `qp`. All other functions concern `qp`, unless a packet names another QP. */
 struct ur_qp *end_add_qp(struct end *e);
 #define END(...) end_new((struct end_attr){__VA_ARGS__})
 
-/* ---- the peer ---- */
+/* ---- as the peer ---- */
 
-/* A packet of the peer to our QP. A WRITE or READ names the whole buffer's start and `payload_len`.
- */
+/* A packet from the peer to our QP. A WRITE or READ has the start of the buffer and `payload_len`. */
 struct ur_packet end_packet(struct end *e, uint8_t opcode, uint32_t psn, uint16_t payload_len);
-/* Makes the frame and hands it in. */
+/* Makes the frame and passes it to the engine. */
 enum ur_drop end_in(struct end *e, struct ur_packet p);
-/* The two in one. */
+/* end_packet() and end_in() in one call. */
 enum ur_drop end_recv(struct end *e, uint8_t opcode, uint32_t psn, uint16_t payload_len);
-/* An acknowledgement with that syndrome and MSN. */
+/* Passes in an acknowledgement with this syndrome and MSN. */
 enum ur_drop end_ack(struct end *e, uint32_t psn, uint8_t syndrome, uint32_t msn);
-/* The next packet we send, NULL when there is none. Good until the next call. */
+/* The next packet that we send, valid until the next call; NULL if there is none. */
 const struct ur_packet *end_out(struct end *e);
-/* Fails unless the next packet is this one; returns it. */
+/* Fails unless the next packet has this opcode and PSN; returns it. */
 const struct ur_packet *end_expect(struct end *e, uint8_t opcode, uint32_t psn);
-/* The next packet is an acknowledgement with this syndrome (credits masked for ACKs). */
+/* The next packet must be an ACK of this PSN. */
 void end_expect_ack(struct end *e, uint32_t psn);
 void end_expect_nak(struct end *e, uint32_t psn, uint8_t syndrome);
 void end_expect_silence(struct end *e);
-/* Sends whatever there is to send; returns how many packets. */
+/* Sends everything that can be sent; returns the number of packets. */
 unsigned end_drain(struct end *e);
 
-/* ---- the application ---- */
+/* ---- as the application ---- */
 
-/* A receive of one segment at buf + off. */
+/* Posts a receive of one segment at buf + off. */
 void end_post_recv(struct end *e, uint64_t id, uint32_t off, uint32_t len);
 /* A request for [off, off + len) of the buffer; wr_id is `id`. */
 struct ibv_send_wr end_wr(struct end *e, uint64_t id, enum ibv_wr_opcode opcode);
 int end_post(struct end *e, struct ibv_send_wr wr, uint32_t off, uint32_t len);
 /* Posts a signalled request of `len` bytes. */
 void end_send(struct end *e, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len);
-/* The next completion, which must be there and be this one. */
+/* The next completion, which must have this id and status. */
 struct ibv_wc end_expect_wc(struct end *e, uint64_t id, enum ibv_wc_status status);
 void end_expect_no_wc(struct end *e);
-/* How often the event was raised. */
+/* Number of times that the event was raised. */
 unsigned end_async(const struct end *e, enum ibv_event_type type);
 int end_modify(struct end *e, enum ibv_qp_state state, struct ibv_qp_attr attr, int mask);
-/* Lets time pass and timers expire. */
+/* Advances the time; timers expire. */
 void end_sleep(struct end *e, uint64_t ns);
 const struct ur_counters *end_counters(struct end *e);
 

@@ -43,7 +43,7 @@ Test(ext_completer, epsn_of_what_was_never_sent_is_stale)
 	cr_assert_eq(xend_ack(e, 1000 - (1 << 22) - 1, 0x1f, 1, stamp[0]), UR_DROP_PSN_STALE);
 	cr_assert_eq(xend_ack(e, 1003, 0x61, 1, stamp[0]), UR_DROP_PSN_STALE);
 	end_expect_no_wc(e);
-	/* An old one is nothing new, but no harm. */
+	/* An old ACK has no effect. */
 	cr_assert_eq(xend_ack(e, 900, 0x1f, 1, stamp[0]), UR_DROP_NONE);
 	end_expect_no_wc(e);
 	cr_assert_eq(e->qp->state, IBV_QPS_RTS);
@@ -52,7 +52,7 @@ Test(ext_completer, epsn_of_what_was_never_sent_is_stale)
 
 /* ---- round trips ---- */
 
-/* Every packet of `cnt` SENDs is answered 1 us after it left: a round trip of 63 stamps. */
+/* Answers every packet of `cnt` SENDs 1 us after it was sent: a round trip of 63 stamps. */
 static void answer_at_once(struct end *e, unsigned cnt)
 {
 	for (unsigned i = 0; i < cnt; i++) {
@@ -90,7 +90,7 @@ Test(ext_completer, answers_that_come_again_are_no_round_trips)
 		cr_assert_eq(xend_ack(e, 1008, 0x1f, 8, last), UR_DROP_NONE);
 	}
 	expect_short_trips(e);
-	/* With something in flight, and its own answer counts. */
+	/* With a packet in flight, whose own answer counts. */
 	end_send(e, 8, IBV_WR_SEND, 4);
 	cr_assert_not_null(xend_out(e));
 	e->now_ns += 800000;
@@ -147,7 +147,7 @@ Test(ext_completer, round_trips_are_measured_across_the_wrap_of_stamps_and_after
 					    69000000000, 104000000000, 1000000000000};
 	struct end *e = XEND();
 
-	/* The packet leaves 13 stamps before the wrap, the answer comes 50 behind it. */
+	/* The packet is sent 13 stamps before the wrap, and the answer arrives 50 after it. */
 	e->now_ns = ((UINT64_C(2) << 32) - 75) << 4;
 	answer_at_once(e, 1);
 	cr_assert_eq(e->out.xth.stamp, 0xfffffff3u);
@@ -165,7 +165,7 @@ Test(ext_completer, round_trips_are_measured_across_the_wrap_of_stamps_and_after
 	xend_free(e);
 }
 
-/* EXT-SEL-RTT-02: seen from behind a pause, they are younger than the newest. */
+/* EXT-SEL-RTT-02: after a pause, old stamps look newer than the newest one. */
 Test(ext_completer, answers_from_before_a_pause_are_no_round_trips)
 {
 	struct end *e = XEND();
@@ -184,7 +184,7 @@ Test(ext_completer, answers_from_before_a_pause_are_no_round_trips)
 	xend_free(e);
 }
 
-/* EXT-SEL-RTT-02: a sample that cannot be is used up as well. */
+/* EXT-SEL-RTT-02: an impossible sample also consumes its stamp. */
 Test(ext_completer, answer_that_was_kept_longer_than_it_was_away_counts_never)
 {
 	struct end *e = XEND();
@@ -292,10 +292,10 @@ Test(ext_completer, credits_count_from_the_last_message_complete)
 	cr_assert_eq(xend_ack(e, 1001, 2, 1, stamp[0]), UR_DROP_NONE);
 	cr_assert(e->qp->req.flow_control);
 	cr_assert_eq(e->qp->req.lsn, 3);
-	/* One that was overtaken takes nothing back, */
+	/* An ACK that was overtaken takes no credit back, */
 	cr_assert_eq(xend_ack(e, 1000, 1, 0, stamp[0]), UR_DROP_NONE);
 	cr_assert_eq(e->qp->req.lsn, 3);
-	/* and gives nothing, nor does it end the counting. EXT-COMP-CREDIT-02 */
+	/* and gives none; credits still count. EXT-COMP-CREDIT-02 */
 	cr_assert_eq(xend_ack(e, 1000, 30, 0, stamp[0]), UR_DROP_NONE);
 	cr_assert_eq(xend_ack(e, 1001 - (1 << 22), 30, 0, stamp[0]), UR_DROP_NONE);
 	cr_assert_eq(e->qp->req.lsn, 3);
@@ -485,7 +485,7 @@ Test(ext_completer, response_that_came_before_writes_nothing)
 	memset(e->buf, 0, 1024);
 	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, stamp), UR_DROP_PSN_STALE);
 	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_PSN_STALE);
-	/* Not even one of another length does harm. */
+	/* A response of another length has no effect either. */
 	cr_assert_eq(xend_read(e, 1, 0, 1000, 255, stamp), UR_DROP_PSN_STALE);
 	for (unsigned i = 0; i < 1024; i++)
 		cr_assert_eq(e->buf[i], 0);
@@ -606,7 +606,7 @@ Test(ext_completer, answers_that_waited_for_a_lost_request_are_not_lost)
 		cr_assert_not_null(xend_out(e));
 		stamp[i] = e->out.xth.stamp;
 	}
-	/* The first request is lost; a probe finds out. */
+	/* The first request is lost; a probe detects this. */
 	while (!e->qp->xreq.probe)
 		xend_wait(e);
 	xend_expect(e, UR_EXT_PROBE, 1003);

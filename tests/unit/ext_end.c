@@ -59,7 +59,7 @@ const struct ur_packet *xend_out(struct end *e)
 	ur_qp_act(e->qp);
 	check(e);
 	cr_assert(ready || !made);
-	/* No turn is for nothing. */
+	/* There must be no blind visit. */
 	cr_assert(!ready || made || cur != e->qp->req.cur || e->qp->req.local_err ||
 		  e->qp->state == IBV_QPS_ERR);
 	if (!made)

@@ -9,26 +9,26 @@
 #include "transport/rc/ext.h"
 
 /*
- * The peer of an extended responder. It makes the packets of messages, in order, and hands them in
- * in any order the test likes, straight to the responder; what the responder sends comes back
- * decoded. Messages are numbered from 1, whatever the first PSN. The invariants are asserted after each step.
+ * The peer of an extended responder. It makes the packets of messages in order and passes them
+ * directly to the responder, in any order. Packets of the responder are returned decoded. Messages
+ * are numbered from 1, whatever the first PSN is. The invariants are asserted after each step.
  */
 #define PEER_CONTEXTS 2
 #define PEER_ANSWERS  8
 #define PEER_MTU      END_MTU
-#define PEER_BYTES    (1u << 20) /* payload of all messages of a test together */
+#define PEER_BYTES    (1u << 20) /* total payload of a test */
 #define PEER_PACKETS  4096
 
 struct peer {
 	struct end *e;
 	struct ur_qp *qp;
-	uint32_t psn, ssn, rwqen; /* of the next packet, message, receive */
+	uint32_t psn, ssn, rwqen; /* number of the next packet, message, receive */
 	uint32_t stamp;
-	/* The packets of all messages made, by PSN from the first. */
+	/* The packets of all messages, by PSN from the first. */
 	uint32_t first;
 	struct ur_packet p[PEER_PACKETS];
 	unsigned cnt;
-	uint8_t *bytes; /* PEER_BYTES, of which `used` are given out */
+	uint8_t *bytes; /* PEER_BYTES, of which `used` are in use */
 	uint32_t used;
 	uint8_t seed;
 	void *pool;
@@ -89,7 +89,7 @@ static inline struct ur_packet *peer_add(struct peer *x, uint8_t opcode, uint32_
 
 enum { FIRST, MIDDLE, LAST, ONLY };
 
-/* Opcodes of a SEND, a WRITE, and how one ends that has something to tell. */
+/* Opcodes of SENDs and WRITEs by the kind of their last packet. */
 enum end_kind { PLAIN, IMM, INV };
 
 static inline uint8_t data_opcode(bool send, unsigned where, enum end_kind end)
@@ -106,7 +106,7 @@ static inline uint8_t data_opcode(bool send, unsigned where, enum end_kind end)
 	return end == PLAIN || where < LAST ? plain[send][where] : told[send][end][where - LAST];
 }
 
-/* A SEND, or a WRITE to buf + off, of `len` bytes; returns its first packet. */
+/* Makes a SEND, or a WRITE to buf + off, of `len` bytes; returns its first packet. */
 static inline struct ur_packet *peer_data(struct peer *x, bool send, uint32_t off, uint32_t len,
 					  enum end_kind end, uint32_t arg)
 {
@@ -150,7 +150,7 @@ static inline struct ur_packet *peer_fetch_add(struct peer *x, uint32_t off, uin
 	return p;
 }
 
-/* One request of a READ; `last`: of its message. */
+/* Makes one request of a READ; `last`: the last one of its message. */
 static inline struct ur_packet *peer_read(struct peer *x, uint32_t off, uint32_t len,
 					  uint32_t offset, bool last)
 {
@@ -223,8 +223,7 @@ static inline const struct ur_packet *peer_expect(struct peer *x, uint8_t opcode
 	return p;
 }
 
-/* An ACK of everything before `epsn` or, with what arrived beyond, a sequence NAK; or another NAK.
- */
+/* Expects an ACK of everything before `epsn`, or a sequence NAK with a bitmap, or another NAK. */
 static inline const struct ur_packet *peer_expect_ack(struct peer *x, uint32_t epsn)
 {
 	const struct ur_packet *p = peer_expect(x, UR_EXT_ACKNOWLEDGE, (epsn - 1) & UR_PSN_MASK);
@@ -266,7 +265,7 @@ static inline unsigned peer_contexts(const struct peer *x)
 	return PEER_CONTEXTS - x->qp->core->ooo.free_cnt;
 }
 
-/* The bytes of packet `p` lie at buf + off. */
+/* True if the bytes of packet `p` are at buf + off. */
 static inline bool peer_is_at(const struct peer *x, const struct ur_packet *p, uint32_t off)
 {
 	return memcmp(x->e->buf + off, p->payload, p->payload_len) == 0;

@@ -98,7 +98,7 @@ Test(ext_responder, packets_of_a_write_may_come_in_any_order)
 	any_order(false, IMM);
 }
 
-/* EXT-RESP-PLACE-01: the memory is that of in-order execution. */
+/* EXT-RESP-PLACE-01: memory ends as after in-order execution. */
 Test(ext_responder, overlapping_writes_end_as_in_order)
 {
 	unsigned idx[4] = {0, 1, 2, 3};
@@ -363,7 +363,7 @@ Test(ext_responder, rnr_nak_that_has_not_left_becomes_an_ack)
 	peer_free(x);
 }
 
-/* EXT-RESP-RECV-01: the second packet binds the first receive, too. */
+/* EXT-RESP-RECV-01: the second packet also binds the first receive. */
 Test(ext_responder, early_send_binds_the_receives_before_its_own)
 {
 	struct ur_srq srq;
@@ -405,7 +405,7 @@ Test(ext_responder, srq_that_runs_dry_gives_nothing_rather_than_half)
 	cr_assert_eq(peer_in(x, t), UR_DROP_RNR);
 	cr_assert_eq(ur_wq_head(&srq.rq), 0);
 	cr_assert_eq(peer_contexts(x), 0);
-	/* What another queue pair takes in between is gone; the rest is for this one. */
+	/* Another queue pair takes some in between; the rest is for this one. */
 	cr_assert_eq(peer_in(x, s), UR_DROP_NONE);
 	end_post_recv(x->e, 2, 0, 100);
 	cr_assert_eq(peer_in(x, t), UR_DROP_NONE);
@@ -464,7 +464,7 @@ Test(ext_responder, two_queue_pairs_share_an_srq_that_runs_dry)
 	free(srq.rq.ring);
 }
 
-/* EXT-RESP-RECV-01: the message under way keeps its receive when the gap behind it closes. */
+/* EXT-RESP-RECV-01: a message in progress keeps its receive when the gap after it closes. */
 Test(ext_responder, bound_receive_outlives_the_context)
 {
 	struct ur_srq srq;

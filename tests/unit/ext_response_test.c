@@ -24,7 +24,7 @@ Test(ext_response, nak_tells_what_came_beyond_the_gap)
 	p = peer_expect_nak(x, 100, 0x60);
 	cr_assert_eq(p->payload_len, 8);
 	cr_assert_eq(memcmp(p->payload, (uint8_t[]){0x09, 0, 0, 0, 0x40, 0, 0, 0}, 8), 0);
-	/* The hole that is left moves the bitmap. */
+	/* The remaining gap moves the bitmap. */
 	peer_in(x, &w[0]);
 	p = peer_expect_nak(x, 102, 0x60);
 	cr_assert_eq(p->xaeth.epsn.v, 102);
@@ -60,7 +60,7 @@ Test(ext_response, what_follows_the_newest_early_packet_is_acknowledged_on_reque
 	w[4].bth.ackreq = true;
 	peer_in(x, &w[4]);
 	peer_expect_nak(x, 100, 0x60);
-	/* A second hole, and one that is filled late, are news. */
+	/* A second gap, and one that is filled late, are acknowledged. */
 	peer_in(x, &w[6]);
 	peer_expect_nak(x, 100, 0x60);
 	peer_in(x, &w[5]);
@@ -145,7 +145,7 @@ Test(ext_response, read_of_nothing_is_answered)
 	struct peer *x = PEER();
 	struct ur_packet *r = peer_read(x, 0, 0, 0, true);
 
-	r->reth.rkey = 1; /* nobody checks */
+	r->reth.rkey = 1; /* not checked */
 	peer_in(x, r);
 	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_ONLY, 100)->payload_len, 0);
 	peer_free(x);
@@ -161,7 +161,7 @@ Test(ext_response, first_answers_leave_in_order_and_repeats_before_them)
 	peer_in(x, a);
 	peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
 	cr_assert_eq(x->qp->core->cnt.retransmitted_responses, 0);
-	/* In the middle of an answer, which goes on where it was. */
+	/* In the middle of a response, which continues where it was. */
 	again = *r;
 	again.reth.length = 256;
 	peer_in(x, &again);
@@ -210,7 +210,7 @@ Test(ext_response, repeats_take_no_room_from_first_answers)
 	cr_assert_eq(peer_in(x, &r[0]), UR_DROP_DUP_UNKNOWN);
 	cr_assert_eq(peer_in(x, &r[1]), UR_DROP_NONE);
 	cr_assert_eq(peer_in(x, &r[2]), UR_DROP_NONE);
-	/* One more than was agreed. */
+	/* One more than agreed. */
 	cr_assert_eq(peer_in(x, &r[3]), UR_DROP_RESOURCES);
 	cr_assert_eq(x->qp->state, IBV_QPS_ERR);
 	for (unsigned i = 0; i < 4; i++)
@@ -239,8 +239,7 @@ Test(ext_response, probe_is_answered_behind_the_answers_before_it)
 	cr_assert_eq(peer_expect_ack(x, 103)->xaeth.echo, w->xth.stamp);
 	peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
 	peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100);
-	/* A repeat that was asked for later goes first, but is not waited for instead of the rest.
-	 */
+	/* A later repetition is answered first, without delaying the rest. */
 	peer_in(x, r);
 	peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
 	peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100);

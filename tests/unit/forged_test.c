@@ -6,13 +6,13 @@
 #include "transport/mode.h"
 
 /*
- * What a stranger can do that knows the addresses and the QPN of a connection, and no PSN: it sends
- * requests that need no key, and guesses. Counted is how many it sends until one of them is taken
- * for the peer's. docs/security.md has the figures that this prints.
+ * The power of an attacker that knows the addresses and the QPN of a connection, but no PSN. It
+ * sends requests that need no key, and guesses. The test counts the requests until one of them is
+ * accepted. docs/security.md has the figures that this test prints.
  */
 #define PSNS   (UR_PSN_MASK + 1)
 #define SEEDS  8
-#define WINDOW 512 /* packets in flight, as [transport] window has it by default */
+#define WINDOW 512 /* packets in flight, the default of [transport] window */
 
 static uint64_t mix(uint64_t x)
 {
@@ -33,7 +33,7 @@ static struct ur_packet forged(struct end *e, uint8_t opcode)
 	return p;
 }
 
-/* One was executed, or will be, or the connection is dead. */
+/* True if a forged request was executed, or will be, or has ended the connection. */
 static bool is_fooled(const struct end *e, struct ur_psn epsn)
 {
 	const struct ur_qp *qp = e->qp;
@@ -45,8 +45,8 @@ static bool is_fooled(const struct end *e, struct ur_psn epsn)
 }
 
 /*
- * A scan of all PSNs from anywhere on: of each `stride`, the first `run`. Returns how many packets
- * it took.
+ * Scans all PSNs from a random one on: of each `stride`, the first `run`. Returns the number of
+ * packets needed.
  */
 static uint32_t scan(enum ur_mode mode, uint64_t seed, uint32_t stride, uint32_t run)
 {
@@ -104,8 +104,7 @@ Test(forged, scan_of_psns_takes_a_tenth_of_go_back_n_at_least)
 	}
 }
 
-/* The same for the answers to a READ that fills the window: until bytes of the stranger's are in
- * it. */
+/* The same for responses to a READ that fills the window, until forged bytes are in its memory. */
 static uint32_t scan_read(enum ur_mode mode, uint64_t seed, uint32_t stride, uint32_t run)
 {
 	uint32_t psn = (uint32_t)mix(seed + 3) & UR_PSN_MASK, from = (uint32_t)mix(seed + 98),
@@ -153,8 +152,7 @@ Test(forged, forging_what_a_read_brings_takes_a_tenth_of_go_back_n_at_least)
 	}
 }
 
-/* EXT-RESP-NUMBERS-01. Beyond ePSN both numbers have to be right: as many pairs of 2^48 as counted.
- */
+/* EXT-RESP-NUMBERS-01. Beyond ePSN both numbers must be right: counts the valid ones of 2^48 pairs. */
 Test(forged, extended_packet_has_to_guess_its_ssn_too)
 {
 	static const uint8_t opcodes[] = {UR_EXT_WRITE_ONLY, UR_EXT_READ_REQUEST, UR_EXT_SEND_ONLY};
@@ -181,7 +179,7 @@ Test(forged, extended_packet_has_to_guess_its_ssn_too)
 				if (taken[i])
 					ur_ext_early_give(e->qp);
 			}
-			/* It may be any message from the next one on. */
+			/* It may belong to any message from the next one on. */
 			cr_assert(taken[0] && taken[1]);
 			for (unsigned i = 2; i < 8; i++)
 				cr_assert(!taken[i], "%u ahead, %u messages later", ahead,
@@ -195,7 +193,7 @@ Test(forged, extended_packet_has_to_guess_its_ssn_too)
 	}
 }
 
-/* EXT-SSN-01: that a connection is young tells nothing of its numbers. */
+/* EXT-SSN-01: the numbers of a new connection are not predictable. */
 Test(forged, ssn_of_a_young_connection_is_as_unknown_as_its_psn)
 {
 	for (uint64_t seed = 0; seed < 100; seed++) {

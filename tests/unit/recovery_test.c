@@ -30,7 +30,7 @@ static void expect(uint32_t una, uint32_t nxt, uint32_t max)
 	cr_expect_eq(r.max.v, max, "max %#x, not %#x", r.max.v, max);
 }
 
-/* The expected failure of the deadline that runs now. */
+/* Lets the current deadline expire. */
 static enum ur_recovery_verdict expire(void)
 {
 	return ur_recovery_on_timer(&r, ur_recovery_deadline(&r), &timeout);
@@ -115,7 +115,7 @@ Test(recovery, a_burst_of_stale_responses_rewinds_once)
 	for (unsigned i = 0; i < 20; i++)
 		cr_assert_eq(ur_recovery_gap(&r, 13 + i), UR_RECOVERY_IGNORE);
 	expect(0xfffffe, 0x000001, 0x000004);
-	cr_assert_eq(r.retry.retries, 7, "who sends a NAK lives");
+	cr_assert_eq(r.retry.retries, 7, "a peer that sends NAKs is alive");
 }
 
 Test(recovery, a_second_loss_after_progress_rewinds_again)
@@ -518,7 +518,7 @@ static void start_selective(uint32_t first)
 	ur_recovery_select(&r);
 }
 
-/* una goes again because of a NAK. */
+/* Sends una again because of a NAK. */
 static void repeat(uint64_t now_ns)
 {
 	cr_assert_eq(ur_recovery_gap(&r, now_ns), UR_RECOVERY_REPEAT);
@@ -600,7 +600,7 @@ Test(recovery, what_an_earlier_pass_caused_rewinds_nothing)
 	send(8, 10000);
 	cr_assert_eq(ur_recovery_gap(&r, 15000), UR_RECOVERY_REWIND);
 	send(8, 15000);
-	/* 1 was only late: the peer takes it and reports 2, which has just been sent again. */
+	/* 1 was only late: the peer accepts it and reports 2, which has just been sent again. */
 	ur_recovery_on_ack(&r, ur_psn(2), 15500);
 	cr_assert_eq(ur_recovery_gap(&r, 15500), UR_RECOVERY_IGNORE);
 	expect(2, 9, 9);
@@ -623,7 +623,7 @@ Test(recovery, what_is_missing_and_was_sent_last_is_reported_by_an_earlier_pass)
 	expect(2, 3, 9);
 }
 
-/* [una, max) is lost, found out and acknowledged, after `run` packets that got through. */
+/* After `run` delivered packets, [una, max) is lost, detected and acknowledged. */
 static void lose_after(uint32_t run, uint64_t *now_ns)
 {
 	uint32_t una = r.una.v;

@@ -20,7 +20,7 @@ static void stop(void)
 
 TestSuite(reorder_requester, .init = start, .fini = stop);
 
-/* WRITEs of one packet each, ids from their PSN on, sent. */
+/* Sends WRITEs of one packet each, with their PSNs as ids. */
 static void writes(uint32_t first, unsigned cnt)
 {
 	for (unsigned i = 0; i < cnt; i++) {
@@ -36,7 +36,7 @@ static void expect_completions(uint32_t first, unsigned cnt)
 	end_expect_no_wc(e);
 }
 
-/* A round trip is measured: the queue pair knows how long an answer takes. 1000 is acknowledged. */
+/* Measures a round trip, so that the queue pair knows the delay of an answer. Acknowledges 1000. */
 static void measure(void)
 {
 	writes(1000, 1);
@@ -50,7 +50,7 @@ static void expect_repeat(uint32_t psn)
 	cr_assert(end_expect(e, UR_RC_WRITE_ONLY, psn)->bth.ackreq);
 }
 
-/* Makes the peer known: 1001 is lost, 1002 and 1003 arrive. */
+/* Lets the requester learn the peer's mode: 1001 is lost, 1002 and 1003 arrive. */
 static void find_out(bool buffers)
 {
 	measure();
@@ -116,8 +116,8 @@ Test(reorder_requester, to_a_peer_that_goes_back_n_everything_goes_again_at_once
 }
 
 /*
- * REORDER-PEER-02. 1001 is only late: a peer that goes back N takes it and what follows it in
- * order, and has dropped the packet that told of the gap.
+ * REORDER-PEER-02. 1001 is only late: a peer with go-back-N accepts it and the following packets in
+ * order, and has dropped the packet that revealed the gap.
  */
 Test(reorder_requester, a_late_packet_does_not_show_that_the_peer_buffers)
 {
@@ -152,8 +152,7 @@ Test(reorder_requester, a_nak_beyond_a_missing_response_is_remembered)
 	expect_completions(1006, 2);
 }
 
-/* A READ request that was sent again is answered, and nothing follows: the next was dropped as
- * well. */
+/* A repeated READ request is answered and nothing follows: the next one was dropped as well. */
 Test(reorder_requester, a_read_that_goes_back_n_dropped_is_asked_for_behind_the_answer_before)
 {
 	find_out(false);
@@ -230,7 +229,7 @@ Test(reorder_requester, a_repair_that_an_ack_makes_moot_is_not_sent)
 	expect_completions(1004, 2);
 }
 
-/* A NAK behind a probe takes the hold of that probe away even if its own repair is moot. */
+/* A NAK after a probe ends the wait for the probe, even if its own repair is no longer needed. */
 Test(reorder_requester, the_wait_for_a_probe_ends_with_the_probe)
 {
 	measure();
@@ -421,7 +420,7 @@ Test(reorder_requester, an_ack_beyond_a_missing_response_is_not_forgotten)
 	expect_completions(1000, 3);
 }
 
-/* RC-COMP-IMPLIED-01, REORDER-READ-02: the answer may be late only. */
+/* RC-COMP-IMPLIED-01, REORDER-READ-02: the response may only be late. */
 Test(reorder_requester, an_ack_with_a_psn_of_a_read_does_not_complete_it)
 {
 	post_read(1000, 2);
@@ -483,7 +482,7 @@ Test(reorder_requester, an_early_response_that_no_read_asked_for_writes_nothing)
 	cr_assert_null(e->qp->gbn.gap);
 }
 
-/* REORDER-BELIEF-02: many may be lost in a row; what one stranger's guess says is not taken. */
+/* REORDER-BELIEF-02: many packets may be lost in a row, but a single forged packet is not accepted. */
 Test(reorder_requester, a_response_far_beyond_all_others_is_believed_with_seven_more)
 {
 	end_send(e, 1000, IBV_WR_RDMA_READ, 32 * 256);

@@ -3,10 +3,10 @@
 
 #include "end.h"
 
-/* The responder of a queue pair of mode reorder; ePSN is 100, PMTU 256, patience 3 packets, 100 us.
+/* The responder of a queue pair of mode reorder; ePSN is 100, PMTU 256, reordering window 3 packets or 100 us.
  */
-#define PATIENCE_NS UINT64_C(100000)
-#define SEQ_NAK	    (UR_SYNDROME_NAK | UR_NAK_PSN_SEQ)
+#define REORDER_NS UINT64_C(100000)
+#define SEQ_NAK	   (UR_SYNDROME_NAK | UR_NAK_PSN_SEQ)
 
 static struct end *e;
 
@@ -102,7 +102,7 @@ Test(reorder, a_copy_of_what_is_kept_is_dropped)
 	end_expect_ack(e, 101);
 }
 
-/* REORDER-CONFLICT-01: neither of the two is believed, whatever differs. */
+/* REORDER-CONFLICT-01: neither of the two is accepted, whatever differs. */
 Test(reorder, packets_that_claim_one_psn_and_differ_are_both_dropped)
 {
 	static uint8_t bytes[16];
@@ -149,7 +149,7 @@ Test(reorder, packets_that_claim_one_psn_and_differ_are_both_dropped)
 		cr_assert_eq(e->qp->state, IBV_QPS_RTS);
 	}
 	end_drain(e);
-	/* What came for 102 is asked for. */
+	/* The packet that arrived for 102 was dropped and is requested again. */
 	write_at(100, false);
 	cr_assert(is_placed(101));
 	end_expect_ack(e, 101);
@@ -173,7 +173,7 @@ Test(reorder, forged_packet_that_was_alone_leaves_nothing_behind)
 	end_expect_ack(e, 101);
 }
 
-/* A repetition asks for an answer where the first transmission did not. */
+/* A retransmission has AckReq although the first transmission did not. */
 Test(reorder, copy_of_what_is_kept_may_ask_for_an_ack)
 {
 	write_at(101, false);
@@ -182,7 +182,7 @@ Test(reorder, copy_of_what_is_kept_may_ask_for_an_ack)
 	end_expect_ack(e, 101);
 }
 
-/* REORDER-BELIEF-01: the peer goes on in order; what was forged beyond has come to nothing. */
+/* REORDER-BELIEF-01: the peer continues in order, and the forged packet has no effect. */
 Test(reorder, packet_far_from_all_others_is_not_executed)
 {
 	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100 + UR_REORDER_NEAR, 0);
@@ -214,7 +214,7 @@ Test(reorder, packets_close_to_one_another_are_executed)
 	cr_assert_eq(end_counters(e)->early_disbelieved, 0);
 }
 
-/* REORDER-BELIEF-01: a burst of losses, and what follows it. */
+/* REORDER-BELIEF-01: a burst of losses, and the packets that follow it. */
 Test(reorder, packets_beyond_a_burst_of_losses_are_executed_when_there_are_many)
 {
 	end_free(e);
@@ -258,7 +258,7 @@ Test(reorder, three_later_packets_make_a_hole_a_loss)
 Test(reorder, a_hole_that_stays_open_for_long_is_a_loss)
 {
 	write_at(101, false);
-	end_sleep(e, PATIENCE_NS - 10000);
+	end_sleep(e, REORDER_NS - 10000);
 	end_expect_silence(e);
 	end_sleep(e, 20000);
 	end_expect_nak(e, 100, SEQ_NAK);
@@ -311,7 +311,7 @@ Test(reorder, a_needless_nak_widens_the_reordering_window)
 		write_at(psn, false);
 	end_expect_nak(e, 100, SEQ_NAK);
 	write_at(100, false); /* the original, late */
-	write_at(100, true);  /* what the NAK brought */
+	write_at(100, true);  /* the retransmission caused by the NAK */
 	end_drain(e);
 	for (uint32_t psn = 105; psn < 110; psn++)
 		write_at(psn, false);
