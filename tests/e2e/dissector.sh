@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What tshark shows with docs/wireshark/uroce.lua: every field of extended mode, and the ICRC of every
+# The output of tshark with docs/wireshark/uroce.lua: every field of extended mode, and the ICRC of every
 # RoCEv2 packet.
 # Usage: dissector.sh SOURCE-DIRECTORY PATH-OF-UROCE-PCAP PATH-OF-EXT_CAPTURE
 set -u
@@ -11,7 +11,7 @@ tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' INT TERM HUP
 failed=0
-# Nobody's preferences and plugins.
+# Without the user's preferences and plugins.
 export HOME="$tmp" XDG_CONFIG_HOME="$tmp" WIRESHARK_CONFIG_DIR="$tmp/config"
 unset WIRESHARK_PLUGIN_DIR
 
@@ -131,7 +131,7 @@ shows 'frame.number in {10, 24}' 'uroce.ssn uroce.rwqen uroce.va uroce.icrc.stat
 shark "$tmp/ext.pcap" -o uroce.verify_icrc:FALSE -Y 'uroce.icrc.status != "unverified"' >"$tmp/got"
 [ ! -s "$tmp/got" ] || fails "verified although switched off" "$tmp/got"
 
-# The packets of a foreign stack: the same verdicts as uroce-pcap's, packet by packet.
+# Packets of another stack: the same verdicts as those of uroce-pcap, packet by packet.
 mergecap -a -w "$tmp/golden.pcap" -F pcap "$source"/tests/golden/*.pcap || fails "mergecap"
 "$pcap_tool" "$tmp/golden.pcap" | sed 's/.*icrc ok$/good/; s/.*ICRC WRONG.*/bad/; s/.*MALFORMED.*/-/
 	s/^[-0-9.]* - .*//' >"$tmp/want"

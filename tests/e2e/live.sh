@@ -53,7 +53,7 @@ shows client "^10\.77\.0\.1 +9 +[0-9]+ +(throttled|closed) +$number +$number +$n
 	"row of the destination"
 narrow
 stop_server
-echo "a slow destination: delays, gap, rate and who waits"
+echo "a slow destination: delays, gap, rate and waiting queue pairs"
 
 start_server "${server_a[@]}" --set admission.mode=intelligent --live --live-interval 0.5
 expect 0 "${client_b[@]}" --set admission.mode=intelligent --srq --op send --qps 8 --size 1K --receives 2 \

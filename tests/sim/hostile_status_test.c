@@ -263,7 +263,7 @@ static void deaf_send(struct deaf *d)
 }
 
 /* A NOTIFY, and an answer with status: granted, class A, receives available. */
-static void expect_deaf(struct deaf *d, enum ur_drop want, const char *what)
+static void expect_ignored(struct deaf *d, enum ur_drop want, const char *what)
 {
 	const struct ur_asth asth = {.queue_class = UR_ADM_CLASS_A, .granted = true, .room = 9};
 	struct ur_packet p = forged_word(&d->a, UR_EXT_NOTIFY, asth);
@@ -282,19 +282,19 @@ Test(hostile_admission, in_other_states_statuses_are_ignored)
 	struct deaf *d = deaf_new(UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, told);
 
 	for (unsigned twice = 0; twice < 2; twice++) {
-		expect_deaf(d, UR_DROP_QP_STATE, "reset");
+		expect_ignored(d, UR_DROP_QP_STATE, "reset");
 		sim_qp_to_init(&d->a);
 		sim_qp_to_init(&d->b);
-		expect_deaf(d, UR_DROP_QP_STATE, "init");
+		expect_ignored(d, UR_DROP_QP_STATE, "init");
 		sim_qp_to_rtr(&d->a, &d->b);
 		sim_qp_to_rtr(&d->b, &d->a);
-		expect_deaf(d, UR_DROP_QP_STATE, "ready to receive");
+		expect_ignored(d, UR_DROP_QP_STATE, "ready to receive");
 		sim_qp_to_rts(&d->a);
 		sim_qp_to_rts(&d->b);
 		deaf_send(d);
 		cr_assert_eq(sim_qp_modify(&d->a, IBV_QPS_ERR, 0, NULL), 0);
 		cr_assert_eq(sim_qp_modify(&d->b, IBV_QPS_ERR, 0, NULL), 0);
-		expect_deaf(d, UR_DROP_QP_STATE, "error");
+		expect_ignored(d, UR_DROP_QP_STATE, "error");
 		cr_assert_eq(sim_qp_modify(&d->a, IBV_QPS_RESET, 0, NULL), 0);
 		cr_assert_eq(sim_qp_modify(&d->b, IBV_QPS_RESET, 0, NULL), 0);
 	}
@@ -327,14 +327,14 @@ Test(hostile_admission, who_agreed_on_nothing_hears_no_notify)
 		struct deaf *d = deaf_new(cases[i].mode, cases[i].worker, cases[i].agreed);
 
 		sim_qp_connect(&d->a, &d->b);
-		expect_deaf(d, cases[i].drop, "a word for nobody");
+		expect_ignored(d, cases[i].drop, "an unexpected status");
 		deaf_send(d);
-		expect_deaf(d, cases[i].drop, "a word for nobody");
+		expect_ignored(d, cases[i].drop, "an unexpected status");
 		deaf_free(d);
 	}
 }
 
-/* ADM-CLASS-03. An answer with a status to who did not agree on one is an answer: its letter does
+/* ADM-CLASS-03. An answer with a status, without an agreement on one, is a plain answer: its class does
  * not count, and a refusal with it costs a retry as ever. */
 Test(hostile_admission, a_queue_class_without_an_agreement_is_ignored)
 {

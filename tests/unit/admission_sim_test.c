@@ -37,7 +37,7 @@ enum kind {
 struct event {
 	uint64_t at, order;
 	enum kind kind;
-	unsigned who;
+	unsigned idx;
 	uint32_t epoch; /* TIMER */
 	uint16_t generation;
 	uint8_t status, queue_class, room;
@@ -146,10 +146,10 @@ static void pump(struct sim *sim)
 		const struct sender *s =
 			(const void *)((const char *)m - offsetof(struct sender, mark));
 
-		say(sim, (struct event){.kind = CALL, .who = (unsigned)(s - sim->s)});
+		say(sim, (struct event){.kind = CALL, .idx = (unsigned)(s - sim->s)});
 	}
 	while ((p = ur_adm_pool_next_notify(&sim->pool, sim->now)))
-		say(sim, (struct event){.kind = NOTIFY, .who = (unsigned)(p - sim->peer)});
+		say(sim, (struct event){.kind = NOTIFY, .idx = (unsigned)(p - sim->peer)});
 	at = ur_adm_pool_deadline(&sim->pool);
 	if (at < sim->pool_at) {
 		sim->pool_at = at;
@@ -172,7 +172,7 @@ static void count_wait(struct sim *sim, const struct sender *s)
 
 static void request_arrives(struct sim *sim, const struct event *e)
 {
-	struct sender *s = &sim->s[e->who];
+	struct sender *s = &sim->s[e->idx];
 	bool ok = ur_adm_pool_request(&sim->pool, &s->mark, e->queue_class, sim->posted, sim->now);
 
 	if (ok) {
@@ -189,7 +189,7 @@ static void request_arrives(struct sim *sim, const struct event *e)
 		sim->refused++;
 	}
 	say(sim, (struct event){.kind = ANSWER,
-				.who = e->who,
+				.idx = e->idx,
 				.accepted = ok,
 				.queue_class = s->mark.queue_class});
 	pump(sim);
@@ -215,7 +215,7 @@ static void send(struct sim *sim, unsigned i)
 	sim->jitter = sim->jitter * 1664525 + 1013904223;
 	push(sim, (struct event){.at = sim->now + ONE_WAY_NS + (sim->jitter >> 8) % JITTER_NS,
 				 .kind = REQUEST,
-				 .who = i,
+				 .idx = i,
 				 .queue_class = s->queue_class});
 }
 
@@ -242,7 +242,7 @@ static void wake(struct sim *sim, struct ur_sst_entry *e, uint32_t n)
 	}
 }
 
-static void hear(struct sim *sim, struct ur_sst_entry *entry, const struct event *e)
+static void receive_status(struct sim *sim, struct ur_sst_entry *entry, const struct event *e)
 {
 	if (ur_sst_update(entry, e->status, e->generation, sim->now))
 		wake(sim, entry, e->room ? e->room : 1);
@@ -250,7 +250,7 @@ static void hear(struct sim *sim, struct ur_sst_entry *entry, const struct event
 
 static void answer_arrives(struct sim *sim, const struct event *e)
 {
-	struct sender *s = &sim->s[e->who];
+	struct sender *s = &sim->s[e->idx];
 
 	s->open = false;
 	s->queue_class = e->queue_class;
@@ -258,27 +258,27 @@ static void answer_arrives(struct sim *sim, const struct event *e)
 		push(sim,
 		     (struct event){.at = sim->now + sim->senders * SERVICE_NS * 10 / sim->load10,
 				    .kind = WANT,
-				    .who = e->who});
+				    .idx = e->idx});
 	else
 		push(sim,
 		     (struct event){.at = sim->now + (sim->scheme == CALLED ? FALLBACK_NS : RNR_NS),
 				    .kind = TIMER,
-				    .who = e->who,
+				    .idx = e->idx,
 				    .epoch = s->epoch});
-	hear(sim, entry_of(sim, e->who), e);
+	receive_status(sim, entry_of(sim, e->idx), e);
 	if (e->accepted)
-		wake(sim, entry_of(sim, e->who), 1);
+		wake(sim, entry_of(sim, e->idx), 1);
 }
 
 static void happen(struct sim *sim, const struct event *e)
 {
-	struct sender *s = &sim->s[e->who];
+	struct sender *s = &sim->s[e->idx];
 
 	switch (e->kind) {
 	case WANT:
 		s->wanted_at = sim->now;
 		s->waits = true;
-		try_to_send(sim, e->who);
+		try_to_send(sim, e->idx);
 		break;
 	case REQUEST:
 		request_arrives(sim, e);
@@ -288,14 +288,14 @@ static void happen(struct sim *sim, const struct event *e)
 		break;
 	case TIMER:
 		if (e->epoch == s->epoch && !s->open)
-			try_to_send(sim, e->who);
+			try_to_send(sim, e->idx);
 		break;
 	case CALL:
 		if (!s->open)
-			send(sim, e->who);
+			send(sim, e->idx);
 		break;
 	case NOTIFY:
-		hear(sim, sim->entry[e->who], e);
+		receive_status(sim, sim->entry[e->idx], e);
 		break;
 	case SERVED:
 		served(sim);
@@ -346,7 +346,7 @@ static struct result run(enum scheme scheme, unsigned senders, unsigned peers, u
 	}
 	for (unsigned i = 0; i < senders; i++)
 		push(sim,
-		     (struct event){.at = i * SERVICE_NS * 10 / load10, .kind = WANT, .who = i});
+		     (struct event){.at = i * SERVICE_NS * 10 / load10, .kind = WANT, .idx = i});
 	while (sim->heap[0].at < end) {
 		struct event e = pop(sim);
 
