@@ -33,7 +33,7 @@ struct ur_core {
 	struct ur_mem *mem; /* shared with the endpoint's other workers */
 	struct ur_wheel wheel;
 	struct ur_vl vl;     /* which lane sends next, */
-	struct ur_emux emux; /* and who in it */
+	struct ur_emux emux; /* and which queue in it */
 	struct ur_pacing pacing;
 	struct ur_dest *dests;	/* transport/dest.h */
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */

@@ -60,7 +60,7 @@ void ur_qp_update(struct ur_qp *qp)
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state)
 {
 	qp->state = (uint8_t)state;
-	/* Who posts a receive reads this after the tail, a flush reads the tail after this. */
+	/* A poster of receives reads this after it stored the tail; a flush reads the tail after this. */
 	atomic_store_explicit(&qp->posted_state, state, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
 	ur_qp_update(qp);
@@ -200,7 +200,7 @@ static void rearm_timers(struct ur_qp *qp, uint64_t now_ns)
 
 /*
  * The peer is silent because we are: what asks for an answer has not been sent yet. Its destination
- * delays it, PACE-TIMER-01, or it waits for its turn and nobody asked the peer to answer what it
+ * delays it, PACE-TIMER-01, or it waits for its turn and the peer was not asked to answer what it
  * sent last: the next packet will, and until then silence tells nothing. SCHED-SILENCE-01
  */
 static void extend_deadlines(struct ur_qp *qp, uint64_t now_ns)

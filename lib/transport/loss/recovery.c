@@ -61,7 +61,7 @@ static uint64_t rto_ns(const struct ur_recovery *r)
 }
 
 /*
- * RC-RETRY-RTO-01. It runs while an answer is awaited. Who set retry_cnt to 0 wants nothing sent
+ * RC-RETRY-RTO-01. It runs while an answer is awaited. With retry_cnt 0 nothing may be sent
  * again, and go-back-N without a sample waits for the local ACK timeout.
  */
 static void restart_rto(struct ur_recovery *r, uint64_t now_ns)

@@ -41,8 +41,8 @@ uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uin
 
 /*
  * EXT-SEL-RTT-02. Of all that was stamped up to `last`, `stamp` is younger than `newest`: it lies
- * in (newest, last]. Nothing else may be a sample once `newest` was one, or whoever repeats an old
- * answer makes round trips as long as he likes. Stamps wrap; what comes after a pause of any length
+ * in (newest, last]. Nothing else may be a sample once `newest` was one, or a peer that repeats an old
+ * answer makes round trips as long as it likes. Stamps wrap; what comes after a pause of any length
  * counts.
  */
 static inline bool ur_rtt_is_fresh(uint32_t stamp, uint32_t newest, uint32_t last)

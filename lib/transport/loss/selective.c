@@ -433,7 +433,7 @@ void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_select
 		return;
 	reset_probes(s);
 	rack(s, echo, now);
-	/* Whoever asked for the probe: this sequence had been waited for as well. */
+	/* Whichever sequence asked for the probe: this one was waited for as well. */
 	if ((int32_t)(echo - s->probe_stamp) > 0)
 		s->probe_stamp = echo;
 	detect_losses(s, env, 0, true, now_ns);

@@ -148,7 +148,7 @@ struct ur_selective_env {
 	enum ur_selective_kind kind;
 };
 
-/* window is in [1, UR_EXT_WINDOW]; seq is 0 or 1, the other is for whoever shares `tx_times`. */
+/* window is in [1, UR_EXT_WINDOW]; seq is 0 or 1, the other sequence that shares `tx_times` has the other. */
 void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, unsigned seq,
 		       struct ur_psn first, uint16_t window);
 /* Gives the context back; nothing is outstanding any more. */

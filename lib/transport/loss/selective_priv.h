@@ -6,7 +6,7 @@
 
 /*
  * Between selective.c (what happens in order, and when) and selective_rtx.c (what happens while a
- * context is held). Nobody else includes this.
+ * context is held). Nothing else includes this.
  *
  * Thread class: the QP's worker.
  */

@@ -380,7 +380,7 @@ static void atomic_answered(struct ur_qp *qp, uint32_t idx)
 	for (;;) {
 		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, ++x->atomic);
 
-		/* The others are behind a WQE that is to fail: nobody waits for them. */
+		/* The others are behind a WQE that is to fail: their answers are of no use. */
 		if (x->atomic - qp->req.head >= ur_ext_begun(qp)) {
 			x->atomic_cnt = 0;
 			return;

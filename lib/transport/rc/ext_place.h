@@ -176,7 +176,7 @@ static inline bool is_strict_end(const struct ur_qp *qp, uint32_t op)
 	return __builtin_expect(qp->strict, 0) && op & UR_OP_WRITE && op & UR_OP_LAST;
 }
 
-/* For those who poll on the end of a WRITE: its last bytes after all others. len > 0 */
+/* For applications that poll on the end of a WRITE: its last bytes after all others. len > 0 */
 static inline void put_end(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst,
 			   const uint8_t *src, uint32_t len)
 {

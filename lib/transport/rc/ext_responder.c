@@ -85,7 +85,7 @@ static void take_turn_read(struct ur_qp *qp, const struct ur_ooo_deferred *n,
 	ur_ext_response_queue(qp, &a);
 }
 
-/* EXT-RESP-ATOMIC-01: executed once; the value is remembered for who asks once more. */
+/* EXT-RESP-ATOMIC-01: executed once; the value is remembered for a repeated request. */
 static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_deferred *n,
 				       const struct ur_ooo_held *h)
 {

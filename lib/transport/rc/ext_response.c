@@ -124,7 +124,7 @@ void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)
 }
 
 /*
- * EXT-RESP-ANSWER-01. The answer that is sent next. Somebody waits for a repeat, and everything
+ * EXT-RESP-ANSWER-01. The answer that is sent next. The peer waits for a repeat, and everything
  * behind it: it does not wait in turn, not even for the end of a first answer.
  */
 static struct ur_ext_answer *head_of(const struct ur_qp *qp)
@@ -198,7 +198,7 @@ static void make_atomic_ack(struct ur_qp *qp, const struct ur_ext_answer *a, str
 	dequeue(qp, a->repeat);
 }
 
-/* RC-RESP-READ-02. A region that has gone since: fatal, but not for who asks once more. */
+/* RC-RESP-READ-02. A region that has gone since: fatal, but not for a repeated request. */
 static void refuse_read(struct ur_qp *qp, const struct ur_ext_answer *a)
 {
 	struct ur_psn psn = a->psn;

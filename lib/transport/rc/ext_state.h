@@ -18,7 +18,7 @@ struct ur_ext_requester {
 	struct ur_selective psn;     /* requests */
 	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
 	uint32_t rwqen;		     /* of the next message that consumes a receive; 24 bits */
-	uint32_t echoed;	     /* the newest that gave a round trip, of who does not spray */
+	uint32_t echoed;	     /* without spraying: the newest stamp that gave a round trip */
 	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
 	/* A probe whose stamp is no other packet's was sent and has not come back. */
 	uint32_t probe_stamp;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /*
- * For those who poll on the end of a message (docs/memory-ordering.md): a copy whose last bytes
+ * For applications that poll on the end of a message (docs/memory-ordering.md): a copy whose last bytes
  * appear after all others, by one store with release order.
  */
 

@@ -66,7 +66,7 @@ struct ur_reorder; /* the context */
 struct ur_reorder_pool {
 	SLIST_HEAD(, ur_reorder_slot) free_slots;
 	SLIST_HEAD(, ur_reorder) free_contexts;
-	/* Slots that nobody has used so far are not touched: [unused, unused + unused_cnt *
+	/* Slots that were never used are not touched: [unused, unused + unused_cnt *
 	 * stride). */
 	uint8_t *unused;
 	size_t stride; /* bytes */

@@ -63,7 +63,7 @@ static struct verdict check_resources(struct ur_qp *qp, const struct ur_packet *
 	if (p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) {
 		const struct ur_rd_res *oldest = &rsp->res[rsp->res_next];
 
-		/* A replay gives way: who asks anew has got the answer. */
+		/* A replay gives way: a peer that asks for something new has received the answer. */
 		if (!rsp->res_cnt || (oldest->queued && !oldest->replay))
 			return NAK(INV_REQ, RESOURCES);
 		return CONTINUE;

@@ -210,7 +210,7 @@ static void keep_older(struct ur_qp *qp, const struct ur_rd_res *refused)
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, kept != 0);
 }
 
-/* RC-RESP-READ-02. A region that has gone since: fatal, but not for who asks once more. */
+/* RC-RESP-READ-02. A region that has gone since: fatal, but not for a repeated request. */
 static void refuse_read(struct ur_qp *qp, struct ur_rd_res *res, struct ur_psn psn)
 {
 	if (res->replay) {

@@ -96,7 +96,7 @@ static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
 
 /*
  * What a queue pair that sprays has: its paths, and which of them each PSN in flight took last;
- * UR_SPRAY_MAX: nobody is to blame.
+ * UR_SPRAY_MAX: no path is to blame.
  */
 struct ur_spray_qp {
 	SLIST_ENTRY(ur_spray_qp) link; /* in the pool */
