@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # The userland of the guest. The DPDK libraries are for endpoints that run inside it.
 packages=(kmod iproute2 procps ethtool tcpdump libibverbs1 ibverbs-providers ibverbs-utils librdmacm1
-	rdmacm-utils libisal2 libpcap0.8 libbsd0 libjansson4 libnuma1
+	rdmacm-utils libisal2 libpcap0.8 libbsd0 libjansson4 libmnl0 libmicrohttpd12 libnuma1
 	librte-bus-pci23 librte-bus-vdev23 librte-cfgfile23 librte-mempool-ring23 librte-net-af-packet23
 	librte-net-af-xdp23 librte-net-e1000-23 librte-net-ring23 librte-net-virtio23 perftest)
 # What the guest may load, with all that these need; the first line is what it takes to mount the userland.
