@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check_door.sh SOURCE_DIR BUILD_DIR: the engine is the only door to the parts.
+# check_door.sh SOURCE_DIR BUILD_DIR: checks that the engine is the only interface to the parts ("the door").
 #
-#  1. What the headers of the door include, directly or not, is plain data or opaque: `open` below.
+#  1. The headers of the door include only headers with plain data or opaque types: `open` below.
 #  2. The layers above include no other header of a part.
-#  3. They call no function of the core that those headers do not declare.
-#  4. A C++ program can include each of them alone.
+#  3. They call only functions of the core that these headers declare.
+#  4. A C++ program can include each of these headers alone.
 #
 # CXX is the C++ compiler.
 set -eu
@@ -30,7 +30,7 @@ located() {
 	sed -e 's,^uroce/,include/&,' -e t -e 's,^,lib/,' "$dir/closure"
 }
 
-# The closure: include until nothing new turns up.
+# The closure of all includes.
 echo "$door" | tr ' ' '\n' | sort -u >"$dir/closure"
 while :; do
 	(cat "$dir/closure" && located | xargs sed -n \
@@ -58,7 +58,7 @@ for file in $(find lib/api lib/edge lib/dpdk app -name '*.[ch]'); do
 	done
 done
 
-# Names that the door and wire/ declare, and those that the layers above want of the core.
+# Names that the door and wire/ declare, and names of the core that the layers above use.
 (located && ls lib/wire/*.h) | xargs grep -ohE 'ur_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$dir/declared"
 nm -g --defined-only "$build/lib/liburoce-core.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$dir/core"
 find "$build/lib" \( -name 'edge_*.o' -o -name 'dpdk_*.o' -o -name 'api_*.o' \) -exec nm -u {} + | awk 'NF == 2 { print $2 }' | sort -u >"$dir/wanted"

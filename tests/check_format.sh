@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check_format.sh SOURCE_DIR: every C file is as clang-format 14 leaves it (.clang-format).
+# check_format.sh SOURCE_DIR: checks that clang-format 14 (.clang-format) would not change any C file.
 set -eu
 
 cd "$1"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check_layers.sh SOURCE_DIR: what each directory of lib/ and app/ includes of the others. A line names a
-# directory and those below it that it may include; whatever is not named here it may not.
+# check_layers.sh SOURCE_DIR: checks the includes between the directories of lib/ and app/. A line names a
+# directory and the directories that it may include; it must not include any other.
 set -eu
 
 cd "$1"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check_links.sh SOURCE_DIR: every relative link of every Markdown page leads to a file of the tree, and its
-# #fragment to a heading of that page. Addresses with a scheme are not looked at.
+# check_links.sh SOURCE_DIR: checks that every relative link of every Markdown page leads to a file of the tree,
+# and its #fragment to a heading of that page. Addresses with a scheme are not checked.
 set -eu
 
 cd "$1"
@@ -11,7 +11,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 
-# Fenced and indented blocks and `code` hold no links and no headings.
+# Fenced and indented blocks and `code` are ignored.
 prose() {
 	awk '/^ *```/ { fenced = !fenced; next }
 		!fenced && !/^(    |\t)/ { gsub(/`[^`]*`/, ""); print }' "$1"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check_requirements.sh SOURCE_DIR: every requirement of docs/requirements.md is named where the
-# code meets it (lib/) and where a test shows it (tests/), and no other is named.
+# check_requirements.sh SOURCE_DIR: checks that every requirement of docs/requirements.md is named in code that
+# implements it (lib/) and in a test (tests/), and that no unknown requirement is named.
 set -eu
 
 cd "$1"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check_symbols.sh SOURCE_DIR: the core is pure. Builds its release archive in a directory of its
-# own and looks at the symbols: nothing undefined but the functions below, and nothing that can be
-# written to. What a debug build or a sanitizer adds does not count, hence the separate build.
+# check_symbols.sh SOURCE_DIR: checks that the core is pure. Builds its release archive in a separate
+# directory and checks the symbols: only the functions below may be undefined, and there must be no writable
+# object. The separate build excludes additions of debug builds and sanitizers.
 set -eu
 
 source_dir=$1
@@ -21,7 +21,7 @@ run() {
 	}
 }
 
-# Flags of the build under test, such as sanitizers, are not the release's.
+# Flags of the build under test, such as sanitizers, do not belong to the release.
 unset CFLAGS CPPFLAGS LDFLAGS
 run meson setup --buildtype=release -Dtests=false -Dedge=false "$dir/build" "$source_dir"
 run ninja -C "$dir/build" -j2 lib/liburoce-core.a
@@ -31,7 +31,7 @@ nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u >"$dir/de
 nm -u "$archive" | awk 'NF == 2 { print $2 }' | sort -u >"$dir/undefined"
 echo "$allowed" | tr ' ' '\n' | sort -u >"$dir/allowed"
 
-# An archive in which the tools find nothing would pass whatever the core did.
+# Checks the test itself: an archive in which the tools find nothing would always pass.
 for symbol in ur_icrc ur_wheel_expire ur_mem_register; do
 	if ! grep -qx "$symbol" "$dir/defined"; then
 		echo "check_symbols: $symbol is not in $archive"

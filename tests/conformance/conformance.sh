@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# conformance.sh ring|veth gbn|reorder [TEST...]: the scripted end against uroce. Every verdict must
-# be the one that docs/conformance.md has. meson gives UROCE_DUT and UROCE_SOURCE; with
-# UROCE_VERDICTS=FILE the verdicts go there and are not compared.
+# conformance.sh ring|veth gbn|reorder [TEST...]: runs the scripted end against uroce. Every verdict must be
+# that of docs/conformance.md. meson sets UROCE_DUT and UROCE_SOURCE. With UROCE_VERDICTS=FILE the verdicts
+# are written to the file and not compared.
 # shellcheck disable=SC2034
 set -u
 : "${UROCE_DUT:?}" "${UROCE_SOURCE:?}"
@@ -24,7 +24,7 @@ clean_up()
 trap clean_up EXIT
 trap 'exit 1' INT TERM HUP
 
-# Hugepages go to the first process that asks; a test does not depend on which one that is.
+# Other processes may take the hugepages at any time, so tests do without.
 set_options="--set eal.hugepages=no --set worker.mode=inline --set address.mac=$dut_mac
 	--set address.ipv6=fd77::1/64 --set pacing.mode=dcqcn --set pacing.link_gbps=0.1
 	--set 'address.neighbor=10.77.0.2=$tester_mac fd77::2=$tester_mac'"

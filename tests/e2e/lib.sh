@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by the end-to-end tests (bash). meson gives UROCE_PERF, UROCE_PCAP and UROCE_SOURCE.
 #
-# A test starts with need_veth or need_root, starts servers and clients, and checks what they say.
-# It ends with status 0, 1 (with the logs) or 77, "skipped"; whatever it started is gone then.
+# A test calls need_veth or need_root first, then starts servers and clients and checks their output.
+# It ends with status 0, 1 (with the logs) or 77 ("skipped"), and stops everything that it has started.
 # shellcheck shell=bash disable=SC2034
 
 set -u
@@ -48,8 +48,8 @@ need_root()
 	[ "$(id -u)" -eq 0 ] || skip "needs root"
 }
 
-# need_veth MTU: uroce0 in namespace a, uroce1 in namespace b. For root that is no matter of luck: where it
-# fails, nothing that follows would have been tested.
+# need_veth MTU: uroce0 in namespace a, uroce1 in namespace b. For root a failure is an error, not a reason to
+# skip, because otherwise the following tests would silently not be run.
 need_veth()
 {
 	need_root
@@ -57,14 +57,14 @@ need_veth()
 	make_netns "$1" 2>"$tmp/netns" || fail "no network namespaces or veth: $(tail -n 1 "$tmp/netns")"
 }
 
-# need_xdp: the kernel has AF_XDP (44).
+# need_xdp: skips the test unless the kernel has AF_XDP (44).
 need_xdp()
 {
 	python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null ||
 		skip "this kernel has no AF_XDP"
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for SECONDS COMMAND...: waits until the command succeeds.
 wait_for()
 {
 	local left=$(($1 * 20))
@@ -80,7 +80,7 @@ gone()
 	! kill -0 "$1" 2>/dev/null
 }
 
-# stacks PID: where a process hangs, for the log.
+# stacks PID: prints the stacks of a process that hangs, for the log.
 stacks()
 {
 	command -v gdb >/dev/null && ! gone "$1" || return 0
@@ -106,7 +106,7 @@ start_server()
 	}
 }
 
-# stop_server: interrupts it; it must leave with status 0 soon.
+# stop_server: interrupts the server, which must end with status 0 soon.
 stop_server()
 {
 	local status
@@ -121,7 +121,7 @@ stop_server()
 	[ $status -eq 0 ] || fail "the server left with status $status, not 0"
 }
 
-# expect STATUS COMMAND...: runs a client to its end; output in client.log.
+# expect STATUS COMMAND...: runs a client to its end; its output is in client.log.
 expect()
 {
 	local want=$1 status
@@ -131,7 +131,7 @@ expect()
 	[ $status -eq "$want" ] || fail "status $status, not $want: ${*/#$UROCE_PERF/uroce-perf}"
 }
 
-# start_client COMMAND...: in the background; end_client STATUS SECONDS waits for it.
+# start_client COMMAND...: starts a client in the background; end_client STATUS SECONDS waits for it.
 start_client()
 {
 	: >"$tmp/client.log"
@@ -144,7 +144,7 @@ flows_or_gone()
 	grep -q '^after ' "$tmp/client.log" || gone "$client_pid"
 }
 
-# start_traffic COMMAND...: as start_client; returns when messages have flowed for a fifth of a second.
+# start_traffic COMMAND...: like start_client, but returns when messages have flowed for a fifth of a second.
 start_traffic()
 {
 	start_client "$@" --live --live-interval 0.2
@@ -165,13 +165,13 @@ end_client()
 impair=(--set impair.rx_loss=1 --set impair.tx_loss=1 --set impair.rx_duplicate=1
 	--set impair.tx_duplicate=1 --set impair.rx_reorder=1 --set impair.tx_reorder=1)
 
-# field FILTER: of the last client's JSON.
+# field FILTER: applies the filter to the JSON of the last client.
 field()
 {
 	jq -r "$1" "$tmp/run.json"
 }
 
-# clean_result: the last client's JSON tells of no error.
+# clean_result: the JSON of the last client must have no errors.
 clean_result()
 {
 	[ "$(field 'if .results then [.results[].errors] | add else .errors end')" = 0 ] ||

@@ -5,20 +5,20 @@
 #
 #   namespace a: uroce0 == veth == uroce1, bridge0, tap0 :namespace b == virtio-net: eth0, rxe0 in the guest
 #
-# `image` is the directory that image.sh filled. All of it is in the two namespaces: what a killed script
-# left is reaped with them.
+# `image` is the directory that image.sh has filled. Everything runs in the two namespaces, so that the remains
+# of a killed script are removed with them.
 # shellcheck shell=bash disable=SC2154,SC2034
 
 guest_mac=52:54:00:77:00:02
 guest_ip4=10.77.0.2/24
 guest_ip6=fd77::2/64
 guest_mtu=4300
-# The kernel's address in namespace a, to talk TCP with the guest; 10.77.0.1 and all of IPv6 are uroce's.
+# The kernel's address in namespace a, for TCP to the guest. 10.77.0.1 and all IPv6 addresses belong to uroce.
 kernel_ip4=10.77.0.9/24
 guest_pid=
 guest_control=
 
-# join_guest_network: after make_netns.
+# join_guest_network: call this after make_netns.
 join_guest_network()
 {
 	"${in_b[@]}" ip link add bridge0 type bridge mcast_snooping 0 &&
@@ -29,7 +29,7 @@ join_guest_network()
 		"${in_a[@]}" ip addr add $kernel_ip4 dev uroce0
 }
 
-# A virtio NIC of qemu that carries frames as they are on a wire: whole checksums, one MTU at most.
+# A virtio NIC of qemu with frames as on a wire: complete checksums, at most one MTU.
 virtio_nic()
 {
 	local nic=virtio-net-pci,host_mtu=9000,romfile=,mrg_rxbuf=on f
@@ -76,7 +76,7 @@ mitigations=off random.trust_cpu=on no_timer_check nowatchdog rcupdate.rcu_cpu_s
 	guest_pid=$!
 }
 
-# wait_guest SECONDS: until its command starts; 1 when it does not.
+# wait_guest SECONDS: waits until its command starts; returns 1 if it does not.
 wait_guest()
 {
 	local end=$((SECONDS + $1))

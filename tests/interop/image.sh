@@ -3,8 +3,8 @@
 # image.sh DIR [6.1|6.12]...: builds what guest.sh boots, once: a Debian 12 userland (DIR/userland.squashfs)
 # and, for each kernel, DIR/vmlinuz-KVER and DIR/initrd-KVER.img with that kernel's modules.
 #
-# Everything comes from Debian packages, by the apt sources of this machine. Nothing is installed here; the
-# kernel package is unpacked only. What is there already, made by the same scripts, is kept.
+# Everything comes from Debian packages, with the apt sources of this machine. Nothing is installed on this
+# machine; the kernel package is only unpacked. Files that the same scripts have built before are kept.
 set -euo pipefail
 prog=image.sh
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,7 +14,7 @@ packages=(kmod iproute2 procps ethtool tcpdump libibverbs1 ibverbs-providers ibv
 	rdmacm-utils libisal2 libpcap0.8 libbsd0 libjansson4 libmnl0 libmicrohttpd12 libnuma1
 	librte-bus-pci23 librte-bus-vdev23 librte-cfgfile23 librte-mempool-ring23 librte-net-af-packet23
 	librte-net-af-xdp23 librte-net-e1000-23 librte-net-ring23 librte-net-virtio23 perftest)
-# What the guest may load, with all that these need; the first line is what it takes to mount the userland.
+# Modules for the guest; their dependencies are added. Those of the first line are needed to mount the userland.
 boot_modules=(virtio_pci virtio_blk virtio_console virtio_net virtio_rng squashfs overlay 9p 9pnet_virtio)
 modules=(rdma_rxe crc32_generic crc32-pclmul ib_uverbs rdma_ucm ib_umad veth bridge tun 8021q vfio-pci sch_netem)
 
@@ -24,7 +24,7 @@ die()
 	exit 1
 }
 
-# quiet COMMAND...: output to the log, its end shown when the command fails.
+# quiet COMMAND...: writes the output to the log, and shows its end if the command fails.
 quiet()
 {
 	"$@" >>"$dir/build.log" 2>&1 </dev/null || {
@@ -41,7 +41,7 @@ need_tools()
 	done
 }
 
-# Debian's own entries among this machine's apt sources, one a line; other vendors' are of no use here.
+# Debian's own entries of this machine's apt sources, one per line, without those of other vendors.
 debian_sources()
 {
 	# shellcheck disable=SC2016
@@ -129,7 +129,7 @@ kernel()
 	rm -rf "$work"
 }
 
-# A change of these scripts makes what they built before worthless.
+# If these scripts change, everything is built again.
 made_by()
 {
 	cat "$here/image.sh" "$here"/guest/* | sha256sum | cut -c1-16

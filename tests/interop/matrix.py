@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scenarios that uroce and the kernel's rxe run against each other, and what runs them.
+"""Defines and runs the scenarios between uroce and the kernel's rxe.
 
-tests/interop/run calls it in uroce's network namespace, once for each kernel. Scenarios of one `Group` share
-an endpoint, opened with the group's impairment; a scenario is a line of keys for interop-uroce (spec.h).
+tests/interop/run calls this program in uroce's network namespace, once for each kernel. The scenarios of a
+`Group` share an endpoint with the group's impairment. A scenario is a line of keys for interop-uroce (spec.h).
 """
 
 import argparse
@@ -22,13 +22,13 @@ IMPAIRED = {
 }
 
 
-# rxe of this kernel completes a READ with what its memory held before when the network puts an ACK of something
-# older among the responses. Two rxe do that to one another too. Where it READs, nothing that uroce sends is held back.
+# rxe of this kernel completes a READ with the old contents of its memory if an ACK of an older request arrives among
+# the responses; this also happens between two rxe. So for its READs, uroce's transmit direction has no reordering.
 CONFUSED_BY_LATE_ACKS = "6.12"
 
 
 class Group:
-    """Scenarios at one rate of loss."""
+    """Scenarios with the same loss rate."""
 
     def __init__(self, name, loss=0, sets=()):
         self.name, self.loss, self.sets = name, loss, list(sets)
@@ -36,7 +36,7 @@ class Group:
         self.scenarios = []
 
     def parts(self, kernel):
-        """The group, or its scenarios in two groups that differ in what the link does."""
+        """The group itself, or its scenarios split into two groups with different impairment."""
         if self.loss == 0 or kernel != CONFUSED_BY_LATE_ACKS:
             return [self]
         orderly = Group(self.name, self.loss, [*self.sets, "impair.tx_reorder=0"])
@@ -49,7 +49,7 @@ class Group:
         return [others, orderly]
 
     def add(self, name, short=False, **keys):
-        """A name that ends in ".from-END" says which end posts the requests."""
+        """Adds a scenario. If the name ends in ".from-END", that end posts the requests."""
         end = re.search(r"\.from-(\w+)$", name)
         if end:
             keys["from"] = end[1]
@@ -67,7 +67,7 @@ ENDS = ("uroce", "rxe")
 
 
 def around(mtu):
-    """Sizes at which something happens to a message: padding, one packet or two, a last one that is full."""
+    """Sizes at boundaries: padding, one packet or two, a full last packet."""
     return ",".join(str(n) for n in (0, 1, 2, 3, 4, 64, mtu - 1, mtu, mtu + 1, 2 * mtu, 2 * mtu + 3, 9 * mtu + 77))
 
 
@@ -110,7 +110,7 @@ def clean():
 
 def lossy(percent):
     g = Group(f"loss{percent}", loss=percent)
-    # rxe recovers what is lost at the end of a message by its timeout alone, and never gives up.
+    # rxe recovers losses at the end of a message only by its timeout, and never gives up.
     patience = {"uroce": {}, "both": {}, "rxe": {"timeout": 15}}
     for mode in ("gbn", "reorder"):
         for end in ENDS + ("both",):
@@ -140,11 +140,11 @@ REFUSED = ("key-write", "key-write-long", "key-read", "key-fadd", "end-write", "
 
 
 def faults(loss):
-    """What ends in an error, and a receiver that is not ready."""
+    """Requests that end in an error, and receivers that are not ready."""
     room = {"sizes": "10000"}  # memory for the requests of kinds that are not rounds
     g = Group("faults" if loss == 0 else f"faults-loss{loss}", loss=loss)
     for end in ENDS:
-        # A NAK that is lost is not repeated by a queue pair in error: on a good link only.
+        # Only without loss, because a queue pair in error does not repeat a lost NAK.
         for fault in REFUSED if loss == 0 else ():
             short = fault in ("key-write", "end-read", "long-send")
             g.add(f"refused.{fault}.from-{end}", short=short, kind="refused", fault=fault, **room)
@@ -164,7 +164,7 @@ def faults(loss):
 
 
 def cm():
-    """Connections in band; uroce connects or accepts."""
+    """Connections by CM. uroce connects or accepts."""
     g = Group("cm")
     for end in ENDS:
         for gid in ("4", "6", "ll"):
@@ -189,7 +189,7 @@ def cm_lossy():
 
 
 def dedicated():
-    """uroce's workers on a core of their own; everywhere else the caller does the work."""
+    """Dedicated workers of uroce; all other groups use inline mode."""
     g = Group("dedicated", sets=["worker.mode=dedicated"])
     g.add("rc.from-both", short=True, ops=RC_OPS, sizes=around(1024))
     g.add("rc.large.from-both", ops="write,read,send", sizes="65536,1048576", depth=8, mtu=4096)
@@ -202,7 +202,7 @@ def dedicated():
 
 
 def volume(megabytes):
-    """So much of each operation in each direction and mode on a bad link."""
+    """The given volume of each operation, in each direction and mode, on a bad link."""
     g = Group("volume", loss=1)
     for mode in ("gbn", "reorder"):
         for end in ENDS:
@@ -212,7 +212,7 @@ def volume(megabytes):
     return g
 
 
-# Of what was lost: so many packets may be sent again for each, and such a part may be mended by time-outs.
+# Limits: packets sent again per packet lost, and share of the losses repaired by timeouts.
 RESENT_BAR, TIMEOUT_BAR = 6, 0.05
 
 
@@ -227,7 +227,7 @@ def recovery(runs):
 
 
 def judge_recovery(said, runs):
-    """What all runs of a mode lost and did about it; returns the number of bars that are missed."""
+    """Compares losses and repairs of all runs of a mode with the bars; returns the number of missed bars."""
     missed = 0
     for mode in ("gbn", "reorder"):
         mine = [line for line in said if f".recovery.{mode}." in line]
@@ -253,14 +253,15 @@ def lines(group, args):
         if args.short and not short or args.only and not re.search(args.only, name):
             continue
         for run in range(args.repeat):
-            # Data of its own, and of the first run the scenario's.
+            # Each run has its own data; the first one has that of the scenario.
             again = {"seed": int(keys.get("seed", 1)) + 1000 * run} if run else {}
             yield " ".join([f"{name}.{run + 1}" if args.repeat > 1 else name] +
                            [f"{k}={v}" for k, v in {**keys, **again}.items()])
 
 
 def run_group(group, args, said):
-    """(passed, failed); prints what interop-uroce says, keeps it in `said`, and names what it never came to."""
+    """Returns (passed, failed). Prints the output of interop-uroce, keeps it in `said`, and names scenarios that were
+    not run."""
     todo = list(lines(group, args))
     if not todo:
         return 0, 0
@@ -289,7 +290,7 @@ def run_group(group, args, said):
 
 GUEST_IPS = {"4": "10.77.0.2", "6": "fd77::2"}
 OUR_IPS = {"4": "10.77.0.1", "6": "fd77::1"}
-# What rdmacm-utils are told. Every step of rping is compared by both ends (-V).
+# Options of rdmacm-utils. With -V, both ends compare every step of rping.
 TOOLS = {
     "rping": {"server": "rping -s -a {guest} -p 7174 -C {count} -S {bytes} -V",
               "client": "rping -c -a {us} -p 7174 -C {count} -S {bytes} -V"},
@@ -301,8 +302,8 @@ TOOLS = {
 
 
 def tools():
-    """(name, short, tool, role of the guest's end, family, count, bytes). No loss: these tools end when they have
-    all that they want, whether the last ACK has arrived or not."""
+    """(name, short, tool, role of the guest's end, family, count, bytes). Without loss, because these tools end when
+    they have received everything, even if their last ACK has not arrived."""
     for tool in TOOLS:
         for role in ("server", "client"):
             yield f"{tool}.guest-{role}", True, tool, role, "4", 10, 1000
@@ -312,7 +313,7 @@ def tools():
 
 
 class GuestCommand:
-    """A command line under way in the guest."""
+    """A command that runs in the guest."""
 
     def __init__(self, guest, command):
         host, port = guest.split(":")
@@ -320,7 +321,7 @@ class GuestCommand:
         self.socket.sendall(f"command timeout 60 {command}; echo \"status $?\"\n".encode())
 
     def finish(self):
-        """(status, output)"""
+        """Waits for its end; returns (status, output)."""
         output = b""
         while chunk := self.socket.recv(65536):
             output += chunk
@@ -330,7 +331,7 @@ class GuestCommand:
 
 
 def greet(guest):
-    """Waits until the guest's program listens; what kernel there is."""
+    """Waits until the guest's program listens; returns the kernel's version."""
     for _ in range(300):
         try:
             return GuestCommand(guest, "uname -r").finish()[1].split()[0]
@@ -340,7 +341,7 @@ def greet(guest):
 
 
 def run_tool(args, tool, role, family, count, size):
-    """None, or why it failed."""
+    """Returns None, or the reason of a failure."""
     values = {"guest": GUEST_IPS[family], "us": OUR_IPS[family], "count": count, "bytes": size}
     ours = [f"{args.programs}/interop-cm", tool, "--config", args.config, "--count", str(count), "--bytes", str(size)]
     for setting in Group("").settings():

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in the guest of tests/interop/nic: two PCI network devices go to vfio-pci, an endpoint on each.
+# Runs in the guest of tests/interop/nic: binds two PCI network devices to vfio-pci, with an endpoint on each.
 #
 #   eth0, rxe0 10.77.0.2      0000:00:10.0 uroce 10.77.0.11      0000:00:11.0 uroce 10.77.0.12
 nic=$1

@@ -29,26 +29,26 @@ enum op {
  * consists of words or numbers separated by commas.
  */
 #define INTEROP_SPEC(W, L, N)                                                                      \
-	W(kind, "traffic", "what is done; scenario.c lists the kinds")                             \
+	W(kind, "traffic", "kind of scenario; scenario.c lists the kinds")                         \
 	W(service, "rc", "rc, uc or ud")                                                           \
 	W(from, "uroce", "which end posts the requests: uroce, rxe or both")                       \
 	W(connect, "manual", "how queue pairs meet: manual (over TCP) or cm")                      \
 	W(active, "uroce", "cm: which end connects")                                               \
-	W(gid, "4", "4, ll or 6: which addresses")                                                 \
-	W(mode, "reorder", "uroce's way of recovery, gbn or reorder")                              \
+	W(gid, "4", "4, ll or 6: kind of addresses")                                               \
+	W(mode, "reorder", "uroce's transport mode, gbn or reorder")                               \
 	W(srq, "none", "which end receives from an SRQ: none, uroce, rxe or both")                 \
-	W(fault, "", "kind refused: what is wrong with the request (faults.c)")                    \
+	W(fault, "", "kind refused: the error in the request (faults.c)")                          \
 	L(ops, "send", "operations, taken in turn")                                                \
-	L(sizes, "64", "bytes of a message, the next one each time the operations are through")    \
+	L(sizes, "64", "bytes of a message, the next one after each cycle of the operations")      \
 	N(count, 0, "messages in one direction; 0: each operation in each size once")              \
 	N(depth, 16, "messages posted at once; memory is compared after each such round")          \
-	N(megabytes, 0, "go on until so many 10^6 bytes were moved in one direction")              \
+	N(megabytes, 0, "continue until this volume, 10^6 bytes, is reached in one direction")     \
 	N(mtu, 1024, "path MTU")                                                                   \
 	N(sge, 1, "pieces that a message is gathered from and scattered to")                       \
-	N(signal, 1, "every so manieth request asks for a completion, and the last of a round")    \
+	N(signal, 1, "every n-th request is signaled, and so is the last one of a round")          \
 	N(inline_data, 0, "1: SENDs and WRITEs that fit are posted inline")                        \
 	N(solicited, 0, "1: the last receive of every other round is solicited")                   \
-	N(late_ms, 0, "receives are posted so long after the requests")                            \
+	N(late_ms, 0, "receives are posted this long after the requests")                          \
 	N(lossy, 0, "1: messages may be lost (UC and UD on a bad link)")                           \
 	N(psn, 0x123456, "first PSN of uroce's requests; rxe's is its complement")                 \
 	N(timeout, 18, "local ACK timeout code")                                                   \
@@ -56,7 +56,7 @@ enum op {
 	N(rnr_retry, 7, "rnr_retry")                                                               \
 	N(rnr_timer, 12, "min_rnr_timer code")                                                     \
 	N(rd, 8, "READs and atomics outstanding")                                                  \
-	N(seed, 1, "of contents and offsets")                                                      \
+	N(seed, 1, "seed of contents and offsets")                                                 \
 	N(stall, 120, "seconds without a completion after which the scenario has failed")
 
 struct spec {
