@@ -9,9 +9,9 @@
 #include "api/word.h"
 #include "engine/query.h"
 
-#define SHOWN_MAX 256 /* by telemetry: pools of a worker, and pools of peers */
+#define SHOWN_MAX 256 /* maximum for telemetry, of pools of a worker and of pools of peers */
 
-/* Configuration, API and pool have the same words in the same order. */
+/* Configuration, API and pool list the same names in the same order. */
 #define X(NAME, word)                                                                              \
 	_Static_assert((int)UROCE_ADMISSION_##NAME == (int)UR_ADM_##NAME, "order of modes");
 UROCE_ADMISSION_MODES(X)
@@ -20,7 +20,7 @@ _Static_assert((int)UROCE_POOL_NA == (int)UR_ADM_NA && (int)UROCE_POOL_A == (int
 		       (int)UROCE_POOL_NB == (int)UR_ADM_NB && (int)UROCE_POOL_B == (int)UR_ADM_B,
 	       "order of statuses");
 
-/* Where a look at a worker goes: [n, cap) of both is free. */
+/* Results of the calls to workers: [n, cap) of both arrays is free. */
 struct look_call {
 	struct ur_engine *engine;
 	unsigned worker;

@@ -4,7 +4,7 @@
 
 #include "dpdk/counters.h"
 
-/* Telemetry: the SRQs as pools, and what is known of those of peers. `ctx` is the device. */
+/* Telemetry: our SRQs as pools, and the status known of peers' pools. `ctx` is the device. */
 int ur_admission_emit(struct ur_emit *e, const char *params, void *ctx);
 
 #endif

@@ -61,9 +61,9 @@ int uroce_capture_stop(struct ibv_context *ctx, struct uroce_capture_stats *out)
 /* ---- telemetry ---- */
 
 /*
- * "/uroce/capture,start,FILE" or ",start,FILE,FILTER", ",stop", or nothing: what the capture under
- * way has seen. The one entry that does something: whoever may open the telemetry socket may
- * capture.
+ * "/uroce/capture,start,FILE", ",start,FILE,FILTER" and ",stop" control a capture; without a
+ * parameter the counters of the current one are returned. Any process that may open the telemetry
+ * socket may capture.
  */
 int ur_stats_emit_capture(struct ur_emit *e, const char *params, void *ctx)
 {

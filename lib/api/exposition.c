@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A HELP line keeps its double quotes, a label value escapes them. */
+/* Double quotes are escaped in label values, but not in HELP lines. */
 static void write_escaped(FILE *out, const char *text, bool label)
 {
 	for (; *text; text++) {

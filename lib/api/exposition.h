@@ -15,15 +15,16 @@
 
 struct ur_exposition {
 	FILE *out;
-	char family[UR_EXPOSITION_NAME]; /* that was written last; "" at the start */
+	char family[UR_EXPOSITION_NAME]; /* the last family written; "" at the start */
 };
 
 /*
- * Writes one metric; those of one name must come one after the other. Fits uroce_visit_metrics(),
- * `exposition` is a struct ur_exposition. Returns 0, or EIO when `out` is in error.
+ * Writes one metric. Metrics with the same name must be written one after the other. This is a
+ * callback for uroce_visit_metrics(); `exposition` is a struct ur_exposition. Returns 0, or EIO if
+ * `out` has an error.
  *
- * Names of metrics and labels are ours and must be of lower case letters, digits and '_'. Help and
- * label values may hold any UTF-8; backslash, newline and double quote are escaped.
+ * Names of metrics and labels consist of lower-case letters, digits and '_'. Help texts and label
+ * values may be any UTF-8; backslash, newline and double quote are escaped.
  */
 int ur_exposition_write(void *exposition, const struct uroce_metric *metric);
 

@@ -110,7 +110,7 @@ static void copy_all(void *arg, uint64_t now_ns)
 	ur_engine_for_each_qp(all->engine, copy_one, all);
 }
 
-/* Copied between two rounds, told afterwards: a worker does not wait for names and numbers. */
+/* Copies between two rounds and formats later, so that the worker does not wait for the formatting. */
 static int emit_qps_of(struct ur_emit *e, struct ur_worker *w, uint64_t now_ns)
 {
 	struct all_qps all = {.engine = ur_worker_engine(w)};

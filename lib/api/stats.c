@@ -118,7 +118,7 @@ static int emit_drops(struct ur_emit *e, const char *params, void *ctx)
 	return 0;
 }
 
-/* Read while worker 0 counts: each figure is right, of one moment or the next. */
+/* Read while worker 0 counts, so figures may be of slightly different times. */
 static int emit_cm(struct ur_emit *e, const char *params, void *ctx)
 {
 	const struct ur_device *dev = ctx;
@@ -190,7 +190,7 @@ static int emit_modes(struct ur_emit *e, const char *params, void *ctx)
 	return 0;
 }
 
-/* What an endpoint shows, "/uroce/NAME" for the first of the process, "/uroceN/NAME" for others. */
+/* Telemetry commands: "/uroce/NAME" for the first endpoint of the process, "/uroceN/NAME" for others. */
 static const struct {
 	const char *name, *help;
 	ur_counters_fn fn;

@@ -5,8 +5,8 @@
 #include "dpdk/counters.h"
 
 /*
- * Sections of the telemetry and of uroce_counters_json() that are more than counters; each is a
- * ur_counters_fn, `ctx` is the struct ur_device.
+ * Sections of the telemetry and of uroce_counters_json() other than plain counters. Each is a
+ * ur_counters_fn; `ctx` is the struct ur_device.
  */
 
 /* "qp,QPN" and "qps" (qp_stats.c): copies that the worker makes between two rounds. */
