@@ -93,6 +93,7 @@ static const struct row port_rows[] = {UR_PORT_COUNTERS(ROW)};
 static const struct row cm_rows[] = {UR_CM_COUNTERS(ROW)};
 static const struct row impair_rows[] = {UR_IMPAIR_COUNTERS(TYPED)};
 static const struct row neigh_rows[] = {UR_NEIGH_COUNTERS(ROW)};
+static const struct row shared_rows[] = {UR_SHARED_COUNTERS(ROW)};
 static const struct row lane_rows[] = {UROCE_LANE(TYPED)};
 static const struct row pacing_rows[] = {UROCE_PACING(TYPED)};
 static const struct row pool_rows[] = {UROCE_POOL_COUNTERS(ROW)};
@@ -207,6 +208,16 @@ static int read_neigh(struct table *t, struct ur_device *dev)
 	return add_copy(t, dev, -1, v, sizeof(v));
 }
 
+static int read_shared(struct table *t, struct ur_device *dev)
+{
+	struct ur_shared_counters c;
+
+	if (!dev->shared)
+		return 0;
+	ur_shared_read_counters(dev->shared, &c);
+	return add_copy(t, dev, -1, &c, sizeof(c));
+}
+
 static int read_modes(struct table *t, struct ur_device *dev)
 {
 	uint64_t v[UR_MODE_REASON_CNT];
@@ -299,6 +310,7 @@ static const struct group groups[] = {
 	PLAIN("impair_", impair_rows, read_impair),
 	FAMILY(verdict_family, "verdict", verdict_rows, read_verdicts),
 	PLAIN("neigh_", neigh_rows, read_neigh),
+	PLAIN("shared_", shared_rows, read_shared),
 	FAMILY(mode_family, "reason", mode_rows, read_modes),
 	FAMILY(object_family, "type", object_rows, read_objects),
 	PLAIN("lane_", lane_rows, read_lanes),

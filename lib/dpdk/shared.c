@@ -33,9 +33,6 @@ struct entry {
 	uint64_t used;	   /* s->uses at the last use */
 };
 
-/* X(name): events, for telemetry. */
-#define SHARED_COUNTERS(X) X(asked) X(asked_by_udp) X(moved) X(evicted) X(refreshed) X(resynced)
-
 struct ur_shared {
 	char ifname[IF_NAMESIZE];
 	unsigned ifindex;
@@ -51,8 +48,8 @@ struct ur_shared {
 	struct entry *entry;
 	unsigned entry_cnt, entry_cap;
 	uint64_t uses;
-#define X(name) uint64_t name##_cnt;
-	SHARED_COUNTERS(X)
+#define X(name, unit, help) uint64_t name##_cnt;
+	UR_SHARED_COUNTERS(X)
 #undef X
 };
 
@@ -508,8 +505,17 @@ void ur_shared_emit(struct ur_shared *s, struct ur_emit *e)
 {
 	pthread_mutex_lock(&s->lock);
 	ur_emit_u64(e, "destinations", s->entry_cnt);
-#define X(name) ur_emit_u64(e, #name, s->name##_cnt);
-	SHARED_COUNTERS(X)
+#define X(name, unit, help) ur_emit_u64(e, #name, s->name##_cnt);
+	UR_SHARED_COUNTERS(X)
+#undef X
+	pthread_mutex_unlock(&s->lock);
+}
+
+void ur_shared_read_counters(struct ur_shared *s, struct ur_shared_counters *out)
+{
+	pthread_mutex_lock(&s->lock);
+#define X(name, unit, help) out->name = s->name##_cnt;
+	UR_SHARED_COUNTERS(X)
 #undef X
 	pthread_mutex_unlock(&s->lock);
 }

@@ -91,6 +91,26 @@ uint32_t ur_shared_generation(const struct ur_shared *s);
  */
 bool ur_shared_poll(struct ur_shared *s, uint64_t now_ns);
 
+/* X(name, unit, help): docs/design/counters.md */
+#define UR_SHARED_COUNTERS(X)                                                                      \
+	X(asked, "times", "times that the kernel was asked to find a neighbour")                   \
+	X(asked_by_udp, "times",                                                                   \
+	  "times that a datagram made the kernel find a neighbour, for lack of CAP_NET_ADMIN")     \
+	X(moved, "destinations", "destinations whose known MAC address changed")                   \
+	X(evicted, "destinations", "destinations forgotten to make room for another")              \
+	X(refreshed, "times", "times that route and neighbour of a destination were read again")   \
+	X(resynced, "times",                                                                       \
+	  "times that all was read again because messages of the kernel were lost")
+
+struct ur_shared_counters {
+#define X(name, unit, help) uint64_t name;
+	UR_SHARED_COUNTERS(X)
+#undef X
+};
+
+/* Any thread. */
+void ur_shared_read_counters(struct ur_shared *s, struct ur_shared_counters *out);
+
 /* Counters, and how many destinations are remembered. */
 void ur_shared_emit(struct ur_shared *s, struct ur_emit *e);
 

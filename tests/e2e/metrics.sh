@@ -61,3 +61,17 @@ page again
 "$(dirname "$0")/metrics.py" "$tmp/again" || fail "the page after hostile clients"
 stop_server
 echo "hostile clients: $(cat "$tmp/hostile.log")"
+
+# An interface that is shared with the kernel has counters of its own.
+ip -n "$ns_a" addr add 10.99.0.1/24 dev uroce0 || fail "no address"
+start_server "${in_a[@]}" "$UROCE_PERF" server --dev uroce0 "${pages[@]}" --metrics $at
+wait_for 10 listens || fail "the page of a shared interface is not there"
+page shared
+"$(dirname "$0")/metrics.py" "$tmp/shared" || fail "the page of a shared interface"
+echo /uroce/neigh | timeout 10 dpdk-telemetry.py -f "uroce-$server_pid" >"$tmp/telemetry.log" 2>&1
+for counter in asked asked_by_udp moved evicted refreshed resynced; do
+	grep -q "^uroce_shared_${counter}_total{port=" "$tmp/shared" || fail "no $counter on the page"
+	grep -q "\"$counter\"" "$tmp/telemetry.log" || fail "no $counter in telemetry"
+done
+stop_server
+echo "a shared interface has its counters on the page"
