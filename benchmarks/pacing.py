@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pacing by destination over real ports: one slow destination among healthy ones, and incast.
+"""Congestion control by destination over real ports: one slow destination among healthy ones, and incast.
 
 A Linux bridge joins the endpoints; the sender's link is [port] rate_gbps, the slow last link [impair]
 rx_rate_gbps with a queue, both exact by time. Rates are such that the emulated links, not the CPUs, are the
@@ -17,7 +17,7 @@ from lib.watch import Watch
 TITLE = "Pacing by destination"
 PROGRAMS = ["gnuplot", "ip", "meson", "ninja"]
 TARGETS = ["app/perf/uroce-perf"]
-COLOURS = {"none": 0x777777, "cmdpd": 0xCC8822, "auto": 0x2266AA, "dcqcn": 0xAA3333}
+COLOURS = {"none": 0x777777, "cmdpd": 0xCC8822, "auto": 0x2266AA, "dcqcn": 0xAA3333, "swift": 0x339944}
 
 # One slow destination.
 HEALTHY = 3
@@ -236,7 +236,7 @@ class PacingReport(Report):
 def plan_of(options):
     grid = [(average, i0, i1) for average in ("mean", "ewma") for i0 in INIT0 for i1 in INIT1 if i0 < i1]
     plan = {"turns": options.turns_given or 3, "seconds": options.seconds_given or 1.5,
-            "modes": ["none", "auto", "dcqcn", "cmdpd mean 8 16", "cmdpd ewma 8 16"],
+            "modes": ["none", "auto", "dcqcn", "swift", "cmdpd mean 8 16", "cmdpd ewma 8 16"],
             "grid": grid, "grid_seconds": 1.0}
     if options.quick:
         plan.update(turns=options.turns_given or 1, seconds=options.seconds_given or 1.0,

@@ -41,11 +41,11 @@ timer      wire
 mem        wire
 vl         wire
 sched      wire vl
-pacing     wire
+cc         wire
 admission  wire
 cm         wire
-transport  wire timer mem sched pacing admission
-engine     wire timer mem sched vl pacing admission transport cm
+transport  wire timer mem sched cc admission
+engine     wire timer mem sched vl cc admission transport cm
 print      wire
 edge       wire engine
 dpdk       wire engine edge

@@ -402,6 +402,7 @@ static bool end_run(struct perf_client *c, uint64_t size)
 	lanes_of(c, run);
 	run->fairness = perf_session_fairness(&c->session);
 	run->in_flight = perf_session_in_flight(&c->session);
+	uroce_query_destinations(c->ep->ctx, &run->pacing, NULL, 0);
 	if (run->params.mode == PERF_MODE_LAT)
 		run->client.ops = c->hist.cnt;
 	if (run->params.mode == PERF_MODE_LAT)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
+#include "uroce/pacing_modes.h"
+
+#define MODE_NAME(NAME, name, summary) " " #name
+#define MODE_NAMES		       UROCE_PACING_MODES(MODE_NAME)
 
 static void print_both_sides(FILE *out)
 {
@@ -36,6 +40,8 @@ static void print_both_sides(FILE *out)
 	      "                         repeated: one endpoint in this process for each file\n"
 	      "                         (modes bw and rate)\n"
 	      "  --set SECTION.KEY=VAL  overrides one key; may be repeated\n"
+	      "  --pacing MODE          congestion control by destination, as [pacing] mode:\n"
+	      "                        " MODE_NAMES "\n"
 	      "  --port N               where the server listens (18515)\n"
 	      "  --pcap FILE            writes what the port sends and receives\n"
 	      "  --filter EXPR          captures only packets that match this BPF expression\n"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "uroce/pacing_modes.h"
 #include "uroce/uroce.h"
 
 #define SIZE_LIMIT (1ull << 31)
@@ -17,6 +18,7 @@ static const struct option long_options[] = {
 	{"help-config", no_argument, NULL, OPT_HELP_CONFIG},
 	{"set", required_argument, NULL, OPT_SET},
 	{"config", required_argument, NULL, OPT_CONFIG},
+	{"pacing", required_argument, NULL, OPT_PACING},
 	{"op", required_argument, NULL, OPT_OP},
 	{"mode", required_argument, NULL, OPT_MODE},
 	{"type", required_argument, NULL, OPT_TYPE},
@@ -248,20 +250,46 @@ static enum perf_parse parse_list(struct perf_parser *p, const char *name, const
 	return PERF_PARSE_OK;
 }
 
-static enum perf_parse parse_set(struct perf_parser *p, const char *text)
+static enum perf_parse add_set(struct perf_parser *p, const char *text)
 {
-	const char *dot = strchr(text, '.');
-	const char *eq = strchr(text, '=');
 	unsigned n = 0;
 
-	if (dot == NULL || eq == NULL || dot == text || eq < dot || eq == dot + 1)
-		return fail(p, "--set: '%s' is not of the form section.key=value", text);
 	while (p->o->set[n] != NULL)
 		n++;
 	if (n == PERF_SETS_MAX)
 		return fail(p, "--set may be given at most %d times", PERF_SETS_MAX);
 	p->o->set[n] = text;
 	return PERF_PARSE_OK;
+}
+
+static enum perf_parse parse_set(struct perf_parser *p, const char *text)
+{
+	const char *dot = strchr(text, '.');
+	const char *eq = strchr(text, '=');
+
+	if (dot == NULL || eq == NULL || dot == text || eq < dot || eq == dot + 1)
+		return fail(p, "--set: '%s' is not of the form section.key=value", text);
+	return add_set(p, text);
+}
+
+/* --pacing MODE is --set pacing.mode=MODE. */
+static enum perf_parse parse_pacing(struct perf_parser *p, const char *text)
+{
+	static const struct {
+		const char *name, *set;
+	} modes[] = {
+#define X(NAME, name, summary) {#name, "pacing.mode=" #name},
+		UROCE_PACING_MODES(X)
+#undef X
+	};
+
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (strcmp(text, modes[i].name) == 0)
+			return add_set(p, modes[i].set);
+/* ", none, cmdpd": without the first comma. */
+#define X(NAME, name, summary) ", " #name
+	return fail(p, "--pacing: '%s' is not one of %s", text, &("" UROCE_PACING_MODES(X))[2]);
+#undef X
 }
 
 static enum perf_parse parse_config(struct perf_parser *p, const char *text)
@@ -295,6 +323,8 @@ static enum perf_parse parse_one(struct perf_parser *p, int opt, const char *arg
 		return parse_set(p, arg);
 	case OPT_CONFIG:
 		return parse_config(p, arg);
+	case OPT_PACING:
+		return parse_pacing(p, arg);
 	case OPT_OP:
 		return parse_op(p, arg);
 	case OPT_MODE:

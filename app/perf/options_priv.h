@@ -64,6 +64,7 @@ enum perf_opt {
 	OPT_HELP_CONFIG,
 	OPT_SET,
 	OPT_CONFIG,
+	OPT_PACING,
 	OPT_OP,
 	OPT_MODE,
 	OPT_TYPE,

@@ -156,6 +156,17 @@ static json_t *lanes_json(const struct perf_run *run)
 	return j;
 }
 
+static json_t *pacing_json(const struct uroce_pacing *p)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "mode", json_string(uroce_pacing_mode_str(p->mode)));
+#define X(name, type, unit, help) json_object_set_new(j, #name, number(p->name));
+	UROCE_PACING(X)
+#undef X
+	return j;
+}
+
 static json_t *run_json(const struct perf_run *run)
 {
 	const struct perf_params *p = &run->params;
@@ -192,6 +203,7 @@ static json_t *run_json(const struct perf_run *run)
 	json_object_set_new(j, "in_flight",
 			    json_pack("{s:I,s:f}", "least", (json_int_t)run->in_flight.least,
 				      "mean", run->in_flight.mean));
+	json_object_set_new(j, "pacing", pacing_json(&run->pacing));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
 	json_object_set_new(j, "qp_mode",
@@ -361,6 +373,14 @@ static void add_result(struct perf_result *sum, const struct perf_result *r, boo
 #undef X
 }
 
+/* Of another endpoint. */
+static void add_pacing(struct uroce_pacing *sum, const struct uroce_pacing *p)
+{
+#define X(name, type, unit, help) sum->name += p->name;
+	UROCE_PACING(X)
+#undef X
+}
+
 static void add_up(const struct perf_options *o, const struct perf_run *const *runs, unsigned cnt,
 		   struct perf_run *sum, struct perf_histogram *hist)
 {
@@ -374,6 +394,8 @@ static void add_up(const struct perf_options *o, const struct perf_run *const *r
 	for (unsigned i = 0; i < cnt; i++) {
 		add_result(&sum->client, &runs[i]->client, i % o->peers_cnt == 0);
 		add_result(&sum->server, &runs[i]->server, i < o->peers_cnt);
+		if (i > 0 && i % o->peers_cnt == 0)
+			add_pacing(&sum->pacing, &runs[i]->pacing);
 		perf_histogram_merge(hist, runs[i]->hist);
 		if (i > 0)
 			perf_fairness_add(&sum->fairness, &runs[i]->fairness);

@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "uroce/counter_list.h"
+#include "uroce/pacing_modes.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -148,17 +149,11 @@ struct uroce_lanes {
 int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *lanes);
 
 /*
- * How packets of RC and UC queue pairs hold back from their destination ([pacing] mode of the
- * configuration, docs/design/pacing.md). X(NAME, word)
+ * Congestion control of RC and UC queue pairs by destination ([pacing] mode of the configuration,
+ * docs/design/pacing.md). <uroce/pacing_modes.h> lists the algorithms.
  */
-#define UROCE_PACING_MODES(X)                                                                      \
-	X(NONE, "none")                                                                            \
-	X(CMDPD, "cmdpd")                                                                          \
-	X(AUTO, "auto")                                                                            \
-	X(DCQCN, "dcqcn")
-
 enum uroce_pacing_mode {
-#define X(NAME, word) UROCE_PACING_##NAME,
+#define X(NAME, name, summary) UROCE_PACING_##NAME,
 	UROCE_PACING_MODES(X)
 #undef X
 };
@@ -195,10 +190,14 @@ enum uroce_destination_state {
 	X(deflection_percent, "last delay, of the average")                                        \
 	X(gap_ns, "between packets of 4096 bytes; 0: open")                                        \
 	X(rate_bps, "bits a second; 0: open, or mode CMDPD")                                       \
+	X(window_bytes, "bytes that may be in flight; 0: no window")                               \
+	X(in_flight_bytes, "bytes in flight, full packets; 0: no window")                          \
 	X(outliers, "delays that were too long")                                                   \
 	X(reseeds, "times that delays were learned anew")                                          \
 	X(throttles, "times that it became throttled")                                             \
-	X(cnps, "congestion notification packets that it sent")
+	X(cnps, "congestion notification packets that it sent")                                    \
+	X(losses, "times that packets to it were found lost")                                      \
+	X(timeouts, "retransmission timeouts of queue pairs that send there")
 
 /* State of a destination on one worker; UROCE_DESTINATION has the rest of the members. */
 struct uroce_destination {
@@ -221,6 +220,8 @@ struct uroce_destination {
 	X(reseeds, COUNTER, "times", "times that a destination's delays were learned anew")        \
 	X(throttles, COUNTER, "times", "times that a destination became throttled")                \
 	X(cnps, COUNTER, "packets", "congestion notification packets received")                    \
+	X(losses, COUNTER, "times", "times that packets to a destination were found lost")         \
+	X(timeouts, COUNTER, "times", "retransmission timeouts")                                   \
 	X(full, COUNTER, "queue pairs",                                                            \
 	  "queue pairs not paced because [pacing] destinations were too few")
 

@@ -9,12 +9,6 @@
 #include "api/word.h"
 #include "engine/query.h"
 
-/* Configuration, API and table list the same names in the same order. */
-#define X(NAME, word)                                                                              \
-	_Static_assert((int)UROCE_PACING_##NAME == (int)UR_PACING_##NAME, "order of modes");
-UROCE_PACING_MODES(X)
-#undef X
-
 struct look_call {
 	struct ur_engine *engine;
 	unsigned worker;
@@ -26,7 +20,7 @@ struct look_call {
 static struct uroce_destination destination_of(const struct ur_destination_view *d, unsigned worker)
 {
 	struct uroce_destination out = {.worker = worker};
-	const struct ur_pacing_view *v = &d->pacing;
+	const struct ur_cc_view *v = &d->pacing;
 
 	if (v->throttled)
 		out.state = d->closed ? UROCE_DESTINATION_CLOSED : UROCE_DESTINATION_THROTTLED;
@@ -39,10 +33,14 @@ static struct uroce_destination destination_of(const struct ur_destination_view 
 	out.deflection_percent = v->deflection * UINT64_C(100) / 256;
 	out.gap_ns = v->gap_ns;
 	out.rate_bps = v->rate_bps;
+	out.window_bytes = v->window_bytes;
+	out.in_flight_bytes = v->in_flight;
 	out.outliers = v->outliers;
 	out.reseeds = v->reseeds;
 	out.throttles = v->throttles;
 	out.cnps = v->cnps;
+	out.losses = v->losses;
+	out.timeouts = v->timeouts;
 	return out;
 }
 
@@ -59,7 +57,7 @@ static void look_on_worker(void *arg, uint64_t now_ns)
 	c->sum->throttled += all.throttled;
 	c->sum->link_bps += all.link_bps;
 #define X(name, meaning) c->sum->name += all.cnt.name;
-	UR_PACING_COUNTERS(X)
+	UR_CC_COUNTERS(X)
 #undef X
 	while (c->n < c->cap && ur_engine_next_destination(c->engine, &cursor, &d))
 		c->dest[c->n++] = destination_of(&d, c->worker);
@@ -99,7 +97,7 @@ int uroce_query_destinations(struct ibv_context *ctx, struct uroce_pacing *pacin
 
 const char *uroce_pacing_mode_str(enum uroce_pacing_mode mode)
 {
-#define X(NAME, word) word,
+#define X(NAME, name, summary) #name,
 	static const char *const words[] = {UROCE_PACING_MODES(X)};
 #undef X
 	return UR_WORD(words, mode, "unknown");

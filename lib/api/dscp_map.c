@@ -48,7 +48,7 @@ void ur_dscp_map_set_attr(const struct ur_device *dev, const struct ibv_ah_attr 
 	uint16_t mark = map_sl(dev, av->sl);
 
 	path->tos = av->grh.traffic_class ? av->grh.traffic_class : (uint8_t)mark;
-	path->tos |= ur_pacing_ecn_of(&dev->cfg);
+	path->tos |= ur_cc_ecn_of(&dev->cfg);
 	path->has_vlan = dev->cfg.address.vlan != 0;
 	path->vlan_tci = (uint16_t)(dev->cfg.address.vlan | (mark >> 8) << TCI_PCP_SHIFT);
 }

@@ -116,7 +116,7 @@ static void apply(struct ur_device *dev, const struct ur_qos *qos)
 	struct set_call c = {
 		.qos = &qos->engine,
 		.rate_gbps = qos->rate_gbps / dev->worker_cnt,
-		.link_bps = ur_pacing_link_of(&dev->cfg, qos->rate_gbps, dev->worker_cnt),
+		.link_bps = ur_cc_link_of(&dev->cfg, qos->rate_gbps, dev->worker_cnt),
 	};
 
 	pthread_mutex_lock(&dev->lock);

@@ -177,7 +177,7 @@ int ur_assemble_workers(const struct ur_assembly *a, struct ur_worker **workers,
 {
 	struct ur_worker_attr attr = worker_attr_of(a, workers);
 	struct ur_adm_attr admission = ur_adm_attr_of(a->cfg);
-	struct ur_pacing_attr pacing;
+	struct ur_cc_attr pacing;
 
 	attr.engine.admission = &admission;
 	attr.engine.pacing = &pacing;
@@ -188,7 +188,7 @@ int ur_assemble_workers(const struct ur_assembly *a, struct ur_worker **workers,
 		attr.engine.random = random64();
 		if (!i)
 			attr.engine.cm = a->cm;
-		pacing = ur_pacing_attr_of(a->cfg, a->worker_cnt, random64());
+		pacing = ur_cc_attr_of(a->cfg, a->worker_cnt, random64());
 		workers[i] = ur_worker_new(&attr, err, cap);
 		if (!workers[i])
 			return -ENOMEM;

@@ -98,7 +98,7 @@ static uint32_t pow2_at_most(uint32_t n)
 
 static struct ur_limits limits_of(const struct ur_config *cfg, uint16_t workers, uint8_t mtu_shift)
 {
-	bool paces = cfg->pacing.mode != UR_PACING_NONE;
+	bool paces = cfg->pacing.mode != UR_CC_NONE;
 	bool admits = cfg->admission.mode != UR_ADM_PLAIN;
 
 	return (struct ur_limits){

@@ -2,6 +2,8 @@
 #ifndef UR_EDGE_CONFIG_KEYS_H
 #define UR_EDGE_CONFIG_KEYS_H
 
+#include <uroce/pacing_modes.h>
+
 /*
  * Every key of a configuration file, once. The structs of config.h, the parser, the error texts
  * and `--help-config` are made from these lists.
@@ -72,12 +74,13 @@
 	X(REORDER, "reorder")                                                                      \
 	X(GBN, "gbn")
 
-/* In the order of enum ur_pacing_mode, pacing/pacing.h. */
-#define UR_PACING_WORDS(X)                                                                         \
-	X(NONE, "none")                                                                            \
-	X(CMDPD, "cmdpd")                                                                          \
-	X(AUTO, "auto")                                                                            \
-	X(DCQCN, "dcqcn")
+/*
+ * The congestion control algorithms, from their list: the choices as config_value.c makes them of
+ * the other lists, and what --help-config says.
+ */
+#define UR_PACING_WORD(NAME, name, summary) "|" #name
+#define UR_PACING_WORDS(X)		    UROCE_PACING_MODES(UR_PACING_WORD)
+#define UR_PACING_HELP(NAME, name, summary) "\n#   " #name ": " summary
 
 /* In the order of enum ur_adm_mode, admission/pool.h. */
 #define UR_ADMISSION_WORDS(X)                                                                      \
@@ -259,20 +262,21 @@
 
 #define UR_CONFIG_KEYS_PACING(K)                                                                    \
 	K(pacing, mode, "mode", CHOICE, UR_PACING_WORDS, 0, "none",                                 \
-	  "how RC and UC QPs hold back from a destination. auto: a rate that keeps few packets "    \
-	  "queued on the way, by the least delay seen; cmdpd: one packet a delay after one that "   \
-	  "was much later than the average; dcqcn: by congestion notifications (packets are sent "  \
-	  "ECN-capable); none: not at all")                                                         \
+	  "congestion control of RC and UC QPs, by destination" UROCE_PACING_MODES(                 \
+		  UR_PACING_HELP))                                                                  \
 	K(pacing, average, "average", CHOICE, UR_AVERAGES, 0, "mean",                               \
 	  "cmdpd: the plain mean of all delays, or one in which old ones lose weight")              \
 	K(pacing, init0, "init0", U32, 1, 254, "8",                                                 \
 	  "cmdpd: delays shorter than so many averages end the throttling")                         \
 	K(pacing, init1, "init1", U32, 2, 255, "16",                                                \
 	  "cmdpd: delays longer than so many averages throttle; more than init0")                   \
+	K(pacing, target_us, "target_us", U32, 1, 100000, "100",                                    \
+	  "swift: the delay that a window aims at, more than the idle network's round trip; the "   \
+	  "same at all senders; small windows aim at up to 125 us more")                            \
 	K(pacing, link_gbps, "link_gbps", REAL, 0, 1000, "0",                                       \
 	  "auto, dcqcn: the port's speed, where rates start; 0: [port] rate_gbps as it is, or 100") \
 	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                               \
-	  "addresses that a worker paces at once; more are not paced, and counted")
+	  "addresses that a worker controls at once; more are not limited, and counted")
 
 #define UR_CONFIG_KEYS_ADMISSION(K)                                                                \
 	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                         \

@@ -66,7 +66,7 @@ static struct layout layout_of(const struct ur_limits *l)
 	at.rtx = at.ooo + ur_align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
 	at.spray = at.rtx + ur_align64(ur_rtx_pool_size(l->rtx_contexts));
 	at.dests = at.spray + ur_align64(ur_spray_pool_size(l->spray_contexts));
-	at.admission = at.dests + (l->destinations ? ur_dests_size(l->destinations) : 0);
+	at.admission = at.dests + (l->destinations ? ur_dests_size(l->destinations, l->max_qp) : 0);
 	at.cm = at.admission + ur_admission_size(l->admission);
 	at.total = at.cm + (has_cm(l) ? ur_align64(ur_cm_size(&l->cm)) : 0);
 	return at;
@@ -134,7 +134,8 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_rtx_pool_init(&e->core.rtx, m + at.rtx, l->rtx_contexts);
 	ur_spray_pool_init(&e->core.spray, m + at.spray, l->spray_contexts);
 	if (l->destinations)
-		ur_dests_init(&e->core, m + at.dests, l->destinations, attr->pacing);
+		ur_dests_init(&e->core, m + at.dests, l->destinations, attr->pacing, e->slots.qps,
+			      l->max_qp);
 	ur_adm_attr_default(&admission);
 	ur_admission_init(&e->core, m + at.admission, l->admission,
 			  attr->admission ? attr->admission : &admission, attr->random);
@@ -244,7 +245,7 @@ static enum ur_drop cnp_input(struct ur_qp *qp, const struct ur_packet *p, uint6
 	if (qp->type == IBV_QPT_UD || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT ||
 	    !ur_path_leads_to(&qp->path, &p->ip))
 		return UR_DROP_PEER;
-	if (ur_dest_cnp(qp, now_ns))
+	if (ur_dest_on_cnp(qp, now_ns))
 		qp->core->cnt.rp_cnp_handled++;
 	else
 		qp->core->cnt.rp_cnp_ignored++;
@@ -381,7 +382,7 @@ void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos)
 
 void ur_engine_port_dry(struct ur_engine *e, uint64_t dry_ns)
 {
-	e->core.pacing.dry_ns = dry_ns;
+	e->core.cc.dry_ns = dry_ns;
 }
 
 bool ur_engine_owes(const struct ur_engine *e)
@@ -395,9 +396,14 @@ void ur_engine_complete(struct ur_engine *e, struct ur_cq *cq, const struct ibv_
 	ur_core_complete(&e->core, cq, wc, solicited);
 }
 
+bool ur_engine_wants_ecn(enum ur_cc_mode mode)
+{
+	return ur_cc_ops_of(mode)->ecn;
+}
+
 void ur_engine_set_link(struct ur_engine *e, uint64_t link_bps)
 {
-	ur_pacing_set_link(&e->core.pacing, link_bps);
+	ur_cc_set_link(&e->core.cc, link_bps);
 }
 
 static void flush_acks(struct ur_qp *qp, void *ctx)

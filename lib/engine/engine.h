@@ -11,7 +11,7 @@
 #include "admission/attr.h"
 #include "cm/cm.h"
 #include "mem/mem.h"
-#include "pacing/attr.h"
+#include "cc/attr.h"
 #include "sched/attr.h"
 #include "transport/attr.h"
 #include "transport/sink.h"
@@ -82,7 +82,7 @@ struct ur_engine_attr {
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
 	const struct ur_engine_qos *qos;     /* NULL: the default */
-	const struct ur_pacing_attr *pacing; /* used if limits.destinations */
+	const struct ur_cc_attr *pacing;     /* used if limits.destinations */
 	const struct ur_adm_attr *admission; /* NULL: the default, plain */
 };
 
@@ -163,7 +163,9 @@ static inline unsigned ur_qpn_worker(struct ur_qpn qpn, uint16_t workers)
 /* Tables, policy and length of turns from now on; what can be sent stays so, on its lane of now. */
 void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos);
 
-/* The port's speed, for pacing. */
+/* Whether this congestion control wants packets to leave ECN-capable. */
+bool ur_engine_wants_ecn(enum ur_cc_mode mode);
+/* The port's speed, for congestion control. */
 void ur_engine_set_link(struct ur_engine *e, uint64_t link_bps);
 
 struct ur_engine_objects {

@@ -140,7 +140,8 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 		goes_on = ur_emux_sent(x, vl, bytes, wqes);
 		/* PACE-READ-01: a READ is charged what it asks for. */
 		if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
-		    ur_dest_sent(&e->core, ur_dest_of(q), bytes + tx->asked, now_ns))
+		    ur_dest_on_send(UR_QP_OF(q, sq_queue), ur_dest_of(q), bytes + tx->asked,
+				    now_ns))
 			goes_on = false;
 		count_lane(&e->core, vl, bytes);
 		if (!alone)

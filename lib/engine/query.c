@@ -93,12 +93,12 @@ void ur_engine_view_lanes(const struct ur_engine *e, struct ur_lanes_view *out)
 
 void ur_engine_view_destinations(const struct ur_engine *e, struct ur_destinations_view *out)
 {
-	const struct ur_pacing *p = &e->core.pacing;
+	const struct ur_cc *p = &e->core.cc;
 
 	*out = (struct ur_destinations_view){
 		.destinations = p->used,
 		.throttled = p->throttled,
-		.link_bps = ur_pacing_link_bps(p),
+		.link_bps = ur_cc_link_bps(p),
 		.cnt = p->cnt,
 	};
 }
@@ -106,14 +106,14 @@ void ur_engine_view_destinations(const struct ur_engine *e, struct ur_destinatio
 bool ur_engine_next_destination(const struct ur_engine *e, uint32_t *cursor,
 				struct ur_destination_view *out)
 {
-	const struct ur_pacing *p = &e->core.pacing;
-	const struct ur_pacing_dest *d = ur_pacing_next(p, cursor);
+	const struct ur_cc *p = &e->core.cc;
+	const struct ur_cc_dest *d = ur_cc_next(p, cursor);
 	const struct ur_dest *dest;
 
 	if (!d)
 		return false;
-	dest = &e->core.dests[ur_pacing_index(p, d)];
-	ur_pacing_view(p, d, &out->pacing);
+	dest = &e->core.dests[ur_cc_index(p, d)];
+	ur_cc_view(p, d, &out->pacing);
 	out->closed = dest->gate.closed;
 	out->waiting_qps = dest->gate.waiting.ready_cnt;
 	return true;

@@ -70,11 +70,11 @@ void ur_engine_view_lanes(const struct ur_engine *e, struct ur_lanes_view *out);
 struct ur_destinations_view {
 	uint64_t destinations, throttled;
 	uint64_t link_bps;
-	struct ur_pacing_counters cnt;
+	struct ur_cc_counters cnt;
 };
 
 struct ur_destination_view {
-	struct ur_pacing_view pacing;
+	struct ur_cc_view pacing;
 	bool closed;	      /* nothing may be sent there now */
 	uint32_t waiting_qps; /* queue pairs that wait for that to end */
 };

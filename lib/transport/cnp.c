@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/cnp.h"
 
-#include "pacing/pacing.h"
+#include "cc/cc.h"
 #include "transport/build.h"
 #include "wire/opcode.h"
 

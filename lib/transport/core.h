@@ -8,7 +8,7 @@
 
 #include "mem/table.h"
 #include "sched/emux.h"
-#include "pacing/pacing.h"
+#include "cc/cc.h"
 #include "timer/wheel.h"
 #include "transport/admission_state.h"
 #include "transport/counters.h"
@@ -34,8 +34,10 @@ struct ur_core {
 	struct ur_wheel wheel;
 	struct ur_vl vl;     /* which lane sends next, */
 	struct ur_emux emux; /* and which queue in it */
-	struct ur_pacing pacing;
-	struct ur_dest *dests;	/* transport/dest.h */
+	struct ur_cc cc;
+	struct ur_flight *flights; /* of each queue pair, transport/dest.h */
+	const struct ur_qp *qps;   /* if dests: the first queue pair */
+	struct ur_dest *dests;	   /* transport/dest.h */
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
 	struct ur_ooo_pool ooo;
 	struct ur_rtx_pool rtx;

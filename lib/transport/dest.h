@@ -5,61 +5,129 @@
 #include "transport/qp.h"
 
 /*
- * Where pacing meets scheduling (docs/design/pacing.md, sending.md): a destination is a gate that
- * is closed until its next packet may go, and a timer that opens it. The queue pairs of RC and UC
- * that send to one address share its destination; datagrams are not paced.
+ * Where congestion control meets scheduling (docs/design/pacing.md, sending.md): a destination is a
+ * gate that is closed while its next packet must wait for its time or for room in the window, and a
+ * timer that opens it. The queue pairs of RC and UC that send to one address share its destination;
+ * datagrams have none.
+ *
+ * The functions ur_dest_on_*() are all that the transport reports to congestion control. For a
+ * queue pair without a destination they do nothing.
  *
  * Thread class: the worker.
  */
 struct ur_dest {
 	struct ur_gate gate;   /* of the send queues that go there; first, see ur_dest_of() */
-	struct ur_timer timer; /* armed while the gate is closed or somebody waits */
-	struct ur_pacing_dest *pace;
+	struct ur_timer timer; /* armed while the gate is closed or a queue waits at it */
+	struct ur_cc_dest *cc;
+	/* A full window that nothing empties begins a new epoch. In flight from before, bytes: */
+	uint64_t old_flight; /* of the last epoch; what is older no longer counts */
+	uint32_t epoch;
+	bool progress;	  /* fewer bytes are in flight than at full_ns */
+	uint64_t full_ns; /* when the window was found full; valid while it is */
 };
 
 #define UR_DEST_OF(ptr) ((struct ur_dest *)(void *)((char *)(ptr)-offsetof(struct ur_dest, timer)))
 
-/* Bytes, 64-byte aligned, for `cnt` destinations, in [1, 2^20]. */
-size_t ur_dests_size(uint32_t cnt);
-void ur_dests_init(struct ur_core *core, void *memory, uint32_t cnt,
-		   const struct ur_pacing_attr *attr);
+/* What an RC queue pair has in flight toward a destination that has a window. */
+struct ur_flight {
+	uint32_t psns;	      /* as the destination counts them */
+	uint32_t written_off; /* others before them, taken for lost by a timeout */
+	uint32_t epoch;	      /* of the destination, when the first of psns left or one was acked */
+	uint32_t acked;	      /* numbers acknowledged so far, as of the last count */
+	uint32_t ackreq_every; /* what the engine says, to go back to */
+};
+
+static inline struct ur_flight *ur_dest_flight(const struct ur_qp *qp)
+{
+	return &qp->core->flights[qp - qp->core->qps];
+}
+
+/* Bytes, 64-byte aligned, for `cnt` destinations, in [1, 2^20], and the worker's queue pairs. */
+size_t ur_dests_size(uint32_t cnt, uint32_t max_qp);
+/* qps[0, max_qp) are the worker's queue pairs. */
+void ur_dests_init(struct ur_core *core, void *memory, uint32_t cnt, const struct ur_cc_attr *attr,
+		   const struct ur_qp *qps, uint32_t max_qp);
 
 /* The queue pair's path leads somewhere, or nowhere any more. */
 void ur_dest_attach(struct ur_qp *qp, uint64_t now_ns);
 void ur_dest_detach(struct ur_qp *qp);
 
-/* The destination that paces the queue, NULL: none. */
+/* The destination that controls the queue, NULL: none. */
 static inline struct ur_dest *ur_dest_of(const struct ur_emux_queue *q)
 {
 	return (struct ur_dest *)(void *)q->gate;
 }
 
-/*
- * Its send queue sent a packet of `bytes`, those that it asks for included. True: nothing more may
- * go there now.
- */
-bool ur_dest_sent(struct ur_core *core, struct ur_dest *d, uint32_t bytes, uint64_t now_ns);
+bool ur_dest_send_watched(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns);
 
-/* It wants to send, and a throttled destination makes it wait for its turn. */
+/*
+ * The queue pair, whose destination is `d`, sent a packet of `bytes`, those that it asks for
+ * included. True: the gate is closed now.
+ */
+static inline bool ur_dest_on_send(struct ur_qp *qp, struct ur_dest *d, uint32_t bytes,
+				   uint64_t now_ns)
+{
+	if (__builtin_expect(d->cc->watched, 0))
+		return ur_dest_send_watched(qp, bytes, now_ns);
+	d->cc->bytes += bytes;
+	return false;
+}
+
+/*
+ * PACE-TIMER-01. The queue pair wants to send, its destination makes it wait, and nothing of its
+ * own is in flight there: the peer's silence tells nothing.
+ */
 static inline bool ur_dest_delays(const struct ur_qp *qp)
 {
 	const struct ur_dest *d = ur_dest_of(&qp->sq_queue);
 
-	return __builtin_expect(d != NULL, 0) && d->pace->throttled &&
+	return __builtin_expect(d != NULL, 0) && d->cc->throttled && !ur_dest_flight(qp)->psns &&
 	       ur_emux_is_active(&qp->sq_queue);
 }
 
-void ur_dest_sample(struct ur_core *core, struct ur_dest *d, uint32_t rtt, uint64_t now_ns);
-/* A round trip to the queue pair's peer took rtt stamps, the time that it was kept left out. */
-static inline void ur_dest_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
-{
-	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
+void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns);
+void ur_dest_report_ack(struct ur_qp *qp, uint64_t now_ns);
+void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns);
+void ur_dest_report_timeout(struct ur_qp *qp, uint64_t now_ns);
+void ur_dest_count_flight(struct ur_qp *qp);
 
-	if (__builtin_expect(d != NULL, 0))
-		ur_dest_sample(qp->core, d, rtt, now_ns);
+/* A round trip to the queue pair's peer took rtt stamps, the time that it was kept left out. */
+static inline void ur_dest_on_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
+{
+	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
+		ur_dest_report_rtt(qp, rtt, now_ns);
 }
-/* A congestion notification packet came for the queue pair; whether that changes anything. */
-bool ur_dest_cnp(struct ur_qp *qp, uint64_t now_ns);
+
+/* Packets of the queue pair were acknowledged, and no round trip was measured. */
+static inline void ur_dest_on_ack(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
+		ur_dest_report_ack(qp, now_ns);
+}
+
+/* CC-LOSS-01. Packets of the queue pair were found lost, by what arrived after them. */
+static inline void ur_dest_on_loss(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
+		ur_dest_report_loss(qp, now_ns);
+}
+
+/* CC-LOSS-02. A timeout of the queue pair expired: nothing came back. */
+static inline void ur_dest_on_timeout(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
+		ur_dest_report_timeout(qp, now_ns);
+}
+
+/* CC-WINDOW-02. What the queue pair has in flight may have changed. */
+static inline void ur_dest_on_change(struct ur_qp *qp)
+{
+	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
+		ur_dest_count_flight(qp);
+}
+
+/* A congestion notification packet came for the queue pair; whether the algorithm obeys it. */
+bool ur_dest_on_cnp(struct ur_qp *qp, uint64_t now_ns);
 
 /* The timer fired. */
 void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns);

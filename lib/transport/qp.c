@@ -55,6 +55,7 @@ void ur_qp_update(struct ur_qp *qp)
 		ur_timer_cancel(&core->wheel, &qp->timer);
 	else if (!in_error(qp) && (!qp->timer.armed || deadline < qp->timer.deadline_ns))
 		ur_timer_set(&core->wheel, &qp->timer, deadline);
+	ur_dest_on_change(qp);
 }
 
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state)
@@ -253,9 +254,13 @@ void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 		core->cnt.local_ack_timeout_err += timeout;
 		if (!timeout && !rnr)
 			count_repeat(core, &qp->gbn.rec);
+		if (timeout || (!rnr && qp->gbn.rec.backoff > 1))
+			ur_dest_on_timeout(qp, now_ns);
 		break;
 	case UR_RECOVERY_REWIND:
 		core->cnt.local_ack_timeout_err += timeout;
+		if (timeout)
+			ur_dest_on_timeout(qp, now_ns);
 		ur_requester_reposition(qp);
 		break;
 	case UR_RECOVERY_FAILED:

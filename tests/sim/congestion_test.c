@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "objects.h"
+#include "transport/dest.h"
 
 /*
  * Scheduling, pacing and recovery together, with a network that is slower than the senders: one
@@ -30,7 +31,11 @@ struct crowd {
 	struct flow *flows; /* of sender i to receiver j: flow(f, i, j, 0) on */
 	struct sim_cq cq[SIM_EP_MAX];
 	struct sim_mr mr[SIM_EP_MAX];
-	struct ur_pacing_attr pacing;
+	uint64_t warm_ns; /* 0: WARM */
+	bool standard;	  /* `mode`, else extended */
+	enum ur_mode mode;
+	bool watched; /* check_windows() runs after each event */
+	struct ur_cc_attr pacing;
 	struct sim_port_attr in[SIM_EP_MAX]; /* of receiver j */
 	uint64_t out_bps;
 	uint64_t calls, could;
@@ -84,6 +89,34 @@ static void poll(struct sim *s, void *arg)
 		}
 }
 
+/* Packets of the queue pair that its destination counts: not what it has given up. */
+static uint64_t counted(const struct ur_qp *qp)
+{
+	const struct ur_dest *d = ur_dest_of(&qp->sq_queue);
+
+	return ur_dest_flight(qp)->epoch + 1 < d->epoch ? 0 : ur_dest_flight(qp)->psns;
+}
+
+/* CC-WINDOW-02: what a destination counts is what its queue pairs have in flight. */
+static void check_windows(struct sim *s, void *arg)
+{
+	struct crowd *c = arg;
+
+	for (unsigned e = 0; e < c->senders; e++) {
+		const struct ur_cc_dest *d;
+		uint64_t sum = 0;
+		uint32_t at = 0;
+
+		d = ur_cc_next(&ur_engine_core(s->ep[e].engine)->cc, &at);
+		for (unsigned i = 0; i < c->qps; i++)
+			sum += counted(flow(c, e, 0, i)->req.qp);
+		SIM_CHECK(s, d->in_flight == sum * d->packet,
+			  "endpoint %u counts %llu in flight, its queue pairs have %llu", e,
+			  (unsigned long long)d->in_flight, (unsigned long long)(sum * d->packet));
+	}
+	poll(s, arg);
+}
+
 /* Work conservation: sim.c has looked for a queue that may go; its own check is that of blind
  * visits. */
 static void on_output(struct sim *s, struct sim_ep *ep, bool could, unsigned n)
@@ -129,7 +162,7 @@ static void make(struct crowd *c, const char *name)
 		for (unsigned k = 0; k < 2; k++) {
 			qa[k].cap = (struct ibv_qp_cap){DEPTH, 1, 1, 1, 0};
 			qa[k].mtu = IBV_MTU_4096;
-			qa[k].mode = UR_MODE_EXTENDED;
+			qa[k].mode = c->standard ? c->mode : UR_MODE_EXTENDED;
 			qa[k].sl = (uint8_t)(i % c->sls);
 			qa[k].timeout = 18;
 		}
@@ -138,7 +171,7 @@ static void make(struct crowd *c, const char *name)
 	}
 	c->s->on_output = on_output;
 	c->s->output_arg = c;
-	c->s->after = poll;
+	c->s->after = c->watched ? check_windows : poll;
 	c->s->after_arg = c;
 }
 
@@ -170,7 +203,7 @@ static struct outcome run(const char *name, struct crowd *c, unsigned to)
 	for (unsigned i = 0; i < flow_cnt(c); i++)
 		for (unsigned k = 0; k < DEPTH && (to >> i / c->qps % c->receivers & 1); k++)
 			post(c, &c->flows[i]);
-	sim_sleep(c->s, WARM);
+	sim_sleep(c->s, c->warm_ns ? c->warm_ns : WARM);
 	for (unsigned i = 0; i < flow_cnt(c); i++)
 		c->flows[i].before = c->flows[i].done;
 	for (unsigned j = 0; j < c->receivers; j++) {
@@ -205,12 +238,13 @@ static struct outcome run(const char *name, struct crowd *c, unsigned to)
 /* ---- one slow receiver among fast ones ---- */
 
 /* 20 Gb/s to three receivers, the first of which takes 2; queues without bound. */
-static struct outcome one_slow(const char *name, enum ur_pacing_mode mode, unsigned to)
+static struct outcome one_slow_in(const char *name, enum ur_cc_mode mode, unsigned to, bool gbn)
 {
 	struct crowd c = {.senders = 1,
 			  .receivers = 3,
 			  .qps = 32,
 			  .sls = 3,
+			  .standard = gbn,
 			  .out_bps = 20 * GBPS,
 			  .pacing = {.mode = mode},
 			  .in = {{2 * GBPS, 0, 0}, {20 * GBPS, 0, 0}, {20 * GBPS, 0, 0}}};
@@ -218,11 +252,16 @@ static struct outcome one_slow(const char *name, enum ur_pacing_mode mode, unsig
 	return run(name, &c, to);
 }
 
+static struct outcome one_slow(const char *name, enum ur_cc_mode mode, unsigned to)
+{
+	return one_slow_in(name, mode, to, false);
+}
+
 /* PACE-GATE-01: the slow receiver gets its rate, the others share the rest, and none starves. */
 Test(congestion, a_slow_receiver_is_held_back_alone)
 {
-	struct outcome none = one_slow("congestion.none", UR_PACING_NONE, 7);
-	struct outcome paced = one_slow("congestion.auto", UR_PACING_AUTO, 7);
+	struct outcome none = one_slow("congestion.none", UR_CC_NONE, 7);
+	struct outcome paced = one_slow("congestion.auto", UR_CC_AUTO, 7);
 
 	cr_assert_gt(none.wait_us[0], 5000, "no queue of %.0f us", none.wait_us[0]);
 	cr_assert_lt(5 * paced.wait_us[0], none.wait_us[0], "queue of %.0f us, without %.0f",
@@ -239,8 +278,8 @@ Test(congestion, a_slow_receiver_is_held_back_alone)
 /* The link is not idle for the slow one's sake: the others have all that it leaves. */
 Test(congestion, others_use_the_time)
 {
-	struct outcome alone = one_slow("congestion.alone", UR_PACING_AUTO, 6);
-	struct outcome paced = one_slow("congestion.auto", UR_PACING_AUTO, 7);
+	struct outcome alone = one_slow("congestion.alone", UR_CC_AUTO, 6);
+	struct outcome paced = one_slow("congestion.auto", UR_CC_AUTO, 7);
 
 	cr_assert_gt(alone.gbps[1] + alone.gbps[2], 19);
 	cr_assert_gt(paced.gbps[1] + paced.gbps[2],
@@ -250,7 +289,7 @@ Test(congestion, others_use_the_time)
 
 /* ---- many senders to one ---- */
 
-static struct outcome incast(const char *name, enum ur_pacing_mode mode)
+static struct outcome incast(const char *name, enum ur_cc_mode mode)
 {
 	struct crowd c = {.senders = 16,
 			  .receivers = 1,
@@ -284,15 +323,15 @@ static void expect_incast(const struct outcome *o, double least_gbps, double lea
 /* A queue of 512 KB that overflows; everything arrives in the end, and all have a share. */
 Test(congestion, incast_without_pacing_loses_and_goes_on)
 {
-	struct outcome o = incast("congestion.incast_none", UR_PACING_NONE);
+	struct outcome o = incast("congestion.incast_none", UR_CC_NONE);
 
 	cr_assert_gt(o.dropped, 1000);
 	expect_incast(&o, 8, 0.8);
 }
 
-static void expect_little_lost(const char *name, enum ur_pacing_mode mode, double least_gbps)
+static void expect_little_lost(const char *name, enum ur_cc_mode mode, double least_gbps)
 {
-	struct outcome none = incast("congestion.incast_none", UR_PACING_NONE);
+	struct outcome none = incast("congestion.incast_none", UR_CC_NONE);
 	struct outcome o = incast(name, mode);
 
 	cr_assert_lt(10 * o.dropped, none.dropped, "%llu dropped, without %llu",
@@ -303,10 +342,128 @@ static void expect_little_lost(const char *name, enum ur_pacing_mode mode, doubl
 /* PACE-AUTO-01 */
 Test(congestion, incast_with_auto_loses_little)
 {
-	expect_little_lost("congestion.incast_auto", UR_PACING_AUTO, 8);
+	expect_little_lost("congestion.incast_auto", UR_CC_AUTO, 8);
 }
 
 Test(congestion, incast_with_dcqcn_loses_little)
 {
-	expect_little_lost("congestion.incast_dcqcn", UR_PACING_DCQCN, 7);
+	expect_little_lost("congestion.incast_dcqcn", UR_CC_DCQCN, 7);
+}
+
+/* ---- a window ---- */
+
+/* A slow receiver among fast ones: its queue is what the target allows, the others have the rest. */
+static void expect_swift_holds(bool gbn)
+{
+	struct outcome none = one_slow_in("congestion.none", UR_CC_NONE, 7, gbn);
+	struct outcome o = one_slow_in("congestion.swift", UR_CC_SWIFT, 7, gbn);
+
+	cr_assert_lt(20 * o.wait_us[0], none.wait_us[0], "queue of %.0f us, without %.0f",
+		     o.wait_us[0], none.wait_us[0]);
+	cr_assert_lt(o.wait_us[0], 200, "%.0f us", o.wait_us[0]);
+	cr_assert_gt(o.gbps[0], 0.9 * none.gbps[0], "slow: %.2f of %.2f", o.gbps[0], none.gbps[0]);
+	for (unsigned j = 1; j < 3; j++)
+		cr_assert_gt(o.gbps[j], 0.95 * none.gbps[j], "%u: %.2f of %.2f", j, o.gbps[j],
+			     none.gbps[j]);
+	cr_assert_geq(o.min_done, 1);
+	cr_assert_eq(o.again, 0, "sent again, and nothing was lost");
+}
+
+Test(congestion, swift_holds_a_slow_receiver_back_alone)
+{
+	expect_swift_holds(false);
+}
+
+Test(congestion, swift_holds_a_slow_receiver_back_alone_in_mode_gbn)
+{
+	expect_swift_holds(true);
+}
+
+/* CC-SWIFT-02: 64 queue pairs of 16 senders, and a path that holds five packets. */
+Test(congestion, incast_with_swift_loses_little)
+{
+	expect_little_lost("congestion.incast_swift", UR_CC_SWIFT, 7);
+}
+
+static struct crowd swift_incast(bool standard)
+{
+	return (struct crowd){.senders = 16,
+			      .receivers = 1,
+			      .qps = 4,
+			      .sls = 2,
+			      .standard = standard,
+			      .mode = UR_MODE_REORDER,
+			      .out_bps = 10 * GBPS,
+			      .pacing = {.mode = UR_CC_SWIFT},
+			      .in = {{10 * GBPS, 512u << 10, 64u << 10}}};
+}
+
+/* CC-WINDOW-02, without the extended mode as well. */
+static void expect_counted(bool standard, double least_gbps)
+{
+	struct crowd c = swift_incast(standard);
+	struct outcome o;
+
+	c.watched = true;
+	/* All begin at once and lose most of the first windows; reorder repairs one packet a time. */
+	c.warm_ns = SIM_MS(100);
+	o = run(standard ? "congestion.window_standard" : "congestion.window", &c, 1);
+	expect_incast(&o, least_gbps, 0.8);
+	cr_assert_lt(o.wait_us[0], 250, "%.0f us", o.wait_us[0]);
+}
+
+Test(congestion, what_is_in_flight_is_what_queue_pairs_have_sent)
+{
+	expect_counted(false, 7);
+}
+
+Test(congestion, what_is_in_flight_is_what_queue_pairs_have_sent_without_the_extended_mode)
+{
+	expect_counted(true, 7);
+}
+
+/* ---- nothing arrives for a while ---- */
+
+static enum sim_verdict black_out(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
+				  const struct ur_packet *p)
+{
+	(void)s, (void)from, (void)frame, (void)len, (void)p;
+	return SIM_DROP;
+}
+
+/* CC-LOSS-02, CC-WINDOW-04, CC-WINDOW-05: all that is in flight is lost, and all goes on. */
+static void expect_recovery(bool standard)
+{
+	struct crowd c = swift_incast(standard);
+	uint64_t timeouts = 0;
+
+	make(&c, standard ? "congestion.dark_standard" : "congestion.dark");
+	for (unsigned i = 0; i < flow_cnt(&c); i++)
+		for (unsigned k = 0; k < DEPTH; k++)
+			post(&c, &c.flows[i]);
+	sim_sleep(c.s, WARM);
+	c.s->hook = black_out;
+	sim_sleep(c.s, SIM_MS(50));
+	c.s->hook = NULL;
+	for (unsigned e = 0; e < c.senders; e++)
+		timeouts += ur_engine_core(c.s->ep[e].engine)->cc.cnt.timeouts;
+	cr_assert_gt(timeouts, 16);
+	for (unsigned i = 0; i < flow_cnt(&c); i++)
+		c.flows[i].before = c.flows[i].done;
+	sim_sleep(c.s, SIM_MS(400));
+	for (unsigned i = 0; i < flow_cnt(&c); i++) {
+		cr_assert_eq(c.flows[i].req.qp->state, IBV_QPS_RTS);
+		cr_assert_gt(c.flows[i].done, c.flows[i].before, "queue pair %u stands still", i);
+	}
+	end(&c);
+}
+
+Test(congestion, everybody_goes_on_after_a_blackout)
+{
+	expect_recovery(false);
+}
+
+Test(congestion, everybody_goes_on_after_a_blackout_without_the_extended_mode)
+{
+	expect_recovery(true);
 }

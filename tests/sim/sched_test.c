@@ -294,7 +294,7 @@ static void run(const char *name, struct fleet *f, const struct ur_engine_qos *q
 	}
 	for (unsigned e = 0; e < SENDERS; e++)
 		for (unsigned g = 0; g < GATES; g++) {
-			f->dest[e][g].pace = &ur_engine_core(f->s->ep[e].engine)->pacing.unpaced;
+			f->dest[e][g].cc = &ur_engine_core(f->s->ep[e].engine)->cc.unpaced;
 			ur_gate_init(&f->dest[e][g].gate);
 		}
 	for (unsigned i = 0; i < f->cnt; i++) {

@@ -79,7 +79,7 @@ struct sim_attr {
 	struct sim_link_attr link; /* all directions */
 	const struct ur_engine_qos *qos;     /* NULL: the default */
 	const struct ur_adm_attr *admission; /* NULL: plain */
-	const struct ur_pacing_attr *pacing; /* NULL: none */
+	const struct ur_cc_attr *pacing;     /* NULL: none */
 };
 
 enum sim_event_kind {

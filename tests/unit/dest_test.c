@@ -11,10 +11,12 @@
 #define CNP_EVERY  50000
 #define WRITE_1000 1000 /* bytes: four packets */
 
-static const struct ur_pacing_attr cmdpd = {.mode = UR_PACING_CMDPD};
-static const struct ur_pacing_attr dcqcn = {
-	.mode = UR_PACING_DCQCN, .link_bps = UINT64_C(1000000000), /* 125 bytes a microsecond */
+static const struct ur_cc_attr cmdpd = {.mode = UR_CC_CMDPD};
+static const struct ur_cc_attr dcqcn = {
+	.mode = UR_CC_DCQCN, .link_bps = UINT64_C(1000000000), /* 125 bytes a microsecond */
 };
+
+static const struct ur_cc_attr swift = {.mode = UR_CC_SWIFT};
 
 static struct ur_dest *dest_of(struct end *e)
 {
@@ -44,11 +46,11 @@ Test(dest, queue_pair_has_the_destination_of_its_address_from_rtr_to_reset)
 	struct ur_dest *d = dest_of(e);
 
 	cr_assert_not_null(d);
-	cr_assert_eq(d->pace->users, 1u);
-	cr_assert_eq(core_of(e)->pacing.used, 1u);
+	cr_assert_eq(d->cc->users, 1u);
+	cr_assert_eq(core_of(e)->cc.used, 1u);
 	cr_assert_eq(end_modify(e, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0), 0);
 	cr_assert_null(dest_of(e));
-	cr_assert_eq(core_of(e)->pacing.used, 0u);
+	cr_assert_eq(core_of(e)->cc.used, 0u);
 	end_free(e);
 	e = END(.type = IBV_QPT_UD, .pacing = &cmdpd);
 	cr_assert_null(dest_of(e), "datagrams are not paced");
@@ -63,16 +65,16 @@ Test(dest, late_answer_throttles_and_one_packet_goes_in_a_gap)
 {
 	struct end *e = END(.pacing = &cmdpd);
 	uint32_t psn = END_SQ_PSN;
-	struct ur_pacing_view v;
+	struct ur_cc_view v;
 
 	for (unsigned i = 0; i < 8; i++)
 		round_trip(e, &psn, 10 * US);
-	ur_pacing_view(&core_of(e)->pacing, dest_of(e)->pace, &v);
+	ur_cc_view(&core_of(e)->cc, dest_of(e)->cc, &v);
 	cr_assert_eq(v.samples, 8);
 	cr_assert_eq(v.average_ns, 10 * US);
 	cr_assert_not(v.throttled);
 	round_trip(e, &psn, 200 * US);
-	ur_pacing_view(&core_of(e)->pacing, dest_of(e)->pace, &v);
+	ur_cc_view(&core_of(e)->cc, dest_of(e)->cc, &v);
 	cr_assert(v.throttled);
 	cr_assert_eq(v.average_ns, 10 * US, "an outlier spoils nothing");
 
@@ -150,12 +152,158 @@ Test(dest, read_is_charged_what_it_asks_for)
 {
 	struct end *e = END(.pacing = &dcqcn);
 	struct ur_dest *d = dest_of(e);
-	uint64_t before = d->pace->bytes;
+	uint64_t before = d->cc->bytes;
 
 	end_send(e, 1, IBV_WR_RDMA_READ, 2048);
 	end_expect(e, UR_RC_READ_REQUEST, END_SQ_PSN);
 	/* Ethernet, IPv4, UDP, BTH, RETH, ICRC */
-	cr_assert_eq(d->pace->bytes - before, 14u + 20 + 8 + 12 + 16 + 4 + 2048);
+	cr_assert_eq(d->cc->bytes - before, 14u + 20 + 8 + 12 + 16 + 4 + 2048);
+	end_free(e);
+}
+
+/* ---- window ---- */
+
+/* Bytes that the queue pair has in flight, in packets of 256. */
+static uint64_t in_flight(struct end *e)
+{
+	cr_assert_eq(dest_of(e)->cc->in_flight, (uint64_t)ur_dest_flight(e->qp)->psns << 8);
+	return dest_of(e)->cc->in_flight >> 8;
+}
+
+/* CC-WINDOW-02, in mode gbn */
+Test(dest, bytes_in_flight_are_those_that_are_not_acknowledged)
+{
+	struct end *e = END(.pacing = &swift);
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	for (unsigned i = 1; i <= 4; i++) {
+		cr_assert_not_null(end_out(e));
+		cr_assert_eq(in_flight(e), i);
+	}
+	cr_assert_eq(end_ack(e, END_SQ_PSN + 2, 0x1f, 0), UR_DROP_NONE);
+	cr_assert_eq(in_flight(e), 1);
+	end_send(e, 2, IBV_WR_RDMA_READ, 2048);
+	end_expect(e, UR_RC_READ_REQUEST, END_SQ_PSN + 4);
+	cr_assert_eq(in_flight(e), 9, "a READ counts as what it asks for");
+	/* A sequence NAK: everything from there on goes again. */
+	cr_assert_eq(end_ack(e, END_SQ_PSN + 3, 0x60, 0), UR_DROP_NONE);
+	cr_assert_eq(in_flight(e), 0);
+	cr_assert_eq(dest_of(e)->cc->losses, 1);
+	cr_assert_eq(end_drain(e), 2);
+	cr_assert_eq(in_flight(e), 9);
+	cr_assert_eq(end_modify(e, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0), 0);
+	cr_assert_eq(in_flight(e), 0);
+	end_free(e);
+}
+
+/* CC-WINDOW-02: the peer drops what comes before it has a receive. */
+Test(dest, nothing_is_in_flight_while_the_peer_has_no_receive)
+{
+	struct end *e = END(.pacing = &swift);
+
+	end_send(e, 1, IBV_WR_SEND, WRITE_1000);
+	cr_assert_eq(end_drain(e), 4);
+	cr_assert_eq(in_flight(e), 4);
+	cr_assert_eq(end_ack(e, END_SQ_PSN, 0x20 | 1, 0), UR_DROP_NONE);
+	cr_assert_eq(in_flight(e), 0);
+	cr_assert_eq(dest_of(e)->cc->losses, 0, "that is no loss");
+	end_free(e);
+}
+
+/* A window of one packet: half of what was in flight when an answer came far too late. */
+static struct end *with_window_of_one(uint32_t *psn)
+{
+	struct end *e = END(.pacing = &swift, .ackreq_every = 64);
+
+	*psn = END_SQ_PSN;
+	for (unsigned i = 0; i < 8; i++)
+		round_trip(e, psn, 10 * US);
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 512);
+	cr_assert_eq(end_drain(e), 2);
+	e->now_ns += 500 * US;
+	cr_assert_eq(end_ack(e, *psn + 1, 0x1f, 0), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	*psn += 2;
+	cr_assert(dest_of(e)->cc->throttled);
+	cr_assert_eq(dest_of(e)->cc->window, 256);
+	cr_assert_eq(ur_cc_open_ns(dest_of(e)->cc), 0, "no gap");
+	cr_assert_eq(in_flight(e), 0);
+	return e;
+}
+
+/* CC-WINDOW-01, CC-WINDOW-03: it grows by a packet with each window that is acknowledged. */
+Test(dest, full_window_holds_back_until_an_ack_comes)
+{
+	uint32_t psn, sent = 0, acked = 0, total = 16;
+	struct end *e = with_window_of_one(&psn);
+
+	end_send(e, 2, IBV_WR_RDMA_WRITE, total * 256);
+	while (acked < total) {
+		uint64_t window = dest_of(e)->cc->window >> 8;
+		const struct ur_packet *p;
+
+		while ((p = end_out(e)) != NULL)
+			cr_assert(p->bth.ackreq || !sent++, "packet %u asks for no ACK", sent);
+		sent = e->qp->gbn.rec.nxt.v - psn;
+		cr_assert_eq(sent - acked, window < total - acked ? window : total - acked);
+		end_sleep(e, 20 * US);
+		end_expect_silence(e);
+		acked = sent;
+		cr_assert_eq(end_ack(e, psn + acked - 1, 0x1f, 0), UR_DROP_NONE);
+		end_sleep(e, 2 * US);
+	}
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	cr_assert_eq(in_flight(e), 0);
+	cr_assert_eq(end_counters(e)->retransmitted_packets, 0);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
+/* CC-WINDOW-04: a queue pair whose own packets are not lost is let go on when nothing else moves. */
+Test(dest, full_window_does_not_stop_others_for_ever)
+{
+	uint32_t psn;
+	struct end *e = with_window_of_one(&psn);
+	struct ur_emux *x = &core_of(e)->emux;
+	struct ur_emux_queue other;
+
+	ur_emux_queue_init(x, &other, 0, 0);
+	other.gate = &dest_of(e)->gate;
+	end_send(e, 2, IBV_WR_RDMA_WRITE, 4);
+	cr_assert_not_null(end_out(e));
+	ur_emux_activate(x, &other);
+	cr_assert_eq(other.state, UR_EMUX_HELD);
+	end_sleep(e, 900 * US);
+	cr_assert_eq(other.state, UR_EMUX_HELD);
+	end_sleep(e, 200 * US);
+	cr_assert_eq(other.state, UR_EMUX_READY);
+	ur_emux_deactivate(x, &other);
+	end_free(e);
+}
+
+/* CC-LOSS-02, CC-WINDOW-05: what a timeout has written off leaves room for others. */
+Test(dest, timeout_empties_the_window)
+{
+	struct end *e = END(.pacing = &swift);
+	uint32_t psn = END_SQ_PSN;
+
+	for (unsigned i = 0; i < 8; i++)
+		round_trip(e, &psn, 10 * US);
+	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
+	cr_assert_eq(end_drain(e), 4);
+	cr_assert_eq(in_flight(e), 4);
+	for (unsigned i = 0; i < 100 && !dest_of(e)->cc->timeouts; i++) {
+		end_sleep(e, 1000 * US);
+		end_drain(e);
+	}
+	cr_assert_eq(dest_of(e)->cc->timeouts, 1);
+	cr_assert(dest_of(e)->cc->throttled);
+	cr_assert_leq(in_flight(e), 1);
+	/* The answer comes after all. */
+	cr_assert_eq(end_ack(e, psn + 3, 0x1f, 0), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(in_flight(e), 0);
+	cr_assert_eq(ur_dest_flight(e->qp)->written_off, 0);
 	end_free(e);
 }
 
@@ -222,10 +370,10 @@ Test(dest, notification_slows_the_destination_down)
 	struct end *e = END(.pacing = &dcqcn);
 
 	cr_assert_eq(notify(e, true), UR_DROP_PEER);
-	cr_assert_not(dest_of(e)->pace->throttled);
+	cr_assert_not(dest_of(e)->cc->throttled);
 	cr_assert_eq(notify(e, false), UR_DROP_NONE);
 	cr_assert_eq(end_counters(e)->rp_cnp_handled, 1);
-	cr_assert(dest_of(e)->pace->throttled);
+	cr_assert(dest_of(e)->cc->throttled);
 	end_send(e, 1, IBV_WR_RDMA_WRITE, WRITE_1000);
 	cr_assert_lt(end_drain(e), 4u);
 	end_sleep(e, 1000 * US);
@@ -234,7 +382,7 @@ Test(dest, notification_slows_the_destination_down)
 	e = END(.pacing = &cmdpd);
 	cr_assert_eq(notify(e, false), UR_DROP_NONE);
 	cr_assert_eq(end_counters(e)->rp_cnp_ignored, 1);
-	cr_assert_not(dest_of(e)->pace->throttled);
+	cr_assert_not(dest_of(e)->cc->throttled);
 	end_free(e);
 }
 

@@ -45,7 +45,7 @@ struct end_attr {
 	uint32_t contexts;	    /* size of each pool with one context per queue pair; 0: 1 */
 	uint32_t reorder_slots;	    /* 0: 64 */
 	uint8_t retry_cnt, timeout; /* 0: 3; 10 */
-	const struct ur_pacing_attr *pacing; /* NULL: none */
+	const struct ur_cc_attr *pacing;     /* NULL: none */
 	const struct ur_adm_attr *admission; /* NULL: plain */
 	struct ur_adm_agreed agreed;
 	struct ur_srq *srq;

@@ -459,7 +459,7 @@ static void fail(struct end *e, unsigned i)
 /* Gives queue pair i a destination that is not paced, so that the test controls its gate. */
 static void go_to(struct end *e, unsigned i, struct ur_dest *d)
 {
-	*d = (struct ur_dest){.pace = &ur_engine_core(e->engine)->pacing.unpaced};
+	*d = (struct ur_dest){.cc = &ur_engine_core(e->engine)->cc.unpaced};
 	ur_gate_init(&d->gate);
 	ur_emux_set_gate(emux(e), &qps[i]->sq_queue, &d->gate);
 }

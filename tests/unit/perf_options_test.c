@@ -75,6 +75,7 @@ static const struct {
 	{CLIENT "--op put",
 	 "--op: 'put' is not one of write, write_imm, read, send, send_imm, send_inv, "
 	 "cas, fetch_add, mixed"},
+	{CLIENT "--pacing fast", "--pacing: 'fast' is not one of none, cmdpd, auto, dcqcn, swift"},
 	{CLIENT "--mode fast", "--mode: 'fast' is not one of bw, rate, lat, soak, connect"},
 	{CLIENT "--type xrc", "--type: 'xrc' is not one of rc, uc, ud"},
 	{CLIENT "--size 64X", "--size: '64X' is not a size from 0 to 2G (K, M, G may follow)"},

@@ -270,6 +270,7 @@ static bool advance(struct ur_selective *s, struct ur_rtx_pool *pool)
 static void detect_losses(struct ur_selective *s, const struct ur_selective_env *env,
 			  uint32_t later, bool is_heard, uint64_t now_ns)
 {
+	uint64_t lost_cnt = env->pool->lost_cnt;
 	struct oldest oldest = {0};
 	struct reo_window p;
 
@@ -283,6 +284,7 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
 	}
+	env->pool->unreported_cnt += env->pool->lost_cnt - lost_cnt;
 	if (!is_heard)
 		return;
 	expect_answer(s, env->rtt, now_ns);

@@ -44,9 +44,17 @@ static void advance_gap(struct ur_qp *qp, uint64_t now_ns)
 		verdict(qp, ur_recovery_reask(&qp->gbn.rec));
 }
 
+/* CC-LOSS-01: the packet at una, or the response, is to be sent again. */
+static void find_lost(struct ur_qp *qp, enum ur_recovery_verdict v, uint64_t now_ns)
+{
+	if (v == UR_RECOVERY_REWIND || v == UR_RECOVERY_REPEAT)
+		ur_dest_on_loss(qp, now_ns);
+	verdict(qp, v);
+}
+
 static void gap(struct ur_qp *qp, uint64_t now_ns)
 {
-	verdict(qp, ur_recovery_gap(&qp->gbn.rec, now_ns));
+	find_lost(qp, ur_recovery_gap(&qp->gbn.rec, now_ns), now_ns);
 }
 
 /*
@@ -71,7 +79,7 @@ static void settle_nak(struct ur_qp *qp, uint64_t now_ns)
 /* PACE-RTT-01: standard mode measures a packet that asks for an answer, one at a time. */
 static void tell_rtt(struct ur_qp *qp, uint64_t now_ns)
 {
-	ur_dest_rtt(qp, qp->gbn.rec.sample, now_ns);
+	ur_dest_on_rtt(qp, qp->gbn.rec.sample, now_ns);
 	qp->gbn.rec.sample = 0;
 }
 
@@ -83,6 +91,8 @@ static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 
 		if (__builtin_expect(qp->gbn.rec.sample != 0, 0))
 			tell_rtt(qp, now_ns);
+		else
+			ur_dest_on_ack(qp, now_ns);
 		if (rewound)
 			ur_requester_reposition(qp);
 		if (__builtin_expect(qp->gbn.gap != NULL, 0))
@@ -181,7 +191,7 @@ static void judge_gap(struct ur_qp *qp, struct ur_psn psn, uint64_t now_ns)
 {
 	if (ur_read_gap_judge(qp->gbn.gap, psn, &qp->gbn.reo_window,
 			      ur_recovery_answer_ns(&qp->gbn.rec), now_ns))
-		verdict(qp, ur_recovery_reask(&qp->gbn.rec));
+		find_lost(qp, ur_recovery_reask(&qp->gbn.rec), now_ns);
 }
 
 void ur_completer_gap_timer(struct ur_qp *qp, uint64_t now_ns)

@@ -73,10 +73,21 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
 	rtt = ur_rtt_sample(&x->rtt, h->echo, h->residence, ur_stamp(now_ns));
 	if (!rtt)
 		return;
-	ur_dest_rtt(qp, rtt, now_ns);
+	ur_dest_on_rtt(qp, rtt, now_ns);
 	/* SPRAY-TELL-01 */
 	if (__builtin_expect(x->spray != NULL, 0))
 		ur_spray_acked(&x->spray->paths, h->path, rtt);
+}
+
+/* CC-LOSS-01. Selective loss detection may have found something since it was looked at last. */
+static void report_lost(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_rtx_pool *pool = &qp->core->rtx;
+
+	if (!pool->unreported_cnt)
+		return;
+	pool->unreported_cnt = 0;
+	ur_dest_on_loss(qp, now_ns);
 }
 
 /*
@@ -90,6 +101,7 @@ static inline uint32_t take_ack_info(struct ur_qp *qp, const struct ur_packet *p
 	struct ur_ack_info ack;
 	struct ur_selective_env env;
 	bool bitmap = !(p->op & UR_OP_XRTH);
+	uint32_t n;
 
 	if (sample)
 		take_echo(qp, &p->xaeth, now_ns);
@@ -104,8 +116,10 @@ static inline uint32_t take_ack_info(struct ur_qp *qp, const struct ur_packet *p
 		.partial = !bitmap,
 	};
 	env = ur_ext_psn_env(qp);
-
-	return ur_selective_on_ack(&x->psn, &env, &ack, now_ns);
+	n = ur_selective_on_ack(&x->psn, &env, &ack, now_ns);
+	if (__builtin_expect(x->psn.flags != 0, 0))
+		report_lost(qp, now_ns);
+	return n;
 }
 
 /*
@@ -140,6 +154,7 @@ static void probe_back(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
 	    ur_psn_eq(ur_ext_response_of(qp, x->psn.una), x->rsp.max))
 		ur_selective_on_probe_answer(&x->rsp, &env, echo, now_ns);
+	report_lost(qp, now_ns);
 }
 
 /* EXT-COMP-TIMEOUT-01. False: the QP is in error. */
@@ -153,6 +168,8 @@ static bool ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 
 	verdict = ur_retry_on_timer(&qp->retry, !ur_ext_idle(x), now_ns, &timeout);
 	core->cnt.local_ack_timeout_err += timeout;
+	if (timeout)
+		ur_dest_on_timeout(qp, now_ns);
 	if (verdict == UR_RECOVERY_FAILED) {
 		core->cnt.retry_exceeded_err++;
 		ur_qp_fail(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
@@ -424,6 +441,8 @@ static inline enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p,
 	}
 	take_credits(qp, p);
 	arrived = ur_selective_on_response(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
+	if (__builtin_expect(x->rsp.flags != 0, 0))
+		report_lost(qp, now_ns);
 	if (arrived) {
 		qp->core->cnt.early_responses += early;
 		passed(qp, t, p->xrth.offset);
@@ -527,6 +546,7 @@ static bool expired(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 		return false;
 	hasten(qp, s, now_ns);
 	qp->core->cnt.rto++;
+	ur_dest_on_timeout(qp, now_ns);
 	return true;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pacing/pacing_priv.h"
+#include "cc/auto.h"
+#include "cc/cc_priv.h"
 
 /*
  * A rate for each destination, chosen once a round trip such that a few packets of our own wait at
@@ -29,16 +30,19 @@
 #define READ_BYTES (2 * 32 * 4096) /* each end has a burst of their responses in hand, */
 #define READ_NS	   250000	   /* for so long at most */
 
+UR_CC_STATE(ur_cc_auto)
+
 /* ---- delays ---- */
 
-void ur_pacing_auto_init(struct ur_pacing_dest *d, uint64_t now_ns)
+static void init(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 
+	(void)t;
 	a->least_ns = a->least_next_ns = UINT32_MAX;
 	a->interval_ns = now_ns + INTERVAL_NS;
-	a->mark[0] = (struct ur_pacing_mark){.ns = now_ns};
-	a->marks = 1;
+	a->sent[0] = (struct ur_cc_sent){.ns = now_ns};
+	a->sent_cnt = 1;
 }
 
 static uint32_t apart(uint32_t a, uint32_t b)
@@ -47,18 +51,18 @@ static uint32_t apart(uint32_t a, uint32_t b)
 }
 
 /* One late answer is no queue. PACE-AUTO-02 */
-static uint32_t delay_of(const struct ur_pacing_auto *a)
+static uint32_t delay_of(const struct ur_cc_auto *a)
 {
 	return a->delay_ns < a->before_ns ? a->delay_ns : a->before_ns;
 }
 
-static uint32_t queue_of(const struct ur_pacing_auto *a)
+static uint32_t queue_of(const struct ur_cc_auto *a)
 {
 	return delay_of(a) - a->least_ns;
 }
 
 /* A turn, up then down or down then up, is jitter as far as both sides go; a queue goes one way. */
-static void note_delay(struct ur_pacing_auto *a, uint32_t delay_ns, uint64_t now_ns)
+static void note_delay(struct ur_cc_auto *a, uint32_t delay_ns, uint64_t now_ns)
 {
 	uint32_t turn = 0;
 
@@ -85,7 +89,7 @@ static void note_delay(struct ur_pacing_auto *a, uint32_t delay_ns, uint64_t now
  * What had waited for a peer that was not running is answered all at once; a queue lets one after
  * the other go. PACE-AUTO-02
  */
-static bool is_lasting(const struct ur_pacing_auto *a, uint64_t now_ns)
+static bool is_lasting(const struct ur_cc_auto *a, uint64_t now_ns)
 {
 	uint32_t queue = queue_of(a);
 
@@ -93,9 +97,9 @@ static bool is_lasting(const struct ur_pacing_auto *a, uint64_t now_ns)
 }
 
 /* While it is throttled a queue stands, which must not become the least delay. PACE-AUTO-06 */
-static void age_least(struct ur_pacing_dest *d, uint64_t now_ns)
+static void age_least(struct ur_cc_dest *d, uint64_t now_ns)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 
 	if (d->throttled || now_ns < a->interval_ns)
 		return;
@@ -106,42 +110,42 @@ static void age_least(struct ur_pacing_dest *d, uint64_t now_ns)
 
 /* ---- what was sent until when ---- */
 
-static void mark(struct ur_pacing_auto *a, uint64_t bytes, uint64_t now_ns)
+static void take_sample(struct ur_cc_auto *a, uint64_t bytes, uint64_t now_ns)
 {
-	if (now_ns - a->mark[a->marks - 1].ns < a->delay_ns / 4 + 1)
+	if (now_ns - a->sent[a->sent_cnt - 1].ns < a->delay_ns / 4 + 1)
 		return;
-	if (a->marks == UR_PACING_MARKS) {
+	if (a->sent_cnt == UR_CC_SENTS) {
 		/* Every other one reaches as far back. */
-		for (unsigned i = 1; i < UR_PACING_MARKS / 2; i++)
-			a->mark[i] = a->mark[2 * i];
-		a->marks = UR_PACING_MARKS / 2;
+		for (unsigned i = 1; i < UR_CC_SENTS / 2; i++)
+			a->sent[i] = a->sent[2 * i];
+		a->sent_cnt = UR_CC_SENTS / 2;
 	}
-	a->mark[a->marks++] = (struct ur_pacing_mark){now_ns, bytes};
+	a->sent[a->sent_cnt++] = (struct ur_cc_sent){now_ns, bytes};
 }
 
-/* Of the marks up to sent_ns only the last is of use. */
-static void forget_marks(struct ur_pacing_auto *a, uint64_t sent_ns)
+/* Of the samples up to sent_ns only the last is of use. */
+static void drop_samples(struct ur_cc_auto *a, uint64_t sent_ns)
 {
 	unsigned old = 0;
 
-	while (old + 1u < a->marks && a->mark[old + 1].ns <= sent_ns)
+	while (old + 1u < a->sent_cnt && a->sent[old + 1].ns <= sent_ns)
 		old++;
 	if (!old)
 		return;
-	a->marks = (uint8_t)(a->marks - old);
-	for (unsigned i = 0; i < a->marks; i++)
-		a->mark[i] = a->mark[i + old];
+	a->sent_cnt = (uint8_t)(a->sent_cnt - old);
+	for (unsigned i = 0; i < a->sent_cnt; i++)
+		a->sent[i] = a->sent[i + old];
 }
 
 /*
  * Bytes that were sent before sent_ns, and so have been delivered when a packet of that time is
- * answered. Between marks they count as sent evenly, unless there may have been a pause in between.
+ * answered. Between samples they count as sent evenly, unless there may have been a pause in between.
  */
-static uint64_t delivered_at(const struct ur_pacing_dest *d, uint64_t sent_ns, uint64_t now_ns)
+static uint64_t delivered_at(struct ur_cc_dest *d, uint64_t sent_ns, uint64_t now_ns)
 {
-	const struct ur_pacing_mark *from = &d->rate.mark[0];
-	struct ur_pacing_mark to =
-		d->rate.marks > 1 ? from[1] : (struct ur_pacing_mark){now_ns, d->bytes};
+	const struct ur_cc_auto *a = state_of(d);
+	const struct ur_cc_sent *from = &a->sent[0];
+	struct ur_cc_sent to = a->sent_cnt > 1 ? from[1] : (struct ur_cc_sent){now_ns, d->bytes};
 	uint64_t span = to.ns - from->ns;
 
 	if (sent_ns <= from->ns || span > 4 * (now_ns - sent_ns))
@@ -154,21 +158,23 @@ static uint64_t delivered_at(const struct ur_pacing_dest *d, uint64_t sent_ns, u
 
 static uint64_t ns_of(uint64_t bytes, uint32_t rate)
 {
-	return (bytes * ur_pacing_cost(rate)) >> UR_PACING_COST_SHIFT;
+	return (bytes * ur_cc_cost(rate)) >> UR_CC_COST_SHIFT;
 }
 
-static void set_rate(const struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t rate)
+static void set_rate(const struct ur_cc *t, struct ur_cc_dest *d, uint64_t rate)
 {
-	d->rate.rate = ur_pacing_bounded(t, rate);
-	d->cost = ur_pacing_cost(d->rate.rate);
+	struct ur_cc_auto *a = state_of(d);
+
+	a->rate = ur_cc_bounded(t, rate);
+	d->cost = ur_cc_cost(a->rate);
 }
 
-void ur_pacing_auto_bound(struct ur_pacing *t, struct ur_pacing_dest *d)
+static void on_link(struct ur_cc *t, struct ur_cc_dest *d)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 
-	a->capacity = ur_pacing_bounded(t, a->capacity);
-	a->held = ur_pacing_bounded(t, a->held);
+	a->capacity = ur_cc_bounded(t, a->capacity);
+	a->held = ur_cc_bounded(t, a->held);
 	if (d->throttled)
 		set_rate(t, d, a->rate);
 }
@@ -177,7 +183,7 @@ void ur_pacing_auto_bound(struct ur_pacing *t, struct ur_pacing_dest *d)
  * PACE-AUTO-08. READs come as a whole. And the ends have more of them in hand than of other
  * packets: what the peer sends as one burst, and what is being copied here, is no queue.
  */
-static uint64_t unit_ns(const struct ur_pacing_auto *a)
+static uint64_t unit_ns(const struct ur_cc_auto *a)
 {
 	uint64_t bytes = 4 * (uint64_t)a->unit, hands;
 
@@ -191,7 +197,7 @@ static uint64_t unit_ns(const struct ur_pacing_auto *a)
  * PACE-AUTO-03: the queue that is wanted. The same number of packets for everybody is a longer
  * delay for those who send less: so they send more, and shares become equal.
  */
-static uint64_t goal_of(const struct ur_pacing_auto *a)
+static uint64_t goal_of(const struct ur_cc_auto *a)
 {
 	uint64_t jitter = JITTERS * (uint64_t)a->jitter16 / 16;
 	uint64_t jitter_max = a->least_ns / 2 + JITTER_MAX_NS;
@@ -199,10 +205,10 @@ static uint64_t goal_of(const struct ur_pacing_auto *a)
 	return unit_ns(a) + a->least_ns / 8 + (jitter < jitter_max ? jitter : jitter_max);
 }
 
-static void open(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
+static void open(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 {
-	ur_pacing_open(t, d);
-	d->rate.interval_ns = now_ns + INTERVAL_NS;
+	ur_cc_open(t, d);
+	state_of(d)->interval_ns = now_ns + INTERVAL_NS;
 }
 
 /*
@@ -210,10 +216,9 @@ static void open(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
  * say of the queue is a round trip old; what is on its way, over the capacity, is the delay to
  * come.
  */
-static void steer(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t goal_ns,
-		  uint64_t round_ns)
+static void steer(struct ur_cc *t, struct ur_cc_dest *d, uint64_t goal_ns, uint64_t round_ns)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 	uint64_t way = ns_of(d->bytes - a->round_bytes, a->capacity);
 	uint64_t queue = way > a->least_ns ? way - a->least_ns : 0;
 	uint64_t horizon = way > round_ns ? way : round_ns;
@@ -236,7 +241,7 @@ static void steer(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t goal_n
 
 /* ---- a longer way ---- */
 
-static bool is_beyond_least(const struct ur_pacing_auto *a, uint32_t delay_ns)
+static bool is_beyond_least(const struct ur_cc_auto *a, uint32_t delay_ns)
 {
 	return delay_ns > a->least_ns + a->least_ns / 8 + a->jitter16 / 2;
 }
@@ -245,7 +250,7 @@ static bool is_beyond_least(const struct ur_pacing_auto *a, uint32_t delay_ns)
  * A round delivers what was before its last packet on the way. When half of it takes just as long,
  * packets do not wait for one another.
  */
-static bool is_longer_way(struct ur_pacing_auto *a, uint32_t queue_ns, uint64_t round_bytes)
+static bool is_longer_way(struct ur_cc_auto *a, uint32_t queue_ns, uint64_t round_bytes)
 {
 	if (round_bytes > a->ref_bytes || apart(queue_ns, a->ref_queue_ns) > a->ref_queue_ns / 16) {
 		a->ref_bytes = round_bytes;
@@ -259,15 +264,15 @@ static bool is_longer_way(struct ur_pacing_auto *a, uint32_t queue_ns, uint64_t 
 	return a->proofs == PROOFS;
 }
 
-static bool is_same(const struct ur_pacing_auto *a, uint32_t delay_ns, uint32_t other_ns)
+static bool is_same(const struct ur_cc_auto *a, uint32_t delay_ns, uint32_t other_ns)
 {
 	return apart(delay_ns, other_ns) <= other_ns / 64 + a->jitter16 / 8;
 }
 
 /* The end of a probe. Two in a row must say the same: queues of others stand still by chance. */
-static void judge(struct ur_pacing *t, struct ur_pacing_dest *d)
+static void judge(struct ur_cc *t, struct ur_cc_dest *d)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 
 	if (!is_beyond_least(a, a->probe_ns)) {
 		a->way_ns = 0;
@@ -277,8 +282,7 @@ static void judge(struct ur_pacing *t, struct ur_pacing_dest *d)
 		a->least_ns = a->least_next_ns = delay_of(a);
 		a->ref_bytes = 0;
 		a->way_ns = 0;
-		d->reseeds++;
-		t->cnt.reseeds++;
+		ur_cc_count_reseed(t, d);
 	}
 }
 
@@ -286,9 +290,9 @@ static void judge(struct ur_pacing *t, struct ur_pacing_dest *d)
  * PACE-AUTO-05: the queue goes away, and the least delay is seen; or it does not even become
  * shorter: then it is none. Whether the rate is the probe's.
  */
-static bool probe(struct ur_pacing *t, struct ur_pacing_dest *d)
+static bool probe(struct ur_cc *t, struct ur_cc_dest *d)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 
 	a->rounds++;
 	if (a->rounds < PROBE_EVERY)
@@ -313,10 +317,9 @@ static bool probe(struct ur_pacing *t, struct ur_pacing_dest *d)
 
 /* ---- rounds ---- */
 
-static void begin(const struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t delivered,
-		  uint64_t now_ns)
+static void begin(const struct ur_cc *t, struct ur_cc_dest *d, uint64_t delivered, uint64_t now_ns)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 
 	a->round_ns = a->last_ns = now_ns;
 	a->round_bytes = a->last_bytes = delivered;
@@ -325,11 +328,11 @@ static void begin(const struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t 
 	a->enter_ns = a->least_ns + goal_of(a);
 }
 
-static void throttle(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
+static void throttle(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 
-	ur_pacing_throttle(t, d, now_ns);
+	ur_cc_throttle(t, d, now_ns);
 	a->rate = a->capacity;
 	a->ref_bytes = 0;
 	a->rounds = 0;
@@ -337,15 +340,14 @@ static void throttle(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now
 	a->draining = false;
 }
 
-static void end_round(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t delivered,
-		      uint64_t now_ns)
+static void end_round(struct ur_cc *t, struct ur_cc_dest *d, uint64_t delivered, uint64_t now_ns)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
 	uint64_t round_ns = now_ns - a->round_ns, bytes = delivered - a->last_bytes, goal;
 	uint32_t before = a->capacity, queue;
 
 	/* Over two rounds: over one it swings with the rate. */
-	a->capacity = ur_pacing_bounded(t, (bytes << UR_PACING_RATE_SHIFT) / (now_ns - a->last_ns));
+	a->capacity = ur_cc_bounded(t, (bytes << UR_CC_RATE_SHIFT) / (now_ns - a->last_ns));
 	a->last_ns = a->round_ns;
 	a->last_bytes = a->round_bytes;
 	a->round_ns = now_ns;
@@ -362,10 +364,8 @@ static void end_round(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t de
 			return; /* PACE-AUTO-01 */
 		throttle(t, d, now_ns);
 	}
-	if (queue > goal) {
-		d->outliers++;
-		t->cnt.outliers++;
-	}
+	if (queue > goal)
+		ur_cc_count_outlier(t, d);
 	if (is_longer_way(a, queue, delivered - a->last_bytes) && a->rounds < PROBE_EVERY)
 		a->rounds = PROBE_EVERY - 1;
 	/* What has become long goes away wholly: others see it, and those who came last learn of
@@ -379,24 +379,26 @@ static void end_round(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t de
 }
 
 /* What would throttle does not wait for the end of the round. */
-static bool is_sudden(const struct ur_pacing_dest *d, uint64_t now_ns)
+static bool is_sudden(struct ur_cc_dest *d, uint64_t now_ns)
 {
-	return !d->throttled && delay_of(&d->rate) > d->rate.enter_ns &&
-	       is_lasting(&d->rate, now_ns);
+	const struct ur_cc_auto *a = state_of(d);
+
+	return !d->throttled && delay_of(a) > a->enter_ns && is_lasting(a, now_ns);
 }
 
-void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t delay_ns,
-			  uint64_t now_ns)
+static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack *ack,
+		   uint64_t now_ns)
 {
-	struct ur_pacing_auto *a = &d->rate;
+	struct ur_cc_auto *a = state_of(d);
+	uint32_t delay_ns = ack->rtt_ns;
 	uint64_t sent_ns = now_ns > delay_ns ? now_ns - delay_ns : 0, delivered;
 	bool first = !a->delay_ns;
 
 	if (first)
 		a->delay_ns = a->before_ns = delay_ns;
 	note_delay(a, delay_ns, now_ns);
-	mark(a, d->bytes, now_ns);
-	forget_marks(a, sent_ns);
+	take_sample(a, d->bytes, now_ns);
+	drop_samples(a, sent_ns);
 	if (!first && (now_ns == a->round_ns || (sent_ns < a->round_ns && !is_sudden(d, now_ns))))
 		return;
 	delivered = delivered_at(d, sent_ns, now_ns);
@@ -408,17 +410,26 @@ void ur_pacing_auto_delay(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_
 		end_round(t, d, delivered, now_ns);
 }
 
-bool ur_pacing_auto_sent(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
-			 uint64_t now_ns)
+static void on_send(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes, uint64_t now_ns)
 {
+	struct ur_cc_auto *a = state_of(d);
+
 	/* PACE-AUTO-07 */
-	if (now_ns - d->rate.round_ns >= STALE_NS) {
+	if (now_ns - a->round_ns >= STALE_NS) {
 		open(t, d, now_ns);
-		return false;
+		return;
 	}
-	d->rate.unit -= d->rate.unit / 16;
-	if (d->rate.unit < bytes)
-		d->rate.unit = bytes;
-	mark(&d->rate, d->bytes - bytes, now_ns);
-	return true;
+	a->unit -= a->unit / 16;
+	if (a->unit < bytes)
+		a->unit = bytes;
+	take_sample(a, d->bytes - bytes, now_ns);
+	ur_cc_spend(d, ((uint64_t)bytes * d->cost) >> UR_CC_COST_SHIFT, now_ns);
 }
+
+const struct ur_cc_ops ur_cc_auto = {
+	.link = true,
+	.init = init,
+	.on_send = on_send,
+	.on_ack = on_ack,
+	.on_link = on_link,
+};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pacing/pacing_priv.h"
+#include "cc/cc_priv.h"
+#include "cc/dcqcn.h"
 
 /*
  * Reaction point of DCQCN (Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM
@@ -9,6 +10,8 @@
 #define ALPHA_ONE      65536
 #define CATCH_UP_STEPS 64 /* increases made up for in one call; the rest in the next */
 #define CNT_MAX	       255
+
+UR_CC_STATE(ur_cc_dcqcn)
 
 /* (1 - g)^n of alpha. */
 static uint32_t decayed(uint32_t alpha, uint64_t n, uint8_t g_shift)
@@ -25,7 +28,7 @@ static uint32_t decayed(uint32_t alpha, uint64_t n, uint8_t g_shift)
 }
 
 /* PACE-DCQCN-02 */
-static void increase(const struct ur_pacing *t, struct ur_pacing_dcqcn *q)
+static void increase(const struct ur_cc *t, struct ur_cc_dcqcn *q)
 {
 	uint8_t f = t->attr.f;
 	uint8_t more = q->by_time > q->by_bytes ? q->by_time : q->by_bytes;
@@ -36,11 +39,11 @@ static void increase(const struct ur_pacing *t, struct ur_pacing_dcqcn *q)
 		target += (uint64_t)(less - f) * t->rhai;
 	else if (more >= f)
 		target += t->rai;
-	q->target = ur_pacing_bounded(t, target);
-	q->rate = ur_pacing_bounded(t, ((uint64_t)q->rate + q->target) / 2);
+	q->target = ur_cc_bounded(t, target);
+	q->rate = ur_cc_bounded(t, ((uint64_t)q->rate + q->target) / 2);
 }
 
-static void increase_by_time(const struct ur_pacing *t, struct ur_pacing_dcqcn *q)
+static void increase_by_time(const struct ur_cc *t, struct ur_cc_dcqcn *q)
 {
 	q->timer_ns += t->attr.timer_ns;
 	q->by_time += q->by_time < CNT_MAX;
@@ -48,35 +51,37 @@ static void increase_by_time(const struct ur_pacing *t, struct ur_pacing_dcqcn *
 }
 
 /* PACE-DCQCN-04: halves never reach the whole. */
-static bool is_open(const struct ur_pacing *t, const struct ur_pacing_dcqcn *q)
+static bool is_open(const struct ur_cc *t, const struct ur_cc_dcqcn *q)
 {
 	return q->rate >= t->link - (t->link >> 8);
 }
 
-static void apply(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t before)
+static void apply(struct ur_cc *t, struct ur_cc_dest *d, uint32_t before)
 {
-	if (d->dcqcn.rate == before)
+	const struct ur_cc_dcqcn *q = state_of(d);
+
+	if (q->rate == before)
 		return; /* as for most packets: no division */
-	d->cost = ur_pacing_cost(d->dcqcn.rate);
-	if (is_open(t, &d->dcqcn))
-		ur_pacing_open(t, d);
+	d->cost = ur_cc_cost(q->rate);
+	if (is_open(t, q))
+		ur_cc_open(t, d);
 }
 
-void ur_pacing_dcqcn_bound(struct ur_pacing *t, struct ur_pacing_dest *d)
+static void on_link(struct ur_cc *t, struct ur_cc_dest *d)
 {
-	struct ur_pacing_dcqcn *q = &d->dcqcn;
+	struct ur_cc_dcqcn *q = state_of(d);
 
 	if (!d->throttled)
 		return;
-	q->target = ur_pacing_bounded(t, q->target);
-	q->rate = ur_pacing_bounded(t, q->rate);
+	q->target = ur_cc_bounded(t, q->target);
+	q->rate = ur_cc_bounded(t, q->rate);
 	apply(t, d, 0);
 }
 
-void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint32_t bytes,
-			     uint64_t now_ns)
+/* Time has passed and bytes were sent. It may be open afterwards. */
+static void advance(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes, uint64_t now_ns)
 {
-	struct ur_pacing_dcqcn *q = &d->dcqcn;
+	struct ur_cc_dcqcn *q = state_of(d);
 	uint32_t before = q->rate;
 
 	/* PACE-DCQCN-03 */
@@ -94,11 +99,13 @@ void ur_pacing_dcqcn_advance(struct ur_pacing *t, struct ur_pacing_dest *d, uint
 	apply(t, d, before);
 }
 
-uint64_t ur_pacing_dcqcn_gap_ns(const struct ur_pacing *t, const struct ur_pacing_dest *d,
-				uint32_t bytes, uint64_t now_ns)
+/* What `bytes` take from now on, with the increases by time that will be due meanwhile. */
+static uint64_t gap_of(const struct ur_cc *t, const struct ur_cc_dest *d, uint32_t bytes,
+		       uint64_t now_ns)
 {
-	struct ur_pacing_dcqcn q = d->dcqcn;
-	uint64_t left = (uint64_t)bytes << UR_PACING_RATE_SHIFT, at = now_ns;
+	const struct ur_cc_dcqcn *now = (const void *)d->state;
+	struct ur_cc_dcqcn q = *now;
+	uint64_t left = (uint64_t)bytes << UR_CC_RATE_SHIFT, at = now_ns;
 	uint32_t cost;
 
 	for (unsigned i = 0; i < CATCH_UP_STEPS; i++) {
@@ -111,30 +118,45 @@ uint64_t ur_pacing_dcqcn_gap_ns(const struct ur_pacing *t, const struct ur_pacin
 		at = due > at ? due : at;
 		increase_by_time(t, &q);
 	}
-	cost = q.rate == d->dcqcn.rate ? d->cost : ur_pacing_cost(q.rate);
-	return at - now_ns + ((left >> UR_PACING_RATE_SHIFT) * cost >> UR_PACING_COST_SHIFT);
+	cost = q.rate == now->rate ? d->cost : ur_cc_cost(q.rate);
+	return at - now_ns + ((left >> UR_CC_RATE_SHIFT) * cost >> UR_CC_COST_SHIFT);
 }
 
 /* PACE-DCQCN-01 */
-void ur_pacing_dcqcn_cnp(struct ur_pacing *t, struct ur_pacing_dest *d, uint64_t now_ns)
+static void on_cnp(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 {
-	struct ur_pacing_dcqcn *q = &d->dcqcn;
+	struct ur_cc_dcqcn *q = state_of(d);
 	uint32_t g = ALPHA_ONE >> t->attr.g_shift;
 
 	if (d->throttled)
-		ur_pacing_dcqcn_advance(t, d, 0, now_ns);
+		advance(t, d, 0, now_ns);
 	if (!d->throttled) {
-		ur_pacing_throttle(t, d, now_ns);
+		ur_cc_throttle(t, d, now_ns);
 		q->rate = t->link;
 		q->alpha = ALPHA_ONE;
 		q->cnp_ns = now_ns;
 	}
 	q->alpha = decayed(q->alpha, (now_ns - q->cnp_ns) / t->attr.alpha_ns, t->attr.g_shift);
 	q->target = q->rate;
-	q->rate = ur_pacing_bounded(t, q->rate - (((uint64_t)q->rate * q->alpha) >> 17));
+	q->rate = ur_cc_bounded(t, q->rate - (((uint64_t)q->rate * q->alpha) >> 17));
 	q->alpha += g - (q->alpha >> t->attr.g_shift);
 	q->cnp_ns = q->timer_ns = now_ns;
 	q->bytes = 0;
 	q->by_time = q->by_bytes = 0;
 	apply(t, d, 0);
 }
+
+static void on_send(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes, uint64_t now_ns)
+{
+	advance(t, d, bytes, now_ns);
+	if (d->throttled)
+		ur_cc_spend(d, gap_of(t, d, bytes, now_ns), now_ns);
+}
+
+const struct ur_cc_ops ur_cc_dcqcn = {
+	.link = true,
+	.ecn = true,
+	.on_send = on_send,
+	.on_cnp = on_cnp,
+	.on_link = on_link,
+};

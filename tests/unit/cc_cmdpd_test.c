@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
-#include "pacing/pacing.h"
+#include "cc/cc.h"
+#include "cc/cmdpd.h"
 
-static struct ur_pacing t;
+#define CMDPD(d) ((const struct ur_cc_cmdpd *)(const void *)(d)->state)
+
+static struct ur_cc t;
 static _Alignas(8) uint8_t memory[2048];
-static struct ur_pacing_dest *d;
-static struct ur_pacing_view v;
+static struct ur_cc_dest *d;
+static struct ur_cc_view v;
 
 static void start_with(bool ewma, uint8_t init0, uint8_t init1)
 {
-	struct ur_pacing_attr attr = {
-		.mode = UR_PACING_CMDPD, .ewma = ewma, .init0 = init0, .init1 = init1};
-	uint8_t key[UR_PACING_KEY] = {1};
+	struct ur_cc_attr attr = {
+		.mode = UR_CC_CMDPD, .ewma = ewma, .init0 = init0, .init1 = init1};
+	uint8_t key[UR_CC_KEY] = {1};
 
-	cr_assert_leq(ur_pacing_size(1), sizeof(memory));
-	ur_pacing_init(&t, memory, 1, &attr);
-	d = ur_pacing_get(&t, key, 0);
+	cr_assert_leq(ur_cc_size(1), sizeof(memory));
+	ur_cc_init(&t, memory, 1, &attr);
+	d = ur_cc_get(&t, key, 4096, 0);
 }
 
 /* 8 and 16, the plain mean. */
@@ -27,34 +30,34 @@ static void start(void)
 
 static uint32_t average(void)
 {
-	ur_pacing_view(&t, d, &v);
+	ur_cc_view(&t, d, &v);
 	return v.average_ns;
 }
 
 static void delays(unsigned n, uint32_t delay_ns, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < n; i++)
-		ur_pacing_delay(&t, d, delay_ns, now_ns);
+		ur_cc_on_ack(&t, d, delay_ns, now_ns);
 }
 
-TestSuite(pacing_cmdpd, .init = start);
+TestSuite(cc_cmdpd, .init = start);
 
 /* PACE-CMDPD-03 */
-Test(pacing_cmdpd, takes_the_first_delay_for_the_average)
+Test(cc_cmdpd, takes_the_first_delay_for_the_average)
 {
 	delays(1, 1000, 5000);
 	cr_assert_eq(average(), 1000);
-	cr_assert_eq(ur_pacing_open_ns(d), 0);
+	cr_assert_eq(ur_cc_open_ns(d), 0);
 }
 
-Test(pacing_cmdpd, keeps_the_plain_mean)
+Test(cc_cmdpd, keeps_the_plain_mean)
 {
 	delays(3, 1000, 5000);
 	delays(1, 5000, 5000);
 	cr_assert_eq(average(), 2000);
 }
 
-Test(pacing_cmdpd, keeps_a_weighted_mean_that_forgets)
+Test(cc_cmdpd, keeps_a_weighted_mean_that_forgets)
 {
 	start_with(true, 0, 0);
 	delays(1000, 1000, 5000);
@@ -65,7 +68,7 @@ Test(pacing_cmdpd, keeps_a_weighted_mean_that_forgets)
 }
 
 /* PACE-CMDPD-01 */
-Test(pacing_cmdpd, throttles_beyond_init1_and_not_at_it)
+Test(cc_cmdpd, throttles_beyond_init1_and_not_at_it)
 {
 	delays(1, 1000, 5000);
 	delays(1, 16001, 50000);
@@ -82,25 +85,25 @@ Test(pacing_cmdpd, throttles_beyond_init1_and_not_at_it)
 }
 
 /* PACE-CMDPD-04 */
-Test(pacing_cmdpd, sends_one_packet_a_gap_while_throttled)
+Test(cc_cmdpd, sends_one_packet_a_gap_while_throttled)
 {
 	delays(1, 1000, 5000);
-	ur_pacing_sent(&t, d, 4096, 6000);
-	cr_assert_eq(ur_pacing_open_ns(d), 0);
+	ur_cc_on_send(&t, d, 4096, 6000);
+	cr_assert_eq(ur_cc_open_ns(d), 0);
 	delays(1, 20000, 50000);
-	cr_assert_leq(ur_pacing_open_ns(d), 50000);
-	ur_pacing_sent(&t, d, 4096, 50100);
-	cr_assert_eq(ur_pacing_open_ns(d), 70100);
+	cr_assert_leq(ur_cc_open_ns(d), 50000);
+	ur_cc_on_send(&t, d, 4096, 50100);
+	cr_assert_eq(ur_cc_open_ns(d), 70100);
 	/* Long after: still one. */
-	ur_pacing_sent(&t, d, 64, 170000);
-	cr_assert_eq(ur_pacing_open_ns(d), 190000);
+	ur_cc_on_send(&t, d, 64, 170000);
+	cr_assert_eq(ur_cc_open_ns(d), 190000);
 	/* The newest outlier says how long, also for a gap that has begun. */
 	delays(1, 17000, 171000);
-	cr_assert_eq(ur_pacing_open_ns(d), 188000);
+	cr_assert_eq(ur_cc_open_ns(d), 188000);
 }
 
 /* PACE-CMDPD-02 */
-Test(pacing_cmdpd, opens_below_init0_only)
+Test(cc_cmdpd, opens_below_init0_only)
 {
 	delays(100, 1000, 5000);
 	delays(1, 20000, 50000);
@@ -108,18 +111,18 @@ Test(pacing_cmdpd, opens_below_init0_only)
 	delays(1, 8100, 51000);
 	cr_assert(d->throttled);
 	cr_assert_eq(average(), 1070);
-	ur_pacing_sent(&t, d, 4096, 52000);
-	cr_assert_eq(ur_pacing_open_ns(d), 72000);
+	ur_cc_on_send(&t, d, 4096, 52000);
+	cr_assert_eq(ur_cc_open_ns(d), 72000);
 	/* 8 times (100000 + 8100) / 101 is 8562.4. */
 	delays(1, 8563, 53000);
 	cr_assert(d->throttled);
 	delays(1, 8500, 54000);
 	cr_assert_not(d->throttled);
-	cr_assert_eq(ur_pacing_open_ns(d), 0);
+	cr_assert_eq(ur_cc_open_ns(d), 0);
 }
 
 /* PACE-CMDPD-02 */
-Test(pacing_cmdpd, takes_other_limits)
+Test(cc_cmdpd, takes_other_limits)
 {
 	start_with(false, 2, 3);
 	delays(1, 1000, 5000);
@@ -133,7 +136,7 @@ Test(pacing_cmdpd, takes_other_limits)
 }
 
 /* PACE-CMDPD-03 */
-Test(pacing_cmdpd, learns_anew_after_thirty_two_outliers_in_a_row)
+Test(cc_cmdpd, learns_anew_after_thirty_two_outliers_in_a_row)
 {
 	delays(1, 1000, 5000);
 	delays(31, 50000, 60000);
@@ -150,7 +153,7 @@ Test(pacing_cmdpd, learns_anew_after_thirty_two_outliers_in_a_row)
 }
 
 /* PACE-CMDPD-03 */
-Test(pacing_cmdpd, learns_anew_after_ten_gaps_without_a_normal_delay)
+Test(cc_cmdpd, learns_anew_after_ten_gaps_without_a_normal_delay)
 {
 	delays(1, 1000, 5000);
 	/* After a long pause the first outlier is just one. */
@@ -167,14 +170,14 @@ Test(pacing_cmdpd, learns_anew_after_ten_gaps_without_a_normal_delay)
 }
 
 /* PACE-CMDPD-05 */
-Test(pacing_cmdpd, keeps_sums_within_bounds)
+Test(cc_cmdpd, keeps_sums_within_bounds)
 {
 	/* The longest delays there are: the sum stays below 2^52. */
 	delays(3 << 20, UINT32_MAX, UINT64_C(1) << 40);
 	cr_assert_eq(average(), UINT32_MAX);
-	cr_assert_lt(d->cmdpd.sum_ns, UINT64_C(1) << 52);
-	cr_assert_lt(d->cmdpd.cnt, 1 << 20);
-	cr_assert_geq(d->cmdpd.cnt, 1 << 19);
+	cr_assert_lt(CMDPD(d)->sum_ns, UINT64_C(1) << 52);
+	cr_assert_lt(CMDPD(d)->cnt, 1 << 20);
+	cr_assert_geq(CMDPD(d)->cnt, 1 << 19);
 	cr_assert_not(d->throttled);
 	/* Halving both has let the mean follow: it is no mean of everything since the start. */
 	delays(3 << 20, 1 << 30, UINT64_C(1) << 40);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
-#include "pacing_sim.h"
+#include "cc_sim.h"
 
 /* What the modes do to queues. docs/design/pacing.md has the figures; here is what must hold. */
 
@@ -9,7 +9,7 @@
 #define MS   UINT64_C(1000000)
 
 /* A sender of 10 Gb/s; destination 0 drains at 1 Gb/s, three others at 10. */
-static struct psim_attr one_slow(enum ur_pacing_mode mode)
+static struct psim_attr one_slow(enum ur_cc_mode mode)
 {
 	return (struct psim_attr){
 		.pacing = {.mode = mode, .link_bps = 10 * GBPS},
@@ -21,7 +21,7 @@ static struct psim_attr one_slow(enum ur_pacing_mode mode)
 	};
 }
 
-static struct psim_attr incast(enum ur_pacing_mode mode)
+static struct psim_attr incast(enum ur_cc_mode mode)
 {
 	return (struct psim_attr){
 		.pacing = {.mode = mode, .link_bps = 10 * GBPS},
@@ -54,7 +54,7 @@ static void expect_held(const struct psim_attr *attr, uint64_t from_ns, uint64_t
 	struct psim_attr none = *attr;
 	struct psim_result with = run(attr, from_ns, until_ns), without;
 
-	none.pacing.mode = UR_PACING_NONE;
+	none.pacing.mode = UR_CC_NONE;
 	without = run(&none, from_ns, until_ns);
 	cr_assert_gt(with.gbps[0], 0.9 * without.gbps[0], "%f of %f", with.gbps[0],
 		     without.gbps[0]);
@@ -89,9 +89,9 @@ static void expect_fair(const struct psim_attr *attr, double queue_us)
 }
 
 /* PACE-AUTO-03 */
-Test(pacing_sim, auto_drains_the_queue_of_a_slow_destination)
+Test(cc_sim, auto_drains_the_queue_of_a_slow_destination)
 {
-	struct psim_attr attr = one_slow(UR_PACING_AUTO);
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
 
 	expect_held(&attr, 600 * MS, 1100 * MS);
 	/* From the first packet on. */
@@ -99,18 +99,18 @@ Test(pacing_sim, auto_drains_the_queue_of_a_slow_destination)
 }
 
 /* PACE-AUTO-03 */
-Test(pacing_sim, auto_copes_with_rare_answers)
+Test(cc_sim, auto_copes_with_rare_answers)
 {
-	struct psim_attr attr = one_slow(UR_PACING_AUTO);
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
 
 	for (attr.coalesce = 4; attr.coalesce <= 64; attr.coalesce *= 4)
 		expect_held(&attr, 600 * MS, 1100 * MS);
 }
 
 /* PACE-AUTO-03 */
-Test(pacing_sim, auto_copes_with_short_and_long_ways)
+Test(cc_sim, auto_copes_with_short_and_long_ways)
 {
-	struct psim_attr attr = one_slow(UR_PACING_AUTO);
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
 
 	attr.base_ns[0].value = 2000;
 	expect_held(&attr, 600 * MS, 1100 * MS);
@@ -121,10 +121,10 @@ Test(pacing_sim, auto_copes_with_short_and_long_ways)
 }
 
 /* PACE-AUTO-02 */
-Test(pacing_sim, auto_copes_with_jitter)
+Test(cc_sim, auto_copes_with_jitter)
 {
 	static const uint64_t base_ns[] = {2000, 20000, 1000000};
-	struct psim_attr attr = one_slow(UR_PACING_AUTO);
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
 
 	attr.jitter_ns = 30000;
 	for (unsigned i = 0; i < 3; i++) {
@@ -137,10 +137,10 @@ Test(pacing_sim, auto_copes_with_jitter)
 }
 
 /* PACE-AUTO-01 */
-Test(pacing_sim, auto_leaves_healthy_destinations_alone)
+Test(cc_sim, auto_leaves_healthy_destinations_alone)
 {
 	static const uint64_t base_ns[] = {2000, 20000, 1000000};
-	struct psim_attr attr = one_slow(UR_PACING_AUTO);
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
 
 	attr.drain_bps[0][0].value = 10 * GBPS;
 	for (unsigned i = 0; i < 3; i++) {
@@ -157,9 +157,9 @@ Test(pacing_sim, auto_leaves_healthy_destinations_alone)
 }
 
 /* PACE-AUTO-05 */
-Test(pacing_sim, auto_survives_a_longer_way)
+Test(cc_sim, auto_survives_a_longer_way)
 {
-	struct psim_attr attr = one_slow(UR_PACING_AUTO);
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
 	struct psim_result r;
 
 	attr.base_ns[1] = (struct psim_step){200 * MS, 200000};
@@ -185,9 +185,9 @@ Test(pacing_sim, auto_survives_a_longer_way)
 }
 
 /* PACE-AUTO-03, PACE-AUTO-04 */
-Test(pacing_sim, auto_follows_a_destination_whose_rate_changes)
+Test(cc_sim, auto_follows_a_destination_whose_rate_changes)
 {
-	struct psim_attr attr = one_slow(UR_PACING_AUTO);
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
 	struct psim_result r;
 	struct psim *s;
 
@@ -217,9 +217,9 @@ Test(pacing_sim, auto_follows_a_destination_whose_rate_changes)
 }
 
 /* PACE-AUTO-03 */
-Test(pacing_sim, auto_shares_a_destination_fairly)
+Test(cc_sim, auto_shares_a_destination_fairly)
 {
-	struct psim_attr attr = incast(UR_PACING_AUTO);
+	struct psim_attr attr = incast(UR_CC_AUTO);
 
 	expect_fair(&attr, 300);
 	attr.jitter_ns = 30000;
@@ -236,9 +236,9 @@ Test(pacing_sim, auto_shares_a_destination_fairly)
 
 /* PACE-AUTO-05, PACE-AUTO-06: nobody takes the others' queue for the way, however long it stands.
  */
-Test(pacing_sim, auto_stays_fair)
+Test(cc_sim, auto_stays_fair)
 {
-	struct psim_attr attr = incast(UR_PACING_AUTO);
+	struct psim_attr attr = incast(UR_CC_AUTO);
 	struct psim_result r = run(&attr, 4000 * MS, 5000 * MS);
 
 	cr_assert_gt(r.gbps[0], 9.9);
@@ -248,9 +248,9 @@ Test(pacing_sim, auto_stays_fair)
 }
 
 /* Those who come late take some of the queue for the way; but it stays short. PACE-AUTO-03 */
-Test(pacing_sim, auto_keeps_the_queue_short_when_senders_come_one_by_one)
+Test(cc_sim, auto_keeps_the_queue_short_when_senders_come_one_by_one)
 {
-	struct psim_attr attr = incast(UR_PACING_AUTO);
+	struct psim_attr attr = incast(UR_CC_AUTO);
 	struct psim_result r;
 
 	attr.stagger_ns = 3 * MS;
@@ -261,9 +261,9 @@ Test(pacing_sim, auto_keeps_the_queue_short_when_senders_come_one_by_one)
 }
 
 /* PACE-DCQCN-01 */
-Test(pacing_sim, dcqcn_drains_queues_by_marks)
+Test(cc_sim, dcqcn_drains_queues_by_marks)
 {
-	struct psim_attr attr = one_slow(UR_PACING_DCQCN);
+	struct psim_attr attr = one_slow(UR_CC_DCQCN);
 	struct psim_result r;
 
 	attr.mark_bytes = 100000;
@@ -272,7 +272,7 @@ Test(pacing_sim, dcqcn_drains_queues_by_marks)
 	cr_assert_lt(r.queue_us[0], 5000, "%f", r.queue_us[0]);
 	cr_assert_gt(r.gbps[1], 2.9);
 	cr_assert_eq(r.throttles[1], 0);
-	attr = incast(UR_PACING_DCQCN);
+	attr = incast(UR_CC_DCQCN);
 	attr.mark_bytes = 100000;
 	r = run(&attr, 100 * MS, 200 * MS);
 	cr_assert_gt(r.gbps[0], 8.5, "%f", r.gbps[0]);
@@ -280,11 +280,119 @@ Test(pacing_sim, dcqcn_drains_queues_by_marks)
 	cr_assert_gt(jain(&r), 0.9, "%f", jain(&r));
 }
 
+/* ---- Swift: base target 50 us, with flow scaling 175 us at most ---- */
+
+static struct psim_attr with_target(struct psim_attr attr)
+{
+	attr.pacing.target_ns = 50000;
+	return attr;
+}
+
+/* CC-SWIFT-01: the delay stays near the target, and the others have what the slow one leaves. */
+Test(cc_sim, swift_holds_the_queue_of_a_slow_destination_near_its_target)
+{
+	struct psim_attr attr = with_target(one_slow(UR_CC_SWIFT));
+	struct psim_result r = run(&attr, 600 * MS, 1100 * MS);
+
+	cr_assert_gt(r.gbps[0], 0.95, "%f", r.gbps[0]);
+	cr_assert_lt(r.queue_us[0], 50, "%f", r.queue_us[0]);
+	cr_assert_lt(r.queue_max_us[0], 100, "%f", r.queue_max_us[0]);
+	for (unsigned j = 1; j < 4; j++) {
+		cr_assert_gt(r.gbps[j], 0.95 * (10 - 1.0) / 3, "%u: %f", j, r.gbps[j]);
+		cr_assert_eq(r.throttles[j], 0);
+	}
+	/* From the first packet on. */
+	r = run(&attr, 0, 100 * MS);
+	cr_assert_gt(r.gbps[0], 0.95, "%f", r.gbps[0]);
+	cr_assert_lt(r.queue_max_us[0], 250, "%f", r.queue_max_us[0]);
+}
+
+/*
+ * CC-SWIFT-01. At 0.5 Gb/s a packet takes 65 us on the last link: one on its way is less than the
+ * link takes, two are more than the target. Whole packets cannot do better.
+ */
+Test(cc_sim, swift_follows_a_destination_whose_rate_changes)
+{
+	struct psim_attr attr = with_target(one_slow(UR_CC_SWIFT));
+	struct psim_result r;
+	struct psim *s;
+
+	attr.dests = 2;
+	attr.drain_bps[0][1] = (struct psim_step){200 * MS, 5 * GBPS};
+	attr.drain_bps[0][2] = (struct psim_step){400 * MS, GBPS / 2};
+	s = psim_new(&attr);
+	psim_run(s, 100 * MS);
+	r = psim_run(s, 200 * MS);
+	cr_assert_gt(r.gbps[0], 0.95, "%f", r.gbps[0]);
+	psim_run(s, 205 * MS);
+	r = psim_run(s, 400 * MS);
+	cr_assert_gt(r.gbps[0], 4.9, "%f", r.gbps[0]);
+	cr_assert_lt(r.queue_us[0], 50, "%f", r.queue_us[0]);
+	r = psim_run(s, 420 * MS);
+	cr_assert_lt(r.queue_max_us[0], 1000, "%f", r.queue_max_us[0]);
+	r = psim_run(s, 600 * MS);
+	cr_assert_gt(r.gbps[0], 0.3, "%f", r.gbps[0]);
+	cr_assert_lt(r.queue_max_us[0], 150, "%f", r.queue_max_us[0]);
+	psim_free(s);
+}
+
+static void expect_swift_shares(const struct psim_attr *attr, uint64_t from_ns, uint64_t until_ns)
+{
+	struct psim_result r = run(attr, from_ns, until_ns);
+
+	cr_assert_gt(r.gbps[0], 9.9, "%f", r.gbps[0]);
+	cr_assert_lt(r.queue_us[0], 100, "%f", r.queue_us[0]);
+	cr_assert_lt(r.queue_max_us[0], 150, "%f", r.queue_max_us[0]);
+	cr_assert_gt(jain(&r), 0.98, "%f", jain(&r));
+	cr_assert_eq(r.reseeds, 0);
+}
+
+/*
+ * CC-SWIFT-02, CC-SWIFT-03. 16 senders share the six packets that a round trip of 20 us holds at
+ * 10 Gb/s: their windows are below one packet. And the half packet of a round trip of 2 us.
+ */
+Test(cc_sim, swift_shares_less_than_a_packet_each)
+{
+	struct psim_attr attr = with_target(incast(UR_CC_SWIFT));
+
+	expect_swift_shares(&attr, 100 * MS, 300 * MS);
+	expect_swift_shares(&attr, 2000 * MS, 2500 * MS);
+	attr.jitter_ns = 30000;
+	expect_swift_shares(&attr, 100 * MS, 300 * MS);
+	attr.jitter_ns = 0;
+	attr.base_ns[0].value = 2000;
+	expect_swift_shares(&attr, 100 * MS, 300 * MS);
+}
+
+/* CC-SWIFT-01: shares converge, whichever sender comes first. */
+Test(cc_sim, swift_converges_when_senders_come_one_by_one)
+{
+	struct psim_attr attr = with_target(incast(UR_CC_SWIFT));
+
+	attr.stagger_ns = 3 * MS;
+	expect_swift_shares(&attr, 100 * MS, 300 * MS);
+	attr.jitter_ns = 3000;
+	expect_swift_shares(&attr, 100 * MS, 300 * MS);
+}
+
+/* CC-SWIFT-04: a path that takes longer than the target is found out. */
+Test(cc_sim, swift_survives_a_longer_path)
+{
+	struct psim_attr attr = with_target(one_slow(UR_CC_SWIFT));
+	struct psim_result r;
+
+	attr.drain_bps[0][0].value = 10 * GBPS;
+	attr.base_ns[1] = (struct psim_step){200 * MS, 400000};
+	r = run(&attr, 2500 * MS, 3000 * MS);
+	for (unsigned j = 0; j < 4; j++)
+		cr_assert_gt(r.gbps[j], 2.4, "%u: %f", j, r.gbps[j]);
+}
+
 /* PACE-CMDPD-01, PACE-CMDPD-03: the average rises with a queue that builds up, so nothing happens.
  */
-Test(pacing_sim, cmdpd_reacts_to_what_is_sudden_only)
+Test(cc_sim, cmdpd_reacts_to_what_is_sudden_only)
 {
-	struct psim_attr attr = one_slow(UR_PACING_CMDPD);
+	struct psim_attr attr = one_slow(UR_CC_CMDPD);
 	struct psim_result r;
 
 	attr.pacing.ewma = true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef UR_TEST_PACING_SIM_H
-#define UR_TEST_PACING_SIM_H
+#ifndef UR_TEST_CC_SIM_H
+#define UR_TEST_CC_SIM_H
 
 #include <stdint.h>
 
-#include "pacing/pacing.h"
+#include "cc/cc.h"
 
 /*
  * A network of senders, each with a link of its own, and destinations, each behind a queue without
@@ -21,7 +21,7 @@ struct psim_step {
 };
 
 struct psim_attr {
-	struct ur_pacing_attr pacing;
+	struct ur_cc_attr pacing;
 	unsigned senders, dests;
 	uint32_t window;   /* packets in flight to a destination; 0: 64 flows of 256 */
 	uint64_t link_bps; /* of each sender */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pacing_sim.h"
+#include "cc_sim.h"
 
 #define WINDOW (64 * 256)
 
@@ -15,14 +15,14 @@ struct flight {
 
 /* What one sender has under way to one destination: [una, nxt), by number modulo the window. */
 struct pipe {
-	struct ur_pacing_dest *dest;
+	struct ur_cc_dest *dest;
 	struct flight *flights;
 	uint64_t una, nxt, answered_ns;
 	uint64_t seen, cnp_ns; /* packets before `seen` have been looked at for marks */
 };
 
 struct sender {
-	struct ur_pacing pacing;
+	struct ur_cc pacing;
 	void *memory;
 	struct pipe pipes[PSIM_DESTS];
 	uint64_t free_ns; /* of its link */
@@ -70,13 +70,13 @@ struct psim *psim_new(const struct psim_attr *attr)
 	for (unsigned i = 0; i < attr->senders; i++) {
 		struct sender *x = &s->senders[i];
 
-		x->memory = calloc(1, ur_pacing_size(PSIM_DESTS));
-		ur_pacing_init(&x->pacing, x->memory, PSIM_DESTS, &attr->pacing);
+		x->memory = calloc(1, ur_cc_size(PSIM_DESTS));
+		ur_cc_init(&x->pacing, x->memory, PSIM_DESTS, &attr->pacing);
 		x->free_ns = i * attr->stagger_ns;
 		for (unsigned j = 0; j < attr->dests; j++) {
-			uint8_t key[UR_PACING_KEY] = {(uint8_t)j};
+			uint8_t key[UR_CC_KEY] = {(uint8_t)j};
 
-			x->pipes[j].dest = ur_pacing_get(&x->pacing, key, 0);
+			x->pipes[j].dest = ur_cc_get(&x->pacing, key, 4096, 0);
 			x->pipes[j].flights = calloc(s->attr.window, sizeof(struct flight));
 		}
 	}
@@ -128,7 +128,9 @@ static void send(struct psim *s, unsigned i, unsigned j)
 	s->r.queue_us[j] += (double)(start - arrival) / 1e3;
 	if ((double)(start - arrival) / 1e3 > s->r.queue_max_us[j])
 		s->r.queue_max_us[j] = (double)(start - arrival) / 1e3;
-	ur_pacing_sent(&x->pacing, p->dest, PSIM_PACKET, s->now_ns);
+	ur_cc_on_send(&x->pacing, p->dest, PSIM_PACKET, s->now_ns);
+	if (x->pacing.ops->window)
+		p->dest->in_flight += PSIM_PACKET;
 }
 
 /* When the oldest answer that returns `coalesce` packets is there; UINT64_MAX: none is under way.
@@ -145,7 +147,7 @@ static void notify(struct psim *s, struct sender *x, struct pipe *p)
 {
 	while (p->seen < p->nxt && flight(s, p, p->seen)->answer_ns <= s->now_ns)
 		if (flight(s, p, p->seen++)->marked && ur_cnp_due(&p->cnp_ns, s->now_ns))
-			ur_pacing_cnp(&x->pacing, p->dest, s->now_ns);
+			ur_cc_on_cnp(&x->pacing, p->dest, s->now_ns);
 }
 
 static void answer(struct psim *s, unsigned i, unsigned j)
@@ -159,8 +161,12 @@ static void answer(struct psim *s, unsigned i, unsigned j)
 	f = flight(s, p, p->una - 1);
 	s->arrived[j] += s->attr.coalesce;
 	s->shares[i] += s->attr.coalesce;
-	ur_pacing_delay(&x->pacing, p->dest, (uint32_t)(f->answer_ns - f->sent_ns) + f->jitter_ns,
-			s->now_ns);
+	if (x->pacing.ops->window) {
+		p->dest->in_flight -= s->attr.coalesce * PSIM_PACKET;
+		p->dest->acked += s->attr.coalesce * PSIM_PACKET;
+	}
+	ur_cc_on_ack(&x->pacing, p->dest, (uint32_t)(f->answer_ns - f->sent_ns) + f->jitter_ns,
+		     s->now_ns);
 }
 
 /* The next destination in turn that may be served now. Else *wake_ns is when one may. */
@@ -170,9 +176,9 @@ static int next_dest(const struct psim *s, struct sender *x, uint64_t now_ns, ui
 	for (unsigned k = 0; k < s->attr.dests; k++) {
 		unsigned j = (x->turn + k) % s->attr.dests;
 		struct pipe *p = &x->pipes[j];
-		uint64_t open_ns = ur_pacing_open_ns(p->dest);
+		uint64_t open_ns = ur_cc_open_ns(p->dest);
 
-		if (p->nxt - p->una >= s->attr.window)
+		if (p->nxt - p->una >= s->attr.window || !ur_cc_has_room(p->dest))
 			continue;
 		if (open_ns <= now_ns)
 			return (int)j;
