@@ -493,6 +493,59 @@ Test(shared, packets_follow_a_route_that_changes, .init = setup, .fini = teardow
 	end_sender(&s);
 }
 
+static uint64_t neigh_counter(const char *name)
+{
+	json_t *neigh = ur_counters_json("/uroce/neigh");
+	uint64_t n;
+
+	cr_assert_not_null(neigh);
+	n = (uint64_t)json_integer_value(json_object_get(neigh, name));
+	json_decref(neigh);
+	return n;
+}
+
+/* Thousands of changes at once, and among them, when the socket is full, the one that matters. */
+static void flood_changes(unsigned round, const char *mac)
+{
+	char path[] = "/tmp/shared_test.XXXXXX";
+	int fd = mkstemp(path);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	cr_assert_not_null(f);
+	for (unsigned i = 0; i < 8000; i++) {
+		if (i == 1000)
+			fprintf(f, "neigh replace 10.78.0.2 lladdr %s dev sh0\n", mac);
+		fprintf(f, "neigh replace 10.%u.%u.%u lladdr 02:01:00:00:%02x:%02x dev sh0\n",
+			100 + round % 100, i / 250, i % 250 + 1, i / 250, i % 250);
+	}
+	cr_assert_eq(fclose(f), 0);
+	run("ip -batch %s", path);
+	unlink(path);
+}
+
+/* SHARED-MONITOR-01 */
+Test(shared, changes_that_were_not_heard_are_followed_too, .init = setup, .fini = teardown)
+{
+	uint64_t end = now_ms() + PATIENCE_MS;
+	char mac[18] = PEER_MAC;
+	struct sender s;
+
+	/* An IPv6 route that comes by itself would have everything asked for again as well. */
+	for (unsigned i = 0; i < 2; i++)
+		run("[ ! -e /proc/sys/net/ipv6 ] || sysctl -qw net.ipv6.conf.sh%u.disable_ipv6=1",
+		    i);
+	run("ip neigh add 10.78.0.2 lladdr " PEER_MAC " dev sh0");
+	make_sender(&s, "10.78.0.1", "10.78.0.2");
+	for (unsigned round = 0; neigh_counter("resynced") == 0; round++) {
+		cr_assert_lt(now_ms(), end, "no message was lost, so nothing was tested");
+		snprintf(mac, sizeof(mac), "02:00:00:00:01:%02x", round % 256);
+		flood_changes(round, mac);
+		usleep(50000); /* the progress thread looks a hundred times a second */
+	}
+	expect_dmac(&s, mac);
+	end_sender(&s);
+}
+
 /* ---- beside the kernel's own traffic ---- */
 
 static uint64_t port_counter(const char *name)
@@ -560,16 +613,12 @@ Test(shared, without_cap_net_admin_the_kernel_is_asked_all_the_same, .init = set
      .fini = teardown)
 {
 	uint64_t start = now_ms();
-	json_t *neigh;
 
 	/* Of this thread, which is the one that asks. */
 	drop_net_admin();
 	expect_no_way("10.78.0.1", "10.78.0.9");
 	cr_expect_geq(now_ms() - start, 500, "the kernel was not asked");
-	neigh = ur_counters_json("/uroce/neigh");
-	cr_assert_not_null(neigh);
-	cr_expect_geq(json_integer_value(json_object_get(neigh, "asked_by_udp")), 1);
-	json_decref(neigh);
+	cr_expect_geq(neigh_counter("asked_by_udp"), 1u);
 }
 
 /* ---- IPv6 ---- */
