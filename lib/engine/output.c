@@ -89,7 +89,7 @@ static void count_lane(struct ur_core *core, unsigned vl, uint32_t bytes)
 static void update_ready(struct ur_emux_queue *q)
 {
 	if (q->node.kind == NODE_SQ)
-		ur_qp_update(UR_QP_OF(q, sq_queue));
+		ur_qp_update_ready(UR_QP_OF(q, sq_queue));
 }
 
 /* SCHED-NEAR-02: a turn begins; prefetches the next queue, and where the state of the one after it is. */
@@ -140,8 +140,7 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 		goes_on = ur_emux_sent(x, vl, bytes, wqes);
 		/* PACE-READ-01: a READ is charged what it asks for. */
 		if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
-		    ur_dest_on_send(UR_QP_OF(q, sq_queue), ur_dest_of(q), bytes + tx->asked,
-				    now_ns))
+		    ur_dest_on_send(UR_QP_OF(q, sq_queue), bytes + tx->asked, now_ns))
 			goes_on = false;
 		count_lane(&e->core, vl, bytes);
 		if (!alone)

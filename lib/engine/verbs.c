@@ -394,7 +394,7 @@ void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
 	predict_next(e, qp);
 	ur_qp_flush(qp);
-	ur_qp_update(qp);
+	ur_qp_update_ready(qp);
 }
 
 bool ur_engine_claim_doorbell(struct ur_qp *qp)

@@ -213,16 +213,17 @@ static void ask_often(struct ur_qp *qp, const struct ur_dest *d)
 }
 
 /* PACE-GATE-01, CC-WINDOW-01 */
-bool ur_dest_send_watched(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns)
+__attribute__((noinline)) static bool send_watched(struct ur_qp *qp, struct ur_dest *d,
+						   uint32_t bytes, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
-	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
 	uint64_t open_ns;
 	bool room;
 
 	ur_cc_on_send(&core->cc, d->cc, bytes, now_ns);
 	if (core->cc.ops->window) {
 		count_flight(qp, d);
+		ur_cc_on_acked(&core->cc, d->cc, now_ns);
 		ask_often(qp, d);
 	}
 	room = ur_cc_has_room(d->cc);
@@ -234,6 +235,16 @@ bool ur_dest_send_watched(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns)
 	d->gate.closed = true;
 	ur_timer_set(&core->wheel, &d->timer, room ? open_ns : now_ns + persist_ns(d));
 	return true;
+}
+
+bool ur_dest_on_send(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns)
+{
+	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
+
+	if (__builtin_expect(d->cc->watched, 0))
+		return send_watched(qp, d, bytes, now_ns);
+	d->cc->bytes += bytes;
+	return false;
 }
 
 /*
@@ -275,9 +286,11 @@ static uint32_t queues_for(const struct ur_dest *d)
  */
 void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 {
-	bool room = ur_cc_has_room(d->cc);
 	uint64_t open_ns;
+	bool room;
 
+	ur_cc_on_acked(&core->cc, d->cc, now_ns);
+	room = ur_cc_has_room(d->cc);
 	if (!room && d->progress)
 		note_full(d, now_ns);
 	if (!room && now_ns - d->full_ns < persist_ns(d)) {
@@ -311,18 +324,6 @@ void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
 	uint64_t ns = (uint64_t)rtt << UR_STAMP_SHIFT;
 
 	ur_cc_on_ack(&core->cc, d->cc, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX - 1, now_ns);
-	look_again(core, d);
-}
-
-void ur_dest_report_ack(struct ur_qp *qp, uint64_t now_ns)
-{
-	struct ur_core *core = qp->core;
-	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
-
-	if (!d->cc->watched || !core->cc.ops->window)
-		return;
-	count_flight(qp, d);
-	ur_cc_on_acked(&core->cc, d->cc, now_ns);
 	look_again(core, d);
 }
 

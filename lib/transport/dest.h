@@ -58,20 +58,11 @@ static inline struct ur_dest *ur_dest_of(const struct ur_emux_queue *q)
 	return (struct ur_dest *)(void *)q->gate;
 }
 
-bool ur_dest_send_watched(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns);
-
 /*
- * The queue pair, whose destination is `d`, sent a packet of `bytes`, those that it asks for
+ * The queue pair, which has a destination, sent a packet of `bytes`, those that it asks for
  * included. True: the gate is closed now.
  */
-static inline bool ur_dest_on_send(struct ur_qp *qp, struct ur_dest *d, uint32_t bytes,
-				   uint64_t now_ns)
-{
-	if (__builtin_expect(d->cc->watched, 0))
-		return ur_dest_send_watched(qp, bytes, now_ns);
-	d->cc->bytes += bytes;
-	return false;
-}
+bool ur_dest_on_send(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns);
 
 /*
  * PACE-TIMER-01. The queue pair wants to send, its destination makes it wait, and nothing of its
@@ -86,23 +77,14 @@ static inline bool ur_dest_delays(const struct ur_qp *qp)
 }
 
 void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns);
-void ur_dest_report_ack(struct ur_qp *qp, uint64_t now_ns);
 void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns);
 void ur_dest_report_timeout(struct ur_qp *qp, uint64_t now_ns);
-void ur_dest_count_flight(struct ur_qp *qp);
 
 /* A round trip to the queue pair's peer took rtt stamps, the time that it was kept left out. */
 static inline void ur_dest_on_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
 {
 	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
 		ur_dest_report_rtt(qp, rtt, now_ns);
-}
-
-/* Packets of the queue pair were acknowledged, and no round trip was measured. */
-static inline void ur_dest_on_ack(struct ur_qp *qp, uint64_t now_ns)
-{
-	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
-		ur_dest_report_ack(qp, now_ns);
 }
 
 /* CC-LOSS-01. Packets of the queue pair were found lost, by what arrived after them. */
@@ -119,12 +101,8 @@ static inline void ur_dest_on_timeout(struct ur_qp *qp, uint64_t now_ns)
 		ur_dest_report_timeout(qp, now_ns);
 }
 
-/* CC-WINDOW-02. What the queue pair has in flight may have changed. */
-static inline void ur_dest_on_change(struct ur_qp *qp)
-{
-	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
-		ur_dest_count_flight(qp);
-}
+/* CC-WINDOW-02. The queue pair has a destination; what it has in flight there may have changed. */
+void ur_dest_count_flight(struct ur_qp *qp);
 
 /* A congestion notification packet came for the queue pair; whether the algorithm obeys it. */
 bool ur_dest_on_cnp(struct ur_qp *qp, uint64_t now_ns);

@@ -37,7 +37,7 @@ void ur_qp_act(struct ur_qp *qp)
 		tell_drained(qp);
 }
 
-void ur_qp_update(struct ur_qp *qp)
+void ur_qp_update_ready(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;
 	uint64_t deadline = ur_mode_deadline(qp);
@@ -55,7 +55,14 @@ void ur_qp_update(struct ur_qp *qp)
 		ur_timer_cancel(&core->wheel, &qp->timer);
 	else if (!in_error(qp) && (!qp->timer.armed || deadline < qp->timer.deadline_ns))
 		ur_timer_set(&core->wheel, &qp->timer, deadline);
-	ur_dest_on_change(qp);
+}
+
+void ur_qp_update(struct ur_qp *qp)
+{
+	if (__builtin_expect(qp->sq_queue.gate != NULL, 0) &&
+	    ur_dest_of(&qp->sq_queue)->cc->watched)
+		ur_dest_count_flight(qp);
+	ur_qp_update_ready(qp);
 }
 
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state)

@@ -329,7 +329,9 @@ static inline bool ur_qp_must_act(const struct ur_qp *qp)
 {
 	return __builtin_expect(qp->fail_send || qp->state == IBV_QPS_SQD, 0);
 }
-/* Re-evaluates whether the send queue can send, and the timer. */
+/* Re-evaluates whether the send queue can send, and the timer. After posting and sending. */
+void ur_qp_update_ready(struct ur_qp *qp);
+/* And what it has in flight toward its destination: after anything else. */
 void ur_qp_update(struct ur_qp *qp);
 
 /* Unreliable QPs: completes the WQEs whose packets have left, [head, cur). */

@@ -435,7 +435,7 @@ static enum sim_verdict black_out(struct sim *s, struct sim_ep *from, uint8_t *f
 static void expect_recovery(bool standard)
 {
 	struct crowd c = swift_incast(standard);
-	uint64_t timeouts = 0;
+	uint64_t timeouts = 0, losses = 0;
 
 	make(&c, standard ? "congestion.dark_standard" : "congestion.dark");
 	for (unsigned i = 0; i < flow_cnt(&c); i++)
@@ -451,6 +451,9 @@ static void expect_recovery(bool standard)
 	for (unsigned i = 0; i < flow_cnt(&c); i++)
 		c.flows[i].before = c.flows[i].done;
 	sim_sleep(c.s, SIM_MS(400));
+	for (unsigned e = 0; e < c.senders; e++)
+		losses += ur_engine_core(c.s->ep[e].engine)->cc.cnt.losses;
+	cr_assert_gt(losses, 16);
 	for (unsigned i = 0; i < flow_cnt(&c); i++) {
 		cr_assert_eq(c.flows[i].req.qp->state, IBV_QPS_RTS);
 		cr_assert_gt(c.flows[i].done, c.flows[i].before, "queue pair %u stands still", i);

@@ -284,7 +284,8 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
 	}
-	env->pool->unreported_cnt += env->pool->lost_cnt - lost_cnt;
+	if (env->pool->lost_cnt != lost_cnt)
+		env->pool->lost_by = s;
 	if (!is_heard)
 		return;
 	expect_answer(s, env->rtt, now_ns);

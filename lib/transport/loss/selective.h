@@ -66,13 +66,14 @@ struct ur_rtx {
 struct ur_rtx_pool {
 	SLIST_HEAD(, ur_rtx) free;
 	uint32_t free_cnt, cnt;
-	uint64_t taken_cnt;	 /* contexts taken */
-	uint64_t exhausted_cnt;	 /* gaps for which no context was left */
-	uint64_t lost_cnt;	 /* numbers deemed lost */
-	uint64_t unreported_cnt; /* of them, by what arrived; congestion control takes it away */
-	uint64_t reordered_cnt;	 /* arrived after a younger number, sent only once by then */
-	uint64_t late_cnt;	 /* deemed lost, arrived before they were sent again */
-	uint64_t spurious_cnt;	 /* sent again in vain: the earlier transmission arrived */
+	/* Which sequence lost numbers by what arrived; NULL: congestion control knows of it. */
+	const struct ur_selective *lost_by;
+	uint64_t taken_cnt;	/* contexts taken */
+	uint64_t exhausted_cnt; /* gaps for which no context was left */
+	uint64_t lost_cnt;	/* numbers deemed lost */
+	uint64_t reordered_cnt; /* arrived after a younger number, sent only once by then */
+	uint64_t late_cnt;	/* deemed lost, arrived before they were sent again */
+	uint64_t spurious_cnt;	/* sent again in vain: the earlier transmission arrived */
 };
 
 /* Bytes for `cnt` contexts, 64-byte aligned. */

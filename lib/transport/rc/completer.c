@@ -91,8 +91,6 @@ static void acked(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 
 		if (__builtin_expect(qp->gbn.rec.sample != 0, 0))
 			tell_rtt(qp, now_ns);
-		else
-			ur_dest_on_ack(qp, now_ns);
 		if (rewound)
 			ur_requester_reposition(qp);
 		if (__builtin_expect(qp->gbn.gap != NULL, 0))

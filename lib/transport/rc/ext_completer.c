@@ -79,14 +79,14 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
 		ur_spray_acked(&x->spray->paths, h->path, rtt);
 }
 
-/* CC-LOSS-01. Selective loss detection may have found something since it was looked at last. */
+/* CC-LOSS-01. Selective loss detection may have found something in what arrived. */
 static void report_lost(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_rtx_pool *pool = &qp->core->rtx;
+	const struct ur_selective **by = &qp->core->rtx.lost_by;
 
-	if (!pool->unreported_cnt)
+	if (*by != &qp->xreq.psn && *by != &qp->xreq.rsp)
 		return;
-	pool->unreported_cnt = 0;
+	*by = NULL;
 	ur_dest_on_loss(qp, now_ns);
 }
 
@@ -101,7 +101,6 @@ static inline uint32_t take_ack_info(struct ur_qp *qp, const struct ur_packet *p
 	struct ur_ack_info ack;
 	struct ur_selective_env env;
 	bool bitmap = !(p->op & UR_OP_XRTH);
-	uint32_t n;
 
 	if (sample)
 		take_echo(qp, &p->xaeth, now_ns);
@@ -116,10 +115,8 @@ static inline uint32_t take_ack_info(struct ur_qp *qp, const struct ur_packet *p
 		.partial = !bitmap,
 	};
 	env = ur_ext_psn_env(qp);
-	n = ur_selective_on_ack(&x->psn, &env, &ack, now_ns);
-	if (__builtin_expect(x->psn.flags != 0, 0))
-		report_lost(qp, now_ns);
-	return n;
+
+	return ur_selective_on_ack(&x->psn, &env, &ack, now_ns);
 }
 
 /*
@@ -312,6 +309,8 @@ static enum ur_drop acknowledge(struct ur_qp *qp, const struct ur_packet *p, uin
 	if (kind == UR_SYNDROME_NAK && !fatal)
 		qp->core->cnt.packet_seq_err++;
 	n = take_ack_info(qp, p, true, now_ns);
+	if (__builtin_expect((x->psn.flags | x->rsp.flags) != 0, 0))
+		report_lost(qp, now_ns);
 	if (kind == UR_SYNDROME_ACK)
 		take_credits(qp, p);
 	back = x->probed && p->xaeth.echo == x->probe_stamp;
@@ -441,10 +440,11 @@ static inline enum ur_drop place(struct ur_qp *qp, const struct ur_packet *p,
 	}
 	take_credits(qp, p);
 	arrived = ur_selective_on_response(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
-	if (__builtin_expect(x->rsp.flags != 0, 0))
-		report_lost(qp, now_ns);
 	if (arrived) {
-		qp->core->cnt.early_responses += early;
+		if (__builtin_expect(early, 0)) {
+			qp->core->cnt.early_responses++;
+			report_lost(qp, now_ns);
+		}
 		passed(qp, t, p->xrth.offset);
 		if (class_of(t->wqe) & OP_ATOMIC)
 			atomic_answered(qp, t->idx);
