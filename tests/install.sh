@@ -49,7 +49,8 @@ check_headers()
 	local h n=0
 	for h in "$prefix"/include/uroce/*.h; do
 		h=uroce/${h##*/}
-		echo "#include <$h>" >"$tmp/alone.c"
+		# The type: ISO C wants a declaration, and a header may have macros only.
+		printf '#include <%s>\ntypedef int alone;\n' "$h" >"$tmp/alone.c"
 		# shellcheck disable=SC2046
 		try "$h alone, C" gcc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only \
 			$(pkg-config --cflags uroce) "$tmp/alone.c"
