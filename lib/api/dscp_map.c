@@ -23,7 +23,7 @@ void ur_dscp_map_to_config(const struct ur_dscp_map *m, struct ur_config *cfg)
 	memcpy(cfg->qos.sl_pcp, m->pcp, sizeof(m->pcp));
 }
 
-/* QOS-MARK-01 */
+/* QOS-DSCP-01 */
 void ur_dscp_map_publish(struct ur_dscp_map_shared *now, const struct ur_dscp_map *m)
 {
 	uint8_t ecn = m->traffic_class & ECN_MASK;

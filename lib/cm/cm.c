@@ -127,7 +127,7 @@ int ur_cm_set_ctx(struct ur_cm *cm, struct ur_cm_id handle, void *ctx)
 	return 0;
 }
 
-/* CM-MARK-01 */
+/* CM-DSCP-01 */
 static void mark(struct ur_cm *cm, struct cm_id *id)
 {
 	if (id->has_service && cm->attr.mark)

@@ -405,7 +405,7 @@ static int refuse(const struct ur_config *cfg, const struct ur_iface_holder *hol
 	return -EBUSY;
 }
 
-/* EDGE-CLAIM-01. A missing interface is reported later, with a better message. */
+/* EDGE-LOCK-01. A missing interface is reported later, with a better message. */
 static int lock_interface(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
 {
 	struct ur_iface_holder holder;

@@ -92,7 +92,7 @@ static void update_ready(struct ur_emux_queue *q)
 		ur_qp_update_ready(UR_QP_OF(q, sq_queue));
 }
 
-/* SCHED-NEAR-02: a turn begins; prefetches the next queue, and where the state of the one after it is. */
+/* SCHED-PREFETCH-02. A turn begins: prefetch the next queue, and the pointers of the one after it. */
 static void prefetch_next(const struct ur_emux *x, unsigned vl)
 {
 	struct ur_sched_node *next = (void *)ur_emux_after(x, vl), *then;

@@ -370,7 +370,7 @@ int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_rec
 }
 
 /*
- * SCHED-NEAR-01. An application with thousands of queue pairs goes through them in turn, so the next
+ * SCHED-PREFETCH-01. An application with thousands of queue pairs goes through them in turn, so the next
  * doorbell is likely to be the one that followed the last time. If that held for this queue pair,
  * the state of the next one is prefetched while this one sends, and so is the part of the one after
  * it that says where its state is. The memory of a slot stays valid without a queue pair.

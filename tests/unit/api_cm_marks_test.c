@@ -129,7 +129,7 @@ static void part(struct uroce_cm_id *id, uint8_t tos, uint8_t pcp)
 	drop();
 }
 
-/* CM-MARK-01, QOS-LIVE-02 */
+/* CM-DSCP-01, QOS-LIVE-02 */
 Test(api_cm_marks, of_the_active_side_follow_the_map)
 {
 	request(0);
@@ -163,7 +163,7 @@ Test(api_cm_marks, of_the_passive_side_have_the_dscp_of_the_request)
 	part(b, SL_IS, 6);
 }
 
-/* CM-MARK-01 */
+/* CM-DSCP-01 */
 Test(api_cm_marks, of_a_passive_side_that_chose_for_itself_follow_the_map)
 {
 	request(0);

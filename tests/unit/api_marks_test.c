@@ -304,7 +304,7 @@ PAIR_TEST(api_marks, reach_the_queue_pairs_of_dedicated_workers, open_dedicated,
 	a_change_reaches_all();
 }
 
-/* QOS-MARK-01 */
+/* QOS-DSCP-01 */
 PAIR_TEST(api_marks, a_traffic_class_of_the_application_stays, open_one, close_both)
 {
 	join_as(IBV_QPT_RC, 3, 10 << 2, 0);

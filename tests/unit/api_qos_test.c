@@ -562,7 +562,7 @@ static void expect_marks(uint8_t sl, uint8_t tclass, uint8_t tos, uint8_t pcp)
 	unlink(file);
 }
 
-/* QOS-MARK-01 */
+/* QOS-DSCP-01 */
 Test(api_qos, a_service_level_marks_its_packets)
 {
 	expect_marks(3, 0, 24 << 2 | 2, 3);
@@ -573,7 +573,7 @@ Test(api_qos, service_levels_beyond_seven_have_marks_of_their_own)
 	expect_marks(12, 0, 34 << 2 | 2, 4);
 }
 
-/* QOS-MARK-01 */
+/* QOS-DSCP-01 */
 Test(api_qos, an_application_may_choose_the_traffic_class)
 {
 	expect_marks(3, 0x20, 0x20, 3);

@@ -29,7 +29,7 @@ static void expect_goodbye(struct pair *p, int side, struct ur_cm_id id, uint8_t
 	cr_expect_eq(MARK(p, side, DREQ), mark);
 }
 
-/* CM-MARK-01 */
+/* CM-DSCP-01 */
 Test(cm_mark, of_a_connection_that_stands_follows)
 {
 	struct pair *p = pair_new(4);
@@ -43,7 +43,7 @@ Test(cm_mark, of_a_connection_that_stands_follows)
 	pair_free(p);
 }
 
-/* CM-MARK-01 */
+/* CM-DSCP-01 */
 Test(cm_mark, of_a_repeated_message_follows_after_the_id_was_released)
 {
 	struct pair *p = pair_new(4);
@@ -73,7 +73,7 @@ Test(cm_mark, that_the_application_chose_stays)
 	pair_free(p);
 }
 
-/* CM-MARK-01 */
+/* CM-DSCP-01 */
 Test(cm_mark, of_the_passive_side_is_the_peers_until_it_has_a_service)
 {
 	static const struct ur_cm_service service = {5, 0};

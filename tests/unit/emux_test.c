@@ -149,7 +149,7 @@ Test(emux, each_lane_has_one_open_turn)
 	cr_assert_eq(x.turns, 4);
 }
 
-/* SCHED-NEAR-02 */
+/* SCHED-PREFETCH-02 */
 Test(emux, who_comes_next_is_known_while_a_turn_is_open)
 {
 	cr_assert_null(ur_emux_after(&x, 0));

@@ -424,7 +424,7 @@ Test(engine, attribute_out_of_range_changes_nothing)
 	end_free(e);
 }
 
-/* SCHED-NEAR-01 */
+/* SCHED-PREFETCH-01 */
 Test(engine, who_rings_after_whom_is_remembered)
 {
 	struct end *e = END();

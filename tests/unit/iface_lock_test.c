@@ -63,7 +63,7 @@ static void kill_holder(pid_t pid)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
-/* EDGE-CLAIM-01 */
+/* EDGE-LOCK-01 */
 Test(iface_lock, of_another_process_is_reported_with_its_name)
 {
 	pid_t other;
@@ -76,7 +76,7 @@ Test(iface_lock, of_another_process_is_reported_with_its_name)
 	kill_holder(other);
 }
 
-/* EDGE-CLAIM-01 */
+/* EDGE-LOCK-01 */
 Test(iface_lock, ends_with_the_process_however_that_ends)
 {
 	int fd;
@@ -172,7 +172,7 @@ static void try_open(const char *driver, const char *want)
 	cr_expect_str_eq(ur_eal_prefix(), "", "DPDK was not even started");
 }
 
-/* EDGE-CLAIM-01 */
+/* EDGE-LOCK-01 */
 Test(iface_lock, is_made_by_both_kernel_drivers_in_one_sentence)
 {
 	char want[512];
@@ -189,7 +189,7 @@ Test(iface_lock, is_made_by_both_kernel_drivers_in_one_sentence)
 	kill_holder(other);
 }
 
-/* EDGE-CLAIM-01 */
+/* EDGE-LOCK-01 */
 Test(iface_lock, ends_when_the_port_cannot_be_opened)
 {
 	struct ur_eal_port port;
@@ -201,7 +201,7 @@ Test(iface_lock, ends_when_the_port_cannot_be_opened)
 	expect_free();
 }
 
-/* EDGE-CLAIM-01 */
+/* EDGE-LOCK-01 */
 Test(iface_lock, lasts_until_the_port_is_released)
 {
 	struct ur_eal_port port;

@@ -85,7 +85,7 @@ Test(read_gap, what_lies_before_una_is_forgotten_and_its_place_used_again)
 	cr_assert_eq(g->cnt, 1);
 }
 
-/* REORDER-PATIENCE-01 */
+/* REORDER-WINDOW-01 */
 Test(read_gap, three_later_responses_make_a_loss)
 {
 	start(10);

@@ -304,7 +304,7 @@ Test(reorder, a_nak_that_has_not_left_when_its_hole_is_filled_is_an_ack)
 	end_expect_silence(e);
 }
 
-/* REORDER-PATIENCE-01 */
+/* REORDER-WINDOW-01 */
 Test(reorder, a_needless_nak_widens_the_reordering_window)
 {
 	for (uint32_t psn = 101; psn < 104; psn++)

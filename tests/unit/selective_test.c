@@ -430,7 +430,7 @@ Test(selective, repeated_acks_have_no_effect)
 	cr_assert_eq(lost(), -1);
 }
 
-/* EXT-SEL-NEWS-01 */
+/* EXT-SEL-REPEAT-01 */
 Test(selective, an_answer_that_is_repeated_puts_off_neither_probe_nor_timeout)
 {
 	long until;

@@ -8,7 +8,7 @@
 /*
  * How long a hole in a sequence may be mere reordering: until so many later packets have come, or
  * so much time has passed. Grows when a hole that was given up turns out to have been late only,
- * shrinks slowly when holes are losses (REORDER-PATIENCE-01).
+ * shrinks slowly when holes are losses (REORDER-WINDOW-01).
  */
 struct ur_reo_window {
 	uint16_t packets; /* [UR_REO_WINDOW_PACKETS, UR_REO_WINDOW_PACKETS_MAX] */

@@ -332,7 +332,7 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	later = ur_rtx_sack_count(ack->sack, part);
 	if (s->rtx || (later && ur_rtx_hold(s, env)))
 		ur_rtx_arrived(s, env, &a, ahead, ack->sack, part);
-	/* EXT-SEL-NEWS-01 */
+	/* EXT-SEL-REPEAT-01 */
 	is_heard = a.new_cnt || s->rack_stamp != a.newest;
 	if (is_heard)
 		reset_probes(s);

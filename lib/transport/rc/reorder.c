@@ -235,7 +235,7 @@ static void report(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 	ur_response_seq_nak(qp);
 }
 
-/* REORDER-PATIENCE-01: is the hole at ePSN a loss? */
+/* REORDER-WINDOW-01: is the hole at ePSN a loss? */
 static void judge(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns)
 {
 	const struct ur_reorder_qp *r = &qp->gbn_rsp.reorder;
