@@ -15,10 +15,9 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#define PORT	0
-#define RINGS	256
-#define MBUFS	1023
-#define ROOM	4480
+#include "port.h"
+
+#define PORT	PORT_ID
 #define BURST	32
 #define LINK_MS 10000
 #define LOST_NS 100000000ull
@@ -34,33 +33,6 @@ static uint32_t hist[HIST_NS + 1]; /* the last slot: longer ones */
 static void on_signal(int sig)
 {
 	stop = sig;
-}
-
-static struct rte_mempool *open_port(void)
-{
-	struct rte_eth_conf conf = {0};
-	struct rte_mempool *pool =
-		rte_pktmbuf_pool_create("pingpong", MBUFS, 64, 0, ROOM, SOCKET_ID_ANY);
-
-	if (!pool || rte_eth_dev_configure(PORT, 1, 1, &conf) < 0 ||
-	    rte_eth_rx_queue_setup(PORT, 0, RINGS, SOCKET_ID_ANY, NULL, pool) < 0 ||
-	    rte_eth_tx_queue_setup(PORT, 0, RINGS, SOCKET_ID_ANY, NULL) < 0 ||
-	    rte_eth_dev_start(PORT) < 0)
-		return NULL;
-	return pool;
-}
-
-static int wait_for_link(unsigned patience_ms)
-{
-	struct rte_eth_link link = {0};
-
-	for (unsigned ms = 0; ms < patience_ms && !stop; ms++) {
-		if (rte_eth_link_get_nowait(PORT, &link) == 0 &&
-		    link.link_status == RTE_ETH_LINK_UP)
-			return 0;
-		rte_delay_us_sleep(1000);
-	}
-	return -1;
 }
 
 static void send_one(struct rte_mbuf *m)
@@ -174,7 +146,8 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	struct rte_mempool *pool;
+	struct port port;
+	const char *why;
 	int used = rte_eal_init(argc, argv), rc = 0;
 	bool pinging;
 	long size = 0;
@@ -192,23 +165,21 @@ int main(int argc, char **argv)
 		return usage();
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
-	pool = rte_eth_dev_count_avail() > 0 ? open_port() : NULL;
-	if (!pool) {
-		fprintf(stderr, "pingpong: the port cannot be opened\n");
+	why = port_open(&port);
+	if (why) {
+		fprintf(stderr, "pingpong: %s\n", why);
 		return 1;
 	}
 	printf("ready\n");
 	fflush(stdout);
 	if (!pinging) {
 		pong();
-	} else if (wait_for_link(LINK_MS)) {
+	} else if (port_wait_for_link(LINK_MS, &stop)) {
 		fprintf(stderr, "pingpong: no link\n");
 		rc = 1;
 	} else {
-		rc = ping(pool, (uint16_t)size, strtod(argv[3], NULL));
+		rc = ping(port.pool, (uint16_t)size, strtod(argv[3], NULL));
 	}
-	rte_eth_dev_stop(PORT);
-	rte_eth_dev_close(PORT);
-	rte_eal_cleanup();
+	port_close();
 	return rc;
 }
