@@ -73,12 +73,17 @@ def rows_of(run, name):
 
 def plain(run, name):
     """throughput, msgrate, latency, rxe: one contender a line."""
+    found = rows_of(run, name)
+    head = ["path", "what", "median", "turns"]
     rows = [[row["path"], row["what"], f"{number(row['median'])} {row['unit']}".strip(),
-             f"{number(row['min'])} to {number(row['max'])}", ratio(row.get("ratio"), row.get("ratio_interval"))]
-            for row in rows_of(run, name)]
-    if not any(row[4] for row in rows):
-        return table(["path", "what", "median", "turns"], [row[:4] for row in rows]) + bars(run, name)
-    return table(["path", "what", "median", "turns", "to raw"], rows) + bars(run, name)
+             f"{number(row['min'])} to {number(row['max'])}"] for row in found]
+    # A run of before the bare pipe has no ratio to it.
+    for column, key in (("to raw", "ratio"), ("to bare pipe", "pipe_ratio")):
+        if any(row.get(key) is not None for row in found):
+            head.append(column)
+            for line, row in zip(rows, found):
+                line.append(ratio(row.get(key), row.get(f"{key}_interval")))
+    return table(head, rows) + bars(run, name)
 
 
 def goodput(run, chosen):

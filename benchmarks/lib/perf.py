@@ -7,6 +7,8 @@ import time
 
 from .host import MEMORY_MB, Failure
 
+GBN = (["transport.mode=gbn"], ["transport.mode=gbn"])  # `sets` of run(): both sides go back N
+AUTO_BAR = 0.95  # of mode auto (extended) relative to gbn, wherever a benchmark measures both
 LEADS = {"read"}  # operations whose client receives the payload
 
 

@@ -25,8 +25,8 @@ class Report:
         self.notes = []
         self.extra = {}  # more facts, only for the JSON
 
-    def row(self, path, what, unit, values, base=None, base_name=""):
-        """Adds a contender. `base`: the values of its baseline, by turn."""
+    def row(self, path, what, unit, values, base=None, base_name="", pipe=None):
+        """Adds a contender. `base`: the values of its baseline, by turn; `pipe`: those of the bare pipe."""
         row = {
             "path": path,
             "what": what,
@@ -41,6 +41,10 @@ class Report:
             row["ratio"] = round(stats.median(ratios), 4)
             row["ratio_interval"] = stats.interval(ratios)
             row["ratio_to"] = base_name
+        if pipe is not None:
+            ratios = stats.ratios_of(values, pipe)
+            row["pipe_ratio"] = round(stats.median(ratios), 4)
+            row["pipe_ratio_interval"] = stats.interval(ratios)
         self.rows.append(row)
 
     def bar(self, name, value, bar, at_least=True, guard=None):
@@ -95,6 +99,9 @@ class Report:
             if "ratio" in row:
                 low, high = row["ratio_interval"]
                 ratio = f"{row['ratio']:.2f} [{low:.2f}, {high:.2f}] of {row['ratio_to']}"
+            if "pipe_ratio" in row:
+                low, high = row["pipe_ratio_interval"]
+                ratio += f"{', ' if ratio else ''}{row['pipe_ratio']:.2f} [{low:.2f}, {high:.2f}] of the bare pipe"
             print(f"{row['path']:10} {row['what']:32} {row['median']:9.3f} {row['min']:9.3f} "
                   f"{row['max']:9.3f} {row['unit']:5} {ratio}")
         for note in self.notes:
@@ -111,7 +118,7 @@ class Report:
         lines = []
         for i, row in enumerate(self.rows):
             label = f"{row['path']}: {row['what']}".replace('"', "'")
-            colour = {"raw": 0x999999, "TCP": 0xCC7722}.get(row["what"].split()[0], 0x2266AA)
+            colour = {"raw": 0x999999, "bare": 0x777777, "TCP": 0xCC7722}.get(row["what"].split()[0], 0x2266AA)
             lines.append(f'{i} {row["median"]} {row["min"]} {row["max"]} {colour} "{label}"')
         script = "\n".join([
             f"set terminal svg noenhanced size 900,{160 + 26 * len(lines)} font 'sans,12' background 'white'",

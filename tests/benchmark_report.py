@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""benchmark_report.py SOURCE_DIR: what benchmarks/throughput, msgrate and latency make of figures that are given
+here: rows, bars, held or missed, and the tables of docs/benchmarks.md. Nothing is run or measured."""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import types
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1)) / "benchmarks"))
+sys.dont_write_bytecode = True
+
+import latency  # noqa: E402
+import msgrate  # noqa: E402
+import tables  # noqa: E402
+import throughput  # noqa: E402
+from lib.report import Report  # noqa: E402
+
+MACHINE = {"cpu": "none", "cpus": 2, "kernel": "0", "hugepages": True, "load": 0, "build": ""}
+TURNS = 3
+
+
+def way(name, pmtu):
+    return types.SimpleNamespace(name=name, pmtu=pmtu, zero_copy=name == "memif", pair=None)
+
+
+WAYS = [way("memif", 4096), way("af_xdp", 2048), way("af_packet", 4096)]
+
+
+def report(name):
+    made = Report(name, name, MACHINE)
+    made.plot = lambda *_args, **_more: None
+    return made
+
+
+def figures(contenders, value_of, parts=()):
+    """What stats.turns() returns if each contender has value_of(key) in every turn."""
+    found = {}
+    for key, _measure in contenders:
+        for full in [(key, part) for part in parts] or [key]:
+            found[full] = [float(value_of(*full))] * TURNS
+    return found
+
+
+def of_throughput(values, modes=(("", False),)):
+    runs = throughput.contenders(None, WAYS, WAYS[0], None, modes, 1)
+    return throughput.fill(report("throughput"), WAYS, modes, figures(runs, lambda _way, what: values.get(what, 5 if "cache" in what else 50)))
+
+
+def of_msgrate(values, modes=(("", False),)):
+    runs = msgrate.contenders(None, WAYS, None, modes, 1)
+    return msgrate.fill(report("msgrate"), WAYS, modes, figures(runs, lambda _way, what: values.get(what, 5)))
+
+
+def of_latency(values, modes=(("", False),)):
+    memif, xdp, packet = WAYS
+    runs = [(memif, "write"), (memif, "send"), (memif, "read"), (xdp, "write"), (packet, "write")]
+    found = figures(latency.contenders(None, runs, memif, None, modes, 1),
+                    lambda key, part: values.get((key[0], part), values.get((*key, part), 1)), ("p50", "p99"))
+    return latency.fill(report("latency"), runs, modes, found)
+
+
+def bars_of(made):
+    return {bar["name"]: (bar["value"], bar["sense"], bar["bar"], bar["ok"]) for bar in made.bars}
+
+
+def as_run(made):
+    """Through JSON, as benchmarks/run all writes it."""
+    return json.loads(json.dumps({"rows": [{"benchmark": made.name, **row} for row in made.rows],
+                                  "bars": [{"benchmark": made.name, **bar} for bar in made.bars]}))
+
+
+def printed(made):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        made.print()
+    return out.getvalue()
+
+
+class Throughput(unittest.TestCase):
+    def test_bars_compare_with_pipe_testpmd_and_tcp(self):
+        bars = bars_of(of_throughput({"raw": 100, "pipe write": 60, "pipe read": 80, "tcp": 20, "write": 45,
+                                      "send": 44, "read": 39, "write gbn": 50, "read gbn": 40, "send gbn": 44}))
+        self.assertEqual(bars["memif WRITE / bare pipe"], (0.75, ">=", 0.75, True))
+        self.assertEqual(bars["memif SEND / bare pipe"], (0.7333, ">=", 0.75, False))
+        self.assertEqual(bars["memif READ / bare pipe"], (0.4875, ">=", 0.75, False))
+        self.assertEqual(bars["memif WRITE / copying testpmd"], (0.45, ">=", 0.40, True))
+        self.assertEqual(bars["memif READ / copying testpmd"], (0.39, ">=", 0.40, False))
+        self.assertEqual(bars["memif WRITE / TCP"], (2.25, ">=", 2.0, True))
+        self.assertEqual(bars["memif READ / TCP"], (1.95, ">=", 2.0, False))
+        self.assertEqual(bars["memif WRITE, auto / gbn"], (0.9, ">=", 0.95, False))
+        self.assertEqual(bars["memif READ, auto / gbn"], (0.975, ">=", 0.95, True))
+
+    def test_faster_pipe_of_a_turn_counts(self):
+        bars = bars_of(of_throughput({"pipe write": 60, "pipe write kept in cache": 100, "pipe read": 80,
+                                      "pipe read kept in cache": 40, "write": 60, "read": 60}))
+        self.assertEqual(bars["memif WRITE / bare pipe"], (0.6, ">=", 0.75, False))
+        self.assertEqual(bars["memif READ / bare pipe"], (0.75, ">=", 0.75, True))
+
+    def test_older_bars_stay(self):
+        bars = bars_of(of_throughput({"raw": 100, "raw zero copy": 200, "write": 32}))
+        self.assertEqual(bars["memif WRITE / raw"], (0.32, ">=", 0.33, False))
+        self.assertEqual(bars["memif WRITE / raw, zero copy"], (0.16, ">=", 0.33, False))
+        self.assertEqual(bars["af_xdp WRITE / raw"], (0.32, ">=", 0.45, False))
+        self.assertEqual(bars["af_packet WRITE / raw"], (0.32, ">=", 0.50, False))
+        self.assertEqual(bars["memif SEND / WRITE"][1:3], (">=", 0.85))
+
+    def test_every_operation_of_every_port_is_compared_with_gbn(self):
+        bars = bars_of(of_throughput({}))
+        for port in WAYS:
+            for op in ("WRITE", "SEND", "READ"):
+                self.assertIn(f"{port.name} {op}, auto / gbn", bars)
+
+    def test_dedicated_workers_have_rows(self):
+        made = of_throughput({}, (("", False), (" dedicated", True)))
+        self.assertIn("uroce READ dedicated", {row["what"] for row in made.rows})
+
+
+class Msgrate(unittest.TestCase):
+    def test_bars(self):
+        bars = bars_of(of_msgrate({"raw": 40, "pipe": 12, "write 1": 6, "write 1 gbn": 6.4}))
+        self.assertEqual(bars["memif 64 B WRITE / raw"], (0.15, ">=", 0.20, False))
+        self.assertEqual(bars["memif 64 B WRITE / raw testpmd"], (0.15, ">=", 0.15, True))
+        self.assertEqual(bars["memif 64 B WRITE / bare pipe"], (0.5, ">=", 0.50, True))
+        self.assertEqual(bars["memif 64 B WRITE, 1 QP, auto / gbn"], (0.9375, ">=", 0.95, False))
+        for name in ("memif 64 B SEND, 1 QP", "memif 64 B WRITE, 16 QPs", "af_xdp 64 B WRITE, 1 QP",
+                     "af_packet 64 B WRITE, 1 QP"):
+            self.assertIn(f"{name}, auto / gbn", bars)
+
+
+class Latency(unittest.TestCase):
+    def test_bars(self):
+        bars = bars_of(of_latency({("raw", "p50"): 0.4, ("memif", "write", "p50"): 1.1, ("memif", "write", "p99"): 2.3,
+                                   ("memif", "send", "p50"): 1.0, ("memif", "send", "p99"): 2.0,
+                                   ("memif", "write gbn", "p50"): 1.0}))
+        self.assertEqual(bars["memif 8 B WRITE p50 / raw p50"], (2.75, "<=", 3.0, True))
+        self.assertEqual(bars["memif 8 B WRITE p50 / raw ping-pong p50"], (2.75, "<=", 2.5, False))
+        self.assertEqual(bars["memif 8 B SEND p50 / raw ping-pong p50"], (2.5, "<=", 2.5, True))
+        self.assertEqual(bars["memif 8 B WRITE p99 / p50"], (2.0909, "<=", 2.0, False))
+        self.assertEqual(bars["memif 8 B SEND p99 / p50"], (2.0, "<=", 2.0, True))
+        self.assertEqual(bars["memif 8 B WRITE p50, auto / gbn"], (1.1, "<=", 1.05, False))
+        self.assertEqual(bars["memif 8 B READ p50, auto / gbn"][1:], ("<=", 1.05, True))
+        self.assertIn("af_packet 8 B WRITE p50, auto / gbn", bars)
+
+
+class Tables(unittest.TestCase):
+    def test_new_run_has_a_column_for_the_bare_pipe(self):
+        text = tables.plain(as_run(of_throughput({"raw": 100, "pipe write": 60, "write": 45})), "throughput")
+        self.assertIn("| path | what | median | turns | to raw | to bare pipe |", text)
+        self.assertIn("| memif | bare pipe, WRITE | 60 Gb/s | 60 to 60 | 0.60 (0.60 to 0.60) |  |", text)
+        self.assertIn("| memif | uroce WRITE | 45 Gb/s | 45 to 45 | 0.45 (0.45 to 0.45) | 0.75 (0.75 to 0.75) |", text)
+        self.assertIn("| memif | uroce WRITE gbn | 50 Gb/s |", text)
+
+    def test_missed_bars_are_listed(self):
+        text = tables.plain(as_run(of_msgrate({"raw": 40, "pipe": 12, "write 1": 5.5})), "msgrate")
+        self.assertIn("| memif 64 B WRITE / bare pipe | 0.458 (0.458 to 0.458) | MISSED: at least 0.5 |", text)
+
+    def test_latency_of_a_new_run(self):
+        text = tables.plain(as_run(of_latency({("pipe", "p50"): 0.5})), "latency")
+        self.assertIn("| memif | bare pipe, 82 B frames, p50 | 0.500 us |", text)
+        self.assertIn("| memif | uroce WRITE, p50 | 1 us | 1 to 1 | 1.00 (1.00 to 1.00) | 2.00 (2.00 to 2.00) |", text)
+
+    def test_run_of_before_the_bare_pipe_renders_as_then(self):
+        old = {"rows": [{"benchmark": "msgrate", "path": "memif", "what": "raw", "unit": "M/s", "median": 46.5,
+                         "min": 19.1, "max": 49.4, "turns": [46.5]},
+                        {"benchmark": "msgrate", "path": "memif", "what": "uroce", "unit": "M/s", "median": 7.27,
+                         "min": 5.65, "max": 8.01, "turns": [7.27], "ratio": 0.172, "ratio_interval": [0.139, 0.295],
+                         "ratio_to": "raw"}],
+               "bars": [{"benchmark": "msgrate", "name": "uroce / raw", "value": 0.172, "bar": 0.2, "sense": ">=",
+                         "ok": False}]}
+        self.assertEqual(tables.plain(old, "msgrate"), """\
+| path | what | median | turns | to raw |
+| --- | --- | --- | --- | --- |
+| memif | raw | 46.5 M/s | 19.1 to 49.4 |  |
+| memif | uroce | 7.27 M/s | 5.65 to 8.01 | 0.17 (0.14 to 0.29) |
+
+Bars: 0 of 1 hold.
+
+| missed bar | measured | wanted |
+| --- | --- | --- |
+| uroce / raw | 0.172 | MISSED: at least 0.2 |""")
+
+    def test_run_without_ratios_has_no_column_of_them(self):
+        old = {"rows": [{"benchmark": "rxe", "path": "veth", "what": "uroce / rxe", "unit": "", "median": 1.5, "min": 1,
+                         "max": 2, "turns": [1.5]}], "bars": []}
+        self.assertEqual(tables.plain(old, "rxe").splitlines()[0], "| path | what | median | turns |")
+
+
+class Text(unittest.TestCase):
+    def test_both_ratios_are_printed(self):
+        text = printed(of_throughput({"raw": 100, "pipe write": 60, "write": 30}))
+        self.assertIn("0.30 [0.30, 0.30] of raw, 0.50 [0.50, 0.50] of the bare pipe", text)
+        self.assertIn("MISSED memif WRITE / bare pipe: 0.500 [0.500, 0.500] (bar >= 0.75)", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
