@@ -6,7 +6,7 @@
 #  1. The headers of the door include only headers with plain data or opaque types: `open` below.
 #  2. The layers above include no other header of a part.
 #  3. They call only functions of the core that these headers declare.
-#  4. A C++ program can include each of these headers alone.
+#  4. A C++ program can include each of these headers alone, and calls the functions by the names that the core has.
 #
 # CXX is the C++ compiler.
 set -eu
@@ -80,6 +80,27 @@ for header in $(cat "$dir/closure"); do
 		status=1
 	fi
 done
+
+# What C++ makes of the names: an object that refers to every function of the door.
+comm -12 "$dir/core" "$dir/declared" >"$dir/functions"
+(
+	sed 's/.*/#include "&"/' "$dir/closure"
+	echo 'void (*const functions[])() = {'
+	sed 's/.*/(void (*)())&,/' "$dir/functions"
+	echo '};'
+	echo 'void (*const *first())() { return functions; }'
+) >"$dir/all.cpp"
+if ${CXX:-c++} -std=c++17 -Iinclude -Ilib -c "$dir/all.cpp" -o "$dir/all.o" 2>"$dir/log"; then
+	nm -u "$dir/all.o" | awk '{ print $2 }' | grep -v '^_GLOBAL' | sort -u >"$dir/named"
+	for symbol in $(comm -23 "$dir/functions" "$dir/named"); do
+		echo "C++ does not find $symbol: it is declared outside of extern \"C\""
+		status=1
+	done
+else
+	echo "C++ does not take the functions of the door:"
+	head -5 "$dir/log"
+	status=1
+fi
 
 [ $status -ne 0 ] || echo "$(wc -l <"$dir/closure") headers, $(wc -l <"$dir/calls") functions"
 exit $status

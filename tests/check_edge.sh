@@ -3,7 +3,9 @@
 #
 # check_edge.sh SOURCE_DIR: lib/edge needs no DPDK, and what its round calls needs no system.
 # Looks at the headers that the sources include, and at the symbols of their object files, compiled here without
-# the flags of the build under test.
+# the flags of the build under test. A C++ program can include endpoint.h, and finds its functions.
+#
+# CC and CXX are the compilers.
 set -eu
 
 cd "$1"
@@ -42,5 +44,22 @@ for name in $round; do
 done
 # Tools that find nothing would pass whatever the round did.
 nm "$dir/round.o" | grep -q ' T ur_round_run$' || complain "no ur_round_run in round.o"
+# An object of C++ that refers to every function that endpoint.o defines.
+functions=$(nm -g --defined-only "$dir/endpoint.o" | awk '{ print $3 }' | sort)
+{
+	echo '#include "edge/endpoint.h"'
+	echo 'void (*const functions[])() = {'
+	printf '(void (*)())&%s,\n' $functions
+	echo '};'
+	echo 'void (*const *first())() { return functions; }'
+} >"$dir/all.cpp"
+if ${CXX:-c++} -std=c++17 -Wall -Iinclude -Ilib -c "$dir/all.cpp" -o "$dir/all.o" 2>"$dir/log"; then
+	for name in $functions; do
+		nm -u "$dir/all.o" | grep -q " $name\$" || complain "C++ does not find $name"
+	done
+else
+	complain "C++ does not take endpoint.h: $(head -5 "$dir/log")"
+fi
+
 [ $status -ne 0 ] || echo "$(echo "$edge" | wc -l) sources without DPDK, a round without the system"
 exit $status

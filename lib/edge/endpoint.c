@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "edge/mtu.h"
+#include "edge/neigh.h"
 #include "edge/neigh_frame.h"
+#include "edge/round.h"
 #include "edge/slab.h"
 
 #define VID_MASK 0xfff

@@ -4,8 +4,18 @@
 
 #include <stddef.h>
 
-#include "edge/round.h"
+#include "edge/impair.h"
+#include "edge/neigh_attr.h"
+#include "edge/source.h"
+#include "edge/worker_counters.h"
 #include "engine/verbs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ur_capture_hook;
+struct ur_neigh;
 
 /*
  * A whole RoCEv2 endpoint for a program that has one thread, packets of its own kind and its own time: a
@@ -23,7 +33,8 @@
  * tests/unit/endpoint_test.c joins several by a wire in memory.
  *
  * Thread class: one thread at a time. Time is in nanoseconds and never goes back. Endpoints know
- * nothing of one another: a program may run thousands, on several threads.
+ * nothing of one another: a program may run thousands, on several threads. C++ programs can include
+ * this header.
  */
 struct ur_endpoint_attr {
 	const struct ur_source_ops *ops; /* these two outlive the endpoint */
@@ -82,5 +93,9 @@ struct ur_neigh *ur_endpoint_neigh(struct ur_endpoint *ep);
 const struct ur_worker_counters *ur_endpoint_counters(const struct ur_endpoint *ep);
 /* NULL: there is none in that direction. */
 const struct ur_impair *ur_endpoint_impair(const struct ur_endpoint *ep, bool tx);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

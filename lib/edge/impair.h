@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * An impaired network inside the port, because many kernels lack netem: loss, duplication,
  * reordering, delay, corruption, ECN marks, and a slow link with a queue before it. The same seed
@@ -135,5 +139,9 @@ uint32_t ur_impair_held(const struct ur_impair *imp);
 
 /* UR_IMPAIR_CNT counters. Other threads may read them; values may differ by one packet. */
 const uint64_t *ur_impair_counters(const struct ur_impair *imp);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "edge/neigh_attr.h"
 #include "wire/packet.h"
 
 /*
@@ -21,7 +22,6 @@
  * Thread class: none; one owner (worker 0), others read what it publishes.
  */
 
-#define UR_NEIGH_ADDRS_MAX   8
 #define UR_NEIGH_ENTRIES_MAX 256
 #define UR_NEIGH_QUEUE_BYTES 32768
 #define UR_NEIGH_FRAME_MAX   9216 /* longer ping requests go unanswered */
@@ -79,21 +79,6 @@ enum ur_neigh_state {
 #define X(name, text) UR_NEIGH_STATE_##name,
 	UR_NEIGH_STATES(X)
 #undef X
-};
-
-struct ur_neigh_addr {
-	struct ur_gid gid;
-	uint8_t prefix_len; /* of the subnet: 0..32 for IPv4, 0..128 for IPv6 */
-};
-
-struct ur_neigh_attr {
-	uint8_t mac[6];
-	bool has_vlan; /* our frames carry vlan_tci, and only its VLAN is ours */
-	uint16_t vlan_tci;
-	struct ur_neigh_addr addr[UR_NEIGH_ADDRS_MAX]; /* ours, IPv4-mapped and IPv6 */
-	unsigned addr_cnt;
-	bool has_gateway4, has_gateway6; /* for destinations in none of our subnets */
-	struct ur_gid gateway4, gateway6;
 };
 
 struct ur_neigh_entry {

@@ -137,8 +137,8 @@ struct ur_gbn_responder {
 	struct ur_psn data;   /* the newest SEND or WRITE packet executed */
 	struct ur_psn beyond; /* nak_sent: the newest PSN dropped for the gap */
 	bool data_old;	      /* `data` is too far back to name */
-	uint8_t silenced;     /* RC-RESP-ACK-07: what was repeated and not answered, in a row */
-	bool several;	      /* the last message that ended had more than one packet */
+	uint8_t silenced; /* RC-RESP-ACK-07: passes of the peer that were not answered, in a row */
+	bool several;	  /* the last message that ended had more than one packet */
 	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
 	uint32_t rkey;
 	uint32_t left, length;

@@ -10,7 +10,9 @@
 #include <pcap/pcap.h>
 
 #include "cm/cm.h"
+#include "edge/capture.h"
 #include "edge/endpoint.h"
+#include "edge/neigh.h"
 #include "engine/query.h"
 #include "memory_wire.h"
 #include "wire/icrc.h"

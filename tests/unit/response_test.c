@@ -179,6 +179,86 @@ Test(response, duplicate_of_a_write_before_a_read_is_acknowledged_without_the_re
 	end_free(e);
 }
 
+static void write_each(struct end *e, uint32_t first, uint32_t last)
+{
+	for (uint32_t psn = first; psn <= last; psn++)
+		cr_assert_eq(write_asking(e, psn), UR_DROP_PSN_DUPLICATE);
+}
+
+static void expect_answer_of_three(struct end *e, uint32_t psn)
+{
+	end_expect(e, UR_RC_READ_RESPONSE_FIRST, psn);
+	end_expect(e, UR_RC_READ_RESPONSE_MIDDLE, psn + 1);
+	end_expect(e, UR_RC_READ_RESPONSE_LAST, psn + 2);
+	end_expect_silence(e);
+}
+
+/*
+ * RC-RESP-ACK-07: found with rxe of Linux 6.12. Its pass repeated ten messages, a READ, a message and another READ.
+ * An ACK of the message behind the first READ, for the fourth of the ten, came while rxe still missed a response to
+ * the second one, whose answer was to be repeated.
+ */
+Test(response, a_pass_over_many_messages_is_one_repetition)
+{
+	struct end *e = END(.dest_rd_atomic = 4);
+
+	for (uint32_t psn = 100; psn < 110; psn++)
+		cr_assert_eq(write_asking(e, psn), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 110, 0, 768), UR_DROP_NONE);
+	cr_assert_eq(write_asking(e, 113), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 114, 0, 768), UR_DROP_NONE);
+	end_drain(e);
+	for (unsigned pass = 0; pass < 8; pass++) {
+		write_each(e, 100, 109);
+		cr_assert_eq(read_request(e, 110, 0, 768), UR_DROP_PSN_DUPLICATE);
+		expect_answer_of_three(e, 110);
+		cr_assert_eq(write_asking(e, 113), UR_DROP_PSN_DUPLICATE);
+		cr_assert_eq(read_request(e, 114, 0, 768), UR_DROP_PSN_DUPLICATE);
+		expect_answer_of_three(e, 114);
+	}
+	end_free(e);
+}
+
+/* RC-RESP-ACK-07: the READ is lost in each of three passes, or the peer does not repeat it. */
+Test(response, the_fourth_pass_without_the_read_is_answered)
+{
+	struct end *e = END();
+
+	for (uint32_t psn = 100; psn < 110; psn++)
+		cr_assert_eq(write_asking(e, psn), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 110, 0, 768), UR_DROP_NONE);
+	end_drain(e);
+	for (unsigned pass = 0; pass < 3; pass++) {
+		write_each(e, 100, 109);
+		end_expect_silence(e);
+	}
+	write_each(e, 100, 101);
+	end_expect_ack(e, 109);
+	end_expect_silence(e);
+	end_free(e);
+}
+
+/* RC-RESP-ACK-07: a late response has moved the peer on; then it repeats another message alone. */
+Test(response, a_message_repeated_alone_is_answered_the_fourth_time_wherever_a_pass_began)
+{
+	struct end *e = END();
+
+	for (uint32_t psn = 100; psn < 110; psn++)
+		cr_assert_eq(write_asking(e, psn), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 110, 0, 768), UR_DROP_NONE);
+	end_drain(e);
+	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	for (unsigned i = 0; i < 3; i++) {
+		end_expect_silence(e);
+		cr_assert_eq(write_asking(e, 104), UR_DROP_PSN_DUPLICATE);
+	}
+	end_expect_silence(e);
+	cr_assert_eq(write_asking(e, 104), UR_DROP_PSN_DUPLICATE);
+	end_expect_ack(e, 109);
+	end_expect_silence(e);
+	end_free(e);
+}
+
 /* RC-RESP-ACK-02: the peer lacks the responses; an ACK beyond them would be an implied NAK. */
 Test(response, ack_of_a_duplicate_waits_for_responses_asked_for_again_before_it)
 {

@@ -73,6 +73,15 @@ static inline void ur_pass_follow(struct ur_pass *p, struct ur_psn data)
 }
 
 /*
+ * Whether the SEND or WRITE packet at psn, which came once more, begins another pass of the peer: it is not
+ * beyond the first packet of the pass under way, or is its newest packet again. Before ur_pass_repeated().
+ */
+static inline bool ur_pass_is_another(const struct ur_pass *p, struct ur_psn psn)
+{
+	return !p->on || ur_psn_le(psn, p->first) || ur_psn_eq(psn, p->at);
+}
+
+/*
  * The SEND or WRITE packet at psn came once more; what was executed ends with `data`. `acked`: an
  * ACK of that has left, or the peer cannot miss it.
  */

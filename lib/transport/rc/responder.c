@@ -218,17 +218,19 @@ static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_r
 
 /*
  * RC-RESP-ACK-07. A peer that goes back N repeats the READ as well, and its answer says all that an
- * ACK would say. One that repeats nothing else is answered the fourth time.
+ * ACK would say. A peer that does not repeat the READ is answered in its fourth pass. `another`: the
+ * duplicate begins a pass; one pass may repeat many messages.
  */
-static bool may_stay_silent(struct ur_qp *qp, bool asked)
+static bool may_stay_silent(struct ur_qp *qp, bool another)
 {
-	enum { ENOUGH = 192, ASKED = 64 };
+	enum { PASSES = 3 };
+	uint8_t *silenced = &qp->gbn_rsp.silenced;
 
-	if (!ur_psn_lt(ur_psn_add(qp->gbn_rsp.data, 1), qp->rsp.epsn) ||
-	    qp->gbn_rsp.silenced >= ENOUGH)
+	if (!ur_psn_lt(ur_psn_add(qp->gbn_rsp.data, 1), qp->rsp.epsn))
 		return false;
-	qp->gbn_rsp.silenced = (uint8_t)(qp->gbn_rsp.silenced + (asked ? ASKED : 1));
-	return true;
+	if ((another || !*silenced) && *silenced <= PASSES)
+		++*silenced;
+	return *silenced <= PASSES;
 }
 
 /*
@@ -238,13 +240,13 @@ static bool may_stay_silent(struct ur_qp *qp, bool asked)
  */
 static void acknowledge_again(struct ur_qp *qp, const struct ur_packet *p)
 {
-	struct ur_responder *rsp = &qp->rsp;
+	struct ur_pass *pass = &qp->gbn_rsp.pass;
+	bool another = ur_pass_is_another(pass, p->bth.psn);
 
 	if (qp->gbn_rsp.data_old || ur_psn_lt(qp->gbn_rsp.data, p->bth.psn))
 		return;
-	ur_pass_repeated(&qp->gbn_rsp.pass, p->bth.psn, qp->gbn_rsp.data,
-			 !(rsp->ack & UR_ACK_OWED));
-	if (!may_stay_silent(qp, p->bth.ackreq))
+	ur_pass_repeated(pass, p->bth.psn, qp->gbn_rsp.data, !(qp->rsp.ack & UR_ACK_OWED));
+	if (!may_stay_silent(qp, another))
 		ur_response_ack(qp);
 }
 
