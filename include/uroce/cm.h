@@ -13,8 +13,8 @@ extern "C" {
 
 /*
  * Connections, made in band by InfiniBand CM messages on QP1 (IBTA Volume 1, chapter 12) in the
- * layout of the RDMA IP CM Service (annex A11), which rdma_cm peers understand. The interface has
- * the shape of librdmacm: an id, events, listen, connect and accept. The application creates the
+ * layout of the RDMA IP CM Service (annex A11), which rdma_cm peers understand. The interface
+ * resembles librdmacm: an id, events, listen, connect and accept. The application creates the
  * queue pair; the library moves it through its states.
  *
  * State changes happen in the thread that fetches events. A queue pair is in RTS when
@@ -44,8 +44,8 @@ struct uroce_event_channel;
 struct uroce_cm_id {
 	struct ibv_context *context;	     /* the endpoint */
 	struct uroce_event_channel *channel; /* where its events arrive */
-	void *user;		       /* of uroce_cm_create_id(); of a request: the listener's */
-	struct ibv_qp *qp;	       /* set by connect and accept */
+	void *user;	   /* from uroce_cm_create_id(); for a request, the listener's */
+	struct ibv_qp *qp; /* set by connect and accept */
 	struct sockaddr_storage local; /* address of this endpoint, with the port */
 	struct sockaddr_storage peer;  /* address of the peer */
 };
@@ -58,12 +58,12 @@ struct uroce_cm_id {
  *   peer's accept.
  * - REJECTED: the peer refused (status: the reason, see uroce_cm_reject_str()), or withdrew its
  *   request before it was accepted.
- * - UNREACHABLE: no answer came (status ETIMEDOUT), extended mode is required and the peer does not
+ * - UNREACHABLE: no answer arrived (status ETIMEDOUT), extended mode is required and the peer does not
  *   agree (EPROTONOSUPPORT; uroce_query_qp_mode() says why), or the queue pair could not be moved
- *   (its errno value).
- * - DISCONNECTED: the connection has ended, whichever end ended it. Reported once.
+ *   (the errno value of that).
+ * - DISCONNECTED: the connection was ended, by either end. Reported once.
  * - TIMEWAIT_EXIT: the id may connect again.
- * - SIDR_REQUEST: a peer asks for a UD queue pair. Answer with the new id.
+ * - SIDR_REQUEST: a peer requests the number of a UD queue pair. Answer with the new id.
  * - SIDR_RESOLVED: the answer. status 0: qpn and qkey are valid; otherwise an IBTA SIDR status, such
  *   as 1 (no such service) and 2 (refused).
  */
@@ -85,10 +85,10 @@ enum uroce_cm_event_type {
 };
 
 /*
- * What one end offers to the other. Of READs and atomics in flight, the smaller of one end's
- * responder_resources and the other end's initiator_depth applies. As in the IBTA's messages,
- * rnr_retry_count is how often the *peer* retries when this end has no receive posted; retry_count
- * and path_mtu are chosen by the active end for both, and accept ignores them.
+ * Parameters that one end offers to the other. The number of READs and atomics in flight is the
+ * smaller of one end's responder_resources and the other end's initiator_depth. As in the IBTA's
+ * messages, rnr_retry_count is how often the *peer* retries when this end has no receive posted.
+ * The active end chooses retry_count and path_mtu for both ends; accept ignores them.
  */
 struct uroce_conn_param {
 	const void *private_data; /* private_data_len bytes for the peer, copied; or NULL */
@@ -135,38 +135,38 @@ int uroce_destroy_event_channel(struct uroce_event_channel *channel);
 int uroce_event_channel_fd(const struct uroce_event_channel *channel);
 
 /*
- * Waits for an event, at most timeout_ms milliseconds (-1: without limit, 0: not at all), and gives
- * it to the caller, who acknowledges it later. In inline mode the waiting thread does the endpoint's
- * work. ETIMEDOUT: none came. ECANCELED: the channel is being destroyed.
+ * Waits for an event, at most timeout_ms milliseconds (-1: without limit, 0: not at all), and passes
+ * it to the caller, which has to acknowledge it. In inline mode the waiting thread does the endpoint's
+ * work. ETIMEDOUT: no event arrived. ECANCELED: the channel is being destroyed.
  */
 int uroce_get_cm_event(struct uroce_event_channel *channel, int timeout_ms,
 		       struct uroce_cm_event **event);
 
-/* Frees the event, its private data included. Its id lives on. */
+/* Frees the event, its private data included. Its id stays valid. */
 void uroce_ack_cm_event(struct uroce_cm_event *event);
 
 /* Creates an id whose events arrive at `channel`. `user` is the application's. ENOMEM. */
 int uroce_cm_create_id(struct uroce_event_channel *channel, void *user, struct uroce_cm_id **id);
 
 /*
- * Ends the connection, if there is one: the peer is sent REJ or DREQ, its answer is not awaited, and
- * the queue pair goes to ERR. A listener refuses the requests that were not fetched; ids of requests
- * that were fetched live on. No event names the id afterwards.
+ * Destroys an id. It ends the connection, if there is one: REJ or DREQ is sent to the peer, without
+ * waiting for an answer, and the queue pair goes to ERR. A listener refuses the requests that were not
+ * fetched; ids of requests that were fetched stay valid. No event has the id afterwards.
  */
 int uroce_cm_destroy_id(struct uroce_cm_id *id);
 
 /*
  * Sets the service level, [0, 15], and the traffic class (0: the one configured for the service
- * level) of the connection. Before connect or sidr_resolve the default is 0 and 0; before accept it
- * is what the peer's request names. EINVAL: out of range, the id listens or connects already, or the
- * service level has no service (see uroce_set_qos()).
+ * level) of the connection. For connect and sidr_resolve the default is 0 and 0; for accept it
+ * is the service level and DSCP of the peer's request. EINVAL: out of range, the id listens or
+ * connects already, or the service level has no service (see uroce_set_qos()).
  */
 int uroce_cm_set_service(struct uroce_cm_id *id, uint8_t sl, uint8_t traffic_class);
 
 /*
- * Listens for connections on a port of the RDMA_PS_TCP space. EADDRINUSE: another id does already.
- * The application never sees a request whose path MTU is larger than this endpoint's (refused with
- * reason 26) or whose service level has no service here (reason 14).
+ * Listens for connections on a port of the RDMA_PS_TCP space. EADDRINUSE: another id listens on it
+ * already. The application never sees a request whose path MTU is larger than this endpoint's (refused
+ * with reason 26) or whose service level has no service here (reason 14).
  */
 int uroce_cm_listen(struct uroce_cm_id *id, uint16_t port);
 
@@ -177,10 +177,10 @@ int uroce_cm_sidr_listen(struct uroce_cm_id *id, uint16_t port);
 int uroce_cm_unlisten(struct uroce_cm_id *id);
 
 /*
- * Active end: resolves the peer's MAC address, moves `qp` from RESET or INIT on, and sends REQ.
- * ESTABLISHED, REJECTED or UNREACHABLE follows. `param` NULL: the configured values. On failure the
- * queue pair is unchanged. EHOSTUNREACH: the peer's address was not resolved. EINVAL: the id is in
- * use or in time-wait, or a parameter is out of range. EAFNOSUPPORT: neither IPv4 nor IPv6.
+ * Active end: resolves the peer's MAC address, moves `qp` from RESET to INIT if necessary, and sends
+ * REQ. ESTABLISHED, REJECTED or UNREACHABLE follows. If `param` is NULL the configured values apply. On
+ * failure the queue pair is unchanged. EHOSTUNREACH: the peer's address was not resolved. EINVAL: the
+ * id is in use or in time-wait, or a parameter is out of range. EAFNOSUPPORT: neither IPv4 nor IPv6.
  * EADDRNOTAVAIL: this endpoint has no address of that family. EAGAIN: too many connections.
  */
 int uroce_cm_connect(struct uroce_cm_id *id, const struct sockaddr *peer, struct ibv_qp *qp,

@@ -5,13 +5,13 @@
 #include <stdint.h> /* uint64_t, of which the structs consist */
 
 /*
- * The counters of the transport, X(name, unit, help): the one place where each is written down.
+ * The counters of the transport, X(name, unit, help). This list is the only place that names them.
  * The struct in which a worker counts, struct uroce_counters, telemetry, JSON, uroce-perf and the
- * Prometheus page follow from this list. How to add one: docs/design/counters.md.
+ * Prometheus page follow from it. How to add one: docs/design/counters.md.
  *
- * The name is in lower case and may be used with other endpoints' tools: where the meaning is the
- * same it is the Linux RDMA drivers' name (rdma-core, /sys/class/infiniband/.../hw_counters). The
- * unit is a plural noun. The help is half a sentence that can be understood on its own.
+ * The name is in lower case. Where the meaning is the same it is the name that the Linux RDMA drivers
+ * use (rdma-core, /sys/class/infiniband/.../hw_counters). The unit is a plural noun. The help is half
+ * a sentence that can be understood on its own.
  *
  * New rows go to the end: the order is the layout of struct uroce_counters (see there).
  */
@@ -44,14 +44,14 @@
 	X(np_ecn_marked_roce_packets, "packets", "packets received with ECN CE")                   \
 	X(np_cnp_sent, "packets", "CNPs sent")                                                     \
 	X(rp_cnp_handled, "packets", "CNPs received that slowed a destination down")               \
-	X(rp_cnp_ignored, "packets", "CNPs received that changed nothing")                         \
+	X(rp_cnp_ignored, "packets", "CNPs received that had no effect")                           \
 	X(acks_sent, "packets", "ACKs sent")                                                       \
 	X(acks_received, "packets",                                                                \
 	  "ACKs and NAKs received, including responses that acknowledge")                          \
 	X(early_packets, "packets", "requests received beyond a gap and kept or placed")           \
 	X(early_dropped, "packets", "requests and responses received beyond a gap and dropped")    \
 	X(early_disbelieved, "packets",                                                            \
-	  "requests and responses dropped because they lie too far beyond all others")             \
+	  "requests and responses dropped as untrusted: too far beyond all others")                \
 	X(early_responses, "packets", "responses placed beyond a missing one")                     \
 	X(ooo_contexts, "contexts", "out-of-order contexts taken")                                 \
 	X(ooo_exhausted, "gaps", "gaps for which no out-of-order context was left")                \
@@ -59,8 +59,9 @@
 	X(rtx_contexts, "contexts", "recovery contexts taken")                                     \
 	X(rtx_exhausted, "gaps", "gaps for which no recovery context was left")                    \
 	X(packets_deemed_lost, "packets",                                                          \
-	  "request and response packets deemed lost, or refused for want of a receive")            \
-	X(lost_but_arrived, "packets", "packets deemed lost that arrived before their repetition") \
+	  "request and response packets considered lost, or refused for lack of a receive")        \
+	X(lost_but_arrived, "packets",                                                             \
+	  "packets considered lost that arrived before they were sent again")                      \
 	X(reordered, "packets", "packets that arrived late but were not lost")                     \
 	X(spurious_retransmits, "packets",                                                         \
 	  "packets sent again although their first transmission had arrived")                      \
@@ -81,19 +82,32 @@
 	X(adm_grants_received, "packets", "grants received")                                       \
 	X(adm_waits, "messages", "messages held back because they would have been refused")        \
 	X(adm_woken, "messages", "held back messages released by a status or by time")             \
-	X(adm_exhausted, "entries", "peers and pools for which [admission] peers had no place")    \
+	X(adm_exhausted, "entries", "peers and pools beyond the limit of [admission] peers")       \
 	X(sched_woken, "queues", "send queues released by a gate")
 
-/* Sums that struct uroce_counters holds as well; the same X. */
+/* Sums that are in struct uroce_counters as well; the same X. */
 #define UROCE_SUMMARY_COUNTERS(X)                                                                  \
 	X(dropped_packets, "packets", "RoCEv2 packets received that had no effect, any reason")    \
-	X(rnr_nak_received, "packets", "RNR NAKs received, as rnr_nak_retry_err")                  \
+	X(rnr_nak_received, "packets", "RNR NAKs received, the same as rnr_nak_retry_err")         \
 	X(impaired_packets, "packets",                                                             \
 	  "packets lost, duplicated, reordered or corrupted by [impair]")                          \
 	X(impaired_lost, "packets", "packets dropped by [impair]")                                 \
-	X(rx_missed, "packets", "packets that the port or its driver had no room for")
+	X(rx_missed, "packets", "packets lost because the port or its driver had no room")
 
-/* The counters of a pool of receives (an SRQ), docs/design/admission.md; the same X. */
+/* The counters of congestion control, docs/design/pacing.md. X(name, COUNTER, unit, help) */
+#define UROCE_PACING_COUNTERS(X)                                                                   \
+	X(samples, COUNTER, "delays", "delays measured")                                           \
+	X(unsure, COUNTER, "delays", "delays ignored because they may be a pause of our own")      \
+	X(outliers, COUNTER, "delays", "delays that were too long")                                \
+	X(reseeds, COUNTER, "times", "times that the delay of a path was learned anew")            \
+	X(throttles, COUNTER, "times", "times that a destination became throttled")                \
+	X(cnps, COUNTER, "packets", "congestion notification packets received")                    \
+	X(losses, COUNTER, "times", "times that packets to a destination were found lost")         \
+	X(timeouts, COUNTER, "times", "retransmission timeouts")                                   \
+	X(full, COUNTER, "queue pairs",                                                            \
+	  "queue pairs not paced because [pacing] destinations is too small")
+
+/* The counters of a pool of receives (an SRQ), docs/design/admission.md. X(name, unit, help) */
 #define UROCE_POOL_COUNTERS(X)                                                                     \
 	X(accepted, "requests", "requests accepted")                                               \
 	X(refused, "requests", "requests refused")                                                 \

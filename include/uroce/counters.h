@@ -21,7 +21,7 @@ extern "C" {
  * each value is right, but values of one call may be of slightly different moments.
  */
 
-/* X(name, unit, help). Sums first: the transport's list grows at its end, and so does the struct. */
+/* X(name, unit, help). Sums come first: the transport's list grows at its end, and so does the struct. */
 #define UROCE_COUNTERS(X)                                                                          \
 	UROCE_SUMMARY_COUNTERS(X)                                                                  \
 	UROCE_TRANSPORT_COUNTERS(X)
@@ -34,28 +34,26 @@ struct uroce_counters {
 };
 
 /*
- * Writes the first `bytes` bytes of the struct: a program that was compiled with an older, shorter
- * struct gets what it knows. What the library does not know stays as it was. EINVAL: `bytes` is not
- * a multiple of 8.
+ * Writes `bytes` bytes of the struct, so that a program that was compiled with an older, shorter
+ * struct gets the counters that it has. Counters that the library does not have are set to 0. EINVAL:
+ * `bytes` is not a multiple of 8.
  */
 int uroce_query_counters_sized(struct ibv_context *ctx, struct uroce_counters *counters,
 			       size_t bytes);
 
-/* The counters as they are now: all that the program knows. */
+/* Returns the current values of all counters that the program was compiled with. */
 static inline int uroce_query_counters(struct ibv_context *ctx, struct uroce_counters *counters)
 {
 	return uroce_query_counters_sized(ctx, counters, sizeof(*counters));
 }
 
 /*
- * A JSON object with every counter, and the state of ports, queue pairs, lanes and destinations.
- * The caller frees it with free(). NULL: no memory.
+ * Returns the text of a JSON object with every counter, and the state of ports, queue pairs, lanes and
+ * destinations. The caller frees it with free(). NULL: out of memory.
  */
 char *uroce_counters_json(struct ibv_context *ctx);
 
-/*
- * Every counter with its unit and help text, for programs that show them without knowing them.
- */
+/* The type of a metric, in the sense of Prometheus. */
 enum uroce_metric_type {
 	UROCE_METRIC_COUNTER, /* only grows */
 	UROCE_METRIC_GAUGE,   /* goes up and down */
@@ -67,10 +65,13 @@ struct uroce_metric_label {
 	const char *value; /* such as "0" */
 };
 
-/* Later versions may add fields at the end. */
+/*
+ * One counter or gauge with its unit and help text, for programs that show metrics without a list of
+ * their own. Later versions may add fields at the end; programs only read it.
+ */
 struct uroce_metric {
 	const char
-		*name; /* lower case letters, digits and '_'; several may differ in labels alone */
+		*name; /* lower case letters, digits and '_'; some metrics differ in labels only */
 	const char *unit;			 /* plural noun: "packets" */
 	const char *help;			 /* half a sentence */
 	enum uroce_metric_type type;		 /* counter or gauge */
@@ -81,8 +82,8 @@ struct uroce_metric {
 
 /*
  * Calls visit(arg, metric) for each metric of the endpoint. Metrics of one name come one after the
- * other, always in the same order. The metric and its strings are valid during the call. A visit
- * that returns other than 0 ends the walk, and its value is returned. ENOMEM.
+ * other, always in the same order. The metric and its strings are valid during the call. If visit
+ * returns a value other than 0, the walk ends and that value is returned. ENOMEM.
  *
  * Takes about a microsecond of each worker's time, between two rounds.
  */
@@ -92,8 +93,8 @@ int uroce_visit_metrics(struct ibv_context *ctx,
 /*
  * Writes the metrics of `cnt` endpoints of this process to `out`, in the Prometheus text exposition
  * format, version 0.0.4 (content type "text/plain; version=0.0.4"). A counter NAME is
- * "uroce_NAME_total", a gauge is "uroce_NAME". Labels: port (DPDK's name of it), worker, lane,
- * reason and such. EIO: `out` cannot be written; ENOMEM.
+ * "uroce_NAME_total", a gauge is "uroce_NAME". Labels are port (DPDK's name of it), worker, lane,
+ * reason and so on. EIO: `out` cannot be written; ENOMEM.
  */
 int uroce_write_metrics(struct ibv_context *const *ctx, size_t cnt, FILE *out);
 
@@ -110,13 +111,13 @@ int uroce_write_metrics(struct ibv_context *const *ctx, size_t cnt, FILE *out);
 	X(cm_connections, "objects", "connections")                                                \
 	X(qps_time_wait, "objects", "queue pair numbers that cannot be used again yet")
 
-/* Numbers of live objects. */
+/* Numbers of live objects, see uroce_query_objects(). */
 struct uroce_objects {
 #define X(name, unit, help) uint32_t name;
 	UROCE_OBJECTS(X)
 #undef X
 };
-/* Counts the live objects of the context. */
+/* Fills `objects` with the numbers of live objects of the context. Always 0. */
 int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects);
 
 #ifdef __cplusplus

@@ -18,10 +18,10 @@ extern "C" {
  * liburoce: which queue pair may send, when, and how much; which one gets a shared receive. Included
  * by uroce/uroce.h, whose conventions hold here as well.
  *
- * How queue pairs, service levels and virtual lanes (VL) share the port ([qos] of the configuration,
- * docs/design/virtual-lanes.md; IBTA Volume 1, section 7.6): the service level (SL) of an address
- * vector, ah_attr.sl, chooses the lane of what a queue pair sends, READ responses included. By maps of
- * the configuration it also chooses the DSCP (unless grh.traffic_class is not 0) and the 802.1Q
+ * Queue pairs share the port by service level (SL) and virtual lane (VL) ([qos] of the configuration,
+ * docs/design/virtual-lanes.md; IBTA Volume 1, section 7.6). The SL of an address vector, ah_attr.sl,
+ * determines the lane of everything that a queue pair sends, READ responses included. By maps of
+ * the configuration it also determines the DSCP (unless grh.traffic_class is not 0) and the 802.1Q
  * priority (where packets are tagged).
  *
  * A service level whose lane is 15, or has no weight in either table, has no service: create_ah,
@@ -37,9 +37,9 @@ extern "C" {
 /*
  * How the lanes of the two tables take turns. X(NAME, word)
  *
- * - IBA: weights in 64 bytes, high_limit applies, as the IBTA specifies it.
- * - MEASURED: a model of what one kind of adapter does (docs/design/virtual-lanes.md).
- * - STRICT: weights in 64 bytes; the low table only while no lane of the high one can send.
+ * - IBA: weights in units of 64 bytes; high_limit applies, as the IBTA specifies it.
+ * - MEASURED: weights in path MTUs; a model of one kind of adapter (docs/design/virtual-lanes.md).
+ * - STRICT: weights in units of 64 bytes; the low table only while no lane of the high one can send.
  */
 #define UROCE_VL_MODES(X)                                                                          \
 	X(IBA, "iba")                                                                              \
@@ -78,15 +78,15 @@ struct uroce_vl_weight {
 	uint8_t weight; /* in the unit of the mode; 0: the entry is skipped */
 };
 
-/* What uroce_set_qos() sets. */
+/* The settings of uroce_set_qos(). */
 struct uroce_qos_attr {
-	enum uroce_vl_mode vl_mode;		       /* how the tables are read */
+	enum uroce_vl_mode vl_mode;		       /* the meaning of the tables */
 	struct uroce_vl_weight high[UROCE_VL_ENTRIES]; /* the table of high priority */
 	struct uroce_vl_weight low[UROCE_VL_ENTRIES];  /* the table of low priority */
-	uint8_t high_cnt;	  /* entries of `high`, [0, UROCE_VL_ENTRIES] */
-	uint8_t low_cnt;	  /* entries of `low`, [0, UROCE_VL_ENTRIES] */
-	uint8_t high_limit;	  /* 4096 bytes each; 0: one packet; 255 in mode IBA: no limit */
-	uint8_t sl2vl[16];	  /* the lane of each service level, [0, 15] */
+	uint8_t high_cnt;   /* entries of `high`, [0, UROCE_VL_ENTRIES] */
+	uint8_t low_cnt;    /* entries of `low`, [0, UROCE_VL_ENTRIES] */
+	uint8_t high_limit; /* in units of 4096 bytes; 0: one packet; 255 in mode IBA: no limit */
+	uint8_t sl2vl[16];  /* the lane of each service level, [0, 15] */
 	enum uroce_policy policy; /* within a lane */
 	uint32_t turn_wqes;	  /* work requests begun in a turn, [1, 65535] */
 	uint32_t turn_bytes;	  /* bytes of frames in a turn, [1, 2^24] */
@@ -103,13 +103,13 @@ struct uroce_qos_attr {
 /*
  * Applies all attributes while traffic runs, from the next packet on, to existing queue pairs, address
  * handles and connections too. Requests that were posted are sent; those of a service level that has
- * lost its lane wait for a later change. EINVAL, with half a sentence in `err`, and nothing is changed:
- * an attribute is out of range, or no service level would have service.
+ * lost its lane wait for a later change. EINVAL: an attribute is out of range, or no service level
+ * would have service; then `err` has half a sentence, and nothing is changed.
  */
 int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *attr, char *err,
 		  size_t err_bytes);
 
-/* The attributes that apply now. */
+/* Fills `attr` with the current attributes. Always 0. */
 int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *attr);
 
 /*
@@ -119,13 +119,13 @@ int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *attr);
  */
 int uroce_set_qp_share(struct ibv_qp *qp, uint8_t priority, uint8_t weight);
 
-/* Of one lane. X(name, type, unit, help) */
+/* Counters and gauges of one lane. X(name, type, unit, help) */
 #define UROCE_LANE(X)                                                                              \
 	X(packets, COUNTER, "packets", "packets sent on the lane, including ACKs")                 \
 	X(bytes, COUNTER, "bytes", "bytes sent on the lane, Ethernet header to ICRC")              \
 	X(ready, GAUGE, "queues", "send queues of the lane that could send now")
 
-/* Of all lanes: the scheduler. The counters are those of the transport named sched_*. X as above */
+/* Of the scheduler, for all lanes. The counters are those of the transport named sched_*. X as above. */
 #define UROCE_SCHEDULER(X)                                                                         \
 	X(ready, GAUGE, "queues", "send queues that could send now")                               \
 	X(held, GAUGE, "queues", "send queues that a gate holds back now")                         \
@@ -134,7 +134,7 @@ int uroce_set_qp_share(struct ibv_qp *qp, uint8_t priority, uint8_t weight);
 	X(sifted, COUNTER, "queues", "send queues moved to a gate that had closed")                \
 	X(woken, COUNTER, "queues", "send queues released by a gate")
 
-/* What lanes and scheduler have done, summed over all workers. */
+/* Counters and gauges of lanes and scheduler, summed over all workers. */
 struct uroce_lanes {
 	struct {
 #define X(name, type, unit, help) uint64_t name;
@@ -145,7 +145,7 @@ struct uroce_lanes {
 	UROCE_SCHEDULER(X)
 #undef X
 };
-/* Sums over all workers. */
+/* Fills `lanes` with the sums over all workers. Always 0. */
 int uroce_query_lanes(struct ibv_context *ctx, struct uroce_lanes *lanes);
 
 /*
@@ -162,8 +162,8 @@ enum uroce_pacing_mode {
  * Whether packets may leave for a destination. X(NAME, word)
  *
  * - OPEN: as fast as the port takes them.
- * - THROTTLED: each at its time, and the time of the next has come.
- * - CLOSED: the time of the next has not come, or its window is full.
+ * - THROTTLED: at intervals or within a window; the next packet may be sent now.
+ * - CLOSED: not now; the interval has not passed yet, or the window is full.
  */
 #define UROCE_DESTINATION_STATES(X)                                                                \
 	X(OPEN, "open")                                                                            \
@@ -178,52 +178,43 @@ enum uroce_destination_state {
 };
 
 /*
- * What is known of a destination. A delay is a round trip, without the time that the peer kept the
- * packet. X(name, meaning)
+ * State of a destination. A delay is a round trip without the residence at the peer.
+ * X(name, meaning)
  */
 #define UROCE_DESTINATION(X)                                                                       \
-	X(qps, "queue pairs that send there")                                                      \
-	X(waiting_qps, "of them those that wait for the next packet's time")                       \
+	X(qps, "queue pairs that send to it")                                                      \
+	X(waiting_qps, "those of them that wait until the next packet may be sent")                \
 	X(samples, "delays measured")                                                              \
 	X(average_ns, "average delay; 0: none yet")                                                \
 	X(least_ns, "least delay; 0: none yet")                                                    \
-	X(deflection_percent, "last delay, of the average")                                        \
-	X(gap_ns, "between packets of 4096 bytes; 0: open")                                        \
-	X(rate_bps, "bits a second; 0: open, or mode CMDPD")                                       \
+	X(deflection_percent, "last delay, in percent of the average")                             \
+	X(gap_ns, "time between packets of 4096 bytes; 0: open")                                   \
+	X(rate_bps, "bits per second; 0: open, or mode CMDPD")                                     \
 	X(window_bytes, "bytes that may be in flight; 0: no window")                               \
-	X(in_flight_bytes, "bytes in flight, full packets; 0: no window")                          \
+	X(in_flight_bytes, "bytes in flight, each packet counted as a full one; 0: no window")     \
 	X(outliers, "delays that were too long")                                                   \
-	X(reseeds, "times that delays were learned anew")                                          \
+	X(reseeds, "times that the delay of the path was learned anew")                            \
 	X(throttles, "times that it became throttled")                                             \
-	X(cnps, "congestion notification packets that it sent")                                    \
+	X(cnps, "congestion notification packets received from it")                                \
 	X(losses, "times that packets to it were found lost")                                      \
-	X(timeouts, "retransmission timeouts of queue pairs that send there")
+	X(timeouts, "retransmission timeouts of queue pairs that send to it")
 
 /* State of a destination on one worker; UROCE_DESTINATION has the rest of the members. */
 struct uroce_destination {
 	union ibv_gid address;		    /* the destination */
-	unsigned worker;		    /* whose queue pairs; each worker paces its own */
+	unsigned worker;		    /* each worker paces its own queue pairs */
 	enum uroce_destination_state state; /* whether packets may leave */
 #define X(name, meaning) uint64_t name;
 	UROCE_DESTINATION(X)
 #undef X
 };
 
-/* Of all destinations, including former ones. X(name, type, unit, help) */
+/* Of all destinations; the counters include former ones. X(name, type, unit, help) */
 #define UROCE_PACING(X)                                                                            \
 	X(destinations, GAUGE, "destinations", "destinations that queue pairs send to")            \
 	X(throttled, GAUGE, "destinations", "destinations that are throttled now")                 \
 	X(link_bps, GAUGE, "bits per second", "port speed that auto and dcqcn use; else 0")        \
-	X(samples, COUNTER, "delays", "delays measured")                                           \
-	X(unsure, COUNTER, "delays", "delays ignored because they may be a pause of our own")      \
-	X(outliers, COUNTER, "delays", "delays that were too long")                                \
-	X(reseeds, COUNTER, "times", "times that a destination's delays were learned anew")        \
-	X(throttles, COUNTER, "times", "times that a destination became throttled")                \
-	X(cnps, COUNTER, "packets", "congestion notification packets received")                    \
-	X(losses, COUNTER, "times", "times that packets to a destination were found lost")         \
-	X(timeouts, COUNTER, "times", "retransmission timeouts")                                   \
-	X(full, COUNTER, "queue pairs",                                                            \
-	  "queue pairs not paced because [pacing] destinations were too few")
+	UROCE_PACING_COUNTERS(X)
 
 /* Congestion control of the whole endpoint; UROCE_PACING has the rest of the members. */
 struct uroce_pacing {
@@ -234,8 +225,9 @@ struct uroce_pacing {
 };
 
 /*
- * Fills `pacing`, and `dest` with the first `cap` of its destinations (NULL if cap is 0), sorted by
- * worker. In mode NONE everything is zero.
+ * Fills `pacing`, and dest[0, cap) with the first `cap` destinations, sorted by worker. `dest` may be
+ * NULL if cap is 0. pacing->destinations is their total number. In mode NONE everything is zero.
+ * Always 0.
  */
 int uroce_query_destinations(struct ibv_context *ctx, struct uroce_pacing *pacing,
 			     struct uroce_destination *dest, size_t cap);
@@ -248,8 +240,8 @@ const char *uroce_destination_state_str(enum uroce_destination_state state);
  * Which peer may take a receive of an SRQ that many peers overrun ([admission] mode of the
  * configuration, docs/design/admission.md). X(NAME, word)
  *
- * - PLAIN: whichever request comes first; the others get an RNR NAK.
- * - AB: a peer that was refused takes precedence over one that was not.
+ * - PLAIN: the request that arrives first; the others get an RNR NAK.
+ * - AB: the oldest refused requests are served first.
  * - INTELLIGENT: as AB, and senders hold back messages that would be refused.
  */
 #define UROCE_ADMISSION_MODES(X)                                                                   \
@@ -264,7 +256,7 @@ enum uroce_admission_mode {
 #undef X
 };
 
-/* Of a pool of receives; in A and B only that queue class is accepted. X(NAME, word) */
+/* Status of a pool of receives; in A and B only that queue class is accepted. X(NAME, word) */
 #define UROCE_POOL_STATUSES(X)                                                                     \
 	X(NA, "NA")                                                                                \
 	X(A, "A")                                                                                  \
@@ -291,42 +283,43 @@ enum uroce_pool_status {
 
 /* A pool of receives. */
 struct uroce_pool {
-	uint32_t name;		       /* for peers */
-	unsigned worker;	       /* where it lives */
-	enum uroce_pool_status status; /* as its peers see it */
+	uint32_t name;		       /* by which peers know it */
+	unsigned worker;	       /* the worker to which it belongs */
+	enum uroce_pool_status status; /* the one that peers are notified of */
 #define X(name, unit, help) uint64_t name;
 	UROCE_POOL(X)
 	UROCE_POOL_COUNTERS(X)
 #undef X
 };
 
-/* What is known of a peer's pool that queue pairs send to. X(name, meaning) */
+/* This endpoint's record of a peer's pool to which queue pairs send. X(name, meaning) */
 #define UROCE_PEER_POOL(X)                                                                         \
-	X(generation, "of the last word of it")                                                    \
-	X(qps, "queue pairs that send there")                                                      \
-	X(waiting, "of them those that keep a message back because it would be refused")
+	X(generation, "generation of the last status received")                                    \
+	X(qps, "queue pairs that send to it")                                                      \
+	X(waiting, "those of them that hold a message back because it would be refused")
 
 /* A peer's pool of receives, as this endpoint knows it. */
 struct uroce_peer_pool {
 	union ibv_gid address;	       /* the peer */
 	uint32_t pool;		       /* the peer's name for it */
-	unsigned worker;	       /* that sends there */
-	enum uroce_pool_status status; /* the last one heard of */
+	unsigned worker;	       /* the worker that sends to it */
+	enum uroce_pool_status status; /* the last one received */
 #define X(name, meaning) uint64_t name;
 	UROCE_PEER_POOL(X)
 #undef X
 };
 
-/* What uroce_query_admission() says of the whole endpoint. */
+/* Admission of the whole endpoint, see uroce_query_admission(). */
 struct uroce_admission {
 	enum uroce_admission_mode mode; /* [admission] mode */
-	size_t pools;			/* pools of this endpoint, now */
-	size_t peer_pools;		/* pools of peers, now */
+	size_t pools;			/* current number of pools of this endpoint */
+	size_t peer_pools;		/* current number of peers' pools */
 };
 
 /*
- * Fills `admission`, `pools` with the first pool_cap pools and `peers` with the first peer_cap pools of
- * peers (NULL if the number is 0), sorted by worker. Totals are in uroce_query_counters().
+ * Fills `admission`, pools[0, pool_cap) with the first pools and peers[0, peer_cap) with the first
+ * pools of peers, sorted by worker. An array may be NULL if its number is 0. Totals are in
+ * uroce_query_counters(). Always 0.
  */
 int uroce_query_admission(struct ibv_context *ctx, struct uroce_admission *admission,
 			  struct uroce_pool *pools, size_t pool_cap, struct uroce_peer_pool *peers,

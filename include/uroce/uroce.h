@@ -19,27 +19,27 @@ extern "C" {
 /*
  * liburoce: a RoCEv2 endpoint in user space, with the interface of verbs.
  *
- * Objects are the structs of libibverbs. A function uroce_x() has the shape, the meaning and the
+ * Objects are the structs of libibverbs. A function uroce_x() has the signature, the meaning and the
  * errors of ibv_x(); the manual page of ibv_x() describes it, and the comments here add what differs.
  * Calls that return int return 0 or an errno value, except where verbs itself does otherwise (poll,
- * get_cq_event, get_async_event). Calls that return a pointer return NULL and set errno.
+ * get_cq_event, get_async_event). Calls that return a pointer return NULL on failure and set errno.
  *
  * Ownership: an object belongs to the caller from the call that creates it to the one that destroys
  * it, which fails with EBUSY while another object uses it. Strings and attributes that are passed in
- * are copied. Texts that are returned are static, unless something else is said.
+ * are copied. Texts that are returned are static, unless the comment says otherwise.
  *
  * Thread class: every function may be called from any thread at any time, except that no other call
  * may use an object while it is destroyed. In inline mode the calling thread does the endpoint's work
  * inside of post, poll and every call that waits.
- * A child of fork() may call no function; it may call exit() or exec().
+ * A child of fork() must not call any function of the library; it may call exit() or exec().
  *
  * Source: IBTA Volume 1, chapters 9 to 11, and annex A17 (RoCEv2).
  */
 
-/* What uroce_open() opens. */
+/* The endpoint that uroce_open() opens. */
 struct uroce_open_attr {
 	/*
-	 * A configuration file; a name without a slash is also looked for among the installed ones.
+	 * A configuration file; a name without a slash is also searched among the installed ones.
 	 * NULL: every key has its default.
 	 */
 	const char *config;
@@ -52,16 +52,17 @@ struct uroce_open_attr {
 
 /*
  * Opens an endpoint: starts DPDK, if it is the first of the process, opens the port and starts the
- * workers. A process may open several endpoints. NULL, errno, and one sentence in `err` that names the
- * place and the remedy: EINVAL (no port is named, or the configuration is wrong), ENOENT, EACCES,
- * EBUSY, ENODEV and others from the system. `err` is written on failure only.
+ * workers. A process may open several endpoints. On failure it returns NULL, sets errno, and writes to
+ * `err`, at most err_bytes bytes, one sentence that names the place and the remedy. errno is EINVAL
+ * (no port is named, or the configuration is wrong), ENOENT, EACCES, EBUSY, ENODEV, or another one
+ * from the system. On success `err` is not written.
  */
 struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes);
 
 /* Stops the workers and closes the port. EBUSY: an object of the context still exists. */
 int uroce_close(struct ibv_context *ctx);
 
-/* Prints every configuration key with type, range, default and meaning. */
+/* Prints every configuration key with its default, allowed values and meaning. */
 void uroce_config_help(FILE *out);
 
 /*
@@ -74,8 +75,8 @@ unsigned uroce_progress(struct ibv_context *ctx);
 bool uroce_is_inline(const struct ibv_context *ctx);
 
 /*
- * How the endpoint reaches its network, for people: "eth0 by af_packet, with the kernel's addresses
- * 10.0.0.1, fe80::1". Cut to `bytes`.
+ * Writes one line of text that says how the endpoint reaches its network, such as "eth0 by af_packet,
+ * with the kernel's addresses 10.0.0.1, fe80::1". The text is cut to `bytes`.
  */
 void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes);
 
@@ -93,10 +94,11 @@ int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union 
 int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be16 *pkey);
 
 /*
- * Asynchronous events. ctx->async_fd is readable while there is one. None is lost, however many
- * objects have one; an event that happens again to an object before it was fetched is reported once.
- * Waits until there is an event, unless async_fd is non-blocking (-1 and EAGAIN then). Every event
- * has to be acknowledged: destroying its object waits for that.
+ * Returns the next asynchronous event: 0, or -1 with errno. ctx->async_fd is readable while there is
+ * one. No event is lost, however many objects have one; an event that happens again to an object
+ * before it was fetched is reported once. The call waits until there is an event, unless async_fd is
+ * non-blocking (then -1 and EAGAIN). Every event has to be acknowledged: destroying its object waits
+ * for that.
  */
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
 /* Acknowledges an event; its object may be destroyed from then on. */
@@ -110,50 +112,50 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx);
 int uroce_dealloc_pd(struct ibv_pd *pd);
 
 /*
- * Registers `length` bytes at `addr` with the IBV_ACCESS_* rights and UROCE_ACCESS_REMOTE_INVALIDATE.
- * The memory stays the application's and has to exist until uroce_dereg_mr(). Nothing is pinned.
- * NULL and errno: EINVAL (rights or a range that cannot be), ENOMEM.
+ * Registers `length` bytes at `addr`. `access` is a combination of IBV_ACCESS_* rights and
+ * UROCE_ACCESS_REMOTE_INVALIDATE. The memory stays the application's and has to exist until
+ * uroce_dereg_mr(). Nothing is pinned. NULL and errno: EINVAL (invalid rights or range), ENOMEM.
  */
 struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 /* As uroce_reg_mr(), but addresses in work requests start at `iova` instead of `addr`. */
 struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access);
 /*
- * An access flag beside those of verbs: peers of queue pairs of the region's protection domain may
- * invalidate its keys by IBV_WR_SEND_WITH_INV. Without the flag such a SEND fails with a remote
- * access error, since a right to read is no right to take the region from everybody else. (In verbs
- * only type 2 memory windows and fast registration can be invalidated, and uroce has neither.)
- * IBV_WR_LOCAL_INV needs no flag.
+ * An access flag in addition to those of verbs: peers of queue pairs of the region's protection domain
+ * may invalidate its keys by IBV_WR_SEND_WITH_INV. Without the flag such a SEND fails with a remote
+ * access error, because a peer that may only read a region must not be able to take it away from other
+ * peers. (In verbs only type 2 memory windows and fast registration can be invalidated, and uroce has
+ * neither.) IBV_WR_LOCAL_INV needs no flag.
  */
 #define UROCE_ACCESS_REMOTE_INVALIDATE (1 << 16)
 
 /*
- * As ibv_rereg_mr(). Also makes a region valid again, under new keys, that a local or remote
- * invalidate has made invalid.
+ * As ibv_rereg_mr(). A region that a local or remote invalidate has made invalid becomes valid again,
+ * under new keys. EINVAL: invalid flags, rights or range; the region is unchanged then.
  */
 int uroce_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access);
 /* Returns when no packet, received or sent, can touch the memory any more. */
 int uroce_dereg_mr(struct ibv_mr *mr);
 
-/* A queue of completion events; `fd` of it is readable while there is one. NULL and errno. */
+/* A queue of completion events. Its `fd` is readable while there is one. NULL and errno. */
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx);
 /*
- * EBUSY while a CQ uses it. A thread that waits on it gets -1 and ECANCELED and has left when this
- * call returns.
+ * EBUSY while a CQ uses it. A thread that waits on it gets -1 and ECANCELED, and has left the wait
+ * when this call returns.
  */
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
 /*
- * A completion queue of at least `cqe` entries. comp_vector is its worker, [0, num_comp_vectors of
- * the context). `channel` may be NULL. NULL and errno: EINVAL, ENOMEM.
+ * A completion queue of at least `cqe` entries. comp_vector is its worker, in [0, num_comp_vectors of
+ * the context). `channel` may be NULL. NULL and errno: EINVAL (an argument is out of range), ENOMEM.
  */
 struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 			       struct ibv_comp_channel *channel, int comp_vector);
 /* EBUSY while a queue pair uses it. Waits until all its events are acknowledged. */
 int uroce_destroy_cq(struct ibv_cq *cq);
 /*
- * Takes up to num_entries completions; returns how many, or a negative errno value. In inline mode
- * an empty queue makes the calling thread do the endpoint's work once and look again.
+ * Takes up to num_entries completions; returns how many, or a negative errno value. In inline mode,
+ * when the queue is empty, the calling thread does the endpoint's work once and checks again.
  */
 int uroce_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 /*
@@ -162,11 +164,12 @@ int uroce_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
  */
 int uroce_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /*
- * Waits for a completion event; in inline mode the waiting thread does the endpoint's work. 0, or -1
- * with errno: EAGAIN when the channel's descriptor is non-blocking and there is none, ECANCELED.
+ * Waits for a completion event; in inline mode the waiting thread does the endpoint's work. Returns 0,
+ * or -1 with errno: EAGAIN (the channel's descriptor is non-blocking and there is no event), EINTR,
+ * ECANCELED (the channel is being destroyed).
  */
 int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
-/* Acknowledges events of a CQ; every one has to be, before the CQ is destroyed. */
+/* Acknowledges events of a CQ. uroce_destroy_cq() waits until all of them are acknowledged. */
 void uroce_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
 /* Text of a completion's status. Static. */
 const char *uroce_wc_status_str(enum ibv_wc_status status);
@@ -178,7 +181,7 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
  * range, or a limit above the size. ENOMEM.
  */
 int uroce_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask);
-/* Size, scatter entries and limit. */
+/* Returns size, scatter entries and limit. */
 int uroce_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 /* EBUSY while a queue pair uses it. */
 int uroce_destroy_srq(struct ibv_srq *srq);
@@ -186,9 +189,10 @@ int uroce_destroy_srq(struct ibv_srq *srq);
 int uroce_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /*
- * A queue pair of type RC, UC or UD, in RESET. It lives on the worker of its receive CQ, and its SRQ
- * has to live there too. attr->cap is set to what was allocated. NULL and errno: EINVAL (a
- * limit of the device, an object of another context, an SRQ of another worker), ENOMEM.
+ * A queue pair of type RC, UC or UD, in RESET. It belongs to the worker of its receive CQ, and its SRQ
+ * has to belong to the same worker. attr->cap is set to the capacities that were allocated. NULL and
+ * errno: EINVAL (a limit of the device is exceeded, an object belongs to another context, the SRQ
+ * belongs to another worker), ENOMEM.
  */
 struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 /*
@@ -200,8 +204,8 @@ int uroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 int uroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		   struct ibv_qp_init_attr *init_attr);
 /*
- * Completions of outstanding work requests are lost; those that were polled from a CQ stay valid. The
- * queue pair's number is not used again before time-wait is over.
+ * Destroys a queue pair. Its outstanding work requests get no completions. ACKs that are owed are sent
+ * first. Its number is not used again before time-wait is over.
  */
 int uroce_destroy_qp(struct ibv_qp *qp);
 /*
@@ -215,13 +219,13 @@ int uroce_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 int uroce_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /*
- * How an RC queue pair recovers from loss and reordering. X(NAME, word)
+ * How an RC queue pair recovers from loss and reordering (docs/design/loss.md). X(NAME, word)
  *
  * - AUTO: EXTENDED if both ends agree on it when they connect by CM, REORDER otherwise.
  * - EXTENDED: only lost packets are sent again, and each packet's data is placed when it arrives.
  *   Earlier data may be placed later; only the completion says that all of it is there. Both ends
  *   have to be uroce.
- * - REORDER: for any RoCEv2 peer; packets that arrive early are kept until their turn.
+ * - REORDER: for any RoCEv2 peer; packets that arrive early are kept until they are in order.
  * - GBN: for any RoCEv2 peer; go-back-N, everything from a gap on is sent again.
  */
 #define UROCE_QP_MODES(X)                                                                          \
@@ -239,7 +243,7 @@ enum uroce_qp_mode {
 
 /*
  * Why a queue pair has its mode. X(NAME, word, sentence): the word is a key of
- * uroce_counters_json(); the sentence is for people and names the remedy.
+ * uroce_counters_json(); the sentence is for users and names the remedy.
  */
 #define UROCE_QP_MODE_REASONS(X)                                                                   \
 	X(OPEN, "open", "the mode is decided when the queue pair goes to RTR")                     \
@@ -268,13 +272,13 @@ enum uroce_qp_mode_reason {
 
 /* See uroce_set_qp_mode(). */
 struct uroce_qp_mode_attr {
-	enum uroce_qp_mode mode; /* asked for, or what it is */
+	enum uroce_qp_mode mode; /* before RTR the requested one, from then on the actual one */
 	/*
 	 * Extended mode: the last packet of a WRITE from the peer is placed after all others, so
 	 * that a program may poll on the last byte. The other modes place packets in order anyway.
 	 */
 	bool strict;
-	/* Extended mode: how many UDP source ports to send from: 0 (off), [2, 16], UROCE_SPRAY_ALL. */
+	/* Extended mode: number of UDP source ports to send from: 0 (off), [2, 16], UROCE_SPRAY_ALL. */
 	uint8_t spray;
 	enum uroce_qp_mode_reason reason; /* query only */
 };
@@ -287,17 +291,17 @@ enum uroce_qp_mode_attr_mask {
 };
 
 /*
- * Sets what an RC queue pair asks for, instead of what [transport] says; in RESET or INIT, before
- * uroce_cm_connect() or uroce_cm_accept(). It stays until it is set again, through RESET too. EINVAL:
- * another state, an unknown bit or value, or spraying in a mode that keeps the order. EOPNOTSUPP: not
- * an RC queue pair. EBUSY: the queue pair is being connected.
+ * Sets the mode that an RC queue pair requests, in place of [transport] mode, strict and spray. Call it
+ * in RESET or INIT, before uroce_cm_connect() or uroce_cm_accept(). The setting stays until it is
+ * changed, through RESET too. EINVAL: another state, an unknown bit or value, or spraying in a mode
+ * that keeps the order. EOPNOTSUPP: not an RC queue pair. EBUSY: the queue pair is being connected.
  *
  * EXTENDED is a requirement: if the peer does not agree, uroce_cm_accept() fails with EPROTONOSUPPORT,
  * and uroce_cm_connect() ends with UROCE_CM_UNREACHABLE of that status; uroce_query_qp_mode() says why.
  * A queue pair that is connected by modify_qp has to require it at both ends.
  */
 int uroce_set_qp_mode(struct ibv_qp *qp, const struct uroce_qp_mode_attr *attr, int attr_mask);
-/* Before RTR, what the queue pair asks for; from then on, what it has. */
+/* Returns, before RTR, the requested mode; from then on, the actual one and the reason for it. */
 int uroce_query_qp_mode(struct ibv_qp *qp, struct uroce_qp_mode_attr *attr);
 /* The word of a mode, such as "reorder". Static. */
 const char *uroce_qp_mode_str(enum uroce_qp_mode mode);
@@ -314,11 +318,12 @@ int uroce_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint3
  * EHOSTUNREACH (no answer), EINVAL, ENOMEM.
  */
 struct ibv_ah *uroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
-/* Sends that name the handle and have not left yet fail: wait for their completions first. */
+/* Sends that use the handle and have not left yet fail, so wait for their completions first. */
 int uroce_destroy_ah(struct ibv_ah *ah);
 /*
- * Fills `attr` with the way back to the sender of a datagram, from its completion and the 40 bytes in
- * front of it. EINVAL: the datagram was not sent to this endpoint, or has no such header.
+ * Fills `attr` with the address vector of the sender of a datagram, from its completion and the 40
+ * bytes in front of the payload. EINVAL: the datagram was not sent to this endpoint, or has no such
+ * header.
  */
 int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_wc *wc,
 			  struct ibv_grh *grh, struct ibv_ah_attr *attr);
@@ -330,10 +335,10 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
  */
 int uroce_capture_start(struct ibv_context *ctx, const char *file, const char *filter,
 			uint64_t max_bytes, char *err, size_t err_bytes);
-/* Counts packets of a capture. */
+/* Counters of a capture. */
 struct uroce_capture_stats {
 	uint64_t written;  /* packets in the file */
-	uint64_t dropped;  /* copies lost because the writer fell behind; the packets were not */
+	uint64_t dropped;  /* not written because the writer was too slow; no packet was lost */
 	uint64_t filtered; /* packets that the filter rejected */
 	uint64_t overflow; /* packets after max_bytes was reached */
 };

@@ -56,8 +56,8 @@ static void look_on_worker(void *arg, uint64_t now_ns)
 	c->sum->destinations += all.destinations;
 	c->sum->throttled += all.throttled;
 	c->sum->link_bps += all.link_bps;
-#define X(name, meaning) c->sum->name += all.cnt.name;
-	UR_CC_COUNTERS(X)
+#define X(name, type, unit, help) c->sum->name += all.cnt.name;
+	UROCE_PACING_COUNTERS(X)
 #undef X
 	while (c->n < c->cap && ur_engine_next_destination(c->engine, &cursor, &d))
 		c->dest[c->n++] = destination_of(&d, c->worker);

@@ -7,9 +7,10 @@
 
 #include <uroce/pacing_modes.h>
 
+#include "uroce/counter_list.h"
+
 /*
- * What congestion control is told, and what it tells of itself: plain data. cc.h has the table of
- * destinations.
+ * Attributes and views of congestion control: plain data. cc.h has the table of destinations.
  */
 enum ur_cc_mode {
 #define X(NAME, name, summary) UR_CC_##NAME,
@@ -20,47 +21,37 @@ enum ur_cc_mode {
 #define UR_CC_LINK_BPS_MIN UINT64_C(1000000)
 #define UR_CC_LINK_BPS_MAX UINT64_C(1000000000000)
 
-/* 0 stands for the default where one is named. */
+/* Where a comment names a default, 0 stands for it. */
 struct ur_cc_attr {
 	enum ur_cc_mode mode;
-	uint64_t link_bps; /* of the sender, in these; for algorithms that go by it */
-	uint64_t seed;	   /* of the table's hash */
+	/* Speed of the sender's link, in [UR_CC_LINK_BPS_MIN, UR_CC_LINK_BPS_MAX]; only for
+	 * algorithms with ur_cc_ops.link. */
+	uint64_t link_bps;
+	uint64_t seed; /* of the table's hash */
 
-	/* CMDPD: in average delays, init0 < init1. */
-	bool ewma;     /* the average is an exponentially weighted one, else the plain mean */
-	uint8_t init0; /* shorter ones end the throttling; 8 */
-	uint8_t init1; /* longer ones throttle; 16 */
+	/* CMDPD: deflections, init0 < init1. */
+	bool ewma;     /* exponentially weighted average; false: plain mean */
+	uint8_t init0; /* throttling ends below; default 8 */
+	uint8_t init1; /* throttling begins above; default 16 */
 
 	/* DCQCN, names of the paper. */
-	uint32_t timer_ns; /* between increases by time; 55 us */
-	uint32_t byte_cnt; /* between increases by bytes sent; 10 MB */
-	uint32_t alpha_ns; /* without CNP, after which alpha shrinks; 55 us */
-	uint8_t g_shift;   /* g = 2^-g_shift, [1, 16]; 8 */
-	uint8_t f;	   /* increases of fast recovery; 5 */
-	uint64_t rai_bps;  /* additive increase; 40 Mb/s */
-	uint64_t rhai_bps; /* hyper increase; 400 Mb/s */
+	uint32_t timer_ns; /* between increases by time; default 55 us */
+	uint32_t byte_cnt; /* bytes sent between increases by bytes; default 10 MB */
+	uint32_t alpha_ns; /* time without a CNP after which alpha shrinks; default 55 us */
+	uint8_t g_shift;   /* g = 2^-g_shift, [1, 16]; default 8 */
+	uint8_t f;	   /* number of increases in fast recovery; default 5 */
+	uint64_t rai_bps;  /* additive increase; default 40 Mb/s */
+	uint64_t rhai_bps; /* hyper increase; default 400 Mb/s */
 
 	/* Swift. */
-	uint32_t target_ns; /* base target delay, the path included, [1, 10^8]; 100 us */
+	uint32_t target_ns; /* base target delay, the path included, [1, 10^8]; default 100 us */
 };
 
 #define UR_CC_KEY 16 /* bytes that name a destination: its IP address */
 
-/* Counters of a table; X(name, meaning). */
-#define UR_CC_COUNTERS(X)                                                                          \
-	X(samples, "delays measured")                                                              \
-	X(unsure, "delays that may be our own pause, not counted")                                 \
-	X(outliers, "delays that were too long")                                                   \
-	X(reseeds, "times that a destination's delays were learned anew")                          \
-	X(throttles, "times that a destination became throttled")                                  \
-	X(cnps, "congestion notification packets")                                                 \
-	X(losses, "times that packets to a destination were found lost")                           \
-	X(timeouts, "retransmission timeouts")                                                     \
-	X(full, "references not controlled because the table was full")
-
 struct ur_cc_counters {
-#define X(name, meaning) uint64_t name;
-	UR_CC_COUNTERS(X)
+#define X(name, type, unit, help) uint64_t name;
+	UROCE_PACING_COUNTERS(X)
 #undef X
 };
 
@@ -68,9 +59,9 @@ struct ur_cc_view {
 	uint64_t samples, outliers, reseeds, throttles, cnps, losses, timeouts;
 	bool throttled;
 	uint32_t average_ns, least_ns;	  /* delays; 0: no sample yet */
-	uint32_t deflection;		  /* last delay / average, 1/256 */
-	uint32_t gap_ns;		  /* for a packet of 4096 bytes; 0: not throttled */
-	uint64_t rate_bps;		  /* 0: not throttled, or no rate is known */
+	uint32_t deflection;		  /* last delay / average, in 1/256 */
+	uint32_t gap_ns;		  /* after a packet of 4096 bytes; 0: not throttled */
+	uint64_t rate_bps;		  /* 0: not throttled, or the rate is unknown */
 	uint64_t window_bytes, in_flight; /* 0: no window */
 	uint32_t users;
 	uint8_t key[UR_CC_KEY];

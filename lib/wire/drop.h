@@ -23,29 +23,28 @@ extern "C" {
 	X(VLAN, "frame of another VLAN")                                                           \
 	X(GROUP, "from or to a multicast or broadcast address")                                    \
 	X(QPN, "no such QP")                                                                       \
-	X(QP_TYPE, "opcode is of another transport than the QP")                                   \
-	X(QP_STATE, "QP does not take packets in its state")                                       \
+	X(QP_TYPE, "opcode of another transport than the QP's")                                    \
+	X(QP_STATE, "the QP accepts no packets in its state")                                      \
 	X(PEER, "source address is not the QP's peer")                                             \
 	X(PKEY, "P_Key does not match")                                                            \
 	X(QKEY, "Q_Key does not match")                                                            \
 	X(PSN_DUPLICATE, "duplicate of an executed request")                                       \
 	X(PSN_GAP, "beyond the expected PSN")                                                      \
 	X(PSN_STALE, "response outside the window of sent packets")                                \
-	X(DUP_UNKNOWN, "duplicate READ or atomic that is no longer known")                         \
-	X(UNEXPECTED, "response that no request asked for")                                        \
+	X(DUP_UNKNOWN, "duplicate READ or atomic that is no longer remembered")                    \
+	X(UNEXPECTED, "unsolicited response")                                                      \
 	X(OP_SEQUENCE, "opcode out of sequence in its message")                                    \
 	X(MSG_LENGTH, "payload length does not fit opcode, PMTU or RETH")                          \
 	X(ACCESS, "key, range or rights refused")                                                  \
 	X(RNR, "no receive posted")                                                                \
 	X(RESOURCES, "no responder resource left")                                                 \
-	X(NAKED, "refused with a NAK")                                                             \
 	X(RECV_BUFFER, "receive buffer too short or its lkey invalid")                             \
-	X(MODE, "opcode is of another mode than the QP (extended or standard)")                    \
+	X(MODE, "opcode of another mode than the QP's (extended or standard)")                     \
 	X(NO_CONTEXT, "early packet, no out-of-order context or reorder slot left")                \
-	X(EARLY, "early packet that can only be judged in its turn")                               \
-	X(CONFLICT, "early packet that differs from another with its PSN")                         \
+	X(EARLY, "early packet that fails a check; to be judged again in order")                   \
+	X(CONFLICT, "early packet that differs from another one with the same PSN")                \
 	X(MAD, "malformed or unsupported management datagram")                                     \
-	X(POOL, "status of a receive pool that the QP does not wait for")
+	X(POOL, "status of a receive pool that the QP does not use")
 
 enum ur_drop {
 #define X(name, text) UR_DROP_##name,
@@ -54,7 +53,7 @@ enum ur_drop {
 		UR_DROP_CNT
 };
 
-/* A sentence fragment for people, such as "wrong ICRC"; never NULL for a valid value. */
+/* The text of a reason, such as "wrong ICRC"; never NULL for a valid value. Static. */
 const char *ur_drop_text(enum ur_drop reason);
 /* The lower-case name for counters and JSON, such as "icrc". */
 const char *ur_drop_name(enum ur_drop reason);
