@@ -432,8 +432,9 @@ enum perf_parse perf_options_parse(struct perf_options *o, int argc, char **argv
 	PERF_OPT_LISTS(X)
 #undef X
 	if (argc < 2)
-		return fail(&p,
-			    "say 'uroce-perf server' or 'uroce-perf client'; --help tells more");
+		return fail(
+			&p,
+			"say 'uroce-perf server' or 'uroce-perf client'; see uroce-perf --help");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    strcmp(argv[1], "help") == 0)
 		return PERF_PARSE_HELP;

@@ -99,7 +99,7 @@ static enum perf_parse check_sides(struct perf_parser *p)
 
 	if (!p->o->server) {
 		if (p->given[OPT_once] || p->given[OPT_shared_srq])
-			return fail(p, "--%s belongs to the server",
+			return fail(p, "--%s is an option of the server",
 				    p->given[OPT_once] ? "once" : "shared-srq");
 		if (!p->given[OPT_peer])
 			return fail(p, "the client needs --peer ADDRESS, the server's address");
@@ -107,8 +107,9 @@ static enum perf_parse check_sides(struct perf_parser *p)
 	}
 	for (unsigned i = 0; i < sizeof(client_only) / sizeof(client_only[0]); i++) {
 		if (p->given[client_only[i]])
-			return fail(p, "--%s belongs to the client, which tells the server in band",
-				    perf_option_name(client_only[i]));
+			return fail(
+				p, "--%s is an option of the client, which passes it to the server",
+				perf_option_name(client_only[i]));
 	}
 	return PERF_PARSE_OK;
 }
@@ -146,7 +147,8 @@ static enum perf_parse check_type(struct perf_parser *p)
 		return fail(p, "--type uc carries write, write_imm, send and send_imm, not %s",
 			    perf_op_name(o->op));
 	if (o->type != PERF_TYPE_RC && o->transport != 0)
-		return fail(p, "--transport-mode is for --type rc: uc and ud repair nothing");
+		return fail(
+			p, "--transport-mode is for --type rc: uc and ud do not recover from loss");
 	if (o->type == PERF_TYPE_UC && o->srq)
 		return fail(p, "--srq works with --type rc and ud, not with uc");
 	if (o->type == PERF_TYPE_UD && o->op != PERF_OP_SEND && o->op != PERF_OP_SEND_IMM)

@@ -111,8 +111,8 @@ bool perf_srq_take(struct perf_session *s, struct perf_srq **home)
 	if (!fits(q, s)) {
 		perf_session_fail(s,
 				  "the SRQ that clients share here is for up to %u bytes a "
-				  "message, --receives %llu, --service-us %llu, %s --verify: what "
-				  "this client asks for differs",
+				  "message, --receives %llu, --service-us %llu, %s --verify; "
+				  "this client has other settings",
 				  q->bytes, (unsigned long long)q->receives,
 				  (unsigned long long)q->service_us,
 				  q->verify ? "with" : "without");

@@ -110,9 +110,9 @@ static const struct row object_rows[] = {UROCE_OBJECTS(ROW)};
 static const struct row drop_family = {"dropped_packets", "packets",
 				       "RoCEv2 packets received that had no effect, by reason",
 				       UROCE_METRIC_COUNTER};
-static const struct row verdict_family = {
-	"neigh_frames", "frames", "ARP, ND and ICMP frames received, by what became of them",
-	UROCE_METRIC_COUNTER};
+static const struct row verdict_family = {"neigh_frames", "frames",
+					  "ARP, ND and ICMP frames received, by result",
+					  UROCE_METRIC_COUNTER};
 static const struct row mode_family = {
 	"qp_modes", "queue pairs",
 	"queue pairs that went to RTR, or could not, by the reason of their mode",

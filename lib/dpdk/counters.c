@@ -147,7 +147,7 @@ static int emit_list(struct ur_emit *e, const char *params, void *ctx)
 	return 0;
 }
 
-static const struct entry list_entry = {"/uroce/list", "what can be asked", emit_list, NULL};
+static const struct entry list_entry = {"/uroce/list", "lists all queries", emit_list, NULL};
 
 /* The entry of a path that is in use, NULL when there is none; under the lock. */
 static const struct entry *find(const char *path, size_t len)

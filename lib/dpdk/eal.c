@@ -331,7 +331,7 @@ static int name_program(const struct ur_config *cfg, struct ur_eal_port *p, char
 		return fail(
 			-EEXIST, cfg, err, cap,
 			"the interface %s has another program's XDP program, as `ip link show dev "
-			"%s` tells; allowed: af_packet",
+			"%s` shows; allowed: af_packet",
 			cfg->port.device, cfg->port.device);
 	ur_xdp_prog_reap(ifindex);
 	p->xdp_prog = ur_xdp_prog_open(path, sizeof(path));

@@ -529,7 +529,7 @@ static int start(struct ur_shared *s, char *err, size_t cap)
 	int rc = ur_rtnl_get_link(s->ifindex, &s->link);
 
 	if (rc) {
-		snprintf(err, cap, "the kernel does not tell about the interface %s: %s", dev,
+		snprintf(err, cap, "the interface %s cannot be read from the kernel: %s", dev,
 			 strerror(-rc));
 		return rc;
 	}
@@ -541,8 +541,9 @@ static int start(struct ur_shared *s, char *err, size_t cap)
 	}
 	s->monitor = ur_rtnl_monitor_open();
 	if (s->monitor < 0) {
-		snprintf(err, cap, "the kernel does not tell of changes of the interface %s: %s",
-			 dev, strerror(-s->monitor));
+		snprintf(err, cap,
+			 "changes of the interface %s cannot be received from the kernel: %s", dev,
+			 strerror(-s->monitor));
 		return s->monitor;
 	}
 	rc = read_addrs(s, &changed);

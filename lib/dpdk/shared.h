@@ -97,10 +97,10 @@ bool ur_shared_poll(struct ur_shared *s, uint64_t now_ns);
 	X(asked_by_udp, "times",                                                                   \
 	  "times that a datagram made the kernel find a neighbour, for lack of CAP_NET_ADMIN")     \
 	X(moved, "destinations", "destinations whose known MAC address changed")                   \
-	X(evicted, "destinations", "destinations forgotten to make room for another")              \
+	X(evicted, "destinations", "destinations discarded to make room for another")              \
 	X(refreshed, "times", "times that route and neighbour of a destination were read again")   \
 	X(resynced, "times",                                                                       \
-	  "times that all was read again because messages of the kernel were lost")
+	  "times that everything was read again because messages of the kernel were lost")
 
 struct ur_shared_counters {
 #define X(name, unit, help) uint64_t name;

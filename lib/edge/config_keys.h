@@ -75,8 +75,8 @@
 	X(GBN, "gbn")
 
 /*
- * The congestion control algorithms, from their list: the choices as config_value.c makes them of
- * the other lists, and what --help-config says.
+ * The congestion control algorithms, from their list: the choices, in the form that config_value.c
+ * makes of the other lists, and the text for --help-config.
  */
 #define UR_PACING_WORD(NAME, name, summary) "|" #name
 #define UR_PACING_WORDS(X)		    UROCE_PACING_MODES(UR_PACING_WORD)
@@ -115,9 +115,9 @@
 	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "   \
 	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                             \
 	K(port, dev, "dev", TEXT, "the name of a kernel interface, empty for none", 0, "",          \
-	  "a kernel interface to share: the endpoint uses the addresses the kernel has there, "     \
-	  "takes UDP port 4791 only, and asks the kernel for routes and neighbours; replaces "      \
-	  "device and [address]. Without driver: af_xdp where it works, else af_packet")            \
+	  "a kernel interface to share: the endpoint uses the kernel's addresses on it, takes "     \
+	  "UDP port 4791 only, and gets routes and neighbours from the kernel; replaces device "    \
+	  "and [address]. If driver is not set: af_xdp where it works, otherwise af_packet")        \
 	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                    \
 	  "further arguments for the DPDK driver")                                                  \
 	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                      \
@@ -138,7 +138,7 @@
 	K(port, mbufs, "mbufs", U32, 0, 1048576, "0",                                               \
 	  "packet buffers; 0: derived from the ring sizes")                                         \
 	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0",                                         \
-	  "emulate a slower link: the most the port sends, in Gb/s on the wire (frames "            \
+	  "emulate a slower link: the maximum rate of the port, in Gb/s on the wire (frames "       \
 	  "with preamble, FCS and gap), divided evenly among the workers; 0: no limit")
 
 #define UR_CONFIG_KEYS_ADDRESS(K)                                                                  \
@@ -176,7 +176,7 @@
 	K(transport, strict, "strict", BOOL, 0, 0, "no",                                           \
 	  "yes: the last packet of a WRITE is placed after all packets before it, for "            \
 	  "applications that poll on the last byte instead of waiting for a completion; "          \
-	  "needs a reorder slot for each message whose last packet comes early")                   \
+	  "needs a reorder slot for each message whose last packet arrives early")                 \
 	K(transport, spray, "spray", SPRAY, 2, 16, "off",                                          \
 	  "extended mode: number of UDP source ports over which a QP spreads its "                 \
 	  "packets, to use all paths of a network with ECMP; a path that loses or "                \
@@ -221,7 +221,7 @@
 	K(transport, rnr_retry, "rnr_retry", U32, 0, 7, "7",                                       \
 	  "retries after an RNR NAK; 7: no limit")                                                 \
 	K(transport, min_rnr_timer, "min_rnr_timer", U32, 0, 31, "12",                             \
-	  "how long an RNR NAK of this end tells the peer to wait, as an InfiniBand "              \
+	  "time that the peer has to wait after an RNR NAK of this end, as an InfiniBand "         \
 	  "timer code; 12: 0.64 ms")
 
 #define UR_CONFIG_KEYS_QOS(K)                                                                      \
@@ -265,36 +265,43 @@
 	  "congestion control of RC and UC QPs, by destination" UROCE_PACING_MODES(                 \
 		  UR_PACING_HELP))                                                                  \
 	K(pacing, average, "average", CHOICE, UR_AVERAGES, 0, "mean",                               \
-	  "cmdpd: the plain mean of all delays, or one in which old ones lose weight")              \
+	  "cmdpd: the average delay is the plain mean of all delays, or an exponentially weighted " \
+	  "moving average")                                                                         \
 	K(pacing, init0, "init0", U32, 1, 254, "8",                                                 \
-	  "cmdpd: delays shorter than so many averages end the throttling")                         \
+	  "cmdpd: throttling ends when a delay is less than this many times the average")           \
 	K(pacing, init1, "init1", U32, 2, 255, "16",                                                \
-	  "cmdpd: delays longer than so many averages throttle; more than init0")                   \
+	  "cmdpd: throttling begins when a delay is more than this many times the average; must "   \
+	  "exceed init0")                                                                           \
 	K(pacing, target_us, "target_us", U32, 1, 100000, "100",                                    \
-	  "swift: the delay that a window aims at, more than the idle network's round trip; the "   \
-	  "same at all senders; small windows aim at up to 125 us more")                            \
+	  "swift: the base target delay, in microseconds: the round trip of the idle network plus " \
+	  "the queueing delay that is wanted; the same at all senders. Up to 125 us are added "     \
+	  "for small windows")                                                                      \
 	K(pacing, link_gbps, "link_gbps", REAL, 0, 1000, "0",                                       \
-	  "auto, dcqcn: the port's speed, where rates start; 0: [port] rate_gbps as it is, or 100") \
+	  "auto, dcqcn: the speed of the port, in Gb/s, from which rates start; 0: [port] "         \
+	  "rate_gbps, or 100 if that is 0")                                                         \
 	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                               \
-	  "addresses that a worker controls at once; more are not limited, and counted")
+	  "destinations that a worker can pace at the same time; further ones are not paced, and "  \
+	  "counted")
 
 #define UR_CONFIG_KEYS_ADMISSION(K)                                                                \
 	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                         \
-	  "order in which peers that overrun an SRQ get its receives (in extended mode, if both "  \
-	  "ends are not plain). plain: first come, first served; ab: the oldest refused requests " \
-	  "are served first; intelligent: the same, and peers hold back what would be refused "    \
-	  "until a receive is granted")                                                            \
+	  "the order in which peers that overrun an SRQ get its receives; in extended mode, if "   \
+	  "neither end is plain. plain: first come, first served; ab: the oldest refused "         \
+	  "requests are served first; intelligent: the same, and peers hold back messages that "   \
+	  "would be refused until a receive is granted")                                           \
 	K(admission, fallback_ms, "fallback_ms", U32, 1, 655, "20",                                \
-	  "intelligent: interval at which a sender that waits for a grant probes")                 \
+	  "intelligent: interval between the probes of a sender that waits for a grant, in "       \
+	  "milliseconds")                                                                          \
 	K(admission, recall_us, "recall_us", U32, 10, 1000000, "2000",                             \
-	  "intelligent: a grant that is not used for this long is void, and the next refused "     \
-	  "request gets the receive; a few round trips")                                           \
+	  "intelligent: time after which an unused grant is void and its receive goes to the "     \
+	  "next refused request, in microseconds; should be a few round trips")                    \
 	K(admission, mark_ms, "mark_ms", U32, 10, 60000, "1000",                                   \
-	  "a refused request loses its place after this long a silence of its sender; more than "  \
-	  "four times fallback_ms and the RNR timer")                                              \
+	  "time of silence of its sender after which a refused request loses its place, in "       \
+	  "milliseconds; should exceed four times the longer of fallback_ms and the RNR timer")    \
 	K(admission, peers, "peers", U32, 0, 65536, "1024",                                        \
-	  "peers per worker that are notified of the status of SRQs, and SRQs of peers whose "     \
-	  "status is kept; more of them learn it from ACKs only and count as adm_exhausted")
+	  "peers per worker that are notified of the status of SRQs, and peers' SRQs whose "       \
+	  "status is kept; further ones depend on the status in ACKs, and count as "               \
+	  "adm_exhausted; 0: all do")
 
 #define UR_CONFIG_KEYS_CAPTURE(K)                                                                  \
 	K(capture, file, "file", TEXT, "a file name, empty for no capture", 0, "",                 \

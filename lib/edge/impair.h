@@ -42,11 +42,11 @@ extern "C" {
 	X(LOST, COUNTER, "packets", "packets dropped on purpose")                                  \
 	X(CORRUPTED, COUNTER, "packets", "packets with one bit flipped")                           \
 	X(MARKED, COUNTER, "packets", "packets marked ECN CE")                                     \
-	X(NOT_ECT, COUNTER, "packets", "packets chosen for a mark that are not ECN-capable")       \
+	X(NOT_ECT, COUNTER, "packets", "packets chosen for marking that are not ECN-capable")      \
 	X(DUPLICATED, COUNTER, "packets", "packets duplicated")                                    \
 	X(REORDERED, COUNTER, "packets", "packets held for later ones to overtake")                \
 	X(DELAYED, COUNTER, "packets", "packets delayed")                                          \
-	X(HOLD_FULL, COUNTER, "packets", "packets not held because too many were")                 \
+	X(HOLD_FULL, COUNTER, "packets", "packets not held because too many were held already")    \
 	X(OVERFLOW, COUNTER, "packets", "packets dropped because the delay line was full")         \
 	X(NO_MEMORY, COUNTER, "packets", "packets not copied or corrupted for lack of a buffer")   \
 	X(LINK_PACKETS, COUNTER, "packets", "packets sent over the slow link")                     \

@@ -39,7 +39,7 @@
 	X(OTHER, "neither ARP, ND nor ping")                                                       \
 	X(FOREIGN, "for another host, VLAN or address")                                            \
 	X(MALFORMED, "truncated, or a wrong length, checksum or hop limit")                        \
-	X(IGNORED, "well-formed and of no consequence")                                            \
+	X(IGNORED, "well-formed, without effect")                                                  \
 	X(CONFLICT, "another host uses our address")                                               \
 	X(QUEUE_FULL, "answer dropped because the queue is full")                                  \
 	X(ARP_REQUEST, "ARP request answered")                                                     \
@@ -60,8 +60,8 @@ enum ur_neigh_verdict {
 /* What the table counts besides. X(name, unit, help): docs/design/counters.md */
 #define UR_NEIGH_COUNTERS(X)                                                                       \
 	X(queries, "packets", "ARP requests and neighbour solicitations sent")                     \
-	X(learned, "entries", "entries made or changed by a received frame")                       \
-	X(evicted, "entries", "entries given up for a new one")                                    \
+	X(learned, "entries", "entries created or changed by a received frame")                    \
+	X(evicted, "entries", "entries replaced by a new one")                                     \
 	X(no_room, "entries", "neighbours not learned because the table was full")                 \
 	X(moved, "entries", "known MAC addresses that changed")
 

@@ -70,4 +70,4 @@ done
 echo "$cnt wrong configuration files: one sentence each"
 
 "$UROCE_PERF" --help >"$tmp/out" || fail "--help ends with status $?"
-grep -q 'Exit status' "$tmp/out" || fail "--help does not tell the exit status"
+grep -q 'Exit status' "$tmp/out" || fail "--help does not list the exit statuses"
