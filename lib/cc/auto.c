@@ -3,32 +3,32 @@
 #include "cc/cc_priv.h"
 
 /*
- * A rate for each destination, chosen once a round trip such that a few packets of our own wait at
- * the bottleneck. docs/design/pacing.md says why, and what else was measured.
+ * A rate for each destination, chosen once per round trip so that a few packets of our own wait at
+ * the bottleneck. docs/design/pacing.md says why, and which alternatives were measured.
  *
  * A round lasts from round_ns until the first sample of a packet that was sent at or after
  * round_ns. Queues are measured as delay beyond the least delay.
  */
-#define QUEUE_BYTES   (4 * 4096) /* that wait, wanted */
-#define PAUSE_NS      500000	 /* a delay too long by more may be a peer that did not run, */
-#define LATE_SHIFT    3		 /* unless delays stay so for this part of it */
-#define JITTERS	      6		 /* a delay longer by this many is no jitter */
-#define JITTER_MAX_NS 50000	 /* for which jitter may account, and half the least delay */
-#define INTERVAL_NS   1000000000 /* of the least delay */
-#define CUT_MAX	      224	 /* 1/256 of the capacity */
-#define GROW_MAX      64	 /* 1/256 of the rate */
-#define STALE_NS      1000000000 /* without a sample, after which nothing is known */
-#define IDLE	      16	 /* round trips without a sample that tell of a pause */
-#define PROBE_EVERY   256	 /* rounds */
-#define PROBE_ROUNDS  4
-#define PROBE_SHIFT   2 /* of the capacity, is sent meanwhile */
-#define PROBE_AGAIN   4 /* rounds until it is confirmed */
-#define SETTLE_ROUNDS 2 /* until capacities are right again */
-#define PROOFS	      3 /* rounds in a row that make a longer way probable */
+#define QUEUE_BYTES    (4 * 4096) /* wanted at the bottleneck */
+#define PAUSE_NS       500000	  /* if a delay is too long by more, the peer may not have run, */
+#define LATE_SHIFT     3	  /* unless delays stay too long for this part of it (a shift) */
+#define JITTERS	       6	  /* a delay longer by this many times the jitter is a queue */
+#define JITTER_MAX_NS  50000	  /* plus half the least delay: at most this counts as jitter */
+#define INTERVAL_NS    1000000000 /* of the least delay */
+#define CUT_MAX	       224	  /* largest cut, in 1/256 of the capacity */
+#define GROW_MAX       64	  /* largest growth, in 1/256 of the rate */
+#define STALE_NS       1000000000 /* without a sample, after which the state is obsolete */
+#define IDLE	       16	  /* round trips without a sample after which there was a pause */
+#define PROBE_EVERY    256	  /* rounds between probes */
+#define PROBE_ROUNDS   4	  /* length of a probe */
+#define PROBE_SHIFT    2	  /* a probe sends this part of the capacity (a shift) */
+#define PROBE_AGAIN    4	  /* rounds until the second probe */
+#define RECOVER_ROUNDS 2	  /* after a probe, until capacities are valid again */
+#define PROOFS	       3	  /* rounds in a row that make a longer path probable */
 
-#define READ_UNIT  8192		   /* packets that ask for more are READs; */
-#define READ_BYTES (2 * 32 * 4096) /* each end has a burst of their responses in hand, */
-#define READ_NS	   250000	   /* for so long at most */
+#define READ_UNIT  8192		   /* packets that request more are READs; */
+#define READ_BYTES (2 * 32 * 4096) /* each end may be processing a burst of their responses, */
+#define READ_NS	   250000	   /* for at most this long */
 
 UR_CC_STATE(ur_cc_auto)
 
@@ -61,8 +61,11 @@ static uint32_t queue_of(const struct ur_cc_auto *a)
 	return delay_of(a) - a->least_ns;
 }
 
-/* A turn, up then down or down then up, is jitter as far as both sides go; a queue goes one way. */
-static void note_delay(struct ur_cc_auto *a, uint32_t delay_ns, uint64_t now_ns)
+/*
+ * When delays reverse, up then down or down then up, the smaller of the two steps is jitter; a queue
+ * moves in one direction.
+ */
+static void record_delay(struct ur_cc_auto *a, uint32_t delay_ns, uint64_t now_ns)
 {
 	uint32_t turn = 0;
 
@@ -86,8 +89,8 @@ static void note_delay(struct ur_cc_auto *a, uint32_t delay_ns, uint64_t now_ns)
 }
 
 /*
- * What had waited for a peer that was not running is answered all at once; a queue lets one after
- * the other go. PACE-AUTO-02
+ * When the peer did not run, everything that waited for it is answered at once; from a queue packets
+ * leave one after the other. PACE-AUTO-02
  */
 static bool is_lasting(const struct ur_cc_auto *a, uint64_t now_ns)
 {
@@ -96,7 +99,7 @@ static bool is_lasting(const struct ur_cc_auto *a, uint64_t now_ns)
 	return queue <= PAUSE_NS || (a->late_ns && now_ns - a->late_ns >= queue >> LATE_SHIFT);
 }
 
-/* While it is throttled a queue stands, which must not become the least delay. PACE-AUTO-06 */
+/* While throttled there is a standing queue, which must not become the least delay. PACE-AUTO-06 */
 static void age_least(struct ur_cc_dest *d, uint64_t now_ns)
 {
 	struct ur_cc_auto *a = state_of(d);
@@ -108,14 +111,14 @@ static void age_least(struct ur_cc_dest *d, uint64_t now_ns)
 	a->interval_ns = now_ns + INTERVAL_NS;
 }
 
-/* ---- what was sent until when ---- */
+/* ---- delivery samples ---- */
 
 static void take_sample(struct ur_cc_auto *a, uint64_t bytes, uint64_t now_ns)
 {
 	if (now_ns - a->sent[a->sent_cnt - 1].ns < a->delay_ns / 4 + 1)
 		return;
 	if (a->sent_cnt == UR_CC_SENTS) {
-		/* Every other one reaches as far back. */
+		/* Every other sample reaches back as far. */
 		for (unsigned i = 1; i < UR_CC_SENTS / 2; i++)
 			a->sent[i] = a->sent[2 * i];
 		a->sent_cnt = UR_CC_SENTS / 2;
@@ -123,7 +126,7 @@ static void take_sample(struct ur_cc_auto *a, uint64_t bytes, uint64_t now_ns)
 	a->sent[a->sent_cnt++] = (struct ur_cc_sent){now_ns, bytes};
 }
 
-/* Of the samples up to sent_ns only the last is of use. */
+/* Of the samples up to sent_ns only the last is needed. */
 static void drop_samples(struct ur_cc_auto *a, uint64_t sent_ns)
 {
 	unsigned old = 0;
@@ -139,7 +142,7 @@ static void drop_samples(struct ur_cc_auto *a, uint64_t sent_ns)
 
 /*
  * Bytes that were sent before sent_ns, and so have been delivered when a packet of that time is
- * answered. Between samples they count as sent evenly, unless there may have been a pause in between.
+ * answered. Between samples it interpolates, unless there may have been a pause in between.
  */
 static uint64_t delivered_at(struct ur_cc_dest *d, uint64_t sent_ns, uint64_t now_ns)
 {
@@ -165,7 +168,7 @@ static void set_rate(const struct ur_cc *t, struct ur_cc_dest *d, uint64_t rate)
 {
 	struct ur_cc_auto *a = state_of(d);
 
-	a->rate = ur_cc_bounded(t, rate);
+	a->rate = ur_cc_clamp_rate(t, rate);
 	d->cost = ur_cc_cost(a->rate);
 }
 
@@ -173,29 +176,29 @@ static void on_link(struct ur_cc *t, struct ur_cc_dest *d)
 {
 	struct ur_cc_auto *a = state_of(d);
 
-	a->capacity = ur_cc_bounded(t, a->capacity);
-	a->held = ur_cc_bounded(t, a->held);
+	a->capacity = ur_cc_clamp_rate(t, a->capacity);
+	a->held = ur_cc_clamp_rate(t, a->held);
 	if (d->throttled)
 		set_rate(t, d, a->rate);
 }
 
 /*
- * PACE-AUTO-08. READs come as a whole. And the ends have more of them in hand than of other
- * packets: what the peer sends as one burst, and what is being copied here, is no queue.
+ * PACE-AUTO-08. READs are charged as a whole. And the ends process more of them at a time than of
+ * other packets: what the peer sends as one burst, and what is being copied here, is not a queue.
  */
 static uint64_t unit_ns(const struct ur_cc_auto *a)
 {
-	uint64_t bytes = 4 * (uint64_t)a->unit, hands;
+	uint64_t bytes = 4 * (uint64_t)a->unit, processed;
 
 	if (a->unit <= READ_UNIT)
 		return ns_of(bytes > QUEUE_BYTES ? bytes : QUEUE_BYTES, a->capacity);
-	hands = ns_of(READ_BYTES, a->capacity);
-	return ns_of(bytes, a->capacity) + (hands < READ_NS ? hands : READ_NS);
+	processed = ns_of(READ_BYTES, a->capacity);
+	return ns_of(bytes, a->capacity) + (processed < READ_NS ? processed : READ_NS);
 }
 
 /*
- * PACE-AUTO-03: the queue that is wanted. The same number of packets for everybody is a longer
- * delay for those who send less: so they send more, and shares become equal.
+ * PACE-AUTO-03. The queue that is wanted. The same number of packets is a longer delay for a sender
+ * that sends less, so it sends more, and shares become equal.
  */
 static uint64_t goal_of(const struct ur_cc_auto *a)
 {
@@ -212,16 +215,15 @@ static void open(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 }
 
 /*
- * From what is on its way now to goal_ns more than the least delay, within a round. What samples
- * say of the queue is a round trip old; what is on its way, over the capacity, is the delay to
- * come.
+ * Sets the rate so that within a round the queue becomes goal_ns. The queue in a sample is a round
+ * trip old; the bytes in flight, over the capacity, are the delay to come.
  */
 static void steer(struct ur_cc *t, struct ur_cc_dest *d, uint64_t goal_ns, uint64_t round_ns)
 {
 	struct ur_cc_auto *a = state_of(d);
-	uint64_t way = ns_of(d->bytes - a->round_bytes, a->capacity);
-	uint64_t queue = way > a->least_ns ? way - a->least_ns : 0;
-	uint64_t horizon = way > round_ns ? way : round_ns;
+	uint64_t flight = ns_of(d->bytes - a->round_bytes, a->capacity);
+	uint64_t queue = flight > a->least_ns ? flight - a->least_ns : 0;
+	uint64_t horizon = flight > round_ns ? flight : round_ns;
 
 	if (queue > goal_ns) {
 		uint64_t cut = 256 * (queue - goal_ns) / horizon;
@@ -239,7 +241,7 @@ static void steer(struct ur_cc *t, struct ur_cc_dest *d, uint64_t goal_ns, uint6
 	}
 }
 
-/* ---- a longer way ---- */
+/* ---- a longer path ---- */
 
 static bool is_beyond_least(const struct ur_cc_auto *a, uint32_t delay_ns)
 {
@@ -247,10 +249,10 @@ static bool is_beyond_least(const struct ur_cc_auto *a, uint32_t delay_ns)
 }
 
 /*
- * A round delivers what was before its last packet on the way. When half of it takes just as long,
- * packets do not wait for one another.
+ * A round delivers the bytes that were in flight before its last packet. If half as many bytes take
+ * just as long, packets do not wait for one another.
  */
-static bool is_longer_way(struct ur_cc_auto *a, uint32_t queue_ns, uint64_t round_bytes)
+static bool is_longer_path(struct ur_cc_auto *a, uint32_t queue_ns, uint64_t round_bytes)
 {
 	if (round_bytes > a->ref_bytes || apart(queue_ns, a->ref_queue_ns) > a->ref_queue_ns / 16) {
 		a->ref_bytes = round_bytes;
@@ -269,26 +271,26 @@ static bool is_same(const struct ur_cc_auto *a, uint32_t delay_ns, uint32_t othe
 	return apart(delay_ns, other_ns) <= other_ns / 64 + a->jitter16 / 8;
 }
 
-/* The end of a probe. Two in a row must say the same: queues of others stand still by chance. */
-static void judge(struct ur_cc *t, struct ur_cc_dest *d)
+/* Two probes in a row must agree, because queues of other senders may stay constant by chance. */
+static void end_probe(struct ur_cc *t, struct ur_cc_dest *d)
 {
 	struct ur_cc_auto *a = state_of(d);
 
 	if (!is_beyond_least(a, a->probe_ns)) {
-		a->way_ns = 0;
-	} else if (!is_same(a, a->probe_ns, a->way_ns)) {
-		a->way_ns = a->probe_ns;
+		a->path_ns = 0;
+	} else if (!is_same(a, a->probe_ns, a->path_ns)) {
+		a->path_ns = a->probe_ns;
 	} else {
 		a->least_ns = a->least_next_ns = delay_of(a);
 		a->ref_bytes = 0;
-		a->way_ns = 0;
+		a->path_ns = 0;
 		ur_cc_count_reseed(t, d);
 	}
 }
 
 /*
- * PACE-AUTO-05: the queue goes away, and the least delay is seen; or it does not even become
- * shorter: then it is none. Whether the rate is the probe's.
+ * PACE-AUTO-05. A probe drains the queue and so shows the least delay; if the delay does not even
+ * become shorter, there is no queue. Returns whether the probe sets the rate.
  */
 static bool probe(struct ur_cc *t, struct ur_cc_dest *d)
 {
@@ -306,12 +308,12 @@ static bool probe(struct ur_cc *t, struct ur_cc_dest *d)
 	if (!is_same(a, delay_of(a), a->probe_ns))
 		a->probe_ns = 0;
 	if (a->rounds == PROBE_EVERY + PROBE_ROUNDS) {
-		judge(t, d);
+		end_probe(t, d);
 		set_rate(t, d, a->held);
 	}
-	if (a->rounds < PROBE_EVERY + PROBE_ROUNDS + SETTLE_ROUNDS)
+	if (a->rounds < PROBE_EVERY + PROBE_ROUNDS + RECOVER_ROUNDS)
 		return true;
-	a->rounds = a->way_ns ? PROBE_EVERY - PROBE_AGAIN : 0;
+	a->rounds = a->path_ns ? PROBE_EVERY - PROBE_AGAIN : 0;
 	return false;
 }
 
@@ -336,7 +338,7 @@ static void throttle(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 	a->rate = a->capacity;
 	a->ref_bytes = 0;
 	a->rounds = 0;
-	a->way_ns = 0;
+	a->path_ns = 0;
 	a->draining = false;
 }
 
@@ -346,15 +348,15 @@ static void end_round(struct ur_cc *t, struct ur_cc_dest *d, uint64_t delivered,
 	uint64_t round_ns = now_ns - a->round_ns, bytes = delivered - a->last_bytes, goal;
 	uint32_t before = a->capacity, queue;
 
-	/* Over two rounds: over one it swings with the rate. */
-	a->capacity = ur_cc_bounded(t, (bytes << UR_CC_RATE_SHIFT) / (now_ns - a->last_ns));
+	/* Over two rounds, because over one it oscillates with the rate. */
+	a->capacity = ur_cc_clamp_rate(t, (bytes << UR_CC_RATE_SHIFT) / (now_ns - a->last_ns));
 	a->last_ns = a->round_ns;
 	a->last_bytes = a->round_bytes;
 	a->round_ns = now_ns;
 	a->round_bytes = delivered;
 	age_least(d, now_ns);
 	queue = queue_of(a);
-	/* Little may come out because little was there to send. */
+	/* Few bytes may be delivered because there were few to send. */
 	if (d->throttled && a->capacity < a->rate / 2 && queue <= a->least_ns / 8)
 		a->capacity = before;
 	goal = goal_of(a);
@@ -366,10 +368,9 @@ static void end_round(struct ur_cc *t, struct ur_cc_dest *d, uint64_t delivered,
 	}
 	if (queue > goal)
 		ur_cc_count_outlier(t, d);
-	if (is_longer_way(a, queue, delivered - a->last_bytes) && a->rounds < PROBE_EVERY)
+	if (is_longer_path(a, queue, delivered - a->last_bytes) && a->rounds < PROBE_EVERY)
 		a->rounds = PROBE_EVERY - 1;
-	/* What has become long goes away wholly: others see it, and those who came last learn of
-	 * it. */
+	/* A long queue is drained completely: then senders that started last see the least delay. */
 	if (queue > 2 * goal)
 		a->draining = true;
 	else if (queue <= goal / 4)
@@ -378,7 +379,7 @@ static void end_round(struct ur_cc *t, struct ur_cc_dest *d, uint64_t delivered,
 		steer(t, d, a->draining ? 0 : goal, round_ns);
 }
 
-/* What would throttle does not wait for the end of the round. */
+/* Whether to throttle at once, without waiting for the end of the round. */
 static bool is_sudden(struct ur_cc_dest *d, uint64_t now_ns)
 {
 	const struct ur_cc_auto *a = state_of(d);
@@ -396,7 +397,7 @@ static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack
 
 	if (first)
 		a->delay_ns = a->before_ns = delay_ns;
-	note_delay(a, delay_ns, now_ns);
+	record_delay(a, delay_ns, now_ns);
 	take_sample(a, d->bytes, now_ns);
 	drop_samples(a, sent_ns);
 	if (!first && (now_ns == a->round_ns || (sent_ns < a->round_ns && !is_sudden(d, now_ns))))

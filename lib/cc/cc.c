@@ -5,13 +5,12 @@
 #include "wire/assert.h"
 #include "wire/bits.h"
 
-#define CATCH_UP 2 /* packets that may follow at once when the sender came late */
+#define CATCH_UP 2 /* packets that may follow at once when the sender is late */
 
 _Static_assert(sizeof(struct ur_cc_dest) <= 448, "a simulated network has a million of them");
 
 /* ---- algorithms ---- */
 
-/* CC-ADD-01 */
 /* CC-ADD-01 */
 static const struct ur_cc_ops *const algorithms[] = {
 #define X(NAME, name, summary) [UR_CC_##NAME] = &ur_cc_##name,
@@ -234,8 +233,8 @@ static void average_delay(struct ur_cc_dest *d, uint32_t rtt_ns)
 	d->avg8_ns = d->avg8_ns ? d->avg8_ns - (d->avg8_ns >> 3) + rtt_ns : 8 * (uint64_t)rtt_ns;
 }
 
-/* What was acknowledged, whether or not it took rtt_ns. */
-static void take_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns)
+/* Reports the bytes acknowledged to the algorithm. rtt_ns is 0 if no round trip was measured. */
+static void report_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns)
 {
 	struct ur_cc_ack ack = {.rtt_ns = rtt_ns, .bytes = d->acked, .ce = d->ce};
 
@@ -245,10 +244,10 @@ static void take_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uin
 		t->ops->on_ack(t, d, &ack, now_ns);
 }
 
-void ur_cc_on_acked(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
+void ur_cc_on_unmeasured_ack(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 {
 	if (d->acked)
-		take_ack(t, d, 0, now_ns);
+		report_ack(t, d, 0, now_ns);
 }
 
 void ur_cc_on_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns)
@@ -264,7 +263,7 @@ void ur_cc_on_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64
 	t->cnt.samples++;
 	rtt_ns = rtt_ns ? rtt_ns : 1;
 	average_delay(d, rtt_ns);
-	take_ack(t, d, rtt_ns, now_ns);
+	report_ack(t, d, rtt_ns, now_ns);
 }
 
 /* CC-LOSS-01 */
@@ -304,7 +303,7 @@ bool ur_cc_on_cnp(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 
 /* ---- view ---- */
 
-/* How a packet of 4096 bytes and a rate come out of gap, cost or window. */
+/* Derives the gap after a packet of 4096 bytes, and the rate, from gap, cost or window. */
 static void view_rate(const struct ur_cc_dest *d, uint64_t average, struct ur_cc_view *v)
 {
 	v->gap_ns = (uint32_t)ur_cc_gap_ns(d);

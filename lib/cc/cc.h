@@ -13,44 +13,44 @@
 /*
  * Congestion control by destination (docs/design/pacing.md): when the next packet may go to an
  * address, and how many bytes may be in flight toward it. It knows nothing of queue pairs or
- * packets. Queue pairs share the entry of their destination; the transport reports what happened to
- * their packets (ur_cc_on_*) and asks when to go on (ur_cc_open_ns, ur_cc_has_room).
+ * packets. Queue pairs share the entry of their destination. The transport reports what happens to
+ * their packets (ur_cc_on_*), and asks when the next one may be sent (ur_cc_open_ns, ur_cc_has_room).
  *
  * An algorithm is a struct ur_cc_ops in a file of its own and a row in <uroce/pacing_modes.h>;
- * docs/adding.md shows how to add one. What an algorithm decides is in the entry: a time before
- * which nothing is sent (a gap per packet, or a rate), and a window.
+ * docs/adding.md shows how to add one. An algorithm writes its decisions into the entry: a time
+ * before which nothing is sent (from a gap between packets, or from a rate), and a window.
  *
  * Memory is the caller's: ur_cc_size() bytes. Time never goes back; delays and gaps are in
- * nanoseconds. Thread class: the one that owns the table.
+ * nanoseconds. Thread class: the thread that owns the table.
  */
 
-/* Fixed point: rates in bytes a nanosecond, costs in nanoseconds a byte. */
+/* Fixed point: rates in bytes per nanosecond, costs in nanoseconds per byte. */
 #define UR_CC_RATE_SHIFT 20
 #define UR_CC_COST_SHIFT 16
 
 #define UR_CC_NO_WINDOW	  UINT64_MAX
 #define UR_CC_STATE_BYTES 256 /* of an algorithm, for each destination */
 
-/* Reference-counted entry of one destination. Written by the table and its algorithm only, but for
- * in_flight and acked; read it through the view. */
+/* Reference-counted entry of one destination. Only the table and its algorithm write to it, except
+ * in_flight and acked, which the caller keeps; read it through the view. */
 struct ur_cc_dest {
 	uint64_t bytes;	    /* sent so far */
-	uint64_t open_ns;   /* nothing is sent before; 0: no gap */
+	uint64_t open_ns;   /* nothing is sent before this time; 0: no gap */
 	uint64_t window;    /* bytes that may be in flight; UR_CC_NO_WINDOW: any number */
-	uint64_t in_flight; /* bytes; the caller's, who keeps it if the algorithm has a window */
-	uint64_t acked;	    /* the same: bytes acknowledged since the last ur_cc_on_ack() */
-	uint32_t gap_ns;    /* between two packets; 0: cost says, or there is none */
+	uint64_t in_flight; /* bytes in flight; kept by the caller if the algorithm has a window */
+	uint64_t acked;	    /* bytes acknowledged since the last ur_cc_on_ack(); kept likewise */
+	uint32_t gap_ns;    /* between two packets; 0: by cost, or no gap */
 	uint32_t cost;	    /* of a byte; 0: not throttled by a rate */
 	uint32_t packet;    /* bytes of the largest packet that its users send, a power of two */
-	bool throttled;	    /* the algorithm holds back what is sent */
+	bool throttled;	    /* the algorithm limits what is sent */
 	bool watched;	    /* throttled, or its bytes in flight are counted */
-	bool ce;	    /* a CNP came since the last ur_cc_on_ack() */
-	uint32_t users;	    /* 0: free */
+	bool ce;	    /* a CNP has arrived since the last ur_cc_on_ack() */
+	uint32_t users;	    /* references; 0: free */
 	uint64_t samples, outliers, reseeds, throttles, cnps, losses, timeouts;
 	uint32_t last_ns, least_ns; /* delays; least ever, UINT32_MAX: no sample */
 	uint64_t avg8_ns;	    /* eight times the moving average */
 	uint8_t key[UR_CC_KEY];
-	SLIST_ENTRY(ur_cc_dest) link;		      /* in a bucket or among the free */
+	SLIST_ENTRY(ur_cc_dest) link;		      /* in a bucket or in the free list */
 	_Alignas(8) uint8_t state[UR_CC_STATE_BYTES]; /* the algorithm's; zero at init */
 };
 
@@ -58,37 +58,38 @@ SLIST_HEAD(ur_cc_list, ur_cc_dest);
 
 struct ur_cc;
 
-/* What an acknowledgement says. */
+/* The information in an acknowledgement. */
 struct ur_cc_ack {
-	uint32_t rtt_ns; /* there and back without the time that the peer kept the packet; 0: not
-			    measured, because packets were sent twice; algorithms with a window */
-	uint64_t bytes;	 /* acknowledged since the last one; 0 for algorithms without a window */
-	bool ce;	 /* a CNP came since the last one: RoCEv2's echo of a CE mark */
+	uint32_t rtt_ns; /* round trip without the residence at the peer; 0: not measured because
+			    packets were sent twice (only algorithms with a window see this) */
+	uint64_t bytes;	 /* acknowledged since the last call; 0 for algorithms without a window */
+	bool ce;	 /* a CNP has arrived since the last call: RoCEv2's echo of CE */
 };
 
 /*
- * An algorithm. A function that is NULL is not called. Each of the others is called with an entry
- * of the table in use; it may throttle or open the destination (cc_priv.h), and set open_ns,
+ * An algorithm. A function that is NULL is not called. The others are called with an entry of the
+ * table that is in use. They may throttle or open the destination (cc_priv.h), and set open_ns,
  * gap_ns, cost and window while it is throttled.
  */
 struct ur_cc_ops {
-	bool link;   /* goes by the speed of the port: attr.link_bps is valid */
+	bool link;   /* uses the speed of the port: attr.link_bps is valid */
 	bool window; /* sets a window: in_flight and acked are kept */
-	bool ecn;    /* packets leave ECN-capable */
+	bool ecn;    /* packets are sent ECN-capable */
 
 	/* The entry is new; its state is zero. */
 	void (*init)(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
-	/* A packet of `bytes` left while throttled: sets open_ns for the next one. */
+	/* A packet of `bytes` was sent while throttled: set open_ns for the next one. */
 	void (*on_send)(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes, uint64_t now_ns);
+	/* An acknowledgement has arrived. */
 	void (*on_ack)(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack *ack,
 		       uint64_t now_ns);
-	/* Packets were found lost by what came after them. */
+	/* Later arrivals have shown that packets are lost. */
 	void (*on_loss)(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
-	/* Nothing was heard of what a queue pair had in flight. */
+	/* Packets of a queue pair got no answer in time. */
 	void (*on_timeout)(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
-	/* A congestion notification packet came. */
+	/* A congestion notification packet has arrived. */
 	void (*on_cnp)(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
-	/* The link has another speed (ops.link). */
+	/* The speed of the link has changed (ops.link). */
 	void (*on_link)(struct ur_cc *t, struct ur_cc_dest *d);
 	/* The average that the view shows; NULL: a moving average over eight delays. */
 	uint64_t (*average_ns)(const struct ur_cc_dest *d);
@@ -98,46 +99,47 @@ struct ur_cc {
 	struct ur_cc_attr attr; /* defaults filled in */
 	const struct ur_cc_ops *ops;
 	uint32_t link, rai, rhai; /* as rates */
-	uint32_t dests, used;
-	uint32_t throttled; /* destinations now */
-	uint64_t dry_ns;    /* when nothing was there to receive; what comes now came later. 0: not
-			       known. The owner's, before it tells of delays. */
-	uint32_t mask;	    /* of the hash */
+	uint32_t dests, used;	  /* entries; those in use */
+	uint32_t throttled;	  /* destinations that are throttled now */
+	/* When the port was last found empty: packets received since have arrived later. 0: not
+	 * known. The owner sets it before it reports delays. */
+	uint64_t dry_ns;
+	uint32_t mask; /* of the hash */
 	struct ur_cc_list *buckets, free;
-	struct ur_cc_dest unpaced; /* stands for all that have no entry */
+	struct ur_cc_dest unpaced; /* shared by all destinations without an entry */
 	struct ur_cc_counters cnt;
 };
 
 /* ---- algorithms ---- */
 
-/* That of a mode; never NULL. */
+/* The algorithm of a mode; never NULL. */
 const struct ur_cc_ops *ur_cc_ops_of(enum ur_cc_mode mode);
 
 /* ---- the table ---- */
 
 /* Bytes, 8-aligned, for a table of dests destinations, dests in [1, 2^20]. */
 size_t ur_cc_size(uint32_t dests);
-/* *t is at no other place later; memory stays the caller's and in use. */
+/* Initializes *t, which must not be moved. `memory` stays the caller's and in use. */
 void ur_cc_init(struct ur_cc *t, void *memory, uint32_t dests, const struct ur_cc_attr *attr);
 
 /*
- * The link is of another speed from now on: rates are bounded by it at once, and grow up to it.
- * Goes through all destinations. Nothing for algorithms that do not go by the link.
+ * Changes the speed of the link: rates are bounded by it at once, and grow up to it. Goes through all
+ * destinations. Does nothing for algorithms that do not use the speed of the link.
  */
 void ur_cc_set_link(struct ur_cc *t, uint64_t link_bps);
-/* The speed that the algorithm goes by; 0 where it knows no link. */
+/* The speed that the algorithm uses; 0: it uses none. */
 uint64_t ur_cc_link_bps(const struct ur_cc *t);
 
 /*
- * One more reference to the entry of `key`, from a user whose packets have up to `packet` bytes of
- * payload, a power of two. Never NULL: in mode NONE and when the table is full (counted) it is an
- * entry that is never throttled and learns nothing. PACE-TABLE-02
+ * Takes a reference to the entry of `key`, for a user whose packets have up to `packet` bytes of
+ * payload, a power of two. Never NULL: in mode NONE and when the table is full (counted) it returns
+ * an entry that is never throttled and learns nothing. PACE-TABLE-02
  */
 struct ur_cc_dest *ur_cc_get(struct ur_cc *t, const uint8_t key[UR_CC_KEY], uint32_t packet,
 			     uint64_t now_ns);
-/* Its place in the table, [0, dests); UINT32_MAX: it stands for all that have no entry. */
+/* Index of the entry in the table, [0, dests); UINT32_MAX: the shared one without state. */
 uint32_t ur_cc_index(const struct ur_cc *t, const struct ur_cc_dest *d);
-/* Gives the reference back; with the last one what was learned is forgotten. */
+/* Releases a reference; with the last one the state of the destination is discarded. */
 void ur_cc_put(struct ur_cc *t, struct ur_cc_dest *d);
 
 /* ---- events ---- */
@@ -145,7 +147,7 @@ void ur_cc_put(struct ur_cc *t, struct ur_cc_dest *d);
 void ur_cc_on_send_throttled(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes,
 			     uint64_t now_ns);
 
-/* A packet of `bytes`, in [1, 2^31) with those that a READ asks for, left. */
+/* A packet was sent. `bytes`, in [1, 2^31), includes those that a READ requests. */
 static inline void ur_cc_on_send(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes,
 				 uint64_t now_ns)
 {
@@ -155,23 +157,23 @@ static inline void ur_cc_on_send(struct ur_cc *t, struct ur_cc_dest *d, uint32_t
 }
 
 /*
- * A packet took rtt_ns there and back, without the time that the peer kept it; d->acked bytes were
- * acknowledged. The delay is not counted when more than half of it may be time in which nothing was
- * received here, by dry_ns; the bytes are kept for the next one then.
+ * A round trip of rtt_ns was measured, without the residence at the peer, and d->acked bytes were
+ * acknowledged. The delay is ignored if more than half of it may be time in which nothing was
+ * received here (dry_ns); the bytes are then kept for the next call.
  */
 void ur_cc_on_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns);
-/* d->acked bytes were acknowledged without a round trip to measure. Nothing without a window. */
-void ur_cc_on_acked(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
-/* Packets were found lost; once for all that one acknowledgement shows. */
+/* d->acked bytes were acknowledged, and no round trip was measured. No effect without a window. */
+void ur_cc_on_unmeasured_ack(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
+/* Packets were found lost; called once for all packets that one acknowledgement shows to be lost. */
 void ur_cc_on_loss(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
-/* A retransmission timeout of a queue pair. */
+/* A retransmission timeout of a queue pair has expired. */
 void ur_cc_on_timeout(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
-/* A congestion notification packet came; whether the algorithm obeys it. */
+/* A congestion notification packet has arrived. Returns whether the algorithm uses CNPs. */
 bool ur_cc_on_cnp(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
 
 /* ---- decisions ---- */
 
-/* When the next packet may go: now, if not later than now; 0: no gap. */
+/* The time from which the next packet may be sent; 0: no gap. */
 static inline uint64_t ur_cc_open_ns(const struct ur_cc_dest *d)
 {
 	return d->open_ns;
@@ -179,23 +181,23 @@ static inline uint64_t ur_cc_open_ns(const struct ur_cc_dest *d)
 
 /*
  * CC-WINDOW-01. Whether one more packet of the largest size fits into the window. One always does
- * when nothing is in flight: below one packet the gap holds back.
+ * when nothing is in flight: below one packet the gap limits the rate.
  */
 static inline bool ur_cc_has_room(const struct ur_cc_dest *d)
 {
 	return !d->in_flight || d->in_flight + d->packet <= d->window;
 }
 
-/* Between packets of 4096 bytes; 0: not throttled by a gap or a rate. */
+/* The gap after a packet of 4096 bytes; 0: not throttled by a gap or a rate. */
 static inline uint64_t ur_cc_gap_ns(const struct ur_cc_dest *d)
 {
 	return d->cost ? ((uint64_t)4096 * d->cost) >> UR_CC_COST_SHIFT : d->gap_ns;
 }
 
-/* ---- what it looks like ---- */
+/* ---- queries ---- */
 
 void ur_cc_view(const struct ur_cc *t, const struct ur_cc_dest *d, struct ur_cc_view *v);
-/* Every destination in use, in no order: start with *at = 0, until NULL. */
+/* Iterates over the destinations in use, in no particular order: start with *at = 0, until NULL. */
 const struct ur_cc_dest *ur_cc_next(const struct ur_cc *t, uint32_t *at);
 
 /* ---- notification point of DCQCN ---- */
@@ -203,8 +205,8 @@ const struct ur_cc_dest *ur_cc_next(const struct ur_cc *t, uint32_t *at);
 #define UR_CNP_INTERVAL_NS 50000
 
 /*
- * A packet marked congestion experienced came: whether a CNP goes back. At most one in
- * UR_CNP_INTERVAL_NS for a flow; *last_ns is the flow's, 0 at first, and now_ns + 1 when true.
+ * Whether to answer a packet that is marked CE with a CNP: at most one in UR_CNP_INTERVAL_NS for each
+ * flow. *last_ns belongs to the flow; it is 0 at first, and set to now_ns + 1 when the result is true.
  */
 static inline bool ur_cnp_due(uint64_t *last_ns, uint64_t now_ns)
 {

@@ -3,8 +3,8 @@
 #include "cc/cmdpd.h"
 
 /*
- * CMDPD: congestion control by the deflection of packet delay (docs/design/pacing.md). A deflection is Tdelay / Average_delay; with Average_delay = sum / cnt,
- * Tdelay * cnt is compared with init * sum instead.
+ * CMDPD: congestion control by the deflection of packet delay (docs/design/pacing.md). A deflection is
+ * Tdelay / Average_delay. As Average_delay = sum / cnt, Tdelay * cnt is compared with init * sum.
  */
 #define EWMA_SHIFT   3	       /* cnt stays 8: a sample counts an eighth */
 #define CNT_MAX	     (1 << 20) /* init * sum < 2^8 * 2^20 * 2^32 */

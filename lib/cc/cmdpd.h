@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-/* What CMDPD remembers of a destination. The average is sum / cnt. */
+/* The state of CMDPD for a destination. The average is sum / cnt. */
 struct ur_cc_cmdpd {
 	uint64_t sum_ns;   /* All_delay */
 	uint32_t cnt;	   /* Packet_num, 0: no sample yet */
 	uint32_t outliers; /* in a row */
-	uint64_t since_ns; /* when the first of them came */
+	uint64_t since_ns; /* when the first of them was measured */
 };
 
 #endif

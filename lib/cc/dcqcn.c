@@ -4,8 +4,8 @@
 
 /*
  * Reaction point of DCQCN (Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM
- * 2015, section 3). A flow is what goes to one destination. Timers run when somebody looks: what
- * was due since then is made up for, step by step.
+ * 2015, section 3). A flow is all traffic to one destination. There is no timer: steps that have
+ * become due are made up for when a packet is sent or a CNP arrives.
  */
 #define ALPHA_ONE      65536
 #define CATCH_UP_STEPS 64 /* increases made up for in one call; the rest in the next */
@@ -13,8 +13,8 @@
 
 UR_CC_STATE(ur_cc_dcqcn)
 
-/* (1 - g)^n of alpha. */
-static uint32_t decayed(uint32_t alpha, uint64_t n, uint8_t g_shift)
+/* Returns alpha * (1 - g)^n. */
+static uint32_t decay(uint32_t alpha, uint64_t n, uint8_t g_shift)
 {
 	uint64_t base = (UINT64_C(1) << 32) - (UINT64_C(1) << (32 - g_shift));
 	uint64_t factor = UINT64_C(1) << 32;
@@ -39,8 +39,8 @@ static void increase(const struct ur_cc *t, struct ur_cc_dcqcn *q)
 		target += (uint64_t)(less - f) * t->rhai;
 	else if (more >= f)
 		target += t->rai;
-	q->target = ur_cc_bounded(t, target);
-	q->rate = ur_cc_bounded(t, ((uint64_t)q->rate + q->target) / 2);
+	q->target = ur_cc_clamp_rate(t, target);
+	q->rate = ur_cc_clamp_rate(t, ((uint64_t)q->rate + q->target) / 2);
 }
 
 static void increase_by_time(const struct ur_cc *t, struct ur_cc_dcqcn *q)
@@ -50,7 +50,7 @@ static void increase_by_time(const struct ur_cc *t, struct ur_cc_dcqcn *q)
 	increase(t, q);
 }
 
-/* PACE-DCQCN-04: halves never reach the whole. */
+/* PACE-DCQCN-04. RC approaches RT by halves and never reaches it. */
 static bool is_open(const struct ur_cc *t, const struct ur_cc_dcqcn *q)
 {
 	return q->rate >= t->link - (t->link >> 8);
@@ -61,7 +61,7 @@ static void apply(struct ur_cc *t, struct ur_cc_dest *d, uint32_t before)
 	const struct ur_cc_dcqcn *q = state_of(d);
 
 	if (q->rate == before)
-		return; /* as for most packets: no division */
+		return; /* as for most packets; saves a division */
 	d->cost = ur_cc_cost(q->rate);
 	if (is_open(t, q))
 		ur_cc_open(t, d);
@@ -73,12 +73,12 @@ static void on_link(struct ur_cc *t, struct ur_cc_dest *d)
 
 	if (!d->throttled)
 		return;
-	q->target = ur_cc_bounded(t, q->target);
-	q->rate = ur_cc_bounded(t, q->rate);
+	q->target = ur_cc_clamp_rate(t, q->target);
+	q->rate = ur_cc_clamp_rate(t, q->rate);
 	apply(t, d, 0);
 }
 
-/* Time has passed and bytes were sent. It may be open afterwards. */
+/* Makes up for the time that has passed and counts bytes sent. The destination may be open afterwards. */
 static void advance(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes, uint64_t now_ns)
 {
 	struct ur_cc_dcqcn *q = state_of(d);
@@ -99,7 +99,7 @@ static void advance(struct ur_cc *t, struct ur_cc_dest *d, uint32_t bytes, uint6
 	apply(t, d, before);
 }
 
-/* What `bytes` take from now on, with the increases by time that will be due meanwhile. */
+/* The time that `bytes` take from now on, with the increases by time that become due meanwhile. */
 static uint64_t gap_of(const struct ur_cc *t, const struct ur_cc_dest *d, uint32_t bytes,
 		       uint64_t now_ns)
 {
@@ -136,9 +136,9 @@ static void on_cnp(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 		q->alpha = ALPHA_ONE;
 		q->cnp_ns = now_ns;
 	}
-	q->alpha = decayed(q->alpha, (now_ns - q->cnp_ns) / t->attr.alpha_ns, t->attr.g_shift);
+	q->alpha = decay(q->alpha, (now_ns - q->cnp_ns) / t->attr.alpha_ns, t->attr.g_shift);
 	q->target = q->rate;
-	q->rate = ur_cc_bounded(t, q->rate - (((uint64_t)q->rate * q->alpha) >> 17));
+	q->rate = ur_cc_clamp_rate(t, q->rate - (((uint64_t)q->rate * q->alpha) >> 17));
 	q->alpha += g - (q->alpha >> t->attr.g_shift);
 	q->cnp_ns = q->timer_ns = now_ns;
 	q->bytes = 0;

@@ -4,38 +4,38 @@
 
 /*
  * Swift (Kumar et al., Swift: Delay is Simple and Effective for Congestion Control in the
- * Datacenter, SIGCOMM 2020, section 3): a window that follows a target delay, by additive increase
- * and, once a round trip, multiplicative decrease. Below one packet a gap between packets stands
- * for the window. Of the paper's two windows only that of the fabric is here: the time that the
- * peer keeps a packet is not in the delay. A flow is what goes to one destination.
+ * Datacenter, SIGCOMM 2020, section 3): a window that keeps the delay near a target, by additive
+ * increase and, once per round trip, multiplicative decrease. Below one packet a gap between packets
+ * takes the place of the window. Of the paper's two windows only that of the fabric is here: the
+ * residence at the peer is not part of the delay. A flow is all traffic to one destination.
  *
- * docs/design/pacing.md says where this differs from the paper. Divisions: one a decrease, one a
- * round trip for the target, one an acknowledgement below one packet, where those are rare.
+ * docs/design/pacing.md says where this differs from the paper. Divisions: one per decrease, one per
+ * round trip for the target, and one per acknowledgement below one packet, where these are rare.
  */
 #define ONE	     UR_SWIFT_ONE
-#define AI	     ONE	   /* packets a round trip */
+#define AI	     ONE	   /* additive increase, packets per round trip */
 #define STEP_SHIFT   3		   /* the window grows by eighths of that */
 #define BETA	     205	   /* 0.8, of 256: decrease per excess delay */
 #define MDF_MAX	     128	   /* 0.5, of 256: the largest decrease */
 #define CWND_MIN     (ONE / 1000)  /* packets */
 #define CWND_MAX     (ONE * 32767) /* packets */
-#define RETX_RESET   5		   /* timeouts in a row after which nothing is left of cwnd */
-#define QUEUE_NS     25000	   /* wanted beyond the path, where that exceeds the base target */
-#define FS_RANGE_NS  125000	   /* that flow scaling may add */
-#define FS_MIN	     (ONE / 10)	   /* packets: full range of flow scaling up to here */
-#define FS_MAX	     (ONE * 100)   /* packets: none from here on */
+#define RETX_RESET   5		   /* timeouts in a row after which cwnd is CWND_MIN */
+#define QUEUE_NS     25000	   /* queue beyond a path that exceeds the configured base */
+#define FS_RANGE_NS  125000	   /* the most that flow scaling adds */
+#define FS_MIN	     (ONE / 10)	   /* packets: full flow scaling up to here */
+#define FS_MAX	     (ONE * 100)   /* packets: no flow scaling from here on */
 #define FS_INV_MIN   26		   /* 256 / sqrt(100) */
 #define FS_INV_MAX   810	   /* 256 / sqrt(0.1) */
-#define TIMEOUT_NS   1000000	   /* timeouts of several queue pairs so close are one */
-#define PATH_AGAIN   4		   /* decreases at CWND_MIN that tell of a longer path */
-#define UNLIMITED_NS 1000000000	   /* without a full window, after which there is none */
-#define LEAST_COST   8000	   /* ns a byte: a gap is no longer than at 1 Mb/s */
+#define TIMEOUT_NS   1000000	   /* timeouts of several queue pairs within this count once */
+#define PATH_AGAIN   4		   /* decreases at CWND_MIN that show a longer path */
+#define UNLIMITED_NS 1000000000	   /* without a half full window, after which there is none */
+#define LEAST_COST   8000	   /* ns per byte: a gap is no longer than at 1 Mb/s */
 
 UR_CC_STATE(ur_cc_swift)
 
 /* ---- target ---- */
 
-/* CC-SWIFT-03: 256 / sqrt(cwnd) between FS_MIN and FS_MAX, the square root bit by bit. */
+/* CC-SWIFT-03. 256 / sqrt(cwnd) between FS_MIN and FS_MAX; computes the square root bit by bit. */
 static uint32_t inverse_root(uint32_t cwnd)
 {
 	uint32_t root = 0;
@@ -52,9 +52,9 @@ static uint32_t inverse_root(uint32_t cwnd)
 }
 
 /*
- * The base target is configured, for all hops of the path together. A least delay that was learned
- * would be what the paper's hops are for; but a flow that comes when a queue stands takes the queue
- * for the path, and all of the bandwidth (docs/design/pacing.md).
+ * The base target is configured, for all hops of the path together. The least delay seen could take
+ * the place of the paper's hops; but a flow that starts while a queue stands takes the queue for the
+ * path, and gets all of the bandwidth (docs/design/pacing.md).
  */
 static uint64_t base_of(const struct ur_cc *t, const struct ur_cc_swift *s)
 {
@@ -76,7 +76,7 @@ static void set_target(const struct ur_cc *t, struct ur_cc_swift *s, uint64_t no
 
 /* ---- window ---- */
 
-/* What the entry says follows from cwnd. CC-SWIFT-02 */
+/* Sets window and gap of the entry from cwnd. CC-SWIFT-02 */
 static void apply(struct ur_cc_dest *d, uint64_t now_ns)
 {
 	const struct ur_cc_swift *s = state_of(d);
@@ -97,7 +97,7 @@ static void apply(struct ur_cc_dest *d, uint64_t now_ns)
 		d->open_ns = now_ns + d->gap_ns;
 }
 
-/* What is in flight is the first window. */
+/* The bytes in flight become the first window. */
 static void throttle(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 {
 	struct ur_cc_swift *s = state_of(d);
@@ -114,7 +114,7 @@ static void throttle(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 	set_target(t, s, now_ns);
 }
 
-/* CC-SWIFT-01: `part` of 256, at most once a round trip. */
+/* CC-SWIFT-01. Cuts the window by part / 256, at most once in least_ns. False: it did not. */
 static bool decrease(struct ur_cc *t, struct ur_cc_dest *d, uint32_t part, uint64_t least_ns,
 		     uint64_t now_ns)
 {
@@ -133,13 +133,13 @@ static bool decrease(struct ur_cc *t, struct ur_cc_dest *d, uint32_t part, uint6
 	return true;
 }
 
-/* CC-SWIFT-05. Half of the window was used, with what was just acknowledged. */
+/* CC-SWIFT-05. Whether half of the window was used, including the bytes just acknowledged. */
 static bool is_limited(const struct ur_cc_dest *d, uint64_t bytes)
 {
 	return 2 * (d->in_flight + bytes) >= d->window;
 }
 
-/* AI packets for each window acknowledged, in steps of a part of it. */
+/* Adds AI packets for each window acknowledged, in steps. */
 static void grow(struct ur_cc_swift *s, uint64_t step_bytes, uint64_t bytes)
 {
 	s->acked += bytes;
@@ -161,11 +161,11 @@ static void increase(struct ur_cc_dest *d, uint64_t bytes, uint64_t now_ns)
 	if (s->cwnd < ONE) {
 		uint64_t cwnd = s->cwnd + ((bytes * AI) >> __builtin_ctz(d->packet));
 
-		/* From here on by round trips. */
+		/* From one packet on it grows by round trips. */
 		s->cwnd = cwnd < ONE ? (uint32_t)cwnd : ONE;
 		s->acked = 0;
 	} else {
-		/* What the application leaves unused says nothing of the network. */
+		/* A window that the application does not use carries no information. */
 		if (!is_limited(d, bytes))
 			return;
 		grow(s, d->window >> STEP_SHIFT, bytes);
@@ -176,9 +176,9 @@ static void increase(struct ur_cc_dest *d, uint64_t bytes, uint64_t now_ns)
 /* ---- path ---- */
 
 /*
- * CC-SWIFT-04. Next to nothing is sent, and the delay stays: it is no queue of this sender. The
- * least of those delays is what the path takes, in steps that only double the target: the queue may
- * be that of others.
+ * CC-SWIFT-04. If the delay persists although next to nothing is sent, it is not a queue of this
+ * sender. The least of these delays is taken for that of the path, in steps that at most double the
+ * base, because the queue may be that of other senders.
  */
 static void learn_path(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns)
 {
@@ -201,7 +201,7 @@ static void learn_path(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, u
 
 /* ---- events ---- */
 
-/* What was sent twice tells no delay, but that it arrives. The last delay counts for a while. */
+/* Packets that were sent twice give no delay, but they do arrive. The last delay is valid for a while. */
 static void on_unmeasured_ack(struct ur_cc_dest *d, uint64_t bytes, uint64_t now_ns)
 {
 	const struct ur_cc_swift *s = state_of(d);

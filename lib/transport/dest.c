@@ -7,11 +7,11 @@
 #include "wire/bits.h"
 #include "wire/ext.h"
 
-/* Until the next queue goes on where packets have a gap: that gap, within these. */
+/* Where packets have a gap, the next queue is released after that gap, within these bounds. */
 #define RETRY_NS     (UINT64_C(4) << UR_WHEEL_TICK_SHIFT)
 #define RETRY_MAX_NS UINT64_C(1000000)
 
-/* Until one packet goes beyond a full window when nothing comes back: four delays, within these. */
+/* A full window without progress lets one packet go after four delays, within these bounds. */
 #define PERSIST_MIN_NS UINT64_C(1000000)
 #define PERSIST_MAX_NS UINT64_C(100000000)
 
@@ -39,11 +39,11 @@ void ur_dests_init(struct ur_core *core, void *memory, uint32_t cnt, const struc
 	}
 }
 
-/* ---- what is in flight ---- */
+/* ---- bytes in flight ---- */
 
 /*
- * CC-WINDOW-02. Numbers that are on their way, or whose answers are: a READ counts as what it asks
- * for. While the peer has no receive, nothing is: it dropped what followed.
+ * CC-WINDOW-02. PSNs in flight. A READ counts as the responses that it requests. During an RNR wait
+ * there are none, because the peer has dropped what followed.
  */
 static uint32_t psns_in_flight(const struct ur_qp *qp)
 {
@@ -55,7 +55,7 @@ static uint32_t psns_in_flight(const struct ur_qp *qp)
 	return (uint32_t)ur_psn_diff(qp->gbn.rec.nxt, qp->gbn.rec.una);
 }
 
-/* It grows by one with each number that is acknowledged, whichever sequence it is of. */
+/* Grows by one with each number that is acknowledged, in either sequence. */
 static uint32_t acked_numbers(const struct ur_qp *qp)
 {
 	if (ur_qp_is_ext(qp))
@@ -63,8 +63,8 @@ static uint32_t acked_numbers(const struct ur_qp *qp)
 	return qp->gbn.rec.una.v;
 }
 
-/* What was learned may open the gate, or move the time at which it opens. */
-static void look_again(struct ur_core *core, struct ur_dest *d)
+/* Congestion control may have opened the gate, or changed the time at which it opens. */
+static void update_timer(struct ur_core *core, struct ur_dest *d)
 {
 	uint64_t open_ns = ur_cc_open_ns(d->cc);
 
@@ -72,8 +72,8 @@ static void look_again(struct ur_core *core, struct ur_dest *d)
 		ur_timer_set(&core->wheel, &d->timer, open_ns);
 }
 
-/* What it has in flight counts no longer. */
-static void take_out(struct ur_qp *qp, struct ur_dest *d)
+/* Stops counting what the queue pair has in flight. */
+static void subtract_flight(struct ur_qp *qp, struct ur_dest *d)
 {
 	struct ur_flight *f = ur_dest_flight(qp);
 	uint64_t bytes = (uint64_t)f->psns << qp->mtu_shift;
@@ -89,7 +89,7 @@ static void take_out(struct ur_qp *qp, struct ur_dest *d)
 	f->psns = 0;
 }
 
-static void put_in(struct ur_qp *qp, struct ur_dest *d, uint32_t psns)
+static void add_flight(struct ur_qp *qp, struct ur_dest *d, uint32_t psns)
 {
 	struct ur_flight *f = ur_dest_flight(qp);
 	uint64_t bytes = (uint64_t)psns << qp->mtu_shift;
@@ -100,7 +100,7 @@ static void put_in(struct ur_qp *qp, struct ur_dest *d, uint32_t psns)
 		d->old_flight += bytes;
 }
 
-/* A number counts as a full packet: what is in flight is never more than is counted. */
+/* Each PSN counts as a full packet, so the count is never too low. */
 static void count_flight(struct ur_qp *qp, struct ur_dest *d)
 {
 	struct ur_flight *f = ur_dest_flight(qp);
@@ -109,16 +109,16 @@ static void count_flight(struct ur_qp *qp, struct ur_dest *d)
 
 	f->acked = now;
 	if (acked > had + f->written_off)
-		acked = had + f->written_off; /* the sequence began anew */
+		acked = had + f->written_off; /* the sequence was restarted */
 	d->cc->acked += (uint64_t)acked << qp->mtu_shift;
-	take_out(qp, d);
+	subtract_flight(qp, d);
 	f->written_off -= acked < f->written_off ? acked : f->written_off;
 	if (psns < f->written_off)
 		f->written_off = psns;
 	psns -= f->written_off;
 	if (acked || !had || f->epoch + 1 < d->epoch)
 		f->epoch = d->epoch;
-	put_in(qp, d, psns);
+	add_flight(qp, d, psns);
 	d->progress |= psns < had;
 }
 
@@ -129,7 +129,7 @@ void ur_dest_count_flight(struct ur_qp *qp)
 	if (!d->cc->watched || !qp->core->cc.ops->window)
 		return;
 	count_flight(qp, d);
-	look_again(qp->core, d);
+	update_timer(qp->core, d);
 }
 
 /* ---- life ---- */
@@ -162,7 +162,7 @@ void ur_dest_detach(struct ur_qp *qp)
 	if (!d)
 		return;
 	if (d->cc->watched) {
-		take_out(qp, d);
+		subtract_flight(qp, d);
 		qp->req.ackreq_every = ur_dest_flight(qp)->ackreq_every;
 		*ur_dest_flight(qp) = (struct ur_flight){0};
 	}
@@ -173,7 +173,7 @@ void ur_dest_detach(struct ur_qp *qp)
 		ur_timer_cancel(&core->wheel, &d->timer);
 		d->gate.closed = false;
 	} else {
-		look_again(core, d);
+		update_timer(core, d);
 	}
 	ur_cc_put(&core->cc, d->cc);
 }
@@ -194,7 +194,7 @@ static uint64_t persist_ns(const struct ur_dest *d)
 	return ns < PERSIST_MIN_NS ? PERSIST_MIN_NS : ns < PERSIST_MAX_NS ? ns : PERSIST_MAX_NS;
 }
 
-static void note_full(struct ur_dest *d, uint64_t now_ns)
+static void record_full(struct ur_dest *d, uint64_t now_ns)
 {
 	d->full_ns = now_ns;
 	d->progress = false;
@@ -202,9 +202,9 @@ static void note_full(struct ur_dest *d, uint64_t now_ns)
 
 /*
  * CC-WINDOW-03. Where the window of a destination leaves each queue pair few packets, each packet
- * asks for its ACK: else a full window might wait for one that nothing asked for.
+ * requests an ACK; otherwise a full window might wait for an ACK that was never requested.
  */
-static void ask_often(struct ur_qp *qp, const struct ur_dest *d)
+static void set_ackreq_interval(struct ur_qp *qp, const struct ur_dest *d)
 {
 	uint32_t every = ur_dest_flight(qp)->ackreq_every;
 	uint64_t enough = (uint64_t)d->cc->users * 2 * every << qp->mtu_shift;
@@ -223,12 +223,12 @@ __attribute__((noinline)) static bool send_watched(struct ur_qp *qp, struct ur_d
 	ur_cc_on_send(&core->cc, d->cc, bytes, now_ns);
 	if (core->cc.ops->window) {
 		count_flight(qp, d);
-		ur_cc_on_acked(&core->cc, d->cc, now_ns);
-		ask_often(qp, d);
+		ur_cc_on_unmeasured_ack(&core->cc, d->cc, now_ns);
+		set_ackreq_interval(qp, d);
 	}
 	room = ur_cc_has_room(d->cc);
 	if (!room)
-		note_full(d, now_ns);
+		record_full(d, now_ns);
 	open_ns = ur_cc_open_ns(d->cc);
 	if (open_ns <= now_ns && room)
 		return false;
@@ -248,10 +248,10 @@ bool ur_dest_on_send(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns)
 }
 
 /*
- * CC-WINDOW-04. The window has been full for a while. What was in flight before the while before,
- * and was not acknowledged since, counts no longer: a queue pair that has nothing more to send may
- * know of its loss much later. That is a timeout; so a peer that stands still does not get a window
- * after the other.
+ * CC-WINDOW-04. The window has stayed full. Packets from before the last epoch that were not
+ * acknowledged since are no longer counted, because a queue pair that has nothing more to send may
+ * detect their loss much later. This is reported as a timeout, so that a silent peer does not get one
+ * window after the other.
  */
 static void begin_epoch(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 {
@@ -264,7 +264,7 @@ static void begin_epoch(struct ur_core *core, struct ur_dest *d, uint64_t now_ns
 		ur_cc_on_timeout(&core->cc, d->cc, now_ns);
 }
 
-/* How many queues go on at once where no gap is between packets. */
+/* The number of queues to release at once where there is no gap between packets. */
 static uint32_t queues_for(const struct ur_dest *d)
 {
 	uint64_t room;
@@ -277,22 +277,22 @@ static uint32_t queues_for(const struct ur_dest *d)
 }
 
 /*
- * PACE-GATE-02. One queue goes on; what it sends closes the gate again. But its turn may be long in
- * coming where many others are ready, so the next one follows a gap later: they will have their
- * turns as far apart.
+ * PACE-GATE-02. One queue is released; its packet closes the gate again. But where many others are
+ * ready it may have to wait long for its turn. So the next queue is released a gap later, and their
+ * turns are as far apart.
  *
- * CC-WINDOW-04. A window that stays full opens by what comes back. If nothing has for a while, one
- * packet goes nevertheless: it may be what repairs the loss.
+ * CC-WINDOW-04. A full window opens when an answer arrives. If none has arrived for a while, one packet
+ * is sent nevertheless, because it may repair the loss.
  */
 void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 {
 	uint64_t open_ns;
 	bool room;
 
-	ur_cc_on_acked(&core->cc, d->cc, now_ns);
+	ur_cc_on_unmeasured_ack(&core->cc, d->cc, now_ns);
 	room = ur_cc_has_room(d->cc);
 	if (!room && d->progress)
-		note_full(d, now_ns);
+		record_full(d, now_ns);
 	if (!room && now_ns - d->full_ns < persist_ns(d)) {
 		ur_timer_set(&core->wheel, &d->timer, d->full_ns + persist_ns(d));
 		return;
@@ -314,7 +314,7 @@ void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 			     now_ns + (room ? retry_ns(d) : persist_ns(d)));
 }
 
-/* ---- what the network says ---- */
+/* ---- reports ---- */
 
 /* PACE-RTT-01 */
 void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
@@ -324,7 +324,7 @@ void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
 	uint64_t ns = (uint64_t)rtt << UR_STAMP_SHIFT;
 
 	ur_cc_on_ack(&core->cc, d->cc, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX - 1, now_ns);
-	look_again(core, d);
+	update_timer(core, d);
 }
 
 void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns)
@@ -335,7 +335,7 @@ void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns)
 	ur_dest_count_flight(qp);
 }
 
-/* CC-WINDOW-05: what was in flight counts no longer, or those who share the window wait for it. */
+/* CC-WINDOW-05. What was in flight is no longer counted; otherwise other queue pairs would wait. */
 void ur_dest_report_timeout(struct ur_qp *qp, uint64_t now_ns)
 {
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);

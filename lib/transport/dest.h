@@ -5,22 +5,22 @@
 #include "transport/qp.h"
 
 /*
- * Where congestion control meets scheduling (docs/design/pacing.md, sending.md): a destination is a
+ * Connects congestion control and scheduling (docs/design/pacing.md, sending.md): a destination is a
  * gate that is closed while its next packet must wait for its time or for room in the window, and a
  * timer that opens it. The queue pairs of RC and UC that send to one address share its destination;
  * datagrams have none.
  *
- * The functions ur_dest_on_*() are all that the transport reports to congestion control. For a
- * queue pair without a destination they do nothing.
+ * The transport reports to congestion control by the functions ur_dest_on_*() only. For a queue pair
+ * without a destination they do nothing.
  *
  * Thread class: the worker.
  */
 struct ur_dest {
-	struct ur_gate gate;   /* of the send queues that go there; first, see ur_dest_of() */
+	struct ur_gate gate;   /* of the send queues to the destination; first, see ur_dest_of() */
 	struct ur_timer timer; /* armed while the gate is closed or a queue waits at it */
 	struct ur_cc_dest *cc;
-	/* A full window that nothing empties begins a new epoch. In flight from before, bytes: */
-	uint64_t old_flight; /* of the last epoch; what is older no longer counts */
+	/* A new epoch begins when the window stays full. */
+	uint64_t old_flight; /* bytes in flight from the last epoch; older ones are not counted */
 	uint32_t epoch;
 	bool progress;	  /* fewer bytes are in flight than at full_ns */
 	uint64_t full_ns; /* when the window was found full; valid while it is */
@@ -30,11 +30,11 @@ struct ur_dest {
 
 /* What an RC queue pair has in flight toward a destination that has a window. */
 struct ur_flight {
-	uint32_t psns;	      /* as the destination counts them */
-	uint32_t written_off; /* others before them, taken for lost by a timeout */
+	uint32_t psns;	      /* counted by the destination */
+	uint32_t written_off; /* others before them, considered lost after a timeout */
 	uint32_t epoch;	      /* of the destination, when the first of psns left or one was acked */
 	uint32_t acked;	      /* numbers acknowledged so far, as of the last count */
-	uint32_t ackreq_every; /* what the engine says, to go back to */
+	uint32_t ackreq_every; /* the engine's setting, to be restored */
 };
 
 static inline struct ur_flight *ur_dest_flight(const struct ur_qp *qp)
@@ -48,25 +48,25 @@ size_t ur_dests_size(uint32_t cnt, uint32_t max_qp);
 void ur_dests_init(struct ur_core *core, void *memory, uint32_t cnt, const struct ur_cc_attr *attr,
 		   const struct ur_qp *qps, uint32_t max_qp);
 
-/* The queue pair's path leads somewhere, or nowhere any more. */
+/* Attaches the queue pair to the destination of its path; detaches it when it has no path any more. */
 void ur_dest_attach(struct ur_qp *qp, uint64_t now_ns);
 void ur_dest_detach(struct ur_qp *qp);
 
-/* The destination that controls the queue, NULL: none. */
+/* The destination of the queue; NULL: none. */
 static inline struct ur_dest *ur_dest_of(const struct ur_emux_queue *q)
 {
 	return (struct ur_dest *)(void *)q->gate;
 }
 
 /*
- * The queue pair, which has a destination, sent a packet of `bytes`, those that it asks for
- * included. True: the gate is closed now.
+ * The queue pair, which has a destination, has sent a packet. `bytes` includes those that a READ
+ * requests. Returns whether the gate is closed now.
  */
 bool ur_dest_on_send(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns);
 
 /*
- * PACE-TIMER-01. The queue pair wants to send, its destination makes it wait, and nothing of its
- * own is in flight there: the peer's silence tells nothing.
+ * PACE-TIMER-01. Whether the queue pair wants to send, its destination makes it wait, and it has
+ * nothing in flight there: then the peer's silence means nothing.
  */
 static inline bool ur_dest_delays(const struct ur_qp *qp)
 {
@@ -80,7 +80,7 @@ void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns);
 void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns);
 void ur_dest_report_timeout(struct ur_qp *qp, uint64_t now_ns);
 
-/* A round trip to the queue pair's peer took rtt stamps, the time that it was kept left out. */
+/* A round trip to the queue pair's peer took rtt stamps, without the residence there. */
 static inline void ur_dest_on_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
 {
 	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
@@ -94,7 +94,7 @@ static inline void ur_dest_on_loss(struct ur_qp *qp, uint64_t now_ns)
 		ur_dest_report_loss(qp, now_ns);
 }
 
-/* CC-LOSS-02. A timeout of the queue pair expired: nothing came back. */
+/* CC-LOSS-02. A timeout of the queue pair has expired. */
 static inline void ur_dest_on_timeout(struct ur_qp *qp, uint64_t now_ns)
 {
 	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
@@ -104,10 +104,10 @@ static inline void ur_dest_on_timeout(struct ur_qp *qp, uint64_t now_ns)
 /* CC-WINDOW-02. The queue pair has a destination; what it has in flight there may have changed. */
 void ur_dest_count_flight(struct ur_qp *qp);
 
-/* A congestion notification packet came for the queue pair; whether the algorithm obeys it. */
+/* A CNP has arrived for the queue pair. Returns whether the algorithm uses CNPs. */
 bool ur_dest_on_cnp(struct ur_qp *qp, uint64_t now_ns);
 
-/* The timer fired. */
+/* The timer of the destination has fired. */
 void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns);
 
 #endif
