@@ -69,7 +69,7 @@ static void turn(void)
 
 	if (!ur_emux_turn(&emux, lane))
 		abort();
-	if (!ur_emux_sent(&emux, lane, BYTES, 1))
+	if (!ur_emux_charge(&emux, lane, BYTES, 1))
 		ur_emux_end_turn(&emux, lane);
 	ur_vl_charge(&vl, lane, BYTES);
 }

@@ -47,16 +47,16 @@ struct ur_adm_attr {
 
 void ur_adm_attr_default(struct ur_adm_attr *attr);
 
-/* What two ends agreed on while they connected. */
+/* The agreement of two ends, made while they connect. */
 struct ur_adm_agreed {
-	bool tells;	/* the peer understands the status of our pool */
-	uint8_t tables; /* with tells: it keeps 2^tables status tables, chosen by QPN */
-	bool told;	/* the peer sends the status of its pool */
-	bool notifies;	/* with told: it sends NOTIFY and grants */
-	uint32_t pool;	/* with told: the pool's name */
+	bool sends_status;    /* we send our pool's status, which the peer understands */
+	uint8_t tables;	      /* with sends_status: the peer has 2^tables status tables, by QPN */
+	bool receives_status; /* the peer sends its pool's status */
+	bool notifies;	      /* with receives_status: the peer also sends NOTIFY and grants */
+	uint32_t pool;	      /* with receives_status: the name of the peer's pool */
 };
 
-/* Of one pool. */
+/* Counters of one pool. */
 struct ur_adm_counters {
 #define X(name, unit, help) uint64_t name;
 	UROCE_POOL_COUNTERS(X)

@@ -84,7 +84,7 @@ void ur_adm_pool_forget(struct ur_adm_pool *p, struct ur_adm_refusal *r)
 
 /* ---- requests ---- */
 
-/* ADM-STATUS-01, ADM-REFUSAL-01: by the pool's own record; the claim in the packet does not count. */
+/* ADM-STATUS-01, ADM-REFUSAL-01: by the pool's own record; the class in the packet does not count. */
 static bool is_admitted(const struct ur_adm_pool *p, const struct ur_adm_refusal *r,
 			uint32_t posted)
 {

@@ -10,10 +10,10 @@
 #include "admission/attr.h"
 
 /*
- * Admission to a shared receive pool by A/B aging (docs/design/admission.md). The pool judges requests,
- * records which queue pairs it refused and with which queue class, grants them receives when some are
- * posted, and knows which peers have not been sent the latest status. It does not count receives: the
- * caller passes the number posted.
+ * Admission to a shared receive pool by A/B aging (docs/design/admission.md). The pool accepts or
+ * refuses requests, records which queue pairs it refused and with which queue class, grants them
+ * receives when some are posted, and records which peers have not got the latest status yet. It does
+ * not count receives: the caller passes the number posted.
  *
  * Every call takes constant time unless it says otherwise, and none allocates: a struct ur_adm_refusal
  * is part of a queue pair, a struct ur_adm_peer part of the caller's record of a peer. Both must stay
@@ -97,7 +97,7 @@ static inline bool ur_adm_pool_is_open(const struct ur_adm_pool *p, uint32_t pos
 bool ur_adm_pool_request(struct ur_adm_pool *p, struct ur_adm_refusal *r, uint8_t claim,
 			 uint32_t posted, uint64_t now_ns);
 
-/* Any other packet of the queue pair arrived: its refusal, if it has one, lives on. */
+/* Any other packet of the queue pair has arrived: renews its refusal, if it has one. */
 void ur_adm_pool_refresh(struct ur_adm_pool *p, struct ur_adm_refusal *r, uint64_t now_ns);
 
 /* The queue pair failed, was destroyed or lost its peer. Without a refusal it does nothing. */

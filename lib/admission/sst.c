@@ -118,7 +118,7 @@ void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_
 	UR_ASSERT(queue_class <= UR_ADM_CLASS_B);
 	if (w->waits && w->queue_class == queue_class)
 		return;
-	ur_sst_unwait(e, w);
+	ur_sst_cancel_wait(e, w);
 	w->queue_class = queue_class;
 	w->generation = e->generation;
 	w->turn = e->turns++;
@@ -126,7 +126,7 @@ void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_
 	TAILQ_INSERT_TAIL(&e->waiters[queue_class], w, link);
 }
 
-void ur_sst_unwait(struct ur_sst_entry *e, struct ur_sst_waiter *w)
+void ur_sst_cancel_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w)
 {
 	if (!w->waits)
 		return;
@@ -165,7 +165,7 @@ uint32_t ur_sst_wake(struct ur_sst_entry *e, struct ur_sst_waiter **out, uint32_
 
 		if (!w)
 			break;
-		ur_sst_unwait(e, w);
+		ur_sst_cancel_wait(e, w);
 		out[cnt++] = w;
 	}
 	return cnt;

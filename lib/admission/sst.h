@@ -11,9 +11,9 @@
 #include "admission/pool.h"
 
 /*
- * The service status table (SST): what a sender knows of the receive pools of its peers, and which
- * queue pairs hold a message back because it would be refused (docs/design/admission.md). A queue pair
- * looks its entry up when it connects and keeps it: there is no look-up on the path of a packet.
+ * The service status table (SST): the sender's record of the receive pools of its peers, and of the
+ * queue pairs that hold a message back because it would be refused (docs/design/admission.md). A queue
+ * pair looks up its entry when it connects and keeps it: there is no look-up on the path of a packet.
  *
  * Times are in ns and never go back. Thread class: one worker.
  */
@@ -65,21 +65,21 @@ struct ur_sst_entry *ur_sst_get(struct ur_sst *t, const uint8_t peer[16], uint32
 void ur_sst_put(struct ur_sst *t, struct ur_sst_entry *e);
 
 /*
- * A status arrived from the receiver. One with an older generation than the known one is ignored; one
- * of the same generation extends its life. True: the status changed; the caller calls ur_sst_wake().
+ * Records a status from the receiver. A status with an older generation than the known one is ignored;
+ * one of the same generation extends its life. True: the status changed; the caller calls ur_sst_wake().
  */
 bool ur_sst_update(struct ur_sst_entry *e, uint8_t status, uint16_t generation, uint64_t now_ns);
 
-/* False: a request of that queue class would be refused, as far as is known. */
+/* Whether to send a request of that queue class; false: by the known status it would be refused. */
 bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t queue_class, uint64_t now_ns);
 
 /*
- * Holds the request of `w` back. If it waits already this does nothing, unless the class is new: then
- * it goes to the end.
+ * Holds the request of `w` back. If it is waiting already this does nothing, unless the class is new:
+ * then it goes to the end.
  */
 void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_class);
 /* The request is withdrawn, or is sent for another reason. Does nothing if it does not wait. */
-void ur_sst_unwait(struct ur_sst_entry *e, struct ur_sst_waiter *w);
+void ur_sst_cancel_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w);
 
 /*
  * Removes up to `n` waiters that may send now, in order of waiting, and writes them to `out`; returns

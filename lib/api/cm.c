@@ -171,7 +171,7 @@ static void set_service(const struct ur_cm_api *cm, const struct ur_cm_event *ev
 	ur_cm_set_service(ur_cm_api_core(cm->dev), ev->id, &service);
 }
 
-static void mark(void *ctx, const struct ur_cm_service *service, struct ur_path *path)
+static void set_dscp(void *ctx, const struct ur_cm_service *service, struct ur_path *path)
 {
 	const struct ur_cm_api *cm = ctx;
 	struct ibv_ah_attr av = {.sl = service->sl, .grh.traffic_class = service->tclass};
@@ -321,7 +321,7 @@ struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev)
 		.timewait_ns = TIME_WAIT_NS,
 		.sink = sink,
 		.sink_ctx = dev->cm,
-		.mark = mark,
+		.set_dscp = set_dscp,
 	};
 }
 

@@ -124,9 +124,9 @@ static struct ur_offer offer_of(struct ibv_qp *qp)
 static struct ur_adm_agreed agreed_of(const struct ur_offer *own, const struct ur_offer *peer)
 {
 	return (struct ur_adm_agreed){
-		.tells = own->flags & UR_OFFER_POOL && peer->flags & UR_OFFER_STATUS,
+		.sends_status = own->flags & UR_OFFER_POOL && peer->flags & UR_OFFER_STATUS,
 		.tables = peer->tables,
-		.told = own->flags & UR_OFFER_STATUS && peer->flags & UR_OFFER_POOL,
+		.receives_status = own->flags & UR_OFFER_STATUS && peer->flags & UR_OFFER_POOL,
 		.notifies = peer->flags & UR_OFFER_NOTIFY,
 		.pool = peer->pool,
 	};
@@ -152,7 +152,7 @@ int ur_cm_api_start_qp(struct ur_api_cm_id *id, struct ibv_qp *qp, const struct 
 	id->mode.peer = peer->extended;
 	mode = ur_mode_decide(&id->mode);
 	if (!mode.ok) {
-		ur_api_qp_mode_note(UR_API(qp, qp), mode.reason);
+		ur_api_record_qp_mode(UR_API(qp, qp), mode.reason);
 		return EPROTONOSUPPORT;
 	}
 	mode.agreed = agreed_of(&own, &peer->offer);

@@ -265,7 +265,7 @@ int ur_api_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 /* The mode wanted for the queue pair (qp_mode.c). */
 struct ur_mode_want ur_api_qp_want(struct ur_api_qp *qp);
 /* Records and counts the reason for the queue pair's mode, or for refusing a required mode. */
-void ur_api_qp_mode_note(struct ur_api_qp *qp, enum uroce_qp_mode_reason reason);
+void ur_api_record_qp_mode(struct ur_api_qp *qp, enum uroce_qp_mode_reason reason);
 
 /* The engine's sink (async.c). */
 struct ur_sink ur_device_sink(struct ur_device *dev);

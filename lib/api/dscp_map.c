@@ -74,7 +74,7 @@ uint8_t ur_dscp_map_update_path(const struct ur_device *dev, const struct ibv_ah
 	struct ur_path_attr attr = {0};
 
 	ur_dscp_map_set_attr(dev, av, &attr);
-	ur_path_mark(path, attr.tos, attr.vlan_tci);
+	ur_path_set_tos(path, attr.tos, attr.vlan_tci);
 	return attr.tos;
 }
 
@@ -126,7 +126,7 @@ void ur_dscp_map_update_ahs(struct ur_device *dev)
 
 static void update_cm_on_worker(void *arg, uint64_t now_ns)
 {
-	ur_cm_renew_marks(arg);
+	ur_cm_update_dscp(arg);
 }
 
 void ur_dscp_map_update_cm(struct ur_device *dev)

@@ -62,7 +62,7 @@ static void follow_on_workers(void *arg, uint64_t now_ns)
 		ur_engine_for_each_path(ur_worker_engine(dev->workers[i]), follow_path, dev);
 	LIST_FOREACH(ah, &dev->ahs, link)
 	ur_follow_path(dev, &ah->ah.path);
-	ur_cm_renew_marks(ur_engine_cm(ur_worker_engine(dev->workers[0])));
+	ur_cm_update_dscp(ur_engine_cm(ur_worker_engine(dev->workers[0])));
 }
 
 /* NEIGH-FOLLOW-01 */

@@ -262,10 +262,10 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_AV)
 		atomic_store_explicit(&qp->sl, attr->ah_attr.sl, memory_order_relaxed);
 	if (m.mode)
-		ur_api_qp_mode_note(qp, verdict->reason);
+		ur_api_record_qp_mode(qp, verdict->reason);
 	else if (base->qp_type == IBV_QPT_RC && mask & IBV_QP_STATE &&
 		 attr->qp_state == IBV_QPS_RESET)
-		ur_api_qp_mode_note(qp, UROCE_MODE_REASON_OPEN);
+		ur_api_record_qp_mode(qp, UROCE_MODE_REASON_OPEN);
 	return 0;
 }
 

@@ -142,7 +142,7 @@ struct ur_mode_want ur_api_qp_want(struct ur_api_qp *qp)
 	return want;
 }
 
-void ur_api_qp_mode_note(struct ur_api_qp *qp, enum uroce_qp_mode_reason reason)
+void ur_api_record_qp_mode(struct ur_api_qp *qp, enum uroce_qp_mode_reason reason)
 {
 	struct ur_device *dev = ur_device(qp->base.context);
 

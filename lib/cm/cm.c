@@ -128,10 +128,10 @@ int ur_cm_set_ctx(struct ur_cm *cm, struct ur_cm_id handle, void *ctx)
 }
 
 /* CM-DSCP-01 */
-static void mark(struct ur_cm *cm, struct cm_id *id)
+static void set_dscp(struct ur_cm *cm, struct cm_id *id)
 {
-	if (id->has_service && cm->attr.mark)
-		cm->attr.mark(cm->attr.sink_ctx, &id->service, &id->path);
+	if (id->has_service && cm->attr.set_dscp)
+		cm->attr.set_dscp(cm->attr.sink_ctx, &id->service, &id->path);
 }
 
 int ur_cm_set_service(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_cm_service *service)
@@ -142,18 +142,18 @@ int ur_cm_set_service(struct ur_cm *cm, struct ur_cm_id handle, const struct ur_
 		return -EINVAL;
 	id->service = *service;
 	id->has_service = true;
-	mark(cm, id);
+	set_dscp(cm, id);
 	return 0;
 }
 
-void ur_cm_renew_marks(struct ur_cm *cm)
+void ur_cm_update_dscp(struct ur_cm *cm)
 {
 	uint32_t left = cm->ids_in_use;
 
 	for (struct cm_id *id = cm->ids; left; id++) {
 		if (id->state == UR_CM_ST_FREE)
 			continue;
-		mark(cm, id);
+		set_dscp(cm, id);
 		left--;
 	}
 }

@@ -168,14 +168,14 @@ struct ur_cm_event {
 /* Pointers in the event are valid until the callback returns. */
 typedef void (*ur_cm_sink)(void *sink_ctx, const struct ur_cm_event *ev);
 
-/* Service level and traffic class of an id's messages. The CM only stores it, for `mark`. */
+/* Service level and traffic class of an id's messages. The CM only stores it, for `set_dscp`. */
 struct ur_cm_service {
 	uint8_t sl, tclass; /* tclass 0: that of the SL */
 };
 
 /* Sets the traffic class and 802.1Q priority of a path to those of a service. */
-typedef void (*ur_cm_mark)(void *sink_ctx, const struct ur_cm_service *service,
-			   struct ur_path *path);
+typedef void (*ur_cm_set_dscp)(void *sink_ctx, const struct ur_cm_service *service,
+			       struct ur_path *path);
 
 struct ur_cm_attr {
 	uint64_t ca_guid;
@@ -184,7 +184,7 @@ struct ur_cm_attr {
 	uint64_t timewait_ns; /* > 0; usually 1 s */
 	ur_cm_sink sink;      /* receives the events */
 	void *sink_ctx;
-	ur_cm_mark mark; /* NULL: paths stay as the caller gives them */
+	ur_cm_set_dscp set_dscp; /* NULL: paths stay as the caller gives them */
 };
 
 /* Bytes of memory that ur_cm_init() needs; 0 if a limit is out of range. */
@@ -314,7 +314,7 @@ int ur_cm_mra(struct ur_cm *cm, struct ur_cm_id id, uint8_t service_timeout, uin
  * Establishes an id in REP_SENT whose first data arrived before the RTU. Also returns 0 if the id
  * is established already.
  */
-int ur_cm_established(struct ur_cm *cm, struct ur_cm_id id);
+int ur_cm_establish(struct ur_cm *cm, struct ur_cm_id id);
 
 /*
  * Sends a DREQ for an id in ESTABLISHED or REP_SENT. private_len is in [0, UR_CM_DREQ_PRIVATE].
@@ -364,10 +364,10 @@ int ur_cm_set_ctx(struct ur_cm *cm, struct ur_cm_id id, void *ctx);
  */
 int ur_cm_set_service(struct ur_cm *cm, struct ur_cm_id id, const struct ur_cm_service *service);
 /*
- * Calls `mark` again for every id with a service, after the DSCP/PCP map has changed. Repeated
+ * Calls `set_dscp` again for every id with a service, after the DSCP/PCP map has changed. Repeated
  * messages get the new values as well.
  */
-void ur_cm_renew_marks(struct ur_cm *cm);
+void ur_cm_update_dscp(struct ur_cm *cm);
 
 /* UR_CM_ST_FREE for a stale id. */
 enum ur_cm_state ur_cm_state(const struct ur_cm *cm, struct ur_cm_id id);

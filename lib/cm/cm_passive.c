@@ -210,7 +210,7 @@ enum ur_drop cm_rx_rtu(struct ur_cm *cm, const struct cm_rx *rx, const struct ur
 	return UR_DROP_NONE;
 }
 
-int ur_cm_established(struct ur_cm *cm, struct ur_cm_id handle)
+int ur_cm_establish(struct ur_cm *cm, struct ur_cm_id handle)
 {
 	struct cm_id *id = cm_id_get(cm, handle);
 

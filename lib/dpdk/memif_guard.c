@@ -21,7 +21,7 @@ static struct {
 
 static __thread bool is_interrupt_thread;
 
-static void note_thread(void *arg)
+static void record_thread(void *arg)
 {
 	(void)arg;
 	is_interrupt_thread = true;
@@ -33,7 +33,7 @@ static int unmap(void *addr, size_t len);
 void ur_memif_guard_start(void)
 {
 	ur_driver_call_replace("librte_net_memif.so", "munmap", (ur_driver_fn)unmap);
-	rte_eal_alarm_set(1, note_thread, NULL);
+	rte_eal_alarm_set(1, record_thread, NULL);
 }
 
 static void replace(struct ur_worker *old, struct ur_worker *new)

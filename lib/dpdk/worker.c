@@ -285,7 +285,7 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 		unlock(w);
 		return;
 	}
-	if (ur_engine_claim_doorbell(qp))
+	if (ur_engine_mark_doorbell(qp))
 		rte_ring_mp_enqueue(w->doorbells, qp);
 }
 

@@ -43,7 +43,7 @@ static struct ur_sink sink_of(const struct ur_sink *sink)
 	};
 }
 
-/* Where the parts lie, bytes from the start. */
+/* Offsets of the parts in the engine's memory, bytes. */
 struct layout {
 	size_t slots, reorder, read_gaps, ooo, rtx, spray, dests, admission, cm, total;
 };
@@ -191,7 +191,7 @@ static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, ui
 	return ur_cm_input(e->cm, p->payload, &src, now_ns);
 }
 
-/* RC-IN-01: what must hold of a packet before a QP looks at it. */
+/* RC-IN-01: the conditions that a packet must meet before a QP handles it. */
 static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packet *p)
 {
 	static const uint8_t transport[] = {
@@ -206,7 +206,7 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 		return UR_DROP_QP_TYPE;
 	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_ERR)
 		return UR_DROP_QP_STATE;
-	/* EXT-MODE-01: nothing of the other mode is ever looked at. */
+	/* EXT-MODE-01: packets of the other mode are never handled. */
 	if (ext != ur_qp_is_ext(qp))
 		return UR_DROP_MODE;
 	if (!pkey_matches(p->bth.pkey, qp->pkey))
@@ -217,8 +217,8 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 }
 
 /*
- * IN-ADDR-02. An answer goes where a packet came from, and comes from where that went to: both must
- * be one host. The destination's IP address is one of ours already.
+ * IN-ADDR-02. An answer goes to the packet's source, from its destination, so both must be addresses
+ * of a single host. The destination's IP address is already known to be ours.
  */
 static bool is_between_hosts(const struct ur_packet *p)
 {
@@ -229,7 +229,7 @@ static bool is_between_hosts(const struct ur_packet *p)
 		return false;
 	if (p->ip.v6)
 		return src[0] != 0xff && memcmp(src, local, sizeof(local)) != 0;
-	/* 0.0.0.0/8, 127.0.0.0/8, multicast, reserved and broadcast addresses are no host's. */
+	/* 0.0.0.0/8, 127.0.0.0/8, multicast, reserved and broadcast addresses belong to no host. */
 	return src[12] != 0 && src[12] != 127 && src[12] < 224;
 }
 
@@ -279,7 +279,7 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 
 	if (is_marked(p))
 		core->cnt.np_ecn_marked_roce_packets++;
-	/* IN-ADDR-01: an IPv4 peer's GID must not come out of an IPv6 header. */
+	/* IN-ADDR-01: an IPv6 header must not yield an IPv4 peer's GID. */
 	if (p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst))) {
 		drop = UR_DROP_PEER;
 	} else if (__builtin_expect(!is_between_hosts(p), 0)) {
@@ -295,10 +295,10 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 			drop = ur_mode_ud_input(qp, p, frame);
 		else
 			drop = ur_mode_input(qp, p, now_ns);
-		/* CNP-SEND-02: not for what was dropped. */
+		/* CNP-SEND-02: not for packets that were dropped. */
 		if (__builtin_expect(is_marked(p), 0) && drop == UR_DROP_NONE &&
 		    qp->type != IBV_QPT_UD)
-			ur_cnp_marked(qp, now_ns);
+			ur_cnp_on_ce(qp, now_ns);
 	}
 	core->cnt.drops[drop]++;
 	if (drop == UR_DROP_NONE) {

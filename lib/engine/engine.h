@@ -24,7 +24,7 @@
 
 /*
  * One endpoint's share on one worker: QPs, their transports, timers, and on worker 0 the connection
- * manager. Bytes and time come in as arguments; nothing here asks the system for anything.
+ * manager. Bytes and time come in as arguments; nothing here uses the system.
  * docs/embedding.md shows how to drive it from a program of your own.
  *
  *   input           a packet whose ICRC was verified; payload is placed before it returns
@@ -34,8 +34,8 @@
  *   verbs.h         queue pairs, completion queues, posting
  *   query.h         counters and views
  *
- * This is the only door: nothing above the engine includes another header of a part than those
- * below. They can be included from C++.
+ * These three headers are the engine's whole interface: nothing above the engine includes other headers
+ * of the parts than those below. All can be included from C++.
  *
  * Thread class: the worker that owns the engine. `now_ns` never goes back.
  */
@@ -43,12 +43,12 @@
 extern "C" {
 #endif
 
-#define UR_ENGINE_TICK_SHIFT 10 /* timers are as coarse as 1 << this ns */
+#define UR_ENGINE_TICK_SHIFT 10 /* resolution of timers: 1 << this ns */
 
 struct ur_limits {
-	uint32_t max_qp;	/* QPs of this engine at once, in [1, 2^15 - 2] */
+	uint32_t max_qp;	/* QPs of this engine at the same time, in [1, 2^15 - 2] */
 	uint16_t workers;	/* engines of the endpoint, a power of two in [1, 8] */
-	uint16_t worker;	/* this one, [0, workers) */
+	uint16_t worker;	/* index of this one, [0, workers) */
 	struct ur_cm_limits cm; /* worker 0 only; max_ids 0: no connection manager */
 	/* Pools for queue pairs with a gap (docs/design/loss.md); 0: early packets are dropped. */
 	uint32_t reorder_slots;	     /* packets kept, of mode reorder and for strict placement */
@@ -59,11 +59,11 @@ struct ur_limits {
 	uint32_t rtx_contexts;	     /* mode extended: QPs that send again selectively, two each */
 	uint16_t max_sge;	     /* of a receive, for ooo_contexts */
 	uint32_t spray_contexts;     /* mode extended: QPs that spray over several ports */
-	uint32_t destinations;	     /* addresses that are paced; 0: none is */
+	uint32_t destinations;	     /* addresses that can be paced; 0: no pacing */
 	uint32_t admission;	     /* peers of receive pools, and pools of peers; 0: none */
 };
 
-/* How what can be sent shares the port (docs/design/sending.md). */
+/* How queues share the port (docs/design/sending.md). */
 struct ur_engine_qos {
 	struct ur_vl_attr vl; /* passed ur_vl_attr_check() */
 	struct ur_emux_attr sched;
@@ -76,7 +76,7 @@ struct ur_engine_attr {
 	struct ur_mem *mem; /* the endpoint's table of memory regions */
 	struct ur_sink sink;
 	struct ur_cm_attr cm;  /* worker 0 only */
-	uint64_t random;       /* for what must not be guessable */
+	uint64_t random;       /* random bits, for numbers that must not be guessable */
 	uint64_t time_wait_ns; /* how long the slot of a destroyed QP stays unused */
 	uint32_t window;       /* PSNs in flight a QP at most, a power of two >= 4 */
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
@@ -87,9 +87,9 @@ struct ur_engine_attr {
 };
 
 /*
- * What a program needs that has a few queue pairs and no connection manager: one worker, 64 queue pairs,
- * a window of 256 packets, every loss mode, no pacing, no admission. The caller adds `mem`, `sink` and
- * `random`, and changes what it likes.
+ * Sets defaults for a program with a few queue pairs and no connection manager: one worker, 64 queue
+ * pairs, a window of 256 packets, every loss mode, no pacing, no admission. The caller adds `mem`, `sink`
+ * and `random`, and may change the rest.
  */
 void ur_engine_attr_default(struct ur_engine_attr *attr);
 
@@ -102,33 +102,36 @@ struct ur_srq;
 size_t ur_engine_size(const struct ur_limits *limits);
 struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr, uint64_t now_ns);
 
-/* A packet as ur_packet_decode() left it, its ICRC verified, and the frame it points into. */
+/*
+ * Takes a packet from ur_packet_decode(), whose ICRC was verified, and the frame that it points into.
+ * Returns why it was dropped, UR_DROP_NONE if it was accepted; drops are counted.
+ */
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
 			     uint64_t now_ns);
 
 /*
- * The same for a frame as it came: decodes it and verifies its ICRC first. Whether its destination is an
- * address of ours is for the caller to know.
+ * The same for a frame as it arrived: decodes it and verifies its ICRC first. The caller checks that its
+ * destination is an address of this endpoint.
  */
 enum ur_drop ur_engine_input_frame(struct ur_engine *e, const uint8_t *frame, size_t len,
 				   uint64_t now_ns);
 
 /*
- * Has what ur_engine_input() will need of the queue pair brought near. `frame` is of `len` bytes and
- * read only to guess which that is: nothing has been verified yet.
+ * Prefetches the state of the queue pair that ur_engine_input() will need. `frame`, of `len` bytes, is
+ * read only to guess which queue pair that is: nothing has been verified yet.
  */
 void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t len);
 
 /*
- * Fills up to `cap` descriptors, each of whose `hdr` points to UR_HDR_MAX bytes. The payload
- * references are good until the next call on the engine. Returns how many. Fewer than `cap` means
+ * Fills up to `cap` descriptors, each of whose `hdr` points to UR_HDR_MAX bytes, and returns how many.
+ * The payload references are valid until the next call on the engine. Fewer than `cap` means
  * that nothing more can be sent now.
  */
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns);
 
 /*
- * The same for requests and responses alone; ACKs and management wait for the next
- * ur_engine_output(), which must follow soon. It lets a post leave at once.
+ * The same for requests and responses only; ACKs and management wait for the next
+ * ur_engine_output(), which must follow soon. So a posted request can leave at once.
  */
 unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 				 uint64_t now_ns);
@@ -136,17 +139,17 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 /* Whether ur_engine_output() has anything to do. */
 bool ur_engine_wants_output(const struct ur_engine *e);
 
-/* UINT64_MAX: no timer runs. */
+/* The time at which ur_engine_expire() has something to do; UINT64_MAX: no timer runs. */
 uint64_t ur_engine_next_deadline(const struct ur_engine *e);
 void ur_engine_expire(struct ur_engine *e, uint64_t now_ns);
 
-/* At dry_ns the port was last found empty: what it held until then has been input (0: never). */
+/* Reports that the port was last empty at dry_ns: packets that arrived before were input. 0: never. */
 void ur_engine_port_dry(struct ur_engine *e, uint64_t dry_ns);
 
-/* ACKs or NAKs wait for ur_engine_output(). */
+/* Whether ACKs or NAKs wait for ur_engine_output(). */
 bool ur_engine_owes(const struct ur_engine *e);
 
-/* A completion that another worker made for a CQ of this one. */
+/* Takes a completion that another worker made for a CQ of this one. */
 void ur_engine_complete(struct ur_engine *e, struct ur_cq *cq, const struct ibv_wc *wc,
 			bool solicited);
 
@@ -160,12 +163,12 @@ static inline unsigned ur_qpn_worker(struct ur_qpn qpn, uint16_t workers)
 
 /* ---- what holds for all queue pairs; objects: verbs.h ---- */
 
-/* Tables, policy and length of turns from now on; what can be sent stays so, on its lane of now. */
+/* Sets tables, policy and length of turns. Queues that can send move to their new lanes. */
 void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos);
 
-/* Whether this congestion control wants packets to leave ECN-capable. */
+/* Whether this congestion control needs packets that are ECN-capable. */
 bool ur_engine_wants_ecn(enum ur_cc_mode mode);
-/* The port's speed, for congestion control. */
+/* Sets the port's speed, for congestion control. */
 void ur_engine_set_link(struct ur_engine *e, uint64_t link_bps);
 
 struct ur_engine_objects {
@@ -173,7 +176,7 @@ struct ur_engine_objects {
 };
 struct ur_engine_objects ur_engine_objects(struct ur_engine *e, uint64_t now_ns);
 
-/* EDGE-OWED-01. ur_engine_flush_qp_acks() for each QP: the engine is going to stop. */
+/* EDGE-OWED-01. Calls ur_engine_flush_qp_acks() for each QP, before the engine stops. */
 void ur_engine_flush_acks(struct ur_engine *e);
 
 #ifdef __cplusplus

@@ -7,8 +7,8 @@
 #include "transport/core.h"
 
 /*
- * Between engine.c (what comes in: packets, time, commands) and output.c (what goes out, and in
- * which order). For those two and verbs.c and query.c only.
+ * Shared by engine.c (input: packets, time, commands), output.c (what is sent, and in which order),
+ * verbs.c and query.c. Other files do not include this.
  */
 #define GSI_QPN	 1
 #define GSI_QKEY 0x80010000u
@@ -33,7 +33,7 @@ struct ur_engine {
 	struct ur_cm_out cm_out[CM_BATCH];
 };
 
-/* Completes requests of unreliable queue pairs whose payload has been taken away since. */
+/* Completes requests of unreliable queue pairs whose payload has been sent since the last call. */
 void ur_engine_complete_sent(struct ur_engine *e);
 
 #endif

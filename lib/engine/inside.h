@@ -6,7 +6,7 @@
 #include "transport/core.h"
 #include "transport/qp.h"
 
-/* The parts of an engine, for tests that look at one. The layers above the engine never include this. */
+/* Access to the parts of an engine, for tests. The layers above the engine never include this. */
 struct ur_core *ur_engine_core(struct ur_engine *e);
 
 #endif

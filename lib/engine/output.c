@@ -10,8 +10,8 @@
 #include "wire/opcode.h"
 
 /*
- * What an engine sends, and in which order (docs/design/sending.md): management, what goes ahead of
- * the lanes, the lanes.
+ * The order in which an engine sends (docs/design/sending.md): management, packets ahead of the lanes,
+ * the lanes.
  */
 
 void ur_engine_complete_sent(struct ur_engine *e)
@@ -95,7 +95,7 @@ static void update_ready(struct ur_emux_queue *q)
 /* SCHED-PREFETCH-02. A turn begins: prefetch the next queue, and the pointers of the one after it. */
 static void prefetch_next(const struct ur_emux *x, unsigned vl)
 {
-	struct ur_sched_node *next = (void *)ur_emux_after(x, vl), *then;
+	struct ur_sched_node *next = (void *)ur_emux_peek_next(x, vl), *then;
 	const struct ur_qp *qp;
 
 	if (!next)
@@ -137,8 +137,8 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 	if (made) {
 		uint32_t bytes = ur_tx_frame_bytes(tx);
 
-		goes_on = ur_emux_sent(x, vl, bytes, wqes);
-		/* PACE-READ-01: a READ is charged what it asks for. */
+		goes_on = ur_emux_charge(x, vl, bytes, wqes);
+		/* PACE-READ-01: a READ is charged the bytes that it requests. */
 		if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
 		    ur_dest_on_send(UR_QP_OF(q, sq_queue), bytes + tx->asked, now_ns))
 			goes_on = false;
@@ -147,7 +147,7 @@ static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsign
 			ur_vl_charge(&e->core.vl, vl, tx->payload_len);
 	} else {
 		/* Local operations have no packet. */
-		goes_on = wqes && ur_emux_sent(x, vl, 0, wqes);
+		goes_on = wqes && ur_emux_charge(x, vl, 0, wqes);
 	}
 	if (!made || !goes_on) {
 		ur_emux_end_turn(x, vl);

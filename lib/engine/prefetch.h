@@ -5,9 +5,9 @@
 #include "transport/qp.h"
 
 /*
- * Prefetches the state of a queue pair shortly before it is used: with thousands of queue pairs none
- * of it is in the first caches. There are two stages, because the lines of the first one say where
- * the rest is. These are hints only; a slot without a queue pair does no harm.
+ * Prefetches the state of a queue pair shortly before it is used: with thousands of queue pairs it is
+ * not in the fast caches. There are two stages, because the lines of the first one hold the pointers to
+ * the rest. These are hints only; a slot without a queue pair does no harm.
  */
 #define UR_PREFETCH_OWNER_BYTES 192 /* of the object that `user` points to */
 
@@ -34,7 +34,7 @@ static inline void ur_prefetch_sender(const struct ur_qp *qp, uint32_t idx)
 	ur_prefetch_lines(qp, offsetof(struct ur_qp, req), ur_qp_sending_end(ur_qp_is_ext(qp)));
 }
 
-/* Second stage, when the application is about to post: the object that it posts to as well. */
+/* Second stage, when the application is about to post: also the application's object. */
 static inline void ur_prefetch_poster(const struct ur_qp *qp)
 {
 	/* The slot is empty. */
@@ -45,7 +45,7 @@ static inline void ur_prefetch_poster(const struct ur_qp *qp)
 	ur_prefetch_sender(qp, ur_wq_tail(&qp->sq));
 }
 
-/* What receiving and responding touch. */
+/* The state that receiving and responding touch. */
 static inline void ur_prefetch_receiver(const struct ur_qp *qp)
 {
 	ur_prefetch_lines(qp, 0, offsetof(struct ur_qp, sq_queue));

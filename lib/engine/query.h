@@ -6,13 +6,14 @@
 #include "transport/counters.h"
 
 /*
- * What an engine tells about itself: copies of its state, made between two rounds. The layers above
- * read these and no struct of a part.
+ * Queries: copies of an engine's state, made between two rounds. The layers above read these and no
+ * struct of a part.
  *
- * Iterators: start with a zeroed cursor; false after the last item. Nothing may change in between.
+ * Iterators: start with a zeroed cursor; they return false after the last item. The engine must not be
+ * changed in between.
  *
- * Thread class: the worker, but ur_engine_counters(), which any thread may read: each counter is
- * right, of one moment or the next.
+ * Thread class: the worker, except ur_engine_counters(), which any thread may read: a value may be
+ * slightly old, but is never torn.
  */
 
 #ifdef __cplusplus
@@ -25,7 +26,7 @@ const struct ur_counters *ur_engine_counters(const struct ur_engine *e);
 
 struct ur_qp_path_view {
 	uint16_t sport;		 /* UDP source port */
-	uint16_t share_permille; /* of what is sent now */
+	uint16_t share_permille; /* of the packets that are sent now */
 	uint16_t loss_permille;	 /* in the last thousand packets or so */
 	uint64_t rtt_ns;	 /* the round trip that shares are computed from; 0: unknown */
 };
@@ -49,7 +50,7 @@ struct ur_qp_view {
 
 void ur_engine_view_qp(const struct ur_qp *qp, struct ur_qp_view *out);
 
-/* As ibv_query_qp(), but for `cap`. */
+/* As ibv_query_qp(), except `cap`. */
 void ur_engine_query_qp(const struct ur_qp *qp, struct ibv_qp_attr *out);
 
 /* ---- lanes ---- */
@@ -57,7 +58,7 @@ void ur_engine_query_qp(const struct ur_qp *qp, struct ibv_qp_attr *out);
 struct ur_lanes_view {
 	struct {
 		uint64_t packets, bytes; /* sent, ACKs and NAKs included */
-		uint64_t ready;		 /* queues that could send now */
+		uint64_t ready;		 /* queues that can send now */
 	} lane[UR_VL_CNT];
 	uint64_t ready, held; /* queues, of all lanes; behind a closed gate */
 	uint64_t turns, blind_visits, sifted, woken;
@@ -76,7 +77,7 @@ struct ur_destinations_view {
 struct ur_destination_view {
 	struct ur_cc_view pacing;
 	bool closed;	      /* nothing may be sent there now */
-	uint32_t waiting_qps; /* queue pairs that wait for that to end */
+	uint32_t waiting_qps; /* queue pairs that wait until packets may be sent */
 };
 
 void ur_engine_view_destinations(const struct ur_engine *e, struct ur_destinations_view *out);
@@ -90,7 +91,7 @@ struct ur_pool_view {
 	enum ur_adm_status status;
 	uint16_t generation; /* changes of status */
 	uint32_t qps;
-	uint32_t posted, room; /* receives; those not promised to anyone */
+	uint32_t posted, room; /* receives; those not reserved by a grant */
 	uint32_t refused_a, refused_b, granted;
 	struct ur_adm_counters cnt;
 };

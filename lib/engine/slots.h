@@ -32,23 +32,23 @@ void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t w
 		   uint16_t worker);
 
 /*
- * A QP with its number set and nothing else; NULL when all are in use or in time-wait. `random`, fresh
- * each time, is its generation: one number does not give the next away.
+ * Returns a QP of which only the number is set; NULL when all are in use or in time-wait. `random`, fresh
+ * for each call, is its generation, so that a number does not reveal the next one.
  */
 struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns, uint64_t random);
-/* Takes it back; the number is free at once. */
+/* Returns a QP; its number is invalid at once, its slot free after free_after_ns. */
 void ur_slots_give(struct ur_slots *s, struct ur_qp *qp, uint64_t free_after_ns);
 
-/* Slots whose time-wait is not over. */
+/* The number of slots whose time-wait is not over. */
 uint32_t ur_slots_time_wait(const struct ur_slots *s, uint64_t now_ns);
 
-/* Where the QP of that number is, if it lives. */
+/* The slot of that number, whether or not the QP exists. */
 static inline struct ur_qp *ur_slots_at(const struct ur_slots *s, struct ur_qpn qpn)
 {
 	return &s->qps[(qpn.v >> s->worker_bits) & (s->slot_cnt - 1)];
 }
 
-/* The live QP of that number, or NULL. */
+/* The QP with that number, or NULL. */
 static inline struct ur_qp *ur_slots_find(const struct ur_slots *s, struct ur_qpn qpn)
 {
 	struct ur_qp *qp = ur_slots_at(s, qpn);

@@ -37,7 +37,7 @@ unsigned ur_engine_poll_cq(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
 
 bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only)
 {
-	/* Of the worker, which may push at this moment, and the caller one takes the arm back. */
+	/* Either the worker, which may push at this moment, or the caller takes the arm back. */
 	return ur_cq_arm(cq, solicited_only) &&
 	       atomic_exchange(&cq->armed, UR_CQ_QUIET) != UR_CQ_QUIET;
 }
@@ -370,10 +370,10 @@ int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_rec
 }
 
 /*
- * SCHED-PREFETCH-01. An application with thousands of queue pairs goes through them in turn, so the next
- * doorbell is likely to be the one that followed the last time. If that held for this queue pair,
- * the state of the next one is prefetched while this one sends, and so is the part of the one after
- * it that says where its state is. The memory of a slot stays valid without a queue pair.
+ * SCHED-PREFETCH-01. An application with thousands of queue pairs uses them in turn, so the next
+ * doorbell is likely to be the one that followed last time. If this prediction was right for this queue
+ * pair, the state of the next one is prefetched while this one sends, and so are the pointers of the one
+ * after it. The memory of a slot stays valid without a queue pair.
  */
 static void predict_next(struct ur_engine *e, struct ur_qp *qp)
 {
@@ -397,7 +397,7 @@ void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 	ur_qp_update_ready(qp);
 }
 
-bool ur_engine_claim_doorbell(struct ur_qp *qp)
+bool ur_engine_mark_doorbell(struct ur_qp *qp)
 {
 	return atomic_exchange(&qp->pending, 1) == 0;
 }

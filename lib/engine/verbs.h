@@ -12,13 +12,13 @@
 #include "transport/ah.h"
 
 /*
- * The objects of an engine as verbs know them: completion queues, shared receive queues, queue pairs.
- * Their structs are the engine's own; what may be asked of them is here and in query.h. Address
- * handles (transport/ah.h) and memory regions (mem/mem.h) are plain data of the caller and a
+ * The objects of an engine, as in verbs: completion queues, shared receive queues, queue pairs.
+ * Their structs are private to the engine; this header and query.h have all operations on them. Address
+ * handles (transport/ah.h) are plain data of the caller, and memory regions (mem/mem.h) are in a
  * table of the endpoint.
  *
- * Memory is the caller's: a call says how many bytes an object takes, the caller hands them over,
- * aligned to 64 bytes, and may reuse them when the object has been destroyed, or for a CQ and an
+ * Memory is the caller's: a call returns how many bytes an object takes. The caller provides them,
+ * aligned to 64 bytes, and may reuse them when the object has been destroyed or, for a CQ and an
  * SRQ, when no queue pair refers to it.
  *
  * Thread classes. "Worker" is the thread that runs the engine. A "poster" or "consumer" is any
@@ -32,9 +32,9 @@ extern "C" {
 
 struct ur_cq_create {
 	uint32_t cqe;	 /* entries, [1, 2^31] */
-	uint16_t worker; /* the worker that pushes completions; others send theirs there */
+	uint16_t worker; /* the worker that pushes completions; other workers pass theirs to it */
 	bool unarmed;	 /* ur_engine_arm_cq() is never called: pushing needs no full barrier */
-	void *user;	 /* what callbacks get */
+	void *user;	 /* passed to callbacks */
 };
 
 size_t ur_engine_cq_size(uint32_t cqe);
@@ -44,9 +44,9 @@ struct ur_cq *ur_engine_create_cq(void *memory, const struct ur_cq_create *attr)
 unsigned ur_engine_poll_cq(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
 
 /*
- * Asks for one call of ur_sink.completion at the next completion, or the next solicited or
- * erroneous one (IBA 11.4.2.2). True: completions are there already and the call is not going to
- * come; the caller does what the callback would do. Thread class: consumer.
+ * Requests one call of ur_sink.completion at the next completion, or the next solicited or
+ * erroneous one (IBA 11.4.2.2). True: there are completions already and there will be no call; the
+ * caller does what the callback would do. Thread class: consumer.
  */
 bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only);
 
@@ -67,18 +67,19 @@ size_t ur_engine_srq_size(void);
 size_t ur_engine_srq_ring_bytes(uint32_t entries, uint32_t max_sge);
 struct ur_srq *ur_engine_create_srq(void *memory, const struct ur_srq_create *attr);
 
-/* 0, ENOMEM (full) or EINVAL, positive as verbs have it. Thread class: poster. */
+/* Posts a receive. 0, ENOMEM (full) or EINVAL, positive as in verbs. Thread class: poster. */
 int ur_engine_post_srq_recv(struct ur_srq *srq, const struct ibv_recv_wr *wr);
 
 /*
- * Moves what is posted to a ring of other size; the old ring is the caller's again. -EINVAL: more
- * is posted than fits. Thread class: worker, while no poster runs.
+ * Moves the posted receives to a ring of another size; the old ring is the caller's again. -EINVAL:
+ * more are posted than fit. Thread class: worker, while no poster runs.
  */
 int ur_engine_resize_srq(struct ur_srq *srq, void *ring, uint32_t entries);
 
 /*
- * IBV_EVENT_SRQ_LIMIT_REACHED comes once when fewer than `limit` are posted; 0: never. True: that is
- * so already; the caller raises the event, and the limit is 0 again. Thread class: worker.
+ * Sets the limit: IBV_EVENT_SRQ_LIMIT_REACHED is raised once when fewer than `limit` are posted; 0:
+ * never. True: fewer are posted already; the caller raises the event, and the limit is 0 again. Thread
+ * class: worker.
  */
 bool ur_engine_set_srq_limit(struct ur_srq *srq, uint32_t limit);
 
@@ -102,7 +103,10 @@ struct ur_qp_create {
 
 size_t ur_qp_rings_bytes(const struct ur_qp_create *attr);
 
-/* 0 and the QP in RESET; -ENOMEM when every slot is in use or in time-wait; -EINVAL. */
+/*
+ * Creates a QP in RESET. 0; -ENOMEM: every slot is in use or in time-wait; -EINVAL: an attribute is out
+ * of range.
+ */
 int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *attr, uint64_t now_ns,
 			struct ur_qp **qp);
 
@@ -115,15 +119,15 @@ struct ur_qp_mode {
 };
 
 /*
- * In force from RTR on, and kept through RESET until it is set again; a fresh QP goes back N. 0, or
- * -EINVAL when the QP is not RC or not in RESET or INIT. Thread class: worker, here and below.
+ * Sets the mode, which takes effect at RTR and is kept through RESET; that of a new QP is go-back-N. 0, or
+ * -EINVAL if the QP is not RC or not in RESET or INIT. Thread class: worker, here and below.
  */
 int ur_engine_set_mode(struct ur_qp *qp, const struct ur_qp_mode *mode);
 
 /*
- * As ibv_modify_qp(). `path` is what the attribute's address vector resolved to (RTR of RC and UC;
- * NULL when the mask has no IBV_QP_AV). 0, -EINVAL, or -EBUSY when max_dest_rd_atomic is to change
- * while a READ or atomic is being answered (try again); nothing is changed on failure.
+ * As ibv_modify_qp(). `path` is the resolved address vector (RTR of RC and UC; NULL if the mask has no
+ * IBV_QP_AV). 0, -EINVAL, or -EBUSY if max_dest_rd_atomic would change while a READ or atomic is being
+ * answered (try again); nothing is changed on failure.
  */
 int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_qp_attr *attr,
 			int mask, const struct ur_path_attr *path, uint64_t now_ns);
@@ -139,54 +143,54 @@ struct ur_qp_connection {
 };
 
 /*
- * From RESET to RTS at once, what takes ibv_modify_qp() three calls: for an RC or UC QP, with a local ACK
- * timeout of 67 ms, 7 retries of each kind, and as many READs and atomics as the QP remembers.
+ * Moves an RC or UC QP from RESET to RTS in one call, with a local ACK timeout of 67 ms, 7 retries of each
+ * kind, and as many READs and atomics as the QP remembers.
  * -EINVAL: not in RESET, or an attribute out of its range; the QP is in RESET then.
  */
 int ur_engine_connect_qp(struct ur_engine *e, struct ur_qp *qp, const struct ur_qp_connection *c,
 			 uint64_t now_ns);
 
 /*
- * Forgets the QP without completions, and the ACKs that it owes: see ur_engine_flush_acks(). Its
+ * Destroys the QP, without completions and without the ACKs that it owes: see ur_engine_flush_acks(). Its
  * slot is reused after time-wait, first in, first out.
  */
 void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);
 
 /*
- * EDGE-OWED-01. An ACK of everything that the QP has executed is owed from now on; ur_engine_output()
- * makes it. For the time before the QP is destroyed or moved to ERR or RESET.
+ * EDGE-OWED-01. Makes the QP owe an ACK of everything that it has executed, which ur_engine_output()
+ * sends. Call it before the QP is destroyed or moved to ERR or RESET.
  */
 void ur_engine_flush_qp_acks(struct ur_qp *qp);
 
-/* How the QP shares its lanes: priority in [0, UR_EMUX_PRIORITIES), weight >= 1. */
+/* Sets the QP's share of its lane: priority in [0, UR_EMUX_PRIORITIES), weight >= 1. */
 void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight);
 
-/* The live QP of that number, or NULL. */
+/* The QP with that number, or NULL. */
 struct ur_qp *ur_engine_find_qp(struct ur_engine *e, struct ur_qpn qpn);
 
-/* Its number; does not change. Any thread. */
+/* The QP's number, which does not change. Any thread. */
 struct ur_qpn ur_engine_qpn(const struct ur_qp *qp);
 
-/* Calls fn for every live QP. */
+/* Calls fn for every QP. */
 void ur_engine_for_each_qp(struct ur_engine *e, void (*fn)(struct ur_qp *qp, void *ctx), void *ctx);
 
 /*
- * Calls fn for the path of every connected QP and the address vector that it was made of; fn may change
- * how the path is marked and the MAC address that it leads to.
+ * Calls fn for the path of every connected QP, with the address vector that it was made from. fn may change
+ * the path's traffic class, tag and MAC address.
  */
 void ur_engine_for_each_path(struct ur_engine *e,
 			     void (*fn)(struct ur_path *path, const struct ibv_ah_attr *av,
 					void *ctx),
 			     void *ctx);
 
-/* Work requests that name this address handle fail instead of following a dead pointer. */
+/* Makes work requests that name this address handle fail, so that its memory may be freed. */
 void ur_engine_forget_ah(struct ur_engine *e, const struct ur_ah *ah);
 
 /* ---- posting: any thread, one poster at a time for each queue ---- */
 
 /*
  * Posts one work request to the send queue; the caller rings the doorbell after the last one. 0, or
- * what ibv_post_send() returns, positive: ENOMEM (queue full), EINVAL (state, opcode not of this
+ * a positive errno value as from ibv_post_send(): ENOMEM (queue full), EINVAL (state, opcode not of this
  * type, SGE count, inline size, length over 2^31, UD without an address handle and the like).
  */
 int ur_engine_post_send(struct ur_qp *qp, const struct ibv_send_wr *wr);
@@ -198,15 +202,15 @@ int ur_engine_post_send(struct ur_qp *qp, const struct ibv_send_wr *wr);
 int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
 			bool *flushes);
 
-/* Something was posted to the send queue (or, in ERR, to either queue). Thread class: worker. */
+/* Rings the doorbell: requests were posted to the send queue (in ERR, to either queue). Thread class: worker. */
 void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns);
 
 /*
- * A doorbell that another thread rings goes through a queue of the caller's. True: none is on its way
- * and this one is to be queued. The worker says when it has taken it, before
- * ur_engine_doorbell(): a post after that rings again.
+ * For doorbells of other threads, which pass through a queue of the caller's. True: no doorbell of this QP
+ * is queued, and the caller queues one. The worker calls ur_engine_take_doorbell() when it has taken it
+ * from the queue, before ur_engine_doorbell(); a post after that rings again.
  */
-bool ur_engine_claim_doorbell(struct ur_qp *qp);
+bool ur_engine_mark_doorbell(struct ur_qp *qp);
 void ur_engine_take_doorbell(struct ur_qp *qp);
 
 #ifdef __cplusplus

@@ -215,11 +215,11 @@ struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
 	return NULL;
 }
 
-bool ur_emux_sent(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes)
+bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes)
 {
 	struct ur_emux_turn *t = &x->turn[vl];
 
-	t->fruitful = true;
+	t->has_sent = true;
 	if (t->bytes <= bytes || t->wqes <= wqes)
 		return false;
 	t->bytes -= bytes;
@@ -232,7 +232,7 @@ void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
 	struct ur_emux_turn *t = &x->turn[vl];
 	struct ur_emux_queue *q = t->queue;
 
-	x->blind_visits += !t->fruitful;
+	x->blind_visits += !t->has_sent;
 	/* The queue may have been deactivated during its turn. */
 	if (!q)
 		return;

@@ -10,7 +10,7 @@
 #include "vl/vl.h"
 
 /*
- * The event multiplexer (EMUX): the only place that changes scheduling state
+ * The event multiplexer (EMUX): the only code that changes scheduling state
  * (docs/design/sending.md; the cacheless scheduler of SRNIC). A queue is in the ready list of its
  * lane, and gets turns, exactly while it is active, its gate is open and its lane is served. While
  * its gate is closed, an active queue waits there.
@@ -41,7 +41,7 @@ struct ur_emux_queue {
 struct ur_emux_turn {
 	struct ur_emux_queue *queue; /* NULL: no turn is open */
 	uint32_t bytes, wqes;	     /* left in the turn; valid while `queue` is set */
-	bool fruitful;		     /* a packet was sent */
+	bool has_sent;		     /* a packet was sent in this turn */
 };
 
 struct ur_emux {
@@ -88,7 +88,7 @@ static inline bool ur_emux_is_active(const struct ur_emux_queue *q)
 	return q->state != UR_EMUX_IDLE;
 }
 
-/* The transport calls this when the queue gets something that it may send, or no longer has it. */
+/* Sets whether the queue has something that it may send now. Called by the transport. */
 static inline void ur_emux_set(struct ur_emux *x, struct ur_emux_queue *q, bool active)
 {
 	if (active == ur_emux_is_active(q))
@@ -118,12 +118,12 @@ struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl);
  * Accounts for a packet of `bytes` and `wqes` begun WQEs of the queue that has the turn in `vl`.
  * Returns false if the turn is used up; the caller then calls ur_emux_end_turn().
  */
-bool ur_emux_sent(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes);
+bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes);
 /* Ends the turn in `vl`: it is used up, or the queue has nothing more to send. */
 void ur_emux_end_turn(struct ur_emux *x, unsigned vl);
 
 /* The queue after the one that has the turn in `vl`, for prefetching; NULL: none. */
-static inline struct ur_emux_queue *ur_emux_after(const struct ur_emux *x, unsigned vl)
+static inline struct ur_emux_queue *ur_emux_peek_next(const struct ur_emux *x, unsigned vl)
 {
 	const struct ur_emux_turn *t = &x->turn[vl];
 

@@ -202,12 +202,12 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 	ur_admission_forget(qp);
 	if (a->attr.mode == UR_ADM_PLAIN || qp->mode != UR_MODE_EXTENDED)
 		return;
-	if (agreed->tells && qp->srq) {
+	if (agreed->sends_status && qp->srq) {
 		qp->admission |= UR_ADM_RECEIVER;
 		if (a->attr.mode == UR_ADM_INTELLIGENT)
 			enter_peer(qp, now_ns);
 	}
-	if (!agreed->told)
+	if (!agreed->receives_status)
 		return;
 	qp->admission |= UR_ADM_SENDER;
 	if (!agreed->notifies)
@@ -241,7 +241,7 @@ void ur_admission_forget(struct ur_qp *qp)
 		}
 	}
 	if (q->entry) {
-		ur_sst_unwait(q->entry, &q->waiter);
+		ur_sst_cancel_wait(q->entry, &q->waiter);
 		if (q->entry->refs == 1)
 			ur_timer_cancel(&qp->core->wheel, timer_of(a, q->entry));
 		ur_sst_put(&a->sst, q->entry);
@@ -472,13 +472,13 @@ void ur_admission_update(struct ur_qp *qp, bool asks)
 	struct ur_adm_qp *q = &qp->adm;
 
 	if (!asks || q->queue_class || q->may_send) {
-		ur_sst_unwait(q->entry, &q->waiter);
+		ur_sst_cancel_wait(q->entry, &q->waiter);
 		return;
 	}
 	/* ADM-HOLD-04. The entry's timer finds an expired status. */
 	if (TAILQ_EMPTY(&q->entry->waiters[UR_ADM_NONE]) &&
 	    ur_sst_may_send(q->entry, UR_ADM_NONE, q->entry->updated_ns)) {
-		ur_sst_unwait(q->entry, &q->waiter);
+		ur_sst_cancel_wait(q->entry, &q->waiter);
 		q->may_send = true;
 		return;
 	}

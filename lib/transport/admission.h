@@ -6,8 +6,8 @@
 #include "wire/packet.h"
 
 /*
- * Receiver admission in extended mode (docs/design/admission.md): joins SRQ and pool, pool and peers,
- * queue pair and service status table.
+ * Receiver admission in extended mode (docs/design/admission.md): connects SRQ and pool, pool and
+ * peers, queue pair and service status table.
  *
  * Thread class: the worker of the queue pair, which is also that of its SRQ.
  */
@@ -37,7 +37,7 @@ void ur_admission_forget(struct ur_qp *qp);
 bool ur_admission_admit(struct ur_qp *qp, uint8_t claim, uint64_t now_ns);
 /* How many receives packets beyond ePSN may take. */
 uint32_t ur_admission_early_room(const struct ur_qp *qp);
-/* Any packet of the peer arrived: the refusal lives on. */
+/* A packet of the peer has arrived: renews the refusal. */
 void ur_admission_refresh(struct ur_qp *qp, uint64_t now_ns);
 /* The timer code for an RNR NAK. */
 uint8_t ur_admission_rnr_timer(const struct ur_qp *qp);

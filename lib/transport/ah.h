@@ -9,8 +9,8 @@
 #include "wire/path.h"
 
 /*
- * An address handle: a path and what else an address vector says. Owned by its creator, who keeps it
- * until the WQEs that name it have completed. A work request names it by `verbs`, its first member.
+ * An address handle: a path, and the other fields of an address vector. Owned by its creator, which keeps
+ * it until the WQEs that name it have completed. A work request names it by `verbs`, its first member.
  */
 struct ur_ah {
 	struct ibv_ah verbs;

@@ -9,8 +9,8 @@
 #include "wire/path.h"
 
 /*
- * Writing the headers of a packet that is being made: the fast twin of ur_put_*(), into a buffer
- * that is known to be large enough.
+ * Writes the headers of a packet: the fast counterpart of ur_put_*(), for a buffer that is known to be
+ * large enough.
  */
 
 static inline uint8_t *ur_build32(uint8_t *p, uint32_t v)

@@ -9,7 +9,7 @@
 #define RESERVED_BYTES 16
 
 /* CNP-SEND-01, CNP-SEND-02 */
-void ur_cnp_marked(struct ur_qp *qp, uint64_t now_ns)
+void ur_cnp_on_ce(struct ur_qp *qp, uint64_t now_ns)
 {
 	if (ur_cnp_due(&qp->cnp_ns, now_ns))
 		ur_sched_set(&qp->core->cnps, &qp->cnp_node, true);

@@ -8,8 +8,8 @@
  * Congestion notification (IBA annex A17, DCQCN): the notification point. Thread class: the worker.
  */
 
-/* A packet that the QP took in was marked CE: a CNP is owed, at most one in 50 us. RC and UC. */
-void ur_cnp_marked(struct ur_qp *qp, uint64_t now_ns);
+/* The QP has accepted a packet marked CE: a CNP is owed, at most one in 50 us. RC and UC. */
+void ur_cnp_on_ce(struct ur_qp *qp, uint64_t now_ns);
 /* Makes the CNP that is owed. */
 void ur_cnp_next(struct ur_qp *qp, struct ur_tx *tx);
 

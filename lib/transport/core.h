@@ -21,7 +21,7 @@
 #include "transport/rc/spray.h"
 
 /*
- * What the transports of one worker share. Thread class of everything in here: that worker.
+ * The state that the transports of one worker share. Thread class: that worker.
  */
 
 /* What a lane has sent, ACKs and NAKs included. */
@@ -53,7 +53,7 @@ struct ur_core {
 	uint16_t worker;
 };
 
-/* Pushes a completion wherever its CQ lives and raises what has to be raised. */
+/* Pushes a completion to its CQ, on this worker or another, and raises the events that follow. */
 void ur_core_complete(struct ur_core *core, struct ur_cq *cq, const struct ibv_wc *wc,
 		      bool solicited);
 

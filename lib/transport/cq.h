@@ -45,8 +45,8 @@ size_t ur_cq_ring_bytes(uint32_t cqe);
 void ur_cq_init(struct ur_cq *cq, void *ring, uint32_t cqe, uint16_t worker, void *user);
 
 enum ur_cq_push {
-	UR_CQ_PUSHED,	/* nobody waits */
-	UR_CQ_NOTIFY,	/* pushed; the armed consumer is to be told now */
+	UR_CQ_PUSHED,	/* no consumer waits */
+	UR_CQ_NOTIFY,	/* pushed; the armed consumer has to be notified now */
 	UR_CQ_OVERFLOW, /* full: lost, the CQ is in error from now on; raise IBV_EVENT_CQ_ERR, once */
 	UR_CQ_DEAD,	/* full since before */
 };
@@ -61,9 +61,9 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
 
 /*
- * Arms the CQ. Returns true when completions are waiting already: the caller raises the event itself
- * or polls again (an armed consumer is never left asleep in front of an entry). It stays armed either
- * way, so one event too many is possible, one too few is not. Arming for any completion is not
+ * Arms the CQ. Returns true if there are completions already: the caller raises the event itself
+ * or polls again (an armed consumer never sleeps while there is an entry). It stays armed either
+ * way, so there may be one event too many, but never one too few. Arming for any completion is not
  * undone by arming for solicited ones.
  */
 bool ur_cq_arm(struct ur_cq *cq, bool solicited_only);

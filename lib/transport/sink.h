@@ -9,8 +9,8 @@
 
 struct ur_cq;
 
-/* What an engine tells its owner. Called on the worker, from within a call on the engine; must not call it.
- * A NULL is taken for a function that does nothing. */
+/* Callbacks from an engine to its owner. They run on the worker, inside a call on the engine, and must not
+ * call the engine. NULL stands for a function that does nothing. */
 struct ur_sink {
 	void *ctx;
 	/* An armed CQ of this worker has a completion (write its event file descriptor). */

@@ -32,7 +32,7 @@ bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *dst, bool *limit_reached)
 		return false;
 	memcpy(dst, src, element_bytes(src));
 	ur_wq_release(&srq->rq, head + 1);
-	/* SRQ-LIMIT-01: once; whoever wants another event sets the limit again. */
+	/* SRQ-LIMIT-01: once; for another event the limit has to be set again. */
 	if (srq->limit && posted - 1 < srq->limit) {
 		srq->limit = 0;
 		*limit_reached = true;
@@ -49,7 +49,7 @@ int ur_srq_resize(struct ur_srq *srq, void *ring, uint32_t entries)
 	if (entries == 0 || tail - head > entries)
 		return -EINVAL;
 	ur_rq_init(&new, ring, entries, old->max_sge);
-	/* Indices keep counting, so that whoever remembers one is not misled; places change. */
+	/* Indices keep counting, so that remembered ones stay valid; places change. */
 	for (uint32_t i = head; i != tail; i++) {
 		const struct ur_rwqe *src = ur_rq_at(old, i);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /*
- * Loads and stores of big-endian integers at any alignment. Bounds are the caller's business; use
+ * Loads and stores of big-endian integers at any alignment. The caller ensures the bounds; use
  * cursor.h for bounds-checked access.
  *
  * Thread class: pure functions.

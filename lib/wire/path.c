@@ -71,7 +71,7 @@ void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr)
 	UR_ASSERT(!c.bad);
 }
 
-void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci)
+void ur_path_set_tos(struct ur_path *path, uint8_t tos, uint16_t vlan_tci)
 {
 	uint8_t *ip = path->hdr + path->l3_off;
 

@@ -45,8 +45,8 @@ struct ur_path_attr {
 /* Builds the headers. `attr` is not needed afterwards. */
 void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr);
 
-/* Changes the traffic class and, if the path has an 802.1Q tag, the tag. */
-void ur_path_mark(struct ur_path *path, uint8_t tos, uint16_t vlan_tci);
+/* Sets the traffic class and, if the path has an 802.1Q tag, the tag. */
+void ur_path_set_tos(struct ur_path *path, uint8_t tos, uint16_t vlan_tci);
 
 /* Changes the destination MAC address, for instance when the neighbour's address becomes known. */
 static inline void ur_path_set_dmac(struct ur_path *path, const uint8_t mac[6])

@@ -9,7 +9,7 @@
 #include "wire/icrc.h"
 
 /*
- * A packet to be sent, as the engine passes it to the owner of the port: headers in the caller's
+ * A packet to send, as the engine passes it to the owner of the port: headers in the caller's
  * buffer, payload by reference. The owner builds the frame with ur_tx_write() or, without copying
  * the payload, piece by piece.
  *
@@ -30,7 +30,7 @@ struct ur_tx {
 	uint8_t pad;	      /* zero bytes between payload and ICRC */
 	bool v6;
 	uint8_t frag_cnt;
-	uint32_t asked; /* READ request: bytes that it asks for; else 0 */
+	uint32_t asked; /* READ request: bytes that it requests; otherwise 0 */
 	struct ur_frag frag[UR_FRAGS_MAX];
 };
 

@@ -121,7 +121,7 @@ static void command(struct fuzz *f, struct ur_cm_id id)
 		ur_cm_destroy(f->cm, id, f->now);
 		break;
 	default:
-		ur_cm_established(f->cm, id);
+		ur_cm_establish(f->cm, id);
 		break;
 	}
 }

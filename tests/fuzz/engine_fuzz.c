@@ -97,7 +97,7 @@ static const struct {
 	 .mode = UR_MODE_EXTENDED,
 	 .srq = true,
 	 .paths = 2,
-	 .agreed = {.tells = true, .told = true, .notifies = true, .pool = POOL}},
+	 .agreed = {.sends_status = true, .receives_status = true, .notifies = true, .pool = POOL}},
 };
 
 /* ---- set-up ---- */

@@ -110,7 +110,7 @@ static bool take_line(struct link *l, char *line, size_t cap)
 	return true;
 }
 
-static bool note_failure(struct link *l, const char *line)
+static bool record_failure(struct link *l, const char *line)
 {
 	if (strncmp(line, "fail ", 5) != 0)
 		return false;
@@ -126,7 +126,7 @@ int link_recv(struct link *l, char *line, size_t cap, unsigned ms)
 
 	for (;;) {
 		if (take_line(l, line, cap))
-			return note_failure(l, line) ? -1 : 1;
+			return record_failure(l, line) ? -1 : 1;
 		if (gone < 0) {
 			snprintf(l->peer_failure, sizeof(l->peer_failure),
 				 "the program at the other end has gone");
@@ -150,7 +150,7 @@ const char *link_peer_failure(struct link *l)
 
 	if (nl != NULL) {
 		snprintf(first, sizeof(first), "%.*s", (int)(nl - l->buf), l->buf);
-		if (note_failure(l, first))
+		if (record_failure(l, first))
 			return l->peer_failure;
 	} else if (gone < 0) {
 		return "the program at the other end has gone";

@@ -325,7 +325,7 @@ static void expire_entry(void)
 
 static void die(void)
 {
-	ur_sst_unwait(world.entry, &world.waiter);
+	ur_sst_cancel_wait(world.entry, &world.waiter);
 	world.entry->known = false;
 	take_view();
 }

@@ -240,12 +240,13 @@ static void run(struct overrun *o)
 		qa.mode = UR_MODE_EXTENDED;
 		qa.rnr_retry = plain ? 7 : o->rnr_retry;
 		qa.min_rnr_timer = 1; /* 10 us */
-		qa.agreed = (struct ur_adm_agreed){
-			.told = !plain, .notifies = o->mode == UR_ADM_INTELLIGENT, .pool = POOL};
+		qa.agreed = (struct ur_adm_agreed){.receives_status = !plain,
+						   .notifies = o->mode == UR_ADM_INTELLIGENT,
+						   .pool = POOL};
 		sim_qp_create(&s->req, &o->s->ep[i % PEERS], &qa);
 		qa.send_cq = qa.recv_cq = &o->recv;
 		qa.srq = &o->srq;
-		qa.agreed = (struct ur_adm_agreed){.tells = !plain};
+		qa.agreed = (struct ur_adm_agreed){.sends_status = !plain};
 		sim_qp_create(&s->rsp, &o->s->ep[PEERS], &qa);
 		sim_qp_connect(&s->req, &s->rsp);
 	}

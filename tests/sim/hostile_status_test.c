@@ -275,7 +275,8 @@ static void expect_ignored(struct deaf *d, enum ur_drop want, const char *what)
 	forged_is_dropped(&d->a, d->a.ep, &p, want, what);
 }
 
-static const struct ur_adm_agreed told = {.told = true, .notifies = true, .pool = POOL_NAME};
+static const struct ur_adm_agreed told = {
+	.receives_status = true, .notifies = true, .pool = POOL_NAME};
 
 Test(hostile_admission, in_other_states_statuses_are_ignored)
 {
@@ -315,11 +316,11 @@ Test(hostile_admission, who_agreed_on_nothing_hears_no_notify)
 		{UR_MODE_EXTENDED, UR_ADM_INTELLIGENT, {.pool = POOL_NAME}, UR_DROP_POOL},
 		{UR_MODE_EXTENDED,
 		 UR_ADM_INTELLIGENT,
-		 {.told = true, .pool = POOL_NAME},
+		 {.receives_status = true, .pool = POOL_NAME},
 		 UR_DROP_POOL},
 		{UR_MODE_EXTENDED,
 		 UR_ADM_PLAIN,
-		 {.told = true, .notifies = true, .pool = POOL_NAME},
+		 {.receives_status = true, .notifies = true, .pool = POOL_NAME},
 		 UR_DROP_POOL},
 	};
 

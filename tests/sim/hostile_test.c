@@ -239,8 +239,10 @@ static void make_side(struct world *w, unsigned i, enum ur_mode mode)
 		sim_srq_init(&side->srq, RECVS, 1);
 		side->srq.srq.pool = i;
 		qa.srq = &side->srq;
-		qa.agreed = (struct ur_adm_agreed){
-			.tells = true, .told = true, .notifies = true, .pool = !i};
+		qa.agreed = (struct ur_adm_agreed){.sends_status = true,
+						   .receives_status = true,
+						   .notifies = true,
+						   .pool = !i};
 	}
 	sim_qp_create(&side->qp, ep, &qa);
 }

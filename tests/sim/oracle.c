@@ -476,7 +476,7 @@ static void on_received(struct sim_oracle *o, struct sim_cq *cq, const struct ib
 /* ---- after every event ---- */
 
 /* A queue pair in state ERR no longer has a una. */
-static void note_una(struct sim_flow *f)
+static void record_una(struct sim_flow *f)
 {
 	struct ur_psn nxt, max;
 
@@ -503,7 +503,7 @@ static void poll_all(struct sim *s, void *arg)
 	}
 	for (unsigned i = 0; i < o->flow_cnt; i++) {
 		post_more(o->flow[i]);
-		note_una(o->flow[i]);
+		record_una(o->flow[i]);
 	}
 }
 

@@ -179,12 +179,13 @@ struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_m
 		qa.min_rnr_timer = 1; /* 10 us */
 		qa.timeout = 11;      /* 8.4 ms: old echoes make the RTO long */
 		qa.rnr_retry = plain ? 7 : rnr_retry;
-		qa.agreed = (struct ur_adm_agreed){
-			.told = !plain, .notifies = mode == UR_ADM_INTELLIGENT, .pool = POOL_NAME};
+		qa.agreed = (struct ur_adm_agreed){.receives_status = !plain,
+						   .notifies = mode == UR_ADM_INTELLIGENT,
+						   .pool = POOL_NAME};
 		sim_qp_create(&w->snd[i].req, &w->s->ep[i % POOL_PEERS], &qa);
 		qa.send_cq = qa.recv_cq = &w->recv;
 		qa.srq = &w->srq;
-		qa.agreed = (struct ur_adm_agreed){.tells = !plain};
+		qa.agreed = (struct ur_adm_agreed){.sends_status = !plain};
 		sim_qp_create(&w->snd[i].rsp, &w->s->ep[POOL_HOST], &qa);
 		sim_qp_connect(&w->snd[i].req, &w->snd[i].rsp);
 		w->snd[i].since_ns = w->s->now_ns;

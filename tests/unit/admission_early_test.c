@@ -34,7 +34,7 @@ static struct pair *pair_new(void)
 	p->ring = aligned_alloc(64, (ur_rq_ring_bytes(8, 1) + 63) & ~63ul);
 	ur_srq_init(&p->srq, p->ring, 8, 1, END_PD, NULL);
 	p->e = END(.mode = UR_MODE_EXTENDED, .srq = &p->srq, .admission = &attr,
-		   .agreed = {.tells = true});
+		   .agreed = {.sends_status = true});
 	p->a = p->e->qp;
 	p->b = end_add_qp(p->e);
 	return p;

@@ -31,7 +31,7 @@ static const struct ur_adm_attr letters_only = {
 static struct end *sender(bool notifies)
 {
 	return END(.mode = UR_MODE_EXTENDED, .admission = notifies ? &attr : &letters_only,
-		   .agreed = {.told = true, .notifies = notifies, .pool = POOL});
+		   .agreed = {.receives_status = true, .notifies = notifies, .pool = POOL});
 }
 
 static struct ur_packet word(struct end *e, uint8_t opcode, uint32_t psn, struct ur_asth x)
@@ -346,7 +346,7 @@ Test(admission_qp, a_notify_that_is_not_for_it_changes_nothing)
 /* ADM-AGREE-01 */
 Test(admission_qp, what_was_agreed_counts_from_rtr_on_unless_the_mode_is_plain)
 {
-	struct ur_adm_agreed agreed = {.told = true, .notifies = true, .pool = POOL};
+	struct ur_adm_agreed agreed = {.receives_status = true, .notifies = true, .pool = POOL};
 	struct end *e = sender(true);
 
 	cr_assert_eq(e->qp->admission, UR_ADM_SENDER | UR_ADM_HOLDER);
@@ -383,7 +383,7 @@ static struct receiver *receiver_new(const struct ur_adm_attr *a)
 	ur_srq_init(&r->srq, r->ring, 8, 1, END_PD, NULL);
 	r->srq.pool = POOL;
 	r->e = END(.mode = UR_MODE_EXTENDED, .srq = &r->srq, .admission = a,
-		   .agreed = {.tells = true});
+		   .agreed = {.sends_status = true});
 	return r;
 }
 

@@ -153,8 +153,8 @@ Test(admission_sst, a_change_wakes_waiters_in_order_up_to_the_limit)
 		ur_sst_wait(e, &w[i], queue_class[i]);
 	cr_assert_eq(ur_sst_wake(e, out, 6, 0), 1); /* in A: those with class A */
 	cr_assert_eq(out[0], &w[3]);
-	ur_sst_unwait(e, &w[2]);
-	ur_sst_unwait(e, &w[2]);
+	ur_sst_cancel_wait(e, &w[2]);
+	ur_sst_cancel_wait(e, &w[2]);
 	ur_sst_update(e, UR_ADM_NB, 1, 0);
 	cr_assert_eq(ur_sst_wake(e, out, 0, 0), 0);
 	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 2);

@@ -268,7 +268,7 @@ Test(cm_ids, stale_handles_are_refused_by_every_command)
 	cr_expect_eq(ur_cm_accept(cm, old, &accept, p->now), -EINVAL);
 	cr_expect_eq(ur_cm_reject(cm, old, UR_CM_REJ_CONSUMER, NULL, 0, p->now), -EINVAL);
 	cr_expect_eq(ur_cm_mra(cm, old, 20, p->now), -EINVAL);
-	cr_expect_eq(ur_cm_established(cm, old), -EINVAL);
+	cr_expect_eq(ur_cm_establish(cm, old), -EINVAL);
 	cr_expect_eq(ur_cm_disconnect(cm, old, NULL, 0, p->now), -EINVAL);
 	cr_expect_eq(ur_cm_set_ctx(cm, old, NULL), -EINVAL);
 	cr_expect_eq(ur_cm_destroy(cm, old, p->now), -EINVAL);

@@ -10,7 +10,7 @@
 static void renew(struct pair *p, int side, uint8_t sl, uint8_t mark)
 {
 	p->s[side].marks[sl] = mark;
-	ur_cm_renew_marks(p->s[side].cm);
+	ur_cm_update_dscp(p->s[side].cm);
 }
 
 static struct ur_cm_id connect_with(struct pair *p, uint8_t sl, uint8_t tclass)
@@ -126,6 +126,6 @@ Test(cm_mark, of_a_stale_id_cannot_be_chosen)
 
 	cr_assert_eq(ur_cm_destroy(p->s[A].cm, a, p->now), 0);
 	cr_expect_eq(ur_cm_set_service(p->s[A].cm, a, &service), -EINVAL);
-	ur_cm_renew_marks(p->s[A].cm);
+	ur_cm_update_dscp(p->s[A].cm);
 	pair_free(p);
 }

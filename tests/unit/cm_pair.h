@@ -154,7 +154,8 @@ static inline void side_sink(void *arg, const struct ur_cm_event *ev)
 }
 
 /* In these tests a path is all zeros except for its traffic class. */
-static inline void side_mark(void *arg, const struct ur_cm_service *service, struct ur_path *path)
+static inline void side_set_dscp(void *arg, const struct ur_cm_service *service,
+				 struct ur_path *path)
 {
 	const struct side *s = arg;
 
@@ -170,7 +171,7 @@ static inline void side_init(struct pair *p, int side, const struct ur_cm_limits
 				  .timewait_ns = 1000 * MS,
 				  .sink = side_sink,
 				  .sink_ctx = s,
-				  .mark = side_mark};
+				  .set_dscp = side_set_dscp};
 
 	s->pair = p;
 	s->side = side;

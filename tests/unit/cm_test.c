@@ -305,11 +305,11 @@ Test(cm_setup, first_data_may_stand_for_the_rtu)
 	p->drop = 1 << 2; /* the RTU */
 	pair_connect(p);
 	pair_pass(p, 10 * MS);
-	cr_assert_eq(ur_cm_established(p->s[B].cm, p->s[B].last[UR_CM_EV_REQ_RCVD]), 0);
+	cr_assert_eq(ur_cm_establish(p->s[B].cm, p->s[B].last[UR_CM_EV_REQ_RCVD]), 0);
 	pair_pass(p, 1000 * MS);
 	cr_expect_eq(SENT(p, B, REP), 1, "the REP is not repeated any more");
 	cr_expect_eq(SAW(p, B, ESTABLISHED), 0, "the caller told us; no event");
-	cr_expect_eq(ur_cm_established(p->s[B].cm, p->s[B].last[UR_CM_EV_REQ_RCVD]), 0);
+	cr_expect_eq(ur_cm_establish(p->s[B].cm, p->s[B].last[UR_CM_EV_REQ_RCVD]), 0);
 	pair_free(p);
 }
 

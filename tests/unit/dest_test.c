@@ -389,7 +389,7 @@ Test(dest, notification_slows_the_destination_down)
 /* ---- silence ---- */
 
 /* SCHED-SILENCE-01 */
-static void expect_patience(enum ur_mode mode)
+static void expect_persist(enum ur_mode mode)
 {
 	struct end *e = END(.mode = mode);
 	struct ur_engine_qos qos;
@@ -417,7 +417,7 @@ static void expect_patience(enum ur_mode mode)
 
 Test(dest, silence_while_it_waits_for_its_turn_is_no_loss)
 {
-	expect_patience(UR_MODE_GBN);
-	expect_patience(UR_MODE_REORDER);
-	expect_patience(UR_MODE_EXTENDED);
+	expect_persist(UR_MODE_GBN);
+	expect_persist(UR_MODE_REORDER);
+	expect_persist(UR_MODE_EXTENDED);
 }

@@ -29,7 +29,7 @@ struct model {
 	uint32_t wqes, burst;
 	unsigned order[LISTS][QUEUES], cnt[LISTS];
 	int turn[UR_VL_CNT]; /* queue that has the turn; -1: none */
-	bool fruitful[UR_VL_CNT];
+	bool has_sent[UR_VL_CNT];
 	int64_t bytes_left[UR_VL_CNT], wqes_left[UR_VL_CNT];
 	uint64_t turns, blind, sifted, woken;
 };
@@ -119,7 +119,7 @@ static int model_turn(unsigned lane)
 			}
 			times = m.policy == UR_EMUX_WRR ? m.q[i].weight : 1;
 			m.turn[lane] = (int)i;
-			m.fruitful[lane] = false;
+			m.has_sent[lane] = false;
 			m.bytes_left[lane] = (int64_t)m.burst * times;
 			m.wqes_left[lane] = (int64_t)m.wqes * times;
 			m.turns++;
@@ -133,7 +133,7 @@ static void model_end_turn(unsigned lane)
 {
 	int i = m.turn[lane];
 
-	m.blind += !m.fruitful[lane];
+	m.blind += !m.has_sent[lane];
 	if (i >= 0)
 		place((unsigned)i);
 	m.turn[lane] = -1;
@@ -209,8 +209,8 @@ static void serve(void)
 		uint32_t bytes = below(4096), wqes = below(3);
 		bool goes_on = m.bytes_left[lane] > bytes && m.wqes_left[lane] > wqes;
 
-		m.fruitful[lane] = true;
-		cr_assert_eq(ur_emux_sent(&x, lane, bytes, wqes), goes_on);
+		m.has_sent[lane] = true;
+		cr_assert_eq(ur_emux_charge(&x, lane, bytes, wqes), goes_on);
 		if (!goes_on) {
 			ur_emux_end_turn(&x, lane);
 			model_end_turn(lane);

@@ -88,7 +88,7 @@ static inline unsigned turn(unsigned lane)
 
 static inline bool sends(unsigned lane, uint32_t bytes, uint32_t wqes)
 {
-	bool goes_on = ur_emux_sent(&x, lane, bytes, wqes);
+	bool goes_on = ur_emux_charge(&x, lane, bytes, wqes);
 
 	ur_emux_validate(&x);
 	return goes_on;

@@ -152,16 +152,16 @@ Test(emux, each_lane_has_one_open_turn)
 /* SCHED-PREFETCH-02 */
 Test(emux, who_comes_next_is_known_while_a_turn_is_open)
 {
-	cr_assert_null(ur_emux_after(&x, 0));
+	cr_assert_null(ur_emux_peek_next(&x, 0));
 	wake("0");
-	cr_assert_null(ur_emux_after(&x, 0));
+	cr_assert_null(ur_emux_peek_next(&x, 0));
 	cr_assert_eq(turn(0), 0);
-	cr_assert_null(ur_emux_after(&x, 0));
+	cr_assert_null(ur_emux_peek_next(&x, 0));
 	wake("12");
-	cr_assert_eq(ur_emux_after(&x, 0), &q[1]);
-	cr_assert_null(ur_emux_after(&x, 1));
+	cr_assert_eq(ur_emux_peek_next(&x, 0), &q[1]);
+	cr_assert_null(ur_emux_peek_next(&x, 1));
 	ends(0);
-	cr_assert_null(ur_emux_after(&x, 0));
+	cr_assert_null(ur_emux_peek_next(&x, 0));
 }
 
 /* SCHED-BLIND-01 */

@@ -84,14 +84,14 @@ static void assert_marks(bool v6, bool vlan)
 
 	ur_path_init(&path, &attr);
 	for (unsigned tos = 0; tos < 256; tos++) {
-		ur_path_mark(&path, (uint8_t)tos, (uint16_t)(tos << 8 | 0x2a));
+		ur_path_set_tos(&path, (uint8_t)tos, (uint16_t)(tos << 8 | 0x2a));
 		attr.tos = (uint8_t)tos;
 		attr.vlan_tci = (uint16_t)(tos << 8 | 0x2a);
 		ur_path_init(&fresh, &attr);
 		cr_assert_eq(path.csum_part, fresh.csum_part);
 		cr_assert_arr_eq(path.hdr, fresh.hdr, sizeof(path.hdr), "%#x", tos);
 	}
-	ur_path_mark(&path, 0xb9, 0xa02a);
+	ur_path_set_tos(&path, 0xb9, 0xa02a);
 	make_send(&path, 64, &f);
 	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
 	cr_assert_eq(p.ip.tos, 0xb9);
