@@ -36,7 +36,7 @@ static int ask(struct ur_device *dev, struct resolve *r)
 	}
 }
 
-/* The kernel is asked instead, by whichever thread this is. */
+/* Asks the kernel instead, on the calling thread. */
 static int ask_kernel(struct ur_device *dev, const struct ur_gid *src, struct resolve *r)
 {
 	unsigned idle = 0;

@@ -10,9 +10,9 @@
 #include "engine/query.h"
 
 /*
- * Every counter of an endpoint with its name, unit and help. A row is what a list says of one
- * counter; a group is a list, with the place where its values are. Values of a group come as arrays
- * in the list's order, one for each worker, lane or what else the group has: a series.
+ * Every counter of an endpoint with its name, unit and help. A row is one counter of a list. A group is a
+ * list, with a function that reads its values. The values of a group are arrays in the order of the list,
+ * one array for each worker, lane or other instance: a series.
  */
 
 #define ROWS_MAX   96
@@ -69,7 +69,7 @@ static struct series *add(struct table *t, const struct ur_device *dev, int work
 	return s;
 }
 
-/* One whose values are a struct of an owner, or the front of it: uint64_t in the list's order. */
+/* Adds a series whose values are the start of an owner's struct: uint64_t in the list's order. */
 static int add_copy(struct table *t, const struct ur_device *dev, int worker, const void *values,
 		    size_t bytes)
 {
@@ -363,7 +363,7 @@ static int visit_group(const struct group *g, const struct table *t, visit_fn vi
 	int rc = 0;
 
 	for (unsigned row = 0; !rc && row < g->row_cnt; row++) {
-		/* Not a reason: the packet was accepted, the mode not decided. */
+		/* Not a reason: the packet was accepted, or the mode is not decided yet. */
 		if (g->rows == drop_rows && row == UR_DROP_NONE)
 			continue;
 		if (g->rows == mode_rows && row == UROCE_MODE_REASON_OPEN)

@@ -11,7 +11,7 @@
 
 #define INTERVAL_NS UINT64_C(10000000)
 
-/* The GIDs that there are, for workers: they compare each packet's destination with all of them. */
+/* Copies the GIDs in use, for workers, which compare each packet's destination with all of them. */
 static void take(struct ur_device *dev)
 {
 	static const struct ur_gid none;
@@ -51,7 +51,7 @@ bool ur_share_fall_back(struct ur_device *dev, int rc, const char *err)
 {
 	bool has_device = dev->eal.queue_cnt;
 
-	/* Another endpoint has the interface: no driver helps. */
+	/* Another endpoint has the interface: no other driver helps. */
 	if (!dev->may_fall_back || (rc == -EBUSY && !has_device))
 		return false;
 	dev->may_fall_back = false;
@@ -92,7 +92,7 @@ struct take_call {
 	unsigned worker;
 };
 
-/* One worker after the other stops here, and all go on with the new addresses. */
+/* One worker after the other stops here; then all continue with the new addresses. */
 static void take_on_workers(void *arg, uint64_t now_ns)
 {
 	struct take_call *c = arg;

@@ -17,30 +17,30 @@ struct ur_device;
 void ur_share_choose_driver(struct ur_device *dev);
 
 /*
- * The port could not be opened for the reason `err`, with that negative errno. Returns whether
- * another driver was chosen, with which it can be tried again.
+ * Call it when opening the port has failed with the negative errno `rc` and the message `err`. Returns
+ * whether another driver was chosen, so that opening can be tried again.
  */
 bool ur_share_fall_back(struct ur_device *dev, int rc, const char *err);
 
 /*
- * Learns the addresses, before DPDK is started. Does nothing without [port] dev. 0, or a negative
+ * Reads the addresses, before DPDK is started. Does nothing without [port] dev. 0, or a negative
  * errno with a sentence in `err`.
  */
 int ur_share_open(struct ur_device *dev, char *err, size_t cap);
 
 /*
- * Holds UDP port 4791, once the interface is this endpoint's (iface_lock.h): another endpoint is
- * then not taken for a stranger. As ur_share_open().
+ * Holds UDP port 4791. Call it when this endpoint has the interface lock (iface_lock.h), so that another
+ * endpoint is not reported as an unknown program. Returns as ur_share_open().
  */
 int ur_share_hold(struct ur_device *dev, char *err, size_t cap);
 
-/* When no worker runs any more and the port is closed: the kernel answers for UDP port 4791 again. */
+/* Releases UDP port 4791 to the kernel. Call it when no worker runs any more and the port is closed. */
 void ur_share_close(struct ur_device *dev);
 
 /*
- * Takes over what has changed in the kernel, some hundred times a second at most: the GID table,
- * the state of the port, and their events. Thread class: the progress thread. Never waits for the
- * device's lock.
+ * Applies changes in the kernel to the GID table and the state of the port, and raises their events; at
+ * most about a hundred times a second. Thread class: the progress thread. Never waits for the device's
+ * lock.
  */
 void ur_share_follow(struct ur_device *dev, uint64_t now_ns);
 

@@ -55,7 +55,7 @@ struct ur_cm_id {
  * - ESTABLISHED: the RTU arrived (passive side).
  * - MRA_RCVD: the peer needs more time. (mra)
  * - REJ_RCVD: the peer refuses or gives up. (rej)
- * - UNREACHABLE: our REQ, REP or SIDR_REQ stayed unanswered after all retries. Or the caller left a
+ * - UNREACHABLE: our REQ, REP or SIDR_REQ got no answer after all retries. Or the caller left a
  *   peer's REQ or SIDR_REQ unanswered for a minute, and the CM has refused it.
  * - DREQ_RCVD: the peer ends the connection, and the DREP is sent already. Move the QP to error.
  * - DISCONNECTED: our DREQ was answered, or `timed_out` is set. It also comes without a DREQ of the

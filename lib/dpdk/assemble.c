@@ -105,7 +105,7 @@ int ur_assemble_port(const struct ur_config *cfg, struct ur_eal_port *eal, struc
 {
 	const struct timespec nap = {.tv_nsec = BUSY_STEP_MS * 1000000};
 
-	/* EDGE-REOPEN-01. The kernel lets go of a dead process's AF_XDP socket some time after it. */
+	/* EDGE-REOPEN-01. The kernel releases the AF_XDP socket of a dead process some time later. */
 	for (unsigned ms = 0;; ms += BUSY_STEP_MS) {
 		struct ur_port_attr attr;
 		int rc = ur_eal_init(cfg, eal, err, cap);

@@ -8,8 +8,8 @@
 #include "dpdk/worker.h"
 
 /*
- * What an endpoint over DPDK consists of below its verbs, in the order in which it is put together:
- * configuration, port, workers with their engines.
+ * Assembles the parts of an endpoint over DPDK below the verbs, in this order: configuration, port,
+ * workers with their engines.
  *
  * All return 0, or a negative errno with one sentence in `err` that names the place and the remedy.
  * Thread class: one control thread for each endpoint.
@@ -17,22 +17,22 @@
 
 /*
  * Reads `file` (NULL: none), applies the settings of `set` ("section.key=value", NULL at its end; may be NULL),
- * and looks whether the machine can do what they ask for. -ENODEV: it cannot.
+ * and checks whether the machine supports them. -ENODEV: it does not.
  */
 int ur_assemble_config(struct ur_config *cfg, const char *file, const char *const *set, char *err,
 		       size_t cap);
 
 /*
- * Starts DPDK if need be, and opens the port. EDGE-REOPEN-01: a queue that a dead process still has is
- * waited for. *mtu_shift: the largest path MTU is 1 << mtu_shift.
+ * Starts DPDK if necessary, and opens the port. EDGE-REOPEN-01: waits for a queue that a dead process
+ * still has. *mtu_shift: the largest path MTU is 1 << mtu_shift.
  *
- * After a failure too the caller closes what there is: ur_port_close() if port->open,
+ * The caller closes the parts that are open, also after a failure: ur_port_close() if port->open,
  * ur_eal_release() if eal->queue_cnt.
  */
 int ur_assemble_port(const struct ur_config *cfg, struct ur_eal_port *eal, struct ur_port *port,
 		     uint8_t *mtu_shift, char *err, size_t cap);
 
-/* As many as the port has queue pairs for: a power of two, because a QPN names its worker by bits. */
+/* The number of workers: one for each queue pair of the port, rounded down to a power of two. */
 uint16_t ur_assemble_worker_cnt(const struct ur_port *port);
 
 struct ur_assembly {
@@ -55,8 +55,8 @@ struct ur_assembly {
 };
 
 /*
- * Makes the workers, each with its engine, and starts those that have an lcore. After a failure workers[i] is
- * NULL or to be freed by the caller, for each i in [0, worker_cnt).
+ * Creates the workers, each with its engine, and starts those that have an lcore. After a failure each
+ * workers[i], i in [0, worker_cnt), is NULL or has to be freed by the caller.
  */
 int ur_assemble_workers(const struct ur_assembly *a, struct ur_worker **workers, char *err,
 			size_t cap);

@@ -19,15 +19,15 @@
 _Static_assert(UR_CONFIG_TEXT == CFG_VALUE_LEN, "values are as long as rte_cfgfile allows");
 
 /*
- * rte_cfgfile gives neither line numbers nor duplicates and skips what it does not understand, so
- * the text is walked here as well, line by line with rte_cfgfile's own rules.
+ * rte_cfgfile reports neither line numbers nor duplicates and skips lines that it does not understand, so
+ * the text is scanned here as well, line by line with rte_cfgfile's own rules.
  */
 struct scan {
 	const char *next, *end;
 	unsigned line; /* number of the line in `text`, from 1 */
 	char text[LINE_MAX_BYTES + 1];
 	char *name, *value; /* value NULL: a section */
-	const char *wrong;  /* a line that cannot be: the rest of the sentence */
+	const char *wrong;  /* an invalid line: the rest of the message */
 };
 
 static char *strip(char *s)
@@ -70,7 +70,7 @@ static void scan_line(struct scan *s, char *text)
 	s->name = strip(text + 1);
 }
 
-/* Goes to the next line that says something. Returns false at the end of the file. */
+/* Goes to the next line that is not empty. Returns false at the end of the file. */
 static bool scan_next(struct scan *s)
 {
 	s->name = s->value = NULL;
@@ -105,7 +105,7 @@ static bool scan_next(struct scan *s)
 	return false;
 }
 
-/* Every complaint that is about lines, names and repetition; keeps the line of each key. */
+/* Checks lines, names and repetition; records the line of each key. */
 static int lint(const char *path, const char *text, size_t len, struct ur_config *cfg, char *err,
 		size_t cap)
 {
@@ -203,7 +203,7 @@ static int read_file(const char *path, char **text, size_t *len, char *err, size
 	return 0;
 }
 
-/* Takes the values of one section out of rte_cfgfile's hands. */
+/* Takes the values of one section from rte_cfgfile. */
 static int take_section(struct rte_cfgfile *file, const char *section, const char *text, size_t len,
 			struct ur_config *cfg, char *err, size_t cap)
 {
@@ -236,7 +236,7 @@ static int take_section(struct rte_cfgfile *file, const char *section, const cha
 	return rc;
 }
 
-/* A bare name that is no file here is one of those that were installed. */
+/* A bare name that is not a file here is searched among the installed ones. */
 static const char *find_file(const char *name, char *installed, size_t cap)
 {
 	if (strchr(name, '/') != NULL || access(name, F_OK) == 0)

@@ -243,7 +243,7 @@ int ur_counters_register(const char *path, ur_counters_fn fn, void *ctx, const c
 	}
 	pthread_mutex_unlock(&registry_lock);
 	if (rc == 0) {
-		/* Telemetry cannot forget a path, so one that comes back is known already. */
+		/* Telemetry cannot remove a path, so one that is registered again is known already. */
 		if (first)
 			rte_telemetry_register_cmd(list_entry.path, telemetry_answer,
 						   list_entry.help);

@@ -8,18 +8,18 @@
 #include <jansson.h>
 
 /*
- * One registry of what can be asked of a running endpoint. Each entry is a path ("/uroce/port"),
- * a function that emits names and values, and a line of help. Two readers see the same list:
+ * The registry of queries to a running endpoint. Each entry is a path ("/uroce/port"),
+ * a function that emits names and values, and a line of help. Two readers use the same list:
  * rte_telemetry (dpdk-telemetry.py: "/uroce/port,0") and JSON for programs. Path "/uroce/list"
- * names all others and is always there.
+ * lists all others and is always there.
  *
  * Thread class: every function here may be called by any thread at any time; the registry has a
- * mutex that no worker takes. Callbacks run on the asking thread (the telemetry thread included)
+ * mutex that no worker takes. Callbacks run on the calling thread (for example the telemetry thread)
  * under that mutex, beside running workers: they read counters, change nothing, do not block and
  * do not call the registry.
  */
 
-/* Where a callback puts its values; lives for the call. */
+/* Collects the values of a callback; valid during the call. */
 struct ur_emit;
 
 /*
@@ -32,7 +32,7 @@ void ur_emit_str(struct ur_emit *e, const char *name, const char *value);
 /* 16 bytes, an IPv4 address as a mapped one. */
 void ur_emit_address(struct ur_emit *e, const char *name, const uint8_t address[16]);
 
-/* A dictionary inside the present one, at most UR_EMIT_DEPTH deep; pairs with ur_emit_end(). */
+/* Begins a nested dictionary, at most UR_EMIT_DEPTH deep; ur_emit_end() ends it. */
 #define UR_EMIT_DEPTH 4
 void ur_emit_begin(struct ur_emit *e, const char *name);
 void ur_emit_end(struct ur_emit *e);
@@ -42,8 +42,8 @@ void ur_emit_array(struct ur_emit *e, const char *(*name)(unsigned idx), const u
 		   unsigned n);
 
 /*
- * Emits what `params` asks for (the text behind the comma, "" when there was none). Returns 0, or a
- * negative errno when the parameters name nothing (then what was emitted is thrown away).
+ * Emits the values that `params` names (the text after the comma, "" if there is none). Returns 0, or a
+ * negative errno if the parameters name nothing (then the emitted values are discarded).
  */
 typedef int (*ur_counters_fn)(struct ur_emit *e, const char *params, void *ctx);
 
@@ -59,12 +59,12 @@ int ur_counters_register(const char *path, ur_counters_fn fn, void *ctx, const c
 void ur_counters_unregister(const char *path);
 
 /*
- * What `request` ("/uroce/qp,17") says, as a JSON object that the caller releases with
- * json_decref(). NULL when the path or its parameters name nothing, or memory is out.
+ * Returns the answer to `request` ("/uroce/qp,17") as a JSON object, which the caller releases with
+ * json_decref(). NULL: the path or its parameters name nothing, or memory is out.
  */
 json_t *ur_counters_json(const char *request);
 
-/* Every entry that answers without parameters, as {"/uroce/port": {...}, ...}; or NULL. */
+/* Returns the answers of all entries that need no parameters, as {"/uroce/port": {...}, ...}; or NULL. */
 json_t *ur_counters_json_all(void);
 
 #endif

@@ -8,8 +8,8 @@
 #include "edge/config.h"
 
 /*
- * Which driver shares the interface of [port] dev, where the configuration names none: af_xdp, about
- * twice as fast, where it can be expected to work, else af_packet. Changes nothing. Any thread.
+ * Chooses the driver for the interface of [port] dev if the configuration names none: af_xdp, which is
+ * about twice as fast, where it can be expected to work, else af_packet. Changes nothing. Any thread.
  */
 
 /* `cfg` has passed ur_config_check(). False with the reason, a sentence without a full stop, in `why`. */

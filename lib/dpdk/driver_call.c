@@ -20,7 +20,7 @@ struct search {
 	int rc;
 };
 
-/* What of a shared object's dynamic section is needed; the loader has made addresses of it. */
+/* The part of a shared object's dynamic section that is needed; the loader has set the addresses. */
 struct object {
 	const ElfW(Rela) * jumps;
 	size_t jump_cnt;

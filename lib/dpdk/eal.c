@@ -76,7 +76,7 @@ ssize_t ur_eal_log_write(void *cookie, const char *buf, size_t len)
 	return (ssize_t)len;
 }
 
-/* The sentence, with DPDK's own reason behind it. */
+/* Writes the message, followed by DPDK's own reason. */
 __attribute__((format(printf, 5, 6))) static int fail(int rc, const struct ur_config *cfg,
 						      char *err, size_t cap, const char *fmt, ...)
 {
@@ -95,8 +95,8 @@ __attribute__((format(printf, 5, 6))) static int fail(int rc, const struct ur_co
 }
 
 /*
- * rte_eal_init() answers a wrong option with pages of usage on stdout and repeats its log on
- * stderr. The log stream has what is worth saying, so both are shut meanwhile.
+ * rte_eal_init() prints pages of usage on stdout for a wrong option, and repeats its log on
+ * stderr. Our log stream has the relevant lines, so both are closed meanwhile.
  */
 static int quiet_init(int argc, char **argv)
 {
@@ -305,7 +305,7 @@ static int probe(const struct ur_config *cfg, const char *devargs)
 	return rc;
 }
 
-/* SHARED-FILTER-01: the sockets that the driver has made take RoCEv2 alone. */
+/* SHARED-FILTER-01: the sockets that the driver has made get only RoCEv2. */
 static int filter(const struct ur_config *cfg, const struct ur_packet_sockets *before, char *err,
 		  size_t cap)
 {

@@ -10,11 +10,11 @@
 #include "edge/config.h"
 
 /*
- * Start-up of DPDK. The EAL is there once in a process: the first ur_eal_init() starts it as its
- * configuration says, every call adds one ethdev (so that one process may hold several endpoints,
- * as the tests over driver = ring do). Later calls must live with the memory, lcores and PCI access
+ * Start-up of DPDK. A process has one EAL: the first ur_eal_init() starts it according to its
+ * configuration, and every call adds one ethdev (so that one process may have several endpoints,
+ * as the tests with driver = ring do). Later calls use the memory, lcores and PCI access
  * that the first one chose. Threads that it starts block all signals, and the calling thread keeps
- * its CPUs. In a child made by fork() nothing of it may be used but exit(). All functions may be
+ * its CPUs. A child made by fork() may only call exit(). All functions may be
  * called from any thread; they exclude one another.
  *
  * Counters: `dpdk-telemetry.py -f PREFIX`, PREFIX being ur_eal_prefix(). The socket is there with
@@ -24,7 +24,7 @@
 struct ur_eal_port {
 	uint16_t id;	    /* of the ethdev, not yet configured: give it to ur_port_open() */
 	uint16_t queue_cnt; /* queue pairs to ask for: worker.count */
-	bool dedicated;	    /* worker i runs on lcore[i]; else whoever calls is the worker */
+	bool dedicated;	    /* worker i runs on lcore[i]; otherwise in the caller's thread */
 	unsigned lcore[UR_WORKERS_MAX]; /* EAL lcores in [0, queue_cnt), taken until released */
 	char device[64];		/* name of the EAL device */
 	int driver;			/* enum ur_driver */
@@ -33,23 +33,23 @@ struct ur_eal_port {
 };
 
 /*
- * Checks the configuration, starts the EAL if need be and makes the port. Returns 0, or a negative
+ * Checks the configuration, starts the EAL if necessary and makes the port. Returns 0, or a negative
  * errno with one sentence in `err` (which ends with DPDK's own reason in parentheses) and
- * nothing added; the EAL stays started if it got that far. -EBUSY: also when another endpoint has
+ * no port added; if the EAL was started, it keeps running. -EBUSY: among others, another endpoint has
  * the kernel interface, and still has it after a second.
  */
 int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap);
 
-/* Gives back the port, closed before by ur_port_close(), and its lcores. */
+/* Releases the port, which was closed by ur_port_close(), and its lcores. */
 void ur_eal_release(struct ur_eal_port *port);
 
 /*
- * Ends the EAL after the last port was released; its runtime directory goes at exit(). DPDK cannot
- * be started again in this process. Does nothing when it was never started.
+ * Ends the EAL after the last port was released; its runtime directory is removed at exit(). DPDK cannot
+ * be started again in this process. Does nothing if it was never started.
  */
 void ur_eal_cleanup(void);
 
-/* CPUs that no dedicated worker of the first endpoint has, if there are any. The EAL is running. */
+/* Returns the CPUs that no dedicated worker of the first endpoint uses, if any. The EAL is running. */
 void ur_eal_cpus(cpu_set_t *cpus);
 
 /* File prefix of the running EAL, for dpdk-telemetry.py -f; "" when it is not running. */
@@ -61,7 +61,7 @@ bool ur_eal_hugepages(void);
 /* MiB of hugepages that are free and can be mapped by this process now. */
 uint64_t ur_eal_free_hugepages_mb(void);
 
-/* What to set vm.nr_hugepages to (2 MiB pages) so that `mb` MiB more than those in use are there.
+/* The value for vm.nr_hugepages (2 MiB pages) with which `mb` MiB more than those in use are available.
  */
 uint64_t ur_eal_nr_hugepages_for(uint32_t mb);
 

@@ -11,8 +11,8 @@
 /* Whether the configuration asks for workers on lcores; mode = auto: with more than two CPUs. */
 bool ur_eal_wants_dedicated(const struct ur_config *cfg);
 
-/* The sink of DPDK's log: keeps the first line of a step, shows everything when the user asked for
- * it. */
+/* The sink of DPDK's log: keeps the first line of each step, and shows everything if [eal] extra has
+ * --log-level. */
 ssize_t ur_eal_log_write(void *cookie, const char *buf, size_t len);
 
 #endif

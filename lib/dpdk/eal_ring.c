@@ -32,7 +32,7 @@ static struct link *find_link(const char *name)
 	return NULL;
 }
 
-/* What is still in a ring goes back to the pool of the port that sent it, which waits for that. */
+/* Returns the packets in a ring to the pool of the port that sent them, which waits for them. */
 static void free_ring(struct rte_ring *ring)
 {
 	void *m;

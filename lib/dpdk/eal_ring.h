@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * driver = ring: two ethdevs of one process, joined crosswise by two rte_rings for each queue pair.
- * The first who names a link gets side A, the second side B, a third is refused. Both sides have as
- * many queue pairs as the first one asked for. Called by eal.c under its lock.
+ * driver = ring: two ethdevs of one process, connected crosswise by two rte_rings for each queue pair.
+ * The first endpoint that names a link gets side A, the second side B, a third is refused. Both sides have
+ * as many queue pairs as the first one requested. Called by eal.c under its lock.
  */
 
 /*
@@ -20,7 +20,7 @@
 int ur_eal_ring_add(const char *name, uint16_t queue_cnt, unsigned slots, uint16_t *id,
 		    char *device, size_t cap);
 
-/* Gives back the side whose EAL device is `device`; with the second one the link is gone. */
+/* Removes the side whose EAL device is `device`; with the second one the link is removed. */
 void ur_eal_ring_remove(const char *device);
 
 #endif

@@ -103,7 +103,7 @@ int ur_iface_lock(const char *ifname, unsigned wait_ms, struct ur_iface_holder *
 	find_holder(&addr, len, holder);
 	if (holder->pid == getpid())
 		return fd;
-	/* EDGE-REOPEN-01. The holder may be ending. Its name is asked only once, to spare the backlog. */
+	/* EDGE-REOPEN-01. The holder may be ending. Its name is requested only once, to save the backlog. */
 	for (unsigned ms = 0; fd == -EBUSY && ms < wait_ms; ms += STEP_MS) {
 		nanosleep(&nap, NULL);
 		fd = take(&addr, len);

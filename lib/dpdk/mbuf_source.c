@@ -66,7 +66,7 @@ static bool is_shared(const struct rte_mbuf *m)
 	return !RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1;
 }
 
-/* The packet itself when nothing else refers to its bytes, else a copy in its place. */
+/* Returns the packet itself if nothing else refers to its bytes, otherwise a copy. */
 static struct rte_mbuf *unshare(struct ur_mbuf_source *s, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy;
@@ -79,8 +79,8 @@ static struct rte_mbuf *unshare(struct ur_mbuf_source *s, struct rte_mbuf *m)
 }
 
 /*
- * What few drivers deliver: a chain, a frame whose tag the kernel took out and told beside, shared
- * memory. False: there is no room to mend it, and the packet is gone.
+ * Handles what only some drivers deliver: a chain, a frame whose tag the kernel removed and reported
+ * separately, shared memory. False: there was no buffer for this, and the packet was freed.
  */
 static bool normalize(struct ur_mbuf_source *s, struct rte_mbuf *m, struct ur_pkt *pkt)
 {
@@ -114,7 +114,8 @@ unsigned ur_mbuf_rx(void *source, struct ur_pkt *pkts, unsigned n)
 	struct rte_mbuf *m[UR_BURST];
 	unsigned kept = 0, want, got;
 
-	/* Once, but when one of a full burst was lost: fewer than n says that there is no more. */
+	/* Usually one iteration. After a full burst in which a packet was lost it receives again,
+	 * because fewer than n means that there are no more packets. */
 	do {
 		want = n - kept;
 		got = ur_port_rx(s->port, s->queue, m, (uint16_t)want);

@@ -10,11 +10,11 @@
 
 /*
  * A queue pair of a DPDK port as a packet source (source.h): `handle` is the mbuf. The functions
- * are what a table of operations is made of; their contracts are those of struct ur_source_ops.
+ * are for a table of operations; their contracts are those of struct ur_source_ops.
  *
  * Payload may be attached to a frame as an external buffer. That is safe for ports whose driver copies
- * the frame before its TX burst returns; the round has the rest joined, so that no frame
- * refers to a user's memory when the engine runs again.
+ * the frame before its TX burst returns. The round copies the payload of frames that were not sent
+ * (`join`), so that no frame refers to a user's memory when the engine runs again.
  *
  * Thread class: the worker that owns the queue.
  */
@@ -23,8 +23,8 @@ struct ur_mbuf_source {
 	const struct ur_clock *clock;
 	struct rte_mempool *pool; /* of new buffers */
 	uint16_t queue;
-	bool writes;	   /* received frames are written to: those that are shared are copied */
-	uint64_t *no_mbuf; /* counts received frames lost for want of a buffer */
+	bool writes;	   /* received frames are written to, so shared ones are copied */
+	uint64_t *no_mbuf; /* counts received frames lost for lack of a buffer */
 	struct rte_mbuf_ext_shared_info shared; /* of all payload attached */
 };
 
@@ -38,7 +38,7 @@ void ur_mbuf_free(void *source, struct ur_pkt *pkts, unsigned n);
 uint64_t ur_mbuf_now_ns(void *source);
 extern const struct ur_gather_ops ur_mbuf_gather;
 
-/* Describes an mbuf in one piece whose tag, if any, is in place. */
+/* Describes a contiguous mbuf whose tag, if any, is in place. */
 static inline struct ur_pkt ur_mbuf_pkt(struct rte_mbuf *m)
 {
 	return (struct ur_pkt){

@@ -13,7 +13,7 @@
  * munmap().
  */
 
-/* Called after a memif port has been opened; finds out the interrupt thread. */
+/* Called after a memif port has been opened; determines the interrupt thread. */
 void ur_memif_guard_start(void);
 
 struct ur_worker;

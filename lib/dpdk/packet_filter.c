@@ -11,7 +11,7 @@
 #include <linux/if_packet.h>
 #include <pcap/pcap.h>
 
-#define FDS_MAX	 65536 /* the kernel gives the lowest that is free */
+#define FDS_MAX	 65536 /* the kernel assigns the lowest free descriptor */
 #define SNAP_LEN 65535
 
 static bool is_packet_socket(int fd, unsigned ifindex)
@@ -57,7 +57,7 @@ static int attach(int fd, const struct bpf_program *program)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &p, sizeof(p)) != 0)
 		return -errno;
-	/* Older kernels do not know this; the filter alone does then. */
+	/* Older kernels do not have this option; there the filter suffices. */
 	setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on));
 	return 0;
 }

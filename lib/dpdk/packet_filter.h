@@ -3,10 +3,10 @@
 #define UR_DPDK_PACKET_FILTER_H
 
 /*
- * An AF_PACKET socket is given a copy of everything that its interface receives and sends. Beside
- * the kernel's own traffic that would fill the ring that the endpoint reads. DPDK's driver keeps
- * its sockets to itself and sets no filter, so they are found by what they are: packet sockets of
- * the interface that were not there before the device was made.
+ * An AF_PACKET socket gets a copy of everything that its interface receives and sends. On an interface
+ * with other traffic that would fill the ring that the endpoint reads. DPDK's driver neither exposes
+ * its sockets nor sets a filter. So they are found as the packet sockets of the interface that were not
+ * there before the device was made.
  *
  * Thread class: the thread that makes the device; no other may make packet sockets meanwhile.
  */
@@ -22,9 +22,9 @@ struct ur_packet_sockets {
 void ur_packet_sockets_find(unsigned ifindex, struct ur_packet_sockets *out);
 
 /*
- * Sockets of the interface that are not among `before` take only what matches the pcap-filter(7)
- * expression, and nothing that this host sends. Returns how many sockets that are, or a negative
- * errno.
+ * Makes the sockets of the interface that are not in `before` receive only packets that match the
+ * pcap-filter(7) expression, and none that this host sends. Returns the number of these sockets, or a
+ * negative errno.
  */
 int ur_packet_filter(unsigned ifindex, const struct ur_packet_sockets *before, const char *filter);
 

@@ -26,7 +26,7 @@
 
 #define MEMIF_LINGER_US	  20000
 #define DESC_DEFAULT	  256
-#define BURST_ROOM	  256  /* mbufs a worker has in its hands, cache included */
+#define BURST_ROOM	  256  /* mbufs that a worker holds, cache included */
 #define XDP_DESC	  512  /* its own default of 2048 pages a ring leaves every cache */
 #define XDP_FILL	  2048 /* mbufs the driver puts in the fill ring, whatever the ring's size */
 #define XDP_HEADROOM	  256  /* what the kernel keeps in front of a frame */
@@ -35,7 +35,7 @@
 
 #define ORPHAN_PATIENCE_MS 1000
 
-/* What ethdev does not tell and its drivers need. */
+/* Properties of drivers that ethdev does not report. */
 enum quirk {
 	QUIRK_KERNEL_MTU = 1,  /* the kernel interface's MTU counts; the device's is only a label */
 	QUIRK_NO_LINK_MTU = 2, /* a frame passes when the buffers hold it */
@@ -60,13 +60,13 @@ static const struct {
 	{"net_virtio", QUIRK_VNET_HEADER},
 };
 
-/* What an opening has found out so far. */
+/* The state of opening a port. */
 struct opening {
 	struct ur_port *port;
 	const struct ur_port_attr *attr;
 	struct rte_eth_dev_info info;
 	unsigned quirks;
-	uint16_t set_mtu;   /* to configure; 0: leave alone */
+	uint16_t set_mtu;   /* to configure; 0: do not change it */
 	uint32_t data_room; /* of an mbuf, headroom included */
 	char *err;
 	size_t cap;
@@ -182,7 +182,7 @@ static uint32_t device_max_mtu(const struct rte_eth_dev_info *info)
 	return RTE_MIN((uint32_t)info->max_mtu, info->max_rx_pktlen - overhead);
 }
 
-/* The IP bytes that the link itself can carry, before buffers are looked at. */
+/* The IP bytes that the link itself can carry, without regard to buffers. */
 static int link_mtu(struct opening *o, uint16_t *out)
 {
 	uint16_t want = o->attr->mtu, have;
@@ -285,7 +285,7 @@ static int configure(struct opening *o)
 	int rc;
 
 	most = RTE_MIN(most, UR_PORT_QUEUES_MAX);
-	/* A power of two, as many as there can be workers: nobody would empty the others. */
+	/* A power of two, like the number of workers: other queues would never be emptied. */
 	p->queue_cnt = (uint16_t)rte_align32prevpow2(
 		RTE_MIN(o->attr->queue_cnt ? o->attr->queue_cnt : 1, most));
 	if (p->queue_cnt == 0)
@@ -309,7 +309,7 @@ static int configure(struct opening *o)
 	return rc < 0 ? fail(o, rc, "cannot size its rings: %s", rte_strerror(-rc)) : 0;
 }
 
-/* 2^k - 1 mbufs, the count at which a mempool wastes nothing: rings, bursts and no more. */
+/* Enough for rings and bursts, and of the form 2^k - 1, with which a mempool wastes no memory. */
 static uint32_t pool_size(const struct opening *o)
 {
 	uint32_t need = o->port->rx_desc + o->port->tx_desc + BURST_ROOM;
@@ -322,8 +322,8 @@ static uint32_t pool_size(const struct opening *o)
 }
 
 /*
- * While the other end of a ring has not yet taken the last frames of a port that was closed, their
- * pool holds memory: that is given a second to come back.
+ * While the other end of a ring has not taken the last frames of a closed port, their pool still holds
+ * memory. Waits up to a second for that.
  */
 static struct rte_mempool *make_pool(struct opening *o, uint16_t q, unsigned *waiting)
 {
@@ -372,8 +372,8 @@ static int make_pools(struct opening *o)
 }
 
 /*
- * A queue of an interface has one AF_XDP socket at a time. The driver says "invalid argument" to
- * that as to everything, and cannot be asked twice: its device has to be made again.
+ * A queue of an interface has one AF_XDP socket at a time. The driver reports "invalid argument" for
+ * this as for everything, and cannot try again: its device has to be made anew.
  */
 static int refuse_queue(const struct opening *o, uint16_t q, int rc)
 {
@@ -418,7 +418,7 @@ static int start(struct opening *o)
 		return fail(o, rc, "does not start: %s", rte_strerror(-rc));
 	if (o->attr->promiscuous)
 		(void)rte_eth_promiscuous_enable(p->id);
-	/* Neighbour solicitations come by multicast; where it cannot be chosen, all is let in. */
+	/* Neighbour solicitations are multicast; this fails where all multicast is received anyway. */
 	(void)rte_eth_allmulticast_enable(p->id);
 	return 0;
 }
@@ -441,9 +441,9 @@ static void remember(struct ur_port *port)
 }
 
 /*
- * Pools of closed ports with packets that somebody still holds: the other end of a ring, which
+ * Pools of closed ports whose packets are still held by the other end of a ring, which
  * shares our memory. They are freed when the last packet is back. Two endpoints may be closed at
- * once.
+ * the same time.
  */
 static struct rte_mempool *orphans[64];
 static pthread_mutex_t orphans_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -502,7 +502,7 @@ static void release(struct ur_port *port)
 {
 	struct closing c = {.id = port->id};
 
-	/* EDGE-OWED-01: memif takes with it what its peer has not read yet, the last ACKs. */
+	/* EDGE-OWED-01: closing memif would lose frames that its peer has not read yet, the last ACKs. */
 	if (ur_port_is_memif(port))
 		rte_delay_us_sleep(MEMIF_LINGER_US);
 	if (!ur_port_is_memif(port) || rte_eal_alarm_set(1, close_device, &c) != 0)
@@ -510,7 +510,7 @@ static void release(struct ur_port *port)
 	while (!atomic_load(&c.done))
 		rte_delay_us_sleep(100);
 	for (unsigned q = 0; q < port->queue_cnt; q++) {
-		/* af_xdp forgets the buffers that it has, and shares them with no other process. */
+		/* af_xdp never returns the buffers that it has, but shares them with no other process. */
 		free_pool(port->pool[q], strcmp(port->driver, "net_af_xdp") != 0);
 		port->pool[q] = NULL;
 	}

@@ -13,16 +13,16 @@
 #include "edge/tsan.h"
 
 /*
- * One way to the wire: a DPDK ethdev with as many RX/TX queue pairs as there are workers, and one
+ * A port: a DPDK ethdev with as many RX/TX queue pairs as there are workers, and one
  * mempool for each pair. Queue i and pool i belong to worker i; nothing on the data path is shared.
  *
- * Thread class: open, close and the questions: one control thread. rx and tx bursts: the worker
+ * Thread class: open, close and queries: one control thread. rx and tx bursts: the worker
  * that owns the queue.
  */
 
 #define UR_PORT_QUEUES_MAX 32
 
-/* Zero in any field means: choose for me. */
+/* Zero in a field: ur_port_open() chooses. */
 struct ur_port_attr {
 	uint16_t queue_cnt;	   /* queue pairs wanted; 0 is 1 */
 	uint16_t rx_desc, tx_desc; /* descriptors a ring; fitted to what the device can do */
@@ -48,7 +48,7 @@ struct ur_port {
 	uint32_t mbuf_cnt;	   /* of each pool */
 	bool multi_seg_tx;	   /* chained mbufs may be sent */
 	bool copies_tx;		   /* a TX burst copies what it takes before it returns */
-	bool evict_rx;		   /* throw received frames out of the cache, see cache.h */
+	bool evict_rx;		   /* evict received frames from the cache, see cache.h */
 	bool rss;		   /* the device spreads flows over the queues */
 	bool open;
 	unsigned xdp_ifindex; /* of an af_xdp port, else 0 */
@@ -61,14 +61,14 @@ struct ur_port {
 
 /*
  * Configures and starts ethdev `id`. Returns 0, or a negative errno with one sentence in `err` that
- * names the port, what is wrong and, where one exists, the command that mends it; nothing is
+ * names the port, the fault and, where one exists, the command that helps; nothing is
  * left open then. *port is written only on success, and must not move while it is open.
  *
- * -EBUSY: also when an af_xdp queue is taken, by a process that may have died; it can be tried
- * again with the device made anew.
+ * -EBUSY: among others, an af_xdp queue is taken, by a process that may have died; try again with the
+ * device made anew.
  *
- * What is asked for and cannot be had fails (an MTU that does not fit, a MAC address that cannot be
- * set); what is only better (queues, descriptors, offloads) is granted as far as it goes.
+ * Requirements that cannot be met are errors (an MTU that does not fit, a MAC address that cannot be
+ * set); of queues, descriptors and offloads the port gets as many as the device has.
  */
 int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *attr, char *err,
 		 size_t cap);
@@ -77,7 +77,7 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
  * Stops and closes the device and frees the pools; no mbuf of theirs may be used after it. Closing
  * a port that is not open does nothing. Open ports are also closed by exit().
  *
- * A pool of which somebody still holds mbufs (the other end of a ring) is freed when the last has
+ * A pool whose mbufs are still held by the other end of a ring is freed when the last of them has
  * come back, by a later close, open or reap of any port. An open that finds no memory waits up to a
  * second for such pools.
  */
@@ -85,17 +85,17 @@ void ur_port_close(struct ur_port *port);
 /* Returns how many pools of closed ports still wait for mbufs. */
 unsigned ur_port_reap(void);
 
-/* Closes all open ports: for the end of a program that lost track of them. */
+/* Closes all open ports, at the end of a program. */
 void ur_port_close_all(void);
 
 /*
- * For a handler of SIGSEGV, SIGABRT and the like, async-signal-safe: takes the XDP programs off the
- * interfaces of all open af_xdp ports, which would else swallow all traffic until someone does it
- * by hand. Nothing else is closed and the process must end after it.
+ * For a handler of SIGSEGV, SIGABRT and the like; async-signal-safe. Detaches the XDP programs from the
+ * interfaces of all open af_xdp ports, which would otherwise discard all traffic until they are detached
+ * by hand. Closes nothing else; the process must end afterwards.
  */
 void ur_port_emergency(void);
 
-/* Whether DPDK's memif driver runs it. */
+/* Whether the port uses DPDK's memif driver. */
 bool ur_port_is_memif(const struct ur_port *port);
 
 /* Whether the link is up now. Does not wait. */
@@ -104,7 +104,7 @@ bool ur_port_link_up(const struct ur_port *port);
 /* Waits up to timeout_ms for the link (memif: for the peer). Returns whether it is up. */
 bool ur_port_wait_link(const struct ur_port *port, unsigned timeout_ms);
 
-/* What the device counts, fields of rte_eth_stats. X(name, unit, help): docs/design/counters.md */
+/* The device's counters, fields of rte_eth_stats. X(name, unit, help): docs/design/counters.md */
 #define UR_PORT_COUNTERS(X)                                                                        \
 	X(ipackets, "packets", "packets that the device received")                                 \
 	X(opackets, "packets", "packets that the device sent")                                     \
@@ -121,7 +121,7 @@ struct ur_port_counters {
 #undef X
 };
 
-/* False, and all zero, when the device counts nothing. May take a system call. */
+/* Reads the counters. False, with all zero: the device has none. May make a system call. */
 bool ur_port_read_counters(const struct ur_port *port, struct ur_port_counters *out);
 
 /* The device's counters and the port's properties, by name. */

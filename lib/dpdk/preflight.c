@@ -143,7 +143,7 @@ static unsigned count_entries(const struct flight *f, const char *dir, const cha
 static uint64_t capabilities(const struct flight *f)
 {
 	char path[512], line[256];
-	unsigned long long caps = UINT64_MAX; /* unknown: let the kernel say it */
+	unsigned long long caps = UINT64_MAX; /* unknown: leave it to the kernel */
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/proc/self/status", f->root);
@@ -271,7 +271,7 @@ static void check_cpus(struct flight *f)
 		    f->cfg->worker.count, cpus);
 }
 
-/* The MTU that the configuration insists on, 0 when it takes what it gets. */
+/* The MTU that the configuration requires; 0: any. */
 static uint32_t wanted_mtu(const struct ur_config *cfg)
 {
 	uint32_t path_mtu = cfg->transport.path_mtu;

@@ -7,11 +7,11 @@
 #include "edge/config.h"
 
 /*
- * What keeps the port of a configuration from working, found before DPDK is started, each with the
- * command that mends it. Reads /sys and /proc and changes nothing. Any thread.
+ * Finds obstacles to opening the port of a configuration before DPDK is started, each with the
+ * command that removes it. Reads /sys and /proc and changes nothing. Any thread.
  */
 struct ur_preflight_item {
-	bool fatal; /* the port will not work; else it works, though not as well as it could */
+	bool fatal;	     /* the port will not work; false: it works, but less well */
 	const char *what;    /* one sentence without a full stop */
 	const char *command; /* for a shell, or "" when none helps */
 };
@@ -20,8 +20,8 @@ struct ur_preflight_item {
 typedef void (*ur_preflight_fn)(void *arg, const struct ur_preflight_item *item);
 
 /*
- * `cfg` has passed ur_config_check(). Returns the number of fatal findings; 0: go ahead. A port
- * that passes may still fail to open: only the driver knows everything.
+ * `cfg` has passed ur_config_check(). Returns the number of fatal findings. With 0 opening the port may
+ * still fail, because the driver checks more.
  */
 int ur_preflight(const struct ur_config *cfg, ur_preflight_fn report, void *arg);
 

@@ -11,10 +11,10 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 
-#define REQUEST_BYTES 256
-#define REPLY_BYTES   16384
-#define PATIENCE_S    1
-#define DUMP_TRIES    8 /* a dump that a change interrupts begins anew */
+#define REQUEST_BYTES	 256
+#define REPLY_BYTES	 16384
+#define ANSWER_TIMEOUT_S 1
+#define DUMP_TRIES	 8 /* a dump that a change interrupts begins anew */
 
 /* A request, its answer's receiver, and what the receiver has found. */
 struct query {
@@ -58,7 +58,7 @@ static int on_message(const struct nlmsghdr *nlh, void *arg)
 
 	if (q->fn && ur_rtnl_parse(nlh, &msg) != UR_RTNL_OTHER)
 		q->fn(q->arg, &msg);
-	/* A lone answer has no end mark. */
+	/* A single answer has no NLMSG_DONE. */
 	return nlh->nlmsg_flags & NLM_F_MULTI ? MNL_CB_OK : MNL_CB_STOP;
 }
 
@@ -86,16 +86,16 @@ static int exchange(struct mnl_socket *sock, struct query *q)
 	return 0;
 }
 
-/* Sends the request and hands what comes to its receiver; nothing of the socket stays behind. */
+/* Opens a socket, sends the request, passes the answers to its receiver, and closes the socket. */
 static int ask(struct query *q)
 {
-	const struct timeval patience = {.tv_sec = PATIENCE_S};
+	const struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
 	struct mnl_socket *sock = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 	int rc;
 
 	if (!sock)
 		return -errno;
-	setsockopt(mnl_socket_get_fd(sock), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(mnl_socket_get_fd(sock), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	rc = mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : exchange(sock, q);
 	mnl_socket_close(sock);
 	return rc;
@@ -295,7 +295,7 @@ int ur_rtnl_monitor_read(int fd, unsigned max, ur_rtnl_fn fn, void *arg)
 			continue;
 		if (len < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? (int)n : -errno;
-		/* Only the kernel is heard, and only in full. */
+		/* Only complete messages of the kernel count. */
 		if (msg.msg_flags & MSG_TRUNC)
 			return -ENOBUFS;
 		if (msg.msg_namelen == sizeof(from) && from.nl_pid == 0)

@@ -11,13 +11,13 @@
 struct nlmsghdr;
 
 /*
- * Links, addresses, routes and neighbours as the kernel has them: rtnetlink(7) by libmnl. Two
- * halves. ur_rtnl_parse() and ur_rtnl_walk() are pure and trust no length in a message. The others
- * talk to the kernel: each request opens a socket of its own, waits for the answer (tens of
+ * The kernel's links, addresses, routes and neighbours, by rtnetlink(7) and libmnl.
+ * ur_rtnl_parse() and ur_rtnl_walk() are pure and trust no length in a message. The others
+ * query the kernel: each request opens a socket of its own, waits for the answer (tens of
  * microseconds; a second at most) and closes it.
  *
- * IPv4 addresses are IPv4-mapped GIDs. Functions return 0 or a negative errno unless something else
- * is said. Thread class: any thread but a worker.
+ * IPv4 addresses are IPv4-mapped GIDs. Functions return 0 or a negative errno unless their comment says
+ * otherwise. Thread class: any thread except workers.
  */
 
 enum ur_rtnl_kind {
@@ -33,7 +33,7 @@ struct ur_rtnl_link {
 	bool up;       /* administratively, and its carrier */
 	bool ethernet; /* has a MAC address of six bytes */
 	uint8_t mac[6];
-	uint32_t mtu;	 /* bytes; 0: not told */
+	uint32_t mtu;	 /* bytes; 0: unknown */
 	uint32_t xdp_id; /* of the XDP program on it; 0: none */
 };
 
@@ -55,7 +55,7 @@ enum ur_rtnl_route_type {
 
 struct ur_rtnl_route {
 	enum ur_rtnl_route_type type;
-	unsigned oif;	       /* interface that it leaves by */
+	unsigned oif;	       /* outgoing interface */
 	bool has_gateway;      /* else the destination is on the link */
 	struct ur_gid gateway; /* may be IPv6 for an IPv4 destination (RFC 5549) */
 	bool has_src;
@@ -87,7 +87,7 @@ enum ur_rtnl_kind ur_rtnl_parse(const struct nlmsghdr *nlh, struct ur_rtnl_msg *
 
 typedef void (*ur_rtnl_fn)(void *arg, const struct ur_rtnl_msg *msg);
 
-/* Every message of [buf, buf + len) that is not UR_RTNL_OTHER; returns how many were passed on. */
+/* Calls fn for every message of [buf, buf + len) that is not UR_RTNL_OTHER; returns how many. */
 unsigned ur_rtnl_walk(const void *buf, size_t len, ur_rtnl_fn fn, void *arg);
 
 /* ---- requests ---- */
@@ -101,8 +101,8 @@ int ur_rtnl_get_link(unsigned ifindex, struct ur_rtnl_link *out);
 int ur_rtnl_get_addrs(unsigned ifindex, struct ur_rtnl_addr *out, unsigned cap);
 
 /*
- * The way to dst out of an interface, as the kernel would send from src (NULL: it chooses).
- * -ENETUNREACH, -EHOSTUNREACH, -EACCES: as the kernel says, there is none.
+ * Returns the kernel's route to dst out of an interface, from src (NULL: the kernel chooses).
+ * -ENETUNREACH, -EHOSTUNREACH, -EACCES: the kernel has none.
  */
 int ur_rtnl_get_route(unsigned ifindex, const struct ur_gid *src, const struct ur_gid *dst,
 		      struct ur_rtnl_route *out);
@@ -111,19 +111,19 @@ int ur_rtnl_get_route(unsigned ifindex, const struct ur_gid *src, const struct u
 int ur_rtnl_get_neigh(unsigned ifindex, const struct ur_gid *gid, struct ur_rtnl_neigh *out);
 
 /*
- * Has the kernel resolve or confirm a neighbour as if it had a packet for it. Does not wait.
+ * Makes the kernel resolve or confirm a neighbour as if it had a packet for it. Does not wait.
  * -EPERM: this process lacks CAP_NET_ADMIN.
  */
 int ur_rtnl_use_neigh(unsigned ifindex, const struct ur_gid *gid);
 
 /* ---- changes ---- */
 
-/* A non-blocking descriptor that hears of every change of this network namespace. */
+/* Opens a non-blocking descriptor that reports every change of this network namespace. */
 int ur_rtnl_monitor_open(void);
 
 /*
- * Passes on what has happened since the last call, at most `max` datagrams. Returns how many there
- * were; -ENOBUFS: some were lost, so everything has to be asked for again.
+ * Calls fn for the changes since the last call, at most `max` datagrams. Returns the number of datagrams;
+ * -ENOBUFS: some were lost, so everything has to be read again.
  */
 int ur_rtnl_monitor_read(int fd, unsigned max, ur_rtnl_fn fn, void *arg);
 

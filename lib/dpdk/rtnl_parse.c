@@ -76,7 +76,7 @@ static bool parse_link(const struct nlmsghdr *nlh, struct ur_rtnl_link *link)
 	const struct ifinfomsg *m = fixed_part(nlh, sizeof(*m));
 	struct nlattr *attr;
 
-	/* AF_BRIDGE tells of the same interface as a port of a bridge. */
+	/* AF_BRIDGE reports the same interface as a port of a bridge. */
 	if (!m || m->ifi_family != AF_UNSPEC || m->ifi_index <= 0)
 		return false;
 	*link = (struct ur_rtnl_link){.ifindex = (unsigned)m->ifi_index};
@@ -240,7 +240,7 @@ enum ur_rtnl_kind ur_rtnl_parse(const struct nlmsghdr *nlh, struct ur_rtnl_msg *
 	return kind;
 }
 
-/* mnl_nlmsg_ok() takes a length above INT_MAX for a negative one, and so for good. */
+/* mnl_nlmsg_ok() takes a length above INT_MAX for a negative one, and accepts it. */
 static bool is_whole(const struct nlmsghdr *nlh, int left)
 {
 	return mnl_nlmsg_ok(nlh, left) && nlh->nlmsg_len <= (uint32_t)left;

@@ -14,22 +14,22 @@
 #include "dpdk/rtnl.h"
 #include "dpdk/udp_hold.h"
 
-#define ASK_AGAIN_NS  UINT64_C(1000000000) /* between two requests for a lost neighbour */
-#define PATIENCE_NS   UINT64_C(5000000000) /* the kernel gives up after three seconds */
-#define BURST	      32		   /* destinations that a poll asks for again */
-#define MONITOR_BURST 64
+#define ASK_AGAIN_NS	   UINT64_C(1000000000) /* between two requests for a lost neighbour */
+#define RESOLVE_TIMEOUT_NS UINT64_C(5000000000) /* the kernel gives up after three seconds */
+#define BURST		   32			/* destinations that one poll looks up again */
+#define MONITOR_BURST	   64
 
 /* A destination and its next hop. */
 struct entry {
 	struct ur_gid dst, src, hop;
 	uint8_t mac[6];
 	bool has_mac;
-	bool mapped;	   /* group, broadcast or own address: no neighbour stands behind it */
-	bool has_hop;	   /* the kernel has named the next hop; else mac was learnt from dst */
+	bool mapped;	   /* group, broadcast or own address, which needs no neighbour */
+	bool has_hop;	   /* the next hop is the kernel's; otherwise mac was learned from dst */
 	bool lost;	   /* the kernel has no usable neighbour (any more) */
-	bool asking;	   /* it was asked to find one */
+	bool asking;	   /* the kernel was asked to resolve it */
 	bool dirty;	   /* the route may have changed */
-	uint64_t asked_ns; /* when */
+	uint64_t asked_ns; /* time of that request */
 	uint64_t used;	   /* s->uses at the last use */
 };
 
@@ -246,7 +246,7 @@ static int find_hop(struct ur_shared *s, struct entry *e)
 	return 0;
 }
 
-/* Takes what the kernel knows of the next hop: whether it is of use. */
+/* Takes the kernel's entry of the next hop. Returns whether it can be used. */
 static bool take_neigh(struct ur_shared *s, struct entry *e, struct ur_rtnl_neigh *neigh)
 {
 	int rc = ur_rtnl_get_neigh(s->ifindex, &e->hop, neigh);
@@ -267,7 +267,7 @@ static void ask_kernel(struct ur_shared *s, struct entry *e, uint64_t now_ns)
 	s->asked_cnt++;
 	if (ur_rtnl_use_neigh(s->ifindex, &e->hop) == 0)
 		return;
-	/* Without CAP_NET_ADMIN. What goes to the destination goes by its next hop. */
+	/* Without CAP_NET_ADMIN. A datagram to the destination makes the kernel resolve the next hop. */
 	s->asked_by_udp_cnt++;
 	ur_udp_hold_poke(&s->hold, s->ifindex, &e->dst);
 }
@@ -284,7 +284,7 @@ static int resolve(struct ur_shared *s, struct entry *e, uint64_t now_ns)
 	if (rc || e->mapped)
 		return rc;
 	if (take_neigh(s, e, &neigh)) {
-		/* The endpoint's packets confirm nothing to the kernel. */
+		/* The kernel does not see the endpoint's packets, so they confirm no neighbour. */
 		if (neigh.stale)
 			ask_kernel(s, e, now_ns);
 		return 0;
@@ -294,7 +294,7 @@ static int resolve(struct ur_shared *s, struct entry *e, uint64_t now_ns)
 		e->asking = true;
 		return -EAGAIN;
 	}
-	if (!neigh.failed && now_ns - e->asked_ns < PATIENCE_NS)
+	if (!neigh.failed && now_ns - e->asked_ns < RESOLVE_TIMEOUT_NS)
 		return -EAGAIN;
 	e->asking = false;
 	return -EHOSTUNREACH;
@@ -331,7 +331,7 @@ void ur_shared_learn(struct ur_shared *s, const struct ur_gid *src, const struct
 		e = new_entry(s, src, dst);
 		if (e)
 			set_mac(s, e, mac);
-		/* The kernel's own word follows. */
+		/* Valid until the kernel has an entry. */
 		if (e)
 			e->dirty = s->attention = true;
 	}
@@ -428,7 +428,7 @@ static void on_change(void *arg, const struct ur_rtnl_msg *msg)
 	}
 }
 
-/* Changes were lost: everything is asked for again. SHARED-MONITOR-01 */
+/* Messages about changes were lost: reads everything again. SHARED-MONITOR-01 */
 static void resync(struct ur_shared *s)
 {
 	struct ur_rtnl_link link;
@@ -443,8 +443,8 @@ static void resync(struct ur_shared *s)
 }
 
 /*
- * A destination whose route may have changed. Without one its last next hop stays: nothing better is
- * known.
+ * Looks up a destination whose route may have changed. If there is no route any more, its last next hop
+ * stays.
  */
 static void refresh(struct ur_shared *s, struct entry *e)
 {
@@ -456,10 +456,10 @@ static void refresh(struct ur_shared *s, struct entry *e)
 		take_neigh(s, e, &neigh);
 }
 
-/* Whether the kernel is to be asked without a thread that waits: a path may lead there. */
+/* Whether to ask the kernel although no thread waits, because paths may use the entry. */
 static bool is_wanted_back(const struct entry *e)
 {
-	/* One that never had an address is the affair of the thread that resolves it. */
+	/* An entry that never had an address is handled by the thread that resolves it. */
 	return e->lost && e->has_mac && e->has_hop && !e->mapped;
 }
 

@@ -12,15 +12,15 @@ struct ur_emit;
 
 /*
  * A kernel interface whose own addresses an endpoint uses ([port] dev). The kernel keeps ARP,
- * neighbour discovery, ping and everything else; the endpoint takes UDP port 4791. What it has to
- * know it reads by rtnetlink: the interface's addresses, routes with their gateways, and
- * neighbours. docs/design/shared-address.md has states and failure cases.
+ * neighbour discovery, ping and everything else; the endpoint takes UDP port 4791. It reads the
+ * interface's addresses, routes with their gateways, and neighbours by rtnetlink.
+ * docs/design/shared-address.md has states and failure cases.
  *
- * Next hops that were asked for are remembered, and follow what the kernel says later. The table
- * is bounded: the destination that was used longest ago gives way.
+ * Next hops that were looked up are kept, and follow later changes in the kernel. The table
+ * is bounded: the destination that was used longest ago is replaced.
  *
- * Thread class: all functions may be called from any thread but a worker, at any time between open
- * and close. Those that ask the kernel take tens of microseconds.
+ * Thread class: all functions may be called from any thread except workers, at any time between open
+ * and close. Those that query the kernel take tens of microseconds.
  */
 
 #define UR_SHARED_ADDRS_MAX   16
@@ -28,14 +28,14 @@ struct ur_emit;
 
 struct ur_shared;
 
-/* The interface's addresses, each at its place as long as it is there; zero: a free place. */
+/* The interface's addresses, each at the same index as long as it exists; zero: a free entry. */
 struct ur_shared_addrs {
 	struct ur_gid gid[UR_SHARED_ADDRS_MAX];
-	unsigned cnt; /* places ever used: [0, cnt) */
+	unsigned cnt; /* [0, cnt) have been used */
 };
 
 /*
- * Learns link and addresses, and listens for changes. NULL with a sentence in `err` that has the
+ * Reads link and addresses, and listens for changes. NULL, with a sentence in `err` that has the
  * remedy, and errno: ENODEV (no such interface, or not Ethernet), EADDRNOTAVAIL (it has no address),
  * or another.
  */
@@ -43,22 +43,22 @@ struct ur_shared *ur_shared_open(const char *ifname, char *err, size_t cap);
 void ur_shared_close(struct ur_shared *s);
 
 /*
- * Holds the interface's UDP port 4791 until it is closed, so that the kernel does not answer what
- * comes there with ICMP errors. 0, or a negative errno with a sentence: -EADDRINUSE when another
+ * Holds the interface's UDP port 4791 until `s` is closed, so that the kernel does not answer RoCEv2
+ * packets with ICMP errors. 0, or a negative errno with a sentence: -EADDRINUSE if another
  * program or the kernel's own RoCE has it.
  */
 int ur_shared_hold(struct ur_shared *s, char *err, size_t cap);
 
 void ur_shared_addrs(struct ur_shared *s, struct ur_shared_addrs *out);
 
-/* The link is up and there is an address. */
+/* Whether the link is up and there is an address. */
 bool ur_shared_is_up(struct ur_shared *s);
 
 /*
- * The MAC address that a packet from src to dst goes to, out of this interface, by the kernel's
+ * Returns the MAC address for packets from src to dst out of this interface, by the kernel's
  * routes and neighbours; multicast, broadcast and own addresses by mapping.
  *   0             mac is written
- *   -EAGAIN       not known yet; the kernel has been asked to find it: ask again later
+ *   -EAGAIN       not known yet; the kernel has been asked to resolve it: call this again later
  *   -EHOSTUNREACH the neighbour (or the gateway) does not answer
  *   -ENETUNREACH  there is no route
  *   or another negative errno of the kernel
@@ -67,18 +67,18 @@ int ur_shared_resolve(struct ur_shared *s, const struct ur_gid *src, const struc
 		      uint8_t mac[6], uint64_t now_ns);
 
 /*
- * As learnt from dst itself (its connection request came from that MAC address): to be used until
- * the kernel says something else.
+ * Records the MAC address that a connection request of dst came from; used until the kernel has an
+ * entry.
  */
 void ur_shared_learn(struct ur_shared *s, const struct ur_gid *src, const struct ur_gid *dst,
 		     const uint8_t mac[6]);
 
-/* The address that the kernel would send to dst from. 0, -ENETUNREACH or another negative errno. */
+/* Returns the kernel's source address for dst. 0, -ENETUNREACH or another negative errno. */
 int ur_shared_source(struct ur_shared *s, const struct ur_gid *dst, struct ur_gid *src);
 
 /*
- * What is known of dst, from memory alone: false when nothing is, or when it comes by mapping. Any
- * thread, while workers pause too.
+ * Returns the MAC address of dst from memory, without a query: false if it is not known, or is mapped.
+ * Any thread, also while workers pause.
  */
 bool ur_shared_lookup(struct ur_shared *s, const struct ur_gid *dst, uint8_t mac[6]);
 
@@ -86,7 +86,7 @@ bool ur_shared_lookup(struct ur_shared *s, const struct ur_gid *dst, uint8_t mac
 uint32_t ur_shared_generation(const struct ur_shared *s);
 
 /*
- * Takes in what has changed since the last call, and asks after neighbours that were lost. Cheap when
+ * Applies changes since the last call, and asks the kernel to resolve lost neighbours again. Cheap if
  * nothing has happened: one system call. Returns whether addresses or link have changed.
  */
 bool ur_shared_poll(struct ur_shared *s, uint64_t now_ns);
@@ -111,12 +111,12 @@ struct ur_shared_counters {
 /* Any thread. */
 void ur_shared_read_counters(struct ur_shared *s, struct ur_shared_counters *out);
 
-/* Counters, and how many destinations are remembered. */
+/* Emits the counters, and the number of known destinations. */
 void ur_shared_emit(struct ur_shared *s, struct ur_emit *e);
 
 /*
- * Brings the table up to the `n` addresses that there are: those that stay keep their place, others
- * take the first free one. More than fit are left out. Returns whether anything changed. Pure.
+ * Updates the table to the `n` current addresses: those that stay keep their index, others
+ * take the first free one. Addresses that do not fit are left out. Returns whether anything changed. Pure.
  */
 bool ur_shared_place(struct ur_shared_addrs *table, const struct ur_gid *have, unsigned n);
 

@@ -176,7 +176,7 @@ static void run_command(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_
 {
 	uint64_t now_ns = update_now(w);
 
-	/* They may refer to the object that the command destroys. */
+	/* Doorbells may refer to the object that the command destroys. */
 	take_doorbells(w);
 	take_cross_cqes(w);
 	fn(arg, now_ns);
@@ -236,7 +236,7 @@ static int loop(void *arg)
 }
 
 /* False: the loop has ended, and the caller has to run the command. */
-static bool ask_loop(struct ur_worker *w, struct command *c)
+static bool run_on_loop(struct ur_worker *w, struct command *c)
 {
 	bool asked;
 
@@ -256,7 +256,7 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 {
 	struct command c = {.fn = fn, .arg = arg};
 
-	if (w->dedicated && ask_loop(w, &c))
+	if (w->dedicated && run_on_loop(w, &c))
 		return;
 	atomic_fetch_add_explicit(&w->callers, 1, memory_order_relaxed);
 	while (!try_lock(w))
@@ -273,8 +273,8 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
 
 		ur_engine_doorbell(w->engine, qp, now_ns);
 		/*
-		 * The ACK of what is being answered leaves with the next round. A thread that only
-		 * posts must receive too, or timers expire.
+		 * ACKs leave with the next round. A thread that only posts must also receive, or timers
+		 * expire.
 		 */
 		if (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
 			if (ur_round_must_receive(&w->round))
@@ -401,9 +401,9 @@ int ur_worker_start(struct ur_worker *w)
 
 /*
  * The caller may have interrupted the worker (exit() in a signal handler). Then the lock is never
- * released, and the caller goes on without it.
+ * released, and the caller continues without it.
  */
-static bool lock_patiently(struct ur_worker *w)
+static bool lock_with_timeout(struct ur_worker *w)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
 	bool ours;
@@ -415,7 +415,7 @@ static bool lock_patiently(struct ur_worker *w)
 
 static void stop_inline(struct ur_worker *w)
 {
-	bool ours = lock_patiently(w);
+	bool ours = lock_with_timeout(w);
 
 	if (ours && !atomic_load(&w->stop))
 		flush_last(w);
@@ -424,7 +424,7 @@ static void stop_inline(struct ur_worker *w)
 		unlock(w);
 }
 
-/* Two ends of rounds: the second one began after the call, so the one under way has ended. */
+/* Waits for two ends of rounds: the second round began after the call, so the one under way has ended. */
 static void wait_for_loop(const struct ur_worker *w)
 {
 	const struct timespec nap = {.tv_nsec = 50000};
@@ -445,7 +445,7 @@ void ur_worker_wait_round(struct ur_worker *w)
 {
 	if (w->dedicated)
 		wait_for_loop(w);
-	else if (lock_patiently(w))
+	else if (lock_with_timeout(w))
 		unlock(w);
 }
 

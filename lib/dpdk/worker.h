@@ -13,7 +13,7 @@
 #include "engine/verbs.h"
 
 /*
- * A worker: one engine, one queue pair of the port as its packet source, the round that joins the two
+ * A worker: one engine, one queue pair of the port as its packet source, the round that connects the two
  * (round.h), and the thread that runs the round. In dedicated mode that is a loop on an lcore of its
  * own. In inline mode it is the thread that calls ur_worker_poll(), for the time of the call.
  *
@@ -21,7 +21,7 @@
  */
 
 struct ur_worker_attr {
-	uint16_t idx, cnt;	  /* this worker, of so many */
+	uint16_t idx, cnt;	  /* index of this worker, number of workers */
 	struct ur_worker **peers; /* all of them, [0, cnt) */
 	struct ur_port *port;
 	const struct ur_clock *clock;
@@ -40,7 +40,7 @@ struct ur_worker_attr {
 
 struct ur_worker;
 
-/* NULL: no memory; a sentence is in `err`. *attr is copied, what it points to outlives the worker. */
+/* *attr is copied; the objects that it points to must outlive the worker. NULL: no memory, see `err`. */
 struct ur_worker *ur_worker_new(const struct ur_worker_attr *attr, char *err, size_t cap);
 /* Frees its packets and its engine. The worker has been stopped. NULL is allowed. */
 void ur_worker_free(struct ur_worker *w);
@@ -48,8 +48,8 @@ void ur_worker_free(struct ur_worker *w);
 /* Dedicated mode: starts the loop on its lcore. 0, or a negative errno. Inline mode: does nothing. */
 int ur_worker_start(struct ur_worker *w);
 /*
- * Sends the ACKs that are owed and ends the rounds: after it the worker does not use the port any
- * more. Commands still run, on the threads that give them.
+ * Sends the ACKs that are owed and ends the rounds: afterwards the worker no longer uses the port.
+ * Commands still run, on the threads that issue them.
  */
 void ur_worker_stop(struct ur_worker *w);
 
@@ -72,7 +72,7 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 void ur_worker_wait_round(struct ur_worker *w);
 
 /*
- * Something was posted to `qp`. Inline mode sends it at once, unless another thread runs the worker;
+ * Rings the doorbell of `qp`. Inline mode sends at once, unless another thread runs the worker;
  * dedicated mode queues the doorbell for the worker.
  */
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
@@ -87,10 +87,10 @@ bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_
  */
 void ur_worker_flush(struct ur_worker *w);
 
-/* As rate_gbps of the attributes, from the next packet on. Thread class: a command. */
+/* Changes rate_gbps of the attributes, from the next packet on. Thread class: a command. */
 void ur_worker_set_rate(struct ur_worker *w, double gbps);
 
-/* The endpoint's own addresses from the next packet on. Thread class: a command. */
+/* Changes the endpoint's own addresses, from the next packet on. Thread class: a command. */
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt);
 
 struct ur_engine *ur_worker_engine(struct ur_worker *w);

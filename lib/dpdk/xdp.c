@@ -44,7 +44,7 @@ int ur_xdp_off(unsigned ifindex)
 	return n == (ssize_t)sizeof(req) ? 0 : -EIO;
 }
 
-/* Whatever the printer's type is, NULL is "none". The library is never loaded for this. */
+/* NULL disables the printer, whatever its type. Does not load the library. */
 static void silence(const char *library, const char *setter)
 {
 	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);

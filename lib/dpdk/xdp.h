@@ -3,14 +3,14 @@
 #define UR_DPDK_XDP_H
 
 /*
- * Detaches whatever XDP program is on the interface, by one netlink message. Async-signal-safe.
+ * Detaches any XDP program from the interface, by one netlink message. Async-signal-safe.
  * Returns 0 when the message was sent, a negative errno otherwise.
  */
 int ur_xdp_off(unsigned ifindex);
 
 /*
- * Silences libbpf and libxdp, which print on stderr what is no error, where the af_xdp driver has
- * loaded them; does nothing elsewhere. What goes wrong still comes back as a return value.
+ * Silences libbpf and libxdp, which print messages on stderr that are not errors, if the af_xdp driver
+ * has loaded them. Errors are still reported by return values.
  */
 void ur_xdp_quiet(void);
 

@@ -6,25 +6,25 @@
 #include <stddef.h>
 
 /*
- * The XDP program for a shared interface (xdp_roce.bpf.c), as the file that DPDK's af_xdp driver
- * wants: an ELF object in memory. Thread class: any.
+ * The XDP program for a shared interface (xdp_roce.bpf.c), in the form that DPDK's af_xdp driver
+ * needs: an ELF object in a memory file. Thread class: any.
  */
 
-/* Whether this build has the program: it is compiled by clang. */
+/* Whether this build has the program, which only clang can compile. */
 bool ur_xdp_prog_exists(void);
 
 /*
- * Writes the path of the object into buf and returns the descriptor behind it, which has to stay open
- * until the port is; or a negative errno, -ENOTSUP when this build lacks the program.
+ * Writes the path of the object to buf and returns its descriptor, which has to stay open until the port
+ * is open; or a negative errno, -ENOTSUP if this build lacks the program.
  */
 int ur_xdp_prog_open(char *buf, size_t cap);
 
-/* Whether an XDP program is on the interface that is not ours. */
+/* Whether the interface has an XDP program of another program. */
 bool ur_xdp_prog_is_foreign(unsigned ifindex);
 
 /*
- * Takes the program off an interface if it is there, left by a process that was killed: no endpoint
- * may have the interface. 0, also when there is none or another one; or a negative errno.
+ * Detaches our program from an interface if a killed process has left it there. No endpoint may have the
+ * interface. 0, also if there is none or another program; or a negative errno.
  */
 int ur_xdp_prog_reap(unsigned ifindex);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The XDP program of an interface that is shared with the kernel: RoCEv2 goes to the AF_XDP socket of
- * the queue that it came by, everything else to the kernel. Where the queue has no socket, which is
- * also so when the endpoint is gone, the kernel gets that as well. Compiled for BPF and carried inside
+ * The XDP program of an interface that is shared with the kernel: RoCEv2 packets go to the AF_XDP socket
+ * of the queue on which they arrived, everything else to the kernel. If the queue has no socket, for
+ * example because the endpoint is gone, the kernel gets all packets. Compiled for BPF and embedded in
  * the library (xdp_prog.c).
  */
 #include <linux/bpf.h>

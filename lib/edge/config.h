@@ -13,14 +13,14 @@
 
 /*
  * The configuration of one endpoint: an INI file (config_file.c; "#" starts a comment) and
- * single keys set on the command line. Plain data without pointers: copy it as you like. Not
+ * single keys set on the command line. Plain data without pointers, which may be copied. Not
  * thread-safe; needs no EAL.
  *
  * A program does:   ur_config_load(file, &cfg, err, sizeof(err))
  *                   ur_config_set(&cfg, "port.mtu", "4200", err, sizeof(err))   any number of times
  *                   ur_config_share(&cfg)
  *                   ur_config_check(&cfg, err, sizeof(err))
- * ur_eal_init() checks again, so that a forgotten check is only a later message.
+ * ur_eal_init() checks again, so that an omitted check only delays the message.
  *
  * Errors are one sentence without a newline,
  *     FILE:LINE: [section] key: "value" is not ...; allowed: ...
@@ -169,32 +169,32 @@ struct ur_config {
 void ur_config_init(struct ur_config *cfg);
 
 /*
- * Defaults, then the file; NULL: the defaults alone. A name without a slash that is no file in the
- * working directory is looked for among the installed ones (UR_PMD_CONFIG_DIR, which is
- * ${datadir}/uroce/pmd-config). Values are checked one by one; what depends on several keys is left
+ * Sets defaults, then reads the file `name`; NULL: only defaults. A name without a slash that is not a
+ * file in the working directory is searched among the installed ones (UR_PMD_CONFIG_DIR, which is
+ * ${datadir}/uroce/pmd-config). Values are checked one by one; conditions on several keys are left
  * to ur_config_check(), because ur_config_set() may still change them.
- * Returns 0, -ENOENT/-EACCES/... when the file cannot be read, -EINVAL when it is wrong. `out` is
+ * Returns 0, -ENOENT/-EACCES/... if the file cannot be read, -EINVAL if it is wrong. `out` is
  * written on success only.
  */
 int ur_config_load(const char *name, struct ur_config *out, char *err, size_t err_cap);
 
 /*
- * Sets one key as `section.key` and replaces what was there (address.neighbor: all entries).
+ * Sets the key `section.key` and replaces its value (address.neighbor: all entries).
  * Returns 0 or -EINVAL with `cfg` unchanged.
  */
 int ur_config_set(struct ur_config *cfg, const char *section_dot_key, const char *value, char *err,
 		  size_t err_cap);
 
-/* The same with "section.key=value" in one string, as it comes from `--set`. */
+/* The same with "section.key=value" in one string, as with `--set`. */
 int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t err_cap);
 
 /*
- * What follows from [port] dev, if it is set: the device, and what suits a shared interface where
- * the configuration says nothing. After the last ur_config_set().
+ * If [port] dev is set: sets the device, and defaults for a shared interface of keys that the
+ * configuration does not set. Call it after the last ur_config_set().
  */
 void ur_config_share(struct ur_config *cfg);
 
-/* Whether the configuration names the key; else its value is the default. */
+/* Whether the configuration sets the key; otherwise its value is the default. */
 bool ur_config_is_given(const struct ur_config *cfg, const char *section, const char *key);
 
 /* Whether the endpoint shares the addresses of a kernel interface. */
@@ -203,7 +203,7 @@ static inline bool ur_config_shares(const struct ur_config *cfg)
 	return cfg->port.dev[0] != '\0';
 }
 
-/* What depends on several keys. Returns 0 or -EINVAL. */
+/* Checks the conditions on several keys. Returns 0 or -EINVAL. */
 int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap);
 
 /* Writes the message prefix of a key, "FILE:LINE: [section] key: ", for errors found later; the

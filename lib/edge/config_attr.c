@@ -6,8 +6,8 @@
 #define TIME_WAIT_NS UINT64_C(1000000000)
 #define IMPAIR_HOLD  1024  /* packets that [impair] keeps, of a direction */
 #define LINK_HOLD    4096  /* the same with a slow link */
-#define STATUS_LIFE  4	   /* of what a peer said of its pool, in times fallback_ms */
-#define CM_IDS	     16384 /* beside one for each queue pair */
+#define STATUS_LIFE  4	   /* life of a peer's status, in multiples of fallback_ms */
+#define CM_IDS	     16384 /* in addition to one for each queue pair */
 
 static bool is_set(const struct ur_gid *g)
 {

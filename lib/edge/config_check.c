@@ -20,7 +20,7 @@ struct check {
 	size_t cap;
 };
 
-/* The sentence about one key; always false, so that a rule can return it. */
+/* Writes the message about one key. Always false, so that a rule can return it. */
 __attribute__((format(printf, 4, 5))) static bool wrong(const struct check *c, const char *section,
 							const char *key, const char *fmt, ...)
 {
@@ -241,7 +241,7 @@ static bool is_set(const struct ur_gid *g)
 	return !ur_gid_eq(g, &zero);
 }
 
-/* The kernel has the addresses of an interface that is shared; a VLAN is an interface of its own. */
+/* A shared interface has the kernel's addresses, and a VLAN is an interface of its own. */
 static bool check_shared(const struct check *c)
 {
 	static const uint8_t no_mac[6];
@@ -309,7 +309,7 @@ static bool check_worker(const struct check *c)
 	unsigned cpu[UR_WORKERS_MAX];
 	int n;
 
-	/* A QPN names its worker by some of its bits. */
+	/* Some bits of a QPN are the index of its worker. */
 	if (count & (count - 1))
 		return wrong(c, "worker", "count",
 			     "\"%u\" is not a power of two; allowed: 1, 2, 4, 8", count);

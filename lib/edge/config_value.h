@@ -6,10 +6,10 @@
 
 /*
  * Internal to the sources of config.h: the table of keys made from config_keys.h, the parser of single
- * values, and what the reader of files and the setter of single keys share.
+ * values, and the functions that the file reader and ur_config_set() share.
  */
 
-/* X(kind, what a wrong value is not) */
+/* X(kind, noun for messages: "... is not NOUN") */
 #define UR_CONFIG_KINDS(X)                                                                         \
 	X(U32, "a whole number in range")                                                          \
 	X(PMTU, "a path MTU")                                                                      \
@@ -57,11 +57,11 @@ int ur_config_section_index(const char *name);
 /* NULL: there is no such key. */
 const struct ur_config_key *ur_config_find_key(const char *section, const char *name);
 
-/* What is allowed: all sections, all keys of one. */
+/* For messages: list all sections, or all keys of one. */
 void ur_config_list_sections(char *buf, size_t cap);
 void ur_config_list_keys(const char *section, char *buf, size_t cap);
 
-/* Writes the sentence; returns -EINVAL. */
+/* Writes the message; returns -EINVAL. */
 int ur_config_fail(char *err, size_t cap, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same for a value that is not allowed at `where`, "FILE:LINE" or "--set". */
@@ -74,10 +74,10 @@ int ur_config_value_error(const struct ur_config_key *key, const char *value, co
  */
 bool ur_config_value(const struct ur_config_key *key, const char *text, struct ur_config *cfg);
 
-/* What a wrong value is not, "a whole number in range". */
+/* The noun for a valid value, such as "a whole number in range". */
 const char *ur_config_noun(const struct ur_config_key *key);
 
-/* What is allowed, "0 to 9600", into buf. */
+/* Writes the allowed values, such as "0 to 9600", into buf. */
 void ur_config_allowed(const struct ur_config_key *key, char *buf, size_t cap);
 
 /* CPUs of a list such as "2,4-6" into cpu[0, cap). Returns how many there are, -1 if malformed. */

@@ -21,7 +21,7 @@ struct ur_endpoint {
 	struct ur_engine *engine;
 };
 
-/* NULL, or what does not fit. */
+/* Returns NULL, or a message about an attribute that does not fit. */
 static const char *find_fault(const struct ur_endpoint_attr *a)
 {
 	uint32_t payload = 1u << a->engine.mtu_shift;

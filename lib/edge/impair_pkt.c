@@ -12,7 +12,7 @@
 #define ECN_CE	     3
 #define HOLD_DEFAULT 1024 /* of impair.c */
 
-/* impair.c keeps pointers: this is what they point to. */
+/* The object behind a packet pointer of impair.c. */
 struct node {
 	struct ur_pkt pkt;
 	struct node *next; /* free ones */

@@ -8,9 +8,9 @@
 #include "edge/source.h"
 
 /*
- * Impairment (impair.h) of a source's packets: how their frames are copied, damaged and marked. Buffers for
- * copies come from the source, which therefore should have 2 * hold_max more than it needs itself.
- * Frames are in one piece and may be written to.
+ * Applies impairment (impair.h) to a source's packets: copies, corrupts and marks their frames. Buffers for
+ * copies come from the source, which therefore should have 2 * hold_max more than it needs otherwise.
+ * Frames are contiguous and may be written to.
  *
  * Thread class: one owner (the round).
  */
@@ -24,9 +24,9 @@ struct ur_impair_pkt *ur_impair_pkt_new(const struct ur_impair_config *cfg, uint
 void ur_impair_pkt_free(struct ur_impair_pkt *ip);
 
 /*
- * ur_impair_run() over descriptors: takes over the n <= UR_BURST of in, returns how many of out are the
- * caller's. cap <= UR_IMPAIR_PKT_OUT should be at least 2 * n + what may come due; the rest waits for
- * the next call.
+ * ur_impair_run() over descriptors: takes over the n <= UR_BURST packets of in, returns how many of out are
+ * the caller's. cap <= UR_IMPAIR_PKT_OUT should be at least 2 * n plus the number of held packets that may
+ * become due; the rest waits for the next call.
  */
 #define UR_IMPAIR_PKT_OUT 256
 unsigned ur_impair_pkt_run(struct ur_impair_pkt *ip, const struct ur_pkt *in, unsigned n,

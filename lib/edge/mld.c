@@ -10,8 +10,8 @@
 #define QUERY2_BYTES	 28
 #define OPTION_PAD1	 0
 #define OPTION_ALERT	 5
-#define IS_EXCLUDE	 2 /* record types: what is so, */
-#define TO_EXCLUDE	 4 /* and what has become so */
+#define IS_EXCLUDE	 2 /* record types: current state, */
+#define TO_EXCLUDE	 4 /* and change of state */
 #define RECORD_BYTES	 20
 #define JOIN_INTERVAL_MS 1000
 #define JOIN_REPEATS	 1 /* a robustness of 2 */
@@ -77,7 +77,7 @@ static void report_v1(struct ur_neigh *n)
 	}
 }
 
-/* Within that time, at a point of our own: all that hear a query would else answer at once. */
+/* Chooses a random time within most_ms; otherwise all hosts would answer a query at the same time. */
 static void schedule(struct ur_neigh *n, uint64_t most_ms, uint64_t now_ns)
 {
 	uint64_t share = (uint64_t)n->attr.mac[4] << 8 | n->attr.mac[5];

@@ -129,7 +129,7 @@ static void set_mac(struct ur_neigh *n, struct ur_neigh_entry *e, const uint8_t 
 	atomic_fetch_add_explicit(&n->generation, 1, memory_order_release);
 }
 
-/* How readily an entry is given up: 0 is never, more is sooner. */
+/* The order in which entries are replaced: 0 is never, a higher number sooner. */
 static unsigned expendable(const struct ur_neigh_entry *e, bool for_wanted)
 {
 	switch (e->state) {
@@ -149,7 +149,7 @@ static unsigned expendable(const struct ur_neigh_entry *e, bool for_wanted)
 	return e->state == UR_NEIGH_STATE_STALE ? 2 : 1;
 }
 
-/* A cleared entry for g, made room for if need be; NULL when nothing can be given up for it. */
+/* A cleared entry for g, replacing another one if necessary; NULL: none can be replaced. */
 static struct ur_neigh_entry *new_entry(struct ur_neigh *n, const struct ur_gid *g, bool wanted,
 					uint64_t now_ns)
 {
@@ -322,7 +322,7 @@ static bool mapped(const struct ur_neigh *n, const struct ur_gid *dst, uint8_t m
 	return true;
 }
 
-/* Who carries a packet to dst: itself or a gateway; NULL when nobody does. */
+/* The next hop to dst: dst itself or a gateway; NULL: there is none. */
 static const struct ur_gid *next_hop(const struct ur_neigh *n, const struct ur_gid *dst)
 {
 	if (!ur_gid_is_host(dst) || !ur_neigh_source(n, dst))

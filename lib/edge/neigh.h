@@ -11,15 +11,15 @@
 #include "wire/packet.h"
 
 /*
- * What a kernel does for an interface so that others find it and it finds them: ARP (RFC 826,
- * 5227), IPv6 neighbour discovery (RFC 4861), answers to ping (RFC 792, 4443), and a table of
- * neighbours. A port in DPDK's hands has nobody else for this.
+ * The part of an IP stack that a kernel provides for its interfaces: ARP (RFC 826, 5227), IPv6
+ * neighbour discovery (RFC 4861), answers to ping (RFC 792, 4443), and a table of neighbours. A port
+ * that DPDK drives has no kernel for this.
  *
  * Pure: frames and time are arguments, frames to send wait in a bounded queue in the struct. Every
- * frame may be hostile: it gets a verdict, each verdict a counter, and no frame makes the table
- * grow beyond its bound, moves a static entry, or pushes out a neighbour that we asked for.
+ * frame may be hostile: it gets a verdict, each verdict has a counter, and no frame makes the table
+ * grow beyond its bound, moves a static entry, or replaces a neighbour that we have resolved.
  *
- * Thread class: none; one owner (worker 0), others read what it publishes.
+ * Thread class: one owner (worker 0); other threads read only what the comments allow.
  */
 
 #define UR_NEIGH_ENTRIES_MAX 256
@@ -28,12 +28,12 @@
 
 #define UR_NEIGH_RETRY_NS     1000000000ull  /* between two queries */
 #define UR_NEIGH_TRIES	      3		     /* queries before a neighbour is unreachable */
-#define UR_NEIGH_REACHABLE_NS 30000000000ull /* how long an answer is believed without doubt */
-#define UR_NEIGH_FAILED_NS    3000000000ull  /* how long "unreachable" is answered from memory */
+#define UR_NEIGH_REACHABLE_NS 30000000000ull /* how long an answer is valid without confirmation */
+#define UR_NEIGH_FAILED_NS    3000000000ull  /* how long a failed neighbour is not queried again */
 
 /*
- * What became of a frame; also the counters. X(name, text)
- * OTHER is the only one after which the frame may be of interest to somebody else.
+ * The verdict on a frame; also the counters. X(name, text)
+ * Only after OTHER may another consumer be interested in the frame.
  */
 #define UR_NEIGH_VERDICTS(X)                                                                       \
 	X(OTHER, "neither ARP, ND nor ping")                                                       \
@@ -57,7 +57,7 @@ enum ur_neigh_verdict {
 		UR_NEIGH_VERDICT_CNT
 };
 
-/* What the table counts besides. X(name, unit, help): docs/design/counters.md */
+/* Other counters of the table. X(name, unit, help): docs/design/counters.md */
 #define UR_NEIGH_COUNTERS(X)                                                                       \
 	X(queries, "packets", "ARP requests and neighbour solicitations sent")                     \
 	X(learned, "entries", "entries created or changed by a received frame")                    \
@@ -69,11 +69,11 @@ enum ur_neigh_verdict {
 #define UR_NEIGH_STATES(X)                                                                         \
 	X(FREE, "free")                                                                            \
 	X(STATIC, "static")	    /* by configuration; never changes */                          \
-	X(INCOMPLETE, "incomplete") /* asked, no answer yet */                                     \
+	X(INCOMPLETE, "incomplete") /* queried, no answer yet */                                   \
 	X(REACHABLE, "reachable")   /* answered within UR_NEIGH_REACHABLE_NS */                    \
 	X(STALE, "stale")	    /* known, and to be confirmed when used */                     \
 	X(PROBE, "probe")	    /* being confirmed; usable meanwhile */                        \
-	X(FAILED, "failed")	    /* did not answer; forgotten after UR_NEIGH_FAILED_NS */
+	X(FAILED, "failed")	    /* did not answer; deleted after UR_NEIGH_FAILED_NS */
 
 enum ur_neigh_state {
 #define X(name, text) UR_NEIGH_STATE_##name,
@@ -86,9 +86,9 @@ struct ur_neigh_entry {
 	uint8_t mac[6];
 	uint8_t state;	  /* enum ur_neigh_state */
 	uint8_t tries;	  /* queries sent: INCOMPLETE and PROBE */
-	bool wanted;	  /* somebody here asked for it: only another wanted one may push it out */
+	bool wanted;	  /* this endpoint resolves it: only another wanted entry may replace it */
 	uint64_t due_ns;  /* end of the state, or the next query; UINT64_MAX: never */
-	uint64_t used_ns; /* last asked for or heard of */
+	uint64_t used_ns; /* last resolved or updated */
 };
 
 /* Frames that wait to be sent: records of a 16-bit length and the frame, in [head, tail). */
@@ -120,58 +120,58 @@ const char *ur_neigh_state_name(unsigned state);
 /* The link-local IPv6 address of a MAC address (fe80::/64 and the modified EUI-64). */
 struct ur_gid ur_neigh_link_local(const uint8_t mac[6]);
 
-/* The table starts empty and the queue with nothing in it. *attr is copied. */
+/* Initializes an empty table and an empty queue. *attr is copied. */
 void ur_neigh_init(struct ur_neigh *n, const struct ur_neigh_attr *attr);
 
 /*
  * Queues a gratuitous ARP request for each of our IPv4 addresses and an unsolicited advertisement
- * for each IPv6 one, so that neighbours replace what they knew. Call once the link is up.
+ * for each IPv6 one, so that neighbours update their entries. Call it once the link is up.
  */
 void ur_neigh_announce(struct ur_neigh *n);
 
 /*
- * Tells switches that snoop MLD which groups we listen to: queues a report of our solicited-node
- * groups, repeats it within a second and answers queries from then on. Before ur_neigh_announce().
+ * Reports to switches that snoop MLD: queues a report of our solicited-node groups, repeats it within a
+ * second, and answers queries from then on. Call it before ur_neigh_announce().
  */
 void ur_mld_join(struct ur_neigh *n, uint64_t now_ns);
 
-/* A static entry. -ENOSPC when the table is full of static ones, -EINVAL for a MAC that is no
- * host's. */
+/* Adds a static entry. -ENOSPC: the table is full of static ones; -EINVAL: not the MAC address of a
+ * host. */
 int ur_neigh_add_static(struct ur_neigh *n, const struct ur_gid *gid, const uint8_t mac[6],
 			uint64_t now_ns);
 
 /*
- * One received frame of [frame, frame + len). Answers go to the queue. Does not keep the frame.
- * Returns the verdict, which it has counted. VLAN: with has_vlan only frames with its VLAN id (any
- * priority); without, untagged frames and those with VLAN id 0.
+ * Handles the received frame [frame, frame + len), which it does not keep. Answers go to the queue.
+ * Returns the verdict, which is counted. With has_vlan it accepts only frames with that VLAN id (any
+ * priority); otherwise untagged frames and those with VLAN id 0.
  */
 enum ur_neigh_verdict ur_neigh_input(struct ur_neigh *n, const uint8_t *frame, size_t len,
 				     uint64_t now_ns);
 
 /*
- * Moves the oldest waiting frame to buf and returns its length; 0 when none waits. A frame longer
+ * Moves the oldest queued frame to buf and returns its length; 0 if there is none. A frame longer
  * than `cap` is dropped (UR_NEIGH_FRAME_MAX always suffices).
  */
 size_t ur_neigh_output(struct ur_neigh *n, uint8_t *buf, size_t cap);
 
 /*
- * The MAC address that a packet to `dst` goes to: by mapping for multicast and broadcast, our own
- * for our own addresses, the gateway's for what is in no subnet of ours, else the neighbour's.
+ * Returns the MAC address for packets to `dst`: by mapping for multicast and broadcast, our own
+ * for our own addresses, the gateway's for destinations in no subnet of ours, else the neighbour's.
  *   0             mac is written
- *   -EAGAIN       not known yet; a query is queued or under way: ask again later
- *   -EHOSTUNREACH asked UR_NEIGH_TRIES times and got no answer
+ *   -EAGAIN       not known yet; a query is queued or under way: call this again later
+ *   -EHOSTUNREACH UR_NEIGH_TRIES queries got no answer
  *   -ENETUNREACH  no subnet of ours and no gateway, or no address of that family
  *   -ENOBUFS      the table is full of neighbours in use
  */
 int ur_neigh_resolve(struct ur_neigh *n, const struct ur_gid *dst, uint8_t mac[6], uint64_t now_ns);
 
 /*
- * The same from memory alone: false when the MAC address is not known, or comes by mapping and so
- * never changes. Nothing is asked. Thread class: also others, while the owner pauses.
+ * The same from the table only, without a query: false if the MAC address is not known, or is mapped
+ * and so never changes. Thread class: also other threads, while the owner pauses.
  */
 bool ur_neigh_lookup(const struct ur_neigh *n, const struct ur_gid *dst, uint8_t mac[6]);
 
-/* Does what is due: repeats queries, ages entries. Cheap when nothing is. */
+/* Repeats queries and ages entries that are due. Cheap if nothing is due. */
 void ur_neigh_expire(struct ur_neigh *n, uint64_t now_ns);
 
 /* When ur_neigh_expire() has something to do; UINT64_MAX for never. */

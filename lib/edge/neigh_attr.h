@@ -7,7 +7,7 @@
 
 #include "wire/packet.h"
 
-/* What an endpoint is on its link: MAC address, VLAN, own addresses, gateways. Plain data; see neigh.h. */
+/* The identity of an endpoint on its link: MAC address, VLAN, own addresses, gateways. Plain data; see neigh.h. */
 
 #define UR_NEIGH_ADDRS_MAX 8
 

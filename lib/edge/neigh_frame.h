@@ -4,7 +4,7 @@
 
 #include "edge/neigh.h"
 
-/* Inside of neigh: what its three files (table, input, frames) share. */
+/* Internal to the three files of neigh: table, input, frames. */
 
 #define UR_ARP_BYTES	    28
 #define UR_ARP_REQUEST	    1
@@ -58,7 +58,7 @@ uint16_t ur_csum_fold(uint32_t sum);
 /* Sum of the IPv6 pseudo header of an ICMPv6 message. */
 uint32_t ur_csum_pseudo6(const uint8_t src[16], const uint8_t dst[16], uint32_t len);
 
-/* Frames to the queue; false when it is full. */
+/* Queue a frame; false: the queue is full. */
 bool ur_neigh_send_arp(struct ur_neigh *n, uint16_t op, const uint8_t dmac[6],
 		       const struct ur_gid *src, const uint8_t tha[6], const struct ur_gid *target);
 bool ur_neigh_send_solicit(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
@@ -75,8 +75,8 @@ bool ur_neigh_send_pong6(struct ur_neigh *n, const uint8_t dmac[6], const struct
 			 const struct ur_gid *dst, uint8_t tc, const uint8_t *icmp, size_t len);
 
 /*
- * An IPv6 packet's payload [p, p + len), which begins with a hop-by-hop header: a query is one that
- * shows that no router forwarded it and that asks for a group of ours or for all.
+ * Handles an IPv6 packet's payload [p, p + len), which begins with a hop-by-hop header. A query is
+ * accepted if no router has forwarded it and it asks for one of our groups or for all.
  */
 enum ur_neigh_verdict ur_mld_input(struct ur_neigh *n, const struct ur_gid *src,
 				   const struct ur_gid *dst, uint8_t hop_limit, const uint8_t *p,
@@ -85,21 +85,21 @@ void ur_mld_expire(struct ur_neigh *n, uint64_t now_ns);
 
 /* Our own address equal to g; NULL when it is not ours. */
 const struct ur_neigh_addr *ur_neigh_own(const struct ur_neigh *n, const struct ur_gid *g);
-/* The address of ours that asks for or answers `dst`; NULL when none is of its family. */
+/* Our source address towards `dst`; NULL if we have none of its family. */
 const struct ur_neigh_addr *ur_neigh_source(const struct ur_neigh *n, const struct ur_gid *dst);
 struct ur_neigh_entry *ur_neigh_find(struct ur_neigh *n, const struct ur_gid *g);
 
-/* How a pair of addresses came to us. */
+/* How we learned a pair of addresses. */
 enum ur_neigh_how {
 	UR_NEIGH_HOW_ANSWER,   /* the answer to a query */
-	UR_NEIGH_HOW_REQUEST,  /* its owner asked us */
-	UR_NEIGH_HOW_OVERHEARD /* told to everybody: may change an entry, makes none */
+	UR_NEIGH_HOW_REQUEST,  /* a query of its owner */
+	UR_NEIGH_HOW_OVERHEARD /* sent to all hosts: may change an entry, but does not create one */
 };
 
-/* Whether the entry of g now is what was heard. */
+/* Updates the entry of g, if that is allowed. True: the entry now has this MAC address. */
 bool ur_neigh_learn(struct ur_neigh *n, const struct ur_gid *g, const uint8_t mac[6],
 		    enum ur_neigh_how how, uint64_t now_ns);
-/* A solicited advertisement without an address: what we know of g is right. */
+/* A solicited advertisement without an address confirms the entry of g. */
 bool ur_neigh_confirm(struct ur_neigh *n, const struct ur_gid *g, uint64_t now_ns);
 
 #endif

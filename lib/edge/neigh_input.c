@@ -3,7 +3,7 @@
 
 #define ND_HOP_LIMIT 255 /* RFC 4861 7.1: proof that no router forwarded it */
 
-/* A frame on its way through the checks. */
+/* A frame that is being checked. */
 struct input {
 	struct ur_neigh *n;
 	const uint8_t *dmac, *smac;
@@ -249,7 +249,7 @@ static enum ur_neigh_verdict input_ipv6(struct input *in, struct ur_cursor *c)
 		return UR_NEIGH_MALFORMED;
 	if (proto != UR_ICMP6_PROTO && proto != UR_HOP_BY_HOP_PROTO)
 		return UR_NEIGH_OTHER;
-	/* Our IPv4 addresses are mapped ones in our tables; on the wire they mean nothing. */
+	/* Our tables contain IPv4-mapped addresses; on the wire these are invalid. */
 	if (ur_gid_is_ipv4(&in->src) || ur_gid_is_ipv4(&in->dst))
 		return UR_NEIGH_FOREIGN;
 	in->tos = (uint8_t)(first >> 20);

@@ -8,8 +8,8 @@
 #include "wire/icrc.h"
 
 #define HEADERS_AHEAD 6	 /* frames between a prefetch and its use: of headers, */
-#define QPS_AHEAD     2	 /* and of what their queue pairs need */
-#define BEHIND_ROUNDS 16 /* timers wait that long for what the source still holds */
+#define QPS_AHEAD     2	 /* and of the state of their queue pairs */
+#define BEHIND_ROUNDS 16 /* rounds for which timers wait for packets that the source still holds */
 #define VID_MASK      0xfff
 #define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 
@@ -18,7 +18,7 @@
 _Static_assert(sizeof(struct ur_pkt) <= 24, "descriptors are copied by the burst");
 _Static_assert(UR_ROUND_TX_PENDING <= UR_IMPAIR_PKT_OUT, "one call lets all of them out");
 
-/* Once a burst: time stamps and round trips are as accurate as this is fresh. */
+/* Called once per burst: the accuracy of stamps and round trips depends on it. */
 static void update_now(struct ur_round *r)
 {
 	if (r->ops->now_ns)
@@ -107,7 +107,7 @@ static void input_burst(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
 	unsigned done = 0;
 
-	/* First the headers, then what they name, then the packets themselves. */
+	/* First the headers, then the queue pairs that they name, then the packets themselves. */
 	for (unsigned i = 0; i < n + HEADERS_AHEAD; i++) {
 		unsigned ahead = i - (HEADERS_AHEAD - QPS_AHEAD), now = i - HEADERS_AHEAD;
 
@@ -161,7 +161,7 @@ static unsigned receive_burst(struct ur_round *r)
 		unsigned left = ur_impair_pkt_run(r->rx_impair, pkts, n, out, UR_ROUND_IMPAIR_BURST,
 						  r->now_ns);
 
-		r->unsettled |= left != 0;
+		r->may_have_output |= left != 0;
 		input_burst(r, out, left);
 	} else if (n) {
 		input_burst(r, pkts, n);
@@ -169,7 +169,7 @@ static unsigned receive_burst(struct ur_round *r)
 	return n;
 }
 
-/* What other workers handed over, and what we sent to ourselves. */
+/* Takes packets that other workers handed over, and packets to ourselves. */
 static unsigned take(struct ur_round *r, struct ur_pkt *pkts)
 {
 	unsigned n = 0;
@@ -182,15 +182,15 @@ static unsigned take(struct ur_round *r, struct ur_pkt *pkts)
 }
 
 /*
- * As much as a round can send, else ACKs of many queue pairs would wait in the peer while their
- * timers run, and a loop back to ourselves would fill the ring. *more: the source may hold more.
+ * Receives as much as a round can send; otherwise ACKs of many queue pairs would wait while their
+ * timers run, and packets to ourselves would fill the ring. *more: the source may hold more.
  */
 static unsigned receive(struct ur_round *r, bool *more)
 {
 	struct ur_pkt pkts[BURST];
 	unsigned n, total = 0, bursts = 0;
 
-	r->unheard = 0;
+	r->sent_since_rx = 0;
 	do {
 		n = receive_burst(r);
 		total += n;
@@ -313,8 +313,8 @@ static bool link_is_free(struct ur_round *r)
 }
 
 /*
- * A slow link is given one packet at a time, and ACKs must not wait behind what an application
- * posts on and on.
+ * A slow link gets one packet at a time, and ACKs must not wait behind requests that an application
+ * keeps posting.
  */
 static unsigned output(struct ur_round *r, bool posted)
 {
@@ -348,7 +348,7 @@ static unsigned output(struct ur_round *r, bool posted)
 		}
 		build(r, pkts, tx, n);
 		r->spare_first = (uint16_t)(r->spare_first + n);
-		r->unheard += n;
+		r->sent_since_rx += n;
 		transmit(r, pkts, n);
 		total += n;
 	} while (n == cap && total < UR_ROUND_BURSTS * BURST);
@@ -366,7 +366,7 @@ static bool neigh_waits(const struct ur_round *r)
 	return r->neigh && r->neigh->out.head != r->neigh->out.tail;
 }
 
-/* ARP, ND and ping are few frames and not urgent. */
+/* ARP, ND and ping frames are few and not urgent. */
 static void output_neigh(struct ur_round *r)
 {
 	while (neigh_waits(r) && r->tx_head == r->tx_tail && ur_rate_lets(&r->rate, r->now_ns)) {
@@ -387,8 +387,8 @@ static void output_neigh(struct ur_round *r)
 /* ---- the round ---- */
 
 /*
- * Runs after receive(), because a packet that has just arrived may be the one that a timer waits for; for the
- * same reason timers wait while the source may hold more. Once a tick: nothing becomes due within one.
+ * Runs after receive(), because a timer may be waiting for a packet that has just arrived; for the same
+ * reason timers wait while the source may hold more. Runs once per tick, the resolution of timers.
  */
 static void expire(struct ur_round *r, bool all_received)
 {
@@ -400,18 +400,17 @@ static void expire(struct ur_round *r, bool all_received)
 	r->tick = r->now_ns >> UR_ENGINE_TICK_SHIFT;
 	if (ur_engine_next_deadline(r->engine) <= r->now_ns) {
 		ur_engine_expire(r->engine, r->now_ns);
-		r->unsettled = true;
+		r->may_have_output = true;
 	}
 	if (r->neigh && ur_neigh_next_deadline(r->neigh) <= r->now_ns) {
 		ur_neigh_expire(r->neigh, r->now_ns);
-		r->unsettled = true;
+		r->may_have_output = true;
 	}
 }
 
 /*
  * Output comes before receive: an inline caller sees at once what was received, and its answer
- * leaves together with the ACK. Should it stop calling, the
- * endpoint's progress thread sends the ACK.
+ * leaves together with the ACK. If it stops calling, the endpoint's progress thread sends the ACK.
  */
 unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
 {
@@ -419,7 +418,7 @@ unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
 	bool more;
 
 	ur_round_set_now(r, now_ns);
-	r->unsettled = false;
+	r->may_have_output = false;
 	if (ur_engine_wants_output(r->engine) || r->tx_head != r->tx_tail || r->tx_impair)
 		n = output(r, false);
 	if (neigh_waits(r))
@@ -454,7 +453,7 @@ uint64_t ur_round_next_deadline(const struct ur_round *r)
 {
 	uint64_t due_ns = timer_deadline(r);
 
-	if (r->unsettled)
+	if (r->may_have_output)
 		return r->now_ns;
 	if (ur_rate_limits(&r->rate) && (ur_engine_wants_output(r->engine) || neigh_waits(r)))
 		due_ns = earlier(due_ns, r->rate.next_ns);
@@ -497,7 +496,7 @@ int ur_round_init(struct ur_round *r, const struct ur_round_attr *a, uint64_t no
 	memset(r, 0, sizeof(*r));
 	r->ops = a->ops;
 	r->source = a->source;
-	/* What impairment holds back must not refer to a user's memory. */
+	/* Frames that impairment holds back must not refer to a user's memory. */
 	r->gather = ur_impair_active(&a->tx_impair) ? NULL : a->ops->gather;
 	r->engine = a->engine;
 	r->neigh = a->neigh;

@@ -11,20 +11,20 @@
 #include "engine/engine.h"
 
 /*
- * The round: what joins an engine to a packet source. Each call of ur_round_run() does, in this order:
+ * The round connects an engine to a packet source. Each call of ur_round_run() does, in this order:
  *
  *   output -> copy payload, ICRC -> [impair] -> [capture] -> send
  *   receive -> [capture] -> [impair] -> decode, address, VLAN, ICRC -> engine, another worker's
  *   round, or the neighbour part
  *   timers
  *
- * It calls the engine, the neighbours and the source, and nothing of the system. Bytes come from the
+ * It calls the engine, the neighbours and the source, and makes no system call. Bytes come from the
  * source, time is an argument. A program without threads uses endpoint.h.
  *
  * Thread class: one thread at a time, for all functions. Time never goes back; an earlier one counts
  * as the last one.
  */
-#define UR_ROUND_BURSTS	      2 /* of output in a round, and so of what may come back */
+#define UR_ROUND_BURSTS	      2 /* bursts sent per round, and so also received */
 #define UR_ROUND_IMPAIR_BURST (4 * UR_BURST)
 #define UR_ROUND_TX_PENDING   (UR_ROUND_IMPAIR_BURST + UR_BURST)
 #define UR_ROUND_LOOPBACK     1024 /* packets to ourselves that wait, a power of two */
@@ -42,11 +42,11 @@ struct ur_round_attr {
 	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt); not copied */
 	unsigned gid_cnt;
 	uint16_t vid;	  /* of the VLAN that the endpoint is in; 0: untagged */
-	bool evict_rx;	  /* throw received payload out of the cache, see cache.h */
-	double rate_gbps; /* of what it sends; 0: no limit. See rate.h */
+	bool evict_rx;	  /* evict received payload from the cache, see cache.h */
+	double rate_gbps; /* limit of what it sends; 0: none. See rate.h */
 };
 
-/* The fields are the round's own, but for `cnt`. */
+/* All fields except `cnt` are private to the round. */
 struct ur_round {
 	const struct ur_source_ops *ops;
 	void *source;
@@ -62,13 +62,13 @@ struct ur_round {
 	uint8_t mac[6];
 	bool evict_rx;
 	uint64_t now_ns;
-	uint64_t dry_ns;  /* when the source had nothing more to receive */
-	uint64_t tick;	  /* of the engine, at the last look at the timers */
-	unsigned unheard; /* packets sent since the source was last asked for some */
-	unsigned behind;  /* rounds in a row after which the source may hold more */
-	bool unsettled;	  /* timers, or packets held back until now, may have made output */
+	uint64_t dry_ns;	/* when the source was last empty */
+	uint64_t tick;		/* of the engine, when timers were last checked */
+	unsigned sent_since_rx; /* packets sent since the last receive */
+	unsigned behind;	/* rounds in a row after which the source may hold more */
+	bool may_have_output;	/* timers, or packets held back until now, may have made output */
 	struct ur_rate rate;
-	/* Frames made and not taken by the source yet, [tx_head, tx_tail). */
+	/* Frames made but not taken by the source yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
 	struct ur_pkt tx_pending[UR_ROUND_TX_PENDING];
 	/* Empty buffers for the next output, [spare_first, UR_BURST); tx[].hdr points into them. */
@@ -86,19 +86,19 @@ int ur_round_init(struct ur_round *r, const struct ur_round_attr *attr, uint64_t
 /* Frees every packet that the round has. After a failed init too, or on a zeroed struct. */
 void ur_round_fini(struct ur_round *r);
 
-/* Sends, receives and does what is due. Returns the packets received and sent. */
+/* Sends, receives and expires timers. Returns the packets received and sent. */
 unsigned ur_round_run(struct ur_round *r, uint64_t now_ns);
 
 /*
- * Only sends. `posted`: only what was posted, not ACKs and management; see ur_engine_output_posted().
+ * Only sends. `posted`: only requests and responses; see ur_engine_output_posted().
  * Returns the packets made.
  */
 unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted);
 
-/* So much was sent by ur_round_output() alone that it is time to receive as well. */
+/* Whether ur_round_output() has sent so much that it is time to receive as well. */
 static inline bool ur_round_must_receive(const struct ur_round *r)
 {
-	return r->unheard >= UR_ROUND_BURSTS * UR_BURST;
+	return r->sent_since_rx >= UR_ROUND_BURSTS * UR_BURST;
 }
 
 /* Frames wait for the source to take them. */
@@ -107,7 +107,7 @@ static inline bool ur_round_has_pending(const struct ur_round *r)
 	return r->tx_head != r->tx_tail;
 }
 
-/* Takes over the time; what runs on the worker outside of a round sees it too. Returns it. */
+/* Sets the time, also for code that runs on the worker outside of a round. Returns it. */
 static inline uint64_t ur_round_set_now(struct ur_round *r, uint64_t now_ns)
 {
 	if (now_ns > r->now_ns)
@@ -116,8 +116,8 @@ static inline uint64_t ur_round_set_now(struct ur_round *r, uint64_t now_ns)
 }
 
 /*
- * When the round has something to do although nothing arrives and nothing is posted, provided that
- * ur_round_run() returned 0 last. UINT64_MAX: never. Not in it: that the source has room again.
+ * The time at which the round has something to do although nothing arrives and nothing is posted. Valid
+ * if ur_round_run() returned 0 last. UINT64_MAX: never. It does not cover that the source has room again.
  */
 uint64_t ur_round_next_deadline(const struct ur_round *r);
 

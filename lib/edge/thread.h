@@ -7,8 +7,8 @@
 
 /*
  * EDGE-THREAD-01. Call these around code that starts threads, which inherit the signal mask.
- * Signals belong to the application's threads: they must interrupt its waits, and its handlers must
- * not run on threads that the application does not know.
+ * Signals are for the application's threads: they must interrupt its waits, and its handlers must
+ * not run on threads that the application did not start.
  */
 static inline void ur_signals_block(sigset_t *old)
 {

@@ -4,7 +4,7 @@
 
 /*
  * DPDK's libraries are not instrumented, so ThreadSanitizer does not see when a packet buffer
- * changes its owner in a driver or in a pool. These functions tell it. Without the sanitizer they
+ * changes its owner in a driver or in a pool. These functions annotate this. Without the sanitizer they
  * do nothing.
  */
 #if defined(__has_feature)
@@ -17,7 +17,7 @@
 void __tsan_acquire(void *addr);
 void __tsan_release(void *addr);
 
-/* This thread has received these buffers, or gives them away. */
+/* This thread has received these buffers, or passes them on. */
 static inline void ur_tsan_got(void **objects, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

@@ -6,7 +6,7 @@
 
 #include "wire/packet.h"
 
-/* What the edge counts, beside the engine. X(name, unit, help): docs/design/counters.md */
+/* Counters of the edge, in addition to the engine's. X(name, unit, help): docs/design/counters.md */
 #define UR_WORKER_COUNTERS(X)                                                                      \
 	X(rx_frames, "frames", "Ethernet frames received")                                         \
 	X(tx_frames, "frames", "Ethernet frames handed to the port")                               \
