@@ -126,8 +126,8 @@ static inline enum ur_drop ur_mode_ud_input(struct ur_qp *qp, const struct ur_pa
 
 static inline bool ur_mode_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
-	bool made =
-		ur_qp_is_ext(qp) ? ur_ext_response_next(qp, tx, now_ns) : ur_response_next(qp, tx);
+	bool made = ur_qp_is_ext(qp) ? ur_ext_response_next(qp, tx, now_ns)
+				     : ur_response_next(qp, tx, now_ns);
 
 	if (__builtin_expect(!made, 0))
 		ur_qp_act(qp);
@@ -137,7 +137,7 @@ static inline bool ur_mode_response_next(struct ur_qp *qp, struct ur_tx *tx, uin
 static inline bool ur_mode_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
 	return ur_qp_is_ext(qp) ? ur_ext_response_next_ack(qp, tx, now_ns)
-				: ur_response_next_ack(qp, tx);
+				: ur_response_next_ack(qp, tx, now_ns);
 }
 
 static inline void ur_mode_drain(struct ur_qp *qp)

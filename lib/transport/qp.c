@@ -127,24 +127,13 @@ static void stop_sending(struct ur_qp *qp)
 
 static void stop_responding(struct ur_qp *qp)
 {
-	struct ur_responder *rsp = &qp->rsp;
-
 	if (ur_qp_is_ext(qp)) {
 		ur_ext_response_stop(qp);
 		return;
 	}
 	ur_reorder_stop(qp);
-	qp->gbn_rsp.pass.on = false;
-	/* RC-RESP-NAK-02: a NAK that says why still goes out, after the answers before it. */
-	if (ur_response_owes_fatal_nak(rsp))
-		return;
-	for (unsigned i = 0; i < rsp->res_cnt; i++)
-		rsp->res[i].queued = rsp->res[i].replay = false;
-	qp->rsp.q_cnt = 0;
-	ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
-	rsp->ack = UR_ACK_NONE;
 	if (qp->type == IBV_QPT_RC)
-		ur_sched_set(&qp->core->acks, &qp->ack_node, false);
+		ur_response_stop(qp);
 }
 
 void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_status recv_status)

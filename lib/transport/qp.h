@@ -43,7 +43,7 @@ struct ur_rd_res {
 	uint32_t psns;
 	bool atomic;
 	bool queued; /* in the response queue */
-	bool replay; /* queued because of a duplicate */
+	bool repeat; /* queued because of a duplicate */
 	uint32_t rkey;
 	uint64_t va;
 	uint32_t length;   /* bytes */
@@ -379,7 +379,7 @@ void ur_responder_resize(struct ur_qp *qp, uint8_t cnt);
 /* Completes the bound receive. */
 void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
 
-/* ---- response.c ---- */
+/* ---- rc/response_gbn.c ---- */
 
 /*
  * RC-RESP-CREDIT-01, EXT-RESP-CREDIT-01. Credit code for the receives that are posted, whichever of
@@ -412,12 +412,15 @@ void ur_response_seq_nak(struct ur_qp *qp);
 void ur_response_update_ack(struct ur_qp *qp);
 /* Whether it may. */
 bool ur_response_ack_due(const struct ur_qp *qp);
-/* Queues the answer to res[idx], which is not queued already. */
-void ur_response_queue(struct ur_qp *qp, unsigned idx);
-bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx);
+/* Queues the answer to one of `res`, which is not queued already. */
+void ur_response_queue(struct ur_qp *qp, struct ur_rd_res *res);
+/* Nothing is answered any more but what comes before a fatal NAK, and that. */
+void ur_response_stop(struct ur_qp *qp);
+/* Makes the next packet of an answer. False when there is none; the QP may be about to fail. */
+bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
 /* Makes the ACK or NAK owed, in this order; false when none is owed or it must wait for responses.
  */
-bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx);
+bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
 
 /* ---- ud.c ---- */
 

@@ -91,11 +91,13 @@ void ur_ext_responder_stop(struct ur_qp *qp, enum ibv_wc_status status);
 /* Asserts what is stated of responder and responses; ur_qp_validate() calls it. */
 void ur_ext_responder_validate(const struct ur_qp *qp);
 
-/* ---- ext_response.c ---- */
+/* ---- rc/response_selective.c ---- */
 
-/* An ACK of the packet is owed (stamp, path, arrival for the echo); `probe`: after queued
- * responses. */
-void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, bool probe, uint64_t now_ns);
+/* Owes an ACK, which echoes the packet. */
+void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* Owes an ACK that answers the probe, after the answers queued by now. */
+void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* Owes a NAK for ePSN, which echoes the packet. */
 void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t syndrome,
 			 uint64_t now_ns);
 bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);

@@ -245,7 +245,7 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		return UR_DROP_PSN_GAP;
 	}
 	if (!follows || p->bth.ackreq)
-		ur_ext_response_ack(qp, p, false, now_ns);
+		ur_ext_response_ack(qp, p, now_ns);
 	if (!have_context(qp, now_ns)) {
 		cnt->early_dropped++;
 		return UR_DROP_NO_CONTEXT;
@@ -260,7 +260,7 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		cnt->ooo_contexts += gap;
 	} else {
 		/* The echo tells the peer at once what it has to send again. */
-		ur_ext_response_ack(qp, p, false, now_ns);
+		ur_ext_response_ack(qp, p, now_ns);
 		cnt->early_dropped++;
 		if (!x->ooo->deferred_cnt)
 			ur_ext_early_give(qp);

@@ -74,7 +74,7 @@ static void take_turn_read(struct ur_qp *qp, const struct ur_ooo_deferred *n,
 
 	a.va = h->reth.va;
 	a.rkey = h->reth.rkey;
-	a.length = h->reth.length;
+	a.to = h->reth.length;
 	qp->core->cnt.rx_read_requests++;
 	if (n->flags & UR_XTH_LAST_READ) {
 		qp->rsp.msn++;
@@ -93,7 +93,7 @@ static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_def
 	struct ur_ext_answer a = answer_of(n, h, rsp->epsn);
 	struct ur_rd_res *res;
 	struct verdict v =
-		ur_responder_atomic(qp, n->opcode == UR_EXT_FETCH_ADD, &h->atomic, &a.va);
+		ur_responder_atomic(qp, n->opcode == UR_EXT_FETCH_ADD, &h->atomic, &a.original);
 
 	if (v.kind)
 		return v;
@@ -101,7 +101,7 @@ static struct verdict take_turn_atomic(struct ur_qp *qp, const struct ur_ooo_def
 	res->atomic = true;
 	res->rkey = h->atomic.rkey;
 	res->va = h->atomic.va;
-	res->original = a.va;
+	res->original = a.original;
 	rsp->msn++;
 	a.atomic = true;
 	ur_ext_response_queue(qp, &a);
@@ -259,12 +259,6 @@ static struct verdict advance(struct ur_qp *qp, uint64_t now_ns)
 	return CONTINUE;
 }
 
-static void refuse(struct ur_qp *qp, struct verdict v)
-{
-	ur_response_refuse(qp, qp->rsp.epsn, v);
-	ur_ext_response_update_ack(qp);
-}
-
 static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verdict v,
 			uint64_t now_ns)
 {
@@ -280,9 +274,8 @@ static enum ur_drop act(struct ur_qp *qp, const struct ur_packet *p, struct verd
 				    now_ns);
 		return UR_DROP_RNR;
 	}
-	ur_ext_response_ack(qp, p, false, now_ns); /* for the echo in the NAK */
-	refuse(qp, v);
-	return v.drop;
+	ur_ext_response_ack(qp, p, now_ns); /* for the echo in the NAK */
+	return ur_ext_response_refuse(qp, rsp->epsn, v);
 }
 
 static enum ur_drop in_order(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
@@ -295,7 +288,7 @@ static enum ur_drop in_order(struct ur_qp *qp, const struct ur_packet *p, uint64
 	if (__builtin_expect(v.kind, 0))
 		return act(qp, p, v, now_ns);
 	if (p->bth.ackreq || qp->xrsp.ooo)
-		ur_ext_response_ack(qp, p, false, now_ns);
+		ur_ext_response_ack(qp, p, now_ns);
 	if (__builtin_expect(qp->xrsp.ooo != NULL, 0)) {
 		v = advance(qp, now_ns);
 		if (v.kind)
@@ -342,13 +335,13 @@ static bool answer_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t n
 			return false;
 		a.va = h.reth.va;
 		a.rkey = h.reth.rkey;
-		a.length = h.reth.length;
+		a.to = h.reth.length;
 	} else {
 		res = find_atomic(&qp->rsp, p);
 		if (!res)
 			return false;
 		a.atomic = true;
-		a.va = res->original;
+		a.original = res->original;
 	}
 	if (!is_pending(qp, p))
 		ur_ext_response_queue(qp, &a);
@@ -361,7 +354,7 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p, uint6
 	qp->core->cnt.duplicate_request++;
 	if (p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC))
 		return answer_again(qp, p, now_ns) ? UR_DROP_PSN_DUPLICATE : UR_DROP_DUP_UNKNOWN;
-	ur_ext_response_ack(qp, p, false, now_ns);
+	ur_ext_response_ack(qp, p, now_ns);
 	return UR_DROP_PSN_DUPLICATE;
 }
 
@@ -379,7 +372,7 @@ enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p,
 	if (__builtin_expect(qp->admission & UR_ADM_RECEIVER, 0) && qp->adm.refusal.queue_class)
 		ur_admission_refresh(qp, now_ns);
 	if (__builtin_expect(p->op & UR_OP_PROBE, 0)) {
-		ur_ext_response_ack(qp, p, true, now_ns);
+		ur_ext_response_probe(qp, p, now_ns);
 		return UR_DROP_NONE;
 	}
 	if (__builtin_expect(diff == 0, 1))
@@ -405,7 +398,7 @@ void ur_ext_responder_timer(struct ur_qp *qp, uint64_t now_ns)
 		return;
 	}
 	qp->core->cnt.stale_gap_err++;
-	refuse(qp, NAK(INV_REQ, OP_SEQUENCE));
+	ur_ext_response_refuse(qp, qp->rsp.epsn, NAK(INV_REQ, OP_SEQUENCE));
 }
 
 /* EXT-SSN-01 */

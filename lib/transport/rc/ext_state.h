@@ -38,14 +38,23 @@ static inline uint32_t ur_ext_reads_out(const struct ur_ext_requester *x)
 	return (uint16_t)(x->rd_seq - x->rd_passed);
 }
 
+/* What an answer tells the peer of the packet that it answers, for a round trip. */
+struct ur_echo {
+	uint64_t arrival_ns;
+	uint32_t stamp;
+	uint8_t path;
+};
+
 /* A READ or atomic request that is being answered: the first time, or once more. */
 struct ur_ext_answer {
-	uint64_t va;	     /* READ: of its first byte; atomic: the value found */
+	union {
+		uint64_t va;	   /* READ: of its first byte */
+		uint64_t original; /* atomic: the value found */
+	};
 	uint64_t arrival_ns; /* of the request that asked */
 	uint32_t stamp;	     /* its stamp */
 	uint32_t rkey;
-	uint32_t length;      /* bytes */
-	uint32_t sent;	      /* bytes [0, sent) have left */
+	uint32_t from, to;    /* READ: bytes still to be sent, of [0, to) */
 	uint32_t ssn, offset; /* of the request */
 	struct ur_psn psn;
 	uint8_t path;
@@ -65,16 +74,10 @@ struct ur_ext_responder {
 	uint32_t offset;      /* PSN_OFFSET of the packet at ePSN; 0 between messages */
 	uint32_t credits_msn; /* MSN when credits were told last */
 	bool starved;	      /* a gap was met without a context left; until ePSN moves */
-	uint8_t echo_path;
-	bool probe; /* one is to be answered, once the answers before it have left */
-	uint8_t probe_path;
-	uint64_t gap_ns; /* ooo: when the gap showed, or something came for ePSN last */
-	/* The ACK owed: of the newest packet since the last one. */
-	uint64_t arrival_ns;
-	uint32_t echo;
-	/* The probe. */
-	uint32_t probe_echo;
-	uint64_t probe_arrival_ns;
+	bool probe;	      /* one is to be answered, once the answers before it have left */
+	uint64_t gap_ns;      /* ooo: when the gap showed, or something came for ePSN last */
+	struct ur_echo echo;  /* the ACK owed: of the newest packet since the last one */
+	struct ur_echo probe_echo;
 	/*
 	 * Answers to be sent: rsp.ans_cap of them, even, >= 2 * max_dest_rd_atomic. The lower half is
 	 * the ring of `first`, the upper half that of `again`; repeats go first.

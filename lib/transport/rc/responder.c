@@ -64,7 +64,7 @@ static struct verdict check_resources(struct ur_qp *qp, const struct ur_packet *
 		const struct ur_rd_res *oldest = &rsp->res[rsp->res_next];
 
 		/* A replay gives way: a peer that asks for something new has received the answer. */
-		if (!rsp->res_cnt || (oldest->queued && !oldest->replay))
+		if (!rsp->res_cnt || (oldest->queued && !oldest->repeat))
 			return NAK(INV_REQ, RESOURCES);
 		return CONTINUE;
 	}
@@ -205,7 +205,7 @@ static bool replay_read(struct ur_qp *qp, const struct ur_packet *p, struct ur_r
 	if (res->atomic || p->reth.rkey != res->rkey || off > res->length ||
 	    p->reth.va != res->va + off || p->reth.length > res->length - off)
 		return false;
-	if (res->queued && !res->replay) {
+	if (res->queued && !res->repeat) {
 		/* The original answer is still on its way out: it goes back to what was lost. */
 		if (off < res->from)
 			res->start = res->from = off;
@@ -270,8 +270,8 @@ static enum ur_drop duplicate(struct ur_qp *qp, const struct ur_packet *p)
 		return UR_DROP_DUP_UNKNOWN;
 	qp->gbn_rsp.silenced = 0;
 	if (!res->queued) {
-		res->replay = true;
-		ur_response_queue(qp, (unsigned)(res - rsp->res));
+		res->repeat = true;
+		ur_response_queue(qp, res);
 	}
 	return UR_DROP_PSN_DUPLICATE;
 }
@@ -329,7 +329,6 @@ static void pass_psns(struct ur_qp *qp, uint32_t psns)
 
 static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 {
-	struct ur_responder *rsp = &qp->rsp;
 	uint32_t psns = ur_responder_read_psns(qp, p->reth.length);
 	struct ur_rd_res *res = remember(qp, p->bth.psn, psns);
 
@@ -338,7 +337,7 @@ static void execute_read(struct ur_qp *qp, const struct ur_packet *p)
 	res->va = p->reth.va;
 	res->length = res->to = p->reth.length;
 	pass_psns(qp, psns);
-	ur_response_queue(qp, (unsigned)(res - rsp->res));
+	ur_response_queue(qp, res);
 }
 
 /* RC-RESP-ATOMIC-02 */
@@ -364,7 +363,6 @@ struct verdict ur_responder_atomic(struct ur_qp *qp, bool fetch_add, const struc
 
 static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p)
 {
-	struct ur_responder *rsp = &qp->rsp;
 	struct ur_rd_res *res;
 	uint64_t original;
 	struct verdict v =
@@ -376,7 +374,7 @@ static struct verdict execute_atomic(struct ur_qp *qp, const struct ur_packet *p
 	res->atomic = true;
 	res->original = original;
 	pass_psns(qp, 1);
-	ur_response_queue(qp, (unsigned)(res - rsp->res));
+	ur_response_queue(qp, res);
 	return CONTINUE;
 }
 

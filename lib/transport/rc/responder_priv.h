@@ -89,5 +89,6 @@ struct verdict ur_responder_finish(struct ur_qp *qp, const struct ur_message_end
 
 /* Acts on V_NAK: counts, owes the NAK for `psn`, and the QP fails. Returns v.drop. */
 enum ur_drop ur_response_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v);
+enum ur_drop ur_ext_response_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v);
 
 #endif

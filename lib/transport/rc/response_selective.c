@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/admission.h"
+#include "transport/rc/ext.h"
+#include "transport/rc/response.h"
+
+/*
+ * The responses of mode extended: answers wait in two rings, and a repeat goes first. At most one ACK or NAK is owed,
+ * beside the answer to a probe; what it says is looked up when it leaves.
+ */
+#define RESPONSE(name) ur_ext_response_##name
+#define ANSWER	       ur_ext_answer
+
+/* ---- the queues of answers ---- */
+
+/* First answers wait in the order of their PSNs, and all that waits is younger than the head. */
+bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t end)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+	const struct ur_ext_answer *a = &qp->rsp.ans[x->first.head];
+
+	if (!x->first.cnt || ur_psn_lt(psn, a->psn))
+		return false;
+	return !ur_psn_eq(psn, a->psn) || end > a->offset + (a->from >> qp->mtu_shift);
+}
+
+static struct ur_ext_answers *queue_of(struct ur_ext_responder *x, bool repeat)
+{
+	return repeat ? &x->again : &x->first;
+}
+
+static struct ur_ext_answer *ring_of(const struct ur_qp *qp, bool repeat)
+{
+	return qp->rsp.ans + (repeat ? qp->rsp.ans_cap / 2 : 0);
+}
+
+void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+	struct ur_ext_answers *q = queue_of(x, a->repeat);
+	unsigned at = (unsigned)q->head + q->cnt, cap = qp->rsp.ans_cap / 2u;
+
+	UR_ASSERT(ur_ext_response_room(qp, a->repeat));
+	ring_of(qp, a->repeat)[at < cap ? at : at - cap] = *a;
+	q->cnt++;
+	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
+}
+
+static inline bool answers_wait(const struct ur_qp *qp)
+{
+	return ur_ext_response_queued(qp);
+}
+
+/*
+ * EXT-RESP-ANSWER-01. The answer that is sent next. The peer waits for a repeat, and everything
+ * behind it: it does not wait in turn, not even for the end of a first answer.
+ */
+static inline struct ur_ext_answer *answers_head(const struct ur_qp *qp)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+	bool repeat = x->again.cnt;
+
+	return ring_of(qp, repeat) + (repeat ? x->again.head : x->first.head);
+}
+
+static void answers_dequeue(struct ur_qp *qp, const struct ur_ext_answer *a)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+	struct ur_ext_answers *q = queue_of(x, a->repeat);
+
+	q->head = (uint16_t)(q->head + 1 < qp->rsp.ans_cap / 2 ? q->head + 1 : 0);
+	q->cnt--;
+	if (q->probe_after)
+		q->probe_after--;
+	if (!ur_ext_response_queued(qp))
+		ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
+	ur_ext_response_update_ack(qp);
+}
+
+/* Repeats have left by now, and all that waits is to follow. */
+static void answers_refuse(struct ur_qp *qp, const struct ur_ext_answer *a)
+{
+	qp->xrsp.echo = (struct ur_echo){a->arrival_ns, a->stamp, a->path};
+	while (qp->xrsp.first.cnt)
+		answers_dequeue(qp, a);
+}
+
+static inline void answers_stop(struct ur_qp *qp, bool fatal)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+
+	x->probe = false;
+	if (!fatal)
+		x->first = x->again = (struct ur_ext_answers){0};
+}
+
+static inline bool answer_begins(const struct ur_ext_answer *a)
+{
+	return !a->from;
+}
+
+/* An answer says what an ACK says, but for the path and the echo of what has come since. */
+static inline void answer_leaves(struct ur_qp *qp, const struct ur_ext_answer *a)
+{
+	(void)qp;
+	(void)a;
+}
+
+/* ---- headers ---- */
+
+static inline struct ur_psn answer_psn(const struct ur_qp *qp, const struct ur_ext_answer *a)
+{
+	(void)qp;
+	return a->psn;
+}
+
+/* EXT-RESP-ECHO-02 */
+static inline uint8_t *put_xaeth(uint8_t *p, const struct ur_qp *qp, const struct ur_echo *e,
+				 uint64_t now_ns)
+{
+	uint64_t residence = (now_ns - e->arrival_ns) >> UR_STAMP_SHIFT;
+
+	p = ur_build32(p, e->stamp);
+	p = ur_build32(p, residence < UINT32_MAX ? (uint32_t)residence : UINT32_MAX);
+	return ur_build32(p, (uint32_t)e->path << 24 | qp->rsp.epsn.v);
+}
+
+static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_ext_answer *a,
+					  uint8_t opcode, bool ends, unsigned more,
+					  struct ur_tx *tx, uint64_t now_ns)
+{
+	uint8_t *p = begin_response(qp, opcode | UR_TRANSPORT_EXT, a->psn,
+				    UR_AETH_BYTES + UR_XAETH_BYTES + UR_XRTH_BYTES + more, tx);
+
+	struct ur_echo echo = {a->arrival_ns, a->stamp, a->path};
+
+	(void)ends;
+	qp->core->cnt.retransmitted_responses += a->repeat;
+	p = put_aeth(p, qp, ack_syndrome(qp));
+	p = put_xaeth(p, qp, &echo, now_ns);
+	p = ur_build32(p, a->ssn);
+	return ur_build32(p, a->offset + (a->from >> qp->mtu_shift));
+}
+
+#include "transport/rc/response_template.h"
+
+/* ---- ACKs and NAKs ---- */
+
+/* A NAK that ends the connection leaves after the answers before it. */
+static bool ack_due(const struct ur_qp *qp)
+{
+	return qp->rsp.ack != UR_ACK_NONE &&
+	       !(ur_response_owes_fatal_nak(&qp->rsp) && ur_ext_response_queued(qp));
+}
+
+/* EXT-RESP-PROBE-01 */
+static bool probe_due(const struct ur_qp *qp)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+
+	return x->probe && !x->first.probe_after && !x->again.probe_after;
+}
+
+bool ur_ext_response_ack_due(const struct ur_qp *qp)
+{
+	return ack_due(qp) || probe_due(qp);
+}
+
+static bool is_newer(uint32_t stamp, uint32_t than)
+{
+	return (int32_t)(stamp - than) > 0;
+}
+
+/* EXT-RESP-ECHO-01: of the packets since the last ACK, the newest by stamp. */
+static void remember_echo(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_echo *e = &qp->xrsp.echo;
+
+	if (qp->rsp.ack == UR_ACK_NONE || is_newer(p->xth.stamp, e->stamp))
+		*e = (struct ur_echo){now_ns, p->xth.stamp, p->xth.path};
+}
+
+void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	remember_echo(qp, p, now_ns);
+	/* A NAK acknowledges what comes before it. */
+	if (qp->rsp.ack == UR_ACK_NONE)
+		qp->rsp.ack = UR_ACK_OWED;
+	ur_ext_response_update_ack(qp);
+}
+
+void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+
+	if (x->probe && !is_newer(p->xth.stamp, x->probe_echo.stamp))
+		return;
+	x->probe = true;
+	x->probe_echo = (struct ur_echo){now_ns, p->xth.stamp, p->xth.path};
+	x->first.probe_after = x->first.cnt;
+	x->again.probe_after = x->again.cnt;
+	ur_ext_response_update_ack(qp);
+}
+
+void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t syndrome,
+			 uint64_t now_ns)
+{
+	remember_echo(qp, p, now_ns);
+	owe_nak(qp, UR_NAK_OWED, syndrome, qp->rsp.epsn);
+}
+
+/* EXT-RESP-SACK-01: the bitmap lies in the context until the next call. */
+static void add_bitmap(struct ur_qp *qp, struct ur_tx *tx)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+
+	clear_payload(tx);
+	if (!o)
+		return;
+	tx->payload_len = (uint16_t)ur_ooo_sack(o, qp->rsp.epsn);
+	tx->frag[tx->frag_cnt++] = (struct ur_frag){o->sack, tx->payload_len};
+}
+
+bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	struct ur_ext_responder *x = &qp->xrsp;
+	bool probe = !ack_due(qp), status = qp->admission & UR_ADM_RECEIVER;
+	struct ur_psn psn = rsp->epsn;
+	uint8_t syndrome, *p;
+
+	if (probe && !probe_due(qp))
+		return false;
+	if (!probe && rsp->ack & UR_NAK_OWED) {
+		psn = rsp->nak_psn;
+		syndrome = rsp->nak_syndrome;
+	} else if (x->ooo && (qp->srq || x->credits_msn == rsp->msn)) {
+		syndrome = UR_SYNDROME_NAK | UR_NAK_PSN_SEQ;
+		qp->core->cnt.seq_nak_sent++;
+	} else {
+		psn = ur_psn_add(psn, UR_PSN_MASK); /* ePSN - 1 */
+		syndrome = ack_syndrome(qp);
+		/* EXT-RESP-CREDIT-02: gap may follow gap, and a NAK has no place for credits. */
+		x->credits_msn = rsp->msn;
+		qp->core->cnt.acks_sent++;
+	}
+	add_bitmap(qp, tx);
+	p = begin_response(qp, status ? UR_EXT_ACKNOWLEDGE_STATUS : UR_EXT_ACKNOWLEDGE, psn,
+			   UR_AETH_BYTES + UR_XAETH_BYTES + (status ? UR_ASTH_BYTES : 0), tx);
+	p = put_aeth(p, qp, syndrome);
+	p = put_xaeth(p, qp, probe ? &x->probe_echo : &x->echo, now_ns);
+	if (__builtin_expect(status, 0))
+		ur_build32(p, ur_admission_status(qp));
+	if (probe)
+		x->probe = false;
+	else
+		rsp->ack = UR_ACK_NONE;
+	ur_ext_response_update_ack(qp);
+	return true;
+}
