@@ -99,9 +99,11 @@ static inline enum ur_drop ur_mode_input(struct ur_qp *qp, const struct ur_packe
 
 	if (ur_qp_is_ext(qp))
 		drop = ur_mode_ext_input(qp, p, response, &gap, now_ns);
+	else if (response)
+		drop = ur_completer_input(qp, p, now_ns);
 	else
-		drop = response ? ur_completer_input(qp, p, now_ns)
-				: ur_responder_input(qp, p, now_ns);
+		drop = qp->type == IBV_QPT_RC ? ur_responder_input(qp, p, now_ns)
+					      : ur_uc_responder_input(qp, p, now_ns);
 	/* A request tells the sending side nothing: what it keeps need not be looked at. */
 	if (response) {
 		if (ur_qp_must_act(qp))

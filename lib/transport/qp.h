@@ -113,7 +113,7 @@ struct ur_responder {
 	uint8_t ack;   /* enum ur_ack_owed, bits */
 	uint8_t nak_syndrome;
 	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
-	uint32_t placed;       /* SEND under way: bytes placed so far */
+	uint32_t placed;       /* standard headers: bytes placed of the message under way */
 	uint8_t min_rnr_timer;
 	/* READ and atomic requests remembered, a ring of res_cnt; the newest is at res_next - 1. */
 	uint8_t res_cnt, res_next;
@@ -139,10 +139,7 @@ struct ur_gbn_responder {
 	bool data_old;	      /* `data` is too far back to name */
 	uint8_t silenced; /* RC-RESP-ACK-07: passes of the peer that were not answered, in a row */
 	bool several;	  /* the last message that ended had more than one packet */
-	/* WRITE under way: [va, va + left) is still to come under rkey, of `length` altogether. */
-	uint32_t rkey;
-	uint32_t left, length;
-	uint64_t va;
+	struct ur_reth write; /* of the WRITE under way */
 };
 
 enum ur_timer_kind {
@@ -367,9 +364,14 @@ void ur_completer_give_gap(struct ur_qp *qp);
 /* A missing response may count as lost now. */
 void ur_completer_gap_timer(struct ur_qp *qp, uint64_t now_ns);
 
-/* ---- responder.c ---- */
+/* ---- rc/responder_gbn.c ---- */
 
+/* A request of RC, of UC. NONE, or why it was dropped. */
 enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+enum ur_drop ur_uc_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+
+/* ---- rc/responder.c ---- */
+
 /* Completes the receive bound to the message under way with an error, if there is one. */
 void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status);
 /* Binds the next posted receive to the message; false when none is posted. */
@@ -414,6 +416,8 @@ void ur_response_update_ack(struct ur_qp *qp);
 bool ur_response_ack_due(const struct ur_qp *qp);
 /* Queues the answer to one of `res`, which is not queued already. */
 void ur_response_queue(struct ur_qp *qp, struct ur_rd_res *res);
+/* The answer to `res`, a repeat, gives way to another, which is queued next. */
+void ur_response_unqueue(struct ur_qp *qp, const struct ur_rd_res *res);
 /* Nothing is answered any more but what comes before a fatal NAK, and that. */
 void ur_response_stop(struct ur_qp *qp);
 /* Makes the next packet of an answer. False when there is none; the QP may be about to fail. */

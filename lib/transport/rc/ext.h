@@ -51,7 +51,7 @@ static inline uint64_t ur_ext_deadline(const struct ur_qp *qp)
 }
 void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns);
 
-/* ---- ext_responder.c ---- */
+/* ---- rc/responder_selective.c ---- */
 
 enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* RTR: ePSN is set. */
@@ -97,9 +97,8 @@ void ur_ext_responder_validate(const struct ur_qp *qp);
 void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* Owes an ACK that answers the probe, after the answers queued by now. */
 void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
-/* Owes a NAK for ePSN, which echoes the packet. */
-void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t syndrome,
-			 uint64_t now_ns);
+/* Owes a NAK, in place of an ACK, which echoes what that would. */
+void ur_ext_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn);
 bool ur_ext_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
 bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
 /* Whether answers wait to be sent. */
@@ -119,7 +118,15 @@ static inline bool ur_ext_response_room(const struct ur_qp *qp, bool repeat)
  * for the first time yet.
  */
 bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t end);
-/* Queues it; there is room. */
+/* Where the next answer goes, if there is room: a first one, or a repeat. */
+static inline struct ur_ext_answer *ur_ext_response_next_free(const struct ur_qp *qp, bool repeat)
+{
+	const struct ur_ext_answers *q = repeat ? &qp->xrsp.again : &qp->xrsp.first;
+	unsigned cap = qp->rsp.ans_cap / 2u, at = (unsigned)q->head + q->cnt;
+
+	return qp->rsp.ans + (repeat ? cap : 0) + (at < cap ? at : at - cap);
+}
+/* Queues it, which is there. */
 void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a);
 /* Nothing is answered any more but what comes before a fatal NAK, and that (RC-RESP-NAK-02). */
 void ur_ext_response_stop(struct ur_qp *qp);

@@ -25,7 +25,7 @@ static bool have_context(struct ur_qp *qp, uint64_t now_ns)
 	return false;
 }
 
-void ur_ext_early_release(struct ur_qp *qp, uint16_t held)
+static void release(struct ur_qp *qp, uint16_t held)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 
@@ -40,9 +40,88 @@ void ur_ext_early_give(struct ur_qp *qp)
 
 	for (unsigned i = 0; o->held_cnt && i < UR_OOO_HELD; i++)
 		if (o->held_used[i >> 6] >> (i & 63) & 1)
-			ur_ext_early_release(qp, (uint16_t)i);
+			release(qp, (uint16_t)i);
 	ur_ooo_give(&qp->core->ooo, o);
 	qp->xrsp.ooo = NULL;
+}
+
+/* ---- what has to wait ---- */
+
+static struct ur_ooo_deferred describe(const struct ur_packet *p)
+{
+	return (struct ur_ooo_deferred){
+		.opcode = p->bth.opcode,
+		.flags = (uint8_t)((p->xth.flags & ~(unsigned)UR_DEFERRED_SOLICITED) |
+				   (p->bth.solicited ? UR_DEFERRED_SOLICITED : 0u)),
+		.payload_len = p->payload_len,
+		.ssn = p->xth.ssn,
+		.offset = p->xth.offset,
+		.rwqen = p->xth.rwqen,
+		.arg = p->op & UR_OP_IMM    ? p->imm
+		       : p->op & UR_OP_IETH ? p->ieth
+					    : 0,
+		.held = UR_OOO_NOT_HELD,
+	};
+}
+
+static struct ur_ooo_held hold_of(const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_ooo_held h = {.arrival_ns = now_ns, .stamp = p->xth.stamp, .path = p->xth.path};
+
+	if (p->op & UR_OP_ATOMIC)
+		h.atomic = p->atomiceth;
+	else if (p->op & UR_OP_RETH)
+		h.reth = p->reth;
+	return h;
+}
+
+void ur_ext_early_forget(struct ur_qp *qp, struct ur_psn psn)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+	uint16_t held = ur_ooo_deferred_at(o, psn)->held;
+
+	if (held != UR_OOO_NOT_HELD)
+		release(qp, held);
+	ur_ooo_forget(o, psn);
+}
+
+bool ur_ext_early_next(struct ur_qp *qp, struct turn *turn)
+{
+	struct ur_ooo *o = qp->xrsp.ooo;
+	struct ur_psn psn = qp->rsp.epsn;
+	const struct ur_ooo_deferred *n = ur_ooo_deferred_at(o, psn);
+	const struct ur_ooo_held *h;
+
+	if (!ur_ooo_is_deferred(o, psn))
+		return false;
+	*turn = (struct turn){
+		.placed = n->held == UR_OOO_NOT_HELD,
+		.p = {.op = ur_op_flags(n->opcode),
+		      .bth = {.opcode = n->opcode,
+			      .psn = psn,
+			      .solicited = n->flags & UR_DEFERRED_SOLICITED},
+		      .xth = {.flags = n->flags & (uint8_t)~UR_DEFERRED_SOLICITED,
+			      .ssn = n->ssn,
+			      .offset = n->offset,
+			      .rwqen = n->rwqen},
+		      .imm = n->arg,
+		      .ieth = n->arg,
+		      .payload_len = n->payload_len},
+	};
+	if (turn->placed)
+		return true;
+	/* Rights and region may have gone while it waited: it is checked again. */
+	h = &o->held[n->held];
+	turn->arrival_ns = h->arrival_ns;
+	turn->p.xth.stamp = h->stamp;
+	turn->p.xth.path = h->path;
+	if (turn->p.op & UR_OP_ATOMIC)
+		turn->p.atomiceth = h->atomic;
+	else
+		turn->p.reth = h->reth;
+	if (h->slot)
+		turn->p.payload = h->slot->payload;
+	return true;
 }
 
 /* ---- receives ---- */
@@ -127,7 +206,7 @@ static bool fits_numbers(const struct ur_qp *qp, const struct ur_packet *p, uint
 			 uint32_t *later)
 {
 	const struct ur_responder *rsp = &qp->rsp;
-	bool data = !(p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC));
+	bool data = !is_answered(p->op);
 	uint32_t offset = p->xth.offset, own = data ? offset : offset > 0;
 
 	*later = add24(p->xth.ssn, 0u - rsp->msn - 1);
@@ -146,7 +225,7 @@ static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p,
 	struct ur_ooo *o = qp->xrsp.ooo;
 	struct ur_ooo_held h = hold_of(p, now_ns);
 
-	if ((is_read(p->op) && !is_whole_part(qp, p)) || check_held(qp, p->op, &h).kind)
+	if ((is_read(p->op) && !is_whole_part(qp, p)) || ur_responder_check_access(qp, p).kind)
 		return UR_DROP_EARLY;
 	/* EXT-RESP-HELD-01 */
 	if (o->held_cnt - o->slot_cnt >= qp->rsp.res_cnt || o->held_cnt == UR_OOO_HELD)
@@ -179,8 +258,7 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 	struct ur_ooo *o = qp->xrsp.ooo;
 	uint32_t receive = add24(p->xth.rwqen, 0u - qp->xrsp.rwqen);
 	const struct ur_rwqe *rwqe = NULL;
-	struct ur_frag frag[UR_FRAGS_MAX];
-	unsigned cnt;
+	struct pieces at;
 
 	if (needs_receive(p->op)) {
 		/* Each message takes one at most: a packet further ahead would drain an SRQ. */
@@ -190,24 +268,25 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 		if (!rwqe || !may_bind_up_to(qp, receive) || !leaves_enough(qp, receive))
 			return UR_DROP_RNR;
 	}
-	if (locate(qp, p, rwqe, frag, &cnt).kind)
+	if (locate(qp, p, rwqe, &at).kind)
 		return UR_DROP_EARLY;
 	if (is_strict_end(qp, p->op)) {
 		if (!keep_early(qp, p, n, now_ns))
 			return UR_DROP_NO_CONTEXT;
-		cnt = 0;
-	} else if (!ur_ooo_room(o, qp->rsp.epsn, cnt)) {
+	} else if (!ur_ooo_room(o, qp->rsp.epsn, at.cnt)) {
 		return UR_DROP_NO_CONTEXT;
 	}
 	if (rwqe)
 		bind_up_to(qp, receive, now_ns);
-	place(qp, p, frag, cnt);
-	for (unsigned i = 0; i < cnt; i++)
-		ur_ooo_written(o, p->bth.psn, qp->rsp.epsn, frag[i].base, frag[i].length);
+	if (n->held != UR_OOO_NOT_HELD)
+		return UR_DROP_NONE;
+	place(qp, p, &at);
+	for (unsigned i = 0; i < at.cnt; i++)
+		ur_ooo_written(o, p->bth.psn, qp->rsp.epsn, at.frag[i].base, at.frag[i].length);
 	return UR_DROP_NONE;
 }
 
-/* EXT-RESP-EARLY-01: what fails here is not noted; it is judged in its turn. */
+/* EXT-RESP-EARLY-01: what fails here is dropped, and judged in its turn when it comes again. */
 static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint32_t ahead,
 			       uint64_t now_ns)
 {
@@ -215,11 +294,11 @@ static enum ur_drop take_early(struct ur_qp *qp, const struct ur_packet *p, uint
 	enum ur_drop drop;
 	uint32_t later;
 
-	if (ur_responder_check_rights(qp, p->op).kind || check_form(qp, p).kind ||
+	if (ur_responder_check_rights(qp, p->op).kind || check_length(qp, p).kind ||
 	    !fits_numbers(qp, p, ahead, &later))
 		return UR_DROP_EARLY;
-	drop = p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC) ? hold_early(qp, p, &n, now_ns)
-						       : place_early(qp, p, later, &n, now_ns);
+	drop = is_answered(p->op) ? hold_early(qp, p, &n, now_ns)
+				  : place_early(qp, p, later, &n, now_ns);
 	if (drop == UR_DROP_NONE)
 		ur_ooo_defer(qp->xrsp.ooo, p->bth.psn, &n);
 	return drop;
@@ -235,11 +314,10 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 	 * EXT-RESP-ACK-03. What just follows the newest tells nothing new. READs and atomics are
 	 * few, ask for no ACK, and nothing else tells of them before their turn.
 	 */
-	bool follows = !gap && x->ooo->deferred_cnt && !(p->op & (UR_OP_READ_REQ | UR_OP_ATOMIC)) &&
+	bool follows = !gap && x->ooo->deferred_cnt && !is_answered(p->op) &&
 		       ur_psn_eq(p->bth.psn, ur_psn_add(x->ooo->top, 1));
 	enum ur_drop drop;
 
-	cnt->out_of_sequence++;
 	if (ahead >= UR_EXT_WINDOW) {
 		cnt->early_dropped++;
 		return UR_DROP_PSN_GAP;

@@ -47,8 +47,18 @@ static inline uint32_t ur_responder_read_psns(const struct ur_qp *qp, uint32_t l
 	return length ? (uint32_t)((length + mtu - 1) >> qp->mtu_shift) : 1;
 }
 
-/* The first packet is here: raises IBV_EVENT_COMM_EST if the QP is still in RTR, once. */
-void ur_responder_established(struct ur_qp *qp);
+/* Raises IBV_EVENT_COMM_EST. */
+void ur_responder_raise_established(struct ur_qp *qp);
+
+/* Requests are taken in. The first tells that the peer is there, if the QP is still in RTR. */
+static inline bool ur_responder_receives(struct ur_qp *qp)
+{
+	if (__builtin_expect(qp->state == IBV_QPS_RTS, 1))
+		return true;
+	if (qp->state == IBV_QPS_RTR && !qp->comm_est)
+		ur_responder_raise_established(qp);
+	return qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE;
+}
 /* Takes the oldest receive of the QP's SRQ; false when none is posted. */
 bool ur_responder_take_srq(struct ur_qp *qp, struct ur_rwqe *to);
 /* The newest READ or atomic remembered that took `psn`, or NULL. */
@@ -67,25 +77,17 @@ static inline struct verdict ur_responder_check_rights(const struct ur_qp *qp, u
 	return (qp->access & need) == need ? CONTINUE : NAK(INV_REQ, ACCESS);
 }
 
-/* RC-RESP-ACC-01: the key, range and rights of an atomic, and that its bytes are aligned. */
-struct verdict ur_responder_check_atomic(const struct ur_qp *qp, const struct ur_atomiceth *a);
-/* The same of [va, va + length) under a RETH; nothing for 0 bytes. */
-struct verdict ur_responder_check_reth(const struct ur_qp *qp, uint32_t op,
-				       const struct ur_reth *reth);
+/* RC-RESP-ACC-01: the key, range and rights of a READ or atomic, and that the bytes of an atomic are aligned. */
+struct verdict ur_responder_check_access(const struct ur_qp *qp, const struct ur_packet *p);
 
-/* Executes a FETCH_ADD or else a compare and swap; *original is the value found. */
-struct verdict ur_responder_atomic(struct ur_qp *qp, bool fetch_add, const struct ur_atomiceth *a,
-				   uint64_t *original);
+/* Executes an atomic; *original is the value found. */
+struct verdict ur_responder_atomic(struct ur_qp *qp, const struct ur_packet *p, uint64_t *original);
 
-struct ur_message_end {
-	uint32_t op;	   /* enum ur_op_flags of the last packet */
-	uint32_t imm_inv;  /* immediate data, host order, or the key to invalidate */
-	uint32_t byte_len; /* of the message */
-	bool solicited;
-};
-
-/* A SEND or WRITE is complete: invalidates, counts the message, completes the receive bound. */
-struct verdict ur_responder_finish(struct ur_qp *qp, const struct ur_message_end *end);
+/*
+ * A SEND or WRITE of `bytes` bytes is complete with packet p: invalidates, counts the message, completes the receive
+ * bound.
+ */
+struct verdict ur_responder_finish(struct ur_qp *qp, const struct ur_packet *p, uint32_t bytes);
 
 /* Acts on V_NAK: counts, owes the NAK for `psn`, and the QP fails. Returns v.drop. */
 enum ur_drop ur_response_refuse(struct ur_qp *qp, struct ur_psn psn, struct verdict v);

@@ -53,6 +53,19 @@ void ur_response_queue(struct ur_qp *qp, struct ur_rd_res *res)
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
 }
 
+void ur_response_unqueue(struct ur_qp *qp, const struct ur_rd_res *res)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < qp->rsp.q_cnt; i++) {
+		uint8_t idx = *queued_at(qp, i);
+
+		if (&qp->rsp.res[idx] != res)
+			*queued_at(qp, kept++) = idx;
+	}
+	qp->rsp.q_cnt = (uint8_t)kept;
+}
+
 static inline bool answers_wait(const struct ur_qp *qp)
 {
 	return qp->rsp.q_cnt;
@@ -138,7 +151,6 @@ static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_rd_r
 	uint8_t *p = begin_response(qp, opcode, answer_psn(qp, res),
 				    (ends ? UR_AETH_BYTES : 0) + more, tx);
 
-	(void)now_ns;
 	return ends ? put_aeth(p, qp, ack_syndrome(qp)) : p;
 }
 
@@ -184,11 +196,6 @@ void ur_response_ack_all(struct ur_qp *qp)
 	ur_response_ack(qp);
 }
 
-void ur_response_nak(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
-{
-	owe_nak(qp, UR_NAK_OWED, syndrome, psn);
-}
-
 /*
  * RC-RESP-ACK-05. To a peer that goes back N for each NAK and counts that as a retry, only an ACK
  * is progress.
@@ -215,7 +222,6 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 	struct ur_psn psn = rsp->nak_psn;
 	uint8_t syndrome = rsp->nak_syndrome;
 
-	(void)now_ns;
 	if (!ur_response_ack_due(qp))
 		return false;
 	if (rsp->ack & UR_ACK_OWED) {

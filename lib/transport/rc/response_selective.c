@@ -36,12 +36,9 @@ static struct ur_ext_answer *ring_of(const struct ur_qp *qp, bool repeat)
 void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a)
 {
 	struct ur_ext_responder *x = &qp->xrsp;
-	struct ur_ext_answers *q = queue_of(x, a->repeat);
-	unsigned at = (unsigned)q->head + q->cnt, cap = qp->rsp.ans_cap / 2u;
 
 	UR_ASSERT(ur_ext_response_room(qp, a->repeat));
-	ring_of(qp, a->repeat)[at < cap ? at : at - cap] = *a;
-	q->cnt++;
+	queue_of(x, a->repeat)->cnt++;
 	ur_emux_set(&qp->core->emux, &qp->rsp_queue, true);
 }
 
@@ -101,15 +98,12 @@ static inline bool answer_begins(const struct ur_ext_answer *a)
 /* An answer says what an ACK says, but for the path and the echo of what has come since. */
 static inline void answer_leaves(struct ur_qp *qp, const struct ur_ext_answer *a)
 {
-	(void)qp;
-	(void)a;
 }
 
 /* ---- headers ---- */
 
 static inline struct ur_psn answer_psn(const struct ur_qp *qp, const struct ur_ext_answer *a)
 {
-	(void)qp;
 	return a->psn;
 }
 
@@ -133,7 +127,6 @@ static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_ext_
 
 	struct ur_echo echo = {a->arrival_ns, a->stamp, a->path};
 
-	(void)ends;
 	qp->core->cnt.retransmitted_responses += a->repeat;
 	p = put_aeth(p, qp, ack_syndrome(qp));
 	p = put_xaeth(p, qp, &echo, now_ns);
@@ -199,13 +192,6 @@ void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t
 	x->first.probe_after = x->first.cnt;
 	x->again.probe_after = x->again.cnt;
 	ur_ext_response_update_ack(qp);
-}
-
-void ur_ext_response_nak(struct ur_qp *qp, const struct ur_packet *p, uint8_t syndrome,
-			 uint64_t now_ns)
-{
-	remember_echo(qp, p, now_ns);
-	owe_nak(qp, UR_NAK_OWED, syndrome, qp->rsp.epsn);
 }
 
 /* EXT-RESP-SACK-01: the bitmap lies in the context until the next call. */

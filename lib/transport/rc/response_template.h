@@ -6,6 +6,7 @@
  *   bool RESPONSE(next)(qp, tx, now)              the next packet of an answer; false: none, or the QP is to fail
  *   void RESPONSE(update_ack)(qp)                 what ack_due() looks at has changed
  *   void RESPONSE(stop)(qp)                       nothing is answered any more but what comes before a fatal NAK, and that
+ *   void RESPONSE(nak)(qp, syndrome, psn)         owes a NAK, and nothing else: it acknowledges what comes before it
  *   enum ur_drop RESPONSE(refuse)(qp, psn, v)     acts on V_NAK: counts, owes the NAK for psn, and the QP fails. Returns
  *                                                 v.drop
  *
@@ -28,6 +29,11 @@ static void owe_nak(struct ur_qp *qp, uint8_t owed, uint8_t syndrome, struct ur_
 	RESPONSE(update_ack)(qp);
 }
 
+void RESPONSE(nak)(struct ur_qp *qp, uint8_t syndrome, struct ur_psn psn)
+{
+	owe_nak(qp, UR_NAK_OWED, syndrome, psn);
+}
+
 /* RC-RESP-NAK-01 */
 enum ur_drop RESPONSE(refuse)(struct ur_qp *qp, struct ur_psn psn, struct verdict v)
 {
@@ -37,7 +43,7 @@ enum ur_drop RESPONSE(refuse)(struct ur_qp *qp, struct ur_psn psn, struct verdic
 		core->cnt.resp_remote_access_errors++;
 	else
 		core->cnt.resp_invalid_requests++;
-	owe_nak(qp, UR_NAK_OWED, UR_SYNDROME_NAK | v.code, psn);
+	RESPONSE(nak)(qp, UR_SYNDROME_NAK | v.code, psn);
 	/* Where a receive completes with the error, that tells the consumer; else an event does. */
 	if (!qp->rsp.wqe || v.recv_status == IBV_WC_WR_FLUSH_ERR)
 		core->sink.async(core->sink.ctx,
