@@ -259,6 +259,26 @@ Test(response, a_message_repeated_alone_is_answered_the_fourth_time_wherever_a_p
 	end_free(e);
 }
 
+/* RC-RESP-ACK-07: the same of the newest message, which is not taken for a part of that pass. */
+Test(response, the_newest_message_repeated_alone_is_answered_wherever_a_pass_began)
+{
+	struct end *e = END();
+
+	for (uint32_t psn = 100; psn < 110; psn++)
+		cr_assert_eq(write_asking(e, psn), UR_DROP_NONE);
+	cr_assert_eq(read_request(e, 110, 0, 768), UR_DROP_NONE);
+	end_drain(e);
+	cr_assert_eq(write_asking(e, 100), UR_DROP_PSN_DUPLICATE);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(write_asking(e, 109), UR_DROP_PSN_DUPLICATE);
+		end_expect_silence(e);
+	}
+	cr_assert_eq(write_asking(e, 109), UR_DROP_PSN_DUPLICATE);
+	end_expect_ack(e, 109);
+	end_expect_silence(e);
+	end_free(e);
+}
+
 /* RC-RESP-ACK-02: the peer lacks the responses; an ACK beyond them would be an implied NAK. */
 Test(response, ack_of_a_duplicate_waits_for_responses_asked_for_again_before_it)
 {

@@ -74,11 +74,14 @@ static inline void ur_pass_follow(struct ur_pass *p, struct ur_psn data)
 
 /*
  * Whether the SEND or WRITE packet at psn, which came once more, begins another pass of the peer: it is not
- * beyond the first packet of the pass under way, or is its newest packet again. Before ur_pass_repeated().
+ * beyond the first packet of the pass under way, or is its newest packet again, or is `data`, the newest executed,
+ * alone, which does not count as a part of a pass. Before ur_pass_repeated().
  */
-static inline bool ur_pass_is_another(const struct ur_pass *p, struct ur_psn psn)
+static inline bool ur_pass_is_another(const struct ur_pass *p, struct ur_psn psn,
+				      struct ur_psn data)
 {
-	return !p->on || ur_psn_le(psn, p->first) || ur_psn_eq(psn, p->at);
+	return !p->on || ur_psn_le(psn, p->first) || ur_psn_eq(psn, p->at) ||
+	       (ur_psn_eq(psn, data) && !p->repeats);
 }
 
 /*

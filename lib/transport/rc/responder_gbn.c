@@ -246,7 +246,7 @@ static bool may_stay_silent(struct ur_qp *qp, bool another)
 static void arrival_acknowledge_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_pass *pass = &qp->gbn_rsp.pass;
-	bool another = ur_pass_is_another(pass, p->bth.psn);
+	bool another = ur_pass_is_another(pass, p->bth.psn, qp->gbn_rsp.data);
 
 	/* Others come again for their answer as well. */
 	ur_reorder_duplicate(qp, p->bth.psn);
