@@ -321,7 +321,7 @@ static void expect_incast(const struct outcome *o, double least_gbps, double lea
 }
 
 /* A queue of 512 KB that overflows; everything arrives in the end, and all have a share. */
-Test(congestion, incast_without_pacing_loses_and_goes_on)
+Test(congestion, incast_without_pacing_loses_packets_and_continues)
 {
 	struct outcome o = incast("congestion.incast_none", UR_CC_NONE);
 
@@ -461,12 +461,12 @@ static void expect_recovery(bool standard)
 	end(&c);
 }
 
-Test(congestion, everybody_goes_on_after_a_blackout)
+Test(congestion, all_senders_continue_after_a_blackout)
 {
 	expect_recovery(false);
 }
 
-Test(congestion, everybody_goes_on_after_a_blackout_without_the_extended_mode)
+Test(congestion, all_senders_continue_after_a_blackout_without_the_extended_mode)
 {
 	expect_recovery(true);
 }

@@ -164,7 +164,7 @@ static void run_all(enum ur_mode mode, const char *name, bool srq)
 		run(mode, name, srq, number);
 }
 
-EACH_MODE(death, everything_posted_completes_once_and_everything_taken_comes_back)
+EACH_MODE(death, everything_posted_completes_once_and_every_resource_is_returned)
 {
 	run_all(mode, "death", false);
 }

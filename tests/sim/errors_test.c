@@ -308,7 +308,7 @@ static enum sim_verdict cut_off(struct sim *s, struct sim_ep *from, uint8_t *fra
 	return SIM_PASS;
 }
 
-EACH_MODE(errors, a_peer_that_dies_in_traffic_is_noticed_within_the_configured_time)
+EACH_MODE(errors, a_peer_that_dies_in_traffic_is_detected_within_the_configured_time)
 {
 	for (unsigned passed = 0; passed < 24; passed++) {
 		struct bench_attr attr = {.timeout = 12, .retry_cnt = 3, .set_retry = true};
@@ -378,7 +378,7 @@ EACH_MODE(credits, a_receiver_with_one_receive_at_a_time_gets_everything_in_orde
 
 /* ---- sizes ---- */
 
-EACH_MODE(sizes, a_read_bigger_than_the_window_is_asked_for_in_parts)
+EACH_MODE(sizes, a_read_larger_than_the_window_is_requested_in_parts)
 {
 	struct bench_attr attr = {.window = 8, .bytes = 1 << 20, .mtu = IBV_MTU_256};
 	struct bench *b = bench_new(mode, "big_read", &attr);

@@ -175,7 +175,7 @@ Test(hostile_admission, nonsense_does_not_stop_an_idle_sender)
 	lie_all(IDLE);
 }
 
-Test(hostile_admission, nonsense_stops_no_message_that_is_under_way)
+Test(hostile_admission, nonsense_stops_no_message_under_way)
 {
 	lie_all(FLIGHT);
 }
@@ -302,7 +302,7 @@ Test(hostile_admission, in_other_states_statuses_are_ignored)
 	deaf_free(d);
 }
 
-Test(hostile_admission, who_agreed_on_nothing_hears_no_notify)
+Test(hostile_admission, a_peer_without_an_agreement_gets_no_notify)
 {
 	static const struct {
 		enum ur_mode mode;

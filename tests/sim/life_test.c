@@ -19,7 +19,7 @@ static void post(struct bench *b, struct ibv_send_wr wr, uint64_t wr_id)
 
 /* ---- states ---- */
 
-EACH_MODE(life, sqd_finishes_what_was_begun_and_tells_when_drained)
+EACH_MODE(life, sqd_finishes_what_was_begun_and_reports_when_drained)
 {
 	struct bench *b = bench_new(mode, "sqd", NULL);
 	struct ibv_qp_attr attr = {.en_sqd_async_notify = 1};
@@ -101,7 +101,7 @@ EACH_MODE(life, the_first_packet_in_rtr_establishes_the_communication)
 	bench_free(b);
 }
 
-EACH_MODE(life, a_qp_in_init_hears_nothing)
+EACH_MODE(life, a_qp_in_init_receives_nothing)
 {
 	struct bench_attr attr = {.unconnected = true};
 	struct bench *b = bench_new(mode, "deaf", &attr);
@@ -154,7 +154,7 @@ EACH_MODE(life, a_requester_destroyed_before_its_responses_come_is_gone)
 	bench_free(b);
 }
 
-EACH_MODE(life, a_slot_comes_back_after_time_wait_under_another_number)
+EACH_MODE(life, a_slot_is_reused_after_time_wait_under_another_number)
 {
 	struct bench_attr attr = {.max_qp = 1};
 	struct bench *b = bench_new(mode, "time_wait", &attr);

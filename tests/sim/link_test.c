@@ -54,7 +54,7 @@ static void expect_bursts(double begin, double finish, uint64_t seed)
 }
 
 /* Chances that are multiples of 1/65536. */
-Test(link, bursts_are_as_frequent_and_as_long_as_asked)
+Test(link, bursts_are_as_frequent_and_as_long_as_configured)
 {
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		expect_bursts(64 / 65536.0, 0.125, seed);
@@ -64,7 +64,7 @@ Test(link, bursts_are_as_frequent_and_as_long_as_asked)
 	}
 }
 
-Test(link, loss_alone_comes_as_often_as_asked_and_has_no_bound_in_a_row)
+Test(link, independent_loss_is_as_frequent_as_configured_and_unbounded_in_a_row)
 {
 	struct seen seen = watch((struct sim_link_attr){.loss = 65536 / 4}, 1);
 

@@ -228,7 +228,7 @@ static void add_some(struct trial *t)
 	add(t, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 }
 
-Test(oracle, believes_exhausted_retries_when_the_network_lost_as_much)
+Test(oracle, accepts_exhausted_retries_when_the_network_lost_as_much)
 {
 	for (unsigned passed = 0; passed < 12; passed++) {
 		unsigned left = passed;

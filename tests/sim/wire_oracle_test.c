@@ -254,7 +254,7 @@ Test(wire_oracle, notices_a_response_that_overtakes_another)
 	breaks("a response overtakes another");
 }
 
-Test(wire_oracle, notices_an_msn_that_goes_back_or_ahead)
+Test(wire_oracle, notices_an_msn_that_decreases_or_runs_ahead)
 {
 	request(UR_RC_WRITE_ONLY, 100);
 	request(UR_RC_WRITE_ONLY, 101);
@@ -298,7 +298,7 @@ Test(wire_oracle, notices_a_needless_or_repeated_sequence_nak)
 }
 
 /* A peer that keeps early packets asks again in time: REORDER-NAK-02. */
-Test(wire_oracle, a_responder_that_keeps_early_packets_may_ask_again)
+Test(wire_oracle, a_responder_that_keeps_early_packets_may_repeat_its_nak)
 {
 	begin(UR_MODE_REORDER);
 	lost(UR_RC_WRITE_ONLY, 100);
@@ -323,7 +323,7 @@ Test(wire_oracle, notices_a_sequence_nak_without_the_ack_before_it)
 	fine();
 }
 
-Test(wire_oracle, notices_responses_that_nothing_asked_for)
+Test(wire_oracle, notices_unsolicited_responses)
 {
 	request(UR_RC_WRITE_ONLY, 100);
 	answer(UR_RC_READ_RESPONSE_ONLY, 100, UNLIMITED, 1);
@@ -429,7 +429,7 @@ static void ext_nak(uint32_t epsn, const uint8_t *bitmap)
 }
 
 /* There a READ request is a packet as any other, and its responses have numbers of their own. */
-Test(wire_oracle, an_extended_ack_tells_of_read_requests_that_have_come)
+Test(wire_oracle, an_extended_ack_acknowledges_read_requests_that_have_arrived)
 {
 	begin(UR_MODE_EXTENDED);
 	ext_request(UR_EXT_WRITE_ONLY, 100, 1);
@@ -442,7 +442,7 @@ Test(wire_oracle, an_extended_ack_tells_of_read_requests_that_have_come)
 	breaks("an ePSN beyond what has come");
 }
 
-Test(wire_oracle, notices_an_epsn_that_goes_back_or_disagrees)
+Test(wire_oracle, notices_an_epsn_that_decreases_or_disagrees)
 {
 	begin(UR_MODE_EXTENDED);
 	ext_request(UR_EXT_WRITE_ONLY, 100, 1);
@@ -455,7 +455,7 @@ Test(wire_oracle, notices_an_epsn_that_goes_back_or_disagrees)
 	breaks("the ePSN goes back");
 }
 
-Test(wire_oracle, notices_a_bitmap_that_tells_of_what_has_not_come)
+Test(wire_oracle, notices_a_bitmap_with_packets_that_have_not_arrived)
 {
 	static const uint8_t second[4] = {2}, third[4] = {4};
 
@@ -470,7 +470,7 @@ Test(wire_oracle, notices_a_bitmap_that_tells_of_what_has_not_come)
 	breaks("a bitmap tells of what has not come");
 }
 
-Test(wire_oracle, notices_extended_responses_that_nothing_asked_for)
+Test(wire_oracle, notices_unsolicited_extended_responses)
 {
 	begin(UR_MODE_EXTENDED);
 	ext_request(UR_EXT_READ_REQUEST, 100, 1);

@@ -125,7 +125,7 @@ Test(admission_pool, a_holder_refused_in_an_open_phase_keeps_its_class)
 }
 
 /* ADM-REFUSAL-01 */
-Test(admission_pool, a_claim_counts_for_nothing)
+Test(admission_pool, a_claimed_class_decides_nothing)
 {
 	set_up(UR_ADM_AB);
 	reach_a();
@@ -253,7 +253,7 @@ Test(admission_pool, grants_in_order_of_refusal_one_receive_each)
 }
 
 /* ADM-GRANT-01 */
-Test(admission_pool, letters_alone_do_not_call)
+Test(admission_pool, queue_classes_alone_do_not_grant)
 {
 	set_up(UR_ADM_AB);
 	reach_a();
@@ -291,7 +291,7 @@ Test(admission_pool, a_holder_granted_in_vain_is_the_next_to_get_a_grant)
 }
 
 /* ADM-GRANT-03 */
-Test(admission_pool, a_call_that_is_not_followed_passes_to_the_next)
+Test(admission_pool, an_unused_grant_passes_to_the_next)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	reach_a();
@@ -368,7 +368,7 @@ Test(admission_pool, a_peer_is_notified_once_per_round_trip_of_the_latest_status
 }
 
 /* ADM-NOTIFY-01 */
-Test(admission_pool, a_far_peer_does_not_hold_up_a_near_one)
+Test(admission_pool, a_distant_peer_does_not_delay_a_close_one)
 {
 	set_up(UR_ADM_INTELLIGENT);
 	ur_adm_peer_add(&pool, &peer[0], 1000000, 0); /* class of 1.048576 ms */

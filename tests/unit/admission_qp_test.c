@@ -133,7 +133,7 @@ Test(admission_qp, a_class_without_a_refused_request_is_ignored)
 }
 
 /* ADM-GRANT-04 */
-Test(admission_qp, a_call_sends_the_refused_message_at_once)
+Test(admission_qp, a_grant_sends_the_refused_message_at_once)
 {
 	struct end *e = sender(true);
 
@@ -156,7 +156,7 @@ Test(admission_qp, a_call_sends_the_refused_message_at_once)
 }
 
 /* ADM-CLASS-02 */
-Test(admission_qp, who_waits_for_a_call_asks_and_in_the_end_repeats)
+Test(admission_qp, a_queue_pair_that_waits_for_a_grant_probes_and_finally_repeats)
 {
 	struct end *e = sender(true);
 
@@ -487,7 +487,7 @@ Test(admission_qp, in_mode_ab_only_answers_carry_the_status)
 	receiver_free(r);
 }
 
-Test(admission_qp, a_claim_of_an_unknown_class_is_ignored)
+Test(admission_qp, an_unknown_claimed_class_is_ignored)
 {
 	struct receiver *r = receiver_new(&letters_only);
 

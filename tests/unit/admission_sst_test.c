@@ -188,7 +188,7 @@ Test(admission_sst, waiting_twice_keeps_the_place_unless_the_class_is_new)
 }
 
 /* ADM-SST-05 */
-Test(admission_sst, nobody_waits_through_a_whole_turn)
+Test(admission_sst, no_waiter_waits_through_a_whole_cycle)
 {
 	struct ur_sst_entry *e = new_entry();
 	struct ur_sst_waiter w[2] = {0}, *out[2];

@@ -274,7 +274,7 @@ Test(api_cm_mode, unreliable_connections_have_one_mode)
 /* ---- demands ---- */
 
 /* CM-EXT-06 */
-Test(api_cm_mode, a_demand_that_the_peer_does_not_meet_ends_the_attempt_and_tells_why)
+Test(api_cm_mode, a_required_mode_that_the_peer_lacks_ends_the_attempt_with_a_reason)
 {
 	struct pair p = {0};
 	struct uroce_cm_event *ev;

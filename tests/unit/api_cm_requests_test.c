@@ -33,7 +33,7 @@ Test(api_cm, the_channel_is_readable_while_it_holds_events)
 	uroce_cm_destroy_id(a);
 }
 
-Test(api_cm, a_listener_that_goes_refuses_what_waited)
+Test(api_cm, a_destroyed_listener_refuses_pending_requests)
 {
 	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A);
 	struct pollfd fd = {.fd = uroce_event_channel_fd(B->ch), .events = POLLIN};
@@ -133,7 +133,7 @@ static struct uroce_cm_id *listen_sidr(void)
 }
 
 /* CM-SIDR-01: an application that does not know SIDR gets no such requests. */
-Test(api_cm, a_listener_hears_requests_of_its_kind_only)
+Test(api_cm, a_listener_gets_requests_of_its_kind_only)
 {
 	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A), *sidr;
 
@@ -150,7 +150,7 @@ Test(api_cm, a_listener_hears_requests_of_its_kind_only)
 	uroce_cm_destroy_id(sidr);
 }
 
-Test(api_cm, a_datagram_service_tells_its_queue_pair)
+Test(api_cm, a_datagram_service_returns_its_queue_pair)
 {
 	struct uroce_cm_id *listener = listen_sidr(), *a = end_id(A);
 	struct ibv_qp *ud = end_qp(B, IBV_QPT_UD), *rc = end_qp(B, IBV_QPT_RC);

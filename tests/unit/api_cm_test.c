@@ -414,7 +414,7 @@ Test(api_cm, a_qp_may_go_before_its_id)
 	uroce_destroy_qp(p.qa);
 }
 
-Test(api_cm, a_qp_that_goes_while_its_connection_is_made_ends_that)
+Test(api_cm, destroying_a_qp_during_set_up_ends_the_connection)
 {
 	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A), *b;
 	struct ibv_qp *qa = end_qp(A, IBV_QPT_RC), *qb = end_qp(B, IBV_QPT_RC);

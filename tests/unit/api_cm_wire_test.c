@@ -237,7 +237,7 @@ static unsigned arp_requests(void)
 }
 
 /* CM-MAC-01: otherwise a forged request, whose sender never answers ARP, would block the application. */
-Test(api_cm_mac, accept_asks_nothing_and_goes_where_the_request_came_from)
+Test(api_cm_mac, accept_sends_no_query_and_answers_the_source_of_the_request)
 {
 	static const char *const knows_b[] = {"transport.mode=gbn", "address.mac=02:00:00:00:00:0a",
 					      "address.neighbor=10.77.0.2=02:00:00:00:00:0b", NULL};

@@ -321,7 +321,8 @@ PAIR_TEST(api_cq_plain, wrong_arguments_make_no_cq, open_both, close_both)
 	cr_assert_eq(uroce_destroy_comp_channel(ch), 0);
 }
 
-PAIR_TEST(api_cq_plain, dies_with_completions_on_their_way_hundreds_of_times, open_both, close_both)
+PAIR_TEST(api_cq_plain, is_destroyed_with_completions_in_transit_hundreds_of_times, open_both,
+	  close_both)
 {
 	for (unsigned i = 0; i < 300; i++) {
 		struct ibv_comp_channel *ch = uroce_create_comp_channel(A->ctx);

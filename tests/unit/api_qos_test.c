@@ -228,7 +228,7 @@ static void change(struct end *e, const struct uroce_qos_attr *qos)
 }
 
 /* QOS-LIVE-01 */
-Test(api_qos, a_lane_that_goes_away_refuses_posts_and_keeps_what_it_has)
+Test(api_qos, a_service_level_without_a_lane_refuses_posts_and_keeps_its_requests)
 {
 	const char *const set[] = {SLOW, NULL};
 	struct ibv_send_wr *bad;
@@ -586,7 +586,7 @@ Test(api_qos, service_level_0_is_marked_as_the_configuration_says)
 
 /* ---- by telemetry ---- */
 
-Test(api_qos, the_json_tells_lanes_and_tables)
+Test(api_qos, the_json_has_lanes_and_tables)
 {
 	char *text;
 

@@ -23,7 +23,7 @@ static void same_bytes(uint32_t from, uint32_t to, uint32_t len)
 
 /* ---- every operation ---- */
 
-PAIR_TEST(api_qp, every_opcode_of_rc_does_its_work_and_says_so, open_both, close_both)
+PAIR_TEST(api_qp, every_opcode_of_rc_is_executed_and_completes, open_both, close_both)
 {
 	static const uint32_t sizes[] = {0, 1, 1024, 1025, 20000};
 	struct ibv_send_wr atomic = {.wr_id = 50, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -468,7 +468,7 @@ PAIR_TEST(api_qp, ack_of_the_last_message_leaves_before_its_queue_pair_goes, ope
 
 /* ---- query, drain, loop back ---- */
 
-PAIR_TEST(api_qp, query_tells_what_was_set, open_both, close_both)
+PAIR_TEST(api_qp, query_returns_what_was_set, open_both, close_both)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -496,7 +496,7 @@ PAIR_TEST(api_qp, query_tells_what_was_set, open_both, close_both)
 	part();
 }
 
-PAIR_TEST(api_qp, sqd_stops_new_requests_and_tells_when_it_is_drained, open_both, close_both)
+PAIR_TEST(api_qp, sqd_stops_new_requests_and_reports_when_it_is_drained, open_both, close_both)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 

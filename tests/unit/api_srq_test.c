@@ -177,7 +177,7 @@ PAIR_TEST(api_srq, an_empty_queue_makes_the_sender_wait, open_both, close_both)
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 }
 
-PAIR_TEST(api_srq, dies_with_messages_under_way, open_both, close_both)
+PAIR_TEST(api_srq, is_destroyed_with_messages_under_way, open_both, close_both)
 {
 	struct ibv_wc wc;
 

@@ -96,7 +96,7 @@ Test(cc_auto, leaves_jitter_alone)
 }
 
 /* PACE-AUTO-02: it accounts for 60 us here, however much there is. */
-Test(cc_auto, is_not_blind_for_jitter)
+Test(cc_auto, is_not_blinded_by_jitter)
 {
 	for (unsigned i = 0; i < 200; i++) {
 		flow(10, 10, 20);
@@ -109,7 +109,7 @@ Test(cc_auto, is_not_blind_for_jitter)
 }
 
 /* PACE-AUTO-01, PACE-AUTO-03 */
-Test(cc_auto, throttles_to_less_than_what_comes_out)
+Test(cc_auto, throttles_to_less_than_the_delivery_rate)
 {
 	make_slow();
 	cr_assert(d->throttled);
@@ -137,7 +137,7 @@ Test(cc_auto, throttles_when_long_delays_last)
 }
 
 /* PACE-AUTO-02: a peer that did not run for 10 ms answers 64 packets at once. */
-Test(cc_auto, leaves_what_was_late_all_together_alone)
+Test(cc_auto, ignores_answers_that_are_late_together)
 {
 	flow(1000, 10, 20);
 	for (unsigned pause = 0; pause < 20; pause++) {
@@ -193,7 +193,7 @@ Test(cc_auto, opens_step_by_step)
 }
 
 /* PACE-AUTO-05: whatever is sent, the answers take 100 us now. */
-Test(cc_auto, learns_that_the_way_is_longer)
+Test(cc_auto, learns_a_longer_path)
 {
 	make_slow();
 	for (unsigned i = 0; i < 4000 && d->throttled; i++) {
@@ -295,7 +295,7 @@ Test(cc_auto, counts_what_was_delivered_once)
 }
 
 /* PACE-AUTO-08: READs of 64 KB, one at a time, of 52 us at 10 Gb/s and 20 us of way. */
-Test(cc_auto, takes_no_read_for_a_queue)
+Test(cc_auto, a_read_is_no_queue)
 {
 	make_slow();
 	for (unsigned i = 0; i < 2000; i++) {
@@ -333,7 +333,7 @@ static void lockstep(unsigned reads, uint64_t read_us)
 }
 
 /* PACE-AUTO-08: READs of 52 us, 10 Gb/s. Four and a burst of either end, eight, are 416 us. */
-Test(cc_auto, takes_no_reads_in_the_hands_of_the_ends_for_a_queue)
+Test(cc_auto, reads_that_the_ends_process_are_no_queue)
 {
 	lockstep(7, 52);
 	cr_assert_not(d->throttled);
@@ -344,7 +344,7 @@ Test(cc_auto, takes_no_reads_in_the_hands_of_the_ends_for_a_queue)
 }
 
 /* PACE-AUTO-08: of 524 us, 1 Gb/s. No burst is more than 250 us. */
-Test(cc_auto, takes_reads_for_a_queue_when_the_network_is_slow)
+Test(cc_auto, reads_are_a_queue_when_the_network_is_slow)
 {
 	lockstep(4, 524);
 	cr_assert_not(d->throttled);
@@ -395,7 +395,7 @@ Test(cc_auto, a_faster_link_lets_it_grow)
 }
 
 /* PACE-LINK-01 */
-Test(cc_auto, another_link_changes_nothing_for_who_is_not_throttled)
+Test(cc_auto, another_link_does_not_affect_open_destinations)
 {
 	flow(5000, 10, 20);
 	ur_cc_set_link(&t, 1 * GBPS);

@@ -155,7 +155,7 @@ Test(cc_dcqcn, increases_much_when_both_counters_are_beyond_five)
 }
 
 /* PACE-DCQCN-03 */
-Test(cc_dcqcn, makes_up_for_what_was_due_while_nobody_looked)
+Test(cc_dcqcn, makes_up_for_increases_that_became_due_meanwhile)
 {
 	struct ur_cc_dest now;
 

@@ -157,7 +157,7 @@ Test(cc_sim, auto_leaves_healthy_destinations_alone)
 }
 
 /* PACE-AUTO-05 */
-Test(cc_sim, auto_survives_a_longer_way)
+Test(cc_sim, auto_survives_a_longer_path)
 {
 	struct psim_attr attr = one_slow(UR_CC_AUTO);
 	struct psim_result r;
@@ -390,7 +390,7 @@ Test(cc_sim, swift_survives_a_longer_path)
 
 /* PACE-CMDPD-01, PACE-CMDPD-03: the average rises with a queue that builds up, so nothing happens.
  */
-Test(cc_sim, cmdpd_reacts_to_what_is_sudden_only)
+Test(cc_sim, cmdpd_reacts_to_sudden_congestion_only)
 {
 	struct psim_attr attr = one_slow(UR_CC_CMDPD);
 	struct psim_result r;

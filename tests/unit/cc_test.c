@@ -63,7 +63,7 @@ Test(cc, forgets_with_the_last_reference)
 }
 
 /* PACE-TABLE-01 */
-Test(cc, finds_the_others_when_one_of_a_bucket_goes)
+Test(cc, finds_the_other_entries_of_a_bucket_after_one_is_removed)
 {
 	struct ur_cc_dest *d[DESTS];
 

@@ -102,7 +102,7 @@ Test(cm_listen, ends_with_unlisten)
 	pair_free(p);
 }
 
-Test(cm_timeout, a_silent_peer_is_asked_as_often_as_allowed)
+Test(cm_timeout, a_request_is_repeated_to_a_silent_peer_as_often_as_allowed)
 {
 	struct pair *p = pair_new(2);
 	struct ur_cm_connect_attr attr = connect_attr(p, A);

@@ -85,7 +85,7 @@ Test(cm_msg, mad_header_survives_a_round_trip)
 }
 
 /* Every bit of a REQ with a meaning is at its position in IBA table 99. */
-Test(cm_msg, req_fields_lie_where_the_diagram_says)
+Test(cm_msg, req_fields_are_where_the_diagram_shows_them)
 {
 	uint8_t w[UR_CM_BODY_BYTES];
 	struct ur_cursor c = ur_cursor(w, sizeof(w));
@@ -135,7 +135,7 @@ Test(cm_msg, req_fields_lie_where_the_diagram_says)
 	cr_expect_eq(w[95], 0x13 << 3);
 }
 
-Test(cm_msg, rep_fields_lie_where_the_diagram_says)
+Test(cm_msg, rep_fields_are_where_the_diagram_shows_them)
 {
 	uint8_t w[UR_CM_BODY_BYTES];
 	struct ur_cursor c = ur_cursor(w, sizeof(w));
@@ -164,7 +164,7 @@ Test(cm_msg, rep_fields_lie_where_the_diagram_says)
 	cr_expect_arr_eq(w + 28, "\x61\x62\x63\x64\x65\x66\x67\x68", 8);
 }
 
-Test(cm_msg, rej_and_mra_say_which_message_in_their_top_bits)
+Test(cm_msg, rej_and_mra_name_the_message_in_their_top_bits)
 {
 	uint8_t w[UR_CM_BODY_BYTES];
 	struct ur_cursor c = ur_cursor(w, sizeof(w));

@@ -40,7 +40,7 @@ Test(cm_offer, names_a_receive_pool_in_its_last_bytes)
 	cr_expect_eq(got.pool, 0x81828384);
 }
 
-Test(cm_offer, comes_back_as_it_went_and_leaves_zeros)
+Test(cm_offer, decodes_to_what_was_encoded_and_leaves_zeros)
 {
 	static const uint8_t zeros[UR_OFFER_BYTES];
 	uint8_t data[UR_CM_REQ_PRIVATE];

@@ -29,7 +29,7 @@ static void answer(struct pair *p)
 		     0);
 }
 
-Test(cm_sidr, tells_the_qp_behind_a_service)
+Test(cm_sidr, returns_the_qp_of_a_service)
 {
 	struct pair *p = pair_new(2);
 	struct ur_cm_sidr_attr attr = sidr_attr(p);

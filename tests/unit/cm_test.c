@@ -18,7 +18,7 @@ Test(cm_setup, needs_req_rep_and_rtu)
 	pair_free(p);
 }
 
-Test(cm_setup, tells_each_side_the_other_ones_parameters)
+Test(cm_setup, gives_each_side_the_parameters_of_the_other)
 {
 	struct pair *p = pair_new(4);
 

@@ -168,7 +168,7 @@ Test(cq, arming_for_solicited_does_not_undo_arming_for_any)
 }
 
 /* CQ-ARM-02 */
-Test(cq, arming_in_front_of_an_entry_says_so_and_stays_armed)
+Test(cq, arming_with_an_entry_present_reports_it_and_stays_armed)
 {
 	struct ur_cq *cq = cq_new(8);
 

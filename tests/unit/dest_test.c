@@ -148,7 +148,7 @@ Test(dest, waiting_for_the_gap_is_not_a_timeout)
 }
 
 /* PACE-READ-01 */
-Test(dest, read_is_charged_what_it_asks_for)
+Test(dest, read_is_charged_the_bytes_that_it_requests)
 {
 	struct end *e = END(.pacing = &dcqcn);
 	struct ur_dest *d = dest_of(e);
@@ -232,7 +232,7 @@ static struct end *with_window_of_one(uint32_t *psn)
 }
 
 /* CC-WINDOW-01, CC-WINDOW-03: it grows by a packet with each window that is acknowledged. */
-Test(dest, full_window_holds_back_until_an_ack_comes)
+Test(dest, full_window_holds_back_until_an_ack_arrives)
 {
 	uint32_t psn, sent = 0, acked = 0, total = 16;
 	struct end *e = with_window_of_one(&psn);

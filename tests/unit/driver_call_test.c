@@ -36,7 +36,7 @@ Test(driver_call, one_object_calls_ours_and_the_others_go_on)
 		fclose(f);
 }
 
-Test(driver_call, what_is_not_there_is_said)
+Test(driver_call, a_missing_driver_or_function_is_reported)
 {
 	cr_expect_eq(ur_driver_call_replace("libpcap.so", "no_such_call", (ur_driver_fn)no_file),
 		     -ENOENT);

@@ -51,7 +51,7 @@ Test(emux, active_queue_is_ready_unless_its_gate_is_closed_or_its_lane_is_not_se
 	}
 }
 
-Test(emux, what_is_said_twice_changes_nothing)
+Test(emux, setting_a_state_twice_changes_nothing)
 {
 	wake("01");
 	wake("0");
@@ -150,7 +150,7 @@ Test(emux, each_lane_has_one_open_turn)
 }
 
 /* SCHED-PREFETCH-02 */
-Test(emux, who_comes_next_is_known_while_a_turn_is_open)
+Test(emux, the_next_queue_is_known_while_a_turn_is_open)
 {
 	cr_assert_null(ur_emux_peek_next(&x, 0));
 	wake("0");

@@ -231,7 +231,7 @@ Test(engine_lanes, lane_of_higher_priority_that_wakes_up_sends_the_next_packet)
 }
 
 /* SCHED-PULL-01 */
-Test(engine_lanes, lanes_change_with_each_packet_if_the_tables_say_so)
+Test(engine_lanes, lanes_change_with_each_packet_if_the_tables_require_it)
 {
 	struct end *e = three(1, 2);
 
@@ -327,7 +327,7 @@ static void write_and_ask(struct end *e, unsigned i, uint32_t psn)
 }
 
 /* SCHED-AHEAD-01 */
-Test(engine_lanes, ack_of_a_starved_lane_goes_and_is_charged_to_it)
+Test(engine_lanes, ack_of_a_starved_lane_is_sent_and_charged_to_it)
 {
 	struct end *e = three(1, 2);
 	const struct ur_vl *vl = &ur_engine_core(e->engine)->vl;
@@ -351,7 +351,7 @@ Test(engine_lanes, ack_of_a_starved_lane_goes_and_is_charged_to_it)
 }
 
 /* SCHED-AHEAD-01 */
-Test(engine_lanes, ack_of_a_level_without_a_lane_goes)
+Test(engine_lanes, ack_of_a_level_without_a_lane_is_sent)
 {
 	struct end *e = three(1, 2);
 	struct ur_engine_qos qos;
@@ -467,7 +467,7 @@ static void go_to(struct end *e, unsigned i, struct ur_dest *d)
 static void (*const ways_to_go[])(struct end *e, unsigned i) = {destroy, fail};
 
 /* QP-DESTROY-01 */
-Test(engine_lanes, queue_pair_that_goes_leaves_its_list_its_gate_and_its_turn)
+Test(engine_lanes, destroyed_queue_pair_leaves_its_list_its_gate_and_its_turn)
 {
 	for (unsigned way = 0; way < 2; way++) {
 		struct end *e = three(0, 0);
@@ -495,7 +495,7 @@ Test(engine_lanes, queue_pair_that_goes_leaves_its_list_its_gate_and_its_turn)
 }
 
 /* QP-DESTROY-01 */
-Test(engine_lanes, queue_pair_that_goes_before_its_turn_has_none)
+Test(engine_lanes, queue_pair_destroyed_before_its_turn_has_none)
 {
 	for (unsigned way = 0; way < 2; way++) {
 		struct end *e = three(0, 0);

@@ -249,7 +249,7 @@ static void expect_no_group(struct end *e, struct ur_packet p)
 }
 
 /* IN-ADDR-02 */
-Test(engine, what_comes_from_or_goes_to_a_group_is_not_answered)
+Test(engine, packets_from_or_to_a_group_are_not_answered)
 {
 	struct end *e = END(.cm = true);
 	struct ur_packet p = end_packet(e, UR_RC_WRITE_ONLY, 100, 4);
@@ -425,7 +425,7 @@ Test(engine, attribute_out_of_range_changes_nothing)
 }
 
 /* SCHED-PREFETCH-01 */
-Test(engine, who_rings_after_whom_is_remembered)
+Test(engine, the_next_doorbell_is_predicted)
 {
 	struct end *e = END();
 	struct ur_qp_create c = {

@@ -146,7 +146,7 @@ Test(impair, certainty_is_certain)
 	end(imp);
 }
 
-Test(impair, effects_are_as_frequent_as_asked)
+Test(impair, effects_are_as_frequent_as_configured)
 {
 	struct ur_impair *imp = start((struct ur_impair_config){.seed = 7,
 								.loss = ur_impair_chance(0.01),
@@ -297,7 +297,7 @@ static void expect_bursts(double begin, uint32_t packets, uint64_t seed)
 	cr_assert(seen.bursts - seen.runs <= 1, "the last one may last");
 }
 
-Test(impair, bursts_are_as_frequent_and_as_long_as_asked)
+Test(impair, bursts_are_as_frequent_and_as_long_as_configured)
 {
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		expect_bursts(0.001, 10, seed);
@@ -532,7 +532,7 @@ Test(impair, the_slow_links_queue_is_bounded_in_bytes)
 	end(imp);
 }
 
-Test(impair, who_finds_more_than_the_mark_waiting_is_marked_if_it_can_be)
+Test(impair, an_ecn_capable_packet_above_the_threshold_is_marked)
 {
 	struct ur_impair *imp = start((struct ur_impair_config){
 		.link_gbps = 1, .link_queue_bytes = 100000, .link_ecn_bytes = 2000});

@@ -117,7 +117,7 @@ Test(mem, key_of_another_domain_is_refused)
 }
 
 /* MEM-CHECK-04 */
-Test(mem, every_right_asked_for_must_have_been_given)
+Test(mem, every_requested_right_must_have_been_given)
 {
 	struct ur_mem *m = table(16);
 
@@ -239,7 +239,7 @@ Test(mem, entry_used_again_gets_another_key)
 }
 
 /* MEM-DEREG-01 */
-Test(mem, full_table_says_so_and_has_room_after_a_release)
+Test(mem, full_table_is_reported_and_has_room_after_a_release)
 {
 	struct ur_mem *m = table(3);
 	uint32_t keys[3], key = 99;

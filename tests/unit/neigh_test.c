@@ -324,7 +324,7 @@ Test(neigh, other_traffic_is_tolerated)
 	expect_silence();
 }
 
-Test(neigh, resolve_asks_and_learns_from_the_answer)
+Test(neigh, resolve_sends_a_query_and_learns_from_the_answer)
 {
 	uint8_t mac[6];
 
@@ -434,7 +434,7 @@ Test(neigh, a_flood_of_hosts_pushes_out_no_neighbour_in_use)
 	cr_assert_arr_eq(mac, peer_mac, 6);
 }
 
-Test(neigh, a_table_full_of_queries_says_so)
+Test(neigh, a_table_full_of_queries_is_reported)
 {
 	uint8_t mac[6];
 
@@ -492,7 +492,7 @@ Test(neigh, destinations_go_by_subnet_gateway_and_mapping)
 	cr_assert_arr_eq(mac, peer_mac, 6);
 }
 
-Test(neigh, announcements_tell_every_address)
+Test(neigh, announcements_cover_every_address)
 {
 	ur_neigh_announce(&n);
 	expect_out(

@@ -139,7 +139,7 @@ Test(opcode, carries_payload_when_it_is_a_send_a_write_or_a_read_response)
 	}
 }
 
-Test(opcode, name_tells_its_place_in_the_message)
+Test(opcode, name_has_its_position_in_the_message)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		const struct ur_opcode_info *info = &ur_opcodes[op];
@@ -158,7 +158,7 @@ Test(opcode, name_tells_its_place_in_the_message)
 	}
 }
 
-Test(opcode, name_tells_its_transport)
+Test(opcode, name_has_its_transport)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		const char *name = ur_opcodes[op].name;

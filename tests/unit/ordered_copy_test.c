@@ -58,7 +58,7 @@ static void *poll_on_the_last_word(void *arg)
 }
 
 /* RESP-STRICT-01 */
-Test(ordered_copy, who_polls_on_the_last_word_sees_the_whole_message, .timeout = 60)
+Test(ordered_copy, a_poller_on_the_last_word_sees_the_whole_message, .timeout = 60)
 {
 	static uint64_t src[WORDS];
 	uint64_t wrong = 0;

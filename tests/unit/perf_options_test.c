@@ -273,7 +273,7 @@ Test(perf_options, help_is_no_error_wherever_it_stands)
 	cr_assert_eq(parse("server --config c -h"), PERF_PARSE_HELP);
 }
 
-Test(perf_options, the_keys_of_a_configuration_are_shown_wherever_they_are_asked_for)
+Test(perf_options, help_config_works_in_any_position)
 {
 	cr_assert_eq(parse("--help-config"), PERF_PARSE_HELP_CONFIG);
 	cr_assert_eq(parse("server --help-config"), PERF_PARSE_HELP_CONFIG);

@@ -246,7 +246,7 @@ Test(perf_layout, huge_verified_messages_take_fewer_slots_rather_than_all_memory
 	cr_assert_eq(p.rd_atomic, 16);
 }
 
-Test(perf_proto, parameters_come_out_as_they_went_in)
+Test(perf_proto, parameters_decode_to_what_was_encoded)
 {
 	uint8_t message[PERF_MSG_BYTES];
 	struct perf_params in = params(PERF_OP_SEND, 77, true), out;
@@ -261,7 +261,7 @@ Test(perf_proto, parameters_come_out_as_they_went_in)
 		cr_assert_not(perf_params_decode(message, cut, &out));
 }
 
-Test(perf_proto, results_come_out_as_they_went_in_and_their_text_ends)
+Test(perf_proto, results_decode_to_what_was_encoded_and_their_text_ends)
 {
 	static uint8_t message[PERF_MSG_BYTES];
 	static struct perf_result in, out;

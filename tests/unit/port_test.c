@@ -77,7 +77,7 @@ static unsigned flipped_bits(struct rte_mbuf *m)
 	return bits;
 }
 
-Test(port, what_is_sent_into_a_ring_comes_back)
+Test(port, packets_sent_into_a_ring_are_received)
 {
 	struct rte_mbuf *m, *got = NULL;
 
@@ -190,7 +190,7 @@ static unsigned impair(struct ur_impair_pkt *imp, struct rte_mbuf **in, unsigned
 	return n;
 }
 
-Test(mbuf_source, a_frame_in_pieces_comes_in_one)
+Test(mbuf_source, a_chained_frame_is_received_contiguous)
 {
 	struct rte_mbuf *m, *tail;
 	struct ur_pkt pkt;

@@ -89,7 +89,7 @@ static void expect_found(int fatal, const char *want)
 	cr_expect_str_eq(found, want);
 }
 
-Test(preflight, nothing_to_say_about_a_good_interface)
+Test(preflight, a_good_interface_has_no_findings)
 {
 	expect_found(0, "");
 }

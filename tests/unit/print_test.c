@@ -85,7 +85,7 @@ Test(print, names_every_extended_header)
 }
 
 /* WIRE-XTH-01 */
-Test(print, names_what_an_extended_request_says)
+Test(print, names_the_fields_of_an_extended_request)
 {
 	struct ur_packet p = v4(UR_EXT_WRITE_MIDDLE, 4);
 
@@ -109,7 +109,7 @@ Test(print, names_what_an_extended_request_says)
 }
 
 /* WIRE-XAETH-01, WIRE-XRTH-01 */
-Test(print, names_what_an_extended_response_says)
+Test(print, names_the_fields_of_an_extended_response)
 {
 	cr_assert(strstr(line_of(v4(UR_EXT_ATOMIC_ACKNOWLEDGE, 0), true),
 			 " AETH{ACK credits none msn 658188} XAETH{echo 3789743076 path 14 "
@@ -119,7 +119,7 @@ Test(print, names_what_an_extended_response_says)
 }
 
 /* WIRE-ASTH-01 */
-Test(print, names_what_is_said_of_a_receive_pool)
+Test(print, names_the_status_of_a_receive_pool)
 {
 	struct ur_packet p = v4(UR_EXT_NOTIFY, 0);
 
@@ -143,7 +143,7 @@ static void assert_sack_says(uint32_t epsn, const uint8_t *map, uint16_t len, co
 }
 
 /* WIRE-SACK-01 */
-Test(print, tells_missing_and_arrived_psns_of_a_bitmap)
+Test(print, shows_missing_and_arrived_psns_of_a_bitmap)
 {
 	static const uint8_t nothing[4], holes[4] = {0x23}, whole[4] = {0xff, 0xff, 0xff, 0xff};
 	uint8_t most[UR_SACK_BYTES + 4];
@@ -167,7 +167,7 @@ static void assert_aeth_says(uint8_t syndrome, const char *want)
 	cr_assert_str_eq(buf, want);
 }
 
-Test(print, tells_what_a_syndrome_means)
+Test(print, explains_a_syndrome)
 {
 	assert_aeth_says(0x00, "AETH{ACK credits 0 msn 5}");
 	assert_aeth_says(0x1e, "AETH{ACK credits 32768 msn 5}");

@@ -96,7 +96,7 @@ Test(rate, four_milliseconds_at_most)
 }
 
 /* RATE-LINK-02 */
-Test(rate, another_speed_counts_for_what_comes_next)
+Test(rate, a_new_speed_applies_to_later_packets)
 {
 	struct ur_rate r = at(1);
 
@@ -117,7 +117,7 @@ Test(rate, another_speed_counts_for_what_comes_next)
 }
 
 /* RATE-LINK-02 */
-Test(rate, a_limit_that_goes_away_holds_nothing_back)
+Test(rate, removing_the_limit_releases_everything)
 {
 	struct ur_rate r = at(0.001);
 

@@ -84,7 +84,7 @@ Test(rtnl, a_link_without_carrier_is_down)
 	cr_expect_not(msg.link.up);
 }
 
-Test(rtnl, a_link_that_goes_says_so)
+Test(rtnl, a_removed_link_is_reported)
 {
 	link_message(IFF_UP | IFF_RUNNING);
 	nlh->nlmsg_type = RTM_DELLINK;
@@ -316,7 +316,7 @@ static void walk_exactly(size_t len, unsigned *seen)
 	free(copy);
 }
 
-Test(rtnl, no_length_in_a_message_is_believed)
+Test(rtnl, no_length_in_a_message_is_trusted)
 {
 	unsigned seen = 0;
 

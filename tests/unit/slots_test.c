@@ -29,7 +29,7 @@ static struct ur_qp *take(struct ur_slots *s, uint64_t now_ns)
 }
 
 /* SLOT-QPN-01 */
-Test(slots, number_tells_the_worker_and_is_never_0_or_1)
+Test(slots, number_contains_the_worker_and_is_never_0_or_1)
 {
 	for (uint64_t random = 0; random < 200; random++) {
 		struct ur_slots s;
@@ -72,7 +72,7 @@ Test(slots, no_more_than_max_qp_are_given_out)
 }
 
 /* SLOT-WAIT-01 */
-Test(slots, slot_waits_out_its_time_and_comes_back_under_another_number)
+Test(slots, slot_is_reused_after_time_wait_under_another_number)
 {
 	struct ur_slots s;
 	struct ur_qp *qp;

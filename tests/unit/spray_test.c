@@ -201,7 +201,7 @@ Test(spray, of_sixteen_paths_the_one_that_works_carries_nearly_all)
 }
 
 /* SPRAY-PROBE-01 */
-Test(spray, a_dead_path_costs_little_and_is_never_forgotten)
+Test(spray, a_dead_path_costs_little_and_is_never_given_up)
 {
 	for (uint8_t n = 2; n <= UR_SPRAY_MAX; n++) {
 		struct net net = net_of(n);

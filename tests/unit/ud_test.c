@@ -47,7 +47,7 @@ Test(ud, ipv4_header_stands_in_the_last_20_of_40_bytes)
 }
 
 /* UD-GRH-01 */
-Test(ud, ipv6_header_stands_in_the_40_bytes_as_it_came)
+Test(ud, ipv6_header_is_in_the_40_bytes_unchanged)
 {
 	struct end *e = END(.type = IBV_QPT_UD);
 	struct ur_packet p = frame_packet(UR_UD_SEND_ONLY_IMM, true, (const uint8_t *)"abcd", 4);
@@ -151,7 +151,7 @@ Test(ud, request_completes_when_its_packet_has_been_taken_away)
 }
 
 /* QP-SQE-01 */
-Test(ud, failed_request_stops_sending_and_goes_on_receiving)
+Test(ud, failed_request_stops_sending_but_not_receiving)
 {
 	struct end *e = END(.type = IBV_QPT_UD);
 	struct ur_ah ah = ah_of(END_PD), other_pd = ah_of(END_PD + 1);
@@ -176,7 +176,7 @@ Test(ud, failed_request_stops_sending_and_goes_on_receiving)
 }
 
 /* SCHED-SL-02 */
-Test(ud, datagram_goes_on_the_lane_of_its_address_handles_level)
+Test(ud, datagram_is_sent_on_the_lane_of_its_address_handles_level)
 {
 	struct end *e = END(.type = IBV_QPT_UD);
 	const struct ur_core *core = ur_engine_core(e->engine);

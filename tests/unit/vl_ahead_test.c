@@ -14,7 +14,7 @@ static void run_ahead(uint16_t ready, unsigned vl, uint32_t bytes, unsigned cnt)
 }
 
 /* VL-AHEAD-01 */
-Test(vl_ahead, what_went_ahead_is_part_of_the_lanes_share)
+Test(vl_ahead, packets_sent_ahead_are_part_of_the_lanes_share)
 {
 	static const uint8_t weights[] = {1, 32, 64, 255};
 

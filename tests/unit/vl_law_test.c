@@ -194,7 +194,7 @@ Test(vl_law, measured_shares_bytes_exactly_also_with_packets_of_all_sizes)
 }
 
 /* VL-WORK-01 */
-Test(vl_law, measured_low_lane_alone_gives_way_to_the_first_high_packet_and_goes_on)
+Test(vl_law, measured_low_lane_alone_yields_to_the_first_high_packet_and_continues)
 {
 	start(two(UR_VL_MEASURED, 1, 4, 3));
 	expect(2, FULL, "1111");
@@ -206,7 +206,7 @@ Test(vl_law, measured_low_lane_alone_gives_way_to_the_first_high_packet_and_goes
 }
 
 /* VL-WORK-01 */
-Test(vl_law, measured_low_lane_that_runs_dry_has_the_rest_behind_one_high_turn)
+Test(vl_law, measured_low_lane_that_empties_gets_the_rest_after_one_high_turn)
 {
 	start(two(UR_VL_MEASURED, 2, 3, 4));
 	expect(3, FULL,

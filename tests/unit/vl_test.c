@@ -194,7 +194,7 @@ Test(vl, a_high_lane_that_sleeps_costs_the_low_one_nothing)
 }
 
 /* VL-WORK-01 */
-Test(vl, who_wakes_a_lane_that_was_alone_goes_first_and_waits_for_one_turn_at_most)
+Test(vl, a_lane_that_joins_a_lane_that_was_alone_waits_for_one_turn_at_most)
 {
 	struct ur_vl_attr a = two(UR_VL_IBA, 0, 1, 96);
 
@@ -392,7 +392,7 @@ Test(vl, service_levels_without_a_lane_that_has_weight_get_no_service)
 	cr_assert_eq(ur_vl_served(&v), 0x4003);
 }
 
-Test(vl, a_single_lane_always_goes)
+Test(vl, a_single_lane_is_always_served)
 {
 	struct ur_vl_attr a = two(UR_VL_MEASURED, 0, 1, 0);
 

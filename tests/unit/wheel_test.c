@@ -80,7 +80,7 @@ Test(wheel, fires_at_the_deadline_rounded_up_to_a_tick)
 	}
 }
 
-Test(wheel, fires_on_time_when_expire_comes_only_at_the_end)
+Test(wheel, fires_on_time_when_expire_is_called_only_at_the_end)
 {
 	for (uint64_t d = 1; d < 4 * REACH; d = d * 3 + 1) {
 		struct ur_timer t = {0};

@@ -85,7 +85,7 @@ Test(wq, every_wqe_has_room_for_the_extension_and_the_larger_of_sges_and_inline)
 		cr_assert_eq(ur_rq_ring_bytes(4, max_sge), 4 * (16 + 16 * (size_t)max_sge));
 }
 
-Test(wq, a_write_is_posted_with_all_it_says)
+Test(wq, a_write_is_posted_with_all_its_fields)
 {
 	struct ur_wq *wq = sq_new(4, 3, 0);
 	struct ibv_sge sg[3] = {{0x1000, 100, 7}, {0x2000, 0, 8}, {0x3000, 33, 9}};
