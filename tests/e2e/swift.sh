@@ -15,7 +15,7 @@ holds()
 start_server "${server_a[@]}" --set impair.rx_rate_gbps=0.2 --set impair.rx_queue_kb=1024
 for mode in extended reorder gbn; do
 	expect 0 "${client_b[@]}" --pacing swift --set pacing.target_us=2000 --transport-mode $mode --qps 8 --op write \
-		--size 64K --depth 4 --duration 2 --json "$tmp/run.json"
+		--size 64K --depth 4 --iters 400 --json "$tmp/run.json"
 	clean_result
 	holds '.pacing.mode == "swift" and .pacing.destinations == 1 and .pacing.samples > 0' "$mode: no delays"
 	holds '.pacing.throttles >= 1 and .pacing.throttled == 1' "$mode: the slow destination was not throttled"
