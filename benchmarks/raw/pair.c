@@ -194,7 +194,7 @@ static void carry(struct pair *p, unsigned to, const struct ur_tx *tx, uint8_t *
 
 	must(ur_packet_decode(frame, len, &pkt) == UR_DROP_NONE && ur_icrc_ok(frame, &pkt),
 	     "a packet that does not decode");
-	must(ur_engine_input(p->end[to].engine, &pkt, frame, p->now_ns) == UR_DROP_NONE,
+	must(ur_engine_input(p->end[to].engine, &pkt, p->now_ns) == UR_DROP_NONE,
 	     "a packet is dropped");
 }
 
@@ -242,7 +242,7 @@ void pair_post(struct pair *p, uint32_t i, enum ibv_wr_opcode opcode, uint32_t l
 
 	if (opcode == IBV_WR_SEND)
 		must(ur_rq_post(&peer->qp[i]->rq, &recv) == 0, "cannot post a receive");
-	must(ur_sq_post(&qp->sq, IBV_QPT_RC, IBV_QPS_RTS, &wr, false) == 0, "cannot post");
+	must(ur_sq_post(&qp->sq, IBV_QPS_RTS, &wr, false) == 0, "cannot post");
 	ur_engine_doorbell(me->engine, qp, p->now_ns);
 }
 

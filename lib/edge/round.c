@@ -96,7 +96,7 @@ static bool input_packet(struct ur_round *r, const struct ur_pkt *pkt)
 	owner = ur_qpn_worker(p.bth.dqpn, r->workers);
 	if (owner != r->idx)
 		return hand_over(r, owner, pkt);
-	ur_engine_input(r->engine, &p, frame, r->now_ns);
+	ur_engine_input(r->engine, &p, r->now_ns);
 	if (r->evict_rx && pkt->len >= EVICT_BYTES)
 		ur_cache_evict(frame, pkt->len);
 	return true;

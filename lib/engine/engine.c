@@ -9,7 +9,6 @@
 #include "transport/admission.h"
 #include "transport/cnp.h"
 #include "transport/dest.h"
-#include "transport/mode.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 #include "wire/icrc.h"
@@ -191,27 +190,33 @@ static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, ui
 	return ur_cm_input(e->cm, p->payload, &src, now_ns);
 }
 
+static inline bool takes_packets(const struct ur_qp *qp)
+{
+	return qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT && qp->state != IBV_QPS_ERR;
+}
+
+/* EXT-MODE-01: packets of the other mode are never handled. */
+static __attribute__((noinline, cold)) enum ur_drop wrong_transport(const struct ur_qp *qp,
+								    uint8_t transport)
+{
+	if (transport != qp->ops->other_transport)
+		return UR_DROP_QP_TYPE;
+	return takes_packets(qp) ? UR_DROP_MODE : UR_DROP_QP_STATE;
+}
+
 /* RC-IN-01: the conditions that a packet must meet before a QP handles it. */
 static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packet *p)
 {
-	static const uint8_t transport[] = {
-		[IBV_QPT_RC] = UR_TRANSPORT_RC,
-		[IBV_QPT_UC] = UR_TRANSPORT_UC,
-		[IBV_QPT_UD] = UR_TRANSPORT_UD,
-	};
-	uint8_t is = p->bth.opcode & UR_TRANSPORT_MASK;
-	bool ext = is == UR_TRANSPORT_EXT;
+	const struct ur_qp_ops *ops = qp->ops;
+	uint8_t transport = p->bth.opcode & UR_TRANSPORT_MASK;
 
-	if (ext ? qp->type != IBV_QPT_RC : is != transport[qp->type])
-		return UR_DROP_QP_TYPE;
-	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_ERR)
+	if (__builtin_expect(transport != ops->transport, 0))
+		return wrong_transport(qp, transport);
+	if (!takes_packets(qp))
 		return UR_DROP_QP_STATE;
-	/* EXT-MODE-01: packets of the other mode are never handled. */
-	if (ext != ur_qp_is_ext(qp))
-		return UR_DROP_MODE;
 	if (!pkey_matches(p->bth.pkey, qp->pkey))
 		return UR_DROP_PKEY;
-	if (qp->type != IBV_QPT_UD && !ur_path_leads_to(&qp->path, &p->ip))
+	if (ops->connected && !ur_path_leads_to(&qp->path, &p->ip))
 		return UR_DROP_PEER;
 	return UR_DROP_NONE;
 }
@@ -242,7 +247,7 @@ static inline bool is_marked(const struct ur_packet *p)
 /* CNP-RECV-01 */
 static enum ur_drop cnp_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	if (qp->type == IBV_QPT_UD || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT ||
+	if (!qp->ops->connected || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT ||
 	    !ur_path_leads_to(&qp->path, &p->ip))
 		return UR_DROP_PEER;
 	if (ur_dest_on_cnp(qp, now_ns))
@@ -267,11 +272,11 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 	}
 	ur_prefetch_lines(qp, 0, 1);
 	ur_prefetch_lines(qp, offsetof(struct ur_qp, sq_queue),
-			  ur_qp_sending_end((opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT));
+			  (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT ? UR_EXT_SENDING_END
+									   : UR_GBN_SENDING_END);
 }
 
-enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
-			     uint64_t now_ns)
+enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_core *core = &e->core;
 	struct ur_qp *qp = ur_slots_find(&e->slots, p->bth.dqpn);
@@ -291,13 +296,9 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, con
 	} else if (!qp) {
 		drop = UR_DROP_QPN;
 	} else if ((drop = check_identity(qp, p)) == UR_DROP_NONE) {
-		if (qp->type == IBV_QPT_UD)
-			drop = ur_mode_ud_input(qp, p, frame);
-		else
-			drop = ur_mode_input(qp, p, now_ns);
+		drop = ur_qp_input(qp, p, now_ns);
 		/* CNP-SEND-02: not for packets that were dropped. */
-		if (__builtin_expect(is_marked(p), 0) && drop == UR_DROP_NONE &&
-		    qp->type != IBV_QPT_UD)
+		if (__builtin_expect(is_marked(p), 0) && drop == UR_DROP_NONE && qp->ops->connected)
 			ur_cnp_on_ce(qp, now_ns);
 	}
 	core->cnt.drops[drop]++;
@@ -317,7 +318,7 @@ enum ur_drop ur_engine_input_frame(struct ur_engine *e, const uint8_t *frame, si
 	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
 		drop = UR_DROP_ICRC;
 	if (drop == UR_DROP_NONE)
-		return ur_engine_input(e, &p, frame, now_ns);
+		return ur_engine_input(e, &p, now_ns);
 	e->core.cnt.drops[drop]++;
 	return drop;
 }

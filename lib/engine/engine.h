@@ -103,11 +103,10 @@ size_t ur_engine_size(const struct ur_limits *limits);
 struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr, uint64_t now_ns);
 
 /*
- * Takes a packet from ur_packet_decode(), whose ICRC was verified, and the frame that it points into.
- * Returns why it was dropped, UR_DROP_NONE if it was accepted; drops are counted.
+ * Takes a packet from ur_packet_decode(), whose ICRC was verified. The frame that it points into must exist
+ * until this returns. Returns why it was dropped, UR_DROP_NONE if it was accepted; drops are counted.
  */
-enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, const uint8_t *frame,
-			     uint64_t now_ns);
+enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns);
 
 /*
  * The same for a frame as it arrived: decodes it and verifies its ICRC first. The caller checks that its

@@ -5,7 +5,6 @@
 #include "transport/build.h"
 #include "transport/cnp.h"
 #include "transport/dest.h"
-#include "transport/mode.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
 
@@ -57,7 +56,9 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 
 	if (q->node.kind == NODE_RSP) {
 		qp = UR_QP_OF(q, rsp_queue);
-		made = ur_mode_response_next(qp, tx, now_ns);
+		made = qp->ops->response_next(qp, tx, now_ns);
+		if (__builtin_expect(!made, 0))
+			ur_qp_act(qp);
 		/* No packet: the request is refused, or dropped if it is a duplicate. */
 		*wqes += !made;
 		/* The last packet of a response. */
@@ -65,16 +66,11 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 		return made;
 	}
 	qp = UR_QP_OF(q, sq_queue);
-	if (qp->type == IBV_QPT_UD) {
-		(*wqes)++;
-		made = ur_ud_next(qp, tx);
+	made = qp->ops->next(qp, tx, now_ns, wqes);
+	if (__builtin_expect(!made, 0))
 		ur_qp_act(qp);
-		ur_qp_update(qp);
-	} else {
-		made = ur_mode_requester_next(qp, tx, now_ns, wqes);
-	}
 	/* Unreliable WQEs complete when their payload has been sent: at the next call. */
-	if (qp->type != IBV_QPT_RC && made)
+	else if (!qp->ops->reliable)
 		ur_sched_set(&e->core.settle, &qp->settle_node, true);
 	return made;
 }
@@ -217,7 +213,7 @@ static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 
 	while (made < cap && (n = ur_sched_peek(&e->core.acks))) {
 		struct ur_qp *qp = UR_QP_OF(n, ack_node);
-		bool ok = ur_mode_response_next_ack(qp, &tx[made], now_ns);
+		bool ok = qp->ops->ack_next(qp, &tx[made], now_ns);
 
 		UR_ASSERT(ok);
 		charge_ahead(&e->core, qp, &tx[made]);

@@ -31,7 +31,7 @@ static inline void ur_prefetch_sender(const struct ur_qp *qp, uint32_t idx)
 {
 	__builtin_prefetch(ur_sq_at(&qp->sq, idx), 1);
 	ur_prefetch_lines(qp, offsetof(struct ur_qp, path), offsetof(struct ur_qp, ack_node));
-	ur_prefetch_lines(qp, offsetof(struct ur_qp, req), ur_qp_sending_end(ur_qp_is_ext(qp)));
+	ur_prefetch_lines(qp, offsetof(struct ur_qp, req), qp->ops->sending_end);
 }
 
 /* Second stage, when the application is about to post: also the application's object. */

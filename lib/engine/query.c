@@ -3,7 +3,6 @@
 
 #include "engine/engine_priv.h"
 #include "transport/dest.h"
-#include "transport/mode.h"
 #include "wire/bytes.h"
 #include "wire/ext.h"
 
@@ -16,7 +15,7 @@ const struct ur_counters *ur_engine_counters(const struct ur_engine *e)
 
 static void view_paths(const struct ur_qp *qp, struct ur_qp_view *out)
 {
-	const struct ur_spray_qp *s = ur_qp_is_ext(qp) ? qp->xreq.spray : NULL;
+	const struct ur_spray_qp *s = qp->ops->paths(qp);
 	unsigned weights = 0;
 
 	out->path_cnt = 1;
@@ -42,12 +41,14 @@ static void view_paths(const struct ur_qp *qp, struct ur_qp_view *out)
 
 void ur_engine_view_qp(const struct ur_qp *qp, struct ur_qp_view *out)
 {
+	struct ur_qp_numbers n = qp->ops->numbers(qp);
+
 	*out = (struct ur_qp_view){
 		.qpn = qp->qpn,
 		.dest_qpn = qp->dest_qpn,
-		.type = (enum ibv_qp_type)qp->type,
+		.type = qp->ops->type,
 		.state = (enum ibv_qp_state)qp->state,
-		.mode = (enum ur_mode)qp->mode,
+		.mode = qp->ops->mode,
 		.strict = qp->strict,
 		.pmtu = 1u << qp->mtu_shift,
 		.sq_head = qp->req.head,
@@ -55,9 +56,11 @@ void ur_engine_view_qp(const struct ur_qp *qp, struct ur_qp_view *out)
 		.sq_tail = ur_wq_tail(&qp->sq),
 		.epsn = qp->rsp.epsn,
 		.msn = qp->rsp.msn,
-		.retries_left = qp->retry.retries,
+		.una = n.una,
+		.nxt = n.nxt,
+		.max = n.max,
+		.retries_left = n.retries,
 	};
-	ur_mode_psns(qp, &out->una, &out->nxt, &out->max);
 	view_paths(qp, out);
 }
 

@@ -7,7 +7,6 @@
 #include "engine/prefetch.h"
 #include "transport/admission.h"
 #include "transport/dest.h"
-#include "transport/mode.h"
 #include "transport/qp.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
@@ -113,6 +112,7 @@ static uint16_t answers_of(const struct ur_qp_create *a)
 
 static struct rings rings_of(const struct ur_qp_create *a)
 {
+	const struct ur_qp_ops *ops = ur_qp_ops_of(a->type, UR_MODE_GBN);
 	struct rings r = {0};
 
 	r.sq = 0;
@@ -124,7 +124,7 @@ static struct rings rings_of(const struct ur_qp_create *a)
 			: ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
 	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
 	r.ans = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
-	r.total = r.ans + (a->type == IBV_QPT_RC
+	r.total = r.ans + (ops && ops->reliable
 				   ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer))
 				   : 0);
 	return r;
@@ -139,18 +139,20 @@ size_t ur_qp_rings_bytes(const struct ur_qp_create *a)
 int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint64_t now_ns,
 			struct ur_qp **out)
 {
+	const struct ur_qp_ops *ops = ur_qp_ops_of(a->type, UR_MODE_GBN);
 	struct rings r = rings_of(a);
 	uint8_t *mem = a->rings;
 	struct ur_qp *qp;
 
-	if ((a->type != IBV_QPT_RC && a->type != IBV_QPT_UC && a->type != IBV_QPT_UD) ||
-	    a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX || a->recv_cq->worker != e->core.worker ||
-	    (a->srq && a->srq->pd != a->pd) || ((uintptr_t)mem & 63))
+	if (!ops || a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX ||
+	    a->recv_cq->worker != e->core.worker || (a->srq && a->srq->pd != a->pd) ||
+	    ((uintptr_t)mem & 63))
 		return -EINVAL;
 	qp = ur_slots_take(&e->slots, now_ns, a->random);
 	if (!qp)
 		return -ENOMEM;
 	qp->core = &e->core;
+	qp->ops = ops;
 	qp->type = (uint8_t)a->type;
 	qp->pd = a->pd;
 	qp->pkey = 0xffff;
@@ -159,18 +161,18 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	qp->recv_cq = a->recv_cq;
 	qp->srq = a->srq;
 	qp->user = a->user;
-	qp->window = e->window;
+	qp->window = e->window & UR_PSN_MASK;
 	qp->req.ackreq_every = e->ackreq_every;
 	qp->port_mtu_shift = e->mtu_shift;
 	qp->res_max = a->max_dest_rd_atomic;
 	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
 	ur_emux_queue_init(&e->core.emux, &qp->rsp_queue, NODE_RSP, 0);
-	if (a->type == IBV_QPT_RC)
+	if (ops->reliable)
 		qp->ack_node.kind = NODE_ACK;
 	else
 		qp->settle_node.kind = NODE_SETTLE;
 	qp->timer.kind = UR_TIMER_QP;
-	ur_sq_init(&qp->sq, mem + r.sq, a->cap.max_send_wr, a->cap.max_send_sge,
+	ur_sq_init(&qp->sq, ops, mem + r.sq, a->cap.max_send_wr, a->cap.max_send_sge,
 		   a->cap.max_inline_data);
 	if (a->srq) {
 		if (!a->srq->qp_cnt++)
@@ -180,7 +182,7 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 		ur_rq_init(&qp->rq, mem + r.rq, a->cap.max_recv_wr, a->cap.max_recv_sge);
 	}
 	qp->rsp.res = (struct ur_rd_res *)(void *)(mem + r.res);
-	if (a->type == IBV_QPT_RC) {
+	if (ops->reliable) {
 		qp->rsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
 		qp->rsp.ans_cap = answers_of(a);
 	}
@@ -197,11 +199,11 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 	if (rc)
 		return rc;
 	ur_qp_modify(qp, attr, mask, path);
-	if ((mask & IBV_QP_AV) && qp->type != IBV_QPT_UD && e->core.dests &&
+	if ((mask & IBV_QP_AV) && qp->ops->connected && e->core.dests &&
 	    qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_ERR)
 		ur_dest_attach(qp, now_ns);
-	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && qp->type == IBV_QPT_RC)
-		ur_admission_connect(qp, now_ns);
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && qp->ops->connect)
+		qp->ops->connect(qp, now_ns);
 	return 0;
 }
 
@@ -225,18 +227,19 @@ int ur_engine_set_mode(struct ur_qp *qp, const struct ur_qp_mode *mode)
 	return rc;
 }
 
+/* To the next state, with the attributes that it requires. */
+static int go_to(struct ur_engine *e, struct ur_qp *qp, enum ibv_qp_state next,
+		 struct ibv_qp_attr *a, const struct ur_path_attr *path, uint64_t now_ns)
+{
+	int mask = ur_qp_state_required(qp->ops->service, qp->state, next);
+
+	a->qp_state = next;
+	return ur_engine_modify_qp(e, qp, a, mask | IBV_QP_STATE, path, now_ns);
+}
+
 int ur_engine_connect_qp(struct ur_engine *e, struct ur_qp *qp, const struct ur_qp_connection *c,
 			 uint64_t now_ns)
 {
-	static const int to_init =
-		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-	static const int to_rtr =
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	static const int to_rtr_rc = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	static const int to_rts = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	static const int to_rts_rc =
-		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-	bool rc = qp->type == IBV_QPT_RC;
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
@@ -255,18 +258,15 @@ int ur_engine_connect_qp(struct ur_engine *e, struct ur_qp *qp, const struct ur_
 	};
 	int err;
 
-	if (qp->state != IBV_QPS_RESET)
+	if (qp->state != IBV_QPS_RESET || !qp->ops->connected)
 		return -EINVAL;
-	err = rc ? ur_engine_set_mode(qp, &c->mode) : 0;
+	err = qp->ops->reliable ? ur_engine_set_mode(qp, &c->mode) : 0;
 	if (!err)
-		err = ur_engine_modify_qp(e, qp, &a, to_init, NULL, now_ns);
-	a.qp_state = IBV_QPS_RTR;
+		err = go_to(e, qp, IBV_QPS_INIT, &a, NULL, now_ns);
 	if (!err)
-		err = ur_engine_modify_qp(e, qp, &a, to_rtr | (rc ? to_rtr_rc : 0), &c->path,
-					  now_ns);
-	a.qp_state = IBV_QPS_RTS;
+		err = go_to(e, qp, IBV_QPS_RTR, &a, &c->path, now_ns);
 	if (!err)
-		err = ur_engine_modify_qp(e, qp, &a, to_rts | (rc ? to_rts_rc : 0), NULL, now_ns);
+		err = go_to(e, qp, IBV_QPS_RTS, &a, NULL, now_ns);
 	a.qp_state = IBV_QPS_RESET;
 	if (err)
 		ur_engine_modify_qp(e, qp, &a, IBV_QP_STATE, NULL, now_ns);
@@ -275,7 +275,7 @@ int ur_engine_connect_qp(struct ur_engine *e, struct ur_qp *qp, const struct ur_
 
 void ur_engine_flush_qp_acks(struct ur_qp *qp)
 {
-	ur_response_ack_all(qp);
+	qp->ops->ack_all(qp);
 }
 
 void ur_engine_set_share(struct ur_qp *qp, uint8_t priority, uint8_t weight)
@@ -311,7 +311,7 @@ void ur_engine_for_each_path(struct ur_engine *e,
 	for (uint32_t i = 0; i < e->slots.slot_cnt; i++) {
 		struct ur_qp *qp = &e->slots.qps[i];
 
-		if (qp->core && qp->type != IBV_QPT_UD && qp->path.len >= UR_PATH_MIN_BYTES)
+		if (qp->core && qp->ops->connected && qp->path.len >= UR_PATH_MIN_BYTES)
 			fn(&qp->path, &qp->attr.ah_attr, ctx);
 	}
 }
@@ -321,7 +321,7 @@ static void forget_ah_in_qp(struct ur_qp *qp, void *ctx)
 	static const struct ur_ah gone; /* of no protection domain */
 	const struct ur_ah *ah = ctx;
 
-	if (qp->type != IBV_QPT_UD)
+	if (qp->ops->connected)
 		return;
 	for (uint32_t i = qp->req.cur; i != ur_wq_tail(&qp->sq); i++) {
 		struct ur_wqe_ext *ext =
@@ -346,7 +346,7 @@ static enum ibv_qp_state posted_state(const struct ur_qp *qp)
 
 int ur_engine_post_send(struct ur_qp *qp, const struct ibv_send_wr *wr)
 {
-	return ur_sq_post(&qp->sq, (enum ibv_qp_type)qp->type, posted_state(qp), wr, qp->sig_all);
+	return ur_sq_post(&qp->sq, posted_state(qp), wr, qp->sig_all);
 }
 
 int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,

@@ -200,7 +200,7 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_gid to;
 
 	ur_admission_forget(qp);
-	if (a->attr.mode == UR_ADM_PLAIN || qp->mode != UR_MODE_EXTENDED)
+	if (a->attr.mode == UR_ADM_PLAIN)
 		return;
 	if (agreed->sends_status && qp->srq) {
 		qp->admission |= UR_ADM_RECEIVER;

@@ -23,7 +23,7 @@ void ur_admission_init(struct ur_core *core, void *memory, uint32_t cnt,
 void ur_admission_join(struct ur_core *core, struct ur_srq *srq);
 /* The SRQ lost its last queue pair. */
 void ur_admission_leave(struct ur_srq *srq);
-/* The queue pair goes to RTR: the roles that were agreed on begin. ADM-AGREE-01 */
+/* A queue pair of extended mode goes to RTR: the roles that were agreed on begin. ADM-AGREE-01 */
 void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns);
 /* The queue pair fails, is reset or destroyed: its roles end. Does nothing without any. */
 void ur_admission_forget(struct ur_qp *qp);

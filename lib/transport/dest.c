@@ -41,28 +41,6 @@ void ur_dests_init(struct ur_core *core, void *memory, uint32_t cnt, const struc
 
 /* ---- bytes in flight ---- */
 
-/*
- * CC-WINDOW-02. PSNs in flight. A READ counts as the responses that it requests. During an RNR wait
- * there are none, because the peer has dropped what followed.
- */
-static uint32_t psns_in_flight(const struct ur_qp *qp)
-{
-	if (qp->type != IBV_QPT_RC || qp->retry.rnr_until_ns)
-		return 0;
-	if (ur_qp_is_ext(qp))
-		return ur_selective_in_flight(&qp->xreq.psn) +
-		       ur_selective_in_flight(&qp->xreq.rsp);
-	return (uint32_t)ur_psn_diff(qp->gbn.rec.nxt, qp->gbn.rec.una);
-}
-
-/* Grows by one with each number that is acknowledged, in either sequence. */
-static uint32_t acked_numbers(const struct ur_qp *qp)
-{
-	if (ur_qp_is_ext(qp))
-		return qp->xreq.psn.una.v + qp->xreq.rsp.una.v;
-	return qp->gbn.rec.una.v;
-}
-
 /* Congestion control may have opened the gate, or changed the time at which it opens. */
 static void update_timer(struct ur_core *core, struct ur_dest *d)
 {
@@ -104,7 +82,7 @@ static void add_flight(struct ur_qp *qp, struct ur_dest *d, uint32_t psns)
 static void count_flight(struct ur_qp *qp, struct ur_dest *d)
 {
 	struct ur_flight *f = ur_dest_flight(qp);
-	uint32_t psns = psns_in_flight(qp), now = acked_numbers(qp), had = f->psns;
+	uint32_t psns = qp->ops->in_flight(qp), now = qp->ops->acked(qp), had = f->psns;
 	uint32_t acked = (now - f->acked) & UR_PSN_MASK;
 
 	f->acked = now;
@@ -341,7 +319,7 @@ void ur_dest_report_timeout(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
 
 	ur_cc_on_timeout(&qp->core->cc, d->cc, now_ns);
-	ur_dest_flight(qp)->written_off = psns_in_flight(qp);
+	ur_dest_flight(qp)->written_off = qp->ops->in_flight(qp);
 	ur_dest_count_flight(qp);
 }
 

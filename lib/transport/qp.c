@@ -5,7 +5,6 @@
 
 #include "transport/admission.h"
 #include "transport/dest.h"
-#include "transport/mode.h"
 #include "transport/qp_state.h"
 #include "transport/send_queue.h"
 #include "wire/assert.h"
@@ -17,7 +16,7 @@ static bool in_error(const struct ur_qp *qp)
 
 static void tell_drained(struct ur_qp *qp)
 {
-	if (qp->drained || qp->req.cur_off || !ur_mode_is_idle(qp))
+	if (qp->drained || qp->req.cur_off || !qp->ops->is_idle(qp))
 		return;
 	qp->drained = true;
 	if (qp->sqd_notify)
@@ -39,14 +38,15 @@ void ur_qp_act(struct ur_qp *qp)
 
 void ur_qp_update_ready(struct ur_qp *qp)
 {
+	const struct ur_qp_ops *ops = qp->ops;
 	struct ur_core *core = qp->core;
-	uint64_t deadline = ur_mode_deadline(qp);
+	uint64_t deadline = ops->deadline(qp);
 
-	if (qp->type == IBV_QPT_UD)
-		ur_ud_follow_sl(qp);
+	if (__builtin_expect(ops->follow_sl != NULL, 0))
+		ops->follow_sl(qp);
 	if (__builtin_expect(qp->admission & UR_ADM_HOLDER, 0))
-		ur_admission_update(qp, ur_ext_requester_asks(qp));
-	ur_emux_set(&core->emux, &qp->sq_queue, ur_mode_requester_ready(qp));
+		ur_admission_update(qp, ops->asks(qp));
+	ur_emux_set(&core->emux, &qp->sq_queue, ops->ready(qp));
 	/*
 	 * A timer that fires too early looks again; that is cheaper than moving it with each ACK.
 	 * TIMER-IDLE-01: but of thousands of idle queue pairs each would be fetched for nothing.
@@ -69,7 +69,7 @@ void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state state)
 {
 	qp->state = (uint8_t)state;
 	/* A poster of receives reads this after it stored the tail; a flush reads the tail after this. */
-	atomic_store_explicit(&qp->posted_state, state, memory_order_seq_cst);
+	atomic_store_explicit(&qp->posted_state, (uint8_t)state, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
 	ur_qp_update(qp);
 }
@@ -106,34 +106,10 @@ void ur_qp_flush(struct ur_qp *qp)
 		flush_rq(qp);
 }
 
-/* Nothing is in flight any more, nothing will be sent again. */
 static void stop_sending(struct ur_qp *qp)
 {
-	struct ur_recovery *rec = &qp->gbn.rec;
-
-	qp->retry.ack_deadline_ns = UR_NEVER;
-	qp->retry.rnr_until_ns = 0;
-	if (ur_qp_is_ext(qp)) {
-		ur_ext_requester_stop(qp);
-	} else {
-		rec->una = rec->nxt = rec->max;
-		rec->rto_deadline_ns = UR_NEVER;
-		rec->repeat = rec->probing = rec->hold = rec->timing = false;
-		ur_completer_give_gap(qp);
-		qp->gbn.rd_out = 0;
-	}
+	qp->ops->stop_sending(qp);
 	ur_timer_cancel(&qp->core->wheel, &qp->timer);
-}
-
-static void stop_responding(struct ur_qp *qp)
-{
-	if (ur_qp_is_ext(qp)) {
-		ur_ext_response_stop(qp);
-		return;
-	}
-	ur_reorder_stop(qp);
-	if (qp->type == IBV_QPT_RC)
-		ur_response_stop(qp);
 }
 
 void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_status recv_status)
@@ -144,15 +120,12 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 	if (in_error(qp) || qp->state == IBV_QPS_RESET)
 		return;
 	stop_sending(qp);
-	stop_responding(qp);
+	qp->ops->stop_responding(qp);
 	ur_admission_forget(qp);
 	ur_qp_set_state(qp, IBV_QPS_ERR);
 	if (qp->req.head != ur_wq_tail(&qp->sq) && send_status != IBV_WC_SUCCESS)
 		ur_send_queue_finish(qp, send_status);
-	if (ur_qp_is_ext(qp))
-		ur_ext_responder_stop(qp, recv_status);
-	else
-		ur_responder_abort(qp, recv_status);
+	qp->ops->abort(qp, recv_status);
 	ur_qp_flush(qp);
 	if (qp->srq)
 		core->sink.async(core->sink.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user);
@@ -161,7 +134,7 @@ void ur_qp_error(struct ur_qp *qp, enum ibv_wc_status send_status, enum ibv_wc_s
 /* QP-SQE-01 */
 void ur_qp_send_error(struct ur_qp *qp, enum ibv_wc_status status)
 {
-	if (qp->type == IBV_QPT_RC) {
+	if (qp->ops->reliable) {
 		ur_qp_error(qp, status, IBV_WC_WR_FLUSH_ERR);
 		return;
 	}
@@ -186,15 +159,6 @@ void ur_qp_complete_sent(struct ur_qp *qp)
 	ur_qp_update(qp);
 }
 
-/* What is due starts afresh. */
-static void rearm_timers(struct ur_qp *qp, uint64_t now_ns)
-{
-	if (qp->retry.ack_deadline_ns <= now_ns)
-		ur_retry_restart(&qp->retry, true, now_ns);
-	if (ur_qp_is_ext(qp))
-		ur_selective_rearm(&qp->xreq.psn, &qp->xreq.rtt, now_ns);
-}
-
 /*
  * The peer is silent because we are: what asks for an answer has not been sent yet. Its destination
  * delays it, PACE-TIMER-01, or it waits for its turn and the peer was not asked to answer what it
@@ -205,66 +169,20 @@ static void extend_deadlines(struct ur_qp *qp, uint64_t now_ns)
 	struct ur_requester *req = &qp->req;
 
 	if (ur_dest_delays(qp)) {
-		rearm_timers(qp, now_ns);
-		if (ur_qp_is_ext(qp))
-			ur_selective_rearm(&qp->xreq.rsp, &qp->xreq.rtt, now_ns);
-	} else if (qp->type == IBV_QPT_RC && req->since_ackreq &&
-		   ur_emux_is_active(&qp->sq_queue)) {
+		qp->ops->rearm(qp, true, now_ns);
+	} else if (req->since_ackreq && ur_emux_is_active(&qp->sq_queue)) {
 		if (req->since_ackreq < req->ackreq_every)
 			req->since_ackreq = req->ackreq_every - 1;
-		rearm_timers(qp, now_ns);
+		qp->ops->rearm(qp, false, now_ns);
 	}
-}
-
-/* Silence for a measured time: the first packet sent for that is a probe of the tail. */
-static void count_repeat(struct ur_core *core, const struct ur_recovery *rec)
-{
-	if (rec->backoff > 1)
-		core->cnt.rto++;
-	else
-		core->cnt.probes_sent++;
 }
 
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_core *core = qp->core;
-	bool timeout, rnr = qp->retry.rnr_until_ns;
-
 	if (in_error(qp))
 		return;
 	extend_deadlines(qp, now_ns);
-	if (ur_qp_is_ext(qp)) {
-		ur_ext_timer(qp, now_ns);
-		if (!qp->fail_send)
-			ur_ext_responder_timer(qp, now_ns);
-		ur_qp_act(qp);
-		ur_qp_update(qp);
-		return;
-	}
-	ur_reorder_timer(qp, now_ns);
-	ur_completer_gap_timer(qp, now_ns);
-	switch (ur_recovery_on_timer(&qp->gbn.rec, now_ns, &timeout)) {
-	case UR_RECOVERY_IGNORE:
-		break;
-	case UR_RECOVERY_REPEAT:
-		core->cnt.local_ack_timeout_err += timeout;
-		if (!timeout && !rnr)
-			count_repeat(core, &qp->gbn.rec);
-		if (timeout || (!rnr && qp->gbn.rec.backoff > 1))
-			ur_dest_on_timeout(qp, now_ns);
-		break;
-	case UR_RECOVERY_REWIND:
-		core->cnt.local_ack_timeout_err += timeout;
-		if (timeout)
-			ur_dest_on_timeout(qp, now_ns);
-		ur_requester_reposition(qp);
-		break;
-	case UR_RECOVERY_FAILED:
-		core->cnt.local_ack_timeout_err += timeout;
-		core->cnt.retry_exceeded_err++;
-		ur_qp_error(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
-		return;
-	}
+	qp->ops->expire(qp, now_ns);
 	ur_qp_act(qp);
 	ur_qp_update(qp);
 }
@@ -291,57 +209,27 @@ static uint32_t read_psns(uint32_t window)
 	return n;
 }
 
-/* The union members of the queue pair's loss engine hold contexts, which go back to their pools. */
-static void release_engine(struct ur_qp *qp)
-{
-	if (!ur_qp_is_ext(qp)) {
-		ur_reorder_stop(qp);
-		ur_completer_give_gap(qp);
-		return;
-	}
-	ur_ext_requester_stop(qp);
-	ur_ext_responder_release(qp);
-}
-
-/* The union members of the queue pair's loss engine, which hold nothing, as create left them. */
-static void init_engine(struct ur_qp *qp)
-{
-	qp->req.ssn = 1;
-	if (ur_qp_is_ext(qp)) {
-		qp->xreq = (struct ur_ext_requester){0};
-		qp->adm = (struct ur_adm_qp){0};
-		ur_ext_requester_init(qp, ur_psn(0));
-		qp->xrsp = (struct ur_ext_responder){0};
-		return;
-	}
-	qp->gbn = (struct ur_gbn_requester){0};
-	ur_recovery_init(&qp->gbn.rec, ur_psn(0), qp->window);
-	ur_reo_window_init(&qp->gbn.reo_window);
-	qp->gbn_rsp = (struct ur_gbn_responder){0};
-	ur_reorder_qp_init(&qp->gbn_rsp.reorder);
-}
-
 /* QP-RESET-01 */
 void ur_qp_reset(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;
 	struct ur_responder *rsp = &qp->rsp;
-	bool rc = qp->type == IBV_QPT_RC;
 
 	ur_emux_set(&core->emux, &qp->sq_queue, false);
 	ur_emux_set(&core->emux, &qp->rsp_queue, false);
-	ur_sched_set(rc ? &core->acks : &core->settle, &qp->ack_node, false);
+	ur_sched_set(qp->ops->reliable ? &core->acks : &core->settle, &qp->ack_node, false);
 	ur_sched_set(&core->cnps, &qp->cnp_node, false);
 	ur_dest_detach(qp);
 	ur_admission_forget(qp);
 	ur_timer_cancel(&core->wheel, &qp->timer);
-	release_engine(qp);
+	qp->ops->release(qp);
 	atomic_store_explicit(&qp->posted_state, IBV_QPS_RESET, memory_order_release);
 	qp->state = IBV_QPS_RESET;
 	ur_qp_set_sl(qp, 0);
 	qp->req = (struct ur_requester){
 		.head = ur_wq_tail(&qp->sq),
 		.cur = ur_wq_tail(&qp->sq),
+		.ssn = 1,
 		.read_psns = read_psns(qp->window),
 		.ackreq_every = qp->req.ackreq_every,
 		.last_stamp = qp->req.last_stamp,
@@ -350,38 +238,20 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_wq_release(&qp->rq, ur_wq_tail(&qp->rq));
 	*rsp = (struct ur_responder){
 		.res = rsp->res, .ans = rsp->ans, .ans_cap = rsp->ans_cap, .srq_wqe = rsp->srq_wqe};
-	init_engine(qp);
+	qp->ops->init(qp);
 	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
 	qp->mtu_shift = qp->port_mtu_shift;
-	qp->comm_est = qp->sqd_notify = qp->drained = false;
+	qp->comm_est = qp->sqd_notify = qp->drained = qp->rearm = false;
 	qp->access = 0;
-	qp->qkey = 0;
 	qp->dest_qpn = ur_qpn(0);
 	qp->attr = (struct ur_qp_attr){0};
 	qp->fail_send = qp->fail_recv = IBV_WC_SUCCESS;
 }
 
-static bool may_choose_mode(const struct ur_qp *qp)
-{
-	return qp->type == IBV_QPT_RC && (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT);
-}
-
-/* QP-MODE-01 */
-int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
-{
-	if (!may_choose_mode(qp) || mode > UR_MODE_EXTENDED)
-		return -EINVAL;
-	release_engine(qp);
-	qp->mode = (uint8_t)mode;
-	qp->strict = strict;
-	init_engine(qp);
-	return 0;
-}
-
 /* QP-MODE-02 */
 int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths)
 {
-	if (!may_choose_mode(qp) || paths > UR_SPRAY_MAX)
+	if (!ur_qp_may_choose_mode(qp) || paths > UR_SPRAY_MAX)
 		return -EINVAL;
 	qp->paths = paths;
 	return 0;
@@ -390,7 +260,7 @@ int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths)
 /* ADM-AGREE-01 */
 int ur_qp_set_agreed(struct ur_qp *qp, const struct ur_adm_agreed *agreed)
 {
-	if (!may_choose_mode(qp) || agreed->tables > 7)
+	if (!ur_qp_may_choose_mode(qp) || agreed->tables > 7)
 		return -EINVAL;
 	qp->agreed = *agreed;
 	return 0;
@@ -410,11 +280,11 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int 
 	/* No automatic path migration: there is one path. */
 	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE))
 		return -EINVAL;
-	rc = ur_qp_state_check(qp->type, cur, next, mask);
+	rc = ur_qp_state_check(qp->ops->service, cur, next, mask);
 	if (rc)
 		return rc;
 	/* What is being answered cannot be moved. */
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && ur_mode_is_answering(qp))
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && qp->ops->is_answering(qp))
 		return -EBUSY;
 	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096 ||
 					 7u + a->path_mtu > qp->port_mtu_shift))
@@ -430,36 +300,6 @@ int ur_qp_modify_check(const struct ur_qp *qp, const struct ibv_qp_attr *a, int 
 	    (mask & IBV_QP_DEST_QPN && a->dest_qp_num > UR_PSN_MASK) || (mask & IBV_QP_AV && !path))
 		return -EINVAL;
 	return 0;
-}
-
-static void set_first_psn(struct ur_qp *qp, struct ur_psn first)
-{
-	if (ur_qp_is_ext(qp)) {
-		ur_ext_requester_init(qp, first);
-		return;
-	}
-	ur_recovery_init(&qp->gbn.rec, first, qp->window);
-	if (qp->mode == UR_MODE_REORDER)
-		ur_recovery_select(&qp->gbn.rec);
-	qp->gbn.executed = first;
-}
-
-static void set_limits(struct ur_qp *qp)
-{
-	const struct ur_qp_attr *a = &qp->attr;
-
-	if (ur_qp_is_ext(qp))
-		ur_retry_limits(&qp->retry, a->retry_cnt, a->rnr_retry, a->timeout);
-	else
-		ur_recovery_limits(&qp->gbn.rec, a->retry_cnt, a->rnr_retry, a->timeout);
-}
-
-/* Nothing is being answered. */
-static void resize(struct ur_qp *qp, uint8_t cnt)
-{
-	ur_responder_resize(qp, cnt);
-	if (!ur_qp_is_ext(qp))
-		qp->rsp.q_head = 0;
 }
 
 static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
@@ -487,28 +327,25 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 		qp->mtu_shift = (uint8_t)(7 + a->path_mtu);
 	}
 	if (mask & IBV_QP_QKEY)
-		qp->qkey = a->qkey;
+		qp->ud_rsp.qkey = a->qkey; /* UD alone has one */
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		qp->access = a->qp_access_flags;
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dest_qpn = ur_qpn(a->dest_qp_num);
 	if (mask & IBV_QP_RQ_PSN) {
 		rsp->epsn = ur_psn(a->rq_psn);
-		if (ur_qp_is_ext(qp))
-			ur_ext_responder_begin(qp);
-		else
-			qp->gbn_rsp.data = ur_psn_add(rsp->epsn, UR_PSN_MASK); /* ePSN - 1 */
+		qp->ops->set_epsn(qp);
 	}
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		rsp->min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		resize(qp, a->max_dest_rd_atomic);
+		qp->ops->resize(qp, a->max_dest_rd_atomic);
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		req->max_rd_atomic = a->max_rd_atomic;
 	if (mask & IBV_QP_SQ_PSN)
-		set_first_psn(qp, ur_psn(a->sq_psn));
+		qp->ops->set_first_psn(qp, ur_psn(a->sq_psn));
 	if (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN))
-		set_limits(qp);
+		qp->ops->set_limits(qp);
 }
 
 void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
@@ -535,7 +372,7 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 	if (next == IBV_QPS_SQD && cur != IBV_QPS_SQD) {
 		qp->drained = false;
 		qp->sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && a->en_sqd_async_notify;
-		ur_mode_drain(qp);
+		qp->ops->drain(qp);
 	}
 	ur_qp_set_state(qp, next);
 	ur_qp_act(qp);
@@ -544,16 +381,15 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *out)
 {
 	const struct ur_qp_attr *a = &qp->attr;
-	struct ur_psn una, nxt, max;
+	struct ur_qp_numbers n = qp->ops->numbers(qp);
 
-	ur_mode_psns(qp, &una, &nxt, &max);
 	*out = (struct ibv_qp_attr){
 		.qp_state = (enum ibv_qp_state)qp->state,
 		.cur_qp_state = (enum ibv_qp_state)qp->state,
 		.path_mtu = (enum ibv_mtu)a->path_mtu,
-		.qkey = qp->qkey,
+		.qkey = n.qkey,
 		.rq_psn = qp->rsp.epsn.v,
-		.sq_psn = nxt.v,
+		.sq_psn = n.nxt.v,
 		.dest_qp_num = qp->dest_qpn.v,
 		.qp_access_flags = qp->access,
 		.cap = {.max_send_wr = qp->sq.entries,
@@ -586,28 +422,12 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(req->cur != tail || !req->cur_off);
 	UR_ASSERT(!qp->fail_send);
 	UR_ASSERT(rsp->res_cnt <= qp->res_max);
-	if (ur_qp_is_ext(qp)) {
-		UR_ASSERT(ur_ext_reads_out(&qp->xreq) <= req->max_rd_atomic);
-		ur_ext_responder_validate(qp);
-		ur_admission_validate(qp);
-	} else {
-		const struct ur_recovery *rec = &qp->gbn.rec;
-
-		UR_ASSERT(ur_psn_le(rec->una, rec->nxt) && ur_psn_le(rec->nxt, rec->max));
-		UR_ASSERT(qp->type != IBV_QPT_RC || qp->gbn.rd_out <= req->max_rd_atomic);
-		UR_ASSERT(qp->rsp.q_cnt <= rsp->res_cnt);
-		UR_ASSERT(ur_emux_is_active(&qp->rsp_queue) == (qp->rsp.q_cnt > 0));
-		UR_ASSERT(qp->type != IBV_QPT_RC || qp->ack_node.ready == ur_response_ack_due(qp));
-		ur_reorder_validate(qp);
-		UR_ASSERT(!(rsp->ack & UR_ACK_OWED) || !qp->gbn_rsp.data_old);
-		UR_ASSERT(!(rsp->ack & UR_NAK_OWED) || in_error(qp) ||
-			  (rsp->nak_sent && ur_psn_eq(rsp->nak_psn, rsp->epsn)));
-	}
-	UR_ASSERT(ur_emux_is_active(&qp->sq_queue) == ur_mode_requester_ready(qp) ||
+	qp->ops->validate(qp);
+	UR_ASSERT(ur_emux_is_active(&qp->sq_queue) == qp->ops->ready(qp) ||
 		  atomic_load_explicit(&qp->pending, memory_order_relaxed));
 	UR_ASSERT(rsp->kind != UR_MSG_SEND || rsp->wqe || qp->state == IBV_QPS_ERR ||
 		  qp->state == IBV_QPS_RESET);
-	UR_ASSERT(qp->type != IBV_QPT_RC || in_error(qp) || ur_mode_deadline(qp) == UR_NEVER ||
-		  (qp->timer.armed && qp->timer.deadline_ns <= ur_mode_deadline(qp)));
-	UR_ASSERT(!qp->admission || ur_qp_is_ext(qp));
+	UR_ASSERT(in_error(qp) || qp->ops->deadline(qp) == UR_NEVER ||
+		  (qp->timer.armed && qp->timer.deadline_ns <= qp->ops->deadline(qp)));
+	UR_ASSERT(!qp->admission || qp->ops->connect);
 }

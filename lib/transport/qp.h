@@ -14,6 +14,7 @@
 #include "timer/wheel.h"
 #include "transport/core.h"
 #include "transport/attr.h"
+#include "transport/qp_ops.h"
 #include "transport/rc/ext_state.h"
 #include "transport/rc/pass.h"
 #include "transport/loss/read_gap.h"
@@ -21,13 +22,15 @@
 #include "transport/rc/reorder.h"
 #include "transport/srq.h"
 #include "transport/wq.h"
-#include "wire/tx.h"
+#include "wire/packet.h"
 #include "wire/path.h"
+#include "wire/tx.h"
 
 /*
  * A queue pair: identity, the requester's state, the responder's state. Files:
  *
- *   qp.c          life: create, modify, error, flush, destroy
+ *   qp_ops.c      what the kinds of queue pairs differ in: one table
+ *   qp.c          life: modify, error, flush, reset
  *   send_queue.c  what a send WQE is, and how it completes
  *   loss/         what is lost, and when; numbers and times only
  *   rc/           requester, completer, responder and responses of RC and UC (docs/design/rc.md)
@@ -149,6 +152,11 @@ enum ur_timer_kind {
 	UR_TIMER_SST,  /* of an entry of the service status table */
 };
 
+/* The responder of datagrams. */
+struct ur_ud_responder {
+	uint32_t qkey;
+};
+
 /* Attributes that only a query asks for, or a change of state. */
 struct ur_qp_attr {
 	struct ibv_ah_attr ah_attr;
@@ -165,8 +173,8 @@ struct ur_qp_attr {
  * What packets in order touch comes first: of both sides, of receiving, of sending. What receives
  * is needed at any time, what sends only while the queue pair is scheduled or hears an answer.
  *
- * What only one kind of queue pair needs lies in a union: of the loss engine of `mode` on either side, and
- * what tells the engine that something is owed, ACKs (RC) or completions (UC, UD).
+ * What only one kind of queue pair needs lies in a union: the state of its kind on either side, and what
+ * tells the engine that something is owed, ACKs (RC) or completions (UC, UD). `ops` says which kind it is.
  */
 struct ur_qp {
 	/* Identity: one cache line. */
@@ -175,23 +183,20 @@ struct ur_qp {
 	uint8_t state;	   /* enum ibv_qp_state: what the worker acts on */
 	uint8_t mtu_shift; /* PMTU is 1 << mtu_shift bytes */
 	uint8_t mode;	   /* enum ur_mode; of an RC QP, set before RTR */
-	uint8_t paths;	   /* mode extended: UDP source ports to spray over; 0 and 1: its own */
 	uint8_t admission; /* enum ur_adm_role, bits; 0 but in mode extended from RTR on */
 	bool strict;	   /* the last byte of a message is placed after all others */
 	bool sig_all;
-	bool comm_est;		  /* IBV_EVENT_COMM_EST was raised */
-	bool sqd_notify, drained; /* SQD: event wanted; raised */
-	uint8_t res_max;	  /* responder resources allocated */
+	bool comm_est;	   /* IBV_EVENT_COMM_EST was raised */
+	uint8_t fail_send; /* enum ibv_wc_status: how it ends, see ur_qp_fail() */
+	bool rearm;	   /* a request has set a deadline that the QP timer does not know yet */
 	uint16_t pkey;
-	uint8_t port_mtu_shift; /* the largest PMTU; a UD QP's */
-	uint8_t fail_send;	/* enum ibv_wc_status: how it ends, see ur_qp_fail() */
-	uint32_t access;	/* enum ibv_access_flags */
 	uint32_t pd;
+	const struct ur_qp_ops *ops; /* of its kind */
 	struct ur_core *core;
 	struct ur_cq *send_cq, *recv_cq;
 	struct ur_srq *srq;
 	struct ur_path path; /* RC and UC */
-	uint32_t qkey;	     /* UD */
+	uint32_t access;     /* enum ibv_access_flags */
 
 	/* Receiving. */
 	union {
@@ -203,16 +208,20 @@ struct ur_qp {
 	union {
 		struct ur_gbn_responder gbn_rsp; /* UR_MODE_GBN, UR_MODE_REORDER, UC */
 		struct ur_ext_responder xrsp;	 /* UR_MODE_EXTENDED */
+		struct ur_ud_responder ud_rsp;	 /* UD */
 	};
 	struct ur_emux_queue rsp_queue; /* its READ and atomic responses */
 
 	/* Sending. */
 	struct ur_emux_queue sq_queue;
 	struct ur_wq sq;
-	_Atomic uint32_t posted_state; /* enum ibv_qp_state, what posters check */
-	uint8_t fail_recv;	       /* with fail_send */
-	uint8_t spray_path;	       /* mode extended: of the packet being made */
-	uint16_t next_doorbell;	       /* slot whose doorbell followed its own; the engine's */
+	_Atomic uint8_t posted_state; /* enum ibv_qp_state, what posters check */
+	uint8_t fail_recv;	      /* with fail_send */
+	uint8_t spray_path;	      /* mode extended: of the packet being made */
+	uint8_t paths;	 /* mode extended: UDP source ports to spray over; 0 and 1: its own */
+	uint8_t res_max; /* responder resources allocated */
+	uint8_t port_mtu_shift; /* the largest PMTU; a UD QP's */
+	uint16_t next_doorbell; /* slot whose doorbell followed its own; the engine's */
 	void *user;
 	struct ur_timer timer;
 	struct ur_requester req;
@@ -231,7 +240,8 @@ struct ur_qp {
 
 	/* A line that posters write as well. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
-	uint32_t window;		       /* the engine's, for reset */
+	uint32_t window : 24;		       /* the engine's, for reset */
+	bool sqd_notify : 1, drained : 1;      /* SQD: event wanted; raised */
 	struct ur_adm_agreed agreed; /* while connecting; what came of it is `admission` */
 	struct ur_qp_attr attr;
 };
@@ -265,12 +275,9 @@ static inline bool ur_qp_has_failed(const struct ur_qp *qp)
 	return qp->fail_send || qp->state == IBV_QPS_ERR;
 }
 
-/* Where the requester's state of a loss engine ends that packets in order touch; bytes. */
-static inline size_t ur_qp_sending_end(bool ext)
-{
-	return ext ? offsetof(struct ur_qp, adm)
-		   : offsetof(struct ur_qp, gbn) + sizeof(struct ur_gbn_requester);
-}
+/* Where the requester's state ends that packets in order touch; bytes. */
+#define UR_EXT_SENDING_END offsetof(struct ur_qp, adm)
+#define UR_GBN_SENDING_END (offsetof(struct ur_qp, gbn) + sizeof(struct ur_gbn_requester))
 
 #define UR_QP_OF(ptr, member) ((struct ur_qp *)((char *)(ptr)-offsetof(struct ur_qp, member)))
 
@@ -289,9 +296,14 @@ void ur_qp_reset(struct ur_qp *qp);
 /*
  * How the QP survives loss, and whether it places strictly. 0, or -EINVAL when the QP is not RC or
  * not in RESET or INIT. A fresh QP is UR_MODE_GBN; what is set here stays through RESET, until it
- * is set again.
+ * is set again. (qp_ops.c)
  */
 int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict);
+/* Mode, paths and what was agreed on may be set: an RC QP in RESET or INIT. */
+static inline bool ur_qp_may_choose_mode(const struct ur_qp *qp)
+{
+	return qp->ops->reliable && (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT);
+}
 /* Over how many UDP source ports an extended QP sprays, at most UR_SPRAY_MAX. As set_mode. */
 int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths);
 /* What was agreed on with the peer as to receive pools. As set_mode. */
@@ -336,6 +348,28 @@ void ur_qp_complete_sent(struct ur_qp *qp);
 
 /* The QP timer fired. */
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns);
+
+/* Takes in a packet of the queue pair's transport and re-evaluates what can be sent. */
+static inline enum ur_drop ur_qp_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	enum ur_drop drop;
+
+	if (p->op & (UR_OP_RESPONSE | UR_OP_NOTIFY)) {
+		drop = qp->ops->response(qp, p, now_ns);
+		if (ur_qp_must_act(qp))
+			ur_qp_act(qp);
+		ur_qp_update(qp);
+		return drop;
+	}
+	drop = qp->ops->request(qp, p, now_ns);
+	/* A request tells the sending side nothing: what it keeps need not be looked at. */
+	if (__builtin_expect(qp->fail_send | qp->rearm, 0)) {
+		qp->rearm = false;
+		ur_qp_act(qp);
+		ur_qp_update(qp);
+	}
+	return drop;
+}
 
 /* Asserts every interval stated above; tests call it after each event. */
 void ur_qp_validate(const struct ur_qp *qp);
@@ -425,12 +459,5 @@ bool ur_response_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
 /* Makes the ACK or NAK owed, in this order; false when none is owed or it must wait for responses.
  */
 bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns);
-
-/* ---- ud.c ---- */
-
-enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint8_t *frame);
-bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx);
-/* The send queue goes on the lane of what it sends next. */
-void ur_ud_follow_sl(struct ur_qp *qp);
 
 #endif

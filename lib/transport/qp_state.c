@@ -5,14 +5,16 @@
 #include <stdbool.h>
 
 /* Columns of the table. */
-enum service { RC, UC, UD, SERVICE_CNT };
+#define RC UR_SERVICE_RC
+#define UC UR_SERVICE_UC
+#define UD UR_SERVICE_UD
 
 #define STATE_CNT (IBV_QPS_ERR + 1)
 
 struct transition {
-	bool legal[SERVICE_CNT];
-	int required[SERVICE_CNT];
-	int optional[SERVICE_CNT];
+	bool legal[UR_SERVICE_CNT];
+	int required[UR_SERVICE_CNT];
+	int optional[UR_SERVICE_CNT];
 };
 
 #define ALL_SERVICES                                                                               \
@@ -109,35 +111,26 @@ static const struct transition transitions[STATE_CNT][STATE_CNT] =
 			},
 };
 
-int ur_qp_state_check(enum ibv_qp_type type, enum ibv_qp_state cur, enum ibv_qp_state next,
+int ur_qp_state_check(enum ur_service service, enum ibv_qp_state cur, enum ibv_qp_state next,
 		      int mask)
 {
 	const struct transition *t;
-	enum service s;
 
-	switch (type) {
-	case IBV_QPT_RC:
-		s = RC;
-		break;
-	case IBV_QPT_UC:
-		s = UC;
-		break;
-	case IBV_QPT_UD:
-		s = UD;
-		break;
-	default:
-		return -EINVAL;
-	}
 	if ((unsigned)cur >= STATE_CNT || (unsigned)next >= STATE_CNT)
 		return -EINVAL;
 	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
 	if (next == IBV_QPS_RESET || next == IBV_QPS_ERR)
 		return mask ? -EINVAL : 0;
 	t = &transitions[cur][next];
-	if (!t->legal[s] || (mask & t->required[s]) != t->required[s] ||
-	    (mask & ~(t->required[s] | t->optional[s])))
+	if (!t->legal[service] || (mask & t->required[service]) != t->required[service] ||
+	    (mask & ~(t->required[service] | t->optional[service])))
 		return -EINVAL;
 	return 0;
+}
+
+int ur_qp_state_required(enum ur_service service, enum ibv_qp_state cur, enum ibv_qp_state next)
+{
+	return transitions[cur][next].required[service];
 }
 
 const char *ur_qp_state_name(enum ibv_qp_state state)

@@ -72,5 +72,5 @@ void ur_send_queue_advance(struct ur_qp *qp)
 	/* QP-SQE-01: the receive queue of others lives on. */
 	if (__builtin_expect(req->local_err, 0) && req->head == req->cur)
 		ur_qp_fail(qp, req->local_err,
-			   qp->type == IBV_QPT_RC ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+			   qp->ops->reliable ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "transport/qp_ops.h"
 #include "wire/assert.h"
 
 #define LINE_BYTES    64u
@@ -73,10 +74,13 @@ static void init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t stride
 	atomic_init(&wq->head, 0);
 }
 
-void ur_sq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge,
-		uint32_t max_inline)
+void ur_sq_init(struct ur_wq *wq, const struct ur_qp_ops *ops, void *ring, uint32_t entries,
+		uint32_t max_sge, uint32_t max_inline)
 {
+	UR_ASSERT(ops->opcodes <= UINT16_MAX);
 	init(wq, ring, entries, sq_stride(max_sge, max_inline), max_sge, max_inline);
+	wq->opcodes = (uint16_t)ops->opcodes;
+	wq->connected = ops->connected;
 }
 
 void ur_rq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge)
@@ -104,25 +108,11 @@ static uint64_t total(const struct ibv_sge *sge, unsigned num_sge)
 	return sum;
 }
 
-/* WQ-OPCODE-01: the operations of each service (IBA 10.2.4, table of QP operations). */
+/* Sets of operations; those of each service are in the table of queue pairs (qp_ops.c). */
 #define SENDS	  (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
 #define WRITES	  (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
 #define ATOMICS	  (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
 #define INLINABLE (SENDS | WRITES | BIT(IBV_WR_SEND_WITH_INV))
-
-static uint32_t opcodes_of(enum ibv_qp_type type)
-{
-	switch (type) {
-	case IBV_QPT_RC:
-		return INLINABLE | ATOMICS | BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_LOCAL_INV);
-	case IBV_QPT_UC:
-		return SENDS | WRITES;
-	case IBV_QPT_UD:
-		return SENDS;
-	default:
-		return 0;
-	}
-}
 
 /* WQ-STATE-01 */
 #define POSTABLE (BIT(IBV_QPS_RTS) | BIT(IBV_QPS_SQD) | BIT(IBV_QPS_SQE) | BIT(IBV_QPS_ERR))
@@ -149,11 +139,11 @@ static void copy_inline(uint8_t *dst, const struct ibv_sge *sge, unsigned num_sg
 }
 
 /* The parts of a request that its opcode brings along; returns where the payload goes. */
-static uint8_t *fill_kind(struct ur_wqe *wqe, bool ud, const struct ibv_send_wr *wr)
+static uint8_t *fill_kind(struct ur_wqe *wqe, bool connected, const struct ibv_send_wr *wr)
 {
 	struct ur_wqe_ext *ext = (struct ur_wqe_ext *)(wqe + 1);
 
-	if (ud) {
+	if (!connected) {
 		ext->ud.ah = (const struct ur_ah *)wr->wr.ud.ah;
 		ext->ud.remote_qpn = wr->wr.ud.remote_qpn;
 		ext->ud.remote_qkey = wr->wr.ud.remote_qkey;
@@ -172,14 +162,14 @@ static uint8_t *fill_kind(struct ur_wqe *wqe, bool ud, const struct ibv_send_wr 
 }
 
 /* What ibv_post_send() refuses at once; *length is set on success. */
-static int check(const struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_state state,
-		 const struct ibv_send_wr *wr, uint32_t *length)
+static int check(const struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
+		 uint32_t *length)
 {
 	uint64_t sum = 0;
 
 	/* The range checks come first: a shift by a hostile opcode is undefined. */
 	if ((unsigned)state > IBV_QPS_ERR || !(BIT(state) & POSTABLE) ||
-	    (unsigned)wr->opcode > IBV_WR_SEND_WITH_INV || !(BIT(wr->opcode) & opcodes_of(type)) ||
+	    (unsigned)wr->opcode > IBV_WR_SEND_WITH_INV || !(BIT(wr->opcode) & wq->opcodes) ||
 	    (wr->send_flags & ~SEND_FLAGS))
 		return EINVAL;
 	if (wr->opcode != IBV_WR_LOCAL_INV) {
@@ -197,20 +187,20 @@ static int check(const struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_stat
 	/* WQ-ATOMIC-01 */
 	if ((BIT(wr->opcode) & ATOMICS) && sum != ATOMIC_BYTES)
 		return EINVAL;
-	if (type == IBV_QPT_UD && !wr->wr.ud.ah)
+	if (!wq->connected && !wr->wr.ud.ah)
 		return EINVAL;
 	*length = (uint32_t)sum;
 	return 0;
 }
 
-int ur_sq_post(struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_state state,
-	       const struct ibv_send_wr *wr, bool sig_all)
+int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
+	       bool sig_all)
 {
 	uint32_t tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
 	struct ur_wqe *wqe;
 	uint32_t length;
 	uint8_t *data;
-	int rc = check(wq, type, state, wr, &length);
+	int rc = check(wq, state, wr, &length);
 
 	if (__builtin_expect(rc, 0))
 		return rc;
@@ -224,7 +214,7 @@ int ur_sq_post(struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_state state,
 	wqe->flags = flags_of(wr->send_flags, sig_all);
 	wqe->num_sge = wr->opcode == IBV_WR_LOCAL_INV ? 0 : (uint8_t)wr->num_sge;
 	wqe->resv = 0;
-	data = fill_kind(wqe, type == IBV_QPT_UD, wr);
+	data = fill_kind(wqe, wq->connected, wr);
 	if (wqe->flags & UR_WQE_INLINE)
 		copy_inline(data, wr->sg_list, wqe->num_sge);
 	else if (__builtin_expect(wqe->num_sge == 1, 1))

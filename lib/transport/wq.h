@@ -99,6 +99,8 @@ struct ur_wq {
 	uint32_t entries;   /* elements that may be posted at once, <= places */
 	uint16_t max_sge;
 	uint16_t max_inline;
+	uint16_t opcodes; /* a send queue: bit n, enum ibv_wr_opcode n may be posted */
+	bool connected;	  /* a send queue: else each WQE names an address handle */
 };
 
 /*
@@ -110,21 +112,22 @@ struct ur_wq {
  */
 size_t ur_sq_ring_bytes(uint32_t entries, uint32_t max_sge, uint32_t max_inline);
 size_t ur_rq_ring_bytes(uint32_t entries, uint32_t max_sge);
-/* The ring memory is aligned to 64 bytes. */
-void ur_sq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge,
-		uint32_t max_inline);
+struct ur_qp_ops;
+/* The ring memory is aligned to 64 bytes. `ops`: of the queue pair (qp_ops.h), whatever its mode. */
+void ur_sq_init(struct ur_wq *wq, const struct ur_qp_ops *ops, void *ring, uint32_t entries,
+		uint32_t max_sge, uint32_t max_inline);
 void ur_rq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge);
 
 /*
- * Posts one work request to a send queue of a QP of type `type` in state `state`. Thread class: one
+ * Posts one work request to the send queue of a QP in state `state`. Thread class: one
  * poster at a time. Returns 0, or what ibv_post_send() returns as a positive errno value: ENOMEM
- * (queue full), EINVAL (state, opcode not of this type, SGE count, inline size, inline with anything
+ * (queue full), EINVAL (state, opcode not of its type, SGE count, inline size, inline with anything
  * but SEND or WRITE, unknown flag, length over 2^31, an atomic that is not 8 bytes, UD without an AH).
  * States that take requests: RTS, SQD, SQE and ERR (IBA 10.3.1; in ERR they are flushed). The SGEs of
  * a local invalidate are ignored. Whether a datagram fits the path MTU is the worker's to check.
  */
-int ur_sq_post(struct ur_wq *wq, enum ibv_qp_type type, enum ibv_qp_state state,
-	       const struct ibv_send_wr *wr, bool sig_all);
+int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
+	       bool sig_all);
 /* Posts to a receive queue or an SRQ: 0, ENOMEM or EINVAL. */
 int ur_rq_post(struct ur_wq *wq, const struct ibv_recv_wr *wr);
 

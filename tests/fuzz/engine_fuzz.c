@@ -394,7 +394,7 @@ static void deliver(struct ur_packet *p)
 	FUZZ_CHECK(exact);
 	memcpy(exact, frame, len);
 	FUZZ_CHECK(ur_packet_decode(exact, len, p) == UR_DROP_NONE && ur_icrc_ok(exact, p));
-	FUZZ_CHECK(ur_engine_input(engine, p, exact, now_ns) < UR_DROP_CNT);
+	FUZZ_CHECK(ur_engine_input(engine, p, now_ns) < UR_DROP_CNT);
 	free(exact);
 }
 
@@ -494,7 +494,7 @@ static void step_send(struct input *in)
 		wr.wr.rdma.remote_addr = 0x1000;
 		wr.wr.rdma.rkey = key;
 	}
-	if (ur_sq_post(&qp->sq, (enum ibv_qp_type)qp->type, state, &wr, qp->sig_all) == 0)
+	if (ur_sq_post(&qp->sq, state, &wr, qp->sig_all) == 0)
 		ur_engine_doorbell(engine, qp, now_ns);
 }
 
@@ -558,7 +558,7 @@ static void step_flight(struct input *in)
 		wr.wr.atomic.remote_addr = 0x1000;
 		wr.wr.atomic.rkey = key;
 	}
-	if (ur_sq_post(&qp->sq, IBV_QPT_RC, qp->state, &wr, false) == 0)
+	if (ur_sq_post(&qp->sq, qp->state, &wr, false) == 0)
 		ur_engine_doorbell(engine, qp, now_ns);
 	for (unsigned i = 0; i < 3; i++) {
 		now_ns += 160;

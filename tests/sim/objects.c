@@ -308,7 +308,7 @@ void sim_qp_destroy(struct sim_qp *qp)
 int sim_post_send(struct sim_qp *qp, const struct ibv_send_wr *wr)
 {
 	enum ibv_qp_state state = (enum ibv_qp_state)atomic_load(&qp->qp->posted_state);
-	int err = ur_sq_post(&qp->qp->sq, qp->attr.type, state, wr, qp->attr.sig_all);
+	int err = ur_sq_post(&qp->qp->sq, state, wr, qp->attr.sig_all);
 
 	if (err == 0) {
 		ur_engine_doorbell(qp->ep->engine, qp->qp, qp->ep->sim->now_ns);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "exhausted.h"
-#include "transport/mode.h"
+#include "transport/qp.h"
 
 #define SOURCE_SLOTS 2
 #define IDLE_NS                                                                                    \
@@ -478,10 +478,8 @@ static void on_received(struct sim_oracle *o, struct sim_cq *cq, const struct ib
 /* A queue pair in state ERR no longer has a una. */
 static void record_una(struct sim_flow *f)
 {
-	struct ur_psn nxt, max;
-
 	if (is_reliable(f) && f->req->qp && f->req->qp->state == IBV_QPS_RTS)
-		ur_mode_psns(f->req->qp, &f->una, &nxt, &max);
+		f->una = f->req->qp->ops->numbers(f->req->qp).una;
 }
 
 static void poll_all(struct sim *s, void *arg)

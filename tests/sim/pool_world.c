@@ -265,7 +265,7 @@ enum ur_drop forged_in(struct sim_ep *to, struct ur_packet p)
 	SIM_CHECK(to->sim,
 		  ur_packet_decode(frame, len, &p) == UR_DROP_NONE && ur_icrc_ok(frame, &p),
 		  "a forged packet is malformed");
-	return ur_engine_input(to->engine, &p, frame, to->sim->now_ns);
+	return ur_engine_input(to->engine, &p, to->sim->now_ns);
 }
 
 struct ur_packet forged_word(const struct sim_qp *to, uint8_t opcode, struct ur_asth asth)

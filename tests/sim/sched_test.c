@@ -5,7 +5,7 @@
 
 #include "objects.h"
 #include "transport/dest.h"
-#include "transport/mode.h"
+#include "transport/qp.h"
 
 /*
  * Thousands of queue pairs between four endpoints: three send WRITEs and READs to one, on lanes of
@@ -189,7 +189,7 @@ static void check_queues(struct fleet *f, struct sim_ep *ep)
 		if (qp->ep != ep)
 			continue;
 		ur_qp_validate(qp->qp);
-		check_state(f, ep, &qp->qp->sq_queue, ur_mode_requester_ready(qp->qp));
+		check_state(f, ep, &qp->qp->sq_queue, qp->qp->ops->ready(qp->qp));
 		check_state(f, ep, &qp->qp->rsp_queue, qp->qp->rsp.q_cnt != 0);
 		check_wait(f, ep, asks ? &qp->qp->sq_queue : &qp->qp->rsp_queue, &p->since[!asks]);
 	}

@@ -245,7 +245,7 @@ enum ur_drop end_in(struct end *e, struct ur_packet p)
 
 	frame_make(&e->in_frame, &p);
 	cr_assert_eq(ur_packet_decode(e->in_frame.b, e->in_frame.len, &got), UR_DROP_NONE);
-	drop = ur_engine_input(e->engine, &got, e->in_frame.b, e->now_ns);
+	drop = ur_engine_input(e->engine, &got, e->now_ns);
 	ur_qp_validate(e->qp);
 	return drop;
 }
@@ -357,7 +357,7 @@ int end_post(struct end *e, struct ibv_send_wr wr, uint32_t off, uint32_t len)
 
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	rc = ur_sq_post(&e->qp->sq, e->qp->type, e->qp->posted_state, &wr, false);
+	rc = ur_sq_post(&e->qp->sq, e->qp->posted_state, &wr, false);
 	if (!rc)
 		ur_engine_doorbell(e->engine, e->qp, e->now_ns);
 	ur_qp_validate(e->qp);

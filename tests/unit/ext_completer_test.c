@@ -348,7 +348,7 @@ Test(ext_completer, response_is_scattered_over_the_segments_of_its_request)
 
 	wr.sg_list = sge;
 	wr.num_sge = 3;
-	cr_assert_eq(ur_sq_post(&e->qp->sq, IBV_QPT_RC, IBV_QPS_RTS, &wr, false), 0);
+	cr_assert_eq(ur_sq_post(&e->qp->sq, IBV_QPS_RTS, &wr, false), 0);
 	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
 	cr_assert_eq(xend_read(e, 1, 1, 1000, 256, e->out.xth.stamp), UR_DROP_NONE);
 	cr_assert_eq(e->buf[6155], 0);

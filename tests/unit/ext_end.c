@@ -43,7 +43,7 @@ static void check(struct end *e)
 	cr_assert_leq(ur_ext_reads_out(&e->qp->xreq), req->max_rd_atomic);
 	/* The local ACK timer runs while anything is outstanding. */
 	if (!x->retry.rnr_until_ns)
-		cr_assert_eq(x->retry.timeout && !ur_mode_is_idle(e->qp),
+		cr_assert_eq(x->retry.timeout && !e->qp->ops->is_idle(e->qp),
 			     x->retry.ack_deadline_ns != UR_NEVER);
 }
 

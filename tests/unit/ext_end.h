@@ -4,7 +4,7 @@
 
 #include "end.h"
 #include "transport/rc/ext.h"
-#include "transport/mode.h"
+#include "transport/rc/ext.h"
 
 /*
  * The requester of one extended queue pair, without an engine. The test acts as the responder.

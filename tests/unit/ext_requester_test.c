@@ -404,7 +404,7 @@ static void post_unreadable(struct end *e, uint64_t id)
 
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	cr_assert_eq(ur_sq_post(&e->qp->sq, e->qp->type, e->qp->posted_state, &wr, false), 0);
+	cr_assert_eq(ur_sq_post(&e->qp->sq, e->qp->posted_state, &wr, false), 0);
 }
 
 /* EXT-REQ-ERR-01 */

@@ -3,7 +3,7 @@
 
 #include "end.h"
 #include "transport/rc/ext_early.h"
-#include "transport/mode.h"
+#include "transport/rc/ext.h"
 
 /*
  * The power of an attacker that knows the addresses and the QPN of a connection, but no PSN. It
@@ -40,8 +40,8 @@ static bool is_fooled(const struct end *e, struct ur_psn epsn)
 
 	if (qp->state == IBV_QPS_ERR || !ur_psn_eq(qp->rsp.epsn, epsn))
 		return true;
-	return ur_qp_is_ext(qp) ? qp->xrsp.ooo && qp->xrsp.ooo->deferred_cnt
-				: ur_reorder_believed(&qp->gbn_rsp.reorder);
+	return qp->ops->mode == UR_MODE_EXTENDED ? qp->xrsp.ooo && qp->xrsp.ooo->deferred_cnt
+						 : ur_reorder_believed(&qp->gbn_rsp.reorder);
 }
 
 /*
@@ -61,7 +61,7 @@ static uint32_t scan(enum ur_mode mode, uint64_t seed, uint32_t stride, uint32_t
 	for (uint32_t at = 0; at < PSNS && !is_fooled(e, epsn); at += stride)
 		for (uint32_t i = 0; i < run && !is_fooled(e, epsn); i++, n++) {
 			p.bth.psn = ur_psn(from + at + i);
-			ur_mode_input(e->qp, &p, e->now_ns);
+			ur_qp_input(e->qp, &p, e->now_ns);
 		}
 	cr_assert(is_fooled(e, epsn), "a scan of all PSNs finds nothing");
 	end_free(e);
@@ -121,7 +121,7 @@ static uint32_t scan_read(enum ur_mode mode, uint64_t seed, uint32_t stride, uin
 	for (uint32_t at = 0; at < PSNS && !fooled; at += stride)
 		for (uint32_t i = 0; i < run && !fooled; i++, n++) {
 			p.bth.psn = ur_psn(from + at + i);
-			ur_mode_input(e->qp, &p, e->now_ns);
+			ur_qp_input(e->qp, &p, e->now_ns);
 			fooled = !ur_psn_eq(e->qp->gbn.rec.una, una) ||
 				 end_counters(e)->early_responses || e->qp->state == IBV_QPS_ERR;
 			if (end_counters(e)->implied_nak_seq_err)
@@ -174,7 +174,7 @@ Test(forged, extended_packet_has_to_guess_its_ssn_too)
 			for (unsigned i = 0; i < 8; i++) {
 				p.bth.psn = ur_psn(END_RQ_PSN + ahead);
 				p.xth.ssn = (e->qp->rsp.msn + 1 + later[i]) & UR_PSN_MASK;
-				ur_mode_input(e->qp, &p, e->now_ns);
+				ur_qp_input(e->qp, &p, e->now_ns);
 				taken[i] = e->qp->xrsp.ooo != NULL;
 				if (taken[i])
 					ur_ext_early_give(e->qp);
@@ -209,7 +209,7 @@ Test(forged, ssn_of_a_young_connection_is_as_unknown_as_its_psn)
 				continue;
 			p.bth.psn = ur_psn_add(guess, 2);
 			p.xth.ssn = (ur_first_ssn(guess) + 1) & UR_PSN_MASK;
-			ur_mode_input(e->qp, &p, e->now_ns);
+			ur_qp_input(e->qp, &p, e->now_ns);
 			taken += e->qp->xrsp.ooo != NULL;
 			if (e->qp->xrsp.ooo)
 				ur_ext_early_give(e->qp);

@@ -38,7 +38,7 @@ static const struct {
 #define LETTERS (sizeof(letters) / sizeof(letters[0]))
 #define STATES	7
 
-static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+static const enum ur_service services[] = {UR_SERVICE_RC, UR_SERVICE_UC, UR_SERVICE_UD};
 
 /* clang-format off */
 static const char *const matrix[3][STATES][STATES] = {
@@ -95,10 +95,10 @@ static void parse(const char *cell, int *required, int *permitted)
 	}
 }
 
-static void expect_cell(unsigned type, int from, int to, int mask, int rc)
+static void expect_cell(unsigned service, int from, int to, int mask, int rc)
 {
-	cr_expect_eq(ur_qp_state_check(types[type], from, to, mask), rc,
-		     "type %d, %s to %s, mask %#x: not %d", (int)types[type],
+	cr_expect_eq(ur_qp_state_check(services[service], from, to, mask), rc,
+		     "service %d, %s to %s, mask %#x: not %d", (int)services[service],
 		     ur_qp_state_name(from), ur_qp_state_name(to), (unsigned)mask, rc);
 }
 
@@ -159,18 +159,16 @@ Test(qp_state, naming_the_state_changes_nothing)
 
 Test(qp_state, an_rc_qp_is_never_in_sqe)
 {
-	cr_assert_eq(ur_qp_state_check(IBV_QPT_RC, IBV_QPS_SQE, IBV_QPS_RTS, 0), -EINVAL);
-	cr_assert_eq(ur_qp_state_check(IBV_QPT_UC, IBV_QPS_SQE, IBV_QPS_RTS, 0), 0);
-	cr_assert_eq(ur_qp_state_check(IBV_QPT_UD, IBV_QPS_SQE, IBV_QPS_RTS, 0), 0);
+	cr_assert_eq(ur_qp_state_check(UR_SERVICE_RC, IBV_QPS_SQE, IBV_QPS_RTS, 0), -EINVAL);
+	cr_assert_eq(ur_qp_state_check(UR_SERVICE_UC, IBV_QPS_SQE, IBV_QPS_RTS, 0), 0);
+	cr_assert_eq(ur_qp_state_check(UR_SERVICE_UD, IBV_QPS_SQE, IBV_QPS_RTS, 0), 0);
 }
 
-Test(qp_state, other_types_and_states_are_refused)
+Test(qp_state, other_states_are_refused)
 {
-	cr_assert_eq(ur_qp_state_check(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_RESET, 0),
-		     -EINVAL);
-	cr_assert_eq(ur_qp_state_check(IBV_QPT_RC, IBV_QPS_UNKNOWN, IBV_QPS_RESET, 0), -EINVAL);
-	cr_assert_eq(ur_qp_state_check(IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_UNKNOWN, 0), -EINVAL);
-	cr_assert_eq(ur_qp_state_check(IBV_QPT_RC, (enum ibv_qp_state) - 1, IBV_QPS_ERR, 0),
+	cr_assert_eq(ur_qp_state_check(UR_SERVICE_RC, IBV_QPS_UNKNOWN, IBV_QPS_RESET, 0), -EINVAL);
+	cr_assert_eq(ur_qp_state_check(UR_SERVICE_RC, IBV_QPS_RESET, IBV_QPS_UNKNOWN, 0), -EINVAL);
+	cr_assert_eq(ur_qp_state_check(UR_SERVICE_RC, (enum ibv_qp_state) - 1, IBV_QPS_ERR, 0),
 		     -EINVAL);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/qp_ops.h"
 #include "transport/wq.h"
 
 #define RC IBV_QPT_RC
@@ -25,13 +26,20 @@ static void *ring_new(size_t bytes)
 	return ring;
 }
 
-static struct ur_wq *sq_new(uint32_t entries, uint32_t max_sge, uint32_t max_inline)
+static struct ur_wq *sq_new_of(enum ibv_qp_type type, uint32_t entries, uint32_t max_sge,
+			       uint32_t max_inline)
 {
 	struct ur_wq *wq = malloc(sizeof(*wq));
 
-	ur_sq_init(wq, ring_new(ur_sq_ring_bytes(entries, max_sge, max_inline)), entries, max_sge,
+	ur_sq_init(wq, ur_qp_ops_of(type, UR_MODE_GBN),
+		   ring_new(ur_sq_ring_bytes(entries, max_sge, max_inline)), entries, max_sge,
 		   max_inline);
 	return wq;
+}
+
+static struct ur_wq *sq_new(uint32_t entries, uint32_t max_sge, uint32_t max_inline)
+{
+	return sq_new_of(RC, entries, max_sge, max_inline);
 }
 
 static struct ur_wq *rq_new(uint32_t entries, uint32_t max_sge)
@@ -48,9 +56,9 @@ static void wq_free(struct ur_wq *wq)
 	free(wq);
 }
 
-static int post(struct ur_wq *wq, enum ibv_qp_type type, const struct ibv_send_wr *wr)
+static int post(struct ur_wq *wq, const struct ibv_send_wr *wr)
 {
-	return ur_sq_post(wq, type, IBV_QPS_RTS, wr, false);
+	return ur_sq_post(wq, IBV_QPS_RTS, wr, false);
 }
 
 static void expect_sge(const struct ur_sge *sge, uint64_t addr, uint32_t length, uint32_t lkey)
@@ -101,7 +109,7 @@ Test(wq, a_write_is_posted_with_all_its_fields)
 	const struct ur_wqe *wqe = ur_sq_at(wq, 0);
 	const struct ur_sge *sge;
 
-	cr_assert_eq(post(wq, RC, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	cr_assert_eq(ur_wq_tail(wq), 1);
 	cr_expect_eq(wqe->wr_id, UINT64_C(0x0102030405060708));
 	cr_expect_eq(wqe->remote_addr, UINT64_C(0xfedcba9876543210));
@@ -135,13 +143,13 @@ Test(wq, each_flag_is_taken_over_alone)
 
 	for (unsigned i = 0; i < 5; i++) {
 		wr.send_flags = flags[i].verbs;
-		cr_assert_eq(post(wq, RC, &wr), 0);
+		cr_assert_eq(post(wq, &wr), 0);
 		cr_expect_eq(ur_sq_at(wq, 2 * i)->flags, flags[i].wqe);
-		cr_assert_eq(ur_sq_post(wq, RC, IBV_QPS_RTS, &wr, true), 0);
+		cr_assert_eq(ur_sq_post(wq, IBV_QPS_RTS, &wr, true), 0);
 		cr_expect_eq(ur_sq_at(wq, 2 * i + 1)->flags, flags[i].wqe | UR_WQE_SIGNALED);
 	}
 	wr.send_flags = IBV_SEND_IP_CSUM;
-	cr_assert_eq(post(wq, RC, &wr), EINVAL);
+	cr_assert_eq(post(wq, &wr), EINVAL);
 	wq_free(wq);
 }
 
@@ -154,7 +162,7 @@ Test(wq, inline_payload_is_copied_from_all_sges_at_post)
 	struct ibv_send_wr wr = {
 		.sg_list = sg, .num_sge = 3, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
 
-	cr_assert_eq(post(wq, RC, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	memset(a, 0, sizeof(a));
 	memset(b, 0, sizeof(b));
 	cr_assert_eq(ur_sq_at(wq, 0)->length, 12);
@@ -176,22 +184,22 @@ Test(wq, inline_is_bounded_and_for_sends_and_writes_only)
 
 	for (unsigned i = 0; i < 5; i++) {
 		wr.opcode = yes[i];
-		cr_expect_eq(post(wq, RC, &wr), 0);
+		cr_expect_eq(post(wq, &wr), 0);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		wr.opcode = no[i];
-		cr_expect_eq(post(wq, RC, &wr), EINVAL);
+		cr_expect_eq(post(wq, &wr), EINVAL);
 	}
 	wr.opcode = IBV_WR_SEND;
 	sg.length = 9;
-	cr_expect_eq(post(wq, RC, &wr), EINVAL);
+	cr_expect_eq(post(wq, &wr), EINVAL);
 	wq_free(wq);
 }
 
 Test(wq, the_largest_inline_datagram_fits_its_wqe)
 {
 	static uint8_t bytes[220];
-	struct ur_wq *wq = sq_new(1, 1, 220);
+	struct ur_wq *wq = sq_new_of(UD, 1, 1, 220);
 	struct ibv_sge sg = {(uintptr_t)bytes, 220, 0};
 	struct ibv_send_wr wr = {.sg_list = &sg,
 				 .num_sge = 1,
@@ -202,7 +210,7 @@ Test(wq, the_largest_inline_datagram_fits_its_wqe)
 
 	for (unsigned i = 0; i < 220; i++)
 		bytes[i] = (uint8_t)i;
-	cr_assert_eq(post(wq, UD, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	data = ur_wqe_data(ur_sq_at(wq, 0));
 	cr_assert_eq(memcmp(data, bytes, 220), 0);
 	cr_assert_leq(data + 220, wq->ring + wq->stride);
@@ -220,9 +228,9 @@ Test(wq, atomics_bring_their_operands)
 		.wr.atomic = {.remote_addr = 0x8008, .compare_add = 11, .swap = 22, .rkey = 33},
 	};
 
-	cr_assert_eq(post(wq, RC, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	cr_assert_eq(post(wq, RC, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		const struct ur_wqe *wqe = ur_sq_at(wq, i);
 
@@ -245,19 +253,19 @@ Test(wq, an_atomic_is_8_bytes)
 	struct ibv_send_wr wr = {
 		.sg_list = sg, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-	cr_expect_eq(post(wq, RC, &wr), EINVAL);
+	cr_expect_eq(post(wq, &wr), EINVAL);
 	wr.num_sge = 2;
-	cr_expect_eq(post(wq, RC, &wr), 0);
+	cr_expect_eq(post(wq, &wr), 0);
 	sg[0].length = 16;
-	cr_expect_eq(post(wq, RC, &wr), EINVAL);
+	cr_expect_eq(post(wq, &wr), EINVAL);
 	wr.num_sge = 0;
-	cr_expect_eq(post(wq, RC, &wr), EINVAL);
+	cr_expect_eq(post(wq, &wr), EINVAL);
 	wq_free(wq);
 }
 
 Test(wq, a_datagram_names_its_destination)
 {
-	struct ur_wq *wq = sq_new(2, 1, 0);
+	struct ur_wq *wq = sq_new_of(UD, 2, 1, 0);
 	struct ibv_sge sg = {0x4000, 64, 3};
 	struct ibv_send_wr wr = {
 		.sg_list = &sg,
@@ -268,7 +276,7 @@ Test(wq, a_datagram_names_its_destination)
 	};
 	const struct ur_wqe *wqe = ur_sq_at(wq, 0);
 
-	cr_assert_eq(post(wq, UD, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	cr_expect_eq(wqe->flags, UR_WQE_EXT);
 	cr_expect_eq(wqe->imm_inv, 5);
 	cr_expect_eq(ur_wqe_ext(wqe)->ud.ah, &handle);
@@ -276,7 +284,7 @@ Test(wq, a_datagram_names_its_destination)
 	cr_expect_eq(ur_wqe_ext(wqe)->ud.remote_qkey, 0x11111111);
 	expect_sge(ur_wqe_data(wqe), 0x4000, 64, 3);
 	wr.wr.ud.ah = NULL;
-	cr_expect_eq(post(wq, UD, &wr), EINVAL);
+	cr_expect_eq(post(wq, &wr), EINVAL);
 	wq_free(wq);
 }
 
@@ -291,25 +299,23 @@ Test(wq, each_type_takes_its_opcodes_only)
 		[IBV_QPT_UD] = "nnyynnnnnnn",
 	};
 	static const enum ibv_qp_type types[] = {RC, UC, UD};
-	struct ur_wq *wq = sq_new(64, 1, 0);
 	struct ibv_sge sg = {0x4000, 8, 3};
 	struct ibv_send_wr wr = {.sg_list = &sg, .num_sge = 1};
 
 	for (unsigned t = 0; t < 3; t++) {
+		struct ur_wq *wq = sq_new_of(types[t], 64, 1, 0);
+
 		for (int op = 0; op <= IBV_WR_TSO; op++) {
 			wr.opcode = (enum ibv_wr_opcode)op;
 			if (types[t] == UD)
 				wr.wr.ud.ah = &handle.verbs;
-			cr_expect_eq(post(wq, types[t], &wr),
-				     takes[types[t]][op] == 'y' ? 0 : EINVAL, "type %d opcode %d",
-				     (int)types[t], op);
+			cr_expect_eq(post(wq, &wr), takes[types[t]][op] == 'y' ? 0 : EINVAL,
+				     "type %d opcode %d", (int)types[t], op);
 		}
 		wr.opcode = (enum ibv_wr_opcode)(32 + IBV_WR_SEND);
-		cr_expect_eq(post(wq, types[t], &wr), EINVAL);
+		cr_expect_eq(post(wq, &wr), EINVAL);
+		wq_free(wq);
 	}
-	wr.opcode = IBV_WR_SEND;
-	cr_expect_eq(post(wq, IBV_QPT_RAW_PACKET, &wr), EINVAL);
-	wq_free(wq);
 }
 
 /* WQ-STATE-01 */
@@ -320,8 +326,8 @@ Test(wq, sends_are_taken_in_rts_sqd_sqe_and_err)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
 	for (int s = IBV_QPS_RESET; s <= IBV_QPS_UNKNOWN; s++)
-		cr_expect_eq(ur_sq_post(wq, RC, (enum ibv_qp_state)s, &wr, false), rc[s],
-			     "state %d", s);
+		cr_expect_eq(ur_sq_post(wq, (enum ibv_qp_state)s, &wr, false), rc[s], "state %d",
+			     s);
 	wq_free(wq);
 }
 
@@ -331,7 +337,7 @@ Test(wq, the_sges_of_a_local_invalidate_are_ignored)
 	struct ibv_send_wr wr = {
 		.num_sge = 77, .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = 0xabcd};
 
-	cr_assert_eq(post(wq, RC, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	cr_expect_eq(ur_sq_at(wq, 0)->imm_inv, 0xabcd);
 	cr_expect_eq(ur_sq_at(wq, 0)->length, 0);
 	cr_expect_eq(ur_sq_at(wq, 0)->num_sge, 0);
@@ -345,15 +351,15 @@ Test(wq, a_message_is_at_most_2_to_the_31_bytes)
 	struct ibv_sge sg[3] = {{0, UINT32_C(1) << 31, 1}, {0, 0, 1}, {0, UINT32_MAX, 1}};
 	struct ibv_send_wr wr = {.sg_list = sg, .num_sge = 2, .opcode = IBV_WR_RDMA_READ};
 
-	cr_expect_eq(post(wq, RC, &wr), 0);
+	cr_expect_eq(post(wq, &wr), 0);
 	cr_expect_eq(ur_sq_at(wq, 0)->length, UINT32_C(1) << 31);
 	sg[1].length = 1;
-	cr_expect_eq(post(wq, RC, &wr), EINVAL);
+	cr_expect_eq(post(wq, &wr), EINVAL);
 	sg[1].length = UINT32_C(1) << 31;
-	cr_expect_eq(post(wq, RC, &wr), EINVAL, "the sum wraps to 0 in 32 bits");
+	cr_expect_eq(post(wq, &wr), EINVAL, "the sum wraps to 0 in 32 bits");
 	sg[0].length = (UINT32_C(1) << 31) + 1;
 	wr.num_sge = 1;
-	cr_expect_eq(post(wq, RC, &wr), EINVAL);
+	cr_expect_eq(post(wq, &wr), EINVAL);
 	wq_free(wq);
 }
 
@@ -369,7 +375,7 @@ Test(wq, too_many_or_negative_sges_are_refused)
 
 	for (unsigned i = 0; i < 5; i++) {
 		wr.num_sge = rwr.num_sge = num[i];
-		cr_expect_eq(post(wq, RC, &wr), rc[i]);
+		cr_expect_eq(post(wq, &wr), rc[i]);
 		cr_expect_eq(ur_rq_post(rq, &rwr), rc[i]);
 	}
 	wq_free(wq);
@@ -382,15 +388,15 @@ Test(wq, a_full_queue_takes_more_when_the_worker_releases)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
 	for (wr.wr_id = 0; wr.wr_id < 3; wr.wr_id++)
-		cr_assert_eq(post(wq, RC, &wr), 0);
-	cr_assert_eq(post(wq, RC, &wr), ENOMEM);
+		cr_assert_eq(post(wq, &wr), 0);
+	cr_assert_eq(post(wq, &wr), ENOMEM);
 	cr_assert_eq(ur_wq_tail(wq), 3);
 	ur_wq_release(wq, 2);
-	cr_assert_eq(post(wq, RC, &wr), 0);
+	cr_assert_eq(post(wq, &wr), 0);
 	cr_assert_eq(ur_sq_at(wq, 2)->wr_id, 2);
 	cr_assert_eq(ur_sq_at(wq, 3)->wr_id, 3);
-	cr_assert_eq(post(wq, RC, &wr), 0);
-	cr_assert_eq(post(wq, RC, &wr), ENOMEM);
+	cr_assert_eq(post(wq, &wr), 0);
+	cr_assert_eq(post(wq, &wr), ENOMEM);
 	wq_free(wq);
 }
 
@@ -441,7 +447,7 @@ static void *post_all(void *arg)
 		struct ibv_send_wr wr = {
 			.wr_id = i, .sg_list = &sg, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 
-		if (post(wq, RC, &wr) == 0)
+		if (post(wq, &wr) == 0)
 			i++;
 		else
 			sched_yield();

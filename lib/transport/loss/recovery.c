@@ -339,14 +339,6 @@ enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_n
 	return UR_RECOVERY_REWIND;
 }
 
-uint64_t ur_recovery_deadline(const struct ur_recovery *r)
-{
-	if (r->retry.rnr_until_ns)
-		return r->retry.rnr_until_ns;
-	return r->rto_deadline_ns < r->retry.ack_deadline_ns ? r->rto_deadline_ns
-							     : r->retry.ack_deadline_ns;
-}
-
 static enum ur_recovery_verdict rnr_wait_over(struct ur_recovery *r, uint64_t now_ns)
 {
 	r->retry.rnr_until_ns = 0;

@@ -189,7 +189,13 @@ uint64_t ur_recovery_answer_ns(const struct ur_recovery *r);
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns);
 
 /* The RNR wait, else the sooner of the two timeouts; UR_NEVER when none runs. */
-uint64_t ur_recovery_deadline(const struct ur_recovery *r);
+static inline uint64_t ur_recovery_deadline(const struct ur_recovery *r)
+{
+	if (r->retry.rnr_until_ns)
+		return r->retry.rnr_until_ns;
+	return r->rto_deadline_ns < r->retry.ack_deadline_ns ? r->rto_deadline_ns
+							     : r->retry.ack_deadline_ns;
+}
 /*
  * The deadline passed (IGNORE when it did not). REWIND or REPEAT also at the end of an RNR wait.
  * *timeout says whether it was the local ACK timeout. A dead peer costs retry_cnt + 1 of those

@@ -8,13 +8,29 @@
 #include "wire/ext.h"
 
 /*
- * Extended mode of an RC queue pair (docs/design/loss.md): the four functions that replace
- * requester, completer, responder and response of standard mode, and what qp.c calls in a QP's
- * life. They share with standard mode the WQEs, `req.head`, `req.cur`, `req.cur_off`, the retry
+ * Extended mode of an RC queue pair (docs/design/loss.md): requester, completer, responder and
+ * response, and what the table of operations (qp_ops.h) calls in a QP's life. They share with standard mode the WQEs, `req.head`, `req.cur`, `req.cur_off`, the retry
  * counters of `req.rec`, the access checks, the order of verdicts and the completions.
  *
  * Thread class: the QP's worker.
  */
+
+/* ---- rc/ext.c: operations, see qp_ops.h ---- */
+
+void ur_ext_init(struct ur_qp *qp);
+void ur_ext_release(struct ur_qp *qp);
+void ur_ext_set_limits(struct ur_qp *qp);
+void ur_ext_stop_sending(struct ur_qp *qp);
+void ur_ext_validate(const struct ur_qp *qp);
+bool ur_ext_is_idle(const struct ur_qp *qp);
+uint32_t ur_ext_in_flight(const struct ur_qp *qp);
+uint32_t ur_ext_acked(const struct ur_qp *qp);
+uint64_t ur_ext_deadline(const struct ur_qp *qp);
+void ur_ext_expire(struct ur_qp *qp, uint64_t now_ns);
+void ur_ext_rearm(struct ur_qp *qp, bool held, uint64_t now_ns);
+bool ur_ext_is_answering(const struct ur_qp *qp);
+struct ur_qp_numbers ur_ext_numbers(const struct ur_qp *qp);
+const struct ur_spray_qp *ur_ext_paths(const struct ur_qp *qp);
 
 /* ---- rc/requester_selective.c ---- */
 
@@ -37,7 +53,7 @@ void ur_ext_on_grant(struct ur_qp *qp, uint64_t now_ns);
 
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* When ur_ext_timer() has something to do; UR_NEVER. */
-static inline uint64_t ur_ext_deadline(const struct ur_qp *qp)
+static inline uint64_t ur_ext_requester_deadline(const struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
 	uint64_t at = qp->retry.ack_deadline_ns;

@@ -18,8 +18,10 @@ static bool have_context(struct ur_qp *qp, uint64_t now_ns)
 		return true;
 	x->ooo = ur_ooo_take(&core->ooo);
 	x->gap_ns = now_ns;
-	if (x->ooo)
+	if (x->ooo) {
+		qp->rearm = true;
 		return true;
+	}
 	core->cnt.ooo_exhausted += !x->starved;
 	x->starved = true;
 	return false;
@@ -43,6 +45,7 @@ void ur_ext_early_give(struct ur_qp *qp)
 			release(qp, (uint16_t)i);
 	ur_ooo_give(&qp->core->ooo, o);
 	qp->xrsp.ooo = NULL;
+	qp->rearm = true;
 }
 
 /* ---- what has to wait ---- */

@@ -402,6 +402,7 @@ enum ur_drop ur_reorder_keep(struct ur_qp *qp, const struct ur_packet *p, uint64
 		if (ur_psn_lt(c->beyond, p->bth.psn))
 			c->beyond = p->bth.psn;
 		judge(qp, c, now_ns);
+		qp->rearm = true;
 	}
 	return slot ? UR_DROP_NONE : UR_DROP_NO_CONTEXT;
 }
@@ -486,6 +487,7 @@ void ur_reorder_judge_hole(struct ur_qp *qp, uint64_t now_ns)
 		if (qp->gbn_rsp.reorder.rnr)
 			c->deadline_ns = now_ns + rnr_ns(qp);
 		judge(qp, c, now_ns);
+		qp->rearm = true;
 		return;
 	}
 	settle_empty(qp, c, now_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/ud/ud.h"
+
 #include "transport/build.h"
-#include "transport/qp.h"
 #include "transport/send_queue.h"
 #include "transport/sgl.h"
 #include "wire/opcode.h"
@@ -11,8 +12,10 @@
  * UD-GRH-01. The 40 bytes in front of a received datagram: the IPv6 header as it came, or 20 zero
  * bytes and the IPv4 header (annex A17.4.5.2).
  */
-static void put_grh(uint8_t grh[GRH_BYTES], const struct ur_packet *p, const uint8_t *frame)
+static void put_grh(uint8_t grh[GRH_BYTES], const struct ur_packet *p)
 {
+	const uint8_t *frame = p->payload - p->payload_off;
+
 	memset(grh, 0, GRH_BYTES);
 	if (p->ip.v6)
 		memcpy(grh, frame + p->l3_off, UR_IPV6_BYTES);
@@ -20,7 +23,7 @@ static void put_grh(uint8_t grh[GRH_BYTES], const struct ur_packet *p, const uin
 		memcpy(grh + GRH_BYTES - UR_IPV4_BYTES, frame + p->l3_off, UR_IPV4_BYTES);
 }
 
-enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint8_t *frame)
+enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	const struct ur_rwqe *wqe;
@@ -33,10 +36,11 @@ enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint
 		.wc_flags = IBV_WC_GRH,
 	};
 
+	(void)now_ns;
 	if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD &&
 	    qp->state != IBV_QPS_SQE)
 		return UR_DROP_QP_STATE;
-	if (p->deth.qkey != qp->qkey) /* UD-QKEY-01 */
+	if (p->deth.qkey != qp->ud_rsp.qkey) /* UD-QKEY-01 */
 		return UR_DROP_QKEY;
 	/* UD-LEN-01. A datagram that does not fit is lost; its receive waits for one that does. */
 	if (p->payload_len > 1u << qp->mtu_shift)
@@ -46,7 +50,7 @@ enum ur_drop ur_ud_input(struct ur_qp *qp, const struct ur_packet *p, const uint
 	wqe = rsp->wqe;
 	if (wqe->length < wc.byte_len)
 		return UR_DROP_RECV_BUFFER;
-	put_grh(grh, p, frame);
+	put_grh(grh, p);
 	if (!ur_sgl_scatter(qp->core->mem, qp->pd, wqe->sge, wqe->num_sge, 0, grh, GRH_BYTES) ||
 	    !ur_sgl_scatter(qp->core->mem, qp->pd, wqe->sge, wqe->num_sge, GRH_BYTES, p->payload,
 			    p->payload_len)) {
@@ -68,6 +72,13 @@ static bool fail(struct ur_qp *qp, enum ibv_wc_status status)
 	return false;
 }
 
+bool ur_ud_ready(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+
+	return qp->state == IBV_QPS_RTS && !req->local_err && req->cur != ur_wq_tail(&qp->sq);
+}
+
 bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 {
 	struct ur_requester *req = &qp->req;
@@ -78,7 +89,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 	struct ur_build_bth bth;
 	uint8_t *p;
 
-	if (!ur_requester_ready(qp))
+	if (!ur_ud_ready(qp))
 		return false;
 	wqe = ur_sq_at(&qp->sq, req->cur);
 	ext = ur_wqe_ext(wqe);
@@ -98,7 +109,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 	};
 	p = ur_build_begin(tx, &ext->ud.ah->path, &bth, UR_DETH_BYTES + (imm ? UR_IMM_BYTES : 0));
 	/* UD-QKEY-02: a Q_Key with its high bit set stands for the QP's own. */
-	p = ur_build32(p, ext->ud.remote_qkey >> 31 ? qp->qkey : ext->ud.remote_qkey);
+	p = ur_build32(p, ext->ud.remote_qkey >> 31 ? qp->ud_rsp.qkey : ext->ud.remote_qkey);
 	p = ur_build32(p, qp->qpn.v);
 	if (imm)
 		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
