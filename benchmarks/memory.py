@@ -121,6 +121,9 @@ def structures(report, f, hot):
                      f"{f['remembered_read']} B each, 16 a QP here")
     report.structure("send and receive queues", f["rings_bytes"] * QPS,
                      f"{f['rings_bytes']} B a QP: {f['depth']} elements each, the READs above included")
+    report.structure("send and receive queues, UD", None,
+                     f"{f['rings_ud']} B a QP; its own state is {f['unreliable_requester']} B of sending and "
+                     f"{f['ud_responder']} B of receiving (RC gbn: {f['gbn_requester']} and {f['gbn_responder']} B)")
 
 
 POOLS = {

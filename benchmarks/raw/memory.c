@@ -51,6 +51,18 @@ static void number(const char *name, uint64_t value)
 	printf(", \"%s\": %llu", name, (unsigned long long)value);
 }
 
+/* The queues of a queue pair that asks for as much as each of the pairs does. */
+static size_t rings_bytes(enum ibv_qp_type type)
+{
+	struct ur_qp_create c = {
+		.type = type,
+		.cap = {PAIR_DEPTH, PAIR_DEPTH, 1, 1, 0},
+		.max_dest_rd_atomic = 16,
+	};
+
+	return ur_qp_rings_bytes(&c);
+}
+
 static void print_sizes(void)
 {
 	number("qp", sizeof(struct ur_qp));
@@ -60,6 +72,9 @@ static void print_sizes(void)
 	number("gbn_responder", sizeof(struct ur_gbn_responder));
 	number("ext_requester", sizeof(struct ur_ext_requester));
 	number("ext_responder", sizeof(struct ur_ext_responder));
+	number("unreliable_requester", sizeof(struct ur_unreliable_requester));
+	number("ud_responder", sizeof(struct ur_ud_responder));
+	number("rings_ud", rings_bytes(IBV_QPT_UD));
 	number("path", sizeof(struct ur_path));
 	number("send_wqe", sizeof(struct ur_wqe) + sizeof(struct ur_sge));
 	number("recv_wqe", sizeof(struct ur_rwqe) + sizeof(struct ur_sge));

@@ -104,15 +104,22 @@ struct rings {
 	size_t sq, rq, srq_wqe, res, ans, total;
 };
 
+/* READs and atomics that can be remembered: what is not reliable answers none. */
+static uint8_t resources_of(const struct ur_qp_create *a)
+{
+	const struct ur_qp_ops *ops = ur_qp_ops_of(a->type, UR_MODE_GBN);
+
+	return ops && ops->reliable ? a->max_dest_rd_atomic : 0;
+}
+
 /* Extended mode: READs and atomics being answered, for the first time or again. */
 static uint16_t answers_of(const struct ur_qp_create *a)
 {
-	return (uint16_t)(2 * a->max_dest_rd_atomic);
+	return (uint16_t)(2 * resources_of(a));
 }
 
 static struct rings rings_of(const struct ur_qp_create *a)
 {
-	const struct ur_qp_ops *ops = ur_qp_ops_of(a->type, UR_MODE_GBN);
 	struct rings r = {0};
 
 	r.sq = 0;
@@ -123,10 +130,8 @@ static struct rings rings_of(const struct ur_qp_create *a)
 		(a->srq ? 0
 			: ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
 	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
-	r.ans = r.res + ur_align64(a->max_dest_rd_atomic * sizeof(struct ur_rd_res));
-	r.total = r.ans + (ops && ops->reliable
-				   ? ur_align64(answers_of(a) * sizeof(struct ur_ext_answer))
-				   : 0);
+	r.ans = r.res + ur_align64(resources_of(a) * sizeof(struct ur_rd_res));
+	r.total = r.ans + ur_align64(answers_of(a) * sizeof(struct ur_ext_answer));
 	return r;
 }
 
@@ -164,7 +169,7 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	qp->window = e->window & UR_PSN_MASK;
 	qp->req.ackreq_every = e->ackreq_every;
 	qp->port_mtu_shift = e->mtu_shift;
-	qp->res_max = a->max_dest_rd_atomic;
+	qp->res_max = resources_of(a);
 	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
 	ur_emux_queue_init(&e->core.emux, &qp->rsp_queue, NODE_RSP, 0);
 	if (ops->reliable)
@@ -182,10 +187,8 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 		ur_rq_init(&qp->rq, mem + r.rq, a->cap.max_recv_wr, a->cap.max_recv_sge);
 	}
 	qp->rsp.res = (struct ur_rd_res *)(void *)(mem + r.res);
-	if (ops->reliable) {
-		qp->rsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
-		qp->rsp.ans_cap = answers_of(a);
-	}
+	qp->rsp.ans = (struct ur_ext_answer *)(void *)(mem + r.ans);
+	qp->rsp.ans_cap = answers_of(a);
 	ur_qp_reset(qp);
 	*out = qp;
 	return 0;

@@ -153,7 +153,6 @@ void ur_qp_complete_sent(struct ur_qp *qp)
 		return;
 	while (req->head != req->cur)
 		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
-	qp->gbn.rec.una = qp->gbn.rec.nxt;
 	ur_send_queue_advance(qp);
 	ur_qp_act(qp);
 	ur_qp_update(qp);

@@ -90,7 +90,12 @@ struct ur_requester {
 	uint32_t last_stamp;   /* extended mode: of the last packet made; outlives RESET */
 };
 
-/* The loss engine of modes gbn and reorder, as far as it knows WQEs; UC and UD take their PSNs from it. */
+/* UC and UD: nothing is answered, so nothing is awaited. */
+struct ur_unreliable_requester {
+	struct ur_psn nxt; /* PSN of the next packet */
+};
+
+/* The loss engine of modes gbn and reorder, as far as it knows WQEs. */
 struct ur_gbn_requester {
 	struct ur_recovery
 		rec;	   /* WQEs [head, cur) and bytes [0, cur_off) of cur are before rec.nxt */
@@ -226,9 +231,10 @@ struct ur_qp {
 	struct ur_timer timer;
 	struct ur_requester req;
 	union {
-		struct ur_retry retry;	     /* the first member of both */
-		struct ur_gbn_requester gbn; /* UR_MODE_GBN, UR_MODE_REORDER, UC and UD */
-		struct {		     /* UR_MODE_EXTENDED */
+		struct ur_unreliable_requester unreliable; /* UC and UD */
+		struct ur_retry retry;			   /* RC: the first member of both */
+		struct ur_gbn_requester gbn;		   /* UR_MODE_GBN, UR_MODE_REORDER */
+		struct {				   /* UR_MODE_EXTENDED */
 			struct ur_ext_requester xreq;
 			struct ur_adm_qp adm;
 		};
@@ -277,6 +283,8 @@ static inline bool ur_qp_has_failed(const struct ur_qp *qp)
 
 /* Where the requester's state ends that packets in order touch; bytes. */
 #define UR_EXT_SENDING_END offsetof(struct ur_qp, adm)
+#define UR_UNRELIABLE_SENDING_END                                                                  \
+	(offsetof(struct ur_qp, unreliable) + sizeof(struct ur_unreliable_requester))
 #define UR_GBN_SENDING_END (offsetof(struct ur_qp, gbn) + sizeof(struct ur_gbn_requester))
 
 #define UR_QP_OF(ptr, member) ((struct ur_qp *)((char *)(ptr)-offsetof(struct ur_qp, member)))

@@ -7,6 +7,7 @@
 #include "transport/admission.h"
 #include "transport/rc/ext.h"
 #include "transport/rc/gbn.h"
+#include "transport/rc/uc.h"
 #include "transport/ud/ud.h"
 #include "wire/assert.h"
 #include "wire/opcode.h"
@@ -81,9 +82,21 @@ static const struct ur_spray_qp *no_paths(const struct ur_qp *qp)
 
 /* ---- UC and UD ---- */
 
-static void unreliable_stop_sending(struct ur_qp *qp)
+static void uc_init(struct ur_qp *qp)
 {
-	qp->gbn.rec.una = qp->gbn.rec.nxt = qp->gbn.rec.max;
+	qp->unreliable = (struct ur_unreliable_requester){0};
+	qp->gbn_rsp = (struct ur_gbn_responder){0};
+}
+
+static void ud_init(struct ur_qp *qp)
+{
+	qp->unreliable = (struct ur_unreliable_requester){0};
+	qp->ud_rsp = (struct ur_ud_responder){0};
+}
+
+static void unreliable_set_first_psn(struct ur_qp *qp, struct ur_psn first)
+{
+	qp->unreliable.nxt = first;
 }
 
 /* Its WQEs complete as soon as their packets have left. */
@@ -94,19 +107,15 @@ static bool unreliable_is_idle(const struct ur_qp *qp)
 
 static struct ur_qp_numbers unreliable_numbers(const struct ur_qp *qp)
 {
-	return (struct ur_qp_numbers){qp->gbn.rec.una, qp->gbn.rec.nxt, qp->gbn.rec.max, 0, 0};
+	struct ur_psn nxt = qp->unreliable.nxt;
+
+	return (struct ur_qp_numbers){.una = nxt, .nxt = nxt, .max = nxt};
 }
 
 static void unreliable_validate(const struct ur_qp *qp)
 {
 	UR_ASSERT(!ur_emux_is_active(&qp->rsp_queue));
 	UR_ASSERT(!qp->rsp.ack);
-}
-
-static void ud_init(struct ur_qp *qp)
-{
-	ur_recovery_init(&qp->gbn.rec, ur_psn(0), qp->window);
-	qp->ud_rsp = (struct ur_ud_responder){0};
 }
 
 /* The next WQE may go on another lane. */
@@ -258,19 +267,19 @@ static const struct ur_qp_ops kinds[] = {
 		.other_transport = UR_TRANSPORT_UC,
 		.connected = true,
 		.opcodes = SENDS | WRITES,
-		.sending_end = UR_GBN_SENDING_END,
-		.init = ur_gbn_init,
+		.sending_end = UR_UNRELIABLE_SENDING_END,
+		.init = uc_init,
 		.release = nothing,
-		.set_first_psn = ur_gbn_set_first_psn,
+		.set_first_psn = unreliable_set_first_psn,
 		.set_epsn = nothing,
 		.set_limits = nothing,
 		.resize = no_resources,
-		.stop_sending = unreliable_stop_sending,
+		.stop_sending = nothing,
 		.stop_responding = nothing,
 		.abort = ur_responder_abort,
 		.validate = unreliable_validate,
-		.ready = ur_requester_ready,
-		.next = ur_requester_next,
+		.ready = ur_uc_requester_ready,
+		.next = ur_uc_requester_next,
 		.drain = nothing,
 		.is_idle = unreliable_is_idle,
 		.asks = never,
@@ -295,14 +304,14 @@ static const struct ur_qp_ops kinds[] = {
 		.transport = UR_TRANSPORT_UD,
 		.other_transport = UR_TRANSPORT_UD,
 		.opcodes = SENDS,
-		.sending_end = UR_GBN_SENDING_END,
+		.sending_end = UR_UNRELIABLE_SENDING_END,
 		.init = ud_init,
 		.release = nothing,
-		.set_first_psn = ur_gbn_set_first_psn,
+		.set_first_psn = unreliable_set_first_psn,
 		.set_epsn = nothing,
 		.set_limits = nothing,
 		.resize = no_resources,
-		.stop_sending = unreliable_stop_sending,
+		.stop_sending = nothing,
 		.stop_responding = nothing,
 		.abort = ur_responder_abort,
 		.validate = unreliable_validate,

@@ -493,6 +493,27 @@ Test(engine, queue_pair_of_an_unknown_kind_or_another_worker_is_refused)
 	end_free(e);
 }
 
+/* Bytes of the queues of a queue pair, with as many READs and atomics to be remembered. */
+static size_t rings_with_reads(enum ibv_qp_type type, uint8_t reads)
+{
+	struct ur_qp_create c = {
+		.type = type,
+		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
+		.max_dest_rd_atomic = reads,
+	};
+
+	return ur_qp_rings_bytes(&c);
+}
+
+Test(engine, only_rc_takes_memory_for_reads_and_atomics)
+{
+	cr_expect_eq(rings_with_reads(IBV_QPT_UD, 16), rings_with_reads(IBV_QPT_UD, 0));
+	cr_expect_eq(rings_with_reads(IBV_QPT_UC, 16), rings_with_reads(IBV_QPT_UC, 0));
+	cr_expect_geq(rings_with_reads(IBV_QPT_RC, 16),
+		      rings_with_reads(IBV_QPT_RC, 0) + 16 * sizeof(struct ur_rd_res));
+	cr_expect_eq(rings_with_reads(IBV_QPT_UD, 0), rings_with_reads(IBV_QPT_RC, 0));
+}
+
 /* SCHED-BLIND-01 */
 Test(engine, turn_in_which_a_request_fails_is_not_in_vain)
 {

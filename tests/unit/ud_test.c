@@ -136,6 +136,22 @@ Test(ud, privileged_qkey_of_a_request_stands_for_the_queue_pairs_own)
 }
 
 /* UC-REQ-DONE-01 */
+Test(ud, psns_follow_one_another_and_wrap)
+{
+	struct end *e = END(.type = IBV_QPT_UD, .sq_psn = UR_PSN_MASK);
+	struct ur_ah ah = ah_of(END_PD);
+	struct ibv_send_wr wr = datagram(e, 1, &ah);
+	struct ibv_qp_attr attr;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_assert_eq(end_post(e, wr, 0, 5), 0);
+		end_expect(e, UR_UD_SEND_ONLY, (UR_PSN_MASK + i) & UR_PSN_MASK);
+	}
+	ur_qp_query(e->qp, &attr);
+	cr_assert_eq(attr.sq_psn, 2);
+	end_free(e);
+}
+
 Test(ud, request_completes_when_its_packet_has_been_taken_away)
 {
 	struct end *e = END(.type = IBV_QPT_UD);

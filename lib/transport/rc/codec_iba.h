@@ -4,7 +4,10 @@
 
 #include "transport/rc/request.h"
 
-/* Header codec of RC and UC as IBA has them (9.2): what requester_template.h asks for. */
+/*
+ * Header codec of RC and UC as IBA has them (9.2): what requester_template.h asks for. Who includes this has
+ * defined CODEC_TRANSPORT before, the top bits of its opcodes.
+ */
 
 /* The RETH is in the first packet of a WRITE only. */
 enum { CODEC_RETH_IN_EACH = false };
@@ -14,9 +17,8 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 				   const struct request *r, unsigned ext, struct ur_tx *tx,
 				   uint64_t now_ns)
 {
-	uint8_t uc = qp->type == IBV_QPT_UC ? UR_TRANSPORT_UC : 0;
 	struct ur_build_bth bth = {
-		.opcode = r->opcode | uc,
+		.opcode = r->opcode | CODEC_TRANSPORT,
 		.solicited = r->solicited,
 		.ackreq = r->ackreq,
 		.pkey = qp->pkey,

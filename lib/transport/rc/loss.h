@@ -9,8 +9,9 @@
  * lost, what is sent next, and how much may be in flight. Each loss engine fills it with static inline
  * functions in a header of its own, and the requester is compiled once for each:
  *
- *   loss_gbn.h        go-back-N and mode reorder, over recovery.h; also UC, which loses nothing it knows of
+ *   loss_gbn.h        go-back-N and mode reorder, over recovery.h
  *   loss_selective.h  extended mode, over selective.h
+ *   loss_uc.h         UC, which loses nothing it knows of
  *
  * State of the send queue that both share lies in qp->req. WQE `cur` is the one that is sent from next.
  *

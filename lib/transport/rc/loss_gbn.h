@@ -8,13 +8,12 @@
  * The loss engine of modes gbn and reorder (rc/loss.h) over recovery.h. What is lost is sent again by going
  * back: `cur` returns to the WQE at una, and the packets from there on are made as if they were new. In mode
  * reorder, and after silence, the packet at una goes again alone and `cur` stays where it is.
- *
- * UC uses the same engine: it takes its PSNs from it and never goes back.
  */
 
 static inline bool loss_is_reliable(const struct ur_qp *qp)
 {
-	return qp->type == IBV_QPT_RC;
+	(void)qp;
+	return true;
 }
 
 static inline struct ur_psn loss_next_psn(const struct ur_qp *qp)
@@ -151,7 +150,7 @@ static inline bool loss_ask_for_ack(struct ur_qp *qp)
 {
 	struct ur_requester *req = &qp->req;
 
-	if (!loss_is_reliable(qp) || !req->since_ackreq || qp->gbn.ackreq_again || loss_is_idle(qp))
+	if (!req->since_ackreq || qp->gbn.ackreq_again || loss_is_idle(qp))
 		return false;
 	/* Since AckReq was set last there was nothing but data. */
 	if (!req->cur_off) {

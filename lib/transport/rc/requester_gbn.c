@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define CODEC_TRANSPORT UR_TRANSPORT_RC
 #include "transport/rc/codec_iba.h"
 #include "transport/rc/loss_gbn.h"
 
-/* The requester of modes gbn and reorder, and of UC. */
+/* The requester of modes gbn and reorder. */
 #define REQUESTER(name) ur_requester_##name
 #include "transport/rc/requester_template.h"
 

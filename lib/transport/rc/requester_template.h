@@ -8,7 +8,7 @@
  *   bool REQUESTER(next)(qp, tx, now, wqes)    makes the next packet, see ur_requester_next()
  *   void REQUESTER(fail)(qp, idx, status)      WQE idx fails when those before it are complete
  *
- * The files that do: requester_gbn.c, requester_selective.c. So the compiler sees each loss engine as if
+ * The files that do: requester_gbn.c, requester_selective.c, requester_uc.c. So the compiler sees each loss engine as if
  * the requester were written for it alone.
  *
  * Thread class: the QP's worker.
@@ -67,7 +67,7 @@ static inline bool is_sending(const struct ur_qp *qp)
 
 static inline bool may_send(const struct ur_qp *qp)
 {
-	return is_sending(qp) && !qp->retry.rnr_until_ns;
+	return is_sending(qp) && (!loss_is_reliable(qp) || !qp->retry.rnr_until_ns);
 }
 
 static inline bool may_probe(const struct ur_qp *qp)

@@ -82,7 +82,6 @@ bool ur_ud_ready(const struct ur_qp *qp)
 bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 {
 	struct ur_requester *req = &qp->req;
-	struct ur_recovery *rec = &qp->gbn.rec;
 	const struct ur_wqe *wqe;
 	const struct ur_wqe_ext *ext;
 	bool imm;
@@ -105,7 +104,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 		.solicited = wqe->flags & UR_WQE_SOLICITED,
 		.pkey = qp->pkey,
 		.dqpn = ur_qpn(ext->ud.remote_qpn),
-		.psn = rec->nxt,
+		.psn = qp->unreliable.nxt,
 	};
 	p = ur_build_begin(tx, &ext->ud.ah->path, &bth, UR_DETH_BYTES + (imm ? UR_IMM_BYTES : 0));
 	/* UD-QKEY-02: a Q_Key with its high bit set stands for the QP's own. */
@@ -113,7 +112,7 @@ bool ur_ud_next(struct ur_qp *qp, struct ur_tx *tx)
 	p = ur_build32(p, qp->qpn.v);
 	if (imm)
 		memcpy(p, &wqe->imm_inv, UR_IMM_BYTES);
-	rec->nxt = rec->max = ur_psn_add(rec->nxt, 1);
+	qp->unreliable.nxt = ur_psn_add(qp->unreliable.nxt, 1);
 	req->cur++;
 	return true;
 }
