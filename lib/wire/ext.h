@@ -7,6 +7,7 @@
 
 #include "wire/cursor.h"
 #include "wire/psn.h"
+#include "wire/stamp.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,8 +29,6 @@ extern "C" {
  *
  * As in roce.h, the put and get functions work on a bounds-checked cursor.
  */
-#define UR_STAMP_SHIFT 4
-
 static inline uint32_t ur_stamp(uint64_t now_ns)
 {
 	return (uint32_t)(now_ns >> UR_STAMP_SHIFT);

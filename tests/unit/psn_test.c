@@ -103,3 +103,21 @@ Test(psn, interval_of_the_whole_window_takes_all_but_its_end)
 	cr_assert_not(ur_psn_in(hi, lo, hi));
 	cr_assert_not(ur_psn_in(ur_psn_add(lo, UR_PSN_WINDOW), lo, hi));
 }
+
+/* WIRE-PSN-01: other sequences count alike. */
+Test(psn, message_and_response_numbers_wrap_as_psns_do)
+{
+	for (size_t i = 0; i < CORNER_CNT; i++)
+		for (size_t k = 0; k < CORNER_CNT; k++) {
+			struct ur_psn a = ur_psn(corners[i]), b = ur_psn(corners[k]);
+			struct ur_msn m = ur_msn(a.v), n = ur_msn(b.v);
+			struct ur_rspn r = ur_rspn(a.v), q = ur_rspn(b.v);
+
+			cr_assert_eq(ur_msn_diff(m, n), ur_psn_diff(a, b));
+			cr_assert_eq(ur_rspn_diff(r, q), ur_psn_diff(a, b));
+			cr_assert_eq(ur_msn_add(m, n.v).v, ur_psn_add(a, b.v).v);
+			cr_assert_eq(ur_rspn_add(r, q.v).v, ur_psn_add(a, b.v).v);
+			cr_assert_eq(ur_msn_lt(m, n), ur_psn_lt(a, b));
+			cr_assert_eq(ur_rspn_lt(r, q), ur_psn_lt(a, b));
+		}
+}

@@ -8,14 +8,14 @@ void ur_rtt_init(struct ur_rtt *r)
 	*r = (struct ur_rtt){.min = UINT32_MAX, .min_next = UINT32_MAX};
 }
 
-static void note_least(struct ur_rtt *r, uint32_t rtt, uint32_t now)
+static void note_least(struct ur_rtt *r, uint32_t rtt, struct ur_stamp now)
 {
 	if (r->srtt == 0) {
-		r->min_at = now + UR_RTT_MIN_INTERVAL;
-	} else if ((int32_t)(now - r->min_at) >= 0) {
+		r->min_at = ur_stamp_add(now, UR_RTT_MIN_INTERVAL);
+	} else if (ur_stamp_le(r->min_at, now)) {
 		r->min = r->min_next;
 		r->min_next = UINT32_MAX;
-		r->min_at = now + UR_RTT_MIN_INTERVAL;
+		r->min_at = ur_stamp_add(now, UR_RTT_MIN_INTERVAL);
 	}
 	if (rtt < r->min)
 		r->min = rtt;
@@ -40,7 +40,7 @@ uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uin
 	if (residence > UR_RTT_MAX)
 		residence = UR_RTT_MAX;
 	r->kept = residence > r->kept ? residence : r->kept - (r->kept - residence) / 16;
-	note_least(r, rtt, now);
+	note_least(r, rtt, ur_stamp_of(now));
 	if (r->srtt == 0) {
 		r->srtt = rtt;
 		r->rttvar = rtt / 2;

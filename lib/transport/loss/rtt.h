@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/stamp.h"
+
 /*
  * Round-trip times of one queue pair and what follows from them (RFC 6298; the least round trip as
  * in RFC 8985). All times in stamps of 16 ns (wire/ext.h) unless a name says otherwise.
@@ -15,12 +17,12 @@
  * Thread class: the QP's worker.
  */
 struct ur_rtt {
-	uint32_t srtt;	   /* smoothed, [1, UR_RTT_MAX]; 0: no sample yet */
-	uint32_t rttvar;   /* mean deviation, [0, UR_RTT_MAX] */
-	uint32_t kept;	   /* how long the peer keeps what it answers, [0, UR_RTT_MAX] */
-	uint32_t min;	   /* least of this interval and the one before; UINT32_MAX: none */
-	uint32_t min_next; /* least of this interval; UINT32_MAX: none */
-	uint32_t min_at;   /* stamp at which the interval ends */
+	uint32_t srtt;		/* smoothed, [1, UR_RTT_MAX]; 0: no sample yet */
+	uint32_t rttvar;	/* mean deviation, [0, UR_RTT_MAX] */
+	uint32_t kept;		/* how long the peer keeps what it answers, [0, UR_RTT_MAX] */
+	uint32_t min;		/* least of this interval and the one before; UINT32_MAX: none */
+	uint32_t min_next;	/* least of this interval; UINT32_MAX: none */
+	struct ur_stamp min_at; /* when the interval ends */
 };
 
 #define UR_RTT_MAX	    (UINT32_C(1) << 28) /* 4.3 s: longer round trips count as this */

@@ -13,13 +13,13 @@
 
 /* A sample grows for a quarter of a round trip, so that all of them reach back about one. */
 static inline void sample_tx_time(const struct ur_selective *s, const struct ur_selective_env *env,
-				  uint32_t stamp)
+				  struct ur_stamp stamp)
 {
 	struct ur_tx_times *tx_times = env->tx_times;
 	unsigned at = tx_times->youngest, before = at ? at - 1 : UR_TX_TIMES - 1;
 	uint16_t other = tx_times->sample[at].nr[!s->seq];
 
-	if (stamp - tx_times->sample[before].stamp > env->rtt->srtt >> 2 ||
+	if (ur_stamp_since(stamp, tx_times->sample[before].stamp) > env->rtt->srtt >> 2 ||
 	    (uint16_t)(s->max.v - tx_times->sample[before].nr[s->seq]) > UR_TX_TIME_SPAN) {
 		at = at + 1 < UR_TX_TIMES ? at + 1 : 0;
 		tx_times->youngest = (uint8_t)at;
@@ -30,8 +30,8 @@ static inline void sample_tx_time(const struct ur_selective *s, const struct ur_
 }
 
 /* When nr of [una, max) left at the latest, if it was sent once. */
-static uint32_t tx_time_of(const struct ur_selective *s, const struct ur_tx_times *tx_times,
-			   struct ur_psn nr)
+static struct ur_stamp tx_time_of(const struct ur_selective *s, const struct ur_tx_times *tx_times,
+				  struct ur_psn nr)
 {
 	for (unsigned i = 1; i < UR_TX_TIMES; i++) {
 		unsigned m = (tx_times->youngest + i) % UR_TX_TIMES;
@@ -43,7 +43,7 @@ static uint32_t tx_time_of(const struct ur_selective *s, const struct ur_tx_time
 }
 
 /* When the last of them was sent for the first time. */
-static uint32_t last_sent(const struct ur_selective *s, const struct ur_tx_times *tx_times)
+static struct ur_stamp last_sent(const struct ur_selective *s, const struct ur_tx_times *tx_times)
 {
 	return tx_time_of(s, tx_times, ur_psn_add(s->max, UR_PSN_MASK));
 }
@@ -84,12 +84,12 @@ void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *en
 }
 
 /* A stamp that is to come is hostile; the unsigned distance from now tells it from the others. */
-static inline uint32_t newer(uint32_t echo, uint32_t than, uint32_t now)
+static inline struct ur_stamp newer(struct ur_stamp echo, struct ur_stamp than, struct ur_stamp now)
 {
-	return now - echo < now - than ? echo : than;
+	return ur_stamp_since(now, echo) < ur_stamp_since(now, than) ? echo : than;
 }
 
-static inline void rack(struct ur_selective *s, uint32_t echo, uint32_t now)
+static inline void rack(struct ur_selective *s, struct ur_stamp echo, struct ur_stamp now)
 {
 	s->rack_stamp = newer(echo, s->rack_stamp, now);
 }
@@ -107,11 +107,11 @@ static void set_limit(struct ur_selective *s)
 }
 
 /* Numbers delivered in the time of the least round trip; what was seen of reordering fades. */
-static __attribute__((noinline)) void end_round(struct ur_selective *s,
-						const struct ur_selective_env *env, uint32_t now)
+static __attribute__((noinline)) void
+end_round(struct ur_selective *s, const struct ur_selective_env *env, struct ur_stamp now)
 {
 	const struct ur_rtt *rtt = env->rtt;
-	uint32_t length = now - s->round_stamp;
+	uint32_t length = ur_stamp_since(now, s->round_stamp);
 	uint64_t bdp;
 
 	if (rtt->srtt == 0 || length == 0)
@@ -138,10 +138,10 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s,
 }
 
 static inline void delivered(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
-			     uint32_t now)
+			     struct ur_stamp now)
 {
 	s->delivered += n;
-	if (now - s->round_stamp >= env->rtt->srtt)
+	if (ur_stamp_since(now, s->round_stamp) >= env->rtt->srtt)
 		end_round(s, env, now);
 }
 
@@ -199,24 +199,24 @@ static inline void expect_answer(struct ur_selective *s, const struct ur_rtt *rt
 }
 
 /* When a transmission would have `stamp`. */
-static uint64_t time_of(uint32_t stamp, uint64_t now_ns)
+static uint64_t time_of(struct ur_stamp stamp, uint64_t now_ns)
 {
-	return now_ns +
-	       (uint64_t)((int64_t)(int32_t)(stamp - ur_stamp(now_ns)) * (1 << UR_STAMP_SHIFT));
+	int64_t ahead = ur_stamp_diff(stamp, ur_stamp_at(now_ns));
+
+	return now_ns + (uint64_t)(ahead * (1 << UR_STAMP_SHIFT));
 }
 
 /* The oldest number tells when a probe would be of use, sooner or later than after silence. */
 static void ask_about(struct ur_selective *s, const struct ur_tx_times *tx_times,
 		      const struct reo_window *p, const struct oldest *o, uint64_t now_ns)
 {
-	uint32_t due = o->stamp + p->window;
+	struct ur_stamp due = ur_stamp_add(o->stamp, p->window);
 	uint64_t at;
 
 	s->flags &= (uint8_t)~ASKING;
 	if (o->later >= p->places) {
 		/* Only its age is missing; what will show that may be on its way. */
-		if ((int32_t)(last_sent(s, tx_times) - due) >= 0 ||
-		    (int32_t)(s->probe_stamp - due) >= 0)
+		if (ur_stamp_le(due, last_sent(s, tx_times)) || ur_stamp_le(due, s->probe_stamp))
 			return;
 		at = time_of(due, now_ns);
 		if (at < s->deadline_ns) {
@@ -224,7 +224,7 @@ static void ask_about(struct ur_selective *s, const struct ur_tx_times *tx_times
 			s->flags |= ASKING;
 		}
 	} else if (o->later < s->reo_places) {
-		at = time_of(o->stamp + p->longest, now_ns);
+		at = time_of(ur_stamp_add(o->stamp, p->longest), now_ns);
 		if (at > s->deadline_ns)
 			s->deadline_ns = at;
 	}
@@ -299,7 +299,7 @@ static inline void in_order(struct ur_selective *s, const struct ur_selective_en
 {
 	s->una = ur_psn_add(s->una, cnt);
 	s->deadline_ns = ur_psn_eq(s->una, s->max) ? UR_NEVER : now_ns + silence_ns(env->rtt);
-	delivered(s, env, cnt, ur_stamp(now_ns));
+	delivered(s, env, cnt, ur_stamp_at(now_ns));
 }
 
 static inline bool is_in_order(const struct ur_selective *s)
@@ -313,9 +313,9 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 						       uint32_t ahead, uint64_t now_ns)
 {
 	struct arrival a = {
-		.now = ur_stamp(now_ns),
+		.now = ur_stamp_at(now_ns),
 		.newest = s->rack_stamp,
-		.echo = ack->echo,
+		.echo = ur_stamp_of(ack->echo),
 		.partial = ack->partial,
 	};
 	struct sack_part part;
@@ -323,7 +323,7 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	bool is_heard;
 
 	if (!ack->partial)
-		rack(s, ack->echo, a.now);
+		rack(s, a.echo, a.now);
 	if (!s->rtx && ahead) {
 		first_arrived(s, env, &a, ahead);
 		ahead = 0;
@@ -333,7 +333,7 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	if (s->rtx || (later && ur_rtx_hold(s, env)))
 		ur_rtx_arrived(s, env, &a, ahead, ack->sack, part);
 	/* EXT-SEL-REPEAT-01 */
-	is_heard = a.new_cnt || s->rack_stamp != a.newest;
+	is_heard = a.new_cnt || !ur_stamp_eq(s->rack_stamp, a.newest);
 	if (is_heard)
 		reset_probes(s);
 	detect_losses(s, env, later, is_heard, now_ns);
@@ -349,7 +349,7 @@ uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_e
 
 	if (__builtin_expect((uint32_t)ahead - 1 < sent && ack->sack_bits == 0 && is_in_order(s),
 			     1)) {
-		rack(s, ack->echo, ur_stamp(now_ns));
+		rack(s, ur_stamp_of(ack->echo), ur_stamp_at(now_ns));
 		in_order(s, env, (uint32_t)ahead, now_ns);
 		return (uint32_t)ahead;
 	}
@@ -365,18 +365,18 @@ bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr)
 
 /* EXT-SEL-AGAIN-01 */
 static void rack_response(struct ur_selective *s, const struct ur_tx_times *tx_times,
-			  struct ur_psn nr, uint32_t echo, uint32_t now)
+			  struct ur_psn nr, struct ur_stamp echo, struct ur_stamp now)
 {
 	const struct ur_rtx *rtx = s->rtx;
 	bool resent =
 		rtx ? bit_of(rtx->resent, nr) : (s->flags & UNA_RESENT) && ur_psn_eq(nr, s->una);
-	uint32_t stamp = rtx	  ? rtx->stamp[index_of(nr)]
-			 : resent ? s->una_stamp
-				  : tx_time_of(s, tx_times, nr);
+	struct ur_stamp stamp = rtx	 ? rtx->stamp[index_of(nr)]
+				: resent ? s->una_stamp
+					 : tx_time_of(s, tx_times, nr);
 
 	if (!resent)
 		rack(s, stamp, now);
-	else if ((int32_t)(echo - stamp) >= 0)
+	else if (ur_stamp_le(stamp, echo))
 		s->again_stamp = newer(echo, s->again_stamp, now);
 }
 
@@ -385,20 +385,21 @@ static void rack_response(struct ur_selective *s, const struct ur_tx_times *tx_t
  * number of those beyond a hole has grown, by one. Looked at now and then, and when no more are to
  * come.
  */
-static bool tells_little(const struct ur_selective *s, struct ur_psn nr, uint32_t rack,
-			 uint32_t again)
+static bool tells_little(const struct ur_selective *s, struct ur_psn nr, struct ur_stamp rack,
+			 struct ur_stamp again)
 {
-	return s->rack_stamp == rack && s->again_stamp == again && nr.v % SEARCH_EVERY != 0 &&
-	       !ur_psn_eq(ur_psn_add(nr, 1), s->max);
+	return ur_stamp_eq(s->rack_stamp, rack) && ur_stamp_eq(s->again_stamp, again) &&
+	       nr.v % SEARCH_EVERY != 0 && !ur_psn_eq(ur_psn_add(nr, 1), s->max);
 }
 
 static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 						    const struct ur_selective_env *env,
-						    struct ur_psn nr, uint32_t echo,
+						    struct ur_psn nr, struct ur_stamp echo,
 						    uint64_t now_ns)
 {
-	struct arrival a = {.now = ur_stamp(now_ns), .newest = s->rack_stamp, .echo = echo};
-	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una), again = s->again_stamp;
+	struct arrival a = {.now = ur_stamp_at(now_ns), .newest = s->rack_stamp, .echo = echo};
+	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
+	struct ur_stamp again = s->again_stamp;
 	bool held = s->rtx;
 
 	reset_probes(s);
@@ -424,20 +425,20 @@ bool ur_selective_on_response(struct ur_selective *s, const struct ur_selective_
 		in_order(s, env, 1, now_ns);
 		return true;
 	}
-	return arrived_early(s, env, nr, echo, now_ns);
+	return arrived_early(s, env, nr, ur_stamp_of(echo), now_ns);
 }
 
 void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_selective_env *env,
-				  uint32_t echo, uint64_t now_ns)
+				  uint32_t echo_of, uint64_t now_ns)
 {
-	uint32_t now = ur_stamp(now_ns);
+	struct ur_stamp now = ur_stamp_at(now_ns), echo = ur_stamp_of(echo_of);
 
-	if (ur_psn_eq(s->una, s->max) || (int32_t)(now - echo) < 0)
+	if (ur_psn_eq(s->una, s->max) || ur_stamp_lt(now, echo))
 		return;
 	reset_probes(s);
 	rack(s, echo, now);
 	/* Whichever sequence asked for the probe: this one was waited for as well. */
-	if ((int32_t)(echo - s->probe_stamp) > 0)
+	if (ur_stamp_lt(s->probe_stamp, echo))
 		s->probe_stamp = echo;
 	detect_losses(s, env, 0, true, now_ns);
 }
@@ -449,13 +450,13 @@ static __attribute__((noinline)) void depart(struct ur_selective *s, const struc
 					     uint64_t now_ns)
 {
 	/* Stamps of long ago could seem to be of the future. */
-	s->rack_stamp = s->probe_stamp = s->round_stamp = ur_stamp(now_ns);
+	s->rack_stamp = s->probe_stamp = s->round_stamp = ur_stamp_at(now_ns);
 	s->delivered = 0;
 	expect_answer(s, rtt, now_ns);
 }
 
 static __attribute__((noinline)) void note_stamps(struct ur_selective *s, uint32_t n,
-						  uint32_t stamp)
+						  struct ur_stamp stamp)
 {
 	for (uint32_t i = 0; i < n; i++)
 		s->rtx->stamp[index_of(ur_psn_add(s->max, i))] = stamp;
@@ -464,7 +465,7 @@ static __attribute__((noinline)) void note_stamps(struct ur_selective *s, uint32
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns)
 {
-	uint32_t stamp = ur_stamp(now_ns);
+	struct ur_stamp stamp = ur_stamp_at(now_ns);
 
 	UR_ASSERT(n >= 1 && outstanding(s) + n <= UR_EXT_WINDOW);
 	/* While the deadline runs it need not be moved: the samples tell when something was sent. */
@@ -514,7 +515,7 @@ void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_en
 		s->lost_cnt = 0;
 		s->flags &= (uint8_t)~UNA_LOST;
 		s->flags |= UNA_RESENT;
-		s->una_stamp = ur_stamp(now_ns);
+		s->una_stamp = ur_stamp_at(now_ns);
 		s->again_stamp = s->rack_stamp;
 	} else {
 		if (rtx->lost[word] & bit) {
@@ -522,7 +523,7 @@ void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_en
 			s->lost_cnt--;
 		}
 		rtx->resent[word] |= bit;
-		rtx->stamp[index_of(nr)] = ur_stamp(now_ns);
+		rtx->stamp[index_of(nr)] = ur_stamp_at(now_ns);
 	}
 	expect_answer(s, env->rtt, now_ns);
 }
@@ -561,7 +562,7 @@ static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_r
 {
 	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff);
 
-	s->probe_stamp = ur_stamp(now_ns);
+	s->probe_stamp = ur_stamp_at(now_ns);
 	s->deadline_ns = now_ns + (again_ns < rto_ns ? again_ns : rto_ns);
 	return UR_SELECTIVE_PROBE;
 }

@@ -59,7 +59,8 @@ struct ur_rtx {
 	uint64_t lost[UR_EXT_WINDOW / 64];   /* deemed lost, not sent again yet; none is acked */
 	uint64_t resent[UR_EXT_WINDOW / 64]; /* sent more than once */
 	/* Valid in [una, max). */
-	uint32_t stamp[UR_EXT_WINDOW]; /* of the last transmission; never older than the true one */
+	struct ur_stamp
+		stamp[UR_EXT_WINDOW]; /* of the last transmission; never older than the true one */
 };
 
 /* Bounded pool of contexts; one a worker. The counters only grow. */
@@ -91,7 +92,7 @@ struct ur_tx_times {
 	/* All before nr had left at `stamp`, when those from the sample before on left. */
 	struct {
 		uint16_t nr[2]; /* of either sequence, low bits */
-		uint32_t stamp;
+		struct ur_stamp stamp;
 	} sample[UR_TX_TIMES];
 	uint8_t youngest;
 };
@@ -102,14 +103,16 @@ struct ur_selective {
 	struct ur_rtx *rtx;   /* NULL: in order, or none was left */
 	uint64_t deadline_ns; /* when to call expired(); UR_NEVER: nothing is in flight */
 	/* Private to selective*.c from here on, but for reading backoff. */
-	uint32_t rack_stamp;  /* the newest stamp known to have arrived since una was last max */
-	uint32_t again_stamp; /* the same of numbers sent again (responses); older tells nothing */
-	uint32_t probe_stamp; /* of the last probe for silence; before it: nothing to tell */
-	uint32_t una_stamp;   /* una was sent again then, without a context (UNA_RESENT) */
-	uint32_t round_stamp; /* when this round trip began */
-	uint32_t delivered;   /* numbers acknowledged in this round trip */
-	uint32_t reo_time;    /* longest that reordering took lately, in stamps */
-	uint16_t reo_places;  /* most numbers that overtook one lately; 0: no reordering */
+	struct ur_stamp
+		rack_stamp; /* the newest stamp known to have arrived since una was last max */
+	struct ur_stamp
+		again_stamp; /* the same of numbers sent again (responses); older tells nothing */
+	struct ur_stamp probe_stamp; /* of the last probe for silence; before it: nothing to tell */
+	struct ur_stamp una_stamp;   /* una was sent again then, without a context (UNA_RESENT) */
+	struct ur_stamp round_stamp; /* when this round trip began */
+	uint32_t delivered;	     /* numbers acknowledged in this round trip */
+	uint32_t reo_time;	     /* longest that reordering took lately, in stamps */
+	uint16_t reo_places;	     /* most numbers that overtook one lately; 0: no reordering */
 	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
 	uint16_t acked_cnt, lost_cnt;
 	uint16_t window; /* in flight at least, before limit stops it */

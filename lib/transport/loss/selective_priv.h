@@ -77,7 +77,7 @@ bool ur_rtx_gap_closed(const struct ur_selective *s);
 /* ---- what is lost ---- */
 
 struct reo_window {
-	uint32_t window, longest; /* stamps */
+	uint32_t window, longest; /* 16 ns */
 	uint32_t places;	  /* that many beyond it: more than reordering does */
 };
 
@@ -85,24 +85,23 @@ struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
 				    const struct ur_selective_env *env);
 
 /* A probe for silence, or what left after it, has arrived; what is stamped `stamp` left before. */
-static inline bool outlived_probe(const struct ur_selective *s, uint32_t stamp)
+static inline bool outlived_probe(const struct ur_selective *s, struct ur_stamp stamp)
 {
-	return (int32_t)(s->rack_stamp - s->probe_stamp) >= 0 &&
-	       (int32_t)(stamp - s->probe_stamp) < 0;
+	return ur_stamp_le(s->probe_stamp, s->rack_stamp) && ur_stamp_lt(stamp, s->probe_stamp);
 }
 
 /* The newest stamp that tells of numbers sent again, or else of the others. */
-static inline uint32_t newest_stamp(const struct ur_selective *s, bool resent)
+static inline struct ur_stamp newest_stamp(const struct ur_selective *s, bool resent)
 {
-	return resent && (int32_t)(s->again_stamp - s->rack_stamp) > 0 ? s->again_stamp
-								       : s->rack_stamp;
+	return resent && ur_stamp_lt(s->rack_stamp, s->again_stamp) ? s->again_stamp
+								    : s->rack_stamp;
 }
 
 /* EXT-SEL-LOSS-01, EXT-SEL-REO-01: `later` numbers beyond it have arrived. */
-static inline bool is_lost(const struct ur_selective *s, const struct reo_window *p, uint32_t stamp,
-			   uint32_t later, bool resent)
+static inline bool is_lost(const struct ur_selective *s, const struct reo_window *p,
+			   struct ur_stamp stamp, uint32_t later, bool resent)
 {
-	int32_t age = (int32_t)(newest_stamp(s, resent) - stamp);
+	int32_t age = ur_stamp_diff(newest_stamp(s, resent), stamp);
 
 	if (age < (int32_t)p->window)
 		return false;
@@ -113,7 +112,8 @@ static inline bool is_lost(const struct ur_selective *s, const struct reo_window
 /* The oldest number that was sent once and is neither acknowledged nor lost. */
 struct oldest {
 	bool is;
-	uint32_t stamp, later;
+	struct ur_stamp stamp;
+	uint32_t later;
 };
 
 /* Deems lost what the rules of selective.h say, with a context. */
@@ -126,16 +126,16 @@ void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool);
 
 /* One call's ack, while they are taken in. */
 struct arrival {
-	uint32_t now;
-	uint32_t newest; /* rack_stamp before them */
-	uint32_t echo;	 /* valid unless partial */
+	struct ur_stamp now;
+	struct ur_stamp newest; /* rack_stamp before them */
+	struct ur_stamp echo;	/* valid unless partial */
 	bool partial;
 	uint32_t later;	  /* numbers acknowledged before them, from here on */
 	uint32_t new_cnt; /* newly acknowledged */
 };
 
 /* What was sent again at `stamp` has arrived by an earlier transmission. */
-bool ur_rtx_in_vain(const struct ur_rtt *rtt, const struct arrival *a, uint32_t stamp);
+bool ur_rtx_in_vain(const struct ur_rtt *rtt, const struct arrival *a, struct ur_stamp stamp);
 
 /* Where the bitmap meets [una, max). */
 struct sack_part {

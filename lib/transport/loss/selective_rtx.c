@@ -162,7 +162,7 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 
 		for (; open; open &= open - 1) {
 			uint64_t bit = open & -open;
-			uint32_t stamp =
+			struct ur_stamp stamp =
 				rtx->stamp[run.word << 6 | (unsigned)__builtin_ctzll(open)];
 			uint32_t beyond = later - ur_popcount(acked & (bit - 1));
 
@@ -214,19 +214,19 @@ static void learn_reordering(struct ur_selective *s, uint32_t places, int32_t ti
 	s->quiet = 0;
 }
 
-bool ur_rtx_in_vain(const struct ur_rtt *rtt, const struct arrival *a, uint32_t stamp)
+bool ur_rtx_in_vain(const struct ur_rtt *rtt, const struct arrival *a, struct ur_stamp stamp)
 {
-	if (rtt->srtt && a->now - stamp < rtt->min)
+	if (rtt->srtt && ur_stamp_since(a->now, stamp) < rtt->min)
 		return true;
-	return !a->partial && (int32_t)(a->echo - stamp) < 0;
+	return !a->partial && ur_stamp_lt(a->echo, stamp);
 }
 
 static void number_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			   const struct arrival *a, unsigned word, uint64_t bit, uint32_t later)
 {
 	struct ur_rtx *rtx = s->rtx;
-	uint32_t stamp = rtx->stamp[word << 6 | (unsigned)__builtin_ctzll(bit)];
-	int32_t age = (int32_t)(a->newest - stamp);
+	struct ur_stamp stamp = rtx->stamp[word << 6 | (unsigned)__builtin_ctzll(bit)];
+	int32_t age = ur_stamp_diff(a->newest, stamp);
 
 	if (rtx->lost[word] & bit) {
 		rtx->lost[word] &= ~bit;
