@@ -243,11 +243,13 @@ const char *uroce_destination_state_str(enum uroce_destination_state state);
  * - PLAIN: the request that arrives first; the others get an RNR NAK.
  * - AB: the oldest refused requests are served first.
  * - INTELLIGENT: as AB, and senders hold back messages that would be refused.
+ * - PAPER: the same by the rules of the paper on intelligent A/B aging, without grants.
  */
 #define UROCE_ADMISSION_MODES(X)                                                                   \
 	X(PLAIN, "plain")                                                                          \
 	X(AB, "ab")                                                                                \
-	X(INTELLIGENT, "intelligent")
+	X(INTELLIGENT, "intelligent")                                                              \
+	X(PAPER, "paper")
 
 /* UROCE_ADMISSION_MODES explains them. */
 enum uroce_admission_mode {

@@ -34,12 +34,13 @@ enum ur_adm_class {
 enum ur_adm_mode {
 	UR_ADM_PLAIN,	    /* no queue classes */
 	UR_ADM_AB,	    /* queue classes */
-	UR_ADM_INTELLIGENT, /* queue classes, NOTIFY and grants */
+	UR_ADM_INTELLIGENT, /* queue classes, NOTIFY once a round trip, and grants */
+	UR_ADM_PAPER, /* intelligent A/B aging as published: NOTIFY at each change, no grants */
 };
 
 struct ur_adm_attr {
 	enum ur_adm_mode mode;
-	uint64_t fallback_ns;	  /* intelligent: interval of probes while waiting for a grant */
+	uint64_t fallback_ns;	  /* intelligent, paper: interval of probes of a refused request */
 	uint64_t grant_life_ns;	  /* a grant that is not used for so long is void */
 	uint64_t refusal_life_ns; /* a refusal is dropped after so long a silence of its peer */
 	uint64_t status_ns;	  /* how long a peer's status is valid */
@@ -49,11 +50,12 @@ void ur_adm_attr_default(struct ur_adm_attr *attr);
 
 /* The agreement of two ends, made while they connect. */
 struct ur_adm_agreed {
-	bool sends_status;    /* we send our pool's status, which the peer understands */
-	uint8_t tables;	      /* with sends_status: the peer has 2^tables status tables, by QPN */
-	bool receives_status; /* the peer sends its pool's status */
-	bool notifies;	      /* with receives_status: the peer also sends NOTIFY and grants */
-	uint32_t pool;	      /* with receives_status: the name of the peer's pool */
+	bool sends_status : 1;	  /* we send our pool's status, which the peer understands */
+	bool receives_status : 1; /* the peer sends its pool's status */
+	bool notifies : 1;	  /* with receives_status: and NOTIFYs, and grants unless `paper` */
+	bool paper : 1;		  /* with notifies: the peer's pool is in mode paper */
+	uint8_t tables; /* with sends_status: the peer has 2^tables status tables, by QPN */
+	uint32_t pool;	/* with receives_status: the name of the peer's pool */
 };
 
 /* Counters of one pool. */

@@ -4,6 +4,8 @@
 #include "admission/pool.h"
 #include "wire/assert.h"
 
+#define CYCLE 4 /* statuses: NA, A, NB, B */
+
 void ur_adm_pool_init(struct ur_adm_pool *p, const struct ur_adm_limits *limits)
 {
 	UR_ASSERT(limits->refusal_life_ns && limits->grant_life_ns);
@@ -159,11 +161,12 @@ static uint8_t rtt_class_of(uint64_t rtt_ns)
 	return (uint8_t)(bits < UR_ADM_RTT_CLASSES ? bits : UR_ADM_RTT_CLASSES - 1);
 }
 
-static void enter_rtt_class(struct ur_adm_pool *p, struct ur_adm_peer *peer, uint64_t now_ns)
+static void enter_rtt_class(struct ur_adm_pool *p, struct ur_adm_peer *peer, uint16_t generation,
+			    uint64_t now_ns)
 {
-	peer->notified_generation = p->generation;
+	peer->notified_generation = generation;
 	peer->notified_ns = now_ns;
-	peer->rtt_class = rtt_class_of(peer->rtt_ns);
+	peer->rtt_class = p->limits.mode == UR_ADM_PAPER ? 0 : rtt_class_of(peer->rtt_ns);
 	TAILQ_INSERT_TAIL(&p->peers[peer->rtt_class], peer, link);
 	p->rtt_classes |= 1u << peer->rtt_class;
 }
@@ -171,8 +174,11 @@ static void enter_rtt_class(struct ur_adm_pool *p, struct ur_adm_peer *peer, uin
 void ur_adm_peer_add(struct ur_adm_pool *p, struct ur_adm_peer *peer, uint64_t rtt_ns,
 		     uint64_t now_ns)
 {
+	const struct ur_adm_peer *last = TAILQ_LAST(&p->peers[0], ur_adm_peers);
+	bool after = p->limits.mode == UR_ADM_PAPER && last;
+
 	peer->rtt_ns = rtt_ns;
-	enter_rtt_class(p, peer, now_ns);
+	enter_rtt_class(p, peer, after ? last->notified_generation : p->generation, now_ns);
 }
 
 void ur_adm_peer_remove(struct ur_adm_pool *p, struct ur_adm_peer *peer)
@@ -187,9 +193,25 @@ static uint64_t notify_at(const struct ur_adm_pool *p, unsigned rtt_class)
 {
 	const struct ur_adm_peer *peer = TAILQ_FIRST(&p->peers[rtt_class]);
 
-	if (p->limits.mode != UR_ADM_INTELLIGENT || peer->notified_generation == p->generation)
+	if (p->limits.mode < UR_ADM_INTELLIGENT || peer->notified_generation == p->generation)
 		return UINT64_MAX;
+	if (p->limits.mode == UR_ADM_PAPER)
+		return peer->notified_ns;
 	return peer->notified_ns + (UINT64_C(1) << (UR_ADM_RTT_CLASS_MIN + rtt_class));
+}
+
+/*
+ * ADM-PAPER-01: the change that a NOTIFY to the peer tells. A peer that is more than a cycle behind hears
+ * of the last cycle, so no more than four NOTIFYs to it are ever due. This keeps peers[0] in the order of
+ * generations: if its head is up to date, so is the rest.
+ */
+static uint16_t next_generation(const struct ur_adm_pool *p, const struct ur_adm_peer *peer)
+{
+	uint16_t behind = (uint16_t)(p->generation - peer->notified_generation);
+
+	if (p->limits.mode != UR_ADM_PAPER)
+		return p->generation;
+	return (uint16_t)(p->generation - (behind < CYCLE ? behind : CYCLE) + 1);
 }
 
 /* ADM-NOTIFY-01, ADM-NOTIFY-02 */
@@ -198,11 +220,13 @@ struct ur_adm_peer *ur_adm_pool_next_notify(struct ur_adm_pool *p, uint64_t now_
 	for (uint32_t left = p->rtt_classes; left; left &= left - 1) {
 		unsigned rtt_class = (unsigned)__builtin_ctz(left);
 		struct ur_adm_peer *peer = TAILQ_FIRST(&p->peers[rtt_class]);
+		uint16_t generation;
 
 		if (notify_at(p, rtt_class) > now_ns)
 			continue;
+		generation = next_generation(p, peer);
 		ur_adm_peer_remove(p, peer);
-		enter_rtt_class(p, peer, now_ns);
+		enter_rtt_class(p, peer, generation, now_ns);
 		p->cnt.notifies++;
 		return peer;
 	}
@@ -292,7 +316,7 @@ static void validate_by_age(const struct ur_adm_pool *p)
 static void validate_peers(const struct ur_adm_pool *p)
 {
 	for (unsigned i = 0; i < UR_ADM_RTT_CLASSES; i++) {
-		const struct ur_adm_peer *peer;
+		const struct ur_adm_peer *peer, *previous = NULL;
 		uint64_t notified_ns = 0;
 
 		UR_ASSERT(!TAILQ_EMPTY(&p->peers[i]) == (p->rtt_classes >> i & 1));
@@ -300,6 +324,10 @@ static void validate_peers(const struct ur_adm_pool *p)
 		{
 			UR_ASSERT(peer->rtt_class == i && peer->notified_ns >= notified_ns);
 			notified_ns = peer->notified_ns;
+			UR_ASSERT(p->limits.mode != UR_ADM_PAPER || !previous ||
+				  (int16_t)(uint16_t)(peer->notified_generation -
+						      previous->notified_generation) >= 0);
+			previous = peer;
 		}
 	}
 }

@@ -41,7 +41,7 @@ struct ur_adm_peer {
 	uint64_t rtt_ns;	       /* may be written at any time; read at each NOTIFY */
 	uint64_t notified_ns;
 	uint16_t notified_generation;
-	uint8_t rtt_class; /* the next NOTIFY is 2^(UR_ADM_RTT_CLASS_MIN + rtt_class) ns later */
+	uint8_t rtt_class; /* the next NOTIFY is 2^(UR_ADM_RTT_CLASS_MIN + rtt_class) ns later; paper: 0 */
 };
 
 TAILQ_HEAD(ur_adm_peers, ur_adm_peer);
@@ -70,6 +70,12 @@ struct ur_adm_pool {
 };
 
 void ur_adm_pool_init(struct ur_adm_pool *p, const struct ur_adm_limits *limits);
+
+/* The status that the pool had at `generation`, which it has reached. */
+static inline uint8_t ur_adm_pool_status_at(const struct ur_adm_pool *p, uint16_t generation)
+{
+	return (uint8_t)(p->status - (uint16_t)(p->generation - generation)) & 3;
+}
 
 /* The queue class that is served first now. */
 static inline enum ur_adm_class ur_adm_pool_served(const struct ur_adm_pool *p)
@@ -113,14 +119,18 @@ struct ur_adm_refusal *ur_adm_pool_next_grant(struct ur_adm_pool *p, uint32_t po
 
 /* ---- peers ---- */
 
-/* Adds a peer. It counts as notified: its first ACK brings the status. */
+/*
+ * Adds a peer. It counts as notified: its first ACK brings the status. In mode paper it counts as
+ * notified of what the others were notified of.
+ */
 void ur_adm_peer_add(struct ur_adm_pool *p, struct ur_adm_peer *peer, uint64_t rtt_ns,
 		     uint64_t now_ns);
 void ur_adm_peer_remove(struct ur_adm_pool *p, struct ur_adm_peer *peer);
 
 /*
- * The next peer to send a NOTIFY with the present status and generation; it counts as notified. NULL:
- * each peer has the present status, or was notified less than a round trip ago.
+ * The next peer to send a NOTIFY of peer->notified_generation; it counts as notified of that. In mode
+ * intelligent this is the present generation, at most once per round trip. In mode paper every change
+ * is told, at once and in order: call again until NULL. NULL: no peer has one coming now.
  */
 struct ur_adm_peer *ur_adm_pool_next_notify(struct ur_adm_pool *p, uint64_t now_ns);
 

@@ -58,10 +58,11 @@ struct ur_sst_entry *ur_sst_get(struct ur_sst *t, const uint8_t peer[16], uint32
 	e->pool = pool;
 	e->refs = 1;
 	e->life_ns = t->life_ns;
-	e->known = false;
+	e->known = e->paper = false;
 	memcpy(e->peer, peer, 16);
 	for (unsigned i = 0; i < 3; i++)
 		TAILQ_INIT(&e->waiters[i]);
+	TAILQ_INIT(&e->released);
 	return e;
 }
 
@@ -72,6 +73,7 @@ void ur_sst_put(struct ur_sst *t, struct ur_sst_entry *e)
 		return;
 	for (unsigned i = 0; i < 3; i++)
 		UR_ASSERT(TAILQ_EMPTY(&e->waiters[i]));
+	UR_ASSERT(TAILQ_EMPTY(&e->released));
 	LIST_REMOVE(e, link);
 	LIST_INSERT_HEAD(&t->free, e, link);
 	t->used--;
@@ -85,6 +87,18 @@ static bool is_known(const struct ur_sst_entry *e, uint64_t now_ns)
 	return e->known && now_ns - e->updated_ns < e->life_ns;
 }
 
+/* Generations from before are of no use: the pool may be another one. */
+static void count_from(struct ur_sst_entry *e, uint16_t generation)
+{
+	struct ur_sst_waiter *w;
+
+	TAILQ_FOREACH(w, &e->released, link)
+	w->generation = generation;
+	for (unsigned i = 0; i < 3; i++)
+		TAILQ_FOREACH(w, &e->waiters[i], link)
+	w->generation = generation;
+}
+
 /* ADM-SST-01 */
 bool ur_sst_update(struct ur_sst_entry *e, uint8_t status, uint16_t generation, uint64_t now_ns)
 {
@@ -96,6 +110,8 @@ bool ur_sst_update(struct ur_sst_entry *e, uint8_t status, uint16_t generation, 
 	e->updated_ns = now_ns;
 	if (known && newer == 0)
 		return false;
+	if (!known && e->paper)
+		count_from(e, generation);
 	e->known = true;
 	e->status = status & 3;
 	e->generation = generation;
@@ -113,31 +129,43 @@ bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t queue_class, uint64_t
 
 /* ---- waiters ---- */
 
+static void enter_queue(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_class)
+{
+	w->queue_class = queue_class;
+	w->turn = e->turns++;
+	w->waits = true;
+	TAILQ_INSERT_TAIL(&e->waiters[queue_class], w, link);
+}
+
 void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_class)
 {
 	UR_ASSERT(queue_class <= UR_ADM_CLASS_B);
 	if (w->waits && w->queue_class == queue_class)
 		return;
 	ur_sst_cancel_wait(e, w);
-	w->queue_class = queue_class;
 	w->generation = e->generation;
-	w->turn = e->turns++;
-	w->waits = true;
-	TAILQ_INSERT_TAIL(&e->waiters[queue_class], w, link);
+	enter_queue(e, w, queue_class);
 }
 
 void ur_sst_cancel_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w)
 {
-	if (!w->waits)
-		return;
-	TAILQ_REMOVE(&e->waiters[w->queue_class], w, link);
-	w->waits = false;
+	if (w->waits)
+		TAILQ_REMOVE(&e->waiters[w->queue_class], w, link);
+	else if (w->released)
+		TAILQ_REMOVE(&e->released, w, link);
+	w->waits = w->released = false;
 }
 
-/* ADM-SST-05: a phase in which it could have sent has passed unnoticed. */
+/* ADM-SST-05, ADM-PAPER-04: phases in which it could have sent have passed unused. */
 static bool has_waited_out(const struct ur_sst_entry *e, const struct ur_sst_waiter *w)
 {
-	return (int16_t)(e->generation - w->generation) >= 2;
+	return (int16_t)(e->generation - w->generation) >= (e->paper ? 4 : 2);
+}
+
+static void enter_released(struct ur_sst_entry *e, struct ur_sst_waiter *w)
+{
+	w->released = true;
+	TAILQ_INSERT_TAIL(&e->released, w, link);
 }
 
 /* ADM-SST-04 */
@@ -166,9 +194,39 @@ uint32_t ur_sst_wake(struct ur_sst_entry *e, struct ur_sst_waiter **out, uint32_
 		if (!w)
 			break;
 		ur_sst_cancel_wait(e, w);
+		/* One whose status has expired goes, whatever arrives now. */
+		if (e->paper && !w->queue_class && is_known(e, now_ns))
+			enter_released(e, w);
 		out[cnt++] = w;
 	}
 	return cnt;
+}
+
+void ur_sst_release(struct ur_sst_entry *e, struct ur_sst_waiter *w)
+{
+	ur_sst_cancel_wait(e, w);
+	w->queue_class = UR_ADM_NONE;
+	w->generation = e->generation;
+	enter_released(e, w);
+}
+
+/* ADM-PAPER-03 */
+struct ur_sst_waiter *ur_sst_next_refused(struct ur_sst_entry *e)
+{
+	struct ur_sst_waiter *w = TAILQ_FIRST(&e->released);
+
+	if (!w || !e->known || !(e->status & 1))
+		return NULL;
+	ur_sst_cancel_wait(e, w);
+	return w;
+}
+
+bool ur_sst_recall(struct ur_sst_entry *e, struct ur_sst_waiter *w)
+{
+	if (has_waited_out(e, w))
+		return false;
+	enter_queue(e, w, UR_ADM_NONE);
+	return true;
 }
 
 uint64_t ur_sst_deadline(const struct ur_sst_entry *e)

@@ -24,7 +24,8 @@ struct ur_sst_waiter {
 	uint64_t turn;	     /* order of waiting in the entry */
 	uint16_t generation; /* of the entry when it began to wait */
 	uint8_t queue_class; /* of its request, enum ur_adm_class */
-	bool waits;
+	bool waits;	     /* in waiters[queue_class] */
+	bool released;	     /* in `released` */
 };
 
 TAILQ_HEAD(ur_sst_waiters, ur_sst_waiter);
@@ -39,7 +40,10 @@ struct ur_sst_entry {
 	uint16_t generation;
 	uint8_t status;			  /* enum ur_adm_status */
 	bool known;			  /* a status was received */
+	bool paper;			  /* the pool is in mode paper; the owner's to set */
 	struct ur_sst_waiters waiters[3]; /* by queue class, in order of waiting */
+	struct ur_sst_waiters
+		released; /* paper: without a queue class, released and perhaps not gone */
 };
 
 LIST_HEAD(ur_sst_list, ur_sst_entry);
@@ -78,15 +82,35 @@ bool ur_sst_may_send(const struct ur_sst_entry *e, uint8_t queue_class, uint64_t
  * then it goes to the end.
  */
 void ur_sst_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w, uint8_t queue_class);
-/* The request is withdrawn, or is sent for another reason. Does nothing if it does not wait. */
+/*
+ * The request is withdrawn, or is sent for another reason. Removes it from either list; does nothing if
+ * it is in none.
+ */
 void ur_sst_cancel_wait(struct ur_sst_entry *e, struct ur_sst_waiter *w);
 
 /*
  * Removes up to `n` waiters that may send now, in order of waiting, and writes them to `out`; returns
- * how many. Each sends its request without asking ur_sst_may_send() again.
+ * how many. Each sends its request without asking ur_sst_may_send() again. Those without a queue class
+ * are `released` if the pool is in mode paper and the status has not expired.
  */
 uint32_t ur_sst_wake(struct ur_sst_entry *e, struct ur_sst_waiter **out, uint32_t n,
 		     uint64_t now_ns);
+
+/*
+ * Mode paper: a request without a queue class may be sent that did not have to wait. It is listed until
+ * the status refuses it, because it may not have been sent by then.
+ */
+void ur_sst_release(struct ur_sst_entry *e, struct ur_sst_waiter *w);
+/*
+ * Takes the first released request out of the list if the status refuses it now. NULL: there is none.
+ * The caller calls ur_sst_recall() unless the request was sent.
+ */
+struct ur_sst_waiter *ur_sst_next_refused(struct ur_sst_entry *e);
+/*
+ * Holds a request from ur_sst_next_refused() back again. False: it was held back for a whole cycle, and
+ * is to be sent all the same.
+ */
+bool ur_sst_recall(struct ur_sst_entry *e, struct ur_sst_waiter *w);
 
 /* When the status expires and every waiter may send; UINT64_MAX: none waits. */
 uint64_t ur_sst_deadline(const struct ur_sst_entry *e);

@@ -116,6 +116,8 @@ static struct ur_offer offer_of(struct ibv_qp *qp)
 	offer.flags |= UR_OFFER_POOL;
 	if (dev->cfg.admission.mode == UR_ADM_INTELLIGENT)
 		offer.flags |= UR_OFFER_NOTIFY;
+	else if (dev->cfg.admission.mode == UR_ADM_PAPER)
+		offer.flags |= UR_OFFER_PAPER;
 	offer.pool = UR_API(srq, qp->srq)->pool;
 	return offer;
 }
@@ -127,7 +129,9 @@ static struct ur_adm_agreed agreed_of(const struct ur_offer *own, const struct u
 		.sends_status = own->flags & UR_OFFER_POOL && peer->flags & UR_OFFER_STATUS,
 		.tables = peer->tables,
 		.receives_status = own->flags & UR_OFFER_STATUS && peer->flags & UR_OFFER_POOL,
-		.notifies = peer->flags & UR_OFFER_NOTIFY,
+		.notifies = peer->flags & (UR_OFFER_NOTIFY | UR_OFFER_PAPER),
+		/* Grants are to be waited for if it says both. */
+		.paper = (peer->flags & (UR_OFFER_NOTIFY | UR_OFFER_PAPER)) == UR_OFFER_PAPER,
 		.pool = peer->pool,
 	};
 }

@@ -30,6 +30,8 @@ enum ur_offer_flags {
 	UR_OFFER_STATUS = 1 << 2,   /* the sender understands the status of a receive pool */
 	UR_OFFER_POOL = 1 << 3,	    /* it receives from `pool` and reports its status with STATUS */
 	UR_OFFER_NOTIFY = 1 << 4,   /* with POOL: it also sends NOTIFY and grants */
+	UR_OFFER_PAPER =
+		1 << 5, /* with POOL: it also sends NOTIFY, at each change, and no grants */
 };
 
 struct ur_offer {

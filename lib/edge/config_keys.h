@@ -86,7 +86,8 @@
 #define UR_ADMISSION_WORDS(X)                                                                      \
 	X(PLAIN, "plain")                                                                          \
 	X(AB, "ab")                                                                                \
-	X(INTELLIGENT, "intelligent")
+	X(INTELLIGENT, "intelligent")                                                              \
+	X(PAPER, "paper")
 
 #define UR_AVERAGES(X)                                                                             \
 	X(MEAN, "mean")                                                                            \
@@ -285,13 +286,13 @@
 
 #define UR_CONFIG_KEYS_ADMISSION(K)                                                                \
 	K(admission, mode, "mode", CHOICE, UR_ADMISSION_WORDS, 0, "plain",                         \
-	  "the order in which peers that overrun an SRQ get its receives; in extended mode, if "   \
+	  "order in which peers that overrun an SRQ get its receives; in extended mode, if "       \
 	  "neither end is plain. plain: first come, first served; ab: the oldest refused "         \
-	  "requests are served first; intelligent: the same, and peers hold back messages that "   \
-	  "would be refused until a receive is granted")                                           \
+	  "requests first; intelligent: the same, and peers hold back messages that would be "     \
+	  "refused until a receive is granted; paper: the same without grants")                    \
 	K(admission, fallback_ms, "fallback_ms", U32, 1, 655, "20",                                \
-	  "intelligent: interval between the probes of a sender that waits for a grant, in "       \
-	  "milliseconds")                                                                          \
+	  "intelligent, paper: interval between the probes of a sender that holds a refused "      \
+	  "request back, in milliseconds")                                                         \
 	K(admission, recall_us, "recall_us", U32, 10, 1000000, "2000",                             \
 	  "intelligent: time after which an unused grant is void and its receive goes to the "     \
 	  "next refused request, in microseconds; should be a few round trips")                    \

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/admission.h"
+#include "transport/admission_priv.h"
 
 #include "transport/build.h"
-#include "transport/rc/ext.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 
-#define RTT_NS	   UINT64_C(50000) /* assumed before the first sample */
-#define WAKE_BATCH 16u
+#define RTT_NS UINT64_C(50000) /* assumed before the first sample */
 
 #define SRQ_OF(ptr, member)                                                                        \
 	((struct ur_srq *)(void *)((char *)(ptr)-offsetof(struct ur_srq, member)))
 #define QP_OF_ADM(ptr)	   UR_QP_OF(ptr, adm)
 #define QP_OF_REFUSAL(ptr) UR_QP_OF(ptr, adm.refusal)
-#define QP_OF_WAITER(ptr)  UR_QP_OF(ptr, adm.waiter)
 
 void ur_adm_attr_default(struct ur_adm_attr *attr)
 {
@@ -204,7 +201,7 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 		return;
 	if (agreed->sends_status && qp->srq) {
 		qp->admission |= UR_ADM_RECEIVER;
-		if (a->attr.mode == UR_ADM_INTELLIGENT)
+		if (a->attr.mode >= UR_ADM_INTELLIGENT)
 			enter_peer(qp, now_ns);
 	}
 	if (!agreed->receives_status)
@@ -214,15 +211,12 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 		return;
 	to = ur_path_destination(&qp->path);
 	qp->adm.entry = ur_sst_get(&a->sst, to.b, agreed->pool);
-	if (qp->adm.entry)
-		qp->admission |= UR_ADM_HOLDER;
-	else
+	if (!qp->adm.entry) {
 		qp->core->cnt.adm_exhausted++;
-}
-
-static struct ur_timer *timer_of(struct ur_admission *a, const struct ur_sst_entry *e)
-{
-	return &a->timers[e - a->entries];
+		return;
+	}
+	qp->adm.entry->paper = agreed->paper;
+	qp->admission |= UR_ADM_HOLDER | (agreed->paper ? UR_ADM_UNGRANTED : 0);
 }
 
 /* ADM-REFUSAL-02 */
@@ -243,12 +237,12 @@ void ur_admission_forget(struct ur_qp *qp)
 	if (q->entry) {
 		ur_sst_cancel_wait(q->entry, &q->waiter);
 		if (q->entry->refs == 1)
-			ur_timer_cancel(&qp->core->wheel, timer_of(a, q->entry));
+			ur_timer_cancel(&qp->core->wheel, ur_admission_timer_of(a, q->entry));
 		ur_sst_put(&a->sst, q->entry);
 		q->entry = NULL;
 	}
 	q->queue_class = UR_ADM_NONE;
-	q->may_send = q->status_seen = false;
+	q->may_send = q->may_repeat = q->status_seen = false;
 	qp->admission = 0;
 }
 
@@ -358,8 +352,9 @@ static void go_idle(struct ur_srq *srq)
 		ur_sched_set(&core->adm.busy, &srq->node, false);
 }
 
-/* The queue pair to send to next, NULL: none. */
-static struct ur_qp *next_recipient(struct ur_srq *srq, bool *granted, uint64_t now_ns)
+/* The queue pair to send to next, and the generation that it is told of; NULL: none. */
+static struct ur_qp *next_recipient(struct ur_srq *srq, bool *granted, uint16_t *generation,
+				    uint64_t now_ns)
 {
 	struct ur_adm_refusal *r = ur_adm_pool_next_grant(&srq->adm, posted(srq), now_ns);
 	struct ur_adm_peer *peer;
@@ -367,6 +362,7 @@ static struct ur_qp *next_recipient(struct ur_srq *srq, bool *granted, uint64_t 
 	struct ur_qp *qp;
 
 	*granted = r != NULL;
+	*generation = srq->adm.generation;
 	if (r) {
 		srq->changed = true; /* for the timer */
 		return QP_OF_REFUSAL(r);
@@ -377,11 +373,12 @@ static struct ur_qp *next_recipient(struct ur_srq *srq, bool *granted, uint64_t 
 	pp = (struct ur_pool_peer *)(void *)peer;
 	qp = QP_OF_ADM(TAILQ_FIRST(&pp->qps));
 	peer->rtt_ns = rtt_of(qp);
+	*generation = peer->notified_generation;
 	return qp;
 }
 
-/* ADM-NOTIFY-03 */
-static void make_notify(struct ur_qp *qp, bool granted, struct ur_tx *tx)
+/* ADM-NOTIFY-03, ADM-PAPER-01 */
+static void make_notify(struct ur_qp *qp, bool granted, uint16_t generation, struct ur_tx *tx)
 {
 	struct ur_asth x = status_of(qp->srq);
 	struct ur_build_bth bth = {
@@ -392,6 +389,8 @@ static void make_notify(struct ur_qp *qp, bool granted, struct ur_tx *tx)
 	};
 	uint8_t *p;
 
+	x.status = ur_adm_pool_status_at(&qp->srq->adm, generation);
+	x.generation = generation;
 	x.queue_class = granted ? qp->adm.refusal.queue_class : UR_ADM_NONE;
 	x.granted = granted;
 	tx->frag_cnt = 0;
@@ -408,13 +407,14 @@ struct ur_qp *ur_admission_make_next(struct ur_core *core, struct ur_tx *tx, uin
 
 	for (n = ur_sched_peek(&core->adm.busy); n; n = next) {
 		struct ur_srq *srq = SRQ_OF(n, node);
+		uint16_t generation;
 		bool granted;
 		struct ur_qp *qp;
 
 		next = TAILQ_NEXT(n, link);
-		qp = next_recipient(srq, &granted, now_ns);
+		qp = next_recipient(srq, &granted, &generation, now_ns);
 		if (qp) {
-			make_notify(qp, granted, tx);
+			make_notify(qp, granted, generation, tx);
 			return qp;
 		}
 		go_idle(srq);
@@ -432,133 +432,7 @@ void ur_admission_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_n
 	set_changed(srq);
 }
 
-/* ---- sender ---- */
-
-/* ADM-SST-04: releases up to n waiters of the entry. */
-static void wake(struct ur_core *core, struct ur_sst_entry *e, uint32_t n, uint64_t now_ns)
-{
-	struct ur_sst_waiter *out[WAKE_BATCH];
-
-	while (n) {
-		uint32_t want = n < WAKE_BATCH ? n : WAKE_BATCH;
-		uint32_t got = ur_sst_wake(e, out, want, now_ns);
-
-		for (uint32_t i = 0; i < got; i++) {
-			struct ur_qp *qp = QP_OF_WAITER(out[i]);
-
-			qp->adm.may_send = true;
-			core->cnt.adm_woken++;
-			/* It waited for nothing else. */
-			ur_emux_set(&core->emux, &qp->sq_queue, true);
-		}
-		if (got < want)
-			return;
-		n -= got;
-	}
-}
-
-static void set_entry_timer(struct ur_core *core, struct ur_sst_entry *e)
-{
-	struct ur_timer *t = timer_of(&core->adm, e);
-	uint64_t at = ur_sst_deadline(e);
-
-	if (at != UR_NEVER && (!t->armed || at < t->deadline_ns))
-		ur_timer_set(&core->wheel, t, at);
-}
-
-/* ADM-HOLD-01, ADM-HOLD-02. A release stays in force: a queue pair in a ready list can send. */
-void ur_admission_update(struct ur_qp *qp, bool asks)
-{
-	struct ur_adm_qp *q = &qp->adm;
-
-	if (!asks || q->queue_class || q->may_send) {
-		ur_sst_cancel_wait(q->entry, &q->waiter);
-		return;
-	}
-	/* ADM-HOLD-04. The entry's timer finds an expired status. */
-	if (TAILQ_EMPTY(&q->entry->waiters[UR_ADM_NONE]) &&
-	    ur_sst_may_send(q->entry, UR_ADM_NONE, q->entry->updated_ns)) {
-		ur_sst_cancel_wait(q->entry, &q->waiter);
-		q->may_send = true;
-		return;
-	}
-	qp->core->cnt.adm_waits += !q->waiter.waits;
-	ur_sst_wait(q->entry, &q->waiter, UR_ADM_NONE);
-	set_entry_timer(qp->core, q->entry);
-}
-
-static void update_entry(struct ur_qp *qp, const struct ur_asth *x, uint64_t now_ns)
-{
-	struct ur_sst_entry *e = qp->adm.entry;
-
-	if (!e)
-		return;
-	if (ur_sst_update(e, x->status, x->generation, now_ns))
-		wake(qp->core, e, x->room ? x->room : 1, now_ns);
-	else if (!(x->status & 1) && x->generation == e->generation && x->room)
-		wake(qp->core, e, 1, now_ns);
-}
-
-/* ADM-CLASS-01 */
-static void take_class(struct ur_qp *qp, uint8_t queue_class)
-{
-	const struct ur_selective *psn = &qp->xreq.psn;
-
-	qp->adm.queue_class = queue_class > UR_ADM_CLASS_B || ur_psn_eq(psn->una, psn->max)
-				      ? UR_ADM_NONE
-				      : queue_class;
-	if (qp->adm.queue_class)
-		qp->adm.may_send = false;
-}
-
-void ur_admission_on_status(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
-{
-	qp->adm.status_seen = true;
-	if (!ur_psn_lt(p->xaeth.epsn, qp->xreq.psn.una))
-		take_class(qp, p->asth.queue_class);
-	update_entry(qp, &p->asth, now_ns);
-}
-
-void ur_admission_on_complete(struct ur_qp *qp, uint32_t messages, uint64_t now_ns)
-{
-	struct ur_sst_entry *e = qp->adm.entry;
-
-	qp->adm.queue_class = UR_ADM_NONE;
-	if (e && messages && !(e->status & 1))
-		wake(qp->core, e, messages, now_ns);
-}
-
-/* ADM-NOTIFY-04 */
-enum ur_drop ur_admission_on_notify(struct ur_qp *qp, const struct ur_packet *p, bool *granted,
-				    uint64_t now_ns)
-{
-	const struct ur_selective *psn = &qp->xreq.psn;
-	struct ur_counters *cnt = &qp->core->cnt;
-
-	*granted = false;
-	if (!(qp->admission & UR_ADM_HOLDER) || p->pool != qp->agreed.pool ||
-	    ur_psn_lt(p->bth.psn, psn->una) || ur_psn_lt(psn->max, p->bth.psn))
-		return UR_DROP_POOL;
-	cnt->adm_notifies_received++;
-	if (p->asth.granted && ur_psn_eq(p->bth.psn, psn->una)) {
-		cnt->adm_grants_received++;
-		qp->adm.status_seen = true;
-		take_class(qp, p->asth.queue_class);
-		*granted = true;
-	}
-	update_entry(qp, &p->asth, now_ns);
-	return UR_DROP_NONE;
-}
-
-void ur_admission_entry_timer(struct ur_core *core, struct ur_timer *t, uint64_t now_ns)
-{
-	struct ur_sst_entry *e = &core->adm.entries[t - core->adm.timers];
-
-	/* After expiry all may send; the rest of them follow when the timer expires again. */
-	if (ur_sst_deadline(e) <= now_ns)
-		wake(core, e, WAKE_BATCH, now_ns);
-	set_entry_timer(core, e);
-}
+/* ---- invariants ---- */
 
 void ur_admission_validate(const struct ur_qp *qp)
 {
@@ -568,6 +442,11 @@ void ur_admission_validate(const struct ur_qp *qp)
 	UR_ASSERT(!q->queue_class || qp->admission & UR_ADM_SENDER);
 	UR_ASSERT(!(qp->admission & UR_ADM_HOLDER) == !q->entry);
 	UR_ASSERT(!q->peer || qp->admission & UR_ADM_RECEIVER);
-	/* ADM-HOLD-02 */
-	UR_ASSERT(!q->waiter.waits || (q->entry && !q->may_send && !q->queue_class));
+	UR_ASSERT(!(qp->admission & UR_ADM_UNGRANTED) || qp->admission & UR_ADM_HOLDER);
+	UR_ASSERT(!(q->waiter.waits && q->waiter.released));
+	UR_ASSERT(!q->waiter.released || q->entry);
+	/* ADM-HOLD-02. A refused request waits only where no grant will come, and with its own class. */
+	UR_ASSERT(!q->waiter.waits || (q->entry && !q->may_send && !q->may_repeat));
+	UR_ASSERT(!q->waiter.waits || q->waiter.queue_class == q->queue_class);
+	UR_ASSERT(!q->waiter.waits || !q->queue_class || qp->admission & UR_ADM_UNGRANTED);
 }

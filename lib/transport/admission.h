@@ -69,6 +69,12 @@ static inline void ur_admission_begin(struct ur_qp *qp)
 {
 	qp->adm.may_send = false;
 }
+/*
+ * The RNR wait of a request is over. Returns for how many ns it waits on, because a grant or, in mode
+ * paper, a change of status is still to come; 0: it is to be sent again now. *probe: a probe is to ask
+ * what the pool knows of it. HOLDER only.
+ */
+uint64_t ur_admission_wait_on(struct ur_qp *qp, bool *probe, uint64_t now_ns);
 /* An ACK or NAK brought a status, which may release other queue pairs. SENDER only. */
 void ur_admission_on_status(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* `messages` that needed a receive completed. */

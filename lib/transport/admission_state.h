@@ -44,6 +44,8 @@ enum ur_adm_role {
 	UR_ADM_RECEIVER = 1 << 0, /* the pool judges requests; responses carry its status */
 	UR_ADM_SENDER = 1 << 1,	  /* responses may carry a queue class */
 	UR_ADM_HOLDER = 1 << 2,	  /* with SENDER: messages that would be refused are held back */
+	UR_ADM_UNGRANTED =
+		1 << 3, /* with HOLDER: repetitions too, because no grants come (mode paper) */
 };
 
 /* Of a queue pair in mode extended, from RTR on. */
@@ -58,6 +60,7 @@ struct ur_adm_qp {
 	uint64_t wait_ns;    /* of the RNR NAK with the queue class */
 	uint8_t queue_class; /* of the message at una; enum ur_adm_class */
 	bool may_send;	     /* the next message was released and need not wait */
+	bool may_repeat;     /* UNGRANTED: the refused message was released */
 	bool status_seen;    /* a status arrived since the last probe */
 };
 

@@ -14,7 +14,7 @@ c_track "&world" "sizeof(struct world)" "UnMatched";
 c_track "&view" "sizeof(struct view)" "Matched";
 
 #define IDLE	0
-#define HELD	1 /* kept back: the request would be refused */
+#define HELD	1 /* kept back: the request would be refused; or released and not yet sent */
 #define FLY	2 /* the request is in flight; a lost one is sent again, and so arrives late */
 #define ANSWER	3 /* the answer is in flight */
 #define REFUSED 4 /* has a queue class; waits for the grant or the timer */
@@ -45,7 +45,9 @@ proctype first()
 		state = (k -> FLY : HELD);
 		k = 0 }
 	/* It has been woken. */
-	:: atomic { state == HELD && !dead[0] && c_expr { !view.waits } -> state = FLY }
+	:: atomic { state == HELD && !dead[0] && c_expr { !view.waits } ->
+		c_code { leave(); };
+		state = FLY }
 	/* Its entry expires, because no status arrives any more. */
 	:: atomic { state == HELD && !dead[0] && !notified && c_expr { view.waits && !view.stale } ->
 		c_code { expire_entry(); } }
@@ -73,7 +75,10 @@ proctype first()
 		c_code { deliver_answer(0); };
 		state = FLY }
 	/* The grant, or the RNR timer. */
-	:: atomic { state == REFUSED && !dead[0] -> state = FLY }
+	:: atomic { state == REFUSED && !dead[0] ->
+		c_code { now.k = may_repeat(); };
+		state = (k -> FLY : HELD);
+		k = 0 }
 	od
 }
 
@@ -197,8 +202,10 @@ init
 		}
 		i = 0;
 		run refill();
-#if MODE == 2
+#if MODE >= 2
 		run notifier();
+#endif
+#if MODE == 2
 		run granter();
 		run regranter();
 #endif

@@ -34,7 +34,10 @@ _Noreturn void ur_assert_fail(const char *expr, const char *file, int line)
 #define GRANT_LIFE   500
 #define ENTRY_LIFE   100000
 #define GENERATION   60000 /* the pool's, after each step */
-#define OLDEST	     2	   /* of generations older than this, only the order matters */
+/* Mode paper: sender 0 is told of each change, and is held back for up to four; else for up to two. */
+#define PAPER	(MODE == UR_ADM_PAPER)
+#define PATIENT (PAPER ? 4 : 2)
+#define OLDEST	(PAPER ? 5 : 2) /* of generations older than this, only the order matters */
 
 struct status {
 	uint16_t generation;
@@ -48,8 +51,9 @@ struct world {
 	struct ur_sst sst;
 	struct ur_sst_entry *entry;
 	struct ur_sst_waiter waiter;
-	struct status answer, notify; /* in flight */
-	uint16_t arrived[SENDERS];    /* generation at the first arrival of the request */
+	struct status answer, notify;	 /* in flight */
+	uint8_t answer_class, own_class; /* in the answer; what sender 0 believes. Mode paper */
+	uint16_t arrived[SENDERS];	 /* generation at the first arrival of the request */
 	uint64_t table[(sizeof(struct ur_sst_entry) + 64) / 8];
 };
 
@@ -58,9 +62,10 @@ struct view {
 	uint8_t waiting[2][SENDERS], granted[SENDERS]; /* sender + 1 */
 	uint8_t refusal_age[SENDERS], arrived_age[SENDERS];
 	uint8_t known, entry_status, entry_age;
-	uint8_t waits; /* 0: no; else 1 + changes seen since, at most 2 */
-	uint8_t answer[2], notify[2];
-	uint8_t stale;		     /* the peer must be notified */
+	uint8_t waits;	  /* 0: no; else 1 + changes seen since, at most PATIENT */
+	uint8_t released; /* the same, of a released request that has not been sent */
+	uint8_t answer[2], notify[2], answer_class, own_class;
+	uint8_t stale;		     /* the peer must be notified; mode paper: of so many changes */
 	uint8_t grants, granted_cnt; /* a queue pair waits for a grant */
 };
 
@@ -130,8 +135,8 @@ static void rebase_entry(void)
 	if (!e->known)
 		e->generation = world.pool.generation;
 	rebase_statuses();
-	if (w->waits)
-		w->generation = (uint16_t)(e->generation - (seen < 2 ? seen : 2));
+	if (w->waits || w->released)
+		w->generation = (uint16_t)(e->generation - (seen < PATIENT ? seen : PATIENT));
 	e->turns = w->turn = 0;
 }
 
@@ -144,7 +149,7 @@ static void take_view(void)
 	for (unsigned i = 0; i < SENDERS; i++)
 		rebase_refusal(i);
 	rebase_entry();
-	rebase(&world.peer.notified_generation, 1);
+	rebase(&world.peer.notified_generation, PAPER ? 4 : 1);
 	world.peer.notified_ns = LONG_AGO;
 	world.pool.generation = GENERATION;
 	memset(&world.pool.cnt, 0, sizeof(world.pool.cnt));
@@ -164,11 +169,16 @@ static void take_view(void)
 	view.entry_age = age_of(e->generation, UINT8_MAX);
 	if (world.waiter.waits)
 		view.waits = (uint8_t)(1 + e->generation - world.waiter.generation);
+	if (world.waiter.released)
+		view.released = (uint8_t)(1 + e->generation - world.waiter.generation);
+	view.answer_class = world.answer_class;
+	view.own_class = world.own_class;
 	view.answer[0] = age_of(world.answer.generation, UINT8_MAX);
 	view.answer[1] = world.answer.status;
 	view.notify[0] = age_of(world.notify.generation, UINT8_MAX);
 	view.notify[1] = world.notify.status;
-	view.stale = MODE == UR_ADM_INTELLIGENT && world.peer.notified_generation != GENERATION;
+	if (MODE >= UR_ADM_INTELLIGENT)
+		view.stale = age_of(world.peer.notified_generation, UINT8_MAX);
 	view.grants = MODE == UR_ADM_INTELLIGENT &&
 		      !TAILQ_EMPTY(&world.pool.waiting[ur_adm_pool_served(&world.pool)]);
 	view.granted_cnt = (uint8_t)world.pool.granted_cnt;
@@ -181,8 +191,11 @@ static struct status no_status(void)
 
 static struct status current_status(void)
 {
-	/* Sender 0 asks only without a queue class, so A and B are equivalent, and so are NA and NB. */
-	return (struct status){world.pool.generation, world.pool.status & 1};
+	/*
+	 * But in mode paper, sender 0 asks only without a queue class, so A and B are equivalent, and so are
+	 * NA and NB.
+	 */
+	return (struct status){world.pool.generation, world.pool.status & (PAPER ? 3 : 1)};
 }
 
 static void begin(void)
@@ -195,6 +208,7 @@ static void begin(void)
 	world.pool.generation = GENERATION;
 	ur_sst_init(&world.sst, world.table, 1, ENTRY_LIFE, 1);
 	world.entry = ur_sst_get(&world.sst, key, 1);
+	world.entry->paper = PAPER;
 	ur_adm_peer_add(&world.pool, &world.peer, 1, LONG_AGO);
 	world.answer = world.notify = no_status();
 	take_view();
@@ -268,22 +282,30 @@ static void receive_status(const struct status *w)
 {
 	struct ur_sst_waiter *out[1];
 
-	if (MODE == UR_ADM_INTELLIGENT && ur_sst_update(world.entry, w->status, w->generation, NOW))
-		ur_sst_wake(world.entry, out, 1, NOW);
+	if (MODE < UR_ADM_INTELLIGENT || !ur_sst_update(world.entry, w->status, w->generation, NOW))
+		return;
+	if (ur_sst_next_refused(world.entry))
+		ur_sst_recall(world.entry, &world.waiter);
+	ur_sst_wake(world.entry, out, 1, NOW);
 }
 
 static void answer(void)
 {
 	world.answer = current_status();
+	if (PAPER)
+		world.answer_class = world.refusal[0].queue_class;
 	take_view();
 }
 
 /* `delivered`: it was not lost, and the sender is alive. */
 static void deliver_answer(bool delivered)
 {
-	if (delivered)
+	if (delivered) {
+		world.own_class = world.answer_class;
 		receive_status(&world.answer);
+	}
 	world.answer = no_status();
+	world.answer_class = UR_ADM_NONE;
 	take_view();
 }
 
@@ -291,6 +313,10 @@ static void notify(void)
 {
 	UR_ASSERT(ur_adm_pool_next_notify(&world.pool, NOW + 1024) == &world.peer);
 	world.notify = current_status();
+	if (PAPER) {
+		world.notify.generation = world.peer.notified_generation;
+		world.notify.status = ur_adm_pool_status_at(&world.pool, world.notify.generation);
+	}
 	take_view();
 }
 
@@ -302,15 +328,40 @@ static void deliver_notify(bool delivered)
 	take_view();
 }
 
-/* It wants to send a request and has no queue class. False: it must wait. */
-static bool may_send(void)
+static bool may_send_with(uint8_t queue_class)
 {
-	bool ok = ur_sst_may_send(world.entry, UR_ADM_NONE, NOW);
+	bool ok = ur_sst_may_send(world.entry, queue_class, NOW);
 
 	if (!ok)
-		ur_sst_wait(world.entry, &world.waiter, UR_ADM_NONE);
+		ur_sst_wait(world.entry, &world.waiter, queue_class);
 	take_view();
 	return ok;
+}
+
+/*
+ * It wants to send a request and has no queue class. False: it must wait, or, in mode paper, is released
+ * and may still be recalled.
+ */
+static bool may_send(void)
+{
+	if (!PAPER || !ur_sst_may_send(world.entry, UR_ADM_NONE, NOW))
+		return may_send_with(UR_ADM_NONE);
+	ur_sst_release(world.entry, &world.waiter);
+	take_view();
+	return false;
+}
+
+/* It was refused, and its timer is over, or a grant has come. */
+static bool may_repeat(void)
+{
+	return !PAPER || may_send_with(world.own_class);
+}
+
+/* The released request is sent. */
+static void leave(void)
+{
+	ur_sst_cancel_wait(world.entry, &world.waiter);
+	take_view();
 }
 
 /* No status has arrived for so long that the entry has expired. */
@@ -327,5 +378,6 @@ static void die(void)
 {
 	ur_sst_cancel_wait(world.entry, &world.waiter);
 	world.entry->known = false;
+	world.own_class = UR_ADM_NONE;
 	take_view();
 }

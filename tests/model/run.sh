@@ -26,6 +26,7 @@ explore() {
 	case $3 in
 	ab) mode=1 ;;
 	intelligent) mode=2 ;;
+	paper) mode=3 ;;
 	esac
 	defines="-DSENDERS=$1 -DRECEIVES=$2 -DMODE=$mode -DMISHAPS=$4"
 	case $5 in
@@ -56,6 +57,8 @@ explore 3 1 ab 1 liveness
 explore 2 1 intelligent 1 safety
 explore 2 1 intelligent 1 liveness
 explore 3 1 intelligent 0 liveness
+explore 2 1 paper 0 safety
+explore 2 1 paper 0 liveness
 if [ "$full" = --full ]; then
 	explore 2 1 intelligent 2 liveness
 	explore 3 1 intelligent 1 safety
@@ -64,5 +67,9 @@ if [ "$full" = --full ]; then
 	explore 3 2 intelligent 1 safety
 	explore 3 2 intelligent 0 liveness
 	explore 3 1 intelligent 1 liveness
+	explore 2 1 paper 1 safety
+	explore 2 1 paper 1 liveness
+	explore 2 2 paper 0 safety
+	explore 2 2 paper 0 liveness
 fi
 exit $status

@@ -241,7 +241,8 @@ static void run(struct overrun *o)
 		qa.rnr_retry = plain ? 7 : o->rnr_retry;
 		qa.min_rnr_timer = 1; /* 10 us */
 		qa.agreed = (struct ur_adm_agreed){.receives_status = !plain,
-						   .notifies = o->mode == UR_ADM_INTELLIGENT,
+						   .notifies = o->mode >= UR_ADM_INTELLIGENT,
+						   .paper = o->mode == UR_ADM_PAPER,
 						   .pool = POOL};
 		sim_qp_create(&s->req, &o->s->ep[i % PEERS], &qa);
 		qa.send_cq = qa.recv_cq = &o->recv;
@@ -408,12 +409,46 @@ Test(admission, those_that_wait_are_not_overtaken_by_their_own)
 	end(&o);
 }
 
-/* ADM-SST-03, ADM-CLASS-02, ADM-GRANT-03 */
+/* ADM-PAPER-01, ADM-PAPER-02 */
+Test(admission, by_the_rules_of_the_paper_fewer_are_refused_than_with_classes_alone)
+{
+	for (unsigned senders = 12; senders <= SENDERS_MAX; senders += 36) {
+		struct overrun ab = {.name = "admission.ab",
+				     .mode = UR_ADM_AB,
+				     .senders = senders,
+				     .load10 = 20,
+				     .messages = 20};
+		struct overrun o = {.name = "admission.paper",
+				    .mode = UR_ADM_PAPER,
+				    .senders = senders,
+				    .load10 = 20,
+				    .messages = 20};
+		const struct ur_counters *cnt;
+
+		run(&ab);
+		run(&o);
+		cnt = sim_counters(&o.s->ep[PEERS]);
+		printf("of mode ab's %.3f, Jain %.4f\n",
+		       (double)refused(&o) * ab.served / o.served / refused(&ab), jain(&o));
+		cr_assert_lt(2 * refused(&o), refused(&ab));
+		cr_assert_eq(cnt->adm_refused, refused(&o));
+		cr_assert_eq(cnt->adm_grants_sent, 0);
+		cr_assert_gt(sim_counters(&o.s->ep[0])->adm_waits, 0);
+		/* Each peer is told of each change. */
+		sim_sleep(o.s, SIM_MS(1));
+		cr_assert_eq(cnt->adm_notifies_sent, PEERS * pool_of(&o)->cnt.changes);
+		cr_assert_lt(o.wait_max, 3 * senders * SERVICE_NS);
+		end(&ab);
+		end(&o);
+	}
+}
+
+/* ADM-SST-03, ADM-CLASS-02, ADM-GRANT-03, ADM-PAPER-02 */
 Test(admission, lost_statuses_and_grants_delay_but_stop_no_sender)
 {
-	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT};
+	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT, UR_ADM_PAPER};
 
-	for (unsigned m = 0; m < 2; m++)
+	for (unsigned m = 0; m < 3; m++)
 		for (unsigned loss = 2000; loss <= 20000; loss += 6000) {
 			struct overrun o = {.name = "admission.loss",
 					    .mode = modes[m],
@@ -431,9 +466,9 @@ Test(admission, lost_statuses_and_grants_delay_but_stop_no_sender)
 /* ADM-REFUSAL-02, ADM-REFUSAL-03 */
 Test(admission, dead_holders_leave_no_state_behind)
 {
-	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT};
+	static const enum ur_adm_mode modes[] = {UR_ADM_AB, UR_ADM_INTELLIGENT, UR_ADM_PAPER};
 
-	for (unsigned m = 0; m < 2; m++) {
+	for (unsigned m = 0; m < 3; m++) {
 		struct overrun o = {.name = "admission.death",
 				    .mode = modes[m],
 				    .senders = 16,
@@ -453,10 +488,11 @@ Test(admission, dead_holders_leave_no_state_behind)
 /* ADM-EARLY-01, ADM-HOLD-03: several packets per message, several messages outstanding. */
 Test(admission, long_messages_and_pipelines_arrive_whole)
 {
-	static const enum ur_adm_mode modes[] = {UR_ADM_PLAIN, UR_ADM_AB, UR_ADM_INTELLIGENT};
-	uint64_t dropped[3];
+	static const enum ur_adm_mode modes[] = {UR_ADM_PLAIN, UR_ADM_AB, UR_ADM_INTELLIGENT,
+						 UR_ADM_PAPER};
+	uint64_t dropped[4];
 
-	for (unsigned m = 0; m < 3; m++) {
+	for (unsigned m = 0; m < 4; m++) {
 		struct overrun o = {.name = "admission.long",
 				    .mode = modes[m],
 				    .senders = 9,
@@ -475,4 +511,5 @@ Test(admission, long_messages_and_pipelines_arrive_whole)
 	/* Packets after a refused message are not sent repeatedly. */
 	cr_assert_lt(dropped[1], dropped[0] * 3 / 5);
 	cr_assert_lt(dropped[2], dropped[0] * 3 / 5);
+	cr_assert_lt(dropped[3], dropped[0] * 3 / 5);
 }

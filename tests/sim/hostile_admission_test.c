@@ -49,7 +49,7 @@ static enum sim_verdict adorn(struct sim *s, struct sim_ep *from, uint8_t *frame
 /* ADM-REFUSAL-01. The run is the same to the nanosecond, whatever is claimed. */
 Test(hostile_admission, claims_and_reserved_bits_decide_nothing)
 {
-	for (unsigned mode = UR_ADM_PLAIN; mode <= UR_ADM_INTELLIGENT; mode++)
+	for (unsigned mode = UR_ADM_PLAIN; mode <= UR_ADM_PAPER; mode++)
 		for (uint64_t seed = 0; seed < 8; seed++) {
 			struct pool_world *honest = pool_world_new("hostile.honest", seed, mode,
 								   POOL_SENDERS, 0),
@@ -159,7 +159,7 @@ static void forge_each_time(struct pool_world *w)
 /* ADM-NOTIFY-04. At any moment; no queue pair is served a nanosecond sooner or later because of it. */
 Test(hostile_admission, words_that_do_not_fit_change_nothing)
 {
-	for (unsigned mode = UR_ADM_AB; mode <= UR_ADM_INTELLIGENT; mode++)
+	for (unsigned mode = UR_ADM_AB; mode <= UR_ADM_PAPER; mode++)
 		for (uint64_t seed = 20; seed < 23; seed++) {
 			struct pool_world *honest = pool_world_new("hostile.honest", seed, mode,
 								   POOL_SENDERS, 0),
@@ -203,7 +203,7 @@ static enum sim_verdict confuse(struct sim *s, struct sim_ep *from, uint8_t *fra
 /* ADM-SST-01, ADM-CLASS-01, ADM-CLASS-03: not even a retry is used up. */
 Test(hostile_admission, replayed_and_reordered_statuses_stop_no_sender)
 {
-	for (unsigned mode = UR_ADM_AB; mode <= UR_ADM_INTELLIGENT; mode++)
+	for (unsigned mode = UR_ADM_AB; mode <= UR_ADM_PAPER; mode++)
 		for (uint64_t seed = 0; seed < 60; seed++) {
 			struct pool_world *w =
 				pool_world_new("hostile.replays", seed, mode, POOL_SENDERS, 0);

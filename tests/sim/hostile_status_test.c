@@ -93,8 +93,11 @@ static void say(struct pool_world *w, struct ur_packet p)
 	SIM_CHECK(w->s, e->status == status && e->generation == generation,
 		  "status %u of generation %u instead of %u of %u", e->status, e->generation,
 		  status, generation);
-	/* A grant for its message wakes a sender that waits; nothing else makes a sender repeat. */
-	if (!counts || (!rnr_until_ns && !nak))
+	/*
+	 * A grant for its message wakes a sender that waits, and in mode paper a status may; nothing else
+	 * makes a sender repeat.
+	 */
+	if ((!counts && !e->paper) || (!rnr_until_ns && !nak))
 		SIM_CHECK(w->s,
 			  qp->retry.rnr_until_ns == rnr_until_ns && qp->xreq.psn.lost_cnt == lost,
 			  "another status sends the message again");
@@ -148,10 +151,10 @@ static void lie(struct pool_world *w, enum position at, enum kind kind, struct u
 }
 
 /* Every value of the first byte of an ASTH, with little and much room, older, newer, far away. */
-static void lie_all(enum position at)
+static void lie_all_in(enum position at, enum ur_adm_mode mode)
 {
 	static const uint16_t generation[] = {0xffff, 0, 1, 0x8000};
-	struct pool_world *w = pool_world_new("hostile.nonsense", at, UR_ADM_INTELLIGENT, 3, 7);
+	struct pool_world *w = pool_world_new("hostile.nonsense", at, mode, 3, 7);
 
 	w->by_hand = true;
 	for (unsigned first = 0; first < 256; first++)
@@ -168,6 +171,12 @@ static void lie_all(enum position at)
 	SIM_CHECK(w->s, w->worst_ns < POOL_STATUS_NS + SIM_MS(20), "%.3f ms",
 		  (double)w->worst_ns / 1e6);
 	pool_world_free(w);
+}
+
+static void lie_all(enum position at)
+{
+	lie_all_in(at, UR_ADM_INTELLIGENT);
+	lie_all_in(at, UR_ADM_PAPER);
 }
 
 Test(hostile_admission, nonsense_does_not_stop_an_idle_sender)

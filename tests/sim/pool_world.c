@@ -129,6 +129,37 @@ static void after(struct sim *s, void *arg)
 		w->each(w);
 }
 
+/* ADM-PAPER-02, ADM-PAPER-03. By what its sender knows, the request is accepted while there is room. */
+void pool_check_request(struct pool_world *w, const struct sim_ep *from, const struct ur_packet *p,
+			bool repeats)
+{
+	unsigned claim = (p->xth.flags & UR_XTH_CLAIM) >> UR_XTH_CLAIM_SHIFT, i = 0;
+	const struct ur_sst_entry *e;
+	const struct ur_adm_qp *q;
+	uint16_t held_for;
+
+	if (!(p->op & UR_OP_XTH) || (p->op & UR_OP_PROBE))
+		return;
+	/* Without a class it was lost, or dropped because it followed a refused one: none of the rules. */
+	if (p->xth.flags & UR_XTH_RETRY && !(claim && repeats))
+		return;
+	while (w->snd[i].rsp.qpn.v != p->bth.dqpn.v)
+		SIM_CHECK(w->s, ++i < w->senders, "a request to no queue pair");
+	SIM_CHECK(w->s, from == w->snd[i].req.ep, "a request of another endpoint");
+	q = &w->snd[i].req.qp->adm;
+	e = q->entry;
+	w->requests++;
+	if (!e->known || w->s->now_ns - e->updated_ns >= e->life_ns || !(e->status & 1))
+		return;
+	held_for = (uint16_t)(e->generation - q->waiter.generation);
+	if (claim == (e->status + 1u) / 2)
+		return;
+	w->overdue++;
+	SIM_CHECK(w->s, held_for >= 4 && !(claim && repeats),
+		  "sender %u sends with class %u in status %u, after %u changes", i, claim,
+		  e->status, held_for);
+}
+
 bool pool_all_done(void *arg)
 {
 	const struct pool_world *w = arg;
@@ -180,7 +211,8 @@ struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_m
 		qa.timeout = 11;      /* 8.4 ms: old echoes make the RTO long */
 		qa.rnr_retry = plain ? 7 : rnr_retry;
 		qa.agreed = (struct ur_adm_agreed){.receives_status = !plain,
-						   .notifies = mode == UR_ADM_INTELLIGENT,
+						   .notifies = mode >= UR_ADM_INTELLIGENT,
+						   .paper = mode == UR_ADM_PAPER,
 						   .pool = POOL_NAME};
 		sim_qp_create(&w->snd[i].req, &w->s->ep[i % POOL_PEERS], &qa);
 		qa.send_cq = qa.recv_cq = &w->recv;
@@ -197,10 +229,15 @@ struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_m
 
 void pool_world_run(struct pool_world *w)
 {
+	pool_world_run_few(w, POOL_MESSAGES);
+}
+
+void pool_world_run_few(struct pool_world *w, unsigned messages)
+{
 	for (unsigned k = 0; k < POOL_RECEIVES; k++)
 		pool_post_receive(w, k);
 	for (unsigned i = 0; i < w->senders; i++) {
-		w->snd[i].wanted = POOL_MESSAGES;
+		w->snd[i].wanted = messages;
 		go_on(w, i);
 	}
 	sim_must_run(w->s, pool_all_done, w, POOL_LIMIT_NS);

@@ -38,7 +38,9 @@ struct pool_world {
 	bool by_hand; /* the test itself posts receives */
 	uint64_t log; /* hash of the order in which senders were served */
 	uint64_t worst_ns;
+	uint64_t mask; /* which packets the test loses */
 	unsigned lies;
+	unsigned requests, overdue; /* seen by pool_check_request(); held back for a whole cycle */
 	void (*each)(struct pool_world *w); /* after each event */
 	uint16_t generation[POOL_PEERS];
 	uint64_t heard_ns[POOL_PEERS];
@@ -48,6 +50,8 @@ struct pool_world *pool_world_new(const char *name, uint64_t seed, enum ur_adm_m
 				  unsigned senders, uint8_t rnr_retry);
 /* All senders send POOL_MESSAGES messages, as fast as they may. */
 void pool_world_run(struct pool_world *w);
+/* As many each, at most POOL_MESSAGES. */
+void pool_world_run_few(struct pool_world *w, unsigned messages);
 /* Waits without traffic, checks that no state of the senders is left in the pool, and frees all. */
 void pool_world_free(struct pool_world *w);
 
@@ -56,6 +60,14 @@ void pool_post_receive(struct pool_world *w, uint64_t slot);
 void pool_want(struct pool_world *w, unsigned sender);
 /* For sim_run(): true if all messages have been sent. */
 bool pool_all_done(void *w);
+
+/*
+ * Mode paper, from a hook: a request that the status refuses, as far as the sender knows, never leaves,
+ * unless it was held back for a whole cycle. `repeats`: requests sent again are checked too, because
+ * none is lost.
+ */
+void pool_check_request(struct pool_world *w, const struct sim_ep *from, const struct ur_packet *p,
+			bool repeats);
 
 /* ---- forged packets ---- */
 

@@ -387,6 +387,90 @@ Test(admission_pool, a_distant_peer_does_not_delay_a_close_one)
 	cr_assert_eq(tell(1048576 + 2048), 0);
 }
 
+/* ADM-PAPER-01: far or near, and however often the status changes at once */
+Test(admission_pool, in_mode_paper_every_peer_is_told_of_every_change_at_once)
+{
+	static const uint8_t status[] = {UR_ADM_A, UR_ADM_NB, UR_ADM_B};
+
+	set_up(UR_ADM_PAPER);
+	for (unsigned i = 0; i < 3; i++)
+		ur_adm_peer_add(&pool, &peer[i], 10000 << 5 * i, 500);
+	cr_assert_eq(tell(1000), 4);
+	cr_assert_eq(ur_adm_pool_deadline(&pool), UINT64_MAX);
+	cr_assert(!ask_at(0, 0, 1000));
+	cr_assert_leq(ur_adm_pool_deadline(&pool), 1000, "now");
+	cr_assert(ask_at(0, 1, 1000));
+	cr_assert(!ask_at(0, 0, 1000));
+	assert_pool(UR_ADM_B, 3, 0, 1);
+	for (unsigned change = 0; change < 3; change++)
+		for (unsigned i = 0; i < 3; i++) {
+			cr_assert_eq(tell(1000), i);
+			cr_assert_eq(peer[i].notified_generation, change + 1);
+			cr_assert_eq(ur_adm_pool_status_at(&pool, peer[i].notified_generation),
+				     status[change]);
+		}
+	cr_assert_eq(tell(1000), 4);
+	cr_assert_eq(pool.cnt.notifies, 9);
+}
+
+/* ADM-PAPER-01 */
+Test(admission_pool, in_mode_paper_a_peer_that_was_not_told_for_long_hears_of_the_last_cycle)
+{
+	set_up(UR_ADM_PAPER);
+	for (unsigned i = 0; i < 3; i++)
+		ur_adm_peer_add(&pool, &peer[i], 0, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert(!ask(0, 0));
+		cr_assert(ask(0, 1));
+	}
+	/* Four changes: none is left out. The rest of the peers have to wait. */
+	cr_assert_eq(tell(0), 0);
+	cr_assert_eq(peer[0].notified_generation, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert(!ask(0, 0));
+		cr_assert(ask(0, 1));
+	}
+	for (unsigned change = 5; change <= 8; change++)
+		for (unsigned i = 0; i < 3; i++) {
+			unsigned told = tell(0);
+
+			cr_assert_eq(told, (i + 1) % 3);
+			cr_assert_eq(peer[told].notified_generation, change);
+		}
+	cr_assert_eq(tell(0), 4);
+}
+
+/* ADM-PAPER-01: the list stays in the order of generations */
+Test(admission_pool, in_mode_paper_a_peer_that_comes_late_does_not_silence_the_others)
+{
+	set_up(UR_ADM_PAPER);
+	ur_adm_peer_add(&pool, &peer[0], 0, 0);
+	ur_adm_peer_add(&pool, &peer[1], 0, 0);
+	cr_assert(!ask(0, 0));
+	cr_assert(ask(0, 1));
+	cr_assert_eq(tell(0), 0);
+	ur_adm_peer_add(&pool, &peer[2], 0, 0);
+	ur_adm_pool_validate(&pool);
+	cr_assert_eq(tell(0), 1);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_neq(tell(0), 4);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(peer[i].notified_generation, 2);
+	cr_assert_eq(tell(0), 4);
+}
+
+/* ADM-PAPER-02 */
+Test(admission_pool, in_mode_paper_there_are_no_grants)
+{
+	set_up(UR_ADM_PAPER);
+	reach_a();
+	cr_assert_null(ur_adm_pool_next_grant(&pool, 5, 0));
+	cr_assert_eq(ur_adm_pool_room(&pool, 5), 5);
+	cr_assert(!ask(1, 5), "B waits for its turn although there is room");
+	cr_assert(ask(0, 5));
+	assert_pool(UR_ADM_NB, 2, 0, 2);
+}
+
 /* ADM-NOTIFY-01 */
 Test(admission_pool, only_intelligent_pools_notify)
 {
@@ -408,11 +492,13 @@ static uint32_t random_below(uint32_t *state, uint32_t n)
 /* ADM-REFUSAL-01, ADM-AGE-01 */
 Test(admission_pool, any_order_of_events_keeps_count)
 {
-	for (uint32_t seed = 0; seed < 64; seed++) {
+	static const enum ur_adm_mode modes[] = {UR_ADM_INTELLIGENT, UR_ADM_AB, UR_ADM_PAPER};
+
+	for (uint32_t seed = 0; seed < 96; seed++) {
 		uint32_t r = seed, posted = 2;
 		uint64_t now_ns = 0;
 
-		set_up(seed % 2 ? UR_ADM_AB : UR_ADM_INTELLIGENT);
+		set_up(modes[seed % 3]);
 		for (unsigned step = 0; step < 5000; step++) {
 			unsigned i = random_below(&r, QPS);
 

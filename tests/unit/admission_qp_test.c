@@ -26,6 +26,14 @@ static const struct ur_adm_attr letters_only = {
 	.status_ns = 40 * MS,
 };
 
+static const struct ur_adm_attr paper = {
+	.mode = UR_ADM_PAPER,
+	.fallback_ns = FALLBACK_NS,
+	.grant_life_ns = MS,
+	.refusal_life_ns = 100 * MS,
+	.status_ns = 40 * MS,
+};
+
 /* ---- the sender ---- */
 
 static struct end *sender(bool notifies)
@@ -313,6 +321,192 @@ Test(admission_qp, nothing_follows_a_message_that_was_refused)
 	end_free(e);
 }
 
+static struct end *paper_sender(void)
+{
+	return END(.mode = UR_MODE_EXTENDED, .admission = &paper,
+		   .agreed = {
+			   .receives_status = true, .notifies = true, .paper = true, .pool = POOL});
+}
+
+/* ADM-PAPER-02 */
+Test(admission_qp, in_mode_paper_a_served_class_repeats_like_any_refused_request)
+{
+	struct end *e = paper_sender();
+
+	cr_assert_eq(e->qp->admission, UR_ADM_SENDER | UR_ADM_HOLDER | UR_ADM_UNGRANTED);
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	for (unsigned i = 0; i < 9; i++) { /* rnr_retry is 2 */
+		refused(e, 1000,
+			STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_A, .generation = 1));
+		end_expect_silence(e);
+		end_sleep(e, 12000);
+		cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_CLASS_A);
+	}
+	cr_assert_eq(end_counters(e)->adm_waits, 0);
+	cr_assert_eq(end_counters(e)->probes_sent, 0);
+	acked(e, 1001, STATUS(.status = UR_ADM_NB, .generation = 2));
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_free(e);
+}
+
+/* ADM-PAPER-02 */
+Test(admission_qp, in_mode_paper_a_class_that_is_not_served_is_held_back_until_the_notify)
+{
+	struct end *e = paper_sender();
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	refused(e, 1000,
+		STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_B, .generation = 1));
+	end_sleep(e, 12000);
+	end_expect_silence(e);
+	cr_assert(e->qp->adm.waiter.waits);
+	cr_assert_eq(e->qp->adm.waiter.queue_class, UR_ADM_CLASS_B);
+	cr_assert_eq(end_counters(e)->adm_waits, 1);
+	/* The same status again, with room: no reason to send. */
+	cr_assert_eq(notified(e, 1000, STATUS(.status = UR_ADM_A, .generation = 1, .room = 3)),
+		     UR_DROP_NONE);
+	end_sleep(e, 2000);
+	end_expect_silence(e);
+	cr_assert_eq(notified(e, 1000, STATUS(.status = UR_ADM_NB, .generation = 2)), UR_DROP_NONE);
+	end_sleep(e, 2000);
+	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_CLASS_B);
+	/* Refused again, but in B this class is served: it repeats. */
+	refused(e, 1000,
+		STATUS(.status = UR_ADM_B, .queue_class = UR_ADM_CLASS_B, .generation = 3));
+	end_sleep(e, 12000);
+	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_CLASS_B);
+	acked(e, 1001, STATUS(.status = UR_ADM_NA, .generation = 4));
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
+/* ADM-PAPER-02: the RNR timer still counts; the NOTIFY ends only the waiting after it. */
+Test(admission_qp, in_mode_paper_a_notify_does_not_shorten_the_rnr_timer)
+{
+	struct end *e = paper_sender();
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	refused(e, 1000,
+		STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_B, .generation = 1));
+	notified(e, 1000, STATUS(.status = UR_ADM_NB, .generation = 2));
+	end_sleep(e, 5000);
+	end_expect_silence(e);
+	end_sleep(e, 7000);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	end_free(e);
+}
+
+/* ADM-PAPER-02, ADM-SST-03: the refusal lives on, a lost NOTIFY heals, and a dead receiver is noticed. */
+Test(admission_qp, in_mode_paper_a_request_that_is_held_back_for_long_probes)
+{
+	struct end *e = paper_sender();
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	refused(e, 1000,
+		STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_B, .generation = 1));
+	end_sleep(e, 12000);
+	end_expect_silence(e);
+	for (unsigned i = 0; i < 20; i++) {
+		end_sleep(e, FALLBACK_NS + 2000);
+		end_expect(e, UR_EXT_PROBE, 1001);
+		end_expect_silence(e);
+		acked(e, 1000,
+		      STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_B, .generation = 1));
+		end_expect_silence(e);
+	}
+	cr_assert_eq(end_counters(e)->adm_waits, 1);
+	/* The NOTIFYs of NB and B were lost. */
+	end_sleep(e, FALLBACK_NS + 2000);
+	end_expect(e, UR_EXT_PROBE, 1001);
+	acked(e, 1000, STATUS(.status = UR_ADM_B, .queue_class = UR_ADM_CLASS_B, .generation = 3));
+	end_sleep(e, 2000);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	refused(e, 1000,
+		STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_B, .generation = 5));
+	end_sleep(e, 12000);
+	/* Nothing arrives any more: the status expires, and the request goes. */
+	for (unsigned i = 0; i < 3; i++) {
+		end_sleep(e, FALLBACK_NS + 2000);
+		end_expect(e, UR_EXT_PROBE, 1001);
+		end_expect_silence(e);
+	}
+	end_sleep(e, FALLBACK_NS + 2000);
+	end_sleep(e, 2000);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	end_free(e);
+}
+
+/* ADM-PAPER-02: the answer to the probe says that the place is lost. */
+Test(admission_qp, in_mode_paper_a_request_without_a_class_any_more_is_sent_again)
+{
+	struct end *e = paper_sender();
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	refused(e, 1000,
+		STATUS(.status = UR_ADM_A, .queue_class = UR_ADM_CLASS_B, .generation = 1));
+	end_sleep(e, 12000);
+	end_sleep(e, FALLBACK_NS + 2000);
+	end_expect(e, UR_EXT_PROBE, 1001);
+	acked(e, 1000, STATUS(.status = UR_ADM_A, .generation = 1));
+	cr_assert_eq(claim_of(end_expect(e, UR_EXT_SEND_ONLY, 1000)), UR_ADM_NONE);
+	cr_assert(!e->qp->adm.waiter.waits);
+	end_free(e);
+}
+
+/* ADM-PAPER-03: otherwise than in the other modes, see ADM-HOLD-02 above */
+Test(admission_qp, in_mode_paper_a_message_found_ready_is_held_back_if_the_status_changes)
+{
+	struct end *e = paper_sender();
+
+	send(e, 1);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	acked(e, 1001, STATUS(.status = UR_ADM_NA));
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	send(e, 2); /* in the ready list */
+	cr_assert(e->qp->adm.may_send);
+	notified(e, 1001, STATUS(.status = UR_ADM_A, .generation = 1));
+	end_expect_silence(e);
+	cr_assert(e->qp->adm.waiter.waits);
+	/* Released, and held back again: once. */
+	notified(e, 1001, STATUS(.status = UR_ADM_NB, .generation = 2));
+	notified(e, 1001, STATUS(.status = UR_ADM_B, .generation = 3));
+	end_expect_silence(e);
+	/* ADM-PAPER-04 */
+	notified(e, 1001, STATUS(.status = UR_ADM_NA, .generation = 4));
+	notified(e, 1001, STATUS(.status = UR_ADM_A, .generation = 5));
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
+/* ADM-PAPER-03: a message whose release was used up is none of it, and the next one is judged anew. */
+Test(admission_qp, in_mode_paper_each_message_of_a_queue_is_judged)
+{
+	struct end *e = paper_sender();
+
+	for (unsigned i = 1; i <= 4; i++)
+		send(e, i);
+	end_expect(e, UR_EXT_SEND_ONLY, 1000);
+	end_expect(e, UR_EXT_SEND_ONLY, 1001);
+	notified(e, 1000, STATUS(.status = UR_ADM_A, .generation = 1));
+	end_expect_silence(e);
+	acked(e, 1002, STATUS(.status = UR_ADM_A, .generation = 1));
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	end_expect_silence(e);
+	notified(e, 1002, STATUS(.status = UR_ADM_NB, .generation = 2));
+	end_expect(e, UR_EXT_SEND_ONLY, 1002);
+	end_expect(e, UR_EXT_SEND_ONLY, 1003);
+	cr_assert_eq(end_counters(e)->sched_blind_visits, 0);
+	end_free(e);
+}
+
 /* ADM-NOTIFY-04 */
 Test(admission_qp, a_notify_that_is_not_for_it_changes_nothing)
 {
@@ -468,6 +662,42 @@ Test(admission_qp, answers_have_the_status_and_a_posted_receive_is_granted)
 	cr_assert_eq(p->asth.generation, 2);
 	cr_assert_eq(p->asth.queue_class, UR_ADM_NONE);
 	cr_assert_eq(end_counters(r->e)->adm_notifies_sent, 1);
+	receiver_free(r);
+}
+
+static void expect_notify(struct receiver *r, uint32_t psn, uint8_t status, uint16_t generation)
+{
+	const struct ur_packet *p = end_expect(r->e, UR_EXT_NOTIFY, psn);
+
+	cr_assert_eq(p->asth.status, status);
+	cr_assert_eq(p->asth.generation, generation);
+	cr_assert(!p->asth.granted);
+	cr_assert_eq(p->asth.queue_class, UR_ADM_NONE);
+	cr_assert_eq(p->pool, POOL);
+}
+
+/* ADM-PAPER-01, ADM-PAPER-02 */
+Test(admission_qp, in_mode_paper_each_change_is_told_at_once_and_nothing_is_granted)
+{
+	struct receiver *r = receiver_new(&paper);
+
+	cr_assert_eq(arrives(r, 0, 0), UR_DROP_RNR);
+	expect_notify(r, 100, UR_ADM_A, 1);
+	/* The queue pair's own timer, as in mode ab. */
+	cr_assert_eq(expect_status(r, 100, UR_ADM_A, UR_ADM_CLASS_A)->aeth.syndrome,
+		     UR_SYNDROME_RNR_NAK | 12);
+	post(r);
+	end_expect_silence(r->e);
+	cr_assert_eq(arrives(r, 0, UR_ADM_CLASS_A), UR_DROP_NONE);
+	cr_assert_eq(arrives(r, 1, 0), UR_DROP_RNR);
+	expect_notify(r, 101, UR_ADM_NB, 2);
+	expect_notify(r, 101, UR_ADM_B, 3);
+	expect_status(r, 101, UR_ADM_B, UR_ADM_CLASS_B);
+	end_expect_silence(r->e);
+	end_sleep(r->e, 10 * MS);
+	end_expect_silence(r->e);
+	cr_assert_eq(end_counters(r->e)->adm_notifies_sent, 3);
+	cr_assert_eq(end_counters(r->e)->adm_grants_sent, 0);
 	receiver_free(r);
 }
 

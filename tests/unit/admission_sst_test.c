@@ -206,6 +206,85 @@ Test(admission_sst, no_waiter_waits_through_a_whole_cycle)
 	cr_assert_eq(out[0], &w[1]);
 }
 
+/* ADM-PAPER-02, ADM-PAPER-03 */
+Test(admission_sst, of_a_pool_in_mode_paper_what_was_released_is_held_back_again)
+{
+	struct ur_sst_entry *e = new_entry();
+	struct ur_sst_waiter w[4] = {0}, *out[4];
+
+	e->paper = true;
+	ur_sst_update(e, UR_ADM_A, 1, 0);
+	ur_sst_wait(e, &w[0], UR_ADM_NONE);
+	ur_sst_wait(e, &w[1], UR_ADM_CLASS_B);
+	ur_sst_wait(e, &w[2], UR_ADM_NONE);
+	cr_assert_null(ur_sst_next_refused(e));
+	ur_sst_update(e, UR_ADM_NB, 2, 0);
+	cr_assert_null(ur_sst_next_refused(e));
+	cr_assert_eq(ur_sst_wake(e, out, 4, 0), 3, "all of them");
+	cr_assert(w[0].released && !w[1].released && w[2].released, "a class is served next");
+	ur_sst_release(e, &w[3]); /* did not have to wait */
+	cr_assert_null(ur_sst_next_refused(e));
+	ur_sst_update(e, UR_ADM_B, 3, 0);
+	cr_assert_eq(ur_sst_next_refused(e), &w[0]);
+	cr_assert(ur_sst_recall(e, &w[0]));
+	cr_assert_eq(ur_sst_next_refused(e), &w[2]); /* was sent */
+	cr_assert(!w[2].waits && !w[2].released);
+	cr_assert_eq(ur_sst_next_refused(e), &w[3]);
+	cr_assert(ur_sst_recall(e, &w[3]));
+	cr_assert_null(ur_sst_next_refused(e));
+	cr_assert_eq(ur_sst_wake(e, out, 4, 0), 0);
+	ur_sst_update(e, UR_ADM_NA, 4, 0);
+	cr_assert_eq(ur_sst_wake(e, out, 4, 0), 2);
+	cr_assert(out[0] == &w[0] && out[1] == &w[3]);
+	ur_sst_cancel_wait(e, &w[0]);
+	ur_sst_cancel_wait(e, &w[3]);
+	ur_sst_put(&table, e);
+}
+
+/* ADM-PAPER-04 */
+Test(admission_sst, in_mode_paper_a_request_is_held_back_for_one_cycle_at_most)
+{
+	struct ur_sst_entry *e = new_entry();
+	struct ur_sst_waiter w = {0}, x = {0}, *out[2];
+
+	e->paper = true;
+	ur_sst_update(e, UR_ADM_A, 65535, 0);
+	ur_sst_wait(e, &w, UR_ADM_NONE);
+	ur_sst_update(e, UR_ADM_B, 1, 0); /* NB was not heard of */
+	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 0, "not yet");
+	ur_sst_wait(e, &x, UR_ADM_NONE);
+	ur_sst_update(e, UR_ADM_NA, 2, 0);
+	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 2);
+	ur_sst_update(e, UR_ADM_A, 3, 0);
+	cr_assert_eq(ur_sst_next_refused(e), &w);
+	cr_assert(!ur_sst_recall(e, &w), "a whole cycle: it goes");
+	cr_assert_eq(ur_sst_next_refused(e), &x);
+	cr_assert(ur_sst_recall(e, &x));
+	ur_sst_update(e, UR_ADM_A, 7, 0); /* a whole cycle was not heard of */
+	cr_assert_eq(ur_sst_wake(e, out, 2, 0), 1);
+	cr_assert_eq(out[0], &x);
+}
+
+/* ADM-SST-03, ADM-PAPER-03, ADM-PAPER-04: generations from before an expiry do not count. */
+Test(admission_sst, in_mode_paper_what_an_expired_status_releases_goes)
+{
+	struct ur_sst_entry *e = new_entry();
+	struct ur_sst_waiter w = {0}, x = {0}, *out[2];
+
+	e->paper = true;
+	ur_sst_release(e, &x); /* nothing is known */
+	ur_sst_update(e, UR_ADM_A, 5000, 0);
+	cr_assert_eq(ur_sst_next_refused(e), &x);
+	cr_assert(ur_sst_recall(e, &x), "it was not held back for 5000 changes");
+	ur_sst_wait(e, &w, UR_ADM_NONE);
+	cr_assert_eq(ur_sst_wake(e, out, 1, LIFE), 1);
+	cr_assert(out[0] == &x && !x.released);
+	ur_sst_update(e, UR_ADM_B, 9003, LIFE);
+	cr_assert_null(ur_sst_next_refused(e));
+	cr_assert_eq(ur_sst_wake(e, out, 2, LIFE), 0, "w does wait");
+	cr_assert(w.waits);
+}
+
 Test(admission_sst, an_entry_with_a_waiter_is_not_reused, .signal = SIGABRT)
 {
 	struct ur_sst_entry *e = new_entry();

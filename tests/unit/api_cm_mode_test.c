@@ -489,6 +489,42 @@ Test(api_cm_mode, two_ends_agree_on_a_pool_with_grants)
 	cr_assert_eq(counters_of(A).adm_refused, 0);
 }
 
+/* The pool is in mode paper. */
+static void agree_on_paper(const char *sender)
+{
+	struct uroce_admission adm;
+	struct pair p = {0};
+	struct ibv_srq *srq;
+
+	overrun(sender, "admission.mode=paper", &p, &srq);
+	cr_assert_eq(uroce_query_admission(B->ctx, &adm, NULL, 0, NULL, 0), 0);
+	cr_assert_eq(adm.mode, UROCE_ADMISSION_PAPER);
+	cr_assert_str_eq(uroce_admission_mode_str(adm.mode), "paper");
+	serve(&p, srq);
+	cr_assert_geq(counters_of(B).adm_refused, 1u);
+	cr_assert_eq(counters_of(B).adm_accepted, 1);
+	cr_assert_eq(counters_of(B).adm_grants_sent, 0);
+	cr_assert_eq(counters_of(B).adm_notifies_sent, 2, "of A and of NB");
+	cr_assert_eq(counters_of(A).adm_notifies_received, 2);
+}
+
+/* ADM-AGREE-01, CM-ADM-01, ADM-PAPER-01 */
+Test(api_cm_mode, two_ends_agree_on_a_pool_in_mode_paper)
+{
+	agree_on_paper("admission.mode=paper");
+}
+
+/* ADM-AGREE-01, ADM-PAPER-01: it is the pool's mode that counts */
+Test(api_cm_mode, a_sender_in_mode_intelligent_obeys_a_pool_in_mode_paper)
+{
+	agree_on_paper("admission.mode=intelligent");
+}
+
+Test(api_cm_mode, a_sender_in_mode_ab_obeys_a_pool_in_mode_paper)
+{
+	agree_on_paper("admission.mode=ab");
+}
+
 /* ADM-AGREE-01 */
 Test(api_cm_mode, an_end_in_mode_plain_neither_sends_nor_gets_a_status)
 {

@@ -192,14 +192,16 @@ void ur_ext_on_grant(struct ur_qp *qp, uint64_t now_ns)
 /* ADM-CLASS-02. The end of an RNR wait is no reason to send while the grant is still to come. */
 static bool waits_on(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_adm_qp *adm = &qp->adm;
+	uint64_t wait_ns;
+	bool probe;
 
-	if (!qp->retry.rnr_until_ns || !(qp->admission & UR_ADM_HOLDER) || !adm->queue_class ||
-	    !adm->status_seen)
+	if (!qp->retry.rnr_until_ns || !(qp->admission & UR_ADM_HOLDER))
 		return false;
-	adm->status_seen = false;
-	qp->xreq.probe = true;
-	qp->retry.rnr_until_ns = now_ns + adm->wait_ns;
+	wait_ns = ur_admission_wait_on(qp, &probe, now_ns);
+	if (!wait_ns)
+		return false;
+	qp->xreq.probe |= probe;
+	qp->retry.rnr_until_ns = now_ns + wait_ns;
 	return true;
 }
 
