@@ -396,6 +396,7 @@ static void report_all(struct perf_client *c)
 static bool end_run(struct perf_client *c, uint64_t size)
 {
 	struct perf_run *run = &c->run;
+	struct uroce_admission admission;
 	bool good = finish(c, run);
 
 	perf_session_result(&c->session, &run->client);
@@ -403,6 +404,8 @@ static bool end_run(struct perf_client *c, uint64_t size)
 	run->fairness = perf_session_fairness(&c->session);
 	run->in_flight = perf_session_in_flight(&c->session);
 	uroce_query_destinations(c->ep->ctx, &run->pacing, NULL, 0);
+	uroce_query_admission(c->ep->ctx, &admission, NULL, 0, NULL, 0);
+	run->admission = admission.mode;
 	if (run->params.mode == PERF_MODE_LAT)
 		run->client.ops = c->hist.cnt;
 	if (run->params.mode == PERF_MODE_LAT)

@@ -204,6 +204,8 @@ static json_t *run_json(const struct perf_run *run)
 			    json_pack("{s:I,s:f}", "least", (json_int_t)run->in_flight.least,
 				      "mean", run->in_flight.mean));
 	json_object_set_new(j, "pacing", pacing_json(&run->pacing));
+	json_object_set_new(j, "admission",
+			    json_pack("{s:s}", "mode", uroce_admission_mode_str(run->admission)));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
 	json_object_set_new(j, "qp_mode",
@@ -251,12 +253,15 @@ static void heading(struct perf_report *r, const struct perf_run *run)
 {
 	const struct perf_params *p = &run->params;
 
-	fprintf(r->out, "mode %s, type %s%s%s, MTU %u, depth %llu%s%s; latency: %s, in us\n",
+	bool admits = run->admission != UROCE_ADMISSION_PLAIN;
+
+	fprintf(r->out, "mode %s, type %s%s%s, MTU %u, depth %llu%s%s%s%s; latency: %s, in us\n",
 		perf_mode_name((enum perf_mode)p->mode), perf_type_name((enum perf_type)p->type),
 		run->qp_mode != NULL ? " " : "", run->qp_mode != NULL ? run->qp_mode : "", run->mtu,
 		p->mode == PERF_MODE_LAT ? 1ull : (unsigned long long)p->depth,
 		p->bidir ? ", both directions" : "", p->verify ? ", every byte verified" : "",
-		lat_kind(p));
+		admits ? ", admission " : "",
+		admits ? uroce_admission_mode_str(run->admission) : "", lat_kind(p));
 	fprintf(r->out, "%-10s %10s %5s %12s %9s %9s %9s %9s %9s %9s %9s %8s %6s\n", "op", "bytes",
 		"qps", "messages", "Gb/s", "Mops", "min", "p50", "p99", "p99.9", "max", "retrans",
 		"errors");

@@ -15,7 +15,8 @@ struct perf_run {
 	struct perf_result client, server;
 	struct perf_fairness fairness; /* of the client's queue pairs */
 	struct perf_in_flight in_flight;
-	struct uroce_pacing pacing; /* of the client's endpoint, at the end */
+	struct uroce_pacing pacing;	     /* of the client's endpoint, at the end */
+	enum uroce_admission_mode admission; /* of the client's endpoint */
 	const struct perf_histogram *hist;
 	bool interrupted;
 	const char *config, *peer; /* as given */

@@ -33,12 +33,35 @@ clean_result
 [ "$(field '.client.ops <= .duration_s * 1000 + 10')" = true ] || fail "more than one SRQ serves: $(field .client.ops)"
 grep -qE '^ +[0-9]+ (NA|A|NB|B) +[0-9]+ +8 ' "$tmp/server.log" || fail "no pool of the queue pairs of both"
 grep -q warning "$tmp/server.log" && fail "objects are left"
+[ "$(field .admission.mode)" = intelligent ] || fail "the report names another mode: $(field .admission)"
 echo "two clients, one SRQ"
 
 expect 0 "${client[@]}" --config "$tmp/u1.conf" --config "$tmp/u2.conf" "${common[@]}" --qps 2 --op mixed --size 20K \
 	--verify --iters 2000 --json "$tmp/run.json"
 clean_result
 echo "every byte compared"
+
+# The same by the rules of the paper: the server refuses, tells of each change, and grants nothing.
+stop_server
+paper=(--set admission.mode=paper)
+start_server "${server_a[@]}" "${paper[@]}" --shared-srq --live --live-interval 0.5
+expect 0 "${client[@]}" --config "$tmp/u1.conf" --config "$tmp/u2.conf" "${pages[@]}" "${paper[@]}" --peer 10.77.0.1 \
+	"${patient[@]}" --srq --op send --qps 4 --size 1K --depth 1 --json "$tmp/run.json" --receives 2 \
+	--service-us 1000 --duration 2
+clean_result
+[ "$(field .admission.mode)" = paper ] || fail "the report names another mode: $(field .admission)"
+grep -q '^mode .*, admission paper; latency' "$tmp/client.log" || fail "the heading does not name the mode"
+[ "$(field '[.peers[].client.ops] | min > 0')" = true ] || fail "a client was not served"
+[ "$(field '.server.counters | .adm_refused > 0 and .adm_notifies_sent > 0 and .adm_grants_sent == 0')" = true ] ||
+	fail "no NOTIFYs, or grants: $(field .server.counters)"
+[ "$(field '.client.counters | .adm_waits > 0 and .adm_notifies_received > 0')" = true ] ||
+	fail "nothing was held back: $(field .client.counters)"
+shows_mode() { grep -qE '^admission: paper; [0-9.k]+ requests accepted and [0-9.k]+ refused a second$' "$tmp/server.log"; }
+shows_mode || fail "the live table does not name the mode"
+expect 0 "${client[@]}" --config "$tmp/u1.conf" --config "$tmp/u2.conf" "${pages[@]}" "${paper[@]}" --peer 10.77.0.1 \
+	"${patient[@]}" --srq --qps 2 --op mixed --size 20K --verify --iters 2000 --json "$tmp/run.json"
+clean_result
+echo "two clients, one SRQ in mode paper, every byte compared"
 
 # One client continues while another is refused, is accepted, and dies in the middle of long messages.
 stop_server
