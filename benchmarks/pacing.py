@@ -7,6 +7,7 @@ limit. Senders share one process and receivers another.
 """
 
 import json
+import re
 import time
 
 from lib import star, stats
@@ -18,6 +19,7 @@ TITLE = "Pacing by destination"
 PROGRAMS = ["gnuplot", "ip", "meson", "ninja"]
 TARGETS = ["app/perf/uroce-perf"]
 COLOURS = {"none": 0x777777, "cmdpd": 0xCC8822, "auto": 0x2266AA, "dcqcn": 0xAA3333, "swift": 0x339944}
+OTHER_COLOUR = 0x883399
 
 # One slow destination.
 HEALTHY = 3
@@ -46,6 +48,11 @@ SETTLE_S = 0.3
 GRID_SETTLE_S = SLOW_QUEUE_KB * 8192 / (SLOW_GBPS * 1e9)  # a full queue drains in so long
 CLIENT, SERVER = 0, 1  # sides
 TIMEOUT = 18  # 1 s: longer than the queue that none makes, else it dies of retries
+
+
+def algorithms():
+    """Their names, in the order of the list that everything else is made from."""
+    return re.findall(r"X\(\w+, (\w+), ", (ROOT / "include/uroce/pacing_modes.h").read_text())
 
 
 def sections(**more):
@@ -239,7 +246,7 @@ class PacingReport(Report):
 def plan_of(options):
     grid = [(average, i0, i1) for average in ("mean", "ewma") for i0 in INIT0 for i1 in INIT1 if i0 < i1]
     plan = {"turns": options.turns_given or 3, "seconds": options.seconds_given or 1.5,
-            "modes": ["none", "auto", "dcqcn", "swift", "cmdpd mean 8 16", "cmdpd ewma 8 16"],
+            "modes": [*(m for m in algorithms() if m != "cmdpd"), "cmdpd mean 8 16", "cmdpd ewma 8 16"],
             "grid": grid, "grid_seconds": 1.0}
     if options.quick:
         plan.update(turns=options.turns_given or 1, seconds=options.seconds_given or 1.0,
@@ -314,7 +321,7 @@ def plot(slow, many):
         for i, (mode, facts) in enumerate((m, f) for m, f in found.items() if f["series"]):
             script += [f"$d{n}{i} << EOD", *(f"{t} {max(ms, 1e-3)}" for t, ms in facts["series"]), "EOD"]
             dash = 2 if "ewma" in mode else 1
-            parts.append(f"$d{n}{i} using 1:2 with lines lw 2 dt {dash} lc rgb {COLOURS[mode.split()[0]]} "
+            parts.append(f"$d{n}{i} using 1:2 with lines lw 2 dt {dash} lc rgb {COLOURS.get(mode.split()[0], OTHER_COLOUR)} "
                          f"title '{mode}'")
         if parts:
             script += [f"set title '{title}'", "plot " + ", ".join(parts)]

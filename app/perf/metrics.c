@@ -197,8 +197,12 @@ struct perf_metrics *perf_metrics_start(const struct perf_options *o)
 	rc = m->daemon == NULL ? errno : start_thread(m);
 	if (rc == 0)
 		return m;
-	fprintf(stderr, "uroce-perf: --metrics: cannot listen on %s: %s\n", o->metrics,
-		strerror(rc));
+	fprintf(stderr, "uroce-perf: --metrics: cannot listen on %s: %s%s\n", o->metrics,
+		strerror(rc),
+		rc == EADDRNOTAVAIL
+			? "; no interface that is up has this address (ip address; in a new "
+			  "network namespace: ip link set lo up)"
+			: "");
 	if (m->daemon != NULL)
 		MHD_stop_daemon(m->daemon);
 	free(m);

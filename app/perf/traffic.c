@@ -297,6 +297,15 @@ uint32_t perf_granted(const struct perf_qp *q, uint64_t n)
 
 /* Completions. */
 
+/* What a user may do about it. */
+static const char *remedy_of(enum ibv_wc_status status)
+{
+	return status == IBV_WC_RETRY_EXC_ERR
+		       ? "; the peer is gone, or too slow for what is outstanding: try a smaller --qps or --depth, "
+			 "or --pacing auto"
+		       : "";
+}
+
 static void failed_completion(struct perf_session *s, struct perf_qp *q, const struct ibv_wc *wc)
 {
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
@@ -306,10 +315,10 @@ static void failed_completion(struct perf_session *s, struct perf_qp *q, const s
 	if (flushed && (q->closing || perf_wr_kind_of(wc->wr_id) != PERF_WR_TX))
 		return;
 	if (!s->failed)
-		perf_session_fail(s, "queue pair %u: message %llu of %s completed with: %s", q->idx,
-				  (unsigned long long)q->tx_done,
+		perf_session_fail(s, "queue pair %u: message %llu of %s completed with: %s%s",
+				  q->idx, (unsigned long long)q->tx_done,
 				  perf_op_name((enum perf_op)s->params.op),
-				  uroce_wc_status_str(wc->status));
+				  uroce_wc_status_str(wc->status), remedy_of(wc->status));
 	else
 		s->errors++;
 	q->up = false;

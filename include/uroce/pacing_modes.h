@@ -8,7 +8,7 @@
  * JSON and the list of source files are made from it; lib/cc/NAME.c holds the algorithm
  * (docs/adding.md).
  *
- * A row has a constant, a name, and half a sentence for --help-config. New rows go at the end: the
+ * A row has a constant, a name (letters, digits and _: it is part of ur_cc_NAME), and half a sentence for --help-config. New rows go at the end: the
  * values of the constants are part of the ABI.
  */
 #define UROCE_PACING_MODES(X)                                                                      \

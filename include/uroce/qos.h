@@ -213,7 +213,7 @@ struct uroce_destination {
 #define UROCE_PACING(X)                                                                            \
 	X(destinations, GAUGE, "destinations", "destinations that queue pairs send to")            \
 	X(throttled, GAUGE, "destinations", "destinations that are throttled now")                 \
-	X(link_bps, GAUGE, "bits per second", "port speed that auto and dcqcn use; else 0")        \
+	X(link_bps, GAUGE, "bits per second", "port speed for algorithms with rates; else 0")      \
 	UROCE_PACING_COUNTERS(X)
 
 /* Congestion control of the whole endpoint; UROCE_PACING has the rest of the members. */

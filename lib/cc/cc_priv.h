@@ -3,6 +3,7 @@
 #define UR_CC_CC_PRIV_H
 
 #include "cc/cc.h"
+#include "wire/assert.h"
 
 /* Functions of cc.c for the algorithms. */
 
@@ -48,11 +49,15 @@ static inline uint32_t ur_cc_cost(uint32_t rate)
 	return (uint32_t)((UINT64_C(1) << (UR_CC_RATE_SHIFT + UR_CC_COST_SHIFT)) / rate);
 }
 
-/* PACE-RATE-02. Clamps a rate to [link / 1024, link], and to at least 1 Mb/s. */
+/*
+ * PACE-RATE-02. Clamps a rate to [link / 1024, link], and to at least 1 Mb/s; never 0. Only for algorithms that set
+ * `link` in their operations: others do not have the port's speed.
+ */
 static inline uint32_t ur_cc_clamp_rate(const struct ur_cc *t, uint64_t rate)
 {
 	uint32_t least = t->link >> 10;
 
+	UR_ASSERT(t->link);
 	least = least > 131 ? least : 131;
 	if (rate < least)
 		return least;

@@ -278,7 +278,7 @@
 	  "the queueing delay that is wanted; the same at all senders. Up to 125 us are added "     \
 	  "for small windows")                                                                      \
 	K(pacing, link_gbps, "link_gbps", REAL, 0, 1000, "0",                                       \
-	  "auto, dcqcn: the speed of the port, in Gb/s, from which rates start; 0: [port] "         \
+	  "algorithms with rates: the speed of the port, in Gb/s, where they start; 0: [port] "     \
 	  "rate_gbps, or 100 if that is 0")                                                         \
 	K(pacing, destinations, "destinations", U32, 1, 65536, "256",                               \
 	  "destinations that a worker can pace at the same time; further ones are not paced, and "  \
