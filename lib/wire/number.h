@@ -18,7 +18,7 @@
  *   T_eq(a, b)        they are the same
  *   T_lt(a, b)        a is older than b
  *   T_le(a, b)        it is older, or the same
- *   T_in(n, lo, hi)   n is in the half-open interval [lo, hi), which must be shorter than 2^23
+ *   T_in(n, lo, hi)   n is in the half-open interval [lo, hi); what is 2^23 away is neither older nor newer
  *
  * Thread class: pure functions.
  */
@@ -62,7 +62,7 @@
                                                                                                    \
 	static inline bool T##_in(struct T n, struct T lo, struct T hi)                            \
 	{                                                                                          \
-		return T##_le(lo, n) && T##_lt(n, hi);                                             \
+		return ((n.v - lo.v) & UR_NUMBER_MASK) < ((hi.v - lo.v) & UR_NUMBER_MASK);         \
 	}                                                                                          \
 	struct T
 /* clang-format on */

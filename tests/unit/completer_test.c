@@ -40,6 +40,24 @@ Test(completer, response_outside_of_what_was_sent_is_stale)
 	end_free(e);
 }
 
+/* RC-COMP-PSN-01: 2^23 PSNs beyond una, where older and newer meet. */
+Test(completer, answer_half_of_all_psns_away_is_stale)
+{
+	static const uint8_t syndromes[] = {0x00, 0x20, 0x60, 0x62};
+
+	for (unsigned cnt = 0; cnt < 3; cnt++)
+		for (unsigned i = 0; i < sizeof(syndromes); i++) {
+			struct end *e = end_with_sends(cnt);
+
+			cr_assert_eq(end_ack(e, 1000 + (1 << 23), syndromes[i], 0),
+				     UR_DROP_PSN_STALE);
+			cr_assert_eq(e->qp->gbn.rec.una.v, 1000);
+			cr_assert_eq(e->qp->state, IBV_QPS_RTS);
+			end_expect_no_wc(e);
+			end_free(e);
+		}
+}
+
 /* RC-COMP-PSN-01 */
 Test(completer, response_that_no_request_asked_for_is_dropped)
 {

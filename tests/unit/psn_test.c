@@ -71,6 +71,19 @@ Test(psn, successor_is_newer_everywhere)
 	}
 }
 
+/* WIRE-PSN-01 */
+Test(psn, interval_takes_nothing_that_is_half_of_all_away)
+{
+	for (size_t i = 0; i < CORNER_CNT; i++) {
+		struct ur_psn lo = ur_psn(corners[i]), far = ur_psn_add(lo, HALF);
+
+		for (uint32_t len = 0; len <= 4; len++) {
+			cr_assert_not(ur_psn_in(far, lo, ur_psn_add(lo, len)));
+			cr_assert_not(ur_psn_in(ur_psn_add(far, len), lo, ur_psn_add(lo, len)));
+		}
+	}
+}
+
 Test(psn, interval_takes_its_first_and_not_its_end)
 {
 	for (size_t i = 0; i < CORNER_CNT; i++) {
