@@ -398,13 +398,13 @@ void ur_requester_reposition(struct ur_qp *qp);
 /* No other message is begun: asks for the ACK of what was sent, if no packet did. */
 void ur_requester_drain(struct ur_qp *qp);
 
-/* ---- completer.c ---- */
+/* ---- rc/completer_gbn.c ---- */
 
 enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* A deadline of the requester may have passed. */
+void ur_completer_timer(struct ur_qp *qp, uint64_t now_ns);
 /* Mode reorder: gives the context of missing responses back, if there is one. */
 void ur_completer_give_gap(struct ur_qp *qp);
-/* A missing response may count as lost now. */
-void ur_completer_gap_timer(struct ur_qp *qp, uint64_t now_ns);
 
 /* ---- rc/responder_gbn.c ---- */
 

@@ -174,7 +174,7 @@ void xend_wait(struct end *e)
 	cr_assert_neq(at, UR_NEVER, "nothing to wait for");
 	if (at > e->now_ns)
 		e->now_ns = at;
-	ur_ext_timer(e->qp, e->now_ns);
+	ur_ext_completer_timer(e->qp, e->now_ns);
 	ur_qp_act(e->qp);
 	check(e);
 }

@@ -470,6 +470,38 @@ Test(selective, ignores_bits_beyond_max_and_acks_of_what_was_not_sent)
 	cr_assert_null(s.rtx);
 }
 
+Test(selective, tells_which_acks_can_be_the_peers)
+{
+	send(3, 0);
+	cr_assert(ur_selective_may_ack(&s, ur_psn(FIRST)));
+	cr_assert(ur_selective_may_ack(&s, ur_psn(FIRST + 3)));
+	cr_assert_not(ur_selective_may_ack(&s, ur_psn(FIRST + 4)));
+	cr_assert(ur_selective_may_ack(&s, ur_psn(FIRST - UR_ACK_PAST)));
+	cr_assert_not(ur_selective_may_ack(&s, ur_psn(FIRST - UR_ACK_PAST - 1)));
+}
+
+Test(selective, tells_what_has_arrived_before_una_and_beyond)
+{
+	send(4, 0);
+	cr_assert_eq(news(1, 0x2, 0, 100), 2);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_assert_eq(ur_selective_has_arrived(&s, ur_psn(FIRST + i)), i == 0 || i == 3,
+			     "number %u", i);
+}
+
+/* EXT-SEL-RTO-02 */
+Test(selective, hastens_a_deadline_that_is_later_and_no_other)
+{
+	ur_selective_hasten(&s, 50 * US, at(0));
+	cr_assert_eq(deadline(), -1);
+	send(1, 0);
+	cr_assert_eq(deadline(), 200);
+	ur_selective_hasten(&s, 300 * US, at(0));
+	cr_assert_eq(deadline(), 200);
+	ur_selective_hasten(&s, 50 * US, at(10));
+	cr_assert_eq(deadline(), 60);
+}
+
 Test(selective, ignores_an_echo_of_the_future)
 {
 	send(200, 0);

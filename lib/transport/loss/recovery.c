@@ -179,12 +179,7 @@ bool ur_recovery_on_ack(struct ur_recovery *r, struct ur_psn una, uint64_t now_n
 	if (__builtin_expect(r->flight < r->window, 0) && (int32_t)(r->run - r->run_avg) > 0)
 		r->flight = flight_of(r, r->run);
 	r->una = una;
-	/* RC-RETRY-PROGRESS-01 */
-	r->retry.retries = r->retry.retry_cnt;
-	r->retry.rnr_retries = r->retry.rnr_retry;
 	r->rewound = false;
-	/* What the peer was not ready for is acknowledged after all. */
-	r->retry.rnr_until_ns = 0;
 	r->repeat = false;
 	r->backoff = 0;
 	if (r->timing && ur_psn_le(r->timed, una)) {
@@ -194,7 +189,8 @@ bool ur_recovery_on_ack(struct ur_recovery *r, struct ur_psn una, uint64_t now_n
 	}
 	if (__builtin_expect(r->probing, 0) && ur_psn_le(r->probe_end, una))
 		probe_answered(r);
-	restart_timer(r, now_ns);
+	/* RC-RETRY-PROGRESS-01 */
+	ur_retry_progress(&r->retry, !ur_psn_eq(una, r->max), true, now_ns);
 	restart_rto(r, now_ns);
 	if (ur_psn_le(una, r->nxt))
 		return false;

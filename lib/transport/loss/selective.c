@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/loss/selective_priv.h"
 
-#include "timer/wheel.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 #include "wire/ext.h"
 
-#define STALE	     (1 << 22) /* an ACK whose una lies that far back tells nothing */
-#define SEARCH_EVERY 8	       /* responses of the same request */
+#define SEARCH_EVERY 8 /* responses of the same request */
 
 /* ---- tx_time samples: when numbers left that have no stamp of their own ---- */
 
@@ -353,7 +351,7 @@ uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_e
 		in_order(s, env, (uint32_t)ahead, now_ns);
 		return (uint32_t)ahead;
 	}
-	if (ahead > (int32_t)sent || ahead < -STALE || sent == 0)
+	if (ahead > (int32_t)sent || ahead < -UR_ACK_PAST || sent == 0)
 		return 0;
 	return out_of_order(s, env, ack, ahead > 0 ? (uint32_t)ahead : 0, now_ns);
 }

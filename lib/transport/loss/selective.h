@@ -8,6 +8,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include "timer/wheel.h"
 #include "transport/loss/rtt.h"
 #include "wire/psn.h"
 
@@ -196,8 +197,16 @@ bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr);
 void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_env *env,
 			    struct ur_psn nr, uint64_t now_ns);
 
+#define UR_ACK_PAST (1 << 22) /* an ACK whose una lies that far back tells nothing */
+
+/* Whether an ACK may name `una`: it was sent, and not too long ago. */
+static inline bool ur_selective_may_ack(const struct ur_selective *s, struct ur_psn una)
+{
+	return ur_psn_le(una, s->max) && ur_psn_diff(una, s->una) >= -UR_ACK_PAST;
+}
+
 /*
- * Takes in an ACK (una may be old or new, but lies in [una - 2^22, max], else they are ignored;
+ * Takes in an ACK (una may be old or new; if ur_selective_may_ack() does not hold, it is ignored;
  * so are bits beyond max). The round trip should have been sampled before. Returns how many numbers
  * became acknowledged; *una of the struct may have moved, lost numbers may be there to be sent
  * again, the deadline has moved.
@@ -222,6 +231,11 @@ void ur_selective_unmark_lost(struct ur_selective *s, const struct ur_selective_
 			      struct ur_psn nr, uint64_t now_ns);
 /* Whether `nr` of [una, max) has arrived already. */
 bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr);
+/* The same of any number before max. */
+static inline bool ur_selective_has_arrived(const struct ur_selective *s, struct ur_psn nr)
+{
+	return ur_psn_lt(nr, s->una) || ur_selective_has(s, nr);
+}
 
 /* Everything stamped `echo` or earlier has arrived by now, or is lost or overtaken: a probe came
  * back (responses). */
@@ -237,6 +251,13 @@ void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env
  */
 enum ur_selective_verdict
 ur_selective_on_timer(struct ur_selective *s, const struct ur_selective_env *env, uint64_t now_ns);
+
+/* EXT-SEL-RTO-02. The next step is not later than most_ns from now. */
+static inline void ur_selective_hasten(struct ur_selective *s, uint64_t most_ns, uint64_t now_ns)
+{
+	if (s->deadline_ns != UR_NEVER && s->deadline_ns - now_ns > most_ns)
+		s->deadline_ns = now_ns + most_ns;
+}
 
 /* No answer can be expected before we send on: a deadline that has passed starts afresh. */
 void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns);

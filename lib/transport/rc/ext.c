@@ -75,7 +75,7 @@ uint64_t ur_ext_deadline(const struct ur_qp *qp)
 
 void ur_ext_expire(struct ur_qp *qp, uint64_t now_ns)
 {
-	ur_ext_timer(qp, now_ns);
+	ur_ext_completer_timer(qp, now_ns);
 	if (!qp->fail_send)
 		ur_ext_responder_timer(qp, now_ns);
 }

@@ -46,13 +46,10 @@ void ur_ext_requester_stop(struct ur_qp *qp);
 /* It can begin a message that takes a receive of the peer, if admission lets it. */
 bool ur_ext_requester_asks(const struct ur_qp *qp);
 
-/* ---- ext_completer.c ---- */
-
-/* ADM-GRANT-04. An RNR wait ends now. */
-void ur_ext_on_grant(struct ur_qp *qp, uint64_t now_ns);
+/* ---- rc/completer_selective.c ---- */
 
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
-/* When ur_ext_timer() has something to do; UR_NEVER. */
+/* When ur_ext_completer_timer() has something to do; UR_NEVER. */
 static inline uint64_t ur_ext_requester_deadline(const struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
@@ -65,7 +62,7 @@ static inline uint64_t ur_ext_requester_deadline(const struct ur_qp *qp)
 		at = x->psn.deadline_ns;
 	return x->rsp.deadline_ns < at ? x->rsp.deadline_ns : at;
 }
-void ur_ext_timer(struct ur_qp *qp, uint64_t now_ns);
+void ur_ext_completer_timer(struct ur_qp *qp, uint64_t now_ns);
 
 /* ---- rc/responder_selective.c ---- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/rc/gbn.h"
 
-#include "transport/dest.h"
 #include "wire/assert.h"
 
 /* ---- life ---- */
@@ -128,45 +127,10 @@ uint64_t ur_gbn_reorder_deadline(const struct ur_qp *qp)
 	return deadline;
 }
 
-/* Silence for a measured time: the first packet sent for that is a probe of the tail. */
-static void count_repeat(struct ur_core *core, const struct ur_recovery *rec)
-{
-	if (rec->backoff > 1)
-		core->cnt.rto++;
-	else
-		core->cnt.probes_sent++;
-}
-
 void ur_gbn_expire(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_recovery *rec = &qp->gbn.rec;
-	struct ur_core *core = qp->core;
-	bool timeout, rnr = rec->retry.rnr_until_ns;
-
 	ur_reorder_timer(qp, now_ns);
-	ur_completer_gap_timer(qp, now_ns);
-	switch (ur_recovery_on_timer(rec, now_ns, &timeout)) {
-	case UR_RECOVERY_IGNORE:
-		break;
-	case UR_RECOVERY_REPEAT:
-		core->cnt.local_ack_timeout_err += timeout;
-		if (!timeout && !rnr)
-			count_repeat(core, rec);
-		if (timeout || (!rnr && rec->backoff > 1))
-			ur_dest_on_timeout(qp, now_ns);
-		break;
-	case UR_RECOVERY_REWIND:
-		core->cnt.local_ack_timeout_err += timeout;
-		if (timeout)
-			ur_dest_on_timeout(qp, now_ns);
-		ur_requester_reposition(qp);
-		break;
-	case UR_RECOVERY_FAILED:
-		core->cnt.local_ack_timeout_err += timeout;
-		core->cnt.retry_exceeded_err++;
-		ur_qp_fail(qp, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);
-		break;
-	}
+	ur_completer_timer(qp, now_ns);
 }
 
 void ur_gbn_rearm(struct ur_qp *qp, bool held, uint64_t now_ns)

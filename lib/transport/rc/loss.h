@@ -13,7 +13,8 @@
  *   loss_selective.h  extended mode, over selective.h
  *   loss_uc.h         UC, which loses nothing it knows of
  *
- * State of the send queue that both share lies in qp->req. WQE `cur` is the one that is sent from next.
+ * What the completer needs of a loss engine is in rc/loss_answers.h. State of the send queue that both share
+ * lies in qp->req. WQE `cur` is the one that is sent from next.
  *
  *   loss_is_reliable(qp)         answers are expected at all (not UC)
  *   loss_next_psn(qp)            PSN of the next packet of WQE `cur`

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The completer of RC, for every loss engine: takes in the peer's answers, places responses, and turns both
+ * into completions (IBA 9.7.5). A C file that includes this has included a loss engine's half of the
+ * interface (rc/loss_answers.h) before and has defined COMPLETER(name), the name under which a function is
+ * exported:
+ *
+ *   enum ur_drop COMPLETER(input)(qp, p, now)  an answer arrived
+ *   void COMPLETER(timer)(qp, now)             a deadline of the requester may have passed
+ *
+ * The files that do: completer_gbn.c, completer_selective.c. So the compiler sees each loss engine as if the
+ * completer were written for it alone.
+ *
+ * Nothing here ends the queue pair; it says how it ends (ur_qp_fail()).
+ *
+ * Thread class: the QP's worker.
+ */
+#include "transport/rc/loss_answers.h"
+#include "transport/sgl.h"
+
+/* ---- ACK and NAK ---- */
+
+/* RC-COMP-NAK-01 */
+static inline struct ack read_syndrome(uint8_t syndrome)
+{
+	static const uint8_t status[] = {
+		[UR_NAK_INV_REQ] = IBV_WC_REM_INV_REQ_ERR,
+		[UR_NAK_REM_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[UR_NAK_REM_OP] = IBV_WC_REM_OP_ERR,
+		[UR_NAK_INV_RD_REQ] = IBV_WC_REM_INV_RD_REQ_ERR,
+	};
+	uint8_t kind = syndrome & UR_SYNDROME_KIND_MASK, code = syndrome & UR_SYNDROME_VALUE_MASK;
+
+	if (__builtin_expect(kind == UR_SYNDROME_ACK, 1))
+		return (struct ack){.kind = ACK_PLAIN};
+	if (kind == UR_SYNDROME_RNR_NAK)
+		return (struct ack){.kind = ACK_RNR};
+	if (kind != UR_SYNDROME_NAK || code >= sizeof(status))
+		return (struct ack){.kind = ACK_INVALID};
+	return (struct ack){code == UR_NAK_PSN_SEQ ? ACK_SEQ_NAK : ACK_FATAL, status[code], false};
+}
+
+/*
+ * EXT-COMP-FORM-01. What is not ready is always the request that comes next; what is refused may be a READ that
+ * was accepted before, whose memory went away under the answer.
+ */
+static inline enum ur_drop check_ext_ack(const struct ur_packet *p, enum ack_kind kind)
+{
+	if ((kind == ACK_RNR && !ur_psn_eq(p->bth.psn, p->xaeth.epsn)) ||
+	    (kind == ACK_FATAL && ur_psn_lt(p->xaeth.epsn, p->bth.psn)))
+		return UR_DROP_UNEXPECTED;
+	if ((p->payload_len & 3) || p->payload_len > UR_SACK_BYTES)
+		return UR_DROP_MSG_LENGTH;
+	return UR_DROP_NONE;
+}
+
+/* What it acknowledges was taken in. */
+static __attribute__((noinline, cold)) enum ur_drop
+take_nak(struct ur_qp *qp, const struct ur_packet *p, const struct ack *ack, uint64_t now_ns)
+{
+	/* What just completed may have been all that a failure waited for. */
+	if (ur_qp_has_failed(qp))
+		return UR_DROP_NONE;
+	if (ack->kind == ACK_FATAL)
+		return loss_on_fatal_nak(qp, p, ack->status);
+	if (ack->kind == ACK_RNR)
+		act_on(qp, loss_on_rnr(qp, p, ack, ur_rnr_timer_ns(p->aeth.syndrome), now_ns),
+		       IBV_WC_RNR_RETRY_EXC_ERR);
+	return UR_DROP_NONE;
+}
+
+static enum ur_drop take_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ack ack = read_syndrome(p->aeth.syndrome);
+	enum ur_drop drop;
+
+	if (ack.kind == ACK_INVALID)
+		return UR_DROP_UNEXPECTED;
+	drop = LOSS_IS_EXT ? check_ext_ack(p, ack.kind) : UR_DROP_NONE;
+	if (drop)
+		return drop;
+	if (__builtin_expect(ack.kind != ACK_PLAIN, 0)) {
+		qp->core->cnt.packet_seq_err += ack.kind == ACK_SEQ_NAK;
+		qp->core->cnt.rnr_nak_retry_err += ack.kind == ACK_RNR;
+	}
+	drop = loss_take_ack(qp, p, &ack, now_ns);
+	if (__builtin_expect(ack.kind != ACK_PLAIN, 0) && !drop)
+		return take_nak(qp, p, &ack, now_ns);
+	return drop;
+}
+
+/* ---- responses ---- */
+
+/* RC-COMP-READ-01, RC-COMP-READ-02, EXT-COMP-RSP-02. Writes what the response brings to where its WQE wants it. */
+static enum ur_drop take_response(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	bool read = p->op & UR_OP_READ_RESP;
+	const uint8_t *src = (const uint8_t *)&p->atomic_ack;
+	uint32_t off = 0, len = sizeof(p->atomic_ack), mtu = 1u << qp->mtu_shift;
+	struct target t = {.last = true, .fits = true};
+	enum ur_drop drop;
+
+	if ((LOSS_IS_EXT || (p->op & UR_OP_AETH)) && !is_positive(p))
+		return UR_DROP_UNEXPECTED;
+	drop = loss_find_target(qp, p, &t, now_ns);
+	if (drop)
+		return drop;
+	if (!(class_of(t.wqe) & (read ? OP_READ : OP_ATOMIC)))
+		return UR_DROP_UNEXPECTED;
+	if (read) {
+		off = t.at << qp->mtu_shift;
+		len = t.wqe->length - off;
+		t.last = len <= mtu;
+		len = t.last ? len : mtu;
+		src = p->payload;
+		t.fits = p->payload_len == len;
+	}
+	t.ends = t.last || !((t.at + 1) & (qp->req.read_psns - 1));
+	drop = loss_check_target(qp, p, &t, now_ns);
+	if (drop)
+		return drop;
+	if (!t.fits) {
+		loss_fail_target(qp, &t, IBV_WC_BAD_RESP_ERR, now_ns);
+		return UR_DROP_MSG_LENGTH;
+	}
+	if (!ur_sgl_scatter(qp->core->mem, qp->pd, ur_wqe_data(t.wqe), t.wqe->num_sge, off, src,
+			    len)) {
+		loss_fail_target(qp, &t, IBV_WC_LOC_PROT_ERR, now_ns);
+		return UR_DROP_RECV_BUFFER;
+	}
+	return loss_on_response(qp, p, &t, now_ns);
+}
+
+/* ---- what arrives, and when nothing does ---- */
+
+/* With IBA headers a NAK may have an atomic's opcode. */
+static inline bool is_response(const struct ur_packet *p)
+{
+	if (LOSS_IS_EXT)
+		return p->op & UR_OP_XRTH;
+	return (p->op & UR_OP_READ_RESP) || ((p->op & UR_OP_ATOMICACKETH) && is_positive(p));
+}
+
+/* RC-COMP-PSN-01, EXT-COMP-EPSN-01 */
+enum ur_drop COMPLETER(input)(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return UR_DROP_QP_STATE;
+	if (!loss_is_current(qp, p))
+		return loss_take_old(qp, p, now_ns);
+	return is_response(p) ? take_response(qp, p, now_ns) : take_ack(qp, p, now_ns);
+}
+
+void COMPLETER(timer)(struct ur_qp *qp, uint64_t now_ns)
+{
+	enum ur_recovery_verdict verdict;
+	bool timeout;
+
+	if (ur_qp_has_failed(qp))
+		return;
+	verdict = loss_on_timer(qp, now_ns, &timeout);
+	qp->core->cnt.local_ack_timeout_err += timeout;
+	act_on(qp, verdict, IBV_WC_RETRY_EXC_ERR);
+}

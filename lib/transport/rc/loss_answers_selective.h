@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_RC_LOSS_ANSWERS_SELECTIVE_H
+#define UR_TRANSPORT_RC_LOSS_ANSWERS_SELECTIVE_H
+
+#include "transport/admission.h"
+#include "transport/rc/loss_answers.h"
+#include "transport/rc/selective_state.h"
+
+/*
+ * Answers in extended mode (rc/loss_answers.h). Every answer says how far the peer has executed requests (its
+ * ePSN) and when the packet that caused it left (the echo), an ACK or NAK also which requests beyond a gap
+ * have arrived. Responses have numbers of their own: they are placed in any order and acknowledge nothing but
+ * themselves.
+ */
+enum { LOSS_IS_EXT = true };
+
+/* EXT-COMP-TIMEOUT-01. Only what is oldest is sent again: it asks as well as all of it. */
+static inline void loss_rewind(struct ur_qp *qp)
+{
+	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_ext_requester *x = &qp->xreq;
+
+	ur_selective_lose_una(ur_psn_eq(x->psn.una, x->psn.max) ? &x->rsp : &x->psn, &env);
+}
+
+static inline uint32_t loss_psns(const struct ur_qp *qp, const struct ur_wqe *wqe)
+{
+	return ur_ext_psns(qp, wqe);
+}
+
+/* Responses come of executed requests only. */
+static inline int32_t loss_passed(const struct ur_qp *qp, const struct ur_wqe *wqe)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+
+	return has_responses(wqe) ? ur_psn_diff(x->rsp.una, wqe->first_rsp)
+				  : ur_psn_diff(x->psn.una, wqe->first_psn);
+}
+
+/* ---- any answer ---- */
+
+/* Something was acknowledged or answered; `una_moved`: requests. */
+static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
+{
+	uint32_t received = complete_wqes(qp);
+	bool idle = ur_ext_idle(&qp->xreq);
+
+	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && una_moved)
+		ur_admission_on_complete(qp, received, now_ns);
+	if (idle)
+		qp->xreq.probe = false;
+	ur_retry_progress(&qp->retry, !idle, una_moved, now_ns);
+	fail_oldest(qp);
+}
+
+/* EXT-SEL-RTT-02. Stamps come back in order by each path, whatever overtakes them by another. */
+static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	uint32_t *newest = &x->echoed, rtt;
+
+	if (__builtin_expect(x->spray != NULL, 0)) {
+		if (h->path >= x->spray->paths.n)
+			return;
+		newest = &x->spray->echoed[h->path];
+	}
+	if (!ur_rtt_is_fresh(h->echo, *newest, qp->req.last_stamp))
+		return;
+	*newest = h->echo;
+	rtt = ur_rtt_sample(&x->rtt, h->echo, h->residence, ur_stamp(now_ns));
+	if (!rtt)
+		return;
+	ur_dest_on_rtt(qp, rtt, now_ns);
+	/* SPRAY-TELL-01 */
+	if (__builtin_expect(x->spray != NULL, 0))
+		ur_spray_acked(&x->spray->paths, h->path, rtt);
+}
+
+/* CC-LOSS-01. Selective loss detection may have found something in what arrived. */
+static void report_lost(struct ur_qp *qp, uint64_t now_ns)
+{
+	const struct ur_selective **by = &qp->core->rtx.lost_by;
+
+	if (*by != &qp->xreq.psn && *by != &qp->xreq.rsp)
+		return;
+	*by = NULL;
+	ur_dest_on_loss(qp, now_ns);
+}
+
+/* What the answer says of requests beside its echo; `sack`: of those beyond ePSN. The PSNs it acknowledges. */
+static inline uint32_t take_epsn(struct ur_qp *qp, const struct ur_packet *p, bool sack,
+				 uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_psn_env(qp);
+	struct ur_ack_info ack = {
+		.una = p->xaeth.epsn,
+		.sack = sack ? p->payload : NULL,
+		.sack_bits = sack ? p->payload_len * 8u : 0,
+		.echo = p->xaeth.echo,
+		.partial = !sack,
+	};
+
+	return ur_selective_on_ack(&qp->xreq.psn, &env, &ack, now_ns);
+}
+
+/*
+ * EXT-COMP-CREDIT-02. Only the newest answer, what it acknowledges taken in, tells how many receives there are and
+ * whether they are counted at all. Others were overtaken, or are forged: a quarter of all PSNs is old.
+ */
+static inline bool is_newest(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	return ur_psn_eq(p->xaeth.epsn, qp->xreq.psn.una);
+}
+
+/* EXT-COMP-EPSN-01 */
+static inline bool loss_is_current(const struct ur_qp *qp, const struct ur_packet *p)
+{
+	return (p->op & UR_OP_XAETH) && ur_selective_may_ack(&qp->xreq.psn, p->xaeth.epsn);
+}
+
+/* ADM-GRANT-04. The peer has a receive for the request that it refused: the RNR wait is over. */
+static __attribute__((noinline, cold)) void end_rnr_wait(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (!qp->retry.rnr_until_ns)
+		return;
+	qp->retry.rnr_until_ns = 0;
+	ur_retry_restart(&qp->retry, !ur_ext_idle(&qp->xreq), now_ns);
+	loss_rewind(qp);
+}
+
+static __attribute__((noinline, cold)) enum ur_drop
+loss_take_old(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	enum ur_drop drop;
+	bool granted;
+
+	if (!(p->op & UR_OP_NOTIFY))
+		return p->op & UR_OP_XAETH ? UR_DROP_PSN_STALE : UR_DROP_MODE;
+	drop = ur_admission_on_notify(qp, p, &granted, now_ns);
+	if (granted)
+		end_rnr_wait(qp, now_ns);
+	return drop;
+}
+
+/* ---- ACK and NAK ---- */
+
+/*
+ * EXT-COMP-PROBE-01. The probe is back, and with it everything that the peer had sent before: what
+ * is missing of the responses is lost, if all requests for them have been executed.
+ */
+static void take_probe_answer(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_rsp_env(qp);
+
+	x->probed = false;
+	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
+	    ur_psn_eq(ur_ext_response_of(qp, x->psn.una), x->rsp.max))
+		ur_selective_on_probe_answer(&x->rsp, &env, echo, now_ns);
+	report_lost(qp, now_ns);
+}
+
+/* What an ACK or NAK says of the peer's receive pool. */
+static __attribute__((noinline, cold)) void take_status(struct ur_qp *qp, const struct ur_packet *p,
+							struct ack *ack, bool probe_answered,
+							uint64_t now_ns)
+{
+	bool held = qp->adm.queue_class;
+
+	ur_admission_on_status(qp, p, now_ns);
+	if (!is_newest(qp, p))
+		return;
+	/* ADM-GRANT-04, ADM-CLASS-02: a grant, or the queue class has gone. */
+	ack->granted = qp->adm.queue_class ? p->asth.granted : held && probe_answered;
+	if (ack->granted && ack->kind != ACK_RNR)
+		end_rnr_wait(qp, now_ns);
+}
+
+/* EXT-COMP-CREDIT-01 */
+static inline enum ur_drop loss_take_ack(struct ur_qp *qp, const struct ur_packet *p,
+					 struct ack *ack, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_psn una = x->psn.una;
+	bool probe_answered;
+	uint32_t acked;
+
+	qp->core->cnt.acks_received++;
+	take_echo(qp, &p->xaeth, now_ns);
+	acked = take_epsn(qp, p, true, now_ns);
+	if (__builtin_expect((x->psn.flags | x->rsp.flags) != 0, 0))
+		report_lost(qp, now_ns);
+	if (ack->kind == ACK_PLAIN && is_newest(qp, p))
+		take_credits(&qp->req, &p->aeth);
+	probe_answered = x->probed && p->xaeth.echo == x->probe_stamp;
+	if (probe_answered)
+		take_probe_answer(qp, p->xaeth.echo, now_ns);
+	if (acked)
+		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
+	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && (p->op & UR_OP_ASTH) &&
+	    !ur_qp_has_failed(qp))
+		take_status(qp, p, ack, probe_answered, now_ns);
+	return UR_DROP_NONE;
+}
+
+/* EXT-COMP-RNR-01 */
+static inline enum ur_recovery_verdict loss_on_rnr(struct ur_qp *qp, const struct ur_packet *p,
+						   const struct ack *ack, uint64_t delay_ns,
+						   uint64_t now_ns)
+{
+	struct ur_retry *retry = &qp->retry;
+	bool has_class = (p->op & UR_OP_ASTH) && qp->adm.queue_class;
+
+	/* It is over, or not said of a request. */
+	if (ur_psn_eq(p->bth.psn, qp->xreq.psn.una) && !ur_psn_eq(p->bth.psn, qp->xreq.psn.max)) {
+		/* SPRAY-TELL-02 */
+		if (qp->xreq.spray)
+			ur_spray_refused(qp->xreq.spray);
+		/* ADM-CLASS-03: the peer keeps a place for the request. */
+		if (has_class)
+			qp->adm.wait_ns = delay_ns;
+		if (!retry->rnr_until_ns) {
+			if (!has_class && !ur_retry_spend_rnr(retry))
+				return UR_RECOVERY_FAILED;
+			ur_retry_wait(retry, delay_ns, now_ns);
+		}
+		ur_ext_follow(qp, now_ns);
+	}
+	if (ack->granted)
+		end_rnr_wait(qp, now_ns);
+	return UR_RECOVERY_IGNORE;
+}
+
+/*
+ * EXT-COMP-NAK-01. A request is refused: the one at una, or a READ before it that is not wholly
+ * answered. It fails when those before it are complete.
+ */
+static inline enum ur_drop loss_on_fatal_nak(struct ur_qp *qp, const struct ur_packet *p,
+					     enum ibv_wc_status status)
+{
+	struct ur_psn psn = p->bth.psn, una = qp->xreq.psn.una;
+	const struct ur_wqe *wqe;
+	uint32_t idx;
+
+	if (ur_psn_eq(psn, qp->xreq.psn.max))
+		return UR_DROP_UNEXPECTED;
+	wqe = find_wqe(qp, psn, qp->req.head + ur_ext_begun(qp), &idx);
+	if (!ur_psn_eq(psn, una) && (!wqe || ur_psn_lt(una, psn) || !(class_of(wqe) & OP_READ)))
+		return UR_DROP_PSN_STALE;
+	/* None: it belongs to what fails anyway. */
+	if (wqe)
+		ur_ext_requester_fail(qp, idx, status);
+	qp->xreq.fatal_nak = true;
+	qp->xreq.probe = false;
+	fail_oldest(qp);
+	return UR_DROP_NONE;
+}
+
+/* ---- responses ---- */
+
+static inline enum ur_drop loss_find_target(struct ur_qp *qp, const struct ur_packet *p,
+					    struct target *t, uint64_t now_ns)
+{
+	uint32_t begun = ur_ext_begun(qp), ahead;
+
+	if (!begun)
+		return UR_DROP_PSN_STALE;
+	ahead = (p->xrth.ssn - oldest_wqe(qp)->ssn) & UR_PSN_MASK;
+	if (ahead >= begun)
+		return UR_DROP_PSN_STALE;
+	t->idx = qp->req.head + ahead;
+	t->wqe = ur_sq_at(&qp->sq, t->idx);
+	t->at = p->xrth.offset;
+	return UR_DROP_NONE;
+}
+
+/*
+ * EXT-COMP-RSP-01. A response fits the WQE of its SSN if the WQE asked for its offset, with the PSN of the
+ * request that did, which is executed.
+ */
+static inline enum ur_drop loss_check_target(struct ur_qp *qp, const struct ur_packet *p,
+					     struct target *t, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_psn una = x->psn.una;
+
+	if (t->at && (uint64_t)t->at << qp->mtu_shift >= t->wqe->length)
+		return UR_DROP_UNEXPECTED;
+	t->nr = ur_psn_add(t->wqe->first_rsp, t->at);
+	t->part = t->at >> __builtin_ctz(qp->req.read_psns);
+	t->early = !ur_psn_eq(t->nr, x->rsp.una);
+	if (!ur_psn_lt(t->nr, x->rsp.max) ||
+	    !ur_psn_eq(p->bth.psn, ur_psn_add(t->wqe->first_psn, t->part)) ||
+	    !ur_psn_lt(p->bth.psn, p->xaeth.epsn))
+		return UR_DROP_UNEXPECTED;
+	if (t->fits) {
+		/* The first packet of an answer tells what the wire takes, the others what the answer
+		 * takes. */
+		if (p->op & UR_OP_FIRST)
+			take_echo(qp, &p->xaeth, now_ns);
+		/* Most packets of an answer repeat what the first one said. */
+		if (ur_psn_lt(una, p->xaeth.epsn))
+			t->acked = take_epsn(qp, p, false, now_ns);
+		t->una_moved = !ur_psn_eq(una, x->psn.una);
+		qp->core->cnt.acks_received += t->acked > 0;
+	}
+	/* EXT-COMP-BAD-01. A repetition of what has come is not worth an error. */
+	if (__builtin_expect(!t->early, 1) || !ur_selective_has_arrived(&x->rsp, t->nr))
+		return UR_DROP_NONE;
+	if (t->acked)
+		progress(qp, t->una_moved, now_ns);
+	return UR_DROP_PSN_STALE;
+}
+
+/* EXT-COMP-BAD-01. The WQE fails after those before it. */
+static void loss_fail_target(struct ur_qp *qp, const struct target *t, enum ibv_wc_status status,
+			     uint64_t now_ns)
+{
+	ur_ext_requester_fail(qp, t->idx, status);
+	if (t->fits)
+		progress(qp, t->una_moved, now_ns);
+	fail_oldest(qp);
+}
+
+/*
+ * EXT-COMP-PASS-01. The peer sends first answers in the order of their requests and repeats only
+ * what it has sent before: whichever response has come, those before it have left, and the requests
+ * that asked for them take no place at the peer any more, lost responses or not.
+ */
+static inline void free_places(struct ur_qp *qp, const struct target *t)
+{
+	uint16_t seq = (uint16_t)(t->wqe->rwqen + t->part + t->ends);
+
+	if ((int16_t)(uint16_t)(seq - qp->xreq.rd_passed) > 0)
+		qp->xreq.rd_passed = seq;
+}
+
+/* The atomic is answered: which is the oldest that is not? */
+static void retire_atomic(struct ur_qp *qp, uint32_t idx)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	if (!--x->atomic_cnt || idx != x->atomic)
+		return;
+	for (;;) {
+		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, ++x->atomic);
+
+		/* The others are behind a WQE that is to fail: their answers are of no use. */
+		if (x->atomic - qp->req.head >= ur_ext_begun(qp)) {
+			x->atomic_cnt = 0;
+			return;
+		}
+		if ((class_of(wqe) & OP_ATOMIC) &&
+		    !ur_selective_has_arrived(&x->rsp, wqe->first_rsp))
+			return;
+	}
+}
+
+static inline enum ur_drop loss_on_response(struct ur_qp *qp, const struct ur_packet *p,
+					    const struct target *t, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env = ur_ext_rsp_env(qp);
+	bool arrived;
+
+	if (is_newest(qp, p))
+		take_credits(&qp->req, &p->aeth);
+	arrived = ur_selective_on_response(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
+	if (arrived) {
+		if (__builtin_expect(t->early, 0)) {
+			qp->core->cnt.early_responses++;
+			report_lost(qp, now_ns);
+		}
+		free_places(qp, t);
+		if (class_of(t->wqe) & OP_ATOMIC)
+			retire_atomic(qp, t->idx);
+	}
+	if (t->acked || arrived)
+		progress(qp, t->una_moved, now_ns);
+	return arrived ? UR_DROP_NONE : UR_DROP_NO_CONTEXT;
+}
+
+/* ---- time ---- */
+
+/* ADM-CLASS-02. The end of an RNR wait is no reason to send while the grant is still to come. */
+static bool extend_rnr_wait(struct ur_qp *qp, uint64_t now_ns)
+{
+	uint64_t wait_ns;
+	bool probe;
+
+	if (!qp->retry.rnr_until_ns || !(qp->admission & UR_ADM_HOLDER))
+		return false;
+	wait_ns = ur_admission_wait_on(qp, &probe, now_ns);
+	if (!wait_ns)
+		return false;
+	qp->xreq.probe |= probe;
+	qp->retry.rnr_until_ns = now_ns + wait_ns;
+	return true;
+}
+
+/* What `s` wants at its deadline. True: it timed out. */
+static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
+{
+	struct ur_selective_env env = s == &qp->xreq.psn ? ur_ext_psn_env(qp) : ur_ext_rsp_env(qp);
+	uint8_t backoff = s->backoff;
+
+	if (now_ns < s->deadline_ns)
+		return false;
+	switch (ur_selective_on_timer(s, &env, now_ns)) {
+	case UR_SELECTIVE_PROBE:
+		qp->xreq.probe = true;
+		break;
+	case UR_SELECTIVE_RESEND:
+		/* ADM-HOLD-03: una alone is sent, and may have been lost, or the NAK of it. */
+		if (s == &qp->xreq.psn && qp->adm.queue_class)
+			ur_selective_lose_una(s, &env);
+		break;
+	case UR_SELECTIVE_NOTHING:
+		break;
+	}
+	if (s->backoff == backoff)
+		return false;
+	/* EXT-SEL-RTO-02 */
+	ur_selective_hasten(s, ur_retry_silence_ns(&qp->retry, ur_rtt_rto_ns(&qp->xreq.rtt, 0)),
+			    now_ns);
+	qp->core->cnt.rto++;
+	ur_dest_on_timeout(qp, now_ns);
+	return true;
+}
+
+static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t now_ns,
+						     bool *timeout)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	enum ur_recovery_verdict verdict = UR_RECOVERY_IGNORE;
+	bool silent;
+
+	*timeout = false;
+	if (ur_retry_is_due(&x->retry, now_ns) && !extend_rnr_wait(qp, now_ns))
+		verdict = ur_retry_on_timer(&x->retry, !ur_ext_idle(x), now_ns, timeout);
+	if (*timeout)
+		ur_dest_on_timeout(qp, now_ns);
+	if (verdict == UR_RECOVERY_REWIND)
+		loss_rewind(qp);
+	if (verdict == UR_RECOVERY_FAILED || x->retry.rnr_until_ns)
+		return verdict;
+	expire(qp, &x->psn, now_ns);
+	silent = expire(qp, &x->rsp, now_ns);
+	/* The peer has stopped: responses that did not come before its NAK will not come. */
+	if (x->fatal_nak && silent)
+		ur_qp_fail(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);
+	else if (ur_ext_idle(x))
+		x->probe = false;
+	return UR_RECOVERY_IGNORE;
+}
+
+#endif
