@@ -55,7 +55,7 @@ void ur_engine_view_qp(const struct ur_qp *qp, struct ur_qp_view *out)
 		.sq_cur = qp->req.cur,
 		.sq_tail = ur_wq_tail(&qp->sq),
 		.epsn = qp->rsp.epsn,
-		.msn = qp->rsp.msn,
+		.msn = qp->rsp.msn.v,
 		.una = n.una,
 		.nxt = n.nxt,
 		.max = n.max,

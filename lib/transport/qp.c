@@ -228,7 +228,7 @@ void ur_qp_reset(struct ur_qp *qp)
 	qp->req = (struct ur_requester){
 		.head = ur_wq_tail(&qp->sq),
 		.cur = ur_wq_tail(&qp->sq),
-		.ssn = 1,
+		.ssn = {1},
 		.read_psns = read_psns(qp->window),
 		.ackreq_every = qp->req.ackreq_every,
 		.last_stamp = qp->req.last_stamp,

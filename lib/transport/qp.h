@@ -78,8 +78,8 @@ struct ur_requester {
 	/* Free-running WQE indices: [head, cur) wholly sent, not complete; cur: being sent. */
 	uint32_t head, cur;
 	uint32_t cur_off;  /* bytes of WQE `cur` that were sent or asked for */
-	uint32_t ssn;	   /* SSN of the next request message; standard headers: from 1 */
-	uint32_t lsn;	   /* SENDs up to this SSN have credit */
+	struct ur_msn ssn; /* SSN of the next request message; standard headers: from 1 */
+	struct ur_msn lsn; /* SENDs up to this SSN have credit */
 	bool flow_control; /* the last ACK carried a credit code */
 	bool ack_seen;	   /* an ACK came: whether there is flow control is known */
 	uint8_t local_err; /* enum ibv_wc_status WQE `cur` fails with once it is the oldest */
@@ -115,7 +115,7 @@ struct ur_gbn_requester {
 /* What receives has of its own, whatever the transport and the mode. */
 struct ur_responder {
 	struct ur_psn epsn;
-	uint32_t msn;
+	struct ur_msn msn; /* messages executed */
 	uint8_t kind;  /* enum ur_msg_kind of the message under way */
 	bool nak_sent; /* the gap at ePSN was reported; silence until it is filled */
 	uint8_t ack;   /* enum ur_ack_owed, bits */

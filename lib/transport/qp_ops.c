@@ -356,7 +356,7 @@ int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
 	qp->ops = ops;
 	qp->mode = (uint8_t)mode;
 	qp->strict = strict;
-	qp->req.ssn = 1;
+	qp->req.ssn = ur_msn(1);
 	ops->init(qp);
 	return 0;
 }

@@ -48,7 +48,7 @@ struct ur_wqe {
 	uint8_t resv;
 	/* Written by the worker when the first packet is made: its PSN and the message's SSN. */
 	struct ur_psn first_psn;
-	uint32_t ssn;
+	struct ur_msn ssn;
 	/* Extended mode: number of the first response packet. */
 	struct ur_psn first_rsp;
 	uint32_t rwqen; /* extended mode: of the receive it consumes; READs, atomics: rd_seq */

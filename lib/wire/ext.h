@@ -61,9 +61,9 @@ enum ur_xth_flags {
  * only the PSN of a forged request. The multiplier spreads PSNs that are close to one another, so
  * that no SSN fits two of them.
  */
-static inline uint32_t ur_first_ssn(struct ur_psn psn)
+static inline struct ur_msn ur_first_ssn(struct ur_psn psn)
 {
-	return psn.v * 0x9e3779u & UR_PSN_MASK;
+	return ur_msn(psn.v * 0x9e3779u);
 }
 
 /* WIRE-XAETH-01. XAETH: echoed stamp 32; residence 32; echoed path index 8, ePSN 24. */

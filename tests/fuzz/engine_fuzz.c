@@ -317,7 +317,7 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 
 		p->xth = (struct ur_xth){.stamp = now - get8(in),
 					 .path = get8(in),
-					 .ssn = near(qp->rsp.msn, get8(in)),
+					 .ssn = near(qp->rsp.msn.v, get8(in)),
 					 .flags = flags,
 					 .offset = get8(in),
 					 .rwqen = near(qp->xrsp.rwqen, get8(in))};
@@ -334,7 +334,7 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 					     .path = get8(in),
 					     .epsn = ur_psn(near(qp->xreq.psn.una.v, get8(in)))};
 	if (p->op & UR_OP_XRTH)
-		p->xrth = (struct ur_xrth){.ssn = qp->req.ssn - get8(in) % 4, .offset = get8(in)};
+		p->xrth = (struct ur_xrth){.ssn = qp->req.ssn.v - get8(in) % 4, .offset = get8(in)};
 	if (p->op & UR_OP_ASTH) {
 		uint8_t how = get8(in);
 
@@ -585,7 +585,7 @@ static void answer_selectively(struct ur_qp *qp, struct input *in)
 		p.bth.psn = p.xaeth.epsn;
 		p.aeth.syndrome = syndrome & 8 ? 0x61 : 0x21; /* refused, or no receive */
 	}
-	p.aeth.msn = qp->req.ssn;
+	p.aeth.msn = qp->req.ssn.v;
 	p.xaeth.echo = ur_stamp(now_ns) - get8(in);
 	p.xaeth.path = syndrome & 1;
 	p.op = ur_op_flags(p.bth.opcode);
@@ -620,9 +620,9 @@ static void answer_read(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at,
 		if (ur_psn_lt(p.xaeth.epsn, qp->xreq.psn.una))
 			p.xaeth.epsn = qp->xreq.psn.una;
 		p.xaeth.echo = ur_stamp(now_ns) - get8(in);
-		p.xrth = (struct ur_xrth){.ssn = wqe->ssn, .offset = read ? at : 0};
+		p.xrth = (struct ur_xrth){.ssn = wqe->ssn.v, .offset = read ? at : 0};
 	}
-	p.aeth = (struct ur_aeth){.syndrome = 0x1f, .msn = wqe->ssn};
+	p.aeth = (struct ur_aeth){.syndrome = 0x1f, .msn = wqe->ssn.v};
 	p.op = ur_op_flags(p.bth.opcode);
 	p.bth.pkey = 0xffff;
 	p.bth.dqpn = qp->qpn;
@@ -640,7 +640,7 @@ static void answer_in_order(struct ur_qp *qp, struct input *in)
 	p.bth.psn = ur_psn(qp->gbn.rec.una.v + (how & 7));
 	p.bth.pkey = 0xffff;
 	p.bth.dqpn = qp->qpn;
-	p.aeth = (struct ur_aeth){.syndrome = how & 0x80 ? 0x60 : 0x1f, .msn = qp->req.ssn};
+	p.aeth = (struct ur_aeth){.syndrome = how & 0x80 ? 0x60 : 0x1f, .msn = qp->req.ssn.v};
 	deliver(&p);
 }
 

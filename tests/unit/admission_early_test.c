@@ -65,7 +65,7 @@ static enum ur_drop arrives(struct pair *p, struct ur_qp *qp, uint32_t n)
 
 	x.bth.dqpn = qp->qpn;
 	x.xth = (struct ur_xth){.stamp = ++p->stamp,
-				.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)) + n) & UR_PSN_MASK,
+				.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)).v + n) & UR_PSN_MASK,
 				.flags = UR_XTH_RECV,
 				.rwqen = n};
 	drop = end_in(p->e, x);

@@ -604,7 +604,7 @@ static enum ur_drop arrives(struct receiver *r, uint32_t n, uint8_t claim)
 	p.bth.ackreq = true;
 	p.xth = (struct ur_xth){
 		.stamp = ++r->stamp,
-		.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)) + n) & UR_PSN_MASK,
+		.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)).v + n) & UR_PSN_MASK,
 		.flags = (uint8_t)(UR_XTH_RECV | claim << UR_XTH_CLAIM_SHIFT),
 		.rwqen = n,
 	};

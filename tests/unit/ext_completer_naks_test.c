@@ -297,7 +297,7 @@ Test(ext_completer, everything_completes_where_psn_and_ssn_wrap)
 	struct end *e = XEND(.window = 16, .rd_atomic = 4, .sq_psn = UR_PSN_MASK - 1);
 	uint32_t psn = UR_PSN_MASK - 1, stamp;
 
-	e->qp->req.ssn = UR_PSN_MASK;
+	e->qp->req.ssn = ur_msn(UR_PSN_MASK);
 	end_send(e, 1, IBV_WR_SEND, 300);	   /* psn, + 1; SSN 0xffffff */
 	end_send(e, 2, IBV_WR_RDMA_READ, 256 * 6); /* + 2, + 3; SSN 0 */
 	end_send(e, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);

@@ -291,14 +291,14 @@ Test(ext_completer, credits_count_from_the_last_message_complete)
 
 	cr_assert_eq(xend_ack(e, 1001, 2, 1, stamp[0]), UR_DROP_NONE);
 	cr_assert(e->qp->req.flow_control);
-	cr_assert_eq(e->qp->req.lsn, 3);
+	cr_assert_eq(e->qp->req.lsn.v, 3);
 	/* An ACK that was overtaken takes no credit back, */
 	cr_assert_eq(xend_ack(e, 1000, 1, 0, stamp[0]), UR_DROP_NONE);
-	cr_assert_eq(e->qp->req.lsn, 3);
+	cr_assert_eq(e->qp->req.lsn.v, 3);
 	/* and gives none; credits still count. EXT-COMP-CREDIT-02 */
 	cr_assert_eq(xend_ack(e, 1000, 30, 0, stamp[0]), UR_DROP_NONE);
 	cr_assert_eq(xend_ack(e, 1001 - (1 << 22), 30, 0, stamp[0]), UR_DROP_NONE);
-	cr_assert_eq(e->qp->req.lsn, 3);
+	cr_assert_eq(e->qp->req.lsn.v, 3);
 	cr_assert_eq(xend_ack(e, 1000, 0x1f, 0, stamp[0]), UR_DROP_NONE);
 	cr_assert(e->qp->req.flow_control);
 	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, stamp[0]), UR_DROP_NONE);

@@ -18,7 +18,7 @@ struct end *xend_new(struct end_attr attr)
 	memset(pool, 0, bytes);
 	e->memory[e->memory_cnt++] = pool;
 	ur_rtx_pool_init(&core->rtx, pool, XEND_CONTEXTS);
-	e->qp->req.ssn = 1;
+	e->qp->req.ssn = ur_msn(1);
 	return e;
 }
 

@@ -45,7 +45,7 @@ static inline struct peer *peer_new(struct end_attr attr)
 	x->qp = x->e->qp;
 	x->psn = x->first = attr.rq_psn ? attr.rq_psn : END_RQ_PSN;
 	x->ssn = 1;
-	x->qp->rsp.msn = x->qp->xrsp.credits_msn = 0;
+	x->qp->rsp.msn = x->qp->xrsp.credits_msn = ur_msn(0);
 	x->bytes = malloc(PEER_BYTES);
 	x->pool = aligned_alloc(64, bytes);
 	ur_ooo_pool_init(&x->qp->core->ooo, x->pool, PEER_CONTEXTS, 4);

@@ -540,7 +540,7 @@ static void lose_each(uint32_t first_psn, uint32_t first_ssn)
 	uint32_t stamp[16];
 	unsigned cnt;
 
-	e->qp->req.ssn = first_ssn;
+	e->qp->req.ssn = ur_msn(first_ssn);
 	cnt = post_of_everything(e);
 	for (unsigned i = 0; i < cnt; i++) {
 		cr_assert_not_null(xend_out(e));

@@ -132,7 +132,7 @@ static void play(unsigned seed, bool shared, bool strict)
 			     o->wc[i].len, "seed %u: completion %u", seed, i);
 	end_expect_no_wc(x->e);
 	cr_assert_eq(peer_contexts(x), 0);
-	cr_assert_eq(x->qp->rsp.msn, MESSAGES);
+	cr_assert_eq(x->qp->rsp.msn.v, MESSAGES);
 	cr_assert_eq(x->qp->core->reorder.slots_free, x->qp->core->reorder.slot_cnt);
 	peer_free(x);
 	free(srq.rq.ring);

@@ -517,7 +517,7 @@ Test(ext_responder, hostile_headers_write_nothing_outside_the_region)
 				p.bth.psn = ur_psn((unsigned)rand());
 			p.payload_len =
 				(uint16_t)(p.op & UR_OP_PAYLOAD ? sane ? 256 : rand() % 4097 : 0);
-			p.xth.ssn = (x->qp->rsp.msn + 1 + (unsigned)rand() % 3) & UR_PSN_MASK;
+			p.xth.ssn = (x->qp->rsp.msn.v + 1 + (unsigned)rand() % 3) & UR_PSN_MASK;
 			p.xth.offset = p.op & UR_OP_FIRST ? 0 : (unsigned)rand() % 8;
 			if (!sane)
 				p.xth.offset = odd[(unsigned)rand() % 11] & UR_PSN_MASK;

@@ -131,9 +131,9 @@ Test(ext_response, parts_of_a_read_number_their_packets_through)
 	struct ur_packet *a = peer_read(x, 0, 512, 0, false), *b = peer_read(x, 512, 100, 2, true);
 
 	peer_in(x, a);
-	cr_assert_eq(x->qp->rsp.msn, 0);
+	cr_assert_eq(x->qp->rsp.msn.v, 0);
 	peer_in(x, b);
-	cr_assert_eq(x->qp->rsp.msn, 1);
+	cr_assert_eq(x->qp->rsp.msn.v, 1);
 	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100)->xrth.offset, 0);
 	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100)->xrth.offset, 1);
 	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_ONLY, 101)->xrth.offset, 2);

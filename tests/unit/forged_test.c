@@ -162,7 +162,7 @@ Test(forged, extended_packet_has_to_guess_its_ssn_too)
 		struct ur_packet p = forged(e, opcodes[k]);
 		uint64_t pairs = 0;
 
-		e->qp->rsp.msn = 0xfffff0;
+		e->qp->rsp.msn = ur_msn(0xfffff0);
 		p.xth.flags = opcodes[k] == UR_EXT_SEND_ONLY ? UR_XTH_RECV : UR_XTH_LAST_READ;
 		end_post_recv(e, 1, 0, 4);
 		for (uint32_t ahead = 1; ahead < UR_EXT_WINDOW; ahead++) {
@@ -173,7 +173,7 @@ Test(forged, extended_packet_has_to_guess_its_ssn_too)
 
 			for (unsigned i = 0; i < 8; i++) {
 				p.bth.psn = ur_psn(END_RQ_PSN + ahead);
-				p.xth.ssn = (e->qp->rsp.msn + 1 + later[i]) & UR_PSN_MASK;
+				p.xth.ssn = ur_msn_add(e->qp->rsp.msn, 1 + later[i]).v;
 				ur_qp_input(e->qp, &p, e->now_ns);
 				taken[i] = e->qp->xrsp.ooo != NULL;
 				if (taken[i])
@@ -208,7 +208,7 @@ Test(forged, ssn_of_a_young_connection_is_as_unknown_as_its_psn)
 			if (off == -2) /* ePSN itself */
 				continue;
 			p.bth.psn = ur_psn_add(guess, 2);
-			p.xth.ssn = (ur_first_ssn(guess) + 1) & UR_PSN_MASK;
+			p.xth.ssn = ur_msn_add(ur_first_ssn(guess), 1).v;
 			ur_qp_input(e->qp, &p, e->now_ns);
 			taken += e->qp->xrsp.ooo != NULL;
 			if (e->qp->xrsp.ooo)
@@ -219,10 +219,10 @@ Test(forged, ssn_of_a_young_connection_is_as_unknown_as_its_psn)
 		end_free(e);
 
 		e = END(.mode = UR_MODE_EXTENDED, .rq_psn = psn, .sq_psn = psn ^ 6);
-		cr_assert_eq(e->qp->rsp.msn, (ur_first_ssn(ur_psn(psn)) - 1) & UR_PSN_MASK);
+		cr_assert_eq(e->qp->rsp.msn.v, (ur_first_ssn(ur_psn(psn)).v - 1) & UR_PSN_MASK);
 		end_send(e, 1, IBV_WR_SEND, 4);
 		cr_assert_eq(end_expect(e, UR_EXT_SEND_ONLY, psn ^ 6)->xth.ssn,
-			     ur_first_ssn(ur_psn(psn ^ 6)));
+			     ur_first_ssn(ur_psn(psn ^ 6)).v);
 		end_free(e);
 	}
 }

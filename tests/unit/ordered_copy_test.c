@@ -79,7 +79,7 @@ Test(ordered_copy, a_poller_on_the_last_word_sees_the_whole_message, .timeout = 
 /* WRITEs of every length to every alignment; with `gap`, a later packet arrives before each. */
 static void assert_writes_arrive(struct end *e, uint8_t first, uint8_t only, bool gap)
 {
-	uint32_t psn = 100, ssn = e->qp->rsp.msn;
+	uint32_t psn = 100, ssn = e->qp->rsp.msn.v;
 
 	for (uint16_t len = 0; len <= LEN_MAX; len++)
 		for (unsigned at = 1; at <= 8; at++, psn += gap ? 3 : 1) {

@@ -26,7 +26,7 @@ static enum ur_drop arrives(struct end *e, uint32_t n)
 	struct ur_packet p = end_packet(e, UR_EXT_SEND_ONLY, END_RQ_PSN + n, 0);
 
 	p.xth = (struct ur_xth){.stamp = n + 1,
-				.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)) + n) & UR_PSN_MASK,
+				.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)).v + n) & UR_PSN_MASK,
 				.flags = UR_XTH_RECV,
 				.rwqen = n};
 	return end_in(e, p);
@@ -110,7 +110,7 @@ Test(stale_gap, gap_behind_a_message_without_a_receive_is_patient)
 	struct end *e = END(.mode = UR_MODE_EXTENDED);
 
 	w = end_packet(e, UR_EXT_WRITE_ONLY, END_RQ_PSN + 1, 0);
-	w.xth = (struct ur_xth){.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)) + 1) & UR_PSN_MASK};
+	w.xth = (struct ur_xth){.ssn = (ur_first_ssn(ur_psn(END_RQ_PSN)).v + 1) & UR_PSN_MASK};
 	cr_assert_eq(end_in(e, w), UR_DROP_NONE);
 	for (unsigned i = 0; i < 100; i++) {
 		cr_assert_eq(arrives(e, 0), UR_DROP_RNR);

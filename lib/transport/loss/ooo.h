@@ -33,7 +33,8 @@ struct ur_ooo_deferred {
 	uint8_t opcode;
 	uint8_t flags; /* enum ur_xth_flags, UR_DEFERRED_SOLICITED */
 	uint16_t payload_len;
-	uint32_t ssn, offset, rwqen; /* of XTH */
+	struct ur_msn ssn;	/* of XTH, */
+	uint32_t offset, rwqen; /* and these */
 	uint32_t arg;		     /* immediate (host order) or key to invalidate */
 	uint16_t held;		     /* where it waits whole, or UR_OOO_NOT_HELD */
 };

@@ -67,7 +67,7 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 		forget_echoes(&qp->xreq, stamp - 1);
 	qp->req.last_stamp = stamp;
 	p = ur_build32(p, stamp);
-	p = ur_build32(p, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn : 0));
+	p = ur_build32(p, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn.v : 0));
 	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);
 	return ur_build32(p, recv ? wqe->rwqen : 0);
 }

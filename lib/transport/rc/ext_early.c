@@ -57,7 +57,7 @@ static struct ur_ooo_deferred describe(const struct ur_packet *p)
 		.flags = (uint8_t)((p->xth.flags & ~(unsigned)UR_DEFERRED_SOLICITED) |
 				   (p->bth.solicited ? UR_DEFERRED_SOLICITED : 0u)),
 		.payload_len = p->payload_len,
-		.ssn = p->xth.ssn,
+		.ssn = ur_msn(p->xth.ssn),
 		.offset = p->xth.offset,
 		.rwqen = p->xth.rwqen,
 		.arg = p->op & UR_OP_IMM    ? p->imm
@@ -104,7 +104,7 @@ bool ur_ext_early_next(struct ur_qp *qp, struct turn *turn)
 			      .psn = psn,
 			      .solicited = n->flags & UR_DEFERRED_SOLICITED},
 		      .xth = {.flags = n->flags & (uint8_t)~UR_DEFERRED_SOLICITED,
-			      .ssn = n->ssn,
+			      .ssn = n->ssn.v,
 			      .offset = n->offset,
 			      .rwqen = n->rwqen},
 		      .imm = n->arg,
@@ -212,7 +212,7 @@ static bool fits_numbers(const struct ur_qp *qp, const struct ur_packet *p, uint
 	bool data = !is_answered(p->op);
 	uint32_t offset = p->xth.offset, own = data ? offset : offset > 0;
 
-	*later = add24(p->xth.ssn, 0u - rsp->msn - 1);
+	*later = add24(p->xth.ssn, 0u - rsp->msn.v - 1);
 	if (*later)
 		return *later <= ahead && own <= ahead - *later;
 	if (data)

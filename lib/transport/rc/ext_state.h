@@ -55,7 +55,8 @@ struct ur_ext_answer {
 	uint32_t stamp;	     /* its stamp */
 	uint32_t rkey;
 	uint32_t from, to;    /* READ: bytes still to be sent, of [0, to) */
-	uint32_t ssn, offset; /* of the request */
+	struct ur_msn ssn; /* of the request, */
+	uint32_t offset;   /* and this */
 	struct ur_psn psn;
 	uint8_t path;
 	bool atomic;
@@ -72,7 +73,7 @@ struct ur_ext_responder {
 	struct ur_ooo *ooo;   /* NULL: in order */
 	uint32_t rwqen;	      /* receives taken by completed messages; 24 bits */
 	uint32_t offset;      /* PSN_OFFSET of the packet at ePSN; 0 between messages */
-	uint32_t credits_msn; /* MSN when credits were told last */
+	struct ur_msn credits_msn; /* MSN when credits were told last */
 	bool starved;	      /* a gap was met without a context left; until ePSN moves */
 	bool probe;	      /* one is to be answered, once the answers before it have left */
 	uint64_t gap_ns;      /* ooo: when the gap showed, or something came for ePSN last */

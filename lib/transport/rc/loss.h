@@ -85,15 +85,15 @@ static inline struct read_part read_part(const struct ur_qp *qp, const struct ur
 }
 
 /* The SSN that the WQE has, or that it gets when it begins. */
-static inline uint32_t ssn_of(const struct ur_requester *req, const struct ur_wqe *wqe)
+static inline struct ur_msn ssn_of(const struct ur_requester *req, const struct ur_wqe *wqe)
 {
 	return wqe->flags & UR_WQE_BEGUN ? wqe->ssn : req->ssn;
 }
 
 /* RC-REQ-CREDIT-01, EXT-REQ-CREDIT-01. The peer has a receive for the message. */
-static inline bool has_receive(const struct ur_requester *req, uint32_t ssn)
+static inline bool has_receive(const struct ur_requester *req, struct ur_msn ssn)
 {
-	return !req->flow_control || !ur_psn_lt(ur_psn(req->lsn), ur_psn(ssn));
+	return !req->flow_control || !ur_msn_lt(req->lsn, ssn);
 }
 
 #endif

@@ -89,16 +89,16 @@ static inline bool is_positive(const struct ur_packet *p)
 static inline void take_credits(struct ur_requester *req, const struct ur_aeth *aeth)
 {
 	uint8_t code = aeth->syndrome & UR_SYNDROME_VALUE_MASK;
-	struct ur_psn lsn;
+	struct ur_msn lsn;
 
 	req->ack_seen = true;
 	if (code == UR_CREDITS_NONE) {
 		req->flow_control = false;
 		return;
 	}
-	lsn = ur_psn(aeth->msn + ur_credits_decode(code));
-	if (!req->flow_control || ur_psn_lt(ur_psn(req->lsn), lsn))
-		req->lsn = lsn.v;
+	lsn = ur_msn(aeth->msn + ur_credits_decode(code));
+	if (!req->flow_control || ur_msn_lt(req->lsn, lsn))
+		req->lsn = lsn;
 	req->flow_control = true;
 }
 

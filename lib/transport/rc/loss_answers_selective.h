@@ -265,7 +265,7 @@ static inline enum ur_drop loss_find_target(struct ur_qp *qp, const struct ur_pa
 
 	if (!begun)
 		return UR_DROP_PSN_STALE;
-	ahead = (p->xrth.ssn - oldest_wqe(qp)->ssn) & UR_PSN_MASK;
+	ahead = (p->xrth.ssn - oldest_wqe(qp)->ssn.v) & UR_PSN_MASK;
 	if (ahead >= begun)
 		return UR_DROP_PSN_STALE;
 	t->idx = qp->req.head + ahead;

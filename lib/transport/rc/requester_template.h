@@ -289,7 +289,7 @@ static inline void begin(struct ur_qp *qp, struct ur_wqe *wqe)
 	wqe->flags |= UR_WQE_BEGUN;
 	wqe->first_psn = loss_next_psn(qp);
 	wqe->ssn = req->ssn;
-	req->ssn = (req->ssn + loss_number(qp, wqe)) & UR_PSN_MASK;
+	req->ssn = ur_msn_add(req->ssn, loss_number(qp, wqe));
 }
 
 /* After the packet about to be made, the last of WQE `cur`, nothing can be sent without an ACK. */
@@ -317,7 +317,7 @@ static inline bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, bool la
 	bool ask = ++req->since_ackreq >= req->ackreq_every || loss_wants_ack(qp);
 
 	if ((class_of(wqe) & OP_RECV) && req->flow_control &&
-	    !ur_psn_lt(ur_psn(wqe->ssn), ur_psn(req->lsn)))
+	    !ur_msn_lt(wqe->ssn, req->lsn))
 		ask = true;
 	if (last && !ask)
 		ask = !req->ack_seen || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||

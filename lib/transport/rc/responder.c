@@ -85,7 +85,7 @@ struct verdict ur_responder_finish(struct ur_qp *qp, const struct ur_packet *p, 
 		wc.wc_flags = IBV_WC_WITH_INV;
 	}
 	rsp->kind = UR_MSG_NONE;
-	rsp->msn++;
+	rsp->msn = ur_msn_add(rsp->msn, 1);
 	if (p->op & (UR_OP_SEND | UR_OP_IMM))
 		ur_responder_complete(qp, &wc, p->bth.solicited);
 	return CONTINUE;

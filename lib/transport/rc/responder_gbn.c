@@ -96,7 +96,7 @@ static void arrival_pass_request(struct ur_qp *qp, const struct ur_packet *p,
 	int32_t behind;
 
 	rsp->epsn = ur_psn_add(rsp->epsn, res->psns);
-	rsp->msn++; /* RC-RESP-MSN-01 */
+	rsp->msn = ur_msn_add(rsp->msn, 1); /* RC-RESP-MSN-01 */
 	behind = ur_psn_diff(rsp->epsn, qp->gbn_rsp.data);
 	if (__builtin_expect(behind >= 0 && behind < DATA_FAR, 1))
 		return;

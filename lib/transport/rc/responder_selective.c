@@ -39,7 +39,7 @@ static inline struct verdict arrival_check_sequence(const struct ur_qp *qp,
 	const struct ur_ext_responder *x = &qp->xrsp;
 	uint8_t kind = p->op & UR_OP_FIRST ? UR_MSG_NONE : ur_responder_kind_of(p->op);
 
-	if (qp->rsp.kind != kind || p->xth.ssn != add24(qp->rsp.msn, 1) ||
+	if (qp->rsp.kind != kind || p->xth.ssn != ur_msn_add(qp->rsp.msn, 1).v ||
 	    p->xth.offset != x->offset || (p->xth.flags & UR_XTH_RECV && p->xth.rwqen != x->rwqen))
 		return NAK(INV_REQ, OP_SEQUENCE);
 	return is_read(p->op) && !is_whole_part(qp, p) ? NAK(INV_REQ, MSG_LENGTH) : CONTINUE;
@@ -80,7 +80,7 @@ static struct ur_ext_answer *arrival_new_answer(struct ur_qp *qp, const struct u
 	*a = (struct ur_ext_answer){
 		.arrival_ns = arrival_ns,
 		.stamp = p->xth.stamp,
-		.ssn = p->xth.ssn,
+		.ssn = ur_msn(p->xth.ssn),
 		.offset = p->xth.offset,
 		.psn = p->bth.psn,
 		.path = p->xth.path,
@@ -104,7 +104,7 @@ static void arrival_pass_request(struct ur_qp *qp, const struct ur_packet *p,
 		res->original = a->original;
 	}
 	if (a->atomic || p->xth.flags & UR_XTH_LAST_READ) {
-		rsp->msn++;
+		rsp->msn = ur_msn_add(rsp->msn, 1);
 		qp->xrsp.offset = 0;
 	} else {
 		qp->xrsp.offset += ur_responder_read_psns(qp, p->reth.length);
@@ -266,7 +266,7 @@ void ur_ext_responder_timer(struct ur_qp *qp, uint64_t now_ns)
 /* EXT-SSN-01 */
 void ur_ext_responder_begin(struct ur_qp *qp)
 {
-	qp->rsp.msn = add24(ur_first_ssn(qp->rsp.epsn), UR_PSN_MASK);
+	qp->rsp.msn = ur_msn_add(ur_first_ssn(qp->rsp.epsn), UR_PSN_MASK);
 	qp->xrsp.credits_msn = qp->rsp.msn;
 }
 

@@ -59,7 +59,7 @@ static inline uint8_t *begin_response(const struct ur_qp *qp, uint8_t opcode, st
 
 static inline uint8_t *put_aeth(uint8_t *p, const struct ur_qp *qp, uint8_t syndrome)
 {
-	return ur_build32(p, (uint32_t)syndrome << 24 | (qp->rsp.msn & UR_PSN_MASK));
+	return ur_build32(p, (uint32_t)syndrome << 24 | qp->rsp.msn.v);
 }
 
 static inline uint8_t ack_syndrome(const struct ur_qp *qp)

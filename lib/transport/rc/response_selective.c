@@ -130,7 +130,7 @@ static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_ext_
 	qp->core->cnt.retransmitted_responses += a->repeat;
 	p = put_aeth(p, qp, ack_syndrome(qp));
 	p = put_xaeth(p, qp, &echo, now_ns);
-	p = ur_build32(p, a->ssn);
+	p = ur_build32(p, a->ssn.v);
 	return ur_build32(p, a->offset + (a->from >> qp->mtu_shift));
 }
 
@@ -219,7 +219,7 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 	if (!probe && rsp->ack & UR_NAK_OWED) {
 		psn = rsp->nak_psn;
 		syndrome = rsp->nak_syndrome;
-	} else if (x->ooo && (qp->srq || x->credits_msn == rsp->msn)) {
+	} else if (x->ooo && (qp->srq || ur_msn_eq(x->credits_msn, rsp->msn))) {
 		syndrome = UR_SYNDROME_NAK | UR_NAK_PSN_SEQ;
 		qp->core->cnt.seq_nak_sent++;
 	} else {
