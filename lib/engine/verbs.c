@@ -158,7 +158,6 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 		return -ENOMEM;
 	qp->core = &e->core;
 	qp->ops = ops;
-	qp->type = (uint8_t)a->type;
 	qp->pd = a->pd;
 	qp->pkey = 0xffff;
 	qp->sig_all = a->sig_all;
@@ -166,7 +165,7 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	qp->recv_cq = a->recv_cq;
 	qp->srq = a->srq;
 	qp->user = a->user;
-	qp->window = e->window & UR_PSN_MASK;
+	qp->window = e->window;
 	qp->req.ackreq_every = e->ackreq_every;
 	qp->port_mtu_shift = e->mtu_shift;
 	qp->res_max = resources_of(a);

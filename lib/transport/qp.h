@@ -116,9 +116,9 @@ struct ur_gbn_requester {
 struct ur_responder {
 	struct ur_psn epsn;
 	struct ur_msn msn; /* messages executed */
-	uint8_t kind;  /* enum ur_msg_kind of the message under way */
-	bool nak_sent; /* the gap at ePSN was reported; silence until it is filled */
-	uint8_t ack;   /* enum ur_ack_owed, bits */
+	uint8_t kind;	   /* enum ur_msg_kind of the message under way */
+	bool nak_sent;	   /* the gap at ePSN was reported; silence until it is filled */
+	uint8_t ack;	   /* enum ur_ack_owed, bits */
 	uint8_t nak_syndrome;
 	struct ur_psn nak_psn; /* ePSN while the QP is not in ERR */
 	uint32_t placed;       /* standard headers: bytes placed of the message under way */
@@ -184,16 +184,15 @@ struct ur_qp_attr {
 struct ur_qp {
 	/* Identity: one cache line. */
 	struct ur_qpn qpn, dest_qpn;
-	uint8_t type;	   /* enum ibv_qp_type */
 	uint8_t state;	   /* enum ibv_qp_state: what the worker acts on */
 	uint8_t mtu_shift; /* PMTU is 1 << mtu_shift bytes */
-	uint8_t mode;	   /* enum ur_mode; of an RC QP, set before RTR */
 	uint8_t admission; /* enum ur_adm_role, bits; 0 but in mode extended from RTR on */
 	bool strict;	   /* the last byte of a message is placed after all others */
 	bool sig_all;
 	bool comm_est;	   /* IBV_EVENT_COMM_EST was raised */
 	uint8_t fail_send; /* enum ibv_wc_status: how it ends, see ur_qp_fail() */
 	bool rearm;	   /* a request has set a deadline that the QP timer does not know yet */
+	bool sqd_notify, drained; /* SQD: event wanted; raised */
 	uint16_t pkey;
 	uint32_t pd;
 	const struct ur_qp_ops *ops; /* of its kind */
@@ -246,20 +245,13 @@ struct ur_qp {
 
 	/* A line that posters write as well. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
-	uint32_t window : 24;		       /* the engine's, for reset */
-	bool sqd_notify : 1, drained : 1;      /* SQD: event wanted; raised */
+	uint32_t window;		       /* the engine's, for reset */
 	struct ur_adm_agreed agreed; /* while connecting; what came of it is `admission` */
 	struct ur_qp_attr attr;
 };
 
 /* A queue pair among 10 000 costs memory, not only cache: 17 lines. */
 static_assert(sizeof(struct ur_qp) <= 1088, "a queue pair has grown; see docs/design/rc.md");
-
-/* Of the two loss engines, selective: the union members of extended mode are valid. */
-static inline bool ur_qp_is_ext(const struct ur_qp *qp)
-{
-	return __builtin_expect(qp->mode == UR_MODE_EXTENDED, 0);
-}
 
 /*
  * Requester, completer, responder and responses do not end a queue pair: they say how it ends, the first of

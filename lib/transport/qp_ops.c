@@ -188,6 +188,7 @@ static const struct ur_qp_ops kinds[] = {
 		.other_transport = UR_TRANSPORT_EXT,
 		.connected = true,
 		.reliable = true,
+		.keeps_early = true,
 		.opcodes = ALL,
 		.sending_end = UR_GBN_SENDING_END,
 		.init = ur_gbn_init,
@@ -354,7 +355,6 @@ int ur_qp_set_mode(struct ur_qp *qp, enum ur_mode mode, bool strict)
 		return -EINVAL;
 	qp->ops->release(qp);
 	qp->ops = ops;
-	qp->mode = (uint8_t)mode;
 	qp->strict = strict;
 	qp->req.ssn = ur_msn(1);
 	ops->init(qp);

@@ -45,6 +45,7 @@ struct ur_qp_ops {
 	uint8_t other_transport;
 	bool connected;	    /* has one peer and a path; else every WQE names an address handle */
 	bool reliable;	    /* a request completes when it was answered; else when it has left */
+	bool keeps_early;   /* requests beyond ePSN are kept whole (reorder.h) */
 	uint32_t opcodes;   /* bit n: enum ibv_wr_opcode n may be posted */
 	size_t sending_end; /* bytes of struct ur_qp up to the end of the requester's state */
 

@@ -147,13 +147,13 @@ static void connect_qp(struct ur_qp *qp)
 		.retry_cnt = 2,
 		.rnr_retry = 2,
 	};
-	int connected = qp->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-	int rtr = qp->type == IBV_QPT_UD
+	int connected = qp->ops->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+	int rtr = qp->ops->type == IBV_QPT_UD
 			  ? 0
 			  : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	int rts = IBV_QP_SQ_PSN;
 
-	if (qp->type == IBV_QPT_RC) {
+	if (qp->ops->type == IBV_QPT_RC) {
 		rtr |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 		rts |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		       IBV_QP_MAX_QP_RD_ATOMIC;
@@ -166,7 +166,7 @@ static void connect_qp(struct ur_qp *qp)
 				       NULL, now_ns) == 0);
 	a.qp_state = IBV_QPS_RTR;
 	FUZZ_CHECK(ur_engine_modify_qp(engine, qp, &a, IBV_QP_STATE | rtr,
-				       qp->type == IBV_QPT_UD ? NULL : &path, now_ns) == 0);
+				       qp->ops->type == IBV_QPT_UD ? NULL : &path, now_ns) == 0);
 	a.qp_state = IBV_QPS_RTS;
 	FUZZ_CHECK(ur_engine_modify_qp(engine, qp, &a, IBV_QP_STATE | rts, NULL, now_ns) == 0);
 }
@@ -288,13 +288,13 @@ static uint8_t pick_opcode(const struct ur_qp *qp, uint8_t how)
 
 	if (how >= 0xf0)
 		return (uint8_t)(how << 4);
-	if (qp->type == IBV_QPT_UD)
+	if (qp->ops->type == IBV_QPT_UD)
 		return how & 1 ? UR_UD_SEND_ONLY : UR_UD_SEND_ONLY_IMM;
-	if (qp->mode == UR_MODE_EXTENDED && how >= 0xe0)
+	if (qp->ops->mode == UR_MODE_EXTENDED && how >= 0xe0)
 		return how & 1 ? UR_EXT_NOTIFY : UR_EXT_ACKNOWLEDGE_STATUS;
-	if (qp->mode == UR_MODE_EXTENDED)
+	if (qp->ops->mode == UR_MODE_EXTENDED)
 		return (uint8_t)((how % 0x19) | UR_TRANSPORT_EXT);
-	return (uint8_t)((how % 0x18) | transport[qp->type]);
+	return (uint8_t)((how % 0x18) | transport[qp->ops->type]);
 }
 
 /* A number near `v`, usually one of the next. */
@@ -423,7 +423,7 @@ static void step_packet(struct input *in)
 		return;
 	flags = get8(in);
 	base = !(p.op & (UR_OP_RESPONSE | UR_OP_NOTIFY)) ? qp->rsp.epsn
-	       : qp->mode == UR_MODE_EXTENDED		 ? qp->xreq.psn.una
+	       : qp->ops->mode == UR_MODE_EXTENDED	 ? qp->xreq.psn.una
 							 : qp->gbn.rec.una;
 	p.bth.psn = ur_psn(base.v + (uint32_t)(int32_t)(int8_t)get8(in) / (flags & 1 ? 1 : 16));
 	p.bth.ackreq = flags & 2;
@@ -478,7 +478,7 @@ static void step_send(struct input *in)
 		sge[0].addr = (uintptr_t)region;
 		sge[1].addr = (uintptr_t)region;
 	}
-	if (qp->type == IBV_QPT_UD) {
+	if (qp->ops->type == IBV_QPT_UD) {
 		wr.wr.ud.ah = (struct ibv_ah *)(void *)&ah;
 		wr.wr.ud.remote_qpn = PEER_QPN;
 		wr.wr.ud.remote_qkey = QKEY;
@@ -599,7 +599,7 @@ static void answer_read(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at,
 {
 	static const uint8_t payload[256];
 	struct ur_packet p = packet_of(payload);
-	bool ext = qp->mode == UR_MODE_EXTENDED, read = wqe->opcode == IBV_WR_RDMA_READ;
+	bool ext = qp->ops->mode == UR_MODE_EXTENDED, read = wqe->opcode == IBV_WR_RDMA_READ;
 	uint32_t left = wqe->length - at * 256, part = qp->req.read_psns, n = packets_of(wqe);
 	uint8_t how = get8(in);
 	bool first = how & 1 ? !at || (ext && at % part == 0) : how & 2;
@@ -656,7 +656,7 @@ static void step_answer(struct input *in)
 		wqe = ur_sq_at(&qp->sq, qp->req.head + (how >> 1 & 3) % out);
 	if (wqe && (wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
 		answer_read(qp, wqe, get8(in) % packets_of(wqe), in);
-	else if (qp->mode == UR_MODE_EXTENDED)
+	else if (qp->ops->mode == UR_MODE_EXTENDED)
 		answer_selectively(qp, in);
 	else
 		answer_in_order(qp, in);

@@ -123,10 +123,10 @@ static void connect_qp(struct end *e)
 		cr_assert_eq(ur_qp_set_paths(e->qp, a->paths), 0);
 	if (a->mode)
 		cr_assert_eq(ur_qp_set_agreed(e->qp, &a->agreed), 0);
-	cr_assert_eq(end_modify(e, IBV_QPS_INIT, attr, init[e->qp->type]), 0);
-	cr_assert_eq(end_modify(e, IBV_QPS_RTR, attr, rtr[e->qp->type]), 0);
+	cr_assert_eq(end_modify(e, IBV_QPS_INIT, attr, init[e->qp->ops->type]), 0);
+	cr_assert_eq(end_modify(e, IBV_QPS_RTR, attr, rtr[e->qp->ops->type]), 0);
 	if (!a->rtr)
-		cr_assert_eq(end_modify(e, IBV_QPS_RTS, attr, rts[e->qp->type]), 0);
+		cr_assert_eq(end_modify(e, IBV_QPS_RTS, attr, rts[e->qp->ops->type]), 0);
 }
 
 static void create_qp(struct end *e)
@@ -274,7 +274,7 @@ const struct ur_packet *end_out(struct end *e)
 	e->out_frame.len = ur_tx_write(&tx, e->out_frame.b);
 	cr_assert_eq(e->out_frame.len, ur_tx_bytes(&tx));
 	cr_assert_eq(ur_packet_decode(e->out_frame.b, e->out_frame.len, &e->out), UR_DROP_NONE);
-	if (e->qp->type != IBV_QPT_UD)
+	if (e->qp->ops->type != IBV_QPT_UD)
 		cr_assert_eq(e->out.bth.dqpn.v, END_PEER_QPN);
 	return &e->out;
 }

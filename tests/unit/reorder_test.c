@@ -504,7 +504,7 @@ Test(reorder, the_mode_is_set_before_the_connection_and_stays)
 {
 	cr_assert_eq(ur_qp_set_mode(e->qp, UR_MODE_GBN, false), -EINVAL);
 	cr_assert_eq(end_modify(e, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0), 0);
-	cr_assert_eq(e->qp->mode, UR_MODE_REORDER);
+	cr_assert_eq(e->qp->ops->mode, UR_MODE_REORDER);
 	cr_assert_eq(ur_qp_set_mode(e->qp, UR_MODE_EXTENDED, true), 0);
 	cr_assert(e->qp->strict);
 	cr_assert_eq(ur_qp_set_mode(e->qp, (enum ur_mode)(UR_MODE_EXTENDED + 1), false), -EINVAL);

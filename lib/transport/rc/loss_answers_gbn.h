@@ -82,7 +82,7 @@ static enum ur_drop imply_nak(struct ur_qp *qp, uint64_t now_ns)
 /* The same for what carries nothing that could be kept. */
 static enum ur_drop report_missing(struct ur_qp *qp, uint64_t now_ns)
 {
-	if (qp->mode == UR_MODE_REORDER)
+	if (qp->gbn.rec.selective)
 		take_gap(qp, now_ns);
 	return imply_nak(qp, now_ns);
 }
@@ -189,7 +189,7 @@ static bool ack_until(struct ur_qp *qp, struct ur_psn end, uint64_t now_ns)
 	struct ur_psn known = end, una;
 
 	/* What an earlier ACK told is not told again. */
-	if (qp->mode == UR_MODE_REORDER) {
+	if (qp->gbn.rec.selective) {
 		if (ur_psn_lt(qp->gbn.executed, end))
 			qp->gbn.executed = end;
 		known = qp->gbn.executed;
@@ -257,7 +257,7 @@ static inline enum ur_drop loss_take_ack(struct ur_qp *qp, const struct ur_packe
 	if (plain)
 		take_credits(&qp->req, &p->aeth);
 	if (!ack_until(qp, ur_psn_add(p->bth.psn, plain), now_ns) && ack->kind != ACK_FATAL &&
-	    !(seq_nak && qp->mode == UR_MODE_GBN)) {
+	    !(seq_nak && !qp->gbn.rec.selective)) {
 		/*
 		 * REORDER-NAK-04. The peer misses a request, but una is a response that is missing: its
 		 * NAK, which it does not repeat, is remembered until una gets there.
@@ -297,7 +297,7 @@ static inline enum ur_drop loss_find_target(struct ur_qp *qp, const struct ur_pa
 	t->early = !ack_until(qp, t->nr, now_ns);
 	if (t->early) {
 		ur_recovery_on_response(&qp->gbn.rec, now_ns);
-		if (qp->mode != UR_MODE_REORDER)
+		if (!qp->gbn.rec.selective)
 			return report_missing(qp, now_ns);
 	} else if (!ur_psn_eq(qp->gbn.rec.una, t->nr)) {
 		return UR_DROP_PSN_STALE;
@@ -397,7 +397,7 @@ static inline void pass_response(struct ur_qp *qp, const struct target *t, uint6
 		advance_una(qp, ur_psn_add(t->nr, 1), now_ns);
 	}
 	/* What lies behind it may be known already: on to the next hole in one step. */
-	if (qp->mode == UR_MODE_REORDER && ur_psn_lt(gbn->rec.una, gbn->executed))
+	if (qp->gbn.rec.selective && ur_psn_lt(gbn->rec.una, gbn->executed))
 		ack_until(qp, gbn->executed, now_ns);
 	/* Another peer may be about to answer what it kept; the timer tells. */
 	if (ur_recovery_goes_back(&gbn->rec) && ur_recovery_is_alone(&gbn->rec, now_ns))

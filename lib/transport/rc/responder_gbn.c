@@ -179,7 +179,7 @@ static enum ur_drop arrival_take_early(struct ur_qp *qp, const struct ur_packet 
 {
 	enum ur_drop drop = UR_DROP_PSN_GAP;
 
-	if (qp->mode == UR_MODE_REORDER) {
+	if (qp->ops->keeps_early) {
 		drop = ur_reorder_keep(qp, p, now_ns);
 		if (qp->gbn_rsp.reorder.ctx)
 			return drop;

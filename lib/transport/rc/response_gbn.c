@@ -190,7 +190,7 @@ void ur_response_ack_all(struct ur_qp *qp)
 {
 	struct ur_pass *pass = &qp->gbn_rsp.pass;
 
-	if (ur_qp_is_ext(qp) || !pass->on || !pass->held)
+	if (!pass->on || !pass->held)
 		return;
 	pass->on = false;
 	ur_response_ack(qp);
