@@ -35,8 +35,8 @@ struct ur_ooo_deferred {
 	uint16_t payload_len;
 	struct ur_msn ssn;	/* of XTH, */
 	uint32_t offset, rwqen; /* and these */
-	uint32_t arg;		     /* immediate (host order) or key to invalidate */
-	uint16_t held;		     /* where it waits whole, or UR_OOO_NOT_HELD */
+	uint32_t arg;		/* immediate (host order) or key to invalidate */
+	uint16_t held;		/* where it waits whole, or UR_OOO_NOT_HELD */
 };
 #define UR_DEFERRED_SOLICITED 0x80
 #define UR_OOO_NOT_HELD	      0xffff

@@ -54,7 +54,7 @@ struct ur_ext_answer {
 	uint64_t arrival_ns; /* of the request that asked */
 	uint32_t stamp;	     /* its stamp */
 	uint32_t rkey;
-	uint32_t from, to;    /* READ: bytes still to be sent, of [0, to) */
+	uint32_t from, to; /* READ: bytes still to be sent, of [0, to) */
 	struct ur_msn ssn; /* of the request, */
 	uint32_t offset;   /* and this */
 	struct ur_psn psn;
@@ -70,14 +70,14 @@ struct ur_ext_answers {
 };
 
 struct ur_ext_responder {
-	struct ur_ooo *ooo;   /* NULL: in order */
-	uint32_t rwqen;	      /* receives taken by completed messages; 24 bits */
-	uint32_t offset;      /* PSN_OFFSET of the packet at ePSN; 0 between messages */
+	struct ur_ooo *ooo;	   /* NULL: in order */
+	uint32_t rwqen;		   /* receives taken by completed messages; 24 bits */
+	uint32_t offset;	   /* PSN_OFFSET of the packet at ePSN; 0 between messages */
 	struct ur_msn credits_msn; /* MSN when credits were told last */
-	bool starved;	      /* a gap was met without a context left; until ePSN moves */
-	bool probe;	      /* one is to be answered, once the answers before it have left */
-	uint64_t gap_ns;      /* ooo: when the gap showed, or something came for ePSN last */
-	struct ur_echo echo;  /* the ACK owed: of the newest packet since the last one */
+	bool starved;		   /* a gap was met without a context left; until ePSN moves */
+	bool probe;		   /* one is to be answered, once the answers before it have left */
+	uint64_t gap_ns;	   /* ooo: when the gap showed, or something came for ePSN last */
+	struct ur_echo echo;	   /* the ACK owed: of the newest packet since the last one */
 	struct ur_echo probe_echo;
 	/*
 	 * Answers to be sent: rsp.ans_cap of them, even, >= 2 * max_dest_rd_atomic. The lower half is

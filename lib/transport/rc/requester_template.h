@@ -316,8 +316,7 @@ static inline bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, bool la
 	struct ur_requester *req = &qp->req;
 	bool ask = ++req->since_ackreq >= req->ackreq_every || loss_wants_ack(qp);
 
-	if ((class_of(wqe) & OP_RECV) && req->flow_control &&
-	    !ur_msn_lt(wqe->ssn, req->lsn))
+	if ((class_of(wqe) & OP_RECV) && req->flow_control && !ur_msn_lt(wqe->ssn, req->lsn))
 		ask = true;
 	if (last && !ask)
 		ask = !req->ack_seen || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
