@@ -36,7 +36,7 @@ PEER_LOADS = (2, 4)
 PEER_MODES = ("plain", "ab", "paper", "intelligent")
 PEER_SERVICE_US = 200
 PEER_TIMEOUT = 18  # 1 s: no process is off the CPU for that long
-PEER_COMMON = {"eal": {"memory_mb": 384}, "worker": {"mode": "inline", "thread_safe": "no"},
+PEER_COMMON = {"eal": {"memory_mb": 640}, "worker": {"mode": "inline", "thread_safe": "no"},
                "transport": {"mode": "extended", "path_mtu": 4096, "max_qp": 512}}
 
 WASTE = 10  # refusals per service in plain from which the bars on refusals apply; one is the minimum
