@@ -50,7 +50,7 @@ struct ur_wqe {
 	struct ur_psn first_psn;
 	struct ur_msn ssn;
 	/* Extended mode: number of the first response packet. */
-	struct ur_psn first_rsp;
+	struct ur_rspn first_rsp;
 	uint32_t rwqen; /* extended mode: of the receive it consumes; READs, atomics: rd_seq */
 };
 

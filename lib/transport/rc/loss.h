@@ -43,7 +43,9 @@
  *
  *   loss_is_troubled(qp)         cheap: loss_next_again() may have something
  *   loss_next_again(qp, again)   what is sent before anything new; false: nothing
- *   loss_find(qp, nr, by_rsp)    WQE that has this PSN (by_rsp: this response number)
+ *   LOSS_RSP                     type of response numbers: ur_psn where a response has a PSN of its own, ur_rspn
+ *   loss_find(qp, psn)           WQE that has this PSN
+ *   loss_find_rsp(qp, nr)        WQE that has this response number
  *   loss_first_response(wqe)     its first response number
  *   loss_request_psn(qp, wqe, i) PSN of the request for its response i
  *   loss_reask(qp, wqe, nr, most, now)  responses [nr, nr + returned) are asked for again, at most `most`
@@ -52,13 +54,29 @@
  *
  * Thread class: the QP's worker.
  */
+
+/* The arithmetic of response numbers (wire/number.h). */
+#define LOSS_RSP_PASTE(type, name) type##name
+#define LOSS_RSP_FN(type, name)	   LOSS_RSP_PASTE(type, name)
+
+static inline struct LOSS_RSP loss_rsp_add(struct LOSS_RSP a, uint32_t n)
+{
+	return LOSS_RSP_FN(LOSS_RSP, _add)(a, n);
+}
+
+static inline int32_t loss_rsp_diff(struct LOSS_RSP a, struct LOSS_RSP b)
+{
+	return LOSS_RSP_FN(LOSS_RSP, _diff)(a, b);
+}
+
 struct again {
 	enum {
-		AGAIN_REQUEST, /* the packet with PSN nr */
-		AGAIN_RESPONSES, /* a request for the response nr and those behind it that are missing */
-		AGAIN_PROBE, /* an empty packet that asks what has arrived */
+		AGAIN_REQUEST, /* the packet with that PSN */
+		AGAIN_RESPONSES, /* a request for that response and those behind it that are missing */
+		AGAIN_PROBE,	 /* an empty packet that asks what has arrived */
 	} what;
-	struct ur_psn nr;
+	struct ur_psn psn;   /* AGAIN_REQUEST */
+	struct LOSS_RSP rsp; /* AGAIN_RESPONSES */
 };
 
 /* Part of a READ, one request: responses [first, first + n) of the message. */

@@ -66,12 +66,12 @@ struct target {
 	bool ends;   /* last of the request that asked for it */
 	bool fits;   /* its length is what its place requires */
 	/* The loss engine's. */
-	bool early;	  /* an older response is missing */
-	struct ur_psn nr; /* number of the response; go-back-N: its PSN */
-	uint32_t idx;	  /* of the WQE */
-	uint32_t part;	  /* which of the WQE's requests asked for it */
-	uint32_t acked;	  /* PSNs that it acknowledges, */
-	bool una_moved;	  /* una among them */
+	bool early;	    /* an older response is missing */
+	struct LOSS_RSP nr; /* number of the response */
+	uint32_t idx;	    /* of the WQE */
+	uint32_t part;	    /* which of the WQE's requests asked for it */
+	uint32_t acked;	    /* PSNs that it acknowledges, */
+	bool una_moved;	    /* una among them */
 };
 
 static inline bool has_responses(const struct ur_wqe *wqe)

@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_RC_LOSS_ANSWERS_GBN_H
 #define UR_TRANSPORT_RC_LOSS_ANSWERS_GBN_H
 
+#define LOSS_RSP ur_psn
 #include "transport/rc/loss_answers.h"
 #include "wire/opcode.h"
 

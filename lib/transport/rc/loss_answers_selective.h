@@ -3,6 +3,7 @@
 #define UR_TRANSPORT_RC_LOSS_ANSWERS_SELECTIVE_H
 
 #include "transport/admission.h"
+#define LOSS_RSP ur_rspn
 #include "transport/rc/loss_answers.h"
 #include "transport/rc/selective_state.h"
 
@@ -33,7 +34,7 @@ static inline int32_t loss_passed(const struct ur_qp *qp, const struct ur_wqe *w
 {
 	const struct ur_ext_requester *x = &qp->xreq;
 
-	return has_responses(wqe) ? ur_psn_diff(x->rsp.una, wqe->first_rsp)
+	return has_responses(wqe) ? ur_rspn_diff(ur_ext_rsp_una(x), wqe->first_rsp)
 				  : ur_psn_diff(x->psn.una, wqe->first_psn);
 }
 
@@ -155,7 +156,7 @@ static void take_probe_answer(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
 
 	x->probed = false;
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
-	    ur_psn_eq(ur_ext_response_of(qp, x->psn.una), x->rsp.max))
+	    ur_rspn_eq(ur_ext_response_of(qp, x->psn.una), ur_ext_rsp_max(x)))
 		ur_selective_on_probe_answer(&x->rsp, &env, echo, now_ns);
 	report_lost(qp, now_ns);
 }
@@ -286,10 +287,10 @@ static inline enum ur_drop loss_check_target(struct ur_qp *qp, const struct ur_p
 
 	if (t->at && (uint64_t)t->at << qp->mtu_shift >= t->wqe->length)
 		return UR_DROP_UNEXPECTED;
-	t->nr = ur_psn_add(t->wqe->first_rsp, t->at);
+	t->nr = ur_rspn_add(t->wqe->first_rsp, t->at);
 	t->part = t->at >> __builtin_ctz(qp->req.read_psns);
-	t->early = !ur_psn_eq(t->nr, x->rsp.una);
-	if (!ur_psn_lt(t->nr, x->rsp.max) ||
+	t->early = !ur_rspn_eq(t->nr, ur_ext_rsp_una(x));
+	if (!ur_rspn_lt(t->nr, ur_ext_rsp_max(x)) ||
 	    !ur_psn_eq(p->bth.psn, ur_psn_add(t->wqe->first_psn, t->part)) ||
 	    !ur_psn_lt(p->bth.psn, p->xaeth.epsn))
 		return UR_DROP_UNEXPECTED;
@@ -305,7 +306,7 @@ static inline enum ur_drop loss_check_target(struct ur_qp *qp, const struct ur_p
 		qp->core->cnt.acks_received += t->acked > 0;
 	}
 	/* EXT-COMP-BAD-01. A repetition of what has come is not worth an error. */
-	if (__builtin_expect(!t->early, 1) || !ur_selective_has_arrived(&x->rsp, t->nr))
+	if (__builtin_expect(!t->early, 1) || !ur_selective_has_arrived(&x->rsp, ur_rspn_to(t->nr)))
 		return UR_DROP_NONE;
 	if (t->acked)
 		progress(qp, t->una_moved, now_ns);
@@ -351,7 +352,7 @@ static void retire_atomic(struct ur_qp *qp, uint32_t idx)
 			return;
 		}
 		if ((class_of(wqe) & OP_ATOMIC) &&
-		    !ur_selective_has_arrived(&x->rsp, wqe->first_rsp))
+		    !ur_selective_has_arrived(&x->rsp, ur_rspn_to(wqe->first_rsp)))
 			return;
 	}
 }
@@ -365,7 +366,7 @@ static inline enum ur_drop loss_on_response(struct ur_qp *qp, const struct ur_pa
 
 	if (is_newest(qp, p))
 		take_credits(&qp->req, &p->aeth);
-	arrived = ur_selective_on_response(&x->rsp, &env, t->nr, p->xaeth.echo, now_ns);
+	arrived = ur_selective_on_response(&x->rsp, &env, ur_rspn_to(t->nr), p->xaeth.echo, now_ns);
 	if (arrived) {
 		if (__builtin_expect(t->early, 0)) {
 			qp->core->cnt.early_responses++;

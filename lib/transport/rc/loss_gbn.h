@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_RC_LOSS_GBN_H
 #define UR_TRANSPORT_RC_LOSS_GBN_H
 
+#define LOSS_RSP ur_psn
 #include "transport/rc/loss.h"
 
 /*
@@ -226,15 +227,19 @@ static inline bool loss_is_troubled(const struct ur_qp *qp)
 }
 
 /* una lies in the oldest WQE that takes PSNs. */
-static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool by_response)
+static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn psn)
 {
 	uint32_t idx = qp->req.head;
 
-	(void)nr;
-	(void)by_response;
+	(void)psn;
 	while (ur_sq_at(&qp->sq, idx)->flags & UR_WQE_DONE)
 		idx++;
 	return idx;
+}
+
+static inline uint32_t loss_find_rsp(const struct ur_qp *qp, struct ur_psn nr)
+{
+	return loss_find(qp, nr);
 }
 
 static inline bool loss_next_again(const struct ur_qp *qp, struct again *again)
@@ -244,9 +249,9 @@ static inline bool loss_next_again(const struct ur_qp *qp, struct again *again)
 
 	if (!rec->repeat)
 		return false;
-	wqe = ur_sq_at(&qp->sq, loss_find(qp, rec->una, false));
+	wqe = ur_sq_at(&qp->sq, loss_find(qp, rec->una));
 	again->what = class_of(wqe) & OP_DATA ? AGAIN_REQUEST : AGAIN_RESPONSES;
-	again->nr = rec->una;
+	again->psn = again->rsp = rec->una;
 	return true;
 }
 

@@ -3,6 +3,7 @@
 #define UR_TRANSPORT_RC_LOSS_SELECTIVE_H
 
 #include "transport/admission.h"
+#define LOSS_RSP ur_rspn
 #include "transport/rc/loss.h"
 #include "transport/rc/selective_state.h"
 #include "wire/assert.h"
@@ -174,7 +175,7 @@ static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 
-	wqe->first_rsp = x->rsp.max;
+	wqe->first_rsp = ur_ext_rsp_max(x);
 	wqe->rwqen = class_of(wqe) & (OP_READ | OP_ATOMIC) ? x->rd_seq : x->rwqen;
 	if (class_of(wqe) & OP_RECV) {
 		x->rwqen = (x->rwqen + 1) & UR_PSN_MASK;
@@ -244,7 +245,8 @@ static inline void loss_after_send(struct ur_qp *qp, uint64_t now_ns)
  * The last WQE of those begun whose first PSN (response number) is not after `nr`; the oldest one's is
  * not. Something is begun.
  */
-static uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool by_response)
+static uint32_t search(const struct ur_qp *qp, struct ur_psn psn, struct ur_rspn rsp,
+		       bool by_response)
 {
 	uint32_t lo = qp->req.head, cnt = ur_ext_begun(qp);
 
@@ -253,7 +255,8 @@ static uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool by_resp
 		uint32_t half = cnt / 2;
 		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, lo + half);
 
-		if (ur_psn_le(by_response ? wqe->first_rsp : wqe->first_psn, nr)) {
+		if (by_response ? ur_rspn_le(wqe->first_rsp, rsp)
+				: ur_psn_le(wqe->first_psn, psn)) {
 			lo += half;
 			cnt -= half;
 		} else {
@@ -263,7 +266,17 @@ static uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool by_resp
 	return lo;
 }
 
-static inline struct ur_psn loss_first_response(const struct ur_wqe *wqe)
+static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn psn)
+{
+	return search(qp, psn, ur_rspn(0), false);
+}
+
+static inline uint32_t loss_find_rsp(const struct ur_qp *qp, struct ur_rspn nr)
+{
+	return search(qp, ur_psn(0), nr, true);
+}
+
+static inline struct ur_rspn loss_first_response(const struct ur_wqe *wqe)
 {
 	return wqe->first_rsp;
 }
@@ -296,15 +309,17 @@ static bool next_lost_request(const struct ur_qp *qp, struct ur_psn *nr)
  * EXT-REQ-RSP-02. A response that is to be asked for again. As long as its request has not been
  * executed it cannot be lost: then the request is, or what comes before it.
  */
-static bool next_lost_response(const struct ur_qp *qp, struct ur_psn *nr)
+static bool next_lost_response(const struct ur_qp *qp, struct ur_rspn *nr)
 {
+	struct ur_psn lost;
 	const struct ur_wqe *wqe;
 	uint32_t at;
 
-	if (!ur_selective_next_lost(&qp->xreq.rsp, nr) || !ur_ext_begun(qp))
+	if (!ur_selective_next_lost(&qp->xreq.rsp, &lost) || !ur_ext_begun(qp))
 		return false;
-	wqe = ur_sq_at(&qp->sq, loss_find(qp, *nr, true));
-	at = (uint32_t)ur_psn_diff(*nr, wqe->first_rsp);
+	*nr = ur_rspn_of(lost);
+	wqe = ur_sq_at(&qp->sq, loss_find_rsp(qp, *nr));
+	at = (uint32_t)ur_rspn_diff(*nr, wqe->first_rsp);
 	/* It belongs to a WQE that fails. */
 	if (at >= ur_ext_responses(qp, wqe))
 		return false;
@@ -321,9 +336,9 @@ static inline bool loss_is_troubled(const struct ur_qp *qp)
 static __attribute__((noinline, cold)) bool loss_next_again(const struct ur_qp *qp,
 							    struct again *again)
 {
-	if (next_lost_request(qp, &again->nr))
+	if (next_lost_request(qp, &again->psn))
 		again->what = AGAIN_REQUEST;
-	else if (next_lost_response(qp, &again->nr))
+	else if (next_lost_response(qp, &again->rsp))
 		again->what = AGAIN_RESPONSES;
 	else
 		again->what = AGAIN_PROBE;
@@ -331,7 +346,7 @@ static __attribute__((noinline, cold)) bool loss_next_again(const struct ur_qp *
 }
 
 /* EXT-REQ-RSP-01. The run of lost responses that starts at `nr`. */
-static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn nr,
+static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_rspn nr,
 				  uint32_t most, uint64_t now_ns)
 {
 	struct ur_selective *rsp = &qp->xreq.rsp;
@@ -341,9 +356,9 @@ static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, st
 
 	(void)wqe;
 	do {
-		ur_selective_on_resend(rsp, &env, ur_psn_add(nr, n++), now_ns);
+		ur_selective_on_resend(rsp, &env, ur_rspn_to(ur_rspn_add(nr, n++)), now_ns);
 	} while (n < most && ur_selective_next_lost(rsp, &next) &&
-		 ur_psn_eq(next, ur_psn_add(nr, n)));
+		 ur_rspn_eq(ur_rspn_of(next), ur_rspn_add(nr, n)));
 	return n;
 }
 
@@ -352,19 +367,19 @@ static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, st
  * before the peer had even been asked for it is on its way now, and a probe that left before tells nothing
  * of it.
  */
-static inline void unmark_lost_responses(struct ur_qp *qp, struct ur_psn nr, uint32_t n,
+static inline void unmark_lost_responses(struct ur_qp *qp, struct ur_rspn nr, uint32_t n,
 					 uint64_t now_ns)
 {
 	struct ur_selective_env env = ur_ext_env(qp);
 	struct ur_ext_requester *x = &qp->xreq;
 
 	x->probed = false;
-	for (; x->rsp.lost_cnt && n--; nr = ur_psn_add(nr, 1))
-		if (!ur_psn_lt(nr, x->rsp.una))
-			ur_selective_unmark_lost(&x->rsp, &env, nr, now_ns);
+	for (; x->rsp.lost_cnt && n--; nr = ur_rspn_add(nr, 1))
+		if (!ur_rspn_lt(nr, ur_ext_rsp_una(x)))
+			ur_selective_unmark_lost(&x->rsp, &env, ur_rspn_to(nr), now_ns);
 }
 
-static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_psn nr, uint32_t n,
+static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_rspn nr, uint32_t n,
 			       uint64_t now_ns)
 {
 	struct ur_selective_env env = ur_ext_env(qp);

@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_RC_LOSS_UC_H
 #define UR_TRANSPORT_RC_LOSS_UC_H
 
+#define LOSS_RSP ur_psn
 #include "transport/rc/loss.h"
 
 /*
@@ -154,10 +155,15 @@ static inline bool loss_next_again(const struct ur_qp *qp, struct again *again)
 	return false;
 }
 
-static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn nr, bool by_response)
+static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn psn)
 {
-	(void)nr, (void)by_response;
+	(void)psn;
 	return qp->req.head;
+}
+
+static inline uint32_t loss_find_rsp(const struct ur_qp *qp, struct ur_psn nr)
+{
+	return loss_find(qp, nr);
 }
 
 static inline struct ur_psn loss_first_response(const struct ur_wqe *wqe)

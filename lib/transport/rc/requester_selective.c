@@ -17,21 +17,21 @@ void ur_ext_requester_drain(struct ur_qp *qp)
 	loss_ask_for_ack(qp);
 }
 
-struct ur_psn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn)
+struct ur_rspn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn)
 {
 	const struct ur_wqe *wqe;
 	uint32_t at;
 
 	if (!ur_ext_begun(qp) || ur_psn_eq(psn, qp->xreq.psn.max))
-		return qp->xreq.rsp.max;
-	wqe = ur_sq_at(&qp->sq, loss_find(qp, psn, false));
+		return ur_ext_rsp_max(&qp->xreq);
+	wqe = ur_sq_at(&qp->sq, loss_find(qp, psn));
 	at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
 	/* It belongs to a WQE that fails, or lies behind it. */
 	if (at >= ur_ext_psns(qp, wqe))
-		return qp->xreq.rsp.max;
+		return ur_ext_rsp_max(&qp->xreq);
 	if (!(class_of(wqe) & OP_READ))
 		return wqe->first_rsp;
-	return ur_psn_add(wqe->first_rsp, at << __builtin_ctz(qp->req.read_psns));
+	return ur_rspn_add(wqe->first_rsp, at << __builtin_ctz(qp->req.read_psns));
 }
 
 void ur_ext_follow(struct ur_qp *qp, uint64_t now_ns)

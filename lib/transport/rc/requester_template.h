@@ -184,10 +184,10 @@ void REQUESTER(fail)(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status)
 static enum ibv_wc_status resend(struct ur_qp *qp, struct ur_psn psn, uint32_t *idx,
 				 struct ur_tx *tx, uint64_t now_ns)
 {
-	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, *idx = loss_find(qp, psn, false));
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, *idx = loss_find(qp, psn));
 	uint32_t at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
 	struct request r = {.psn = psn, .flags = codec_retry_flags(qp)};
-	struct ur_psn nr = loss_first_response(wqe);
+	struct LOSS_RSP nr = loss_first_response(wqe);
 	struct read_part part = {.n = 0};
 	unsigned class = class_of(wqe);
 
@@ -200,7 +200,7 @@ static enum ibv_wc_status resend(struct ur_qp *qp, struct ur_psn psn, uint32_t *
 		build_data(qp, wqe, &r, tx, now_ns);
 	} else if (class & OP_READ) {
 		part = read_part(qp, wqe, at << __builtin_ctz(qp->req.read_psns));
-		nr = ur_psn_add(nr, part.first);
+		nr = loss_rsp_add(nr, part.first);
 		r.offset = part.first;
 		r.flags |= part.last ? UR_XTH_LAST_READ : 0;
 		build_read(qp, wqe, &r, part.bytes, tx, now_ns);
@@ -214,10 +214,11 @@ static enum ibv_wc_status resend(struct ur_qp *qp, struct ur_psn psn, uint32_t *
 }
 
 /* EXT-REQ-RSP-01, REORDER-REPEAT-01. One request for the missing responses from `nr` on. */
-static void ask_for_responses(struct ur_qp *qp, struct ur_psn nr, struct ur_tx *tx, uint64_t now_ns)
+static void ask_for_responses(struct ur_qp *qp, struct LOSS_RSP nr, struct ur_tx *tx,
+			      uint64_t now_ns)
 {
-	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, loss_find(qp, nr, true));
-	uint32_t first = (uint32_t)ur_psn_diff(nr, loss_first_response(wqe)), n;
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, loss_find_rsp(qp, nr));
+	uint32_t first = (uint32_t)loss_rsp_diff(nr, loss_first_response(wqe)), n;
 	struct request r = {
 		.psn = loss_request_psn(qp, wqe, first),
 		.offset = first,
@@ -268,9 +269,9 @@ static __attribute__((noinline, cold)) bool make_again(struct ur_qp *qp, struct 
 	}
 	*wqes += 1;
 	if (again.what == AGAIN_RESPONSES) {
-		ask_for_responses(qp, again.nr, tx, now_ns);
+		ask_for_responses(qp, again.rsp, tx, now_ns);
 	} else {
-		enum ibv_wc_status status = resend(qp, again.nr, &idx, tx, now_ns);
+		enum ibv_wc_status status = resend(qp, again.psn, &idx, tx, now_ns);
 
 		*made = status == IBV_WC_SUCCESS;
 		if (!*made)

@@ -39,6 +39,30 @@ static inline struct ur_selective_env ur_ext_rsp_env(struct ur_qp *qp)
 	return env;
 }
 
+/*
+ * selective.h counts both sequences as PSNs. These are the borders: outside of it a response number is one.
+ */
+static inline struct ur_rspn ur_rspn_of(struct ur_psn nr)
+{
+	return (struct ur_rspn){nr.v};
+}
+
+static inline struct ur_psn ur_rspn_to(struct ur_rspn nr)
+{
+	return (struct ur_psn){nr.v};
+}
+
+/* Responses [una, max) are awaited. */
+static inline struct ur_rspn ur_ext_rsp_una(const struct ur_ext_requester *x)
+{
+	return ur_rspn_of(x->rsp.una);
+}
+
+static inline struct ur_rspn ur_ext_rsp_max(const struct ur_ext_requester *x)
+{
+	return ur_rspn_of(x->rsp.max);
+}
+
 /* Response packets that the WQE asks for: at least 1 for a READ or atomic, else 0. */
 static inline uint32_t ur_ext_responses(const struct ur_qp *qp, const struct ur_wqe *wqe)
 {
@@ -78,7 +102,7 @@ static inline bool ur_ext_idle(const struct ur_ext_requester *x)
 /*
  * Number of the first response that the request `psn` of [psn.una, psn.max] or a later one asks for.
  */
-struct ur_psn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn);
+struct ur_rspn ur_ext_response_of(const struct ur_qp *qp, struct ur_psn psn);
 /* Tells recovery.h what is outstanding. */
 void ur_ext_follow(struct ur_qp *qp, uint64_t now_ns);
 /*
