@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided operations: the server says where its memory is while the connection is made; the
+ * One-sided operations: the server sends its memory's address while the connection is made; the
  * client writes there and reads it back. The server's program takes no part in that.
  *
  *   cc -o rdma_write rdma_write.c $(pkg-config --cflags --libs uroce)
@@ -22,7 +22,7 @@
 #define PORT  7472
 #define BYTES (1u << 20)
 
-/* What the server tells in the private data of its accept, in network order. */
+/* The private data of the server's accept, in network byte order. */
 struct window {
 	uint64_t addr_be;
 	uint32_t rkey_be;

@@ -33,7 +33,7 @@ struct end {
 
 #define AT(end, idx) (&(end)->wire[(idx) % WIRE])
 
-/* Whoever links the core says how the program stops when an assertion fails. */
+/* The program that links the core defines how it stops when an assertion fails. */
 void ur_assert_fail(const char *expr, const char *file, int line)
 {
 	fprintf(stderr, "%s:%d: %s\n", file, line, expr);
@@ -65,7 +65,7 @@ static void open_end(struct end *end, uint32_t ipv4)
 	MUST(!ur_engine_create_qp(end->engine, &qp, 0, &end->qp));
 }
 
-/* What two ends tell each other first, here by hand instead of by a connection manager. */
+/* What two ends must exchange first, here by hand instead of by a connection manager. */
 static void connect_end(struct end *end, const struct end *peer)
 {
 	struct ur_qp_connection c = {.path = {.src = end->gid, .dst = peer->gid},

@@ -65,7 +65,7 @@ static struct ibv_wc wait_completion(struct ibv_cq *cq)
 	return wc;
 }
 
-/* Sends memory.tx. The completion says that it has left, not that it has arrived. */
+/* Sends memory.tx. The completion means that it has been sent, not that it has arrived. */
 static void send_datagram(struct ibv_ah_attr *to, uint32_t qpn)
 {
 	struct ibv_sge sge = {(uintptr_t)memory.tx, BYTES, mr->lkey};

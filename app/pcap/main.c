@@ -131,7 +131,7 @@ static int64_t stamp_ns(const struct pcap_pkthdr *hdr)
 	return (int64_t)hdr->ts.tv_sec * 1000000000 + hdr->ts.tv_usec;
 }
 
-/* Returns false, with a message, when the file breaks off. */
+/* Returns false, with a message, if the file is truncated. */
 static bool read_packets(pcap_t *pcap, const char *path, const struct options *opt,
 			 struct summary *sum)
 {
@@ -183,7 +183,7 @@ static bool read_file(const char *path, const struct options *opt, struct summar
 
 	pcap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
 	if (!pcap) {
-		/* libpcap names the file when it cannot open it, and does not otherwise. */
+		/* libpcap names the file only if it cannot open it. */
 		if (strncmp(error, path, strlen(path)) == 0)
 			complain("%s", error);
 		else
@@ -227,7 +227,7 @@ static int parse_options(int argc, char **argv, struct options *opt)
 			fputs(help, stdout);
 			exit(EXIT_ALL_RIGHT);
 		default:
-			/* getopt_long() has said what is wrong */
+			/* getopt_long() has printed the error */
 			complain("try 'uroce-pcap --help'");
 			exit(EXIT_USAGE);
 		}

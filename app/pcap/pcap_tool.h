@@ -13,7 +13,7 @@ enum verdict {
 	VERDICT_OK,
 	VERDICT_ICRC_WRONG,
 	VERDICT_MALFORMED,
-	VERDICT_CUT, /* the capture kept too few bytes to tell */
+	VERDICT_CUT, /* the capture has too few bytes of the packet */
 	VERDICT_NOT_ROCE,
 	VERDICT_CNT
 };

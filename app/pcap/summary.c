@@ -10,8 +10,8 @@
 #include "print/print.h"
 
 /*
- * What one sender tells one QP. Both directions of a connection are two flows: a RoCE packet names
- * its destination QP only.
+ * The packets of one sender to one QP. Both directions of a connection are two flows: a RoCE
+ * packet names its destination QP only.
  */
 struct flow_key {
 	struct ur_gid src, dst;
@@ -23,7 +23,7 @@ struct flow {
 	RB_ENTRY(flow) node;
 	struct flow_key key;
 	uint64_t packet_cnt, payload_bytes, nak_cnt, rnr_cnt;
-	uint64_t request_cnt;	     /* all but UD: those whose PSNs mean something */
+	uint64_t request_cnt;	     /* all but UD: those whose PSNs are in sequence */
 	uint64_t again_cnt;	     /* requests not beyond the newest PSN: sent again, or late */
 	struct ur_psn first, newest; /* of requests; valid when request_cnt > 0 */
 };
@@ -127,7 +127,7 @@ void summary_add(struct summary *s, enum verdict verdict, const struct ur_packet
 	op = &s->per_opcode[p->bth.opcode];
 	op->packet_cnt++;
 	op->payload_bytes += p->payload_len;
-	/* Where the ICRC is wrong, addresses and QPN may be what is wrong. */
+	/* If the ICRC is wrong, the addresses or the QPN may be corrupt. */
 	if (verdict == VERDICT_ICRC_WRONG)
 		op->icrc_wrong_cnt++;
 	else

@@ -4,8 +4,8 @@
 #include <arpa/inet.h>
 
 /*
- * The lean sender: all messages of a queue pair are alike and leave from one buffer, so of a
- * prepared chain of work requests only addresses, number and signal flag change.
+ * The lean sender: all messages of a queue pair are alike and leave from one buffer, so only
+ * addresses, number and signal flag change in a prepared chain of work requests.
  */
 void perf_bw_start(struct perf_session *s)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define DRAIN_NS     20000000000ull
-#define SETTLE_NS    100000000ull /* UC and UD: for what is still on its way */
-#define HOUSEKEEPING 128	  /* steps between looks at anything but traffic */
+#define SETTLE_NS    100000000ull /* UC and UD: time for the last messages to arrive */
+#define HOUSEKEEPING 128	  /* steps between checks of anything but traffic */
 
 bool perf_client_alive(const struct perf_client *c)
 {
@@ -54,7 +54,7 @@ static bool agree(struct perf_client *c, struct perf_params *p)
 	return true;
 }
 
-/* How far each queue pair goes from here, when messages or bytes are counted. */
+/* Sets how much each queue pair still sends, if messages or bytes are limited. */
 static void set_limits(struct perf_client *c)
 {
 	struct perf_session *s = &c->session;
@@ -118,7 +118,7 @@ static bool any_failed(const struct perf_client *c)
 	return false;
 }
 
-/* Until the time, the limits, an error or Ctrl-C. until_ns 0: no time. */
+/* Runs until until_ns, the limits, an error or Ctrl-C. until_ns 0: no end time. */
 static void traffic(struct perf_client *c, uint64_t until_ns, bool counted)
 {
 	struct perf_soak soak = {.since_ns = perf_now_ns(), .random = c->o->seed};
@@ -250,7 +250,7 @@ static uint32_t mtu_in_use(struct perf_client *c)
 	return (uint32_t)c->session.params.mtu;
 }
 
-/* All begin together, once every server counts. */
+/* All begin to measure together, once every server does. */
 static bool mark_all(struct perf_client *c)
 {
 	static struct perf_received r;
@@ -342,7 +342,7 @@ static void close_run(struct perf_client *c)
 	c->asked_ns = NULL;
 }
 
-/* Fewer than before is no leak: an earlier client's may have gone in between. */
+/* Fewer than before is no leak: an earlier client's objects may have been freed meanwhile. */
 static bool leaked(const struct perf_objects *before, const struct perf_objects *after)
 {
 #define X(name, unit, help)                                                                        \
@@ -455,7 +455,7 @@ static void warn_of_leaks(const struct perf_objects *before, struct perf_endpoin
 	struct perf_objects after;
 
 	perf_endpoint_objects(ep, &after);
-	/* What waits in time-wait is no leak. */
+	/* Queue pairs in time-wait are no leak. */
 	after.qps_time_wait = before->qps_time_wait;
 	after.cm_connections = before->cm_connections;
 #define X(name, unit, help)                                                                        \

@@ -32,9 +32,9 @@ struct perf_client {
 	struct perf_session session; /* of the current run */
 	bool session_open;
 	enum perf_link *links; /* of the session's queue pairs */
-	uint64_t *asked_ns;    /* when each was asked to connect */
+	uint64_t *asked_ns;    /* when each began to connect */
 	uint32_t in_transit;   /* of them CONNECTING or CLOSING */
-	uint32_t refused;      /* connect mode: the server had no queue pair to spare */
+	uint32_t refused;      /* connect mode: rejected, as the server had no free queue pair */
 	struct perf_histogram hist;
 	struct perf_report *report;
 	struct perf_progress progress;
@@ -51,13 +51,13 @@ static inline struct perf_client *perf_client_end(const struct perf_client *c)
 	return c->all + c->all_cnt;
 }
 
-/* False when going on makes no sense: an error, or a server is gone. */
+/* False if the run must end: an error, or a server is gone. */
 bool perf_client_alive(const struct perf_client *c);
 
-/* Sends and completes what it can, of all. Returns how much that was. */
+/* One step of all clients: sends and completes what it can. Returns how much that was. */
 unsigned perf_client_step(struct perf_client *c);
 
-/* Tells the server how much was sent on queue pairs [from, from + cnt), and the other way round. */
+/* Exchanges with the server how much was sent on queue pairs [from, from + cnt). */
 bool perf_client_ends(struct perf_client *c, uint32_t from, uint32_t cnt);
 
 /* soak.c: closes and opens queue pairs while the traffic runs. */

@@ -9,7 +9,7 @@
  */
 #define STUCK_NS   60000000000ull
 #define SETTLE_NS  20000000000ull
-#define REFUSED_NS 20000000ull /* before asking again a server that had no queue pair */
+#define REFUSED_NS 20000000ull /* between attempts at a server that had no free queue pair */
 
 static void wait_below(struct perf_client *c, uint32_t in_transit)
 {
@@ -25,8 +25,8 @@ static void wait_below(struct perf_client *c, uint32_t in_transit)
 }
 
 /*
- * Closed queue pairs hold their slots through time-wait, here and at the server. When they run out,
- * waiting is all there is to do.
+ * Closed queue pairs hold their slots through time-wait, here and at the server. When there are no
+ * free slots, the only remedy is to wait.
  */
 static void wait_for_slots(struct perf_client *c)
 {

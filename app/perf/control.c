@@ -9,7 +9,7 @@
 #define PING_NS	   1000000000ull
 #define SEND_BIT   0x100u /* of wr_id: a send; below it the slot */
 
-/* A demand for extended mode is about the data; here it would only hide who cannot meet it. */
+/* A required extended mode concerns the data connections; here it would hide which end lacks it. */
 static bool demand_nothing(struct ibv_qp *qp)
 {
 	struct uroce_qp_mode_attr attr;
@@ -158,7 +158,7 @@ struct uroce_conn_param perf_conn_param(const struct perf_hello *hello, uint8_t 
 		.initiator_depth = 4,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
-		.timeout = 18,	    /* 1.07 s: a machine may stand still for a while */
+		.timeout = 18,	    /* 1.07 s: a machine may be suspended for a while */
 		.min_rnr_timer = 1, /* 10 us: the receiver is a program that polls */
 	};
 

@@ -6,8 +6,8 @@
 #include "proto.h"
 
 /*
- * The control connection: an RC queue pair that carries the messages of proto.h. It also tells
- * that the peer is gone: a PING every second fails then.
+ * The control connection: an RC queue pair that carries the messages of proto.h. It also
+ * detects a dead peer: a PING every second then fails.
  */
 #define PERF_CONTROL_SLOTS 16
 
@@ -42,12 +42,12 @@ void perf_control_destroy(struct perf_control *c);
 bool perf_control_send(struct perf_control *c, enum perf_message kind, uint32_t seq,
 		       const void *payload, size_t bytes);
 
-/* True when a message came in; PINGs are swallowed. Also sends the PING that is due. */
+/* True if a message has arrived; PINGs are consumed. Also sends the PING that is due. */
 bool perf_control_poll(struct perf_control *c, struct perf_received *r);
 
 /* Reasons of a rejection, as in the IBA. */
 #define PERF_REJECT_NO_QP      1 /* none is free right now */
-#define PERF_REJECT_NO_SERVICE 8 /* of CM itself: nobody listens there */
+#define PERF_REJECT_NO_SERVICE 8 /* by CM itself: no listener there */
 #define PERF_REJECT_CONSUMER   28
 
 /* The parameters of every connection of this program. */

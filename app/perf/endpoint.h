@@ -23,11 +23,11 @@ struct perf_endpoint {
 	bool capturing;
 };
 
-/* Opens what file `n` of the options says; the first one captures. False after one sentence on
+/* Opens the endpoint of configuration `n`; the first one captures. False after one sentence on
  * stderr; then nothing is open. */
 bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, unsigned n);
 
-/* Closes everything; false (and a sentence) when something was left over. */
+/* Closes everything; false (and a sentence) if an object was left over. */
 bool perf_endpoint_close(struct perf_endpoint *ep);
 
 void perf_endpoint_objects(const struct perf_endpoint *ep, struct perf_objects *o);

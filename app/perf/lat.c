@@ -8,7 +8,7 @@
  * poll on the last byte in memory. A SEND or a WRITE with immediate data is answered in kind as
  * soon as its receive completes. READs and atomics are their own round trip.
  */
-#define SPINS	256	     /* polls before the caller may look at other things */
+#define SPINS	256	     /* polls before the caller may do other work */
 #define LOST_NS 100000000ull /* UC and UD: a message or its answer went missing */
 
 static volatile uint8_t *last_byte(const struct perf_session *s, const struct perf_qp *q,
@@ -97,7 +97,7 @@ static unsigned client_step(struct perf_session *s)
 	return 0;
 }
 
-/* Looks only for pings for a while: what the caller does between two looks is latency. */
+/* Polls for pings alone for a while: what the caller does between two polls adds latency. */
 static unsigned server_step(struct perf_session *s)
 {
 	bool writes = (s->traits & (PERF_T_WRITE | PERF_T_RECV)) == PERF_T_WRITE;

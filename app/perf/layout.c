@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define MEMORY_BYTES (1ull << 30)
-#define LAT_DEPTH    32 /* the ping-pong's completions are asked for now and then */
+#define LAT_DEPTH    32 /* the ping-pong requests a completion now and then */
 #define ACK_ROOM     64 /* send queue entries beside --depth, for acknowledgements of ours */
 
 static uint64_t round_up(uint64_t v, uint64_t to)

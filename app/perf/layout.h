@@ -9,15 +9,15 @@
 #include "proto.h"
 
 /*
- * How the registered memory of either end is divided; both compute it from the parameters, so an
- * address is all they tell each other. Pure.
+ * How the registered memory of either end is divided; both compute it from the parameters, so they
+ * exchange only an address. Pure.
  *
  *   head:  one word that all fetch_adds of the peer go to, padded to a cache line
  *   then for each queue pair one `stride`; with fewer `buffers` than queue pairs they share them:
  *      word PERF_AT_ACK   the peer writes here up to which message it has checked our WRITEs
  *      word PERF_AT_CAS   the peer's compare-and-swaps go here
- *      word PERF_AT_ACK_OUT  where the words that we write there wait
- *      words PERF_AT_GRANT  keys that the peer lets us invalidate
+ *      word PERF_AT_ACK_OUT  where the words that we write there are kept while posted
+ *      words PERF_AT_GRANT  keys that we may invalidate, from the peer
  *      tx    `slots` messages to send from and to read into
  *      wr    `slots` messages: the peer's WRITEs
  *      rd    `slots` messages: what the peer READs
@@ -57,8 +57,8 @@ bool perf_params_receives(const struct perf_params *p);
 void perf_layout_compute(struct perf_layout *l, const struct perf_params *p);
 
 /*
- * What the client asks for, from its options: rounds to powers of two, and takes fewer slots (and
- * so less depth) when verification would need more than a gigabyte. addr and rkey are left 0.
+ * Derives the client's parameters from its options: rounds to powers of two, and takes fewer slots
+ * (and so less depth) if verification would need more than a gigabyte. addr and rkey are left 0.
  */
 void perf_params_from_options(struct perf_params *p, const struct perf_options *o, uint64_t size,
 			      const struct ibv_device_attr *device, uint32_t mtu);

@@ -9,12 +9,12 @@
 #define ANSWER_NS  30000000000ull
 #define CONNECT_NS 60000000000ull
 
-/* For the peer's part in a farewell; after a failure it is likely to be dead. */
+/* Time for the peer's part of a disconnect; after a failure the peer is likely to be dead. */
 #define PART_NS	       10000000000ull
 #define CLOSE_NS       3000000000ull
 #define PART_FAILED_NS 500000000ull
 
-/* What CM says. */
+/* CM events. */
 
 static void never_up(struct perf_client *c, uint32_t idx)
 {
@@ -101,7 +101,7 @@ static void control_event(struct perf_client *c, const struct perf_cm_event *e)
 	}
 }
 
-/* What a data connection's id carries: whose it is, and its queue pair. */
+/* The user value of a data connection's id: its client and its queue pair. */
 static void *user_of(const struct perf_client *c, uint32_t idx)
 {
 	return (void *)((uintptr_t)c->number << 32 | idx);
@@ -356,7 +356,8 @@ static bool settle(struct perf_client *c, uint32_t left)
 
 	while (c->in_transit > left && !c->control.dead && perf_now_ns() < until) {
 		if (c->session.failed)
-			perf_link_events(c); /* they may tell that the control connection is dead */
+			perf_link_events(
+				c); /* these may report that the control connection is dead */
 		else
 			cm_events(c);
 		if (c->in_transit < last)

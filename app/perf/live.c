@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROWS_MAX 10 /* of a table; on a terminal all of it is to be seen */
+#define ROWS_MAX 10 /* of a table, so that all of it fits on a terminal */
 
 struct view {
 	struct perf_live *l;
@@ -86,7 +86,7 @@ static struct text service_levels(const struct uroce_qos_attr *qos, unsigned vl)
 	return t;
 }
 
-/* The first column of a table: where its rows lead. Workers are named if there is more than one. */
+/* The first column of a table: the destination of each row, and the worker if there are several. */
 struct addresses {
 	struct text row[ROWS_MAX];
 	int width; /* of the longest, and of the title */
@@ -144,7 +144,7 @@ static void scheduler(struct view *v)
 	     amount((double)now->woken).s);
 }
 
-/* Those that hold back first, then by address. */
+/* Destinations that are held back come first; then by address. */
 static int by_interest(const void *a, const void *b)
 {
 	const struct uroce_destination *x = a, *y = b;
@@ -178,7 +178,7 @@ static void destination_rows(struct view *v, const struct uroce_destination *d, 
 	for (size_t i = 0; i < rows; i++, d++) {
 		struct text rate;
 
-		/* As many digits as there is room for. */
+		/* As many digits as fit. */
 		snprintf(rate.s, sizeof(rate.s), "%.4f", (double)d->rate_bps / 1e9);
 		line(v, "%-*s %5s %4s %-9s %8.1f %8.1f %5.1f %8.1f %6.6s", to.width, to.row[i].s,
 		     amount((double)d->qps).s, amount((double)d->waiting_qps).s,

@@ -7,7 +7,7 @@
 /*
  * --live: what the endpoint's lanes and scheduler do, how destinations are paced and receive pools
  * shared where that is asked for, on stderr, every --live-interval seconds: redrawn in place on a
- * terminal, appended elsewhere. A hundred columns wide. All zero: not wanted.
+ * terminal, appended elsewhere. A hundred columns wide. All zero: off.
  */
 struct perf_live {
 	struct perf_endpoint *ep;
@@ -20,7 +20,7 @@ struct perf_live {
 };
 
 void perf_live_start(struct perf_live *l, struct perf_endpoint *ep, const struct perf_options *o);
-/* Call it often; it looks at the clock. */
+/* Call it often; it checks the clock. */
 void perf_live_update(struct perf_live *l);
 
 #endif

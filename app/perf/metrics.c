@@ -10,7 +10,7 @@
 #include <microhttpd.h>
 
 #define PAGE_LIFE_NS UINT64_C(100000000)
-#define ROUND_MS     200 /* at most, between two looks for connections that have lasted too long */
+#define ROUND_MS     200 /* at most, between two checks for connections that have lasted too long */
 #define CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 struct client {

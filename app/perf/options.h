@@ -23,7 +23,7 @@ struct perf_list {
 	unsigned cnt;
 };
 
-/* The command line, checked. Strings belong to argv. Zero means "not given" where nothing is said.
+/* The command line, checked. Strings belong to argv. Zero means "not given" unless noted.
  */
 struct perf_options {
 	bool server;
@@ -62,7 +62,7 @@ struct perf_options {
 
 enum perf_parse {
 	PERF_PARSE_OK = 0,
-	PERF_PARSE_HELP = 1,	    /* --help was asked for: print it, exit 0 */
+	PERF_PARSE_HELP = 1,	    /* --help was given: print it, exit 0 */
 	PERF_PARSE_USAGE = 2,	    /* err holds one sentence: print it, exit 2 */
 	PERF_PARSE_HELP_CONFIG = 3, /* --help-config: print the keys of a configuration, exit 0 */
 };

@@ -79,7 +79,7 @@ static enum perf_parse parse_metrics(struct perf_parser *p)
 	return PERF_PARSE_OK;
 }
 
-/* The options that only one of the two sides has a use for. */
+/* Refuses options that concern only the other side. */
 static enum perf_parse check_sides(struct perf_parser *p)
 {
 	static const enum perf_opt client_only[] = {

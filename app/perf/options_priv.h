@@ -104,8 +104,8 @@ __attribute__((format(printf, 2, 3))) static inline enum perf_parse fail(struct 
 const char *perf_option_name(enum perf_opt opt);
 
 /*
- * options_check.c: what was given goes together and belongs to this side; what was not given gets
- * what follows from the rest.
+ * options_check.c: checks that the options given fit each other and this side, and derives the
+ * others from them.
  */
 enum perf_parse perf_options_check(struct perf_parser *p);
 

@@ -10,7 +10,7 @@
 
 /*
  * What the bytes of a message are, and what the n-th message of a queue pair is: both ends compute
- * them from (seed, queue pair, generation, direction, n), so that nothing needs to be told.
+ * them from (seed, queue pair, generation, direction, n), so that nothing is exchanged.
  *
  * The 64-bit words of a message count up from a base that is a hash of all of these, by an odd
  * step that changes every byte; so a word that is shifted, stale, or of another message differs.
@@ -26,7 +26,7 @@ static inline uint64_t perf_mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* dir: 0 what the client sends, 1 what the server sends, 2 and 3 the memory they let be read. */
+/* dir: 0 what the client sends, 1 what the server sends, 2 and 3 their memory for READs. */
 static inline uint64_t perf_key(uint64_t seed, uint32_t qp, uint32_t gen, uint32_t dir)
 {
 	return perf_mix64(perf_mix64(seed + PERF_PATTERN_STEP) ^
@@ -43,11 +43,11 @@ void perf_pattern_fill(void *buf, size_t bytes, uint64_t base);
 /* The offset of the first byte that differs; `bytes` when none does. */
 size_t perf_pattern_check(const void *buf, size_t bytes, uint64_t base);
 
-/* The byte that belongs at an offset. */
+/* The expected byte at an offset. */
 uint8_t perf_pattern_byte(uint64_t base, size_t offset);
 
 /*
- * Which message of [from, from + range) this is, told by its first 8 bytes; UINT64_MAX when none.
+ * Finds by its first 8 bytes which message of [from, from + range) this is; UINT64_MAX if none.
  * For datagrams without immediate data.
  */
 uint64_t perf_pattern_find(const void *buf, uint64_t key, uint64_t from, uint64_t range);
@@ -67,7 +67,7 @@ struct perf_planner {
 	uint32_t window;
 	uint64_t size; /* of every message; the largest one when mixed */
 	bool notify;   /* the receiver checks: the window rule holds */
-	bool lossy;    /* UC: every write says its number */
+	bool lossy;    /* UC: every WRITE carries its number */
 };
 
 struct perf_plan {

@@ -9,14 +9,14 @@
 #include "uroce/uroce.h"
 
 /*
- * What client and server say to each other. Each of these lists is one message: its fields travel
- * in this order as 64-bit big-endian numbers. Pure encoding; control.h carries the messages.
+ * The messages between client and server. Each of these lists is one message: its fields travel in
+ * this order as 64-bit big-endian numbers. Pure encoding; control.h carries the messages.
  *
- * The client asks, the server answers with the same sequence number. PING, from both, is not
- * answered: that the transport acknowledges it is all that is wanted.
+ * The client sends requests, the server answers with the same sequence number. PING, from both, is
+ * not answered: the transport's acknowledgement is enough.
  */
 #define X(name, unit, help) +1
-/* A result holds all of these: ends whose lists differ in length do not understand each other. */
+/* A result holds all of these: ends whose lists differ in length are incompatible. */
 enum { PERF_NUMBERS = 0 UROCE_COUNTERS(X) UROCE_OBJECTS(X) };
 #undef X
 #define PERF_PROTO_VERSION (7 * 256 + PERF_NUMBERS % 256)
@@ -26,14 +26,14 @@ enum { PERF_NUMBERS = 0 UROCE_COUNTERS(X) UROCE_OBJECTS(X) };
 
 /* X(name, answer) */
 #define PERF_MESSAGES(X)                                                                           \
-	X(PARAMS) /* client: what it wants, where its memory is; answer: READY */                  \
+	X(PARAMS) /* client: parameters and its memory's address; answer: READY */                 \
 	X(READY)  /* where the server's memory is */                                               \
 	X(PAIR)	  /* both: a UD queue pair */                                                      \
-	X(START)  /* client: all queue pairs stand; answer: OK */                                  \
+	X(START)  /* client: all queue pairs are connected; answer: OK */                          \
 	X(MARK)	  /* client: measure from now; answer: OK */                                       \
 	X(QUIET)  /* client: stop sending; answer, when all is complete: OK */                     \
 	X(ENDS)	  /* both: how many messages were sent on which queue pair */                      \
-	X(FINISH) /* client: that was it; answer: RESULT */                                        \
+	X(FINISH) /* client: the run is over; answer: RESULT */                                    \
 	X(RESULT)                                                                                  \
 	X(OK)                                                                                      \
 	X(ERROR) /* a sentence; the session is over */                                             \
@@ -111,7 +111,7 @@ struct perf_pair {
 #undef X
 };
 
-/* What a queue pair has of the port, at both ends. */
+/* A queue pair's share of the port, at both ends. */
 struct perf_share {
 	uint8_t sl, priority, weight;
 };
@@ -164,7 +164,7 @@ struct perf_header {
 
 /*
  * Encoders return the bytes written; `out` has PERF_MSG_BYTES. Decoders return false when the
- * message is too short, of another version or says something impossible.
+ * message is too short, of another version or has a value out of range.
  */
 size_t perf_header_encode(void *out, const struct perf_header *h);
 bool perf_header_decode(const void *in, size_t bytes, struct perf_header *h);

@@ -122,7 +122,7 @@ static uint64_t errors_of(const struct perf_run *run)
 	return run->client.errors + run->server.errors;
 }
 
-/* Of both ends together, for the reader in a hurry; all of them stand with each end. */
+/* Sums over both ends, as a summary; each end also has its own. */
 #define BOTH(X)                                                                                    \
 	X(tx_packets)                                                                              \
 	X(rx_packets)                                                                              \

@@ -11,7 +11,7 @@
 struct perf_run {
 	struct perf_params params;
 	uint32_t mtu;			      /* in use, bytes */
-	const char *qp_mode, *qp_mode_reason; /* what came of it; NULL: not RC */
+	const char *qp_mode, *qp_mode_reason; /* in use, and why; NULL: not RC */
 	struct perf_result client, server;
 	struct perf_fairness fairness; /* of the client's queue pairs */
 	struct perf_in_flight in_flight;
@@ -21,7 +21,7 @@ struct perf_run {
 	bool interrupted;
 	const char *config, *peer; /* as given */
 
-	/* The client's requests by service level; what has no queue pair is not shown. */
+	/* The client's requests by service level; a level without queue pairs is not shown. */
 	struct perf_sl {
 		uint64_t qps, ops, bytes;
 		uint8_t vl;
@@ -41,7 +41,7 @@ struct perf_report *perf_report_create(const struct perf_options *o);
  * side by side, those of an endpoint next to one another, are summed up, and named below.
  */
 void perf_report_add(struct perf_report *r, const struct perf_run *const *runs, unsigned cnt);
-/* Writes the JSON, if that is wanted; false when it cannot. Frees `r`. */
+/* Writes the JSON, if requested; false if that fails. Frees `r`. */
 bool perf_report_finish(struct perf_report *r);
 
 /* The progress line on stderr, overwritten in place on a terminal; a soak prints it anywhere. */

@@ -11,7 +11,7 @@
 #include "traffic.h"
 
 #define SEATS_MAX    32
-#define HOUSEKEEPING 128 /* rounds between looks at anything but traffic */
+#define HOUSEKEEPING 128 /* rounds between checks of anything but traffic */
 #define IDLE_MS	     100
 #define DRAIN_NS     20000000000ull
 #define SETTLE_NS    15000000000ull
@@ -25,10 +25,10 @@ struct seat {
 	struct perf_session session;
 	bool running;				   /* `session` exists */
 	bool started;				   /* traffic flows */
-	bool told;				   /* the client knows that the session failed */
+	bool error_sent;			   /* the client knows that the session failed */
 	bool gone;				   /* to be freed */
-	uint32_t start_seq, quiet_seq, finish_seq; /* answers that are owed; 0: none */
-	uint64_t owed_ns;			   /* since when */
+	uint32_t start_seq, quiet_seq, finish_seq; /* requests to be answered; 0: none */
+	uint64_t pending_ns;			   /* since when */
 	struct perf_objects before;
 };
 
@@ -38,9 +38,9 @@ struct server {
 	struct uroce_cm_id *listener;
 	struct seat *seats[SEATS_MAX];
 	unsigned seated;
-	struct perf_objects idle; /* what exists while nobody is connected */
+	struct perf_objects idle; /* what exists without a client */
 	bool error, served;
-	struct perf_srq *srq; /* with --shared-srq: of all sessions; NULL: none wants it */
+	struct perf_srq *srq; /* with --shared-srq: of all sessions; NULL: none uses it */
 	struct perf_live live;
 };
 
@@ -63,7 +63,7 @@ static void warn_of_leaks(struct server *v)
 	struct perf_objects now;
 
 	perf_endpoint_objects(v->ep, &now);
-	/* What waits in time-wait is no leak. */
+	/* Queue pairs in time-wait are no leak. */
 	now.qps_time_wait = v->idle.qps_time_wait;
 	now.cm_connections = v->idle.cm_connections;
 #define X(name, unit, help)                                                                        \
@@ -109,7 +109,7 @@ static void on_params(struct server *v, struct seat *seat, const struct perf_rec
 
 	end_session(seat);
 	memset(s, 0, sizeof(*s));
-	seat->told = false;
+	seat->error_sent = false;
 	if (!perf_params_decode(r->payload, r->header.bytes, &params) ||
 	    !perf_params_valid(&params)) {
 		perf_session_fail(s, "the client's parameters are out of range");
@@ -156,7 +156,7 @@ static void on_ends(struct seat *seat, const struct perf_received *r)
 	struct perf_end theirs, ours;
 	size_t bytes = 0;
 
-	/* All that the client has seen acknowledged is in the completion queues by now. */
+	/* By now all that has been acknowledged to the client is in the completion queues. */
 	for (unsigned dry = 0; dry < 3 && !s->failed; dry++) {
 		if (perf_traffic_poll(s) > 0)
 			dry = 0;
@@ -203,7 +203,7 @@ static void on_message(struct server *v, struct seat *seat, const struct perf_re
 		perf_session_fail(s, "there is no run for the client's message");
 		return;
 	}
-	seat->owed_ns = perf_now_ns();
+	seat->pending_ns = perf_now_ns();
 	switch (r->header.kind) {
 	case PERF_MSG_PAIR:
 		on_pair(seat, r);
@@ -242,8 +242,8 @@ static bool all_up(const struct perf_session *s)
 	return true;
 }
 
-/* Connect mode compares objects: everything must have come to rest. */
-static bool settled(struct server *v, const struct seat *seat)
+/* Connect mode compares objects: all connections must have been torn down. */
+static bool is_quiet(struct server *v, const struct seat *seat)
 {
 	struct perf_objects now;
 
@@ -255,10 +255,10 @@ static bool settled(struct server *v, const struct seat *seat)
 	       now.cm_connections <= seat->before.cm_connections;
 }
 
-static void owed_answers(struct server *v, struct seat *seat)
+static void send_pending_answers(struct server *v, struct seat *seat)
 {
 	struct perf_session *s = &seat->session;
-	uint64_t waited = perf_now_ns() - seat->owed_ns;
+	uint64_t waited = perf_now_ns() - seat->pending_ns;
 
 	if (seat->start_seq != 0 && all_up(s)) {
 		perf_traffic_start(s, s->params.bidir && s->params.mode != PERF_MODE_LAT);
@@ -271,7 +271,7 @@ static void owed_answers(struct server *v, struct seat *seat)
 		answer(seat, PERF_MSG_OK, seat->quiet_seq, NULL, 0);
 		seat->quiet_seq = 0;
 	}
-	if (seat->finish_seq != 0 && (settled(v, seat) || waited > SETTLE_NS))
+	if (seat->finish_seq != 0 && (is_quiet(v, seat) || waited > SETTLE_NS))
 		send_result(v, seat);
 	if ((seat->start_seq != 0 || seat->quiet_seq != 0) && waited > DRAIN_NS)
 		perf_session_fail(s, "%s",
@@ -344,7 +344,7 @@ static bool accept_data(struct seat *seat, struct uroce_cm_id *id, const struct 
 
 	if (!seat->running || s->failed || hello->idx >= s->params.qps || hello->share.sl > 15)
 		return false;
-	/* The client has a new one, so the old one is dead whatever we believe. */
+	/* The client has a new one, so the old one is dead whatever its state here. */
 	perf_session_close_qp(s, hello->idx);
 	if (!perf_session_open_qp(s, hello->idx, hello->gen, &hello->share))
 		return false;
@@ -377,7 +377,7 @@ static void on_request(struct server *v, const struct perf_cm_event *e)
 			reason = PERF_REJECT_NO_QP;
 		else if (seat != NULL)
 			taken = accept_data(seat, e->id, &hello);
-		/* An id that was given to a queue pair goes with it. */
+		/* An id that belongs to a queue pair is destroyed with it. */
 		if (!taken && seat != NULL && seat->running &&
 		    hello.idx < seat->session.params.qps &&
 		    seat->session.qps[hello.idx].id == e->id)
@@ -437,7 +437,7 @@ static unsigned seat_round(struct server *v, struct seat *seat, bool look)
 	if (seat->started && !s->failed)
 		n = perf_traffic_step(s);
 	if (n > 0 && seat->quiet_seq != 0)
-		seat->owed_ns = perf_now_ns();
+		seat->pending_ns = perf_now_ns();
 	if (!look && n > 0)
 		return n;
 	while (!seat->gone && perf_control_poll(&seat->control, &r))
@@ -445,15 +445,15 @@ static unsigned seat_round(struct server *v, struct seat *seat, bool look)
 	if (seat->control.dead)
 		seat->gone = true;
 	if (seat->running && !s->failed)
-		owed_answers(v, seat);
-	if (s->failed && !seat->told) {
-		seat->told = true;
+		send_pending_answers(v, seat);
+	if (s->failed && !seat->error_sent) {
+		seat->error_sent = true;
 		perf_control_send(&seat->control, PERF_MSG_ERROR, 0, s->text, sizeof(s->text));
 	}
 	return n;
 }
 
-/* A round of one endpoint: how much it did. n: the same of its last round. */
+/* One round of an endpoint; returns how much it did. n: the same for its last round. */
 static unsigned server_round(struct server *v, unsigned n, bool look, int wait_ms)
 {
 	struct perf_cm_event e;

@@ -65,10 +65,10 @@ static bool make_memory(struct perf_session *s)
 	return s->mr != NULL;
 }
 
-/* No more than needed: a queue goes round all of its memory, however little is outstanding. */
+/* No more than needed: a queue uses all of its memory in turn, however little is outstanding. */
 static uint64_t send_entries(const struct perf_session *s)
 {
-	/* Words for the peer go beside the messages, and the ping-pong keeps no count of depth. */
+	/* Acknowledgement words need entries of their own, and the ping-pong does not count depth. */
 	bool more =
 		s->notify || s->params.op == PERF_OP_SEND_INV || s->params.mode == PERF_MODE_LAT;
 
@@ -264,7 +264,7 @@ struct perf_qp *perf_session_by_qpn(struct perf_session *s, uint32_t qpn)
 	return NULL;
 }
 
-/* The pieces of slot 0: as equal as they can be, the last one takes the rest. */
+/* The pieces of slot 0, of equal length as far as possible; the last one takes the remainder. */
 static void cut_pieces(struct perf_session *s, struct perf_qp *q)
 {
 	uint64_t at = (uintptr_t)q->mem + s->layout.tx, left = s->params.size;
@@ -296,7 +296,7 @@ static bool make_victims(struct perf_session *s, struct perf_qp *q)
 		return true;
 	q->victims = calloc(PERF_GRANTS, sizeof(struct ibv_mr *));
 	for (; q->victims != NULL && q->victims_cnt < PERF_GRANTS; q->victims_cnt++) {
-		/* Nobody touches what these regions cover: any memory of ours will do. */
+		/* The memory of these regions is never accessed: any memory of ours will do. */
 		q->victims[q->victims_cnt] =
 			uroce_reg_mr(s->ep->pd, q->mem, PERF_AT_RINGS,
 				     REMOTE_ACCESS | UROCE_ACCESS_REMOTE_INVALIDATE);
@@ -311,7 +311,7 @@ static bool make_victims(struct perf_session *s, struct perf_qp *q)
 
 static bool choose_mode(struct perf_session *s, struct perf_qp *q)
 {
-	/* Whoever polls memory for WRITEs needs them to end with their last byte. */
+	/* Polling memory for a WRITE works only if its last byte is written last. */
 	bool polls = s->params.mode == PERF_MODE_LAT &&
 		     (s->traits & (PERF_T_WRITE | PERF_T_RECV)) == PERF_T_WRITE;
 	struct uroce_qp_mode_attr attr = {.strict = true};

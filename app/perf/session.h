@@ -42,19 +42,19 @@ struct perf_rq {
 	uint32_t pending[PERF_BATCH];
 };
 
-/* What the lean sender needs is in the first cache line: of thousands, each is far away. */
+/* What the lean sender needs is in the first cache line: with thousands, each is a miss. */
 struct perf_qp {
 	_Alignas(64) struct ibv_qp *qp;
-	/* Sending. In flight: [tx_done, tx_next). A completion was asked for up to tx_signaled. */
+	/* Sending. In flight: [tx_done, tx_next). Completions are requested up to tx_signaled. */
 	uint64_t tx_next, tx_done, tx_signaled;
-	uint64_t tx_limit; /* as many, all in all */
+	uint64_t tx_limit; /* messages to send in all */
 	uint64_t remote;   /* the peer's stride, as a remote address */
 	uint32_t idx;
 	struct perf_share share;
 	bool up;      /* connected: may be sent on */
-	bool closing; /* flushed work requests are no news */
-	bool paused;  /* no new messages but what the drain needs */
-	bool queued;  /* stands in the ready ring */
+	bool closing; /* flushed work requests are expected */
+	bool paused;  /* no new messages except those that the drain needs */
+	bool queued;  /* is in the ready ring */
 
 	struct uroce_cm_id *id;
 	struct ibv_ah *ah; /* UD */
@@ -68,7 +68,7 @@ struct perf_qp {
 	uint64_t cas_next, cas_done;
 	uint64_t fetch_last; /* result of the last fetch_add, plus 1 */
 
-	/* Receiving. The next message expected is rx_next; the peer was told up to ack_sent. */
+	/* Receiving. The next message expected is rx_next; acknowledged to the peer up to ack_sent. */
 	uint64_t rx_next, ack_sent;
 	uint32_t acks_inflight;
 	bool ack_dirty;
@@ -90,10 +90,10 @@ struct perf_stats {
 	uint64_t start_ns, start_cpu_ns;
 	uint64_t end_ns, end_cpu_ns; /* 0: still measuring */
 	struct uroce_counters start_counters, end_counters;
-	/* What of the above was reached at the end; the drain that follows does not count. */
+	/* The above at the end of the measurement; the drain that follows does not count. */
 	uint64_t end_ops, end_bytes, end_rx_messages, end_rx_bytes;
 	struct perf_sl_stats sl[16], end_sl[16]; /* of ops and bytes, by service level */
-	/* Messages in flight, looked at once a step while measured. */
+	/* Messages in flight, sampled once a step while measured. */
 	uint64_t in_flight_sum, in_flight_least, steps;
 };
 
@@ -125,7 +125,7 @@ struct perf_session {
 
 	struct perf_qp *qps;
 	struct ibv_sge *sges; /* params.sge of each: the pieces of slot 0 */
-	uint64_t *stamps;     /* when message n was posted: perf_stamp(); NULL: not wanted */
+	uint64_t *stamps;     /* when message n was posted: perf_stamp(); NULL: off */
 	uint32_t stamp_mask;
 
 	/* Queue pairs that may have room to send, first in first out. */
@@ -157,7 +157,7 @@ struct perf_session {
 	uint64_t finished;  /* queue pairs that have completed their tx_limit */
 	uint64_t now_ns;    /* of the last step */
 	struct perf_stats stats;
-	struct perf_histogram *hist; /* NULL: not wanted */
+	struct perf_histogram *hist; /* NULL: off */
 
 	uint64_t errors;
 	bool failed;		    /* must stop */
@@ -167,25 +167,25 @@ struct perf_session {
 /*
  * Memory, completion queues, and room for params.qps queue pairs. False after a sentence in
  * s->text; perf_session_destroy() is to be called in either case. `shared`: where the SRQ of all
- * sessions is; NULL: each that wants one has its own.
+ * sessions is; NULL: each that uses one has its own.
  */
 bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
 			 const struct perf_params *params, bool server, struct perf_srq **shared);
 void perf_session_destroy(struct perf_session *s);
 
-/* The queue pair object in RESET, and all its numbers from 0. */
+/* Creates the queue pair, in RESET; all its numbers begin at 0. */
 bool perf_session_open_qp(struct perf_session *s, uint32_t idx, uint32_t gen,
 			  const struct perf_share *share);
 /* Why connecting it failed with `rc`: strerror, or the sentence about modes. */
 const char *perf_session_why(int rc, struct ibv_qp *qp);
 /* The queue pairs' mode as it is, "mixed" if they differ, and why; NULL where there is none. */
 void perf_session_mode(const struct perf_session *s, const char **mode, const char **reason);
-/* Its receives; when it has left RESET. */
+/* Posts its receives; call it when the queue pair has left RESET. */
 bool perf_session_arm_qp(struct perf_session *s, uint32_t idx);
 /* Destroys id, address handle and queue pair, whatever their state. */
 void perf_session_close_qp(struct perf_session *s, uint32_t idx);
 
-/* UD: brings the queue pair up towards the peer's. */
+/* UD: brings the queue pair to RTS, with an address handle for the peer's. */
 bool perf_session_pair_local(struct perf_session *s, uint32_t idx, struct perf_pair *pair,
 			     const struct sockaddr_storage *local);
 bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pair,
@@ -194,7 +194,7 @@ bool perf_session_pair_remote(struct perf_session *s, const struct perf_pair *pa
 /* The queue pair with a QPN; NULL when none. */
 struct perf_qp *perf_session_by_qpn(struct perf_session *s, uint32_t qpn);
 
-/* Where things are. Slot n of a ring is message n's, modulo the number of slots. */
+/* The slot of message n in a ring: n modulo the number of slots. */
 static inline uint64_t perf_slot(const struct perf_session *s, uint64_t n)
 {
 	return (n & (s->params.slots - 1)) * s->layout.slot_bytes;

@@ -2,12 +2,12 @@
 #include "client.h"
 
 /*
- * While the traffic runs on all others, one queue pair at a time is brought to rest, its last
- * messages are checked at the server, it is disconnected and destroyed, and a new one, of the next
- * generation, takes its place.
+ * While the traffic runs on all others, one queue pair at a time is drained, its last
+ * messages are checked at the server, it is disconnected and destroyed, and a new one of the next
+ * generation replaces it.
  */
 #define PAUSE_NS 20000000ull	/* between two of them */
-#define LONG_NS	 30000000000ull /* a step that takes as long has failed */
+#define LONG_NS	 30000000000ull /* a step that takes this long has failed */
 
 static void next_state(struct perf_soak *soak, enum perf_soak_state state)
 {

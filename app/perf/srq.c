@@ -16,7 +16,7 @@ static uint32_t entries_of(const struct perf_session *s)
 	return (uint32_t)entries;
 }
 
-/* Often enough that few receives never wait for one another. */
+/* Small enough that with few receives none waits for a batch to fill. */
 static uint32_t batch_of(const struct perf_session *s, uint32_t entries)
 {
 	uint64_t quarter = (s->params.rq_depth < entries ? s->params.rq_depth : entries) / 4;

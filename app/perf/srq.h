@@ -14,7 +14,7 @@ struct perf_srq {
 	struct ibv_srq *srq;
 	struct perf_srq **home; /* where the next session finds it; NULL: a session's own */
 	unsigned users;
-	uint64_t receives, service_us, verify; /* as the first session's parameters say */
+	uint64_t receives, service_us, verify; /* from the first session's parameters */
 	uint32_t entries;
 	bool armed;
 
@@ -43,14 +43,14 @@ struct perf_srq {
  * perf_session_fail().
  */
 bool perf_srq_take(struct perf_session *s, struct perf_srq **home);
-/* When the queue pairs and what they completed are gone; NULL does nothing. */
+/* Call it when the queue pairs and their completions are gone; NULL does nothing. */
 void perf_srq_put(struct perf_srq *q);
 
 /* Posts all receives, once. This and what follows return 0 or why posting failed. */
 int perf_srq_arm(struct perf_srq *q);
-/* A receive that was consumed: it is posted again soon. */
+/* Returns a receive that was consumed: it is soon posted again. */
 int perf_srq_give_back(struct perf_srq *q, uint32_t entry);
-/* A message is worked off in service_us, one after the other; then its receive is posted. */
+/* Serves a message for service_us, one after the other; then posts its receive. */
 void perf_srq_serve_later(struct perf_srq *q, uint32_t entry);
 int perf_srq_serve(struct perf_srq *q);
 

@@ -63,7 +63,7 @@ static void give_back(struct perf_session *s, struct perf_qp *q, uint32_t slot)
 		repost(s, q);
 }
 
-/* Thought enough. */
+/* Lets queue pairs whose think time is over send again. */
 static void think_over(struct perf_session *s, uint64_t now_ns)
 {
 	while (s->think_head != s->think_tail) {
@@ -114,7 +114,7 @@ static uint64_t unacked_room(struct perf_session *s, struct perf_qp *q)
 		q->tx_ack_ns = s->now_ns;
 	} else if (s->lossy && q->tx_next - q->tx_acked == s->params.slots &&
 		   q->tx_done == q->tx_next && s->now_ns - q->tx_ack_ns > LOST_ACK_NS) {
-		/* UC lost all of a ring, or the acknowledgement: nobody looks at it any more. */
+		/* UC lost all of a ring, or the acknowledgement: it is no longer read. */
 		q->tx_acked = q->tx_next;
 		q->tx_ack_ns = s->now_ns;
 	}
@@ -164,7 +164,7 @@ static void prefetch(const struct perf_session *s)
 		__builtin_prefetch(&s->qps[s->ready[(s->ready_head + AHEAD) & s->ready_mask]], 1);
 }
 
-/* Any of those that are ready takes the first one's place. */
+/* Swaps the first queue pair that is ready with any of them. */
 static void shuffle_head(struct perf_session *s)
 {
 	uint32_t cnt = s->ready_tail - s->ready_head, at, idx;
@@ -207,7 +207,7 @@ bool perf_traffic_qp_drained(struct perf_session *s, struct perf_qp *q)
 {
 	if (!q->up || q->tx_next == q->tx_done)
 		return true;
-	/* Only a completion of a later message tells that silent ones are done. */
+	/* Unsignaled messages complete only with a later signaled one. */
 	if (q->tx_signaled != q->tx_next && !s->failed) {
 		uint64_t limit = q->tx_limit;
 
@@ -243,7 +243,7 @@ void perf_traffic_quiet(struct perf_session *s)
 static bool write_word(struct perf_session *s, struct perf_qp *q, uint64_t offset, uint64_t value)
 {
 	uint64_t word = htole64(value);
-	/* The peer's words come to AT_ACK; grants travel one way only. */
+	/* The peer writes its words to AT_ACK; grants travel one way only. */
 	uint64_t at = offset == PERF_AT_ACK ? PERF_AT_ACK_OUT : offset;
 	struct ibv_sge sge;
 	struct ibv_send_wr *bad, wr = {
@@ -255,7 +255,7 @@ static bool write_word(struct perf_session *s, struct perf_qp *q, uint64_t offse
 				 };
 	int rc;
 
-	/* A later value that overtakes an earlier one on its way out does no harm. */
+	/* A later value may overtake an earlier one without harm. */
 	memcpy(q->mem + at, &word, sizeof(word));
 	sge = (struct ibv_sge){(uintptr_t)q->mem + at, sizeof(word), s->mr->lkey};
 	wr.wr.rdma.remote_addr = q->remote + offset;
@@ -482,14 +482,14 @@ void perf_traffic_sleep(struct perf_session *s)
 	struct ibv_cq *cq;
 	void *context;
 
-	/* Who waits for a word in memory, not for a completion, has to go on looking. */
+	/* A word in memory makes no completion event: keep polling while one is awaited. */
 	if (s->sending && s->ready_head != s->ready_tail)
 		return;
 	for (unsigned c = 0; c < s->cq_cnt; c++)
 		uroce_req_notify_cq(s->cq[c], 0);
 	if (perf_traffic_poll(s) > 0)
 		return;
-	/* In inline mode somebody has to do the work that makes the descriptor readable. */
+	/* In inline mode the descriptor becomes readable only by work that this thread does. */
 	while (poll(&fd, 1, s->ep->inline_mode ? 0 : 100) == 0 && s->ep->inline_mode &&
 	       perf_now_ns() < until)
 		uroce_progress(s->ep->ctx);

@@ -10,7 +10,7 @@
  * Sending and checking by the plan (pattern.h). Message n of a queue pair owns slot n of each
  * ring: the sender fills its own slot, a WRITE lands in the receiver's, a READ fetches the peer's
  * and lands in the sender's. The receiver sees SENDs and immediate data; since RC is in order,
- * each of these tells that all plain WRITEs before it have landed, and these are checked then.
+ * each of these proves that all plain WRITEs before it have landed, and these are then checked.
  */
 #define UNTOUCHED 0xee /* what a READ's target holds before */
 
@@ -123,7 +123,7 @@ uint32_t perf_checked_post(struct perf_session *s, struct perf_qp *q, uint32_t c
 	if (built == 0)
 		return 0;
 	taken = perf_traffic_post(s, q, built);
-	/* What the queue did not take is built again later, with the same place in the chain. */
+	/* Messages that did not fit in the queue are built again later, at the same place in the chain. */
 	if (taken < built)
 		q->cas_next -= cas_among(s, q, q->tx_next + taken, q->tx_next + built);
 	for (uint32_t i = 0; i < taken; i++) {
@@ -265,7 +265,7 @@ void perf_checked_complete(struct perf_session *s, struct perf_qp *q, const stru
 				   perf_op_name(op_of(s, plan)), (int)wc->opcode);
 }
 
-/* Plain WRITEs in [rx_next, to) must have landed. What must have been seen by then, was not. */
+/* Checks plain WRITEs in [rx_next, to), which must have landed. Other messages there were lost. */
 static void check_silent(struct perf_session *s, struct perf_qp *q, uint64_t to)
 {
 	for (; q->rx_next < to; q->rx_next++) {
@@ -293,8 +293,9 @@ static uint64_t number_in_order(struct perf_session *s, struct perf_qp *q)
 	return n;
 }
 
-/* UC and UD lose messages, so each one has to say which it is. UINT64_MAX when it does not. */
-static uint64_t number_told(const struct perf_qp *q, const struct ibv_wc *wc, const uint8_t *data)
+/* UC and UD lose messages, so each one carries its number. UINT64_MAX if it has none. */
+static uint64_t number_carried(const struct perf_qp *q, const struct ibv_wc *wc,
+			       const uint8_t *data)
 {
 	const uint64_t back = 1024, ahead = 65536;
 	uint64_t from = q->rx_next > back ? q->rx_next - back : 0;
@@ -315,7 +316,7 @@ static bool number_of(struct perf_session *s, struct perf_qp *q, const struct ib
 		q->rx_next = *n + 1;
 		return true;
 	}
-	*n = number_told(q, wc, data);
+	*n = number_carried(q, wc, data);
 	if (*n == UINT64_MAX) {
 		perf_session_error(s,
 				   "queue pair %u: a message is none of those that may come after "

@@ -165,7 +165,7 @@ int pipe_run_server(struct pipe *p);
 int pipe_receive(struct pipe *p);
 /*
  * Transmits a control frame, waiting while the ring is full. Returns 0, or -1 after a signal or,
- * with p->why set, when the peer has left or stands still.
+ * with p->why set, if the peer has left or has stopped.
  */
 int pipe_send_control(struct pipe *p, enum pipe_kind kind, const void *body, uint32_t len);
 

@@ -202,7 +202,7 @@ static void flip(const struct pipe *p, struct rte_mbuf *m, uint32_t bytes)
 	rte_pktmbuf_mtod(m, uint8_t *)[p->attr.headers + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-/* For tests: a frame that must not pass for the one that was meant. False: it is not its turn. */
+/* For tests: a frame that must not pass for the intended one. False: this frame is not altered. */
 static bool build_altered(struct pipe *p, struct rte_mbuf *m)
 {
 	bool forge = is_due(p->attr.forge, p->sent), corrupt = is_due(p->attr.corrupt, p->sent);

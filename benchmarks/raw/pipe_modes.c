@@ -7,7 +7,7 @@
 #include "wire/roce.h"
 
 #define AHEAD	   8	      /* frames between the prefetch of a frame and its use */
-#define IDLE_CHECK (1u << 14) /* idle calls between two looks at clock and link */
+#define IDLE_CHECK (1u << 14) /* idle calls between two checks of clock and link */
 #define PATIENCE_S 20	      /* until a peer that stands still is given up */
 
 /* ---- the port ---- */
@@ -307,7 +307,7 @@ static int read_server(struct pipe *p)
 
 /* ---- half round trips ---- */
 
-/* A message and, behind it, the ACK of what has arrived: the ACK is on nobody's critical path. */
+/* A message and, behind it, the ACK of what has arrived: the ACK is on no critical path. */
 static int send_with_ack(struct pipe *p)
 {
 	struct rte_mbuf *m[2];
@@ -366,7 +366,7 @@ static int pingpong_server(struct pipe *p)
 
 /* ---- both ---- */
 
-/* Without a limit of time, the interval ends when the other end has handled everything. */
+/* Without a time limit, the interval ends when the other end has handled everything. */
 static int end_run(struct pipe *p)
 {
 	if (pipe_send_control(p, PIPE_END, NULL, 0))

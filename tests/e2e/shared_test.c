@@ -530,7 +530,7 @@ Test(shared, changes_that_were_not_heard_are_followed_too, .init = setup, .fini 
 	char mac[18] = PEER_MAC;
 	struct sender s;
 
-	/* An IPv6 route that comes by itself would have everything asked for again as well. */
+	/* An IPv6 route added by the kernel would also make the library query everything again. */
 	for (unsigned i = 0; i < 2; i++)
 		run("[ ! -e /proc/sys/net/ipv6 ] || sysctl -qw net.ipv6.conf.sh%u.disable_ipv6=1",
 		    i);
@@ -589,14 +589,14 @@ Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = setup, .fini 
 	arrive(s.wire, 4791);
 	while (port_counter("ipackets") == before) {
 		uroce_progress(ctx);
-		cr_assert_lt(now_ms(), end, "what is for the endpoint does not arrive");
+		cr_assert_lt(now_ms(), end, "the endpoint's packets do not arrive");
 	}
 	uroce_progress(ctx);
 	cr_expect_eq(port_counter("ipackets"), before + 1, "others' traffic is in the ring");
 	close(s.wire);
 }
 
-/* ---- without the right to tell the kernel ---- */
+/* ---- without CAP_NET_ADMIN ---- */
 
 static void drop_net_admin(void)
 {
@@ -608,13 +608,13 @@ static void drop_net_admin(void)
 	cr_assert_eq(syscall(SYS_capset, &head, data), 0);
 }
 
-/* SHARED-NEIGH-01: a process without CAP_NET_ADMIN makes the kernel ask by a datagram. */
+/* SHARED-NEIGH-01: without CAP_NET_ADMIN a datagram makes the kernel resolve the address. */
 Test(shared, without_cap_net_admin_the_kernel_is_asked_all_the_same, .init = setup,
      .fini = teardown)
 {
 	uint64_t start = now_ms();
 
-	/* Of this thread, which is the one that asks. */
+	/* Of this thread, which sends the queries. */
 	drop_net_admin();
 	expect_no_way("10.78.0.1", "10.78.0.9");
 	cr_expect_geq(now_ms() - start, 500, "the kernel was not asked");

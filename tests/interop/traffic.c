@@ -13,7 +13,7 @@
 
 struct round {
 	unsigned number;
-	struct plan out, in;	     /* what we ask of the peer, what it asks of us */
+	struct plan out, in;	     /* what we request of the peer, what it requests of us */
 	unsigned sent, received;     /* messages of each that have completed */
 	unsigned long long last_ms;  /* time of the last completion */
 	unsigned arrived[MAX_DEPTH]; /* lossy: the message that each receive got */

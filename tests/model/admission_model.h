@@ -104,7 +104,7 @@ static void rebase_refusal(unsigned i)
 	}
 }
 
-/* The statuses that sender 0 knows and that are in flight to it: their ages and their order by age. */
+/* The statuses that sender 0 has or that are in flight to it: ages, and order by age. */
 static void rebase_statuses(void)
 {
 	uint16_t *of[3] = {&world.entry->generation, &world.answer.generation,
@@ -192,8 +192,8 @@ static struct status no_status(void)
 static struct status current_status(void)
 {
 	/*
-	 * But in mode paper, sender 0 asks only without a queue class, so A and B are equivalent, and so are
-	 * NA and NB.
+	 * Except in mode paper, sender 0 sends requests only without a queue class: A and B are
+	 * equivalent, as are NA and NB.
 	 */
 	return (struct status){world.pool.generation, world.pool.status & (PAPER ? 3 : 1)};
 }

@@ -431,7 +431,7 @@ static enum sim_verdict black_out(struct sim *s, struct sim_ep *from, uint8_t *f
 	return SIM_DROP;
 }
 
-/* CC-LOSS-02, CC-WINDOW-04, CC-WINDOW-05: all that is in flight is lost, and all goes on. */
+/* CC-LOSS-02, CC-WINDOW-04, CC-WINDOW-05: all packets in flight are lost, and all senders recover. */
 static void expect_recovery(bool standard)
 {
 	struct crowd c = swift_incast(standard);

@@ -17,7 +17,7 @@
  *
  * Where nothing was lost there is one packet for each of the capture's, in the same order.
  * Elsewhere when and what is sent again is each stack's own affair, but a request never differs
- * from the one that the other stack made for that PSN; a READ may be asked for again in part.
+ * from the one that the other stack made for that PSN; a READ may be requested again in part.
  */
 #define MTU	   1024u
 #define WRS_MAX	   128u
@@ -35,7 +35,7 @@ struct message {
 struct expectation {
 	enum ibv_wc_status status[EXPECT_MAX];
 	uint32_t len[EXPECT_MAX];
-	unsigned cnt; /* 0: the file only says that all is well */
+	unsigned cnt; /* 0: the file only says that it succeeded */
 };
 
 struct replay {
@@ -217,7 +217,7 @@ static void read_tuples(struct expectation *want, const char *line)
 	}
 }
 
-/* A scenario that was run again is told last. */
+/* If a scenario was run again, its last run counts. */
 static void read_scenario(struct replay *r)
 {
 	char path[4096], name[64], line[8192], title[80];
@@ -313,7 +313,7 @@ static void post(struct replay *r)
 	SIM_CHECK(r->s, sim_post_send(&r->qp, &wr) == 0, "cannot post message %u", r->posted - 1);
 }
 
-/* A part of a READ lies where it belongs. The rest of a refused message has nothing beside it. */
+/* A part of a READ is at its offset. The remainder of a refused message is not in the capture. */
 static bool is_part(const struct replay *r, const struct ur_packet *p, uint32_t at)
 {
 	const struct message *end = &r->msgs[r->msg_cnt - 1];

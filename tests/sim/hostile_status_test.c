@@ -147,7 +147,7 @@ static void lie(struct pool_world *w, enum position at, enum kind kind, struct u
 	pool_want(w, X);
 	pool_post_receive(w, 0);
 	sim_must_run(w->s, pool_all_done, w, POOL_LIMIT_NS);
-	sim_sleep(w->s, SIM_MS(35)); /* what was said is forgotten */
+	sim_sleep(w->s, SIM_MS(35)); /* the status has expired */
 }
 
 /* Every value of the first byte of an ASTH, with little and much room, older, newer, far away. */
@@ -278,7 +278,7 @@ static void expect_ignored(struct deaf *d, enum ur_drop want, const char *what)
 	struct ur_packet p = forged_word(&d->a, UR_EXT_NOTIFY, asth);
 
 	forged_is_dropped(&d->a, d->a.ep, &p, want, what);
-	if (want == UR_DROP_POOL) /* the answer is as good as one without a status */
+	if (want == UR_DROP_POOL) /* the answer counts as one without a status */
 		return;
 	p.bth.opcode = UR_EXT_ACKNOWLEDGE_STATUS;
 	forged_is_dropped(&d->a, d->a.ep, &p, want, what);

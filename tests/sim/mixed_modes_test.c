@@ -5,8 +5,8 @@
 
 /*
  * Two ends that handle loss differently: one goes back to the gap, the other keeps early packets.
- * Neither knows the other's mode; both are RoCEv2. Numbers are drop masks of the first twelve
- * packets, or seeds.
+ * Neither is informed of the other's mode; both are RoCEv2. Numbers are drop masks of the first
+ * twelve packets, or seeds.
  */
 #define MASK_BITS  12
 #define SEEDS	   3000

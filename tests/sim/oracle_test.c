@@ -252,7 +252,7 @@ Test(oracle, notices_retries_exhausted_too_early, .signal = SIGABRT)
 
 	make_trial(&t);
 	t.oracle.clean = false;
-	t.qp[0].attr.retry_cnt = 7 + 1; /* so the oracle believes */
+	t.qp[0].attr.retry_cnt = 7 + 1; /* so the oracle accepts it */
 	add(&t, IBV_WR_SEND, 10);
 	t.s->hook = cut_off;
 	t.s->hook_arg = &left;

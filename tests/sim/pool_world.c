@@ -96,7 +96,7 @@ static void completed(struct pool_world *w, const struct ibv_wc *wc)
 	go_on(w, (unsigned)wc->wr_id);
 }
 
-/* ADM-SST-01: while an entry is valid, its generation never goes back. */
+/* ADM-SST-01: while an entry is valid, its generation never decreases. */
 static void check_entry(struct pool_world *w, unsigned peer)
 {
 	const struct ur_sst_entry *e = w->snd[peer].req.qp->adm.entry;

@@ -5,9 +5,9 @@
 #include "objects.h"
 
 /*
- * Queue pairs of two endpoints send to one SRQ of a third, and know its pool. Each sends one
+ * Queue pairs of two endpoints send to one SRQ of a third, and have its status. Each sends one
  * message at a time. Checked after each event: messages arrive once, in order, with the right
- * bytes, and then complete; the status that an endpoint knows never goes back; the invariants of
+ * bytes, and then complete; the status of an endpoint never becomes older; the invariants of
  * the pool hold.
  */
 #define POOL_PEERS     2

@@ -278,7 +278,7 @@ static bool run_seed(enum ur_mode mode, const char *name, uint64_t seed, enum ne
 	for (unsigned i = 0; i < w->pairs; i++)
 		make_pair(w, i);
 	w->oracle.clean = network == CLEAN;
-	/* Nothing is lost, so a requester that tells reordering from loss retransmits nothing. */
+	/* Nothing is lost, so a requester that distinguishes reordering from loss retransmits nothing. */
 	w->oracle.lossless = network == SHUFFLED && mode == UR_MODE_EXTENDED;
 	sim_oracle_run(&w->oracle, LIMIT_NS);
 	died = w->oracle.died;

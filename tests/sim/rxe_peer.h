@@ -19,7 +19,7 @@
  *    that it remembers, and its addresses are in the remaining range of that READ: a request for a
  *    part removes everything before the part for good. Otherwise the duplicate is dropped. The
  *    response to a part begins with a Middle.
- *  - A READ beyond those that it can remember is no error; the oldest one is forgotten.
+ *  - A READ beyond those that it can record is no error; the oldest record is dropped.
  *  - Without a posted receive it sends an RNR NAK, and a sequence NAK for the rest of the message.
  *  - It does not send credits.
  *

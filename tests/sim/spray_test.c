@@ -39,7 +39,7 @@ static enum phase phase_of(const struct net *n)
 	return n->sent < HEALTHY ? HEALING : WELL;
 }
 
-/* The route that the network, which knows nothing of paths, selects for the port. */
+/* The route that the network, which has no notion of paths, selects for the port. */
 static unsigned way_of(const struct net *n, uint16_t sport)
 {
 	for (uint8_t i = 0; i < PATHS; i++)

@@ -43,7 +43,7 @@ struct end {
 	struct entry *ring;
 	/* Answers of this end. */
 	struct ur_psn answered; /* all READs and atomics before it have been answered */
-	struct ur_psn told;	/* everything before it has been acknowledged */
+	struct ur_psn acked;	/* everything before it has been acknowledged */
 	bool answering;		/* a READ's First or Middle was the last response */
 	bool nak_sent;
 	struct ur_psn nak_psn; /* nak_sent: the sequence NAK sent last */
@@ -141,7 +141,7 @@ void sim_wire_connect(struct sim_wire *w, const struct sim_wire_end *end)
 		.counts = end->mode != UR_MODE_EXTENDED,
 		.epsn = end->first,
 		.answered = end->first,
-		.told = end->first,
+		.acked = end->first,
 	};
 	peer->peer = e;
 }
@@ -287,8 +287,8 @@ static bool lacks_answer(struct end *e, struct ur_psn end)
 
 static void tell(struct end *e, struct ur_psn end)
 {
-	if (ur_psn_lt(e->told, end))
-		e->told = end;
+	if (ur_psn_lt(e->acked, end))
+		e->acked = end;
 }
 
 static const char *check_msn(struct end *e, const struct ur_aeth *aeth)
@@ -384,7 +384,7 @@ static const char *check_seq_nak(struct end *e, struct ur_psn psn)
 		return "a sequence NAK without a gap";
 	if (e->id.mode == UR_MODE_GBN && e->nak_sent && ur_psn_eq(psn, e->nak_psn))
 		return "a second sequence NAK for the same gap";
-	for (struct ur_psn i = e->told; ur_psn_lt(i, psn); i = ur_psn_add(i, 1))
+	for (struct ur_psn i = e->acked; ur_psn_lt(i, psn); i = ur_psn_add(i, 1))
 		if (flags_of(e, i) & DATA) {
 			if (kept_back || !may_be_kept_back(e, i))
 				return "a sequence NAK before the ACK of what has come";
@@ -447,7 +447,7 @@ static const char *check_bitmap(struct end *e, const struct ur_packet *p)
 	for (uint32_t i = 0; i < p->payload_len * 8u; i++)
 		if (ur_sack_bit(p->payload, i) &&
 		    !(flags_of(e, ur_psn_add(p->xaeth.epsn, i + 1)) & ARRIVED))
-			return "a bitmap tells of what has not come";
+			return "a bitmap has a packet that has not arrived";
 	return NULL;
 }
 

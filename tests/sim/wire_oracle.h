@@ -7,7 +7,7 @@
 
 /*
  * Checks the packets on the wire, both when they leave an endpoint and when they reach one. It
- * knows what a sniffer would know that saw the connections being set up, and nothing of the engine.
+ * has the information of a sniffer that saw the connections being set up, and none from the engine.
  * So it also detects a mistake on which both ends agree. docs/design/simulator.md lists its rules.
  */
 struct sim_wire;

@@ -65,7 +65,7 @@ static const char *send_request(const struct ur_packet *p)
 	return sim_wire_sent(w, 0, 1, p);
 }
 
-/* A request that is sent and arrives; a READ asks for 512 bytes. */
+/* A request that is sent and arrives; a READ requests 512 bytes. */
 static void request(uint8_t opcode, uint32_t psn)
 {
 	struct ur_packet p = packet(opcode, RESPONDER, psn);
@@ -179,7 +179,7 @@ Test(wire_oracle, notices_an_ack_of_what_has_not_come)
 	lost(UR_RC_WRITE_ONLY, 101);
 	ack(101, 1);
 	breaks("an ACK of what has not come");
-	/* A responder that goes back N has dropped what came too early. */
+	/* A go-back-N responder has dropped the early packets. */
 	request(UR_RC_WRITE_ONLY, 102);
 	ack(102, 1);
 	breaks("an ACK of what has not come");
@@ -297,7 +297,7 @@ Test(wire_oracle, notices_a_needless_or_repeated_sequence_nak)
 	breaks("a NAK acknowledges what has not come");
 }
 
-/* A peer that keeps early packets asks again in time: REORDER-NAK-02. */
+/* A peer that keeps early packets may repeat its NAK after some time: REORDER-NAK-02. */
 Test(wire_oracle, a_responder_that_keeps_early_packets_may_repeat_its_nak)
 {
 	begin(UR_MODE_REORDER);
@@ -467,7 +467,7 @@ Test(wire_oracle, notices_a_bitmap_with_packets_that_have_not_arrived)
 	ext_nak(100, second);
 	fine();
 	ext_nak(100, third);
-	breaks("a bitmap tells of what has not come");
+	breaks("a bitmap has a packet that has not arrived");
 }
 
 Test(wire_oracle, notices_unsolicited_extended_responses)

@@ -95,7 +95,7 @@ Test(admission_pool, goes_round_through_four_statuses)
 
 	cr_assert(ask(0, 1));
 	assert_pool(UR_ADM_NB, 2, 0, 2);
-	cr_assert(ask(3, 1)); /* never refused, and there is a receive */
+	cr_assert(ask(3, 1)); /* never refused before, and there is a receive */
 	cr_assert(ask(1, 1));
 	assert_pool(UR_ADM_NB, 2, 0, 1);
 
@@ -135,7 +135,7 @@ Test(admission_pool, a_claimed_class_decides_nothing)
 	cr_assert_eq(qp[3].queue_class, UR_ADM_CLASS_B);
 	/* From the second request on, claiming B is true: 255 claims minus the one of B. */
 	cr_assert_eq(pool.cnt.false_claims, 254);
-	/* The RNR NAK was lost: it has class A and does not know it. */
+	/* The RNR NAK was lost: the sender has class A without being informed. */
 	cr_assert(ur_adm_pool_request(&pool, &qp[0], NO_CLAIM, 1, 0));
 	cr_assert_eq(pool.cnt.false_claims, 254);
 }
@@ -285,7 +285,7 @@ Test(admission_pool, a_holder_granted_in_vain_is_the_next_to_get_a_grant)
 	reach_a();
 	cr_assert(ask(0, 1)); /* NB; 1 and 2 have class B */
 	cr_assert_eq(call(1, 0), 1);
-	cr_assert(!ask(1, 0)); /* its receive is gone */
+	cr_assert(!ask(1, 0)); /* its receive has been taken */
 	cr_assert_eq(pool.granted_cnt, 0);
 	cr_assert_eq(call(1, 0), 1);
 }

@@ -192,7 +192,7 @@ Test(admission_qp, a_queue_pair_that_waits_for_a_grant_probes_and_finally_repeat
 	end_free(e);
 }
 
-/* Makes the sender know that the pool is in status A, so that the next message would be refused. */
+/* Informs the sender that the pool is in status A, so that the next message would be refused. */
 static void close_pool(struct end *e)
 {
 	send(e, 1);

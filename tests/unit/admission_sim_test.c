@@ -382,7 +382,7 @@ static void print(const char *what, unsigned senders, unsigned load10, const str
 }
 
 /*
- * A request that must wait is refused exactly once, because this is how the receiver learns of it.
+ * A request that must wait is refused exactly once, because only the refusal informs the receiver.
  * Plain refuses it once per retry delay. So if the wait is ten delays, the ratio is a tenth.
  */
 static void compare(unsigned senders, unsigned peers, unsigned load10)

@@ -132,7 +132,7 @@ static struct uroce_cm_id *listen_sidr(void)
 	return id;
 }
 
-/* CM-SIDR-01: an application that does not know SIDR gets no such requests. */
+/* CM-SIDR-01: an application that does not use SIDR gets no such requests. */
 Test(api_cm, a_listener_gets_requests_of_its_kind_only)
 {
 	struct uroce_cm_id *listener = end_listen(B, PORT), *a = end_id(A), *sidr;

@@ -215,7 +215,7 @@ Test(api_cm_wire, unreliable_connections_begin_so_too)
 
 /* ---- the way back ---- */
 
-/* Ends B's capture; returns how often B asked for A's MAC address. */
+/* Ends B's capture; returns how often B queried A's MAC address. */
 static unsigned arp_requests(void)
 {
 	static const uint8_t ip_a[4] = {10, 77, 0, 1}, ip_b[4] = {10, 77, 0, 2};

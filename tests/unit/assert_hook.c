@@ -6,7 +6,7 @@
 
 /*
  * The core's assert hook for test programs: a failed assertion of ours ends the test by SIGABRT,
- * which Criterion reports as a failure, unless the test asks for exactly that (.signal = SIGABRT).
+ * which Criterion reports as a failure, unless the test expects exactly that (.signal = SIGABRT).
  */
 _Noreturn void ur_assert_fail(const char *expr, const char *file, int line)
 {

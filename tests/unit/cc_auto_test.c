@@ -63,7 +63,7 @@ Test(cc_auto, leaves_short_delays_alone)
 	cr_assert_not(d->throttled);
 	cr_assert_eq(d->throttles, 0);
 	cr_assert_eq(ur_cc_open_ns(d), 0);
-	/* And on a long way: 139 us. */
+	/* And on a long path: 139 us. */
 	start();
 	flow(5000, 10, 800);
 	flow(5000, 10, 900);

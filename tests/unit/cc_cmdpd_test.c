@@ -97,7 +97,7 @@ Test(cc_cmdpd, sends_one_packet_a_gap_while_throttled)
 	/* Long after: still one. */
 	ur_cc_on_send(&t, d, 64, 170000);
 	cr_assert_eq(ur_cc_open_ns(d), 190000);
-	/* The newest outlier says how long, also for a gap that has begun. */
+	/* The newest outlier determines the gap, also of a gap that has begun. */
 	delays(1, 17000, 171000);
 	cr_assert_eq(ur_cc_open_ns(d), 188000);
 }

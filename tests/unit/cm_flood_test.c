@@ -37,7 +37,7 @@ static void ask_sidr(struct pair *p)
 	cr_assert_eq(ur_cm_sidr_req(p->s[A].cm, NULL, &attr, p->now, &id), 0);
 }
 
-/* Records both kinds of A's requests. B answers neither and no longer knows them. */
+/* Records both kinds of A's requests. B answers neither and has dropped them. */
 static struct pair *flood_new(void)
 {
 	struct pair *p = pair_new(FLOOD_IDS);
@@ -251,7 +251,7 @@ Test(cm_flood, a_request_is_withdrawn_by_its_transaction_only)
 	pair_free(p);
 }
 
-/* CM-COMMID-02: a peer that has our answer knows our id. */
+/* CM-COMMID-02: a peer that has our answer has our id. */
 Test(cm_flood, an_established_connection_ends_by_both_ids_only)
 {
 	struct ur_cm_id a, b;

@@ -11,7 +11,7 @@
  * bytes. Then uroce takes the part of each side in turn: it receives the messages of the peer and
  * must send those of the captured CM, except for the ids that each side chooses. PSNs are checked
  * against the data packets: the PSN that our queue pair expects must result in the message that was
- * sent, and the PSN with which it is told to begin must be that of the captured queue pair.
+ * sent, and the initial PSN that it gives its queue pair must be that of the captured one.
  */
 #define MADS_MAX 32
 #define QPS_MAX	 16
@@ -197,7 +197,7 @@ struct part {
 	unsigned n[UR_CM_EV_CNT];
 };
 
-/* CM-PSN-01: our queue pair is told to begin with the PSN of the captured one. */
+/* CM-PSN-01: our queue pair begins with the PSN of the captured one. */
 static void expect_begun(struct part *part, struct ur_qpn peer_qpn, struct ur_psn sq_psn)
 {
 	const struct begun *begun = begun_find(part->talk, &part->peer, peer_qpn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cm_pair.h"
 
-/* Peers that have forgotten the connection, make errors, or are malicious. */
+/* Peers that have lost the connection's state, make errors, or are malicious. */
 
 Test(cm_stale, a_peer_that_started_anew_replaces_its_old_connection)
 {

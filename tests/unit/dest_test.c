@@ -185,7 +185,7 @@ Test(dest, bytes_in_flight_are_those_that_are_not_acknowledged)
 	end_send(e, 2, IBV_WR_RDMA_READ, 2048);
 	end_expect(e, UR_RC_READ_REQUEST, END_SQ_PSN + 4);
 	cr_assert_eq(in_flight(e), 9, "a READ counts as what it asks for");
-	/* A sequence NAK: everything from there on goes again. */
+	/* A sequence NAK: everything from there on is sent again. */
 	cr_assert_eq(end_ack(e, END_SQ_PSN + 3, 0x60, 0), UR_DROP_NONE);
 	cr_assert_eq(in_flight(e), 0);
 	cr_assert_eq(dest_of(e)->cc->losses, 1);
@@ -259,7 +259,7 @@ Test(dest, full_window_holds_back_until_an_ack_arrives)
 	end_free(e);
 }
 
-/* CC-WINDOW-04: a queue pair whose own packets are not lost is let go on when nothing else moves. */
+/* CC-WINDOW-04: a queue pair that has lost no packets continues if nothing else makes progress. */
 Test(dest, full_window_does_not_stop_others_for_ever)
 {
 	uint32_t psn;

@@ -155,7 +155,7 @@ Test(embedding, frames_are_verified)
 	cr_expect_eq(ur_engine_counters(e)->drops[UR_DROP_QPN], 1);
 }
 
-/* A queue pair that fails tells a sink without functions, and nothing happens. */
+/* A queue pair fails; the sink has no functions, and nothing is called. */
 Test(embedding, a_sink_may_be_empty)
 {
 	struct ur_engine_attr attr = defaults();

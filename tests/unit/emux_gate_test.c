@@ -214,7 +214,7 @@ Test(emux_gate, service_level_changes_in_every_state)
 	expect_turns(2, "01");
 	cr_assert_eq(turn(2), 0);
 	sends(2, 64, 1);
-	ur_emux_set_sl(&x, &q[0], 2); /* the same: the turn goes on */
+	ur_emux_set_sl(&x, &q[0], 2); /* the same: the turn continues */
 	cr_assert_eq(turn(2), 0);
 	ur_emux_set_sl(&x, &q[0], 7); /* in its turn */
 	expect_turns(2, "11");

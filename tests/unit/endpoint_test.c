@@ -41,7 +41,7 @@ struct node {
 	uint8_t *buf;
 	uint32_t key;
 	struct ibv_wc wc;
-	/* What the connection manager said last. */
+	/* The connection manager's last event. */
 	enum ur_cm_event_type event;
 	struct ur_cm_id id;
 	struct ur_qpn peer_qpn;
@@ -282,7 +282,7 @@ static void find(struct node *n, struct node *peer)
 	cr_assert_eq(ur_endpoint_resolve(n->ep, &wanted, wire.now_ns, &path), 0);
 }
 
-/* The queue pair goes to RTS, by the numbers of the connection manager. */
+/* Moves the queue pair to RTS with the connection manager's numbers. */
 static void start_qp(struct node *n, struct node *peer, struct ur_psn rq_psn, enum ur_mode mode)
 {
 	struct ur_qp_connection c = {.dest_qpn = n->peer_qpn,

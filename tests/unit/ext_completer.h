@@ -6,7 +6,7 @@
 
 #include "ext_end.h"
 
-/* PMTU 256; windows of 64 ask for READs in parts of 16 packets, of 16 in parts of 4. */
+/* PMTU 256; with windows of 64, READs go in parts of 16 packets, with windows of 16 in parts of 4. */
 
 /* `cnt` SENDs of one packet each, ids from 1, PSNs from 1000, all on their way; their stamps. */
 static inline struct end *end_with_sends(unsigned cnt, uint32_t *stamp)
@@ -23,7 +23,7 @@ static inline struct end *end_with_sends(unsigned cnt, uint32_t *stamp)
 	return e;
 }
 
-/* A READ of 10 packets in 3 parts, an atomic, a READ that is only being asked for, a SEND. */
+/* A READ of 10 packets in 3 parts, an atomic, a READ whose parts are still being requested, a SEND. */
 static inline struct end *end_with_reads(void)
 {
 	struct end *e = XEND(.window = 16, .rd_atomic = 5);

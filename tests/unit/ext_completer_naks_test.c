@@ -47,7 +47,7 @@ Test(ext_completer, nak_of_what_was_executed_or_never_sent_is_dropped)
 	xend_free(e);
 }
 
-/* EXT-COMP-NAK-01: the memory of a READ went away while it was being answered. */
+/* EXT-COMP-NAK-01: the memory of a READ was deregistered while it was being answered. */
 Test(ext_completer, nak_of_a_read_that_was_accepted_fails_the_read)
 {
 	struct end *e = XEND();
@@ -119,7 +119,7 @@ Test(ext_completer, rnr_nak_stops_sending_for_its_time)
 	end_send(e, 3, IBV_WR_SEND, 4);
 	xend_expect_silence(e);
 	cr_assert_eq(ur_ext_deadline(e->qp), start + 640000);
-	/* It is told again, and costs nothing more. */
+	/* The same RNR NAK again uses no other retry. */
 	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, stamp[0]), UR_DROP_NONE);
 	cr_assert_eq(ur_ext_deadline(e->qp), start + 640000);
 	xend_wait(e);
@@ -127,7 +127,7 @@ Test(ext_completer, rnr_nak_stops_sending_for_its_time)
 	cr_assert(e->out.xth.flags & UR_XTH_RETRY);
 	xend_expect(e, UR_EXT_SEND_ONLY, 1002);
 	xend_expect_silence(e);
-	/* The other was dropped as well: what came after it tells. */
+	/* 1001 was dropped as well, which only later answers will show. */
 	cr_assert_eq(end_counters(e)->rnr_nak_retry_err, 2);
 	xend_free(e);
 }

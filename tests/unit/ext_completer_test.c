@@ -425,7 +425,7 @@ Test(ext_completer, response_that_no_request_asked_for_writes_nothing)
 		{UR_EXT_ATOMIC_ACKNOWLEDGE, 3, 1, 1004, 1006, 0},    /* has one response */
 		{UR_EXT_READ_RESPONSE_ONLY, 2, 10, 1003, 1006, 256}, /* beyond its length */
 		{UR_EXT_READ_RESPONSE_ONLY, 2, 0xffffff, 1003, 1006, 256},
-		{UR_EXT_READ_RESPONSE_ONLY, 4, 4, 1006, 1006, 256}, /* not asked for yet */
+		{UR_EXT_READ_RESPONSE_ONLY, 4, 4, 1006, 1006, 256}, /* not requested yet */
 		{UR_EXT_READ_RESPONSE_ONLY, 2, 4, 1001, 1006, 256}, /* of another part */
 		{UR_EXT_READ_RESPONSE_ONLY, 2, 0, 1002, 1006, 256},
 		{UR_EXT_READ_RESPONSE_ONLY, 2, 0, 1001, 1001, 256}, /* not executed */

@@ -725,7 +725,7 @@ Test(ext_requester, response_is_not_asked_for_again_while_its_request_is_missing
 	end_send(e, 1, IBV_WR_RDMA_READ, 4);
 	end_send(e, 2, IBV_WR_RDMA_READ, 4);
 	cr_assert_eq(xend_drain(e), 2);
-	/* The probe's answer says that the second request waits for the first. */
+	/* By the probe's answer the second request waits for the first. */
 	while (!e->qp->xreq.probe)
 		xend_wait(e);
 	xend_expect(e, UR_EXT_PROBE, 1002);

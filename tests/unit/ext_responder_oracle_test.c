@@ -10,7 +10,7 @@
 
 struct oracle {
 	uint8_t mem[COUNTERS + 64];
-	uint32_t recv[RECVS]; /* where receive i lies; 1000 bytes in two segments */
+	uint32_t recv[RECVS]; /* address of receive i; 1000 bytes in two segments */
 	struct {
 		uint64_t id;
 		uint32_t len;

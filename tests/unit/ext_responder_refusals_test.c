@@ -345,7 +345,7 @@ Test(ext_responder, early_packet_whose_numbers_do_not_fit_is_not_recorded)
 	struct ur_packet *w = peer_write(x, 0, 3 * PEER_MTU), p;
 	uint32_t ssn = x->ssn;
 
-	/* The message under way goes on where it must, */
+	/* The message under way must continue at the right offset, */
 	peer_in(x, &w[0]);
 	p = w[2];
 	p.xth.offset = 1;
@@ -375,7 +375,7 @@ Test(ext_responder, early_packet_whose_numbers_do_not_fit_is_not_recorded)
 	cr_assert_eq(peer_in(x, &p), UR_DROP_EARLY);
 	cr_assert_eq(peer_contexts(x), 0);
 	cr_assert_eq(x->qp->state, IBV_QPS_RTS);
-	/* What is true is noted. */
+	/* The genuine packets are recorded. */
 	cr_assert_eq(peer_in(x, &w[2]), UR_DROP_NONE);
 	p.xth.ssn = ssn;
 	cr_assert_eq(peer_in(x, &p), UR_DROP_NONE);

@@ -135,7 +135,7 @@ Test(ext_spray, packet_sent_again_takes_another_turn_and_its_first_path_is_blame
 	unsigned last = 0;
 	uint32_t stamp;
 
-	/* PSN 1000 + i goes by path i % 4. */
+	/* PSN 1000 + i takes path i % 4. */
 	end_send(e, 1, IBV_WR_RDMA_WRITE, 256 * 42);
 	for (unsigned i = 0; i < 42; i++) {
 		cr_assert_not_null(xend_out(e));

@@ -133,7 +133,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Runs the end's endpoint as far as it goes now; returns when it has to run again. */
+/* Runs the end's endpoint until it is idle; returns the time of its next run. */
 static uint64_t run_end(struct wire_end *end)
 {
 	struct wire_frame *f;

@@ -7,7 +7,7 @@
 #include "edge/endpoint.h"
 
 /*
- * An Ethernet in memory, under virtual time: a switch that knows every station's MAC address, with the same
+ * An Ethernet in memory, under virtual time: a switch with every station's MAC address, with the same
  * delay to each. Its ends are packet sources for endpoints, or stations whose frames a test reads and writes
  * itself.
  */

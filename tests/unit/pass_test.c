@@ -21,7 +21,7 @@ static void start(enum ur_mode mode)
 	e = END(.mode = mode);
 }
 
-/* A packet of a WRITE with the PSNs [first, last]. The last one asks for an ACK. */
+/* A packet of a WRITE with the PSNs [first, last]. The last one requests an ACK. */
 static void write_packet(uint32_t psn, uint32_t first, uint32_t last)
 {
 	static const uint8_t opcode[2][2] = {
@@ -123,7 +123,7 @@ Test(pass, a_message_of_one_packet_is_named_at_once)
 	end_expect_ack(e, 103);
 }
 
-/* An ACK was lost, and the peer goes back after a timeout. */
+/* An ACK was lost, and the peer retransmits after a timeout. */
 Test(pass, a_timeout_of_the_peer_begins_one)
 {
 	start(UR_MODE_GBN);

@@ -36,7 +36,7 @@ static void expect_completions(uint32_t first, unsigned cnt)
 	end_expect_no_wc(e);
 }
 
-/* Measures a round trip, so that the queue pair knows the delay of an answer. Acknowledges 1000. */
+/* Measures a round trip, so that the queue pair has the delay of an answer. Acknowledges 1000. */
 static void measure(void)
 {
 	writes(1000, 1);
@@ -50,7 +50,7 @@ static void expect_repeat(uint32_t psn)
 	cr_assert(end_expect(e, UR_RC_WRITE_ONLY, psn)->bth.ackreq);
 }
 
-/* Lets the requester learn the peer's mode: 1001 is lost, 1002 and 1003 arrive. */
+/* Lets the requester detect the peer's mode: 1001 is lost, 1002 and 1003 arrive. */
 static void find_out(bool buffers)
 {
 	measure();

@@ -154,7 +154,7 @@ Test(requester, ack_is_asked_for_every_so_many_packets)
 	end_free(e);
 }
 
-/* Tells the requester that there is no flow control. */
+/* Informs the requester that there is no flow control. */
 static void say_hello(struct end *e)
 {
 	end_send(e, 0, IBV_WR_SEND, 0);

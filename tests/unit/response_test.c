@@ -596,7 +596,7 @@ Test(response, region_that_goes_in_the_middle_of_an_answer_is_not_read)
 	end_free(e);
 }
 
-/* RC-RESP-READ-02: the peer may have received everything and told the owner to release the region. */
+/* RC-RESP-READ-02: the peer may have everything, and the region may since have been released. */
 Test(response, region_that_has_gone_only_drops_an_answer_given_once_more)
 {
 	struct end *e = END();

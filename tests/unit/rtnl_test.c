@@ -336,17 +336,17 @@ Test(rtnl, no_length_in_a_message_is_trusted)
 			neigh_message(NUD_STALE);
 		}
 		whole = nlh->nlmsg_len;
-		/* The buffer is short, the header says otherwise. */
+		/* The buffer is shorter than the header's length. */
 		for (size_t len = 0; len < whole; len++)
 			walk_exactly(len, &seen);
 		cr_expect_eq(seen, 0, "a piece of a message was taken for one");
-		/* The header says less than there is. */
+		/* The header's length is less than the buffer's. */
 		for (uint32_t len = 0; len < whole; len++) {
 			nlh->nlmsg_len = len;
 			walk_exactly(whole, &seen);
 		}
 		cr_expect_leq(seen, whole);
-		/* It says more, up to what is negative as an int. */
+		/* It is more, up to values that are negative as an int. */
 		seen = 0;
 		for (unsigned bit = 12; bit < 32; bit++) {
 			nlh->nlmsg_len = (uint32_t)whole | 1u << bit;
@@ -354,7 +354,7 @@ Test(rtnl, no_length_in_a_message_is_trusted)
 		}
 		cr_expect_eq(seen, 0, "a message longer than what was received");
 		nlh->nlmsg_len = (uint32_t)whole;
-		/* Each attribute says each length. */
+		/* Each attribute with each length. */
 		for (size_t at = NLMSG_HDRLEN; at + sizeof(struct nlattr) <= whole; at += 4)
 			for (unsigned len = 0; len < 80; len++) {
 				uint16_t old, lie = (uint16_t)len;
@@ -423,7 +423,7 @@ Test(shared, more_addresses_than_the_table_has_places_are_left_out)
 	cr_expect(ur_shared_place(&t, have, UR_SHARED_ADDRS_MAX + 3));
 	cr_expect_eq(t.cnt, UR_SHARED_ADDRS_MAX);
 	cr_expect_not(ur_shared_place(&t, have, UR_SHARED_ADDRS_MAX + 3));
-	/* One goes: one of those that were left out takes its place. */
+	/* One is removed: one of those that did not fit takes its place. */
 	cr_expect(ur_shared_place(&t, have + 1, UR_SHARED_ADDRS_MAX + 2));
 	expect_gid(&t.gid[0], numbered(UR_SHARED_ADDRS_MAX + 1));
 }

@@ -185,7 +185,7 @@ Test(vl, a_high_lane_that_sleeps_costs_the_low_one_nothing)
 		start(two(mode, 1, 16, 4));
 		run(2, FULL, 100000);
 		cr_assert_eq(sent[1], UINT64_C(100000) * FULL);
-		/* An occasional high packet goes at once; all others are low. */
+		/* An occasional high packet is sent at once; all others are low. */
 		for (unsigned i = 0; i < 1000; i++) {
 			cr_assert_eq(send_one(3, FULL), 0, "mode %d, %u", (int)mode, i);
 			expect(2, FULL, "111111111");
