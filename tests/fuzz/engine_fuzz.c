@@ -29,7 +29,7 @@
 #define FIRST_PSN 0xfffff0u /* wraps early */
 #define PEER_QPN  0x77
 #define QKEY	  0x1234u
-#define POOL	  3
+#define POOL	  3 /* of a pool in mode intelligent; the next one is in mode paper */
 
 enum step {
 	STEP_PACKET,
@@ -92,7 +92,10 @@ static const struct {
 	{.type = IBV_QPT_UD},
 	{.type = IBV_QPT_RC, .srq = true},
 	{.type = IBV_QPT_RC, .mode = UR_MODE_REORDER},
-	{.type = IBV_QPT_RC, .mode = UR_MODE_EXTENDED, .strict = true},
+	{.type = IBV_QPT_RC,
+	 .mode = UR_MODE_EXTENDED,
+	 .strict = true,
+	 .agreed = {.receives_status = true, .notifies = true, .paper = true, .pool = POOL + 1}},
 	{.type = IBV_QPT_RC,
 	 .mode = UR_MODE_EXTENDED,
 	 .srq = true,
@@ -222,7 +225,7 @@ static void make_world(void)
 			   .ooo_contexts = 2,
 			   .rtx_contexts = 3,
 			   .spray_contexts = 1,
-			   .admission = 1,
+			   .admission = 2,
 			   .max_sge = 2},
 		.sink = {.completion = on_completion,
 			 .async = on_async,
@@ -343,7 +346,7 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 					   .granted = how & 0x10,
 					   .room = how >> 5,
 					   .generation = get8(in)};
-		p->pool = how == 0xff ? POOL + 1 : POOL;
+		p->pool = how == 0xff ? POOL + 2 : POOL + (how >> 7);
 	}
 	if (p->op & UR_OP_XAETH && !(p->op & UR_OP_XRTH))
 		for (unsigned i = 0; i < p->payload_len && i < 4; i++)
