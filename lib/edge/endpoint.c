@@ -24,7 +24,7 @@ struct ur_endpoint {
 /* Returns NULL, or a message about an attribute that does not fit. */
 static const char *find_fault(const struct ur_endpoint_attr *a)
 {
-	uint32_t payload = 1u << a->engine.mtu_shift;
+	uint32_t payload = 1u << (a->engine.mtu_shift & 31);
 
 	if (!a->ops || !a->ops->rx || !a->ops->tx || !a->ops->alloc || !a->ops->free)
 		return "the packet source lacks an operation: rx, tx, alloc and free are needed";
@@ -34,9 +34,7 @@ static const char *find_fault(const struct ur_endpoint_attr *a)
 		return "an endpoint has one worker; set engine.limits.workers to 1";
 	if (a->neigh.addr_cnt > UR_NEIGH_ADDRS_MAX)
 		return "too many addresses; UR_NEIGH_ADDRS_MAX is the most";
-	if (!a->engine.mem)
-		return "no table of memory regions; set engine.mem by ur_mem_init()";
-	return NULL;
+	return ur_engine_attr_check(&a->engine);
 }
 
 static int init_round(struct ur_endpoint *ep, const struct ur_endpoint_attr *a, uint64_t now_ns)

@@ -71,25 +71,6 @@ static struct layout layout_of(const struct ur_limits *l)
 	return at;
 }
 
-void ur_engine_attr_default(struct ur_engine_attr *attr)
-{
-	*attr = (struct ur_engine_attr){
-		.limits = {.max_qp = 64,
-			   .workers = 1,
-			   .reorder_slots = 64,
-			   .reorder_slot_bytes = 4096,
-			   .reorder_contexts = 4,
-			   .read_gaps = 4,
-			   .ooo_contexts = 4,
-			   .rtx_contexts = 8,
-			   .max_sge = 4},
-		.time_wait_ns = 1000000000,
-		.window = 256,
-		.ackreq_every = 32,
-		.mtu_shift = 12,
-	};
-}
-
 size_t ur_engine_size(const struct ur_limits *l)
 {
 	return layout_of(l).total;

@@ -89,9 +89,16 @@ struct ur_engine_attr {
 /*
  * Sets defaults for a program with a few queue pairs and no connection manager: one worker, 64 queue
  * pairs, a window of 256 packets, every loss mode, no pacing, no admission. The caller adds `mem`, `sink`
- * and `random`, and may change the rest.
+ * and `random`, and may change the rest. For connections by the connection manager it sets
+ * `limits.cm.max_ids`, at least `limits.cm.max_pending`, `cm.sink`, and random `cm.seed` and `cm.id_key`.
  */
 void ur_engine_attr_default(struct ur_engine_attr *attr);
+
+/*
+ * NULL, or a sentence about the first attribute that is out of its range or lacks another one; a constant.
+ * ur_engine_init() and the sizes take attributes that pass.
+ */
+const char *ur_engine_attr_check(const struct ur_engine_attr *attr);
 
 struct ur_engine;
 struct ur_qp;

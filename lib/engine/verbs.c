@@ -135,9 +135,14 @@ static struct rings rings_of(const struct ur_qp_create *a)
 	return r;
 }
 
+static bool has_queues(const struct ur_qp_create *a)
+{
+	return a->cap.max_send_wr && (a->srq || a->cap.max_recv_wr);
+}
+
 size_t ur_qp_rings_bytes(const struct ur_qp_create *a)
 {
-	return rings_of(a).total;
+	return has_queues(a) ? rings_of(a).total : 0;
 }
 
 /* QP-CREATE-01 */
@@ -145,14 +150,15 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 			struct ur_qp **out)
 {
 	const struct ur_qp_ops *ops = ur_qp_ops_of(a->type, UR_MODE_GBN);
-	struct rings r = rings_of(a);
 	uint8_t *mem = a->rings;
+	struct rings r;
 	struct ur_qp *qp;
 
-	if (!ops || a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX ||
-	    a->recv_cq->worker != e->core.worker || (a->srq && a->srq->pd != a->pd) ||
-	    ((uintptr_t)mem & 63))
+	if (!ops || !has_queues(a) || !a->send_cq || !a->recv_cq ||
+	    a->max_dest_rd_atomic > UR_RD_ATOMIC_MAX || a->recv_cq->worker != e->core.worker ||
+	    (a->srq && a->srq->pd != a->pd) || ((uintptr_t)mem & 63))
 		return -EINVAL;
+	r = rings_of(a);
 	qp = ur_slots_take(&e->slots, now_ns, a->random);
 	if (!qp)
 		return -ENOMEM;
@@ -260,7 +266,8 @@ int ur_engine_connect_qp(struct ur_engine *e, struct ur_qp *qp, const struct ur_
 	};
 	int err;
 
-	if (qp->state != IBV_QPS_RESET || !qp->ops->connected)
+	if (qp->state != IBV_QPS_RESET || !qp->ops->connected ||
+	    ur_gid_is_ipv4(&c->path.src) != ur_gid_is_ipv4(&c->path.dst))
 		return -EINVAL;
 	err = qp->ops->reliable ? ur_engine_set_mode(qp, &c->mode) : 0;
 	if (!err)

@@ -101,6 +101,7 @@ struct ur_qp_create {
 	void *rings;		    /* ur_qp_rings_bytes(), until ur_engine_destroy_qp() */
 };
 
+/* Bytes of `rings`, 64-byte aligned; 0 for a queue pair that lacks a queue. */
 size_t ur_qp_rings_bytes(const struct ur_qp_create *attr);
 
 /*
@@ -196,8 +197,8 @@ void ur_engine_forget_ah(struct ur_engine *e, const struct ur_ah *ah);
 int ur_engine_post_send(struct ur_qp *qp, const struct ibv_send_wr *wr);
 
 /*
- * Posts a list to the receive queue. 0, ENOMEM or EINVAL, positive, and the request that was not
- * taken in *bad. *flushes: the QP is in ERR, so the caller rings the doorbell.
+ * Posts a list to the receive queue. 0, or positive: ENOMEM (queue full), EINVAL (in RESET, or more SGEs
+ * than the queue has), and the request that was not taken in *bad. *flushes: the QP is in ERR, so the caller rings the doorbell.
  */
 int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
 			bool *flushes);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/query.h"
 #include "engine/verbs.h"
@@ -80,6 +82,85 @@ Test(embedding, no_connection_manager_without_ids)
 	attr.cm.timewait_ns = 1;
 	attr.cm.sink = on_cm;
 	cr_expect_not_null(ur_engine_cm(engine_of(&attr)));
+}
+
+/* Expects a sentence about `what` for attributes that are valid otherwise. */
+static void expect_fault(const struct ur_engine_attr *attr, const char *what)
+{
+	const char *fault = ur_engine_attr_check(attr);
+
+	cr_expect(fault && strstr(fault, what), "%s: %s", what, fault ? fault : "no fault");
+}
+
+Test(embedding, check_names_the_attribute_that_does_not_fit)
+{
+	struct ur_engine_attr good = defaults(), a;
+
+	cr_assert_null(ur_engine_attr_check(&good));
+#define WITH(member, value, what) (a = good, a.member = value, expect_fault(&a, what))
+	WITH(limits.max_qp, 0, "limits.max_qp");
+	WITH(limits.max_qp, 32767, "limits.max_qp");
+	WITH(limits.workers, 0, "limits.workers");
+	WITH(limits.workers, 3, "limits.workers");
+	WITH(limits.workers, 16, "limits.workers");
+	WITH(limits.worker, 1, "limits.worker");
+	WITH(mem, NULL, "mem");
+	WITH(window, 100, "window");
+	WITH(window, 2, "window");
+	WITH(ackreq_every, 0, "ackreq_every");
+	WITH(mtu_shift, 7, "mtu_shift");
+	WITH(mtu_shift, 13, "mtu_shift");
+	WITH(limits.destinations, 1, "pacing");
+	WITH(limits.cm.max_ids, 100, "cm.sink");
+	WITH(limits.cm.max_ids, 1, "limits.cm");
+	good.limits.cm.max_ids = 100;
+	good.cm.sink = on_cm;
+	cr_assert_null(ur_engine_attr_check(&good));
+	cr_assert_not_null(ur_engine_cm(engine_of(&good)), "the rest is by default");
+	WITH(cm.timewait_ns, 0, "cm.timewait_ns");
+	WITH(limits.cm.max_tx, 0, "limits.cm");
+#undef WITH
+}
+
+/* QP-CREATE-01 */
+Test(embedding, a_queue_pair_without_a_queue_or_a_cq_is_refused)
+{
+	struct ur_engine_attr attr = defaults();
+	struct ur_engine *e = engine_of(&attr);
+	struct ur_cq_create cq = {.cqe = 4};
+	struct ur_qp_create good = {.type = IBV_QPT_RC, .pd = 1, .cap = {4, 4, 1, 1, 0}}, a;
+	struct ur_qp *qp;
+
+	good.send_cq = good.recv_cq = ur_engine_create_cq(aligned(ur_engine_cq_size(4)), &cq);
+	good.rings = aligned(ur_qp_rings_bytes(&good));
+	a = good;
+	a.cap.max_send_wr = 0;
+	cr_expect_eq(ur_qp_rings_bytes(&a), 0);
+	cr_expect_eq(ur_engine_create_qp(e, &a, 1000, &qp), -EINVAL);
+	a = good;
+	a.cap.max_recv_wr = 0;
+	cr_expect_eq(ur_qp_rings_bytes(&a), 0);
+	cr_expect_eq(ur_engine_create_qp(e, &a, 1000, &qp), -EINVAL);
+	a = good;
+	a.recv_cq = NULL;
+	cr_expect_eq(ur_engine_create_qp(e, &a, 1000, &qp), -EINVAL);
+	a = good;
+	a.send_cq = NULL;
+	cr_expect_eq(ur_engine_create_qp(e, &a, 1000, &qp), -EINVAL);
+	cr_expect_eq(ur_engine_create_qp(e, &good, 1000, &qp), 0);
+}
+
+Test(embedding, a_path_between_two_families_is_refused)
+{
+	struct ur_engine_attr attr = defaults();
+	struct ur_engine *e = engine_of(&attr);
+	struct ur_qp *qp = qp_of(e, IBV_QPT_RC);
+	struct ur_qp_connection c = connection();
+
+	c.path.dst = (struct ur_gid){{0xfd, 0x77, [15] = 2}};
+	cr_expect_eq(ur_engine_connect_qp(e, qp, &c, 1000), -EINVAL);
+	c = connection();
+	cr_expect_eq(ur_engine_connect_qp(e, qp, &c, 1000), 0, "it is still in RESET");
 }
 
 Test(embedding, connect_moves_a_queue_pair_to_rts)

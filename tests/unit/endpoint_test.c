@@ -643,6 +643,8 @@ ENDPOINT_TEST(a_capture_holds_what_went_over_the_wire)
 
 ENDPOINT_TEST(an_attribute_that_does_not_fit_is_named)
 {
+	struct ur_mem *mem;
+
 	a->attr.frame_bytes = 2000;
 	cr_assert_null(ur_endpoint_new(&a->attr, 0, err, sizeof(err)));
 	cr_assert(strstr(err, "frame_bytes"), "%s", err);
@@ -651,7 +653,16 @@ ENDPOINT_TEST(an_attribute_that_does_not_fit_is_named)
 	cr_assert_null(ur_endpoint_new(&a->attr, 0, err, sizeof(err)));
 	cr_assert(strstr(err, "workers"), "%s", err);
 	a->attr.engine.limits.workers = 1;
+	mem = a->attr.engine.mem;
 	a->attr.engine.mem = NULL;
 	cr_assert_null(ur_endpoint_new(&a->attr, 0, err, sizeof(err)));
 	cr_assert(strstr(err, "memory regions"), "%s", err);
+	a->attr.engine.mem = mem;
+	a->attr.engine.window = 100;
+	cr_assert_null(ur_endpoint_new(&a->attr, 0, err, sizeof(err)));
+	cr_assert(strstr(err, "window"), "%s", err);
+	a->attr.engine.window = 256;
+	a->attr.engine.cm.sink = NULL;
+	cr_assert_null(ur_endpoint_new(&a->attr, 0, err, sizeof(err)));
+	cr_assert(strstr(err, "cm.sink"), "%s", err);
 }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/engine.h"
+
+#define MAX_QP 32766 /* a slot has 15 bits of a QPN, and QPNs 0 and 1 are not for queue pairs */
+
+void ur_engine_attr_default(struct ur_engine_attr *attr)
+{
+	*attr = (struct ur_engine_attr){
+		.limits = {.max_qp = 64,
+			   .workers = 1,
+			   .reorder_slots = 64,
+			   .reorder_slot_bytes = 4096,
+			   .reorder_contexts = 4,
+			   .read_gaps = 4,
+			   .ooo_contexts = 4,
+			   .rtx_contexts = 8,
+			   .max_sge = 4,
+			   .cm = {.max_listeners = 16, .max_pending = 16, .max_tx = 256}},
+		.cm = {.timewait_ns = 1000000000},
+		.time_wait_ns = 1000000000,
+		.window = 256,
+		.ackreq_every = 32,
+		.mtu_shift = 12,
+	};
+}
+
+static const char *check_cm(const struct ur_limits *l, const struct ur_cm_attr *cm)
+{
+	if (!l->cm.max_ids || l->worker)
+		return NULL;
+	if (!ur_cm_size(&l->cm))
+		return "limits.cm: max_ids needs max_pending in [1, max_ids], max_sidr at most max_ids, and "
+		       "max_tx of at least 1";
+	if (!cm->sink)
+		return "cm.sink: the connection manager needs it for its events";
+	return cm->timewait_ns ? NULL : "cm.timewait_ns must not be 0";
+}
+
+static const char *check_limits(const struct ur_limits *l)
+{
+	if (l->max_qp < 1 || l->max_qp > MAX_QP)
+		return "limits.max_qp must be in [1, 2^15 - 2]";
+	if (l->workers < 1 || l->workers > 8 || (l->workers & (l->workers - 1)))
+		return "limits.workers must be 1, 2, 4 or 8";
+	return l->worker < l->workers ? NULL : "limits.worker must be less than limits.workers";
+}
+
+const char *ur_engine_attr_check(const struct ur_engine_attr *a)
+{
+	const char *fault = check_limits(&a->limits);
+
+	if (fault)
+		return fault;
+	if (!a->mem)
+		return "mem: no table of memory regions; make one by ur_mem_init()";
+	if (a->window < 4 || (a->window & (a->window - 1)))
+		return "window must be a power of two, and at least 4";
+	if (!a->ackreq_every)
+		return "ackreq_every must be at least 1";
+	if (a->mtu_shift < 8 || a->mtu_shift > 12)
+		return "mtu_shift must be in [8, 12]";
+	if (a->limits.destinations && !a->pacing)
+		return "pacing: limits.destinations needs the attributes of congestion control";
+	if (a->qos && (fault = ur_vl_attr_check(&a->qos->vl)))
+		return fault;
+	return check_cm(&a->limits, &a->cm);
+}
