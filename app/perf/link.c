@@ -81,8 +81,11 @@ static void control_event(struct perf_client *c, const struct perf_cm_event *e)
 					  "its port with --port",
 					  c->peer->text, c->o->port);
 		else
-			perf_session_fail(s, "the server at %s rejects the connection: %s",
-					  c->peer->text, uroce_cm_reject_str(e->status));
+			perf_session_fail(s, "the server at %s rejects the connection: %s%s",
+					  c->peer->text, uroce_cm_reject_str(e->status),
+					  e->status == PERF_REJECT_CONSUMER
+						  ? "; it may be of another version of uroce-perf"
+						  : "");
 		break;
 	case UROCE_CM_UNREACHABLE:
 		perf_session_fail(s,

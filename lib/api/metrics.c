@@ -88,7 +88,7 @@ static int add_copy(struct table *t, const struct ur_device *dev, int worker, co
 #define CNT(rows)		      (sizeof(rows) / sizeof((rows)[0]))
 
 static const struct row transport_rows[] = {UROCE_TRANSPORT_COUNTERS(ROW)};
-static const struct row worker_rows[] = {UR_WORKER_COUNTERS(ROW)};
+static const struct row worker_rows[] = {UR_WORKER_COUNTERS(TYPED)};
 static const struct row port_rows[] = {UR_PORT_COUNTERS(ROW)};
 static const struct row cm_rows[] = {UR_CM_COUNTERS(ROW)};
 static const struct row impair_rows[] = {UR_IMPAIR_COUNTERS(TYPED)};

@@ -83,7 +83,7 @@ static void emit_worker(struct ur_emit *e, const struct ur_worker *w, struct ur_
 #define X(name, unit, help) ur_emit_u64(e, #name, c->name);
 	UROCE_TRANSPORT_COUNTERS(X)
 #undef X
-#define X(name, unit, help) ur_emit_u64(e, #name, wc->name);
+#define X(name, type, unit, help) ur_emit_u64(e, #name, wc->name);
 	UR_WORKER_COUNTERS(X)
 #undef X
 }

@@ -196,7 +196,8 @@ static int read_file(const char *path, char **text, size_t *len, char *err, size
 		fclose(f);
 	}
 	if (why != 0) {
-		ur_config_fail(err, cap, "%s: cannot be read: %s", path, strerror(why));
+		ur_config_fail(err, cap, "%s: cannot be read: %s%s", path, strerror(why),
+			       why == ENOENT ? "; examples are in pmd-config/" : "");
 		free(*text);
 		return -why;
 	}

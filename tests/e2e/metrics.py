@@ -44,7 +44,7 @@ for family in text_string_to_metric_families(text):
 
 
 def total(counter):
-    found = [v for k, v in values.items() if k[0] == f"uroce_{counter}_total"]
+    found = [v for k, v in values.items() if k[0] in (f"uroce_{counter}_total", f"uroce_{counter}")]
     check(found, f"{counter} is not on the page")
     return sum(found)
 

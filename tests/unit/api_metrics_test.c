@@ -200,11 +200,12 @@ METRICS_TEST(every_counter_of_the_worker)
 {
 	json_t *workers = of_telemetry("workers"), *one = json_object_get(workers, "worker0");
 
-#define X(name, unit, help)                                                                        \
+#define X(name, type, unit, help)                                                                  \
 	of_json("workers", "worker0", #name);                                                      \
 	cr_expect(json_is_integer(json_object_get(one, #name)), #name);                            \
-	of_page(#name "_total", "worker=\"0\"");                                                   \
-	expect_walk(#name, unit, help, UROCE_METRIC_COUNTER);
+	of_page(UROCE_METRIC_##type == UROCE_METRIC_GAUGE ? #name : #name "_total",                \
+		"worker=\"0\"");                                                                   \
+	expect_walk(#name, unit, help, UROCE_METRIC_##type);
 	UR_WORKER_COUNTERS(X)
 #undef X
 	json_decref(workers);

@@ -113,7 +113,9 @@ Test(config, a_bare_name_is_found_among_the_installed_files)
 	cr_expect_str_eq(cfg.port.device, "loop");
 	cr_expect_eq(load_and_check("./ring-a.conf", &cfg), -ENOENT);
 	cr_expect_eq(load_and_check("no-such.conf", &cfg), -ENOENT);
-	cr_expect_str_eq(err, "no-such.conf: cannot be read: No such file or directory");
+	cr_expect_str_eq(
+		err,
+		"no-such.conf: cannot be read: No such file or directory; examples are in pmd-config/");
 
 	/* The working directory comes first. */
 	FILE *f = fopen("ring-a.conf", "w");
@@ -341,7 +343,9 @@ Test(config, an_unreadable_file_says_why)
 	static struct ur_config cfg;
 
 	cr_expect_eq(ur_config_load("no/such.conf", &cfg, err, sizeof(err)), -ENOENT);
-	cr_expect_str_eq(err, "no/such.conf: cannot be read: No such file or directory");
+	cr_expect_str_eq(
+		err,
+		"no/such.conf: cannot be read: No such file or directory; examples are in pmd-config/");
 	cr_expect_eq(ur_config_load(".", &cfg, err, sizeof(err)), -EISDIR);
 	cr_expect_str_eq(err, ".: cannot be read: Is a directory");
 }
