@@ -29,11 +29,6 @@ extern "C" {
  *
  * As in roce.h, the put and get functions work on a bounds-checked cursor.
  */
-static inline uint32_t ur_stamp(uint64_t now_ns)
-{
-	return (uint32_t)(now_ns >> UR_STAMP_SHIFT);
-}
-
 /* WIRE-XTH-01. XTH: transmit stamp 32; path index 8, SSN 24; flags 8, PSN_OFFSET 24; reserved 8, RWQEN 24. */
 struct ur_xth {
 	uint32_t stamp;	 /* time of this transmission, 16 ns */

@@ -25,7 +25,7 @@ static inline struct ur_stamp ur_stamp_of(uint32_t v)
 }
 
 /* The stamp of a time. */
-static inline struct ur_stamp ur_stamp_at(uint64_t now_ns)
+static inline struct ur_stamp ur_stamp(uint64_t now_ns)
 {
 	return (struct ur_stamp){(uint32_t)(now_ns >> UR_STAMP_SHIFT)};
 }

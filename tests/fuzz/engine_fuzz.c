@@ -313,7 +313,7 @@ static uint32_t near(uint32_t v, uint8_t how)
 static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *bitmap,
 			  struct input *in)
 {
-	uint32_t now = ur_stamp(now_ns);
+	uint32_t now = ur_stamp(now_ns).v;
 
 	if (p->op & UR_OP_XTH) {
 		uint8_t flags = get8(in);
@@ -589,7 +589,7 @@ static void answer_selectively(struct ur_qp *qp, struct input *in)
 		p.aeth.syndrome = syndrome & 8 ? 0x61 : 0x21; /* refused, or no receive */
 	}
 	p.aeth.msn = qp->req.ssn.v;
-	p.xaeth.echo = ur_stamp(now_ns) - get8(in);
+	p.xaeth.echo = ur_stamp(now_ns).v - get8(in);
 	p.xaeth.path = syndrome & 1;
 	p.op = ur_op_flags(p.bth.opcode);
 	p.bth.pkey = 0xffff;
@@ -622,7 +622,7 @@ static void answer_read(struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t at,
 		p.xaeth.epsn = ur_psn(p.bth.psn.v + 1);
 		if (ur_psn_lt(p.xaeth.epsn, qp->xreq.psn.una))
 			p.xaeth.epsn = qp->xreq.psn.una;
-		p.xaeth.echo = ur_stamp(now_ns) - get8(in);
+		p.xaeth.echo = ur_stamp(now_ns).v - get8(in);
 		p.xrth = (struct ur_xrth){.ssn = wqe->ssn.v, .offset = read ? at : 0};
 	}
 	p.aeth = (struct ur_aeth){.syndrome = 0x1f, .msn = wqe->ssn.v};

@@ -69,7 +69,7 @@ const struct ur_packet *xend_out(struct end *e)
 	cr_assert_eq(e->out_frame.len, ur_tx_bytes(&tx));
 	cr_assert_eq(ur_packet_decode(e->out_frame.b, e->out_frame.len, &e->out), UR_DROP_NONE);
 	cr_assert_eq(e->out.bth.dqpn.v, END_PEER_QPN);
-	cr_assert_eq(e->out.xth.stamp, ur_stamp(e->now_ns));
+	cr_assert_eq(e->out.xth.stamp, ur_stamp(e->now_ns).v);
 	return &e->out;
 }
 

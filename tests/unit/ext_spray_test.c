@@ -253,7 +253,7 @@ Test(ext_spray, round_trip_counts_for_the_path_that_is_echoed)
 	for (unsigned i = 0; i < 4; i++)
 		cr_assert_eq(path_of(e, i)->samples, i == 2);
 	/* Two steps from 1002 to its answer. */
-	cr_assert_eq(path_of(e, 2)->least, ur_stamp(e->now_ns) - stamp[2]);
+	cr_assert_eq(path_of(e, 2)->least, ur_stamp(e->now_ns).v - stamp[2]);
 	xend_free(e);
 }
 

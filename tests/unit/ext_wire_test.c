@@ -229,11 +229,11 @@ Test(sack, bit_zero_is_the_lowest_of_the_first_byte)
 
 Test(stamp, counts_16_ns_and_wraps_after_68_seconds)
 {
-	cr_assert_eq(ur_stamp(0), 0);
-	cr_assert_eq(ur_stamp(15), 0);
-	cr_assert_eq(ur_stamp(16), 1);
-	cr_assert_eq(ur_stamp(UINT64_C(68719476735)), UINT32_MAX);
-	cr_assert_eq(ur_stamp(UINT64_C(68719476736)), 0);
+	cr_assert_eq(ur_stamp(0).v, 0);
+	cr_assert_eq(ur_stamp(15).v, 0);
+	cr_assert_eq(ur_stamp(16).v, 1);
+	cr_assert_eq(ur_stamp(UINT64_C(68719476735)).v, UINT32_MAX);
+	cr_assert_eq(ur_stamp(UINT64_C(68719476736)).v, 0);
 }
 
 /* Offsets in an untagged IPv4 frame. */

@@ -47,7 +47,7 @@ Test(ooo, context_comes_back_empty)
 	struct ur_ooo *o = context();
 
 	ur_ooo_defer(o, ur_psn(7), &(struct ur_ooo_deferred){0});
-	ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = 1});
+	ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = ur_stamp_of(1)});
 	ur_ooo_written(o, ur_psn(7), ur_psn(5), (uint8_t *)o, 1);
 	ur_ooo_give(&pool, o);
 	o = context();
@@ -248,10 +248,10 @@ Test(ooo, held_requests_have_places_of_their_own)
 	unsigned i;
 
 	for (unsigned k = 0; k < UR_OOO_HELD; k++) {
-		i = ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = k});
-		cr_assert(i < UR_OOO_HELD && !seen[i] && o->held[i].stamp == k);
+		i = ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = ur_stamp_of(k)});
+		cr_assert(i < UR_OOO_HELD && !seen[i] && o->held[i].stamp.v == k);
 		seen[i] = true;
 	}
 	ur_ooo_release(o, 77);
-	cr_assert_eq(ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = 5}), 77);
+	cr_assert_eq(ur_ooo_hold(o, &(struct ur_ooo_held){.stamp = ur_stamp_of(5)}), 77);
 }

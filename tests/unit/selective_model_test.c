@@ -90,7 +90,7 @@ static void transmit(struct model *m, uint32_t nr, bool probe)
 	ch->line[ch->tail++ % LINE] = (struct frame){
 		.due_ns = m->now_ns + ch->delay_ns,
 		.nr = nr,
-		.stamp = ur_stamp(m->now_ns),
+		.stamp = ur_stamp(m->now_ns).v,
 		.probe = probe,
 	};
 }
@@ -166,10 +166,10 @@ static void hear(struct model *m, const struct ur_selective_env *env)
 			.una = ur_psn(m->first + a->epsn),
 			.sack = a->map,
 			.sack_bits = a->bits,
-			.echo = a->echo,
+			.echo = ur_stamp_of(a->echo),
 		};
 
-		ur_rtt_sample(&m->rtt, a->echo, 0, ur_stamp(m->now_ns));
+		ur_rtt_sample(&m->rtt, ur_stamp_of(a->echo), 0, ur_stamp(m->now_ns));
 		ur_selective_on_ack(&m->s, env, &news, m->now_ns);
 		ur_selective_validate(&m->s);
 	}
@@ -350,12 +350,12 @@ static void disturb(struct model *m, const struct ur_selective_env *env)
 	uint8_t map[UR_SACK_BYTES];
 	struct ur_selective *s = &m->s;
 	uint32_t out = (uint32_t)ur_psn_diff(s->max, s->una), n;
-	uint32_t echo = ur_stamp(m->now_ns) - sim_below(&m->rng, 200000) + 1000;
+	uint32_t echo = ur_stamp(m->now_ns).v - sim_below(&m->rng, 200000) + 1000;
 	struct ur_ack_info news = {
 		.una = ur_psn_add(s->una, sim_below(&m->rng, out + 40) - 20),
 		.sack = map,
 		.sack_bits = 32 * sim_below(&m->rng, 65),
-		.echo = chance(m, 100) ? (uint32_t)sim_rand(&m->rng) : echo,
+		.echo = ur_stamp_of(chance(m, 100) ? (uint32_t)sim_rand(&m->rng) : echo),
 		.partial = chance(m, 1000),
 	};
 	struct ur_psn nr;

@@ -48,7 +48,7 @@ struct ur_ooo_held {
 		struct ur_atomiceth atomic;
 	};
 	uint64_t arrival_ns;
-	uint32_t stamp;
+	struct ur_stamp stamp;
 	uint8_t path;
 	struct ur_reorder_slot *slot; /* the payload of a WRITE; NULL: READ, atomic */
 };

@@ -23,9 +23,10 @@ static void note_least(struct ur_rtt *r, uint32_t rtt, struct ur_stamp now)
 		r->min_next = rtt;
 }
 
-uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now)
+uint32_t ur_rtt_sample(struct ur_rtt *r, struct ur_stamp stamp, uint32_t residence,
+		       struct ur_stamp now)
 {
-	uint32_t away = now - stamp, rtt, dev;
+	uint32_t away = ur_stamp_since(now, stamp), rtt, dev;
 	int32_t err;
 
 	/* EXT-SEL-RTT-01 */
@@ -40,7 +41,7 @@ uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uin
 	if (residence > UR_RTT_MAX)
 		residence = UR_RTT_MAX;
 	r->kept = residence > r->kept ? residence : r->kept - (r->kept - residence) / 16;
-	note_least(r, rtt, ur_stamp_of(now));
+	note_least(r, rtt, now);
 	if (r->srtt == 0) {
 		r->srtt = rtt;
 		r->rttvar = rtt / 2;

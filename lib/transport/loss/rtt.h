@@ -39,7 +39,8 @@ void ur_rtt_init(struct ur_rtt *r);
  * Samples that cannot be (older than half the stamps' range, residence longer than the round trip)
  * are ignored. Returns the sample, [1, UR_RTT_MAX], or 0: it was ignored.
  */
-uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uint32_t now);
+uint32_t ur_rtt_sample(struct ur_rtt *r, struct ur_stamp stamp, uint32_t residence,
+		       struct ur_stamp now);
 
 /*
  * EXT-SEL-RTT-02. Of all that was stamped up to `last`, `stamp` is younger than `newest`: it lies
@@ -47,9 +48,10 @@ uint32_t ur_rtt_sample(struct ur_rtt *r, uint32_t stamp, uint32_t residence, uin
  * answer makes round trips as long as it likes. Stamps wrap; what comes after a pause of any length
  * counts.
  */
-static inline bool ur_rtt_is_fresh(uint32_t stamp, uint32_t newest, uint32_t last)
+static inline bool ur_rtt_is_fresh(struct ur_stamp stamp, struct ur_stamp newest,
+				   struct ur_stamp last)
 {
-	return last - stamp < last - newest;
+	return ur_stamp_since(last, stamp) < ur_stamp_since(last, newest);
 }
 
 /*

@@ -199,7 +199,7 @@ static inline void expect_answer(struct ur_selective *s, const struct ur_rtt *rt
 /* When a transmission would have `stamp`. */
 static uint64_t time_of(struct ur_stamp stamp, uint64_t now_ns)
 {
-	int64_t ahead = ur_stamp_diff(stamp, ur_stamp_at(now_ns));
+	int64_t ahead = ur_stamp_diff(stamp, ur_stamp(now_ns));
 
 	return now_ns + (uint64_t)(ahead * (1 << UR_STAMP_SHIFT));
 }
@@ -297,7 +297,7 @@ static inline void in_order(struct ur_selective *s, const struct ur_selective_en
 {
 	s->una = ur_psn_add(s->una, cnt);
 	s->deadline_ns = ur_psn_eq(s->una, s->max) ? UR_NEVER : now_ns + silence_ns(env->rtt);
-	delivered(s, env, cnt, ur_stamp_at(now_ns));
+	delivered(s, env, cnt, ur_stamp(now_ns));
 }
 
 static inline bool is_in_order(const struct ur_selective *s)
@@ -311,9 +311,9 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 						       uint32_t ahead, uint64_t now_ns)
 {
 	struct arrival a = {
-		.now = ur_stamp_at(now_ns),
+		.now = ur_stamp(now_ns),
 		.newest = s->rack_stamp,
-		.echo = ur_stamp_of(ack->echo),
+		.echo = ack->echo,
 		.partial = ack->partial,
 	};
 	struct sack_part part;
@@ -347,7 +347,7 @@ uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_e
 
 	if (__builtin_expect((uint32_t)ahead - 1 < sent && ack->sack_bits == 0 && is_in_order(s),
 			     1)) {
-		rack(s, ur_stamp_of(ack->echo), ur_stamp_at(now_ns));
+		rack(s, ack->echo, ur_stamp(now_ns));
 		in_order(s, env, (uint32_t)ahead, now_ns);
 		return (uint32_t)ahead;
 	}
@@ -395,7 +395,7 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 						    struct ur_psn nr, struct ur_stamp echo,
 						    uint64_t now_ns)
 {
-	struct arrival a = {.now = ur_stamp_at(now_ns), .newest = s->rack_stamp, .echo = echo};
+	struct arrival a = {.now = ur_stamp(now_ns), .newest = s->rack_stamp, .echo = echo};
 	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
 	struct ur_stamp again = s->again_stamp;
 	bool held = s->rtx;
@@ -416,20 +416,20 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 }
 
 bool ur_selective_on_response(struct ur_selective *s, const struct ur_selective_env *env,
-			      struct ur_psn nr, uint32_t echo, uint64_t now_ns)
+			      struct ur_psn nr, struct ur_stamp echo, uint64_t now_ns)
 {
 	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
 	if (__builtin_expect(ur_psn_eq(nr, s->una) && is_in_order(s), 1)) {
 		in_order(s, env, 1, now_ns);
 		return true;
 	}
-	return arrived_early(s, env, nr, ur_stamp_of(echo), now_ns);
+	return arrived_early(s, env, nr, echo, now_ns);
 }
 
 void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_selective_env *env,
-				  uint32_t echo_of, uint64_t now_ns)
+				  struct ur_stamp echo, uint64_t now_ns)
 {
-	struct ur_stamp now = ur_stamp_at(now_ns), echo = ur_stamp_of(echo_of);
+	struct ur_stamp now = ur_stamp(now_ns);
 
 	if (ur_psn_eq(s->una, s->max) || ur_stamp_lt(now, echo))
 		return;
@@ -448,7 +448,7 @@ static __attribute__((noinline)) void depart(struct ur_selective *s, const struc
 					     uint64_t now_ns)
 {
 	/* Stamps of long ago could seem to be of the future. */
-	s->rack_stamp = s->probe_stamp = s->round_stamp = ur_stamp_at(now_ns);
+	s->rack_stamp = s->probe_stamp = s->round_stamp = ur_stamp(now_ns);
 	s->delivered = 0;
 	expect_answer(s, rtt, now_ns);
 }
@@ -463,7 +463,7 @@ static __attribute__((noinline)) void note_stamps(struct ur_selective *s, uint32
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns)
 {
-	struct ur_stamp stamp = ur_stamp_at(now_ns);
+	struct ur_stamp stamp = ur_stamp(now_ns);
 
 	UR_ASSERT(n >= 1 && outstanding(s) + n <= UR_EXT_WINDOW);
 	/* While the deadline runs it need not be moved: the samples tell when something was sent. */
@@ -513,7 +513,7 @@ void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_en
 		s->lost_cnt = 0;
 		s->flags &= (uint8_t)~UNA_LOST;
 		s->flags |= UNA_RESENT;
-		s->una_stamp = ur_stamp_at(now_ns);
+		s->una_stamp = ur_stamp(now_ns);
 		s->again_stamp = s->rack_stamp;
 	} else {
 		if (rtx->lost[word] & bit) {
@@ -521,7 +521,7 @@ void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_en
 			s->lost_cnt--;
 		}
 		rtx->resent[word] |= bit;
-		rtx->stamp[index_of(nr)] = ur_stamp_at(now_ns);
+		rtx->stamp[index_of(nr)] = ur_stamp(now_ns);
 	}
 	expect_answer(s, env->rtt, now_ns);
 }
@@ -560,7 +560,7 @@ static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_r
 {
 	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff);
 
-	s->probe_stamp = ur_stamp_at(now_ns);
+	s->probe_stamp = ur_stamp(now_ns);
 	s->deadline_ns = now_ns + (again_ns < rto_ns ? again_ns : rto_ns);
 	return UR_SELECTIVE_PROBE;
 }

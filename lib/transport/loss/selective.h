@@ -130,8 +130,9 @@ struct ur_ack_info {
 	struct ur_psn una;   /* every number before it has arrived */
 	const uint8_t *sack; /* bit i: una + 1 + i has arrived (wire/ext.h) */
 	uint32_t sack_bits;  /* what lies behind them has not arrived */
-	uint32_t echo; /* stamp of the transmission that caused it; ignored if it is to come */
-	bool partial;  /* a response: says nothing of numbers beyond una, nor does its echo */
+	struct ur_stamp
+		echo; /* stamp of the transmission that caused it; ignored if it is to come */
+	bool partial; /* a response: says nothing of numbers beyond una, nor does its echo */
 };
 
 enum ur_selective_verdict {
@@ -225,7 +226,7 @@ uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_e
  * sent again tells, by `echo`, of others sent again only.
  */
 bool ur_selective_on_response(struct ur_selective *s, const struct ur_selective_env *env,
-			      struct ur_psn nr, uint32_t echo, uint64_t now_ns);
+			      struct ur_psn nr, struct ur_stamp echo, uint64_t now_ns);
 /* If `nr` of [una, max) is deemed lost, it is not: what it waits for was just sent (responses). */
 void ur_selective_unmark_lost(struct ur_selective *s, const struct ur_selective_env *env,
 			      struct ur_psn nr, uint64_t now_ns);
@@ -240,7 +241,7 @@ static inline bool ur_selective_has_arrived(const struct ur_selective *s, struct
 /* Everything stamped `echo` or earlier has arrived by now, or is lost or overtaken: a probe came
  * back (responses). */
 void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_selective_env *env,
-				  uint32_t echo, uint64_t now_ns);
+				  struct ur_stamp echo, uint64_t now_ns);
 
 /* una is deemed lost at once (RNR wait over, a peer without a context). */
 void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env *env);

@@ -33,7 +33,7 @@ static inline void pick_path(struct ur_qp *qp)
  * only that counts.
  */
 static __attribute__((noinline, cold)) void forget_echoes(struct ur_ext_requester *x,
-							  uint32_t stamp)
+							  struct ur_stamp stamp)
 {
 	x->echoed = stamp;
 	for (unsigned i = 0; x->spray && i < UR_SPRAY_MAX; i++)
@@ -54,19 +54,19 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 		.psn = r->psn,
 	};
 	bool recv = wqe && (class_of(wqe) & OP_RECV);
-	uint32_t stamp = ur_stamp(now_ns);
+	struct ur_stamp stamp = ur_stamp(now_ns);
 	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
 
 	pick_path(qp);
 	if (__builtin_expect(qp->spray_path, 0))
 		write_sprayed_port(qp, tx);
 	/* What comes back with this stamp may be the answer to this packet. */
-	if (stamp == qp->xreq.probe_stamp)
+	if (ur_stamp_eq(stamp, qp->xreq.probe_stamp))
 		qp->xreq.probed = false;
-	if (__builtin_expect(stamp - qp->req.last_stamp > STAMP_PAUSE, 0))
-		forget_echoes(&qp->xreq, stamp - 1);
+	if (__builtin_expect(ur_stamp_since(stamp, qp->req.last_stamp) > STAMP_PAUSE, 0))
+		forget_echoes(&qp->xreq, ur_stamp_add(stamp, UINT32_MAX));
 	qp->req.last_stamp = stamp;
-	p = ur_build32(p, stamp);
+	p = ur_build32(p, stamp.v);
 	p = ur_build32(p, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn.v : 0));
 	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);
 	return ur_build32(p, recv ? wqe->rwqen : 0);

@@ -69,7 +69,8 @@ static struct ur_ooo_deferred describe(const struct ur_packet *p)
 
 static struct ur_ooo_held hold_of(const struct ur_packet *p, uint64_t now_ns)
 {
-	struct ur_ooo_held h = {.arrival_ns = now_ns, .stamp = p->xth.stamp, .path = p->xth.path};
+	struct ur_ooo_held h = {
+		.arrival_ns = now_ns, .stamp = ur_stamp_of(p->xth.stamp), .path = p->xth.path};
 
 	if (p->op & UR_OP_ATOMIC)
 		h.atomic = p->atomiceth;
@@ -116,7 +117,7 @@ bool ur_ext_early_next(struct ur_qp *qp, struct turn *turn)
 	/* Rights and region may have gone while it waited: it is checked again. */
 	h = &o->held[n->held];
 	turn->arrival_ns = h->arrival_ns;
-	turn->p.xth.stamp = h->stamp;
+	turn->p.xth.stamp = h->stamp.v;
 	turn->p.xth.path = h->path;
 	if (turn->p.op & UR_OP_ATOMIC)
 		turn->p.atomiceth = h->atomic;

@@ -18,10 +18,10 @@ struct ur_ext_requester {
 	struct ur_selective psn;     /* requests */
 	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
 	uint32_t rwqen;		     /* of the next message that consumes a receive; 24 bits */
-	uint32_t echoed;	     /* without spraying: the newest stamp that gave a round trip */
+	struct ur_stamp echoed;	     /* without spraying: the newest stamp that gave a round trip */
 	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
 	/* A probe whose stamp is no other packet's was sent and has not come back. */
-	uint32_t probe_stamp;
+	struct ur_stamp probe_stamp;
 	bool probed;
 	bool probe;	    /* a probe is to be sent */
 	bool fatal_nak;	    /* the peer refused a request for good: it answers nothing any more */
@@ -41,7 +41,7 @@ static inline uint32_t ur_ext_reads_out(const struct ur_ext_requester *x)
 /* What an answer tells the peer of the packet that it answers, for a round trip. */
 struct ur_echo {
 	uint64_t arrival_ns;
-	uint32_t stamp;
+	struct ur_stamp stamp;
 	uint8_t path;
 };
 
@@ -51,8 +51,8 @@ struct ur_ext_answer {
 		uint64_t va;	   /* READ: of its first byte */
 		uint64_t original; /* atomic: the value found */
 	};
-	uint64_t arrival_ns; /* of the request that asked */
-	uint32_t stamp;	     /* its stamp */
+	uint64_t arrival_ns;   /* of the request that asked */
+	struct ur_stamp stamp; /* its stamp */
 	uint32_t rkey;
 	uint32_t from, to; /* READ: bytes still to be sent, of [0, to) */
 	struct ur_msn ssn; /* of the request, */

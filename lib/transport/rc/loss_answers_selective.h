@@ -58,17 +58,18 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	uint32_t *newest = &x->echoed, rtt;
+	struct ur_stamp *newest = &x->echoed, echo = ur_stamp_of(h->echo);
+	uint32_t rtt;
 
 	if (__builtin_expect(x->spray != NULL, 0)) {
 		if (h->path >= x->spray->paths.n)
 			return;
 		newest = &x->spray->echoed[h->path];
 	}
-	if (!ur_rtt_is_fresh(h->echo, *newest, qp->req.last_stamp))
+	if (!ur_rtt_is_fresh(echo, *newest, qp->req.last_stamp))
 		return;
-	*newest = h->echo;
-	rtt = ur_rtt_sample(&x->rtt, h->echo, h->residence, ur_stamp(now_ns));
+	*newest = echo;
+	rtt = ur_rtt_sample(&x->rtt, echo, h->residence, ur_stamp(now_ns));
 	if (!rtt)
 		return;
 	ur_dest_on_rtt(qp, rtt, now_ns);
@@ -97,7 +98,7 @@ static inline uint32_t take_epsn(struct ur_qp *qp, const struct ur_packet *p, bo
 		.una = p->xaeth.epsn,
 		.sack = sack ? p->payload : NULL,
 		.sack_bits = sack ? p->payload_len * 8u : 0,
-		.echo = p->xaeth.echo,
+		.echo = ur_stamp_of(p->xaeth.echo),
 		.partial = !sack,
 	};
 
@@ -149,7 +150,7 @@ loss_take_old(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
  * EXT-COMP-PROBE-01. The probe is back, and with it everything that the peer had sent before: what
  * is missing of the responses is lost, if all requests for them have been executed.
  */
-static void take_probe_answer(struct ur_qp *qp, uint32_t echo, uint64_t now_ns)
+static void take_probe_answer(struct ur_qp *qp, struct ur_stamp echo, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env = ur_ext_rsp_env(qp);
@@ -193,9 +194,9 @@ static inline enum ur_drop loss_take_ack(struct ur_qp *qp, const struct ur_packe
 		report_lost(qp, now_ns);
 	if (ack->kind == ACK_PLAIN && is_newest(qp, p))
 		take_credits(&qp->req, &p->aeth);
-	probe_answered = x->probed && p->xaeth.echo == x->probe_stamp;
+	probe_answered = x->probed && p->xaeth.echo == x->probe_stamp.v;
 	if (probe_answered)
-		take_probe_answer(qp, p->xaeth.echo, now_ns);
+		take_probe_answer(qp, x->probe_stamp, now_ns);
 	if (acked)
 		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
 	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && (p->op & UR_OP_ASTH) &&
@@ -366,7 +367,8 @@ static inline enum ur_drop loss_on_response(struct ur_qp *qp, const struct ur_pa
 
 	if (is_newest(qp, p))
 		take_credits(&qp->req, &p->aeth);
-	arrived = ur_selective_on_response(&x->rsp, &env, ur_rspn_to(t->nr), p->xaeth.echo, now_ns);
+	arrived = ur_selective_on_response(&x->rsp, &env, ur_rspn_to(t->nr),
+					   ur_stamp_of(p->xaeth.echo), now_ns);
 	if (arrived) {
 		if (__builtin_expect(t->early, 0)) {
 			qp->core->cnt.early_responses++;

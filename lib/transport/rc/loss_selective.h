@@ -131,7 +131,7 @@ static inline bool loss_may_probe(const struct ur_qp *qp)
 /* The stamp of a packet that is made now is no other packet's. */
 static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
 {
-	return ur_stamp(now_ns) != qp->req.last_stamp;
+	return !ur_stamp_eq(ur_stamp(now_ns), qp->req.last_stamp);
 }
 
 /* EXT-REQ-PROBE-01. The answer to a probe tells only if its stamp is no other packet's. */

@@ -79,7 +79,7 @@ static struct ur_ext_answer *arrival_new_answer(struct ur_qp *qp, const struct u
 
 	*a = (struct ur_ext_answer){
 		.arrival_ns = arrival_ns,
-		.stamp = p->xth.stamp,
+		.stamp = ur_stamp_of(p->xth.stamp),
 		.ssn = ur_msn(p->xth.ssn),
 		.offset = p->xth.offset,
 		.psn = p->bth.psn,

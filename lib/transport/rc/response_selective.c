@@ -113,7 +113,7 @@ static inline uint8_t *put_xaeth(uint8_t *p, const struct ur_qp *qp, const struc
 {
 	uint64_t residence = (now_ns - e->arrival_ns) >> UR_STAMP_SHIFT;
 
-	p = ur_build32(p, e->stamp);
+	p = ur_build32(p, e->stamp.v);
 	p = ur_build32(p, residence < UINT32_MAX ? (uint32_t)residence : UINT32_MAX);
 	return ur_build32(p, (uint32_t)e->path << 24 | qp->rsp.epsn.v);
 }
@@ -158,9 +158,9 @@ bool ur_ext_response_ack_due(const struct ur_qp *qp)
 	return ack_due(qp) || probe_due(qp);
 }
 
-static bool is_newer(uint32_t stamp, uint32_t than)
+static bool is_newer(struct ur_stamp stamp, struct ur_stamp than)
 {
-	return (int32_t)(stamp - than) > 0;
+	return ur_stamp_diff(stamp, than) > 0;
 }
 
 /* EXT-RESP-ECHO-01: of the packets since the last ACK, the newest by stamp. */
@@ -168,8 +168,8 @@ static void remember_echo(struct ur_qp *qp, const struct ur_packet *p, uint64_t 
 {
 	struct ur_echo *e = &qp->xrsp.echo;
 
-	if (qp->rsp.ack == UR_ACK_NONE || is_newer(p->xth.stamp, e->stamp))
-		*e = (struct ur_echo){now_ns, p->xth.stamp, p->xth.path};
+	if (qp->rsp.ack == UR_ACK_NONE || is_newer(ur_stamp_of(p->xth.stamp), e->stamp))
+		*e = (struct ur_echo){now_ns, ur_stamp_of(p->xth.stamp), p->xth.path};
 }
 
 void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
@@ -185,10 +185,10 @@ void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t
 {
 	struct ur_ext_responder *x = &qp->xrsp;
 
-	if (x->probe && !is_newer(p->xth.stamp, x->probe_echo.stamp))
+	if (x->probe && !is_newer(ur_stamp_of(p->xth.stamp), x->probe_echo.stamp))
 		return;
 	x->probe = true;
-	x->probe_echo = (struct ur_echo){now_ns, p->xth.stamp, p->xth.path};
+	x->probe_echo = (struct ur_echo){now_ns, ur_stamp_of(p->xth.stamp), p->xth.path};
 	x->first.probe_after = x->first.cnt;
 	x->again.probe_after = x->again.cnt;
 	ur_ext_response_update_ack(qp);

@@ -228,7 +228,7 @@ void ur_spray_pool_init(struct ur_spray_pool *p, void *memory, uint32_t cnt)
 		SLIST_INSERT_HEAD(&p->free, (struct ur_spray_qp *)(void *)at, link);
 }
 
-struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n, uint32_t stamp)
+struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n, struct ur_stamp stamp)
 {
 	struct ur_spray_qp *s = SLIST_FIRST(&p->free);
 

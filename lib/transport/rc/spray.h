@@ -11,6 +11,7 @@
 
 #include "transport/attr.h"
 #include "wire/psn.h"
+#include "wire/stamp.h"
 
 /*
  * Spraying: which of its UDP source ports the next packet of a queue pair takes, so that networks
@@ -99,10 +100,10 @@ static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
  * UR_SPRAY_MAX: no path is to blame.
  */
 struct ur_spray_qp {
-	SLIST_ENTRY(ur_spray_qp) link; /* in the pool */
-	uint8_t of[UR_SPRAY_PSNS];     /* path of PSN % UR_SPRAY_PSNS */
-	uint32_t echoed[UR_SPRAY_MAX]; /* newest stamp of each path that gave a round trip */
-	struct ur_spray paths;	       /* must be last */
+	SLIST_ENTRY(ur_spray_qp) link;	      /* in the pool */
+	uint8_t of[UR_SPRAY_PSNS];	      /* path of PSN % UR_SPRAY_PSNS */
+	struct ur_stamp echoed[UR_SPRAY_MAX]; /* newest stamp of each path that gave a round trip */
+	struct ur_spray paths;		      /* must be last */
 };
 
 /* Bounded pool; one a worker. */
@@ -117,7 +118,7 @@ void ur_spray_pool_init(struct ur_spray_pool *p, void *memory, uint32_t cnt);
  * For n paths, all equal, nothing stamped up to `stamp` is of interest; NULL when none is left
  * (then the queue pair does not spray).
  */
-struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n, uint32_t stamp);
+struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n, struct ur_stamp stamp);
 void ur_spray_give(struct ur_spray_pool *p, struct ur_spray_qp *s);
 
 /* `psn` leaves by `path`; `again`: the last transmission was deemed lost, which its path is told.
