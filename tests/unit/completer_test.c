@@ -389,6 +389,55 @@ Test(completer, ack_with_the_psn_of_an_unanswered_atomic_does_not_complete_it)
 }
 
 /* RC-COMP-IMPLIED-01 */
+/*
+ * RC-COMP-EMPTY-01: found with rxe of Linux 6.12, which does not answer a READ of no bytes again. Places for READs
+ * are free again: with one at a time the next READ goes out.
+ */
+static void expect_empty_read_passed(bool reorder)
+{
+	struct end *e = END(.rd_atomic = 1, .mode = reorder ? UR_MODE_REORDER : UR_MODE_GBN);
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	end_send(e, 2, IBV_WR_RDMA_READ, 0);
+	end_send(e, 3, IBV_WR_SEND, 4);
+	end_send(e, 4, IBV_WR_RDMA_READ, 0);
+	end_drain(e);
+	cr_assert_eq(end_ack(e, 1000, 0x1f, 1), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_SUCCESS);
+	end_expect_no_wc(e);
+	end_expect_silence(e);
+	cr_assert_eq(end_ack(e, 1002, 0x1f, 3), UR_DROP_NONE);
+	end_expect_wc(e, 2, IBV_WC_SUCCESS);
+	end_expect_wc(e, 3, IBV_WC_SUCCESS);
+	end_expect(e, UR_RC_READ_REQUEST, 1003);
+	cr_assert_eq(end_counters(e)->implied_nak_seq_err, 0);
+	/* The answer was late only. */
+	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1001, 0), UR_DROP_PSN_STALE);
+	cr_assert_eq(end_recv(e, UR_RC_READ_RESPONSE_ONLY, 1003, 0), UR_DROP_NONE);
+	end_expect_wc(e, 4, IBV_WC_SUCCESS);
+	end_expect_silence(e);
+	ur_qp_validate(e->qp);
+	end_free(e);
+}
+
+Test(completer, read_of_no_bytes_is_done_when_what_follows_is_acknowledged)
+{
+	expect_empty_read_passed(false);
+	expect_empty_read_passed(true);
+}
+
+/* RC-COMP-EMPTY-01: a NAK for the READ itself is no acknowledgement of it. */
+Test(completer, read_of_no_bytes_may_be_refused)
+{
+	struct end *e = END();
+
+	end_send(e, 1, IBV_WR_RDMA_READ, 0);
+	end_drain(e);
+	cr_assert_eq(end_ack(e, 1000, 0x62, 0), UR_DROP_NONE);
+	end_expect_wc(e, 1, IBV_WC_REM_ACCESS_ERR);
+	end_free(e);
+}
+
 Test(completer, read_response_beyond_a_lost_one_implies_a_nak)
 {
 	struct end *e = END();

@@ -138,22 +138,26 @@ static void advance_una(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 }
 
 /*
- * REORDER-READ-01. How far the READ or atomic is answered from `una` on; its requests that are answered wholly
- * no longer count as outstanding.
+ * REORDER-READ-01. How far the READ or atomic, which was executed, is answered from `una` on; its requests that are
+ * answered wholly no longer count as outstanding. RC-COMP-EMPTY-01: the response to a READ of no bytes brings
+ * nothing that could be missing.
  */
 static struct ur_psn pass_responses(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_psn una)
 {
 	uint32_t psns = loss_psns(qp, wqe), each = qp->req.read_psns, from, to, done;
 	unsigned shift = (unsigned)__builtin_ctz(each);
-	struct ur_psn next;
+	bool empty = (class_of(wqe) & OP_READ) && !wqe->length;
+	struct ur_psn end = ur_psn_add(wqe->first_psn, psns), next;
 
-	if (!qp->gbn.gap)
+	if (!qp->gbn.gap && !empty)
 		return una;
-	next = ur_read_gap_missing(qp->gbn.gap, una, ur_psn_add(wqe->first_psn, psns));
+	next = empty ? end : ur_read_gap_missing(qp->gbn.gap, una, end);
 	from = (uint32_t)ur_psn_diff(una, wqe->first_psn);
 	to = (uint32_t)ur_psn_diff(next, wqe->first_psn);
 	done = (to >> shift) - (from >> shift) + (to == psns && (psns & (each - 1)));
-	qp->gbn.rd_out -= (uint8_t)(done < qp->gbn.rd_out ? done : qp->gbn.rd_out);
+	/* After a rewind an empty one may not have been sent again yet. */
+	if (!empty || ur_psn_lt(una, qp->gbn.rec.nxt))
+		qp->gbn.rd_out -= (uint8_t)(done < qp->gbn.rd_out ? done : qp->gbn.rd_out);
 	ur_recovery_pass_read(&qp->gbn.rec, to - from);
 	return next;
 }
