@@ -201,9 +201,9 @@ static uint64_t notify_at(const struct ur_adm_pool *p, unsigned rtt_class)
 }
 
 /*
- * ADM-PAPER-01: the change that a NOTIFY to the peer tells. A peer that is more than a cycle behind hears
- * of the last cycle, so no more than four NOTIFYs to it are ever due. This keeps peers[0] in the order of
- * generations: if its head is up to date, so is the rest.
+ * ADM-PAPER-01: the change that the next NOTIFY to the peer reports. A peer that is more than a
+ * cycle behind gets those of the last cycle, so no more than four NOTIFYs to it are ever due. This
+ * keeps peers[0] in the order of generations: if its head is up to date, so is the rest.
  */
 static uint16_t next_generation(const struct ur_adm_pool *p, const struct ur_adm_peer *peer)
 {

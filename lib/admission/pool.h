@@ -130,7 +130,7 @@ void ur_adm_peer_remove(struct ur_adm_pool *p, struct ur_adm_peer *peer);
 /*
  * The next peer to send a NOTIFY of peer->notified_generation; it counts as notified of that. In mode
  * intelligent this is the present generation, at most once per round trip. In mode paper every change
- * is told, at once and in order: call again until NULL. NULL: no peer has one coming now.
+ * is sent, at once and in order: call again until NULL. NULL: none is due now.
  */
 struct ur_adm_peer *ur_adm_pool_next_notify(struct ur_adm_pool *p, uint64_t now_ns);
 
