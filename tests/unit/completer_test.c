@@ -388,7 +388,6 @@ Test(completer, ack_with_the_psn_of_an_unanswered_atomic_does_not_complete_it)
 	end_free(e);
 }
 
-/* RC-COMP-IMPLIED-01 */
 /*
  * RC-COMP-EMPTY-01: found with rxe of Linux 6.12, which does not answer a READ of no bytes again. Places for READs
  * are free again: with one at a time the next READ goes out.
@@ -438,6 +437,7 @@ Test(completer, read_of_no_bytes_may_be_refused)
 	end_free(e);
 }
 
+/* RC-COMP-IMPLIED-01 */
 Test(completer, read_response_beyond_a_lost_one_implies_a_nak)
 {
 	struct end *e = END();

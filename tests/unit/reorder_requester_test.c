@@ -309,6 +309,33 @@ Test(reorder_requester, go_back_n_also_asks_before_the_ack_timeout)
 	end_expect_silence(e);
 }
 
+/*
+ * RC-COMP-EMPTY-02: the response to a READ of no bytes was lost, and the request behind it as well. rxe of Linux 6.12
+ * ignores the READ when it comes again.
+ */
+Test(reorder_requester, what_follows_a_read_of_no_bytes_is_sent_again_after_silence)
+{
+	unsigned reads = 0;
+
+	find_out(true);
+	end_send(e, 1004, IBV_WR_RDMA_READ, 0);
+	end_expect(e, UR_RC_READ_REQUEST, 1004);
+	writes(1005, 2);
+	for (const struct ur_packet *p = NULL; !p || p->bth.opcode == UR_RC_READ_REQUEST;) {
+		cr_assert_lt(reads, 4);
+		end_sleep(e, 500000);
+		p = end_out(e);
+		reads += p && p->bth.opcode == UR_RC_READ_REQUEST;
+	}
+	cr_assert_eq(reads, 2, "%u: alone, then with what follows", reads);
+	cr_assert_eq(e->qp->retry.retries, 3);
+	end_expect(e, UR_RC_WRITE_ONLY, 1006);
+	end_expect_silence(e);
+	cr_assert_eq(end_ack(e, 1006, 0x1f, 9), UR_DROP_NONE);
+	expect_completions(1004, 3);
+	ur_qp_validate(e->qp);
+}
+
 /* ---- READs ---- */
 
 /* A READ of `psns` responses into the buffer from byte 0; the request was sent. */

@@ -376,3 +376,9 @@ enum ur_recovery_verdict ur_recovery_on_timer(struct ur_recovery *r, uint64_t no
 	rewind_to_una(r, now_ns);
 	return UR_RECOVERY_REWIND;
 }
+
+enum ur_recovery_verdict ur_recovery_go_back(struct ur_recovery *r, uint64_t now_ns)
+{
+	rewind_to_una(r, now_ns);
+	return UR_RECOVERY_REWIND;
+}

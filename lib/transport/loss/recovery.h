@@ -204,4 +204,13 @@ static inline uint64_t ur_recovery_deadline(const struct ur_recovery *r)
 enum ur_recovery_verdict ur_recovery_on_timer(struct ur_recovery *r, uint64_t now_ns,
 					      bool *timeout);
 
+/* The packet at una was sent again alone since una got there. */
+static inline bool ur_recovery_has_repeated(const struct ur_recovery *r)
+{
+	return r->probing && ur_psn_eq(r->repeated, r->una);
+}
+
+/* Mode reorder, after silence: everything from una on is to be sent again. Always REWIND. */
+enum ur_recovery_verdict ur_recovery_go_back(struct ur_recovery *r, uint64_t now_ns);
+
 #endif

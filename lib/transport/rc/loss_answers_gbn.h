@@ -437,6 +437,17 @@ static inline void count_repeat(struct ur_qp *qp, uint64_t now_ns)
 	ur_dest_on_timeout(qp, now_ns);
 }
 
+/*
+ * RC-COMP-EMPTY-02. A peer that never answers a READ of no bytes again answers what follows it, and that may be
+ * lost too: repeating the READ alone would use up the retries.
+ */
+static inline bool repeats_empty_read(const struct ur_qp *qp)
+{
+	const struct ur_wqe *wqe = oldest_wqe(qp);
+
+	return (class_of(wqe) & OP_READ) && !wqe->length && ur_recovery_has_repeated(&qp->gbn.rec);
+}
+
 static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t now_ns,
 						     bool *timeout)
 {
@@ -451,6 +462,8 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 		ur_dest_on_timeout(qp, now_ns);
 	else if (verdict == UR_RECOVERY_REPEAT && !rnr)
 		count_repeat(qp, now_ns);
+	if (verdict == UR_RECOVERY_REPEAT && repeats_empty_read(qp))
+		return ur_recovery_go_back(&qp->gbn.rec, now_ns);
 	return verdict;
 }
 
