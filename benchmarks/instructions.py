@@ -1,20 +1,86 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Instructions per packet in each mode, and calls of functions that a clean link never needs, by callgrind.
+"""What a message costs in instructions: over both ends, by operation, size and mode, split by part of the work.
 
-A part of `benchmarks/run loss` that uses no port and no clock, so that it is the same on every run.
+Counted by callgrind on benchmarks/raw/engine_loop: two engines in one process, without a port, a clock or threads. So
+the figures are the same on every run, however busy the machine is. They differ a little between compilers, and between
+CPUs for which the C library or ISA-L choose another routine.
+
+Requests are posted in bursts, each of which is sent by one call of the engine, as in a round of a busy worker, or one by
+one, as where an application waits for every message. The parts (lib/parts.py):
+
+  post      into the send or receive queue, and the doorbell
+  schedule  the EMUX, lanes, timers
+  build     requester and headers
+  copy      payload, into the frame and out of it
+  ICRC      of either end
+  decode    headers
+  execute   input and responder
+  answer    ACKs and responses: making them, taking them
+  complete  completions: pushing them, polling
+  driver    the loop that takes the place of application and port; not part of a message's cost
 """
 
 import loss
 from lib import engine
+from lib.parts import PARTS
 from lib.report import Report
 
-TITLE = "Instructions a packet on a clean link"
+TITLE = "Instructions of a message, both ends"
 PROGRAMS = ["valgrind", "meson", "ninja"]
 TARGETS = [engine.TARGET]
+MODES = ("gbn", "reorder", "extended")
+OPS = ("write", "send", "read")
+SIZES = {64: 512, 4096: 256, 65536: 64}  # bytes: messages
+BURST = 32
+SMALL = 64
+SMALL_BAR = 1400  # 64 B WRITEs in bursts
+EXTENDED_BAR = 1.05
+EXTENDED_GUARD = 1.15
+# Totals when this table was last set; a change that makes a message dearer by more than SLACK fails. Lower them with
+# every change that makes it cheaper.
+SLACK = 1.03
+TOTALS = {
+    ("write", 64, "gbn", 32): 2224,
+    ("write", 64, "reorder", 32): 2242,
+    ("write", 64, "extended", 32): 2449,
+    ("write", 64, "gbn", 1): 4996,
+    ("write", 64, "reorder", 1): 5036,
+    ("write", 64, "extended", 1): 5452,
+    ("write", 4096, "gbn", 32): 6017,
+    ("write", 4096, "reorder", 32): 6036,
+    ("write", 4096, "extended", 32): 6220,
+    ("write", 65536, "gbn", 32): 87898,
+    ("write", 65536, "reorder", 32): 88052,
+    ("write", 65536, "extended", 32): 91564,
+    ("send", 64, "gbn", 32): 2573,
+    ("send", 64, "reorder", 32): 2593,
+    ("send", 64, "extended", 32): 2820,
+    ("send", 64, "gbn", 1): 5105,
+    ("send", 64, "reorder", 1): 5145,
+    ("send", 64, "extended", 1): 5563,
+    ("send", 4096, "gbn", 32): 6387,
+    ("send", 4096, "reorder", 32): 6409,
+    ("send", 4096, "extended", 32): 6616,
+    ("send", 65536, "gbn", 32): 88508,
+    ("send", 65536, "reorder", 32): 88664,
+    ("send", 65536, "extended", 32): 91431,
+    ("read", 64, "gbn", 32): 3738,
+    ("read", 64, "reorder", 32): 3768,
+    ("read", 64, "extended", 32): 4090,
+    ("read", 64, "gbn", 1): 5265,
+    ("read", 64, "reorder", 1): 5301,
+    ("read", 64, "extended", 1): 6002,
+    ("read", 4096, "gbn", 32): 7539,
+    ("read", 4096, "reorder", 32): 7568,
+    ("read", 4096, "extended", 32): 7900,
+    ("read", 65536, "gbn", 32): 89588,
+    ("read", 65536, "reorder", 32): 89919,
+    ("read", 65536, "extended", 32): 92836,
+}
 
 
 class InstructionsReport(Report):
-    """A report of notes and bars, without a table."""
+    """A line for each load, a column for each part."""
 
     def __init__(self, machine):
         super().__init__("instructions", TITLE, machine)
@@ -22,14 +88,72 @@ class InstructionsReport(Report):
     def print(self):
         print(f"\n{self.title}")
         self.print_machine()
+        head = f"{'load':32}{'all':>8}" + "".join(f"{part:>9}" for part in PARTS)
+        print(head + "\n" + "-" * len(head))
+        last = None
+        for row in self.rows:
+            if last not in (None, row["op"]):
+                print()
+            last = row["op"]
+            print(f"{row['what']:32}{row['all']:>8.0f}" +
+                  "".join(f"{row['parts'].get(part, 0):>9.0f}" for part in PARTS))
+        print("all: without the driver's share\n")
         for note in self.notes:
             print(note)
         print()
         self.print_bars()
 
 
+def name_of(op, size, mode, burst):
+    size = f"{size >> 10} KB" if size >= 1024 else f"{size} B"
+    return f"{op.upper():5} {size:>5} {mode:8} {'one by one' if burst == 1 else f'in {burst}s'}"
+
+
+def loads(quick):
+    """(operation, size, mode, burst)"""
+    for op in OPS:
+        for size in SIZES:
+            if quick and op != "write" and size != SMALL:
+                continue
+            for burst in ((BURST, 1) if size == SMALL else (BURST,)):
+                for mode in MODES:
+                    yield op, size, mode, burst
+
+
+def measure(host, report, quick, progress):
+    """{load: instructions per message}; adds a row for each."""
+    totals = {}
+    todo = list(loads(quick))
+    for i, load in enumerate(todo):
+        op, size, mode, burst = load
+        progress(i + 1, len(todo), (op, str(size), mode, str(burst)))
+        parts = engine.by_part(host, op, size, SIZES[size], mode, burst)
+        totals[load] = sum(parts.values()) - parts.get("driver", 0)
+        report.rows.append({"what": name_of(*load), "unit": "instructions", "op": op, "size": size, "mode": mode,
+                            "burst": burst, "all": round(totals[load], 1),
+                            "parts": {part: round(cost, 1) for part, cost in parts.items()}})
+    return totals
+
+
+def bars(report, totals):
+    for mode in MODES:
+        load = ("write", SMALL, mode, BURST)
+        report.bar(f"{name_of(*load)}: instructions", totals[load], SMALL_BAR, at_least=False,
+                   guard=TOTALS[load] * SLACK)
+    for load, total in totals.items():
+        op, size, mode, burst = load
+        if mode == "extended":
+            report.bar(f"{name_of(*load)} / gbn", total / totals[op, size, "gbn", burst], EXTENDED_BAR,
+                       at_least=False, guard=EXTENDED_GUARD)
+    dearer = {load: total / TOTALS[load] for load, total in totals.items() if total > TOTALS[load] * SLACK}
+    for load, ratio in dearer.items():
+        report.notes.append(f"{name_of(*load)}: {ratio:.3f} of what it was")
+    report.bar("loads that cost more than they did", len(dearer), 0, at_least=False)
+
+
 def run(host, machine, options, progress):
     report = InstructionsReport(machine)
+    bars(report, measure(host, report, options.quick, progress))
     ops = ("write",) if options.quick else loss.OPS
     loss.instruction_bars(report, loss.instructions(host, {"ops": ops}, progress))
     return report

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 
+from . import parts
 from .host import Failure
 
 TARGET = "benchmarks/raw/engine_loop"
@@ -18,10 +19,10 @@ CACHE_LINE = 64
 PMTU = 4096  # engine_loop's
 
 
-def valgrind(host, tool, options, op, size, count, mode):
+def valgrind(host, tool, options, op, size, count, mode, burst=8):
     """The JSON object that engine_loop prints."""
     argv = ["valgrind", f"--tool={tool}", *options, str(host.binary(TARGET)), op, str(size), str(count),
-            mode]
+            mode, str(burst)]
     host.say(" ".join(argv))
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode != 0:
@@ -57,13 +58,33 @@ def parse_callgrind(text):
     return own, calls
 
 
+def callgrind(host, op, size, count, mode, burst=8):
+    """What callgrind says of engine_loop's measured(), as text, and what engine_loop says."""
+    out = host.tmp / "callgrind.out"
+    facts = valgrind(host, "callgrind", ["--collect-atstart=no", "--toggle-collect=measured",
+                                         f"--callgrind-out-file={out}"], op, size, count, mode, burst)
+    return out.read_text(), facts
+
+
+def by_part(host, op, size, count, mode, burst):
+    """{part of lib/parts.py: instructions per message}"""
+    text, facts = callgrind(host, op, size, count, mode, burst)
+    found = parts.split(text)
+    if not found:
+        raise Failure("callgrind saw nothing of engine_loop's measured()")
+    if facts["trouble"]:
+        raise Failure(f"engine_loop {op} {mode} is not in order on a clean link")
+    if found.get("other", 0) > sum(found.values()) / 50:
+        raise Failure("callgrind does not name source files; build with debug information: "
+                      f"`meson configure {host.build} -Ddebug=true`")
+    return {part: cost / count for part, cost in found.items()}
+
+
 def instructions(host, op, size, count, mode):
     """{"all": instructions per data packet, "protocol": the same without copying and ICRC, "slow": {function
     of the slow path: calls}}"""
-    out = host.tmp / "callgrind.out"
-    facts = valgrind(host, "callgrind", ["--collect-atstart=no", "--toggle-collect=measured",
-                                         f"--callgrind-out-file={out}"], op, size, count, mode)
-    own, calls = parse_callgrind(out.read_text())
+    text, facts = callgrind(host, op, size, count, mode)
+    own, calls = parse_callgrind(text)
     if not own:
         raise Failure("callgrind saw nothing of engine_loop's measured()")
     packets = count * max(1, -(-size // PMTU))

@@ -203,14 +203,25 @@ class Host:
         else:
             self.build = ROOT / "build-release"
             if not (self.build / "build.ninja").exists():
-                self.quiet("meson", "setup", self.build, ROOT, "--buildtype=release", "-Dtests=false",
-                           "-Dbenchmarks=true")
+                self.quiet("meson", "setup", self.build, ROOT, "--buildtype=release", "-Ddebug=true",
+                           "-Dtests=false", "-Dbenchmarks=true")
         for target in targets:
             if not self.knows_target(target):
                 option = "tests" if target.startswith("tests/") else "benchmarks"
                 self.quiet("meson", "configure", self.build, f"-D{option}=true")
                 self.quiet("ninja", "-C", self.build, "build.ninja")
+        self.add_debug_info()
         self.quiet("ninja", "-C", self.build, *targets)
+
+    def add_debug_info(self):
+        """Names of source files in build-release, if it was made without; the code stays the same."""
+        if not self.build_option and not self.build_value("debug"):
+            self.quiet("meson", "configure", self.build, "-Ddebug=true")
+
+    def build_value(self, name):
+        """The value of an option of the build directory; None: there is no such option."""
+        options = self.build / "meson-info" / "intro-buildoptions.json"
+        return next((o["value"] for o in json.loads(options.read_text()) if o["name"] == name), None)
 
     def knows_target(self, target):
         return target + ":" in (self.build / "build.ninja").read_text(errors="replace")
@@ -223,11 +234,7 @@ class Host:
             raise Failure(f"`{' '.join(argv)}` failed:\n" + "\n".join(lines[-15:]))
 
     def optimized(self):
-        options = self.build / "meson-info" / "intro-buildoptions.json"
-        for option in json.loads(options.read_text()):
-            if option["name"] == "buildtype":
-                return option["value"] in ("release", "debugoptimized", "minsize")
-        return True
+        return self.build_value("buildtype") in ("release", "debugoptimized", "minsize", None)
 
     # ---- the end ----
 

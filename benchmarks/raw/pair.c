@@ -174,7 +174,7 @@ void pair_init(struct pair *p, const struct pair_attr *attr)
 {
 	memset(p, 0, sizeof(*p));
 	p->now_ns = 1000000;
-	p->frame = zeroed(FRAME_BYTES);
+	p->frames = zeroed(BURST * FRAME_BYTES);
 	for (unsigned side = 0; side < 2; side++) {
 		make_end(p, &p->end[side], attr);
 		for (uint32_t i = 0; i < attr->qps; i++)
@@ -198,18 +198,17 @@ static void carry(struct pair *p, unsigned to, const struct ur_tx *tx, uint8_t *
 	     "a packet is dropped");
 }
 
-/* One packet at a time, so that the payload is still valid when it is copied. */
+/* What a worker does in a round: a burst of packets by one call, whose payload is valid until the next. */
 static unsigned burst(struct pair *p, unsigned from)
 {
-	struct ur_tx tx;
-	unsigned n = 0;
+	struct ur_tx tx[BURST];
+	unsigned n;
 
-	for (; n < BURST; n++) {
-		tx.hdr = p->frame;
-		if (!ur_engine_output(p->end[from].engine, &tx, 1, p->now_ns))
-			break;
-		carry(p, !from, &tx, p->frame);
-	}
+	for (unsigned i = 0; i < BURST; i++)
+		tx[i].hdr = p->frames + i * FRAME_BYTES;
+	n = ur_engine_output(p->end[from].engine, tx, BURST, p->now_ns);
+	for (unsigned i = 0; i < n; i++)
+		carry(p, !from, &tx[i], tx[i].hdr);
 	p->now_ns += STEP_NS;
 	p->packets += n;
 	p->data_packets += from == 0 ? n : 0;
