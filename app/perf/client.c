@@ -406,6 +406,7 @@ static bool end_run(struct perf_client *c, uint64_t size)
 	uroce_query_destinations(c->ep->ctx, &run->pacing, NULL, 0);
 	uroce_query_admission(c->ep->ctx, &admission, NULL, 0, NULL, 0);
 	run->admission = admission.mode;
+	run->port = c->ep->port;
 	if (run->params.mode == PERF_MODE_LAT)
 		run->client.ops = c->hist.cnt;
 	if (run->params.mode == PERF_MODE_LAT)

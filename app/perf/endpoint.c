@@ -78,7 +78,7 @@ bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, 
 {
 	const char *set[PERF_SETS_MAX + 2];
 	struct uroce_open_attr attr = {.config = o->config[n], .set = set};
-	char err[512] = "", dev[64], text[512];
+	char err[512] = "", dev[64];
 	unsigned sets = 0;
 
 	memset(ep, 0, sizeof(*ep));
@@ -93,10 +93,9 @@ bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, 
 		return false;
 	}
 	ep->inline_mode = uroce_is_inline(ep->ctx);
-	if (o->dev != NULL) {
-		uroce_describe_port(ep->ctx, text, sizeof(text));
-		fprintf(stderr, "%s\n", text);
-	}
+	uroce_describe_port(ep->ctx, ep->port, sizeof(ep->port));
+	if (o->dev != NULL || strstr(ep->port, "received frames") != NULL)
+		fprintf(stderr, "%s\n", ep->port);
 	if (!open_objects(ep)) {
 		perf_endpoint_close(ep);
 		return false;

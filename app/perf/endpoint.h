@@ -19,6 +19,8 @@ struct perf_endpoint {
 	struct uroce_event_channel *channel;
 	struct ibv_device_attr device;
 	uint32_t mtu; /* the port's active MTU, bytes */
+	char port
+		[512]; /* how the port reaches its network, and what it decided when it was opened */
 	bool inline_mode;
 	bool capturing;
 };

@@ -206,6 +206,7 @@ static json_t *run_json(const struct perf_run *run)
 	json_object_set_new(j, "pacing", pacing_json(&run->pacing));
 	json_object_set_new(j, "admission",
 			    json_pack("{s:s}", "mode", uroce_admission_mode_str(run->admission)));
+	json_object_set_new(j, "port", json_string(run->port));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
 	json_object_set_new(j, "qp_mode",

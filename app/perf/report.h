@@ -17,6 +17,7 @@ struct perf_run {
 	struct perf_in_flight in_flight;
 	struct uroce_pacing pacing;	     /* of the client's endpoint, at the end */
 	enum uroce_admission_mode admission; /* of the client's endpoint */
+	const char *port;		     /* of the client's endpoint: perf_endpoint.port */
 	const struct perf_histogram *hist;
 	bool interrupted;
 	const char *config, *peer; /* as given */

@@ -76,7 +76,8 @@ bool uroce_is_inline(const struct ibv_context *ctx);
 
 /*
  * Writes one line of text that says how the endpoint reaches its network, such as "eth0 by af_packet,
- * with the kernel's addresses 10.0.0.1, fe80::1". The text is cut to `bytes`.
+ * with the kernel's addresses 10.0.0.1, fe80::1". If another process writes received frames (memif with zero
+ * copy), it also says whether they are evicted from the cache, and why. The text is cut to `bytes`.
  */
 void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes);
 

@@ -60,4 +60,11 @@ void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes)
 		strlcat(text, name, bytes);
 		between = ", ";
 	}
+	if (dev->port.evict.reason != UR_EVICT_NOT_SHARED) {
+		char evict[256];
+
+		ur_evict_describe(&dev->port.evict, evict, sizeof(evict));
+		strlcat(text, "; ", bytes);
+		strlcat(text, evict, bytes);
+	}
 }

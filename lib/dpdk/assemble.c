@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* CPU sets */
+#endif
 #include "dpdk/assemble.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <bsd/stdlib.h>
+#include <rte_lcore.h>
 
 #include "edge/config_attr.h"
 #include "edge/mtu.h"
@@ -54,6 +59,19 @@ int ur_assemble_config(struct ur_config *cfg, const char *file, const char *cons
 
 /* ---- port ---- */
 
+/* The CPU of worker 0; inline, that of the caller, which is likely to run the worker later. */
+static unsigned receiving_cpu(const struct ur_eal_port *eal)
+{
+	if (eal->dedicated) {
+		rte_cpuset_t cpus = rte_lcore_cpuset(eal->lcore[0]);
+
+		for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+			if (CPU_ISSET(cpu, &cpus))
+				return cpu;
+	}
+	return (unsigned)RTE_MAX(sched_getcpu(), 0);
+}
+
 static struct ur_port_attr port_attr_of(const struct ur_config *cfg, uint16_t queue_cnt)
 {
 	static const uint8_t no_mac[6];
@@ -64,7 +82,6 @@ static struct ur_port_attr port_attr_of(const struct ur_config *cfg, uint16_t qu
 		.mtu = (uint16_t)cfg->port.mtu,
 		.mbuf_cnt = cfg->port.mbufs,
 		.promiscuous = cfg->port.promiscuous,
-		.shared_rx = cfg->port.zero_copy,
 		.has_mac = memcmp(cfg->address.mac, no_mac, 6) != 0,
 	};
 
@@ -115,6 +132,8 @@ int ur_assemble_port(const struct ur_config *cfg, struct ur_eal_port *eal, struc
 			return rc;
 		}
 		attr = port_attr_of(cfg, eal->queue_cnt);
+		attr.evict =
+			ur_evict_decide(cfg->port.evict, cfg->port.zero_copy, receiving_cpu(eal));
 		rc = ur_port_open(port, eal->id, &attr, err, cap);
 		if (!rc)
 			return choose_mtu(cfg, port, mtu_shift, err, cap);

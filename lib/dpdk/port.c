@@ -19,7 +19,6 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
-#include "edge/cache.h"
 #include "dpdk/memif_guard.h"
 #include "edge/mtu.h"
 #include "dpdk/xdp.h"
@@ -259,7 +258,7 @@ static int choose_sizes(struct opening *o)
 	if (o->data_room > UINT16_MAX)
 		return fail(o, -EINVAL, "mbufs of %u bytes are too large, 65535 is the most",
 			    o->data_room);
-	p->evict_rx = o->attr->shared_rx && ur_cache_can_evict();
+	p->evict = o->attr->evict;
 	p->mbuf_room_bytes = o->data_room - RTE_PKTMBUF_HEADROOM;
 	p->mtu = mtu;
 	p->max_frame_bytes = (uint16_t)RTE_MIN(frame, UINT16_MAX);
@@ -628,8 +627,9 @@ static void emit_counters(const struct ur_port *port, struct ur_emit *e)
 void ur_port_emit(const struct ur_port *port, struct ur_emit *e)
 {
 	const uint8_t *m = port->mac;
-	char mac[18];
+	char mac[18], evict[256];
 
+	ur_evict_describe(&port->evict, evict, sizeof(evict));
 	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
 		 m[5]);
 	ur_emit_str(e, "name", port->name);
@@ -640,6 +640,8 @@ void ur_port_emit(const struct ur_port *port, struct ur_emit *e)
 	ur_emit_u64(e, "queues", port->queue_cnt);
 	ur_emit_u64(e, "mtu", port->mtu);
 	ur_emit_u64(e, "pmtu", port->max_payload);
+	ur_emit_u64(e, "evict", port->evict.on);
+	ur_emit_str(e, "evict_reason", evict);
 	emit_counters(port, e);
 }
 

@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "dpdk/counters.h"
+#include "dpdk/evict.h"
 #include "edge/tsan.h"
 
 /*
@@ -31,9 +32,8 @@ struct ur_port_attr {
 	uint32_t mbuf_cnt;	   /* mbufs of a pool; 0: what the rings need */
 	uint32_t mbuf_extra_cnt; /* added to the chosen count: mbufs held by others (impairment) */
 	bool promiscuous;
-	bool shared_rx; /* frames are received where another process writes them (memif zero copy)
-			 */
-	bool has_mac;	/* set this address instead of the device's own; tap: beside the kernel's */
+	struct ur_evict evict; /* decided by the caller */
+	bool has_mac; /* set this address instead of the device's own; tap: beside the kernel's */
 	uint8_t mac[6];
 };
 
@@ -48,8 +48,8 @@ struct ur_port {
 	uint32_t mbuf_cnt;	   /* of each pool */
 	bool multi_seg_tx;	   /* chained mbufs may be sent */
 	bool copies_tx;		   /* a TX burst copies what it takes before it returns */
-	bool evict_rx;		   /* evict received frames from the cache, see cache.h */
-	bool rss;		   /* the device spreads flows over the queues */
+	struct ur_evict evict; /* whether workers evict received frames from the cache, and why */
+	bool rss;	       /* the device spreads flows over the queues */
 	bool open;
 	unsigned xdp_ifindex; /* of an af_xdp port, else 0 */
 	uint8_t mac[6];

@@ -165,6 +165,9 @@ static bool check_driver(const struct check *c)
 	if (cfg->port.zero_copy && cfg->eal.hugepages == UR_TRISTATE_NO)
 		return wrong(c, "port", "zero_copy",
 			     "\"yes\" is not possible with [eal] hugepages = no; allowed: no");
+	if (cfg->port.evict == UR_TRISTATE_YES && !cfg->port.zero_copy)
+		return wrong(c, "port", "evict",
+			     "\"yes\" has no meaning without zero_copy; allowed: auto, no");
 	if (cfg->port.driver == UR_DRIVER_PCAP && cfg->worker.count > 1)
 		return wrong(c, "worker", "count", "\"%u\" is too many for driver pcap; allowed: 1",
 			     cfg->worker.count);

@@ -127,6 +127,10 @@
 	  "memif only: which end of the socket this is; start the server first")                    \
 	K(port, zero_copy, "zero_copy", BOOL, 0, 0, "no",                                           \
 	  "memif client only: receive without a copy; needs hugepages")                             \
+	K(port, evict, "evict", CHOICE, UR_TRISTATES, 0, "auto",                                    \
+	  "with zero_copy: evict received frames from the cache after use. Faster if the CPU of "   \
+	  "the other process is far away (another socket or cache), slower if it is near. auto: "   \
+	  "measured when the port opens")                                                           \
 	K(port, rx_desc, "rx_desc", U32, 0, 32768, "0", "RX descriptors; 0: the driver's choice")   \
 	K(port, tx_desc, "tx_desc", U32, 0, 32768, "0", "TX descriptors; 0: the driver's choice")   \
 	K(port, promiscuous, "promiscuous", BOOL, 0, 0, "no",                                       \
