@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "objects.h"
 
-#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
 
 #define GUARD_BYTES 64
 #define GUARD_BYTE  0xa5
 
 static void *aligned(size_t bytes)
 {
-	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-
-	if (!p)
-		abort();
-	memset(p, 0xdd, (bytes + 63) / 64 * 64);
-	return p;
+	return memset(sim_memory_take(bytes), 0xdd, bytes);
 }
 
 /* ---- memory regions ---- */
@@ -61,7 +58,7 @@ void sim_mr_free(struct sim_mr *mr)
 		  ur_mem_suspend(mr->ep->mem, mr->key) == 0 &&
 			  ur_mem_release(mr->ep->mem, mr->key) == 0,
 		  "cannot deregister");
-	free(mr->alloc);
+	sim_memory_give(mr->alloc);
 	mr->alloc = NULL;
 }
 
@@ -76,7 +73,7 @@ void sim_cq_init(struct sim_cq *cq, uint32_t cqe)
 
 void sim_cq_free(struct sim_cq *cq)
 {
-	free(cq->ring);
+	sim_memory_give(cq->ring);
 }
 
 void sim_srq_init(struct sim_srq *srq, uint32_t entries, uint32_t max_sge)
@@ -87,7 +84,7 @@ void sim_srq_init(struct sim_srq *srq, uint32_t entries, uint32_t max_sge)
 
 void sim_srq_free(struct sim_srq *srq)
 {
-	free(srq->ring);
+	sim_memory_give(srq->ring);
 }
 
 /* ---- queue pairs ---- */
@@ -300,7 +297,7 @@ void sim_qp_destroy(struct sim_qp *qp)
 	ur_engine_destroy_qp(qp->ep->engine, qp->qp, qp->ep->sim->now_ns);
 	qp->qp = NULL;
 	sim_kick(qp->ep);
-	free(qp->rings);
+	sim_memory_give(qp->rings);
 }
 
 /* ---- posting and polling ---- */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "memory.h"
 #include "wire/assert.h"
 #include "wire/icrc.h"
 #include "wire/path.h"
@@ -531,15 +532,6 @@ static void on_cm(void *ctx, const struct ur_cm_event *ev)
 	sim_fail(ep->sim, "a connection manager event without a connection");
 }
 
-static void *aligned(size_t bytes)
-{
-	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-
-	if (!p)
-		abort();
-	return p;
-}
-
 static void ep_init(struct sim *s, unsigned idx)
 {
 	const struct sim_attr *a = &s->attr;
@@ -589,9 +581,9 @@ static void ep_init(struct sim *s, unsigned idx)
 	ep->gid6 = (struct ur_gid){{0xfd, 0x55, [15] = (uint8_t)(idx + 1)}};
 	for (unsigned i = 0; i < a->eps; i++)
 		ep->link[i].attr = a->link;
-	ep->mem = ur_mem_init(aligned(ur_mem_size(a->max_mr)), a->max_mr);
+	ep->mem = ur_mem_init(sim_memory_take(ur_mem_size(a->max_mr)), a->max_mr);
 	attr.mem = ep->mem;
-	ep->engine_memory = aligned(ur_engine_size(&attr.limits));
+	ep->engine_memory = sim_memory_take(ur_engine_size(&attr.limits));
 	ep->engine = ur_engine_init(ep->engine_memory, &attr, s->now_ns);
 }
 
@@ -664,8 +656,8 @@ void sim_free(struct sim *s)
 	while (s->heap_cnt)
 		free(pop(s).frame);
 	for (unsigned i = 0; i < s->attr.eps; i++) {
-		free(s->ep[i].engine_memory);
-		free(s->ep[i].mem);
+		sim_memory_give(s->ep[i].engine_memory);
+		sim_memory_give(s->ep[i].mem);
 	}
 	free(s->heap);
 	sim_trace_free(&s->trace);
