@@ -105,6 +105,36 @@ def goodput(run, chosen):
     return table(head, lines)
 
 
+def scale(run):
+    """A line for each number of queue pairs and operation, a column for each loss rate; of several seeds the worst."""
+    loads = {}
+    for row in rows_of(run, "scale"):
+        loads.setdefault((row["qps"], row["depth"], row["op"], row["mode"]), {})[row["loss_percent"], row["bursts"]] = row
+    losses = sorted({cell for cells in loads.values() for cell in cells}, key=lambda cell: (cell[1], cell[0]))[1:]
+    names = [f"{loss:g} %{' in bursts' if bursts else ''}" for loss, bursts in losses]
+    head = ["QPs", "what", "no loss, Gb/s", *names, "resent / lost", "timeouts at 1 %", "bytes a hole", "most, MB",
+            "p99.9 at 1 %, us", "ideal"]
+    lines = []
+    for (qps, depth, op, mode), cells in loads.items():
+        lossy = [cell for loss, cell in cells.items() if loss[0]]
+        one = cells[1, False]
+        lines.append([
+            f"{qps}{f' x {depth}' if depth > 1 else ''}", op.upper() + ("" if mode == "extended" else f" {mode}"),
+            number(cells[0, False]["goodput_gbps"]),
+            *(f"{cells[loss]['kept_least']:.2f} ({cells[loss]['kept_ideal']:.2f})" if loss in cells else "" for loss in losses),
+            f"{max(cell['resent_per_lost_most'] or 0 for cell in lossy):.2f}", one["timeouts"],
+            max(cell["state_bytes_per_hole"] for cell in lossy),
+            number(max(cell["state_peak_bytes"] for cell in lossy) / 1e6), number(one["p999_us"]),
+            number(one["p999_ideal_us"])])
+    return table(head, lines)
+
+
+def missed_scale(run):
+    """How many bars hold; the table shows the rest."""
+    found = [bar for bar in run["bars"] if bar["benchmark"] == "scale"]
+    return f"\n\nBars: {sum(bar['ok'] for bar in found)} of {len(found)} hold; the benchmark names those that do not."
+
+
 def instructions(run):
     lines = []
     for note in run["notes"]:
@@ -214,7 +244,7 @@ def blocks(run, commit):
         "msgrate": plain(run, "msgrate"), "latency": plain(run, "latency"),
         "loss": goodput(run, lambda path: not path.startswith("sim")),
         "loss-simulator": goodput(run, lambda path: path.startswith("sim")) + bars(run, "loss"),
-        "instructions": instructions(run), "memory": memory(run), "scheduler": scheduler(run),
+        "scale": scale(run) + missed_scale(run), "instructions": instructions(run), "memory": memory(run), "scheduler": scheduler(run),
         "connections": connections(run), "vl": lanes(run), "admission": admission(run, False),
         "admission-peers": admission(run, True) + bars(run, "admission"), "pacing": slow_destination(run),
         "incast": incast(run), "rxe": plain(run, "rxe"),

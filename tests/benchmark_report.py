@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""benchmark_report.py SOURCE_DIR: what benchmarks/throughput, msgrate and latency make of figures that are given
+"""benchmark_report.py SOURCE_DIR: what benchmarks/throughput, msgrate, latency and scale make of figures that are given
 here: rows, bars, held or missed, and the tables of docs/benchmarks.md. Nothing is run or measured."""
 
 import contextlib
@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 
 import latency  # noqa: E402
 import msgrate  # noqa: E402
+import scale  # noqa: E402
 import tables  # noqa: E402
 import throughput  # noqa: E402
 from lib.report import Report  # noqa: E402
@@ -145,6 +146,54 @@ class Latency(unittest.TestCase):
         self.assertEqual(bars["memif 8 B WRITE p50, auto / gbn"], (1.1, "<=", 1.05, False))
         self.assertEqual(bars["memif 8 B READ p50, auto / gbn"][1:], ("<=", 1.05, True))
         self.assertIn("af_packet 8 B WRITE p50, auto / gbn", bars)
+
+
+def of_scale(values, qps=1000):
+    """The report of one operation. `values`: figures of a seed by loss, or a list of them."""
+    figure = {"goodput_gbps": 100, "messages": 1000, "p50_us": 50, "p999_us": 60, "lost": 0, "resent": 0, "probes": 0,
+              "timeouts": 0, "ack_timeouts": 0, "holes": 0, "state_bytes": 0, "state_peak_bytes": 0}
+    cells = [(scale.cell_of(qps, 1, "write", "extended", *loss),
+              [{**figure, **seed} for seed in (found if isinstance(found, list) else [found])])
+             for loss, found in {(0, False): {}, (1, False): {}, **values}.items()]
+    return scale.fill(scale.ScaleReport(MACHINE), cells)
+
+
+class Scale(unittest.TestCase):
+    def test_worst_seed_counts(self):
+        made = of_scale({(1, False): [{"goodput_gbps": 97, "lost": 1000, "resent": 1000},
+                                      {"goodput_gbps": 94, "lost": 1000, "resent": 1101}]})
+        self.assertEqual(bars_of(made)["1000 QPs, WRITE, 1 %: goodput / no loss, worst seed"], (0.94, ">=", 0.95, False))
+        self.assertEqual(bars_of(made)["1000 QPs, WRITE, 1 %: resent / lost, worst seed"], (1.101, "<=", 1.1, False))
+        self.assertIn("MISSED: goodput < 0.95, resent > 1.1", printed(made))
+
+    def test_bars_hold(self):
+        made = of_scale({(5, True): {"goodput_gbps": 80, "lost": 1000, "resent": 1100, "holes": 4, "state_bytes": 16384}})
+        self.assertEqual(bars_of(made)["1000 QPs, WRITE, 5 % bursts: goodput / no loss, worst seed"],
+                         (0.8, ">=", 0.8, True))
+        self.assertEqual(bars_of(made)["1000 QPs: bytes of loss state for each open hole, worst cell"],
+                         (4096, "<=", 4096, True))
+        self.assertNotIn("MISSED", printed(made))
+
+    def test_packet_sent_again_without_loss_misses(self):
+        made = of_scale({(0, False): {"resent": 1}})
+        self.assertEqual(bars_of(made)["1000 QPs, WRITE, 0 %: sent again without loss"], (1, "<=", 0, False))
+
+    def test_ideal_sender_of_a_full_line_loses_what_is_lost(self):
+        self.assertEqual(scale.ideal_kept(98, 5000, 0.05), 0.95)
+
+    def test_ideal_sender_with_one_message_waits_for_repairs(self):
+        # One of 16 packets is lost in 14.9 % of the messages, twice in 0.16 %.
+        self.assertAlmostEqual(scale.ideal_kept(11, 45.75, 0.01), 45.75 / (45.75 + 0.1501 * 40), 3)
+        self.assertEqual([scale.repairs(0.01, share) for share in (0.5, 0.86, 0.999)], [0, 1, 2])
+        self.assertEqual(scale.repairs(0, 0.999), 0)
+
+    def test_table_has_a_column_for_each_loss(self):
+        found = as_run(of_scale({(1, True): {"goodput_gbps": 99, "lost": 200, "resent": 198}}))
+        self.assertEqual(tables.scale(found), """\
+| QPs | what | no loss, Gb/s | 1 % | 1 % in bursts | resent / lost | timeouts at 1 % | bytes a hole | most, MB | p99.9 at 1 %, us | ideal |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| 1000 | WRITE | 100 | 1.00 (0.99) | 0.99 (0.99) | 0.99 | 0 | 0 | 0 | 60 | 140 |""")
+        self.assertEqual(tables.missed_scale(found).split(";")[0], "\n\nBars: 6 of 6 hold")
 
 
 class Tables(unittest.TestCase):

@@ -546,7 +546,7 @@ static void ep_init(struct sim *s, unsigned idx)
 			   .reorder_contexts = a->contexts,
 			   .read_gaps = a->contexts,
 			   .ooo_contexts = a->contexts,
-			   .rtx_contexts = 2 * a->contexts,
+			   .rtx_contexts = a->rtx_contexts ? a->rtx_contexts : 2 * a->contexts,
 			   .spray_contexts = a->contexts,
 			   .admission = a->admission ? 8 : 0,
 			   .destinations = a->pacing ? SIM_EP_MAX : 0,

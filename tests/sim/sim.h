@@ -69,7 +69,8 @@ struct sim_attr {
 	unsigned eps; /* [2, SIM_EP_MAX] */
 	uint32_t max_qp, max_mr;
 	uint32_t window, ackreq_every;
-	uint32_t contexts; /* size of each pool for QPs with a gap */
+	uint32_t contexts;     /* size of each pool for QPs with a gap */
+	uint32_t rtx_contexts; /* of the pool for QPs that send again; 0: 2 * contexts */
 	uint32_t reorder_slots;
 	uint64_t time_wait_ns;
 	uint64_t turn_delay_ns;
