@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <isa-l/crc.h>
 
+#include "wire/crc32.h"
 #include "wire/icrc.h"
 
 /*
@@ -23,7 +24,7 @@
 #define UDP_BTH_MASK(o) [(o) + 6] = 0xff, [(o) + 7] = 0xff, [(o) + UR_UDP_BYTES + 4] = 0xff
 
 /* WIRE-ICRC-02 */
-static const uint8_t v4_mask[V4_HDR_BYTES] = {
+static const uint8_t v4_mask[UR_CRC32_MASK] = {
 	[1] = 0xff, /* DSCP, ECN */
 	[8] = 0xff, /* TTL */
 	[10] = 0xff,
@@ -31,7 +32,7 @@ static const uint8_t v4_mask[V4_HDR_BYTES] = {
 	UDP_BTH_MASK(UR_IPV4_BYTES),
 };
 
-static const uint8_t v6_mask[V6_HDR_BYTES] = {
+static const uint8_t v6_mask[UR_CRC32_MASK] = {
 	[0] = 0x0f,
 	[1] = 0xff,
 	[2] = 0xff,
@@ -39,6 +40,8 @@ static const uint8_t v6_mask[V6_HDR_BYTES] = {
 	[7] = 0xff, /* hop limit */
 	UDP_BTH_MASK(UR_IPV6_BYTES),
 };
+
+_Static_assert(V6_HDR_BYTES <= UR_CRC32_MASKED, "all masked bytes are in the mask");
 
 /* Two functions with constant lengths, so that the compiler can vectorize the loops. */
 static void mask_v4(uint8_t *dst, const uint8_t *l3)
@@ -54,7 +57,7 @@ static void mask_v6(uint8_t *dst, const uint8_t *l3)
 }
 
 /* WIRE-ICRC-01 */
-uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
+uint32_t ur_icrc_plain(const uint8_t *l3, size_t len, bool v6)
 {
 	size_t hdr_bytes = v6 ? V6_HDR_BYTES : V4_HDR_BYTES;
 	uint8_t buf[ONE_CALL_BYTES];
@@ -69,6 +72,21 @@ uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
 		return crc32_gzip_refl(SEED, buf, len);
 	}
 	crc = crc32_gzip_refl(SEED, buf, hdr_bytes);
+	return crc32_gzip_refl(crc, l3 + hdr_bytes, len - hdr_bytes);
+}
+
+/* WIRE-ICRC-01 */
+uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
+{
+	const uint8_t *mask = v6 ? v6_mask : v4_mask;
+	size_t hdr_bytes = v6 ? V6_HDR_BYTES : V4_HDR_BYTES;
+	uint32_t crc;
+
+	if (__builtin_expect(!ur_crc32_has_short(), 0))
+		return ur_icrc_plain(l3, len, v6);
+	if (len <= UR_CRC32_SHORT)
+		return ur_crc32_short(SEED, mask, hdr_bytes, l3, len);
+	crc = ur_crc32_short(SEED, mask, hdr_bytes, l3, hdr_bytes);
 	return crc32_gzip_refl(crc, l3 + hdr_bytes, len - hdr_bytes);
 }
 

@@ -25,6 +25,9 @@ extern "C" {
  */
 uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6);
 
+/* The same without ur_crc32_short(), for CPUs that cannot run it. */
+uint32_t ur_icrc_plain(const uint8_t *l3, size_t len, bool v6);
+
 /*
  * ICRC of a packet in several pieces. ur_icrc_begin() takes the first piece, from the IP header to
  * at least the end of the BTH, and ur_icrc_more() each further piece. The value returned for the

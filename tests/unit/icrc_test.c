@@ -51,6 +51,39 @@ Test(icrc, equals_the_bitwise_definition_at_every_length)
 }
 
 /* WIRE-ICRC-01 */
+Test(icrc, is_the_same_without_carry_less_multiplication)
+{
+	static uint8_t l3[4400];
+
+	for (size_t i = 0; i < sizeof(l3); i++)
+		l3[i] = (uint8_t)(i * 29 + i / 256);
+	for (unsigned v6 = 0; v6 < 2; v6++)
+		for (size_t len = v6 ? 60 : 40; len < sizeof(l3); len += len < 400 ? 1 : 97)
+			cr_assert_eq(ur_icrc_plain(l3, len, v6), frame_icrc(l3, len, v6),
+				     "v6 %u len %zu", v6, len);
+}
+
+/* The first piece has all masked bytes. Its length decides which function continues with what. */
+Test(icrc, of_pieces_equals_that_of_the_whole)
+{
+	static uint8_t l3[700];
+
+	for (size_t i = 0; i < sizeof(l3); i++)
+		l3[i] = (uint8_t)(i * 37 + i / 128);
+	for (unsigned v6 = 0; v6 < 2; v6++)
+		for (size_t first = v6 ? 60 : 40; first < 300; first += 4)
+			for (size_t len = first; len < sizeof(l3); len += 31) {
+				size_t second = first + (len - first) / 3;
+				uint32_t icrc = ur_icrc_begin(l3, first, v6);
+
+				icrc = ur_icrc_more(icrc, l3 + first, second - first);
+				icrc = ur_icrc_more(icrc, l3 + second, len - second);
+				cr_assert_eq(icrc, frame_icrc(l3, len, v6), "v6 %u: %zu of %zu", v6,
+					     first, len);
+			}
+}
+
+/* WIRE-ICRC-01 */
 Test(icrc, append_stores_what_verifies)
 {
 	static const uint8_t text[200] = "payload";
