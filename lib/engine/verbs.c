@@ -137,7 +137,8 @@ static struct rings rings_of(const struct ur_qp_create *a)
 
 static bool has_queues(const struct ur_qp_create *a)
 {
-	return a->cap.max_send_wr && (a->srq || a->cap.max_recv_wr);
+	return a->cap.max_send_wr && a->cap.max_send_wr <= UR_WQ_ENTRIES_MAX &&
+	       (a->srq || (a->cap.max_recv_wr && a->cap.max_recv_wr <= UR_WQ_ENTRIES_MAX));
 }
 
 size_t ur_qp_rings_bytes(const struct ur_qp_create *a)

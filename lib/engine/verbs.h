@@ -56,7 +56,7 @@ void *ur_engine_cq_user(const struct ur_cq *cq);
 /* ---- shared receive queues (IBA 10.2.9) ---- */
 
 struct ur_srq_create {
-	uint32_t entries, max_sge; /* >= 1 */
+	uint32_t entries, max_sge; /* >= 1; at most 32768 entries */
 	uint32_t pd;
 	uint32_t pool; /* the name by which peers know it (docs/design/admission.md) */
 	void *ring;    /* ur_engine_srq_ring_bytes() */

@@ -197,9 +197,9 @@ void ur_qp_set_sl(struct ur_qp *qp, uint8_t sl)
  * RC-REQ-PART-01. Sixteen requests fill the window, so that those behind one that is lost tell of
  * it while the peer still has answers to send.
  */
-static uint32_t read_psns(uint32_t window)
+static uint8_t read_psns(uint32_t window)
 {
-	uint32_t n = 32;
+	uint8_t n = 32;
 
 	while (n > 8 && 16 * n > window)
 		n /= 2;

@@ -46,7 +46,7 @@ int ur_srq_resize(struct ur_srq *srq, void *ring, uint32_t entries)
 	uint32_t head = ur_wq_head(old), tail = ur_wq_tail(old);
 	struct ur_wq new;
 
-	if (entries == 0 || tail - head > entries)
+	if (entries == 0 || entries > UR_WQ_ENTRIES_MAX || tail - head > entries)
 		return -EINVAL;
 	ur_rq_init(&new, ring, entries, old->max_sge);
 	/* Indices keep counting, so that remembered ones stay valid; places change. */

@@ -26,7 +26,7 @@ static uint32_t places(uint32_t entries)
 {
 	uint32_t n = 1;
 
-	UR_ASSERT(entries >= 1 && entries <= UINT32_C(1) << 31);
+	UR_ASSERT(entries >= 1 && entries <= UR_WQ_ENTRIES_MAX);
 	while (n < entries)
 		n <<= 1;
 	return n;
@@ -64,10 +64,10 @@ static void init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t stride
 {
 	UR_ASSERT(((uintptr_t)ring & (LINE_BYTES - 1)) == 0);
 	wq->ring = ring;
-	wq->mask = places(entries) - 1;
-	wq->entries = entries;
+	wq->mask = (uint16_t)(places(entries) - 1);
+	wq->entries = (uint16_t)entries;
 	wq->stride = stride;
-	wq->max_sge = (uint16_t)max_sge;
+	wq->max_sge = (uint8_t)max_sge;
 	wq->max_inline = (uint16_t)max_inline;
 	wq->head_seen = 0;
 	atomic_init(&wq->tail, 0);

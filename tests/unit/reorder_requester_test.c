@@ -270,12 +270,12 @@ Test(reorder_requester, silence_brings_the_oldest_packet_again_for_nothing)
 			cr_assert_eq(p->bth.psn.v, 1004);
 	}
 	cr_assert_eq(repeats, 9, "%u: after 1, 3, 7, 15, 24, 32, 41, 49 and 58 ms", repeats);
-	cr_assert_eq(e->qp->retry.retries, 3);
+	cr_assert_eq(ur_retry_left(&e->qp->retry), 3);
 	cr_assert_eq(end_counters(e)->probes_sent, 1);
 	cr_assert_eq(end_counters(e)->rto, 8);
 	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
 	end_sleep(e, 2000000);
-	cr_assert_eq(e->qp->retry.retries, 2);
+	cr_assert_eq(ur_retry_left(&e->qp->retry), 2);
 	expect_repeat(1004);
 }
 
@@ -328,7 +328,7 @@ Test(reorder_requester, what_follows_a_read_of_no_bytes_is_sent_again_after_sile
 		reads += p && p->bth.opcode == UR_RC_READ_REQUEST;
 	}
 	cr_assert_eq(reads, 2, "%u: alone, then with what follows", reads);
-	cr_assert_eq(e->qp->retry.retries, 3);
+	cr_assert_eq(ur_retry_left(&e->qp->retry), 3);
 	end_expect(e, UR_RC_WRITE_ONLY, 1006);
 	end_expect_silence(e);
 	cr_assert_eq(end_ack(e, 1006, 0x1f, 9), UR_DROP_NONE);

@@ -56,12 +56,12 @@ Test(retry, progress_refills_what_it_proves)
 	ur_retry_follow(&t, true, 0);
 	cr_assert_eq(ur_retry_on_timer(&t, true, TIMEOUT_NS, &timeout), UR_RECOVERY_REWIND);
 	cr_assert(ur_retry_spend_rnr(&t));
-	cr_assert_eq(t.retries, 0);
+	cr_assert_eq(ur_retry_left(&t), 0);
 	ur_retry_progress(&t, true, false, TIMEOUT_NS);
-	cr_assert_eq(t.retries, 1);
-	cr_assert_eq(t.rnr_retries, 0, "what it was not ready for is not executed yet");
+	cr_assert_eq(ur_retry_left(&t), 1);
+	cr_assert_eq(t.rnr_retries_spent, 1, "what it was not ready for is not executed yet");
 	ur_retry_progress(&t, true, true, TIMEOUT_NS);
-	cr_assert_eq(t.rnr_retries, 1);
+	cr_assert_eq(t.rnr_retries_spent, 0);
 }
 
 /* RC-RNR-LIMIT-01 */
@@ -80,10 +80,10 @@ Test(retry, an_rnr_wait_stands_before_the_timeout)
 {
 	start(3, 7);
 	ur_retry_follow(&t, true, 0);
-	t.retries = 1;
+	t.retries_spent = 2;
 	cr_assert(ur_retry_spend_rnr(&t));
 	ur_retry_wait(&t, 4 * TIMEOUT_NS, 0);
-	cr_assert_eq(t.retries, 3, "a peer that answers lives");
+	cr_assert_eq(ur_retry_left(&t), 3, "a peer that answers lives");
 	ur_retry_follow(&t, true, 0);
 	cr_assert_not(ur_retry_is_due(&t, 2 * TIMEOUT_NS));
 	cr_assert_eq(ur_retry_on_timer(&t, true, 4 * TIMEOUT_NS, &timeout), UR_RECOVERY_REWIND);

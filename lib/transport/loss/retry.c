@@ -8,8 +8,9 @@
 void ur_retry_limits(struct ur_retry *t, uint8_t retry_cnt, uint8_t rnr_retry, uint8_t timeout)
 {
 	UR_ASSERT(retry_cnt <= 7 && rnr_retry <= 7 && timeout <= 31);
-	t->retry_cnt = t->retries = retry_cnt;
-	t->rnr_retry = t->rnr_retries = rnr_retry;
+	t->retry_cnt = retry_cnt;
+	t->rnr_retry = rnr_retry;
+	t->retries_spent = t->rnr_retries_spent = 0;
 	t->timeout = timeout;
 	if (timeout == 0)
 		t->ack_deadline_ns = UR_NEVER;
@@ -21,16 +22,16 @@ bool ur_retry_spend_rnr(struct ur_retry *t)
 	/* RC-RNR-LIMIT-01 */
 	if (t->rnr_retry == RNR_RETRY_FOR_EVER)
 		return true;
-	if (t->rnr_retries == 0)
+	if (t->rnr_retries_spent == t->rnr_retry)
 		return false;
-	t->rnr_retries--;
+	t->rnr_retries_spent++;
 	return true;
 }
 
 void ur_retry_wait(struct ur_retry *t, uint64_t delay_ns, uint64_t now_ns)
 {
 	t->ack_deadline_ns = UR_NEVER;
-	t->retries = t->retry_cnt;
+	t->retries_spent = 0;
 	/* 0 would mean "not waiting". */
 	t->rnr_until_ns = now_ns + delay_ns ? now_ns + delay_ns : 1;
 }
@@ -40,9 +41,9 @@ bool ur_retry_spend(struct ur_retry *t)
 	/* RC-TIMER-ACK-02 */
 	t->ack_deadline_ns = UR_NEVER;
 	/* RC-RETRY-LIMIT-01 */
-	if (t->retries == 0)
+	if (t->retries_spent == t->retry_cnt)
 		return false;
-	t->retries--;
+	t->retries_spent++;
 	return true;
 }
 

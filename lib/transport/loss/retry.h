@@ -15,11 +15,12 @@
  * Times are absolute, in ns; UR_NEVER: not running. Thread class: the QP's worker.
  */
 struct ur_retry {
-	uint64_t ack_deadline_ns;	/* when the local ACK timeout expires */
-	uint64_t rnr_until_ns;		/* nothing is sent before this time; 0: not waiting */
-	uint8_t retry_cnt, retries;	/* configured; left */
-	uint8_t rnr_retry, rnr_retries; /* configured (7: for ever); left */
-	uint8_t timeout;		/* local ACK timeout, 4.096 us * 2^timeout; 0: never */
+	uint64_t ack_deadline_ns; /* when the local ACK timeout expires */
+	uint64_t rnr_until_ns;	  /* nothing is sent before this time; 0: not waiting */
+	uint8_t retries_spent, rnr_retries_spent; /* since there was progress */
+	uint8_t retry_cnt;			  /* configured, */
+	uint8_t rnr_retry;			  /* 7: for ever */
+	uint8_t timeout; /* local ACK timeout, 4.096 us * 2^timeout; 0: never */
 };
 
 enum ur_recovery_verdict {
@@ -61,6 +62,12 @@ static inline void ur_retry_follow(struct ur_retry *t, bool outstanding, uint64_
 		ur_retry_restart(t, outstanding, now_ns);
 }
 
+/* Local ACK timeouts before the peer counts as dead. */
+static inline uint8_t ur_retry_left(const struct ur_retry *t)
+{
+	return (uint8_t)(t->retry_cnt - t->retries_spent);
+}
+
 #define UR_ASKED                                                                                   \
 	8 /* RC-RETRY-RTO-03: times in a local ACK timeout that a silent peer is asked at least */
 
@@ -83,9 +90,9 @@ static inline bool ur_retry_is_due(const struct ur_retry *t, uint64_t now_ns)
 static inline void ur_retry_progress(struct ur_retry *t, bool outstanding, bool una_moved,
 				     uint64_t now_ns)
 {
-	t->retries = t->retry_cnt;
+	t->retries_spent = 0;
 	if (una_moved) {
-		t->rnr_retries = t->rnr_retry;
+		t->rnr_retries_spent = 0;
 		t->rnr_until_ns = 0;
 	}
 	ur_retry_restart(t, outstanding, now_ns);

@@ -110,7 +110,7 @@ struct ur_qp_numbers ur_ext_numbers(const struct ur_qp *qp)
 	return (struct ur_qp_numbers){.una = x->psn.una,
 				      .nxt = x->psn.max,
 				      .max = x->psn.max,
-				      .retries = x->retry.retries};
+				      .retries = ur_retry_left(&x->retry)};
 }
 
 const struct ur_spray_qp *ur_ext_paths(const struct ur_qp *qp)
