@@ -43,5 +43,13 @@ while read -r key; do
 	grep -qxF "$key" "$tmp/keys" || complain "$key: there is no such key"
 done <"$tmp/sets"
 
+# Every field of the JSON is documented.
+grep -ohE 'json_object_set_new\(j, "[a-z0-9_]+"|"[a-z0-9_]+", (json_int_t|run->|run->in_flight|"least"|"most")' app/perf/report.c |
+	grep -oE '"[a-z0-9_]+"' | tr -d '"' | sort -u >"$tmp/fields"
+[ "$(wc -l <"$tmp/fields")" -ge 40 ] || complain "only $(wc -l <"$tmp/fields") fields were found"
+while read -r field; do
+	grep -qF "\`$field\`" docs/guide.md || complain "docs/guide.md does not name the field $field of uroce-perf's JSON"
+done <"$tmp/fields"
+
 [ $failed -ne 0 ] || echo "$(wc -l <"$tmp/commands") commands and $(wc -l <"$tmp/sets") keys of the documents are right"
 exit $failed

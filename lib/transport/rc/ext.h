@@ -8,9 +8,8 @@
 #include "wire/ext.h"
 
 /*
- * Extended mode of an RC queue pair (docs/design/loss.md): requester, completer, responder and
- * response, and what the table of operations (qp_ops.h) calls in a QP's life. They share with standard mode the WQEs, `req.head`, `req.cur`, `req.cur_off`, the retry
- * counters of `req.rec`, the access checks, the order of verdicts and the completions.
+ * Extended mode of an RC queue pair (docs/design/loss.md): its requester, completer, responder and responses, and what
+ * the table of operations (qp_ops.h) calls in a queue pair's life. It shares the templates with the other modes (rc.md).
  *
  * Thread class: the QP's worker.
  */
