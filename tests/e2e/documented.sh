@@ -44,7 +44,8 @@ while read -r key; do
 done <"$tmp/sets"
 
 # Every field of the JSON is documented.
-grep -ohE 'json_object_set_new\(j, "[a-z0-9_]+"|"[a-z0-9_]+", (json_int_t|run->|run->in_flight|"least"|"most")' app/perf/report.c |
+tr -s '\n\t ' ' ' <app/perf/report.c |
+	grep -oE 'json_object_set_new\([a-z]+, "[a-z0-9_]+"|json_pack\([^;]*;' |
 	grep -oE '"[a-z0-9_]+"' | tr -d '"' | sort -u >"$tmp/fields"
 [ "$(wc -l <"$tmp/fields")" -ge 40 ] || complain "only $(wc -l <"$tmp/fields") fields were found"
 while read -r field; do
