@@ -26,7 +26,7 @@
 #define RAMP_NS	     SIM_MS(2)
 #define SAMPLES	     64 /* of the state for open holes, in a run */
 #define RATIO_BAR    1.10
-#define GOODPUT_BAR  0.95
+#define GOODPUT_BAR  0.95 /* --kept */
 
 /* The defaults of lib/edge/config_keys.h. */
 #define WINDOW	      512
@@ -63,6 +63,7 @@ struct load {
 	uint64_t rtt_ns, run_ns, seed;
 	uint64_t turn_ns;		   /* from an event to the turn of the worker */
 	uint64_t stall_ns, stall_every_ns; /* longest stall of a worker, mean time between two */
+	double kept;			   /* goodput relative to no loss, for --assert */
 };
 
 /* A place in the window of a queue pair, and the newest packet that was sent in it. */
@@ -515,7 +516,7 @@ static const char usage[] =
 	"usage: sim_scale [--op write|send|read] [--mode gbn|reorder|extended] [--qps N] [--depth N]\n"
 	"                 [--bytes N] [--mtu N] [--loss PERCENT] [--bursts] [--gbps N] [--rtt-us N]\n"
 	"                 [--run-ms N] [--seed N] [--turn-us N] [--stall-us N --stall-every-us N]\n"
-	"                 [--assert]\n"
+	"                 [--assert [--kept SHARE]]\n"
 	"--bytes, --depth and --mtu are powers of two. --assert compares with a run without loss.\n";
 
 _Noreturn static void refuse(const char *what)
@@ -597,6 +598,9 @@ static bool set_option(struct load *l, int c, const char *value)
 	case 'E':
 		l->stall_every_ns = (uint64_t)(strtod(value, NULL) * 1e3);
 		return true;
+	case 'k':
+		l->kept = strtod(value, NULL);
+		return true;
 	default:
 		return false;
 	}
@@ -613,9 +617,9 @@ static int check(const struct load *l, const struct result *r)
 	c = run(&clean);
 	print(&clean, &c);
 	share = c.gbps > 0 ? r->gbps / c.gbps : 0;
-	if (share < GOODPUT_BAR)
+	if (share < l->kept)
 		fprintf(stderr, "goodput is %.4f of that without loss, below %.2f\n", share,
-			GOODPUT_BAR);
+			l->kept);
 	if (!r->lost || ratio > RATIO_BAR)
 		fprintf(stderr, "%.3f packets were sent again for each one lost, more than %.2f\n",
 			ratio, RATIO_BAR);
@@ -624,7 +628,7 @@ static int check(const struct load *l, const struct result *r)
 	if (c.resent)
 		fprintf(stderr, "%llu packets were sent again without loss\n",
 			(unsigned long long)c.resent);
-	return (share < GOODPUT_BAR) + (!r->lost || ratio > RATIO_BAR) +
+	return (share < l->kept) + (!r->lost || ratio > RATIO_BAR) +
 	       (r->rto + r->ack_timeouts > 0) + (c.resent > 0);
 }
 
@@ -646,6 +650,7 @@ int main(int argc, char **argv)
 						 {"stall-us", required_argument, NULL, 'S'},
 						 {"stall-every-us", required_argument, NULL, 'E'},
 						 {"assert", no_argument, NULL, 'a'},
+						 {"kept", required_argument, NULL, 'k'},
 						 {NULL, 0, NULL, 0}};
 	struct load l = {.op = &ops[0],
 			 .mode = UR_MODE_EXTENDED,
@@ -656,7 +661,8 @@ int main(int argc, char **argv)
 			 .gbps = 100,
 			 .rtt_ns = 40000,
 			 .run_ns = SIM_MS(20),
-			 .seed = 1};
+			 .seed = 1,
+			 .kept = GOODPUT_BAR};
 	bool asserts = false;
 	struct result r;
 	int c;

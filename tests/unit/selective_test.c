@@ -248,6 +248,88 @@ Test(selective, probes_early_where_only_the_age_of_a_gap_is_missing)
 	cr_assert_eq(lost(), 0);
 }
 
+/* EXT-SEL-TAIL-01 */
+Test(selective, probes_a_gap_in_the_tail_as_soon_as_an_answer_would_tell)
+{
+	env.idle = true;
+	send(10, 0);
+	news(3, 0x3f, 0, 100);
+	cr_assert_eq(deadline(), 100);
+	cr_assert_eq(expire(100), UR_SELECTIVE_PROBE);
+	news(3, 0x3f, 100, 200);
+	resend(3, 200);
+	cr_assert_eq(lost(), -1);
+}
+
+/* EXT-SEL-TAIL-01 */
+Test(selective, does_not_probe_a_young_gap_in_the_tail)
+{
+	env.idle = true;
+	send(4, 0);
+	send(4, 70);
+	/* An answer to a probe before 170 us would not show the age of number 4. */
+	news(4, 0x7, 70, 150);
+	cr_assert_eq(deadline(), 170);
+	cr_assert_eq(expire(169), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(expire(170), UR_SELECTIVE_PROBE);
+	cr_assert_eq(lost(), -1, "never by the clock alone");
+	/* It was late. */
+	cr_assert_eq(news(8, 0, 70, 250), 1);
+	cr_assert_eq(pool.lost_cnt, 0);
+}
+
+/* EXT-SEL-TAIL-01 */
+Test(selective, waits_for_silence_while_there_is_more_to_send)
+{
+	send(10, 0);
+	news(3, 0x3f, 0, 100);
+	cr_assert_eq(deadline(), 300);
+}
+
+/* EXT-SEL-TAIL-01 */
+Test(selective, waits_for_what_is_in_flight_where_that_will_tell)
+{
+	env.idle = true;
+	rtt.min = 1;
+	send(200, 0);
+	news_many(0, 50, 0, 100);
+	cr_assert_eq(deadline(), 300);
+	news_many(0, 95, 0, 101);
+	cr_assert_eq(deadline(), 301);
+}
+
+/* EXT-SEL-TAIL-01 */
+Test(selective, a_gap_in_the_tail_is_given_the_reordering_that_was_seen)
+{
+	env.idle = true;
+	send(1, 0);
+	send(65, 80);
+	news_many(0, 65, 80, 180);
+	news(66, 0, 80, 181);
+	send(10, 200);
+	news(66, 0x1ff, 200, 300);
+	cr_assert_eq(deadline(), 1200);
+}
+
+/* EXT-SEL-PROBE-02 */
+Test(selective, probes_three_times_where_the_timeout_leaves_room)
+{
+	rtt.srtt = 2500; /* 40 us: a probe after 80 us, the timeout after 1 ms */
+	send(10, 0);
+	cr_assert_eq(expire(80), UR_SELECTIVE_PROBE);
+	cr_assert_eq(deadline(), 240);
+	cr_assert_eq(expire(240), UR_SELECTIVE_PROBE);
+	cr_assert_eq(deadline(), 560);
+	cr_assert_eq(expire(560), UR_SELECTIVE_PROBE);
+	cr_assert_eq(deadline(), 1560);
+	cr_assert_eq(expire(1559), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(expire(1560), UR_SELECTIVE_RESEND);
+	/* An answer ends the series. */
+	resend(0, 1560);
+	news(1, 0, 1560, 1600);
+	cr_assert_eq(s.flags & 3, 0);
+}
+
 /* EXT-SEL-RTO-01 */
 Test(selective, a_timeout_loses_una_alone_and_backs_off)
 {

@@ -204,17 +204,30 @@ static uint64_t time_of(struct ur_stamp stamp, uint64_t now_ns)
 	return now_ns + (uint64_t)(ahead * (1 << UR_STAMP_SHIFT));
 }
 
+/*
+ * EXT-SEL-TAIL-01. The gap is in the tail of what there is to send: everything in flight together is too little to
+ * show that its oldest number is lost. Only a probe will.
+ */
+static bool is_in_tail(const struct ur_selective *s, const struct ur_selective_env *env,
+		       const struct reo_window *p, const struct oldest *o)
+{
+	return env->idle && o->later >= s->reo_places &&
+	       o->later + ur_selective_in_flight(s) <= p->places;
+}
+
 /* The oldest number tells when a probe would be of use, sooner or later than after silence. */
-static void ask_about(struct ur_selective *s, const struct ur_tx_times *tx_times,
+static void ask_about(struct ur_selective *s, const struct ur_selective_env *env,
 		      const struct reo_window *p, const struct oldest *o, uint64_t now_ns)
 {
 	struct ur_stamp due = ur_stamp_add(o->stamp, p->window);
+	bool in_tail = is_in_tail(s, env, p, o);
 	uint64_t at;
 
 	s->flags &= (uint8_t)~ASKING;
-	if (o->later >= p->places) {
+	if (in_tail || o->later >= p->places) {
 		/* Only its age is missing; what will show that may be on its way. */
-		if (ur_stamp_le(due, last_sent(s, tx_times)) || ur_stamp_le(due, s->probe_stamp))
+		if ((!in_tail && ur_stamp_le(due, last_sent(s, env->tx_times))) ||
+		    ur_stamp_le(due, s->probe_stamp))
 			return;
 		at = time_of(due, now_ns);
 		if (at < s->deadline_ns) {
@@ -232,7 +245,7 @@ static void ask_about(struct ur_selective *s, const struct ur_tx_times *tx_times
 
 static inline void reset_probes(struct ur_selective *s)
 {
-	s->flags &= (uint8_t) ~(PROBED | PROBED_AGAIN | ASKING);
+	s->flags &= (uint8_t) ~(PROBED | ASKING);
 	s->backoff = 0;
 }
 
@@ -288,7 +301,7 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 		return;
 	expect_answer(s, env->rtt, now_ns);
 	if (oldest.is && !(s->flags & PROBED))
-		ask_about(s, env->tx_times, &p, &oldest, now_ns);
+		ask_about(s, env, &p, &oldest, now_ns);
 }
 
 /* `cnt` numbers from una on arrived in order. */
@@ -554,12 +567,26 @@ void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env
 		ur_rtx_lose_una(s, env->pool);
 }
 
-/* The next step is `again_ns` from now, or the timeout, whichever is first. */
-static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_rtt *rtt,
-				       uint64_t again_ns, uint64_t now_ns)
+/*
+ * EXT-SEL-PROBE-02. The next probe follows twice as late as this one did, as long as several of them come before the
+ * timeout. Otherwise, and after the last, the timeout is next.
+ */
+static uint64_t next_probe_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
 {
-	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff);
+	unsigned cnt = s->flags & PROBED;
+	uint64_t ns = silence_ns(rtt) << cnt;
 
+	return cnt < PROBED && ns < ur_rtt_rto_ns(rtt, 0) >> (cnt - 1) ? ns : UR_NEVER;
+}
+
+static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_rtt *rtt,
+				       uint64_t now_ns)
+{
+	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff), again_ns;
+
+	s->flags++;
+	s->flags &= (uint8_t)~ASKING;
+	again_ns = next_probe_ns(s, rtt);
 	s->probe_stamp = ur_stamp(now_ns);
 	s->deadline_ns = now_ns + (again_ns < rto_ns ? again_ns : rto_ns);
 	return UR_SELECTIVE_PROBE;
@@ -583,15 +610,11 @@ enum ur_selective_verdict ur_selective_on_timer(struct ur_selective *s,
 			s->deadline_ns = sent_ns;
 			return UR_SELECTIVE_NOTHING;
 		}
-		s->flags |= PROBED;
-		s->flags &= (uint8_t)~ASKING;
-		return probe(s, env->rtt, 2 * silence_ns(env->rtt), now_ns);
+		return probe(s, env->rtt, now_ns);
 	}
-	/* EXT-SEL-PROBE-02: the first, its answer or what it called for may be lost as well. */
-	if (!(s->flags & PROBED_AGAIN) && 2 * silence_ns(env->rtt) < ur_rtt_rto_ns(env->rtt, 0)) {
-		s->flags |= PROBED_AGAIN;
-		return probe(s, env->rtt, UINT64_MAX, now_ns);
-	}
+	/* The answer to the last probe, or what it called for, may be lost as well. */
+	if (next_probe_ns(s, env->rtt) != UR_NEVER)
+		return probe(s, env->rtt, now_ns);
 	/* EXT-SEL-RTO-01 */
 	if (s->backoff < UINT8_MAX)
 		s->backoff++;

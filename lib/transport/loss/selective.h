@@ -29,8 +29,9 @@
  *   >= W, and as many numbers beyond n have arrived as reordering may put there: half as many again
  *         as has been seen lately, at least UR_REO_PLACES (UR_REO_READS: such requests follow
  *         each other no faster than their responses do);
- *   >= W, n left before a probe that silence called for and that has arrived (or something sent
- * after it), and as many numbers beyond n have arrived as reordering was seen to put there;
+ *   >= W, n left before a probe that has arrived (or something sent after it), and as many numbers
+ *         beyond n have arrived as reordering was seen to put there. A probe is called for by
+ *         silence, or by a gap that nothing else in flight can show to be a loss;
  *   >= W, and n was sent again already;
  *   >= the long window, whatever else.
  *
@@ -153,6 +154,7 @@ struct ur_selective_env {
 	struct ur_rtt *rtt;	  /* these by the two of a QP */
 	struct ur_tx_times *tx_times;
 	enum ur_selective_kind kind;
+	bool idle; /* nothing can be sent for the first time, unless something arrives or is posted */
 };
 
 /* window is in [1, UR_EXT_WINDOW]; seq is 0 or 1, the other sequence that shares `tx_times` has the other. */

@@ -14,10 +14,9 @@
 
 /* ur_selective.flags */
 enum {
-	PROBED = 1 << 0,       /* a probe was asked for, no answer arrived since */
-	PROBED_AGAIN = 1 << 1, /* and a second one, which is the last */
-	ASKING = 1 << 2,       /* the deadline is for the oldest number; nothing was sent since */
-	HELD = 1 << 3,	       /* rtx is not NULL */
+	PROBED = 3,	 /* so many probes were asked for, no answer arrived since */
+	ASKING = 1 << 2, /* the deadline is for the oldest number; nothing was sent since */
+	HELD = 1 << 3,	 /* rtx is not NULL */
 	/* No context is held: */
 	UNA_LOST = 1 << 4,   /* lost_cnt is 1 */
 	UNA_RESENT = 1 << 5, /* una was sent again at una_stamp */

@@ -16,8 +16,10 @@
 /* What selective.h needs beside a sequence; `kind` says which sequence and what it holds. */
 static inline struct ur_selective_env ur_ext_env(struct ur_qp *qp)
 {
-	return (struct ur_selective_env){
-		.pool = &qp->core->rtx, .rtt = &qp->xreq.rtt, .tx_times = &qp->xreq.tx_times};
+	return (struct ur_selective_env){.pool = &qp->core->rtx,
+					 .rtt = &qp->xreq.rtt,
+					 .tx_times = &qp->xreq.tx_times,
+					 .idle = !ur_emux_is_active(&qp->sq_queue)};
 }
 
 /* For the sequence of requests. */
