@@ -12,6 +12,9 @@ FRAME = paths.ROCE_BYTES + paths.RETH_BYTES + SIZE
 BAR = 0.20
 RAW_BAR = 0.15
 PIPE_BAR = 0.50
+MOONSHOT = 0.30  # of raw
+MANY = 1024  # queue pairs with one message outstanding each
+MANY_BAR = 0.60  # of one queue pair with DEPTH
 DEPTH = 256  # outstanding messages of all queue pairs together
 # (operation, queue pairs) by port
 LOADS = {"memif": [("write", 1), ("send", 1), ("write", 16)], "af_xdp": [("write", 1)], "af_packet": [("write", 1)]}
@@ -27,6 +30,11 @@ def uroce(host, path, op, qps, seconds, dedicated=False, sets=((), ())):
                     more=["--qps", str(qps), "--depth", str(depth)])["mops"]
 
 
+def many(host, path, seconds):
+    return perf.run(host, path, "write", SIZE, seconds, mode="rate", more=["--qps", str(MANY), "--depth", "1"],
+                    sets=([f"transport.max_qp={2 * MANY}"],) * 2)["mops"]
+
+
 def contenders(host, ways, pair, modes, seconds):
     """In the order of a turn: each contender close to its baselines."""
     runs = [(("tcp", "tcp"), lambda: iperf.message_rate(host, pair, SIZE, seconds) / 1e6)]
@@ -39,6 +47,7 @@ def contenders(host, ways, pair, modes, seconds):
                 if dedicated:
                     continue
                 if way.name == "memif" and (op, qps) == ("write", 1):
+                    runs.append(((way.name, "many"), lambda w=way: many(host, w, seconds)))
                     runs.append(((way.name, "pipe"), lambda w=way:
                                  pipe.million_messages(host, w, "write", SIZE, seconds, DEPTH)))
                 runs.append(((way.name, f"{op} {qps} gbn"), lambda w=way, o=op, q=qps:
@@ -68,11 +77,17 @@ def fill(report, ways, modes, found):
             for op, qps in LOADS[way.name]:
                 report.row(way.name, f"uroce {name_of(op, qps)}{suffix}", "M/s",
                            found[way.name, f"{op} {qps}{suffix}"], raw, "raw", bare)
+        if (way.name, "many") in found:
+            report.row(way.name, f"uroce WRITE, {MANY} QPs, 1 outstanding", "M/s", found[way.name, "many"], raw, "raw", bare)
     report.row("veth", "TCP (sockperf, one stream)", "M/s", found["tcp", "tcp"])
     write = found["memif", "write 1"]
     report.bar("memif 64 B WRITE / raw", stats.ratios_of(write, found["memif", "raw"]), BAR)
     report.bar("memif 64 B WRITE / bare pipe", stats.ratios_of(write, found["memif", "pipe"]), PIPE_BAR)
     report.bar("memif 64 B WRITE / raw testpmd", stats.ratios_of(write, found["memif", "raw"]), RAW_BAR)
+    report.bar(f"memif 64 B WRITE, {MANY} QPs with 1 outstanding each / 1 QP",
+               stats.ratios_of(found["memif", "many"], write), MANY_BAR)
+    report.bar("moonshot: memif 64 B WRITE / raw testpmd", stats.ratios_of(write, found["memif", "raw"]), MOONSHOT,
+               moonshot=True)
     for way in ways:
         for op, qps in LOADS[way.name]:
             report.bar(f"{way.name} 64 B {name_of(op, qps)}, auto / gbn",

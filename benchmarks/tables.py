@@ -52,14 +52,18 @@ def value_of(bar):
 
 def bars(run, name):
     """How many bars hold, and each that does not."""
-    all_of_it = [bar for bar in run["bars"] if bar["benchmark"] == name and not bar.get("compares")]
+    mine = [bar for bar in run["bars"] if bar["benchmark"] == name and not bar.get("compares")]
+    all_of_it = [bar for bar in mine if not bar.get("moonshot")]
     missed = [bar for bar in all_of_it if not bar["ok"]]
+    sense = {">=": "at least", "<=": "at most"}
+    moonshots = "; ".join(f"{bar['name'].removeprefix('moonshot: ')} {value_of(bar)}, hoped for: {sense[bar['sense']]} {bar['bar']:g}"
+                          for bar in mine if bar.get("moonshot"))
+    text = f"\n\nMoonshots: {moonshots}." if moonshots else ""
     if not all_of_it:
-        return ""
-    text = f"\n\nBars: {len(all_of_it) - len(missed)} of {len(all_of_it)} hold."
+        return text
+    text += f"\n\nBars: {len(all_of_it) - len(missed)} of {len(all_of_it)} hold."
     if not missed:
         return text
-    sense = {">=": "at least", "<=": "at most"}
     rows = [[bar["name"], value_of(bar), f"MISSED: {sense[bar['sense']]} {bar['bar']:g}"] for bar in missed]
     return text + "\n\n" + table(["missed bar", "measured", "wanted"], rows)
 

@@ -15,6 +15,10 @@ def holds_guard(bar):
     return bar["value"] >= bar["guard"] if bar["sense"] == ">=" else bar["value"] <= bar["guard"]
 
 
+def is_owed(bar):
+    return not bar.get("compares") and not bar.get("moonshot")
+
+
 class Report:
     def __init__(self, name, title, machine):
         self.name = name
@@ -47,10 +51,11 @@ class Report:
             row["pipe_ratio_interval"] = stats.interval(ratios)
         self.rows.append(row)
 
-    def bar(self, name, value, bar, at_least=True, guard=None, compares=False):
+    def bar(self, name, value, bar, at_least=True, guard=None, compares=False, moonshot=False):
         """Adds a bar. `value`: a number, or one per turn; then the median counts and the interval is shown.
         `guard`: for a bar that is known to be missed, the limit that ./check enforces meanwhile. `compares`: it
-        is the bar of something else, shown to compare with; if it is missed, nothing failed."""
+        is the bar of something else, shown to compare with; `moonshot`: it is hoped for, not owed. If such a bar is
+        missed, nothing failed."""
         turns = value if isinstance(value, list) else None
         if turns is not None:
             value = stats.median(turns)
@@ -59,12 +64,12 @@ class Report:
                           "sense": ">=" if at_least else "<=", "ok": bool(ok),
                           **({"guard": guard} if guard is not None and not ok else {}),
                           **({"compares": True} if compares else {}),
+                          **({"moonshot": True} if moonshot else {}),
                           **({"interval": stats.interval(turns), "turns": len(turns)} if turns else {})})
 
     def missed(self, guarded=False):
         """The bars that are missed; with `guarded`, without those that meet their guard."""
-        return [bar for bar in self.bars if not bar["ok"] and not bar.get("compares") and
-                not (guarded and holds_guard(bar))]
+        return [bar for bar in self.bars if not bar["ok"] and is_owed(bar) and not (guarded and holds_guard(bar))]
 
     def json(self):
         return {"benchmark": self.name, "machine": self.machine, "rows": self.rows, "bars": self.bars,
@@ -84,10 +89,12 @@ class Report:
             if bar.get("turns", 1) > 1:
                 low, high = bar["interval"]
                 text += f" [{low:.{digits}f}, {high:.{digits}f}]"
-            verdict = "ok    " if bar["ok"] else "beyond" if bar.get("compares") else "MISSED"
+            verdict = "ok    " if bar["ok"] else "MISSED" if is_owed(bar) else "beyond"
             print(f"{verdict} {bar['name']}: {text} (bar {bar['sense']} {bar['bar']:g})")
         if any(bar.get("compares") for bar in self.bars):
             print("beyond: the bar is another's, printed to compare with; it is none that this one has to meet")
+        if any(bar.get("moonshot") for bar in self.bars):
+            print("moonshot: hoped for, not owed")
         if any(bar.get("turns", 1) > 1 for bar in self.bars):
             print("in brackets: least and most of the turns")
 
