@@ -147,6 +147,7 @@ int uroce_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
+	ur_device_close_bursts(ur_device(base->context));
 	ur_api_lock(base->context, &cq->lock);
 	n = ur_engine_poll_cq(cq->cq, (unsigned)num_entries, wc);
 	if (!n && !ur_device(base->context)->dedicated) {
@@ -180,6 +181,8 @@ int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 	/* Without a channel there are no events. */
 	if (!base->channel)
 		return 0;
+	/* The application is about to sleep: no post may wait for its next call. */
+	ur_device_stop_gathering(ur_device(base->context));
 	/* Completions since the last poll raise the event at once. */
 	if (ur_engine_arm_cq(cq->cq, solicited_only))
 		post_event(cq);

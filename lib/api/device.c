@@ -64,6 +64,20 @@ unsigned ur_device_progress(struct ur_device *dev)
 	return n;
 }
 
+void ur_device_close_bursts(struct ur_device *dev)
+{
+	if (!dev->dedicated)
+		for (unsigned i = 0; i < dev->worker_cnt; i++)
+			ur_worker_close_burst(dev->workers[i]);
+}
+
+void ur_device_stop_gathering(struct ur_device *dev)
+{
+	if (!dev->dedicated)
+		for (unsigned i = 0; i < dev->worker_cnt; i++)
+			ur_worker_stop_gathering(dev->workers[i]);
+}
+
 static bool sleep_ns(long ns)
 {
 	struct timespec ts = {.tv_nsec = ns};

@@ -200,6 +200,10 @@ static inline bool ur_device_serves(const struct ur_device *dev, unsigned sl)
 /* Inline mode: runs one round of every worker. Dedicated mode: nothing. Returns the packets moved. */
 unsigned ur_device_progress(struct ur_device *dev);
 
+/* See ur_worker_close_burst() and ur_worker_stop_gathering(); of all workers. */
+void ur_device_close_bursts(struct ur_device *dev);
+void ur_device_stop_gathering(struct ur_device *dev);
+
 /*
  * A step of a loop that waits: runs the workers in inline mode, and sleeps briefly if there has
  * been no work for a while. *idle is a counter that begins with 0. Returns false if a signal

@@ -348,7 +348,7 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 	}
 	ur_api_unlock(base->context, &qp->sq_lock);
 	if (posted)
-		ur_worker_doorbell(qp->worker, qp->qp);
+		ur_worker_doorbell(qp->worker, qp->qp, posted);
 	return rc;
 }
 
@@ -362,6 +362,6 @@ int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv
 	rc = ur_engine_post_recv(qp->qp, wr, bad_wr, &flushes);
 	ur_api_unlock(base->context, &qp->rq_lock);
 	if (flushes)
-		ur_worker_doorbell(qp->worker, qp->qp);
+		ur_worker_doorbell(qp->worker, qp->qp, 1);
 	return rc;
 }

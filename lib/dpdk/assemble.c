@@ -180,6 +180,7 @@ static struct ur_worker_attr worker_attr_of(const struct ur_assembly *a, struct 
 		.attach_payload =
 			a->port->multi_seg_tx && a->port->copies_tx && !cfg->port.zero_copy,
 		.rate_gbps = cfg->port.rate_gbps / a->worker_cnt,
+		.gather = cfg->worker.gather,
 	};
 	uint32_t max_ids = attr.engine.limits.cm.max_ids;
 

@@ -12,6 +12,7 @@
 
 #include "dpdk/mbuf_source.h"
 #include "dpdk/memif_guard.h"
+#include "edge/gather.h"
 #include "edge/slab.h"
 
 #define HANDOVER_RING	 1024
@@ -53,6 +54,7 @@ struct ur_worker {
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
 	_Atomic unsigned callers; /* inline: commands that wait for the lock */
+	struct ur_gather gather;  /* inline */
 	/* Commands for a dedicated worker. */
 	pthread_mutex_t cmd_lock;
 	bool ended; /* the loop runs no command any more */
@@ -133,6 +135,7 @@ static unsigned run_round(struct ur_worker *w)
 	uint64_t now_ns = update_now(w);
 	unsigned n;
 
+	ur_gather_round(&w->gather);
 	if (!rte_ring_empty(w->doorbells))
 		take_doorbells(w);
 	if (w->cnt > 1)
@@ -170,6 +173,33 @@ unsigned ur_worker_poll(struct ur_worker *w)
 		n = run_round(w);
 	unlock(w);
 	return n;
+}
+
+/* ACKs leave with the next round. A thread that only posts must also receive, or timers expire. */
+static void send_posted(struct ur_worker *w)
+{
+	ur_gather_sent(&w->gather);
+	if (atomic_load_explicit(&w->stop, memory_order_relaxed))
+		return;
+	if (ur_round_must_receive(&w->round))
+		run_round(w);
+	else
+		ur_round_output(&w->round, w->round.now_ns, true);
+}
+
+void ur_worker_close_burst(struct ur_worker *w)
+{
+	if (!ur_gather_open(&w->gather) || !try_lock(w))
+		return;
+	update_now(w);
+	send_posted(w);
+	unlock(w);
+}
+
+void ur_worker_stop_gathering(struct ur_worker *w)
+{
+	ur_gather_end_auto(&w->gather);
+	ur_worker_close_burst(w);
 }
 
 static void run_command(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
@@ -262,26 +292,25 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 	while (!try_lock(w))
 		sched_yield();
 	atomic_fetch_sub_explicit(&w->callers, 1, memory_order_relaxed);
+	/* What was posted before a queue pair is destroyed leaves before it is. */
+	if (ur_gather_open(&w->gather)) {
+		update_now(w);
+		send_posted(w);
+	}
 	run_command(w, fn, arg);
 	unlock(w);
 }
 
-void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp)
+void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp, unsigned cnt)
 {
 	if (!w->dedicated && try_lock(w)) {
 		uint64_t now_ns = update_now(w);
 
 		ur_engine_doorbell(w->engine, qp, now_ns);
-		/*
-		 * ACKs leave with the next round. A thread that only posts must also receive, or timers
-		 * expire.
-		 */
-		if (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
-			if (ur_round_must_receive(&w->round))
-				run_round(w);
-			else
-				ur_round_output(&w->round, now_ns, true);
-		}
+		if (ur_gather_joins(&w->gather, now_ns, cnt))
+			w->round.cnt.gathered += cnt;
+		else
+			send_posted(w);
 		unlock(w);
 		return;
 	}
@@ -351,6 +380,7 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	w->cnt = a->cnt;
 	w->peers = a->peers;
 	w->dedicated = a->dedicated;
+	ur_gather_init(&w->gather, a->gather);
 	w->lcore = a->lcore;
 	pthread_mutex_init(&w->cmd_lock, NULL);
 	pthread_cond_init(&w->cmd_done, NULL);

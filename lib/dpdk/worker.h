@@ -35,6 +35,7 @@ struct ur_worker_attr {
 	bool dedicated;
 	bool attach_payload; /* see mbuf_source.h */
 	double rate_gbps;    /* of what this worker sends; 0: no limit. See rate.h */
+	int gather;	     /* inline: UR_TRISTATE_ value, see edge/gather.h */
 	unsigned lcore;
 };
 
@@ -72,10 +73,17 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 void ur_worker_wait_round(struct ur_worker *w);
 
 /*
- * Rings the doorbell of `qp`. Inline mode sends at once, unless another thread runs the worker;
- * dedicated mode queues the doorbell for the worker.
+ * Rings the doorbell of `qp` for `cnt` new requests. Dedicated mode queues it for the worker. Inline mode
+ * sends at once, except for a doorbell that joins an open burst: one that another thread's round will
+ * take, or that of a series (edge/gather.h).
  */
-void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp);
+void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp, unsigned cnt);
+
+/* Inline mode: sends what doorbells have gathered, unless another thread is in a round. */
+void ur_worker_close_burst(struct ur_worker *w);
+
+/* The same; with `gather` = auto each doorbell sends at once from now on. */
+void ur_worker_stop_gathering(struct ur_worker *w);
 
 /* A completion for a CQ of worker `w`, pushed by another worker. False: lost, the ring is full. */
 bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,

@@ -168,7 +168,11 @@
 	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")           \
 	K(worker, thread_safe, "thread_safe", BOOL, 0, 0, "yes",                                   \
 	  "no: the application uses each object from one thread only, and no lock is "             \
-	  "taken")
+	  "taken")                                                                                 \
+	K(worker, gather, "gather", CHOICE, UR_TRISTATES, 0, "auto",                               \
+	  "inline: posts to several queue pairs leave together, at the next poll or when "         \
+	  "there are 32. auto: only posts within a microsecond of each other, and none once "      \
+	  "completion events are asked for. no: each post leaves at once")
 
 #define UR_CONFIG_KEYS_TRANSPORT(K)                                                                \
 	K(transport, path_mtu, "path_mtu", PMTU, 0, 0, "auto",                                     \

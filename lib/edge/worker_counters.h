@@ -14,6 +14,8 @@
 	X(handover_full, COUNTER, "packets",                                                       \
 	  "packets lost because another worker's ring was full")                                   \
 	X(loopback, COUNTER, "packets", "packets from this endpoint to itself")                    \
+	X(gathered, COUNTER, "requests",                                                           \
+	  "requests that waited for others of their series, [worker] gather")                      \
 	X(no_mbuf, COUNTER, "times", "times that no packet buffer was free")                       \
 	X(rate_waits, COUNTER, "times", "times that packets had to wait for [port] rate_gbps")     \
 	X(other_frames, COUNTER, "frames", "frames received that are not RoCEv2")                  \

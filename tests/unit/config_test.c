@@ -431,7 +431,8 @@ Test(config, each_wrong_set_gets_its_sentence)
 		{"=1", "--set: \"=1\" is not an assignment; allowed: section.key=value"},
 		{"mtu=1", "--set: \"mtu\" is not a key; allowed: section.key, such as port.mtu"},
 		{"worker.size=1",
-		 "--set: [worker] size: is not a key; allowed: mode, count, lcores, thread_safe"},
+		 "--set: [worker] size: is not a key; allowed: mode, count, lcores, thread_safe, "
+		 "gather"},
 		{"worker.count=9", "--set: [worker] count: \"9\" is not a whole number in range; "
 				   "allowed: 1 to 8"},
 		{"transport.mode=selective", "--set: [transport] mode: \"selective\" is not one of "
