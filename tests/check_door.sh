@@ -84,7 +84,7 @@ done
 # What C++ makes of the names: an object that refers to every function of the door.
 comm -12 "$dir/core" "$dir/declared" >"$dir/functions"
 (
-	sed 's/.*/#include "&"/' "$dir/closure"
+	(cat "$dir/closure" && ls lib/wire/*.h | sed 's,^lib/,,') | sort -u | sed 's/.*/#include "&"/'
 	echo 'void (*const functions[])() = {'
 	sed 's/.*/(void (*)())&,/' "$dir/functions"
 	echo '};'
