@@ -21,15 +21,25 @@ void ur_srq_init(struct ur_srq *srq, void *ring, uint32_t entries, uint32_t max_
 	srq->user = user;
 }
 
+const struct ur_rwqe *ur_srq_ahead(const struct ur_srq *srq)
+{
+	uint32_t head = ur_wq_head(&srq->rq);
+
+	return ur_wq_tail(&srq->rq) - head > UR_SRQ_AHEAD ? ur_rq_at(&srq->rq, head + UR_SRQ_AHEAD)
+							  : NULL;
+}
+
 bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *dst, bool *limit_reached)
 {
 	uint32_t head = ur_wq_head(&srq->rq);
 	uint32_t posted = ur_wq_tail(&srq->rq) - head;
-	const struct ur_rwqe *src = ur_rq_at(&srq->rq, head);
+	const struct ur_rwqe *src = ur_rq_at(&srq->rq, head), *ahead = ur_srq_ahead(srq);
 
 	*limit_reached = false;
 	if (posted == 0)
 		return false;
+	if (ahead)
+		__builtin_prefetch(ahead);
 	memcpy(dst, src, element_bytes(src));
 	ur_wq_release(&srq->rq, head + 1);
 	/* SRQ-LIMIT-01: once; for another event the limit has to be set again. */

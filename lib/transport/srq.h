@@ -43,6 +43,13 @@ void ur_srq_init(struct ur_srq *srq, void *ring, uint32_t entries, uint32_t max_
 bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *dst, bool *limit_reached);
 
 /*
+ * SRQ-PREFETCH-01. The element that is prefetched when the oldest one is taken: UR_SRQ_AHEAD places after it, so that it
+ * arrives before its turn. NULL if it is not posted: then the poster is about to write its lines. Thread class: as above.
+ */
+#define UR_SRQ_AHEAD 4
+const struct ur_rwqe *ur_srq_ahead(const struct ur_srq *srq);
+
+/*
  * Moves what is posted to a larger or smaller ring. Thread class: the SRQ's worker, while no poster
  * runs. -EINVAL when more is posted than fits. The old ring memory is the caller's again.
  */

@@ -69,6 +69,25 @@ static void expect_empty(struct ur_srq *srq)
 	cr_assert_not(limit);
 }
 
+/* SRQ-PREFETCH-01 */
+Test(srq, looks_ahead_at_what_is_posted)
+{
+	struct ur_srq *srq = srq_new(8);
+
+	cr_assert_null(ur_srq_ahead(srq));
+	for (uint64_t id = 0; id < UR_SRQ_AHEAD; id++)
+		cr_assert_eq(post(srq, id), 0);
+	cr_assert_null(ur_srq_ahead(srq), "the poster writes this one next");
+	/* Around the end of the ring. */
+	for (uint64_t id = 0; id < 20; id++) {
+		cr_assert_eq(post(srq, id + UR_SRQ_AHEAD), 0);
+		cr_assert_eq(ur_srq_ahead(srq)->wr_id, id + UR_SRQ_AHEAD);
+		take(srq, id);
+	}
+	cr_assert_null(ur_srq_ahead(srq));
+	srq_free(srq);
+}
+
 Test(srq, starts_empty_and_disarmed)
 {
 	struct ur_srq *srq = srq_new(4);
