@@ -108,7 +108,8 @@ def structures(report, f, hot):
                      CONVENTIONAL["receive WQE cache"])
     report.structure("bitmaps, all QPs in order", 0,
                      f"none; {f['ooo_context']} B (receiving) and {f['recovery_context']} B (sending) "
-                     "while a QP has a gap, from bounded pools", CONVENTIONAL["bitmaps"])
+                     f"while a QP has a gap, {f['ooo_context_largest']} and {f['recovery_context_largest']} B while "
+                     "it has a long one, within [transport] loss_memory_mb", CONVENTIONAL["bitmaps"])
     report.structure("reorder buffer, extended", 0, "none: placed in user memory on arrival",
                      CONVENTIONAL["reorder buffer"])
     report.structure("reorder buffer, standard headers", None,
@@ -131,8 +132,6 @@ POOLS = {
     "reorder_slots": ("early packets, mode reorder", "reorder_slots"),
     "reorder_contexts": ("QPs with a gap, mode reorder", "reorder_contexts"),
     "read_gaps": ("gaps in READ responses, mode reorder", "read_gaps"),
-    "ooo_contexts": ("QPs with a gap, receiving, extended", "ooo_contexts"),
-    "recovery_contexts": ("QPs with a gap, sending, extended", "recovery_contexts"),
     "spray_contexts": ("QPs that spray, extended", "spray_contexts"),
     "destinations": ("destinations that are paced", None),
     "admission_peers": ("peers of receive pools", None),

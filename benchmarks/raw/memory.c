@@ -15,7 +15,8 @@
 #include "engine/inside.h"
 #include "pair.h"
 
-#define MESSAGE 64
+#define MESSAGE	   64
+#define FIRST_TIER 64 /* ur_limits.loss_first by default */
 
 static uint64_t resident_bytes(void)
 {
@@ -81,8 +82,10 @@ static void print_sizes(void)
 	number("remembered_read", sizeof(struct ur_rd_res));
 	number("region", sizeof(struct ur_mr));
 	number("completion", sizeof(struct ibv_wc));
-	number("recovery_context", ur_rtx_pool_size(2) - ur_rtx_pool_size(1));
-	number("ooo_context", ur_ooo_pool_size(2, 1) - ur_ooo_pool_size(1, 1));
+	number("recovery_context", ur_rtx_bytes(FIRST_TIER));
+	number("ooo_context", ur_ooo_bytes(FIRST_TIER));
+	number("recovery_context_largest", ur_rtx_bytes(UR_EXT_WINDOW));
+	number("ooo_context_largest", ur_ooo_bytes(UR_EXT_WINDOW));
 	number("reorder_slot", ur_reorder_pool_size(2, 4096, 0) - ur_reorder_pool_size(1, 4096, 0));
 	number("reorder_context",
 	       ur_reorder_pool_size(0, 4096, 2) - ur_reorder_pool_size(0, 4096, 1));
@@ -95,8 +98,6 @@ static void print_sizes(void)
 	X(reorder_slots, reorder_slots)                                                            \
 	X(reorder_contexts, reorder_contexts)                                                      \
 	X(read_gaps, read_gaps)                                                                    \
-	X(ooo_contexts, ooo_contexts)                                                              \
-	X(recovery_contexts, rtx_contexts)                                                         \
 	X(spray_contexts, spray_contexts)                                                          \
 	X(destinations, destinations)                                                              \
 	X(admission_peers, admission)                                                              \
@@ -116,8 +117,6 @@ static void print_pools(void)
 		.reorder_slot_bytes = 4096,
 		.reorder_contexts = MANY,
 		.read_gaps = MANY,
-		.ooo_contexts = MANY,
-		.rtx_contexts = MANY,
 		.max_sge = 16,
 		.spray_contexts = MANY,
 		.destinations = MANY,
@@ -148,7 +147,7 @@ static uint64_t contexts_held(const struct pair *p)
 	for (unsigned side = 0; side < 2; side++) {
 		const struct ur_core *c = ur_engine_core(p->end[side].engine);
 
-		held += c->ooo.cnt - c->ooo.free_cnt + c->rtx.cnt - c->rtx.free_cnt;
+		held += c->ooo.held_cnt + c->rtx.held_cnt;
 		held += c->reorder.context_cnt - c->reorder.contexts_free;
 		held += c->reorder.slot_cnt - c->reorder.slots_free;
 		held += c->read_gaps.cnt - c->read_gaps.free_cnt;

@@ -19,6 +19,7 @@
 #define LARGE_BYTES   65536
 #define POOL_CONTEXTS 16
 #define POOL_SLOTS    64
+#define POOL_SLABS    8
 #define REMOTE	      (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static void must(bool good, const char *what)
@@ -78,8 +79,9 @@ static void make_engine(struct pair *p, struct pair_end *end, const struct pair_
 			   .reorder_slot_bytes = 4096,
 			   .reorder_contexts = POOL_CONTEXTS,
 			   .read_gaps = POOL_CONTEXTS,
-			   .ooo_contexts = POOL_CONTEXTS,
-			   .rtx_contexts = POOL_CONTEXTS,
+			   .loss_slabs = POOL_SLABS,
+			   .loss_slabs_max = POOL_SLABS,
+			   .loss_slab_bytes = UR_LOSS_SLAB_BYTES,
 			   .max_sge = 1},
 		.mem = end->mem,
 		.sink = {NULL, on_completion, on_async, on_cross_worker},

@@ -33,6 +33,8 @@ static void *run_progress(void *arg)
 
 		if (!dev->dedicated)
 			run_workers(dev, now_ns);
+		for (unsigned i = 0; i < dev->worker_cnt; i++)
+			ur_worker_grow(dev->workers[i]);
 		ur_share_follow(dev, now_ns);
 		ur_follow_neighbours(dev, now_ns);
 		nanosleep(&nap, NULL);

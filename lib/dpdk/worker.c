@@ -10,10 +10,13 @@
 #include <rte_malloc.h>
 #include <rte_ring_elem.h>
 
+#include <bsd/sys/queue.h>
+
 #include "dpdk/mbuf_source.h"
 #include "dpdk/memif_guard.h"
 #include "edge/gather.h"
 #include "edge/slab.h"
+#include "wire/assert.h"
 
 #define HANDOVER_RING	 1024
 #define CROSS_CQE_RING	 8192
@@ -26,6 +29,13 @@ struct command {
 	void *arg;
 	bool done;
 	struct command *next;
+};
+
+/* Memory for queue pairs with a gap; slabs follow. */
+struct growth {
+	_Alignas(64) SLIST_ENTRY(growth) link;
+	struct ur_worker *worker;
+	uint32_t cnt;
 };
 
 /* A completion on its way to the worker of its CQ; a multiple of 16 bytes, as rte_ring wants. */
@@ -41,6 +51,8 @@ struct ur_worker {
 	struct ur_mbuf_source source;
 	struct ur_engine *engine;
 	void *engine_mem;
+	size_t loss_slab_bytes;
+	SLIST_HEAD(, growth) growths; /* used by ur_worker_grow() only */
 	const struct ur_clock *clock;
 	uint16_t idx, cnt;
 	bool dedicated;
@@ -329,6 +341,36 @@ bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_
 	return false;
 }
 
+/* ---- memory for gaps ---- */
+
+static void add_slabs(void *arg, uint64_t now_ns)
+{
+	struct growth *g = arg;
+	struct ur_worker *w = g->worker;
+	uint32_t added = ur_engine_add_slabs(w->engine, g + 1, g->cnt);
+
+	(void)now_ns;
+	UR_ASSERT(added == g->cnt);
+	w->round.cnt.loss_memory_bytes += added * w->loss_slab_bytes;
+}
+
+/* EDGE-LOSS-01 */
+void ur_worker_grow(struct ur_worker *w)
+{
+	uint32_t wanted = ur_engine_wanted_slabs(w->engine);
+	struct growth *g;
+
+	if (!wanted)
+		return;
+	g = ur_huge_alloc(sizeof(*g) + wanted * w->loss_slab_bytes);
+	if (!g)
+		return; /* gaps are served from what is there */
+	g->worker = w;
+	g->cnt = wanted;
+	SLIST_INSERT_HEAD(&w->growths, g, link);
+	ur_worker_call(w, add_slabs, g);
+}
+
 /* ---- life ---- */
 
 static struct rte_ring *new_ring(const struct ur_worker *w, const char *what, unsigned entries,
@@ -375,6 +417,7 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 		goto no_memory;
 	ur_mbuf_source_init(&w->source, a->port, a->idx, a->clock, ur_impair_active(&a->rx_impair),
 			    &w->round.cnt.no_mbuf);
+	SLIST_INIT(&w->growths);
 	w->clock = a->clock;
 	w->idx = a->idx;
 	w->cnt = a->cnt;
@@ -393,8 +436,10 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	if (!w->handover || !w->doorbells || !w->cross_cqes || !w->engine_mem)
 		goto no_memory;
 	w->engine = ur_engine_init(w->engine_mem, &a->engine, now_ns);
+	w->loss_slab_bytes = a->engine.limits.loss_slab_bytes;
 	if (init_round(w, a, now_ns))
 		goto no_memory;
+	w->round.cnt.loss_memory_bytes = a->engine.limits.loss_slabs * w->loss_slab_bytes;
 	return w;
 no_memory:
 	snprintf(err, cap,
@@ -408,6 +453,7 @@ no_memory:
 void ur_worker_free(struct ur_worker *w)
 {
 	struct rte_mbuf *m;
+	struct growth *g;
 
 	if (!w)
 		return;
@@ -419,6 +465,10 @@ void ur_worker_free(struct ur_worker *w)
 	rte_ring_free(w->doorbells);
 	rte_ring_free(w->cross_cqes);
 	ur_huge_free(w->engine_mem);
+	while ((g = SLIST_FIRST(&w->growths))) {
+		SLIST_REMOVE_HEAD(&w->growths, link);
+		ur_huge_free(g);
+	}
 	pthread_mutex_destroy(&w->cmd_lock);
 	pthread_cond_destroy(&w->cmd_done);
 	rte_free(w);

@@ -101,6 +101,12 @@ void ur_worker_set_rate(struct ur_worker *w, double gbps);
 /* Changes the endpoint's own addresses, from the next packet on. Thread class: a command. */
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt);
 
+/*
+ * Gives the engine the memory that it wants for queue pairs with a gap, if it wants any. Call it every few
+ * milliseconds. Thread class: control, one at a time.
+ */
+void ur_worker_grow(struct ur_worker *w);
+
 struct ur_engine *ur_worker_engine(struct ur_worker *w);
 const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w);
 const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx);

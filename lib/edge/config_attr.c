@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-#define TIME_WAIT_NS UINT64_C(1000000000)
-#define IMPAIR_HOLD  1024  /* packets that [impair] keeps, of a direction */
-#define LINK_HOLD    4096  /* the same with a slow link */
-#define STATUS_LIFE  4	   /* life of a peer's status, in multiples of fallback_ms */
-#define CM_IDS	     16384 /* in addition to one for each queue pair */
+#define TIME_WAIT_NS	 UINT64_C(1000000000)
+#define IMPAIR_HOLD	 1024  /* packets that [impair] keeps, of a direction */
+#define LINK_HOLD	 4096  /* the same with a slow link */
+#define STATUS_LIFE	 4     /* life of a peer's status, in multiples of fallback_ms */
+#define CM_IDS		 16384 /* in addition to one for each queue pair */
+#define LOSS_SLABS_FIRST 32    /* memory for gaps that need not be waited for: 4 MiB */
 
 static bool is_set(const struct ur_gid *g)
 {
@@ -100,6 +101,7 @@ static struct ur_limits limits_of(const struct ur_config *cfg, uint16_t workers,
 {
 	bool paces = cfg->pacing.mode != UR_CC_NONE;
 	bool admits = cfg->admission.mode != UR_ADM_PLAIN;
+	uint32_t slabs = cfg->transport.loss_memory_mb * (uint32_t)((1 << 20) / UR_LOSS_SLAB_BYTES);
 
 	return (struct ur_limits){
 		.max_qp = cfg->transport.max_qp,
@@ -109,8 +111,9 @@ static struct ur_limits limits_of(const struct ur_config *cfg, uint16_t workers,
 		.reorder_slot_bytes = (uint16_t)(1u << mtu_shift),
 		.reorder_contexts = cfg->transport.reorder_contexts,
 		.read_gaps = cfg->transport.read_gaps,
-		.ooo_contexts = cfg->transport.ooo_contexts,
-		.rtx_contexts = cfg->transport.recovery_contexts,
+		.loss_slabs = slabs < LOSS_SLABS_FIRST ? slabs : LOSS_SLABS_FIRST,
+		.loss_slabs_max = slabs,
+		.loss_slab_bytes = UR_LOSS_SLAB_BYTES,
 		.spray_contexts = cfg->transport.spray_contexts,
 		.destinations = paces ? cfg->pacing.destinations : 0,
 		.admission = admits ? cfg->admission.peers : 0,

@@ -192,14 +192,11 @@
 	  "delays more packets is used less")                                                      \
 	K(transport, window, "window", U32, 1, 8192, "512",                                        \
 	  "packets that a QP may have unacknowledged")                                             \
-	K(transport, ooo_contexts, "ooo_contexts", U32, 0, 65536, "64",                            \
-	  "extended mode: QPs per worker that may receive beyond a gap at the same "               \
-	  "time; without a free context, early packets are dropped and counted as "                \
-	  "ooo_exhausted")                                                                         \
-	K(transport, recovery_contexts, "recovery_contexts", U32, 0, 65536, "64",                  \
-	  "extended mode: QPs per worker that may recover from a gap selectively at the "          \
-	  "same time (11 KiB each); without a free context, only the oldest packet is "            \
-	  "sent again, counted as rtx_exhausted")                                                  \
+	K(transport, loss_memory_mb, "loss_memory_mb", U32, 0, 16384, "64",                        \
+	  "extended mode: most memory, in MiB per worker, for QPs with a gap, 2 KiB each "         \
+	  "for most gaps. It is taken as it is needed. Once it is used up, less is known "         \
+	  "of a gap and more is sent again: ooo_short, ooo_exhausted, rtx_short, "                 \
+	  "rtx_exhausted")                                                                         \
 	K(transport, spray_contexts, "spray_contexts", U32, 0, 65536, "64",                        \
 	  "QPs per worker that may spray at the same time (2 KiB each); without a free "           \
 	  "context, a QP uses one port")                                                           \

@@ -19,6 +19,8 @@
 	X(no_mbuf, COUNTER, "times", "times that no packet buffer was free")                       \
 	X(rate_waits, COUNTER, "times", "times that packets had to wait for [port] rate_gbps")     \
 	X(other_frames, COUNTER, "frames", "frames received that are not RoCEv2")                  \
+	X(loss_memory_bytes, GAUGE, "bytes",                                                       \
+	  "memory for the contexts of queue pairs with a gap, in use or not")                      \
 	X(cross_cqe_full, COUNTER, "completions", "completions lost on the way to another worker")
 
 struct ur_worker_counters {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine.h"
 
+#define UNIT   64    /* slabs are aligned to it */
 #define MAX_QP 32766 /* a slot has 15 bits of a QPN, and QPNs 0 and 1 are not for queue pairs */
 
 void ur_engine_attr_default(struct ur_engine_attr *attr)
@@ -12,8 +13,9 @@ void ur_engine_attr_default(struct ur_engine_attr *attr)
 			   .reorder_slot_bytes = 4096,
 			   .reorder_contexts = 4,
 			   .read_gaps = 4,
-			   .ooo_contexts = 4,
-			   .rtx_contexts = 8,
+			   .loss_slabs = 4,
+			   .loss_slabs_max = 4,
+			   .loss_slab_bytes = UR_LOSS_SLAB_BYTES,
 			   .max_sge = 4,
 			   .cm = {.max_listeners = 16, .max_pending = 16, .max_tx = 256}},
 		.cm = {.timewait_ns = 1000000000},
@@ -42,6 +44,12 @@ static const char *check_limits(const struct ur_limits *l)
 		return "limits.max_qp must be in [1, 2^15 - 2]";
 	if (l->workers < 1 || l->workers > 8 || (l->workers & (l->workers - 1)))
 		return "limits.workers must be 1, 2, 4 or 8";
+	if (l->loss_slabs_max && (l->loss_slab_bytes < UNIT || l->loss_slab_bytes % UNIT))
+		return "limits.loss_slab_bytes must be a multiple of 64, the usual size is UR_LOSS_SLAB_BYTES";
+	if (l->loss_slabs > l->loss_slabs_max)
+		return "limits.loss_slabs must be at most limits.loss_slabs_max";
+	if (l->loss_first && l->loss_first != 16 && l->loss_first != 64 && l->loss_first != 256)
+		return "limits.loss_first must be 16, 64 or 256, or 0 for the default";
 	return l->worker < l->workers ? NULL : "limits.worker must be less than limits.workers";
 }
 

@@ -16,6 +16,8 @@
 
 _Static_assert(UR_ENGINE_TICK_SHIFT == UR_WHEEL_TICK_SHIFT, "engine.h repeats it");
 
+#define FIRST_TIER 64 /* packets of a gap: a message of 64 KB at a PMTU of 1024 */
+
 static void ignore_completion(void *ctx, struct ur_cq *cq)
 {
 	(void)ctx, (void)cq;
@@ -44,7 +46,7 @@ static struct ur_sink sink_of(const struct ur_sink *sink)
 
 /* Offsets of the parts in the engine's memory, bytes. */
 struct layout {
-	size_t slots, reorder, read_gaps, ooo, rtx, spray, dests, admission, cm, total;
+	size_t slots, reorder, read_gaps, loss, spray, dests, admission, cm, total;
 };
 
 static bool has_cm(const struct ur_limits *l)
@@ -61,9 +63,8 @@ static struct layout layout_of(const struct ur_limits *l)
 	at.read_gaps = at.reorder +
 		       ur_align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
 						       l->reorder_contexts));
-	at.ooo = at.read_gaps + ur_align64(ur_read_gap_pool_size(l->read_gaps));
-	at.rtx = at.ooo + ur_align64(ur_ooo_pool_size(l->ooo_contexts, l->max_sge));
-	at.spray = at.rtx + ur_align64(ur_rtx_pool_size(l->rtx_contexts));
+	at.loss = at.read_gaps + ur_align64(ur_read_gap_pool_size(l->read_gaps));
+	at.spray = at.loss + (size_t)l->loss_slabs * l->loss_slab_bytes;
 	at.dests = at.spray + ur_align64(ur_spray_pool_size(l->spray_contexts));
 	at.admission = at.dests + (l->destinations ? ur_dests_size(l->destinations, l->max_qp) : 0);
 	at.cm = at.admission + ur_admission_size(l->admission);
@@ -84,6 +85,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	uint8_t *m = memory;
 	struct ur_adm_attr admission;
 	struct ur_engine_qos qos;
+	uint32_t first = l->loss_first ? l->loss_first : FIRST_TIER;
 
 	UR_ASSERT(((uintptr_t)memory & 63) == 0);
 	UR_ASSERT(attr->window >= 4 && (attr->window & (attr->window - 1)) == 0);
@@ -110,8 +112,10 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
 			     l->reorder_slot_bytes, l->reorder_contexts);
 	ur_read_gap_pool_init(&e->core.read_gaps, m + at.read_gaps, l->read_gaps);
-	ur_ooo_pool_init(&e->core.ooo, m + at.ooo, l->ooo_contexts, l->max_sge);
-	ur_rtx_pool_init(&e->core.rtx, m + at.rtx, l->rtx_contexts);
+	ur_slabs_init(&e->core.loss, l->loss_slab_bytes, l->loss_slabs_max);
+	ur_engine_add_slabs(e, m + at.loss, l->loss_slabs);
+	ur_ooo_pool_init(&e->core.ooo, &e->core.loss, first, l->max_sge);
+	ur_rtx_pool_init(&e->core.rtx, &e->core.loss, first);
 	ur_spray_pool_init(&e->core.spray, m + at.spray, l->spray_contexts);
 	if (l->destinations)
 		ur_dests_init(&e->core, m + at.dests, l->destinations, attr->pacing, e->slots.qps,
@@ -122,6 +126,22 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	if (has_cm(l))
 		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
 	return e;
+}
+
+/* LOSS-SLAB-03 */
+uint32_t ur_engine_wanted_slabs(const struct ur_engine *e)
+{
+	return ur_slabs_wanted(&e->core.loss);
+}
+
+uint32_t ur_engine_add_slabs(struct ur_engine *e, void *memory, uint32_t cnt)
+{
+	struct ur_slabs *s = &e->core.loss;
+	uint32_t n = cnt < s->max_cnt - s->cnt ? cnt : s->max_cnt - s->cnt;
+
+	for (uint32_t i = 0; i < n; i++)
+		ur_slabs_add(s, (uint8_t *)memory + (size_t)i * s->slab_bytes);
+	return n;
 }
 
 struct ur_core *ur_engine_core(struct ur_engine *e)

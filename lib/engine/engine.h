@@ -43,7 +43,8 @@
 extern "C" {
 #endif
 
-#define UR_ENGINE_TICK_SHIFT 10 /* resolution of timers: 1 << this ns */
+#define UR_LOSS_SLAB_BYTES   (128u << 10) /* the usual limits.loss_slab_bytes */
+#define UR_ENGINE_TICK_SHIFT 10		  /* resolution of timers: 1 << this ns */
 
 struct ur_limits {
 	uint32_t max_qp;	/* QPs of this engine at the same time, in [1, 2^15 - 2] */
@@ -55,12 +56,15 @@ struct ur_limits {
 	uint16_t reorder_slot_bytes; /* the largest payload of one: the port's largest PMTU */
 	uint32_t reorder_contexts;   /* mode reorder: QPs that keep early packets */
 	uint32_t read_gaps;	     /* mode reorder: QPs with READ responses beyond a gap */
-	uint32_t ooo_contexts;	     /* mode extended: QPs that receive beyond a gap */
-	uint32_t rtx_contexts;	     /* mode extended: QPs that send again selectively, two each */
-	uint16_t max_sge;	     /* of a receive, for ooo_contexts */
-	uint32_t spray_contexts;     /* mode extended: QPs that spray over several ports */
-	uint32_t destinations;	     /* addresses that can be paced; 0: no pacing */
-	uint32_t admission;	     /* peers of receive pools, and pools of peers; 0: none */
+	uint32_t loss_slabs; /* mode extended: memory of QPs with a gap at first, in slabs; */
+	uint32_t
+		loss_slabs_max; /* at most, see ur_engine_add_slabs(); 0: early packets are dropped */
+	uint32_t loss_slab_bytes; /* of a slab, a multiple of 64 */
+	uint32_t loss_first;	  /* packets that the first tier tracks: 16, 64 or 256; 0: 64 */
+	uint16_t max_sge;	  /* of a receive */
+	uint32_t spray_contexts;  /* mode extended: QPs that spray over several ports */
+	uint32_t destinations;	  /* addresses that can be paced; 0: no pacing */
+	uint32_t admission;	  /* peers of receive pools, and pools of peers; 0: none */
 };
 
 /* How queues share the port (docs/design/sending.md). */
@@ -171,6 +175,17 @@ static inline unsigned ur_qpn_worker(struct ur_qpn qpn, uint16_t workers)
 
 /* Sets tables, policy and length of turns. Queues that can send move to their new lanes. */
 void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos);
+
+/*
+ * How many slabs the engine should be given soon, for the contexts of queue pairs with a gap: as many as are in
+ * use are to be free, up to limits.loss_slabs_max. Thread class: any.
+ */
+uint32_t ur_engine_wanted_slabs(const struct ur_engine *e);
+/*
+ * Gives it `cnt` slabs of limits.loss_slab_bytes each, one after the other from `memory` on, which is 64-byte
+ * aligned and must outlive the engine. Takes no more than up to limits.loss_slabs_max; returns how many.
+ */
+uint32_t ur_engine_add_slabs(struct ur_engine *e, void *memory, uint32_t cnt);
 
 /* Whether this congestion control needs packets that are ECN-capable. */
 bool ur_engine_wants_ecn(enum ur_cc_mode mode);

@@ -222,17 +222,23 @@ static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 	return made;
 }
 
-/* Adds up what recovery contexts counted since the last call. */
+/* Adds up what contexts counted since the last call. */
 static void count_contexts(struct ur_core *core)
 {
 	struct ur_rtx_pool *pool = &core->rtx;
 
+	core->cnt.ooo_grown += core->ooo.grown_cnt;
+	core->cnt.ooo_short += core->ooo.short_cnt;
+	core->ooo.grown_cnt = core->ooo.short_cnt = 0;
+	core->cnt.rtx_grown += pool->grown_cnt;
+	core->cnt.rtx_short += pool->short_cnt;
 	core->cnt.rtx_contexts += pool->taken_cnt;
 	core->cnt.rtx_exhausted += pool->exhausted_cnt;
 	core->cnt.packets_deemed_lost += pool->lost_cnt;
 	core->cnt.lost_but_arrived += pool->late_cnt;
 	core->cnt.reordered += pool->reordered_cnt;
 	core->cnt.spurious_retransmits += pool->spurious_cnt;
+	pool->grown_cnt = pool->short_cnt = 0;
 	pool->taken_cnt = pool->exhausted_cnt = pool->reordered_cnt = pool->spurious_cnt = 0;
 	pool->lost_cnt = pool->late_cnt = 0;
 }

@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "mem/slabs.h"
 #include "mem/table.h"
 #include "sched/emux.h"
 #include "cc/cc.h"
@@ -39,6 +40,7 @@ struct ur_core {
 	const struct ur_qp *qps;   /* if dests: the first queue pair */
 	struct ur_dest *dests;	   /* transport/dest.h */
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
+	struct ur_slabs loss;	/* memory of the contexts of these two */
 	struct ur_ooo_pool ooo;
 	struct ur_rtx_pool rtx;
 	struct ur_spray_pool spray;

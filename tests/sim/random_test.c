@@ -78,6 +78,18 @@ static struct sim_link_attr draw_link(struct sim_rng *r, enum network network)
 	return link;
 }
 
+/* From none to enough, in slabs that hold the smallest tiers or all of them. */
+static void draw_loss_memory(struct sim_attr *attr, uint64_t seed)
+{
+	static const unsigned bytes[] = {1024, 4096, 16384, 49152};
+	struct sim_rng r = {sim_mix(seed)};
+
+	attr->loss.slabs = sim_below(&r, 6);
+	attr->loss.max = attr->loss.slabs + (sim_below(&r, 2) ? sim_below(&r, 6) : 0);
+	attr->loss.bytes = pick(&r, bytes, 4);
+	attr->loss.first = sim_below(&r, 2) ? 16 : 64;
+}
+
 static struct sim_attr draw_attr(struct sim_rng *r, const char *name, uint64_t seed,
 				 enum network network)
 {
@@ -89,6 +101,7 @@ static struct sim_attr draw_attr(struct sim_rng *r, const char *name, uint64_t s
 	attr.window = pick(r, windows, 6);
 	if (network != CLEAN && network != SHUFFLED && sim_below(r, 3) == 0) {
 		attr.contexts = sim_below(r, 3); /* so that pools run out */
+		draw_loss_memory(&attr, seed);
 		attr.reorder_slots = sim_below(r, 20);
 	}
 	attr.ackreq_every = sim_between(r, 1, attr.window);

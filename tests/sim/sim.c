@@ -400,6 +400,28 @@ static uint64_t send_all(struct sim_ep *ep)
 	return UR_NEVER;
 }
 
+/* The control thread adds memory for contexts some time after it is wanted. */
+static void grow(struct sim_ep *ep)
+{
+	uint32_t wanted = ur_engine_wanted_slabs(ep->engine);
+	uint64_t now_ns = ep->sim->now_ns;
+	void *memory;
+
+	if (!wanted || ep->loss_growths == SIM_GROWTHS) {
+		ep->grow_ns = UR_NEVER;
+		return;
+	}
+	if (ep->grow_ns == UR_NEVER)
+		ep->grow_ns = now_ns + SIM_GROWTH_NS;
+	if (now_ns < ep->grow_ns)
+		return;
+	memory = sim_memory_take((size_t)wanted * ep->sim->attr.loss.bytes);
+	ep->loss_memory[ep->loss_growths++] = memory;
+	SIM_CHECK(ep->sim, ur_engine_add_slabs(ep->engine, memory, wanted) == wanted,
+		  "endpoint %u does not take the slabs that it wants", ep->idx);
+	ep->grow_ns = UR_NEVER;
+}
+
 static void turn(struct sim_ep *ep)
 {
 	uint64_t next, resume;
@@ -408,6 +430,7 @@ static void turn(struct sim_ep *ep)
 		return; /* one that was overtaken by an earlier one */
 	ep->wake_ns = UR_NEVER;
 	expire(ep);
+	grow(ep);
 	resume = send_all(ep);
 	next = ur_engine_next_deadline(ep->engine);
 	if (next <= ep->sim->now_ns)
@@ -532,6 +555,13 @@ static void on_cm(void *ctx, const struct ur_cm_event *ev)
 	sim_fail(ep->sim, "a connection manager event without a connection");
 }
 
+static uint32_t loss_first(const struct sim_attr *a)
+{
+	const char *first = getenv("UROCE_LOSS_FIRST");
+
+	return a->loss.first ? a->loss.first : first ? (uint32_t)atoi(first) : 64;
+}
+
 static void ep_init(struct sim *s, unsigned idx)
 {
 	const struct sim_attr *a = &s->attr;
@@ -545,8 +575,10 @@ static void ep_init(struct sim *s, unsigned idx)
 			   .reorder_slot_bytes = 4096,
 			   .reorder_contexts = a->contexts,
 			   .read_gaps = a->contexts,
-			   .ooo_contexts = a->contexts,
-			   .rtx_contexts = a->rtx_contexts ? a->rtx_contexts : 2 * a->contexts,
+			   .loss_slabs = a->loss.slabs,
+			   .loss_slabs_max = a->loss.max,
+			   .loss_slab_bytes = a->loss.bytes,
+			   .loss_first = loss_first(a),
 			   .spray_contexts = a->contexts,
 			   .admission = a->admission ? 8 : 0,
 			   .destinations = a->pacing ? SIM_EP_MAX : 0,
@@ -572,7 +604,7 @@ static void ep_init(struct sim *s, unsigned idx)
 
 	ep->sim = s;
 	ep->idx = idx;
-	ep->wake_ns = UR_NEVER;
+	ep->wake_ns = ep->grow_ns = UR_NEVER;
 	ep->turn_delay_ns = a->turn_delay_ns;
 	ep->tx_cap = a->tx_cap;
 	ep->last_turn_ns = UR_NEVER;
@@ -599,6 +631,7 @@ struct sim_attr sim_defaults(const char *name, uint64_t number)
 		.window = 128,
 		.ackreq_every = 16,
 		.contexts = 4,
+		.loss = {.slabs = 12, .max = 64, .bytes = 48 << 10},
 		.reorder_slots = 64,
 		.time_wait_ns = SIM_MS(10),
 		.turn_delay_ns = 200,
@@ -634,8 +667,9 @@ static void check_pools(struct sim_ep *ep)
 		const char *what;
 		uint32_t there, all;
 	} pools[] = {
-		{"out-of-order contexts", core->ooo.free_cnt, core->ooo.cnt},
-		{"recovery contexts", core->rtx.free_cnt, core->rtx.cnt},
+		{"out-of-order contexts", core->ooo.held_cnt, 0},
+		{"recovery contexts", core->rtx.held_cnt, 0},
+		{"slabs of contexts", core->loss.free_cnt, core->loss.cnt},
 		{"sets of paths", core->spray.free_cnt, core->spray.cnt},
 		{"reorder contexts", core->reorder.contexts_free, core->reorder.context_cnt},
 		{"reorder slots", core->reorder.slots_free, core->reorder.slot_cnt},
@@ -656,6 +690,8 @@ void sim_free(struct sim *s)
 	while (s->heap_cnt)
 		free(pop(s).frame);
 	for (unsigned i = 0; i < s->attr.eps; i++) {
+		while (s->ep[i].loss_growths)
+			sim_memory_give(s->ep[i].loss_memory[--s->ep[i].loss_growths]);
 		sim_memory_give(s->ep[i].engine_memory);
 		sim_memory_give(s->ep[i].mem);
 	}

@@ -27,6 +27,9 @@
 struct sim;
 struct sim_cq;
 
+#define SIM_GROWTHS   32
+#define SIM_GROWTH_NS 1000000 /* an endpoint gets more memory for contexts so late */
+
 struct sim_async {
 	enum ibv_event_type type;
 	void *user;
@@ -38,6 +41,9 @@ struct sim_ep {
 	unsigned idx;
 	struct ur_engine *engine;
 	void *engine_memory;
+	void *loss_memory[SIM_GROWTHS]; /* slabs that were added, [0, loss_growths) */
+	unsigned loss_growths;
+	uint64_t grow_ns; /* when the next are; UR_NEVER: none are wanted */
 	struct ur_mem *mem;
 	uint8_t mac[6];
 	struct ur_gid gid4, gid6;
@@ -69,8 +75,11 @@ struct sim_attr {
 	unsigned eps; /* [2, SIM_EP_MAX] */
 	uint32_t max_qp, max_mr;
 	uint32_t window, ackreq_every;
-	uint32_t contexts;     /* size of each pool for QPs with a gap */
-	uint32_t rtx_contexts; /* of the pool for QPs that send again; 0: 2 * contexts */
+	uint32_t contexts; /* size of each pool of mode reorder, and for spraying */
+	struct {
+		uint32_t slabs, max, bytes; /* slabs at first and at most, of so many bytes */
+		uint32_t first;		    /* span of the first tier; 0: UROCE_LOSS_FIRST or 64 */
+	} loss;				    /* memory for QPs with a gap in mode extended */
 	uint32_t reorder_slots;
 	uint64_t time_wait_ns;
 	uint64_t turn_delay_ns;

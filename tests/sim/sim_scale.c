@@ -29,15 +29,16 @@
 #define GOODPUT_BAR  0.95 /* --kept */
 
 /* The defaults of lib/edge/config_keys.h. */
-#define WINDOW	      512
-#define ACK_COALESCE  16
-#define CONTEXTS      64
-#define REORDER_SLOTS 1280
-#define RD_ATOMIC     16
+#define WINDOW	       512
+#define ACK_COALESCE   16
+#define CONTEXTS       64
+#define LOSS_SLABS     32  /* 4 MiB at first, */
+#define LOSS_SLABS_MAX 512 /* 64 at most */
+#define REORDER_SLOTS  1280
+#define RD_ATOMIC      16
 
 /* Of sim.c. */
 #define SLOT_BYTES 4096
-#define MAX_SGE	   4
 
 static const struct op {
 	const char *name;
@@ -262,9 +263,7 @@ static uint64_t state_bytes(const struct ur_core *c)
 	size_t context =
 		ur_reorder_pool_size(1, SLOT_BYTES, 2) - ur_reorder_pool_size(1, SLOT_BYTES, 1);
 
-	return (c->ooo.cnt - c->ooo.free_cnt) * ur_ooo_pool_size(1, MAX_SGE) +
-	       (c->rtx.cnt - c->rtx.free_cnt) * ur_rtx_pool_size(1) +
-	       (c->reorder.slot_cnt - c->reorder.slots_free) * slot +
+	return c->loss.used_bytes + (c->reorder.slot_cnt - c->reorder.slots_free) * slot +
 	       (c->reorder.context_cnt - c->reorder.contexts_free) * context +
 	       (c->read_gaps.cnt - c->read_gaps.free_cnt) * ur_read_gap_pool_size(1);
 }
@@ -334,7 +333,10 @@ static struct sim_attr network(const struct world *w)
 	sa.window = WINDOW;
 	sa.ackreq_every = ACK_COALESCE;
 	sa.tx_cap = 32;
-	sa.contexts = sa.rtx_contexts = CONTEXTS;
+	sa.contexts = CONTEXTS;
+	sa.loss.slabs = LOSS_SLABS;
+	sa.loss.max = LOSS_SLABS_MAX;
+	sa.loss.bytes = UR_LOSS_SLAB_BYTES;
 	sa.reorder_slots = REORDER_SLOTS;
 	sa.link = (struct sim_link_attr){
 		.bits_per_s = (uint64_t)(l->gbps * 1e9) / w->workers,

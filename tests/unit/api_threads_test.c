@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/device.h"
+#include "engine/inside.h"
 
 /* Inline with one worker each; inline with two workers each; A dedicated, two workers each. */
 static const char *const two[] = {"worker.count=2", NULL};
@@ -425,6 +426,63 @@ PAIR_TEST(api_threads, capture_starts_and_stops_beside_traffic, open_both, close
 PAIR_TEST(api_dedicated, capture_starts_and_stops_beside_traffic, open_dedicated, close_both)
 {
 	capture_beside_traffic();
+}
+
+/* ---- memory for gaps ---- */
+
+/* Takes two thirds of the slabs that the worker has. */
+static void take_slabs(void *arg, uint64_t now_ns)
+{
+	struct ur_slabs *s = &ur_engine_core(ur_worker_engine(arg))->loss;
+
+	while (s->free_cnt > s->cnt / 3)
+		cr_assert_not_null(ur_slabs_take(s, s->slab_bytes / 2 + 1, 0));
+}
+
+struct look {
+	struct ur_worker *worker;
+	uint32_t cnt, wanted;
+	uint64_t bytes;
+};
+
+static void look_at_slabs(void *arg, uint64_t now_ns)
+{
+	struct look *l = arg;
+
+	l->cnt = ur_engine_core(ur_worker_engine(l->worker))->loss.cnt;
+	l->wanted = ur_engine_wanted_slabs(ur_worker_engine(l->worker));
+	l->bytes = ur_worker_counters(l->worker)->loss_memory_bytes;
+}
+
+/* EDGE-LOSS-01 */
+static void memory_grows(void)
+{
+	struct look l = {.worker = ur_device(A->ctx)->workers[0]};
+	uint32_t first;
+
+	ur_worker_call(l.worker, look_at_slabs, &l);
+	first = l.cnt;
+	cr_assert_gt(first, 4);
+	cr_assert_eq(l.wanted, 0);
+	cr_assert_eq(l.bytes, (uint64_t)first * UR_LOSS_SLAB_BYTES);
+	ur_worker_call(l.worker, take_slabs, l.worker);
+	for (unsigned i = 0; l.cnt == first && i < PATIENCE_MS / 5; i++) {
+		progress_for(5);
+		ur_worker_call(l.worker, look_at_slabs, &l);
+	}
+	cr_assert_gt(l.cnt, first);
+	cr_assert_eq(l.wanted, 0);
+	cr_assert_eq(l.bytes, (uint64_t)l.cnt * UR_LOSS_SLAB_BYTES);
+}
+
+PAIR_TEST(api_threads, memory_for_gaps_grows_on_command, open_both, close_both)
+{
+	memory_grows();
+}
+
+PAIR_TEST(api_dedicated, memory_for_gaps_grows_on_command, open_dedicated, close_both)
+{
+	memory_grows();
 }
 
 /* ---- ends ---- */

@@ -187,8 +187,7 @@ Test(config, every_default_is_allowed)
 	cr_expect_eq(cfg.transport.mode, UR_TRANSPORT_MODE_AUTO);
 	cr_expect_not(cfg.transport.strict);
 	cr_expect_eq(cfg.transport.spray, 0);
-	cr_expect_eq(cfg.transport.ooo_contexts, 64);
-	cr_expect_eq(cfg.transport.recovery_contexts, 64);
+	cr_expect_eq(cfg.transport.loss_memory_mb, 64);
 	cr_expect_eq(cfg.transport.spray_contexts, 64);
 	cr_expect_eq(cfg.transport.reorder_contexts, 64);
 	cr_expect_eq(cfg.transport.reorder_slots, 1280);

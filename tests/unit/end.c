@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "end.h"
+#include "loss_memory.h"
 
+#define LOSS_SLABS 6
 #define MAX_SGE	   4
 #define MAX_INLINE 64
 #define MAX_MR	   8
@@ -174,8 +176,10 @@ struct end *end_new(struct end_attr attr)
 			   .reorder_slot_bytes = 4096,
 			   .reorder_contexts = contexts,
 			   .read_gaps = contexts,
-			   .ooo_contexts = contexts,
-			   .rtx_contexts = attr.no_contexts ? 0 : 2,
+			   .loss_slabs = attr.no_contexts ? 0 : LOSS_SLABS,
+			   .loss_slabs_max = LOSS_SLABS,
+			   .loss_slab_bytes = LOSS_SLAB,
+			   .loss_first = loss_first(),
 			   .spray_contexts = attr.no_contexts ? 0 : 1,
 			   .destinations = attr.pacing ? 2 : 0,
 			   .admission = attr.admission ? 2 : 0,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "loss_memory.h"
 #include "ext_completer.h"
 
 /* ---- ACKs ---- */
@@ -575,11 +576,10 @@ Test(ext_completer, read_whose_target_went_is_a_protection_error)
 Test(ext_completer, without_a_context_responses_are_taken_one_after_the_other)
 {
 	struct end *e = XEND();
-	struct ur_rtx_pool *pool = &ur_engine_core(e->engine)->rtx;
-	struct ur_rtx_pool full = *pool;
+	struct ur_slabs *memory = &ur_engine_core(e->engine)->loss;
+	void **all = hog(memory);
 	uint32_t stamp;
 
-	*pool = (struct ur_rtx_pool){.cnt = XEND_CONTEXTS};
 	end_send(e, 1, IBV_WR_RDMA_READ, 600);
 	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
 	stamp = e->out.xth.stamp;
@@ -591,7 +591,7 @@ Test(ext_completer, without_a_context_responses_are_taken_one_after_the_other)
 	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_NONE);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 0);
-	*pool = full;
+	give_all_back(memory, all);
 	xend_free(e);
 }
 

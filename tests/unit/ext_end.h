@@ -11,8 +11,7 @@
  * Messages are numbered from 1, whatever the first PSN is. The invariants are asserted after each
  * step.
  */
-#define XEND_STEP_NS  UINT64_C(1000) /* time between two packets, so that each has its own stamp */
-#define XEND_CONTEXTS 2
+#define XEND_STEP_NS UINT64_C(1000) /* time between two packets, so that each has its own stamp */
 
 struct end *xend_new(struct end_attr attr);
 void xend_free(struct end *e);

@@ -13,11 +13,10 @@
  * directly to the responder, in any order. Packets of the responder are returned decoded. Messages
  * are numbered from 1, whatever the first PSN is. The invariants are asserted after each step.
  */
-#define PEER_CONTEXTS 2
-#define PEER_ANSWERS  8
-#define PEER_MTU      END_MTU
-#define PEER_BYTES    (1u << 20) /* total payload of a test */
-#define PEER_PACKETS  4096
+#define PEER_ANSWERS 8
+#define PEER_MTU     END_MTU
+#define PEER_BYTES   (1u << 20) /* total payload of a test */
+#define PEER_PACKETS 4096
 
 struct peer {
 	struct end *e;
@@ -31,14 +30,12 @@ struct peer {
 	uint8_t *bytes; /* PEER_BYTES, of which `used` are in use */
 	uint32_t used;
 	uint8_t seed;
-	void *pool;
 	struct ur_ext_answer ans[PEER_ANSWERS];
 };
 
 static inline struct peer *peer_new(struct end_attr attr)
 {
 	struct peer *x = calloc(1, sizeof(*x));
-	size_t bytes = ur_ooo_pool_size(PEER_CONTEXTS, 4);
 
 	attr.mode = UR_MODE_EXTENDED;
 	x->e = end_new(attr);
@@ -47,8 +44,6 @@ static inline struct peer *peer_new(struct end_attr attr)
 	x->ssn = 1;
 	x->qp->rsp.msn = x->qp->xrsp.credits_msn = ur_msn(0);
 	x->bytes = malloc(PEER_BYTES);
-	x->pool = aligned_alloc(64, bytes);
-	ur_ooo_pool_init(&x->qp->core->ooo, x->pool, PEER_CONTEXTS, 4);
 	x->qp->rsp.ans = x->ans;
 	x->qp->rsp.ans_cap = PEER_ANSWERS;
 	return x;
@@ -59,7 +54,6 @@ static inline void peer_free(struct peer *x)
 {
 	end_free(x->e);
 	free(x->bytes);
-	free(x->pool);
 	free(x);
 }
 
@@ -262,7 +256,7 @@ static inline unsigned peer_drain(struct peer *x)
 
 static inline unsigned peer_contexts(const struct peer *x)
 {
-	return PEER_CONTEXTS - x->qp->core->ooo.free_cnt;
+	return x->qp->core->ooo.held_cnt;
 }
 
 /* True if the bytes of packet `p` are at buf + off. */

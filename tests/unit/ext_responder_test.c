@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "loss_memory.h"
 #include "ext_peer.h"
 
 #define FLUSHED IBV_WC_WR_FLUSH_ERR
@@ -272,7 +273,8 @@ Test(ext_responder, gap_without_a_context_drops_what_is_early_and_says_so)
 {
 	struct peer *x = PEER();
 	struct ur_packet *w = peer_write(x, 0, 512);
-	struct ur_ooo *a = ur_ooo_take(&x->qp->core->ooo), *b = ur_ooo_take(&x->qp->core->ooo);
+	struct ur_slabs *memory = &x->qp->core->loss;
+	void **all = hog(memory);
 
 	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NO_CONTEXT);
 	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NO_CONTEXT);
@@ -280,8 +282,7 @@ Test(ext_responder, gap_without_a_context_drops_what_is_early_and_says_so)
 	cr_assert_eq(x->qp->core->cnt.early_dropped, 2);
 	cr_assert_eq(x->e->buf[256], 0);
 	cr_assert_eq(peer_expect_ack(x, 100)->xaeth.echo, w[1].xth.stamp);
-	ur_ooo_give(&x->qp->core->ooo, a);
-	ur_ooo_give(&x->qp->core->ooo, b);
+	give_all_back(memory, all);
 	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NONE);
 	cr_assert_eq(peer_in(x, &w[0]), UR_DROP_NONE);
 	cr_assert_eq(x->qp->rsp.epsn.v, 102);
@@ -292,16 +293,28 @@ Test(ext_responder, gap_without_a_context_drops_what_is_early_and_says_so)
 Test(ext_responder, full_list_of_ranges_drops_the_early_packet)
 {
 	struct peer *x = PEER();
+	struct ur_slabs *memory = &x->qp->core->loss;
+	uint16_t cap;
+	void **all;
 
-	for (unsigned i = 0; i < UR_OOO_RANGES + 2; i++)
+	for (unsigned i = 0; i < 64; i++)
 		peer_write(x, i * 8, 4);
-	for (unsigned i = 1; i <= UR_OOO_RANGES; i++)
+	/* The context spans them all. */
+	cr_assert_eq(peer_in(x, &x->p[63]), UR_DROP_NONE);
+	for (unsigned i = 1; i <= 10; i++)
 		cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
-	cr_assert_eq(peer_in(x, &x->p[UR_OOO_RANGES + 1]), UR_DROP_NO_CONTEXT);
-	cr_assert_eq(x->e->buf[(UR_OOO_RANGES + 1) * 8], 0);
+	cap = x->qp->xrsp.ooo->range_cap;
+	cr_assert_leq(cap, 62);
+	all = hog(memory);
+	for (unsigned i = 11; i < cap; i++)
+		cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[cap]), UR_DROP_NO_CONTEXT);
+	cr_assert_eq(x->e->buf[cap * 8], 0);
 	cr_assert_eq(peer_in(x, &x->p[0]), UR_DROP_NONE);
-	cr_assert_eq(x->qp->rsp.epsn.v, 100 + UR_OOO_RANGES + 1);
-	cr_assert_eq(peer_in(x, &x->p[UR_OOO_RANGES + 1]), UR_DROP_NONE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 100u + cap);
+	for (unsigned i = cap; i < 63; i++)
+		cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+	give_all_back(memory, all);
 	cr_assert_eq(peer_contexts(x), 0);
 	peer_free(x);
 }

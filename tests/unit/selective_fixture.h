@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 
+#include "loss_memory.h"
 #include "timer/wheel.h"
 #include "transport/loss/selective.h"
 #include "wire/ext.h"
@@ -18,8 +19,9 @@
  */
 #define US    1000
 #define FIRST 0xfffffd /* three numbers before the wrap */
-#define CNT   2	       /* contexts */
+#define CNT   4	       /* slabs */
 
+static struct loss_memory memory;
 static struct ur_rtx_pool pool;
 static struct ur_rtt rtt;
 static struct ur_tx_times marks;
@@ -27,15 +29,12 @@ static struct ur_selective_env env = {&pool, &rtt, &marks};
 static struct ur_selective s;
 static uint64_t origin;
 
-static inline void start_at(uint64_t origin_ns, uint32_t contexts)
+static inline void start_at(uint64_t origin_ns, uint32_t slabs)
 {
-	static void *memory;
-
 	origin = origin_ns;
-	free(memory);
-	memory = aligned_alloc(64, ur_rtx_pool_size(CNT));
-	memset(memory, 0xa5, ur_rtx_pool_size(CNT));
-	ur_rtx_pool_init(&pool, memory, contexts);
+	loss_memory_free(&memory);
+	loss_memory_init(&memory, slabs, LOSS_SLAB);
+	ur_rtx_pool_init(&pool, &memory.slabs, loss_first());
 	ur_rtt_init(&rtt);
 	rtt.srtt = rtt.min = rtt.min_next = 6250;
 	marks = (struct ur_tx_times){0};

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "../sim/rng.h"
+#include "loss_memory.h"
 #include "timer/wheel.h"
 #include "transport/loss/selective.h"
 #include "wire/ext.h"
@@ -67,7 +68,7 @@ struct model {
 	struct ur_rtt rtt;
 	struct ur_tx_times marks;
 	struct ur_selective s;
-	void *memory;
+	struct loss_memory memory;
 	bool probe;
 	uint64_t next_ns;
 	uint32_t sent, resent, probes;
@@ -198,6 +199,13 @@ static void say(struct model *m, const struct ur_selective_env *env)
 	m->next_ns = m->now_ns + m->interval_ns;
 }
 
+static void set_memory(struct model *m, uint32_t slabs, uint32_t bytes)
+{
+	loss_memory_free(&m->memory);
+	loss_memory_init(&m->memory, slabs, bytes);
+	ur_rtx_pool_init(&m->pool, &m->memory.slabs, UR_TIER_LEAST);
+}
+
 static struct model *model_new(uint64_t seed)
 {
 	struct model *m = calloc(1, sizeof(*m));
@@ -217,8 +225,7 @@ static struct model *model_new(uint64_t seed)
 	m->ch.gap_min = chance(m, 5000) ? 1 : 64;
 	m->ch.hold_ns = 700000;
 	m->stall_at_ns = UINT64_MAX;
-	m->memory = aligned_alloc(64, ur_rtx_pool_size(1));
-	ur_rtx_pool_init(&m->pool, m->memory, 1);
+	set_memory(m, 4, LOSS_SLAB);
 	ur_rtt_init(&m->rtt);
 	ur_selective_init(&m->s, &m->marks, 0, ur_psn(m->first),
 			  (uint16_t)sim_between(&m->rng, 128, 256));
@@ -244,12 +251,13 @@ static void model_run(struct model *m, uint64_t seed)
 	}
 	ur_selective_validate(&m->s);
 	cr_assert_eq(m->epsn, m->total);
-	cr_assert_eq(m->pool.free_cnt, 1);
+	cr_assert_eq(m->pool.held_cnt, 0);
+	cr_assert_eq(m->memory.slabs.object_cnt, 0);
 }
 
 static void model_free(struct model *m)
 {
-	free(m->memory);
+	loss_memory_free(&m->memory);
 	free(m);
 }
 
@@ -405,7 +413,9 @@ Test(selective_model, no_acks_and_no_order_of_calls_break_it)
 		struct ur_selective_env env = {&m->pool, &m->rtt, &m->marks};
 
 		if (seed % 4 == 0)
-			ur_rtx_pool_init(&m->pool, m->memory, 0);
+			set_memory(m, 0, LOSS_SLAB);
+		else if (seed % 4 == 1)
+			set_memory(m, 2, 1024); /* for the smallest two tiers */
 		for (uint32_t i = 0; i < 1000; i++) {
 			m->now_ns += sim_below(&m->rng, chance(m, 100) ? 5000000 : 20000);
 			disturb(m, &env);
@@ -413,7 +423,8 @@ Test(selective_model, no_acks_and_no_order_of_calls_break_it)
 		}
 		ur_selective_stop(&m->s, &env);
 		ur_selective_validate(&m->s);
-		cr_assert_eq(m->pool.free_cnt, m->pool.cnt);
+		cr_assert_eq(m->pool.held_cnt, 0);
+		cr_assert_eq(m->memory.slabs.object_cnt, 0);
 		model_free(m);
 	}
 }

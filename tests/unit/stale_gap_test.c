@@ -34,9 +34,7 @@ static enum ur_drop arrives(struct end *e, uint32_t n)
 
 static unsigned contexts(const struct end *e)
 {
-	const struct ur_ooo_pool *pool = &e->qp->core->ooo;
-
-	return pool->cnt - pool->free_cnt;
+	return e->qp->core->ooo.held_cnt;
 }
 
 /* EXT-RESP-STALE-01 */

@@ -3,110 +3,223 @@
 
 #include <string.h>
 
+#include "transport/loss/tier.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 
-#define SLOT(psn) ((psn).v & (UR_EXT_WINDOW - 1))
+#define INDEX(o, psn) ((psn).v & ((o)->span - 1))
+#define LEAST	      4 /* elements of a list at first; it grows to four times as many */
+#define HELD_WORDS    (UR_OOO_HELD / 64)
 
 _Static_assert(UR_SACK_BYTES * 8 == UR_EXT_WINDOW, "the bitmap spans the window");
-_Static_assert(sizeof(struct ur_ooo) % 16 == 0, "receives behind it are aligned");
+_Static_assert(sizeof(struct ur_ooo) <= 96, "a first tier of 64 takes 1408 bytes of a slab");
+_Static_assert(sizeof(struct ur_ooo_deferred) == 20, "one for each PSN");
 
-/* ---- pool ---- */
+/* ---- the pool ---- */
 
-static size_t stride_of(uint32_t max_sge)
+static unsigned words_of(uint32_t span)
 {
-	return sizeof(struct ur_rwqe) + max_sge * sizeof(struct ur_sge);
+	return (span + 63) / 64;
 }
 
-static size_t context_bytes(uint32_t max_sge)
+size_t ur_ooo_bytes(uint32_t span)
 {
-	return ur_align64(sizeof(struct ur_ooo) + UR_OOO_BOUND * stride_of(max_sge));
+	return sizeof(struct ur_ooo) + 2 * sizeof(uint64_t) * words_of(span) +
+	       span * sizeof(struct ur_ooo_deferred);
 }
 
-size_t ur_ooo_pool_size(uint32_t cnt, uint32_t max_sge)
+void ur_ooo_pool_init(struct ur_ooo_pool *p, struct ur_slabs *slabs, uint32_t first,
+		      uint32_t max_sge)
 {
-	return cnt * context_bytes(max_sge);
+	*p = (struct ur_ooo_pool){
+		.slabs = slabs,
+		.first = first,
+		.bound_stride =
+			(uint32_t)(sizeof(struct ur_rwqe) + max_sge * sizeof(struct ur_sge)),
+	};
 }
 
-void ur_ooo_pool_init(struct ur_ooo_pool *p, void *memory, uint32_t cnt, uint32_t max_sge)
+static void lay_out(struct ur_ooo *o, uint32_t span)
 {
-	UR_ASSERT(((uintptr_t)memory & 63) == 0);
-	SLIST_INIT(&p->free);
-	p->free_cnt = p->cnt = cnt;
-	for (uint32_t i = cnt; i-- > 0;) {
-		struct ur_ooo *o = (void *)((uint8_t *)memory + (size_t)i * context_bytes(max_sge));
+	unsigned words = words_of(span);
 
-		o->bound_stride = (uint32_t)stride_of(max_sge);
-		SLIST_INSERT_HEAD(&p->free, o, link);
+	o->span = span;
+	o->deferred = o->words;
+	o->sack = (uint8_t *)(o->deferred + words);
+	o->desc = (struct ur_ooo_deferred *)(void *)(o->sack + words * sizeof(uint64_t));
+	memset(o->deferred, 0, words * sizeof(uint64_t));
+}
+
+/* EXT-RESP-CONTEXT-01, LOSS-TIER-01 */
+struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, struct ur_psn epsn, uint32_t ahead)
+{
+	struct ur_ooo *o = NULL;
+	uint32_t span;
+
+	for (span = ur_tier_of(ahead + 1, p->first); span > ahead; span = ur_tier_below(span)) {
+		o = ur_tier_take(p->slabs, ur_ooo_bytes(span), span > p->first);
+		if (o)
+			break;
 	}
+	if (!o)
+		return NULL;
+	*o = (struct ur_ooo){.bound_stride = p->bound_stride, .top = epsn, .swept = epsn};
+	lay_out(o, span);
+	p->held_cnt++;
+	return o;
 }
 
-struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p)
+static void give_list(struct ur_ooo_pool *p, void *list)
 {
-	struct ur_ooo *o;
-
-	if (!p->free_cnt)
-		return NULL;
-	o = SLIST_FIRST(&p->free);
-	SLIST_REMOVE_HEAD(&p->free, link);
-	p->free_cnt--;
-	o->deferred_cnt = o->held_cnt = o->slot_cnt = o->range_cnt = o->recent = 0;
-	o->bound_head = o->bound_cnt = 0;
-	o->top = ur_psn(0);
-	memset(o->deferred, 0, sizeof(o->deferred));
-	memset(o->held_used, 0, sizeof(o->held_used));
-	return o;
+	if (list)
+		ur_slabs_give(p->slabs, list);
 }
 
 void ur_ooo_give(struct ur_ooo_pool *p, struct ur_ooo *o)
 {
-	UR_ASSERT(p->free_cnt < p->cnt);
-	SLIST_INSERT_HEAD(&p->free, o, link);
-	p->free_cnt++;
+	give_list(p, o->range);
+	give_list(p, o->held_used);
+	give_list(p, o->bound);
+	ur_slabs_give(p->slabs, o);
+	p->held_cnt--;
+}
+
+/* LOSS-TIER-02: what the small context has noted moves to the large one. */
+static void move(struct ur_ooo *to, const struct ur_ooo *from, uint32_t span, struct ur_psn epsn)
+{
+	*to = *from;
+	lay_out(to, span);
+	to->refused = false;
+	for (uint32_t i = 1; i < from->span; i++) {
+		struct ur_psn psn = ur_psn_add(epsn, i);
+
+		if (!ur_ooo_is_deferred(from, psn))
+			continue;
+		to->deferred[INDEX(to, psn) >> 6] |= UINT64_C(1) << (INDEX(to, psn) & 63);
+		to->desc[INDEX(to, psn)] = from->desc[INDEX(from, psn)];
+	}
+}
+
+bool ur_ooo_reach(struct ur_ooo_pool *p, struct ur_ooo **o, struct ur_psn epsn, uint32_t ahead)
+{
+	struct ur_ooo *from = *o, *to;
+	uint32_t span;
+
+	if (__builtin_expect(ahead < from->span, 1))
+		return true;
+	span = ur_tier_of(ahead + 1, from->span);
+	to = ur_tier_take(p->slabs, ur_ooo_bytes(span), span > p->first);
+	if (!to) {
+		p->short_cnt += !from->refused;
+		from->refused = true;
+		return false;
+	}
+	move(to, from, span, epsn);
+	ur_slabs_give(p->slabs, from);
+	p->grown_cnt++;
+	*o = to;
+	return true;
+}
+
+/*
+ * LOSS-TIER-05. Memory for a list of `cnt` elements of `each` bytes at most, four times as many as before until they
+ * suffice, at most `most`. Sets *cap. NULL: it is refused.
+ */
+static void *larger_list(struct ur_ooo_pool *p, unsigned cnt, unsigned most, size_t each,
+			 size_t header, unsigned *cap)
+{
+	unsigned n = *cap ? *cap : LEAST / 4;
+	void *list;
+
+	if (cnt > most)
+		return NULL;
+	do
+		n = 4 * n < most ? 4 * n : most;
+	while (n < cnt);
+	list = ur_tier_take(p->slabs, header + n * each, n > LEAST);
+	if (list)
+		*cap = n;
+	return list;
 }
 
 /* ---- notes ---- */
+
+static void sweep(struct ur_ooo *o, struct ur_psn epsn);
 
 void ur_ooo_defer(struct ur_ooo *o, struct ur_psn psn, const struct ur_ooo_deferred *note)
 {
 	UR_ASSERT(!ur_ooo_is_deferred(o, psn));
 	if (!o->deferred_cnt++ || ur_psn_lt(o->top, psn))
 		o->top = psn;
-	o->deferred[SLOT(psn) >> 6] |= UINT64_C(1) << (SLOT(psn) & 63);
+	o->deferred[INDEX(o, psn) >> 6] |= UINT64_C(1) << (INDEX(o, psn) & 63);
 	*ur_ooo_deferred_at(o, psn) = *note;
+	/* A range whose PSNs are far behind would seem to be ahead. */
+	if (__builtin_expect(ur_psn_diff(psn, o->swept) > 4 * UR_EXT_WINDOW, 0))
+		sweep(o, ur_psn_add(psn, UR_PSN_MASK + 1 - UR_EXT_WINDOW));
 }
 
 void ur_ooo_forget(struct ur_ooo *o, struct ur_psn psn)
 {
 	UR_ASSERT(ur_ooo_is_deferred(o, psn));
-	o->deferred[SLOT(psn) >> 6] &= ~(UINT64_C(1) << (SLOT(psn) & 63));
+	o->deferred[INDEX(o, psn) >> 6] &= ~(UINT64_C(1) << (INDEX(o, psn) & 63));
 	o->deferred_cnt--;
+}
+
+/* 64 bits of the bitmap, or all of a smaller one, from bit `at` + 64 i on. */
+static uint64_t bits_at(const struct ur_ooo *o, uint32_t at, uint32_t i)
+{
+	unsigned shift = at & 63, words = words_of(o->span), w = ((at >> 6) + i) % words;
+	unsigned width = o->span < 64 ? o->span : 64;
+	uint64_t v = o->deferred[w] >> shift;
+
+	if (shift)
+		v |= o->deferred[(w + 1) % words] << (width - shift);
+	return v & (~UINT64_C(0) >> (64 - width));
 }
 
 /* EXT-OOO-SACK-01 */
 uint32_t ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn)
 {
 	uint32_t bits = o->deferred_cnt ? (uint32_t)ur_psn_diff(o->top, epsn) : 0;
-	uint32_t at = SLOT(ur_psn_add(epsn, 1));
-	unsigned shift = at & 63, words = UR_EXT_WINDOW / 64;
+	uint32_t at = INDEX(o, ur_psn_add(epsn, 1));
 
 	for (uint32_t i = 0; i * 64 < bits; i++) {
-		unsigned w = ((at >> 6) + i) % words;
-		uint64_t v = o->deferred[w] >> shift;
+		uint64_t v = bits_at(o, at, i);
 
-		if (shift)
-			v |= o->deferred[(w + 1) % words] << (64 - shift);
 		for (unsigned b = 0; b < 8; b++)
 			o->sack[i * 8 + b] = (uint8_t)(v >> (8 * b));
 	}
 	return (bits + 31) / 32 * 4;
 }
 
+bool ur_ooo_hold_room(struct ur_ooo_pool *p, struct ur_ooo *o)
+{
+	const size_t used = HELD_WORDS * sizeof(uint64_t);
+	unsigned cap = o->held_cap;
+	uint64_t *list;
+
+	if (o->held_cnt < o->held_cap)
+		return true;
+	list = larger_list(p, o->held_cnt + 1u, UR_OOO_HELD, sizeof(*o->held), used, &cap);
+	if (!list)
+		return false;
+	if (o->held_used) {
+		memcpy(list, o->held_used, used + o->held_cap * sizeof(*o->held));
+		ur_slabs_give(p->slabs, o->held_used);
+	} else {
+		memset(list, 0, used);
+	}
+	o->held_used = list;
+	o->held = (struct ur_ooo_held *)(void *)(list + HELD_WORDS);
+	o->held_cap = (uint16_t)cap;
+	return true;
+}
+
 uint16_t ur_ooo_hold(struct ur_ooo *o, const struct ur_ooo_held *h)
 {
 	unsigned w = 0, i;
 
-	UR_ASSERT(o->held_cnt < UR_OOO_HELD);
+	UR_ASSERT(o->held_cnt < o->held_cap);
 	while (!~o->held_used[w])
 		w++;
 	i = (unsigned)__builtin_ctzll(~o->held_used[w]);
@@ -125,6 +238,35 @@ void ur_ooo_release(struct ur_ooo *o, uint16_t held)
 }
 
 /* ---- memory ---- */
+
+/* The first range that starts at `lo` or later. */
+static unsigned range_from(const struct ur_ooo *o, uintptr_t lo)
+{
+	unsigned from = 0, to = o->range_cnt;
+
+	while (from < to) {
+		unsigned mid = (from + to) / 2;
+
+		if (o->range[mid].lo < lo)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+/* Range i has changed, or another was there: those behind it reach as far as before, or not. */
+static void set_reach(struct ur_ooo *o, unsigned i)
+{
+	for (unsigned first = i; i < o->range_cnt; i++) {
+		struct ur_ooo_range *r = &o->range[i];
+		uintptr_t reach = i && r[-1].reach > r->hi ? r[-1].reach : r->hi;
+
+		if (i > first && r->reach == reach)
+			return;
+		r->reach = reach;
+	}
+}
 
 /* Sets the bits [from, to), from < to. */
 static void set_bits(uint64_t *map, uint32_t from, uint32_t to)
@@ -171,10 +313,10 @@ bool ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const
 	UR_ASSERT(len <= UR_OOO_WRITE_MAX);
 	if (!len || !o->deferred_cnt || ur_psn_lt(o->top, psn))
 		return false;
-	for (unsigned i = 0; i < o->range_cnt; i++) {
-		const struct ur_ooo_range *r = &o->range[i];
+	for (unsigned i = range_from(o, hi); i > 0 && o->range[i - 1].reach > lo; i--) {
+		const struct ur_ooo_range *r = &o->range[i - 1];
 
-		if (r->lo >= hi || r->hi <= lo || !ur_psn_lt(psn, r->first))
+		if (r->hi <= lo || !ur_psn_lt(psn, r->first))
 			continue;
 		if (!any)
 			memset(taken, 0, (len + 63) / 64 * 8);
@@ -193,24 +335,49 @@ bool ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const
 	return true;
 }
 
-static void remove_range(struct ur_ooo *o, unsigned i)
+/* Forgets the ranges that lie before ePSN. */
+static void sweep(struct ur_ooo *o, struct ur_psn epsn)
 {
-	o->range[i] = o->range[--o->range_cnt];
+	uintptr_t reach = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < o->range_cnt; i++) {
+		struct ur_ooo_range r = o->range[i];
+
+		if (ur_psn_lt(r.last, epsn))
+			continue;
+		if (ur_psn_lt(r.first, epsn))
+			r.first = epsn;
+		reach = r.hi > reach ? r.hi : reach;
+		r.reach = reach;
+		o->range[n++] = r;
+	}
+	o->range_cnt = (uint16_t)n;
 	o->recent = 0;
+	o->swept = epsn;
 }
 
 /* EXT-OOO-RANGE-02 */
-bool ur_ooo_room(struct ur_ooo *o, struct ur_psn epsn, unsigned cnt)
+bool ur_ooo_room(struct ur_ooo_pool *p, struct ur_ooo *o, struct ur_psn epsn, unsigned cnt)
 {
-	if (__builtin_expect(o->range_cnt + cnt <= UR_OOO_RANGES, 1))
+	struct ur_ooo_range *list;
+	unsigned cap = o->range_cap;
+
+	if (__builtin_expect(o->range_cnt + cnt <= cap, 1))
 		return true;
-	for (unsigned i = 0; i < o->range_cnt;) {
-		if (ur_psn_lt(o->range[i].last, epsn))
-			remove_range(o, i);
-		else
-			i++;
+	sweep(o, epsn);
+	if (o->range_cnt + cnt <= cap)
+		return true;
+	list = larger_list(p, o->range_cnt + cnt, UR_OOO_RANGES, sizeof(*list), 0, &cap);
+	if (!list)
+		return false;
+	if (o->range) {
+		memcpy(list, o->range, o->range_cnt * sizeof(*list));
+		ur_slabs_give(p->slabs, o->range);
 	}
-	return o->range_cnt + cnt <= UR_OOO_RANGES;
+	o->range = list;
+	o->range_cap = (uint16_t)cap;
+	return true;
 }
 
 /* The packet `psn` continues the range at its end / at its start. */
@@ -224,54 +391,103 @@ static bool precedes(const struct ur_ooo_range *r, struct ur_psn psn, uintptr_t 
 	return r->lo == hi && (ur_psn_eq(psn, r->first) || ur_psn_eq(ur_psn_add(psn, 1), r->first));
 }
 
-/*
- * EXT-OOO-RANGE-01. What comes in order behind a gap grows one range without a search. Everything
- * else searches, and sweeps out what lies before ePSN.
- */
-void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, struct ur_psn epsn, const uint8_t *dst,
-		    uint32_t len)
+/* The range that [lo, ...) of the packet continues, or NULL; `to`: none from there on does. */
+static struct ur_ooo_range *find_before(struct ur_ooo *o, struct ur_psn psn, uintptr_t lo,
+					unsigned to)
+{
+	for (unsigned i = to; i > 0 && o->range[i - 1].reach >= lo; i--)
+		if (follows(&o->range[i - 1], psn, lo))
+			return &o->range[i - 1];
+	return NULL;
+}
+
+/* The range that continues [..., hi) of the packet, or NULL. */
+static struct ur_ooo_range *find_after(struct ur_ooo *o, struct ur_psn psn, uintptr_t hi)
+{
+	for (unsigned i = range_from(o, hi); i < o->range_cnt && o->range[i].lo == hi; i++)
+		if (precedes(&o->range[i], psn, hi))
+			return &o->range[i];
+	return NULL;
+}
+
+static unsigned remove_range(struct ur_ooo *o, struct ur_ooo_range *r)
+{
+	unsigned i = (unsigned)(r - o->range);
+
+	memmove(r, r + 1, (--o->range_cnt - i) * sizeof(*r));
+	return i;
+}
+
+static void insert_range(struct ur_ooo *o, struct ur_ooo_range r)
+{
+	unsigned i = range_from(o, r.lo);
+
+	memmove(&o->range[i + 1], &o->range[i], (o->range_cnt++ - i) * sizeof(r));
+	o->range[i] = r;
+	o->recent = (uint16_t)i;
+	set_reach(o, i);
+}
+
+/* EXT-OOO-RANGE-01. What comes in order behind a gap grows one range without a search. */
+void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, const uint8_t *dst, uint32_t len)
 {
 	uintptr_t lo = (uintptr_t)dst, hi = lo + len;
-	unsigned before = UR_OOO_RANGES, after = UR_OOO_RANGES;
-	struct ur_ooo_range *r = &o->range[o->recent];
+	struct ur_ooo_range *before, *after, r = {lo, hi, hi, psn, psn};
 
-	UR_ASSERT(len > 0);
-	if (o->range_cnt && ur_psn_lt(o->top, psn) && follows(r, psn, lo)) {
-		r->hi = hi;
-		r->last = psn;
-		return;
+	UR_ASSERT(len > 0 && o->range_cnt <= o->range_cap);
+	before = o->range_cnt && follows(&o->range[o->recent], psn, lo)
+			 ? &o->range[o->recent]
+			 : find_before(o, psn, lo, range_from(o, lo));
+	after = o->range_cnt ? find_after(o, psn, hi) : NULL;
+	if (after) {
+		r.hi = after->hi;
+		r.last = after->last;
+		set_reach(o, remove_range(o, after));
 	}
-	for (unsigned i = 0; i < o->range_cnt;) {
-		r = &o->range[i];
-		if (ur_psn_lt(r->last, epsn)) {
-			remove_range(o, i);
-			continue;
-		}
-		if (follows(r, psn, lo))
-			before = i;
-		else if (precedes(r, psn, hi))
-			after = i;
-		i++;
-	}
-	if (before != UR_OOO_RANGES) {
-		r = &o->range[before];
-		r->hi = hi;
-		r->last = psn;
-		o->recent = (uint16_t)before;
-		if (after == UR_OOO_RANGES)
-			return;
-		r->hi = o->range[after].hi;
-		r->last = o->range[after].last;
-		remove_range(o, after);
-	} else if (after != UR_OOO_RANGES) {
-		r = &o->range[after];
-		r->lo = lo;
-		r->first = psn;
-		o->recent = (uint16_t)after;
+	if (before) {
+		before->hi = r.hi;
+		before->last = r.last;
+		o->recent = (uint16_t)(before - o->range);
+		set_reach(o, o->recent);
 	} else {
-		UR_ASSERT(o->range_cnt < UR_OOO_RANGES);
-		o->recent = o->range_cnt++;
-		o->range[o->recent] = (struct ur_ooo_range){lo, hi, psn, psn};
+		UR_ASSERT(o->range_cnt < o->range_cap);
+		insert_range(o, r);
+	}
+}
+
+/* ---- receives taken from an SRQ ---- */
+
+bool ur_ooo_bound_room(struct ur_ooo_pool *p, struct ur_ooo *o, unsigned cnt)
+{
+	unsigned cap = o->bound_cap;
+	uint8_t *list;
+
+	if (cnt <= cap)
+		return true;
+	list = larger_list(p, cnt, UR_OOO_BOUND, o->bound_stride, 0, &cap);
+	if (!list)
+		return false;
+	for (unsigned i = 0; i < o->bound_cnt; i++)
+		memcpy(list + i * (size_t)o->bound_stride, ur_ooo_bound(o, i), o->bound_stride);
+	give_list(p, o->bound);
+	o->bound = list;
+	o->bound_head = 0;
+	o->bound_cap = (uint8_t)cap;
+	return true;
+}
+
+static void validate_ranges(const struct ur_ooo *o)
+{
+	uintptr_t reach = 0;
+
+	UR_ASSERT(o->range_cnt <= o->range_cap && o->range_cap <= UR_OOO_RANGES);
+	UR_ASSERT(!o->recent || o->recent < o->range_cnt);
+	for (unsigned i = 0; i < o->range_cnt; i++) {
+		const struct ur_ooo_range *r = &o->range[i];
+
+		reach = r->hi > reach ? r->hi : reach;
+		UR_ASSERT(r->lo < r->hi && r->reach == reach && ur_psn_le(r->first, r->last));
+		UR_ASSERT(!i || r[-1].lo <= r->lo);
 	}
 }
 
@@ -279,17 +495,15 @@ void ur_ooo_validate(const struct ur_ooo *o, struct ur_psn epsn)
 {
 	unsigned noted = 0, held = 0;
 
-	for (unsigned i = 0; i < UR_EXT_WINDOW / 64; i++)
+	for (unsigned i = 0; i < words_of(o->span); i++)
 		noted += ur_popcount(o->deferred[i]);
-	for (unsigned i = 0; i < UR_OOO_HELD / 64; i++)
+	for (unsigned i = 0; o->held_cap && i < HELD_WORDS; i++)
 		held += ur_popcount(o->held_used[i]);
 	UR_ASSERT(noted == o->deferred_cnt && held == o->held_cnt && o->slot_cnt <= held);
+	UR_ASSERT(held <= o->held_cap && o->held_cap <= UR_OOO_HELD);
 	UR_ASSERT(!noted || (ur_ooo_is_deferred(o, o->top) && ur_psn_lt(epsn, o->top) &&
-			     ur_psn_diff(o->top, epsn) < UR_EXT_WINDOW));
+			     (uint32_t)ur_psn_diff(o->top, epsn) < o->span));
 	UR_ASSERT(!ur_ooo_is_deferred(o, epsn));
-	UR_ASSERT(o->bound_cnt <= UR_OOO_BOUND && o->range_cnt <= UR_OOO_RANGES);
-	UR_ASSERT(!o->recent || o->recent < o->range_cnt);
-	for (unsigned i = 0; i < o->range_cnt; i++)
-		UR_ASSERT(o->range[i].lo < o->range[i].hi &&
-			  ur_psn_le(o->range[i].first, o->range[i].last));
+	UR_ASSERT(o->bound_cnt <= o->bound_cap && o->bound_cap <= UR_OOO_BOUND);
+	validate_ranges(o);
 }

@@ -75,8 +75,6 @@ static void go_idle(struct ur_selective *s, struct ur_rtx_pool *pool)
 
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env)
 {
-	if (s->rtx)
-		ur_rtx_clear(s->rtx);
 	s->una = s->max;
 	go_idle(s, env->pool);
 }
@@ -176,7 +174,7 @@ static inline uint64_t silence_ns(const struct ur_rtt *rtt)
 
 static bool una_was_resent(const struct ur_selective *s)
 {
-	return s->rtx ? bit_of(s->rtx->resent, s->una) : (s->flags & UNA_RESENT) != 0;
+	return s->rtx ? bit_of(s->rtx, s->rtx->resent, s->una) : (s->flags & UNA_RESENT) != 0;
 }
 
 /*
@@ -263,13 +261,13 @@ static void first_arrived(struct ur_selective *s, const struct ur_selective_env 
 }
 
 /* Moves una over what has arrived. True: nothing is outstanding any more. */
-static bool advance(struct ur_selective *s, struct ur_rtx_pool *pool)
+static bool advance(struct ur_selective *s, const struct ur_selective_env *env)
 {
 	if (s->rtx)
-		ur_rtx_advance(s);
+		ur_rtx_advance(s, env);
 	if (!ur_psn_eq(s->una, s->max))
 		return false;
-	go_idle(s, pool);
+	go_idle(s, env->pool);
 	return true;
 }
 
@@ -285,7 +283,7 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 	struct oldest oldest = {0};
 	struct reo_window p;
 
-	if (advance(s, env->pool))
+	if (advance(s, env))
 		return;
 	p = ur_rtx_reo_window(s, env);
 	if (!s->rtx)
@@ -371,17 +369,17 @@ uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_e
 
 bool ur_selective_has(const struct ur_selective *s, struct ur_psn nr)
 {
-	return (s->flags & HELD) && bit_of(s->rtx->acked, nr);
+	return (s->flags & HELD) && is_tracked(s, nr) && bit_of(s->rtx, s->rtx->acked, nr);
 }
 
 /* EXT-SEL-AGAIN-01 */
 static void rack_response(struct ur_selective *s, const struct ur_tx_times *tx_times,
 			  struct ur_psn nr, struct ur_stamp echo, struct ur_stamp now)
 {
-	const struct ur_rtx *rtx = s->rtx;
-	bool resent =
-		rtx ? bit_of(rtx->resent, nr) : (s->flags & UNA_RESENT) && ur_psn_eq(nr, s->una);
-	struct ur_stamp stamp = rtx	 ? rtx->stamp[index_of(nr)]
+	const struct ur_rtx *rtx = s->rtx && is_tracked(s, nr) ? s->rtx : NULL;
+	bool resent = rtx ? bit_of(rtx, rtx->resent, nr)
+			  : (s->flags & UNA_RESENT) && ur_psn_eq(nr, s->una);
+	struct ur_stamp stamp = rtx	 ? rtx->stamp[index_of(rtx, nr)]
 				: resent ? s->una_stamp
 					 : tx_time_of(s, tx_times, nr);
 
@@ -418,9 +416,12 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	if (!s->rtx && ahead == 0) {
 		first_arrived(s, env, &a, 1);
 	} else if (ur_rtx_hold(s, env)) {
-		ur_rtx_one_arrived(s, env, &a, nr);
+		if (is_tracked(s, nr))
+			ur_rtx_one_arrived(s, env, &a, nr);
+		else if (s->rtx->beyond < UR_EXT_WINDOW)
+			s->rtx->beyond++;
 	}
-	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env->pool) && s->acked_cnt)
+	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env) && s->acked_cnt)
 		expect_answer(s, env->rtt, now_ns);
 	else
 		detect_losses(s, env, ahead, true, now_ns);
@@ -466,11 +467,15 @@ static __attribute__((noinline)) void depart(struct ur_selective *s, const struc
 	expect_answer(s, rtt, now_ns);
 }
 
-static __attribute__((noinline)) void note_stamps(struct ur_selective *s, uint32_t n,
+static __attribute__((noinline)) void note_stamps(struct ur_selective *s,
+						  const struct ur_selective_env *env, uint32_t n,
 						  struct ur_stamp stamp)
 {
-	for (uint32_t i = 0; i < n; i++)
-		s->rtx->stamp[index_of(ur_psn_add(s->max, i))] = stamp;
+	uint32_t sent = outstanding(s);
+
+	ur_rtx_grow(s, env, sent + n);
+	for (uint32_t i = 0; i < n && sent + i < s->rtx->span; i++)
+		s->rtx->stamp[index_of(s->rtx, ur_psn_add(s->max, i))] = stamp;
 }
 
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
@@ -485,7 +490,7 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 	if (__builtin_expect(s->flags, 0)) {
 		s->flags &= (uint8_t)~ASKING;
 		if (s->flags & HELD)
-			note_stamps(s, n, stamp);
+			note_stamps(s, env, n, stamp);
 	}
 	s->max = ur_psn_add(s->max, n);
 	sample_tx_time(s, env, stamp);
@@ -494,12 +499,12 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)
 {
 	struct ur_psn at = s->una;
-	uint32_t left = outstanding(s);
+	uint32_t left;
 
 	if (s->lost_cnt == 0)
 		return false;
-	while (s->rtx) {
-		struct run run = run_of(at, left);
+	for (left = s->rtx ? tracked(s) : 0; left;) {
+		struct run run = run_of(s->rtx, at, left);
 		uint64_t lost = s->rtx->lost[run.word] & run.mask;
 
 		if (lost) {
@@ -517,8 +522,6 @@ void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_en
 			    struct ur_psn nr, uint64_t now_ns)
 {
 	struct ur_rtx *rtx = s->rtx;
-	unsigned word = index_of(nr) >> 6;
-	uint64_t bit = mask_of(nr);
 
 	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
 	if (!rtx) {
@@ -528,13 +531,16 @@ void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_en
 		s->flags |= UNA_RESENT;
 		s->una_stamp = ur_stamp(now_ns);
 		s->again_stamp = s->rack_stamp;
-	} else {
+	} else if (is_tracked(s, nr)) {
+		unsigned word = index_of(rtx, nr) >> 6;
+		uint64_t bit = mask_of(rtx, nr);
+
 		if (rtx->lost[word] & bit) {
 			rtx->lost[word] &= ~bit;
 			s->lost_cnt--;
 		}
 		rtx->resent[word] |= bit;
-		rtx->stamp[index_of(nr)] = ur_stamp(now_ns);
+		rtx->stamp[index_of(rtx, nr)] = ur_stamp(now_ns);
 	}
 	expect_answer(s, env->rtt, now_ns);
 }
@@ -548,8 +554,8 @@ void ur_selective_unmark_lost(struct ur_selective *s, const struct ur_selective_
 			return;
 		s->lost_cnt = 0;
 		s->flags &= (uint8_t)~UNA_LOST;
-	} else if (bit_of(s->rtx->lost, nr)) {
-		s->rtx->lost[index_of(nr) >> 6] &= ~mask_of(nr);
+	} else if (is_tracked(s, nr) && bit_of(s->rtx, s->rtx->lost, nr)) {
+		s->rtx->lost[index_of(s->rtx, nr) >> 6] &= ~mask_of(s->rtx, nr);
 		s->lost_cnt--;
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
@@ -631,11 +637,11 @@ void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt, uint64
 
 /* ---- for tests ---- */
 
-static uint32_t count_bits(const uint64_t *map)
+static uint32_t count_bits(const struct ur_rtx *rtx, const uint64_t *map)
 {
 	uint32_t cnt = 0;
 
-	for (unsigned w = 0; w < WORDS; w++)
+	for (unsigned w = 0; w < words_of(rtx); w++)
 		cnt += ur_popcount(map[w]);
 	return cnt;
 }
@@ -644,17 +650,17 @@ static void validate_context(const struct ur_selective *s)
 {
 	const struct ur_rtx *rtx = s->rtx;
 
-	UR_ASSERT(count_bits(rtx->acked) == s->acked_cnt);
-	UR_ASSERT(count_bits(rtx->lost) == s->lost_cnt);
-	UR_ASSERT(!bit_of(rtx->acked, s->una));
+	UR_ASSERT(count_bits(rtx, rtx->acked) == s->acked_cnt);
+	UR_ASSERT(count_bits(rtx, rtx->lost) == s->lost_cnt);
+	UR_ASSERT(!bit_of(rtx, rtx->acked, s->una));
 	UR_ASSERT(!ur_rtx_gap_closed(s));
-	for (unsigned w = 0; w < WORDS; w++)
+	for (unsigned w = 0; w < words_of(rtx); w++)
 		UR_ASSERT(!(rtx->acked[w] & rtx->lost[w]));
-	for (uint32_t i = outstanding(s); i < UR_EXT_WINDOW; i++) {
+	for (uint32_t i = tracked(s); i < rtx->span; i++) {
 		struct ur_psn nr = ur_psn_add(s->una, i);
 
-		UR_ASSERT(!bit_of(rtx->acked, nr) && !bit_of(rtx->lost, nr) &&
-			  !bit_of(rtx->resent, nr));
+		UR_ASSERT(!bit_of(rtx, rtx->acked, nr) && !bit_of(rtx, rtx->lost, nr) &&
+			  !bit_of(rtx, rtx->resent, nr));
 	}
 }
 

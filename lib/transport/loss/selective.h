@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <bsd/sys/queue.h>
-
+#include "mem/slabs.h"
 #include "timer/wheel.h"
 #include "transport/loss/rtt.h"
 #include "wire/psn.h"
@@ -18,8 +17,9 @@
  * numbers and times, nothing of WQEs or packets. A queue pair has two: one over its PSNs, one over
  * the numbers of the response packets that its READs and atomics ask for.
  *
- * In order there is no bitmap and no time per number: the context (ur_rtx) is taken from the
- * worker's pool at the first gap and given back when the gap is closed.
+ * In order there is no bitmap and no time per number: the context (ur_rtx) is taken at the first gap
+ * and given back when the gap is closed. It tracks the first `span` outstanding numbers, and grows
+ * with them (docs/design/loss.md, Tiers).
  *
  * What is deemed lost follows from stamps of what has arrived, never from a clock alone: a stalled
  * peer, or a stalled sender, is no loss. Where nothing younger is on its way, a probe is sent to
@@ -46,6 +46,8 @@
  */
 #define UR_EXT_WINDOW 2048 /* numbers in [una, max) at most, a power of two; ur_sack fits it */
 
+#define UR_TIER_LEAST 16 /* span of the smallest context, of either end */
+
 #define UR_REO_PLACES	  96 /* numbers that may overtake one before that is suspicious */
 #define UR_REO_READS	  4  /* the same of READ requests, many responses apart */
 #define UR_REO_LONG_NS	  UINT64_C(1000000) /* least long reordering window */
@@ -53,25 +55,34 @@
 #define UR_PTO_MIN_NS	  UINT64_C(10000) /* least silence before a probe: software peers jitter */
 #define UR_PTO_INITIAL_NS UINT64_C(1000000) /* the same before the first round trip is known */
 
-/* The recovery context of one gap. Number n has bit and element n % UR_EXT_WINDOW. */
+/*
+ * The recovery context of one gap. Number n has bit and element n % span. It tracks the numbers
+ * [una, una + span) as far as they were sent; what arrives beyond them is not recorded.
+ */
 struct ur_rtx {
-	SLIST_ENTRY(ur_rtx) link; /* in the pool; all bits are clear there */
-	/* Clear outside [una, max). */
-	uint64_t acked[UR_EXT_WINDOW / 64];  /* arrived */
-	uint64_t lost[UR_EXT_WINDOW / 64];   /* deemed lost, not sent again yet; none is acked */
-	uint64_t resent[UR_EXT_WINDOW / 64]; /* sent more than once */
-	/* Valid in [una, max). */
-	struct ur_stamp
-		stamp[UR_EXT_WINDOW]; /* of the last transmission; never older than the true one */
+	uint32_t span; /* a power of two, [UR_TIER_LEAST, UR_EXT_WINDOW] */
+	uint16_t
+		beyond; /* numbers known to have arrived that are not tracked, as of the last news */
+	bool refused;	/* memory for the next tier was refused; counted once */
+	/* Clear beyond what is tracked. */
+	uint64_t *acked;  /* arrived */
+	uint64_t *lost;	  /* deemed lost, not sent again yet; none is acked */
+	uint64_t *resent; /* sent more than once */
+	/* Valid for what is tracked. */
+	struct ur_stamp *stamp; /* of the last transmission; never older than the true one */
+	uint64_t words[];
 };
 
-/* Bounded pool of contexts; one a worker. The counters only grow. */
+/* Recovery contexts of a worker. The counters only grow. */
 struct ur_rtx_pool {
-	SLIST_HEAD(, ur_rtx) free;
-	uint32_t free_cnt, cnt;
+	struct ur_slabs *slabs;
+	uint32_t first;	   /* span of the first tier */
+	uint32_t held_cnt; /* contexts that are held */
 	/* Which sequence lost numbers by what arrived; NULL: congestion control knows of it. */
 	const struct ur_selective *lost_by;
 	uint64_t taken_cnt;	/* contexts taken */
+	uint64_t grown_cnt;	/* contexts that moved to a larger tier */
+	uint64_t short_cnt;	/* gaps that were refused the tier that they needed */
 	uint64_t exhausted_cnt; /* gaps for which no context was left */
 	uint64_t lost_cnt;	/* numbers deemed lost */
 	uint64_t reordered_cnt; /* arrived after a younger number, sent only once by then */
@@ -79,9 +90,10 @@ struct ur_rtx_pool {
 	uint64_t spurious_cnt;	/* sent again in vain: the earlier transmission arrived */
 };
 
-/* Bytes for `cnt` contexts, 64-byte aligned. */
-size_t ur_rtx_pool_size(uint32_t cnt);
-void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt);
+/* Takes contexts from `slabs`, which outlives it. `first` is a power of two, [UR_TIER_LEAST, UR_EXT_WINDOW]. */
+void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t first);
+/* Bytes of a context. */
+size_t ur_rtx_bytes(uint32_t span);
 
 #define UR_TX_TIMES	6
 #define UR_TX_TIME_SPAN 1024 /* numbers after which a sample grows no further */
@@ -218,8 +230,8 @@ uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_e
 			     const struct ur_ack_info *ack, uint64_t now_ns);
 
 /*
- * Number `nr` of [una, max) arrived (responses). False when it had arrived before, or when there is
- * no context to note it: it will be deemed lost and asked for again. Moves una over what has
+ * Number `nr` of [una, max) arrived (responses). False when it had arrived before, or when no
+ * context tracks it: it will be deemed lost and asked for again. Moves una over what has
  * arrived.
  *
  * The peer sends responses in the order of their numbers, whenever their requests arrived; only

@@ -10,8 +10,6 @@
  *
  * Thread class: the QP's worker.
  */
-#define WORDS (UR_EXT_WINDOW / 64)
-
 /* ur_selective.flags */
 enum {
 	PROBED = 3,	 /* so many probes were asked for, no answer arrived since */
@@ -22,33 +20,57 @@ enum {
 	UNA_RESENT = 1 << 5, /* una was sent again at una_stamp */
 };
 
+static inline uint32_t outstanding(const struct ur_selective *s)
+{
+	return (uint32_t)ur_psn_diff(s->max, s->una);
+}
+
+/* How many of them the context tracks, which is held. */
+static inline uint32_t tracked(const struct ur_selective *s)
+{
+	uint32_t sent = outstanding(s);
+
+	return sent < s->rtx->span ? sent : s->rtx->span;
+}
+
+static inline bool is_tracked(const struct ur_selective *s, struct ur_psn nr)
+{
+	return (uint32_t)ur_psn_diff(nr, s->una) < s->rtx->span;
+}
+
+static inline unsigned words_of(const struct ur_rtx *rtx)
+{
+	return (rtx->span + 63) >> 6;
+}
+
 /* Consecutive numbers that share a word of the bitmaps. */
 struct run {
 	unsigned word, off, cnt; /* bits [off, off + cnt) of the word */
 	uint64_t mask;
 };
 
-static inline unsigned index_of(struct ur_psn nr)
+static inline unsigned index_of(const struct ur_rtx *rtx, struct ur_psn nr)
 {
-	return nr.v & (UR_EXT_WINDOW - 1);
+	return nr.v & (rtx->span - 1);
 }
 
 /* The first of `cnt` numbers from nr on that share a word; cnt >= 1. */
-static inline struct run run_of(struct ur_psn nr, uint32_t cnt)
+static inline struct run run_of(const struct ur_rtx *rtx, struct ur_psn nr, uint32_t cnt)
 {
-	unsigned idx = index_of(nr), off = idx & 63, len = 64 - off < cnt ? 64 - off : cnt;
+	unsigned idx = index_of(rtx, nr), off = idx & 63;
+	unsigned end = rtx->span < 64 ? rtx->span : 64, len = end - off < cnt ? end - off : cnt;
 
 	return (struct run){idx >> 6, off, len, (~UINT64_C(0) >> (64 - len)) << off};
 }
 
-static inline bool bit_of(const uint64_t *map, struct ur_psn nr)
+static inline uint64_t mask_of(const struct ur_rtx *rtx, struct ur_psn nr)
 {
-	return map[index_of(nr) >> 6] >> (nr.v & 63) & 1;
+	return UINT64_C(1) << (index_of(rtx, nr) & 63);
 }
 
-static inline uint64_t mask_of(struct ur_psn nr)
+static inline bool bit_of(const struct ur_rtx *rtx, const uint64_t *map, struct ur_psn nr)
 {
-	return UINT64_C(1) << (nr.v & 63);
+	return map[index_of(rtx, nr) >> 6] & mask_of(rtx, nr);
 }
 
 /* Number nr had left when sample m was young; both are among the last 2^15. */
@@ -58,19 +80,17 @@ static inline bool is_before_sample(const struct ur_tx_times *tx_times, unsigned
 	return (int16_t)(uint16_t)(nr.v - tx_times->sample[m].nr[seq]) < 0;
 }
 
-static inline uint32_t outstanding(const struct ur_selective *s)
-{
-	return (uint32_t)ur_psn_diff(s->max, s->una);
-}
-
 /* ---- the context (selective_rtx.c) ---- */
 
-/* Takes a context, with what the samples tell, unless one is held. False: none is left, counted. */
+/*
+ * Takes a context, with what the samples tell, unless one is held, and lets it track all that is outstanding if
+ * memory allows. False: none is held, because none is left; counted.
+ */
 bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env);
-/* Its bits are clear. */
+/* Lets the context, which is held, track `cnt` numbers, or as many as memory allows. */
+void ur_rtx_grow(struct ur_selective *s, const struct ur_selective_env *env, uint32_t cnt);
 void ur_rtx_give_back(struct ur_selective *s, struct ur_rtx_pool *pool);
-void ur_rtx_clear(struct ur_rtx *rtx);
-/* Everything was sent once and nothing beyond una has arrived: the samples tell as much. */
+/* Nothing that is tracked is acknowledged, lost, or sent again. */
 bool ur_rtx_gap_closed(const struct ur_selective *s);
 
 /* ---- what is lost ---- */
@@ -146,13 +166,16 @@ struct sack_part ur_rtx_sack_part(const struct ur_selective *s, const struct ur_
 /* How many bits of it are set. */
 uint32_t ur_rtx_sack_count(const uint8_t *sack, struct sack_part part);
 
-/* The numbers [una, una + cnt) arrived, and those of the bitmap. A context is held; una stays. */
+/*
+ * The numbers [una, una + cnt) arrived, and those of the bitmap, as far as they are tracked. A context is held. una
+ * moves if more can be tracked then; otherwise ur_rtx_advance() moves it.
+ */
 void ur_rtx_arrived(struct ur_selective *s, const struct ur_selective_env *env, struct arrival *a,
 		    uint32_t cnt, const uint8_t *sack, struct sack_part part);
-/* The number arrived. */
+/* The number, which is tracked, arrived. */
 void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			struct arrival *a, struct ur_psn nr);
-/* Moves una over what is acknowledged. */
-void ur_rtx_advance(struct ur_selective *s);
+/* Moves una over what is acknowledged, and tracks more numbers behind. */
+void ur_rtx_advance(struct ur_selective *s, const struct ur_selective_env *env);
 
 #endif

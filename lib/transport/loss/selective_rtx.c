@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "transport/loss/selective_priv.h"
+#include "transport/loss/tier.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
 #include "wire/ext.h"
@@ -11,86 +12,147 @@
 
 /* ---- the pool ---- */
 
-static size_t rtx_stride(void)
+size_t ur_rtx_bytes(uint32_t span)
 {
-	return ur_align64(sizeof(struct ur_rtx));
+	return sizeof(struct ur_rtx) + 3 * sizeof(uint64_t) * ((span + 63) / 64) +
+	       span * sizeof(struct ur_stamp);
 }
 
-size_t ur_rtx_pool_size(uint32_t cnt)
+void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t first)
 {
-	return cnt * rtx_stride();
+	*p = (struct ur_rtx_pool){.slabs = slabs, .first = first};
 }
 
-void ur_rtx_clear(struct ur_rtx *rtx)
+/* LOSS-TIER-04. A context of the tier `span`, or of the largest below it, down to `least`, for which there is memory. */
+static struct ur_rtx *take(struct ur_rtx_pool *pool, uint32_t span, uint32_t least)
 {
-	memset(rtx->acked, 0, sizeof(rtx->acked));
-	memset(rtx->lost, 0, sizeof(rtx->lost));
-	memset(rtx->resent, 0, sizeof(rtx->resent));
-}
+	struct ur_rtx *rtx = NULL;
+	unsigned words;
 
-void ur_rtx_pool_init(struct ur_rtx_pool *p, void *memory, uint32_t cnt)
-{
-	*p = (struct ur_rtx_pool){.free_cnt = cnt, .cnt = cnt};
-	SLIST_INIT(&p->free);
-	while (cnt--) {
-		struct ur_rtx *rtx = (struct ur_rtx *)((char *)memory + cnt * rtx_stride());
-
-		ur_rtx_clear(rtx);
-		SLIST_INSERT_HEAD(&p->free, rtx, link);
+	for (; span >= least; span = ur_tier_below(span)) {
+		rtx = ur_tier_take(pool->slabs, ur_rtx_bytes(span), span > pool->first);
+		if (rtx)
+			break;
 	}
+	if (!rtx)
+		return NULL;
+	words = (span + 63) / 64;
+	memset(rtx, 0, sizeof(*rtx) + 3 * words * sizeof(uint64_t));
+	rtx->span = span;
+	rtx->acked = rtx->words;
+	rtx->lost = rtx->acked + words;
+	rtx->resent = rtx->lost + words;
+	rtx->stamp = (struct ur_stamp *)(rtx->resent + words);
+	return rtx;
 }
 
 /* ---- life of a context ---- */
 
+/* The numbers [nr, to), none before una, were sent once. */
 static void fill_stamps(const struct ur_selective *s, const struct ur_tx_times *tx_times,
-			struct ur_rtx *rtx)
+			struct ur_psn nr, struct ur_psn to)
 {
-	struct ur_psn nr = s->una;
+	struct ur_rtx *rtx = s->rtx;
 
-	for (unsigned i = 1; i <= UR_TX_TIMES; i++) {
+	for (unsigned i = 1; i <= UR_TX_TIMES && !ur_psn_eq(nr, to); i++) {
 		unsigned m = (tx_times->youngest + i) % UR_TX_TIMES;
 
-		for (; !ur_psn_eq(nr, s->max) && is_before_sample(tx_times, m, s->seq, nr);
+		for (; !ur_psn_eq(nr, to) && is_before_sample(tx_times, m, s->seq, nr);
 		     nr = ur_psn_add(nr, 1)) {
-			rtx->stamp[index_of(nr)] = tx_times->sample[m].stamp;
+			rtx->stamp[index_of(rtx, nr)] = tx_times->sample[m].stamp;
 		}
 	}
-	UR_ASSERT(ur_psn_eq(nr, s->max));
+	UR_ASSERT(ur_psn_eq(nr, to));
 }
 
-/* EXT-SEL-CTX-01: the first gap takes a context, if there is one. */
+static struct ur_psn tracked_end(const struct ur_selective *s)
+{
+	return ur_psn_add(s->una, tracked(s));
+}
+
+static void copy_bit(struct ur_rtx *to, uint64_t *map, const struct ur_rtx *from,
+		     const uint64_t *old, struct ur_psn nr)
+{
+	if (bit_of(from, old, nr))
+		map[index_of(to, nr) >> 6] |= mask_of(to, nr);
+}
+
+/* LOSS-TIER-02: what the small context tracks moves to the large one. */
+static void move(struct ur_selective *s, const struct ur_selective_env *env, struct ur_rtx *to)
+{
+	struct ur_rtx *from = s->rtx;
+	struct ur_psn end = tracked_end(s), nr;
+
+	for (nr = s->una; !ur_psn_eq(nr, end); nr = ur_psn_add(nr, 1)) {
+		copy_bit(to, to->acked, from, from->acked, nr);
+		copy_bit(to, to->lost, from, from->lost, nr);
+		copy_bit(to, to->resent, from, from->resent, nr);
+		to->stamp[index_of(to, nr)] = from->stamp[index_of(from, nr)];
+	}
+	s->rtx = to;
+	to->beyond = 0;
+	fill_stamps(s, env->tx_times, end, tracked_end(s));
+	ur_slabs_give(env->pool->slabs, from);
+}
+
+void ur_rtx_grow(struct ur_selective *s, const struct ur_selective_env *env, uint32_t cnt)
+{
+	struct ur_rtx_pool *pool = env->pool;
+	struct ur_rtx *rtx;
+	uint32_t span;
+
+	if (cnt <= s->rtx->span)
+		return;
+	span = ur_tier_of(cnt, s->rtx->span);
+	rtx = take(pool, span, ur_tier_above(s->rtx->span));
+	if (rtx) {
+		move(s, env, rtx);
+		pool->grown_cnt++;
+	}
+	if (s->rtx->span < span && !s->rtx->refused) {
+		pool->short_cnt++;
+		s->rtx->refused = true;
+	}
+}
+
+/* EXT-SEL-CTX-01, LOSS-TIER-01: the first gap takes a context, if there is one. */
 bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env)
 {
 	struct ur_rtx_pool *pool = env->pool;
-	struct ur_rtx *rtx = SLIST_FIRST(&pool->free);
+	uint32_t span = ur_tier_of(outstanding(s), pool->first);
+	struct ur_rtx *rtx;
 
-	if (s->rtx)
+	if (s->rtx) {
+		ur_rtx_grow(s, env, outstanding(s));
 		return true;
+	}
+	rtx = take(pool, span, UR_TIER_LEAST);
 	if (!rtx) {
 		pool->exhausted_cnt++;
 		return false;
 	}
-	SLIST_REMOVE_HEAD(&pool->free, link);
-	pool->free_cnt--;
+	rtx->refused = rtx->span < span;
+	pool->short_cnt += rtx->refused;
 	pool->taken_cnt++;
-	fill_stamps(s, env->tx_times, rtx);
+	pool->held_cnt++;
+	s->rtx = rtx;
+	fill_stamps(s, env->tx_times, s->una, tracked_end(s));
 	s->again_stamp = s->rack_stamp;
 	if (s->lost_cnt)
-		rtx->lost[index_of(s->una) >> 6] |= mask_of(s->una);
+		rtx->lost[index_of(rtx, s->una) >> 6] |= mask_of(rtx, s->una);
 	if (s->flags & UNA_RESENT) {
-		rtx->resent[index_of(s->una) >> 6] |= mask_of(s->una);
-		rtx->stamp[index_of(s->una)] = s->una_stamp;
+		rtx->resent[index_of(rtx, s->una) >> 6] |= mask_of(rtx, s->una);
+		rtx->stamp[index_of(rtx, s->una)] = s->una_stamp;
 	}
 	s->flags &= (uint8_t) ~(UNA_LOST | UNA_RESENT);
 	s->flags |= HELD;
-	s->rtx = rtx;
 	return true;
 }
 
 void ur_rtx_give_back(struct ur_selective *s, struct ur_rtx_pool *pool)
 {
-	SLIST_INSERT_HEAD(&pool->free, s->rtx, link);
-	pool->free_cnt++;
+	ur_slabs_give(pool->slabs, s->rtx);
+	pool->held_cnt--;
 	s->rtx = NULL;
 	s->flags &= (uint8_t)~HELD;
 }
@@ -99,7 +161,7 @@ bool ur_rtx_gap_closed(const struct ur_selective *s)
 {
 	if (s->acked_cnt || s->lost_cnt)
 		return false;
-	for (unsigned w = 0; w < WORDS; w++)
+	for (unsigned w = 0; w < words_of(s->rtx); w++)
 		if (s->rtx->resent[w])
 			return false;
 	return true;
@@ -139,8 +201,8 @@ void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool)
 		pool->lost_cnt += !s->lost_cnt;
 		s->lost_cnt = 1;
 		s->flags |= UNA_LOST;
-	} else if (!bit_of(s->rtx->lost, s->una)) {
-		lose(s, pool, index_of(s->una) >> 6, mask_of(s->una));
+	} else if (!bit_of(s->rtx, s->rtx->lost, s->una)) {
+		lose(s, pool, index_of(s->rtx, s->una) >> 6, mask_of(s->rtx, s->una));
 	}
 }
 
@@ -153,10 +215,10 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 {
 	struct ur_rtx *rtx = s->rtx;
 	struct ur_psn nr = s->una;
-	uint32_t left = outstanding(s), later = s->acked_cnt;
+	uint32_t left = tracked(s), later = s->acked_cnt + rtx->beyond;
 
 	while (left) {
-		struct run run = run_of(nr, left);
+		struct run run = run_of(rtx, nr, left);
 		uint64_t acked = rtx->acked[run.word] & run.mask;
 		uint64_t open = run.mask & ~(acked | rtx->lost[run.word] | rtx->resent[run.word]);
 
@@ -183,7 +245,7 @@ static void lose_resent(struct ur_selective *s, struct ur_rtx_pool *pool,
 {
 	struct ur_rtx *rtx = s->rtx;
 
-	for (unsigned w = 0; w < WORDS; w++) {
+	for (unsigned w = 0; w < words_of(rtx); w++) {
 		uint64_t open = rtx->resent[w] & ~(rtx->acked[w] | rtx->lost[w]);
 
 		for (; open; open &= open - 1)
@@ -265,12 +327,12 @@ static void run_arrived(struct ur_selective *s, const struct ur_selective_env *e
 	a->new_cnt += ur_popcount(fresh);
 }
 
-void ur_rtx_advance(struct ur_selective *s)
+static void advance_over_acked(struct ur_selective *s)
 {
 	struct ur_rtx *rtx = s->rtx;
 
 	while (s->acked_cnt) {
-		struct run run = run_of(s->una, outstanding(s));
+		struct run run = run_of(rtx, s->una, tracked(s));
 		uint64_t open = ~(rtx->acked[run.word] >> run.off);
 		unsigned cnt = open ? (unsigned)__builtin_ctzll(open) : 64;
 		uint64_t mask;
@@ -279,12 +341,23 @@ void ur_rtx_advance(struct ur_selective *s)
 			return;
 		if (cnt > run.cnt)
 			cnt = run.cnt;
-		mask = run_of(s->una, cnt).mask;
+		mask = run_of(rtx, s->una, cnt).mask;
 		rtx->acked[run.word] &= ~mask;
 		rtx->resent[run.word] &= ~mask;
 		s->acked_cnt -= (uint16_t)cnt;
 		s->una = ur_psn_add(s->una, cnt);
 	}
+}
+
+void ur_rtx_advance(struct ur_selective *s, const struct ur_selective_env *env)
+{
+	struct ur_psn end = tracked_end(s), una = s->una;
+
+	advance_over_acked(s);
+	if (__builtin_expect(ur_psn_eq(end, s->max), 1) || ur_psn_eq(una, s->una))
+		return;
+	s->rtx->beyond = 0;
+	fill_stamps(s, env->tx_times, end, tracked_end(s));
 }
 
 /* Bits [off, off + cnt) of the bitmap, which has them; cnt is in [1, 64]. */
@@ -330,32 +403,66 @@ uint32_t ur_rtx_sack_count(const uint8_t *sack, struct sack_part part)
 	return cnt;
 }
 
+/* All that is tracked has arrived, and `cnt` numbers beyond it. */
+static void pass_untracked(struct ur_selective *s, const struct ur_selective_env *env,
+			   struct arrival *a, uint32_t cnt)
+{
+	advance_over_acked(s);
+	s->una = ur_psn_add(s->una, cnt);
+	a->new_cnt += cnt;
+	s->rtx->beyond = 0;
+	fill_stamps(s, env->tx_times, s->una, tracked_end(s));
+}
+
+/* The numbers of the bitmap that are tracked; una may move, and then others are. */
+static void bitmap_arrived(struct ur_selective *s, const struct ur_selective_env *env,
+			   struct arrival *a, const uint8_t *sack, struct sack_part part)
+{
+	struct ur_psn end;
+
+	do {
+		uint32_t cnt = tracked(s) - (uint32_t)ur_psn_diff(part.nr, s->una);
+
+		for (cnt = cnt < part.cnt ? cnt : part.cnt; cnt;) {
+			struct run run = run_of(s->rtx, part.nr, cnt);
+
+			run_arrived(s, env, a, &run, sack_bits(sack, part.off, run.cnt) << run.off);
+			part.nr = ur_psn_add(part.nr, run.cnt);
+			part.off += run.cnt;
+			part.cnt -= run.cnt;
+			cnt -= run.cnt;
+		}
+		end = tracked_end(s);
+		if (part.cnt)
+			ur_rtx_advance(s, env);
+	} while (!ur_psn_eq(end, tracked_end(s)));
+	s->rtx->beyond = (uint16_t)ur_rtx_sack_count(sack, part);
+}
+
 void ur_rtx_arrived(struct ur_selective *s, const struct ur_selective_env *env, struct arrival *a,
 		    uint32_t cnt, const uint8_t *sack, struct sack_part part)
 {
+	uint32_t known = tracked(s) < cnt ? tracked(s) : cnt, left = known;
 	struct ur_psn nr = s->una;
-	uint32_t gap;
 
 	a->later = s->acked_cnt;
-	while (cnt) {
-		struct run run = run_of(nr, cnt);
+	while (left) {
+		struct run run = run_of(s->rtx, nr, left);
 
 		run_arrived(s, env, a, &run, run.mask);
 		nr = ur_psn_add(nr, run.cnt);
-		cnt -= run.cnt;
+		left -= run.cnt;
 	}
+	if (cnt > known) {
+		pass_untracked(s, env, a, cnt - known);
+		nr = s->una;
+	}
+	if (!part.cnt)
+		return;
 	/* ack->una itself has not arrived, says the peer; whatever was said before, it counts. */
-	gap = part.cnt ? (uint32_t)ur_psn_diff(part.nr, nr) : 0;
-	if (gap)
-		a->later -= bit_of(s->rtx->acked, nr);
-	while (part.cnt) {
-		struct run run = run_of(part.nr, part.cnt);
-
-		run_arrived(s, env, a, &run, sack_bits(sack, part.off, run.cnt) << run.off);
-		part.nr = ur_psn_add(part.nr, run.cnt);
-		part.off += run.cnt;
-		part.cnt -= run.cnt;
-	}
+	if (!ur_psn_eq(part.nr, nr))
+		a->later -= bit_of(s->rtx, s->rtx->acked, nr);
+	bitmap_arrived(s, env, a, sack, part);
 }
 
 static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
@@ -364,7 +471,7 @@ static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
 	uint32_t left = (uint32_t)ur_psn_diff(nr, at), cnt = 0;
 
 	while (left) {
-		struct run run = run_of(at, left);
+		struct run run = run_of(s->rtx, at, left);
 
 		cnt += ur_popcount(s->rtx->acked[run.word] & run.mask);
 		at = ur_psn_add(at, run.cnt);
@@ -376,7 +483,7 @@ static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
 void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			struct arrival *a, struct ur_psn nr)
 {
-	struct run run = run_of(nr, 1);
+	struct run run = run_of(s->rtx, nr, 1);
 
 	a->later = s->acked_cnt - acked_before(s, nr);
 	run_arrived(s, env, a, &run, run.mask);

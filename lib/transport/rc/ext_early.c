@@ -9,14 +9,14 @@
 /* ---- the context ---- */
 
 /* EXT-RESP-CONTEXT-01 */
-static bool have_context(struct ur_qp *qp, uint64_t now_ns)
+static bool have_context(struct ur_qp *qp, uint32_t ahead, uint64_t now_ns)
 {
 	struct ur_ext_responder *x = &qp->xrsp;
 	struct ur_core *core = qp->core;
 
 	if (x->ooo)
-		return true;
-	x->ooo = ur_ooo_take(&core->ooo);
+		return ur_ooo_reach(&core->ooo, &x->ooo, qp->rsp.epsn, ahead);
+	x->ooo = ur_ooo_take(&core->ooo, qp->rsp.epsn, ahead);
 	x->gap_ns = now_ns;
 	if (x->ooo) {
 		qp->rearm = true;
@@ -40,7 +40,7 @@ void ur_ext_early_give(struct ur_qp *qp)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 
-	for (unsigned i = 0; o->held_cnt && i < UR_OOO_HELD; i++)
+	for (unsigned i = 0; o->held_cnt && i < o->held_cap; i++)
 		if (o->held_used[i >> 6] >> (i & 63) & 1)
 			release(qp, (uint16_t)i);
 	ur_ooo_give(&qp->core->ooo, o);
@@ -57,7 +57,7 @@ static struct ur_ooo_deferred describe(const struct ur_packet *p)
 		.flags = (uint8_t)((p->xth.flags & ~(unsigned)UR_DEFERRED_SOLICITED) |
 				   (p->bth.solicited ? UR_DEFERRED_SOLICITED : 0u)),
 		.payload_len = p->payload_len,
-		.ssn = ur_msn(p->xth.ssn),
+		.ssn = p->xth.ssn,
 		.offset = p->xth.offset,
 		.rwqen = p->xth.rwqen,
 		.arg = p->op & UR_OP_IMM    ? p->imm
@@ -105,7 +105,7 @@ bool ur_ext_early_next(struct ur_qp *qp, struct turn *turn)
 			      .psn = psn,
 			      .solicited = n->flags & UR_DEFERRED_SOLICITED},
 		      .xth = {.flags = n->flags & (uint8_t)~UR_DEFERRED_SOLICITED,
-			      .ssn = n->ssn.v,
+			      .ssn = n->ssn,
 			      .offset = n->offset,
 			      .rwqen = n->rwqen},
 		      .imm = n->arg,
@@ -232,7 +232,7 @@ static enum ur_drop hold_early(struct ur_qp *qp, const struct ur_packet *p,
 	if ((is_read(p->op) && !is_whole_part(qp, p)) || ur_responder_check_access(qp, p).kind)
 		return UR_DROP_EARLY;
 	/* EXT-RESP-HELD-01 */
-	if (o->held_cnt - o->slot_cnt >= qp->rsp.res_cnt || o->held_cnt == UR_OOO_HELD)
+	if (o->held_cnt - o->slot_cnt >= qp->rsp.res_cnt || !ur_ooo_hold_room(&qp->core->ooo, o))
 		return UR_DROP_RESOURCES;
 	n->held = ur_ooo_hold(o, &h);
 	return UR_DROP_NONE;
@@ -245,7 +245,7 @@ static bool keep_early(struct ur_qp *qp, const struct ur_packet *p, struct ur_oo
 	struct ur_reorder_pool *pool = &qp->core->reorder;
 	struct ur_ooo_held h = hold_of(p, now_ns);
 
-	if (qp->xrsp.ooo->held_cnt == UR_OOO_HELD || p->payload_len > pool->slot_bytes)
+	if (p->payload_len > pool->slot_bytes || !ur_ooo_hold_room(&qp->core->ooo, qp->xrsp.ooo))
 		return false;
 	h.slot = ur_reorder_slot_take(pool, qp->xrsp.ooo->slot_cnt);
 	if (!h.slot)
@@ -271,13 +271,16 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 		rwqe = receive_at(qp, receive);
 		if (!rwqe || !may_bind_up_to(qp, receive) || !leaves_enough(qp, receive))
 			return UR_DROP_RNR;
+		if (qp->srq && !ur_ooo_bound_room(&qp->core->ooo, o, receive + !qp->rsp.wqe))
+			return UR_DROP_NO_CONTEXT;
+		rwqe = receive_at(qp, receive); /* it may have moved */
 	}
 	if (locate(qp, p, rwqe, &at).kind)
 		return UR_DROP_EARLY;
 	if (is_strict_end(qp, p->op)) {
 		if (!keep_early(qp, p, n, now_ns))
 			return UR_DROP_NO_CONTEXT;
-	} else if (!ur_ooo_room(o, qp->rsp.epsn, at.cnt)) {
+	} else if (!ur_ooo_room(&qp->core->ooo, o, qp->rsp.epsn, at.cnt)) {
 		return UR_DROP_NO_CONTEXT;
 	}
 	if (rwqe)
@@ -286,7 +289,7 @@ static enum ur_drop place_early(struct ur_qp *qp, const struct ur_packet *p, uin
 		return UR_DROP_NONE;
 	place(qp, p, &at);
 	for (unsigned i = 0; i < at.cnt; i++)
-		ur_ooo_written(o, p->bth.psn, qp->rsp.epsn, at.frag[i].base, at.frag[i].length);
+		ur_ooo_written(o, p->bth.psn, at.frag[i].base, at.frag[i].length);
 	return UR_DROP_NONE;
 }
 
@@ -328,7 +331,7 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 	}
 	if (!follows || p->bth.ackreq)
 		ur_ext_response_ack(qp, p, now_ns);
-	if (!have_context(qp, now_ns)) {
+	if (!have_context(qp, ahead, now_ns)) {
 		cnt->early_dropped++;
 		return UR_DROP_NO_CONTEXT;
 	}

@@ -56,8 +56,7 @@ static void take_bound(struct ur_qp *qp)
 	struct ur_ooo *o = qp->xrsp.ooo;
 
 	qp->rsp.wqe = memcpy(qp->rsp.srq_wqe, ur_ooo_bound(o, 0), qp->srq->rq.stride);
-	o->bound_head = (o->bound_head + 1) & (UR_OOO_BOUND - 1);
-	o->bound_cnt--;
+	ur_ooo_unbind(o);
 }
 
 static inline bool arrival_bind(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
