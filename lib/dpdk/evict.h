@@ -47,7 +47,7 @@ struct ur_evict {
 /*
  * EDGE-EVICT-01. Decides. `want`: a UR_TRISTATE_ value. `shared`: another process writes the memory.
  * `cpu`: the one that receives. Measures only if the others leave it open, on threads of its own, for
- * 100 ms with each of up to four other CPUs at most. The time of a frame is that of the slower side: the
+ * 300 ms with each of up to four other CPUs at most. The time of a frame is that of the slower side: the
  * median over batches of frames, waits not counted. Without a result frames stay in the cache.
  */
 struct ur_evict ur_evict_decide(int want, bool shared, unsigned cpu);

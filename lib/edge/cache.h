@@ -15,9 +15,10 @@
  * read, the line must be invalidated there. Between distant cores (another CCX or socket) this can
  * cost several times as much as the copy itself. A reader that evicts its lines when it is done
  * saves the writer this cost, and pays for it: evicted lines go to memory, and both sides then fetch
- * them from there. Between cores that share a cache this is dearer than the invalidation. A frame
- * of 4 KB took 2.0 us without and 0.45 us with eviction on one pair of cores (Zen 4), and 0.08 us
- * without and 0.39 us with it on another (Zen 5). lib/dpdk/evict.h measures which pair it is.
+ * them from there. Between cores that share a cache this is dearer than the invalidation. On one
+ * virtual machine (Zen 5) the slower side took 0.55 us for a frame of 4 KB without and 0.27 us with
+ * eviction, and 0.14 and 0.21 us a minute later, when its CPUs ran on other cores. lib/dpdk/evict.h
+ * measures which case it is.
  */
 
 /* True if this CPU supports ur_cache_evict(). */
