@@ -227,6 +227,12 @@ static void count_contexts(struct ur_core *core)
 {
 	struct ur_rtx_pool *pool = &core->rtx;
 
+	if (__builtin_expect(!(core->ooo.grown_cnt | core->ooo.short_cnt | pool->grown_cnt |
+			       pool->short_cnt | pool->taken_cnt | pool->exhausted_cnt |
+			       pool->lost_cnt | pool->late_cnt | pool->reordered_cnt |
+			       pool->spurious_cnt),
+			     1))
+		return;
 	core->cnt.ooo_grown += core->ooo.grown_cnt;
 	core->cnt.ooo_short += core->ooo.short_cnt;
 	core->ooo.grown_cnt = core->ooo.short_cnt = 0;
