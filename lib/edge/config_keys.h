@@ -200,14 +200,14 @@
 	K(transport, spray_contexts, "spray_contexts", U32, 0, 65536, "64",                        \
 	  "QPs per worker that may spray at the same time (2 KiB each); without a free "           \
 	  "context, a QP uses one port")                                                           \
-	K(transport, reorder_contexts, "reorder_contexts", U32, 0, 65536, "64",                    \
+	K(transport, reorder_contexts, "reorder_contexts", U32, 0, 65536, "1024",                  \
 	  "mode reorder: QPs per worker that may keep early packets at the same time")             \
 	K(transport, reorder_slots, "reorder_slots", U32, 0, 65536, "1280",                        \
 	  "mode reorder and strict placement: early packets that a worker keeps for all "          \
 	  "its QPs, one path MTU each; a QP may use at most four times the number of "             \
 	  "slots that are left free (1024 when it is alone); without a free slot, early "          \
 	  "packets are dropped")                                                                   \
-	K(transport, read_gaps, "read_gaps", U32, 0, 65536, "64",                                  \
+	K(transport, read_gaps, "read_gaps", U32, 0, 65536, "1024",                                \
 	  "mode reorder: QPs per worker that may have gaps in READ responses at the "              \
 	  "same time without requesting all responses again")                                      \
 	K(transport, ack_coalesce, "ack_coalesce", U32, 1, 256, "16",                              \

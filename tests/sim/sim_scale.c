@@ -31,7 +31,7 @@
 /* The defaults of lib/edge/config_keys.h. */
 #define WINDOW	       512
 #define ACK_COALESCE   16
-#define CONTEXTS       64
+#define CONTEXTS       1024
 #define LOSS_SLABS     32  /* 4 MiB at first, */
 #define LOSS_SLABS_MAX 512 /* 64 at most */
 #define REORDER_SLOTS  1280

@@ -189,9 +189,9 @@ Test(config, every_default_is_allowed)
 	cr_expect_eq(cfg.transport.spray, 0);
 	cr_expect_eq(cfg.transport.loss_memory_mb, 64);
 	cr_expect_eq(cfg.transport.spray_contexts, 64);
-	cr_expect_eq(cfg.transport.reorder_contexts, 64);
+	cr_expect_eq(cfg.transport.reorder_contexts, 1024);
 	cr_expect_eq(cfg.transport.reorder_slots, 1280);
-	cr_expect_eq(cfg.transport.read_gaps, 64);
+	cr_expect_eq(cfg.transport.read_gaps, 1024);
 	cr_expect_eq(cfg.worker.count, 1);
 	cr_expect_eq(cfg.port.driver, UR_DRIVER_AF_PACKET);
 	cr_expect(cfg.eal.in_memory);

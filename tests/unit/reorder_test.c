@@ -240,6 +240,25 @@ Test(reorder, the_window_ends_1024_packets_beyond)
 	cr_assert_eq(end_counters(e)->early_dropped, 1);
 }
 
+/* REORDER-KEEP-01: the context is small whatever it keeps. */
+Test(reorder, a_whole_window_is_kept_in_less_than_a_kilobyte_beside_its_slots)
+{
+	e = END(.mode = UR_MODE_REORDER, .reorder_slots = 1280);
+	cr_assert_leq(ur_reorder_pool_size(0, 4096, 2) - ur_reorder_pool_size(0, 4096, 1), 768);
+	/* Each pair in the wrong order. */
+	for (uint32_t i = 1; i < UR_REORDER_WINDOW - 1; i += 2) {
+		cr_assert_eq(write_at(100 + i + 1, false), UR_DROP_NONE, "%u", i);
+		cr_assert_eq(write_at(100 + i, false), UR_DROP_NONE, "%u", i);
+	}
+	for (uint32_t i = 1; i < UR_REORDER_WINDOW - 1; i += 63)
+		cr_assert_eq(write_at(100 + i, false), UR_DROP_PSN_DUPLICATE);
+	ur_reorder_validate(e->qp);
+	cr_assert_eq(write_at(100, false), UR_DROP_NONE);
+	cr_assert_eq(e->qp->rsp.epsn.v, 100 + UR_REORDER_WINDOW - 1);
+	cr_assert_null(e->qp->gbn_rsp.reorder.ctx);
+	cr_assert_eq(free_slots(), 1280);
+}
+
 /* REORDER-NAK-01 */
 Test(reorder, three_later_packets_make_a_hole_a_loss)
 {

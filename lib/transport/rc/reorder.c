@@ -13,21 +13,23 @@
 #define RNR_SLACK_NS UINT64_C(10000000) /* beyond the wait an RNR NAK asked for */
 #define NAKS_MAX     64 /* unanswered; then the peer is taken for dead and nothing is kept for it */
 
+#define CHAINS 64 /* of at most 16 packets */
+
 struct ur_reorder {
-	SLIST_ENTRY(ur_reorder) link;	       /* in the pool */
-	struct ur_psn hole;		       /* ePSN when the context was settled last */
-	struct ur_psn next;		       /* nothing before it is kept */
-	struct ur_psn beyond;		       /* the newest PSN that came, kept or dropped */
-	struct ur_psn sure;		       /* the newest believed is before it */
-	uint32_t cnt;			       /* packets kept, PSNs in (hole, hole + W), */
-	uint32_t far;			       /* and those of them that are not believed */
-	uint32_t later;			       /* packets that came from beyond the hole */
-	uint8_t naks;			       /* sequence NAKs sent for the hole */
-	uint64_t since_ns;		       /* when the hole showed */
-	uint64_t nak_ns;		       /* naks: when the first was owed */
-	uint64_t deadline_ns;		       /* of the next NAK */
-	uint64_t kept[UR_REORDER_WINDOW / 64]; /* by PSN modulo W */
-	struct ur_reorder_slot *slot[UR_REORDER_WINDOW]; /* where `kept` has a bit */
+	SLIST_ENTRY(ur_reorder) link;		     /* in the pool */
+	struct ur_psn hole;			     /* ePSN when the context was settled last */
+	struct ur_psn next;			     /* nothing before it is kept */
+	struct ur_psn beyond;			     /* the newest PSN that came, kept or dropped */
+	struct ur_psn sure;			     /* the newest believed is before it */
+	uint32_t cnt;				     /* packets kept, PSNs in (hole, hole + W), */
+	uint32_t far;				     /* and those of them that are not believed */
+	uint32_t later;				     /* packets that came from beyond the hole */
+	uint8_t naks;				     /* sequence NAKs sent for the hole */
+	uint64_t since_ns;			     /* when the hole showed */
+	uint64_t nak_ns;			     /* naks: when the first was owed */
+	uint64_t deadline_ns;			     /* of the next NAK */
+	uint64_t kept[UR_REORDER_WINDOW / 64];	     /* by PSN modulo W */
+	SLIST_HEAD(, ur_reorder_slot) chain[CHAINS]; /* the packets kept, by PSN modulo CHAINS */
 };
 
 static size_t stride_of(uint16_t slot_bytes)
@@ -102,10 +104,21 @@ static inline bool is_kept(const struct ur_reorder *c, struct ur_psn psn)
 	return c->kept[place_of(psn) / 64] >> (place_of(psn) % 64) & 1;
 }
 
+/* The packet kept at that place, where one is. */
+static struct ur_reorder_slot *slot_at(const struct ur_reorder *c, unsigned place)
+{
+	struct ur_reorder_slot *slot = SLIST_FIRST(&c->chain[place % CHAINS]);
+
+	while (place_of(slot->psn) != place)
+		slot = SLIST_NEXT(slot, link);
+	return slot;
+}
+
 static struct ur_reorder_slot *take_out(struct ur_reorder *c, struct ur_psn psn)
 {
-	struct ur_reorder_slot *slot = c->slot[place_of(psn)];
+	struct ur_reorder_slot *slot = slot_at(c, place_of(psn));
 
+	SLIST_REMOVE(&c->chain[place_of(psn) % CHAINS], slot, ur_reorder_slot, link);
 	c->kept[place_of(psn) / 64] &= ~(UINT64_C(1) << place_of(psn) % 64);
 	c->cnt--;
 	c->far -= slot->far;
@@ -138,7 +151,7 @@ static const struct ur_reorder_slot *oldest(const struct ur_reorder *c)
 {
 	unsigned place = kept_from(c, place_of(c->hole));
 
-	return c->slot[place < UR_REORDER_WINDOW ? place : kept_from(c, 0)];
+	return slot_at(c, place < UR_REORDER_WINDOW ? place : kept_from(c, 0));
 }
 
 static uint64_t renak_ns(const struct ur_reorder_qp *r, unsigned naks)
@@ -166,6 +179,7 @@ static struct ur_reorder *take_context(struct ur_qp *qp, uint64_t now_ns)
 	pool->contexts_free--;
 	qp->core->cnt.ooo_contexts++;
 	memset(c->kept, 0, sizeof(c->kept));
+	memset(c->chain, 0, sizeof(c->chain));
 	c->hole = c->next = c->beyond = c->sure = rsp->epsn;
 	c->cnt = c->far = c->later = 0;
 	c->since_ns = c->nak_ns = now_ns;
@@ -309,7 +323,7 @@ static void believe_all(struct ur_reorder *c)
 {
 	FOREACH_KEPT(i, c)
 	{
-		struct ur_reorder_slot *slot = c->slot[i];
+		struct ur_reorder_slot *slot = slot_at(c, i);
 
 		slot->far = false;
 		if (ur_psn_le(c->sure, slot->psn))
@@ -321,7 +335,7 @@ static void believe_all(struct ur_reorder *c)
 /* REORDER-BELIEF-01. The packet in `slot` is kept. */
 static void put_in(struct ur_reorder *c, struct ur_reorder_slot *slot)
 {
-	c->slot[place_of(slot->psn)] = slot;
+	SLIST_INSERT_HEAD(&c->chain[place_of(slot->psn) % CHAINS], slot, link);
 	c->kept[place_of(slot->psn) / 64] |= UINT64_C(1) << place_of(slot->psn) % 64;
 	c->cnt++;
 	slot->far = ur_psn_diff(slot->psn, c->sure) >= UR_REORDER_NEAR;
@@ -365,7 +379,7 @@ static void settle_empty(struct ur_qp *qp, struct ur_reorder *c, uint64_t now_ns
 static enum ur_drop keep_again(struct ur_qp *qp, struct ur_reorder *c, const struct ur_packet *p,
 			       uint64_t now_ns)
 {
-	struct ur_reorder_slot *slot = c->slot[place_of(p->bth.psn)];
+	struct ur_reorder_slot *slot = slot_at(c, place_of(p->bth.psn));
 
 	if (is_same(slot, p)) {
 		slot->ackreq |= p->bth.ackreq;
@@ -422,9 +436,11 @@ static void disbelieve(struct ur_qp *qp, struct ur_reorder *c)
 {
 	FOREACH_KEPT(i, c)
 	{
-		if (!c->slot[i]->far)
+		const struct ur_reorder_slot *slot = slot_at(c, i);
+
+		if (!slot->far)
 			continue;
-		ur_reorder_slot_give(&qp->core->reorder, take_out(c, c->slot[i]->psn));
+		ur_reorder_slot_give(&qp->core->reorder, take_out(c, slot->psn));
 		qp->core->cnt.early_disbelieved++;
 	}
 }
@@ -441,7 +457,7 @@ struct ur_reorder_slot *ur_reorder_next(struct ur_qp *qp)
 	c->next = ur_psn_add(epsn, 1);
 	if (!is_kept(c, epsn))
 		return NULL;
-	if (__builtin_expect(c->slot[place_of(epsn)]->far, 0)) {
+	if (__builtin_expect(slot_at(c, place_of(epsn))->far, 0)) {
 		disbelieve(qp, c);
 		return NULL;
 	}
@@ -551,7 +567,7 @@ void ur_reorder_validate(const struct ur_qp *qp)
 		return;
 	FOREACH_KEPT(i, c)
 	{
-		far += c->slot[i]->far;
+		far += slot_at(c, i)->far;
 		cnt++;
 	}
 	UR_ASSERT(cnt == c->cnt && cnt > 0 && far == c->far && far < UR_REORDER_MANY);

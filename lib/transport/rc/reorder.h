@@ -45,7 +45,7 @@ struct ur_qp;
 
 /* A place for one packet. Extended mode uses slots too, for strict placement. */
 struct ur_reorder_slot {
-	SLIST_ENTRY(ur_reorder_slot) link; /* in the pool */
+	SLIST_ENTRY(ur_reorder_slot) link; /* in the pool, or in a chain of the context */
 	uint64_t arrival_ns;
 	uint32_t op;	   /* enum ur_op_flags; what follows is as in struct ur_packet */
 	uint32_t imm_ieth; /* the immediate or the key to invalidate */
