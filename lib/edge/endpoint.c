@@ -53,6 +53,7 @@ static int init_round(struct ur_endpoint *ep, const struct ur_endpoint_attr *a, 
 		.gid_cnt = a->neigh.addr_cnt,
 		.vid = a->neigh.has_vlan ? a->neigh.vlan_tci & VID_MASK : 0,
 		.rate_gbps = a->rate_gbps,
+		.stage_tx = a->stage_tx,
 	};
 
 	memcpy(round.mac, a->neigh.mac, 6);

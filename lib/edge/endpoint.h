@@ -54,6 +54,11 @@ struct ur_endpoint_attr {
 	struct ur_impair_config rx_impair, tx_impair; /* zeroed: a perfect network */
 	struct ur_capture_hook *capture;	      /* or NULL; outlives the endpoint */
 	double rate_gbps;			      /* limit of what it sends; 0: none */
+	/*
+	 * Each byte of a frame of up to 256 bytes is stored once in its buffer, and none is read. For buffers
+	 * that another core reads, if it is far away.
+	 */
+	bool stage_tx;
 };
 
 struct ur_endpoint;

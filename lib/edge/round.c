@@ -7,9 +7,10 @@
 #include "edge/cache.h"
 #include "wire/icrc.h"
 
-#define HEADERS_AHEAD 6	 /* frames between a prefetch and its use: of headers, */
-#define QPS_AHEAD     2	 /* and of the state of their queue pairs */
-#define BEHIND_ROUNDS 16 /* rounds for which timers wait for packets that the source still holds */
+#define HEADERS_AHEAD 6	  /* frames between a prefetch and its use: of headers, */
+#define QPS_AHEAD     2	  /* and of the state of their queue pairs */
+#define SMALL_FRAME   256 /* bytes */
+#define BEHIND_ROUNDS 16  /* rounds for which timers wait for packets that the source still holds */
 #define VID_MASK      0xfff
 #define EVICT_BYTES   1024 /* of a frame worth evicting: fewer lines are fetched while others are */
 
@@ -102,6 +103,18 @@ static bool input_packet(struct ur_round *r, const struct ur_pkt *pkt)
 	return true;
 }
 
+/*
+ * A small frame is fetched whole, because its ICRC is the first thing that is computed and needs every
+ * line; of others the headers, and the CPU sees by itself that the next lines will be needed.
+ */
+static void prefetch_frame(const struct ur_pkt *pkt)
+{
+	uint32_t bytes = pkt->len <= SMALL_FRAME ? pkt->len : UR_HDR_MAX;
+
+	for (uint32_t at = 0; at < bytes; at += 64)
+		__builtin_prefetch(pkt->data + at);
+}
+
 /* Packets that are handed over leave gaps in pkts; the others move up and are freed together. */
 static void input_burst(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
@@ -112,7 +125,7 @@ static void input_burst(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 		unsigned ahead = i - (HEADERS_AHEAD - QPS_AHEAD), now = i - HEADERS_AHEAD;
 
 		if (i < n)
-			__builtin_prefetch(pkts[i].data);
+			prefetch_frame(&pkts[i]);
 		if (i >= HEADERS_AHEAD - QPS_AHEAD && ahead < n)
 			ur_engine_prefetch(r->engine, pkts[ahead].data, pkts[ahead].len);
 		if (i < HEADERS_AHEAD || !input_packet(r, &pkts[now]))
@@ -286,9 +299,24 @@ static bool refill(struct ur_round *r)
 		return r->spare_first < BURST;
 	}
 	for (unsigned i = 0; i < r->spare_first; i++)
-		r->tx[i].hdr = r->spare[i].data;
+		r->tx[i].hdr = r->stage_tx ? r->stage[i] : r->spare[i].data;
 	r->spare_first = 0;
 	return true;
+}
+
+/*
+ * A distant core has read the lines of this buffer. Headers that were written there field by field, and then
+ * read for the ICRC, would wait until that core has given up each line. So each byte is stored once.
+ */
+static uint32_t write_staged(const struct ur_tx *tx, uint8_t *frame)
+{
+	uint32_t bytes = ur_tx_bytes(tx);
+
+	if (bytes > UR_ROUND_STAGE)
+		return ur_tx_write(tx, frame);
+	ur_tx_write(tx, tx->hdr);
+	memcpy(frame, tx->hdr, bytes);
+	return bytes;
 }
 
 /* Payload, pad and ICRC behind the headers that the engine wrote. */
@@ -299,7 +327,8 @@ static void build(struct ur_round *r, struct ur_pkt *pkts, const struct ur_tx *t
 		return;
 	}
 	for (unsigned i = 0; i < n; i++)
-		pkts[i].len = ur_tx_write(&tx[i], pkts[i].data);
+		pkts[i].len = r->stage_tx ? write_staged(&tx[i], pkts[i].data)
+					  : ur_tx_write(&tx[i], pkts[i].data);
 }
 
 /* Whether the link that rate_gbps emulates takes another packet. */
@@ -509,6 +538,7 @@ int ur_round_init(struct ur_round *r, const struct ur_round_attr *a, uint64_t no
 	r->vid = a->vid;
 	memcpy(r->mac, a->mac, 6);
 	r->evict_rx = a->evict_rx;
+	r->stage_tx = a->stage_tx && !r->gather;
 	r->now_ns = now_ns;
 	r->spare_first = BURST;
 	ur_rate_init(&r->rate, a->rate_gbps);

@@ -27,6 +27,7 @@
 #define UR_ROUND_BURSTS	      2 /* bursts sent per round, and so also received */
 #define UR_ROUND_IMPAIR_BURST (4 * UR_BURST)
 #define UR_ROUND_TX_PENDING   (UR_ROUND_IMPAIR_BURST + UR_BURST)
+#define UR_ROUND_STAGE	      256 /* bytes of the largest frame that stage_tx is for, >= UR_HDR_MAX */
 #define UR_ROUND_LOOPBACK     1024 /* packets to ourselves that wait, a power of two */
 
 struct ur_round_attr {
@@ -41,8 +42,9 @@ struct ur_round_attr {
 	struct ur_capture_hook *capture; /* or NULL */
 	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt); not copied */
 	unsigned gid_cnt;
-	uint16_t vid;	  /* of the VLAN that the endpoint is in; 0: untagged */
-	bool evict_rx;	  /* evict received payload from the cache, see cache.h */
+	uint16_t vid;  /* of the VLAN that the endpoint is in; 0: untagged */
+	bool evict_rx; /* evict received payload from the cache, see cache.h */
+	bool stage_tx; /* build small frames elsewhere, then store them in their buffers at once */
 	double rate_gbps; /* limit of what it sends; 0: none. See rate.h */
 };
 
@@ -60,7 +62,7 @@ struct ur_round {
 	uint32_t frame_bytes;
 	uint16_t idx, workers, vid;
 	uint8_t mac[6];
-	bool evict_rx;
+	bool evict_rx, stage_tx;
 	uint64_t now_ns;
 	uint64_t dry_ns;	/* when the source was last empty */
 	uint64_t tick;		/* of the engine, when timers were last checked */
@@ -75,6 +77,8 @@ struct ur_round {
 	uint16_t spare_first;
 	struct ur_pkt spare[UR_BURST];
 	struct ur_tx tx[UR_BURST];
+	/* With stage_tx, tx[].hdr points here instead. */
+	uint8_t stage[UR_BURST][UR_ROUND_STAGE];
 	/* Packets to our own MAC address, [loop_head, loop_tail), free-running. */
 	uint32_t loop_head, loop_tail;
 	struct ur_pkt loop[UR_ROUND_LOOPBACK];

@@ -472,6 +472,37 @@ ENDPOINT_TEST(a_source_that_takes_nothing_for_a_while_loses_nothing)
 	cr_assert_eq(ur_endpoint_counters(b->ep)->drops[UR_DROP_ICRC], 0u);
 }
 
+/* Every size around that of the largest staged frame, and the ACKs of the other direction. */
+ENDPOINT_TEST(staged_frames_carry_every_byte)
+{
+	a->attr.stage_tx = true;
+	open_both();
+	connect_nodes(UR_MODE_GBN);
+	for (uint32_t i = 0; i < BYTES; i++)
+		a->buf[i] = (uint8_t)(i * 7 + i / 251);
+	for (uint32_t len = 0; len <= 320; len++) {
+		struct ibv_sge sge = {(uintptr_t)a->buf + 321 * len, len, a->key};
+		struct ibv_send_wr wr = {.sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED};
+
+		wr.wr.rdma.remote_addr = (uintptr_t)b->buf;
+		wr.wr.rdma.rkey = b->key;
+		memset(b->buf, 0xa5, 400);
+		cr_assert_eq(ur_engine_post_send(a->qp, &wr), 0);
+		ur_engine_doorbell(a->engine, a->qp, wire.now_ns);
+		cr_assert(wire_run(&wire, has_completion, a, 60 * SECOND));
+		cr_assert_eq(a->wc.status, IBV_WC_SUCCESS);
+		cr_assert_eq(memcmp(b->buf, a->buf + 321 * len, len), 0, "%u bytes", len);
+		cr_assert_eq(b->buf[len], 0xa5, "one byte too many");
+	}
+	write_all(a, b);
+	write_all(b, a);
+	for (unsigned d = 0; d < UR_DROP_CNT; d++)
+		cr_assert_eq(ur_endpoint_counters(b->ep)->drops[d], 0u);
+}
+
 ENDPOINT_TEST(buffers_that_run_out_are_counted_and_waited_for)
 {
 	open_both();
