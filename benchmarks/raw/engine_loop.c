@@ -49,7 +49,8 @@ int main(int argc, char **argv)
 
 	if (argc == 6)
 		burst = (unsigned)atoi(argv[5]);
-	if (argc < 5 || argc > 6 || !burst || burst > PAIR_DEPTH || !pair_opcode(argv[1], &opcode) || !pair_mode(argv[4], &attr.mode) ||
+	if (argc < 5 || argc > 6 || !burst || burst > PAIR_DEPTH ||
+	    !pair_opcode(argv[1], &opcode) || !pair_mode(argv[4], &attr.mode) ||
 	    (len = (unsigned)atoi(argv[2])) > attr.buffer_bytes ||
 	    (count = (unsigned)atoi(argv[3])) == 0) {
 		fprintf(stderr, "usage: engine_loop write|send|read BYTES COUNT "

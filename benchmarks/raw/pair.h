@@ -35,7 +35,7 @@ struct pair {
 	uint64_t now_ns;
 	uint64_t packets;      /* packets between the sides, ACKs included */
 	uint64_t data_packets; /* of these, those from side 0 */
-	uint8_t *frames; /* of the burst that is being carried */
+	uint8_t *frames;       /* of the burst that is being carried */
 };
 
 /* On failure ends the program with an error message. */

@@ -151,6 +151,8 @@ struct ur_qp_numbers ur_gbn_numbers(const struct ur_qp *qp)
 {
 	const struct ur_recovery *rec = &qp->gbn.rec;
 
-	return (struct ur_qp_numbers){
-		.una = rec->una, .nxt = rec->nxt, .max = rec->max, .retries = ur_retry_left(&rec->retry)};
+	return (struct ur_qp_numbers){.una = rec->una,
+				      .nxt = rec->nxt,
+				      .max = rec->max,
+				      .retries = ur_retry_left(&rec->retry)};
 }
