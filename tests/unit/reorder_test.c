@@ -243,6 +243,7 @@ Test(reorder, the_window_ends_1024_packets_beyond)
 /* REORDER-KEEP-01: the context is small whatever it keeps. */
 Test(reorder, a_whole_window_is_kept_in_less_than_a_kilobyte_beside_its_slots)
 {
+	end_free(e);
 	e = END(.mode = UR_MODE_REORDER, .reorder_slots = 1280);
 	cr_assert_leq(ur_reorder_pool_size(0, 4096, 2) - ur_reorder_pool_size(0, 4096, 1), 768);
 	/* Each pair in the wrong order. */
