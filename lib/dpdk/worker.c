@@ -244,7 +244,7 @@ static void flush(struct ur_worker *w)
 	unsigned tries = 0;
 
 	do
-		ur_round_output(&w->round, w->round.now_ns, false);
+		ur_round_output(&w->round, update_now(w), false);
 	while ((ur_engine_owes(w->engine) || ur_round_has_pending(&w->round)) &&
 	       ++tries < FLUSH_TRIES);
 }

@@ -19,7 +19,7 @@
 _Static_assert(sizeof(struct ur_pkt) <= 24, "descriptors are copied by the burst");
 _Static_assert(UR_ROUND_TX_PENDING <= UR_IMPAIR_PKT_OUT, "one call lets all of them out");
 
-/* Called once per burst: the accuracy of stamps and round trips depends on it. */
+/* Called once per burst, after the first: the accuracy of stamps and round trips depends on it. */
 static void update_now(struct ur_round *r)
 {
 	if (r->ops->now_ns)
@@ -363,7 +363,9 @@ static unsigned output(struct ur_round *r, bool posted)
 		pkts = &r->spare[r->spare_first];
 		tx = &r->tx[r->spare_first];
 		cap = (unsigned)(BURST - r->spare_first);
-		update_now(r);
+		/* The caller has set the time just now. */
+		if (total)
+			update_now(r);
 		if (__builtin_expect(slow, 0)) {
 			if (!link_is_free(r))
 				break;

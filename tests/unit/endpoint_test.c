@@ -472,6 +472,35 @@ ENDPOINT_TEST(a_source_that_takes_nothing_for_a_while_loses_nothing)
 	cr_assert_eq(ur_endpoint_counters(b->ep)->drops[UR_DROP_ICRC], 0u);
 }
 
+static unsigned clock_reads;
+
+static uint64_t read_clock(void *source)
+{
+	clock_reads++;
+	return wire.now_ns;
+}
+
+/* The round's argument is the time of its first burst. */
+ENDPOINT_TEST(the_clock_is_read_once_for_each_burst_after_the_first_that_is_sent)
+{
+	static struct ur_source_ops ops;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+
+	ops = *a->attr.ops;
+	ops.now_ns = read_clock;
+	a->attr.ops = &ops;
+	open_both();
+	connect_nodes(UR_MODE_GBN);
+	wire_run(&wire, NULL, NULL, SECOND);
+	wr.wr.rdma.remote_addr = (uintptr_t)b->buf;
+	wr.wr.rdma.rkey = b->key;
+	cr_assert_eq(ur_engine_post_send(a->qp, &wr), 0);
+	ur_engine_doorbell(a->engine, a->qp, wire.now_ns);
+	clock_reads = 0;
+	cr_assert_geq(ur_endpoint_run(a->ep, wire.now_ns), 1u);
+	cr_assert_eq(clock_reads, 1, "for the receive burst");
+}
+
 /* Every size around that of the largest staged frame, and the ACKs of the other direction. */
 ENDPOINT_TEST(staged_frames_carry_every_byte)
 {
