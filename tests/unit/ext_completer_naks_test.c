@@ -227,6 +227,23 @@ Test(ext_completer, silent_peer_is_asked_eight_times_before_the_first_timeout)
 	xend_free(e);
 }
 
+/* EXT-SEL-PROBE-04 */
+Test(ext_completer, a_probe_that_waits_for_its_turn_is_no_timeout)
+{
+	struct end *e = XEND(.timeout = 31);
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_eq(xend_drain(e), 1);
+	/* Other queue pairs have the line. */
+	for (unsigned i = 0; i < 50; i++)
+		xend_wait(e);
+	cr_assert_eq(end_counters(e)->rto, 0);
+	cr_assert_eq(xend_drain(e), 1);
+	cr_assert(e->out.op & UR_OP_PROBE);
+	cr_assert_eq(end_counters(e)->retransmitted_packets, 0);
+	xend_free(e);
+}
+
 /* EXT-COMP-TIMEOUT-01 */
 Test(ext_completer, any_progress_starts_the_retries_afresh)
 {

@@ -59,6 +59,18 @@ Test(rtt, timeout_covers_what_the_peer_keeps)
 	cr_assert_eq(r.kept, 250000);
 }
 
+/* EXT-SEL-RTT-04 */
+Test(rtt, later_answers_to_a_request_may_take_half_as_long_again)
+{
+	sample(0, 100000, 300000);
+	ur_rtt_expect_more(&r, 100000);
+	cr_assert_eq(r.kept, 150000);
+	ur_rtt_expect_more(&r, 20000);
+	cr_assert_eq(r.kept, 150000);
+	ur_rtt_expect_more(&r, UINT32_MAX);
+	cr_assert_eq(r.kept, UR_RTT_MAX);
+}
+
 Test(rtt, smooths_by_an_eighth)
 {
 	sample(0, 0, 8000);

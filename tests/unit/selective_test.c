@@ -319,15 +319,38 @@ Test(selective, probes_three_times_where_the_timeout_leaves_room)
 	cr_assert_eq(expire(80), UR_SELECTIVE_PROBE);
 	cr_assert_eq(deadline(), 240);
 	cr_assert_eq(expire(240), UR_SELECTIVE_PROBE);
-	cr_assert_eq(deadline(), 560);
-	cr_assert_eq(expire(560), UR_SELECTIVE_PROBE);
-	cr_assert_eq(deadline(), 1560);
-	cr_assert_eq(expire(1559), UR_SELECTIVE_NOTHING);
-	cr_assert_eq(expire(1560), UR_SELECTIVE_RESEND);
+	cr_assert_eq(deadline(), 400);
+	cr_assert_eq(expire(400), UR_SELECTIVE_PROBE);
+	cr_assert_eq(deadline(), 1400);
+	cr_assert_eq(expire(1399), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(expire(1400), UR_SELECTIVE_RESEND);
 	/* An answer ends the series. */
-	resend(0, 1560);
-	news(1, 0, 1560, 1600);
+	resend(0, 1400);
+	news(1, 0, 1400, 1440);
 	cr_assert_eq(s.flags & 3, 0);
+}
+
+/* EXT-SEL-PROBE-04 */
+Test(selective, the_answer_to_a_probe_is_awaited_from_when_it_leaves)
+{
+	send(10, 0);
+	cr_assert_eq(expire(200), UR_SELECTIVE_PROBE);
+	/* It waited 9 ms for its turn. */
+	ur_selective_on_probe_sent(&s, &rtt, at(9200));
+	cr_assert_eq(deadline(), 9600);
+	cr_assert_eq(expire(9599), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(expire(9600), UR_SELECTIVE_PROBE);
+	ur_selective_on_probe_sent(&s, &rtt, at(20000));
+	cr_assert_eq(deadline(), 21000);
+	cr_assert_eq(expire(21000), UR_SELECTIVE_RESEND);
+}
+
+/* EXT-SEL-PROBE-04 */
+Test(selective, a_probe_for_the_other_sequence_changes_no_deadline)
+{
+	send(10, 0);
+	ur_selective_on_probe_sent(&s, &rtt, at(100));
+	cr_assert_eq(deadline(), 200);
 }
 
 /* EXT-SEL-RTO-01 */

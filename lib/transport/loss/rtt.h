@@ -19,7 +19,7 @@
 struct ur_rtt {
 	uint32_t srtt;		/* smoothed, [1, UR_RTT_MAX]; 0: no sample yet */
 	uint32_t rttvar;	/* mean deviation, [0, UR_RTT_MAX] */
-	uint32_t kept;		/* how long the peer keeps what it answers, [0, UR_RTT_MAX] */
+	uint32_t kept;		/* how long the peer may keep what it answers, [0, UR_RTT_MAX] */
 	uint32_t min;		/* least of this interval and the one before; UINT32_MAX: none */
 	uint32_t min_next;	/* least of this interval; UINT32_MAX: none */
 	struct ur_stamp min_at; /* when the interval ends */
@@ -41,6 +41,18 @@ void ur_rtt_init(struct ur_rtt *r);
  */
 uint32_t ur_rtt_sample(struct ur_rtt *r, struct ur_stamp stamp, uint32_t residence,
 		       struct ur_stamp now);
+
+/*
+ * EXT-SEL-RTT-04. The answer with that residence was the first of several to a request. The others give no sample, and
+ * wait for later turns of the peer: allow for half as long again.
+ */
+static inline void ur_rtt_expect_more(struct ur_rtt *r, uint32_t residence)
+{
+	uint32_t kept = residence < UR_RTT_MAX / 2 ? residence + residence / 2 : UR_RTT_MAX;
+
+	if (kept > r->kept)
+		r->kept = kept;
+}
 
 /*
  * EXT-SEL-RTT-02. Of all that was stamped up to `last`, `stamp` is younger than `newest`: it lies

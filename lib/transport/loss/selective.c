@@ -574,28 +574,46 @@ void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env
 }
 
 /*
- * EXT-SEL-PROBE-02. The next probe follows twice as late as this one did, as long as several of them come before the
- * timeout. Otherwise, and after the last, the timeout is next.
+ * EXT-SEL-PROBE-02. How long after a probe without effect the next one follows; the third only where the timeout leaves
+ * ample room. UR_NEVER: the timeout is next.
  */
 static uint64_t next_probe_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
 {
-	unsigned cnt = s->flags & PROBED;
-	uint64_t ns = silence_ns(rtt) << cnt;
+	uint64_t ns = 2 * silence_ns(rtt), rto_ns = ur_rtt_rto_ns(rtt, 0);
 
-	return cnt < PROBED && ns < ur_rtt_rto_ns(rtt, 0) >> (cnt - 1) ? ns : UR_NEVER;
+	switch (s->flags & PROBED) {
+	case 1:
+		return ns < rto_ns ? ns : UR_NEVER;
+	case 2:
+		return 3 * ns < rto_ns ? ns : UR_NEVER;
+	default:
+		return UR_NEVER;
+	}
+}
+
+static void expect_probe(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
+{
+	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff), again_ns = next_probe_ns(s, rtt);
+
+	s->deadline_ns = now_ns + (again_ns < rto_ns ? again_ns : rto_ns);
 }
 
 static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_rtt *rtt,
 				       uint64_t now_ns)
 {
-	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff), again_ns;
-
 	s->flags++;
 	s->flags &= (uint8_t)~ASKING;
-	again_ns = next_probe_ns(s, rtt);
 	s->probe_stamp = ur_stamp(now_ns);
-	s->deadline_ns = now_ns + (again_ns < rto_ns ? again_ns : rto_ns);
+	expect_probe(s, rtt, now_ns);
 	return UR_SELECTIVE_PROBE;
+}
+
+void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
+{
+	if (s->flags & PROBED)
+		expect_probe(s, rtt, now_ns);
+	else
+		ur_selective_hasten(s, probe_timeout_ns(s, rtt), now_ns);
 }
 
 enum ur_selective_verdict ur_selective_on_timer(struct ur_selective *s,

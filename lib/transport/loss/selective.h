@@ -267,6 +267,12 @@ void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env
 enum ur_selective_verdict
 ur_selective_on_timer(struct ur_selective *s, const struct ur_selective_env *env, uint64_t now_ns);
 
+/*
+ * EXT-SEL-PROBE-04. The probe that on_timer() called for leaves only now: its answer takes a round trip from now on. Until
+ * then the caller does not call on_timer(): a probe that waits for its turn is no reason to send anything again.
+ */
+void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns);
+
 /* EXT-SEL-RTO-02. The next step is not later than most_ns from now. */
 static inline void ur_selective_hasten(struct ur_selective *s, uint64_t most_ns, uint64_t now_ns)
 {

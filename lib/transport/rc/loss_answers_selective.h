@@ -72,6 +72,8 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
 	rtt = ur_rtt_sample(&x->rtt, echo, h->residence, ur_stamp(now_ns));
 	if (!rtt)
 		return;
+	if (!ur_psn_eq(x->rsp.una, x->rsp.max))
+		ur_rtt_expect_more(&x->rtt, h->residence);
 	ur_dest_on_rtt(qp, rtt, now_ns);
 	/* SPRAY-TELL-01 */
 	if (__builtin_expect(x->spray != NULL, 0))
@@ -409,6 +411,11 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 
 	if (now_ns < s->deadline_ns)
 		return false;
+	/* EXT-SEL-PROBE-04. With thousands of queue pairs a turn takes longer than the timeout. */
+	if (qp->xreq.probe) {
+		ur_selective_rearm(s, &qp->xreq.rtt, now_ns);
+		return false;
+	}
 	switch (ur_selective_on_timer(s, &env, now_ns)) {
 	case UR_SELECTIVE_PROBE:
 		qp->xreq.probe = true;

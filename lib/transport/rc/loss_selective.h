@@ -142,6 +142,8 @@ static inline void loss_sent_probe(struct ur_qp *qp, bool alone, uint64_t now_ns
 	x->probe = false;
 	x->probed = alone;
 	x->probe_stamp = ur_stamp(now_ns);
+	ur_selective_on_probe_sent(&x->psn, &x->rtt, now_ns);
+	ur_selective_on_probe_sent(&x->rsp, &x->rtt, now_ns);
 	qp->core->cnt.probes_sent++;
 }
 
