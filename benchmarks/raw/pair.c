@@ -194,6 +194,8 @@ static void carry(struct pair *p, unsigned to, const struct ur_tx *tx, uint8_t *
 	uint32_t len = ur_tx_write(tx, frame);
 	struct ur_packet pkt;
 
+	if (ur_engine_input_predicted(p->end[to].engine, frame, len, p->now_ns))
+		return;
 	must(ur_packet_decode(frame, len, &pkt) == UR_DROP_NONE && ur_icrc_ok(frame, &pkt),
 	     "a packet that does not decode");
 	must(ur_engine_input(p->end[to].engine, &pkt, p->now_ns) == UR_DROP_NONE,

@@ -87,7 +87,9 @@
 	X(adm_waits, "messages", "messages held back because they would have been refused")        \
 	X(adm_woken, "messages", "held back messages released by a status or by time")             \
 	X(adm_exhausted, "entries", "peers and pools beyond the limit of [admission] peers")       \
-	X(sched_woken, "queues", "send queues released by a gate")
+	X(sched_woken, "queues", "send queues released by a gate")                                 \
+	X(rx_predicted, "packets", "packets accepted whose headers were as predicted")             \
+	X(tx_predicted, "packets", "request packets sent in the way of the commonest")
 
 /* Sums that are in struct uroce_counters as well; the same X. */
 #define UROCE_SUMMARY_COUNTERS(X)                                                                  \

@@ -13,6 +13,7 @@
 #include "wire/bits.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
+#include "wire/predict.h"
 
 _Static_assert(UR_ENGINE_TICK_SHIFT == UR_WHEEL_TICK_SHIFT, "engine.h repeats it");
 
@@ -93,6 +94,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->core.mem = attr->mem;
 	e->core.sink = sink_of(&attr->sink);
 	e->core.worker = l->worker;
+	e->core.no_prediction = attr->no_prediction;
 	ur_wheel_init(&e->core.wheel, now_ns);
 	ur_sched_init(&e->core.settle);
 	ur_sched_init(&e->core.acks);
@@ -310,12 +312,36 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uin
 	return drop;
 }
 
+bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t len,
+			       uint64_t now_ns)
+{
+	struct ur_core *core = &e->core;
+	struct ur_qp *qp;
+	uint32_t bytes;
+
+	if (len < UR_PREDICT_BYTES || core->no_prediction)
+		return false;
+	qp = ur_slots_find(&e->slots, ur_qpn(ur_load24(frame + UR_PREDICT_BTH + 5)));
+	if (!qp || !ur_predict_path(&qp->path, frame, len, &bytes) ||
+	    !qp->ops->predicted(qp, frame, bytes, now_ns))
+		return false;
+	ur_qp_after_request(qp);
+	core->cnt.drops[UR_DROP_NONE]++;
+	core->cnt.rx_packets++;
+	core->cnt.rx_predicted++;
+	core->cnt.rx_bytes += UR_PREDICT_BTH + bytes;
+	return true;
+}
+
 enum ur_drop ur_engine_input_frame(struct ur_engine *e, const uint8_t *frame, size_t len,
 				   uint64_t now_ns)
 {
 	struct ur_packet p;
-	enum ur_drop drop = ur_packet_decode(frame, len, &p);
+	enum ur_drop drop;
 
+	if (ur_engine_input_predicted(e, frame, len, now_ns))
+		return UR_DROP_NONE;
+	drop = ur_packet_decode(frame, len, &p);
 	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
 		drop = UR_DROP_ICRC;
 	if (drop == UR_DROP_NONE)

@@ -85,6 +85,7 @@ struct ur_engine_attr {
 	uint32_t window;       /* PSNs in flight a QP at most, a power of two >= 4 */
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
+	bool no_prediction;    /* every packet takes the general way; for tests that compare */
 	const struct ur_engine_qos *qos;     /* NULL: the default */
 	const struct ur_cc_attr *pacing;     /* used if limits.destinations */
 	const struct ur_adm_attr *admission; /* NULL: the default, plain */
@@ -120,7 +121,16 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns);
 
 /*
- * The same for a frame as it arrived: decodes it and verifies its ICRC first. The caller checks that its
+ * Takes in a frame as it arrived if it is the packet that its queue pair expects next (docs/design/prediction.md), at a
+ * fraction of the cost: its headers are compared, not decoded, and its ICRC is verified. False: it is not, nothing was
+ * done, and it is to be decoded. As with ur_engine_input() the caller has checked that its destination is an address
+ * of this endpoint, and that it carries no VLAN tag beside the frame.
+ */
+bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t len,
+			       uint64_t now_ns);
+
+/*
+ * Takes in any frame as it arrived: decodes it and verifies its ICRC first. The caller checks that its
  * destination is an address of this endpoint.
  */
 enum ur_drop ur_engine_input_frame(struct ur_engine *e, const uint8_t *frame, size_t len,

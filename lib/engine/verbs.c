@@ -403,6 +403,9 @@ static void predict_next(struct ur_engine *e, struct ur_qp *qp)
 void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
 	predict_next(e, qp);
+	/* What is posted behind something that can be sent changes nothing. */
+	if (ur_emux_is_active(&qp->sq_queue) && !qp->admission)
+		return;
 	ur_qp_flush(qp);
 	ur_qp_update_ready(qp);
 }

@@ -56,11 +56,6 @@ static unsigned list_of(const struct ur_emux *x, const struct ur_emux_queue *q)
 	return x->attr.policy == UR_EMUX_STRICT ? q->priority : 0;
 }
 
-static inline bool may_go(const struct ur_emux_queue *q)
-{
-	return !(q->gate && q->gate->closed);
-}
-
 static void make_ready(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	unsigned p = list_of(x, q);
@@ -108,7 +103,7 @@ void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	if (q->vl == UR_VL_CNT)
 		q->state = UR_EMUX_UNSERVED;
-	else if (may_go(q))
+	else if (ur_emux_may_go(q))
 		make_ready(x, q);
 	else
 		hold(x, q);
@@ -192,19 +187,15 @@ static void open_turn(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q)
 	x->turns++;
 }
 
-struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
+struct ur_emux_queue *ur_emux_begin_turn(struct ur_emux *x, unsigned vl)
 {
-	struct ur_emux_turn *t = &x->turn[vl];
-
-	if (t->queue && may_go(t->queue))
-		return t->queue;
 	while (x->ready_priorities[vl]) {
 		unsigned p = 31 - (unsigned)__builtin_clz(x->ready_priorities[vl]);
 		struct ur_emux_queue *q =
 			(struct ur_emux_queue *)(void *)ur_sched_peek(&x->ready[vl][p]);
 
 		/* SCHED-BLIND-01: a queue whose gate is closed gets no turn; it moves to the gate. */
-		if (!may_go(q)) {
+		if (!ur_emux_may_go(q)) {
 			requeue(x, q);
 			x->sifted++;
 			continue;
@@ -213,18 +204,6 @@ struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
 		return q;
 	}
 	return NULL;
-}
-
-bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes)
-{
-	struct ur_emux_turn *t = &x->turn[vl];
-
-	t->has_sent = true;
-	if (t->bytes <= bytes || t->wqes <= wqes)
-		return false;
-	t->bytes -= bytes;
-	t->wqes -= wqes;
-	return true;
 }
 
 void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
@@ -237,7 +216,7 @@ void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
 	if (!q)
 		return;
 	t->queue = NULL;
-	if (may_go(q))
+	if (ur_emux_may_go(q))
 		ur_sched_rotate(&x->ready[vl][q->at], &q->node);
 	else
 		requeue(x, q);

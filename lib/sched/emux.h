@@ -109,16 +109,41 @@ void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, struct ur_gate
 /* Opens the gate and wakes at most `n` of its queues. The others wait for the next call. */
 void ur_emux_gate_open(struct ur_emux *x, struct ur_gate *g, uint32_t n);
 
+static inline bool ur_emux_may_go(const struct ur_emux_queue *q)
+{
+	return !(q->gate && q->gate->closed);
+}
+
+/* The same as ur_emux_turn(), if no turn goes on. */
+struct ur_emux_queue *ur_emux_begin_turn(struct ur_emux *x, unsigned vl);
+
 /*
  * Returns the queue that has the turn in lane `vl`, which is in ready_lanes. NULL: the gates of all
  * queues of the lane were closed, and they wait there now.
  */
-struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl);
+static inline struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
+{
+	struct ur_emux_queue *q = x->turn[vl].queue;
+
+	return __builtin_expect(q && ur_emux_may_go(q), 1) ? q : ur_emux_begin_turn(x, vl);
+}
+
 /*
  * Accounts for a packet of `bytes` and `wqes` begun WQEs of the queue that has the turn in `vl`.
  * Returns false if the turn is used up; the caller then calls ur_emux_end_turn().
  */
-bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes);
+static inline bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes, uint32_t wqes)
+{
+	struct ur_emux_turn *t = &x->turn[vl];
+
+	t->has_sent = true;
+	if (t->bytes <= bytes || t->wqes <= wqes)
+		return false;
+	t->bytes -= bytes;
+	t->wqes -= wqes;
+	return true;
+}
+
 /* Ends the turn in `vl`: it is used up, or the queue has nothing more to send. */
 void ur_emux_end_turn(struct ur_emux *x, unsigned vl);
 

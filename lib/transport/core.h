@@ -53,6 +53,7 @@ struct ur_core {
 	struct ur_lane_counters lane[UR_VL_CNT];
 	struct ur_sink sink;
 	uint16_t worker;
+	bool no_prediction; /* the engine's */
 };
 
 /* Pushes a completion to its CQ, on this worker or another, and raises the events that follow. */

@@ -349,6 +349,16 @@ void ur_qp_complete_sent(struct ur_qp *qp);
 /* The QP timer fired. */
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns);
 
+/* A request tells the sending side nothing: what it keeps need not be looked at, but for these. */
+static inline void ur_qp_after_request(struct ur_qp *qp)
+{
+	if (__builtin_expect(qp->fail_send | qp->rearm, 0)) {
+		qp->rearm = false;
+		ur_qp_act(qp);
+		ur_qp_update(qp);
+	}
+}
+
 /* Takes in a packet of the queue pair's transport and re-evaluates what can be sent. */
 static inline enum ur_drop ur_qp_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
@@ -362,12 +372,7 @@ static inline enum ur_drop ur_qp_input(struct ur_qp *qp, const struct ur_packet 
 		return drop;
 	}
 	drop = qp->ops->request(qp, p, now_ns);
-	/* A request tells the sending side nothing: what it keeps need not be looked at. */
-	if (__builtin_expect(qp->fail_send | qp->rearm, 0)) {
-		qp->rearm = false;
-		ur_qp_act(qp);
-		ur_qp_update(qp);
-	}
+	ur_qp_after_request(qp);
 	return drop;
 }
 
@@ -402,6 +407,9 @@ void ur_completer_give_gap(struct ur_qp *qp);
 
 /* A request of RC, of UC. NONE, or why it was dropped. */
 enum ur_drop ur_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* See qp_ops.h. */
+bool ur_responder_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+			    uint64_t now_ns);
 enum ur_drop ur_uc_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 
 /* ---- rc/responder.c ---- */

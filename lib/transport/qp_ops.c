@@ -68,6 +68,12 @@ static enum ur_drop no_response(struct ur_qp *qp, const struct ur_packet *p, uin
 	return UR_DROP_OPCODE;
 }
 
+static bool no_prediction(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns)
+{
+	(void)qp, (void)frame, (void)bytes, (void)now_ns;
+	return false;
+}
+
 static bool no_packet(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
 	(void)qp, (void)tx, (void)now_ns;
@@ -172,6 +178,7 @@ static const struct ur_qp_ops kinds[] = {
 		.expire = ur_gbn_expire,
 		.rearm = ur_gbn_rearm,
 		.request = ur_responder_input,
+		.predicted = ur_responder_predicted,
 		.response = ur_completer_input,
 		.response_next = ur_response_next,
 		.ack_next = ur_response_next_ack,
@@ -212,6 +219,7 @@ static const struct ur_qp_ops kinds[] = {
 		.expire = ur_gbn_expire,
 		.rearm = ur_gbn_rearm,
 		.request = ur_responder_input,
+		.predicted = ur_responder_predicted,
 		.response = ur_completer_input,
 		.response_next = ur_response_next,
 		.ack_next = ur_response_next_ack,
@@ -252,6 +260,7 @@ static const struct ur_qp_ops kinds[] = {
 		.expire = ur_ext_expire,
 		.rearm = ur_ext_rearm,
 		.request = ur_ext_responder_input,
+		.predicted = ur_ext_responder_predicted,
 		.response = ur_ext_completer_input,
 		.response_next = ur_ext_response_next,
 		.ack_next = ur_ext_response_next_ack,
@@ -290,6 +299,7 @@ static const struct ur_qp_ops kinds[] = {
 		.expire = no_timer,
 		.rearm = no_rearm,
 		.request = ur_uc_responder_input,
+		.predicted = no_prediction,
 		.response = no_response,
 		.response_next = no_packet,
 		.ack_next = no_packet,
@@ -328,6 +338,7 @@ static const struct ur_qp_ops kinds[] = {
 		.expire = no_timer,
 		.rearm = no_rearm,
 		.request = ur_ud_input,
+		.predicted = no_prediction,
 		.response = no_response,
 		.response_next = no_packet,
 		.ack_next = no_packet,

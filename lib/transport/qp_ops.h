@@ -109,6 +109,11 @@ struct ur_qp_ops {
 	/* ---- packets taken in; the queue pair may fail, see ur_qp_fail() ---- */
 
 	enum ur_drop (*request)(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+	/*
+	 * A frame that passed ur_predict_path(), with `bytes` from BTH to ICRC. True: it is the request that was
+	 * predicted, and was executed. False: nothing was done; the frame is to be decoded.
+	 */
+	bool (*predicted)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns);
 	/* Responses, ACKs, NAKs and NOTIFYs. */
 	enum ur_drop (*response)(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 

@@ -190,6 +190,7 @@ struct end *end_new(struct end_attr attr)
 		.window = attr.window ? attr.window : 64,
 		.ackreq_every = attr.ackreq_every ? attr.ackreq_every : UINT32_MAX,
 		.mtu_shift = 12,
+		.no_prediction = attr.no_prediction,
 		.pacing = attr.pacing,
 		.admission = attr.admission,
 	};
@@ -249,7 +250,9 @@ enum ur_drop end_in(struct end *e, struct ur_packet p)
 
 	frame_make(&e->in_frame, &p);
 	cr_assert_eq(ur_packet_decode(e->in_frame.b, e->in_frame.len, &got), UR_DROP_NONE);
-	drop = ur_engine_input(e->engine, &got, e->now_ns);
+	drop = UR_DROP_NONE;
+	if (!ur_engine_input_predicted(e->engine, e->in_frame.b, e->in_frame.len, e->now_ns))
+		drop = ur_engine_input(e->engine, &got, e->now_ns);
 	ur_qp_validate(e->qp);
 	return drop;
 }

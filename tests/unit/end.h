@@ -49,6 +49,7 @@ struct end_attr {
 	const struct ur_adm_attr *admission; /* NULL: plain */
 	struct ur_adm_agreed agreed;
 	struct ur_srq *srq;
+	bool no_prediction;
 	bool rtr; /* stay in RTR */
 	bool cm;  /* be worker 0, with a connection manager; else worker 1 of 2 */
 };

@@ -631,6 +631,13 @@ ENDPOINT_TEST(frames_of_other_vlans_and_addresses_and_damaged_ones_are_dropped)
 	accepted = ur_engine_counters(b->engine)->rx_packets;
 	expect_drop(other, len + 4, UR_DROP_NONE);
 	cr_assert_eq(ur_engine_counters(b->engine)->rx_packets, accepted + 1);
+
+	/* PREDICT-EDGE-01: none of these was predicted, but the next one is. */
+	cr_assert_eq(ur_engine_counters(b->engine)->rx_predicted, 0u);
+	len = catch_packet(frame);
+	expect_drop(frame, len, UR_DROP_NONE);
+	cr_assert_eq(ur_engine_counters(b->engine)->rx_predicted, 1u);
+	cr_assert_eq(ur_engine_counters(b->engine)->rx_packets, accepted + 2);
 }
 
 ENDPOINT_TEST(an_endpoint_in_a_vlan_takes_that_one_only)
@@ -651,6 +658,7 @@ ENDPOINT_TEST(an_endpoint_in_a_vlan_takes_that_one_only)
 	expect_drop(frame, len, UR_DROP_VLAN);
 	memmove(frame + 12, frame + 16, len - 16);
 	expect_drop(frame, len - 4, UR_DROP_VLAN);
+	cr_assert_eq(ur_engine_counters(b->engine)->rx_predicted, 0u); /* PREDICT-EDGE-01 */
 }
 
 /* ---- capture ---- */

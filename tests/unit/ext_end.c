@@ -49,6 +49,7 @@ const struct ur_packet *xend_out(struct end *e)
 	e->now_ns += XEND_STEP_NS;
 	made = ur_ext_requester_next(e->qp, &tx, e->now_ns, &wqes);
 	ur_qp_act(e->qp);
+	ur_qp_update_ready(e->qp); /* as at the end of the engine's output */
 	check(e);
 	cr_assert(ready || !made);
 	/* There must be no blind visit. */

@@ -66,6 +66,8 @@ void ur_ext_completer_timer(struct ur_qp *qp, uint64_t now_ns);
 /* ---- rc/responder_selective.c ---- */
 
 enum ur_drop ur_ext_responder_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+bool ur_ext_responder_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+				uint64_t now_ns);
 /* RTR: ePSN is set. */
 void ur_ext_responder_begin(struct ur_qp *qp);
 /* RESET: the context goes back, nothing completes. */
@@ -107,6 +109,9 @@ void ur_ext_responder_validate(const struct ur_qp *qp);
 
 /* Owes an ACK, which echoes the packet. */
 void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* The same for a packet with this stamp and path index. */
+void ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path,
+			       uint64_t now_ns);
 /* Owes an ACK that answers the probe, after the answers queued by now. */
 void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* Owes a NAK, in place of an ACK, which echoes what that would. */

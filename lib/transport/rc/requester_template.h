@@ -14,6 +14,7 @@
  * Thread class: the QP's worker.
  */
 #include "transport/rc/loss.h"
+#include "transport/sgl.h"
 #include "wire/assert.h"
 #include "wire/ext.h"
 
@@ -430,7 +431,8 @@ static inline bool go_on(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, un
 	return status == IBV_WC_SUCCESS && !local;
 }
 
-bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+static __attribute__((noinline)) bool make_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns,
+						unsigned *wqes)
 {
 	if (!may_send(qp)) {
 		if (!LOSS_PROBES || !may_probe(qp))
@@ -456,4 +458,83 @@ bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsign
 		ur_send_queue_advance(qp);
 	} while (!qp->fail_send && may_send(qp));
 	return false;
+}
+
+/* ---- the commonest packet ---- */
+
+/* The payload of a message that lies in one piece; NULL: it does not, or it may not be read. */
+static inline const uint8_t *piece_of(const struct ur_qp *qp, const struct ur_wqe *wqe)
+{
+	const struct ur_sge *sge = (const void *)(wqe + 1);
+
+	if (wqe->flags & UR_WQE_INLINE)
+		return (const uint8_t *)(wqe + 1);
+	if (!ur_sgl_in_first(sge, wqe->num_sge, 0, wqe->length))
+		return NULL;
+	return ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr, wqe->length, 0);
+}
+
+/* Nothing is lost, failed, held back or refused, and WQE `cur` has not begun. */
+static inline bool is_quiet(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+
+	return qp->state == IBV_QPS_RTS && has_wqe(qp) &&
+	       !(req->cur_off | req->local_err | qp->admission) && !qp->retry.rnr_until_ns &&
+	       !loss_is_troubled(qp) && !loss_holds(qp) && !qp->core->no_prediction;
+}
+
+/* Whether WQE `cur` is a SEND or WRITE of one packet, without immediate data, that may go now. */
+static inline bool may_go_whole(const struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class)
+{
+	return (class & (OP_DATA | OP_IMM | OP_INV)) == OP_DATA &&
+	       !(wqe->flags & (UR_WQE_FENCE | UR_WQE_BEGUN)) &&
+	       wqe->length - 1 < 1u << qp->mtu_shift && loss_has_credit(qp, class) &&
+	       (!(class & OP_RECV) || loss_is_idle(qp) || has_receive(&qp->req, qp->req.ssn));
+}
+
+/*
+ * PREDICT-SEND-01. Makes the commonest packet from top to bottom: all of a SEND or WRITE, while nothing else has to be
+ * sent or decided. False: nothing was done, and the general way decides.
+ */
+static inline bool make_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->cur);
+	struct request r = {.psn = loss_next_psn(qp)};
+	const uint8_t *base;
+	unsigned class;
+	bool write;
+	uint8_t *p;
+
+	if (!is_quiet(qp))
+		return false;
+	class = class_of(wqe);
+	write = class & OP_WRITE;
+	if (!may_go_whole(qp, wqe, class) || !(base = piece_of(qp, wqe)))
+		return false;
+	tx->frag[0] = (struct ur_frag){base, wqe->length};
+	tx->frag_cnt = 1;
+	tx->payload_len = (uint16_t)wqe->length;
+	begin(qp, wqe);
+	r.ackreq = wants_ack(qp, wqe, true);
+	r.solicited = wqe->flags & UR_WQE_SOLICITED;
+	r.opcode = write ? UR_RC_WRITE_ONLY : UR_RC_SEND_ONLY;
+	p = codec_begin(qp, wqe, &r, write ? UR_RETH_BYTES : 0, tx, now_ns);
+	if (write)
+		put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
+	loss_sent(qp, r.ackreq, now_ns);
+	req->cur++;
+	loss_after_send(qp, now_ns);
+	qp->core->cnt.tx_predicted++;
+	return true;
+}
+
+bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+{
+	if (__builtin_expect(loss_is_reliable(qp) && make_whole(qp, tx, now_ns), 1)) {
+		*wqes += 1;
+		return true;
+	}
+	return make_next(qp, tx, now_ns, wqes);
 }

@@ -105,26 +105,35 @@ static void arrival_pass_request(struct ur_qp *qp, const struct ur_packet *p,
 	qp->gbn_rsp.unacked = 0;
 }
 
+/* The packet `psn` of a SEND or WRITE was executed. `several`: it ends a message of more than one. */
+static inline void pass_psn(struct ur_qp *qp, struct ur_psn psn, bool several)
+{
+	qp->gbn_rsp.several = several;
+	qp->gbn_rsp.data = psn;
+	qp->gbn_rsp.data_old = false;
+}
+
 static inline void arrival_pass_data(struct ur_qp *qp, const struct ur_packet *p)
 {
 	qp->rsp.placed = (uint32_t)arrival_offset(qp, p) + p->payload_len;
 	if ((p->op & (UR_OP_WRITE | UR_OP_FIRST | UR_OP_LAST)) == (UR_OP_WRITE | UR_OP_FIRST))
 		qp->gbn_rsp.write = p->reth;
-	if (p->op & UR_OP_LAST)
-		qp->gbn_rsp.several = !(p->op & UR_OP_FIRST);
-	qp->gbn_rsp.data = p->bth.psn;
-	qp->gbn_rsp.data_old = false;
+	pass_psn(qp, p->bth.psn, p->op & UR_OP_LAST ? !(p->op & UR_OP_FIRST) : qp->gbn_rsp.several);
 }
 
-/* RC-RESP-ACK-04 */
-static inline void arrival_acknowledge(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+/* RC-RESP-ACK-04. A packet of a SEND or WRITE was executed. */
+static inline void acknowledge_data(struct ur_qp *qp, bool ackreq)
 {
-	if (is_answered(p->op))
-		return;
-	if (++qp->gbn_rsp.unacked >= UR_ACK_EVERY || p->bth.ackreq)
+	if (++qp->gbn_rsp.unacked >= UR_ACK_EVERY || ackreq)
 		ur_response_ack(qp);
 	else if (__builtin_expect(qp->rsp.q_cnt != 0, 0))
 		ur_response_update_ack(qp);
+}
+
+static inline void arrival_acknowledge(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	if (!is_answered(p->op))
+		acknowledge_data(qp, p->bth.ackreq);
 }
 
 /*
@@ -291,6 +300,38 @@ static bool arrival_answer_again(struct ur_qp *qp, const struct ur_packet *p, ui
 }
 
 #include "transport/rc/responder_template.h"
+
+/* ---- a predicted request ---- */
+
+#define PREDICTED_EXT 0
+static inline bool predicted_is_quiet(const struct ur_qp *qp)
+{
+	return !qp->gbn_rsp.reorder.ctx;
+}
+
+static inline bool predicted_fits(const struct ur_qp *qp, const uint8_t *ext, bool send)
+{
+	return true;
+}
+
+static inline void predicted_pass(struct ur_qp *qp, struct ur_psn psn, uint32_t n, bool send)
+{
+	qp->rsp.placed = n;
+	pass_psn(qp, psn, false);
+}
+
+static inline void predicted_acknowledge(struct ur_qp *qp, const uint8_t *ext, bool ackreq,
+					 uint64_t now_ns)
+{
+	acknowledge_data(qp, ackreq);
+}
+
+#include "transport/rc/predicted.h"
+
+bool ur_responder_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns)
+{
+	return predicted_request(qp, frame, bytes, UR_TRANSPORT_RC, now_ns);
+}
 
 /* ---- UC (IBA 9.8.3): a broken message is dropped whole, its receive is used again ---- */
 

@@ -240,6 +240,49 @@ static bool arrival_answer_again(struct ur_qp *qp, const struct ur_packet *p, ui
 
 #include "transport/rc/responder_template.h"
 
+/* ---- a predicted request ---- */
+
+#define PREDICTED_EXT UR_XTH_BYTES
+
+static inline bool predicted_is_quiet(const struct ur_qp *qp)
+{
+	return !qp->xrsp.ooo && !qp->xrsp.offset;
+}
+
+/* What arrival_check_form() and arrival_check_sequence() ask of a message that is one packet. */
+static inline bool predicted_fits(const struct ur_qp *qp, const uint8_t *xth, bool send)
+{
+	uint32_t flags = ur_load32(xth + 8), ssn = ur_load32(xth + 4);
+
+	if ((ssn & UR_PSN_MASK) != ur_msn_add(qp->rsp.msn, 1).v || (flags & UR_PSN_MASK) ||
+	    !(flags >> 24 & UR_XTH_RECV) == send)
+		return false;
+	return !send || (ur_load32(xth + 12) & UR_PSN_MASK) == qp->xrsp.rwqen;
+}
+
+static inline void predicted_pass(struct ur_qp *qp, struct ur_psn psn, uint32_t n, bool send)
+{
+	struct ur_ext_responder *x = &qp->xrsp;
+
+	x->rwqen = add24(x->rwqen, send);
+	x->starved = false;
+}
+
+static inline void predicted_acknowledge(struct ur_qp *qp, const uint8_t *xth, bool ackreq,
+					 uint64_t now_ns)
+{
+	if (ackreq)
+		ur_ext_response_ack_stamp(qp, ur_stamp_of(ur_load32(xth)), xth[4], now_ns);
+}
+
+#include "transport/rc/predicted.h"
+
+bool ur_ext_responder_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+				uint64_t now_ns)
+{
+	return predicted_request(qp, frame, bytes, UR_TRANSPORT_EXT, now_ns);
+}
+
 /* ---- a queue pair's life ---- */
 
 void ur_ext_responder_release(struct ur_qp *qp)
