@@ -319,7 +319,8 @@ bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t
 	struct ur_qp *qp;
 	uint32_t bytes;
 
-	if (len < UR_PREDICT_BYTES || core->no_prediction)
+	if (len < UR_PREDICT_BYTES || !ur_predict_opcode(frame[UR_PREDICT_BTH]) ||
+	    core->no_prediction)
 		return false;
 	qp = ur_slots_find(&e->slots, ur_qpn(ur_load24(frame + UR_PREDICT_BTH + 5)));
 	if (!qp || !ur_predict_path(&qp->path, frame, len, &bytes) ||

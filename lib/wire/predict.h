@@ -36,6 +36,14 @@ extern "C" {
 /* BTH word 2. */
 #define UR_PREDICT_ACKREQ (1u << 31)
 
+/* Nothing else is predicted, so that other packets pay for no more than this. RC, extended mode */
+static inline bool ur_predict_opcode(uint8_t opcode)
+{
+	uint8_t operation = opcode & ~UR_TRANSPORT_MASK;
+
+	return operation == UR_RC_WRITE_ONLY || operation == UR_RC_SEND_ONLY;
+}
+
 /* Word 0 of the BTH of a packet with this opcode and P_Key; TVer is 0 (WIRE-BTH-02). */
 static inline uint32_t ur_predict_bth(uint8_t opcode, uint16_t pkey)
 {
