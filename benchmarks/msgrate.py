@@ -57,10 +57,13 @@ def contenders(host, ways, pair, modes, seconds):
 
 def run(host, machine, options, progress):
     memif, packet, xdp = paths.Memif(host), paths.AfPacket(host), paths.AfXdp(host)
+    memif.clean = perf.Clean()
     ways = [memif, xdp, packet]
     modes = [("", False)] + ([(" dedicated", True)] if host.can_dedicate() else [])
     runs = contenders(host, ways, packet.pair, modes, options.seconds)
-    return fill(Report("msgrate", TITLE, machine), ways, modes, stats.turns(runs, options.turns, progress))
+    report = fill(Report("msgrate", TITLE, machine), ways, modes, stats.turns(runs, options.turns, progress))
+    memif.clean.fill(report)
+    return report
 
 
 def name_of(op, qps):

@@ -83,12 +83,14 @@ def contenders(host, ways, plain, pair, modes, seconds):
 
 def run(host, machine, options, progress):
     memif, packet, xdp = paths.Memif(host), paths.AfPacket(host), paths.AfXdp(host)
+    memif.clean = perf.Clean()
     ways = [memif, xdp, packet]
     modes = [("", False)] + ([(" dedicated", True)] if host.can_dedicate() else [])
     runs = contenders(host, ways, paths.Memif(host, zero_copy=False), packet.pair, modes,
                       options.seconds)
-    return fill(Report("throughput", TITLE, machine), ways, modes,
-                stats.turns(runs, options.turns, progress))
+    report = fill(Report("throughput", TITLE, machine), ways, modes, stats.turns(runs, options.turns, progress))
+    memif.clean.fill(report)
+    return report
 
 
 def rows(report, way, modes, found):

@@ -19,6 +19,7 @@ import msgrate  # noqa: E402
 import scale  # noqa: E402
 import tables  # noqa: E402
 import throughput  # noqa: E402
+from lib import perf  # noqa: E402
 from lib.report import Report  # noqa: E402
 
 MACHINE = {"cpu": "none", "cpus": 2, "kernel": "0", "hugepages": True, "load": 0, "build": ""}
@@ -133,6 +134,19 @@ class Msgrate(unittest.TestCase):
                      "af_packet 64 B WRITE, 1 QP"):
             self.assertIn(f"{name}, auto / gbn", bars)
 
+
+    def test_what_is_sent_again_needs_a_reason(self):
+        def run(again, pause_ns):
+            end = {"counters": {"retransmitted_packets": again, "retransmitted_responses": 0}, "pause_ns": 0}
+            return {"client": end, "server": {**end, "counters": {**end["counters"], "retransmitted_packets": 0},
+                                              "pause_ns": pause_ns}}
+        clean, made = perf.Clean(), report("msgrate")
+        for figures in (run(0, 0), run(7, 1000000), run(2, 999999)):
+            clean.add(figures)
+        clean.fill(made)
+        self.assertEqual(bars_of(made)["memif, no end stood still: packets sent again"], (2, "<=", 0, False))
+        self.assertIn("3 runs; in 1 of them", made.notes[0])
+        self.assertIn("7 packets", made.notes[0])
 
     def test_a_moonshot_is_shown_and_not_owed(self):
         made = of_msgrate({"raw": 40, "write 1": 8, "many": 8})

@@ -138,6 +138,7 @@ struct perf_end {
 	X(reordered) /* UD: received late or twice */                                              \
 	X(checked)   /* messages whose bytes were compared */                                      \
 	X(duration_ns)                                                                             \
+	X(pause_ns) /* longest time without a poll while measured; not in mode lat */              \
 	X(cpu_ns)                                                                                  \
 	X(fetch_adds) /* value of the word that all fetch_adds of the peer went to */
 

@@ -370,6 +370,8 @@ static void add_result(struct perf_result *sum, const struct perf_result *r, boo
 	sum->checked += r->checked;
 	if (sum->duration_ns < r->duration_ns)
 		sum->duration_ns = r->duration_ns;
+	if (sum->pause_ns < r->pause_ns)
+		sum->pause_ns = r->pause_ns;
 	if (sum->cpu_ns < r->cpu_ns)
 		sum->cpu_ns = r->cpu_ns;
 	if (sum->text[0] == '\0')

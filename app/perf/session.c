@@ -508,7 +508,7 @@ void perf_session_mark(struct perf_session *s)
 	s->stats.in_flight_least = UINT64_MAX;
 	uroce_query_counters(s->ep->ctx, &s->stats.start_counters);
 	s->stats.start_cpu_ns = perf_cpu_ns();
-	s->stats.start_ns = perf_now_ns();
+	s->stats.step_ns = s->stats.start_ns = perf_now_ns();
 	for (uint32_t i = 0; i < s->params.qps; i++)
 		s->qps[i].mark_done = s->qps[i].tx_done;
 	if (s->hist != NULL)
@@ -582,6 +582,7 @@ void perf_session_result(const struct perf_session *s, struct perf_result *r)
 	r->reordered = t->reordered;
 	r->checked = t->checked;
 	r->duration_ns = t->end_ns - t->start_ns;
+	r->pause_ns = t->pause_ns;
 	r->cpu_ns = t->end_cpu_ns - t->start_cpu_ns;
 	if (s->mem != NULL)
 		r->fetch_adds = *(volatile uint64_t *)s->mem;

@@ -95,6 +95,9 @@ struct perf_stats {
 	struct perf_sl_stats sl[16], end_sl[16]; /* of ops and bytes, by service level */
 	/* Messages in flight, sampled once a step while measured. */
 	uint64_t in_flight_sum, in_flight_least, steps;
+	uint64_t step_ns; /* time of the last step */
+	uint64_t
+		pause_ns; /* longest time between two steps while measured; inline, the worker stood still */
 };
 
 struct perf_srq;

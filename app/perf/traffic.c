@@ -458,6 +458,16 @@ static void count_in_flight(struct perf_session *s)
 		t->in_flight_least = s->in_flight;
 }
 
+static void note_pause(struct perf_session *s)
+{
+	struct perf_stats *t = &s->stats;
+	uint64_t ns = s->now_ns - t->step_ns;
+
+	t->step_ns = s->now_ns;
+	if (t->end_ns == 0 && ns > t->pause_ns)
+		t->pause_ns = ns;
+}
+
 unsigned perf_traffic_step(struct perf_session *s)
 {
 	unsigned n = 0;
@@ -465,6 +475,7 @@ unsigned perf_traffic_step(struct perf_session *s)
 	if (s->params.mode == PERF_MODE_LAT)
 		return perf_lat_step(s);
 	s->now_ns = perf_now_ns();
+	note_pause(s);
 	if (s->params.think_us != 0)
 		think_over(s, s->now_ns);
 	if (s->sending)

@@ -12,6 +12,34 @@ AUTO_BAR = 0.95  # of mode auto (extended) relative to gbn, wherever a benchmark
 LEADS = {"read"}  # operations whose client receives the payload
 
 
+# An end that stands still for as long makes the other one time out.
+TIMEOUT_NS = 1_000_000
+
+
+class Clean:
+    """What was sent again where nothing can be lost: in runs in which an end stood still for longer than the timeout, by
+    its own clock, and in the others."""
+
+    def __init__(self):
+        self.runs = self.paused = self.excused = self.unexplained = 0
+
+    def add(self, figures):
+        ends = figures["client"], figures["server"]
+        again = sum(end["counters"]["retransmitted_packets"] + end["counters"]["retransmitted_responses"] for end in ends)
+        paused = max(end["pause_ns"] for end in ends) >= TIMEOUT_NS
+        self.runs += 1
+        self.paused += paused
+        if paused:
+            self.excused += again
+        else:
+            self.unexplained += again
+
+    def fill(self, report):
+        report.notes.append(f"memif: {self.runs} runs; in {self.paused} of them an end stood still for a millisecond or "
+                            f"more, and {self.excused} packets were sent again")
+        report.bar("memif, no end stood still: packets sent again", self.unexplained, 0, at_least=False)
+
+
 def sides(op):
     """(side of the server, side of the client): payload goes from side 0 to side 1."""
     return (0, 1) if op in LEADS else (1, 0)
@@ -84,4 +112,7 @@ def run(host, path, op, size, seconds, mode="bw", dedicated=False, more=(), sets
     for each in runs:
         if each["errors"]:
             raise Failure(f"uroce-perf {op} over {path.name} counts {each['errors']} errors")
+    if hasattr(path, "clean"):
+        for each in runs:
+            path.clean.add(each)
     return runs if isinstance(size, list) else runs[0]
