@@ -54,13 +54,9 @@
 	  "requests and responses dropped as untrusted: too far beyond all others")                \
 	X(early_responses, "packets", "responses placed beyond a missing one")                     \
 	X(ooo_contexts, "contexts", "out-of-order contexts taken")                                 \
-	X(ooo_grown, "contexts", "out-of-order contexts that moved to a larger tier")              \
-	X(ooo_short, "contexts", "out-of-order contexts that were refused a larger tier")          \
 	X(ooo_exhausted, "gaps", "gaps for which no out-of-order context was left")                \
 	X(stale_gap_err, "queue pairs", "queue pairs that failed because a gap stayed open")       \
 	X(rtx_contexts, "contexts", "recovery contexts taken")                                     \
-	X(rtx_grown, "contexts", "recovery contexts that moved to a larger tier")                  \
-	X(rtx_short, "contexts", "recovery contexts that were refused a larger tier")              \
 	X(rtx_exhausted, "gaps", "gaps for which no recovery context was left")                    \
 	X(packets_deemed_lost, "packets",                                                          \
 	  "request and response packets considered lost, or refused for lack of a receive")        \
@@ -88,6 +84,10 @@
 	X(adm_woken, "messages", "held back messages released by a status or by time")             \
 	X(adm_exhausted, "entries", "peers and pools beyond the limit of [admission] peers")       \
 	X(sched_woken, "queues", "send queues released by a gate")                                 \
+	X(ooo_grown, "contexts", "out-of-order contexts that moved to a larger tier")              \
+	X(ooo_short, "contexts", "out-of-order contexts that were refused a larger tier")          \
+	X(rtx_grown, "contexts", "recovery contexts that moved to a larger tier")                  \
+	X(rtx_short, "contexts", "recovery contexts that were refused a larger tier")              \
 	X(rx_predicted, "packets", "packets accepted whose headers were as predicted")             \
 	X(tx_predicted, "packets", "request packets sent in the way of the commonest")
 
