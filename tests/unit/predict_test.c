@@ -40,6 +40,8 @@ static void free_twins(struct twins t)
 	end_free(t.off);
 }
 
+#define WC_BYTES (offsetof(struct ibv_wc, dlid_path_bits) + 1) /* padding follows, of any value */
+
 /* Each end's own addresses are elsewhere. */
 static void expect_same_state(struct twins t)
 {
@@ -54,7 +56,8 @@ static void expect_same_state(struct twins t)
 	do {
 		n = ur_cq_poll(&t.on->cq, 8, a);
 		cr_assert_eq(ur_cq_poll(&t.off->cq, 8, b), n);
-		cr_assert_arr_eq(a, b, n * sizeof(a[0]));
+		for (unsigned i = 0; i < n; i++)
+			cr_assert_arr_eq(&a[i], &b[i], WC_BYTES);
 	} while (n);
 	cr_assert_arr_eq(t.on->buf, t.off->buf, COMPARED);
 	cr_assert_eq(t.on->async_cnt, t.off->async_cnt);
