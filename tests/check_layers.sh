@@ -44,6 +44,7 @@ sched      wire vl
 cc         wire
 admission  wire
 cm         wire
+manager    wire
 transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm
 print      wire

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "manager/topology.h"
+#include "wire/assert.h"
+#include "wire/bits.h"
+
+#define NODES_MAX (UINT32_C(1) << 24)
+#define PORTS_MAX (UINT32_C(1) << 28)
+
+size_t ur_topo_size(const struct ur_topo_limits *limits)
+{
+	return limits->nodes * sizeof(struct ur_topo_node) +
+	       limits->ports * sizeof(struct ur_topo_port) +
+	       ur_pow2_at_least(limits->nodes) * sizeof(uint32_t);
+}
+
+void ur_topo_init(struct ur_topo *t, void *memory, const struct ur_topo_limits *limits)
+{
+	UR_ASSERT(limits->nodes && limits->nodes <= NODES_MAX && limits->ports >= 2 &&
+		  limits->ports <= PORTS_MAX);
+	*t = (struct ur_topo){
+		.limits = *limits,
+		.node = memory,
+		.buckets = ur_pow2_at_least(limits->nodes),
+	};
+	t->port = (struct ur_topo_port *)(void *)(t->node + limits->nodes);
+	t->bucket = (uint32_t *)(void *)(t->port + limits->ports);
+	for (uint32_t i = 0; i < t->buckets; i++)
+		t->bucket[i] = UR_TOPO_NONE;
+}
+
+static uint32_t *bucket_of(const struct ur_topo *t, uint64_t guid)
+{
+	guid *= UINT64_C(0x9e3779b97f4a7c15);
+	return &t->bucket[guid >> 32 & (t->buckets - 1)];
+}
+
+static void clear_port(struct ur_topo_port *p, uint32_t node)
+{
+	*p = (struct ur_topo_port){
+		.link = UR_TOPO_LINK_UNKNOWN,
+		.peer_node = UR_TOPO_NONE,
+		.node = node,
+		.first_waits = UR_TOPO_NONE,
+		.next_waits = UR_TOPO_NONE,
+	};
+}
+
+/* MGR-TOPO-01 */
+uint32_t ur_topo_add(struct ur_topo *t, uint64_t guid, uint8_t type, uint8_t ports)
+{
+	uint32_t node = t->nodes_cnt, *at;
+
+	if (node == t->limits.nodes || t->limits.ports - t->ports_cnt < (uint32_t)ports + 1) {
+		t->full = true;
+		return UR_TOPO_NONE;
+	}
+	t->nodes_cnt++;
+	t->node[node] = (struct ur_topo_node){
+		.guid = guid,
+		.first_port = t->ports_cnt,
+		.ports = ports,
+		.type = type,
+		.parent = UR_TOPO_NONE,
+		.next_same = UR_TOPO_NONE,
+		.next_turn = UR_TOPO_NONE,
+	};
+	for (uint32_t i = 0; i <= ports; i++)
+		clear_port(&t->port[t->ports_cnt++], node);
+	/* At the end: of nodes with the same GUID the oldest is found first. */
+	for (at = bucket_of(t, guid); *at != UR_TOPO_NONE; at = &t->node[*at].next_same)
+		;
+	*at = node;
+	return node;
+}
+
+static uint32_t match(const struct ur_topo *t, uint32_t node, uint64_t guid)
+{
+	while (node != UR_TOPO_NONE && t->node[node].guid != guid)
+		node = t->node[node].next_same;
+	return node;
+}
+
+uint32_t ur_topo_find(const struct ur_topo *t, uint64_t guid)
+{
+	return match(t, *bucket_of(t, guid), guid);
+}
+
+uint32_t ur_topo_find_next(const struct ur_topo *t, uint32_t node)
+{
+	return match(t, t->node[node].next_same, t->node[node].guid);
+}
+
+uint8_t ur_topo_path(const struct ur_topo *t, uint32_t node, uint8_t path[UR_TOPO_PATH_MAX + 1])
+{
+	uint8_t hops = t->node[node].hops;
+
+	UR_ASSERT(hops <= UR_TOPO_PATH_MAX);
+	path[0] = 0;
+	for (uint8_t i = hops; i > 0; i--) {
+		path[i] = t->node[node].parent_port;
+		node = t->node[node].parent;
+	}
+	return hops;
+}
+
+const char *ur_topo_link_name(uint8_t link)
+{
+	static const char *const names[] = {
+#define X(NAME, name, meaning) [UR_TOPO_LINK_##NAME] = #name,
+		UR_TOPO_LINKS(X)
+#undef X
+	};
+
+	return link < sizeof(names) / sizeof(names[0]) ? names[link] : "?";
+}
