@@ -48,8 +48,9 @@ manager    wire
 transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm
 print      wire
+umad
 edge       wire engine
 dpdk       wire engine edge
 api        wire engine edge dpdk uroce
-app        wire print uroce perf pcap
+app        wire print uroce perf pcap umad
 EOT
