@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "edge/rate.h"
+#include "wire/rate.h"
 
 #define HOLD_DEFAULT 1024
 

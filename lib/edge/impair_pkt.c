@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "edge/rate.h"
+#include "wire/rate.h"
 #include "wire/assert.h"
 #include "wire/packet.h"
 

@@ -5,7 +5,7 @@
 #include "edge/capture.h"
 #include "edge/impair_pkt.h"
 #include "edge/neigh.h"
-#include "edge/rate.h"
+#include "wire/rate.h"
 #include "edge/source.h"
 #include "edge/worker_counters.h"
 #include "engine/engine.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
-#include "edge/rate.h"
+#include "wire/rate.h"
 
 /* At 1 Gb/s a byte takes 8 ns. A frame of 101 bytes occupies 125 bytes on the wire, 1000 ns. */
 #define FRAME 101

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef UR_EDGE_RATE_H
-#define UR_EDGE_RATE_H
+#ifndef UR_WIRE_RATE_H
+#define UR_WIRE_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
