@@ -45,6 +45,7 @@ cc         wire
 admission  wire
 cm         wire
 manager    wire
+switch     wire vl
 transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm
 print      wire

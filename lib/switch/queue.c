@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "switch/queue.h"
+
+#include "switch/hash.h"
+#include "switch/inside.h"
+#include "wire/assert.h"
+
+#define NS_PER_S 1000000000u
+
+void ur_switch_limit_init(struct ur_switch_limit *l, uint32_t per_s, uint32_t burst)
+{
+	*l = (struct ur_switch_limit){0};
+	if (!per_s)
+		return;
+	l->each_ns = per_s < NS_PER_S ? NS_PER_S / per_s : 1;
+	l->burst_ns = l->each_ns * burst;
+}
+
+/* ---- input ---- */
+
+/* SWITCH-VLAN-02: how a frame of VLAN `vid` differs on a port from how it was received. */
+static uint8_t edits_for(const struct ur_switch_port_attr *out, const struct ur_switch_headers *h,
+			 uint16_t vid)
+{
+	bool names_vlan = h->tagged && h->tci & 0xfff;
+
+	if (!out->trunk)
+		return names_vlan ? UR_SWITCH_POP : 0;
+	if (vid == out->vid || names_vlan)
+		return 0;
+	return h->tagged ? UR_SWITCH_RETAG : UR_SWITCH_PUSH;
+}
+
+static uint64_t next_random(struct ur_switch *sw)
+{
+	sw->random += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+	return ur_switch_hash(sw->random, sw->attr.seed);
+}
+
+/* SWITCH-ECN-01 */
+static bool marks(struct ur_switch *sw, const struct ur_switch_port *p, uint32_t bytes)
+{
+	uint64_t chance;
+
+	if (bytes < p->attr.ecn_min_bytes)
+		return false;
+	if (bytes >= p->attr.ecn_max_bytes)
+		return true;
+	chance = (bytes - p->attr.ecn_min_bytes) * p->out.ecn_slope >> 16;
+	return (uint32_t)next_random(sw) < chance;
+}
+
+/* SWITCH-BOUND-01. UR_SWITCH_DROP_CNT: the reference may be queued. */
+static enum ur_switch_drop refusal(const struct ur_switch *sw, const struct ur_switch_port *p,
+				   const struct ur_switch_in *in, uint32_t bytes, bool mgmt,
+				   const struct ur_switch_list *lane)
+{
+	if (bytes > p->attr.max_frame)
+		return UR_SWITCH_DROP_TOO_LONG;
+	if (mgmt) {
+		if (lane->bytes + bytes > sw->attr.vl15_bytes)
+			return UR_SWITCH_DROP_QUEUE_FULL;
+		return in->held_mgmt < sw->attr.limits.mgmt_frames ? UR_SWITCH_DROP_CNT
+								   : UR_SWITCH_DROP_NO_BUFFER;
+	}
+	if (lane->bytes + bytes > p->attr.lane_bytes || lane->cnt >= p->out.lane_frames)
+		return UR_SWITCH_DROP_QUEUE_FULL;
+	return in->held < sw->attr.limits.frames ? UR_SWITCH_DROP_CNT : UR_SWITCH_DROP_NO_BUFFER;
+}
+
+bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch_frame *frame,
+		       const struct ur_switch_headers *h, const struct ur_switch_way *way,
+		       uint64_t now_ns)
+{
+	struct ur_switch_port *p = &sw->port[out];
+	struct ur_switch_in *in = &sw->port[way->in].in;
+	uint8_t edits = way->mgmt ? 0 : edits_for(&p->attr, h, way->vid);
+	int vl = way->mgmt ? UR_SWITCH_VL15 : ur_vl_of_sl(&p->out.vl, way->sl);
+	uint32_t bytes = frame->len, i;
+	struct ur_switch_list *lane;
+	enum ur_switch_drop why;
+
+	bytes += edits & UR_SWITCH_PUSH ? UR_VLAN_BYTES : 0;
+	bytes -= edits & UR_SWITCH_POP ? UR_VLAN_BYTES : 0;
+	if (vl < 0) {
+		ur_switch_drop(sw, out, 0, UR_SWITCH_DROP_NO_SERVICE);
+		return false;
+	}
+	lane = &p->out.lane[vl];
+	why = refusal(sw, p, in, bytes, way->mgmt, lane);
+	if (why != UR_SWITCH_DROP_CNT) {
+		ur_switch_drop(sw, out, (unsigned)vl, why);
+		return false;
+	}
+	if (!way->mgmt && ur_switch_can_mark(h) && marks(sw, p, lane->bytes)) {
+		edits |= UR_SWITCH_CE;
+		p->counters.ce_marked++;
+	}
+	i = ur_switch_list_pop(sw->ref, &sw->free);
+	sw->ref[i] = (struct ur_switch_ref){
+		.frame = *frame,
+		.in_ns = now_ns,
+		/* PUSH keeps no priority: an untagged frame has none. */
+		.tci = way->vid,
+		.in_port = way->in,
+		.edits = edits,
+		.mgmt = way->mgmt,
+		.group = h->group_dst,
+	};
+	++*(way->mgmt ? &in->held_mgmt : &in->held);
+	ur_switch_list_push(sw->ref, lane, i);
+	if (vl != UR_SWITCH_VL15)
+		p->out.ready |= (uint16_t)(1u << vl);
+	return true;
+}
+
+/* ---- output ---- */
+
+/* Gives up reference `i`, which is in no list, to the caller. */
+static void hand_out(struct ur_switch *sw, uint32_t i, unsigned vl, struct ur_switch_tx *tx)
+{
+	struct ur_switch_ref *r = &sw->ref[i];
+	struct ur_switch_in *in = &sw->port[r->in_port].in;
+
+	tx->frame = r->frame;
+	tx->in_ns = r->in_ns;
+	tx->in_port = r->in_port;
+	tx->vl = (uint8_t)vl;
+	tx->skip = tx->head_len = 0;
+	if (r->edits)
+		tx->head_len = ur_switch_edit(r->frame.data, r->edits, r->tci, tx->head, &tx->skip);
+	--*(r->mgmt ? &in->held_mgmt : &in->held);
+	ur_switch_list_push(sw->ref, &sw->free, i);
+}
+
+/* SWITCH-VL15-01. The lane to send from, -1: none has a frame. */
+static int pick(struct ur_switch_out *o)
+{
+	if (o->lane[UR_SWITCH_VL15].cnt)
+		return UR_SWITCH_VL15;
+	if (!o->ready)
+		return -1;
+	/* A lane that is alone is not arbitrated (docs/design/virtual-lanes.md). */
+	if (!(o->ready & (o->ready - 1)))
+		return __builtin_ctz(o->ready);
+	return (int)ur_vl_pick(&o->vl, o->ready);
+}
+
+static void send_one(struct ur_switch *sw, struct ur_switch_port *p, unsigned vl,
+		     struct ur_switch_tx *tx, uint64_t now_ns)
+{
+	struct ur_switch_out *o = &p->out;
+	bool contended = vl != UR_SWITCH_VL15 && (o->ready & (o->ready - 1));
+	uint32_t i = ur_switch_list_pop(sw->ref, &o->lane[vl]), bytes;
+
+	if (sw->ref[i].group)
+		p->counters.tx_group_packets++;
+	hand_out(sw, i, vl, tx);
+	bytes = tx->frame.len - tx->skip + tx->head_len;
+	if (contended)
+		ur_vl_charge(&o->vl, vl, bytes);
+	if (vl != UR_SWITCH_VL15 && !o->lane[vl].cnt)
+		o->ready &= (uint16_t) ~(1u << vl);
+	if (ur_rate_limits(&o->rate))
+		ur_rate_sent(&o->rate, bytes, now_ns);
+	p->counters.tx_packets++;
+	p->counters.tx_bytes += bytes;
+	p->counters.lane[vl].tx_packets++;
+	p->counters.lane[vl].tx_bytes += bytes;
+}
+
+unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_tx *tx, unsigned cap,
+			  uint64_t now_ns)
+{
+	struct ur_switch_port *p = &sw->port[port];
+	struct ur_switch_out *o = &p->out;
+	unsigned n = 0;
+	int vl = -1;
+
+	/* SWITCH-RATE-01 */
+	while (n < cap && ur_rate_lets(&o->rate, now_ns) && (vl = pick(o)) >= 0)
+		send_one(sw, p, (unsigned)vl, &tx[n++], now_ns);
+	if (o->waits_ns)
+		p->counters.wait_ns += now_ns - o->waits_ns;
+	o->rate.behind = o->ready || o->lane[UR_SWITCH_VL15].cnt;
+	o->waits_ns = o->rate.behind && !ur_rate_lets(&o->rate, now_ns) ? now_ns : 0;
+	return n;
+}
+
+void ur_switch_drop_lane(struct ur_switch *sw, uint8_t port, unsigned vl,
+			 enum ur_switch_drop reason)
+{
+	struct ur_switch_out *o = &sw->port[port].out;
+
+	sw->port[port].counters.lane[vl].drops[reason] += o->lane[vl].cnt;
+	while (o->lane[vl].cnt)
+		ur_switch_list_push(sw->ref, &sw->dead, ur_switch_list_pop(sw->ref, &o->lane[vl]));
+	o->ready &= (uint16_t) ~(1u << vl);
+}
+
+unsigned ur_switch_reap(struct ur_switch *sw, struct ur_switch_tx *tx, unsigned cap)
+{
+	unsigned n = 0;
+
+	while (n < cap && sw->dead.cnt) {
+		uint32_t i = ur_switch_list_pop(sw->ref, &sw->dead);
+
+		hand_out(sw, i, 0, &tx[n++]);
+	}
+	return n;
+}
+
+uint64_t ur_switch_next_deadline(const struct ur_switch *sw, uint64_t now_ns)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (unsigned i = 0; i < sw->attr.limits.ports; i++) {
+		const struct ur_switch_out *o = &sw->port[i].out;
+		uint64_t at = o->rate.next_ns > now_ns ? o->rate.next_ns : now_ns;
+
+		if ((o->ready || o->lane[UR_SWITCH_VL15].cnt) && at < first)
+			first = at;
+	}
+	return first;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_SWITCH_SWITCH_H
+#define UR_SWITCH_SWITCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "switch/attr.h"
+#include "switch/counters.h"
+#include "switch/frame.h"
+#include "wire/packet.h"
+
+/*
+ * A switch: frames in, frames out (docs/design/switch.md). It holds references to frames, never their
+ * bytes. Port 0 is the switch's own: what it "sends" goes to its management agent.
+ *
+ *	n = ur_switch_input(sw, port, &frame, now)	the frame has n references in queues;
+ *							0: it was dropped, and is the caller's
+ *	n = ur_switch_output(sw, port, tx, cap, now)	passes one reference for each tx to the caller
+ *	n = ur_switch_reap(sw, tx, cap)			the same for references dropped in queues
+ *
+ * The bytes of a frame must stay as they are while it has references. The caller counts them: when the last
+ * one was sent or reaped, the frame can be freed.
+ *
+ * Pure: no system call, no allocation; time is an argument, in nanoseconds, and does not go back.
+ * Thread class: one thread. Memory: limits, size, init; the caller owns it.
+ */
+struct ur_switch;
+
+struct ur_switch_frame {
+	uint8_t *data; /* the Ethernet header */
+	void *handle;  /* the caller's own */
+	uint32_t len;  /* without FCS */
+};
+
+/* A frame to send: head[0, head_len), then frame.data[skip, frame.len). */
+struct ur_switch_tx {
+	struct ur_switch_frame frame; /* as it was received */
+	uint64_t in_ns;		      /* when */
+	uint8_t in_port, vl;
+	uint8_t skip, head_len; /* 0, 0: send the frame as it is */
+	uint8_t head[UR_SWITCH_HEAD_MAX];
+};
+
+size_t ur_switch_size(const struct ur_switch_limits *limits);
+
+/*
+ * `mem` has ur_switch_size() bytes and is aligned to 64. `attr` has passed the check and is copied.
+ * All ports have the default attributes and are down; port 0 is up.
+ */
+struct ur_switch *ur_switch_init(void *mem, const struct ur_switch_attr *attr);
+
+/*
+ * Sets the attributes of a port, which have passed the check, at any time. Frames that wait in a lane without
+ * service from now on are dropped.
+ */
+void ur_switch_set_port(struct ur_switch *sw, uint8_t port, const struct ur_switch_port_attr *attr,
+			uint64_t now_ns);
+const struct ur_switch_port_attr *ur_switch_port(const struct ur_switch *sw, uint8_t port);
+
+/*
+ * Says whether a port's link is up. When it goes down, its queues are dropped and its addresses
+ * forgotten.
+ */
+void ur_switch_set_link(struct ur_switch *sw, uint8_t port, bool up, uint64_t now_ns);
+bool ur_switch_link(const struct ur_switch *sw, uint8_t port);
+
+/* Forwards a frame that `port` has received; 0: the agent. Returns the references taken. */
+unsigned ur_switch_input(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
+			 uint64_t now_ns);
+
+/*
+ * Queues a management packet of the agent on a port's VL15. False: it was dropped, and is the
+ * caller's.
+ */
+bool ur_switch_send_mgmt(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
+			 uint64_t now_ns);
+
+/*
+ * What a port sends next: VL15, then the lanes as arbitrated, as far as its rate allows. Every tx counts as sent;
+ * the caller keeps what the device does not take and offers it again before the next call.
+ */
+unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_tx *tx, unsigned cap,
+			  uint64_t now_ns);
+
+/* References that were dropped after they had been queued: the link went down, or a lane lost its service. */
+unsigned ur_switch_reap(struct ur_switch *sw, struct ur_switch_tx *tx, unsigned cap);
+
+/* When the next frame may leave: `now_ns` or later; UINT64_MAX: nothing is queued. */
+uint64_t ur_switch_next_deadline(const struct ur_switch *sw, uint64_t now_ns);
+
+/* The linear forwarding table: port of a LID in [1, UR_SWITCH_LIDS), UR_SWITCH_NO_PORT for none. */
+uint8_t ur_switch_lft(const struct ur_switch *sw, uint16_t lid);
+void ur_switch_set_lft(struct ur_switch *sw, uint16_t lid, uint8_t port);
+
+/* LIDs of an IP address, as ur_switch_routes_set(). */
+bool ur_switch_set_route(struct ur_switch *sw, const struct ur_gid *addr, uint16_t lid,
+			 uint8_t lmc);
+
+/* Copies. Addresses learned are counted by walking the table. */
+void ur_switch_counters(const struct ur_switch *sw, uint8_t port, struct ur_switch_counters *out);
+uint32_t ur_switch_queued_bytes(const struct ur_switch *sw, uint8_t port, uint8_t vl);
+uint32_t ur_switch_queued(const struct ur_switch *sw); /* references, those to reap not counted */
+uint32_t ur_switch_macs(const struct ur_switch *sw, uint64_t now_ns);
+uint16_t ur_switch_ports(const struct ur_switch *sw); /* port 0 included */
+
+/* For tests: asserts the invariants of queues and counts. */
+void ur_switch_validate(const struct ur_switch *sw);
+
+#endif

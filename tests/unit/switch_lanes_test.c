@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "switch_bed.h"
+
+/* Lanes, bounds, rates and marks of a switch's ports. */
+static unsigned lane_of(struct ur_switch_frame f)
+{
+	cr_assert_eq(give(1, f), 1);
+	cr_assert_eq(take(2, 256), 1);
+	return tx[0].vl;
+}
+
+/* SWITCH-LANE-01 */
+Test(switch_lanes, lane_by_dscp_then_by_priority)
+{
+	bed_plain();
+	introduce();
+	for (unsigned sl = 0; sl < 16; sl++) {
+		uint8_t dscp = attr.sl_dscp[sl];
+		unsigned vl = port_attr.vl.sl2vl[sl];
+
+		cr_assert_eq(lane_of(roce(1, 2, sl & 1, (uint8_t)(dscp << 2), 50000, 64)), vl);
+		/* An IP header counts more than a tag. */
+		cr_assert_eq(
+			lane_of(tagged(roce(1, 2, false, (uint8_t)(dscp << 2), 50000, 64), 0x2000)),
+			vl);
+	}
+	for (unsigned pcp = 0; pcp < 8; pcp++)
+		cr_assert_eq(lane_of(tagged(plain(1, 2, 64), (uint16_t)(pcp << 13))), pcp);
+	cr_assert_eq(lane_of(plain(1, 2, 64)), 0);
+	/* A DSCP of no service level belongs to the class of its first three bits. */
+	cr_assert_eq(lane_of(roce(1, 2, false, 46 << 2, 50000, 64)), 5);
+}
+
+/* SWITCH-LANE-01 */
+Test(switch_lanes, without_a_lane_there_is_no_service)
+{
+	bed_attr();
+	port_attr.vl.sl2vl[3] = 15;
+	bed_start();
+	introduce();
+	cr_assert_eq(give(1, roce(1, 2, false, 24 << 2, 50000, 64)), 0);
+	cr_assert_eq(dropped(2, 0, UR_SWITCH_DROP_NO_SERVICE), 1);
+	/* A lane that loses its service loses what waits in it. */
+	cr_assert_eq(give(1, roce(1, 2, false, 32 << 2, 50000, 64)), 1);
+	port_attr.vl.low[4].weight = 0;
+	ur_switch_set_port(sw, 2, &port_attr, now_ns);
+	ur_switch_validate(sw);
+	cr_assert_eq(dropped(2, 4, UR_SWITCH_DROP_NO_SERVICE), 1);
+	cr_assert_eq(ur_switch_reap(sw, tx, 256), 1);
+	cr_assert_eq(take(2, 256), 0);
+}
+
+/* SWITCH-VL15-01 */
+Test(switch_lanes, vl15_goes_first_and_lanes_share_by_their_tables)
+{
+	unsigned of[16] = {0};
+
+	bed_attr();
+	port_attr.vl.mode = UR_VL_MEASURED;
+	port_attr.vl.mtu_shift = 10;
+	port_attr.vl.high_cnt = 1;
+	port_attr.vl.high[0] = (struct ur_vl_entry){1, 3};
+	port_attr.vl.low_cnt = 1;
+	port_attr.vl.low[0] = (struct ur_vl_entry){2, 1};
+	for (unsigned sl = 0; sl < 16; sl++)
+		port_attr.vl.sl2vl[sl] = sl == 1 ? 1 : 2;
+	bed_start();
+	introduce();
+	ur_switch_set_lft(sw, 9, 2);
+	for (unsigned i = 0; i < 100; i++) {
+		cr_assert_eq(give(1, roce(1, 2, false, 8 << 2, 50000, 1024 - 62)), 1);
+		cr_assert_eq(give(3, roce(3, 2, false, 16 << 2, 50000, 1024 - 62)), 1);
+	}
+	for (unsigned i = 0; i < 5; i++)
+		cr_assert_eq(give(4, mad(9)), 1);
+	cr_assert_eq(take(2, 5 + 40), 45);
+	for (unsigned i = 0; i < 45; i++) {
+		cr_assert(i >= 5 || tx[i].vl == 15);
+		of[tx[i].vl]++;
+	}
+	cr_assert_eq(of[1], 30);
+	cr_assert_eq(of[2], 10);
+}
+
+/* SWITCH-BOUND-01 */
+Test(switch_lanes, queues_are_bounded_by_port_and_lane)
+{
+	bed_attr();
+	port_attr.lane_bytes = 10000;
+	attr.vl15_bytes = 3000;
+	bed_start();
+	introduce();
+	ur_switch_set_lft(sw, 9, 2);
+	for (unsigned i = 0; i < 20; i++) {
+		cr_assert_eq(give(1, plain(1, 2, 1000)), i < 10);
+		cr_assert_eq(give(1, tagged(plain(1, 2, 996), 0x2000)), i < 10);
+		cr_assert_eq(give(1, plain(1, 3, 1000)), i < 10);
+		give(1, mad(9));
+	}
+	cr_assert_eq(ur_switch_queued_bytes(sw, 2, 0), 10000);
+	cr_assert_eq(dropped(2, 0, UR_SWITCH_DROP_QUEUE_FULL), 10);
+	cr_assert_eq(dropped(2, 1, UR_SWITCH_DROP_QUEUE_FULL), 10);
+	cr_assert_gt(ur_switch_queued_bytes(sw, 2, 15), 3000 - 400);
+	cr_assert_gt(dropped(2, 15, UR_SWITCH_DROP_QUEUE_FULL), 5);
+}
+
+/* SWITCH-BOUND-01 */
+Test(switch_lanes, one_port_cannot_take_all_buffers)
+{
+	bed_attr();
+	attr.limits.frames = 100;
+	port_attr.lane_bytes = 1 << 20;
+	bed_start();
+	introduce();
+	for (unsigned i = 0; i < 200; i++)
+		give(1, plain(1, 2, 64));
+	cr_assert_eq(dropped(2, 0, UR_SWITCH_DROP_QUEUE_FULL), 150, "half for a lane");
+	for (unsigned i = 0; i < 20; i++)
+		cr_assert_eq(give(1, plain(1, 4, 64)), 1);
+	for (unsigned i = 0; i < 200; i++)
+		give(1, plain(1, 3, 64));
+	cr_assert_eq(dropped(3, 0, UR_SWITCH_DROP_NO_BUFFER), 170);
+	cr_assert_eq(give(4, plain(4, 3, 64)), 1, "another port has buffers");
+	ur_switch_set_lft(sw, 9, 2);
+	cr_assert_eq(give(1, mad(9)), 1, "management has buffers of its own");
+	take(2, 256);
+	cr_assert_eq(give(1, plain(1, 2, 64)), 1);
+}
+
+/* SWITCH-RATE-01 */
+Test(switch_lanes, a_port_sends_at_its_rate)
+{
+	uint64_t bytes = 0, start, wake;
+
+	bed_attr();
+	attr.limits.frames = 2048;
+	port_attr.lane_bytes = 1 << 20;
+	bed_start();
+	introduce();
+	port_attr.rate_gbps = 1;
+	ur_switch_set_port(sw, 2, &port_attr, now_ns);
+	now_ns += 100000000;
+	start = now_ns;
+	for (unsigned i = 0; i < 500; i++)
+		cr_assert_eq(give(1, plain(1, 2, 1226)), 1);
+	while (ur_switch_queued(sw)) {
+		unsigned n = take(2, 3);
+
+		bytes += n * UINT64_C(1250); /* with preamble, FCS and gap */
+		wake = ur_switch_next_deadline(sw, now_ns);
+		if (wake == UINT64_MAX)
+			break;
+		cr_assert(n <= 2 && wake > now_ns, "two frames at the port, no more");
+		now_ns = wake;
+	}
+	cr_assert_eq(bytes, 500 * 1250);
+	/* All but the last two have left. */
+	cr_assert_eq(now_ns - start, 498 * 10000);
+	cr_assert_geq(counters(2).wait_ns, 490 * 10000);
+}
+
+/* SWITCH-ECN-01 */
+Test(switch_lanes, marks_by_the_length_of_the_queue)
+{
+	unsigned below = 0, between = 0, above = 0;
+
+	bed_attr();
+	port_attr.ecn_min_bytes = 100000;
+	port_attr.ecn_max_bytes = 200000;
+	port_attr.ecn_chance = UINT32_MAX / 10;
+	port_attr.lane_bytes = 1 << 20;
+	attr.limits.frames = 10000;
+	bed_start();
+	introduce();
+	for (unsigned i = 0; i < 3000; i++) {
+		uint32_t queue = ur_switch_queued_bytes(sw, 2, 0);
+		uint64_t before = counters(2).ce_marked;
+		unsigned marked;
+
+		cr_assert_eq(give(1, roce(1, 2, i & 1, 2, 50000, 40)), 1);
+		marked = (unsigned)(counters(2).ce_marked - before);
+		if (queue < 100000)
+			below += marked;
+		else if (queue < 200000)
+			between += marked;
+		else
+			above += !marked;
+	}
+	cr_assert_eq(below, 0);
+	cr_assert_eq(above, 0);
+	/* About 1000 frames; the mean chance is 5 %. */
+	cr_assert(between > 20 && between < 100, "%u", between);
+	for (unsigned n; (n = take(2, 256)) > 0;)
+		for (unsigned i = 0; i < n; i++) {
+			struct ur_packet p;
+			uint32_t len;
+			const uint8_t *out = sent(i, &len);
+
+			/* Checksum and ICRC are right, marked or not. */
+			cr_assert_eq(ur_packet_decode(out, len, &p), UR_DROP_NONE);
+			cr_assert(ur_icrc_ok(out, &p));
+			cr_assert_eq(p.ip.tos & 3, tx[i].head_len ? 3 : 2);
+		}
+}
+
+/* SWITCH-ECN-01 */
+Test(switch_lanes, only_what_can_be_marked_is)
+{
+	static const uint8_t ecn[] = {0, 1, 2, 3};
+
+	bed_attr();
+	port_attr.ecn_min_bytes = port_attr.ecn_max_bytes = 0;
+	bed_start();
+	introduce();
+	for (unsigned i = 0; i < 8; i++) {
+		uint8_t tos = (uint8_t)(40 << 2 | ecn[i / 2]);
+		uint32_t len;
+		const uint8_t *out;
+
+		give(1, tagged(roce(1, 2, i & 1, tos, 50000, 64), 5));
+		cr_assert_eq(take(2, 1), 1);
+		out = sent(0, &len);
+		cr_assert_eq(i & 1 ? ur_load16(out + 18) >> 4 & 0xff : out[19],
+			     (tos & 3) % 3 ? tos | 3 : tos);
+	}
+	give(1, plain(1, 2, 64));
+	cr_assert_eq(take(2, 1), 1);
+	cr_assert_eq(counters(2).ce_marked, 4);
+}
+
+/* SWITCH-ECN-01: every ECN-capable IPv4 header keeps a right checksum. */
+Test(switch_lanes, checksum_after_a_mark)
+{
+	bed_attr();
+	port_attr.ecn_min_bytes = port_attr.ecn_max_bytes = 0;
+	bed_start();
+	introduce();
+	for (unsigned i = 0; i < 65536; i++) {
+		struct ur_switch_frame f = roce(1, 2, false, 1 + (i & 1), 50000, 4);
+		uint32_t sum = 0, len;
+		const uint8_t *out;
+
+		ur_store16(f.data + 18, (uint16_t)i); /* identification */
+		frame_fix_ipv4_csum(f.data + 14);
+		cr_assert_eq(ur_switch_input(sw, 1, &f, now_ns), 1);
+		cr_assert_eq(ur_switch_output(sw, 2, tx, 1, now_ns), 1);
+		out = sent(0, &len);
+		for (unsigned b = 0; b < 20; b += 2)
+			sum += ur_load16(out + 14 + b);
+		sum = (sum & 0xffff) + (sum >> 16);
+		cr_assert_eq((sum & 0xffff) + (sum >> 16), 0xffff);
+	}
+}
