@@ -28,3 +28,38 @@ void ur_get_mad(struct ur_cursor *c, struct ur_mad *mad)
 	mad->resv = ur_get16(c);
 	mad->attr_mod = ur_get32(c);
 }
+
+const char *ur_mad_class_text(uint8_t mgmt_class)
+{
+	switch (mgmt_class) {
+#define X(name, value, text)                                                                       \
+	case value:                                                                                \
+		return text;
+		UR_MAD_CLASSES(X)
+	case UR_MAD_CLASS_CM:
+		return "connection management";
+	default:
+		return "unknown";
+	}
+}
+
+const char *ur_mad_method_text(uint8_t method)
+{
+	switch (method) {
+		UR_MAD_METHODS(X)
+	case UR_MAD_METHOD_SEND:
+		return "Send";
+	default:
+		return "unknown";
+	}
+}
+
+const char *ur_mad_status_text(uint16_t status)
+{
+	switch (status) {
+		UR_MAD_STATUSES(X)
+#undef X
+	default:
+		return "unknown";
+	}
+}

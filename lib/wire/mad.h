@@ -44,6 +44,60 @@ struct ur_mad {
 #define UR_MAD_CM_VERSION  2
 #define UR_MAD_METHOD_SEND 0x03
 
+/* Management classes (IBA 13.4.4). X(name, value, text) */
+#define UR_MAD_CLASSES(X)                                                                          \
+	X(SMP_LID, 0x01, "subnet management, LID-routed")                                          \
+	X(SA, 0x03, "subnet administration")                                                       \
+	X(PERF, 0x04, "performance management")                                                    \
+	X(VENDOR, 0x4a, "uroce's registers")                                                       \
+	X(SMP_DR, 0x81, "subnet management, directed route")
+
+enum ur_mad_class {
+#define X(name, value, text) UR_MAD_CLASS_##name = (value),
+	UR_MAD_CLASSES(X)
+#undef X
+};
+
+/* Methods (IBA 13.4.5). X(name, value, text) */
+#define UR_MAD_METHODS(X)                                                                          \
+	X(GET, 0x01, "Get")                                                                        \
+	X(SET, 0x02, "Set")                                                                        \
+	X(TRAP, 0x05, "Trap")                                                                      \
+	X(REPORT, 0x06, "Report")                                                                  \
+	X(TRAP_REPRESS, 0x07, "TrapRepress")                                                       \
+	X(GET_RESP, 0x81, "GetResp")                                                               \
+	X(REPORT_RESP, 0x86, "ReportResp")
+
+enum ur_mad_method {
+#define X(name, value, text) UR_MAD_METHOD_##name = (value),
+	UR_MAD_METHODS(X)
+#undef X
+};
+#define UR_MAD_METHOD_RESPONSE 0x80 /* the bit of all responses */
+
+/* The status field of a response (IBA 13.4.7). X(name, value, text) */
+#define UR_MAD_STATUSES(X)                                                                         \
+	X(OK, 0x0000, "no error")                                                                  \
+	X(BUSY, 0x0001, "busy")                                                                    \
+	X(REDIRECT, 0x0002, "redirection required")                                                \
+	X(BAD_VERSION, 0x0004, "unsupported base or class version")                                \
+	X(METHOD, 0x0008, "unsupported method")                                                    \
+	X(ATTRIBUTE, 0x000c, "unsupported method and attribute")                                   \
+	X(VALUE, 0x001c, "invalid value in the attribute or its modifier")
+
+enum ur_mad_status {
+#define X(name, value, text) UR_MAD_STATUS_##name = (value),
+	UR_MAD_STATUSES(X)
+#undef X
+};
+
+/* Texts; "unknown" for a value that is not in the list. */
+const char *ur_mad_class_text(uint8_t mgmt_class);
+const char *ur_mad_method_text(uint8_t method);
+const char *ur_mad_status_text(uint16_t status);
+
+#define UR_SMI_QPN 0
+
 #define UR_GSI_QPN  1
 #define UR_GSI_QKEY 0x80010000u
 
