@@ -46,8 +46,9 @@ admission  wire
 cm         wire
 manager    wire
 switch     wire vl
+mgmt       wire vl
 transport  wire timer mem sched cc admission
-engine     wire timer mem sched vl cc admission transport cm
+engine     wire timer mem sched vl cc admission transport cm mgmt
 print      wire
 umad
 edge       wire engine

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mgmt/nma_priv.h"
+
+#include "wire/bits.h"
+
+#define QUEUE_MAX 4096
+
+/*
+ * How long a response is remembered. A requester that repeats waits about a second between its attempts and
+ * gives up after a few. A longer memory would answer a new request that happens to equal an old one.
+ */
+#define MEMORY_NS (UINT64_C(4) * 1000 * 1000 * 1000)
+
+struct layout {
+	size_t port, request, pass, answer, total;
+};
+
+static bool in_range(uint32_t v, uint32_t max)
+{
+	return v >= 1 && v <= max;
+}
+
+static struct layout layout_of(const struct ur_nma_limits *l)
+{
+	struct layout at;
+
+	at.port = ur_align64(sizeof(struct ur_nma));
+	at.request = at.port + ur_align64((l->ports + 1u) * sizeof(struct nma_port));
+	at.pass = at.request + ur_align64(l->requests * sizeof(struct nma_request));
+	at.answer = at.pass + ur_align64(l->passing * sizeof(struct ur_nma_out));
+	at.total = at.answer + ur_align64(l->remembered * sizeof(struct nma_answer));
+	return at;
+}
+
+size_t ur_nma_size(const struct ur_nma_limits *l)
+{
+	if (!in_range(l->ports, 254) || !in_range(l->requests, QUEUE_MAX) ||
+	    !in_range(l->passing, QUEUE_MAX) || !in_range(l->remembered, QUEUE_MAX) ||
+	    !in_range(l->notices, QUEUE_MAX))
+		return 0;
+	return layout_of(l).total;
+}
+
+struct ur_nma *ur_nma_init(void *memory, const struct ur_nma_attr *attr, uint64_t now_ns)
+{
+	const struct ur_nma_limits *l = &attr->limits;
+	struct layout at = layout_of(l);
+	struct ur_nma *nma = memory;
+	uint8_t *m = memory;
+
+	UR_ASSERT(ur_nma_size(l) && ((uintptr_t)memory & 15) == 0);
+	UR_ASSERT(attr->type == UR_NODE_CA || attr->type == UR_NODE_SWITCH);
+	(void)now_ns;
+	memset(memory, 0, at.total);
+	nma->attr = *attr;
+	nma->first_port = attr->type == UR_NODE_SWITCH ? 0 : 1;
+	nma->port = (struct nma_port *)(m + at.port);
+	nma->request = (struct nma_request *)(m + at.request);
+	nma->pass = (struct ur_nma_out *)(m + at.pass);
+	nma->answer = (struct nma_answer *)(m + at.answer);
+	nma->requests.cap = l->requests;
+	nma->passing.cap = l->passing;
+	nma->m_key = attr->config.m_key;
+	nma->protect = attr->config.protect & 3;
+	nma->lease_s = attr->config.lease_s;
+	nma->lease_end_ns = NMA_NEVER;
+	nma->default_port = 0xff;
+	for (unsigned p = nma->first_port; p <= l->ports; p++)
+		nma_port_init(nma, (uint8_t)p);
+	return nma;
+}
+
+/* ---- queues ---- */
+
+/* The place of a new element, or -1: the queue is full. */
+static int queue_push(struct ur_nma *nma, struct nma_queue *q)
+{
+	if (q->cnt == q->cap) {
+		nma->stats.full++;
+		return -1;
+	}
+	return (q->head + q->cnt++) % q->cap;
+}
+
+static unsigned queue_pop(struct nma_queue *q)
+{
+	unsigned at = q->head;
+
+	q->head = (uint16_t)((at + 1) % q->cap);
+	q->cnt--;
+	return at;
+}
+
+static enum ur_drop pass_on(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_to *to)
+{
+	int at = queue_push(nma, &nma->passing);
+
+	if (at < 0)
+		return UR_DROP_RESOURCES;
+	nma->pass[at].to = *to;
+	memcpy(nma->pass[at].mad, mad, UR_MAD_BYTES);
+	nma->stats.passed += to->way == UR_MAD_HOP;
+	return UR_DROP_NONE;
+}
+
+static enum ur_drop to_client(struct ur_nma *nma, const uint8_t *mad,
+			      const struct ur_nma_from *from)
+{
+	struct ur_nma_to to = {.way = UR_MAD_LOCAL,
+			       .port = from->port,
+			       .sqpn = from->sqpn,
+			       .dqpn = from->qpn,
+			       .slid = from->slid,
+			       .dlid = from->dlid,
+			       .path = from->path};
+
+	if (!nma->client) {
+		nma->stats.unexpected++;
+		return UR_DROP_UNEXPECTED;
+	}
+	return pass_on(nma, mad, &to);
+}
+
+/* ---- repeated requests: MGMT-TID-01 ---- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+	return h ^ h >> 32;
+}
+
+/* Of source and content; not 0. */
+static uint64_t hash_of(const struct ur_nma *nma, const uint8_t *mad,
+			const struct ur_nma_from *from)
+{
+	uint64_t h = nma->attr.seed;
+
+	h = mix(h, (uint64_t)from->way << 48 | (uint64_t)from->port << 40 |
+			   (uint64_t)from->qpn << 32 | (uint64_t)from->slid << 16 | from->dlid);
+	h = mix(h, from->sqpn);
+	if (from->way == UR_MAD_IP) {
+		struct ur_gid gid = ur_path_destination(&from->path);
+
+		h = ur_hash16(gid.b, h);
+	}
+	for (unsigned i = 0; i < UR_MAD_BYTES; i += 8)
+		h = mix(h, ur_load64(mad + i));
+	return h ? h : 1;
+}
+
+static bool is_repeated(struct ur_nma *nma, uint64_t hash, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < nma->requests.cnt; i++)
+		if (nma->request[(nma->requests.head + i) % nma->requests.cap].hash == hash)
+			return true;
+	for (unsigned i = 0; i < nma->attr.limits.remembered; i++) {
+		struct nma_answer *a = &nma->answer[i];
+
+		if (a->hash == hash && a->until_ns > now_ns) {
+			nma->again_cnt += !a->again;
+			a->again = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void remember(struct ur_nma *nma, const struct ur_nma_out *out, uint64_t hash,
+		     uint64_t now_ns)
+{
+	struct nma_answer *a = &nma->answer[nma->answer_next];
+
+	nma->answer_next = (uint16_t)((nma->answer_next + 1) % nma->attr.limits.remembered);
+	nma->again_cnt -= a->again;
+	*a = (struct nma_answer){.hash = hash, .until_ns = now_ns + MEMORY_NS};
+	a->out = *out;
+}
+
+/* ---- input ---- */
+
+static bool is_request(uint8_t method)
+{
+	return method == UR_MAD_METHOD_GET || method == UR_MAD_METHOD_SET ||
+	       method == UR_MAD_METHOD_TRAP_REPRESS;
+}
+
+/* Whether the agent executes it; the rest is for a client. */
+static bool is_for_agent(const struct ur_nma *nma, const uint8_t *mad)
+{
+	if (!is_request(mad[3]))
+		return false;
+	return nma_is_smp(mad) && !(ur_load16(mad + 16) == UR_SMP_SM_INFO && nma->client_is_sm);
+}
+
+static enum ur_drop take(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from,
+			 uint64_t hash, uint64_t now_ns)
+{
+	int at;
+
+	if (!is_for_agent(nma, mad))
+		return to_client(nma, mad, from);
+	if (is_repeated(nma, hash, now_ns)) {
+		nma->stats.repeated++;
+		return UR_DROP_NONE;
+	}
+	at = queue_push(nma, &nma->requests);
+	if (at < 0)
+		return UR_DROP_RESOURCES;
+	nma->request[at].from = *from;
+	nma->request[at].hash = hash;
+	memcpy(nma->request[at].mad, mad, UR_MAD_BYTES);
+	return UR_DROP_NONE;
+}
+
+/* A client's MAD for another node, except for directed routes that begin here. */
+static bool leaves(const struct ur_nma *nma, const struct ur_nma_from *from, struct ur_nma_to *to)
+{
+	uint8_t port = nma->first_port;
+	uint16_t lid = nma->port[port].lid;
+
+	*to = (struct ur_nma_to){.port = port, .sqpn = from->sqpn, .dqpn = from->qpn};
+	if (from->path.len) {
+		to->way = UR_MAD_IP;
+		to->path = from->path;
+		return true;
+	}
+	if (from->dlid == 0 || from->dlid == UR_LID_PERMISSIVE ||
+	    (lid && from->dlid >> nma->port[port].lmc == lid >> nma->port[port].lmc))
+		return false;
+	to->way = UR_MAD_LID;
+	to->slid = lid;
+	to->dlid = from->dlid;
+	return true;
+}
+
+static enum ur_drop malformed(struct ur_nma *nma)
+{
+	nma->stats.malformed++;
+	return UR_DROP_MAD;
+}
+
+enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
+			  const struct ur_nma_from *from, uint64_t now_ns)
+{
+	uint8_t moved[UR_MAD_BYTES];
+	struct ur_nma_to to;
+	uint64_t hash;
+
+	nma->stats.rx++;
+	if (from->way == UR_MAD_LOCAL && leaves(nma, from, &to))
+		return pass_on(nma, mad, &to);
+	/* QP0 takes SMPs only, and only QP0 does (IBA 13.5.1). */
+	if (mad[0] != UR_MAD_BASE_VERSION || nma_is_smp(mad) != (from->qpn == UR_SMI_QPN))
+		return malformed(nma);
+	if (from->way != UR_MAD_LOCAL && (from->port == 0 || from->port > nma->attr.limits.ports))
+		return malformed(nma);
+	hash = hash_of(nma, mad, from);
+	if (mad[1] != UR_MAD_CLASS_SMP_DR)
+		return take(nma, mad, from, hash, now_ns);
+	memcpy(moved, mad, UR_MAD_BYTES);
+	switch (nma_route_dr(nma, moved, from, &to)) {
+	case NMA_HERE:
+		return take(nma, moved, from, hash, now_ns);
+	case NMA_CLIENT:
+		return to_client(nma, moved, from);
+	case NMA_OUT:
+		return pass_on(nma, moved, &to);
+	case NMA_DISCARD:
+	default:
+		return malformed(nma);
+	}
+}
+
+/* ---- execution ---- */
+
+static enum ur_mad_status execute(struct ur_nma *nma, struct nma_request *r, uint64_t now_ns)
+{
+	struct nma_call call = {
+		.mad = r->mad,
+		.from = &r->from,
+		.attr_id = ur_load16(r->mad + 16),
+		.attr_mod = ur_load32(r->mad + 20),
+		.now_ns = now_ns,
+		.set = r->mad[3] == UR_MAD_METHOD_SET,
+	};
+
+	if (r->mad[2] != UR_SMP_VERSION)
+		return UR_MAD_STATUS_BAD_VERSION;
+	call.data = r->mad + UR_SMP_DATA;
+	return nma_smp(nma, &call);
+}
+
+/* The response to a request: in the request's own bytes. False: there is no way back. */
+static bool respond(struct ur_nma *nma, struct nma_request *r, enum ur_mad_status status,
+		    struct ur_nma_out *out)
+{
+	const struct ur_nma_from *from = &r->from;
+	uint8_t *mad = r->mad;
+
+	nma->stats.refused += status != UR_MAD_STATUS_OK;
+	mad[3] = UR_MAD_METHOD_GET_RESP;
+	ur_store16(mad + 4, (uint16_t)status);
+	if (mad[1] == UR_MAD_CLASS_SMP_DR) {
+		ur_store16(mad + 4, (uint16_t)status | UR_SMP_DIRECTION);
+		switch (nma_return_dr(nma, mad, from, &out->to)) {
+		case NMA_OUT:
+			break;
+		case NMA_CLIENT:
+			out->to = (struct ur_nma_to){.way = UR_MAD_LOCAL};
+			break;
+		default:
+			return false;
+		}
+	} else {
+		out->to = (struct ur_nma_to){
+			.way = from->way,
+			.port = from->port,
+			.sqpn = from->qpn,
+			.dqpn = from->sqpn,
+			.slid = from->dlid,
+			.dlid = from->slid,
+			.path = from->path,
+		};
+		if (from->way == UR_MAD_LID && nma_is_switch(nma))
+			out->to.port = 0;
+	}
+	memcpy(out->mad, mad, UR_MAD_BYTES);
+	return true;
+}
+
+/* Executes waiting requests until one has a response. */
+static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
+{
+	while (nma->requests.cnt) {
+		struct nma_request *r = &nma->request[queue_pop(&nma->requests)];
+		enum ur_mad_status status;
+
+		if (!nma_check_key(nma, r->mad, &r->from, now_ns))
+			continue;
+		nma->stats.executed++;
+		if (r->mad[3] == UR_MAD_METHOD_TRAP_REPRESS)
+			continue;
+		status = execute(nma, r, now_ns);
+		if (!respond(nma, r, status, out))
+			continue;
+		remember(nma, out, r->hash, now_ns);
+		return true;
+	}
+	return false;
+}
+
+static bool next_again(struct ur_nma *nma, struct ur_nma_out *out)
+{
+	if (!nma->again_cnt)
+		return false;
+	for (unsigned i = 0; i < nma->attr.limits.remembered; i++) {
+		struct nma_answer *a = &nma->answer[i];
+
+		if (!a->again)
+			continue;
+		a->again = false;
+		nma->again_cnt--;
+		*out = a->out;
+		return true;
+	}
+	UR_ASSERT(!"an answer is to be sent again");
+	return false;
+}
+
+bool ur_nma_output(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
+{
+	bool made = false;
+
+	if (nma->passing.cnt) {
+		*out = nma->pass[queue_pop(&nma->passing)];
+		made = true;
+	}
+	made = made || next_again(nma, out) || next_response(nma, out, now_ns);
+	nma->stats.tx += made && out->to.way != UR_MAD_LOCAL;
+	return made;
+}
+
+bool ur_nma_wants_output(const struct ur_nma *nma)
+{
+	return nma->passing.cnt || nma->again_cnt || nma->requests.cnt;
+}
+
+/* ---- time ---- */
+
+uint64_t ur_nma_next_deadline(const struct ur_nma *nma)
+{
+	return nma->lease_end_ns;
+}
+
+void ur_nma_expire(struct ur_nma *nma, uint64_t now_ns)
+{
+	if (now_ns >= nma->lease_end_ns) { /* MGMT-KEY-03 */
+		nma->lease_end_ns = NMA_NEVER;
+		nma->protect = 0;
+	}
+}
+
+/* ---- the rest ---- */
+
+void ur_nma_link_event(struct ur_nma *nma, uint8_t port, uint64_t now_ns)
+{
+	UR_ASSERT(port >= 1 && port <= nma->attr.limits.ports);
+	(void)now_ns;
+	nma_port_link(nma, port, nma_link(nma, port).up);
+}
+
+void ur_nma_set_client(struct ur_nma *nma, bool present, bool is_sm)
+{
+	nma->client = present;
+	nma->client_is_sm = present && is_sm;
+}
+
+uint16_t ur_nma_lid(const struct ur_nma *nma, uint8_t port, uint8_t *lmc)
+{
+	const struct nma_port *p = nma_end_port(nma, port);
+
+	*lmc = p->lmc;
+	return p->lid;
+}
+
+enum ur_port_state ur_nma_port_state(const struct ur_nma *nma, uint8_t port)
+{
+	return (enum ur_port_state)nma->port[port].state;
+}
+
+const struct ur_nma_stats *ur_nma_stats(const struct ur_nma *nma)
+{
+	return &nma->stats;
+}
+
+void ur_nma_validate(const struct ur_nma *nma)
+{
+	unsigned again = 0;
+
+	UR_ASSERT(nma->requests.cnt <= nma->requests.cap);
+	UR_ASSERT(nma->passing.cnt <= nma->passing.cap);
+	for (unsigned i = 0; i < nma->attr.limits.remembered; i++)
+		again += nma->answer[i].again;
+	UR_ASSERT(again == nma->again_cnt);
+	for (unsigned p = nma->first_port; p <= nma->attr.limits.ports; p++) {
+		UR_ASSERT(nma->port[p].state >= UR_PORT_DOWN);
+		UR_ASSERT(nma->port[p].state <= UR_PORT_ACTIVE);
+		UR_ASSERT(nma->port[p].lid < 0xc000 && nma->port[p].lmc <= 7);
+	}
+}
