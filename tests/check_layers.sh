@@ -50,6 +50,7 @@ mgmt       wire vl
 transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm mgmt
 print      wire
+fabric     wire mgmt vl
 umad
 edge       wire engine
 dpdk       wire engine edge
