@@ -421,3 +421,31 @@ Test(dest, silence_while_it_waits_for_its_turn_is_no_loss)
 	expect_persist(UR_MODE_REORDER);
 	expect_persist(UR_MODE_EXTENDED);
 }
+
+/* EXT-COMP-TIMEOUT-02 */
+Test(dest, what_asks_and_waits_for_its_turn_is_no_local_ack_timeout)
+{
+	struct end *e = END(.mode = UR_MODE_EXTENDED);
+	struct ur_engine_qos qos;
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 4);
+	cr_assert(end_out(e)->bth.ackreq);
+	ur_engine_qos_default(&qos);
+	qos.vl.sl2vl[0] = 15;
+	ur_engine_set_qos(e->engine, &qos);
+	/* The probe is due before the timeout. */
+	for (unsigned i = 0; i < 20; i++)
+		end_sleep(e, END_TIMEOUT_NS / 2);
+	end_expect_silence(e);
+	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
+	qos.vl.sl2vl[0] = 0;
+	ur_engine_set_qos(e->engine, &qos);
+	cr_assert(end_out(e)->op & UR_OP_PROBE);
+	/* It was asked: turns that take longer than the timeout do not save a dead peer. */
+	for (unsigned i = 0; i < 20 && e->qp->state == IBV_QPS_RTS; i++) {
+		end_sleep(e, 3 * END_TIMEOUT_NS / 2);
+		end_drain(e);
+	}
+	end_expect_wc(e, 1, IBV_WC_RETRY_EXC_ERR);
+	end_free(e);
+}

@@ -193,11 +193,73 @@ Test(ext_response, what_has_not_left_yet_is_not_repeated)
 	peer_free(x);
 }
 
+/* Packets [first, first + cnt) of the READ `r`, of 700 bytes, once more. */
+static enum ur_drop again(struct peer *x, const struct ur_packet *r, uint32_t first, uint32_t cnt)
+{
+	struct ur_packet part = *r;
+
+	part.xth.offset = first;
+	part.xth.stamp += 100;
+	part.reth.va += first * 256;
+	part.reth.length = first + cnt < 3 ? cnt * 256 : 700 - first * 256;
+	return peer_in(x, &part);
+}
+
+/* EXT-RESP-DUP-05 */
+Test(ext_response, what_waits_to_be_repeated_is_not_repeated_twice)
+{
+	struct peer *x = PEER(.dest_rd_atomic = 4);
+	struct ur_packet *r = peer_read(x, 0, 700, 0, true), *a = peer_fetch_add(x, 64, 1);
+
+	peer_in(x, r);
+	peer_in(x, a);
+	peer_drain(x);
+	cr_assert_eq(again(x, r, 1, 2), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(again(x, r, 1, 1), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(again(x, r, 2, 1), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(again(x, r, 1, 2), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(peer_in(x, a), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(peer_in(x, a), UR_DROP_PSN_DUPLICATE);
+	/* Of these only the second one waits. */
+	cr_assert_eq(again(x, r, 0, 2), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100)->xrth.offset, 1);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100)->xrth.offset, 2);
+	peer_expect(x, UR_EXT_ATOMIC_ACKNOWLEDGE, 101);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100)->xrth.offset, 0);
+	/* What has left of it waits no longer. */
+	cr_assert_eq(again(x, r, 0, 1), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100)->xrth.offset, 1);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_ONLY, 100)->xrth.offset, 0);
+	peer_expect_silence(x);
+	cr_assert_eq(x->qp->core->cnt.retransmitted_responses, 6);
+	peer_free(x);
+}
+
+/* A repeat with another key or address is not what waits. EXT-RESP-DUP-05 */
+Test(ext_response, a_repeat_of_other_memory_is_another_one)
+{
+	struct peer *x = PEER(.dest_rd_atomic = 4);
+	struct ur_packet *r = peer_read(x, 0, 512, 0, true), other;
+
+	peer_in(x, r);
+	peer_drain(x);
+	other = *r;
+	other.reth.va += 256;
+	cr_assert_eq(peer_in(x, r), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(peer_in(x, &other), UR_DROP_PSN_DUPLICATE);
+	for (unsigned i = 0; i < 2; i++) {
+		peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100);
+		peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100);
+	}
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
 /* EXT-RESP-ANSWER-01 */
 Test(ext_response, repeats_take_no_room_from_first_answers)
 {
 	struct peer *x = PEER(.dest_rd_atomic = 2);
-	struct ur_packet *r = peer_read(x, 0, 4, 0, true);
+	struct ur_packet *r = peer_read(x, 0, 700, 0, true);
 
 	x->qp->rsp.ans_cap = 4;
 	peer_read(x, 0, 4, 0, true);
@@ -205,9 +267,9 @@ Test(ext_response, repeats_take_no_room_from_first_answers)
 	peer_read(x, 0, 4, 0, true);
 	peer_in(x, &r[0]);
 	peer_drain(x);
-	cr_assert_eq(peer_in(x, &r[0]), UR_DROP_PSN_DUPLICATE);
-	cr_assert_eq(peer_in(x, &r[0]), UR_DROP_PSN_DUPLICATE);
-	cr_assert_eq(peer_in(x, &r[0]), UR_DROP_DUP_UNKNOWN);
+	cr_assert_eq(again(x, r, 0, 1), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(again(x, r, 1, 1), UR_DROP_PSN_DUPLICATE);
+	cr_assert_eq(again(x, r, 2, 1), UR_DROP_DUP_UNKNOWN);
 	cr_assert_eq(peer_in(x, &r[1]), UR_DROP_NONE);
 	cr_assert_eq(peer_in(x, &r[2]), UR_DROP_NONE);
 	/* One more than agreed. */

@@ -135,6 +135,8 @@ static inline bool ur_ext_response_room(const struct ur_qp *qp, bool repeat)
  * for the first time yet.
  */
 bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t end);
+/* Whether all of what the repeat `a` answers waits in a repeat that is queued already. */
+bool ur_ext_response_repeats(const struct ur_qp *qp, const struct ur_ext_answer *a);
 /* Where the next answer goes, if there is room: a first one, or a repeat. */
 static inline struct ur_ext_answer *ur_ext_response_next_free(const struct ur_qp *qp, bool repeat)
 {

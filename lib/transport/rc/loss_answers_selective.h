@@ -438,6 +438,23 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	return true;
 }
 
+/*
+ * EXT-COMP-TIMEOUT-02. What asks the peer waits for its turn, and nothing has left since the local ACK timeout began: with
+ * thousands of queue pairs it is this end that is silent.
+ */
+static bool extend_ack_timeout(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_retry *retry = &qp->retry;
+	uint64_t silent_ns = (uint64_t)ur_stamp_since(ur_stamp(now_ns), qp->req.last_stamp)
+			     << UR_STAMP_SHIFT;
+
+	if (retry->rnr_until_ns || !ur_emux_is_active(&qp->sq_queue) ||
+	    silent_ns < UINT64_C(4096) << retry->timeout)
+		return false;
+	ur_retry_restart(retry, true, now_ns);
+	return true;
+}
+
 static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t now_ns,
 						     bool *timeout)
 {
@@ -446,7 +463,8 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 	bool silent;
 
 	*timeout = false;
-	if (ur_retry_is_due(&x->retry, now_ns) && !extend_rnr_wait(qp, now_ns))
+	if (ur_retry_is_due(&x->retry, now_ns) && !extend_rnr_wait(qp, now_ns) &&
+	    !extend_ack_timeout(qp, now_ns))
 		verdict = ur_retry_on_timer(&x->retry, !ur_ext_idle(x), now_ns, timeout);
 	if (*timeout)
 		ur_dest_on_timeout(qp, now_ns);

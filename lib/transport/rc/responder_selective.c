@@ -234,7 +234,8 @@ static bool arrival_answer_again(struct ur_qp *qp, const struct ur_packet *p, ui
 		a->rkey = p->reth.rkey;
 		a->to = p->reth.length;
 	}
-	ur_ext_response_queue(qp, a);
+	if (!ur_ext_response_repeats(qp, a))
+		ur_ext_response_queue(qp, a);
 	return true;
 }
 

@@ -23,6 +23,38 @@ bool ur_ext_response_pending(const struct ur_qp *qp, struct ur_psn psn, uint32_t
 	return !ur_psn_eq(psn, a->psn) || end > a->offset + (a->from >> qp->mtu_shift);
 }
 
+/* What is left of `a` includes all of `b`. */
+static bool includes(const struct ur_qp *qp, const struct ur_ext_answer *a,
+		     const struct ur_ext_answer *b)
+{
+	uint64_t at = b->va - a->va;
+
+	if (!ur_psn_eq(a->psn, b->psn) || a->atomic != b->atomic)
+		return false;
+	if (a->atomic)
+		return true;
+	return a->rkey == b->rkey && b->offset >= a->offset &&
+	       at == (uint64_t)(b->offset - a->offset) << qp->mtu_shift && at >= a->from &&
+	       at + b->to <= a->to;
+}
+
+/*
+ * EXT-RESP-DUP-05. With thousands of queue pairs a repeat waits for its turn for longer than the timeout of the peer,
+ * which asks once more meanwhile.
+ */
+bool ur_ext_response_repeats(const struct ur_qp *qp, const struct ur_ext_answer *a)
+{
+	const struct ur_ext_answers *q = &qp->xrsp.again;
+	unsigned cap = qp->rsp.ans_cap / 2u, at = q->head;
+
+	for (unsigned left = q->cnt; left; left--) {
+		if (includes(qp, &qp->rsp.ans[cap + at], a))
+			return true;
+		at = at + 1 < cap ? at + 1 : 0;
+	}
+	return false;
+}
+
 static struct ur_ext_answers *queue_of(struct ur_ext_responder *x, bool repeat)
 {
 	return repeat ? &x->again : &x->first;
