@@ -35,6 +35,7 @@ struct crowd {
 	bool standard;	  /* `mode`, else extended */
 	enum ur_mode mode;
 	bool watched; /* check_windows() runs after each event */
+	uint64_t seed;
 	struct ur_cc_attr pacing;
 	struct sim_port_attr in[SIM_EP_MAX]; /* of receiver j */
 	uint64_t out_bps;
@@ -130,7 +131,7 @@ static void on_output(struct sim *s, struct sim_ep *ep, bool could, unsigned n)
 
 static void make(struct crowd *c, const char *name)
 {
-	struct sim_attr sa = sim_defaults(name, 0);
+	struct sim_attr sa = sim_defaults(name, c->seed);
 	unsigned eps = c->senders + c->receivers;
 
 	sa.eps = eps;
@@ -289,9 +290,10 @@ Test(congestion, others_use_the_time)
 
 /* ---- many senders to one ---- */
 
-static struct outcome incast(const char *name, enum ur_cc_mode mode)
+static struct outcome incast(const char *name, enum ur_cc_mode mode, uint64_t seed)
 {
-	struct crowd c = {.senders = 16,
+	struct crowd c = {.seed = seed,
+			  .senders = 16,
 			  .receivers = 1,
 			  .qps = 4,
 			  .sls = 2,
@@ -323,20 +325,26 @@ static void expect_incast(const struct outcome *o, double least_gbps, double lea
 /* A queue of 512 KB that overflows; everything arrives in the end, and all have a share. */
 Test(congestion, incast_without_pacing_loses_packets_and_continues)
 {
-	struct outcome o = incast("congestion.incast_none", UR_CC_NONE);
+	struct outcome o = incast("congestion.incast_none", UR_CC_NONE, 0);
 
 	cr_assert_gt(o.dropped, 1000);
 	expect_incast(&o, 8, 0.8);
 }
 
+/* From seed to seed what is dropped varies by three. */
 static void expect_little_lost(const char *name, enum ur_cc_mode mode, double least_gbps)
 {
-	struct outcome none = incast("congestion.incast_none", UR_CC_NONE);
-	struct outcome o = incast(name, mode);
+	uint64_t none = 0, dropped = 0;
 
-	cr_assert_lt(10 * o.dropped, none.dropped, "%llu dropped, without %llu",
-		     (unsigned long long)o.dropped, (unsigned long long)none.dropped);
-	expect_incast(&o, least_gbps, 0.8);
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		struct outcome o = incast(name, mode, seed);
+
+		dropped += o.dropped;
+		none += incast("congestion.incast_none", UR_CC_NONE, seed).dropped;
+		expect_incast(&o, least_gbps, 0.8);
+	}
+	cr_assert_lt(10 * dropped, none, "%llu dropped, without %llu", (unsigned long long)dropped,
+		     (unsigned long long)none);
 }
 
 /* PACE-AUTO-01 */

@@ -157,6 +157,43 @@ Test(selective, finds_a_lost_retransmission_without_a_timeout)
 	expect_window(410, 410);
 }
 
+/* EXT-SEL-REO-02 */
+Test(selective, what_was_sent_again_is_given_a_quarter_of_a_round_trip)
+{
+	send(200, 0);
+	send(200, 120);
+	news_many(0, 250, 120, 220);
+	resend(0, 220);
+	send(1, 244);
+	news_many(0, 400, 244, 344);
+	cr_assert_eq(lost(), -1);
+	send(1, 245);
+	news_many(0, 401, 245, 345);
+	resend(0, 345);
+	cr_assert_eq(news(402, 0, 345, 445), 1);
+	cr_assert_eq(pool.spurious_cnt, 0);
+}
+
+/* EXT-SEL-REO-02 */
+Test(selective, what_was_sent_again_is_given_the_reordering_that_was_seen)
+{
+	send(1, 0);
+	send(65, 80);
+	news_many(0, 65, 80, 180);
+	news(66, 0, 80, 181);
+	cr_assert_eq(s.reo_time, 80 * US / 16);
+	send(200, 200);
+	send(200, 320);
+	news_many(66, 250, 320, 420);
+	resend(66, 420);
+	send(1, 519);
+	news_many(66, 400, 519, 619);
+	cr_assert_eq(lost(), -1);
+	send(1, 520);
+	news_many(66, 401, 520, 620);
+	resend(66, 620);
+}
+
 /* EXT-SEL-PROBE-01 */
 Test(selective, probes_a_silent_tail_once_and_learns_what_is_lost)
 {

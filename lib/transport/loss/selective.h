@@ -32,12 +32,13 @@
  *   >= W, n left before a probe that has arrived (or something sent after it), and as many numbers
  *         beyond n have arrived as reordering was seen to put there. A probe is called for by
  *         silence, or by a gap that nothing else in flight can show to be a loss;
- *   >= W, and n was sent again already;
+ *   >= the short window, and n was sent again already;
  *   >= the long window, whatever else.
  *
  * W, the reordering window, is one SRTT (half of it for READ requests and for responses), or 5/4 of
  * the longest that reordering was seen lately to take, at most the long window, which is 4 SRTT and
- * at least UR_REO_LONG_NS. What was seen of reordering fades after UR_REO_ROUNDS round trips
+ * at least UR_REO_LONG_NS. The short one is a quarter of the least round trip and what SRTT exceeds that
+ * by, or that 5/4 if it is longer: nothing is sent again unless something is lost. What was seen of reordering fades after UR_REO_ROUNDS round trips
  * without any. Only the timeout deems a number lost (una, and no other) without anything having
  * arrived.
  *

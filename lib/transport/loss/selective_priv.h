@@ -97,6 +97,7 @@ bool ur_rtx_gap_closed(const struct ur_selective *s);
 
 struct reo_window {
 	uint32_t window, longest; /* 16 ns */
+	uint32_t again;		  /* window of what was sent again */
 	uint32_t places;	  /* that many beyond it: more than reordering does */
 };
 
@@ -122,7 +123,7 @@ static inline bool is_lost(const struct ur_selective *s, const struct reo_window
 {
 	int32_t age = ur_stamp_diff(newest_stamp(s, resent), stamp);
 
-	if (age < (int32_t)p->window)
+	if (age < (int32_t)(resent ? p->again : p->window))
 		return false;
 	return resent || later >= p->places || age >= (int32_t)p->longest ||
 	       (later >= s->reo_places && outlived_probe(s, stamp));

@@ -169,7 +169,7 @@ bool ur_rtx_gap_closed(const struct ur_selective *s)
 
 /* ---- what is lost ---- */
 
-/* EXT-SEL-READS-01 */
+/* EXT-SEL-READS-01, EXT-SEL-REO-02 */
 struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
 				    const struct ur_selective_env *env)
 {
@@ -178,12 +178,15 @@ struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
 	uint32_t least_places = env->kind == UR_SELECTIVE_READS ? UR_REO_READS : UR_REO_PLACES;
 	uint32_t seen = s->reo_time + (s->reo_time >> 2);
 	uint32_t places = s->reo_places + (s->reo_places >> 1);
+	uint32_t path = env->rtt->min < srtt ? env->rtt->min : env->rtt->srtt, again;
 	struct reo_window p;
 
 	p.longest = 4 * srtt > REO_LONG ? 4 * srtt : REO_LONG;
+	seen = seen < p.longest ? seen : p.longest;
 	p.window = seen > least ? seen : least;
-	if (p.window > p.longest)
-		p.window = p.longest;
+	/* A quarter of the path, and what queues add to it. */
+	again = srtt - path + path / 4;
+	p.again = seen > again ? seen : again;
 	p.places = places > least_places ? places : least_places;
 	return p;
 }
