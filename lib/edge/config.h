@@ -29,7 +29,7 @@
 
 #define UR_CONFIG_TEXT	       256 /* bytes of a text value, NUL included (rte_cfgfile's limit) */
 #define UR_CONFIG_NEIGHBORS    64  /* static neighbours at most */
-#define UR_CONFIG_KEYS_MAX     128 /* at least the keys of all sections; checked when compiled */
+#define UR_CONFIG_KEYS_MAX     144 /* at least the keys of all sections; checked when compiled */
 #define UR_CONFIG_SECTIONS_MAX 16
 #define UR_WORKERS_MAX	       8
 #define UR_CONFIG_SPRAY_ALL    255 /* [transport] spray = all */
@@ -151,12 +151,17 @@ struct ur_config {
 		UR_CONFIG_KEYS_ADMISSION(UR_CONFIG_MEMBER)
 	} admission;
 	struct {
+		UR_CONFIG_KEYS_FORWARDING(UR_CONFIG_MEMBER)
+	} forwarding; /* of a switch; an endpoint ignores it */
+	struct {
 		UR_CONFIG_KEYS_CAPTURE(UR_CONFIG_MEMBER)
 	} capture;
 	struct {
 		UR_CONFIG_KEYS_IMPAIR(UR_CONFIG_MEMBER)
 		struct ur_config_impair_dir rx, tx;
 	} impair;
+
+	bool bare; /* set by a program, not by a key: the port carries frames, and needs no address */
 
 	/* Where a value came from, for messages: its line, 0 for a default, UINT32_MAX for --set.
 	 */

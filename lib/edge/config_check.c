@@ -283,6 +283,8 @@ static bool check_address(const struct check *c)
 	const struct ur_config_net *v4 = &c->cfg->address.ipv4, *v6 = &c->cfg->address.ipv6;
 	const struct ur_gid *gw4 = &c->cfg->address.gateway4, *gw6 = &c->cfg->address.gateway6;
 
+	if (c->cfg->bare)
+		return true;
 	if (ur_config_shares(c->cfg))
 		return check_shared(c);
 	if (v4->len == 0 && v6->len == 0)
@@ -393,6 +395,15 @@ static bool check_rate(const struct check *c)
 		     UR_RATE_GBPS_MIN);
 }
 
+static bool check_forwarding(const struct check *c)
+{
+	uint32_t min = c->cfg->forwarding.ecn_min_kb, max = c->cfg->forwarding.ecn_max_kb;
+
+	return max == 0 || min <= max ||
+	       wrong(c, "forwarding", "ecn_min_kb", "\"%u\" exceeds ecn_max_kb; allowed: 0 to %u",
+		     min, max);
+}
+
 static bool check_impair(const struct check *c)
 {
 	const struct ur_config_impair_dir *dir[] = {&c->cfg->impair.rx, &c->cfg->impair.tx};
@@ -454,8 +465,8 @@ int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap)
 	const struct check c = {cfg, err, err_cap};
 	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_mtu(&c) &&
 		  check_address(&c) && check_worker(&c) && check_transport(&c) && check_rate(&c) &&
-		  check_qos(&c) && check_pacing(&c) && check_impair(&c) && check_eal(&c) &&
-		  check_filter(&c);
+		  check_qos(&c) && check_pacing(&c) && check_impair(&c) && check_forwarding(&c) &&
+		  check_eal(&c) && check_filter(&c);
 
 	return ok ? 0 : -EINVAL;
 }

@@ -324,6 +324,36 @@
 	K(impair, seed, "seed", U32, 0, 4294967295, "1",                                           \
 	  "seed of all random choices; the same seed repeats them")
 
+#define UR_CONFIG_KEYS_FORWARDING(K)                                                               \
+	K(forwarding, ports, "ports", TEXT, "port descriptions separated by blanks", 0, "",        \
+	  "uroce-switch: its ports, each as after --port; those of --port follow them")            \
+	K(forwarding, macs, "macs", U32, 64, 1048576, "8192", "addresses that can be learned")     \
+	K(forwarding, age_s, "age_s", U32, 1, 1000000, "300",                                      \
+	  "time of silence after which a learned address is forgotten, in seconds")                \
+	K(forwarding, frames, "frames", U32, 64, 65536, "2048",                                    \
+	  "frames of one port that may wait in all queues together; half as many in one lane")     \
+	K(forwarding, lane_kb, "lane_kb", U32, 16, 65536, "256",                                   \
+	  "length of the queue of a data lane at a port, in KiB")                                  \
+	K(forwarding, vl15_kb, "vl15_kb", U32, 1, 65536, "64",                                     \
+	  "length of the queue of VL15 (management) at a port, in KiB")                            \
+	K(forwarding, ecn_min_kb, "ecn_min_kb", U32, 0, 65536, "0",                                \
+	  "length of a lane's queue from which on frames may be marked CE, in KiB")                \
+	K(forwarding, ecn_max_kb, "ecn_max_kb", U32, 0, 65536, "0",                                \
+	  "length from which on every ECN-capable frame is marked, in KiB; 0: none are marked")    \
+	K(forwarding, ecn_percent, "ecn_percent", PERCENT, 0, 0, "10",                             \
+	  "chance of a mark just below ecn_max_kb; it grows from 0 at ecn_min_kb")                 \
+	K(forwarding, flood_pps, "flood_pps", U32, 0, 100000000, "100000",                         \
+	  "frames of one port to unknown, multicast and broadcast addresses that are forwarded "   \
+	  "in a second; 0: no limit")                                                              \
+	K(forwarding, mgmt_pps, "mgmt_pps", U32, 0, 100000000, "50000",                            \
+	  "management packets of one port that are accepted in a second; 0: no limit")             \
+	K(forwarding, routes, "routes", TEXT, "ADDRESS=LID or ADDRESS=LID/LMC, blanks between", 0, \
+	  "",                                                                                      \
+	  "LIDs of IP addresses: RoCEv2 to these is forwarded by LID; with an LMC, the UDP "       \
+	  "source port chooses among 2^LMC LIDs")                                                  \
+	K(forwarding, lids, "lids", TEXT, "LID=PORT, blanks between; ports count from 1", 0, "",   \
+	  "ports of LIDs: the linear forwarding table")
+
 /* One direction; M(field) is the struct member, P the key's prefix. */
 #define UR_CONFIG_KEYS_IMPAIR_DIR(K, M, P)                                                         \
 	K(impair, M(loss), P "loss", PERCENT, 0, 0, "0", "packets dropped outside of bursts")      \

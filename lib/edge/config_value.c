@@ -54,6 +54,7 @@ const struct ur_config_key ur_config_keys[] = {
 	UR_CONFIG_KEYS_IMPAIR_DIR(ROW, IN_RX, "rx_")
 	UR_CONFIG_KEYS_IMPAIR_DIR(ROW, IN_TX, "tx_")
 	UR_CONFIG_KEYS_ADMISSION(ROW)
+	UR_CONFIG_KEYS_FORWARDING(ROW)
 };
 /* clang-format on */
 

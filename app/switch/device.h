@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SWITCH_DEVICE_H
+#define SWITCH_DEVICE_H
+
+#include <rte_mbuf.h>
+
+#include "dpdk/clock.h"
+#include "edge/config.h"
+#include "spec.h"
+
+/*
+ * What is behind a port of the switch: a DPDK port, or a client of a socket. All functions are called on one
+ * thread and do not block.
+ *
+ * Ownership of mbufs: rx gives them to the caller; tx takes as many as it returns, from the front.
+ */
+#define DEVICE_BURST 32
+
+struct device {
+	const struct device_ops *ops;
+	char name[UR_CONFIG_TEXT + 16]; /* "dev=veth0", "socket=/run/x.sock #2" */
+	uint32_t max_frame;		/* bytes that it can send, without FCS */
+	uint8_t mac[6];
+};
+
+struct device_ops {
+	unsigned (*rx)(struct device *d, struct rte_mbuf **m, unsigned n); /* n <= DEVICE_BURST */
+	unsigned (*tx)(struct device *d, struct rte_mbuf **m, unsigned n);
+	bool (*link)(struct device *d);	 /* may make a system call */
+	void (*close)(struct device *d); /* and frees it */
+};
+
+/*
+ * Opens a DPDK port, and starts DPDK if it does not run. `base`: [eal] and [port]. `held`: mbufs that
+ * queues may hold. NULL: a sentence in `err`.
+ */
+struct device *device_open_port(const struct switch_spec *spec, const struct ur_config *base,
+				uint32_t held, const struct ur_clock *clock, char *err, size_t cap);
+
+/* Starts DPDK for a switch that has sockets only. False: a sentence in `err`. */
+bool device_start_dpdk(const struct ur_config *base, char *err, size_t cap);
+
+#endif

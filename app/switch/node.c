@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define WATCH_NS      50000000
+#define IDLE_YIELD    16     /* rounds without a frame after which it yields */
+#define IDLE_SLEEP_NS 300000 /* time without a frame after which it sleeps, */
+#define SLEEP_NS      20000  /* for so long */
+
+/* ---- receive ---- */
+
+static unsigned receive(struct node *n, uint8_t port, uint64_t now_ns)
+{
+	struct device *dev = n->port[port].dev;
+	struct rte_mbuf *m[DEVICE_BURST];
+	unsigned got = dev->ops->rx(dev, m, DEVICE_BURST);
+
+	for (unsigned i = 0; i < got; i++) {
+		struct ur_switch_frame f = {rte_pktmbuf_mtod(m[i], uint8_t *), m[i],
+					    m[i]->data_len};
+		unsigned refs = ur_switch_input(n->sw, port, &f, now_ns);
+
+		if (!refs)
+			rte_pktmbuf_free(m[i]);
+		else if (refs > 1)
+			rte_mbuf_refcnt_update(m[i], (int16_t)(refs - 1));
+	}
+	return got;
+}
+
+/* ---- send ---- */
+
+/* Writes the changed beginning of a frame that has no other reference. False: there is no room. */
+static bool rewrite(struct rte_mbuf *m, const struct ur_switch_tx *tx)
+{
+	char *head;
+
+	if (rte_mbuf_refcnt_read(m) != 1 || !RTE_MBUF_DIRECT(m) ||
+	    rte_pktmbuf_headroom(m) + tx->skip < tx->head_len)
+		return false;
+	rte_pktmbuf_adj(m, tx->skip);
+	head = rte_pktmbuf_prepend(m, tx->head_len);
+	memcpy(head, tx->head, tx->head_len);
+	return true;
+}
+
+/* The mbuf to send; NULL: there is no buffer for a copy. */
+static struct rte_mbuf *edited(struct rte_mbuf *m, const struct ur_switch_tx *tx)
+{
+	struct rte_mbuf *copy;
+
+	if (!tx->head_len || rewrite(m, tx))
+		return m;
+	copy = rte_pktmbuf_copy(m, m->pool, tx->skip, UINT32_MAX);
+	rte_pktmbuf_free(m);
+	if (!copy)
+		return NULL;
+	memcpy(rte_pktmbuf_prepend(copy, tx->head_len), tx->head, tx->head_len);
+	return copy;
+}
+
+/* Offers pending frames to the device. False: it does not take them all. */
+static bool flush(struct node_port *p)
+{
+	if (p->at == p->cnt)
+		return true;
+	p->at += p->dev->ops->tx(p->dev, p->pending + p->at, p->cnt - p->at);
+	return p->at == p->cnt;
+}
+
+static unsigned send_to(struct node *n, uint8_t port, uint64_t now_ns)
+{
+	struct node_port *p = &n->port[port];
+	struct ur_switch_tx tx[NODE_PENDING];
+	unsigned cnt;
+
+	if (!flush(p))
+		return 0;
+	cnt = ur_switch_output(n->sw, port, tx, NODE_PENDING, now_ns);
+	p->at = p->cnt = 0;
+	for (unsigned i = 0; i < cnt; i++) {
+		struct rte_mbuf *m = edited(tx[i].frame.handle, &tx[i]);
+
+		if (m)
+			p->pending[p->cnt++] = m;
+		else
+			p->no_copy++;
+	}
+	flush(p);
+	return cnt;
+}
+
+static void reap(struct node *n)
+{
+	struct ur_switch_tx tx[NODE_PENDING];
+	unsigned cnt;
+
+	while ((cnt = ur_switch_reap(n->sw, tx, NODE_PENDING)) > 0)
+		for (unsigned i = 0; i < cnt; i++)
+			rte_pktmbuf_free(tx[i].frame.handle);
+}
+
+static void drop_pending(struct node_port *p)
+{
+	while (p->at < p->cnt)
+		rte_pktmbuf_free(p->pending[p->at++]);
+}
+
+unsigned node_round(struct node *n, uint64_t now_ns)
+{
+	unsigned moved = 0;
+
+	for (unsigned i = 1; i <= n->port_cnt; i++)
+		moved += receive(n, (uint8_t)i, now_ns);
+	for (unsigned i = 1; i <= n->port_cnt; i++)
+		moved += send_to(n, (uint8_t)i, now_ns);
+	return moved;
+}
+
+static void watch_links(struct node *n, uint64_t now_ns)
+{
+	for (unsigned i = 1; i <= n->port_cnt; i++) {
+		struct node_port *p = &n->port[i];
+		bool up = p->dev->ops->link(p->dev);
+
+		if (up == ur_switch_link(n->sw, (uint8_t)i))
+			continue;
+		ur_switch_set_link(n->sw, (uint8_t)i, up, now_ns);
+		if (!up)
+			drop_pending(p);
+		printf("port %u (%s): link %s\n", i, p->dev->name, up ? "up" : "down");
+		fflush(stdout);
+	}
+	reap(n);
+}
+
+void node_watch(struct node *n, uint64_t now_ns)
+{
+	/* Before a new client takes the place of one that has left. */
+	watch_links(n, now_ns);
+	for (unsigned i = 0; i < n->socket_cnt; i++)
+		socket_accept(n->socket[i]);
+	if (n->socket_cnt)
+		watch_links(n, now_ns);
+}
+
+/* ---- open and close ---- */
+
+static struct ur_switch_port_attr attr_of(const struct node *n, const struct node_port *p)
+{
+	const struct ur_config *cfg = &n->cfg;
+	const struct switch_spec *s = p->spec;
+	struct ur_switch_port_attr a;
+
+	ur_switch_port_attr_default(&a);
+	a.vl.mode = (enum ur_vl_mode)cfg->qos.vl_mode;
+	a.vl.high_cnt = cfg->qos.vl_high.cnt;
+	a.vl.low_cnt = cfg->qos.vl_low.cnt;
+	memcpy(a.vl.high, cfg->qos.vl_high.entry, sizeof(a.vl.high));
+	memcpy(a.vl.low, cfg->qos.vl_low.entry, sizeof(a.vl.low));
+	a.vl.high_limit = (uint8_t)cfg->qos.vl_high_limit;
+	memcpy(a.vl.sl2vl, cfg->qos.sl2vl, sizeof(a.vl.sl2vl));
+	a.trunk = !s->access;
+	a.vid = s->vid;
+	if (s->has_trunk)
+		memcpy(a.vids, s->vids, sizeof(a.vids));
+	a.rate_gbps = s->rate_gbps > 0 ? s->rate_gbps : cfg->port.rate_gbps;
+	a.max_frame = p->dev->max_frame;
+	a.lane_bytes = cfg->forwarding.lane_kb << 10;
+	if (cfg->forwarding.ecn_max_kb) {
+		a.ecn_min_bytes = cfg->forwarding.ecn_min_kb << 10;
+		a.ecn_max_bytes = cfg->forwarding.ecn_max_kb << 10;
+		a.ecn_chance = (uint32_t)(cfg->forwarding.ecn_percent * UINT32_MAX);
+	}
+	a.flood_per_s = cfg->forwarding.flood_pps;
+	a.mgmt_per_s = cfg->forwarding.mgmt_pps;
+	return a;
+}
+
+static bool make_switch(struct node *n, char *err, size_t cap)
+{
+	uint64_t now_ns = ur_clock_ns(&n->clock);
+	const char *wrong;
+
+	n->attr.limits.ports = (uint16_t)(n->port_cnt + 1);
+	wrong = ur_switch_attr_check(&n->attr);
+	n->memory = wrong ? NULL : aligned_alloc(64, ur_switch_size(&n->attr.limits));
+	if (!n->memory) {
+		snprintf(err, cap, "%s", wrong ? wrong : "out of memory");
+		return false;
+	}
+	n->sw = ur_switch_init(n->memory, &n->attr);
+	for (unsigned i = 1; i <= n->port_cnt; i++) {
+		struct ur_switch_port_attr a = attr_of(n, &n->port[i]);
+
+		wrong = ur_switch_port_attr_check(&a);
+		if (wrong) {
+			snprintf(err, cap, "port %u (%s): %s", i, n->port[i].dev->name, wrong);
+			return false;
+		}
+		ur_switch_set_port(n->sw, (uint8_t)i, &a, now_ns);
+	}
+	return true;
+}
+
+static bool load_routes(struct node *n, char *err, size_t cap)
+{
+	char copy[UR_CONFIG_TEXT], *rest = copy, *word;
+
+	strcpy(copy, n->cfg.forwarding.routes);
+	while ((word = strsep(&rest, " \t")) != NULL) {
+		struct switch_route r;
+
+		if (!*word)
+			continue;
+		if (!switch_route_parse(word, &r, err, cap))
+			return false;
+		if (!ur_switch_set_route(n->sw, &r.addr, r.lid, r.lmc)) {
+			snprintf(err, cap, "route \"%s\": there are too many", word);
+			return false;
+		}
+	}
+	strcpy(copy, n->cfg.forwarding.lids);
+	rest = copy;
+	while ((word = strsep(&rest, " \t")) != NULL) {
+		uint16_t lid;
+		uint8_t port;
+
+		if (!*word)
+			continue;
+		if (!switch_lid_parse(word, &lid, &port, err, cap))
+			return false;
+		if (port > n->port_cnt) {
+			snprintf(err, cap, "LID \"%s\": there are %u ports", word, n->port_cnt);
+			return false;
+		}
+		ur_switch_set_lft(n->sw, lid, port);
+	}
+	return true;
+}
+
+/* ports[k]: number of the first port of specification k. Returns how many ports there are. */
+static unsigned number_ports(const struct switch_options *o, unsigned *ports)
+{
+	unsigned cnt = 0;
+
+	for (unsigned k = 0; k < o->spec_cnt; k++) {
+		ports[k] = cnt + 1;
+		cnt += o->spec[k].kind == SWITCH_SOCKET ? o->spec[k].clients : 1;
+	}
+	return cnt;
+}
+
+#define ETH_BYTES   18
+#define SOCKET_MTU  4200
+#define SPARE_MBUFS 512
+
+static uint32_t socket_frame(const struct switch_spec *s)
+{
+	return (s->mtu ? s->mtu : SOCKET_MTU) + ETH_BYTES;
+}
+
+/* Buffers for the clients of all sockets: what queues may hold of each, and some on their way. */
+static bool make_pool(struct node *n, char *err, size_t cap)
+{
+	uint32_t each = n->attr.limits.frames + n->attr.limits.mgmt_frames, cnt = SPARE_MBUFS;
+	uint32_t room = 0;
+
+	for (unsigned k = 0; k < n->options.spec_cnt; k++) {
+		const struct switch_spec *s = &n->options.spec[k];
+
+		if (s->kind != SWITCH_SOCKET)
+			continue;
+		cnt += s->clients * each;
+		room = RTE_MAX(room, socket_frame(s));
+	}
+	if (!room)
+		return true;
+	n->pool = rte_pktmbuf_pool_create("uroce-switch", cnt, 0, 0,
+					  (uint16_t)(room + RTE_PKTMBUF_HEADROOM),
+					  (int)SOCKET_ID_ANY);
+	if (!n->pool)
+		snprintf(err, cap,
+			 "no memory for %u buffers of %u bytes for the clients of sockets; fewer "
+			 "clients, a smaller [forwarding] frames or a larger [eal] memory_mb help",
+			 cnt, room);
+	return n->pool;
+}
+
+static bool open_spec(struct node *n, unsigned k, unsigned first, char *err, size_t cap)
+{
+	const struct switch_spec *s = &n->options.spec[k];
+	struct device *devs[UR_SWITCH_PORTS_MAX];
+	unsigned cnt = 1;
+
+	if (s->kind == SWITCH_SOCKET) {
+		struct socket_port *sock = socket_open(s, socket_frame(s), n->pool, devs, err, cap);
+
+		if (!sock)
+			return false;
+		n->socket[n->socket_cnt++] = sock;
+		cnt = s->clients;
+	} else {
+		devs[0] = device_open_port(s, &n->cfg,
+					   n->attr.limits.frames + n->attr.limits.mgmt_frames,
+					   &n->clock, err, cap);
+		if (!devs[0])
+			return false;
+	}
+	for (unsigned i = 0; i < cnt; i++)
+		n->port[first + i] = (struct node_port){.dev = devs[i], .spec = s};
+	return true;
+}
+
+/* The first port decides how DPDK starts: PCI access, and memory that memif can share. */
+static unsigned rank(enum switch_kind kind)
+{
+	switch (kind) {
+	case SWITCH_PCI:
+		return 0;
+	case SWITCH_MEMIF:
+		return 1;
+	case SWITCH_SOCKET:
+		return 3;
+	default:
+		return 2;
+	}
+}
+
+static bool open_devices(struct node *n, char *err, size_t cap)
+{
+	unsigned first[SWITCH_SPECS_MAX], sockets = 0;
+
+	n->port_cnt = number_ports(&n->options, first);
+	if (n->port_cnt >= UR_SWITCH_PORTS_MAX) {
+		snprintf(err, cap,
+			 "%u ports are too many; at most %d, the clients of sockets included",
+			 n->port_cnt, UR_SWITCH_PORTS_MAX - 1);
+		n->port_cnt = 0;
+		return false;
+	}
+	for (unsigned k = 0; k < n->options.spec_cnt; k++)
+		sockets += n->options.spec[k].kind == SWITCH_SOCKET;
+	if (sockets == n->options.spec_cnt && !device_start_dpdk(&n->cfg, err, cap))
+		return false;
+	for (unsigned r = 0; r < 4; r++) {
+		if (r == 3 && !make_pool(n, err, cap))
+			return false;
+		for (unsigned k = 0; k < n->options.spec_cnt; k++)
+			if (rank(n->options.spec[k].kind) == r &&
+			    !open_spec(n, k, first[k], err, cap))
+				return false;
+	}
+	return true;
+}
+
+bool node_open(struct node *n, char *err, size_t cap)
+{
+	ur_switch_attr_default(&n->attr);
+	n->attr.limits.macs = n->cfg.forwarding.macs;
+	n->attr.limits.frames = n->cfg.forwarding.frames;
+	n->attr.age_ns = n->cfg.forwarding.age_s * UINT64_C(1000000000);
+	n->attr.vl15_bytes = n->cfg.forwarding.vl15_kb << 10;
+	memcpy(n->attr.sl_dscp, n->cfg.qos.sl_dscp, sizeof(n->attr.sl_dscp));
+	memcpy(n->attr.sl_pcp, n->cfg.qos.sl_pcp, sizeof(n->attr.sl_pcp));
+	arc4random_buf(&n->attr.seed, sizeof(n->attr.seed));
+	if (!open_devices(n, err, cap))
+		return false;
+	ur_clock_start(&n->clock);
+	return make_switch(n, err, cap) && load_routes(n, err, cap);
+}
+
+void node_close(struct node *n)
+{
+	for (unsigned i = 1; n->sw && i <= n->port_cnt; i++) {
+		ur_switch_set_link(n->sw, (uint8_t)i, false, 0);
+		drop_pending(&n->port[i]);
+	}
+	if (n->sw)
+		reap(n);
+	for (unsigned i = 1; i <= n->port_cnt; i++)
+		if (n->port[i].dev)
+			n->port[i].dev->ops->close(n->port[i].dev);
+	while (n->socket_cnt)
+		socket_close(n->socket[--n->socket_cnt]);
+	free(n->memory);
+}
+
+/* ---- loop ---- */
+
+/* Sleeps when nothing has moved for a while, but not past the time at which a frame may leave. */
+static void rest(struct node *n, unsigned idle, uint64_t idle_ns, uint64_t now_ns)
+{
+	const struct timespec nap = {.tv_nsec = SLEEP_NS};
+
+	if (n->options.poll || idle < IDLE_YIELD)
+		return;
+	if (idle_ns < IDLE_SLEEP_NS || ur_switch_next_deadline(n->sw, now_ns) < now_ns + SLEEP_NS)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
+}
+
+void node_run(struct node *n, const volatile sig_atomic_t *stop)
+{
+	uint64_t now_ns = ur_clock_ns(&n->clock), watch_ns = now_ns, busy_ns = now_ns;
+	uint64_t each_ns = (uint64_t)(n->options.interval_s * NS_PER_S);
+	uint64_t stats_ns = now_ns + each_ns;
+	unsigned idle = 0;
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	while (!*stop) {
+		now_ns = ur_clock_ns(&n->clock);
+		if (now_ns >= watch_ns) {
+			node_watch(n, now_ns);
+			watch_ns = now_ns + WATCH_NS;
+		}
+		if (n->options.json && now_ns >= stats_ns) {
+			node_write_stats(n, n->options.json, now_ns);
+			stats_ns = now_ns + each_ns;
+		}
+		if (node_round(n, now_ns)) {
+			idle = 0;
+			busy_ns = now_ns;
+		} else {
+			rest(n, ++idle, now_ns - busy_ns, now_ns);
+		}
+	}
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "options.h"
+
+static struct switch_spec spec;
+static char err[512];
+
+static bool parse(const char *text)
+{
+	err[0] = '\0';
+	return switch_spec_parse(text, &spec, err, sizeof(err));
+}
+
+Test(switch_spec, every_kind)
+{
+	cr_assert(parse("dev=veth0"));
+	cr_assert_eq(spec.kind, SWITCH_DEV);
+	cr_assert_str_eq(spec.name, "veth0");
+	cr_assert(!spec.access && !spec.has_trunk && spec.vid == 1);
+	cr_assert(parse("memif=/run/x.sock,role=client,rate=2.5"));
+	cr_assert(spec.kind == SWITCH_MEMIF && spec.client && spec.rate_gbps == 2.5);
+	cr_assert(parse("socket=/run/f.sock,clients=3,mode=0666,mtu=1500"));
+	cr_assert_eq(spec.kind, SWITCH_SOCKET);
+	cr_assert(spec.clients == 3 && spec.mode == 0666 && spec.mtu == 1500);
+	for (unsigned k = 0; k < SWITCH_KIND_CNT; k++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s=x", switch_kind_word(k));
+		cr_assert(parse(text));
+		cr_assert_eq(spec.kind, k);
+	}
+}
+
+Test(switch_spec, vlans)
+{
+	cr_assert(parse("dev=x,access=10"));
+	cr_assert(spec.access && spec.vid == 10);
+	cr_assert(parse("dev=x,trunk=10+4094,native=7"));
+	cr_assert(spec.has_trunk && spec.vid == 7 && !spec.access);
+	cr_assert_eq(spec.vids[0], UINT64_C(1) << 10);
+	cr_assert_eq(spec.vids[63], UINT64_C(1) << 62);
+}
+
+Test(switch_spec, what_is_wrong_is_named)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{"veth0", "not KIND=NAME"},
+		{"dev=", "not KIND=NAME"},
+		{"nic=x", "allowed kinds: dev, xdp"},
+		{"dev=x,rate=0", "rate is not valid"},
+		{"dev=x,rate=1x", "rate is not valid"},
+		{"dev=x,mtu=-1", "allowed: 256 to 9600"},
+		{"dev=x,access=4095", "VLAN from 1 to 4094"},
+		{"dev=x,trunk=1+0", "VLANs such as"},
+		{"dev=x,trunk=", "VLANs such as"},
+		{"dev=x,trunk=5,access=5", "exclude each other"},
+		{"dev=x,role=client", "not a key of a dev port"},
+		{"dev=x,clients=2", "not a key of a dev port"},
+		{"dev=x,", "\"\" is not a key"},
+		{"memif=x,role=none", "server, client"},
+		{"socket=x,clients=0", "1 to 63"},
+		{"socket=x,mode=0999", "permissions"},
+	};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_assert_not(parse(bad[i].text), "%s", bad[i].text);
+		cr_assert(strstr(err, bad[i].says), "%s: %s", bad[i].text, err);
+	}
+}
+
+Test(switch_spec, routes_and_lids)
+{
+	struct switch_route r;
+	uint16_t lid;
+	uint8_t port;
+
+	cr_assert(switch_route_parse("10.0.0.2=5", &r, err, sizeof(err)));
+	cr_assert(ur_gid_is_ipv4(&r.addr) && r.addr.b[15] == 2 && r.lid == 5 && !r.lmc);
+	cr_assert(switch_route_parse("fe80::1=8/3", &r, err, sizeof(err)));
+	cr_assert(r.addr.b[0] == 0xfe && r.lid == 8 && r.lmc == 3);
+	cr_assert_not(switch_route_parse("10.0.0.2=9/1", &r, err, sizeof(err)), "odd");
+	cr_assert_not(switch_route_parse("10.0.0.2", &r, err, sizeof(err)));
+	cr_assert_not(switch_route_parse("10.0.0=5", &r, err, sizeof(err)));
+	cr_assert_not(switch_route_parse("10.0.0.2=49152", &r, err, sizeof(err)));
+	cr_assert(switch_lid_parse("5=63", &lid, &port, err, sizeof(err)));
+	cr_assert(lid == 5 && port == 63);
+	cr_assert_not(switch_lid_parse("0=1", &lid, &port, err, sizeof(err)));
+	cr_assert_not(switch_lid_parse("5=64", &lid, &port, err, sizeof(err)));
+}
+
+Test(switch_spec, ports_of_the_file_come_first)
+{
+	static struct switch_options o;
+	char word[5][16] = {"uroce-switch", "--port", "dev=z", "--config", "f"};
+	char *argv[] = {word[0], word[1], word[2], word[3], word[4], NULL};
+
+	cr_assert_eq(switch_options_parse(&o, 5, argv, err, sizeof(err)), SWITCH_PARSE_OK);
+	cr_assert(switch_options_ports(&o, "dev=x  dev=y", err, sizeof(err)));
+	cr_assert_eq(o.spec_cnt, 3);
+	cr_assert_str_eq(o.spec[0].name, "x");
+	cr_assert_str_eq(o.spec[2].name, "z");
+	cr_assert_not(switch_options_ports(&o, "dev", err, sizeof(err)));
+}
+
+Test(switch_spec, a_command_line_without_a_port_is_wrong)
+{
+	static struct switch_options o;
+	char word[2][16] = {"uroce-switch", "--poll"};
+	char *argv[] = {word[0], word[1], NULL};
+
+	cr_assert_eq(switch_options_parse(&o, 2, argv, err, sizeof(err)), SWITCH_PARSE_USAGE);
+	cr_assert(strstr(err, "--port dev=veth0"));
+}
