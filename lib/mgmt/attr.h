@@ -21,10 +21,11 @@ struct ur_nma_limits {
 
 /* What an administrator sets. */
 struct ur_nma_config {
-	uint64_t m_key;	  /* 0: none */
-	uint8_t protect;  /* M_KeyProtectBits, [0, 3] (IBA 14.2.4) */
-	uint16_t lease_s; /* M_KeyLeasePeriod; 0: for ever */
-	bool open;	  /* registers and E2PROM are written without a key while m_key is 0 */
+	uint64_t m_key;	     /* 0: none */
+	uint8_t protect;     /* M_KeyProtectBits, [0, 3] (IBA 14.2.4) */
+	uint16_t lease_s;    /* M_KeyLeasePeriod; 0: for ever */
+	bool open;	     /* registers and E2PROM are written without a key while m_key is 0 */
+	bool ask_neighbours; /* ask the node at the other end of a link who it is */
 };
 
 /* Counters of the agent. X(name, unit, help): docs/design/counters.md */

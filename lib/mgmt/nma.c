@@ -12,7 +12,7 @@
 #define MEMORY_NS (UINT64_C(4) * 1000 * 1000 * 1000)
 
 struct layout {
-	size_t port, request, pass, answer, total;
+	size_t port, request, pass, answer, notice, total;
 };
 
 static bool in_range(uint32_t v, uint32_t max)
@@ -28,7 +28,8 @@ static struct layout layout_of(const struct ur_nma_limits *l)
 	at.request = at.port + ur_align64((l->ports + 1u) * sizeof(struct nma_port));
 	at.pass = at.request + ur_align64(l->requests * sizeof(struct nma_request));
 	at.answer = at.pass + ur_align64(l->passing * sizeof(struct ur_nma_out));
-	at.total = at.answer + ur_align64(l->remembered * sizeof(struct nma_answer));
+	at.notice = at.answer + ur_align64(l->remembered * sizeof(struct nma_answer));
+	at.total = at.notice + ur_align64(l->notices * sizeof(struct nma_notice));
 	return at;
 }
 
@@ -50,23 +51,30 @@ struct ur_nma *ur_nma_init(void *memory, const struct ur_nma_attr *attr, uint64_
 
 	UR_ASSERT(ur_nma_size(l) && ((uintptr_t)memory & 15) == 0);
 	UR_ASSERT(attr->type == UR_NODE_CA || attr->type == UR_NODE_SWITCH);
-	(void)now_ns;
 	memset(memory, 0, at.total);
+	nma->born_ns = nma->now_ns = now_ns;
 	nma->attr = *attr;
 	nma->first_port = attr->type == UR_NODE_SWITCH ? 0 : 1;
 	nma->port = (struct nma_port *)(m + at.port);
 	nma->request = (struct nma_request *)(m + at.request);
 	nma->pass = (struct ur_nma_out *)(m + at.pass);
 	nma->answer = (struct nma_answer *)(m + at.answer);
+	nma->notice = (struct nma_notice *)(m + at.notice);
 	nma->requests.cap = l->requests;
 	nma->passing.cap = l->passing;
 	nma->m_key = attr->config.m_key;
 	nma->protect = attr->config.protect & 3;
 	nma->lease_s = attr->config.lease_s;
-	nma->lease_end_ns = NMA_NEVER;
+	nma->lease_end_ns = nma->scan_next_ns = nma->notice_next_ns = nma->link_next_ns = NMA_NEVER;
 	nma->default_port = 0xff;
 	for (unsigned p = nma->first_port; p <= l->ports; p++)
 		nma_port_init(nma, (uint8_t)p);
+	nma_reg_init(nma);
+	for (unsigned p = 1; p <= l->ports; p++) {
+		nma->port[p].bist.next_ns = NMA_NEVER;
+		nma_ask_neighbour(nma, (uint8_t)p, now_ns);
+	}
+	nma_eeprom_defaults(nma, now_ns);
 	return nma;
 }
 
@@ -129,6 +137,13 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
+uint64_t nma_own_tid(struct ur_nma *nma)
+{
+	uint64_t tid = mix(mix(nma->attr.seed, nma->attr.node_guid), ++nma->own_tids);
+
+	return tid ? tid : 1;
+}
+
 /* Of source and content; not 0. */
 static uint64_t hash_of(const struct ur_nma *nma, const uint8_t *mad,
 			const struct ur_nma_from *from)
@@ -153,6 +168,8 @@ static bool is_repeated(struct ur_nma *nma, uint64_t hash, uint64_t now_ns)
 	for (unsigned i = 0; i < nma->requests.cnt; i++)
 		if (nma->request[(nma->requests.head + i) % nma->requests.cap].hash == hash)
 			return true;
+	if (nma->eeprom_busy && nma->eeprom.hash == hash)
+		return true;
 	for (unsigned i = 0; i < nma->attr.limits.remembered; i++) {
 		struct nma_answer *a = &nma->answer[i];
 
@@ -189,7 +206,17 @@ static bool is_for_agent(const struct ur_nma *nma, const uint8_t *mad)
 {
 	if (!is_request(mad[3]))
 		return false;
-	return nma_is_smp(mad) && !(ur_load16(mad + 16) == UR_SMP_SM_INFO && nma->client_is_sm);
+	switch (mad[1]) {
+	case UR_MAD_CLASS_PERF:
+		return true;
+	case UR_MAD_CLASS_VENDOR:
+		return ur_load24(mad + UR_VENDOR_OUI_AT) == UR_VENDOR_OUI;
+	case UR_MAD_CLASS_SMP_LID:
+	case UR_MAD_CLASS_SMP_DR:
+		return ur_load16(mad + 16) != UR_SMP_SM_INFO || !nma->client_is_sm;
+	default:
+		return false;
+	}
 }
 
 static enum ur_drop take(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from,
@@ -197,6 +224,8 @@ static enum ur_drop take(struct ur_nma *nma, const uint8_t *mad, const struct ur
 {
 	int at;
 
+	if (nma_bist_returned(nma, mad, from))
+		return UR_DROP_NONE;
 	if (!is_for_agent(nma, mad))
 		return to_client(nma, mad, from);
 	if (is_repeated(nma, hash, now_ns)) {
@@ -247,6 +276,7 @@ enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
 	uint64_t hash;
 
 	nma->stats.rx++;
+	nma->now_ns = now_ns;
 	if (from->way == UR_MAD_LOCAL && leaves(nma, from, &to))
 		return pass_on(nma, mad, &to);
 	/* QP0 takes SMPs only, and only QP0 does (IBA 13.5.1). */
@@ -262,6 +292,8 @@ enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
 	case NMA_HERE:
 		return take(nma, moved, from, hash, now_ns);
 	case NMA_CLIENT:
+		if (nma_learn_neighbour(nma, moved, from))
+			return UR_DROP_NONE;
 		return to_client(nma, moved, from);
 	case NMA_OUT:
 		return pass_on(nma, moved, &to);
@@ -273,10 +305,24 @@ enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
 
 /* ---- execution ---- */
 
-static enum ur_mad_status execute(struct ur_nma *nma, struct nma_request *r, uint64_t now_ns)
+/* The body of a request for the E2PROM, or NULL. */
+static uint8_t *eeprom_body(uint8_t *mad)
+{
+	uint16_t attr_id = ur_load16(mad + 16);
+
+	if (nma_is_smp(mad) && attr_id == UR_SMP_EEPROM)
+		return mad + UR_SMP_DATA;
+	return mad[1] == UR_MAD_CLASS_VENDOR && attr_id == UR_VENDOR_EEPROM ? mad + UR_VENDOR_BODY
+									    : NULL;
+}
+
+/* *wait_ns: how long the response has to wait, 0 as a rule. */
+static enum ur_mad_status execute(struct ur_nma *nma, struct nma_request *r, uint64_t now_ns,
+				  uint64_t *wait_ns)
 {
 	struct nma_call call = {
 		.mad = r->mad,
+		.data = eeprom_body(r->mad),
 		.from = &r->from,
 		.attr_id = ur_load16(r->mad + 16),
 		.attr_mod = ur_load32(r->mad + 20),
@@ -284,10 +330,22 @@ static enum ur_mad_status execute(struct ur_nma *nma, struct nma_request *r, uin
 		.set = r->mad[3] == UR_MAD_METHOD_SET,
 	};
 
-	if (r->mad[2] != UR_SMP_VERSION)
+	*wait_ns = 0;
+	if (r->mad[2] != 1) /* of all three classes */
 		return UR_MAD_STATUS_BAD_VERSION;
-	call.data = r->mad + UR_SMP_DATA;
-	return nma_smp(nma, &call);
+	if (call.data)
+		return nma_eeprom(nma, &call, wait_ns);
+	switch (r->mad[1]) {
+	case UR_MAD_CLASS_PERF:
+		call.data = r->mad + UR_GMP_DATA;
+		return nma_perf(nma, &call);
+	case UR_MAD_CLASS_VENDOR:
+		call.data = r->mad + UR_VENDOR_BODY;
+		return nma_vendor(nma, &call);
+	default:
+		call.data = r->mad + UR_SMP_DATA;
+		return nma_smp(nma, &call);
+	}
 }
 
 /* The response to a request: in the request's own bytes. False: there is no way back. */
@@ -328,22 +386,47 @@ static bool respond(struct ur_nma *nma, struct nma_request *r, enum ur_mad_statu
 	return true;
 }
 
+/* The response of the E2PROM, when it is ready: MGMT-EEPROM-01. */
+static bool next_eeprom(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
+{
+	struct nma_request *r = &nma->eeprom;
+
+	if (!nma->eeprom_busy || now_ns < nma->eeprom_due_ns)
+		return false;
+	nma->eeprom_busy = false;
+	nma_eeprom_finish(nma, eeprom_body(r->mad), r->mad[3] == UR_MAD_METHOD_SET);
+	if (!respond(nma, r, UR_MAD_STATUS_OK, out))
+		return false;
+	remember(nma, out, r->hash, now_ns);
+	return true;
+}
+
 /* Executes waiting requests until one has a response. */
 static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
 {
 	while (nma->requests.cnt) {
 		struct nma_request *r = &nma->request[queue_pop(&nma->requests)];
 		enum ur_mad_status status;
+		uint64_t wait_ns;
 
 		if (!nma_check_key(nma, r->mad, &r->from, now_ns))
 			continue;
 		nma->stats.executed++;
-		if (r->mad[3] == UR_MAD_METHOD_TRAP_REPRESS)
+		if (r->mad[3] == UR_MAD_METHOD_TRAP_REPRESS) {
+			nma_repress(nma, r->mad);
 			continue;
-		status = execute(nma, r, now_ns);
+		}
+		status = execute(nma, r, now_ns, &wait_ns);
+		if (wait_ns) {
+			nma->eeprom = *r;
+			nma->eeprom_busy = true;
+			nma->eeprom_due_ns = now_ns + wait_ns;
+			continue;
+		}
 		if (!respond(nma, r, status, out))
 			continue;
-		remember(nma, out, r->hash, now_ns);
+		if (status != UR_MAD_STATUS_BUSY) /* which a repetition may find changed */
+			remember(nma, out, r->hash, now_ns);
 		return true;
 	}
 	return false;
@@ -371,48 +454,81 @@ bool ur_nma_output(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
 {
 	bool made = false;
 
+	nma->now_ns = now_ns;
 	if (nma->passing.cnt) {
 		*out = nma->pass[queue_pop(&nma->passing)];
 		made = true;
 	}
-	made = made || next_again(nma, out) || next_response(nma, out, now_ns);
+	made = made || next_again(nma, out) || next_eeprom(nma, out, now_ns) ||
+	       next_response(nma, out, now_ns) || nma_next_link(nma, out, now_ns) ||
+	       nma_next_notice(nma, out, now_ns);
 	nma->stats.tx += made && out->to.way != UR_MAD_LOCAL;
 	return made;
 }
 
+/* When the agent has something to send that nothing asks for at that time. */
+static uint64_t next_own(const struct ur_nma *nma)
+{
+	uint64_t next = nma->eeprom_busy ? nma->eeprom_due_ns : NMA_NEVER;
+
+	next = nma->notice_next_ns < next ? nma->notice_next_ns : next;
+	return nma->link_next_ns < next ? nma->link_next_ns : next;
+}
+
 bool ur_nma_wants_output(const struct ur_nma *nma)
 {
-	return nma->passing.cnt || nma->again_cnt || nma->requests.cnt;
+	return nma->passing.cnt || nma->again_cnt || nma->requests.cnt ||
+	       next_own(nma) <= nma->now_ns;
 }
 
 /* ---- time ---- */
 
 uint64_t ur_nma_next_deadline(const struct ur_nma *nma)
 {
-	return nma->lease_end_ns;
+	uint64_t next = next_own(nma);
+
+	next = nma->lease_end_ns < next ? nma->lease_end_ns : next;
+	return nma->scan_next_ns < next ? nma->scan_next_ns : next;
 }
 
 void ur_nma_expire(struct ur_nma *nma, uint64_t now_ns)
 {
-	if (now_ns >= nma->lease_end_ns) { /* MGMT-KEY-03 */
-		nma->lease_end_ns = NMA_NEVER;
-		nma->protect = 0;
-	}
+	nma->now_ns = now_ns;
+	nma_check_lease(nma, now_ns);
+	if (now_ns >= nma->scan_next_ns)
+		nma_scan(nma, now_ns);
 }
 
 /* ---- the rest ---- */
 
 void ur_nma_link_event(struct ur_nma *nma, uint8_t port, uint64_t now_ns)
 {
+	uint8_t before = nma->port[port].state;
+	bool up = nma_link(nma, port).up;
+
 	UR_ASSERT(port >= 1 && port <= nma->attr.limits.ports);
-	(void)now_ns;
-	nma_port_link(nma, port, nma_link(nma, port).up);
+	nma->now_ns = now_ns;
+	nma_port_link(nma, port, up);
+	nma_ask_neighbour(nma, port, now_ns);
+	if (nma->port[port].state == before)
+		return;
+	if (nma_is_switch(nma))
+		ur_nma_trap(nma, UR_TRAP_LINK_STATE, port);
+	ur_nma_fault(nma, up ? UR_FAULT_LINK_UP : UR_FAULT_LINK_DOWN, port, 0, 0, now_ns);
 }
 
 void ur_nma_set_client(struct ur_nma *nma, bool present, bool is_sm)
 {
+	uint8_t details[UR_NOTICE_DETAILS_BYTES] = {0};
+	bool was_sm = nma->client_is_sm;
+
 	nma->client = present;
 	nma->client_is_sm = present && is_sm;
+	if (nma->client_is_sm == was_sm)
+		return;
+	ur_store16(details + 2, nma->port[nma->first_port].lid);
+	ur_store32(details + 6, nma_capabilities(nma));
+	nma_trap(nma, UR_TRAP_CAPABILITY, 0, details);
 }
 
 uint16_t ur_nma_lid(const struct ur_nma *nma, uint8_t port, uint8_t *lmc)

@@ -203,12 +203,15 @@ void ur_nma_expire(struct ur_nma *nma, uint64_t now_ns);
 
 /*
  * The link of a physical port went up or down: get_link() has the new state. Sets the port's state (Init, or
- * Down), asks the neighbour who it is, and makes a trap and fault reports.
+ * Down), asks the neighbour who it is if config.ask_neighbours, and makes a trap and fault reports.
  */
 void ur_nma_link_event(struct ur_nma *nma, uint8_t port, uint64_t now_ns);
 /* A fault that the node has found itself. It is reported if the fault registers say so. */
 void ur_nma_fault(struct ur_nma *nma, enum ur_fault_cause cause, uint8_t port, uint64_t value,
 		  uint64_t limit, uint64_t now_ns);
+
+/* Sends a trap, LINK_STATE to FLOW_CONTROL, to the subnet manager until it is repressed. */
+void ur_nma_trap(struct ur_nma *nma, enum ur_trap trap, uint8_t port);
 
 /* Whether there is a client, and whether it is a subnet manager (PortInfo says so). At first there is none. */
 void ur_nma_set_client(struct ur_nma *nma, bool present, bool is_sm);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mgmt/nma.h"
+#include "mgmt/registers.h"
 #include "wire/assert.h"
 #include "wire/bytes.h"
 #include "wire/perf.h"
@@ -16,10 +17,34 @@
  *   route.c    directed routes
  *   smp.c      keys, attributes of nodes and switches
  *   port.c     PortInfo and the state of ports
+ *   perf.c     PerfMgt
+ *   vendor.c   requests for registers and E2PROM
+ *   registers.c  the registers
+ *   notice.c   traps and fault reports
+ *   link.c     neighbours, link tests
  */
 #define NMA_NEVER UINT64_MAX
 
-#define NMA_PKEYS 32 /* entries of a port's P_KeyTable: one block */
+#define NMA_PKEYS  32 /* entries of a port's P_KeyTable: one block */
+#define NMA_PC	   17 /* counters in PortCounters */
+#define NMA_PC_EXT 8  /* and in PortCountersExtended */
+
+/* The node at the other end of a link. */
+struct nma_neighbour {
+	uint64_t guid; /* 0: unknown */
+	uint8_t port, type;
+	uint8_t tries;
+	uint64_t tid;	  /* of the question; 0: none is open */
+	uint64_t next_ns; /* it is sent then */
+};
+
+struct nma_bist {
+	bool running; /* also while the last packets may return */
+	uint8_t pattern;
+	uint32_t rate; /* packets a second */
+	uint64_t duration_ns, end_ns, next_ns, tid;
+	uint64_t sent, returned, errors;
+};
 
 struct nma_port {
 	uint64_t gid_prefix;
@@ -34,6 +59,26 @@ struct nma_port {
 	uint8_t subnet_timeout, init_type, local_phy_errors, overrun_errors;
 	uint16_t p_key_violations, q_key_violations;
 	uint16_t pkey[NMA_PKEYS];
+	uint64_t pc_base[NMA_PC], pc_ext_base[NMA_PC_EXT]; /* what the counters are counted from */
+	struct nma_neighbour neighbour;
+	struct nma_bist bist;
+	uint64_t scanned_errors, scanned_retransmitted; /* at the last check of limits */
+};
+
+struct nma_notice {
+	uint64_t tid; /* 0: free */
+	uint64_t next_ns;
+	uint16_t what; /* number of a trap, or cause of a fault */
+	uint8_t port, tries;
+	uint8_t data[UR_SMP_DATA_BYTES];
+};
+
+/* The manager that asked for fault reports. */
+struct nma_manager {
+	bool set;
+	uint8_t mgmt_class, hops;
+	struct ur_nma_from from;
+	uint8_t route[UR_SMP_HOPS_MAX + 1]; /* to it: [1, hops] */
 };
 
 struct nma_request {
@@ -73,6 +118,22 @@ struct ur_nma {
 	uint8_t protect;
 	uint16_t lease_s, m_key_violations;
 	uint64_t lease_end_ns; /* NMA_NEVER: the lease does not run */
+
+	uint64_t born_ns, now_ns;      /* first and last time that the agent was told */
+	uint64_t own_tids;	       /* requests and notices of its own so far */
+	uint64_t reg[UR_REGISTER_CNT]; /* registers of the node that have a value */
+
+	/* The request that the E2PROM works on. */
+	bool eeprom_busy;
+	uint64_t eeprom_due_ns;
+	struct nma_request eeprom;
+
+	struct nma_notice *notice; /* [0, limits.notices) */
+	uint64_t notice_next_ns;
+	struct nma_manager manager;
+	uint64_t scan_next_ns, scanned_full;
+	uint32_t above;	       /* bit: the gauge of this cause is above its limit */
+	uint64_t link_next_ns; /* neighbours and link tests */
 
 	/* Switch. */
 	uint16_t lft_top, mcast_top;
@@ -127,6 +188,11 @@ static inline struct ur_nma_link nma_link(const struct ur_nma *nma, uint8_t port
 	return link;
 }
 
+/* ---- nma.c ---- */
+
+/* A TransactionID for a request or notice of the agent's own; not 0, and cannot be guessed. */
+uint64_t nma_own_tid(struct ur_nma *nma);
+
 /* ---- route.c ---- */
 
 enum nma_route {
@@ -148,13 +214,63 @@ enum nma_route nma_return_dr(const struct ur_nma *nma, uint8_t *mad, const struc
 /* Whether the key permits the request; if not, it is discarded without a response (IBA 14.2.4). */
 bool nma_check_key(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from,
 		   uint64_t now_ns);
+/* The lease ends, if it is time. */
+void nma_check_lease(struct ur_nma *nma, uint64_t now_ns);
 /* Executes Get or Set of an SMP attribute. Returns the status. */
 enum ur_mad_status nma_smp(struct ur_nma *nma, struct nma_call *call);
 
 /* ---- port.c ---- */
 
+uint32_t nma_capabilities(const struct ur_nma *nma); /* CapabilityMask */
 void nma_port_init(struct ur_nma *nma, uint8_t port);
 void nma_port_link(struct ur_nma *nma, uint8_t port, bool up);
 enum ur_mad_status nma_port_info(struct ur_nma *nma, struct nma_call *call);
+
+/* ---- perf.c ---- */
+
+enum ur_mad_status nma_perf(struct ur_nma *nma, struct nma_call *call);
+
+/* ---- vendor.c ---- */
+
+/* Executes Get or Set of the vendor class, but not of the E2PROM. call->data is the body. */
+enum ur_mad_status nma_vendor(struct ur_nma *nma, struct nma_call *call);
+enum ur_mad_status nma_registers(struct ur_nma *nma, struct nma_call *call);
+/* Checks a request for the E2PROM. It is to be finished after *wait_ns; 0: it is answered now. */
+enum ur_mad_status nma_eeprom(struct ur_nma *nma, struct nma_call *call, uint64_t *wait_ns);
+void nma_eeprom_finish(struct ur_nma *nma, uint8_t *body, bool set);
+void nma_eeprom_defaults(struct ur_nma *nma, uint64_t now_ns);
+
+/* ---- registers.c ---- */
+
+void nma_reg_init(struct ur_nma *nma);
+enum ur_vendor_error nma_reg_find(const struct ur_nma *nma, uint16_t address,
+				  enum ur_register_id *id, uint8_t *port);
+/* Whether the register may be written with the value. */
+enum ur_vendor_error nma_reg_check(const struct ur_nma *nma, uint16_t address, uint64_t value);
+uint64_t nma_reg_read(const struct ur_nma *nma, uint16_t address, uint64_t now_ns);
+/* A value that does not pass the check has no effect. `from` and `mad`: the request, or NULL. */
+void nma_reg_write(struct ur_nma *nma, uint16_t address, uint64_t value,
+		   const struct ur_nma_from *from, const uint8_t *mad, uint64_t now_ns);
+
+/* ---- notice.c ---- */
+
+void nma_trap(struct ur_nma *nma, enum ur_trap trap, uint8_t port, const uint8_t *details);
+void nma_trap_bad_key(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from);
+/* Fault reports go back to the sender of this request; NULL: to the subnet manager. */
+void nma_report_to(struct ur_nma *nma, const struct ur_nma_from *from, const uint8_t *mad);
+bool nma_next_notice(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns);
+void nma_repress(struct ur_nma *nma, const uint8_t *mad);
+/* Starts or stops the checks of limits, as the registers say. */
+void nma_scan_start(struct ur_nma *nma, uint64_t now_ns);
+void nma_scan(struct ur_nma *nma, uint64_t now_ns);
+
+/* ---- link.c ---- */
+
+void nma_ask_neighbour(struct ur_nma *nma, uint8_t port, uint64_t now_ns);
+/* Whether it is the answer of a neighbour, or a returned packet of a link test. */
+bool nma_learn_neighbour(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from);
+bool nma_bist_returned(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from);
+void nma_bist_run(struct ur_nma *nma, uint8_t port, bool start, uint64_t now_ns);
+bool nma_next_link(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns);
 
 #endif

@@ -70,7 +70,7 @@ void nma_port_link(struct ur_nma *nma, uint8_t port, bool up)
 		nma->port_state_change = true;
 }
 
-static uint32_t capabilities(const struct ur_nma *nma)
+uint32_t nma_capabilities(const struct ur_nma *nma)
 {
 	uint32_t mask = UR_PORT_CAP_TRAP | UR_PORT_CAP_SYSTEM_GUID | UR_PORT_CAP_EXT_SPEEDS |
 			UR_PORT_CAP_VENDOR_CLASS | UR_PORT_CAP_CLIENT_REREG;
@@ -96,7 +96,7 @@ static void fill_end(const struct ur_nma *nma, const struct nma_port *p, struct 
 	info->sm_lid = p->sm_lid;
 	info->sm_sl = p->sm_sl;
 	info->lmc = p->lmc;
-	info->capability_mask = capabilities(nma);
+	info->capability_mask = nma_capabilities(nma);
 	info->m_key_lease = nma->lease_s;
 	info->m_key_protect = nma->protect;
 	info->m_key_violations = nma->m_key_violations;

@@ -6,15 +6,22 @@
 
 /* ---- key ---- */
 
+void nma_check_lease(struct ur_nma *nma, uint64_t now_ns)
+{
+	if (now_ns >= nma->lease_end_ns) { /* MGMT-KEY-03 */
+		nma->lease_end_ns = NMA_NEVER;
+		nma->protect = 0;
+	}
+}
+
 bool nma_check_key(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from,
 		   uint64_t now_ns)
 {
 	uint64_t key = ur_load64(mad + UR_SMP_MKEY);
 
-	(void)from;
 	if (!nma_is_smp(mad))
 		return true;
-	ur_nma_expire(nma, now_ns);
+	nma_check_lease(nma, now_ns);
 	if (!nma->m_key || key == nma->m_key) {
 		nma->lease_end_ns = NMA_NEVER;
 		return true;
@@ -27,6 +34,8 @@ bool nma_check_key(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_f
 		nma->m_key_violations++;
 	if (nma->lease_s && nma->lease_end_ns == NMA_NEVER)
 		nma->lease_end_ns = now_ns + nma->lease_s * NS_PER_S;
+	nma_trap_bad_key(nma, mad, from);
+	ur_nma_fault(nma, UR_FAULT_BAD_KEY, from->port, key, 0, now_ns);
 	return false;
 }
 
@@ -273,6 +282,7 @@ enum ur_mad_status nma_smp(struct ur_nma *nma, struct nma_call *call)
 		{UR_SMP_SL2VL, true, sl2vl},
 		{UR_SMP_VL_ARB, true, vl_arb},
 		{UR_SMP_LFT, true, lft},
+		{UR_SMP_REGISTERS, true, nma_registers},
 	};
 
 	for (unsigned i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++)

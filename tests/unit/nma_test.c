@@ -315,6 +315,7 @@ Test(nma, unsolicited_responses_and_unknown_classes_are_counted_without_a_client
 	struct ur_nma_from from = {.way = UR_MAD_IP, .port = 1, .qpn = 1};
 	struct mad m;
 
+	fabric_run(f);
 	m = new_mad(f, 0x03, UR_MAD_METHOD_GET, 0x35, 0);
 	cr_assert(ur_nma_input(f->node[1].nma, m.b, &from, f->now) == UR_DROP_UNEXPECTED);
 	from.qpn = 0;
