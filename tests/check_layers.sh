@@ -9,7 +9,7 @@ cd "$1"
 awk '
 FNR == 1 {
 	split(FILENAME, part, "/")
-	from = part[1] == "app" ? (part[2] == "switch" ? "app/switch" : "app") : part[2]
+	from = part[1] == "app" ? (part[2] ~ /^(switch|ctl)$/ ? "app/" part[2] : "app") : part[2]
 }
 NR == FNR {
 	if (NF && $1 !~ /^#/) {
@@ -57,4 +57,5 @@ dpdk       wire engine edge
 api        wire engine edge dpdk uroce
 app        wire print uroce perf pcap umad
 app/switch wire switch vl edge dpdk
+app/ctl    wire manager fabric mgmt
 EOT
