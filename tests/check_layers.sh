@@ -45,7 +45,7 @@ cc         wire
 admission  wire
 cm         wire
 manager    wire
-switch     wire vl
+switch     wire vl mgmt
 mgmt       wire vl
 transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm mgmt
@@ -56,6 +56,6 @@ edge       wire engine
 dpdk       wire engine edge
 api        wire engine edge dpdk uroce
 app        wire print uroce perf pcap umad
-app/switch wire switch vl edge dpdk
+app/switch wire switch vl mgmt edge dpdk
 app/ctl    wire manager fabric mgmt
 EOT
