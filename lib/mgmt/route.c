@@ -83,6 +83,9 @@ static enum nma_route back(const struct ur_nma *nma, uint8_t *mad, const struct 
 
 	if (*pointer == 0) /* C14-13: the LID-routed part ends here */
 		return by_lid ? NMA_CLIENT : NMA_DISCARD;
+	/* A client answers, such as a subnet manager to SMInfo. */
+	if (*pointer == count + 1 && from->way == UR_MAD_LOCAL)
+		return nma_return_dr(nma, mad, from, to);
 	if (*pointer == count + 1) {
 		/* The hops begin at the switch to which the responder's LID-routed part led. */
 		if (!by_lid || !count || !nma_is_switch(nma))

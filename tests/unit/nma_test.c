@@ -255,6 +255,43 @@ Test(nma, parts_before_and_after_the_directed_route_are_lid_routed)
 }
 
 /* MGMT-TID-01 */
+/* A subnet manager is a client: what it answers goes back along the directed route by which it was asked. */
+Test(nma, a_client_answers_along_the_route_of_the_request)
+{
+	static const uint8_t path[] = {1, 2};
+	struct fabric *f = fabric_new();
+	int asker = fabric_add(f, false, NULL), middle = fabric_add(f, true, NULL);
+	int manager = fabric_add(f, false, NULL);
+	struct mad request, answer;
+	struct ur_nma_from from = {.way = UR_MAD_LOCAL, .dlid = UR_LID_PERMISSIVE};
+
+	fabric_join(f, asker, 1, middle, 1);
+	fabric_join(f, manager, 1, middle, 2);
+	fabric_run(f);
+	f->node[asker].inbox_cnt = f->node[manager].inbox_cnt = 0;
+	ur_nma_set_client(f->node[manager].nma, true, true);
+	for (unsigned hops = 0; hops <= 2; hops += 2) {
+		int from_node = hops ? asker : manager;
+
+		f->node[manager].inbox_cnt = f->node[asker].inbox_cnt = 0;
+		request = new_dr(f, UR_MAD_METHOD_GET, UR_SMP_SM_INFO, 0, path, hops);
+		ur_nma_set_client(f->node[asker].nma, true, false);
+		ur_nma_input(f->node[from_node].nma, request.b, &from, f->now);
+		fabric_run(f);
+		cr_assert_eq(f->node[manager].inbox_cnt, 1);
+		memcpy(answer.b, f->node[manager].inbox[0].mad, UR_MAD_BYTES);
+		answer.b[3] = UR_MAD_METHOD_GET_RESP;
+		ur_store16(answer.b + 4, UR_SMP_DIRECTION);
+		answer.b[UR_SMP_DATA] = 77;
+		cr_assert_eq(ur_nma_input(f->node[manager].nma, answer.b, &from, f->now),
+			     UR_DROP_NONE);
+		fabric_run(f);
+		cr_assert_eq(f->node[from_node].inbox_cnt, hops ? 1 : 2);
+		cr_assert_eq(f->node[from_node].inbox[hops ? 0 : 1].mad[UR_SMP_DATA], 77);
+	}
+	fabric_free(f);
+}
+
 Test(nma, a_repeated_request_is_executed_once)
 {
 	struct fabric *f = row(1);
