@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "umad/pass.h"
+
 #define ANSWER_MS 5000 /* a process on the same machine answers at once, unless it is stopped */
 
 int ur_umad_debug_level;
@@ -160,25 +162,12 @@ int ur_umad_resolve(const char *ca_name, int port, struct ur_umad_ca *ca)
 
 int ur_umad_ask(int fd, const void *message, size_t bytes)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.room = {0}};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)message, .iov_len = bytes};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 	struct ur_umad_result result;
 	int pair[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &pair[1], sizeof(int));
-	rc = sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	rc = ur_umad_send_fd(fd, message, bytes, pair[1], 0);
 	close(pair[1]);
 	if (rc == 0)
 		rc = receive_answer(pair[0], &result, sizeof(result));

@@ -3,16 +3,15 @@
  * libibumad: open ports, agents, and MADs in and out. A port is the file descriptor of a connection to uroce-hca, which
  * programs may also pass to poll().
  */
-#define _GNU_SOURCE /* memfd_create */
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "umad/client.h"
+#include "umad/pass.h"
 
 #define SMP_LID_CLASS	   0x01
 #define SMP_DIRECTED_CLASS 0x81
@@ -142,56 +141,11 @@ int umad_unregister(int fd, int agentid)
 	return rc < 0 ? -1 : 0;
 }
 
-/* A memfd that holds the bytes, or a negative errno. */
-static int make_memfd(const void *data, size_t bytes)
-{
-	int fd = memfd_create("umad", MFD_CLOEXEC);
-	const char *at = data;
-
-	if (fd < 0)
-		return -errno;
-	while (bytes > 0) {
-		ssize_t n = write(fd, at, bytes);
-
-		if (n <= 0) {
-			close(fd);
-			return -EIO;
-		}
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return fd;
-}
-
-/* Sends the header and a MAD, or its beginning and the memfd with all of it if memfd >= 0. */
-static int send_message(int fd, const struct ur_umad_mad *head, const void *data, size_t bytes,
-			int memfd)
-{
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.room = {0}};
-	struct iovec iov[2] = {{.iov_base = (void *)(uintptr_t)head, .iov_len = sizeof(*head)},
-			       {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes}};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
-
-	if (memfd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.header), &memfd, sizeof(int));
-	}
-	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 int umad_send(int fd, int agentid, void *umad, int length, int timeout_ms, int retries)
 {
 	struct ib_user_mad *user = umad;
 	struct ur_umad_mad head = {.kind = UR_UMAD_MAD, .length = (uint32_t)length};
-	size_t bytes = (size_t)length;
-	int memfd = -1, rc;
+	int rc;
 
 	user->timeout_ms = (uint32_t)timeout_ms;
 	user->retries = (uint32_t)retries;
@@ -204,17 +158,7 @@ int umad_send(int fd, int agentid, void *umad, int length, int timeout_ms, int r
 		return -EIO;
 	}
 	memcpy(&head.umad, user, sizeof(head.umad));
-	if (bytes > UR_UMAD_INLINE) {
-		memfd = make_memfd(user->data, bytes);
-		if (memfd < 0) {
-			errno = -memfd;
-			return -EIO;
-		}
-		bytes = UR_UMAD_MAD_BYTES;
-	}
-	rc = send_message(fd, &head, user->data, bytes, memfd);
-	if (memfd >= 0)
-		close(memfd);
+	rc = ur_umad_send_mad(fd, &head, user->data, 0);
 	errno = -rc;
 	return rc < 0 ? -EIO : 0;
 }
@@ -229,58 +173,23 @@ int umad_poll(int fd, int timeout_ms)
 	return n == 1 ? 0 : -EIO;
 }
 
-/* The file descriptor that came with the message, or -1. */
-static int received_fd(struct msghdr *msg)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fd;
-
-	if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return -1;
-	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
-/* Reads the rest of a long MAD, whose first bytes have arrived; 0, or a negative errno. */
-static int read_rest(int memfd, uint8_t *data, size_t from, size_t length)
-{
-	while (from < length) {
-		ssize_t n = pread(memfd, data + from, length - from, (off_t)from);
-
-		if (n <= 0)
-			return -EIO;
-		from += (size_t)n;
-	}
-	return 0;
-}
-
 /* Takes the next message, for which the caller has looked that it fits; 0, or a negative errno. */
 static int take_message(int fd, struct ib_user_mad *user, size_t room)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
 	struct ur_umad_mad head;
-	struct iovec iov[2] = {{.iov_base = &head, .iov_len = sizeof(head)},
-			       {.iov_base = user->data, .iov_len = room}};
-	struct msghdr msg = {.msg_iov = iov,
-			     .msg_iovlen = 2,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	int memfd, rc = 0;
+	ssize_t n = ur_umad_receive(fd, &head, sizeof(head), user->data, room, &memfd, 0);
 
 	if (n < (ssize_t)sizeof(head))
-		return n < 0 ? -errno : -EIO;
-	memfd = received_fd(&msg);
-	if (head.length > room)
+		rc = n < 0 ? (int)n : -EIO;
+	else if (head.length > room)
 		rc = -ENOSPC; /* another thread took what the caller saw */
 	else if (memfd >= 0)
-		rc = read_rest(memfd, user->data, (size_t)n - sizeof(head), head.length);
+		rc = ur_umad_read_rest(memfd, user->data, (size_t)n - sizeof(head), head.length);
 	if (memfd >= 0)
 		close(memfd);
-	memcpy(user, &head.umad, sizeof(head.umad));
+	if (rc == 0)
+		memcpy(user, &head.umad, sizeof(head.umad));
 	return rc;
 }
 

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""field_tools.py SCENARIO | --write: runs the field's own tools, unmodified, on a fabric of agents.
+
+Scenarios: socket (the adapter's link is a unix socket), veth (it is a network interface; needs root), sweep (more than
+500 nodes, and a switch that dies), handover (two adapters, two subnet managers). --write puts the table of
+tools into docs/management.md; the scenarios fail if the page has another one. fabric_bed.py names the environment.
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from fabric_bed import Bed, Failure, check, wait_until
+
+LEAVES, SPINES, HOSTS = 2, 2, 3
+NODES = LEAVES * (HOSTS + 1) + SPINES + 1  # with the adapter
+SWITCHES = LEAVES + SPINES
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "management.md"
+BEGIN, END = "<!-- tools: begin -->\n", "<!-- tools: end -->\n"
+
+
+def count(pattern):
+    return lambda out: len(re.findall(pattern, out, re.M))
+
+
+def has(*patterns):
+    return lambda out: all(re.search(p, out, re.M) for p in patterns)
+
+
+def equals(counter, number):
+    return lambda out: counter(out) == number
+
+
+# The outcome is what the page says, and the function checks it; a number is the exit status, if not 0. {self} is the adapter's LID, {host} that of host-2-3,
+# {leaf} that of leaf-1.
+BEFORE_SM = [
+    ("ibstat", "the adapter and its port: Initializing, LinkUp",
+     has(r"^CA 'uroce0'", r"State: Initializing", r"Physical state: LinkUp", r"Base lid: 0$", r"Link layer: InfiniBand")),
+    ("ibstat -l", "the adapters' names", has(r"^uroce0$")),
+    ("ibstat -p", "the ports' GUIDs", has(r"^0x[0-9a-f]{16}$")),
+    ("smpquery -D nodeinfo 0,1", "NodeInfo along a directed route", has(r"^NodeType:\.+Switch", r"^NumPorts:\.+6")),
+    ("smpquery -D nodedesc 0,1,2", "NodeDescription two hops away", has(r"host-1-1")),
+    ("ibnetdiscover", "the whole topology, without a subnet manager",
+     lambda out: count(r"^Ca\t")(out) == NODES - SWITCHES and count(r"^Switch\t")(out) == SWITCHES),
+]
+WITH_SM = [
+    ("ibstat uroce0 1", "Active, with a LID and the SM's", has(r"State: Active", r"Base lid: [1-9]", r"SM lid: [1-9]")),
+    ("sminfo", "the SM: master", has(r"sm lid [1-9]\d* .*SMINFO_MASTER")),
+    ("ibaddr {host}", "GID and LID of a port", has(r"GID fe80::\S+ LID start 0x\w+")),
+    ("smpquery nodeinfo {host}", "NodeInfo by LID", has(r"^NodeType:\.+Channel Adapter")),
+    ("smpquery portinfo {leaf} 2", "PortInfo of a switch's port", has(r"^LinkState:\.+Active", r"^LinkWidthActive:\.+4X")),
+    ("smpquery switchinfo {leaf}", "SwitchInfo", has(r"^LinearFdbCap:\.+[1-9]", r"^LinearFdbTop:\.+[1-9]")),
+    ("smpquery guidinfo {host}", "the port's GUIDs", has(r"0x02")),
+    ("smpquery pkeys {host}", "the P_Key table", has(r"0xffff")),
+    ("ibnetdiscover -p", "every link, one line an end", equals(count(r"^(CA|SW) .* - (CA|SW) "), 2 * (NODES - SWITCHES + LEAVES * SPINES))),
+    ("ibhosts", "the endpoints", equals(count(r"^Ca\t"), NODES - SWITCHES)),
+    ("ibswitches", "the switches", equals(count(r"^Switch\t"), SWITCHES)),
+    ("ibnodes", "both", equals(count(r"^(Ca|Switch)\t"), NODES)),
+    ("iblinkinfo", "every link with its state, width and speed",
+     lambda out: count(r"Active/  LinkUp")(out) == 2 * (NODES - SWITCHES + LEAVES * SPINES) and "Could be" not in out),
+    ("ibtracert {self} {host}", "the path by the loaded tables, hop by hop", has(r"^From ca", r"switch port", r"^To ca .*host-2-3")),
+    ("ibroute {leaf}", "a switch's forwarding table", equals(count(r"^0x[0-9a-f]{4} \d{3} : "), NODES)),
+    ("dump_fts", "the tables of all switches", equals(count(r"^0x[0-9a-f]{4} \d{3} : "), NODES * SWITCHES)),
+    ("ibportstate {leaf} 2 query", "a port and the port at its other end", has(r"LinkState:\.+Active", r"Peer PortInfo|Peer")),
+    ("ibfindnodesusing {leaf_guid} 2", "the nodes whose traffic passes a link", has(r"host-1-1|leaf-1")),
+    ("smpdump {host} 0x11", "an SMP's bytes", has(r"^0101 01")),
+    ("saquery", "NodeRecords of all nodes, an RMPP response", equals(count(r"NodeRecord dump"), NODES)),
+    ("saquery -p", "PathRecords", has(r"PathRecord dump")),
+    ("saquery LR", "LinkRecords", equals(count(r"LinkRecord dump"), 2 * (NODES - SWITCHES + LEAVES * SPINES))),
+    ("perfquery {leaf} 2", "PortCounters", has(r"^PortXmitPkts:\.+[1-9]", r"^SymbolErrorCounter:\.+10$")),
+    ("perfquery -x {leaf} 2", "PortCountersExtended", has(r"^PortXmitPkts:\.+[1-9]", r"^PortUnicastXmitPkts:\.+[1-9]")),
+    ("perfquery -a {leaf}", "the counters of all ports of a switch, added up", has(r"^PortSelect:\.+255", r"^SymbolErrorCounter:\.+10$")),
+    ("ibqueryerrors", "the ports with errors, in the whole fabric; exits with 1 if there are any", has(r"SymbolErrorCounter == 10", r"1 ports have errors"), 1),
+    ("perfquery -R {leaf} 2", "resets the counters of a port", lambda out: True),
+    ("perfquery {leaf} 2", "the counters after the reset", has(r"^SymbolErrorCounter:\.+0$")),
+    ("saquery -s", "the ports with a subnet manager", equals(count(r"^PortInfoRecord dump"), 1)),
+]
+
+
+def lid_of(bed, name):
+    out = bed.run("saquery")
+    for record in out.split("NodeRecord dump")[1:]:
+        if re.search(rf"NodeDescription\.+{re.escape(name)}$", record, re.M):
+            return int(re.search(r"lid\.+(\d+)", record).group(1))
+    raise Failure(f"saquery does not know {name}")
+
+
+def try_tools(bed, rows, lids):
+    for command, outcome, is_right, *status in rows:
+        out = bed.run(command.format(**lids), *status)
+        check(is_right(out), f"'{command.format(**lids)}' does not show {outcome}:\n{out[-3000:]}")
+        print(f"ok: {command.format(**lids)}")
+
+
+def run_all(bed):
+    try_tools(bed, BEFORE_SM, {})
+    sm = bed.start_opensm()
+    bed.wait_for_sm(sm, "SUBNET UP")
+    lids = {"self": lid_of(bed, "uroce0"), "host": lid_of(bed, "host-2-3"), "leaf": lid_of(bed, "leaf-1"),
+            "leaf_guid": "0x0200000000000100"}
+    bed.command("errors leaf-1 2")
+    try_tools(bed, WITH_SM, lids)
+    return sm, lids
+
+
+def socket_scenario():
+    with Bed() as bed:
+        bed.start_fabric(LEAVES, SPINES, HOSTS, ["first"])
+        hca = bed.start_hca(f"unix:{bed.dir}/first")
+        sm, lids = run_all(bed)
+        # The capability IsSM is the port's as long as the SM runs.
+        check("IsSM" in bed.run(f"smpquery portinfo {lids['self']}"), "IsSM while OpenSM runs")
+        bed.stop(sm)
+        wait_until(lambda: "IsSM" not in bed.run(f"smpquery portinfo {lids['self']}"), "IsSM goes with OpenSM", 5)
+        # A tool that asks nothing of nobody ends, and the adapter that goes leaves a sentence.
+        out = bed.run("smpquery -t 50 nodeinfo 4000", status=None)
+        check("failed" in out or "fail" in out, f"smpquery of a LID that is not there: {out}")
+        bed.stop(hca)
+        check("no channel adapter answers" in bed.run("ibstat", status=None), "ibstat without an adapter")
+
+
+def veth_scenario():
+    """The adapter on a network interface; Wireshark's dissector sees everything that passes."""
+    if os.geteuid() != 0:
+        print("needs root")
+        sys.exit(77)
+    namespace, a, b = f"uroce-tools-{os.getpid()}", "tools0", "tools1"
+
+    def ip(*arguments):
+        subprocess.run(["ip", *arguments], check=True)
+
+    ip("netns", "add", namespace)
+    try:
+        ip("-n", namespace, "link", "add", a, "type", "veth", "peer", "name", b)
+        with Bed() as bed:
+            bed.inside = ["ip", "netns", "exec", namespace]
+            for name in a, b:
+                ip("-n", namespace, "link", "set", name, "up")
+            capture = bed.dir / "capture.pcap"
+            dump = bed.start(*bed.inside, "dumpcap", "-q", "-P", "-i", a, "-w", capture, stderr=subprocess.PIPE)
+            check(any("File:" in line for line in dump.stderr), "dumpcap starts")
+            bed.start_fabric(LEAVES, SPINES, HOSTS, [("--eth", a)])
+            bed.start_hca(f"eth:{b}")
+            run_all(bed)
+            time.sleep(0.5)
+            bed.stop(dump, signal.SIGINT)
+            check_capture(capture)
+            # The cable is pulled, and plugged in again.
+            ip("-n", namespace, "link", "set", b, "down")
+            wait_until(lambda: "State: Down" in bed.run("ibstat uroce0 1"), "the port goes down with the interface", 5)
+            time.sleep(0.5)  # both ends have seen it
+            ip("-n", namespace, "link", "set", b, "up")
+            wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the port active again", 20)
+    finally:
+        ip("netns", "del", namespace)
+
+
+def check_capture(capture):
+    def tshark(what):
+        return subprocess.run(["tshark", "-r", capture, "-Y", what], check=True, text=True, capture_output=True).stdout
+
+    seen = tshark("infiniband.mad").count("\n")
+    wrong = tshark("_ws.malformed")
+    check(seen > 500, f"Wireshark takes {seen} packets for MADs, not more than 500")
+    check(wrong == "", f"Wireshark finds malformed packets:\n{wrong[:2000]}")
+    print(f"ok: {seen} MADs, none malformed for Wireshark")
+
+
+def expect_nodes(bed, nodes, switches):
+    out = bed.run("ibnetdiscover")
+    check(count(r"^Switch\t")(out) == switches and count(r"^Ca\t")(out) == nodes - switches,
+          f"ibnetdiscover finds {switches} switches and {nodes - switches} endpoints")
+
+
+def sweep_scenario():
+    """More than 500 nodes. A spine switch dies and returns, and so does a leaf with its endpoints."""
+    leaves, spines, hosts = 24, 12, 20
+    nodes, switches = leaves * (hosts + 1) + spines + 1, leaves + spines
+    with Bed() as bed:
+        bed.start_fabric(leaves, spines, hosts, ["first"])
+        bed.start_hca(f"unix:{bed.dir}/first")
+        sm = bed.start_opensm()
+        bed.wait_for_sm(sm, "SUBNET UP")
+        expect_nodes(bed, nodes, switches)
+        records = bed.run("saquery")
+        check(records.count("NodeRecord dump") == nodes, f"saquery has {nodes} records")
+        lids = [int(lid) for lid in re.findall(r"lid\.+(\d+)", records)]
+        check(len(set(lids)) == nodes and min(lids) >= 1, "each node has a LID of its own")
+        self_lid, far = lid_of(bed, "uroce0"), lid_of(bed, "host-24-20")
+        path = bed.run(f"ibtracert {self_lid} {far}")
+        spine = re.search(r'"(spine-\d+)"', path).group(1)
+
+        bed.command(f"kill {spine}")
+        bed.wait_for_sm(sm, "SUBNET UP", 2)
+        expect_nodes(bed, nodes - 1, switches - 1)
+        path = bed.run(f"ibtracert {self_lid} {far}")
+        check(spine not in path and '"host-24-20"' in path, f"the path avoids {spine}:\n{path}")
+        # Each endpoint answers at its LID: the tables lead everywhere.
+        for leaf in range(1, leaves + 1):
+            lid = lid_of(bed, f"host-{leaf}-1")
+            check(f"host-{leaf}-1" in bed.run(f"smpquery nodedesc {lid}"), f"host-{leaf}-1 answers at LID {lid}")
+
+        bed.command(f"revive {spine}")
+        bed.wait_for_sm(sm, "SUBNET UP", 3)
+        expect_nodes(bed, nodes, switches)
+        bed.command("kill leaf-7")
+        bed.wait_for_sm(sm, "SUBNET UP", 4)
+        expect_nodes(bed, nodes - 1 - hosts, switches - 1)
+        bed.command("revive leaf-7")
+        bed.wait_for_sm(sm, "SUBNET UP", 5)
+        expect_nodes(bed, nodes, switches)
+        print(f"ok: OpenSM, {nodes} nodes")
+
+
+def handover_scenario():
+    """Two adapters with a subnet manager each: the second waits, and takes over when the first one dies."""
+    with Bed() as bed:
+        bed.start_fabric(LEAVES, SPINES, HOSTS, ["first", "second"])
+        bed.start_hca(f"unix:{bed.dir}/first")
+        bed.start_hca(f"unix:{bed.dir}/second", "uroce1")
+        check(bed.run("ibstat -l") == "uroce0\nuroce1\n", "ibstat -l lists both")
+        first = bed.start_opensm("-p", "5")
+        bed.wait_for_sm(first, "SUBNET UP")
+        second = bed.start_opensm("-p", "3", name="uroce1")
+        bed.wait_for_sm(second, "Entering STANDBY state")
+        check("SMINFO_MASTER" in bed.run(f"sminfo -C uroce1 {lid_of(bed, 'uroce0')}"), "the second adapter sees the master")
+        check("SMINFO_STANDBY" in bed.run(f"sminfo {lid_of(bed, 'uroce1')}"), "the first adapter sees the standby")
+        bed.stop(first, signal.SIGKILL)
+        bed.wait_for_sm(second, "Entering MASTER state")
+        bed.wait_for_sm(second, "SUBNET UP")
+        lid = lid_of(bed, "uroce1")
+        check(re.search(rf"sm lid {lid} .*SMINFO_MASTER", bed.run("sminfo")), "the first adapter sees the new master")
+        # An endpoint that is not an agent of uroce: a server of ibping on one adapter, its client on the other.
+        server = bed.start(os.environ["UROCE_UMAD_RUN"], "ibping", "-S", "-C", "uroce1", env=bed.environment())
+        wait_until(lambda: "3 packets transmitted, 3 received" in bed.run(f"ibping -C uroce0 -c 3 {lid}", status=None), "ibping", 20)
+        bed.stop(server)
+        print("ok: two subnet managers")
+
+
+SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "sweep": sweep_scenario, "handover": handover_scenario}
+
+
+def table():
+    lines = ["| command | outcome |", "|---|---|"]
+    lids = {"self": "LID", "host": "LID", "leaf": "LID", "leaf_guid": "GUID"}
+    for command, outcome, *_ in BEFORE_SM + WITH_SM:
+        lines.append(f"| `{command.format(**lids)}` | {outcome} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    if sys.argv[1:] == ["--write"]:
+        text = PAGE.read_text()
+        begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+        PAGE.write_text(text[:begin] + table() + text[end:])
+        return 0
+    if len(sys.argv) != 2 or sys.argv[1] not in SCENARIOS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        check(table() in PAGE.read_text(), f"{PAGE} does not have the table of this program: run it with --write")
+        SCENARIOS[sys.argv[1]]()
+    except Failure as failure:
+        print(f"FAILED: {failure}")
+        return 1
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The multiplexer: which program gets which MAD, timeouts and retries. */
+#include <errno.h>
+
+#include "hca_bed.h"
+
+static char sm, tool, other; /* the programs */
+
+Test(hca_mux, a_response_returns_to_the_program_that_asked)
+{
+	struct bed *b = bed_new();
+	struct mux_program *s = mux_open(&b->mux, &sm), *t = mux_open(&b->mux, &tool);
+	struct mux_program *o = mux_open(&b->mux, &other);
+	int server = bed_register(b, s, BED_CLASS, METHOD_GET, 0), agent, unused;
+	uint8_t mad[256];
+
+	unused = bed_register(b, o, BED_CLASS, 0, 0);
+	agent = bed_register(b, t, BED_CLASS, 0, 0);
+	cr_assert_eq(server, 0);
+	cr_assert_eq(unused, 0);
+	cr_assert_eq(agent, 0);
+	bed_request(mad, BED_CLASS, METHOD_GET, 0xffffffff12345678);
+	bed_submit(b, t, agent, mad, 256, 100, 3);
+	bed_settle(b);
+	cr_assert_eq(b->given_cnt, 1);
+	cr_assert_eq(b->given[0].program, &sm);
+	cr_assert_eq(b->given[0].head.length, 256);
+	cr_assert_eq(b->given[0].head.umad.addr.lid, htons(BED_LID));
+	cr_assert_eq(ur_load32(b->given[0].mad + 12), 0x12345678);
+
+	memcpy(mad, b->given[0].mad, 256);
+	mad[3] |= 0x80;
+	mad[200] = 42;
+	bed_submit(b, s, server, mad, 256, 0, 0);
+	bed_settle(b);
+	cr_assert_eq(b->given_cnt, 2);
+	cr_assert_eq(b->given[1].program, &tool);
+	cr_assert_eq(b->given[1].head.umad.agent_id, (uint32_t)agent);
+	cr_assert_eq(b->given[1].head.umad.status, 0);
+	cr_assert_eq(b->given[1].mad[200], 42);
+	cr_assert_eq(mux_deadline(&b->mux), HCA_NEVER);
+
+	/* A second response is one too many. */
+	bed_submit(b, s, server, mad, 256, 0, 0);
+	bed_settle(b);
+	cr_assert_eq(b->given_cnt, 2);
+	cr_assert_eq(b->mux.counters.unmatched_responses, 1);
+	bed_free(b);
+}
+
+Test(hca_mux, a_request_is_repeated_and_then_returned_with_etimedout)
+{
+	struct bed *b = bed_new();
+	struct mux_program *t = mux_open(&b->mux, &tool);
+	int agent = bed_register(b, t, 0x04, 0, 0);
+	uint8_t mad[256];
+
+	bed_request(mad, 0x04, METHOD_GET, 0x77);
+	bed_submit(b, t, agent, mad, 256, 100, 2);
+	for (unsigned sent = 1; sent <= 3; sent++) {
+		cr_assert_eq(b->wire_tail, sent);
+		cr_assert_arr_eq(b->wire[sent - 1], b->wire[0], 256);
+		cr_assert_eq(b->given_cnt, 0);
+		cr_assert_eq(mux_deadline(&b->mux), sent * 100 * MS);
+		cr_assert(bed_wait(b));
+	}
+	cr_assert_eq(b->wire_tail, 3);
+	cr_assert_eq(b->given_cnt, 1);
+	cr_assert_eq(b->given[0].head.umad.status, ETIMEDOUT);
+	cr_assert_eq(b->given[0].head.length, 24);
+	cr_assert_eq(ur_load32(b->given[0].mad + 12), 0x77);
+	cr_assert_eq(mux_deadline(&b->mux), HCA_NEVER);
+	cr_assert_eq(b->mux.counters.retried, 2);
+	bed_free(b);
+}
+
+Test(hca_mux, a_method_belongs_to_one_agent)
+{
+	struct bed *b = bed_new();
+	struct mux_program *s = mux_open(&b->mux, &sm), *t = mux_open(&b->mux, &tool);
+	uint8_t mad[256];
+	int agent;
+
+	agent = bed_register(b, s, 0x81, METHOD_GET, 0);
+	cr_assert_eq(agent, 0);
+	cr_assert_eq(bed_register(b, t, 0x81, METHOD_GET, 0), -EINVAL);
+	cr_assert_eq(bed_register(b, t, 0x81, 2, 0), 0);
+	cr_assert_eq(bed_register(b, t, 0x81, METHOD_GET, 2), -EINVAL);
+	bed_request(mad, 0x81, METHOD_GET, 1);
+	memcpy(b->wire[b->wire_tail++], mad, 256);
+	bed_settle(b);
+	cr_assert_eq(b->given_cnt, 1);
+	cr_assert_eq(b->given[0].program, &sm);
+
+	cr_assert_eq(mux_unregister(&b->mux, s, 0), 0);
+	cr_assert_eq(mux_unregister(&b->mux, s, 0), -EINVAL);
+	cr_assert_eq(mux_unregister(&b->mux, s, 99), -EINVAL);
+	memcpy(b->wire[b->wire_tail++], mad, 256);
+	bed_settle(b);
+	cr_assert_eq(b->given_cnt, 1);
+	cr_assert_eq(b->mux.counters.unmatched_requests, 1);
+	cr_assert_eq(bed_register(b, t, 0x81, METHOD_GET, 0), 1);
+	bed_free(b);
+}
+
+Test(hca_mux, vendor_classes_are_told_apart_by_oui)
+{
+	struct bed *b = bed_new();
+	struct mux_program *s = mux_open(&b->mux, &sm);
+	struct ur_umad_register r = {
+		.mgmt_class = 0x32, .class_version = 2, .methods = {2}, .oui = 0x112233};
+	uint8_t mad[256];
+
+	cr_assert_eq(mux_register(&b->mux, s, &r), 0);
+	r.oui = 0x112234;
+	cr_assert_eq(mux_register(&b->mux, s, &r), 1);
+	r.oui = 0;
+	cr_assert_eq(mux_register(&b->mux, s, &r), -EINVAL);
+	bed_request(mad, 0x32, METHOD_GET, 1);
+	ur_store24(mad + 37, 0x112234);
+	memcpy(b->wire[b->wire_tail++], mad, 256);
+	bed_settle(b);
+	cr_assert_eq(b->given_cnt, 1);
+	cr_assert_eq(b->given[0].head.umad.agent_id, 1);
+	bed_free(b);
+}
+
+Test(hca_mux, a_program_that_leaves_leaves_nothing)
+{
+	struct bed *b = bed_new();
+	struct mux_program *t = mux_open(&b->mux, &tool);
+	int agent = bed_register(b, t, 0x04, METHOD_GET, 0);
+	uint8_t mad[256];
+
+	bed_request(mad, 0x04, METHOD_GET, 5);
+	bed_submit(b, t, agent, mad, 256, 100, 2);
+	mux_close(&b->mux, t);
+	cr_assert_eq(mux_deadline(&b->mux), HCA_NEVER);
+	bed_settle(b);
+	cr_assert_eq(b->given_cnt, 0);
+	t = mux_open(&b->mux, &other);
+	cr_assert_eq(bed_register(b, t, 0x04, METHOD_GET, 0), 0);
+	bed_free(b);
+}
+
+Test(hca_mux, what_a_program_may_not_send_is_counted)
+{
+	struct bed *b = bed_new();
+	struct mux_program *t = mux_open(&b->mux, &tool);
+	int agent = bed_register(b, t, 0x04, 0, 0);
+	uint8_t mad[512] = {0};
+
+	bed_request(mad, 0x04, METHOD_GET, 5);
+	bed_submit(b, t, agent, mad, 24, 0, 0);
+	bed_submit(b, t, agent, mad, 512, 0, 0);
+	bed_submit(b, t, agent + 1, mad, 256, 0, 0);
+	bed_submit(b, t, 1000, mad, 256, 0, 0);
+	cr_assert_eq(b->mux.counters.refused, 4);
+	cr_assert_eq(b->wire_tail, 0);
+	for (unsigned i = 1; i < UR_UMAD_AGENTS; i++)
+		cr_assert_eq(bed_register(b, t, 0x04, 0, 0), (int)i);
+	cr_assert_eq(bed_register(b, t, 0x04, 0, 0), -ENOMEM);
+	bed_free(b);
+}
