@@ -9,7 +9,7 @@ cd "$1"
 awk '
 FNR == 1 {
 	split(FILENAME, part, "/")
-	from = part[1] == "app" ? (part[2] ~ /^(switch|hca)$/ ? "app/" part[2] : "app") : part[2]
+	from = part[1] == "app" ? (part[2] ~ /^(switch|ctl|hca)$/ ? "app/" part[2] : "app") : part[2]
 }
 NR == FNR {
 	if (NF && $1 !~ /^#/) {
@@ -45,7 +45,7 @@ cc         wire
 admission  wire
 cm         wire
 manager    wire
-switch     wire vl
+switch     wire vl mgmt
 mgmt       wire vl
 transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm mgmt
@@ -56,6 +56,7 @@ edge       wire engine
 dpdk       wire engine edge
 api        wire engine edge dpdk uroce
 app        wire print uroce perf pcap
+app/switch wire switch vl mgmt edge dpdk
+app/ctl    wire manager fabric mgmt
 app/hca    wire mgmt umad
-app/switch wire switch vl edge dpdk
 EOT

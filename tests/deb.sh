@@ -115,7 +115,7 @@ inside sh -c 'apt-get -q update && cd /debs && apt-get -q install -y --no-instal
 inside apt-get -q install -y --no-install-recommends gcc libc6-dev pkg-config
 say "the examples"
 inside /debs/examples.sh /usr/share/doc/liburoce-dev/examples ""
-inside sh -c 'uroce-perf --help && uroce-pcap --help && uroce-switch --help && test -e /usr/share/man/man1/uroce-perf.1.gz &&
+inside sh -c 'uroce-perf --help && uroce-pcap --help && uroce-switch --help && uroce-ctl --help && test -e /usr/share/man/man1/uroce-perf.1.gz &&
 	test -e /usr/share/bash-completion/completions/uroce-perf'
 grep -E ' runs$' "$log"
 say "$(($(date +%s) - started)) s; the packages are in $out"

@@ -8,6 +8,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "wire/mad_path.h"
+
 #define WATCH_NS      50000000
 #define IDLE_YIELD    16     /* rounds without a frame after which it yields */
 #define IDLE_SLEEP_NS 300000 /* time without a frame after which it sleeps, */
@@ -112,12 +114,43 @@ static void drop_pending(struct node_port *p)
 		rte_pktmbuf_free(p->pending[p->at++]);
 }
 
+/* ---- management ---- */
+
+static unsigned serve_agent(struct node *n, uint64_t now_ns)
+{
+	struct ur_switch_tx tx[DEVICE_BURST];
+	unsigned cnt = ur_switch_output(n->sw, 0, tx, DEVICE_BURST, now_ns);
+
+	for (unsigned i = 0; i < cnt; i++) {
+		ur_switch_agent_input(n->agent, &tx[i].frame, tx[i].in_port, now_ns);
+		rte_pktmbuf_free(tx[i].frame.handle);
+	}
+	if (ur_switch_agent_next_deadline(n->agent) <= now_ns)
+		ur_switch_agent_expire(n->agent, now_ns);
+	for (unsigned i = 0; i < DEVICE_BURST && ur_switch_agent_wants_output(n->agent); i++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(n->pool);
+		struct ur_switch_frame f = {.handle = m};
+
+		if (!m)
+			break;
+		f.data = (uint8_t *)rte_pktmbuf_append(m, UR_SWITCH_MAD_FRAME);
+		if (!ur_switch_agent_output(n->agent, &f, now_ns)) {
+			rte_pktmbuf_free(m);
+			continue;
+		}
+		m->data_len = (uint16_t)f.len;
+		m->pkt_len = f.len;
+	}
+	return cnt;
+}
+
 unsigned node_round(struct node *n, uint64_t now_ns)
 {
 	unsigned moved = 0;
 
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		moved += receive(n, (uint8_t)i, now_ns);
+	moved += serve_agent(n, now_ns);
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		moved += send_to(n, (uint8_t)i, now_ns);
 	return moved;
@@ -129,8 +162,9 @@ static void watch_links(struct node *n, uint64_t now_ns)
 		struct node_port *p = &n->port[i];
 		bool up = p->dev->ops->link(p->dev);
 
-		if (up == ur_switch_link(n->sw, (uint8_t)i))
+		if (up == p->link)
 			continue;
+		p->link = up;
 		ur_switch_set_link(n->sw, (uint8_t)i, up, now_ns);
 		if (!up)
 			drop_pending(p);
@@ -209,6 +243,39 @@ static bool make_switch(struct node *n, char *err, size_t cap)
 	return true;
 }
 
+/* A device without an address of its own gets a local one. */
+static void address_of(struct node *n, unsigned i)
+{
+	static const uint8_t none[6];
+	uint8_t *mac = n->port[i].dev->mac;
+
+	if (memcmp(mac, none, 6) != 0)
+		return;
+	memcpy(mac, &n->attr.seed, 5);
+	mac[0] = 2;
+	mac[5] = (uint8_t)i;
+}
+
+static bool make_agent(struct node *n, char *err, size_t cap)
+{
+	struct ur_switch_agent_attr a = {.seed = n->attr.seed};
+	uint16_t ports = ur_switch_ports(n->sw);
+	void *memory = aligned_alloc(64, ur_switch_agent_size(ports));
+
+	if (!memory) {
+		snprintf(err, cap, "out of memory");
+		return false;
+	}
+	for (unsigned i = 1; i <= n->port_cnt; i++) {
+		address_of(n, i);
+		memcpy(a.mac[i], n->port[i].dev->mac, 6);
+	}
+	n->guid = a.guid = ur_mac_guid(n->port[1].dev->mac);
+	snprintf(a.description, sizeof(a.description), "uroce-switch");
+	n->agent = ur_switch_agent_init(memory, n->sw, &a, ur_clock_ns(&n->clock));
+	return true;
+}
+
 static bool load_routes(struct node *n, char *err, size_t cap)
 {
 	char copy[UR_CONFIG_TEXT], *rest = copy, *word;
@@ -266,11 +333,12 @@ static uint32_t socket_frame(const struct switch_spec *s)
 	return (s->mtu ? s->mtu : SOCKET_MTU) + ETH_BYTES;
 }
 
-/* Buffers for the clients of all sockets: what queues may hold of each, and some on their way. */
+/* Buffers for the agent and the clients of all sockets: what queues may hold of each, and some on their way. */
 static bool make_pool(struct node *n, char *err, size_t cap)
 {
-	uint32_t each = n->attr.limits.frames + n->attr.limits.mgmt_frames, cnt = SPARE_MBUFS;
-	uint32_t room = 0;
+	uint32_t each = n->attr.limits.frames + n->attr.limits.mgmt_frames,
+		 cnt = SPARE_MBUFS + each;
+	uint32_t room = UR_SWITCH_MAD_FRAME;
 
 	for (unsigned k = 0; k < n->options.spec_cnt; k++) {
 		const struct switch_spec *s = &n->options.spec[k];
@@ -280,8 +348,6 @@ static bool make_pool(struct node *n, char *err, size_t cap)
 		cnt += s->clients * each;
 		room = RTE_MAX(room, socket_frame(s));
 	}
-	if (!room)
-		return true;
 	n->pool = rte_pktmbuf_pool_create("uroce-switch", cnt, 0, 0,
 					  (uint16_t)(room + RTE_PKTMBUF_HEADROOM),
 					  (int)SOCKET_ID_ANY);
@@ -373,7 +439,16 @@ bool node_open(struct node *n, char *err, size_t cap)
 	if (!open_devices(n, err, cap))
 		return false;
 	ur_clock_start(&n->clock);
-	return make_switch(n, err, cap) && load_routes(n, err, cap);
+	return make_switch(n, err, cap) && make_agent(n, err, cap) && load_routes(n, err, cap);
+}
+
+/* Port 0 has no link that could go down. */
+static void drop_agents_queue(struct node *n)
+{
+	struct ur_switch_tx tx;
+
+	while (ur_switch_output(n->sw, 0, &tx, 1, 0))
+		rte_pktmbuf_free(tx.frame.handle);
 }
 
 void node_close(struct node *n)
@@ -382,6 +457,8 @@ void node_close(struct node *n)
 		ur_switch_set_link(n->sw, (uint8_t)i, false, 0);
 		drop_pending(&n->port[i]);
 	}
+	if (n->agent)
+		drop_agents_queue(n);
 	if (n->sw)
 		reap(n);
 	for (unsigned i = 1; i <= n->port_cnt; i++)
@@ -389,6 +466,7 @@ void node_close(struct node *n)
 			n->port[i].dev->ops->close(n->port[i].dev);
 	while (n->socket_cnt)
 		socket_close(n->socket[--n->socket_cnt]);
+	free(n->agent);
 	free(n->memory);
 }
 

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "options.h"
 #include "socket.h"
+#include "switch/agent.h"
 #include "switch/switch.h"
 
 /* The switch with its devices, and the loop that moves frames between them. One thread. */
@@ -18,6 +19,7 @@ struct node_port {
 	/* Sent by the switch, not yet taken by the device: [at, cnt). */
 	struct rte_mbuf *pending[NODE_PENDING];
 	unsigned at, cnt;
+	bool link;	  /* of the device; the port may be disabled */
 	uint64_t no_copy; /* frames lost because there was no buffer for a copy that differs */
 };
 
@@ -27,10 +29,12 @@ struct node {
 	struct ur_switch_attr attr;
 	struct ur_switch *sw;
 	void *memory; /* of sw */
+	struct ur_switch_agent *agent;
+	uint64_t guid;
 	struct ur_clock clock;
 	struct node_port port[UR_SWITCH_PORTS_MAX]; /* [1, port_cnt] */
 	unsigned port_cnt;
-	struct rte_mempool *pool; /* of sockets */
+	struct rte_mempool *pool; /* of the agent, and of sockets */
 	struct socket_port *socket[SWITCH_SPECS_MAX];
 	unsigned socket_cnt;
 };

@@ -56,18 +56,41 @@ static json_t *port_stats(const struct node *n, uint8_t port)
 	char mac[18];
 
 	ur_switch_counters(n->sw, port, &c);
-	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", p->dev->mac[0], p->dev->mac[1],
-		 p->dev->mac[2], p->dev->mac[3], p->dev->mac[4], p->dev->mac[5]);
 	json_object_set_new(out, "port", number(port));
-	json_object_set_new(out, "name", json_string(p->dev->name));
-	json_object_set_new(out, "mac", json_string(mac));
+	json_object_set_new(out, "name", json_string(port ? p->dev->name : "agent"));
 	json_object_set_new(out, "link_up", json_boolean(ur_switch_link(n->sw, port)));
-	json_object_set_new(out, "max_frame", number(p->dev->max_frame));
+	if (port) {
+		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", p->dev->mac[0],
+			 p->dev->mac[1], p->dev->mac[2], p->dev->mac[3], p->dev->mac[4],
+			 p->dev->mac[5]);
+		json_object_set_new(out, "mac", json_string(mac));
+		json_object_set_new(out, "max_frame", number(p->dev->max_frame));
+	}
 #define X(name, help) json_object_set_new(out, #name, number(c.name));
 	UR_SWITCH_PORT_COUNTERS(X)
 #undef X
 	json_object_set_new(out, "no_copy", number(p->no_copy));
 	json_object_set_new(out, "lanes", lanes(n, port, &c));
+	return out;
+}
+
+static json_t *agent_stats(const struct node *n)
+{
+	struct ur_switch_agent_counters c;
+	struct ur_nma_stats s;
+	json_t *out = json_object();
+	char guid[20];
+
+	ur_switch_agent_counters(n->agent, &c, &s);
+	snprintf(guid, sizeof(guid), "0x%016llx", (unsigned long long)n->guid);
+	json_object_set_new(out, "guid", json_string(guid));
+	json_object_set_new(out, "lid", number(ur_switch_agent_lid(n->agent)));
+#define X(name, help) json_object_set_new(out, #name, number(c.name));
+	UR_SWITCH_AGENT_COUNTERS(X)
+#undef X
+#define X(name, unit, help) json_object_set_new(out, "nma_" #name, number(s.name));
+	UR_NMA_STATS(X)
+#undef X
 	return out;
 }
 
@@ -77,12 +100,13 @@ bool node_write_stats(struct node *n, const char *file, uint64_t now_ns)
 	char made[UR_CONFIG_TEXT + 16];
 	bool ok;
 
-	for (unsigned i = 1; i <= n->port_cnt; i++)
+	for (unsigned i = 0; i <= n->port_cnt; i++)
 		json_array_append_new(ports, port_stats(n, (uint8_t)i));
 	json_object_set_new(root, "time_s", json_real((double)now_ns / 1e9));
 	json_object_set_new(root, "macs", number(ur_switch_macs(n->sw, now_ns)));
 	json_object_set_new(root, "queued", number(ur_switch_queued(n->sw)));
 	json_object_set_new(root, "ports", ports);
+	json_object_set_new(root, "agent", agent_stats(n));
 	/* A reader sees the old file or the new one, whole. */
 	snprintf(made, sizeof(made), "%s.%d", file, (int)getpid());
 	ok = json_dump_file(root, made, JSON_INDENT(2)) == 0 && rename(made, file) == 0;

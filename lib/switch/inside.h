@@ -34,7 +34,9 @@ struct ur_switch_port {
 
 struct ur_switch {
 	struct ur_switch_attr attr;
-	uint64_t up; /* bit p: port p is up */
+	uint64_t link, enabled; /* bit p: of port p */
+	uint64_t up;		/* link & enabled: what takes part */
+	uint16_t lid;		/* the switch's own; 0: none */
 	uint64_t random;
 	struct ur_switch_port *port; /* [0, attr.limits.ports) */
 	struct ur_switch_ref *ref;   /* [0, ref_cnt) */

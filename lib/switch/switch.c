@@ -100,7 +100,8 @@ struct ur_switch *ur_switch_init(void *mem, const struct ur_switch_attr *attr)
 			ur_switch_list_init(&sw->port[i].out.lane[vl]);
 		ur_switch_set_port(sw, (uint8_t)i, &port, 0);
 	}
-	sw->up = 1;
+	sw->link = sw->up = 1;
+	sw->enabled = UINT64_MAX;
 	return sw;
 }
 
@@ -131,18 +132,43 @@ const struct ur_switch_port_attr *ur_switch_port(const struct ur_switch *sw, uin
 }
 
 /* SWITCH-LINK-01 */
-void ur_switch_set_link(struct ur_switch *sw, uint8_t port, bool up, uint64_t now_ns)
+static void update_link(struct ur_switch *sw, uint8_t port)
 {
-	UR_ASSERT(port < sw->attr.limits.ports);
-	if (up == ur_switch_link(sw, port))
+	uint64_t bit = UINT64_C(1) << port, up = sw->link & sw->enabled & bit;
+
+	if (up == (sw->up & bit))
 		return;
-	sw->up ^= UINT64_C(1) << port;
+	sw->up ^= bit;
 	if (up)
 		return;
 	sw->port[port].counters.link_downs++;
 	ur_switch_macs_forget(&sw->macs, port);
 	for (unsigned vl = 0; vl < UR_SWITCH_LANES; vl++)
 		ur_switch_drop_lane(sw, port, vl, UR_SWITCH_DROP_LINK_DOWN);
+}
+
+static void set_bit(uint64_t *bits, uint8_t at, bool on)
+{
+	*bits = (*bits & ~(UINT64_C(1) << at)) | (uint64_t)on << at;
+}
+
+void ur_switch_set_link(struct ur_switch *sw, uint8_t port, bool up, uint64_t now_ns)
+{
+	UR_ASSERT(port < sw->attr.limits.ports);
+	set_bit(&sw->link, port, up);
+	update_link(sw, port);
+}
+
+void ur_switch_set_enabled(struct ur_switch *sw, uint8_t port, bool enabled)
+{
+	UR_ASSERT(port && port < sw->attr.limits.ports);
+	set_bit(&sw->enabled, port, enabled);
+	update_link(sw, port);
+}
+
+void ur_switch_set_lid(struct ur_switch *sw, uint16_t lid)
+{
+	sw->lid = lid;
 }
 
 bool ur_switch_link(const struct ur_switch *sw, uint8_t port)
@@ -198,7 +224,8 @@ static unsigned forward_mgmt(struct ur_switch *sw, const struct ur_switch_frame 
 			     const struct ur_switch_headers *h, struct ur_switch_way *way,
 			     uint64_t now_ns)
 {
-	uint8_t out = h->neighbor ? 0 : ur_switch_lft(sw, h->lid);
+	bool own = h->neighbor || h->lid == sw->lid;
+	uint8_t out = own ? 0 : ur_switch_lft(sw, h->lid);
 
 	way->mgmt = true;
 	if (way->in && !ur_switch_limit_lets(&sw->port[way->in].in.mgmt, now_ns)) {

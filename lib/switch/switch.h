@@ -64,7 +64,13 @@ const struct ur_switch_port_attr *ur_switch_port(const struct ur_switch *sw, uin
  * forgotten.
  */
 void ur_switch_set_link(struct ur_switch *sw, uint8_t port, bool up, uint64_t now_ns);
+/* The same by the administrator: a port is up if its link is up and it is enabled, as at first. */
+void ur_switch_set_enabled(struct ur_switch *sw, uint8_t port, bool enabled);
+/* Whether the port is up. */
 bool ur_switch_link(const struct ur_switch *sw, uint8_t port);
+
+/* The LID whose packets are the agent's, whatever the forwarding table says; 0: none. */
+void ur_switch_set_lid(struct ur_switch *sw, uint16_t lid);
 
 /* Forwards a frame that `port` has received; 0: the agent. Returns the references taken. */
 unsigned ur_switch_input(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,

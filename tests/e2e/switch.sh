@@ -107,10 +107,10 @@ clean_result
 [ "$(field '.gbps < 0.2 and .gbps > 0.02')" = true ] || fail "not at the port's rate: $(field .gbps) Gb/s"
 stop_server
 stop_switch TERM
-[ "$(counted '.ports[0].ce_marked > 0 and .ports[1].ce_marked == 0')" = true ] || fail "marks: $(cat "$tmp/switch.json")"
-[ "$(counted '[.ports[0].lanes[] | select(.tx_packets > 10) | .vl] | tostring | startswith("[0,1")')" = true ] ||
-	fail "lanes: $(counted '.ports[0].lanes')"
-echo "a port of 0.2 Gb/s: $(field .gbps) Gb/s, $(counted '.ports[0].ce_marked') frames marked"
+[ "$(counted '.ports[1].ce_marked > 0 and .ports[2].ce_marked == 0')" = true ] || fail "marks: $(cat "$tmp/switch.json")"
+[ "$(counted '[.ports[1].lanes[] | select(.tx_packets > 10) | .vl] | tostring | startswith("[0,1")')" = true ] ||
+	fail "lanes: $(counted '.ports[1].lanes')"
+echo "a port of 0.2 Gb/s: $(field .gbps) Gb/s, $(counted '.ports[1].ce_marked') frames marked"
 
 # What is wrong is said in one sentence.
 refused()

@@ -5,10 +5,12 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 CLIENTS = 3
 switch = sys.argv[1]
@@ -29,6 +31,42 @@ def mac(host):
 
 def frame(src, dst, text):
     return dst + mac(src) + b"\x88\xb5" + text.ljust(50)
+
+
+def crc_of(packet):
+    """The ICRC of an IPv6 packet (IBA A17.3): ones before it, and for what routers change."""
+    masked = bytearray(packet)
+    masked[0] |= 0x0f
+    masked[1:4] = b"\xff" * 3
+    masked[7] = 0xff
+    masked[46:48] = b"\xff\xff"
+    masked[52] = 0xff
+    return zlib.crc32(b"\xff" * 8 + masked).to_bytes(4, "little")
+
+
+def get_node_info(tid):
+    """A directed-route SMP with one hop, to the neighbour, as docs/design/management.md says."""
+    mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, 1, 0, 1, 1, tid, 0x11, 0, 0) + bytes(8) + b"\xff" * 4
+    bth = struct.pack(">BBHII", 0x64, 0x40, 0xffff, 0, 0) + bytes(7) + b"\0"
+    payload = bth + mad.ljust(256, b"\0")
+    udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(payload) + 4, 0)
+    ip = struct.pack(">IHBB", 0x6 << 28 | 56 << 22, len(udp) + len(payload) + 4, 17, 255)
+    ip += bytes.fromhex("fe80" + "00" * 6 + "000000fffe000001") + bytes.fromhex("ff02" + "00" * 13 + "01")
+    packet = ip + udp + payload
+    return bytes.fromhex("0180c200000e") + mac(1) + b"\x86\xdd" + packet + crc_of(packet)
+
+
+def check_agent(s, port):
+    """The agent answers, to this port only."""
+    s.send(get_node_info(0x1234))
+    answer = s.recv(9000)
+    packet = answer[14:]
+    assert packet[-4:] == crc_of(packet[:-4])
+    mad = packet[40 + 8 + 12 + 8:]
+    assert mad[3] == 0x81 and struct.unpack(">Q", mad[8:16])[0] == 0x1234, mad[:24].hex()
+    info = mad[64:]
+    assert info[2] == 2 and info[3] == CLIENTS, "a switch with its ports"
+    assert info[36] == port, "the port at which the request arrived"
 
 
 def silent(s):
@@ -69,6 +107,10 @@ def main():
     answer = frame(2, mac(1), b"to one")
     b.send(answer)
     assert a.recv(9000) == answer and silent(c)
+
+    check_agent(a, 1)
+    check_agent(b, 2)
+    assert silent(c)
 
     # One too many is sent away; a place is free again when its client has left.
     d = client()

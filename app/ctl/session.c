@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "session.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+
+#include "manager/build.h"
+#include "names.h"
+#include "wire/smp.h"
+
+#define PORTS_A_NODE 16 /* room for that many on average */
+#define MS	     UINT64_C(1000000)
+
+bool ctl_complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("uroce-ctl: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return false;
+}
+
+/* ---- discovery ---- */
+
+static void show_progress(const struct ctl_session *s, bool end)
+{
+	static uint64_t shown;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	if (end)
+		fputs("\r\033[K", stderr);
+	else if (s->requests.counters.answered - shown >= 1000) {
+		shown = s->requests.counters.answered;
+		fprintf(stderr, "\r\033[Kdiscovery: %u nodes, %" PRIu64 " responses",
+			s->topo.nodes_cnt, shown);
+	}
+}
+
+static void discover(struct ctl_session *s)
+{
+	struct ur_discover_attr attr = {(uint32_t)s->o->per_node};
+	struct ctl_join *j = s->join;
+	struct ur_discover d;
+	struct ur_mgr_mad mad;
+	uint64_t began = j->ops->now_ns(j);
+
+	ur_discover_init(&d, &attr, &s->topo, &s->requests);
+	while (!ur_discover_done(&d)) {
+		while (ur_discover_output(&d, j->ops->now_ns(j), &mad))
+			j->ops->send(j, &mad);
+		if (j->ops->receive(j, ur_discover_next_deadline(&d), &mad))
+			ur_discover_input(&d, &mad, j->ops->now_ns(j));
+		ur_discover_expire(&d, j->ops->now_ns(j));
+		show_progress(s, false);
+	}
+	show_progress(s, true);
+	s->took_ns = j->ops->now_ns(j) - began;
+}
+
+/* ---- a run ---- */
+
+static bool make_tables(struct ctl_session *s)
+{
+	struct ur_topo_limits limits = {(uint32_t)s->o->nodes,
+					(uint32_t)s->o->nodes * PORTS_A_NODE + 256};
+	struct ur_requests_attr attr = {.window = (uint32_t)s->o->window,
+					.retries = (uint32_t)s->o->retries,
+					.timeout_ns = s->o->timeout_ms * MS};
+
+	arc4random_buf(&attr.seed, sizeof(attr.seed));
+	s->topo_memory = malloc(ur_topo_size(&limits));
+	s->requests_memory = malloc(ur_requests_size(attr.window));
+	if (!s->topo_memory || !s->requests_memory)
+		return ctl_complain("there is no memory for %" PRIu64
+				    " nodes; give fewer with --nodes",
+				    s->o->nodes);
+	ur_topo_init(&s->topo, s->topo_memory, &limits);
+	ur_requests_init(&s->requests, s->requests_memory, &attr);
+	return true;
+}
+
+bool ctl_open(struct ctl_session *s, const struct ctl_options *o)
+{
+	char err[512];
+
+	*s = (struct ctl_session){.o = o};
+	if (!make_tables(s))
+		return false;
+	s->join = ctl_join(o, err, sizeof(err));
+	if (!s->join)
+		return ctl_complain("%s", err);
+	discover(s);
+	if (!s->topo.nodes_cnt)
+		return ctl_complain("this program's own agent does not answer");
+	if (s->topo.full)
+		ctl_complain("the fabric has more than %" PRIu64
+			     " nodes, or more ports than they have usually; give more with --nodes",
+			     o->nodes);
+	return true;
+}
+
+void ctl_close(struct ctl_session *s)
+{
+	if (s->join)
+		s->join->ops->close(s->join);
+	free(s->topo_memory);
+	free(s->requests_memory);
+}
+
+/* ---- requests ---- */
+
+static void give(const struct ctl_batch *b, const struct ur_mgr_answer *a)
+{
+	b->take(b->ctx, (uint32_t)a->cookie, a->mad ? a->mad->bytes : NULL);
+}
+
+void ctl_ask(struct ctl_session *s, const struct ctl_batch *b)
+{
+	struct ur_requests *r = &s->requests;
+	struct ctl_join *j = s->join;
+	struct ur_mgr_answer answer;
+	struct ur_mgr_mad mad;
+	uint32_t next = 0;
+
+	while (next < b->cnt || r->open) {
+		uint64_t now = j->ops->now_ns(j);
+
+		while (next < b->cnt && ur_requests_have_room(r)) {
+			b->make(b->ctx, next, &mad);
+			(void)ur_requests_post(r, &mad, next++, now);
+		}
+		while (ur_requests_output(r, now, &mad))
+			j->ops->send(j, &mad);
+		if (j->ops->receive(j, ur_requests_next_deadline(r), &mad) &&
+		    ur_requests_input(r, &mad, j->ops->now_ns(j), &answer))
+			give(b, &answer);
+		while (ur_requests_expire(r, j->ops->now_ns(j), &answer))
+			give(b, &answer);
+	}
+}
+
+/* ---- one request ---- */
+
+struct one {
+	struct ur_mgr_mad request, *answer;
+	bool answered;
+};
+
+static void make_one(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
+{
+	*mad = ((struct one *)ctx)->request;
+}
+
+static void take_one(void *ctx, uint32_t i, const uint8_t *mad)
+{
+	struct one *o = ctx;
+
+	o->answered = mad;
+	if (mad)
+		memcpy(o->answer->bytes, mad, UR_MAD_BYTES);
+}
+
+bool ctl_get(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
+	     struct ur_mgr_mad *answer)
+{
+	struct one one = {.answer = answer};
+	struct ctl_batch batch = {1, make_one, take_one, &one};
+	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(&s->topo, node, path);
+	char name[CTL_NAME_BYTES];
+	uint16_t status;
+
+	ur_mgr_directed(&one.request, UR_MAD_METHOD_GET, attr_id, attr_mod, path, hops);
+	ctl_ask(s, &batch);
+	ctl_node_name(&s->topo, node, name);
+	if (!one.answered)
+		return ctl_complain("%s does not answer a request for %s", name,
+				    ur_smp_attr_text(attr_id));
+	status = ur_load16(answer->bytes + 4) & (uint16_t)~UR_SMP_DIRECTION;
+	if (status)
+		return ctl_complain("%s refuses a request for %s: %s", name,
+				    ur_smp_attr_text(attr_id), ur_mad_status_text(status));
+	return true;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "names.h"
+#include "output.h"
+#include "wire/smp.h"
+
+/* Paths, hop by hop: the directed route to a node, or the way of a packet by the switches' forwarding tables. */
+
+#define LFT_NONE 0xff
+#define HOPS_MAX 64
+
+struct trace {
+	struct ctl_session *s;
+	json_t *hops;
+	unsigned cnt;
+};
+
+static void show_end(const struct ur_topo *t, uint32_t node, uint8_t nr)
+{
+	const struct ur_topo_port *p = &t->port[ur_topo_port_of(t, node, nr)];
+
+	printf("port %u (%s, %ux)", nr, p->told ? ctl_state_name(p->state) : "?",
+	       p->told ? ctl_width(p->width) : 0);
+}
+
+/* The node is left by that port. False: it leads nowhere that is known. */
+static bool leave(struct trace *tr, uint32_t node, uint8_t nr)
+{
+	const struct ur_topo *t = &tr->s->topo;
+	const struct ur_topo_port *p = &t->port[ur_topo_port_of(t, node, nr)];
+	char from[CTL_NAME_BYTES], to[CTL_NAME_BYTES];
+	json_t *o;
+
+	ctl_node_name(t, node, from);
+	if (p->peer_node == UR_TOPO_NONE)
+		return ctl_complain("%s port %u leads nowhere: %s", from, nr,
+				    ur_topo_link_name(p->link));
+	ctl_node_name(t, p->peer_node, to);
+	if (ctl_prints_text(tr->s->o)) {
+		printf("%3u  #%u \"%s\" ", tr->cnt, node, from);
+		show_end(t, node, nr);
+		printf(" -> #%u \"%s\" ", p->peer_node, to);
+		show_end(t, p->peer_node, p->peer_port);
+		putchar('\n');
+	}
+	tr->cnt++;
+	o = json_pack("{s:i,s:s,s:i,s:s,s:i,s:s,s:i}", "from", (int)node, "from_description", from,
+		      "from_port", (int)nr, "state", p->told ? ctl_state_name(p->state) : "?", "to",
+		      (int)p->peer_node, "to_description", to, "to_port", (int)p->peer_port);
+	json_array_append_new(tr->hops, o);
+	return true;
+}
+
+static bool trace_directed(struct trace *tr, uint32_t to)
+{
+	const struct ur_topo *t = &tr->s->topo;
+	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(t, to, path);
+	uint32_t at = 0;
+
+	for (uint8_t i = 1; i <= hops; i++) {
+		if (!leave(tr, at, path[i]))
+			return false;
+		at = t->port[ur_topo_port_of(t, at, path[i])].peer_node;
+	}
+	return true;
+}
+
+/* ---- by forwarding tables ---- */
+
+static uint16_t lid_of(const struct ur_topo *t, uint32_t node)
+{
+	const struct ur_topo_node *n = &t->node[node];
+
+	if (n->type == UR_TOPO_SWITCH)
+		return t->port[n->first_port].lid;
+	for (uint8_t p = 1; p <= n->ports; p++)
+		if (t->port[n->first_port + p].told && t->port[n->first_port + p].lid)
+			return t->port[n->first_port + p].lid;
+	return 0;
+}
+
+/* The port by which packets to that LID leave a switch; LFT_NONE: it drops them. */
+static bool look_up(struct ctl_session *s, uint32_t node, uint16_t lid, uint8_t *port)
+{
+	struct ur_mgr_mad mad;
+
+	if (!ctl_get(s, node, UR_SMP_LFT, lid / 64, &mad))
+		return false;
+	*port = mad.bytes[UR_SMP_DATA + lid % 64];
+	return true;
+}
+
+static uint8_t first_port(const struct ur_topo *t, uint32_t node)
+{
+	for (uint8_t p = 1; p <= t->node[node].ports; p++)
+		if (t->port[ur_topo_port_of(t, node, p)].peer_node != UR_TOPO_NONE)
+			return p;
+	return 1;
+}
+
+static bool trace_tables(struct trace *tr, uint32_t from, uint32_t to)
+{
+	const struct ur_topo *t = &tr->s->topo;
+	uint16_t lid = lid_of(t, to);
+	char name[CTL_NAME_BYTES];
+	uint32_t at = from;
+	uint8_t port;
+
+	ctl_node_name(t, to, name);
+	if (!lid)
+		return ctl_complain("%s has no LID: no subnet manager has set up this fabric",
+				    name);
+	for (unsigned hop = 0; at != to; hop++) {
+		ctl_node_name(t, at, name);
+		port = first_port(t, at);
+		if (hop && t->node[at].type != UR_TOPO_SWITCH)
+			return ctl_complain("the path ends at %s, which is another endpoint", name);
+		if (t->node[at].type == UR_TOPO_SWITCH && !look_up(tr->s, at, lid, &port))
+			return false;
+		if (port > t->node[at].ports || !port)
+			return ctl_complain("%s has no entry for LID %u", name, lid);
+		if (hop == HOPS_MAX)
+			return ctl_complain("the path has more than %d hops: it is a loop",
+					    HOPS_MAX);
+		if (!leave(tr, at, port))
+			return false;
+		at = t->port[ur_topo_port_of(t, at, port)].peer_node;
+	}
+	return true;
+}
+
+bool ctl_cmd_trace(struct ctl_session *s)
+{
+	struct trace tr = {.s = s, .hops = json_array()};
+	uint32_t node[2];
+	char err[256];
+	bool ok;
+
+	for (unsigned i = 0; i < s->o->words_cnt; i++)
+		if (!ctl_find_node(&s->topo, s->o->words[i], &node[i], err, sizeof(err)))
+			return ctl_complain("%s", err);
+	ok = s->o->words_cnt == 1 ? trace_directed(&tr, node[0])
+				  : trace_tables(&tr, node[0], node[1]);
+	if (ok && ctl_prints_text(s->o))
+		printf("%u hops\n", tr.cnt);
+	return ctl_json_write(s->o, json_pack("{s:o,s:b}", "hops", tr.hops, "complete", ok)) && ok;
+}

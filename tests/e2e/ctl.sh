@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# ctl.sh UROCE_CTL: its commands on models of fabrics, and one clear sentence for each mistake. Needs no port.
+set -u
+ctl=$1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' INT TERM
+failed=0
+
+complain()
+{
+	echo "$*"
+	failed=1
+}
+
+# expect STATUS PATTERN ARGUMENT...: the status, and a line of the output.
+expect()
+{
+	local status=$1 pattern=$2 got
+	shift 2
+	timeout 60 "$ctl" "$@" >"$tmp/out" 2>"$tmp/err"
+	got=$?
+	[ $got -eq "$status" ] || complain "uroce-ctl $*: status $got, not $status: $(tail -1 "$tmp/err")"
+	grep -qE -- "$pattern" "$tmp/out" "$tmp/err" || complain "uroce-ctl $*: nothing like '$pattern': $(cat "$tmp/out" "$tmp/err")"
+	[ "$status" -eq 0 ] || [ "$(wc -l <"$tmp/err")" -eq 1 ] || complain "uroce-ctl $*: not one sentence: $(cat "$tmp/err")"
+}
+
+# ---- what it finds ----
+
+expect 0 '^36 nodes: 20 switches, 16 endpoints; 48 links$' discover --fabric-model fattree:4
+! grep -q '^wrong' "$tmp/out" || complain "something is wrong with a healthy fabric"
+expect 0 '^    2  init .* switch #2 "switch 2" port 1$' topology --fabric-model line:2
+expect 0 '^6 hops$' trace 'host 3.1.1' --fabric-model fattree:4
+expect 0 '^0 hops$' trace '#0' --fabric-model fattree:4
+expect 0 '^  node_guid +0x275720000000001$' node 'switch 1' --fabric-model line:2
+expect 0 '^  local_port +1$' port 0x275720000000001 2 --fabric-model line:2
+expect 1 'has no LID' trace 'endpoint 1' 'endpoint 2' --fabric-model line:2
+
+# One request at a time finds the same.
+for window in 1 2 500; do
+	timeout 60 "$ctl" topology --fabric-model random:30,7 --window $window --json "$tmp/$window.json" >"$tmp/out" ||
+		complain "random:30,7 with a window of $window"
+	python3 - "$tmp/$window.json" >"$tmp/$window.links" <<-'END' || complain "$window.json is not as expected"
+		import json, sys
+		nodes = json.load(open(sys.argv[1]))["nodes"]
+		assert len(nodes) > 20
+		for n in sorted(nodes, key=lambda n: n["guid"]):
+		    for p in n["ports"]:
+		        print(n["guid"], n["description"], p["port"], p["state"], p.get("peer_guid"), p.get("peer_port"))
+	END
+done
+cmp -s "$tmp/1.links" "$tmp/2.links" && cmp -s "$tmp/1.links" "$tmp/500.links" || complain "the window changes what is found"
+
+# ---- files ----
+
+printf 'endpoint here\nswitch a"b 4\n# nothing\nlink here 1 a"b 2\n' >"$tmp/net"
+expect 0 '^2 nodes: 1 switches, 1 endpoints; 1 links$' discover --fabric-model "$tmp/net"
+expect 0 'label="a\\"b", shape=box' topology --fabric-model "$tmp/net" --dot -
+if command -v dot >/dev/null; then
+	dot -Tplain "$tmp/out" >"$tmp/plain" || complain "Graphviz does not accept the graph"
+fi
+expect 0 '"nodes": 2' discover --fabric-model "$tmp/net" --json -
+python3 -m json.tool <"$tmp/out" >/dev/null || complain "discover --json - is not JSON"
+printf 'switch a 4\nlink a 1 b 1\n' >"$tmp/net"
+expect 1 "net, line 2: there is no node 'b' above" discover --fabric-model "$tmp/net"
+printf 'switch a 400\n' >"$tmp/net"
+expect 1 'line 1: a node has 1 to 254 ports' discover --fabric-model "$tmp/net"
+printf 'switch a 4\nswitch b 4\nlink a 1 b 1\nlink a 1 b 2\n' >"$tmp/net"
+expect 1 'line 4: one of the ports does not exist or is linked already' discover --fabric-model "$tmp/net"
+
+# ---- mistakes ----
+
+expect 2 "'find' is not one of discover, topology" find --fabric-model line:1
+expect 2 'say once how to join' discover
+expect 2 'say once how to join' discover --fabric-model line:1 --dev lo
+expect 2 "trace: it is 'uroce-ctl trace \[FROM\] TO'" trace --fabric-model line:1
+expect 2 "--window: '0' is not a number from 1 to 65536" discover --fabric-model line:1 --window 0
+expect 2 "--window needs a value" discover --fabric-model line:1 --window
+expect 2 "there is no option '--bogus'" discover --fabric-model line:1 --bogus
+expect 2 '--dot is for topology' discover --fabric-model line:1 --dot -
+expect 2 'say what to do' --fabric-model line:1
+expect 1 "'fattree' needs an even number from 2 to 48" discover --fabric-model fattree:5
+expect 1 "'nothing' is neither a shape" discover --fabric-model nothing
+expect 1 "no node of the fabric has the description 'x'" node x --fabric-model line:1
+expect 1 'no node of the fabric has the GUID 0x5' node 0x5 --fabric-model line:1
+expect 1 'they are #0 to #2' node '#3' --fabric-model line:1
+expect 1 "'9' is not a port of switch 1; it has ports 1 to 4" port 'switch 1' 9 --fabric-model line:1
+expect 1 "no interface 'no-such-if'" discover --dev no-such-if
+expect 1 'No such file.*a running uroce-switch' discover --socket "$tmp/none.sock"
+expect 0 'give more with --nodes' discover --fabric-model fattree:4 --nodes 10
+
+[ $failed -ne 0 ] || echo "uroce-ctl: commands and mistakes are as expected"
+exit $failed
