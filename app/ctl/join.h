@@ -27,7 +27,7 @@ struct ctl_join {
 struct ctl_join *ctl_join(const struct ctl_options *o, char *err, size_t err_bytes);
 
 /* One for each way. */
-struct ctl_join *ctl_join_model(const char *shape, char *err, size_t err_bytes);
+struct ctl_join *ctl_join_model(const struct ctl_options *o, char *err, size_t err_bytes);
 struct ctl_join *ctl_join_socket(const char *path, char *err, size_t err_bytes);
 struct ctl_join *ctl_join_dev(const char *dev, char *err, size_t err_bytes);
 

@@ -32,6 +32,10 @@ int main(int argc, char **argv)
 	case CTL_PARSE_OK:
 		break;
 	}
+	if (ctl_needs_no_fabric(&options)) {
+		ctl_list_registers();
+		return CTL_EXIT_OK;
+	}
 	ok = ctl_open(&session, &options) && commands[options.command](&session);
 	ctl_close(&session);
 	return ok ? CTL_EXIT_OK : CTL_EXIT_ERROR;

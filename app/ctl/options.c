@@ -18,7 +18,15 @@
 	X("per-node", per_node, 1, 255, 4)                                                         \
 	X("retries", retries, 0, 100, 3)                                                           \
 	X("timeout-ms", timeout_ms, 1, 60000, 100)                                                 \
-	X("nodes", nodes, 1, 1 << 20, 65536)
+	X("nodes", nodes, 1, 1 << 20, 65536)                                                       \
+	X("m-key", m_key, 0, UINT64_MAX, 0)                                                        \
+	X("tiers", tiers, 1, 3, 2)                                                                 \
+	X("count", count, 0, UINT64_MAX, 0)
+
+/* X(option, field, default): seconds */
+#define SECONDS(X)                                                                                 \
+	X("interval", interval_s, 1)                                                               \
+	X("duration", duration_s, 0)
 
 /* X(option, field) */
 #define STRINGS(X)                                                                                 \
@@ -30,15 +38,17 @@
 
 enum opt {
 	OPT_HELP = 256,
+	OPT_MODEL_EVENT,
 #define X(text, field, ...) OPT_##field,
-	NUMBERS(X) STRINGS(X)
+	NUMBERS(X) STRINGS(X) SECONDS(X)
 #undef X
 };
 
 static const struct option long_options[] = {
 	{"help", no_argument, NULL, OPT_HELP},
+	{"model-event", required_argument, NULL, OPT_MODEL_EVENT},
 #define X(text, field, ...) {text, required_argument, NULL, OPT_##field},
-	NUMBERS(X) STRINGS(X)
+	NUMBERS(X) STRINGS(X) SECONDS(X)
 #undef X
 		{NULL, 0, NULL, 0},
 };
@@ -55,6 +65,11 @@ static const struct command {
 const char *ctl_command_name(enum ctl_command command)
 {
 	return commands[command].name;
+}
+
+bool ctl_needs_no_fabric(const struct ctl_options *o)
+{
+	return o->command == CTL_reg && !strcmp(o->words[0], "list");
 }
 
 struct parser {
@@ -102,11 +117,33 @@ static enum ctl_parse take_number(struct parser *p, const char *name, const char
 	return CTL_PARSE_OK;
 }
 
+static enum ctl_parse take_seconds(struct parser *p, const char *name, const char *text,
+				   double *value)
+{
+	char *end;
+	double v = isdigit((unsigned char)text[0]) ? strtod(text, &end) : -1;
+
+	if (!(v >= 0) || *end || v > 1e7)
+		return fail(p, "--%s: '%s' is not a number of seconds, such as 0.5", name, text);
+	*value = v;
+	return CTL_PARSE_OK;
+}
+
+static enum ctl_parse take_event(struct parser *p, const char *text)
+{
+	if (p->o->events_cnt == CTL_EVENTS_MAX)
+		return fail(p, "--model-event is given more than %d times", CTL_EVENTS_MAX);
+	p->o->events[p->o->events_cnt++] = text;
+	return CTL_PARSE_OK;
+}
+
 static enum ctl_parse take_option(struct parser *p, int opt, const char *text)
 {
 	switch (opt) {
 	case OPT_HELP:
 		return CTL_PARSE_HELP;
+	case OPT_MODEL_EVENT:
+		return take_event(p, text);
 #define X(name, field, least, most, standard)                                                      \
 	case OPT_##field:                                                                          \
 		return take_number(p, name, text, least, most, &p->o->field);
@@ -117,6 +154,11 @@ static enum ctl_parse take_option(struct parser *p, int opt, const char *text)
 		p->o->field = text;                                                                \
 		return CTL_PARSE_OK;
 		STRINGS(X)
+#undef X
+#define X(name, field, standard)                                                                   \
+	case OPT_##field:                                                                          \
+		return take_seconds(p, name, text, &p->o->field);
+		SECONDS(X)
 #undef X
 	default:
 		return CTL_PARSE_USAGE;
@@ -139,18 +181,45 @@ static enum ctl_parse take_command(struct parser *p, const char *name)
 		    name);
 }
 
+/* The words of reg and monitor. */
+static enum ctl_parse check_words(struct parser *p)
+{
+	const struct ctl_options *o = p->o;
+	unsigned cnt = o->words_cnt;
+	const char *w = cnt ? o->words[0] : "";
+
+	if (o->command == CTL_monitor && strcmp(w, "single") != 0 && strcmp(w, "loop") != 0 &&
+	    strcmp(w, "compare") != 0)
+		return fail(p, "monitor: '%s' is not one of single, loop, compare", w);
+	if (o->command != CTL_reg)
+		return CTL_PARSE_OK;
+	if (strcmp(w, "list") != 0 && strcmp(w, "read") != 0 && strcmp(w, "write") != 0)
+		return fail(p, "reg: '%s' is not one of list, read, write", w);
+	if ((w[0] == 'l' && cnt != 1) || (w[0] == 'r' && cnt < 3) || (w[0] == 'w' && cnt != 4))
+		return fail(
+			p,
+			"reg: it is 'uroce-ctl reg list', 'uroce-ctl reg read NODE REGISTER...' or "
+			"'uroce-ctl reg write NODE REGISTER VALUE'");
+	return CTL_PARSE_OK;
+}
+
 static enum ctl_parse check(struct parser *p)
 {
 	const struct ctl_options *o = p->o;
 	const struct command *c = &commands[o->command];
+	enum ctl_parse r = check_words(p);
 
 	if (o->words_cnt < c->least || o->words_cnt > c->most)
 		return fail(p, "%s: it is 'uroce-ctl %s%s%s'", c->name, c->name,
 			    c->words[0] ? " " : "", c->words);
+	if (r != CTL_PARSE_OK || ctl_needs_no_fabric(o))
+		return r;
 	if (!o->fabric_model + !o->socket + !o->dev != 2)
 		return fail(p,
 			    "say once how to join the fabric: --dev INTERFACE, --socket FILE, or "
 			    "--fabric-model SHAPE to try it out");
+	if (o->events_cnt && !o->fabric_model)
+		return fail(p, "--model-event is for --fabric-model");
 	if (o->dot && o->command != CTL_topology)
 		return fail(p, "--dot is for topology");
 	return CTL_PARSE_OK;
@@ -166,6 +235,9 @@ enum ctl_parse ctl_options_parse(struct ctl_options *o, int argc, char **argv, c
 	*o = (struct ctl_options){
 #define X(text, field, least, most, standard) .field = (standard),
 		NUMBERS(X)
+#undef X
+#define X(text, field, standard) .field = (standard),
+			SECONDS(X)
 #undef X
 	};
 	optind = 1;

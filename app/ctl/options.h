@@ -9,7 +9,8 @@
 
 /* The command line of uroce-ctl. */
 
-#define CTL_WORDS_MAX 16
+#define CTL_WORDS_MAX  16
+#define CTL_EVENTS_MAX 64
 
 /* X(name, what follows it, least and most words that follow, meaning) */
 #define CTL_COMMANDS(X)                                                                            \
@@ -17,7 +18,11 @@
 	X(topology, "", 0, 0, "print the nodes and what each port is linked to")                   \
 	X(trace, "[FROM] TO", 1, 2, "print a path, hop by hop, with the state of each port")       \
 	X(node, "NODE", 1, 1, "print what a node says of itself")                                  \
-	X(port, "NODE PORT", 2, 2, "print what a node says of a port")
+	X(port, "NODE PORT", 2, 2, "print what a node says of a port")                             \
+	X(reg, "list|read|write ...", 1, 16, "registers of a node; see below")                     \
+	X(counters, "NODE [PORT]", 1, 2, "print the counters of a node's ports")                   \
+	X(monitor, "MODE [NODE]", 1, 2, "watch the counters of all ports; see below")              \
+	X(faults, "", 0, 0, "have faults reported to this program, and print them")
 
 enum ctl_command {
 #define X(name, words, least, most, meaning) CTL_##name,
@@ -33,6 +38,10 @@ struct ctl_options {
 	const char *fabric_model, *socket, *dev; /* one of them */
 	const char *json, *dot;			 /* files, '-' is standard output; or NULL */
 	uint64_t window, per_node, retries, timeout_ms, nodes;
+	uint64_t m_key, tiers, count;
+	double interval_s, duration_s;
+	const char *events[CTL_EVENTS_MAX]; /* of --model-event */
+	unsigned events_cnt;
 };
 
 enum ctl_parse {
@@ -48,6 +57,9 @@ enum ctl_parse ctl_options_parse(struct ctl_options *o, int argc, char **argv, c
 				 size_t err_bytes);
 void ctl_options_help(FILE *out);
 const char *ctl_command_name(enum ctl_command command);
+
+/* True: it is answered without joining a fabric. */
+bool ctl_needs_no_fabric(const struct ctl_options *o);
 
 /* A whole number in decimal, or in hexadecimal after 0x. False: it is none, or above `max`. */
 bool ctl_parse_number(const char *text, uint64_t max, uint64_t *value);

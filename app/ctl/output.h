@@ -25,5 +25,11 @@ bool ctl_cmd_topology(struct ctl_session *s);
 bool ctl_cmd_trace(struct ctl_session *s);
 bool ctl_cmd_node(struct ctl_session *s);
 bool ctl_cmd_port(struct ctl_session *s);
+bool ctl_cmd_reg(struct ctl_session *s);
+bool ctl_cmd_counters(struct ctl_session *s);
+bool ctl_cmd_monitor(struct ctl_session *s);
+bool ctl_cmd_faults(struct ctl_session *s);
+/* The table of registers. */
+void ctl_list_registers(void);
 
 #endif

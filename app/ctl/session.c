@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <bsd/stdlib.h>
@@ -146,6 +147,15 @@ void ctl_ask(struct ctl_session *s, const struct ctl_batch *b)
 		while (ur_requests_expire(r, j->ops->now_ns(j), &answer))
 			give(b, &answer);
 	}
+}
+
+void ctl_wait(struct ctl_session *s, uint64_t until_ns)
+{
+	struct ctl_join *j = s->join;
+	struct ur_mgr_mad mad;
+
+	while (j->ops->now_ns(j) < until_ns)
+		(void)j->ops->receive(j, until_ns, &mad);
 }
 
 /* ---- one request ---- */

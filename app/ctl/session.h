@@ -31,6 +31,9 @@ struct ctl_batch {
 };
 void ctl_ask(struct ctl_session *s, const struct ctl_batch *batch);
 
+/* Lets time pass until `until_ns`; what arrives is not for anything that was asked. */
+void ctl_wait(struct ctl_session *s, uint64_t until_ns);
+
 /* One SMP by directed route to a node. False: no answer, or one that refuses; a sentence was printed. */
 bool ctl_get(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
 	     struct ur_mgr_mad *answer);

@@ -379,7 +379,7 @@ static void start_agent(struct ur_fabric *f, uint32_t node)
 			   .passing = 32,
 			   .remembered = 16,
 			   .notices = 8},
-		.config = {.open = true},
+		.config = {.open = true, .ask_neighbours = true},
 		.type = n->attr.is_switch ? UR_NODE_SWITCH : UR_NODE_CA,
 		.node_guid = n->attr.guid,
 		.port_guid = n->attr.is_switch ? n->attr.guid : n->attr.guid + 1,
@@ -555,7 +555,7 @@ bool ur_fabric_run(struct ur_fabric *f, uint64_t until_ns)
 		f->now = at_ns;
 		happen(f, events_take(&f->events));
 	}
-	if (!f->waiting && until_ns != UINT64_MAX)
+	if (!f->waiting && until_ns != UINT64_MAX && until_ns > f->now)
 		f->now = until_ns;
 	return f->waiting;
 }

@@ -82,7 +82,7 @@ bool ur_fabric_receive(struct ur_fabric *f, uint32_t node, uint16_t *lid,
 
 uint64_t ur_fabric_now(const struct ur_fabric *f);
 /*
- * Runs until a client has something to receive, at most until `until_ns`, at which time it then is. UINT64_MAX: until
+ * Runs until a client has something to receive, at most until `until_ns`, at which time it then is if that is later than now. UINT64_MAX: until
  * nothing more happens. Returns true in the first case.
  */
 bool ur_fabric_run(struct ur_fabric *f, uint64_t until_ns);

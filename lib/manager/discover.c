@@ -533,7 +533,7 @@ void ur_discover_input(struct ur_discover *d, const struct ur_mgr_mad *mad, uint
 
 uint64_t ur_discover_next_deadline(const struct ur_discover *d)
 {
-	return ur_requests_next_deadline(d->requests);
+	return ur_discover_done(d) ? 0 : ur_requests_next_deadline(d->requests);
 }
 
 void ur_discover_expire(struct ur_discover *d, uint64_t now_ns)

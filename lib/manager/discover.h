@@ -39,6 +39,7 @@ void ur_discover_init(struct ur_discover *d, const struct ur_discover_attr *attr
 /* Writes the next MAD to send. False: there is none now. */
 bool ur_discover_output(struct ur_discover *d, uint64_t now_ns, struct ur_mgr_mad *out);
 void ur_discover_input(struct ur_discover *d, const struct ur_mgr_mad *mad, uint64_t now_ns);
+/* When to call ur_discover_expire(); 0: discovery is done, nothing is to be waited for. */
 uint64_t ur_discover_next_deadline(const struct ur_discover *d);
 void ur_discover_expire(struct ur_discover *d, uint64_t now_ns);
 

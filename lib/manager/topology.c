@@ -103,6 +103,60 @@ uint8_t ur_topo_path(const struct ur_topo *t, uint32_t node, uint8_t path[UR_TOP
 	return hops;
 }
 
+/* The node beyond that port, if it can be entered there and has no path yet. */
+static uint32_t next_beyond(struct ur_topo *t, uint32_t port, const bool *closed_ports)
+{
+	const struct ur_topo_port *p = &t->port[port];
+
+	if (closed_ports[port] || p->peer_node == UR_TOPO_NONE || t->node[p->peer_node].in_turn ||
+	    closed_ports[ur_topo_port_of(t, p->peer_node, p->peer_port)])
+		return UR_TOPO_NONE;
+	return p->peer_node;
+}
+
+static void lead(struct ur_topo *t, uint32_t from, uint8_t port, uint32_t to)
+{
+	struct ur_topo_node *n = &t->node[to];
+
+	n->parent = from;
+	n->parent_port = port;
+	n->entry_port = t->port[ur_topo_port_of(t, from, port)].peer_port;
+	n->hops = t->node[from].hops + 1;
+	n->in_turn = true;
+}
+
+uint32_t ur_topo_reroute(struct ur_topo *t, const bool *closed_ports, const bool *closed_nodes,
+			 uint32_t *queue)
+{
+	uint32_t head = 0, tail = 0;
+
+	UR_ASSERT(t->nodes_cnt);
+	for (uint32_t i = 0; i < t->nodes_cnt; i++)
+		t->node[i].in_turn = i == 0;
+	queue[tail++] = 0;
+	while (head < tail) {
+		uint32_t at = queue[head++];
+
+		if ((at && t->node[at].type != UR_TOPO_SWITCH) || closed_nodes[at] ||
+		    t->node[at].hops == UR_TOPO_PATH_MAX)
+			continue;
+		for (uint8_t p = 1; p <= t->node[at].ports; p++) {
+			uint32_t to = next_beyond(t, ur_topo_port_of(t, at, p), closed_ports);
+
+			if (to == UR_TOPO_NONE)
+				continue;
+			lead(t, at, p, to);
+			queue[tail++] = to;
+		}
+	}
+	for (uint32_t i = 0; i < t->nodes_cnt; i++) {
+		if (!t->node[i].in_turn)
+			t->node[i].hops = UR_TOPO_NO_PATH;
+		t->node[i].in_turn = false;
+	}
+	return tail;
+}
+
 const char *ur_topo_link_name(uint8_t link)
 {
 	static const char *const names[] = {

@@ -15,6 +15,7 @@
  */
 #define UR_TOPO_NONE	 UINT32_MAX
 #define UR_TOPO_PATH_MAX 63 /* hops of a directed route (IBA 14.2.2) */
+#define UR_TOPO_NO_PATH	 255
 
 /* What a port is linked to, X(NAME, name, meaning). The first four are the cases of the paper. */
 #define UR_TOPO_LINKS(X)                                                                           \
@@ -81,7 +82,7 @@ struct ur_topo_node {
 	uint8_t ports;	     /* physical ones, 1 to 254 */
 	uint8_t type;	     /* enum ur_topo_type */
 	uint8_t faults;	     /* enum ur_topo_fault */
-	uint8_t hops;	     /* from node 0 */
+	uint8_t hops;	     /* from node 0; UR_TOPO_NO_PATH after ur_topo_reroute() only */
 	uint32_t parent;     /* the node before it on its path; UR_TOPO_NONE for node 0 */
 	uint8_t parent_port; /* of the parent, toward this node */
 	uint8_t entry_port;  /* of this node, toward the parent */
@@ -141,6 +142,13 @@ static inline uint8_t ur_topo_port_nr(const struct ur_topo *t, uint32_t port)
  * node on its way (IBA 14.2.2.2). Returns n, the number of hops.
  */
 uint8_t ur_topo_path(const struct ur_topo *t, uint32_t node, uint8_t path[UR_TOPO_PATH_MAX + 1]);
+
+/*
+ * Gives each node the shortest path through ports and nodes that are not closed, or UR_TOPO_NO_PATH as its hops. A node that is closed can still be the end of a path. `closed_ports` and `closed_nodes` are by number.
+ * `queue`: room for limits.nodes numbers. Returns how many nodes have a path through what is open. MGR-TOPO-02
+ */
+uint32_t ur_topo_reroute(struct ur_topo *t, const bool *closed_ports, const bool *closed_nodes,
+			 uint32_t *queue);
 
 const char *ur_topo_link_name(uint8_t link);
 

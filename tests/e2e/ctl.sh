@@ -22,7 +22,7 @@ expect()
 	timeout 60 "$ctl" "$@" >"$tmp/out" 2>"$tmp/err"
 	got=$?
 	[ $got -eq "$status" ] || complain "uroce-ctl $*: status $got, not $status: $(tail -1 "$tmp/err")"
-	grep -qE -- "$pattern" "$tmp/out" "$tmp/err" || complain "uroce-ctl $*: nothing like '$pattern': $(cat "$tmp/out" "$tmp/err")"
+	[ -z "$pattern" ] || grep -qE -- "$pattern" "$tmp/out" "$tmp/err" || complain "uroce-ctl $*: nothing like '$pattern': $(cat "$tmp/out" "$tmp/err")"
 	[ "$status" -eq 0 ] || [ "$(wc -l <"$tmp/err")" -eq 1 ] || complain "uroce-ctl $*: not one sentence: $(cat "$tmp/err")"
 }
 
@@ -51,6 +51,67 @@ for window in 1 2 500; do
 	END
 done
 cmp -s "$tmp/1.links" "$tmp/2.links" && cmp -s "$tmp/1.links" "$tmp/500.links" || complain "the window changes what is found"
+
+# ---- registers ----
+
+expect 0 '^0x005  rw   scratch ' reg list
+expect 0 '^neighbour_guid:2 +0x275720000000002 ' reg read 'switch 1' node_guid neighbour_guid:2 0x3 --fabric-model line:2
+expect 0 '"ports": "0x4"' reg read 'switch 1' 0x3 --json - --fabric-model line:2
+expect 0 '' reg write 'switch 1' scratch 7 --fabric-model line:2
+expect 1 'uptime_ns was not written: read-only' reg write 'switch 1' uptime_ns 7 --fabric-model line:2
+expect 1 'scan_ns was not written: value out of range' reg write 'switch 1' scan_ns 0xffffffffffffffff --fabric-model line:2
+expect 1 '0xfff was not read' reg read 'switch 1' 0xfff --fabric-model line:2
+expect 1 "'nothing' is neither" reg read 'switch 1' nothing --fabric-model line:2
+expect 1 'a register of a port' reg read 'switch 1' state --fabric-model line:2
+expect 2 "reg: 'x' is not one of list, read, write" reg x --fabric-model line:2
+expect 2 "reg: it is" reg read 'switch 1' --fabric-model line:2
+expect 0 '^  tx_packets:2 ' counters 'switch 1' 2 --tiers 3 --fabric-model line:2
+! grep -q ':1 ' "$tmp/out" || complain "counters of a port are of that port"
+
+# ---- monitoring ----
+
+expect 0 '^  state:3 +2$' monitor single 'switch 1' --fabric-model ring:3
+[ "$(grep -c '^#' "$tmp/out")" -eq 1 ] || complain "monitor of a node prints others"
+expect 0 '^3.000 s$' monitor loop --count 4 --fabric-model line:1
+expect 0 '' monitor compare --count 5 --fabric-model fattree:4
+[ ! -s "$tmp/out" ] || complain "compare prints what has not changed: $(cat "$tmp/out")"
+
+# What happens, and nothing else, although the way to half of the tree is another one from then on.
+timeout 60 "$ctl" monitor compare --fabric-model fattree:4 --count 16 --model-event '3.5,down,edge 0.0,3' \
+	--model-event '6.5,errors,core 0.0,2' --model-event '8.2,kill,aggregation 2.1' \
+	--model-event '10.2,up,edge 0.0,3' >"$tmp/out" || complain "monitor compare fails"
+diff - "$tmp/out" <<'END' || complain "compare does not print what changed, or more"
+#1 "edge 0.0"
+  state:3                  2 -> 1
+  link_downed:3            0 -> 1
+#3 "aggregation 0.0"
+  state:1                  2 -> 1
+  link_downed:1            0 -> 1
+#6 "core 0.0"
+  rx_errors:2              0 -> 1000
+#16 "aggregation 2.1"
+  does not answer
+#1 "edge 0.0"
+  state:3                  1 -> 2
+#3 "aggregation 0.0"
+  state:1                  1 -> 2
+END
+timeout 60 "$ctl" monitor compare --json - --fabric-model line:2 --count 3 --model-event '1.5,errors,switch 2,1' >"$tmp/out"
+python3 - "$tmp/out" <<'END' || complain "monitor --json is not a line for each pass"
+import json, sys
+passes = [json.loads(line) for line in open(sys.argv[1])]
+assert [len(p["values"]) for p in passes] == [0, 0, 1], passes
+value = passes[2]["values"][0]
+assert (value["register"], value["before"], value["value"]) == ("rx_errors:1", 0, 1000), value
+END
+expect 0 '^3\.[45][0-9]* s  critical: #1 "edge 0.0" port 3: link down$' faults --fabric-model fattree:4 --duration 6 \
+	--model-event '3.5,down,edge 0.0,3' --model-event '4.5,errors,aggregation 0.1,2'
+grep -q 'error: #4 "aggregation 0.1" port 2: burst of receive errors (1000, limit 100)$' "$tmp/out" || complain "a burst of errors is not reported"
+expect 2 "monitor: 'always' is not one of single, loop, compare" monitor always --fabric-model line:1
+expect 2 "'soon' is not a number of seconds" monitor loop --interval soon --fabric-model line:1
+expect 1 "is not 'SECONDS," discover --fabric-model line:1 --model-event 'never'
+expect 1 'no such node' discover --fabric-model line:1 --model-event '1,down,switch 9,1'
+expect 2 'is for --fabric-model' discover --dev lo --model-event '1,down,switch 9,1'
 
 # ---- files ----
 

@@ -60,6 +60,8 @@ void drive_run(struct drive *d)
 	while (!ur_discover_done(&d->discover)) {
 		while (ur_discover_output(&d->discover, ur_fabric_now(d->fabric), &m))
 			ur_fabric_send(d->fabric, 0, m.lid, m.bytes);
+		/* Without a deadline the model would run on, a program would hang. */
+		cr_assert_neq(ur_discover_next_deadline(&d->discover), UINT64_MAX);
 		if (ur_fabric_run(d->fabric, ur_discover_next_deadline(&d->discover)))
 			take_all(d);
 		ur_discover_expire(&d->discover, ur_fabric_now(d->fabric));

@@ -83,3 +83,55 @@ Test(mgr_topology, a_path_is_the_ports_from_the_first_node)
 	for (uint32_t i = 1; i <= 63; i++)
 		cr_assert_eq(path[i], 1 + i % 8);
 }
+
+static void link_up(uint32_t a, uint8_t p, uint32_t b, uint8_t q)
+{
+	struct ur_topo_port *x = &t.port[ur_topo_port_of(&t, a, p)];
+	struct ur_topo_port *y = &t.port[ur_topo_port_of(&t, b, q)];
+
+	x->peer_node = b;
+	x->peer_port = q;
+	y->peer_node = a;
+	y->peer_port = p;
+}
+
+/* MGR-TOPO-02 */
+Test(mgr_topology, a_new_path_goes_around_what_is_closed_and_is_the_shortest_left)
+{
+	bool ports[200] = {0}, nodes[10] = {0};
+	uint8_t path[UR_TOPO_PATH_MAX + 1];
+	uint32_t queue[10];
+
+	/* An endpoint, and a ring of five switches; the endpoint is at the first one. */
+	start(10, 200);
+	ur_topo_add(&t, 100, UR_TOPO_ENDPOINT, 1);
+	for (uint32_t i = 1; i <= 5; i++)
+		ur_topo_add(&t, 100 + i, UR_TOPO_SWITCH, 3);
+	link_up(0, 1, 1, 3);
+	for (uint32_t i = 1; i <= 5; i++)
+		link_up(i, 2, i % 5 + 1, 1);
+	cr_assert_eq(ur_topo_reroute(&t, ports, nodes, queue), 6);
+	cr_assert_eq(t.node[3].hops, 3);
+	cr_assert_eq(t.node[4].hops, 3);
+	/* The link from 1 to 2, closed at either end. */
+	for (unsigned end = 0; end < 2; end++) {
+		uint32_t closed = end ? ur_topo_port_of(&t, 2, 1) : ur_topo_port_of(&t, 1, 2);
+
+		ports[closed] = true;
+		cr_assert_eq(ur_topo_reroute(&t, ports, nodes, queue), 6);
+		cr_assert_eq(ur_topo_path(&t, 2, path), 5);
+		cr_assert_eq(path[1], 1);
+		for (uint32_t i = 2; i <= 5; i++)
+			cr_assert_eq(path[i], 1);
+		cr_assert_eq(t.node[2].entry_port, 2);
+		ports[closed] = false;
+	}
+	/* A silent node is still asked, but nothing is asked through it. */
+	nodes[2] = nodes[5] = true;
+	cr_assert_eq(ur_topo_reroute(&t, ports, nodes, queue), 4);
+	cr_assert_eq(t.node[2].hops, 2);
+	cr_assert_eq(t.node[3].hops, UR_TOPO_NO_PATH);
+	nodes[2] = false;
+	cr_assert_eq(ur_topo_reroute(&t, ports, nodes, queue), 6);
+	cr_assert_eq(t.node[4].hops, 4);
+}
