@@ -124,7 +124,8 @@ static void pump(struct frames *f)
 			continue;
 		}
 		f->has = true;
-		f->in.lid = out.to.slid;
+		/* A directed route has no LID, whatever the neighbour's frame says. */
+		f->in.lid = out.mad[1] == UR_MAD_CLASS_SMP_DR ? 0 : out.to.slid;
 		memcpy(f->in.bytes, out.mad, UR_MAD_BYTES);
 	}
 }

@@ -58,6 +58,8 @@ static void discover(struct ctl_session *s)
 	while (!ur_discover_done(&d)) {
 		while (ur_discover_output(&d, j->ops->now_ns(j), &mad))
 			j->ops->send(j, &mad);
+		if (ur_discover_done(&d)) /* the last node's turn had nothing to ask for */
+			break;
 		if (j->ops->receive(j, ur_discover_next_deadline(&d), &mad))
 			ur_discover_input(&d, &mad, j->ops->now_ns(j));
 		ur_discover_expire(&d, j->ops->now_ns(j));

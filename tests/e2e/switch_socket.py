@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""switch_socket.py UROCE_SWITCH: programs without privileges as ports of a switch: a unix socket, one frame a message."""
+"""switch_socket.py UROCE_SWITCH UROCE_CTL: programs without privileges as ports of a switch: a unix socket, one frame a
+message. Two switches joined by memif are discovered by uroce-ctl over such a socket."""
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -13,7 +15,7 @@ import time
 import zlib
 
 CLIENTS = 3
-switch = sys.argv[1]
+switch, ctl = sys.argv[1:]
 tmp = tempfile.mkdtemp(prefix="uroce-switch-")
 path, stats = f"{tmp}/fabric.sock", f"{tmp}/stats.json"
 
@@ -79,9 +81,10 @@ def silent(s):
         s.settimeout(10)
 
 
-def start():
-    p = subprocess.Popen([switch, "--port", f"socket={path},clients={CLIENTS},mode=0600", "--set", "eal.hugepages=no",
-                          "--set", "forwarding.frames=128", "--json", stats], stdout=subprocess.PIPE, text=True)
+def start(*ports, more=()):
+    ports = ports or (f"socket={path},clients={CLIENTS},mode=0600",)
+    p = subprocess.Popen([switch, *(word for port in ports for word in ("--port", port)), "--set", "eal.hugepages=no",
+                          "--set", "forwarding.frames=128", "--json", stats, *more], stdout=subprocess.PIPE, text=True)
     for line in p.stdout:
         if line.startswith("forwarding"):
             return p
@@ -155,7 +158,36 @@ def main():
     print(f"{received} frames: all accounted for")
 
 
+def fabric():
+    """uroce-ctl sees both switches, the link between them, and that it goes down."""
+    first = start(f"socket={path},clients=2", f"memif={tmp}/link.sock")
+    second = start(f"memif={tmp}/link.sock,role=client", f"socket={tmp}/other.sock,clients=1")
+    links(first, 1, "up")
+
+    def topology():
+        done = subprocess.run([ctl, "topology", "--socket", path], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    both = topology()
+    assert len(re.findall("^#. switch ", both, re.M)) == 2, both
+    # Port 3 of the first and port 1 of the second are linked.
+    assert re.search('3  init .* switch #2 .* port 1$', both, re.M) and re.search('1  init .* switch #1 .* port 3$', both, re.M), both
+    end(second)
+    links(first, 1, "down")
+    one = topology()
+    assert len(re.findall("^#. switch ", one, re.M)) == 1 and re.search("3  down", one), one
+    end(first)
+    print("uroce-ctl: two switches, then one")
+
+
+def end(p):
+    p.send_signal(signal.SIGTERM)
+    assert p.wait(20) == 0
+
+
 try:
     main()
+    fabric()
 finally:
     subprocess.run(["rm", "-rf", tmp], check=True)
