@@ -124,8 +124,8 @@ static void pump(struct frames *f)
 			continue;
 		}
 		f->has = true;
-		/* A directed route has no LID, whatever the neighbour's frame says. */
-		f->in.lid = out.mad[1] == UR_MAD_CLASS_SMP_DR ? 0 : out.to.slid;
+		/* A hop packet has no LID. */
+		f->in.lid = out.to.slid == UR_LID_PERMISSIVE ? 0 : out.to.slid;
 		memcpy(f->in.bytes, out.mad, UR_MAD_BYTES);
 	}
 }

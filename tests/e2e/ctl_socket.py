@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ctl_socket.py UROCE_SWITCH UROCE_CTL: uroce-ctl on a real switch, over a unix socket: no root."""
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+
+switch, ctl = sys.argv[1:]
+tmp = tempfile.mkdtemp(prefix="uroce-ctl-")
+path = f"{tmp}/fabric.sock"
+running = []
+
+
+def start(*argv):
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    running.append(p)
+    return p
+
+
+def run(*words, status=0):
+    done = subprocess.run([ctl, *words, "--socket", path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def test():
+    p = start(switch, "--port", f"socket={path},clients=3,mode=0600", "--set", "eal.hugepages=no")
+    for line in p.stdout:
+        if line.startswith("forwarding"):
+            break
+    else:
+        sys.exit("the switch does not start")
+
+    # Another manager stays on the first port: it is a node like any other.
+    other = start(ctl, "monitor", "loop", "#0", "--socket", path)
+    assert other.stdout.readline().startswith("#0"), "the other manager does not start"
+    nodes = json.loads(run("topology", "--json", "-"))["nodes"]
+    assert [n["type"] for n in nodes] == ["endpoint", "switch", "endpoint"], nodes
+    assert not any(n["faults"] for n in nodes), nodes
+    here, middle, there = nodes
+    assert here["ports"][0]["peer_guid"] == middle["guid"] == there["ports"][0]["peer_guid"]
+    assert [p["link"] for p in middle["ports"]] == ["endpoint", "endpoint", "down"], middle
+    assert "0 sent again, 0 without a response" in run("discover")
+    assert "2 hops" in run("trace", "#2")
+    run("reg", "read", "#1", "uptime_ns", "node_guid")
+    assert "key refused; give the node's key with --m-key" in run("reg", "write", "#1", "scratch", "1", status=1)
+
+    # When the other one leaves, that is what changes, and nothing else.
+    watch = start(ctl, "monitor", "compare", "#1", "--interval", "0.2", "--json", "-", "--socket", path)
+    assert json.loads(watch.stdout.readline())["values"] == []
+    other.send_signal(signal.SIGTERM)
+    for line in watch.stdout:
+        values = json.loads(line)["values"]
+        if values:
+            break
+    assert {v["register"]: (v["before"], v["value"]) for v in values} == {"state:1": (2, 1), "link_downed:1": (0, 1)}, values
+    print("uroce-ctl manages a real switch")
+
+
+try:
+    test()
+finally:
+    for p in running:
+        p.kill()
+        p.wait()
