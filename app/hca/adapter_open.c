@@ -15,6 +15,10 @@
 #define PORT	 1
 #define LANE_MAX 12
 
+/* As uroce-switch: "LI" with the local bit, and two letters. */
+#define VENDOR_ID 0x024c49
+#define DEVICE_ID 0x4841
+
 int adapter_open(struct adapter *a, const struct adapter_config *config, uint64_t now)
 {
 	static const struct ur_nma_limits limits = {
@@ -23,6 +27,8 @@ int adapter_open(struct adapter *a, const struct adapter_config *config, uint64_
 	struct ur_nma_attr attr = {
 		.limits = limits,
 		.type = UR_NODE_CA,
+		.vendor_id = VENDOR_ID,
+		.device_id = DEVICE_ID,
 		.ops = &adapter_nma_ops,
 		.ctx = a,
 	};

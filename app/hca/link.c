@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include "link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -166,6 +168,14 @@ void link_send(struct link *l, const uint8_t *frame, size_t len)
 		(void)!send(l->fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* An empty message reads like the end. */
+static bool has_ended(const struct link *l)
+{
+	struct pollfd end = {.fd = l->fd, .events = POLLRDHUP};
+
+	return poll(&end, 1, 0) == 1 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 size_t link_receive(struct link *l, uint8_t *frame, size_t room)
 {
 	ssize_t n;
@@ -175,7 +185,7 @@ size_t link_receive(struct link *l, uint8_t *frame, size_t room)
 	n = recv(l->fd, frame, room, MSG_DONTWAIT);
 	if (n > 0)
 		return (size_t)n;
-	if (l->is_unix && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
+	if (l->is_unix && (n == 0 ? has_ended(l) : errno != EAGAIN && errno != EINTR)) {
 		close(l->fd);
 		l->fd = -1;
 	}

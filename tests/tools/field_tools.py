@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """field_tools.py SCENARIO | --write: runs the field's own tools, unmodified, on a fabric of agents.
 
-Scenarios: socket (the adapter's link is a unix socket), veth (it is a network interface; needs root), sweep (more than
-500 nodes, and a switch that dies), handover (two adapters, two subnet managers). --write puts the table of
+Scenarios: socket (the adapter's link is a unix socket), veth (it is a network interface; needs root), switches (processes of
+uroce-switch; needs root), sweep (more than 500 nodes, and a switch that dies), handover (two adapters, two subnet managers). --write puts the table of
 tools into docs/management.md; the scenarios fail if the page has another one. fabric_bed.py names the environment.
 """
 import os
@@ -123,40 +123,83 @@ def socket_scenario():
         check("no channel adapter answers" in bed.run("ibstat", status=None), "ibstat without an adapter")
 
 
+class Namespace:
+    """A network namespace with pairs of veth interfaces."""
+
+    def __init__(self, *pairs):
+        if os.geteuid() != 0:
+            print("needs root")
+            sys.exit(77)
+        self.name, self.pairs = f"uroce-tools-{os.getpid()}", pairs
+        self.inside = ["ip", "netns", "exec", self.name]
+
+    def __enter__(self):
+        subprocess.run(["ip", "netns", "add", self.name], check=True)
+        for a, b in self.pairs:
+            self.ip("link", "add", a, "type", "veth", "peer", "name", b)
+            self.set(a, "up")
+            self.set(b, "up")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["ip", "netns", "del", self.name], check=True)
+
+    def ip(self, *arguments):
+        subprocess.run(["ip", "-n", self.name, *arguments], check=True)
+
+    def set(self, interface, state):
+        self.ip("link", "set", interface, state)
+
+
 def veth_scenario():
     """The adapter on a network interface; Wireshark's dissector sees everything that passes."""
-    if os.geteuid() != 0:
-        print("needs root")
-        sys.exit(77)
-    namespace, a, b = f"uroce-tools-{os.getpid()}", "tools0", "tools1"
+    with Namespace(("tools0", "tools1")) as namespace, Bed() as bed:
+        bed.inside = namespace.inside
+        capture = bed.dir / "capture.pcap"
+        dump = bed.start(*bed.inside, "dumpcap", "-q", "-P", "-i", "tools0", "-w", capture, stderr=subprocess.PIPE)
+        check(any("File:" in line for line in dump.stderr), "dumpcap starts")
+        bed.start_fabric(LEAVES, SPINES, HOSTS, [("--eth", "tools0")])
+        bed.start_hca("eth:tools1")
+        run_all(bed)
+        time.sleep(0.5)
+        bed.stop(dump, signal.SIGINT)
+        check_capture(capture)
+        # The cable is pulled, and plugged in again.
+        namespace.set("tools1", "down")
+        wait_until(lambda: "State: Down" in bed.run("ibstat uroce0 1"), "the port goes down with the interface", 5)
+        time.sleep(0.5)  # both ends have seen it
+        namespace.set("tools1", "up")
+        wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the port active again", 20)
 
-    def ip(*arguments):
-        subprocess.run(["ip", *arguments], check=True)
 
-    ip("netns", "add", namespace)
-    try:
-        ip("-n", namespace, "link", "add", a, "type", "veth", "peer", "name", b)
-        with Bed() as bed:
-            bed.inside = ["ip", "netns", "exec", namespace]
-            for name in a, b:
-                ip("-n", namespace, "link", "set", name, "up")
-            capture = bed.dir / "capture.pcap"
-            dump = bed.start(*bed.inside, "dumpcap", "-q", "-P", "-i", a, "-w", capture, stderr=subprocess.PIPE)
-            check(any("File:" in line for line in dump.stderr), "dumpcap starts")
-            bed.start_fabric(LEAVES, SPINES, HOSTS, [("--eth", a)])
-            bed.start_hca(f"eth:{b}")
-            run_all(bed)
-            time.sleep(0.5)
-            bed.stop(dump, signal.SIGINT)
-            check_capture(capture)
-            # The cable is pulled, and plugged in again.
-            ip("-n", namespace, "link", "set", b, "down")
-            wait_until(lambda: "State: Down" in bed.run("ibstat uroce0 1"), "the port goes down with the interface", 5)
-            time.sleep(0.5)  # both ends have seen it
-            ip("-n", namespace, "link", "set", b, "up")
-            wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the port active again", 20)
-    finally:
-        ip("netns", "del", namespace)
+def switches_scenario():
+    """Two processes of uroce-switch, joined by veth, with an adapter each: one by a socket, one by an interface."""
+    with Namespace(("trunk0", "trunk1"), ("edge0", "edge1")) as namespace, Bed() as bed:
+        bed.inside = namespace.inside
+        for ports in ["--port", f"socket={bed.dir}/first,clients=1", "--port", "dev=trunk0"], ["--port", "dev=trunk1", "--port", "dev=edge0"]:
+            switch = bed.start(*bed.inside, os.environ["UROCE_SWITCH"], *ports, "--set", "eal.hugepages=no", stdout=subprocess.PIPE)
+            check(any(line.startswith("forwarding") for line in switch.stdout), "uroce-switch starts")
+        bed.start_hca(f"unix:{bed.dir}/first")
+        bed.start_hca("eth:edge1", "uroce1")
+        sm = bed.start_opensm()
+        bed.wait_for_sm(sm, "SUBNET UP")
+        wait_until(lambda: count("^(Ca|Switch)\t")(bed.run("ibnetdiscover")) == 4, "two switches and two adapters")
+        wait_until(lambda: "State: Active" in bed.run("ibstat uroce1 1"), "OpenSM makes both ports active")
+        check(count("Active/  LinkUp")(bed.run("iblinkinfo")) == 6, "iblinkinfo shows three links, each from both ends")
+        first, second = lid_of(bed, "uroce0"), lid_of(bed, "uroce1")
+        check(count("-> switch port")(bed.run(f"ibtracert {first} {second}")) == 2, "ibtracert passes two switches")
+        check("SMINFO_MASTER" in bed.run("sminfo -C uroce1"), "sminfo from the other end")
+        check(bed.run("saquery -C uroce1").count("NodeRecord dump") == 4, "saquery from the other end")
+        near = re.search(r'lid (\d+)-\d+ "uroce-switch"', bed.run(f"ibtracert {first} {second}")).group(1)
+        out = bed.run(f"perfquery -C uroce1 -a {near}")
+        check(has(r"^PortXmitPkts:\.+[1-9]", r"^PortRcvPkts:\.+[1-9]")(out), f"perfquery of a switch:\n{out}")
+        check("VLArbitration tables" in bed.run(f"smpquery vlarb {near} 1"), "the arbitration tables of a port")
+        namespace.set("trunk0", "down")
+        wait_until(lambda: count("^(Ca|Switch)\t")(bed.run("ibnetdiscover")) == 2, "one switch and adapter without the trunk")
+        wait_until(lambda: bed.run("saquery").count("NodeRecord dump") == 2, "OpenSM has forgotten the others", 20)
+        namespace.set("trunk0", "up")
+        wait_until(lambda: bed.run("saquery").count("NodeRecord dump") == 4, "OpenSM has found them again", 20)
+        print("ok: two uroce-switch")
 
 
 def check_capture(capture):
@@ -177,13 +220,14 @@ def expect_nodes(bed, nodes, switches):
 
 
 def sweep_scenario():
-    """More than 500 nodes. A spine switch dies and returns, and so does a leaf with its endpoints."""
+    """More than 500 nodes. A spine switch dies and returns, and so does a leaf with its endpoints. OpenSM looks for changes
+    once an hour: it learns of these by traps."""
     leaves, spines, hosts = 24, 12, 20
     nodes, switches = leaves * (hosts + 1) + spines + 1, leaves + spines
     with Bed() as bed:
         bed.start_fabric(leaves, spines, hosts, ["first"])
         bed.start_hca(f"unix:{bed.dir}/first")
-        sm = bed.start_opensm()
+        sm = bed.start_opensm(sweep_s=3600)
         bed.wait_for_sm(sm, "SUBNET UP")
         expect_nodes(bed, nodes, switches)
         records = bed.run("saquery")
@@ -241,7 +285,8 @@ def handover_scenario():
         print("ok: two subnet managers")
 
 
-SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "sweep": sweep_scenario, "handover": handover_scenario}
+SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "switches": switches_scenario, "sweep": sweep_scenario,
+             "handover": handover_scenario}
 
 
 def table():
