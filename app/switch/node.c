@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
 
 #include "wire/mad_path.h"
-
-#define WATCH_NS      50000000
-#define IDLE_YIELD    16     /* rounds without a frame after which it yields */
-#define IDLE_SLEEP_NS 300000 /* time without a frame after which it sleeps, */
-#define SLEEP_NS      20000  /* for so long */
 
 /* ---- receive ---- */
 
@@ -468,46 +460,4 @@ void node_close(struct node *n)
 		socket_close(n->socket[--n->socket_cnt]);
 	free(n->agent);
 	free(n->memory);
-}
-
-/* ---- loop ---- */
-
-/* Sleeps when nothing has moved for a while, but not past the time at which a frame may leave. */
-static void rest(struct node *n, unsigned idle, uint64_t idle_ns, uint64_t now_ns)
-{
-	const struct timespec nap = {.tv_nsec = SLEEP_NS};
-
-	if (n->options.poll || idle < IDLE_YIELD)
-		return;
-	if (idle_ns < IDLE_SLEEP_NS || ur_switch_next_deadline(n->sw, now_ns) < now_ns + SLEEP_NS)
-		sched_yield();
-	else
-		nanosleep(&nap, NULL);
-}
-
-void node_run(struct node *n, const volatile sig_atomic_t *stop)
-{
-	uint64_t now_ns = ur_clock_ns(&n->clock), watch_ns = now_ns, busy_ns = now_ns;
-	uint64_t each_ns = (uint64_t)(n->options.interval_s * NS_PER_S);
-	uint64_t stats_ns = now_ns + each_ns;
-	unsigned idle = 0;
-
-	prctl(PR_SET_TIMERSLACK, 1);
-	while (!*stop) {
-		now_ns = ur_clock_ns(&n->clock);
-		if (now_ns >= watch_ns) {
-			node_watch(n, now_ns);
-			watch_ns = now_ns + WATCH_NS;
-		}
-		if (n->options.json && now_ns >= stats_ns) {
-			node_write_stats(n, n->options.json, now_ns);
-			stats_ns = now_ns + each_ns;
-		}
-		if (node_round(n, now_ns)) {
-			idle = 0;
-			busy_ns = now_ns;
-		} else {
-			rest(n, ++idle, now_ns - busy_ns, now_ns);
-		}
-	}
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "node.h"
+
+#define WATCH_NS      50000000 /* between looks at links, clients and statistics */
+#define IDLE_YIELD    16       /* rounds without a frame after which it yields */
+#define IDLE_SLEEP_NS 300000   /* time without a frame after which it sleeps, */
+#define SLEEP_NS      20000    /* for so long */
+#define SHARED_NS     200000 /* a yield that takes longer shows that another process has the CPU */
+#define SHARED_FOR_NS 100000000 /* for how long this is taken for granted */
+#define SLICE_NS      100000	/* of the scheduler */
+
+/* ---- the CPU ---- */
+
+/*
+ * Asks for a short time slice: since Linux 6.12 a process with one runs sooner after it has slept. Older kernels
+ * ignore this.
+ */
+static void shorten_slice(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = {.size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS};
+
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+struct rest {
+	unsigned idle;	    /* rounds without a frame */
+	uint64_t busy_ns;   /* time of the last one with a frame */
+	uint64_t shared_ns; /* until then another process is taken to share the CPU */
+};
+
+/*
+ * Gives up the CPU when nothing has moved for a while. On a CPU of its own it yields for some time before it
+ * sleeps. On a shared one the other process would keep the CPU for its whole slice after a yield, but is
+ * interrupted when a sleep ends. A frame that waits for its port's rate is not slept over.
+ */
+static void rest(struct node *n, struct rest *r, uint64_t now_ns)
+{
+	const struct timespec nap = {.tv_nsec = SLEEP_NS};
+
+	if (n->options.poll || ++r->idle < IDLE_YIELD)
+		return;
+	if (ur_switch_next_deadline(n->sw, now_ns) >= now_ns + SLEEP_NS &&
+	    (now_ns < r->shared_ns || now_ns - r->busy_ns >= IDLE_SLEEP_NS)) {
+		nanosleep(&nap, NULL);
+		return;
+	}
+	sched_yield();
+	if (ur_clock_ns(&n->clock) - now_ns >= SHARED_NS)
+		r->shared_ns = now_ns + SHARED_FOR_NS;
+}
+
+/* ---- loop ---- */
+
+void node_run(struct node *n, const volatile sig_atomic_t *stop)
+{
+	uint64_t now_ns = ur_clock_ns(&n->clock), watch_ns = now_ns;
+	uint64_t each_ns = (uint64_t)(n->options.interval_s * NS_PER_S);
+	uint64_t stats_ns = now_ns + each_ns;
+	struct rest r = {.busy_ns = now_ns};
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	shorten_slice();
+	while (!*stop) {
+		now_ns = ur_clock_ns(&n->clock);
+		if (now_ns >= watch_ns) {
+			node_watch(n, now_ns);
+			watch_ns = now_ns + WATCH_NS;
+		}
+		if (n->options.json && now_ns >= stats_ns) {
+			node_write_stats(n, n->options.json, now_ns);
+			stats_ns = now_ns + each_ns;
+		}
+		if (node_round(n, now_ns)) {
+			r.idle = 0;
+			r.busy_ns = now_ns;
+		} else {
+			rest(n, &r, now_ns);
+		}
+	}
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Three network namespaces joined by uroce-switch, compared with the same over a Linux bridge: 64 KB messages between
+two of them, while a manager discovers the fabric again and again over a socket of the switch."""
+
+import threading
+
+from lib import perf, stats
+from lib.report import Report
+from lib.star import Star
+
+TITLE = "Switch: 64 KB messages, one queue pair, through uroce-switch and through a Linux bridge, Gb/s of payload"
+PROGRAMS = ["gnuplot", "ip", "meson", "ninja"]
+TARGETS = ["app/perf/uroce-perf", "app/switch/uroce-switch", "app/ctl/uroce-ctl"]
+SIZE = 65536
+OPS = ("write", "send", "read")
+HOSTS = 3
+BAR = 0.6
+SLOTS = 1024  # of the endpoints' rings, as in pmd-config/veth-af_packet-*.conf
+MANAGE_S = 0.2  # from the end of a discovery to the next
+
+
+class Bridge(Star):
+    """As a path of perf.run(): endpoints 0 and 1 are its sides, the third one is idle."""
+    name = "bridge"
+
+    def __init__(self, host):
+        super().__init__(host, (1,) * HOSTS)
+        self.files = [super(Bridge, self).conf(i, self.name, {"port": {"framecnt": SLOTS}}) for i in range(HOSTS)]
+
+    def prepare(self):
+        pass
+
+    def first(self):
+        return None
+
+    def conf(self, side):
+        return self.files[side], []
+
+
+class Switch(Bridge):
+    """The same with the bridge's ports in the hands of uroce-switch, which runs inside of `with`."""
+    name = "switch"
+
+    def __init__(self, host, managed):
+        super().__init__(host)
+        self.managed = managed
+        self.discoveries = 0
+        for i in range(HOSTS):
+            self.run_ip("link", "set", f"b{i}", "nomaster")
+
+    def run_ip(self, *words):
+        self.host.quiet("ip", "-n", self.bridge, *words)
+
+    def __enter__(self):
+        self.socket = self.host.tmp / "fabric.sock"
+        ports = [word for i in range(HOSTS) for word in ("--port", f"dev=b{i}")]
+        self.process = self.host.start("uroce-switch", [
+            "ip", "netns", "exec", self.bridge, self.host.binary("app/switch/uroce-switch"), *ports,
+            "--port", f"socket={self.socket},clients=2", "--set", "eal.memory_mb=128", "--set", "forwarding.lane_kb=1024"])
+        self.process.wait_for("forwarding")
+        self.stop = threading.Event()
+        self.manager = threading.Thread(target=self.manage, daemon=True)
+        if self.managed:
+            self.manager.start()
+        return self
+
+    def manage(self):
+        while not self.stop.wait(MANAGE_S):
+            ctl = self.host.start("uroce-ctl", [self.host.binary("app/ctl/uroce-ctl"), "discover", "--socket", self.socket])
+            ctl.wait(30)
+            self.discoveries += 1
+
+    def __exit__(self, *_):
+        self.stop.set()
+        if self.managed:
+            self.manager.join(40)
+        self.process.stop()
+
+
+def measure(host, path, op, seconds):
+    return perf.run(host, path, op, SIZE, seconds)["gbps"]
+
+
+def through(host, path, op, seconds):
+    with path:
+        return measure(host, path, op, seconds)
+
+
+def run(host, machine, options, progress):
+    bridge, alone, managed = Bridge(host), Switch(host, False), Switch(host, True)
+    contenders = []
+    for op in OPS:
+        contenders.append((("bridge", op), lambda o=op: measure(host, bridge, o, options.seconds)))
+        contenders.append((("managed", op), lambda o=op: through(host, managed, o, options.seconds)))
+    contenders.append((("alone", "write"), lambda: through(host, alone, "write", options.seconds)))
+    found = stats.turns(contenders, options.turns, progress)
+    return fill(Report("switch", TITLE, machine), found, managed.discoveries)
+
+
+def fill(report, found, discoveries):
+    for op in OPS:
+        report.row("veth", f"Linux bridge, {op.upper()}", "Gb/s", found["bridge", op])
+        report.row("veth", f"uroce-switch, managed, {op.upper()}", "Gb/s", found["managed", op], found["bridge", op], "bridge")
+    report.row("veth", "uroce-switch, not managed, WRITE", "Gb/s", found["alone", "write"], found["bridge", "write"], "bridge")
+    for op in OPS:
+        report.bar(f"uroce-switch / bridge, {op.upper()}, managed", stats.ratios_of(found["managed", op], found["bridge", op]), BAR)
+    report.bar("discoveries meanwhile", discoveries, 1)
+    report.notes.append(f"{discoveries} discoveries by uroce-ctl while messages were sent")
+    report.plot("Gb/s of payload")
+    return report
