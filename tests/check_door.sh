@@ -13,8 +13,8 @@ set -eu
 
 cd "$1"
 build=$2
-door='engine/engine.h engine/verbs.h engine/query.h'
-open='^(uroce/counter_list|engine/(engine|verbs|query)|[a-z]+/attr|cm/(cm|offer)|mem/mem|transport/(ah|counters|sink)|wire/[a-z_]+)\.h$'
+door='engine/engine.h engine/mgmt.h engine/verbs.h engine/query.h'
+open='^(uroce/counter_list|engine/(engine|mgmt|verbs|query)|[a-z]+/attr|cm/(cm|offer)|mem/mem|mgmt/nma|transport/(ah|counters|sink)|wire/[a-z_]+)\.h$'
 status=0
 
 dir=$(mktemp -d)
@@ -44,7 +44,7 @@ if grep -vE "$open" "$dir/closure" >"$dir/wrong"; then
 	status=1
 fi
 
-parts='admission cm mem pacing sched timer transport vl'
+parts='admission cm mem mgmt pacing sched timer transport vl'
 for file in $(find lib/api lib/edge lib/dpdk app -name '*.[ch]'); do
 	for header in $(includes "$file"); do
 		case " $parts engine " in

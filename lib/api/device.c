@@ -234,6 +234,14 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 	ur_qos_of_config(&dev->cfg, dev->mtu_shift, &dev->qos);
 	dev->served_sls = ur_qos_served_sls(&dev->qos.engine);
 	ur_dscp_map_publish(&dev->dscp_map, &dev->qos.dscp_map);
+	if (dev->cfg.management.agent) {
+		int rc = ur_mgmt_open(&dev->mgmt, &dev->cfg, &dev->port, dev->workers,
+				      dev->worker_cnt, err, cap);
+
+		if (rc)
+			return rc;
+		a.mgmt = &dev->mgmt;
+	}
 	return ur_assemble_workers(&a, dev->workers, err, cap);
 }
 
@@ -297,6 +305,7 @@ static void tear_down(struct ur_device *dev)
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		ur_worker_free(dev->workers[i]);
 	ur_cm_api_free(dev);
+	ur_mgmt_close(&dev->mgmt);
 	ur_port_close(&dev->port);
 	ur_share_close(dev);
 	if (dev->eal.queue_cnt)

@@ -14,6 +14,7 @@
 #include "dpdk/clock.h"
 #include "edge/config.h"
 #include "dpdk/eal.h"
+#include "dpdk/mgmt.h"
 #include "edge/neigh.h"
 #include "dpdk/shared.h"
 #include "edge/slab.h"
@@ -55,6 +56,7 @@ struct ur_device {
 	struct ur_config cfg;
 	struct ur_eal_port eal;
 	struct ur_port port;
+	struct ur_mgmt mgmt; /* open if the configuration has an agent */
 	struct ur_clock clock;
 	struct ur_neigh *neigh;
 	struct ur_mem *mem;

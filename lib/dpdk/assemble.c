@@ -197,8 +197,14 @@ int ur_assemble_workers(const struct ur_assembly *a, struct ur_worker **workers,
 {
 	struct ur_worker_attr attr = worker_attr_of(a, workers);
 	struct ur_adm_attr admission = ur_adm_attr_of(a->cfg);
+	struct ur_engine_mgmt_attr mgmt;
 	struct ur_cc_attr pacing;
 
+	if (a->mgmt) {
+		mgmt = ur_mgmt_attr_of(a->mgmt, a->cfg, a->cm.ca_guid, random64());
+		ur_engine_mgmt_limits_default(&attr.engine.limits.mgmt);
+		attr.engine.mgmt = &mgmt;
+	}
 	attr.engine.admission = &admission;
 	attr.engine.pacing = &pacing;
 	for (uint16_t i = 0; i < a->worker_cnt; i++) {

@@ -4,6 +4,7 @@
 
 #include "edge/config.h"
 #include "dpdk/eal.h"
+#include "dpdk/mgmt.h"
 #include "dpdk/port.h"
 #include "dpdk/worker.h"
 
@@ -52,6 +53,7 @@ struct ur_assembly {
 	struct ur_cm_attr cm;
 	struct ur_cm_limits cm_limits; /* max_ids aside */
 	const struct ur_engine_qos *qos;
+	struct ur_mgmt *mgmt; /* open, outlives the workers; NULL: no management agent */
 };
 
 /*

@@ -10,9 +10,9 @@
 
 #define NAME_MAX_BYTES 64 /* of a section or a key, NUL included */
 
-const char *const ur_config_sections[] = {"eal",       "port",	    "address",	 "worker",
-					  "transport", "qos",	    "pacing",	 "capture",
-					  "impair",    "admission", "forwarding"};
+const char *const ur_config_sections[] = {"eal",       "port",	    "address",	  "worker",
+					  "transport", "qos",	    "pacing",	  "capture",
+					  "impair",    "admission", "management", "forwarding"};
 #define SECTIONS_CNT (sizeof(ur_config_sections) / sizeof(ur_config_sections[0]))
 const size_t ur_config_sections_cnt = SECTIONS_CNT;
 _Static_assert(SECTIONS_CNT <= UR_CONFIG_SECTIONS_MAX, "raise UR_CONFIG_SECTIONS_MAX");

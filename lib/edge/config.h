@@ -108,6 +108,7 @@ struct ur_config_lanes {
 #define UR_CONFIG_TYPE_PERCENT(m) double m
 #define UR_CONFIG_TYPE_TEXT(m)	  char m[UR_CONFIG_TEXT]
 #define UR_CONFIG_TYPE_CPUS(m)	  char m[UR_CONFIG_TEXT]
+#define UR_CONFIG_TYPE_KEY64(m)	  uint64_t m
 #define UR_CONFIG_TYPE_MAC(m)	  uint8_t m[6]
 #define UR_CONFIG_TYPE_NET4(m)	  struct ur_config_net m
 #define UR_CONFIG_TYPE_NET6(m)	  struct ur_config_net m
@@ -150,6 +151,9 @@ struct ur_config {
 	struct {
 		UR_CONFIG_KEYS_ADMISSION(UR_CONFIG_MEMBER)
 	} admission;
+	struct {
+		UR_CONFIG_KEYS_MANAGEMENT(UR_CONFIG_MEMBER)
+	} management;
 	struct {
 		UR_CONFIG_KEYS_FORWARDING(UR_CONFIG_MEMBER)
 	} forwarding; /* of a switch; an endpoint ignores it */

@@ -22,6 +22,7 @@
  * PERCENT double, 1.0 is 100 %         0 to 100 with decimals, "%" optional
  * TEXT    char[UR_CONFIG_TEXT]         LO says what is meant
  * CPUS    char[UR_CONFIG_TEXT]         CPU numbers, "2,4-6"; "" is "auto"
+ * KEY64   uint64_t, 0 is "none"        a hexadecimal number that begins with 0x
  * MAC     uint8_t[6], zero is "auto"   six bytes in hex with colons, not a group address
  * NET4    struct ur_config_net         address/prefix length; len 0 is "none"
  * NET6    struct ur_config_net         the same for IPv6
@@ -323,6 +324,27 @@
 #define UR_CONFIG_KEYS_IMPAIR(K)                                                                   \
 	K(impair, seed, "seed", U32, 0, 4294967295, "1",                                           \
 	  "seed of all random choices; the same seed repeats them")
+
+#define UR_CONFIG_KEYS_MANAGEMENT(K)                                                                \
+	K(management, agent, "agent", BOOL, 0, 0, "yes",                                            \
+	  "answer management datagrams for QP0 and QP1 (docs/design/management.md)")                \
+	K(management, m_key, "m_key", KEY64, 0, 0, "none",                                          \
+	  "M_Key: needed to write what is managed")                                                 \
+	K(management, protect, "protect", U32, 0, 3, "1",                                           \
+	  "M_KeyProtectBits: 0: the M_Key can be read, 1: it cannot, 2 and 3: nothing can be read " \
+	  "without it")                                                                             \
+	K(management, lease_s, "lease_s", U32, 0, 65535, "0",                                       \
+	  "M_KeyLeasePeriod: time after a request with a wrong M_Key, without one with the right "  \
+	  "M_Key, after which protect becomes 0, in seconds; 0: never")                             \
+	K(management, open, "open", BOOL, 0, 0, "no",                                               \
+	  "without an M_Key: registers and the E2PROM may be written by anybody")                   \
+	K(management, ask_neighbours, "ask_neighbours", BOOL, 0, 0, "no",                           \
+	  "ask the node at the other end of the link who it is when the link comes up")             \
+	K(management, eeprom, "eeprom", TEXT, "a file name, or nothing", 0, "",                     \
+	  "file of the E2PROM, which has the registers' values at the start; none: the endpoint "   \
+	  "has no E2PROM")                                                                          \
+	K(management, description, "description", TEXT, "a text of up to 64 bytes", 0, "",          \
+	  "NodeDescription; none: uroce and the name of the host")
 
 #define UR_CONFIG_KEYS_FORWARDING(K)                                                               \
 	K(forwarding, ports, "ports", TEXT, "port descriptions separated by blanks", 0, "",        \

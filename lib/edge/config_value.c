@@ -22,6 +22,7 @@
 #define RANGE_PERCENT(lo, hi)	0, 0, NULL
 #define RANGE_TEXT(what, hi)	0, 0, what
 #define RANGE_CPUS(lo, hi)	0, 0, NULL
+#define RANGE_KEY64(lo, hi)	0, 0, NULL
 #define RANGE_MAC(lo, hi)	0, 0, NULL
 #define RANGE_NET4(lo, hi)	0, 0, NULL
 #define RANGE_NET6(lo, hi)	0, 0, NULL
@@ -54,6 +55,7 @@ const struct ur_config_key ur_config_keys[] = {
 	UR_CONFIG_KEYS_IMPAIR_DIR(ROW, IN_RX, "rx_")
 	UR_CONFIG_KEYS_IMPAIR_DIR(ROW, IN_TX, "tx_")
 	UR_CONFIG_KEYS_ADMISSION(ROW)
+	UR_CONFIG_KEYS_MANAGEMENT(ROW)
 	UR_CONFIG_KEYS_FORWARDING(ROW)
 };
 /* clang-format on */
@@ -108,6 +110,9 @@ void ur_config_allowed(const struct ur_config_key *key, char *buf, size_t cap)
 		break;
 	case UR_KIND_CPUS:
 		strlcpy(buf, "auto, or CPU numbers such as 2,4-6", cap);
+		break;
+	case UR_KIND_KEY64:
+		strlcpy(buf, "none, or a number such as 0x1122334455667788", cap);
 		break;
 	case UR_KIND_MAC:
 		strlcpy(buf, "auto, or six bytes such as 02:00:00:00:00:0a", cap);
@@ -408,6 +413,23 @@ int ur_config_cpus(const char *text, unsigned *cpu, unsigned cap)
 	return (int)n;
 }
 
+/* 0 would mean that there is no key. */
+static bool key64(const char *text, uint64_t *key)
+{
+	uint64_t v = 0;
+	size_t len = strlen(text);
+
+	if (len < 3 || len > 18 || text[0] != '0' || text[1] != 'x')
+		return false;
+	for (const char *p = text + 2; *p != '\0'; p++) {
+		if (!isxdigit((unsigned char)*p))
+			return false;
+		v = v << 4 | (uint64_t)(*p <= '9' ? *p - '0' : (*p | 0x20) - 'a' + 10);
+	}
+	*key = v ? v : *key;
+	return v != 0;
+}
+
 bool ur_config_value(const struct ur_config_key *key, const char *text, struct ur_config *cfg)
 {
 	void *at = (char *)cfg + key->off;
@@ -460,6 +482,10 @@ bool ur_config_value(const struct ur_config_key *key, const char *text, struct u
 			return false;
 		strlcpy(at, automatic ? "" : text, UR_CONFIG_TEXT);
 		return true;
+	case UR_KIND_KEY64:
+		if (none)
+			*(uint64_t *)at = 0;
+		return none || key64(text, at);
 	case UR_KIND_MAC:
 		if (automatic)
 			memset(at, 0, 6);

@@ -22,6 +22,7 @@
 	X(PERCENT, "a percentage")                                                                 \
 	X(TEXT, "a usable text")                                                                   \
 	X(CPUS, "a list of CPUs")                                                                  \
+	X(KEY64, "a key of 64 bits")                                                               \
 	X(MAC, "the MAC address of one station")                                                   \
 	X(NET4, "an IPv4 host address with a prefix length")                                       \
 	X(NET6, "an IPv6 host address with a prefix length")                                       \

@@ -6,6 +6,7 @@
 
 #include "edge/cache.h"
 #include "wire/icrc.h"
+#include "wire/mad_path.h"
 
 #define HEADERS_AHEAD 6	  /* frames between a prefetch and its use: of headers, */
 #define QPS_AHEAD     2	  /* and of the state of their queue pairs */
@@ -97,6 +98,12 @@ static void evict(const struct ur_round *r, const struct ur_pkt *pkt)
 		ur_cache_evict(pkt->data, pkt->len);
 }
 
+/* By hop or LID (wire/mad_path.h); the agent decides whether it is for this endpoint. */
+static bool is_management(const struct ur_packet *p)
+{
+	return p->bth.dqpn.v <= UR_GSI_QPN && ur_mad_is_mgmt_mac(p->dmac);
+}
+
 /* True: the packet is to be freed. False: another worker has it now. */
 static bool input_decoded(struct ur_round *r, const struct ur_pkt *pkt)
 {
@@ -104,12 +111,15 @@ static bool input_decoded(struct ur_round *r, const struct ur_pkt *pkt)
 	struct ur_packet p;
 	enum ur_drop drop = ur_packet_decode(frame, pkt->len, &p);
 	unsigned owner;
+	bool management;
 
 	if (drop == UR_DROP_NOT_ROCE)
 		return input_other(r, pkt);
-	if (drop == UR_DROP_NONE && !is_ours(r, &p.ip.dst))
+	/* Management by hop and LID is untagged in every VLAN, as other protocols of the link are. */
+	management = drop == UR_DROP_NONE && is_management(&p);
+	if (drop == UR_DROP_NONE && !management && !is_ours(r, &p.ip.dst))
 		drop = UR_DROP_DST_ADDR;
-	if (drop == UR_DROP_NONE && !is_our_vlan(r, &p, pkt))
+	if (drop == UR_DROP_NONE && !management && !is_our_vlan(r, &p, pkt))
 		drop = UR_DROP_VLAN;
 	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
 		drop = UR_DROP_ICRC;

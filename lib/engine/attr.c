@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine.h"
+#include "engine/mgmt.h"
 
 #define UNIT   64    /* slabs are aligned to it */
 #define MAX_QP 32766 /* a slot has 15 bits of a QPN, and QPNs 0 and 1 are not for queue pairs */
@@ -38,6 +39,13 @@ static const char *check_cm(const struct ur_limits *l, const struct ur_cm_attr *
 	return cm->timewait_ns ? NULL : "cm.timewait_ns must not be 0";
 }
 
+static const char *check_mgmt(const struct ur_engine_attr *a)
+{
+	if (a->limits.mgmt.ports != 1 || !ur_nma_size(&a->limits.mgmt))
+		return "limits.mgmt: an endpoint has one port; start from ur_engine_mgmt_limits_default()";
+	return a->mgmt ? NULL : "mgmt: limits.mgmt needs the attributes of the management agent";
+}
+
 static const char *check_limits(const struct ur_limits *l)
 {
 	if (l->max_qp < 1 || l->max_qp > MAX_QP)
@@ -70,6 +78,8 @@ const char *ur_engine_attr_check(const struct ur_engine_attr *a)
 	if (a->limits.destinations && !a->pacing)
 		return "pacing: limits.destinations needs the attributes of congestion control";
 	if (a->qos && (fault = ur_vl_attr_check(&a->qos->vl)))
+		return fault;
+	if (a->limits.mgmt.ports && !a->limits.worker && (fault = check_mgmt(a)))
 		return fault;
 	return check_cm(&a->limits, &a->cm);
 }

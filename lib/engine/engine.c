@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine_priv.h"
 #include "engine/inside.h"
+#include "engine/mgmt_priv.h"
 #include "engine/prefetch.h"
 #include "engine/verbs.h"
 
@@ -47,7 +48,7 @@ static struct ur_sink sink_of(const struct ur_sink *sink)
 
 /* Offsets of the parts in the engine's memory, bytes. */
 struct layout {
-	size_t slots, reorder, read_gaps, loss, spray, dests, admission, cm, total;
+	size_t slots, reorder, read_gaps, loss, spray, dests, admission, cm, mgmt, total;
 };
 
 static bool has_cm(const struct ur_limits *l)
@@ -69,7 +70,8 @@ static struct layout layout_of(const struct ur_limits *l)
 	at.dests = at.spray + ur_align64(ur_spray_pool_size(l->spray_contexts));
 	at.admission = at.dests + (l->destinations ? ur_dests_size(l->destinations, l->max_qp) : 0);
 	at.cm = at.admission + ur_admission_size(l->admission);
-	at.total = at.cm + (has_cm(l) ? ur_align64(ur_cm_size(&l->cm)) : 0);
+	at.mgmt = at.cm + (has_cm(l) ? ur_align64(ur_cm_size(&l->cm)) : 0);
+	at.total = at.mgmt + ur_mgmt_size(l);
 	return at;
 }
 
@@ -127,6 +129,9 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 			  attr->admission ? attr->admission : &admission, attr->random);
 	if (has_cm(l))
 		e->cm = ur_cm_init(m + at.cm, &l->cm, &attr->cm);
+	e->mgmt_deadline_ns = UR_NEVER;
+	if (ur_mgmt_size(l))
+		ur_mgmt_init(e, m + at.mgmt, attr, now_ns);
 	return e;
 }
 
@@ -164,7 +169,8 @@ static bool pkey_matches(uint16_t a, uint16_t b)
 	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
 }
 
-static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns)
+/* A packet for QP0 or QP1. */
+static enum ur_drop mad_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns)
 {
 	struct ur_path_attr back = {
 		.has_vlan = p->has_vlan,
@@ -175,20 +181,32 @@ static enum ur_drop gsi_input(struct ur_engine *e, const struct ur_packet *p, ui
 		.ttl = 64,
 	};
 	struct ur_cm_src src = {.sgid = p->ip.src, .dgid = p->ip.dst, .sqpn = p->deth.sqpn};
+	bool gsi = p->bth.dqpn.v == GSI_QPN, for_cm;
 
-	if (!e->cm)
+	if (gsi ? !e->cm && !e->mgmt : !e->mgmt)
 		return UR_DROP_QPN;
 	if (p->bth.opcode != UR_UD_SEND_ONLY)
 		return UR_DROP_QP_TYPE;
-	if (!pkey_matches(p->bth.pkey, GSI_PKEY))
+	/* Neither key counts at QP0 (IBA 10.2.4, 10.9.1.2). */
+	if (gsi && !pkey_matches(p->bth.pkey, GSI_PKEY))
 		return UR_DROP_PKEY;
-	if (p->deth.qkey != GSI_QKEY)
+	if (gsi && p->deth.qkey != GSI_QKEY)
 		return UR_DROP_QKEY;
 	if (p->payload_len != UR_MAD_BYTES)
 		return UR_DROP_MAD;
 	memcpy(back.smac, p->dmac, 6);
 	memcpy(back.dmac, p->smac, 6);
 	back.sport = ur_path_sport(0, ur_qpn(GSI_QPN), p->deth.sqpn);
+	for_cm = !e->mgmt || (gsi && p->payload[1] == UR_MAD_CLASS_CM);
+	if (!for_cm) {
+		back.tos = UR_MAD_TOS;
+		back.vlan_tci = (uint16_t)(p->vlan_tci & 0xfff) | UR_MAD_PRIORITY << 13;
+		ur_path_init(&src.path, &back);
+		return ur_mgmt_packet(e, p, &src.path, now_ns);
+	}
+	/* Connections are made between addresses. */
+	if (!e->cm || ur_mad_is_mgmt_mac(p->dmac))
+		return UR_DROP_QPN;
 	ur_path_init(&src.path, &back);
 	return ur_cm_input(e->cm, p->payload, &src, now_ns);
 }
@@ -291,9 +309,9 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uin
 	if (p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst))) {
 		drop = UR_DROP_PEER;
 	} else if (__builtin_expect(!is_between_hosts(p), 0)) {
-		drop = UR_DROP_GROUP;
-	} else if (p->bth.dqpn.v == GSI_QPN) {
-		drop = gsi_input(e, p, now_ns);
+		drop = e->mgmt && ur_mgmt_is_hop(p) ? mad_input(e, p, now_ns) : UR_DROP_GROUP;
+	} else if (p->bth.dqpn.v <= GSI_QPN) {
+		drop = mad_input(e, p, now_ns);
 	} else if (p->op & UR_OP_CNP) {
 		drop = qp ? cnp_input(qp, p, now_ns) : UR_DROP_QPN;
 	} else if (!qp) {
@@ -358,6 +376,7 @@ uint64_t ur_engine_next_deadline(const struct ur_engine *e)
 	uint64_t wheel = ur_wheel_next(&e->core.wheel);
 	uint64_t cm = e->cm ? ur_cm_next_deadline(e->cm) : UR_NEVER;
 
+	wheel = e->mgmt_deadline_ns < wheel ? e->mgmt_deadline_ns : wheel;
 	/* Packets have left whose requests complete at the next call. */
 	if (e->core.settle.ready_cnt)
 		return 0;
@@ -385,6 +404,8 @@ void ur_engine_expire(struct ur_engine *e, uint64_t now_ns)
 		}
 	if (e->cm)
 		ur_cm_expire(e->cm, now_ns);
+	if (__builtin_expect(now_ns >= e->mgmt_deadline_ns, 0))
+		ur_mgmt_expire(e, now_ns);
 }
 
 /* ---- commands ---- */
@@ -406,6 +427,8 @@ void ur_engine_set_qos(struct ur_engine *e, const struct ur_engine_qos *qos)
 {
 	ur_vl_init(&e->core.vl, &qos->vl);
 	ur_emux_change(&e->core.emux, &qos->sched);
+	if (e->mgmt)
+		e->mgmt->qos = *qos;
 	ur_engine_for_each_qp(e, remap, &e->core.emux);
 }
 

@@ -11,6 +11,7 @@
 #include "admission/attr.h"
 #include "cm/cm.h"
 #include "mem/mem.h"
+#include "mgmt/attr.h"
 #include "cc/attr.h"
 #include "sched/attr.h"
 #include "transport/attr.h"
@@ -33,8 +34,9 @@
  *   expire          timers
  *   verbs.h         queue pairs, completion queues, posting
  *   query.h         counters and views
+ *   mgmt.h          the management agent
  *
- * These three headers are the engine's whole interface: nothing above the engine includes other headers
+ * These four headers are the engine's whole interface: nothing above the engine includes other headers
  * of the parts than those below. All can be included from C++.
  *
  * Thread class: the worker that owns the engine. `now_ns` never goes back.
@@ -59,12 +61,13 @@ struct ur_limits {
 	uint32_t loss_slabs; /* mode extended: memory of QPs with a gap at first, in slabs; */
 	uint32_t
 		loss_slabs_max; /* at most, see ur_engine_add_slabs(); 0: early packets are dropped */
-	uint32_t loss_slab_bytes; /* of a slab, a multiple of 64 */
-	uint32_t loss_first;	  /* packets that the first tier tracks: 16, 64 or 256; 0: 64 */
-	uint16_t max_sge;	  /* of a receive */
-	uint32_t spray_contexts;  /* mode extended: QPs that spray over several ports */
-	uint32_t destinations;	  /* addresses that can be paced; 0: no pacing */
-	uint32_t admission;	  /* peers of receive pools, and pools of peers; 0: none */
+	uint32_t loss_slab_bytes;  /* of a slab, a multiple of 64 */
+	uint32_t loss_first;	   /* packets that the first tier tracks: 16, 64 or 256; 0: 64 */
+	uint16_t max_sge;	   /* of a receive */
+	uint32_t spray_contexts;   /* mode extended: QPs that spray over several ports */
+	uint32_t destinations;	   /* addresses that can be paced; 0: no pacing */
+	uint32_t admission;	   /* peers of receive pools, and pools of peers; 0: none */
+	struct ur_nma_limits mgmt; /* worker 0 only; ports 1: a management agent, 0: none */
 };
 
 /* How queues share the port (docs/design/sending.md). */
@@ -74,6 +77,8 @@ struct ur_engine_qos {
 };
 
 void ur_engine_qos_default(struct ur_engine_qos *qos);
+
+struct ur_engine_mgmt_attr;
 
 struct ur_engine_attr {
 	struct ur_limits limits;
@@ -86,9 +91,10 @@ struct ur_engine_attr {
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
 	bool no_prediction;    /* every packet takes the general way; for tests that compare */
-	const struct ur_engine_qos *qos;     /* NULL: the default */
-	const struct ur_cc_attr *pacing;     /* used if limits.destinations */
-	const struct ur_adm_attr *admission; /* NULL: the default, plain */
+	const struct ur_engine_qos *qos;	/* NULL: the default */
+	const struct ur_cc_attr *pacing;	/* used if limits.destinations */
+	const struct ur_adm_attr *admission;	/* NULL: the default, plain */
+	const struct ur_engine_mgmt_attr *mgmt; /* engine/mgmt.h; used if limits.mgmt.ports */
 };
 
 /*

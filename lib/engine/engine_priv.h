@@ -10,10 +10,11 @@
  * Shared by engine.c (input: packets, time, commands), output.c (what is sent, and in which order),
  * verbs.c and query.c. Other files do not include this.
  */
-#define GSI_QPN	 1
-#define GSI_QKEY 0x80010000u
-#define GSI_PKEY 0xffff
-#define CM_BATCH 8
+#define GSI_QPN	   1
+#define GSI_QKEY   0x80010000u
+#define GSI_PKEY   0xffff
+#define CM_BATCH   8
+#define MGMT_BATCH 4
 
 enum node_kind {
 	NODE_SQ,  /* a send queue */
@@ -31,6 +32,9 @@ struct ur_engine {
 	uint32_t window, ackreq_every;
 	uint8_t mtu_shift;
 	struct ur_cm_out cm_out[CM_BATCH];
+	struct engine_mgmt *mgmt; /* mgmt_priv.h; NULL: no agent */
+	bool mgmt_busy;		  /* it may have something to send */
+	uint64_t mgmt_deadline_ns;
 };
 
 /* Completes requests of unreliable queue pairs whose payload has been sent since the last call. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/engine_priv.h"
+#include "engine/mgmt_priv.h"
 #include "engine/prefetch.h"
 #include "transport/admission.h"
 #include "transport/build.h"
@@ -274,7 +274,8 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 
 	ur_engine_complete_sent(e);
 	count_contexts(&e->core);
-	n = output_cm(e, tx, cap, now_ns);
+	n = __builtin_expect(e->mgmt_busy, 0) ? ur_mgmt_output(e, tx, cap, now_ns) : 0;
+	n += output_cm(e, tx + n, cap - n, now_ns);
 	if (__builtin_expect(e->core.adm.busy.ready_cnt, 0))
 		n += output_notifies(e, tx + n, cap - n, now_ns);
 	n += output_cnps(e, tx + n, cap - n);
@@ -302,5 +303,5 @@ bool ur_engine_wants_output(const struct ur_engine *e)
 	return e->core.acks.ready_cnt || e->core.cnps.ready_cnt || e->core.emux.ready_cnt ||
 	       e->core.settle.ready_cnt ||
 	       (e->core.adm.busy.ready_cnt && ur_admission_wants_output(&e->core)) ||
-	       (e->cm && ur_cm_wants_output(e->cm));
+	       (e->cm && ur_cm_wants_output(e->cm)) || e->mgmt_busy;
 }

@@ -445,7 +445,7 @@ Test(config, each_wrong_set_gets_its_sentence)
 		{"ports.mtu=1",
 		 "--set: [ports] is not a section; allowed: [eal], [port], [address], "
 		 "[worker], [transport], [qos], [pacing], [capture], [impair], "
-		 "[admission], [forwarding]"},
+		 "[admission], [management], [forwarding]"},
 	};
 	static struct ur_config cfg;
 

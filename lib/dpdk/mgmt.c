@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/mgmt.h"
+
+#include <bsd/string.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_mempool.h>
+
+#include "dpdk/worker.h"
+#include "edge/pacing_attr.h"
+#include "engine/query.h"
+
+/* ---- the file ---- */
+
+static bool write_all(int fd, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return false;
+		p += done;
+		n -= (size_t)done;
+	}
+	return true;
+}
+
+/* Replaces the file. Returns 0 or an errno value. */
+static int save(const char *file, const uint8_t *bytes)
+{
+	char fresh[UR_CONFIG_TEXT + 8];
+	int fd, rc = 0;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", file);
+	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno;
+	if (!write_all(fd, bytes, UR_EEPROM_BYTES) || fsync(fd))
+		rc = errno ? errno : EIO;
+	if (close(fd) && !rc)
+		rc = errno;
+	if (!rc && rename(fresh, file))
+		rc = errno;
+	if (rc)
+		unlink(fresh);
+	return rc;
+}
+
+/* Writes the file after each change, until it is closed. */
+static void *write_changes(void *arg)
+{
+	struct ur_mgmt *m = arg;
+	uint8_t *copy = malloc(UR_EEPROM_BYTES);
+
+	pthread_mutex_lock(&m->lock);
+	for (;;) {
+		int rc = ENOMEM;
+
+		while (!m->dirty && !m->closing)
+			pthread_cond_wait(&m->changed, &m->lock);
+		if (!m->dirty)
+			break;
+		m->dirty = false;
+		if (copy) {
+			memcpy(copy, m->eeprom, UR_EEPROM_BYTES);
+			pthread_mutex_unlock(&m->lock);
+			rc = save(m->file, copy);
+			pthread_mutex_lock(&m->lock);
+		}
+		m->write_errno = rc;
+	}
+	pthread_mutex_unlock(&m->lock);
+	free(copy);
+	return NULL;
+}
+
+/* 0, or an errno value. */
+static int load(struct ur_mgmt *m)
+{
+	int fd = open(m->file, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	ssize_t got;
+
+	memset(m->eeprom, 0xff, UR_EEPROM_BYTES);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : errno;
+	while ((got = read(fd, m->eeprom + n, UR_EEPROM_BYTES - n)) > 0)
+		n += (size_t)got;
+	close(fd);
+	if (got < 0)
+		return EIO;
+	return n == UR_EEPROM_BYTES ? 0 : EFBIG;
+}
+
+/* The writer takes no signals: they are the application's. */
+static int start_writer(struct ur_mgmt *m)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&m->writer, NULL, write_changes, m);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+static int open_eeprom(struct ur_mgmt *m, const struct ur_config *cfg, char *err, size_t cap)
+{
+	char where[UR_CONFIG_TEXT * 2];
+	int rc;
+
+	strlcpy(m->file, cfg->management.eeprom, sizeof(m->file));
+	m->eeprom = malloc(UR_EEPROM_BYTES);
+	if (!m->eeprom) {
+		snprintf(err, cap, "no memory for the E2PROM");
+		return -ENOMEM;
+	}
+	rc = load(m);
+	if (rc == 0)
+		rc = start_writer(m);
+	if (rc == 0)
+		return 0;
+	ur_config_where(cfg, "management", "eeprom", where, sizeof(where));
+	if (rc == EFBIG)
+		snprintf(err, cap,
+			 "%s\"%s\" does not have the %d bytes of an E2PROM; name another "
+			 "file, or remove it to begin anew",
+			 where, m->file, UR_EEPROM_BYTES);
+	else
+		snprintf(err, cap, "%s\"%s\" cannot be read: %s", where, m->file, strerror(rc));
+	free(m->eeprom);
+	m->eeprom = NULL;
+	return -rc;
+}
+
+int ur_mgmt_open(struct ur_mgmt *m, const struct ur_config *cfg, struct ur_port *port,
+		 struct ur_worker **workers, uint16_t worker_cnt, char *err, size_t cap)
+{
+	*m = (struct ur_mgmt){.port = port, .workers = workers, .worker_cnt = worker_cnt};
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->changed, NULL);
+	return cfg->management.eeprom[0] ? open_eeprom(m, cfg, err, cap) : 0;
+}
+
+void ur_mgmt_close(struct ur_mgmt *m)
+{
+	if (!m->port)
+		return;
+	if (m->eeprom) {
+		pthread_mutex_lock(&m->lock);
+		m->closing = true;
+		pthread_cond_signal(&m->changed);
+		pthread_mutex_unlock(&m->lock);
+		pthread_join(m->writer, NULL);
+		free(m->eeprom);
+	}
+	pthread_cond_destroy(&m->changed);
+	pthread_mutex_destroy(&m->lock);
+	*m = (struct ur_mgmt){0};
+}
+
+static uint8_t eeprom_load(void *ctx, uint16_t address)
+{
+	return ((const struct ur_mgmt *)ctx)->eeprom[address]; /* nobody else changes it */
+}
+
+static void eeprom_store(void *ctx, uint16_t address, uint8_t value)
+{
+	struct ur_mgmt *m = ctx;
+
+	pthread_mutex_lock(&m->lock);
+	m->eeprom[address] = value;
+	m->dirty = true;
+	pthread_cond_signal(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- the port ---- */
+
+/* What the other workers counted, and what reached no engine. */
+static void add_counters(void *ctx, struct ur_nma_counters *c)
+{
+	const struct ur_mgmt *m = ctx;
+	struct rte_eth_stats stats = {0};
+
+	for (uint16_t i = 0; i < m->worker_cnt; i++) {
+		const struct ur_worker_counters *edge;
+		const struct ur_counters *cnt;
+
+		if (!m->workers[i])
+			continue;
+		edge = ur_worker_counters(m->workers[i]);
+		c->rx_errors += edge->drops[UR_DROP_ICRC] + edge->drops[UR_DROP_TRUNCATED] +
+				edge->drops[UR_DROP_IP_HEADER] + edge->drops[UR_DROP_LENGTH];
+		c->tx_wait += edge->rate_waits;
+		c->overruns += edge->handover_full + edge->no_mbuf;
+		if (!i) /* the agent's own engine */
+			continue;
+		cnt = ur_engine_counters(ur_worker_engine(m->workers[i]));
+		c->tx_bytes += cnt->tx_bytes;
+		c->rx_bytes += cnt->rx_bytes;
+		c->tx_packets += cnt->tx_packets;
+		c->rx_packets += cnt->rx_packets;
+		c->retransmitted += cnt->retransmitted_packets;
+		c->timeouts += cnt->local_ack_timeout_err;
+	}
+	if (rte_eth_stats_get(m->port->id, &stats) == 0) {
+		c->overruns += stats.imissed + stats.rx_nombuf;
+		c->tx_discards += stats.oerrors;
+	}
+}
+
+static void get_gauges(void *ctx, struct ur_nma_gauges *g)
+{
+	const struct ur_mgmt *m = ctx;
+
+	for (uint16_t i = 0; i < m->port->queue_cnt; i++) {
+		const struct rte_mempool *pool = m->port->pool[i];
+		uint64_t used;
+
+		if (!pool)
+			continue;
+		used = rte_mempool_in_use_count(pool) * UINT64_C(1000) / pool->size;
+		g->mempool = used > g->mempool ? used : g->mempool;
+	}
+}
+
+/* A port without filters takes every address, and its driver refuses to add one. */
+static void set_lid(void *ctx, uint8_t port, uint16_t lid, uint8_t lmc)
+{
+	struct ur_mgmt *m = ctx;
+	struct rte_ether_addr mac = {{0x02, 0x4c, 0x49, 0x44, 0, 0}};
+
+	(void)port;
+	for (unsigned i = 0; m->lid && i < 1u << m->lmc; i++) {
+		ur_store16(mac.addr_bytes + 4, (uint16_t)(m->lid + i));
+		(void)rte_eth_dev_mac_addr_remove(m->port->id, &mac);
+	}
+	m->lid = lid;
+	m->lmc = lmc;
+	for (unsigned i = 0; lid && i < 1u << lmc; i++) {
+		ur_store16(mac.addr_bytes + 4, (uint16_t)(lid + i));
+		(void)rte_eth_dev_mac_addr_add(m->port->id, &mac, 0);
+	}
+}
+
+struct ur_engine_mgmt_attr ur_mgmt_attr_of(struct ur_mgmt *m, const struct ur_config *cfg,
+					   uint64_t node_guid, uint64_t seed)
+{
+	static const struct ur_engine_mgmt_ops plain = {
+		.add_counters = add_counters, .get_gauges = get_gauges, .set_lid = set_lid};
+	static const struct ur_engine_mgmt_ops with_eeprom = {.add_counters = add_counters,
+							      .get_gauges = get_gauges,
+							      .set_lid = set_lid,
+							      .eeprom_load = eeprom_load,
+							      .eeprom_store = eeprom_store};
+	struct ur_engine_mgmt_attr a = {
+		.config = {.m_key = cfg->management.m_key,
+			   .protect = (uint8_t)cfg->management.protect,
+			   .lease_s = (uint16_t)cfg->management.lease_s,
+			   .open = cfg->management.open,
+			   .ask_neighbours = cfg->management.ask_neighbours},
+		.node_guid = node_guid,
+		.link_bps = ur_cc_link_of(cfg, cfg->port.rate_gbps, 1),
+		.seed = seed,
+		.ops = m->eeprom ? &with_eeprom : &plain,
+		.ctx = m,
+	};
+	char host[sizeof(a.description)] = "";
+
+	memcpy(a.mac, m->port->mac, sizeof(a.mac));
+	if (cfg->management.description[0]) {
+		strlcpy(a.description, cfg->management.description, sizeof(a.description));
+	} else {
+		(void)gethostname(host, sizeof(host) - 1);
+		snprintf(a.description, sizeof(a.description), "uroce %.50s", host);
+	}
+	return a;
+}

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The management agent of a running endpoint: asked by frames that management.py makes, beside a bandwidth test. tshark
+# dissects what both sent.
+. "$(dirname "$0")/lib.sh"
+need_veth 4300
+
+start_server "${server_a[@]}" --set management.m_key=0x1122334455667788 --set management.description="a server" \
+	--set management.eeprom="$tmp/eeprom"
+mac=$("${in_a[@]}" cat /sys/class/net/uroce0/address)
+"${in_b[@]}" timeout 60 python3 "$(dirname "$0")/management.py" uroce1 "$mac" "$tmp/mads.pcap" >"$tmp/ask.log" 2>&1 ||
+	fail "the agent does not answer as it should"
+cat "$tmp/ask.log"
+stop_server
+[ "$(stat -c %s "$tmp/eeprom")" = 65536 ] || fail "the E2PROM's file does not have 65536 bytes"
+[ "$(od -An -tx1 -j 300 -N 2 "$tmp/eeprom" | tr -d ' \n')" = abcd ] || fail "the E2PROM's file does not have what was written"
+echo "E2PROM: written to its file"
+
+start_server "${server_a[@]}" --set management.agent=no
+"${in_b[@]}" timeout 60 python3 "$(dirname "$0")/management.py" uroce1 "$mac" "$tmp/none.pcap" silent >"$tmp/ask.log" 2>&1 ||
+	fail "an endpoint without an agent answers"
+stop_server
+echo "agent = no: silent"
+
+command -v tshark >/dev/null || skip "tshark is not installed; the rest went well"
+tshark -n -r "$tmp/mads.pcap" -V >"$tmp/shark.log" 2>/dev/null || fail "tshark cannot read the packets"
+! grep -qi malformed "$tmp/shark.log" || fail "tshark finds malformed packets"
+# shark FIELD VALUE: it finds the field with this value.
+shark()
+{
+	tshark -n -r "$tmp/mads.pcap" -T fields -e "infiniband.$1" 2>/dev/null | tr ',' '\n' | grep -qix -- "$2" ||
+		fail "tshark finds no infiniband.$1 of $2"
+}
+shark nodeinfo.nodetype 0x01
+shark portinfo.lid 0x0009
+shark portinfo.m_key 0x1122334455667788
+shark vlarbitrationtable.weight 0x40
+shark vlarbitrationtable.vl 0x0e
+shark sltovlmappingtable.sltovllowbits 0x0d
+shark p_keytable.p_keybase 0x7fff
+echo "tshark: $(tshark -n -r "$tmp/mads.pcap" -Y infiniband.mad 2>/dev/null | wc -l) MADs, none malformed"
