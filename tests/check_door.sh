@@ -14,7 +14,7 @@ set -eu
 cd "$1"
 build=$2
 door='engine/engine.h engine/mgmt.h engine/verbs.h engine/query.h'
-open='^(uroce/counter_list|engine/(engine|mgmt|verbs|query)|[a-z]+/attr|cm/(cm|offer)|mem/mem|mgmt/nma|transport/(ah|counters|sink)|wire/[a-z_]+)\.h$'
+open='^(uroce/counter_list|engine/(engine|mgmt|verbs|query)|[a-z]+/attr|cm/(cm|offer)|mem/mem|mgmt/(nma|registers)|transport/(ah|counters|sink)|wire/[a-z_]+)\.h$'
 status=0
 
 dir=$(mktemp -d)

@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "mgmt/nma.h"
+#include "mgmt/registers.h"
 
 #ifdef __cplusplus
 extern "C" {
