@@ -51,7 +51,7 @@ transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm mgmt
 print      wire
 fabric     wire mgmt vl
-umad
+umad       wire
 edge       wire engine
 dpdk       wire engine edge
 api        wire engine edge dpdk uroce

@@ -8,7 +8,7 @@
 
 #include "link.h"
 #include "mgmt/nma.h"
-#include "mux.h"
+#include "umad/mux.h"
 
 struct adapter {
 	char name[UMAD_CA_NAME_LEN];

@@ -233,7 +233,9 @@ static int run(const struct options *o)
 	rc = server_open(&s, path, &a.mux, adapter_describe, &a);
 	if (rc < 0) {
 		fprintf(stderr, "uroce-hca: cannot listen at %s: %s%s\n", path, strerror(-rc),
-			rc == -EADDRINUSE ? "; another uroce-hca has this --name and --dir" : "");
+			rc == -EADDRINUSE ? "; another uroce-hca has this --name and --dir"
+					  : "; --dir or $" UR_UMAD_DIR_VARIABLE
+					    " chooses another directory");
 		adapter_close(&a);
 		return 1;
 	}

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "mux.h"
+#include "umad/mux.h"
 
 struct pollfd;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libibumad: fields of a program's MAD buffer. */
+/* libibumad: fields of a program's MAD buffer. The interface is that of libibumad.map: UMAD-ABI-01. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stdio.h>

@@ -195,7 +195,7 @@ static int take_message(int fd, struct ib_user_mad *user, size_t room)
 
 /*
  * A message that is longer than the program's room stays where it is; the program gets its beginning and its length, and
- * calls again. That is how the kernel delivers an RMPP response.
+ * calls again. That is how the kernel delivers an RMPP response. UMAD-RECV-01
  */
 static int receive(int fd, struct ib_user_mad *user, int *length, int flags)
 {

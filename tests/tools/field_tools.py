@@ -109,14 +109,18 @@ def run_all(bed):
 
 def socket_scenario():
     with Bed() as bed:
-        bed.start_fabric(LEAVES, SPINES, HOSTS, ["first"])
+        bed.start_fabric(LEAVES, SPINES, HOSTS, ["first", "second"])
         hca = bed.start_hca(f"unix:{bed.dir}/first")
         sm, lids = run_all(bed)
         # The capability IsSM is the port's as long as the SM runs.
         check("IsSM" in bed.run(f"smpquery portinfo {lids['self']}"), "IsSM while OpenSM runs")
         bed.stop(sm)
         wait_until(lambda: "IsSM" not in bed.run(f"smpquery portinfo {lids['self']}"), "IsSM goes with OpenSM", 5)
-        # A tool that asks nothing of nobody ends, and the adapter that goes leaves a sentence.
+        # A program that brings its adapter with it.
+        out = bed.run(["--link", f"unix:{bed.dir}/second", "ibnetdiscover"])
+        check(count(r"^Ca\t")(out) == NODES - SWITCHES + 1, "uroce-umad-run --link: ibnetdiscover by an adapter of its own")
+        bed.run(["--link", "nonsense", "ibnetdiscover"], 1)
+        # A LID that is nowhere, and an adapter that is gone.
         out = bed.run("smpquery -t 50 nodeinfo 4000", status=None)
         check("failed" in out or "fail" in out, f"smpquery of a LID that is not there: {out}")
         bed.stop(hca)

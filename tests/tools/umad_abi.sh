@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # umad_abi.sh LIBRARY: checks that the library has the SONAME, and exactly the symbols and versions, of Debian's
-# libibumad.so.3, so that programs that are linked with that one run with ours.
+# libibumad.so.3, so that programs that are linked with that one run with ours. UMAD-ABI-01
 set -eu
 
 theirs=$(ldconfig -p | awk '$1 == "libibumad.so.3" { print $NF; exit }')

@@ -12,7 +12,7 @@
 
 #include <criterion/criterion.h>
 
-#include "mux.h"
+#include "umad/mux.h"
 #include "wire/bytes.h"
 
 #define MS		 1000000ull
@@ -102,7 +102,7 @@ static inline bool bed_wait(struct bed *b)
 {
 	uint64_t at = mux_deadline(&b->mux);
 
-	if (at == HCA_NEVER)
+	if (at == MUX_NEVER)
 		return false;
 	b->now = at;
 	mux_expire(&b->mux, at);

@@ -6,6 +6,7 @@
 
 static char sm, tool, other; /* the programs */
 
+/* UMAD-TID-01 */
 Test(hca_mux, a_response_returns_to_the_program_that_asked)
 {
 	struct bed *b = bed_new();
@@ -38,7 +39,7 @@ Test(hca_mux, a_response_returns_to_the_program_that_asked)
 	cr_assert_eq(b->given[1].head.umad.agent_id, (uint32_t)agent);
 	cr_assert_eq(b->given[1].head.umad.status, 0);
 	cr_assert_eq(b->given[1].mad[200], 42);
-	cr_assert_eq(mux_deadline(&b->mux), HCA_NEVER);
+	cr_assert_eq(mux_deadline(&b->mux), MUX_NEVER);
 
 	/* A second response is one too many. */
 	bed_submit(b, s, server, mad, 256, 0, 0);
@@ -48,6 +49,7 @@ Test(hca_mux, a_response_returns_to_the_program_that_asked)
 	bed_free(b);
 }
 
+/* UMAD-RETRY-01 */
 Test(hca_mux, a_request_is_repeated_and_then_returned_with_etimedout)
 {
 	struct bed *b = bed_new();
@@ -69,11 +71,12 @@ Test(hca_mux, a_request_is_repeated_and_then_returned_with_etimedout)
 	cr_assert_eq(b->given[0].head.umad.status, ETIMEDOUT);
 	cr_assert_eq(b->given[0].head.length, 24);
 	cr_assert_eq(ur_load32(b->given[0].mad + 12), 0x77);
-	cr_assert_eq(mux_deadline(&b->mux), HCA_NEVER);
+	cr_assert_eq(mux_deadline(&b->mux), MUX_NEVER);
 	cr_assert_eq(b->mux.counters.retried, 2);
 	bed_free(b);
 }
 
+/* UMAD-METHOD-01 */
 Test(hca_mux, a_method_belongs_to_one_agent)
 {
 	struct bed *b = bed_new();
@@ -125,6 +128,7 @@ Test(hca_mux, vendor_classes_are_told_apart_by_oui)
 	bed_free(b);
 }
 
+/* UMAD-END-01 */
 Test(hca_mux, a_program_that_leaves_leaves_nothing)
 {
 	struct bed *b = bed_new();
@@ -135,7 +139,7 @@ Test(hca_mux, a_program_that_leaves_leaves_nothing)
 	bed_request(mad, 0x04, METHOD_GET, 5);
 	bed_submit(b, t, agent, mad, 256, 100, 2);
 	mux_close(&b->mux, t);
-	cr_assert_eq(mux_deadline(&b->mux), HCA_NEVER);
+	cr_assert_eq(mux_deadline(&b->mux), MUX_NEVER);
 	bed_settle(b);
 	cr_assert_eq(b->given_cnt, 0);
 	t = mux_open(&b->mux, &other);

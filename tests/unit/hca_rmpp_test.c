@@ -73,6 +73,7 @@ static void finish(struct exchange *x)
 	bed_free(x->bed);
 }
 
+/* UMAD-RMPP-01 */
 Test(hca_rmpp, messages_of_any_length_arrive)
 {
 	static const uint32_t sizes[] = {0,   1,    199,  200,	201,	399,

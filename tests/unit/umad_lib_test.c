@@ -10,9 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <criterion/criterion.h>
 #include <infiniband/umad.h>
 #include <infiniband/umad_str.h>
+
+#include "umad/pass.h"
 
 #define SYSTEM_LIBRARY "libibumad.so.3"
 
@@ -156,4 +161,81 @@ Test(umad_lib, arguments_that_cannot_be_are_refused)
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_eq(umad_send(-1, 0, buffer, 256, 0, 0), -EIO);
 	cr_assert_eq(errno, EBADF);
+}
+
+/* Messages of all lengths, in the datagram and in a memfd, to a program with a small buffer. UMAD-RECV-01 */
+Test(umad_lib, a_mad_that_does_not_fit_is_kept)
+{
+	static const uint32_t lengths[] = {
+		24, 256, 257, 1000, UR_UMAD_INLINE, UR_UMAD_INLINE + 1, 500000};
+	struct ib_user_mad *mad = calloc(1, sizeof(*mad) + 500000);
+	uint8_t *sent = malloc(500000);
+	int port[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, port), 0);
+	for (unsigned i = 0; i < 500000; i++)
+		sent[i] = (uint8_t)(i * 5 + i / 256);
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct ur_umad_mad head = {.kind = UR_UMAD_MAD, .length = lengths[i]};
+		int length = 256;
+
+		head.umad.agent_id = 3;
+		cr_assert_eq(ur_umad_send_mad(port[1], &head, sent, 0), 0);
+		memset(mad, 0, sizeof(*mad) + 256);
+		if (lengths[i] > 256) {
+			cr_assert_eq(umad_recv(port[0], mad, &length, 1000), -ENOSPC);
+			cr_assert_eq(errno, ENOSPC);
+			cr_assert_eq(mad->agent_id, 3);
+			cr_assert_eq(memcmp(mad->data, sent, 256), 0);
+		} else {
+			length = (int)lengths[i];
+		}
+		cr_assert_eq(length, (int)lengths[i]);
+		cr_assert_eq(umad_poll(port[0], 0), 0);
+		cr_assert_eq(umad_recv(port[0], mad, &length, 1000), 3);
+		cr_assert_eq(length, (int)lengths[i]);
+		cr_assert_eq(memcmp(mad->data, sent, lengths[i]), 0);
+		cr_assert_eq(umad_poll(port[0], 0), -ETIMEDOUT);
+		cr_assert_eq(umad_recv(port[0], mad, &length, 0), -EAGAIN);
+	}
+	close(port[1]);
+	cr_assert_eq(umad_recv(port[0], mad, &(int){256}, 100), -EIO);
+	close(port[0]);
+	free(mad);
+	free(sent);
+}
+
+/* What a program sends arrives as it was, with timeout, retries and agent. */
+Test(umad_lib, a_mad_is_sent_whole)
+{
+	struct ib_user_mad *mad = calloc(1, sizeof(*mad) + 100000);
+	uint8_t *got = malloc(100000);
+	int port[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, port), 0);
+	for (unsigned i = 0; i < 100000; i++)
+		mad->data[i] = (uint8_t)(i * 3);
+	for (unsigned bytes = 256; bytes <= 100000; bytes += 99744) {
+		struct ur_umad_mad head;
+		int memfd;
+		ssize_t n;
+
+		cr_assert_eq(umad_send(port[0], 7, mad, (int)bytes, 50, 2), 0);
+		n = ur_umad_receive(port[1], &head, sizeof(head), got, UR_UMAD_INLINE, &memfd, 0);
+		cr_assert_eq(n, (ssize_t)sizeof(head) + 256);
+		cr_assert_eq(memfd >= 0, bytes > UR_UMAD_INLINE);
+		if (memfd >= 0) {
+			cr_assert_eq(ur_umad_read_rest(memfd, got, 256, bytes), 0);
+			close(memfd);
+		}
+		cr_assert_eq(head.length, bytes);
+		cr_assert_eq(head.umad.agent_id, 7);
+		cr_assert_eq(head.umad.timeout_ms, 50);
+		cr_assert_eq(head.umad.retries, 2);
+		cr_assert_eq(memcmp(got, mad->data, bytes), 0);
+	}
+	close(port[0]);
+	close(port[1]);
+	free(mad);
+	free(got);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mux.h"
+#include "umad/mux.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mux_priv.h"
+#include "umad/mux_priv.h"
 
 #define IS_VENDOR2(c) ((c) >= 0x30 && (c) <= 0x4f)
 #define METHODS	      128
 
-/* As kernel and libibumad treat TransactionIDs: a program owns the lower half. */
+/* As kernel and libibumad treat TransactionIDs: a program owns the lower half. UMAD-TID-01 */
 #define TID_LOW 0xffffffffull
 
 void mux_init(struct mux *m, const struct mux_ops *ops, void *arg)
@@ -47,7 +47,7 @@ void mux_end_transfer(struct mux *m, struct mux_transfer *t)
 	free(t);
 }
 
-/* Ends what the program, or one of its agents, has under way; agent UR_UMAD_AGENTS: all of them. */
+/* Ends what the program, or one of its agents, has under way; agent UR_UMAD_AGENTS: all of them. UMAD-END-01 */
 static void end_all(struct mux *m, const struct mux_program *p, uint32_t agent)
 {
 	struct mux_transfer *t, *next_t;
@@ -77,7 +77,7 @@ static bool has_method(const struct ur_umad_register *r, unsigned method)
 	return method < METHODS && (r->methods[method / 64] >> method % 64 & 1) != 0;
 }
 
-/* The same requests could be for both. */
+/* The same requests could be for both. UMAD-METHOD-01 */
 static bool conflict(const struct ur_umad_register *a, const struct ur_umad_register *b)
 {
 	return a->mgmt_class == b->mgmt_class && a->class_version == b->class_version &&
@@ -280,7 +280,7 @@ bool mux_input(struct mux *m, const uint8_t *mad, const struct ib_mad_addr *from
 
 uint64_t mux_deadline(const struct mux *m)
 {
-	uint64_t first = HCA_NEVER;
+	uint64_t first = MUX_NEVER;
 	const struct mux_transfer *t;
 	const struct mux_assembly *a;
 
@@ -293,7 +293,7 @@ uint64_t mux_deadline(const struct mux *m)
 	return first;
 }
 
-/* As from the kernel: the request's header, and ETIMEDOUT. */
+/* As from the kernel: the request's header, and ETIMEDOUT. UMAD-RETRY-01 */
 static void give_up(struct mux *m, struct mux_transfer *t)
 {
 	t->umad.status = ETIMEDOUT;

@@ -2,9 +2,9 @@
 /*
  * RMPP (IBA 13.6): a message in segments, each a MAD with the message's headers. The receiver's ACKs say which
  * segments have arrived and up to which the sender may go on. Times and window as Linux has them, for want of a
- * packet lifetime.
+ * packet lifetime. UMAD-RMPP-01
  */
-#include "mux_priv.h"
+#include "umad/mux_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between mux.c and rmpp.c. */
-#ifndef HCA_MUX_PRIV_H
-#define HCA_MUX_PRIV_H
+#ifndef UR_UMAD_MUX_PRIV_H
+#define UR_UMAD_MUX_PRIV_H
 
-#include "mux.h"
+#include "umad/mux.h"
 #include "wire/bytes.h"
 
 #define MS_NS 1000000ull

@@ -13,8 +13,8 @@
  * Time is an argument, in nanoseconds. Bytes from the fabric are not trusted; those from programs are checked as well.
  * Thread class: one thread.
  */
-#ifndef HCA_MUX_H
-#define HCA_MUX_H
+#ifndef UR_UMAD_MUX_H
+#define UR_UMAD_MUX_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,10 +22,10 @@
 
 #include "umad/message.h"
 
-#define HCA_NEVER UINT64_MAX
+#define MUX_NEVER UINT64_MAX
 
 /* Counters. X(name, help) */
-#define HCA_MUX_COUNTERS(X)                                                                        \
+#define MUX_COUNTERS(X)                                                                            \
 	X(sent, "MADs from programs")                                                              \
 	X(delivered, "MADs to programs")                                                           \
 	X(retried, "requests sent again")                                                          \
@@ -38,7 +38,7 @@
 
 struct mux_counters {
 #define X(name, help) uint64_t name;
-	HCA_MUX_COUNTERS(X)
+	MUX_COUNTERS(X)
 #undef X
 };
 
@@ -129,7 +129,7 @@ void mux_submit(struct mux *m, struct mux_program *p, const struct ur_umad_mad *
 /* A MAD for this port. False: it is a request that no agent has registered for. */
 bool mux_input(struct mux *m, const uint8_t *mad, const struct ib_mad_addr *from, uint64_t now);
 
-/* When mux_expire() has to be called, or HCA_NEVER. */
+/* When mux_expire() has to be called, or MUX_NEVER. */
 uint64_t mux_deadline(const struct mux *m);
 void mux_expire(struct mux *m, uint64_t now);
 
