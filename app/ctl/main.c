@@ -36,7 +36,8 @@ int main(int argc, char **argv)
 		ctl_list_registers();
 		return CTL_EXIT_OK;
 	}
-	ok = ctl_open(&session, &options) && commands[options.command](&session);
+	ok = ctl_open(&session, &options) && (!options.load_routes || ctl_load_routes(&session)) &&
+	     commands[options.command](&session);
 	ctl_close(&session);
 	return ok ? CTL_EXIT_OK : CTL_EXIT_ERROR;
 }

@@ -33,6 +33,7 @@
 	X("fabric-model", fabric_model)                                                            \
 	X("socket", socket)                                                                        \
 	X("dev", dev)                                                                              \
+	X("load-routes", load_routes)                                                              \
 	X("json", json)                                                                            \
 	X("dot", dot)
 
@@ -181,7 +182,12 @@ static enum ctl_parse take_command(struct parser *p, const char *name)
 		    name);
 }
 
-/* The words of reg and monitor. */
+static bool is_mode(const char *text)
+{
+	return !strcmp(text, "updown") || !strcmp(text, "shortest");
+}
+
+/* Words that are of a list. */
 static enum ctl_parse check_words(struct parser *p)
 {
 	const struct ctl_options *o = p->o;
@@ -191,6 +197,13 @@ static enum ctl_parse check_words(struct parser *p)
 	if (o->command == CTL_monitor && strcmp(w, "single") != 0 && strcmp(w, "loop") != 0 &&
 	    strcmp(w, "compare") != 0)
 		return fail(p, "monitor: '%s' is not one of single, loop, compare", w);
+	if (o->command == CTL_routes && strcmp(w, "compute") != 0 && strcmp(w, "load") != 0)
+		return fail(p, "routes: '%s' is not one of compute, load", w);
+	if (o->command == CTL_routes && cnt == 2 && !is_mode(o->words[1]))
+		return fail(p, "routes: '%s' is not one of updown, shortest", o->words[1]);
+	if (o->load_routes && !is_mode(o->load_routes))
+		return fail(p, "--load-routes: '%s' is not one of updown, shortest",
+			    o->load_routes);
 	if (o->command != CTL_reg)
 		return CTL_PARSE_OK;
 	if (strcmp(w, "list") != 0 && strcmp(w, "read") != 0 && strcmp(w, "write") != 0)

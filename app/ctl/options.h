@@ -22,6 +22,8 @@
 	X(reg, "list|read|write ...", 1, 16, "registers of a node; see below")                     \
 	X(counters, "NODE [PORT]", 1, 2, "print the counters of a node's ports")                   \
 	X(monitor, "MODE [NODE]", 1, 2, "watch the counters of all ports; see below")              \
+	X(routes, "compute|load [MODE]", 1, 2,                                                     \
+	  "compute forwarding tables, and load them; see below")                                   \
 	X(faults, "", 0, 0, "have faults reported to this program, and print them")
 
 enum ctl_command {
@@ -36,6 +38,7 @@ struct ctl_options {
 	const char *words[CTL_WORDS_MAX];
 	unsigned words_cnt;
 	const char *fabric_model, *socket, *dev; /* one of them */
+	const char *load_routes;		 /* a mode of routes, or NULL */
 	const char *json, *dot;			 /* files, '-' is standard output; or NULL */
 	uint64_t window, per_node, retries, timeout_ms, nodes;
 	uint64_t m_key, tiers, count;

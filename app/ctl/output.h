@@ -29,6 +29,9 @@ bool ctl_cmd_reg(struct ctl_session *s);
 bool ctl_cmd_counters(struct ctl_session *s);
 bool ctl_cmd_monitor(struct ctl_session *s);
 bool ctl_cmd_faults(struct ctl_session *s);
+bool ctl_cmd_routes(struct ctl_session *s);
+/* For --load-routes. */
+bool ctl_load_routes(struct ctl_session *s);
 /* The table of registers. */
 void ctl_list_registers(void);
 

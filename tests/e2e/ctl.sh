@@ -113,6 +113,21 @@ expect 1 "is not 'SECONDS," discover --fabric-model line:1 --model-event 'never'
 expect 1 'no such node' discover --fabric-model line:1 --model-event '1,down,switch 9,1'
 expect 2 'is for --fabric-model' discover --dev lo --model-event '1,down,switch 9,1'
 
+# ---- routes ----
+
+expect 0 '^updown: 36 LIDs, tables of 20 switches$' routes compute --fabric-model fattree:4
+for shape in line:20 ring:7 fattree:6 random:30,5; do
+	for mode in updown shortest; do
+		expect 0 "^$mode: .* loaded; every LID answers$" routes load $mode --fabric-model $shape
+	done
+done
+expect 0 '^6 hops$' trace 'host 0.0.0' 'host 3.1.1' --fabric-model fattree:4 --load-routes updown
+grep -q '"edge 0.0" port [34] (active, 4x)' "$tmp/out" || complain "links are not active after routes were loaded"
+expect 0 '^2 hops$' trace 'host 2.0.0' 'host 2.0.1' --fabric-model fattree:4 --load-routes shortest
+expect 2 "routes: 'x' is not one of compute, load" routes x --fabric-model line:1
+expect 2 "routes: 'x' is not one of updown, shortest" routes load x --fabric-model line:1
+expect 2 "--load-routes: 'x' is not one of" topology --load-routes x --fabric-model line:1
+
 # ---- files ----
 
 printf 'endpoint here\nswitch a"b 4\n# nothing\nlink here 1 a"b 2\n' >"$tmp/net"
