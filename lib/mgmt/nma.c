@@ -409,6 +409,7 @@ static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t n
 		enum ur_mad_status status;
 		uint64_t wait_ns;
 
+		/* MGMT-KEY-05: ahead of everything that a request can do. */
 		if (!nma_check_key(nma, r->mad, &r->from, now_ns))
 			continue;
 		nma->stats.executed++;
