@@ -14,8 +14,8 @@
 #define PD	      7u
 #define FIRST_PSN     1000u
 #define BURST	      32
-#define STEP_NS	      1000 /* time between two bursts */
-#define FRAME_BYTES   8192
+#define STEP_NS	      1000	      /* time between two bursts */
+#define FRAME_BYTES   (8192 + 3 * 64) /* not a power of two: frames would share the sets of a cache */
 #define LARGE_BYTES   65536
 #define POOL_CONTEXTS 16
 #define POOL_SLOTS    64
@@ -172,10 +172,20 @@ static void connect_qp(struct pair *p, unsigned side, uint32_t i, enum ibv_mtu m
 	}
 }
 
+static void post_receive(struct pair *p, uint32_t i, uint32_t len)
+{
+	struct pair_end *peer = &p->end[1];
+	struct ibv_sge sge = {(uintptr_t)peer->buffer, len, peer->key};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	must(ur_rq_post(&peer->qp[i]->rq, &wr) == 0, "cannot post a receive");
+}
+
 void pair_init(struct pair *p, const struct pair_attr *attr)
 {
 	memset(p, 0, sizeof(*p));
 	p->now_ns = 1000000;
+	p->buffer_bytes = attr->buffer_bytes;
 	p->frames = zeroed(BURST * FRAME_BYTES);
 	for (unsigned side = 0; side < 2; side++) {
 		make_end(p, &p->end[side], attr);
@@ -185,6 +195,9 @@ void pair_init(struct pair *p, const struct pair_attr *attr)
 	for (unsigned side = 0; side < 2; side++)
 		for (uint32_t i = 0; i < attr->qps; i++)
 			connect_qp(p, side, i, attr->mtu);
+	for (uint32_t i = 0; i < attr->qps; i++)
+		for (unsigned n = 0; n < PAIR_AHEAD; n++)
+			post_receive(p, i, attr->buffer_bytes);
 }
 
 /* ---- packets ---- */
@@ -193,9 +206,12 @@ static void carry(struct pair *p, unsigned to, const struct ur_tx *tx, uint8_t *
 {
 	uint32_t len = ur_tx_write(tx, frame);
 	struct ur_packet pkt;
+	enum ur_drop drop;
 
-	if (ur_engine_input_predicted(p->end[to].engine, frame, len, p->now_ns))
+	if (ur_engine_input_predicted(p->end[to].engine, frame, len, p->now_ns, &drop)) {
+		must(drop == UR_DROP_NONE, "a packet is dropped");
 		return;
+	}
 	must(ur_packet_decode(frame, len, &pkt) == UR_DROP_NONE && ur_icrc_ok(frame, &pkt),
 	     "a packet that does not decode");
 	must(ur_engine_input(p->end[to].engine, &pkt, p->now_ns) == UR_DROP_NONE,
@@ -233,8 +249,6 @@ void pair_post(struct pair *p, uint32_t i, enum ibv_wr_opcode opcode, uint32_t l
 	struct pair_end *me = &p->end[0], *peer = &p->end[1];
 	struct ur_qp *qp = me->qp[i];
 	struct ibv_sge sge = {(uintptr_t)me->buffer, len, me->key};
-	struct ibv_sge there = {(uintptr_t)peer->buffer, len, peer->key};
-	struct ibv_recv_wr recv = {.sg_list = &there, .num_sge = 1};
 	struct ibv_send_wr wr = {
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
@@ -244,7 +258,7 @@ void pair_post(struct pair *p, uint32_t i, enum ibv_wr_opcode opcode, uint32_t l
 	};
 
 	if (opcode == IBV_WR_SEND)
-		must(ur_rq_post(&peer->qp[i]->rq, &recv) == 0, "cannot post a receive");
+		post_receive(p, i, p->buffer_bytes);
 	must(ur_sq_post(&qp->sq, IBV_QPS_RTS, &wr, false) == 0, "cannot post");
 	ur_engine_doorbell(me->engine, qp, p->now_ns);
 }

@@ -11,10 +11,13 @@
  *
  * Thread class: one thread.
  */
-#define PAIR_DEPTH 64 /* send and receive queue of a queue pair */
+#define PAIR_DEPTH   64 /* send and receive queue of a queue pair */
+#define PAIR_AHEAD   32 /* receives that side 1 has posted ahead of the SENDs */
+#define PAIR_BURST   (PAIR_DEPTH - PAIR_AHEAD) /* SENDs that may be posted at once */
+#define PAIR_QPS_MAX (1 << 14)
 
 struct pair_attr {
-	uint32_t qps; /* queue pairs on each side, connected by index, in [1, 2^14] */
+	uint32_t qps; /* queue pairs on each side, connected by index, in [1, PAIR_QPS_MAX] */
 	enum ur_mode mode;
 	enum ibv_mtu mtu;
 	uint32_t buffer_bytes; /* size of the region on each side */
@@ -36,6 +39,7 @@ struct pair {
 	uint64_t packets;      /* packets between the sides, ACKs included */
 	uint64_t data_packets; /* of these, those from side 0 */
 	uint8_t *frames;       /* of the burst that is being carried */
+	uint32_t buffer_bytes;
 };
 
 /* On failure ends the program with an error message. */
@@ -43,8 +47,9 @@ void pair_init(struct pair *p, const struct pair_attr *attr);
 void pair_free(struct pair *p);
 
 /*
- * Posts one signalled request of `len` bytes to queue pair `i` of side 0 and, for a SEND, a receive
- * at side 1.
+ * Posts one signalled request of `len` bytes to queue pair `i` of side 0 and, for a SEND, another receive
+ * at side 1, behind those that it has posted ahead: so the requester has credits, as from any application that does not
+ * want to lose time.
  */
 void pair_post(struct pair *p, uint32_t i, enum ibv_wr_opcode opcode, uint32_t len);
 /* Moves packets both ways until neither side has anything to send. */

@@ -89,7 +89,8 @@
 	X(rtx_grown, "contexts", "recovery contexts that moved to a larger tier")                  \
 	X(rtx_short, "contexts", "recovery contexts that were refused a larger tier")              \
 	X(rx_predicted, "packets", "packets accepted whose headers were as predicted")             \
-	X(tx_predicted, "packets", "request packets sent in the way of the commonest")
+	X(tx_predicted, "packets", "request packets sent in the way of the commonest")             \
+	X(rx_path_predicted, "packets", "other packets whose headers up to UDP were as predicted")
 
 /* Sums that are in struct uroce_counters as well; the same X. */
 #define UROCE_SUMMARY_COUNTERS(X)                                                                  \

@@ -60,12 +60,15 @@ static bool is_our_vlan(const struct ur_round *r, const struct ur_packet *p,
  */
 static bool input_predicted(struct ur_round *r, const struct ur_pkt *pkt)
 {
+	enum ur_drop drop;
+
 	if (r->vid || pkt->has_tci || pkt->len < UR_PATH_MIN_BYTES)
 		return false;
 	for (unsigned i = 0; i < r->gid_cnt; i++)
 		if (memcmp(r->gids[i].b + 12, pkt->data + UR_ETH_BYTES + 16, 4) == 0 &&
 		    ur_gid_is_ipv4(&r->gids[i]))
-			return ur_engine_input_predicted(r->engine, pkt->data, pkt->len, r->now_ns);
+			return ur_engine_input_predicted(r->engine, pkt->data, pkt->len, r->now_ns,
+							 &drop);
 	return false;
 }
 

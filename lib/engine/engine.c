@@ -291,10 +291,19 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 		ur_prefetch_receiver(qp);
 		return;
 	}
-	ur_prefetch_lines(qp, 0, 1);
+	ur_prefetch_lines(qp, 0, offsetof(struct ur_qp, ack_node));
 	ur_prefetch_lines(qp, offsetof(struct ur_qp, sq_queue),
 			  (opcode & UR_TRANSPORT_MASK) == UR_TRANSPORT_EXT ? UR_EXT_SENDING_END
 									   : UR_GBN_SENDING_END);
+}
+
+static inline void count_input(struct ur_core *core, enum ur_drop drop, uint32_t frame_bytes)
+{
+	core->cnt.drops[drop]++;
+	if (drop == UR_DROP_NONE) {
+		core->cnt.rx_packets++;
+		core->cnt.rx_bytes += frame_bytes;
+	}
 }
 
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns)
@@ -322,33 +331,55 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uin
 		if (__builtin_expect(is_marked(p), 0) && drop == UR_DROP_NONE && qp->ops->connected)
 			ur_cnp_on_ce(qp, now_ns);
 	}
-	core->cnt.drops[drop]++;
-	if (drop == UR_DROP_NONE) {
-		core->cnt.rx_packets++;
-		core->cnt.rx_bytes += p->frame_len;
-	}
+	count_input(core, drop, p->frame_len);
 	return drop;
 }
 
+/* PREDICT-DECODE-01. RC-IN-01 for a packet that came from the peer. An equal P_Key of a full member matches. */
+static inline bool is_for(const struct ur_qp *qp, const uint8_t *bth)
+{
+	return (bth[0] & UR_TRANSPORT_MASK) == qp->ops->transport && takes_packets(qp) &&
+	       (qp->pkey & 0x8000) && (ur_load32(bth) & UR_PREDICT_PKEY) == qp->pkey;
+}
+
+/*
+ * A frame that passed ur_predict_path() and is not the request that was predicted: only what follows its UDP header is
+ * decoded. False: it is for ur_packet_decode() and ur_engine_input().
+ */
+static __attribute__((noinline)) bool input_from_peer(struct ur_qp *qp, const uint8_t *frame,
+						      uint32_t bytes, uint64_t now_ns,
+						      enum ur_drop *drop)
+{
+	struct ur_packet p;
+
+	if (!is_for(qp, frame + UR_PREDICT_BTH) || !ur_predict_decode(frame, bytes, &p) ||
+	    !ur_predict_icrc(frame, bytes))
+		return false;
+	*drop = ur_qp_input(qp, &p, now_ns);
+	qp->core->cnt.rx_path_predicted++;
+	count_input(qp->core, *drop, UR_PREDICT_BTH + bytes);
+	return true;
+}
+
 bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t len,
-			       uint64_t now_ns)
+			       uint64_t now_ns, enum ur_drop *drop)
 {
 	struct ur_core *core = &e->core;
 	struct ur_qp *qp;
 	uint32_t bytes;
 
-	if (len < UR_PREDICT_BYTES || !ur_predict_opcode(frame[UR_PREDICT_BTH]) ||
-	    core->no_prediction)
+	*drop = UR_DROP_NONE;
+	if (len < UR_PREDICT_BYTES || core->no_prediction)
 		return false;
-	qp = ur_slots_find(&e->slots, ur_qpn(ur_load24(frame + UR_PREDICT_BTH + 5)));
-	if (!qp || !ur_predict_path(&qp->path, frame, len, &bytes) ||
+	qp = ur_slots_find(&e->slots, ur_qpn(ur_predict_low24(frame + UR_PREDICT_BTH + 4)));
+	if (!qp || !ur_predict_path(&qp->path, frame, len, &bytes))
+		return false;
+	if (!ur_predict_opcode(frame[UR_PREDICT_BTH]) ||
 	    !qp->ops->predicted(qp, frame, bytes, now_ns))
-		return false;
+		return input_from_peer(qp, frame, bytes, now_ns, drop);
 	ur_qp_after_request(qp);
-	core->cnt.drops[UR_DROP_NONE]++;
-	core->cnt.rx_packets++;
 	core->cnt.rx_predicted++;
-	core->cnt.rx_bytes += UR_PREDICT_BTH + bytes;
+	count_input(core, UR_DROP_NONE, UR_PREDICT_BTH + bytes);
 	return true;
 }
 
@@ -358,8 +389,8 @@ enum ur_drop ur_engine_input_frame(struct ur_engine *e, const uint8_t *frame, si
 	struct ur_packet p;
 	enum ur_drop drop;
 
-	if (ur_engine_input_predicted(e, frame, len, now_ns))
-		return UR_DROP_NONE;
+	if (ur_engine_input_predicted(e, frame, len, now_ns, &drop))
+		return drop;
 	drop = ur_packet_decode(frame, len, &p);
 	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
 		drop = UR_DROP_ICRC;

@@ -127,13 +127,14 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns);
 
 /*
- * Takes in a frame as it arrived if it is the packet that its queue pair expects next (docs/design/prediction.md), at a
- * fraction of the cost: its headers are compared, not decoded, and its ICRC is verified. False: it is not, nothing was
- * done, and it is to be decoded. As with ur_engine_input() the caller has checked that its destination is an address
- * of this endpoint, and that it carries no VLAN tag beside the frame.
+ * Takes in a frame as it arrived, at a fraction of the cost, if its headers are those that its queue pair expects
+ * (docs/design/prediction.md): they are compared, not decoded, and its ICRC is verified. True: *drop says why it was
+ * dropped, UR_DROP_NONE if it was accepted; drops are counted. False: its headers are others, nothing was done, and it
+ * is to be decoded. As with ur_engine_input() the caller has checked that its destination is an address of this
+ * endpoint, and that it carries no VLAN tag beside the frame.
  */
 bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t len,
-			       uint64_t now_ns);
+			       uint64_t now_ns, enum ur_drop *drop);
 
 /*
  * Takes in any frame as it arrived: decodes it and verifies its ICRC first. The caller checks that its

@@ -75,9 +75,16 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 	return made;
 }
 
-static void count_lane(struct ur_core *core, unsigned vl, uint32_t bytes)
+static void count_sent(struct ur_core *core, const struct ur_tx *tx, unsigned n)
 {
-	core->lane[vl].packets++;
+	core->cnt.tx_packets += n;
+	for (unsigned i = 0; i < n; i++)
+		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
+}
+
+static void count_lane(struct ur_core *core, unsigned vl, unsigned packets, uint32_t bytes)
+{
+	core->lane[vl].packets += packets;
 	core->lane[vl].bytes += bytes;
 }
 
@@ -109,47 +116,94 @@ static void prefetch_next(const struct ur_emux *x, unsigned vl)
 		ur_prefetch_receiver(UR_QP_OF(then, rsp_queue));
 }
 
-/* Makes the next packet of the lane that the arbiter names; false: a turn ended without one. */
-static bool serve(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsigned *touched)
+/*
+ * SCHED-ALONE-01. The packets of one call, `cap` at most, of the queue that has the turn in a lane that is not
+ * arbitrated. More than one only where none of them can close a gate. *has_more: it may have another packet.
+ */
+static inline unsigned make_packets(struct ur_engine *e, struct ur_emux_queue *q,
+				    const struct ur_emux_turn *t, struct ur_tx *tx, unsigned cap,
+				    uint64_t now_ns, unsigned *wqes, bool *has_more)
+{
+	unsigned n = 0;
+
+	*has_more = true;
+	if (q->node.kind == NODE_SQ && !q->gate) {
+		struct ur_qp *qp = UR_QP_OF(q, sq_queue);
+
+		if (cap > t->wqes)
+			cap = t->wqes;
+		if (qp->ops->burst)
+			n = qp->ops->burst(qp, tx, cap, t->bytes, now_ns);
+		*has_more = !n || ur_wq_tail(&qp->sq) != qp->req.cur;
+	}
+	*wqes = n;
+	return n ? n : make_packet(e, q, tx, now_ns, wqes);
+}
+
+/* Packets of the queue that has the turn in lane `vl`, `cap` at most; *made: how many. False: the turn is over. */
+static inline bool serve_queue(struct ur_engine *e, struct ur_emux_queue *q, unsigned vl,
+			       bool alone, struct ur_tx *tx, unsigned cap, uint64_t now_ns,
+			       unsigned *made)
+{
+	struct ur_emux *x = &e->core.emux;
+	unsigned wqes = 0;
+	uint32_t bytes = 0;
+	bool goes_on, has_more;
+
+	*made = make_packets(e, q, &x->turn[vl], tx, alone ? cap : 1, now_ns, &wqes, &has_more);
+	/* Local operations have no packet. */
+	if (__builtin_expect(!*made, 0)) {
+		if (wqes)
+			ur_emux_charge(x, vl, 0, wqes);
+		return false;
+	}
+	for (unsigned i = 0; i < *made; i++)
+		bytes += ur_tx_frame_bytes(&tx[i]);
+	goes_on = ur_emux_charge(x, vl, bytes, wqes) && has_more;
+	/* PACE-READ-01: a READ is charged the bytes that it requests. */
+	if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
+	    ur_dest_on_send(UR_QP_OF(q, sq_queue), bytes + tx->asked, now_ns))
+		goes_on = false;
+	e->core.cnt.tx_packets += *made;
+	e->core.cnt.tx_bytes += bytes;
+	count_lane(&e->core, vl, *made, bytes);
+	if (!alone)
+		ur_vl_charge(&e->core.vl, vl, tx->payload_len);
+	return goes_on;
+}
+
+/*
+ * Makes the next packet of the lane that the arbiter names, and the others of its turn if no other lane is to be
+ * served, `cap` at most. Returns how many; 0: a turn ended without one.
+ */
+static unsigned serve(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns,
+		      unsigned *touched)
 {
 	struct ur_emux *x = &e->core.emux;
 	/* SCHED-ALONE-01: a lane that is alone is not arbitrated, and not charged. */
-	bool alone = !(x->ready_lanes & (x->ready_lanes - 1));
+	bool alone = !(x->ready_lanes & (x->ready_lanes - 1)), goes_on;
 	unsigned vl = alone ? (unsigned)__builtin_ctz(x->ready_lanes)
 			    : ur_vl_pick(&e->core.vl, x->ready_lanes);
 	struct ur_emux_queue *previous = x->turn[vl].queue, *q = ur_emux_turn(x, vl);
-	unsigned wqes = 0;
-	bool made, goes_on;
+	unsigned made, n = 0;
 
 	*touched |= 1u << vl;
 	/* A gate has closed during its turn. */
 	if (__builtin_expect(previous && previous != q, 0))
 		update_ready(previous);
 	if (!q)
-		return false;
+		return 0;
 	if (previous != q)
 		prefetch_next(x, vl);
-	made = make_packet(e, q, tx, now_ns, &wqes);
-	if (made) {
-		uint32_t bytes = ur_tx_frame_bytes(tx);
-
-		goes_on = ur_emux_charge(x, vl, bytes, wqes);
-		/* PACE-READ-01: a READ is charged the bytes that it requests. */
-		if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
-		    ur_dest_on_send(UR_QP_OF(q, sq_queue), bytes + tx->asked, now_ns))
-			goes_on = false;
-		count_lane(&e->core, vl, bytes);
-		if (!alone)
-			ur_vl_charge(&e->core.vl, vl, tx->payload_len);
-	} else {
-		/* Local operations have no packet. */
-		goes_on = wqes && ur_emux_charge(x, vl, 0, wqes);
-	}
-	if (!made || !goes_on) {
+	do {
+		goes_on = serve_queue(e, q, vl, alone, &tx[n], cap - n, now_ns, &made);
+		n += made;
+	} while (goes_on && alone && n < cap && x->turn[vl].queue == q);
+	if (!goes_on) {
 		ur_emux_end_turn(x, vl);
 		update_ready(q);
 	}
-	return made;
+	return n;
 }
 
 /* SCHED-PULL-01. The arbiter names the lane of each packet; a turn may stretch over several calls.
@@ -160,7 +214,7 @@ static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 	unsigned made = 0, touched = 0;
 
 	while (made < cap && x->ready_lanes)
-		made += serve(e, &tx[made], now_ns, &touched);
+		made += serve(e, &tx[made], cap - made, now_ns, &touched);
 	for (; touched; touched &= touched - 1) {
 		struct ur_emux_queue *q = x->turn[__builtin_ctz(touched)].queue;
 
@@ -178,7 +232,7 @@ static void charge_ahead(struct ur_core *core, const struct ur_qp *qp, const str
 	if (vl == UR_VL_CNT)
 		return;
 	ur_vl_charge_ahead(&core->vl, vl, tx->payload_len);
-	count_lane(core, vl, ur_tx_frame_bytes(tx));
+	count_lane(core, vl, 1, ur_tx_frame_bytes(tx));
 }
 
 static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
@@ -260,17 +314,9 @@ static void count_turns(struct ur_core *core)
 	x->turns = x->blind_visits = x->sifted = x->woken = 0;
 }
 
-static unsigned count_sent(struct ur_core *core, const struct ur_tx *tx, unsigned n)
-{
-	core->cnt.tx_packets += n;
-	for (unsigned i = 0; i < n; i++)
-		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
-	return n;
-}
-
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
 {
-	unsigned n;
+	unsigned n, acks;
 
 	ur_engine_complete_sent(e);
 	count_contexts(&e->core);
@@ -280,11 +326,13 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 		n += output_notifies(e, tx + n, cap - n, now_ns);
 	n += output_cnps(e, tx + n, cap - n);
 	n += output_acks(e, tx + n, cap - n, now_ns);
+	count_sent(&e->core, tx, n);
 	n += output_lanes(e, tx + n, cap - n, now_ns);
 	/* ACKs that had to wait for the responses just made. */
-	n += output_acks(e, tx + n, cap - n, now_ns);
+	acks = output_acks(e, tx + n, cap - n, now_ns);
+	count_sent(&e->core, tx + n, acks);
 	count_turns(&e->core);
-	return count_sent(&e->core, tx, n);
+	return n + acks;
 }
 
 unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
@@ -295,7 +343,7 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 	ur_engine_complete_sent(e);
 	n = output_lanes(e, tx, cap, now_ns);
 	count_turns(&e->core);
-	return count_sent(&e->core, tx, n);
+	return n;
 }
 
 bool ur_engine_wants_output(const struct ur_engine *e)

@@ -407,7 +407,7 @@ void ur_engine_doorbell(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 	if (ur_emux_is_active(&qp->sq_queue) && !qp->admission)
 		return;
 	ur_qp_flush(qp);
-	ur_qp_update_ready(qp);
+	ur_qp_posted(qp);
 }
 
 bool ur_engine_mark_doorbell(struct ur_qp *qp)

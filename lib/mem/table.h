@@ -53,8 +53,10 @@ static inline uint32_t ur_mem_slot(const struct ur_mem *m, uint32_t key)
  * Every access to memory is decided here. Thread class: any worker. (IBA 10.6.3; MEM-CHECK-01,
  * MEM-CHECK-02, MEM-CHECK-03, MEM-CHECK-04, MEM-KEY-01)
  */
-static inline uint8_t *ur_mem_check(const struct ur_mem *m, uint32_t key, uint32_t pd,
-				    uint64_t addr, uint64_t len, uint32_t access)
+static inline __attribute__((always_inline)) uint8_t *ur_mem_check(const struct ur_mem *m,
+								   uint32_t key, uint32_t pd,
+								   uint64_t addr, uint64_t len,
+								   uint32_t access)
 {
 	const struct ur_mr *mr = &m->mrs[key & m->mask];
 	uint64_t off;

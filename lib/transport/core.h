@@ -56,8 +56,24 @@ struct ur_core {
 	bool no_prediction; /* the engine's */
 };
 
+/* Where to build a completion: in its CQ, or in `other`. Then ur_core_complete_placed(). */
+static inline struct ibv_wc *ur_core_place(const struct ur_core *core, const struct ur_cq *cq,
+					   struct ibv_wc *other)
+{
+	return __builtin_expect(cq->worker == core->worker, 1) ? ur_cq_place(cq, other) : other;
+}
+
 /* Pushes a completion to its CQ, on this worker or another, and raises the events that follow. */
 void ur_core_complete(struct ur_core *core, struct ur_cq *cq, const struct ibv_wc *wc,
 		      bool solicited);
+
+/* The same for one built where ur_core_place() said, which is not `other` if it lies in the CQ. */
+static inline void ur_core_complete_placed(struct ur_core *core, struct ur_cq *cq,
+					   const struct ibv_wc *wc, const struct ibv_wc *other,
+					   bool solicited)
+{
+	if (wc == other || !ur_cq_push_placed(cq))
+		ur_core_complete(core, cq, wc, solicited);
+}
 
 #endif

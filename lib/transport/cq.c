@@ -61,7 +61,8 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 		if (tail - cq->head_seen >= cq->cqe)
 			return overflow(cq);
 	}
-	cq->ring[tail & cq->mask] = *wc;
+	if (wc != &cq->ring[tail & cq->mask])
+		cq->ring[tail & cq->mask] = *wc;
 	if (cq->unarmed) {
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 		return UR_CQ_PUSHED;

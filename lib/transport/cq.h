@@ -52,6 +52,32 @@ enum ur_cq_push {
 };
 
 /*
+ * Where to build the next completion, so that ur_cq_push() need not copy it: its entry, or `other` if the CQ seems to
+ * be full. Thread class: the CQ's worker.
+ */
+static inline struct ibv_wc *ur_cq_place(const struct ur_cq *cq, struct ibv_wc *other)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	return __builtin_expect(tail - cq->head_seen < cq->cqe, 1) ? &cq->ring[tail & cq->mask]
+								   : other;
+}
+
+/*
+ * ur_cq_push() of a completion that was built in its entry, where no consumer is ever notified. False: it takes
+ * ur_cq_push().
+ */
+static inline bool ur_cq_push_placed(struct ur_cq *cq)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if (__builtin_expect(!cq->unarmed || cq->overflown, 0))
+		return false;
+	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+	return true;
+}
+
+/*
  * Thread class: the CQ's worker. A status other than success counts as solicited, whatever
  * `solicited` says (IBA 11.4.2.2). What was pushed before an overflow can still be polled.
  */

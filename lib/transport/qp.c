@@ -36,17 +36,23 @@ void ur_qp_act(struct ur_qp *qp)
 		tell_drained(qp);
 }
 
-void ur_qp_update_ready(struct ur_qp *qp)
+void ur_qp_posted(struct ur_qp *qp)
 {
 	const struct ur_qp_ops *ops = qp->ops;
-	struct ur_core *core = qp->core;
-	uint64_t deadline = ops->deadline(qp);
 
 	if (__builtin_expect(ops->follow_sl != NULL, 0))
 		ops->follow_sl(qp);
 	if (__builtin_expect(qp->admission & UR_ADM_HOLDER, 0))
 		ur_admission_update(qp, ops->asks(qp));
-	ur_emux_set(&core->emux, &qp->sq_queue, ops->ready(qp));
+	ur_emux_set(&qp->core->emux, &qp->sq_queue, ops->ready(qp));
+}
+
+void ur_qp_update_ready(struct ur_qp *qp)
+{
+	struct ur_core *core = qp->core;
+	uint64_t deadline = qp->ops->deadline(qp);
+
+	ur_qp_posted(qp);
 	/*
 	 * A timer that fires too early looks again; that is cheaper than moving it with each ACK.
 	 * TIMER-IDLE-01: but of thousands of idle queue pairs each would be fetched for nothing.

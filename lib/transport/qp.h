@@ -338,7 +338,9 @@ static inline bool ur_qp_must_act(const struct ur_qp *qp)
 {
 	return __builtin_expect(qp->fail_send || qp->state == IBV_QPS_SQD, 0);
 }
-/* Re-evaluates whether the send queue can send, and the timer. After posting and sending. */
+/* Re-evaluates whether the send queue can send. After posting, which sets no deadline. */
+void ur_qp_posted(struct ur_qp *qp);
+/* And the timer. After sending. */
 void ur_qp_update_ready(struct ur_qp *qp);
 /* And what it has in flight toward its destination: after anything else. */
 void ur_qp_update(struct ur_qp *qp);
@@ -388,6 +390,12 @@ bool ur_requester_ready(const struct ur_qp *qp);
  * to error, or only WQEs without a packet were consumed). *wqes counts WQEs begun, sent again, and failed.
  */
 bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
+/*
+ * Makes the next request packets, at most `cap`, while each is all of a SEND or WRITE and nothing stands in its way. The
+ * last one begins before `bytes` bytes of frames were made. Returns how many; 0: ur_requester_next() decides.
+ */
+unsigned ur_requester_burst(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
+			    uint64_t now_ns);
 /* WQE `idx` fails with `status` when those before it are complete; nothing of it or behind it is sent. */
 void ur_requester_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status);
 /* Points cur, cur_off and rd_out at recovery.nxt again. */
@@ -420,6 +428,15 @@ void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status);
 bool ur_responder_bind(struct ur_qp *qp);
 /* Remembers `cnt` READs and atomics from now on, the newest of those it knows. None is queued. */
 void ur_responder_resize(struct ur_qp *qp, uint8_t cnt);
+/* The bound receive is about to complete: *wc gets its id and the queue pair's number, and its place is free. */
+static inline void ur_responder_release_wqe(struct ur_qp *qp, struct ibv_wc *wc)
+{
+	wc->wr_id = qp->rsp.wqe->wr_id;
+	wc->qp_num = qp->qpn.v;
+	qp->rsp.wqe = NULL;
+	if (!qp->srq)
+		ur_wq_release(&qp->rq, ur_wq_head(&qp->rq) + 1);
+}
 /* Completes the bound receive. */
 void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
 

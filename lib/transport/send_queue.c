@@ -44,23 +44,27 @@ void ur_send_queue_finish(struct ur_qp *qp, enum ibv_wc_status status)
 		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
 	};
 	const struct ur_wqe *wqe = oldest_wqe(qp);
-	struct ibv_wc wc = {
+	struct ibv_wc other, *wc;
+
+	if (status == IBV_WC_WR_FLUSH_ERR)
+		qp->core->cnt.flushed_wqe++;
+	else if (status != IBV_WC_SUCCESS)
+		qp->core->cnt.req_cqe_error++;
+	else if (!(wqe->flags & UR_WQE_SIGNALED)) {
+		ur_wq_release(&qp->sq, ++qp->req.head);
+		return;
+	}
+	wc = ur_core_place(qp->core, qp->send_cq, &other);
+	*wc = (struct ibv_wc){
 		.wr_id = wqe->wr_id,
 		.status = status,
 		.opcode = wc_opcode[wqe->opcode],
 		.byte_len = wqe->length,
 		.qp_num = qp->qpn.v,
 	};
-	bool wanted = (wqe->flags & UR_WQE_SIGNALED) || status != IBV_WC_SUCCESS;
-
-	if (status == IBV_WC_WR_FLUSH_ERR)
-		qp->core->cnt.flushed_wqe++;
-	else if (status != IBV_WC_SUCCESS)
-		qp->core->cnt.req_cqe_error++;
 	/* The place is free before the poster can learn of it. */
 	ur_wq_release(&qp->sq, ++qp->req.head);
-	if (wanted)
-		ur_core_complete(qp->core, qp->send_cq, &wc, status != IBV_WC_SUCCESS);
+	ur_core_complete_placed(qp->core, qp->send_cq, wc, &other, status != IBV_WC_SUCCESS);
 }
 
 void ur_send_queue_advance(struct ur_qp *qp)

@@ -120,13 +120,7 @@ static uint64_t total(const struct ibv_sge *sge, unsigned num_sge)
 #define SEND_FLAGS                                                                                 \
 	((unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
 
-static uint8_t flags_of(unsigned send_flags, bool sig_all)
-{
-	return (uint8_t)((((send_flags & IBV_SEND_SIGNALED) || sig_all) ? UR_WQE_SIGNALED : 0) |
-			 ((send_flags & IBV_SEND_FENCE) ? UR_WQE_FENCE : 0) |
-			 ((send_flags & IBV_SEND_SOLICITED) ? UR_WQE_SOLICITED : 0) |
-			 ((send_flags & IBV_SEND_INLINE) ? UR_WQE_INLINE : 0));
-}
+_Static_assert(SEND_FLAGS < UR_WQE_EXT, "the flags of a work request are the low ones of a WQE");
 
 static void copy_inline(uint8_t *dst, const struct ibv_sge *sge, unsigned num_sge)
 {
@@ -211,7 +205,7 @@ int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_
 	wqe->imm_inv = wr->invalidate_rkey; /* or imm_data: a union, copied as it is */
 	wqe->length = length;
 	wqe->opcode = (uint8_t)wr->opcode;
-	wqe->flags = flags_of(wr->send_flags, sig_all);
+	wqe->flags = (uint8_t)(wr->send_flags | (sig_all ? UR_WQE_SIGNALED : 0));
 	wqe->num_sge = wr->opcode == IBV_WR_LOCAL_INV ? 0 : (uint8_t)wr->num_sge;
 	wqe->resv = 0;
 	data = fill_kind(wqe, wq->connected, wr);

@@ -26,13 +26,14 @@ struct ur_sge {
 };
 
 enum ur_wqe_flags {
-	UR_WQE_SIGNALED = 1 << 0,
-	UR_WQE_FENCE = 1 << 1,
-	UR_WQE_SOLICITED = 1 << 2,
-	UR_WQE_INLINE = 1 << 3, /* the payload follows instead of SGEs */
-	UR_WQE_EXT = 1 << 4,	/* 16 bytes of ur_wqe_ext stand before the SGEs */
-	UR_WQE_DONE = 1 << 5,	/* a local operation that was executed; the worker's */
-	UR_WQE_BEGUN = 1 << 6,	/* first_psn and ssn are set; the worker's */
+	/* As in a work request. */
+	UR_WQE_FENCE = IBV_SEND_FENCE,
+	UR_WQE_SIGNALED = IBV_SEND_SIGNALED,
+	UR_WQE_SOLICITED = IBV_SEND_SOLICITED,
+	UR_WQE_INLINE = IBV_SEND_INLINE, /* the payload follows instead of SGEs */
+	UR_WQE_EXT = 1 << 4,		 /* 16 bytes of ur_wqe_ext stand before the SGEs */
+	UR_WQE_DONE = 1 << 5,		 /* a local operation that was executed; the worker's */
+	UR_WQE_BEGUN = 1 << 6,		 /* first_psn and ssn are set; the worker's */
 };
 
 /* A send WQE: 48 bytes, then ur_wqe_ext for UD and atomics, then SGEs or inline payload. */

@@ -4,14 +4,8 @@
 #include "wire/crc32.h"
 #include "wire/icrc.h"
 
-/*
- * CRC-32 of eight bytes of ones, which stand for the absent local route header. The computation of
- * every packet starts from this state.
- */
-#define SEED 0x2144df1cu
-
 #define UDP_BTH_BYTES (UR_UDP_BYTES + UR_BTH_BYTES)
-#define V4_HDR_BYTES  (UR_IPV4_BYTES + UDP_BTH_BYTES)
+#define V4_HDR_BYTES  UR_ICRC_V4_HDR
 #define V6_HDR_BYTES  (UR_IPV6_BYTES + UDP_BTH_BYTES)
 
 /*
@@ -24,7 +18,7 @@
 #define UDP_BTH_MASK(o) [(o) + 6] = 0xff, [(o) + 7] = 0xff, [(o) + UR_UDP_BYTES + 4] = 0xff
 
 /* WIRE-ICRC-02 */
-static const uint8_t v4_mask[UR_CRC32_MASK] = {
+const uint8_t ur_icrc_v4_mask[UR_CRC32_MASK] = {
 	[1] = 0xff, /* DSCP, ECN */
 	[8] = 0xff, /* TTL */
 	[10] = 0xff,
@@ -47,7 +41,7 @@ _Static_assert(V6_HDR_BYTES <= UR_CRC32_MASKED, "all masked bytes are in the mas
 static void mask_v4(uint8_t *dst, const uint8_t *l3)
 {
 	for (unsigned i = 0; i < V4_HDR_BYTES; i++)
-		dst[i] = l3[i] | v4_mask[i];
+		dst[i] = l3[i] | ur_icrc_v4_mask[i];
 }
 
 static void mask_v6(uint8_t *dst, const uint8_t *l3)
@@ -69,30 +63,30 @@ uint32_t ur_icrc_plain(const uint8_t *l3, size_t len, bool v6)
 		mask_v4(buf, l3);
 	if (len <= sizeof(buf)) {
 		memcpy(buf + hdr_bytes, l3 + hdr_bytes, len - hdr_bytes);
-		return crc32_gzip_refl(SEED, buf, len);
+		return crc32_gzip_refl(UR_ICRC_SEED, buf, len);
 	}
-	crc = crc32_gzip_refl(SEED, buf, hdr_bytes);
+	crc = crc32_gzip_refl(UR_ICRC_SEED, buf, hdr_bytes);
 	return crc32_gzip_refl(crc, l3 + hdr_bytes, len - hdr_bytes);
 }
 
 /* WIRE-ICRC-01 */
 uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
 {
-	const uint8_t *mask = v6 ? v6_mask : v4_mask;
+	const uint8_t *mask = v6 ? v6_mask : ur_icrc_v4_mask;
 	size_t hdr_bytes = v6 ? V6_HDR_BYTES : V4_HDR_BYTES;
 	uint32_t crc;
 
 	if (__builtin_expect(!ur_crc32_has_short(), 0))
 		return ur_icrc_plain(l3, len, v6);
 	if (len <= UR_CRC32_SHORT)
-		return ur_crc32_short(SEED, mask, hdr_bytes, l3, len);
-	crc = ur_crc32_short(SEED, mask, hdr_bytes, l3, hdr_bytes);
+		return ur_crc32_short(UR_ICRC_SEED, mask, hdr_bytes, l3, len);
+	crc = ur_crc32_short(UR_ICRC_SEED, mask, hdr_bytes, l3, hdr_bytes);
 	return crc32_gzip_refl(crc, l3 + hdr_bytes, len - hdr_bytes);
 }
 
 void ur_icrc_append(uint8_t *l3, size_t len, bool v6)
 {
-	ur_icrc_put(l3 + len, ur_icrc(l3, len, v6));
+	ur_icrc_put(l3 + len, v6 ? ur_icrc(l3, len, true) : ur_icrc_v4(l3, len));
 }
 
 /* The result of ISA-L's CRC is final after each call and is also the seed to continue from. */

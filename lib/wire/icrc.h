@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/crc32.h"
 #include "wire/packet.h"
 
 #ifdef __cplusplus
@@ -24,6 +25,24 @@ extern "C" {
  * IP header is IPv6. `len` is at least IP + UDP + BTH. The ICRC is little-endian on the wire.
  */
 uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6);
+
+/*
+ * CRC-32 of eight bytes of ones, which stand for the absent local route header. The computation of
+ * every packet starts from this state.
+ */
+#define UR_ICRC_SEED 0x2144df1cu
+
+/* Headers of an IPv4 packet with masked bytes, and these bytes. */
+#define UR_ICRC_V4_HDR (UR_IPV4_BYTES + UR_UDP_BYTES + UR_BTH_BYTES)
+extern const uint8_t ur_icrc_v4_mask[UR_CRC32_MASK];
+
+/* ur_icrc() of an IPv4 packet; inline for short ones. */
+static inline uint32_t ur_icrc_v4(const uint8_t *l3, size_t len)
+{
+	if (__builtin_expect(len <= UR_CRC32_SHORT && ur_crc32_has_short(), 1))
+		return ur_crc32_short(UR_ICRC_SEED, ur_icrc_v4_mask, UR_ICRC_V4_HDR, l3, len);
+	return ur_icrc(l3, len, false);
+}
 
 /* The same without ur_crc32_short(), for CPUs that cannot run it. */
 uint32_t ur_icrc_plain(const uint8_t *l3, size_t len, bool v6);

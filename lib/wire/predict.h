@@ -32,11 +32,16 @@ extern "C" {
 #define UR_PREDICT_SOLICITED (1u << 23)
 #define UR_PREDICT_MIGREQ    (1u << 22)
 #define UR_PREDICT_PAD_SHIFT 20
+#define UR_PREDICT_TVER	     (0xfu << 16)
+#define UR_PREDICT_PKEY	     0xffffu
 #define UR_PREDICT_FREE	     (UR_PREDICT_SOLICITED | UR_PREDICT_MIGREQ | 3u << UR_PREDICT_PAD_SHIFT)
+/* Bytes 4 to 11 of the IPv4 header: more fragments and fragment offset, protocol. */
+#define UR_PREDICT_WHOLE     UINT64_C(0x00003fff00ff0000)
+#define UR_PREDICT_UDP_WHOLE ((uint64_t)UR_IPPROTO_UDP << 16)
 /* BTH word 2. */
 #define UR_PREDICT_ACKREQ (1u << 31)
 
-/* Nothing else is predicted, so that other packets pay for no more than this. RC, extended mode */
+/* What a responder may expect next. RC, extended mode */
 static inline bool ur_predict_opcode(uint8_t opcode)
 {
 	uint8_t operation = opcode & ~UR_TRANSPORT_MASK;
@@ -102,8 +107,9 @@ static inline bool ur_predict_path(const struct ur_path *path, const uint8_t *fr
 	    ur_load32(frame + 12) >> 8 != (UR_ETHERTYPE_IPV4 << 8 | 0x45) ||
 	    ur_predict_words(ip + 12) != (addresses << 32 | addresses >> 32))
 		return false;
-	if (((frame[0] | frame[6]) & 1) || (ip[1] & 3) == 3 || (ur_load16(ip + 6) & 0x3fff) ||
-	    ip[9] != UR_IPPROTO_UDP || !ur_predict_is_host(ip[12]))
+	if (((frame[0] | frame[6]) & 1) || (ip[1] & 3) == 3 ||
+	    (ur_load64(ip + 4) & UR_PREDICT_WHOLE) != UR_PREDICT_UDP_WHOLE ||
+	    !ur_predict_is_host(ip[12]))
 		return false;
 	return ur_load32(ip + UR_IPV4_BYTES + 2) ==
 		       (UR_ROCE_UDP_PORT << 16 | (total - UR_IPV4_BYTES)) &&
@@ -117,7 +123,101 @@ static inline bool ur_predict_icrc(const uint8_t *frame, uint32_t roce_bytes)
 	uint32_t covered = UR_PREDICT_BTH - UR_PREDICT_L3 + roce_bytes - UR_ICRC_BYTES;
 	const uint8_t *l3 = frame + UR_PREDICT_L3;
 
-	return ur_icrc(l3, covered, false) == __builtin_bswap32(ur_load32(l3 + covered));
+	return ur_icrc_v4(l3, covered) == __builtin_bswap32(ur_load32(l3 + covered));
+}
+
+/* Opcodes with these headers are left to ur_packet_decode(). */
+#define UR_PREDICT_NOT                                                                             \
+	(UR_OP_CNP | UR_OP_DETH | UR_OP_ATOMICETH | UR_OP_ATOMICACKETH | UR_OP_IMM | UR_OP_IETH |  \
+	 UR_OP_ASTH | UR_OP_POOL)
+
+/* The low 24 bits of the word at `at`. */
+static inline uint32_t ur_predict_low24(const uint8_t *at)
+{
+	return ur_load32(at) & 0xffffff;
+}
+
+static inline struct ur_reth ur_predict_reth(const uint8_t *at)
+{
+	return (struct ur_reth){ur_load64(at), ur_load32(at + 8), ur_load32(at + 12)};
+}
+
+static inline struct ur_xth ur_predict_xth(const uint8_t *at)
+{
+	return (struct ur_xth){
+		.stamp = ur_load32(at),
+		.path = at[4],
+		.ssn = ur_predict_low24(at + 4),
+		.flags = at[8],
+		.offset = ur_predict_low24(at + 8),
+		.rwqen = ur_predict_low24(at + 12),
+	};
+}
+
+static inline struct ur_xaeth ur_predict_xaeth(const uint8_t *at)
+{
+	return (struct ur_xaeth){
+		.echo = ur_load32(at),
+		.residence = ur_load32(at + 4),
+		.path = at[8],
+		.epsn = ur_psn(ur_load32(at + 8)),
+	};
+}
+
+/* The extended headers of p->op, in their order; returns where they end. */
+static inline const uint8_t *ur_predict_ext(const uint8_t *at, struct ur_packet *p)
+{
+	if (p->op & UR_OP_XTH) {
+		p->xth = ur_predict_xth(at);
+		at += UR_XTH_BYTES;
+	}
+	if (p->op & UR_OP_RETH) {
+		p->reth = ur_predict_reth(at);
+		at += UR_RETH_BYTES;
+	}
+	if (p->op & UR_OP_AETH) {
+		p->aeth = (struct ur_aeth){at[0], ur_predict_low24(at)};
+		at += UR_AETH_BYTES;
+	}
+	if (p->op & UR_OP_XAETH) {
+		p->xaeth = ur_predict_xaeth(at);
+		at += UR_XAETH_BYTES;
+	}
+	if (p->op & UR_OP_XRTH) {
+		p->xrth = (struct ur_xrth){.ssn = ur_predict_low24(at),
+					   .offset = ur_predict_low24(at + 4)};
+		at += UR_XRTH_BYTES;
+	}
+	return at;
+}
+
+/*
+ * PREDICT-DECODE-01. Decodes what follows the UDP header of a frame that passed ur_predict_path(): *p is as
+ * ur_packet_decode() fills it, as far as a queue pair reads it that is connected: op, the BTH but for what is compared
+ * with the queue pair's, the extended headers, the payload. False: it carries other headers, or is malformed.
+ */
+static inline bool ur_predict_decode(const uint8_t *frame, uint32_t roce_bytes, struct ur_packet *p)
+{
+	const uint8_t *bth = frame + UR_PREDICT_BTH;
+	const struct ur_opcode_info *info = &ur_opcodes[bth[0]];
+	uint32_t word0 = ur_load32(bth), word2 = ur_load32(bth + 8);
+	uint32_t pad = word0 >> UR_PREDICT_PAD_SHIFT & 3;
+	uint32_t rest = roce_bytes - UR_BTH_BYTES - UR_ICRC_BYTES,
+		 with_pad = rest - info->ext_bytes;
+
+	if (!info->flags || (info->flags & UR_PREDICT_NOT) || (word0 & UR_PREDICT_TVER) ||
+	    info->ext_bytes > rest)
+		return false;
+	if (info->flags & UR_OP_PAYLOAD ? (with_pad & 3) || pad > with_pad : with_pad || pad)
+		return false;
+	p->op = info->flags;
+	p->bth.opcode = bth[0];
+	p->bth.solicited = word0 & UR_PREDICT_SOLICITED;
+	p->bth.ackreq = word2 & UR_PREDICT_ACKREQ;
+	p->bth.psn = ur_psn(word2);
+	p->payload = ur_predict_ext(bth + UR_BTH_BYTES, p);
+	p->payload_len = (uint16_t)(with_pad - pad);
+	return true;
 }
 
 #ifdef __cplusplus

@@ -55,7 +55,7 @@ static inline uint32_t ur_tx_write(const struct ur_tx *tx, uint8_t *frame)
 		memcpy(p, tx->frag[i].base, tx->frag[i].length);
 		p += tx->frag[i].length;
 	}
-	memset(p, 0, tx->pad);
+	memset(p, 0, UR_ICRC_BYTES); /* the pad; the ICRC overwrites the rest */
 	covered = (uint32_t)(p - frame) + tx->pad;
 	ur_icrc_append(frame + tx->l3_off, covered - tx->l3_off, tx->v6);
 	return covered + UR_ICRC_BYTES;

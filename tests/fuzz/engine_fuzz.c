@@ -14,7 +14,8 @@
  * checks. The invariants of every QP are asserted after each step; ASan watches the memory outside
  * the regions.
  *
- * A step is a byte for its kind, followed by its arguments; bytes beyond the end are 0. Steps from
+ * A step is a byte for its kind, followed by its arguments; bytes beyond the end are 0. STEP_RAW is a packet of which
+ * any byte may be changed before it arrives. Every frame meets header prediction first. Steps from
  * STEP_FLIGHT on bring a queue pair with loss recovery into states from which the recovery can be
  * reached: requests in flight, and answers to these requests, in any order.
  */
@@ -41,6 +42,7 @@ enum step {
 	STEP_INVALIDATE,
 	STEP_POLL,
 	STEP_CNT,
+	STEP_RAW = 0xf4,    /* to 0xf7 */
 	STEP_FLIGHT = 0xf8, /* to 0xfb */
 	STEP_ANSWER = 0xfc, /* to 0xff */
 };
@@ -375,32 +377,73 @@ static void fill_ext(struct ur_packet *p, struct input *in)
 	p->atomic_ack = length;
 }
 
-/* Passes the packet through the decoder, with consistent headers. */
-static void deliver(struct ur_packet *p)
+#define FRAME_MAX (UR_HDR_MAX + 2048)
+
+/* The sums of the IPv4 header and of the frame. */
+static void fix_sums(uint8_t *frame, size_t len)
 {
-	static uint8_t frame[UR_HDR_MAX + 2048];
-	unsigned sum = 0, body;
+	unsigned sum = 0;
+
+	ur_store16(frame + UR_ETH_BYTES + 10, 0);
+	for (unsigned i = 0; i < UR_IPV4_BYTES; i += 2)
+		sum += ur_load16(frame + UR_ETH_BYTES + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	ur_store16(frame + UR_ETH_BYTES + 10, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
+	ur_icrc_append(frame + UR_ETH_BYTES, len - UR_ETH_BYTES - UR_ICRC_BYTES, false);
+}
+
+/* The frame of the packet, with consistent headers; returns its length. */
+static size_t make_frame(struct ur_packet *p, uint8_t frame[FRAME_MAX])
+{
+	unsigned body;
 	size_t len;
-	uint8_t *exact;
 
 	p->bth.pad = (uint8_t)(-p->payload_len & 3);
 	body = UR_BTH_BYTES + ur_opcodes[p->bth.opcode].ext_bytes + p->payload_len + p->bth.pad +
 	       UR_ICRC_BYTES;
 	p->udp_len = (uint16_t)(UR_UDP_BYTES + body);
 	p->ip.len = (uint16_t)(UR_IPV4_BYTES + p->udp_len);
-	len = ur_packet_encode(p, frame, sizeof(frame));
+	len = ur_packet_encode(p, frame, FRAME_MAX);
 	FUZZ_CHECK(len);
-	for (unsigned i = 0; i < UR_IPV4_BYTES; i += 2)
-		sum += ur_load16(frame + UR_ETH_BYTES + i);
-	sum = (sum & 0xffff) + (sum >> 16);
-	ur_store16(frame + UR_ETH_BYTES + 10, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
-	ur_icrc_append(frame + UR_ETH_BYTES, len - UR_ETH_BYTES - UR_ICRC_BYTES, false);
-	exact = malloc(len);
+	fix_sums(frame, len);
+	return len;
+}
+
+/* Passes the frame in, in memory that ends where it ends. */
+static void pass_in(const uint8_t *frame, size_t len)
+{
+	uint8_t *exact = malloc(len ? len : 1);
+
 	FUZZ_CHECK(exact);
 	memcpy(exact, frame, len);
-	FUZZ_CHECK(ur_packet_decode(exact, len, p) == UR_DROP_NONE && ur_icrc_ok(exact, p));
-	FUZZ_CHECK(ur_engine_input(engine, p, now_ns) < UR_DROP_CNT);
+	FUZZ_CHECK(ur_engine_input_frame(engine, exact, len, now_ns) < UR_DROP_CNT);
 	free(exact);
+}
+
+static void deliver(struct ur_packet *p)
+{
+	static uint8_t frame[FRAME_MAX];
+	size_t len = make_frame(p, frame);
+
+	FUZZ_CHECK(ur_packet_decode(frame, len, p) == UR_DROP_NONE && ur_icrc_ok(frame, p));
+	pass_in(frame, len);
+}
+
+/* Up to three bytes of the headers are changed, and the end is cut off; the sums may be right nevertheless. */
+static void deliver_changed(struct ur_packet *p, struct input *in)
+{
+	static uint8_t frame[FRAME_MAX];
+	size_t len = make_frame(p, frame);
+	uint8_t how = get8(in);
+
+	for (unsigned i = 0; i < (how & 3); i++)
+		frame[get8(in) % (len < UR_HDR_MAX ? len : UR_HDR_MAX)] ^= get8(in);
+	if (how & 4)
+		len -= get8(in) % len;
+	if (how & 8 &&
+	    len >= UR_ETH_BYTES + UR_IPV4_BYTES + UR_UDP_BYTES + UR_BTH_BYTES + UR_ICRC_BYTES)
+		fix_sums(frame, len);
+	pass_in(frame, len);
 }
 
 static struct ur_packet packet_of(const uint8_t *payload)
@@ -414,7 +457,7 @@ static struct ur_packet packet_of(const uint8_t *payload)
 				  .payload = payload};
 }
 
-static void step_packet(struct input *in)
+static void step_packet(struct input *in, bool raw)
 {
 	static uint8_t payload[1100];
 	const struct ur_qp *qp = qps[get8(in) % QPS];
@@ -442,7 +485,10 @@ static void step_packet(struct input *in)
 	p.bth.pad = (uint8_t)(-p.payload_len & 3);
 	fill_ext(&p, in);
 	fill_extended(&p, qp, payload, in);
-	deliver(&p);
+	if (raw)
+		deliver_changed(&p, in);
+	else
+		deliver(&p);
 }
 
 static void step_output(unsigned cap)
@@ -672,8 +718,10 @@ static void step(struct input *in)
 	struct ibv_wc wc[4];
 	uint8_t what = get8(in);
 
-	if (what >= STEP_FLIGHT) {
-		if (what < STEP_ANSWER)
+	if (what >= STEP_RAW) {
+		if (what < STEP_FLIGHT)
+			step_packet(in, true);
+		else if (what < STEP_ANSWER)
 			step_flight(in);
 		else
 			step_answer(in);
@@ -681,7 +729,7 @@ static void step(struct input *in)
 	}
 	switch ((enum step)(what % STEP_CNT)) {
 	case STEP_PACKET:
-		step_packet(in);
+		step_packet(in, false);
 		break;
 	case STEP_TIME:
 		now_ns += (uint64_t)get16(in) << 6;

@@ -311,8 +311,7 @@ static void receive(struct sim_ep *ep, const uint8_t *frame, uint32_t len)
 	}
 	if (ep->sim->wire)
 		sim_wire_arrived(ep->sim->wire, ep->idx, &p);
-	ep->last_drop = UR_DROP_NONE;
-	if (!ur_engine_input_predicted(ep->engine, frame, len, ep->sim->now_ns))
+	if (!ur_engine_input_predicted(ep->engine, frame, len, ep->sim->now_ns, &ep->last_drop))
 		ep->last_drop = ur_engine_input(ep->engine, &p, ep->sim->now_ns);
 	if (ep->last_drop != UR_DROP_NONE)
 		ep->rx_dropped++;

@@ -250,8 +250,7 @@ enum ur_drop end_in(struct end *e, struct ur_packet p)
 
 	frame_make(&e->in_frame, &p);
 	cr_assert_eq(ur_packet_decode(e->in_frame.b, e->in_frame.len, &got), UR_DROP_NONE);
-	drop = UR_DROP_NONE;
-	if (!ur_engine_input_predicted(e->engine, e->in_frame.b, e->in_frame.len, e->now_ns))
+	if (!ur_engine_input_predicted(e->engine, e->in_frame.b, e->in_frame.len, e->now_ns, &drop))
 		drop = ur_engine_input(e->engine, &got, e->now_ns);
 	ur_qp_validate(e->qp);
 	return drop;

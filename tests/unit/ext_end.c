@@ -115,6 +115,7 @@ enum ur_drop xend_in(struct end *e, struct ur_packet p)
 	cr_assert_eq(ur_packet_decode(e->in_frame.b, e->in_frame.len, &got), UR_DROP_NONE);
 	drop = ur_ext_completer_input(e->qp, &got, e->now_ns);
 	ur_qp_act(e->qp);
+	ur_qp_update(e->qp); /* as ur_qp_input() */
 	check(e);
 	return drop;
 }

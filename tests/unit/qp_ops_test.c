@@ -63,7 +63,7 @@ Test(qp_ops, no_operation_is_missing)
 			OP(paths),
 #undef OP
 		};
-		size_t optional = sizeof(o->connect) + sizeof(o->follow_sl);
+		size_t optional = sizeof(o->connect) + sizeof(o->burst) + sizeof(o->follow_sl);
 
 		for (unsigned k = 0; k < sizeof(required) / sizeof(required[0]); k++)
 			cr_expect_not_null((void *)(uintptr_t)required[k], "kind %u operation %u",

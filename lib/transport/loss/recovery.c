@@ -78,29 +78,9 @@ void ur_recovery_on_response(struct ur_recovery *r, uint64_t now_ns)
 		restart_rto(r, now_ns);
 }
 
-void ur_recovery_on_send(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
+void ur_recovery_start_rto(struct ur_recovery *r, uint64_t now_ns)
 {
-	UR_ASSERT(psns >= 1 && psns < UR_PSN_WINDOW);
-	r->nxt = ur_psn_add(r->nxt, psns);
-	if (ur_psn_lt(r->max, r->nxt))
-		r->max = r->nxt;
-	UR_ASSERT(ur_psn_le(r->una, r->nxt));
-	if (r->retry.ack_deadline_ns == UR_NEVER)
-		restart_timer(r, now_ns);
-}
-
-void ur_recovery_on_ackreq(struct ur_recovery *r, bool again, uint64_t now_ns)
-{
-	if (ur_psn_lt(r->ackreq_end, r->nxt))
-		r->ackreq_end = r->nxt;
-	/* REORDER-RTT-01: what was sent twice does not tell which was answered. */
-	if (!again && !r->timing) {
-		r->timing = true;
-		r->timed = r->nxt;
-		r->timed_ns = now_ns;
-	}
-	if (r->rto_deadline_ns == UR_NEVER)
-		restart_rto(r, now_ns);
+	restart_rto(r, now_ns);
 }
 
 void ur_recovery_on_repeat(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)

@@ -134,10 +134,32 @@ static inline bool ur_recovery_is_resend(const struct ur_recovery *r)
 }
 
 /* The requester sent a packet that takes `psns` PSNs from nxt on (READ requests take several). */
-void ur_recovery_on_send(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);
+static inline void ur_recovery_on_send(struct ur_recovery *r, uint32_t psns, uint64_t now_ns)
+{
+	r->nxt = ur_psn_add(r->nxt, psns);
+	if (ur_psn_lt(r->max, r->nxt))
+		r->max = r->nxt;
+	if (r->retry.ack_deadline_ns == UR_NEVER)
+		ur_retry_restart(&r->retry, true, now_ns);
+}
+
+/* An answer is awaited: starts the timeout that follows from measured round trips. */
+void ur_recovery_start_rto(struct ur_recovery *r, uint64_t now_ns);
 
 /* The packet told to ur_recovery_on_send() just now asks for an answer; `again`: it went before. */
-void ur_recovery_on_ackreq(struct ur_recovery *r, bool again, uint64_t now_ns);
+static inline void ur_recovery_on_ackreq(struct ur_recovery *r, bool again, uint64_t now_ns)
+{
+	if (ur_psn_lt(r->ackreq_end, r->nxt))
+		r->ackreq_end = r->nxt;
+	/* REORDER-RTT-01: what was sent twice does not tell which was answered. */
+	if (!again && !r->timing) {
+		r->timing = true;
+		r->timed = r->nxt;
+		r->timed_ns = now_ns;
+	}
+	if (r->rto_deadline_ns == UR_NEVER)
+		ur_recovery_start_rto(r, now_ns);
+}
 
 /* The packet at una was sent again as `repeat` demands, asking for an answer; it takes `psns` PSNs. */
 void ur_recovery_on_repeat(struct ur_recovery *r, uint32_t psns, uint64_t now_ns);

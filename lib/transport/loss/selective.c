@@ -14,9 +14,16 @@ static inline void sample_tx_time(const struct ur_selective *s, const struct ur_
 				  struct ur_stamp stamp)
 {
 	struct ur_tx_times *tx_times = env->tx_times;
-	unsigned at = tx_times->youngest, before = at ? at - 1 : UR_TX_TIMES - 1;
-	uint16_t other = tx_times->sample[at].nr[!s->seq];
+	unsigned at = tx_times->youngest, before;
+	uint16_t other;
 
+	/* What leaves in one call has one stamp. */
+	if (ur_stamp_eq(stamp, tx_times->sample[at].stamp)) {
+		tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
+		return;
+	}
+	before = at ? at - 1 : UR_TX_TIMES - 1;
+	other = tx_times->sample[at].nr[!s->seq];
 	if (ur_stamp_since(stamp, tx_times->sample[before].stamp) > env->rtt->srtt >> 2 ||
 	    (uint16_t)(s->max.v - tx_times->sample[before].nr[s->seq]) > UR_TX_TIME_SPAN) {
 		at = at + 1 < UR_TX_TIMES ? at + 1 : 0;

@@ -207,6 +207,23 @@ static inline bool ur_selective_has_credit(const struct ur_selective *s)
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns);
 
+/*
+ * ur_selective_on_send() of one number that leaves in the same call as the one before it, while
+ * nothing is lost. False: it takes that.
+ */
+static inline bool ur_selective_on_send_too(struct ur_selective *s, struct ur_tx_times *tx_times,
+					    uint64_t now_ns)
+{
+	unsigned at = tx_times->youngest;
+
+	if (s->flags || ur_psn_eq(s->una, s->max) ||
+	    !ur_stamp_eq(tx_times->sample[at].stamp, ur_stamp(now_ns)))
+		return false;
+	s->max = ur_psn_add(s->max, 1);
+	tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
+	return true;
+}
+
 /* The lowest number deemed lost and not sent again yet; false when there is none. */
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr);
 /* It was sent again, stamped ur_stamp(now_ns); it lies in [una, max). */

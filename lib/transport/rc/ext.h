@@ -36,6 +36,8 @@ const struct ur_spray_qp *ur_ext_paths(const struct ur_qp *qp);
 bool ur_ext_requester_ready(const struct ur_qp *qp);
 /* As ur_requester_next(): a packet sent again, a probe, or the next new one, in this order. */
 bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
+unsigned ur_ext_requester_burst(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
+				uint64_t now_ns);
 void ur_ext_requester_drain(struct ur_qp *qp);
 /* RTR/RTS: first PSN set, or back to RESET (gives contexts back). */
 void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first);
@@ -109,9 +111,6 @@ void ur_ext_responder_validate(const struct ur_qp *qp);
 
 /* Owes an ACK, which echoes the packet. */
 void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
-/* The same for a packet with this stamp and path index. */
-void ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path,
-			       uint64_t now_ns);
 /* Owes an ACK that answers the probe, after the answers queued by now. */
 void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 /* Owes a NAK, in place of an ACK, which echoes what that would. */
@@ -153,5 +152,20 @@ void ur_ext_response_stop(struct ur_qp *qp);
 bool ur_ext_response_ack_due(const struct ur_qp *qp);
 /* What is owed has changed: may an ACK or NAK leave? */
 void ur_ext_response_update_ack(struct ur_qp *qp);
+/* Owes an ACK of a packet with this stamp and path index. */
+static inline void ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path,
+					     uint64_t now_ns)
+{
+	bool owed = qp->rsp.ack != UR_ACK_NONE;
+
+	/* EXT-RESP-ECHO-01: of the packets since the last ACK, the newest by stamp. */
+	if (!owed || ur_stamp_diff(stamp, qp->xrsp.echo.stamp) > 0)
+		qp->xrsp.echo = (struct ur_echo){now_ns, stamp, path};
+	/* A NAK acknowledges what comes before it. */
+	if (owed)
+		return;
+	qp->rsp.ack = UR_ACK_OWED;
+	ur_ext_response_update_ack(qp);
+}
 
 #endif

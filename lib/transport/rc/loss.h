@@ -23,6 +23,7 @@
  *   loss_holds(qp)               nothing new may be sent, for now
  *   loss_has_answers_due(qp)     READs or atomics are unanswered
  *   loss_has_credit(qp, class)   another packet of this class may be in flight
+ *   loss_data_credit(qp)         how many more packets of data may be; only where requests are made in bursts
  *   loss_may_read(qp, wqe)       another READ or atomic request may be: its answer, and its place at the peer
  *   loss_is_held(qp)             admission may hold back a message that begins
  *   loss_before_new(qp, may_go_on)  then: WQE `cur` is looked at next, and may be worked on

@@ -70,6 +70,19 @@ static inline bool loss_has_credit(const struct ur_qp *qp, unsigned class)
 	return !(__builtin_expect(gbn->nak_owed, 0) && ur_recovery_goes_back(&gbn->rec));
 }
 
+/* How many times in a row loss_has_credit() would hold, if each time a packet of data were sent. */
+static inline uint32_t loss_data_credit(const struct ur_qp *qp)
+{
+	const struct ur_gbn_requester *gbn = &qp->gbn;
+	uint32_t credit = ur_recovery_credit(&gbn->rec);
+	uint32_t left = ur_recovery_flight_left(&gbn->rec);
+
+	if (!loss_has_credit(qp, OP_DATA))
+		return 0;
+	left = left > gbn->rd_out ? left - gbn->rd_out : 1;
+	return left < credit ? left : credit;
+}
+
 /* RC-REQ-READ-01 */
 static inline bool loss_may_read(const struct ur_qp *qp, const struct ur_wqe *wqe)
 {

@@ -60,6 +60,19 @@ static inline bool loss_has_credit(const struct ur_qp *qp, unsigned class)
 	return req->cur == req->head || ur_psn_diff(psn->max, oldest_wqe(qp)->first_psn) < SPAN_MAX;
 }
 
+/* How many times in a row it would hold, if each time a packet of data were sent. */
+static inline uint32_t loss_data_credit(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_selective *psn = &qp->xreq.psn;
+	uint32_t credit = ur_selective_credit(psn);
+	int32_t left = req->cur == req->head
+			       ? SPAN_MAX
+			       : SPAN_MAX - ur_psn_diff(psn->max, oldest_wqe(qp)->first_psn);
+
+	return left < (int32_t)credit ? (uint32_t)(left > 0 ? left : 0) : credit;
+}
+
 /*
  * EXT-REQ-ATOMIC-01. The peer remembers the results of so many requests: what an atomic found must
  * not be forgotten before it has arrived.
@@ -195,18 +208,24 @@ static inline void record_path(struct ur_qp *qp, struct ur_psn psn, bool again)
 
 static inline void record_request(struct ur_qp *qp, uint64_t now_ns)
 {
-	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_selective_env env;
 
 	record_path(qp, qp->xreq.psn.max, false);
+	if (ur_selective_on_send_too(&qp->xreq.psn, &qp->xreq.tx_times, now_ns))
+		return;
+	env = ur_ext_env(qp);
 	ur_selective_on_send(&qp->xreq.psn, &env, 1, now_ns);
 }
 
 static inline void record_responses(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
-	struct ur_selective_env env = ur_ext_env(qp);
+	struct ur_selective_env env;
 
-	ur_selective_on_send(&qp->xreq.rsp, &env, n, now_ns);
 	qp->xreq.rd_seq++;
+	if (n == 1 && ur_selective_on_send_too(&qp->xreq.rsp, &qp->xreq.tx_times, now_ns))
+		return;
+	env = ur_ext_env(qp);
+	ur_selective_on_send(&qp->xreq.rsp, &env, n, now_ns);
 }
 
 static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)

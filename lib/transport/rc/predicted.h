@@ -45,17 +45,20 @@ static inline uint8_t *predicted_send_to(struct ur_qp *qp, uint32_t n)
 
 static inline void predicted_complete(struct ur_qp *qp, uint32_t n, bool solicited)
 {
-	struct ibv_wc wc = {.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = n};
+	struct ibv_wc other, *wc = ur_core_place(qp->core, qp->recv_cq, &other);
 
-	ur_responder_complete(qp, &wc, solicited);
+	*wc = (struct ibv_wc){.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = n};
+	ur_responder_release_wqe(qp, wc);
+	ur_core_complete_placed(qp->core, qp->recv_cq, wc, &other, solicited);
 }
 
 /*
  * PREDICT-REQ-01. `frame` passed ur_predict_path(), with `bytes` from BTH to ICRC. True: it was taken in. False: nothing
  * was done.
  */
-static inline bool take_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, bool send,
-				  uint32_t word0, uint32_t word2, uint64_t now_ns)
+static inline __attribute__((always_inline)) bool
+take_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, bool send, uint32_t word0,
+	       uint32_t word2, uint64_t now_ns)
 {
 	const uint8_t *ext = frame + UR_PREDICT_BTH + UR_BTH_BYTES;
 	uint32_t headers = PREDICTED_EXT + (send ? 0 : UR_RETH_BYTES);

@@ -4,6 +4,7 @@
 #include "transport/rc/loss_gbn.h"
 
 /* The requester of modes gbn and reorder. */
+#define LOSS_BURSTS
 #define REQUESTER(name) ur_requester_##name
 #include "transport/rc/requester_template.h"
 

@@ -4,6 +4,7 @@
 #include "transport/rc/loss_selective.h"
 
 /* The requester of extended mode. */
+#define LOSS_BURSTS
 #define REQUESTER(name) ur_ext_requester_##name
 #include "transport/rc/requester_template.h"
 

@@ -6,6 +6,7 @@
  *
  *   bool REQUESTER(ready)(qp)                  whether it could make a packet now, or take a WQE forward
  *   bool REQUESTER(next)(qp, tx, now, wqes)    makes the next packet, see ur_requester_next()
+ *   unsigned REQUESTER(burst)(qp, tx, cap, bytes, now)  makes the commonest packets, see ur_requester_burst(); not UC
  *   void REQUESTER(fail)(qp, idx, status)      WQE idx fails when those before it are complete
  *
  * The files that do: requester_gbn.c, requester_selective.c, requester_uc.c. So the compiler sees each loss engine as if
@@ -316,13 +317,17 @@ static bool stalls_after(const struct ur_qp *qp)
 static inline bool wants_ack(struct ur_qp *qp, const struct ur_wqe *wqe, bool last)
 {
 	struct ur_requester *req = &qp->req;
-	bool ask = ++req->since_ackreq >= req->ackreq_every || loss_wants_ack(qp);
+	bool ask;
 
+	if (last && (wqe->flags & UR_WQE_SIGNALED)) {
+		req->since_ackreq = 0;
+		return true;
+	}
+	ask = ++req->since_ackreq >= req->ackreq_every || loss_wants_ack(qp);
 	if ((class_of(wqe) & OP_RECV) && req->flow_control && !ur_msn_lt(wqe->ssn, req->lsn))
 		ask = true;
 	if (last && !ask)
-		ask = !req->ack_seen || (wqe->flags & UR_WQE_SIGNALED) || stalls_after(qp) ||
-		      qp->state == IBV_QPS_SQD;
+		ask = !req->ack_seen || stalls_after(qp) || qp->state == IBV_QPS_SQD;
 	if (ask)
 		req->since_ackreq = 0;
 	return ask;
@@ -431,8 +436,7 @@ static inline bool go_on(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, un
 	return status == IBV_WC_SUCCESS && !local;
 }
 
-static __attribute__((noinline)) bool make_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns,
-						unsigned *wqes)
+bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
 {
 	if (!may_send(qp)) {
 		if (!LOSS_PROBES || !may_probe(qp))
@@ -460,7 +464,8 @@ static __attribute__((noinline)) bool make_next(struct ur_qp *qp, struct ur_tx *
 	return false;
 }
 
-/* ---- the commonest packet ---- */
+#ifdef LOSS_BURSTS
+/* ---- the commonest packets ---- */
 
 /* The payload of a message that lies in one piece; NULL: it does not, or it may not be read. */
 static inline const uint8_t *piece_of(const struct ur_qp *qp, const struct ur_wqe *wqe)
@@ -479,38 +484,31 @@ static inline bool is_quiet(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 
-	return qp->state == IBV_QPS_RTS && has_wqe(qp) &&
-	       !(req->cur_off | req->local_err | qp->admission) && !qp->retry.rnr_until_ns &&
-	       !loss_is_troubled(qp) && !loss_holds(qp) && !qp->core->no_prediction;
+	return qp->state == IBV_QPS_RTS && !(req->cur_off | req->local_err | qp->admission) &&
+	       !qp->retry.rnr_until_ns && !loss_is_troubled(qp) && !loss_holds(qp) &&
+	       !qp->core->no_prediction;
 }
 
-/* Whether WQE `cur` is a SEND or WRITE of one packet, without immediate data, that may go now. */
+/* Whether the WQE is a SEND or WRITE of one packet, without immediate data, that may go now. */
 static inline bool may_go_whole(const struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class)
 {
 	return (class & (OP_DATA | OP_IMM | OP_INV)) == OP_DATA &&
 	       !(wqe->flags & (UR_WQE_FENCE | UR_WQE_BEGUN)) &&
-	       wqe->length - 1 < 1u << qp->mtu_shift && loss_has_credit(qp, class) &&
-	       (!(class & OP_RECV) || loss_is_idle(qp) || has_receive(&qp->req, qp->req.ssn));
+	       wqe->length - 1 < 1u << qp->mtu_shift &&
+	       (!(class & OP_RECV) || has_receive(&qp->req, qp->req.ssn) || loss_is_idle(qp));
 }
 
-/*
- * PREDICT-SEND-01. Makes the commonest packet from top to bottom: all of a SEND or WRITE, while nothing else has to be
- * sent or decided. False: nothing was done, and the general way decides.
- */
+/* Makes all of WQE `cur`, which is there, from top to bottom. False: nothing was done, and the general way decides. */
 static inline bool make_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
 	struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->cur);
 	struct request r = {.psn = loss_next_psn(qp)};
+	unsigned class = class_of(wqe);
+	bool write = class & OP_WRITE;
 	const uint8_t *base;
-	unsigned class;
-	bool write;
 	uint8_t *p;
 
-	if (!is_quiet(qp))
-		return false;
-	class = class_of(wqe);
-	write = class & OP_WRITE;
 	if (!may_go_whole(qp, wqe, class) || !(base = piece_of(qp, wqe)))
 		return false;
 	tx->frag[0] = (struct ur_frag){base, wqe->length};
@@ -525,16 +523,29 @@ static inline bool make_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
 	loss_sent(qp, r.ackreq, now_ns);
 	req->cur++;
-	loss_after_send(qp, now_ns);
-	qp->core->cnt.tx_predicted++;
 	return true;
 }
 
-bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes)
+/*
+ * PREDICT-SEND-01. SENDs and WRITEs of one packet each, while nothing else has to be sent or decided. What they have in
+ * common is asked once.
+ */
+unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
+			  uint64_t now_ns)
 {
-	if (__builtin_expect(loss_is_reliable(qp) && make_whole(qp, tx, now_ns), 1)) {
-		*wqes += 1;
-		return true;
-	}
-	return make_next(qp, tx, now_ns, wqes);
+	uint32_t credit, sent = 0;
+	unsigned n = 0;
+
+	if (!has_wqe(qp) || !(class_of(ur_sq_at(&qp->sq, qp->req.cur)) & OP_DATA) || !is_quiet(qp))
+		return 0;
+	credit = loss_data_credit(qp);
+	if (cap > credit)
+		cap = credit;
+	while (n < cap && sent < bytes && has_wqe(qp) && make_whole(qp, &tx[n], now_ns))
+		sent += ur_tx_frame_bytes(&tx[n++]);
+	if (n)
+		loss_after_send(qp, now_ns);
+	qp->core->cnt.tx_predicted += n;
+	return n;
 }
+#endif

@@ -44,11 +44,7 @@ bool ur_responder_bind(struct ur_qp *qp)
 
 void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited)
 {
-	wc->wr_id = qp->rsp.wqe->wr_id;
-	wc->qp_num = qp->qpn.v;
-	qp->rsp.wqe = NULL;
-	if (!qp->srq)
-		ur_wq_release(&qp->rq, ur_wq_head(&qp->rq) + 1);
+	ur_responder_release_wqe(qp, wc);
 	ur_core_complete(qp->core, qp->recv_cq, wc, solicited);
 }
 

@@ -124,9 +124,11 @@ static inline void arrival_pass_data(struct ur_qp *qp, const struct ur_packet *p
 /* RC-RESP-ACK-04. A packet of a SEND or WRITE was executed. */
 static inline void acknowledge_data(struct ur_qp *qp, bool ackreq)
 {
-	if (++qp->gbn_rsp.unacked >= UR_ACK_EVERY || ackreq)
-		ur_response_ack(qp);
-	else if (__builtin_expect(qp->rsp.q_cnt != 0, 0))
+	if (++qp->gbn_rsp.unacked >= UR_ACK_EVERY || ackreq) {
+		/* Where no answer waits, what is owed is due already. */
+		if (!(qp->rsp.ack & UR_ACK_OWED) || qp->rsp.q_cnt)
+			ur_response_ack(qp);
+	} else if (__builtin_expect(qp->rsp.q_cnt != 0, 0))
 		ur_response_update_ack(qp);
 }
 

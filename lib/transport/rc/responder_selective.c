@@ -269,8 +269,8 @@ static inline void predicted_pass(struct ur_qp *qp, struct ur_psn psn, uint32_t 
 	x->starved = false;
 }
 
-static inline void predicted_acknowledge(struct ur_qp *qp, const uint8_t *xth, bool ackreq,
-					 uint64_t now_ns)
+static inline __attribute__((always_inline)) void
+predicted_acknowledge(struct ur_qp *qp, const uint8_t *xth, bool ackreq, uint64_t now_ns)
 {
 	if (ackreq)
 		ur_ext_response_ack_stamp(qp, ur_stamp_of(ur_load32(xth)), xth[4], now_ns);

@@ -195,28 +195,9 @@ static bool is_newer(struct ur_stamp stamp, struct ur_stamp than)
 	return ur_stamp_diff(stamp, than) > 0;
 }
 
-/* EXT-RESP-ECHO-01: of the packets since the last ACK, the newest by stamp. */
-static void remember_echo(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path, uint64_t now_ns)
-{
-	struct ur_echo *e = &qp->xrsp.echo;
-
-	if (qp->rsp.ack == UR_ACK_NONE || is_newer(stamp, e->stamp))
-		*e = (struct ur_echo){now_ns, stamp, path};
-}
-
 void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	ur_ext_response_ack_stamp(qp, ur_stamp_of(p->xth.stamp), p->xth.path, now_ns);
-}
-
-void ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path,
-			       uint64_t now_ns)
-{
-	remember_echo(qp, stamp, path, now_ns);
-	/* A NAK acknowledges what comes before it. */
-	if (qp->rsp.ack == UR_ACK_NONE)
-		qp->rsp.ack = UR_ACK_OWED;
-	ur_ext_response_update_ack(qp);
 }
 
 void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
