@@ -16,13 +16,15 @@ PAYLOAD = re.compile(r"^0x|memcpy|memmove|memset|crc", re.IGNORECASE)  # 0x: ISA
 # Functions that run only after a gap: out-of-order and recovery contexts, kept packets, gaps in READ responses.
 SLOW = re.compile(r"^ur_(ooo|rtx|reorder_(?!qp_init|deadline|qp_)|read_gap)_|^ur_(ooo|rtx)_take")
 CACHE_LINE = 64
+# A cache to count with, so that the figure is the same on every machine: bytes, ways, bytes of a line.
+CACHE = ["--cache-sim=yes", f"--I1=32768,8,{CACHE_LINE}", f"--D1=49152,12,{CACHE_LINE}", f"--LL=2097152,16,{CACHE_LINE}"]
 PMTU = 4096  # engine_loop's
 
 
-def valgrind(host, tool, options, op, size, count, mode, burst=8):
+def valgrind(host, tool, options, op, size, count, mode, burst=8, qps=1):
     """The JSON object that engine_loop prints."""
     argv = ["valgrind", f"--tool={tool}", *options, str(host.binary(TARGET)), op, str(size), str(count),
-            mode, str(burst)]
+            mode, str(burst), str(qps)]
     host.say(" ".join(argv))
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode != 0:
@@ -58,17 +60,26 @@ def parse_callgrind(text):
     return own, calls
 
 
-def callgrind(host, op, size, count, mode, burst=8):
+def callgrind(host, op, size, count, mode, burst=8, qps=1, cache=False):
     """What callgrind says of engine_loop's measured(), as text, and what engine_loop says."""
     out = host.tmp / "callgrind.out"
     facts = valgrind(host, "callgrind", ["--collect-atstart=no", "--toggle-collect=measured",
-                                         f"--callgrind-out-file={out}"], op, size, count, mode, burst)
+                                         f"--callgrind-out-file={out}", *(CACHE if cache else [])],
+                     op, size, count, mode, burst, qps)
     return out.read_text(), facts
 
 
-def by_part(host, op, size, count, mode, burst):
+def lines_fetched(host, op, size, count, mode, burst, qps):
+    """Cache lines per message, over both ends, that are not in a first-level cache like CACHE when they are used;
+    without those of the driver."""
+    text, _ = callgrind(host, op, size, count, mode, burst, qps, cache=True)
+    found = parts.split(text, ("D1mr", "D1mw"))
+    return (sum(found.values()) - found.get("driver", 0)) / count
+
+
+def by_part(host, op, size, count, mode, burst, qps=1):
     """{part of lib/parts.py: instructions per message}"""
-    text, facts = callgrind(host, op, size, count, mode, burst)
+    text, facts = callgrind(host, op, size, count, mode, burst, qps)
     found = parts.split(text)
     if not found:
         raise Failure("callgrind saw nothing of engine_loop's measured()")

@@ -41,9 +41,10 @@ def part_of(function, own_file, file):
     return "driver" if file == "???" else "other"
 
 
-def split(text):
-    """{part: instructions} of callgrind's output."""
+def split(text, events=("Ir",)):
+    """{part: events} of callgrind's output: instructions, or the sum of others that it counts."""
     names, files, cost = {}, {}, collections.Counter()
+    columns = []
     function = own_file = file = None
     after_calls = False
 
@@ -67,8 +68,12 @@ def split(text):
             name_of(spec, names)
         elif key == "calls":
             after_calls = True  # the next line is the callee's cost
+        elif line.startswith("events: "):
+            names_of_events = line.split()
+            columns = [names_of_events.index(event) for event in events]
         elif line and line[0] in "0123456789+-*":
-            if not after_calls:
-                cost[part_of(function, own_file, file)] += int(line.split()[1])
+            counts = line.split()
+            if not after_calls:  # zeros at the end are left out
+                cost[part_of(function, own_file, file)] += sum(int(counts[i]) for i in columns if i < len(counts))
             after_calls = False
     return dict(cost)
