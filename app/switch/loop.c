@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "node.h"
+#include "state.h"
 
-#define WATCH_NS      50000000 /* between looks at links, clients and statistics */
-#define IDLE_YIELD    16       /* rounds without a frame after which it yields */
-#define IDLE_SLEEP_NS 300000   /* time without a frame after which it sleeps, */
-#define SLEEP_NS      20000    /* for so long */
+#define WATCH_NS      50000000	 /* between looks at links, clients and statistics */
+#define STATE_NS      1000000000 /* between writes of changes */
+#define IDLE_YIELD    16	 /* rounds without a frame after which it yields */
+#define IDLE_SLEEP_NS 300000	 /* time without a frame after which it sleeps, */
+#define SLEEP_NS      20000	 /* for so long */
 #define SHARED_NS     200000 /* a yield that takes longer shows that another process has the CPU */
 #define SHARED_FOR_NS 100000000 /* for how long this is taken for granted */
 #define SLICE_NS      100000	/* of the scheduler */
@@ -64,25 +66,48 @@ static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 
 /* ---- loop ---- */
 
+struct times {
+	uint64_t watch_ns, stats_ns, state_ns; /* when each is due */
+};
+
+static void write_state(struct node *n)
+{
+	if (!n->options.state || n->saved_changes == ur_switch_agent_changes(n->agent))
+		return;
+	if (!state_save(n)) {
+		fprintf(stderr, "uroce-switch: --state: %s cannot be written\n", n->options.state);
+		n->saved_changes = ur_switch_agent_changes(n->agent); /* said once a change */
+	}
+}
+
+/* What is not done for each frame. */
+static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
+{
+	if (now_ns < t->watch_ns)
+		return;
+	t->watch_ns = now_ns + WATCH_NS;
+	node_watch(n, now_ns);
+	if (n->options.json && now_ns >= t->stats_ns) {
+		node_write_stats(n, n->options.json, now_ns);
+		t->stats_ns = now_ns + (uint64_t)(n->options.interval_s * NS_PER_S);
+	}
+	if (now_ns >= t->state_ns) {
+		write_state(n);
+		t->state_ns = now_ns + STATE_NS;
+	}
+}
+
 void node_run(struct node *n, const volatile sig_atomic_t *stop)
 {
-	uint64_t now_ns = ur_clock_ns(&n->clock), watch_ns = now_ns;
-	uint64_t each_ns = (uint64_t)(n->options.interval_s * NS_PER_S);
-	uint64_t stats_ns = now_ns + each_ns;
+	uint64_t now_ns = ur_clock_ns(&n->clock);
 	struct rest r = {.busy_ns = now_ns};
+	struct times t = {0};
 
 	prctl(PR_SET_TIMERSLACK, 1);
 	shorten_slice();
 	while (!*stop) {
 		now_ns = ur_clock_ns(&n->clock);
-		if (now_ns >= watch_ns) {
-			node_watch(n, now_ns);
-			watch_ns = now_ns + WATCH_NS;
-		}
-		if (n->options.json && now_ns >= stats_ns) {
-			node_write_stats(n, n->options.json, now_ns);
-			stats_ns = now_ns + each_ns;
-		}
+		do_chores(n, &t, now_ns);
 		if (node_round(n, now_ns)) {
 			r.idle = 0;
 			r.busy_ns = now_ns;
@@ -90,4 +115,5 @@ void node_run(struct node *n, const volatile sig_atomic_t *stop)
 			rest(n, &r, now_ns);
 		}
 	}
+	write_state(n);
 }

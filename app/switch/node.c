@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
+#include "state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +232,7 @@ static bool make_switch(struct node *n, char *err, size_t cap)
 			return false;
 		}
 		ur_switch_set_port(n->sw, (uint8_t)i, &a, now_ns);
+		n->port[i].configured = ur_switch_port(n->sw, (uint8_t)i)->vl;
 	}
 	return true;
 }
@@ -250,6 +252,7 @@ static void address_of(struct node *n, unsigned i)
 
 static bool make_agent(struct node *n, char *err, size_t cap)
 {
+	const struct ur_config *cfg = &n->cfg;
 	struct ur_switch_agent_attr a = {.seed = n->attr.seed};
 	uint16_t ports = ur_switch_ports(n->sw);
 	void *memory = aligned_alloc(64, ur_switch_agent_size(ports));
@@ -263,8 +266,21 @@ static bool make_agent(struct node *n, char *err, size_t cap)
 		memcpy(a.mac[i], n->port[i].dev->mac, 6);
 	}
 	n->guid = a.guid = ur_mac_guid(n->port[1].dev->mac);
-	snprintf(a.description, sizeof(a.description), "uroce-switch");
+	a.config = (struct ur_nma_config){
+		.m_key = cfg->management.m_key,
+		.protect = (uint8_t)cfg->management.protect,
+		.lease_s = (uint16_t)cfg->management.lease_s,
+		.open = cfg->management.open,
+		.ask_neighbours = cfg->management.ask_neighbours,
+	};
+	snprintf(a.description, sizeof(a.description), "%.64s",
+		 cfg->management.description[0] ? cfg->management.description : "uroce-switch");
+	a.eeprom = n->eeprom;
 	n->agent = ur_switch_agent_init(memory, n->sw, &a, ur_clock_ns(&n->clock));
+	if (n->saved_lid &&
+	    !ur_switch_agent_set_lid(n->agent, n->saved_lid, ur_clock_ns(&n->clock)))
+		printf("the LID %u of --state is refused\n", n->saved_lid);
+	n->saved_changes = ur_switch_agent_changes(n->agent);
 	return true;
 }
 
@@ -431,7 +447,8 @@ bool node_open(struct node *n, char *err, size_t cap)
 	if (!open_devices(n, err, cap))
 		return false;
 	ur_clock_start(&n->clock);
-	return make_switch(n, err, cap) && make_agent(n, err, cap) && load_routes(n, err, cap);
+	return make_switch(n, err, cap) && load_routes(n, err, cap) && state_load(n, err, cap) &&
+	       make_agent(n, err, cap);
 }
 
 /* Port 0 has no link that could go down. */

@@ -9,6 +9,7 @@
 #include "socket.h"
 #include "switch/agent.h"
 #include "switch/switch.h"
+#include "wire/vendor.h"
 
 /* The switch with its devices, and the loop that moves frames between them. One thread. */
 #define NODE_PENDING 64
@@ -16,6 +17,7 @@
 struct node_port {
 	struct device *dev;
 	const struct switch_spec *spec;
+	struct ur_vl_attr configured; /* lanes as the configuration has them */
 	/* Sent by the switch, not yet taken by the device: [at, cnt). */
 	struct rte_mbuf *pending[NODE_PENDING];
 	unsigned at, cnt;
@@ -31,6 +33,9 @@ struct node {
 	void *memory; /* of sw */
 	struct ur_switch_agent *agent;
 	uint64_t guid;
+	uint8_t eeprom[UR_EEPROM_BYTES];
+	uint64_t saved_changes; /* of the agent, that the file of --state has */
+	uint16_t saved_lid;
 	struct ur_clock clock;
 	struct node_port port[UR_SWITCH_PORTS_MAX]; /* [1, port_cnt] */
 	unsigned port_cnt;

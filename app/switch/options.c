@@ -5,13 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_PORT = 256, OPT_CONFIG, OPT_SET, OPT_JSON, OPT_INTERVAL, OPT_POLL, OPT_HELP_CONFIG };
+enum {
+	OPT_PORT = 256,
+	OPT_CONFIG,
+	OPT_SET,
+	OPT_JSON,
+	OPT_STATE,
+	OPT_INTERVAL,
+	OPT_POLL,
+	OPT_HELP_CONFIG
+};
 
 static const struct option longs[] = {
 	{"port", required_argument, NULL, OPT_PORT},
 	{"config", required_argument, NULL, OPT_CONFIG},
 	{"set", required_argument, NULL, OPT_SET},
 	{"json", required_argument, NULL, OPT_JSON},
+	{"state", required_argument, NULL, OPT_STATE},
 	{"interval", required_argument, NULL, OPT_INTERVAL},
 	{"poll", no_argument, NULL, OPT_POLL},
 	{"help-config", no_argument, NULL, OPT_HELP_CONFIG},
@@ -64,6 +74,9 @@ static bool take(struct switch_options *o, int opt, char *err, size_t cap)
 		return true;
 	case OPT_JSON:
 		o->json = optarg;
+		return true;
+	case OPT_STATE:
+		o->state = optarg;
 		return true;
 	case OPT_POLL:
 		o->poll = true;
@@ -148,9 +161,11 @@ void switch_options_help(FILE *out)
 	      "                           role=ROLE   memif: server (default) or client\n"
 	      "                           clients=N   socket: its clients at most, a port each (8)\n"
 	      "                           mode=OCTAL  socket: its permissions (0660)\n"
-	      "  --config FILE          reads [eal], [port] (for all ports), [qos] (lanes) and\n"
-	      "                         [forwarding] (ports, queues, ECN, tables)\n"
+	      "  --config FILE          reads [eal], [port] (for all ports), [qos] (lanes),\n"
+	      "                         [forwarding] (ports, queues, ECN, tables) and [management] (keys)\n"
 	      "  --set SECTION.KEY=VAL  overrides one key; may be repeated\n"
+	      "  --state FILE           keeps there what management sets (forwarding table, LID, lanes,\n"
+	      "                         disabled ports, E2PROM), and begins with it when started again\n"
 	      "  --json FILE            writes statistics there, each interval and at the end\n"
 	      "  --interval S           seconds between them (1)\n"
 	      "  --poll                 never sleeps; without it an idle switch yields its CPU\n"

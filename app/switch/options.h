@@ -17,7 +17,8 @@ struct switch_options {
 	struct switch_spec
 		spec[SWITCH_SPECS_MAX]; /* of --port alone, until switch_options_ports() */
 	unsigned spec_cnt;
-	const char *json; /* file, or NULL */
+	const char *json;  /* file, or NULL */
+	const char *state; /* the same */
 	double interval_s;
 	bool poll;
 };

@@ -19,6 +19,10 @@ struct ur_switch_agent {
 	uint32_t load;
 	uint32_t psn;
 	uint64_t now_ns; /* of the call under way, for callbacks */
+	uint64_t changes;
+	uint8_t *eeprom;
+	uint64_t m_key; /* as configured */
+	uint64_t own_tid;
 	struct ur_switch_agent_counters counters;
 	uint8_t mac[UR_SWITCH_PORTS_MAX][6];
 };
@@ -117,6 +121,7 @@ static int set_vl(void *ctx, uint8_t port, const struct ur_vl_attr *vl)
 	struct ur_switch_agent *a = ctx;
 	struct ur_switch_port_attr attr = *ur_switch_port(a->sw, port);
 
+	a->changes++;
 	attr.vl = *vl;
 	ur_switch_set_port(a->sw, port, &attr, a->now_ns);
 	return 0;
@@ -131,38 +136,53 @@ static void get_lft(void *ctx, uint16_t block, uint8_t ports[LFT_BLOCK])
 
 static int set_lft(void *ctx, uint16_t block, const uint8_t ports[LFT_BLOCK])
 {
-	struct ur_switch *sw = ((struct ur_switch_agent *)ctx)->sw;
+	struct ur_switch_agent *a = ctx;
 
+	a->changes++;
 	for (unsigned i = 0; i < LFT_BLOCK; i++)
 		if (block + i) /* LID 0 is no LID */
-			ur_switch_set_lft(sw, (uint16_t)(block * LFT_BLOCK + i), ports[i]);
+			ur_switch_set_lft(a->sw, (uint16_t)(block * LFT_BLOCK + i), ports[i]);
 	return 0;
 }
 
 static void set_lid(void *ctx, uint8_t port, uint16_t lid, uint8_t lmc)
 {
+	struct ur_switch_agent *a = ctx;
+
 	(void)port, (void)lmc; /* port 0 has no LMC */
-	ur_switch_set_lid(((struct ur_switch_agent *)ctx)->sw, lid);
+	a->changes++;
+	ur_switch_set_lid(a->sw, lid);
 }
 
 static void set_enabled(void *ctx, uint8_t port, bool enabled)
 {
 	struct ur_switch_agent *a = ctx;
 
+	a->changes++;
 	ur_switch_set_enabled(a->sw, port, enabled);
 }
 
-static const struct ur_nma_ops ops = {
-	.get_link = get_link,
-	.get_counters = get_counters,
-	.get_gauges = get_gauges,
-	.get_vl = get_vl,
-	.set_vl = set_vl,
-	.get_lft = get_lft,
-	.set_lft = set_lft,
-	.set_lid = set_lid,
-	.set_enabled = set_enabled,
-};
+static uint8_t eeprom_load(void *ctx, uint16_t address)
+{
+	return ((const struct ur_switch_agent *)ctx)->eeprom[address];
+}
+
+static void eeprom_store(void *ctx, uint16_t address, uint8_t value)
+{
+	struct ur_switch_agent *a = ctx;
+
+	a->changes++;
+	a->eeprom[address] = value;
+}
+
+#define OPS                                                                                        \
+	.get_link = get_link, .get_counters = get_counters, .get_gauges = get_gauges,              \
+	.get_vl = get_vl, .set_vl = set_vl, .get_lft = get_lft, .set_lft = set_lft,                \
+	.set_lid = set_lid, .set_enabled = set_enabled
+
+static const struct ur_nma_ops plain = {OPS};
+static const struct ur_nma_ops with_eeprom = {OPS, .eeprom_load = eeprom_load,
+					      .eeprom_store = eeprom_store};
 
 /* ---- memory ---- */
 
@@ -201,11 +221,15 @@ struct ur_switch_agent *ur_switch_agent_init(void *memory, struct ur_switch *sw,
 		.vendor_id = VENDOR_ID,
 		.device_id = DEVICE_ID,
 		.seed = attr->seed,
-		.ops = &ops,
+		.ops = attr->eeprom ? &with_eeprom : &plain,
 		.ctx = a,
 	};
 
-	*a = (struct ur_switch_agent){.sw = sw, .up = sw->up, .now_ns = now_ns};
+	*a = (struct ur_switch_agent){.sw = sw,
+				      .up = sw->up,
+				      .now_ns = now_ns,
+				      .eeprom = attr->eeprom,
+				      .m_key = attr->config.m_key};
 	memcpy(a->mac, attr->mac, sizeof(a->mac));
 	memcpy(nma.description, attr->description, UR_SMP_DATA_BYTES);
 	a->nma = ur_nma_init((uint8_t *)memory + own_size(), &nma, now_ns);
@@ -327,4 +351,54 @@ uint16_t ur_switch_agent_lid(const struct ur_switch_agent *a)
 	uint8_t lmc;
 
 	return ur_nma_lid(a->nma, 0, &lmc);
+}
+
+uint64_t ur_switch_agent_changes(const struct ur_switch_agent *a)
+{
+	return a->changes;
+}
+
+/* ---- requests of the switch to itself ---- */
+
+/* PortInfo of port 0, by a directed route without hops. False: refused; otherwise `mad` is the response. */
+static bool own_port_info(struct ur_switch_agent *a, uint8_t *mad, uint8_t method, uint64_t now_ns)
+{
+	const struct ur_nma_from from = {.way = UR_MAD_LOCAL, .slid = UR_LID_PERMISSIVE};
+	struct ur_mad head = {.base_version = UR_MAD_BASE_VERSION,
+			      .mgmt_class = UR_MAD_CLASS_SMP_DR,
+			      .class_version = UR_SMP_VERSION,
+			      .method = method,
+			      .tid = ++a->own_tid,
+			      .attr_id = UR_SMP_PORT_INFO};
+	struct ur_cursor c = ur_cursor(mad, UR_MAD_HDR_BYTES);
+	struct ur_nma_out out;
+
+	ur_put_mad(&c, &head);
+	ur_store64(mad + UR_SMP_MKEY, a->m_key);
+	ur_store16(mad + UR_SMP_DR_SLID, UR_LID_PERMISSIVE);
+	ur_store16(mad + UR_SMP_DR_DLID, UR_LID_PERMISSIVE);
+	ur_nma_set_client(a->nma, true, false);
+	memset(&out, 0, sizeof(out));
+	if (ur_nma_input(a->nma, mad, &from, now_ns) == UR_DROP_NONE)
+		while (ur_nma_output(a->nma, &out, now_ns) && out.to.way != UR_MAD_LOCAL)
+			a->counters.dropped++; /* the neighbours are not there yet */
+	ur_nma_set_client(a->nma, false, false);
+	memcpy(mad, out.mad, UR_MAD_BYTES);
+	return ur_load64(mad + 8) == head.tid && !(ur_load16(mad + 4) & ~UR_SMP_DIRECTION);
+}
+
+bool ur_switch_agent_set_lid(struct ur_switch_agent *a, uint16_t lid, uint64_t now_ns)
+{
+	uint8_t mad[UR_MAD_BYTES] = {0};
+	struct ur_port_info info;
+
+	a->now_ns = now_ns;
+	if (!own_port_info(a, mad, UR_MAD_METHOD_GET, now_ns))
+		return false;
+	ur_get_port_info(mad + UR_SMP_DATA, &info);
+	info.lid = lid;
+	info.state = UR_PORT_NOP;
+	info.phys_state = UR_PHYS_NOP;
+	ur_put_port_info(mad + UR_SMP_DATA, &info);
+	return own_port_info(a, mad, UR_MAD_METHOD_SET, now_ns);
 }

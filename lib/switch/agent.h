@@ -25,6 +25,7 @@ struct ur_switch_agent_attr {
 	uint64_t guid; /* of the switch */
 	uint64_t seed;
 	char description[65];
+	uint8_t *eeprom; /* UR_EEPROM_BYTES of the caller's, which outlive the agent; NULL: none */
 	uint8_t mac[UR_SWITCH_PORTS_MAX][6]; /* of each port, from 1 on */
 };
 
@@ -70,5 +71,13 @@ void ur_switch_agent_set_load(struct ur_switch_agent *a, uint32_t load);
 void ur_switch_agent_counters(const struct ur_switch_agent *a, struct ur_switch_agent_counters *out,
 			      struct ur_nma_stats *stats);
 uint16_t ur_switch_agent_lid(const struct ur_switch_agent *a); /* 0: none yet */
+
+/*
+ * Grows with each request that changes what should survive a restart: forwarding table, VL tables, LID,
+ * disabled ports, E2PROM.
+ */
+uint64_t ur_switch_agent_changes(const struct ur_switch_agent *a);
+/* Gives the switch a LID, as a subnet manager does; for a restart. False: it is refused. */
+bool ur_switch_agent_set_lid(struct ur_switch_agent *a, uint16_t lid, uint64_t now_ns);
 
 #endif

@@ -166,6 +166,11 @@ void ur_switch_set_enabled(struct ur_switch *sw, uint8_t port, bool enabled)
 	update_link(sw, port);
 }
 
+bool ur_switch_enabled(const struct ur_switch *sw, uint8_t port)
+{
+	return sw->enabled >> port & 1;
+}
+
 void ur_switch_set_lid(struct ur_switch *sw, uint16_t lid)
 {
 	sw->lid = lid;

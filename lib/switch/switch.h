@@ -66,6 +66,7 @@ const struct ur_switch_port_attr *ur_switch_port(const struct ur_switch *sw, uin
 void ur_switch_set_link(struct ur_switch *sw, uint8_t port, bool up, uint64_t now_ns);
 /* The same by the administrator: a port is up if its link is up and it is enabled, as at first. */
 void ur_switch_set_enabled(struct ur_switch *sw, uint8_t port, bool enabled);
+bool ur_switch_enabled(const struct ur_switch *sw, uint8_t port);
 /* Whether the port is up. */
 bool ur_switch_link(const struct ur_switch *sw, uint8_t port);
 

@@ -46,9 +46,13 @@ def crc_of(packet):
     return zlib.crc32(b"\xff" * 8 + masked).to_bytes(4, "little")
 
 
-def get_node_info(tid):
+GET, SET, NODE_INFO, LFT = 1, 2, 0x11, 0x19
+
+
+def smp(tid, method=GET, attribute=NODE_INFO, modifier=0, data=b""):
     """A directed-route SMP with one hop, to the neighbour, as docs/design/management.md says."""
-    mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, 1, 0, 1, 1, tid, 0x11, 0, 0) + bytes(8) + b"\xff" * 4
+    mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, method, 0, 1, 1, tid, attribute, 0, modifier) + bytes(8) + b"\xff" * 4
+    mad = mad.ljust(64, b"\0") + data
     bth = struct.pack(">BBHII", 0x64, 0x40, 0xffff, 0, 0) + bytes(7) + b"\0"
     payload = bth + mad.ljust(256, b"\0")
     udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(payload) + 4, 0)
@@ -60,7 +64,7 @@ def get_node_info(tid):
 
 def check_agent(s, port):
     """The agent answers, to this port only."""
-    s.send(get_node_info(0x1234))
+    s.send(smp(0x1234))
     answer = s.recv(9000)
     packet = answer[14:]
     assert packet[-4:] == crc_of(packet[:-4])
@@ -181,6 +185,51 @@ def fabric():
     print("uroce-ctl: two switches, then one")
 
 
+def restart():
+    """What a manager has set is there again in the next switch, with the same ports; what is not a state is refused."""
+    state = f"{tmp}/state.json"
+    table = bytes([255, 2, 0, 1] + [255] * 60)
+
+    def ask(s, *words):
+        s.send(smp(*words))
+        answer = s.recv(9000)[14 + 40 + 28:]
+        assert answer[3] == 0x81 and not answer[4] & 0x7f and not answer[5], answer[:24].hex()
+        return answer[64:128]
+
+    p = start(more=("--state", state))
+    s = client()
+    links(p, 1, "up")
+    assert ask(s, 1, SET, LFT, 0, table) == table
+    end(p)
+    assert os.stat(state).st_mode & 0o777 == 0o600
+    p = start(more=("--state", state))
+    s = client()
+    links(p, 1, "up")
+    assert ask(s, 2, GET, LFT) == table
+    # It is written soon after a change, too: nothing is lost with the process.
+    table = table[::-1].replace(bytes([255, 1]), bytes([255, 3]))
+    assert ask(s, 3, SET, LFT, 0, table) == table
+    until = time.monotonic() + 20
+    while [61, 0] not in json.load(open(state))["lft"]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    p.kill()
+    p.wait()
+    p = start(more=("--state", state))
+    s = client()
+    links(p, 1, "up")
+    assert ask(s, 4, GET, LFT) == table
+    end(p)
+    for text, ports in (("other ports", ["--port", f"socket={path},clients=2"]), ("is not a state", []), ("line 1", [])):
+        if not ports:
+            with open(state, "w") as f:
+                f.write("{}" if text == "is not a state" else "{")
+        ports = ports or ["--port", f"socket={path},clients={CLIENTS}"]
+        bad = subprocess.run([switch, *ports, "--set", "eal.hugepages=no", "--state", state], capture_output=True, text=True, timeout=60)
+        assert bad.returncode == 1 and text in bad.stderr and bad.stderr.count("\n") == 1, bad
+    print("a switch that is started again has its forwarding table")
+
+
 def end(p):
     p.send_signal(signal.SIGTERM)
     assert p.wait(20) == 0
@@ -189,5 +238,6 @@ def end(p):
 try:
     main()
     fabric()
+    restart()
 finally:
     subprocess.run(["rm", "-rf", tmp], check=True)

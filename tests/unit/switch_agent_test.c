@@ -445,3 +445,24 @@ Test(switch_agent, answers_during_a_flood)
 	cr_assert_eq(answers, 100);
 	stop();
 }
+
+/* SWITCH-AGENT-01: what changes is counted, and a LID can be given back after a restart. */
+Test(switch_agent, has_its_lid_again_after_a_restart)
+{
+	const uint8_t *r;
+	uint64_t before;
+
+	config = (struct ur_nma_config){.m_key = 0x77, .protect = 1};
+	start();
+	before = ur_switch_agent_changes(agent[0]);
+	cr_assert(ur_switch_agent_set_lid(agent[0], 9, now_ns));
+	cr_assert_eq(ur_switch_agent_lid(agent[0]), 9);
+	cr_assert_gt(ur_switch_agent_changes(agent[0]), before);
+	ur_switch_set_lft(sw[0], 1, 1);
+	r = ask_lid(9, UR_MAD_CLASS_SMP_LID, UR_SMI_QPN, UR_MAD_METHOD_GET, UR_SMP_NODE_INFO, 0,
+		    NULL, 0);
+	cr_assert(r);
+	cr_assert_not(ur_switch_agent_set_lid(agent[0], 0xc000, now_ns), "no unicast LID");
+	cr_assert_eq(ur_switch_agent_lid(agent[0]), 9);
+	stop();
+}
