@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --
--- Wireshark and tshark: uroce's extended mode by name, and the ICRC of every RoCEv2 packet.
+-- Wireshark and tshark: uroce's extended mode and management attributes by name, and the ICRC of every RoCEv2 packet.
 --
 --   tshark -X lua_script:docs/wireshark/uroce.lua -r FILE -V
 --   tshark -X lua_script:docs/wireshark/uroce.lua -r FILE -Y 'uroce.icrc.status == "bad"'
@@ -11,7 +11,8 @@
 --
 -- The built-in dissector of RoCEv2 keeps its work. This one runs behind it and adds a tree: to every
 -- RoCEv2 packet the ICRC and whether it is right, to extended packets (opcodes 0xC0 to 0xDF) all
--- headers as well. docs/wire-format.md has every bit.
+-- headers as well, to management datagrams what uroce adds to the IBA. docs/wire-format.md and
+-- lib/wire/vendor.h have every bit.
 
 local uroce = Proto("uroce", "uroce, RoCEv2 extended mode and ICRC")
 
@@ -94,7 +95,33 @@ local nak_codes = {
 local classes = { [0] = "none", [1] = "A", [2] = "B", [3] = "reserved" }
 local statuses = { [0] = "NA", [1] = "A", [2] = "NB", [3] = "B" }
 
+local vendor_errors = { [0] = "none", "count", "address", "access", "value", "key", "absent" }
+local severities = { [0] = "info", "warning", "error", "critical" }
+local causes = { [0] = "link down", "link up", "burst of receive errors", "burst of retransmissions",
+	"load above its limit", "packet buffers used above their limit", "ring filled above its limit",
+	"request with a bad key", "link test found errors", "management requests dropped" }
+
 local f = {
+	mgmt = ProtoField.none("uroce.mgmt", "Management attribute of uroce"),
+	mgmt_attr = ProtoField.string("uroce.mgmt.attribute", "Attribute"),
+	mgmt_key = ProtoField.uint64("uroce.mgmt.key", "Key", base.HEX),
+	mgmt_count = ProtoField.uint8("uroce.mgmt.count", "Entries"),
+	mgmt_error = ProtoField.uint8("uroce.mgmt.error", "Error", base.DEC, vendor_errors),
+	register = ProtoField.uint16("uroce.mgmt.register", "Register", base.HEX),
+	register_value = ProtoField.uint64("uroce.mgmt.register.value", "Value", base.HEX),
+	eeprom = ProtoField.uint16("uroce.mgmt.eeprom", "E2PROM address", base.HEX),
+	eeprom_value = ProtoField.uint8("uroce.mgmt.eeprom.value", "Value", base.HEX),
+	bist_sequence = ProtoField.uint64("uroce.mgmt.bist.sequence", "Link test: sequence number"),
+	bist_pattern = ProtoField.uint8("uroce.mgmt.bist.pattern", "Link test: pattern"),
+	fault_severity = ProtoField.uint8("uroce.mgmt.fault.severity", "Fault: severity", base.DEC, severities),
+	fault_cause = ProtoField.uint8("uroce.mgmt.fault.cause", "Fault: cause", base.DEC, causes),
+	fault_port = ProtoField.uint8("uroce.mgmt.fault.port", "Fault: port"),
+	fault_sequence = ProtoField.uint32("uroce.mgmt.fault.sequence", "Fault: number of the report"),
+	fault_time = ProtoField.uint64("uroce.mgmt.fault.time", "Fault: age of the node, ns"),
+	fault_value = ProtoField.uint64("uroce.mgmt.fault.value", "Fault: value"),
+	fault_limit = ProtoField.uint64("uroce.mgmt.fault.limit", "Fault: limit"),
+	fault_node = ProtoField.uint64("uroce.mgmt.fault.node", "Fault: GUID of the node", base.HEX),
+
 	opcode_nr = ProtoField.uint8("uroce.opcode_nr", "Opcode number", base.HEX),
 	opcode = ProtoField.string("uroce.opcode", "Opcode"),
 	dest_qp = ProtoField.uint24("uroce.dest_qp", "Destination QP", base.HEX),
@@ -458,6 +485,85 @@ local function show_icrc(tree, tvb, l3, udp, v6, bth_end, info)
 	end
 end
 
+-- ---- management datagrams: what uroce adds ----
+
+local MAD_BYTES, DETH_BYTES = 256, 8
+local UROCE_OUI = 0x027572
+local CLASS_LID, CLASS_VENDOR, CLASS_DR = 0x01, 0x4a, 0x81
+
+local function show_registers(tree, body)
+	local cnt = math.min(body(0, 1):uint(), 2)
+
+	tree:add(f.mgmt_count, body(0, 1))
+	tree:add(f.mgmt_error, body(1, 1))
+	for i = 0, cnt - 1 do
+		tree:add(f.register, body(4 + 2 * i, 2)):add(f.register_value, body(8 + 8 * i, 8))
+	end
+end
+
+local function show_eeprom(tree, body)
+	local cnt = math.min(body(0, 1):uint(), 6)
+
+	tree:add(f.mgmt_count, body(0, 1))
+	tree:add(f.mgmt_error, body(1, 1))
+	for i = 0, cnt - 1 do
+		tree:add(f.eeprom, body(4 + 2 * i, 2)):add(f.eeprom_value, body(16 + i, 1))
+	end
+end
+
+local function show_bist(tree, body)
+	tree:add(f.bist_sequence, body(0, 8))
+	tree:add(f.bist_pattern, body(8, 1))
+end
+
+-- A notice of uroce's vendor id; others are the built-in dissector's.
+local function show_notice(tree, body)
+	local d = body(10, 54)
+
+	tree:add(f.fault_severity, d(0, 1))
+	tree:add(f.fault_cause, d(1, 1))
+	tree:add(f.fault_port, d(2, 1))
+	tree:add(f.fault_sequence, d(4, 4))
+	tree:add(f.fault_time, d(8, 8))
+	tree:add(f.fault_value, d(16, 8))
+	tree:add(f.fault_limit, d(24, 8))
+	tree:add(f.fault_node, d(32, 8))
+end
+
+local function is_our_notice(body)
+	return band(body(0, 1):uint(), 0x80) == 0 and body(1, 3):uint() == UROCE_OUI
+end
+
+local smp_attributes = { [0xff10] = { "registers", show_registers }, [0xff11] = { "E2PROM", show_eeprom } }
+local vendor_attributes = { [0x10] = { "registers", show_registers }, [0x11] = { "E2PROM", show_eeprom },
+	[0x12] = { "link test", show_bist } }
+local fault_report = { "fault report", show_notice }
+
+-- `mad`: 256 bytes.
+local function show_mad(tree, mad, info)
+	local class, attr_id = mad(1, 1):uint(), mad(16, 2):uint()
+	local attr, key, body, sub
+
+	if class == CLASS_VENDOR and mad(37, 3):uint() == UROCE_OUI then
+		key, body, attr = mad(40, 8), mad(48, 208), vendor_attributes[attr_id]
+	elseif class == CLASS_LID or class == CLASS_DR then
+		key, body, attr = mad(24, 8), mad(64, 64), smp_attributes[attr_id]
+	else
+		return
+	end
+	if attr_id == 0x02 and is_our_notice(body) then
+		attr = fault_report
+	end
+	if not attr then
+		return
+	end
+	sub = tree:add(f.mgmt, body)
+	sub:add(f.mgmt_attr, mad(16, 2), attr[1])
+	sub:add(f.mgmt_key, key)
+	attr[2](sub, body)
+	info:append(" [uroce: " .. attr[1] .. "]")
+end
+
 -- One UDP datagram to the RoCE port. `l3` and `udp`: where IP and UDP header begin in tvb.
 local function show_packet(tvb, l3, udp, pinfo, root)
 	local v6 = rshift(tvb(l3, 1):uint(), 4) == 6
@@ -474,6 +580,10 @@ local function show_packet(tvb, l3, udp, pinfo, root)
 	if band(tvb(bth, 1):uint(), 0xe0) == 0xc0 then
 		pinfo.cols.protocol = "uroce"
 		show_extended(tree, tvb(bth, seen_end - bth), whole, pinfo.cols.info)
+	end
+	if tvb(bth, 1):uint() == 0x64 and tvb(bth + 5, 3):uint() <= 1 and
+		seen_end == bth + BTH_BYTES + DETH_BYTES + MAD_BYTES then
+		show_mad(tree, tvb(seen_end - MAD_BYTES, MAD_BYTES), pinfo.cols.info)
 	end
 	if whole then
 		show_icrc(tree, tvb, l3, udp, v6, bth_end, pinfo.cols.info)

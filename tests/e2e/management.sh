@@ -38,4 +38,26 @@ shark vlarbitrationtable.weight 0x40
 shark vlarbitrationtable.vl 0x0e
 shark sltovlmappingtable.sltovllowbits 0x0d
 shark p_keytable.p_keybase 0x7fff
+
+# The names of what uroce adds.
+lua=$UROCE_SOURCE/docs/wireshark/uroce.lua
+# ours FIELD VALUE...: the dissector in Lua shows these values of the field, in this order.
+ours()
+{
+	local field=$1 got
+	shift
+	got=$(tshark -n -X "lua_script:$lua" -r "$tmp/mads.pcap" -Y "uroce.mgmt.$field" -T fields -e "uroce.mgmt.$field" \
+		2>"$tmp/lua.log" | tr '\n' ' ')
+	[ "$got" = "$* " ] || fail "the dissector shows uroce.mgmt.$field: $got"
+}
+echo 'print("Lua runs")' >"$tmp/hello.lua"
+if tshark -X "lua_script:$tmp/hello.lua" -r "$tmp/mads.pcap" -c 1 2>&1 | grep -q 'Lua runs'; then
+	ours attribute registers registers registers registers registers registers registers registers \
+		E2PROM E2PROM E2PROM E2PROM
+	ours register 0x0000,0x0002 0x0000,0x0002 0x0005 0x0005 0x0005 0x0005 0x0005 0x0005
+	ours error 0 0 0 5 0 0 0 0 0 0 0 0
+	ours eeprom.value 0xab,0xcd 0xab,0xcd 0x00,0x00,0x00,0x00,0x00,0x00 0xab,0xcd,0xff,0xff,0xff,0xff
+	[ -z "$(tshark -n -X "lua_script:$lua" -r "$tmp/mads.pcap" -Y 'uroce.icrc.status == "bad"' 2>/dev/null)" ] ||
+		fail "the dissector finds a wrong ICRC"
+fi
 echo "tshark: $(tshark -n -r "$tmp/mads.pcap" -Y infiniband.mad 2>/dev/null | wc -l) MADs, none malformed"
