@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A fabric of agents, channel adapters, subnet managers and tools, for the tests of this directory.
 
-Environment: FABRIC, UROCE_HCA, UROCE_SWITCH, UROCE_UMAD_RUN (programs), UROCE_UMAD_LIBRARY_DIR.
+Environment: FABRIC, UROCE_HCA, UROCE_PERF, UROCE_SWITCH, UROCE_UMAD_RUN (programs), UROCE_UMAD_LIBRARY_DIR.
 """
 import os
 import pathlib

@@ -3,7 +3,8 @@
 """field_tools.py SCENARIO | --write: runs the field's own tools, unmodified, on a fabric of agents.
 
 Scenarios: socket (the adapter's link is a unix socket), veth (it is a network interface; needs root), switches (processes of
-uroce-switch; needs root), sweep (more than 500 nodes, and a switch that dies), handover (two adapters, two subnet managers). --write puts the table of
+uroce-switch; needs root), endpoints (of uroce-perf, with traffic; needs root), sweep (more than 500 nodes, and a switch that
+dies), handover (two adapters, two subnet managers). --write puts the table of
 tools into docs/management.md; the scenarios fail if the page has another one. fabric_bed.py names the environment.
 """
 import os
@@ -206,6 +207,45 @@ def switches_scenario():
         print("ok: two uroce-switch")
 
 
+def endpoints_scenario():
+    """Two endpoints of uroce-perf behind a switch: OpenSM sets their ports active, and reads them while they transfer."""
+    with Namespace(("edge0", "host0"), ("edge1", "host1")) as namespace, Bed() as bed:
+        bed.inside = namespace.inside
+
+        def endpoint(number, role, *options):
+            config = bed.dir / f"endpoint-{number}.conf"
+            config.write_text(f"[eal]\nhugepages = no\n[port]\ndriver = af_packet\ndevice = host{number}\n"
+                              f"[address]\nipv4 = 10.77.0.{number + 1}/24\n[transport]\npath_mtu = 1024\n"
+                              f"[management]\ndescription = endpoint-{number}\n")
+            return bed.start(*bed.inside, os.environ["UROCE_PERF"], role, "--config", config, *options,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+        switch = bed.start(*bed.inside, os.environ["UROCE_SWITCH"], "--port", f"socket={bed.dir}/first,clients=1", "--port", "dev=edge0",
+                           "--port", "dev=edge1", "--set", "eal.hugepages=no", stdout=subprocess.PIPE)
+        check(any(line.startswith("forwarding") for line in switch.stdout), "uroce-switch starts")
+        server = endpoint(0, "server")
+        check(any("listening" in line for line in server.stdout), "the server listens")
+        bed.start_hca(f"unix:{bed.dir}/first")
+        sm = bed.start_opensm()
+        bed.wait_for_sm(sm, "SUBNET UP")
+        client = endpoint(1, "client", "--peer", "10.77.0.1", "--op", "write", "--duration", "6", "--verify")
+        wait_until(lambda: bed.run("saquery").count("NodeRecord dump") == 4, "OpenSM knows both endpoints")
+        names = "".join(f"endpoint-{i}" for i in (0, 1) if f'"endpoint-{i}"' in bed.run("ibnetdiscover"))
+        check(names == "endpoint-0endpoint-1", f"ibnetdiscover knows them: {names}")
+        lids = [lid_of(bed, f"endpoint-{i}") for i in (0, 1)]
+        wait_until(lambda: all("LinkState:.......................Active" in bed.run(f"smpquery portinfo {lid} 1") for lid in lids),
+                   "OpenSM makes their ports active", 20)
+        check(count("-> switch port")(bed.run(f"ibtracert {lids[0]} {lids[1]}")) == 1, "ibtracert passes the switch")
+
+        def received():
+            return int(re.search(r"^PortRcvData:\.+(\d+)", bed.run(f"perfquery -x {lids[0]} 1"), re.M).group(1))
+
+        before = received()
+        wait_until(lambda: received() > before + 100000, "perfquery counts what the client writes", 20)
+        check(client.wait(60) == 0, "the client ends well, every byte compared")
+        print("ok: endpoints with traffic")
+
+
 def check_capture(capture):
     def tshark(what):
         return subprocess.run(["tshark", "-r", capture, "-Y", what], check=True, text=True, capture_output=True).stdout
@@ -289,8 +329,8 @@ def handover_scenario():
         print("ok: two subnet managers")
 
 
-SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "switches": switches_scenario, "sweep": sweep_scenario,
-             "handover": handover_scenario}
+SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "switches": switches_scenario,
+             "endpoints": endpoints_scenario, "sweep": sweep_scenario, "handover": handover_scenario}
 
 
 def table():
