@@ -413,12 +413,16 @@ int ur_config_cpus(const char *text, unsigned *cpu, unsigned cap)
 	return (int)n;
 }
 
-/* 0 would mean that there is no key. */
+/* "none" is 0, and no other text. */
 static bool key64(const char *text, uint64_t *key)
 {
 	uint64_t v = 0;
 	size_t len = strlen(text);
 
+	if (strcmp(text, "none") == 0) {
+		*key = 0;
+		return true;
+	}
 	if (len < 3 || len > 18 || text[0] != '0' || text[1] != 'x')
 		return false;
 	for (const char *p = text + 2; *p != '\0'; p++) {
@@ -483,9 +487,7 @@ bool ur_config_value(const struct ur_config_key *key, const char *text, struct u
 		strlcpy(at, automatic ? "" : text, UR_CONFIG_TEXT);
 		return true;
 	case UR_KIND_KEY64:
-		if (none)
-			*(uint64_t *)at = 0;
-		return none || key64(text, at);
+		return key64(text, at);
 	case UR_KIND_MAC:
 		if (automatic)
 			memset(at, 0, 6);
