@@ -45,8 +45,9 @@ struct node;
 struct end {
 	struct node *node; /* NULL: nothing, or the world outside */
 	uint8_t port;
-	int outside; /* number + 1 */
-	bool down;   /* administratively */
+	int outside;	     /* number + 1 */
+	bool down;	     /* a test pulled the cable */
+	bool disabled, told; /* by management; whether both ends know */
 };
 
 struct node {
@@ -107,11 +108,12 @@ static bool is_up(const struct node *n, unsigned port)
 {
 	const struct end *e = &n->peer[port];
 
-	if (n->dead || e->down)
+	if (n->dead || e->down || e->disabled)
 		return false;
 	if (e->outside != 0)
 		return fabric.outside[e->outside - 1].up;
-	return e->node != NULL && !e->node->dead && !e->node->peer[e->port].down;
+	return e->node != NULL && !e->node->dead && !e->node->peer[e->port].down &&
+	       !e->node->peer[e->port].disabled;
 }
 
 static void get_link(void *ctx, uint8_t port, struct ur_nma_link *link)
@@ -155,12 +157,21 @@ static int set_lft(void *ctx, uint16_t block, const uint8_t ports[64])
 	return 0;
 }
 
+static void set_enabled(void *ctx, uint8_t port, bool enabled)
+{
+	struct end *e = &((struct node *)ctx)->peer[port];
+
+	e->disabled = !enabled;
+	e->told = false;
+}
+
 static const struct ur_nma_ops ops = {
 	.get_link = get_link,
 	.get_counters = get_counters,
 	.get_gauges = get_gauges,
 	.get_lft = get_lft,
 	.set_lft = set_lft,
+	.set_enabled = set_enabled,
 };
 
 /* ---- packets ---- */
@@ -310,6 +321,16 @@ static void tell_ends(struct node *n, unsigned port, uint64_t now)
 		ur_nma_link_event(e->node->nma, e->port, now);
 		run_agent(e->node, now);
 	}
+}
+
+/* What management has enabled or disabled. */
+static void tell_of_ports(struct node *n, uint64_t now)
+{
+	for (unsigned p = 1; p <= n->ports; p++)
+		if (!n->peer[p].told) {
+			n->peer[p].told = true;
+			tell_ends(n, p, now);
+		}
 }
 
 static void start_agent(struct node *n, uint64_t now)
@@ -524,6 +545,7 @@ static void serve(void)
 				ur_nma_expire(n->nma, now);
 			if (ur_nma_wants_output(n->nma))
 				run_agent(n, now);
+			tell_of_ports(n, now);
 		}
 	}
 }

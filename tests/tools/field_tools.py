@@ -79,6 +79,8 @@ WITH_SM = [
     ("perfquery -R {leaf} 2", "resets the counters of a port", lambda out: True),
     ("perfquery {leaf} 2", "the counters after the reset", has(r"^SymbolErrorCounter:\.+0$")),
     ("saquery -s", "the ports with a subnet manager", equals(count(r"^PortInfoRecord dump"), 1)),
+    ("ibportstate {leaf} 3 disable", "takes a link down", has(r"^After PortInfo set", r"^PhysLinkState:\.+Disabled")),
+    ("ibportstate {leaf} 3 enable", "brings it up again; OpenSM makes it active", has(r"^After PortInfo set")),
 ]
 
 
@@ -105,6 +107,8 @@ def run_all(bed):
             "leaf_guid": "0x0200000000000100"}
     bed.command("errors leaf-1 2")
     try_tools(bed, WITH_SM, lids)
+    wait_until(lambda: re.search(r"LinkState:\.+Active", bed.run(f"smpquery portinfo {lids['leaf']} 3")), "OpenSM makes the link active", 20)
+    wait_until(lambda: bed.run("saquery").count("NodeRecord dump") == NODES, "OpenSM knows all nodes again", 20)
     return sm, lids
 
 
