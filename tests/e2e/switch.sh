@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Three hosts joined by uroce-switch over veth: RDMA between them, every byte compared; lanes, a rate and ECN
-# marks; a link that goes down and comes back. What the switch has counted is consistent.
+# marks; a link that goes down and comes back; a manager that sees switch and endpoints while data flows. What the
+# switch has counted is consistent.
 . "$(dirname "$0")/lib.sh"
 need_veth 4200 # of a and b; here they are not neighbours
 
@@ -69,7 +70,7 @@ client_b=("${in_b[@]}" "$UROCE_PERF" client --dev eth0 "${more[@]}" --peer 10.77
 client_c=("${in_c[@]}" "$UROCE_PERF" client --dev eth0 "${more[@]}" --peer 10.77.0.1 "${patient[@]}")
 ports=(--port dev=to_a --port dev=to_b --port dev=to_c)
 
-start_switch "${ports[@]}"
+start_switch "${ports[@]}" --port "socket=$tmp/fabric.sock,clients=1"
 start_server "${in_a[@]}" "$UROCE_PERF" server --dev eth0 "${more[@]}"
 for op in write read send; do
 	expect 0 "${client_b[@]}" --op $op --size 20000 --iters 100 --qps 4 --verify
@@ -84,12 +85,16 @@ came_back()
 
 # A host goes away and comes back while another's traffic runs.
 start_traffic "${client_b[@]}" --op write --size 16K --verify --duration 3
+timeout 30 "$UROCE_CTL" topology --socket "$tmp/fabric.sock" >"$tmp/topology.log" 2>&1 || fail "uroce-ctl fails"
+[ "$(grep -c '^#. switch' "$tmp/topology.log")" -eq 1 ] && [ "$(grep -c '^#. endpoint' "$tmp/topology.log")" -eq 3 ] ||
+	fail "not one switch and three endpoints (server, client, uroce-ctl)"
 ip -n "$ns_c" link set eth0 down
 wait_for 10 grep -q '^port 3 .*: link down' "$tmp/switch.log" || fail "the link is not seen to go down"
 ip -n "$ns_c" link set eth0 up
 wait_for 10 came_back || fail "the link is not seen to come up"
 end_client 0 60
 expect 0 "${client_c[@]}" --op write --size 20000 --iters 100 --verify
+echo "a manager saw the switch, both endpoints and itself while data flowed"
 echo "a link that went down and up: noticed; others' traffic went on, and its own after that"
 
 stop_server
