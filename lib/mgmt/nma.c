@@ -488,6 +488,8 @@ uint64_t ur_nma_next_deadline(const struct ur_nma *nma)
 {
 	uint64_t next = next_own(nma);
 
+	if (next <= nma->now_ns)
+		next = NMA_NEVER;
 	next = nma->lease_end_ns < next ? nma->lease_end_ns : next;
 	return nma->scan_next_ns < next ? nma->scan_next_ns : next;
 }

@@ -197,7 +197,10 @@ enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
 bool ur_nma_output(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns);
 bool ur_nma_wants_output(const struct ur_nma *nma);
 
-/* When ur_nma_expire() has something to do; UINT64_MAX: no timer runs. */
+/*
+ * When ur_nma_expire() has something to do; UINT64_MAX: no timer runs. What is due to be sent already waits for
+ * ur_nma_output(): ur_nma_wants_output() says so.
+ */
 uint64_t ur_nma_next_deadline(const struct ur_nma *nma);
 void ur_nma_expire(struct ur_nma *nma, uint64_t now_ns);
 

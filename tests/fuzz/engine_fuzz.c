@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/inside.h"
+#include "engine/mgmt.h"
 #include "fuzz.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -42,6 +43,7 @@ enum step {
 	STEP_INVALIDATE,
 	STEP_POLL,
 	STEP_CNT,
+	STEP_MAD = 0xf0,    /* to 0xf3: a management datagram */
 	STEP_RAW = 0xf4,    /* to 0xf7 */
 	STEP_FLIGHT = 0xf8, /* to 0xfb */
 	STEP_ANSWER = 0xfc, /* to 0xff */
@@ -215,6 +217,8 @@ static void make_world(void)
 		.refusal_life_ns = 5000000,
 		.status_ns = 4000000,
 	};
+	static const struct ur_engine_mgmt_attr mgmt = {.config = {.open = true},
+							.mac = {2, 0, 0, 0, 0, 1}};
 	struct ur_path_attr path = path_attr();
 	struct ur_engine_attr attr = {
 		.limits = {.max_qp = QPS,
@@ -241,8 +245,10 @@ static void make_world(void)
 		.ackreq_every = 4,
 		.mtu_shift = 12,
 		.admission = &admission,
+		.mgmt = &mgmt,
 	};
 
+	ur_engine_mgmt_limits_default(&attr.limits.mgmt);
 	now_ns = 1000000;
 	FUZZ_CHECK(ur_engine_size(&attr.limits) <= sizeof(memory.engine));
 	FUZZ_CHECK(ur_mem_size(8) <= sizeof(memory.mem));
@@ -713,11 +719,46 @@ static void step_answer(struct input *in)
 		answer_in_order(qp, in);
 }
 
+/* A manager reads, and sets what an endpoint has, its lanes under way too: there is no M_Key. */
+static void step_mad(struct input *in)
+{
+	static const uint8_t attrs[] = {0x11, 0x15, 0x16, 0x17, 0x18, 0x10, 0x12, 0x1d};
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+	uint8_t how = get8(in), mad[UR_MAD_BYTES] = {1}, frame[512];
+	bool gmp = how & 8;
+	struct ur_path path;
+	unsigned len;
+
+	mad[1] = gmp ? how & 16 ? UR_MAD_CLASS_VENDOR : UR_MAD_CLASS_PERF : UR_MAD_CLASS_SMP_DR;
+	mad[2] = 1;
+	mad[3] = how & 32 ? UR_MAD_METHOD_SET : UR_MAD_METHOD_GET;
+	mad[15] = get8(in);
+	mad[17] = attrs[how & 7];
+	mad[21] = get8(in) & 7;
+	if (!gmp) {
+		mad[UR_SMP_HOP_POINTER] = mad[UR_SMP_HOP_COUNT] = 1;
+		memset(mad + UR_SMP_DR_SLID, 0xff, 4);
+	}
+	if (mad[1] == UR_MAD_CLASS_VENDOR)
+		ur_store24(mad + UR_VENDOR_OUI_AT, UR_VENDOR_OUI);
+	for (unsigned i = 0; i < 16; i++)
+		mad[(mad[1] == UR_MAD_CLASS_VENDOR ? UR_VENDOR_BODY : UR_SMP_DATA) + i] = get8(in);
+	ur_mad_hop_path(&path, mac);
+	if (how >> 6 == 3)
+		ur_mad_lid_path(&path, 1, get8(in));
+	len = ur_mad_frame(frame, &path, ur_qpn(gmp), ur_qpn(gmp), ur_psn(0), mad);
+	pass_in(frame, len);
+}
+
 static void step(struct input *in)
 {
 	struct ibv_wc wc[4];
 	uint8_t what = get8(in);
 
+	if (what >= STEP_MAD && what < STEP_RAW) {
+		step_mad(in);
+		return;
+	}
 	if (what >= STEP_RAW) {
 		if (what < STEP_FLIGHT)
 			step_packet(in, true);

@@ -461,3 +461,18 @@ Test(nma, a_lease_that_runs_out_takes_the_protection_and_a_valid_key_stops_it)
 	cr_assert(port_info(f, 1, 0).m_key_protect == 0);
 	fabric_free(f);
 }
+
+/* A notice that is due waits for output; expire could do nothing about it. */
+Test(nma, a_deadline_is_never_what_waits_for_output)
+{
+	struct fabric *f = row(1);
+	struct ur_nma *nma = f->node[1].nma;
+
+	f->node[1].down[1] = true;
+	ur_nma_link_event(nma, 1, f->now);
+	cr_assert(ur_nma_wants_output(nma));
+	cr_assert(ur_nma_next_deadline(nma) == UINT64_MAX);
+	fabric_run(f);
+	cr_assert(!ur_nma_wants_output(nma));
+	fabric_free(f);
+}
