@@ -96,12 +96,13 @@ class Bed:
               f"'{' '.join(words)}' exits with {done.returncode}, not {status}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout + done.stderr
 
-    def start_opensm(self, *options, name="uroce0", sweep_s=1):
-        """A subnet manager on the adapter, with light sweeps at this interval; its log is not buffered (-d 2)."""
+    def start_opensm(self, *options, name="uroce0", sweep_s=1, config=""):
+        """A subnet manager on the adapter, with light sweeps at this interval and lines of opensm.conf; its log is not
+        buffered (-d 2)."""
         home = self.dir / f"opensm-{name}"
         home.mkdir(exist_ok=True)
         # A standby asks for the master more often than each 10 s.
-        (home / "opensm.conf").write_text("sminfo_polling_timeout 200\npolling_retry_number 3\n")
+        (home / "opensm.conf").write_text("sminfo_polling_timeout 200\npolling_retry_number 3\n" + config)
         guid = re.search(r"Port GUID: (0x\w+)", self.run(f"ibstat {name} 1")).group(1)
         sm = self.start(os.environ["UROCE_UMAD_RUN"], "opensm", "-F", home / "opensm.conf", "-g", guid, "-s", str(sweep_s), "-t", "200", "-d", "2", "-f", home / "log", *options,
                         env=self.environment(OSM_TMP_DIR=str(home), OSM_CACHE_DIR=str(home)),

@@ -3,8 +3,8 @@
 """field_tools.py SCENARIO | --write: runs the field's own tools, unmodified, on a fabric of agents.
 
 Scenarios: socket (the adapter's link is a unix socket), veth (it is a network interface; needs root), switches (processes of
-uroce-switch; needs root), endpoints (of uroce-perf, with traffic; needs root), sweep (more than 500 nodes, and a switch that
-dies), handover (two adapters, two subnet managers). --write puts the table of
+uroce-switch; needs root), endpoints (of uroce-perf, with traffic; needs root), engines (OpenSM's routing engines), sweep (more
+than 500 nodes, and a switch that dies), handover (two adapters, two subnet managers). --write puts the table of
 tools into docs/management.md; the scenarios fail if the page has another one. fabric_bed.py names the environment.
 """
 import os
@@ -20,6 +20,7 @@ from fabric_bed import Bed, Failure, check, wait_until
 LEAVES, SPINES, HOSTS = 2, 2, 3
 NODES = LEAVES * (HOSTS + 1) + SPINES + 1  # with the adapter
 SWITCHES = LEAVES + SPINES
+ENGINES = ["minhop", "updn", "ftree", "dfsssp", "lash"]
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "management.md"
 BEGIN, END = "<!-- tools: begin -->\n", "<!-- tools: end -->\n"
 
@@ -190,7 +191,8 @@ def switches_scenario():
             check(any(line.startswith("forwarding") for line in switch.stdout), "uroce-switch starts")
         bed.start_hca(f"unix:{bed.dir}/first")
         bed.start_hca("eth:edge1", "uroce1")
-        sm = bed.start_opensm()
+        sm = bed.start_opensm(config="qos TRUE\nqos_max_vls 8\nqos_high_limit 4\nqos_vlarb_high 0:64\nqos_vlarb_low 0:4,1:8,2:16\n"
+                              "qos_sl2vl 0,1,2,3,4,5,6,7,0,1,2,3,4,5,6,7\n")
         bed.wait_for_sm(sm, "SUBNET UP")
         wait_until(lambda: count("^(Ca|Switch)\t")(bed.run("ibnetdiscover")) == 4, "two switches and two adapters")
         wait_until(lambda: "State: Active" in bed.run("ibstat uroce1 1"), "OpenSM makes both ports active")
@@ -202,7 +204,10 @@ def switches_scenario():
         near = re.search(r'lid (\d+)-\d+ "uroce-switch"', bed.run(f"ibtracert {first} {second}")).group(1)
         out = bed.run(f"perfquery -C uroce1 -a {near}")
         check(has(r"^PortXmitPkts:\.+[1-9]", r"^PortRcvPkts:\.+[1-9]")(out), f"perfquery of a switch:\n{out}")
-        check("VLArbitration tables" in bed.run(f"smpquery vlarb {near} 1"), "the arbitration tables of a port")
+        # OpenSM has configured the virtual lanes.
+        check(has(r"^WEIGHT: \|0x4 \|0x8 \|0x10\|0x0 ", r"^WEIGHT: \|0x40\|0x0 ")(bed.run(f"smpquery vlarb {near} 1")), "the weights of OpenSM")
+        check(has(r"in  1, out  2: \|( \d\|){8} 0\| 1\|")(bed.run(f"smpquery sl2vl {near} 2")), "the mapping of service levels of OpenSM")
+        check(has(r"^VLHighLimit:\.+4$")(bed.run(f"smpquery portinfo {near} 2")), "the limit of high priority of OpenSM")
         namespace.set("trunk0", "down")
         wait_until(lambda: count("^(Ca|Switch)\t")(bed.run("ibnetdiscover")) == 2, "one switch and adapter without the trunk")
         wait_until(lambda: bed.run("saquery").count("NodeRecord dump") == 2, "OpenSM has forgotten the others", 20)
@@ -308,6 +313,22 @@ def sweep_scenario():
         print(f"ok: OpenSM, {nodes} nodes")
 
 
+def engines_scenario():
+    """OpenSM's routing engines: each loads tables that lead from everywhere to everywhere."""
+    for engine in ENGINES:
+        with Bed() as bed:
+            bed.start_fabric(4, 2, 2, ["first"])
+            bed.start_hca(f"unix:{bed.dir}/first")
+            sm = bed.start_opensm("-R", engine)
+            bed.wait_for_sm(sm, "SUBNET UP")
+            check(bed.sm_says(sm, f"{engine} tables configured on all switches"), f"OpenSM uses {engine}")
+            lids = [int(lid) for lid in re.findall(r"lid\.+(\d+)", bed.run("saquery"))]
+            check(len(lids) == 15, f"15 nodes, not {len(lids)}")
+            for lid in lids[1:]:
+                check(f"lid {lid}-{lid}" in bed.run(f"ibtracert {lids[0]} {lid}").splitlines()[-1], f"{engine}: a way from {lids[0]} to {lid}")
+            print(f"ok: opensm -R {engine}")
+
+
 def handover_scenario():
     """Two adapters with a subnet manager each: the second waits, and takes over when the first one dies."""
     with Bed() as bed:
@@ -334,7 +355,7 @@ def handover_scenario():
 
 
 SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "switches": switches_scenario,
-             "endpoints": endpoints_scenario, "sweep": sweep_scenario, "handover": handover_scenario}
+             "endpoints": endpoints_scenario, "engines": engines_scenario, "sweep": sweep_scenario, "handover": handover_scenario}
 
 
 def table():
