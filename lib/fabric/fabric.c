@@ -232,6 +232,9 @@ static void transmit(struct node *n, uint8_t port, uint64_t at_ns, const struct 
 		f->load.lost++;
 		return;
 	}
+	/* VL15 is first, but does not interrupt the packet that is being sent. */
+	if (f->attr.data_ns)
+		at_ns += random64(f) % f->attr.data_ns;
 	if (at_ns < p->free_ns)
 		at_ns = p->free_ns;
 	p->free_ns = at_ns + f->attr.mad_ns;

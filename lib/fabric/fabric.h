@@ -22,6 +22,8 @@ struct ur_fabric_attr {
 		hop_ns; /* from a node to the next: one way, whatever the node does to pass the MAD on */
 	uint64_t mad_ns;     /* a link direction is busy that long with each MAD */
 	uint64_t process_ns; /* an agent is busy that long with each request */
+	uint64_t
+		data_ns; /* every link is full of data packets, each of which lasts that long; 0: idle */
 	uint64_t seed;
 };
 
