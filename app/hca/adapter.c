@@ -180,8 +180,12 @@ static void input_frame(struct adapter *a, const uint8_t *frame, size_t len)
 
 static void watch_link(struct adapter *a)
 {
-	const bool up = link_reopen(&a->link) && link_is_up(&a->link);
+	bool up;
 
+	if (a->now < a->watch_at)
+		return;
+	a->watch_at = a->now + LINK_POLL_NS;
+	up = link_reopen(&a->link) && link_is_up(&a->link);
 	if (up == a->link_was_up)
 		return;
 	a->link_was_up = up;
@@ -214,7 +218,7 @@ void adapter_run(struct adapter *a, uint64_t now)
 
 uint64_t adapter_deadline(const struct adapter *a)
 {
-	uint64_t first = a->now + LINK_POLL_NS, nma = ur_nma_next_deadline(a->nma);
+	uint64_t first = a->watch_at, nma = ur_nma_next_deadline(a->nma);
 	uint64_t mux = mux_deadline(&a->mux);
 
 	if (nma < first)

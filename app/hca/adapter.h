@@ -19,7 +19,7 @@ struct adapter {
 	struct ur_nma_counters counters;
 	uint32_t psn, questions;
 	bool link_was_up, client, is_sm;
-	uint64_t now;
+	uint64_t now, watch_at; /* when to look at the link again */
 	/* Answers of the agent to questions of adapter_describe(), by attribute. */
 	uint8_t node_info[UR_SMP_DATA_BYTES], port_info[UR_SMP_DATA_BYTES],
 		pkeys[UR_SMP_DATA_BYTES];

@@ -99,7 +99,8 @@ static int open_interface(struct link *l, const char *ifname)
 		return -1;
 	}
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-	at.sll_ifindex = (int)if_nametoindex(ifname);
+	l->ifindex = if_nametoindex(ifname);
+	at.sll_ifindex = (int)l->ifindex;
 	if (at.sll_ifindex == 0 || ioctl(fd, SIOCGIFHWADDR, &ifr) < 0) {
 		fprintf(stderr, "uroce-hca: --link %s: there is no interface '%s'\n", l->name,
 			ifname);
@@ -147,8 +148,18 @@ void link_close(struct link *l)
 
 bool link_reopen(struct link *l)
 {
-	if (l->fd < 0 && l->is_unix)
-		connect_unix(l, l->name + 5);
+	unsigned ifindex;
+
+	if (l->is_unix) {
+		if (l->fd < 0)
+			connect_unix(l, l->name + 5);
+		return l->fd >= 0;
+	}
+	ifindex = if_nametoindex(l->name + 4);
+	if (ifindex != 0 && ifindex != l->ifindex) {
+		link_close(l);
+		open_interface(l, l->name + 4);
+	}
 	return l->fd >= 0;
 }
 

@@ -5,7 +5,7 @@
  *	eth:NAME	the interface, through a packet socket; only frames of management are received
  *	unix:PATH	connects to a switch or fabric that listens there
  *
- * A unix link that is down is connected again when link_reopen() is called.
+ * link_reopen() opens a link again that has gone.
  */
 #ifndef HCA_LINK_H
 #define HCA_LINK_H
@@ -17,7 +17,8 @@
 struct link {
 	char name[128]; /* as the user gave it */
 	bool is_unix;
-	int fd; /* -1: down */
+	int fd;		  /* -1: down */
+	unsigned ifindex; /* of an interface */
 	uint8_t mac[6];
 	uint64_t bps; /* 0: unknown */
 };
@@ -28,7 +29,10 @@ struct link {
  */
 int link_open(struct link *l, const char *name, const uint8_t mac[6]);
 void link_close(struct link *l);
-/* Tries to connect again if it is down; true if the link is open. */
+/*
+ * Tries to connect again if it is down, or if the interface was deleted and there is another one of that name. True if
+ * the link is open.
+ */
 bool link_reopen(struct link *l);
 /* Whether frames can pass: the interface has a carrier, the socket is connected. */
 bool link_is_up(const struct link *l);

@@ -507,6 +507,8 @@ static void serve_outside(struct outside *o, bool readable, uint64_t now)
 
 	if (o->link.fd < 0 && o->listener >= 0 && readable)
 		o->link.fd = accept4(o->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (o->listener < 0 && !o->up)
+		link_reopen(&o->link);
 	receive_outside(o);
 	up = link_is_up(&o->link);
 	if (up != o->up) {

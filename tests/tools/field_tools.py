@@ -146,9 +146,7 @@ class Namespace:
     def __enter__(self):
         subprocess.run(["ip", "netns", "add", self.name], check=True)
         for a, b in self.pairs:
-            self.ip("link", "add", a, "type", "veth", "peer", "name", b)
-            self.set(a, "up")
-            self.set(b, "up")
+            self.join(a, b)
         return self
 
     def __exit__(self, *_):
@@ -156,6 +154,11 @@ class Namespace:
 
     def ip(self, *arguments):
         subprocess.run(["ip", "-n", self.name, *arguments], check=True)
+
+    def join(self, a, b):
+        self.ip("link", "add", a, "type", "veth", "peer", "name", b)
+        self.set(a, "up")
+        self.set(b, "up")
 
     def set(self, interface, state):
         self.ip("link", "set", interface, state)
@@ -180,6 +183,12 @@ def veth_scenario():
         time.sleep(0.5)  # both ends have seen it
         namespace.set("tools1", "up")
         wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the port active again", 20)
+        # The interface is deleted, and another one has its name.
+        namespace.ip("link", "del", "tools1")
+        wait_until(lambda: "State: Down" in bed.run("ibstat uroce0 1"), "the port goes down with its interface", 5)
+        time.sleep(0.5)
+        namespace.join("tools0", "tools1")
+        wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the port active on a new interface", 20)
 
 
 def switches_scenario():
