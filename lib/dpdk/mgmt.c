@@ -16,6 +16,8 @@
 #include "edge/pacing_attr.h"
 #include "engine/query.h"
 
+#define ROUNDS_MIN 100
+
 /* ---- the file ---- */
 
 static bool write_all(int fd, const uint8_t *p, size_t n)
@@ -219,9 +221,24 @@ static void add_counters(void *ctx, struct ur_nma_counters *c)
 	}
 }
 
+/*
+ * The load of worker 0: its rounds that moved a packet, of all since the last time. Too few say nothing yet.
+ */
+static uint64_t load_now(struct ur_mgmt *m)
+{
+	const struct ur_worker_rounds *now = ur_worker_rounds(m->workers[0]);
+	uint64_t all = now->all - m->rounds.all;
+
+	if (all >= ROUNDS_MIN) {
+		m->load = (now->busy - m->rounds.busy) * 1000 / all;
+		m->rounds = *now;
+	}
+	return m->load;
+}
+
 static void get_gauges(void *ctx, struct ur_nma_gauges *g)
 {
-	const struct ur_mgmt *m = ctx;
+	struct ur_mgmt *m = ctx;
 
 	for (uint16_t i = 0; i < m->port->queue_cnt; i++) {
 		const struct rte_mempool *pool = m->port->pool[i];
@@ -232,6 +249,13 @@ static void get_gauges(void *ctx, struct ur_nma_gauges *g)
 		used = rte_mempool_in_use_count(pool) * UINT64_C(1000) / pool->size;
 		g->mempool = used > g->mempool ? used : g->mempool;
 	}
+	for (uint16_t i = 0; i < m->worker_cnt; i++) {
+		uint64_t fill = m->workers[i] ? ur_worker_ring_fill(m->workers[i]) : 0;
+
+		g->ring = fill > g->ring ? fill : g->ring;
+	}
+	if (m->workers[0])
+		g->load = load_now(m);
 }
 
 /* A port without filters takes every address, and its driver refuses to add one. */

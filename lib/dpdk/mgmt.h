@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "dpdk/port.h"
+#include "dpdk/worker.h"
 #include "edge/config.h"
 #include "engine/mgmt.h"
 
@@ -17,17 +18,17 @@
  *
  * Thread class: open and close: one control thread; the callbacks: worker 0.
  */
-struct ur_worker;
-
 struct ur_mgmt {
 	struct ur_port *port;
 	struct ur_worker **workers; /* [0, worker_cnt) */
 	uint16_t worker_cnt;
 	uint16_t lid;
 	uint8_t lmc;
-	char file[UR_CONFIG_TEXT]; /* "": no E2PROM */
-	uint8_t *eeprom;	   /* NULL: none */
-	pthread_mutex_t lock;	   /* for the fields below, and what eeprom points to */
+	struct ur_worker_rounds rounds; /* when the load was last computed, */
+	uint64_t load;			/* and what it was */
+	char file[UR_CONFIG_TEXT];	/* "": no E2PROM */
+	uint8_t *eeprom;		/* NULL: none */
+	pthread_mutex_t lock;		/* for the fields below, and what eeprom points to */
 	pthread_cond_t changed;
 	pthread_t writer;
 	bool dirty, closing;

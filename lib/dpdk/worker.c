@@ -57,6 +57,7 @@ struct ur_worker {
 	uint16_t idx, cnt;
 	bool dedicated;
 	unsigned lcore;
+	struct ur_worker_rounds rounds;
 	struct ur_worker **peers;
 	struct rte_ring *handover; /* frames for this worker's QPs that arrived elsewhere */
 	struct rte_ring *doorbells;
@@ -153,6 +154,8 @@ static unsigned run_round(struct ur_worker *w)
 	if (w->cnt > 1)
 		take_cross_cqes(w);
 	n = ur_round_run(&w->round, now_ns);
+	w->rounds.all++;
+	w->rounds.busy += n != 0;
 	atomic_store_explicit(&w->last_ns, w->round.now_ns, memory_order_relaxed);
 	return n;
 }
@@ -558,6 +561,23 @@ struct ur_engine *ur_worker_engine(struct ur_worker *w)
 const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w)
 {
 	return &w->round.cnt;
+}
+
+const struct ur_worker_rounds *ur_worker_rounds(const struct ur_worker *w)
+{
+	return &w->rounds;
+}
+
+static unsigned fill_permille(const struct rte_ring *ring)
+{
+	return (unsigned)(rte_ring_count(ring) * UINT64_C(1000) / rte_ring_get_capacity(ring));
+}
+
+unsigned ur_worker_ring_fill(const struct ur_worker *w)
+{
+	unsigned handover = fill_permille(w->handover), doorbells = fill_permille(w->doorbells);
+
+	return handover > doorbells ? handover : doorbells;
 }
 
 const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx)

@@ -109,6 +109,13 @@ void ur_worker_grow(struct ur_worker *w);
 
 struct ur_engine *ur_worker_engine(struct ur_worker *w);
 const struct ur_worker_counters *ur_worker_counters(const struct ur_worker *w);
+/* Rounds so far, and those that moved a packet. Thread class: the worker. */
+struct ur_worker_rounds {
+	uint64_t all, busy;
+};
+const struct ur_worker_rounds *ur_worker_rounds(const struct ur_worker *w);
+/* Fill of the fuller of its rings, packets handed over and doorbells, 1/1000. Thread class: any. */
+unsigned ur_worker_ring_fill(const struct ur_worker *w);
 const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx);
 /* The time of the end of its last round, by its clock. Any thread. */
 uint64_t ur_worker_last_ns(const struct ur_worker *w);

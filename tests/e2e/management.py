@@ -165,6 +165,9 @@ assert vendor(SET, 0x10, write)[49] == 5, "a register is written without the key
 assert vendor(SET, 0x10, write, KEY)[49] == 0
 mad = ask(by_hop(0, smp(DR, GET, 0xFF10, 0, write)))
 assert struct.unpack(">Q", mad[72:80])[0] == 4711, "the register by directed route"
+mad = vendor(GET, 0x10, struct.pack(">B3xHHQQ", 2, 0x10, 0x11, 0, 0))
+load, pool = struct.unpack(">QQ", mad[56:72])
+assert load <= 1000 and 0 < pool <= 1000, f"LOAD {load}, MEMPOOL {pool}"
 mad = vendor(SET, 0x11, struct.pack(">B3x6H6B", 2, 300, 301, 0, 0, 0, 0, 0xAB, 0xCD, 0, 0, 0, 0), KEY)
 assert mad[49] == 0, "E2PROM"
 start = time.monotonic()
