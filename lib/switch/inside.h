@@ -17,6 +17,8 @@ struct ur_switch_out {
 	uint64_t waits_ns;    /* since when a frame waits for the rate; 0: none does */
 	uint64_t ecn_slope;   /* chance of a mark for each byte above ecn_min_bytes, of 2^48 */
 	uint32_t lane_frames; /* most references in a data lane's queue */
+	/* Management of each receiving port in VL15's queue and to be reaped; [0]: the agent's. */
+	uint32_t mgmt_from[UR_SWITCH_PORTS_MAX];
 	struct ur_switch_list lane[UR_SWITCH_LANES];
 };
 

@@ -51,18 +51,24 @@ static bool marks(struct ur_switch *sw, const struct ur_switch_port *p, uint32_t
 }
 
 /* SWITCH-BOUND-01. UR_SWITCH_DROP_CNT: the reference may be queued. */
+static enum ur_switch_drop refusal_mgmt(const struct ur_switch *sw, const struct ur_switch_port *p,
+					uint8_t in, uint32_t bytes)
+{
+	const struct ur_switch_limits *l = &sw->attr.limits;
+	/* One that takes nothing must not hold all that another has to say. */
+	uint32_t share = in ? (l->mgmt_frames + 1) / 2 : (l->frames + l->mgmt_frames) / l->ports;
+
+	if (p->out.lane[UR_SWITCH_VL15].bytes + bytes > sw->attr.vl15_bytes)
+		return UR_SWITCH_DROP_QUEUE_FULL;
+	if (p->out.mgmt_from[in] >= share || (in && sw->port[in].in.held_mgmt >= l->mgmt_frames))
+		return UR_SWITCH_DROP_NO_BUFFER;
+	return UR_SWITCH_DROP_CNT;
+}
+
 static enum ur_switch_drop refusal(const struct ur_switch *sw, const struct ur_switch_port *p,
-				   const struct ur_switch_in *in, uint32_t bytes, bool mgmt,
+				   const struct ur_switch_in *in, uint32_t bytes,
 				   const struct ur_switch_list *lane)
 {
-	if (bytes > p->attr.max_frame)
-		return UR_SWITCH_DROP_TOO_LONG;
-	if (mgmt) {
-		if (lane->bytes + bytes > sw->attr.vl15_bytes)
-			return UR_SWITCH_DROP_QUEUE_FULL;
-		return in->held_mgmt < sw->attr.limits.mgmt_frames ? UR_SWITCH_DROP_CNT
-								   : UR_SWITCH_DROP_NO_BUFFER;
-	}
 	if (lane->bytes + bytes > p->attr.lane_bytes || lane->cnt >= p->out.lane_frames)
 		return UR_SWITCH_DROP_QUEUE_FULL;
 	return in->held < sw->attr.limits.frames ? UR_SWITCH_DROP_CNT : UR_SWITCH_DROP_NO_BUFFER;
@@ -87,7 +93,9 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 		return false;
 	}
 	lane = &p->out.lane[vl];
-	why = refusal(sw, p, in, bytes, way->mgmt, lane);
+	why = way->mgmt ? refusal_mgmt(sw, p, way->in, bytes) : refusal(sw, p, in, bytes, lane);
+	if (bytes > p->attr.max_frame)
+		why = UR_SWITCH_DROP_TOO_LONG;
 	if (why != UR_SWITCH_DROP_CNT) {
 		ur_switch_drop(sw, out, (unsigned)vl, why);
 		return false;
@@ -103,11 +111,13 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 		/* PUSH keeps no priority: an untagged frame has none. */
 		.tci = way->vid,
 		.in_port = way->in,
+		.out_port = out,
 		.edits = edits,
 		.mgmt = way->mgmt,
 		.group = h->group_dst,
 	};
 	++*(way->mgmt ? &in->held_mgmt : &in->held);
+	p->out.mgmt_from[way->in] += way->mgmt;
 	ur_switch_list_push(sw->ref, lane, i);
 	if (vl != UR_SWITCH_VL15)
 		p->out.ready |= (uint16_t)(1u << vl);
@@ -130,6 +140,7 @@ static void hand_out(struct ur_switch *sw, uint32_t i, unsigned vl, struct ur_sw
 	if (r->edits)
 		tx->head_len = ur_switch_edit(r->frame.data, r->edits, r->tci, tx->head, &tx->skip);
 	--*(r->mgmt ? &in->held_mgmt : &in->held);
+	sw->port[r->out_port].out.mgmt_from[r->in_port] -= r->mgmt;
 	ur_switch_list_push(sw->ref, &sw->free, i);
 }
 

@@ -18,7 +18,7 @@ struct ur_switch_ref {
 	uint64_t in_ns;
 	uint32_t next; /* index, UR_SWITCH_END: the last */
 	uint16_t tci;  /* of the edits */
-	uint8_t in_port, edits;
+	uint8_t in_port, out_port, edits;
 	bool mgmt; /* counts against the receiving port's limit of management packets */
 	bool group;
 };

@@ -446,7 +446,7 @@ static void validate_port(const struct ur_switch *sw, const struct ur_switch_por
 	UR_ASSERT(!(o->ready & ~ur_vl_served(&o->vl)));
 	UR_ASSERT(o->lane[UR_SWITCH_VL15].bytes <= sw->attr.vl15_bytes);
 	UR_ASSERT(p->in.held <= sw->attr.limits.frames);
-	UR_ASSERT(p->in.held_mgmt <= sw->attr.limits.mgmt_frames);
+	UR_ASSERT(p->in.held_mgmt <= sw->attr.limits.mgmt_frames || p == sw->port);
 }
 
 void ur_switch_validate(const struct ur_switch *sw)
@@ -465,6 +465,8 @@ void ur_switch_validate(const struct ur_switch *sw)
 			for (unsigned d = 0; d < UR_SWITCH_DROP_CNT; d++)
 				out += p->counters.lane[vl].drops[d];
 	}
+	UR_ASSERT(sw->port->in.held + sw->port->in.held_mgmt <=
+		  sw->attr.limits.frames + sw->attr.limits.mgmt_frames);
 	UR_ASSERT(held == queued + dead && held + walk(sw, &sw->free) == sw->ref_cnt);
 	UR_ASSERT(in == out + queued); /* SWITCH-COUNT-01 */
 }

@@ -230,6 +230,33 @@ def restart():
     print("a switch that is started again has its forwarding table")
 
 
+def flood():
+    """A client that sends management packets all the time, and reads nothing, keeps no other from the agent or from data."""
+    p = start()
+    a, b, c = (client() for _ in range(CLIENTS))
+    links(p, CLIENTS, "up")
+    hello = frame(3, b"\xff" * 6, b"where I am")
+    c.send(hello)
+    assert a.recv(9000) == hello
+    sent = 0
+    for round_ in range(100):
+        try:
+            for _ in range(200):
+                b.send(smp(1000000 + sent), socket.MSG_DONTWAIT)
+                sent += 1
+        except BlockingIOError:
+            pass
+        a.send(smp(round_))
+        assert struct.unpack(">Q", a.recv(9000)[14 + 40 + 28 + 8:][:8])[0] == round_
+        data = frame(1, mac(3), b"data %d" % round_)
+        a.send(data)
+        assert c.recv(9000) == data
+    end(p)
+    ports = json.load(open(stats))["ports"]
+    assert sent > 5000 and ports[2]["rx_packets"] > 5000, (sent, ports[2])
+    print(f"{sent} management packets of one client, all answers for the other")
+
+
 def end(p):
     p.send_signal(signal.SIGTERM)
     assert p.wait(20) == 0
@@ -239,5 +266,6 @@ try:
     main()
     fabric()
     restart()
+    flood()
 finally:
     subprocess.run(["rm", "-rf", tmp], check=True)

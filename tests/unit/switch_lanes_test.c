@@ -127,6 +127,32 @@ Test(switch_lanes, one_port_cannot_take_all_buffers)
 	cr_assert_eq(give(1, plain(1, 2, 64)), 1);
 }
 
+/* SWITCH-BOUND-01 */
+Test(switch_lanes, a_port_that_takes_nothing_holds_a_share_of_management_only)
+{
+	struct ur_switch_frame f;
+	unsigned queued = 0;
+
+	bed_attr();
+	port_attr.mgmt_per_s = 0;
+	bed_start();
+	ur_switch_set_lft(sw, 9, 2);
+	ur_switch_set_lft(sw, 8, 3);
+	for (unsigned i = 0; i < 1000; i++) {
+		f = mad(0);
+		queued += ur_switch_send_mgmt(sw, 2, &f, now_ns);
+		give(1, mad(9));
+	}
+	ur_switch_validate(sw);
+	cr_assert_lt(queued, 1000);
+	for (uint8_t p = 1; p < BED_PORTS; p++) {
+		f = mad(0);
+		if (p != 2)
+			cr_assert(ur_switch_send_mgmt(sw, p, &f, now_ns), "to port %u", p);
+	}
+	cr_assert_eq(give(1, mad(8)), 1, "of port 1 to port 3");
+}
+
 /* SWITCH-RATE-01 */
 Test(switch_lanes, a_port_sends_at_its_rate)
 {
