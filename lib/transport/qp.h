@@ -428,11 +428,9 @@ void ur_responder_abort(struct ur_qp *qp, enum ibv_wc_status status);
 bool ur_responder_bind(struct ur_qp *qp);
 /* Remembers `cnt` READs and atomics from now on, the newest of those it knows. None is queued. */
 void ur_responder_resize(struct ur_qp *qp, uint8_t cnt);
-/* The bound receive is about to complete: *wc gets its id and the queue pair's number, and its place is free. */
-static inline void ur_responder_release_wqe(struct ur_qp *qp, struct ibv_wc *wc)
+/* The receive of the message is about to complete: its place is free. */
+static inline void ur_responder_release_wqe(struct ur_qp *qp)
 {
-	wc->wr_id = qp->rsp.wqe->wr_id;
-	wc->qp_num = qp->qpn.v;
 	qp->rsp.wqe = NULL;
 	if (!qp->srq)
 		ur_wq_release(&qp->rq, ur_wq_head(&qp->rq) + 1);

@@ -22,10 +22,13 @@ static __attribute__((noinline)) void write_sprayed_port(const struct ur_qp *qp,
 }
 
 /* Picks the path of the packet that is made now: one that cannot be made costs no path its turn. */
-static inline void pick_path(struct ur_qp *qp)
+static inline void pick_path(struct ur_qp *qp, struct ur_tx *tx)
 {
-	if (__builtin_expect(qp->xreq.spray != NULL, 0))
-		qp->spray_path = ur_spray_next(&qp->xreq.spray->paths);
+	if (__builtin_expect(qp->xreq.spray == NULL, 1))
+		return;
+	qp->spray_path = ur_spray_next(&qp->xreq.spray->paths);
+	if (qp->spray_path)
+		write_sprayed_port(qp, tx);
 }
 
 /*
@@ -57,9 +60,7 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 	struct ur_stamp stamp = ur_stamp(now_ns);
 	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
 
-	pick_path(qp);
-	if (__builtin_expect(qp->spray_path, 0))
-		write_sprayed_port(qp, tx);
+	pick_path(qp, tx);
 	/* What comes back with this stamp may be the answer to this packet. */
 	if (ur_stamp_eq(stamp, qp->xreq.probe_stamp))
 		qp->xreq.probed = false;

@@ -30,25 +30,38 @@ static inline uint8_t *predicted_write_to(const struct ur_qp *qp, const uint8_t 
 			    IBV_ACCESS_REMOTE_WRITE);
 }
 
-static inline uint8_t *predicted_send_to(struct ur_qp *qp, uint32_t n)
+/* The receive of the next message; NULL: none is posted. One of the queue pair's own needs not be bound first. */
+static inline const struct ur_rwqe *predicted_receive(struct ur_qp *qp)
 {
-	const struct ur_rwqe *rwqe;
+	uint32_t head = ur_wq_head(&qp->rq);
 
-	if (!qp->rsp.wqe && !ur_responder_bind(qp))
-		return NULL;
-	rwqe = qp->rsp.wqe;
-	if (n > rwqe->length || !ur_sgl_in_first(rwqe->sge, rwqe->num_sge, 0, n))
+	if (qp->rsp.wqe || qp->srq)
+		return qp->rsp.wqe || ur_responder_bind(qp) ? qp->rsp.wqe : NULL;
+	return head != ur_wq_tail(&qp->rq) ? ur_rq_at(&qp->rq, head) : NULL;
+}
+
+static inline uint8_t *predicted_send_to(const struct ur_qp *qp, const struct ur_rwqe *rwqe,
+					 uint32_t n)
+{
+	if (!rwqe || n > rwqe->length || !ur_sgl_in_first(rwqe->sge, rwqe->num_sge, 0, n))
 		return NULL;
 	return ur_mem_check(qp->core->mem, rwqe->sge->lkey, qp->pd, rwqe->sge->addr, n,
 			    IBV_ACCESS_LOCAL_WRITE);
 }
 
-static inline void predicted_complete(struct ur_qp *qp, uint32_t n, bool solicited)
+static inline void predicted_complete(struct ur_qp *qp, const struct ur_rwqe *rwqe, uint32_t n,
+				      bool solicited)
 {
 	struct ibv_wc other, *wc = ur_core_place(qp->core, qp->recv_cq, &other);
 
-	*wc = (struct ibv_wc){.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = n};
-	ur_responder_release_wqe(qp, wc);
+	*wc = (struct ibv_wc){
+		.wr_id = rwqe->wr_id,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = n,
+		.qp_num = qp->qpn.v,
+	};
+	ur_responder_release_wqe(qp);
 	ur_core_complete_placed(qp->core, qp->recv_cq, wc, &other, solicited);
 }
 
@@ -64,20 +77,23 @@ take_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, bool send
 	uint32_t headers = PREDICTED_EXT + (send ? 0 : UR_RETH_BYTES);
 	uint32_t padded = bytes - UR_BTH_BYTES - headers - UR_ICRC_BYTES;
 	uint32_t n = padded - (word0 >> UR_PREDICT_PAD_SHIFT & 3);
+	const struct ur_rwqe *rwqe = NULL;
 	uint8_t *to;
 
 	/* A difference below 0 is larger than any PMTU. */
 	if ((padded & 3) || n - 1 >= 1u << qp->mtu_shift || !predicted_fits(qp, ext, send) ||
 	    !ur_predict_icrc(frame, bytes))
 		return false;
-	to = send ? predicted_send_to(qp, n) : predicted_write_to(qp, ext + PREDICTED_EXT, n);
+	if (send)
+		rwqe = predicted_receive(qp);
+	to = send ? predicted_send_to(qp, rwqe, n) : predicted_write_to(qp, ext + PREDICTED_EXT, n);
 	if (!to)
 		return false;
 	memcpy(to, ext + headers, n);
 	qp->core->cnt.rx_write_requests += !send;
 	qp->rsp.msn = ur_msn_add(qp->rsp.msn, 1);
 	if (send)
-		predicted_complete(qp, n, word0 & UR_PREDICT_SOLICITED);
+		predicted_complete(qp, rwqe, n, word0 & UR_PREDICT_SOLICITED);
 	predicted_pass(qp, qp->rsp.epsn, n, send);
 	qp->rsp.epsn = ur_psn_add(qp->rsp.epsn, 1);
 	predicted_acknowledge(qp, ext, word2 & UR_PREDICT_ACKREQ, now_ns);

@@ -44,7 +44,9 @@ bool ur_responder_bind(struct ur_qp *qp)
 
 void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited)
 {
-	ur_responder_release_wqe(qp, wc);
+	wc->wr_id = qp->rsp.wqe->wr_id;
+	wc->qp_num = qp->qpn.v;
+	ur_responder_release_wqe(qp);
 	ur_core_complete(qp->core, qp->recv_cq, wc, solicited);
 }
 

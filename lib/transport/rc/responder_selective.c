@@ -251,12 +251,15 @@ static inline bool predicted_is_quiet(const struct ur_qp *qp)
 }
 
 /* What arrival_check_form() and arrival_check_sequence() ask of a message that is one packet. */
+_Static_assert(UR_XTH_RECV == 1, "predicted_fits() shifts a bool");
+
 static inline bool predicted_fits(const struct ur_qp *qp, const uint8_t *xth, bool send)
 {
-	uint32_t flags = ur_load32(xth + 8), ssn = ur_load32(xth + 4);
+	/* SSN; the flag RECV, PSN_OFFSET 0. Other flags, and the path, do not matter. */
+	uint64_t mask = (uint64_t)UR_PSN_MASK << 32 | UR_XTH_RECV << 24 | UR_PSN_MASK;
+	uint64_t next = (uint64_t)ur_msn_add(qp->rsp.msn, 1).v << 32 | (uint32_t)send << 24;
 
-	if ((ssn & UR_PSN_MASK) != ur_msn_add(qp->rsp.msn, 1).v || (flags & UR_PSN_MASK) ||
-	    !(flags >> 24 & UR_XTH_RECV) == send)
+	if ((ur_load64(xth + 4) & mask) != next)
 		return false;
 	return !send || (ur_load32(xth + 12) & UR_PSN_MASK) == qp->xrsp.rwqen;
 }
