@@ -683,6 +683,11 @@ Test(ext_requester, lost_responses_are_asked_for_by_one_request_a_run_and_part)
 		cr_assert_eq(e->out.reth.va, 0x7000 + 256 * again[i].offset);
 		cr_assert_eq(e->out.reth.rkey, 0x8000);
 		cr_assert_eq(e->out.reth.length, again[i].length);
+		/* EXT-REQ-TWICE-01 */
+		xend_expect(e, UR_EXT_READ_REQUEST, again[i].psn);
+		cr_assert_eq(e->out.xth.offset, again[i].offset);
+		cr_assert_eq(e->out.xth.flags, again[i].flags);
+		cr_assert_eq(e->out.reth.length, again[i].length);
 	}
 	xend_expect_silence(e);
 	cr_assert_eq(e->qp->xreq.psn.max.v, 1004, "no new PSN");

@@ -235,6 +235,28 @@ Test(ext_response, what_waits_to_be_repeated_is_not_repeated_twice)
 	peer_free(x);
 }
 
+/* EXT-RESP-DUP-06 */
+Test(ext_response, the_second_of_two_read_requests_is_of_no_use_once_the_first_was_executed)
+{
+	struct peer *x = PEER(.dest_rd_atomic = 4);
+	struct ur_packet *r = peer_read(x, 0, 700, 0, true), *s = peer_read(x, 0, 4, 0, true), twin;
+
+	peer_in(x, r);
+	peer_drain(x);
+	twin = *r;
+	twin.xth.flags |= UR_XTH_RETRY | UR_XTH_TWICE;
+	cr_assert_eq(peer_in(x, &twin), UR_DROP_PSN_DUPLICATE);
+	peer_expect_silence(x);
+	/* The first one was lost. */
+	twin = *s;
+	twin.xth.flags |= UR_XTH_RETRY | UR_XTH_TWICE;
+	cr_assert_eq(peer_in(x, &twin), UR_DROP_NONE);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_ONLY, 101)->xrth.offset, 0);
+	peer_expect_silence(x);
+	cr_assert_eq(x->qp->core->cnt.retransmitted_responses, 0);
+	peer_free(x);
+}
+
 /* A repeat with another key or address is not what waits. EXT-RESP-DUP-05 */
 Test(ext_response, a_repeat_of_other_memory_is_another_one)
 {

@@ -101,6 +101,9 @@ Test(print, names_the_fields_of_an_extended_request)
 	p = v4(UR_EXT_READ_REQUEST, 0);
 	p.xth = (struct ur_xth){.flags = UR_XTH_LAST_READ, .ssn = 2};
 	cr_assert(strstr(line_of(p, true), " XTH{stamp 0 path 0 ssn 2 offset 0 last} RETH{"));
+	p.xth.flags = UR_XTH_TWICE | UR_XTH_RETRY;
+	cr_assert(
+		strstr(line_of(p, true), " XTH{stamp 0 path 0 ssn 2 offset 0 retry twice} RETH{"));
 	cr_assert(strstr(line_of(v4(UR_EXT_FETCH_ADD, 0), true), " add 0x1122334455667788} "));
 	p = v4(UR_EXT_PROBE, 0);
 	p.xth = (struct ur_xth){.stamp = 5};

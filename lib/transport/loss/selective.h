@@ -37,10 +37,10 @@
  *
  * W, the reordering window, is one SRTT (half of it for READ requests and for responses), or 5/4 of
  * the longest that reordering was seen lately to take, at most the long window, which is 4 SRTT and
- * at least UR_REO_LONG_NS. The short one is a quarter of the least round trip and what SRTT exceeds that
- * by, or that 5/4 if it is longer: nothing is sent again unless something is lost. What was seen of reordering fades after UR_REO_ROUNDS round trips
- * without any. Only the timeout deems a number lost (una, and no other) without anything having
- * arrived.
+ * at least UR_REO_LONG_NS. The short one is a quarter of the least round trip, for requests also
+ * what SRTT exceeds that by, or that 5/4 if it is longer: nothing is sent again unless something is
+ * lost. What was seen of reordering fades after UR_REO_ROUNDS round trips without any. Only the
+ * timeout deems a number lost (una, and no other) without anything having arrived.
  *
  * Thread class: the QP's worker. No division, no loop over the window on the path in order; one
  * division a round trip.
@@ -56,6 +56,15 @@
 #define UR_PTO_MIN_NS	  UINT64_C(10000) /* least silence before a probe: software peers jitter */
 #define UR_PTO_INITIAL_NS UINT64_C(1000000) /* the same before the first round trip is known */
 
+#define UR_RTX_LOSSES 3 /* more than mistaken reordering makes of a gap: packets are being lost */
+
+/* EXT-REQ-TWICE-01. The request for the responses [first, first + cnt) is to leave once more; cnt is 0: none is. */
+struct ur_rtx_twice {
+	struct ur_psn first;
+	uint16_t cnt;
+	bool is_new; /* it had not been executed, as far as was known when it left */
+};
+
 /*
  * The recovery context of one gap. Number n has bit and element n % span. It tracks the numbers
  * [una, una + span) as far as they were sent; what arrives beyond them is not recorded.
@@ -65,6 +74,8 @@ struct ur_rtx {
 	uint16_t
 		beyond; /* numbers known to have arrived that are not tracked, as of the last news */
 	bool refused;	/* memory for the next tier was refused; counted once */
+	uint8_t losses; /* numbers deemed lost since the context was taken, [0, UR_RTX_LOSSES] */
+	struct ur_rtx_twice twice;
 	/* Clear beyond what is tracked. */
 	uint64_t *acked;  /* arrived */
 	uint64_t *lost;	  /* deemed lost, not sent again yet; none is acked */

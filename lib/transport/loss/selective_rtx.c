@@ -91,6 +91,7 @@ static void move(struct ur_selective *s, const struct ur_selective_env *env, str
 	}
 	s->rtx = to;
 	to->beyond = 0;
+	to->losses = from->losses;
 	fill_stamps(s, env->tx_times, end, tracked_end(s));
 	ur_slabs_give(env->pool->slabs, from);
 }
@@ -178,14 +179,14 @@ struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
 	uint32_t least_places = env->kind == UR_SELECTIVE_READS ? UR_REO_READS : UR_REO_PLACES;
 	uint32_t seen = s->reo_time + (s->reo_time >> 2);
 	uint32_t places = s->reo_places + (s->reo_places >> 1);
-	uint32_t path = env->rtt->min < srtt ? env->rtt->min : env->rtt->srtt, again;
+	uint32_t path = env->rtt->min < srtt ? env->rtt->min : srtt, again;
 	struct reo_window p;
 
 	p.longest = 4 * srtt > REO_LONG ? 4 * srtt : REO_LONG;
 	seen = seen < p.longest ? seen : p.longest;
 	p.window = seen > least ? seen : least;
-	/* A quarter of the path, and what queues add to it. */
-	again = srtt - path + path / 4;
+	/* Requests that meet a queue are given what it adds: lost again, they are lost to congestion. */
+	again = path / 4 + (env->kind == UR_SELECTIVE_RESPONSES ? 0 : srtt - path);
 	p.again = seen > again ? seen : again;
 	p.places = places > least_places ? places : least_places;
 	return p;
@@ -194,6 +195,7 @@ struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
 static void lose(struct ur_selective *s, struct ur_rtx_pool *pool, unsigned word, uint64_t bit)
 {
 	s->rtx->lost[word] |= bit;
+	s->rtx->losses += s->rtx->losses < UR_RTX_LOSSES;
 	s->lost_cnt++;
 	pool->lost_cnt++;
 }

@@ -33,6 +33,9 @@
  *   loss_is_alone(qp, now)       no other packet has the stamp of now
  *   loss_sent_probe(qp, alone, now)  the probe was made
  *
+ *   LOSS_TWICE                   whether READ requests leave twice while packets are being lost
+ *   loss_sent_twice(qp)          the second one was made
+ *
  *   loss_wants_ack(qp)           the next packet is to ask for an ACK, or too few would
  *   loss_stalls_before(qp, wqe)  the WQE behind `cur` will wait for an ACK, for reasons of the loss engine
  *
@@ -74,10 +77,13 @@ struct again {
 	enum {
 		AGAIN_REQUEST, /* the packet with that PSN */
 		AGAIN_RESPONSES, /* a request for that response and those behind it that are missing */
+		AGAIN_TWICE,	 /* the READ request that has just left */
 		AGAIN_PROBE,	 /* an empty packet that asks what has arrived */
 	} what;
 	struct ur_psn psn;   /* AGAIN_REQUEST */
-	struct LOSS_RSP rsp; /* AGAIN_RESPONSES */
+	struct LOSS_RSP rsp; /* AGAIN_RESPONSES, AGAIN_TWICE */
+	uint32_t cnt;	     /* AGAIN_TWICE: responses */
+	bool is_new;	     /* AGAIN_TWICE: it was no repeat */
 };
 
 /* Part of a READ, one request: responses [first, first + n) of the message. */

@@ -113,7 +113,12 @@ static inline void loss_before_new(struct ur_qp *qp, bool may_go_on)
 	(void)may_go_on;
 }
 
-enum { LOSS_PROBES = false };
+enum { LOSS_PROBES = false, LOSS_TWICE = false };
+
+static inline void loss_sent_twice(struct ur_qp *qp)
+{
+	(void)qp;
+}
 
 static inline bool loss_may_probe(const struct ur_qp *qp)
 {

@@ -16,6 +16,8 @@
 /* A WQE that is not complete is at most so many PSNs old, so that PSNs of WQEs can be compared. */
 #define SPAN_MAX (UR_PSN_WINDOW / 2)
 
+#define TWICE_LEAST 4 /* responses that a request asks for which leaves twice */
+
 static inline bool loss_is_reliable(const struct ur_qp *qp)
 {
 	(void)qp;
@@ -133,7 +135,7 @@ static inline void loss_before_new(struct ur_qp *qp, bool may_go_on)
 	ur_admission_update(qp, may_go_on && begins_receive(qp));
 }
 
-enum { LOSS_PROBES = true };
+enum { LOSS_PROBES = true, LOSS_TWICE = true };
 
 /* ADM-CLASS-02. A queue pair that waits for a grant asks whether it still has its queue class. */
 static inline bool loss_may_probe(const struct ur_qp *qp)
@@ -235,10 +237,28 @@ static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
 	qp->xreq.reads_from = qp->xreq.psn.max;
 }
 
+/*
+ * EXT-REQ-TWICE-01. While packets are being lost each READ request leaves twice: it is short, and without it the peer is
+ * silent, for this READ and all behind it.
+ */
+static inline void send_twice(struct ur_qp *qp, struct ur_rspn nr, uint32_t n, bool is_new)
+{
+	struct ur_rtx *rtx;
+
+	if (__builtin_expect(!qp->xreq.rsp.flags, 1))
+		return;
+	rtx = qp->xreq.rsp.rtx;
+	if (rtx && rtx->losses == UR_RTX_LOSSES && (!is_new || n >= TWICE_LEAST))
+		rtx->twice = (struct ur_rtx_twice){ur_rspn_to(nr), (uint16_t)n, is_new};
+}
+
 static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
+	struct ur_rspn nr = ur_ext_rsp_max(&qp->xreq);
+
 	record_responses(qp, n, now_ns);
 	record_request(qp, now_ns);
+	send_twice(qp, nr, n, true);
 	/* So that it never falls half the numbers behind. */
 	if (ur_psn_lt(qp->xreq.reads_from, qp->xreq.psn.una))
 		qp->xreq.reads_from = qp->xreq.psn.una;
@@ -354,9 +374,33 @@ static inline bool loss_is_troubled(const struct ur_qp *qp)
 	return __builtin_expect(x->probe | x->psn.flags | x->rsp.flags, 0);
 }
 
+/* The request that is to leave once more; things may have changed since. */
+static bool next_twice(const struct ur_qp *qp, struct again *again)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	const struct ur_rtx_twice *twice = x->rsp.rtx ? &x->rsp.rtx->twice : NULL;
+	const struct ur_wqe *wqe;
+	struct ur_psn psn;
+	uint32_t at;
+
+	if (!twice || !twice->cnt || qp->req.local_err || !ur_ext_begun(qp) ||
+	    !ur_psn_in(twice->first, x->rsp.una, x->rsp.max))
+		return false;
+	*again = (struct again){.what = AGAIN_TWICE,
+				.rsp = ur_rspn_of(twice->first),
+				.cnt = twice->cnt,
+				.is_new = twice->is_new};
+	wqe = ur_sq_at(&qp->sq, loss_find_rsp(qp, again->rsp));
+	at = (uint32_t)ur_rspn_diff(again->rsp, wqe->first_rsp);
+	psn = loss_request_psn(qp, wqe, at);
+	return ur_psn_le(x->psn.una, psn) == twice->is_new;
+}
+
 static __attribute__((noinline, cold)) bool loss_next_again(const struct ur_qp *qp,
 							    struct again *again)
 {
+	if (next_twice(qp, again))
+		return true;
 	if (next_lost_request(qp, &again->psn))
 		again->what = AGAIN_REQUEST;
 	else if (next_lost_response(qp, &again->rsp))
@@ -375,12 +419,18 @@ static inline uint32_t loss_reask(struct ur_qp *qp, const struct ur_wqe *wqe, st
 	struct ur_psn next;
 	uint32_t n = 0;
 
-	(void)wqe;
 	do {
 		ur_selective_on_resend(rsp, &env, ur_rspn_to(ur_rspn_add(nr, n++)), now_ns);
 	} while (n < most && ur_selective_next_lost(rsp, &next) &&
 		 ur_rspn_eq(ur_rspn_of(next), ur_rspn_add(nr, n)));
+	if (class_of(wqe) & OP_READ)
+		send_twice(qp, nr, n, false);
 	return n;
+}
+
+static inline void loss_sent_twice(struct ur_qp *qp)
+{
+	qp->xreq.rsp.rtx->twice.cnt = 0;
 }
 
 /*
@@ -408,6 +458,7 @@ static inline void loss_resent(struct ur_qp *qp, struct ur_psn psn, struct ur_rs
 	if (n)
 		unmark_lost_responses(qp, nr, n, now_ns);
 	ur_selective_on_resend(&qp->xreq.psn, &env, psn, now_ns);
+	send_twice(qp, nr, n, true);
 	record_path(qp, psn, true);
 }
 

@@ -124,7 +124,12 @@ static inline void loss_sent_atomic(struct ur_qp *qp, uint64_t now_ns)
 
 /* ---- nothing again ---- */
 
-enum { LOSS_PROBES = false };
+enum { LOSS_PROBES = false, LOSS_TWICE = false };
+
+static inline void loss_sent_twice(struct ur_qp *qp)
+{
+	(void)qp;
+}
 
 static inline bool loss_may_probe(const struct ur_qp *qp)
 {

@@ -242,6 +242,27 @@ static void ask_for_responses(struct ur_qp *qp, struct LOSS_RSP nr, struct ur_tx
 	qp->core->cnt.retransmitted_packets++;
 }
 
+/* EXT-REQ-TWICE-01. The READ request for the responses [nr, nr + cnt), which has just left. */
+static void ask_twice(struct ur_qp *qp, const struct again *again, struct ur_tx *tx,
+		      uint64_t now_ns)
+{
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, loss_find_rsp(qp, again->rsp));
+	uint32_t first = (uint32_t)loss_rsp_diff(again->rsp, loss_first_response(wqe));
+	struct read_part part = read_part(qp, wqe, first);
+	struct request r = {
+		.psn = loss_request_psn(qp, wqe, first),
+		.offset = first,
+		.flags = UR_XTH_RETRY | (again->is_new ? UR_XTH_TWICE : 0) |
+			 (part.last ? UR_XTH_LAST_READ : 0),
+	};
+
+	build_read(qp, wqe, &r, again->cnt < part.n ? again->cnt << qp->mtu_shift : part.bytes, tx,
+		   now_ns);
+	tx->asked = 0;
+	loss_sent_twice(qp);
+	qp->core->cnt.retransmitted_packets++;
+}
+
 /* EXT-REQ-PROBE-01 */
 static void make_probe(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
@@ -267,6 +288,10 @@ static __attribute__((noinline, cold)) bool make_again(struct ur_qp *qp, struct 
 		return false;
 	if (LOSS_PROBES && again.what == AGAIN_PROBE) {
 		make_probe(qp, tx, now_ns);
+		return true;
+	}
+	if (LOSS_TWICE && again.what == AGAIN_TWICE) {
+		ask_twice(qp, &again, tx, now_ns);
 		return true;
 	}
 	*wqes += 1;

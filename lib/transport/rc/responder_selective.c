@@ -217,6 +217,9 @@ static bool arrival_answer_again(struct ur_qp *qp, const struct ur_packet *p, ui
 	const struct ur_rd_res *res = NULL;
 	struct ur_ext_answer *a;
 
+	/* EXT-RESP-DUP-06: its twin was executed. */
+	if (is_read(p->op) && (p->xth.flags & UR_XTH_TWICE))
+		return true;
 	if (!ur_ext_response_room(qp, true) || ur_responder_check_rights(qp, p->op).kind ||
 	    check_length(qp, p).kind)
 		return false;
