@@ -135,6 +135,9 @@ check_programs()
 		try "$p" "$prefix/bin/$p" --help
 		grep -q "$p" "$tmp/try.log" || fail "$p --help says nothing"
 	done
+	# A drop-in for another package's library must not be in the linker's way.
+	[ -f "$lib/uroce/umad/libibumad.so.3" ] && [ "$(find "$root" -name 'libibumad*' | wc -l)" -eq 1 ] ||
+		fail "libibumad.so.3 is not installed, or not in a directory of its own"
 	for p in "$source_dir"/pmd-config/*; do
 		cmp -s "$p" "$prefix/share/uroce/pmd-config/${p##*/}" || fail "${p##*/} is not installed"
 	done
