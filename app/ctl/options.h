@@ -22,6 +22,7 @@
 	X(reg, "list|read|write ...", 1, 16, "registers of a node; see below")                     \
 	X(counters, "NODE [PORT]", 1, 2, "print the counters of a node's ports")                   \
 	X(monitor, "MODE [NODE]", 1, 2, "watch the counters of all ports; see below")              \
+	X(bist, "NODE PORT", 2, 2, "test a link, beside its traffic")                              \
 	X(routes, "compute|load [MODE]", 1, 2,                                                     \
 	  "compute forwarding tables, and load them; see below")                                   \
 	X(faults, "", 0, 0, "have faults reported to this program, and print them")

@@ -28,6 +28,7 @@ bool ctl_cmd_port(struct ctl_session *s);
 bool ctl_cmd_reg(struct ctl_session *s);
 bool ctl_cmd_counters(struct ctl_session *s);
 bool ctl_cmd_monitor(struct ctl_session *s);
+bool ctl_cmd_bist(struct ctl_session *s);
 bool ctl_cmd_faults(struct ctl_session *s);
 bool ctl_cmd_routes(struct ctl_session *s);
 /* For --load-routes. */

@@ -128,6 +128,15 @@ expect 2 "routes: 'x' is not one of compute, load" routes x --fabric-model line:
 expect 2 "routes: 'x' is not one of updown, shortest" routes load x --fabric-model line:1
 expect 2 "--load-routes: 'x' is not one of" topology --load-routes x --fabric-model line:1
 
+# ---- the test of a link ----
+
+expect 0 '^1000 packets sent, 1000 returned, 0 with wrong bytes: the link is good$' bist 'switch 1' 2 --fabric-model line:2
+timeout 60 "$ctl" bist 'switch 1' 2 --fabric-model line:2 --duration 0.1 --model-event '0.05,down,switch 1,2' >"$tmp/out" &&
+	complain "a link that goes down during its test is good"
+grep -qE '^100 packets sent, (4[5-9]|5[0-5]) returned, 0 with wrong bytes: the link is not good$' "$tmp/out" ||
+	complain "a link that goes down during its test: $(cat "$tmp/out")"
+expect 1 "'9' is not a port of switch 1" bist 'switch 1' 9 --fabric-model line:2
+
 # ---- files ----
 
 printf 'endpoint here\nswitch a"b 4\n# nothing\nlink here 1 a"b 2\n' >"$tmp/net"
