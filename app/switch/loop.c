@@ -10,6 +10,7 @@
 #include "state.h"
 
 #define WATCH_NS      50000000	 /* between looks at links, clients and statistics */
+#define LOAD_NS	      1000000000 /* over which the load is computed */
 #define STATE_NS      1000000000 /* between writes of changes */
 #define IDLE_YIELD    16	 /* rounds without a frame after which it yields */
 #define IDLE_SLEEP_NS 300000	 /* time without a frame after which it sleeps, */
@@ -67,8 +68,19 @@ static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 /* ---- loop ---- */
 
 struct times {
-	uint64_t watch_ns, stats_ns, state_ns; /* when each is due */
+	uint64_t watch_ns, stats_ns, state_ns, load_ns; /* when each is due */
+	uint64_t work_ns; /* spent on frames since the load was computed */
 };
+
+static void measure_load(struct node *n, struct times *t, uint64_t now_ns)
+{
+	uint64_t took_ns = now_ns - (t->load_ns - LOAD_NS);
+
+	n->load = (uint32_t)(t->work_ns * 1000 / took_ns);
+	ur_switch_agent_set_load(n->agent, n->load);
+	t->work_ns = 0;
+	t->load_ns = now_ns + LOAD_NS;
+}
 
 static void write_state(struct node *n)
 {
@@ -91,6 +103,8 @@ static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 		node_write_stats(n, n->options.json, now_ns);
 		t->stats_ns = now_ns + (uint64_t)(n->options.interval_s * NS_PER_S);
 	}
+	if (now_ns >= t->load_ns)
+		measure_load(n, t, now_ns);
 	if (now_ns >= t->state_ns) {
 		write_state(n);
 		t->state_ns = now_ns + STATE_NS;
@@ -99,14 +113,17 @@ static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 
 void node_run(struct node *n, const volatile sig_atomic_t *stop)
 {
-	uint64_t now_ns = ur_clock_ns(&n->clock);
+	uint64_t now_ns = ur_clock_ns(&n->clock), last_ns;
 	struct rest r = {.busy_ns = now_ns};
-	struct times t = {0};
+	struct times t = {.load_ns = now_ns + LOAD_NS};
 
 	prctl(PR_SET_TIMERSLACK, 1);
 	shorten_slice();
 	while (!*stop) {
+		last_ns = now_ns;
 		now_ns = ur_clock_ns(&n->clock);
+		if (r.busy_ns == last_ns) /* the round that began then has moved frames */
+			t.work_ns += now_ns - last_ns;
 		do_chores(n, &t, now_ns);
 		if (node_round(n, now_ns)) {
 			r.idle = 0;

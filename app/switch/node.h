@@ -36,6 +36,7 @@ struct node {
 	uint8_t eeprom[UR_EEPROM_BYTES];
 	uint64_t saved_changes; /* of the agent, that the file of --state has */
 	uint16_t saved_lid;
+	uint32_t load; /* time spent on frames in the last second, 1/1000 */
 	struct ur_clock clock;
 	struct node_port port[UR_SWITCH_PORTS_MAX]; /* [1, port_cnt] */
 	unsigned port_cnt;

@@ -105,6 +105,7 @@ bool node_write_stats(struct node *n, const char *file, uint64_t now_ns)
 	json_object_set_new(root, "time_s", json_real((double)now_ns / 1e9));
 	json_object_set_new(root, "macs", number(ur_switch_macs(n->sw, now_ns)));
 	json_object_set_new(root, "queued", number(ur_switch_queued(n->sw)));
+	json_object_set_new(root, "load", json_real(n->load / 1000.0));
 	json_object_set_new(root, "ports", ports);
 	json_object_set_new(root, "agent", agent_stats(n));
 	/* A reader sees the old file or the new one, whole. */

@@ -252,7 +252,9 @@ def flood():
         a.send(data)
         assert c.recv(9000) == data
     end(p)
-    ports = json.load(open(stats))["ports"]
+    written = json.load(open(stats))
+    ports = written["ports"]
+    assert 0 <= written["load"] <= 1
     assert sent > 5000 and ports[2]["rx_packets"] > 5000, (sent, ports[2])
     print(f"{sent} management packets of one client, all answers for the other")
 
