@@ -433,9 +433,11 @@ Test(dest, what_asks_and_waits_for_its_turn_is_no_local_ack_timeout)
 	ur_engine_qos_default(&qos);
 	qos.vl.sl2vl[0] = 15;
 	ur_engine_set_qos(e->engine, &qos);
-	/* The probe is due before the timeout. */
-	for (unsigned i = 0; i < 20; i++)
+	/* The probe is due before the timeout. Other queues have turns meanwhile. */
+	for (unsigned i = 0; i < 20; i++) {
+		core_of(e)->cnt.sched_turns++;
 		end_sleep(e, END_TIMEOUT_NS / 2);
+	}
 	end_expect_silence(e);
 	cr_assert_eq(end_counters(e)->local_ack_timeout_err, 0);
 	qos.vl.sl2vl[0] = 0;
@@ -446,6 +448,21 @@ Test(dest, what_asks_and_waits_for_its_turn_is_no_local_ack_timeout)
 		end_sleep(e, 3 * END_TIMEOUT_NS / 2);
 		end_drain(e);
 	}
+	end_expect_wc(e, 1, IBV_WC_RETRY_EXC_ERR);
+	end_free(e);
+}
+
+/* EXT-COMP-TIMEOUT-02 */
+Test(dest, a_port_that_takes_nothing_hides_no_dead_peer)
+{
+	struct end *e = END(.mode = UR_MODE_EXTENDED);
+
+	end_send(e, 1, IBV_WR_RDMA_WRITE, 4);
+	cr_assert(end_out(e)->bth.ackreq);
+	/* No output is asked for. */
+	for (unsigned i = 0; i < 40 && e->qp->state == IBV_QPS_RTS; i++)
+		end_sleep(e, END_TIMEOUT_NS);
+	cr_assert_eq(e->qp->state, IBV_QPS_ERR);
 	end_expect_wc(e, 1, IBV_WC_RETRY_EXC_ERR);
 	end_free(e);
 }

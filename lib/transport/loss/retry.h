@@ -21,6 +21,8 @@ struct ur_retry {
 	uint8_t retry_cnt;			  /* configured, */
 	uint8_t rnr_retry;			  /* 7: for ever */
 	uint8_t timeout; /* local ACK timeout, 4.096 us * 2^timeout; 0: never */
+	/* Extended mode: low bits of the scheduler's turns when the local ACK timeout last started afresh. */
+	uint16_t turns;
 };
 
 enum ur_recovery_verdict {

@@ -439,8 +439,9 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 }
 
 /*
- * EXT-COMP-TIMEOUT-02. What asks the peer waits for its turn, and nothing has left since the local ACK timeout began: with
- * thousands of queue pairs it is this end that is silent.
+ * EXT-COMP-TIMEOUT-02. What asks the peer waits for its turn while others have theirs, and nothing has left since the local
+ * ACK timeout began: with thousands of queue pairs it is this end that is silent. Without turns it is the port that takes
+ * nothing, and a dead peer may be the reason.
  */
 static bool extend_ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 {
@@ -448,9 +449,12 @@ static bool extend_ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 	uint64_t silent_ns = (uint64_t)ur_stamp_since(ur_stamp(now_ns), qp->req.last_stamp)
 			     << UR_STAMP_SHIFT;
 
-	if (retry->rnr_until_ns || !ur_emux_is_active(&qp->sq_queue) ||
+	uint16_t turns = (uint16_t)qp->core->cnt.sched_turns;
+
+	if (retry->rnr_until_ns || !ur_emux_is_active(&qp->sq_queue) || turns == retry->turns ||
 	    silent_ns < UINT64_C(4096) << retry->timeout)
 		return false;
+	retry->turns = turns;
 	ur_retry_restart(retry, true, now_ns);
 	return true;
 }
