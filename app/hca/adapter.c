@@ -159,17 +159,18 @@ static void input_frame(struct adapter *a, const uint8_t *frame, size_t len)
 	struct ur_nma_from from = {.port = PORT};
 	struct ur_packet p;
 	uint8_t lmc;
+	uint16_t lid;
 
-	if (ur_packet_decode(frame, len, &p) != UR_DROP_NONE || p.payload_len != UR_MAD_BYTES ||
-	    p.bth.dqpn.v > UR_GSI_QPN || !ur_icrc_ok(frame, &p)) {
+	if (ur_packet_decode(frame, len, &p) != UR_DROP_NONE || !ur_icrc_ok(frame, &p) ||
+	    !ur_mad_is_valid(&p)) {
 		a->counters.rx_errors++;
 		return;
 	}
 	from.way = ur_mad_way_of(&p, &from.slid, &from.dlid);
 	if (from.way != UR_MAD_HOP && from.way != UR_MAD_LID)
 		return;
-	if (from.way == UR_MAD_LID &&
-	    ((from.dlid ^ ur_nma_lid(a->nma, PORT, &lmc)) & ~((1u << lmc) - 1)) != 0)
+	lid = ur_nma_lid(a->nma, PORT, &lmc);
+	if (from.way == UR_MAD_LID && (!lid || lid >> lmc != from.dlid >> lmc))
 		return;
 	from.qpn = (uint8_t)p.bth.dqpn.v;
 	from.sqpn = p.deth.sqpn.v;

@@ -186,6 +186,9 @@ enum ur_drop ur_mgmt_packet(struct ur_engine *e, const struct ur_packet *p,
 	from.way = ur_mad_way_of(p, &from.slid, &from.dlid);
 	if (from.way == UR_MAD_LID && !is_own_lid(m, from.dlid))
 		return UR_DROP_DST_ADDR;
+	/* A destination address that is not ours (round.c looks at the MAC address of these only). */
+	if (from.way == UR_MAD_IP && ur_mad_is_mgmt_mac(p->dmac))
+		return UR_DROP_DST_ADDR;
 	/* SMPs stay on their link, or go from LID to LID: never from anywhere to an address. */
 	if (from.way == UR_MAD_IP && from.qpn == UR_SMI_QPN)
 		return UR_DROP_QPN;

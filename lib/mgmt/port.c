@@ -88,7 +88,9 @@ uint32_t nma_capabilities(const struct ur_nma *nma)
 static void fill_end(const struct ur_nma *nma, const struct nma_port *p, struct ur_port_info *info,
 		     const struct nma_call *call)
 {
-	bool hides = nma->protect == 1 && ur_load64(call->mad + UR_SMP_MKEY) != nma->m_key;
+	/* Not from a Set that has just changed it: the subnet manager reads back what it wrote. */
+	bool hides =
+		!call->set && nma->protect == 1 && ur_load64(call->mad + UR_SMP_MKEY) != nma->m_key;
 
 	info->m_key = hides ? 0 : nma->m_key; /* MGMT-KEY-02 */
 	info->gid_prefix = p->gid_prefix;

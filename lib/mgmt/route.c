@@ -22,7 +22,7 @@ static bool leave_by_lid(const struct ur_nma *nma, uint16_t dlid, struct ur_nma_
 	uint8_t port = nma->first_port;
 	uint16_t slid = nma->port[port].lid;
 
-	if (!nma_is_switch(nma) || !slid)
+	if (!nma_is_switch(nma) || !slid || !ur_lid_is_unicast(dlid))
 		return false;
 	*to = (struct ur_nma_to){.way = UR_MAD_LID, .port = port, .slid = slid, .dlid = dlid};
 	return true;

@@ -7,12 +7,17 @@
 #define READ_NS	 UINT64_C(150000) /* a byte of the E2PROM, source: the Tianhe-2 paper */
 #define WRITE_NS UINT64_C(3000000)
 
-/* MGMT-KEY-04: writes need the key, also where SMPs would not. */
-static bool may_write(struct ur_nma *nma, const struct nma_call *call)
+/*
+ * MGMT-KEY-04: writes need the key, also where SMPs would not. MGMT-KEY-01 for reads: the envelope makes no
+ * difference.
+ */
+static bool is_allowed(struct ur_nma *nma, const struct nma_call *call)
 {
 	uint64_t key = ur_load64(call->mad + (nma_is_smp(call->mad) ? UR_SMP_MKEY : UR_VENDOR_KEY));
 
-	if (nma->m_key ? key == nma->m_key : nma->attr.config.open)
+	if (nma->m_key && key == nma->m_key)
+		return true;
+	if (call->set ? !nma->m_key && nma->attr.config.open : !nma->m_key || nma->protect < 2)
 		return true;
 	nma->stats.bad_key++;
 	ur_nma_fault(nma, UR_FAULT_BAD_KEY, call->from->port, key, 0, call->now_ns);
@@ -28,7 +33,7 @@ static enum ur_vendor_error check_registers(struct ur_nma *nma, const struct nma
 
 	if (r->count < 1 || r->count > UR_REGISTERS_MAX)
 		return UR_VENDOR_ERROR_COUNT;
-	if (call->set && !may_write(nma, call))
+	if (!is_allowed(nma, call))
 		return UR_VENDOR_ERROR_KEY;
 	for (r->entry = 0; r->entry < r->count; r->entry++) {
 		enum ur_register_id id;
@@ -79,7 +84,7 @@ enum ur_mad_status nma_eeprom(struct ur_nma *nma, struct nma_call *call, uint64_
 		e.error = UR_VENDOR_ERROR_ABSENT;
 	else if (e.count < 1 || e.count > UR_EEPROM_MAX)
 		e.error = UR_VENDOR_ERROR_COUNT;
-	else if (call->set && !may_write(nma, call))
+	else if (!is_allowed(nma, call))
 		e.error = UR_VENDOR_ERROR_KEY;
 	else if (nma->eeprom_busy)
 		return UR_MAD_STATUS_BUSY;

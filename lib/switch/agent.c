@@ -238,20 +238,6 @@ struct ur_switch_agent *ur_switch_agent_init(void *memory, struct ur_switch *sw,
 
 /* ---- frames ---- */
 
-/* SWITCH-AGENT-01. Subnet management is on QP0, everything else on QP1 with its Q_Key (IBA 13.5.1). */
-static bool is_mad(const struct ur_switch_frame *f, struct ur_packet *p)
-{
-	bool smp;
-
-	if (ur_packet_decode(f->data, f->len, p) != UR_DROP_NONE || !ur_icrc_ok(f->data, p) ||
-	    p->bth.opcode != UR_UD_SEND_ONLY || p->payload_len != UR_MAD_BYTES)
-		return false;
-	smp = p->payload[1] == UR_MAD_CLASS_SMP_LID || p->payload[1] == UR_MAD_CLASS_SMP_DR;
-	if (smp)
-		return p->bth.dqpn.v == UR_SMI_QPN;
-	return p->bth.dqpn.v == UR_GSI_QPN && p->deth.qkey == UR_GSI_QKEY;
-}
-
 bool ur_switch_agent_input(struct ur_switch_agent *a, const struct ur_switch_frame *frame,
 			   uint8_t port, uint64_t now_ns)
 {
@@ -260,12 +246,13 @@ bool ur_switch_agent_input(struct ur_switch_agent *a, const struct ur_switch_fra
 
 	a->now_ns = now_ns;
 	a->counters.received++;
-	if (is_mad(frame, &p)) {
+	/* SWITCH-AGENT-01 */
+	if (ur_packet_decode(frame->data, frame->len, &p) == UR_DROP_NONE &&
+	    ur_icrc_ok(frame->data, &p) && ur_mad_is_valid(&p)) {
 		from.way = ur_mad_way_of(&p, &from.slid, &from.dlid);
 		from.qpn = (uint8_t)p.bth.dqpn.v;
 		from.sqpn = p.deth.sqpn.v;
-		if ((from.way == UR_MAD_HOP && p.ip.ttl == UR_MAD_HOP_LIMIT) ||
-		    from.way == UR_MAD_LID) {
+		if (from.way == UR_MAD_HOP || from.way == UR_MAD_LID) {
 			/* What the agent drops, it counts itself. */
 			(void)ur_nma_input(a->nma, p.payload, &from, now_ns);
 			return true;
@@ -310,7 +297,7 @@ bool ur_switch_agent_output(struct ur_switch_agent *a, struct ur_switch_frame *f
 	if (write_frame(a, &out, frame))
 		queued = out.to.way == UR_MAD_HOP
 				 ? ur_switch_send_mgmt(a->sw, out.to.port, frame, now_ns)
-				 : ur_switch_input(a->sw, 0, frame, now_ns) > 0;
+				 : ur_switch_route_mgmt(a->sw, out.to.dlid, frame, now_ns);
 	++*(queued ? &a->counters.sent : &a->counters.dropped);
 	return queued;
 }

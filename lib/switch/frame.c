@@ -5,10 +5,12 @@
 
 #include "wire/assert.h"
 #include "wire/bytes.h"
+#include "wire/mad.h"
 
 #define ROCE_PORT     4791
 #define IPV4_FRAGMENT 0x3fff /* more fragments, fragment offset */
 #define UD_SEND_ONLY  0x64
+#define MAD_UDP_BYTES (UR_UDP_BYTES + UR_BTH_BYTES + UR_DETH_BYTES + UR_MAD_BYTES + UR_ICRC_BYTES)
 #define CE	      3
 
 static bool has_prefix(const uint8_t *mac, const uint8_t *prefix, size_t len)
@@ -38,7 +40,9 @@ static void read_udp(const uint8_t *p, uint32_t len, struct ur_switch_headers *h
 		return;
 	h->roce = true;
 	h->sport = ur_load16(p);
-	h->mad = bth[0] == UD_SEND_ONLY && ur_load24(bth + 5) <= 1;
+	/* Nothing else has a way to VL15. */
+	h->mad = bth[0] == UD_SEND_ONLY && ur_load24(bth + 5) <= 1 && len == MAD_UDP_BYTES &&
+		 ur_load16(p + 4) == MAD_UDP_BYTES;
 }
 
 static void read_ipv4(const uint8_t *p, uint32_t len, struct ur_switch_headers *h)

@@ -366,17 +366,34 @@ unsigned ur_switch_input(struct ur_switch *sw, uint8_t port, const struct ur_swi
 	return forward_data(sw, frame, &h, &way, now_ns);
 }
 
-bool ur_switch_send_mgmt(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
-			 uint64_t now_ns)
+/* The agent's frames are management packets whatever they look like: one reference each. */
+static bool send_agents(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
+			uint64_t now_ns)
 {
 	const struct ur_switch_way way = {.in = 0, .mgmt = true};
 	struct ur_switch_headers h;
 
-	UR_ASSERT(port && port < sw->attr.limits.ports);
 	UR_ASSERT(ur_switch_headers_read(frame->data, frame->len, &h));
 	sw->port[0].counters.rx_packets++;
 	sw->port[0].counters.rx_bytes += frame->len;
+	if (port >= sw->attr.limits.ports) {
+		ur_switch_drop(sw, 0, UR_SWITCH_VL15, UR_SWITCH_DROP_NO_ROUTE);
+		return false;
+	}
 	return forward(sw, port, frame, &h, &way, now_ns);
+}
+
+bool ur_switch_send_mgmt(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
+			 uint64_t now_ns)
+{
+	UR_ASSERT(port && port < sw->attr.limits.ports);
+	return send_agents(sw, port, frame, now_ns);
+}
+
+bool ur_switch_route_mgmt(struct ur_switch *sw, uint16_t lid, const struct ur_switch_frame *frame,
+			  uint64_t now_ns)
+{
+	return send_agents(sw, ur_switch_lft(sw, lid), frame, now_ns);
 }
 
 /* ---- tables and counters ---- */

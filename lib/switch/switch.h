@@ -83,6 +83,9 @@ unsigned ur_switch_input(struct ur_switch *sw, uint8_t port, const struct ur_swi
  */
 bool ur_switch_send_mgmt(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
 			 uint64_t now_ns);
+/* The same, on the port that the forwarding table has for `lid`. */
+bool ur_switch_route_mgmt(struct ur_switch *sw, uint16_t lid, const struct ur_switch_frame *frame,
+			  uint64_t now_ns);
 
 /*
  * What a port sends next: VL15, then the lanes as arbitrated, as far as its rate allows. Every tx counts as sent;

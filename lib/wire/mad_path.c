@@ -2,6 +2,8 @@
 #include "wire/mad_path.h"
 
 #include "wire/icrc.h"
+#include "wire/opcode.h"
+#include "wire/smp.h"
 
 const uint8_t ur_mad_hop_mac[6] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e};
 
@@ -37,7 +39,7 @@ static void mac_of_lid(uint8_t mac[6], uint16_t lid)
 	ur_store16(mac + 4, lid);
 }
 
-/* True if the address is the one of a LID; sets *lid. */
+/* True if the address is the one of a unicast LID (IBA 4.1.3); sets *lid. */
 static bool lid_of(const struct ur_gid *gid, uint16_t *lid)
 {
 	uint8_t mac[6];
@@ -46,7 +48,7 @@ static bool lid_of(const struct ur_gid *gid, uint16_t *lid)
 	mac_of_lid(mac, ur_load16(gid->b + 14));
 	expected = link_local(mac);
 	*lid = ur_load16(gid->b + 14);
-	return ur_gid_eq(gid, &expected);
+	return ur_lid_is_unicast(*lid) && ur_gid_eq(gid, &expected);
 }
 
 enum ur_mad_way ur_mad_way_of(const struct ur_packet *p, uint16_t *slid, uint16_t *dlid)
@@ -62,6 +64,20 @@ enum ur_mad_way ur_mad_way_of(const struct ur_packet *p, uint16_t *slid, uint16_
 	*slid = from;
 	*dlid = to;
 	return UR_MAD_LID;
+}
+
+bool ur_mad_is_valid(const struct ur_packet *p)
+{
+	bool smp;
+
+	if (p->bth.opcode != UR_UD_SEND_ONLY || p->payload_len != UR_MAD_BYTES)
+		return false;
+	if (is_hop(p->dmac) && (!p->ip.v6 || p->ip.ttl != UR_MAD_HOP_LIMIT || p->smac[0] & 1))
+		return false;
+	smp = p->payload[1] == UR_MAD_CLASS_SMP_LID || p->payload[1] == UR_MAD_CLASS_SMP_DR;
+	if (smp)
+		return p->bth.dqpn.v == UR_SMI_QPN;
+	return p->bth.dqpn.v == UR_GSI_QPN && p->deth.qkey == UR_GSI_QKEY;
 }
 
 static void path_between(struct ur_path *path, struct ur_path_attr *a)

@@ -39,6 +39,12 @@ bool ur_mad_is_mgmt_mac(const uint8_t dmac[6]);
 /* The way of a decoded packet. Sets *slid and *dlid if it is UR_MAD_LID, otherwise both to 0xffff. */
 enum ur_mad_way ur_mad_way_of(const struct ur_packet *p, uint16_t *slid, uint16_t *dlid);
 
+/*
+ * True if a packet whose ICRC is right is a MAD that its queue pair takes: SMPs on QP0, other classes on QP1
+ * with its Q_Key (IBA 13.5.1), and by hop only what the neighbour itself has sent. p->bth.dqpn is 0 or 1 then.
+ */
+bool ur_mad_is_valid(const struct ur_packet *p);
+
 /* Headers of a hop packet from `smac`, of a LID packet; untagged. */
 void ur_mad_hop_path(struct ur_path *path, const uint8_t smac[6]);
 void ur_mad_lid_path(struct ur_path *path, uint16_t slid, uint16_t dlid);

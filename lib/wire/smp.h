@@ -42,6 +42,12 @@ extern "C" {
 #define UR_SMP_VERSION	   1
 #define UR_LID_PERMISSIVE  0xffff
 
+/* IBA 4.1.3: 1 to 0xbfff are unicast LIDs. */
+static inline bool ur_lid_is_unicast(uint16_t lid)
+{
+	return lid && lid < 0xc000;
+}
+
 static inline bool ur_smp_is_back(const uint8_t *mad)
 {
 	return mad[4] & 0x80;

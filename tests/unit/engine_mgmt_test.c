@@ -197,6 +197,28 @@ Test(engine_mgmt, gmps_reach_an_ordinary_address_and_smps_do_not)
 	node_close(&n);
 }
 
+/* MGMT-WAY-01: a management MAC address opens no way to addresses that are not ours. */
+Test(engine_mgmt, a_lid_in_the_mac_address_alone_is_not_enough)
+{
+	static const uint8_t lid_mac[6] = {2, 0x4c, 0x49, 0x44, 0, 9};
+	struct ur_path_attr attr = {.src = ur_gid_from_ipv4(0x0a000001),
+				    .dst = ur_gid_from_ipv4(0x0a090909)};
+	uint8_t mad[UR_MAD_BYTES];
+	struct ur_path path;
+	struct ur_packet p;
+	struct node n;
+
+	node_open(&n, true);
+	output(&n, &p);
+	memcpy(attr.smac, peer_mac, 6);
+	memcpy(attr.dmac, lid_mac, 6);
+	ur_path_init(&path, &attr);
+	get(mad, UR_MAD_CLASS_PERF, UR_CLASS_PORT_INFO);
+	cr_assert(input(&n, &path, 1, mad) == UR_DROP_DST_ADDR);
+	cr_assert(!output(&n, &p));
+	node_close(&n);
+}
+
 Test(engine_mgmt, bad_keys_lengths_and_opcodes_are_dropped)
 {
 	struct node n;

@@ -439,6 +439,25 @@ Test(nma, protect_bits_decide_what_is_read_without_the_key)
 	}
 }
 
+/* MGMT-KEY-02: the subnet manager takes the key from the response to its Set. */
+Test(nma, a_set_of_the_key_shows_the_key)
+{
+	struct fabric *f = row(1);
+	struct ur_port_info info = port_info(f, 1, 0);
+	struct mad m = new_dr(f, UR_MAD_METHOD_SET, UR_SMP_PORT_INFO, 0, onward, 1), r;
+
+	info.m_key = KEY;
+	info.m_key_protect = 1;
+	info.lid = 5;
+	info.sm_lid = 1;
+	info.state = UR_PORT_NOP;
+	info.phys_state = UR_PHYS_NOP;
+	ur_put_port_info(m.b + UR_SMP_DATA, &info);
+	cr_assert(ask(f, 0, &m, 0, &r) && status_of(&r) == 0);
+	ur_get_port_info(r.b + UR_SMP_DATA, &info);
+	cr_assert(info.m_key == KEY);
+	fabric_free(f);
+}
 Test(nma, a_lease_that_runs_out_takes_the_protection_and_a_valid_key_stops_it)
 {
 	struct fabric *f = row(1);

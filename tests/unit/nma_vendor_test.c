@@ -201,6 +201,19 @@ Test(nma_vendor, the_vendor_class_has_the_same_registers_and_the_same_key)
 	fabric_free(f);
 }
 
+/* MGMT-KEY-01: what SMPs cannot read the vendor class cannot read either. */
+Test(nma_vendor, protect_bits_hold_for_the_vendor_class)
+{
+	struct fabric *f = keyed_row((struct ur_nma_config){.m_key = KEY, .protect = 2});
+	struct ur_registers r = {.count = 1, .address0 = ur_register_address(UR_NODE_NODE_GUID, 0)};
+
+	cr_assert(vendor(f, UR_MAD_METHOD_GET, 0, &r) && r.error == UR_VENDOR_ERROR_KEY &&
+		  !r.value0);
+	r.error = 0;
+	cr_assert(vendor(f, UR_MAD_METHOD_GET, KEY, &r) && !r.error && r.value0 == 0x1002);
+	fabric_free(f);
+}
+
 /* ---- E2PROM: MGMT-EEPROM-01 ---- */
 
 static struct mad eeprom(struct fabric *f, uint8_t method, const struct ur_eeprom *e)

@@ -380,6 +380,7 @@ Test(switch_agent, asks_for_the_key)
 Test(switch_agent, rejects_what_is_not_a_management_packet)
 {
 	struct ur_switch_agent_counters c;
+	struct ur_switch_counters port;
 	uint8_t mad[UR_MAD_BYTES] = {0}, frame[UR_SWITCH_MAD_FRAME];
 	struct ur_nma_stats stats;
 	struct ur_path path;
@@ -408,7 +409,9 @@ Test(switch_agent, rejects_what_is_not_a_management_packet)
 	arrive(frame, len - 100);
 	run();
 	ur_switch_agent_counters(agent[0], &c, &stats);
-	cr_assert_eq(c.rejected, before + 4);
+	cr_assert_eq(c.rejected, before + 3);
+	ur_switch_counters(sw[0], 1, &port);
+	cr_assert_eq(port.lane[0].drops[UR_SWITCH_DROP_RESERVED], 1, "too short for a MAD");
 	cr_assert_null(response());
 	arrive(frame, len);
 	run();
@@ -464,5 +467,48 @@ Test(switch_agent, has_its_lid_again_after_a_restart)
 	cr_assert(r);
 	cr_assert_not(ur_switch_agent_set_lid(agent[0], 0xc000, now_ns), "no unicast LID");
 	cr_assert_eq(ur_switch_agent_lid(agent[0]), 9);
+	stop();
+}
+
+/* SWITCH-AGENT-01: the way of an answer is the forwarding table, whatever the request made of it. */
+Test(switch_agent, an_answer_takes_one_way_only)
+{
+	uint8_t mad[UR_MAD_BYTES] = {0}, frame[UR_SWITCH_MAD_FRAME];
+	struct ur_switch_counters c;
+	struct ur_path path;
+
+	start();
+	set_lid(1, 2);
+	set_ports(1, (const uint8_t[]){255, 1, 0, 2});
+	/* To a queue pair that is not management's. */
+	head(mad, UR_MAD_CLASS_PERF, UR_MAD_METHOD_GET, UR_CLASS_PORT_INFO, 0);
+	ur_mad_lid_path(&path, 1, 2);
+	arrive(frame,
+	       ur_mad_frame(frame, &path, ur_qpn(UR_GSI_QPN), ur_qpn(0x777), ur_psn(1), mad));
+	run();
+	ur_switch_counters(sw[0], 3, &c);
+	cr_assert_eq(c.tx_packets, 0, "not flooded");
+	cr_assert_eq(inbox_cnt, 1);
+	inbox_cnt = 0;
+	/* From and to LIDs that no port can have. */
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint16_t lid[] = {0, 0xc000, 0xffff};
+
+		ur_mad_lid_path(&path, lid[i], 2);
+		head(mad, UR_MAD_CLASS_PERF, UR_MAD_METHOD_GET, UR_CLASS_PORT_INFO, 0);
+		send_mad(&path, UR_GSI_QPN, mad);
+		cr_assert_null(response());
+		/* A directed route that goes on by LID. */
+		memset(mad, 0, sizeof(mad));
+		head(mad, UR_MAD_CLASS_SMP_DR, UR_MAD_METHOD_GET, UR_SMP_NODE_INFO, 0);
+		mad[UR_SMP_HOP_POINTER] = mad[UR_SMP_HOP_COUNT] = mad[UR_SMP_INITIAL + 1] = 1;
+		ur_store16(mad + UR_SMP_DR_SLID, UR_LID_PERMISSIVE);
+		ur_store16(mad + UR_SMP_DR_DLID, lid[i]);
+		ur_mad_hop_path(&path, manager_mac);
+		send_mad(&path, UR_SMI_QPN, mad);
+		response();
+	}
+	ur_switch_counters(sw[0], 3, &c);
+	cr_assert_eq(c.tx_packets, 0, "not flooded");
 	stop();
 }

@@ -408,3 +408,17 @@ Test(switch_, management_packets_of_a_port_are_limited)
 	cr_assert_geq(dropped(1, 15, UR_SWITCH_DROP_MGMT), 2000 - 258);
 	cr_assert_eq(give(2, mad(0)), 1, "another port's are not affected");
 }
+
+/* SWITCH-MGMT-01: what is not a MAD has no way to VL15, and none around the VLANs. */
+Test(switch, only_a_mad_is_management, .init = bed_plain)
+{
+	struct ur_switch_frame f = mad(5);
+
+	ur_switch_set_lft(sw, 5, 2);
+	f.len += 4;
+	give(1, f);
+	cr_assert_eq(ur_switch_queued_bytes(sw, 2, UR_SWITCH_VL15), 0);
+	f = mad(5);
+	give(1, f);
+	cr_assert_eq(ur_switch_queued_bytes(sw, 2, UR_SWITCH_VL15), f.len);
+}
