@@ -18,6 +18,7 @@
 
 #include "join.h"
 #include "mgmt/nma.h"
+#include "session.h"
 #include "wire/icrc.h"
 #include "wire/mad_path.h"
 #include "wire/opcode.h"
@@ -201,8 +202,10 @@ static bool frames_receive(struct ctl_join *j, uint64_t until_ns, struct ur_mgr_
 			continue;
 		}
 		len = recv(f->fd, frame, sizeof(frame), MSG_DONTWAIT);
-		if (!len || (len < 0 && errno != EAGAIN && errno != EINTR && errno != ENETDOWN))
-			return false; /* the other end has closed it: all requests time out */
+		if (!len || (len < 0 && errno != EAGAIN && errno != EINTR && errno != ENETDOWN)) {
+			ctl_complain("the other end has closed the connection");
+			exit(EXIT_FAILURE);
+		}
 		if (len > 0)
 			take_frame(f, frame, (size_t)len);
 	}

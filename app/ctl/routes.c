@@ -90,7 +90,6 @@ static void put_port(struct work *w, struct item *item, uint16_t lid, uint8_t st
 	struct ur_port_info i;
 
 	ur_get_port_info(item->data, &i);
-	i.m_key = w->s->o->m_key;
 	if (lid) {
 		i.lid = lid;
 		i.sm_lid = w->r.lid[ur_routes_lid_port(&w->s->topo, 0)];
@@ -202,6 +201,9 @@ static bool compute(struct work *w, enum ur_routes_mode mode)
 
 static bool load(struct work *w)
 {
+	/* Tables of a part of a fabric break the rest of it; ctl_open() has said what to do. */
+	if (w->s->topo.full)
+		return false;
 	return load_lids(w) && load_tops(w) && load_tables(w) &&
 	       load_states(w, UR_PORT_INIT, UR_PORT_ARMED, "port states") &&
 	       load_states(w, UR_PORT_ARMED, UR_PORT_ACTIVE, "port states");

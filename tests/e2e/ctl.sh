@@ -124,6 +124,7 @@ done
 expect 0 '^6 hops$' trace 'host 0.0.0' 'host 3.1.1' --fabric-model fattree:4 --load-routes updown
 grep -q '"edge 0.0" port [34] (active, 4x)' "$tmp/out" || complain "links are not active after routes were loaded"
 expect 0 '^2 hops$' trace 'host 2.0.0' 'host 2.0.1' --fabric-model fattree:4 --load-routes shortest
+expect 1 'give more with --nodes' routes load updown --fabric-model fattree:4 --nodes 8
 expect 2 "routes: 'x' is not one of compute, load" routes x --fabric-model line:1
 expect 2 "routes: 'x' is not one of updown, shortest" routes load x --fabric-model line:1
 expect 2 "--load-routes: 'x' is not one of" topology --load-routes x --fabric-model line:1

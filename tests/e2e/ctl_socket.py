@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ctl_socket.py UROCE_SWITCH UROCE_CTL: uroce-ctl on a real switch, over a unix socket: no root."""
 import json
+import select
 import signal
 import subprocess
 import sys
@@ -56,6 +57,14 @@ def test():
         if values:
             break
     assert {v["register"]: (v["before"], v["value"]) for v in values} == {"state:1": (2, 1), "link_downed:1": (0, 1)}, values
+
+    # When the switch goes, what waits for it ends and says so.
+    faults = subprocess.Popen([ctl, "faults", "--socket", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running.append(faults)
+    select.select([faults.stdout], [], [], 1)
+    p.send_signal(signal.SIGTERM)
+    said = faults.communicate(timeout=30)[1]
+    assert faults.returncode == 1 and "the other end has closed the connection" in said, (faults.returncode, said)
     print("uroce-ctl manages a real switch")
 
 
