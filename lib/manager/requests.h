@@ -37,7 +37,7 @@ struct ur_requests_attr {
 	uint32_t window;     /* requests at the same time, 1 to UR_REQUESTS_WINDOW_MAX */
 	uint32_t retries;    /* a request is sent at most 1 + retries times */
 	uint64_t timeout_ns; /* from each sending, more than 0 */
-	uint64_t seed;	     /* random: no TransactionID can be guessed from outside */
+	uint64_t seed;	     /* random: a node that has seen no request guesses none */
 };
 
 /* X(name, meaning) */
