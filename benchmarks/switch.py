@@ -2,9 +2,11 @@
 """Three network namespaces joined by uroce-switch, compared with the same over a Linux bridge: 64 KB messages between
 two of them, while a manager discovers the fabric again and again over a socket of the switch."""
 
+import re
 import threading
 
 from lib import perf, stats
+from lib.host import Failure
 from lib.report import Report
 from lib.star import Star
 
@@ -16,6 +18,7 @@ OPS = ("write", "send", "read")
 HOSTS = 3
 BAR = 0.6
 SLOTS = 1024  # of the endpoints' rings, as in pmd-config/veth-af_packet-*.conf
+SEEN = 4  # nodes while two endpoints send; one that is not running is silent
 MANAGE_S = 0.2  # from the end of a discovery to the next
 
 
@@ -44,7 +47,7 @@ class Switch(Bridge):
     def __init__(self, host, managed):
         super().__init__(host)
         self.managed = managed
-        self.discoveries = 0
+        self.found = []  # nodes of each discovery; None: it failed
         for i in range(HOSTS):
             self.run_ip("link", "set", f"b{i}", "nomaster")
 
@@ -67,8 +70,11 @@ class Switch(Bridge):
     def manage(self):
         while not self.stop.wait(MANAGE_S):
             ctl = self.host.start("uroce-ctl", [self.host.binary("app/ctl/uroce-ctl"), "discover", "--socket", self.socket])
-            ctl.wait(30)
-            self.discoveries += 1
+            try:
+                ctl.wait(30)
+                self.found.append(int(re.search(r"^(\d+) nodes:", ctl.text(), re.M)[1]))
+            except (Failure, TypeError):
+                self.found.append(None)
 
     def __exit__(self, *_):
         self.stop.set()
@@ -94,7 +100,7 @@ def run(host, machine, options, progress):
         contenders.append((("managed", op), lambda o=op: through(host, managed, o, options.seconds)))
     contenders.append((("alone", "write"), lambda: through(host, alone, "write", options.seconds)))
     found = stats.turns(contenders, options.turns, progress)
-    return fill(Report("switch", TITLE, machine), found, managed.discoveries)
+    return fill(Report("switch", TITLE, machine), found, managed.found)
 
 
 def fill(report, found, discoveries):
@@ -104,7 +110,9 @@ def fill(report, found, discoveries):
     report.row("veth", "uroce-switch, not managed, WRITE", "Gb/s", found["alone", "write"], found["bridge", "write"], "bridge")
     for op in OPS:
         report.bar(f"uroce-switch / bridge, {op.upper()}, managed", stats.ratios_of(found["managed", op], found["bridge", op]), BAR)
-    report.bar("discoveries meanwhile", discoveries, 1)
-    report.notes.append(f"{discoveries} discoveries by uroce-ctl while messages were sent")
+    found = [n for n in discoveries if n is not None]
+    report.bar("discoveries meanwhile that failed, of all", 1 - len(found) / max(1, len(discoveries)), 0, at_least=False)
+    report.bar("discoveries meanwhile that found the switch, the manager and both endpoints", sum(n >= SEEN for n in found), len(OPS))
+    report.notes.append(f"{len(discoveries)} discoveries by uroce-ctl while messages were sent")
     report.plot("Gb/s of payload")
     return report

@@ -28,7 +28,7 @@ logged()
 
 packages()
 {
-	sed 's/#.*//' "$root/scripts/packages.txt"
+	sed "/# not for $prog\$/d; s/#.*//" "$root/scripts/packages.txt"
 }
 
 missing_packages()

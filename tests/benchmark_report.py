@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""benchmark_report.py SOURCE_DIR: what benchmarks/throughput, msgrate, latency and scale make of figures that are given
+"""benchmark_report.py SOURCE_DIR: what benchmarks/throughput, msgrate, latency, scale and fabric make of figures that are given
 here: rows, bars, held or missed, and the tables of docs/benchmarks.md. Nothing is run or measured."""
 
 import contextlib
@@ -10,13 +10,17 @@ import pathlib
 import sys
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1)) / "benchmarks"))
 sys.dont_write_bytecode = True
 
+import fabric  # noqa: E402
 import latency  # noqa: E402
+import management  # noqa: E402
 import msgrate  # noqa: E402
 import scale  # noqa: E402
+import switch  # noqa: E402
 import tables  # noqa: E402
 import throughput  # noqa: E402
 from lib import perf  # noqa: E402
@@ -222,6 +226,64 @@ class Scale(unittest.TestCase):
         self.assertEqual(tables.missed_scale(found).split(";")[0], "\n\nBars: 6 of 6 hold")
 
 
+class Fabric(unittest.TestCase):
+    """Throttles begin at `idle`: below, CMDPD gains `gain` per cent and seed."""
+
+    def cell(self, idle, gain=2):
+        self.ran = []
+
+        def simulate(_host, _network, _queues, _pattern, seed, pacing, init=(8, 16)):
+            self.ran.append((pacing, init))
+            acts = pacing == "cmdpd" and init[1] < idle
+            gbps = 1000 * (1 + gain * seed / 100) if acts else 970 if pacing == "auto" else 1000
+            times = {"mean": 85 if acts else 100, "p99": 200, "max": 300}
+            return {"gbps": gbps, "wait_ns": times, "one_way_ns": times, "message_ns": times, "jain_sent": 1,
+                    "throttles": 5 if acts else 0, "outliers": 5 if acts else 0, "samples": 100, "cpu_seconds": 1, "rss_mb": 1,
+                    "events": 1, "hosts": 64}
+
+        with unittest.mock.patch.object(fabric, "simulate", simulate):
+            return [fabric.cell(None, {"topology": "tree"}, "output", "uniform_random", seed) for seed in (1, 2, 3)]
+
+    def filled(self, runs):
+        made = fabric.FabricReport(MACHINE)
+        for name in runs[0]:
+            fabric.add(made, {"topology": "tree"}, "output", "uniform_random", name, [r[name] for r in runs],
+                       [r["none"] for r in runs])
+        fabric.judge(made, {"topology": "tree"}, "output", "uniform_random")
+        return made
+
+    def test_grid_is_the_papers(self):
+        self.assertEqual(len(fabric.GRID), 36)
+        self.assertTrue(all(low < high for low, high in fabric.GRID))
+
+    def test_runs_that_must_be_equal_are_not_repeated(self):
+        runs = self.cell(idle=14)
+        self.assertEqual(len([1 for pacing, init in self.ran if pacing == "cmdpd" and init[1] > 14]), 0)
+        self.assertEqual(set(runs[0]), set(self.filled(runs).rows[i]["pacing"] for i in range(len(runs[0]))))
+        self.assertEqual(runs[0]["cmdpd 15-40"]["gbps"], 1000)
+        self.assertEqual(runs[0]["cmdpd 8-12"]["gbps"], 1020)
+
+    def test_all_run_if_all_throttle(self):
+        self.cell(idle=100)
+        self.assertEqual(len([1 for pacing, _ in self.ran if pacing == "cmdpd"]), 3 * (36 + len(fabric.LOW)))
+
+    def test_rows_are_medians_of_changes(self):
+        made = self.filled(self.cell(idle=14))
+        row = next(r for r in made.rows if r["pacing"] == "cmdpd 6-10")
+        self.assertEqual([round(c, 6) for c in row["changes"]], [2, 4, 6])
+        self.assertAlmostEqual(row["change"], 4)
+        self.assertAlmostEqual(row["wait_change"], -15)
+
+    def test_claims_are_compared_and_bars_of_auto_owed(self):
+        made = self.filled(self.cell(idle=14))
+        bars = {b["name"]: b for b in made.bars}
+        self.assertFalse(bars["tree, output, uniform_random: CMDPD's best change of throughput, %"]["ok"])
+        self.assertTrue(bars["tree, output, uniform_random: CMDPD's best change of the mean delay, %"]["ok"])
+        self.assertEqual([b["name"].split(": ")[1] for b in made.missed()],
+                         ["AUTO / the best throughput of all, cmdpd 1-2", "AUTO / no pacing"])
+        self.assertIn("+4.00 [+2.00, +6.00]", printed(made))
+
+
 class Tables(unittest.TestCase):
     def test_new_run_has_a_column_for_the_bare_pipe(self):
         text = tables.plain(as_run(of_throughput({"raw": 100, "pipe write": 60, "write": 45})), "throughput")
@@ -263,6 +325,53 @@ Bars: 0 of 1 hold.
         old = {"rows": [{"benchmark": "rxe", "path": "veth", "what": "uroce / rxe", "unit": "", "median": 1.5, "min": 1,
                          "max": 2, "turns": [1.5]}], "bars": []}
         self.assertEqual(tables.plain(old, "rxe").splitlines()[0], "| path | what | median | turns |")
+
+
+class Management(unittest.TestCase):
+    """Each bar of a figure that is too bad is missed, and of one that is good is held."""
+
+    def bars(self, fill, found):
+        made = management.ManagementReport(MACHINE)
+        fill(made, found)
+        return [bar["ok"] for bar in made.bars]
+
+    def test_rings(self):
+        def found(read, two, lid):
+            return {"hops": [{"hops": h, "read_ns": read * (h + 2), "read_two_ns": two * (h + 2), "lid_ns": lid * (h + 2),
+                              "echo_ns": 100 * (h + 1)} for h in range(21)]}
+        self.assertEqual(self.bars(management.rings, found(150, 150, 110)), [True] * 4)
+        self.assertEqual(self.bars(management.rings, found(300, 400, 300)), [True, False, False, False])
+        bent = found(150, 150, 110)
+        bent["hops"][10]["read_ns"] *= 3
+        self.assertFalse(self.bars(management.rings, bent)[0])
+
+    def test_e2prom(self):
+        def found(read, write, meanwhile):
+            return {"bytes": [{"bytes": n, "read_ns": read * n, "write_ns": write * n} for n in range(1, 7)], "idle_ns": 1000,
+                    "meanwhile_ns": meanwhile}
+        self.assertEqual(self.bars(management.e2prom, found(150000, 3000000, 1000)), [True] * 3)
+        self.assertEqual(self.bars(management.e2prom, found(100000, 3300000, 1200)), [False] * 3)
+
+    def test_faults(self):
+        def found(arrives, named):
+            return {"scan_ns": 1000000, "faults": [{"fault": "hot", "notice_ns": 1, "arrives_ns": arrives, "round_trip_ns": 1000, "named": named}]}
+        self.assertEqual(self.bars(management.ring_faults, found(900, True)), [True, True])
+        self.assertEqual(self.bars(management.ring_faults, found(1100, False)), [False, False])
+
+    def test_model(self):
+        self.assertEqual(self.bars(management.model, [{"hops": h, "read_ns": 6000 + 876 * h} for h in range(21)]), [True])
+        self.assertEqual(self.bars(management.model, [{"hops": h, "read_ns": 6000 + 876 * h * h} for h in range(21)]), [False])
+
+
+class Switch(unittest.TestCase):
+    def bars(self, gbps, found):
+        samples = {(what, op): [gbps if what != "bridge" else 10.0] * TURNS for what in ("bridge", "managed", "alone") for op in switch.OPS}
+        return [bar["ok"] for bar in switch.fill(report("switch"), samples, found).bars]
+
+    def test_bars(self):
+        self.assertEqual(self.bars(7, [4, 4, 2, 5]), [True] * 5)
+        self.assertEqual(self.bars(5, [2, 2, None]), [False] * 5)
+        self.assertFalse(self.bars(7, [])[-1], "nothing was managed")
 
 
 class Text(unittest.TestCase):

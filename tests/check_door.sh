@@ -60,6 +60,8 @@ done
 
 # Names that the door and wire/ declare, and names of the core that the layers above use.
 (located && ls lib/wire/*.h) | xargs grep -ohE 'ur_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >"$dir/declared"
+# Tables that inline functions of these headers read.
+(located && ls lib/wire/*.h) | xargs sed -n 's/^extern const [^;]* \(ur_[a-z0-9_]*\)\[.*/\1/p' | sort -u >"$dir/tables"
 nm -g --defined-only "$build/lib/liburoce-core.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$dir/core"
 find "$build/lib" \( -name 'edge_*.o' -o -name 'dpdk_*.o' -o -name 'api_*.o' \) -exec nm -u {} + | awk 'NF == 2 { print $2 }' | sort -u >"$dir/wanted"
 comm -12 "$dir/core" "$dir/wanted" >"$dir/calls"
@@ -67,7 +69,7 @@ if ! grep -qx ur_engine_output "$dir/calls"; then
 	echo "check_door: the edge in $build does not call ur_engine_output(): nothing was looked at"
 	status=1
 fi
-for symbol in $(comm -23 "$dir/calls" "$dir/declared"); do
+for symbol in $(sort -u "$dir/declared" "$dir/tables" | comm -23 "$dir/calls" -); do
 	echo "$symbol is called from outside, and no header of the door declares it"
 	status=1
 done

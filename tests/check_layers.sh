@@ -44,8 +44,8 @@ sched      wire vl
 cc         wire
 admission  wire
 cm         wire
-manager    wire
-switch     wire vl mgmt
+manager    wire vl
+switch     wire vl mgmt admission
 mgmt       wire vl
 transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm mgmt
@@ -55,8 +55,11 @@ umad       wire
 edge       wire engine
 dpdk       wire engine edge
 api        wire engine edge dpdk uroce
+verbs      uroce
+rdmacm     uroce
+preload
 app        wire print uroce perf pcap
 app/switch wire switch vl mgmt edge dpdk
-app/ctl    wire manager fabric mgmt
+app/ctl    wire manager fabric mgmt vl
 app/hca    wire mgmt umad
 EOT

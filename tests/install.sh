@@ -131,13 +131,22 @@ check_core()
 check_programs()
 {
 	local p
-	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run; do
+	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run uroce-run; do
 		try "$p" "$prefix/bin/$p" --help
 		grep -q "$p" "$tmp/try.log" || fail "$p --help says nothing"
 	done
 	# A drop-in for another package's library must not be in the linker's way.
 	[ -f "$lib/uroce/umad/libibumad.so.3" ] && [ "$(find "$root" -name 'libibumad*' | wc -l)" -eq 1 ] ||
 		fail "libibumad.so.3 is not installed, or not in a directory of its own"
+	for p in libibverbs librdmacm; do
+		[ -f "$lib/uroce/verbs/$p.so.1" ] && [ "$(find "$root" -name "$p*" | wc -l)" -eq 2 ] ||
+			fail "$p.so.1 is not installed, or not in a directory of its own"
+	done
+	[ -f "$lib/uroce/verbs/liburoce-preload.so" ] || fail "liburoce-preload.so is not installed"
+	# It finds liburoce from where it is, and has a device without opening it.
+	UROCE_CONFIG=memif-client.conf UROCE_VERBS_LIBRARY_DIR=$lib/uroce/verbs LD_LIBRARY_PATH='' \
+		try "uroce-run ibv_devices" "$prefix/bin/uroce-run" ibv_devices
+	grep -q uroce0 "$tmp/try.log" || fail "ibv_devices does not show uroce0"
 	for p in "$source_dir"/pmd-config/*; do
 		cmp -s "$p" "$prefix/share/uroce/pmd-config/${p##*/}" || fail "${p##*/} is not installed"
 	done
@@ -148,7 +157,7 @@ check_programs()
 check_man_and_completion()
 {
 	local p option
-	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run; do
+	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run uroce-run; do
 		"$prefix/bin/$p" --help | grep -oE '^  (-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' >"$tmp/options"
 		[ -s "$tmp/options" ] || fail "$p --help has no options"
 		! command -v help2man >/dev/null || {
@@ -173,6 +182,8 @@ check_man_and_completion()
 	completes "write write_imm" uroce-perf client --op w
 	completes "qos.vl_mode=" uroce-perf client --set qos.vl_m
 	completes "client" uroce-perf c
+	completes "e2prom" uroce-ctl e2
+	completes "save" uroce-ctl e2prom s
 	echo "man pages and completion have every option"
 }
 

@@ -1,153 +1,273 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "manager/build.h"
-#include "names.h"
 #include "output.h"
 #include "registers.h"
+#include "reports.h"
 
-/*
- * Fault reports: every node is asked to send them here, along the route of that request. Each is printed once, and
- * acknowledged by TrapRepress, without which the node would repeat it.
- */
+/* Fault reports as they arrive, and the log of them: list, acknowledge, follow. */
 
-#define NS	 1000000000.0
-#define SEEN_MAX 4096
+#define NS	   1000000000.0
+#define LOOK_NS	   100000000 /* 'tail' looks for new lines that often */
+#define LAST_SHOWN 10	     /* reports that 'tail' begins with */
 
 struct faults {
 	struct ctl_session *s;
-	uint32_t refused;
-	struct {
-		uint64_t guid;
-		uint32_t sequence;
-	} seen[SEEN_MAX]; /* the last ones, to know a repeated report */
-	uint32_t seen_cnt;
+	struct ctl_fault_log log;
 	json_t *list;
+	double began_s; /* on the clock of the fabric */
+	uint64_t shown;
+	bool ok;
 };
 
-/* ---- to be reported here ---- */
-
-static void make_enable(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
+static double fabric_s(struct ctl_session *s)
 {
-	struct faults *f = ctx;
-	uint16_t address[2] = {ur_register_address(UR_NODE_FAULT_HERE, 0),
-			       ur_register_address(UR_NODE_FAULT_ENABLE, 0)};
-	uint64_t value[2] = {1, UINT32_MAX};
-
-	ctl_make_registers(f->s, mad, i, address, value, 2);
+	return (double)s->join->ops->now_ns(s->join) / NS;
 }
 
-static void take_enable(void *ctx, uint32_t i, const uint8_t *mad)
+/* ---- reports, as they arrive ---- */
+
+static void show_new(struct faults *f, const struct ur_fault *r, const char *name)
 {
-	struct faults *f = ctx;
-	struct ur_registers r;
+	double at_s = fabric_s(f->s) - f->began_s;
+	uint32_t node = ur_topo_find(&f->s->topo, r->node_guid);
+	char text[96];
 
-	if (!mad || ctl_registers_error(mad, &r))
-		f->refused++;
-}
-
-/* ---- reports ---- */
-
-static const char *cause_text(uint8_t cause)
-{
-	switch (cause) {
-#define X(name, bit, severity, text)                                                               \
-	case bit:                                                                                  \
-		return text;
-		UR_FAULTS(X)
-#undef X
-	default:
-		return "unknown cause";
-	}
-}
-
-static const char *severity_text(uint8_t severity)
-{
-	static const char *const names[] = {"info", "warning", "error", "critical"};
-
-	return names[severity < 4 ? severity : 3];
-}
-
-static bool is_repeated(struct faults *f, const struct ur_fault *fault)
-{
-	uint32_t n = f->seen_cnt < SEEN_MAX ? f->seen_cnt : SEEN_MAX;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (f->seen[i].guid == fault->node_guid && f->seen[i].sequence == fault->sequence)
-			return true;
-	f->seen[f->seen_cnt % SEEN_MAX].guid = fault->node_guid;
-	f->seen[f->seen_cnt++ % SEEN_MAX].sequence = fault->sequence;
-	return false;
-}
-
-/* The report ends at its sender. */
-static void repress(struct faults *f, uint32_t node, const struct ur_mgr_mad *report)
-{
-	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(&f->s->topo, node, path);
-	struct ur_mgr_mad mad;
-
-	ur_mgr_directed(&mad, UR_MAD_METHOD_TRAP_REPRESS, UR_SMP_NOTICE, 0, path, hops);
-	memcpy(mad.bytes + 8, report->bytes + 8, 8);
-	memcpy(mad.bytes + UR_SMP_DATA, report->bytes + UR_SMP_DATA, UR_SMP_DATA_BYTES);
-	f->s->join->ops->send(f->s->join, &mad);
-}
-
-/* True: it is a report that was not shown before, and is now. */
-static bool show(struct faults *f, const struct ur_mgr_mad *mad, double at_s)
-{
-	const struct ur_topo *t = &f->s->topo;
-	char name[CTL_NAME_BYTES] = "a node that was not found";
-	struct ur_notice head;
-	struct ur_fault fault;
-	uint32_t node;
-
-	if (mad->bytes[3] != UR_MAD_METHOD_TRAP)
-		return false;
-	ur_get_notice(mad->bytes + UR_SMP_DATA, &head);
-	if (head.is_generic || head.producer != UR_VENDOR_OUI || head.trap != UR_FAULT_NOTICE)
-		return false;
-	ur_get_fault(mad->bytes + UR_SMP_DATA + UR_NOTICE_DETAILS, &fault);
-	node = ur_topo_find(t, fault.node_guid);
-	if (node != UR_TOPO_NONE) {
-		repress(f, node, mad);
-		ctl_node_name(t, node, name);
-	}
-	if (is_repeated(f, &fault))
-		return false;
+	ctl_reports_text(r, text, sizeof(text));
 	if (ctl_prints_text(f->s->o)) {
-		printf("%.6f s  %s: #%d \"%s\" port %u: %s", at_s, severity_text(fault.severity),
-		       (int)node, name, fault.port, cause_text(fault.cause));
-		if (fault.limit)
-			printf(" (%llu, limit %llu)", (unsigned long long)fault.value,
-			       (unsigned long long)fault.limit);
-		putchar('\n');
+		printf("%.6f s  %s: ", at_s, ur_severity_text(r->severity));
+		if (node != UR_TOPO_NONE)
+			printf("#%u ", node);
+		printf("\"%s\" port %u: %s\n", name, r->port, text);
 		fflush(stdout);
 	}
 	json_array_append_new(
-		f->list, json_pack("{s:f,s:s,s:s,s:o,s:s,s:i,s:i}", "time_s", at_s, "severity",
-				   severity_text(fault.severity), "cause", cause_text(fault.cause),
-				   "guid", ctl_json_hex(fault.node_guid), "description", name,
-				   "port", (int)fault.port, "sequence", (int)fault.sequence));
+		f->list, json_pack("{s:f,s:s,s:s,s:o,s:s,s:i,s:I}", "time_s", at_s, "severity",
+				   ur_severity_text(r->severity), "cause", ur_fault_text(r->cause),
+				   "guid", ctl_json_hex(r->node_guid), "description", name, "port",
+				   (int)r->port, "sequence", (json_int_t)r->sequence));
+	f->shown++;
+}
+
+static void take_other(void *ctx, const struct ur_mgr_mad *mad)
+{
+	struct faults *f = ctx;
+	char name[CTL_NAME_BYTES];
+	struct ur_fault report;
+
+	if (!ctl_reports_take(f->s, mad, &report, name))
+		return;
+	switch (ctl_fault_log_add(&f->log, &report, name)) {
+	case CTL_FAULT_NEW:
+		show_new(f, &report, name);
+		break;
+	case CTL_FAULT_KNOWN:
+		break;
+	case CTL_FAULT_LOST:
+		f->ok = false;
+		break;
+	}
+}
+
+/* Until there are enough of them, or it is time. */
+static void wait_for_reports(struct faults *f)
+{
+	const struct ctl_options *o = f->s->o;
+	struct ctl_join *j = f->s->join;
+	uint64_t began = j->ops->now_ns(j), until = UINT64_MAX;
+	struct ur_mgr_mad mad;
+
+	if (o->duration_s > 0)
+		until = began + (uint64_t)(o->duration_s * NS);
+	while (f->ok && (!o->count || f->shown < o->count) && j->ops->now_ns(j) < until)
+		if (j->ops->receive(j, until, &mad))
+			take_other(f, &mad);
+}
+
+static bool watch(struct faults *f)
+{
+	uint32_t refused;
+
+	f->began_s = fabric_s(f->s);
+	f->s->take_other = take_other;
+	f->s->take_other_ctx = f;
+	refused = ctl_reports_ask(f->s);
+	if (refused)
+		ctl_complain("%u of %u nodes do not report here; give their key with --m-key",
+			     refused, f->s->topo.nodes_cnt);
+	wait_for_reports(f);
+	return f->ok;
+}
+
+/* ---- the log ---- */
+
+static void show_logged(struct faults *f, const struct ctl_fault *fault)
+{
+	const struct ur_fault *r = &fault->report;
+	time_t second = (time_t)fault->time_s;
+	char text[96], when[32] = "?";
+	struct tm tm;
+
+	ctl_reports_text(r, text, sizeof(text));
+	if (localtime_r(&second, &tm))
+		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	if (ctl_prints_text(f->s->o)) {
+		printf("%" PRIu64 "  %s  %s: %#" PRIx64 " \"%s\" port %u: %s  (%s)\n", fault->id,
+		       when, ur_severity_text(r->severity), r->node_guid, fault->name, r->port,
+		       text, ctl_fault_state_name(fault->state));
+		fflush(stdout);
+	}
+	json_array_append_new(f->list, ctl_fault_log_json(fault));
+	f->shown++;
+}
+
+static void complain_of_lines(const struct ctl_fault_log *log)
+{
+	if (log->bad)
+		ctl_complain("%s: %" PRIu64 " of %" PRIu64
+			     " lines are none of a log of faults and were ignored",
+			     log->path, log->bad, log->lines);
+}
+
+static bool list(struct faults *f)
+{
+	complain_of_lines(&f->log);
+	for (uint32_t i = 0; i < f->log.cnt; i++)
+		if (!f->s->o->open || f->log.fault[i].state == CTL_FAULT_RAISED)
+			show_logged(f, &f->log.fault[i]);
 	return true;
 }
+
+/* The last reports of the log, and those that are logged from now on. */
+static bool tail(struct faults *f)
+{
+	const struct timespec look = {0, LOOK_NS};
+	const struct ctl_options *o = f->s->o;
+	uint64_t last = f->log.last_id > LAST_SHOWN ? f->log.last_id - LAST_SHOWN : 0, looks = 0;
+
+	complain_of_lines(&f->log);
+	while ((!o->count || f->shown < o->count) &&
+	       (!(o->duration_s > 0) || (double)looks * LOOK_NS < o->duration_s * NS)) {
+		if (!ctl_fault_log_read(&f->log))
+			return false;
+		for (uint32_t i = 0; i < f->log.cnt; i++)
+			if (f->log.fault[i].id > last)
+				show_logged(f, &f->log.fault[i]);
+		last = f->log.last_id;
+		nanosleep(&look, NULL);
+		looks++;
+	}
+	return true;
+}
+
+/* ---- acknowledge ---- */
+
+struct clearing {
+	struct ctl_session *s;
+	struct ctl_fault_log *log;
+	const uint64_t *id;
+	uint32_t refused;
+};
+
+static void make_clear(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
+{
+	struct clearing *c = ctx;
+	const struct ctl_fault *f = ctl_fault_log_find(c->log, c->id[i]);
+	uint16_t address = ur_register_address(UR_NODE_FAULT_STATUS, 0);
+	uint64_t bit = f->report.cause < 64 ? UINT64_C(1) << f->report.cause : 0;
+
+	ctl_make_registers(c->s, mad, ur_topo_find(&c->s->topo, f->report.node_guid), &address,
+			   &bit, 1);
+}
+
+static void take_clear(void *ctx, uint32_t i, const uint8_t *mad)
+{
+	struct clearing *c = ctx;
+	struct ur_registers r;
+
+	c->refused += !mad || ctl_registers_error(mad, &r);
+}
+
+/* Clears the bits of the causes in the nodes that are there. */
+static bool clear_status(struct faults *f, uint64_t *id, uint32_t cnt)
+{
+	struct clearing c = {f->s, &f->log, id, 0};
+	struct ctl_batch batch = {.make = make_clear, .take = take_clear, .ctx = &c};
+
+	for (uint32_t i = 0; i < cnt; i++) {
+		const struct ctl_fault *fault = ctl_fault_log_find(&f->log, id[i]);
+
+		if (fault && ur_topo_find(&f->s->topo, fault->report.node_guid) != UR_TOPO_NONE)
+			id[batch.cnt++] = id[i];
+	}
+	ctl_ask(f->s, &batch);
+	return !c.refused ||
+	       ctl_complain("FAULT_STATUS of %u nodes was not cleared; give their key with --m-key",
+			    c.refused);
+}
+
+static bool acknowledge(struct faults *f, const char *which)
+{
+	uint64_t *id = calloc(f->log.cnt + 1u, sizeof(*id)), one = 0;
+	bool all = !strcmp(which, "all"), ok;
+	uint32_t cnt = 0;
+
+	if (!id)
+		return ctl_complain("there is no memory");
+	if (!all &&
+	    (!ctl_parse_number(which, UINT64_MAX, &one) || !ctl_fault_log_find(&f->log, one))) {
+		free(id);
+		return ctl_complain("%s has no fault '%s'; 'uroce-ctl faults list' has them",
+				    f->log.path, which);
+	}
+	for (uint32_t i = 0; i < f->log.cnt; i++)
+		if (all ? f->log.fault[i].state == CTL_FAULT_RAISED : f->log.fault[i].id == one)
+			id[cnt++] = f->log.fault[i].id;
+	ok = ctl_fault_log_mark(&f->log, id, cnt, CTL_FAULT_ACKNOWLEDGED);
+	for (uint32_t i = 0; ok && i < cnt; i++) {
+		/* Another program may have cut the log. */
+		const struct ctl_fault *fault = ctl_fault_log_find(&f->log, id[i]);
+
+		if (fault)
+			show_logged(f, fault);
+	}
+	if (ok && f->s->join)
+		ok = clear_status(f, id, cnt);
+	free(id);
+	return ok;
+}
+
+/* ---- the command ---- */
 
 bool ctl_cmd_faults(struct ctl_session *s)
 {
 	static struct faults faults;
-	struct ctl_batch batch = {s->topo.nodes_cnt, make_enable, take_enable, &faults};
-	struct ctl_join *j = s->join;
-	struct ur_mgr_mad mad;
-	uint64_t began, shown = 0, until;
+	const char *what = s->o->words_cnt ? s->o->words[0] : "";
+	struct faults *f = &faults;
+	int flags = !what[0] ? O_RDWR | O_CREAT : what[0] == 'a' ? O_RDWR : O_RDONLY;
+	bool ok;
 
-	faults = (struct faults){.s = s, .list = json_array()};
-	ctl_ask(s, &batch);
-	if (faults.refused)
-		ctl_complain("%u of %u nodes do not report here; give their key with --m-key",
-			     faults.refused, s->topo.nodes_cnt);
-	began = j->ops->now_ns(j);
-	until = s->o->duration_s > 0 ? began + (uint64_t)(s->o->duration_s * NS) : UINT64_MAX;
-	while ((!s->o->count || shown < s->o->count) && j->ops->now_ns(j) < until)
-		if (j->ops->receive(j, until, &mad))
-			shown += show(&faults, &mad, (double)(j->ops->now_ns(j) - began) / NS);
-	return ctl_json_write(s->o, faults.list);
+	*f = (struct faults){.s = s, .list = json_array(), .ok = true};
+	ok = ctl_fault_log_open(&f->log, s->o->log, flags);
+	if (ok)
+		switch (what[0]) {
+		case 'l':
+			ok = list(f);
+			break;
+		case 't':
+			ok = tail(f);
+			break;
+		case 'a':
+			ok = acknowledge(f, s->o->words[1]);
+			break;
+		default:
+			ok = watch(f);
+		}
+	s->take_other = NULL;
+	ctl_fault_log_close(&f->log);
+	return ctl_json_write(s->o, f->list) && ok;
 }

@@ -33,8 +33,13 @@ int main(int argc, char **argv)
 		break;
 	}
 	if (ctl_needs_no_fabric(&options)) {
-		ctl_list_registers();
-		return CTL_EXIT_OK;
+		session.o = &options;
+		return commands[options.command](&session) ? CTL_EXIT_OK : CTL_EXIT_ERROR;
+	}
+	if (options.m_key_file &&
+	    !ctl_read_key(options.m_key_file, &options.m_key, err, sizeof(err))) {
+		ctl_complain("--m-key-file: %s", err);
+		return CTL_EXIT_ERROR;
 	}
 	ok = ctl_open(&session, &options) && (!options.load_routes || ctl_load_routes(&session)) &&
 	     commands[options.command](&session);

@@ -9,18 +9,24 @@
 #include "options.h"
 #include "wire/smp.h"
 
+void ctl_safe_text(const char *from, char *to, size_t bytes)
+{
+	size_t i;
+
+	for (i = 0; from[i] && i + 1 < bytes; i++) {
+		unsigned char c = (unsigned char)from[i];
+
+		to[i] = c < 0x80 && isprint(c) ? (char)c : '.';
+	}
+	to[i] = '\0';
+}
+
 void ctl_node_name(const struct ur_topo *t, uint32_t node, char name[CTL_NAME_BYTES])
 {
 	const struct ur_topo_node *n = &t->node[node];
-	size_t i;
 
-	for (i = 0; n->description[i]; i++) {
-		unsigned char c = (unsigned char)n->description[i];
-
-		name[i] = c < 0x80 && isprint(c) ? (char)c : '.';
-	}
-	name[i] = '\0';
-	if (!i)
+	ctl_safe_text(n->description, name, CTL_NAME_BYTES);
+	if (!name[0])
 		snprintf(name, CTL_NAME_BYTES, "%#" PRIx64, n->guid);
 }
 

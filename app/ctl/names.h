@@ -12,6 +12,8 @@
 
 #define CTL_NAME_BYTES 96
 
+/* Copies a text without what could upset a terminal or a file. */
+void ctl_safe_text(const char *from, char *to, size_t bytes);
 /* The description, without what could upset a terminal or a file; the GUID if there is none. */
 void ctl_node_name(const struct ur_topo *t, uint32_t node, char name[CTL_NAME_BYTES]);
 

@@ -10,18 +10,22 @@
 #include <string.h>
 
 #include "fabric/shape.h"
+#include "http.h"
 #include "manager/requests.h"
 
 /* X(option, field, least, most, default) */
 #define NUMBERS(X)                                                                                 \
-	X("window", window, 1, UR_REQUESTS_WINDOW_MAX, 64)                                         \
+	X("window", window, 0, UR_REQUESTS_WINDOW_MAX, 0)                                          \
 	X("per-node", per_node, 1, 255, 4)                                                         \
 	X("retries", retries, 0, 100, 3)                                                           \
 	X("timeout-ms", timeout_ms, 1, 60000, 100)                                                 \
 	X("nodes", nodes, 1, 1 << 20, 65536)                                                       \
 	X("m-key", m_key, 0, UINT64_MAX, 0)                                                        \
 	X("tiers", tiers, 1, 3, 2)                                                                 \
-	X("count", count, 0, UINT64_MAX, 0)
+	X("count", count, 0, UINT64_MAX, 0)                                                        \
+	X("protect", protect, 0, 3, 1)                                                             \
+	X("lease", lease, 0, UINT16_MAX, 0)                                                        \
+	X("mtu", mtu, 256, 4096, 4096)
 
 /* X(option, field, default): seconds */
 #define SECONDS(X)                                                                                 \
@@ -35,13 +39,27 @@
 	X("dev", dev)                                                                              \
 	X("load-routes", load_routes)                                                              \
 	X("json", json)                                                                            \
+	X("mode", mode)                                                                            \
+	X("m-key-file", m_key_file)                                                                \
+	X("listen", listen)                                                                        \
+	X("log", log)                                                                              \
 	X("dot", dot)
+
+/* X(option, field, most, default) */
+#define REALS(X)                                                                                   \
+	X("rate", rate_gbps, 10000, 0)                                                             \
+	X("tolerance", tolerance, 50, 1)
+
+/* X(option, field) */
+#define FLAGS(X)                                                                                   \
+	X("force", force)                                                                          \
+	X("open", open)
 
 enum opt {
 	OPT_HELP = 256,
 	OPT_MODEL_EVENT,
 #define X(text, field, ...) OPT_##field,
-	NUMBERS(X) STRINGS(X) SECONDS(X)
+	NUMBERS(X) STRINGS(X) SECONDS(X) REALS(X) FLAGS(X)
 #undef X
 };
 
@@ -49,9 +67,12 @@ static const struct option long_options[] = {
 	{"help", no_argument, NULL, OPT_HELP},
 	{"model-event", required_argument, NULL, OPT_MODEL_EVENT},
 #define X(text, field, ...) {text, required_argument, NULL, OPT_##field},
-	NUMBERS(X) STRINGS(X) SECONDS(X)
+	NUMBERS(X) STRINGS(X) SECONDS(X) REALS(X)
 #undef X
-		{NULL, 0, NULL, 0},
+#define X(text, field) {text, no_argument, NULL, OPT_##field},
+		FLAGS(X)
+#undef X
+			{NULL, 0, NULL, 0},
 };
 
 static const struct command {
@@ -63,6 +84,13 @@ static const struct command {
 #undef X
 };
 
+const struct ctl_form ctl_forms[] = {
+#define X(command, word, words, least, most) {CTL_##command, #word, words, least, most},
+	CTL_FORMS(X)
+#undef X
+};
+const unsigned ctl_forms_cnt = sizeof(ctl_forms) / sizeof(ctl_forms[0]);
+
 const char *ctl_command_name(enum ctl_command command)
 {
 	return commands[command].name;
@@ -70,7 +98,10 @@ const char *ctl_command_name(enum ctl_command command)
 
 bool ctl_needs_no_fabric(const struct ctl_options *o)
 {
-	return o->command == CTL_reg && !strcmp(o->words[0], "list");
+	if (o->command == CTL_faults && o->words_cnt)
+		return o->words[0][0] != 'a' || (!o->fabric_model && !o->socket && !o->dev);
+	return (o->command == CTL_reg && !strcmp(o->words[0], "list")) ||
+	       (o->command == CTL_qos && !strcmp(o->words[0], "solve"));
 }
 
 struct parser {
@@ -106,6 +137,26 @@ bool ctl_parse_number(const char *text, uint64_t max, uint64_t *value)
 	return true;
 }
 
+bool ctl_read_key(const char *file, uint64_t *key, char *err, size_t err_bytes)
+{
+	FILE *in = fopen(file, "re");
+	char text[64] = "";
+	size_t len;
+
+	if (!in) {
+		snprintf(err, err_bytes, "%s cannot be read: %s", file, strerror(errno));
+		return false;
+	}
+	len = fread(text, 1, sizeof(text) - 1, in);
+	fclose(in);
+	while (len && isspace((unsigned char)text[len - 1]))
+		text[--len] = '\0';
+	if (ctl_parse_number(text, UINT64_MAX, key))
+		return true;
+	snprintf(err, err_bytes, "%s does not hold a key, which is a number of 64 bits", file);
+	return false;
+}
+
 static enum ctl_parse take_number(struct parser *p, const char *name, const char *text,
 				  uint64_t least, uint64_t most, uint64_t *value)
 {
@@ -126,6 +177,18 @@ static enum ctl_parse take_seconds(struct parser *p, const char *name, const cha
 
 	if (!(v >= 0) || *end || v > 1e7)
 		return fail(p, "--%s: '%s' is not a number of seconds, such as 0.5", name, text);
+	*value = v;
+	return CTL_PARSE_OK;
+}
+
+static enum ctl_parse take_real(struct parser *p, const char *name, const char *text, double most,
+				double *value)
+{
+	char *end;
+	double v = isdigit((unsigned char)text[0]) ? strtod(text, &end) : -1;
+
+	if (!(v >= 0) || *end || v > most)
+		return fail(p, "--%s: '%s' is not a number from 0 to %g", name, text, most);
 	*value = v;
 	return CTL_PARSE_OK;
 }
@@ -161,6 +224,17 @@ static enum ctl_parse take_option(struct parser *p, int opt, const char *text)
 		return take_seconds(p, name, text, &p->o->field);
 		SECONDS(X)
 #undef X
+#define X(name, field, most, standard)                                                             \
+	case OPT_##field:                                                                          \
+		return take_real(p, name, text, most, &p->o->field);
+		REALS(X)
+#undef X
+#define X(name, field)                                                                             \
+	case OPT_##field:                                                                          \
+		p->o->field = true;                                                                \
+		return CTL_PARSE_OK;
+		FLAGS(X)
+#undef X
 	default:
 		return CTL_PARSE_USAGE;
 	}
@@ -187,32 +261,49 @@ static bool is_mode(const char *text)
 	return !strcmp(text, "updown") || !strcmp(text, "shortest");
 }
 
-/* Words that are of a list. */
+/* The first word of a command is of its list, and as many follow as it says. */
+static enum ctl_parse check_form(struct parser *p)
+{
+	const struct ctl_options *o = p->o;
+	char list[256] = "";
+	size_t len = 0;
+
+	for (unsigned i = 0; i < ctl_forms_cnt; i++) {
+		const struct ctl_form *f = &ctl_forms[i];
+
+		if (f->command != o->command)
+			continue;
+		if (!strcmp(f->word, o->words[0])) {
+			if (o->words_cnt > f->least && o->words_cnt - 1 <= f->most)
+				return CTL_PARSE_OK;
+			return fail(p, "%s: it is 'uroce-ctl %s %s%s%s'",
+				    ctl_command_name(o->command), ctl_command_name(o->command),
+				    f->word, f->words[0] ? " " : "", f->words);
+		}
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "",
+					f->word);
+	}
+	if (!len)
+		return CTL_PARSE_OK;
+	return fail(p, "%s: '%s' is not one of %s", ctl_command_name(o->command), o->words[0],
+		    list);
+}
+
 static enum ctl_parse check_words(struct parser *p)
 {
 	const struct ctl_options *o = p->o;
-	unsigned cnt = o->words_cnt;
-	const char *w = cnt ? o->words[0] : "";
+	enum ctl_parse r = o->words_cnt ? check_form(p) : CTL_PARSE_OK;
 
-	if (o->command == CTL_monitor && strcmp(w, "single") != 0 && strcmp(w, "loop") != 0 &&
-	    strcmp(w, "compare") != 0)
-		return fail(p, "monitor: '%s' is not one of single, loop, compare", w);
-	if (o->command == CTL_routes && strcmp(w, "compute") != 0 && strcmp(w, "load") != 0)
-		return fail(p, "routes: '%s' is not one of compute, load", w);
-	if (o->command == CTL_routes && cnt == 2 && !is_mode(o->words[1]))
+	if (r != CTL_PARSE_OK)
+		return r;
+	if (o->command == CTL_routes && o->words_cnt == 2 && !is_mode(o->words[1]))
 		return fail(p, "routes: '%s' is not one of updown, shortest", o->words[1]);
+	if (strcmp(o->mode, "iba") != 0 && strcmp(o->mode, "measured") != 0 &&
+	    strcmp(o->mode, "strict") != 0)
+		return fail(p, "--mode: '%s' is not one of iba, measured, strict", o->mode);
 	if (o->load_routes && !is_mode(o->load_routes))
 		return fail(p, "--load-routes: '%s' is not one of updown, shortest",
 			    o->load_routes);
-	if (o->command != CTL_reg)
-		return CTL_PARSE_OK;
-	if (strcmp(w, "list") != 0 && strcmp(w, "read") != 0 && strcmp(w, "write") != 0)
-		return fail(p, "reg: '%s' is not one of list, read, write", w);
-	if ((w[0] == 'l' && cnt != 1) || (w[0] == 'r' && cnt < 3) || (w[0] == 'w' && cnt != 4))
-		return fail(
-			p,
-			"reg: it is 'uroce-ctl reg list', 'uroce-ctl reg read NODE REGISTER...' or "
-			"'uroce-ctl reg write NODE REGISTER VALUE'");
 	return CTL_PARSE_OK;
 }
 
@@ -220,11 +311,20 @@ static enum ctl_parse check(struct parser *p)
 {
 	const struct ctl_options *o = p->o;
 	const struct command *c = &commands[o->command];
-	enum ctl_parse r = check_words(p);
+	struct sockaddr_storage addr;
+	enum ctl_parse r;
 
 	if (o->words_cnt < c->least || o->words_cnt > c->most)
 		return fail(p, "%s: it is 'uroce-ctl %s%s%s'", c->name, c->name,
 			    c->words[0] ? " " : "", c->words);
+	r = check_words(p);
+	if (r == CTL_PARSE_OK && o->command == CTL_faults && o->words_cnt && !o->log)
+		return fail(p, "faults %s: say which log, with --log FILE", o->words[0]);
+	if (o->listen && !ctl_http_parse(o->listen, &addr))
+		return fail(
+			p,
+			"--listen: '%s' is not ADDRESS:PORT, such as 127.0.0.1:8080 or [::1]:8080",
+			o->listen);
 	if (r != CTL_PARSE_OK || ctl_needs_no_fabric(o))
 		return r;
 	if (!o->fabric_model + !o->socket + !o->dev != 2)
@@ -252,6 +352,10 @@ enum ctl_parse ctl_options_parse(struct ctl_options *o, int argc, char **argv, c
 #define X(text, field, standard) .field = (standard),
 			SECONDS(X)
 #undef X
+#define X(text, field, most, standard) .field = (standard),
+				REALS(X)
+#undef X
+					.mode = "iba",
 	};
 	optind = 1;
 	opterr = 0;

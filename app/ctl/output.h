@@ -26,14 +26,18 @@ bool ctl_cmd_trace(struct ctl_session *s);
 bool ctl_cmd_node(struct ctl_session *s);
 bool ctl_cmd_port(struct ctl_session *s);
 bool ctl_cmd_reg(struct ctl_session *s);
+bool ctl_cmd_e2prom(struct ctl_session *s);
+bool ctl_cmd_vl(struct ctl_session *s);
+bool ctl_cmd_qos(struct ctl_session *s);
+bool ctl_cmd_keys(struct ctl_session *s);
 bool ctl_cmd_counters(struct ctl_session *s);
 bool ctl_cmd_monitor(struct ctl_session *s);
+bool ctl_cmd_top(struct ctl_session *s);
+bool ctl_cmd_web(struct ctl_session *s);
 bool ctl_cmd_bist(struct ctl_session *s);
 bool ctl_cmd_faults(struct ctl_session *s);
 bool ctl_cmd_routes(struct ctl_session *s);
 /* For --load-routes. */
 bool ctl_load_routes(struct ctl_session *s);
-/* The table of registers. */
-void ctl_list_registers(void);
 
 #endif

@@ -237,7 +237,7 @@ static bool write_one(struct ctl_session *s, uint32_t node, uint16_t address, co
 	return w.ok;
 }
 
-void ctl_list_registers(void)
+static bool list(void)
 {
 	static const char *const access[] = {
 		[UR_REG_RO] = "ro", [UR_REG_RW] = "rw", [UR_REG_W1C] = "w1c"};
@@ -251,6 +251,7 @@ void ctl_list_registers(void)
 		       access[r->access], name, (int)(22 - strlen(name)),
 		       r->scope == UR_REG_PORT ? ":1" : "", r->meaning);
 	}
+	return true;
 }
 
 bool ctl_cmd_reg(struct ctl_session *s)
@@ -260,6 +261,8 @@ bool ctl_cmd_reg(struct ctl_session *s)
 	uint32_t node, cnt = 0;
 	char err[256];
 
+	if (!strcmp(w[0], "list"))
+		return list();
 	if (!ctl_find_node(&s->topo, w[1], &node, err, sizeof(err)))
 		return ctl_complain("%s", err);
 	if (!strcmp(w[0], "write"))

@@ -6,6 +6,7 @@
 #include "manager/routes.h"
 #include "names.h"
 #include "output.h"
+#include "source.h"
 #include "wire/smp.h"
 
 /* Computes LIDs and forwarding tables, writes them to the agents, and makes the links active. */
@@ -92,6 +93,7 @@ static void put_port(struct work *w, struct item *item, uint16_t lid, uint8_t st
 	ur_get_port_info(item->data, &i);
 	if (lid) {
 		i.lid = lid;
+		i.lmc = 0; /* the tables have one LID a port */
 		i.sm_lid = w->r.lid[ur_routes_lid_port(&w->s->topo, 0)];
 	}
 	i.state = state;
@@ -213,7 +215,9 @@ static bool load(struct work *w)
 
 static void make_check(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
 {
-	ur_mgr_smp(mad, UR_MAD_METHOD_GET, UR_SMP_NODE_INFO, 0, (uint16_t)(i + 1));
+	const struct work *w = ctx;
+
+	ur_mgr_smp(mad, UR_MAD_METHOD_GET, UR_SMP_NODE_INFO, 0, (uint16_t)w->item[i].attr_mod);
 }
 
 static void take_check(void *ctx, uint32_t i, const uint8_t *mad)
@@ -224,19 +228,24 @@ static void take_check(void *ctx, uint32_t i, const uint8_t *mad)
 
 	if (mad && !ur_load16(mad + 4))
 		ur_get_node_info(mad + UR_SMP_DATA, &info);
-	w->failed += info.node_guid != t->node[t->port[w->r.lid_port[i + 1]].node].guid;
+	w->failed += info.node_guid != t->node[w->item[i].node].guid;
 }
 
 static bool check(struct work *w)
 {
-	struct ctl_batch batch = {w->r.lids, make_check, take_check, w};
+	struct ctl_batch batch = {w->r.assigned, make_check, take_check, w};
 
+	w->cnt = 0;
+	for (uint32_t lid = 1; lid <= w->r.lids; lid++)
+		if (w->r.lid_port[lid] != UR_TOPO_NONE &&
+		    !add(w, w->s->topo.port[w->r.lid_port[lid]].node, UR_SMP_NODE_INFO, lid))
+			return false;
 	w->failed = 0;
 	ctl_ask(w->s, &batch);
 	if (w->failed)
 		return ctl_complain(
 			"the tables are loaded, but %u of %u LIDs do not answer by them", w->failed,
-			w->r.lids);
+			w->r.assigned);
 	return true;
 }
 
@@ -270,7 +279,7 @@ static void print(const struct work *w, const char *mode, bool loaded)
 		if (t->port[i].peer_node != UR_TOPO_NONE &&
 		    t->node[t->port[i].peer_node].type == UR_TOPO_SWITCH && w->r.load[i] > most)
 			most = w->r.load[at = i];
-	printf("%s: %u LIDs, tables of %u switches%s\n", mode, w->r.lids, w->r.switches,
+	printf("%s: %u LIDs, tables of %u switches%s\n", mode, w->r.assigned, w->r.switches,
 	       loaded ? ", loaded; every LID answers" : "");
 	if (w->r.unreachable)
 		printf("%u entries have no port\n", w->r.unreachable);
@@ -287,8 +296,11 @@ static json_t *to_json(const struct work *w, const char *mode, bool loaded)
 	json_t *lids = json_array(), *switches = json_array();
 
 	for (uint32_t lid = 1; lid <= w->r.lids; lid++)
-		json_array_append_new(lids,
-				      ctl_json_hex(t->node[t->port[w->r.lid_port[lid]].node].guid));
+		json_array_append_new(
+			lids,
+			w->r.lid_port[lid] == UR_TOPO_NONE
+				? json_null()
+				: ctl_json_hex(t->node[t->port[w->r.lid_port[lid]].node].guid));
 	for (uint32_t i = 0; i < w->r.switches; i++) {
 		json_t *ports = json_array();
 
@@ -328,8 +340,11 @@ bool ctl_cmd_routes(struct ctl_session *s)
 {
 	const char *mode = s->o->words_cnt > 1 ? s->o->words[1] : "updown";
 	struct work w = {.s = s};
-	bool loads = !strcmp(s->o->words[0], "load");
-	bool ok = compute(&w, mode_of(mode)) && (!loads || (load(&w) && refresh(&w) && check(&w)));
+	bool loads = !strcmp(s->o->words[0], "load"), ok;
+
+	if (!strcmp(s->o->words[0], "source"))
+		return ctl_source_routes(s);
+	ok = compute(&w, mode_of(mode)) && (!loads || (load(&w) && refresh(&w) && check(&w)));
 
 	if (ok && ctl_prints_text(s->o))
 		print(&w, mode, loads);

@@ -13,6 +13,8 @@
 #include "names.h"
 #include "wire/smp.h"
 
+#define WINDOW_START 64
+#define WINDOW_MOST  1024
 #define PORTS_A_NODE 16 /* room for that many on average */
 #define MS	     UINT64_C(1000000)
 
@@ -29,7 +31,30 @@ bool ctl_complain(const char *fmt, ...)
 	return false;
 }
 
+void ctl_send(struct ctl_session *s, struct ur_mgr_mad *mad)
+{
+	uint8_t mgmt_class = mad->bytes[1];
+
+	if (s->o->m_key &&
+	    (mgmt_class == UR_MAD_CLASS_SMP_DR || mgmt_class == UR_MAD_CLASS_SMP_LID))
+		ur_store64(mad->bytes + UR_SMP_MKEY, s->o->m_key);
+	s->join->ops->send(s->join, mad);
+}
+
 /* ---- discovery ---- */
+
+void ctl_progress(const char *what, uint64_t done, uint64_t of, const char *unit, uint64_t left_s)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s: %" PRIu64 " of %" PRIu64 " %s, %" PRIu64 " s left",
+			what, done, of, unit, left_s);
+}
+
+void ctl_progress_end(void)
+{
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+}
 
 static void show_progress(const struct ctl_session *s, bool end)
 {
@@ -38,7 +63,7 @@ static void show_progress(const struct ctl_session *s, bool end)
 	if (!isatty(STDERR_FILENO))
 		return;
 	if (end)
-		fputs("\r\033[K", stderr);
+		ctl_progress_end();
 	else if (s->requests.counters.answered - shown >= 1000) {
 		shown = s->requests.counters.answered;
 		fprintf(stderr, "\r\033[Kdiscovery: %u nodes, %" PRIu64 " responses",
@@ -57,7 +82,7 @@ static void discover(struct ctl_session *s)
 	ur_discover_init(&d, &attr, &s->topo, &s->requests);
 	while (!ur_discover_done(&d)) {
 		while (ur_discover_output(&d, j->ops->now_ns(j), &mad))
-			j->ops->send(j, &mad);
+			ctl_send(s, &mad);
 		if (ur_discover_done(&d)) /* the last node's turn had nothing to ask for */
 			break;
 		if (j->ops->receive(j, ur_discover_next_deadline(&d), &mad))
@@ -75,7 +100,9 @@ static bool make_tables(struct ctl_session *s)
 {
 	struct ur_topo_limits limits = {(uint32_t)s->o->nodes,
 					(uint32_t)s->o->nodes * PORTS_A_NODE + 256};
-	struct ur_requests_attr attr = {.window = (uint32_t)s->o->window,
+	uint32_t window = (uint32_t)s->o->window;
+	struct ur_requests_attr attr = {.window = window ? window : WINDOW_MOST,
+					.start = window ? 0 : WINDOW_START,
 					.retries = (uint32_t)s->o->retries,
 					.timeout_ns = s->o->timeout_ms * MS};
 
@@ -126,6 +153,12 @@ static void give(const struct ctl_batch *b, const struct ur_mgr_answer *a)
 	b->take(b->ctx, (uint32_t)a->cookie, a->mad ? a->mad->bytes : NULL);
 }
 
+static void take_other(struct ctl_session *s, const struct ur_mgr_mad *mad)
+{
+	if (s->take_other)
+		s->take_other(s->take_other_ctx, mad);
+}
+
 void ctl_ask(struct ctl_session *s, const struct ctl_batch *b)
 {
 	struct ur_requests *r = &s->requests;
@@ -134,18 +167,22 @@ void ctl_ask(struct ctl_session *s, const struct ctl_batch *b)
 	struct ur_mgr_mad mad;
 	uint32_t next = 0;
 
-	while (next < b->cnt || r->open) {
+	while ((next < b->cnt && !(b->stop && *b->stop)) || r->open) {
 		uint64_t now = j->ops->now_ns(j);
 
-		while (next < b->cnt && ur_requests_have_room(r)) {
+		while (next < b->cnt && !(b->stop && *b->stop) && ur_requests_have_room(r) &&
+		       (!b->most || r->open < b->most)) {
 			b->make(b->ctx, next, &mad);
 			(void)ur_requests_post(r, &mad, next++, now);
 		}
 		while (ur_requests_output(r, now, &mad))
-			j->ops->send(j, &mad);
-		if (j->ops->receive(j, ur_requests_next_deadline(r), &mad) &&
-		    ur_requests_input(r, &mad, j->ops->now_ns(j), &answer))
-			give(b, &answer);
+			ctl_send(s, &mad);
+		if (j->ops->receive(j, ur_requests_next_deadline(r), &mad)) {
+			if (ur_requests_input(r, &mad, j->ops->now_ns(j), &answer))
+				give(b, &answer);
+			else
+				take_other(s, &mad);
+		}
 		while (ur_requests_expire(r, j->ops->now_ns(j), &answer))
 			give(b, &answer);
 	}
@@ -157,7 +194,8 @@ void ctl_wait(struct ctl_session *s, uint64_t until_ns)
 	struct ur_mgr_mad mad;
 
 	while (j->ops->now_ns(j) < until_ns)
-		(void)j->ops->receive(j, until_ns, &mad);
+		if (j->ops->receive(j, until_ns, &mad))
+			take_other(s, &mad);
 }
 
 /* ---- one request ---- */
@@ -181,24 +219,60 @@ static void take_one(void *ctx, uint32_t i, const uint8_t *mad)
 		memcpy(o->answer->bytes, mad, UR_MAD_BYTES);
 }
 
+static bool ask_one(struct ctl_session *s, uint32_t node, struct one *one, const char *attr)
+{
+	struct ctl_batch batch = {.cnt = 1, .make = make_one, .take = take_one, .ctx = one};
+	char name[CTL_NAME_BYTES];
+	uint16_t status;
+
+	ctl_ask(s, &batch);
+	ctl_node_name(&s->topo, node, name);
+	if (!one->answered)
+		return ctl_complain(
+			"%s does not answer a request for %s; a key is given with --m-key", name,
+			attr);
+	status = ur_load16(one->answer->bytes + 4) & (uint16_t)~UR_SMP_DIRECTION;
+	if (status)
+		return ctl_complain("%s refuses a request for %s: %s", name, attr,
+				    ur_mad_status_text(status));
+	return true;
+}
+
 bool ctl_get(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
 	     struct ur_mgr_mad *answer)
 {
 	struct one one = {.answer = answer};
-	struct ctl_batch batch = {1, make_one, take_one, &one};
 	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(&s->topo, node, path);
-	char name[CTL_NAME_BYTES];
-	uint16_t status;
 
 	ur_mgr_directed(&one.request, UR_MAD_METHOD_GET, attr_id, attr_mod, path, hops);
-	ctl_ask(s, &batch);
-	ctl_node_name(&s->topo, node, name);
-	if (!one.answered)
-		return ctl_complain("%s does not answer a request for %s", name,
-				    ur_smp_attr_text(attr_id));
-	status = ur_load16(answer->bytes + 4) & (uint16_t)~UR_SMP_DIRECTION;
-	if (status)
-		return ctl_complain("%s refuses a request for %s: %s", name,
-				    ur_smp_attr_text(attr_id), ur_mad_status_text(status));
-	return true;
+	return ask_one(s, node, &one, ur_smp_attr_text(attr_id));
+}
+
+bool ctl_set(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
+	     struct ur_mgr_mad *mad)
+{
+	struct one one = {.answer = mad};
+	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(&s->topo, node, path);
+
+	ur_mgr_directed(&one.request, UR_MAD_METHOD_SET, attr_id, attr_mod, path, hops);
+	memcpy(one.request.bytes + UR_SMP_DATA, mad->bytes + UR_SMP_DATA, UR_SMP_DATA_BYTES);
+	return ask_one(s, node, &one, ur_smp_attr_text(attr_id));
+}
+
+bool ctl_change_port(struct ctl_session *s, uint32_t node, uint8_t port,
+		     void (*change)(void *ctx, struct ur_port_info *info), void *ctx)
+{
+	struct ur_port_info info;
+	struct ur_mgr_mad mad;
+
+	if (!ctl_get(s, node, UR_SMP_PORT_INFO, port, &mad))
+		return false;
+	ur_get_port_info(mad.bytes + UR_SMP_DATA, &info);
+	info.state = UR_PORT_NOP;
+	info.phys_state = info.down_default = 0;
+	info.width_enabled = info.speed_enabled = info.speed_ext_enabled = 0;
+	change(ctx, &info);
+	memset(mad.bytes + UR_SMP_DATA, 0, UR_SMP_DATA_BYTES);
+	ur_put_port_info(mad.bytes + UR_SMP_DATA, &info);
+	return ctl_set(s, node, UR_SMP_PORT_INFO, port, &mad);
 }

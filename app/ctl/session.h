@@ -4,6 +4,7 @@
 
 #include "join.h"
 #include "manager/discover.h"
+#include "wire/smp.h"
 
 /* A run of uroce-ctl: its place in the fabric, the graph that it has discovered, and its requests. */
 struct ctl_session {
@@ -13,30 +14,52 @@ struct ctl_session {
 	struct ur_requests requests;
 	void *topo_memory, *requests_memory;
 	uint64_t took_ns; /* discovery, on the clock of the fabric */
+	/* Is given what arrives and is no response, such as reports; NULL: that is ignored. */
+	void (*take_other)(void *ctx, const struct ur_mgr_mad *mad);
+	void *take_other_ctx;
 };
 
 /* Joins the fabric and discovers it. False: a sentence was printed. */
 bool ctl_open(struct ctl_session *s, const struct ctl_options *o);
 void ctl_close(struct ctl_session *s);
 
+/* Sends a MAD; an SMP with the M_Key of the options: a protected port answers a manager with its key only (IBA 14.2.4). */
+void ctl_send(struct ctl_session *s, struct ur_mgr_mad *mad);
+
 /*
  * Sends requests [0, cnt) and passes each response to take(), or NULL for one that timed out; in any order, as many at a
- * time as the window allows. make() writes request `i`.
+ * time as the window allows. make() writes request `i`. SMPs are given the M_Key of the options.
  */
 struct ctl_batch {
 	uint32_t cnt;
 	void (*make)(void *ctx, uint32_t i, struct ur_mgr_mad *mad);
 	void (*take)(void *ctx, uint32_t i, const uint8_t *mad);
 	void *ctx;
+	uint32_t most;	  /* at the same time; 0: as the window allows */
+	const bool *stop; /* true: no more requests are made; NULL: all are */
 };
 void ctl_ask(struct ctl_session *s, const struct ctl_batch *batch);
 
-/* Lets time pass until `until_ns`; what arrives is not for anything that was asked. */
+/* Lets time pass until `until_ns`; what arrives is no response to anything that was asked. */
 void ctl_wait(struct ctl_session *s, uint64_t until_ns);
+
+/* Writes what is done of long work to a terminal; `end` clears the line. */
+void ctl_progress(const char *what, uint64_t done, uint64_t of, const char *unit, uint64_t left_s);
+void ctl_progress_end(void);
 
 /* One SMP by directed route to a node. False: no answer, or one that refuses; a sentence was printed. */
 bool ctl_get(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
 	     struct ur_mgr_mad *answer);
+/* The same with method Set; `mad` has the 64 bytes of data, and then the response. */
+bool ctl_set(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
+	     struct ur_mgr_mad *mad);
+
+/*
+ * Changes a port's PortInfo: reads it, passes it to change(), which sees all fields that a Set would change as "no
+ * change", and writes it. False: a sentence was printed.
+ */
+bool ctl_change_port(struct ctl_session *s, uint32_t node, uint8_t port,
+		     void (*change)(void *ctx, struct ur_port_info *info), void *ctx);
 
 /* Prints "uroce-ctl: ..." to standard error. Returns false. */
 bool ctl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

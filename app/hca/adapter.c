@@ -77,33 +77,11 @@ static void refuse(struct adapter *a, const struct ur_nma_out *out, const struct
 		return;
 	memcpy(mad, out->mad, sizeof(mad));
 	mad[3] = UR_MAD_METHOD_GET_RESP;
+	/* No program has registered for the class or, of SMPs, for what the agent leaves to programs. */
 	ur_store16(mad + 4, (uint16_t)((mad[1] == UR_MAD_CLASS_SMP_DR ? UR_SMP_DIRECTION : 0) |
-				       UR_MAD_STATUS_ATTRIBUTE));
+				       (is_smp(mad[1]) ? UR_MAD_STATUS_ATTRIBUTE
+						       : UR_MAD_STATUS_BAD_VERSION)));
 	adapter_send_local(a, mad, from);
-}
-
-/* An answer to a question of our own: a program's TransactionID has an upper half that is not 0. */
-static bool keep_answer(struct adapter *a, const uint8_t *mad)
-{
-	uint8_t *to;
-
-	if (ur_load32(mad + 8) != 0 || mad[3] != UR_MAD_METHOD_GET_RESP || !is_smp(mad[1]))
-		return false;
-	switch (ur_load16(mad + 16)) {
-	case UR_SMP_NODE_INFO:
-		to = a->node_info;
-		break;
-	case UR_SMP_PORT_INFO:
-		to = a->port_info;
-		break;
-	case UR_SMP_PKEY_TABLE:
-		to = a->pkeys;
-		break;
-	default:
-		return false;
-	}
-	memcpy(to, mad + UR_SMP_DATA, UR_SMP_DATA_BYTES);
-	return true;
 }
 
 static void deliver(struct adapter *a, const struct ur_nma_out *out)
@@ -114,8 +92,6 @@ static void deliver(struct adapter *a, const struct ur_nma_out *out)
 		.qkey = htonl(out->to.dqpn == UR_GSI_QPN ? UR_GSI_QKEY : 0),
 	};
 
-	if (keep_answer(a, out->mad))
-		return;
 	if (!mux_input(&a->mux, out->mad, &from, a->now))
 		refuse(a, out, &from);
 }

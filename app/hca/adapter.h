@@ -17,12 +17,9 @@ struct adapter {
 	void *memory; /* of the agent */
 	struct mux mux;
 	struct ur_nma_counters counters;
-	uint32_t psn, questions;
+	uint32_t psn;
 	bool link_was_up, client, is_sm;
 	uint64_t now, watch_at; /* when to look at the link again */
-	/* Answers of the agent to questions of adapter_describe(), by attribute. */
-	uint8_t node_info[UR_SMP_DATA_BYTES], port_info[UR_SMP_DATA_BYTES],
-		pkeys[UR_SMP_DATA_BYTES];
 };
 
 struct adapter_config {

@@ -32,6 +32,7 @@ int adapter_open(struct adapter *a, const struct adapter_config *config, uint64_
 		.ops = &adapter_nma_ops,
 		.ctx = a,
 	};
+	uint64_t seed;
 
 	memset(a, 0, sizeof(*a));
 	a->now = now;
@@ -50,7 +51,8 @@ int adapter_open(struct adapter *a, const struct adapter_config *config, uint64_
 	}
 	ops->send = adapter_send_local;
 	ops->deliver = config->deliver;
-	mux_init(&a->mux, ops, a);
+	arc4random_buf(&seed, sizeof(seed));
+	mux_init(&a->mux, ops, a, seed);
 	attr.port_guid = attr.node_guid = ur_mac_guid(a->link.mac);
 	arc4random_buf(&attr.seed, sizeof(attr.seed));
 	strlcpy(attr.description, config->description, sizeof(attr.description));
@@ -64,22 +66,6 @@ void adapter_close(struct adapter *a)
 	free((void *)(uintptr_t)a->mux.ops);
 	link_close(&a->link);
 	free(a->memory);
-}
-
-/* Asks the node's own agent, as any program could: a directed route of no hops. */
-static void ask(struct adapter *a, enum ur_smp_attr attribute, uint32_t modifier)
-{
-	const struct ib_mad_addr self = {.lid = 0xffff};
-	uint8_t mad[UR_MAD_BYTES] = {UR_MAD_BASE_VERSION, UR_MAD_CLASS_SMP_DR, UR_SMP_VERSION,
-				     UR_MAD_METHOD_GET};
-
-	ur_store32(mad + 12, ++a->questions); /* a repeated request would be answered from memory */
-	ur_store16(mad + 16, (uint16_t)attribute);
-	ur_store32(mad + 20, modifier);
-	ur_store16(mad + UR_SMP_DR_SLID, UR_LID_PERMISSIVE);
-	ur_store16(mad + UR_SMP_DR_DLID, UR_LID_PERMISSIVE);
-	adapter_send_local(a, mad, &self);
-	adapter_pump(a);
 }
 
 /* Gb/s as sysfs has it, rounded down: 2.5 is 2. */
@@ -111,14 +97,16 @@ static uint32_t rate_gbps(const struct ur_port_info *p)
 void adapter_describe(void *adapter, struct ur_umad_ca *ca)
 {
 	struct adapter *a = adapter;
+	uint8_t data[UR_SMP_DATA_BYTES] = {0};
 	struct ur_node_info node;
 	struct ur_port_info port;
 
-	ask(a, UR_SMP_NODE_INFO, 0);
-	ask(a, UR_SMP_PORT_INFO, PORT);
-	ask(a, UR_SMP_PKEY_TABLE, 0);
-	ur_get_node_info(a->node_info, &node);
-	ur_get_port_info(a->port_info, &port);
+	/* Not by MADs: they would need the key, which a subnet manager may have set. */
+	(void)ur_nma_query(a->nma, UR_SMP_NODE_INFO, 0, data);
+	ur_get_node_info(data, &node);
+	(void)ur_nma_query(a->nma, UR_SMP_PORT_INFO, PORT, data);
+	ur_get_port_info(data, &port);
+	(void)ur_nma_query(a->nma, UR_SMP_PKEY_TABLE, 0, data);
 	*ca = (struct ur_umad_ca){
 		.node_type = node.node_type,
 		.node_guid = node.node_guid,
@@ -138,7 +126,7 @@ void adapter_describe(void *adapter, struct ur_umad_ca *ca)
 			 .guid = node.port_guid},
 	};
 	for (unsigned i = 0; i < UR_UMAD_PKEYS; i++)
-		ca->port.pkeys[i] = ur_load16(a->pkeys + 2 * i);
+		ca->port.pkeys[i] = ur_load16(data + 2 * i);
 	strlcpy(ca->name, a->name, sizeof(ca->name));
 	strlcpy(ca->type, "uroce", sizeof(ca->type));
 	strlcpy(ca->fw_version, UROCE_VERSION, sizeof(ca->fw_version));

@@ -117,7 +117,9 @@ void server_deliver(void *program, const struct ur_umad_mad *head, const uint8_t
 			return;
 		}
 	}
-	m = c->queued < HCA_QUEUE_MAX ? malloc(sizeof(*m) + head->length) : NULL;
+	m = c->queued < HCA_QUEUE_MAX && c->queued_bytes + head->length <= HCA_QUEUE_BYTES
+		    ? malloc(sizeof(*m) + head->length)
+		    : NULL;
 	if (m == NULL) {
 		c->server->dropped++;
 		return;
@@ -126,6 +128,7 @@ void server_deliver(void *program, const struct ur_umad_mad *head, const uint8_t
 	memcpy(m->mad, mad, head->length);
 	STAILQ_INSERT_TAIL(&c->queue, m, link);
 	c->queued++;
+	c->queued_bytes += head->length;
 }
 
 static void flush_queue(struct server_conn *c)
@@ -140,6 +143,7 @@ static void flush_queue(struct server_conn *c)
 		c->dead |= rc < 0;
 		STAILQ_REMOVE_HEAD(&c->queue, link);
 		c->queued--;
+		c->queued_bytes -= m->head.length;
 		free(m);
 	}
 }

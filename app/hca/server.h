@@ -15,7 +15,8 @@
 struct pollfd;
 
 #define HCA_CONNECTIONS_MAX 128
-#define HCA_QUEUE_MAX	    65536 /* messages that one program has not fetched */
+#define HCA_QUEUE_MAX	    65536	/* messages that one program has not fetched ... */
+#define HCA_QUEUE_BYTES	    (64u << 20) /* ... and their bytes */
 
 struct server_message {
 	STAILQ_ENTRY(server_message) link;
@@ -33,6 +34,7 @@ struct server_conn {
 	struct mux_program *program; /* NULL: the port is not open */
 	STAILQ_HEAD(, server_message) queue;
 	unsigned queued;
+	size_t queued_bytes;
 };
 
 struct server {

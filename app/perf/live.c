@@ -164,27 +164,44 @@ static void more(struct view *v, size_t cnt)
 		line(v, "  and %zu more", cnt - ROWS_MAX);
 }
 
+/* Where delays come from, and what switches have stamped; nothing if no switch has. */
+static struct text stamps(const struct uroce_destination *d, bool any)
+{
+	struct text t = {""};
+
+	if (any && d->net_hops != 0)
+		snprintf(t.s, sizeof(t.s), " net %4llu %8.1f", (unsigned long long)d->net_hops,
+			 us(d->net_delay_ns));
+	else if (any)
+		snprintf(t.s, sizeof(t.s), " rtt %4s %8s", "-", "-");
+	return t;
+}
+
 static void destination_rows(struct view *v, const struct uroce_destination *d, size_t cnt)
 {
 	size_t rows = cnt < ROWS_MAX ? cnt : ROWS_MAX;
 	struct addresses to = {.width = sizeof("destination") - 1};
+	bool any = false;
 
-	for (size_t i = 0; i < cnt; i++)
+	for (size_t i = 0; i < cnt; i++) {
 		to.name_workers |= d[i].worker != 0;
+		any |= d[i].net_hops != 0;
+	}
 	for (size_t i = 0; i < rows; i++)
 		set_address(&to, i, &d[i].address, d[i].worker);
-	line(v, "%-*s %5s %4s %-9s %8s %8s %5s %8s %6s", to.width, "destination", "qps", "wait",
-	     "state", "delay us", "least us", "defl", "gap us", "Gb/s");
+	line(v, "%-*s %5s %4s %-9s %8s %8s %5s %8s %6s%s", to.width, "destination", "qps", "wait",
+	     "state", "delay us", "least us", "defl", "gap us", "Gb/s",
+	     any ? " of  hops   net us" : "");
 	for (size_t i = 0; i < rows; i++, d++) {
 		struct text rate;
 
 		/* As many digits as fit. */
 		snprintf(rate.s, sizeof(rate.s), "%.4f", (double)d->rate_bps / 1e9);
-		line(v, "%-*s %5s %4s %-9s %8.1f %8.1f %5.1f %8.1f %6.6s", to.width, to.row[i].s,
+		line(v, "%-*s %5s %4s %-9s %8.1f %8.1f %5.1f %8.1f %6.6s%s", to.width, to.row[i].s,
 		     amount((double)d->qps).s, amount((double)d->waiting_qps).s,
 		     uroce_destination_state_str(d->state), us(d->average_ns), us(d->least_ns),
 		     (double)d->deflection_percent / 100, us(d->gap_ns),
-		     d->rate_bps != 0 ? rate.s : "-");
+		     d->rate_bps != 0 ? rate.s : "-", stamps(d, any).s);
 	}
 	more(v, cnt);
 }

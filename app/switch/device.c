@@ -146,6 +146,7 @@ static bool open_port(struct port_device *p, const struct switch_spec *s, struct
 	if (s->kind == SWITCH_DEV || s->kind == SWITCH_XDP) {
 		strlcpy(p->port.ifname, s->name, sizeof(p->port.ifname));
 		p->query = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		p->dev.ifindex = if_nametoindex(s->name);
 	}
 	return true;
 }

@@ -21,6 +21,7 @@ struct device {
 	char name[UR_CONFIG_TEXT + 16]; /* "dev=veth0", "socket=/run/x.sock #2" */
 	uint32_t max_frame;		/* bytes that it can send, without FCS */
 	uint8_t mac[6];
+	unsigned ifindex; /* of a kernel interface; 0: none */
 };
 
 struct device_ops {

@@ -9,7 +9,8 @@
 
 #include "state.h"
 
-#define WATCH_NS      50000000	 /* between looks at links, clients and statistics */
+#define LINKS_NS      100000	 /* between looks at what the kernel reports of links */
+#define WATCH_NS      50000000	 /* between looks at other links, clients and statistics */
 #define LOAD_NS	      1000000000 /* over which the load is computed */
 #define STATE_NS      1000000000 /* between writes of changes */
 #define IDLE_YIELD    16	 /* rounds without a frame after which it yields */
@@ -55,7 +56,7 @@ static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 
 	if (n->options.poll || ++r->idle < IDLE_YIELD)
 		return;
-	if (ur_switch_next_deadline(n->sw, now_ns) >= now_ns + SLEEP_NS &&
+	if (ur_switch_next_deadline(n->sw, node_ready(n), now_ns) >= now_ns + SLEEP_NS &&
 	    (now_ns < r->shared_ns || now_ns - r->busy_ns >= IDLE_SLEEP_NS)) {
 		nanosleep(&nap, NULL);
 		return;
@@ -68,7 +69,7 @@ static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 /* ---- loop ---- */
 
 struct times {
-	uint64_t watch_ns, stats_ns, state_ns, load_ns; /* when each is due */
+	uint64_t links_ns, watch_ns, stats_ns, state_ns, load_ns; /* when each is due */
 	uint64_t work_ns; /* spent on frames since the load was computed */
 };
 
@@ -82,19 +83,13 @@ static void measure_load(struct node *n, struct times *t, uint64_t now_ns)
 	t->load_ns = now_ns + LOAD_NS;
 }
 
-static void write_state(struct node *n)
-{
-	if (!n->options.state || n->saved_changes == ur_switch_agent_changes(n->agent))
-		return;
-	if (!state_save(n)) {
-		fprintf(stderr, "uroce-switch: --state: %s cannot be written\n", n->options.state);
-		n->saved_changes = ur_switch_agent_changes(n->agent); /* said once a change */
-	}
-}
-
 /* What is not done for each frame. */
 static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 {
+	if (now_ns >= t->links_ns) {
+		node_watch_kernel(n, now_ns);
+		t->links_ns = now_ns + LINKS_NS;
+	}
 	if (now_ns < t->watch_ns)
 		return;
 	t->watch_ns = now_ns + WATCH_NS;
@@ -106,7 +101,7 @@ static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 	if (now_ns >= t->load_ns)
 		measure_load(n, t, now_ns);
 	if (now_ns >= t->state_ns) {
-		write_state(n);
+		state_save(n);
 		t->state_ns = now_ns + STATE_NS;
 	}
 }
@@ -132,5 +127,4 @@ void node_run(struct node *n, const volatile sig_atomic_t *stop)
 			rest(n, &r, now_ns);
 		}
 	}
-	write_state(n);
 }

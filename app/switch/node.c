@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "wire/mad_path.h"
+#include "wire/siphash.h"
 
 /* ---- receive ---- */
 
@@ -60,11 +62,36 @@ static struct rte_mbuf *edited(struct rte_mbuf *m, const struct ur_switch_tx *tx
 	return copy;
 }
 
+/* pending[cnt] is to be `m`. One that another port sends as well is not stamped: it has one delay stamp for both. */
+static void begin_stamp(struct node_port *p, struct rte_mbuf *m, uint64_t in_ns)
+{
+	struct node_stamp *s = &p->stamp[p->cnt];
+
+	if (rte_mbuf_refcnt_read(m) != 1 || !RTE_MBUF_DIRECT(m) ||
+	    !ur_switch_stamp_begin(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &s->stamp))
+		return;
+	s->in_ns = in_ns;
+	p->stamped |= UINT64_C(1) << p->cnt;
+}
+
+static void write_stamps(struct node_port *p, uint64_t now_ns)
+{
+	for (uint64_t left = p->stamped >> p->at << p->at; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		const struct node_stamp *s = &p->stamp[i];
+
+		ur_switch_stamp_set(rte_pktmbuf_mtod(p->pending[i], uint8_t *), &s->stamp,
+				    now_ns - s->in_ns);
+	}
+}
+
 /* Offers pending frames to the device. False: it does not take them all. */
-static bool flush(struct node_port *p)
+static bool flush(const struct node *n, struct node_port *p)
 {
 	if (p->at == p->cnt)
 		return true;
+	if (p->stamped)
+		write_stamps(p, ur_clock_ns(&n->clock));
 	p->at += p->dev->ops->tx(p->dev, p->pending + p->at, p->cnt - p->at);
 	return p->at == p->cnt;
 }
@@ -75,23 +102,28 @@ static unsigned send_to(struct node *n, uint8_t port, uint64_t now_ns)
 	struct ur_switch_tx tx[NODE_PENDING];
 	unsigned cnt;
 
-	if (!flush(p))
+	if (!flush(n, p))
 		return 0;
 	cnt = ur_switch_output(n->sw, port, tx, NODE_PENDING, now_ns);
 	p->at = p->cnt = 0;
+	p->stamped = 0;
 	for (unsigned i = 0; i < cnt; i++) {
 		struct rte_mbuf *m = edited(tx[i].frame.handle, &tx[i]);
 
-		if (m)
-			p->pending[p->cnt++] = m;
-		else
+		if (!m) {
 			p->no_copy++;
+			continue;
+		}
+		if (tx[i].held && rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m))
+			ur_switch_stamp_void(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
+		begin_stamp(p, m, tx[i].in_ns);
+		p->pending[p->cnt++] = m;
 	}
-	flush(p);
+	flush(n, p);
 	return cnt;
 }
 
-static void reap(struct node *n)
+void node_reap(struct node *n)
 {
 	struct ur_switch_tx tx[NODE_PENDING];
 	unsigned cnt;
@@ -101,7 +133,7 @@ static void reap(struct node *n)
 			rte_pktmbuf_free(tx[i].frame.handle);
 }
 
-static void drop_pending(struct node_port *p)
+void node_drop_pending(struct node_port *p)
 {
 	while (p->at < p->cnt)
 		rte_pktmbuf_free(p->pending[p->at++]);
@@ -149,32 +181,13 @@ unsigned node_round(struct node *n, uint64_t now_ns)
 	return moved;
 }
 
-static void watch_links(struct node *n, uint64_t now_ns)
+uint64_t node_ready(const struct node *n)
 {
-	for (unsigned i = 1; i <= n->port_cnt; i++) {
-		struct node_port *p = &n->port[i];
-		bool up = p->dev->ops->link(p->dev);
+	uint64_t ready = 1;
 
-		if (up == p->link)
-			continue;
-		p->link = up;
-		ur_switch_set_link(n->sw, (uint8_t)i, up, now_ns);
-		if (!up)
-			drop_pending(p);
-		printf("port %u (%s): link %s\n", i, p->dev->name, up ? "up" : "down");
-		fflush(stdout);
-	}
-	reap(n);
-}
-
-void node_watch(struct node *n, uint64_t now_ns)
-{
-	/* Before a new client takes the place of one that has left. */
-	watch_links(n, now_ns);
-	for (unsigned i = 0; i < n->socket_cnt; i++)
-		socket_accept(n->socket[i]);
-	if (n->socket_cnt)
-		watch_links(n, now_ns);
+	for (unsigned i = 1; i <= n->port_cnt; i++)
+		ready |= (uint64_t)(n->port[i].at == n->port[i].cnt) << i;
+	return ready;
 }
 
 /* ---- open and close ---- */
@@ -217,7 +230,7 @@ static bool make_switch(struct node *n, char *err, size_t cap)
 
 	n->attr.limits.ports = (uint16_t)(n->port_cnt + 1);
 	wrong = ur_switch_attr_check(&n->attr);
-	n->memory = wrong ? NULL : aligned_alloc(64, ur_switch_size(&n->attr.limits));
+	n->memory = wrong ? NULL : aligned_alloc(64, ur_switch_size(&n->attr));
 	if (!n->memory) {
 		snprintf(err, cap, "%s", wrong ? wrong : "out of memory");
 		return false;
@@ -237,15 +250,38 @@ static bool make_switch(struct node *n, char *err, size_t cap)
 	return true;
 }
 
+/*
+ * The GUID must outlive a restart: that of the first device with an address of its own; if all are sockets, the one in
+ * the file of --state, or one that will be there.
+ */
+static uint64_t choose_guid(const struct node *n)
+{
+	static const uint8_t none[6];
+	uint8_t local[6];
+	uint64_t random;
+
+	for (unsigned i = 1; i <= n->port_cnt; i++)
+		if (memcmp(n->port[i].dev->mac, none, 6) != 0)
+			return ur_mac_guid(n->port[i].dev->mac);
+	if (n->saved_guid)
+		return n->saved_guid;
+	random = ur_siphash(n->attr.seed, 0, "guid", 4);
+	memcpy(local, &random, 6);
+	local[0] = 2;
+	return ur_mac_guid(local);
+}
+
 /* A device without an address of its own gets a local one. */
 static void address_of(struct node *n, unsigned i)
 {
 	static const uint8_t none[6];
 	uint8_t *mac = n->port[i].dev->mac;
+	uint64_t random;
 
 	if (memcmp(mac, none, 6) != 0)
 		return;
-	memcpy(mac, &n->attr.seed, 5);
+	random = ur_siphash(n->attr.seed, 0, "mac", 3);
+	memcpy(mac, &random, 5);
 	mac[0] = 2;
 	mac[5] = (uint8_t)i;
 }
@@ -253,7 +289,7 @@ static void address_of(struct node *n, unsigned i)
 static bool make_agent(struct node *n, char *err, size_t cap)
 {
 	const struct ur_config *cfg = &n->cfg;
-	struct ur_switch_agent_attr a = {.seed = n->attr.seed};
+	struct ur_switch_agent_attr a = {0};
 	uint16_t ports = ur_switch_ports(n->sw);
 	void *memory = aligned_alloc(64, ur_switch_agent_size(ports));
 
@@ -261,11 +297,13 @@ static bool make_agent(struct node *n, char *err, size_t cap)
 		snprintf(err, cap, "out of memory");
 		return false;
 	}
+	/* Not the switch's: from its choice of ports something of that may be learned. */
+	arc4random_buf(&a.seed, sizeof(a.seed));
+	n->guid = a.guid = choose_guid(n);
 	for (unsigned i = 1; i <= n->port_cnt; i++) {
 		address_of(n, i);
 		memcpy(a.mac[i], n->port[i].dev->mac, 6);
 	}
-	n->guid = a.guid = ur_mac_guid(n->port[1].dev->mac);
 	a.config = (struct ur_nma_config){
 		.m_key = cfg->management.m_key,
 		.protect = (uint8_t)cfg->management.protect,
@@ -281,6 +319,9 @@ static bool make_agent(struct node *n, char *err, size_t cap)
 	    !ur_switch_agent_set_lid(n->agent, n->saved_lid, ur_clock_ns(&n->clock)))
 		printf("the LID %u of --state is refused\n", n->saved_lid);
 	n->saved_changes = ur_switch_agent_changes(n->agent);
+	if (n->guid != n->saved_guid)
+		n->saved_changes--; /* the file is to have it */
+	node_report_links(n);
 	return true;
 }
 
@@ -440,6 +481,7 @@ bool node_open(struct node *n, char *err, size_t cap)
 	n->attr.limits.macs = n->cfg.forwarding.macs;
 	n->attr.limits.frames = n->cfg.forwarding.frames;
 	n->attr.age_ns = n->cfg.forwarding.age_s * UINT64_C(1000000000);
+	n->attr.hold = n->cfg.forwarding.admission == UR_FORWARDING_ADMISSION_HOLD;
 	n->attr.vl15_bytes = n->cfg.forwarding.vl15_kb << 10;
 	memcpy(n->attr.sl_dscp, n->cfg.qos.sl_dscp, sizeof(n->attr.sl_dscp));
 	memcpy(n->attr.sl_pcp, n->cfg.qos.sl_pcp, sizeof(n->attr.sl_pcp));
@@ -448,7 +490,7 @@ bool node_open(struct node *n, char *err, size_t cap)
 		return false;
 	ur_clock_start(&n->clock);
 	return make_switch(n, err, cap) && load_routes(n, err, cap) && state_load(n, err, cap) &&
-	       make_agent(n, err, cap);
+	       make_agent(n, err, cap) && state_start(n, err, cap);
 }
 
 /* Port 0 has no link that could go down. */
@@ -462,17 +504,20 @@ static void drop_agents_queue(struct node *n)
 
 void node_close(struct node *n)
 {
+	state_end(n);
 	for (unsigned i = 1; n->sw && i <= n->port_cnt; i++) {
 		ur_switch_set_link(n->sw, (uint8_t)i, false, 0);
-		drop_pending(&n->port[i]);
+		node_drop_pending(&n->port[i]);
 	}
 	if (n->agent)
 		drop_agents_queue(n);
 	if (n->sw)
-		reap(n);
+		node_reap(n);
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		if (n->port[i].dev)
 			n->port[i].dev->ops->close(n->port[i].dev);
+	if (n->reported)
+		close(n->reports);
 	while (n->socket_cnt)
 		socket_close(n->socket[--n->socket_cnt]);
 	free(n->agent);

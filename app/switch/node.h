@@ -8,11 +8,18 @@
 #include "options.h"
 #include "socket.h"
 #include "switch/agent.h"
+#include "switch/stamp.h"
 #include "switch/switch.h"
 #include "wire/vendor.h"
 
 /* The switch with its devices, and the loop that moves frames between them. One thread. */
 #define NODE_PENDING 64
+
+/* A frame that asks how long it is in the switch (SWITCH-DELAY-01). */
+struct node_stamp {
+	struct ur_switch_stamp stamp;
+	uint64_t in_ns; /* when it was received */
+};
 
 struct node_port {
 	struct device *dev;
@@ -21,7 +28,10 @@ struct node_port {
 	/* Sent by the switch, not yet taken by the device: [at, cnt). */
 	struct rte_mbuf *pending[NODE_PENDING];
 	unsigned at, cnt;
-	bool link;	  /* of the device; the port may be disabled */
+	uint64_t stamped;		       /* bit i: pending[i] asks, */
+	struct node_stamp stamp[NODE_PENDING]; /* and this is what it is told */
+	bool link;			       /* of the device; the port may be disabled */
+	uint32_t downs;	  /* of a kernel interface's carrier, as the kernel counts them */
 	uint64_t no_copy; /* frames lost because there was no buffer for a copy that differs */
 };
 
@@ -34,7 +44,9 @@ struct node {
 	struct ur_switch_agent *agent;
 	uint64_t guid;
 	uint8_t eeprom[UR_EEPROM_BYTES];
-	uint64_t saved_changes; /* of the agent, that the file of --state has */
+	struct state *state;	/* state.h */
+	uint64_t saved_changes; /* of the agent, that the file of --state has or will have */
+	uint64_t saved_guid;	/* 0: none */
 	uint16_t saved_lid;
 	uint32_t load; /* time spent on frames in the last second, 1/1000 */
 	struct ur_clock clock;
@@ -43,6 +55,8 @@ struct node {
 	struct rte_mempool *pool; /* of the agent, and of sockets */
 	struct socket_port *socket[SWITCH_SPECS_MAX];
 	unsigned socket_cnt;
+	bool reported; /* links of kernel interfaces, at */
+	int reports;
 };
 
 /* Opens everything. False: a sentence in `err`; node_close() closes what is open. */
@@ -54,8 +68,19 @@ void node_run(struct node *n, const volatile sig_atomic_t *stop);
 
 /* Moves frames once. Returns how many. */
 unsigned node_round(struct node *n, uint64_t now_ns);
-/* Accepts clients, and looks at all links; prints those that have changed. */
+/* Ports whose device took all that it was offered: bit p. */
+uint64_t node_ready(const struct node *n);
+/* Accepts clients, and looks at the links that the kernel does not report; prints those that have changed. */
 void node_watch(struct node *n, uint64_t now_ns);
+/* Looks at what the kernel has reported of links. One system call if there is nothing. */
+void node_watch_kernel(struct node *n, uint64_t now_ns);
+
+/* Asks the kernel for such reports. */
+void node_report_links(struct node *n);
+
+/* Frees what was dropped, or not taken by a device. */
+void node_reap(struct node *n);
+void node_drop_pending(struct node_port *p);
 
 /* Statistics as JSON, docs/design/switch.md. False: they cannot be written. */
 bool node_write_stats(struct node *n, const char *file, uint64_t now_ns);

@@ -5,9 +5,12 @@
 #include "socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,6 +19,7 @@
 #include <bsd/string.h>
 
 #define SEND_BUFFER (1 << 20)
+#define ACCEPT_MAX  64 /* clients at once; frames of others wait meanwhile */
 
 struct socket_device {
 	struct device dev;
@@ -25,6 +29,7 @@ struct socket_device {
 
 struct socket_port {
 	struct sockaddr_un addr;
+	ino_t inode; /* of the path; another process may have replaced it */
 	int fd;
 	unsigned clients;
 	struct socket_device *client[UR_SWITCH_PORTS_MAX];
@@ -43,19 +48,18 @@ static bool is_over(int err)
 	return err != EAGAIN && err != EINTR && err != ENOBUFS;
 }
 
-/* Receives a frame. False: there is none. A longer one than the buffer is dropped. */
+/* Receives a frame. False: there is none. Of one that is longer than the buffer nothing is left: the switch drops it. */
 static bool receive(struct socket_device *s, struct rte_mbuf *m)
 {
 	ssize_t n;
 
-	do {
-		n = recv(s->fd, rte_pktmbuf_mtod(m, void *), s->dev.max_frame,
-			 MSG_DONTWAIT | MSG_TRUNC);
-		if (n == 0 || (n < 0 && is_over(errno)))
-			disconnect(s);
-	} while (n > (ssize_t)s->dev.max_frame);
+	n = recv(s->fd, rte_pktmbuf_mtod(m, void *), s->dev.max_frame, MSG_DONTWAIT | MSG_TRUNC);
+	if (n == 0 || (n < 0 && is_over(errno)))
+		disconnect(s);
 	if (n <= 0)
 		return false;
+	if (n > (ssize_t)s->dev.max_frame)
+		n = 0;
 	m->data_len = (uint16_t)n;
 	m->pkt_len = (uint32_t)n;
 	return true;
@@ -110,10 +114,13 @@ static void client_close(struct device *d)
 
 static const struct device_ops client_ops = {client_rx, client_tx, client_link, client_close};
 
-/* A socket on which a process still listens is its own; another one is what a dead process left. */
+/*
+ * A socket on which a process still listens is its own; another one is what a dead process left. Two switches that
+ * start at a time must not take it from each other, so the directory is locked from here until the caller listens.
+ */
 static bool remove_stale(const struct sockaddr_un *addr)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct stat st;
 	bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0 &&
 		    errno == ECONNREFUSED && lstat(addr->sun_path, &st) == 0 &&
@@ -124,9 +131,47 @@ static bool remove_stale(const struct sockaddr_un *addr)
 	return dead && unlink(addr->sun_path) == 0;
 }
 
-static bool listen_at(struct socket_port *p, const struct switch_spec *spec, char *err, size_t cap)
+/* -1: it cannot be locked now. */
+static int lock_directory(const struct sockaddr_un *addr)
+{
+	char copy[sizeof(addr->sun_path)];
+	int fd;
+
+	strlcpy(copy, addr->sun_path, sizeof(copy));
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* 0, or -1 and errno. */
+static int bind_and_listen(struct socket_port *p)
 {
 	const struct sockaddr *addr = (const struct sockaddr *)&p->addr;
+	int lock = lock_directory(&p->addr), rc = bind(p->fd, addr, sizeof(p->addr)), why;
+	struct stat st;
+
+	if (rc && errno == EADDRINUSE && lock >= 0) {
+		if (remove_stale(&p->addr))
+			rc = bind(p->fd, addr, sizeof(p->addr));
+		else
+			errno = EADDRINUSE;
+	}
+	if (!rc)
+		rc = listen(p->fd, 16);
+	if (!rc && lstat(p->addr.sun_path, &st) == 0)
+		p->inode = st.st_ino;
+	why = errno;
+	if (lock >= 0)
+		close(lock);
+	errno = why;
+	return rc;
+}
+
+static bool listen_at(struct socket_port *p, const struct switch_spec *spec, char *err, size_t cap)
+{
 	mode_t umask_was;
 	int rc;
 
@@ -139,11 +184,9 @@ static bool listen_at(struct socket_port *p, const struct switch_spec *spec, cha
 	strcpy(p->addr.sun_path, spec->name);
 	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	umask_was = umask(0777 & ~spec->mode);
-	rc = bind(p->fd, addr, sizeof(p->addr));
-	if (rc && errno == EADDRINUSE && remove_stale(&p->addr))
-		rc = bind(p->fd, addr, sizeof(p->addr));
+	rc = bind_and_listen(p);
 	umask(umask_was);
-	if (!rc && listen(p->fd, 16) == 0)
+	if (!rc)
 		return true;
 	snprintf(err, cap, "socket=%s: %s%s", spec->name, strerror(errno),
 		 errno == EADDRINUSE ? "; another program listens there, or it is not a socket"
@@ -193,9 +236,12 @@ void socket_accept(struct socket_port *p)
 	static const int bytes = SEND_BUFFER;
 	int fd;
 
-	while ((fd = accept4(p->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
 		struct socket_device *s = free_client(p);
 
+		fd = accept4(p->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0)
+			break;
 		if (!s) {
 			close(fd);
 			continue;
@@ -207,7 +253,10 @@ void socket_accept(struct socket_port *p)
 
 void socket_close(struct socket_port *p)
 {
+	struct stat st;
+
 	close(p->fd);
-	unlink(p->addr.sun_path);
+	if (lstat(p->addr.sun_path, &st) == 0 && st.st_ino == p->inode)
+		unlink(p->addr.sun_path);
 	free(p);
 }

@@ -80,6 +80,7 @@ static const char *take_key(struct switch_spec *s, const char *key, char *value)
 			return "a VLAN from 1 to 4094";
 		s->vid = (uint16_t)v;
 		s->access |= key[0] == 'a';
+		s->has_native |= key[0] == 'n';
 		return NULL;
 	}
 	if (strcmp(key, "trunk") == 0)
@@ -118,8 +119,9 @@ static bool take_keys(struct switch_spec *s, char *rest, char *err, size_t cap)
 				     s->text, word, switch_kind_word(s->kind),
 				     more[s->kind] ? more[s->kind] : "");
 	}
-	if (s->access && s->has_trunk)
-		return wrong(err, cap, "port \"%s\": access and trunk exclude each other", s->text);
+	if (s->access && (s->has_trunk || s->has_native))
+		return wrong(err, cap, "port \"%s\": access and %s exclude each other", s->text,
+			     s->has_trunk ? "trunk" : "native");
 	return true;
 }
 

@@ -41,6 +41,7 @@ struct switch_spec {
 	uint32_t clients; /* socket: ports that it has */
 	uint32_t mode;	  /* socket: permissions */
 	bool access;	  /* of VLAN vid only, untagged */
+	bool has_native;  /* vid was given for a trunk */
 	uint16_t vid;	  /* of untagged frames */
 	bool has_trunk;
 	uint64_t vids[UR_SWITCH_VIDS / 64]; /* if has_trunk */

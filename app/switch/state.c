@@ -1,20 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "dpdk/replace_file.h"
 #include "wire/vendor.h"
 
 #define VERSION 1
 
 /* ---- write ---- */
+
+/* What is written: copied by the switch's thread, so that another one can take its time. */
+struct state_copy {
+	uint64_t guid;
+	uint16_t lid;
+	struct {
+		bool enabled, has_vl;
+		struct ur_vl_attr vl;
+	} port[UR_SWITCH_PORTS_MAX];
+	uint8_t lft[UR_SWITCH_LIDS];
+	uint8_t eeprom[UR_EEPROM_BYTES];
+};
+
+struct state {
+	struct node *node; /* options and names of ports only */
+	pthread_t writer;
+	pthread_mutex_t lock; /* for what follows */
+	pthread_cond_t changed;
+	struct state_copy next; /* to be written, if `dirty` */
+	bool dirty, closing;
+	struct state_copy now; /* the writer's */
+};
 
 static json_t *entries_json(const struct ur_vl_entry *e, unsigned cnt)
 {
@@ -36,86 +63,199 @@ static json_t *vl_json(const struct ur_vl_attr *vl)
 			 sl2vl);
 }
 
-/* Only what management has changed: the rest is the configuration's. */
-static json_t *port_json(const struct node *n, uint8_t port)
+static json_t *port_json(const struct state *s, unsigned port)
 {
-	const struct ur_switch_port_attr *now = ur_switch_port(n->sw, port);
 	json_t *out = json_object();
 
-	json_object_set_new(out, "name", json_string(n->port[port].dev->name));
-	json_object_set_new(out, "enabled", json_boolean(ur_switch_enabled(n->sw, port)));
-	if (memcmp(&now->vl, &n->port[port].configured, sizeof(now->vl)) != 0)
-		json_object_set_new(out, "vl", vl_json(&now->vl));
+	json_object_set_new(out, "name", json_string(s->node->port[port].dev->name));
+	json_object_set_new(out, "enabled", json_boolean(s->now.port[port].enabled));
+	if (s->now.port[port].has_vl)
+		json_object_set_new(out, "vl", vl_json(&s->now.port[port].vl));
 	return out;
 }
 
-static json_t *lft_json(const struct node *n)
+static json_t *lft_json(const uint8_t *lft)
 {
 	json_t *out = json_array();
 
-	for (uint16_t lid = 1; lid < UR_SWITCH_LIDS; lid++)
-		if (ur_switch_lft(n->sw, lid) != UR_SWITCH_NO_PORT)
-			json_array_append_new(out,
-					      json_pack("[i,i]", lid, ur_switch_lft(n->sw, lid)));
+	for (unsigned lid = 1; lid < UR_SWITCH_LIDS; lid++)
+		if (lft[lid] != UR_SWITCH_NO_PORT)
+			json_array_append_new(out, json_pack("[i,i]", lid, lft[lid]));
 	return out;
 }
 
 /* In hex, up to the last byte that is not erased. */
-static json_t *eeprom_json(const struct node *n)
+static json_t *eeprom_json(const uint8_t *eeprom)
 {
 	size_t len = UR_EEPROM_BYTES;
 	char *hex;
 	json_t *out;
 
-	while (len && n->eeprom[len - 1] == 0xff)
+	while (len && eeprom[len - 1] == 0xff)
 		len--;
 	hex = calloc(2 * len + 1, 1);
 	for (size_t i = 0; hex && i < len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", n->eeprom[i]);
+		snprintf(hex + 2 * i, 3, "%02x", eeprom[i]);
 	out = json_string(hex ? hex : "");
 	free(hex);
 	return out;
 }
 
-/* The old file or the new one is there, whole and on the disk. Only its owner may read it. */
-static bool replace_file(const json_t *root, const char *file)
-{
-	char made[UR_CONFIG_TEXT + 16];
-	int fd;
-	bool ok;
-
-	snprintf(made, sizeof(made), "%s.%d", file, (int)getpid());
-	fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return false;
-	ok = json_dumpfd(root, fd, JSON_INDENT(1)) == 0 && fsync(fd) == 0;
-	ok = close(fd) == 0 && ok && rename(made, file) == 0;
-	if (!ok)
-		unlink(made);
-	return ok;
-}
-
-bool state_save(struct node *n)
+static bool write_copy(const struct state *s)
 {
 	json_t *root = json_object(), *ports = json_array();
-	uint64_t changes = ur_switch_agent_changes(n->agent);
-	bool ok;
+	char guid[24], *text;
+	int rc = ENOMEM;
 
-	for (unsigned i = 1; i <= n->port_cnt; i++)
-		json_array_append_new(ports, port_json(n, (uint8_t)i));
+	for (unsigned i = 1; i <= s->node->port_cnt; i++)
+		json_array_append_new(ports, port_json(s, i));
+	snprintf(guid, sizeof(guid), "0x%016" PRIx64, s->now.guid);
 	json_object_set_new(root, "version", json_integer(VERSION));
-	json_object_set_new(root, "lid", json_integer(ur_switch_agent_lid(n->agent)));
+	json_object_set_new(root, "guid", json_string(guid));
+	json_object_set_new(root, "lid", json_integer(s->now.lid));
 	json_object_set_new(root, "ports", ports);
-	json_object_set_new(root, "lft", lft_json(n));
-	json_object_set_new(root, "eeprom", eeprom_json(n));
-	ok = replace_file(root, n->options.state);
+	json_object_set_new(root, "lft", lft_json(s->now.lft));
+	json_object_set_new(root, "eeprom", eeprom_json(s->now.eeprom));
+	text = json_dumps(root, JSON_INDENT(1));
 	json_decref(root);
-	if (ok)
-		n->saved_changes = changes;
-	return ok;
+	if (text)
+		rc = ur_replace_file(s->node->options.state, text, strlen(text));
+	free(text);
+	if (rc)
+		fprintf(stderr, "uroce-switch: --state: %s cannot be written: %s\n",
+			s->node->options.state, strerror(rc));
+	return rc == 0;
+}
+
+/* Waits for a second, or for the end. Under the lock. */
+static void wait_to_retry(struct state *s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	while (!s->closing && pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
+		;
+}
+
+/* What fails is tried again each second, and once more at the end. */
+static void *write_changes(void *arg)
+{
+	struct state *s = arg;
+	bool last, ok = true;
+
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		while (!s->dirty && ok && !s->closing)
+			pthread_cond_wait(&s->changed, &s->lock);
+		last = s->closing;
+		if (!s->dirty && ok)
+			break;
+		if (s->dirty)
+			s->now = s->next;
+		s->dirty = false;
+		pthread_mutex_unlock(&s->lock);
+		ok = write_copy(s);
+		pthread_mutex_lock(&s->lock);
+		if (last && !ok)
+			break;
+		if (!ok)
+			wait_to_retry(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+bool state_start(struct node *n, char *err, size_t cap)
+{
+	struct state *s;
+	sigset_t all, before;
+	int rc;
+
+	if (!n->options.state)
+		return true;
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		snprintf(err, cap, "out of memory");
+		return false;
+	}
+	s->node = n;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&s->writer, NULL, write_changes, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc) {
+		snprintf(err, cap, "no thread could be started: %s", strerror(rc));
+		free(s);
+		return false;
+	}
+	n->state = s;
+	return true;
+}
+
+static void copy_state(const struct node *n, struct state_copy *c)
+{
+	c->guid = n->guid;
+	c->lid = ur_switch_agent_lid(n->agent);
+	for (unsigned i = 1; i <= n->port_cnt; i++) {
+		const struct ur_vl_attr *vl = &ur_switch_port(n->sw, (uint8_t)i)->vl;
+
+		/* Only what management has changed: the rest is the configuration's. */
+		c->port[i].enabled = ur_switch_enabled(n->sw, (uint8_t)i);
+		c->port[i].has_vl = memcmp(vl, &n->port[i].configured, sizeof(*vl)) != 0;
+		c->port[i].vl = *vl;
+	}
+	for (uint16_t lid = 1; lid < UR_SWITCH_LIDS; lid++)
+		c->lft[lid] = ur_switch_lft(n->sw, lid);
+	memcpy(c->eeprom, n->eeprom, sizeof(c->eeprom));
+}
+
+void state_save(struct node *n)
+{
+	struct state *s = n->state;
+	uint64_t changes = n->agent ? ur_switch_agent_changes(n->agent) : 0;
+
+	if (!s || !n->agent || n->saved_changes == changes)
+		return;
+	n->saved_changes = changes;
+	pthread_mutex_lock(&s->lock);
+	copy_state(n, &s->next);
+	s->dirty = true;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void state_end(struct node *n)
+{
+	struct state *s = n->state;
+
+	if (!s)
+		return;
+	state_save(n);
+	pthread_mutex_lock(&s->lock);
+	s->closing = true;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->writer, NULL);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	n->state = NULL;
 }
 
 /* ---- read ---- */
+
+static bool whole(json_t *j, unsigned limit, unsigned *out)
+{
+	json_int_t v = json_integer_value(j);
+
+	if (!json_is_integer(j) || v < 0 || v >= limit)
+		return false;
+	*out = (unsigned)v;
+	return true;
+}
 
 /* Whole numbers below `limit`. */
 static bool pair(json_t *j, unsigned limit, unsigned second_limit, unsigned out[2])
@@ -148,23 +288,29 @@ static bool take_entries(json_t *j, struct ur_vl_entry *e, uint8_t *cnt)
 static bool take_vl(json_t *j, struct ur_vl_attr *vl)
 {
 	json_t *sl2vl = json_object_get(j, "sl2vl"), *limit = json_object_get(j, "high_limit");
+	unsigned v;
 
 	if (!take_entries(json_object_get(j, "high"), vl->high, &vl->high_cnt) ||
 	    !take_entries(json_object_get(j, "low"), vl->low, &vl->low_cnt) ||
-	    json_array_size(sl2vl) != 16 || !json_is_integer(limit))
+	    json_array_size(sl2vl) != 16 || !whole(limit, 256, &v))
 		return false;
-	vl->high_limit = (uint8_t)json_integer_value(limit);
-	for (unsigned sl = 0; sl < 16; sl++)
-		vl->sl2vl[sl] = (uint8_t)json_integer_value(json_array_get(sl2vl, sl));
+	vl->high_limit = (uint8_t)v;
+	for (unsigned sl = 0; sl < 16; sl++) {
+		if (!whole(json_array_get(sl2vl, sl), 16, &v))
+			return false;
+		vl->sl2vl[sl] = (uint8_t)v;
+	}
 	return !ur_vl_attr_check(vl);
 }
 
 static bool take_port(struct node *n, uint8_t port, json_t *j)
 {
 	struct ur_switch_port_attr attr = *ur_switch_port(n->sw, port);
-	json_t *vl = json_object_get(j, "vl");
+	json_t *vl = json_object_get(j, "vl"), *enabled = json_object_get(j, "enabled");
 
-	ur_switch_set_enabled(n->sw, port, !json_is_false(json_object_get(j, "enabled")));
+	if (!json_is_boolean(enabled))
+		return false;
+	ur_switch_set_enabled(n->sw, port, json_is_true(enabled));
 	if (!vl)
 		return true;
 	if (!take_vl(vl, &attr.vl))
@@ -196,9 +342,25 @@ static bool take_eeprom(struct node *n, const char *hex)
 	if (!hex || len > UR_EEPROM_BYTES)
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if (sscanf(hex + 2 * i, "%2hhx", &n->eeprom[i]) != 1)
+		if (!isxdigit((unsigned char)hex[2 * i]) ||
+		    sscanf(hex + 2 * i, "%2hhx", &n->eeprom[i]) != 1)
 			return false;
 	return true;
+}
+
+/* A file of an older version has none. */
+static bool take_guid(struct node *n, json_t *root)
+{
+	json_t *guid = json_object_get(root, "guid");
+	const char *text = json_string_value(guid);
+	char *end;
+
+	if (!guid)
+		return true;
+	if (!text || strlen(text) != 18 || strncmp(text, "0x", 2) != 0)
+		return false;
+	n->saved_guid = strtoull(text, &end, 16);
+	return !*end;
 }
 
 static bool same_ports(const struct node *n, json_t *ports)
@@ -218,6 +380,7 @@ static bool same_ports(const struct node *n, json_t *ports)
 static bool take(struct node *n, json_t *root, const char **why)
 {
 	json_t *ports = json_object_get(root, "ports");
+	unsigned lid;
 
 	*why = "is not a state of uroce-switch";
 	if (json_integer_value(json_object_get(root, "version")) != VERSION)
@@ -229,7 +392,9 @@ static bool take(struct node *n, json_t *root, const char **why)
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		if (!take_port(n, (uint8_t)i, json_array_get(ports, i - 1)))
 			return false;
-	n->saved_lid = (uint16_t)json_integer_value(json_object_get(root, "lid"));
+	if (!whole(json_object_get(root, "lid"), UR_SWITCH_LIDS, &lid) || !take_guid(n, root))
+		return false;
+	n->saved_lid = (uint16_t)lid;
 	return take_lft(n, json_object_get(root, "lft")) &&
 	       take_eeprom(n, json_string_value(json_object_get(root, "eeprom")));
 }
@@ -258,6 +423,9 @@ bool state_load(struct node *n, char *err, size_t cap)
 			 "--state: %s %s; without the file, the switch starts with its "
 			 "configuration",
 			 n->options.state, why);
+	else if (n->cfg.forwarding.lids[0])
+		printf("the forwarding table is that of --state %s, not of [forwarding] lids\n",
+		       n->options.state);
 	json_decref(root);
 	return ok;
 }

@@ -15,7 +15,11 @@
  */
 bool state_load(struct node *n, char *err, size_t cap);
 
-/* False: it cannot be written; the old one is there still. */
-bool state_save(struct node *n);
+/* Starts the thread that writes it: it may wait for the disk. Without --state these do nothing. */
+bool state_start(struct node *n, char *err, size_t cap);
+/* Has it written if something has changed. What cannot be written is tried again until it is. */
+void state_save(struct node *n);
+/* Waits until it is written. */
+void state_end(struct node *n);
 
 #endif

@@ -207,8 +207,8 @@ class Host:
                            "-Dtests=false", "-Dbenchmarks=true")
         for target in targets:
             if not self.knows_target(target):
-                option = "tests" if target.startswith("tests/") else "benchmarks"
-                self.quiet("meson", "configure", self.build, f"-D{option}=true")
+                option = {"tests": "tests=true", "sim": "ns3=enabled"}.get(target.split("/")[0], "benchmarks=true")
+                self.quiet("meson", "configure", self.build, f"-D{option}")
                 self.quiet("ninja", "-C", self.build, "build.ninja")
         self.add_debug_info()
         self.quiet("ninja", "-C", self.build, *targets)

@@ -183,6 +183,14 @@ local f = {
 	generation = ProtoField.uint16("uroce.asth.generation", "Generation", base.DEC),
 	pool = ProtoField.uint32("uroce.pool", "Pool", base.DEC),
 
+	delay = ProtoField.uint16("uroce.delay", "Delay in switches, code", base.DEC),
+	delay_hops = ProtoField.uint8("uroce.delay.hops", "Switches that have added to it", base.DEC),
+	delay_ns = ProtoField.uint64("uroce.delay.ns", "Delay in switches, ns", base.DEC),
+	ndth = ProtoField.none("uroce.ndth", "NDTH, delay of the request that is answered"),
+	ndth_hops = ProtoField.uint8("uroce.ndth.hops", "Switches that have added to it", base.DEC, nil, 0xf8),
+	ndth_delay = ProtoField.uint16("uroce.ndth.delay", "Delay in switches, code", base.DEC),
+	ndth_ns = ProtoField.uint64("uroce.ndth.ns", "Delay in switches, ns", base.DEC),
+
 	sack = ProtoField.bytes("uroce.sack", "Bitmap of what arrived beyond ePSN"),
 	missing = ProtoField.string("uroce.sack.missing", "Missing PSNs"),
 	missing_cnt = ProtoField.uint32("uroce.sack.missing_cnt", "Missing", base.DEC),
@@ -337,6 +345,43 @@ local POOL = { bytes = 4, show = function(tree, h)
 	tree:add(f.pool, h)
 end }
 
+-- Nanoseconds of the code of a delay (docs/wire-format.md).
+local function delay_ns(code)
+	local exponent, mantissa = rshift(code, 12), band(code, 0xfff)
+
+	return STAMP_NS * (exponent == 0 and mantissa or (4096 + mantissa) * 2 ^ (exponent - 1))
+end
+
+local DELAY_ASK, DELAY_HOPS, DELAY_VOID = 0x20, 0x1f, 31
+
+-- `hops` and `delay`: the values at `h`; `ns`: the field of the nanoseconds.
+local function show_delay(tree, h, hops, delay, ns)
+	if hops == DELAY_VOID then
+		tree:append_text(" (not to be used)")
+	else
+		tree:add(ns, h, UInt64(delay_ns(delay))):set_generated()
+	end
+end
+
+local NDTH = { bytes = 4, show = function(tree, h, info)
+	local t = tree:add(f.ndth, h)
+	local hops = rshift(h(0, 1):uint(), 3)
+
+	t:add(f.ndth_hops, h(0, 1))
+	show_delay(t:add(f.ndth_delay, h(2, 2)), h(2, 2), hops, h(2, 2):uint(), f.ndth_ns)
+end }
+
+-- `bits`: byte 4 of the BTH; `checksum`: of UDP, which carries the delay if the packet asks for it.
+local function show_stamp(tree, bits, checksum)
+	local hops = band(bits:uint(), DELAY_HOPS)
+
+	if band(bits:uint(), DELAY_ASK) == 0 then
+		return
+	end
+	tree:add(f.delay_hops, bits, hops)
+	show_delay(tree:add(f.delay, checksum), checksum, hops, checksum:uint(), f.delay_ns)
+end
+
 -- number -> { name, headers }
 local opcodes = {}
 
@@ -367,8 +412,10 @@ define(0xd6, "SEND_LAST_INV", { XTH, IETH })
 define(0xd7, "SEND_ONLY_INV", { XTH, IETH })
 define(0xd9, "NOTIFY", { ASTH, POOL })
 define(0xda, "ACKNOWLEDGE_STATUS", { AETH, XAETH, ASTH })
+define(0xdb, "ACKNOWLEDGE_DELAY", { AETH, XAETH, NDTH })
+define(0xdc, "ACKNOWLEDGE_STATUS_DELAY", { AETH, XAETH, ASTH, NDTH })
 
-local BITMAP_FOLLOWS = { [0xd1] = XAETH, [0xda] = XAETH }
+local BITMAP_FOLLOWS = { [0xd1] = XAETH, [0xda] = XAETH, [0xdb] = XAETH, [0xdc] = XAETH }
 
 -- ---- the bitmap of an acknowledgement ----
 
@@ -582,6 +629,7 @@ local function show_packet(tvb, l3, udp, pinfo, root)
 	if band(tvb(bth, 1):uint(), 0xe0) == 0xc0 then
 		pinfo.cols.protocol = "uroce"
 		show_extended(tree, tvb(bth, seen_end - bth), whole, pinfo.cols.info)
+		show_stamp(tree, tvb(bth + 4, 1), tvb(udp + 6, 2))
 	end
 	if tvb(bth, 1):uint() == 0x64 and tvb(bth + 5, 3):uint() <= 1 and
 		seen_end == bth + BTH_BYTES + DETH_BYTES + MAD_BYTES then

@@ -40,7 +40,7 @@ extern "C" {
 
 struct uroce_event_channel;
 
-/* One end of a connection, a listener, or one end of a SIDR exchange. The application only reads it. */
+/* One end of a connection, a listener, or one end of a SIDR exchange. The application writes only `user`. */
 struct uroce_cm_id {
 	struct ibv_context *context;	     /* the endpoint */
 	struct uroce_event_channel *channel; /* where its events arrive */

@@ -90,7 +90,8 @@
 	X(rtx_short, "contexts", "recovery contexts that were refused a larger tier")              \
 	X(rx_predicted, "packets", "packets accepted whose headers were as predicted")             \
 	X(tx_predicted, "packets", "request packets sent in the way of the commonest")             \
-	X(rx_path_predicted, "packets", "other packets whose headers up to UDP were as predicted")
+	X(rx_path_predicted, "packets", "other packets whose headers up to UDP were as predicted") \
+	X(rx_acks_predicted, "packets", "of these, ACKs that were as predicted")
 
 /* Sums that are in struct uroce_counters as well; the same X. */
 #define UROCE_SUMMARY_COUNTERS(X)                                                                  \
@@ -112,7 +113,11 @@
 	X(losses, COUNTER, "times", "times that packets to a destination were found lost")         \
 	X(timeouts, COUNTER, "times", "retransmission timeouts")                                   \
 	X(full, COUNTER, "queue pairs",                                                            \
-	  "queue pairs not paced because [pacing] destinations is too small")
+	  "queue pairs not paced because [pacing] destinations is too small")                      \
+	X(net_samples, COUNTER, "delays", "delays that switches have stamped")                     \
+	X(net_bad, COUNTER, "delays", "stamped delays that are longer than their round trip")      \
+	X(net_blocked, COUNTER, "times",                                                           \
+	  "times that a path was found not to let stamped packets pass")
 
 /* The counters of a pool of receives (an SRQ), docs/design/admission.md. X(name, unit, help) */
 #define UROCE_POOL_COUNTERS(X)                                                                     \

@@ -178,7 +178,8 @@ enum uroce_destination_state {
 };
 
 /*
- * State of a destination. A delay is a round trip without the residence at the peer.
+ * State of a destination. A delay is a round trip without the residence at the peer; with net_hops, also without
+ * queues on the way back.
  * X(name, meaning)
  */
 #define UROCE_DESTINATION(X)                                                                       \
@@ -197,7 +198,9 @@ enum uroce_destination_state {
 	X(throttles, "times that it became throttled")                                             \
 	X(cnps, "congestion notification packets received from it")                                \
 	X(losses, "times that packets to it were found lost")                                      \
-	X(timeouts, "retransmission timeouts of queue pairs that send to it")
+	X(timeouts, "retransmission timeouts of queue pairs that send to it")                      \
+	X(net_hops, "switches that stamped the last delay; 0: delays are round trips")             \
+	X(net_delay_ns, "with net_hops: how long the last packet that asked was in them")
 
 /* State of a destination on one worker; UROCE_DESTINATION has the rest of the members. */
 struct uroce_destination {

@@ -45,7 +45,8 @@ struct uroce_open_attr {
 	const char *config;
 	/*
 	 * Overrides "section.key=value", the last followed by NULL; or NULL. {"port.dev=eth0", NULL}
-	 * alone shares the kernel's interface eth0 and its addresses.
+	 * alone shares the kernel's interface eth0 and its addresses. "section.key?=value" is for keys
+	 * that neither the file nor an earlier override sets.
 	 */
 	const char *const *set;
 };
@@ -59,7 +60,17 @@ struct uroce_open_attr {
  */
 struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes);
 
-/* Stops the workers and closes the port. EBUSY: an object of the context still exists. */
+/*
+ * Another context of the same endpoint, with objects and asynchronous events of its own; for programs
+ * that open a device several times. Events of the port come to every context. The limits are those of
+ * the endpoint, for all its contexts together. NULL and errno: ENOMEM, EMFILE.
+ */
+struct ibv_context *uroce_share(struct ibv_context *ctx);
+
+/*
+ * Closes a context. With the last one of an endpoint it stops the workers and closes the port. EBUSY: an
+ * object of the context still exists.
+ */
 int uroce_close(struct ibv_context *ctx);
 
 /* Prints every configuration key with its default, allowed values and meaning. */
@@ -147,11 +158,18 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx);
  */
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
 /*
- * A completion queue of at least `cqe` entries. comp_vector is its worker, in [0, num_comp_vectors of
- * the context). `channel` may be NULL. NULL and errno: EINVAL (an argument is out of range), ENOMEM.
+ * A completion queue of at least `cqe` entries. comp_vector chooses its worker, in [0, num_comp_vectors
+ * of the context), which is the number of workers. A layer above may report more vectors: they are counted
+ * modulo the workers. `channel` may be NULL. NULL and errno: EINVAL (an argument is out of range), ENOMEM.
  */
 struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 			       struct ibv_comp_channel *channel, int comp_vector);
+/*
+ * As ibv_create_cq_ex(): a CQ that ibv_start_poll(), ibv_next_poll(), ibv_end_poll() and ibv_wc_read_*()
+ * work on; the other functions take it by ibv_cq_ex_to_cq(). NULL and errno as uroce_create_cq(), and
+ * EOPNOTSUPP: fields, flags or attributes that do not exist here, such as time stamps.
+ */
+struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 /* EBUSY while a queue pair uses it. Waits until all its events are acknowledged. */
 int uroce_destroy_cq(struct ibv_cq *cq);
 /*
@@ -193,7 +211,7 @@ int uroce_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_
  * A queue pair of type RC, UC or UD, in RESET. It belongs to the worker of its receive CQ, and its SRQ
  * has to belong to the same worker. attr->cap is set to the capacities that were allocated. NULL and
  * errno: EINVAL (a limit of the device is exceeded, an object belongs to another context, the SRQ
- * belongs to another worker), ENOMEM.
+ * belongs to another worker), EOPNOTSUPP (another type), ENOMEM.
  */
 struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 /*

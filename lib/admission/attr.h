@@ -54,6 +54,7 @@ struct ur_adm_agreed {
 	bool receives_status : 1; /* the peer sends its pool's status */
 	bool notifies : 1;	  /* with receives_status: and NOTIFYs, and grants unless `paper` */
 	bool paper : 1;		  /* with notifies: the peer's pool is in mode paper */
+	bool delay : 1;		  /* of no pool: both ends understand delay stamps */
 	uint8_t tables; /* with sends_status: the peer has 2^tables status tables, by QPN */
 	uint32_t pool;	/* with receives_status: the name of the peer's pool */
 };

@@ -99,7 +99,7 @@ static void enlist(struct ur_device *dev, struct ur_api_ah *ah, struct ur_path_a
 	ur_dscp_map_set_attr(dev, &ah->attr, path);
 	ur_path_init(&ah->ah.path, path);
 	LIST_INSERT_HEAD(&dev->ahs, ah, link);
-	dev->objects.ahs++;
+	ur_context_count_locked(ah->base.context, &dev->objects.ahs, 1);
 	UR_API(pd, ah->ah.verbs.pd)->refs++;
 	pthread_mutex_unlock(&dev->lock);
 }
@@ -108,7 +108,7 @@ static void delist(struct ur_device *dev, struct ur_api_ah *ah)
 {
 	pthread_mutex_lock(&dev->lock);
 	LIST_REMOVE(ah, link);
-	dev->objects.ahs--;
+	ur_context_count_locked(ah->base.context, &dev->objects.ahs, -1);
 	UR_API(pd, ah->ah.verbs.pd)->refs--;
 	pthread_mutex_unlock(&dev->lock);
 }

@@ -19,48 +19,89 @@ static bool is_of_port(enum ibv_event_type type)
 	       type == IBV_EVENT_GID_CHANGE;
 }
 
-/* The pending events of an object. All three types of objects begin with their verbs object. */
-static struct ur_api_async *async_of(struct ur_device *dev, enum ibv_event_type type, void *object)
+static unsigned port_event(enum ibv_event_type type)
 {
 	switch (type) {
 	case IBV_EVENT_PORT_ERR:
-		return &dev->port_events[UR_PORT_EVENT_ERR];
+		return UR_PORT_EVENT_ERR;
 	case IBV_EVENT_PORT_ACTIVE:
-		return &dev->port_events[UR_PORT_EVENT_ACTIVE];
-	case IBV_EVENT_GID_CHANGE:
-		return &dev->port_events[UR_PORT_EVENT_GID];
+		return UR_PORT_EVENT_ACTIVE;
+	default:
+		return UR_PORT_EVENT_GID;
+	}
+}
+
+/* The pending events of an object, and its context. */
+struct raised {
+	struct ur_api_async *async;
+	struct ibv_context *ctx;
+};
+
+static struct raised raised_by(enum ibv_event_type type, void *object)
+{
+	switch (type) {
 	case IBV_EVENT_CQ_ERR:
-		return &UR_API(cq, object)->async;
+		return (struct raised){&UR_API(cq, object)->async,
+				       ((struct ibv_cq *)object)->context};
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		return &UR_API(srq, object)->async;
+		return (struct raised){&UR_API(srq, object)->async,
+				       ((struct ibv_srq *)object)->context};
 	default: /* events of devices are never raised */
-		return &UR_API(qp, object)->async;
+		return (struct raised){&UR_API(qp, object)->async,
+				       ((struct ibv_qp *)object)->context};
 	}
+}
+
+/* The async_lock is held. */
+static void raise_in(struct ur_context *c, struct ur_api_async *a, enum ibv_event_type type,
+		     void *object)
+{
+	uint64_t one = 1;
+
+	if (a->pending >> type & 1)
+		return;
+	if (!a->pending)
+		TAILQ_INSERT_TAIL(&c->asyncs, a, link);
+	a->object = object;
+	a->pending |= 1u << type;
+	/* Under the lock, because a purge takes as many counts as events. */
+	if (write(c->v.context.async_fd, &one, sizeof(one)) < 0)
+		UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
 }
 
 /* ASYNC-KEEP-01: each object has room for each of its events, so that none is lost. */
 void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object)
 {
-	struct ur_api_async *a = async_of(dev, type, object);
-	uint64_t one = 1;
+	struct ur_context *c;
 
 	pthread_mutex_lock(&dev->async_lock);
-	if (!(a->pending >> type & 1)) {
-		if (!a->pending)
-			TAILQ_INSERT_TAIL(&dev->asyncs, a, link);
-		a->object = object;
-		a->pending |= 1u << type;
-		/* Under the lock, because a purge takes as many counts as events. */
-		if (write(dev->ctx.async_fd, &one, sizeof(one)) < 0)
-			UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
+	if (is_of_port(type)) {
+		LIST_FOREACH(c, &dev->contexts, link)
+		raise_in(c, &c->port_events[port_event(type)], type, NULL);
+	} else {
+		struct raised r = raised_by(type, object);
+
+		raise_in(ur_context(r.ctx), r.async, type, object);
 	}
 	pthread_mutex_unlock(&dev->async_lock);
 }
 
 static void on_async(void *ctx, enum ibv_event_type type, void *user)
 {
-	ur_async_raise(ctx, type, user);
+	struct ur_api_qp *qp;
+
+	switch (type) {
+	case IBV_EVENT_CQ_ERR: /* CQs and SRQs begin with their verbs structs */
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		ur_async_raise(ctx, type, user);
+		break;
+	default:
+		qp = (void *)((char *)user - offsetof(struct ur_api_qp, qp));
+		ur_async_raise(ctx, type, &qp->base);
+		break;
+	}
 }
 
 static void on_cross_worker(void *ctx, struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
@@ -86,15 +127,16 @@ struct ur_sink ur_device_sink(struct ur_device *dev)
 
 /* ---- the application's side ---- */
 
-uint32_t ur_async_purge(struct ur_device *dev, struct ur_api_async *a)
+uint32_t ur_async_purge(struct ibv_context *ctx, struct ur_api_async *a)
 {
+	struct ur_device *dev = ur_device(ctx);
 	uint32_t given;
 
 	pthread_mutex_lock(&dev->async_lock);
 	/* The descriptor must not be readable without an event. */
-	ur_device_take_counts(dev->ctx.async_fd, (unsigned)__builtin_popcount(a->pending));
+	ur_device_take_counts(ctx->async_fd, (unsigned)__builtin_popcount(a->pending));
 	if (a->pending)
-		TAILQ_REMOVE(&dev->asyncs, a, link);
+		TAILQ_REMOVE(&ur_context(ctx)->asyncs, a, link);
 	a->pending = 0;
 	given = a->got;
 	pthread_mutex_unlock(&dev->async_lock);
@@ -125,12 +167,12 @@ static struct ack ack_of(const struct ibv_async_event *ev)
 }
 
 /* Takes the first event of the first object in the list; objects take turns. False: none. */
-static bool take_event(struct ur_device *dev, struct ibv_async_event *event)
+static bool take_event(struct ur_context *c, struct ibv_async_event *event)
 {
 	struct ur_api_async *a;
 
-	pthread_mutex_lock(&dev->async_lock);
-	a = TAILQ_FIRST(&dev->asyncs);
+	pthread_mutex_lock(&c->dev->async_lock);
+	a = TAILQ_FIRST(&c->asyncs);
 	if (a) {
 		event->event_type = (enum ibv_event_type)__builtin_ctz(a->pending);
 		if (is_of_port(event->event_type))
@@ -139,23 +181,21 @@ static bool take_event(struct ur_device *dev, struct ibv_async_event *event)
 			event->element.qp = a->object;
 		a->pending &= a->pending - 1;
 		a->got++;
-		TAILQ_REMOVE(&dev->asyncs, a, link);
+		TAILQ_REMOVE(&c->asyncs, a, link);
 		if (a->pending)
-			TAILQ_INSERT_TAIL(&dev->asyncs, a, link);
+			TAILQ_INSERT_TAIL(&c->asyncs, a, link);
 	}
-	pthread_mutex_unlock(&dev->async_lock);
+	pthread_mutex_unlock(&c->dev->async_lock);
 	return a;
 }
 
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
-	struct ur_device *dev = ur_device(ctx);
-
 	do {
-		if (ur_device_wait_count(dev, ctx->async_fd))
+		if (ur_device_wait_count(ur_device(ctx), ctx->async_fd))
 			return -1;
 		/* without an event, its object was destroyed meanwhile */
-	} while (!take_event(dev, event));
+	} while (!take_event(ur_context(ctx), event));
 	return 0;
 }
 

@@ -77,7 +77,7 @@ int ur_stats_emit_capture(struct ur_emit *e, const char *params, void *ctx)
 		return 0;
 	}
 	if (strcmp(params, "stop") == 0) {
-		if (uroce_capture_stop(&dev->ctx, &st))
+		if (uroce_capture_stop(&dev->own.v.context, &st))
 			return -ENOENT;
 		ur_emit_u64(e, "written", st.written);
 		ur_emit_u64(e, "dropped", st.dropped);
@@ -90,7 +90,7 @@ int ur_stats_emit_capture(struct ur_emit *e, const char *params, void *ctx)
 	strcpy(text, params + 6);
 	filter = text;
 	file = strsep(&filter, ",");
-	if (uroce_capture_start(&dev->ctx, file, filter, 0, err, sizeof(err)))
+	if (uroce_capture_start(&dev->own.v.context, file, filter, 0, err, sizeof(err)))
 		ur_emit_str(e, "error", err);
 	else
 		ur_emit_str(e, "state", "running");

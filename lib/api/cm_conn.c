@@ -102,7 +102,7 @@ static struct ur_offer offer_of(struct ibv_qp *qp)
 	struct ur_mode_want want = ur_api_qp_want(UR_API(qp, qp));
 	struct ur_offer offer = {
 		.version = UR_OFFER_VERSION,
-		.flags = UR_OFFER_EXTENDED | (want.strict ? UR_OFFER_STRICT : 0),
+		.flags = UR_OFFER_EXTENDED | UR_OFFER_DELAY | (want.strict ? UR_OFFER_STRICT : 0),
 		.ports = want.spray,
 	};
 
@@ -133,6 +133,7 @@ static struct ur_adm_agreed agreed_of(const struct ur_offer *own, const struct u
 		/* Grants are to be waited for if it says both. */
 		.paper = (peer->flags & (UR_OFFER_NOTIFY | UR_OFFER_PAPER)) == UR_OFFER_PAPER,
 		.pool = peer->pool,
+		.delay = own->flags & peer->flags & UR_OFFER_DELAY,
 	};
 }
 

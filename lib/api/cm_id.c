@@ -20,10 +20,11 @@ struct uroce_event_channel *uroce_create_event_channel(struct ibv_context *ctx)
 		free(ch);
 		return NULL;
 	}
+	ch->ctx = ctx;
 	ch->dev = dev;
 	TAILQ_INIT(&ch->queue);
 	pthread_cond_init(&ch->waiters.left, NULL);
-	ur_device_count(dev, &dev->objects.channels, 1);
+	ur_context_count(ctx, &dev->objects.channels, 1);
 	return ch;
 }
 
@@ -41,7 +42,7 @@ int uroce_destroy_event_channel(struct uroce_event_channel *ch)
 	ur_device_waiters_close(&ch->waiters, &cm->lock, ch->fd);
 	close(ch->fd);
 	pthread_cond_destroy(&ch->waiters.left);
-	ur_device_count(ch->dev, &ch->dev->objects.channels, -1);
+	ur_context_count(ch->ctx, &ch->dev->objects.channels, -1);
 	free(ch);
 	return 0;
 }
@@ -59,7 +60,7 @@ struct ur_api_cm_id *ur_cm_api_id_new(struct uroce_event_channel *ch, void *user
 
 	if (!id)
 		return NULL;
-	id->base.context = &ch->dev->ctx;
+	id->base.context = ch->ctx;
 	id->base.channel = ch;
 	id->base.user = user;
 	id->owner = UR_CM_OWNER_ID;
@@ -67,7 +68,7 @@ struct ur_api_cm_id *ur_cm_api_id_new(struct uroce_event_channel *ch, void *user
 	pthread_mutex_lock(&ch->dev->cm->lock);
 	ch->ids++;
 	pthread_mutex_unlock(&ch->dev->cm->lock);
-	ur_device_count(ch->dev, &ch->dev->objects.cm_ids, 1);
+	ur_context_count(ch->ctx, &ch->dev->objects.cm_ids, 1);
 	return id;
 }
 
@@ -80,7 +81,7 @@ void ur_cm_api_id_free(struct ur_api_cm_id *id)
 	pthread_mutex_lock(&dev->cm->lock);
 	id->base.channel->ids--;
 	pthread_mutex_unlock(&dev->cm->lock);
-	ur_device_count(dev, &dev->objects.cm_ids, -1);
+	ur_context_count(id->base.context, &dev->objects.cm_ids, -1);
 	free(id);
 }
 

@@ -97,8 +97,9 @@ struct ur_api_cm_id {
 };
 
 struct uroce_event_channel {
-	struct ur_device *dev;
-	int fd; /* an eventfd as a semaphore that counts the notes */
+	struct ibv_context *ctx;
+	struct ur_device *dev; /* of ctx */
+	int fd;		       /* an eventfd as a semaphore that counts the notes */
 	/* Protected by cm->lock: */
 	struct ur_cm_notes queue;
 	uint32_t ids;

@@ -23,7 +23,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
 	pthread_mutex_init(&ch->lock, NULL);
 	pthread_cond_init(&ch->waiters.left, NULL);
 	TAILQ_INIT(&ch->events);
-	ur_device_count(dev, &dev->objects.channels, 1);
+	ur_context_count(ctx, &dev->objects.channels, 1);
 	return &ch->base;
 }
 
@@ -36,7 +36,7 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_lock(&dev->lock);
 	busy = channel->refcnt != 0;
 	if (!busy)
-		dev->objects.channels--;
+		ur_context_count_locked(channel->context, &dev->objects.channels, -1);
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
@@ -54,6 +54,7 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	struct ur_device *dev = ur_device(ctx);
 	size_t own = (sizeof(struct ur_api_cq) + 63) & ~(size_t)63;
 	struct ur_api_cq *cq;
+	uint16_t worker;
 	size_t bytes;
 
 	if (cqe < 1 || cqe > 1 << 20 || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors ||
@@ -74,7 +75,7 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 		errno = ENOMEM;
 		return NULL;
 	}
-	dev->objects.cqs++;
+	ur_context_count_locked(ctx, &dev->objects.cqs, 1);
 	if (channel)
 		channel->refcnt++;
 	pthread_mutex_unlock(&dev->lock);
@@ -83,12 +84,12 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	pthread_mutex_init(&cq->base.mutex, NULL);
 	pthread_cond_init(&cq->base.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
-	cq->worker = dev->workers[comp_vector];
-	cq->cq = ur_engine_create_cq((uint8_t *)cq + own,
-				     &(struct ur_cq_create){.cqe = (uint32_t)cqe,
-							    .worker = (uint16_t)comp_vector,
-							    .unarmed = !channel,
-							    .user = cq});
+	worker = (uint16_t)(comp_vector % dev->worker_cnt);
+	cq->worker = dev->workers[worker];
+	cq->cq = ur_engine_create_cq(
+		(uint8_t *)cq + own,
+		&(struct ur_cq_create){
+			.cqe = (uint32_t)cqe, .worker = worker, .unarmed = !channel, .user = cq});
 	return &cq->base;
 }
 
@@ -120,7 +121,7 @@ int uroce_destroy_cq(struct ibv_cq *base)
 		pthread_mutex_unlock(&dev->lock);
 		return EBUSY;
 	}
-	dev->objects.cqs--;
+	ur_context_count_locked(base->context, &dev->objects.cqs, -1);
 	pthread_mutex_unlock(&dev->lock);
 	/* Completions of destroyed QPs may still be in transit between workers. */
 	ur_device_quiesce(dev);
@@ -128,7 +129,7 @@ int uroce_destroy_cq(struct ibv_cq *base)
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->comp_events_completed,
 			    forget_events(cq));
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->async_events_completed,
-			    ur_async_purge(dev, &cq->async));
+			    ur_async_purge(base->context, &cq->async));
 	pthread_mutex_lock(&dev->lock);
 	if (base->channel)
 		base->channel->refcnt--;
@@ -142,19 +143,20 @@ int uroce_destroy_cq(struct ibv_cq *base)
 
 int uroce_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 {
+	struct ur_device *dev = ur_device(base->context);
 	struct ur_api_cq *cq = UR_API(cq, base);
 	unsigned n;
 
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
-	ur_device_close_bursts(ur_device(base->context));
-	ur_api_lock(base->context, &cq->lock);
+	ur_device_close_bursts(dev);
+	ur_api_lock(dev, &cq->lock);
 	n = ur_engine_poll_cq(cq->cq, (unsigned)num_entries, wc);
-	if (!n && !ur_device(base->context)->dedicated) {
-		ur_device_progress(ur_device(base->context));
+	if (!n && !dev->dedicated) {
+		ur_device_progress(dev);
 		n = ur_engine_poll_cq(cq->cq, (unsigned)num_entries, wc);
 	}
-	ur_api_unlock(base->context, &cq->lock);
+	ur_api_unlock(dev, &cq->lock);
 	return (int)n;
 }
 

@@ -41,6 +41,8 @@ static struct uroce_destination destination_of(const struct ur_destination_view 
 	out.cnps = v->cnps;
 	out.losses = v->losses;
 	out.timeouts = v->timeouts;
+	out.net_hops = d->net_hops;
+	out.net_delay_ns = d->net_delay_ns;
 	return out;
 }
 

@@ -3,15 +3,14 @@
 #define _GNU_SOURCE /* preadv2 */
 #endif
 #include "api/device.h"
+#include "api/life.h"
 #include "api/progress.h"
 #include "api/share.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,14 +21,6 @@
 
 #define IDLE_SPINS    2000
 #define IDLE_SLEEP_NS 20000
-#define NUMBERS_MAX   256
-
-/* Open endpoints of the process. */
-static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, ur_device) devices = LIST_HEAD_INITIALIZER(devices);
-static bool numbers[NUMBERS_MAX]; /* numbers in use */
-static _Atomic bool exiting;
-static pid_t owner; /* the process that opened them; a forked child does not have their threads */
 
 uint64_t ur_device_random(void)
 {
@@ -45,13 +36,6 @@ uint64_t ur_device_guid(const struct ur_device *dev)
 
 	return (uint64_t)(m[0] ^ 2) << 56 | (uint64_t)m[1] << 48 | (uint64_t)m[2] << 40 |
 	       UINT64_C(0xfffe) << 24 | (uint64_t)m[3] << 16 | (uint64_t)m[4] << 8 | m[5];
-}
-
-void ur_device_count(struct ur_device *dev, uint32_t *count, int by)
-{
-	pthread_mutex_lock(&dev->lock);
-	*count += (uint32_t)by;
-	pthread_mutex_unlock(&dev->lock);
 }
 
 unsigned ur_device_progress(struct ur_device *dev)
@@ -245,77 +229,34 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 	return ur_assemble_workers(&a, dev->workers, err, cap);
 }
 
-/* After this no thread of the endpoint uses the port. */
-static void stop_threads(struct ur_device *dev)
+void ur_device_stop_threads(struct ur_device *dev)
 {
-	ur_progress_stop(dev, atomic_load(&exiting));
+	ur_progress_stop(dev, ur_life_is_exiting());
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		if (dev->workers[i])
 			ur_worker_stop(dev->workers[i]);
-}
-
-/* For exit() without uroce_close(). An older exit handler closes the ports after this one. */
-static void stop_all(void)
-{
-	struct ur_device *dev;
-
-	atomic_store(&exiting, true);
-	/* EDGE-FORK-01 */
-	if (getpid() != owner)
-		return;
-	pthread_mutex_lock(&devices_lock);
-	LIST_FOREACH(dev, &devices, link)
-	stop_threads(dev);
-	pthread_mutex_unlock(&devices_lock);
-}
-
-static void enlist(struct ur_device *dev)
-{
-	static bool registered;
-
-	pthread_mutex_lock(&devices_lock);
-	if (!registered)
-		registered = atexit(stop_all) == 0;
-	owner = getpid();
-	LIST_INSERT_HEAD(&devices, dev, link);
-	pthread_mutex_unlock(&devices_lock);
-}
-
-/* Takes the lowest free number, so that repeated opening and closing needs few telemetry names. */
-static void take_number(struct ur_device *dev)
-{
-	pthread_mutex_lock(&devices_lock);
-	while (dev->number < NUMBERS_MAX - 1 && numbers[dev->number])
-		dev->number++;
-	numbers[dev->number] = true;
-	pthread_mutex_unlock(&devices_lock);
 }
 
 static void tear_down(struct ur_device *dev)
 {
 	/* First, because telemetry's thread calls the workers. */
 	ur_stats_unregister(dev);
-	stop_threads(dev);
-	pthread_mutex_lock(&devices_lock);
+	ur_device_stop_threads(dev);
 	if (dev->port.open)
-		LIST_REMOVE(dev, link);
-	pthread_mutex_unlock(&devices_lock);
+		ur_life_delist(dev);
 	if (atomic_load(&dev->capture_hook.current))
-		uroce_capture_stop(&dev->ctx, NULL);
+		uroce_capture_stop(&dev->own.v.context, NULL);
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		ur_worker_free(dev->workers[i]);
 	ur_cm_api_free(dev);
+	ur_mgmt_link_close(dev);
 	ur_mgmt_close(&dev->mgmt);
 	ur_port_close(&dev->port);
 	ur_share_close(dev);
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);
 	ur_port_reap(); /* the last frames of a ring have been returned */
-	pthread_mutex_lock(&devices_lock);
-	numbers[dev->number] = false;
-	pthread_mutex_unlock(&devices_lock);
-	if (dev->ctx.async_fd >= 0)
-		close(dev->ctx.async_fd);
+	ur_life_return_number(dev->number);
 	free(dev->mem);
 	free(dev->neigh);
 	pthread_mutex_destroy(&dev->lock);
@@ -339,7 +280,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	if (rc && ur_share_fall_back(dev, rc, err))
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
 	if (dev->port.open)
-		enlist(dev);
+		ur_life_enlist(dev);
 	if (!rc)
 		rc = ur_share_hold(dev, err, cap);
 	if (rc)
@@ -355,10 +296,10 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	}
 	make_neigh(dev);
 	dev->worker_cnt = ur_assemble_worker_cnt(&dev->port);
-	dev->ctx.num_comp_vectors = dev->worker_cnt;
 	rc = make_workers(dev, err, cap);
 	if (rc)
 		return rc;
+	ur_mgmt_link_open(dev);
 	rc = -ur_progress_start(dev);
 	if (rc) {
 		snprintf(err, cap, "no thread could be started: %s", strerror(-rc));
@@ -366,14 +307,35 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	}
 	ur_stats_register(dev);
 	if (dev->cfg.capture.file[0])
-		rc = uroce_capture_start(&dev->ctx, dev->cfg.capture.file, dev->cfg.capture.filter,
+		rc = uroce_capture_start(&dev->own.v.context, dev->cfg.capture.file,
+					 dev->cfg.capture.filter,
 					 dev->cfg.capture.max_mb * UINT64_C(1048576), err, cap);
 	return rc > 0 ? -rc : rc;
 }
 
-struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes)
+static struct ur_device *new_device(void)
 {
 	struct ur_device *dev = aligned_alloc(64, (sizeof(*dev) + 63) & ~(size_t)63);
+
+	if (!dev)
+		return NULL;
+	memset(dev, 0, sizeof(*dev));
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->gid_lock, NULL);
+	ur_slab_init(&dev->slab);
+	pthread_mutex_init(&dev->async_lock, NULL);
+	dev->number = ur_life_take_number();
+	dev->own.dev = dev;
+	snprintf(dev->ibdev.base.name, sizeof(dev->ibdev.base.name), "uroce%u", dev->number);
+	dev->ibdev.base.node_type = IBV_NODE_CA;
+	dev->ibdev.base.transport_type = IBV_TRANSPORT_IB;
+	return dev;
+}
+
+struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes)
+{
+	struct ur_device *dev = new_device();
+	struct ur_context *ctx;
 	int rc;
 
 	if (!dev) {
@@ -381,55 +343,35 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 		errno = ENOMEM;
 		return NULL;
 	}
-	memset(dev, 0, sizeof(*dev));
-	pthread_mutex_init(&dev->lock, NULL);
-	pthread_mutex_init(&dev->gid_lock, NULL);
-	ur_slab_init(&dev->slab);
-	pthread_mutex_init(&dev->async_lock, NULL);
-	TAILQ_INIT(&dev->asyncs);
-	take_number(dev);
-	snprintf(dev->ibdev.name, sizeof(dev->ibdev.name), "uroce%u", dev->number);
-	dev->ibdev.node_type = IBV_NODE_CA;
-	dev->ibdev.transport_type = IBV_TRANSPORT_IB;
-	dev->ctx.device = &dev->ibdev;
-	dev->ctx.cmd_fd = -1;
-	dev->ctx.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	dev->ctx.ops.poll_cq = uroce_poll_cq;
-	dev->ctx.ops.req_notify_cq = uroce_req_notify_cq;
-	dev->ctx.ops.post_send = uroce_post_send;
-	dev->ctx.ops.post_recv = uroce_post_recv;
-	dev->ctx.ops.post_srq_recv = uroce_post_srq_recv;
-	if (dev->ctx.async_fd < 0) {
-		rc = -errno;
-		snprintf(err, err_bytes, "no event descriptor: %s", strerror(-rc));
-	} else {
-		rc = start(dev, attr, err, err_bytes);
-	}
-	if (rc) {
+	rc = start(dev, attr, err, err_bytes);
+	ctx = rc ? NULL : ur_context_new(dev);
+	if (!ctx) {
+		if (!rc) {
+			rc = -errno;
+			snprintf(err, err_bytes, "no event descriptor: %s", strerror(-rc));
+		}
 		tear_down(dev);
 		errno = -rc;
 		return NULL;
 	}
-	return &dev->ctx;
+	return &ctx->v.context;
 }
 
 int uroce_close(struct ibv_context *ctx)
 {
 	struct ur_device *dev = ur_device(ctx);
-	const struct uroce_objects *o = &dev->objects;
 	bool busy;
 
 	/* The port, its threads and the connections belong to the parent. */
-	if (getpid() != owner)
+	if (ur_life_is_child())
 		return 0;
 	pthread_mutex_lock(&dev->lock);
-	busy = o->pds || o->mrs || o->cqs || o->srqs || o->qps || o->ahs || o->channels ||
-	       o->cm_ids;
+	busy = ur_context(ctx)->objects != 0;
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
 	/* In a destructor during exit() the port is closed already, and the process ends soon. */
-	if (!atomic_load(&exiting))
+	if (!ur_life_is_exiting() && ur_context_free(ur_context(ctx)))
 		tear_down(dev);
 	return 0;
 }
@@ -446,121 +388,5 @@ unsigned uroce_progress(struct ibv_context *ctx)
 
 bool uroce_is_inline(const struct ibv_context *ctx)
 {
-	return !((const struct ur_device *)ctx)->dedicated;
-}
-
-/* ---- queries ---- */
-
-int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
-{
-	struct ur_device *dev = ur_device(ctx);
-
-	*a = (struct ibv_device_attr){
-		.fw_ver = "uroce",
-		.max_mr_size = UINT64_MAX,
-		.page_size_cap = 4096,
-		.max_qp = (int)(dev->cfg.transport.max_qp * dev->worker_cnt),
-		.max_qp_wr = 32768,
-		.device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID,
-		.max_sge = (int)dev->cfg.transport.max_sge,
-		.max_sge_rd = (int)dev->cfg.transport.max_sge,
-		.max_cq = (int)dev->cfg.transport.max_cq,
-		.max_cqe = 1 << 20,
-		.max_mr = (int)dev->cfg.transport.max_mr,
-		.max_pd = (int)dev->cfg.transport.max_pd,
-		.max_qp_rd_atom = (int)dev->cfg.transport.max_rd_atomic,
-		.max_qp_init_rd_atom = (int)dev->cfg.transport.max_rd_atomic,
-		.atomic_cap = IBV_ATOMIC_GLOB,
-		.max_ah = 1 << 20,
-		.max_srq = (int)dev->cfg.transport.max_srq,
-		.max_srq_wr = 32768,
-		.max_srq_sge = (int)dev->cfg.transport.max_sge,
-		.max_pkeys = 1,
-		.phys_port_cnt = 1,
-	};
-	a->node_guid = htobe64(ur_device_guid(dev));
-	a->sys_image_guid = a->node_guid;
-	return 0;
-}
-
-static bool is_up(struct ur_device *dev)
-{
-	return dev->shared ? ur_shared_is_up(dev->shared) : ur_port_link_up(&dev->port);
-}
-
-/* A shared interface may get more addresses later. */
-static unsigned gid_table_len(const struct ur_device *dev)
-{
-	return dev->shared ? UR_GIDS_MAX : dev->gid_cnt;
-}
-
-int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *a)
-{
-	struct ur_device *dev = ur_device(ctx);
-
-	if (port_num != 1)
-		return EINVAL;
-	*a = (struct ibv_port_attr){
-		.state = is_up(dev) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
-		.max_mtu = IBV_MTU_4096,
-		.active_mtu = (enum ibv_mtu)(dev->mtu_shift - 7),
-		.gid_tbl_len = (int)gid_table_len(dev),
-		.max_msg_sz = 1u << 31,
-		.pkey_tbl_len = 1,
-		.link_layer = IBV_LINK_LAYER_ETHERNET,
-	};
-	return 0;
-}
-
-int uroce_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union ibv_gid *gid)
-{
-	struct ur_device *dev = ur_device(ctx);
-
-	struct ur_gid g;
-
-	if (port_num != 1 || index < 0 || (unsigned)index >= gid_table_len(dev))
-		return EINVAL;
-	g = ur_device_gid(dev, (unsigned)index);
-	memcpy(gid->raw, g.b, 16);
-	return 0;
-}
-
-int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be16 *pkey)
-{
-	if (port_num != 1 || index != 0)
-		return EINVAL;
-	*pkey = 0xffff;
-	return 0;
-}
-
-struct count_call {
-	struct ur_worker *worker;
-	struct uroce_objects *objects;
-};
-
-static void count_on_worker(void *arg, uint64_t now_ns)
-{
-	struct count_call *c = arg;
-	struct ur_engine *e = ur_worker_engine(c->worker);
-
-	c->objects->qps_time_wait += ur_engine_objects(e, now_ns).time_wait;
-	if (ur_engine_cm(e))
-		c->objects->cm_connections = ur_cm_ids_in_use(ur_engine_cm(e));
-}
-
-int uroce_query_objects(struct ibv_context *ctx, struct uroce_objects *objects)
-{
-	struct ur_device *dev = ur_device(ctx);
-
-	pthread_mutex_lock(&dev->lock);
-	*objects = dev->objects;
-	pthread_mutex_unlock(&dev->lock);
-	objects->qps_time_wait = 0;
-	for (unsigned i = 0; i < dev->worker_cnt; i++) {
-		struct count_call c = {dev->workers[i], objects};
-
-		ur_worker_call(dev->workers[i], count_on_worker, &c);
-	}
-	return 0;
+	return !ur_device(ctx)->dedicated;
 }

@@ -7,7 +7,9 @@
 
 #include <bsd/sys/queue.h>
 
+#include "api/context.h"
 #include "api/dscp_map.h"
+#include "api/mgmt.h"
 #include "api/qos.h"
 #include "api/qp_mode.h"
 #include "edge/capture.h"
@@ -25,8 +27,7 @@
 #include "uroce/uroce.h"
 
 /*
- * The objects behind uroce.h. Each begins with the verbs struct that the application holds. Lock
- * order: device, object, channel. Only the device's lock may be held while a worker is called.
+ * The objects behind uroce.h. Each contains the verbs struct that the application holds. Lock order: device, object, channel. Only the device's lock may be held while a worker is called.
  */
 
 #define UR_GIDS_MAX UR_SHARED_ADDRS_MAX
@@ -38,25 +39,21 @@ enum { UR_MODE_REASON_CNT = 0 UROCE_QP_MODE_REASONS(X) };
 struct ur_cm_api;    /* lib/api/cm_priv.h */
 struct ur_api_cm_id; /* lib/api/cm_priv.h */
 
-/* Asynchronous events of a CQ, an SRQ, a queue pair or the port. Protected by the async_lock. */
-struct ur_api_async {
-	TAILQ_ENTRY(ur_api_async) link; /* in the device's list while an event is pending */
-	void *object;
-	uint32_t pending; /* bit i: an event of type i has not been fetched yet */
-	uint32_t got;	  /* number of events that the application has fetched */
+/* A device as rdma-core lays it out: its libraries for NICs compare `ops` with their own. */
+struct ur_ibdev {
+	struct ibv_device base;
+	const void *ops;
 };
 
-/* Events of the port. Each has its own object, so that events keep their order. */
-enum { UR_PORT_EVENT_ERR, UR_PORT_EVENT_ACTIVE, UR_PORT_EVENT_GID, UR_PORT_EVENT_CNT };
-
 struct ur_device {
-	struct ibv_context ctx; /* first: the application's handle */
-	struct ibv_device ibdev;
+	struct ur_context own; /* for the library's own calls of public functions; in no list */
+	struct ur_ibdev ibdev;
 	LIST_ENTRY(ur_device) link;
 	struct ur_config cfg;
 	struct ur_eal_port eal;
 	struct ur_port port;
 	struct ur_mgmt mgmt; /* open if the configuration has an agent */
+	struct ur_mgmt_link mgmt_link;
 	struct ur_clock clock;
 	struct ur_neigh *neigh;
 	struct ur_mem *mem;
@@ -92,8 +89,7 @@ struct ur_device {
 	LIST_HEAD(, ur_api_ah) ahs;
 
 	pthread_mutex_t async_lock;
-	TAILQ_HEAD(, ur_api_async) asyncs; /* objects with asynchronous events, oldest first */
-	struct ur_api_async port_events[UR_PORT_EVENT_CNT];
+	LIST_HEAD(, ur_context) contexts;
 
 	_Atomic uint64_t mode_cnt[UR_MODE_REASON_CNT]; /* queue pairs that went to RTR, by reason */
 
@@ -121,8 +117,11 @@ struct ur_api_channel {
 };
 
 struct ur_api_cq {
-	struct ibv_cq base;
-	struct ur_cq *cq;
+	union {
+		struct ibv_cq base;
+		struct ibv_cq_ex ex; /* its common members are those of base */
+	};
+	_Alignas(64) struct ur_cq *cq;
 	pthread_mutex_t lock; /* consumers */
 	struct ur_worker *worker;
 	uint32_t refs;		     /* QPs */
@@ -131,6 +130,7 @@ struct ur_api_cq {
 	uint32_t events_got;	     /* under the channel's lock */
 	struct ur_api_async async;
 	TAILQ_ENTRY(ur_api_cq) link;
+	struct ibv_wc current; /* of polling by cq_ex.c; under lock */
 };
 
 struct ur_api_srq {
@@ -146,12 +146,7 @@ struct ur_api_srq {
 };
 
 struct ur_api_qp {
-	struct ibv_qp base;
-	/* The fields that posting needs, besides the first cache line of base. */
-	struct ur_qp *qp;
-	struct ur_worker *worker;
-	_Atomic uint8_t sl; /* SL of the address vector; with UD each request has its own */
-	pthread_mutex_t sq_lock, rq_lock;
+	pthread_mutex_t rq_lock;
 	void *rings;
 	size_t rings_bytes;
 	struct ur_api_async async;
@@ -159,10 +154,20 @@ struct ur_api_qp {
 	struct ur_api_cm_id *cm_id;   /* connection that moves it, or NULL; for cm.c only */
 	struct ur_mode_want want;     /* under base.mutex */
 	_Atomic enum uroce_qp_mode_reason reason;
+	/* The cache line that posting needs, besides the first one of base; the engine prefetches both. */
+	_Alignas(64) struct ur_qp *qp;
+	struct ur_worker *worker;
+	pthread_mutex_t sq_lock;
+	_Atomic uint8_t sl; /* SL of the address vector; with UD each request has its own */
+	/* Last: most queue pairs end here, and those of uroce_create_qp_ex() go on (ibv_qp_ex). */
+	_Alignas(64) struct ibv_qp base;
 };
 
 struct ur_api_ah {
-	struct ur_ah ah; /* first: it begins with the verbs struct, and queues point to it */
+	union {
+		struct ibv_ah base;
+		struct ur_ah ah; /* it begins with the verbs struct, and queues point to it */
+	};
 	struct ibv_ah_attr attr;
 	LIST_ENTRY(ur_api_ah) link; /* in the device's; under its lock */
 };
@@ -173,21 +178,16 @@ struct ur_api_mr {
 	int access;
 };
 
-static inline struct ur_device *ur_device(struct ibv_context *ctx)
-{
-	return (struct ur_device *)ctx;
-}
-
 /* The locks of post and poll, which single-threaded applications may switch off. */
-static inline void ur_api_lock(const struct ibv_context *ctx, pthread_mutex_t *lock)
+static inline void ur_api_lock(const struct ur_device *dev, pthread_mutex_t *lock)
 {
-	if (((const struct ur_device *)ctx)->cfg.worker.thread_safe)
+	if (dev->cfg.worker.thread_safe)
 		pthread_mutex_lock(lock);
 }
 
-static inline void ur_api_unlock(const struct ibv_context *ctx, pthread_mutex_t *lock)
+static inline void ur_api_unlock(const struct ur_device *dev, pthread_mutex_t *lock)
 {
-	if (((const struct ur_device *)ctx)->cfg.worker.thread_safe)
+	if (dev->cfg.worker.thread_safe)
 		pthread_mutex_unlock(lock);
 }
 
@@ -197,7 +197,9 @@ static inline bool ur_device_serves(const struct ur_device *dev, unsigned sl)
 	return atomic_load_explicit(&dev->served_sls, memory_order_relaxed) >> sl & 1;
 }
 
-#define UR_API(type, ptr) ((struct ur_api_##type *)(ptr))
+/* The object of a verbs struct; of NULL it is NULL for all but queue pairs. */
+#define UR_API(type, ptr)                                                                          \
+	((struct ur_api_##type *)((uintptr_t)(ptr)-offsetof(struct ur_api_##type, base)))
 
 /* Inline mode: runs one round of every worker. Dedicated mode: nothing. Returns the packets moved. */
 unsigned ur_device_progress(struct ur_device *dev);
@@ -237,6 +239,9 @@ void ur_device_waiters_close(struct ur_waiters *w, pthread_mutex_t *lock, int fd
 void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,
 			 uint32_t got);
 
+/* After this no thread of the endpoint uses the port. */
+void ur_device_stop_threads(struct ur_device *dev);
+
 /* Waits until every worker has passed a quiescent point. */
 void ur_device_quiesce(struct ur_device *dev);
 
@@ -249,9 +254,6 @@ int ur_device_gid_index(struct ur_device *dev, const struct ur_gid *gid);
 uint64_t ur_device_random(void);
 /* CM-GUID-01: the GUID of node, image and CM: the EUI-64 of the MAC address, as in RoCE drivers. */
 uint64_t ur_device_guid(const struct ur_device *dev);
-
-/* Changes one of the counts of live objects by `by`. */
-void ur_device_count(struct ur_device *dev, uint32_t *count, int by);
 
 /*
  * Resolves an address vector to a path. Returns 0, EINVAL (also for an SL without a lane), or
@@ -279,10 +281,10 @@ struct ur_sink ur_device_sink(struct ur_device *dev);
  * Drops the events of an object that is being destroyed. Returns the number of events that the
  * application has fetched.
  */
-uint32_t ur_async_purge(struct ur_device *dev, struct ur_api_async *a);
+uint32_t ur_async_purge(struct ibv_context *ctx, struct ur_api_async *a);
 /*
- * Raises an event outside an engine. An event that is raised again before it is fetched counts
- * once. Thread class: any.
+ * Raises an event outside an engine, of the verbs struct `object` or of the port (NULL). An event that
+ * is raised again before it is fetched counts once. Thread class: any.
  */
 void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object);
 /* Called when an armed CQ gets a completion: wakes the threads that wait on its channel. */

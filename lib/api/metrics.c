@@ -231,7 +231,7 @@ static int read_objects(struct table *t, struct ur_device *dev)
 {
 	struct uroce_objects o;
 
-	uroce_query_objects(&dev->ctx, &o);
+	uroce_query_objects(&dev->own.v.context, &o);
 #define X(name, unit, help) o.name,
 	const uint64_t v[] = {UROCE_OBJECTS(X)};
 #undef X
@@ -242,7 +242,7 @@ static int read_lanes(struct table *t, struct ur_device *dev)
 {
 	struct uroce_lanes lanes;
 
-	uroce_query_lanes(&dev->ctx, &lanes);
+	uroce_query_lanes(&dev->own.v.context, &lanes);
 	for (unsigned i = 0; i < UROCE_VLS; i++) {
 #define X(name, type, unit, help) lanes.lane[i].name,
 		const uint64_t v[] = {UROCE_LANE(X)};
@@ -259,7 +259,7 @@ static int read_pacing(struct table *t, struct ur_device *dev)
 {
 	struct uroce_pacing p;
 
-	uroce_query_destinations(&dev->ctx, &p, NULL, 0);
+	uroce_query_destinations(&dev->own.v.context, &p, NULL, 0);
 #define X(name, type, unit, help) p.name,
 	const uint64_t v[] = {UROCE_PACING(X)};
 #undef X
@@ -285,7 +285,7 @@ static int read_pools(struct table *t, struct ur_device *dev)
 	int rc = pools ? 0 : ENOMEM;
 
 	if (pools)
-		uroce_query_admission(&dev->ctx, &sum, pools, POOLS_MAX, NULL, 0);
+		uroce_query_admission(&dev->own.v.context, &sum, pools, POOLS_MAX, NULL, 0);
 	for (size_t i = 0; !rc && i < sum.pools && i < POOLS_MAX; i++)
 		rc = add_pool(t, dev, &pools[i]);
 	free(pools);

@@ -20,7 +20,7 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
 		errno = ENOMEM;
 		return NULL;
 	}
-	dev->objects.pds++;
+	ur_context_count_locked(ctx, &dev->objects.pds, 1);
 	pthread_mutex_unlock(&dev->lock);
 	pd->base.context = ctx;
 	/* 0 is never a handle. A number is not used again for a long time. */
@@ -38,7 +38,7 @@ int uroce_dealloc_pd(struct ibv_pd *pd)
 	pthread_mutex_lock(&dev->lock);
 	busy = UR_API(pd, pd)->refs != 0;
 	if (!busy)
-		dev->objects.pds--;
+		ur_context_count_locked(pd->context, &dev->objects.pds, -1);
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
@@ -70,7 +70,7 @@ struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, u
 	rc = ur_mem_register(dev->mem, pd->handle, addr, length, iova, rights(access),
 			     ur_device_random(), &key);
 	if (!rc) {
-		dev->objects.mrs++;
+		ur_context_count_locked(pd->context, &dev->objects.mrs, 1);
 		UR_API(pd, pd)->refs++;
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -166,7 +166,7 @@ int uroce_dereg_mr(struct ibv_mr *mr)
 	if (!rc) {
 		ur_device_quiesce(dev);
 		rc = ur_mem_release(dev->mem, mr->lkey);
-		dev->objects.mrs--;
+		ur_context_count_locked(mr->context, &dev->objects.mrs, -1);
 		UR_API(pd, mr->pd)->refs--;
 	}
 	pthread_mutex_unlock(&dev->lock);

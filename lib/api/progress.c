@@ -4,11 +4,15 @@
 #endif
 #include "api/progress.h"
 
+#include <sched.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "api/device.h"
 #include "api/follow.h"
+#include "api/mgmt.h"
 #include "api/share.h"
+#include "edge/rest.h"
 #include "edge/thread.h"
 
 #define INLINE_PERIOD_NS    1000000
@@ -22,7 +26,16 @@ static void run_workers(struct ur_device *dev, uint64_t now_ns)
 			ur_worker_poll(dev->workers[i]);
 }
 
-static void *run_progress(void *arg)
+static void do_chores(struct ur_device *dev, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < dev->worker_cnt; i++)
+		ur_worker_grow(dev->workers[i]);
+	ur_share_follow(dev, now_ns);
+	ur_follow_neighbours(dev, now_ns);
+	ur_mgmt_follow(dev, now_ns);
+}
+
+static void *run_ticks(void *arg)
 {
 	struct ur_device *dev = arg;
 	const struct timespec nap = {.tv_nsec = dev->dedicated ? DEDICATED_PERIOD_NS
@@ -33,13 +46,75 @@ static void *run_progress(void *arg)
 
 		if (!dev->dedicated)
 			run_workers(dev, now_ns);
-		for (unsigned i = 0; i < dev->worker_cnt; i++)
-			ur_worker_grow(dev->workers[i]);
-		ur_share_follow(dev, now_ns);
-		ur_follow_neighbours(dev, now_ns);
+		do_chores(dev, now_ns);
 		nanosleep(&nap, NULL);
 	}
 	return NULL;
+}
+
+/* What the adaptive thread knows of a worker: a round that is not its own is the application's. */
+struct seen {
+	uint64_t own_ns, application_ns;
+};
+
+/* Makes a round of each worker that the application leaves alone. False: it leaves none alone. */
+static bool serve(struct ur_device *dev, struct seen *seen, uint64_t now_ns, unsigned *packets)
+{
+	bool worked = false;
+
+	*packets = 0;
+	for (unsigned i = 0; i < dev->worker_cnt; i++) {
+		struct seen *s = &seen[i];
+		uint64_t last_ns = ur_worker_last_ns(dev->workers[i]);
+
+		if (last_ns != s->own_ns)
+			s->application_ns = s->own_ns = last_ns;
+		/* The application came in the way of this thread's round: it works again. */
+		if (ur_worker_take_contended(dev->workers[i]))
+			s->application_ns = now_ns;
+		if (!ur_rest_may_work(now_ns, s->application_ns))
+			continue;
+		worked = true;
+		*packets += ur_worker_poll(dev->workers[i]);
+		s->own_ns = ur_worker_last_ns(dev->workers[i]);
+	}
+	return worked;
+}
+
+/* EDGE-REST-01 */
+static void *run_adaptive(void *arg)
+{
+	struct ur_device *dev = arg;
+	struct seen seen[UR_WORKERS_MAX] = {0};
+	struct ur_rest rest;
+	uint64_t chores_ns = 0;
+	cpu_set_t cpus;
+
+	ur_eal_cpus(&cpus);
+	ur_rest_init(&rest, CPU_COUNT(&cpus) < 2);
+	/* The default, 50 us, is longer than the shortest sleep. */
+	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+	while (!atomic_load(&dev->progress_stop)) {
+		uint64_t now_ns = ur_clock_ns(&dev->clock), sleep_ns;
+		unsigned packets;
+
+		if (serve(dev, seen, now_ns, &packets))
+			sleep_ns = ur_rest_after(&rest, now_ns, packets);
+		else
+			sleep_ns = ur_rest_stand_back(&rest);
+		if (now_ns >= chores_ns) {
+			do_chores(dev, now_ns);
+			chores_ns = now_ns + INLINE_PERIOD_NS;
+		}
+		if (sleep_ns)
+			nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
+	}
+	return NULL;
+}
+
+static bool is_adaptive(const struct ur_device *dev)
+{
+	return !dev->dedicated && dev->cfg.worker.progress == UR_PROGRESS_ADAPTIVE;
 }
 
 int ur_progress_start(struct ur_device *dev)
@@ -54,7 +129,8 @@ int ur_progress_start(struct ur_device *dev)
 	if (dev->dedicated)
 		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
 	ur_signals_block(&old);
-	rc = pthread_create(&dev->progress_thread, &attr, run_progress, dev);
+	rc = pthread_create(&dev->progress_thread, &attr,
+			    is_adaptive(dev) ? run_adaptive : run_ticks, dev);
 	ur_signals_restore(&old);
 	pthread_attr_destroy(&attr);
 	dev->progress_runs = !rc;

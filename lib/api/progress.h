@@ -8,8 +8,8 @@ struct ur_device;
 
 /*
  * The progress thread, of which each endpoint has one. In inline mode it runs rounds of a worker
- * that no call has run for a millisecond. In both modes it updates paths whose neighbours have
- * changed (follow.h), and gives workers the memory that they want for queue pairs with a gap.
+ * that no call has run for a millisecond, or, with [worker] progress = adaptive, as edge/rest.h says. In both modes it updates paths whose neighbours have
+ * changed (follow.h), does what the management agent leaves to it (mgmt.h), and gives workers the memory that they want for queue pairs with a gap.
  */
 
 /* Starts the thread. Returns 0 or an errno value. Thread class: control. */

@@ -109,8 +109,8 @@ static void apply_dscp_map(struct ur_device *dev, const struct ur_dscp_map *map)
 	ur_dscp_map_update_cm(dev);
 }
 
-/* QOS-LIVE-01: at no time can a request be posted to a lane that some worker does not serve. */
-static void apply(struct ur_device *dev, const struct ur_qos *qos)
+/* QOS-LIVE-01: at no time can a request be posted to a lane that some worker does not serve. Under dev->lock. */
+static void apply_locked(struct ur_device *dev, const struct ur_qos *qos)
 {
 	uint16_t sls = ur_qos_served_sls(&qos->engine);
 	struct set_call c = {
@@ -119,7 +119,6 @@ static void apply(struct ur_device *dev, const struct ur_qos *qos)
 		.link_bps = ur_cc_link_of(&dev->cfg, qos->rate_gbps, dev->worker_cnt),
 	};
 
-	pthread_mutex_lock(&dev->lock);
 	atomic_fetch_and(&dev->served_sls, sls);
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
 		c.worker = dev->workers[i];
@@ -129,7 +128,27 @@ static void apply(struct ur_device *dev, const struct ur_qos *qos)
 		apply_dscp_map(dev, &qos->dscp_map);
 	dev->qos = *qos;
 	atomic_store(&dev->served_sls, sls);
+}
+
+static void apply(struct ur_device *dev, const struct ur_qos *qos)
+{
+	pthread_mutex_lock(&dev->lock);
+	apply_locked(dev, qos);
 	pthread_mutex_unlock(&dev->lock);
+}
+
+/* QOS-MAD-01 */
+bool ur_qos_try_vl(struct ur_device *dev, const struct ur_vl_attr *vl)
+{
+	struct ur_qos qos;
+
+	if (pthread_mutex_trylock(&dev->lock))
+		return false;
+	qos = dev->qos;
+	qos.engine.vl = *vl;
+	apply_locked(dev, &qos);
+	pthread_mutex_unlock(&dev->lock);
+	return true;
 }
 
 static const char *check_dscp_map(const struct ur_dscp_map *m)
@@ -290,7 +309,7 @@ int ur_qos_emit_lanes(struct ur_emit *e, const char *params, void *ctx)
 	struct ur_device *dev = ctx;
 	struct uroce_lanes l;
 
-	uroce_query_lanes(&dev->ctx, &l);
+	uroce_query_lanes(&dev->own.v.context, &l);
 	for (unsigned v = 0; v < UR_VL_CNT; v++) {
 		char name[16];
 

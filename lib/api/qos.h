@@ -22,6 +22,12 @@ void ur_qos_of_config(const struct ur_config *cfg, uint8_t mtu_shift, struct ur_
 /* Bit i: SL i has a lane with weight. */
 uint16_t ur_qos_served_sls(const struct ur_engine_qos *qos);
 
+/*
+ * Gives all workers other VL tables, and leaves the other settings as they are. False: the device's lock is held, try
+ * later. Thread class: the progress thread.
+ */
+bool ur_qos_try_vl(struct ur_device *dev, const struct ur_vl_attr *vl);
+
 /* Telemetry: "lanes" and "qos". */
 int ur_qos_emit_lanes(struct ur_emit *e, const char *params, void *ctx);
 int ur_qos_emit(struct ur_emit *e, const char *params, void *ctx);

@@ -31,16 +31,21 @@ static bool is_of(const struct ibv_context *ctx, const struct ibv_qp_init_attr *
 	       a->recv_cq->context == ctx && (!a->srq || a->srq->context == ctx);
 }
 
-static bool caps_fit(const struct ur_device *dev, const struct ibv_qp_init_attr *a)
+static bool is_supported(enum ibv_qp_type type)
 {
+	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
+}
+
+static bool caps_fit(const struct ibv_context *ctx, const struct ibv_qp_init_attr *a)
+{
+	const struct ur_device *dev = ur_device(ctx);
 	const struct ibv_qp_cap *cap = &a->cap;
 
-	return is_of(&dev->ctx, a) && cap->max_send_wr <= WR_MAX &&
+	return is_of(ctx, a) && cap->max_send_wr <= WR_MAX &&
 	       (a->srq || cap->max_recv_wr <= WR_MAX) &&
 	       cap->max_send_sge <= dev->cfg.transport.max_sge &&
 	       (a->srq || cap->max_recv_sge <= dev->cfg.transport.max_sge) &&
-	       cap->max_inline_data <= dev->cfg.transport.max_inline &&
-	       (a->qp_type == IBV_QPT_RC || a->qp_type == IBV_QPT_UC || a->qp_type == IBV_QPT_UD);
+	       cap->max_inline_data <= dev->cfg.transport.max_inline;
 }
 
 /* Raises the requested capacities to the minimum of a ring. */
@@ -72,7 +77,7 @@ static int take_refs(struct ur_device *dev, struct ibv_pd *pd, const struct ibv_
 		UR_API(cq, a->send_cq)->refs++;
 		UR_API(cq, a->recv_cq)->refs++;
 		UR_API(pd, pd)->refs++;
-		dev->objects.qps++;
+		ur_context_count_locked(pd->context, &dev->objects.qps, 1);
 	}
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
@@ -86,7 +91,7 @@ static void drop_refs(struct ur_device *dev, struct ibv_pd *pd, const struct ibv
 	UR_API(cq, a->send_cq)->refs--;
 	UR_API(cq, a->recv_cq)->refs--;
 	UR_API(pd, pd)->refs--;
-	dev->objects.qps--;
+	ur_context_count_locked(pd->context, &dev->objects.qps, -1);
 	pthread_mutex_unlock(&dev->lock);
 }
 
@@ -112,8 +117,12 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	uint32_t qpn;
 	int rc;
 
-	if (!qp || !caps_fit(dev, attr))
-		return fail_create(dev, qp, qp ? EINVAL : ENOMEM);
+	if (!qp)
+		return fail_create(dev, qp, ENOMEM);
+	if (!is_supported(attr->qp_type))
+		return fail_create(dev, qp, EOPNOTSUPP);
+	if (!caps_fit(pd->context, attr))
+		return fail_create(dev, qp, EINVAL);
 	grant(attr);
 	qp->worker = UR_API(cq, attr->recv_cq)->worker;
 	c.engine = ur_worker_engine(qp->worker);
@@ -128,7 +137,7 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.max_dest_rd_atomic =
 			attr->qp_type == IBV_QPT_RC ? (uint8_t)dev->cfg.transport.max_rd_atomic : 0,
 		.random = ur_device_random(),
-		.user = qp,
+		.user = &qp->qp,
 	};
 	qp->rings_bytes = ur_qp_rings_bytes(&c.attr);
 	qp->rings = ur_slab_alloc(&dev->slab, qp->rings_bytes);
@@ -310,7 +319,7 @@ int uroce_destroy_qp(struct ibv_qp *base)
 	ur_worker_call(qp->worker, destroy_on_worker, &m);
 	drop_refs(dev, base->pd, &qp->init);
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->events_completed,
-			    ur_async_purge(dev, &qp->async));
+			    ur_async_purge(base->context, &qp->async));
 	pthread_mutex_destroy(&base->mutex);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&qp->sq_lock);
@@ -322,9 +331,9 @@ int uroce_destroy_qp(struct ibv_qp *base)
 /* ---- post ---- */
 
 /* QOS-SL-01: true if the request's SL has a lane; a live change may have removed it. */
-static bool has_service(const struct ur_api_qp *qp, const struct ibv_send_wr *wr)
+static bool has_service(const struct ur_device *dev, const struct ur_api_qp *qp,
+			const struct ibv_send_wr *wr)
 {
-	const struct ur_device *dev = ur_device(qp->base.context);
 	unsigned sl = atomic_load_explicit(&qp->sl, memory_order_relaxed);
 
 	if (qp->base.qp_type == IBV_QPT_UD)
@@ -334,19 +343,20 @@ static bool has_service(const struct ur_api_qp *qp, const struct ibv_send_wr *wr
 
 int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
+	const struct ur_device *dev = ur_device(base->context);
 	struct ur_api_qp *qp = UR_API(qp, base);
 	unsigned posted = 0;
 	int rc = 0;
 
-	ur_api_lock(base->context, &qp->sq_lock);
+	ur_api_lock(dev, &qp->sq_lock);
 	for (; wr; wr = wr->next, posted++) {
-		rc = has_service(qp, wr) ? ur_engine_post_send(qp->qp, wr) : EINVAL;
+		rc = has_service(dev, qp, wr) ? ur_engine_post_send(qp->qp, wr) : EINVAL;
 		if (rc) {
 			*bad_wr = wr;
 			break;
 		}
 	}
-	ur_api_unlock(base->context, &qp->sq_lock);
+	ur_api_unlock(dev, &qp->sq_lock);
 	if (posted)
 		ur_worker_doorbell(qp->worker, qp->qp, posted);
 	return rc;
@@ -354,13 +364,14 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 
 int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
+	const struct ur_device *dev = ur_device(base->context);
 	struct ur_api_qp *qp = UR_API(qp, base);
 	bool flushes;
 	int rc;
 
-	ur_api_lock(base->context, &qp->rq_lock);
+	ur_api_lock(dev, &qp->rq_lock);
 	rc = ur_engine_post_recv(qp->qp, wr, bad_wr, &flushes);
-	ur_api_unlock(base->context, &qp->rq_lock);
+	ur_api_unlock(dev, &qp->rq_lock);
 	if (flushes)
 		ur_worker_doorbell(qp->worker, qp->qp, 1);
 	return rc;

@@ -42,7 +42,7 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 		errno = ENOMEM;
 		return NULL;
 	}
-	dev->objects.srqs++;
+	ur_context_count_locked(pd->context, &dev->objects.srqs, 1);
 	pool = ++dev->last_pool;
 	UR_API(pd, pd)->refs++;
 	pthread_mutex_unlock(&dev->lock);
@@ -150,11 +150,11 @@ int uroce_destroy_srq(struct ibv_srq *base)
 		pthread_mutex_unlock(&dev->lock);
 		return EBUSY;
 	}
-	dev->objects.srqs--;
+	ur_context_count_locked(base->context, &dev->objects.srqs, -1);
 	UR_API(pd, base->pd)->refs--;
 	pthread_mutex_unlock(&dev->lock);
 	ur_device_wait_acks(&base->mutex, &base->cond, &base->events_completed,
-			    ur_async_purge(dev, &srq->async));
+			    ur_async_purge(base->context, &srq->async));
 	pthread_mutex_destroy(&base->mutex);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&srq->lock);
@@ -165,10 +165,11 @@ int uroce_destroy_srq(struct ibv_srq *base)
 
 int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
+	const struct ur_device *dev = ur_device(base->context);
 	struct ur_api_srq *srq = UR_API(srq, base);
 	int rc = 0;
 
-	ur_api_lock(base->context, &srq->lock);
+	ur_api_lock(dev, &srq->lock);
 	for (; wr; wr = wr->next) {
 		rc = ur_engine_post_srq_recv(srq->srq, wr);
 		if (rc) {
@@ -176,6 +177,6 @@ int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv
 			break;
 		}
 	}
-	ur_api_unlock(base->context, &srq->lock);
+	ur_api_unlock(dev, &srq->lock);
 	return rc;
 }

@@ -171,7 +171,7 @@ static int emit_objects(struct ur_emit *e, const char *params, void *ctx)
 	struct ur_device *dev = ctx;
 	struct uroce_objects o;
 
-	uroce_query_objects(&dev->ctx, &o);
+	uroce_query_objects(&dev->own.v.context, &o);
 #define X(name, unit, help) ur_emit_u64(e, #name, o.name);
 	UROCE_OBJECTS(X)
 #undef X

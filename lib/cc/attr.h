@@ -27,7 +27,8 @@ struct ur_cc_attr {
 	/* Speed of the sender's link, in [UR_CC_LINK_BPS_MIN, UR_CC_LINK_BPS_MAX]; only for
 	 * algorithms with ur_cc_ops.link. */
 	uint64_t link_bps;
-	uint64_t seed; /* of the table's hash */
+	uint64_t seed;	 /* of the table's hash */
+	bool round_trip; /* delays are round trips, even where switches would stamp them */
 
 	/* CMDPD: deflections, init0 < init1. */
 	bool ewma;     /* exponentially weighted average; false: plain mean */

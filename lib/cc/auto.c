@@ -222,7 +222,8 @@ static void steer(struct ur_cc *t, struct ur_cc_dest *d, uint64_t goal_ns, uint6
 {
 	struct ur_cc_auto *a = state_of(d);
 	uint64_t flight = ns_of(d->bytes - a->round_bytes, a->capacity);
-	uint64_t queue = flight > a->least_ns ? flight - a->least_ns : 0;
+	uint64_t rest = (uint64_t)a->least_ns + a->back_ns;
+	uint64_t queue = flight > rest ? flight - rest : 0;
 	uint64_t horizon = flight > round_ns ? flight : round_ns;
 
 	if (queue > goal_ns) {
@@ -391,10 +392,12 @@ static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack
 		   uint64_t now_ns)
 {
 	struct ur_cc_auto *a = state_of(d);
-	uint32_t delay_ns = ack->rtt_ns;
-	uint64_t sent_ns = now_ns > delay_ns ? now_ns - delay_ns : 0, delivered;
+	uint32_t delay_ns = ack->delay_ns;
+	/* When the packet left, whatever of the time since then counts as delay. */
+	uint64_t sent_ns = now_ns > ack->rtt_ns ? now_ns - ack->rtt_ns : 0, delivered;
 	bool first = !a->delay_ns;
 
+	a->back_ns = ack->rtt_ns - delay_ns;
 	if (first)
 		a->delay_ns = a->before_ns = delay_ns;
 	record_delay(a, delay_ns, now_ns);
@@ -405,7 +408,7 @@ static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack
 	delivered = delivered_at(d, sent_ns, now_ns);
 	if (delivered < a->round_bytes)
 		delivered = a->round_bytes;
-	if (first || (!d->throttled && (now_ns - a->round_ns) / IDLE > delay_ns))
+	if (first || (!d->throttled && (now_ns - a->round_ns) / IDLE > ack->rtt_ns))
 		begin(t, d, delivered, now_ns);
 	else
 		end_round(t, d, delivered, now_ns);

@@ -21,6 +21,7 @@ struct ur_cc_auto {
 	uint64_t late_ns;		/* since when all delays exceed enter_ns; 0: they do not */
 	uint32_t jitter16;		/* mean reversal of delays, in 1/16 ns */
 	uint32_t rate;			/* valid while throttled */
+	uint32_t back_ns;		/* of the last round trip, queues on the way back */
 	uint32_t unit;			/* largest recent packet, with what a READ requests */
 	uint32_t capacity;		/* delivery rate */
 	uint64_t enter_ns;		/* longer delays throttle */

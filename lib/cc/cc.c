@@ -234,9 +234,11 @@ static void average_delay(struct ur_cc_dest *d, uint32_t rtt_ns)
 }
 
 /* Reports the bytes acknowledged to the algorithm. rtt_ns is 0 if no round trip was measured. */
-static void report_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns)
+static void report_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint32_t delay_ns,
+		       uint64_t now_ns)
 {
-	struct ur_cc_ack ack = {.rtt_ns = rtt_ns, .bytes = d->acked, .ce = d->ce};
+	struct ur_cc_ack ack = {
+		.rtt_ns = rtt_ns, .delay_ns = delay_ns, .bytes = d->acked, .ce = d->ce};
 
 	d->acked = 0;
 	d->ce = false;
@@ -247,10 +249,28 @@ static void report_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, u
 void ur_cc_on_unmeasured_ack(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
 {
 	if (d->acked)
-		report_ack(t, d, 0, now_ns);
+		report_ack(t, d, 0, 0, now_ns);
+}
+
+void ur_cc_on_delay(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint32_t delay_ns,
+		    uint64_t now_ns)
+{
+	if (d == &t->unpaced)
+		return;
+	d->samples++;
+	t->cnt.samples++;
+	average_delay(d, delay_ns);
+	report_ack(t, d, rtt_ns, delay_ns, now_ns);
 }
 
 void ur_cc_on_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns)
+{
+	rtt_ns = rtt_ns ? rtt_ns : 1;
+	ur_cc_on_estimate(t, d, rtt_ns, rtt_ns, now_ns);
+}
+
+void ur_cc_on_estimate(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint32_t delay_ns,
+		       uint64_t now_ns)
 {
 	if (d == &t->unpaced)
 		return;
@@ -259,11 +279,7 @@ void ur_cc_on_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64
 		t->cnt.unsure++;
 		return;
 	}
-	d->samples++;
-	t->cnt.samples++;
-	rtt_ns = rtt_ns ? rtt_ns : 1;
-	average_delay(d, rtt_ns);
-	report_ack(t, d, rtt_ns, now_ns);
+	ur_cc_on_delay(t, d, rtt_ns, delay_ns, now_ns);
 }
 
 /* CC-LOSS-01 */

@@ -62,8 +62,10 @@ struct ur_cc;
 struct ur_cc_ack {
 	uint32_t rtt_ns; /* round trip without the residence at the peer; 0: not measured because
 			    packets were sent twice (only algorithms with a window see this) */
-	uint64_t bytes;	 /* acknowledged since the last call; 0 for algorithms without a window */
-	bool ce;	 /* a CNP has arrived since the last call: RoCEv2's echo of CE */
+	/* The same without queues on the way back where switches say so, at most rtt_ns; else rtt_ns. What throttles. */
+	uint32_t delay_ns;
+	uint64_t bytes; /* acknowledged since the last call; 0 for algorithms without a window */
+	bool ce;	/* a CNP has arrived since the last call: RoCEv2's echo of CE */
 };
 
 /*
@@ -162,6 +164,15 @@ static inline void ur_cc_on_send(struct ur_cc *t, struct ur_cc_dest *d, uint32_t
  * received here (dry_ns); the bytes are then kept for the next call.
  */
 void ur_cc_on_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64_t now_ns);
+/* The same; but delay_ns, in [1, rtt_ns], is what is left of rtt_ns without queues that are known to be on the way back. */
+void ur_cc_on_estimate(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint32_t delay_ns,
+		       uint64_t now_ns);
+/*
+ * PACE-NET-01. The same; but switches have told how much of rtt_ns was queues on the way there, and delay_ns, in
+ * [1, rtt_ns], is what it would have been without those on the way back. Pauses of ours are none of it.
+ */
+void ur_cc_on_delay(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint32_t delay_ns,
+		    uint64_t now_ns);
 /* d->acked bytes were acknowledged, and no round trip was measured. No effect without a window. */
 void ur_cc_on_unmeasured_ack(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
 /* Packets were found lost; called once for all packets that one acknowledgement shows to be lost. */

@@ -62,22 +62,22 @@ static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack
 		   uint64_t now_ns)
 {
 	struct ur_cc_cmdpd *c = state_of(d);
-	uint64_t scaled = (uint64_t)ack->rtt_ns * c->cnt;
+	uint64_t scaled = (uint64_t)ack->delay_ns * c->cnt;
 
 	if (!c->cnt) {
-		seed(t, d, ack->rtt_ns);
+		seed(t, d, ack->delay_ns);
 		return;
 	}
 	/* PACE-CMDPD-01 */
 	if (scaled > t->attr.init1 * c->sum_ns) {
-		outlier(t, d, ack->rtt_ns, now_ns);
+		outlier(t, d, ack->delay_ns, now_ns);
 		return;
 	}
 	/* PACE-CMDPD-02 */
 	if (scaled < t->attr.init0 * c->sum_ns)
 		ur_cc_open(t, d);
 	c->outliers = 0;
-	average(c, t->attr.ewma, ack->rtt_ns);
+	average(c, t->attr.ewma, ack->delay_ns);
 }
 
 /* PACE-CMDPD-04 */

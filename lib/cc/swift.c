@@ -218,7 +218,7 @@ static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack
 		   uint64_t now_ns)
 {
 	struct ur_cc_swift *s = state_of(d);
-	uint32_t rtt = ack->rtt_ns;
+	uint32_t rtt = ack->delay_ns;
 
 	s->timeouts = 0;
 	if (!rtt) {

@@ -47,7 +47,7 @@ bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer)
 	if (memcmp(seen, magic, sizeof(magic)) != 0 || o.version < UR_OFFER_VERSION)
 		return false;
 	o.flags &= UR_OFFER_EXTENDED | UR_OFFER_STRICT | UR_OFFER_STATUS | UR_OFFER_POOL |
-		   UR_OFFER_NOTIFY | UR_OFFER_PAPER;
+		   UR_OFFER_NOTIFY | UR_OFFER_PAPER | UR_OFFER_DELAY;
 	/* CM-EXT-03: the application sees zeros, as it would without the block. */
 	memset(at, 0, UR_OFFER_BYTES);
 	*offer = o;

@@ -32,6 +32,7 @@ enum ur_offer_flags {
 	UR_OFFER_NOTIFY = 1 << 4,   /* with POOL: it also sends NOTIFY and grants */
 	UR_OFFER_PAPER =
 		1 << 5, /* with POOL: it also sends NOTIFY, at each change, and no grants */
+	UR_OFFER_DELAY = 1 << 6, /* the sender answers packets that ask for delay stamps */
 };
 
 struct ur_offer {

@@ -7,56 +7,35 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_mempool.h>
 
+#include "dpdk/replace_file.h"
 #include "dpdk/worker.h"
 #include "edge/pacing_attr.h"
 #include "engine/query.h"
 
 #define ROUNDS_MIN 100
+#define RETRY_S	   1	     /* after a write that failed */
+#define STATS_NS   100000000 /* between looks at the driver's counters */
 
 /* ---- the file ---- */
 
-static bool write_all(int fd, const uint8_t *p, size_t n)
+/* Waits for a second, or until it is closed. */
+static void wait_to_retry(struct ur_mgmt *m)
 {
-	while (n) {
-		ssize_t done = write(fd, p, n);
+	struct timespec until;
 
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		p += done;
-		n -= (size_t)done;
-	}
-	return true;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += RETRY_S;
+	while (!m->closing && pthread_cond_timedwait(&m->changed, &m->lock, &until) != ETIMEDOUT)
+		;
 }
 
-/* Replaces the file. Returns 0 or an errno value. */
-static int save(const char *file, const uint8_t *bytes)
-{
-	char fresh[UR_CONFIG_TEXT + 8];
-	int fd, rc = 0;
-
-	snprintf(fresh, sizeof(fresh), "%s.new", file);
-	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return errno;
-	if (!write_all(fd, bytes, UR_EEPROM_BYTES) || fsync(fd))
-		rc = errno ? errno : EIO;
-	if (close(fd) && !rc)
-		rc = errno;
-	if (!rc && rename(fresh, file))
-		rc = errno;
-	if (rc)
-		unlink(fresh);
-	return rc;
-}
-
-/* Writes the file after each change, until it is closed. */
+/* Writes the file after each change, until it is closed. What fails is tried again, and once more at the end. */
 static void *write_changes(void *arg)
 {
 	struct ur_mgmt *m = arg;
@@ -64,20 +43,27 @@ static void *write_changes(void *arg)
 
 	pthread_mutex_lock(&m->lock);
 	for (;;) {
+		bool last;
 		int rc = ENOMEM;
 
 		while (!m->dirty && !m->closing)
 			pthread_cond_wait(&m->changed, &m->lock);
+		last = m->closing;
 		if (!m->dirty)
 			break;
 		m->dirty = false;
 		if (copy) {
 			memcpy(copy, m->eeprom, UR_EEPROM_BYTES);
 			pthread_mutex_unlock(&m->lock);
-			rc = save(m->file, copy);
+			rc = ur_replace_file(m->file, copy, UR_EEPROM_BYTES);
 			pthread_mutex_lock(&m->lock);
 		}
 		m->write_errno = rc;
+		m->dirty |= rc != 0;
+		if (rc && last)
+			break;
+		if (rc)
+			wait_to_retry(m);
 	}
 	pthread_mutex_unlock(&m->lock);
 	free(copy);
@@ -88,6 +74,7 @@ static void *write_changes(void *arg)
 static int load(struct ur_mgmt *m)
 {
 	int fd = open(m->file, O_RDONLY | O_CLOEXEC);
+	uint8_t more;
 	size_t n = 0;
 	ssize_t got;
 
@@ -96,10 +83,12 @@ static int load(struct ur_mgmt *m)
 		return errno == ENOENT ? 0 : errno;
 	while ((got = read(fd, m->eeprom + n, UR_EEPROM_BYTES - n)) > 0)
 		n += (size_t)got;
+	if (got == 0 && n == UR_EEPROM_BYTES)
+		got = read(fd, &more, 1);
 	close(fd);
 	if (got < 0)
 		return EIO;
-	return n == UR_EEPROM_BYTES ? 0 : EFBIG;
+	return n == UR_EEPROM_BYTES && got == 0 ? 0 : EFBIG;
 }
 
 /* The writer takes no signals: they are the application's. */
@@ -192,7 +181,6 @@ static void eeprom_store(void *ctx, uint16_t address, uint8_t value)
 static void add_counters(void *ctx, struct ur_nma_counters *c)
 {
 	const struct ur_mgmt *m = ctx;
-	struct rte_eth_stats stats = {0};
 
 	for (uint16_t i = 0; i < m->worker_cnt; i++) {
 		const struct ur_worker_counters *edge;
@@ -215,10 +203,18 @@ static void add_counters(void *ctx, struct ur_nma_counters *c)
 		c->retransmitted += cnt->retransmitted_packets;
 		c->timeouts += cnt->local_ack_timeout_err;
 	}
-	if (rte_eth_stats_get(m->port->id, &stats) == 0) {
-		c->overruns += stats.imissed + stats.rx_nombuf;
-		c->tx_discards += stats.oerrors;
-	}
+	c->overruns += atomic_load_explicit(&m->overruns, memory_order_relaxed);
+	c->tx_discards += atomic_load_explicit(&m->tx_discards, memory_order_relaxed);
+}
+
+static void read_driver_counters(struct ur_mgmt *m)
+{
+	struct rte_eth_stats stats;
+
+	if (rte_eth_stats_get(m->port->id, &stats))
+		return;
+	atomic_store(&m->overruns, stats.imissed + stats.rx_nombuf);
+	atomic_store(&m->tx_discards, stats.oerrors);
 }
 
 /*
@@ -258,32 +254,104 @@ static void get_gauges(void *ctx, struct ur_nma_gauges *g)
 		g->load = load_now(m);
 }
 
-/* A port without filters takes every address, and its driver refuses to add one. */
 static void set_lid(void *ctx, uint8_t port, uint16_t lid, uint8_t lmc)
 {
 	struct ur_mgmt *m = ctx;
-	struct rte_ether_addr mac = {{0x02, 0x4c, 0x49, 0x44, 0, 0}};
 
 	(void)port;
-	for (unsigned i = 0; m->lid && i < 1u << m->lmc; i++) {
-		ur_store16(mac.addr_bytes + 4, (uint16_t)(m->lid + i));
+	pthread_mutex_lock(&m->lock);
+	m->lid = (struct ur_mgmt_lid){lid, lmc};
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* A port without filters takes every address, and its driver refuses to add one. */
+static void filter(struct ur_mgmt *m, struct ur_mgmt_lid lid)
+{
+	struct rte_ether_addr mac = {{0x02, 0x4c, 0x49, 0x44, 0, 0}};
+
+	for (unsigned i = 0; m->filtered.lid && i < 1u << m->filtered.lmc; i++) {
+		ur_store16(mac.addr_bytes + 4, (uint16_t)(m->filtered.lid + i));
 		(void)rte_eth_dev_mac_addr_remove(m->port->id, &mac);
 	}
-	m->lid = lid;
-	m->lmc = lmc;
-	for (unsigned i = 0; lid && i < 1u << lmc; i++) {
-		ur_store16(mac.addr_bytes + 4, (uint16_t)(lid + i));
+	for (unsigned i = 0; lid.lid && i < 1u << lid.lmc; i++) {
+		ur_store16(mac.addr_bytes + 4, (uint16_t)(lid.lid + i));
 		(void)rte_eth_dev_mac_addr_add(m->port->id, &mac, 0);
 	}
+}
+
+/* MGMT-WORKER-01 */
+void ur_mgmt_serve_port(struct ur_mgmt *m, uint64_t now_ns)
+{
+	struct ur_mgmt_lid lid;
+
+	pthread_mutex_lock(&m->lock);
+	lid = m->lid;
+	pthread_mutex_unlock(&m->lock);
+	if (lid.lid != m->filtered.lid || lid.lmc != m->filtered.lmc) {
+		filter(m, lid);
+		pthread_mutex_lock(&m->lock);
+		m->filtered = lid;
+		pthread_mutex_unlock(&m->lock);
+	}
+	if (now_ns < m->stats_next_ns)
+		return;
+	m->stats_next_ns = now_ns + STATS_NS;
+	read_driver_counters(m);
+}
+
+/* ---- VL tables ---- */
+
+static void set_vl(void *ctx, const struct ur_vl_attr *vl)
+{
+	struct ur_mgmt *m = ctx;
+
+	pthread_mutex_lock(&m->lock);
+	m->vl = *vl;
+	m->vl_sets++;
+	pthread_mutex_unlock(&m->lock);
+}
+
+static uint64_t pending_vl(struct ur_mgmt *m, struct ur_vl_attr *vl)
+{
+	uint64_t number;
+
+	pthread_mutex_lock(&m->lock);
+	number = m->vl_sets == m->vl_done ? 0 : m->vl_sets;
+	if (number)
+		*vl = m->vl;
+	pthread_mutex_unlock(&m->lock);
+	return number;
+}
+
+static bool get_pending_vl(void *ctx, struct ur_vl_attr *vl)
+{
+	return pending_vl(ctx, vl) != 0;
+}
+
+uint64_t ur_mgmt_begin_vl(struct ur_mgmt *m, struct ur_vl_attr *vl)
+{
+	return pending_vl(m, vl);
+}
+
+void ur_mgmt_end_vl(struct ur_mgmt *m, uint64_t number)
+{
+	pthread_mutex_lock(&m->lock);
+	m->vl_done = number;
+	pthread_mutex_unlock(&m->lock);
 }
 
 struct ur_engine_mgmt_attr ur_mgmt_attr_of(struct ur_mgmt *m, const struct ur_config *cfg,
 					   uint64_t node_guid, uint64_t seed)
 {
-	static const struct ur_engine_mgmt_ops plain = {
-		.add_counters = add_counters, .get_gauges = get_gauges, .set_lid = set_lid};
+	static const struct ur_engine_mgmt_ops plain = {.add_counters = add_counters,
+							.get_gauges = get_gauges,
+							.set_vl = set_vl,
+							.pending_vl = get_pending_vl,
+							.set_lid = set_lid};
 	static const struct ur_engine_mgmt_ops with_eeprom = {.add_counters = add_counters,
 							      .get_gauges = get_gauges,
+							      .set_vl = set_vl,
+							      .pending_vl = get_pending_vl,
 							      .set_lid = set_lid,
 							      .eeprom_load = eeprom_load,
 							      .eeprom_store = eeprom_store};

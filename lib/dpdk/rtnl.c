@@ -255,10 +255,8 @@ int ur_rtnl_use_neigh(unsigned ifindex, const struct ur_gid *gid)
 
 /* ---- changes ---- */
 
-int ur_rtnl_monitor_open(void)
+static int open_monitor(const int *groups, unsigned cnt)
 {
-	static const int groups[] = {RTNLGRP_LINK,	  RTNLGRP_NEIGH,      RTNLGRP_IPV4_IFADDR,
-				     RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE};
 	struct sockaddr_nl addr = {.nl_family = AF_NETLINK};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE), why;
 
@@ -266,7 +264,7 @@ int ur_rtnl_monitor_open(void)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		goto failed;
-	for (unsigned i = 0; i < MNL_ARRAY_SIZE(groups); i++)
+	for (unsigned i = 0; i < cnt; i++)
 		if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
 			       sizeof(groups[i])) < 0)
 			goto failed;
@@ -275,6 +273,21 @@ failed:
 	why = errno;
 	close(fd);
 	return -why;
+}
+
+int ur_rtnl_monitor_open(void)
+{
+	static const int groups[] = {RTNLGRP_LINK,	  RTNLGRP_NEIGH,      RTNLGRP_IPV4_IFADDR,
+				     RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE};
+
+	return open_monitor(groups, MNL_ARRAY_SIZE(groups));
+}
+
+int ur_rtnl_monitor_links_open(void)
+{
+	static const int links = RTNLGRP_LINK;
+
+	return open_monitor(&links, 1);
 }
 
 int ur_rtnl_monitor_read(int fd, unsigned max, ur_rtnl_fn fn, void *arg)

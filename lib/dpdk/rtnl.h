@@ -35,6 +35,7 @@ struct ur_rtnl_link {
 	uint8_t mac[6];
 	uint32_t mtu;	 /* bytes; 0: unknown */
 	uint32_t xdp_id; /* of the XDP program on it; 0: none */
+	uint32_t downs;	 /* times that its carrier was lost */
 };
 
 struct ur_rtnl_addr {
@@ -120,6 +121,9 @@ int ur_rtnl_use_neigh(unsigned ifindex, const struct ur_gid *gid);
 
 /* Opens a non-blocking descriptor that reports every change of this network namespace. */
 int ur_rtnl_monitor_open(void);
+
+/* The same, but for links only. */
+int ur_rtnl_monitor_links_open(void);
 
 /*
  * Calls fn for the changes since the last call, at most `max` datagrams. Returns the number of datagrams;

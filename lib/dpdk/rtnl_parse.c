@@ -89,6 +89,8 @@ static bool parse_link(const struct nlmsghdr *nlh, struct ur_rtnl_link *link)
 			link->ethernet = take_mac(attr, link->mac);
 		else if (mnl_attr_get_type(attr) == IFLA_XDP)
 			link->xdp_id = take_xdp(attr);
+		else if (mnl_attr_get_type(attr) == IFLA_CARRIER_DOWN_COUNT)
+			take_u32(attr, &link->downs);
 	}
 	return true;
 }
@@ -240,10 +242,14 @@ enum ur_rtnl_kind ur_rtnl_parse(const struct nlmsghdr *nlh, struct ur_rtnl_msg *
 	return kind;
 }
 
-/* mnl_nlmsg_ok() takes a length above INT_MAX for a negative one, and accepts it. */
+/*
+ * mnl_nlmsg_ok() takes a length above INT_MAX for a negative one, and accepts it. mnl_attr_for_each() goes to
+ * the message's end with its padding, which must be there too; the kernel always sends it.
+ */
 static bool is_whole(const struct nlmsghdr *nlh, int left)
 {
-	return mnl_nlmsg_ok(nlh, left) && nlh->nlmsg_len <= (uint32_t)left;
+	return mnl_nlmsg_ok(nlh, left) && nlh->nlmsg_len <= (uint32_t)left &&
+	       MNL_ALIGN(nlh->nlmsg_len) <= (uint32_t)left;
 }
 
 unsigned ur_rtnl_walk(const void *buf, size_t len, ur_rtnl_fn fn, void *arg)

@@ -525,7 +525,7 @@ void ur_shared_read_counters(struct ur_shared *s, struct ur_shared_counters *out
 static int start(struct ur_shared *s, char *err, size_t cap)
 {
 	const char *dev = s->ifname;
-	bool changed;
+	bool changed = false;
 	int rc = ur_rtnl_get_link(s->ifindex, &s->link);
 
 	if (rc) {

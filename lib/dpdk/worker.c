@@ -66,6 +66,7 @@ struct ur_worker {
 	_Alignas(64) _Atomic bool lock; /* inline: held by the thread that is the worker */
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
+	_Atomic bool contended;	  /* inline: a thread did not get the lock */
 	_Atomic unsigned callers; /* inline: commands that wait for the lock */
 	struct ur_gather gather;  /* inline */
 	/* Commands for a dedicated worker. */
@@ -168,8 +169,11 @@ static unsigned run_round(struct ur_worker *w)
  */
 static bool try_lock(struct ur_worker *w)
 {
-	return !atomic_load_explicit(&w->lock, memory_order_relaxed) &&
-	       !atomic_exchange_explicit(&w->lock, true, memory_order_acquire);
+	if (!atomic_load_explicit(&w->lock, memory_order_relaxed) &&
+	    !atomic_exchange_explicit(&w->lock, true, memory_order_acquire))
+		return true;
+	atomic_store_explicit(&w->contended, true, memory_order_relaxed);
+	return false;
 }
 
 static void unlock(struct ur_worker *w)
@@ -316,6 +320,21 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 	unlock(w);
 }
 
+/*
+ * EDGE-REST-02. The thread that had the lock may have taken its doorbells before this one came, and have
+ * left since. Without a second try the request would wait for the next round.
+ */
+static void take_late_doorbell(struct ur_worker *w)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!try_lock(w))
+		return;
+	update_now(w);
+	take_doorbells(w);
+	send_posted(w);
+	unlock(w);
+}
+
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp, unsigned cnt)
 {
 	if (!w->dedicated && try_lock(w)) {
@@ -331,6 +350,8 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp, unsigned cnt)
 	}
 	if (ur_engine_mark_doorbell(qp))
 		rte_ring_mp_enqueue(w->doorbells, qp);
+	if (!w->dedicated)
+		take_late_doorbell(w);
 }
 
 bool ur_worker_push_cqe(struct ur_worker *w, struct ur_cq *cq, const struct ibv_wc *wc,
@@ -583,6 +604,14 @@ unsigned ur_worker_ring_fill(const struct ur_worker *w)
 const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx)
 {
 	return ur_round_impair(&w->round, tx);
+}
+
+bool ur_worker_take_contended(struct ur_worker *w)
+{
+	if (!atomic_load_explicit(&w->contended, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&w->contended, false, memory_order_relaxed);
+	return true;
 }
 
 uint64_t ur_worker_last_ns(const struct ur_worker *w)

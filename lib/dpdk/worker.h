@@ -119,5 +119,9 @@ unsigned ur_worker_ring_fill(const struct ur_worker *w);
 const struct ur_impair *ur_worker_impair(const struct ur_worker *w, bool tx);
 /* The time of the end of its last round, by its clock. Any thread. */
 uint64_t ur_worker_last_ns(const struct ur_worker *w);
+/*
+ * Inline mode: whether a thread has wanted to be the worker, while another one was, since the last call. Any thread.
+ */
+bool ur_worker_take_contended(struct ur_worker *w);
 
 #endif

@@ -121,6 +121,27 @@ int ur_config_set(struct ur_config *cfg, const char *section_dot_key, const char
 	return 0;
 }
 
+/* Sets a key that neither the file nor an earlier argument has set. */
+static int set_default(struct ur_config *cfg, char *name, const char *value, char *err,
+		       size_t err_cap)
+{
+	char *dot = strchr(name, '.');
+	const struct ur_config_key *key = NULL;
+	int rc;
+
+	if (dot != NULL) {
+		*dot = '\0';
+		if (ur_config_is_given(cfg, name, dot + 1))
+			return 0;
+		key = ur_config_find_key(name, dot + 1);
+		*dot = '.';
+	}
+	rc = ur_config_set(cfg, name, value, err, err_cap);
+	if (rc == 0 && key != NULL)
+		cfg->line[key - ur_config_keys] = 0;
+	return rc;
+}
+
 int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t err_cap)
 {
 	char name[2 * NAME_MAX_BYTES];
@@ -133,7 +154,10 @@ int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t 
 			"--set: \"%s\" is not an assignment; allowed: section.key=value", arg);
 	memcpy(name, arg, len);
 	name[len] = '\0';
-	return ur_config_set(cfg, name, eq + 1, err, err_cap);
+	if (name[len - 1] != '?')
+		return ur_config_set(cfg, name, eq + 1, err, err_cap);
+	name[len - 1] = '\0';
+	return set_default(cfg, name, eq + 1, err, err_cap);
 }
 
 bool ur_config_is_given(const struct ur_config *cfg, const char *section, const char *name)

@@ -55,15 +55,33 @@ enum ur_memif_role {
 #undef X
 };
 
+enum ur_forwarding_admission {
+#define X(id, word) UR_FORWARDING_ADMISSION_##id,
+	UR_FORWARDING_ADMISSIONS(X)
+#undef X
+};
+
 enum ur_average {
 #define X(id, word) UR_AVERAGE_##id,
 	UR_AVERAGES(X)
 #undef X
 };
 
+enum ur_delay_source {
+#define X(id, word) UR_DELAY_##id,
+	UR_DELAYS(X)
+#undef X
+};
+
 enum ur_worker_mode {
 #define X(id, word) UR_WORKER_MODE_##id,
 	UR_WORKER_MODES(X)
+#undef X
+};
+
+enum ur_progress_mode {
+#define X(id, word) UR_PROGRESS_##id,
+	UR_PROGRESS_WORDS(X)
 #undef X
 };
 
@@ -194,7 +212,10 @@ int ur_config_load(const char *name, struct ur_config *out, char *err, size_t er
 int ur_config_set(struct ur_config *cfg, const char *section_dot_key, const char *value, char *err,
 		  size_t err_cap);
 
-/* The same with "section.key=value" in one string, as with `--set`. */
+/*
+ * The same with "section.key=value" in one string, as with `--set`; "section.key?=value" sets only the default of a
+ * key that is not set.
+ */
 int ur_config_set_arg(struct ur_config *cfg, const char *arg, char *err, size_t err_cap);
 
 /*

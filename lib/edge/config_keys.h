@@ -56,6 +56,10 @@
 	X(INLINE, "inline")                                                                        \
 	X(DEDICATED, "dedicated")
 
+#define UR_PROGRESS_WORDS(X)                                                                       \
+	X(TICK, "tick")                                                                            \
+	X(ADAPTIVE, "adaptive")
+
 /* In the order of enum ur_vl_mode, vl/vl.h. */
 #define UR_VL_MODE_WORDS(X)                                                                        \
 	X(IBA, "iba")                                                                              \
@@ -90,9 +94,18 @@
 	X(INTELLIGENT, "intelligent")                                                              \
 	X(PAPER, "paper")
 
+/* Of a switch: what it does with requests that their receive pool would refuse. */
+#define UR_FORWARDING_ADMISSIONS(X)                                                                \
+	X(OFF, "off")                                                                              \
+	X(HOLD, "hold")
+
 #define UR_AVERAGES(X)                                                                             \
 	X(MEAN, "mean")                                                                            \
 	X(EWMA, "ewma")
+
+#define UR_DELAYS(X)                                                                               \
+	X(AUTO, "auto")                                                                            \
+	X(ROUND_TRIP, "round_trip")
 
 #define UR_CONFIG_KEYS_EAL(K)                                                                      \
 	K(eal, lcores, "lcores", TEXT, "what DPDK takes after --lcores, or auto", 0, "auto",       \
@@ -159,21 +172,25 @@
 	K(address, neighbors, "neighbor", NEIGH, 0, 0, "none",                                     \
 	  "static neighbour entries; the key may be repeated")
 
-#define UR_CONFIG_KEYS_WORKER(K)                                                                   \
-	K(worker, mode, "mode", CHOICE, UR_WORKER_MODES, 0, "auto",                                \
-	  "inline: calls of the library do the work; dedicated: workers poll on cores "            \
-	  "of their own; auto: dedicated when there are more than two CPUs")                       \
-	K(worker, count, "count", U32, 1, 8, "1",                                                  \
-	  "number of workers, a power of two; each uses one RX and one TX queue of the "           \
-	  "port")                                                                                  \
-	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")           \
-	K(worker, thread_safe, "thread_safe", BOOL, 0, 0, "yes",                                   \
-	  "no: the application uses each object from one thread only, and no lock is "             \
-	  "taken")                                                                                 \
-	K(worker, gather, "gather", CHOICE, UR_TRISTATES, 0, "auto",                               \
-	  "inline: posts to several queue pairs leave together, at the next poll or when "         \
-	  "there are 32. auto: only posts within a microsecond of each other, and none once "      \
-	  "completion events are asked for. no: each post leaves at once")
+#define UR_CONFIG_KEYS_WORKER(K)                                                                    \
+	K(worker, mode, "mode", CHOICE, UR_WORKER_MODES, 0, "auto",                                 \
+	  "inline: calls of the library do the work; dedicated: workers poll on cores "             \
+	  "of their own; auto: dedicated when there are more than two CPUs")                        \
+	K(worker, count, "count", U32, 1, 8, "1",                                                   \
+	  "number of workers, a power of two; each uses one RX and one TX queue of the "            \
+	  "port")                                                                                   \
+	K(worker, lcores, "lcores", CPUS, 0, 0, "auto", "CPUs of the dedicated workers")            \
+	K(worker, thread_safe, "thread_safe", BOOL, 0, 0, "yes",                                    \
+	  "no: the application uses each object from one thread only, and no lock is "              \
+	  "taken")                                                                                  \
+	K(worker, gather, "gather", CHOICE, UR_TRISTATES, 0, "auto",                                \
+	  "inline: posts to several queue pairs leave together, at the next poll or when "          \
+	  "there are 32. auto: only posts within a microsecond of each other, and none once "       \
+	  "completion events are asked for. no: each post leaves at once")                          \
+	K(worker, progress, "progress", CHOICE, UR_PROGRESS_WORDS, 0, "tick",                       \
+	  "inline: how a thread of the library serves peers while the application makes no calls. " \
+	  "tick: once in a millisecond. adaptive: without a pause while packets come, on a CPU "    \
+	  "of its own if there is one; it stands back while the application polls")
 
 #define UR_CONFIG_KEYS_TRANSPORT(K)                                                                \
 	K(transport, path_mtu, "path_mtu", PMTU, 0, 0, "auto",                                     \
@@ -274,6 +291,10 @@
 	K(pacing, average, "average", CHOICE, UR_AVERAGES, 0, "mean",                               \
 	  "cmdpd: the average delay is the plain mean of all delays, or an exponentially weighted " \
 	  "moving average")                                                                         \
+	K(pacing, delay, "delay", CHOICE, UR_DELAYS, 0, "auto",                                     \
+	  "which delay counts. auto: the time in queues on the way there, where switches on the "   \
+	  "path stamp it and the peer understands it, in extended mode; elsewhere the round trip. " \
+	  "round_trip: always the round trip")                                                      \
 	K(pacing, init0, "init0", U32, 1, 254, "8",                                                 \
 	  "cmdpd: throttling ends when a delay is less than this many times the average")           \
 	K(pacing, init1, "init1", U32, 2, 255, "16",                                                \
@@ -369,6 +390,9 @@
 	  "in a second; 0: no limit")                                                              \
 	K(forwarding, mgmt_pps, "mgmt_pps", U32, 0, 100000000, "50000",                            \
 	  "management packets of one port that are accepted in a second; 0: no limit")             \
+	K(forwarding, admission, "admission", CHOICE, UR_FORWARDING_ADMISSIONS, 0, "off",          \
+	  "hold: requests that their receive pool would refuse wait here for half a millisecond "  \
+	  "at most (docs/design/admission.md)")                                                    \
 	K(forwarding, routes, "routes", TEXT, "ADDRESS=LID or ADDRESS=LID/LMC, blanks between", 0, \
 	  "",                                                                                      \
 	  "LIDs of IP addresses: RoCEv2 to these is forwarded by LID; with an LMC, the UDP "       \

@@ -21,6 +21,7 @@ struct ur_cc_attr ur_cc_attr_of(const struct ur_config *cfg, unsigned workers, u
 		.mode = (enum ur_cc_mode)cfg->pacing.mode,
 		.link_bps = ur_cc_link_of(cfg, cfg->port.rate_gbps, workers),
 		.seed = seed,
+		.round_trip = cfg->pacing.delay == UR_DELAY_ROUND_TRIP,
 		.ewma = cfg->pacing.average == UR_AVERAGE_EWMA,
 		.init0 = (uint8_t)cfg->pacing.init0,
 		.init1 = (uint8_t)cfg->pacing.init1,

@@ -374,11 +374,17 @@ bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t
 	qp = ur_slots_find(&e->slots, ur_qpn(ur_predict_low24(frame + UR_PREDICT_BTH + 4)));
 	if (!qp || !ur_predict_path(&qp->path, frame, len, &bytes))
 		return false;
-	if (!ur_predict_opcode(frame[UR_PREDICT_BTH]) ||
-	    !qp->ops->predicted(qp, frame, bytes, now_ns))
+	if (ur_predict_opcode(frame[UR_PREDICT_BTH]) &&
+	    qp->ops->predicted(qp, frame, bytes, now_ns)) {
+		ur_qp_after_request(qp);
+		core->cnt.rx_predicted++;
+	} else if (ur_predict_is_ack(frame[UR_PREDICT_BTH]) &&
+		   qp->ops->predicted_ack(qp, frame, bytes, now_ns)) {
+		core->cnt.rx_path_predicted++;
+		core->cnt.rx_acks_predicted++;
+	} else {
 		return input_from_peer(qp, frame, bytes, now_ns, drop);
-	ur_qp_after_request(qp);
-	core->cnt.rx_predicted++;
+	}
 	count_input(core, UR_DROP_NONE, UR_PREDICT_BTH + bytes);
 	return true;
 }

@@ -42,6 +42,7 @@ static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *c)
 		.vl15_dropped = ur_nma_stats(m->nma)->full,
 		.retransmitted = cnt->retransmitted_packets,
 		.timeouts = cnt->local_ack_timeout_err,
+		.link_downed = m->link_downs,
 	};
 	if (m->attr.ops && m->attr.ops->add_counters)
 		m->attr.ops->add_counters(m->attr.ctx, c);
@@ -56,8 +57,11 @@ static void get_gauges(void *ctx, struct ur_nma_gauges *gauges)
 
 static void get_vl(void *ctx, uint8_t port, struct ur_vl_attr *vl)
 {
+	const struct engine_mgmt *m = ctx;
+
 	(void)port;
-	*vl = ((const struct engine_mgmt *)ctx)->qos.vl;
+	if (!m->attr.ops || !m->attr.ops->pending_vl || !m->attr.ops->pending_vl(m->attr.ctx, vl))
+		*vl = m->qos.vl;
 }
 
 static int set_vl(void *ctx, uint8_t port, const struct ur_vl_attr *vl)
@@ -66,6 +70,10 @@ static int set_vl(void *ctx, uint8_t port, const struct ur_vl_attr *vl)
 	struct ur_engine_qos qos = m->qos;
 
 	(void)port;
+	if (m->attr.ops && m->attr.ops->set_vl) {
+		m->attr.ops->set_vl(m->attr.ctx, vl);
+		return 0;
+	}
 	qos.vl = *vl;
 	ur_engine_set_qos(m->engine, &qos);
 	return 0;
@@ -102,8 +110,7 @@ static struct ur_nma_ops ops_of(const struct ur_engine_mgmt_ops *edge, uint16_t 
 		.get_counters = get_counters,
 		.get_gauges = edge->get_gauges ? get_gauges : NULL,
 		.get_vl = get_vl,
-		/* This engine could not set the tables of the other workers. */
-		.set_vl = workers == 1 ? set_vl : NULL,
+		.set_vl = edge->set_vl || workers == 1 ? set_vl : NULL,
 		.eeprom_load = edge->eeprom_load ? eeprom_load : NULL,
 		.eeprom_store = edge->eeprom_store ? eeprom_store : NULL,
 		.set_lid = edge->set_lid ? set_lid : NULL,
@@ -254,6 +261,7 @@ void ur_engine_mgmt_link(struct ur_engine *e, bool up, uint64_t bps, uint64_t no
 {
 	if (!e->mgmt)
 		return;
+	e->mgmt->link_downs += e->mgmt->link_up && !up;
 	e->mgmt->link_up = up;
 	e->mgmt->attr.link_bps = bps;
 	ur_nma_link_event(e->mgmt->nma, PORT, now_ns);

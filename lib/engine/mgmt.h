@@ -25,6 +25,13 @@ struct ur_engine_mgmt_ops {
 	void (*get_gauges)(void *ctx, struct ur_nma_gauges *gauges);
 	uint8_t (*eeprom_load)(void *ctx, uint16_t address);
 	void (*eeprom_store)(void *ctx, uint16_t address, uint8_t value);
+	/*
+	 * New VL tables, for all workers: the owner sets them by ur_engine_set_qos(), later. NULL: an engine that is
+	 * alone sets them itself; the tables of several cannot be set.
+	 */
+	void (*set_vl)(void *ctx, const struct ur_vl_attr *vl);
+	/* Needed with set_vl. Tables that the engines do not have yet; false: there are none. */
+	bool (*pending_vl)(void *ctx, struct ur_vl_attr *vl);
 	/* The port got another LID, 0 for none: packets for ur_mad_lid_path()'s address are to be let through. */
 	void (*set_lid)(void *ctx, uint8_t port, uint16_t lid, uint8_t lmc);
 	/* A MAD for the client of ur_engine_mgmt_input(). Without this there is no client. */

@@ -14,6 +14,7 @@ struct engine_mgmt {
 	struct ur_engine_qos qos; /* as last set */
 	struct ur_path hop_path;
 	bool link_up;
+	uint64_t link_downs;
 	uint8_t mtu; /* code: 1 to 5 */
 	struct ur_nma_out out[MGMT_BATCH];
 };

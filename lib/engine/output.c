@@ -199,9 +199,10 @@ static unsigned serve(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint6
 		goes_on = serve_queue(e, q, vl, alone, &tx[n], cap - n, now_ns, &made);
 		n += made;
 	} while (goes_on && alone && n < cap && x->turn[vl].queue == q);
+	/* Most often it has nothing more to send: then it leaves the list, and need not go to its end before. */
 	if (!goes_on) {
-		ur_emux_end_turn(x, vl);
 		update_ready(q);
+		ur_emux_end_turn(x, vl);
 	}
 	return n;
 }

@@ -9,7 +9,7 @@
  * not in the fast caches. There are two stages, because the lines of the first one hold the pointers to
  * the rest. These are hints only; a slot without a queue pair does no harm.
  */
-#define UR_PREFETCH_OWNER_BYTES 192 /* of the object that `user` points to */
+#define UR_PREFETCH_OWNER_BYTES 128 /* of the object that `user` points to */
 
 /* Cache lines [from, to) of the queue pair, bytes. */
 static inline void ur_prefetch_lines(const struct ur_qp *qp, size_t from, size_t to)

@@ -119,6 +119,8 @@ bool ur_engine_next_destination(const struct ur_engine *e, uint32_t *cursor,
 	ur_cc_view(p, d, &out->pacing);
 	out->closed = dest->gate.closed;
 	out->waiting_qps = dest->gate.waiting.ready_cnt;
+	out->net_hops = ur_net_delay_served(&dest->net) ? dest->net.hops : 0;
+	out->net_delay_ns = out->net_hops ? dest->net.delay_ns : 0;
 	return true;
 }
 

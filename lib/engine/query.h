@@ -76,8 +76,10 @@ struct ur_destinations_view {
 
 struct ur_destination_view {
 	struct ur_cc_view pacing;
-	bool closed;	      /* nothing may be sent there now */
-	uint32_t waiting_qps; /* queue pairs that wait until packets may be sent */
+	bool closed;	       /* nothing may be sent there now */
+	uint8_t net_hops;      /* switches that stamped the last delay; 0: delays are round trips */
+	uint32_t net_delay_ns; /* with net_hops: the delay in them */
+	uint32_t waiting_qps;  /* queue pairs that wait until packets may be sent */
 };
 
 void ur_engine_view_destinations(const struct ur_engine *e, struct ur_destinations_view *out);

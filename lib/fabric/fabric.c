@@ -10,6 +10,7 @@
 
 #define LFT_LIDS 0xc000 /* unicast LIDs */
 #define LFT_NONE 0xff
+#define ERASED	 0xff
 #define NO_NODE	 UINT32_MAX
 
 struct port {
@@ -19,6 +20,7 @@ struct port {
 	uint32_t loss;
 	uint64_t free_ns; /* when the link can carry the next MAD */
 	uint64_t sent, received, errors, downed;
+	struct ur_vl_attr *vl; /* NULL: the default */
 };
 
 struct node {
@@ -27,6 +29,7 @@ struct node {
 	struct port *port; /* [0, ports] */
 	struct ur_nma *nma;
 	uint8_t *lft;	  /* NULL: no entry yet */
+	uint8_t *eeprom;  /* NULL: erased */
 	uint64_t free_ns; /* when the agent can take the next request */
 	uint64_t delay_ns, timer_ns;
 	bool dead, client;
@@ -72,7 +75,10 @@ void ur_fabric_free(struct ur_fabric *f)
 	if (!f)
 		return;
 	for (uint32_t i = 0; i < f->nodes_cnt; i++) {
+		for (unsigned p = 0; p <= f->node[i].attr.ports; p++)
+			free(f->node[i].port[p].vl);
 		free(f->node[i].port);
+		free(f->node[i].eeprom);
 		free(f->node[i].nma);
 		free(f->node[i].lft);
 	}
@@ -195,17 +201,48 @@ static int set_lft(void *ctx, uint16_t block, const uint8_t ports[64])
 	return 0;
 }
 
-static const struct ur_nma_ops switch_ops = {
-	.get_link = get_link,
-	.get_counters = get_counters,
-	.get_lft = get_lft,
-	.set_lft = set_lft,
-};
+static void get_vl(void *ctx, uint8_t port, struct ur_vl_attr *vl)
+{
+	const struct node *n = ctx;
 
-static const struct ur_nma_ops endpoint_ops = {
-	.get_link = get_link,
-	.get_counters = get_counters,
-};
+	if (n->port[port].vl)
+		*vl = *n->port[port].vl;
+	else
+		ur_vl_attr_default(vl);
+}
+
+static int set_vl(void *ctx, uint8_t port, const struct ur_vl_attr *vl)
+{
+	struct port *p = &((struct node *)ctx)->port[port];
+
+	if (!p->vl)
+		p->vl = must(malloc(sizeof(*p->vl)));
+	*p->vl = *vl;
+	return 0;
+}
+
+static uint8_t eeprom_load(void *ctx, uint16_t address)
+{
+	const struct node *n = ctx;
+
+	return n->eeprom ? n->eeprom[address] : ERASED;
+}
+
+static void eeprom_store(void *ctx, uint16_t address, uint8_t value)
+{
+	struct node *n = ctx;
+
+	if (!n->eeprom)
+		n->eeprom = memset(must(malloc(UR_EEPROM_BYTES)), ERASED, UR_EEPROM_BYTES);
+	n->eeprom[address] = value;
+}
+
+#define OPS                                                                                        \
+	.get_link = get_link, .get_counters = get_counters, .get_vl = get_vl, .set_vl = set_vl,    \
+	.eeprom_load = eeprom_load, .eeprom_store = eeprom_store
+
+static const struct ur_nma_ops switch_ops = {OPS, .get_lft = get_lft, .set_lft = set_lft};
+static const struct ur_nma_ops endpoint_ops = {OPS};
 
 /* ---- links ---- */
 

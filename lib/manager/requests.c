@@ -4,6 +4,7 @@
 #include "manager/requests.h"
 #include "wire/assert.h"
 #include "wire/bytes.h"
+#include "wire/siphash.h"
 
 /* Places in a MAD (IBA 13.4.3, 14.2.1.2) */
 #define AT_CLASS	1
@@ -20,6 +21,8 @@
 #define METHOD_RESP    0x80
 #define STATUS_BUSY    0x0001
 
+#define STRETCH_MAX (64u * 256)
+
 /* ---- table ---- */
 
 size_t ur_requests_size(uint32_t window)
@@ -30,7 +33,12 @@ size_t ur_requests_size(uint32_t window)
 void ur_requests_init(struct ur_requests *r, void *memory, const struct ur_requests_attr *attr)
 {
 	UR_ASSERT(attr->window && attr->window <= UR_REQUESTS_WINDOW_MAX && attr->timeout_ns);
-	*r = (struct ur_requests){.attr = *attr, .slot = memory};
+	*r = (struct ur_requests){.attr = *attr, .slot = memory, .stretch = 256};
+	if (r->attr.start > attr->window)
+		r->attr.start = attr->window;
+	r->limit = attr->start ? r->attr.start : attr->window;
+	for (unsigned i = 0; i < PATH_BYTES; i++)
+		r->least_ns[i] = UINT64_MAX;
 	TAILQ_INIT(&r->free);
 	TAILQ_INIT(&r->to_send);
 	TAILQ_INIT(&r->waiting);
@@ -40,18 +48,16 @@ void ur_requests_init(struct ur_requests *r, void *memory, const struct ur_reque
 }
 
 /*
- * 48 bits that look random without the seed, and the number of the slot. Never 0, and never that of the slot's last
- * request. MGR-TID-01
+ * 48 bits that nothing but the seed predicts, whatever was seen before, and the number of the slot. Never 0, and never that
+ * of the slot's last request. MGR-TID-01
  */
 static uint64_t make_tid(struct ur_requests *r, const struct ur_request *q)
 {
 	uint64_t slot = (uint64_t)(q - r->slot), x;
 
 	do {
-		x = r->attr.seed + ++r->made * UINT64_C(0x9e3779b97f4a7c15);
-		x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-		x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-		x = (x ^ x >> 31) << 16 | slot;
+		r->made++;
+		x = ur_siphash(r->attr.seed, 0, &r->made, sizeof(r->made)) << 16 | slot;
 	} while (x == q->tid || !(x >> 16));
 	return x;
 }
@@ -77,7 +83,7 @@ bool ur_requests_post(struct ur_requests *r, const struct ur_mgr_mad *mad, uint6
 	struct ur_request *q = TAILQ_FIRST(&r->free);
 
 	UR_ASSERT(mad->bytes[AT_CLASS] != CLASS_DIRECTED || mad->bytes[AT_HOP_COUNT] < PATH_BYTES);
-	if (!q)
+	if (!q || !ur_requests_have_room(r))
 		return false;
 	TAILQ_REMOVE(&r->free, q, link);
 	q->mad = *mad;
@@ -132,6 +138,16 @@ uint64_t ur_requests_next_deadline(const struct ur_requests *r)
 	return q ? q->deadline_ns : UINT64_MAX;
 }
 
+/* The window, not again before `pause_ns` has passed. */
+static void shrink(struct ur_requests *r, uint64_t now_ns, uint64_t pause_ns)
+{
+	if (!r->attr.start || now_ns < r->cut_ns)
+		return;
+	r->limit -= r->limit / 8;
+	r->limit = r->limit > r->attr.start ? r->limit : r->attr.start;
+	r->cut_ns = now_ns + pause_ns;
+}
+
 /* MGR-RETRY-01 */
 bool ur_requests_expire(struct ur_requests *r, uint64_t now_ns, struct ur_mgr_answer *answer)
 {
@@ -139,6 +155,7 @@ bool ur_requests_expire(struct ur_requests *r, uint64_t now_ns, struct ur_mgr_an
 
 	while ((q = TAILQ_FIRST(&r->waiting)) != NULL && q->deadline_ns <= now_ns) {
 		TAILQ_REMOVE(&r->waiting, q, link);
+		shrink(r, now_ns, r->attr.timeout_ns);
 		if (q->sendings <= r->attr.retries) {
 			q->state = UR_REQUEST_TO_SEND;
 			TAILQ_INSERT_TAIL(&r->to_send, q, link);
@@ -174,6 +191,28 @@ static void ask_later(struct ur_requests *r, struct ur_request *q)
 {
 	r->counters.busy++;
 	name(r, q);
+}
+
+/* MGR-WINDOW-01. What was sent twice does not say which of the two was answered. */
+static void adapt(struct ur_requests *r, const struct ur_request *q, uint64_t now_ns)
+{
+	const uint8_t *mad = q->mad.bytes;
+	unsigned hops = mad[AT_CLASS] == CLASS_DIRECTED ? mad[AT_HOP_COUNT] : 0;
+	uint64_t took = now_ns - (q->deadline_ns - r->attr.timeout_ns), stretch;
+
+	if (!r->attr.start || q->sendings != 1)
+		return;
+	took += !took;
+	if (took < r->least_ns[hops])
+		r->least_ns[hops] = took;
+	stretch = took * 256 / r->least_ns[hops];
+	if (stretch > STRETCH_MAX)
+		stretch = STRETCH_MAX;
+	r->stretch = (uint32_t)((15 * r->stretch + stretch) / 16);
+	if (r->stretch <= 2 * 256)
+		r->limit += r->limit < r->attr.window;
+	else
+		shrink(r, now_ns, took);
 }
 
 bool ur_requests_input(struct ur_requests *r, const struct ur_mgr_mad *mad, uint64_t now_ns,
@@ -212,6 +251,7 @@ bool ur_requests_input(struct ur_requests *r, const struct ur_mgr_mad *mad, uint
 		TAILQ_REMOVE(&r->waiting, q, link);
 	else
 		TAILQ_REMOVE(&r->to_send, q, link); /* late, but before it is sent again */
+	adapt(r, q, now_ns);
 	r->counters.answered++;
 	q->mad = *mad;
 	*answer = (struct ur_mgr_answer){

@@ -21,6 +21,13 @@
  * Times are in ns and never go back. Nothing is allocated. Thread class: one thread.
  */
 
+/*
+ * With attr.start the window adapts, MGR-WINDOW-01: it grows by one with each response, up to attr.window, while responses
+ * take at most twice as long as the fastest from as many hops; otherwise it shrinks by an eighth, once in a response's
+ * time, and when one times out, down to attr.start. So a path whose every hop is a little slower is filled all the same, and one that is full is not
+ * filled more.
+ */
+
 /* A MAD and its address. */
 struct ur_mgr_mad {
 	/*
@@ -35,9 +42,10 @@ struct ur_mgr_mad {
 
 struct ur_requests_attr {
 	uint32_t window;     /* requests at the same time, 1 to UR_REQUESTS_WINDOW_MAX */
+	uint32_t start;	     /* 0: always `window`; else at first so many, and as many as pay */
 	uint32_t retries;    /* a request is sent at most 1 + retries times */
 	uint64_t timeout_ns; /* from each sending, more than 0 */
-	uint64_t seed;	     /* random: a node that has seen no request guesses none */
+	uint64_t seed;	     /* random: the key of the TransactionIDs, which nobody else may know */
 };
 
 /* X(name, meaning) */
@@ -83,6 +91,10 @@ struct ur_requests {
 	struct ur_requests_counters counters;
 	uint64_t made;		 /* TransactionIDs so far */
 	uint32_t open;		 /* requests that are not FREE */
+	uint32_t limit;		 /* of `open`: the window now */
+	uint32_t stretch;	 /* smoothed time of a response, by the least of its hops, of 256 */
+	uint64_t cut_ns;	 /* the window may shrink again then */
+	uint64_t least_ns[64];	 /* time of a response, by hops; UINT64_MAX: none yet */
 	struct ur_request *slot; /* [0, attr.window) */
 	struct ur_request_list free, to_send, waiting;
 };
@@ -101,7 +113,7 @@ void ur_requests_init(struct ur_requests *r, void *memory, const struct ur_reque
 /* True if ur_requests_post() would accept a request. */
 static inline bool ur_requests_have_room(const struct ur_requests *r)
 {
-	return r->open < r->attr.window;
+	return r->open < r->limit;
 }
 
 /*

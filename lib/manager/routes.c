@@ -31,13 +31,21 @@ static bool needs_lid(const struct ur_topo *t, uint32_t port)
 	       port == ur_routes_lid_port(t, t->port[port].node);
 }
 
-static void count(const struct ur_topo *t, uint32_t *switches, uint32_t *lids)
+/* *lids: the highest LID: those that ports have are kept, wherever they are. */
+static void count(const struct ur_topo *t, uint32_t *switches, uint32_t *assigned, uint32_t *lids)
 {
-	*switches = *lids = 0;
+	*switches = *assigned = *lids = 0;
 	for (uint32_t i = 0; i < t->nodes_cnt; i++)
 		*switches += t->node[i].type == UR_TOPO_SWITCH;
-	for (uint32_t i = 0; i < t->ports_cnt; i++)
-		*lids += needs_lid(t, i);
+	for (uint32_t i = 0; i < t->ports_cnt; i++) {
+		if (!needs_lid(t, i))
+			continue;
+		++*assigned;
+		if (t->port[i].lid <= UR_ROUTES_LID_MAX && t->port[i].lid > *lids)
+			*lids = t->port[i].lid;
+	}
+	if (*lids < *assigned)
+		*lids = *assigned;
 }
 
 static uint32_t row_of(uint32_t lids)
@@ -47,10 +55,10 @@ static uint32_t row_of(uint32_t lids)
 
 size_t ur_routes_size(const struct ur_topo *t)
 {
-	uint32_t switches, lids;
+	uint32_t switches, assigned, lids;
 
-	count(t, &switches, &lids);
-	if (lids > UR_ROUTES_LID_MAX)
+	count(t, &switches, &assigned, &lids);
+	if (assigned > UR_ROUTES_LID_MAX)
 		return 0;
 	return sizeof(uint32_t) * (6 * (size_t)switches + t->nodes_cnt + lids + 1 + t->ports_cnt) +
 	       sizeof(uint16_t) * t->ports_cnt + (size_t)switches * (row_of(lids) + 1);
@@ -103,7 +111,7 @@ void ur_routes_init(struct ur_routes *r, void *memory, const struct ur_topo *t,
 	uint32_t *at = memory, number = 0;
 
 	*r = (struct ur_routes){.topo = t, .mode = mode};
-	count(t, &r->switches, &r->lids);
+	count(t, &r->switches, &r->assigned, &r->lids);
 	UR_ASSERT(r->lids <= UR_ROUTES_LID_MAX);
 	r->row = row_of(r->lids);
 	r->switch_node = at;

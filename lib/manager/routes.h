@@ -24,16 +24,18 @@ enum ur_routes_mode { UR_ROUTES_SHORTEST, UR_ROUTES_UPDOWN };
 struct ur_routes {
 	const struct ur_topo *topo;
 	enum ur_routes_mode mode;
-	uint32_t switches, lids; /* LIDs are [1, lids] */
+	uint32_t switches, assigned; /* LIDs that ports have */
+	uint32_t lids;		     /* the highest of them: the others below it are free */
 	uint32_t
 		unreachable; /* entries without a port, except from a switch without endpoints to a switch */
-	uint32_t *switch_node;	      /* [switches]: the node */
-	uint32_t *number;	      /* [nodes]: which switch; UR_TOPO_NONE: none */
-	uint32_t *lid_port;	      /* [lids + 1]: the port of the graph that has the LID */
-	uint16_t *lid;		      /* [ports]: its LID, 0: none */
-	uint8_t *lft;		      /* [switches][row] */
-	uint8_t *edge;		      /* [switches]: 1: it has an endpoint */
-	uint32_t row;		      /* lids + 1, rounded up to 64 */
+	uint32_t *switch_node; /* [switches]: the node */
+	uint32_t *number;      /* [nodes]: which switch; UR_TOPO_NONE: none */
+	uint32_t
+		*lid_port; /* [lids + 1]: the port of the graph that has the LID, or UR_TOPO_NONE */
+	uint16_t *lid;	   /* [ports]: its LID, 0: none */
+	uint8_t *lft;	   /* [switches][row] */
+	uint8_t *edge;	   /* [switches]: 1: it has an endpoint */
+	uint32_t row;	   /* lids + 1, rounded up to 64 */
 	uint32_t *rank, *dist, *down; /* [switches]: of the computation */
 	uint32_t *queue, *order;      /* [switches] */
 	uint32_t *load;		      /* [ports] */

@@ -67,8 +67,11 @@ bool nma_learn_neighbour(struct ur_nma *nma, const uint8_t *mad, const struct ur
 	struct nma_neighbour *b;
 	struct ur_node_info info;
 
+	/* Of one hop: what was relayed from farther away is not the neighbour's. */
 	if (from->way != UR_MAD_HOP || mad[1] != UR_MAD_CLASS_SMP_DR ||
-	    mad[3] != UR_MAD_METHOD_GET_RESP || ur_load16(mad + 16) != UR_SMP_NODE_INFO)
+	    mad[3] != UR_MAD_METHOD_GET_RESP || ur_load16(mad + 16) != UR_SMP_NODE_INFO ||
+	    mad[UR_SMP_HOP_COUNT] != 1 || mad[UR_SMP_INITIAL + 1] != from->port ||
+	    ur_load16(mad + 4) & (uint16_t)~UR_SMP_DIRECTION)
 		return false;
 	b = &nma->port[from->port].neighbour;
 	if (!b->tid || nma_tid(mad) != b->tid)

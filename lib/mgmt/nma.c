@@ -2,6 +2,7 @@
 #include "mgmt/nma_priv.h"
 
 #include "wire/bits.h"
+#include "wire/siphash.h"
 
 #define QUEUE_MAX 4096
 
@@ -131,15 +132,13 @@ static enum ur_drop to_client(struct ur_nma *nma, const uint8_t *mad,
 
 /* ---- repeated requests: MGMT-TID-01 ---- */
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
-	return h ^ h >> 32;
-}
+/* What the seed is used for: each has values that say nothing about the others. */
+enum { FOR_TIDS, FOR_HASHES };
 
 uint64_t nma_own_tid(struct ur_nma *nma)
 {
-	uint64_t tid = mix(mix(nma->attr.seed, nma->attr.node_guid), ++nma->own_tids);
+	uint64_t number = ++nma->own_tids;
+	uint64_t tid = ur_siphash(nma->attr.seed, FOR_TIDS, &number, sizeof(number));
 
 	return tid ? tid : 1;
 }
@@ -148,18 +147,19 @@ uint64_t nma_own_tid(struct ur_nma *nma)
 static uint64_t hash_of(const struct ur_nma *nma, const uint8_t *mad,
 			const struct ur_nma_from *from)
 {
-	uint64_t h = nma->attr.seed;
+	uint8_t all[28 + UR_MAD_BYTES] = {(uint8_t)from->way, from->port, from->qpn};
+	uint64_t h;
 
-	h = mix(h, (uint64_t)from->way << 48 | (uint64_t)from->port << 40 |
-			   (uint64_t)from->qpn << 32 | (uint64_t)from->slid << 16 | from->dlid);
-	h = mix(h, from->sqpn);
+	ur_store16(all + 4, from->slid);
+	ur_store16(all + 6, from->dlid);
+	ur_store32(all + 8, from->sqpn);
 	if (from->way == UR_MAD_IP) {
 		struct ur_gid gid = ur_path_destination(&from->path);
 
-		h = ur_hash16(gid.b, h);
+		memcpy(all + 12, gid.b, sizeof(gid.b));
 	}
-	for (unsigned i = 0; i < UR_MAD_BYTES; i += 8)
-		h = mix(h, ur_load64(mad + i));
+	memcpy(all + 28, mad, UR_MAD_BYTES);
+	h = ur_siphash(nma->attr.seed, FOR_HASHES, all, sizeof(all));
 	return h ? h : 1;
 }
 
@@ -201,9 +201,38 @@ static bool is_request(uint8_t method)
 	       method == UR_MAD_METHOD_TRAP_REPRESS;
 }
 
-/* Whether the agent executes it; the rest is for a client. */
+/* Methods that are answered, by the agent or whatever else serves their class (IBA 13.4.5, 15.2.2). */
+static bool wants_response(uint8_t method)
+{
+	switch (method) {
+	case UR_MAD_METHOD_GET:
+	case UR_MAD_METHOD_SET:
+	case 0x12: /* GetTable */
+	case 0x13: /* GetTraceTable */
+	case 0x14: /* GetMulti */
+	case 0x15: /* Delete */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether the agent serves the class. */
+static bool is_served(const uint8_t *mad)
+{
+	return nma_is_smp(mad) || mad[1] == UR_MAD_CLASS_PERF ||
+	       (mad[1] == UR_MAD_CLASS_VENDOR &&
+		ur_load24(mad + UR_VENDOR_OUI_AT) == UR_VENDOR_OUI);
+}
+
+/*
+ * Whether the agent executes it; the rest is for a client. MGMT-STATUS-01: without a client what nothing serves is
+ * refused by the agent.
+ */
 static bool is_for_agent(const struct ur_nma *nma, const uint8_t *mad)
 {
+	if (!nma->client && wants_response(mad[3]))
+		return true;
 	if (!is_request(mad[3]))
 		return false;
 	switch (mad[1]) {
@@ -331,8 +360,10 @@ static enum ur_mad_status execute(struct ur_nma *nma, struct nma_request *r, uin
 	};
 
 	*wait_ns = 0;
-	if (r->mad[2] != 1) /* of all three classes */
+	if (r->mad[2] != 1 || !is_served(r->mad)) /* of all three classes */
 		return UR_MAD_STATUS_BAD_VERSION;
+	if (r->mad[3] != UR_MAD_METHOD_GET && r->mad[3] != UR_MAD_METHOD_SET)
+		return UR_MAD_STATUS_METHOD;
 	if (call.data)
 		return nma_eeprom(nma, &call, wait_ns);
 	switch (r->mad[1]) {
@@ -356,7 +387,9 @@ static bool respond(struct ur_nma *nma, struct nma_request *r, enum ur_mad_statu
 	uint8_t *mad = r->mad;
 
 	nma->stats.refused += status != UR_MAD_STATUS_OK;
-	mad[3] = UR_MAD_METHOD_GET_RESP;
+	/* Get and Set have the same response. */
+	mad[3] = mad[3] == UR_MAD_METHOD_SET ? UR_MAD_METHOD_GET_RESP
+					     : mad[3] | UR_MAD_METHOD_RESPONSE;
 	ur_store16(mad + 4, (uint16_t)status);
 	if (mad[1] == UR_MAD_CLASS_SMP_DR) {
 		ur_store16(mad + 4, (uint16_t)status | UR_SMP_DIRECTION);
@@ -390,14 +423,16 @@ static bool respond(struct ur_nma *nma, struct nma_request *r, enum ur_mad_statu
 static bool next_eeprom(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
 {
 	struct nma_request *r = &nma->eeprom;
+	bool is_set = r->mad[3] == UR_MAD_METHOD_SET;
 
 	if (!nma->eeprom_busy || now_ns < nma->eeprom_due_ns)
 		return false;
 	nma->eeprom_busy = false;
-	nma_eeprom_finish(nma, eeprom_body(r->mad), r->mad[3] == UR_MAD_METHOD_SET);
+	nma_eeprom_finish(nma, eeprom_body(r->mad), is_set);
 	if (!respond(nma, r, UR_MAD_STATUS_OK, out))
 		return false;
-	remember(nma, out, r->hash, now_ns);
+	if (is_set)
+		remember(nma, out, r->hash, now_ns);
 	return true;
 }
 
@@ -408,6 +443,7 @@ static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t n
 		struct nma_request *r = &nma->request[queue_pop(&nma->requests)];
 		enum ur_mad_status status;
 		uint64_t wait_ns;
+		bool is_set;
 
 		/* MGMT-KEY-05: ahead of everything that a request can do. */
 		if (!nma_check_key(nma, r->mad, &r->from, now_ns))
@@ -417,6 +453,7 @@ static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t n
 			nma_repress(nma, r->mad);
 			continue;
 		}
+		is_set = r->mad[3] == UR_MAD_METHOD_SET;
 		status = execute(nma, r, now_ns, &wait_ns);
 		if (wait_ns) {
 			nma->eeprom = *r;
@@ -426,7 +463,11 @@ static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t n
 		}
 		if (!respond(nma, r, status, out))
 			continue;
-		if (status != UR_MAD_STATUS_BUSY) /* which a repetition may find changed */
+		/*
+		 * A repeated Get is executed again: it has no effect, what it shows is new, and it takes no place from
+		 * a Set. What was refused had no effect either.
+		 */
+		if (is_set && status == UR_MAD_STATUS_OK)
 			remember(nma, out, r->hash, now_ns);
 		return true;
 	}
@@ -518,6 +559,25 @@ void ur_nma_link_event(struct ur_nma *nma, uint8_t port, uint64_t now_ns)
 	if (nma_is_switch(nma))
 		ur_nma_trap(nma, UR_TRAP_LINK_STATE, port);
 	ur_nma_fault(nma, up ? UR_FAULT_LINK_UP : UR_FAULT_LINK_DOWN, port, 0, 0, now_ns);
+}
+
+bool ur_nma_query(struct ur_nma *nma, enum ur_smp_attr attr, uint32_t attr_mod, uint8_t *data)
+{
+	static const struct ur_nma_from here = {.way = UR_MAD_LOCAL};
+	uint8_t mad[UR_MAD_BYTES] = {UR_MAD_BASE_VERSION, UR_MAD_CLASS_SMP_DR, UR_SMP_VERSION,
+				     UR_MAD_METHOD_GET};
+	struct nma_call call = {.mad = mad,
+				.data = mad + UR_SMP_DATA,
+				.from = &here,
+				.attr_id = (uint16_t)attr,
+				.attr_mod = attr_mod,
+				.now_ns = nma->now_ns};
+
+	ur_store64(mad + UR_SMP_MKEY, nma->m_key);
+	if (nma_smp(nma, &call) != UR_MAD_STATUS_OK)
+		return false;
+	memcpy(data, call.data, UR_SMP_DATA_BYTES);
+	return true;
 }
 
 void ur_nma_set_client(struct ur_nma *nma, bool present, bool is_sm)

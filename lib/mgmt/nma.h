@@ -216,6 +216,12 @@ void ur_nma_fault(struct ur_nma *nma, enum ur_fault_cause cause, uint8_t port, u
 /* Sends a trap, LINK_STATE to FLOW_CONTROL, to the subnet manager until it is repressed. */
 void ur_nma_trap(struct ur_nma *nma, enum ur_trap trap, uint8_t port);
 
+/*
+ * Reads an attribute of subnet management as the node itself, without a MAD and without a key: for what a program on the
+ * node wants to know. `data` has UR_SMP_DATA_BYTES. False: it has no such attribute.
+ */
+bool ur_nma_query(struct ur_nma *nma, enum ur_smp_attr attr, uint32_t attr_mod, uint8_t *data);
+
 /* Whether there is a client, and whether it is a subnet manager (PortInfo says so). At first there is none. */
 void ur_nma_set_client(struct ur_nma *nma, bool present, bool is_sm);
 

@@ -67,6 +67,7 @@ struct nma_port {
 
 struct nma_notice {
 	uint64_t tid; /* 0: free */
+	bool by_gmp;  /* sent in the vendor class, else as an SMP */
 	uint64_t next_ns;
 	uint16_t what; /* number of a trap, or cause of a fault */
 	uint8_t port, tries;

@@ -245,6 +245,7 @@ bool nma_next_notice(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns
 		return false;
 	while (!sent && (n = due_notice(nma, now_ns))) {
 		sent = make_notice(nma, n, out);
+		n->by_gmp = !nma_is_smp(out->mad);
 		n->next_ns = now_ns + REPEAT_NS;
 		nma->stats.traps += sent;
 		nma->stats.no_manager += !sent;
@@ -257,10 +258,16 @@ bool nma_next_notice(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns
 	return sent;
 }
 
+/* MGMT-TRAP-02: in the class of the notice. That of SMPs has a key, which was checked. */
 void nma_repress(struct ur_nma *nma, const uint8_t *mad)
 {
+	bool by_gmp = !nma_is_smp(mad);
+
+	if (by_gmp && mad[1] != UR_MAD_CLASS_VENDOR)
+		return;
 	for (unsigned i = 0; i < nma->attr.limits.notices; i++)
-		if (nma->notice[i].tid && nma->notice[i].tid == nma_tid(mad))
+		if (nma->notice[i].tid && nma->notice[i].tid == nma_tid(mad) &&
+		    nma->notice[i].by_gmp == by_gmp)
 			nma->notice[i].tid = 0;
 	update_next(nma);
 }

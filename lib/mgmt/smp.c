@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mgmt/nma_priv.h"
+#include "vl/blocks.h"
 
 #define NS_PER_S  UINT64_C(1000000000)
 #define LFT_BLOCK 64
@@ -116,14 +117,6 @@ static enum ur_mad_status apply_vl(struct ur_nma *nma, uint8_t port, const struc
 	return UR_MAD_STATUS_OK;
 }
 
-/* Two SLs a byte, the even one in the upper half. */
-static void put_sl2vl(uint8_t *data, const struct ur_vl_attr *vl)
-{
-	memset(data, 0, UR_SMP_DATA_BYTES);
-	for (unsigned sl = 0; sl < 16; sl++)
-		data[sl / 2] |= (uint8_t)(vl->sl2vl[sl] << (sl & 1 ? 0 : 4));
-}
-
 /* The modifier names the input and the output port of a switch; the table is the same for all inputs. */
 static enum ur_mad_status sl2vl(struct ur_nma *nma, struct nma_call *call)
 {
@@ -139,39 +132,12 @@ static enum ur_mad_status sl2vl(struct ur_nma *nma, struct nma_call *call)
 		return UR_MAD_STATUS_VALUE;
 	nma->attr.ops->get_vl(nma->attr.ctx, port, &vl);
 	if (call->set) {
-		for (unsigned sl = 0; sl < 16; sl++)
-			vl.sl2vl[sl] = call->data[sl / 2] >> (sl & 1 ? 0 : 4) & 15;
+		ur_vl_get_sl2vl(call->data, &vl);
 		status = apply_vl(nma, port, &vl);
 		nma->attr.ops->get_vl(nma->attr.ctx, port, &vl);
 	}
-	put_sl2vl(call->data, &vl);
+	ur_vl_put_sl2vl(call->data, &vl);
 	return status;
-}
-
-#define ARB_HALF (UR_VL_ENTRIES / 2)
-
-static void put_arb(uint8_t *data, const struct ur_vl_entry *entry, unsigned from, unsigned cnt)
-{
-	memset(data, 0, UR_SMP_DATA_BYTES);
-	for (unsigned i = 0; i < ARB_HALF && from + i < cnt; i++) {
-		data[2 * i] = entry[from + i].vl;
-		data[2 * i + 1] = entry[from + i].weight;
-	}
-}
-
-static void get_arb(const uint8_t *data, struct ur_vl_entry *entry, unsigned from, uint8_t *cnt)
-{
-	for (unsigned i = *cnt; i < from; i++)
-		entry[i] = (struct ur_vl_entry){0, 0};
-	for (unsigned i = 0; i < ARB_HALF; i++) {
-		/* An entry without weight is ignored, whatever its lane. */
-		entry[from + i].weight = data[2 * i + 1];
-		entry[from + i].vl = data[2 * i + 1] ? data[2 * i] & 15 : 0;
-	}
-	if (*cnt < from + ARB_HALF)
-		*cnt = (uint8_t)(from + ARB_HALF);
-	while (*cnt && !entry[*cnt - 1].weight)
-		--*cnt;
 }
 
 /*
@@ -180,27 +146,24 @@ static void get_arb(const uint8_t *data, struct ur_vl_entry *entry, unsigned fro
  */
 static enum ur_mad_status vl_arb(struct ur_nma *nma, struct nma_call *call)
 {
-	unsigned block = call->attr_mod >> 16, from = block & 1 ? 0 : ARB_HALF;
-	uint8_t port = call->attr_mod & 0xff, *cnt;
+	unsigned block = call->attr_mod >> 16;
+	uint8_t port = call->attr_mod & 0xff;
 	enum ur_mad_status status = UR_MAD_STATUS_OK;
-	struct ur_vl_entry *entry;
 	struct ur_vl_attr vl;
 
 	if (!nma->attr.ops->get_vl)
 		return UR_MAD_STATUS_ATTRIBUTE;
 	if (!nma_is_switch(nma) && !port)
 		port = nma_arrival_port(nma, call->from);
-	if (block < 1 || block > 4 || port > nma->attr.limits.ports)
+	if (block < 1 || block > UR_VL_BLOCKS || port > nma->attr.limits.ports)
 		return UR_MAD_STATUS_VALUE;
 	nma->attr.ops->get_vl(nma->attr.ctx, port, &vl);
-	entry = block > 2 ? vl.high : vl.low;
-	cnt = block > 2 ? &vl.high_cnt : &vl.low_cnt;
 	if (call->set) {
-		get_arb(call->data, entry, from, cnt);
+		ur_vl_get_block(call->data, &vl, block);
 		status = apply_vl(nma, port, &vl);
 		nma->attr.ops->get_vl(nma->attr.ctx, port, &vl);
 	}
-	put_arb(call->data, entry, from, *cnt);
+	ur_vl_put_block(call->data, &vl, block);
 	return status;
 }
 

@@ -3,6 +3,7 @@
 
 #include "print/out.h"
 #include "print/print.h"
+#include "wire/delay.h"
 
 #define STAMP_NS (UINT64_C(1) << UR_STAMP_SHIFT)
 
@@ -20,6 +21,25 @@ static void out_asth(struct ur_out *o, const struct ur_asth *x)
 	if (x->queue_class)
 		ur_outf(o, " class %s", classes[x->queue_class & 3]);
 	ur_outf(o, "%s}", x->granted ? " granted" : "");
+}
+
+static void out_delay(struct ur_out *o, uint8_t hops, uint16_t code)
+{
+	if (hops == UR_DELAY_VOID)
+		ur_outf(o, "void}");
+	else
+		ur_outf(o, "%" PRIu64 " ns in %u hops}", ur_delay_ns(code), hops);
+}
+
+/* What switches have stamped into the packet, if it asks them to. */
+static void out_stamp(struct ur_out *o, const struct ur_packet *p)
+{
+	uint8_t bits = p->bth.resv6;
+
+	if ((p->bth.opcode & UR_TRANSPORT_MASK) != UR_TRANSPORT_EXT || !(bits & UR_DELAY_ASK))
+		return;
+	ur_outf(o, " delay{");
+	out_delay(o, bits & UR_DELAY_HOPS, p->udp_csum);
 }
 
 static void out_xth(struct ur_out *o, const struct ur_xth *x)
@@ -108,6 +128,7 @@ static void out_sack(struct ur_out *o, const struct ur_packet *p)
 
 void ur_out_xth(struct ur_out *o, const struct ur_packet *p)
 {
+	out_stamp(o, p);
 	if (p->op & UR_OP_XTH)
 		out_xth(o, &p->xth);
 }
@@ -121,6 +142,10 @@ void ur_out_xaeth(struct ur_out *o, const struct ur_packet *p)
 			p->xrth.offset);
 	if (p->op & UR_OP_ASTH)
 		out_asth(o, &p->asth);
+	if (p->op & UR_OP_NDTH) {
+		ur_outf(o, " NDTH{");
+		out_delay(o, p->ndth.hops, p->ndth.delay);
+	}
 	if (p->op & UR_OP_POOL)
 		ur_outf(o, " pool %" PRIu32, p->pool);
 	if (p->op & UR_OP_XAETH && p->op & UR_OP_ACK && p->payload_len)

@@ -32,6 +32,7 @@ struct ur_switch_attr {
 	uint64_t age_ns;     /* a learned address is forgotten after this time of silence */
 	uint64_t seed;	     /* of hashes and of random marking; should differ between switches */
 	uint32_t vl15_bytes; /* most that the queue of VL15 holds, of each port */
+	bool hold;	     /* requests that their receive pool would refuse wait here */
 	uint8_t sl_dscp[16]; /* DSCP of each SL, [0, 63], as at the endpoints */
 	uint8_t sl_pcp[16];  /* 802.1Q priority of each SL, [0, 7] */
 };

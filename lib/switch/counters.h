@@ -31,7 +31,10 @@
 	X(learned, "addresses learned on this port")                                               \
 	X(moved, "addresses that moved to this port from another one")                             \
 	X(not_learned, "addresses for which the table had no room")                                \
-	X(link_downs, "times that the link has gone down")
+	X(link_downs, "times that the link has gone down")                                         \
+	X(held, "frames of this port that waited for a receive pool")                              \
+	X(held_late, "times that a queue pair's were let go because they had waited too long")     \
+	X(notify_ignored, "statuses of receive pools from a port that does not lead to them")
 
 /* X(NAME, name, text): why a reference is dropped */
 #define UR_SWITCH_DROPS(X)                                                                         \

@@ -5,7 +5,9 @@
 
 #include "wire/assert.h"
 #include "wire/bytes.h"
+#include "wire/ext.h"
 #include "wire/mad.h"
+#include "wire/opcode.h"
 
 #define ROCE_PORT     4791
 #define IPV4_FRAGMENT 0x3fff /* more fragments, fragment offset */
@@ -40,6 +42,10 @@ static void read_udp(const uint8_t *p, uint32_t len, struct ur_switch_headers *h
 		return;
 	h->roce = true;
 	h->sport = ur_load16(p);
+	h->bth = bth;
+	h->op = ur_op_flags(bth[0]);
+	if (h->op & UR_OP_XTH && len < UR_UDP_BYTES + UR_BTH_BYTES + UR_XTH_BYTES + UR_ICRC_BYTES)
+		h->op = 0;
 	/* Nothing else has a way to VL15. */
 	h->mad = bth[0] == UD_SEND_ONLY && ur_load24(bth + 5) <= 1 && len == MAD_UDP_BYTES &&
 		 ur_load16(p + 4) == MAD_UDP_BYTES;

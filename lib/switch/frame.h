@@ -26,6 +26,9 @@ struct ur_switch_headers {
 	bool roce;	 /* RoCEv2, not a fragment: the fields below are set */
 	bool mad;	 /* UD SEND-only to QP0 or QP1: may be a management packet */
 	uint16_t sport;
+	const uint8_t
+		*bth; /* in the frame; BTH_BYTES are there, and those of an XTH if op says so */
+	uint32_t op;  /* enum ur_op_flags; 0: unknown, or too short for its XTH */
 	struct ur_gid dst; /* IP destination */
 	uint16_t lid;	   /* of a destination 02-4C-49-44-hh-ll, else 0 */
 };

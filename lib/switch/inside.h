@@ -2,6 +2,7 @@
 #ifndef UR_SWITCH_INSIDE_H
 #define UR_SWITCH_INSIDE_H
 
+#include "switch/admission.h"
 #include "switch/macs.h"
 #include "switch/queue.h"
 #include "switch/routes.h"
@@ -17,8 +18,9 @@ struct ur_switch_out {
 	uint64_t waits_ns;    /* since when a frame waits for the rate; 0: none does */
 	uint64_t ecn_slope;   /* chance of a mark for each byte above ecn_min_bytes, of 2^48 */
 	uint32_t lane_frames; /* most references in a data lane's queue */
-	/* Management of each receiving port in VL15's queue and to be reaped; [0]: the agent's. */
-	uint32_t mgmt_from[UR_SWITCH_PORTS_MAX];
+	/* References to frames of each receiving port, in queues and to be reaped; [0]: the agent's. */
+	uint32_t data_from[UR_SWITCH_PORTS_MAX], mgmt_from[UR_SWITCH_PORTS_MAX];
+	uint32_t vl15_from[UR_SWITCH_PORTS_MAX]; /* bytes of the same management packets */
 	struct ur_switch_list lane[UR_SWITCH_LANES];
 };
 
@@ -47,6 +49,7 @@ struct ur_switch {
 	uint8_t sl_of_dscp[64], sl_of_pcp[8];
 	struct ur_switch_macs macs;
 	struct ur_switch_routes routes;
+	struct ur_switch_adm adm;
 };
 
 static inline void ur_switch_drop(struct ur_switch *sw, uint8_t port, unsigned vl,
@@ -59,6 +62,7 @@ static inline void ur_switch_drop(struct ur_switch *sw, uint8_t port, unsigned v
 struct ur_switch_way {
 	uint8_t in;
 	bool mgmt;    /* on VL15 */
+	bool flooded; /* to several ports, perhaps */
 	uint8_t sl;   /* if !mgmt */
 	uint16_t vid; /* if !mgmt */
 };

@@ -50,28 +50,39 @@ static bool marks(struct ur_switch *sw, const struct ur_switch_port *p, uint32_t
 	return (uint32_t)next_random(sw) < chance;
 }
 
+/*
+ * SWITCH-BOUND-02: a sender's frames at one receiver are at most as many as its references that are free (Choudhury
+ * and Hahne's dynamic threshold). So k receivers that take nothing hold k / (k + 1) of them. In the same way, k senders
+ * leave 1 / (k + 1) of the bytes of a port's VL15 to the others.
+ */
+static uint32_t free_of(uint32_t limit, uint32_t held)
+{
+	return limit > held ? limit - held : 0;
+}
+
 /* SWITCH-BOUND-01. UR_SWITCH_DROP_CNT: the reference may be queued. */
 static enum ur_switch_drop refusal_mgmt(const struct ur_switch *sw, const struct ur_switch_port *p,
 					uint8_t in, uint32_t bytes)
 {
 	const struct ur_switch_limits *l = &sw->attr.limits;
-	/* One that takes nothing must not hold all that another has to say. */
-	uint32_t share = in ? (l->mgmt_frames + 1) / 2 : (l->frames + l->mgmt_frames) / l->ports;
+	uint32_t share = in ? free_of(l->mgmt_frames, sw->port[in].in.held_mgmt)
+			    : (l->frames + l->mgmt_frames) / l->ports;
 
-	if (p->out.lane[UR_SWITCH_VL15].bytes + bytes > sw->attr.vl15_bytes)
+	uint32_t room = free_of(sw->attr.vl15_bytes, p->out.lane[UR_SWITCH_VL15].bytes);
+
+	if (bytes > room || p->out.vl15_from[in] + bytes > room)
 		return UR_SWITCH_DROP_QUEUE_FULL;
-	if (p->out.mgmt_from[in] >= share || (in && sw->port[in].in.held_mgmt >= l->mgmt_frames))
-		return UR_SWITCH_DROP_NO_BUFFER;
-	return UR_SWITCH_DROP_CNT;
+	return p->out.mgmt_from[in] < share ? UR_SWITCH_DROP_CNT : UR_SWITCH_DROP_NO_BUFFER;
 }
 
 static enum ur_switch_drop refusal(const struct ur_switch *sw, const struct ur_switch_port *p,
-				   const struct ur_switch_in *in, uint32_t bytes,
-				   const struct ur_switch_list *lane)
+				   uint8_t in, uint32_t bytes, const struct ur_switch_list *lane)
 {
+	uint32_t share = free_of(sw->attr.limits.frames, sw->port[in].in.held);
+
 	if (lane->bytes + bytes > p->attr.lane_bytes || lane->cnt >= p->out.lane_frames)
 		return UR_SWITCH_DROP_QUEUE_FULL;
-	return in->held < sw->attr.limits.frames ? UR_SWITCH_DROP_CNT : UR_SWITCH_DROP_NO_BUFFER;
+	return p->out.data_from[in] < share ? UR_SWITCH_DROP_CNT : UR_SWITCH_DROP_NO_BUFFER;
 }
 
 bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch_frame *frame,
@@ -83,6 +94,7 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 	uint8_t edits = way->mgmt ? 0 : edits_for(&p->attr, h, way->vid);
 	int vl = way->mgmt ? UR_SWITCH_VL15 : ur_vl_of_sl(&p->out.vl, way->sl);
 	uint32_t bytes = frame->len, i;
+	struct ur_switch_pool *pool = NULL;
 	struct ur_switch_list *lane;
 	enum ur_switch_drop why;
 
@@ -93,11 +105,16 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 		return false;
 	}
 	lane = &p->out.lane[vl];
-	why = way->mgmt ? refusal_mgmt(sw, p, way->in, bytes) : refusal(sw, p, in, bytes, lane);
+	if (sw->adm.pool && !way->mgmt && !way->flooded && h->op & UR_OP_XTH)
+		pool = ur_switch_adm_holds(sw, out, h, way->in, now_ns);
+	why = way->mgmt ? refusal_mgmt(sw, p, way->in, bytes)
+			: refusal(sw, p, way->in, bytes, lane);
 	if (bytes > p->attr.max_frame)
 		why = UR_SWITCH_DROP_TOO_LONG;
 	if (why != UR_SWITCH_DROP_CNT) {
 		ur_switch_drop(sw, out, (unsigned)vl, why);
+		if (pool)
+			ur_switch_adm_refused(sw, pool, ur_load24(h->bth + 5));
 		return false;
 	}
 	if (!way->mgmt && ur_switch_can_mark(h) && marks(sw, p, lane->bytes)) {
@@ -113,11 +130,20 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 		.in_port = way->in,
 		.out_port = out,
 		.edits = edits,
+		.vl = (uint8_t)vl,
+		.held = pool != NULL,
+		.bth = (uint16_t)(pool ? h->bth - frame->data : 0),
 		.mgmt = way->mgmt,
 		.group = h->group_dst,
 	};
 	++*(way->mgmt ? &in->held_mgmt : &in->held);
-	p->out.mgmt_from[way->in] += way->mgmt;
+	++*(way->mgmt ? &p->out.mgmt_from[way->in] : &p->out.data_from[way->in]);
+	p->out.vl15_from[way->in] += way->mgmt ? bytes : 0;
+	if (pool) {
+		ur_switch_list_push(sw->ref, &pool->held, i);
+		ur_switch_adm_held(sw, pool, way->in);
+		return true;
+	}
 	ur_switch_list_push(sw->ref, lane, i);
 	if (vl != UR_SWITCH_VL15)
 		p->out.ready |= (uint16_t)(1u << vl);
@@ -131,16 +157,19 @@ static void hand_out(struct ur_switch *sw, uint32_t i, unsigned vl, struct ur_sw
 {
 	struct ur_switch_ref *r = &sw->ref[i];
 	struct ur_switch_in *in = &sw->port[r->in_port].in;
+	struct ur_switch_out *out = &sw->port[r->out_port].out;
 
 	tx->frame = r->frame;
 	tx->in_ns = r->in_ns;
 	tx->in_port = r->in_port;
 	tx->vl = (uint8_t)vl;
+	tx->held = r->held;
 	tx->skip = tx->head_len = 0;
 	if (r->edits)
 		tx->head_len = ur_switch_edit(r->frame.data, r->edits, r->tci, tx->head, &tx->skip);
 	--*(r->mgmt ? &in->held_mgmt : &in->held);
-	sw->port[r->out_port].out.mgmt_from[r->in_port] -= r->mgmt;
+	--*(r->mgmt ? &out->mgmt_from[r->in_port] : &out->data_from[r->in_port]);
+	out->vl15_from[r->in_port] -= r->mgmt ? r->frame.len : 0;
 	ur_switch_list_push(sw->ref, &sw->free, i);
 }
 
@@ -185,11 +214,17 @@ unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_t
 {
 	struct ur_switch_port *p = &sw->port[port];
 	struct ur_switch_out *o = &p->out;
+	uint64_t until = UINT64_MAX;
 	unsigned n = 0;
 	int vl = -1;
 
-	/* SWITCH-RATE-01 */
-	while (n < cap && ur_rate_lets(&o->rate, now_ns) && (vl = pick(o)) >= 0)
+	if (now_ns >= sw->adm.next_ns)
+		ur_switch_adm_expire(sw, now_ns);
+	if (ur_rate_limits(&o->rate))
+		until = p->counters.tx_bytes + UR_SWITCH_AHEAD_BYTES;
+	/* SWITCH-RATE-01, SWITCH-AHEAD-01 */
+	while (n < cap && (n < 2 || p->counters.tx_bytes < until) &&
+	       ur_rate_lets(&o->rate, now_ns) && (vl = pick(o)) >= 0)
 		send_one(sw, p, (unsigned)vl, &tx[n++], now_ns);
 	if (o->waits_ns)
 		p->counters.wait_ns += now_ns - o->waits_ns;
@@ -221,14 +256,17 @@ unsigned ur_switch_reap(struct ur_switch *sw, struct ur_switch_tx *tx, unsigned 
 	return n;
 }
 
-uint64_t ur_switch_next_deadline(const struct ur_switch *sw, uint64_t now_ns)
+uint64_t ur_switch_next_deadline(const struct ur_switch *sw, uint64_t ports, uint64_t now_ns)
 {
-	uint64_t first = UINT64_MAX;
+	uint64_t first = sw->adm.next_ns > now_ns ? sw->adm.next_ns : now_ns;
 
 	for (unsigned i = 0; i < sw->attr.limits.ports; i++) {
 		const struct ur_switch_out *o = &sw->port[i].out;
-		uint64_t at = o->rate.next_ns > now_ns ? o->rate.next_ns : now_ns;
+		uint64_t at;
 
+		if (!(ports >> i & 1))
+			continue;
+		at = o->rate.next_ns > now_ns ? o->rate.next_ns : now_ns;
 		if ((o->ready || o->lane[UR_SWITCH_VL15].cnt) && at < first)
 			first = at;
 	}

@@ -44,12 +44,15 @@ static uint32_t refs_of(const struct ur_switch_limits *l)
 	return l->ports * (l->frames + l->mgmt_frames);
 }
 
-size_t ur_switch_size(const struct ur_switch_limits *l)
+size_t ur_switch_size(const struct ur_switch_attr *attr)
 {
+	const struct ur_switch_limits *l = &attr->limits;
+
 	return aligned(sizeof(struct ur_switch)) +
 	       aligned(l->ports * sizeof(struct ur_switch_port)) +
 	       aligned(refs_of(l) * sizeof(struct ur_switch_ref)) +
-	       aligned(ur_switch_macs_size(l->macs)) + aligned(ur_switch_routes_size(l->routes));
+	       aligned(ur_switch_macs_size(l->macs)) + aligned(ur_switch_routes_size(l->routes)) +
+	       aligned(ur_switch_adm_size(attr));
 }
 
 static void *take(uint8_t **at, size_t bytes)
@@ -93,6 +96,7 @@ struct ur_switch *ur_switch_init(void *mem, const struct ur_switch_attr *attr)
 	}
 	ur_switch_macs_init(&sw->macs, take(&at, ur_switch_macs_size(l->macs)), attr);
 	ur_switch_routes_init(&sw->routes, take(&at, ur_switch_routes_size(l->routes)), attr);
+	ur_switch_adm_init(&sw->adm, take(&at, ur_switch_adm_size(attr)), attr);
 	map_service_levels(sw);
 	ur_switch_port_attr_default(&port);
 	for (unsigned i = 0; i < l->ports; i++) {
@@ -114,6 +118,7 @@ void ur_switch_set_port(struct ur_switch *sw, uint8_t port, const struct ur_swit
 	uint32_t range = a->ecn_max_bytes - a->ecn_min_bytes;
 
 	UR_ASSERT(port < sw->attr.limits.ports && !ur_switch_port_attr_check(a));
+	ur_switch_adm_release_all(sw);
 	p->attr = *a;
 	ur_vl_init(&p->out.vl, &a->vl);
 	ur_rate_change(&p->out.rate, a->rate_gbps);
@@ -142,6 +147,7 @@ static void update_link(struct ur_switch *sw, uint8_t port)
 	if (up)
 		return;
 	sw->port[port].counters.link_downs++;
+	ur_switch_adm_release_all(sw);
 	ur_switch_macs_forget(&sw->macs, port);
 	for (unsigned vl = 0; vl < UR_SWITCH_LANES; vl++)
 		ur_switch_drop_lane(sw, port, vl, UR_SWITCH_DROP_LINK_DOWN);
@@ -251,6 +257,7 @@ static unsigned flood(struct ur_switch *sw, const struct ur_switch_frame *frame,
 {
 	struct ur_switch_port *in = &sw->port[way->in];
 	uint64_t others = sw->up & ~(UINT64_C(1) << way->in | 1);
+	struct ur_switch_way each = *way;
 	unsigned tried = 0, taken = 0;
 
 	if (!ur_switch_limit_lets(&in->in.flood, now_ns)) {
@@ -263,7 +270,8 @@ static unsigned flood(struct ur_switch *sw, const struct ur_switch_frame *frame,
 		if (!ur_switch_is_member(&sw->port[out].attr, way->vid))
 			continue;
 		tried++;
-		taken += ur_switch_enqueue(sw, out, frame, h, way, now_ns);
+		each.flooded = true;
+		taken += ur_switch_enqueue(sw, out, frame, h, &each, now_ns);
 	}
 	if (!tried) {
 		ur_switch_drop(sw, way->in, 0, UR_SWITCH_DROP_NO_MEMBER);
@@ -284,6 +292,8 @@ static unsigned forward_data(struct ur_switch *sw, const struct ur_switch_frame 
 
 	if (h->group_dst)
 		return flood(sw, frame, h, way, now_ns);
+	if (h->op & UR_OP_NOTIFY && sw->adm.pool)
+		ur_switch_adm_notify(sw, way->in, frame, now_ns);
 	if (h->roce)
 		route = ur_switch_routes_find(&sw->routes, &h->dst);
 	if (route) {
@@ -481,6 +491,12 @@ void ur_switch_validate(const struct ur_switch *sw)
 		for (unsigned vl = 0; vl < UR_SWITCH_LANES; vl++)
 			for (unsigned d = 0; d < UR_SWITCH_DROP_CNT; d++)
 				out += p->counters.lane[vl].drops[d];
+	}
+	for (unsigned i = 0; sw->adm.pool && i < UR_SWITCH_POOLS; i++) {
+		uint32_t waiting = walk(sw, &sw->adm.pool[i].held);
+
+		UR_ASSERT(!waiting == !sw->adm.pool[i].qp_cnt);
+		queued += waiting;
 	}
 	UR_ASSERT(sw->port->in.held + sw->port->in.held_mgmt <=
 		  sw->attr.limits.frames + sw->attr.limits.mgmt_frames);

@@ -40,10 +40,11 @@ struct ur_switch_tx {
 	uint64_t in_ns;		      /* when */
 	uint8_t in_port, vl;
 	uint8_t skip, head_len; /* 0, 0: send the frame as it is */
+	bool held;		/* has waited for a receive pool: its delay is not the network's */
 	uint8_t head[UR_SWITCH_HEAD_MAX];
 };
 
-size_t ur_switch_size(const struct ur_switch_limits *limits);
+size_t ur_switch_size(const struct ur_switch_attr *attr);
 
 /*
  * `mem` has ur_switch_size() bytes and is aligned to 64. `attr` has passed the check and is copied.
@@ -89,16 +90,21 @@ bool ur_switch_route_mgmt(struct ur_switch *sw, uint16_t lid, const struct ur_sw
 
 /*
  * What a port sends next: VL15, then the lanes as arbitrated, as far as its rate allows. Every tx counts as sent;
- * the caller keeps what the device does not take and offers it again before the next call.
+ * the caller keeps what the device does not take and offers it again before the next call. A port with a rate, which is
+ * late and catches up, sends at most two frames or UR_SWITCH_AHEAD_BYTES in a call, so that VL15 is no later than that.
  */
+#define UR_SWITCH_AHEAD_BYTES 16384
 unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_tx *tx, unsigned cap,
 			  uint64_t now_ns);
 
 /* References that were dropped after they had been queued: the link went down, or a lane lost its service. */
 unsigned ur_switch_reap(struct ur_switch *sw, struct ur_switch_tx *tx, unsigned cap);
 
-/* When the next frame may leave: `now_ns` or later; UINT64_MAX: nothing is queued. */
-uint64_t ur_switch_next_deadline(const struct ur_switch *sw, uint64_t now_ns);
+/*
+ * When the next frame may leave by one of `ports` (bit p: port p; leave out those whose device takes nothing): `now_ns` or
+ * later; UINT64_MAX: nothing is queued there.
+ */
+uint64_t ur_switch_next_deadline(const struct ur_switch *sw, uint64_t ports, uint64_t now_ns);
 
 /* The linear forwarding table: port of a LID in [1, UR_SWITCH_LIDS), UR_SWITCH_NO_PORT for none. */
 uint8_t ur_switch_lft(const struct ur_switch *sw, uint16_t lid);

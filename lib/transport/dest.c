@@ -127,6 +127,10 @@ void ur_dest_attach(struct ur_qp *qp, uint64_t now_ns)
 	if (idx == UINT32_MAX)
 		return;
 	core->dests[idx].cc = cc;
+	if (cc->users == 1) {
+		core->dests[idx].packets = 0;
+		core->dests[idx].net = (struct ur_net_delay){0};
+	}
 	ur_dest_flight(qp)->ackreq_every = qp->req.ackreq_every;
 	ur_emux_set_gate(&core->emux, &qp->sq_queue, &core->dests[idx].gate);
 	ur_dest_count_flight(qp);
@@ -219,6 +223,7 @@ bool ur_dest_on_send(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns)
 {
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
 
+	d->packets++;
 	if (__builtin_expect(d->cc->watched, 0))
 		return send_watched(qp, d, bytes, now_ns);
 	d->cc->bytes += bytes;
@@ -294,15 +299,92 @@ void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 
 /* ---- reports ---- */
 
-/* PACE-RTT-01 */
-void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
+static struct ur_net_sent sent_to(const struct ur_dest *d)
+{
+	return (struct ur_net_sent){d->packets, d->cc->bytes, d->cc->throttled};
+}
+
+/* Both ends understand delay stamps, and the algorithm has a use for delays. */
+static bool may_ask(const struct ur_qp *qp)
+{
+	const struct ur_cc *cc = &qp->core->cc;
+
+	return qp->agreed.delay && qp->ops->asks_delay && cc->ops->on_ack && !cc->attr.round_trip;
+}
+
+/* A probe that is to find out what is lost goes first, and alone. */
+static void ask_if_due(struct ur_qp *qp, struct ur_dest *d, uint32_t rtt_ns, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	uint64_t patience_ns = ur_rtt_rto_ns(&x->rtt, 0);
+	struct ur_net_sent sent = sent_to(d);
+	uint8_t before = d->net.state;
+
+	if (x->probe || (x->probed & UR_PROBE_LOSS))
+		return;
+	if (patience_ns < 4 * (uint64_t)rtt_ns)
+		patience_ns = 4 * (uint64_t)rtt_ns;
+	if (ur_net_delay_on_rtt(&d->net, rtt_ns, patience_ns, &sent, now_ns))
+		x->probe = UR_PROBE_DELAY;
+	if (d->net.state == UR_NET_BLOCKED && before != UR_NET_BLOCKED)
+		qp->core->cc.cnt.net_blocked++;
+}
+
+/* PACE-RTT-01, PACE-NET-01, PACE-NET-05 */
+void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, bool read, uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
-	uint64_t ns = (uint64_t)rtt << UR_STAMP_SHIFT;
+	uint64_t long_ns = (uint64_t)rtt << UR_STAMP_SHIFT;
+	uint32_t ns = long_ns < UINT32_MAX ? (uint32_t)long_ns : UINT32_MAX - 1, delay_ns;
 
-	ur_cc_on_ack(&core->cc, d->cc, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX - 1, now_ns);
+	if (read)
+		ur_net_delay_on_read(&d->net, now_ns);
+	else if (may_ask(qp))
+		ask_if_due(qp, d, ns, now_ns);
+	delay_ns = ur_net_delay_of_rtt(&d->net, ns, d->cc->throttled, now_ns);
+	if (!delay_ns)
+		return;
+	ur_cc_on_estimate(&core->cc, d->cc, ns, delay_ns, now_ns);
 	update_timer(core, d);
+}
+
+void ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns)
+{
+	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
+	struct ur_net_sent sent;
+
+	/* The queue pair may have lost its destination since it was told to ask. */
+	if (!d)
+		return;
+	sent = sent_to(d);
+	ur_net_delay_on_ask(&d->net, stamp, &sent, now_ns);
+}
+
+/* PACE-NET-02 */
+bool ur_dest_report_delay(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	struct ur_core *core = qp->core;
+	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
+	bool open = d->net.open;
+	uint32_t rtt_ns, delay_ns;
+
+	switch (ur_net_delay_on_answer(&d->net, ur_stamp_of(p->xaeth.echo), p->xaeth.residence,
+				       p->ndth.hops, p->ndth.delay, now_ns, &rtt_ns, &delay_ns)) {
+	case UR_NET_SAMPLE:
+		core->cc.cnt.net_samples++;
+		if (!ur_net_delay_serves(&d->net, now_ns))
+			break;
+		ur_cc_on_delay(&core->cc, d->cc, rtt_ns, delay_ns, now_ns);
+		update_timer(core, d);
+		break;
+	case UR_NET_BAD:
+		core->cc.cnt.net_bad++;
+		break;
+	case UR_NET_NONE:
+		break;
+	}
+	return open && !d->net.open;
 }
 
 void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns)

@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_DEST_H
 #define UR_TRANSPORT_DEST_H
 
+#include "transport/net_delay.h"
 #include "transport/qp.h"
 
 /*
@@ -24,6 +25,8 @@ struct ur_dest {
 	uint32_t epoch;
 	bool progress;	  /* fewer bytes are in flight than at full_ns */
 	uint64_t full_ns; /* when the window was found full; valid while it is */
+	uint64_t packets; /* sent */
+	struct ur_net_delay net;
 };
 
 #define UR_DEST_OF(ptr) ((struct ur_dest *)(void *)((char *)(ptr)-offsetof(struct ur_dest, timer)))
@@ -58,6 +61,13 @@ static inline struct ur_dest *ur_dest_of(const struct ur_emux_queue *q)
 	return (struct ur_dest *)(void *)q->gate;
 }
 
+/* What it has in flight is counted. */
+static inline bool ur_dest_is_watched(const struct ur_qp *qp)
+{
+	return __builtin_expect(qp->sq_queue.gate != NULL, 0) &&
+	       ur_dest_of(&qp->sq_queue)->cc->watched;
+}
+
 /*
  * The queue pair, which has a destination, has sent a packet. `bytes` includes those that a READ
  * requests. Returns whether the gate is closed now.
@@ -76,15 +86,25 @@ static inline bool ur_dest_delays(const struct ur_qp *qp)
 	       ur_emux_is_active(&qp->sq_queue);
 }
 
-void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns);
+void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, bool read, uint64_t now_ns);
+bool ur_dest_report_delay(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns);
 void ur_dest_report_timeout(struct ur_qp *qp, uint64_t now_ns);
 
-/* A round trip to the queue pair's peer took rtt stamps, without the residence there. */
-static inline void ur_dest_on_rtt(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
+/* A round trip to the queue pair's peer took rtt stamps, without the residence there. `read`: of a READ's response. */
+static inline void ur_dest_on_rtt(struct ur_qp *qp, uint32_t rtt, bool read, uint64_t now_ns)
 {
 	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
-		ur_dest_report_rtt(qp, rtt, now_ns);
+		ur_dest_report_rtt(qp, rtt, read, now_ns);
+}
+
+/* The queue pair has asked switches for the delay (transport/net_delay.h), by a packet with this stamp. */
+void ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns);
+
+/* An answer with a delay, which has an NDTH. Returns whether it answers the open ask of the destination. */
+static inline bool ur_dest_on_delay(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	return qp->sq_queue.gate && ur_dest_report_delay(qp, p, now_ns);
 }
 
 /* CC-LOSS-01. Packets of the queue pair were found lost, by what arrived after them. */

@@ -65,8 +65,7 @@ void ur_qp_update_ready(struct ur_qp *qp)
 
 void ur_qp_update(struct ur_qp *qp)
 {
-	if (__builtin_expect(qp->sq_queue.gate != NULL, 0) &&
-	    ur_dest_of(&qp->sq_queue)->cc->watched)
+	if (ur_dest_is_watched(qp))
 		ur_dest_count_flight(qp);
 	ur_qp_update_ready(qp);
 }

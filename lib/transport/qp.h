@@ -406,6 +406,9 @@ void ur_requester_drain(struct ur_qp *qp);
 /* ---- rc/completer_gbn.c ---- */
 
 enum ur_drop ur_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+/* See qp_ops.h. */
+bool ur_completer_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+			    uint64_t now_ns);
 /* A deadline of the requester may have passed. */
 void ur_completer_timer(struct ur_qp *qp, uint64_t now_ns);
 /* Mode reorder: gives the context of missing responses back, if there is one. */

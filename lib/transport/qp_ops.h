@@ -45,6 +45,7 @@ struct ur_qp_ops {
 	uint8_t other_transport;
 	bool connected;	    /* has one peer and a path; else every WQE names an address handle */
 	bool reliable;	    /* a request completes when it was answered; else when it has left */
+	bool asks_delay;    /* its probes may ask switches for their delays (PACE-NET-01) */
 	bool keeps_early;   /* requests beyond ePSN are kept whole (reorder.h) */
 	uint32_t opcodes;   /* bit n: enum ibv_wr_opcode n may be posted */
 	size_t sending_end; /* bytes of struct ur_qp up to the end of the requester's state */
@@ -117,6 +118,9 @@ struct ur_qp_ops {
 	 * predicted, and was executed. False: nothing was done; the frame is to be decoded.
 	 */
 	bool (*predicted)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns);
+	/* The same for an answer: the ACK that was predicted. */
+	bool (*predicted_ack)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+			      uint64_t now_ns);
 	/* Responses, ACKs, NAKs and NOTIFYs. */
 	enum ur_drop (*response)(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 

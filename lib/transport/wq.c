@@ -155,6 +155,20 @@ static uint8_t *fill_kind(struct ur_wqe *wqe, bool connected, const struct ibv_s
 	return (uint8_t *)(ext + 1);
 }
 
+/* Those of a connected queue pair that may have one segment of any length, and need no ur_wqe_ext. */
+#define COMMON (SENDS | WRITES | BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_SEND_WITH_INV))
+
+/* The commonest request: one segment, not inline. It passes check(). */
+static inline bool is_common(const struct ur_wq *wq, enum ibv_qp_state state,
+			     const struct ibv_send_wr *wr)
+{
+	return state == IBV_QPS_RTS && wr->num_sge == 1 && wq->max_sge && wq->connected &&
+	       (unsigned)wr->opcode <= IBV_WR_SEND_WITH_INV &&
+	       (BIT(wr->opcode) & wq->opcodes & COMMON) &&
+	       !(wr->send_flags & ~(SEND_FLAGS & ~(unsigned)IBV_SEND_INLINE)) &&
+	       wr->sg_list[0].length <= MESSAGE_BYTES;
+}
+
 /* What ibv_post_send() refuses at once; *length is set on success. */
 static int check(const struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
 		 uint32_t *length)
@@ -187,17 +201,13 @@ static int check(const struct ur_wq *wq, enum ibv_qp_state state, const struct i
 	return 0;
 }
 
-int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
-	       bool sig_all)
+static inline int post(struct ur_wq *wq, const struct ibv_send_wr *wr, uint32_t length, bool common,
+		       bool sig_all)
 {
 	uint32_t tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
 	struct ur_wqe *wqe;
-	uint32_t length;
 	uint8_t *data;
-	int rc = check(wq, state, wr, &length);
 
-	if (__builtin_expect(rc, 0))
-		return rc;
 	if (__builtin_expect(full(wq, tail), 0))
 		return ENOMEM;
 	wqe = ur_sq_at(wq, tail);
@@ -208,15 +218,37 @@ int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_
 	wqe->flags = (uint8_t)(wr->send_flags | (sig_all ? UR_WQE_SIGNALED : 0));
 	wqe->num_sge = wr->opcode == IBV_WR_LOCAL_INV ? 0 : (uint8_t)wr->num_sge;
 	wqe->resv = 0;
-	data = fill_kind(wqe, wq->connected, wr);
-	if (wqe->flags & UR_WQE_INLINE)
-		copy_inline(data, wr->sg_list, wqe->num_sge);
-	else if (__builtin_expect(wqe->num_sge == 1, 1))
-		memcpy(data, wr->sg_list, sizeof(struct ur_sge));
-	else if (wqe->num_sge)
-		memcpy(data, wr->sg_list, wqe->num_sge * sizeof(struct ur_sge));
+	if (common) {
+		wqe->num_sge = 1;
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		memcpy(wqe + 1, wr->sg_list, sizeof(struct ur_sge));
+	} else {
+		data = fill_kind(wqe, wq->connected, wr);
+		if (wqe->flags & UR_WQE_INLINE)
+			copy_inline(data, wr->sg_list, wqe->num_sge);
+		else if (wqe->num_sge)
+			memcpy(data, wr->sg_list, wqe->num_sge * sizeof(struct ur_sge));
+	}
 	atomic_store_explicit(&wq->tail, tail + 1, memory_order_release);
 	return 0;
+}
+
+static __attribute__((noinline)) int post_any(struct ur_wq *wq, enum ibv_qp_state state,
+					      const struct ibv_send_wr *wr, bool sig_all)
+{
+	uint32_t length;
+	int rc = check(wq, state, wr, &length);
+
+	return rc ? rc : post(wq, wr, length, false, sig_all);
+}
+
+int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
+	       bool sig_all)
+{
+	if (__builtin_expect(is_common(wq, state, wr), 1))
+		return post(wq, wr, wr->sg_list[0].length, true, sig_all);
+	return post_any(wq, state, wr, sig_all);
 }
 
 int ur_rq_post(struct ur_wq *wq, const struct ibv_recv_wr *wr)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "umad/mux_priv.h"
+#include "wire/siphash.h"
 
 #define IS_VENDOR2(c) ((c) >= 0x30 && (c) <= 0x4f)
 #define METHODS	      128
@@ -13,11 +14,12 @@
 /* As kernel and libibumad treat TransactionIDs: a program owns the lower half. UMAD-TID-01 */
 #define TID_LOW 0xffffffffull
 
-void mux_init(struct mux *m, const struct mux_ops *ops, void *arg)
+void mux_init(struct mux *m, const struct mux_ops *ops, void *arg, uint64_t seed)
 {
 	memset(m, 0, sizeof(*m));
 	m->ops = ops;
 	m->arg = arg;
+	m->seed = seed;
 	TAILQ_INIT(&m->programs);
 	TAILQ_INIT(&m->transfers);
 	TAILQ_INIT(&m->assemblies);
@@ -43,6 +45,7 @@ struct mux_program *mux_open(struct mux *m, void *program)
 void mux_end_transfer(struct mux *m, struct mux_transfer *t)
 {
 	TAILQ_REMOVE(&m->transfers, t, link);
+	t->program->transfers--;
 	free(t->mad);
 	free(t);
 }
@@ -101,6 +104,7 @@ static struct mux_agent *find_by_tid(struct mux *m, uint32_t tid_high, struct mu
 int mux_register(struct mux *m, struct mux_program *p, const struct ur_umad_register *reg)
 {
 	struct mux_program *other;
+	uint32_t tid_high;
 	int free_agent = -1;
 
 	if (reg->rmpp_version > 1 || (IS_VENDOR2(reg->mgmt_class) && reg->oui == 0))
@@ -114,11 +118,11 @@ int mux_register(struct mux *m, struct mux_program *p, const struct ur_umad_regi
 			free_agent = i;
 	if (free_agent < 0)
 		return -ENOMEM;
-	do
-		m->tid_high++;
-	while (m->tid_high == 0 || find_by_tid(m, m->tid_high, &other) != NULL);
-	p->agents[free_agent] =
-		(struct mux_agent){.used = true, .tid_high = m->tid_high, .reg = *reg};
+	do {
+		m->agents++;
+		tid_high = (uint32_t)ur_siphash(m->seed, 0, &m->agents, sizeof(m->agents));
+	} while (tid_high == 0 || find_by_tid(m, tid_high, &other) != NULL);
+	p->agents[free_agent] = (struct mux_agent){.used = true, .tid_high = tid_high, .reg = *reg};
 	return free_agent;
 }
 
@@ -153,14 +157,21 @@ void mux_await_response(struct mux_transfer *t, uint64_t now)
 	t->deadline = now + t->umad.timeout_ms * MS_NS;
 }
 
+/* A directed route has no LID at its ends; the permissive one is answered by whatever took it. */
+static bool is_from(const struct mux_transfer *t, uint16_t lid_be)
+{
+	return t->mad[MAD_CLASS] == MAD_CLASS_DIRECTED || t->umad.addr.lid == lid_be ||
+	       t->umad.addr.lid == 0xffff || t->umad.addr.lid == 0;
+}
+
 struct mux_transfer *mux_find_request(struct mux *m, const struct mux_program *p, uint64_t tid,
-				      uint8_t mgmt_class)
+				      uint8_t mgmt_class, uint16_t lid_be)
 {
 	struct mux_transfer *t;
 
 	TAILQ_FOREACH(t, &m->transfers, link)
 	if (t->waits && t->program == p && t->mad[MAD_CLASS] == mgmt_class &&
-	    ur_load64(t->mad + MAD_TID) == tid)
+	    ur_load64(t->mad + MAD_TID) == tid && is_from(t, lid_be))
 		return t;
 	return NULL;
 }
@@ -168,7 +179,7 @@ struct mux_transfer *mux_find_request(struct mux *m, const struct mux_program *p
 static struct mux_transfer *start_transfer(struct mux *m, struct mux_program *p,
 					   const struct ur_umad_mad *head, const uint8_t *mad)
 {
-	struct mux_transfer *t = calloc(1, sizeof(*t));
+	struct mux_transfer *t = p->transfers < MUX_TRANSFERS_MAX ? calloc(1, sizeof(*t)) : NULL;
 	size_t bytes = head->length > UR_UMAD_MAD_BYTES ? head->length : UR_UMAD_MAD_BYTES;
 
 	if (t == NULL)
@@ -184,6 +195,7 @@ static struct mux_transfer *start_transfer(struct mux *m, struct mux_program *p,
 	t->length = head->length;
 	t->retries_left = head->umad.retries;
 	TAILQ_INSERT_TAIL(&m->transfers, t, link);
+	p->transfers++;
 	return t;
 }
 
@@ -267,7 +279,7 @@ bool mux_input(struct mux *m, const uint8_t *mad, const struct ib_mad_addr *from
 		return true;
 	}
 	if ((mad[MAD_METHOD] & MAD_RESPONSE) != 0) {
-		t = mux_find_request(m, p, ur_load64(mad + MAD_TID), mad[MAD_CLASS]);
+		t = mux_find_request(m, p, ur_load64(mad + MAD_TID), mad[MAD_CLASS], from->lid);
 		if (t == NULL) {
 			m->counters.unmatched_responses++;
 			return true;

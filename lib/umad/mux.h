@@ -24,6 +24,8 @@
 
 #define MUX_NEVER UINT64_MAX
 
+#define MUX_TRANSFERS_MAX 8192 /* of one program, under way */
+
 /* Counters. X(name, help) */
 #define MUX_COUNTERS(X)                                                                            \
 	X(sent, "MADs from programs")                                                              \
@@ -32,7 +34,8 @@
 	X(timed_out, "requests never answered")                                                    \
 	X(unmatched_responses, "responses that no program waits for")                              \
 	X(unmatched_requests, "requests that no program has registered for")                       \
-	X(refused, "MADs from programs that are invalid or whose agent is not registered")         \
+	X(refused,                                                                                 \
+	  "MADs from programs that are invalid, too many, or whose agent is not registered")       \
 	X(rmpp_invalid, "RMPP packets that fit no transfer")                                       \
 	X(rmpp_aborted, "RMPP transfers that ended early")
 
@@ -59,6 +62,7 @@ struct mux_agent {
 struct mux_program {
 	TAILQ_ENTRY(mux_program) link;
 	void *arg;
+	uint32_t transfers; /* under way */
 	struct mux_agent agents[UR_UMAD_AGENTS];
 };
 
@@ -99,14 +103,16 @@ struct mux_assembly {
 struct mux {
 	const struct mux_ops *ops;
 	void *arg;
-	uint32_t tid_high; /* of the agent registered last */
+	uint64_t seed;	 /* of the upper halves of TransactionIDs */
+	uint64_t agents; /* registered so far */
 	TAILQ_HEAD(, mux_program) programs;
 	TAILQ_HEAD(, mux_transfer) transfers;
 	TAILQ_HEAD(, mux_assembly) assemblies;
 	struct mux_counters counters;
 };
 
-void mux_init(struct mux *m, const struct mux_ops *ops, void *arg);
+/* `seed`: random; what a program's TransactionIDs begin with cannot be guessed without it. */
+void mux_init(struct mux *m, const struct mux_ops *ops, void *arg, uint64_t seed);
 void mux_fini(struct mux *m);
 
 /* NULL: out of memory. */

@@ -19,6 +19,8 @@
 #define MAD_RESPONSE   0x80 /* of the method */
 #define MAD_VENDOR_OUI 37
 
+#define MAD_CLASS_DIRECTED 0x81
+
 /* The bytes before the data: MAD, RMPP and class headers. */
 unsigned mux_header_bytes(uint8_t mgmt_class);
 
@@ -27,8 +29,9 @@ bool mux_rmpp_is_active(const uint8_t *mad);
 
 void mux_deliver(struct mux *m, struct mux_program *p, const struct ib_user_mad *umad,
 		 const uint8_t *mad, uint32_t length);
+/* The request with that TransactionID that was sent to that LID (network order), or NULL. UMAD-TID-02 */
 struct mux_transfer *mux_find_request(struct mux *m, const struct mux_program *p, uint64_t tid,
-				      uint8_t mgmt_class);
+				      uint8_t mgmt_class, uint16_t lid_be);
 void mux_end_transfer(struct mux *m, struct mux_transfer *t);
 /* Starts the time that a request waits for its response. */
 void mux_await_response(struct mux_transfer *t, uint64_t now);

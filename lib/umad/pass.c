@@ -77,6 +77,21 @@ int ur_umad_send_mad(int fd, const struct ur_umad_mad *head, const void *mad, in
 	return rc;
 }
 
+/* The room is aligned, and so may hold one descriptor more than was asked for. */
+static void take_first(const struct cmsghdr *c, int *passed)
+{
+	size_t cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	int fd;
+
+	for (size_t i = 0; i < cnt; i++) {
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+		if (i == 0)
+			*passed = fd;
+		else
+			close(fd);
+	}
+}
+
 ssize_t ur_umad_receive(int fd, void *head, size_t head_bytes, void *rest, size_t rest_bytes,
 			int *passed, int flags)
 {
@@ -95,7 +110,7 @@ ssize_t ur_umad_receive(int fd, void *head, size_t head_bytes, void *rest, size_
 		return -errno;
 	c = CMSG_FIRSTHDR(&msg);
 	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(passed, CMSG_DATA(c), sizeof(*passed));
+		take_first(c, passed);
 	return n;
 }
 

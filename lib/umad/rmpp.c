@@ -274,7 +274,8 @@ static void complete(struct mux *m, struct mux_assembly *a, uint64_t now)
 	unsigned header = mux_header_bytes(a->mgmt_class);
 	uint32_t room = UR_UMAD_MAD_BYTES - header;
 	uint32_t in_last = a->last_payload - (PAYLOAD_BYTES - room);
-	struct mux_transfer *t = mux_find_request(m, a->program, a->tid, a->mgmt_class);
+	struct mux_transfer *t =
+		mux_find_request(m, a->program, a->tid, a->mgmt_class, a->umad.addr.lid);
 
 	/* A PayloadLength that is impossible: the whole segment, as in Linux. */
 	if (a->last_payload < PAYLOAD_BYTES - room || in_last > room)
@@ -312,7 +313,8 @@ static void input_data(struct mux *m, struct mux_program *p, unsigned agent, con
 		       const struct ib_mad_addr *from, uint64_t now)
 {
 	struct mux_assembly *a = find_assembly(m, p, mad, from);
-	struct mux_transfer *t = mux_find_request(m, p, ur_load64(mad + MAD_TID), mad[MAD_CLASS]);
+	struct mux_transfer *t =
+		mux_find_request(m, p, ur_load64(mad + MAD_TID), mad[MAD_CLASS], from->lid);
 	uint32_t before;
 
 	if (a != NULL && a->mad == NULL) { /* our last ACK was lost */

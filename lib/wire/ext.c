@@ -15,7 +15,7 @@ void ur_put_xth(struct ur_cursor *c, const struct ur_xth *x)
 	ur_store24(p + 5, x->ssn);
 	p[8] = x->flags;
 	ur_store24(p + 9, x->offset);
-	p[12] = x->resv;
+	p[12] = x->tag;
 	ur_store24(p + 13, x->rwqen);
 }
 
@@ -30,7 +30,7 @@ void ur_get_xth(struct ur_cursor *c, struct ur_xth *x)
 	x->ssn = ur_load32(p + 4) & LOW24;
 	x->flags = p[8];
 	x->offset = ur_load32(p + 8) & LOW24;
-	x->resv = p[12];
+	x->tag = p[12];
 	x->rwqen = ur_load32(p + 12) & LOW24;
 }
 
@@ -102,4 +102,23 @@ void ur_get_asth(struct ur_cursor *c, struct ur_asth *x)
 	x->resv = p[0] & 7;
 	x->room = p[1];
 	x->generation = ur_load16(p + 2);
+}
+
+void ur_put_ndth(struct ur_cursor *c, const struct ur_ndth *x)
+{
+	uint8_t *p = ur_take(c, UR_NDTH_BYTES);
+
+	if (p)
+		ur_store32(p, ur_ndth_pack(x));
+}
+
+void ur_get_ndth(struct ur_cursor *c, struct ur_ndth *x)
+{
+	const uint8_t *p = ur_take(c, UR_NDTH_BYTES);
+
+	if (!p)
+		return;
+	x->hops = p[0] >> 3;
+	x->resv = ur_load16(p) & 0x7ff;
+	x->delay = ur_load16(p + 2);
 }

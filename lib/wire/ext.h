@@ -16,12 +16,12 @@ extern "C" {
 /*
  * The headers of extended mode (docs/wire-format.md, docs/design/loss.md). They let a receiver place
  * any packet immediately, and tell a sender exactly which packets are missing. Opcodes are
- * 0xC0 | the RC opcode, 0xD8 for the probe, 0xD9 for NOTIFY, and 0xDA for an ACK or NAK with the
- * status of a receive pool (docs/design/admission.md). Order on the wire:
+ * 0xC0 | the RC opcode, 0xD8 for the probe, 0xD9 for NOTIFY, and 0xDA to 0xDC for an ACK or NAK with the
+ * status of a receive pool (docs/design/admission.md), a delay (docs/design/delay.md), or both. Order on the wire:
  *
  *   request    BTH XTH [RETH | AtomicETH] [Immediate | IETH] payload
  *   response   BTH AETH XAETH [XRTH] [AtomicAckETH] payload
- *   ACK, NAK   BTH AETH XAETH [ASTH] bitmap (as payload)
+ *   ACK, NAK   BTH AETH XAETH [ASTH] [NDTH] bitmap (as payload)
  *   probe      BTH XTH
  *   NOTIFY     BTH ASTH pool
  *
@@ -29,14 +29,14 @@ extern "C" {
  *
  * As in roce.h, the put and get functions work on a bounds-checked cursor.
  */
-/* WIRE-XTH-01. XTH: transmit stamp 32; path index 8, SSN 24; flags 8, PSN_OFFSET 24; reserved 8, RWQEN 24. */
+/* WIRE-XTH-01. XTH: transmit stamp 32; path index 8, SSN 24; flags 8, PSN_OFFSET 24; pool tag 8, RWQEN 24. */
 struct ur_xth {
 	uint32_t stamp;	 /* time of this transmission, 16 ns */
 	uint8_t path;	 /* index of the sender's UDP source port */
 	uint32_t ssn;	 /* message number, counted from ur_first_ssn(); 24 bits */
 	uint8_t flags;	 /* enum ur_xth_flags */
 	uint32_t offset; /* PSN_OFFSET: index of this packet in its message, in PMTUs; 24 bits */
-	uint8_t resv;
+	uint8_t tag; /* ur_pool_tag() of the pool that the receive is of, for switches; 0: none. Not checked */
 	uint32_t rwqen; /* UR_XTH_RECV: which receive of the QP, counted from 0; 24 bits */
 };
 #define UR_XTH_BYTES 16
@@ -98,6 +98,20 @@ struct ur_asth {
 #define UR_ASTH_BYTES 4
 #define UR_POOL_BYTES 4
 
+/* What an XTH says of a pool's name: 1 to 255. Two pools may have the same. */
+static inline uint8_t ur_pool_tag(uint32_t name)
+{
+	return (uint8_t)((name * 0x01010101u >> 24) % 255 + 1);
+}
+
+/* WIRE-NDTH-01. NDTH: hops 5, reserved 11; delay 16. What switches have stamped into the packet that is answered. */
+struct ur_ndth {
+	uint8_t hops;	/* 5 bits; UR_DELAY_VOID: the delay is not to be used */
+	uint16_t resv;	/* 11 bits */
+	uint16_t delay; /* code, delay.h */
+};
+#define UR_NDTH_BYTES 4
+
 /*
  * The bitmap after an extended ACK or NAK. Bit i (bit i % 8 of byte i / 8, least significant bit
  * first) is set if request ePSN + 1 + i has arrived. The length is a multiple of 4 bytes and at
@@ -118,12 +132,19 @@ void ur_put_xrth(struct ur_cursor *c, const struct ur_xrth *x);
 void ur_get_xrth(struct ur_cursor *c, struct ur_xrth *x);
 void ur_put_asth(struct ur_cursor *c, const struct ur_asth *x);
 void ur_get_asth(struct ur_cursor *c, struct ur_asth *x);
+void ur_put_ndth(struct ur_cursor *c, const struct ur_ndth *x);
+void ur_get_ndth(struct ur_cursor *c, struct ur_ndth *x);
 
 static inline uint32_t ur_asth_pack(const struct ur_asth *x)
 {
 	return (uint32_t)(x->status & 3) << 30 | (uint32_t)(x->queue_class & 3) << 28 |
 	       (uint32_t)x->granted << 27 | (uint32_t)(x->resv & 7) << 24 |
 	       (uint32_t)x->room << 16 | x->generation;
+}
+
+static inline uint32_t ur_ndth_pack(const struct ur_ndth *x)
+{
+	return (uint32_t)(x->hops & 31) << 27 | (uint32_t)(x->resv & 0x7ff) << 16 | x->delay;
 }
 
 #ifdef __cplusplus

@@ -148,6 +148,17 @@ static enum ur_drop decode_udp(struct ur_cursor *c, const uint8_t *frame, size_t
 	return UR_DROP_NONE;
 }
 
+/* Of the answering end, and of the way to it. */
+static __attribute__((noinline)) void get_status(struct ur_cursor *c, struct ur_packet *p)
+{
+	if (p->op & UR_OP_ASTH)
+		ur_get_asth(c, &p->asth);
+	if (p->op & UR_OP_NDTH)
+		ur_get_ndth(c, &p->ndth);
+	if (p->op & UR_OP_POOL)
+		p->pool = ur_get32(c);
+}
+
 static void get_ext(struct ur_cursor *c, struct ur_packet *p)
 {
 	if (p->op & UR_OP_DETH)
@@ -164,10 +175,8 @@ static void get_ext(struct ur_cursor *c, struct ur_packet *p)
 		ur_get_xaeth(c, &p->xaeth);
 	if (p->op & UR_OP_XRTH)
 		ur_get_xrth(c, &p->xrth);
-	if (UNLIKELY(p->op & UR_OP_ASTH))
-		ur_get_asth(c, &p->asth);
-	if (UNLIKELY(p->op & UR_OP_POOL))
-		p->pool = ur_get32(c);
+	if (UNLIKELY(p->op & (UR_OP_ASTH | UR_OP_NDTH | UR_OP_POOL)))
+		get_status(c, p);
 	if (p->op & UR_OP_ATOMICACKETH)
 		p->atomic_ack = ur_get64(c);
 	if (p->op & UR_OP_IMM)
@@ -194,6 +203,8 @@ static void put_ext(struct ur_cursor *c, const struct ur_packet *p)
 		ur_put_xrth(c, &p->xrth);
 	if (p->op & UR_OP_ASTH)
 		ur_put_asth(c, &p->asth);
+	if (p->op & UR_OP_NDTH)
+		ur_put_ndth(c, &p->ndth);
 	if (p->op & UR_OP_POOL)
 		ur_put32(c, p->pool);
 	if (p->op & UR_OP_ATOMICACKETH)

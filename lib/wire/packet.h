@@ -93,6 +93,7 @@ struct ur_packet {
 	struct ur_xaeth xaeth;	       /* op & UR_OP_XAETH */
 	struct ur_xrth xrth;	       /* op & UR_OP_XRTH */
 	struct ur_asth asth;	       /* op & UR_OP_ASTH */
+	struct ur_ndth ndth;	       /* op & UR_OP_NDTH */
 	uint32_t pool;		       /* op & UR_OP_POOL */
 
 	const uint8_t *payload; /* in the frame */

@@ -40,6 +40,12 @@ static uint32_t sum_words(const uint8_t *p, unsigned len)
 	return sum;
 }
 
+/* `first`: of the bytes of an IPv4 address. */
+static bool is_host(uint8_t first)
+{
+	return first && first != 127 && first < 224;
+}
+
 void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr)
 {
 	uint8_t ttl = attr->ttl ? attr->ttl : DEFAULT_TTL;
@@ -68,6 +74,7 @@ void ur_path_init(struct ur_path *path, const struct ur_path_attr *attr)
 	ur_put16(&c, UR_ROCE_UDP_PORT);
 	ur_put32(&c, 0); /* length, see ur_path_write(), and no checksum */
 	path->len = (uint8_t)(c.p - path->hdr);
+	path->plain = path->len == UR_PATH_MIN_BYTES && is_host(attr->dst.b[12]);
 	UR_ASSERT(!c.bad);
 }
 

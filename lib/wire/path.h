@@ -25,6 +25,7 @@ struct ur_path {
 	uint8_t len;	    /* bytes of hdr in use */
 	uint8_t l3_off;	    /* 14 or 18 */
 	bool v6;
+	bool plain; /* untagged IPv4, to the address of a single host: neither 0/8, 127/8, multicast nor reserved */
 	uint8_t hdr[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV6_BYTES + UR_UDP_BYTES];
 };
 

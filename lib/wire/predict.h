@@ -49,6 +49,12 @@ static inline bool ur_predict_opcode(uint8_t opcode)
 	return operation == UR_RC_WRITE_ONLY || operation == UR_RC_SEND_ONLY;
 }
 
+/* The same for a completer. */
+static inline bool ur_predict_is_ack(uint8_t opcode)
+{
+	return (opcode & ~UR_TRANSPORT_MASK) == UR_RC_ACKNOWLEDGE;
+}
+
 /* Word 0 of the BTH of a packet with this opcode and P_Key; TVer is 0 (WIRE-BTH-02). */
 static inline uint32_t ur_predict_bth(uint8_t opcode, uint16_t pkey)
 {
@@ -71,23 +77,16 @@ static inline uint64_t ur_predict_words(const uint8_t *p)
 	return v;
 }
 
-/* The header's words sum to 0xffff, in whichever byte order (RFC 791). */
+/*
+ * The header's 16-bit words sum to 0xffff in ones' complement, in whichever byte order (RFC 791): they are not all 0, and
+ * their sum, of words of any size, is a multiple of 0xffff.
+ */
 static inline bool ur_predict_ipv4_sum(const uint8_t *ip)
 {
-	uint64_t sum = ur_predict_word(ip);
+	uint64_t a = ur_predict_words(ip), b = ur_predict_words(ip + 8);
+	uint64_t sum = (a >> 32) + (uint32_t)a + (b >> 32) + (uint32_t)b + ur_predict_word(ip + 16);
 
-	for (unsigned i = 4; i < UR_IPV4_BYTES; i += 4)
-		sum += ur_predict_word(ip + i);
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return sum == 0xffff;
-}
-
-/* An address of a single host: neither 0/8, 127/8, multicast nor reserved. `first`: of its bytes. */
-static inline bool ur_predict_is_host(uint8_t first)
-{
-	return (uint8_t)(first - 1) < 223 && first != 127;
+	return sum % 0xffff == 0;
 }
 
 /*
@@ -103,13 +102,11 @@ static inline bool ur_predict_path(const struct ur_path *path, const uint8_t *fr
 	uint32_t total = ur_load16(ip + 2);
 
 	*roce_bytes = total - UR_IPV4_BYTES - UR_UDP_BYTES;
-	if (path->len != UR_PATH_MIN_BYTES ||
-	    ur_load32(frame + 12) >> 8 != (UR_ETHERTYPE_IPV4 << 8 | 0x45) ||
+	if (!path->plain || ur_load32(frame + 12) >> 8 != (UR_ETHERTYPE_IPV4 << 8 | 0x45) ||
 	    ur_predict_words(ip + 12) != (addresses << 32 | addresses >> 32))
 		return false;
 	if (((frame[0] | frame[6]) & 1) || (ip[1] & 3) == 3 ||
-	    (ur_load64(ip + 4) & UR_PREDICT_WHOLE) != UR_PREDICT_UDP_WHOLE ||
-	    !ur_predict_is_host(ip[12]))
+	    (ur_load64(ip + 4) & UR_PREDICT_WHOLE) != UR_PREDICT_UDP_WHOLE)
 		return false;
 	return ur_load32(ip + UR_IPV4_BYTES + 2) ==
 		       (UR_ROCE_UDP_PORT << 16 | (total - UR_IPV4_BYTES)) &&
@@ -126,10 +123,10 @@ static inline bool ur_predict_icrc(const uint8_t *frame, uint32_t roce_bytes)
 	return ur_icrc_v4(l3, covered) == __builtin_bswap32(ur_load32(l3 + covered));
 }
 
-/* Opcodes with these headers are left to ur_packet_decode(). */
+/* Opcodes with these headers are left to ur_packet_decode(), and probes, which may have a delay in the UDP header. */
 #define UR_PREDICT_NOT                                                                             \
 	(UR_OP_CNP | UR_OP_DETH | UR_OP_ATOMICETH | UR_OP_ATOMICACKETH | UR_OP_IMM | UR_OP_IETH |  \
-	 UR_OP_ASTH | UR_OP_POOL)
+	 UR_OP_ASTH | UR_OP_NDTH | UR_OP_POOL | UR_OP_PROBE)
 
 /* The low 24 bits of the word at `at`. */
 static inline uint32_t ur_predict_low24(const uint8_t *at)

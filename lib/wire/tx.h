@@ -57,7 +57,9 @@ static inline uint32_t ur_tx_write(const struct ur_tx *tx, uint8_t *frame)
 	}
 	memset(p, 0, UR_ICRC_BYTES); /* the pad; the ICRC overwrites the rest */
 	covered = (uint32_t)(p - frame) + tx->pad;
-	ur_icrc_append(frame + tx->l3_off, covered - tx->l3_off, tx->v6);
+	ur_icrc_put(frame + covered,
+		    tx->v6 ? ur_icrc(frame + tx->l3_off, covered - tx->l3_off, true)
+			   : ur_icrc_v4(frame + tx->l3_off, covered - tx->l3_off));
 	return covered + UR_ICRC_BYTES;
 }
 

@@ -38,7 +38,7 @@ expect 0 '^  local_port +1$' port 0x275720000000001 2 --fabric-model line:2
 expect 1 'has no LID' trace 'endpoint 1' 'endpoint 2' --fabric-model line:2
 
 # One request at a time finds the same.
-for window in 1 2 500; do
+for window in 0 1 2 500; do
 	timeout 60 "$ctl" topology --fabric-model random:30,7 --window $window --json "$tmp/$window.json" >"$tmp/out" ||
 		complain "random:30,7 with a window of $window"
 	python3 - "$tmp/$window.json" >"$tmp/$window.links" <<-'END' || complain "$window.json is not as expected"
@@ -50,7 +50,7 @@ for window in 1 2 500; do
 		        print(n["guid"], n["description"], p["port"], p["state"], p.get("peer_guid"), p.get("peer_port"))
 	END
 done
-cmp -s "$tmp/1.links" "$tmp/2.links" && cmp -s "$tmp/1.links" "$tmp/500.links" || complain "the window changes what is found"
+cmp -s "$tmp/1.links" "$tmp/2.links" && cmp -s "$tmp/1.links" "$tmp/0.links" && cmp -s "$tmp/1.links" "$tmp/500.links" || complain "the window changes what is found"
 
 # ---- registers ----
 
@@ -67,6 +67,64 @@ expect 2 "reg: 'x' is not one of list, read, write" reg x --fabric-model line:2
 expect 2 "reg: it is" reg read 'switch 1' --fabric-model line:2
 expect 0 '^  tx_packets:2 ' counters 'switch 1' 2 --tiers 3 --fabric-model line:2
 ! grep -q ':1 ' "$tmp/out" || complain "counters of a port are of that port"
+
+# ---- E2PROM, lanes, keys: a model forgets them when it ends; ctl_configure.py has a switch that does not ----
+
+expect 0 '^0x0010  ff ff$' e2prom read 'switch 1' 0x10 2 --fabric-model line:2
+expect 0 '^3 bytes written and read back' e2prom write 'switch 1' 65533 1 0x2 3 --fabric-model line:2
+expect 1 "'65534' is not a number from 0 to 65533" e2prom write 'switch 1' 65534 1 2 3 --fabric-model line:2
+expect 1 "'256' is not a number from 0 to 255" e2prom write 'switch 1' 0 256 --fabric-model line:2
+expect 0 '^65536 bytes read$' e2prom save 'endpoint 2' "$tmp/image" --fabric-model line:2
+[ "$(wc -c <"$tmp/image")" -eq 65536 ] && [ -z "$(tr -d '\377' <"$tmp/image")" ] || complain "a new E2PROM is not erased"
+printf 'some bytes' >"$tmp/image"
+expect 0 '^10 bytes written and read back, 10 compared$' e2prom load 'endpoint 2' "$tmp/image" --fabric-model line:2
+expect 1 'has no bytes' e2prom load 'endpoint 2' /dev/null --fabric-model line:2
+expect 1 'none.file cannot be read' e2prom load 'endpoint 2' "$tmp/none.file" --fabric-model line:2
+expect 0 '^no list$' e2prom defaults '#1' --fabric-model line:2
+expect 0 '^24 bytes written' e2prom defaults '#1' scan_ns 5000000 bist_rate:2 7 --fabric-model line:2
+expect 1 'uptime_ns is not a register that is written' e2prom defaults '#1' uptime_ns 5 --fabric-model line:2
+expect 1 "load_limit: '1001' is not a number from 0 to 1000" e2prom defaults '#1' load_limit 1001 --fabric-model line:2
+expect 1 "'scan_ns' has no value" e2prom defaults '#1' scan_ns --fabric-model line:2
+expect 1 'the E2PROM was not read: no answer' e2prom save 'switch 2' "$tmp/image" --fabric-model line:2 --timeout-ms 1 \
+	--model-event '1,kill,switch 2'
+grep -q 'some bytes' "$tmp/image" || complain "a read that failed has changed the file"
+expect 2 "e2prom: 'x' is not one of read, write, save, load, defaults" e2prom x '#0' --fabric-model line:2
+expect 2 "e2prom: it is 'uroce-ctl e2prom save NODE FILE'" e2prom save '#0' --fabric-model line:2
+
+expect 0 '^  low=0:64,1:64,.*,14:64$' vl show 'switch 1' --fabric-model line:2
+[ "$(grep -c 'port [0-9]' "$tmp/out")" -eq 2 ] || complain "lanes of a switch are those of its linked ports"
+expect 0 '^  high=10:255$' vl set 'switch 1' 2 low=8:4,9:5 high=10:255 limit=3 sl2vl=8,9,10,8,8,8,8,8,8,8,8,8,8,8,8,8 --fabric-model line:2
+grep -q '^  limit=3$' "$tmp/out" || complain "the limit was not set"
+expect 0 '^  low=9:1$' vl set 'endpoint 2' 1 low=9:1 sl2vl=15,9,15,15,15,15,15,15,15,15,15,15,15,15,15,15 --force --fabric-model line:2
+expect 1 'service level 1 would lose its lane' vl set 'switch 1' 2 low=0:4 --fabric-model line:2
+expect 1 'this cannot be: no VL has a weight above 0' vl set 'switch 1' 2 low=none --force --fabric-model line:2
+expect 1 "'15:4' is not a table" vl set 'switch 1' 2 low=15:4 --fabric-model line:2
+expect 1 "is not a mapping" vl set 'switch 1' 2 sl2vl=1,2 --fabric-model line:2
+expect 1 "'weight=3' is none of" vl set 'switch 1' 2 weight=3 --fabric-model line:2
+expect 1 "'9' is not a port of switch 1; it has ports 1 to 4" vl show 'switch 1' 9 --fabric-model line:2
+
+expect 0 '^low=0:128,1:64,2:64$' qos solve 1=50 2=25,30 3=25 --rate 10
+expect 0 '^SL 2    lane  1, low    25.00 % \(wished 25.00\)  waits at most 13.11 us \(wished 30.00\)$' qos solve 1=50 2=25,30 3=25 --rate 10
+expect 0 '^limit=1$' qos solve 0=65 1=35 --mode measured --mtu 2048 --tolerance 0.2 --json "$tmp/qos.json"
+expect 1 'service level 2 would lose its lane' qos apply 'switch 1' 2 "$tmp/qos.json" --fabric-model line:2
+expect 0 'its configuration must say vl_mode = measured' qos apply 'switch 1' 2 "$tmp/qos.json" --force --fabric-model line:2
+expect 1 'mode iba: service level 3 would wait 32.77 us, not 1.00' qos solve 3=10,1 --rate 10 --json "$tmp/none.json"
+expect 1 'is no solution' qos apply 'switch 1' 2 "$tmp/none.json" --force --fabric-model line:2
+expect 1 'more than the whole link together' qos solve 0=60 1=60
+expect 1 'needs the port.s rate; .*--rate' qos solve 0=60,5
+expect 1 "'0=x' is not a wish" qos solve 0=x
+expect 1 '700 is none of 256' qos solve 0=60 --mtu 700
+expect 2 "'fast' is not one of iba, measured, strict" qos solve 0=60 --mode fast
+
+expect 0 '^#2 "switch 2"  key 0 \(none\), protect 0' keys show --fabric-model line:2
+expect 0 '^4 of 4 nodes have the key$' keys set all 0x77 --fabric-model line:2
+timeout 60 "$ctl" keys set all 0x77 --fabric-model line:2 --timeout-ms 1 --model-event '0.00013,kill,switch 2' >"$tmp/out" 2>"$tmp/err" &&
+	complain "a node that did not get the key is no error"
+grep -q '^  not #2 "switch 2"$' "$tmp/out" || complain "what was not reached is not printed"
+expect 1 'give --lease, or --force' keys set all 0x77 --protect 3 --fabric-model line:2
+expect 1 "0 is no key" keys set '#1' 0 --fabric-model line:2
+expect 1 'image does not hold a key' keys set '#1' "@$tmp/image" --fabric-model line:2
+expect 1 '^uroce-ctl: --m-key-file: .*image does not hold a key' discover --m-key-file "$tmp/image" --fabric-model line:2
 
 # ---- monitoring ----
 
@@ -113,6 +171,31 @@ expect 1 "is not 'SECONDS," discover --fabric-model line:1 --model-event 'never'
 expect 1 'no such node' discover --fabric-model line:1 --model-event '1,down,switch 9,1'
 expect 2 'is for --fabric-model' discover --dev lo --model-event '1,down,switch 9,1'
 
+# ---- top ----
+
+timeout 60 "$ctl" top --fabric-model line:2 --count 3 --model-event '1.2,errors,switch 2,1' --model-event '1.5,down,switch 1,1' \
+	--model-event '1.8,up,switch 1,1' >"$tmp/out" || complain "top fails"
+[ "$(grep -c '^node  *port state ' "$tmp/out")" -eq 3 ] || complain "top does not print a table a pass"
+[ "$(grep -cE '^(endpoint|switch) [12] ' "$tmp/out")" -eq 18 ] || complain "top does not print the six ports that are up, each time"
+grep -qE '^switch 2 +1 init .* 1000 +0.0% +0.0%$' "$tmp/out" || complain "top does not show errors: $(cat "$tmp/out")"
+timeout 60 "$ctl" top --json - --fabric-model line:2 --count 3 --model-event '1.2,errors,switch 2,1' \
+	--model-event '1.5,down,switch 1,2' >"$tmp/out" || complain "top --json fails"
+python3 - "$tmp/out" <<'END' || complain "top --json is not a line for each pass"
+import json, sys
+passes = [json.loads(line) for line in open(sys.argv[1])]
+assert [p["silent_nodes"] for p in passes] == [0, 0, 2], passes
+ports = {(p["description"], p["port"]): p for p in passes[1]["ports"]}
+first = ports["endpoint 1", 1]
+# MADs alone: about 256 bytes for each of the 5 requests a port and pass.
+assert 0 < first["tx_gbps"] < 1e-3 and first["share"] == first["tx_gbps"] * 1e9 / first["bps"], first
+last = {(p["description"], p["port"]): p for p in passes[2]["ports"]}
+assert last["switch 1", 2]["state"] == "down" and last["switch 1", 2]["downs"] == 1, last
+assert last["switch 2", 1]["state"] == last["endpoint 2", 1]["state"] == "silent", last
+END
+printf 'endpoint here\nswitch \033[2J\033]0;x\007 4\nlink here 1 \033[2J\033]0;x\007 1\n' >"$tmp/net"
+expect 0 '^\.\[2J\.\]0;x\. +1 init ' top --fabric-model "$tmp/net" --count 1
+! grep -q $'\033' "$tmp/out" || complain "a description reaches the terminal as it is"
+
 # ---- routes ----
 
 expect 0 '^updown: 36 LIDs, tables of 20 switches$' routes compute --fabric-model fattree:4
@@ -125,7 +208,10 @@ expect 0 '^6 hops$' trace 'host 0.0.0' 'host 3.1.1' --fabric-model fattree:4 --l
 grep -q '"edge 0.0" port [34] (active, 4x)' "$tmp/out" || complain "links are not active after routes were loaded"
 expect 0 '^2 hops$' trace 'host 2.0.0' 'host 2.0.1' --fabric-model fattree:4 --load-routes shortest
 expect 1 'give more with --nodes' routes load updown --fabric-model fattree:4 --nodes 8
-expect 2 "routes: 'x' is not one of compute, load" routes x --fabric-model line:1
+expect 0 '^#3 "endpoint 2"  there 1,2,2  back 1,1,1$' routes source --fabric-model line:2
+grep -q '^#0 .*  there -  back -$' "$tmp/out" || complain "the way to the node itself has no ports"
+expect 0 '"back"' routes source --fabric-model fattree:4 --json -
+expect 2 "routes: 'x' is not one of compute, load, source" routes x --fabric-model line:1
 expect 2 "routes: 'x' is not one of updown, shortest" routes load x --fabric-model line:1
 expect 2 "--load-routes: 'x' is not one of" topology --load-routes x --fabric-model line:1
 
@@ -161,7 +247,7 @@ expect 2 "'find' is not one of discover, topology" find --fabric-model line:1
 expect 2 'say once how to join' discover
 expect 2 'say once how to join' discover --fabric-model line:1 --dev lo
 expect 2 "trace: it is 'uroce-ctl trace \[FROM\] TO'" trace --fabric-model line:1
-expect 2 "--window: '0' is not a number from 1 to 65536" discover --fabric-model line:1 --window 0
+expect 2 "--window: '65537' is not a number from 0 to 65536" discover --fabric-model line:1 --window 65537
 expect 2 "--window needs a value" discover --fabric-model line:1 --window
 expect 2 "there is no option '--bogus'" discover --fabric-model line:1 --bogus
 expect 2 '--dot is for topology' discover --fabric-model line:1 --dot -

@@ -14,3 +14,23 @@ done
 grep -qE '^    1  init .* endpoint #1 "uroce-ctl" port 1$' "$tmp/topology.log" || fail "the other end is not found"
 "${in_b[@]}" timeout 60 "$UROCE_CTL" reg read '#1' uptime_ns neighbour_guid:1 --dev uroce1 >"$tmp/reg.log" 2>&1 || fail "registers"
 echo "uroce-ctl finds the node at the other end of an interface"
+
+# An endpoint tells of its link: the other end goes down and comes up again, once for a time, once at once.
+kill "$server_pid" 2>/dev/null
+wait "$server_pid" 2>/dev/null
+start_server "${server_a[@]}" --set port.mtu=1500 --set transport.path_mtu=1024
+went_down()
+{
+	"${in_b[@]}" timeout 60 "$UROCE_CTL" reg read '#1' link_downed:1 state:1 --dev uroce1 >"$tmp/down.log" 2>&1 &&
+		grep -qE "^link_downed:1 .*\b$1\b" "$tmp/down.log"
+}
+wait_for 10 went_down 0 || fail "an endpoint whose link is up says that it went down"
+"${in_b[@]}" ip link set uroce1 down
+sleep 1.5
+"${in_b[@]}" ip link set uroce1 up
+wait_for 10 went_down 1 || fail "an endpoint does not see that its link went down"
+"${in_b[@]}" ip link set uroce1 down
+"${in_b[@]}" ip link set uroce1 up
+wait_for 10 went_down 2 || fail "an endpoint does not see a short flap of its link"
+stop_server
+echo "an endpoint counts that its link goes down, a short flap too"

@@ -6,6 +6,7 @@
 #include <pcap/pcap.h>
 
 #include "../unit/frames.h"
+#include "wire/delay.h"
 
 /*
  * ext_capture FILE: writes a capture of extended mode with every opcode, over IPv4, IPv6 and VLAN,
@@ -85,6 +86,16 @@ static void write_with_eight_bytes(uint8_t opcode)
 	write_frame(&f);
 }
 
+/* A probe with these bits of the BTH beside F and B, and a checksum. */
+static void write_stamped(uint8_t bits)
+{
+	struct ur_packet p = of(UR_EXT_PROBE, false, false);
+
+	p.bth.resv6 = bits;
+	p.udp_csum = 0x2001;
+	write_packet(p);
+}
+
 int main(int argc, char **argv)
 {
 	pcap_t *pcap = pcap_open_dead(DLT_EN10MB, 65535);
@@ -111,7 +122,10 @@ int main(int argc, char **argv)
 	}
 	write_packet(frame_packet(UR_RC_SEND_ONLY, false, text, 0));
 	write_with_eight_bytes(UR_EXT_WRITE_ONLY);
-	write_with_eight_bytes(UR_EXT_ACKNOWLEDGE_STATUS + 1);
+	write_with_eight_bytes(UR_EXT_ACKNOWLEDGE_STATUS_DELAY + 1);
+	write_stamped(UR_DELAY_ASK | 2);
+	write_stamped(UR_DELAY_ASK | UR_DELAY_VOID);
+	write_stamped(2);
 
 	pcap_dump_close(out);
 	pcap_close(pcap);

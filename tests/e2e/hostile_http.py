@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""hostile_http.py ADDRESS PORT SECONDS: for so long 200 connections at a time that say nothing, say one byte a
+"""hostile_http.py ADDRESS PORT SECONDS [PATH]: for so long 200 connections at a time that say nothing, say one byte a
 time, send headers without an end, or garbage. In the end an honest request must be answered."""
 import random
 import select
@@ -9,6 +9,7 @@ import sys
 import time
 
 address, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+path = sys.argv[4] if len(sys.argv) > 4 else "/metrics"
 start = time.monotonic()
 rng = random.Random(1)
 made = refused = 0
@@ -23,7 +24,7 @@ def slow(s):
 
 
 def huge(s):
-    s.send(b"GET /metrics HTTP/1.1\r\n" + b"X: " + b"y" * 65536)
+    s.send(f"GET {path} HTTP/1.1\r\n".encode() + b"X: " + b"y" * 65536)
 
 
 def huge_path(s):
@@ -31,7 +32,7 @@ def huge_path(s):
 
 
 def huge_body(s):
-    s.send(b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n" + b"z" * 65536)
+    s.send(f"POST {path} HTTP/1.1\r\n".encode() + b"Host: x\r\nContent-Length: 99999999999\r\n\r\n" + b"z" * 65536)
 
 
 def garbage(s):
@@ -39,7 +40,7 @@ def garbage(s):
 
 
 def greedy(s):
-    s.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 50)  # and never reads the answers
+    s.send(f"GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode() * 50)  # and never reads the answers
 
 
 kinds = [silent, slow, slow, huge, huge_path, huge_body, garbage, greedy]
@@ -73,7 +74,7 @@ for s, _ in open_now:
 # The server has closed the slow ones by now, or does so soon.
 with socket.create_connection((address, port), 10) as s:
     s.settimeout(10)
-    s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    s.sendall(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
     answer = b""
     while piece := s.recv(65536):
         answer += piece

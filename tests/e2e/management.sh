@@ -14,6 +14,10 @@ cat "$tmp/ask.log"
 stop_server
 [ "$(stat -c %s "$tmp/eeprom")" = 65536 ] || fail "the E2PROM's file does not have 65536 bytes"
 [ "$(od -An -tx1 -j 300 -N 2 "$tmp/eeprom" | tr -d ' \n')" = abcd ] || fail "the E2PROM's file does not have what was written"
+{ cat "$tmp/eeprom"; printf x; } >"$tmp/longer"
+timeout 60 "${server_a[@]}" --set management.eeprom="$tmp/longer" >"$tmp/refused.log" 2>&1 && fail "a file that is too long is taken"
+grep -q 'does not have the 65536 bytes' "$tmp/refused.log" || fail "a file that is too long is not refused"
+[ "$(stat -c %s "$tmp/longer")" = 65537 ] || fail "a file that was refused is cut"
 echo "E2PROM: written to its file"
 
 start_server "${server_a[@]}" --set management.agent=no

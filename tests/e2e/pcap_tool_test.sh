@@ -83,8 +83,8 @@ lines out 'icrc ok$' 374
 # Extended mode: 26 opcodes, four times five packets over IPv4, IPv6 and VLAN, three special ones.
 "$ext_capture" "$tmp/ext.pcap" || fails "no capture of extended mode"
 run 1 "$tmp/ext.pcap"
-lines out '' 49
-lines out ' EXT_[A-Z_]+ .* icrc ok$' 34
+lines out '' 54
+lines out ' EXT_[A-Z_]+ .* icrc ok$' 39
 lines out ' EXT_PROBE .* ICRC WRONG 0x' 4
 lines out ' RC_SEND_ONLY .* ICRC WRONG 0x' 4
 lines out 'MALFORMED \(shorter than its headers say\)' 1

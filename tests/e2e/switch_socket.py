@@ -200,12 +200,29 @@ def restart():
     s = client()
     links(p, 1, "up")
     assert ask(s, 1, SET, LFT, 0, table) == table
+    # A link in place of the new file is not followed.
+    os.path.lexists(f"{state}.new") or os.symlink(f"{tmp}/victim", f"{state}.new")
+    guid = ask(s, 5)[12:20]
     end(p)
     assert os.stat(state).st_mode & 0o777 == 0o600
+    assert not os.path.exists(f"{tmp}/victim") and not os.path.lexists(f"{state}.new")
     p = start(more=("--state", state))
     s = client()
     links(p, 1, "up")
     assert ask(s, 2, GET, LFT) == table
+    assert ask(s, 6)[12:20] == guid, "a switch of sockets keeps its GUID"
+    # A save that fails is repeated until it succeeds. (A directory is in the way: also for root.)
+    os.mkdir(f"{state}.new")
+    other = bytes([255] * 32 + [2] + [255] * 31)
+    assert ask(s, 7, SET, LFT, 0, other) == other
+    time.sleep(2.5)
+    assert [32, 2] not in json.load(open(state))["lft"]
+    os.rmdir(f"{state}.new")
+    until = time.monotonic() + 20
+    while [32, 2] not in json.load(open(state))["lft"]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert ask(s, 8, SET, LFT, 0, table) == table
     # It is written soon after a change, too: nothing is lost with the process.
     table = table[::-1].replace(bytes([255, 1]), bytes([255, 3]))
     assert ask(s, 3, SET, LFT, 0, table) == table
@@ -220,6 +237,15 @@ def restart():
     links(p, 1, "up")
     assert ask(s, 4, GET, LFT) == table
     end(p)
+    good = json.load(open(state))
+    for wrong in ({"lid": 65537}, {"guid": "0x1"}, {"lid": "1"}, {"lft": [[1, 300]]}):
+        with open(state, "w") as f_:
+            json.dump({**good, **wrong}, f_)
+        bad = subprocess.run([switch, "--port", f"socket={path},clients={CLIENTS}", "--set", "eal.hugepages=no", "--state", state],
+                             capture_output=True, text=True, timeout=60)
+        assert bad.returncode == 1 and "a value that is not valid" in bad.stderr, bad
+    with open(state, "w") as f_:
+        json.dump(good, f_)
     for text, ports in (("other ports", ["--port", f"socket={path},clients=2"]), ("is not a state", []), ("line 1", [])):
         if not ports:
             with open(state, "w") as f:

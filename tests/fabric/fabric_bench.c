@@ -56,8 +56,11 @@ static void start(const char *shape, uint32_t window, uint64_t data_ns)
 				      .process_ns = UR_FABRIC_PAPER_PROCESS_NS,
 				      .data_ns = data_ns,
 				      .seed = 1};
-	struct ur_requests_attr ra = {
-		.window = window, .retries = 3, .timeout_ns = TIMEOUT_NS, .seed = 1};
+	struct ur_requests_attr ra = {.window = window ? window : 1024,
+				      .start = window ? 0 : 64,
+				      .retries = 3,
+				      .timeout_ns = TIMEOUT_NS,
+				      .seed = 1};
 	struct ur_topo_limits limits = {40000, 500000};
 	char err[256];
 
@@ -68,7 +71,7 @@ static void start(const char *shape, uint32_t window, uint64_t data_ns)
 	ur_fabric_attach(fabric, 0);
 	(void)ur_fabric_run(fabric, SETTLE_NS);
 	ur_topo_init(&topo, must(malloc(ur_topo_size(&limits))), &limits);
-	ur_requests_init(&requests, must(malloc(ur_requests_size(window))), &ra);
+	ur_requests_init(&requests, must(malloc(ur_requests_size(ra.window))), &ra);
 }
 
 static void discover(void)

@@ -62,6 +62,35 @@ static int walk(uint32_t sw, uint32_t lid, void (*step)(uint32_t from, uint32_t 
 	return -1;
 }
 
+/* MGR-LID-01: OpenSM, for one, does not begin with 1. */
+Test(routes, a_lid_that_a_port_has_is_kept_wherever_it_is)
+{
+	uint32_t kept, both[2];
+
+	drive_start(&d, "fattree:4", &drive_usual);
+	drive_run(&d);
+	kept = ur_routes_lid_port(&d.topo, 5);
+	d.topo.port[kept].lid = 4711;
+	both[0] = ur_routes_lid_port(&d.topo, 6);
+	both[1] = ur_routes_lid_port(&d.topo, 7);
+	d.topo.port[both[0]].lid = d.topo.port[both[1]].lid = 100;
+	d.topo.port[ur_routes_lid_port(&d.topo, 8)].lid = 0xfff0; /* none of one port */
+	memory = malloc(ur_routes_size(&d.topo));
+	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_UPDOWN);
+	ur_routes_compute(&r);
+	cr_assert(r.lid[kept] == 4711 && r.lid_port[4711] == kept);
+	cr_assert((r.lid[both[0]] == 100) != (r.lid[both[1]] == 100));
+	cr_assert(r.assigned == 36 && r.lids == 4711 && !r.unreachable);
+	for (uint32_t lid = 1, cnt = 0; lid <= r.lids; lid++) {
+		cnt += r.lid_port[lid] != UR_TOPO_NONE;
+		cr_assert(lid < r.lids || cnt == 36);
+		if (r.lid_port[lid] != UR_TOPO_NONE)
+			for (uint32_t sw = 0; sw < r.switches; sw++)
+				cr_assert(!r.edge[sw] || walk(sw, lid, NULL) >= 0);
+	}
+	end();
+}
+
 /* MGR-LID-01 */
 Test(routes, each_switch_and_each_linked_port_of_an_endpoint_has_a_lid_of_its_own)
 {

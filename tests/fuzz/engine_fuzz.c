@@ -5,6 +5,7 @@
 #include "engine_world.h"
 #include "fuzz.h"
 #include "wire/bytes.h"
+#include "wire/delay.h"
 #include "wire/icrc.h"
 
 /*
@@ -81,6 +82,8 @@ static uint8_t pick_opcode(const struct ur_qp *qp, uint8_t how)
 		return (uint8_t)(how << 4);
 	if (qp->ops->type == IBV_QPT_UD)
 		return how & 1 ? UR_UD_SEND_ONLY : UR_UD_SEND_ONLY_IMM;
+	if (qp->ops->mode == UR_MODE_EXTENDED && how >= 0xec)
+		return how & 1 ? UR_EXT_ACKNOWLEDGE_STATUS_DELAY : UR_EXT_ACKNOWLEDGE_DELAY;
 	if (qp->ops->mode == UR_MODE_EXTENDED && how >= 0xe0)
 		return how & 1 ? UR_EXT_NOTIFY : UR_EXT_ACKNOWLEDGE_STATUS;
 	if (qp->ops->mode == UR_MODE_EXTENDED)
@@ -135,6 +138,13 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 					   .room = how >> 5,
 					   .generation = get8(in)};
 		p->pool = how == 0xff ? POOL + 2 : POOL + (how >> 7);
+	}
+	if (p->op & UR_OP_NDTH)
+		p->ndth = (struct ur_ndth){.hops = get8(in) >> 3,
+					   .delay = (uint16_t)(get8(in) << 8 | get8(in))};
+	if (p->op & UR_OP_PROBE && p->xth.flags & 0x40) {
+		p->bth.resv6 = UR_DELAY_ASK | (p->xth.path & UR_DELAY_HOPS);
+		p->udp_csum = (uint16_t)p->xth.offset;
 	}
 	if (p->op & UR_OP_XAETH && !(p->op & UR_OP_XRTH))
 		for (unsigned i = 0; i < p->payload_len && i < 4; i++)

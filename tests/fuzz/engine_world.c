@@ -42,12 +42,20 @@ static const struct {
 	{.type = IBV_QPT_RC,
 	 .mode = UR_MODE_EXTENDED,
 	 .strict = true,
-	 .agreed = {.receives_status = true, .notifies = true, .paper = true, .pool = POOL + 1}},
+	 .agreed = {.receives_status = true,
+		    .notifies = true,
+		    .paper = true,
+		    .delay = true,
+		    .pool = POOL + 1}},
 	{.type = IBV_QPT_RC,
 	 .mode = UR_MODE_EXTENDED,
 	 .srq = true,
 	 .paths = 2,
-	 .agreed = {.sends_status = true, .receives_status = true, .notifies = true, .pool = POOL}},
+	 .agreed = {.sends_status = true,
+		    .receives_status = true,
+		    .notifies = true,
+		    .delay = true,
+		    .pool = POOL}},
 };
 
 static void on_completion(void *ctx, struct ur_cq *c)

@@ -7,17 +7,18 @@
 
 /*
  * The bytes are a sequence of frames for the ports of a switch with an agent: port and flags, length in units of
- * four bytes, frame. Management packets may get a right ICRC, to reach the agent. Whatever arrives, the
+ * four bytes, frame. Management packets may get a right ICRC, to reach the agent, and so may others, to be a status of
+ * a receive pool. Whatever arrives, the
  * switch's invariants hold, every reference comes back, and a changed frame is not longer than by a tag.
  */
-enum { PORT = 3, MEND = 4, SEND = 8, LINK = 16, TIME = 32 };
+enum { PORT = 3, MEND = 4, SEND = 8, LINK = 16, TIME = 32, ICRC = 64 };
 
 #define PORTS	   4
 #define FRAMES_MAX 64
 #define FRAME_MAX  1024
 #define MAD_END	   (UR_SWITCH_MAD_FRAME - UR_ICRC_BYTES)
 
-static _Alignas(64) uint8_t switch_memory[1 << 20], agent_memory[4 << 20];
+static _Alignas(64) uint8_t switch_memory[2 << 20], agent_memory[4 << 20];
 static uint8_t frame[FRAMES_MAX + 256][FRAME_MAX];
 static int refs[FRAMES_MAX + 256];
 
@@ -36,8 +37,9 @@ static void start(struct story *s)
 	struct ur_switch_attr attr;
 
 	ur_switch_attr_default(&attr);
+	attr.hold = true;
 	attr.limits = (struct ur_switch_limits){PORTS, 64, 64, 16, 4};
-	FUZZ_CHECK(ur_switch_size(&attr.limits) <= sizeof(switch_memory));
+	FUZZ_CHECK(ur_switch_size(&attr) <= sizeof(switch_memory));
 	FUZZ_CHECK(ur_switch_agent_size(PORTS) <= sizeof(agent_memory));
 	s->sw = ur_switch_init(switch_memory, &attr);
 	ur_switch_port_attr_default(&port);
@@ -115,6 +117,9 @@ static void one_frame(struct story *s)
 		f.len = UR_SWITCH_MAD_FRAME;
 		ur_icrc_append(f.data + UR_ETH_BYTES, MAD_END - UR_ETH_BYTES, true);
 	}
+	if (flags & ICRC && f.len > UR_ETH_BYTES + UR_IPV6_BYTES + UR_ICRC_BYTES)
+		ur_icrc_append(f.data + UR_ETH_BYTES, f.len - UR_ETH_BYTES - UR_ICRC_BYTES,
+			       f.data[UR_ETH_BYTES] >> 4 == 6);
 	if (flags & TIME)
 		s->now_ns += UINT64_C(100000000);
 	if (flags & LINK && flags & PORT)

@@ -9,10 +9,18 @@
  * A port with a FIFO queue and a rate: either the port of an endpoint, or the port of the switch
  * that leads to it. Without a rate there is no port, and frames pass at once.
  */
+enum sim_stamps {
+	SIM_STAMPS_NONE,
+	SIM_STAMPS_RIGHT, /* as lib/switch/stamp.h */
+	SIM_STAMPS_LOST,  /* what is stamped is dropped behind the port, as by a firewall */
+	SIM_STAMPS_LIES,  /* random ones */
+};
+
 struct sim_port_attr {
 	uint64_t bits_per_s; /* 0: no port */
 	uint64_t queue_bytes,
 		ecn_bytes; /* queue depth above which frames are dropped, marked; 0: never */
+	enum sim_stamps stamps;
 };
 
 struct sim_port {
@@ -20,6 +28,7 @@ struct sim_port {
 	uint64_t busy_until_ns;
 	/* Counters; a test may reset them to 0. */
 	uint64_t frames, bytes, dropped, marked;
+	uint64_t stamped;
 	uint64_t wait_ns, wait_max_ns; /* waiting time of all frames together, longest of one */
 };
 

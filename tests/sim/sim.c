@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "memory.h"
+#include "switch/stamp.h"
+#include "wire/bytes.h"
 #include "wire/assert.h"
 #include "wire/icrc.h"
 #include "wire/path.h"
@@ -164,6 +166,20 @@ void sim_reseal(uint8_t *frame, const struct ur_packet *p)
 	ur_icrc_append(frame + p->l3_off, (size_t)(p->icrc_off - p->l3_off), p->ip.v6);
 }
 
+/* False: the frame is lost because it is stamped. */
+static bool stamp(struct sim_ep *to, uint8_t *frame, uint32_t len, uint64_t ns)
+{
+	struct ur_switch_stamp st;
+
+	if (to->in.attr.stamps == SIM_STAMPS_NONE || !ur_switch_stamp_begin(frame, len, &st))
+		return true;
+	to->in.stamped++;
+	ur_switch_stamp_set(frame, &st, ns);
+	if (to->in.attr.stamps == SIM_STAMPS_LIES)
+		ur_store16(frame + st.udp_off + 6, (uint16_t)sim_rand(&to->sim->rng));
+	return to->in.attr.stamps != SIM_STAMPS_LOST;
+}
+
 /* Queues a frame at the port of the switch that leads to the endpoint. */
 static void pass_port(struct sim_ep *to, uint8_t *frame, uint32_t len)
 {
@@ -172,7 +188,8 @@ static void pass_port(struct sim_ep *to, uint8_t *frame, uint32_t len)
 	uint64_t at_ns;
 	bool ecn;
 
-	if (!sim_port_pass(&to->in, len, s->now_ns, &at_ns, &ecn)) {
+	if (!sim_port_pass(&to->in, len, s->now_ns, &at_ns, &ecn) ||
+	    !stamp(to, frame, len, at_ns - s->now_ns)) {
 		free(frame);
 		return;
 	}

@@ -105,6 +105,18 @@ def descriptors(rng, tmp):
     return []
 
 
+def check_descriptors(process, conns):
+    """Of two descriptors in a message it closes both."""
+    for c in conns:
+        c.close()
+    for _ in range(100):
+        left = len(os.listdir(f"/proc/{process.pid}/fd"))
+        if left < 16:
+            return
+        time.sleep(0.1)
+    sys.exit(f"{left} descriptors of programs that have ended are open")
+
+
 def main():
     rng = random.Random(12)
     tmp = pathlib.Path(tempfile.mkdtemp(prefix="uroce-hostile-"))
@@ -169,6 +181,7 @@ def main():
         except TimeoutError:
             pass
         assert answers > rounds / 30, f"the adapter has taken hardly any packet: {answers} answers"
+        check_descriptors(process, conns)
         # It still answers.
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         s.settimeout(20)

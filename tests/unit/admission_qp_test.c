@@ -140,6 +140,24 @@ Test(admission_qp, a_class_without_a_refused_request_is_ignored)
 	end_free(e);
 }
 
+/* ADM-TAG-01 */
+Test(admission_qp, requests_to_a_pool_with_notifies_have_its_tag)
+{
+	struct end *e = sender(true);
+
+	for (uint32_t n = 0; n < 3; n++) {
+		const struct ur_packet *p;
+
+		send(e, n);
+		p = end_expect(e, UR_EXT_SEND_ONLY, 1000 + n);
+		cr_assert(p->xth.tag == ur_pool_tag(POOL) && p->xth.rwqen == n);
+		acked(e, 1001 + n, STATUS(.status = UR_ADM_NA));
+	}
+	e = sender(false);
+	send(e, 1);
+	cr_assert_eq(end_expect(e, UR_EXT_SEND_ONLY, 1000)->xth.tag, 0);
+}
+
 /* ADM-GRANT-04 */
 Test(admission_qp, a_grant_sends_the_refused_message_at_once)
 {

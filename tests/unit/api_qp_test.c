@@ -418,11 +418,18 @@ PAIR_TEST(api_qp, wrong_attributes_make_no_qp, open_both, close_both)
 	REFUSED("2^30 WRs");
 	a = good, a.cap.max_inline_data = 1 << 20;
 	REFUSED("1 MiB inline");
-	a = good, a.qp_type = IBV_QPT_RAW_PACKET;
-	REFUSED("raw packets");
 	a = good, a.srq = srq;
 	REFUSED("an SRQ of another PD");
 #undef REFUSED
+	/* Programs try a type and do without. */
+	for (int type = IBV_QPT_RC; type <= IBV_QPT_DRIVER; type++) {
+		if (type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD)
+			continue;
+		a = good, a.qp_type = (enum ibv_qp_type)type;
+		errno = 0;
+		cr_assert_null(uroce_create_qp(A->pd, &a));
+		cr_assert_eq(errno, EOPNOTSUPP, "type %d: %s", type, strerror(errno));
+	}
 	cr_assert_eq(uroce_destroy_srq(srq), 0);
 	cr_assert_eq(uroce_dealloc_pd(other_pd), 0);
 }

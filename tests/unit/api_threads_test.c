@@ -42,7 +42,7 @@ static void part(void)
 	cr_expect_eq(uroce_destroy_qp(qb), 0);
 }
 
-/* ---- many threads, one QP, one CQ ---- */
+/* ---- many threads, one QP, one CQ: EDGE-REST-02 ---- */
 
 #define THREADS 3
 #define POSTS	400

@@ -3,12 +3,16 @@
 #include <string.h>
 
 #include "cc_sim.h"
+#include "transport/net_delay.h"
+#include "wire/delay.h"
 
-#define WINDOW (64 * 256)
+#define WINDOW	    (64 * 256)
+#define PATIENCE_NS UINT64_C(1000000)
 
 /* A packet on its way: when its answer will be there. */
 struct flight {
 	uint64_t sent_ns, answer_ns;
+	uint64_t there_ns; /* in the queue of the destination, and on its link */
 	uint32_t jitter_ns;
 	bool marked;
 };
@@ -19,6 +23,10 @@ struct pipe {
 	struct flight *flights;
 	uint64_t una, nxt, answered_ns;
 	uint64_t seen, cnp_ns; /* packets before `seen` have been looked at for marks */
+	/* stamped: */
+	struct ur_net_delay net;
+	struct flight ask; /* net.open: the packet that asked */
+	bool asks;	   /* the next packet does */
 };
 
 struct sender {
@@ -47,6 +55,18 @@ static uint64_t at(const struct psim_step *steps, uint64_t now_ns)
 	while (i + 1 < PSIM_STEPS && steps[i + 1].value && steps[i + 1].from_ns <= now_ns)
 		i++;
 	return steps[i].value;
+}
+
+/* The queue on the way back, as high as it has grown. */
+static uint64_t back_ns(const struct psim *s)
+{
+	const struct psim_step *step = &s->attr.back_ns[1];
+	uint64_t age_ns;
+
+	if (!step->value || s->now_ns < step->from_ns)
+		return s->attr.back_ns[0].value;
+	age_ns = s->now_ns - step->from_ns;
+	return age_ns < s->attr.grow_ns ? step->value * age_ns / s->attr.grow_ns : step->value;
 }
 
 static uint64_t transmission_ns(uint64_t bps)
@@ -98,6 +118,11 @@ static struct flight *flight(const struct psim *s, struct pipe *p, uint64_t n)
 	return &p->flights[n % s->attr.window];
 }
 
+static struct ur_net_sent sent_to(const struct pipe *p)
+{
+	return (struct ur_net_sent){p->nxt, p->dest->bytes, p->dest->throttled};
+}
+
 /* Packet by packet through the queue of the destination: packets are sent in the order of time. */
 static void send(struct psim *s, unsigned i, unsigned j)
 {
@@ -113,7 +138,8 @@ static void send(struct psim *s, unsigned i, unsigned j)
 	s->free_ns[j] = start + transmission_ns(at(s->attr.drain_bps[j], start));
 
 	f->sent_ns = s->now_ns;
-	f->answer_ns = s->free_ns[j] + base_ns / 2;
+	f->there_ns = s->free_ns[j] - arrival;
+	f->answer_ns = s->free_ns[j] + base_ns / 2 + back_ns(s);
 	/* A route that becomes shorter does not let packets overtake. */
 	if (f->answer_ns < p->answered_ns)
 		f->answer_ns = p->answered_ns;
@@ -131,6 +157,13 @@ static void send(struct psim *s, unsigned i, unsigned j)
 	ur_cc_on_send(&x->pacing, p->dest, PSIM_PACKET, s->now_ns);
 	if (x->pacing.ops->window)
 		p->dest->in_flight += PSIM_PACKET;
+	if (p->asks) {
+		struct ur_net_sent sent = sent_to(p);
+
+		ur_net_delay_on_ask(&p->net, ur_stamp(s->now_ns), &sent, s->now_ns);
+		p->ask = *f;
+		p->asks = false;
+	}
 }
 
 /* When the oldest answer that returns `coalesce` packets is there; UINT64_MAX: none is under way.
@@ -150,6 +183,37 @@ static void notify(struct psim *s, struct sender *x, struct pipe *p)
 			ur_cc_on_cnp(&x->pacing, p->dest, s->now_ns);
 }
 
+/* ---- delays that switches stamp ---- */
+
+/* The packet that asked is answered by itself. */
+static void take_ask(struct psim *s, struct sender *x, struct pipe *p)
+{
+	uint32_t rtt_ns, delay_ns;
+
+	if (!p->net.open || s->now_ns < p->ask.answer_ns + p->ask.jitter_ns)
+		return;
+	if (ur_net_delay_on_answer(&p->net, p->net.stamp, 0, 1,
+				   ur_delay_encode(p->ask.there_ns >> UR_STAMP_SHIFT), s->now_ns,
+				   &rtt_ns, &delay_ns) == UR_NET_SAMPLE)
+		ur_cc_on_delay(&x->pacing, p->dest, rtt_ns, delay_ns, s->now_ns);
+}
+
+/* As transport/dest.c: a round trip of another packet. */
+static void tell(struct psim *s, struct sender *x, struct pipe *p, const struct flight *f)
+{
+	uint32_t rtt_ns = (uint32_t)(f->answer_ns - f->sent_ns) + f->jitter_ns, delay_ns = rtt_ns;
+	struct ur_net_sent sent = sent_to(p);
+
+	if (s->attr.stamped) {
+		take_ask(s, x, p);
+		p->asks |= ur_net_delay_on_rtt(&p->net, rtt_ns, PATIENCE_NS + 4 * (uint64_t)rtt_ns,
+					       &sent, s->now_ns);
+		delay_ns = ur_net_delay_of_rtt(&p->net, rtt_ns, p->dest->throttled, s->now_ns);
+	}
+	if (delay_ns)
+		ur_cc_on_estimate(&x->pacing, p->dest, rtt_ns, delay_ns, s->now_ns);
+}
+
 static void answer(struct psim *s, unsigned i, unsigned j)
 {
 	struct sender *x = &s->senders[i];
@@ -165,8 +229,7 @@ static void answer(struct psim *s, unsigned i, unsigned j)
 		p->dest->in_flight -= s->attr.coalesce * PSIM_PACKET;
 		p->dest->acked += s->attr.coalesce * PSIM_PACKET;
 	}
-	ur_cc_on_ack(&x->pacing, p->dest, (uint32_t)(f->answer_ns - f->sent_ns) + f->jitter_ns,
-		     s->now_ns);
+	tell(s, x, p, f);
 }
 
 /* The next destination in turn that may be served now. Else *wake_ns is when one may. */

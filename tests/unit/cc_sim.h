@@ -28,9 +28,12 @@ struct psim_attr {
 	/* Steps in time, the first from 0; unused ones are zero. */
 	struct psim_step drain_bps[PSIM_DESTS][PSIM_STEPS];
 	struct psim_step base_ns[PSIM_STEPS]; /* round trip without queues and transmission */
-	uint32_t jitter_ns;		      /* of a returned delay, evenly in [0, jitter_ns) */
-	unsigned coalesce;		      /* packets for one answer; 0: 1 */
-	uint64_t stagger_ns;		      /* sender i begins i times later */
+	struct psim_step back_ns[2]; /* queue on the way back, of all: at first, and later, */
+	uint64_t grow_ns;	     /* for which it takes so long */
+	bool stamped;	     /* switches tell the delay on the way there to packets that ask */
+	uint32_t jitter_ns;  /* of a returned delay, evenly in [0, jitter_ns) */
+	unsigned coalesce;   /* packets for one answer; 0: 1 */
+	uint64_t stagger_ns; /* sender i begins i times later */
 	uint32_t mark_bytes; /* queue beyond which packets are marked; 0: none is */
 };
 

@@ -260,6 +260,83 @@ Test(cc_sim, auto_keeps_the_queue_short_when_senders_come_one_by_one)
 	cr_assert_gt(jain(&r), 0.8, "%f", jain(&r));
 }
 
+/* ---- delays that switches stamp ---- */
+
+/*
+ * All destinations take 10 Gb/s. From 50 ms on a queue grows on the way back, to a millisecond within 20 ms; or is there at
+ * once.
+ */
+static struct psim_result way_back(enum ur_cc_mode mode, bool stamped, bool at_once)
+{
+	struct psim_attr attr = one_slow(mode);
+
+	attr.drain_bps[0][0].value = 10 * GBPS;
+	attr.back_ns[0] = (struct psim_step){0, 1};
+	attr.back_ns[1] = (struct psim_step){50 * MS, MS};
+	attr.grow_ns = at_once ? 0 : 20 * MS;
+	attr.stamped = stamped;
+	return run(&attr, 50 * MS, 150 * MS);
+}
+
+/* PACE-NET-01 */
+Test(cc_sim, queue_on_the_way_back_throttles_by_round_trips_only)
+{
+	struct psim_result c = way_back(UR_CC_AUTO, false, false),
+			   a = way_back(UR_CC_AUTO, true, false);
+
+	for (unsigned j = 0; j < 4; j++) {
+		cr_assert_lt(a.throttled[j], 0.01, "%f", a.throttled[j]);
+		cr_assert_gt(a.gbps[j], 2.45, "%f", a.gbps[j]);
+		cr_assert_gt(c.throttled[j], 0.5, "%f", c.throttled[j]);
+		cr_assert_lt(c.gbps[j], 0.5, "%f", c.gbps[j]);
+	}
+}
+
+/* PACE-NET-05: what nobody can know yet throttles, but not for long. */
+Test(cc_sim, sudden_queue_on_the_way_back_throttles_for_a_moment)
+{
+	struct psim_result c = way_back(UR_CC_AUTO, false, true),
+			   a = way_back(UR_CC_AUTO, true, true);
+
+	for (unsigned j = 0; j < 4; j++) {
+		cr_assert_lt(a.throttled[j], 0.2, "%f", a.throttled[j]);
+		cr_assert_lt(a.throttled[j], c.throttled[j] / 2, "%f of %f", a.throttled[j],
+			     c.throttled[j]);
+		cr_assert_geq(a.gbps[j], c.gbps[j]);
+	}
+}
+
+/* PACE-NET-01, PACE-NET-05: a queue on the way there is noticed as soon, and is as short. */
+Test(cc_sim, auto_drains_what_switches_stamp)
+{
+	struct psim_attr attr = one_slow(UR_CC_AUTO);
+
+	attr.stamped = true;
+	expect_held(&attr, 600 * MS, 1100 * MS);
+	attr = incast(UR_CC_AUTO);
+	attr.stamped = true;
+	expect_fair(&attr, 400);
+	attr.stagger_ns = 3 * MS;
+	cr_assert_lt(run(&attr, 200 * MS, 400 * MS).queue_max_us[0], 1000);
+}
+
+/* PACE-NET-05: one that begins late; 16 senders, each of which was alone on its way. */
+Test(cc_sim, auto_notices_a_sudden_queue_that_switches_stamp)
+{
+	struct psim_attr attr = incast(UR_CC_AUTO);
+	struct psim_result c, a;
+
+	/* 160 Gb/s are enough for all. */
+	attr.drain_bps[0][0].value = 160 * GBPS;
+	attr.drain_bps[0][1] = (struct psim_step){50 * MS, 10 * GBPS};
+	c = run(&attr, 50 * MS, 150 * MS);
+	attr.stamped = true;
+	a = run(&attr, 50 * MS, 150 * MS);
+	cr_assert_lt(a.queue_max_us[0], 2 * c.queue_max_us[0], "%f, not %f", a.queue_max_us[0],
+		     c.queue_max_us[0]);
+	cr_assert_gt(a.gbps[0], 0.95 * c.gbps[0]);
+}
+
 /* PACE-DCQCN-01 */
 Test(cc_sim, dcqcn_drains_queues_by_marks)
 {

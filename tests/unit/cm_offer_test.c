@@ -24,10 +24,10 @@ Test(cm_offer, the_bytes_on_the_wire_are_those_of_the_document)
 /* CM-EXT-04, CM-ADM-01 */
 Test(cm_offer, names_a_receive_pool_in_its_last_bytes)
 {
-	static const uint8_t want[8] = {1, 0x3d, 0, 3, 0x81, 0x82, 0x83, 0x84};
+	static const uint8_t want[8] = {1, 0x7d, 0, 3, 0x81, 0x82, 0x83, 0x84};
 	struct ur_offer got, pool = {.version = UR_OFFER_VERSION,
 				     .flags = UR_OFFER_EXTENDED | UR_OFFER_STATUS | UR_OFFER_POOL |
-					      UR_OFFER_NOTIFY | UR_OFFER_PAPER,
+					      UR_OFFER_NOTIFY | UR_OFFER_PAPER | UR_OFFER_DELAY,
 				     .tables = 3,
 				     .pool = 0x81828384};
 	uint8_t data[UR_OFFER_BYTES];
@@ -62,7 +62,7 @@ Test(cm_offer, what_is_unknown_of_it_is_ignored)
 
 	ur_offer_put(data, sizeof(data), &some);
 	data[8] = 200;	 /* a later version, which supports ours */
-	data[9] |= 0xc0; /* its flags */
+	data[9] |= 0x80; /* its flags */
 	data[11] = 0xf8;
 	cr_assert(ur_offer_take(data, sizeof(data), &got));
 	cr_expect_eq(got.flags, some.flags);

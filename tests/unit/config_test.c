@@ -431,7 +431,7 @@ Test(config, each_wrong_set_gets_its_sentence)
 		{"mtu=1", "--set: \"mtu\" is not a key; allowed: section.key, such as port.mtu"},
 		{"worker.size=1",
 		 "--set: [worker] size: is not a key; allowed: mode, count, lcores, thread_safe, "
-		 "gather"},
+		 "gather, progress"},
 		{"worker.count=9", "--set: [worker] count: \"9\" is not a whole number in range; "
 				   "allowed: 1 to 8"},
 		{"transport.mode=selective", "--set: [transport] mode: \"selective\" is not one of "
@@ -454,6 +454,24 @@ Test(config, each_wrong_set_gets_its_sentence)
 		cr_expect_eq(ur_config_set_arg(&cfg, wrong[i].arg, err, sizeof(err)), -EINVAL);
 		cr_expect_str_eq(err, wrong[i].want);
 	}
+}
+
+Test(config, a_question_mark_leaves_what_is_set)
+{
+	static struct ur_config cfg;
+
+	cr_assert_eq(load_text("[transport]\nmax_mr = 7\n", &cfg), 0);
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.max_mr?=9", err, sizeof(err)), 0);
+	cr_expect_eq(cfg.transport.max_mr, 7);
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.max_pd?=9", err, sizeof(err)), 0);
+	cr_expect_eq(cfg.transport.max_pd, 9);
+	/* It counts as a default: another one replaces it. */
+	cr_expect_not(ur_config_is_given(&cfg, "transport", "max_pd"));
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.max_pd?=8", err, sizeof(err)), 0);
+	cr_expect_eq(cfg.transport.max_pd, 8);
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.max?=8", err, sizeof(err)), -EINVAL);
+	cr_expect_eq(ur_config_set_arg(&cfg, "transport.max_pd?=no", err, sizeof(err)), -EINVAL);
+	cr_expect_eq(ur_config_set_arg(&cfg, "?=8", err, sizeof(err)), -EINVAL);
 }
 
 Test(config, spray_is_a_number_or_a_word)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ext_peer.h"
+#include "wire/delay.h"
 
 static void let_pass(struct peer *x, uint64_t ns)
 {
@@ -348,6 +349,55 @@ Test(ext_response, probe_takes_no_psn_and_tells_the_gap)
 	peer_drain(x);
 	peer_in(x, &probe);
 	cr_assert_eq(peer_expect_nak(x, 100, 0x60)->payload_len, 4);
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
+/* EXT-RESP-DELAY-01 */
+Test(ext_response, probe_that_asks_gets_its_delay_and_no_other_answer_has_one)
+{
+	struct peer *x = PEER(.agreed = {.delay = true});
+	struct ur_packet *w = peer_write(x, 0, 4);
+	struct ur_packet probe = {.op = ur_op_flags(UR_EXT_PROBE)};
+	const struct ur_packet *p;
+
+	probe.bth.opcode = UR_EXT_PROBE;
+	probe.bth.resv6 = UR_DELAY_ASK | 5;
+	probe.udp_csum = 0x1234;
+	peer_in(x, &probe);
+	p = peer_expect(x, UR_EXT_ACKNOWLEDGE_DELAY, 99);
+	cr_assert_eq(p->ndth.hops, 5);
+	cr_assert_eq(p->ndth.delay, 0x1234);
+	cr_assert_eq(p->ndth.resv, 0);
+	cr_assert_eq(p->xaeth.echo, probe.xth.stamp);
+	/* No switch has stamped. */
+	probe.bth.resv6 = UR_DELAY_ASK;
+	probe.udp_csum = 0;
+	peer_in(x, &probe);
+	p = peer_expect(x, UR_EXT_ACKNOWLEDGE_DELAY, 99);
+	cr_assert_eq(p->ndth.hops | p->ndth.delay, 0);
+	/* It does not ask; data that does is not a probe. */
+	probe.bth.resv6 = 5;
+	peer_in(x, &probe);
+	peer_expect_ack(x, 100);
+	w->bth.ackreq = true;
+	w->bth.resv6 = UR_DELAY_ASK | 5;
+	peer_in(x, w);
+	peer_expect_ack(x, 101);
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
+/* EXT-RESP-DELAY-01 */
+Test(ext_response, probe_that_asks_without_agreement_gets_an_ack)
+{
+	struct peer *x = PEER();
+	struct ur_packet probe = {.op = ur_op_flags(UR_EXT_PROBE)};
+
+	probe.bth.opcode = UR_EXT_PROBE;
+	probe.bth.resv6 = UR_DELAY_ASK | 5;
+	peer_in(x, &probe);
+	peer_expect_ack(x, 100);
 	peer_expect_silence(x);
 	peer_free(x);
 }

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "frames.h"
+#include "wire/delay.h"
 #include "wire/ext.h"
 
 static const uint8_t xth_bytes[UR_XTH_BYTES] = {0x01, 0x23, 0x45, 0x67, 0x0f, 0xa1, 0xa2, 0xa3,
@@ -25,7 +26,7 @@ Test(xth, fields_lie_where_the_diagram_says)
 	cr_assert_eq(x.ssn, 0xa1a2a3);
 	cr_assert_eq(x.flags, UR_XTH_RECV | UR_XTH_RETRY);
 	cr_assert_eq(x.offset, 0xb1b2b3);
-	cr_assert_eq(x.resv, 0x77);
+	cr_assert_eq(x.tag, 0x77);
 	cr_assert_eq(x.rwqen, 0xc1c2c3);
 }
 
@@ -108,12 +109,71 @@ Test(ext_wire, an_acknowledgement_with_status_has_it_before_the_bitmap)
 	cr_assert_eq(p.payload_len, 4);
 }
 
+/* WIRE-NDTH-01 */
+Test(ndth, fields_lie_where_the_diagram_says)
+{
+	static const uint8_t bytes[UR_NDTH_BYTES] = {0x9d, 0x7f, 0x12, 0x34};
+	struct ur_cursor c = ur_cursor_ro(bytes, sizeof(bytes));
+	struct ur_ndth x;
+
+	ur_get_ndth(&c, &x);
+	cr_assert_eq(ur_cursor_left(&c), 0);
+	cr_assert_eq(x.hops, 0x13);
+	cr_assert_eq(x.resv, 0x57f);
+	cr_assert_eq(x.delay, 0x1234);
+	cr_assert_eq(ur_ndth_pack(&x), 0x9d7f1234);
+}
+
+/* WIRE-NDTH-01 */
+Test(ext_wire, an_acknowledgement_with_delay_has_it_last_before_the_bitmap)
+{
+	static const uint8_t map[4] = {0x23};
+	static const uint8_t delay[] = {0x0e, 0xff, 0xff, 0xff, 0x18, 0, 0x23, 0x45, 0x23, 0, 0, 0};
+	static const uint8_t both[] = {0x0e, 0xff, 0xff, 0xff, 0xd8, 0x07, 0x81, 0x82,
+				       0x18, 0,	   0x23, 0x45, 0x23, 0,	   0,	 0};
+	struct ur_packet p = frame_packet(UR_EXT_ACKNOWLEDGE_DELAY, false, map, sizeof(map));
+	struct frame f;
+
+	frame_make(&f, &p);
+	cr_assert_eq(f.b[42], 0xdb);
+	cr_assert_arr_eq(f.b + 54 + UR_AETH_BYTES + 8, delay, sizeof(delay));
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
+	cr_assert_eq(p.payload_len, 4);
+	cr_assert_eq(p.ndth.hops, 3);
+	p = frame_packet(UR_EXT_ACKNOWLEDGE_STATUS_DELAY, false, map, sizeof(map));
+	frame_make(&f, &p);
+	cr_assert_eq(f.b[42], 0xdc);
+	cr_assert_arr_eq(f.b + 54 + UR_AETH_BYTES + 8, both, sizeof(both));
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
+	cr_assert_eq(p.ndth.delay, 0x2345);
+}
+
+/* WIRE-DELAY-01: a stamp changes two fields that the ICRC does not cover, and both are decoded. */
+Test(ext_wire, a_stamp_lies_in_the_bth_and_in_the_udp_checksum)
+{
+	struct ur_packet plain = frame_packet(UR_EXT_PROBE, false, NULL, 0), p = plain, got;
+	struct frame before, after;
+
+	frame_make(&before, &plain);
+	p.bth.resv6 = UR_DELAY_ASK | 2;
+	p.udp_csum = 0x1234;
+	frame_make(&after, &p);
+	cr_assert_eq(after.b[42 + 4], 0x22);
+	cr_assert_eq(after.b[40], 0x12);
+	cr_assert_eq(after.b[41], 0x34);
+	cr_assert_arr_eq(after.b + after.len - 4, before.b + before.len - 4, 4);
+	cr_assert_eq(ur_packet_decode(after.b, after.len, &got), UR_DROP_NONE);
+	cr_assert_eq(got.bth.resv6, UR_DELAY_ASK | 2);
+	cr_assert_eq(got.udp_csum, 0x1234);
+}
+
 /* The get and put functions of each header, so that all headers pass the same checks. */
 union any {
 	struct ur_xth xth;
 	struct ur_xaeth xaeth;
 	struct ur_xrth xrth;
 	struct ur_asth asth;
+	struct ur_ndth ndth;
 };
 
 #define PAIR(header)                                                                               \
@@ -129,6 +189,7 @@ PAIR(xth)
 PAIR(xaeth)
 PAIR(xrth)
 PAIR(asth)
+PAIR(ndth)
 
 static const struct {
 	const char *name;
@@ -140,6 +201,7 @@ static const struct {
 	{"XAETH", UR_XAETH_BYTES, get_xaeth, put_xaeth},
 	{"XRTH", UR_XRTH_BYTES, get_xrth, put_xrth},
 	{"ASTH", UR_ASTH_BYTES, get_asth, put_asth},
+	{"NDTH", UR_NDTH_BYTES, get_ndth, put_ndth},
 };
 #define HEADERS_CNT (sizeof(headers) / sizeof(headers[0]))
 

@@ -66,7 +66,7 @@ static inline struct bed *bed_new(void)
 {
 	struct bed *b = calloc(1, sizeof(*b));
 
-	mux_init(&b->mux, &bed_ops, b);
+	mux_init(&b->mux, &bed_ops, b, 1);
 	return b;
 }
 

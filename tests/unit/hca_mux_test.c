@@ -49,6 +49,65 @@ Test(hca_mux, a_response_returns_to_the_program_that_asked)
 	bed_free(b);
 }
 
+/* UMAD-TID-02 */
+Test(hca_mux, a_response_from_another_lid_is_none)
+{
+	struct bed *b = bed_new();
+	struct mux_program *t = mux_open(&b->mux, &tool);
+	int agent = bed_register(b, t, 0x04, 0, 0);
+	struct ib_mad_addr from = {.lid = htons(BED_LID + 1)};
+	uint8_t mad[256];
+
+	bed_request(mad, 0x04, METHOD_GET, 0x77);
+	bed_submit(b, t, agent, mad, 256, 100, 0);
+	memcpy(mad, b->wire[0], 256);
+	mad[3] |= 0x80;
+	cr_assert(mux_input(&b->mux, mad, &from, b->now));
+	cr_assert_eq(b->given_cnt, 0);
+	cr_assert_eq(b->mux.counters.unmatched_responses, 1);
+	from.lid = htons(BED_LID);
+	cr_assert(mux_input(&b->mux, mad, &from, b->now));
+	cr_assert_eq(b->given_cnt, 1);
+	bed_free(b);
+}
+
+/* UMAD-TID-01 */
+Test(hca_mux, the_upper_halves_of_transaction_ids_are_no_sequence)
+{
+	struct bed *b = bed_new();
+	struct mux_program *t = mux_open(&b->mux, &tool);
+	uint32_t last = 0;
+
+	for (unsigned i = 0; i < UR_UMAD_AGENTS; i++) {
+		int agent = bed_register(b, t, 0x04, 0, 0);
+		uint32_t high = t->agents[agent].tid_high;
+
+		cr_assert(high && (high - last > 1000 || i == 0));
+		last = high;
+	}
+	bed_free(b);
+}
+
+/* UMAD-END-01 */
+Test(hca_mux, a_program_has_a_bounded_number_of_requests_under_way)
+{
+	struct bed *b = bed_new();
+	struct mux_program *t = mux_open(&b->mux, &tool);
+	int agent = bed_register(b, t, 0x04, 0, 0);
+	uint8_t mad[256];
+
+	for (unsigned i = 0; i < MUX_TRANSFERS_MAX + 5; i++) {
+		bed_request(mad, 0x04, METHOD_GET, i);
+		bed_submit(b, t, agent, mad, 256, 100, 0);
+		b->wire_tail = b->wire_head = 0; /* lost */
+	}
+	cr_assert_eq(t->transfers, MUX_TRANSFERS_MAX);
+	cr_assert_eq(b->mux.counters.refused, 5);
+	cr_assert_eq(mux_unregister(&b->mux, t, (uint32_t)agent), 0);
+	cr_assert_eq(t->transfers, 0);
+	bed_free(b);
+}
+
 /* UMAD-RETRY-01 */
 Test(hca_mux, a_request_is_repeated_and_then_returned_with_etimedout)
 {

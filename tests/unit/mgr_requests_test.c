@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "manager/requests.h"
+#include "wire/bits.h"
 #include "wire/bytes.h"
 
 /* A manager's requests: windows, timeouts, and responses that are late, repeated or forged. */
@@ -127,6 +128,29 @@ Test(mgr_requests, no_transaction_id_is_used_twice_or_is_zero)
 	}
 }
 
+/* MGR-TID-01: each step of the sequence used to be invertible, so that one request told all others. */
+Test(mgr_requests, a_transaction_id_says_nothing_about_the_next)
+{
+	struct ur_mgr_mad m = request(0x15), rsp;
+	unsigned same = 0;
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < 2000; i++) {
+		struct ur_mgr_mad out = send(&m, i);
+		uint64_t x = ur_load64(out.bytes + 8) >> 16, guess;
+
+		/* What the inverse of the old mixing would make of the low 48 bits of a known one. */
+		guess = (last + UINT64_C(0x9e3779b97f4a7c15)) & UINT64_C(0xffffffffffff);
+		same += x == guess || x == last + 1;
+		/* Half of the bits differ. */
+		cr_assert(!i || (ur_popcount(x ^ last) > 6 && ur_popcount(x ^ last) < 42));
+		last = x;
+		rsp = response(&out);
+		cr_assert(arrive(&rsp));
+	}
+	cr_assert_eq(same, 0);
+}
+
 /* MGR-TID-01 */
 Test(mgr_requests, another_seed_gives_other_transaction_ids)
 {
@@ -136,6 +160,49 @@ Test(mgr_requests, another_seed_gives_other_transaction_ids)
 	ur_requests_init(&r, memory, &attr);
 	b = send(&m, 0);
 	cr_assert_neq(ur_load64(a.bytes + 8) >> 16, ur_load64(b.bytes + 8) >> 16);
+}
+
+/* REQ: MGR-WINDOW-01 */
+Test(mgr_requests, a_window_adapts_to_the_time_of_responses)
+{
+	static uint64_t room[sizeof(struct ur_request) * 100 / 8];
+	struct ur_requests_attr attr = {
+		.window = 100, .start = 8, .retries = RETRIES, .timeout_ns = TIMEOUT, .seed = 42};
+	struct ur_mgr_mad m = directed(3), far = directed(9), out, rsp;
+
+	ur_requests_init(&r, room, &attr);
+	cr_assert_eq(r.limit, 8);
+	for (unsigned i = 0; i < 200;
+	     i++) { /* as fast as the fastest; others are farther away, and as fast as that allows */
+		out = send(i & 1 ? &m : &far, i);
+		now += i & 1 ? 10 : 90;
+		rsp = response(&out);
+		cr_assert(arrive(&rsp));
+	}
+	cr_assert_eq(r.limit, 100, "%u", r.limit);
+	for (unsigned i = 0; i < 200; i++) { /* three times as long */
+		out = send(&m, i);
+		now += 30;
+		rsp = response(&out);
+		cr_assert(arrive(&rsp));
+		cr_assert_geq(r.limit, 8);
+	}
+	cr_assert_eq(r.limit, 8, "%u", r.limit);
+	for (unsigned i = 0; i < 200; i++) {
+		out = send(&m, i);
+		now += 15;
+		rsp = response(&out);
+		cr_assert(arrive(&rsp));
+	}
+	cr_assert_eq(r.limit, 100);
+	for (unsigned i = 0; i < 100; i++)
+		cr_assert(ur_requests_post(&r, &m, i, now));
+	cr_assert(!ur_requests_post(&r, &m, 100, now));
+	while (ur_requests_output(&r, now, &out))
+		;
+	now += TIMEOUT; /* all of them: once, not a hundred times */
+	cr_assert(!ur_requests_expire(&r, now, &answer));
+	cr_assert_eq(r.limit, 88);
 }
 
 /* MGR-RETRY-01 */

@@ -324,6 +324,47 @@ Test(nma, a_repeated_request_is_executed_once)
 	fabric_free(f);
 }
 
+/* REQ: MGMT-TID-01 */
+Test(nma, gets_take_no_memory_from_sets_and_show_what_is)
+{
+	struct fabric *f = row(1);
+	struct mad set = new_dr(f, UR_MAD_METHOD_SET, UR_SMP_LFT, 0, onward, 1), get, r;
+
+	memset(set.b + UR_SMP_DATA, 1, 64);
+	cr_assert(ask(f, 0, &set, 0, &r) && !status_of(&r));
+	get = new_dr(f, UR_MAD_METHOD_GET, UR_SMP_LFT, 0, onward, 1);
+	for (int i = 0; i < 1000; i++) {
+		struct mad other = new_dr(f, UR_MAD_METHOD_GET, UR_SMP_LFT, 1, onward, 1);
+
+		cr_assert(ask(f, 0, &other, 0, &r));
+	}
+	cr_assert(ask(f, 0, &get, 0, &r) && r.b[UR_SMP_DATA] == 1);
+	f->node[1].lft[0] = 2;
+	cr_assert(ask(f, 0, &get, 0, &r) && r.b[UR_SMP_DATA] == 2, "what was is shown");
+	cr_assert(ask(f, 0, &set, 0, &r));
+	cr_assert(f->node[1].writes == 1, "a repeated Set was executed again");
+	fabric_free(f);
+}
+
+/* REQ: MGMT-TID-01 */
+Test(nma, a_node_reads_its_own_attributes_whatever_its_key_is)
+{
+	struct ur_nma_config config = {.m_key = 5, .protect = 3};
+	struct ur_nma_attr attr = fabric_attr(false, 0);
+	struct fabric *f = fabric_new();
+	uint8_t data[UR_SMP_DATA_BYTES];
+	struct ur_node_info info;
+
+	attr.config = config;
+	fabric_add(f, false, &attr);
+	cr_assert(ur_nma_query(f->node[0].nma, UR_SMP_NODE_INFO, 0, data));
+	ur_get_node_info(data, &info);
+	cr_assert(info.node_guid == attr.node_guid);
+	cr_assert(ur_nma_query(f->node[0].nma, UR_SMP_PORT_INFO, 1, data));
+	cr_assert(!ur_nma_query(f->node[0].nma, UR_SMP_SWITCH_INFO, 0, data));
+	fabric_free(f);
+}
+
 Test(nma, a_full_queue_drops_and_counts)
 {
 	struct fabric *f = row(1);
@@ -353,7 +394,7 @@ Test(nma, unsolicited_responses_and_unknown_classes_are_counted_without_a_client
 	struct mad m;
 
 	fabric_run(f);
-	m = new_mad(f, 0x03, UR_MAD_METHOD_GET, 0x35, 0);
+	m = new_mad(f, 0x03, 0x06, 0x35, 0); /* Report: the agent answers none */
 	cr_assert(ur_nma_input(f->node[1].nma, m.b, &from, f->now) == UR_DROP_UNEXPECTED);
 	from.qpn = 0;
 	cr_assert(ur_nma_input(f->node[1].nma, m.b, &from, f->now) == UR_DROP_MAD);
@@ -362,6 +403,38 @@ Test(nma, unsolicited_responses_and_unknown_classes_are_counted_without_a_client
 	m.b[0] = 2;
 	cr_assert(ur_nma_input(f->node[1].nma, m.b, &from, f->now) == UR_DROP_MAD);
 	cr_assert(!ur_nma_wants_output(f->node[1].nma));
+	fabric_free(f);
+}
+
+/* REQ: MGMT-STATUS-01 */
+Test(nma, a_class_or_method_that_nothing_serves_has_its_status)
+{
+	static const uint8_t methods[] = {
+		UR_MAD_METHOD_GET, UR_MAD_METHOD_SET, 0x12, 0x13, 0x14, 0x15};
+	struct fabric *f = row(1);
+	struct mad m, r;
+
+	for (unsigned i = 0; i < sizeof(methods); i++) {
+		/* Of the subnet's administration, by LID. */
+		struct ur_nma_from from = {.way = UR_MAD_HOP, .port = 1, .qpn = 1, .sqpn = 1};
+		struct ur_nma_out out;
+
+		m = new_mad(f, 0x03, methods[i], 0x35, 0);
+		cr_assert(ur_nma_input(f->node[1].nma, m.b, &from, f->now) == UR_DROP_NONE);
+		cr_assert(ur_nma_output(f->node[1].nma, &out, f->now));
+		cr_assert(ur_load16(out.mad + 4) == UR_MAD_STATUS_BAD_VERSION);
+		cr_assert(out.mad[3] ==
+			  (methods[i] == UR_MAD_METHOD_SET ? 0x81 : methods[i] | 0x80));
+		m = new_mad(f, UR_MAD_CLASS_PERF, methods[i], 0x7777, 0);
+		cr_assert(ur_nma_input(f->node[1].nma, m.b, &from, f->now) == UR_DROP_NONE);
+		cr_assert(ur_nma_output(f->node[1].nma, &out, f->now));
+		cr_assert(ur_load16(out.mad + 4) ==
+			  (i < 2 ? UR_MAD_STATUS_ATTRIBUTE : UR_MAD_STATUS_METHOD));
+	}
+	/* A client may serve it. */
+	ur_nma_set_client(f->node[1].nma, true, false);
+	m = new_dr(f, 0x12, UR_SMP_NODE_INFO, 0, onward, 1);
+	cr_assert(!ask(f, 0, &m, 0, &r));
 	fabric_free(f);
 }
 

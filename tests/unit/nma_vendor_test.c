@@ -424,6 +424,17 @@ Test(nma_vendor, traps_go_to_the_subnet_manager_until_they_are_repressed)
 	cr_assert(head.is_generic && head.trap == 129 && head.type == 1 && head.issuer_lid == 3);
 	cr_assert(head.producer == UR_NODE_SWITCH && head.count == 2);
 	cr_assert(ur_load16(m.b + UR_SMP_DATA + 12) == 3 && m.b[UR_SMP_DATA + 14] == 4);
+	/* REQ: MGMT-TRAP-02: the same in another class ends nothing. */
+	r = m;
+	r.b[3] = UR_MAD_METHOD_TRAP_REPRESS;
+	r.b[1] = UR_MAD_CLASS_PERF;
+	send_mad(f, 0, &r, 3);
+	r.b[1] = UR_MAD_CLASS_VENDOR;
+	ur_store24(r.b + UR_VENDOR_OUI_AT, UR_VENDOR_OUI);
+	send_mad(f, 0, &r, 3);
+	f->node[0].inbox_cnt = 0;
+	fabric_sleep(f, 1500 * MS);
+	cr_assert(f->node[0].inbox_cnt == 1);
 	m.b[3] = UR_MAD_METHOD_TRAP_REPRESS;
 	send_mad(f, 0, &m, 3);
 	f->node[0].inbox_cnt = 0;
@@ -519,6 +530,45 @@ Test(nma_vendor, a_link_test_stops_when_it_is_told)
 	fabric_sleep(f, 1000 * MS);
 	cr_assert(read_reg(f, UR_PORT_BIST_SENT, 1) <= 101);
 	cr_assert(ur_nma_next_deadline(f->node[2].nma) == UINT64_MAX);
+	fabric_free(f);
+}
+
+/* What comes along a route of two hops is not the neighbour's, although the neighbour passes it on. */
+Test(nma_vendor, a_neighbour_answers_for_itself)
+{
+	struct ur_nma_attr attr = fabric_attr(false, 0);
+	struct ur_nma_from from = {.way = UR_MAD_HOP, .port = 1};
+	struct ur_node_info info = {.node_guid = 0x666, .local_port = 6, .node_type = 2};
+	struct fabric *f = fabric_new();
+	struct ur_nma_out out;
+	uint8_t known[UR_MAD_BYTES];
+	struct ur_registers r = {.count = 1};
+
+	attr.config = (struct ur_nma_config){.ask_neighbours = true};
+	fabric_add(f, false, &attr);
+	f->node[0].peer[1].node = 0; /* the link is up */
+	ur_nma_link_event(f->node[0].nma, 1, f->now);
+	while (ur_nma_output(f->node[0].nma, &out, f->now))
+		if (out.to.way == UR_MAD_HOP)
+			memcpy(known, out.mad, UR_MAD_BYTES);
+	known[3] = UR_MAD_METHOD_GET_RESP;
+	ur_store16(known + 4, UR_SMP_DIRECTION);
+	ur_put_node_info(known + UR_SMP_DATA, &info);
+	known[UR_SMP_HOP_COUNT] = 2;
+	known[UR_SMP_HOP_POINTER] = 1;
+	known[UR_SMP_RETURN + 1] = 1;
+	(void)ur_nma_input(f->node[0].nma, known, &from, f->now);
+	for (int i = 0; i < 2; i++) {
+		struct mad m = new_dr(f, UR_MAD_METHOD_GET, UR_SMP_REGISTERS, 0, NULL, 0), answer;
+
+		r.address0 = ur_register_address(UR_PORT_NEIGHBOUR_GUID, 1);
+		ur_put_registers(m.b + UR_SMP_DATA, &r);
+		cr_assert(ask(f, 0, &m, 0, &answer));
+		ur_get_registers(answer.b + UR_SMP_DATA, &r);
+		cr_assert(r.value0 == (i ? 0x666 : 0), "%#lx", (unsigned long)r.value0);
+		known[UR_SMP_HOP_COUNT] = 1;
+		(void)ur_nma_input(f->node[0].nma, known, &from, f->now);
+	}
 	fabric_free(f);
 }
 

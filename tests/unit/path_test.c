@@ -174,6 +174,34 @@ Test(path, writes_its_own_bytes_and_no_more)
 	}
 }
 
+/* PREDICT-PATH-01 */
+Test(path, plain_is_untagged_ipv4_to_a_single_host)
+{
+	static const struct {
+		uint32_t dst;
+		bool plain;
+	} row[] = {
+		{0x0a000002, true},  {0x01000000, true},  {0x7e000001, true},  {0x80000001, true},
+		{0xdfffffff, true},  {0x00000001, false}, {0x7f000001, false}, {0xe0000001, false},
+		{0xf0000001, false}, {0xffffffff, false},
+	};
+	struct ur_path path;
+
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct ur_path_attr attr = attr_to(false, false);
+
+		attr.dst = ur_gid_from_ipv4(row[i].dst);
+		ur_path_init(&path, &attr);
+		cr_expect_eq(path.plain, row[i].plain, "%08x", row[i].dst);
+	}
+	for (unsigned i = 1; i < 4; i++) {
+		struct ur_path_attr attr = attr_to(i & 1, i & 2);
+
+		ur_path_init(&path, &attr);
+		cr_expect(!path.plain);
+	}
+}
+
 Test(path, hop_limit_zero_is_sent_as_64)
 {
 	for (unsigned v6 = 0; v6 < 2; v6++) {

@@ -250,13 +250,52 @@ Test(predict_requester, headers_that_end_early_are_dropped_alike, .timeout = 100
 	}
 }
 
+/* ---- PREDICT-ACK-01: ACKs ---- */
+
+static bool both_in_as_ack(struct twins t, struct ur_packet *p)
+{
+	uint64_t before = end_counters(t.on)->rx_acks_predicted;
+	struct frame f;
+
+	frame_make(&f, p);
+	twins_in(t, &f);
+	twins_expect_same_state(t);
+	return end_counters(t.on)->rx_acks_predicted != before;
+}
+
+Test(predict_requester, an_ack_of_what_is_in_flight_is_not_decoded)
+{
+	FOR_EACH_MODE(mode)
+	{
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+
+		for (unsigned i = 0; i < 5; i++) {
+			struct ur_packet p = ask(t, false);
+
+			cr_assert(both_in_as_ack(t, &p), "mode %d", *mode);
+			cr_assert(t.on->qp->ops->is_idle(t.on->qp));
+			cr_assert(!t.on->qp->timer.armed);
+			/* What it acknowledges is not in flight any more. */
+			cr_assert(!both_in_as_ack(t, &p));
+			twins_sleep(t, STEP_NS);
+		}
+		twins_free(t);
+	}
+}
+
+/* ---- PREDICT-SEND-01, PREDICT-ACK-01: streams ---- */
+
+struct predicted {
+	uint64_t sent, acks;
+};
+
 /* Random requests, and a peer that answers some of them in time. Returns how many packets were predicted. */
-static uint64_t requests(enum ur_mode mode, unsigned seed)
+static struct predicted requests(enum ur_mode mode, unsigned seed)
 {
 	struct twins t = twins_new((struct end_attr){
 		.mode = mode, .window = seed % 2 ? 64 : 8, .ackreq_every = seed % 3 ? 0 : 4});
 	struct peer peer = {.msn = 1};
-	uint64_t predicted;
+	struct predicted predicted;
 
 	srand(seed);
 	for (unsigned i = 0; i < STREAM && t.on->qp->state == IBV_QPS_RTS; i++) {
@@ -278,18 +317,24 @@ static uint64_t requests(enum ur_mode mode, unsigned seed)
 	while (twins_expect_same_packet(t))
 		;
 	twins_expect_same_state(t);
-	predicted = end_counters(t.on)->tx_predicted;
+	predicted = (struct predicted){end_counters(t.on)->tx_predicted,
+				       end_counters(t.on)->rx_acks_predicted};
 	twins_free(t);
 	return predicted;
 }
 
 static void check_requests(enum ur_mode mode)
 {
-	uint64_t predicted = 0;
+	struct predicted all = {0};
 
-	for (unsigned seed = 0; seed < 300; seed++)
-		predicted += requests(mode, seed);
-	cr_assert_gt(predicted, 2000, "%u packets were predicted", (unsigned)predicted);
+	for (unsigned seed = 0; seed < 300; seed++) {
+		struct predicted some = requests(mode, seed);
+
+		all.sent += some.sent;
+		all.acks += some.acks;
+	}
+	cr_assert_gt(all.sent, 2000, "%u packets were predicted", (unsigned)all.sent);
+	cr_assert_gt(all.acks, 500, "%u ACKs were predicted", (unsigned)all.acks);
 }
 
 Test(predict_requester, requests_gbn, .timeout = 100)

@@ -136,6 +136,28 @@ Test(print, names_the_status_of_a_receive_pool)
 	cr_assert(strstr(line_of(p, true), " receive 4276803 claims B} "));
 }
 
+/* WIRE-DELAY-01, WIRE-NDTH-01 */
+Test(print, shows_delays_in_switches)
+{
+	struct ur_packet p = v4(UR_EXT_PROBE, 0);
+
+	cr_assert_null(strstr(line_of(p, true), "delay"));
+	p.bth.resv6 = 2;
+	cr_assert_null(strstr(line_of(p, true), "delay"), "not asked for");
+	p.bth.resv6 = 0x22;
+	p.udp_csum = 0x2001;
+	cr_assert(strstr(line_of(p, true), " delay{131104 ns in 2 hops} XTH{"));
+	p.bth.resv6 = 0x3f;
+	cr_assert(strstr(line_of(p, true), " delay{void} XTH{"));
+	p = v4(UR_RC_SEND_ONLY, 4);
+	p.bth.resv6 = 0x22;
+	cr_assert_null(strstr(line_of(p, true), "delay"), "of standard mode");
+	p = v4(UR_EXT_ACKNOWLEDGE_STATUS_DELAY, 0);
+	cr_assert(strstr(line_of(p, true), " granted} NDTH{157856 ns in 3 hops} payload 0 "));
+	p.ndth.hops = 31;
+	cr_assert(strstr(line_of(p, true), " NDTH{void} payload 0 "));
+}
+
 static void assert_sack_says(uint32_t epsn, const uint8_t *map, uint16_t len, const char *want)
 {
 	struct ur_packet p = v4(UR_EXT_ACKNOWLEDGE, len);

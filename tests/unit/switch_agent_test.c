@@ -34,7 +34,7 @@ static void start(void)
 
 		ur_switch_attr_default(&attr);
 		attr.limits.ports = PORTS;
-		sw[i] = ur_switch_init(aligned_alloc(64, ur_switch_size(&attr.limits)), &attr);
+		sw[i] = ur_switch_init(aligned_alloc(64, ur_switch_size(&attr)), &attr);
 		snprintf(a.description, sizeof(a.description), "switch %u", i);
 		for (uint8_t p = 1; p < PORTS; p++) {
 			ur_switch_set_link(sw[i], p, true, now_ns);

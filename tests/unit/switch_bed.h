@@ -33,7 +33,7 @@ static void bed_attr(void)
 
 static void bed_start(void)
 {
-	size_t size = ur_switch_size(&attr.limits);
+	size_t size = ur_switch_size(&attr);
 
 	cr_assert_null(ur_switch_attr_check(&attr));
 	cr_assert_null(ur_switch_port_attr_check(&port_attr));

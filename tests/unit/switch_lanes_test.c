@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "switch_bed.h"
 
+#include "manager/qos.h"
+
 /* Lanes, bounds, rates and marks of a switch's ports. */
 static unsigned lane_of(struct ur_switch_frame f)
 {
@@ -82,6 +84,53 @@ Test(switch_lanes, vl15_goes_first_and_lanes_share_by_their_tables)
 	cr_assert_eq(of[2], 10);
 }
 
+/* MGR-QOS-01: what a manager has solved, on a port whose lanes are all busy. */
+static void share_port(enum ur_vl_mode mode)
+{
+	struct ur_qos_task task = {.mode = mode,
+				   .mtu_shift = 10,
+				   .tolerance = UR_QOS_ALL / 200,
+				   .cnt = 3,
+				   .wish = {{.sl = 1, .share = UR_QOS_ALL * 62 / 100},
+					    {.sl = 2, .share = UR_QOS_ALL * 27 / 100},
+					    {.sl = 3, .share = UR_QOS_ALL * 11 / 100}}};
+	unsigned of[3] = {0}, sum = 0;
+	struct ur_qos_solution s;
+
+	cr_assert(ur_qos_solve(&task, &s));
+	bed_attr();
+	port_attr.vl = s.vl;
+	bed_start();
+	give(2, plain(2, 0xffff, 64));
+	ur_switch_reap(sw, tx, 256);
+	for (unsigned round = 0; round < 700; round++) {
+		for (unsigned vl = 0; vl < 3; vl++)
+			while (ur_switch_queued_bytes(sw, 2, (uint8_t)vl) < 12 * 1024)
+				cr_assert_eq(
+					give(vl == 1 ? 3 : 1,
+					     roce(vl == 1 ? 3 : 1, 2, false,
+						  (uint8_t)((8 * vl + 8) << 2), 50000, 1024 - 58)),
+					1);
+		cr_assert_eq(take(2, 6), 6);
+		for (unsigned i = 0; i < 6; i++)
+			of[tx[i].vl]++;
+		sum += 6;
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		double share = 100.0 * of[i] / sum, want = task.wish[i].share * 100.0 / UR_QOS_ALL;
+
+		cr_assert(share > want - 1 && share < want + 1, "lane %u: %.2f %%, not %.2f", i,
+			  share, want);
+	}
+}
+
+/* REQ: MGR-QOS-01 */
+Test(switch_lanes, a_port_shares_as_a_manager_has_solved)
+{
+	share_port(UR_VL_IBA);
+	share_port(UR_VL_MEASURED);
+}
+
 /* SWITCH-BOUND-01 */
 Test(switch_lanes, queues_are_bounded_by_port_and_lane)
 {
@@ -100,8 +149,14 @@ Test(switch_lanes, queues_are_bounded_by_port_and_lane)
 	cr_assert_eq(ur_switch_queued_bytes(sw, 2, 0), 10000);
 	cr_assert_eq(dropped(2, 0, UR_SWITCH_DROP_QUEUE_FULL), 10);
 	cr_assert_eq(dropped(2, 1, UR_SWITCH_DROP_QUEUE_FULL), 10);
-	cr_assert_gt(ur_switch_queued_bytes(sw, 2, 15), 3000 - 400);
+	/* SWITCH-BOUND-02: a sender takes half of what VL15 has, the next one half of the rest. */
+	cr_assert(ur_switch_queued_bytes(sw, 2, 15) > 1500 - 400 &&
+		  ur_switch_queued_bytes(sw, 2, 15) <= 1500);
 	cr_assert_gt(dropped(2, 15, UR_SWITCH_DROP_QUEUE_FULL), 5);
+	for (unsigned i = 0; i < 10; i++)
+		give(3, mad(9));
+	cr_assert(ur_switch_queued_bytes(sw, 2, 15) > 1500 &&
+		  ur_switch_queued_bytes(sw, 2, 15) <= 3000);
 }
 
 /* SWITCH-BOUND-01 */
@@ -119,7 +174,7 @@ Test(switch_lanes, one_port_cannot_take_all_buffers)
 		cr_assert_eq(give(1, plain(1, 4, 64)), 1);
 	for (unsigned i = 0; i < 200; i++)
 		give(1, plain(1, 3, 64));
-	cr_assert_eq(dropped(3, 0, UR_SWITCH_DROP_NO_BUFFER), 170);
+	cr_assert_eq(dropped(3, 0, UR_SWITCH_DROP_NO_BUFFER), 185, "half of what is left");
 	cr_assert_eq(give(4, plain(4, 3, 64)), 1, "another port has buffers");
 	ur_switch_set_lft(sw, 9, 2);
 	cr_assert_eq(give(1, mad(9)), 1, "management has buffers of its own");
@@ -173,7 +228,7 @@ Test(switch_lanes, a_port_sends_at_its_rate)
 		unsigned n = take(2, 3);
 
 		bytes += n * UINT64_C(1250); /* with preamble, FCS and gap */
-		wake = ur_switch_next_deadline(sw, now_ns);
+		wake = ur_switch_next_deadline(sw, UINT64_MAX, now_ns);
 		if (wake == UINT64_MAX)
 			break;
 		cr_assert(n <= 2 && wake > now_ns, "two frames at the port, no more");
@@ -183,6 +238,64 @@ Test(switch_lanes, a_port_sends_at_its_rate)
 	/* All but the last two have left. */
 	cr_assert_eq(now_ns - start, 498 * 10000);
 	cr_assert_geq(counters(2).wait_ns, 490 * 10000);
+}
+
+/* SWITCH-AHEAD-01 */
+Test(switch_lanes, vl15_is_behind_16_kib_at_most_when_a_port_catches_up)
+{
+	uint32_t ahead = 0;
+
+	bed_attr();
+	attr.limits.frames = 2048;
+	port_attr.lane_bytes = 1 << 20;
+	bed_start();
+	introduce();
+	port_attr.rate_gbps = 25;
+	ur_switch_set_port(sw, 2, &port_attr, now_ns);
+	for (unsigned i = 0; i < 500; i++)
+		cr_assert_eq(give(1, plain(1, 2, 1226)), 1);
+	take(2, 2);
+	now_ns += 3000000; /* another process had the CPU */
+	for (unsigned n = take(2, 64); n; n--)
+		ahead += tx[n - 1].frame.len;
+	cr_expect(ahead > 14000 && ahead < UR_SWITCH_AHEAD_BYTES + 1226, "%u bytes", ahead);
+	ur_switch_set_lft(sw, 7, 2);
+	cr_assert_eq(give(1, mad(7)), 1);
+	cr_assert(take(2, 64) > 2 && tx[0].vl == UR_SWITCH_VL15);
+	/* Nothing is lost by it: the rate is reached. */
+	while (take(2, 64))
+		;
+	cr_expect_eq(ur_switch_queued(sw), 0);
+}
+
+/* SWITCH-BOUND-02: three ports that flood leave the agent a place. */
+Test(switch_lanes, senders_leave_bytes_of_vl15_to_others)
+{
+	struct ur_switch_frame f;
+
+	bed_attr();
+	attr.vl15_bytes = 16 << 10;
+	port_attr.mgmt_per_s = 0;
+	bed_start();
+	introduce();
+	ur_switch_set_lft(sw, 7, 2);
+	for (uint8_t p = 1; p <= 4; p++)
+		for (unsigned i = 0; p != 2 && i < 100; i++)
+			give(p, mad(7));
+	f = mad(0);
+	cr_expect(ur_switch_send_mgmt(sw, 2, &f, now_ns), "%u bytes are queued",
+		  ur_switch_queued_bytes(sw, 2, UR_SWITCH_VL15));
+}
+
+/* A port whose device takes nothing is not worth being awake for. */
+Test(switch_lanes, only_ports_that_can_send_have_a_deadline)
+{
+	bed_attr();
+	bed_start();
+	introduce();
+	cr_assert_eq(give(1, plain(1, 2, 100)), 1);
+	cr_expect_eq(ur_switch_next_deadline(sw, UINT64_MAX, now_ns), now_ns);
+	cr_expect_eq(ur_switch_next_deadline(sw, ~UINT64_C(4), now_ns), UINT64_MAX);
 }
 
 /* SWITCH-ECN-01 */
@@ -276,4 +389,39 @@ Test(switch_lanes, checksum_after_a_mark)
 		sum = (sum & 0xffff) + (sum >> 16);
 		cr_assert_eq((sum & 0xffff) + (sum >> 16), 0xffff);
 	}
+}
+
+static uint64_t sent_by(uint8_t port)
+{
+	struct ur_switch_counters c;
+
+	ur_switch_counters(sw, port, &c);
+	return c.tx_packets;
+}
+
+/* SWITCH-BOUND-02 */
+Test(switch_lanes, receivers_that_take_nothing_leave_some_for_others)
+{
+	uint64_t before;
+
+	bed_attr();
+	port_attr.mgmt_per_s = 0;
+	bed_start();
+	introduce();
+	ur_switch_set_lft(sw, 7, 2);
+	ur_switch_set_lft(sw, 8, 3);
+	ur_switch_set_lft(sw, 9, 4);
+	for (unsigned i = 0; i < 2000; i++) {
+		give(1, plain(1, 2, 64));
+		give(1, plain(1, 3, 64));
+		give(1, mad(7));
+		give(1, mad(8));
+	}
+	before = sent_by(4);
+	for (unsigned i = 0; i < 500; i++) {
+		cr_assert_eq(give(1, plain(1, 4, 64)), 1, "frame %u", i);
+		cr_assert_eq(give(1, mad(9)), 1, "management packet %u", i);
+		cr_assert_eq(take(4, 8), 2u);
+	}
+	cr_assert_eq(sent_by(4), before + 1000);
 }

@@ -59,6 +59,8 @@ Test(switch_spec, what_is_wrong_is_named)
 		{"dev=x,trunk=1+0", "VLANs such as"},
 		{"dev=x,trunk=", "VLANs such as"},
 		{"dev=x,trunk=5,access=5", "exclude each other"},
+		{"dev=x,access=5,native=6", "access and native exclude each other"},
+		{"dev=x,native=6,access=5", "access and native exclude each other"},
 		{"dev=x,role=client", "not a key of a dev port"},
 		{"dev=x,clients=2", "not a key of a dev port"},
 		{"dev=x,", "\"\" is not a key"},

@@ -53,7 +53,7 @@ static void restart_timer(struct ur_recovery *r, uint64_t now_ns)
 
 static uint64_t rto_ns(const struct ur_recovery *r)
 {
-	uint64_t first = r->rto_us ? r->rto_us * UINT64_C(1000) : UR_RTO_INITIAL_NS;
+	uint64_t first = r->first_rto_ns ? r->first_rto_ns : UR_RTO_INITIAL_NS;
 	uint64_t rto = first << r->backoff, most = ur_retry_silence_ns(&r->retry, first);
 
 	most = most < UR_RTO_MAX_NS ? most : UR_RTO_MAX_NS;
@@ -67,7 +67,7 @@ static uint64_t rto_ns(const struct ur_recovery *r)
 static void restart_rto(struct ur_recovery *r, uint64_t now_ns)
 {
 	bool runs = ur_psn_lt(r->una, r->ackreq_end) && r->retry.timeout &&
-		    (r->selective || (r->rto_us && r->retry.retry_cnt));
+		    (r->selective || (r->first_rto_ns && r->retry.retry_cnt));
 
 	r->rto_deadline_ns = runs ? now_ns + rto_ns(r) : UR_NEVER;
 }
@@ -165,7 +165,7 @@ bool ur_recovery_on_ack(struct ur_recovery *r, struct ur_psn una, uint64_t now_n
 	if (r->timing && ur_psn_le(r->timed, una)) {
 		r->timing = false;
 		r->sample = ur_rtt_sample(&r->rtt, ur_stamp(r->timed_ns), 0, ur_stamp(now_ns));
-		r->rto_us = (uint32_t)(ur_rtt_rto_ns(&r->rtt, 0) / 1000);
+		r->first_rto_ns = (uint32_t)ur_rtt_rto_ns(&r->rtt, 0);
 	}
 	if (__builtin_expect(r->probing, 0) && ur_psn_le(r->probe_end, una))
 		probe_answered(r);

@@ -67,8 +67,8 @@ struct ur_recovery {
 	struct ur_psn ackreq_end; /* one past the newest packet that asks for an answer */
 	bool timing;	 /* a round trip is measured: from timed_ns until `timed` is acknowledged */
 	uint8_t backoff; /* timeouts in a row, each doubles the next; [0, 7] */
-	uint32_t rto_us; /* of the samples so far; 0: none */
-	uint32_t sample; /* the last round trip measured, until it is taken; 0: none */
+	uint32_t first_rto_ns; /* the timeout, not doubled, of the samples so far; 0: none */
+	uint32_t sample;       /* the last round trip measured, until it is taken; 0: none */
 	struct ur_psn timed;
 	uint64_t timed_ns;
 	uint64_t rto_deadline_ns; /* UR_NEVER: not running */

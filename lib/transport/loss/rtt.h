@@ -70,6 +70,17 @@ static inline bool ur_rtt_is_fresh(struct ur_stamp stamp, struct ur_stamp newest
  * SRTT + 4 RTTVAR + what the peer takes, doubled `backoff` times, within [UR_RTO_MIN_NS,
  * UR_RTO_MAX_NS].
  */
-uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff);
+static inline uint64_t ur_rtt_rto_ns(const struct ur_rtt *r, unsigned backoff)
+{
+	uint64_t rto = (uint64_t)r->srtt + 4 * (uint64_t)r->rttvar + r->kept;
+
+	rto = r->srtt ? rto << UR_STAMP_SHIFT : UR_RTO_INITIAL_NS;
+
+	if (rto < UR_RTO_MIN_NS)
+		rto = UR_RTO_MIN_NS;
+	/* 2^8 times the least is beyond the most. */
+	rto <<= backoff < 8 ? backoff : 8;
+	return rto < UR_RTO_MAX_NS ? rto : UR_RTO_MAX_NS;
+}
 
 #endif

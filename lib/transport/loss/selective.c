@@ -127,9 +127,11 @@ end_round(struct ur_selective *s, const struct ur_selective_env *env, struct ur_
 	set_limit(s);
 	s->round_stamp = now;
 	s->delivered = 0;
-	/* Responses in order leave it alone else; a context knows times that samples have forgotten.
+	/*
+	 * Responses in order leave it alone else; a context knows times that samples have forgotten, and the first of
+	 * the next flight sets it.
 	 */
-	if (!(s->flags & HELD))
+	if (!(s->flags & HELD) && !ur_psn_eq(s->una, s->max))
 		rack(s, tx_time_of(s, env->tx_times, ur_psn_add(s->una, UR_PSN_MASK)), now);
 	if (!s->reo_places && !s->reo_time)
 		return;
@@ -471,7 +473,7 @@ static __attribute__((noinline)) void depart(struct ur_selective *s, const struc
 	/* Stamps of long ago could seem to be of the future. */
 	s->rack_stamp = s->probe_stamp = s->round_stamp = ur_stamp(now_ns);
 	s->delivered = 0;
-	expect_answer(s, rtt, now_ns);
+	s->deadline_ns = now_ns + silence_ns(rtt);
 }
 
 static __attribute__((noinline)) void note_stamps(struct ur_selective *s,

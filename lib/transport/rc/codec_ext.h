@@ -43,6 +43,13 @@ static __attribute__((noinline, cold)) void forget_echoes(struct ur_ext_requeste
 		x->spray->echoed[i] = stamp;
 }
 
+static inline void set_last_stamp(struct ur_qp *qp, struct ur_stamp stamp)
+{
+	if (__builtin_expect(ur_stamp_since(stamp, qp->req.last_stamp) > STAMP_PAUSE, 0))
+		forget_echoes(&qp->xreq, ur_stamp_add(stamp, UINT32_MAX));
+	qp->req.last_stamp = stamp;
+}
+
 /* EXT-REQ-HDR-01. Ethernet to XTH; returns where the `ext` bytes behind them go. No WQE: a probe. */
 static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 				   const struct request *r, unsigned ext, struct ur_tx *tx,
@@ -56,17 +63,16 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 		.dqpn = qp->dest_qpn,
 		.psn = r->psn,
 	};
-	bool recv = wqe && (class_of(wqe) & OP_RECV);
+	bool recv = r->class & OP_RECV;
 	struct ur_stamp stamp = ur_stamp(now_ns);
 	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
 
 	pick_path(qp, tx);
 	/* What comes back with this stamp may be the answer to this packet. */
-	if (ur_stamp_eq(stamp, qp->xreq.probe_stamp))
-		qp->xreq.probed = false;
-	if (__builtin_expect(ur_stamp_since(stamp, qp->req.last_stamp) > STAMP_PAUSE, 0))
-		forget_echoes(&qp->xreq, ur_stamp_add(stamp, UINT32_MAX));
-	qp->req.last_stamp = stamp;
+	if (__builtin_expect(qp->xreq.probed, 0) && ur_stamp_eq(stamp, qp->xreq.probe_stamp))
+		qp->xreq.probed &= (uint8_t)~UR_PROBE_LOSS;
+	if (!ur_stamp_eq(stamp, qp->req.last_stamp))
+		set_last_stamp(qp, stamp);
 	p = ur_build32(p, stamp.v);
 	p = ur_build32(p, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn.v : 0));
 	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);

@@ -6,6 +6,7 @@
  * exported:
  *
  *   enum ur_drop COMPLETER(input)(qp, p, now)  an answer arrived
+ *   bool COMPLETER(predicted)(qp, frame, bytes, now)  the commonest answer, see qp_ops.h
  *   void COMPLETER(timer)(qp, now)             a deadline of the requester may have passed
  *
  * The files that do: completer_gbn.c, completer_selective.c. So the compiler sees each loss engine as if the
@@ -17,6 +18,7 @@
  */
 #include "transport/rc/loss_answers.h"
 #include "transport/sgl.h"
+#include "wire/predict.h"
 
 /* ---- ACK and NAK ---- */
 
@@ -161,4 +163,43 @@ void COMPLETER(timer)(struct ur_qp *qp, uint64_t now_ns)
 	verdict = loss_on_timer(qp, now_ns, &timeout);
 	qp->core->cnt.local_ack_timeout_err += timeout;
 	act_on(qp, verdict, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* ---- a predicted ACK ---- */
+
+/* Most often everything posted has been sent and answered: then there is nothing to ask. */
+static inline void after_predicted(struct ur_qp *qp)
+{
+	struct ur_core *core = qp->core;
+
+	if (ur_dest_is_watched(qp) || qp->req.cur != ur_wq_tail(&qp->sq) || !loss_is_settled(qp)) {
+		ur_qp_update(qp);
+		return;
+	}
+	ur_emux_set(&core->emux, &qp->sq_queue, false);
+	if (qp->timer.armed)
+		ur_timer_cancel(&core->wheel, &qp->timer);
+}
+
+/*
+ * PREDICT-ACK-01. An ACK of requests in flight, on a queue pair that has nothing to send again: what take_ack() and
+ * ur_qp_input() do for it, from top to bottom.
+ */
+bool COMPLETER(predicted)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns)
+{
+	const uint8_t *bth = frame + UR_PREDICT_BTH, *at = bth + UR_BTH_BYTES;
+	uint32_t word0 = ur_load32(bth) & ~(UR_PREDICT_SOLICITED | UR_PREDICT_MIGREQ);
+	struct ur_psn psn = ur_psn(ur_load32(bth + 8));
+	struct ur_aeth aeth = {at[0], ur_predict_low24(at)};
+	const uint8_t *ext = at + UR_AETH_BYTES;
+
+	if (bytes != UR_BTH_BYTES + UR_AETH_BYTES + LOSS_ACK_EXT_BYTES + UR_ICRC_BYTES ||
+	    word0 != ur_predict_bth(LOSS_ACK_OPCODE, qp->pkey) || !(qp->pkey & 0x8000) ||
+	    qp->state != IBV_QPS_RTS || qp->req.local_err ||
+	    (aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK ||
+	    !loss_predicts_ack(qp, psn, ext) || !ur_predict_icrc(frame, bytes))
+		return false;
+	loss_take_predicted_ack(qp, psn, &aeth, ext, now_ns);
+	after_predicted(qp);
+	return true;
 }

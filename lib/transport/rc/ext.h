@@ -50,6 +50,8 @@ bool ur_ext_requester_asks(const struct ur_qp *qp);
 /* ---- rc/completer_selective.c ---- */
 
 enum ur_drop ur_ext_completer_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
+bool ur_ext_completer_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+				uint64_t now_ns);
 /* When ur_ext_completer_timer() has something to do; UR_NEVER. */
 static inline uint64_t ur_ext_requester_deadline(const struct ur_qp *qp)
 {
@@ -159,13 +161,14 @@ static inline void ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp s
 	bool owed = qp->rsp.ack != UR_ACK_NONE;
 
 	/* EXT-RESP-ECHO-01: of the packets since the last ACK, the newest by stamp. */
-	if (!owed || ur_stamp_diff(stamp, qp->xrsp.echo.stamp) > 0)
-		qp->xrsp.echo = (struct ur_echo){now_ns, stamp, path};
-	/* A NAK acknowledges what comes before it. */
+	if (owed && ur_stamp_diff(stamp, qp->xrsp.echo.stamp) <= 0)
+		return;
+	qp->xrsp.echo = (struct ur_echo){now_ns, stamp, path};
+	/* A NAK acknowledges what comes before it; an ACK waits for nothing. */
 	if (owed)
 		return;
 	qp->rsp.ack = UR_ACK_OWED;
-	ur_ext_response_update_ack(qp);
+	ur_sched_set(&qp->core->acks, &qp->ack_node, true);
 }
 
 #endif

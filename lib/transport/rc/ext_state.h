@@ -10,6 +10,11 @@
 
 /* What extended mode keeps in a queue pair beside what standard mode has (docs/design/loss.md). */
 
+enum ur_ext_probe {
+	UR_PROBE_LOSS = 1,  /* to find out what is lost */
+	UR_PROBE_DELAY = 2, /* to ask switches for the delay (transport/net_delay.h) */
+};
+
 struct ur_ext_requester {
 	struct ur_retry retry; /* first: every loss engine has it there */
 	struct ur_rtt rtt;
@@ -17,13 +22,13 @@ struct ur_ext_requester {
 	struct ur_psn reads_from;    /* from here on, or from psn.una, all requests are READs */
 	struct ur_selective psn;     /* requests */
 	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
-	uint32_t rwqen;		     /* of the next message that consumes a receive; 24 bits */
+	uint32_t
+		rwqen; /* of the next message that consumes a receive; above 24 bits, the tag of its pool */
 	struct ur_stamp echoed;	     /* without spraying: the newest stamp that gave a round trip */
 	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
-	/* A probe whose stamp is no other packet's was sent and has not come back. */
-	struct ur_stamp probe_stamp;
-	bool probed;
-	bool probe;	    /* a probe is to be sent */
+	struct ur_stamp probe_stamp; /* UR_PROBE_LOSS in `probed`: no other packet has this stamp */
+	uint8_t probed;	    /* enum ur_ext_probe, bits: what was sent and has not come back */
+	uint8_t probe;	    /* the same: what is to be sent */
 	bool fatal_nak;	    /* the peer refused a request for good: it answers nothing any more */
 	uint8_t atomic_cnt; /* atomics that are not answered, */
 	uint32_t atomic;    /* the oldest of which is this WQE */
@@ -43,6 +48,8 @@ struct ur_echo {
 	uint64_t arrival_ns;
 	struct ur_stamp stamp;
 	uint8_t path;
+	uint8_t hops;	/* of a probe with UR_DELAY_ASK, and that bit; else 0 */
+	uint16_t delay; /* with it: the code, wire/delay.h */
 };
 
 /* A READ or atomic request that is being answered: the first time, or once more. */

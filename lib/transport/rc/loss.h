@@ -19,6 +19,7 @@
  *   loss_is_reliable(qp)         answers are expected at all (not UC)
  *   loss_next_psn(qp)            PSN of the next packet of WQE `cur`
  *   loss_is_idle(qp)             no request waits for an acknowledgement
+ *   loss_is_done(qp)             neither that, nor is anything to be sent again; all the credit is there
  *   loss_is_begun(qp)            WQE `cur` has sent packets, now or in an earlier pass
  *   loss_holds(qp)               nothing new may be sent, for now
  *   loss_has_answers_due(qp)     READs or atomics are unanswered
@@ -31,7 +32,7 @@
  *   LOSS_PROBES                  whether it probes at all
  *   loss_may_probe(qp)           a probe may go although nothing else may
  *   loss_is_alone(qp, now)       no other packet has the stamp of now
- *   loss_sent_probe(qp, alone, now)  the probe was made
+ *   loss_sent_probe(qp, tx, alone, now)  the probe was made
  *
  *   LOSS_TWICE                   whether READ requests leave twice while packets are being lost
  *   loss_sent_twice(qp)          the second one was made
@@ -39,7 +40,7 @@
  *   loss_wants_ack(qp)           the next packet is to ask for an ACK, or too few would
  *   loss_stalls_before(qp, wqe)  the WQE behind `cur` will wait for an ACK, for reasons of the loss engine
  *
- *   loss_number(qp, wqe)         the WQE begins: numbers of its own; returns how many messages it counts for
+ *   loss_number(qp, wqe, class)  the WQE begins: numbers of its own; returns how many messages it counts for
  *   loss_sent(qp, ackreq, now)   a packet of payload was made
  *   loss_sent_read(qp, n, now)   a READ request for n responses was made
  *   loss_sent_atomic(qp, now)    an atomic request was made

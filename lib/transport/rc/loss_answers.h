@@ -25,6 +25,12 @@
  *   loss_on_rnr(qp, p, ack, delay, now)  an RNR NAK: the verdict
  *   loss_on_fatal_nak(qp, p, status)  the request that the NAK names fails: a drop reason
  *
+ *   LOSS_ACK_OPCODE, LOSS_ACK_EXT_BYTES  of an ACK, and its bytes behind the AETH
+ *   loss_predicts_ack(qp, psn, ext)  an ACK with this PSN and these bytes is of the commonest kind: it acknowledges
+ *                                requests in flight, and nothing was sent again or is to be
+ *   loss_take_predicted_ack(qp, psn, aeth, ext, now)  as loss_take_ack(), for such a one
+ *   loss_is_settled(qp)          then: nothing is in flight any more, and neither side has a deadline
+ *
  *   loss_find_target(qp, p, t, now)   t->wqe and t->at of a response: a drop reason if nothing asked for it
  *   loss_check_target(qp, p, t, now)  the WQE is a READ or atomic as the response is: a drop reason unless the
  *                                response is to be placed

@@ -111,17 +111,22 @@ static void take_owed_nak(struct ur_qp *qp, uint64_t now_ns)
 		recover_gap(qp, now_ns);
 }
 
+/* PACE-RTT-01: standard mode measures a packet that asks for an answer, one at a time. */
+static inline void report_rtt(struct ur_qp *qp, uint64_t now_ns)
+{
+	if (__builtin_expect(qp->gbn.rec.sample == 0, 1))
+		return;
+	ur_dest_on_rtt(qp, qp->gbn.rec.sample, false, now_ns);
+	qp->gbn.rec.sample = 0;
+}
+
 /* Everything before `una`, which is newer than before, is acknowledged. */
 static void advance_una(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
 	bool rewound = ur_recovery_on_ack(&qp->gbn.rec, una, now_ns);
 
-	/* PACE-RTT-01: standard mode measures a packet that asks for an answer, one at a time. */
-	if (__builtin_expect(qp->gbn.rec.sample != 0, 0)) {
-		ur_dest_on_rtt(qp, qp->gbn.rec.sample, now_ns);
-		qp->gbn.rec.sample = 0;
-	}
+	report_rtt(qp, now_ns);
 	if (__builtin_expect(rewound, 0)) {
 		/* What was sent before the rewind is acknowledged, beyond `cur`. */
 		find_wqe(qp, ur_psn_add(una, UR_PSN_MASK), ur_wq_tail(&qp->sq), &req->cur);
@@ -290,6 +295,45 @@ static inline enum ur_drop loss_on_fatal_nak(struct ur_qp *qp, const struct ur_p
 {
 	ur_qp_fail(qp, status, IBV_WC_WR_FLUSH_ERR);
 	return UR_DROP_NONE;
+}
+
+/* ---- a predicted ACK ---- */
+
+enum { LOSS_ACK_OPCODE = UR_RC_ACKNOWLEDGE, LOSS_ACK_EXT_BYTES = 0 };
+
+/* No READ or atomic is in flight, no response is missing, and nothing was sent again that the ACK could tell of. */
+static inline bool loss_predicts_ack(const struct ur_qp *qp, struct ur_psn psn, const uint8_t *ext)
+{
+	const struct ur_gbn_requester *gbn = &qp->gbn;
+	const struct ur_recovery *rec = &gbn->rec;
+
+	if (!ur_psn_in(psn, rec->una, rec->nxt) || rec->reads_out || rec->probing)
+		return false;
+	/* Mode gbn has none of these, and does not fetch their lines. */
+	return !rec->selective ||
+	       (!gbn->gap && !gbn->nak_owed && ur_psn_le(gbn->executed, rec->una));
+}
+
+static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
+					   const struct ur_aeth *aeth, const uint8_t *ext,
+					   uint64_t now_ns)
+{
+	struct ur_recovery *rec = &qp->gbn.rec;
+	struct ur_psn una = ur_psn_add(psn, 1);
+
+	take_credits(&qp->req, aeth);
+	if (rec->selective)
+		qp->gbn.executed = una;
+	ur_recovery_on_ack(rec, una, now_ns);
+	report_rtt(qp, now_ns);
+	complete_wqes(qp);
+}
+
+static inline bool loss_is_settled(const struct ur_qp *qp)
+{
+	const struct ur_recovery *rec = &qp->gbn.rec;
+
+	return ur_psn_eq(rec->una, rec->max) && !(rec->selective && qp->gbn_rsp.reorder.ctx);
 }
 
 /* ---- responses ---- */

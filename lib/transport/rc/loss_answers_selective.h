@@ -6,6 +6,7 @@
 #define LOSS_RSP ur_rspn
 #include "transport/rc/loss_answers.h"
 #include "transport/rc/selective_state.h"
+#include "wire/predict.h"
 
 /*
  * Answers in extended mode (rc/loss_answers.h). Every answer says how far the peer has executed requests (its
@@ -40,6 +41,12 @@ static inline int32_t loss_passed(const struct ur_qp *qp, const struct ur_wqe *w
 
 /* ---- any answer ---- */
 
+/* Nothing is in flight: there is nothing to find out. The next packet will see the delay that a probe asks for. */
+static inline void stop_probing(struct ur_qp *qp)
+{
+	qp->xreq.probe &= ur_wq_tail(&qp->sq) != qp->req.cur ? UR_PROBE_DELAY : 0;
+}
+
 /* Something was acknowledged or answered; `una_moved`: requests. */
 static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 {
@@ -49,13 +56,13 @@ static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
 	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && una_moved)
 		ur_admission_on_complete(qp, received, now_ns);
 	if (idle)
-		qp->xreq.probe = false;
+		stop_probing(qp);
 	ur_retry_progress(&qp->retry, !idle, una_moved, now_ns);
 	fail_oldest(qp);
 }
 
 /* EXT-SEL-RTT-02. Stamps come back in order by each path, whatever overtakes them by another. */
-static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_ns)
+static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, bool read, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_stamp *newest = &x->echoed, echo = ur_stamp_of(h->echo);
@@ -74,7 +81,7 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, uint64_t now_n
 		return;
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max))
 		ur_rtt_expect_more(&x->rtt, h->residence);
-	ur_dest_on_rtt(qp, rtt, now_ns);
+	ur_dest_on_rtt(qp, rtt, read, now_ns);
 	/* SPRAY-TELL-01 */
 	if (__builtin_expect(x->spray != NULL, 0))
 		ur_spray_acked(&x->spray->paths, h->path, rtt);
@@ -157,11 +164,22 @@ static void take_probe_answer(struct ur_qp *qp, struct ur_stamp echo, uint64_t n
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env = ur_ext_rsp_env(qp);
 
-	x->probed = false;
+	x->probed &= (uint8_t)~UR_PROBE_LOSS;
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
 	    ur_rspn_eq(ur_ext_response_of(qp, x->psn.una), ur_ext_rsp_max(x)))
 		ur_selective_on_probe_answer(&x->rsp, &env, echo, now_ns);
 	report_lost(qp, now_ns);
+}
+
+/* A probe has been sent. Whether this answers one that was to find out what is lost; a delay is taken. */
+static __attribute__((noinline)) bool is_probe_answer(struct ur_qp *qp, const struct ur_packet *p,
+						      uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	if ((p->op & UR_OP_NDTH) && (x->probed & UR_PROBE_DELAY) && ur_dest_on_delay(qp, p, now_ns))
+		x->probed &= (uint8_t)~UR_PROBE_DELAY;
+	return (x->probed & UR_PROBE_LOSS) && p->xaeth.echo == x->probe_stamp.v;
 }
 
 /* What an ACK or NAK says of the peer's receive pool. */
@@ -190,13 +208,13 @@ static inline enum ur_drop loss_take_ack(struct ur_qp *qp, const struct ur_packe
 	uint32_t acked;
 
 	qp->core->cnt.acks_received++;
-	take_echo(qp, &p->xaeth, now_ns);
+	take_echo(qp, &p->xaeth, false, now_ns);
 	acked = take_epsn(qp, p, true, now_ns);
 	if (__builtin_expect((x->psn.flags | x->rsp.flags) != 0, 0))
 		report_lost(qp, now_ns);
 	if (ack->kind == ACK_PLAIN && is_newest(qp, p))
 		take_credits(&qp->req, &p->aeth);
-	probe_answered = x->probed && p->xaeth.echo == x->probe_stamp.v;
+	probe_answered = x->probed && is_probe_answer(qp, p, now_ns);
 	if (probe_answered)
 		take_probe_answer(qp, x->probe_stamp, now_ns);
 	if (acked)
@@ -255,9 +273,44 @@ static inline enum ur_drop loss_on_fatal_nak(struct ur_qp *qp, const struct ur_p
 	if (wqe)
 		ur_ext_requester_fail(qp, idx, status);
 	qp->xreq.fatal_nak = true;
-	qp->xreq.probe = false;
+	qp->xreq.probe = 0;
 	fail_oldest(qp);
 	return UR_DROP_NONE;
+}
+
+/* ---- a predicted ACK ---- */
+
+enum { LOSS_ACK_OPCODE = UR_EXT_ACKNOWLEDGE, LOSS_ACK_EXT_BYTES = UR_XAETH_BYTES };
+
+/* Both sequences are in order, and no probe is awaited; the ACK brings news. */
+static inline bool loss_predicts_ack(const struct ur_qp *qp, struct ur_psn psn, const uint8_t *ext)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	uint32_t sent = (uint32_t)ur_psn_diff(x->psn.max, x->psn.una);
+	struct ur_psn epsn = ur_psn(ur_load32(ext + 8));
+
+	return !(x->psn.flags | x->rsp.flags | x->probed | qp->admission) &&
+	       (uint32_t)ur_psn_diff(epsn, x->psn.una) - 1 < sent;
+}
+
+static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
+					   const struct ur_aeth *aeth, const uint8_t *ext,
+					   uint64_t now_ns)
+{
+	struct ur_selective_env env = ur_ext_psn_env(qp);
+	struct ur_xaeth xaeth = ur_predict_xaeth(ext);
+	struct ur_ack_info ack = {.una = xaeth.epsn, .echo = ur_stamp_of(xaeth.echo)};
+
+	qp->core->cnt.acks_received++;
+	take_echo(qp, &xaeth, false, now_ns);
+	ur_selective_on_ack(&qp->xreq.psn, &env, &ack, now_ns);
+	take_credits(&qp->req, aeth);
+	progress(qp, true, now_ns);
+}
+
+static inline bool loss_is_settled(const struct ur_qp *qp)
+{
+	return ur_ext_idle(&qp->xreq) && !qp->xrsp.ooo;
 }
 
 /* ---- responses ---- */
@@ -301,7 +354,7 @@ static inline enum ur_drop loss_check_target(struct ur_qp *qp, const struct ur_p
 		/* The first packet of an answer tells what the wire takes, the others what the answer
 		 * takes. */
 		if (p->op & UR_OP_FIRST)
-			take_echo(qp, &p->xaeth, now_ns);
+			take_echo(qp, &p->xaeth, true, now_ns);
 		/* Most packets of an answer repeat what the first one said. */
 		if (ur_psn_lt(una, p->xaeth.epsn))
 			t->acked = take_epsn(qp, p, false, now_ns);
@@ -398,7 +451,8 @@ static bool extend_rnr_wait(struct ur_qp *qp, uint64_t now_ns)
 	wait_ns = ur_admission_wait_on(qp, &probe, now_ns);
 	if (!wait_ns)
 		return false;
-	qp->xreq.probe |= probe;
+	if (probe)
+		qp->xreq.probe = UR_PROBE_LOSS;
 	qp->retry.rnr_until_ns = now_ns + wait_ns;
 	return true;
 }
@@ -412,13 +466,13 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	if (now_ns < s->deadline_ns)
 		return false;
 	/* EXT-SEL-PROBE-04. With thousands of queue pairs a turn takes longer than the timeout. */
-	if (qp->xreq.probe) {
+	if (qp->xreq.probe & UR_PROBE_LOSS) {
 		ur_selective_rearm(s, &qp->xreq.rtt, now_ns);
 		return false;
 	}
 	switch (ur_selective_on_timer(s, &env, now_ns)) {
 	case UR_SELECTIVE_PROBE:
-		qp->xreq.probe = true;
+		qp->xreq.probe = UR_PROBE_LOSS;
 		break;
 	case UR_SELECTIVE_RESEND:
 		/* ADM-HOLD-03: una alone is sent, and may have been lost, or the NAK of it. */
@@ -482,7 +536,7 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 	if (x->fatal_nak && silent)
 		ur_qp_fail(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);
 	else if (ur_ext_idle(x))
-		x->probe = false;
+		stop_probing(qp);
 	return UR_RECOVERY_IGNORE;
 }
 

@@ -27,6 +27,13 @@ static inline bool loss_is_idle(const struct ur_qp *qp)
 	return ur_psn_eq(qp->gbn.rec.nxt, qp->gbn.rec.una);
 }
 
+static inline bool loss_is_done(const struct ur_qp *qp)
+{
+	const struct ur_recovery *rec = &qp->gbn.rec;
+
+	return ur_psn_eq(rec->una, rec->max) && !rec->hold;
+}
+
 static inline bool loss_is_begun(const struct ur_qp *qp)
 {
 	return qp->req.cur_off || ur_recovery_is_resend(&qp->gbn.rec);
@@ -133,11 +140,9 @@ static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
 	return false;
 }
 
-static inline void loss_sent_probe(struct ur_qp *qp, bool alone, uint64_t now_ns)
+static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alone, uint64_t now_ns)
 {
-	(void)qp;
-	(void)alone;
-	(void)now_ns;
+	(void)qp, (void)tx, (void)alone, (void)now_ns;
 }
 
 /* ---- asking for ACKs ---- */
@@ -186,11 +191,11 @@ static inline bool loss_ask_for_ack(struct ur_qp *qp)
 /* ---- sending ---- */
 
 /* Each READ request is a message of its own to the responder. */
-static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
+static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe, unsigned class)
 {
 	uint32_t each = qp->req.read_psns;
 
-	if (!(class_of(wqe) & OP_READ))
+	if (!(class & OP_READ))
 		return 1;
 	return (ur_send_queue_packets(qp, wqe) + each - 1) >> __builtin_ctz(each);
 }

@@ -3,10 +3,12 @@
 #define UR_TRANSPORT_RC_LOSS_SELECTIVE_H
 
 #include "transport/admission.h"
+#include "transport/dest.h"
 #define LOSS_RSP ur_rspn
 #include "transport/rc/loss.h"
 #include "transport/rc/selective_state.h"
 #include "wire/assert.h"
+#include "wire/delay.h"
 
 /*
  * The loss engine of extended mode (rc/loss.h) over selective.h. `cur` only moves on; what is lost, requests
@@ -30,6 +32,11 @@ static inline struct ur_psn loss_next_psn(const struct ur_qp *qp)
 }
 
 static inline bool loss_is_idle(const struct ur_qp *qp)
+{
+	return ur_psn_eq(qp->xreq.psn.una, qp->xreq.psn.max);
+}
+
+static inline bool loss_is_done(const struct ur_qp *qp)
 {
 	return ur_psn_eq(qp->xreq.psn.una, qp->xreq.psn.max);
 }
@@ -140,7 +147,8 @@ enum { LOSS_PROBES = true, LOSS_TWICE = true };
 /* ADM-CLASS-02. A queue pair that waits for a grant asks whether it still has its queue class. */
 static inline bool loss_may_probe(const struct ur_qp *qp)
 {
-	return qp->xreq.probe && (qp->admission & UR_ADM_HOLDER) && qp->adm.queue_class;
+	return (qp->xreq.probe & UR_PROBE_LOSS) && (qp->admission & UR_ADM_HOLDER) &&
+	       qp->adm.queue_class;
 }
 
 /* The stamp of a packet that is made now is no other packet's. */
@@ -150,13 +158,22 @@ static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
 }
 
 /* EXT-REQ-PROBE-01. The answer to a probe tells only if its stamp is no other packet's. */
-static inline void loss_sent_probe(struct ur_qp *qp, bool alone, uint64_t now_ns)
+static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alone, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
+	bool asks = x->probe == UR_PROBE_DELAY;
 
-	x->probe = false;
-	x->probed = alone;
+	x->probe = 0;
+	/* PACE-NET-04. The path may drop it, so nothing else depends on the answer. */
+	if (asks) {
+		x->probed |= UR_PROBE_DELAY;
+		tx->hdr[qp->path.len + UR_DELAY_BTH] |= UR_DELAY_ASK;
+		ur_dest_on_ask(qp, ur_stamp(now_ns), now_ns);
+		return;
+	}
+	x->probed = (uint8_t)((x->probed & UR_PROBE_DELAY) | (alone ? UR_PROBE_LOSS : 0));
 	x->probe_stamp = ur_stamp(now_ns);
+	qp->req.since_ackreq = 0;
 	ur_selective_on_probe_sent(&x->psn, &x->rtt, now_ns);
 	ur_selective_on_probe_sent(&x->rsp, &x->rtt, now_ns);
 	qp->core->cnt.probes_sent++;
@@ -181,21 +198,21 @@ static inline bool loss_stalls_before(const struct ur_qp *qp, const struct ur_wq
 static inline bool loss_ask_for_ack(struct ur_qp *qp)
 {
 	if (qp->req.since_ackreq && !loss_is_idle(qp))
-		qp->xreq.probe = true;
+		qp->xreq.probe = UR_PROBE_LOSS;
 	return false;
 }
 
 /* ---- sending ---- */
 
 /* EXT-REQ-PSN-01 */
-static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
+static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe, unsigned class)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 
 	wqe->first_rsp = ur_ext_rsp_max(x);
-	wqe->rwqen = class_of(wqe) & (OP_READ | OP_ATOMIC) ? x->rd_seq : x->rwqen;
-	if (class_of(wqe) & OP_RECV) {
-		x->rwqen = (x->rwqen + 1) & UR_PSN_MASK;
+	wqe->rwqen = class & (OP_READ | OP_ATOMIC) ? x->rd_seq : x->rwqen;
+	if (class & OP_RECV) {
+		x->rwqen = (x->rwqen & ~UR_PSN_MASK) | ((x->rwqen + 1) & UR_PSN_MASK);
 		ur_admission_begin(qp);
 	}
 	return 1;
@@ -444,7 +461,7 @@ static inline void unmark_lost_responses(struct ur_qp *qp, struct ur_rspn nr, ui
 	struct ur_selective_env env = ur_ext_env(qp);
 	struct ur_ext_requester *x = &qp->xreq;
 
-	x->probed = false;
+	x->probed &= (uint8_t)~UR_PROBE_LOSS;
 	for (; x->rsp.lost_cnt && n--; nr = ur_rspn_add(nr, 1))
 		if (!ur_rspn_lt(nr, ur_ext_rsp_una(x)))
 			ur_selective_unmark_lost(&x->rsp, &env, ur_rspn_to(nr), now_ns);

@@ -21,6 +21,12 @@ static inline struct ur_psn loss_next_psn(const struct ur_qp *qp)
 	return qp->unreliable.nxt;
 }
 
+static inline bool loss_is_done(const struct ur_qp *qp)
+{
+	(void)qp;
+	return true;
+}
+
 static inline bool loss_is_begun(const struct ur_qp *qp)
 {
 	return qp->req.cur_off;
@@ -32,9 +38,9 @@ static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
 	qp->unreliable.nxt = ur_psn_add(qp->unreliable.nxt, 1);
 }
 
-static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe)
+static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe, unsigned class)
 {
-	(void)qp, (void)wqe;
+	(void)qp, (void)wqe, (void)class;
 	return 1;
 }
 
@@ -143,9 +149,9 @@ static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
 	return false;
 }
 
-static inline void loss_sent_probe(struct ur_qp *qp, bool alone, uint64_t now_ns)
+static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alone, uint64_t now_ns)
 {
-	(void)qp, (void)alone, (void)now_ns;
+	(void)qp, (void)tx, (void)alone, (void)now_ns;
 }
 
 static inline bool loss_is_troubled(const struct ur_qp *qp)

@@ -16,6 +16,7 @@ struct request {
 		offset; /* of the packet (READ: of the first response) in its message, in packets */
 	uint8_t flags;	/* enum ur_xth_flags but for RECV; IBA headers have no place for them */
 	uint8_t opcode; /* of RC */
+	uint8_t class;	/* of the WQE's opcode, if it is a SEND or WRITE; else 0 */
 	bool ackreq, solicited;
 };
 

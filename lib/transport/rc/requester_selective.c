@@ -47,7 +47,7 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 
 	ur_selective_stop(&x->psn, &env);
 	ur_selective_stop(&x->rsp, &env);
-	x->probe = x->probed = false;
+	x->probe = x->probed = 0;
 	x->atomic_cnt = 0;
 	if (x->spray)
 		ur_spray_give(&qp->core->spray, x->spray);
@@ -63,6 +63,9 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	ur_ext_requester_stop(qp);
 	/* EXT-SEL-RTT-02: what was sent before is no business of the next connection. */
 	*x = (struct ur_ext_requester){.echoed = qp->req.last_stamp};
+	/* ADM-TAG-01 */
+	if (qp->admission & UR_ADM_HOLDER)
+		x->rwqen = (uint32_t)ur_pool_tag(qp->agreed.pool) << 24;
 	ur_retry_init(&x->retry);
 	ur_rtt_init(&x->rtt);
 	ur_selective_init(&x->psn, &x->tx_times, 0, first, window);

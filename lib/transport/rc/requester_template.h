@@ -97,11 +97,22 @@ static __attribute__((noinline)) bool is_ready(const struct ur_qp *qp)
 	return can_go_on(qp) || (loss_is_troubled(qp) && has_again(qp));
 }
 
-/* Asked after every answer and every turn: most often everything posted has been sent. */
+/* Nothing is in flight, failed or held back, and WQE `cur`, which is there, is a SEND or WRITE without a fence. */
+static inline bool begins_afresh(const struct ur_qp *qp)
+{
+	const struct ur_requester *req = &qp->req;
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->cur);
+
+	return loss_is_reliable(qp) && qp->state == IBV_QPS_RTS && req->cur == req->head &&
+	       !(req->cur_off | req->local_err | qp->admission) && !qp->retry.rnr_until_ns &&
+	       loss_is_done(qp) && (class_of(wqe) & OP_DATA) && !(wqe->flags & UR_WQE_FENCE);
+}
+
+/* Asked after every post, answer and turn: most often everything posted has been sent, or nothing of it. */
 bool REQUESTER(ready)(const struct ur_qp *qp)
 {
 	if (has_wqe(qp))
-		return is_ready(qp);
+		return begins_afresh(qp) || is_ready(qp);
 	return loss_is_troubled(qp) && is_ready_again(qp);
 }
 
@@ -117,6 +128,7 @@ static inline void build_data(struct ur_qp *qp, const struct ur_wqe *wqe, struct
 	bool reth = (class & OP_WRITE) && (CODEC_RETH_IN_EACH || !r->offset);
 	uint8_t *p;
 
+	r->class = (uint8_t) class;
 	r->opcode = data_opcode(class, !r->offset, last);
 	r->solicited = last && (wqe->flags & UR_WQE_SOLICITED);
 	p = codec_begin(qp, wqe, r, (reth ? UR_RETH_BYTES : 0) + (tail ? 4 : 0), tx, now_ns);
@@ -272,8 +284,7 @@ static void make_probe(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
 	codec_begin(qp, NULL, &r, 0, tx, now_ns);
-	loss_sent_probe(qp, alone, now_ns);
-	qp->req.since_ackreq = 0;
+	loss_sent_probe(qp, tx, alone, now_ns);
 }
 
 /* What goes before anything new. False: there is nothing; *made: there was, and it is a packet. */
@@ -310,14 +321,14 @@ static __attribute__((noinline, cold)) bool make_again(struct ur_qp *qp, struct 
 /* ---- new ---- */
 
 /* The first packet of a WQE is about to be made: number it. */
-static inline void begin(struct ur_qp *qp, struct ur_wqe *wqe)
+static inline void begin(struct ur_qp *qp, struct ur_wqe *wqe, unsigned class)
 {
 	struct ur_requester *req = &qp->req;
 
 	wqe->flags |= UR_WQE_BEGUN;
 	wqe->first_psn = loss_next_psn(qp);
 	wqe->ssn = req->ssn;
-	req->ssn = ur_msn_add(req->ssn, loss_number(qp, wqe));
+	req->ssn = ur_msn_add(req->ssn, loss_number(qp, wqe, class));
 }
 
 /* After the packet about to be made, the last of WQE `cur`, nothing can be sent without an ACK. */
@@ -377,7 +388,7 @@ static inline enum ibv_wc_status make_data(struct ur_qp *qp, struct ur_wqe *wqe,
 	if (!gather(qp, wqe, r.offset, tx))
 		return IBV_WC_LOC_PROT_ERR;
 	if (!(wqe->flags & UR_WQE_BEGUN))
-		begin(qp, wqe);
+		begin(qp, wqe, class_of(wqe));
 	if (loss_is_reliable(qp))
 		r.ackreq = wants_ack(qp, wqe, req->cur_off + tx->payload_len == wqe->length);
 	build_data(qp, wqe, &r, tx, now_ns);
@@ -394,7 +405,7 @@ static enum ibv_wc_status make_read(struct ur_qp *qp, struct ur_wqe *wqe, struct
 	struct read_part part = read_part(qp, wqe, r.offset);
 
 	if (!(wqe->flags & UR_WQE_BEGUN))
-		begin(qp, wqe);
+		begin(qp, wqe, class_of(wqe));
 	r.flags = part.last ? UR_XTH_LAST_READ : 0;
 	build_read(qp, wqe, &r, part.bytes, tx, now_ns);
 	loss_sent_read(qp, part.n, now_ns);
@@ -409,7 +420,7 @@ static enum ibv_wc_status make_atomic(struct ur_qp *qp, struct ur_wqe *wqe, stru
 	struct request r = {.psn = loss_next_psn(qp)};
 
 	if (!(wqe->flags & UR_WQE_BEGUN))
-		begin(qp, wqe);
+		begin(qp, wqe, class_of(wqe));
 	build_atomic(qp, wqe, &r, tx, now_ns);
 	loss_sent_atomic(qp, now_ns);
 	qp->req.since_ackreq = 0;
@@ -514,32 +525,31 @@ static inline bool is_quiet(const struct ur_qp *qp)
 	       !qp->core->no_prediction;
 }
 
-/* Whether the WQE is a SEND or WRITE of one packet, without immediate data, that may go now. */
-static inline bool may_go_whole(const struct ur_qp *qp, const struct ur_wqe *wqe, unsigned class)
+/* Whether the SEND or WRITE takes one packet, and may go now. */
+static inline bool may_go_whole(const struct ur_qp *qp, const struct ur_wqe *wqe, bool write)
 {
-	return (class & (OP_DATA | OP_IMM | OP_INV)) == OP_DATA &&
-	       !(wqe->flags & (UR_WQE_FENCE | UR_WQE_BEGUN)) &&
+	return !(wqe->flags & (UR_WQE_FENCE | UR_WQE_BEGUN)) &&
 	       wqe->length - 1 < 1u << qp->mtu_shift &&
-	       (!(class & OP_RECV) || has_receive(&qp->req, qp->req.ssn) || loss_is_idle(qp));
+	       (write || has_receive(&qp->req, qp->req.ssn) || loss_is_idle(qp));
 }
 
-/* Makes all of WQE `cur`, which is there, from top to bottom. False: nothing was done, and the general way decides. */
-static inline bool make_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+/* Makes all of WQE `cur`, a SEND or WRITE, from top to bottom. False: nothing was done, and the general way decides. */
+static inline __attribute__((always_inline)) bool
+make_whole(struct ur_qp *qp, struct ur_wqe *wqe, bool write, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
-	struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->cur);
-	struct request r = {.psn = loss_next_psn(qp)};
-	unsigned class = class_of(wqe);
-	bool write = class & OP_WRITE;
+	/* As class_of() says, but known to the compiler. */
+	struct request r = {.psn = loss_next_psn(qp),
+			    .class = OP_DATA | (write ? OP_WRITE : OP_RECV)};
 	const uint8_t *base;
 	uint8_t *p;
 
-	if (!may_go_whole(qp, wqe, class) || !(base = piece_of(qp, wqe)))
+	if (!may_go_whole(qp, wqe, write) || !(base = piece_of(qp, wqe)))
 		return false;
 	tx->frag[0] = (struct ur_frag){base, wqe->length};
 	tx->frag_cnt = 1;
 	tx->payload_len = (uint16_t)wqe->length;
-	begin(qp, wqe);
+	begin(qp, wqe, r.class);
 	r.ackreq = wants_ack(qp, wqe, true);
 	r.solicited = wqe->flags & UR_WQE_SOLICITED;
 	r.opcode = write ? UR_RC_WRITE_ONLY : UR_RC_SEND_ONLY;
@@ -549,6 +559,15 @@ static inline bool make_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 	loss_sent(qp, r.ackreq, now_ns);
 	req->cur++;
 	return true;
+}
+
+static inline bool make_next_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_wqe *wqe = ur_sq_at(&qp->sq, qp->req.cur);
+
+	if (wqe->opcode == IBV_WR_RDMA_WRITE)
+		return make_whole(qp, wqe, true, tx, now_ns);
+	return wqe->opcode == IBV_WR_SEND && make_whole(qp, wqe, false, tx, now_ns);
 }
 
 /*
@@ -566,7 +585,7 @@ unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint
 	credit = loss_data_credit(qp);
 	if (cap > credit)
 		cap = credit;
-	while (n < cap && sent < bytes && has_wqe(qp) && make_whole(qp, &tx[n], now_ns))
+	while (n < cap && sent < bytes && has_wqe(qp) && make_next_whole(qp, &tx[n], now_ns))
 		sent += ur_tx_frame_bytes(&tx[n++]);
 	if (n)
 		loss_after_send(qp, now_ns);

@@ -178,11 +178,14 @@ bool ur_response_ack_due(const struct ur_qp *qp)
 	return true;
 }
 
-/* RC-RESP-ACK-01 */
+/* RC-RESP-ACK-01. Where no answer waits, the ACK waits for nothing. */
 void ur_response_ack(struct ur_qp *qp)
 {
 	qp->rsp.ack |= UR_ACK_OWED;
-	ur_response_update_ack(qp);
+	if (__builtin_expect(!qp->rsp.q_cnt, 1))
+		ur_sched_set(&qp->core->acks, &qp->ack_node, true);
+	else
+		ur_response_update_ack(qp);
 }
 
 /* EDGE-OWED-01 */
@@ -235,6 +238,9 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 	}
 	clear_payload(tx);
 	put_aeth(begin_response(qp, UR_RC_ACKNOWLEDGE, psn, UR_AETH_BYTES, tx), qp, syndrome);
-	ur_response_update_ack(qp);
+	if (__builtin_expect(rsp->ack, 0))
+		ur_response_update_ack(qp);
+	else
+		ur_sched_set(&qp->core->acks, &qp->ack_node, false);
 	return true;
 }

@@ -2,6 +2,7 @@
 #include "transport/admission.h"
 #include "transport/rc/ext.h"
 #include "transport/rc/response.h"
+#include "wire/delay.h"
 
 /*
  * The responses of mode extended: answers wait in two rings, and a repeat goes first. At most one ACK or NAK is owed,
@@ -207,7 +208,12 @@ void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t
 	if (x->probe && !is_newer(ur_stamp_of(p->xth.stamp), x->probe_echo.stamp))
 		return;
 	x->probe = true;
-	x->probe_echo = (struct ur_echo){now_ns, ur_stamp_of(p->xth.stamp), p->xth.path};
+	x->probe_echo = (struct ur_echo){now_ns, ur_stamp_of(p->xth.stamp), p->xth.path, 0, 0};
+	/* EXT-RESP-DELAY-01 */
+	if (qp->agreed.delay && p->bth.resv6 & UR_DELAY_ASK) {
+		x->probe_echo.hops = p->bth.resv6;
+		x->probe_echo.delay = p->udp_csum;
+	}
 	x->first.probe_after = x->first.cnt;
 	x->again.probe_after = x->again.cnt;
 	ur_ext_response_update_ack(qp);
@@ -225,11 +231,32 @@ static void add_bitmap(struct ur_qp *qp, struct ur_tx *tx)
 	tx->frag[tx->frag_cnt++] = (struct ur_frag){o->sack, tx->payload_len};
 }
 
+/* Ethernet to BTH of an ACK or NAK; the AETH follows, and after the XAETH status and delay, if it has them. */
+static inline uint8_t *begin_ack(struct ur_qp *qp, struct ur_psn psn, bool status, bool delay,
+				 struct ur_tx *tx)
+{
+	uint8_t opcode = status ? UR_EXT_ACKNOWLEDGE_STATUS : UR_EXT_ACKNOWLEDGE;
+	unsigned more = status ? UR_ASTH_BYTES : 0;
+
+	if (__builtin_expect(delay, 0)) {
+		opcode = status ? UR_EXT_ACKNOWLEDGE_STATUS_DELAY : UR_EXT_ACKNOWLEDGE_DELAY;
+		more += UR_NDTH_BYTES;
+	}
+	return begin_response(qp, opcode, psn, UR_AETH_BYTES + UR_XAETH_BYTES + more, tx);
+}
+
+static inline struct ur_ndth ndth_of(const struct ur_echo *e)
+{
+	return (struct ur_ndth){.hops = e->hops & UR_DELAY_HOPS, .delay = e->delay};
+}
+
 bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_ext_responder *x = &qp->xrsp;
-	bool probe = !ack_due(qp), status = qp->admission & UR_ADM_RECEIVER;
+	bool probe = rsp->ack != UR_ACK_OWED && !ack_due(qp);
+	bool status = qp->admission & UR_ADM_RECEIVER;
+	bool delay = probe && x->probe_echo.hops;
 	struct ur_psn psn = rsp->epsn;
 	uint8_t syndrome, *p;
 
@@ -249,16 +276,23 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		qp->core->cnt.acks_sent++;
 	}
 	add_bitmap(qp, tx);
-	p = begin_response(qp, status ? UR_EXT_ACKNOWLEDGE_STATUS : UR_EXT_ACKNOWLEDGE, psn,
-			   UR_AETH_BYTES + UR_XAETH_BYTES + (status ? UR_ASTH_BYTES : 0), tx);
+	p = begin_ack(qp, psn, status, delay, tx);
 	p = put_aeth(p, qp, syndrome);
 	p = put_xaeth(p, qp, probe ? &x->probe_echo : &x->echo, now_ns);
 	if (__builtin_expect(status, 0))
-		ur_build32(p, ur_admission_status(qp));
+		p = ur_build32(p, ur_admission_status(qp));
+	if (__builtin_expect(delay, 0)) {
+		struct ur_ndth ndth = ndth_of(&x->probe_echo);
+
+		ur_build32(p, ur_ndth_pack(&ndth));
+	}
 	if (probe)
 		x->probe = false;
 	else
 		rsp->ack = UR_ACK_NONE;
-	ur_ext_response_update_ack(qp);
+	if (__builtin_expect(x->probe | rsp->ack, 0))
+		ur_ext_response_update_ack(qp);
+	else
+		ur_sched_set(&qp->core->acks, &qp->ack_node, false);
 	return true;
 }

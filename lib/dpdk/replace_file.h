@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_DPDK_REPLACE_FILE_H
+#define UR_DPDK_REPLACE_FILE_H
+
+#include <stddef.h>
+
+/*
+ * Replaces a file: at any time, also after a crash, the old one or the new one is there, whole and on the disk. Only its
+ * owner may read it. The new one is written as FILE.new beside it, which must not be another program's: a
+ * link there is removed, not followed.
+ *
+ * Returns 0 or an errno value; then the old one is there still. It waits for the disk. Thread class: control.
+ */
+int ur_replace_file(const char *file, const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "edge/rest.h"
+
+void ur_rest_init(struct ur_rest *r, bool single_cpu)
+{
+	*r = (struct ur_rest){
+		.spin_ns = single_cpu ? 0 : UR_REST_SPIN_NS,
+		.stand_ns = UR_REST_STAND_NS,
+		.step_ns = UR_REST_STEP_NS,
+	};
+}
+
+/* Returns the sleep and doubles it for the next time. */
+static uint64_t grow(uint64_t *sleep_ns)
+{
+	uint64_t now = *sleep_ns;
+
+	*sleep_ns = now * 2 < UR_REST_MAX_NS ? now * 2 : UR_REST_MAX_NS;
+	return now;
+}
+
+uint64_t ur_rest_stand_back(struct ur_rest *r)
+{
+	return grow(&r->stand_ns);
+}
+
+/*
+ * Only a packet shortens the sleeps again: otherwise a program that computes between two polls would be disturbed
+ * each time.
+ */
+uint64_t ur_rest_after(struct ur_rest *r, uint64_t now_ns, unsigned packets)
+{
+	if (packets) {
+		r->packet_ns = now_ns;
+		r->stand_ns = UR_REST_STAND_NS;
+		r->step_ns = UR_REST_STEP_NS;
+		if (r->spin_ns)
+			return 0;
+	}
+	if (r->packet_ns && now_ns < r->packet_ns + r->spin_ns)
+		return 0;
+	return grow(&r->step_ns);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_REST_H
+#define UR_EDGE_REST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * When the progress thread of an inline endpoint works and how long it rests ([worker] progress = adaptive,
+ * EDGE-REST-01). While the application makes rounds itself, the thread stands back: it looks ever more seldom, up to
+ * once in a millisecond. Otherwise it makes rounds without a pause while packets come and for a while after the
+ * last one, then in growing steps. Times are arguments; the thread reads the clock and sleeps.
+ *
+ * Thread class: the progress thread.
+ */
+
+#define UR_REST_STAND_NS 50000 /* the application counts as absent this long after its last round */
+#define UR_REST_SPIN_NS	 50000 /* without a packet, before the thread sleeps */
+#define UR_REST_STEP_NS	 20000 /* the first sleep */
+#define UR_REST_MAX_NS	 1000000 /* the longest */
+
+struct ur_rest {
+	uint64_t spin_ns;   /* UR_REST_SPIN_NS; 0 on a single CPU, which the application needs */
+	uint64_t packet_ns; /* time of the last round that moved a packet */
+	uint64_t stand_ns;  /* the next sleep while the application works */
+	uint64_t step_ns;   /* the next sleep while nothing comes */
+};
+
+void ur_rest_init(struct ur_rest *r, bool single_cpu);
+
+/* Whether the thread may make a round, given the time of the application's last one; 0: never. */
+static inline bool ur_rest_may_work(uint64_t now_ns, uint64_t application_ns)
+{
+	return now_ns >= application_ns + UR_REST_STAND_NS;
+}
+
+/* The sleep, in ns, of a thread that may not work. */
+uint64_t ur_rest_stand_back(struct ur_rest *r);
+
+/* The sleep, in ns, after a round that moved `packets`; 0: the next round follows at once. */
+uint64_t ur_rest_after(struct ur_rest *r, uint64_t now_ns, unsigned packets);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/net_delay.h"
+
+#include "wire/delay.h"
+
+#define BASE_NS	   UINT64_C(1000000000) /* interval of the base */
+#define TRIAL_RTTS 4
+
+static void set_state(struct ur_net_delay *n, enum ur_net_state state, uint64_t next_ns)
+{
+	n->state = (uint8_t)state;
+	n->missed = 0;
+	n->next_ns = next_ns;
+	if (state != UR_NET_ON)
+		n->sample_ns = 0;
+}
+
+/* ---- asking ---- */
+
+/* An ask counts as unanswered only when a packet that left later was answered. */
+static void check_open(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t patience_ns,
+		       uint64_t now_ns)
+{
+	if (!n->open || now_ns - n->ask_ns < patience_ns || now_ns - n->ask_ns <= rtt_ns)
+		return;
+	n->open = false;
+	n->missed++;
+	if (n->state == UR_NET_TRIAL && n->missed >= UR_NET_TRIALS)
+		set_state(n, UR_NET_BLOCKED, now_ns + UR_NET_BLOCKED_NS);
+	else if (n->state == UR_NET_ON && n->missed >= UR_NET_MISSES)
+		set_state(n, UR_NET_TRIAL, now_ns);
+}
+
+/*
+ * PACE-NET-03. One packet in UR_NET_EVERY asks, or sooner if round trips have become longer, from what was saved. A
+ * destination that is throttled needs a delay in each round trip; it gets few packets, so bytes count.
+ */
+static bool is_due(const struct ur_net_delay *n, uint32_t rtt_ns, const struct ur_net_sent *sent)
+{
+	uint64_t packets = sent->packets - n->ask_packets;
+
+	if (sent->throttled && sent->bytes - n->ask_bytes >= UR_NET_BYTES)
+		return true;
+	if (n->paid + UR_NET_EVERY > sent->packets)
+		return false;
+	return packets >= UR_NET_EVERY || ur_net_delay_is_longer(n, rtt_ns);
+}
+
+bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t patience_ns,
+			 const struct ur_net_sent *sent, uint64_t now_ns)
+{
+	check_open(n, rtt_ns, patience_ns, now_ns);
+	if (n->open || now_ns < n->next_ns)
+		return false;
+	if (n->state == UR_NET_OFF || n->state == UR_NET_BLOCKED)
+		set_state(n, UR_NET_TRIAL, now_ns);
+	if (n->state == UR_NET_ON && !is_due(n, rtt_ns, sent) &&
+	    now_ns - n->ask_ns < UR_NET_HOLD_NS / 2)
+		return false;
+	/* The queue pair that is told may have nothing more to send, and another is told then. */
+	n->next_ns = now_ns + TRIAL_RTTS * (uint64_t)rtt_ns;
+	return true;
+}
+
+void ur_net_delay_on_ask(struct ur_net_delay *n, struct ur_stamp stamp,
+			 const struct ur_net_sent *sent, uint64_t now_ns)
+{
+	uint64_t oldest = sent->packets > UR_NET_SAVED * UR_NET_EVERY
+				  ? sent->packets - UR_NET_SAVED * UR_NET_EVERY
+				  : 0;
+
+	n->open = true;
+	n->stamp = stamp;
+	n->ask_ns = now_ns;
+	n->ask_packets = sent->packets;
+	n->ask_bytes = sent->bytes;
+	n->paid = (n->paid > oldest ? n->paid : oldest) + UR_NET_EVERY;
+	if (n->paid > sent->packets)
+		n->paid = sent->packets;
+}
+
+/* ---- answers ---- */
+
+/* The base is what remains of round trips: wires, the way back, the ends. */
+static void record_base(struct ur_net_delay *n, uint32_t rest_ns, uint64_t now_ns)
+{
+	if (!n->sample_ns || now_ns >= n->base_end_ns) {
+		bool begins = !n->sample_ns || now_ns - n->base_end_ns >= BASE_NS;
+
+		n->base_ns = begins ? rest_ns : n->base_next_ns;
+		n->base_next_ns = rest_ns;
+		n->base_end_ns = now_ns + BASE_NS;
+	}
+	if (rest_ns < n->base_ns)
+		n->base_ns = rest_ns;
+	if (rest_ns < n->base_next_ns)
+		n->base_next_ns = rest_ns;
+}
+
+/* 0: it cannot be, or is too long to be a delay. */
+static uint32_t rtt_of(struct ur_stamp echo, uint32_t residence, uint64_t now_ns)
+{
+	uint32_t away = ur_stamp_since(ur_stamp(now_ns), echo), rtt;
+
+	if (away > INT32_MAX >> UR_STAMP_SHIFT || residence > away)
+		return 0;
+	rtt = away - residence;
+	return rtt ? rtt << UR_STAMP_SHIFT : 1;
+}
+
+/* The path lets stamped packets pass. False: no switch stamps, or the value is not to be used. */
+static bool take_hops(struct ur_net_delay *n, uint8_t hops, uint64_t now_ns)
+{
+	n->missed = 0;
+	if (hops) {
+		if (n->state != UR_NET_ON) {
+			set_state(n, UR_NET_ON, now_ns);
+			n->on_ns = now_ns;
+		}
+		return hops != UR_DELAY_VOID;
+	}
+	if (n->state == UR_NET_ON)
+		set_state(n, UR_NET_TRIAL, now_ns);
+	else
+		set_state(n, UR_NET_OFF, now_ns + UR_NET_OFF_NS);
+	return false;
+}
+
+enum ur_net_answer ur_net_delay_on_answer(struct ur_net_delay *n, struct ur_stamp echo,
+					  uint32_t residence, uint8_t hops, uint16_t code,
+					  uint64_t now_ns, uint32_t *rtt_ns, uint32_t *delay_ns)
+{
+	uint64_t delay = ur_delay_ns(code);
+	uint32_t rtt;
+
+	if (!n->open || !ur_stamp_eq(echo, n->stamp))
+		return UR_NET_NONE;
+	n->open = false;
+	if (!take_hops(n, hops, now_ns))
+		return UR_NET_NONE;
+	rtt = rtt_of(echo, residence, now_ns);
+	/* PACE-NET-02. Clocks differ a little, and stamps are rounded. */
+	if (!rtt || delay > rtt + (rtt >> 8) + 1000)
+		return UR_NET_BAD;
+	if (delay > rtt)
+		delay = rtt;
+	record_base(n, rtt - (uint32_t)delay, now_ns);
+	n->next_ns = now_ns;
+	n->sample_ns = now_ns;
+	n->hops = hops;
+	n->rtt_ns = rtt;
+	n->delay_ns = (uint32_t)delay;
+	*rtt_ns = rtt;
+	*delay_ns = n->base_ns + (uint32_t)delay;
+	if (!*delay_ns)
+		*delay_ns = 1;
+	return UR_NET_SAMPLE;
+}
