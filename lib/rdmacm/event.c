@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/cm.h"
+
+/* What the kernel reports as the length of private data is that of the message's field (IBTA chapter 12.6). */
+#define REQ_PRIVATE	 56
+#define REP_PRIVATE	 196
+#define REJ_PRIVATE	 148
+#define SIDR_REQ_PRIVATE 180
+#define SIDR_REP_PRIVATE 136
+
+static void copy_data(struct ur_cm_event *to, const struct uroce_cm_event *from)
+{
+	if (from->param.private_data_len)
+		memcpy(to->data, from->param.private_data, from->param.private_data_len);
+}
+
+static void fill_conn(struct ur_cm_event *to, const struct uroce_cm_event *from, uint8_t len)
+{
+	copy_data(to, from);
+	to->ev.param.conn = (struct rdma_conn_param){
+		.private_data = to->data,
+		.private_data_len = len,
+		/* What the peer wants to have in flight is what this end is to serve: rdma_get_cm_event(3). */
+		.responder_resources = from->param.initiator_depth,
+		.initiator_depth = from->param.responder_resources,
+		.retry_count = from->param.retry_count,
+		.rnr_retry_count = from->param.rnr_retry_count,
+		.srq = from->param.srq,
+		.qp_num = from->qpn,
+	};
+}
+
+static void fill_ud(struct ur_cm_event *to, const struct uroce_cm_event *from, uint8_t len)
+{
+	const struct ur_cm_id *id = ur_cm_id(to->ev.id);
+	struct rdma_ud_param *ud = &to->ev.param.ud;
+	int index = 0;
+
+	copy_data(to, from);
+	ud->private_data = to->data;
+	ud->private_data_len = len;
+	ud->qp_num = from->qpn;
+	ud->qkey = from->qkey;
+	ud->ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
+	ud->ah_attr.grh.dgid = ur_cm_gid(&id->id.route.addr.dst_addr);
+	ud->ah_attr.grh.hop_limit = 64;
+	ud->ah_attr.grh.traffic_class = id->tos;
+	if (ur_cm_device_of(&id->id.route.addr.src_addr, &index))
+		ud->ah_attr.grh.sgid_index = (uint8_t)index;
+}
+
+/* A new id for a request that a listener got. */
+static struct ur_cm_id *make_child(struct ur_cm_id *listener, struct uroce_cm_id *cm)
+{
+	struct ur_cm_id *id =
+		ur_cm_new_id(listener->id.channel, listener->id.context, listener->id.ps);
+	struct ur_cm_device *d;
+	unsigned cnt;
+
+	if (!id)
+		return NULL;
+	d = ur_cm_devices(&cnt);
+	while (d->verbs != cm->context)
+		d++;
+	cm->user = id;
+	id->cm = cm;
+	id->state = UR_CM_REQUESTED;
+	id->tos = listener->tos;
+	id->ack_timeout = listener->ack_timeout;
+	id->id.route.addr.src_storage = cm->local;
+	id->id.route.addr.dst_storage = cm->peer;
+	ur_cm_use_device(id, d);
+	return id;
+}
+
+static void fill_request(struct ur_cm_event *to, const struct uroce_cm_event *from,
+			 struct ur_cm_id *listener)
+{
+	to->owner = listener;
+	to->ev.listen_id = &listener->id;
+	to->ev.event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	to->ev.id->event = NULL;
+	if (from->type == UROCE_CM_SIDR_REQUEST)
+		fill_ud(to, from, SIDR_REQ_PRIVATE);
+	else
+		fill_conn(to, from, REQ_PRIVATE);
+}
+
+/* Its signs are the kernel's: the peer's reasons are positive, errors of this host negative. */
+static void fill_end(struct ur_cm_event *to, const struct uroce_cm_event *from, struct ur_cm_id *id)
+{
+	id->state = UR_CM_ENDED;
+	switch (from->type) {
+	case UROCE_CM_REJECTED:
+		to->ev.event = RDMA_CM_EVENT_REJECTED;
+		to->ev.status = from->status;
+		fill_conn(to, from, REJ_PRIVATE);
+		break;
+	case UROCE_CM_UNREACHABLE:
+		to->ev.event = RDMA_CM_EVENT_UNREACHABLE;
+		to->ev.status = -from->status;
+		break;
+	case UROCE_CM_SIDR_RESOLVED:
+		to->ev.event = RDMA_CM_EVENT_UNREACHABLE;
+		to->ev.status = from->status;
+		fill_ud(to, from, SIDR_REP_PRIVATE);
+		break;
+	case UROCE_CM_DISCONNECTED:
+		to->ev.event = RDMA_CM_EVENT_DISCONNECTED;
+		break;
+	default:
+		to->ev.event = RDMA_CM_EVENT_TIMEWAIT_EXIT;
+		break;
+	}
+}
+
+static void fill_answer(struct ur_cm_event *to, const struct uroce_cm_event *from,
+			struct ur_cm_id *id)
+{
+	bool resolved = from->type == UROCE_CM_SIDR_RESOLVED && !from->status;
+
+	to->owner = id;
+	to->ev.id = &id->id;
+	if (from->type != UROCE_CM_ESTABLISHED && !resolved) {
+		fill_end(to, from, id);
+		return;
+	}
+	id->state = UR_CM_CONNECTED;
+	to->ev.event = RDMA_CM_EVENT_ESTABLISHED;
+	if (resolved)
+		fill_ud(to, from, SIDR_REP_PRIVATE);
+	else
+		fill_conn(to, from, id->active ? REP_PRIVATE : 0);
+}
+
+struct ur_cm_event *ur_cm_translate(const struct uroce_cm_event *from)
+{
+	struct ur_cm_event *to = calloc(1, sizeof(*to));
+	struct ur_cm_id *child;
+
+	if (!to)
+		return NULL;
+	if (from->type != UROCE_CM_CONNECT_REQUEST && from->type != UROCE_CM_SIDR_REQUEST) {
+		fill_answer(to, from, from->id->user);
+		return to;
+	}
+	child = make_child(from->listen_id->user, from->id);
+	if (!child) {
+		uroce_cm_destroy_id(from->id);
+		free(to);
+		return NULL;
+	}
+	to->ev.id = &child->id;
+	fill_request(to, from, from->listen_id->user);
+	return to;
+}
+
+const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	static const char *const name[] = {
+#define NAME(e) [e] = #e
+		NAME(RDMA_CM_EVENT_ADDR_RESOLVED),   NAME(RDMA_CM_EVENT_ADDR_ERROR),
+		NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),  NAME(RDMA_CM_EVENT_ROUTE_ERROR),
+		NAME(RDMA_CM_EVENT_CONNECT_REQUEST), NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
+		NAME(RDMA_CM_EVENT_CONNECT_ERROR),   NAME(RDMA_CM_EVENT_UNREACHABLE),
+		NAME(RDMA_CM_EVENT_REJECTED),	     NAME(RDMA_CM_EVENT_ESTABLISHED),
+		NAME(RDMA_CM_EVENT_DISCONNECTED),    NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
+		NAME(RDMA_CM_EVENT_MULTICAST_JOIN),  NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
+		NAME(RDMA_CM_EVENT_ADDR_CHANGE),     NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+#undef NAME
+	};
+
+	return (size_t)event < sizeof(name) / sizeof(name[0]) ? name[event] : "UNKNOWN EVENT";
+}

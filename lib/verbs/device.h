@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_VERBS_DEVICE_H
+#define UR_VERBS_DEVICE_H
+
+#include <stdint.h>
+
+#include "uroce/uroce.h"
+
+/*
+ * The devices that a program finds: one for each endpoint that its environment names.
+ *
+ *   UROCE_CONFIG   configuration files, separated by colons
+ *   UROCE_DEV      kernel interfaces to share, separated by commas
+ *   UROCE_SET      overrides of keys, "section.key=value", separated by semicolons
+ *
+ * If neither of the first two is set, /etc/uroce/verbs.conf is used, if there is one. The list is made once in
+ * a process and opens nothing: the endpoint opens when the program opens the device, and stays open until exit,
+ * because programs open and close devices several times.
+ *
+ * Thread class: any.
+ */
+
+#define UR_VERBS_DEVICES_MAX 32
+
+struct ur_verbs_device {
+	struct ibv_device base; /* first: the program's handle */
+	/* libmlx5 and libefa, which some programs load, look behind the device whether it is one of theirs. */
+	const void *ops;
+	uint64_t guid;		 /* host byte order; known before the endpoint opens */
+	const char *config;	 /* file, or NULL: an interface */
+	char *dev;		 /* "port.dev=NAME", or NULL */
+	struct ibv_context *ctx; /* of the endpoint; NULL until it opens */
+};
+
+static inline struct ur_verbs_device *ur_verbs_device(struct ibv_device *device)
+{
+	return (struct ur_verbs_device *)device;
+}
+
+/* As uroce_query_port(), into a struct of `bytes` bytes, and always active: what a context of a program calls. */
+int ur_verbs_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *attr,
+			size_t bytes);
+
+#endif

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where unmodified programs run: two sides, each with an endpoint of uroce, over memif or over veth.
+
+The environment names what is tested: UROCE_RUN, UROCE_VERBS_LIBRARY_DIR, UROCE_LIFE.
+"""
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+
+class Failure(Exception):
+    pass
+
+
+class Program:
+    """A program on one side, with a terminal of its own: then it writes its lines at once."""
+
+    def __init__(self, arguments, env):
+        ours, theirs = pty.openpty()
+        self.text = ""
+        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env,
+                                        start_new_session=True)
+        os.close(theirs)
+        self.reader = threading.Thread(target=self._read, args=(ours,), daemon=True)
+        self.reader.start()
+
+    def _read(self, fd):
+        try:
+            while data := os.read(fd, 65536):
+                self.text += data.decode(errors="replace").replace("\r\n", "\n")
+        except OSError:
+            pass  # the last writer has closed the terminal
+        os.close(fd)
+
+    def wait(self, seconds):
+        """The exit status; None: it did not end in time."""
+        try:
+            status = self.process.wait(max(seconds, 0.01))
+        except subprocess.TimeoutExpired:
+            return None
+        self.reader.join(5)
+        return status
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+class Bed:
+    """Side "a" is the server's and side "b" the client's. Subclasses say how they are connected."""
+
+    def __init__(self, sets=(), cpus=None):
+        self.dir = tempfile.mkdtemp(prefix="uroce-programs-")
+        self.sets = [*sets]
+        self.cpus = cpus
+        self.port = 18515
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def start(self, side, command, env=()):
+        sets = [word for s in self.sets for word in ("--set", s)]
+        pin = ["taskset", "-c", self.cpus] if self.cpus else []
+        return Program([*self.into(side), *pin, os.environ["UROCE_RUN"], *self.endpoint(side), *sets, *command.split()],
+                       {**os.environ, "UROCE_LOG": "1", **dict(env)})
+
+    def listens(self, side, port):
+        """Whether a program of this side listens on a TCP port."""
+        out = subprocess.run([*self.into(side), "cat", "/proc/net/tcp", "/proc/net/tcp6"], capture_output=True, text=True, check=False).stdout
+        return re.search(rf":{port:04X} \w+:0000 0A ", out) is not None
+
+    def words(self):
+        """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
+        self.port += 1
+        return {"port": self.port, "peer": self.peer, "address": "10.77.0.1", "own": "10.77.0.2", "life": os.environ["UROCE_LIFE"],
+                "depths": os.environ["UROCE_DEPTHS"]}
+
+
+class Memif(Bed):
+    """Two processes joined by shared memory; the kernel does not know their addresses."""
+    name = "memif"
+    peer = "127.0.0.1"
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        for side, role, host in ("a", "server", 1), ("b", "client", 2):
+            with open(f"{self.dir}/{side}.conf", "w", encoding="ascii") as f:
+                f.write(f"[port]\ndriver = memif\nrole = {role}\ndevice = {self.dir}/memif.sock\nmtu = 4200\n"
+                        f"framecnt = 256\n[address]\nipv4 = 10.77.0.{host}/24\nipv6 = fd77::{host}/64\n")
+
+    def into(self, side):
+        return []
+
+    def endpoint(self, side):
+        return ["--config", f"{self.dir}/{side}.conf"]
+
+
+class Veth(Bed):
+    """Two network namespaces; the endpoints share the kernel's interfaces and addresses."""
+    name = "veth"
+    peer = "10.77.0.1"
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.netns = {side: f"uroce-{side}-{os.getpid()}" for side in "ab"}
+
+    def __enter__(self):
+        for name in self.netns.values():
+            self._ip("netns", "add", name)
+        self._ip("link", "add", "uroce0", "mtu", "4200", "netns", self.netns["a"], "type", "veth",
+                 "peer", "name", "uroce1", "mtu", "4200", "netns", self.netns["b"])
+        for side, interface, host in ("a", "uroce0", 1), ("b", "uroce1", 2):
+            for device in "lo", interface:
+                self._ip("-n", self.netns[side], "link", "set", device, "up")
+            self._ip("-n", self.netns[side], "address", "add", f"10.77.0.{host}/24", "dev", interface)
+        return self
+
+    def __exit__(self, *_):
+        for name in self.netns.values():
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+        super().__exit__()
+
+    @staticmethod
+    def _ip(*arguments):
+        done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+    def into(self, side):
+        return ["ip", "netns", "exec", self.netns[side]]
+
+    def endpoint(self, side):
+        return ["--dev", "uroce0" if side == "a" else "uroce1"]
+
+
+class Host(Veth):
+    """Both ends of the veth in one namespace, each with an address that the kernel does not have: for programs that start each other."""
+    name = "host"
+    peer = "127.0.0.1"
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.netns = {"a": f"uroce-a-{os.getpid()}"}
+        for side, interface, host in ("a", "uroce0", 1), ("b", "uroce1", 2):
+            with open(f"{self.dir}/{side}.conf", "w", encoding="ascii") as f:
+                f.write(f"[port]\ndriver = af_packet\ndevice = {interface}\n[address]\nipv4 = 10.77.0.{host}/24\n")
+
+    def __enter__(self):
+        name = self.netns["a"]
+        self._ip("netns", "add", name)
+        self._ip("link", "add", "uroce0", "mtu", "4200", "netns", name, "type", "veth", "peer", "name", "uroce1", "mtu", "4200", "netns", name)
+        for device in "lo", "uroce0", "uroce1":
+            self._ip("-n", name, "link", "set", device, "up")
+        return self
+
+    def into(self, side):
+        return super().into("a")
+
+    def endpoint(self, side):
+        return []
+
+    def words(self):
+        return {**super().words(), "pool": f"{self.dir}/a.conf,{self.dir}/b.conf", "run": os.environ["UROCE_RUN"], "mpi": os.environ["UROCE_MPI"]}
+
+
+BEDS = {bed.name: bed for bed in (Memif, Veth, Host)}
+
+
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
