@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# arguments.sh UROCE_NS3: a wrong argument gets one sentence that names it, and status 2.
+set -u
+
+program=$1
+failed=0
+
+refused() {
+	what=$1
+	shift
+	said=$("$program" "$@" 2>&1)
+	status=$?
+	if [ $status -ne 2 ] || [ "$(printf '%s\n' "$said" | wc -l)" -ne 1 ]; then
+		echo "$*: status $status: $said"
+		failed=1
+		return
+	fi
+	case $said in
+	*"$what"*) ;;
+	*)
+		echo "$*: does not name $what: $said"
+		failed=1
+		;;
+	esac
+}
+
+refused "'ring'" --topology=ring
+refused "'nothing'" --pattern=nothing
+refused "'nothing'" --pacing=nothing
+refused "'valiant'" --routing=valiant
+refused '--k=1' --k=1
+refused "32766 hosts" --k=32 --n=8
+refused --intervals=0 --intervals=0
+refused --run=0 --run=0
+refused --message=0 --message=0
+refused --buffer=100 --buffer=100
+refused --init0=9 --init0=9 --init1=9
+refused --window=100 --window=100
+refused --rate=5 --flit=0 --rate=5
+refused "mark" --queues=input --ecn=8000
+exit $failed

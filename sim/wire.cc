@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire.h"
+
+#include "clock.h"
+#include "wire/assert.h"
+
+namespace sim
+{
+
+void Wire::connect(const WireAttr &attr, Device *to, unsigned to_port, bool to_switch)
+{
+	attr_ = attr;
+	to_ = to;
+	to_port_ = to_port;
+	to_switch_ = to_switch;
+	for (uint32_t &credit : credit_)
+		credit = attr.credit_bytes;
+}
+
+uint64_t Wire::serialize_ns(uint32_t len) const
+{
+	if (attr_.flit_bytes)
+		return (len + attr_.flit_bytes - 1) / attr_.flit_bytes;
+	return static_cast<uint64_t>(len) * 8 * 1000000000u / attr_.bits_per_s;
+}
+
+uint64_t Wire::bytes_in(uint64_t ns) const
+{
+	return attr_.flit_bytes ? ns * attr_.flit_bytes : ns * (attr_.bits_per_s / 1000000) / 8000;
+}
+
+uint64_t Wire::send(Frame *f, uint64_t start_ns, bool lose)
+{
+	uint64_t whole_ns = serialize_ns(f->len), shown_ns = whole_ns;
+
+	if (attr_.credit_bytes) {
+		UR_ASSERT(credit_[f->vl] >= f->len && !lose);
+		credit_[f->vl] -= f->len;
+	}
+	frames++;
+	bytes += f->len;
+	busy_ns += whole_ns;
+	if (lose) {
+		lost++;
+		lost_bytes += f->len;
+		give_frame(f);
+		return start_ns + whole_ns;
+	}
+	if (to_switch_ && attr_.cut_through_bytes && attr_.cut_through_bytes < f->len)
+		shown_ns = serialize_ns(attr_.cut_through_bytes);
+	call_at(start_ns + shown_ns + attr_.delay_ns, &Wire::deliver, this, f);
+	return start_ns + whole_ns;
+}
+
+void Wire::deliver(Frame *f)
+{
+	arrived++;
+	arrived_bytes += f->len;
+	to_->receive(f, to_port_);
+}
+
+void Wire::return_credit(unsigned vl, uint32_t n)
+{
+	if (attr_.credit_bytes)
+		call_at(now_ns() + attr_.delay_ns, &Wire::give_credit, this, vl, n);
+}
+
+void Wire::give_credit(unsigned vl, uint32_t n)
+{
+	from_->receive_credit(from_port_, vl, n);
+}
+
+void Wire::add_credit(unsigned vl, uint32_t n)
+{
+	credit_[vl] += n;
+	UR_ASSERT(credit_[vl] <= attr_.credit_bytes);
+}
+
+} // namespace sim

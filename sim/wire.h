@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_NS3_WIRE_H
+#define UR_NS3_WIRE_H
+
+#include <cstdint>
+#include <vector>
+
+#include "frame.h"
+#include "vl/attr.h"
+
+namespace sim
+{
+
+/* What a link is at its end: a host or a switch. */
+class Device
+{
+      public:
+	virtual ~Device() = default;
+	/* Takes a frame that has arrived on a port. */
+	virtual void receive(Frame *f, unsigned port) = 0;
+	/* Takes back credits of the link that leaves by `port`: a frame has left the other end's buffer. */
+	virtual void receive_credit(unsigned port, unsigned vl, uint32_t bytes) = 0;
+};
+
+struct WireAttr {
+	uint64_t bits_per_s = 10000000000u;
+	/* If not 0, frames take whole flits, of so many bytes and one nanosecond each, and bits_per_s is not used. */
+	uint32_t flit_bytes = 0;
+	uint64_t delay_ns = 5000;
+	/* A switch begins to forward when so many bytes have arrived; 0: the whole frame. */
+	uint32_t cut_through_bytes = 0;
+	/* Room of the other end for each lane, bytes: the credits of this end. 0: no credits. */
+	uint32_t credit_bytes = 0;
+};
+
+/*
+ * One direction of a link: the sending end's view. Credits are bytes of the other end's buffer, one account for
+ * each lane, as in IBA 7.9 but in bytes instead of blocks of 64.
+ */
+class Wire
+{
+      public:
+	void connect(const WireAttr &attr, Device *to, unsigned to_port, bool to_switch);
+
+	/* Nanoseconds that a frame of that length takes. */
+	uint64_t serialize_ns(uint32_t len) const;
+	/* Bytes that leave in that time. */
+	uint64_t bytes_in(uint64_t ns) const;
+
+	bool has_credit(unsigned vl, uint32_t len) const
+	{
+		return !attr_.credit_bytes || credit_[vl] >= len;
+	}
+	/*
+	 * Sends a frame, on its lane f->vl, from start_ns on. Takes its credits, which must be there. The frame belongs to
+	 * the wire. `lose`: it never arrives; only a wire without credits loses frames. Returns when its last bit has left.
+	 */
+	uint64_t send(Frame *f, uint64_t start_ns, bool lose = false);
+	/* Tells the sending end, after the delay of the wire, that room is free again. */
+	void return_credit(unsigned vl, uint32_t bytes);
+	/* The sending end got credits back. */
+	void add_credit(unsigned vl, uint32_t bytes);
+
+	const WireAttr &attr() const
+	{
+		return attr_;
+	}
+	bool connected() const
+	{
+		return to_;
+	}
+	/* The sending end, which return_credit() reports to. */
+	void set_from(Device *from, unsigned port)
+	{
+		from_ = from;
+		from_port_ = port;
+	}
+
+	uint64_t frames = 0, bytes = 0; /* sent, lost ones included */
+	uint64_t lost = 0, lost_bytes = 0;
+	uint64_t arrived = 0, arrived_bytes = 0;
+	uint64_t busy_ns = 0; /* time in which a frame was being sent */
+
+      private:
+	void deliver(Frame *f);
+	void give_credit(unsigned vl, uint32_t n);
+
+	WireAttr attr_;
+	Device *to_ = nullptr, *from_ = nullptr;
+	unsigned to_port_ = 0, from_port_ = 0;
+	bool to_switch_ = false;
+	uint32_t credit_[UR_VL_CNT] = {};
+};
+
+} // namespace sim
+
+#endif
