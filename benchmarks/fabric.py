@@ -75,7 +75,7 @@ def preflight():
 def simulate(host, network, queues, pattern, seed, pacing, init=(8, 16)):
     if stopped.is_set():
         raise Failure("stopped")
-    words = {**network, "seed": seed, "queues": queues, "pattern": pattern, "pacing": pacing, "init0": init[0], "init1": init[1]}
+    words = {**network, "seed": seed, "queues": queues, "pattern": pattern, "pacing": pacing, "source": "round_trip", "init0": init[0], "init1": init[1]}
     if pacing == "dcqcn":
         words["ecn"] = ECN_BYTES
     argv = [str(host.binary(PROGRAM)), *(f"--{name}={value}" for name, value in words.items())]

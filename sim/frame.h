@@ -29,7 +29,10 @@ struct Frame {
 	uint8_t vl;	   /* lane of the link that it was received on, [0, UR_VL_CNT) */
 	uint8_t hops;	   /* switches entered */
 	uint16_t data;	   /* bytes of payload */
-	uint8_t *bytes;	   /* [0, kept) */
+	bool asks;	   /* a request of extended mode: */
+	uint32_t stamp;	   /* when it was sent, as it says itself */
+	uint32_t told_ns; /* an answer: the delay that its receiver is to hear, see Told; 0: none */
+	uint8_t *bytes;	  /* [0, kept) */
 };
 
 /* Takes frames from a pool, and gives them back. A process has one pool; it is never made smaller. */

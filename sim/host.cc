@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -20,6 +21,7 @@ namespace
 
 constexpr uint32_t FRAME_MAX = 9216, FIRST_ADDRESS = 0x0a620001; /* 10.98.0.1 */
 constexpr unsigned TX_MAX = 32;
+constexpr size_t ASKED = 4096; /* a host has fewer requests to answer at a time */
 
 /* Where a frame of which only the headers are kept is put together again; the payload is zeros. */
 alignas(64) uint8_t scratch[FRAME_MAX];
@@ -75,6 +77,9 @@ Host::Host(uint32_t idx, const HostAttr &attr, uint64_t random) : idx_(idx), att
 	const char *fault;
 
 	UR_ASSERT(attr.tx_cap >= 1 && attr.tx_cap <= TX_MAX);
+	UR_ASSERT(attr.told == Told::NOTHING || !attr.whole_frames);
+	if (attr.told != Told::NOTHING)
+		asked_.resize(ASKED);
 	ur_engine_attr_default(&a);
 	mem_ = ur_mem_init(memory_.take(ur_mem_size(attr.max_mr)), attr.max_mr);
 	a.limits = attr.limits;
@@ -159,6 +164,18 @@ static Frame *make_short_frame(const struct ur_tx &tx, const struct ur_packet &p
 	return f;
 }
 
+/* What the network needs of the headers, beside addresses. */
+void Host::note_headers(Frame *f, const struct ur_packet &p)
+{
+	f->asks = p.op & UR_OP_XTH;
+	f->stamp = f->asks ? p.xth.stamp : 0;
+	if (p.op & UR_OP_XAETH && !asked_.empty()) {
+		const Asked &a = asked(f->dst, p.xaeth.echo);
+
+		f->told_ns = a.src == f->dst && a.stamp == p.xaeth.echo ? a.ns : 0;
+	}
+}
+
 Frame *Host::make_frame(const struct ur_tx &tx)
 {
 	struct ur_packet p;
@@ -179,6 +196,7 @@ Frame *Host::make_frame(const struct ur_tx &tx)
 	f->data = tx.payload_len;
 	f->dst = index_of(p.ip.dst);
 	f->flow = flow_of(p);
+	note_headers(f, p);
 	return f;
 }
 
@@ -254,6 +272,27 @@ void Host::receive_credit(unsigned port, unsigned vl, uint32_t bytes)
 
 /* ---- receiving ---- */
 
+/* A request has arrived: its answer is to tell its delay. */
+void Host::note_asked(const Frame &f)
+{
+	uint64_t ns = attr_.told == Told::ONE_WAY ? now_ns() - f.sent_ns : f.wait_ns;
+
+	if (f.asks && !asked_.empty())
+		asked(f.src, f.stamp) = {
+			f.src, f.stamp,
+			static_cast<uint32_t>(ns ? std::min<uint64_t>(ns, UINT32_MAX) : 1)};
+}
+
+/* Of an answer whose request is not known any more the round trip must not count either. */
+static void tell(struct ur_packet *p, const Frame &f, uint64_t now_ns)
+{
+	uint32_t away = ur_stamp_since(ur_stamp(now_ns), ur_stamp_of(p->xaeth.echo));
+	uint32_t told = f.told_ns >> UR_STAMP_SHIFT;
+
+	told = told ? told : 1;
+	p->xaeth.residence = f.told_ns && told <= away ? away - told : UINT32_MAX;
+}
+
 enum ur_drop Host::input(const Frame &f)
 {
 	struct ur_packet p;
@@ -267,6 +306,8 @@ enum ur_drop Host::input(const Frame &f)
 	}
 	std::memcpy(scratch, f.bytes, f.kept);
 	drop = ur_packet_decode(scratch, f.len, &p);
+	if (drop == UR_DROP_NONE && p.op & UR_OP_XAETH && !asked_.empty())
+		tell(&p, f, now);
 	return drop == UR_DROP_NONE ? ur_engine_input(engine_, &p, now) : drop;
 }
 
@@ -277,6 +318,7 @@ void Host::receive(Frame *f, unsigned port)
 	received_bytes += f->len;
 	if (on_arrival)
 		on_arrival(*f);
+	note_asked(*f);
 	if (f->dst != idx_)
 		bad++;
 	else if (input(*f) != UR_DROP_NONE)

@@ -9,10 +9,22 @@
 
 #include "engine/query.h"
 #include "engine/verbs.h"
+#include "random.h"
 #include "wire.h"
 
 namespace sim
 {
+
+/*
+ * Which delay of a packet its sender hears from the answer, in mode extended. Only NOTHING is what the engine measures by
+ * itself. The others change the residence that an answer names, so that the round trip without residence is that delay;
+ * timers, which add the residence, remain as they are. Frames are then not whole ones.
+ */
+enum class Told {
+	NOTHING, /* round trips, or what switches have stamped */
+	ONE_WAY, /* from port to port: the hosts' clocks are the same */
+	SWITCHES /* the time in switches alone, of every packet, as in the CMDPD paper */
+};
 
 struct HostAttr {
 	struct ur_limits limits;
@@ -30,6 +42,7 @@ struct HostAttr {
 	uint64_t backlog_ns = 20000;
 	/* Frames have all their bytes, and their ICRC is computed and verified; otherwise payload is only a length. */
 	bool whole_frames = false;
+	Told told = Told::NOTHING;
 	HostAttr();
 };
 
@@ -116,6 +129,8 @@ class Host : public Device
 	Frame *make_frame(const struct ur_tx &tx);
 	void start(Frame *f);
 	enum ur_drop input(const Frame &f);
+	void note_asked(const Frame &f);
+	void note_headers(Frame *f, const struct ur_packet &p);
 
 	uint32_t idx_;
 	HostAttr attr_;
@@ -128,6 +143,15 @@ class Host : public Device
 	uint64_t blocked_until_ns_ = 0; /* the transmit ring is full until then */
 	uint64_t port_free_ns_ = 0;	/* when the last bit of the last frame has left */
 	FrameQueue wait_;		/* a frame that has no credits */
+	/* Requests that have arrived last, by sender and stamp: what the answer to them is to tell. */
+	struct Asked {
+		uint32_t src, stamp, ns; /* ns: 0, none */
+	};
+	Asked &asked(uint32_t src, uint32_t stamp)
+	{
+		return asked_[mix(stamp, src) % asked_.size()];
+	}
+	std::vector<Asked> asked_; /* not with Told::NOTHING */
 };
 
 } // namespace sim

@@ -30,6 +30,7 @@ struct Options {
 	std::string topology = "tree", routing = "ecmp", queues = "output";
 	std::string pattern = "uniform_random", pacing = "none";
 	uint32_t k = 4, n = 4, p = 2, a = 4, h = 2;
+	std::string source = "stamps";
 	uint32_t init0 = 8, init1 = 16, target_ns = 0;
 	bool ewma = false, lossless = true, oracle = false;
 	uint32_t flit_bytes = 32, delay_ns = 50, buffer_bytes = 16384, cut_through_bytes = 64;
@@ -70,6 +71,11 @@ void parse(Options *o, int argc, char **argv)
 	cmd.AddValue("init1", "CMDPD: throttling begins above it", o->init1);
 	cmd.AddValue("ewma", "CMDPD: an average that ages", o->ewma);
 	cmd.AddValue("target", "Swift: target delay, ns; 0: its default", o->target_ns);
+	cmd.AddValue(
+		"source",
+		"delays that pacing hears: stamps (where switches are asked, else round trips), "
+		"round_trip, one_way, switches (the time in them, of every packet, as in the paper)",
+		o->source);
 	cmd.AddValue("mode", "of the queue pairs: gbn, reorder, extended", o->mode);
 	cmd.AddValue("lossless", "links have credits", o->lossless);
 	cmd.AddValue("buffer", "with credits: room of an input for each lane, bytes",
@@ -204,6 +210,11 @@ class Run
 		net_.validate();
 		sim::call_at(sim::now_ns() + step_ns(), &Run::check, this);
 	}
+	enum Source { STAMPS, ROUND_TRIP, ONE_WAY, SWITCHES };
+	Source source() const
+	{
+		return named<Source>(o_.source, {"stamps", "round_trip", "one_way", "switches"});
+	}
 	std::unique_ptr<sim::Topology> make_topology();
 	sim::HostAttr host_attr();
 	sim::SwitchAttr switch_attr();
@@ -254,6 +265,10 @@ sim::HostAttr Run::host_attr()
 	pacing_.init0 = static_cast<uint8_t>(o_.init0);
 	pacing_.init1 = static_cast<uint8_t>(o_.init1);
 	pacing_.target_ns = o_.target_ns;
+	pacing_.round_trip = source() != STAMPS;
+	a.told = source() == ONE_WAY	? sim::Told::ONE_WAY
+		 : source() == SWITCHES ? sim::Told::SWITCHES
+					: sim::Told::NOTHING;
 	a.limits = {};
 	a.limits.workers = 1;
 	a.limits.max_qp = o_.max_qp ? o_.max_qp : topology_->hosts();
@@ -307,6 +322,7 @@ sim::WorkloadAttr Run::workload_attr()
 	a.mode = named<enum ur_mode>(o_.mode, {"gbn", "reorder", "extended"});
 	a.warm_ns = o_.warm_ns;
 	a.run_ns = o_.run_ns;
+	a.stamps = source() == STAMPS;
 	a.intervals = o_.intervals;
 	return a;
 }
@@ -394,10 +410,10 @@ void Run::print()
 
 	std::printf("{\"topology\": \"%s\", \"hosts\": %u, \"switches\": %u, \"routing\": \"%s\", "
 		    "\"queues\": \"%s\", \"pattern\": \"%s\", \"pacing\": \"%s\", \"init0\": %u, "
-		    "\"init1\": %u, \"ewma\": %s, \"seed\": %" PRIu64 ",\n",
+		    "\"init1\": %u, \"ewma\": %s, \"source\": \"%s\", \"seed\": %" PRIu64 ",\n",
 		    o_.topology.c_str(), net_.hosts(), net_.switches(), o_.routing.c_str(),
 		    o_.queues.c_str(), o_.pattern.c_str(), o_.pacing.c_str(), o_.init0, o_.init1,
-		    o_.ewma ? "true" : "false", o_.seed);
+		    o_.ewma ? "true" : "false", o_.source.c_str(), o_.seed);
 	std::printf(" \"gbps\": %.3f, \"share_of_links\": %.4f, \"completed\": %" PRIu64
 		    ", \"errors\": %" PRIu64 ", \"jain_sent\": %.4f, \"jain_received\": %.4f,\n",
 		    gbps, gbps * 1e9 / (static_cast<double>(link_bps()) * net_.hosts()),

@@ -45,12 +45,11 @@ static bool mark(Frame *f)
 	return true;
 }
 
-/* Adds a time in this switch to the frame, and to its delay stamp if it asks for one. */
+/* Adds a time in this switch to the frame's delay stamp if it asks for one. */
 static void stamp(Frame *f, uint64_t ns)
 {
 	struct ur_switch_stamp s;
 
-	f->wait_ns += ns;
 	if (ur_switch_stamp_begin(f->bytes, f->len, &s))
 		ur_switch_stamp_set(f->bytes, &s, ns);
 }
@@ -204,7 +203,8 @@ void Switch::send_next(unsigned port)
 		o.turn[vl] = bit[vl] + 1 < words() * 64 ? bit[vl] + 1 : 0;
 	}
 	o.queued_bytes -= f->len;
-	stamp(f, now - f->in_ns);
+	f->wait_ns += now - f->in_ns;
+	stamp(f, now - f->in_ns + (attr_.stamp_whole ? o.wire.serialize_ns(f->len) : 0));
 	f->vl = static_cast<uint8_t>(vl);
 	len = f->len;
 	frames_out++;

@@ -29,6 +29,7 @@ struct SwitchAttr {
 	uint64_t ecn_bytes =
 		0; /* output: depth of a lane above which frames are marked; 0: never */
 	struct ur_vl_attr vl_attr; /* of each output */
+	bool stamp_whole = false;  /* stamps count until the last bit has left, as in tests/sim */
 	SwitchAttr()
 	{
 		ur_vl_attr_default(&vl_attr);

@@ -117,6 +117,7 @@ void Workload::connect_end(unsigned from, unsigned to)
 	c.path_mtu = attr_.mtu;
 	c.access = IBV_ACCESS_REMOTE_WRITE;
 	c.mode.mode = attr_.mode;
+	c.mode.agreed.delay = attr_.stamps && attr_.mode == UR_MODE_EXTENDED;
 	UR_ASSERT(ur_engine_connect_qp(a.engine(), side_[from].peer[to].qp, &c, now_ns()) == 0);
 }
 

@@ -17,6 +17,7 @@ struct WorkloadAttr {
 	enum ibv_mtu mtu = IBV_MTU_2048;
 	enum ur_mode mode = UR_MODE_EXTENDED;
 	uint8_t tos = 2;	   /* ECT(0) */
+	bool stamps = true;	   /* queue pairs agree on delay stamps */
 	uint64_t warm_ns = 0;	   /* what happens before is not counted */
 	uint64_t run_ns = 1000000; /* measured after that, in `intervals` equal parts */
 	unsigned intervals = 20;

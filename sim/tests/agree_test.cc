@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "load.h"
 #include "network.h"
+#include "wire/delay.h"
 
 namespace
 {
@@ -99,6 +100,7 @@ class World
 		down.delay_ns = 0;
 		switch_attr.queue_bytes = c_.queue_bytes;
 		switch_attr.ecn_bytes = c_.ecn_bytes;
+		switch_attr.stamp_whole = true;
 		net_.add_switch(2, switch_attr, &to_host_);
 		for (unsigned i = 0; i < 2; i++) {
 			sim::Host &h = net_.add_host(host_attr(c_), i + 1);
@@ -132,6 +134,7 @@ class World
 struct Seen {
 	size_t frames = 0;
 	uint64_t dropped = 0, marked = 0;
+	size_t asked = 0, told = 0; /* packets with D; answers with the delay of a switch */
 };
 
 void compare(const struct load_case &c, Seen *seen)
@@ -144,6 +147,8 @@ void compare(const struct load_case &c, Seen *seen)
 	size_t n[2] = {};
 
 	while (reference_next(r, &f)) {
+		struct ur_packet p;
+
 		/* Of what two hosts send in the same nanosecond, either may come first. */
 		unsigned from = f.bytes[11] - 10u;
 		size_t i = n[from]++;
@@ -158,6 +163,9 @@ void compare(const struct load_case &c, Seen *seen)
 			  "%s: host %u, frame %zu: %zu bytes at %" PRIu64 " in ns-3, %u at %" PRIu64
 			  " in tests/sim",
 			  where.c_str(), from, i, s.bytes.size(), s.at_ns, f.len, f.at_ns);
+		cr_assert_eq(ur_packet_decode(f.bytes, f.len, &p), UR_DROP_NONE);
+		seen->asked += (p.bth.resv6 & UR_DELAY_ASK) != 0;
+		seen->told += p.op & UR_OP_NDTH && p.ndth.hops == 1 && p.ndth.delay > 1;
 	}
 	for (unsigned i = 0; i < 2; i++)
 		cr_assert_eq(n[i], w.sent[i].size(),
@@ -251,6 +259,32 @@ Test(agree, a_slow_port_that_marks_and_drops)
 			compare(c, &seen);
 		}
 	cr_assert(seen.dropped && seen.marked, "no queue was ever full");
+}
+
+/* Probes ask for delay stamps, switches write them, and the answers tell: in both simulators. */
+Test(agree, delays_that_the_switch_stamps)
+{
+	Seen seen;
+
+	for (int algorithm = UR_CC_CMDPD; algorithm <= UR_CC_SWIFT; algorithm++) {
+		struct load_case c =
+			base("stamps", static_cast<uint64_t>(algorithm), UR_MODE_EXTENDED);
+		struct ur_cc_attr pacing = {};
+
+		pacing.mode = static_cast<enum ur_cc_mode>(algorithm);
+		pacing.link_bps = c.host_bps;
+		pacing.target_ns = 20000;
+		c.pacing = &pacing;
+		c.op = LOAD_WRITE;
+		c.messages[0] = c.messages[1] = LOAD_DEPTH;
+		c.message_bytes = 20000;
+		c.port_bps = 2500000000u;
+		c.queue_bytes = 80000;
+		c.stamps = true;
+		compare(c, &seen);
+	}
+	cr_assert_gt(seen.asked, 10u);
+	cr_assert_gt(seen.told, 10u);
 }
 
 /* Payload that is only a length changes nothing but the payload. */

@@ -422,6 +422,84 @@ Test(run, stamps_in_packets_are_the_time_in_switches)
 	cr_assert_eq(most_hops, 3u);
 }
 
+namespace
+{
+
+/* The mean delay that host 1 has heard of host 0, and the mean time of its packets: in switches, and on their way. */
+struct Heard {
+	double heard, in_switches, one_way;
+	uint64_t samples;
+};
+
+Heard listen(sim::Told told, bool stamps, bool round_trip)
+{
+	auto t = sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
+	auto p = sim::make_pattern("incast", t->hosts(), 5);
+	double in_switches = 0, one_way = 0, cnt = 0;
+	struct ur_destination_view view = {};
+	struct ur_cc_attr pacing = {};
+	sim::WorkloadAttr load;
+	sim::HostAttr host;
+	sim::WireAttr wire;
+	sim::Network net;
+	uint32_t cursor = 0;
+
+	pacing.mode = UR_CC_CMDPD; /* its average, with bounds that nothing reaches */
+	pacing.init0 = 254;
+	pacing.init1 = 255;
+	pacing.link_bps = 256000000000;
+	pacing.round_trip = round_trip;
+	host.limits.destinations = host.limits.max_qp = t->hosts();
+	host.pacing = &pacing;
+	host.told = told;
+	host.turn_delay_ns = 10;
+	host.ackreq_every = 1;
+	wire.flit_bytes = 32;
+	wire.delay_ns = 500;
+	wire.credit_bytes = 16384;
+	load.slots = 4;
+	load.stamps = stamps;
+	load.run_ns = 300000;
+	sim::build(&net, t.get(), host, sim::SwitchAttr(), wire, 5);
+	sim::Workload w(&net, p.get(), load);
+	net.host(0).on_arrival = [&](const sim::Frame &f) {
+		if (f.src != 1 || !f.data)
+			return;
+		in_switches += static_cast<double>(f.wait_ns);
+		one_way += static_cast<double>(sim::now_ns() - f.sent_ns);
+		cnt++;
+	};
+	w.start();
+	ns3::Simulator::Stop(ns3::NanoSeconds(load.run_ns));
+	ns3::Simulator::Run();
+	cr_assert(ur_engine_next_destination(net.host(1).engine(), &cursor, &view));
+	ns3::Simulator::Destroy();
+	return {static_cast<double>(view.pacing.average_ns), in_switches / cnt, one_way / cnt,
+		view.pacing.samples};
+}
+
+} // namespace
+
+/* Sixteen senders to one: the queue is most of the delay, and the way back is idle. */
+Test(run, senders_hear_the_delay_that_they_are_to_hear)
+{
+	Heard ours = listen(sim::Told::NOTHING, false, true);
+	Heard in_switches = listen(sim::Told::SWITCHES, false, true);
+	Heard one_way = listen(sim::Told::ONE_WAY, false, true);
+	Heard stamped = listen(sim::Told::NOTHING, true, false);
+
+	for (const Heard &h : {ours, in_switches, one_way, stamped})
+		cr_assert_gt(h.samples, 50u);
+	cr_assert_float_eq(in_switches.heard, in_switches.in_switches,
+			   in_switches.in_switches / 50);
+	cr_assert_float_eq(one_way.heard, one_way.one_way, one_way.one_way / 50);
+	/* Three links of 500 ns more each way. */
+	cr_assert_gt(one_way.one_way, in_switches.in_switches + 1000);
+	cr_assert_gt(ours.heard, one_way.heard + 1000);
+	/* Stamps count 16 ns. What is added to them is the round trip without queues. */
+	cr_assert_float_eq(stamped.heard, ours.heard, ours.heard / 10);
+}
+
 Test(run, full_queues_drop_and_what_they_drop_is_sent_again)
 {
 	auto t = sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);

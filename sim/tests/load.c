@@ -71,6 +71,7 @@ static void connect_side(struct load *l, unsigned i, uint64_t now_ns)
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 		.mode = {.mode = l->c.mode}};
 
+	c.mode.agreed.delay = l->c.stamps;
 	c.sq_psn = c.rq_psn = ur_psn(FIRST_PSN);
 	memcpy(c.path.smac, s->at.mac, 6);
 	memcpy(c.path.dmac, peer->at.mac, 6);

@@ -28,6 +28,7 @@ struct load_case {
 	uint64_t queue_bytes, ecn_bytes;       /* of a port of the switch; 0: never */
 	uint64_t drop_mask;		       /* the n-th frame is lost if bit n is set */
 	const struct ur_cc_attr *pacing;
+	bool stamps; /* the switch stamps delays, and both ends understand them */
 };
 
 #define LOAD_DEPTH  64

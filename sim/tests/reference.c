@@ -34,7 +34,9 @@ struct reference *reference_run(const struct load_case *c)
 
 		ep->in.attr = (struct sim_port_attr){.bits_per_s = c->port_bps,
 						     .queue_bytes = c->queue_bytes,
-						     .ecn_bytes = c->ecn_bytes};
+						     .ecn_bytes = c->ecn_bytes,
+						     .stamps = c->stamps ? SIM_STAMPS_RIGHT
+									 : SIM_STAMPS_NONE};
 		end[i] = (struct load_end){.engine = ep->engine, .mem = ep->mem, .gid = ep->gid4};
 		memcpy(end[i].mac, ep->mac, 6);
 	}
