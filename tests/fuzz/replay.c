@@ -17,7 +17,8 @@
 /*
  * Runs a fuzz target as an ordinary program, built by any compiler: first every file of its corpus,
  * then, on request, pseudo-random mutations of the files. Mutation i depends only on the seed and
- * on i, so that --seed S --only I repeats a failure. Without --seed, each run chooses its own seed.
+ * on i, so that --seed S --only I repeats a failure. Without --seed, the seed is that of UROCE_FUZZ_SEED, or a
+ * new one in each run.
  */
 struct input {
 	uint8_t *bytes;
@@ -29,10 +30,11 @@ static struct {
 	size_t cnt;
 } corpus;
 
-static const char help[] = "Usage: TARGET [--random N] [--seed S] [--only I] FILE|DIRECTORY...\n"
-			   "Feeds every file to the fuzz target, then N mutations of them (or just "
-			   "mutation I). S is a new\n"
-			   "number in each run unless it is given, and printed.\n";
+static const char help[] =
+	"Usage: TARGET [--random N] [--seed S] [--only I] FILE|DIRECTORY...\n"
+	"Feeds every file to the fuzz target, then N mutations of them (or just "
+	"mutation I). S, which is\n"
+	"printed, is that of the environment's UROCE_FUZZ_SEED or a new number in each run.\n";
 
 /* The current input, for the error message. */
 static char now_running[512];
@@ -212,10 +214,13 @@ static uint64_t number(const char *text)
 	return n;
 }
 
-static uint64_t fresh_seed(void)
+static uint64_t default_seed(void)
 {
+	const char *fixed = getenv("UROCE_FUZZ_SEED");
 	uint32_t seed;
 
+	if (fixed)
+		return number(fixed);
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		err(2, "no random number for a seed");
 	return seed;
@@ -230,7 +235,7 @@ int main(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	uint64_t first = 0, end = 0, seed = fresh_seed();
+	uint64_t first = 0, end = 0, seed = default_seed();
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1)
