@@ -6,27 +6,18 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-#include <microhttpd.h>
-
+#include "http_server.h"
 #include "page.h"
 #include "session.h"
 
-#define ROUND_MS 200 /* at most, between two checks for connections that have lasted too long */
-#define NS	 UINT64_C(1000000000)
-#define POLICY	 "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-struct client {
-	int fd; /* -1: the slot is free */
-	uint64_t since_ns;
-};
+#define NS     UINT64_C(1000000000)
+#define POLICY "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 struct text {
 	char *text;
@@ -35,13 +26,9 @@ struct text {
 
 struct ctl_http {
 	struct sockaddr_storage addr;
-	uint16_t port;
 	bool anywhere; /* it listens on all addresses */
 	char host[INET6_ADDRSTRLEN + 2];
-	struct MHD_Daemon *daemon;
-	pthread_t thread;
-	_Atomic bool stop;
-	struct client clients[CTL_HTTP_CLIENTS]; /* the thread's */
+	struct http_server *server;
 
 	pthread_mutex_t lock; /* of `texts` */
 	struct text texts[CTL_HTTP_TEXT_CNT];
@@ -182,8 +169,7 @@ static enum MHD_Result send_text(struct ctl_http *h, struct MHD_Connection *c,
 }
 
 static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *url,
-			      const char *method, const char *version, const char *body,
-			      size_t *body_bytes, void **state)
+			      const char *method)
 {
 	static const char *const paths[] = {
 #define X(NAME, path) path,
@@ -210,80 +196,20 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 	return refuse(c, MHD_HTTP_NOT_FOUND, "there is no such page\n");
 }
 
-/* ---- connections ---- */
-
-static void on_connection(void *arg, struct MHD_Connection *c, void **state,
-			  enum MHD_ConnectionNotificationCode what)
-{
-	const union MHD_ConnectionInfo *info;
-	struct ctl_http *h = arg;
-	struct client *client = *state;
-
-	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (client)
-			client->fd = -1;
-		return;
-	}
-	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-	for (unsigned i = 0; info && i < CTL_HTTP_CLIENTS; i++)
-		if (h->clients[i].fd < 0) {
-			h->clients[i] = (struct client){info->connect_fd, now_ns()};
-			*state = &h->clients[i];
-			return;
-		}
-}
-
-/* The library's timeout counts from the last byte, so that a slow client could stay for ever. */
-static void end_old_connections(struct ctl_http *h)
-{
-	uint64_t now = now_ns();
-
-	for (unsigned i = 0; i < CTL_HTTP_CLIENTS; i++)
-		if (h->clients[i].fd >= 0 && now - h->clients[i].since_ns >= CTL_HTTP_CLIENT_S * NS)
-			shutdown(h->clients[i].fd, SHUT_RDWR);
-}
-
-static void *serve(void *arg)
-{
-	struct ctl_http *h = arg;
-
-	while (!atomic_load(&h->stop) && MHD_run_wait(h->daemon, ROUND_MS) == MHD_YES)
-		end_old_connections(h);
-	return NULL;
-}
-
 /* ---- start and stop ---- */
 
-/* Signals are for the main thread: none may be delivered to this one. */
-static int start_thread(struct ctl_http *h)
+static int start_server(struct ctl_http *h)
 {
-	sigset_t all, old;
-	int rc;
+	struct http_server_attr attr = {
+		.addr = h->addr,
+		.clients = CTL_HTTP_CLIENTS,
+		.client_bytes = CTL_HTTP_CLIENT_BYTES,
+		.client_s = CTL_HTTP_CLIENT_S,
+		.answer = answer,
+		.ctx = h,
+	};
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&h->thread, NULL, serve, h);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc;
-}
-
-static int start_daemon(struct ctl_http *h)
-{
-	/* Not by epoll: with it the library misses the end of a connection that was closed before it was accepted. */
-	unsigned flags = h->addr.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0;
-	const union MHD_DaemonInfo *info;
-
-	h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, answer, h, MHD_OPTION_SOCK_ADDR,
-				     &h->addr, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-				     MHD_OPTION_CONNECTION_LIMIT, (unsigned)CTL_HTTP_CLIENTS,
-				     MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-				     (size_t)CTL_HTTP_CLIENT_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-				     (unsigned)CTL_HTTP_CLIENT_S, MHD_OPTION_END);
-	if (!h->daemon)
-		return errno ? errno : ENOMEM;
-	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
-	h->port = info ? info->port : 0;
-	return start_thread(h);
+	return http_server_start(&h->server, &attr);
 }
 
 struct ctl_http *ctl_http_start(const char *listen_on)
@@ -299,9 +225,7 @@ struct ctl_http *ctl_http_start(const char *listen_on)
 	}
 	read_address(h, &is_loopback);
 	pthread_mutex_init(&h->lock, NULL);
-	for (unsigned i = 0; i < CTL_HTTP_CLIENTS; i++)
-		h->clients[i].fd = -1;
-	rc = start_daemon(h);
+	rc = start_server(h);
 	if (!rc) {
 		if (!is_loopback)
 			ctl_complain("the page has no log-in: all that reach %s can read it",
@@ -309,15 +233,14 @@ struct ctl_http *ctl_http_start(const char *listen_on)
 		return h;
 	}
 	ctl_complain("--listen: cannot listen on %s: %s", listen_on, strerror(rc));
-	if (h->daemon)
-		MHD_stop_daemon(h->daemon);
+	pthread_mutex_destroy(&h->lock);
 	free(h);
 	return NULL;
 }
 
 void ctl_http_url(const struct ctl_http *h, char *url, size_t bytes)
 {
-	snprintf(url, bytes, "http://%s:%u/", h->host, h->port);
+	snprintf(url, bytes, "http://%s:%u/", h->host, http_server_port(h->server));
 }
 
 void ctl_http_show(struct ctl_http *h, enum ctl_http_text which, char *text)
@@ -336,9 +259,7 @@ void ctl_http_stop(struct ctl_http *h)
 {
 	if (!h)
 		return;
-	atomic_store(&h->stop, true);
-	pthread_join(h->thread, NULL);
-	MHD_stop_daemon(h->daemon);
+	http_server_stop(h->server);
 	for (unsigned i = 0; i < CTL_HTTP_TEXT_CNT; i++)
 		free(h->texts[i].text);
 	pthread_mutex_destroy(&h->lock);

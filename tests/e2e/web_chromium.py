@@ -111,7 +111,8 @@ def no_errors(page, url):
     asked = [e["params"]["request"]["url"] for e in page.events
              if e.get("method") == "Network.requestWillBeSent" and e["params"]["documentURL"].startswith(url)]
     assert asked and all(u.startswith(url) for u in asked), [u for u in asked if not u.startswith(url)]
-    wrong = [e for e in page.events if e.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded", "Audits.issueAdded")]
+    wrong = [e for e in page.events if e.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded", "Audits.issueAdded")
+             and e["params"].get("entry", {}).get("url", url).startswith(url)]
     assert not wrong, wrong
 
 
