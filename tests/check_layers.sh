@@ -9,7 +9,7 @@ cd "$1"
 awk '
 FNR == 1 {
 	split(FILENAME, part, "/")
-	from = part[1] == "app" ? (part[2] ~ /^(switch|ctl|hca)$/ ? "app/" part[2] : "app") : part[2]
+	from = part[1] == "app" ? (part[2] ~ /^(switch|uroced|ctl|hca)$/ ? "app/" part[2] : "app") : part[2]
 }
 NR == FNR {
 	if (NF && $1 !~ /^#/) {
@@ -60,6 +60,7 @@ rdmacm     uroce
 preload
 app        wire print uroce perf pcap
 app/switch wire switch vl mgmt edge dpdk
+app/uroced wire switch vl mgmt edge dpdk
 app/ctl    wire manager fabric mgmt vl
 app/hca    wire mgmt umad
 EOT

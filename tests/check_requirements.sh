@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # check_requirements.sh SOURCE_DIR: checks that every requirement of docs/requirements.md is named in code that
-# implements it (lib/) and in a test (tests/), and that no unknown requirement is named.
+# implements it (lib/, app/) and in a test (tests/), and that no unknown requirement is named.
 set -eu
 
 cd "$1"
@@ -15,7 +15,7 @@ trap 'exit 1' INT TERM
 
 # file:line:id of all that are named below a directory
 named() {
-	grep -rnowE "$id" "$1" --include='*.[ch]' --include='*.py' --include='*.sh' |
+	grep -rnowE "$id" "$@" --include='*.[ch]' --include='*.py' --include='*.sh' |
 		grep -v '^tests/check_requirements.sh:' || :
 }
 
@@ -32,11 +32,12 @@ for i in $(uniq -d "$dir/listed_all"); do
 	complain "$i: listed twice"
 done
 
-for where in lib tests; do
-	named $where >"$dir/named_$where"
+for where in "lib app" tests; do
+	dirs=$where where=${where%% *}
+	named $dirs >"$dir/named_$where"
 	cut -d: -f3 "$dir/named_$where" | sort -u >"$dir/$where"
 	for i in $(comm -23 "$dir/listed" "$dir/$where"); do
-		complain "$i: listed, not named in $where/"
+		complain "$i: listed, not named in $dirs"
 	done
 	for i in $(comm -13 "$dir/listed" "$dir/$where"); do
 		complain "$i: not listed, named in" \

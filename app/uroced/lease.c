@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lease.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+static unsigned address_cnt(const struct lease_table *t)
+{
+	return t->attr.last - t->attr.first + 1;
+}
+
+const char *lease_attr_check(const struct lease_attr *a)
+{
+	uint32_t host = a->prefix <= 30 && a->prefix ? UINT32_MAX >> a->prefix : 0;
+
+	if (!host)
+		return "the prefix length must be 1 to 30";
+	if (a->first > a->last || a->last - a->first >= LEASE_ADDRESSES_MAX)
+		return "the range must go upwards, and have at most 1024 addresses";
+	if ((a->first & ~host) != (a->last & ~host))
+		return "the first and the last address are in different networks";
+	if (!(a->first & host) || (a->last & host) == host)
+		return "the network's own address and its broadcast address cannot be leased";
+	if (a->first >> 24 == 0 || a->first >> 24 == 127 || a->last >> 28 >= 14)
+		return "these are not addresses of hosts";
+	if (!a->clients || !a->per_user)
+		return "there must be room for one client";
+	return NULL;
+}
+
+void lease_table_init(struct lease_table *t, const struct lease_attr *attr)
+{
+	memset(t, 0, sizeof(*t));
+	t->attr = *attr;
+}
+
+static unsigned held_by(const struct lease_table *t, uint32_t uid)
+{
+	unsigned cnt = 0;
+
+	for (unsigned i = 0; i < address_cnt(t); i++)
+		cnt += t->lease[i].state == LEASE_HELD && t->lease[i].uid == uid;
+	return cnt;
+}
+
+static void release(struct lease_table *t, struct lease *l)
+{
+	l->state = LEASE_FREE;
+	l->freed = ++t->frees;
+	memset(l->secret, 0, sizeof(l->secret));
+}
+
+static void release_old(struct lease_table *t, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < address_cnt(t); i++)
+		if (t->lease[i].state == LEASE_QUARANTINE && t->lease[i].until_ns <= now_ns)
+			release(t, &t->lease[i]);
+}
+
+/* -1: none. */
+static int oldest_free(const struct lease_table *t)
+{
+	int best = -1;
+
+	for (unsigned i = 0; i < address_cnt(t); i++)
+		if (t->lease[i].state == LEASE_FREE &&
+		    (best < 0 || t->lease[i].freed < t->lease[best].freed))
+			best = (int)i;
+	return best;
+}
+
+/* UROCED-QUARANTINE-01: in quarantine only the process that had the address gets it. */
+static bool may_return(const struct lease *l, const struct ur_lease_request *r, uint32_t uid)
+{
+	unsigned differ = 0;
+
+	for (unsigned i = 0; i < sizeof(l->secret); i++)
+		differ |= (unsigned char)(l->secret[i] ^ r->secret[i]);
+	return !differ && l->secret[0] && l->uid == uid;
+}
+
+/* The number of the address to lease, or -1 - refusal. */
+static int choose(const struct lease_table *t, const struct ur_lease_request *r, uint32_t uid)
+{
+	uint32_t i = r->address - t->attr.first;
+	int any;
+
+	if (!r->address) {
+		any = oldest_free(t);
+		return any < 0 ? -1 - UR_LEASE_NO_ADDRESS : any;
+	}
+	if (i >= address_cnt(t))
+		return -1 - UR_LEASE_FOREIGN;
+	if (t->lease[i].state == LEASE_HELD ||
+	    (t->lease[i].state == LEASE_QUARANTINE && !may_return(&t->lease[i], r, uid)))
+		return -1 - UR_LEASE_TAKEN;
+	return (int)i;
+}
+
+int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t uid,
+	       const char *fresh, uint64_t now_ns)
+{
+	struct lease *l;
+	int i;
+
+	release_old(t, now_ns);
+	if (held_by(t, uid) >= t->attr.per_user)
+		return -1 - UR_LEASE_QUOTA;
+	if (t->held_cnt >= t->attr.clients)
+		return -1 - UR_LEASE_FULL;
+	i = choose(t, r, uid);
+	if (i < 0)
+		return i;
+	l = &t->lease[i];
+	if (l->state == LEASE_FREE)
+		memcpy(l->secret, fresh, sizeof(l->secret));
+	l->state = LEASE_HELD;
+	l->uid = uid;
+	t->held_cnt++;
+	return i;
+}
+
+void lease_end(struct lease_table *t, unsigned i, uint64_t now_ns)
+{
+	struct lease *l = &t->lease[i];
+
+	assert(i < address_cnt(t) && l->state == LEASE_HELD);
+	l->state = LEASE_QUARANTINE;
+	l->until_ns = now_ns + t->attr.quarantine_ns;
+	t->held_cnt--;
+}
+
+bool lease_restore(struct lease_table *t, uint32_t address, uint32_t uid, const char *secret,
+		   uint64_t now_ns)
+{
+	uint32_t i = address - t->attr.first;
+	size_t len = strlen(secret);
+
+	if (i >= address_cnt(t) || len != UR_LEASE_SECRET_CHARS || t->lease[i].state != LEASE_FREE)
+		return false;
+	for (size_t k = 0; k < len; k++)
+		if (!isxdigit((unsigned char)secret[k]))
+			return false;
+	t->lease[i] = (struct lease){
+		.state = LEASE_QUARANTINE, .uid = uid, .until_ns = now_ns + t->attr.quarantine_ns};
+	memcpy(t->lease[i].secret, secret, len);
+	return true;
+}
+
+void lease_table_validate(const struct lease_table *t)
+{
+	unsigned held = 0;
+
+	for (unsigned i = 0; i < address_cnt(t); i++) {
+		const struct lease *l = &t->lease[i];
+
+		held += l->state == LEASE_HELD;
+		assert((l->state == LEASE_FREE) == !l->secret[0]);
+		assert(l->state != LEASE_HELD || held_by(t, l->uid) <= t->attr.per_user);
+	}
+	assert(held == t->held_cnt && held <= t->attr.clients);
+}

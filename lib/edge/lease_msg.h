@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_EDGE_LEASE_MSG_H
+#define UR_EDGE_LEASE_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Messages between uroced and its clients (docs/design/uroced.md), each one packet of a SOCK_SEQPACKET. Big-endian.
+ *
+ *	request   4 magic, 4 address, 24 secret, 32 program
+ *	grant     4 magic, 4 address, 1 prefix length, 1 log2 of slots, 2 MTU, 6 MAC, 2 zero, 4 memif id, 24 secret, 64 memif
+ *	refusal   4 magic, 4 reason
+ *
+ * Thread class: pure functions.
+ */
+#define UR_LEASE_SECRET_BYTES  24 /* text with its NUL; memif's limit */
+#define UR_LEASE_SECRET_CHARS  22
+#define UR_LEASE_PROGRAM_BYTES 32
+#define UR_LEASE_NAME_BYTES    64
+#define UR_LEASE_REQUEST_BYTES 64
+#define UR_LEASE_GRANT_BYTES   112
+#define UR_LEASE_REFUSAL_BYTES 8
+#define UR_LEASE_MESSAGE_MAX   UR_LEASE_GRANT_BYTES
+
+/* X(NAME, sentence): why there is no lease */
+#define UR_LEASE_REFUSALS(X)                                                                       \
+	X(MALFORMED, "it does not understand this version's request")                              \
+	X(QUOTA, "this user has all the leases that one user may have; end a process of its own, " \
+		 "or raise --per-user")                                                            \
+	X(FULL, "all its ports are leased; end a process, or raise --clients")                     \
+	X(NO_ADDRESS, "no address is free; addresses rest for a while after their lease")          \
+	X(FOREIGN, "the address is not in its range")                                              \
+	X(TAKEN, "another process has the address, or had it a moment ago")
+
+enum ur_lease_refusal {
+#define X(NAME, sentence) UR_LEASE_##NAME,
+	UR_LEASE_REFUSALS(X)
+#undef X
+		UR_LEASE_REFUSAL_CNT
+};
+
+struct ur_lease_request {
+	uint32_t address;		      /* host byte order; 0: any */
+	char secret[UR_LEASE_SECRET_BYTES];   /* of a lease before; "": none */
+	char program[UR_LEASE_PROGRAM_BYTES]; /* printable; for people */
+};
+
+struct ur_lease_grant {
+	uint32_t address;
+	uint8_t prefix;	     /* [1, 30] */
+	uint8_t slots_shift; /* a ring has 1 << slots_shift slots, [4, 14] */
+	uint16_t mtu;	     /* largest IP packet, bytes, [576, 9600] */
+	uint8_t mac[6];	     /* not a group address */
+	uint32_t memif_id;
+	char secret[UR_LEASE_SECRET_BYTES]; /* UR_LEASE_SECRET_CHARS hexadecimal digits */
+	char memif
+		[UR_LEASE_NAME_BYTES]; /* file name in the directory of the lease's socket: no '/', no ',' */
+};
+
+enum ur_lease_answer {
+	UR_LEASE_BAD, /* neither */
+	UR_LEASE_GRANTED,
+	UR_LEASE_REFUSED,
+};
+
+/* Write a message; `out` has the bytes of its kind. */
+void ur_lease_put_request(const struct ur_lease_request *r, uint8_t *out);
+void ur_lease_put_grant(const struct ur_lease_grant *g, uint8_t *out);
+void ur_lease_put_refusal(enum ur_lease_refusal why, uint8_t *out);
+
+/* Reads a request. False: it is malformed, and *r is as it was. */
+bool ur_lease_get_request(const uint8_t *msg, size_t len, struct ur_lease_request *r);
+
+/* Reads an answer: a grant into *g, whose fields are within their ranges, or a refusal into *why. */
+enum ur_lease_answer ur_lease_get_answer(const uint8_t *msg, size_t len, struct ur_lease_grant *g,
+					 enum ur_lease_refusal *why);
+
+/* The MAC address of an address: 02:75 and its four bytes. */
+void ur_lease_mac(uint32_t address, uint8_t mac[6]);
+
+/* The sentence of a refusal. Static. */
+const char *ur_lease_refusal_text(enum ur_lease_refusal why);
+
+#endif
