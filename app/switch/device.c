@@ -68,7 +68,7 @@ static void port_close(struct device *d)
 	free(p);
 }
 
-static const struct device_ops port_ops = {port_rx, port_tx, port_link, port_close};
+static const struct device_ops port_ops = {port_rx, port_tx, port_link, port_close, NULL};
 
 static struct ur_config config_of(const struct switch_spec *s, const struct ur_config *base)
 {

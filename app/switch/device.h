@@ -16,6 +16,8 @@
  */
 #define DEVICE_BURST 32
 
+struct json_t;
+
 struct device {
 	const struct device_ops *ops;
 	char name[UR_CONFIG_TEXT + 16]; /* "dev=veth0", "socket=/run/x.sock #2" */
@@ -29,7 +31,29 @@ struct device_ops {
 	unsigned (*tx)(struct device *d, struct rte_mbuf **m, unsigned n);
 	bool (*link)(struct device *d);	 /* may make a system call */
 	void (*close)(struct device *d); /* and frees it */
+	/* Adds to the port's statistics; NULL: nothing. */
+	void (*stats)(const struct device *d, struct json_t *out);
 };
+
+/* What devices have in common that come and go together, such as the clients of a socket. */
+struct device_group {
+	const struct device_group_ops *ops;
+};
+
+struct device_group_ops {
+	/* Accepts clients, and whatever they need. True: the link of a device may have changed. */
+	bool (*serve)(struct device_group *g, uint64_t now_ns);
+	void (*close)(struct device_group *g); /* and frees it; its devices are closed before */
+	bool quick;			       /* is served each millisecond instead of each 50 */
+};
+
+/*
+ * Makes spec->clients devices at devs, which have frames of up to `max_frame` bytes in mbufs of `pool`. NULL: a sentence in
+ * `err`.
+ */
+typedef struct device_group *(*device_group_open)(const struct switch_spec *spec,
+						  uint32_t max_frame, struct rte_mempool *pool,
+						  struct device **devs, char *err, size_t cap);
 
 /*
  * Opens a DPDK port, and starts DPDK if it does not run. `base`: [eal] and [port]. `held`: mbufs that

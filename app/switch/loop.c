@@ -10,12 +10,14 @@
 #include "state.h"
 
 #define LINKS_NS      100000	 /* between looks at what the kernel reports of links */
+#define QUICK_NS      1000000	 /* between looks at clients of groups that are served quickly */
 #define WATCH_NS      50000000	 /* between looks at other links, clients and statistics */
 #define LOAD_NS	      1000000000 /* over which the load is computed */
 #define STATE_NS      1000000000 /* between writes of changes */
 #define IDLE_YIELD    16	 /* rounds without a frame after which it yields */
 #define IDLE_SLEEP_NS 300000	 /* time without a frame after which it sleeps, */
 #define SLEEP_NS      20000	 /* for so long */
+#define ASLEEP_NS     1000000 /* or this, if no port is up */
 #define SHARED_NS     200000 /* a yield that takes longer shows that another process has the CPU */
 #define SHARED_FOR_NS 100000000 /* for how long this is taken for granted */
 #define SLICE_NS      100000	/* of the scheduler */
@@ -52,7 +54,7 @@ struct rest {
  */
 static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 {
-	const struct timespec nap = {.tv_nsec = SLEEP_NS};
+	const struct timespec nap = {.tv_nsec = n->asleep ? ASLEEP_NS : SLEEP_NS};
 
 	if (n->options.poll || ++r->idle < IDLE_YIELD)
 		return;
@@ -69,7 +71,7 @@ static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 /* ---- loop ---- */
 
 struct times {
-	uint64_t links_ns, watch_ns, stats_ns, state_ns, load_ns; /* when each is due */
+	uint64_t links_ns, quick_ns, watch_ns, stats_ns, state_ns, load_ns; /* when each is due */
 	uint64_t work_ns; /* spent on frames since the load was computed */
 };
 
@@ -89,6 +91,10 @@ static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 	if (now_ns >= t->links_ns) {
 		node_watch_kernel(n, now_ns);
 		t->links_ns = now_ns + LINKS_NS;
+	}
+	if (now_ns >= t->quick_ns) {
+		node_watch_quick(n, now_ns);
+		t->quick_ns = now_ns + QUICK_NS;
 	}
 	if (now_ns < t->watch_ns)
 		return;

@@ -361,6 +361,11 @@ static bool load_routes(struct node *n, char *err, size_t cap)
 	return true;
 }
 
+static bool has_clients(const struct switch_spec *s)
+{
+	return s->kind == SWITCH_SOCKET || s->kind == SWITCH_GROUP;
+}
+
 /* ports[k]: number of the first port of specification k. Returns how many ports there are. */
 static unsigned number_ports(const struct switch_options *o, unsigned *ports)
 {
@@ -368,7 +373,7 @@ static unsigned number_ports(const struct switch_options *o, unsigned *ports)
 
 	for (unsigned k = 0; k < o->spec_cnt; k++) {
 		ports[k] = cnt + 1;
-		cnt += o->spec[k].kind == SWITCH_SOCKET ? o->spec[k].clients : 1;
+		cnt += has_clients(&o->spec[k]) ? o->spec[k].clients : 1;
 	}
 	return cnt;
 }
@@ -392,7 +397,7 @@ static bool make_pool(struct node *n, char *err, size_t cap)
 	for (unsigned k = 0; k < n->options.spec_cnt; k++) {
 		const struct switch_spec *s = &n->options.spec[k];
 
-		if (s->kind != SWITCH_SOCKET)
+		if (!has_clients(s))
 			continue;
 		cnt += s->clients * each;
 		room = RTE_MAX(room, socket_frame(s));
@@ -414,12 +419,13 @@ static bool open_spec(struct node *n, unsigned k, unsigned first, char *err, siz
 	struct device *devs[UR_SWITCH_PORTS_MAX];
 	unsigned cnt = 1;
 
-	if (s->kind == SWITCH_SOCKET) {
-		struct socket_port *sock = socket_open(s, socket_frame(s), n->pool, devs, err, cap);
+	if (has_clients(s)) {
+		device_group_open open = s->kind == SWITCH_GROUP ? n->open_group : socket_open;
+		struct device_group *g = open(s, socket_frame(s), n->pool, devs, err, cap);
 
-		if (!sock)
+		if (!g)
 			return false;
-		n->socket[n->socket_cnt++] = sock;
+		n->group[n->group_cnt++] = g;
 		cnt = s->clients;
 	} else {
 		devs[0] = device_open_port(s, &n->cfg,
@@ -442,6 +448,7 @@ static unsigned rank(enum switch_kind kind)
 	case SWITCH_MEMIF:
 		return 1;
 	case SWITCH_SOCKET:
+	case SWITCH_GROUP:
 		return 3;
 	default:
 		return 2;
@@ -461,7 +468,7 @@ static bool open_devices(struct node *n, char *err, size_t cap)
 		return false;
 	}
 	for (unsigned k = 0; k < n->options.spec_cnt; k++)
-		sockets += n->options.spec[k].kind == SWITCH_SOCKET;
+		sockets += has_clients(&n->options.spec[k]);
 	if (sockets == n->options.spec_cnt && !device_start_dpdk(&n->cfg, err, cap))
 		return false;
 	for (unsigned r = 0; r < 4; r++) {
@@ -518,8 +525,11 @@ void node_close(struct node *n)
 			n->port[i].dev->ops->close(n->port[i].dev);
 	if (n->reported)
 		close(n->reports);
-	while (n->socket_cnt)
-		socket_close(n->socket[--n->socket_cnt]);
+	while (n->group_cnt) {
+		struct device_group *g = n->group[--n->group_cnt];
+
+		g->ops->close(g);
+	}
 	free(n->agent);
 	free(n->memory);
 }

@@ -53,8 +53,10 @@ struct node {
 	struct node_port port[UR_SWITCH_PORTS_MAX]; /* [1, port_cnt] */
 	unsigned port_cnt;
 	struct rte_mempool *pool; /* of the agent, and of sockets */
-	struct socket_port *socket[SWITCH_SPECS_MAX];
-	unsigned socket_cnt;
+	struct device_group *group[SWITCH_SPECS_MAX];
+	unsigned group_cnt;
+	device_group_open open_group; /* of ports of kind SWITCH_GROUP; by the program */
+	bool asleep; /* no port's link is up: there is nothing to forward */
 	bool reported; /* links of kernel interfaces, at */
 	int reports;
 };
@@ -72,6 +74,8 @@ unsigned node_round(struct node *n, uint64_t now_ns);
 uint64_t node_ready(const struct node *n);
 /* Accepts clients, and looks at the links that the kernel does not report; prints those that have changed. */
 void node_watch(struct node *n, uint64_t now_ns);
+/* The same for groups of devices that are to be served quickly. */
+void node_watch_quick(struct node *n, uint64_t now_ns);
 /* Looks at what the kernel has reported of links. One system call if there is nothing. */
 void node_watch_kernel(struct node *n, uint64_t now_ns);
 

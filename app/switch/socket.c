@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* accept4() */
-#endif
 #include "socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <bsd/string.h>
+#include "listener.h"
 
 #define SEND_BUFFER (1 << 20)
 #define ACCEPT_MAX  64 /* clients at once; frames of others wait meanwhile */
@@ -28,9 +20,8 @@ struct socket_device {
 };
 
 struct socket_port {
-	struct sockaddr_un addr;
-	ino_t inode; /* of the path; another process may have replaced it */
-	int fd;
+	struct device_group group;
+	struct listener listener;
 	unsigned clients;
 	struct socket_device *client[UR_SWITCH_PORTS_MAX];
 };
@@ -112,116 +103,7 @@ static void client_close(struct device *d)
 	free(d);
 }
 
-static const struct device_ops client_ops = {client_rx, client_tx, client_link, client_close};
-
-/*
- * A socket on which a process still listens is its own; another one is what a dead process left. Two switches that
- * start at a time must not take it from each other, so the directory is locked from here until the caller listens.
- */
-static bool remove_stale(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct stat st;
-	bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0 &&
-		    errno == ECONNREFUSED && lstat(addr->sun_path, &st) == 0 &&
-		    S_ISSOCK(st.st_mode);
-
-	if (fd >= 0)
-		close(fd);
-	return dead && unlink(addr->sun_path) == 0;
-}
-
-/* -1: it cannot be locked now. */
-static int lock_directory(const struct sockaddr_un *addr)
-{
-	char copy[sizeof(addr->sun_path)];
-	int fd;
-
-	strlcpy(copy, addr->sun_path, sizeof(copy));
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-/* 0, or -1 and errno. */
-static int bind_and_listen(struct socket_port *p)
-{
-	const struct sockaddr *addr = (const struct sockaddr *)&p->addr;
-	int lock = lock_directory(&p->addr), rc = bind(p->fd, addr, sizeof(p->addr)), why;
-	struct stat st;
-
-	if (rc && errno == EADDRINUSE && lock >= 0) {
-		if (remove_stale(&p->addr))
-			rc = bind(p->fd, addr, sizeof(p->addr));
-		else
-			errno = EADDRINUSE;
-	}
-	if (!rc)
-		rc = listen(p->fd, 16);
-	if (!rc && lstat(p->addr.sun_path, &st) == 0)
-		p->inode = st.st_ino;
-	why = errno;
-	if (lock >= 0)
-		close(lock);
-	errno = why;
-	return rc;
-}
-
-static bool listen_at(struct socket_port *p, const struct switch_spec *spec, char *err, size_t cap)
-{
-	mode_t umask_was;
-	int rc;
-
-	if (strlen(spec->name) >= sizeof(p->addr.sun_path)) {
-		snprintf(err, cap, "socket=%s: the path is longer than %zu characters", spec->name,
-			 sizeof(p->addr.sun_path) - 1);
-		return false;
-	}
-	p->addr.sun_family = AF_UNIX;
-	strcpy(p->addr.sun_path, spec->name);
-	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	umask_was = umask(0777 & ~spec->mode);
-	rc = bind_and_listen(p);
-	umask(umask_was);
-	if (!rc)
-		return true;
-	snprintf(err, cap, "socket=%s: %s%s", spec->name, strerror(errno),
-		 errno == EADDRINUSE ? "; another program listens there, or it is not a socket"
-				     : "");
-	return false;
-}
-
-struct socket_port *socket_open(const struct switch_spec *spec, uint32_t max_frame,
-				struct rte_mempool *pool, struct device **devs, char *err,
-				size_t cap)
-{
-	struct socket_port *p = calloc(1, sizeof(*p));
-
-	if (!p || !listen_at(p, spec, err, cap)) {
-		if (p && p->fd > 0)
-			close(p->fd);
-		free(p);
-		return NULL;
-	}
-	for (; p->clients < spec->clients; p->clients++) {
-		struct socket_device *s = calloc(1, sizeof(*s));
-
-		if (!s)
-			abort();
-		s->fd = -1;
-		s->pool = pool;
-		s->dev.ops = &client_ops;
-		s->dev.max_frame = max_frame;
-		snprintf(s->dev.name, sizeof(s->dev.name), "socket=%s #%u", spec->name,
-			 p->clients + 1);
-		p->client[p->clients] = s;
-		devs[p->clients] = &s->dev;
-	}
-	return p;
-}
+static const struct device_ops client_ops = {client_rx, client_tx, client_link, client_close, NULL};
 
 static struct socket_device *free_client(struct socket_port *p)
 {
@@ -231,15 +113,16 @@ static struct socket_device *free_client(struct socket_port *p)
 	return NULL;
 }
 
-void socket_accept(struct socket_port *p)
+static bool socket_serve(struct device_group *g, uint64_t now_ns)
 {
+	struct socket_port *p = (struct socket_port *)g;
 	static const int bytes = SEND_BUFFER;
 	int fd;
 
 	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
 		struct socket_device *s = free_client(p);
 
-		fd = accept4(p->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = listener_accept(&p->listener);
 		if (fd < 0)
 			break;
 		if (!s) {
@@ -249,14 +132,46 @@ void socket_accept(struct socket_port *p)
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 		s->fd = fd;
 	}
+	return true;
 }
 
-void socket_close(struct socket_port *p)
+static void socket_close(struct device_group *g)
 {
-	struct stat st;
+	struct socket_port *p = (struct socket_port *)g;
 
-	close(p->fd);
-	if (lstat(p->addr.sun_path, &st) == 0 && st.st_ino == p->inode)
-		unlink(p->addr.sun_path);
+	listener_close(&p->listener);
 	free(p);
+}
+
+static const struct device_group_ops socket_ops = {socket_serve, socket_close, false};
+
+struct device_group *socket_open(const struct switch_spec *spec, uint32_t max_frame,
+				 struct rte_mempool *pool, struct device **devs, char *err,
+				 size_t cap)
+{
+	struct socket_port *p = calloc(1, sizeof(*p));
+	char why[256] = "out of memory";
+
+	if (!p || !listener_open(&p->listener, spec->name, spec->mode, LISTENER_SAME_GROUP, why,
+				 sizeof(why))) {
+		snprintf(err, cap, "socket=%s: %s", spec->name, why);
+		free(p);
+		return NULL;
+	}
+	p->group.ops = &socket_ops;
+	for (; p->clients < spec->clients; p->clients++) {
+		struct socket_device *s = calloc(1, sizeof(*s));
+
+		if (!s)
+			abort();
+		s->fd = -1;
+		s->pool = pool;
+		s->dev.ops = &client_ops;
+		s->dev.max_frame = max_frame;
+		snprintf(s->dev.name, sizeof(s->dev.name), "socket=%.200s #%u", spec->name,
+			 p->clients + 1);
+		p->client[p->clients] = s;
+		devs[p->clients] = &s->dev;
+	}
+	return &p->group;
 }

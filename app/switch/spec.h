@@ -28,7 +28,8 @@ enum switch_kind {
 #define X(NAME, word, help) SWITCH_##NAME,
 	SWITCH_KINDS(X)
 #undef X
-		SWITCH_KIND_CNT
+		SWITCH_KIND_CNT,
+	SWITCH_GROUP, /* of the program itself, node.h; in no description */
 };
 
 struct switch_spec {

@@ -70,6 +70,8 @@ static json_t *port_stats(const struct node *n, uint8_t port)
 	UR_SWITCH_PORT_COUNTERS(X)
 #undef X
 	json_object_set_new(out, "no_copy", number(p->no_copy));
+	if (port && p->dev->ops->stats)
+		p->dev->ops->stats(p->dev, out);
 	json_object_set_new(out, "lanes", lanes(n, port, &c));
 	return out;
 }

@@ -29,20 +29,36 @@ static bool is_reported(const struct node *n, unsigned i)
 
 static void watch_links(struct node *n, uint64_t now_ns)
 {
-	for (unsigned i = 1; i <= n->port_cnt; i++)
+	n->asleep = true;
+	for (unsigned i = 1; i <= n->port_cnt; i++) {
 		if (!is_reported(n, i))
 			set_link(n, i, n->port[i].dev->ops->link(n->port[i].dev), now_ns);
+		n->asleep = n->asleep && !n->port[i].link;
+	}
 	node_reap(n);
+}
+
+static void serve_groups(struct node *n, bool quick, uint64_t now_ns)
+{
+	bool changed = false;
+
+	for (unsigned i = 0; i < n->group_cnt; i++)
+		if (n->group[i]->ops->quick == quick)
+			changed |= n->group[i]->ops->serve(n->group[i], now_ns);
+	if (changed)
+		watch_links(n, now_ns);
+}
+
+void node_watch_quick(struct node *n, uint64_t now_ns)
+{
+	serve_groups(n, true, now_ns);
 }
 
 void node_watch(struct node *n, uint64_t now_ns)
 {
 	/* Before a new client takes the place of one that has left. */
 	watch_links(n, now_ns);
-	for (unsigned i = 0; i < n->socket_cnt; i++)
-		socket_accept(n->socket[i]);
-	if (n->socket_cnt)
-		watch_links(n, now_ns);
+	serve_groups(n, false, now_ns);
 }
 
 /* ---- what the kernel reports ---- */

@@ -14,10 +14,10 @@ static struct lease_table t;
 
 static const char *secret(unsigned i)
 {
-	static char text[UR_LEASE_SECRET_BYTES];
+	static char text[8][UR_LEASE_SECRET_BYTES];
 
-	snprintf(text, sizeof(text), "%022x", i + 1);
-	return text;
+	snprintf(text[i % 8], sizeof(text[0]), "%022x", i + 1);
+	return text[i % 8];
 }
 
 static void start(unsigned addresses, unsigned clients, unsigned per_user)
