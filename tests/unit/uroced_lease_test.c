@@ -33,7 +33,7 @@ static int take(uint32_t address, const char *had, uint32_t uid, const char *fre
 	struct ur_lease_request r = {.address = address};
 	int got;
 
-	snprintf(r.secret, sizeof(r.secret), "%s", had);
+	memcpy(r.secret, had, strlen(had));
 	got = lease_take(&t, &r, uid, fresh, now_ns);
 	lease_table_validate(&t);
 	return got;
