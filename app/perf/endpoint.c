@@ -78,7 +78,7 @@ bool perf_endpoint_open(struct perf_endpoint *ep, const struct perf_options *o, 
 {
 	const char *set[PERF_SETS_MAX + 2];
 	struct uroce_open_attr attr = {.config = o->config[n], .set = set};
-	char err[512] = "", dev[64];
+	char err[512] = "", dev[288];
 	unsigned sets = 0;
 
 	memset(ep, 0, sizeof(*ep));

@@ -17,7 +17,7 @@
 #define IDLE_YIELD    16	 /* rounds without a frame after which it yields */
 #define IDLE_SLEEP_NS 300000	 /* time without a frame after which it sleeps, */
 #define SLEEP_NS      20000	 /* for so long */
-#define ASLEEP_NS     1000000 /* or this, if no port is up */
+#define ASLEEP_NS     1000000	 /* or this, if no port is up */
 #define SHARED_NS     200000 /* a yield that takes longer shows that another process has the CPU */
 #define SHARED_FOR_NS 100000000 /* for how long this is taken for granted */
 #define SLICE_NS      100000	/* of the scheduler */

@@ -1,40 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "dpdk/port.h"
-#include "node.h"
+#include "run.h"
 
 enum exit_code { EXIT_OK = 0, EXIT_ERROR = 1, EXIT_USAGE = 2 };
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig)
-{
-	stop = sig;
-}
-
-/* An XDP program that outlives the process would discard all of the interface's traffic. */
-static void on_crash(int sig)
-{
-	ur_port_emergency();
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static void catch_signals(void)
-{
-	static const int crash[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	sa.sa_handler = on_crash;
-	for (unsigned i = 0; i < sizeof(crash) / sizeof(crash[0]); i++)
-		sigaction(crash[i], &sa, NULL);
-}
 
 static enum exit_code complain(const char *err)
 {
@@ -55,29 +24,21 @@ static bool read_config(struct node *n, char *err, size_t cap)
 	return switch_options_ports(o, n->cfg.forwarding.ports, err, cap);
 }
 
-static enum exit_code run(struct node *n)
+static int run(struct node *n)
 {
-	enum exit_code code = EXIT_OK;
 	char err[1024];
 
 	if (!read_config(n, err, sizeof(err)))
 		return complain(err);
-	if (!node_open(n, err, sizeof(err))) {
-		node_close(n);
-		return complain(err);
-	}
+	if (!node_open(n, err, sizeof(err)))
+		return node_finish(n, "uroce-switch", err);
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		printf("port %u: %s\n", i, n->port[i].dev->name);
 	node_watch(n, ur_clock_ns(&n->clock));
 	printf("forwarding between %u ports\n", n->port_cnt);
 	fflush(stdout);
-	node_run(n, &stop);
-	if (n->options.json && !node_write_stats(n, n->options.json, ur_clock_ns(&n->clock))) {
-		snprintf(err, sizeof(err), "--json: %s cannot be written", n->options.json);
-		code = complain(err);
-	}
-	node_close(n);
-	return code;
+	node_run(n, &node_stop);
+	return node_finish(n, "uroce-switch", NULL);
 }
 
 int main(int argc, char **argv)
@@ -98,6 +59,6 @@ int main(int argc, char **argv)
 	case SWITCH_PARSE_OK:
 		break;
 	}
-	catch_signals();
-	return (int)run(&node);
+	node_catch_signals();
+	return run(&node);
 }

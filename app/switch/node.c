@@ -495,7 +495,7 @@ bool node_open(struct node *n, char *err, size_t cap)
 	arc4random_buf(&n->attr.seed, sizeof(n->attr.seed));
 	if (!open_devices(n, err, cap))
 		return false;
-	ur_clock_start(&n->clock);
+	ur_clock_start(&n->clock); /* 0 until here */
 	return make_switch(n, err, cap) && load_routes(n, err, cap) && state_load(n, err, cap) &&
 	       make_agent(n, err, cap) && state_start(n, err, cap);
 }

@@ -56,8 +56,8 @@ struct node {
 	struct device_group *group[SWITCH_SPECS_MAX];
 	unsigned group_cnt;
 	device_group_open open_group; /* of ports of kind SWITCH_GROUP; by the program */
-	bool asleep; /* no port's link is up: there is nothing to forward */
-	bool reported; /* links of kernel interfaces, at */
+	bool asleep;		      /* no port's link is up: there is nothing to forward */
+	bool reported;		      /* links of kernel interfaces, at */
 	int reports;
 };
 

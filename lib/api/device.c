@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* preadv2 */
 #endif
 #include "api/device.h"
+#include "api/lease.h"
 #include "api/life.h"
 #include "api/progress.h"
 #include "api/share.h"
@@ -255,6 +256,7 @@ static void tear_down(struct ur_device *dev)
 	ur_share_close(dev);
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);
+	ur_lease_close(dev->lease);
 	ur_port_reap(); /* the last frames of a ring have been returned */
 	ur_life_return_number(dev->number);
 	free(dev->mem);
@@ -268,7 +270,7 @@ static void tear_down(struct ur_device *dev)
 
 static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
 {
-	int rc = ur_assemble_config(&dev->cfg, attr->config, attr->set, err, cap);
+	int rc = ur_assemble_config(&dev->cfg, attr->config, attr->set, &dev->lease, err, cap);
 	void *mem;
 
 	if (rc)
@@ -285,6 +287,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 		rc = ur_share_hold(dev, err, cap);
 	if (rc)
 		return rc;
+	ur_lease_wait_link(dev);
 	ur_clock_start(&dev->clock);
 	dev->dedicated = dev->eal.dedicated;
 	mem = aligned_alloc(64, (ur_mem_size(dev->cfg.transport.max_mr) + 63) & ~(size_t)63);

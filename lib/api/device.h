@@ -16,6 +16,7 @@
 #include "dpdk/clock.h"
 #include "edge/config.h"
 #include "dpdk/eal.h"
+#include "dpdk/lease.h"
 #include "dpdk/mgmt.h"
 #include "edge/neigh.h"
 #include "dpdk/shared.h"
@@ -64,6 +65,10 @@ struct ur_device {
 	bool may_fall_back; /* the driver was chosen automatically, and another one can be tried */
 	char not_af_xdp[256];	  /* why the automatic choice of the driver was not af_xdp */
 	struct ur_shared *shared; /* [port] dev, or NULL; see share.h */
+	struct ur_lease *lease;	  /* of a port of uroced, or NULL; lease.h */
+	bool leased; /* used by the progress thread only, as the next two: there is a lease now */
+	unsigned down_looks;		  /* since when the link is down */
+	uint64_t restart_ns;		  /* when the port may be connected again */
 	struct ur_gid taken[UR_GIDS_MAX]; /* gids without gaps, for workers */
 	unsigned taken_cnt;
 	bool share_changed, port_up; /* used by the progress thread only */

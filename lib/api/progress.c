@@ -10,6 +10,7 @@
 
 #include "api/device.h"
 #include "api/follow.h"
+#include "api/lease.h"
 #include "api/mgmt.h"
 #include "api/share.h"
 #include "edge/rest.h"
@@ -31,6 +32,7 @@ static void do_chores(struct ur_device *dev, uint64_t now_ns)
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		ur_worker_grow(dev->workers[i]);
 	ur_share_follow(dev, now_ns);
+	ur_lease_follow(dev, now_ns);
 	ur_follow_neighbours(dev, now_ns);
 	ur_mgmt_follow(dev, now_ns);
 }

@@ -39,14 +39,17 @@ static void complain(void *arg, const struct ur_preflight_item *item)
 		 item->command);
 }
 
-int ur_assemble_config(struct ur_config *cfg, const char *file, const char *const *set, char *err,
-		       size_t cap)
+int ur_assemble_config(struct ur_config *cfg, const char *file, const char *const *set,
+		       struct ur_lease **lease, char *err, size_t cap)
 {
 	struct complaint c = {err, cap};
 	int rc = ur_config_load(file, cfg, err, cap);
 
 	for (const char *const *s = set; !rc && s && *s; s++)
 		rc = ur_config_set_arg(cfg, *s, err, cap);
+	if (!rc && ur_config_leases(cfg))
+		rc = ur_config_check_lease(cfg, err, cap) ? -EINVAL
+							  : ur_lease_open(cfg, lease, err, cap);
 	if (rc)
 		return rc;
 	ur_config_share(cfg);

@@ -4,6 +4,7 @@
 
 #include "edge/config.h"
 #include "dpdk/eal.h"
+#include "dpdk/lease.h"
 #include "dpdk/mgmt.h"
 #include "dpdk/port.h"
 #include "dpdk/worker.h"
@@ -19,9 +20,10 @@
 /*
  * Reads `file` (NULL: none), applies the settings of `set` ("section.key=value", NULL at its end; may be NULL),
  * and checks whether the machine supports them. -ENODEV: it does not.
+ * A port of uroced is leased; the caller closes *lease, also after a failure.
  */
-int ur_assemble_config(struct ur_config *cfg, const char *file, const char *const *set, char *err,
-		       size_t cap);
+int ur_assemble_config(struct ur_config *cfg, const char *file, const char *const *set,
+		       struct ur_lease **lease, char *err, size_t cap);
 
 /*
  * Starts DPDK if necessary, and opens the port. EDGE-REOPEN-01: waits for a queue that a dead process

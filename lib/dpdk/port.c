@@ -578,6 +578,13 @@ void ur_port_emergency(void)
 			ur_xdp_off(open_ports[i]->xdp_ifindex);
 }
 
+int ur_port_restart(const struct ur_port *port)
+{
+	int rc = rte_eth_dev_stop(port->id);
+
+	return rc ? rc : rte_eth_dev_start(port->id);
+}
+
 bool ur_port_is_memif(const struct ur_port *port)
 {
 	return strcmp(port->driver, "net_memif") == 0;

@@ -85,6 +85,12 @@ void ur_port_close(struct ur_port *port);
 /* Returns how many pools of closed ports still wait for mbufs. */
 unsigned ur_port_reap(void);
 
+/*
+ * Stops the device and starts it again: a memif client connects anew. No thread may use the port meanwhile. 0 or a negative
+ * errno.
+ */
+int ur_port_restart(const struct ur_port *port);
+
 /* Closes all open ports, at the end of a program. */
 void ur_port_close_all(void);
 

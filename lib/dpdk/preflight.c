@@ -426,7 +426,7 @@ static void check_memif(struct flight *f)
 	if (access(dir, F_OK) != 0) {
 		text(command, sizeof(command), "mkdir -p %s", dir);
 		say(f, true, command, "the directory %s of the memif socket is missing", dir);
-	} else if (access(dir, W_OK) != 0) {
+	} else if (f->cfg->port.role == UR_MEMIF_ROLE_SERVER && access(dir, W_OK) != 0) {
 		strlcpy(command, path, sizeof(command));
 		say(f, true, "",
 		    "the directory %s of the memif socket is not writable; choose another on both "

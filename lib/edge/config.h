@@ -233,6 +233,15 @@ static inline bool ur_config_shares(const struct ur_config *cfg)
 	return cfg->port.dev[0] != '\0';
 }
 
+/* Whether the port is to be leased from uroced: [port] dev is uroced[:PATH][@ADDRESS]. */
+bool ur_config_leases(const struct ur_config *cfg);
+
+/*
+ * Of a configuration that leases its port: checks that it sets nothing that comes with the lease. Returns 0 or -EINVAL, as
+ * ur_config_check(), which is for what the lease makes of it (dpdk/lease.h).
+ */
+int ur_config_check_lease(const struct ur_config *cfg, char *err, size_t err_cap);
+
 /* Checks the conditions on several keys. Returns 0 or -EINVAL. */
 int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap);
 

@@ -244,11 +244,10 @@ static bool is_set(const struct ur_gid *g)
 	return !ur_gid_eq(g, &zero);
 }
 
-/* A shared interface has the kernel's addresses, and a VLAN is an interface of its own. */
-static bool check_shared(const struct check *c)
+/* The first key of [address] that is set; NULL: none. */
+static const char *address_key(const struct ur_config *cfg)
 {
 	static const uint8_t no_mac[6];
-	const struct ur_config *cfg = c->cfg;
 	const struct {
 		const char *key;
 		bool set;
@@ -263,19 +262,69 @@ static bool check_shared(const struct check *c)
 		{"neighbor", cfg->address.neighbors.cnt != 0},
 	};
 
+	for (unsigned i = 0; i < sizeof(key) / sizeof(key[0]); i++)
+		if (key[i].set)
+			return key[i].key;
+	return NULL;
+}
+
+/* A shared interface has the kernel's addresses, and a VLAN is an interface of its own. */
+static bool check_shared(const struct check *c)
+{
+	const struct ur_config *cfg = c->cfg;
+	const char *key = address_key(cfg);
+
 	if (cfg->port.driver != UR_DRIVER_AF_PACKET && cfg->port.driver != UR_DRIVER_AF_XDP)
 		return wrong(c, "port", "driver",
 			     "\"%s\" cannot share an interface with the kernel; allowed with dev: "
 			     "af_packet, af_xdp",
 			     ur_driver_name(cfg->port.driver));
-	for (unsigned i = 0; i < sizeof(key) / sizeof(key[0]); i++)
-		if (key[i].set)
+	return !key || wrong(c, "address", key,
+			     "is up to the kernel with [port] dev = %s; allowed: the "
+			     "default (`ip` sets it, and a VLAN has an interface of its own)",
+			     cfg->port.dev);
+}
+
+bool ur_config_leases(const struct ur_config *cfg)
+{
+	static const char name[] = "uroced";
+	const char *rest = cfg->port.dev + sizeof(name) - 1;
+
+	return strncmp(cfg->port.dev, name, sizeof(name) - 1) == 0 &&
+	       (*rest == '\0' || *rest == ':' || *rest == '@');
+}
+
+/* A gateway is for other networks, and so is not the lease's: it may be set. */
+static bool check_lease(const struct check *c)
+{
+	static const char *const taken[] = {"driver", "device", "role", "zero_copy"};
+	struct ur_config without = *c->cfg;
+	const char *key;
+
+	without.address.gateway4 = (struct ur_gid){{0}};
+	without.address.neighbors.cnt = 0;
+	key = address_key(&without);
+	for (unsigned i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		if (ur_config_is_given(c->cfg, "port", taken[i]))
 			return wrong(
-				c, "address", key[i].key,
-				"is up to the kernel with [port] dev = %s; allowed: the "
-				"default (`ip` sets it, and a VLAN has an interface of its own)",
-				cfg->port.dev);
-	return true;
+				c, "port", taken[i],
+				"comes with the lease of [port] dev = %s; allowed: not to set it",
+				c->cfg->port.dev);
+	if (key)
+		return wrong(c, "address", key,
+			     "comes with the lease of [port] dev = %s; allowed: the default "
+			     "(dev = uroced@ADDRESS asks for an IPv4 address)",
+			     c->cfg->port.dev);
+	return c->cfg->worker.count == 1 ||
+	       wrong(c, "worker", "count", "\"%u\" is too many for a port of uroced; allowed: 1",
+		     c->cfg->worker.count);
+}
+
+int ur_config_check_lease(const struct ur_config *cfg, char *err, size_t err_cap)
+{
+	struct check c = {cfg, err, err_cap};
+
+	return check_lease(&c) ? 0 : -EINVAL;
 }
 
 static bool check_address(const struct check *c)

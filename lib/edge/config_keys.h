@@ -129,10 +129,13 @@
 	  "an interface, a PCI address, a memif socket, a ring name or IN.pcap,OUT.pcap", 0, "",    \
 	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "   \
 	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                             \
-	K(port, dev, "dev", TEXT, "the name of a kernel interface, empty for none", 0, "",          \
+	K(port, dev, "dev", TEXT, "the name of a kernel interface, uroced, uroced:PATH, or nothing", \
+	  0, "",                                                                                     \
 	  "a kernel interface to share: the endpoint uses the kernel's addresses on it, takes "     \
 	  "UDP port 4791 only, and gets routes and neighbours from the kernel; replaces device "    \
-	  "and [address]. If driver is not set: af_xdp where it works, otherwise af_packet")        \
+	  "and [address]. If driver is not set: af_xdp where it works, otherwise af_packet. "       \
+	  "uroced: a port leased from the daemon of that name, at the socket PATH; "                 \
+	  "uroced@ADDRESS asks for an address")                                                      \
 	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                    \
 	  "further arguments for the DPDK driver")                                                  \
 	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                      \

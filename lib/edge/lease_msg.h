@@ -15,7 +15,8 @@
  *
  * Thread class: pure functions.
  */
-#define UR_LEASE_SECRET_BYTES  24 /* text with its NUL; memif's limit */
+#define UR_LEASE_SOCKET	       "/run/uroced/uroced.sock" /* unless another path is given */
+#define UR_LEASE_SECRET_BYTES  24			 /* text with its NUL; memif's limit */
 #define UR_LEASE_SECRET_CHARS  22
 #define UR_LEASE_PROGRAM_BYTES 32
 #define UR_LEASE_NAME_BYTES    64

@@ -67,6 +67,14 @@ static uint64_t make_guid(const char *what)
 	return (h & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 }
 
+static const char *process_text(void)
+{
+	static char text[16];
+
+	snprintf(text, sizeof(text), "%d", (int)getpid());
+	return text;
+}
+
 static void add(const char *config, const char *dev)
 {
 	struct ur_verbs_device *d;
@@ -79,6 +87,9 @@ static void add(const char *config, const char *dev)
 		return;
 	}
 	d->guid = make_guid(config ? config : dev);
+	/* Each process has a port of its own, although they name the same. */
+	if (dev && strncmp(dev, "uroced", strlen("uroced")) == 0)
+		d->guid = (hash(d->guid, process_text()) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 	d->base.node_type = IBV_NODE_CA;
 	d->base.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->base.name, sizeof(d->base.name), "uroce%u", device_cnt);

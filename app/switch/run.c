@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run.h"
+
+#include <stdio.h>
+
+#include "dpdk/port.h"
+
+volatile sig_atomic_t node_stop;
+
+static void on_signal(int sig)
+{
+	node_stop = sig;
+}
+
+static void on_crash(int sig)
+{
+	ur_port_emergency();
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+void node_catch_signals(void)
+{
+	static const int crash[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	sa.sa_handler = on_crash;
+	for (unsigned i = 0; i < sizeof(crash) / sizeof(crash[0]); i++)
+		sigaction(crash[i], &sa, NULL);
+}
+
+static void complain(const char *program, const char *err)
+{
+	fflush(stdout);
+	fprintf(stderr, "%s: %s\n", program, err);
+}
+
+int node_finish(struct node *n, const char *program, const char *err)
+{
+	int status = err ? 1 : 0;
+
+	if (!err && n->options.json &&
+	    !node_write_stats(n, n->options.json, ur_clock_ns(&n->clock))) {
+		fflush(stdout);
+		fprintf(stderr, "%s: --json: %s cannot be written\n", program, n->options.json);
+		status = 1;
+	}
+	node_close(n);
+	if (err)
+		complain(program, err);
+	return status;
+}

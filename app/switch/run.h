@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SWITCH_RUN_H
+#define SWITCH_RUN_H
+
+#include "node.h"
+
+/* Begin and end of a program that is a switch. */
+
+/* Set by SIGINT and SIGTERM. */
+extern volatile sig_atomic_t node_stop;
+
+/* Catches these, and crashes: an XDP program that outlives the process would discard all of the interface's traffic. */
+void node_catch_signals(void);
+
+/*
+ * Writes the last statistics, and closes the switch. Returns the exit status, 0 or 1; `err`: why the program ends, which is
+ * printed, or NULL.
+ */
+int node_finish(struct node *n, const char *program, const char *err);
+
+#endif

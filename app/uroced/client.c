@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* F_GET_SEALS */
+#endif
+#include "client.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <bsd/string.h>
+#include <jansson.h>
+#include <linux/magic.h>
+
+#define CATCH_UP_NS 1000000 /* of a client's rate, after a pause */
+
+/* ---- frames ---- */
+
+/* UROCED-RATE-01: whether the client may send now. What it may not send yet stays in its ring. */
+static bool may_send(struct client *c)
+{
+	uint64_t now_ns;
+
+	if (!c->rate.ns_per_byte)
+		return true;
+	now_ns = ur_clock_ns(c->clock);
+	if (c->rate.free_ns + CATCH_UP_NS < now_ns)
+		c->rate.free_ns = now_ns - CATCH_UP_NS;
+	return c->rate.free_ns <= now_ns;
+}
+
+/* One frame into the spare buffer. */
+static enum ring_result receive_one(struct client *c, uint32_t *len)
+{
+	uint8_t *to = rte_pktmbuf_mtod(c->spare, uint8_t *);
+	enum ring_result r = ring_receive(&c->rx, &c->region, to, c->dev.max_frame, len);
+	enum guard_reason why;
+
+	if (r == RING_SKIP)
+		c->too_long++;
+	if (r != RING_DONE)
+		return r;
+	ur_link_carry(&c->rate, *len + UR_RATE_EXTRA);
+	why = guard_check(&c->guard, to, *len);
+	if (why == GUARD_PASS)
+		return RING_DONE;
+	c->drops[why]++;
+	return RING_SKIP;
+}
+
+static void break_off(struct client *c)
+{
+	c->broken++;
+	client_detach(c);
+}
+
+static unsigned client_rx(struct device *d, struct rte_mbuf **m, unsigned n)
+{
+	struct client *c = (struct client *)d;
+	enum ring_result r = RING_DONE;
+	unsigned got = 0;
+	uint32_t len;
+
+	if (!c->up || !may_send(c))
+		return 0;
+	/* Frames that are dropped count too: a client that lies is not served longer than others. */
+	for (unsigned i = 0; i < n && (c->spare || (c->spare = rte_pktmbuf_alloc(c->pool))); i++) {
+		r = receive_one(c, &len);
+		if (r == RING_EMPTY || r == RING_BROKEN)
+			break;
+		if (r == RING_SKIP)
+			continue;
+		c->spare->data_len = (uint16_t)len;
+		c->spare->pkt_len = len;
+		m[got++] = c->spare;
+		c->spare = NULL;
+	}
+	ring_publish(&c->rx);
+	if (r == RING_BROKEN)
+		break_off(c);
+	return got;
+}
+
+static unsigned client_tx(struct device *d, struct rte_mbuf **m, unsigned n)
+{
+	struct client *c = (struct client *)d;
+	enum ring_result r = RING_DONE;
+	unsigned i = 0;
+
+	if (!c->up)
+		return 0;
+	for (; i < n; i++) {
+		r = ring_send(&c->tx, &c->region, rte_pktmbuf_mtod(m[i], uint8_t *),
+			      m[i]->data_len);
+		if (r == RING_EMPTY || r == RING_BROKEN)
+			break;
+		c->no_room += r == RING_SKIP;
+		rte_pktmbuf_free(m[i]);
+	}
+	ring_publish(&c->tx);
+	if (r == RING_BROKEN)
+		break_off(c);
+	return i;
+}
+
+static bool client_link(struct device *d)
+{
+	struct client *c = (struct client *)d;
+
+	c->seen_down = !c->up;
+	return c->up;
+}
+
+static void client_close(struct device *d)
+{
+	struct client *c = (struct client *)d;
+
+	client_end(c);
+	rte_pktmbuf_free(c->spare);
+	free(c);
+}
+
+static void client_stats(const struct device *d, json_t *out)
+{
+	const struct client *c = (const struct client *)d;
+	json_t *guard = json_object(), *lease;
+	char text[INET_ADDRSTRLEN] = "";
+
+	for (unsigned i = 0; i < GUARD_PASS; i++)
+		json_object_set_new(guard, guard_name(i), json_integer((json_int_t)c->drops[i]));
+	json_object_set_new(out, "guard", guard);
+#define X(name, help) json_object_set_new(out, #name, json_integer((json_int_t)c->name));
+	CLIENT_COUNTERS(X)
+#undef X
+	if (c->lease.fd < 0)
+		return;
+	lease = json_object();
+	inet_ntop(AF_INET, c->guard.ip4, text, sizeof(text));
+	json_object_set_new(lease, "address", json_string(text));
+	json_object_set_new(lease, "uid", json_integer((json_int_t)c->uid));
+	json_object_set_new(lease, "pid", json_integer((json_int_t)c->pid));
+	json_object_set_new(lease, "program", json_string(c->program));
+	json_object_set_new(out, "lease", lease);
+}
+
+static const struct device_ops client_ops = {client_rx, client_tx, client_link, client_close,
+					     client_stats};
+
+struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock,
+			  uint32_t max_frame, double gbps, const char *name)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->pool = pool;
+	c->clock = clock;
+	c->dev.ops = &client_ops;
+	c->dev.max_frame = max_frame;
+	strlcpy(c->dev.name, name, sizeof(c->dev.name));
+	c->lease = (struct watch){WATCH_LEASE, -1, c};
+	c->memif = (struct watch){WATCH_MEMIF, -1, c};
+	c->seen_down = true;
+	ur_link_init(&c->rate, gbps);
+	return c;
+}
+
+/* ---- lease ---- */
+
+void client_begin(struct client *c, int fd, unsigned number, const uint8_t mac[6], uint32_t address,
+		  bool manage)
+{
+	c->lease.fd = fd;
+	c->number = number;
+	guard_init(&c->guard, mac, address, manage);
+}
+
+void client_end(struct client *c)
+{
+	client_detach(c);
+	if (c->lease.fd >= 0)
+		close(c->lease.fd);
+	c->lease.fd = -1;
+	c->seen_down = false;
+}
+
+/* ---- memif ---- */
+
+static void unmap(struct client *c)
+{
+	if (c->region.at)
+		munmap(c->region.at, c->region.bytes);
+	c->region = (struct region){0};
+	c->has_rx = c->has_tx = c->up = false;
+}
+
+void client_attach(struct client *c, int fd)
+{
+	c->memif.fd = fd;
+}
+
+void client_detach(struct client *c)
+{
+	unmap(c);
+	if (c->memif.fd >= 0)
+		close(c->memif.fd);
+	c->memif.fd = -1;
+}
+
+/* The memory cannot become shorter than its mapping, and needs no pages that may be missing later. */
+static const char *check_memory(int fd, uint64_t bytes)
+{
+	struct stat st;
+	struct statfs fs;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+		return "The memory is not sealed against shrinking";
+	if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
+		return "The memory is not ordinary shared memory";
+	if (!bytes || bytes > CLIENT_REGION_MAX)
+		return "The memory is too large";
+	if (fstat(fd, &st) != 0 || st.st_size < 0 || (uint64_t)st.st_size < bytes)
+		return "The memory is smaller than it says";
+	return NULL;
+}
+
+static const char *add_region(struct client *c, const struct memif_msg *m, int fd)
+{
+	const char *wrong = fd < 0 ? "Missing region fd" : check_memory(fd, m->bytes);
+	void *at;
+
+	if (wrong)
+		return wrong;
+	if (m->index != 0 || c->region.at)
+		return "One region is allowed";
+	at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (at == MAP_FAILED)
+		return "The memory cannot be mapped";
+	c->region = (struct region){at, m->bytes};
+	return NULL;
+}
+
+static const char *add_ring(struct client *c, const struct memif_msg *m)
+{
+	bool *has = m->to_server ? &c->has_rx : &c->has_tx;
+
+	if (m->index != 0 || m->region != 0 || *has || !c->region.at)
+		return "One ring each way is allowed";
+	*has = ring_open(m->to_server ? &c->rx : &c->tx, &c->region, m->offset, m->shift);
+	return *has ? NULL : "The ring does not fit";
+}
+
+static const char *answer(const struct client *c, const uint8_t *msg)
+{
+	ssize_t sent = send(c->memif.fd, msg, MEMIF_MSG_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return sent == MEMIF_MSG_BYTES ? NULL : "The client does not read";
+}
+
+static const char *take(struct client *c, const struct memif_msg *m, int fd)
+{
+	const char *wrong = NULL;
+	uint8_t out[MEMIF_MSG_BYTES];
+
+	if (c->up)
+		return m->type == MEMIF_ACK ? NULL : "Unexpected message";
+	switch (m->type) {
+	case MEMIF_ADD_REGION:
+		wrong = add_region(c, m, fd);
+		break;
+	case MEMIF_ADD_RING:
+		wrong = add_ring(c, m);
+		break;
+	case MEMIF_CONNECT:
+		if (!c->has_rx || !c->has_tx)
+			return "Rings are missing";
+		c->up = true;
+		memif_msg_connected(out, "uroced");
+		return answer(c, out);
+	case MEMIF_ACK:
+		return NULL;
+	default:
+		return "Unexpected message";
+	}
+	if (wrong)
+		return wrong;
+	memif_msg_ack(out);
+	return answer(c, out);
+}
+
+const char *client_message(struct client *c, const struct memif_msg *m, int fd)
+{
+	const char *wrong = take(c, m, fd);
+
+	if (fd >= 0)
+		close(fd);
+	return wrong;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UROCED_CLIENT_H
+#define UROCED_CLIENT_H
+
+#include <sys/types.h>
+
+#include "device.h"
+#include "guard.h"
+#include "lease.h"
+#include "memif_msg.h"
+#include "ring.h"
+#include "wire/rate.h"
+
+/*
+ * A port of the switch for clients, one after the other: a lease, and the memif connection of its process. Owns the descriptors
+ * and the mapping. Thread class: the daemon's one thread.
+ *
+ * States: free; leased (lease.fd >= 0); connecting (memif.fd >= 0 too); up. A port is free again when the switch has seen
+ * that its link is down.
+ */
+#define CLIENT_REGION_MAX (UINT64_C(16) << 20)
+
+/* What the daemon waits for on a descriptor; the first member of what belongs to it. */
+enum watch_kind {
+	WATCH_LEASES,
+	WATCH_MEMIFS,
+	WATCH_NEW_LEASE,
+	WATCH_NEW_MEMIF,
+	WATCH_LEASE,
+	WATCH_MEMIF
+};
+
+struct watch {
+	enum watch_kind kind;
+	int fd; /* -1: none */
+	void *of;
+};
+
+/* X(name, text): why frames of a client do not arrive, the guard's reasons aside */
+#define CLIENT_COUNTERS(X)                                                                         \
+	X(broken, "rings that contradicted themselves: the connection was ended")                  \
+	X(too_long, "frames that were longer than the MTU permits")                                \
+	X(no_room, "frames for the client that all of its buffers together cannot hold")
+
+struct client {
+	struct device dev;
+	struct rte_mempool *pool;
+	const struct ur_clock *clock;
+	struct rte_mbuf *spare;
+	struct watch lease, memif;
+	unsigned number; /* of its address in the table */
+	uid_t uid;
+	pid_t pid;
+	char program[UR_LEASE_PROGRAM_BYTES];
+	struct guard guard;
+	struct ur_link rate; /* of what it sends */
+	struct region region;
+	struct ring rx, tx;
+	bool has_rx, has_tx, up, seen_down;
+	uint64_t drops[GUARD_PASS]; /* of all clients of this port */
+#define X(name, text) uint64_t name;
+	CLIENT_COUNTERS(X)
+#undef X
+};
+
+/* A free port. `gbps`: most that its clients send; 0: no limit. NULL: no memory. */
+struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock,
+			  uint32_t max_frame, double gbps, const char *name);
+
+static inline bool client_is_free(const struct client *c)
+{
+	return c->lease.fd < 0 && c->seen_down;
+}
+
+/* Begins a lease: `fd` is its connection. */
+void client_begin(struct client *c, int fd, unsigned number, const uint8_t mac[6], uint32_t address,
+		  bool manage);
+/* Ends it, and the memif connection. */
+void client_end(struct client *c);
+
+/* A memif connection that has named this lease; takes `fd`. */
+void client_attach(struct client *c, int fd);
+/* Ends the memif connection. The lease stays. */
+void client_detach(struct client *c);
+
+/*
+ * UROCED-REGION-01: a message of that connection, with a descriptor or -1, which it takes. NULL: answered; else why the
+ * connection has to end.
+ */
+const char *client_message(struct client *c, const struct memif_msg *m, int fd);
+
+#endif

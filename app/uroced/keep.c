@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "keep.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+
+#include "dpdk/replace_file.h"
+
+#define LINE_BYTES 64
+
+const char *keep_read(const char *file, struct lease_table *t, uint64_t now_ns)
+{
+	char line[LINE_BYTES], address[INET_ADDRSTRLEN], secret[UR_LEASE_SECRET_BYTES];
+	const char *wrong = NULL;
+	struct in_addr in;
+	unsigned uid;
+	FILE *f = fopen(file, "re");
+
+	if (!f)
+		return errno == ENOENT ? NULL : strerror(errno);
+	/* Addresses of another range are forgotten. */
+	while (!wrong && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%15s %u %23s", address, &uid, secret) != 3 ||
+		    inet_pton(AF_INET, address, &in) != 1)
+			wrong = "it is not a file of leases";
+		else
+			lease_restore(t, ntohl(in.s_addr), uid, secret, now_ns);
+	}
+	fclose(f);
+	return wrong;
+}
+
+const char *keep_write(const char *file, const struct lease_table *t)
+{
+	static char text[LEASE_ADDRESSES_MAX * LINE_BYTES];
+	char address[INET_ADDRSTRLEN];
+	size_t len = 0;
+	int rc;
+
+	for (unsigned i = 0; i <= t->attr.last - t->attr.first; i++) {
+		const struct lease *l = &t->lease[i];
+		struct in_addr in = {htonl(lease_address(t, i))};
+
+		if (l->state == LEASE_FREE)
+			continue;
+		inet_ntop(AF_INET, &in, address, sizeof(address));
+		len += (size_t)snprintf(text + len, LINE_BYTES, "%s %u %s\n", address, l->uid,
+					l->secret);
+	}
+	rc = ur_replace_file(file, text, len);
+	return rc ? strerror(rc) : NULL;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UROCED_KEEP_H
+#define UROCED_KEEP_H
+
+#include "lease.h"
+
+/*
+ * The file of --leases: a line "ADDRESS UID SECRET" for each lease and each address in quarantine, so that a daemon that is
+ * started again keeps addresses for the processes that have them. Only its owner may read it. It should be on a file system
+ * without a disk, such as /run, because it is written while frames wait.
+ */
+
+/* Both: NULL, or what is wrong (static, or strerror()'s). A file that is not there is not wrong. */
+const char *keep_read(const char *file, struct lease_table *t, uint64_t now_ns);
+const char *keep_write(const char *file, const struct lease_table *t);
+
+#endif

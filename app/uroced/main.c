@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "node.h"
+#include "options.h"
+#include "run.h"
+#include "server.h"
+
+/* Smaller queues than a switch's: many ports, and short ways. */
+static const char *const defaults[] = {
+	"forwarding.frames?=512",
+	"forwarding.lane_kb?=1024",
+	"management.description?=uroced",
+};
+
+static struct server_attr server_attr;
+
+/* "?=": unless the file has it. */
+static bool read_config(struct node *n, const struct options *o, char *err, size_t cap)
+{
+	if (ur_config_load(o->config, &n->cfg, err, cap))
+		return false;
+	for (unsigned i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
+		if (ur_config_set_arg(&n->cfg, defaults[i], err, cap))
+			return false;
+	for (unsigned i = 0; i < o->set_cnt; i++)
+		if (ur_config_set_arg(&n->cfg, o->set[i], err, cap))
+			return false;
+	return true;
+}
+
+/* The uplinks first, then the clients. */
+static bool make_ports(struct node *n, const struct options *o, char *err, size_t cap)
+{
+	struct switch_options *s = &n->options;
+	struct switch_spec *clients;
+
+	s->json = o->json;
+	s->state = o->state;
+	s->interval_s = o->interval_s;
+	s->poll = o->poll;
+	for (; s->spec_cnt < o->uplink_cnt; s->spec_cnt++)
+		if (!switch_spec_parse(o->uplink[s->spec_cnt], &s->spec[s->spec_cnt], err, cap))
+			return false;
+	clients = &s->spec[s->spec_cnt++];
+	if (!switch_spec_parse("socket=clients", clients, err, cap))
+		return false;
+	clients->kind = SWITCH_GROUP;
+	clients->clients = o->lease.clients;
+	clients->mtu = o->mtu;
+	clients->rate_gbps = o->rate_gbps;
+	return true;
+}
+
+static struct device_group *open_clients(const struct switch_spec *spec, uint32_t max_frame,
+					 struct rte_mempool *pool, struct device **devs, char *err,
+					 size_t cap)
+{
+	return server_open(&server_attr, max_frame, pool, devs, err, cap);
+}
+
+/* The directory of the default socket is the daemon's own; any other has to be there. */
+static void make_directory(const char *path)
+{
+	if (strcmp(path, UR_LEASE_SOCKET) == 0)
+		(void)mkdir("/run/uroced", 0755);
+}
+
+#define FRAME_BYTES 18 /* Ethernet header and a tag */
+
+/* A packet of a client has to fit into every uplink. */
+static void tell_mtu(struct node *n, const struct options *o)
+{
+	uint32_t mtu = o->mtu;
+
+	for (unsigned i = 1; i <= n->port_cnt; i++)
+		if (n->port[i].dev->max_frame < mtu + FRAME_BYTES)
+			mtu = n->port[i].dev->max_frame - FRAME_BYTES;
+	server_set_mtu(n->group[n->group_cnt - 1], mtu);
+}
+
+static bool start(struct node *n, const struct options *o, char *err, size_t cap)
+{
+	static char leases[UR_CONFIG_TEXT];
+
+	snprintf(leases, sizeof(leases), "%s.leases", o->socket);
+	server_attr = (struct server_attr){
+		.path = o->socket,
+		.file = o->leases ? o->leases : leases,
+		.mode = o->mode,
+		.group = o->group,
+		.lease = o->lease,
+		.rate_gbps = o->rate_gbps,
+		.manage = o->manage,
+		.clock = &n->clock,
+	};
+	make_directory(o->socket);
+	n->open_group = open_clients;
+	if (!read_config(n, o, err, cap) || !make_ports(n, o, err, cap) || !node_open(n, err, cap))
+		return false;
+	tell_mtu(n, o);
+	for (unsigned i = 1; i <= o->uplink_cnt; i++)
+		printf("port %u: %s\n", i, n->port[i].dev->name);
+	printf("leasing at %s\n", o->socket);
+	fflush(stdout);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static struct node node;
+	static struct options o;
+	char err[1024];
+
+	switch (options_parse(&o, argc, argv, err, sizeof(err))) {
+	case PARSE_HELP:
+		options_help(stdout);
+		return 0;
+	case PARSE_HELP_CONFIG:
+		ur_config_help(stdout);
+		return 0;
+	case PARSE_USAGE:
+		fprintf(stderr, "uroced: %s\n", err);
+		return 2;
+	case PARSE_OK:
+		break;
+	}
+	node_catch_signals();
+	if (!start(&node, &o, err, sizeof(err)))
+		return node_finish(&node, "uroced", err);
+	node_run(&node, &node_stop);
+	return node_finish(&node, "uroced", NULL);
+}

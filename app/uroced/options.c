@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include <getopt.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+
+#define CLIENTS_MAX 62
+
+enum {
+	OPT_SOCKET = 256,
+	OPT_UPLINK,
+	OPT_RANGE,
+	OPT_CLIENTS,
+	OPT_PER_USER,
+	OPT_QUARANTINE,
+	OPT_MODE,
+	OPT_GROUP,
+	OPT_RATE,
+	OPT_MTU,
+	OPT_MANAGE,
+	OPT_LEASES,
+	OPT_CONFIG,
+	OPT_SET,
+	OPT_STATE,
+	OPT_JSON,
+	OPT_INTERVAL,
+	OPT_POLL,
+	OPT_HELP_CONFIG
+};
+
+static const struct option longs[] = {
+	{"socket", required_argument, NULL, OPT_SOCKET},
+	{"uplink", required_argument, NULL, OPT_UPLINK},
+	{"range", required_argument, NULL, OPT_RANGE},
+	{"clients", required_argument, NULL, OPT_CLIENTS},
+	{"per-user", required_argument, NULL, OPT_PER_USER},
+	{"quarantine", required_argument, NULL, OPT_QUARANTINE},
+	{"mode", required_argument, NULL, OPT_MODE},
+	{"group", required_argument, NULL, OPT_GROUP},
+	{"rate", required_argument, NULL, OPT_RATE},
+	{"mtu", required_argument, NULL, OPT_MTU},
+	{"manage", no_argument, NULL, OPT_MANAGE},
+	{"leases", required_argument, NULL, OPT_LEASES},
+	{"config", required_argument, NULL, OPT_CONFIG},
+	{"set", required_argument, NULL, OPT_SET},
+	{"state", required_argument, NULL, OPT_STATE},
+	{"json", required_argument, NULL, OPT_JSON},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"poll", no_argument, NULL, OPT_POLL},
+	{"help-config", no_argument, NULL, OPT_HELP_CONFIG},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+static bool whole(const char *text, int base, unsigned long lo, unsigned long hi,
+		  unsigned long *out)
+{
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	*out = strtoul(text, &end, base);
+	return !*end && *out >= lo && *out <= hi;
+}
+
+static bool real(const char *text, double lo, double hi, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return *text && !*end && *out >= lo && *out <= hi;
+}
+
+static bool host_address(const char *text, uint32_t *out)
+{
+	struct in_addr in;
+
+	if (inet_pton(AF_INET, text, &in) != 1)
+		return false;
+	*out = ntohl(in.s_addr);
+	return true;
+}
+
+/* "10.77.0.2-10.77.0.63/24" */
+static bool range(struct options *o, const char *text)
+{
+	char copy[64], *last, *prefix;
+	unsigned long len;
+
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
+		return false;
+	last = strchr(copy, '-');
+	prefix = last ? strchr(last, '/') : NULL;
+	if (!prefix)
+		return false;
+	*last++ = *prefix++ = '\0';
+	if (!host_address(copy, &o->lease.first) || !host_address(last, &o->lease.last) ||
+	    !whole(prefix, 10, 1, 30, &len))
+		return false;
+	o->lease.prefix = (uint8_t)len;
+	return true;
+}
+
+static bool group(struct options *o, const char *name)
+{
+	const struct group *g = getgrnam(name);
+
+	if (g)
+		o->group = g->gr_gid;
+	return g;
+}
+
+/* NULL: taken; else what is allowed. */
+static const char *take_number(struct options *o, int opt)
+{
+	unsigned long v = 0;
+
+	switch (opt) {
+	case OPT_CLIENTS:
+		if (!whole(optarg, 10, 1, CLIENTS_MAX, &v))
+			return "1 to 62";
+		o->lease.clients = (unsigned)v;
+		return NULL;
+	case OPT_PER_USER:
+		if (!whole(optarg, 10, 1, CLIENTS_MAX, &v))
+			return "1 to 62";
+		o->lease.per_user = (unsigned)v;
+		return NULL;
+	case OPT_QUARANTINE:
+		if (!whole(optarg, 10, 0, 86400, &v))
+			return "seconds from 0 to 86400";
+		o->lease.quarantine_ns = v * UINT64_C(1000000000);
+		return NULL;
+	case OPT_MODE:
+		if (!whole(optarg, 8, 0, 0777, &v))
+			return "permissions such as 0666";
+		o->mode = (uint32_t)v;
+		return NULL;
+	case OPT_MTU:
+		if (!whole(optarg, 10, 576, 9600, &v))
+			return "576 to 9600";
+		o->mtu = (uint32_t)v;
+		return NULL;
+	case OPT_RATE:
+		return real(optarg, 0.001, 1000, &o->rate_gbps) ? NULL : "Gb/s from 0.001 to 1000";
+	case OPT_INTERVAL:
+		return real(optarg, 0.01, 86400, &o->interval_s) ? NULL
+								 : "seconds from 0.01 to 86400";
+	case OPT_RANGE:
+		return range(o, optarg) ? NULL
+					: "FIRST-LAST/LENGTH, such as 10.77.0.2-10.77.0.63/24";
+	case OPT_GROUP:
+		return group(o, optarg) ? NULL : "the name of a group";
+	default:
+		return "";
+	}
+}
+
+static bool take_word(struct options *o, int opt)
+{
+	switch (opt) {
+	case OPT_SOCKET:
+		o->socket = optarg;
+		return true;
+	case OPT_CONFIG:
+		o->config = optarg;
+		return true;
+	case OPT_JSON:
+		o->json = optarg;
+		return true;
+	case OPT_LEASES:
+		o->leases = optarg;
+		return true;
+	case OPT_STATE:
+		o->state = optarg;
+		return true;
+	case OPT_MANAGE:
+		o->manage = true;
+		return true;
+	case OPT_POLL:
+		o->poll = true;
+		return true;
+	case OPT_UPLINK:
+		if (o->uplink_cnt == UROCED_UPLINKS_MAX)
+			return false;
+		o->uplink[o->uplink_cnt++] = optarg;
+		return true;
+	case OPT_SET:
+		if (o->set_cnt == UROCED_SETS_MAX)
+			return false;
+		o->set[o->set_cnt++] = optarg;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool take(struct options *o, int opt, int at, char *err, size_t cap)
+{
+	const char *allowed;
+
+	if (opt == '?') {
+		snprintf(err, cap, "try 'uroced --help'");
+		return false;
+	}
+	allowed = take_number(o, opt);
+	if (!allowed || (!*allowed && take_word(o, opt)))
+		return true;
+	if (*allowed)
+		snprintf(err, cap, "--%s: \"%s\" is not valid; allowed: %s", longs[at].name, optarg,
+			 allowed);
+	else
+		snprintf(err, cap, "--%s appears too often", longs[at].name);
+	return false;
+}
+
+enum parse options_parse(struct options *o, int argc, char **argv, char *err, size_t cap)
+{
+	const char *wrong;
+	int opt, at = 0;
+
+	*o = (struct options){
+		.socket = UR_LEASE_SOCKET,
+		.lease = {.clients = 16, .per_user = 8, .quarantine_ns = UINT64_C(10000000000)},
+		.mode = 0660,
+		.group = (gid_t)-1,
+		.mtu = 4200,
+		.interval_s = 1};
+	range(o, "10.77.0.2-10.77.0.63/24");
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "h", longs, &at)) != -1) {
+		if (opt == 'h')
+			return PARSE_HELP;
+		if (opt == OPT_HELP_CONFIG)
+			return PARSE_HELP_CONFIG;
+		if (!take(o, opt, at, err, cap))
+			return PARSE_USAGE;
+	}
+	wrong = lease_attr_check(&o->lease);
+	if (optind < argc)
+		snprintf(err, cap, "\"%s\" is not an option; try 'uroced --help'", argv[optind]);
+	else if (wrong)
+		snprintf(err, cap, "--range: %s", wrong);
+	else
+		return PARSE_OK;
+	return PARSE_USAGE;
+}
+
+void options_help(FILE *out)
+{
+	fputs("Usage: uroced [OPTION]...\n"
+	      "Gives each process of this host a RoCEv2 port of its own: a software switch whose ports\n"
+	      "are leased over a unix socket, each with a MAC and an IPv4 address that its process\n"
+	      "cannot change. Processes reach each other by these addresses, and by an uplink the rest\n"
+	      "of a network.\n"
+	      "\n"
+	      "  --socket PATH          where processes ask for a lease (" UR_LEASE_SOCKET ")\n"
+	      "  --mode OCTAL           permissions of the socket (0660)\n"
+	      "  --group GROUP          its group: with 0660 its members may have leases\n"
+	      "  --range A-B/LENGTH     addresses to lease, and the length of their network's prefix\n"
+	      "                         (10.77.0.2-10.77.0.63/24)\n"
+	      "  --clients N            leases at a time, each with a port, 62 at most (16)\n"
+	      "  --per-user N           leases of one user at a time (8)\n"
+	      "  --quarantine S         seconds for which nobody else gets the address of a process that\n"
+	      "                         has ended (10)\n"
+	      "  --rate G               each process sends, and receives, at most G Gb/s\n"
+	      "  --mtu N                largest IP packet, in bytes (4200, or what the uplink carries)\n"
+	      "  --uplink KIND=NAME     a port to a network, as --port of uroce-switch: dev=eth1, xdp=eth1,\n"
+	      "                         pci=..., socket=PATH; may be repeated. The range must belong to the\n"
+	      "                         network\n"
+	      "  --manage               processes may manage the switch; otherwise only an uplink may\n"
+	      "  --leases FILE          keeps there who has which address, so that processes have theirs\n"
+	      "                         again when the daemon is started again (PATH of --socket, .leases)\n"
+	      "  --config FILE          reads [eal], [port], [qos], [forwarding] and [management], as\n"
+	      "                         uroce-switch\n"
+	      "  --set SECTION.KEY=VAL  overrides one key; may be repeated\n"
+	      "  --state FILE           keeps there what management sets\n"
+	      "  --json FILE            writes statistics there, each interval and at the end: leases, what\n"
+	      "                         processes sent that was not theirs to send, and those of the switch\n"
+	      "  --interval S           seconds between them (1)\n"
+	      "  --poll                 never sleeps; without it an idle daemon yields its CPU\n"
+	      "  --help-config          prints every section and key\n"
+	      "  -h, --help             this text\n"
+	      "\n"
+	      "A lease lasts until its process ends. A process uses the daemon by --dev uroced, or\n"
+	      "--dev uroced:PATH for another socket; --dev uroced@ADDRESS and --dev uroced:PATH@ADDRESS ask\n"
+	      "for an address.\n"
+	      "\n"
+	      "Examples:\n"
+	      "  uroced &\n"
+	      "  uroce-run --dev uroced ib_write_bw &\n"
+	      "  uroce-run --dev uroced ib_write_bw 127.0.0.1\n"
+	      "\n"
+	      "  uroced --uplink dev=eth1 --range 192.0.2.100-192.0.2.120/24 --group rdma\n"
+	      "  uroced --uplink socket=/run/uroced/manage.sock,mode=0600\n"
+	      "  uroce-ctl --socket /run/uroced/manage.sock discover\n"
+	      "\n"
+	      "SIGINT and SIGTERM end it. Exit status: 0 ended by a signal, 1 an error, 2 a wrong\n"
+	      "command line.\n",
+	      out);
+}

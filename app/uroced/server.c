@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* struct ucred */
+#endif
+#include "server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "keep.h"
+#include "listener.h"
+
+#define NEW_MAX	     16		/* connections that have not said what they want */
+#define NEW_NS	     2000000000 /* for how long they may stay */
+#define NEW_PER_USER 4
+#define EVENTS	     64
+#define SLOTS_SHIFT  8
+#define MEMIF_SUFFIX ".memif"
+
+/* A connection to either socket that has not said what it wants. */
+struct newcomer {
+	struct watch watch;
+	uint64_t until_ns;
+	struct ucred peer;
+};
+
+struct server {
+	struct device_group group;
+	const struct server_attr *attr;
+	struct lease_table table;
+	struct listener leases, memifs;
+	struct watch leases_watch, memifs_watch;
+	int epoll;
+	uint32_t mtu;
+	char memif_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct newcomer newcomer[NEW_MAX];
+	struct client *client[UR_SWITCH_PORTS_MAX];
+	unsigned client_cnt;
+	bool changed; /* a link may have, since the last serve */
+};
+
+static bool watch(struct server *s, struct watch *w)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = w};
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, w->fd, &e) == 0;
+}
+
+/* The kernel forgets a descriptor that is closed, unless it has a copy: before that it is taken out. */
+static void unwatch(struct server *s, const struct watch *w)
+{
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+}
+
+static void keep(struct server *s)
+{
+	const char *wrong = s->attr->file ? keep_write(s->attr->file, &s->table) : NULL;
+
+	if (wrong)
+		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, wrong);
+}
+
+/* ---- newcomers ---- */
+
+static void dismiss(struct newcomer *n)
+{
+	if (n->watch.fd >= 0)
+		close(n->watch.fd);
+	n->watch.fd = -1;
+}
+
+static struct newcomer *free_newcomer(struct server *s, uid_t uid)
+{
+	struct newcomer *found = NULL;
+	unsigned same = 0;
+
+	for (unsigned i = 0; i < NEW_MAX; i++) {
+		if (s->newcomer[i].watch.fd < 0)
+			found = &s->newcomer[i];
+		else
+			same += s->newcomer[i].peer.uid == uid;
+	}
+	return same < NEW_PER_USER ? found : NULL;
+}
+
+static void greet(struct newcomer *n)
+{
+	uint8_t out[MEMIF_MSG_BYTES];
+
+	memif_msg_hello(out, "uroced");
+	if (send(n->watch.fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		dismiss(n);
+}
+
+static void accept_one(struct server *s, enum watch_kind kind, int fd, uint64_t now_ns)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+	struct newcomer *n = NULL;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+		n = free_newcomer(s, peer.uid);
+	if (!n) {
+		close(fd);
+		return;
+	}
+	*n = (struct newcomer){{kind, fd, n}, now_ns + NEW_NS, peer};
+	if (!watch(s, &n->watch))
+		dismiss(n);
+	else if (kind == WATCH_NEW_MEMIF)
+		greet(n);
+}
+
+static void accept_all(struct server *s, const struct listener *l, enum watch_kind kind,
+		       uint64_t now_ns)
+{
+	int fd;
+
+	for (unsigned i = 0; i < NEW_MAX && (fd = listener_accept(l)) >= 0; i++)
+		accept_one(s, kind, fd, now_ns);
+}
+
+static void dismiss_old(struct server *s, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < NEW_MAX; i++)
+		if (s->newcomer[i].watch.fd >= 0 && s->newcomer[i].until_ns <= now_ns)
+			dismiss(&s->newcomer[i]);
+}
+
+/* ---- leases ---- */
+
+static struct client *free_client(const struct server *s)
+{
+	for (unsigned i = 0; i < s->client_cnt; i++)
+		if (client_is_free(s->client[i]))
+			return s->client[i];
+	return NULL;
+}
+
+static const char *address_text(const struct client *c)
+{
+	static char text[INET_ADDRSTRLEN];
+
+	return inet_ntop(AF_INET, c->guard.ip4, text, sizeof(text));
+}
+
+static void refuse(struct newcomer *n, enum ur_lease_refusal why)
+{
+	uint8_t out[UR_LEASE_REFUSAL_BYTES];
+
+	ur_lease_put_refusal(why, out);
+	(void)!send(n->watch.fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL);
+	dismiss(n);
+}
+
+static void make_secret(char *secret)
+{
+	uint8_t random[UR_LEASE_SECRET_CHARS / 2];
+
+	arc4random_buf(random, sizeof(random));
+	for (unsigned i = 0; i < sizeof(random); i++)
+		snprintf(secret + 2 * i, 3, "%02x", random[i]);
+}
+
+static bool send_grant(const struct server *s, const struct client *c)
+{
+	const struct lease *l = &s->table.lease[c->number];
+	struct ur_lease_grant g = {
+		.address = lease_address(&s->table, c->number),
+		.prefix = s->table.attr.prefix,
+		.slots_shift = SLOTS_SHIFT,
+		.mtu = (uint16_t)s->mtu,
+		.memif_id = c->number,
+	};
+	const char *name = strrchr(s->memif_path, '/');
+	uint8_t out[UR_LEASE_GRANT_BYTES];
+
+	memcpy(g.mac, c->guard.mac, 6);
+	memcpy(g.secret, l->secret, sizeof(g.secret));
+	strlcpy(g.memif, name ? name + 1 : s->memif_path, sizeof(g.memif));
+	ur_lease_put_grant(&g, out);
+	return send(c->lease.fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(out);
+}
+
+static void end_lease(struct server *s, struct client *c, uint64_t now_ns)
+{
+	printf("lease of %s ended (%s, process %d, uid %u)\n", address_text(c), c->program,
+	       (int)c->pid, (unsigned)c->uid);
+	fflush(stdout);
+	client_end(c);
+	lease_end(&s->table, c->number, now_ns);
+	keep(s);
+	s->changed = true;
+}
+
+static void begin_lease(struct server *s, struct client *c, struct newcomer *n, unsigned number,
+			const char *program, uint64_t now_ns)
+{
+	uint32_t address = lease_address(&s->table, number);
+	uint8_t mac[6];
+	int fd = n->watch.fd;
+
+	unwatch(s, &n->watch);
+	n->watch.fd = -1;
+	ur_lease_mac(address, mac);
+	client_begin(c, fd, number, mac, address, s->attr->manage);
+	c->uid = n->peer.uid;
+	c->pid = n->peer.pid;
+	strlcpy(c->program, program, sizeof(c->program));
+	if (!watch(s, &c->lease) || !send_grant(s, c)) {
+		end_lease(s, c, now_ns);
+		return;
+	}
+	printf("lease of %s (%s, process %d, uid %u)\n", address_text(c), c->program, (int)c->pid,
+	       (unsigned)c->uid);
+	fflush(stdout);
+	keep(s);
+}
+
+static void serve_request(struct server *s, struct newcomer *n, uint64_t now_ns)
+{
+	struct client *c = free_client(s);
+	struct ur_lease_request r;
+	uint8_t msg[UR_LEASE_REQUEST_BYTES + 1];
+	char secret[UR_LEASE_SECRET_BYTES] = "";
+	ssize_t len;
+	int number;
+
+	/* A port whose client has just left: the switch has to see that first. */
+	if (!c && s->table.held_cnt < s->client_cnt)
+		return;
+	len = recv(n->watch.fd, msg, sizeof(msg), MSG_DONTWAIT);
+	if (len < 0 && errno == EAGAIN)
+		return; /* the event was of a connection before it */
+	if (len <= 0) {
+		dismiss(n);
+		return;
+	}
+	if (!ur_lease_get_request(msg, (size_t)len, &r)) {
+		refuse(n, UR_LEASE_MALFORMED);
+		return;
+	}
+	make_secret(secret);
+	number = lease_take(&s->table, &r, n->peer.uid, secret, now_ns);
+	if (number < 0)
+		refuse(n, (enum ur_lease_refusal)(-1 - number));
+	else
+		begin_lease(s, c, n, (unsigned)number, r.program, now_ns);
+}
+
+/* ---- memif ---- */
+
+/* Receives a message, and a descriptor or -1. Every further descriptor is closed. */
+static ssize_t receive(int sock, uint8_t *msg, size_t cap, int *fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec to = {msg, cap};
+	struct msghdr h = {.msg_iov = &to,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t len = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*fd = -1;
+	if (len < 0)
+		return len;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
+		size_t cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < cnt; i++) {
+			int each;
+
+			memcpy(&each, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (*fd < 0)
+				*fd = each;
+			else
+				close(each);
+		}
+	}
+	return len;
+}
+
+static void say_goodbye(int sock, const char *why)
+{
+	uint8_t out[MEMIF_MSG_BYTES];
+
+	memif_msg_disconnect(out, why);
+	(void)!send(sock, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The client whose lease a connection names: of the same user, and with the secret. */
+static struct client *named(const struct server *s, const struct newcomer *n,
+			    const struct memif_msg *m)
+{
+	for (unsigned i = 0; i < s->client_cnt; i++) {
+		struct client *c = s->client[i];
+
+		if (c->lease.fd >= 0 && c->number == m->id && c->uid == n->peer.uid &&
+		    strcmp(s->table.lease[c->number].secret, m->secret) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+static void serve_new_memif(struct server *s, struct newcomer *n)
+{
+	uint8_t msg[MEMIF_MSG_BYTES + 1], out[MEMIF_MSG_BYTES];
+	struct memif_msg m;
+	struct client *c = NULL;
+	int fd, extra;
+	ssize_t len = receive(n->watch.fd, msg, sizeof(msg), &extra);
+
+	if (len < 0 && errno == EAGAIN)
+		return;
+	if (extra >= 0)
+		close(extra);
+	if (len > 0 && memif_msg_get(msg, (size_t)len, &m) && m.type == MEMIF_INIT)
+		c = named(s, n, &m);
+	if (!c || c->memif.fd >= 0) {
+		if (len > 0)
+			say_goodbye(n->watch.fd, c ? "Already connected" : "No such lease");
+		dismiss(n);
+		return;
+	}
+	fd = n->watch.fd;
+	unwatch(s, &n->watch);
+	n->watch.fd = -1;
+	client_attach(c, fd);
+	memif_msg_ack(out);
+	if (!watch(s, &c->memif) || send(fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		client_detach(c);
+}
+
+static void serve_memif(struct server *s, struct client *c)
+{
+	uint8_t msg[MEMIF_MSG_BYTES + 1];
+	struct memif_msg m;
+	bool was_up = c->up;
+	int fd;
+	ssize_t len = receive(c->memif.fd, msg, sizeof(msg), &fd);
+	const char *wrong = "Invalid message";
+
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (len > 0 && memif_msg_get(msg, (size_t)len, &m) && m.type != MEMIF_DISCONNECT)
+		wrong = client_message(c, &m, fd);
+	else if (fd >= 0)
+		close(fd);
+	if (wrong) {
+		if (len > 0)
+			say_goodbye(c->memif.fd, wrong);
+		client_detach(c);
+	}
+	s->changed |= c->up != was_up;
+}
+
+/* ---- serve ---- */
+
+static void serve_one(struct server *s, struct watch *w, uint64_t now_ns)
+{
+	/* An event of before may have ended it. */
+	if (w->fd < 0)
+		return;
+	switch (w->kind) {
+	case WATCH_LEASES:
+		accept_all(s, &s->leases, WATCH_NEW_LEASE, now_ns);
+		break;
+	case WATCH_MEMIFS:
+		accept_all(s, &s->memifs, WATCH_NEW_MEMIF, now_ns);
+		break;
+	case WATCH_NEW_LEASE:
+		serve_request(s, w->of, now_ns);
+		break;
+	case WATCH_NEW_MEMIF:
+		serve_new_memif(s, w->of);
+		break;
+	case WATCH_LEASE:
+		/* The connection has ended, or says something that nobody says. */
+		end_lease(s, w->of, now_ns);
+		break;
+	case WATCH_MEMIF:
+		serve_memif(s, w->of);
+		break;
+	}
+}
+
+static bool server_serve(struct device_group *g, uint64_t now_ns)
+{
+	struct server *s = (struct server *)g;
+	struct epoll_event event[EVENTS];
+	int cnt = epoll_wait(s->epoll, event, EVENTS, 0);
+	bool changed;
+
+	for (int i = 0; i < cnt; i++)
+		serve_one(s, event[i].data.ptr, now_ns);
+	dismiss_old(s, now_ns);
+	changed = s->changed;
+	s->changed = false;
+	return changed;
+}
+
+/* ---- open and close ---- */
+
+static void server_close(struct device_group *g)
+{
+	struct server *s = (struct server *)g;
+
+	for (unsigned i = 0; i < NEW_MAX; i++)
+		dismiss(&s->newcomer[i]);
+	listener_close(&s->leases);
+	listener_close(&s->memifs);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	free(s);
+}
+
+static const struct device_group_ops server_ops = {server_serve, server_close, true};
+
+static bool listen_at(struct server *s, char *err, size_t cap)
+{
+	const struct server_attr *a = s->attr;
+	char why[256];
+
+	if (!listener_open(&s->leases, a->path, a->mode, a->group, why, sizeof(why))) {
+		snprintf(err, cap, "--socket: %s: %s", a->path, why);
+		return false;
+	}
+	if ((size_t)snprintf(s->memif_path, sizeof(s->memif_path), "%s%s", a->path, MEMIF_SUFFIX) >=
+		    sizeof(s->memif_path) ||
+	    strlen(strrchr(s->memif_path, '/') ? strrchr(s->memif_path, '/') + 1 : s->memif_path) >=
+		    UR_LEASE_NAME_BYTES) {
+		snprintf(err, cap, "--socket: %s: the path is too long", a->path);
+		return false;
+	}
+	if (!listener_open(&s->memifs, s->memif_path, a->mode, a->group, why, sizeof(why))) {
+		snprintf(err, cap, "%s: %s", s->memif_path, why);
+		return false;
+	}
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->leases_watch = (struct watch){WATCH_LEASES, s->leases.fd, s};
+	s->memifs_watch = (struct watch){WATCH_MEMIFS, s->memifs.fd, s};
+	if (s->epoll >= 0 && watch(s, &s->leases_watch) && watch(s, &s->memifs_watch))
+		return true;
+	snprintf(err, cap, "epoll: %s", strerror(errno));
+	return false;
+}
+
+static bool make_clients(struct server *s, uint32_t max_frame, struct rte_mempool *pool,
+			 struct device **devs)
+{
+	for (; s->client_cnt < s->attr->lease.clients; s->client_cnt++) {
+		unsigned i = s->client_cnt;
+		char name[32];
+
+		snprintf(name, sizeof(name), "client %u", i + 1);
+		s->client[i] =
+			client_new(pool, s->attr->clock, max_frame, s->attr->rate_gbps, name);
+		if (!s->client[i])
+			return false;
+		devs[i] = &s->client[i]->dev;
+	}
+	return true;
+}
+
+struct device_group *server_open(const struct server_attr *attr, uint32_t max_frame,
+				 struct rte_mempool *pool, struct device **devs, char *err,
+				 size_t cap)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	const char *wrong;
+
+	if (!s) {
+		snprintf(err, cap, "out of memory");
+		return NULL;
+	}
+	s->group.ops = &server_ops;
+	s->attr = attr;
+	s->epoll = s->leases.fd = s->memifs.fd = -1;
+	for (unsigned i = 0; i < NEW_MAX; i++)
+		s->newcomer[i].watch.fd = -1;
+	lease_table_init(&s->table, &attr->lease);
+	wrong = attr->file ? keep_read(attr->file, &s->table, ur_clock_ns(attr->clock)) : NULL;
+	if (wrong)
+		printf("%s: %s; begins without it\n", attr->file, wrong);
+	if (listen_at(s, err, cap)) {
+		if (make_clients(s, max_frame, pool, devs))
+			return &s->group;
+		snprintf(err, cap, "out of memory");
+	}
+	for (unsigned i = 0; i < s->client_cnt; i++)
+		s->client[i]->dev.ops->close(&s->client[i]->dev);
+	server_close(&s->group);
+	return NULL;
+}
+
+void server_set_mtu(struct device_group *g, uint32_t mtu)
+{
+	((struct server *)g)->mtu = mtu;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_API_LEASE_H
+#define UR_API_LEASE_H
+
+#include <stdint.h>
+
+struct ur_device;
+
+/* An endpoint whose port is leased from uroced ([port] dev = uroced). Without a lease these do nothing. */
+
+/* Waits until the port's link is up, but not for long: uroced may be busy. */
+void ur_lease_wait_link(struct ur_device *dev);
+
+/*
+ * UROCED-EVENT-01: follows the lease: raises IBV_EVENT_PORT_ERR and IBV_EVENT_PORT_ACTIVE, and connects the port again when
+ * the daemon is there again. Thread class: the progress thread. Never waits for the device's lock.
+ */
+void ur_lease_follow(struct ur_device *dev, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* program_invocation_short_name */
+#endif
+#include "dpdk/lease.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <bsd/string.h>
+
+#include "edge/lease_msg.h"
+
+#define ANSWER_MS 5000
+#define RETRY_NS  200000000
+
+struct ur_lease {
+	struct sockaddr_un addr;
+	struct ur_lease_request request; /* later: for the same lease again */
+	struct ur_lease_grant grant;
+	int fd;		   /* -1: no connection */
+	bool waits;	   /* for the answer */
+	uint64_t retry_ns; /* without a connection: when to ask again */
+};
+
+/* ---- the name ---- */
+
+/* "uroced:PATH@ADDRESS"; both parts may be missing. */
+static int read_name(struct ur_lease *l, const struct ur_config *cfg, char *err, size_t cap)
+{
+	char copy[UR_CONFIG_TEXT], where[2 * UR_CONFIG_TEXT], *path = copy + strlen("uroced"), *at;
+	struct in_addr in;
+
+	ur_config_where(cfg, "port", "dev", where, sizeof(where));
+	strlcpy(copy, cfg->port.dev, sizeof(copy));
+	at = strrchr(copy, '@');
+	if (at)
+		*at++ = '\0';
+	if (at && inet_pton(AF_INET, at, &in) != 1) {
+		snprintf(err, cap, "%s\"%s\" is not an IPv4 address; allowed: uroced:PATH@ADDRESS",
+			 where, at);
+		return -EINVAL;
+	}
+	l->request.address = at ? ntohl(in.s_addr) : 0;
+	path = *path == ':' ? path + 1 : path;
+	l->addr.sun_family = AF_UNIX;
+	if (strlcpy(l->addr.sun_path, *path ? path : UR_LEASE_SOCKET, sizeof(l->addr.sun_path)) <
+	    sizeof(l->addr.sun_path))
+		return 0;
+	snprintf(err, cap, "%sthe path is longer than %zu characters", where,
+		 sizeof(l->addr.sun_path) - 1);
+	return -EINVAL;
+}
+
+/* ---- the connection ---- */
+
+static void disconnect(struct ur_lease *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+	l->waits = false;
+}
+
+/* Connects and asks. 0 or a negative errno. */
+static int ask(struct ur_lease *l)
+{
+	uint8_t msg[UR_LEASE_REQUEST_BYTES];
+	int why;
+
+	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd < 0)
+		return -errno;
+	ur_lease_put_request(&l->request, msg);
+	if (connect(l->fd, (const struct sockaddr *)&l->addr, sizeof(l->addr)) == 0 &&
+	    send(l->fd, msg, sizeof(msg), MSG_NOSIGNAL) == sizeof(msg)) {
+		l->waits = true;
+		return 0;
+	}
+	why = errno;
+	disconnect(l);
+	return -why;
+}
+
+static int no_daemon(const struct ur_lease *l, int rc, char *err, size_t cap)
+{
+	const char *path = l->addr.sun_path;
+
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		snprintf(
+			err, cap,
+			"no uroced listens at %s; start it with: uroced%s%s, or name another socket as "
+			"uroced:PATH",
+			path, strcmp(path, UR_LEASE_SOCKET) ? " --socket " : "",
+			strcmp(path, UR_LEASE_SOCKET) ? path : "");
+	else if (rc == -EACCES)
+		snprintf(
+			err, cap,
+			"%s: permission denied; its owner and its group may have leases (uroced --group, "
+			"--mode)",
+			path);
+	else
+		snprintf(err, cap, "%s: %s", path, strerror(-rc));
+	return rc;
+}
+
+static int receive(struct ur_lease *l, char *err, size_t cap)
+{
+	struct pollfd p = {.fd = l->fd, .events = POLLIN};
+	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
+	enum ur_lease_refusal why;
+	ssize_t len = -1;
+
+	if (poll(&p, 1, ANSWER_MS) > 0)
+		len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
+	l->waits = false;
+	switch (len > 0 ? ur_lease_get_answer(msg, (size_t)len, &l->grant, &why) : UR_LEASE_BAD) {
+	case UR_LEASE_GRANTED:
+		return 0;
+	case UR_LEASE_REFUSED:
+		snprintf(err, cap, "uroced at %s refuses a lease: %s", l->addr.sun_path,
+			 ur_lease_refusal_text(why));
+		return -EAGAIN;
+	case UR_LEASE_BAD:
+		break;
+	}
+	snprintf(err, cap, "%s does not answer as a uroced of this version", l->addr.sun_path);
+	return -EPROTO;
+}
+
+/* ---- the configuration ---- */
+
+static int use(const struct ur_lease *l, struct ur_config *cfg, char *err, size_t cap)
+{
+	const struct ur_lease_grant *g = &l->grant;
+	const char *slash = strrchr(l->addr.sun_path, '/');
+	char more[UR_CONFIG_TEXT];
+	int dir = slash ? (int)(slash + 1 - l->addr.sun_path) : 0;
+	bool fits;
+
+	cfg->port.driver = UR_DRIVER_MEMIF;
+	cfg->port.role = UR_MEMIF_ROLE_CLIENT;
+	cfg->port.dev[0] = '\0';
+	snprintf(cfg->port.device, sizeof(cfg->port.device), "%.*s%s", dir, l->addr.sun_path,
+		 g->memif);
+	fits = (size_t)snprintf(more, sizeof(more), "%s%sid=%u,secret=%s", cfg->port.args,
+				cfg->port.args[0] ? "," : "", g->memif_id,
+				g->secret) < sizeof(more);
+	strlcpy(cfg->port.args, more, sizeof(cfg->port.args));
+	if (!fits || (cfg->port.mtu && cfg->port.mtu > g->mtu)) {
+		snprintf(err, cap, "[port] %s: uroced's ports have %u bytes at most",
+			 fits ? "mtu" : "args", fits ? g->mtu : (unsigned)sizeof(more));
+		return -EINVAL;
+	}
+	if (!cfg->port.mtu)
+		cfg->port.mtu = g->mtu;
+	if (!ur_config_is_given(cfg, "port", "framecnt"))
+		cfg->port.framecnt = 1u << g->slots_shift;
+	memcpy(cfg->address.mac, g->mac, 6);
+	cfg->address.ipv4 =
+		(struct ur_config_net){.addr = ur_gid_from_ipv4(g->address), .len = g->prefix};
+	return 0;
+}
+
+int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_t cap)
+{
+	struct ur_lease *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l) {
+		snprintf(err, cap, "out of memory");
+		return -ENOMEM;
+	}
+	l->fd = -1;
+	strlcpy(l->request.program, program_invocation_short_name, sizeof(l->request.program));
+	rc = read_name(l, cfg, err, cap);
+	if (!rc) {
+		rc = ask(l);
+		rc = rc ? no_daemon(l, rc, err, cap) : receive(l, err, cap);
+	}
+	if (!rc)
+		rc = use(l, cfg, err, cap);
+	if (rc) {
+		ur_lease_close(l);
+		return rc;
+	}
+	l->request.address = l->grant.address;
+	memcpy(l->request.secret, l->grant.secret, sizeof(l->request.secret));
+	*out = l;
+	return 0;
+}
+
+void ur_lease_close(struct ur_lease *l)
+{
+	if (!l)
+		return;
+	disconnect(l);
+	free(l);
+}
+
+/* ---- later ---- */
+
+/* UROCED-RELEASE-01: what the port was opened with cannot change. */
+static bool is_same(const struct ur_lease_grant *a, const struct ur_lease_grant *b)
+{
+	return a->address == b->address && a->memif_id == b->memif_id && a->mtu <= b->mtu &&
+	       memcmp(a->mac, b->mac, 6) == 0 && strcmp(a->secret, b->secret) == 0 &&
+	       strcmp(a->memif, b->memif) == 0;
+}
+
+static enum ur_lease_event take_answer(struct ur_lease *l, const uint8_t *msg, size_t len)
+{
+	struct ur_lease_grant g;
+	enum ur_lease_refusal why;
+
+	l->waits = false;
+	if (ur_lease_get_answer(msg, len, &g, &why) == UR_LEASE_GRANTED && is_same(&l->grant, &g))
+		return UR_LEASE_BACK;
+	disconnect(l);
+	return UR_LEASE_SAME;
+}
+
+enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns)
+{
+	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
+	bool had = l->fd >= 0 && !l->waits;
+	ssize_t len;
+
+	if (l->fd < 0) {
+		if (now_ns < l->retry_ns)
+			return UR_LEASE_SAME;
+		l->retry_ns = now_ns + RETRY_NS;
+		ask(l);
+		return UR_LEASE_SAME;
+	}
+	len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return UR_LEASE_SAME;
+	if (len > 0 && l->waits)
+		return take_answer(l, msg, (size_t)len);
+	disconnect(l);
+	return had ? UR_LEASE_LOST : UR_LEASE_SAME;
+}

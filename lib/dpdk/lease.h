@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_DPDK_LEASE_H
+#define UR_DPDK_LEASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "edge/config.h"
+
+/*
+ * A port leased from uroced (docs/design/uroced.md): the connection that the lease lasts with.
+ * Thread class: open and close: one control thread. poll: one thread, until close.
+ */
+struct ur_lease;
+
+enum ur_lease_event {
+	UR_LEASE_SAME,
+	UR_LEASE_LOST, /* the connection has ended; poll asks for the same lease again */
+	UR_LEASE_BACK, /* there is one */
+};
+
+/*
+ * UROCED-CLIENT-01: gets a lease for a configuration with [port] dev = uroced[:PATH][@ADDRESS], and makes it one of a memif
+ * client. 0, or a negative errno with a sentence in `err`.
+ */
+int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_t cap);
+
+/* Gives the lease back. NULL: does nothing. */
+void ur_lease_close(struct ur_lease *l);
+
+/* Looks at the connection; never waits. `now_ns` does not go back. */
+enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns);
+
+#endif
