@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroced.py UROCED UROCE_PERF: processes of one host that lease ports; one that lies, one that is killed, a daemon that is started
+again. With UROCE_RUN, unmodified programs as well."""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+from uroced_client import Lease, Memif, Refused, ip
+
+uroced, perf = sys.argv[1:3]
+run = os.environ.get("UROCE_RUN")
+tmp = tempfile.mkdtemp(prefix="uroced-")
+path, stats = f"{tmp}/s.sock", f"{tmp}/stats.json"
+running = []
+
+
+def start(*command, **more):
+    p = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True, errors="replace", **more)
+    running.append(p)
+    return p
+
+
+def daemon():
+    log = open(f"{tmp}/uroced.log", "a", encoding="utf-8")
+    p = start(uroced, "--socket", path, "--mode", "0666", "--per-user", "4", "--clients", "6", "--quarantine", "2", "--json", stats,
+              "--interval", "0.05", "--set", "eal.memory_mb=128", stdout=log, stderr=log)
+    wait_for("the daemon's socket", lambda: answers(p))
+    return p
+
+
+def answers(p):
+    if p.poll() is not None:
+        sys.exit(f"the daemon ended: {open(f'{tmp}/uroced.log', encoding='utf-8').read()}")
+    try:
+        Lease(path, message=b"?")
+    except Refused:
+        return True
+    except OSError:
+        return False
+
+
+def wait_for(what, condition, seconds=20):
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            sys.exit(f"{what}: not in {seconds} s\n" + logs())
+        time.sleep(0.02)
+
+
+def logs():
+    return "".join(f"-- {f}\n{open(f'{tmp}/{f}', encoding='utf-8', errors='replace').read()[-3000:]}" for f in sorted(os.listdir(tmp))
+                   if f.endswith(".log"))
+
+
+def ports():
+    with open(stats, encoding="utf-8") as f:
+        return {p["name"]: p for p in json.load(f)["ports"]}
+
+
+def leased():
+    """Addresses and process numbers of leases whose ports are connected."""
+    return {p["lease"]["address"]: p["lease"]["pid"] for p in ports().values() if "lease" in p and p["link_up"]}
+
+
+def total(counter):
+    return sum(p.get("guard", p).get(counter, p.get(counter, 0)) for p in ports().values())
+
+
+def refused(why, *args, **kwargs):
+    try:
+        Lease(path, *args, **kwargs)
+    except Refused as e:
+        assert str(e) == why, f"refused because of {e}, not {why}"
+        return
+    raise AssertionError(f"granted, although {why}")
+
+
+def endpoint(role, name, *more):
+    """uroce-perf; its output is in NAME.log."""
+    log = open(f"{tmp}/{name}.log", "w", encoding="utf-8")
+    return start(perf, role, "--dev", f"uroced:{path}", "--set", "eal.memory_mb=64", *more, stdout=log, stderr=log)
+
+
+def text(name):
+    with open(f"{tmp}/{name}.log", encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def listening(name):
+    wait_for(name, lambda: "listening" in text(name))
+    return re.search(r"addresses ([\d.]+)", text(name))[1]
+
+
+def ended(p, name, seconds=60):
+    try:
+        status = p.wait(seconds)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{name} does not end\n" + logs())
+    if status:
+        sys.exit(f"{name}: status {status}\n" + logs())
+
+
+# ---- what a client may send ----
+
+def ip4(src, dst, source, destination):
+    payload = bytes(26)
+    header = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, 17, 0, source, destination)
+    return dst + src + b"\x08\0" + header + payload
+
+
+def arp(src, sender_mac, sender_ip, target):
+    return b"\xff" * 6 + src + b"\x08\x06" + struct.pack(">HHBBH6s4s6s4s", 1, 0x800, 6, 4, 1, sender_mac, sender_ip, bytes(6), target) + bytes(18)
+
+
+def liar():
+    """UROCED-GUARD-01: forged frames are dropped and counted, others arrive."""
+    a, b = Lease(path), Lease(path)
+    m, victim = Memif(a), Memif(b)
+    victim.frames(0.2)
+    good = [ip4(a.mac, b.mac, a.ip, b.ip), arp(a.mac, a.mac, a.ip, b.ip)]
+    bad = {"mac": ip4(b.mac, b.mac, a.ip, b.ip), "ip": ip4(a.mac, b.mac, ip("10.77.0.60"), b.ip), "arp": arp(a.mac, a.mac, b.ip, a.ip),
+           "vlan": b.mac + a.mac + b"\x81\0\0\x01" + bytes(50), "management": b"\x01\x80\xc2\0\0\x0e" + a.mac + b"\x86\xdd" + bytes(60),
+           "type": b.mac + a.mac + b"\x88\xb5" + bytes(50), "truncated": b"short",
+           "nd": b.mac + a.mac + b"\x86\xdd" + struct.pack(">IHBB", 0x60000000, 24, 58, 255) + b"\xfe\x80" + bytes(6) +
+           bytes([a.mac[0] ^ 2]) + a.mac[1:3] + b"\xff\xfe" + a.mac[3:] + bytes(16) + bytes([134]) + bytes(23)}
+    m.send(good[0])
+    for frame in bad.values():
+        m.send(frame)
+        m.send(frame)
+    m.send(good[1])
+    got = victim.frames(0.5)
+    assert got == good, [f.hex() for f in got]
+    wait_for("counters", lambda: all(total(reason) == 2 for reason in bad))
+    return a, b, m, victim
+
+
+def hostile_memif(lease, m):
+    """UROCED-RING-01, UROCED-REGION-01: what a client writes to its memory, and says of it, is its own harm alone."""
+    before = total("broken")
+    m.desc(0, m.head, 100, 0xfffffff0)
+    m.put(6, m.head + 1)
+    assert m.ended()
+    wait_for("broken", lambda: total("broken") == before + 1)
+    m = Memif(lease)  # the lease is still there
+    m.put(6, 0x8000)
+    assert m.ended()
+    for wrong, options in {"No such lease": {"secret": b"0" * 22}, "Already connected": {},
+                           "The memory is not sealed against shrinking": {"seal": False},
+                           "The ring does not fit": {"ring_offset": 0x7ffffff8}}.items():
+        held = Memif(lease) if wrong.startswith("Already") else None
+        try:
+            Memif(lease, **options)
+        except Refused as e:
+            assert str(e) == wrong, f"refused because: {e}"
+        else:
+            raise AssertionError(f"accepted, although: {wrong}")
+        if held:
+            held.sock.close()
+            time.sleep(0.1)
+
+
+def quota():
+    """UROCED-LEASE-01, as another user: how many leases it gets, and why no more."""
+    ours, theirs = os.pipe()
+    os.chmod(tmp, 0o755)
+    child = os.fork()
+    if not child:
+        kept = []
+        try:
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            while True:
+                kept.append(Lease(path))
+        except (Refused, OSError) as e:
+            os.write(theirs, f"{len(kept)} {e}".encode())
+        os._exit(0)
+    os.close(theirs)
+    said = os.read(ours, 200).decode()
+    os.waitpid(child, 0)
+    return said
+
+
+def killed():
+    """A client that is killed harms nobody, and its address rests."""
+    server = endpoint("server", "server", "--once")
+    peer = listening("server")
+    other = endpoint("server", "other")
+    address = listening("other")
+    client = endpoint("client", "client", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "1.5", "--timeout", "19")
+    wait_for("three leases", lambda: len(leased()) == 3)
+    time.sleep(0.5)
+    other.kill()
+    other.wait()
+    wait_for("end of the lease", lambda: address not in leased(), 5)
+    refused("taken", address)
+    ended(client, "client")
+    ended(server, "server")
+    wait_for("the address", lambda: granted(address), 10)
+
+
+def granted(address):
+    try:
+        Lease(path, address).close()
+    except Refused as e:
+        assert str(e) == "taken"
+        return False
+    return True
+
+
+def restarted(first):
+    """UROCED-RELEASE-01, UROCED-EVENT-01: traffic goes on when the daemon is there again, with the same addresses."""
+    server = endpoint("server", "server2", "--once")
+    peer = listening("server2")
+    watch = None
+    if run and shutil.which("ibv_asyncwatch"):
+        watch = start(run, "--dev", f"uroced:{path}", "ibv_asyncwatch", stdout=open(f"{tmp}/watch.log", "w", encoding="utf-8"),
+                      stderr=subprocess.STDOUT)
+    client = endpoint("client", "client2", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "3", "--timeout", "19", "--retry", "7")
+    wait_for("leases", lambda: len(leased()) == 2 + bool(watch))
+    before = leased()
+    time.sleep(0.5)
+    first.kill()
+    first.wait()
+    os.unlink(stats)
+    second = daemon()
+    refused("taken", peer)
+    wait_for("the same leases", lambda: os.path.exists(stats) and leased() == before)
+    ended(client, "client2")
+    ended(server, "server2")
+    if watch:
+        wait_for("events", lambda: "PORT_ACTIVE" in text("watch"))
+        assert re.search(r"PORT_ERR.*PORT_ACTIVE", text("watch"), re.S), text("watch")
+        watch.terminate()
+        watch.wait()
+    return second
+
+
+def programs():
+    """Two unmodified programs."""
+    env = {**os.environ, "UROCE_DEV": f"uroced:{path}", "UROCE_SET": "eal.memory_mb=64"}
+
+    def side(name, *more):
+        log = open(f"{tmp}/{name}.log", "w", encoding="utf-8")
+        return start("stdbuf", "-oL", run, "ib_write_bw", "-p", "18777", "-n", "500", *more, stdout=log, stderr=log, env=env)
+
+    server = side("ib_server")
+    wait_for("ib_write_bw", lambda: ":4959 " in open("/proc/net/tcp", encoding="ascii").read() + open("/proc/net/tcp6", encoding="ascii").read())
+    client = side("ib_client", "127.0.0.1")
+    ended(client, "ib_client")
+    ended(server, "ib_server")
+    assert "BW average" in text("ib_client"), text("ib_client")
+
+
+def main():
+    if os.getuid() != 0:
+        print("skipped: needs root, to be another user as well")
+        sys.exit(77)
+    d = daemon()
+    a, b, m, victim = liar()
+    print("a liar is stopped")
+    hostile_memif(a, m)
+    refused("malformed", message=b"?")
+    refused("foreign", "10.77.1.1")
+    refused("taken", b.address)
+    for lease in a, b:
+        lease.close()
+    wait_for("the end of leases", lambda: not leased())
+    print("hostile memory and messages are refused")
+    assert (got := quota()) == "4 quota", got
+    print("a user has no more leases than its share")
+    killed()
+    print("a client is killed, and others go on")
+    d = restarted(d)
+    print("the daemon is killed and started again, and its clients go on")
+    if run:
+        programs()
+        print("two unmodified programs")
+    d.send_signal(signal.SIGTERM)
+    ended(d, "the daemon", 10)
+    assert not os.path.exists(path), "the socket is removed"
+
+
+try:
+    main()
+except AssertionError:
+    print(logs())
+    raise
+finally:
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    shutil.rmtree(tmp, ignore_errors=True)

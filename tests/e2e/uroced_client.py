@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A client of uroced that is no endpoint: asks for leases, and speaks memif as it likes."""
+import array
+import fcntl
+import mmap
+import os
+import socket
+import struct
+import time
+
+REASONS = ["malformed", "quota", "full", "no address", "foreign", "taken"]
+F_ADD_SEALS, F_SEAL_SHRINK = 1033, 2
+ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1, 9)
+SLOTS, BUFFER = 16, 4352
+RING = 128 + 16 * SLOTS
+COOKIE = 0x3E31F20
+
+
+class Refused(Exception):
+    pass
+
+
+def ip(text):
+    return socket.inet_aton(text)
+
+
+def request(address="0.0.0.0", secret=b"", program=b"liar"):
+    return b"ULQ1" + ip(address) + secret.ljust(24, b"\0") + program.ljust(32, b"\0")
+
+
+class Lease:
+    def __init__(self, path, address="0.0.0.0", secret=b"", message=None):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(10)
+        self.sock.connect(path)
+        self.sock.send(message or request(address, secret))
+        answer = self.sock.recv(200)
+        if not answer.startswith(b"ULG1"):
+            raise Refused(REASONS[struct.unpack(">I", answer[4:8])[0]] if answer else "closed")
+        self.ip = answer[4:8]
+        self.address = socket.inet_ntoa(self.ip)
+        self.mac = answer[12:18]
+        self.id = struct.unpack(">I", answer[20:24])[0]
+        self.secret = answer[24:48].rstrip(b"\0")
+        self.memif = os.path.join(os.path.dirname(path), answer[48:].rstrip(b"\0").decode())
+
+    def close(self):
+        self.sock.close()
+
+
+class Memif:
+    """Client of memif, with a ring each way. What is sent and written is up to the caller."""
+
+    def __init__(self, lease, secret=None, number=None, seal=True, ring_offset=0):
+        self.lease = lease
+        self.fd = os.memfd_create("memif", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, 2 * RING + 2 * SLOTS * BUFFER)
+        if seal:
+            fcntl.fcntl(self.fd, F_ADD_SEALS, F_SEAL_SHRINK)
+        self.memory = mmap.mmap(self.fd, 0)
+        for r in range(2):
+            struct.pack_into("=I", self.memory, r * RING, COOKIE)
+            for i in range(SLOTS):
+                self.desc(r, i, BUFFER, 2 * RING + (r * SLOTS + i) * BUFFER)
+        self.head, self.taken = 0, 0
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(10)
+        self.sock.connect(lease.memif)
+        assert self.receive()[0] == HELLO
+        self.ask(struct.pack("=HHIB24s", INIT, 0x200, lease.id if number is None else number, 0, lease.secret if secret is None else secret))
+        self.ask(struct.pack("=HHQ", ADD_REGION, 0, len(self.memory)), self.fd)
+        event = os.eventfd(0)
+        for flags, at in (1, ring_offset), (0, RING):
+            self.ask(struct.pack("=HHHHIBH", ADD_RING, flags, 0, 0, at, SLOTS.bit_length() - 1, 0), event)
+        os.close(event)
+        self.ask(struct.pack("=H32s", CONNECT, b"liar"))
+        self.give(SLOTS)
+
+    def receive(self):
+        got = self.sock.recv(128)
+        if not got:
+            raise Refused("closed")
+        kind = struct.unpack("=H", got[:2])[0]
+        if kind == DISCONNECT:
+            raise Refused(got[6:].rstrip(b"\0").decode())
+        return kind, got
+
+    def ask(self, message, fd=None):
+        more = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+        self.sock.sendmsg([message.ljust(128, b"\0")], more)
+        return self.receive()
+
+    def desc(self, ring, i, length, offset, flags=0, region=0):
+        struct.pack_into("=HHIII", self.memory, ring * RING + 128 + 16 * (i % SLOTS), flags, region, length, offset, 0)
+
+    def put(self, at, value):
+        struct.pack_into("=H", self.memory, at, value & 0xffff)
+
+    def get(self, at):
+        return struct.unpack_from("=H", self.memory, at)[0]
+
+    def give(self, head):
+        """Makes descriptors of the receiving ring available."""
+        self.put(RING + 6, head)
+
+    def send(self, frame):
+        at = 2 * RING + self.head % SLOTS * BUFFER
+        self.memory[at:at + len(frame)] = frame
+        self.desc(0, self.head, len(frame), at)
+        self.head += 1
+        self.put(6, self.head)
+        until = time.monotonic() + 10
+        while self.get(64) != self.head & 0xffff:
+            assert time.monotonic() < until, "the daemon does not take the frame"
+            time.sleep(0.001)
+
+    def frames(self, seconds):
+        """What arrives in this time."""
+        got, until = [], time.monotonic() + seconds
+        while time.monotonic() < until:
+            while self.taken != self.get(RING + 64):
+                i = self.taken % SLOTS
+                length, offset = struct.unpack_from("=II", self.memory, RING + 128 + 16 * i + 4)
+                got.append(bytes(self.memory[offset:offset + length]))
+                self.desc(1, i, BUFFER, 2 * RING + (SLOTS + i) * BUFFER)
+                self.taken = (self.taken + 1) & 0xffff
+                self.give(self.taken + SLOTS)
+            time.sleep(0.002)
+        return got
+
+    def ended(self):
+        """Whether the daemon has ended the connection."""
+        try:
+            return not self.sock.recv(128)
+        except ConnectionError:
+            return True
