@@ -131,7 +131,7 @@ check_core()
 check_programs()
 {
 	local p
-	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run uroce-run; do
+	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run uroce-run uroced; do
 		try "$p" "$prefix/bin/$p" --help
 		grep -q "$p" "$tmp/try.log" || fail "$p --help says nothing"
 	done
@@ -157,7 +157,7 @@ check_programs()
 check_man_and_completion()
 {
 	local p option
-	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run uroce-run; do
+	for p in uroce-perf uroce-pcap uroce-switch uroce-ctl uroce-hca uroce-umad-run uroce-run uroced; do
 		"$prefix/bin/$p" --help | grep -oE '^  (-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' >"$tmp/options"
 		[ -s "$tmp/options" ] || fail "$p --help has no options"
 		! command -v help2man >/dev/null || {

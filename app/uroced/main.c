@@ -96,9 +96,11 @@ static bool start(struct node *n, const struct options *o, char *err, size_t cap
 		.manage = o->manage,
 		.clock = &n->clock,
 	};
-	make_directory(o->socket);
 	n->open_group = open_clients;
-	if (!read_config(n, o, err, cap) || !make_ports(n, o, err, cap) || !node_open(n, err, cap))
+	if (!read_config(n, o, err, cap) || !make_ports(n, o, err, cap))
+		return false;
+	make_directory(o->socket);
+	if (!node_open(n, err, cap))
 		return false;
 	tell_mtu(n, o);
 	for (unsigned i = 1; i <= o->uplink_cnt; i++)

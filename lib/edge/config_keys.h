@@ -122,45 +122,44 @@
 	K(eal, extra, "extra", TEXT, "EAL options separated by blanks", 0, "",                     \
 	  "further EAL options, such as --log-level=8")
 
-#define UR_CONFIG_KEYS_PORT(K)                                                                      \
-	K(port, driver, "driver", CHOICE, UR_DRIVERS, 0, "af_packet",                               \
-	  "DPDK driver that carries the packets")                                                   \
-	K(port, device, "device", TEXT,                                                             \
-	  "an interface, a PCI address, a memif socket, a ring name or IN.pcap,OUT.pcap", 0, "",    \
-	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "   \
-	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                             \
-	K(port, dev, "dev", TEXT, "the name of a kernel interface, uroced, uroced:PATH, or nothing", \
-	  0, "",                                                                                     \
-	  "a kernel interface to share: the endpoint uses the kernel's addresses on it, takes "     \
-	  "UDP port 4791 only, and gets routes and neighbours from the kernel; replaces device "    \
-	  "and [address]. If driver is not set: af_xdp where it works, otherwise af_packet. "       \
-	  "uroced: a port leased from the daemon of that name, at the socket PATH; "                 \
-	  "uroced@ADDRESS asks for an address")                                                      \
-	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                    \
-	  "further arguments for the DPDK driver")                                                  \
-	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                      \
-	  "largest IP packet, in bytes; 0: the largest that interface and driver allow")            \
-	K(port, role, "role", CHOICE, UR_MEMIF_ROLES, 0, "none",                                    \
-	  "memif only: which end of the socket this is; start the server first")                    \
-	K(port, zero_copy, "zero_copy", BOOL, 0, 0, "no",                                           \
-	  "memif client only: receive without a copy; needs hugepages")                             \
-	K(port, evict, "evict", CHOICE, UR_TRISTATES, 0, "auto",                                    \
-	  "with zero_copy: evict received frames from the cache after use. Faster if the CPU of "   \
-	  "the other process is far away (another socket or cache), slower if it is near. auto: "   \
-	  "measured when the port opens")                                                           \
-	K(port, rx_desc, "rx_desc", U32, 0, 32768, "0", "RX descriptors; 0: the driver's choice")   \
-	K(port, tx_desc, "tx_desc", U32, 0, 32768, "0", "TX descriptors; 0: the driver's choice")   \
-	K(port, promiscuous, "promiscuous", BOOL, 0, 0, "no",                                       \
-	  "receive packets for other MAC addresses as well")                                        \
-	K(port, framesz, "framesz", U32, 0, 65536, "0",                                             \
-	  "size of one slot of a shared ring (af_packet, memif), in bytes; 0: derived "             \
-	  "from the MTU")                                                                           \
-	K(port, framecnt, "framecnt", U32, 0, 32768, "0",                                           \
-	  "slots of a shared ring (af_packet, memif, ring), a power of two; 0: a suitable default") \
-	K(port, mbufs, "mbufs", U32, 0, 1048576, "0",                                               \
-	  "packet buffers; 0: derived from the ring sizes")                                         \
-	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0",                                         \
-	  "emulate a slower link: the maximum rate of the port, in Gb/s on the wire (frames "       \
+#define UR_CONFIG_KEYS_PORT(K)                                                                          \
+	K(port, driver, "driver", CHOICE, UR_DRIVERS, 0, "af_packet",                                   \
+	  "DPDK driver that carries the packets")                                                       \
+	K(port, device, "device", TEXT,                                                                 \
+	  "an interface, a PCI address, a memif socket, a ring name or IN.pcap,OUT.pcap", 0, "",        \
+	  "the interface (af_packet, af_xdp, tap), PCI address (pci), socket path (memif), name "       \
+	  "that both ends of a ring share, or IN.pcap,OUT.pcap (pcap)")                                 \
+	K(port, dev, "dev", TEXT,                                                                       \
+	  "the name of a kernel interface, uroced, uroced:PATH, or nothing", 0, "",                     \
+	  "a kernel interface to share: the kernel's addresses, UDP port 4791 alone, its routes and "   \
+	  "neighbours; replaces device and [address]. Without driver: af_xdp where it works, else "     \
+	  "af_packet. uroced: a port leased from this daemon, at the socket PATH; uroced@ADDRESS asks " \
+	  "for an address")                                                                             \
+	K(port, args, "args", TEXT, "PMD arguments, key=value,key=value", 0, "",                        \
+	  "further arguments for the DPDK driver")                                                      \
+	K(port, mtu, "mtu", U32, 0, 9600, "0",                                                          \
+	  "largest IP packet, in bytes; 0: the largest that interface and driver allow")                \
+	K(port, role, "role", CHOICE, UR_MEMIF_ROLES, 0, "none",                                        \
+	  "memif only: which end of the socket this is; start the server first")                        \
+	K(port, zero_copy, "zero_copy", BOOL, 0, 0, "no",                                               \
+	  "memif client only: receive without a copy; needs hugepages")                                 \
+	K(port, evict, "evict", CHOICE, UR_TRISTATES, 0, "auto",                                        \
+	  "with zero_copy: evict received frames from the cache after use. Faster if the CPU of "       \
+	  "the other process is far away (another socket or cache), slower if it is near. auto: "       \
+	  "measured when the port opens")                                                               \
+	K(port, rx_desc, "rx_desc", U32, 0, 32768, "0", "RX descriptors; 0: the driver's choice")       \
+	K(port, tx_desc, "tx_desc", U32, 0, 32768, "0", "TX descriptors; 0: the driver's choice")       \
+	K(port, promiscuous, "promiscuous", BOOL, 0, 0, "no",                                           \
+	  "receive packets for other MAC addresses as well")                                            \
+	K(port, framesz, "framesz", U32, 0, 65536, "0",                                                 \
+	  "size of one slot of a shared ring (af_packet, memif), in bytes; 0: derived "                 \
+	  "from the MTU")                                                                               \
+	K(port, framecnt, "framecnt", U32, 0, 32768, "0",                                               \
+	  "slots of a shared ring (af_packet, memif, ring), a power of two; 0: a suitable default")     \
+	K(port, mbufs, "mbufs", U32, 0, 1048576, "0",                                                   \
+	  "packet buffers; 0: derived from the ring sizes")                                             \
+	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0",                                             \
+	  "emulate a slower link: the maximum rate of the port, in Gb/s on the wire (frames "           \
 	  "with preamble, FCS and gap), divided evenly among the workers; 0: no limit")
 
 #define UR_CONFIG_KEYS_ADDRESS(K)                                                                  \

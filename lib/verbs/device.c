@@ -89,7 +89,8 @@ static void add(const char *config, const char *dev)
 	d->guid = make_guid(config ? config : dev);
 	/* Each process has a port of its own, although they name the same. */
 	if (dev && strncmp(dev, "uroced", strlen("uroced")) == 0)
-		d->guid = (hash(d->guid, process_text()) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
+		d->guid = (hash(d->guid, process_text()) & ~(UINT64_C(3) << 56)) | UINT64_C(2)
+											   << 56;
 	d->base.node_type = IBV_NODE_CA;
 	d->base.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->base.name, sizeof(d->base.name), "uroce%u", device_cnt);

@@ -28,10 +28,10 @@ def start(*command, **more):
     return p
 
 
-def daemon():
+def daemon(*more):
     log = open(f"{tmp}/uroced.log", "a", encoding="utf-8")
     p = start(uroced, "--socket", path, "--mode", "0666", "--per-user", "4", "--clients", "6", "--quarantine", "2", "--json", stats,
-              "--interval", "0.05", "--set", "eal.memory_mb=128", stdout=log, stderr=log)
+              "--interval", "0.05", "--set", "eal.memory_mb=128", *more, stdout=log, stderr=log)
     wait_for("the daemon's socket", lambda: answers(p))
     return p
 
@@ -167,6 +167,32 @@ def hostile_memif(lease, m):
             time.sleep(0.1)
 
 
+def rate():
+    """UROCED-RATE-01."""
+    d = daemon("--rate", "0.01")
+    lease = Lease(path)
+    m = Memif(lease)
+    began = time.monotonic()
+    for _ in range(40):
+        m.send(ip4(lease.mac, lease.mac, lease.ip, lease.ip) + bytes(3940))
+    took = time.monotonic() - began
+    assert took >= 38 * 4000 * 8 / 1e7, f"{took} s"
+    d.send_signal(signal.SIGTERM)
+    ended(d, "the daemon", 10)
+    lease.close()
+
+
+def configurations():
+    """UROCED-CLIENT-01: what the lease has cannot be set."""
+    for setting in "address.ipv4=10.77.0.9/24", "address.mac=02:00:00:00:00:01", "port.driver=tap", "worker.count=2":
+        done = subprocess.run([perf, "server", "--dev", f"uroced:{path}", "--set", setting], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "uroced" in done.stderr and setting.split("=")[0].split(".")[1] in done.stderr, done.stderr
+    for name, why in {"uroced:/nowhere/s.sock": "no uroced listens", f"uroced:{path}@10.99.0.1": "not in its range",
+                      f"uroced:{path}@nowhere": "not an IPv4 address"}.items():
+        done = subprocess.run([perf, "server", "--dev", name], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and why in done.stderr, done.stderr
+
+
 def quota():
     """UROCED-LEASE-01, as another user: how many leases it gets, and why no more."""
     ours, theirs = os.pipe()
@@ -264,7 +290,9 @@ def main():
     if os.getuid() != 0:
         print("skipped: needs root, to be another user as well")
         sys.exit(77)
+    rate()
     d = daemon()
+    configurations()
     a, b, m, victim = liar()
     print("a liar is stopped")
     hostile_memif(a, m)
