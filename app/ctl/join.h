@@ -26,9 +26,11 @@ struct ctl_join {
 /* By the options. NULL: err holds a sentence. */
 struct ctl_join *ctl_join(const struct ctl_options *o, char *err, size_t err_bytes);
 
-/* One for each way. */
+/* One for each way. `description`: what the agent says of its node. */
 struct ctl_join *ctl_join_model(const struct ctl_options *o, char *err, size_t err_bytes);
-struct ctl_join *ctl_join_socket(const char *path, char *err, size_t err_bytes);
-struct ctl_join *ctl_join_dev(const char *dev, char *err, size_t err_bytes);
+struct ctl_join *ctl_join_socket(const char *path, const char *description, char *err,
+				 size_t err_bytes);
+struct ctl_join *ctl_join_dev(const char *dev, const char *description, char *err,
+			      size_t err_bytes);
 
 #endif

@@ -61,7 +61,7 @@ static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *counte
 
 static const struct ur_nma_ops ops_of_node = {.get_link = get_link, .get_counters = get_counters};
 
-static bool start_agent(struct frames *f)
+static bool start_agent(struct frames *f, const char *description)
 {
 	struct ur_nma_attr attr = {
 		.limits = {.ports = 1,
@@ -73,7 +73,6 @@ static bool start_agent(struct frames *f)
 		.vendor_id = UR_VENDOR_OUI,
 		.node_guid = ur_mac_guid(f->mac) ^ 1,
 		.port_guid = ur_mac_guid(f->mac),
-		.description = "uroce-ctl",
 		.ops = &ops_of_node,
 		.ctx = f,
 	};
@@ -82,6 +81,7 @@ static bool start_agent(struct frames *f)
 
 	if (!memory)
 		return false;
+	snprintf(attr.description, sizeof(attr.description), "%s", description);
 	arc4random_buf(&attr.seed, sizeof(attr.seed));
 	f->nma = ur_nma_init(memory, &attr, frames_now(&f->join));
 	ur_nma_set_client(f->nma, true, false);
@@ -220,7 +220,8 @@ static void frames_close(struct ctl_join *j)
 	free(f);
 }
 
-static struct ctl_join *start(int fd, const uint8_t mac[6], char *err, size_t err_bytes)
+static struct ctl_join *start(int fd, const uint8_t mac[6], const char *description, char *err,
+			      size_t err_bytes)
 {
 	static const struct ctl_join_ops ops = {frames_send, frames_receive, frames_now,
 						frames_close};
@@ -230,7 +231,7 @@ static struct ctl_join *start(int fd, const uint8_t mac[6], char *err, size_t er
 		f->join.ops = &ops;
 		f->fd = fd;
 		memcpy(f->mac, mac, 6);
-		if (start_agent(f))
+		if (start_agent(f, description))
 			return &f->join;
 	}
 	snprintf(err, err_bytes, "there is no memory for an agent");
@@ -247,7 +248,8 @@ static void random_mac(uint8_t mac[6])
 
 /* ---- a port of uroce-switch ---- */
 
-struct ctl_join *ctl_join_socket(const char *path, char *err, size_t err_bytes)
+struct ctl_join *ctl_join_socket(const char *path, const char *description, char *err,
+				 size_t err_bytes)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	uint8_t mac[6];
@@ -270,7 +272,7 @@ struct ctl_join *ctl_join_socket(const char *path, char *err, size_t err_bytes)
 		return NULL;
 	}
 	random_mac(mac);
-	return start(fd, mac, err, err_bytes);
+	return start(fd, mac, description, err, err_bytes);
 }
 
 /* ---- an interface ---- */
@@ -292,7 +294,7 @@ static bool bind_to(int fd, unsigned ifindex)
 	       !setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all));
 }
 
-struct ctl_join *ctl_join_dev(const char *dev, char *err, size_t err_bytes)
+struct ctl_join *ctl_join_dev(const char *dev, const char *description, char *err, size_t err_bytes)
 {
 	unsigned ifindex = if_nametoindex(dev);
 	uint8_t mac[6];
@@ -312,5 +314,5 @@ struct ctl_join *ctl_join_dev(const char *dev, char *err, size_t err_bytes)
 		return NULL;
 	}
 	random_mac(mac);
-	return start(fd, mac, err, err_bytes);
+	return start(fd, mac, description, err, err_bytes);
 }

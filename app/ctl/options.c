@@ -25,12 +25,15 @@
 	X("count", count, 0, UINT64_MAX, 0)                                                        \
 	X("protect", protect, 0, 3, 1)                                                             \
 	X("lease", lease, 0, UINT16_MAX, 0)                                                        \
+	X("priority", priority, 0, 15, 0)                                                          \
+	X("misses", misses, 1, 1000, 3)                                                            \
 	X("mtu", mtu, 256, 4096, 4096)
 
 /* X(option, field, default): seconds */
 #define SECONDS(X)                                                                                 \
 	X("interval", interval_s, 1)                                                               \
-	X("duration", duration_s, 0)
+	X("duration", duration_s, 0)                                                               \
+	X("poll", poll_s, 0.5)
 
 /* X(option, field) */
 #define STRINGS(X)                                                                                 \
@@ -43,6 +46,8 @@
 	X("m-key-file", m_key_file)                                                                \
 	X("listen", listen)                                                                        \
 	X("log", log)                                                                              \
+	X("zones", zones)                                                                          \
+	X("key-out", key_out)                                                                      \
 	X("dot", dot)
 
 /* X(option, field, most, default) */
@@ -320,6 +325,8 @@ static enum ctl_parse check(struct parser *p)
 	r = check_words(p);
 	if (r == CTL_PARSE_OK && o->command == CTL_faults && o->words_cnt && !o->log)
 		return fail(p, "faults %s: say which log, with --log FILE", o->words[0]);
+	if (r == CTL_PARSE_OK && o->command == CTL_manage && o->words_cnt > 1 && !o->zones)
+		return fail(p, "manage %s: say what the zones are, with --zones FILE", o->words[0]);
 	if (o->listen && !ctl_http_parse(o->listen, &addr))
 		return fail(
 			p,

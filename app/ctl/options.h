@@ -31,6 +31,7 @@
 	X(bist, "NODE PORT", 2, 2, "test a link, beside its traffic")                              \
 	X(routes, "compute|load|source", 1, 2,                                                     \
 	  "compute forwarding tables, and load them; see below")                                   \
+	X(manage, "run|list|handover|...", 1, 3, "managers of zones; see below")                   \
 	X(web, "", 0, 0, "a page with a picture of the fabric; see below")                         \
 	X(faults, "[list|ack ID|tail]", 0, 2,                                                      \
 	  "have faults reported here, and print them; or read a log of them; see below")
@@ -58,6 +59,11 @@
 	X(routes, compute, "[MODE]", 0, 1)                                                         \
 	X(routes, load, "[MODE]", 0, 1)                                                            \
 	X(routes, source, "", 0, 0)                                                                \
+	X(manage, run, "ZONE", 1, 1)                                                               \
+	X(manage, list, "", 0, 0)                                                                  \
+	X(manage, handover, "ZONE [GUID]", 1, 2)                                                   \
+	X(manage, disable, "ZONE GUID", 2, 2)                                                      \
+	X(manage, enable, "ZONE GUID", 2, 2)                                                       \
 	X(faults, list, "", 0, 0)                                                                  \
 	X(faults, ack, "ID|all", 1, 1)                                                             \
 	X(faults, tail, "", 0, 0)
@@ -94,6 +100,9 @@ struct ctl_options {
 	double rate_gbps, tolerance;
 	bool force, open;
 	double interval_s, duration_s;
+	const char *zones, *key_out; /* manage; or NULL */
+	uint64_t priority, misses;
+	double poll_s;
 	const char *events[CTL_EVENTS_MAX]; /* of --model-event */
 	unsigned events_cnt;
 };

@@ -36,6 +36,7 @@ bool ctl_cmd_top(struct ctl_session *s);
 bool ctl_cmd_web(struct ctl_session *s);
 bool ctl_cmd_bist(struct ctl_session *s);
 bool ctl_cmd_faults(struct ctl_session *s);
+bool ctl_cmd_manage(struct ctl_session *s);
 bool ctl_cmd_routes(struct ctl_session *s);
 /* For --load-routes. */
 bool ctl_load_routes(struct ctl_session *s);

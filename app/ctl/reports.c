@@ -12,14 +12,18 @@ struct asked {
 	uint32_t refused;
 };
 
-static void make_enable(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
+void ctl_reports_make(struct ctl_session *s, uint32_t node, struct ur_mgr_mad *mad)
 {
-	struct asked *a = ctx;
 	uint16_t address[2] = {ur_register_address(UR_NODE_FAULT_HERE, 0),
 			       ur_register_address(UR_NODE_FAULT_ENABLE, 0)};
 	uint64_t value[2] = {1, UINT32_MAX};
 
-	ctl_make_registers(a->s, mad, i, address, value, 2);
+	ctl_make_registers(s, mad, node, address, value, 2);
+}
+
+static void make_enable(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
+{
+	ctl_reports_make(((struct asked *)ctx)->s, i, mad);
 }
 
 static void take_enable(void *ctx, uint32_t i, const uint8_t *mad)

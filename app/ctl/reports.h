@@ -10,6 +10,9 @@
  * acknowledged by TrapRepress, without which the node would repeat it.
  */
 
+/* Makes the request by which a node reports here. */
+void ctl_reports_make(struct ctl_session *s, uint32_t node, struct ur_mgr_mad *mad);
+
 /* Asks every node. Those that refuse, because their key is another one, are counted. */
 uint32_t ctl_reports_ask(struct ctl_session *s);
 

@@ -35,9 +35,8 @@ void ctl_send(struct ctl_session *s, struct ur_mgr_mad *mad)
 {
 	uint8_t mgmt_class = mad->bytes[1];
 
-	if (s->o->m_key &&
-	    (mgmt_class == UR_MAD_CLASS_SMP_DR || mgmt_class == UR_MAD_CLASS_SMP_LID))
-		ur_store64(mad->bytes + UR_SMP_MKEY, s->o->m_key);
+	if (s->m_key && (mgmt_class == UR_MAD_CLASS_SMP_DR || mgmt_class == UR_MAD_CLASS_SMP_LID))
+		ur_store64(mad->bytes + UR_SMP_MKEY, s->m_key);
 	s->join->ops->send(s->join, mad);
 }
 
@@ -96,25 +95,26 @@ static void discover(struct ctl_session *s)
 
 /* ---- a run ---- */
 
-static bool make_tables(struct ctl_session *s)
+bool ctl_make_tables(const struct ctl_options *o, struct ur_topo *topo, void **topo_memory,
+		     struct ur_requests *requests, void **requests_memory)
 {
-	struct ur_topo_limits limits = {(uint32_t)s->o->nodes,
-					(uint32_t)s->o->nodes * PORTS_A_NODE + 256};
-	uint32_t window = (uint32_t)s->o->window;
+	struct ur_topo_limits limits = {(uint32_t)o->nodes,
+					(uint32_t)o->nodes * PORTS_A_NODE + 256};
+	uint32_t window = (uint32_t)o->window;
 	struct ur_requests_attr attr = {.window = window ? window : WINDOW_MOST,
 					.start = window ? 0 : WINDOW_START,
-					.retries = (uint32_t)s->o->retries,
-					.timeout_ns = s->o->timeout_ms * MS};
+					.retries = (uint32_t)o->retries,
+					.timeout_ns = o->timeout_ms * MS};
 
 	arc4random_buf(&attr.seed, sizeof(attr.seed));
-	s->topo_memory = malloc(ur_topo_size(&limits));
-	s->requests_memory = malloc(ur_requests_size(attr.window));
-	if (!s->topo_memory || !s->requests_memory)
+	*topo_memory = malloc(ur_topo_size(&limits));
+	*requests_memory = malloc(ur_requests_size(attr.window));
+	if (!*topo_memory || !*requests_memory)
 		return ctl_complain("there is no memory for %" PRIu64
 				    " nodes; give fewer with --nodes",
-				    s->o->nodes);
-	ur_topo_init(&s->topo, s->topo_memory, &limits);
-	ur_requests_init(&s->requests, s->requests_memory, &attr);
+				    o->nodes);
+	ur_topo_init(topo, *topo_memory, &limits);
+	ur_requests_init(requests, *requests_memory, &attr);
 	return true;
 }
 
@@ -122,8 +122,8 @@ bool ctl_open(struct ctl_session *s, const struct ctl_options *o)
 {
 	char err[512];
 
-	*s = (struct ctl_session){.o = o};
-	if (!make_tables(s))
+	*s = (struct ctl_session){.o = o, .m_key = o->m_key};
+	if (!ctl_make_tables(o, &s->topo, &s->topo_memory, &s->requests, &s->requests_memory))
 		return false;
 	s->join = ctl_join(o, err, sizeof(err));
 	if (!s->join)

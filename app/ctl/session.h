@@ -13,6 +13,7 @@ struct ctl_session {
 	struct ur_topo topo;
 	struct ur_requests requests;
 	void *topo_memory, *requests_memory;
+	uint64_t m_key;	  /* of SMPs: that of the options, unless a command has another one */
 	uint64_t took_ns; /* discovery, on the clock of the fabric */
 	/* Is given what arrives and is no response, such as reports; NULL: that is ignored. */
 	void (*take_other)(void *ctx, const struct ur_mgr_mad *mad);
@@ -23,7 +24,14 @@ struct ctl_session {
 bool ctl_open(struct ctl_session *s, const struct ctl_options *o);
 void ctl_close(struct ctl_session *s);
 
-/* Sends a MAD; an SMP with the M_Key of the options: a protected port answers a manager with its key only (IBA 14.2.4). */
+/*
+ * A graph and a table of requests, both empty, by the options. False: a sentence was printed. The memory is the caller's to
+ * free, either way.
+ */
+bool ctl_make_tables(const struct ctl_options *o, struct ur_topo *topo, void **topo_memory,
+		     struct ur_requests *requests, void **requests_memory);
+
+/* Sends a MAD; an SMP with the M_Key of the session: a protected port answers a manager with its key only (IBA 14.2.4). */
 void ctl_send(struct ctl_session *s, struct ur_mgr_mad *mad);
 
 /*

@@ -96,6 +96,7 @@ local classes = { [0] = "none", [1] = "A", [2] = "B", [3] = "reserved" }
 local statuses = { [0] = "NA", [1] = "A", [2] = "NB", [3] = "B" }
 
 local vendor_errors = { [0] = "none", "count", "address", "access", "value", "key", "absent" }
+local manager_states = { [0] = "not active", "discovering", "standby", "master" }
 local severities = { [0] = "info", "warning", "error", "critical" }
 local causes = { [0] = "link down", "link up", "burst of receive errors", "burst of retransmissions",
 	"load above its limit", "packet buffers used above their limit", "ring filled above its limit",
@@ -113,6 +114,12 @@ local f = {
 	eeprom_value = ProtoField.uint8("uroce.mgmt.eeprom.value", "Value", base.HEX),
 	bist_sequence = ProtoField.uint64("uroce.mgmt.bist.sequence", "Link test: sequence number"),
 	bist_pattern = ProtoField.uint8("uroce.mgmt.bist.pattern", "Link test: pattern"),
+	manager_state = ProtoField.uint8("uroce.mgmt.manager.state", "Manager: state", base.DEC, manager_states),
+	manager_guid = ProtoField.uint64("uroce.mgmt.manager.guid", "Manager: GUID of its node", base.HEX),
+	manager_priority = ProtoField.uint8("uroce.mgmt.manager.priority", "Manager: priority"),
+	manager_seats = ProtoField.uint8("uroce.mgmt.manager.seats", "Manager: seats of the zone"),
+	manager_held = ProtoField.uint8("uroce.mgmt.manager.held", "Manager: seats that have its key"),
+	manager_zone = ProtoField.uint64("uroce.mgmt.manager.zone", "Manager: number of the zone", base.HEX),
 	fault_severity = ProtoField.uint8("uroce.mgmt.fault.severity", "Fault: severity", base.DEC, severities),
 	fault_cause = ProtoField.uint8("uroce.mgmt.fault.cause", "Fault: cause", base.DEC, causes),
 	fault_port = ProtoField.uint8("uroce.mgmt.fault.port", "Fault: port"),
@@ -565,6 +572,15 @@ local function show_bist(tree, body)
 	tree:add(f.bist_pattern, body(8, 1))
 end
 
+local function show_manager(tree, body)
+	tree:add(f.manager_guid, body(0, 8))
+	tree:add(f.manager_priority, body(20, 1), rshift(body(20, 1):uint(), 4))
+	tree:add(f.manager_state, body(20, 1), band(body(20, 1):uint(), 0x0f))
+	tree:add(f.manager_seats, body(21, 1))
+	tree:add(f.manager_held, body(22, 1))
+	tree:add(f.manager_zone, body(24, 8))
+end
+
 -- A notice of uroce's vendor id; others are the built-in dissector's.
 local function show_notice(tree, body)
 	local d = body(10, 54)
@@ -583,7 +599,8 @@ local function is_our_notice(body)
 	return band(body(0, 1):uint(), 0x80) == 0 and body(1, 3):uint() == UROCE_OUI
 end
 
-local smp_attributes = { [0xff10] = { "registers", show_registers }, [0xff11] = { "E2PROM", show_eeprom } }
+local smp_attributes = { [0xff10] = { "registers", show_registers }, [0xff11] = { "E2PROM", show_eeprom },
+	[0xff12] = { "manager of a zone", show_manager } }
 local vendor_attributes = { [0x10] = { "registers", show_registers }, [0x11] = { "E2PROM", show_eeprom },
 	[0x12] = { "link test", show_bist } }
 local fault_report = { "fault report", show_notice }

@@ -242,6 +242,8 @@ static bool is_for_agent(const struct ur_nma *nma, const uint8_t *mad)
 		return ur_load24(mad + UR_VENDOR_OUI_AT) == UR_VENDOR_OUI;
 	case UR_MAD_CLASS_SMP_LID:
 	case UR_MAD_CLASS_SMP_DR:
+		if (ur_load16(mad + 16) == UR_SMP_MANAGER)
+			return !nma->client;
 		return ur_load16(mad + 16) != UR_SMP_SM_INFO || !nma->client_is_sm;
 	default:
 		return false;

@@ -99,6 +99,42 @@ void ur_put_eeprom(uint8_t *body, const struct ur_eeprom *a);
 void ur_get_eeprom(const uint8_t *body, struct ur_eeprom *a);
 
 /*
+ * What the managers of zones tell each other, attribute UR_SMP_MANAGER (docs/design/managers.md). The first fields are those
+ * of SMInfo (IBA 14.2.5.13), with the states and orders of subnet managers (14.4.1). Subnet managers take no notice: they
+ * ask for SMInfo.
+ */
+#define UR_MANAGER_INFO_FIELDS(X)                                                                  \
+	X(uint64_t, guid, 0, 64) /* of the manager's node */                                       \
+	X(uint64_t, key, 64, 64) /* of the zone, in an order; 0 in responses */                    \
+	X(uint32_t, act_count, 128, 32)                                                            \
+	X(uint8_t, priority, 160, 4)                                                               \
+	X(uint8_t, state, 164, 4) /* enum ur_manager_state */                                      \
+	X(uint8_t, seats, 168, 8)                                                                  \
+	X(uint8_t, held, 176, 8)    /* seats that have its key */                                  \
+	X(uint64_t, zone, 192, 64)  /* stands for the zone's name */                               \
+	X(uint64_t, rules, 256, 64) /* and for the definition of all zones */                      \
+	X(uint64_t, m_key, 320, 64) /* HANDOVER and ACKNOWLEDGE: of the master that hands over */  \
+	X(uint64_t, to, 384, 64)    /* RESIGN: who is to take over; 0: the first standby */
+UR_DECLARE_ATTRIBUTE(manager_info, UR_MANAGER_INFO_FIELDS)
+
+enum ur_manager_state {
+	UR_MANAGER_NOT_ACTIVE,
+	UR_MANAGER_DISCOVERING,
+	UR_MANAGER_STANDBY,
+	UR_MANAGER_MASTER,
+};
+
+/* The attribute modifier of a Set: those of SMInfo, and one of uroce. */
+enum ur_manager_order {
+	UR_MANAGER_HANDOVER = 1,
+	UR_MANAGER_ACKNOWLEDGE = 2,
+	UR_MANAGER_DISABLE = 3,
+	UR_MANAGER_STANDBY_ORDER = 4,
+	UR_MANAGER_DISCOVER = 5,
+	UR_MANAGER_RESIGN = 16, /* to a master: hand over */
+};
+
+/*
  * Link test: the neighbour returns the body as it is (Get, GetResp), by hop only. After the sequence
  * number and the pattern's number follow UR_BIST_BYTES bytes of the pattern.
  */
