@@ -66,6 +66,8 @@ struct uroce_cm_id {
  * - SIDR_REQUEST: a peer requests the number of a UD queue pair. Answer with the new id.
  * - SIDR_RESOLVED: the answer. status 0: qpn and qkey are valid; otherwise an IBTA SIDR status, such
  *   as 1 (no such service) and 2 (refused).
+ * - RESPONSE: the peer accepted what uroce_cm_connect_qpn() began, and the event holds its private data and
+ *   parameters. Move the queue pair to RTS and call uroce_cm_establish(), or destroy the id.
  */
 #define UROCE_CM_EVENTS(X)                                                                         \
 	X(CONNECT_REQUEST, "connect request")                                                      \
@@ -75,7 +77,8 @@ struct uroce_cm_id {
 	X(DISCONNECTED, "disconnected")                                                            \
 	X(TIMEWAIT_EXIT, "time-wait exit")                                                         \
 	X(SIDR_REQUEST, "service id resolution request")                                           \
-	X(SIDR_RESOLVED, "service id resolved")
+	X(SIDR_RESOLVED, "service id resolved")                                                    \
+	X(RESPONSE, "connect response")
 
 /* UROCE_CM_EVENTS explains them. */
 enum uroce_cm_event_type {
@@ -115,8 +118,15 @@ struct uroce_cm_event {
 	struct uroce_cm_id *listen_id; /* with CONNECT_REQUEST and SIDR_REQUEST: the listener */
 	int status;		       /* see UROCE_CM_EVENTS */
 	struct uroce_conn_param param; /* the peer's; its private data belongs to the event */
-	uint32_t qpn;		       /* with SIDR_RESOLVED: the peer's queue pair */
-	uint32_t qkey;		       /* with SIDR_RESOLVED: its Q_Key */
+	uint32_t qpn;  /* the peer's queue pair; not with the ends of a connection */
+	uint32_t qkey; /* with SIDR_RESOLVED: its Q_Key */
+};
+
+/* A queue pair that the library does not move: see uroce_cm_connect_qpn(). */
+struct uroce_cm_qp {
+	uint32_t qpn;	       /* [2, 2^24) */
+	enum ibv_qp_type type; /* IBV_QPT_RC or IBV_QPT_UC */
+	bool srq;	       /* it receives from an SRQ */
 };
 
 /* A queue of events. NULL with errno set: ENOMEM, or the limit of open files. */
@@ -154,6 +164,19 @@ int uroce_cm_create_id(struct uroce_event_channel *channel, void *user, struct u
  * fetched; ids of requests that were fetched stay valid. No event has the id afterwards.
  */
 int uroce_cm_destroy_id(struct uroce_cm_id *id);
+
+/*
+ * Destroys the id of a request without an answer to the peer, whose CM will repeat the request. For a server
+ * that cannot take it now. EINVAL: `id` is not that of a pending request, and stays.
+ */
+int uroce_cm_ignore(struct uroce_cm_id *id);
+
+/*
+ * Sets the address that connect and sidr_resolve use, one of the endpoint's, and its port (0: a random
+ * one). The default is the address that suits the peer best. EINVAL: the id listens or connects already.
+ * EADDRNOTAVAIL: no address of this endpoint. EAFNOSUPPORT.
+ */
+int uroce_cm_set_source(struct uroce_cm_id *id, const struct sockaddr *source);
 
 /*
  * Sets the service level, [0, 15], and the traffic class (0: the one configured for the service
@@ -197,7 +220,7 @@ int uroce_cm_accept(struct uroce_cm_id *id, struct ibv_qp *qp,
 		    const struct uroce_conn_param *param);
 
 /*
- * Refuses a request. `reason` is an IBTA reject reason, usually 28 (consumer reject); `len` bytes of
+ * Refuses a request, or a RESPONSE. `reason` is an IBTA reject reason, usually 28 (consumer reject); `len` bytes of
  * private data, at most 148, go to the peer. EINVAL: not a pending request, or too much data.
  */
 int uroce_cm_reject(struct uroce_cm_id *id, uint16_t reason, const void *private_data, uint8_t len);
@@ -220,6 +243,36 @@ int uroce_cm_sidr_resolve(struct uroce_cm_id *id, const struct sockaddr *peer, u
  * SIDR status in [1, 255], `qp` NULL then. EINVAL: not such a request, or it was answered already.
  */
 int uroce_cm_sidr_reply(struct uroce_cm_id *id, struct ibv_qp *qp, uint32_t qkey, int status);
+
+/* The same without a queue pair of this library's, and with private data, at most 136 bytes. */
+int uroce_cm_sidr_reply_qpn(struct uroce_cm_id *id, uint32_t qpn, uint32_t qkey, int status,
+			    const void *private_data, uint8_t len);
+
+/*
+ * Connections of a queue pair that the application moves itself, with the attributes that
+ * uroce_cm_init_qp_attr() gives. Its mode is that of a queue pair that is connected by uroce_modify_qp().
+ *
+ *   active:  connect_qpn ... RESPONSE, RTR, RTS, establish
+ *   passive: CONNECT_REQUEST, RTR, RTS, accept_qpn ... ESTABLISHED
+ *
+ * Errors are those of uroce_cm_connect() and uroce_cm_accept().
+ */
+int uroce_cm_connect_qpn(struct uroce_cm_id *id, const struct sockaddr *peer,
+			 const struct uroce_cm_qp *qp, const struct uroce_conn_param *param);
+int uroce_cm_accept_qpn(struct uroce_cm_id *id, const struct uroce_cm_qp *qp,
+			const struct uroce_conn_param *param);
+
+/*
+ * Active end, after RESPONSE: sends RTU; no event follows. Passive end, after an accept: the peer's first
+ * packet has arrived, so ESTABLISHED follows even if the RTU is lost. EINVAL: neither of the two.
+ */
+int uroce_cm_establish(struct uroce_cm_id *id);
+
+/*
+ * Fills in what uroce_modify_qp() needs to move a queue pair to attr->qp_state, which is INIT, RTR or RTS, and
+ * the mask. RTR and RTS need a CONNECT_REQUEST or RESPONSE. EINVAL: another state, or too early.
+ */
+int uroce_cm_init_qp_attr(struct uroce_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 
 /* Text of an event's type, such as "established". Static. */
 const char *uroce_cm_event_str(enum uroce_cm_event_type type);

@@ -271,7 +271,7 @@ static void on_id(struct ur_cm_api *cm, struct ur_api_cm_id *id, const struct ur
 	pthread_mutex_unlock(&cm->lock);
 }
 
-static void sink(void *ctx, const struct ur_cm_event *ev)
+void ur_cm_api_sink(void *ctx, const struct ur_cm_event *ev)
 {
 	struct ur_cm_api *cm = ctx;
 	enum ur_cm_owner *owner = ev->ctx;
@@ -319,7 +319,7 @@ struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev)
 		.seed = ur_device_random(),
 		.id_key = ur_device_random(),
 		.timewait_ns = TIME_WAIT_NS,
-		.sink = sink,
+		.sink = ur_cm_api_sink,
 		.sink_ctx = dev->cm,
 		.set_dscp = set_dscp,
 	};

@@ -227,7 +227,7 @@ static int take_pmtu(struct ur_api_cm_id *id)
 	return 0;
 }
 
-static struct ur_psn random_psn(void)
+struct ur_psn ur_cm_api_random_psn(void)
 {
 	return ur_psn((uint32_t)ur_device_random());
 }
@@ -237,12 +237,18 @@ static bool is_connected_type(const struct ibv_qp *qp)
 	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC;
 }
 
+static struct uroce_cm_qp describe(const struct ibv_qp *qp)
+{
+	return (struct uroce_cm_qp){qp->qp_num, qp->qp_type, qp->srq != NULL};
+}
+
 /* Prepares an id for a new attempt: drops the notes of an earlier one. False: the id is in use. */
 static bool prepare_id(struct ur_api_cm_id *id)
 {
 	if ((id->phase != UR_CM_IDLE && id->phase != UR_CM_CLOSED) || id->handle.v)
 		return false;
 	ur_cm_api_purge(id->dev->cm, id);
+	id->by_number = id->responded = id->accepted = false;
 	return true;
 }
 
@@ -261,13 +267,6 @@ int uroce_cm_set_service(struct uroce_cm_id *base, uint8_t sl, uint8_t traffic_c
 
 /* ---- connect ---- */
 
-struct connect_call {
-	struct ur_api_cm_id *id;
-	struct ur_cm_connect_attr req;
-	struct ur_cm_sidr_attr sidr;
-	int rc;
-};
-
 static struct ur_cm_service service_of(const struct ur_api_cm_id *id)
 {
 	return (struct ur_cm_service){id->ah.sl, id->ah.grh.traffic_class};
@@ -276,7 +275,7 @@ static struct ur_cm_service service_of(const struct ur_api_cm_id *id)
 /* The traffic class is set here, not earlier, because the DSCP/PCP map may change until now. */
 static void connect_on_worker(void *arg, uint64_t now_ns)
 {
-	struct connect_call *c = arg;
+	struct ur_cm_api_connect *c = arg;
 	struct ur_api_cm_id *id = c->id;
 	struct ur_cm *core = ur_cm_api_core(id->dev);
 
@@ -297,9 +296,11 @@ static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint1
 {
 	struct ur_path_attr attr;
 	struct ur_gid sgid, dgid;
-	uint16_t source = (uint16_t)(EPHEMERAL_BASE | ur_device_random());
-	int rc = ur_cm_api_route(id->dev, peer, &id->ah, port);
+	uint16_t source = ntohs(((const struct sockaddr_in *)&id->source)->sin_port);
+	int rc = ur_cm_api_route(id->dev, peer, &id->source, &id->ah, port);
 
+	if (!source)
+		source = (uint16_t)(EPHEMERAL_BASE | ur_device_random());
 	if (!rc) {
 		id->ah.sl = id->sl;
 		id->ah.grh.traffic_class = id->tclass;
@@ -335,19 +336,23 @@ static uint8_t put_private(const struct ur_api_cm_id *id, uint8_t *to, size_t ca
 }
 
 /* CM-FLOW-01: no credits with an SRQ, and none on unreliable QPs, which send no ACKs. */
-static bool sends_credits(const struct ibv_qp *qp)
+static bool sends_credits(const struct uroce_cm_qp *qp)
 {
-	return qp->qp_type == IBV_QPT_RC && !qp->srq;
+	return qp->type == IBV_QPT_RC && !qp->srq;
 }
 
-static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id,
-		     const struct ibv_qp *qp, uint16_t port)
+void ur_cm_api_fill_req(struct ur_cm_api_connect *c, const struct uroce_cm_qp *qp)
 {
+	struct ur_cm_connect_attr *a = &c->req;
+	struct ur_api_cm_id *id = c->id;
+
+	id->sidr = false;
+	id->rq_psn = ur_cm_api_random_psn();
 	a->sgid = ur_device_gid(id->dev, id->ah.grh.sgid_index);
 	a->dgid = ur_cm_api_dgid(&id->ah);
-	a->service_id = ur_rdma_ip_service(UR_RDMA_IP_TCP, port);
-	a->transport = qp->qp_type == IBV_QPT_RC ? UR_CM_TRANSPORT_RC : UR_CM_TRANSPORT_UC;
-	a->qpn = ur_qpn(qp->qp_num);
+	a->service_id = ur_rdma_ip_service(UR_RDMA_IP_TCP, c->port);
+	a->transport = qp->type == IBV_QPT_RC ? UR_CM_TRANSPORT_RC : UR_CM_TRANSPORT_UC;
+	a->qpn = ur_qpn(qp->qpn);
 	a->rq_psn = id->rq_psn;
 	a->pkey = 0xffff;
 	a->pmtu = id->pmtu;
@@ -357,16 +362,28 @@ static void fill_req(struct ur_cm_connect_attr *a, const struct ur_api_cm_id *id
 	a->rnr_retry = id->param.rnr_retry_count;
 	a->ack_timeout = id->param.timeout;
 	a->flow_ctrl = sends_credits(qp);
-	a->srq = qp->srq != NULL;
+	a->srq = qp->srq;
 	a->sl = id->ah.sl;
 	a->hop_limit = id->ah.grh.hop_limit;
 	a->remote_resp_timeout = UR_CM_API_RESP_TIMEOUT;
 	a->local_resp_timeout = UR_CM_API_RESP_TIMEOUT;
 	a->max_cm_retries = UR_CM_API_RETRIES;
+	a->private_data = c->private_data;
+	a->private_len = put_private(id, c->private_data, UR_CM_REQ_PRIVATE, id->param.private_data,
+				     id->param.private_data_len);
 }
 
-/* Sends the REQ or SIDR_REQ. */
-static int start(struct connect_call *c)
+int ur_cm_api_prepare(struct ur_cm_api_connect *c, const struct sockaddr *peer,
+		      const struct uroce_conn_param *param)
+{
+	int rc = prepare_id(c->id) ? take_param(c->id, param, REQ_PRIVATE_MAX) : EINVAL;
+
+	if (!rc)
+		rc = take_pmtu(c->id);
+	return rc ? rc : find_peer(c->id, peer, &c->port, &c->req.path);
+}
+
+int ur_cm_api_start(struct ur_cm_api_connect *c)
 {
 	struct ur_api_cm_id *id = c->id;
 
@@ -382,36 +399,23 @@ int uroce_cm_connect(struct uroce_cm_id *base, const struct sockaddr *peer, stru
 		     const struct uroce_conn_param *param)
 {
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
-	struct connect_call c = {.id = id};
-	uint8_t private_data[UR_CM_REQ_PRIVATE];
+	struct ur_cm_api_connect c = {.id = id};
+	struct uroce_cm_qp described = describe(qp);
 	struct ibv_qp_attr before = {0};
 	struct ur_offer offer = offer_of(qp);
-	uint16_t port;
-	int rc;
+	int rc = is_connected_type(qp) ? ur_cm_api_prepare(&c, peer, param) : EINVAL;
 
-	if (!prepare_id(id) || !is_connected_type(qp))
-		return EINVAL;
-	rc = take_param(id, param, REQ_PRIVATE_MAX);
-	if (!rc)
-		rc = take_pmtu(id);
-	if (!rc)
-		rc = find_peer(id, peer, &port, &c.req.path);
 	if (rc)
 		return rc;
 	before.qp_state = state_of(qp);
 	rc = init_qp(qp);
 	if (rc)
 		return rc;
-	id->sidr = false;
-	id->rq_psn = random_psn();
-	fill_req(&c.req, id, qp, port);
-	c.req.private_data = private_data;
-	c.req.private_len = put_private(id, private_data, sizeof(private_data),
-					id->param.private_data, id->param.private_data_len);
+	ur_cm_api_fill_req(&c, &described);
 	id->mode = mode_case(qp, c.req.private_len, UR_CM_REQ_PRIVATE);
 	c.req.offer = ur_mode_offers(&id->mode) ? &offer : NULL;
 	ur_cm_api_attach(id, qp);
-	rc = start(&c);
+	rc = ur_cm_api_start(&c);
 	if (rc) {
 		ur_cm_api_attach(id, NULL);
 		uroce_modify_qp(qp, &before, IBV_QP_STATE);
@@ -457,17 +461,14 @@ static void apply_request(struct ur_api_cm_id *id, uint8_t timeout)
 		id->param.timeout = req->ack_timeout;
 }
 
-int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
-		    const struct uroce_conn_param *param)
+int ur_cm_api_take_accept(struct ur_api_cm_id *id, const struct uroce_cm_qp *qp,
+			  const struct uroce_conn_param *param, struct ur_cm_accept_attr *rep)
 {
-	struct ur_api_cm_id *id = ur_api_cm_id(base);
-	struct answer_call a = {.id = id};
-	struct ur_offer answer = offer_of(qp);
 	uint8_t own_rnr_retry;
 	int rc;
 
-	if (id->phase != UR_CM_REQUESTED || id->sidr || !is_connected_type(qp) ||
-	    (qp->qp_type == IBV_QPT_RC) != (id->request.transport == UR_CM_TRANSPORT_RC))
+	if (id->phase != UR_CM_REQUESTED || id->sidr ||
+	    qp->type != (id->request.transport == UR_CM_TRANSPORT_RC ? IBV_QPT_RC : IBV_QPT_UC))
 		return EINVAL;
 	rc = take_param(id, param, UR_CM_REP_PRIVATE);
 	if (rc)
@@ -476,35 +477,57 @@ int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
 	own_rnr_retry = id->param.rnr_retry_count;
 	id->param.rnr_retry_count = id->request.rnr_retry;
 	apply_request(id, param ? param->timeout : 0);
-	id->rq_psn = random_psn();
-	id->mode = mode_case(qp, id->param.private_data_len, UR_CM_REP_PRIVATE);
-	rc = init_qp(qp);
-	if (!rc)
-		rc = ur_cm_api_start_qp(id, qp, &id->request);
-	if (rc)
-		return rc;
-	a.rep = (struct ur_cm_accept_attr){
-		.qpn = ur_qpn(qp->qp_num),
+	id->accepted = true;
+	*rep = (struct ur_cm_accept_attr){
+		.qpn = ur_qpn(qp->qpn),
 		.rq_psn = id->rq_psn,
 		.responder_resources = id->param.responder_resources,
 		.initiator_depth = id->param.initiator_depth,
 		.rnr_retry = own_rnr_retry,
 		.flow_ctrl = sends_credits(qp),
 		.target_ack_delay = UR_CM_API_ACK_DELAY,
-		.srq = qp->srq != NULL,
+		.srq = qp->srq,
 		.private_data = id->param.private_data,
 		.private_len = id->param.private_data_len,
-		.offer = ur_mode_decide(&id->mode).mode == UR_MODE_EXTENDED ? &answer : NULL,
 	};
-	ur_cm_api_attach(id, qp);
+	return 0;
+}
+
+int ur_cm_api_send_rep(struct ur_api_cm_id *id, const struct ur_cm_accept_attr *rep)
+{
+	struct answer_call a = {.id = id, .rep = *rep};
+
 	id->phase = UR_CM_CONNECTING;
 	ur_cm_api_call(id->dev, accept_on_worker, &a);
-	if (!a.rc)
+	return a.rc ? ECONNABORTED : 0;
+}
+
+int uroce_cm_accept(struct uroce_cm_id *base, struct ibv_qp *qp,
+		    const struct uroce_conn_param *param)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct ur_offer answer = offer_of(qp);
+	struct uroce_cm_qp described = describe(qp);
+	struct ur_cm_accept_attr rep;
+	int rc = ur_cm_api_take_accept(id, &described, param, &rep);
+
+	if (rc)
+		return rc;
+	id->mode = mode_case(qp, id->param.private_data_len, UR_CM_REP_PRIVATE);
+	rc = init_qp(qp);
+	if (!rc)
+		rc = ur_cm_api_start_qp(id, qp, &id->request);
+	if (rc)
+		return rc;
+	rep.offer = ur_mode_decide(&id->mode).mode == UR_MODE_EXTENDED ? &answer : NULL;
+	ur_cm_api_attach(id, qp);
+	rc = ur_cm_api_send_rep(id, &rep);
+	if (!rc)
 		return 0;
 	/* The peer has given up meanwhile; an event will report this. */
 	ur_cm_api_stop_qp(id);
 	ur_cm_api_attach(id, NULL);
-	return ECONNABORTED;
+	return rc;
 }
 
 static void reject_on_worker(void *arg, uint64_t now_ns)
@@ -525,8 +548,8 @@ int uroce_cm_reject(struct uroce_cm_id *base, uint16_t reason, const void *priva
 				.private_data = private_data,
 				.private_len = len};
 
-	if (id->phase != UR_CM_REQUESTED || id->sidr || len > UR_CM_REJ_PRIVATE ||
-	    (len && !private_data))
+	if ((id->phase != UR_CM_REQUESTED && !(id->phase == UR_CM_CONNECTING && id->responded)) ||
+	    id->sidr || len > UR_CM_REJ_PRIVATE || (len && !private_data))
 		return EINVAL;
 	id->phase = UR_CM_CLOSED;
 	ur_cm_api_call(id->dev, reject_on_worker, &a);
@@ -563,14 +586,12 @@ int uroce_cm_sidr_resolve(struct uroce_cm_id *base, const struct sockaddr *peer,
 			  const void *private_data, uint8_t len)
 {
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
-	struct connect_call c = {.id = id};
-	uint8_t data[UR_CM_SIDR_REQ_PRIVATE];
-	uint16_t unused;
+	struct ur_cm_api_connect c = {.id = id};
 	int rc;
 
 	if (!prepare_id(id) || len > SIDR_PRIVATE_MAX || (len && !private_data))
 		return EINVAL;
-	rc = find_peer(id, peer, &unused, &c.sidr.path);
+	rc = find_peer(id, peer, &c.port, &c.sidr.path);
 	if (rc)
 		return rc;
 	((struct sockaddr_in *)&id->base.peer)->sin_port = htons(port);
@@ -580,9 +601,10 @@ int uroce_cm_sidr_resolve(struct uroce_cm_id *base, const struct sockaddr *peer,
 	c.sidr.pkey = 0xffff;
 	c.sidr.resp_timeout = UR_CM_API_RESP_TIMEOUT;
 	c.sidr.max_cm_retries = UR_CM_API_RETRIES;
-	c.sidr.private_data = data;
-	c.sidr.private_len = put_private(id, data, sizeof(data), private_data, len);
-	return start(&c);
+	c.sidr.private_data = c.private_data;
+	c.sidr.private_len =
+		put_private(id, c.private_data, sizeof(c.private_data), private_data, len);
+	return ur_cm_api_start(&c);
 }
 
 static void sidr_reply_on_worker(void *arg, uint64_t now_ns)
@@ -590,24 +612,33 @@ static void sidr_reply_on_worker(void *arg, uint64_t now_ns)
 	struct answer_call *a = arg;
 
 	a->rc = ur_cm_sidr_rep(ur_cm_api_core(a->id->dev), a->id->handle, a->status, a->qpn,
-			       a->qkey, NULL, 0, now_ns);
+			       a->qkey, a->private_data, a->private_len, now_ns);
 	a->id->handle.v = 0;
 }
 
-int uroce_cm_sidr_reply(struct uroce_cm_id *base, struct ibv_qp *qp, uint32_t qkey, int status)
+int uroce_cm_sidr_reply_qpn(struct uroce_cm_id *base, uint32_t qpn, uint32_t qkey, int status,
+			    const void *private_data, uint8_t len)
 {
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
 	struct answer_call a = {.id = id,
 				.status = (enum ur_cm_sidr_status)status,
-				.qpn = ur_qpn(status ? 0
-					      : qp   ? qp->qp_num
-						     : 0),
-				.qkey = status ? 0 : qkey};
+				.qpn = ur_qpn(status ? 0 : qpn),
+				.qkey = status ? 0 : qkey,
+				.private_data = private_data,
+				.private_len = len};
 
 	if (id->phase != UR_CM_REQUESTED || !id->sidr || status < 0 || status > 255 ||
-	    (!status && (!qp || qp->qp_type != IBV_QPT_UD)))
+	    (!status && (qpn < 2 || qpn >= 1u << 24)) || len > UR_CM_SIDR_REP_PRIVATE ||
+	    (len && !private_data))
 		return EINVAL;
 	id->phase = UR_CM_CLOSED;
 	ur_cm_api_call(id->dev, sidr_reply_on_worker, &a);
 	return -a.rc;
+}
+
+int uroce_cm_sidr_reply(struct uroce_cm_id *base, struct ibv_qp *qp, uint32_t qkey, int status)
+{
+	if (!status && (!qp || qp->qp_type != IBV_QPT_UD))
+		return EINVAL;
+	return uroce_cm_sidr_reply_qpn(base, status ? 0 : qp->qp_num, qkey, status, NULL, 0);
 }

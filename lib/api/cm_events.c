@@ -45,6 +45,7 @@ static void fill_child(struct ur_api_cm_id *id, const struct ur_cm_note *note)
 	id->handle = note->handle;
 	id->sidr = note->type == UR_CM_EV_SIDR_REQ_RCVD;
 	id->phase = UR_CM_REQUESTED;
+	id->rq_psn = ur_cm_api_random_psn();
 	id->ah = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
 	id->ah.grh.hop_limit = 64;
 	memcpy(id->ah.grh.dgid.raw, note->peer.b, 16);
@@ -110,6 +111,15 @@ static void refuse_on_worker(void *arg, uint64_t now_ns)
 	r->id->handle.v = 0;
 }
 
+static void fill_rep(struct event_buf *t, const struct ur_cm_note *note)
+{
+	t->ev.param.responder_resources = note->responder_resources;
+	t->ev.param.initiator_depth = note->initiator_depth;
+	t->ev.param.rnr_retry_count = note->rnr_retry;
+	t->ev.param.srq = note->srq;
+	t->ev.qpn = note->qpn.v;
+}
+
 /* Our REQ was accepted: moves the QP to RTS, then sends the RTU. */
 static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct event_buf *t)
 {
@@ -121,6 +131,13 @@ static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct e
 	id->param.initiator_depth = note->responder_resources;
 	/* Each side tells the other how often to retry after an RNR NAK. */
 	id->param.rnr_retry_count = note->rnr_retry;
+	if (id->by_number) {
+		id->request = *note;
+		id->responded = id->accepted = true;
+		fill_event(t, UROCE_CM_RESPONSE, id, note);
+		fill_rep(t, note);
+		return true;
+	}
 	if (id->base.qp)
 		rc = ur_cm_api_start_qp(id, id->base.qp, note);
 	if (rc) {
@@ -138,10 +155,7 @@ static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct e
 	/* This fails if the peer has ended the connection meanwhile; the next event says so. */
 	ur_cm_api_call(id->dev, rtu_on_worker, &a);
 	fill_event(t, UROCE_CM_ESTABLISHED, id, note);
-	t->ev.param.responder_resources = note->responder_resources;
-	t->ev.param.initiator_depth = note->initiator_depth;
-	t->ev.param.rnr_retry_count = note->rnr_retry;
-	t->ev.param.srq = note->srq;
+	fill_rep(t, note);
 	return true;
 }
 

@@ -129,6 +129,26 @@ static void forget_on_worker(void *arg, uint64_t now_ns)
 	id->handle.v = 0;
 }
 
+static void ignore_on_worker(void *arg, uint64_t now_ns)
+{
+	struct ur_api_cm_id *id = arg;
+
+	(void)now_ns;
+	ur_cm_ignore(ur_cm_api_core(id->dev), id->handle);
+}
+
+/* CM-BACKLOG-01 */
+int uroce_cm_ignore(struct uroce_cm_id *base)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+
+	if (id->phase != UR_CM_REQUESTED)
+		return EINVAL;
+	/* If the peer has given up meanwhile, this fails, and the id is destroyed all the same. */
+	ur_cm_api_call(id->dev, ignore_on_worker, id);
+	return uroce_cm_destroy_id(base);
+}
+
 int uroce_cm_destroy_id(struct uroce_cm_id *base)
 {
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
@@ -269,15 +289,44 @@ static int choose_source(struct ur_device *dev, const struct ur_gid *peer)
 	return best;
 }
 
-int ur_cm_api_route(struct ur_device *dev, const struct sockaddr *peer, struct ibv_ah_attr *ah,
-		    uint16_t *port)
+/* -1: the endpoint has it no more, or it cannot reach the peer. */
+static int index_of(struct ur_device *dev, const struct sockaddr *sa, const struct ur_gid *peer)
+{
+	struct ur_gid gid;
+	uint16_t port;
+
+	if (gid_of(sa, &gid, &port) || ur_gid_is_ipv4(&gid) != ur_gid_is_ipv4(peer))
+		return -1;
+	return ur_device_gid_index(dev, &gid);
+}
+
+int uroce_cm_set_source(struct uroce_cm_id *base, const struct sockaddr *source)
+{
+	struct ur_api_cm_id *id = ur_api_cm_id(base);
+	struct ur_gid gid;
+	uint16_t port;
+	int rc = gid_of(source, &gid, &port);
+
+	if (rc)
+		return rc;
+	if (id->phase != UR_CM_IDLE && id->phase != UR_CM_CLOSED)
+		return EINVAL;
+	if (ur_device_gid_index(id->dev, &gid) < 0)
+		return EADDRNOTAVAIL;
+	ur_cm_api_sockaddr(&id->source, &gid, port);
+	return 0;
+}
+
+int ur_cm_api_route(struct ur_device *dev, const struct sockaddr *peer,
+		    const struct sockaddr_storage *from, struct ibv_ah_attr *ah, uint16_t *port)
 {
 	struct ur_gid gid;
 	int rc = gid_of(peer, &gid, port), source;
 
 	if (rc)
 		return rc;
-	source = choose_source(dev, &gid);
+	source = from->ss_family ? index_of(dev, (const struct sockaddr *)from, &gid)
+				 : choose_source(dev, &gid);
 	if (source < 0)
 		return EADDRNOTAVAIL;
 	*ah = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};

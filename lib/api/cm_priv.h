@@ -85,9 +85,15 @@ struct ur_api_cm_id {
 	/* Parameters for the QP. */
 	uint8_t sl, tclass; /* until there is an address vector */
 	struct ibv_ah_attr ah;
-	struct uroce_conn_param param; /* without private data */
-	uint8_t pmtu;		       /* enum ibv_mtu */
-	struct ur_psn rq_psn;	       /* first PSN that the peer sends */
+	struct uroce_conn_param param;	/* without private data */
+	uint8_t pmtu;			/* enum ibv_mtu */
+	struct ur_psn rq_psn;		/* first PSN that the peer sends */
+	struct sockaddr_storage source; /* the address to connect from; ss_family 0: any */
+	/* The application moves the QP itself, and `request` is the peer's REQ or REP. */
+	bool by_number;
+	bool responded;	       /* by_number: RESPONSE was fetched */
+	bool accepted;	       /* `param` holds what was agreed upon */
+	enum ibv_qp_type type; /* by_number: RC or UC */
 	/* Active side: what decides the QP's mode; its `peer` comes with the REP. */
 	struct ur_mode_case mode;
 	struct ur_cm_note request; /* of a child: the peer's request */
@@ -151,12 +157,41 @@ struct ur_api_cm_id *ur_cm_api_id_new(struct uroce_event_channel *ch, void *user
 /* Frees an id that is unknown to the core. cm->serve is held. */
 void ur_cm_api_id_free(struct ur_api_cm_id *id);
 void ur_cm_api_sockaddr(struct sockaddr_storage *to, const struct ur_gid *gid, uint16_t port);
-/* Address vector from one of our addresses to a peer. EAFNOSUPPORT, EADDRNOTAVAIL. */
-int ur_cm_api_route(struct ur_device *dev, const struct sockaddr *peer, struct ibv_ah_attr *ah,
-		    uint16_t *port);
+/*
+ * Address vector to a peer, from `from`, or if its ss_family is 0 from the address of ours that suits best.
+ * EAFNOSUPPORT, EADDRNOTAVAIL.
+ */
+int ur_cm_api_route(struct ur_device *dev, const struct sockaddr *peer,
+		    const struct sockaddr_storage *from, struct ibv_ah_attr *ah, uint16_t *port);
 struct ur_gid ur_cm_api_dgid(const struct ibv_ah_attr *ah);
 
+/* What is an event of the core's to the API, also if the API itself causes it. Thread class: worker 0. */
+void ur_cm_api_sink(void *api, const struct ur_cm_event *ev);
+
 /* --- connections (cm_conn.c) --- */
+
+struct ur_cm_api_connect {
+	struct ur_api_cm_id *id;
+	uint16_t port;
+	struct ur_cm_connect_attr req;
+	struct ur_cm_sidr_attr sidr;
+	uint8_t private_data[UR_CM_SIDR_REQ_PRIVATE];
+	int rc;
+};
+
+/* Checks and takes the parameters, and finds the peer. */
+int ur_cm_api_prepare(struct ur_cm_api_connect *c, const struct sockaddr *peer,
+		      const struct uroce_conn_param *param);
+/* Fills in the REQ. */
+void ur_cm_api_fill_req(struct ur_cm_api_connect *c, const struct uroce_cm_qp *qp);
+/* Sends the REQ or SIDR_REQ. */
+int ur_cm_api_start(struct ur_cm_api_connect *c);
+/* Takes the parameters of an accept, limited to what the peer's REQ says, and fills in the REP. */
+int ur_cm_api_take_accept(struct ur_api_cm_id *id, const struct uroce_cm_qp *qp,
+			  const struct uroce_conn_param *param, struct ur_cm_accept_attr *rep);
+/* Sends the REP. ECONNABORTED: the peer has given up. */
+int ur_cm_api_send_rep(struct ur_api_cm_id *id, const struct ur_cm_accept_attr *rep);
+struct ur_psn ur_cm_api_random_psn(void);
 
 /* Attaches a QP to the id, or NULL to detach it. Destroying the QP detaches it as well. */
 void ur_cm_api_attach(struct ur_api_cm_id *id, struct ibv_qp *qp);

@@ -122,7 +122,9 @@ enum ur_cm_state {
 	X(over_share, "requests", "requests refused because their peer had too many unanswered")   \
 	X(expired, "requests", "requests refused because the application did not answer in time")  \
 	X(stale, "connections", "connections replaced by a new one of the peer's queue pair")      \
-	X(tx_full, "packets", "MADs lost because the send queue was full")
+	X(tx_full, "packets", "MADs lost because the send queue was full")                         \
+	X(ignored, "requests",                                                                     \
+	  "requests left unanswered because the application's backlog was full")
 
 struct ur_cm_counters {
 #define X(name, unit, help) uint64_t name;
@@ -303,6 +305,12 @@ int ur_cm_accept(struct ur_cm *cm, struct ur_cm_id id, const struct ur_cm_accept
  */
 int ur_cm_reject(struct ur_cm *cm, struct ur_cm_id id, enum ur_cm_rej_reason reason,
 		 const void *private_data, uint8_t private_len, uint64_t now);
+
+/*
+ * Forgets a REQ or SIDR_REQ that is not answered yet, without a message (CM-BACKLOG-01). Afterwards the
+ * handle is stale, and a repetition by the peer is a new request.
+ */
+int ur_cm_ignore(struct ur_cm *cm, struct ur_cm_id id);
 
 /*
  * Sends an MRA, which asks the peer for more time: 4.096 us * 2^service_timeout, [0, 31]. The id is

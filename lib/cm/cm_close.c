@@ -62,6 +62,18 @@ int ur_cm_reject(struct ur_cm *cm, struct ur_cm_id handle, enum ur_cm_rej_reason
 	return 0;
 }
 
+/* CM-BACKLOG-01 */
+int ur_cm_ignore(struct ur_cm *cm, struct ur_cm_id handle)
+{
+	struct cm_id *id = cm_id_get(cm, handle);
+
+	if (!id || (id->state != UR_CM_ST_REQ_RCVD && id->state != UR_CM_ST_SIDR_REQ_RCVD))
+		return -EINVAL;
+	cm->counters.ignored++;
+	cm_set_state(cm, id, UR_CM_ST_FREE);
+	return 0;
+}
+
 int ur_cm_destroy(struct ur_cm *cm, struct ur_cm_id handle, uint64_t now)
 {
 	struct cm_id *id = cm_id_get(cm, handle);

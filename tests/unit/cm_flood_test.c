@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
 #include "cm_pair.h"
 
 /* An attacker that can send any packet from any address, but sees none (docs/security.md). */
@@ -259,5 +261,46 @@ Test(cm_flood, an_established_connection_ends_by_both_ids_only)
 
 	cr_expect_eq(give_up_forged(p, 0), UR_DROP_UNEXPECTED);
 	cr_expect_eq(ur_cm_state(p->s[B].cm, b), UR_CM_ST_ESTABLISHED);
+	pair_free(p);
+}
+
+/* CM-BACKLOG-01 */
+Test(cm_flood, an_ignored_request_leaves_nothing_and_may_be_repeated)
+{
+	struct pair *p = pair_new(4);
+
+	p->s[B].accepts = false;
+	pair_connect(p);
+	pair_pass(p, 5 * MS);
+	cr_assert_eq(SAW(p, B, REQ_RCVD), 1);
+	cr_assert_eq(ur_cm_ignore(p->s[B].cm, p->s[B].last[UR_CM_EV_REQ_RCVD]), 0);
+	cr_expect_eq(ur_cm_ignore(p->s[B].cm, p->s[B].last[UR_CM_EV_REQ_RCVD]), -EINVAL,
+		     "it is stale");
+	ur_cm_validate(p->s[B].cm);
+	cr_expect_eq(ur_cm_ids_in_use(p->s[B].cm), 0);
+	cr_expect_eq(ur_cm_counters(p->s[B].cm)->ignored, 1);
+	cr_expect_eq(SAW(p, A, REJ_RCVD), 0);
+	p->s[B].accepts = true;
+	pair_settle(p);
+	cr_expect_eq(SAW(p, B, REQ_RCVD), 2);
+	cr_expect_eq(SAW(p, B, ESTABLISHED), 1, "the repeated request connects");
+	cr_expect_eq(ur_cm_ignore(p->s[B].cm, p->s[B].last[UR_CM_EV_REQ_RCVD]), -EINVAL,
+		     "it is accepted");
+	pair_free(p);
+}
+
+/* CM-BACKLOG-01 */
+Test(cm_flood, an_ignored_sidr_request_leaves_nothing)
+{
+	struct pair *p = pair_new(4);
+
+	ask_sidr(p);
+	pair_pass(p, 5 * MS);
+	cr_assert_eq(SAW(p, B, SIDR_REQ_RCVD), 1);
+	cr_assert_eq(ur_cm_ignore(p->s[B].cm, p->s[B].last[UR_CM_EV_SIDR_REQ_RCVD]), 0);
+	ur_cm_validate(p->s[B].cm);
+	cr_expect_eq(ur_cm_ids_in_use(p->s[B].cm), 0);
+	pair_settle(p);
+	cr_expect_eq(SAW(p, A, SIDR_REP_RCVD), 0);
 	pair_free(p);
 }
