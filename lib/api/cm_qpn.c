@@ -93,6 +93,7 @@ int uroce_cm_establish(struct uroce_cm_id *base)
 static void attr_init(const struct ur_api_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	attr->port_num = 1;
+	attr->pkey_index = 0;
 	attr->qp_access_flags = 0;
 	if (id->phase != UR_CM_IDLE)
 		attr->qp_access_flags =

@@ -4,7 +4,6 @@
 #endif
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -12,9 +11,32 @@
 
 #include "rdmacm/cm.h"
 
-#define LOOKS 200 /* before a thread that waits for an event sleeps */
+#define LOOKS	 200 /* before a thread that waits for an event sleeps */
+#define KEPT_MAX 64
 
-pthread_mutex_t ur_cm_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
+
+int ur_cm_enter(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&lock);
+	return state;
+}
+
+void ur_cm_leave(int cancel_state)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+void ur_cm_wait_acked(struct ur_cm_id *id)
+{
+	while (id->got)
+		pthread_cond_wait(&acked, &lock);
+}
 
 int ur_cm_fail(int rc)
 {
@@ -43,106 +65,85 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	return NULL;
 }
 
-/* As in the kernel, a thread that waits for an event of the channel sleeps on. */
+/*
+ * Some programs destroy a channel while a thread of theirs is about to wait on it again. So the last few are kept, for
+ * such a thread to see that it has nothing to wait for.
+ */
+static TAILQ_HEAD(, ur_cm_channel) kept = TAILQ_HEAD_INITIALIZER(kept);
+static unsigned kept_cnt;
+
+static void keep(struct ur_cm_channel *ch)
+{
+	TAILQ_INSERT_TAIL(&kept, ch, kept);
+	if (kept_cnt++ < KEPT_MAX)
+		return;
+	ch = TAILQ_FIRST(&kept);
+	TAILQ_REMOVE(&kept, ch, kept);
+	kept_cnt--;
+	free(ch);
+}
+
+/* Under the lock. */
+static void free_unused(struct ur_cm_channel *ch)
+{
+	if (!ch->closed || ch->waiters)
+		return;
+	if (ch->base.fd >= 0)
+		close(ch->base.fd);
+	ch->base.fd = -1;
+	if (!ch->ids)
+		keep(ch);
+}
+
+void ur_cm_use_channel(struct ur_cm_channel *ch, int by)
+{
+	ch->ids += (unsigned)by;
+	if (by < 0)
+		free_unused(ch);
+}
+
+/* As in the kernel, ids of the channel end, and a thread that waits for an event of it sleeps on. */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct ur_cm_channel *ch = ur_cm_channel(channel);
-	bool unused;
+	int state;
 
-	pthread_mutex_lock(&ur_cm_lock);
+	if (ur_cm_is_child()) {
+		close(channel->fd);
+		return;
+	}
+	state = ur_cm_enter();
+	if (ch->ids)
+		ur_cm_abandon_ids(ch);
 	ch->closed = true;
-	unused = !ch->waiters;
-	pthread_mutex_unlock(&ur_cm_lock);
-	close(ch->base.fd);
-	if (unused)
-		free(ch);
+	free_unused(ch);
+	ur_cm_leave(state);
 }
 
 /* ---- events in ---- */
 
-/* Under the lock. */
-static void put(struct ur_cm_channel *ch, struct ur_cm_event *e)
+static void count(struct ur_cm_event *e, int by)
 {
+	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		e->owner->pending += (unsigned)by;
+}
+
+void ur_cm_put(struct ur_cm_event *e)
+{
+	struct ur_cm_channel *ch = ur_cm_channel(e->owner->id.channel);
 	uint64_t one = 1;
 
+	if (ch->closed) {
+		if (e->ev.id != &e->owner->id)
+			ur_cm_drop_id(ur_cm_id(e->ev.id));
+		free(e);
+		return;
+	}
 	TAILQ_INSERT_TAIL(&ch->queue, e, link);
+	count(e, 1);
+	/* It fails only if the program has closed the descriptor. */
 	if (write(ch->base.fd, &one, sizeof(one)) < 0)
-		abort(); /* only a count of 2^64 - 1, or a descriptor that the program has closed */
-}
-
-/* An event of a request belongs to the listener's channel. */
-static void queue_one(const struct uroce_cm_event *from)
-{
-	struct ur_cm_event *e = ur_cm_translate(from);
-
-	if (e)
-		put(ur_cm_channel(e->owner->id.channel), e);
-}
-
-/* The lock keeps an id of an event alive until the event is in a queue. */
-void ur_cm_pump(void)
-{
-	struct uroce_cm_event *e;
-	unsigned cnt;
-	struct ur_cm_device *d = ur_cm_devices(&cnt);
-	int old;
-
-	/* A thread may be cancelled while it waits, but not here. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-	pthread_mutex_lock(&ur_cm_lock);
-	for (unsigned i = 0; i < cnt; i++)
-		while (!uroce_get_cm_event(d[i].channel, 0, &e)) {
-			queue_one(e);
-			uroce_ack_cm_event(e);
-		}
-	pthread_mutex_unlock(&ur_cm_lock);
-	pthread_setcancelstate(old, NULL);
-}
-
-static void *pump(void *arg)
-{
-	struct pollfd p[UR_CM_DEVICES_MAX];
-	unsigned cnt;
-	struct ur_cm_device *d = ur_cm_devices(&cnt);
-
-	for (unsigned i = 0; i < cnt; i++)
-		p[i] = (struct pollfd){.fd = uroce_event_channel_fd(d[i].channel),
-				       .events = POLLIN};
-	for (;;)
-		if (poll(p, cnt, -1) > 0)
-			ur_cm_pump();
-	return NULL;
-}
-
-int ur_cm_start_pump(void)
-{
-	pthread_t thread;
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, pump, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!rc)
-		pthread_detach(thread);
-	return rc;
-}
-
-int ur_cm_raise(struct ur_cm_id *id, enum rdma_cm_event_type type, int status)
-{
-	struct ur_cm_event *e = calloc(1, sizeof(*e));
-
-	if (!e)
-		return ENOMEM;
-	e->owner = id;
-	e->ev.id = &id->id;
-	e->ev.event = type;
-	e->ev.status = status;
-	pthread_mutex_lock(&ur_cm_lock);
-	put(ur_cm_channel(id->id.channel), e);
-	pthread_mutex_unlock(&ur_cm_lock);
-	return 0;
+		return;
 }
 
 /* ---- events out ---- */
@@ -153,6 +154,12 @@ static bool take_count(int fd)
 	struct iovec to = {&one, sizeof(one)};
 
 	return preadv2(fd, &to, 1, -1, RWF_NOWAIT) == sizeof(one);
+}
+
+static void pull(struct ur_cm_channel *ch, struct ur_cm_event *e)
+{
+	TAILQ_REMOVE(&ch->queue, e, link);
+	count(e, -1);
 }
 
 /* One that the id owns, or that has brought it. */
@@ -166,13 +173,18 @@ static struct ur_cm_event *find(struct ur_cm_channel *ch, const struct ur_cm_id 
 	return NULL;
 }
 
+bool ur_cm_has_event(const struct ur_cm_id *id)
+{
+	return find(ur_cm_channel(id->id.channel), id);
+}
+
 void ur_cm_purge(struct ur_cm_id *id)
 {
 	struct ur_cm_channel *ch = ur_cm_channel(id->id.channel);
 	struct ur_cm_event *e;
 
 	while ((e = find(ch, id))) {
-		TAILQ_REMOVE(&ch->queue, e, link);
+		pull(ch, e);
 		take_count(ch->base.fd);
 		if (e->ev.id != &id->id)
 			ur_cm_drop_id(ur_cm_id(e->ev.id));
@@ -182,43 +194,46 @@ void ur_cm_purge(struct ur_cm_id *id)
 
 static struct ur_cm_event *pop(struct ur_cm_channel *ch)
 {
-	struct ur_cm_event *e;
+	int state = ur_cm_enter();
+	struct ur_cm_event *e = TAILQ_FIRST(&ch->queue);
 
-	pthread_mutex_lock(&ur_cm_lock);
-	e = TAILQ_FIRST(&ch->queue);
 	if (e) {
-		TAILQ_REMOVE(&ch->queue, e, link);
+		pull(ch, e);
 		e->owner->got++;
 	}
-	pthread_mutex_unlock(&ur_cm_lock);
+	ur_cm_leave(state);
 	return e;
 }
 
 static bool is_empty(struct ur_cm_channel *ch)
 {
-	bool empty;
+	int state = ur_cm_enter();
+	bool empty = TAILQ_EMPTY(&ch->queue);
 
-	pthread_mutex_lock(&ur_cm_lock);
-	empty = TAILQ_EMPTY(&ch->queue);
-	pthread_mutex_unlock(&ur_cm_lock);
+	ur_cm_leave(state);
 	return empty;
 }
 
-static void wait_on(struct ur_cm_channel *ch, int by)
+/* False: the program has destroyed the channel. */
+static bool enter(struct ur_cm_channel *ch)
 {
-	bool gone;
+	int state = ur_cm_enter();
+	bool open = !ch->closed;
 
-	pthread_mutex_lock(&ur_cm_lock);
-	ch->waiters += (unsigned)by;
-	gone = ch->closed && !ch->waiters;
-	pthread_mutex_unlock(&ur_cm_lock);
-	if (gone)
-		free(ch);
+	if (open)
+		ch->waiters++;
+	ur_cm_leave(state);
+	return open;
 }
 
-static void leave(void *ch)
+static void leave(void *arg)
 {
-	wait_on(ch, -1);
+	struct ur_cm_channel *ch = arg;
+	int state = ur_cm_enter();
+
+	ch->waiters--;
+	free_unused(ch);
+	ur_cm_leave(state);
 }
 
 /* A count may be for an event that was dropped. */
@@ -243,7 +258,11 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	struct ur_cm_event *e = NULL;
 	int rc;
 
-	wait_on(ch, 1);
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
+	/* As one who was already waiting. Only a signal or cancellation ends that. */
+	if (!enter(ch))
+		return poll(NULL, 0, -1);
 	pthread_cleanup_push(leave, ch);
 	rc = wait_for_event(ch, &e);
 	pthread_cleanup_pop(1);
@@ -252,40 +271,28 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	return rc;
 }
 
-static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
-
 int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	struct ur_cm_event *e = (struct ur_cm_event *)event;
+	int state;
 
 	if (!event)
 		return ur_cm_fail(EINVAL);
-	pthread_mutex_lock(&ur_cm_lock);
+	if (ur_cm_is_child())
+		return 0;
+	state = ur_cm_enter();
 	e->owner->got--;
 	pthread_cond_broadcast(&acked);
-	pthread_mutex_unlock(&ur_cm_lock);
+	ur_cm_leave(state);
 	free(e);
 	return 0;
 }
 
-/* Events of the id that the program still has keep it alive. */
-int rdma_destroy_id(struct rdma_cm_id *base)
+static void ack_own(struct rdma_cm_id *id)
 {
-	struct ur_cm_id *id = ur_cm_id(base);
-	struct rdma_event_channel *own = id->sync ? base->channel : NULL;
-
-	if (base->event) {
-		rdma_ack_cm_event(base->event);
-		base->event = NULL;
-	}
-	pthread_mutex_lock(&ur_cm_lock);
-	while (id->got)
-		pthread_cond_wait(&acked, &ur_cm_lock);
-	ur_cm_drop_id(id);
-	pthread_mutex_unlock(&ur_cm_lock);
-	if (own)
-		rdma_destroy_event_channel(own);
-	return 0;
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
 }
 
 int ur_cm_complete(struct ur_cm_id *id)
@@ -295,10 +302,7 @@ int ur_cm_complete(struct ur_cm_id *id)
 
 	if (!id->sync)
 		return 0;
-	if (id->id.event) {
-		rdma_ack_cm_event(id->id.event);
-		id->id.event = NULL;
-	}
+	ack_own(&id->id);
 	rc = rdma_get_cm_event(id->id.channel, &e);
 	if (rc)
 		return rc;
@@ -308,6 +312,54 @@ int ur_cm_complete(struct ur_cm_id *id)
 	return ur_cm_fail(e->status < 0 ? -e->status : e->status);
 }
 
+/* Events that have brought an id of a listener's move with the listener, and the id's own with the id. */
+static bool moves(const struct ur_cm_event *e, const struct ur_cm_id *id,
+		  const struct ur_cm_events *brought)
+{
+	const struct ur_cm_event *b;
+
+	if (e->owner == id)
+		return true;
+	TAILQ_FOREACH(b, brought, link)
+	if (b->ev.id == &e->owner->id)
+		return true;
+	return false;
+}
+
+static void move_id(struct ur_cm_id *id, struct rdma_event_channel *to)
+{
+	struct ur_cm_channel *from = ur_cm_channel(id->id.channel);
+
+	ur_cm_use_channel(ur_cm_channel(to), 1);
+	id->id.channel = to;
+	ur_cm_use_channel(from, -1);
+}
+
+/* In order. `from` stays: the ids that move still count. */
+static void move_events(struct ur_cm_channel *from, struct ur_cm_id *id,
+			struct rdma_event_channel *to)
+{
+	struct ur_cm_events moved = TAILQ_HEAD_INITIALIZER(moved);
+	struct ur_cm_event *e, *next;
+
+	for (e = TAILQ_FIRST(&from->queue); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (!moves(e, id, &moved))
+			continue;
+		pull(from, e);
+		take_count(from->base.fd);
+		TAILQ_INSERT_TAIL(&moved, e, link);
+	}
+	TAILQ_FOREACH(e, &moved, link)
+	if (e->ev.id != &e->owner->id)
+		move_id(ur_cm_id(e->ev.id), to);
+	move_id(id, to);
+	while ((e = TAILQ_FIRST(&moved))) {
+		TAILQ_REMOVE(&moved, e, link);
+		ur_cm_put(e);
+	}
+}
+
 /*
  * Events that were not fetched move along. An id without a channel gets one of its own and is synchronous from now on.
  */
@@ -315,30 +367,39 @@ int rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
 	struct rdma_event_channel *own = id->sync ? base->channel : NULL;
-	struct ur_cm_channel *from = ur_cm_channel(base->channel);
-	struct ur_cm_event *e, *next;
 	bool sync = !channel;
+	int state;
 
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
 	if (sync && !(channel = rdma_create_event_channel()))
 		return -1;
-	if (id->sync && base->event) {
-		rdma_ack_cm_event(base->event);
-		base->event = NULL;
-	}
-	pthread_mutex_lock(&ur_cm_lock);
-	while (id->got)
-		pthread_cond_wait(&acked, &ur_cm_lock);
-	base->channel = channel;
+	if (id->sync)
+		ack_own(base);
+	state = ur_cm_enter();
+	ur_cm_wait_acked(id);
+	move_events(ur_cm_channel(base->channel), id, channel);
 	id->sync = sync;
-	for (e = TAILQ_FIRST(&from->queue); e; e = next) {
-		next = TAILQ_NEXT(e, link);
-		if (e->owner != id)
-			continue;
-		TAILQ_REMOVE(&from->queue, e, link);
-		take_count(from->base.fd);
-		put(ur_cm_channel(channel), e);
-	}
-	pthread_mutex_unlock(&ur_cm_lock);
+	ur_cm_leave(state);
+	if (own)
+		rdma_destroy_event_channel(own);
+	return 0;
+}
+
+/* Events of the id that the program still has keep it alive. */
+int rdma_destroy_id(struct rdma_cm_id *base)
+{
+	struct ur_cm_id *id = ur_cm_id(base);
+	struct rdma_event_channel *own = id->sync ? base->channel : NULL;
+	int state;
+
+	if (ur_cm_is_child())
+		return 0;
+	ack_own(base);
+	state = ur_cm_enter();
+	ur_cm_wait_acked(id);
+	ur_cm_drop_id(id);
+	ur_cm_leave(state);
 	if (own)
 		rdma_destroy_event_channel(own);
 	return 0;

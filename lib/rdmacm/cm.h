@@ -17,8 +17,10 @@
  * liburoce has one event channel for each device, whatever channels the program has: so an id may move from one channel to
  * another. A thread of the library takes events from there; a thread that waits for one looks itself first.
  *
- * Thread class: any. ur_cm_lock protects queues, ids and ports. It is held while liburoce destroys an id or hands out an
- * event, but not in calls that wait.
+ * Thread class: any. One lock protects queues, ids and ports. It is held while liburoce destroys an id or hands out an
+ * event, but not in calls that wait. A thread that has it cannot be cancelled.
+ *
+ * A child of fork() has none of the library's threads. Its calls fail with EIO; it may free what it has.
  */
 
 #define UR_CM_DEVICES_MAX 32
@@ -37,16 +39,32 @@ struct ur_cm_event {
 	uint8_t data[256]; /* private data, and zeros to the end of the message's field */
 };
 
+TAILQ_HEAD(ur_cm_events, ur_cm_event);
+
+/* It goes when the program has destroyed it and neither a thread nor an id uses it. */
 struct ur_cm_channel {
 	struct rdma_event_channel base; /* first: fd counts the queued events */
-	TAILQ_HEAD(, ur_cm_event) queue;
-	unsigned waiters;
-	bool closed; /* the last waiter frees it */
+	struct ur_cm_events queue;
+	unsigned waiters; /* they keep fd open, or it would soon be another file's */
+	unsigned ids;
+	bool closed;
+	TAILQ_ENTRY(ur_cm_channel) kept; /* closed, and nothing uses it */
+};
+
+/* What liburoce listens on for all ids with this port on the device. */
+struct ur_cm_port {
+	LIST_ENTRY(ur_cm_port) link;
+	struct ur_cm_device *dev;
+	enum rdma_port_space ps;
+	uint16_t number;
+	unsigned refs;
+	struct uroce_cm_id *cm;
 };
 
 enum ur_cm_state {
 	UR_CM_IDLE,
 	UR_CM_BOUND,
+	UR_CM_RESOLVING,
 	UR_CM_ADDR_RESOLVED,
 	UR_CM_ROUTE_RESOLVED,
 	UR_CM_LISTENING,
@@ -60,14 +78,18 @@ struct ur_cm_id {
 	struct rdma_cm_id id; /* first: the program's handle */
 	LIST_ENTRY(ur_cm_id) link;
 	enum ur_cm_state state;
-	bool sync;   /* the program gave no channel: calls wait for their event */
-	bool active; /* connect, not accept */
-	bool reuse;  /* RDMA_OPTION_ID_REUSEADDR */
+	bool sync;	/* the program gave no channel: calls wait for their event */
+	bool active;	/* connect, not accept */
+	bool reuse;	/* RDMA_OPTION_ID_REUSEADDR */
+	bool afonly;	/* RDMA_OPTION_ID_AFONLY */
+	bool responded; /* CONNECTING: the peer has accepted, rdma_establish() is due */
 	uint8_t tos, ack_timeout;
 	struct ur_cm_device *dev;
-	struct uroce_cm_id *cm;				  /* NULL until it is needed */
-	struct uroce_cm_id *listeners[UR_CM_DEVICES_MAX]; /* one for each device it listens on */
-	unsigned got;					  /* events fetched and not acknowledged */
+	struct uroce_cm_id *cm;			     /* NULL until it is needed */
+	struct ur_cm_port *ports[UR_CM_DEVICES_MAX]; /* those it listens on */
+	unsigned backlog, pending;		     /* requests not yet fetched: at most, now */
+	struct ur_cm_resolve *resolve;		     /* RESOLVING */
+	unsigned got;				     /* events fetched and not acknowledged */
 	struct ibv_sa_path_rec path;
 	bool own_send_cq, own_recv_cq; /* made by rdma_create_qp() */
 	bool own_srq_cq;	       /* made by rdma_create_srq() */
@@ -85,15 +107,20 @@ static inline struct ur_cm_channel *ur_cm_channel(struct rdma_event_channel *cha
 	return (struct ur_cm_channel *)channel;
 }
 
-extern pthread_mutex_t ur_cm_lock;
+/* Takes the lock. Returns what ur_cm_leave() needs. */
+int ur_cm_enter(void);
+void ur_cm_leave(int cancel_state);
+/* Waits until `id` has no event that is not acknowledged. Under the lock. */
+void ur_cm_wait_acked(struct ur_cm_id *id);
 
 /* Returns -1 with errno, as rdma_cm's calls do; 0 if rc is 0. */
 int ur_cm_fail(int rc);
 
 /* ---- device.c ---- */
 
-/* Opens the devices, once. False with errno: there is none. */
+/* Opens the devices, once. False with errno: there is none, or EIO in a child of fork(). */
 bool ur_cm_open_devices(void);
+bool ur_cm_is_child(void);
 struct ur_cm_device *ur_cm_devices(unsigned *cnt);
 /* The device that has the address, an IP address without its port; NULL: none. */
 struct ur_cm_device *ur_cm_device_of(const struct sockaddr *addr, int *gid_index);
@@ -112,16 +139,25 @@ static inline __be16 *ur_cm_port(struct sockaddr *addr)
 
 /* ---- channel.c ---- */
 
+/* Queues an event and owns it from now on. Under the lock. */
+void ur_cm_put(struct ur_cm_event *e);
+/* Drops the events of an id that were not fetched. Under the lock. */
+void ur_cm_purge(struct ur_cm_id *id);
+/* Counts an id that uses the channel, or no longer does. Under the lock. */
+void ur_cm_use_channel(struct ur_cm_channel *ch, int by);
+/* For a synchronous id: waits for the next event. -1 with errno: it says that the call has failed. */
+int ur_cm_complete(struct ur_cm_id *id);
+/* Whether an event waits to be fetched. Under the lock. */
+bool ur_cm_has_event(const struct ur_cm_id *id);
+
+/* ---- pump.c ---- */
+
 /* Takes the events that liburoce has and queues them. */
 void ur_cm_pump(void);
 /* Starts the thread that does so while nobody waits. */
 int ur_cm_start_pump(void);
-/* Queues an event of the library itself. */
-int ur_cm_raise(struct ur_cm_id *id, enum rdma_cm_event_type type, int status);
-/* Drops the events of an id that were not fetched. Under the lock. */
-void ur_cm_purge(struct ur_cm_id *id);
-/* For a synchronous id: waits for the next event. -1 with errno: it says that the call has failed. */
-int ur_cm_complete(struct ur_cm_id *id);
+/* Queues an event of the library itself; without memory there is none. Under the lock. */
+void ur_cm_raise(struct ur_cm_id *id, enum rdma_cm_event_type type, int status);
 
 /* ---- event.c ---- */
 
@@ -130,10 +166,33 @@ struct ur_cm_event *ur_cm_translate(const struct uroce_cm_event *e);
 
 /* ---- id.c ---- */
 
+/* Under the lock. */
 struct ur_cm_id *ur_cm_new_id(struct rdma_event_channel *channel, void *context,
 			      enum rdma_port_space ps);
-/* Destroys an id that the program has not seen. Under the lock. */
+/* Ends what the id does; the program still has it. Under the lock. */
+void ur_cm_abandon_id(struct ur_cm_id *id);
+/* The same for all ids of a channel. */
+void ur_cm_abandon_ids(const struct ur_cm_channel *ch);
+/* Destroys an id. Under the lock. */
 void ur_cm_drop_id(struct ur_cm_id *id);
 void ur_cm_use_device(struct ur_cm_id *id, struct ur_cm_device *dev);
+/* The first id for which `f` is true. Under the lock. */
+struct ur_cm_id *ur_cm_find_id(bool (*f)(const struct ur_cm_id *id, const void *arg),
+			       const void *arg);
+
+/* ---- port.c ---- */
+
+/* Binds to an address of a device, or without a device to `addr`, with the port of `addr`. */
+int ur_cm_bind(struct ur_cm_id *id, const struct sockaddr *addr, struct ur_cm_device *dev,
+	       int gid_index);
+/* The listener for requests to an address. NULL: none. Under the lock. */
+struct ur_cm_id *ur_cm_listener(const struct ur_cm_port *port, const struct sockaddr *local);
+/* Stops listening. Under the lock. */
+void ur_cm_release_ports(struct ur_cm_id *id);
+
+/* ---- resolve.c ---- */
+
+/* The id goes. Under the lock. */
+void ur_cm_cancel_resolve(struct ur_cm_id *id);
 
 #endif

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* secure_getenv */
-#endif
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "rdmacm/cm.h"
 
@@ -15,50 +10,6 @@
 static bool is_datagram(const struct ur_cm_id *id)
 {
 	return id->id.ps == RDMA_PS_UDP;
-}
-
-/* ---- listen ---- */
-
-static int listen_on(struct ur_cm_id *id, struct ur_cm_device *dev, struct uroce_cm_id **to)
-{
-	uint16_t port = ntohs(id->id.route.addr.src_sin.sin_port);
-	int rc = uroce_cm_create_id(dev->channel, id, to);
-
-	if (rc)
-		return rc;
-	rc = is_datagram(id) ? uroce_cm_sidr_listen(*to, port) : uroce_cm_listen(*to, port);
-	if (rc) {
-		uroce_cm_destroy_id(*to);
-		*to = NULL;
-	} else if (secure_getenv("UROCE_LOG")) {
-		fprintf(stderr, "uroce: %s: listens on port %u\n", dev->verbs->device->name, port);
-	}
-	return rc;
-}
-
-int rdma_listen(struct rdma_cm_id *base, int backlog)
-{
-	struct ur_cm_id *id = ur_cm_id(base);
-	struct sockaddr_in any = {.sin_family = AF_INET};
-	unsigned cnt;
-	struct ur_cm_device *dev = ur_cm_devices(&cnt);
-	int rc = 0;
-
-	if (id->state == UR_CM_IDLE && rdma_bind_addr(base, (struct sockaddr *)&any))
-		return -1;
-	if (id->state != UR_CM_BOUND)
-		return ur_cm_fail(EINVAL);
-	for (unsigned i = 0; i < cnt && !rc; i++)
-		if (!id->dev || id->dev == &dev[i])
-			rc = listen_on(id, &dev[i], &id->listeners[i]);
-	if (!rc)
-		id->state = UR_CM_LISTENING;
-	for (unsigned i = 0; i < cnt && rc; i++) {
-		if (id->listeners[i])
-			uroce_cm_destroy_id(id->listeners[i]);
-		id->listeners[i] = NULL;
-	}
-	return ur_cm_fail(rc);
 }
 
 /* ---- connect ---- */
@@ -97,71 +48,116 @@ static int take_param(const struct ur_cm_id *id, const struct rdma_conn_param *p
 	return 0;
 }
 
-static int start_connecting(struct ur_cm_id *id, const struct rdma_conn_param *p)
+/* A queue pair that only the program knows. Other types than RC have no port space here. */
+static struct uroce_cm_qp number_of(const struct rdma_conn_param *p)
+{
+	return (struct uroce_cm_qp){p ? p->qp_num : 0, IBV_QPT_RC, p && p->srq};
+}
+
+/* Puts the id in another state, unless an event has changed it meanwhile. */
+static bool advance(struct ur_cm_id *id, enum ur_cm_state from, enum ur_cm_state to)
+{
+	int state = ur_cm_enter();
+	bool ok = id->state == from;
+
+	if (ok)
+		id->state = to;
+	ur_cm_leave(state);
+	return ok;
+}
+
+static int send_request(struct ur_cm_id *id, const struct rdma_conn_param *p)
 {
 	const struct sockaddr *peer = &id->id.route.addr.dst_addr;
 	uint16_t port = ntohs(id->id.route.addr.dst_sin.sin_port);
+	struct uroce_cm_qp qp = number_of(p);
 	struct uroce_conn_param param;
 
 	if (is_datagram(id))
 		return uroce_cm_sidr_resolve(id->cm, peer, port, p ? p->private_data : NULL,
 					     p ? p->private_data_len : 0);
-	if (!id->id.qp)
-		return EOPNOTSUPP;
-	return take_param(id, p, &param) ? EINVAL
-					 : uroce_cm_connect(id->cm, peer, id->id.qp, &param);
+	if (take_param(id, p, &param))
+		return EINVAL;
+	return id->id.qp ? uroce_cm_connect(id->cm, peer, id->id.qp, &param)
+			 : uroce_cm_connect_qpn(id->cm, peer, &qp, &param);
+}
+
+static int start_connecting(struct ur_cm_id *id, const struct rdma_conn_param *p)
+{
+	int rc = id->cm ? 0 : uroce_cm_create_id(id->dev->channel, id, &id->cm);
+
+	if (!rc)
+		rc = uroce_cm_set_source(id->cm, &id->id.route.addr.src_addr);
+	if (!rc && id->tos)
+		rc = uroce_cm_set_service(id->cm, 0, id->tos);
+	return rc ? rc : send_request(id, p);
 }
 
 int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *p)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
-	int rc = 0;
+	int rc;
 
-	if (id->state != UR_CM_ROUTE_RESOLVED)
-		return ur_cm_fail(EINVAL);
-	if (!id->cm)
-		rc = uroce_cm_create_id(id->dev->channel, id, &id->cm);
-	if (!rc && id->tos)
-		rc = uroce_cm_set_service(id->cm, 0, id->tos);
-	if (rc)
-		return ur_cm_fail(rc);
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
 	/* Before the answer can arrive. */
+	if (!advance(id, UR_CM_ROUTE_RESOLVED, UR_CM_CONNECTING))
+		return ur_cm_fail(EINVAL);
 	id->active = true;
-	id->state = UR_CM_CONNECTING;
+	id->responded = false;
 	rc = start_connecting(id, p);
 	if (rc) {
-		id->state = UR_CM_ROUTE_RESOLVED;
+		advance(id, UR_CM_CONNECTING, UR_CM_ROUTE_RESOLVED);
 		return ur_cm_fail(rc);
 	}
-	base->route.addr.src_storage = id->cm->local;
 	return ur_cm_complete(id);
+}
+
+/* For queue pairs that the program moves itself. No event follows. */
+int rdma_establish(struct rdma_cm_id *base)
+{
+	struct ur_cm_id *id = ur_cm_id(base);
+	int rc;
+
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
+	if (base->qp || !id->responded || !advance(id, UR_CM_CONNECTING, UR_CM_CONNECTED))
+		return ur_cm_fail(EINVAL);
+	id->responded = false;
+	rc = uroce_cm_establish(id->cm);
+	return ur_cm_fail(rc);
 }
 
 /* ---- answer ---- */
 
+static int accept_datagrams(struct ur_cm_id *id, const struct rdma_conn_param *p)
+{
+	uint32_t qpn = id->id.qp ? id->id.qp->qp_num : p ? p->qp_num : 0;
+	int rc = uroce_cm_sidr_reply_qpn(id->cm, qpn, RDMA_UDP_QKEY, 0, p ? p->private_data : NULL,
+					 p ? p->private_data_len : 0);
+
+	if (!rc)
+		advance(id, UR_CM_REQUESTED, UR_CM_CONNECTED);
+	return rc;
+}
+
 int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *p)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
+	struct uroce_cm_qp qp = number_of(p);
 	struct uroce_conn_param param;
 	int rc;
 
-	if (id->state != UR_CM_REQUESTED)
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
+	if (is_datagram(id))
+		return ur_cm_fail(id->state == UR_CM_REQUESTED ? accept_datagrams(id, p) : EINVAL);
+	if (take_param(id, p, &param) || !advance(id, UR_CM_REQUESTED, UR_CM_CONNECTING))
 		return ur_cm_fail(EINVAL);
-	if (!base->qp)
-		return ur_cm_fail(EOPNOTSUPP);
-	if (is_datagram(id)) {
-		rc = uroce_cm_sidr_reply(id->cm, base->qp, RDMA_UDP_QKEY, 0);
-		if (!rc)
-			id->state = UR_CM_CONNECTED;
-		return ur_cm_fail(rc);
-	}
-	rc = take_param(id, p, &param);
-	if (rc)
-		return ur_cm_fail(rc);
-	id->state = UR_CM_CONNECTING;
-	rc = uroce_cm_accept(id->cm, base->qp, &param);
+	rc = base->qp ? uroce_cm_accept(id->cm, base->qp, &param)
+		      : uroce_cm_accept_qpn(id->cm, &qp, &param);
 	if (rc) {
-		id->state = UR_CM_REQUESTED;
+		advance(id, UR_CM_CONNECTING, UR_CM_REQUESTED);
 		return ur_cm_fail(rc);
 	}
 	return ur_cm_complete(id);
@@ -170,33 +166,100 @@ int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *p)
 int rdma_reject(struct rdma_cm_id *base, const void *private_data, uint8_t private_data_len)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
+	bool response = id->state == UR_CM_CONNECTING && id->responded;
 	int rc;
 
-	if (id->state != UR_CM_REQUESTED)
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
+	if (id->state != UR_CM_REQUESTED && !response)
 		return ur_cm_fail(EINVAL);
 	rc = is_datagram(id)
-		     ? uroce_cm_sidr_reply(id->cm, NULL, 0, SIDR_REFUSED)
+		     ? uroce_cm_sidr_reply_qpn(id->cm, 0, 0, SIDR_REFUSED, private_data,
+					       private_data_len)
 		     : uroce_cm_reject(id->cm, REJECT_CONSUMER, private_data, private_data_len);
 	if (!rc)
-		id->state = UR_CM_ENDED;
+		advance(id, response ? UR_CM_CONNECTING : UR_CM_REQUESTED, UR_CM_ENDED);
 	return ur_cm_fail(rc);
 }
 
+/* ---- disconnect ---- */
+
+static void stop_qp(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	if (qp)
+		ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+/*
+ * As in the kernel, which succeeds whenever there was a connection, or an attempt at one: after the peer's DREQ it is the
+ * program's answer.
+ */
 int rdma_disconnect(struct rdma_cm_id *base)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
-	int rc;
+	bool waits;
+	int rc, state;
 
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
 	if (!id->cm || is_datagram(id))
 		return ur_cm_fail(EINVAL);
 	rc = uroce_cm_disconnect(id->cm);
+	if (rc && rc != ENOTCONN)
+		return ur_cm_fail(rc);
 	if (rc)
-		return ur_cm_fail(rc == ENOTCONN ? EINVAL : rc);
-	return ur_cm_complete(id);
+		stop_qp(base->qp);
+	state = ur_cm_enter();
+	waits = !rc || ur_cm_has_event(id);
+	ur_cm_leave(state);
+	return waits ? ur_cm_complete(id) : 0;
 }
 
-/* A packet on a connection that is not established yet: liburoce sees it itself. */
-int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+/* A packet has arrived on a connection whose RTU has not. */
+int rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 {
+	struct ur_cm_id *id = ur_cm_id(base);
+
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
+	if (!id->cm || is_datagram(id) || event != IBV_EVENT_COMM_EST)
+		return ur_cm_fail(EINVAL);
+	/* Otherwise it is established, or has ended. */
+	if (id->state == UR_CM_CONNECTING && !id->active)
+		uroce_cm_establish(id->cm);
+	return 0;
+}
+
+/* ---- queue pairs that the program moves ---- */
+
+static int init_datagrams(struct ibv_qp_attr *attr, int *mask)
+{
+	attr->port_num = 1;
+	attr->pkey_index = 0;
+	attr->qkey = RDMA_UDP_QKEY;
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	return 0;
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
+{
+	struct ur_cm_id *id = ur_cm_id(base);
+
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
+	if (!id->dev)
+		return ur_cm_fail(EINVAL);
+	if (is_datagram(id))
+		return init_datagrams(attr, mask);
+	if (id->cm)
+		return ur_cm_fail(uroce_cm_init_qp_attr(id->cm, attr, mask));
+	if (attr->qp_state != IBV_QPS_INIT)
+		return ur_cm_fail(EINVAL);
+	attr->port_num = 1;
+	attr->pkey_index = 0;
+	attr->qp_access_flags = 0;
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 	return 0;
 }

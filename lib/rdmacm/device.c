@@ -8,6 +8,17 @@
 static struct ur_cm_device devices[UR_CM_DEVICES_MAX];
 static unsigned device_cnt;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool forked;
+
+static void note_fork(void)
+{
+	forked = true;
+}
+
+bool ur_cm_is_child(void)
+{
+	return forked;
+}
 
 static void open_device(struct ibv_device *device)
 {
@@ -38,6 +49,8 @@ static bool open_all(void)
 	if (!device_cnt)
 		errno = ENODEV;
 	else
+		errno = pthread_atfork(NULL, NULL, note_fork);
+	if (!errno)
 		errno = ur_cm_start_pump();
 	return !errno;
 }
@@ -46,6 +59,11 @@ bool ur_cm_open_devices(void)
 {
 	bool ok;
 
+	/* Its parent may have been inside. */
+	if (forked) {
+		errno = EIO;
+		return false;
+	}
 	pthread_mutex_lock(&open_lock);
 	ok = device_cnt || open_all();
 	pthread_mutex_unlock(&open_lock);

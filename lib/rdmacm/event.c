@@ -12,6 +12,10 @@
 #define SIDR_REQ_PRIVATE 180
 #define SIDR_REP_PRIVATE 136
 
+/* IBTA chapter 12.6.7.2, 12.11.2 */
+#define REJECT_SERVICE	 8
+#define SIDR_UNSUPPORTED 1
+
 static void copy_data(struct ur_cm_event *to, const struct uroce_cm_event *from)
 {
 	if (from->param.private_data_len)
@@ -125,6 +129,12 @@ static void fill_answer(struct ur_cm_event *to, const struct uroce_cm_event *fro
 
 	to->owner = id;
 	to->ev.id = &id->id;
+	if (from->type == UROCE_CM_RESPONSE) {
+		id->responded = true;
+		to->ev.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
+		fill_conn(to, from, REP_PRIVATE);
+		return;
+	}
 	if (from->type != UROCE_CM_ESTABLISHED && !resolved) {
 		fill_end(to, from, id);
 		return;
@@ -137,26 +147,56 @@ static void fill_answer(struct ur_cm_event *to, const struct uroce_cm_event *fro
 		fill_conn(to, from, id->active ? REP_PRIVATE : 0);
 }
 
-struct ur_cm_event *ur_cm_translate(const struct uroce_cm_event *from)
+static void refuse(struct uroce_cm_id *cm, bool sidr)
 {
-	struct ur_cm_event *to = calloc(1, sizeof(*to));
+	if (sidr)
+		uroce_cm_sidr_reply(cm, NULL, 0, SIDR_UNSUPPORTED);
+	else
+		uroce_cm_reject(cm, REJECT_SERVICE, NULL, 0);
+	uroce_cm_destroy_id(cm);
+}
+
+/* False: nobody listens at that address, or the listener has no room. */
+static bool fill_new(struct ur_cm_event *to, const struct uroce_cm_event *from)
+{
+	struct ur_cm_id *listener =
+		ur_cm_listener(from->listen_id->user, (struct sockaddr *)&from->id->local);
 	struct ur_cm_id *child;
 
-	if (!to)
+	if (!listener) {
+		refuse(from->id, from->type == UROCE_CM_SIDR_REQUEST);
+		return false;
+	}
+	child = listener->pending < listener->backlog ? make_child(listener, from->id) : NULL;
+	/* CM-BACKLOG-01: as the kernel does, so that the peer asks again. */
+	if (!child) {
+		uroce_cm_ignore(from->id);
+		return false;
+	}
+	to->ev.id = &child->id;
+	fill_request(to, from, listener);
+	return true;
+}
+
+struct ur_cm_event *ur_cm_translate(const struct uroce_cm_event *from)
+{
+	bool request =
+		from->type == UROCE_CM_CONNECT_REQUEST || from->type == UROCE_CM_SIDR_REQUEST;
+	struct ur_cm_event *to = calloc(1, sizeof(*to));
+
+	if (!to) {
+		if (request)
+			uroce_cm_ignore(from->id);
 		return NULL;
-	if (from->type != UROCE_CM_CONNECT_REQUEST && from->type != UROCE_CM_SIDR_REQUEST) {
+	}
+	if (!request) {
 		fill_answer(to, from, from->id->user);
 		return to;
 	}
-	child = make_child(from->listen_id->user, from->id);
-	if (!child) {
-		uroce_cm_destroy_id(from->id);
-		free(to);
-		return NULL;
-	}
-	to->ev.id = &child->id;
-	fill_request(to, from, from->listen_id->user);
-	return to;
+	if (fill_new(to, from))
+		return to;
+	free(to);
+	return NULL;
 }
 
 const char *rdma_event_str(enum rdma_cm_event_type event)
