@@ -94,6 +94,14 @@ void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes);
 
 /* The limits of the endpoint, from [transport] of the configuration. */
 int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr);
+/*
+ * As ibv_query_device_ex(). What is 0 beyond the limits does not exist. `bytes` is the size of *attr, which may be that
+ * of another release.
+ */
+int uroce_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t bytes);
+/* As ibv_query_rt_values_ex(): raw_clock is the endpoint's clock in nanoseconds, all in tv_nsec. EINVAL. */
+int uroce_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 /* The state of the port; port_num is 1 (EINVAL otherwise). */
 int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *attr);
 /*
@@ -142,8 +150,8 @@ struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, u
 #define UROCE_ACCESS_REMOTE_INVALIDATE (1 << 16)
 
 /*
- * As ibv_rereg_mr(). A region that a local or remote invalidate has made invalid becomes valid again,
- * under new keys. EINVAL: invalid flags, rights or range; the region is unchanged then.
+ * As ibv_rereg_mr(); the region keeps its keys. One that a local or remote invalidate has made invalid becomes
+ * valid again, under new keys. EINVAL: invalid flags, rights or range; the region is unchanged then.
  */
 int uroce_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access);
@@ -170,6 +178,11 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
  * EOPNOTSUPP: fields, flags or attributes that do not exist here, such as time stamps.
  */
 struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+/*
+ * Changes the number of entries; completions that wait to be polled stay. EINVAL: more of them wait than fit, or out
+ * of range. ENOMEM.
+ */
+int uroce_resize_cq(struct ibv_cq *cq, int cqe);
 /* EBUSY while a queue pair uses it. Waits until all its events are acknowledged. */
 int uroce_destroy_cq(struct ibv_cq *cq);
 /*
@@ -214,6 +227,15 @@ int uroce_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_
  * belongs to another worker), EOPNOTSUPP (another type), ENOMEM.
  */
 struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+/*
+ * As ibv_create_qp_ex(). With IBV_QP_INIT_ATTR_SEND_OPS_FLAGS requests may also be posted by ibv_wr_start(),
+ * which are posted together by ibv_wr_complete() or, after an error, not at all. Between start and complete or abort
+ * the send queue is locked, so the same thread makes these calls. NULL and errno as uroce_create_qp(), and EOPNOTSUPP:
+ * an attribute, or an operation that queue pairs of this type do not take.
+ */
+struct ibv_qp *uroce_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+/* The form that ibv_wr_start() takes; NULL: the queue pair was created without. */
+struct ibv_qp_ex *uroce_qp_to_qp_ex(struct ibv_qp *qp);
 /*
  * As ibv_modify_qp(). The transition to RTR resolves the peer's MAC address and takes as long as that
  * does (EHOSTUNREACH when there is no answer).

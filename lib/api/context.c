@@ -25,6 +25,9 @@ static void set_operations(struct verbs_context *v)
 {
 	v->query_port = query_port;
 	v->create_cq_ex = uroce_create_cq_ex;
+	v->create_qp_ex = uroce_create_qp_ex;
+	v->query_device_ex = uroce_query_device_ex;
+	v->query_rt_values = uroce_query_rt_values;
 	v->context.ops.poll_cq = uroce_poll_cq;
 	v->context.ops.req_notify_cq = uroce_req_notify_cq;
 	v->context.ops.post_send = uroce_post_send;

@@ -7,6 +7,8 @@
 #include "api/device.h"
 #include "wire/assert.h"
 
+#define CQE_MAX (1 << 20)
+
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
 {
 	struct ur_device *dev = ur_device(ctx);
@@ -57,7 +59,7 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	uint16_t worker;
 	size_t bytes;
 
-	if (cqe < 1 || cqe > 1 << 20 || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors ||
+	if (cqe < 1 || cqe > CQE_MAX || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors ||
 	    (channel && channel->context != ctx)) {
 		errno = EINVAL;
 		return NULL;
@@ -91,6 +93,44 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 		&(struct ur_cq_create){
 			.cqe = (uint32_t)cqe, .worker = worker, .unarmed = !channel, .user = cq});
 	return &cq->base;
+}
+
+struct resize_cq {
+	struct ur_cq *cq;
+	void *ring;
+	uint32_t cqe;
+	int rc;
+};
+
+static void resize_on_worker(void *arg, uint64_t now_ns)
+{
+	struct resize_cq *r = arg;
+
+	r->rc = ur_engine_resize_cq(r->cq, r->ring, r->cqe);
+}
+
+int uroce_resize_cq(struct ibv_cq *base, int cqe)
+{
+	struct ur_api_cq *cq = UR_API(cq, base);
+	struct resize_cq r = {.cq = cq->cq, .cqe = (uint32_t)cqe};
+
+	if (cqe < 1 || cqe > CQE_MAX)
+		return EINVAL;
+	r.ring = aligned_alloc(64, ur_engine_cq_ring_bytes(r.cqe));
+	if (!r.ring)
+		return ENOMEM;
+	pthread_mutex_lock(&cq->lock);
+	ur_worker_call(cq->worker, resize_on_worker, &r);
+	if (!r.rc) {
+		void *old = cq->ring;
+
+		cq->ring = r.ring;
+		r.ring = old;
+		base->cqe = cqe;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	free(r.ring);
+	return -r.rc;
 }
 
 /* Removes pending events. Returns the number of events that the application has received. */
@@ -137,6 +177,7 @@ int uroce_destroy_cq(struct ibv_cq *base)
 	pthread_mutex_destroy(&base->mutex);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&cq->lock);
+	free(cq->ring);
 	free(cq);
 	return 0;
 }

@@ -37,6 +37,7 @@
 enum { UR_MODE_REASON_CNT = 0 UROCE_QP_MODE_REASONS(X) };
 #undef X
 
+struct ur_api_batch; /* lib/api/qp_ex.c */
 struct ur_cm_api;    /* lib/api/cm_priv.h */
 struct ur_api_cm_id; /* lib/api/cm_priv.h */
 
@@ -129,6 +130,7 @@ struct ur_api_cq {
 	_Alignas(64) struct ur_cq *cq;
 	pthread_mutex_t lock; /* consumers */
 	struct ur_worker *worker;
+	void *ring;		     /* of the last resize, or NULL; under lock */
 	uint32_t refs;		     /* QPs */
 	_Atomic bool cross_cqe_lost; /* a cross-worker CQE was lost: all later ones are dropped */
 	uint32_t events_ready;	     /* under the channel's lock */
@@ -155,6 +157,8 @@ struct ur_api_qp {
 	void *rings;
 	size_t rings_bytes;
 	struct ur_api_async async;
+	size_t bytes;		      /* of this object */
+	struct ur_api_batch *batch;   /* of ibv_wr_start(), or NULL; see qp_ex.c */
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* connection that moves it, or NULL; for cm.c only */
 	struct ur_mode_want want;     /* under base.mutex */
@@ -164,7 +168,7 @@ struct ur_api_qp {
 	struct ur_worker *worker;
 	pthread_mutex_t sq_lock;
 	_Atomic uint8_t sl; /* SL of the address vector; with UD each request has its own */
-	/* Last: most queue pairs end here, and those of uroce_create_qp_ex() go on (ibv_qp_ex). */
+	/* Last: most queue pairs end here, and those with a batch go on (ibv_qp_ex). */
 	_Alignas(64) struct ibv_qp base;
 };
 

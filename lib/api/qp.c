@@ -4,6 +4,7 @@
 
 #include "api/device.h"
 #include "api/follow.h"
+#include "api/qp_ex.h"
 #include "engine/query.h"
 #include "engine/verbs.h"
 
@@ -97,33 +98,47 @@ static void drop_refs(struct ur_device *dev, struct ibv_pd *pd, const struct ibv
 
 static void free_qp(struct ur_device *dev, struct ur_api_qp *qp)
 {
-	if (qp)
-		ur_slab_free(&dev->slab, qp->rings, qp->rings_bytes);
-	ur_slab_free(&dev->slab, qp, sizeof(*qp));
+	ur_slab_free(&dev->slab, qp->rings, qp->rings_bytes);
+	ur_slab_free(&dev->slab, qp, qp->bytes);
 }
 
 static struct ibv_qp *fail_create(struct ur_device *dev, struct ur_api_qp *qp, int err)
 {
-	free_qp(dev, qp);
+	if (qp)
+		free_qp(dev, qp);
 	errno = err;
 	return NULL;
 }
 
-struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct ur_api_qp *new_qp(struct ur_device *dev, const struct ibv_qp_cap *cap, bool extended)
+{
+	size_t bytes = ur_api_qp_bytes(cap, extended);
+	struct ur_api_qp *qp = ur_slab_alloc(&dev->slab, bytes);
+
+	if (!qp)
+		return NULL;
+	qp->bytes = bytes;
+	if (extended)
+		ur_api_qp_extend(qp, cap);
+	return qp;
+}
+
+struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 {
 	struct ur_device *dev = ur_device(pd->context);
-	struct ur_api_qp *qp = ur_slab_alloc(&dev->slab, sizeof(*qp));
+	struct ur_api_qp *qp;
 	struct create_qp c = {0};
 	uint32_t qpn;
 	int rc;
 
-	if (!qp)
-		return fail_create(dev, qp, ENOMEM);
 	if (!is_supported(attr->qp_type))
-		return fail_create(dev, qp, EOPNOTSUPP);
+		return fail_create(dev, NULL, EOPNOTSUPP);
 	if (!caps_fit(pd->context, attr))
-		return fail_create(dev, qp, EINVAL);
+		return fail_create(dev, NULL, EINVAL);
 	grant(attr);
+	qp = new_qp(dev, &attr->cap, extended);
+	if (!qp)
+		return fail_create(dev, NULL, ENOMEM);
 	qp->worker = UR_API(cq, attr->recv_cq)->worker;
 	c.engine = ur_worker_engine(qp->worker);
 	c.attr = (struct ur_qp_create){
@@ -177,6 +192,11 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	pthread_mutex_init(&qp->base.mutex, NULL);
 	pthread_cond_init(&qp->base.cond, NULL);
 	return &qp->base;
+}
+
+struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	return ur_api_create_qp(pd, attr, false);
 }
 
 /* ---- modify, query, destroy ---- */
@@ -330,15 +350,19 @@ int uroce_destroy_qp(struct ibv_qp *base)
 
 /* ---- post ---- */
 
-/* QOS-SL-01: true if the request's SL has a lane; a live change may have removed it. */
-static bool has_service(const struct ur_device *dev, const struct ur_api_qp *qp,
-			const struct ibv_send_wr *wr)
+static inline bool has_service(const struct ur_device *dev, const struct ur_api_qp *qp,
+			       const struct ibv_send_wr *wr)
 {
 	unsigned sl = atomic_load_explicit(&qp->sl, memory_order_relaxed);
 
 	if (qp->base.qp_type == IBV_QPT_UD)
 		sl = wr->wr.ud.ah ? ((const struct ur_ah *)(const void *)wr->wr.ud.ah)->sl : 0;
 	return ur_device_serves(dev, sl);
+}
+
+bool ur_api_has_service(const struct ur_api_qp *qp, const struct ibv_send_wr *wr)
+{
+	return has_service(ur_device(qp->base.context), qp, wr);
 }
 
 int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)

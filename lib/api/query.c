@@ -7,10 +7,11 @@
 #define NO_VENDOR      0xffffff /* an OUI that is nobody's; programs take 0 for a failed query */
 #define PHYS_LINK_UP   5	/* IBA 14.2.5.6, PortPhysicalState */
 #define PHYS_DISABLED  3
-#define WIDTH_4X       2  /* LinkWidthActive */
-#define SPEED_25G      32 /* LinkSpeedExtActive, each lane */
-#define VLS_0_TO_14    5  /* VLCap */
-#define SUBNET_TIMEOUT 18 /* as kernel drivers of RoCE report */
+#define WIDTH_4X       2       /* LinkWidthActive */
+#define SPEED_25G      32      /* LinkSpeedExtActive, each lane */
+#define VLS_0_TO_14    5       /* VLCap */
+#define CLOCK_KHZ      1000000 /* the endpoint's clock counts nanoseconds */
+#define SUBNET_TIMEOUT 18      /* as kernel drivers of RoCE report */
 
 int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 {
@@ -43,6 +44,30 @@ int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	};
 	a->node_guid = htobe64(ur_device_guid(dev));
 	a->sys_image_guid = a->node_guid;
+	return 0;
+}
+
+int uroce_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *out, size_t bytes)
+{
+	struct ibv_device_attr_ex a = {.hca_core_clock = CLOCK_KHZ, .phys_port_cnt_ex = 1};
+
+	if ((input && input->comp_mask) || bytes < sizeof(a.orig_attr))
+		return EINVAL;
+	uroce_query_device(ctx, &a.orig_attr);
+	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	memset(out, 0, bytes);
+	memcpy(out, &a, bytes < sizeof(a) ? bytes : sizeof(a));
+	return 0;
+}
+
+int uroce_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
+{
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		values->raw_clock =
+			(struct timespec){.tv_nsec = (long)ur_clock_ns(&ur_device(ctx)->clock)};
 	return 0;
 }
 

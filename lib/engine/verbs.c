@@ -41,6 +41,16 @@ bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only)
 	       atomic_exchange(&cq->armed, UR_CQ_QUIET) != UR_CQ_QUIET;
 }
 
+size_t ur_engine_cq_ring_bytes(uint32_t cqe)
+{
+	return ur_align64(ur_cq_ring_bytes(cqe));
+}
+
+int ur_engine_resize_cq(struct ur_cq *cq, void *ring, uint32_t cqe)
+{
+	return ur_cq_resize(cq, ring, cqe) ? 0 : -EINVAL;
+}
+
 uint16_t ur_engine_cq_worker(const struct ur_cq *cq)
 {
 	return cq->worker;
@@ -357,6 +367,23 @@ static enum ibv_qp_state posted_state(const struct ur_qp *qp)
 int ur_engine_post_send(struct ur_qp *qp, const struct ibv_send_wr *wr)
 {
 	return ur_sq_post(&qp->sq, posted_state(qp), wr, qp->sig_all);
+}
+
+int ur_engine_stage_send(struct ur_qp *qp, uint32_t ahead, const struct ibv_send_wr *wr)
+{
+	return ur_sq_stage(&qp->sq, posted_state(qp), ahead, wr, qp->sig_all);
+}
+
+int ur_engine_publish_sends(struct ur_qp *qp, uint32_t cnt)
+{
+	return ur_sq_publish(&qp->sq, posted_state(qp), cnt);
+}
+
+uint32_t ur_engine_opcodes(enum ibv_qp_type type)
+{
+	const struct ur_qp_ops *ops = ur_qp_ops_of(type, UR_MODE_GBN);
+
+	return ops ? ops->opcodes : 0;
 }
 
 int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,

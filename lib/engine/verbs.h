@@ -50,6 +50,13 @@ unsigned ur_engine_poll_cq(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
  */
 bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only);
 
+/*
+ * Moves the completions that wait to memory of ur_engine_cq_ring_bytes(), for `cqe` entries from now on; memory of an
+ * earlier resize is the caller's again. -EINVAL: more wait than fit. Thread class: the CQ's worker, while no consumer runs.
+ */
+size_t ur_engine_cq_ring_bytes(uint32_t cqe);
+int ur_engine_resize_cq(struct ur_cq *cq, void *ring, uint32_t cqe);
+
 uint16_t ur_engine_cq_worker(const struct ur_cq *cq);
 void *ur_engine_cq_user(const struct ur_cq *cq);
 
@@ -195,6 +202,17 @@ void ur_engine_forget_ah(struct ur_engine *e, const struct ur_ah *ah);
  * type, SGE count, inline size, length over 2^31, UD without an address handle and the like).
  */
 int ur_engine_post_send(struct ur_qp *qp, const struct ibv_send_wr *wr);
+
+/*
+ * Requests that are posted together or not at all: ur_engine_stage_send() writes one of them behind `ahead` staged
+ * ones, and returns what ur_engine_post_send() would. ur_engine_publish_sends() posts all `cnt`; EINVAL: the state
+ * takes no requests any more, and none is posted. Nothing else may be posted in between.
+ */
+int ur_engine_stage_send(struct ur_qp *qp, uint32_t ahead, const struct ibv_send_wr *wr);
+int ur_engine_publish_sends(struct ur_qp *qp, uint32_t cnt);
+
+/* The operations that send queues of a type take: bit n, enum ibv_wr_opcode n. Any thread. */
+uint32_t ur_engine_opcodes(enum ibv_qp_type type);
 
 /*
  * Posts a list to the receive queue. 0, or positive: ENOMEM (queue full), EINVAL (in RESET, or more SGEs

@@ -81,7 +81,7 @@ static uint32_t new_key(const struct ur_mem *m, uint32_t slot, uint32_t random)
 }
 
 static uint32_t grant(struct ur_mem *m, uint32_t slot, uint32_t pd, void *base, uint64_t length,
-		      uint64_t iova, uint32_t access, uint32_t random)
+		      uint64_t iova, uint32_t access, uint32_t key)
 {
 	struct ur_mr *mr = &m->mrs[slot];
 
@@ -91,7 +91,7 @@ static uint32_t grant(struct ur_mem *m, uint32_t slot, uint32_t pd, void *base, 
 	mr->base = base;
 	mr->access = access;
 	mr->state = UR_MR_VALID;
-	mr->given = new_key(m, slot, random);
+	mr->given = key;
 	atomic_store_explicit(&mr->key, mr->given, memory_order_release);
 	return mr->given;
 }
@@ -118,19 +118,22 @@ int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, 
 	slot = m->free[pick];
 	m->free[pick] = m->free[--m->free_cnt];
 	m->used++;
-	*key = grant(m, slot, pd, base, length, iova, access, (uint32_t)random);
+	*key = grant(m, slot, pd, base, length, iova, access, new_key(m, slot, (uint32_t)random));
 	return 0;
 }
 
+/* MEM-REREG-01 */
 int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *base, uint64_t length,
 		      uint64_t iova, uint32_t access, uint64_t random, uint32_t *key)
 {
 	struct ur_mr *mr = find_region(m, old_key);
+	uint32_t slot = ur_mem_slot(m, old_key);
 
 	if (!mr || !ur_mem_sane(pd, base, length, iova, access))
 		return -EINVAL;
 	UR_ASSERT(atomic_load_explicit(&mr->key, memory_order_relaxed) == 0);
-	*key = grant(m, ur_mem_slot(m, old_key), pd, base, length, iova, access, (uint32_t)random);
+	*key = grant(m, slot, pd, base, length, iova, access,
+		     mr->revoked ? new_key(m, slot, (uint32_t)random) : old_key);
 	return 0;
 }
 
@@ -141,7 +144,7 @@ int ur_mem_suspend(struct ur_mem *m, uint32_t key)
 
 	if (!mr)
 		return -EINVAL;
-	atomic_store_explicit(&mr->key, 0, memory_order_release);
+	mr->revoked = atomic_exchange_explicit(&mr->key, 0, memory_order_acq_rel) == 0;
 	return 0;
 }
 

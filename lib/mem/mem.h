@@ -49,8 +49,8 @@ int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, 
 		    uint32_t access, uint64_t random, uint32_t *key);
 
 /*
- * Gives the region of `old_key` a new key and new properties (see ur_mem_register()). `old_key`
- * must be the last key of its entry, but may have been invalidated; -EINVAL otherwise. No worker
+ * Gives the region of `old_key` new properties (see ur_mem_register()), and a new key if `old_key` was invalidated
+ * before it was suspended, or the same key. `old_key` must be the last key of its entry; -EINVAL otherwise. No worker
  * may be using the region: after ur_mem_suspend() the caller has waited until every worker has
  * passed a quiescent point. Thread class: control.
  */

@@ -19,6 +19,7 @@ struct ur_mr {
 	uint32_t access;      /* enum ibv_access_flags, UR_ACCESS_REMOTE_INVALIDATE */
 	uint32_t given;	      /* last key of the entry, valid or not; control threads only */
 	uint8_t state;	      /* enum ur_mr_state; control threads only */
+	bool revoked; /* suspended: the key had been invalidated before; control threads only */
 };
 
 enum ur_mr_state {

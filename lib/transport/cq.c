@@ -113,6 +113,25 @@ bool ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 	       atomic_load_explicit(&cq->head, memory_order_relaxed);
 }
 
+/* CQ-RESIZE-01 */
+bool ur_cq_resize(struct ur_cq *cq, void *memory, uint32_t cqe)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
+	uint32_t mask = places(cqe) - 1;
+	struct ibv_wc *ring = memory;
+
+	if (tail - head > cqe)
+		return false;
+	for (uint32_t i = head; i != tail; i++)
+		ring[i & mask] = cq->ring[i & cq->mask];
+	cq->ring = ring;
+	cq->mask = mask;
+	cq->cqe = cqe;
+	cq->head_seen = head;
+	return true;
+}
+
 uint32_t ur_cq_pending(const struct ur_cq *cq)
 {
 	return atomic_load_explicit(&cq->tail, memory_order_acquire) -

@@ -94,6 +94,12 @@ unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
  */
 bool ur_cq_arm(struct ur_cq *cq, bool solicited_only);
 
+/*
+ * Moves the completions that wait to `ring`, for `cqe` entries from now on; the old ring is the caller's again. False:
+ * more wait than fit. Thread class: worker, while no consumer runs.
+ */
+bool ur_cq_resize(struct ur_cq *cq, void *ring, uint32_t cqe);
+
 /* Completions that wait to be polled. */
 uint32_t ur_cq_pending(const struct ur_cq *cq);
 

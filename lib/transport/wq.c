@@ -201,16 +201,16 @@ static int check(const struct ur_wq *wq, enum ibv_qp_state state, const struct i
 	return 0;
 }
 
-static inline int post(struct ur_wq *wq, const struct ibv_send_wr *wr, uint32_t length, bool common,
-		       bool sig_all)
+/* Writes the element `at`, which the worker does not see yet. */
+static inline int write_wqe(struct ur_wq *wq, uint32_t at, const struct ibv_send_wr *wr,
+			    uint32_t length, bool common, bool sig_all)
 {
-	uint32_t tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
 	struct ur_wqe *wqe;
 	uint8_t *data;
 
-	if (__builtin_expect(full(wq, tail), 0))
+	if (__builtin_expect(full(wq, at), 0))
 		return ENOMEM;
-	wqe = ur_sq_at(wq, tail);
+	wqe = ur_sq_at(wq, at);
 	wqe->wr_id = wr->wr_id;
 	wqe->imm_inv = wr->invalidate_rkey; /* or imm_data: a union, copied as it is */
 	wqe->length = length;
@@ -230,8 +230,18 @@ static inline int post(struct ur_wq *wq, const struct ibv_send_wr *wr, uint32_t 
 		else if (wqe->num_sge)
 			memcpy(data, wr->sg_list, wqe->num_sge * sizeof(struct ur_sge));
 	}
-	atomic_store_explicit(&wq->tail, tail + 1, memory_order_release);
 	return 0;
+}
+
+static inline int post(struct ur_wq *wq, const struct ibv_send_wr *wr, uint32_t length, bool common,
+		       bool sig_all)
+{
+	uint32_t tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
+	int rc = write_wqe(wq, tail, wr, length, common, sig_all);
+
+	if (!rc)
+		atomic_store_explicit(&wq->tail, tail + 1, memory_order_release);
+	return rc;
 }
 
 static __attribute__((noinline)) int post_any(struct ur_wq *wq, enum ibv_qp_state state,
@@ -241,6 +251,26 @@ static __attribute__((noinline)) int post_any(struct ur_wq *wq, enum ibv_qp_stat
 	int rc = check(wq, state, wr, &length);
 
 	return rc ? rc : post(wq, wr, length, false, sig_all);
+}
+
+/* WQ-STAGE-01 */
+int ur_sq_stage(struct ur_wq *wq, enum ibv_qp_state state, uint32_t ahead,
+		const struct ibv_send_wr *wr, bool sig_all)
+{
+	uint32_t tail = atomic_load_explicit(&wq->tail, memory_order_relaxed), length;
+	int rc = check(wq, state, wr, &length);
+
+	return rc ? rc : write_wqe(wq, tail + ahead, wr, length, false, sig_all);
+}
+
+int ur_sq_publish(struct ur_wq *wq, enum ibv_qp_state state, uint32_t cnt)
+{
+	uint32_t tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
+
+	if ((unsigned)state > IBV_QPS_ERR || !(BIT(state) & POSTABLE))
+		return EINVAL;
+	atomic_store_explicit(&wq->tail, tail + cnt, memory_order_release);
+	return 0;
 }
 
 int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,

@@ -131,6 +131,14 @@ void ur_rq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge
  */
 int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
 	       bool sig_all);
+/*
+ * Requests that are posted together or not at all: ur_sq_stage() writes one of them, with `ahead` staged before it,
+ * and returns what ur_sq_post() would. The worker sees none of them before ur_sq_publish() of all `cnt`, which returns
+ * EINVAL if the state takes no requests any more; until then nothing else may be posted. Thread class: as ur_sq_post().
+ */
+int ur_sq_stage(struct ur_wq *wq, enum ibv_qp_state state, uint32_t ahead,
+		const struct ibv_send_wr *wr, bool sig_all);
+int ur_sq_publish(struct ur_wq *wq, enum ibv_qp_state state, uint32_t cnt);
 /* Posts to a receive queue or an SRQ: 0, ENOMEM or EINVAL. */
 int ur_rq_post(struct ur_wq *wq, const struct ibv_recv_wr *wr);
 

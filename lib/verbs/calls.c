@@ -20,11 +20,27 @@
 
 /* ---- device ---- */
 
+static void identify(const struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	attr->node_guid = attr->sys_image_guid = ibv_get_device_guid(ctx->device);
+	attr->vendor_part_id = ur_verbs_device(ctx->device)->part_id;
+}
+
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 {
 	int rc = uroce_query_device(ctx, attr);
 
-	attr->node_guid = attr->sys_image_guid = ibv_get_device_guid(ctx->device);
+	identify(ctx, attr);
+	return rc;
+}
+
+int ur_verbs_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			     struct ibv_device_attr_ex *attr, size_t bytes)
+{
+	int rc = uroce_query_device_ex(ctx, input, attr, bytes);
+
+	if (!rc)
+		identify(ctx, &attr->orig_attr);
 	return rc;
 }
 
@@ -176,6 +192,11 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 	return uroce_create_cq(ctx, cqe, cq_context, channel, comp_vector);
 }
 
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	return uroce_resize_cq(cq, cqe);
+}
+
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	return uroce_destroy_cq(cq);
@@ -224,10 +245,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return uroce_create_qp(pd, attr);
 }
 
-/* No queue pair has the calls of ibv_wr_start(3). */
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
-	return NULL;
+	return uroce_qp_to_qp_ex(qp);
 }
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)

@@ -75,6 +75,14 @@ static const char *process_text(void)
 	return text;
 }
 
+/* Some programs choose how they work by the part numbers they know. */
+static uint32_t part_id(void)
+{
+	const char *text = secure_getenv("UROCE_PART_ID");
+
+	return text ? (uint32_t)strtoul(text, NULL, 0) : 0;
+}
+
 static void add(const char *config, const char *dev)
 {
 	struct ur_verbs_device *d;
@@ -91,6 +99,7 @@ static void add(const char *config, const char *dev)
 	if (dev && strncmp(dev, "uroced", strlen("uroced")) == 0)
 		d->guid = (hash(d->guid, process_text()) & ~(UINT64_C(3) << 56)) | UINT64_C(2)
 											   << 56;
+	d->part_id = part_id();
 	d->base.node_type = IBV_NODE_CA;
 	d->base.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->base.name, sizeof(d->base.name), "uroce%u", device_cnt);
@@ -222,6 +231,7 @@ static void dress(struct ur_verbs_device *d, struct ibv_context *ctx)
 
 	ctx->device = &d->base;
 	verbs_get_ctx(ctx)->query_port = ur_verbs_query_port;
+	verbs_get_ctx(ctx)->query_device_ex = ur_verbs_query_device_ex;
 	/* Some programs use the number of a CPU as a vector. */
 	if (cpus > ctx->num_comp_vectors)
 		ctx->num_comp_vectors = (int)cpus;

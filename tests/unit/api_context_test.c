@@ -196,7 +196,6 @@ PAIR_TEST(api_context, what_is_not_there_is_not_supported, open_both, close_both
 	struct ibv_td_init_attr td = {0};
 	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_xrcd_init_attr xrcd = {.comp_mask = 0};
-	struct ibv_values_ex values = {0};
 
 	errno = 0;
 	cr_expect_null(ibv_alloc_td(A->ctx, &td));
@@ -207,7 +206,40 @@ PAIR_TEST(api_context, what_is_not_there_is_not_supported, open_both, close_both
 	errno = 0;
 	cr_expect_null(ibv_open_xrcd(A->ctx, &xrcd));
 	cr_expect_eq(errno, EOPNOTSUPP);
-	cr_expect_eq(ibv_query_rt_values_ex(A->ctx, &values), EOPNOTSUPP);
+}
+
+PAIR_TEST(api_context, the_extended_queries_agree_with_the_others, open_both, close_both)
+{
+	struct ibv_values_ex first = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, second = first;
+	struct ibv_query_device_ex_input input = {.comp_mask = 1};
+	struct ibv_device_attr_ex ex;
+	struct ibv_device_attr attr;
+	uint64_t start = now_ms(), passed;
+
+	memset(&ex, 0xee, sizeof(ex));
+	cr_assert_eq(uroce_query_device(A->ctx, &attr), 0);
+	cr_assert_eq(uroce_query_device_ex(A->ctx, NULL, &ex, sizeof(ex)), 0);
+	cr_expect_eq(memcmp(&ex.orig_attr, &attr, sizeof(attr)), 0);
+	cr_expect_eq(ex.phys_port_cnt_ex, 1u);
+	cr_expect_eq(ex.completion_timestamp_mask, 0u);
+	cr_expect_eq(ex.max_dm_size, 0u);
+	cr_expect_eq(ex.odp_caps.general_caps, 0u);
+	cr_expect_eq(ex.device_cap_flags_ex, attr.device_cap_flags);
+	/* A shorter struct is not overrun. */
+	memset(&ex, 0xee, sizeof(ex));
+	cr_assert_eq(uroce_query_device_ex(A->ctx, NULL, &ex, sizeof(attr)), 0);
+	cr_expect_eq(ex.phys_port_cnt_ex, 0xeeeeeeeeu);
+	cr_expect_eq(uroce_query_device_ex(A->ctx, &input, &ex, sizeof(ex)), EINVAL);
+	cr_expect_eq(uroce_query_device_ex(A->ctx, NULL, &ex, 8), EINVAL);
+
+	cr_assert_eq(ibv_query_rt_values_ex(A->ctx, &first), 0);
+	while (now_ms() < start + 20)
+		progress();
+	cr_assert_eq(ibv_query_rt_values_ex(A->ctx, &second), 0);
+	passed = (uint64_t)(second.raw_clock.tv_nsec - first.raw_clock.tv_nsec);
+	cr_expect_geq(passed, 15000000u, "the clock does not count nanoseconds");
+	second.comp_mask = 1u << 5;
+	cr_expect_eq(ibv_query_rt_values_ex(A->ctx, &second), EINVAL);
 }
 
 /* CONTEXT-SHARE-01 */

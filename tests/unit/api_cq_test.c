@@ -431,3 +431,44 @@ PAIR_TEST(api_cq, an_event_repeated_before_it_is_fetched_is_reported_once, open_
 	cr_assert_eq(uroce_destroy_qp(qp), 0);
 	cr_assert_not(readable(A->ctx->async_fd, 0));
 }
+
+/* CQ-RESIZE-01 */
+PAIR_TEST(api_cq, resizing_keeps_completions_and_a_small_queue_overflows_no_more, open_both,
+	  close_both)
+{
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
+	struct ibv_cq *cq = uroce_create_cq(A->ctx, 2, NULL, NULL, 0);
+	struct ibv_wc wc[16];
+	unsigned n = 0;
+
+	attr.send_cq = cq;
+	qa = uroce_create_qp(A->pd, &attr);
+	qb = make_qp(B, IBV_QPT_RC);
+	join(qa, qb, (struct join){0});
+	cr_assert_eq(uroce_resize_cq(cq, 0), EINVAL);
+	cr_assert_eq(uroce_resize_cq(cq, -1), EINVAL);
+	cr_assert_eq(uroce_resize_cq(cq, (1 << 20) + 1), EINVAL);
+	for (unsigned i = 0; i < 2; i++)
+		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 8);
+	progress_for(50);
+	cr_assert_eq(uroce_resize_cq(cq, 16), 0);
+	cr_assert_eq(cq->cqe, 16);
+	for (unsigned i = 2; i < 10; i++)
+		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 8);
+	for (uint64_t until = now_ms() + PATIENCE_MS; n < 8 && now_ms() < until;) {
+		progress_for(1);
+		n += (unsigned)uroce_poll_cq(cq, (int)(8 - n), wc + n);
+	}
+	progress_for(20);
+	cr_assert_eq(uroce_resize_cq(cq, 1), EINVAL, "two wait");
+	cr_assert_eq(cq->cqe, 16);
+	while (n < 10 && uroce_poll_cq(cq, 1, wc + n) == 1)
+		n++;
+	cr_assert_eq(n, 10u);
+	for (unsigned i = 0; i < n; i++)
+		cr_assert(wc[i].wr_id == i && wc[i].status == IBV_WC_SUCCESS);
+	cr_assert_eq(uroce_resize_cq(cq, 1), 0);
+	cr_expect_eq(uroce_destroy_qp(qa), 0);
+	cr_expect_eq(uroce_destroy_qp(qb), 0);
+	cr_expect_eq(uroce_destroy_cq(cq), 0);
+}

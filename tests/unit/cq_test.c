@@ -358,3 +358,33 @@ Test(cq, completing_into_another_workers_cq_hands_it_over)
 	cq_free(cq);
 	free(core);
 }
+
+/* CQ-RESIZE-01 */
+Test(cq, a_resized_queue_keeps_what_waits_and_has_its_new_size)
+{
+	for (uint32_t before = 0; before < 9; before++)
+		for (uint32_t waiting = 0; waiting <= 4; waiting++)
+			for (uint32_t cqe = 1; cqe <= 9; cqe++) {
+				struct ur_cq *cq = cq_new(4);
+				void *ring = malloc(ur_cq_ring_bytes(cqe)), *old = cq->ring;
+				struct ibv_wc wc[16];
+				uint32_t room;
+
+				for (uint32_t i = 0; i < before; i++) {
+					push_ok(cq, i);
+					cr_assert_eq(ur_cq_poll(cq, 1, wc), 1);
+				}
+				for (uint32_t i = 0; i < waiting; i++)
+					push_ok(cq, 100 + i);
+				cr_assert_eq(ur_cq_resize(cq, ring, cqe), waiting <= cqe);
+				room = waiting > cqe ? 4 : cqe;
+				for (uint32_t i = waiting; i < room; i++)
+					cr_assert_eq(push_ok(cq, 100 + i), UR_CQ_PUSHED);
+				cr_assert_eq(push_ok(cq, 1), UR_CQ_OVERFLOW, "%u entries", room);
+				cr_assert_eq(ur_cq_poll(cq, 16, wc), room);
+				for (uint32_t i = 0; i < room; i++)
+					cr_assert_eq(wc[i].wr_id, 100 + i);
+				free(cq->ring == old ? ring : old);
+				cq_free(cq);
+			}
+}

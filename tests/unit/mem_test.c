@@ -390,23 +390,22 @@ Test(mem, suspended_region_grants_nothing_and_is_released_once)
 	table_free(m);
 }
 
-/* MEM-KEY-03 */
-Test(mem, region_registered_again_has_a_new_key_and_new_properties)
+/* MEM-REREG-01 */
+Test(mem, region_registered_again_has_its_key_and_new_properties)
 {
 	struct ur_mem *m = table(4);
 	uint32_t old = add(m, IOVA, LEN, LOCAL), key = 0, third = 0;
 
 	cr_assert_eq(ur_mem_suspend(m, old), 0);
 	cr_assert_eq(ur_mem_reregister(m, old, PD + 1, bytes + 8, 16, 0, READ, old, &key), 0);
-	cr_expect_neq(key, old);
-	cr_expect_eq(ur_mem_slot(m, key), ur_mem_slot(m, old));
+	cr_expect_eq(key, old);
 	cr_expect_eq(m->used, 1);
-	cr_expect_null(ur_mem_check(m, old, PD, IOVA, 1, 0));
 	cr_expect_null(ur_mem_check(m, key, PD, IOVA, 1, 0));
 	cr_expect_eq(ur_mem_check(m, key, PD + 1, 0, 16, READ), bytes + 8);
 
-	cr_expect_eq(ur_mem_reregister(m, old, PD, bytes, LEN, IOVA, LOCAL, 1, &third), -EINVAL);
 	cr_assert_eq(ur_mem_suspend(m, key), 0);
+	cr_expect_eq(ur_mem_reregister(m, old ^ 0x80000000, PD, bytes, LEN, IOVA, LOCAL, 1, &third),
+		     -EINVAL);
 	cr_expect_eq(ur_mem_reregister(m, key, 0, bytes, LEN, IOVA, LOCAL, 1, &third), -EINVAL);
 	cr_expect_eq(ur_mem_reregister(m, key, PD, bytes, LEN, IOVA, WRITE, 1, &third), -EINVAL);
 	cr_expect_eq(third, 0);
@@ -414,7 +413,8 @@ Test(mem, region_registered_again_has_a_new_key_and_new_properties)
 	table_free(m);
 }
 
-Test(mem, key_that_was_invalidated_can_be_registered_again)
+/* MEM-REREG-01, MEM-KEY-03 */
+Test(mem, region_whose_key_was_invalidated_is_registered_again_under_another)
 {
 	struct ur_mem *m = table(4);
 	uint32_t old = add(m, IOVA, LEN, LOCAL), key = 0;
@@ -423,6 +423,8 @@ Test(mem, key_that_was_invalidated_can_be_registered_again)
 	cr_assert_eq(ur_mem_suspend(m, old), 0);
 	cr_assert_eq(ur_mem_reregister(m, old, PD, bytes, LEN, IOVA, LOCAL, next_random(), &key),
 		     0);
+	cr_expect_neq(key, old);
+	cr_expect_null(ur_mem_check(m, old, PD, IOVA, 1, 0));
 	cr_expect_not_null(ur_mem_check(m, key, PD, IOVA, LEN, LOCAL));
 	table_free(m);
 }

@@ -481,3 +481,32 @@ Test(wq, poster_and_worker_may_run_at_once, .timeout = 60)
 	pthread_join(poster, NULL);
 	wq_free(wq);
 }
+
+/* WQ-STAGE-01 */
+Test(wq, staged_requests_are_seen_together_or_not_at_all)
+{
+	struct ur_wq *wq = sq_new(4, 1, 0);
+	struct ibv_sge sge = {0x1000, 10, 7};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+
+	wr.wr_id = 1;
+	cr_assert_eq(post(wq, &wr), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		wr.wr_id = 10 + i;
+		cr_assert_eq(ur_sq_stage(wq, IBV_QPS_RTS, i, &wr, true), 0);
+	}
+	cr_assert_eq(ur_sq_stage(wq, IBV_QPS_RTS, 3, &wr, true), ENOMEM);
+	cr_assert_eq(ur_wq_cnt(wq), 1);
+	cr_assert_eq(ur_sq_publish(wq, IBV_QPS_INIT, 3), EINVAL);
+	cr_assert_eq(ur_wq_cnt(wq), 1);
+	cr_assert_eq(ur_sq_publish(wq, IBV_QPS_RTS, 3), 0);
+	cr_assert_eq(ur_wq_cnt(wq), 4);
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_expect_eq(ur_sq_at(wq, 1 + i)->wr_id, 10 + i);
+		cr_expect(ur_sq_at(wq, 1 + i)->flags & UR_WQE_SIGNALED);
+	}
+	wr.opcode = IBV_WR_TSO;
+	ur_wq_release(wq, 4);
+	cr_assert_eq(ur_sq_stage(wq, IBV_QPS_RTS, 0, &wr, true), EINVAL);
+	wq_free(wq);
+}
