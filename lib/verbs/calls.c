@@ -65,6 +65,8 @@ int ur_verbs_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_po
 		a.active_speed = 32; /* EDR */
 	if (!a.max_vl_num)
 		a.max_vl_num = 1;
+	if (a.gid_tbl_len < UR_VERBS_GIDS)
+		a.gid_tbl_len = UR_VERBS_GIDS;
 	memset(attr, 0, bytes);
 	memcpy(attr, &a, bytes < sizeof(a) ? bytes : sizeof(a));
 	return 0;

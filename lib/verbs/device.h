@@ -22,6 +22,8 @@
  */
 
 #define UR_VERBS_DEVICES_MAX 32
+/* Entries of the GID table that programs see, most of them free, as those of other RoCE devices. */
+#define UR_VERBS_GIDS 16
 
 struct ur_verbs_device {
 	struct ibv_device base; /* first: the program's handle */

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "uroce/uroce.h"
+#include "verbs/device.h"
 #include "verbs/names.h"
 
 /* The GID table, whose entries are all of RoCE version 2. Zero is a free entry. */
@@ -12,9 +12,20 @@ static bool is_zero(const union ibv_gid *gid)
 	return !gid->global.subnet_prefix && !gid->global.interface_id;
 }
 
+/* Behind the endpoint's table the entries are free. */
+static int query(struct ibv_context *ctx, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	if (uroce_query_gid(ctx, port_num, index, gid) == 0)
+		return 0;
+	if (port_num != 1 || index < 0 || index >= UR_VERBS_GIDS)
+		return EINVAL;
+	memset(gid, 0, sizeof(*gid));
+	return 0;
+}
+
 int ibv_query_gid(struct ibv_context *ctx, uint8_t port_num, int index, union ibv_gid *gid)
 {
-	int rc = uroce_query_gid(ctx, port_num, index, gid);
+	int rc = query(ctx, port_num, index, gid);
 
 	if (!rc)
 		return 0;
@@ -49,7 +60,7 @@ int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port_num, uint32_t index
 
 	if (flags || port_num != 1)
 		return EINVAL;
-	rc = uroce_query_gid(ctx, 1, (int)index, &gid);
+	rc = query(ctx, 1, (int)index, &gid);
 	if (rc)
 		return rc;
 	if (is_zero(&gid))
@@ -66,7 +77,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entr
 
 	if (flags)
 		return -EINVAL;
-	for (int i = 0; !uroce_query_gid(ctx, 1, i, &gid); i++) {
+	for (int i = 0; !query(ctx, 1, i, &gid); i++) {
 		if (is_zero(&gid))
 			continue;
 		if (n == max_entries)
