@@ -128,7 +128,7 @@ const char *uroce_event_type_str(enum ibv_event_type type);
 
 /* A protection domain, which the caller owns. NULL and errno: ENOMEM. */
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx);
-/* EBUSY while a memory region, queue pair, SRQ or address handle belongs to it. */
+/* EBUSY while a memory region or window, queue pair, SRQ or address handle belongs to it. */
 int uroce_dealloc_pd(struct ibv_pd *pd);
 
 /*
@@ -144,19 +144,33 @@ struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, u
  * An access flag in addition to those of verbs: peers of queue pairs of the region's protection domain
  * may invalidate its keys by IBV_WR_SEND_WITH_INV. Without the flag such a SEND fails with a remote
  * access error, because a peer that may only read a region must not be able to take it away from other
- * peers. (In verbs only type 2 memory windows and fast registration can be invalidated, and uroce has
- * neither.) IBV_WR_LOCAL_INV needs no flag.
+ * peers. (In verbs only type 2 memory windows and fast registration can be invalidated.) IBV_WR_LOCAL_INV needs no flag.
+ * A region that windows are bound to cannot be invalidated.
  */
 #define UROCE_ACCESS_REMOTE_INVALIDATE (1 << 16)
 
 /*
  * As ibv_rereg_mr(); the region keeps its keys. One that a local or remote invalidate has made invalid becomes
- * valid again, under new keys. EINVAL: invalid flags, rights or range; the region is unchanged then.
+ * valid again, under new keys. EBUSY: a memory window is bound to it. EINVAL: invalid flags, rights or range; the region is unchanged then.
  */
 int uroce_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access);
-/* Returns when no packet, received or sent, can touch the memory any more. */
+/* Returns when no packet, received or sent, can touch the memory any more. EBUSY: a memory window is bound to it. */
 int uroce_dereg_mr(struct ibv_mr *mr);
+
+/*
+ * As ibv_alloc_mw(): a memory window of type 1, which uroce_bind_mw() binds, or of type 2, which IBV_WR_BIND_MW on an RC
+ * queue pair binds to that queue pair (docs/design/verbs.md). NULL and errno: EINVAL (type), ENOMEM.
+ */
+struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+/* Unbinds and frees the window; returns when no packet can touch the memory through it any more. */
+int uroce_dealloc_mw(struct ibv_mw *mw);
+/*
+ * As ibv_bind_mw(): posts the bind of a window of type 1, and sets mw->rkey to the R_Key that is valid once it has
+ * completed. A length of 0 unbinds. EINVAL: a window of type 2, or of another protection domain; otherwise as
+ * uroce_post_send(). A bind that is not allowed completes with IBV_WC_MW_BIND_ERR.
+ */
+int uroce_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* A queue of completion events. Its `fd` is readable while there is one. NULL and errno. */
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx);
@@ -238,7 +252,8 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_at
 struct ibv_qp_ex *uroce_qp_to_qp_ex(struct ibv_qp *qp);
 /*
  * As ibv_modify_qp(). The transition to RTR resolves the peer's MAC address and takes as long as that
- * does (EHOSTUNREACH when there is no answer).
+ * does (EHOSTUNREACH when there is no answer). The transition to RESET removes the queue pair's completions that have not
+ * been polled from its CQs.
  */
 int uroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 /* As ibv_query_qp(). `init_attr` may be NULL. */

@@ -28,6 +28,9 @@ static void set_operations(struct verbs_context *v)
 	v->create_qp_ex = uroce_create_qp_ex;
 	v->query_device_ex = uroce_query_device_ex;
 	v->query_rt_values = uroce_query_rt_values;
+	v->context.ops.alloc_mw = uroce_alloc_mw;
+	v->context.ops.bind_mw = uroce_bind_mw;
+	v->context.ops.dealloc_mw = uroce_dealloc_mw;
 	v->context.ops.poll_cq = uroce_poll_cq;
 	v->context.ops.req_notify_cq = uroce_req_notify_cq;
 	v->context.ops.post_send = uroce_post_send;

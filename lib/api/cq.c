@@ -133,6 +133,27 @@ int uroce_resize_cq(struct ibv_cq *base, int cqe)
 	return -r.rc;
 }
 
+struct forget_qp {
+	struct ur_cq *cq;
+	struct ur_qpn qpn;
+};
+
+static void forget_on_worker(void *arg, uint64_t now_ns)
+{
+	struct forget_qp *f = arg;
+
+	ur_engine_forget_completions(f->cq, f->qpn);
+}
+
+void ur_api_cq_forget(struct ur_api_cq *cq, struct ur_qpn qpn)
+{
+	struct forget_qp f = {cq->cq, qpn};
+
+	pthread_mutex_lock(&cq->lock);
+	ur_worker_call(cq->worker, forget_on_worker, &f);
+	pthread_mutex_unlock(&cq->lock);
+}
+
 /* Removes pending events. Returns the number of events that the application has received. */
 static uint32_t forget_events(struct ur_api_cq *cq)
 {

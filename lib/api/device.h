@@ -105,7 +105,7 @@ struct ur_device {
 
 struct ur_api_pd {
 	struct ibv_pd base;
-	uint32_t refs; /* MRs, QPs, SRQs and AHs; under the device's lock */
+	uint32_t refs; /* MRs, MWs, QPs, SRQs and AHs; under the device's lock */
 };
 
 /* The threads that wait for an object which may be destroyed. Protected by the object's lock. */
@@ -296,6 +296,8 @@ uint32_t ur_async_purge(struct ibv_context *ctx, struct ur_api_async *a);
  * is raised again before it is fetched counts once. Thread class: any.
  */
 void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *object);
+/* Removes the completions of a queue pair in RESET that have not been polled. */
+void ur_api_cq_forget(struct ur_api_cq *cq, struct ur_qpn qpn);
 /* Called when an armed CQ gets a completion: wakes the threads that wait on its channel. */
 void ur_api_cq_notify(struct ur_api_cq *cq);
 /* Telemetry (stats.c). */

@@ -142,10 +142,12 @@ int uroce_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr
 	rc = ur_mem_suspend(dev->mem, base->lkey);
 	if (!rc) {
 		ur_device_quiesce(dev);
+		rc = ur_mem_keep_bound(dev->mem, base->lkey) ? -EBUSY : 0;
+	}
+	if (!rc)
 		rc = ur_mem_reregister(dev->mem, base->lkey, to.base.pd->handle, to.base.addr,
 				       to.base.length, to.iova, rights(to.access),
 				       ur_device_random(), &key);
-	}
 	if (!rc) {
 		UR_API(pd, base->pd)->refs--;
 		UR_API(pd, to.base.pd)->refs++;
@@ -165,6 +167,9 @@ int uroce_dereg_mr(struct ibv_mr *mr)
 	rc = ur_mem_suspend(dev->mem, mr->lkey);
 	if (!rc) {
 		ur_device_quiesce(dev);
+		rc = ur_mem_keep_bound(dev->mem, mr->lkey) ? -EBUSY : 0;
+	}
+	if (!rc) {
 		rc = ur_mem_release(dev->mem, mr->lkey);
 		ur_context_count_locked(mr->context, &dev->objects.mrs, -1);
 		UR_API(pd, mr->pd)->refs--;

@@ -231,6 +231,21 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
 }
 
+/* CQ-RESET-01 */
+static void forget_completions(struct ur_device *dev, struct ur_api_qp *qp)
+{
+	struct ur_api_cq *send = UR_API(cq, qp->base.send_cq), *recv = UR_API(cq, qp->base.recv_cq);
+
+	/* Some may still be in transit between workers. */
+	if (send->worker != qp->worker) {
+		ur_device_quiesce(dev);
+		ur_device_quiesce(dev);
+	}
+	ur_api_cq_forget(send, ur_qpn(qp->base.qp_num));
+	if (recv != send)
+		ur_api_cq_forget(recv, ur_qpn(qp->base.qp_num));
+}
+
 /* The mode of a queue pair that is connected without the CM. */
 static struct ur_mode_verdict mode_by_hand(const struct ur_mode_want *want)
 {
@@ -288,6 +303,8 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 		ur_follow_since(dev, generation);
 	if (mask & IBV_QP_STATE)
 		base->state = attr->qp_state;
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		forget_completions(dev, qp);
 	if (mask & IBV_QP_AV)
 		atomic_store_explicit(&qp->sl, attr->ah_attr.sl, memory_order_relaxed);
 	if (m.mode)

@@ -127,6 +127,16 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 	begin(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = invalidate_rkey;
 }
 
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
 static void begin_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
 			 uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
 {
@@ -155,12 +165,6 @@ static void refuse(struct ibv_qp_ex *ex)
 {
 	stage(qp_of(ex));
 	fail(qp_of(ex)->batch, EOPNOTSUPP);
-}
-
-static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-		       const struct ibv_mw_bind_info *info)
-{
-	refuse(ex);
 }
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
@@ -340,6 +344,7 @@ static uint64_t send_ops(enum ibv_qp_type type)
 		{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
 		{IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD},
 		{IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV},
+		{IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
 		{IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
 	};
 	uint32_t opcodes = ur_engine_opcodes(type);

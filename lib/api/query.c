@@ -25,12 +25,14 @@ int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 		.max_qp = (int)(dev->cfg.transport.max_qp * dev->worker_cnt),
 		.max_qp_wr = 32768,
 		.device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID,
 		.max_sge = (int)dev->cfg.transport.max_sge,
 		.max_sge_rd = (int)dev->cfg.transport.max_sge,
 		.max_cq = (int)dev->cfg.transport.max_cq,
 		.max_cqe = 1 << 20,
 		.max_mr = (int)dev->cfg.transport.max_mr,
+		.max_mw = (int)ur_windows_entries(dev->cfg.transport.max_mr),
 		.max_pd = (int)dev->cfg.transport.max_pd,
 		.max_qp_rd_atom = (int)dev->cfg.transport.max_rd_atomic,
 		.max_qp_init_rd_atom = (int)dev->cfg.transport.max_rd_atomic,

@@ -5,6 +5,7 @@
 
 #include "engine/engine_priv.h"
 #include "engine/prefetch.h"
+#include "mem/window.h"
 #include "transport/admission.h"
 #include "transport/dest.h"
 #include "transport/qp.h"
@@ -49,6 +50,11 @@ size_t ur_engine_cq_ring_bytes(uint32_t cqe)
 int ur_engine_resize_cq(struct ur_cq *cq, void *ring, uint32_t cqe)
 {
 	return ur_cq_resize(cq, ring, cqe) ? 0 : -EINVAL;
+}
+
+void ur_engine_forget_completions(struct ur_cq *cq, struct ur_qpn qpn)
+{
+	ur_cq_forget_qp(cq, qpn.v);
 }
 
 uint16_t ur_engine_cq_worker(const struct ur_cq *cq)
@@ -230,6 +236,9 @@ int ur_engine_modify_qp(struct ur_engine *e, struct ur_qp *qp, const struct ibv_
 void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns)
 {
 	ur_qp_reset(qp);
+	/* MW-QP-01 */
+	if (qp->sq.has_bound)
+		ur_windows_forget_qp(e->core.mem, qp->qpn.v);
 	if (qp->srq && !--qp->srq->qp_cnt)
 		ur_admission_leave(qp->srq);
 	ur_slots_give(&e->slots, qp, now_ns + e->time_wait_ns);

@@ -57,6 +57,9 @@ bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only);
 size_t ur_engine_cq_ring_bytes(uint32_t cqe);
 int ur_engine_resize_cq(struct ur_cq *cq, void *ring, uint32_t cqe);
 
+/* Removes the completions of a queue pair that wait. Thread class: as ur_engine_resize_cq(). */
+void ur_engine_forget_completions(struct ur_cq *cq, struct ur_qpn qpn);
+
 uint16_t ur_engine_cq_worker(const struct ur_cq *cq);
 void *ur_engine_cq_user(const struct ur_cq *cq);
 

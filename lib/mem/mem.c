@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem/table.h"
+#include "mem/window.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -8,7 +9,8 @@
 
 #define WRITERS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define RIGHTS                                                                                     \
-	(WRITERS | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | UR_ACCESS_REMOTE_INVALIDATE)
+	(WRITERS | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND |          \
+	 UR_ACCESS_REMOTE_INVALIDATE)
 /* Optional access flags are hints, which an implementation may ignore. */
 #define HINTS ((uint32_t)IBV_ACCESS_OPTIONAL_RANGE)
 
@@ -27,9 +29,17 @@ static size_t header_bytes(void)
 	return (sizeof(struct ur_mem) + 63) & ~(size_t)63;
 }
 
+/* The windows stand behind the regions, on a cache line. */
+static size_t windows_at(uint32_t max_mr)
+{
+	size_t regions = entry_cnt(max_mr) * (sizeof(struct ur_mr) + sizeof(uint32_t));
+
+	return header_bytes() + ((regions + 63) & ~(size_t)63);
+}
+
 size_t ur_mem_size(uint32_t max_mr)
 {
-	return header_bytes() + entry_cnt(max_mr) * (sizeof(struct ur_mr) + sizeof(uint32_t));
+	return windows_at(max_mr) + ur_windows_size(ur_windows_entries(max_mr));
 }
 
 struct ur_mem *ur_mem_init(void *memory, uint32_t max_mr)
@@ -50,6 +60,8 @@ struct ur_mem *ur_mem_init(void *memory, uint32_t max_mr)
 		*mr = (struct ur_mr){.state = UR_MR_FREE};
 		m->free[i] = i;
 	}
+	ur_windows_init(&m->windows, (uint8_t *)memory + windows_at(max_mr),
+			ur_windows_entries(max_mr));
 	return m;
 }
 
@@ -75,7 +87,7 @@ static uint32_t new_key(const struct ur_mem *m, uint32_t slot, uint32_t random)
 {
 	uint32_t key = (random & ~m->mask) | slot;
 
-	while (key == 0 || key == m->mrs[slot].given)
+	while (key == 0 || key == m->mrs[slot].given || ur_windows_own(m, key))
 		key += m->mask + 1;
 	return key;
 }
@@ -148,6 +160,18 @@ int ur_mem_suspend(struct ur_mem *m, uint32_t key)
 	return 0;
 }
 
+/* MW-REGION-01 */
+bool ur_mem_keep_bound(struct ur_mem *m, uint32_t key)
+{
+	struct ur_mr *mr = find_region(m, key);
+
+	if (!mr || !atomic_load_explicit(&mr->windows, memory_order_acquire))
+		return false;
+	if (!mr->revoked)
+		atomic_store_explicit(&mr->key, key, memory_order_release);
+	return true;
+}
+
 int ur_mem_release(struct ur_mem *m, uint32_t key)
 {
 	struct ur_mr *mr = find_region(m, key);
@@ -168,7 +192,8 @@ bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote)
 	uint32_t in_force = key;
 
 	if (!key || atomic_load_explicit(&mr->key, memory_order_acquire) != key || mr->pd != pd ||
-	    (remote && !(mr->access & UR_ACCESS_REMOTE_INVALIDATE)))
+	    (remote && !(mr->access & UR_ACCESS_REMOTE_INVALIDATE)) ||
+	    atomic_load_explicit(&mr->windows, memory_order_acquire))
 		return false;
 	/* If two workers invalidate a key at the same time, only one of them succeeds. */
 	return atomic_compare_exchange_strong_explicit(&mr->key, &in_force, 0, memory_order_acq_rel,

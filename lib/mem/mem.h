@@ -42,8 +42,8 @@ bool ur_mem_sane(uint32_t pd, const void *base, uint64_t length, uint64_t iova, 
  * Registers [base, base + length), which peers and work requests address from `iova` on. The memory
  * stays the caller's and must outlive the region. `random` is 64 fresh random bits. Returns 0 and
  * sets *key; -ENOMEM if the table is full; -EINVAL for pd 0, an address range that wraps, unknown
- * access bits, or remote write or atomic without local write. Bits of IBV_ACCESS_OPTIONAL_RANGE are
- * ignored. A key differs from the previous key of the same entry. Thread class: control.
+ * access bits, or remote write or atomic without local write. IBV_ACCESS_MW_BIND allows memory windows.
+ * Bits of IBV_ACCESS_OPTIONAL_RANGE are ignored. A key differs from the previous key of the same entry. Thread class: control.
  */
 int ur_mem_register(struct ur_mem *m, uint32_t pd, void *base, uint64_t length, uint64_t iova,
 		    uint32_t access, uint64_t random, uint32_t *key);
@@ -63,7 +63,33 @@ int ur_mem_reregister(struct ur_mem *m, uint32_t old_key, uint32_t pd, void *bas
  * is registered. Thread class: control.
  */
 int ur_mem_suspend(struct ur_mem *m, uint32_t key);
+/*
+ * After ur_mem_suspend() and a quiescent point: true if a window is bound to the region. Then the key is in force again,
+ * if it was before, and the region stays. Thread class: control.
+ */
+bool ur_mem_keep_bound(struct ur_mem *m, uint32_t key);
 int ur_mem_release(struct ur_mem *m, uint32_t key);
+
+/*
+ * Memory windows (window.h). A key's high 24 bits, its prefix, belong to the window until that is freed; the low 8 bits are
+ * the program's.
+ */
+#define UR_WINDOW_TAG_BITS 8
+/* Windows of a table of `max_mr` regions: as many, but at most these. */
+#define UR_WINDOWS_MAX 8192u
+uint32_t ur_windows_entries(uint32_t max_mr);
+
+/*
+ * Allocates a window of a protection domain, bound to nothing. *key is one of its keys, with tag 0. `random`: 64 fresh
+ * random bits. 0 or -ENOMEM. Thread class: control.
+ */
+int ur_window_alloc(struct ur_mem *m, uint32_t pd, bool type2, uint64_t random, uint32_t *key);
+/*
+ * suspend takes the key out of force, for ever; free gives the entry back, after every worker has passed a quiescent
+ * point. Thread class: control.
+ */
+void ur_window_suspend(struct ur_mem *m, uint32_t key);
+void ur_window_free(struct ur_mem *m, uint32_t key);
 
 #ifdef __cplusplus
 }

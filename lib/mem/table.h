@@ -11,20 +11,30 @@
  * transports, which run this check for every packet; other users include mem.h only.
  */
 struct ur_mr {
-	_Atomic uint32_t key; /* 0: the entry grants nothing */
-	uint32_t pd;	      /* protection domain handle, never 0 */
-	uint64_t iova;	      /* address of the first byte in work requests and packets */
-	uint64_t length;      /* bytes */
-	uint8_t *base;	      /* the first byte */
-	uint32_t access;      /* enum ibv_access_flags, UR_ACCESS_REMOTE_INVALIDATE */
-	uint32_t given;	      /* last key of the entry, valid or not; control threads only */
-	uint8_t state;	      /* enum ur_mr_state; control threads only */
+	_Atomic uint32_t key;	  /* 0: the entry grants nothing */
+	uint32_t pd;		  /* protection domain handle, never 0 */
+	uint64_t iova;		  /* address of the first byte in work requests and packets */
+	uint64_t length;	  /* bytes */
+	uint8_t *base;		  /* the first byte */
+	uint32_t access;	  /* enum ibv_access_flags, UR_ACCESS_REMOTE_INVALIDATE */
+	uint32_t given;		  /* last key of the entry, valid or not; control threads only */
+	_Atomic uint32_t windows; /* bound to it (window.h) */
+	uint8_t state;		  /* enum ur_mr_state; control threads only */
 	bool revoked; /* suspended: the key had been invalidated before; control threads only */
 };
 
 enum ur_mr_state {
 	UR_MR_FREE,  /* in the free list */
 	UR_MR_VALID, /* registered; `key` may have been cleared by an invalidate since */
+};
+
+struct ur_window;
+
+struct ur_windows {
+	uint32_t mask; /* entries - 1 */
+	uint32_t free_cnt;
+	uint32_t *free; /* [0, free_cnt): numbers of free entries */
+	struct ur_window *at;
 };
 
 struct ur_mem {
@@ -34,11 +44,13 @@ struct ur_mem {
 	uint32_t free_cnt;
 	uint32_t *free; /* [0, free_cnt): numbers of free entries */
 	struct ur_mr *mrs;
+	struct ur_windows windows;
 };
 
 /*
  * Local or remote invalidate by a QP of protection domain `pd`: clears the key. Returns false if the
- * key is not valid, belongs to another domain or, for `remote`, if the region does not allow it.
+ * key is not valid, belongs to another domain or, for `remote`, if the region does not allow it, or if windows are
+ * bound to the region.
  * Thread class: any worker.
  */
 bool ur_mem_invalidate(struct ur_mem *m, uint32_t key, uint32_t pd, bool remote);

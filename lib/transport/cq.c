@@ -132,6 +132,22 @@ bool ur_cq_resize(struct ur_cq *cq, void *memory, uint32_t cqe)
 	return true;
 }
 
+/* CQ-RESET-01. The others move toward the tail, which is the producer's and stays. */
+void ur_cq_forget_qp(struct ur_cq *cq, uint32_t qpn)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire), to = tail;
+
+	for (uint32_t i = tail; i != head;) {
+		const struct ibv_wc *wc = &cq->ring[--i & cq->mask];
+
+		if (wc->qp_num != qpn)
+			cq->ring[--to & cq->mask] = *wc;
+	}
+	cq->tail_seen = tail;
+	atomic_store_explicit(&cq->head, to, memory_order_release);
+}
+
 uint32_t ur_cq_pending(const struct ur_cq *cq)
 {
 	return atomic_load_explicit(&cq->tail, memory_order_acquire) -

@@ -100,6 +100,9 @@ bool ur_cq_arm(struct ur_cq *cq, bool solicited_only);
  */
 bool ur_cq_resize(struct ur_cq *cq, void *ring, uint32_t cqe);
 
+/* Removes the completions of a queue pair that wait. Thread class: worker, while no consumer runs. */
+void ur_cq_forget_qp(struct ur_cq *cq, uint32_t qpn);
+
 /* Completions that wait to be polled. */
 uint32_t ur_cq_pending(const struct ur_cq *cq);
 

@@ -19,7 +19,7 @@
 #define ATOMICS (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
 #define ALL                                                                                        \
 	(SENDS | WRITES | ATOMICS | BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_LOCAL_INV) |                \
-	 BIT(IBV_WR_SEND_WITH_INV))
+	 BIT(IBV_WR_BIND_MW) | BIT(IBV_WR_SEND_WITH_INV))
 
 /* ---- what a kind has not ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/send_queue.h"
 
+#include "mem/window.h"
 #include "transport/sgl.h"
 
 uint32_t ur_send_queue_packets(const struct ur_qp *qp, const struct ur_wqe *wqe)
@@ -30,6 +31,25 @@ bool ur_send_queue_gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint
 	return ur_sgl_gather(qp->core->mem, qp->pd, ur_wqe_data(wqe), wqe->num_sge, off, len, tx);
 }
 
+bool ur_send_queue_local(struct ur_qp *qp, const struct ur_wqe *wqe)
+{
+	const struct ur_wqe_ext *ext = ur_wqe_ext(wqe);
+	struct ur_mem *mem = qp->core->mem;
+
+	if (wqe->opcode == IBV_WR_LOCAL_INV)
+		return ur_mem_invalidate(mem, wqe->imm_inv, qp->pd, false) ||
+		       ur_window_invalidate(mem, wqe->imm_inv, qp->pd, qp->qpn.v);
+	qp->sq.has_bound = true;
+	return ur_window_bind(mem,
+			      &(struct ur_window_bind){.old_key = ext->bind.old_rkey,
+						       .key = wqe->rkey,
+						       .lkey = wqe->imm_inv,
+						       .access = ext->bind.access,
+						       .addr = wqe->remote_addr,
+						       .length = ext->bind.length},
+			      qp->pd, qp->qpn.v);
+}
+
 void ur_send_queue_finish(struct ur_qp *qp, enum ibv_wc_status status)
 {
 	static const uint8_t wc_opcode[] = {
@@ -41,6 +61,7 @@ void ur_send_queue_finish(struct ur_qp *qp, enum ibv_wc_status status)
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
 		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+		[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
 		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
 	};
 	const struct ur_wqe *wqe = oldest_wqe(qp);

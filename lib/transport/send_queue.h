@@ -41,6 +41,7 @@ static inline unsigned class_of(const struct ur_wqe *wqe)
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = OP_ATOMIC,
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = OP_ATOMIC,
 		[IBV_WR_LOCAL_INV] = OP_LOCAL,
+		[IBV_WR_BIND_MW] = OP_LOCAL,
 		[IBV_WR_SEND_WITH_INV] = OP_DATA | OP_INV | OP_RECV,
 	};
 
@@ -58,6 +59,9 @@ uint32_t ur_send_queue_packets(const struct ur_qp *qp, const struct ur_wqe *wqe)
 /* References bytes [off, off + len) of the WQE's payload, inline or by SGEs. False: an SGE is refused. */
 bool ur_send_queue_gather(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
 			  uint32_t len, struct ur_tx *tx);
+
+/* Executes a local operation. False: it is not allowed, and has changed nothing. */
+bool ur_send_queue_local(struct ur_qp *qp, const struct ur_wqe *wqe);
 
 /* Completes the WQE at the head with `status` and takes it out of the queue. */
 void ur_send_queue_finish(struct ur_qp *qp, enum ibv_wc_status status);

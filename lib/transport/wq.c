@@ -112,6 +112,7 @@ static uint64_t total(const struct ibv_sge *sge, unsigned num_sge)
 #define SENDS	  (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
 #define WRITES	  (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
 #define ATOMICS	  (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
+#define LOCALS	  (BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_BIND_MW))
 #define INLINABLE (SENDS | WRITES | BIT(IBV_WR_SEND_WITH_INV))
 
 /* WQ-STATE-01 */
@@ -141,6 +142,13 @@ static uint8_t *fill_kind(struct ur_wqe *wqe, bool connected, const struct ibv_s
 		ext->ud.ah = (const struct ur_ah *)wr->wr.ud.ah;
 		ext->ud.remote_qpn = wr->wr.ud.remote_qpn;
 		ext->ud.remote_qkey = wr->wr.ud.remote_qkey;
+	} else if (wr->opcode == IBV_WR_BIND_MW) {
+		wqe->remote_addr = wr->bind_mw.bind_info.addr;
+		wqe->rkey = wr->bind_mw.rkey;
+		wqe->imm_inv = wr->bind_mw.bind_info.mr ? wr->bind_mw.bind_info.mr->lkey : 0;
+		ext->bind.length = wr->bind_mw.bind_info.length;
+		ext->bind.old_rkey = wr->bind_mw.mw->rkey;
+		ext->bind.access = wr->bind_mw.bind_info.mw_access_flags;
 	} else if (BIT(wr->opcode) & ATOMICS) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
@@ -180,7 +188,9 @@ static int check(const struct ur_wq *wq, enum ibv_qp_state state, const struct i
 	    (unsigned)wr->opcode > IBV_WR_SEND_WITH_INV || !(BIT(wr->opcode) & wq->opcodes) ||
 	    (wr->send_flags & ~SEND_FLAGS))
 		return EINVAL;
-	if (wr->opcode != IBV_WR_LOCAL_INV) {
+	if (wr->opcode == IBV_WR_BIND_MW && !wr->bind_mw.mw)
+		return EINVAL;
+	if (!(BIT(wr->opcode) & LOCALS)) {
 		if ((unsigned)wr->num_sge > wq->max_sge)
 			return EINVAL;
 		sum = total(wr->sg_list, (unsigned)wr->num_sge);
@@ -216,7 +226,7 @@ static inline int write_wqe(struct ur_wq *wq, uint32_t at, const struct ibv_send
 	wqe->length = length;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)(wr->send_flags | (sig_all ? UR_WQE_SIGNALED : 0));
-	wqe->num_sge = wr->opcode == IBV_WR_LOCAL_INV ? 0 : (uint8_t)wr->num_sge;
+	wqe->num_sge = BIT(wr->opcode) & LOCALS ? 0 : (uint8_t)wr->num_sge;
 	wqe->resv = 0;
 	if (common) {
 		wqe->num_sge = 1;

@@ -66,6 +66,12 @@ struct ur_wqe_ext {
 			uint64_t compare_add;
 			uint64_t swap;
 		} atomic;
+		/* With remote_addr, rkey (the new one) and imm_inv (the region's L_Key). */
+		struct {
+			uint64_t length;
+			uint32_t old_rkey;
+			uint32_t access; /* enum ibv_access_flags */
+		} bind;
 	};
 };
 
@@ -102,6 +108,7 @@ struct ur_wq {
 	uint16_t opcodes; /* a send queue: bit n, enum ibv_wr_opcode n may be posted */
 	uint8_t max_sge;
 	bool connected; /* a send queue: else each WQE names an address handle */
+	bool has_bound; /* a send queue: it has bound a memory window; the worker's */
 };
 
 #define UR_WQ_ENTRIES_MAX 32768
@@ -127,7 +134,7 @@ void ur_rq_init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t max_sge
  * (queue full), EINVAL (state, opcode not of its type, SGE count, inline size, inline with anything
  * but SEND or WRITE, unknown flag, length over 2^31, an atomic that is not 8 bytes, UD without an AH).
  * States that take requests: RTS, SQD, SQE and ERR (IBA 10.3.1; in ERR they are flushed). The SGEs of
- * a local invalidate are ignored. Whether a datagram fits the path MTU is the worker's to check.
+ * a local invalidate and of a bind are ignored. Whether a datagram fits the path MTU is the worker's to check.
  */
 int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
 	       bool sig_all);

@@ -472,3 +472,29 @@ PAIR_TEST(api_cq, resizing_keeps_completions_and_a_small_queue_overflows_no_more
 	cr_expect_eq(uroce_destroy_qp(qb), 0);
 	cr_expect_eq(uroce_destroy_cq(cq), 0);
 }
+
+/* CQ-RESET-01 */
+PAIR_TEST(api_cq, reset_removes_the_completions_of_its_queue_pair_only, open_both, close_both)
+{
+	struct ibv_qp *other_a = make_qp(A, IBV_QPT_RC), *other_b = make_qp(B, IBV_QPT_RC);
+	struct ibv_wc wc;
+
+	qa = make_qp(A, IBV_QPT_RC);
+	qb = make_qp(B, IBV_QPT_RC);
+	join(qa, qb, (struct join){0});
+	join(other_a, other_b, (struct join){0});
+	for (unsigned i = 0; i < 4; i++)
+		post(A, i & 1 ? other_a : qa, i, IBV_WR_RDMA_WRITE, 0, 8);
+	post_recv(A, qa, 9, 0, 8);
+	progress_for(50);
+	cr_assert_eq(to_state(qa, IBV_QPS_ERR), 0);
+	progress_for(5);
+	cr_assert_eq(to_state(qa, IBV_QPS_RESET), 0);
+	for (unsigned i = 1; i < 4; i += 2)
+		expect_wc(A, i, IBV_WC_SUCCESS);
+	cr_assert_eq(uroce_poll_cq(A->cq, 1, &wc), 0);
+	cr_expect_eq(uroce_destroy_qp(qa), 0);
+	cr_expect_eq(uroce_destroy_qp(qb), 0);
+	cr_expect_eq(uroce_destroy_qp(other_a), 0);
+	cr_expect_eq(uroce_destroy_qp(other_b), 0);
+}

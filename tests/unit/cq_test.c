@@ -388,3 +388,39 @@ Test(cq, a_resized_queue_keeps_what_waits_and_has_its_new_size)
 				cq_free(cq);
 			}
 }
+
+/* CQ-RESET-01 */
+Test(cq, forgetting_a_queue_pair_keeps_the_others_in_order)
+{
+	for (uint32_t before = 0; before < 5; before++)
+		for (uint32_t mine = 0; mine < 1u << 6; mine++)
+			for (uint32_t seen = 0; seen <= 1; seen++) {
+				struct ur_cq *cq = cq_new(7);
+				struct ibv_wc wc[8];
+				unsigned kept = 0, n;
+
+				for (uint32_t i = 0; i < before; i++) {
+					push_ok(cq, i);
+					ur_cq_poll(cq, 1, wc);
+				}
+				for (uint32_t i = 0; i < 6; i++) {
+					struct ibv_wc in = {.wr_id = i, .qp_num = mine >> i & 1};
+
+					ur_cq_push(cq, &in, false);
+					/* The consumer has seen a part. */
+					if (seen && i == 2)
+						cr_assert_eq(ur_cq_poll(cq, 1, wc), 1);
+				}
+				ur_cq_forget_qp(cq, 1);
+				n = ur_cq_poll(cq, 8, wc);
+				for (uint32_t i = seen; i < 6; i++)
+					if (!(mine >> i & 1))
+						cr_assert_eq(wc[kept++].wr_id, i);
+				cr_assert_eq(n, kept);
+				for (uint32_t i = 0; i < 7; i++)
+					cr_assert_eq(push_ok(cq, i), UR_CQ_PUSHED);
+				cr_assert_eq(push_ok(cq, 7), UR_CQ_OVERFLOW);
+				cr_assert_eq(ur_cq_poll(cq, 8, wc), 7);
+				cq_free(cq);
+			}
+}

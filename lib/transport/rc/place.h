@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "mem/window.h"
 #include "transport/rc/arrival.h"
 #include "transport/rc/ordered_copy.h"
 #include "transport/sgl.h"
@@ -99,8 +100,8 @@ static inline struct verdict locate(const struct ur_qp *qp, const struct ur_pack
 	if (!p->payload_len)
 		return CONTINUE;
 	reth = arrival_reth(qp, p);
-	base = ur_mem_check(qp->core->mem, reth->rkey, qp->pd, reth->va, reth->length,
-			    IBV_ACCESS_REMOTE_WRITE);
+	base = ur_mem_check_remote(qp->core->mem, reth->rkey, qp->pd, qp->qpn.v, reth->va,
+				   reth->length, IBV_ACCESS_REMOTE_WRITE);
 	if (!base)
 		return NAK(REM_ACCESS, ACCESS);
 	at->frag[0] = (struct ur_frag){base + arrival_offset(qp, p), p->payload_len};

@@ -443,11 +443,10 @@ static inline enum ibv_wc_status make_new(struct ur_qp *qp, struct ur_wqe *wqe, 
 	return class & OP_READ ? make_read(qp, wqe, tx, now_ns) : make_atomic(qp, wqe, tx, now_ns);
 }
 
-/* A local invalidate is the oldest WQE. */
-static enum ibv_wc_status invalidate(struct ur_qp *qp, struct ur_wqe *wqe)
+/* A local operation is the oldest WQE. */
+static enum ibv_wc_status execute_local(struct ur_qp *qp, struct ur_wqe *wqe)
 {
-	if (!(wqe->flags & UR_WQE_DONE) &&
-	    !ur_mem_invalidate(qp->core->mem, wqe->imm_inv, qp->pd, false))
+	if (!(wqe->flags & UR_WQE_DONE) && !ur_send_queue_local(qp, wqe))
 		return IBV_WC_MW_BIND_ERR;
 	wqe->flags |= UR_WQE_DONE;
 	qp->req.cur++;
@@ -464,7 +463,7 @@ static inline bool go_on(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, un
 	enum ibv_wc_status status;
 
 	*wqes += !req->cur_off;
-	status = local ? invalidate(qp, wqe) : make_new(qp, wqe, tx, now_ns);
+	status = local ? execute_local(qp, wqe) : make_new(qp, wqe, tx, now_ns);
 	if (__builtin_expect(status != IBV_WC_SUCCESS, 0)) {
 		REQUESTER(fail)(qp, req->cur, status);
 		*wqes += 1;

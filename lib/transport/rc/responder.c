@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/rc/responder_priv.h"
+#include "mem/window.h"
 #include "wire/assert.h"
 
 /* What the responders have in common that no packet in order pays for twice: see responder_priv.h and qp.h. */
@@ -77,7 +78,9 @@ struct verdict ur_responder_finish(struct ur_qp *qp, const struct ur_packet *p, 
 		wc.imm_data = __builtin_bswap32(p->imm);
 		wc.wc_flags = IBV_WC_WITH_IMM;
 	} else if (p->op & UR_OP_IETH) {
-		if (!ur_mem_invalidate(qp->core->mem, p->ieth, qp->pd, true))
+		/* MEM-INV-02, MW-INV-01 */
+		if (!ur_mem_invalidate(qp->core->mem, p->ieth, qp->pd, true) &&
+		    !ur_window_invalidate(qp->core->mem, p->ieth, qp->pd, qp->qpn.v))
 			return NAK_RECV(REM_ACCESS, ACCESS, IBV_WC_LOC_ACCESS_ERR);
 		wc.invalidated_rkey = p->ieth;
 		wc.wc_flags = IBV_WC_WITH_INV;
@@ -134,8 +137,8 @@ struct ur_rd_res *ur_responder_remember(struct ur_qp *qp, struct ur_psn first, u
 
 static struct verdict check_atomic(const struct ur_qp *qp, const struct ur_atomiceth *a)
 {
-	const uint8_t *at =
-		ur_mem_check(qp->core->mem, a->rkey, qp->pd, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC);
+	const uint8_t *at = ur_mem_check_remote(qp->core->mem, a->rkey, qp->pd, qp->qpn.v, a->va, 8,
+						IBV_ACCESS_REMOTE_ATOMIC);
 
 	if (!at)
 		return NAK(REM_ACCESS, ACCESS);
@@ -150,8 +153,8 @@ struct verdict ur_responder_check_access(const struct ur_qp *qp, const struct ur
 
 	if (p->op & UR_OP_ATOMIC)
 		return check_atomic(qp, &p->atomiceth);
-	return !reth->length || ur_mem_check(qp->core->mem, reth->rkey, qp->pd, reth->va,
-					     reth->length, IBV_ACCESS_REMOTE_READ)
+	return !reth->length || ur_mem_check_remote(qp->core->mem, reth->rkey, qp->pd, qp->qpn.v,
+						    reth->va, reth->length, IBV_ACCESS_REMOTE_READ)
 		       ? CONTINUE
 		       : NAK(REM_ACCESS, ACCESS);
 }
@@ -160,8 +163,8 @@ struct verdict ur_responder_check_access(const struct ur_qp *qp, const struct ur
 struct verdict ur_responder_atomic(struct ur_qp *qp, const struct ur_packet *p, uint64_t *original)
 {
 	const struct ur_atomiceth *a = &p->atomiceth;
-	uint64_t *at = (uint64_t *)(void *)ur_mem_check(qp->core->mem, a->rkey, qp->pd, a->va, 8,
-							IBV_ACCESS_REMOTE_ATOMIC);
+	uint64_t *at = (uint64_t *)(void *)ur_mem_check_remote(
+		qp->core->mem, a->rkey, qp->pd, qp->qpn.v, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC);
 
 	/* Another thread may have taken the key out of force since the check. */
 	if (!at)

@@ -2,6 +2,7 @@
 #ifndef UR_TRANSPORT_RC_RESPONSE_H
 #define UR_TRANSPORT_RC_RESPONSE_H
 
+#include "mem/window.h"
 #include "transport/build.h"
 #include "transport/rc/responder_priv.h"
 #include "wire/assert.h"

@@ -94,8 +94,9 @@ static bool make_read_response(struct ur_qp *qp, struct ANSWER *a, struct ur_tx 
 	tx->frag_cnt = 0;
 	tx->payload_len = (uint16_t)len;
 	if (len) {
-		const uint8_t *base = ur_mem_check(qp->core->mem, a->rkey, qp->pd, a->va + a->from,
-						   len, IBV_ACCESS_REMOTE_READ);
+		const uint8_t *base =
+			ur_mem_check_remote(qp->core->mem, a->rkey, qp->pd, qp->qpn.v,
+					    a->va + a->from, len, IBV_ACCESS_REMOTE_READ);
 
 		if (!base) {
 			refuse_read(qp, a);
