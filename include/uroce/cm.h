@@ -259,6 +259,8 @@ int uroce_cm_sidr_reply_qpn(struct uroce_cm_id *id, uint32_t qpn, uint32_t qkey,
  */
 int uroce_cm_connect_qpn(struct uroce_cm_id *id, const struct sockaddr *peer,
 			 const struct uroce_cm_qp *qp, const struct uroce_conn_param *param);
+
+/* The passive end of it: answers a CONNECT_REQUEST with a queue pair that is in RTS already. */
 int uroce_cm_accept_qpn(struct uroce_cm_id *id, const struct uroce_cm_qp *qp,
 			const struct uroce_conn_param *param);
 
