@@ -378,10 +378,9 @@ bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t
 	    qp->ops->predicted(qp, frame, bytes, now_ns)) {
 		ur_qp_after_request(qp);
 		core->cnt.rx_predicted++;
-	} else if (ur_predict_is_ack(frame[UR_PREDICT_BTH]) &&
-		   qp->ops->predicted_ack(qp, frame, bytes, now_ns)) {
+	} else if (ur_predict_answer(frame[UR_PREDICT_BTH]) &&
+		   qp->ops->predicted_answer(qp, frame, bytes, now_ns)) {
 		core->cnt.rx_path_predicted++;
-		core->cnt.rx_acks_predicted++;
 	} else {
 		return input_from_peer(qp, frame, bytes, now_ns, drop);
 	}

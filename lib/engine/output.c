@@ -75,14 +75,13 @@ static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_
 	return made;
 }
 
-static void count_sent(struct ur_core *core, const struct ur_tx *tx, unsigned n)
+static inline void count_sent(struct ur_core *core, unsigned packets, uint64_t bytes)
 {
-	core->cnt.tx_packets += n;
-	for (unsigned i = 0; i < n; i++)
-		core->cnt.tx_bytes += ur_tx_frame_bytes(&tx[i]);
+	core->cnt.tx_packets += packets;
+	core->cnt.tx_bytes += bytes;
 }
 
-static void count_lane(struct ur_core *core, unsigned vl, unsigned packets, uint32_t bytes)
+static inline void count_lane(struct ur_core *core, unsigned vl, unsigned packets, uint64_t bytes)
 {
 	core->lane[vl].packets += packets;
 	core->lane[vl].bytes += bytes;
@@ -116,95 +115,152 @@ static void prefetch_next(const struct ur_emux *x, unsigned vl)
 		ur_prefetch_receiver(UR_QP_OF(then, rsp_queue));
 }
 
-/*
- * SCHED-ALONE-01. The packets of one call, `cap` at most, of the queue that has the turn in a lane that is not
- * arbitrated. More than one only where none of them can close a gate. *has_more: it may have another packet.
- */
-static inline unsigned make_packets(struct ur_engine *e, struct ur_emux_queue *q,
-				    const struct ur_emux_turn *t, struct ur_tx *tx, unsigned cap,
-				    uint64_t now_ns, unsigned *wqes, bool *has_more)
-{
-	unsigned n = 0;
+/* Packets that a queue made, and what became of it. */
+struct served {
+	unsigned cnt;
+	uint32_t bytes;
+	unsigned wqes; /* begun, and refused */
+	enum {
+		SERVED_MORE, /* it may have another packet */
+		SERVED_OVER, /* its turn is over */
+		SERVED_ALL,  /* everything posted was sent, and nothing is to be sent again */
+	} then;
+};
 
-	*has_more = true;
+/*
+ * SCHED-ALONE-01. The packets of one call, `cap` at most, of the queue that has the turn. More than one only where none
+ * of them can close a gate.
+ */
+static inline struct served make_packets(struct ur_engine *e, struct ur_emux_queue *q,
+					 const struct ur_emux_turn *t, struct ur_tx *tx,
+					 unsigned cap, uint64_t now_ns)
+{
+	struct served s = {.then = SERVED_MORE};
+
 	if (q->node.kind == NODE_SQ && !q->gate) {
 		struct ur_qp *qp = UR_QP_OF(q, sq_queue);
 
 		if (cap > t->wqes)
 			cap = t->wqes;
 		if (qp->ops->burst)
-			n = qp->ops->burst(qp, tx, cap, t->bytes, now_ns);
-		*has_more = !n || ur_wq_tail(&qp->sq) != qp->req.cur;
+			s.cnt = qp->ops->burst(qp, tx, cap, t->bytes, now_ns);
+		if (s.cnt && ur_wq_tail(&qp->sq) == qp->req.cur)
+			s.then = SERVED_ALL;
 	}
-	*wqes = n;
-	return n ? n : make_packet(e, q, tx, now_ns, wqes);
+	s.wqes = s.cnt;
+	if (!s.cnt)
+		s.cnt = make_packet(e, q, tx, now_ns, &s.wqes);
+	for (unsigned i = 0; i < s.cnt; i++)
+		s.bytes += ur_tx_frame_bytes(&tx[i]);
+	return s;
 }
 
-/* Packets of the queue that has the turn in lane `vl`, `cap` at most; *made: how many. False: the turn is over. */
-static inline bool serve_queue(struct ur_engine *e, struct ur_emux_queue *q, unsigned vl,
-			       bool alone, struct ur_tx *tx, unsigned cap, uint64_t now_ns,
-			       unsigned *made)
+/* Makes packets of the queue that has the turn in lane `vl`, `cap` at most, and charges the turn for them. */
+static inline struct served serve_queue(struct ur_engine *e, struct ur_emux_queue *q, unsigned vl,
+					struct ur_tx *tx, unsigned cap, uint64_t now_ns)
 {
 	struct ur_emux *x = &e->core.emux;
-	unsigned wqes = 0;
-	uint32_t bytes = 0;
-	bool goes_on, has_more;
+	struct served s = make_packets(e, q, &x->turn[vl], tx, cap, now_ns);
 
-	*made = make_packets(e, q, &x->turn[vl], tx, alone ? cap : 1, now_ns, &wqes, &has_more);
-	/* Local operations have no packet. */
-	if (__builtin_expect(!*made, 0)) {
-		if (wqes)
-			ur_emux_charge(x, vl, 0, wqes);
-		return false;
+	if (__builtin_expect(!s.cnt, 0)) {
+		/* Local operations have no packet. */
+		if (s.wqes)
+			ur_emux_charge(x, vl, 0, s.wqes);
+		s.then = SERVED_OVER;
+		return s;
 	}
-	for (unsigned i = 0; i < *made; i++)
-		bytes += ur_tx_frame_bytes(&tx[i]);
-	goes_on = ur_emux_charge(x, vl, bytes, wqes) && has_more;
+	if (!ur_emux_charge(x, vl, s.bytes, s.wqes) && s.then == SERVED_MORE)
+		s.then = SERVED_OVER;
 	/* PACE-READ-01: a READ is charged the bytes that it requests. */
 	if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
-	    ur_dest_on_send(UR_QP_OF(q, sq_queue), bytes + tx->asked, now_ns))
-		goes_on = false;
-	e->core.cnt.tx_packets += *made;
-	e->core.cnt.tx_bytes += bytes;
-	count_lane(&e->core, vl, *made, bytes);
-	if (!alone)
-		ur_vl_charge(&e->core.vl, vl, tx->payload_len);
-	return goes_on;
+	    ur_dest_on_send(UR_QP_OF(q, sq_queue), s.bytes + tx->asked, now_ns))
+		s.then = SERVED_OVER;
+	return s;
 }
 
-/*
- * Makes the next packet of the lane that the arbiter names, and the others of its turn if no other lane is to be
- * served, `cap` at most. Returns how many; 0: a turn ended without one.
- */
-static unsigned serve(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns,
-		      unsigned *touched)
+/* The turn of the queue in lane `vl` is over. One that has nothing more to send leaves its list, and needs no other place in it. */
+static inline void end_turn(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q,
+			    const struct served *s)
 {
-	struct ur_emux *x = &e->core.emux;
-	/* SCHED-ALONE-01: a lane that is alone is not arbitrated, and not charged. */
-	bool alone = !(x->ready_lanes & (x->ready_lanes - 1)), goes_on;
-	unsigned vl = alone ? (unsigned)__builtin_ctz(x->ready_lanes)
-			    : ur_vl_pick(&e->core.vl, x->ready_lanes);
-	struct ur_emux_queue *previous = x->turn[vl].queue, *q = ur_emux_turn(x, vl);
-	unsigned made, n = 0;
+	if (__builtin_expect(s->then == SERVED_ALL, 1)) {
+		ur_qp_sent_all(UR_QP_OF(q, sq_queue));
+		return;
+	}
+	update_ready(q);
+	ur_emux_end_turn(x, vl);
+}
 
-	*touched |= 1u << vl;
+/* The queue that has the turn in lane `vl`, or begins one; NULL: the gates of all of them were closed. */
+static inline struct ur_emux_queue *queue_to_serve(struct ur_emux *x, unsigned vl)
+{
+	struct ur_emux_queue *previous = x->turn[vl].queue, *q = ur_emux_turn(x, vl);
+
 	/* A gate has closed during its turn. */
 	if (__builtin_expect(previous && previous != q, 0))
 		update_ready(previous);
-	if (!q)
-		return 0;
-	if (previous != q)
+	if (q && previous != q)
 		prefetch_next(x, vl);
-	do {
-		goes_on = serve_queue(e, q, vl, alone, &tx[n], cap - n, now_ns, &made);
-		n += made;
-	} while (goes_on && alone && n < cap && x->turn[vl].queue == q);
-	/* Most often it has nothing more to send: then it leaves the list, and need not go to its end before. */
-	if (!goes_on) {
-		update_ready(q);
-		ur_emux_end_turn(x, vl);
+	return q;
+}
+
+/* Makes the next packet of the lane that the arbiter names. False: a turn ended without one. */
+static bool serve_lane(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsigned *touched)
+{
+	struct ur_core *core = &e->core;
+	unsigned vl = ur_vl_pick(&core->vl, core->emux.ready_lanes);
+	struct ur_emux_queue *q = queue_to_serve(&core->emux, vl);
+	struct served s;
+
+	*touched |= 1u << vl;
+	if (!q)
+		return false;
+	s = serve_queue(e, q, vl, tx, 1, now_ns);
+	if (s.cnt) {
+		count_sent(core, 1, s.bytes);
+		count_lane(core, vl, 1, s.bytes);
+		ur_vl_charge(&core->vl, vl, tx->payload_len);
 	}
+	if (s.then != SERVED_MORE)
+		end_turn(&core->emux, vl, q, &s);
+	return s.cnt;
+}
+
+/* SCHED-ALONE-01. Makes packets, turn after turn, while one lane alone is to be served: it is not arbitrated, and not charged. */
+static unsigned serve_alone(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns,
+			    unsigned *touched)
+{
+	struct ur_emux *x = &e->core.emux;
+	uint16_t lane = x->ready_lanes;
+	unsigned vl = (unsigned)__builtin_ctz(lane), n = 0;
+	uint64_t bytes = 0;
+
+	while (n < cap && x->ready_lanes == lane) {
+		struct ur_emux_queue *q = queue_to_serve(x, vl);
+		struct served s;
+
+		if (__builtin_expect(!q, 0))
+			break;
+		s = serve_queue(e, q, vl, &tx[n], cap - n, now_ns);
+		n += s.cnt;
+		bytes += s.bytes;
+		if (s.then != SERVED_MORE)
+			end_turn(x, vl, q, &s);
+	}
+	count_sent(&e->core, n, bytes);
+	count_lane(&e->core, vl, n, bytes);
+	*touched |= lane;
 	return n;
+}
+
+static void count_turns(struct ur_core *core)
+{
+	struct ur_emux *x = &core->emux;
+
+	core->cnt.sched_turns += x->turns;
+	core->cnt.sched_blind_visits += x->blind_visits;
+	core->cnt.sched_sifted += x->sifted;
+	core->cnt.sched_woken += x->woken;
+	x->turns = x->blind_visits = x->sifted = x->woken = 0;
 }
 
 /* SCHED-PULL-01. The arbiter names the lane of each packet; a turn may stretch over several calls.
@@ -214,26 +270,34 @@ static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 	struct ur_emux *x = &e->core.emux;
 	unsigned made = 0, touched = 0;
 
-	while (made < cap && x->ready_lanes)
-		made += serve(e, &tx[made], cap - made, now_ns, &touched);
+	while (made < cap && x->ready_lanes) {
+		if (x->ready_lanes & (x->ready_lanes - 1))
+			made += serve_lane(e, &tx[made], now_ns, &touched);
+		else
+			made += serve_alone(e, &tx[made], cap - made, now_ns, &touched);
+	}
 	for (; touched; touched &= touched - 1) {
 		struct ur_emux_queue *q = x->turn[__builtin_ctz(touched)].queue;
 
 		if (q)
 			update_ready(q);
 	}
+	count_turns(&e->core);
 	return made;
 }
 
 /* SCHED-AHEAD-01: an ACK, NAK, CNP or NOTIFY of the queue pair leaves ahead of all lanes. */
-static void charge_ahead(struct ur_core *core, const struct ur_qp *qp, const struct ur_tx *tx)
+static inline void charge_ahead(struct ur_core *core, const struct ur_qp *qp,
+				const struct ur_tx *tx)
 {
 	unsigned vl = qp->rsp_queue.vl;
+	uint32_t bytes = ur_tx_frame_bytes(tx);
 
+	count_sent(core, 1, bytes);
 	if (vl == UR_VL_CNT)
 		return;
 	ur_vl_charge_ahead(&core->vl, vl, tx->payload_len);
-	count_lane(core, vl, 1, ur_tx_frame_bytes(tx));
+	count_lane(core, vl, 1, bytes);
 }
 
 static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
@@ -261,7 +325,9 @@ static unsigned output_notifies(struct ur_engine *e, struct ur_tx *tx, unsigned 
 	return made;
 }
 
-static unsigned output_acks(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+/* There are some. */
+static __attribute__((noinline)) unsigned output_acks(struct ur_engine *e, struct ur_tx *tx,
+						      unsigned cap, uint64_t now_ns)
 {
 	struct ur_sched_node *n;
 	unsigned made = 0;
@@ -304,47 +370,53 @@ static void count_contexts(struct ur_core *core)
 	pool->lost_cnt = pool->late_cnt = 0;
 }
 
-static void count_turns(struct ur_core *core)
+static inline bool has_seldom(const struct ur_engine *e)
 {
-	struct ur_emux *x = &core->emux;
+	const struct ur_core *core = &e->core;
 
-	core->cnt.sched_turns += x->turns;
-	core->cnt.sched_blind_visits += x->blind_visits;
-	core->cnt.sched_sifted += x->sifted;
-	core->cnt.sched_woken += x->woken;
-	x->turns = x->blind_visits = x->sifted = x->woken = 0;
+	return e->mgmt_busy || core->settle.ready_cnt || core->cnps.ready_cnt ||
+	       core->adm.busy.ready_cnt || (e->cm && ur_cm_wants_output(e->cm));
+}
+
+/* What goes before ACKs, and completions of what has left. */
+static __attribute__((noinline)) unsigned output_seldom(struct ur_engine *e, struct ur_tx *tx,
+							unsigned cap, uint64_t now_ns)
+{
+	unsigned n;
+
+	ur_engine_complete_sent(e);
+	n = e->mgmt_busy ? ur_mgmt_output(e, tx, cap, now_ns) : 0;
+	n += output_cm(e, tx + n, cap - n, now_ns);
+	for (unsigned i = 0; i < n; i++)
+		count_sent(&e->core, 1, ur_tx_frame_bytes(&tx[i]));
+	if (e->core.adm.busy.ready_cnt)
+		n += output_notifies(e, tx + n, cap - n, now_ns);
+	return n + output_cnps(e, tx + n, cap - n);
 }
 
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
 {
-	unsigned n, acks;
+	struct ur_core *core = &e->core;
+	unsigned n = 0;
 
-	ur_engine_complete_sent(e);
-	count_contexts(&e->core);
-	n = __builtin_expect(e->mgmt_busy, 0) ? ur_mgmt_output(e, tx, cap, now_ns) : 0;
-	n += output_cm(e, tx + n, cap - n, now_ns);
-	if (__builtin_expect(e->core.adm.busy.ready_cnt, 0))
-		n += output_notifies(e, tx + n, cap - n, now_ns);
-	n += output_cnps(e, tx + n, cap - n);
-	n += output_acks(e, tx + n, cap - n, now_ns);
-	count_sent(&e->core, tx, n);
-	n += output_lanes(e, tx + n, cap - n, now_ns);
+	count_contexts(core);
+	if (__builtin_expect(has_seldom(e), 0))
+		n = output_seldom(e, tx, cap, now_ns);
+	if (core->acks.ready_cnt)
+		n += output_acks(e, tx + n, cap - n, now_ns);
+	if (core->emux.ready_lanes)
+		n += output_lanes(e, tx + n, cap - n, now_ns);
 	/* ACKs that had to wait for the responses just made. */
-	acks = output_acks(e, tx + n, cap - n, now_ns);
-	count_sent(&e->core, tx + n, acks);
-	count_turns(&e->core);
-	return n + acks;
+	if (core->acks.ready_cnt)
+		n += output_acks(e, tx + n, cap - n, now_ns);
+	return n;
 }
 
 unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 				 uint64_t now_ns)
 {
-	unsigned n;
-
 	ur_engine_complete_sent(e);
-	n = output_lanes(e, tx, cap, now_ns);
-	count_turns(&e->core);
-	return n;
+	return output_lanes(e, tx, cap, now_ns);
 }
 
 bool ur_engine_wants_output(const struct ur_engine *e)

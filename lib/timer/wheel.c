@@ -111,7 +111,8 @@ void ur_wheel_init(struct ur_wheel *w, uint64_t now_ns)
 
 void ur_timer_set(struct ur_wheel *w, struct ur_timer *t, uint64_t deadline_ns)
 {
-	ur_timer_cancel(w, t);
+	if (t->armed)
+		ur_timer_cancel(w, t);
 	t->deadline_ns = deadline_ns;
 	t->armed = true;
 	w->armed_cnt++;

@@ -59,6 +59,12 @@ void ur_timer_cancel(struct ur_wheel *w, struct ur_timer *t);
  */
 struct ur_timer *ur_wheel_expire(struct ur_wheel *w, uint64_t now_ns);
 
+/* The time of the last ur_wheel_expire(), rounded down to a tick. */
+static inline uint64_t ur_wheel_time(const struct ur_wheel *w)
+{
+	return w->tick << UR_WHEEL_TICK_SHIFT;
+}
+
 /*
  * The time, in nanoseconds, before which ur_wheel_expire() has nothing to do: a tick at which a
  * timer fires, or at which a slot of a higher level must be opened. In the latter case

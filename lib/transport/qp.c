@@ -47,20 +47,36 @@ void ur_qp_posted(struct ur_qp *qp)
 	ur_emux_set(&qp->core->emux, &qp->sq_queue, ops->ready(qp));
 }
 
-void ur_qp_update_ready(struct ur_qp *qp)
+/* TIMER-KEEP-01. The timer is armed again: what it was armed for last is not over, so it is used often. */
+static void arm_timer(struct ur_qp *qp, uint64_t deadline_ns)
 {
-	struct ur_core *core = qp->core;
+	struct ur_wheel *w = &qp->core->wheel;
+
+	qp->req.keeps_timer = qp->timer.deadline_ns > ur_wheel_time(w);
+	ur_timer_set(w, &qp->timer, deadline_ns);
+}
+
+/* A timer that fires too early looks again; that is cheaper than moving it with each ACK. */
+static inline void follow_deadline(struct ur_qp *qp)
+{
 	uint64_t deadline = qp->ops->deadline(qp);
 
-	ur_qp_posted(qp);
-	/*
-	 * A timer that fires too early looks again; that is cheaper than moving it with each ACK.
-	 * TIMER-IDLE-01: but of thousands of idle queue pairs each would be fetched for nothing.
-	 */
 	if (deadline == UR_NEVER)
-		ur_timer_cancel(&core->wheel, &qp->timer);
+		ur_qp_rest_timer(qp);
 	else if (!in_error(qp) && (!qp->timer.armed || deadline < qp->timer.deadline_ns))
-		ur_timer_set(&core->wheel, &qp->timer, deadline);
+		arm_timer(qp, deadline);
+}
+
+void ur_qp_update_ready(struct ur_qp *qp)
+{
+	follow_deadline(qp);
+	ur_qp_posted(qp);
+}
+
+void ur_qp_sent_all(struct ur_qp *qp)
+{
+	ur_emux_set(&qp->core->emux, &qp->sq_queue, false);
+	follow_deadline(qp);
 }
 
 void ur_qp_update(struct ur_qp *qp)

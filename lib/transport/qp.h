@@ -85,6 +85,7 @@ struct ur_requester {
 	uint8_t local_err; /* enum ibv_wc_status WQE `cur` fails with once it is the oldest */
 	uint8_t max_rd_atomic;
 	uint8_t read_psns;	    /* PSNs a READ request asks for at most, a power of two */
+	bool keeps_timer;	    /* it sends more often than its timer expires: TIMER-KEEP-01 */
 	uint32_t since_ackreq;	    /* packets since AckReq was last set */
 	uint32_t ackreq_every;	    /* the engine's; outlives RESET */
 	struct ur_stamp last_stamp; /* extended mode: of the last packet made; outlives RESET */
@@ -342,6 +343,17 @@ static inline bool ur_qp_must_act(const struct ur_qp *qp)
 void ur_qp_posted(struct ur_qp *qp);
 /* And the timer. After sending. */
 void ur_qp_update_ready(struct ur_qp *qp);
+/* The same after burst() of qp_ops.h has sent everything that was posted. */
+void ur_qp_sent_all(struct ur_qp *qp);
+/*
+ * TIMER-IDLE-01, TIMER-KEEP-01. The queue pair waits for nothing. Of thousands of idle queue pairs each would be fetched
+ * for nothing when its timer fires; but one that is used all the time costs less if its timer stays where it is.
+ */
+static inline void ur_qp_rest_timer(struct ur_qp *qp)
+{
+	if (qp->timer.armed && !qp->req.keeps_timer)
+		ur_timer_cancel(&qp->core->wheel, &qp->timer);
+}
 /* And what it has in flight toward its destination: after anything else. */
 void ur_qp_update(struct ur_qp *qp);
 

@@ -118,9 +118,9 @@ struct ur_qp_ops {
 	 * predicted, and was executed. False: nothing was done; the frame is to be decoded.
 	 */
 	bool (*predicted)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns);
-	/* The same for an answer: the ACK that was predicted. */
-	bool (*predicted_ack)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
-			      uint64_t now_ns);
+	/* The same for an answer: the ACK or READ response that was predicted. */
+	bool (*predicted_answer)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+				 uint64_t now_ns);
 	/* Responses, ACKs, NAKs and NOTIFYs. */
 	enum ur_drop (*response)(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 

@@ -46,13 +46,16 @@ static inline bool ur_predict_opcode(uint8_t opcode)
 {
 	uint8_t operation = opcode & ~UR_TRANSPORT_MASK;
 
-	return operation == UR_RC_WRITE_ONLY || operation == UR_RC_SEND_ONLY;
+	return operation == UR_RC_WRITE_ONLY || operation == UR_RC_SEND_ONLY ||
+	       operation == UR_RC_READ_REQUEST;
 }
 
 /* The same for a completer. */
-static inline bool ur_predict_is_ack(uint8_t opcode)
+static inline bool ur_predict_answer(uint8_t opcode)
 {
-	return (opcode & ~UR_TRANSPORT_MASK) == UR_RC_ACKNOWLEDGE;
+	uint8_t operation = opcode & ~UR_TRANSPORT_MASK;
+
+	return operation == UR_RC_ACKNOWLEDGE || operation == UR_RC_READ_RESPONSE_ONLY;
 }
 
 /* Word 0 of the BTH of a packet with this opcode and P_Key; TVer is 0 (WIRE-BTH-02). */

@@ -337,6 +337,32 @@ Test(engine, idle_engine_visits_no_queue_and_has_no_deadline)
 	end_free(e);
 }
 
+/* TIMER-KEEP-01 */
+Test(engine, timer_of_a_queue_pair_in_use_stays_until_it_fires_in_vain)
+{
+	struct end *e = END();
+	uint64_t deadline;
+
+	for (unsigned i = 0; i < 4; i++) {
+		end_send(e, i, IBV_WR_SEND, 4);
+		cr_assert_eq(end_drain(e), 1);
+		deadline = ur_engine_next_deadline(e->engine);
+		cr_assert_eq(end_ack(e, 1000 + i, 31, i + 1), UR_DROP_NONE);
+		/* The first message does not tell that others follow. */
+		cr_assert_eq(ur_engine_next_deadline(e->engine), i ? deadline : UR_NEVER);
+	}
+	e->now_ns = e->qp->timer.deadline_ns + 1024;
+	ur_engine_expire(e->engine, e->now_ns);
+	end_expect_silence(e);
+	cr_assert_eq(ur_engine_next_deadline(e->engine), UR_NEVER);
+	/* It was idle. */
+	end_send(e, 4, IBV_WR_SEND, 4);
+	cr_assert_eq(end_drain(e), 1);
+	cr_assert_eq(end_ack(e, 1004, 31, 5), UR_DROP_NONE);
+	cr_assert_eq(ur_engine_next_deadline(e->engine), UR_NEVER);
+	end_free(e);
+}
+
 /* ---- life ---- */
 
 /* QP-DESTROY-01 */

@@ -274,7 +274,7 @@ Test(predict_requester, an_ack_of_what_is_in_flight_is_not_decoded)
 
 			cr_assert(both_in_as_ack(t, &p), "mode %d", *mode);
 			cr_assert(t.on->qp->ops->is_idle(t.on->qp));
-			cr_assert(!t.on->qp->timer.armed);
+			cr_assert_eq(t.on->qp->timer.armed, t.on->qp->req.keeps_timer);
 			/* What it acknowledges is not in flight any more. */
 			cr_assert(!both_in_as_ack(t, &p));
 			twins_sleep(t, STEP_NS);
@@ -283,10 +283,37 @@ Test(predict_requester, an_ack_of_what_is_in_flight_is_not_decoded)
 	}
 }
 
-/* ---- PREDICT-SEND-01, PREDICT-ACK-01: streams ---- */
+/* ---- PREDICT-RSP-01: the response to a READ ---- */
+
+Test(predict_requester, the_response_to_the_oldest_read_is_not_decoded)
+{
+	FOR_EACH_MODE(mode)
+	{
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+
+		for (unsigned i = 1; i < 5; i++) {
+			struct ur_packet p = ask(t, true);
+			struct frame f;
+
+			frame_make(&f, &p);
+			twins_in(t, &f);
+			cr_assert_eq(end_counters(t.on)->rx_responses_predicted, i, "mode %d",
+				     *mode);
+			cr_assert(t.on->qp->ops->is_idle(t.on->qp));
+			/* A duplicate. */
+			twins_in(t, &f);
+			cr_assert_eq(end_counters(t.on)->rx_responses_predicted, i);
+			twins_expect_same_state(t);
+			twins_sleep(t, STEP_NS);
+		}
+		twins_free(t);
+	}
+}
+
+/* ---- PREDICT-SEND-01, PREDICT-ACK-01, PREDICT-RSP-01: streams ---- */
 
 struct predicted {
-	uint64_t sent, acks;
+	uint64_t sent, acks, responses;
 };
 
 /* Random requests, and a peer that answers some of them in time. Returns how many packets were predicted. */
@@ -318,7 +345,8 @@ static struct predicted requests(enum ur_mode mode, unsigned seed)
 		;
 	twins_expect_same_state(t);
 	predicted = (struct predicted){end_counters(t.on)->tx_predicted,
-				       end_counters(t.on)->rx_acks_predicted};
+				       end_counters(t.on)->rx_acks_predicted,
+				       end_counters(t.on)->rx_responses_predicted};
 	twins_free(t);
 	return predicted;
 }
@@ -332,9 +360,11 @@ static void check_requests(enum ur_mode mode)
 
 		all.sent += some.sent;
 		all.acks += some.acks;
+		all.responses += some.responses;
 	}
 	cr_assert_gt(all.sent, 2000, "%u packets were predicted", (unsigned)all.sent);
 	cr_assert_gt(all.acks, 500, "%u ACKs were predicted", (unsigned)all.acks);
+	cr_assert_gt(all.responses, 20, "%u responses were predicted", (unsigned)all.responses);
 }
 
 Test(predict_requester, requests_gbn, .timeout = 100)

@@ -56,6 +56,17 @@ static struct ur_packet only_packet(struct twins t, bool send)
 	return data_packet(t, &s, send ? UR_RC_SEND_ONLY : UR_RC_WRITE_ONLY, s.tail);
 }
 
+/* A READ that one response answers. */
+static struct ur_packet read_packet(struct twins t)
+{
+	struct sender s = sender_of(t.on);
+
+	s.packets = 1;
+	s.tail = 61;
+	s.read = true;
+	return data_packet(t, &s, UR_RC_READ_REQUEST, 0);
+}
+
 static uint8_t opcode_of(const struct sender *s)
 {
 	static const uint8_t op[2][2][2] = {
@@ -117,6 +128,61 @@ Test(predict, the_next_message_of_one_packet_is_taken_without_decoding)
 		cr_assert_not(twins_in(t, &f), "a duplicate");
 		twins_expect_same_state(t);
 		twins_free(t);
+	}
+}
+
+Test(predict, the_next_read_of_one_response_is_taken_without_decoding)
+{
+	FOR_EACH_MODE(mode)
+	for (unsigned i = 1; i < 5; i++) {
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+		struct ur_packet p = read_packet(t);
+		struct frame f;
+
+		frame_make(&f, &p);
+		cr_assert(twins_in(t, &f));
+		twins_expect_same_state(t);
+		cr_assert(twins_expect_same_packet(t));
+		cr_assert(twins_sent[0].op & UR_OP_READ_RESP);
+		cr_assert_eq(twins_sent[0].payload_len, 61);
+		cr_assert_not(twins_in(t, &f), "a duplicate");
+		while (twins_expect_same_packet(t))
+			;
+		twins_expect_same_state(t);
+		twins_free(t);
+	}
+}
+
+static void check_read_flipped(enum ur_mode mode, unsigned bit, bool fixed)
+{
+	struct twins t = twins_new((struct end_attr){.mode = mode});
+	struct ur_packet p = read_packet(t);
+	struct frame f;
+
+	frame_make(&f, &p);
+	f.b[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	if (fixed)
+		frame_fix_sums(&f);
+	twins_in(t, &f);
+	while (twins_expect_same_packet(t))
+		;
+	twins_expect_same_state(t);
+	/* The READ itself follows, and is judged alike as well. */
+	frame_make(&f, &p);
+	twins_in(t, &f);
+	while (twins_expect_same_packet(t))
+		;
+	twins_expect_same_state(t);
+	twins_free(t);
+}
+
+Test(predict, one_bit_of_a_read_that_differs, .timeout = 100)
+{
+	FOR_EACH_MODE(mode)
+	for (unsigned bit = 0; bit < 8 * (HEADERS + 12 + 16 + (*mode == UR_MODE_EXTENDED ? 16 : 0));
+	     bit++) {
+		check_read_flipped(*mode, bit, true);
+		check_read_flipped(*mode, bit, false);
 	}
 }
 

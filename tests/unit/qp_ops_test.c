@@ -53,14 +53,16 @@ Test(qp_ops, no_operation_is_missing)
 		const struct ur_qp_ops *o = row(i);
 		void (*const required[])(void) = {
 #define OP(name) (void (*)(void)) o->name
-			OP(init),	OP(release),	   OP(set_first_psn), OP(set_epsn),
-			OP(set_limits), OP(resize),	   OP(stop_sending),  OP(stop_responding),
-			OP(abort),	OP(validate),	   OP(ready),	      OP(next),
-			OP(drain),	OP(is_idle),	   OP(asks),	      OP(in_flight),
-			OP(acked),	OP(deadline),	   OP(expire),	      OP(rearm),
-			OP(request),	OP(predicted),	   OP(response),      OP(response_next),
-			OP(ack_next),	OP(is_answering),  OP(ack_all),	      OP(numbers),
-			OP(paths),	OP(predicted_ack),
+			OP(init),	  OP(release),	       OP(set_first_psn),
+			OP(set_epsn),	  OP(set_limits),      OP(resize),
+			OP(stop_sending), OP(stop_responding), OP(abort),
+			OP(validate),	  OP(ready),	       OP(next),
+			OP(drain),	  OP(is_idle),	       OP(asks),
+			OP(in_flight),	  OP(acked),	       OP(deadline),
+			OP(expire),	  OP(rearm),	       OP(request),
+			OP(predicted),	  OP(response),	       OP(response_next),
+			OP(ack_next),	  OP(is_answering),    OP(ack_all),
+			OP(numbers),	  OP(paths),	       OP(predicted_answer),
 #undef OP
 		};
 		size_t optional = sizeof(o->connect) + sizeof(o->burst) + sizeof(o->follow_sl);

@@ -33,8 +33,10 @@ void twins_expect_same_state(struct twins t)
 	cr_assert_eq(off.rx_predicted, 0);
 	cr_assert_eq(off.rx_path_predicted, 0);
 	cr_assert_eq(off.rx_acks_predicted, 0);
+	cr_assert_eq(off.rx_responses_predicted, 0);
 	cr_assert_eq(off.tx_predicted, 0);
 	on.rx_predicted = on.rx_path_predicted = on.rx_acks_predicted = on.tx_predicted = 0;
+	on.rx_responses_predicted = 0;
 	cr_assert_arr_eq(&on, &off, sizeof(on));
 	do {
 		n = ur_cq_poll(&t.on->cq, 8, a);

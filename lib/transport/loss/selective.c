@@ -109,22 +109,30 @@ static void set_limit(struct ur_selective *s)
 	s->limit = limit > s->window ? (uint16_t)limit : s->window;
 }
 
-/* Numbers delivered in the time of the least round trip; what was seen of reordering fades. */
-static __attribute__((noinline)) void
-end_round(struct ur_selective *s, const struct ur_selective_env *env, struct ur_stamp now)
+/* Numbers delivered in the time of the least round trip, in a round that took `length`. */
+static void measure_bdp(struct ur_selective *s, const struct ur_rtt *rtt, uint32_t length)
 {
-	const struct ur_rtt *rtt = env->rtt;
-	uint32_t length = ur_stamp_since(now, s->round_stamp);
-	uint64_t bdp;
+	uint64_t bdp = (uint64_t)s->delivered * rtt->min / length;
 
-	if (rtt->srtt == 0 || length == 0)
-		return;
-	bdp = (uint64_t)s->delivered * rtt->min / length;
 	if (bdp >= s->bdp)
 		s->bdp = bdp < UR_EXT_WINDOW ? (uint16_t)bdp : UR_EXT_WINDOW;
 	else
 		s->bdp -= (uint16_t)(s->bdp - bdp + 7) >> 3;
 	set_limit(s);
+}
+
+/* A round trip is over. What was seen of reordering fades. */
+static __attribute__((noinline)) void
+end_round(struct ur_selective *s, const struct ur_selective_env *env, struct ur_stamp now)
+{
+	const struct ur_rtt *rtt = env->rtt;
+	uint32_t length = ur_stamp_since(now, s->round_stamp);
+
+	if (rtt->srtt == 0 || length == 0)
+		return;
+	/* A round is at least the least round trip, so half a window does not raise the limit. */
+	if (s->bdp || s->delivered > s->window / 2)
+		measure_bdp(s, rtt, length);
 	s->round_stamp = now;
 	s->delivered = 0;
 	/*

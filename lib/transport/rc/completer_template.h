@@ -165,41 +165,90 @@ void COMPLETER(timer)(struct ur_qp *qp, uint64_t now_ns)
 	act_on(qp, verdict, IBV_WC_RETRY_EXC_ERR);
 }
 
-/* ---- a predicted ACK ---- */
+/* ---- a predicted answer ---- */
 
-/* Most often everything posted has been sent and answered: then there is nothing to ask. */
+/* Most often everything posted has been sent, and often answered: then there is nothing to ask. */
 static inline void after_predicted(struct ur_qp *qp)
 {
 	struct ur_core *core = qp->core;
 
-	if (ur_dest_is_watched(qp) || qp->req.cur != ur_wq_tail(&qp->sq) || !loss_is_settled(qp)) {
+	if (ur_dest_is_watched(qp) || qp->req.cur != ur_wq_tail(&qp->sq) || loss_repeats(qp)) {
 		ur_qp_update(qp);
-		return;
+	} else if (!loss_is_settled(qp)) {
+		ur_qp_sent_all(qp);
+	} else {
+		ur_emux_set(&core->emux, &qp->sq_queue, false);
+		ur_qp_rest_timer(qp);
 	}
-	ur_emux_set(&core->emux, &qp->sq_queue, false);
-	if (qp->timer.armed)
-		ur_timer_cancel(&core->wheel, &qp->timer);
 }
 
 /*
  * PREDICT-ACK-01. An ACK of requests in flight, on a queue pair that has nothing to send again: what take_ack() and
  * ur_qp_input() do for it, from top to bottom.
  */
+static inline bool take_predicted_ack(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+				      struct ur_psn psn, const struct ur_aeth *aeth,
+				      uint64_t now_ns)
+{
+	const uint8_t *ext = frame + UR_PREDICT_BTH + UR_BTH_BYTES + UR_AETH_BYTES;
+
+	if (bytes != UR_BTH_BYTES + UR_AETH_BYTES + LOSS_ACK_EXT_BYTES + UR_ICRC_BYTES ||
+	    !loss_predicts_ack(qp, psn, ext) || !ur_predict_icrc(frame, bytes))
+		return false;
+	loss_take_predicted_ack(qp, psn, aeth, ext, now_ns);
+	qp->core->cnt.rx_acks_predicted++;
+	return true;
+}
+
+/* Where the READ wants its `n` bytes, all that it asks for; NULL: not in one piece, or they may not be written. */
+static inline uint8_t *piece_for(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t n)
+{
+	const struct ur_sge *sge = ur_wqe_data(wqe);
+
+	if (n != wqe->length || !ur_sgl_in_first(sge, wqe->num_sge, 0, n))
+		return NULL;
+	return ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr, n, IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* PREDICT-RSP-01. The same for the response, of one packet, to the READ that is the oldest work request. */
+static inline bool take_predicted_response(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+					   uint32_t pad, struct ur_psn psn,
+					   const struct ur_aeth *aeth, uint64_t now_ns)
+{
+	const uint8_t *ext = frame + UR_PREDICT_BTH + UR_BTH_BYTES + UR_AETH_BYTES;
+	uint32_t padded = bytes - UR_BTH_BYTES - UR_AETH_BYTES - LOSS_RSP_EXT_BYTES - UR_ICRC_BYTES;
+	uint32_t n = padded - pad;
+	struct ur_wqe *wqe = oldest_wqe(qp);
+	uint8_t *to;
+
+	/* A difference below 0 is larger than any PMTU. */
+	if (qp->req.head == qp->req.cur || wqe->opcode != IBV_WR_RDMA_READ || (padded & 3) ||
+	    n - 1 >= 1u << qp->mtu_shift || !loss_predicts_response(qp, wqe, psn, ext) ||
+	    !(to = piece_for(qp, wqe, n)) || !ur_predict_icrc(frame, bytes))
+		return false;
+	memcpy(to, ext + LOSS_RSP_EXT_BYTES, n);
+	loss_take_predicted_response(qp, wqe, aeth, ext, now_ns);
+	qp->core->cnt.rx_responses_predicted++;
+	return true;
+}
+
 bool COMPLETER(predicted)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns)
 {
 	const uint8_t *bth = frame + UR_PREDICT_BTH, *at = bth + UR_BTH_BYTES;
-	uint32_t word0 = ur_load32(bth) & ~(UR_PREDICT_SOLICITED | UR_PREDICT_MIGREQ);
+	uint32_t word0 = ur_load32(bth), pad = word0 >> UR_PREDICT_PAD_SHIFT & 3;
+	uint32_t kind = word0 & ~UR_PREDICT_FREE;
 	struct ur_psn psn = ur_psn(ur_load32(bth + 8));
 	struct ur_aeth aeth = {at[0], ur_predict_low24(at)};
-	const uint8_t *ext = at + UR_AETH_BYTES;
+	bool taken = false;
 
-	if (bytes != UR_BTH_BYTES + UR_AETH_BYTES + LOSS_ACK_EXT_BYTES + UR_ICRC_BYTES ||
-	    word0 != ur_predict_bth(LOSS_ACK_OPCODE, qp->pkey) || !(qp->pkey & 0x8000) ||
-	    qp->state != IBV_QPS_RTS || qp->req.local_err ||
-	    (aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK ||
-	    !loss_predicts_ack(qp, psn, ext) || !ur_predict_icrc(frame, bytes))
+	if (!(qp->pkey & 0x8000) || qp->state != IBV_QPS_RTS || qp->req.local_err ||
+	    (aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
 		return false;
-	loss_take_predicted_ack(qp, psn, &aeth, ext, now_ns);
-	after_predicted(qp);
-	return true;
+	if (kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_ACKNOWLEDGE, qp->pkey) && !pad)
+		taken = take_predicted_ack(qp, frame, bytes, psn, &aeth, now_ns);
+	else if (kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_ONLY, qp->pkey))
+		taken = take_predicted_response(qp, frame, bytes, pad, psn, &aeth, now_ns);
+	if (taken)
+		after_predicted(qp);
+	return taken;
 }

@@ -297,35 +297,68 @@ static inline enum ur_drop loss_on_fatal_nak(struct ur_qp *qp, const struct ur_p
 	return UR_DROP_NONE;
 }
 
-/* ---- a predicted ACK ---- */
+/* ---- a predicted answer ---- */
 
-enum { LOSS_ACK_OPCODE = UR_RC_ACKNOWLEDGE, LOSS_ACK_EXT_BYTES = 0 };
+enum { LOSS_TRANSPORT = UR_TRANSPORT_RC, LOSS_ACK_EXT_BYTES = 0, LOSS_RSP_EXT_BYTES = 0 };
 
-/* No READ or atomic is in flight, no response is missing, and nothing was sent again that the ACK could tell of. */
-static inline bool loss_predicts_ack(const struct ur_qp *qp, struct ur_psn psn, const uint8_t *ext)
+/* No response is missing, and nothing was sent again that the answer of the request `psn`, in flight, could tell of. */
+static inline bool answers_in_order(const struct ur_gbn_requester *gbn, struct ur_psn psn)
 {
-	const struct ur_gbn_requester *gbn = &qp->gbn;
 	const struct ur_recovery *rec = &gbn->rec;
 
-	if (!ur_psn_in(psn, rec->una, rec->nxt) || rec->reads_out || rec->probing)
+	if (!ur_psn_in(psn, rec->una, rec->nxt) || rec->probing)
 		return false;
 	/* Mode gbn has none of these, and does not fetch their lines. */
 	return !rec->selective ||
 	       (!gbn->gap && !gbn->nak_owed && ur_psn_le(gbn->executed, rec->una));
 }
 
-static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
-					   const struct ur_aeth *aeth, const uint8_t *ext,
-					   uint64_t now_ns)
+/* No READ or atomic is in flight. */
+static inline bool loss_predicts_ack(const struct ur_qp *qp, struct ur_psn psn, const uint8_t *ext)
+{
+	return !qp->gbn.rec.reads_out && answers_in_order(&qp->gbn, psn);
+}
+
+static inline bool loss_predicts_response(const struct ur_qp *qp, const struct ur_wqe *wqe,
+					  struct ur_psn psn, const uint8_t *ext)
+{
+	return ur_psn_eq(psn, qp->gbn.rec.una) && ur_psn_eq(psn, wqe->first_psn) &&
+	       qp->gbn.rd_out && answers_in_order(&qp->gbn, psn);
+}
+
+/* All before `una` was answered: nothing of it was sent again. */
+static inline void pass_predicted(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 {
 	struct ur_recovery *rec = &qp->gbn.rec;
-	struct ur_psn una = ur_psn_add(psn, 1);
 
-	take_credits(&qp->req, aeth);
 	if (rec->selective)
 		qp->gbn.executed = una;
 	ur_recovery_on_ack(rec, una, now_ns);
 	report_rtt(qp, now_ns);
+}
+
+static inline void loss_take_predicted_response(struct ur_qp *qp, const struct ur_wqe *wqe,
+						const struct ur_aeth *aeth, const uint8_t *ext,
+						uint64_t now_ns)
+{
+	take_credits(&qp->req, aeth);
+	qp->gbn.rd_out--;
+	ur_recovery_pass_read(&qp->gbn.rec, 1);
+	pass_predicted(qp, ur_psn_add(wqe->first_psn, 1), now_ns);
+	ur_send_queue_finish(qp, IBV_WC_SUCCESS);
+}
+
+static inline bool loss_repeats(const struct ur_qp *qp)
+{
+	return false;
+}
+
+static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
+					   const struct ur_aeth *aeth, const uint8_t *ext,
+					   uint64_t now_ns)
+{
+	take_credits(&qp->req, aeth);
+	pass_predicted(qp, ur_psn_add(psn, 1), now_ns);
 	complete_wqes(qp);
 }
 

@@ -278,9 +278,13 @@ static inline enum ur_drop loss_on_fatal_nak(struct ur_qp *qp, const struct ur_p
 	return UR_DROP_NONE;
 }
 
-/* ---- a predicted ACK ---- */
+/* ---- a predicted answer ---- */
 
-enum { LOSS_ACK_OPCODE = UR_EXT_ACKNOWLEDGE, LOSS_ACK_EXT_BYTES = UR_XAETH_BYTES };
+enum {
+	LOSS_TRANSPORT = UR_TRANSPORT_EXT,
+	LOSS_ACK_EXT_BYTES = UR_XAETH_BYTES,
+	LOSS_RSP_EXT_BYTES = UR_XAETH_BYTES + UR_XRTH_BYTES,
+};
 
 /* Both sequences are in order, and no probe is awaited; the ACK brings news. */
 static inline bool loss_predicts_ack(const struct ur_qp *qp, struct ur_psn psn, const uint8_t *ext)
@@ -306,6 +310,13 @@ static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
 	ur_selective_on_ack(&qp->xreq.psn, &env, &ack, now_ns);
 	take_credits(&qp->req, aeth);
 	progress(qp, true, now_ns);
+}
+
+static inline bool loss_repeats(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+
+	return x->probe | x->psn.flags | x->rsp.flags;
 }
 
 static inline bool loss_is_settled(const struct ur_qp *qp)
@@ -436,6 +447,44 @@ static inline enum ur_drop loss_on_response(struct ur_qp *qp, const struct ur_pa
 	if (t->acked || arrived)
 		progress(qp, t->una_moved, now_ns);
 	return arrived ? UR_DROP_NONE : UR_DROP_NO_CONTEXT;
+}
+
+/* Both sequences are in order, no probe is awaited, and what the response says of requests is no older than what is known. */
+static inline bool loss_predicts_response(const struct ur_qp *qp, const struct ur_wqe *wqe,
+					  struct ur_psn psn, const uint8_t *ext)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	struct ur_psn epsn = ur_psn(ur_load32(ext + 8));
+	const uint8_t *xrth = ext + UR_XAETH_BYTES;
+
+	return !(x->psn.flags | x->rsp.flags | x->probed | qp->admission) &&
+	       ur_psn_le(x->psn.una, epsn) && ur_psn_le(epsn, x->psn.max) && ur_psn_lt(psn, epsn) &&
+	       ur_psn_eq(psn, wqe->first_psn) && ur_rspn_eq(wqe->first_rsp, ur_ext_rsp_una(x)) &&
+	       ur_predict_low24(xrth) == wqe->ssn.v && !ur_predict_low24(xrth + 4);
+}
+
+static inline void loss_take_predicted_response(struct ur_qp *qp, struct ur_wqe *wqe,
+						const struct ur_aeth *aeth, const uint8_t *ext,
+						uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_xaeth xaeth = ur_predict_xaeth(ext);
+	struct ur_ack_info ack = {
+		.una = xaeth.epsn, .echo = ur_stamp_of(xaeth.echo), .partial = true};
+	struct ur_selective_env env = ur_ext_psn_env(qp);
+	bool una_moved = ur_psn_lt(x->psn.una, xaeth.epsn);
+	struct target t = {.wqe = wqe, .ends = true};
+
+	take_echo(qp, &xaeth, true, now_ns);
+	if (una_moved) {
+		ur_selective_on_ack(&x->psn, &env, &ack, now_ns);
+		qp->core->cnt.acks_received++;
+	}
+	take_credits(&qp->req, aeth);
+	env.kind = UR_SELECTIVE_RESPONSES;
+	ur_selective_on_response(&x->rsp, &env, ur_rspn_to(wqe->first_rsp), ack.echo, now_ns);
+	free_places(qp, &t);
+	progress(qp, una_moved, now_ns);
 }
 
 /* ---- time ---- */

@@ -7,8 +7,8 @@
 #include "wire/predict.h"
 
 /*
- * The commonest request, from top to bottom, in place of decoding and of the ordered checks of responder_template.h: a
- * WRITE or SEND of one packet at ePSN, without immediate data, between two messages, on a queue pair where nothing is
+ * The commonest requests, from top to bottom, in place of decoding and of the ordered checks of responder_template.h: a
+ * WRITE, SEND or READ of one packet at ePSN, without immediate data, between two messages, on a queue pair where nothing is
  * missing (docs/design/prediction.md). The C files of both responders include this behind the template; PREDICTED_EXT
  * says whether requests have an XTH, and they have defined
  *
@@ -16,6 +16,7 @@
  *   predicted_fits(qp, ext, send)         the headers between BTH and RETH are those of the next message
  *   predicted_pass(qp, ext, psn, n, send)  the packet of n bytes was executed; ePSN is about to move past it
  *   predicted_acknowledge(qp, ext, ackreq, now)  owes an ACK if it is time
+ *   predicted_read(ext, p)                fills in what the same headers say of a READ; false: not all of it is asked for
  *
  * Nothing changes before every check has passed, except that a receive may be bound, as by the ordered checks. So what is
  * not taken here is judged by those as if it had not been looked at.
@@ -100,6 +101,32 @@ take_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, bool send
 	return true;
 }
 
+/* PREDICT-REQ-01. The same for a READ request that one response answers. */
+static inline bool take_predicted_read(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
+				       uint32_t word0, uint32_t word2, uint64_t now_ns)
+{
+	const uint8_t *ext = frame + UR_PREDICT_BTH + UR_BTH_BYTES;
+	struct ur_packet p = {
+		.op = UR_OP_READ_REQ | UR_OP_ONLY,
+		.bth.psn = ur_psn(word2),
+		.reth = ur_predict_reth(ext + PREDICTED_EXT),
+	};
+
+	if (bytes != UR_BTH_BYTES + PREDICTED_EXT + UR_RETH_BYTES + UR_ICRC_BYTES ||
+	    (word0 >> UR_PREDICT_PAD_SHIFT & 3) || p.reth.length - 1 >= 1u << qp->mtu_shift ||
+	    !predicted_fits(qp, ext, false) || !predicted_read(ext, &p) ||
+	    !(qp->access & IBV_ACCESS_REMOTE_READ) || !arrival_has_room(qp) ||
+	    !ur_predict_icrc(frame, bytes) ||
+	    !ur_mem_check(qp->core->mem, p.reth.rkey, qp->pd, p.reth.va, p.reth.length,
+			  IBV_ACCESS_REMOTE_READ))
+		return false;
+	execute_read(qp, &p, now_ns);
+	/* Its answer says what an ACK would say; but an extended request may ask for one. */
+	if (PREDICTED_EXT)
+		predicted_acknowledge(qp, ext, word2 & UR_PREDICT_ACKREQ, now_ns);
+	return true;
+}
+
 static inline bool predicted_request(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
 				     uint8_t transport, uint64_t now_ns)
 {
@@ -116,6 +143,8 @@ static inline bool predicted_request(struct ur_qp *qp, const uint8_t *frame, uin
 		return take_predicted(qp, frame, bytes, false, word0, word2, now_ns);
 	if (kind == ur_predict_bth(transport | UR_RC_SEND_ONLY, qp->pkey))
 		return take_predicted(qp, frame, bytes, true, word0, word2, now_ns);
+	if (kind == ur_predict_bth(transport | UR_RC_READ_REQUEST, qp->pkey))
+		return take_predicted_read(qp, frame, bytes, word0, word2, now_ns);
 	return false;
 }
 

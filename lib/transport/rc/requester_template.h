@@ -560,18 +560,43 @@ make_whole(struct ur_qp *qp, struct ur_wqe *wqe, bool write, struct ur_tx *tx, u
 	return true;
 }
 
+/* The same for a READ of one response. */
+static inline bool make_whole_read(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
+				   uint64_t now_ns)
+{
+	struct ur_requester *req = &qp->req;
+	struct request r = {.psn = loss_next_psn(qp), .flags = UR_XTH_LAST_READ};
+
+	if (!may_go_whole(qp, wqe, true) || !req->max_rd_atomic || !loss_has_credit(qp, OP_READ) ||
+	    !loss_may_read(qp, wqe))
+		return false;
+	begin(qp, wqe, OP_READ);
+	build_read(qp, wqe, &r, wqe->length, tx, now_ns);
+	loss_sent_read(qp, 1, now_ns);
+	req->since_ackreq = 0;
+	req->cur++;
+	return true;
+}
+
 static inline bool make_next_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_wqe *wqe = ur_sq_at(&qp->sq, qp->req.cur);
 
-	if (wqe->opcode == IBV_WR_RDMA_WRITE)
+	switch (wqe->opcode) {
+	case IBV_WR_RDMA_WRITE:
 		return make_whole(qp, wqe, true, tx, now_ns);
-	return wqe->opcode == IBV_WR_SEND && make_whole(qp, wqe, false, tx, now_ns);
+	case IBV_WR_SEND:
+		return make_whole(qp, wqe, false, tx, now_ns);
+	case IBV_WR_RDMA_READ:
+		return make_whole_read(qp, wqe, tx, now_ns);
+	default:
+		return false;
+	}
 }
 
 /*
- * PREDICT-SEND-01. SENDs and WRITEs of one packet each, while nothing else has to be sent or decided. What they have in
- * common is asked once.
+ * PREDICT-SEND-01. SENDs, WRITEs and READs of one packet each, while nothing else has to be sent or decided. What they have
+ * in common is asked once.
  */
 unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
 			  uint64_t now_ns)
@@ -579,7 +604,7 @@ unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint
 	uint32_t credit, sent = 0;
 	unsigned n = 0;
 
-	if (!has_wqe(qp) || !(class_of(ur_sq_at(&qp->sq, qp->req.cur)) & OP_DATA) || !is_quiet(qp))
+	if (!has_wqe(qp) || !is_quiet(qp))
 		return 0;
 	credit = loss_data_credit(qp);
 	if (cap > credit)

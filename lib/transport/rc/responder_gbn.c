@@ -71,8 +71,8 @@ static inline bool arrival_bind(struct ur_qp *qp, const struct ur_packet *p, uin
 	return ur_responder_bind(qp);
 }
 
-static struct ur_rd_res *arrival_new_answer(struct ur_qp *qp, const struct ur_packet *p,
-					    bool repeat, uint64_t arrival_ns)
+static inline struct ur_rd_res *arrival_new_answer(struct ur_qp *qp, const struct ur_packet *p,
+						   bool repeat, uint64_t arrival_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_rd_res *res;
@@ -89,8 +89,8 @@ static struct ur_rd_res *arrival_new_answer(struct ur_qp *qp, const struct ur_pa
 /* PSNs; a peer's window, or the sign of a difference, is not far from it. */
 #define DATA_FAR (1 << 22)
 
-static void arrival_pass_request(struct ur_qp *qp, const struct ur_packet *p,
-				 const struct ur_rd_res *res)
+static inline void arrival_pass_request(struct ur_qp *qp, const struct ur_packet *p,
+					const struct ur_rd_res *res)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	int32_t behind;
@@ -326,6 +326,11 @@ static inline void predicted_acknowledge(struct ur_qp *qp, const uint8_t *ext, b
 					 uint64_t now_ns)
 {
 	acknowledge_data(qp, ackreq);
+}
+
+static inline bool predicted_read(const uint8_t *ext, struct ur_packet *p)
+{
+	return true;
 }
 
 #include "transport/rc/predicted.h"

@@ -3,6 +3,7 @@
 #include "transport/rc/ext_early.h"
 #include "transport/rc/ext_place.h"
 #include "wire/assert.h"
+#include "wire/predict.h"
 
 /*
  * The responder of mode extended: each packet says to which message it belongs and where its payload goes, so it is
@@ -71,8 +72,8 @@ static inline bool arrival_bind(struct ur_qp *qp, const struct ur_packet *p, uin
 	       ur_responder_bind(qp);
 }
 
-static struct ur_ext_answer *arrival_new_answer(struct ur_qp *qp, const struct ur_packet *p,
-						bool repeat, uint64_t arrival_ns)
+static inline struct ur_ext_answer *arrival_new_answer(struct ur_qp *qp, const struct ur_packet *p,
+						       bool repeat, uint64_t arrival_ns)
 {
 	struct ur_ext_answer *a = ur_ext_response_next_free(qp, repeat);
 
@@ -89,8 +90,8 @@ static struct ur_ext_answer *arrival_new_answer(struct ur_qp *qp, const struct u
 }
 
 /* EXT-RESP-ATOMIC-01: an atomic is executed once; the value is remembered for a repeated request. */
-static void arrival_pass_request(struct ur_qp *qp, const struct ur_packet *p,
-				 const struct ur_ext_answer *a)
+static inline void arrival_pass_request(struct ur_qp *qp, const struct ur_packet *p,
+					const struct ur_ext_answer *a)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
@@ -280,6 +281,13 @@ predicted_acknowledge(struct ur_qp *qp, const uint8_t *xth, bool ackreq, uint64_
 {
 	if (ackreq)
 		ur_ext_response_ack_stamp(qp, ur_stamp_of(ur_load32(xth)), xth[4], now_ns);
+}
+
+/* A READ ends with its first part. */
+static inline bool predicted_read(const uint8_t *xth, struct ur_packet *p)
+{
+	p->xth = ur_predict_xth(xth);
+	return p->xth.flags & UR_XTH_LAST_READ;
 }
 
 #include "transport/rc/predicted.h"

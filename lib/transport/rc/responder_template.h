@@ -25,7 +25,20 @@ static inline struct verdict check_resources(struct ur_qp *qp, const struct ur_p
 
 /* ---- execution ---- */
 
-/* A READ is answered from memory later, an atomic is executed now. It came at `arrival_ns`. */
+/* A READ is answered from memory later. It came at `arrival_ns`. */
+static inline void execute_read(struct ur_qp *qp, const struct ur_packet *p, uint64_t arrival_ns)
+{
+	struct ANSWER *a = arrival_new_answer(qp, p, false, arrival_ns);
+
+	qp->core->cnt.rx_read_requests++;
+	a->va = p->reth.va;
+	a->rkey = p->reth.rkey;
+	a->to = p->reth.length;
+	arrival_pass_request(qp, p, a);
+	RESPONSE(queue)(qp, a);
+}
+
+/* An atomic is executed now. */
 static struct verdict execute_answered(struct ur_qp *qp, const struct ur_packet *p,
 				       uint64_t arrival_ns)
 {
@@ -33,18 +46,15 @@ static struct verdict execute_answered(struct ur_qp *qp, const struct ur_packet 
 	uint64_t original = 0;
 	struct verdict v = ur_responder_check_access(qp, p);
 
-	if (v.kind || (!is_read(p->op) && (v = ur_responder_atomic(qp, p, &original)).kind))
+	if (!v.kind && is_read(p->op)) {
+		execute_read(qp, p, arrival_ns);
+		return CONTINUE;
+	}
+	if (v.kind || (v = ur_responder_atomic(qp, p, &original)).kind)
 		return v;
 	a = arrival_new_answer(qp, p, false, arrival_ns);
-	if (is_read(p->op)) {
-		qp->core->cnt.rx_read_requests++;
-		a->va = p->reth.va;
-		a->rkey = p->reth.rkey;
-		a->to = p->reth.length;
-	} else {
-		a->atomic = true;
-		a->original = original;
-	}
+	a->atomic = true;
+	a->original = original;
 	arrival_pass_request(qp, p, a);
 	RESPONSE(queue)(qp, a);
 	return CONTINUE;
