@@ -31,9 +31,11 @@ class Dragonfly : public Topology
 				for (unsigned j = i + 1; j < a; j++)
 					link_.push_back({g * a + i, local_port(i, j), g * a + j,
 							 local_port(j, i)});
-			for (unsigned other = g + 1; other < groups_; other++)
+			for (unsigned other = g + 1; other < groups_; other++) {
+				core_.push_back(link_.size());
 				link_.push_back({gateway(g, other), global_port(g, other),
 						 gateway(other, g), global_port(other, g)});
+			}
 		}
 	}
 

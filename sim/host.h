@@ -103,6 +103,10 @@ class Host : public Device
 	struct ur_gid gid() const;
 	void mac(uint8_t out[6]) const;
 
+	uint64_t turn_delay_ns() const
+	{
+		return attr_.turn_delay_ns;
+	}
 	/* Queues a turn; call it after each doorbell. */
 	void kick();
 

@@ -9,11 +9,12 @@
 #include <cstdlib>
 #include <numeric>
 
-#include <ns3/command-line.h>
 #include <ns3/global-value.h>
 #include <ns3/string.h>
 
 #include "clock.h"
+#include "fault.h"
+#include "options.h"
 #include "topology.h"
 #include "workload.h"
 
@@ -26,138 +27,9 @@ extern "C" void ur_assert_fail(const char *expr, const char *file, int line)
 namespace
 {
 
-struct Options {
-	std::string topology = "tree", routing = "ecmp", queues = "output";
-	std::string pattern = "uniform_random", pacing = "none";
-	uint32_t k = 4, n = 4, p = 2, a = 4, h = 2;
-	std::string source = "stamps";
-	uint32_t init0 = 8, init1 = 16, target_ns = 0;
-	bool ewma = false, lossless = true, oracle = false;
-	uint32_t flit_bytes = 32, delay_ns = 50, buffer_bytes = 16384, cut_through_bytes = 64;
-	uint64_t bits_per_s = 0, queue_bytes = 0, ecn_bytes = 0;
-	uint32_t max_qp = 0;
-	uint32_t slots = 64, message_bytes = 2048, ackreq_every = 1, turn_ns = 10, window = 128;
-	uint64_t warm_ns = 100000, run_ns = 1000000, seed = 1;
-	uint32_t intervals = 20;
-	std::string mode = "extended";
-};
-
-[[noreturn]] void wrong(const std::string &what)
-{
-	std::fprintf(stderr, "uroce-ns3: %s; see --help\n", what.c_str());
-	std::exit(2);
-}
-
-void parse(Options *o, int argc, char **argv)
-{
-	ns3::CommandLine cmd;
-
-	cmd.Usage("One run of a pattern through a network of uroce engines; prints JSON.");
-	cmd.AddValue("topology", "tree: a k-ary n-tree; dragonfly", o->topology);
-	cmd.AddValue("k", "ports down of a switch of a tree", o->k);
-	cmd.AddValue("n", "levels of a tree", o->n);
-	cmd.AddValue("p", "hosts of a router of a dragonfly", o->p);
-	cmd.AddValue("a", "routers of a group", o->a);
-	cmd.AddValue("h", "global links of a router", o->h);
-	cmd.AddValue("routing", "tree: ecmp, dmodk; dragonfly: minimal, valiant, ugal", o->routing);
-	cmd.AddValue("queues", "of the switches: output, input", o->queues);
-	cmd.AddValue(
-		"pattern",
-		"hot_node, alltoall_round_robin, uniform_random, uniform_random_seq_gen, incast, "
-		"permutation",
-		o->pattern);
-	cmd.AddValue("pacing", "none, cmdpd, auto, dcqcn, swift", o->pacing);
-	cmd.AddValue("init0", "CMDPD: throttling ends below this deflection", o->init0);
-	cmd.AddValue("init1", "CMDPD: throttling begins above it", o->init1);
-	cmd.AddValue("ewma", "CMDPD: an average that ages", o->ewma);
-	cmd.AddValue("target", "Swift: target delay, ns; 0: its default", o->target_ns);
-	cmd.AddValue(
-		"source",
-		"delays that pacing hears: stamps (where switches are asked, else round trips), "
-		"round_trip, one_way, switches (the time in them, of every packet, as in the paper)",
-		o->source);
-	cmd.AddValue("mode", "of the queue pairs: gbn, reorder, extended", o->mode);
-	cmd.AddValue("lossless", "links have credits", o->lossless);
-	cmd.AddValue("buffer", "with credits: room of an input for each lane, bytes",
-		     o->buffer_bytes);
-	cmd.AddValue("queue", "without credits: depth at which a queue drops, bytes",
-		     o->queue_bytes);
-	cmd.AddValue("ecn", "depth at which an output-queued switch marks, bytes; 0: never",
-		     o->ecn_bytes);
-	cmd.AddValue("flit", "bytes sent in a nanosecond, in whole flits; 0: use rate",
-		     o->flit_bytes);
-	cmd.AddValue("rate", "of links without flits, bit/s", o->bits_per_s);
-	cmd.AddValue("delay", "of a link, ns", o->delay_ns);
-	cmd.AddValue("cutThrough", "bytes after which a switch begins to forward; 0: all",
-		     o->cut_through_bytes);
-	cmd.AddValue("slots", "messages that a host has outstanding", o->slots);
-	cmd.AddValue("message", "bytes of a message", o->message_bytes);
-	cmd.AddValue("qps", "queue pairs of a host at most; 0: one for each other host", o->max_qp);
-	cmd.AddValue("ackreq", "packets between two AckReq bits at most", o->ackreq_every);
-	cmd.AddValue("turn", "from an event to the host's turn, ns", o->turn_ns);
-	cmd.AddValue("window", "PSNs in flight of a queue pair at most", o->window);
-	cmd.AddValue("warm", "time before the measurement, ns", o->warm_ns);
-	cmd.AddValue("run", "time measured, ns", o->run_ns);
-	cmd.AddValue("intervals", "parts of the measurement", o->intervals);
-	cmd.AddValue("seed", "of everything random", o->seed);
-	cmd.AddValue("oracle", "validate the whole network after each interval", o->oracle);
-	cmd.Parse(argc, argv);
-}
-
-void check_in(const char *name, uint64_t value, uint64_t least, uint64_t most)
-{
-	if (value < least || value > most)
-		wrong("--" + std::string(name) + "=" + std::to_string(value) + " is not in [" +
-		      std::to_string(least) + ", " + std::to_string(most) + "]");
-}
-
-uint64_t power(uint64_t base, uint32_t exponent)
-{
-	uint64_t product = 1;
-
-	while (exponent-- && product <= UINT32_MAX)
-		product *= base;
-	return product;
-}
-
-void check(const Options &o)
-{
-	uint64_t groups = static_cast<uint64_t>(o.a) * o.h + 1;
-	uint64_t hosts = o.topology == "tree" ? power(o.k, o.n) : groups * o.a * o.p;
-
-	check_in("k", o.k, 2, 32);
-	check_in("n", o.n, 1, 16);
-	check_in("p", o.p, 1, 256);
-	check_in("a", o.a, 1, 256);
-	check_in("h", o.h, 1, 256);
-	if (hosts < 2 || hosts > 32766)
-		wrong("a network has 2 to 32766 hosts, and this one " + std::to_string(hosts));
-	check_in("init1", o.init1, 1, 255);
-	check_in("init0", o.init0, 1, o.init1 - 1);
-	check_in("buffer", o.lossless ? o.buffer_bytes : 4096, 4096, 1u << 30);
-	check_in("slots", o.slots, 1, 65536);
-	check_in("message", o.message_bytes, 1, 1u << 24);
-	check_in("ackreq", o.ackreq_every, 1, 1u << 16);
-	check_in("qps", o.max_qp, 0, 32766);
-	check_in("window", o.window, 4, 1u << 16);
-	if (o.window & (o.window - 1))
-		wrong("--window=" + std::to_string(o.window) + " is no power of two");
-	check_in("run", o.run_ns, 1, UINT64_C(1) << 40);
-	check_in("warm", o.warm_ns, 0, UINT64_C(1) << 40);
-	check_in("intervals", o.intervals, 1, o.run_ns);
-	if (!o.flit_bytes)
-		check_in("rate", o.bits_per_s, UR_CC_LINK_BPS_MIN, UR_CC_LINK_BPS_MAX);
-	else
-		check_in("flit", o.flit_bytes, 1, 125);
-}
-
-template <typename T> T named(const std::string &name, const std::vector<const char *> &names)
-{
-	for (size_t i = 0; i < names.size(); i++)
-		if (name == names[i])
-			return static_cast<T>(i);
-	wrong("'" + name + "' is none of the choices");
-}
+using sim::named;
+using sim::Options;
+using sim::wrong;
 
 /* Time of the processor, which other load of the machine does not prolong. */
 double cpu_seconds()
@@ -178,11 +50,16 @@ class Run
 	explicit Run(const Options &o) : o_(o)
 	{
 		topology_ = make_topology();
-		pattern_ = sim::make_pattern(o.pattern, topology_->hosts(), o.seed);
-		if (!pattern_)
+		traffic_ = sim::make_traffic(o.pattern, traffic_attr());
+		if (!traffic_)
 			wrong("there is no pattern '" + o.pattern + "'");
+		if (o.down_links > topology_->core().size())
+			wrong("this network has " + std::to_string(topology_->core().size()) +
+			      " core links");
 		sim::build(&net_, topology_.get(), host_attr(), switch_attr(), wire_attr(), o.seed);
-		workload_ = std::make_unique<sim::Workload>(&net_, pattern_.get(), workload_attr());
+		workload_ = std::make_unique<sim::Workload>(&net_, topology_.get(), traffic_.get(),
+							    workload_attr());
+		fault_ = std::make_unique<sim::Fault>(&net_, topology_.get(), fault_attr(), o.seed);
 	}
 
 	void go()
@@ -190,9 +67,10 @@ class Run
 		double begin = cpu_seconds();
 
 		sim::call_at(0, &sim::Workload::start, workload_.get());
+		sim::call_at(0, &sim::Fault::start, fault_.get());
 		if (o_.oracle)
 			sim::call_at(step_ns(), &Run::check, this);
-		ns3::Simulator::Stop(ns3::NanoSeconds(o_.warm_ns + o_.run_ns));
+		ns3::Simulator::Stop(ns3::NanoSeconds(o_.warm_ns + o_.run_ns + o_.drain_ns));
 		ns3::Simulator::Run();
 		seconds_ = cpu_seconds() - begin;
 		account_ = net_.validate();
@@ -216,14 +94,13 @@ class Run
 		return named<Source>(o_.source, {"stamps", "round_trip", "one_way", "switches"});
 	}
 	std::unique_ptr<sim::Topology> make_topology();
+	void add_contexts(struct ur_limits *l);
 	sim::HostAttr host_attr();
 	sim::SwitchAttr switch_attr();
 	sim::WireAttr wire_attr();
 	sim::WorkloadAttr workload_attr();
-	uint64_t link_bps() const
-	{
-		return o_.flit_bytes ? o_.flit_bytes * UINT64_C(8000000000) : o_.bits_per_s;
-	}
+	sim::TrafficAttr traffic_attr();
+	sim::FaultAttr fault_attr();
 	void print_intervals();
 	void print_counters();
 
@@ -231,8 +108,9 @@ class Run
 	struct ur_cc_attr pacing_ = {};
 	sim::Network net_;
 	std::unique_ptr<sim::Topology> topology_;
-	std::unique_ptr<sim::Pattern> pattern_;
+	std::unique_ptr<sim::Traffic> traffic_;
 	std::unique_ptr<sim::Workload> workload_;
+	std::unique_ptr<sim::Fault> fault_;
 	sim::Network::Account account_;
 	double seconds_ = 0;
 };
@@ -249,6 +127,21 @@ std::unique_ptr<sim::Topology> Run::make_topology()
 				  o_.seed);
 }
 
+/* For queue pairs with a gap: what takes several ways arrives in another order. */
+void Run::add_contexts(struct ur_limits *l)
+{
+	if (o_.lossless && o_.routing != "valiant" && o_.routing != "ugal" && o_.paths == 1)
+		return;
+	l->loss_slabs = l->loss_slabs_max = o_.lossless && o_.paths == 1 ? 2 : 16;
+	l->loss_slab_bytes = 32 << 10;
+	l->spray_contexts = o_.paths > 1 ? l->max_qp : 0;
+	if (named<enum ur_mode>(o_.mode, {"gbn", "reorder", "extended"}) == UR_MODE_REORDER) {
+		l->reorder_slots = 1024;
+		l->reorder_slot_bytes = 2048;
+		l->reorder_contexts = 64;
+	}
+}
+
 sim::HostAttr Run::host_attr()
 {
 	sim::HostAttr a;
@@ -259,9 +152,11 @@ sim::HostAttr Run::host_attr()
 	};
 
 	pacing_.mode = named<enum ur_cc_mode>(o_.pacing, names);
-	pacing_.link_bps = link_bps();
+	pacing_.link_bps = o_.link_bps();
 	pacing_.seed = o_.seed;
 	pacing_.ewma = o_.ewma;
+	pacing_.keep_average = o_.keep_average;
+	pacing_.release = o_.release;
 	pacing_.init0 = static_cast<uint8_t>(o_.init0);
 	pacing_.init1 = static_cast<uint8_t>(o_.init1);
 	pacing_.target_ns = o_.target_ns;
@@ -273,11 +168,7 @@ sim::HostAttr Run::host_attr()
 	a.limits.workers = 1;
 	a.limits.max_qp = o_.max_qp ? o_.max_qp : topology_->hosts();
 	a.limits.max_sge = 1;
-	/* Contexts for gaps: what takes several ways arrives in another order. */
-	if (!o_.lossless || o_.routing == "valiant" || o_.routing == "ugal") {
-		a.limits.loss_slabs = a.limits.loss_slabs_max = 2;
-		a.limits.loss_slab_bytes = 32 << 10;
-	}
+	add_contexts(&a.limits);
 	a.limits.destinations = std::min(a.limits.max_qp, DESTINATIONS_MAX);
 	a.pacing = &pacing_;
 	a.max_mr = 1;
@@ -317,13 +208,39 @@ sim::WorkloadAttr Run::workload_attr()
 {
 	sim::WorkloadAttr a;
 
-	a.slots = o_.slots;
-	a.message_bytes = o_.message_bytes;
+	a.paths = static_cast<uint8_t>(o_.paths);
 	a.mode = named<enum ur_mode>(o_.mode, {"gbn", "reorder", "extended"});
 	a.warm_ns = o_.warm_ns;
 	a.run_ns = o_.run_ns;
 	a.stamps = source() == STAMPS;
 	a.intervals = o_.intervals;
+	return a;
+}
+
+sim::TrafficAttr Run::traffic_attr()
+{
+	sim::TrafficAttr a = {};
+
+	a.hosts = topology_->hosts();
+	a.seed = o_.seed;
+	a.slots = o_.slots;
+	a.message_bytes = o_.message_bytes;
+	a.load = o_.load / 100;
+	a.link_bps = o_.link_bps();
+	a.end_ns = o_.warm_ns + o_.run_ns;
+	return a;
+}
+
+sim::FaultAttr Run::fault_attr()
+{
+	sim::FaultAttr a;
+
+	a.loss = o_.loss / 100;
+	a.links = o_.down_links;
+	a.at_ns = o_.down_at_ns;
+	a.for_ns = o_.down_for_ns;
+	a.every_ns = o_.down_every_ns;
+	a.reroute_ns = o_.reroute_ns;
 	return a;
 }
 
@@ -392,8 +309,9 @@ void Run::print_counters()
 	getrusage(RUSAGE_SELF, &usage);
 	std::printf(" \"retransmitted\": %" PRIu64 ", \"ack_timeouts\": %" PRIu64
 		    ", \"samples\": %" PRIu64 ", \"outliers\": %" PRIu64 ", \"throttles\": %" PRIu64
-		    ", \"marked\": %" PRIu64 ", \"dropped\": %" PRIu64 ",\n",
-		    again, timeouts, samples, outliers, throttles, marked, dropped);
+		    ", \"marked\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"lost_frames\": %" PRIu64 ",\n",
+		    again, timeouts, samples, outliers, throttles, marked, dropped,
+		    account_.lost_frames);
 	std::printf(" \"queue_pairs\": %" PRIu64
 		    ", \"host_bytes\": %.0f, \"engine_bytes\": %zu, \"rss_mb\": %ld,\n",
 		    workload_->queue_pairs, static_cast<double>(memory) / net_.hosts(),
@@ -415,18 +333,21 @@ void Run::print()
 		    o_.queues.c_str(), o_.pattern.c_str(), o_.pacing.c_str(), o_.init0, o_.init1,
 		    o_.ewma ? "true" : "false", o_.source.c_str(), o_.seed);
 	std::printf(" \"gbps\": %.3f, \"share_of_links\": %.4f, \"completed\": %" PRIu64
-		    ", \"errors\": %" PRIu64 ", \"jain_sent\": %.4f, \"jain_received\": %.4f,\n",
-		    gbps, gbps * 1e9 / (static_cast<double>(link_bps()) * net_.hosts()),
-		    workload_->completed, workload_->errors, fairness(workload_->sent_bytes),
+		    ", \"unfinished\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"jain_sent\": %.4f, \"jain_received\": %.4f,\n",
+		    gbps, gbps * 1e9 / (static_cast<double>(o_.link_bps()) * net_.hosts()),
+		    workload_->completed, traffic_->is_open() ? workload_->unfinished() : 0,
+		    workload_->errors, fairness(workload_->sent_bytes),
 		    fairness(workload_->received_bytes));
 	print_times("wait_ns", workload_->wait);
 	print_times("one_way_ns", workload_->one_way);
 	print_times("message_ns", workload_->message);
+	print_times("slowdown_1000", workload_->slowdown);
+	print_times("operation_ns", traffic_->operation);
 	print_intervals();
 	std::printf(" \"bytes\": {\"sent\": %" PRIu64 ", \"received\": %" PRIu64
-		    ", \"dropped\": %" PRIu64 ", \"in_switches\": %" PRIu64
+		    ", \"lost\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"in_switches\": %" PRIu64
 		    ", \"on_wires\": %" PRIu64 "},\n",
-		    account_.sent, account_.received, account_.dropped, account_.held,
+		    account_.sent, account_.received, account_.lost, account_.dropped, account_.held,
 		    account_.flying);
 	print_counters();
 	std::printf("}\n");
@@ -436,10 +357,8 @@ void Run::print()
 
 int main(int argc, char **argv)
 {
-	Options o;
+	Options o = sim::read_options(argc, argv);
 
-	parse(&o, argc, argv);
-	check(o);
 	ns3::GlobalValue::Bind("SchedulerType", ns3::StringValue("ns3::PriorityQueueScheduler"));
 	Run run(o);
 	run.go();

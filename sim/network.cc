@@ -44,6 +44,7 @@ static void add(Network::Account *bytes, const Wire &w)
 {
 	UR_ASSERT(w.frames >= w.lost + w.arrived);
 	bytes->lost += w.lost_bytes;
+	bytes->lost_frames += w.lost;
 	bytes->flying += w.bytes - w.lost_bytes - w.arrived_bytes;
 }
 

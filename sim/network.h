@@ -19,6 +19,7 @@ class Network
 	/* Where the bytes are that hosts have sent: arrived at a host, lost, dropped, in a switch, or on a wire. */
 	struct Account {
 		uint64_t sent = 0, received = 0, lost = 0, dropped = 0, held = 0, flying = 0;
+		uint64_t lost_frames = 0;
 	};
 
 	Host &add_host(const HostAttr &attr, uint64_t random);

@@ -27,6 +27,33 @@ void build(Network *net, Topology *t, const HostAttr &host, const SwitchAttr &sw
 		net->link_switches(l.a, l.a_port, l.b, l.b_port, wire);
 }
 
+unsigned Topology::distance(unsigned a, unsigned b)
+{
+	unsigned from = host_[a].sw;
+
+	if (near_.empty())
+		near_.resize(switches());
+	if (near_[from].empty()) {
+		std::vector<std::vector<unsigned>> next(switches());
+		std::vector<unsigned> todo = {from};
+
+		for (const Link &l : link_) {
+			next[l.a].push_back(l.b);
+			next[l.b].push_back(l.a);
+		}
+		near_[from].resize(switches());
+		near_[from][from] = 1;
+		for (size_t i = 0; i < todo.size(); i++)
+			for (unsigned sw : next[todo[i]])
+				if (!near_[from][sw]) {
+					near_[from][sw] =
+						static_cast<uint8_t>(near_[from][todo[i]] + 1);
+					todo.push_back(sw);
+				}
+	}
+	return near_[from][host_[b].sw];
+}
+
 /* ---- fat trees ---- */
 
 namespace
@@ -49,10 +76,13 @@ class FatTree : public Topology
 			host_.push_back({h / k, h % k});
 		for (unsigned l = 0; l + 1 < n; l++)
 			for (unsigned w = 0; w < level; w++)
-				for (unsigned j = 0; j < k; j++)
+				for (unsigned j = 0; j < k; j++) {
+					if (l + 2 == n)
+						core_.push_back(link_.size());
 					link_.push_back({l * level + w, k + j,
 							 (l + 1) * level + with_digit(w, l, j),
 							 digit(w, l)});
+				}
 	}
 
 	Hop route(const Switch &, unsigned idx, Frame *f) override
@@ -65,7 +95,27 @@ class FatTree : public Topology
 		choice = up_ == UpPort::D_MOD_K
 				 ? f->dst / power_[level]
 				 : mix(f->flow + (static_cast<uint64_t>(idx) << 32), seed_) >> 32;
+		/* The next up-port whose switch still reaches the destination; if none does, the first choice. */
+		for (unsigned i = 0; !dead_.empty() && i < k_; i++)
+			if (reaches(idx, k_ + static_cast<unsigned>((choice + i) % k_), f->dst)) {
+				choice += i;
+				break;
+			}
 		return {static_cast<uint16_t>(k_ + choice % k_), 0};
+	}
+
+	bool avoid(size_t link, bool dead) override
+	{
+		const Link &l = link_[link];
+
+		if (dead) {
+			dead_.insert({l.a, l.a_port});
+			dead_.insert({l.b, l.b_port});
+		} else {
+			dead_.erase({l.a, l.a_port});
+			dead_.erase({l.b, l.b_port});
+		}
+		return true;
 	}
 
 	void options(unsigned sw, unsigned, unsigned, unsigned dst,
@@ -102,6 +152,26 @@ class FatTree : public Topology
 		return true;
 	}
 
+	/* Whether a frame that leaves the switch by this port can reach the destination without a dead link. */
+	bool reaches(unsigned idx, unsigned port, unsigned dst) const
+	{
+		unsigned level = idx / power_[n_ - 1], w = idx % power_[n_ - 1], next, down;
+
+		if (dead_.count({idx, port}))
+			return false;
+		if (port < k_ && !level)
+			return true; /* the host */
+		next = port < k_ ? (level - 1) * power_[n_ - 1] + with_digit(w, level - 1, port)
+				 : (level + 1) * power_[n_ - 1] + with_digit(w, level, port - k_);
+		if (leads_down(next / power_[n_ - 1], next % power_[n_ - 1], dst, &down))
+			return reaches(next, down, dst);
+		for (unsigned j = 0; j < k_; j++)
+			if (reaches(next, k_ + j, dst))
+				return true;
+		return false;
+	}
+
+	std::set<std::pair<unsigned, unsigned>> dead_; /* switches and ports */
 	unsigned k_, n_;
 	UpPort up_;
 	uint64_t seed_;

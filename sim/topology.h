@@ -50,6 +50,23 @@ class Topology : public Router
 		return vls_;
 	}
 
+	/* Switches on the shortest way between two hosts. */
+	unsigned distance(unsigned a, unsigned b);
+	/* Links that many ways share: those to the top level of a tree, the global ones of a dragonfly. */
+	const std::vector<size_t> &core() const
+	{
+		return core_;
+	}
+	/*
+	 * Routing learns that a link (its number in links()) is dead, or works again. False: this routing does not
+	 * change its ways.
+	 */
+	virtual bool avoid(size_t link, bool dead)
+	{
+		(void)link, (void)dead;
+		return false;
+	}
+
 	/*
 	 * Appends every hop that route() may choose for a frame to `dst` that entered `sw` by in_port on lane vl. This is
 	 * what the check for deadlocks sees, so it must not depend on what a frame has noted.
@@ -61,7 +78,11 @@ class Topology : public Router
 	std::vector<unsigned> ports_; /* of each switch */
 	std::vector<Attach> host_;
 	std::vector<Link> link_;
+	std::vector<size_t> core_;
 	unsigned vls_ = 1;
+
+      private:
+	std::vector<std::vector<uint8_t>> near_; /* from each switch: switches to each, both counted; empty: unknown */
 };
 
 /* Adds the switches, hosts and links to an empty network. */

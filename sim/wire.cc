@@ -24,6 +24,22 @@ uint64_t Wire::serialize_ns(uint32_t len) const
 	return static_cast<uint64_t>(len) * 8 * 1000000000u / attr_.bits_per_s;
 }
 
+uint64_t Wire::cross_ns(uint32_t len, unsigned links) const
+{
+	uint32_t shown = attr_.cut_through_bytes && attr_.cut_through_bytes < len
+				 ? attr_.cut_through_bytes
+				 : len;
+
+	return (links - 1) * (serialize_ns(shown) + attr_.delay_ns) + serialize_ns(len) +
+	       attr_.delay_ns;
+}
+
+void Wire::set_loss(double part, uint64_t seed)
+{
+	loss_ = static_cast<uint64_t>(part * 4294967296.0);
+	random_ = Random(seed);
+}
+
 uint64_t Wire::bytes_in(uint64_t ns) const
 {
 	return attr_.flit_bytes ? ns * attr_.flit_bytes : ns * (attr_.bits_per_s / 1000000) / 8000;
@@ -33,6 +49,7 @@ uint64_t Wire::send(Frame *f, uint64_t start_ns, bool lose)
 {
 	uint64_t whole_ns = serialize_ns(f->len), shown_ns = whole_ns;
 
+	lose = lose || down_ || (loss_ && random_.next() >> 32 < loss_);
 	if (attr_.credit_bytes) {
 		UR_ASSERT(credit_[f->vl] >= f->len && !lose);
 		credit_[f->vl] -= f->len;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frame.h"
+#include "random.h"
 #include "vl/attr.h"
 
 namespace sim
@@ -44,6 +45,8 @@ class Wire
 
 	/* Nanoseconds that a frame of that length takes. */
 	uint64_t serialize_ns(uint32_t len) const;
+	/* How long a frame takes by so many idle links with these attributes, all but the last one to a switch. */
+	uint64_t cross_ns(uint32_t len, unsigned links) const;
 	/* Bytes that leave in that time. */
 	uint64_t bytes_in(uint64_t ns) const;
 
@@ -53,11 +56,23 @@ class Wire
 	}
 	/*
 	 * Sends a frame, on its lane f->vl, from start_ns on. Takes its credits, which must be there. The frame belongs to
-	 * the wire. `lose`: it never arrives; only a wire without credits loses frames. Returns when its last bit has left.
+	 * the wire. `lose`: it never arrives, nor does it if the wire is down or loses it by chance; only a wire without
+	 * credits loses frames. Returns when its last bit has left.
 	 */
 	uint64_t send(Frame *f, uint64_t start_ns, bool lose = false);
 	/* Tells the sending end, after the delay of the wire, that room is free again. */
 	void return_credit(unsigned vl, uint32_t bytes);
+	/* Loses this part of all frames from now on, at random. */
+	void set_loss(double part, uint64_t seed);
+	/* While it is down, it loses all frames that are sent. */
+	void set_down(bool down)
+	{
+		down_ = down;
+	}
+	bool is_down() const
+	{
+		return down_;
+	}
 	/* The sending end got credits back. */
 	void add_credit(unsigned vl, uint32_t bytes);
 
@@ -88,7 +103,9 @@ class Wire
 	WireAttr attr_;
 	Device *to_ = nullptr, *from_ = nullptr;
 	unsigned to_port_ = 0, from_port_ = 0;
-	bool to_switch_ = false;
+	bool to_switch_ = false, down_ = false;
+	uint64_t loss_ = 0; /* of 2^32 frames */
+	Random random_ = Random(0);
 	uint32_t credit_[UR_VL_CNT] = {};
 };
 

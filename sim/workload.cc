@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "random.h"
+#include "wire/path.h"
 
 namespace sim
 {
@@ -17,45 +18,19 @@ namespace
 constexpr uint32_t PD = 1, FIRST_PSN = 100;
 constexpr uint64_t IOVA = UINT64_C(1) << 40;
 
+/* Frames without payload: of a WRITE without RETH, and an ACK; in mode extended, of a WRITE and an ACK. */
+constexpr uint32_t WRITE_BYTES = UR_PATH_MIN_BYTES + UR_BTH_BYTES + UR_ICRC_BYTES;
+constexpr uint32_t ACK_BYTES = WRITE_BYTES + UR_AETH_BYTES;
+constexpr uint32_t EXT_WRITE_BYTES = WRITE_BYTES + UR_XTH_BYTES + UR_RETH_BYTES;
+constexpr uint32_t EXT_ACK_BYTES = ACK_BYTES + UR_XAETH_BYTES;
+constexpr uint32_t CQ_DEPTH = 256; /* one frame completes at most a send queue */
+
 } // namespace
 
-void Histogram::add(uint64_t ns)
-{
-	unsigned bits = 64u - static_cast<unsigned>(__builtin_clzll(ns | 1)), at;
-
-	if (bits <= SHIFT + 1)
-		at = static_cast<unsigned>(ns);
-	else
-		at = ((bits - SHIFT) << SHIFT) + static_cast<unsigned>(ns >> (bits - SHIFT - 1)) -
-		     (1u << SHIFT);
-	classes_[at]++;
-	count_++;
-	sum_ += ns;
-	max_ = std::max(max_, ns);
-}
-
-uint64_t Histogram::quantile(double q) const
-{
-	uint64_t want = static_cast<uint64_t>(q * static_cast<double>(count_)), seen = 0;
-
-	for (unsigned at = 0; count_ && at < 64u << SHIFT; at++) {
-		unsigned octave = at >> SHIFT, rest = at & ((1u << SHIFT) - 1);
-
-		seen += classes_[at];
-		if (seen <= want && seen < count_)
-			continue;
-		if (octave < 2)
-			return std::min<uint64_t>(at, max_);
-		return std::min(
-			((UINT64_C(1) << SHIFT) + rest + 1) * (UINT64_C(1) << (octave - 1)) - 1,
-			max_);
-	}
-	return max_;
-}
-
-Workload::Workload(Network *net, Pattern *pattern, const WorkloadAttr &attr)
+Workload::Workload(Network *net, Topology *topology, Traffic *traffic, const WorkloadAttr &attr)
     : interval(attr.intervals), received_bytes(net->hosts()), sent_bytes(net->hosts()), net_(net),
-      pattern_(pattern), attr_(attr), side_(net->hosts()), memory_(attr.message_bytes + 64u)
+      topology_(topology), traffic_(traffic), attr_(attr), side_(net->hosts()),
+      memory_(traffic->most_bytes() + 64u)
 {
 	for (unsigned h = 0; h < net->hosts(); h++)
 		open_host(h);
@@ -69,10 +44,10 @@ void Workload::open_host(unsigned h)
 
 	memory += -reinterpret_cast<uintptr_t>(memory) & 63;
 	side_[h].peer.resize(net_->hosts());
-	cq.cqe = 2 * attr_.slots;
+	cq.cqe = CQ_DEPTH;
 	cq.unarmed = true;
 	side_[h].cq = ur_engine_create_cq(host.memory().take(ur_engine_cq_size(cq.cqe)), &cq);
-	UR_ASSERT(ur_mem_register(host.mem(), PD, memory, attr_.message_bytes, IOVA,
+	UR_ASSERT(ur_mem_register(host.mem(), PD, memory, traffic_->most_bytes(), IOVA,
 				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, mix(h, 1),
 				  &side_[h].key) == 0);
 	host.on_input = [this, h] { poll(h); };
@@ -111,22 +86,23 @@ void Workload::connect_end(unsigned from, unsigned to)
 	a.mac(c.path.smac);
 	b.mac(c.path.dmac);
 	c.path.tos = attr_.tos;
-	c.dest_qpn = ur_engine_qpn(side_[to].peer[from].qp);
-	c.path.sport = ur_path_sport(0, ur_engine_qpn(side_[from].peer[to].qp), c.dest_qpn);
+	c.dest_qpn = ur_engine_qpn(side_[to].peer[from]->qp);
+	c.path.sport = ur_path_sport(0, ur_engine_qpn(side_[from].peer[to]->qp), c.dest_qpn);
 	c.sq_psn = c.rq_psn = ur_psn(FIRST_PSN);
 	c.path_mtu = attr_.mtu;
 	c.access = IBV_ACCESS_REMOTE_WRITE;
 	c.mode.mode = attr_.mode;
+	c.mode.paths = attr_.paths;
 	c.mode.agreed.delay = attr_.stamps && attr_.mode == UR_MODE_EXTENDED;
-	UR_ASSERT(ur_engine_connect_qp(a.engine(), side_[from].peer[to].qp, &c, now_ns()) == 0);
+	UR_ASSERT(ur_engine_connect_qp(a.engine(), side_[from].peer[to]->qp, &c, now_ns()) == 0);
 }
 
 void Workload::connect(unsigned a, unsigned b)
 {
-	side_[a].peer[b].qp = create_qp(a);
-	side_[b].peer[a].qp = create_qp(b);
-	side_[a].peer[b].at_ns.resize(DEPTH);
-	side_[b].peer[a].at_ns.resize(DEPTH);
+	side_[a].peer[b] = std::make_unique<Peer>();
+	side_[b].peer[a] = std::make_unique<Peer>();
+	side_[a].peer[b]->qp = create_qp(a);
+	side_[b].peer[a]->qp = create_qp(b);
 	connect_end(a, b);
 	connect_end(b, a);
 }
@@ -136,31 +112,26 @@ void Workload::connect(unsigned a, unsigned b)
 void Workload::start()
 {
 	start_ns_ = now_ns();
-	for (unsigned h = 0; h < net_->hosts(); h++) {
-		for (uint32_t i = 0; i < attr_.slots; i++)
-			next_message(h);
-		net_->host(h).kick();
-	}
+	traffic_->start(this);
 }
 
-void Workload::next_message(unsigned h)
+void Workload::send(uint32_t src, uint32_t dst, uint32_t bytes, uint32_t tag)
 {
-	uint32_t dst = pattern_->next(h);
-	Peer &peer = side_[h].peer[dst];
+	UR_ASSERT(dst != src && bytes <= traffic_->most_bytes());
+	if (!side_[src].peer[dst])
+		connect(src, dst);
+	Peer &peer = *side_[src].peer[dst];
 
-	UR_ASSERT(dst != h);
-	if (!peer.qp)
-		connect(h, dst);
-	if (peer.outstanding == DEPTH)
-		peer.pending++;
-	else
-		post(h, dst);
+	peer.queue.push_back({bytes, tag, now_ns()});
+	due_ += traffic_->is_open() && is_measured(now_ns());
+	if (peer.posted < DEPTH)
+		post(src, dst);
 }
 
 void Workload::post(unsigned h, unsigned dst)
 {
-	Peer &peer = side_[h].peer[dst];
-	struct ibv_sge sge = {IOVA, attr_.message_bytes, side_[h].key};
+	Peer &peer = *side_[h].peer[dst];
+	struct ibv_sge sge = {IOVA, peer.queue[peer.posted].bytes, side_[h].key};
 	struct ibv_send_wr wr = {};
 
 	wr.wr_id = dst;
@@ -171,9 +142,41 @@ void Workload::post(unsigned h, unsigned dst)
 	wr.wr.rdma.remote_addr = IOVA;
 	wr.wr.rdma.rkey = side_[dst].key;
 	UR_ASSERT(ur_engine_post_send(peer.qp, &wr) == 0);
-	peer.at_ns[(peer.first + peer.outstanding++) % DEPTH] = now_ns();
+	peer.posted++;
 	posted++;
 	ur_engine_doorbell(net_->host(h).engine(), peer.qp, now_ns());
+	net_->host(h).kick();
+}
+
+void Workload::record(unsigned h, unsigned dst, const Message &m)
+{
+	uint64_t ns = now_ns() - m.at_ns;
+
+	completed++;
+	if (is_measured(now_ns()))
+		sent_bytes[h] += m.bytes;
+	if (!is_measured(traffic_->is_open() ? m.at_ns : now_ns()))
+		return;
+	message.add(ns);
+	slowdown.add(ns * 1000 / ideal_ns(h, dst, m.bytes));
+}
+
+void Workload::complete(unsigned h, const struct ibv_wc &wc)
+{
+	unsigned dst = static_cast<unsigned>(wc.wr_id);
+	Peer &peer = *side_[h].peer[dst];
+	Message m = peer.queue.front();
+
+	if (wc.status != IBV_WC_SUCCESS) {
+		errors++; /* and nothing more to this host */
+		return;
+	}
+	peer.queue.pop_front();
+	peer.posted--;
+	record(h, dst, m);
+	if (peer.queue.size() > peer.posted)
+		post(h, dst);
+	traffic_->completed(h, dst, m.tag);
 }
 
 void Workload::poll(unsigned h)
@@ -182,36 +185,38 @@ void Workload::poll(unsigned h)
 	unsigned n;
 
 	while ((n = ur_engine_poll_cq(side_[h].cq, 16, wc)) > 0)
-		for (unsigned i = 0; i < n; i++) {
-			unsigned dst = static_cast<unsigned>(wc[i].wr_id);
-			Peer &peer = side_[h].peer[dst];
-
-			if (wc[i].status != IBV_WC_SUCCESS) {
-				errors++;
-				continue;
-			}
-			completed++;
-			if (measured()) {
-				message.add(now_ns() - peer.at_ns[peer.first]);
-				sent_bytes[h] += attr_.message_bytes;
-			}
-			peer.first = (peer.first + 1) % DEPTH;
-			peer.outstanding--;
-			if (peer.pending) {
-				peer.pending--;
-				post(h, dst);
-			}
-			next_message(h);
-		}
+		for (unsigned i = 0; i < n; i++)
+			complete(h, wc[i]);
 }
 
 /* ---- measuring ---- */
 
-bool Workload::measured() const
+bool Workload::is_measured(uint64_t at_ns) const
 {
-	uint64_t since = now_ns() - start_ns_;
+	uint64_t since = at_ns - start_ns_;
 
 	return since >= attr_.warm_ns && since < attr_.warm_ns + attr_.run_ns;
+}
+
+/*
+ * Frames leave one after the other, and the acknowledgement of the last one comes back. Links have the same rate, so
+ * frames of a message do not wait for each other on the way.
+ */
+uint64_t Workload::ideal_ns(uint32_t src, uint32_t dst, uint32_t bytes) const
+{
+	const Wire &wire = net_->host(src).out();
+	bool extended = attr_.mode == UR_MODE_EXTENDED;
+	uint32_t mtu = 128u << attr_.mtu, more = (bytes - 1) / mtu, last = bytes - more * mtu;
+	uint32_t headers = extended ? EXT_WRITE_BYTES : WRITE_BYTES;
+	uint32_t ack = extended ? EXT_ACK_BYTES : ACK_BYTES;
+	/* A message of standard modes has one RETH, and one of extended mode one in each packet. */
+	uint32_t reth = extended ? 0 : UR_RETH_BYTES;
+	unsigned links = topology_->distance(src, dst) + 1;
+
+	return more * wire.serialize_ns(mtu + headers) +
+	       wire.cross_ns(((last + 3) & ~3u) + headers + reth, links) +
+	       wire.cross_ns(ack, links) + net_->host(src).turn_delay_ns() +
+	       net_->host(dst).turn_delay_ns();
 }
 
 Workload::Interval *Workload::current()
@@ -223,7 +228,7 @@ void Workload::arrived(unsigned h, const Frame &f)
 {
 	Interval *i;
 
-	if (!f.data || !measured())
+	if (!f.data || !is_measured(now_ns()))
 		return;
 	i = current();
 	i->packets++;

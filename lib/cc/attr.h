@@ -34,6 +34,9 @@ struct ur_cc_attr {
 	bool ewma;     /* exponentially weighted average; false: plain mean */
 	uint8_t init0; /* throttling ends below; default 8 */
 	uint8_t init1; /* throttling begins above; default 16 */
+	/* What a delay does from init0 to init1, where the paper's text is cut off. */
+	bool keep_average; /* the average does not include it */
+	bool release;	   /* throttling ends */
 
 	/* DCQCN, names of the paper. */
 	uint32_t timer_ns; /* between increases by time; default 55 us */

@@ -63,6 +63,7 @@ static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack
 {
 	struct ur_cc_cmdpd *c = state_of(d);
 	uint64_t scaled = (uint64_t)ack->delay_ns * c->cnt;
+	bool low = scaled < t->attr.init0 * c->sum_ns;
 
 	if (!c->cnt) {
 		seed(t, d, ack->delay_ns);
@@ -74,10 +75,11 @@ static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack
 		return;
 	}
 	/* PACE-CMDPD-02 */
-	if (scaled < t->attr.init0 * c->sum_ns)
+	if (low || t->attr.release)
 		ur_cc_open(t, d);
 	c->outliers = 0;
-	average(c, t->attr.ewma, ack->delay_ns);
+	if (low || !t->attr.keep_average)
+		average(c, t->attr.ewma, ack->delay_ns);
 }
 
 /* PACE-CMDPD-04 */
