@@ -12,10 +12,10 @@ namespace sim
 {
 
 struct FaultAttr {
-	double loss = 0;       /* part of frames lost, at random: each on its way to its host, once */
-	unsigned links = 0;    /* of Topology::core(), chosen at random, that go down together */
-	uint64_t at_ns = 0;    /* when they go down first, */
-	uint64_t for_ns = 0;   /* for how long; 0: they stay down, */
+	double loss = 0;     /* part of frames lost, at random: each on its way to its host, once */
+	unsigned links = 0;  /* of Topology::core(), chosen at random, that go down together */
+	uint64_t at_ns = 0;  /* when they go down first, */
+	uint64_t for_ns = 0; /* for how long; 0: they stay down, */
 	uint64_t every_ns = 0; /* and again so often; 0: once */
 	/* So long after a link goes down or up routing knows it; 0: it never does. */
 	uint64_t reroute_ns = 0;

@@ -309,7 +309,8 @@ void Run::print_counters()
 	getrusage(RUSAGE_SELF, &usage);
 	std::printf(" \"retransmitted\": %" PRIu64 ", \"ack_timeouts\": %" PRIu64
 		    ", \"samples\": %" PRIu64 ", \"outliers\": %" PRIu64 ", \"throttles\": %" PRIu64
-		    ", \"marked\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"lost_frames\": %" PRIu64 ",\n",
+		    ", \"marked\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"lost_frames\": %" PRIu64
+		    ",\n",
 		    again, timeouts, samples, outliers, throttles, marked, dropped,
 		    account_.lost_frames);
 	std::printf(" \"queue_pairs\": %" PRIu64
@@ -333,7 +334,8 @@ void Run::print()
 		    o_.queues.c_str(), o_.pattern.c_str(), o_.pacing.c_str(), o_.init0, o_.init1,
 		    o_.ewma ? "true" : "false", o_.source.c_str(), o_.seed);
 	std::printf(" \"gbps\": %.3f, \"share_of_links\": %.4f, \"completed\": %" PRIu64
-		    ", \"unfinished\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"jain_sent\": %.4f, \"jain_received\": %.4f,\n",
+		    ", \"unfinished\": %" PRIu64 ", \"errors\": %" PRIu64
+		    ", \"jain_sent\": %.4f, \"jain_received\": %.4f,\n",
 		    gbps, gbps * 1e9 / (static_cast<double>(o_.link_bps()) * net_.hosts()),
 		    workload_->completed, traffic_->is_open() ? workload_->unfinished() : 0,
 		    workload_->errors, fairness(workload_->sent_bytes),
@@ -347,8 +349,8 @@ void Run::print()
 	std::printf(" \"bytes\": {\"sent\": %" PRIu64 ", \"received\": %" PRIu64
 		    ", \"lost\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"in_switches\": %" PRIu64
 		    ", \"on_wires\": %" PRIu64 "},\n",
-		    account_.sent, account_.received, account_.lost, account_.dropped, account_.held,
-		    account_.flying);
+		    account_.sent, account_.received, account_.lost, account_.dropped,
+		    account_.held, account_.flying);
 	print_counters();
 	std::printf("}\n");
 }

@@ -54,7 +54,8 @@ void parse(Options *o, int argc, char **argv)
 	cmd.AddValue("init0", "CMDPD: throttling ends below this deflection", o->init0);
 	cmd.AddValue("init1", "CMDPD: throttling begins above it", o->init1);
 	cmd.AddValue("ewma", "CMDPD: an average that ages", o->ewma);
-	cmd.AddValue("keepAverage", "CMDPD: from init0 to init1 the average stays", o->keep_average);
+	cmd.AddValue("keepAverage", "CMDPD: from init0 to init1 the average stays",
+		     o->keep_average);
 	cmd.AddValue("release", "CMDPD: from init0 to init1 throttling ends", o->release);
 	cmd.AddValue("target", "Swift: target delay, ns; 0: its default", o->target_ns);
 	cmd.AddValue(
@@ -83,7 +84,9 @@ void parse(Options *o, int argc, char **argv)
 	cmd.AddValue("delay", "of a link, ns", o->delay_ns);
 	cmd.AddValue("cutThrough", "bytes after which a switch begins to forward; 0: all",
 		     o->cut_through_bytes);
-	cmd.AddValue("slots", "messages that a host has outstanding; all-reduce: operations at a time", o->slots);
+	cmd.AddValue("slots",
+		     "messages that a host has outstanding; all-reduce: operations at a time",
+		     o->slots);
 	cmd.AddValue("message", "bytes of a message", o->message_bytes);
 	cmd.AddValue("qps", "queue pairs of a host at most; 0: one for each other host", o->max_qp);
 	cmd.AddValue("ackreq", "packets between two AckReq bits at most", o->ackreq_every);

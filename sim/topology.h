@@ -82,7 +82,8 @@ class Topology : public Router
 	unsigned vls_ = 1;
 
       private:
-	std::vector<std::vector<uint8_t>> near_; /* from each switch: switches to each, both counted; empty: unknown */
+	std::vector<std::vector<uint8_t>>
+		near_; /* from each switch: switches to each, both counted; empty: unknown */
 };
 
 /* Adds the switches, hosts and links to an empty network. */

@@ -235,7 +235,7 @@ class Tree : public Collective
 				send(r, (r - 1) / 2, slot << 1);
 	}
 
-	std::vector<uint32_t> ended_;			   /* ranks that have the result */
+	std::vector<uint32_t> ended_;			  /* ranks that have the result */
 	std::vector<std::vector<uint8_t>> from_children_; /* of each rank */
 };
 
@@ -257,10 +257,11 @@ const Sizes *Sizes::find(const std::string &name)
 				      {5000000, 90},
 				      {10000000, 97},
 				      {30000000, 100}}),
-		hadoop({{0, 0},	      {100, 1},	     {200, 2},	   {300, 5},	  {350, 15},
-			{400, 20},    {500, 30},     {600, 40},	   {700, 50},	  {1000, 60},
-			{2000, 67},   {7000, 70},    {30000, 72},  {50000, 82},	  {80000, 87},
-			{120000, 90}, {300000, 95},  {1000000, 97.5}, {2000000, 99}, {10000000, 100}}),
+		hadoop({{0, 0},	      {100, 1},	       {200, 2},      {300, 5},
+			{350, 15},    {400, 20},       {500, 30},     {600, 40},
+			{700, 50},    {1000, 60},      {2000, 67},    {7000, 70},
+			{30000, 72},  {50000, 82},     {80000, 87},   {120000, 90},
+			{300000, 95}, {1000000, 97.5}, {2000000, 99}, {10000000, 100}}),
 		storage({{0, 0},
 			 {4000, 22.93},
 			 {8000, 69.21},
@@ -311,12 +312,17 @@ const std::vector<std::string> &traffic_names()
 	return names;
 }
 
+std::unique_ptr<Traffic> make_closed(std::unique_ptr<Pattern> pattern, const TrafficAttr &attr)
+{
+	return std::make_unique<Closed>(std::move(pattern), attr);
+}
+
 std::unique_ptr<Traffic> make_traffic(const std::string &name, const TrafficAttr &attr)
 {
 	std::unique_ptr<Pattern> pattern = make_pattern(name, attr.hosts, attr.seed);
 
 	if (pattern)
-		return std::make_unique<Closed>(std::move(pattern), attr);
+		return make_closed(std::move(pattern), attr);
 	if (name == "ring_allreduce")
 		return std::make_unique<Ring>(attr);
 	if (name == "tree_allreduce")

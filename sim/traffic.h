@@ -99,6 +99,8 @@ struct TrafficAttr {
  * none of that name.
  */
 std::unique_ptr<Traffic> make_traffic(const std::string &name, const TrafficAttr &attr);
+/* Of a pattern. */
+std::unique_ptr<Traffic> make_closed(std::unique_ptr<Pattern> pattern, const TrafficAttr &attr);
 /* Names besides those of patterns. */
 const std::vector<std::string> &traffic_names();
 

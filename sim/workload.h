@@ -17,10 +17,10 @@ namespace sim
 struct WorkloadAttr {
 	enum ibv_mtu mtu = IBV_MTU_2048;
 	enum ur_mode mode = UR_MODE_EXTENDED;
-	uint8_t tos = 2;	   /* ECT(0) */
-	uint8_t paths = 1;	   /* UDP source ports that a queue pair sprays over; mode extended */
-	bool stamps = true;	   /* queue pairs agree on delay stamps */
-	uint64_t warm_ns = 0;	   /* what happens before is not counted */
+	uint8_t tos = 2;      /* ECT(0) */
+	uint8_t paths = 1;    /* UDP source ports that a queue pair sprays over; mode extended */
+	bool stamps = true;   /* queue pairs agree on delay stamps */
+	uint64_t warm_ns = 0; /* what happens before is not counted */
 	uint64_t run_ns = 1000000; /* measured after that, in `intervals` equal parts */
 	unsigned intervals = 20;
 };
@@ -60,7 +60,7 @@ class Workload : public Sender
 	Histogram message, slowdown;
 	uint64_t completed = 0, errors = 0; /* messages, from the start */
 	uint64_t posted = 0;		    /* handed to queue pairs */
-	uint64_t unfinished() const /* open traffic: sent while measured, not completed */
+	uint64_t unfinished() const	    /* open traffic: sent while measured, not completed */
 	{
 		return due_ - message.count();
 	}
@@ -73,7 +73,7 @@ class Workload : public Sender
 	};
 	struct Peer {
 		struct ur_qp *qp = nullptr;
-		uint32_t posted = 0;	  /* of `queue`, the first are in the send queue */
+		uint32_t posted = 0;	   /* of `queue`, the first are in the send queue */
 		std::deque<Message> queue; /* not completed */
 	};
 	struct Side {

@@ -7,10 +7,11 @@ import contextlib
 import io
 import json
 import pathlib
+import shutil
 import sys
+import tempfile
 import types
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1)) / "benchmarks"))
 sys.dont_write_bytecode = True
@@ -23,7 +24,8 @@ import scale  # noqa: E402
 import switch  # noqa: E402
 import tables  # noqa: E402
 import throughput  # noqa: E402
-from lib import perf  # noqa: E402
+from lib import cells, fabric_faults, fabric_paper, fabric_rivals, perf  # noqa: E402
+from lib.host import Failure  # noqa: E402
 from lib.report import Report  # noqa: E402
 
 MACHINE = {"cpu": "none", "cpus": 2, "kernel": "0", "hugepages": True, "load": 0, "build": ""}
@@ -227,61 +229,95 @@ class Scale(unittest.TestCase):
 
 
 class Fabric(unittest.TestCase):
-    """Throttles begin at `idle`: below, CMDPD gains `gain` per cent and seed."""
+    """Figures of runs that were not made, by what their arguments say."""
 
-    def cell(self, idle, gain=2):
-        self.ran = []
+    def cells(self, resume=True, folder=None):
+        folder = folder or tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder, True)
+        return cells.Cells("/bin/false", resume, folder=folder)
 
-        def simulate(_host, _network, _queues, _pattern, seed, pacing, init=(8, 16)):
-            self.ran.append((pacing, init))
-            acts = pacing == "cmdpd" and init[1] < idle
-            gbps = 1000 * (1 + gain * seed / 100) if acts else 970 if pacing == "auto" else 1000
-            times = {"mean": 85 if acts else 100, "p99": 200, "max": 300}
-            return {"gbps": gbps, "wait_ns": times, "one_way_ns": times, "message_ns": times, "jain_sent": 1,
-                    "throttles": 5 if acts else 0, "outliers": 5 if acts else 0, "samples": 100, "cpu_seconds": 1, "rss_mb": 1,
-                    "events": 1, "hosts": 64}
+    def found(self, gbps=1000, wait=100, slowdown=2000, **more):
+        times = {"mean": wait, "p99": 200, "max": 300}
+        return {"gbps": gbps, "wait_ns": times, "slowdown_1000": {"p99": slowdown, "max": slowdown, "count": 1}, "hosts": 64,
+                "share_of_links": 0.5, "throttles": 5, "samples": 100, "jain_sent": 1, "unfinished": 0, "retransmitted": 0,
+                "lost_frames": 0, "dropped": 0, "cpu_seconds": 1, "events": 1, "intervals": [], **more}
 
-        with unittest.mock.patch.object(fabric, "simulate", simulate):
-            return [fabric.cell(None, {"topology": "tree"}, "output", "uniform_random", seed) for seed in (1, 2, 3)]
-
-    def filled(self, runs):
+    def filled(self, part, kept, seeds=(1,)):
         made = fabric.FabricReport(MACHINE)
-        for name in runs[0]:
-            fabric.add(made, {"topology": "tree"}, "output", "uniform_random", name, [r[name] for r in runs],
-                       [r["none"] for r in runs])
-        fabric.judge(made, {"topology": "tree"}, "output", "uniform_random")
+        part.report(made, kept, "small", seeds)
         return made
 
     def test_grid_is_the_papers(self):
-        self.assertEqual(len(fabric.GRID), 36)
-        self.assertTrue(all(low < high for low, high in fabric.GRID))
+        self.assertEqual(len(fabric_paper.GRID), 36)
+        self.assertTrue(all(low < high for low, high in fabric_paper.GRID))
 
-    def test_runs_that_must_be_equal_are_not_repeated(self):
-        runs = self.cell(idle=14)
-        self.assertEqual(len([1 for pacing, init in self.ran if pacing == "cmdpd" and init[1] > 14]), 0)
-        self.assertEqual(set(runs[0]), set(self.filled(runs).rows[i]["pacing"] for i in range(len(runs[0]))))
-        self.assertEqual(runs[0]["cmdpd 15-40"]["gbps"], 1000)
-        self.assertEqual(runs[0]["cmdpd 8-12"]["gbps"], 1020)
+    def test_plan_has_the_whole_grid_for_each_place(self):
+        for seeds in ((1,), (1, 2)):
+            plan = [tuple(sorted(w.items())) for w in fabric_paper.plan("full", seeds)]
+            for place in fabric_paper.places():
+                for seed in seeds:
+                    for pair in (None, *fabric_paper.GRID):
+                        self.assertIn(tuple(sorted(fabric_paper.words("full", *place, seed, pair).items())), plan)
 
-    def test_all_run_if_all_throttle(self):
-        self.cell(idle=100)
-        self.assertEqual(len([1 for pacing, _ in self.ran if pacing == "cmdpd"]), 3 * (36 + len(fabric.LOW)))
+    def test_kept_runs_are_found_by_their_arguments(self):
+        kept = self.cells()
+        kept.engine = "e1"
+        kept.keep({"a": 1, "b": 2}, {"gbps": 3})
+        self.assertEqual(kept.run({"b": 2, "a": 1}), {"gbps": 3, "engine": "e1"})
+        self.assertIsNone(kept.known({"a": 1, "b": 3}))
+        self.assertIsNone(self.cells(resume=False, folder=kept.folder).known({"a": 1, "b": 2}))
+        self.assertEqual(kept.known({"a": 1, "b": 2})["gbps"], 3)
 
-    def test_rows_are_medians_of_changes(self):
-        made = self.filled(self.cell(idle=14))
-        row = next(r for r in made.rows if r["pacing"] == "cmdpd 6-10")
-        self.assertEqual([round(c, 6) for c in row["changes"]], [2, 4, 6])
-        self.assertAlmostEqual(row["change"], 4)
-        self.assertAlmostEqual(row["wait_change"], -15)
+    def test_no_run_begins_after_the_budget_and_one_that_fails_is_named(self):
+        kept = self.cells()
+        with self.assertRaisesRegex(Failure, "--a=1"):
+            kept.run({"a": 1})
+        kept.end = 0
+        self.assertIsNone(kept.run({"a": 1}))
+        self.assertEqual(list(kept.folder.glob("*")), [])
 
-    def test_claims_are_compared_and_bars_of_auto_owed(self):
-        made = self.filled(self.cell(idle=14))
-        bars = {b["name"]: b for b in made.bars}
-        self.assertFalse(bars["tree, output, uniform_random: CMDPD's best change of throughput, %"]["ok"])
-        self.assertTrue(bars["tree, output, uniform_random: CMDPD's best change of the mean delay, %"]["ok"])
-        self.assertEqual([b["name"].split(": ")[1] for b in made.missed()],
-                         ["AUTO / the best throughput of all, cmdpd 1-2", "AUTO / no pacing"])
+    def test_changes_are_those_of_the_same_seed(self):
+        kept, place = self.cells(), ("tree", "output", "uniform_random")
+        for seed, gain in ((1, 1.02), (2, 1.06), (3, 1.04)):
+            kept.keep(fabric_paper.words("small", *place, seed), self.found(gbps=1000 * seed, wait=100 * seed))
+            kept.keep(fabric_paper.words("small", *place, seed, (6, 10)), self.found(gbps=1000 * seed * gain, wait=85 * seed))
+        made = self.filled(fabric_paper, kept, (1, 2, 3))
+        self.assertEqual([round(c, 6) for c in made.rows[0]["grid"]["6-10"]], [2, 6, 4])
+        self.assertEqual([round(c, 6) for c in made.rows[0]["wait_change"]], [-15])
         self.assertIn("+4.00 [+2.00, +6.00]", printed(made))
+        bars = {b["name"]: b["ok"] for b in made.bars}
+        self.assertFalse(bars["tree, output, uniform_random: CMDPD's best change of throughput, %"])
+        self.assertTrue(bars["tree, output, uniform_random: CMDPD's best change of the mean delay, %"])
+        self.assertEqual(made.missed(), [])
+
+    def test_bars_of_auto_are_owed(self):
+        kept = self.cells()
+        of = {"none": (1000, 4000), "auto": (940, 2200), "swift": (1000, 2000), "dcqcn": (900, 2000), "cmdpd": (990, 9000)}
+        for name, (gbps, slowdown) in of.items():
+            kept.keep(fabric_rivals.words("small", "tree", "incast", name, 1), self.found(gbps=gbps, slowdown=slowdown))
+        made = self.filled(fabric_rivals, kept)
+        self.assertEqual([b["name"] for b in made.missed()], [
+            "tree, incast: AUTO / the best goodput, none", "tree, incast: AUTO / none, goodput",
+            "tree, incast: AUTO / the least p99 slowdown, swift"])
+        self.assertEqual(len(made.rows), 1, "what was not run has no row")
+
+    def test_recovery_is_the_time_until_goodput_is_back(self):
+        rates = [100] * 40 + [20] * 10 + [94] * 5 + [96] * 25
+        found = self.found(intervals=[{"gbps": r} for r in rates])
+        self.assertEqual(fabric_faults.recovery(found), (100, 0.96, 0.75))
+        found["intervals"] = [{"gbps": r} for r in [100] * 40 + [90] * 40]
+        self.assertEqual(fabric_faults.recovery(found), (100, 0.9, None))
+        found["intervals"] = [{"gbps": 100}] * 80
+        self.assertEqual(fabric_faults.recovery(found), (100, 1, 0.0))
+
+    def test_all_parts_report_what_there_is(self):
+        kept = self.cells()
+        for part in fabric.PARTS:
+            self.assertEqual(self.filled(part, kept).rows, [])
+            for words in part.plan("small", (1,)):
+                kept.keep(words, self.found(rss_mb=1, host_bytes=1, queue_pairs=1, pattern="uniform_random", intervals=[{"gbps": 1}] * 120))
+            self.assertGreater(len(self.filled(part, kept).rows), 0)
+            self.assertIn("p99" if part in (fabric_rivals, fabric_faults) else "uniform_random", printed(self.filled(part, kept)))
 
 
 class Tables(unittest.TestCase):

@@ -39,5 +39,12 @@ refused --buffer=100 --buffer=100
 refused --init0=9 --init0=9 --init1=9
 refused --window=100 --window=100
 refused --rate=5 --flit=0 --rate=5
+refused --paths=17 --paths=17
+refused --load=0 --load=0
+refused '--lossless=0' --loss=1
+refused reroute --topology=dragonfly --reroute=5
+refused 'core links' --lossless=0 --downLinks=4000
+refused CMDPD --source=switches --pacing=auto
+refused extended --source=one_way --mode=gbn
 refused "mark" --queues=input --ecn=8000
 exit $failed

@@ -11,15 +11,21 @@ static _Alignas(8) uint8_t memory[2048];
 static struct ur_cc_dest *d;
 static struct ur_cc_view v;
 
+static void start_attr(const struct ur_cc_attr *attr)
+{
+	uint8_t key[UR_CC_KEY] = {1};
+
+	cr_assert_leq(ur_cc_size(1), sizeof(memory));
+	ur_cc_init(&t, memory, 1, attr);
+	d = ur_cc_get(&t, key, 4096, 0);
+}
+
 static void start_with(bool ewma, uint8_t init0, uint8_t init1)
 {
 	struct ur_cc_attr attr = {
 		.mode = UR_CC_CMDPD, .ewma = ewma, .init0 = init0, .init1 = init1};
-	uint8_t key[UR_CC_KEY] = {1};
 
-	cr_assert_leq(ur_cc_size(1), sizeof(memory));
-	ur_cc_init(&t, memory, 1, &attr);
-	d = ur_cc_get(&t, key, 4096, 0);
+	start_attr(&attr);
 }
 
 /* 8 and 16, the plain mean. */
@@ -182,4 +188,21 @@ Test(cc_cmdpd, keeps_sums_within_bounds)
 	/* Halving both has let the mean follow: it is no mean of everything since the start. */
 	delays(3 << 20, 1 << 30, UINT64_C(1) << 40);
 	cr_assert_lt(average(), UINT32_C(1400000000));
+}
+
+/* PACE-CMDPD-02, and the readings that ur_cc_attr offers beside it. */
+Test(cc_cmdpd, between_the_bounds_each_reading_does_what_it_says)
+{
+	for (unsigned reading = 0; reading < 4; reading++) {
+		struct ur_cc_attr attr = {
+			.mode = UR_CC_CMDPD, .keep_average = reading & 1, .release = reading & 2};
+
+		start_attr(&attr);
+		delays(1, 1000, 5000);
+		delays(1, 16001, 50000);
+		cr_assert(d->throttled);
+		delays(1, 9000, 60000);
+		cr_assert_eq(average(), reading & 1 ? 1000 : 5000, "reading %u", reading);
+		cr_assert_eq(d->throttled, !(reading & 2), "reading %u", reading);
+	}
 }
