@@ -19,7 +19,7 @@ from lib.report import Report
 TITLE = "Networks of hundreds of engines"
 PROGRAMS = ["meson", "ninja", "gnuplot"]
 PROGRAM = "sim/uroce-ns3"
-TARGETS = [PROGRAM]
+TARGETS = [PROGRAM, "sim/ns3-tcp"]
 # In the order in which they run: what decides most for its time comes first.
 PARTS = (fabric_paper, fabric_rivals, fabric_faults, fabric_size)
 
@@ -77,6 +77,7 @@ def run(host, machine, options, progress):
     run_all(cells, plan, options.jobs or os.cpu_count(), progress)
     for part in PARTS:
         part.report(report, cells, size, seeds)
+    fabric_size.compare(report, host, 2 if options.quick else 5)
     done = [found for found in (cells.known(words) for _, words, _ in plan) if found]
     report.notes.append(f"{len(done)} of {len(plan)} runs, by the engine (tree of lib/) {', '.join(sorted({f['engine'] for f in done}))}; "
                         f"{len(seeds)} seeds; {sum(f['cpu_seconds'] for f in done):.0f} s of processor time")

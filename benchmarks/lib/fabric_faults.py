@@ -5,7 +5,7 @@ mode, one path by ECMP or spraying over sixteen UDP source ports."""
 from . import stats
 
 NAME = "faults"
-LINKS = {"flit": 0, "rate": 100_000_000_000, "delay": 500, "lossless": 0, "queue": 262144}
+LINKS = {"flit": 0, "rate": 100_000_000_000, "delay": 500, "lossless": 0, "queue": 4194304}  # room for all that is outstanding
 NETWORKS = {"full": {"topology": "tree", "k": 4, "n": 3}, "small": {"topology": "tree", "k": 4, "n": 2}}
 LOAD = {"pattern": "uniform_random", "slots": 16, "message": 16384, "pacing": "none"}
 MODES = {"gbn": {"mode": "gbn"}, "reorder": {"mode": "reorder"}, "extended": {"mode": "extended"},

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Networks of 1024 and 4096 hosts: runs that end, their memory and time."""
+"""Networks of 1024 and 4096 hosts: runs that end, their memory and time. And the speed of the simulator beside that of ns-3's own
+TCP (sim/tcp.cc), which runs directly before and after it."""
+
+import json
+import subprocess
+
+from . import stats
+from .host import Failure
 
 NAME = "size"
 RUNS = {"full": ({"topology": "tree", "k": 4, "n": 5, "pattern": "uniform_random", "warm": 10_000, "run": 20_000},
@@ -21,6 +28,32 @@ def check(found):
 def plan(size, seeds):
     for run in RUNS[size]:
         yield words(run, seeds[0])
+
+
+def rival(host, turns):
+    """[(events a second, packets a second)] of uroce-ns3 and of ns-3's TCP, in turns."""
+    def run(*argv):
+        done = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"`{' '.join(map(str, argv))}` fails: {done.stderr.strip()[-300:]}")
+        return json.loads(done.stdout)
+
+    ours, tcp = [], []
+    for _ in range(turns):
+        u = run(host.binary("sim/uroce-ns3"), "--k=4", "--n=2", "--pattern=uniform_random", "--warm=20000", "--run=1000000")
+        t = run(host.binary("sim/ns3-tcp"), 50)
+        ours.append((u["events"] / u["cpu_seconds"], u["wait_ns"]["count"] / u["cpu_seconds"]))
+        tcp.append((t["events"] / t["cpu_seconds"], t["packets"] / t["cpu_seconds"]))
+    return ours, tcp
+
+
+def compare(out, host, turns):
+    ours, tcp = rival(host, turns)
+    for i, what in enumerate(("events", "packets with payload")):
+        out.bar(f"{what} a second of processor time: uroce-ns3 / ns-3's TCP", stats.ratios_of([o[i] for o in ours], [t[i] for t in tcp]), 1)
+    out.notes.append(f"uroce-ns3: {stats.median([o[0] for o in ours]) / 1e6:.2f} million events and {stats.median([o[1] for o in ours]) / 1e3:.0f} "
+                     f"thousand packets of 2 KB a second; ns-3's TCP: {stats.median([t[0] for t in tcp]) / 1e6:.2f} million and "
+                     f"{stats.median([t[1] for t in tcp]) / 1e3:.0f} thousand of 1.4 KB")
 
 
 def report(out, cells, size, seeds):

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Traffic besides patterns, slowdown, and faults. */
+#include <criterion/criterion.h>
+
+#include <cinttypes>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "clock.h"
+#include "world.h"
+
+/* ---- traffic ---- */
+
+namespace
+{
+
+/* Completes what is sent, at once and in order, until `left` messages have. */
+class Instant : public sim::Sender
+{
+      public:
+	void send(uint32_t src, uint32_t dst, uint32_t, uint32_t tag) override
+	{
+		sent[{src, dst}]++;
+		waiting_.push_back({src, dst, tag});
+	}
+	void complete(sim::Traffic *t, unsigned left)
+	{
+		for (; left && !waiting_.empty(); left--) {
+			Sent s = waiting_.front();
+
+			waiting_.pop_front();
+			t->completed(s.src, s.dst, s.tag);
+		}
+	}
+	size_t waiting() const
+	{
+		return waiting_.size();
+	}
+	std::map<std::pair<uint32_t, uint32_t>, unsigned> sent;
+
+      private:
+	struct Sent {
+		uint32_t src, dst, tag;
+	};
+	std::deque<Sent> waiting_;
+};
+
+} // namespace
+
+Test(traffic, a_ring_sends_each_part_twice_around)
+{
+	auto t = sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
+	auto ring = sim::make_traffic("ring_allreduce", traffic_of(*t, 1));
+	std::set<uint32_t> from, to;
+	Instant s;
+
+	ring->start(&s);
+	cr_assert_eq(s.waiting(), 16u);
+	s.complete(ring.get(), 16 * 30 - 1);
+	cr_assert_eq(ring->operation.count(), 0u);
+	for (const auto &pair : s.sent) {
+		cr_assert_eq(pair.second, 30u);
+		from.insert(pair.first.first);
+		to.insert(pair.first.second);
+	}
+	cr_assert(s.sent.size() == 16 && from.size() == 16 && to.size() == 16);
+	s.complete(ring.get(), 1);
+	cr_assert_eq(ring->operation.count(), 1u);
+	cr_assert_eq(s.waiting(), 16u, "the next one has not begun");
+}
+
+Test(traffic, a_tree_sends_up_and_down_each_edge)
+{
+	auto t = sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
+	auto tree = sim::make_traffic("tree_allreduce", traffic_of(*t, 2));
+	Instant s;
+
+	tree->start(&s);
+	cr_assert_eq(s.waiting(), 2u * 8);
+	s.complete(tree.get(), 2 * 2 * 15);
+	cr_assert_eq(tree->operation.count(), 2u);
+	cr_assert_eq(s.sent.size(), 2u * 15);
+	/* What has begun again is the leaves' messages. */
+	cr_assert_eq(s.waiting(), 2u * 8);
+	for (const auto &pair : s.sent)
+		cr_assert_geq(pair.second, 2u);
+}
+
+Test(traffic, sizes_are_those_of_the_tables)
+{
+	const struct {
+		const char *name;
+		double mean, at, percent;
+	} known[] = {{"websearch", 1711250, 1000000, 70},
+		     {"hadoop", 120420.75, 1000, 60},
+		     {"storage", 40869.8, 8000, 69.21}};
+
+	for (const auto &k : known) {
+		const sim::Sizes *sizes = sim::Sizes::find(k.name);
+		double sum = 0;
+
+		cr_assert(sizes);
+		cr_assert_float_eq(sizes->mean(), k.mean, k.mean / 1e5, "%s: %f", k.name,
+				   sizes->mean());
+		for (unsigned i = 0; i < 100000; i++)
+			sum += sizes->at((i + 0.5) / 100000);
+		cr_assert_float_eq(sum / 100000, k.mean, k.mean / 500, "%s: %f", k.name,
+				   sum / 100000);
+		cr_assert_float_eq(sizes->at(k.percent / 100), k.at, k.at / 1000 + 1);
+		cr_assert_eq(sizes->at(0), 1u);
+		cr_assert_leq(sizes->at(0.9999999), sizes->most());
+	}
+	cr_assert_null(sim::Sizes::find("none such"));
+}
+
+/* Load: in so many arrivals a host sends its share of the link within a few per cent. */
+Test(traffic, poisson_arrivals_have_the_load_that_was_asked_for)
+{
+	class Count : public sim::Sender
+	{
+	      public:
+		void send(uint32_t src, uint32_t dst, uint32_t bytes, uint32_t) override
+		{
+			cr_assert(src < 16 && dst < 16 && src != dst);
+			all += bytes;
+			cnt++;
+			last = sim::now_ns();
+		}
+		double all = 0;
+		unsigned cnt = 0;
+		uint64_t last = 0;
+	} count;
+	sim::TrafficAttr a = {};
+
+	a.hosts = 16;
+	a.seed = 3;
+	a.load = 0.3;
+	a.link_bps = 100000000000;
+	a.end_ns = 100000000;
+	auto t = sim::make_traffic("storage", a);
+	t->start(&count);
+	ns3::Simulator::Run();
+	ns3::Simulator::Destroy();
+	cr_assert_float_eq(count.all * 8 / (16 * 0.1), 0.3e11, 0.3e11 / 20, "%g bytes", count.all);
+	cr_assert_float_eq(count.cnt, 16 * 0.1 * 0.3e11 / 8 / sim::Sizes::find("storage")->mean(),
+			   count.cnt / 20.0);
+	cr_assert(count.last < a.end_ns && count.last > a.end_ns * 9 / 10);
+}
+
+/* A message alone: the network is idle, and its slowdown is 1. */
+Test(traffic, the_ideal_time_is_that_of_a_message_alone)
+{
+	class Single : public sim::Traffic
+	{
+	      public:
+		Single(uint32_t dst, uint32_t bytes) : dst_(dst), bytes_(bytes)
+		{
+		}
+		void start(sim::Sender *s) override
+		{
+			s->send(0, dst_, bytes_, 0);
+		}
+		void completed(uint32_t, uint32_t, uint32_t) override
+		{
+		}
+		uint32_t most_bytes() const override
+		{
+			return bytes_;
+		}
+
+	      private:
+		uint32_t dst_, bytes_;
+	};
+
+	for (enum ur_mode mode : {UR_MODE_GBN, UR_MODE_REORDER, UR_MODE_EXTENDED})
+		for (uint32_t dst : {1u, 5u, 19u})
+			for (uint32_t bytes : {1u, 2048u, 2049u, 5000u, 100000u}) {
+				auto t = dst == 19 ? sim::make_dragonfly(1, 4, 1,
+									 sim::Detour::NEVER, 1)
+						   : sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
+				Single single(dst, bytes);
+				sim::WorkloadAttr load;
+				sim::HostAttr host;
+				sim::WireAttr wire;
+				sim::Network net;
+
+				host.limits.max_qp = t->hosts();
+				host.turn_delay_ns = 10;
+				host.ackreq_every = 1;
+				wire.flit_bytes = 32;
+				wire.delay_ns = 50;
+				wire.cut_through_bytes = 64;
+				wire.credit_bytes = 16384;
+				load.mode = mode;
+				sim::build(&net, t.get(), host, sim::SwitchAttr(), wire, 5);
+				{
+					sim::Workload w(&net, t.get(), &single, load);
+
+					w.start();
+					ns3::Simulator::Stop(ns3::NanoSeconds(900000));
+					ns3::Simulator::Run();
+					cr_assert_eq(w.slowdown.count(), 1u);
+					cr_assert(w.slowdown.max() >= 980 &&
+							  w.slowdown.max() <= 1020,
+						  "mode %d, %u bytes to %u: %" PRIu64, mode, bytes,
+						  dst, w.slowdown.max());
+				}
+				ns3::Simulator::Destroy();
+			}
+}
+
+Test(run, all_reduce_and_arrivals_end_on_a_tree_and_a_dragonfly)
+{
+	for (const std::string &name : sim::traffic_names())
+		for (bool tree : {true, false}) {
+			auto t = tree ? sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1)
+				      : sim::make_dragonfly(1, 4, 1, sim::Detour::UGAL_L, 1);
+			Case c;
+
+			c.run_ns = 100000;
+			Outcome o = run(t.get(), name.c_str(), c);
+
+			cr_assert_eq(o.dropped + o.errors, 0u, "%s", name.c_str());
+			cr_assert_gt(o.completed, name == "websearch" ? 0u : 20u, "%s: %" PRIu64,
+				     name.c_str(), o.completed);
+			if (name.find("allreduce") != std::string::npos)
+				cr_assert_gt(o.operations, 3u, "%s: %" PRIu64, name.c_str(),
+					     o.operations);
+		}
+}
+
+/* ---- faults ---- */
+
+Test(run, each_mode_survives_random_loss)
+{
+	for (enum ur_mode mode : {UR_MODE_GBN, UR_MODE_REORDER, UR_MODE_EXTENDED}) {
+		auto t = sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
+		Case c;
+
+		c.lossless = false;
+		c.queue_bytes = 1 << 20;
+		c.mode = mode;
+		c.run_ns = 100000;
+		c.fault.loss = 0.01;
+		Outcome o = run(t.get(), "uniform_random", c);
+
+		cr_assert_eq(o.errors + o.dropped, 0u, "mode %d", mode);
+		/* One in a hundred of the frames that a host gets, with their acknowledgements. */
+		cr_assert(o.lost > o.completed * 2 / 150 && o.lost < o.completed * 2 / 50,
+			  "mode %d: %" PRIu64 " of %" PRIu64, mode, o.lost, o.completed);
+		cr_assert_gt(o.again, 0u, "mode %d", mode);
+		cr_assert_gt(o.completed, 3000u, "mode %d: %" PRIu64, mode, o.completed);
+	}
+}
+
+/*
+ * One of sixteen core links dies. Without help what is hashed to it stands still; routing that learns of it uses the
+ * others; and so does a queue pair that sprays, by itself.
+ */
+Test(run, a_dead_core_link_is_avoided)
+{
+	auto tree = [] { return sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1); };
+	Outcome whole, dead, learned, sprayed;
+	Case c;
+
+	c.lossless = false;
+	c.queue_bytes = 1 << 20;
+	c.run_ns = 400000;
+	c.shift = 4; /* to another leaf */
+	whole = run(tree().get(), nullptr, c);
+	c.fault.links = 1;
+	c.fault.at_ns = 100000;
+	dead = run(tree().get(), nullptr, c);
+	c.fault.reroute_ns = 20000;
+	learned = run(tree().get(), nullptr, c);
+	c.fault.reroute_ns = 0;
+	c.paths = 16;
+	sprayed = run(tree().get(), nullptr, c);
+	cr_assert_eq(whole.lost + whole.errors + dead.errors + learned.errors + sprayed.errors, 0u);
+	cr_assert(dead.lost && learned.lost && sprayed.lost);
+	cr_assert_lt(dead.quarter, whole.quarter * 97 / 100, "%" PRIu64 " %" PRIu64, dead.quarter,
+		     whole.quarter);
+	cr_assert_gt(learned.quarter, dead.quarter, "%" PRIu64 " %" PRIu64, learned.quarter,
+		     dead.quarter);
+	cr_assert_gt(sprayed.quarter, whole.quarter * 9 / 10, "%" PRIu64 " %" PRIu64,
+		     sprayed.quarter, whole.quarter);
+}
+
+/* Rerouting never leads into a dead link: nothing is lost once it is known, until the link is up and dies again. */
+Test(run, rerouting_loses_nothing_more)
+{
+	uint64_t lost[2];
+	unsigned i = 0;
+
+	for (uint64_t run_ns : {100000, 200000}) {
+		Case c;
+
+		c.lossless = false;
+		c.queue_bytes = 1 << 20;
+		c.run_ns = run_ns;
+		c.fault.links = 2;
+		c.fault.at_ns = 20000;
+		c.fault.reroute_ns = 10000;
+		lost[i++] = run(sim::make_fat_tree(2, 4, sim::UpPort::ECMP, 1).get(),
+				"uniform_random", c)
+				    .lost;
+	}
+	cr_assert(lost[0] && lost[1] == lost[0], "%" PRIu64 " %" PRIu64, lost[0], lost[1]);
+}
