@@ -179,6 +179,12 @@ int uroce_cm_ignore(struct uroce_cm_id *id);
 int uroce_cm_set_source(struct uroce_cm_id *id, const struct sockaddr *source);
 
 /*
+ * Has connect and sidr_resolve ask again, at most `refusals` times, if the peer answers that nobody listens on the
+ * port; each time takes 268 ms. For programs whose server begins to listen while the client connects. The default is 0.
+ */
+void uroce_cm_set_patience(struct uroce_cm_id *id, uint8_t refusals);
+
+/*
  * Sets the service level, [0, 15], and the traffic class (0: the one configured for the service
  * level) of the connection. For connect and sidr_resolve the default is 0 and 0; for accept it
  * is the service level and DSCP of the peer's request. EINVAL: out of range, the id listens or

@@ -368,6 +368,7 @@ void ur_cm_api_fill_req(struct ur_cm_api_connect *c, const struct uroce_cm_qp *q
 	a->remote_resp_timeout = UR_CM_API_RESP_TIMEOUT;
 	a->local_resp_timeout = UR_CM_API_RESP_TIMEOUT;
 	a->max_cm_retries = UR_CM_API_RETRIES;
+	a->patience = id->patience;
 	a->private_data = c->private_data;
 	a->private_len = put_private(id, c->private_data, UR_CM_REQ_PRIVATE, id->param.private_data,
 				     id->param.private_data_len);
@@ -601,6 +602,7 @@ int uroce_cm_sidr_resolve(struct uroce_cm_id *base, const struct sockaddr *peer,
 	c.sidr.pkey = 0xffff;
 	c.sidr.resp_timeout = UR_CM_API_RESP_TIMEOUT;
 	c.sidr.max_cm_retries = UR_CM_API_RETRIES;
+	c.sidr.patience = id->patience;
 	c.sidr.private_data = c.private_data;
 	c.sidr.private_len =
 		put_private(id, c.private_data, sizeof(c.private_data), private_data, len);

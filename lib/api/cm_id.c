@@ -289,6 +289,11 @@ static int choose_source(struct ur_device *dev, const struct ur_gid *peer)
 	return best;
 }
 
+void uroce_cm_set_patience(struct uroce_cm_id *id, uint8_t refusals)
+{
+	ur_api_cm_id(id)->patience = refusals;
+}
+
 /* -1: the endpoint has it no more, or it cannot reach the peer. */
 static int index_of(struct ur_device *dev, const struct sockaddr *sa, const struct ur_gid *peer)
 {

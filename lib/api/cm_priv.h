@@ -84,6 +84,7 @@ struct ur_api_cm_id {
 	struct ur_cm_id handle; /* 0: unknown to the core */
 	/* Parameters for the QP. */
 	uint8_t sl, tclass; /* until there is an address vector */
+	uint8_t patience;
 	struct ibv_ah_attr ah;
 	struct uroce_conn_param param;	/* without private data */
 	uint8_t pmtu;			/* enum ibv_mtu */

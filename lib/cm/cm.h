@@ -256,9 +256,10 @@ struct ur_cm_connect_attr {
 	bool flow_ctrl, srq;
 	uint32_t flow_label;
 	uint8_t tclass, hop_limit, sl;
-	uint8_t remote_resp_timeout;  /* [0, 31]: the peer's CM answers the REQ within this time */
-	uint8_t local_resp_timeout;   /* [0, 31]: we answer the REP within this time */
-	uint8_t max_cm_retries;	      /* [0, 15] */
+	uint8_t remote_resp_timeout; /* [0, 31]: the peer's CM answers the REQ within this time */
+	uint8_t local_resp_timeout;  /* [0, 31]: we answer the REP within this time */
+	uint8_t max_cm_retries;	     /* [0, 15] */
+	uint8_t patience; /* CM-PATIENCE-01: refusals for lack of a listener that count as a lost REQ */
 	const void *private_data;     /* begins with the RDMA IP header, if any */
 	uint8_t private_len;	      /* [0, UR_CM_REQ_PRIVATE]; 16 less with an offer */
 	const struct ur_offer *offer; /* sent in the last 16 bytes; NULL: none */
@@ -338,6 +339,7 @@ struct ur_cm_sidr_attr {
 	uint16_t pkey;
 	uint8_t resp_timeout;	/* [0, 31] */
 	uint8_t max_cm_retries; /* [0, 15] */
+	uint8_t patience;	/* as for connections: CM-PATIENCE-01 */
 	const void *private_data;
 	uint8_t private_len; /* [0, UR_CM_SIDR_REQ_PRIVATE] */
 };

@@ -70,6 +70,7 @@ int ur_cm_connect(struct ur_cm *cm, void *ctx, const struct ur_cm_connect_attr *
 	id->resources = attr->responder_resources;
 	id->depth = attr->initiator_depth;
 	id->max_retries = attr->max_cm_retries;
+	id->patience = attr->patience;
 	id->timeout_ns = cm_exp_ns(attr->remote_resp_timeout, CM_EXP_MIN, CM_EXP_MAX);
 	cm_set_state(cm, id, UR_CM_ST_REQ_SENT);
 	build_req(cm, id, attr);

@@ -168,6 +168,12 @@ enum ur_drop cm_rx_rej(struct ur_cm *cm, const struct cm_rx *rx, const struct ur
 		return UR_DROP_PEER;
 	if (!rej_fits(id->state, rej->about))
 		return cm_unexpected(cm);
+	/* CM-PATIENCE-01 */
+	if (id->state == UR_CM_ST_REQ_SENT && rej->reason == UR_CM_REJ_INV_SERVICE_ID &&
+	    id->patience) {
+		id->patience--;
+		return UR_DROP_NONE;
+	}
 	ev = cm_event(id, UR_CM_EV_REJ_RCVD);
 	ev.rej = rej;
 	ev.private_data = rej->private_data;

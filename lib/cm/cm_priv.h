@@ -55,8 +55,9 @@ struct cm_id {
 	uint64_t tid;		  /* transaction id of the peer's last request; answers echo it */
 	uint8_t resources, depth; /* responder resources, initiator depth of the REQ */
 	uint8_t max_retries, retries; /* retries allowed; retries left for `last` */
-	uint8_t mra_cnt;	      /* MRAs received for `last` */
-	uint64_t timeout_ns;	      /* time between repetitions of `last` */
+	uint8_t patience;    /* refusals that still count as a lost request: CM-PATIENCE-01 */
+	uint8_t mra_cnt;     /* MRAs received for `last` */
+	uint64_t timeout_ns; /* time between repetitions of `last` */
 
 	struct ur_path path;
 	struct ur_qpn cm_qpn;	    /* QP of the peer's CM */

@@ -23,6 +23,7 @@ int ur_cm_sidr_req(struct ur_cm *cm, void *ctx, const struct ur_cm_sidr_attr *a,
 	id->peer_gid = a->dgid;
 	id->service_id = a->service_id;
 	id->max_retries = a->max_cm_retries;
+	id->patience = a->patience;
 	id->timeout_ns = cm_exp_ns(a->resp_timeout, CM_EXP_MIN, CM_EXP_MAX);
 	cm_set_state(cm, id, UR_CM_ST_SIDR_REQ_SENT);
 	req.request_id = cm_comm_id(cm, id);
@@ -136,6 +137,11 @@ enum ur_drop cm_rx_sidr_rep(struct ur_cm *cm, const struct cm_rx *rx,
 		return cm_unexpected(cm);
 	if (!cm_from_peer(cm, rx, id))
 		return UR_DROP_PEER;
+	/* CM-PATIENCE-01 */
+	if (rep->status == UR_CM_SIDR_UNSUPPORTED && id->patience) {
+		id->patience--;
+		return UR_DROP_NONE;
+	}
 	if (rep->status == UR_CM_SIDR_OK && !cm_qpn_ok(rep->qpn)) {
 		cm->counters.malformed++;
 		return UR_DROP_MAD;

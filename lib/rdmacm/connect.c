@@ -6,6 +6,8 @@
 #define REJECT_CONSUMER 28 /* IBTA chapter 12.6.7.2 */
 #define SIDR_REFUSED	2  /* IBTA chapter 12.11.2 */
 #define DEFAULT_RETRIES 7
+/* qperf and perftest tell their client to connect before they listen. */
+#define PATIENCE 2
 
 static bool is_datagram(const struct ur_cm_id *id)
 {
@@ -88,6 +90,8 @@ static int start_connecting(struct ur_cm_id *id, const struct rdma_conn_param *p
 
 	if (!rc)
 		rc = uroce_cm_set_source(id->cm, &id->id.route.addr.src_addr);
+	if (!rc)
+		uroce_cm_set_patience(id->cm, PATIENCE);
 	if (!rc && id->tos)
 		rc = uroce_cm_set_service(id->cm, 0, id->tos);
 	return rc ? rc : send_request(id, p);

@@ -10,7 +10,8 @@
 #define ALL_RIGHTS                                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define RESOLVE_MS 2000
+#define RESOLVE_MS  2000
+#define INLINE_FREE 64 /* of [transport] max_inline, 256 by default */
 
 /* ---- completion queues ---- */
 
@@ -99,6 +100,20 @@ static int prepare_qp(const struct ur_cm_id *id, struct ibv_qp *qp)
 	return rc ? rc : ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
+/*
+ * A WQE has room for the scatter list or inline data, so that much may be inline without cost, as with Linux's rxe. Some
+ * programs rely on it.
+ */
+static void round_inline(struct ibv_qp_cap *cap)
+{
+	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+
+	if (room > INLINE_FREE)
+		room = INLINE_FREE;
+	if (cap->max_inline_data < room)
+		cap->max_inline_data = room;
+}
+
 int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
@@ -113,6 +128,7 @@ int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_ini
 		return ur_cm_fail(EINVAL);
 	if (!attr->srq)
 		attr->srq = base->srq;
+	round_inline(&attr->cap);
 	rc = choose_cqs(id, attr);
 	qp = rc ? NULL : ibv_create_qp(pd, attr);
 	if (!rc && !qp)

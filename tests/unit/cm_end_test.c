@@ -57,6 +57,43 @@ Test(cm_reject, a_rep_may_be_rejected)
 	}
 }
 
+/* CM-PATIENCE-01 */
+Test(cm_reject, a_patient_peer_waits_for_a_listener)
+{
+	for (uint8_t patience = 0; patience < 3; patience++) {
+		struct pair *p = pair_new(2);
+		struct ur_cm_connect_attr attr = connect_attr(p, A);
+
+		attr.service_id = SERVICE + 1;
+		attr.patience = patience;
+		pair_connect_attr(p, A, &attr);
+		pair_settle(p);
+		cr_expect_eq(ur_cm_counters(p->s[B].cm)->no_service, patience + 1u);
+		cr_expect_eq(SAW(p, A, REJ_RCVD), 1, "then it is told");
+		cr_expect_eq(p->s[A].rej_reason, UR_CM_REJ_INV_SERVICE_ID);
+		cr_expect_eq(pair_in_use(p), 0);
+		pair_free(p);
+	}
+}
+
+/* CM-PATIENCE-01 */
+Test(cm_reject, a_listener_may_come_a_little_late)
+{
+	struct pair *p = pair_new(2);
+	struct ur_cm_connect_attr attr = connect_attr(p, A);
+
+	attr.service_id = SERVICE + 1;
+	attr.patience = 1;
+	pair_connect_attr(p, A, &attr);
+	pair_pass(p, 5 * MS);
+	cr_expect_eq(ur_cm_counters(p->s[B].cm)->no_service, 1);
+	cr_assert_eq(ur_cm_listen(p->s[B].cm, UR_CM_KIND_CONN, SERVICE + 1, p), 0);
+	pair_settle(p);
+	cr_expect_eq(SAW(p, A, REJ_RCVD), 0);
+	cr_expect_eq(SAW(p, B, ESTABLISHED), 1);
+	pair_free(p);
+}
+
 Test(cm_reject, a_service_without_a_listener)
 {
 	struct pair *p = pair_new(2);

@@ -145,3 +145,20 @@ Test(cm_sidr, an_answer_about_another_service_is_ignored)
 	cr_expect_eq(ur_cm_state(p->s[A].cm, id), UR_CM_ST_SIDR_REQ_SENT);
 	pair_free(p);
 }
+
+/* CM-PATIENCE-01 */
+Test(cm_sidr, a_patient_peer_asks_again_for_a_service_that_is_not_there)
+{
+	struct pair *p = pair_new(2);
+	struct ur_cm_sidr_attr attr = sidr_attr(p);
+
+	attr.service_id = SERVICE + 1;
+	attr.patience = 2;
+	ask(p, &attr);
+	pair_settle(p);
+	cr_expect_eq(ur_cm_counters(p->s[B].cm)->no_service, 3);
+	cr_assert_eq(SAW(p, A, SIDR_REP_RCVD), 1);
+	cr_expect_eq(p->s[A].sidr_rep.status, UR_CM_SIDR_UNSUPPORTED);
+	cr_expect_eq(pair_in_use(p), 0);
+	pair_free(p);
+}

@@ -73,6 +73,33 @@ Test(rdmacm, a_refusal_has_its_reason_and_its_data)
 	free_id(a);
 }
 
+/* CM-PATIENCE-01: qperf and perftest tell their client to connect before they listen. */
+Test(rdmacm, a_server_may_listen_a_little_late)
+{
+	struct rdma_cm_id *listener, *a = connect_number(IP_B, 77), *b;
+
+	pause_ms(20);
+	listener = listen_at(IP_B, RDMA_PS_TCP, 0);
+	b = expect(ch[B], RDMA_CM_EVENT_CONNECT_REQUEST);
+	free_id(b);
+	expect_status(ch[A], RDMA_CM_EVENT_REJECTED, 28);
+	free_id(a);
+	free_id(listener);
+}
+
+/* rdma_xclient sends inline without having asked for room. */
+Test(rdmacm, inline_data_has_the_room_of_the_scatter_list)
+{
+	struct rdma_cm_id *a = resolve(IP_B, RDMA_PS_TCP);
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 2, .max_recv_sge = 1}};
+
+	cr_assert_eq(rdma_create_qp(a, NULL, &attr), 0);
+	cr_expect_geq(attr.cap.max_inline_data, 32);
+	free_id(a);
+}
+
 /* ---- queue pairs that the program moves ---- */
 
 static void move_qp(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state to)
