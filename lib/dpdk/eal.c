@@ -297,6 +297,8 @@ static int probe(const struct ur_config *cfg, const char *devargs)
 	int rc;
 
 	ur_signals_block(&old);
+	if (cfg->port.driver == UR_DRIVER_MEMIF)
+		ur_memif_permit_directory();
 	if (cfg->port.driver == UR_DRIVER_AF_PACKET)
 		ur_fanout_begin(cfg->worker.count);
 	rc = rte_dev_probe(devargs);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* faccessat() with flags */
+#endif
 #include "dpdk/memif_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,6 +13,8 @@
 #include <unistd.h>
 
 #include <bsd/string.h>
+
+#include "dpdk/driver_call.h"
 
 enum ur_memif_socket ur_memif_socket(const char *path)
 {
@@ -35,4 +41,15 @@ enum ur_memif_socket ur_memif_socket(const char *path)
 	if (why == EPROTOTYPE)
 		return UR_MEMIF_SOCKET_LIVE;
 	return why == ECONNREFUSED ? UR_MEMIF_SOCKET_STALE : UR_MEMIF_SOCKET_OTHER;
+}
+
+/* Replaces faccessat() in the driver. */
+static int check_access(int dir, const char *path, int mode, int flags)
+{
+	return faccessat(dir, path, mode & ~W_OK, flags);
+}
+
+void ur_memif_permit_directory(void)
+{
+	ur_driver_call_replace("librte_net_memif.so", "faccessat", (ur_driver_fn)check_access);
 }

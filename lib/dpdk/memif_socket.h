@@ -13,4 +13,10 @@ enum ur_memif_socket {
 /* Returns the state of `path`. A server does not notice this. */
 enum ur_memif_socket ur_memif_socket(const char *path);
 
+/*
+ * Permits the driver a socket in a directory that this process may not write to. The driver wants to write there whatever
+ * the role is, but only a server has to, and preflight checks that. Call it before a device is made.
+ */
+void ur_memif_permit_directory(void);
+
 #endif
