@@ -2,6 +2,7 @@
 #include "reports.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "manager/build.h"
@@ -9,7 +10,7 @@
 
 struct asked {
 	struct ctl_session *s;
-	uint32_t refused;
+	uint32_t *node, refused;
 };
 
 void ctl_reports_make(struct ctl_session *s, uint32_t node, struct ur_mgr_mad *mad)
@@ -23,7 +24,9 @@ void ctl_reports_make(struct ctl_session *s, uint32_t node, struct ur_mgr_mad *m
 
 static void make_enable(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
 {
-	ctl_reports_make(((struct asked *)ctx)->s, i, mad);
+	const struct asked *a = ctx;
+
+	ctl_reports_make(a->s, a->node[i], mad);
 }
 
 static void take_enable(void *ctx, uint32_t i, const uint8_t *mad)
@@ -37,20 +40,30 @@ static void take_enable(void *ctx, uint32_t i, const uint8_t *mad)
 
 uint32_t ctl_reports_ask(struct ctl_session *s)
 {
-	struct asked a = {.s = s};
-	struct ctl_batch batch = {
-		.cnt = s->topo.nodes_cnt, .make = make_enable, .take = take_enable, .ctx = &a};
+	struct asked a = {.s = s, .node = calloc(s->topo.nodes_cnt, sizeof(*a.node))};
+	struct ctl_batch batch = {.make = make_enable, .take = take_enable, .ctx = &a};
 
+	if (!a.node)
+		return s->topo.nodes_cnt;
+	/* What has no path now is gone. */
+	for (uint32_t i = 0; i < s->topo.nodes_cnt; i++)
+		if (s->topo.node[i].hops != UR_TOPO_NO_PATH)
+			a.node[batch.cnt++] = i;
 	ctl_ask(s, &batch);
+	free(a.node);
 	return a.refused;
 }
 
 /* The report ends at its sender. */
 static void repress(struct ctl_session *s, uint32_t node, const struct ur_mgr_mad *report)
 {
-	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(&s->topo, node, path);
+	uint8_t path[UR_TOPO_PATH_MAX + 1], hops;
 	struct ur_mgr_mad mad;
 
+	/* A pass may have found no path to it; the report is repeated. */
+	if (s->topo.node[node].hops == UR_TOPO_NO_PATH)
+		return;
+	hops = ur_topo_path(&s->topo, node, path);
 	ur_mgr_directed(&mad, UR_MAD_METHOD_TRAP_REPRESS, UR_SMP_NOTICE, 0, path, hops);
 	memcpy(mad.bytes + 8, report->bytes + 8, 8);
 	memcpy(mad.bytes + UR_SMP_DATA, report->bytes + UR_SMP_DATA, UR_SMP_DATA_BYTES);

@@ -2,6 +2,7 @@
 #include "scout.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool ctl_scout_open(struct ctl_scout *scout, struct ctl_session *s)
 {
@@ -90,6 +91,61 @@ bool ctl_scout_run(struct ctl_scout *scout)
 		ctl_scout_expire(scout, j->ops->now_ns(j));
 	}
 	return ctl_scout_finish(scout);
+}
+
+/* The node of the graph before in the new one; it is added if it is not there. */
+static uint32_t find_or_add(struct ur_topo *now, const struct ur_topo_node *before)
+{
+	uint32_t node = ur_topo_find(now, before->guid);
+	struct ur_topo_node *n;
+
+	if (node != UR_TOPO_NONE)
+		return now->node[node].ports == before->ports ? node : UR_TOPO_NONE;
+	node = ur_topo_add(now, before->guid, before->type, before->ports);
+	if (node == UR_TOPO_NONE)
+		return node;
+	n = &now->node[node];
+	n->hops = UR_TOPO_NO_PATH;
+	n->system_guid = before->system_guid;
+	memcpy(n->description, before->description, sizeof(n->description));
+	return node;
+}
+
+static void keep_link(struct ur_topo *now, uint32_t a, uint8_t port_a, uint32_t b, uint8_t port_b,
+		      uint8_t link)
+{
+	struct ur_topo_port *x = &now->port[ur_topo_port_of(now, a, port_a)];
+	struct ur_topo_port *y = &now->port[ur_topo_port_of(now, b, port_b)];
+
+	if (x->peer_node != UR_TOPO_NONE || y->peer_node != UR_TOPO_NONE)
+		return;
+	x->peer_node = b;
+	x->peer_port = port_b;
+	x->link = link;
+	y->peer_node = a;
+	y->peer_port = port_a;
+}
+
+void ctl_scout_keep_gone(struct ctl_scout *scout)
+{
+	const struct ur_topo *before = &scout->topo;
+	struct ur_topo *now = &scout->s->topo;
+
+	for (uint32_t i = 0; i < before->nodes_cnt; i++) {
+		const struct ur_topo_node *n = &before->node[i];
+		uint32_t a = n->faults & UR_TOPO_DUPLICATE ? UR_TOPO_NONE : find_or_add(now, n);
+
+		for (unsigned p = 1; a != UR_TOPO_NONE && p <= n->ports; p++) {
+			const struct ur_topo_port *tp = &before->port[n->first_port + p];
+			uint32_t b = tp->peer_node;
+
+			if (b == UR_TOPO_NONE || before->node[b].faults & UR_TOPO_DUPLICATE)
+				continue;
+			b = find_or_add(now, &before->node[b]);
+			if (b != UR_TOPO_NONE)
+				keep_link(now, a, (uint8_t)p, b, tp->peer_port, tp->link);
+		}
+	}
 }
 
 static bool nodes_differ(const struct ur_topo *a, const struct ur_topo *b, uint32_t i)

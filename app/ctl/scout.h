@@ -36,6 +36,12 @@ bool ctl_scout_finish(struct ctl_scout *scout);
 /* A whole discovery; what arrives meanwhile and is no response goes to take_other() of the session. */
 bool ctl_scout_run(struct ctl_scout *scout);
 
+/*
+ * Adds to the session's graph the nodes and links of the one before that are not there any more, without a path to them, so
+ * that they can be shown as gone. After ctl_scout_finish().
+ */
+void ctl_scout_keep_gone(struct ctl_scout *scout);
+
 /* True: other nodes or links than in `before`, or other paths to them. */
 bool ctl_graphs_differ(const struct ur_topo *a, const struct ur_topo *b);
 

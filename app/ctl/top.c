@@ -267,6 +267,22 @@ static bool wait_for_next(struct top *t, uint64_t due)
 	return !ctl_is_ended();
 }
 
+static bool make_rows(struct top *t)
+{
+	free(t->row);
+	t->rows_cnt = 0;
+	t->row = calloc(t->view.ports_cnt + 1u, sizeof(*t->row));
+	return t->row || ctl_complain("there is no memory for a table");
+}
+
+/* What is behind a port that came up is found. */
+static bool renew(struct top *t)
+{
+	bool changed;
+
+	return ctl_view_renew(&t->view, &changed) && (!changed || make_rows(t));
+}
+
 static bool watch(struct top *t, FILE *out)
 {
 	struct ctl_join *j = t->s->join;
@@ -275,7 +291,7 @@ static bool watch(struct top *t, FILE *out)
 	for (uint64_t i = 0; !t->s->o->count || i < t->s->o->count; i++) {
 		if (!wait_for_next(t, due))
 			return true;
-		if (!ctl_view_pass(&t->view) ||
+		if (!renew(t) || !ctl_view_pass(&t->view) ||
 		    !show(t, out, (double)(t->view.scan.at_ns - began) / NS))
 			return false;
 		due = ctl_next_due(t->s, due, t->s->o->interval_s);
@@ -292,11 +308,7 @@ bool ctl_cmd_top(struct ctl_session *s)
 	top = (struct top){.s = s};
 	if (s->o->json && !out)
 		return false;
-	ok = ctl_view_open(&top.view, s);
-	if (ok) {
-		top.row = calloc(top.view.ports_cnt + 1u, sizeof(*top.row));
-		ok = top.row || ctl_complain("there is no memory for a table");
-	}
+	ok = ctl_view_open(&top.view, s) && make_rows(&top);
 	if (ok) {
 		enter_screen(&top);
 		ok = watch(&top, out);

@@ -3,6 +3,7 @@
 #define CTL_VIEW_H
 
 #include "scan.h"
+#include "scout.h"
 
 /* What the ports of a fabric carry and what is wrong with them, from pass to pass: for 'top' and 'web'. */
 
@@ -20,13 +21,15 @@ struct ctl_view_port {
 	uint64_t
 		errors; /* packets received with an error, and lost for want of a buffer, since then */
 	uint64_t downs; /* times that the link went down, since then */
+	bool came_up;	/* since the last pass: something new may be behind it */
 	uint32_t first; /* number of its first register in the scan */
 };
 
 struct ctl_view_node {
 	bool known;		      /* answered in this pass */
 	unsigned load, mempool, ring; /* 1/1000 */
-	uint32_t first; /* number of its first register; UINT32_MAX: nothing is read of it */
+	uint32_t first;	     /* number of its first register; UINT32_MAX: nothing is read of it */
+	uint32_t first_port; /* in ctl_view.port; valid if `first` is */
 };
 
 struct ctl_view {
@@ -34,6 +37,8 @@ struct ctl_view {
 	struct ctl_view_port *port; /* [0, ports_cnt), in order of nodes */
 	uint32_t ports_cnt;
 	struct ctl_view_node *node; /* by number of the node */
+	struct ctl_scout scout;
+	unsigned looks; /* discoveries that are still due */
 };
 
 /* False: there is no memory; a sentence was printed. ctl_view_close() is called either way. */
@@ -41,6 +46,13 @@ bool ctl_view_open(struct ctl_view *v, struct ctl_session *s);
 void ctl_view_close(struct ctl_view *v);
 /* Reads everything. False: a sentence was printed. */
 bool ctl_view_pass(struct ctl_view *v);
+
+/*
+ * Before a pass: if a port came up in the last one the fabric is discovered again, now and before the next passes, since a
+ * node may answer later than its link is up. *changed: the session has another graph, with what is gone still in it, and all numbers of
+ * nodes and ports are other ones; counts go on. False: a sentence was printed.
+ */
+bool ctl_view_renew(struct ctl_view *v, bool *changed);
 
 /* "down", "active", ..., or "silent" for a port whose node does not answer. */
 const char *ctl_view_state(const struct ctl_view_port *p);

@@ -21,8 +21,8 @@ struct web {
 	struct ctl_picture picture;
 	struct ctl_fault_log log;
 	struct ctl_http *http;
-	uint32_t *first_port; /* of each node, in view.port */
-	uint32_t *number;     /* of each node, in the picture; UINT32_MAX: it is not shown */
+	uint32_t *open;	  /* faults of each node that are still to be dealt with */
+	uint32_t *number; /* of each node, in the picture; UINT32_MAX: it is not shown */
 	uint32_t refused;
 	uint64_t *cleared; /* room for the ids of all faults */
 };
@@ -31,9 +31,9 @@ struct web {
 
 static const struct ctl_view_port *port_of(const struct web *w, uint32_t node, uint8_t port)
 {
-	uint32_t first = w->first_port[node];
+	const struct ctl_view_node *n = &w->view.node[node];
 
-	return first == UINT32_MAX ? NULL : &w->view.port[first + port - 1];
+	return n->first == UINT32_MAX ? NULL : &w->view.port[n->first_port + port - 1u];
 }
 
 static const char *link_state(const struct ctl_view_port *a, const struct ctl_view_port *b)
@@ -111,14 +111,19 @@ static unsigned endpoints_at(const struct ur_topo *t, uint32_t node)
 	return cnt;
 }
 
-static unsigned open_faults(const struct web *w, uint64_t guid)
+static void count_open_faults(struct web *w)
 {
-	unsigned cnt = 0;
+	const struct ur_topo *t = &w->s->topo;
 
-	for (uint32_t i = 0; i < w->log.cnt; i++)
-		cnt += w->log.fault[i].state == CTL_FAULT_RAISED &&
-		       w->log.fault[i].report.node_guid == guid;
-	return cnt;
+	memset(w->open, 0, t->nodes_cnt * sizeof(*w->open));
+	for (uint32_t i = 0; i < w->log.cnt; i++) {
+		const struct ctl_fault *f = &w->log.fault[i];
+		uint32_t node = f->state == CTL_FAULT_RAISED ? ur_topo_find(t, f->report.node_guid)
+							     : UR_TOPO_NONE;
+
+		for (; node != UR_TOPO_NONE; node = ur_topo_find_next(t, node))
+			w->open[node]++;
+	}
 }
 
 static json_t *json_node(const struct web *w, uint32_t node)
@@ -134,8 +139,7 @@ static json_t *json_node(const struct web *w, uint32_t node)
 			 ctl_type_name(t->node[node].type), "ports", (int)t->node[node].ports,
 			 "rank", (int)place->rank, "x", place->x, "y", place->y, "known", v->known,
 			 "load", v->load / 1000.0, "ring", v->ring / 1000.0, "endpoints",
-			 (int)endpoints_at(t, node), "faults",
-			 (int)open_faults(w, t->node[node].guid));
+			 (int)endpoints_at(t, node), "faults", (int)w->open[node]);
 }
 
 /* ---- what is shown ---- */
@@ -151,6 +155,7 @@ static void show_fabric(struct web *w)
 	json_t *nodes = json_array();
 	uint32_t silent = 0;
 
+	count_open_faults(w);
 	for (uint32_t i = 0; i < w->s->topo.nodes_cnt; i++)
 		silent += !w->view.node[i].known;
 	for (uint32_t i = 0; i < w->picture.shown; i++)
@@ -241,22 +246,39 @@ static bool open_faults_log(struct web *w)
 
 /* ---- the command ---- */
 
-static bool open_tables(struct web *w)
+/* Of the graph that the session has now. */
+static bool make_tables(struct web *w)
 {
 	const struct ur_topo *t = &w->s->topo;
 
-	w->first_port = calloc(t->nodes_cnt, sizeof(*w->first_port));
+	ctl_picture_free(&w->picture);
+	free(w->open);
+	free(w->number);
+	w->picture = (struct ctl_picture){0};
+	w->open = calloc(t->nodes_cnt, sizeof(*w->open));
 	w->number = calloc(t->nodes_cnt, sizeof(*w->number));
-	if (!ctl_view_open(&w->view, w->s))
-		return false;
-	if (!w->first_port || !w->number || !ctl_picture_make(&w->picture, t))
+	if (!w->open || !w->number || !ctl_picture_make(&w->picture, t))
 		return ctl_complain("there is no memory for a picture of %u nodes", t->nodes_cnt);
 	for (uint32_t i = 0; i < t->nodes_cnt; i++)
-		w->first_port[i] = w->number[i] = UINT32_MAX;
-	for (uint32_t i = w->view.ports_cnt; i--;)
-		w->first_port[w->view.port[i].node] = i;
+		w->number[i] = UINT32_MAX;
 	for (uint32_t i = 0; i < w->picture.shown; i++)
 		w->number[w->picture.order[i]] = i;
+	return true;
+}
+
+/* What is behind a port that came up is found, shown, and told to report here. */
+static bool renew(struct web *w)
+{
+	bool changed;
+
+	if (!ctl_view_renew(&w->view, &changed))
+		return false;
+	if (!changed)
+		return true;
+	if (!make_tables(w))
+		return false;
+	if (!w->s->o->log)
+		w->refused = ctl_reports_ask(w->s);
 	return true;
 }
 
@@ -269,7 +291,8 @@ static bool watch(struct web *w)
 		(void)ctl_pace(w->s, due, -1);
 		if (ctl_is_ended())
 			return true;
-		if (!ctl_view_pass(&w->view) || !ctl_fault_log_read(&w->log) || !clear_gauges(w))
+		if (!renew(w) || !ctl_view_pass(&w->view) || !ctl_fault_log_read(&w->log) ||
+		    !clear_gauges(w))
 			return false;
 		show_fabric(w);
 		show_faults(w);
@@ -289,7 +312,7 @@ bool ctl_cmd_web(struct ctl_session *s)
 	if (!web.http)
 		return false;
 	ctl_catch_signals();
-	ok = open_tables(&web) && open_faults_log(&web);
+	ok = ctl_view_open(&web.view, s) && make_tables(&web) && open_faults_log(&web);
 	if (ok) {
 		ctl_http_url(web.http, url, sizeof(url));
 		printf("the fabric is at %s\n", url);
@@ -301,7 +324,7 @@ bool ctl_cmd_web(struct ctl_session *s)
 	ctl_fault_log_close(&web.log);
 	ctl_view_close(&web.view);
 	ctl_picture_free(&web.picture);
-	free(web.first_port);
+	free(web.open);
 	free(web.number);
 	free(web.cleared);
 	return ok;

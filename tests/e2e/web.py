@@ -111,6 +111,23 @@ def large():
     w.stop()
 
 
+def what_comes_later():
+    """A host whose link comes up later is found; a switch behind it too. What goes away again stays in the picture."""
+    w = Web("--fabric-model", "line:3", "--model-event", "0,down,switch 1,2", "--model-event", "1,errors,switch 1,1",
+            "--model-event", "2,up,switch 1,2", "--model-event", "4,down,switch 1,2")
+    nodes = lambda o: {n["name"] for n in o["nodes"]}
+    before = w.fabric()
+    assert nodes(before) == {"endpoint 1", "switch 1"}, before
+    after = w.fabric(holds=lambda o: "endpoint 2" in nodes(o) and all(k["state"] != "down" for k in o["links"]))
+    assert nodes(before) < nodes(after) and after["all_nodes"] > before["all_nodes"]
+    assert {k["errors"] for k in after["links"]} == {0, 1000}, "what was counted before is kept"
+    gone = w.fabric(holds=lambda o: any(k["state"] == "down" for k in o["links"]))
+    assert nodes(gone) == nodes(after) and len(gone["links"]) == len(after["links"])
+    # Those behind it report here, too.
+    w.fabric("/faults.json", lambda o: any(f["description"] == "switch 1" and f["cause"] == "link down" for f in o["faults"]))
+    w.stop()
+
+
 def log_of_another():
     """With --log the nodes' reports stay with the program that logs them, and the page shows its log."""
     with tempfile.NamedTemporaryFile("w+") as log:
@@ -141,6 +158,7 @@ try:
     answers()
     same_picture()
     large()
+    what_comes_later()
     log_of_another()
     addresses()
     print("uroce-ctl web answers what it should, and nothing else")
