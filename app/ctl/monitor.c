@@ -3,6 +3,7 @@
 
 #include "names.h"
 #include "output.h"
+#include "perf_mgt.h"
 #include "scan.h"
 
 /*
@@ -47,6 +48,7 @@ struct monitor {
 	bool compare;
 	json_t *list;
 	uint32_t shown_node; /* its name was printed in this pass */
+	json_t *perf_mgt;    /* of counters, or NULL */
 };
 
 /* ---- what to read ---- */
@@ -122,6 +124,9 @@ static bool write_pass(struct monitor *m, FILE *out, double at_s)
 	json_t *root = json_pack("{s:f,s:o}", "time_s", at_s, "values", m->list);
 	bool ok = true;
 
+	if (m->perf_mgt)
+		json_object_set(root, "perf_mgt", m->perf_mgt);
+
 	/* One line for each pass, so that a reader need not wait for the end. */
 	if (out)
 		ok = !json_dumpf(root, out, JSON_COMPACT) && fputc('\n', out) != EOF &&
@@ -172,33 +177,33 @@ static bool watch(struct monitor *m, uint64_t passes)
 	return (!out || ctl_output_close(out, m->s->o->json)) && ok;
 }
 
-static bool run(struct ctl_session *s, const char *node_text, uint64_t port, uint64_t passes,
-		bool compare)
+static bool run(struct monitor *m, uint32_t node, uint64_t port, uint64_t passes)
 {
-	struct monitor m = {.s = s, .compare = compare};
-	uint32_t node = UR_TOPO_NONE;
-	char err[256];
-	bool ok;
+	bool ok = choose(m, node, port) && watch(m, passes);
 
-	if (node_text && !ctl_find_node(&s->topo, node_text, &node, err, sizeof(err)))
-		return ctl_complain("%s", err);
-	ok = choose(&m, node, port) && watch(&m, passes);
-	ctl_scan_close(&m.scan);
+	ctl_scan_close(&m->scan);
 	return ok;
 }
 
 bool ctl_cmd_monitor(struct ctl_session *s)
 {
-	const char *mode = s->o->words[0], *node = s->o->words_cnt > 1 ? s->o->words[1] : NULL;
+	const char *mode = s->o->words[0], *text = s->o->words_cnt > 1 ? s->o->words[1] : NULL;
+	struct monitor m = {.s = s, .compare = !strcmp(mode, "compare")};
+	uint32_t node = UR_TOPO_NONE;
+	char err[256];
 
-	return run(s, node, 0, strcmp(mode, "single") ? s->o->count : 1, !strcmp(mode, "compare"));
+	if (text && !ctl_find_node(&s->topo, text, &node, err, sizeof(err)))
+		return ctl_complain("%s", err);
+	return run(&m, node, 0, strcmp(mode, "single") ? s->o->count : 1);
 }
 
 bool ctl_cmd_counters(struct ctl_session *s)
 {
+	struct monitor m = {.s = s};
 	uint64_t port = 0;
 	uint32_t node;
 	char err[256];
+	bool ok;
 
 	if (!ctl_find_node(&s->topo, s->o->words[0], &node, err, sizeof(err)))
 		return ctl_complain("%s", err);
@@ -206,5 +211,14 @@ bool ctl_cmd_counters(struct ctl_session *s)
 	    (!ctl_parse_number(s->o->words[1], s->topo.node[node].ports, &port) || !port))
 		return ctl_complain("'%s' is not a port of %s; it has ports 1 to %u",
 				    s->o->words[1], s->o->words[0], s->topo.node[node].ports);
-	return run(s, s->o->words[0], port, 1, false);
+	m.perf_mgt = ctl_perf_mgt_read(s, node, (uint8_t)port, err, sizeof(err));
+	ok = run(&m, node, port, 1);
+	if (ctl_prints_text(s->o)) {
+		if (m.perf_mgt)
+			ctl_perf_mgt_print(m.perf_mgt);
+		else
+			puts(err);
+	}
+	json_decref(m.perf_mgt);
+	return ok;
 }

@@ -67,6 +67,20 @@ expect 2 "reg: 'x' is not one of list, read, write" reg x --fabric-model line:2
 expect 2 "reg: it is" reg read 'switch 1' --fabric-model line:2
 expect 0 '^  tx_packets:2 ' counters 'switch 1' 2 --tiers 3 --fabric-model line:2
 ! grep -q ':1 ' "$tmp/out" || complain "counters of a port are of that port"
+# By PerfMgt, which needs LIDs.
+expect 0 '^    xmit_packets ' counters '#0' --fabric-model line:2
+expect 0 '^    xmit_wait ' counters 'switch 1' 2 --fabric-model line:2 --load-routes updown
+grep -q '^PerfMgt, port 2$' "$tmp/out" || complain "PerfMgt of a port is of that port"
+expect 0 '^PerfMgt: no LIDs' counters 'switch 2' 1 --fabric-model line:2
+expect 0 '^    unicast_rcv_packets ' counters 'switch 2' 1 --fabric-model line:2 --load-routes updown
+expect 0 '^    rcv_errors  *1000$' counters 'switch 2' 1 --fabric-model line:2 --load-routes updown --model-event '0,errors,switch 2,1'
+expect 0 '' counters 'switch 2' --fabric-model line:2 --load-routes updown --json "$tmp/perf"
+python3 - "$tmp/perf" <<-'END' || complain "PerfMgt as JSON"
+	import json, sys
+	ports = json.load(open(sys.argv[1]))["perf_mgt"]
+	assert [p["port"] for p in ports] == [1, 2, 3, 4] and all("xmit_wait" in p["counters"] for p in ports)
+	assert all(len(p["extended"]) == 8 for p in ports) and ports[0]["extended"]["rcv_packets"] > 0
+END
 
 # ---- E2PROM, lanes, keys: a model forgets them when it ends; ctl_configure.py has a switch that does not ----
 
