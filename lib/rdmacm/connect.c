@@ -100,7 +100,7 @@ static int start_connecting(struct ur_cm_id *id, const struct rdma_conn_param *p
 int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *p)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
-	int rc;
+	int rc, state;
 
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
@@ -109,7 +109,9 @@ int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *p)
 		return ur_cm_fail(EINVAL);
 	id->active = true;
 	id->responded = false;
+	state = ur_cm_shield();
 	rc = start_connecting(id, p);
+	ur_cm_unshield(state);
 	if (rc) {
 		advance(id, UR_CM_CONNECTING, UR_CM_ROUTE_RESOLVED);
 		return ur_cm_fail(rc);
@@ -121,14 +123,16 @@ int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *p)
 int rdma_establish(struct rdma_cm_id *base)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
-	int rc;
+	int rc, state;
 
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
 	if (base->qp || !id->responded || !advance(id, UR_CM_CONNECTING, UR_CM_CONNECTED))
 		return ur_cm_fail(EINVAL);
 	id->responded = false;
+	state = ur_cm_shield();
 	rc = uroce_cm_establish(id->cm);
+	ur_cm_unshield(state);
 	return ur_cm_fail(rc);
 }
 
@@ -145,42 +149,54 @@ static int accept_datagrams(struct ur_cm_id *id, const struct rdma_conn_param *p
 	return rc;
 }
 
-int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *p)
+static int accept_connection(struct ur_cm_id *id, const struct rdma_conn_param *p)
 {
-	struct ur_cm_id *id = ur_cm_id(base);
 	struct uroce_cm_qp qp = number_of(p);
 	struct uroce_conn_param param;
 	int rc;
 
+	if (take_param(id, p, &param) || !advance(id, UR_CM_REQUESTED, UR_CM_CONNECTING))
+		return EINVAL;
+	rc = id->id.qp ? uroce_cm_accept(id->cm, id->id.qp, &param)
+		       : uroce_cm_accept_qpn(id->cm, &qp, &param);
+	if (rc)
+		advance(id, UR_CM_CONNECTING, UR_CM_REQUESTED);
+	return rc;
+}
+
+int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *p)
+{
+	struct ur_cm_id *id = ur_cm_id(base);
+	int rc, state;
+
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
-	if (is_datagram(id))
-		return ur_cm_fail(id->state == UR_CM_REQUESTED ? accept_datagrams(id, p) : EINVAL);
-	if (take_param(id, p, &param) || !advance(id, UR_CM_REQUESTED, UR_CM_CONNECTING))
+	if (id->state != UR_CM_REQUESTED)
 		return ur_cm_fail(EINVAL);
-	rc = base->qp ? uroce_cm_accept(id->cm, base->qp, &param)
-		      : uroce_cm_accept_qpn(id->cm, &qp, &param);
-	if (rc) {
-		advance(id, UR_CM_CONNECTING, UR_CM_REQUESTED);
+	state = ur_cm_shield();
+	rc = is_datagram(id) ? accept_datagrams(id, p) : accept_connection(id, p);
+	ur_cm_unshield(state);
+	if (rc)
 		return ur_cm_fail(rc);
-	}
-	return ur_cm_complete(id);
+	return is_datagram(id) ? 0 : ur_cm_complete(id);
 }
 
 int rdma_reject(struct rdma_cm_id *base, const void *private_data, uint8_t private_data_len)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
 	bool response = id->state == UR_CM_CONNECTING && id->responded;
-	int rc;
+	int rc, state;
 
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
 	if (id->state != UR_CM_REQUESTED && !response)
 		return ur_cm_fail(EINVAL);
+	state = ur_cm_shield();
 	rc = is_datagram(id)
 		     ? uroce_cm_sidr_reply_qpn(id->cm, 0, 0, SIDR_REFUSED, private_data,
 					       private_data_len)
 		     : uroce_cm_reject(id->cm, REJECT_CONSUMER, private_data, private_data_len);
+	ur_cm_unshield(state);
 	if (!rc)
 		advance(id, response ? UR_CM_CONNECTING : UR_CM_REQUESTED, UR_CM_ENDED);
 	return ur_cm_fail(rc);
@@ -210,11 +226,13 @@ int rdma_disconnect(struct rdma_cm_id *base)
 		return ur_cm_fail(EIO);
 	if (!id->cm || is_datagram(id))
 		return ur_cm_fail(EINVAL);
+	state = ur_cm_shield();
 	rc = uroce_cm_disconnect(id->cm);
-	if (rc && rc != ENOTCONN)
-		return ur_cm_fail(rc);
 	if (rc)
 		stop_qp(base->qp);
+	ur_cm_unshield(state);
+	if (rc && rc != ENOTCONN)
+		return ur_cm_fail(rc);
 	state = ur_cm_enter();
 	waits = !rc || ur_cm_has_event(id);
 	ur_cm_leave(state);
@@ -225,14 +243,17 @@ int rdma_disconnect(struct rdma_cm_id *base)
 int rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
+	int state;
 
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
 	if (!id->cm || is_datagram(id) || event != IBV_EVENT_COMM_EST)
 		return ur_cm_fail(EINVAL);
+	state = ur_cm_shield();
 	/* Otherwise it is established, or has ended. */
 	if (id->state == UR_CM_CONNECTING && !id->active)
 		uroce_cm_establish(id->cm);
+	ur_cm_unshield(state);
 	return 0;
 }
 

@@ -114,11 +114,32 @@ static void round_inline(struct ibv_qp_cap *cap)
 		cap->max_inline_data = room;
 }
 
+static int make_qp(struct ur_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		   struct ibv_qp **to)
+{
+	struct ibv_qp *qp;
+	int rc = choose_cqs(id, attr);
+
+	qp = rc ? NULL : ibv_create_qp(pd, attr);
+	if (!rc && !qp)
+		rc = errno;
+	if (!rc)
+		rc = prepare_qp(id, qp);
+	if (!rc) {
+		*to = qp;
+		return 0;
+	}
+	if (qp)
+		ibv_destroy_qp(qp);
+	free_cqs(id);
+	return rc;
+}
+
 int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
 	struct ibv_qp *qp;
-	int rc;
+	int rc, state;
 
 	if (base->qp || !base->verbs)
 		return ur_cm_fail(EINVAL);
@@ -129,18 +150,11 @@ int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_ini
 	if (!attr->srq)
 		attr->srq = base->srq;
 	round_inline(&attr->cap);
-	rc = choose_cqs(id, attr);
-	qp = rc ? NULL : ibv_create_qp(pd, attr);
-	if (!rc && !qp)
-		rc = errno;
-	if (!rc)
-		rc = prepare_qp(id, qp);
-	if (rc) {
-		if (qp)
-			ibv_destroy_qp(qp);
-		free_cqs(id);
+	state = ur_cm_shield();
+	rc = make_qp(id, pd, attr, &qp);
+	ur_cm_unshield(state);
+	if (rc)
 		return ur_cm_fail(rc);
-	}
 	base->qp = qp;
 	base->pd = pd;
 	base->send_cq = attr->send_cq;
@@ -171,9 +185,12 @@ int rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *ex)
 
 void rdma_destroy_qp(struct rdma_cm_id *base)
 {
+	int state = ur_cm_shield();
+
 	ibv_destroy_qp(base->qp);
 	base->qp = NULL;
 	free_cqs(ur_cm_id(base));
+	ur_cm_unshield(state);
 }
 
 /* ---- shared receive queues ---- */

@@ -162,6 +162,35 @@ Test(rdmacm_life, an_id_stays_until_its_events_are_acknowledged)
 	cr_expect_eq(has_event(ch[B], 0), false);
 }
 
+/* Flushing the queue pair raises an event of its CQ, which is a cancellation point with locks taken. */
+static void *disconnect_cancelled(void *arg)
+{
+	struct pair *p = arg;
+
+	pthread_cancel(pthread_self());
+	rdma_disconnect(p->a);
+	pthread_testcancel();
+	return NULL;
+}
+
+Test(rdmacm_life, a_thread_is_not_cancelled_inside_of_liburoce)
+{
+	struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
+	struct pair p = {0};
+	pthread_t thread;
+	void *result;
+
+	join(&p);
+	cr_assert_eq(ibv_post_recv(p.a->qp, &wr, &bad), 0);
+	cr_assert_eq(ibv_req_notify_cq(p.a->recv_cq, 0), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, disconnect_cancelled, &p), 0);
+	pthread_join(thread, &result);
+	cr_expect_eq(result, PTHREAD_CANCELED);
+	expect(ch[A], RDMA_CM_EVENT_DISCONNECTED);
+	expect(ch[B], RDMA_CM_EVENT_DISCONNECTED);
+	drop(&p);
+}
+
 /* ---- migration ---- */
 
 Test(rdmacm_life, a_listener_moves_with_its_requests)
