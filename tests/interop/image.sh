@@ -13,7 +13,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 packages=(kmod iproute2 procps ethtool tcpdump libibverbs1 ibverbs-providers ibverbs-utils librdmacm1
 	rdmacm-utils libisal2 libpcap0.8 libbsd0 libjansson4 libmnl0 libmicrohttpd12 libnuma1
 	librte-bus-pci23 librte-bus-vdev23 librte-cfgfile23 librte-mempool-ring23 librte-net-af-packet23
-	librte-net-af-xdp23 librte-net-e1000-23 librte-net-ring23 librte-net-virtio23 perftest)
+	librte-net-af-xdp23 librte-net-e1000-23 librte-net-ring23 librte-net-virtio23 perftest qperf)
 # Modules for the guest; their dependencies are added. Those of the first line are needed to mount the userland.
 boot_modules=(virtio_pci virtio_blk virtio_console virtio_net virtio_rng squashfs overlay 9p 9pnet_virtio)
 modules=(rdma_rxe crc32_generic crc32-pclmul ib_uverbs rdma_ucm ib_umad veth bridge tun 8021q vfio-pci sch_netem)

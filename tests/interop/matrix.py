@@ -8,10 +8,11 @@ tests/interop/run calls this program in uroce's network namespace, once for each
 
 import argparse
 import re
-import socket
 import subprocess
 import sys
 import time
+
+from guest_command import GuestCommand
 
 SOME_FAILED = 3  # exit status; any other but 0 is this program's own failure
 
@@ -310,24 +311,6 @@ def tools():
             yield f"{tool}.guest-{role}.gid-6", False, tool, role, "6", 10, 1000
     for role in ("server", "client"):
         yield f"rping.guest-{role}.large", False, "rping", role, "4", 50, 65000
-
-
-class GuestCommand:
-    """A command that runs in the guest."""
-
-    def __init__(self, guest, command):
-        host, port = guest.split(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=90)
-        self.socket.sendall(f"command timeout 60 {command}; echo \"status $?\"\n".encode())
-
-    def finish(self):
-        """Waits for its end; returns (status, output)."""
-        output = b""
-        while chunk := self.socket.recv(65536):
-            output += chunk
-        self.socket.close()
-        status = re.search(rb"status (\d+)\s*$", output)
-        return int(status[1]) if status else -1, output.decode(errors="replace")
 
 
 def greet(guest):

@@ -79,6 +79,14 @@ class Bed:
         out = subprocess.run([*self.into(side), "cat", "/proc/net/tcp", "/proc/net/tcp6"], capture_output=True, text=True, check=False).stdout
         return re.search(rf":{port:04X} \w+:0000 0A ", out) is not None
 
+    def listens_by_cm(self, side, port, program):
+        """Whether this program listens for connections of rdma_cm."""
+        return re.search(rf"listens on port {port}\b", program.text) is not None
+
+    def gid(self, side):
+        """The index of the GID that the programs of this side use."""
+        return 0
+
     def words(self):
         """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
         self.port += 1
