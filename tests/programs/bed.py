@@ -90,7 +90,7 @@ class Bed:
     def words(self):
         """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
         self.port += 1
-        return {"port": self.port, "peer": self.peer, "address": "10.77.0.1", "own": "10.77.0.2", "life": os.environ["UROCE_LIFE"],
+        return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1", "own": "10.77.0.2", "life": os.environ["UROCE_LIFE"],
                 "depths": os.environ["UROCE_DEPTHS"]}
 
 
@@ -152,22 +152,28 @@ class Veth(Bed):
 
 
 class Host(Veth):
-    """Both ends of the veth in one namespace, each with an address that the kernel does not have: for programs that start each other."""
+    """Four endpoints on one host, for programs that start each other: on a bridge in one namespace, with addresses that the kernel does
+    not have."""
     name = "host"
     peer = "127.0.0.1"
+    endpoints = 4
 
     def __init__(self, **options):
         super().__init__(**options)
         self.netns = {"a": f"uroce-a-{os.getpid()}"}
-        for side, interface, host in ("a", "uroce0", 1), ("b", "uroce1", 2):
-            with open(f"{self.dir}/{side}.conf", "w", encoding="ascii") as f:
-                f.write(f"[port]\ndriver = af_packet\ndevice = {interface}\n[address]\nipv4 = 10.77.0.{host}/24\n")
+        for i in range(self.endpoints):
+            with open(f"{self.dir}/{i}.conf", "w", encoding="ascii") as f:
+                f.write(f"[port]\ndriver = af_packet\ndevice = uroce{i}\n[address]\nipv4 = 10.77.0.{i + 1}/24\n")
 
     def __enter__(self):
         name = self.netns["a"]
         self._ip("netns", "add", name)
-        self._ip("link", "add", "uroce0", "mtu", "4200", "netns", name, "type", "veth", "peer", "name", "uroce1", "mtu", "4200", "netns", name)
-        for device in "lo", "uroce0", "uroce1":
+        self._ip("-n", name, "link", "add", "bridge0", "mtu", "4200", "type", "bridge", "mcast_snooping", "0")
+        for i in range(self.endpoints):
+            self._ip("link", "add", f"uroce{i}", "mtu", "4200", "netns", name, "type", "veth", "peer", "name", f"port{i}", "mtu", "4200", "netns", name)
+            self._ip("-n", name, "link", "set", f"port{i}", "master", "bridge0", "up")
+            self._ip("-n", name, "link", "set", f"uroce{i}", "up")
+        for device in "lo", "bridge0":
             self._ip("-n", name, "link", "set", device, "up")
         return self
 
@@ -178,7 +184,8 @@ class Host(Veth):
         return []
 
     def words(self):
-        return {**super().words(), "pool": f"{self.dir}/a.conf,{self.dir}/b.conf", "run": os.environ["UROCE_RUN"], "mpi": os.environ["UROCE_MPI"]}
+        pool = ",".join(f"{self.dir}/{i}.conf" for i in range(self.endpoints))
+        return {**super().words(), "pool": pool, "run": os.environ["UROCE_RUN"], "mpi": os.environ["UROCE_MPI"]}
 
 
 BEDS = {bed.name: bed for bed in (Memif, Veth, Host)}

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * An MPI program: a ping-pong of messages up to 256 KB between ranks 0 and 1, every byte compared, then an allreduce and an
- * alltoall of all ranks. Rank 0 prints "ok".
+ * mpi: an MPI program. Rank 0 exchanges messages up to 256 KB with each other rank; then all ranks do allreduce and
+ * alltoall. Every byte that is received is compared. Rank 0 prints "ok".
+ *
+ * mpi speed: prints the time of a ping-pong of 8 bytes, half a round trip; the bandwidth of 64 KB messages, 32 at a time; and
+ * the time of an allreduce of 8 bytes.
  */
 
-#define BYTES_MAX (256 << 10)
-#define ROUNDS	  20
-#define RANKS_MAX 64
+#define BYTES_MAX    (256 << 10)
+#define BLOCK	     4096 /* of an alltoall, for each rank */
+#define ROUNDS	     10
+#define RANKS_MAX    64
+#define SPEED_BYTES  65536
+#define WINDOW	     32
+#define SPEED_SPAN_S 1.0
 
 static unsigned char out[BYTES_MAX], in[BYTES_MAX];
 
@@ -21,37 +29,130 @@ static void fail(const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void ping_pong(int rank, int bytes)
+/* Different at every place, so that bytes that move are noticed. */
+static void fill(unsigned char *to, int bytes, unsigned seed)
+{
+	for (int i = 0; i < bytes; i++)
+		to[i] = (unsigned char)((unsigned)i * 7 + ((unsigned)i >> 8) * 13 + seed * 31);
+}
+
+static void ping_pong(int rank, int peer, int bytes)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		memset(out, i + bytes % 251, (size_t)bytes);
+		fill(out, bytes, (unsigned)(i + bytes));
 		memset(in, 0xee, (size_t)bytes);
 		if (rank == 0)
-			MPI_Send(out, bytes, MPI_BYTE, 1, i, MPI_COMM_WORLD);
-		MPI_Recv(in, bytes, MPI_BYTE, 1 - rank, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		if (rank == 1)
-			MPI_Send(in, bytes, MPI_BYTE, 0, i, MPI_COMM_WORLD);
+			MPI_Send(out, bytes, MPI_BYTE, peer, i, MPI_COMM_WORLD);
+		MPI_Recv(in, bytes, MPI_BYTE, peer, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		if (rank != 0)
+			MPI_Send(in, bytes, MPI_BYTE, peer, i, MPI_COMM_WORLD);
 		if (memcmp(in, out, (size_t)bytes))
 			fail("ping-pong");
 	}
 }
 
-static void collectives(int rank, int size)
+static void ping_pongs(int rank, int size)
 {
-	int to[RANKS_MAX], from[RANKS_MAX];
-	double mine = rank + 1, sum = 0;
+	for (int peer = 1; peer < size; peer++)
+		for (int bytes = 8; bytes <= BYTES_MAX; bytes *= 2)
+			if (rank == 0 || rank == peer)
+				ping_pong(rank, rank == 0 ? peer : 0, bytes);
+}
+
+static void allreduce(int rank, int size)
+{
+	static double mine[BLOCK], sum[BLOCK];
 
 	for (int i = 0; i < ROUNDS; i++) {
-		MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-		if (sum != size * (size + 1) / 2.0)
-			fail("allreduce");
-		for (int r = 0; r < size; r++)
-			to[r] = rank * 1000 + r + i;
-		MPI_Alltoall(to, 1, MPI_INT, from, 1, MPI_INT, MPI_COMM_WORLD);
-		for (int r = 0; r < size; r++)
-			if (from[r] != r * 1000 + rank + i)
-				fail("alltoall");
+		for (int k = 0; k < BLOCK; k++)
+			mine[k] = rank + 1 + k + i;
+		MPI_Allreduce(mine, sum, BLOCK, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		for (int k = 0; k < BLOCK; k++)
+			if (sum[k] != size * (size + 1) / 2.0 + (double)size * (k + i))
+				fail("allreduce");
 	}
+}
+
+static void alltoall(int rank, int size)
+{
+	static unsigned char expected[BLOCK];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int r = 0; r < size; r++)
+			fill(out + r * BLOCK, BLOCK, (unsigned)(rank * RANKS_MAX + r + i));
+		memset(in, 0xee, (size_t)size * BLOCK);
+		MPI_Alltoall(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, MPI_COMM_WORLD);
+		for (int r = 0; r < size; r++) {
+			fill(expected, BLOCK, (unsigned)(r * RANKS_MAX + rank + i));
+			if (memcmp(in + r * BLOCK, expected, BLOCK))
+				fail("alltoall");
+		}
+	}
+}
+
+/* ---- speed ---- */
+
+static void round_trip(int rank)
+{
+	if (rank == 0)
+		MPI_Send(out, 8, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+	if (rank < 2)
+		MPI_Recv(in, 8, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (rank == 1)
+		MPI_Send(out, 8, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+}
+
+static void window(int rank)
+{
+	MPI_Request request[WINDOW];
+
+	for (int i = 0; rank < 2 && i < WINDOW; i++) {
+		if (rank == 0)
+			MPI_Isend(out, SPEED_BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request[i]);
+		else
+			MPI_Irecv(in, SPEED_BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request[i]);
+	}
+	if (rank < 2)
+		MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
+	round_trip(rank);
+}
+
+static void reduce(int rank)
+{
+	double mine = rank, sum;
+
+	MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* Seconds of one step, of as many as take about a second. All ranks take the same number. */
+static double time_of(void (*step)(int rank), int rank)
+{
+	double span_s = 0;
+	int steps = 8;
+
+	for (bool long_enough = false; !long_enough; long_enough = span_s >= SPEED_SPAN_S / 2) {
+		double start_s;
+
+		if (span_s > 0)
+			steps = (int)(steps * (SPEED_SPAN_S / span_s > 16 ? 16 : SPEED_SPAN_S / span_s)) + 1;
+		MPI_Barrier(MPI_COMM_WORLD);
+		start_s = MPI_Wtime();
+		for (int i = 0; i < steps; i++)
+			step(rank);
+		span_s = MPI_Wtime() - start_s;
+		MPI_Bcast(&span_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	}
+	return span_s / steps;
+}
+
+static void print_speed(int rank)
+{
+	double ping_s = time_of(round_trip, rank), window_s = time_of(window, rank),
+	       reduce_s = time_of(reduce, rank);
+
+	if (!rank)
+		printf("latency_us %.3f bandwidth_gbps %.3f allreduce_us %.3f\n", ping_s / 2 * 1e6,
+		       8e-9 * WINDOW * SPEED_BYTES / window_s, reduce_s * 1e6);
 }
 
 int main(int argc, char **argv)
@@ -61,13 +162,17 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (size > RANKS_MAX)
-		fail("too many ranks");
-	for (int bytes = 8; rank < 2 && bytes <= BYTES_MAX; bytes *= 2)
-		ping_pong(rank, bytes);
-	collectives(rank, size);
-	if (!rank)
-		printf("ok, %d ranks\n", size);
+	if (size < 2 || size > RANKS_MAX)
+		fail("the number of ranks");
+	if (argc > 1 && !strcmp(argv[1], "speed")) {
+		print_speed(rank);
+	} else {
+		ping_pongs(rank, size);
+		allreduce(rank, size);
+		alltoall(rank, size);
+		if (!rank)
+			printf("ok, %d ranks\n", size);
+	}
 	MPI_Finalize();
 	return 0;
 }
