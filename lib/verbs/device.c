@@ -31,6 +31,8 @@ static pid_t
  * overrides everything.
  */
 static const char *const defaults[] = {
+	"eal.memory_mb?=64", /* packets and rings of one worker, where hugepages are taken at once */
+	"eal.extra?=--no-telemetry", /* no socket and no thread that the program does not expect */
 	"worker.mode=inline",	     /* one process of many on this host: no core of its own */
 	"worker.thread_safe=yes",    /* what verbs promises */
 	"worker.progress?=adaptive", /* for a target that only sleeps */

@@ -90,8 +90,8 @@ class Bed:
     def words(self):
         """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
         self.port += 1
-        return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1", "own": "10.77.0.2", "life": os.environ["UROCE_LIFE"],
-                "depths": os.environ["UROCE_DEPTHS"]}
+        return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1", "own": "10.77.0.2", "life": os.environ.get("UROCE_LIFE"),
+                "load": os.environ.get("UROCE_LOAD"), "depths": os.environ.get("UROCE_DEPTHS")}
 
 
 class Memif(Bed):

@@ -134,7 +134,9 @@ static double time_of(void (*step)(int rank), int rank)
 		double start_s;
 
 		if (span_s > 0)
-			steps = (int)(steps * (SPEED_SPAN_S / span_s > 16 ? 16 : SPEED_SPAN_S / span_s)) + 1;
+			steps = (int)(steps *
+				      (SPEED_SPAN_S / span_s > 16 ? 16 : SPEED_SPAN_S / span_s)) +
+				1;
 		MPI_Barrier(MPI_COMM_WORLD);
 		start_s = MPI_Wtime();
 		for (int i = 0; i < steps; i++)
