@@ -40,6 +40,10 @@ PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mmdebstrap": "mmdebstrap",
     "mksquashfs": "squashfs-tools",
+    **dict.fromkeys(("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_send_lat"), "perftest"),
+    "ucx_perftest": "ucx-utils",
+    "fi_pingpong": "libfabric-bin",
+    "mpirun": "openmpi-bin",
 }
 
 

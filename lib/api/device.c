@@ -271,16 +271,19 @@ static void tear_down(struct ur_device *dev)
 static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
 {
 	int rc = ur_assemble_config(&dev->cfg, attr->config, attr->set, &dev->lease, err, cap);
+	struct ur_wake_before before;
 	void *mem;
 
 	if (rc)
 		return rc;
 	ur_share_choose_driver(dev);
 	rc = ur_share_open(dev, err, cap);
+	ur_wake_note(&before);
 	if (!rc)
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
 	if (rc && ur_share_fall_back(dev, rc, err))
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
+	ur_wake_find(&dev->wake, &before);
 	if (dev->port.open)
 		ur_life_enlist(dev);
 	if (!rc)

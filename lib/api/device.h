@@ -22,6 +22,7 @@
 #include "dpdk/shared.h"
 #include "edge/slab.h"
 #include "dpdk/port.h"
+#include "dpdk/wake.h"
 #include "dpdk/worker.h"
 #include "engine/verbs.h"
 #include "uroce/cm.h"
@@ -54,6 +55,7 @@ struct ur_device {
 	struct ur_config cfg;
 	struct ur_eal_port eal;
 	struct ur_port port;
+	struct ur_wake wake; /* of the port; the progress thread's */
 	struct ur_mgmt mgmt; /* open if the configuration has an agent */
 	struct ur_mgmt_link mgmt_link;
 	struct ur_clock clock;

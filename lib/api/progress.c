@@ -13,6 +13,7 @@
 #include "api/lease.h"
 #include "api/mgmt.h"
 #include "api/share.h"
+#include "dpdk/wake.h"
 #include "edge/rest.h"
 #include "edge/thread.h"
 
@@ -54,43 +55,47 @@ static void *run_ticks(void *arg)
 	return NULL;
 }
 
-/* What the adaptive thread knows of a worker: a round that is not its own is the application's. */
-struct seen {
-	uint64_t own_ns, application_ns;
-};
-
 /* Makes a round of each worker that the application leaves alone. False: it leaves none alone. */
-static bool serve(struct ur_device *dev, struct seen *seen, uint64_t now_ns, unsigned *packets)
+static bool serve(struct ur_device *dev, struct ur_rest_worker *seen, uint64_t now_ns,
+		  unsigned *packets)
 {
 	bool worked = false;
 
 	*packets = 0;
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
-		struct seen *s = &seen[i];
-		uint64_t last_ns = ur_worker_last_ns(dev->workers[i]);
+		struct ur_worker *w = dev->workers[i];
 
-		if (last_ns != s->own_ns)
-			s->application_ns = s->own_ns = last_ns;
-		/* The application came in the way of this thread's round: it works again. */
-		if (ur_worker_take_contended(dev->workers[i]))
-			s->application_ns = now_ns;
-		if (!ur_rest_may_work(now_ns, s->application_ns))
+		if (!ur_rest_is_left_alone(&seen[i], now_ns, ur_worker_last_ns(w),
+					   ur_worker_take_contended(w)))
 			continue;
 		worked = true;
-		*packets += ur_worker_poll(dev->workers[i]);
-		s->own_ns = ur_worker_last_ns(dev->workers[i]);
+		*packets += ur_worker_poll(w);
+		ur_rest_made_round(&seen[i], ur_worker_last_ns(w));
 	}
 	return worked;
 }
 
-/* EDGE-REST-01 */
+/*
+ * Sleeps, at the port if that can wake the thread. Returns whether the port did. `at_port`: false while the
+ * application works, whose packets are no concern of this thread.
+ */
+static bool nap(struct ur_device *dev, uint64_t sleep_ns, bool at_port)
+{
+	if (at_port && dev->wake.cnt)
+		return ur_wake_wait(&dev->wake, sleep_ns);
+	nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
+	return false;
+}
+
+/* EDGE-REST-01, EDGE-REST-03 */
 static void *run_adaptive(void *arg)
 {
 	struct ur_device *dev = arg;
-	struct seen seen[UR_WORKERS_MAX] = {0};
+	struct ur_rest_worker seen[UR_WORKERS_MAX] = {0};
 	struct ur_rest rest;
 	uint64_t chores_ns = 0;
 	cpu_set_t cpus;
+	bool woken = false;
 
 	ur_eal_cpus(&cpus);
 	ur_rest_init(&rest, CPU_COUNT(&cpus) < 2);
@@ -99,8 +104,9 @@ static void *run_adaptive(void *arg)
 	while (!atomic_load(&dev->progress_stop)) {
 		uint64_t now_ns = ur_clock_ns(&dev->clock), sleep_ns;
 		unsigned packets;
+		bool free = serve(dev, seen, now_ns, &packets);
 
-		if (serve(dev, seen, now_ns, &packets))
+		if (free)
 			sleep_ns = ur_rest_after(&rest, now_ns, packets);
 		else
 			sleep_ns = ur_rest_stand_back(&rest);
@@ -108,8 +114,9 @@ static void *run_adaptive(void *arg)
 			do_chores(dev, now_ns);
 			chores_ns = now_ns + INLINE_PERIOD_NS;
 		}
+		/* What woke the thread and did not come in its round might wake it without end. */
 		if (sleep_ns)
-			nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
+			woken = nap(dev, sleep_ns, free && !(woken && !packets));
 	}
 	return NULL;
 }

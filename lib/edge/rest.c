@@ -10,6 +10,16 @@ void ur_rest_init(struct ur_rest *r, bool single_cpu)
 	};
 }
 
+bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t now_ns, uint64_t last_ns,
+			   bool contended)
+{
+	if (last_ns != w->own_ns)
+		w->application_ns = w->own_ns = last_ns;
+	if (contended)
+		w->application_ns = now_ns;
+	return ur_rest_may_work(now_ns, w->application_ns);
+}
+
 /* Returns the sleep and doubles it for the next time. */
 static uint64_t grow(uint64_t *sleep_ns)
 {

@@ -28,6 +28,24 @@ struct ur_rest {
 
 void ur_rest_init(struct ur_rest *r, bool single_cpu);
 
+/* What the thread knows of a worker: a round that is not its own is the application's. Zeroed at first. */
+struct ur_rest_worker {
+	uint64_t own_ns, application_ns; /* times of the last rounds */
+};
+
+/*
+ * Whether the thread may make a round of this worker. `last_ns`: when the worker began its last round. `contended`: since the
+ * last call the application found the thread in its way, so it works again.
+ */
+bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t now_ns, uint64_t last_ns,
+			   bool contended);
+
+/* The thread has made a round, which began at `last_ns`. */
+static inline void ur_rest_made_round(struct ur_rest_worker *w, uint64_t last_ns)
+{
+	w->own_ns = last_ns;
+}
+
 /* Whether the thread may make a round, given the time of the application's last one; 0: never. */
 static inline bool ur_rest_may_work(uint64_t now_ns, uint64_t application_ns)
 {

@@ -21,11 +21,11 @@ class Failure(Exception):
 class Program:
     """A program on one side, with a terminal of its own: then it writes its lines at once."""
 
-    def __init__(self, arguments, env):
+    def __init__(self, arguments, env, setup=None):
         ours, theirs = pty.openpty()
         self.text = ""
         self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env,
-                                        start_new_session=True)
+                                        start_new_session=True, preexec_fn=setup)
         os.close(theirs)
         self.reader = threading.Thread(target=self._read, args=(ours,), daemon=True)
         self.reader.start()
@@ -55,6 +55,7 @@ class Program:
 
 class Bed:
     """Side "a" is the server's and side "b" the client's. Subclasses say how they are connected."""
+    setup = None  # called in each program's process before it starts
 
     def __init__(self, sets=(), cpus=None):
         self.dir = tempfile.mkdtemp(prefix="uroce-programs-")
@@ -68,11 +69,13 @@ class Bed:
     def __exit__(self, *_):
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def start(self, side, command, env=()):
+    def start(self, side, command, env=(), bare=False):
+        """`bare`: with the system's own libraries."""
         sets = [word for s in self.sets for word in ("--set", s)]
         pin = ["taskset", "-c", self.cpus] if self.cpus else []
-        return Program([*self.into(side), *pin, os.environ["UROCE_RUN"], *self.endpoint(side), *sets, *command.split()],
-                       {**os.environ, "UROCE_LOG": "1", **dict(env)})
+        run = [] if bare else [os.environ["UROCE_RUN"], *self.endpoint(side), *sets]
+        return Program([*self.into(side), *pin, *run, *command.split()],
+                       {**os.environ, "UROCE_LOG": "1", **dict(env)}, self.setup)
 
     def listens(self, side, port):
         """Whether a program of this side listens on a TCP port."""

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,6 +161,33 @@ static void signal_masks(void)
 	for_threads(blocks_signals);
 	CHECK(!status_of("/proc/thread-self/status", "SigBlk", 16));
 	CHECK(!sched_getaffinity(0, sizeof(after), &after) && CPU_EQUAL(&before, &after));
+}
+
+static bool in_ppoll;
+
+static void look_for_ppoll(const char *dir)
+{
+	char path[600];
+	long number = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/syscall", dir);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%ld", &number) == 1 && number == SYS_ppoll)
+		in_ppoll = true;
+	if (f)
+		fclose(f);
+}
+
+/* EDGE-REST-03: while nothing comes, the library's thread sleeps at the port. */
+static void sleeps_at_port(void)
+{
+	open_device();
+	for (int i = 0; i < 2000 && !in_ppoll; i++) {
+		for_threads(look_for_ppoll);
+		usleep(1000);
+	}
+	CHECK(in_ppoll);
 }
 
 static void is_not_telemetry(const char *dir)
@@ -404,11 +432,13 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = {{"list_only", list_only},	     {"open_twice", open_twice},
-		     {"fork_exit", fork_exit},	     {"signal_masks", signal_masks},
-		     {"no_telemetry", no_telemetry}, {"memory", memory},
-		     {"sleep_on_fd", sleep_on_fd},   {"cancel", cancel},
-		     {"exit_open", exit_open},	     {"close_while_waiting", close_while_waiting}};
+	} cases[] = {
+		{"list_only", list_only},	   {"open_twice", open_twice},
+		{"fork_exit", fork_exit},	   {"signal_masks", signal_masks},
+		{"no_telemetry", no_telemetry},	   {"memory", memory},
+		{"sleep_on_fd", sleep_on_fd},	   {"cancel", cancel},
+		{"exit_open", exit_open},	   {"close_while_waiting", close_while_waiting},
+		{"sleeps_at_port", sleeps_at_port}};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(argv[1], cases[i].name)) {

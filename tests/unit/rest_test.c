@@ -73,3 +73,111 @@ Test(rest, never_spins_on_a_single_cpu)
 	cr_expect_eq(ur_rest_after(&r, T0 + 1, 5), UR_REST_STEP_NS);
 	cr_expect_eq(ur_rest_after(&r, T0 + 2, 0), 2 * UR_REST_STEP_NS);
 }
+
+/*
+ * The thread beside an application and a peer, in virtual time. The application works for a while, with a round at least every
+ * `gap` < UR_REST_STAND_NS, then calls nothing for a while. Packets come all the time, in bursts. A round takes ROUND ns.
+ */
+#define ROUND	  400
+#define STATES	  60
+#define STATE_MAX 20000000
+
+struct world {
+	uint32_t seed;
+	uint64_t now_ns;	/* of the thread */
+	uint64_t until_ns;	/* the end of the application's state */
+	uint64_t begun_ns;	/* its beginning */
+	bool works;		/* the state */
+	uint64_t round_ns, gap; /* the application's last round, the most between two */
+	uint64_t last_ns;	/* the worker's last round, whoever made it */
+	uint64_t packet_ns;	/* the next packet */
+	unsigned wakes, rounds, late;
+};
+
+static uint32_t some(struct world *w, uint32_t below)
+{
+	w->seed = w->seed * 1664525 + 1013904223;
+	return (uint32_t)(((uint64_t)w->seed * below) >> 32);
+}
+
+/* What the application has done until now. */
+static void let_application_work(struct world *w)
+{
+	while (w->until_ns <= w->now_ns) {
+		w->begun_ns = w->until_ns;
+		w->until_ns += 1000000 + some(w, STATE_MAX);
+		w->works = !w->works;
+		w->gap = 200 + some(w, UR_REST_STAND_NS - 400);
+		if (w->works)
+			w->round_ns = w->begun_ns;
+	}
+	while (w->works && w->round_ns + w->gap <= w->now_ns)
+		w->round_ns += 100 + some(w, (uint32_t)w->gap - 100);
+	if (w->round_ns > w->last_ns)
+		w->last_ns = w->round_ns;
+}
+
+/* Packets that have come since the last round; the next one comes within 10 us, or after a pause. */
+static unsigned take_packets(struct world *w)
+{
+	unsigned n = 0;
+
+	while (w->packet_ns <= w->now_ns) {
+		if (!w->works && w->packet_ns > w->begun_ns + 3 * UR_REST_MAX_NS &&
+		    w->now_ns > w->packet_ns + UR_REST_MAX_NS + UR_REST_STAND_NS + ROUND)
+			w->late++;
+		w->packet_ns += some(w, 50) ? some(w, 10000) : some(w, 3000000);
+		n++;
+	}
+	return n;
+}
+
+static void live(struct world *w, struct ur_rest *r, struct ur_rest_worker *seen)
+{
+	uint64_t sleep_ns;
+	unsigned n;
+
+	let_application_work(w);
+	w->wakes++;
+	if (!ur_rest_is_left_alone(seen, w->now_ns, w->last_ns, false)) {
+		sleep_ns = ur_rest_stand_back(r);
+	} else {
+		/* It never works beside the application. */
+		cr_assert_geq(w->now_ns, w->round_ns + UR_REST_STAND_NS);
+		w->rounds++;
+		w->last_ns = w->now_ns;
+		n = take_packets(w);
+		ur_rest_made_round(seen, w->last_ns);
+		sleep_ns = ur_rest_after(r, w->now_ns, n);
+		cr_assert(!n || !sleep_ns, "a packet, and it sleeps");
+	}
+	cr_assert_leq(sleep_ns, UR_REST_MAX_NS);
+	w->now_ns += ROUND + sleep_ns;
+}
+
+Test(rest, leaves_the_application_alone_and_serves_its_peers)
+{
+	for (uint32_t seed = 1; seed <= 10; seed++) {
+		struct world w = {.seed = seed, .now_ns = T0, .until_ns = T0, .round_ns = T0};
+		struct ur_rest_worker seen = {0};
+		uint64_t begun_ns = 0;
+		struct ur_rest r;
+		unsigned wakes = 0;
+
+		ur_rest_init(&r, false);
+		for (unsigned states = 0; states < STATES;) {
+			live(&w, &r, &seen);
+			if (begun_ns != w.begun_ns) {
+				begun_ns = w.begun_ns;
+				wakes = w.wakes;
+				states++;
+			}
+			/* It looks once in a millisecond, besides the first few times. */
+			if (w.works)
+				cr_assert_leq(w.wakes - wakes,
+					      (w.now_ns - begun_ns) / UR_REST_MAX_NS + 8);
+		}
+		cr_assert_gt(w.rounds, 1000);
+		cr_assert_eq(w.late, 0, "seed %u: %u packets were late", seed, w.late);
+	}
+}
