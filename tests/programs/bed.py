@@ -93,8 +93,9 @@ class Bed:
     def words(self):
         """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
         self.port += 1
-        return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1", "own": "10.77.0.2", "life": os.environ.get("UROCE_LIFE"),
-                "load": os.environ.get("UROCE_LOAD"), "depths": os.environ.get("UROCE_DEPTHS")}
+        built = {name: os.environ.get(f"UROCE_{name.upper()}") for name in ("life", "load", "depths")}
+        return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1",
+                "own": "10.77.0.2", **built}
 
 
 class Memif(Bed):
