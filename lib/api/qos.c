@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/device.h"
+#include "edge/config_attr.h"
 #include "edge/pacing_attr.h"
 #include "engine/query.h"
 
@@ -85,6 +86,7 @@ static struct ur_qos qos_of(struct ur_device *dev)
 
 struct set_call {
 	struct ur_worker *worker;
+	struct ur_credit_map credit;
 	const struct ur_engine_qos *qos;
 	double rate_gbps;  /* limit of the worker */
 	uint64_t link_bps; /* of the worker, for pacing */
@@ -96,6 +98,7 @@ static void set_on_worker(void *arg, uint64_t now_ns)
 
 	ur_engine_set_qos(ur_worker_engine(c->worker), c->qos);
 	ur_worker_set_rate(c->worker, c->rate_gbps);
+	ur_worker_set_credit_map(c->worker, &c->credit);
 	ur_engine_set_link(ur_worker_engine(c->worker), c->link_bps);
 }
 
@@ -119,6 +122,8 @@ static void apply_locked(struct ur_device *dev, const struct ur_qos *qos)
 		.link_bps = ur_cc_link_of(&dev->cfg, qos->rate_gbps, dev->worker_cnt),
 	};
 
+	ur_credit_map_of(&qos->engine.vl, qos->dscp_map.dscp, qos->dscp_map.pcp,
+			 qos->dscp_map.traffic_class, &c.credit);
 	atomic_fetch_and(&dev->served_sls, sls);
 	for (unsigned i = 0; i < dev->worker_cnt; i++) {
 		c.worker = dev->workers[i];

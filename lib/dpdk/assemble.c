@@ -192,6 +192,12 @@ static struct ur_worker_attr worker_attr_of(const struct ur_assembly *a, struct 
 	attr.engine.mem = a->mem;
 	attr.engine.sink = a->sink;
 	attr.engine.qos = a->qos;
+	if (cfg->port.credits) {
+		attr.credit = ur_credit_attr_of(cfg, ur_eal_rx_slots(cfg, a->port->rx_desc),
+						arc4random());
+		ur_credit_map_of(&a->qos->vl, cfg->qos.sl_dscp, cfg->qos.sl_pcp,
+				 (uint8_t)cfg->qos.traffic_class, &attr.credit.map);
+	}
 	return attr;
 }
 
@@ -202,7 +208,15 @@ int ur_assemble_workers(const struct ur_assembly *a, struct ur_worker **workers,
 	struct ur_adm_attr admission = ur_adm_attr_of(a->cfg);
 	struct ur_engine_mgmt_attr mgmt;
 	struct ur_cc_attr pacing;
+	const char *wrong = a->cfg->port.credits ? ur_credit_attr_check(&attr.credit) : NULL;
 
+	if (wrong) {
+		snprintf(err, cap,
+			 "[port] credits: %s: the receive ring has %u slots; a larger "
+			 "[port] framecnt or rx_desc helps",
+			 wrong, ur_eal_rx_slots(a->cfg, a->port->rx_desc));
+		return -EINVAL;
+	}
 	if (a->mgmt) {
 		mgmt = ur_mgmt_attr_of(a->mgmt, a->cfg, a->cm.ca_guid, random64());
 		ur_engine_mgmt_limits_default(&attr.engine.limits.mgmt);

@@ -31,7 +31,6 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 
-#define RING_SLOTS	   1024
 #define ROCE_FILTER	   "udp dst port 4791"
 #define IFACE_LOCK_WAIT_MS 1000
 
@@ -273,7 +272,7 @@ static void give_lcores(const struct ur_eal_port *p)
 
 static int add_ring(const struct ur_config *cfg, struct ur_eal_port *p, char *err, size_t cap)
 {
-	unsigned slots = cfg->port.framecnt != 0 ? cfg->port.framecnt : RING_SLOTS;
+	unsigned slots = cfg->port.framecnt != 0 ? cfg->port.framecnt : UR_EAL_RING_SLOTS;
 	int rc = ur_eal_ring_add(cfg->port.device, p->queue_cnt, slots, &p->id, p->device,
 				 sizeof(p->device));
 

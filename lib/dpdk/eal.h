@@ -40,6 +40,11 @@ struct ur_eal_port {
  */
 int ur_eal_init(const struct ur_config *cfg, struct ur_eal_port *out, char *err, size_t err_cap);
 
+#define UR_EAL_RING_SLOTS 1024 /* of driver ring, without framecnt */
+
+/* Frames that can wait in the receive ring of a port of this configuration. `rx_desc`: the port's descriptors. */
+uint32_t ur_eal_rx_slots(const struct ur_config *cfg, uint16_t rx_desc);
+
 /* Releases the port, which was closed by ur_port_close(), and its lcores. */
 void ur_eal_release(struct ur_eal_port *port);
 

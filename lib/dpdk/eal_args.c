@@ -20,6 +20,8 @@
 
 #define AF_PACKET_FRAMECNT 64 /* small rings stay in cache and are faster than large ones */
 #define MEMIF_FRAMECNT	   256
+#define CREDIT_FRAMECNT	   1024
+#define TAP_SLOTS	   500 /* txqueuelen of a tap is 1000 */
 #define SLOT_ALIGN	   512 /* keeps the block of an af_packet ring at 8 slots or fewer */
 
 __attribute__((format(printf, 4, 5))) static int fail(int rc, char *err, size_t cap,
@@ -219,11 +221,35 @@ static int kernel_mtu(const char *interface, uint32_t *mtu)
 	return n == 1 ? 0 : -ENODEV;
 }
 
+/* Slots of a ring; with credits there is to be a buffer for some frames of each lane. */
+static uint32_t slots_of(const struct ur_config *cfg, uint32_t usual)
+{
+	if (cfg->port.framecnt)
+		return cfg->port.framecnt;
+	return cfg->port.credits ? CREDIT_FRAMECNT : usual;
+}
+
+uint32_t ur_eal_rx_slots(const struct ur_config *cfg, uint16_t rx_desc)
+{
+	switch (cfg->port.driver) {
+	case UR_DRIVER_AF_PACKET:
+		return slots_of(cfg, AF_PACKET_FRAMECNT);
+	case UR_DRIVER_MEMIF:
+		return slots_of(cfg, MEMIF_FRAMECNT);
+	case UR_DRIVER_RING:
+		return slots_of(cfg, UR_EAL_RING_SLOTS);
+	case UR_DRIVER_TAP:
+		return TAP_SLOTS;
+	default:
+		return rx_desc;
+	}
+}
+
 static int af_packet_args(const struct ur_config *cfg, uint32_t link_mtu, unsigned n, char *buf,
 			  size_t cap)
 {
 	uint32_t framesz = cfg->port.framesz, mtu = cfg->port.mtu;
-	uint32_t framecnt = cfg->port.framecnt != 0 ? cfg->port.framecnt : AF_PACKET_FRAMECNT;
+	uint32_t framecnt = slots_of(cfg, AF_PACKET_FRAMECNT);
 	uint32_t page = (uint32_t)getpagesize(), blocksz;
 
 	if (mtu == 0)
@@ -243,7 +269,7 @@ static int memif_args(const struct ur_config *cfg, unsigned n, char *buf, size_t
 {
 	static const uint8_t automatic[6];
 	uint32_t mtu = cfg->port.mtu != 0 ? cfg->port.mtu : UR_VIRTUAL_MTU;
-	uint32_t framecnt = cfg->port.framecnt != 0 ? cfg->port.framecnt : MEMIF_FRAMECNT;
+	uint32_t framecnt = slots_of(cfg, MEMIF_FRAMECNT);
 	uint32_t framesz = cfg->port.framesz != 0
 				   ? RTE_MIN(cfg->port.framesz, 65535u)
 				   : RTE_ALIGN_CEIL(mtu + UR_FRAME_OVERHEAD_BYTES, 64u);

@@ -48,6 +48,7 @@ _Static_assert(sizeof(struct cross_cqe) % 16 == 0, "rte_ring element size");
 
 struct ur_worker {
 	struct ur_round round;
+	struct ur_credit credit;
 	struct ur_mbuf_source source;
 	struct ur_engine *engine;
 	void *engine_mem;
@@ -429,6 +430,10 @@ static int init_round(struct ur_worker *w, const struct ur_worker_attr *a, uint6
 	};
 
 	memcpy(round.mac, a->port->mac, 6);
+	if (a->credit.buffers) {
+		ur_credit_init(&w->credit, &a->credit);
+		round.credit = &w->credit;
+	}
 	return ur_round_init(&w->round, &round, now_ns);
 }
 
@@ -567,6 +572,12 @@ void ur_worker_stop(struct ur_worker *w)
 void ur_worker_set_rate(struct ur_worker *w, double gbps)
 {
 	ur_round_set_rate(&w->round, gbps);
+}
+
+void ur_worker_set_credit_map(struct ur_worker *w, const struct ur_credit_map *map)
+{
+	if (w->round.credit && memcmp(map, &w->credit.map, sizeof(*map)))
+		ur_credit_restart(&w->credit, map);
 }
 
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt)

@@ -33,9 +33,10 @@ struct ur_worker_attr {
 	unsigned gid_cnt;
 	uint16_t vid; /* of the VLAN that the endpoint is in; 0: untagged */
 	bool dedicated;
-	bool attach_payload; /* see mbuf_source.h */
-	double rate_gbps;    /* of what this worker sends; 0: no limit. See rate.h */
-	int gather;	     /* inline: UR_TRISTATE_ value, see edge/gather.h */
+	bool attach_payload;	      /* see mbuf_source.h */
+	double rate_gbps;	      /* of what this worker sends; 0: no limit. See rate.h */
+	struct ur_credit_attr credit; /* link credits, with one worker; buffers 0: none */
+	int gather;		      /* inline: UR_TRISTATE_ value, see edge/gather.h */
 	unsigned lcore;
 };
 
@@ -97,6 +98,9 @@ void ur_worker_flush(struct ur_worker *w);
 
 /* Changes rate_gbps of the attributes, from the next packet on. Thread class: a command. */
 void ur_worker_set_rate(struct ur_worker *w, double gbps);
+
+/* Link credits: the lanes of what is sent from now on; no effect without. Thread class: a command. */
+void ur_worker_set_credit_map(struct ur_worker *w, const struct ur_credit_map *map);
 
 /* Changes the endpoint's own addresses, from the next packet on. Thread class: a command. */
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt);

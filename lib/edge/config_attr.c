@@ -3,11 +3,14 @@
 
 #include <string.h>
 
+#include "edge/round_credit.h"
+
 #define TIME_WAIT_NS	 UINT64_C(1000000000)
 #define IMPAIR_HOLD	 1024  /* packets that [impair] keeps, of a direction */
 #define LINK_HOLD	 4096  /* the same with a slow link */
 #define STATUS_LIFE	 4     /* life of a peer's status, in multiples of fallback_ms */
 #define CM_IDS		 16384 /* in addition to one for each queue pair */
+#define CREDIT_QUARTERS	 3     /* of a receive ring are for frames with credit */
 #define LOSS_SLABS_FIRST 32    /* memory for gaps that need not be waited for: 4 MiB */
 
 static bool is_set(const struct ur_gid *g)
@@ -132,5 +135,29 @@ struct ur_engine_attr ur_engine_attr_of(const struct ur_config *cfg, uint16_t wo
 		.window = pow2_at_most(window < 4 ? 4 : window),
 		.ackreq_every = cfg->transport.ack_coalesce,
 		.mtu_shift = mtu_shift,
+	};
+}
+
+void ur_credit_map_of(const struct ur_vl_attr *vl, const uint8_t sl_dscp[16],
+		      const uint8_t sl_pcp[16], uint8_t traffic_class, struct ur_credit_map *map)
+{
+	uint16_t served = ur_vl_attr_served_sls(vl);
+	uint8_t lane[16], dscp[16];
+
+	for (unsigned sl = 0; sl < 16; sl++) {
+		lane[sl] = served >> sl & 1 ? vl->sl2vl[sl] : UR_CREDIT_NONE;
+		dscp[sl] = sl_dscp[sl] ? sl_dscp[sl] : traffic_class >> 2;
+	}
+	ur_credit_map_make(map, lane, dscp, sl_pcp);
+}
+
+struct ur_credit_attr ur_credit_attr_of(const struct ur_config *cfg, uint32_t slots,
+					uint32_t session)
+{
+	return (struct ur_credit_attr){
+		.buffers = slots / 4 * CREDIT_QUARTERS,
+		.session = session ? session : 1,
+		.life_ns = cfg->port.credit_life_ms * UINT64_C(1000000),
+		.spare = UR_ROUND_CREDIT_SPARE,
 	};
 }

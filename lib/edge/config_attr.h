@@ -6,6 +6,7 @@
 #include "edge/impair.h"
 #include "edge/neigh.h"
 #include "engine/engine.h"
+#include "wire/credit.h"
 
 /*
  * Convert a configuration that has passed ur_config_check() to the attributes of the parts. Pure
@@ -24,6 +25,17 @@ void ur_neigh_open(struct ur_neigh *n, const struct ur_neigh_attr *attr,
 
 /* One direction of [impair], for one of `workers`. */
 struct ur_impair_config ur_impair_config_of(const struct ur_config *cfg, bool tx, unsigned workers);
+
+/*
+ * The lanes of what an endpoint sends with these tables, for link credits. `sl_dscp`: 0: that of `traffic_class`, as in
+ * [qos].
+ */
+void ur_credit_map_of(const struct ur_vl_attr *vl, const uint8_t sl_dscp[16],
+		      const uint8_t sl_pcp[16], uint8_t traffic_class, struct ur_credit_map *map);
+
+/* [port] credits, for a receive ring of so many slots. `map` is left to the caller. */
+struct ur_credit_attr ur_credit_attr_of(const struct ur_config *cfg, uint32_t slots,
+					uint32_t session);
 
 /* [admission]. */
 struct ur_adm_attr ur_adm_attr_of(const struct ur_config *cfg);

@@ -174,6 +174,22 @@ static bool check_driver(const struct check *c)
 	return true;
 }
 
+/* CREDIT-SESSION-01: counters of a link need its order, and all of its packets. */
+static bool check_credits(const struct check *c)
+{
+	if (!c->cfg->port.credits)
+		return true;
+	if (c->cfg->worker.count != 1)
+		return wrong(c, "port", "credits",
+			     "\"yes\" needs [worker] count = 1, but it is %u; allowed: no",
+			     c->cfg->worker.count);
+	if (c->cfg->port.dev[0])
+		return wrong(c, "port", "credits",
+			     "\"yes\" needs a port of its own, not one that is shared with the "
+			     "kernel; allowed: no");
+	return true;
+}
+
 static bool check_rings(const struct check *c)
 {
 	uint32_t framesz = c->cfg->port.framesz, mtu = c->cfg->port.mtu;
@@ -512,10 +528,10 @@ static bool check_filter(const struct check *c)
 int ur_config_check(const struct ur_config *cfg, char *err, size_t err_cap)
 {
 	const struct check c = {cfg, err, err_cap};
-	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_mtu(&c) &&
-		  check_address(&c) && check_worker(&c) && check_transport(&c) && check_rate(&c) &&
-		  check_qos(&c) && check_pacing(&c) && check_impair(&c) && check_forwarding(&c) &&
-		  check_eal(&c) && check_filter(&c);
+	bool ok = check_device(&c) && check_driver(&c) && check_rings(&c) && check_credits(&c) &&
+		  check_mtu(&c) && check_address(&c) && check_worker(&c) && check_transport(&c) &&
+		  check_rate(&c) && check_qos(&c) && check_pacing(&c) && check_impair(&c) &&
+		  check_forwarding(&c) && check_eal(&c) && check_filter(&c);
 
 	return ok ? 0 : -EINVAL;
 }

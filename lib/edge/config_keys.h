@@ -160,7 +160,13 @@
 	  "packet buffers; 0: derived from the ring sizes")                                             \
 	K(port, rate_gbps, "rate_gbps", REAL, 0, 1000, "0",                                             \
 	  "emulate a slower link: the maximum rate of the port, in Gb/s on the wire (frames "           \
-	  "with preamble, FCS and gap), divided evenly among the workers; 0: no limit")
+	  "with preamble, FCS and gap), divided evenly among the workers; 0: no limit")                 \
+	K(port, credits, "credits", BOOL, 0, 0, "no",                                                   \
+	  "link credits, if the other end of the link offers them too: a frame is sent only when "      \
+	  "there is a buffer for it (docs/design/credits.md); needs [worker] count = 1")                \
+	K(port, credit_life_ms, "credit_life_ms", U32, 1, 60000, "100",                                 \
+	  "with credits: time after which a lane without credit is given up, in milliseconds: a "       \
+	  "switch drops what waits in it, an endpoint sends without credit")
 
 #define UR_CONFIG_KEYS_ADDRESS(K)                                                                  \
 	K(address, mac, "mac", MAC, 0, 0, "auto", "auto: the interface's own address")             \

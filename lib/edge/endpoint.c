@@ -16,6 +16,7 @@
 struct ur_endpoint {
 	struct ur_round round;
 	struct ur_neigh neigh;
+	struct ur_credit credit;
 	struct ur_gid gids[UR_NEIGH_ADDRS_MAX];
 	void *engine_mem;
 	struct ur_engine *engine;
@@ -34,6 +35,8 @@ static const char *find_fault(const struct ur_endpoint_attr *a)
 		return "an endpoint has one worker; set engine.limits.workers to 1";
 	if (a->neigh.addr_cnt > UR_NEIGH_ADDRS_MAX)
 		return "too many addresses; UR_NEIGH_ADDRS_MAX is the most";
+	if (a->credit.buffers && ur_credit_attr_check(&a->credit))
+		return ur_credit_attr_check(&a->credit);
 	return ur_engine_attr_check(&a->engine);
 }
 
@@ -57,6 +60,13 @@ static int init_round(struct ur_endpoint *ep, const struct ur_endpoint_attr *a, 
 	};
 
 	memcpy(round.mac, a->neigh.mac, 6);
+	if (a->credit.buffers) {
+		struct ur_credit_attr credit = a->credit;
+
+		credit.spare = UR_ROUND_CREDIT_SPARE;
+		ur_credit_init(&ep->credit, &credit);
+		round.credit = &ep->credit;
+	}
 	for (unsigned i = 0; i < a->neigh.addr_cnt; i++)
 		ep->gids[i] = a->neigh.addr[i].gid;
 	return ur_round_init(&ep->round, &round, now_ns);

@@ -9,6 +9,7 @@
 #include "edge/source.h"
 #include "edge/worker_counters.h"
 #include "engine/verbs.h"
+#include "wire/credit.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +55,8 @@ struct ur_endpoint_attr {
 	struct ur_impair_config rx_impair, tx_impair; /* zeroed: a perfect network */
 	struct ur_capture_hook *capture;	      /* or NULL; outlives the endpoint */
 	double rate_gbps;			      /* limit of what it sends; 0: none */
+	/* Link credits (docs/design/credits.md); `spare` is ignored. buffers 0: none. */
+	struct ur_credit_attr credit;
 	/*
 	 * Each byte of a frame of up to 256 bytes is stored once in its buffer, and none is read. For buffers
 	 * that another core reads, if it is far away.

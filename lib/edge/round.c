@@ -213,6 +213,8 @@ static unsigned receive_burst(struct ur_round *r)
 	if (n) {
 		r->cnt.rx_frames += n;
 		capture(r, pkts, n, UR_CAPTURE_RX);
+		if (__builtin_expect(r->credit != NULL, 0))
+			ur_round_credit_received(r->credit, pkts, n, r->now_ns);
 	}
 	if (__builtin_expect(r->rx_impair != NULL, 0)) {
 		unsigned left = ur_impair_pkt_run(r->rx_impair, pkts, n, out, UR_ROUND_IMPAIR_BURST,
@@ -318,6 +320,8 @@ static void transmit(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 	struct ur_pkt *at = &r->tx_pending[r->tx_tail];
 
 	n = loop_back(r, pkts, n);
+	if (__builtin_expect(r->credit != NULL, 0))
+		ur_round_credit_sent(r->credit, pkts, n);
 	if (__builtin_expect(ur_rate_limits(&r->rate), 0))
 		for (unsigned i = 0; i < n; i++)
 			ur_rate_sent(&r->rate, pkts[i].len, r->now_ns);
@@ -385,6 +389,25 @@ static bool link_is_free(struct ur_round *r)
 	return false;
 }
 
+/* CREDIT-GATE-02: a message about credits leaves behind everything that it counts as sent. */
+static void output_credit(struct ur_round *r)
+{
+	struct ur_pkt pkt;
+
+	if (!ur_credit_is_due(r->credit, r->now_ns) || r->tx_head != r->tx_tail)
+		return;
+	if (!r->ops->alloc(r->source, &pkt, 1)) {
+		r->cnt.no_mbuf++;
+		return;
+	}
+	ur_credit_output(r->credit, pkt.data, r->mac, r->now_ns);
+	r->cnt.credit_sessions = r->credit->cnt.credit_sessions;
+	r->cnt.credit_wait_ns = r->credit->cnt.credit_wait_ns;
+	r->cnt.credit_stalls = r->credit->cnt.credit_stalls;
+	pkt.len = UR_CREDIT_BYTES;
+	transmit(r, &pkt, 1);
+}
+
 /*
  * A slow link gets one packet at a time, and ACKs must not wait behind requests that an application
  * keeps posting.
@@ -398,6 +421,8 @@ static unsigned output(struct ur_round *r, bool posted)
 	if (r->tx_impair &&
 	    ur_impair_next_deadline(ur_impair_pkt_impair(r->tx_impair)) <= r->now_ns)
 		transmit(r, NULL, 0);
+	if (__builtin_expect(r->credit != NULL, 0))
+		output_credit(r);
 	do {
 		struct ur_pkt *pkts;
 		struct ur_tx *tx;
@@ -415,6 +440,8 @@ static unsigned output(struct ur_round *r, bool posted)
 				break;
 			cap = 1;
 		}
+		if (__builtin_expect(r->credit != NULL, 0))
+			cap = ur_round_credit_gate(r->credit, r->engine, cap, r->now_ns);
 		n = posted && !slow ? ur_engine_output_posted(r->engine, tx, cap, r->now_ns)
 				    : ur_engine_output(r->engine, tx, cap, r->now_ns);
 		if (!n) {
@@ -494,7 +521,8 @@ unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
 
 	ur_round_set_now(r, now_ns);
 	r->may_have_output = false;
-	if (ur_engine_wants_output(r->engine) || r->tx_head != r->tx_tail || r->tx_impair)
+	if (ur_engine_wants_output(r->engine) || r->tx_head != r->tx_tail || r->tx_impair ||
+	    (r->credit && ur_credit_is_due(r->credit, r->now_ns)))
 		n = output(r, false);
 	if (neigh_waits(r))
 		output_neigh(r);
@@ -532,6 +560,8 @@ uint64_t ur_round_next_deadline(const struct ur_round *r)
 		return r->now_ns;
 	if (ur_rate_limits(&r->rate) && (ur_engine_wants_output(r->engine) || neigh_waits(r)))
 		due_ns = earlier(due_ns, r->rate.next_ns);
+	if (r->credit)
+		due_ns = earlier(due_ns, ur_credit_next_deadline(r->credit));
 	due_ns = earlier(due_ns, impair_deadline(r->rx_impair));
 	return earlier(due_ns, impair_deadline(r->tx_impair));
 }
@@ -576,6 +606,7 @@ int ur_round_init(struct ur_round *r, const struct ur_round_attr *a, uint64_t no
 	r->engine = a->engine;
 	r->neigh = a->neigh;
 	r->capture = a->capture;
+	r->credit = a->credit;
 	r->gids = a->gids;
 	r->gid_cnt = a->gid_cnt;
 	r->frame_bytes = a->frame_bytes;

@@ -5,6 +5,7 @@
 #include "edge/capture.h"
 #include "edge/impair_pkt.h"
 #include "edge/neigh.h"
+#include "edge/round_credit.h"
 #include "wire/rate.h"
 #include "edge/source.h"
 #include "edge/worker_counters.h"
@@ -46,6 +47,8 @@ struct ur_round_attr {
 	bool evict_rx; /* evict received payload from the cache, see cache.h */
 	bool stage_tx; /* build small frames elsewhere, then store them in their buffers at once */
 	double rate_gbps; /* limit of what it sends; 0: none. See rate.h */
+	struct ur_credit
+		*credit; /* of the link, with UR_ROUND_CREDIT_SPARE spare; NULL: none. One worker */
 };
 
 /* All fields except `cnt` are private to the round. */
@@ -70,6 +73,7 @@ struct ur_round {
 	unsigned behind;	/* rounds in a row after which the source may hold more */
 	bool may_have_output;	/* timers, or packets held back until now, may have made output */
 	struct ur_rate rate;
+	struct ur_credit *credit;
 	/* Frames made but not taken by the source yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
 	struct ur_pkt tx_pending[UR_ROUND_TX_PENDING];

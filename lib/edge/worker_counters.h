@@ -21,7 +21,12 @@
 	X(other_frames, COUNTER, "frames", "frames received that are not RoCEv2")                  \
 	X(loss_memory_bytes, GAUGE, "bytes",                                                       \
 	  "memory for the contexts of queue pairs with a gap, in use or not")                      \
-	X(cross_cqe_full, COUNTER, "completions", "completions lost on the way to another worker")
+	X(cross_cqe_full, COUNTER, "completions", "completions lost on the way to another worker") \
+	X(credit_sessions, COUNTER, "times",                                                       \
+	  "times that the other end of the link has begun to give credits")                        \
+	X(credit_wait_ns, COUNTER, "ns", "time during which lanes with packets waited for credit") \
+	X(credit_stalls, COUNTER, "times",                                                         \
+	  "times that a lane had no credit for longer than credit_life_ms")
 
 struct ur_worker_counters {
 #define X(name, type, unit, help) uint64_t name;

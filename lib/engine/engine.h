@@ -163,6 +163,14 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
 				 uint64_t now_ns);
 
+/*
+ * Link credits: which lanes ur_engine_output() may serve, and of which lanes it may send ACKs (bit v: lane v), from now on;
+ * at first all. CNPs, NOTIFYs and packets of the connection manager are sent whatever this says.
+ */
+void ur_engine_open_lanes(struct ur_engine *e, uint16_t data, uint16_t acks);
+/* Lanes that have packets to send: open or not. */
+uint16_t ur_engine_ready_lanes(const struct ur_engine *e);
+
 /* Whether ur_engine_output() has anything to do. */
 bool ur_engine_wants_output(const struct ur_engine *e);
 

@@ -34,6 +34,8 @@ struct ur_engine {
 	struct ur_cm_out cm_out[CM_BATCH];
 	struct engine_mgmt *mgmt; /* mgmt_priv.h; NULL: no agent */
 	bool mgmt_busy;		  /* it may have something to send */
+	uint16_t closed_lanes,
+		closed_acks; /* bit v: lane v has no credit, for packets and for ACKs */
 	uint64_t mgmt_deadline_ns;
 };
 

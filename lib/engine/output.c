@@ -203,11 +203,12 @@ static inline struct ur_emux_queue *queue_to_serve(struct ur_emux *x, unsigned v
 	return q;
 }
 
-/* Makes the next packet of the lane that the arbiter names. False: a turn ended without one. */
-static bool serve_lane(struct ur_engine *e, struct ur_tx *tx, uint64_t now_ns, unsigned *touched)
+/* Makes the next packet of the lane of `ready` that the arbiter names. False: a turn ended without one. */
+static bool serve_lane(struct ur_engine *e, struct ur_tx *tx, uint16_t ready, uint64_t now_ns,
+		       unsigned *touched)
 {
 	struct ur_core *core = &e->core;
-	unsigned vl = ur_vl_pick(&core->vl, core->emux.ready_lanes);
+	unsigned vl = ur_vl_pick(&core->vl, ready);
 	struct ur_emux_queue *q = queue_to_serve(&core->emux, vl);
 	struct served s;
 
@@ -271,8 +272,14 @@ static unsigned output_lanes(struct ur_engine *e, struct ur_tx *tx, unsigned cap
 	unsigned made = 0, touched = 0;
 
 	while (made < cap && x->ready_lanes) {
-		if (x->ready_lanes & (x->ready_lanes - 1))
-			made += serve_lane(e, &tx[made], now_ns, &touched);
+		if (__builtin_expect(x->ready_lanes & e->closed_lanes, 0)) {
+			uint16_t ready = x->ready_lanes & (uint16_t)~e->closed_lanes;
+
+			if (!ready)
+				break;
+			made += serve_lane(e, &tx[made], ready, now_ns, &touched);
+		} else if (x->ready_lanes & (x->ready_lanes - 1))
+			made += serve_lane(e, &tx[made], x->ready_lanes, now_ns, &touched);
 		else
 			made += serve_alone(e, &tx[made], cap - made, now_ns, &touched);
 	}
@@ -325,6 +332,45 @@ static unsigned output_notifies(struct ur_engine *e, struct ur_tx *tx, unsigned 
 	return made;
 }
 
+#define ACKS_PASSED 64 /* that wait for credit, in one call */
+
+/*
+ * CREDIT-GATE-02: the first queue pair that owes an ACK and whose lane has credit; NULL: there is none. Those without go to
+ * the end of the list, *pass of them.
+ */
+static struct ur_qp *peek_ack(struct ur_engine *e, unsigned *pass)
+{
+	struct ur_sched_node *n;
+
+	while ((n = ur_sched_peek(&e->core.acks))) {
+		struct ur_qp *qp = UR_QP_OF(n, ack_node);
+
+		if (!(e->closed_acks >> qp->rsp_queue.vl & 1))
+			return qp;
+		if (!(*pass)--)
+			return NULL;
+		ur_sched_rotate(&e->core.acks, n);
+	}
+	return NULL;
+}
+
+/* The same as output_acks(), while some lane has no credit. */
+static __attribute__((noinline)) unsigned output_open_acks(struct ur_engine *e, struct ur_tx *tx,
+							   unsigned cap, uint64_t now_ns)
+{
+	unsigned made = 0, pass = ACKS_PASSED;
+	struct ur_qp *qp;
+
+	while (made < cap && (qp = peek_ack(e, &pass))) {
+		bool ok = qp->ops->ack_next(qp, &tx[made], now_ns);
+
+		UR_ASSERT(ok);
+		charge_ahead(&e->core, qp, &tx[made]);
+		made++;
+	}
+	return made;
+}
+
 /* There are some. */
 static __attribute__((noinline)) unsigned output_acks(struct ur_engine *e, struct ur_tx *tx,
 						      unsigned cap, uint64_t now_ns)
@@ -332,6 +378,8 @@ static __attribute__((noinline)) unsigned output_acks(struct ur_engine *e, struc
 	struct ur_sched_node *n;
 	unsigned made = 0;
 
+	if (__builtin_expect(e->closed_acks, 0))
+		return output_open_acks(e, tx, cap, now_ns);
 	while (made < cap && (n = ur_sched_peek(&e->core.acks))) {
 		struct ur_qp *qp = UR_QP_OF(n, ack_node);
 		bool ok = qp->ops->ack_next(qp, &tx[made], now_ns);
@@ -417,6 +465,18 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 {
 	ur_engine_complete_sent(e);
 	return output_lanes(e, tx, cap, now_ns);
+}
+
+void ur_engine_open_lanes(struct ur_engine *e, uint16_t data, uint16_t acks)
+{
+	e->closed_lanes = (uint16_t)~data;
+	e->closed_acks =
+		(uint16_t)~acks & ((1u << UR_VL_CNT) - 1); /* some queue pairs have no lane */
+}
+
+uint16_t ur_engine_ready_lanes(const struct ur_engine *e)
+{
+	return e->core.emux.ready_lanes;
 }
 
 bool ur_engine_wants_output(const struct ur_engine *e)

@@ -734,3 +734,56 @@ ENDPOINT_TEST(an_attribute_that_does_not_fit_is_named)
 	cr_assert_null(ur_endpoint_new(&a->attr, 0, err, sizeof(err)));
 	cr_assert(strstr(err, "cm.sink"), "%s", err);
 }
+
+/* ---- link credits ---- */
+
+static void offer_credits(struct node *n, uint32_t session)
+{
+	static const uint8_t lane[16], pcp[16];
+
+	n->attr.credit =
+		(struct ur_credit_attr){.buffers = 240, .session = session, .life_ns = SECOND / 10};
+	ur_credit_map_make(&n->attr.credit.map, lane, lane, pcp);
+}
+
+/* CREDIT-GATE-02, CREDIT-SESSION-01: the limits are in force, and cost no packet. */
+ENDPOINT_TEST(two_ends_with_credits)
+{
+	offer_credits(a, 5);
+	offer_credits(b, 6);
+	open_both();
+	connect_nodes(UR_MODE_EXTENDED);
+	write_all(a, b);
+	write_all(b, a);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct ur_worker_counters *c = ur_endpoint_counters(nodes[i].ep);
+
+		cr_assert_eq(c->credit_sessions, 1u);
+		cr_assert_eq(c->credit_stalls, 0u);
+	}
+}
+
+/* CREDIT-HEAL-01: messages are lost, and frames. */
+ENDPOINT_TEST(two_ends_with_credits_and_losses)
+{
+	offer_credits(a, 5);
+	offer_credits(b, 6);
+	a->attr.tx_impair = b->attr.tx_impair =
+		(struct ur_impair_config){.seed = 3, .loss = ur_impair_chance(0.1)};
+	open_both();
+	connect_nodes(UR_MODE_EXTENDED);
+	write_all(a, b);
+	write_all(b, a);
+	cr_assert_eq(ur_endpoint_counters(a->ep)->credit_sessions, 1u);
+}
+
+/* CREDIT-SESSION-01: the other end does not know credits. */
+ENDPOINT_TEST(credits_that_nobody_answers)
+{
+	offer_credits(a, 5);
+	open_both();
+	connect_nodes(UR_MODE_GBN);
+	write_all(a, b);
+	write_all(b, a);
+	cr_assert_eq(ur_endpoint_counters(a->ep)->credit_sessions, 0u);
+}

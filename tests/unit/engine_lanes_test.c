@@ -539,3 +539,40 @@ Test(engine_lanes, queue_whose_turn_ended_at_a_gate_does_not_wait_there_for_noth
 	expect(e, 8, "");
 	end_free(e);
 }
+
+/* ---- link credits ---- */
+
+/* CREDIT-GATE-02 */
+Test(engine_lanes, lanes_without_credit_send_nothing_and_hold_up_no_other)
+{
+	struct end *e = three(1, 2);
+
+	for (unsigned i = 1; i < 4; i++)
+		post(e, i, i, 512);
+	ur_engine_open_lanes(e->engine, 0x7fff & ~(1u << 1), 0x7fff);
+	expect(e, 8, "1133");
+	cr_assert_eq(ur_engine_ready_lanes(e->engine), 1u << 1);
+	cr_assert(ur_engine_wants_output(e->engine));
+	expect(e, 8, "");
+	ur_engine_open_lanes(e->engine, 0x7fff, 0x7fff);
+	expect(e, 8, "22");
+	end_free(e);
+}
+
+/* CREDIT-GATE-02 */
+Test(engine_lanes, acks_of_a_lane_without_credit_wait)
+{
+	struct end *e = three(1, 2);
+
+	for (unsigned i = 1; i < 4; i++)
+		write_and_ask(e, i, END_RQ_PSN);
+	ur_engine_open_lanes(e->engine, 0, 0x7fff & ~(1u << 0));
+	cr_assert_eq(output(e, 8), 2);
+	cr_assert_eq(lane(e, 0)->packets, 0);
+	write_and_ask(e, 1, END_RQ_PSN + 1);
+	cr_assert_eq(output(e, 8), 0);
+	ur_engine_open_lanes(e->engine, 0, 0x7fff);
+	cr_assert_eq(output(e, 8), 1, "one for both");
+	cr_assert_eq(out[0].psn, END_RQ_PSN + 1);
+	end_free(e);
+}
