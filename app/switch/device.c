@@ -70,6 +70,9 @@ static void port_close(struct device *d)
 
 static const struct device_ops port_ops = {port_rx, port_tx, port_link, port_close, NULL};
 
+/* Small rings are faster, but these take what arrives while another process has the CPU. */
+#define KERNEL_FRAMECNT 512
+
 static struct ur_config config_of(const struct switch_spec *s, const struct ur_config *base)
 {
 	static const int driver[SWITCH_KIND_CNT] = {
@@ -91,6 +94,8 @@ static struct ur_config config_of(const struct switch_spec *s, const struct ur_c
 		cfg.port.role = s->client ? UR_MEMIF_ROLE_CLIENT : UR_MEMIF_ROLE_SERVER;
 	if (s->mtu)
 		cfg.port.mtu = s->mtu;
+	if (s->kind == SWITCH_DEV && !cfg.port.framecnt && !cfg.port.credits)
+		cfg.port.framecnt = KERNEL_FRAMECNT;
 	return cfg;
 }
 
@@ -118,9 +123,6 @@ static bool can_work(const struct ur_config *cfg, char *err, size_t cap)
 	return ur_preflight(cfg, keep_first, &c) == 0;
 }
 
-/* Small rings are faster, but these take what arrives while another process has the CPU. */
-#define KERNEL_FRAMECNT 512
-
 static bool open_port(struct port_device *p, const struct switch_spec *s, struct ur_config *cfg,
 		      uint32_t held, char *err, size_t cap)
 {
@@ -133,8 +135,6 @@ static bool open_port(struct port_device *p, const struct switch_spec *s, struct
 		.promiscuous = true,
 	};
 
-	if (s->kind == SWITCH_DEV && !cfg->port.framecnt)
-		cfg->port.framecnt = KERNEL_FRAMECNT;
 	if (!can_work(cfg, err, cap))
 		return false;
 	if (ur_eal_init(cfg, &p->eal, err, cap)) {
@@ -173,6 +173,7 @@ struct device *device_open_port(const struct switch_spec *spec, const struct ur_
 	}
 	memcpy(p->dev.mac, p->port.mac, 6);
 	p->dev.max_frame = p->port.max_frame_bytes;
+	p->dev.rx_slots = ur_eal_rx_slots(&cfg, p->port.rx_desc);
 	ur_mbuf_source_init(&p->source, &p->port, 0, clock, false, &p->no_mbuf);
 	return &p->dev;
 }

@@ -22,6 +22,7 @@ struct device {
 	const struct device_ops *ops;
 	char name[UR_CONFIG_TEXT + 16]; /* "dev=veth0", "socket=/run/x.sock #2" */
 	uint32_t max_frame;		/* bytes that it can send, without FCS */
+	uint32_t rx_slots;		/* frames that can wait to be received; 0: not known */
 	uint8_t mac[6];
 	unsigned ifindex; /* of a kernel interface; 0: none */
 };

@@ -96,6 +96,19 @@ static bool flush(const struct node *n, struct node_port *p)
 	return p->at == p->cnt;
 }
 
+/* SWITCH-CREDIT-01: a message about credits goes ahead of frames that it does not count as sent. */
+static void put_message(struct node *n, uint8_t port, uint64_t now_ns)
+{
+	struct node_port *p = &n->port[port];
+	struct rte_mbuf *m;
+
+	if (!ur_switch_wants_message(n->sw, port, now_ns) || !(m = rte_pktmbuf_alloc(n->pool)))
+		return;
+	ur_switch_message(n->sw, port, (uint8_t *)rte_pktmbuf_append(m, UR_CREDIT_BYTES),
+			  p->dev->mac, now_ns);
+	p->pending[p->cnt++] = m;
+}
+
 static unsigned send_to(struct node *n, uint8_t port, uint64_t now_ns)
 {
 	struct node_port *p = &n->port[port];
@@ -104,9 +117,11 @@ static unsigned send_to(struct node *n, uint8_t port, uint64_t now_ns)
 
 	if (!flush(n, p))
 		return 0;
-	cnt = ur_switch_output(n->sw, port, tx, NODE_PENDING, now_ns);
 	p->at = p->cnt = 0;
 	p->stamped = 0;
+	if (__builtin_expect(n->cfg.port.credits, 0))
+		put_message(n, port, now_ns);
+	cnt = ur_switch_output(n->sw, port, tx, NODE_PENDING - p->cnt, now_ns);
 	for (unsigned i = 0; i < cnt; i++) {
 		struct rte_mbuf *m = edited(tx[i].frame.handle, &tx[i]);
 
@@ -178,6 +193,7 @@ unsigned node_round(struct node *n, uint64_t now_ns)
 	moved += serve_agent(n, now_ns);
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		moved += send_to(n, (uint8_t)i, now_ns);
+	node_reap(n);
 	return moved;
 }
 
@@ -191,6 +207,9 @@ uint64_t node_ready(const struct node *n)
 }
 
 /* ---- open and close ---- */
+
+#define CREDIT_QUARTERS                                                                            \
+	3 /* of a port's references, and of its receive ring, are for frames with credit */
 
 static struct ur_switch_port_attr attr_of(const struct node *n, const struct node_port *p)
 {
@@ -220,6 +239,12 @@ static struct ur_switch_port_attr attr_of(const struct node *n, const struct nod
 	}
 	a.flood_per_s = cfg->forwarding.flood_pps;
 	a.mgmt_per_s = cfg->forwarding.mgmt_pps;
+	if (cfg->port.credits && p->dev->rx_slots) {
+		a.credit_frames =
+			RTE_MIN(n->attr.limits.frames, p->dev->rx_slots) / 4 * CREDIT_QUARTERS;
+		a.credit_life_ns = cfg->port.credit_life_ms * UINT64_C(1000000);
+		a.credit_session = 1 + arc4random_uniform(UINT32_MAX / 2);
+	}
 	return a;
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "wire/credit.h"
+
 #define MAX_FRAME_DEFAULT 1522
 #define MAX_FRAME_MOST	  65535
 #define BYTES_MOST	  (1u << 30)
@@ -80,5 +82,9 @@ const char *ur_switch_port_attr_check(const struct ur_switch_port_attr *a)
 		return "a lane's queue does not hold one frame, or is longer than 1 GiB";
 	if (a->ecn_max_bytes < a->ecn_min_bytes)
 		return "the upper ECN threshold is below the lower one";
+	if (a->credit_frames && a->credit_frames < UR_CREDIT_LANES * UR_CREDIT_MIN)
+		return "credits need 240 buffers at least";
+	if (a->credit_frames && (!a->credit_session || !a->credit_life_ns))
+		return "credits have no session or no time";
 	return check_vlans(a);
 }

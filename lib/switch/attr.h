@@ -50,6 +50,13 @@ struct ur_switch_port_attr {
 	uint32_t ecn_chance;	/* of a mark just below ecn_max_bytes, of 2^32 */
 	uint32_t flood_per_s;	/* frames of this port that are flooded in a second; 0: no limit */
 	uint32_t mgmt_per_s;	/* management packets taken from this port; 0: no limit */
+	/*
+	 * Link credits (docs/design/credits.md): buffers for frames with credit, fewer than ur_switch_limits.frames; 0: the
+	 * port gives and needs no credits.
+	 */
+	uint32_t credit_frames;
+	uint32_t credit_session; /* random, not 0 */
+	uint64_t credit_life_ns; /* without credit, after which a lane is drained */
 };
 
 /* A trunk of all VLANs, untagged frames in VLAN 1, one lane table as ur_vl_attr_default(), no rate,

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "switch/attr.h"
+#include "wire/credit.h"
 
 /*
  * What a switch counts. Every reference to a frame ends in exactly one of these, so that at any time
@@ -34,7 +35,8 @@
 	X(link_downs, "times that the link has gone down")                                         \
 	X(held, "frames of this port that waited for a receive pool")                              \
 	X(held_late, "times that a queue pair's were let go because they had waited too long")     \
-	X(notify_ignored, "statuses of receive pools from a port that does not lead to them")
+	X(notify_ignored, "statuses of receive pools from a port that does not lead to them")      \
+	UR_CREDIT_COUNTERS(X)
 
 /* X(NAME, name, text): why a reference is dropped */
 #define UR_SWITCH_DROPS(X)                                                                         \
@@ -51,7 +53,8 @@
 	X(NO_SERVICE, no_service, "its service level has no lane")                                 \
 	X(TOO_LONG, too_long, "longer than the port can send")                                     \
 	X(QUEUE_FULL, queue_full, "the queue of its lane is full")                                 \
-	X(NO_BUFFER, no_buffer, "the receiving port has its share of buffers in queues")
+	X(NO_BUFFER, no_buffer, "the receiving port has its share of buffers in queues")           \
+	X(NO_CREDIT, no_credit, "its lane has had no credit for too long")
 
 enum ur_switch_drop {
 #define X(NAME, name, text) UR_SWITCH_DROP_##NAME,

@@ -75,12 +75,28 @@ static enum ur_switch_drop refusal_mgmt(const struct ur_switch *sw, const struct
 	return p->out.mgmt_from[in] < share ? UR_SWITCH_DROP_CNT : UR_SWITCH_DROP_NO_BUFFER;
 }
 
-static enum ur_switch_drop refusal(const struct ur_switch *sw, const struct ur_switch_port *p,
-				   uint8_t in, uint32_t bytes, const struct ur_switch_list *lane)
+bool ur_switch_has_room(const struct ur_switch_port *p, unsigned vl, uint32_t bytes, uint8_t credit)
 {
-	uint32_t share = free_of(sw->attr.limits.frames, sw->port[in].in.held);
+	const struct ur_switch_out *o = &p->out;
 
-	if (lane->bytes + bytes > p->attr.lane_bytes || lane->cnt >= p->out.lane_frames)
+	return credit ||
+	       (free_of(o->lane[vl].bytes, o->credit_bytes[vl]) + bytes <= p->attr.lane_bytes &&
+		free_of(o->lane[vl].cnt, o->credit_cnt[vl]) < o->lane_frames);
+}
+
+/* Of a frame without credit, or (SWITCH-CREDIT-01) with: its buffer is its own. */
+static enum ur_switch_drop refusal(const struct ur_switch *sw, const struct ur_switch_port *p,
+				   const struct ur_switch_way *way, uint32_t bytes, unsigned vl,
+				   bool waits)
+{
+	const struct ur_switch_port *from = &sw->port[way->in];
+	uint8_t in = way->in;
+	uint32_t share = free_of(sw->attr.limits.frames - from->attr.credit_frames,
+				 from->in.held - from->credit.held);
+
+	if (way->credit)
+		return UR_SWITCH_DROP_CNT;
+	if (!waits && !ur_switch_has_room(p, vl, bytes, 0))
 		return UR_SWITCH_DROP_QUEUE_FULL;
 	return p->out.data_from[in] < share ? UR_SWITCH_DROP_CNT : UR_SWITCH_DROP_NO_BUFFER;
 }
@@ -94,7 +110,8 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 	uint8_t edits = way->mgmt ? 0 : edits_for(&p->attr, h, way->vid);
 	int vl = way->mgmt ? UR_SWITCH_VL15 : ur_vl_of_sl(&p->out.vl, way->sl);
 	uint32_t bytes = frame->len, i;
-	struct ur_switch_pool *pool = NULL;
+	struct ur_switch_held *held = NULL;
+	bool behind = false;
 	struct ur_switch_list *lane;
 	enum ur_switch_drop why;
 
@@ -106,15 +123,19 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 	}
 	lane = &p->out.lane[vl];
 	if (sw->adm.pool && !way->mgmt && !way->flooded && h->op & UR_OP_XTH)
-		pool = ur_switch_adm_holds(sw, out, h, way->in, now_ns);
+		held = ur_switch_adm_holds(sw, out, h, way->in, now_ns, &behind);
 	why = way->mgmt ? refusal_mgmt(sw, p, way->in, bytes)
-			: refusal(sw, p, way->in, bytes, lane);
+			: refusal(sw, p, way, bytes, (unsigned)vl, held != NULL);
+	if (p->credit.stalled >> vl & 1)
+		why = UR_SWITCH_DROP_NO_CREDIT;
+	if (behind)
+		why = UR_SWITCH_DROP_NO_BUFFER;
 	if (bytes > p->attr.max_frame)
 		why = UR_SWITCH_DROP_TOO_LONG;
 	if (why != UR_SWITCH_DROP_CNT) {
 		ur_switch_drop(sw, out, (unsigned)vl, why);
-		if (pool)
-			ur_switch_adm_refused(sw, pool, ur_load24(h->bth + 5));
+		if (held)
+			ur_switch_adm_refused(sw, held);
 		return false;
 	}
 	if (!way->mgmt && ur_switch_can_mark(h) && marks(sw, p, lane->bytes)) {
@@ -131,17 +152,19 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 		.out_port = out,
 		.edits = edits,
 		.vl = (uint8_t)vl,
-		.held = pool != NULL,
-		.bth = (uint16_t)(pool ? h->bth - frame->data : 0),
+		.credit = way->credit,
+		.held = held != NULL,
 		.mgmt = way->mgmt,
 		.group = h->group_dst,
 	};
 	++*(way->mgmt ? &in->held_mgmt : &in->held);
-	++*(way->mgmt ? &p->out.mgmt_from[way->in] : &p->out.data_from[way->in]);
 	p->out.vl15_from[way->in] += way->mgmt ? bytes : 0;
-	if (pool) {
-		ur_switch_list_push(sw->ref, &pool->held, i);
-		ur_switch_adm_held(sw, pool, way->in);
+	if (way->credit)
+		ur_switch_credit_hold(sw, &sw->ref[i]);
+	else
+		++*(way->mgmt ? &p->out.mgmt_from[way->in] : &p->out.data_from[way->in]);
+	if (held) {
+		ur_switch_adm_held(sw, held, i, way->in);
 		return true;
 	}
 	ur_switch_list_push(sw->ref, lane, i);
@@ -168,29 +191,36 @@ static void hand_out(struct ur_switch *sw, uint32_t i, unsigned vl, struct ur_sw
 	if (r->edits)
 		tx->head_len = ur_switch_edit(r->frame.data, r->edits, r->tci, tx->head, &tx->skip);
 	--*(r->mgmt ? &in->held_mgmt : &in->held);
-	--*(r->mgmt ? &out->mgmt_from[r->in_port] : &out->data_from[r->in_port]);
 	out->vl15_from[r->in_port] -= r->mgmt ? r->frame.len : 0;
+	if (r->credit)
+		ur_switch_credit_free(sw, r);
+	else
+		--*(r->mgmt ? &out->mgmt_from[r->in_port] : &out->data_from[r->in_port]);
 	ur_switch_list_push(sw->ref, &sw->free, i);
 }
 
 /* SWITCH-VL15-01. The lane to send from, -1: none has a frame. */
-static int pick(struct ur_switch_out *o)
+static int pick(struct ur_switch_port *p)
 {
+	struct ur_switch_out *o = &p->out;
+	unsigned ready = ur_switch_ready(p);
+
 	if (o->lane[UR_SWITCH_VL15].cnt)
 		return UR_SWITCH_VL15;
-	if (!o->ready)
+	if (!ready)
 		return -1;
 	/* A lane that is alone is not arbitrated (docs/design/virtual-lanes.md). */
-	if (!(o->ready & (o->ready - 1)))
-		return __builtin_ctz(o->ready);
-	return (int)ur_vl_pick(&o->vl, o->ready);
+	if (!(ready & (ready - 1)))
+		return __builtin_ctz(ready);
+	return (int)ur_vl_pick(&o->vl, (uint16_t)ready);
 }
 
 static void send_one(struct ur_switch *sw, struct ur_switch_port *p, unsigned vl,
 		     struct ur_switch_tx *tx, uint64_t now_ns)
 {
 	struct ur_switch_out *o = &p->out;
-	bool contended = vl != UR_SWITCH_VL15 && (o->ready & (o->ready - 1));
+	unsigned ready = ur_switch_ready(p);
+	bool contended = vl != UR_SWITCH_VL15 && (ready & (ready - 1));
 	uint32_t i = ur_switch_list_pop(sw->ref, &o->lane[vl]), bytes;
 
 	if (sw->ref[i].group)
@@ -203,6 +233,8 @@ static void send_one(struct ur_switch *sw, struct ur_switch_port *p, unsigned vl
 		o->ready &= (uint16_t) ~(1u << vl);
 	if (ur_rate_limits(&o->rate))
 		ur_rate_sent(&o->rate, bytes, now_ns);
+	if (__builtin_expect(p->attr.credit_frames != 0, 0))
+		ur_credit_sent(&p->credit, vl);
 	p->counters.tx_packets++;
 	p->counters.tx_bytes += bytes;
 	p->counters.lane[vl].tx_packets++;
@@ -220,15 +252,19 @@ unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_t
 
 	if (now_ns >= sw->adm.next_ns)
 		ur_switch_adm_expire(sw, now_ns);
+	if (__builtin_expect(p->credit.closed != 0, 0))
+		ur_switch_credit_expire(sw, port, now_ns);
 	if (ur_rate_limits(&o->rate))
 		until = p->counters.tx_bytes + UR_SWITCH_AHEAD_BYTES;
 	/* SWITCH-RATE-01, SWITCH-AHEAD-01 */
 	while (n < cap && (n < 2 || p->counters.tx_bytes < until) &&
-	       ur_rate_lets(&o->rate, now_ns) && (vl = pick(o)) >= 0)
+	       ur_rate_lets(&o->rate, now_ns) && (vl = pick(p)) >= 0)
 		send_one(sw, p, (unsigned)vl, &tx[n++], now_ns);
+	if (sw->adm.pool)
+		ur_switch_adm_move(sw, port);
 	if (o->waits_ns)
 		p->counters.wait_ns += now_ns - o->waits_ns;
-	o->rate.behind = o->ready || o->lane[UR_SWITCH_VL15].cnt;
+	o->rate.behind = ur_switch_ready(p) || o->lane[UR_SWITCH_VL15].cnt;
 	o->waits_ns = o->rate.behind && !ur_rate_lets(&o->rate, now_ns) ? now_ns : 0;
 	return n;
 }
@@ -266,8 +302,13 @@ uint64_t ur_switch_next_deadline(const struct ur_switch *sw, uint64_t ports, uin
 
 		if (!(ports >> i & 1))
 			continue;
+		if (sw->up >> i & 1 && sw->port[i].attr.credit_frames) {
+			at = ur_credit_next_deadline(&sw->port[i].credit);
+			at = at > now_ns ? at : now_ns;
+			first = at < first ? at : first;
+		}
 		at = o->rate.next_ns > now_ns ? o->rate.next_ns : now_ns;
-		if ((o->ready || o->lane[UR_SWITCH_VL15].cnt) && at < first)
+		if ((ur_switch_ready(&sw->port[i]) || o->lane[UR_SWITCH_VL15].cnt) && at < first)
 			first = at;
 	}
 	return first;

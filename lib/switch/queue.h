@@ -18,10 +18,10 @@ struct ur_switch_ref {
 	uint64_t in_ns;
 	uint32_t next; /* index, UR_SWITCH_END: the last */
 	uint16_t tci;  /* of the edits */
-	uint16_t bth;  /* its place in a frame that waits for a receive pool */
 	uint8_t in_port, out_port, edits, vl;
-	bool held; /* has waited for a receive pool */
-	bool mgmt; /* counts against the receiving port's limit of management packets */
+	uint8_t credit; /* 1 + lane of the receiving port whose buffer it takes; 0: none */
+	bool held;	/* has waited for a receive pool */
+	bool mgmt;	/* counts against the receiving port's limit of management packets */
 	bool group;
 };
 

@@ -121,6 +121,7 @@ void ur_switch_set_port(struct ur_switch *sw, uint8_t port, const struct ur_swit
 	ur_switch_adm_release_all(sw);
 	p->attr = *a;
 	ur_vl_init(&p->out.vl, &a->vl);
+	ur_switch_credit_set(sw, p);
 	ur_rate_change(&p->out.rate, a->rate_gbps);
 	p->out.ecn_slope = range ? ((uint64_t)a->ecn_chance << 16) / range : 0;
 	p->out.lane_frames = sw->attr.limits.frames / LANE_SHARE;
@@ -129,6 +130,7 @@ void ur_switch_set_port(struct ur_switch *sw, uint8_t port, const struct ur_swit
 	for (unsigned vl = 0; vl < UR_VL_CNT; vl++)
 		if (!(ur_vl_served(&p->out.vl) >> vl & 1))
 			ur_switch_drop_lane(sw, port, vl, UR_SWITCH_DROP_NO_SERVICE);
+	ur_switch_adm_move(sw, port);
 }
 
 const struct ur_switch_port_attr *ur_switch_port(const struct ur_switch *sw, uint8_t port)
@@ -144,10 +146,13 @@ static void update_link(struct ur_switch *sw, uint8_t port)
 	if (up == (sw->up & bit))
 		return;
 	sw->up ^= bit;
+	if (sw->port[port].attr.credit_frames)
+		ur_credit_restart(&sw->port[port].credit, NULL);
 	if (up)
 		return;
 	sw->port[port].counters.link_downs++;
 	ur_switch_adm_release_all(sw);
+	ur_switch_adm_move(sw, port);
 	ur_switch_macs_forget(&sw->macs, port);
 	for (unsigned vl = 0; vl < UR_SWITCH_LANES; vl++)
 		ur_switch_drop_lane(sw, port, vl, UR_SWITCH_DROP_LINK_DOWN);
@@ -260,6 +265,7 @@ static unsigned flood(struct ur_switch *sw, const struct ur_switch_frame *frame,
 	struct ur_switch_way each = *way;
 	unsigned tried = 0, taken = 0;
 
+	each.credit = 0; /* given back at once: copies have no guarantee */
 	if (!ur_switch_limit_lets(&in->in.flood, now_ns)) {
 		ur_switch_drop(sw, way->in, 0, UR_SWITCH_DROP_FLOOD);
 		return 0;
@@ -346,15 +352,14 @@ static enum ur_switch_drop refuse(const struct ur_switch *sw, uint8_t port,
 	return UR_SWITCH_DROP_CNT;
 }
 
-unsigned ur_switch_input(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
-			 uint64_t now_ns)
+static unsigned input(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
+		      uint8_t credit, uint64_t now_ns)
 {
 	struct ur_switch_counters *c = &sw->port[port].counters;
-	struct ur_switch_way way = {.in = port};
+	struct ur_switch_way way = {.in = port, .credit = credit};
 	struct ur_switch_headers h;
 	enum ur_switch_drop why;
 
-	UR_ASSERT(port < sw->attr.limits.ports);
 	c->rx_packets++;
 	c->rx_bytes += frame->len;
 	why = refuse(sw, port, frame, &h);
@@ -374,6 +379,36 @@ unsigned ur_switch_input(struct ur_switch *sw, uint8_t port, const struct ur_swi
 	if (port)
 		learn(sw, port, way.vid, frame->data + 6, now_ns);
 	return forward_data(sw, frame, &h, &way, now_ns);
+}
+
+/* SWITCH-CREDIT-01: on a port with credits. */
+static unsigned input_credited(struct ur_switch *sw, uint8_t port,
+			       const struct ur_switch_frame *frame, uint64_t now_ns)
+{
+	struct ur_switch_port *p = &sw->port[port];
+	uint8_t credit, lane;
+	unsigned n;
+
+	if (!(sw->up >> port & 1))
+		return input(sw, port, frame, 0, now_ns);
+	if (ur_credit_is_message(frame->data, frame->len)) {
+		ur_credit_input(&p->credit, frame->data, frame->len, now_ns);
+		return 0;
+	}
+	credit = ur_switch_credit_take(p, frame, &lane);
+	n = input(sw, port, frame, credit, now_ns);
+	if (lane != UR_CREDIT_NONE)
+		ur_credit_settle(&p->credit, lane);
+	return n;
+}
+
+unsigned ur_switch_input(struct ur_switch *sw, uint8_t port, const struct ur_switch_frame *frame,
+			 uint64_t now_ns)
+{
+	UR_ASSERT(port < sw->attr.limits.ports);
+	if (__builtin_expect(sw->port[port].attr.credit_frames != 0, 0))
+		return input_credited(sw, port, frame, now_ns);
+	return input(sw, port, frame, 0, now_ns);
 }
 
 /* The agent's frames are management packets whatever they look like: one reference each. */
@@ -426,7 +461,12 @@ bool ur_switch_set_route(struct ur_switch *sw, const struct ur_gid *addr, uint16
 
 void ur_switch_counters(const struct ur_switch *sw, uint8_t port, struct ur_switch_counters *out)
 {
+	const struct ur_credit_counters *c = &sw->port[port].credit.cnt;
+
 	*out = sw->port[port].counters;
+#define X(name, help) out->name = c->name;
+	UR_CREDIT_COUNTERS(X)
+#undef X
 }
 
 uint32_t ur_switch_queued_bytes(const struct ur_switch *sw, uint8_t port, uint8_t vl)
@@ -473,6 +513,7 @@ static void validate_port(const struct ur_switch *sw, const struct ur_switch_por
 	UR_ASSERT(!(o->ready & ~ur_vl_served(&o->vl)));
 	UR_ASSERT(o->lane[UR_SWITCH_VL15].bytes <= sw->attr.vl15_bytes);
 	UR_ASSERT(p->in.held <= sw->attr.limits.frames);
+	UR_ASSERT(p->credit.held <= p->in.held && p->credit.held <= p->attr.credit_frames);
 	UR_ASSERT(p->in.held_mgmt <= sw->attr.limits.mgmt_frames || p == sw->port);
 }
 
@@ -492,12 +533,7 @@ void ur_switch_validate(const struct ur_switch *sw)
 			for (unsigned d = 0; d < UR_SWITCH_DROP_CNT; d++)
 				out += p->counters.lane[vl].drops[d];
 	}
-	for (unsigned i = 0; sw->adm.pool && i < UR_SWITCH_POOLS; i++) {
-		uint32_t waiting = walk(sw, &sw->adm.pool[i].held);
-
-		UR_ASSERT(!waiting == !sw->adm.pool[i].qp_cnt);
-		queued += waiting;
-	}
+	queued += ur_switch_adm_validate(sw);
 	UR_ASSERT(sw->port->in.held + sw->port->in.held_mgmt <=
 		  sw->attr.limits.frames + sw->attr.limits.mgmt_frames);
 	UR_ASSERT(held == queued + dead && held + walk(sw, &sw->free) == sw->ref_cnt);

@@ -97,6 +97,14 @@ bool ur_switch_route_mgmt(struct ur_switch *sw, uint16_t lid, const struct ur_sw
 unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_tx *tx, unsigned cap,
 			  uint64_t now_ns);
 
+/*
+ * Link credits: whether a message to the port's neighbour is due. It is UR_CREDIT_BYTES long, and is sent ahead of what
+ * the next ur_switch_output() returns, and behind all before it.
+ */
+bool ur_switch_wants_message(const struct ur_switch *sw, uint8_t port, uint64_t now_ns);
+void ur_switch_message(struct ur_switch *sw, uint8_t port, uint8_t *frame, const uint8_t mac[6],
+		       uint64_t now_ns);
+
 /* References that were dropped after they had been queued: the link went down, or a lane lost its service. */
 unsigned ur_switch_reap(struct ur_switch *sw, struct ur_switch_tx *tx, unsigned cap);
 
@@ -114,7 +122,7 @@ void ur_switch_set_lft(struct ur_switch *sw, uint16_t lid, uint8_t port);
 bool ur_switch_set_route(struct ur_switch *sw, const struct ur_gid *addr, uint16_t lid,
 			 uint8_t lmc);
 
-/* Copies. Addresses learned are counted by walking the table. */
+/* Copies. Messages about credits are no frames and count apart. Addresses learned are counted by walking the table. */
 void ur_switch_counters(const struct ur_switch *sw, uint8_t port, struct ur_switch_counters *out);
 uint32_t ur_switch_queued_bytes(const struct ur_switch *sw, uint8_t port, uint8_t vl);
 uint32_t ur_switch_queued(const struct ur_switch *sw); /* references, those to reap not counted */

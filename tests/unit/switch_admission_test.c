@@ -251,6 +251,53 @@ Test(switch_admission, what_may_wait_is_bounded)
 		cr_assert_eq(psn_at(i), i);
 }
 
+/* SWITCH-HOLD-05: more is let go at once than the lane holds. Nothing of it is lost, and it stays in order. */
+Test(switch_admission, a_release_does_not_overflow_the_lane)
+{
+	unsigned got = 0, n;
+
+	bed_attr();
+	attr.hold = true;
+	port_attr.lane_bytes = 1600; /* 10 requests */
+	bed_start();
+	introduce();
+	notify(UR_ADM_A, 1);
+	for (unsigned i = 0; i < 120; i++)
+		cr_assert_eq(give((uint8_t)(1 + i % 2), part(1 + i % 2, i % 60, 0, i / 60, i)), 1);
+	cr_assert_eq(take(4, 256), 0);
+	notify(UR_ADM_NA, 2);
+	cr_assert_leq(ur_switch_queued_bytes(sw, 4, 0), 1600);
+	/* One more behind those that go, and one of a queue pair that does not wait: the lane is full. */
+	cr_assert_eq(give(1, part(1, 58, 0, 2, 120)), 1);
+	cr_assert_eq(give(1, part(1, 99, 0, 1, 121)), 0);
+	cr_assert_eq(dropped(4, 0, UR_SWITCH_DROP_QUEUE_FULL), 1);
+	while ((n = take(4, 7)) > 0)
+		for (unsigned i = 0; i < n; i++, got++)
+			cr_assert(qpn_at(i) != 58 || psn_at(i) == 58 || got > 60);
+	cr_assert_eq(got, 121);
+	cr_assert_eq(dropped(4, 0, UR_SWITCH_DROP_QUEUE_FULL), 1);
+	cr_assert_eq(ur_switch_queued(sw), 0);
+}
+
+/* SWITCH-HOLD-05: what goes is dropped with the link, and its queue pair is served anew. */
+Test(switch_admission, what_goes_to_a_port_that_goes_down_is_dropped)
+{
+	bed_attr();
+	attr.hold = true;
+	port_attr.lane_bytes = 1600;
+	bed_start();
+	introduce();
+	notify(UR_ADM_A, 1);
+	for (unsigned i = 0; i < 60; i++)
+		give(1, part(1, 10, 0, i, i));
+	notify(UR_ADM_NA, 2);
+	ur_switch_set_link(sw, 4, false, now_ns);
+	ur_switch_validate(sw);
+	cr_assert_eq(dropped(4, 0, UR_SWITCH_DROP_LINK_DOWN), 60);
+	cr_assert_eq(ur_switch_reap(sw, tx, 64), 60);
+	cr_assert_eq(ur_switch_queued(sw), 0);
+}
+
 /* SWITCH-HOLD-04 */
 Test(switch_admission, what_waits_for_a_port_that_goes_down_is_dropped)
 {
