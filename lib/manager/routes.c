@@ -31,26 +31,38 @@ static bool needs_lid(const struct ur_topo *t, uint32_t port)
 	       port == ur_routes_lid_port(t, t->port[port].node);
 }
 
-/* *lids: the highest LID: those that ports have are kept, wherever they are. */
-static void count(const struct ur_topo *t, uint32_t *switches, uint32_t *assigned, uint32_t *lids)
-{
-	*switches = *assigned = *lids = 0;
-	for (uint32_t i = 0; i < t->nodes_cnt; i++)
-		*switches += t->node[i].type == UR_TOPO_SWITCH;
-	for (uint32_t i = 0; i < t->ports_cnt; i++) {
-		if (!needs_lid(t, i))
-			continue;
-		++*assigned;
-		if (t->port[i].lid <= UR_ROUTES_LID_MAX && t->port[i].lid > *lids)
-			*lids = t->port[i].lid;
-	}
-	if (*lids < *assigned)
-		*lids = *assigned;
-}
-
 static uint32_t row_of(uint32_t lids)
 {
 	return (lids + 64) & ~63u;
+}
+
+/* The highest LID that a port has, of those up to `most`; at least `assigned`. */
+static uint32_t highest(const struct ur_topo *t, uint32_t assigned, uint32_t most)
+{
+	uint32_t lids = assigned;
+
+	most = most < UR_ROUTES_LID_MAX ? most : UR_ROUTES_LID_MAX;
+	for (uint32_t i = 0; i < t->ports_cnt; i++)
+		if (t->port[i].lid > lids && t->port[i].lid <= most && needs_lid(t, i))
+			lids = t->port[i].lid;
+	return lids;
+}
+
+/*
+ * *lids: the highest LID. Those that ports have are kept, wherever they are; but one LID sizes the tables of all switches, and
+ * a node says of itself which one it has. So tables of more than UR_ROUTES_TABLES_BYTES are no larger than the number of ports
+ * needs, and an eighth (MGR-LID-02).
+ */
+static void count(const struct ur_topo *t, uint32_t *switches, uint32_t *assigned, uint32_t *lids)
+{
+	*switches = *assigned = 0;
+	for (uint32_t i = 0; i < t->nodes_cnt; i++)
+		*switches += t->node[i].type == UR_TOPO_SWITCH;
+	for (uint32_t i = 0; i < t->ports_cnt; i++)
+		*assigned += needs_lid(t, i);
+	*lids = highest(t, *assigned, UR_ROUTES_LID_MAX);
+	if ((uint64_t)*switches * row_of(*lids) > UR_ROUTES_TABLES_BYTES)
+		*lids = highest(t, *assigned, *assigned + *assigned / 8);
 }
 
 size_t ur_routes_size(const struct ur_topo *t)

@@ -17,7 +17,9 @@
  * Thread class: one thread.
  */
 #define UR_ROUTES_LID_MAX 0xbfff /* unicast (IBA 4.1.3) */
-#define UR_ROUTES_NONE	  0xff	 /* no port: the switch drops it */
+#define UR_ROUTES_TABLES_BYTES                                                                     \
+	(4u << 20)	    /* larger tables keep no LID that makes them larger than necessary */
+#define UR_ROUTES_NONE 0xff /* no port: the switch drops it */
 
 enum ur_routes_mode { UR_ROUTES_SHORTEST, UR_ROUTES_UPDOWN };
 

@@ -91,6 +91,26 @@ Test(routes, a_lid_that_a_port_has_is_kept_wherever_it_is)
 	end();
 }
 
+/* MGR-LID-02: in a large fabric it is kept if that costs little, and otherwise not. */
+Test(routes, a_lid_far_away_does_not_size_all_tables)
+{
+	uint32_t odd, near;
+
+	drive_start(&d, "fattree:10", &drive_usual);
+	drive_run(&d);
+	odd = ur_routes_lid_port(&d.topo, 5);
+	near = ur_routes_lid_port(&d.topo, 6);
+	d.topo.port[odd].lid = 0xbfff;
+	d.topo.port[near].lid = 400;
+	cr_assert_lt(ur_routes_size(&d.topo), 1u << 20);
+	memory = malloc(ur_routes_size(&d.topo));
+	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_UPDOWN);
+	ur_routes_compute(&r);
+	cr_assert(r.assigned == 375 && r.lids == 400 && r.lid[near] == 400 && !r.unreachable);
+	cr_assert(r.lid[odd] && r.lid[odd] <= 400 && r.lid_port[r.lid[odd]] == odd);
+	end();
+}
+
 /* MGR-LID-01 */
 Test(routes, each_switch_and_each_linked_port_of_an_endpoint_has_a_lid_of_its_own)
 {
