@@ -13,7 +13,7 @@ extern "C" {
 
 struct ur_nma_limits {
 	uint8_t ports;	     /* [1, 254]: physical ports */
-	uint16_t requests;   /* [1, 4096]: requests that wait to be executed */
+	uint16_t requests;   /* [1, 4096]: SMPs that wait to be executed, and as many GMPs */
 	uint16_t passing;    /* [1, 4096]: MADs on their way through the node, or to a client */
 	uint16_t remembered; /* [1, 4096]: responses kept for repeated requests */
 	uint16_t notices;    /* [1, 4096]: traps and fault reports not yet sent or repressed */

@@ -27,7 +27,7 @@ static struct layout layout_of(const struct ur_nma_limits *l)
 
 	at.port = ur_align64(sizeof(struct ur_nma));
 	at.request = at.port + ur_align64((l->ports + 1u) * sizeof(struct nma_port));
-	at.pass = at.request + ur_align64(l->requests * sizeof(struct nma_request));
+	at.pass = at.request + NMA_KINDS * ur_align64(l->requests * sizeof(struct nma_request));
 	at.answer = at.pass + ur_align64(l->passing * sizeof(struct ur_nma_out));
 	at.notice = at.answer + ur_align64(l->remembered * sizeof(struct nma_answer));
 	at.total = at.notice + ur_align64(l->notices * sizeof(struct nma_notice));
@@ -57,11 +57,15 @@ struct ur_nma *ur_nma_init(void *memory, const struct ur_nma_attr *attr, uint64_
 	nma->attr = *attr;
 	nma->first_port = attr->type == UR_NODE_SWITCH ? 0 : 1;
 	nma->port = (struct nma_port *)(m + at.port);
-	nma->request = (struct nma_request *)(m + at.request);
+	for (unsigned k = 0; k < NMA_KINDS; k++) {
+		size_t each = (at.pass - at.request) / NMA_KINDS;
+
+		nma->request[k] = (struct nma_request *)(m + at.request + k * each);
+		nma->requests[k].cap = l->requests;
+	}
 	nma->pass = (struct ur_nma_out *)(m + at.pass);
 	nma->answer = (struct nma_answer *)(m + at.answer);
 	nma->notice = (struct nma_notice *)(m + at.notice);
-	nma->requests.cap = l->requests;
 	nma->passing.cap = l->passing;
 	nma->m_key = attr->config.m_key;
 	nma->protect = attr->config.protect & 3;
@@ -163,13 +167,16 @@ static uint64_t hash_of(const struct ur_nma *nma, const uint8_t *mad,
 	return h ? h : 1;
 }
 
-static bool is_repeated(struct ur_nma *nma, uint64_t hash, uint64_t now_ns)
+static bool is_repeated(struct ur_nma *nma, unsigned kind, uint64_t hash, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < nma->requests.cnt; i++)
-		if (nma->request[(nma->requests.head + i) % nma->requests.cap].hash == hash)
+	const struct nma_queue *q = &nma->requests[kind];
+
+	for (unsigned i = 0; i < q->cnt; i++)
+		if (nma->request[kind][(q->head + i) % q->cap].hash == hash)
 			return true;
-	if (nma->eeprom_busy && nma->eeprom.hash == hash)
-		return true;
+	for (unsigned i = 0; i < nma->eeprom_cnt; i++)
+		if (nma->eeprom[i].hash == hash)
+			return true;
 	for (unsigned i = 0; i < nma->attr.limits.remembered; i++) {
 		struct nma_answer *a = &nma->answer[i];
 
@@ -253,22 +260,25 @@ static bool is_for_agent(const struct ur_nma *nma, const uint8_t *mad)
 static enum ur_drop take(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from,
 			 uint64_t hash, uint64_t now_ns)
 {
+	unsigned kind = nma_is_smp(mad) ? NMA_SMPS : NMA_GMPS;
+	struct nma_request *r;
 	int at;
 
 	if (nma_bist_returned(nma, mad, from))
 		return UR_DROP_NONE;
 	if (!is_for_agent(nma, mad))
 		return to_client(nma, mad, from);
-	if (is_repeated(nma, hash, now_ns)) {
+	if (is_repeated(nma, kind, hash, now_ns)) {
 		nma->stats.repeated++;
 		return UR_DROP_NONE;
 	}
-	at = queue_push(nma, &nma->requests);
+	at = queue_push(nma, &nma->requests[kind]);
 	if (at < 0)
 		return UR_DROP_RESOURCES;
-	nma->request[at].from = *from;
-	nma->request[at].hash = hash;
-	memcpy(nma->request[at].mad, mad, UR_MAD_BYTES);
+	r = &nma->request[kind][at];
+	r->from = *from;
+	r->hash = hash;
+	memcpy(r->mad, mad, UR_MAD_BYTES);
 	return UR_DROP_NONE;
 }
 
@@ -336,24 +346,13 @@ enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
 
 /* ---- execution ---- */
 
-/* The body of a request for the E2PROM, or NULL. */
-static uint8_t *eeprom_body(uint8_t *mad)
-{
-	uint16_t attr_id = ur_load16(mad + 16);
-
-	if (nma_is_smp(mad) && attr_id == UR_SMP_EEPROM)
-		return mad + UR_SMP_DATA;
-	return mad[1] == UR_MAD_CLASS_VENDOR && attr_id == UR_VENDOR_EEPROM ? mad + UR_VENDOR_BODY
-									    : NULL;
-}
-
 /* *wait_ns: how long the response has to wait, 0 as a rule. */
 static enum ur_mad_status execute(struct ur_nma *nma, struct nma_request *r, uint64_t now_ns,
 				  uint64_t *wait_ns)
 {
 	struct nma_call call = {
 		.mad = r->mad,
-		.data = eeprom_body(r->mad),
+		.data = nma_eeprom_body(r->mad),
 		.from = &r->from,
 		.attr_id = ur_load16(r->mad + 16),
 		.attr_mod = ur_load32(r->mad + 20),
@@ -424,25 +423,24 @@ static bool respond(struct ur_nma *nma, struct nma_request *r, enum ur_mad_statu
 /* The response of the E2PROM, when it is ready: MGMT-EEPROM-01. */
 static bool next_eeprom(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
 {
-	struct nma_request *r = &nma->eeprom;
-	bool is_set = r->mad[3] == UR_MAD_METHOD_SET;
+	struct nma_request *r = nma_eeprom_done(nma, now_ns);
+	bool is_set, responds;
 
-	if (!nma->eeprom_busy || now_ns < nma->eeprom_due_ns)
+	if (!r)
 		return false;
-	nma->eeprom_busy = false;
-	nma_eeprom_finish(nma, eeprom_body(r->mad), is_set);
-	if (!respond(nma, r, UR_MAD_STATUS_OK, out))
-		return false;
-	if (is_set)
+	is_set = r->mad[3] == UR_MAD_METHOD_SET;
+	responds = respond(nma, r, UR_MAD_STATUS_OK, out);
+	if (responds && is_set)
 		remember(nma, out, r->hash, now_ns);
-	return true;
+	nma_eeprom_next(nma, now_ns);
+	return responds;
 }
 
-/* Executes waiting requests until one has a response. */
-static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
+/* Executes waiting requests of a kind until one has a response. */
+static bool next_of_kind(struct ur_nma *nma, unsigned kind, struct ur_nma_out *out, uint64_t now_ns)
 {
-	while (nma->requests.cnt) {
-		struct nma_request *r = &nma->request[queue_pop(&nma->requests)];
+	while (nma->requests[kind].cnt) {
+		struct nma_request *r = &nma->request[kind][queue_pop(&nma->requests[kind])];
 		enum ur_mad_status status;
 		uint64_t wait_ns;
 		bool is_set;
@@ -457,12 +455,10 @@ static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t n
 		}
 		is_set = r->mad[3] == UR_MAD_METHOD_SET;
 		status = execute(nma, r, now_ns, &wait_ns);
-		if (wait_ns) {
-			nma->eeprom = *r;
-			nma->eeprom_busy = true;
-			nma->eeprom_due_ns = now_ns + wait_ns;
+		if (wait_ns && nma_eeprom_take(nma, r, now_ns))
 			continue;
-		}
+		if (wait_ns)
+			status = UR_MAD_STATUS_BUSY;
 		if (!respond(nma, r, status, out))
 			continue;
 		/*
@@ -474,6 +470,12 @@ static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t n
 		return true;
 	}
 	return false;
+}
+
+/* MGMT-QUEUE-01 */
+static bool next_response(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
+{
+	return next_of_kind(nma, NMA_SMPS, out, now_ns) || next_of_kind(nma, NMA_GMPS, out, now_ns);
 }
 
 static bool next_again(struct ur_nma *nma, struct ur_nma_out *out)
@@ -513,7 +515,7 @@ bool ur_nma_output(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns)
 /* When the agent has something to send that nothing asks for at that time. */
 static uint64_t next_own(const struct ur_nma *nma)
 {
-	uint64_t next = nma->eeprom_busy ? nma->eeprom_due_ns : NMA_NEVER;
+	uint64_t next = nma->eeprom_cnt ? nma->eeprom_due_ns : NMA_NEVER;
 
 	next = nma->notice_next_ns < next ? nma->notice_next_ns : next;
 	return nma->link_next_ns < next ? nma->link_next_ns : next;
@@ -521,8 +523,8 @@ static uint64_t next_own(const struct ur_nma *nma)
 
 bool ur_nma_wants_output(const struct ur_nma *nma)
 {
-	return nma->passing.cnt || nma->again_cnt || nma->requests.cnt ||
-	       next_own(nma) <= nma->now_ns;
+	return nma->passing.cnt || nma->again_cnt || nma->requests[NMA_SMPS].cnt ||
+	       nma->requests[NMA_GMPS].cnt || next_own(nma) <= nma->now_ns;
 }
 
 /* ---- time ---- */
@@ -618,7 +620,9 @@ void ur_nma_validate(const struct ur_nma *nma)
 {
 	unsigned again = 0;
 
-	UR_ASSERT(nma->requests.cnt <= nma->requests.cap);
+	for (unsigned k = 0; k < NMA_KINDS; k++)
+		UR_ASSERT(nma->requests[k].cnt <= nma->requests[k].cap);
+	UR_ASSERT(nma->eeprom_cnt <= NMA_EEPROM_REQUESTS);
 	UR_ASSERT(nma->passing.cnt <= nma->passing.cap);
 	for (unsigned i = 0; i < nma->attr.limits.remembered; i++)
 		again += nma->answer[i].again;

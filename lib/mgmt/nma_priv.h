@@ -101,13 +101,18 @@ struct nma_queue {
 	uint16_t head, cnt, cap;
 };
 
+enum { NMA_SMPS, NMA_GMPS, NMA_KINDS };
+
+#define NMA_EEPROM_REQUESTS 3
+
 struct ur_nma {
 	struct ur_nma_attr attr;
 	struct ur_nma_stats stats;
 	struct nma_port *port; /* [0, limits.ports] */
 	uint8_t first_port;    /* 0: a switch, 1: a CA */
-	struct nma_queue requests, passing;
-	struct nma_request *request;
+	/* Requests: SMPs, which go first, and GMPs. request[k]: [0, limits.requests). MGMT-QUEUE-01 */
+	struct nma_queue requests[NMA_KINDS], passing;
+	struct nma_request *request[NMA_KINDS];
 	struct ur_nma_out *pass;
 	struct nma_answer *answer; /* [0, limits.remembered) */
 	uint16_t answer_next;	   /* the oldest */
@@ -124,10 +129,10 @@ struct ur_nma {
 	uint64_t own_tids;	       /* requests and notices of its own so far */
 	uint64_t reg[UR_REGISTER_CNT]; /* registers of the node that have a value */
 
-	/* The request that the E2PROM works on. */
-	bool eeprom_busy;
+	/* The request that the E2PROM works on, and those that follow: [0, eeprom_cnt), each of another requester. */
 	uint64_t eeprom_due_ns;
-	struct nma_request eeprom;
+	unsigned eeprom_cnt;
+	struct nma_request eeprom[NMA_EEPROM_REQUESTS];
 
 	struct nma_notice *notice; /* [0, limits.notices) */
 	uint64_t notice_next_ns;
@@ -236,9 +241,16 @@ enum ur_mad_status nma_perf(struct ur_nma *nma, struct nma_call *call);
 /* Executes Get or Set of the vendor class, but not of the E2PROM. call->data is the body. */
 enum ur_mad_status nma_vendor(struct ur_nma *nma, struct nma_call *call);
 enum ur_mad_status nma_registers(struct ur_nma *nma, struct nma_call *call);
-/* Checks a request for the E2PROM. It is to be finished after *wait_ns; 0: it is answered now. */
+/* Checks a request for the E2PROM. It takes *wait_ns; 0: it is answered now. */
 enum ur_mad_status nma_eeprom(struct ur_nma *nma, struct nma_call *call, uint64_t *wait_ns);
-void nma_eeprom_finish(struct ur_nma *nma, uint8_t *body, bool set);
+/* The body of a request for the E2PROM, or NULL. */
+uint8_t *nma_eeprom_body(uint8_t *mad);
+/* Gives it such a request. False: it is busy. */
+bool nma_eeprom_take(struct ur_nma *nma, const struct nma_request *r, uint64_t now_ns);
+/* When the first request is done, its response in the request's own bytes; NULL: none is. */
+struct nma_request *nma_eeprom_done(struct ur_nma *nma, uint64_t now_ns);
+/* Forgets it, and starts the next one. */
+void nma_eeprom_next(struct ur_nma *nma, uint64_t now_ns);
 void nma_eeprom_defaults(struct ur_nma *nma, uint64_t now_ns);
 
 /* ---- registers.c ---- */

@@ -69,7 +69,25 @@ enum ur_mad_status nma_registers(struct ur_nma *nma, struct nma_call *call)
 	return r.error ? UR_MAD_STATUS_VALUE : UR_MAD_STATUS_OK;
 }
 
-/* ---- E2PROM: one request at a time, because it is slow; others are told that it is busy ---- */
+/* ---- E2PROM: one request at a time, because it is slow ---- */
+
+uint8_t *nma_eeprom_body(uint8_t *mad)
+{
+	uint16_t attr_id = ur_load16(mad + 16);
+
+	if (nma_is_smp(mad) && attr_id == UR_SMP_EEPROM)
+		return mad + UR_SMP_DATA;
+	return mad[1] == UR_MAD_CLASS_VENDOR && attr_id == UR_VENDOR_EEPROM ? mad + UR_VENDOR_BODY
+									    : NULL;
+}
+
+static uint64_t time_of(struct nma_request *r)
+{
+	struct ur_eeprom e;
+
+	ur_get_eeprom(nma_eeprom_body(r->mad), &e);
+	return e.count * (r->mad[3] == UR_MAD_METHOD_SET ? WRITE_NS : READ_NS);
+}
 
 enum ur_mad_status nma_eeprom(struct ur_nma *nma, struct nma_call *call, uint64_t *wait_ns)
 {
@@ -86,15 +104,53 @@ enum ur_mad_status nma_eeprom(struct ur_nma *nma, struct nma_call *call, uint64_
 		e.error = UR_VENDOR_ERROR_COUNT;
 	else if (!is_allowed(nma, call))
 		e.error = UR_VENDOR_ERROR_KEY;
-	else if (nma->eeprom_busy)
-		return UR_MAD_STATUS_BUSY;
 	else
 		*wait_ns = e.count * (call->set ? WRITE_NS : READ_NS);
 	ur_put_eeprom(call->data, &e);
 	return e.error ? UR_MAD_STATUS_VALUE : UR_MAD_STATUS_OK;
 }
 
-void nma_eeprom_finish(struct ur_nma *nma, uint8_t *body, bool set)
+/* Two requesters that cannot be told apart count as one. */
+static bool is_same_requester(const struct nma_request *a, const struct nma_request *b)
+{
+	const struct ur_nma_from *f = &a->from, *g = &b->from;
+	struct ur_gid at, of;
+
+	if (f->way != g->way || f->port != g->port || f->slid != g->slid || f->sqpn != g->sqpn ||
+	    a->mad[1] != b->mad[1])
+		return false;
+	if (a->mad[1] == UR_MAD_CLASS_SMP_DR) /* where it came from */
+		return memcmp(a->mad + UR_SMP_RETURN, b->mad + UR_SMP_RETURN,
+			      UR_SMP_HOPS_MAX + 1) == 0;
+	if (f->way != UR_MAD_IP)
+		return true;
+	at = ur_path_destination(&f->path);
+	of = ur_path_destination(&g->path);
+	return ur_gid_eq(&at, &of);
+}
+
+/* MGMT-EEPROM-02: each requester has one request, so that none is refused because another one always is first. */
+bool nma_eeprom_take(struct ur_nma *nma, const struct nma_request *r, uint64_t now_ns)
+{
+	if (nma->eeprom_cnt == NMA_EEPROM_REQUESTS)
+		return false;
+	for (unsigned i = 0; i < nma->eeprom_cnt; i++)
+		if (is_same_requester(r, &nma->eeprom[i]))
+			return false;
+	nma->eeprom[nma->eeprom_cnt++] = *r;
+	if (nma->eeprom_cnt == 1)
+		nma->eeprom_due_ns = now_ns + time_of(nma->eeprom);
+	return true;
+}
+
+void nma_eeprom_next(struct ur_nma *nma, uint64_t now_ns)
+{
+	memmove(nma->eeprom, nma->eeprom + 1, --nma->eeprom_cnt * sizeof(*nma->eeprom));
+	if (nma->eeprom_cnt)
+		nma->eeprom_due_ns = now_ns + time_of(nma->eeprom);
+}
+
+static void finish(struct ur_nma *nma, uint8_t *body, bool set)
 {
 	const struct ur_nma_ops *ops = nma->attr.ops;
 	struct ur_eeprom e;
@@ -106,6 +162,16 @@ void nma_eeprom_finish(struct ur_nma *nma, uint8_t *body, bool set)
 		else
 			e.value[i] = ops->eeprom_load(nma->attr.ctx, e.address[i]);
 	ur_put_eeprom(body, &e);
+}
+
+struct nma_request *nma_eeprom_done(struct ur_nma *nma, uint64_t now_ns)
+{
+	struct nma_request *r = nma->eeprom;
+
+	if (!nma->eeprom_cnt || now_ns < nma->eeprom_due_ns)
+		return NULL;
+	finish(nma, nma_eeprom_body(r->mad), r->mad[3] == UR_MAD_METHOD_SET);
+	return r;
 }
 
 /*

@@ -387,6 +387,34 @@ Test(nma, a_full_queue_drops_and_counts)
 	fabric_free(f);
 }
 
+/* MGMT-QUEUE-01: a flood of GMPs fills its own queue, and SMPs are served before it. */
+Test(nma, smps_do_not_wait_behind_gmps)
+{
+	struct fabric *f = row(1);
+	struct ur_nma *nma = f->node[1].nma;
+	struct ur_nma_from from = {.way = UR_MAD_HOP, .port = 1, .qpn = 1, .sqpn = 1};
+	struct mad m = new_dr(f, UR_MAD_METHOD_GET, UR_SMP_NODE_INFO, 0, onward, 1);
+	struct ur_nma_out out;
+	uint8_t gmp[UR_MAD_BYTES] = {1, UR_MAD_CLASS_PERF, 1, UR_MAD_METHOD_GET};
+
+	ur_store16(gmp + 16, 0x0012);
+	for (unsigned i = 0; i < 20; i++) {
+		ur_store64(gmp + 8, i + 1);
+		cr_assert(ur_nma_input(nma, gmp, &from, f->now) ==
+			  (i < 8 ? UR_DROP_NONE : UR_DROP_RESOURCES));
+	}
+	from.qpn = 0;
+	m.b[UR_SMP_HOP_POINTER] = 1;
+	cr_assert(ur_nma_input(nma, m.b, &from, f->now) == UR_DROP_NONE);
+	cr_assert(ur_nma_output(nma, &out, f->now) && out.mad[1] == UR_MAD_CLASS_SMP_DR);
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert(ur_nma_output(nma, &out, f->now) && out.mad[1] == UR_MAD_CLASS_PERF &&
+			  ur_load64(out.mad + 8) == i + 1);
+	cr_assert(!ur_nma_output(nma, &out, f->now));
+	ur_nma_validate(nma);
+	fabric_free(f);
+}
+
 Test(nma, unsolicited_responses_and_unknown_classes_are_counted_without_a_client)
 {
 	struct fabric *f = row(1);

@@ -258,6 +258,48 @@ Test(nma_vendor, the_eeprom_takes_its_time_and_holds_up_nothing_else)
 	fabric_free(f);
 }
 
+/*
+ * MGMT-EEPROM-02: one requester asks again and again as soon as it is answered; the request of another one is done between two
+ * of them.
+ */
+Test(nma_vendor, a_second_reader_of_the_eeprom_is_not_starved)
+{
+	struct fabric *f = row();
+	struct ur_eeprom e = {.count = 6, .address = {0, 1, 2, 3, 4, 5}};
+	struct mad first = eeprom(f, UR_MAD_METHOD_GET, &e), again, r;
+	struct ur_nma *nma = f->node[2].nma;
+	struct ur_nma_from from = {.way = UR_MAD_LID, .port = 1, .qpn = 1, .sqpn = 1, .slid = 9};
+	uint8_t gmp[UR_MAD_BYTES] = {1, UR_MAD_CLASS_VENDOR, 1, UR_MAD_METHOD_GET};
+	struct ur_nma_out out;
+	unsigned busy = 0;
+
+	cr_assert(!ask(f, 0, &first, 0, &r));
+	ur_store64(gmp + 8, 77);
+	ur_store16(gmp + 16, UR_VENDOR_EEPROM);
+	ur_store24(gmp + UR_VENDOR_OUI_AT, UR_VENDOR_OUI);
+	ur_put_eeprom(gmp + UR_VENDOR_BODY, &e);
+	cr_assert(ur_nma_input(nma, gmp, &from, f->now) == UR_DROP_NONE);
+	cr_assert(!ur_nma_output(nma, &out, f->now), "it waits, and is not told that it is busy");
+	again = eeprom(f, UR_MAD_METHOD_GET, &e);
+	cr_assert(ask(f, 0, &again, 0, &r) && status_of(&r) == UR_MAD_STATUS_BUSY);
+	for (unsigned slid = 10; slid < 20; slid++) {
+		from.slid = (uint16_t)slid;
+		cr_assert(ur_nma_input(nma, gmp, &from, f->now) == UR_DROP_NONE);
+		busy += ur_nma_output(nma, &out, f->now) &&
+			ur_load16(out.mad + 4) == UR_MAD_STATUS_BUSY;
+	}
+	cr_assert(busy == 9, "how many wait is bounded");
+	ur_nma_validate(nma);
+	f->now += 900000;
+	cr_assert(ur_nma_output(nma, &out, f->now) && out.mad[1] == UR_MAD_CLASS_SMP_DR);
+	cr_assert(!ur_nma_output(nma, &out, f->now));
+	f->now += 900000;
+	cr_assert(ur_nma_output(nma, &out, f->now) && out.to.dlid == 9 && !ur_load16(out.mad + 4));
+	f->now += 900000;
+	cr_assert(ur_nma_output(nma, &out, f->now) && out.to.dlid == 10);
+	fabric_free(f);
+}
+
 Test(nma_vendor, registers_have_the_values_in_the_eeprom_at_power_up)
 {
 	struct fabric *f = fabric_new();
