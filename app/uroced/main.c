@@ -8,10 +8,10 @@
 #include "run.h"
 #include "server.h"
 
-/* Smaller queues than a switch's: many ports, and short ways. */
+/* Room for the bursts of processes that wait for a CPU, and less memory for each of many ports. */
 static const char *const defaults[] = {
-	"forwarding.frames?=512",
-	"forwarding.lane_kb?=1024",
+	"forwarding.frames?=1024",
+	"forwarding.lane_kb?=4096",
 	"management.description?=uroced",
 };
 

@@ -19,9 +19,9 @@
 #include "keep.h"
 #include "listener.h"
 
-#define NEW_MAX	     16		/* connections that have not said what they want */
+#define NEW_MAX	     64		/* connections that have not said what they want */
 #define NEW_NS	     2000000000 /* for how long they may stay */
-#define NEW_PER_USER 4
+#define NEW_PER_USER 32
 #define EVENTS	     64
 #define SLOTS_SHIFT  8
 #define MEMIF_SUFFIX ".memif"

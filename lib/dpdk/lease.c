@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -18,8 +19,10 @@
 
 #include "edge/lease_msg.h"
 
-#define ANSWER_MS 5000
-#define RETRY_NS  200000000
+#define ANSWER_MS  5000
+#define RETRY_NS   200000000
+#define BUSY_MS	   50 /* between attempts, when too many ask at a time */
+#define BUSY_TRIES 40
 
 struct ur_lease {
 	struct sockaddr_un addr;
@@ -121,6 +124,8 @@ static int receive(struct ur_lease *l, char *err, size_t cap)
 	if (poll(&p, 1, ANSWER_MS) > 0)
 		len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
 	l->waits = false;
+	if (len == 0)
+		return -EBUSY;
 	switch (len > 0 ? ur_lease_get_answer(msg, (size_t)len, &l->grant, &why) : UR_LEASE_BAD) {
 	case UR_LEASE_GRANTED:
 		return 0;
@@ -133,6 +138,27 @@ static int receive(struct ur_lease *l, char *err, size_t cap)
 	}
 	snprintf(err, cap, "%s does not answer as a uroced of this version", l->addr.sun_path);
 	return -EPROTO;
+}
+
+/* The daemon closes connections when too many processes ask at a time. */
+static int get_grant(struct ur_lease *l, char *err, size_t cap)
+{
+	const struct timespec nap = {.tv_nsec = BUSY_MS * 1000000};
+	int rc = 0;
+
+	for (unsigned i = 0; i < BUSY_TRIES; i++) {
+		rc = ask(l);
+		if (!rc)
+			rc = receive(l, err, cap);
+		else if (rc != -EAGAIN)
+			return no_daemon(l, rc, err, cap);
+		if (!rc || (rc == -EAGAIN && l->fd >= 0) || rc == -EPROTO)
+			return rc;
+		disconnect(l);
+		nanosleep(&nap, NULL);
+	}
+	snprintf(err, cap, "uroced at %s is too busy to answer", l->addr.sun_path);
+	return rc;
 }
 
 /* ---- the configuration ---- */
@@ -181,10 +207,8 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 	l->fd = -1;
 	strlcpy(l->request.program, program_invocation_short_name, sizeof(l->request.program));
 	rc = read_name(l, cfg, err, cap);
-	if (!rc) {
-		rc = ask(l);
-		rc = rc ? no_daemon(l, rc, err, cap) : receive(l, err, cap);
-	}
+	if (!rc)
+		rc = get_grant(l, err, cap);
 	if (!rc)
 		rc = use(l, cfg, err, cap);
 	if (rc) {

@@ -66,7 +66,7 @@ def container(name, command, keep=(), volume="", uid=0, gid=0, netns=None):
                           volume, f"{tmp}/hosts", "setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", f"--inh-caps={caps}",
                           f"--bounding-set={caps}", "--no-new-privs", PROGRAMS[command[0]], *command[1:]],
                          stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
-                         env={**os.environ, "UROCE_VERBS_LIBRARY_DIR": f"{build}/lib/verbs", "UROCE_SET": "eal.memory_mb=64", "HOME": "/"})
+                         env={**os.environ, "UROCE_VERBS_LIBRARY_DIR": f"{build}/lib/verbs", "UROCE_SET": "eal.memory_mb=64;eal.hugepages=no", "HOME": "/"})
     running.append(p)
     return p
 

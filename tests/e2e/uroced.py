@@ -31,7 +31,7 @@ def start(*command, **more):
 def daemon(*more):
     log = open(f"{tmp}/uroced.log", "a", encoding="utf-8")
     p = start(uroced, "--socket", path, "--mode", "0666", "--per-user", "4", "--clients", "6", "--quarantine", "2", "--json", stats,
-              "--interval", "0.05", "--set", "eal.memory_mb=128", *more, stdout=log, stderr=log)
+              "--interval", "0.05", "--set", "eal.memory_mb=128", "--set", "eal.hugepages=no", *more, stdout=log, stderr=log)
     wait_for("the daemon's socket", lambda: answers(p))
     return p
 
@@ -86,7 +86,7 @@ def refused(why, *args, **kwargs):
 def endpoint(role, name, *more):
     """uroce-perf; its output is in NAME.log."""
     log = open(f"{tmp}/{name}.log", "w", encoding="utf-8")
-    return start(perf, role, "--dev", f"uroced:{path}", "--set", "eal.memory_mb=64", *more, stdout=log, stderr=log)
+    return start(perf, role, "--dev", f"uroced:{path}", "--set", "eal.memory_mb=64", "--set", "eal.hugepages=no", *more, stdout=log, stderr=log)
 
 
 def text(name):
@@ -272,7 +272,7 @@ def restarted(first):
 
 def programs():
     """Two unmodified programs."""
-    env = {**os.environ, "UROCE_DEV": f"uroced:{path}", "UROCE_SET": "eal.memory_mb=64"}
+    env = {**os.environ, "UROCE_DEV": f"uroced:{path}", "UROCE_SET": "eal.memory_mb=64;eal.hugepages=no"}
 
     def side(name, *more):
         log = open(f"{tmp}/{name}.log", "w", encoding="utf-8")
