@@ -14,13 +14,14 @@ the worst cell.
 import json
 import os
 
-from lib import paths, perf, star, stats
+from lib import paths, perf, star, stats, switched
 from lib.host import ROOT, Failure
 from lib.report import Report, gnuplot
 
 TITLE = "Admission to an SRQ that is overrun: one peer over memif, several on a bridge"
+SWITCH_TITLE = "Admission to an SRQ that is overrun: several peers over uroce-switch, with and without waiting at the first hop"
 PROGRAMS = ["gnuplot", "ip", "meson", "ninja"]
-TARGETS = ["app/perf/uroce-perf"]
+TARGETS = ["app/perf/uroce-perf", "app/switch/uroce-switch"]
 MODES = ("plain", "plain 0.64 ms", "plain 5 ms", "ab", "paper", "intelligent")
 RNR_TIMERS = {"plain 0.64 ms": 12, "plain 5 ms": 18}  # codes; of the others 10 us
 PLAINS = tuple(mode for mode in MODES if mode.startswith("plain"))
@@ -35,6 +36,8 @@ PEER_QPS = 4
 PEER_LOADS = (2, 4)
 PEER_MODES = ("plain", "ab", "paper", "intelligent")
 PEER_SERVICE_US = 200
+SWITCH_PEERS = (4, 16)
+SWITCH_MODES = ("paper", "intelligent")
 PEER_TIMEOUT = 18  # 1 s: no process is off the CPU for that long
 PEER_COMMON = {"eal": {"memory_mb": 640}, "worker": {"mode": "inline", "thread_safe": "no"},
                "transport": {"mode": "extended", "path_mtu": 4096, "max_qp": 512}}
@@ -95,9 +98,9 @@ def facts(result, senders, think):
 class Crowd:
     """Peers and a server on a bridge. Process 0 runs the peers, process 1 the server."""
 
-    def __init__(self, host, most):
+    def __init__(self, host, most, kind=star.Star):
         self.host, self.most = host, most
-        self.star = star.Star(host, [most, 1])
+        self.star = kind(host, [most, 1])
 
     def start(self, role, files, side, more):
         argv = self.star.inside(side) + [self.host.binary("app/perf/uroce-perf"), role]
@@ -135,6 +138,48 @@ class Crowd:
 
     def close(self):
         self.star.close()
+
+
+def over_switch(host, options, turns, seconds, progress):
+    """The same over uroce-switch: what waiting at the first hop gains. [row]"""
+    counts = SWITCH_PEERS[:1] if options.quick else SWITCH_PEERS
+    crowd = Crowd(host, max(counts), switched.SwitchedStar)
+    found = {}
+    for turn in range(turns):
+        for peers in counts:
+            for load in PEER_LOADS:
+                for mode in SWITCH_MODES:
+                    for hold in ("off", "hold") if turn % 2 == 0 else ("hold", "off"):
+                        name = mode if hold == "off" else f"{mode}, hold"
+                        progress(turn + 1, turns, (f"{peers} peers", f"{load:g}", name))
+                        crowd.star.start_switch(f"forwarding.admission={hold}")
+                        try:
+                            cell = crowd.one(mode, peers, load, seconds)
+                        finally:
+                            ports = (crowd.star.stop_switch() or {"ports": []})["ports"]
+                        cell["held"] = sum(p["held"] for p in ports)
+                        cell["late"] = sum(p["held_late"] for p in ports)
+                        cell["dropped"] = sum(sum(lane["drops"].values()) for p in ports for lane in p["lanes"])
+                        found.setdefault((peers, peers * PEER_QPS, load, name), []).append(cell)
+    crowd.close()
+    return rows_of(found, [m for mode in SWITCH_MODES for m in (mode, f"{mode}, hold")])
+
+
+def judge_switch(report, rows):
+    """Figures, not bars: how much the hold gains depends on how long a request waits compared with half a millisecond."""
+    for mode in SWITCH_MODES:
+        held = [r for r in rows if r["mode"] == f"{mode}, hold"]
+        none = [r for r in rows if r["mode"] == mode]
+        for name, key in (("refused a service", "refused"), ("mean time to service", "mean_us"),
+                          ("worst time to service", "worst_us")):
+            report.bar(f"over uroce-switch, {mode}: {name}, hold, of none, worst cell",
+                       max(h[key] / max(n[key], 1e-9) for h, n in zip(held, none)), 1.05, at_least=False, compares=True)
+    for row in rows:
+        if row["mode"].endswith("hold"):
+            report.notes.append(
+                f"{row['peers']} peers, load {row['load']:g}, {row['mode']}: {stats.median([t['held'] for t in row['turns']]):.0f} "
+                f"packets waited, {stats.median([t['late'] for t in row['turns']]):.0f} queue pairs for half a millisecond; "
+                f"{stats.median([t['dropped'] for t in row['turns']]):.0f} frames dropped")
 
 
 def summary(peers, senders, load, mode, turns, plain):
@@ -267,7 +312,11 @@ def rows_of(found, modes):
 def run(host, machine, options, progress):
     turns = options.turns_given or (1 if options.quick else TURNS)
     seconds = options.seconds_given or (0.5 if options.quick else SECONDS)
-    report = AdmissionReport("admission", TITLE, machine)
+    report = AdmissionReport("admission", SWITCH_TITLE if options.switch else TITLE, machine)
+    if options.switch:
+        report.rows = over_switch(host, options, turns, seconds, progress)
+        judge_switch(report, report.rows)
+        return report
     single = rows_of(one_peer(host, options, turns, seconds, progress), MODES)
     several = rows_of(several_peers(host, options, turns, seconds, progress), PEER_MODES)
     report.rows = single + several

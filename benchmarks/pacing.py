@@ -8,16 +8,17 @@ limit. Senders share one process and receivers another.
 
 import json
 import re
+import threading
 import time
 
-from lib import star, stats
+from lib import star, stats, switched
 from lib.host import ROOT, Failure
 from lib.report import Report, gnuplot
 from lib.watch import Watch
 
 TITLE = "Pacing by destination"
 PROGRAMS = ["gnuplot", "ip", "meson", "ninja"]
-TARGETS = ["app/perf/uroce-perf"]
+TARGETS = ["app/perf/uroce-perf", "app/switch/uroce-switch"]
 COLOURS = {"none": 0x777777, "cmdpd": 0xCC8822, "auto": 0x2266AA, "dcqcn": 0xAA3333, "swift": 0x339944}
 OTHER_COLOUR = 0x883399
 
@@ -34,6 +35,11 @@ SENDERS = 16
 RECEIVER_GBPS = 0.5
 INCAST_QPS, INCAST_SIZE, INCAST_DEPTH = 4, 16384, 2
 INCAST_QUEUE_KB, INCAST_ECN_KB = 1024, 128
+
+# Over uroce-switch: the slow link is a port of the switch, so the queue is in it, and it stamps.
+SWITCH_MODES = ("auto", "swift")
+DELAYS = {"network delays": "auto", "round trips": "round_trip"}
+SWITCH_SAMPLE_S = 0.05
 
 KEEP_BAR = 0.95
 QUEUE_BAR = 5
@@ -207,6 +213,103 @@ def incast(host, plan, progress):
     return turns
 
 
+# ---- over uroce-switch ----
+
+class SwitchQueue:
+    """Samples the queue of one port while a run lasts."""
+
+    def __init__(self, middle, port):
+        self.middle, self.port, self.found = middle, port, []
+        self.end = threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        while not self.end.wait(SWITCH_SAMPLE_S):
+            now = self.middle.stats()
+            if now:
+                queued = sum(lane["queued_bytes"] for lane in now["ports"][self.port]["lanes"])
+                self.found.append((time.monotonic(), queued * 8 / SLOW_GBPS / 1e6))
+
+    def stop(self, seconds):
+        """Milliseconds, of the last `seconds`."""
+        self.end.set()
+        self.thread.join()
+        last = self.found[-1][0] if self.found else 0
+        return [ms for at, ms in self.found if at > last - seconds]
+
+
+def switch_run(host, middle, mode, delay, seconds):
+    """One slow destination behind uroce-switch, with one source of delays."""
+    everybody = range(HEALTHY + 1)
+    common = {**COMMON, "transport": {**COMMON["transport"], "mode": "extended"}}
+    conf = [middle.conf(i, "end", {**common, "port": {"framecnt": 1024, "mbufs": 4095,
+                                                      **({"rate_gbps": LINK_GBPS} if i == 0 else {})},
+                                   **({"pacing": {**pacing_keys(mode), "delay": delay}} if i == 0 else {})})
+            for i in range(HEALTHY + 2)]
+    result = host.tmp / "perf.json"
+    result.unlink(missing_ok=True)
+
+    def start(role, files, side, more=()):
+        argv = middle.inside(side) + [host.binary("app/perf/uroce-perf"), role]
+        for file in files:
+            argv += ["--config", file]
+        return host.start(f"uroce-perf-{role}", [*argv, *more], host.cpu(side))
+
+    server = start("server", conf[1:], SERVER)
+    try:
+        server.wait_for("listening")
+        queue = SwitchQueue(middle, HEALTHY + 2)
+        client = start("client", conf[:1], CLIENT, [
+            "--peer", ",".join(middle.address(1 + p) for p in everybody), "--qps", QPS, "--size", SIZE, "--depth", DEPTH,
+            "--timeout", TIMEOUT, "--warmup", SETTLE_S, "--duration", seconds, "--json", result])
+        try:
+            client.wait(seconds + 60)
+        finally:
+            client.stop()
+            samples = queue.stop(seconds)
+    finally:
+        server.stop()
+    figures = json.loads(result.read_text())
+    if figures["errors"]:
+        raise Failure(f"uroce-perf counts {figures['errors']} errors with {mode}, {delay}")
+    counters = figures["client"]["counters"]
+    return {"healthy": sum(p["gbps"] for p in figures["peers"][:HEALTHY]), "slow": figures["peers"][-1]["gbps"],
+            "wait_ms": stats.median(samples) if samples else 0.0, "peak_ms": max(samples, default=0.0),
+            "stamped": figures["pacing"]["net_samples"], "blocked": figures["pacing"]["net_blocked"],
+            "resent": counters["retransmitted_packets"]}
+
+
+def over_switch(host, plan, progress):
+    """[{"auto, network delays": facts}], a turn each."""
+    middle = switched.SwitchedStar(host, [1, HEALTHY + 1], {HEALTHY + 1: f"rate={SLOW_GBPS:g}"})
+    middle.start_switch()
+    turns = []
+    names = [(f"{mode}, {source}", mode, delay) for mode in SWITCH_MODES for source, delay in DELAYS.items()]
+    for turn in range(plan["turns"]):
+        found = {}
+        for name, mode, delay in names if turn % 2 == 0 else reversed(names):
+            progress(turn + 1, plan["turns"], ("over uroce-switch", name))
+            found[name] = switch_run(host, middle, mode, delay, plan["seconds"])
+        turns.append(found)
+    middle.stop_switch()
+    middle.close()
+    return turns, [name for name, _, _ in names]
+
+
+def fill_switch(report, turns, names):
+    report.block(
+        f"over uroce-switch: the same with the slow link at a port of {SLOW_GBPS:g} Gb/s, extended mode; queue of that port by "
+        "its samples",
+        {"healthy": "healthy Gb/s", "slow": "slow Gb/s", "wait_ms": "queue ms", "peak_ms": "peak ms", "stamped": "stamped delays", "blocked": "asks blocked", "resent": "sent again"},
+        turns, names)
+    report.bar("over uroce-switch: stamped delays that were used, fewest of the runs with network delays",
+               min(t[n]["stamped"] for t in turns for n in names if "network" in n), 10)
+    report.bar("over uroce-switch: stamped delays in runs with round trips",
+               max(t[n]["stamped"] for t in turns for n in names if "network" not in n), 0, at_least=False)
+    report.extra = {**report.extra, "over_switch": turns}
+
+
 # ---- what came out ----
 
 class PacingReport(Report):
@@ -258,9 +361,13 @@ def run(host, machine, options, progress):
     plan = plan_of(options)
     report = PacingReport(machine)
     began = time.monotonic()
+    if options.switch:
+        fill_switch(report, *over_switch(host, plan, progress))
+        return report
     slow, grid = slow_destination(host, plan, progress)
     many = incast(host, plan, progress)
     fill(report, plan, slow, grid, many)
+    fill_switch(report, *over_switch(host, plan, progress))
     report.notes.append(f"measured in {time.monotonic() - began:.0f} s")
     plot(slow[0], many[0])
     return report
