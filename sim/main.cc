@@ -132,8 +132,8 @@ void Run::add_contexts(struct ur_limits *l)
 {
 	if (o_.lossless && o_.routing != "valiant" && o_.routing != "ugal" && o_.paths == 1)
 		return;
-	l->loss_slabs = l->loss_slabs_max = o_.lossless && o_.paths == 1 ? 2 : 16;
-	l->loss_slab_bytes = 32 << 10;
+	l->loss_slabs = l->loss_slabs_max = 16;
+	l->loss_slab_bytes = 64 << 10;
 	l->spray_contexts = o_.paths > 1 ? l->max_qp : 0;
 	if (named<enum ur_mode>(o_.mode, {"gbn", "reorder", "extended"}) == UR_MODE_REORDER) {
 		l->reorder_slots = 1024;

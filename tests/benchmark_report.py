@@ -238,7 +238,7 @@ class Fabric(unittest.TestCase):
 
     def found(self, gbps=1000, wait=100, slowdown=2000, **more):
         times = {"mean": wait, "p99": 200, "max": 300}
-        return {"gbps": gbps, "wait_ns": times, "slowdown_1000": {"p99": slowdown, "max": slowdown, "count": 1}, "hosts": 64,
+        return {"gbps": gbps, "wait_ns": times, "message_ns": {**times, "count": 1}, "slowdown_1000": {"p50": slowdown, "p99": slowdown, "max": slowdown, "count": 1}, "hosts": 64,
                 "share_of_links": 0.5, "throttles": 5, "samples": 100, "jain_sent": 1, "unfinished": 0, "retransmitted": 0,
                 "lost_frames": 0, "dropped": 0, "cpu_seconds": 1, "events": 1, "intervals": [], **more}
 
@@ -301,14 +301,12 @@ class Fabric(unittest.TestCase):
             "tree, incast: AUTO / the least p99 slowdown, swift"])
         self.assertEqual(len(made.rows), 1, "what was not run has no row")
 
-    def test_recovery_is_the_time_until_goodput_is_back(self):
-        rates = [100] * 40 + [20] * 10 + [94] * 5 + [96] * 25
-        found = self.found(intervals=[{"gbps": r} for r in rates])
-        self.assertEqual(fabric_faults.recovery(found), (100, 0.96, 0.75))
-        found["intervals"] = [{"gbps": r} for r in [100] * 40 + [90] * 40]
-        self.assertEqual(fabric_faults.recovery(found), (100, 0.9, None))
-        found["intervals"] = [{"gbps": 100}] * 80
-        self.assertEqual(fabric_faults.recovery(found), (100, 1, 0.0))
+    def test_faults_have_a_row_for_what_was_run(self):
+        kept = self.cells()
+        kept.keep(fabric_faults.down_words("small", "extended", "dead", 1), self.found(
+            slowdown=9000, message_ns={"count": 7, "max": 1500000}, lost_frames=3))
+        row, = self.filled(fabric_faults, kept).rows
+        self.assertEqual((row["down"], row["slowdown_p99"], row["worst_ms"], row["messages"]), ("dead", 9, 1.5, 7))
 
     def test_all_parts_report_what_there_is(self):
         kept = self.cells()

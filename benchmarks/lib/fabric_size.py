@@ -11,7 +11,7 @@ from .host import Failure
 NAME = "size"
 RUNS = {"full": ({"topology": "tree", "k": 4, "n": 5, "pattern": "uniform_random", "warm": 10_000, "run": 20_000},
                  {"topology": "tree", "k": 16, "n": 3, "pattern": "permutation", "warm": 5_000, "run": 10_000, "qps": 4},
-                 {"topology": "tree", "k": 16, "n": 3, "pattern": "uniform_random", "warm": 2_000, "run": 5_000, "slots": 16,
+                 {"topology": "tree", "k": 16, "n": 3, "pattern": "uniform_random", "warm": 1_000, "run": 3_000, "slots": 8,
                   "qps": 254}),
         "small": ({"topology": "tree", "k": 4, "n": 4, "pattern": "uniform_random", "warm": 10_000, "run": 20_000},)}
 HOST_BYTES = 256 << 10  # besides queue pairs
