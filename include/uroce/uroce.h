@@ -31,7 +31,9 @@ extern "C" {
  * Thread class: every function may be called from any thread at any time, except that no other call
  * may use an object while it is destroyed. In inline mode the calling thread does the endpoint's work
  * inside of post, poll and every call that waits.
- * A child of fork() must not call any function of the library; it may call exit() or exec().
+ * A child of fork() must not call any function of the library; it may call exit() or exec(). A call that it makes all the
+ * same does not reach the endpoint, which is its parent's.
+ * A thread may be cancelled (pthread_cancel) in any call that waits. No lock stays held then.
  *
  * Source: IBTA Volume 1, chapters 9 to 11, and annex A17 (RoCEv2).
  */
@@ -69,9 +71,16 @@ struct ibv_context *uroce_share(struct ibv_context *ctx);
 
 /*
  * Closes a context. With the last one of an endpoint it stops the workers and closes the port. EBUSY: an
- * object of the context still exists.
+ * object of the context still exists. A thread in uroce_get_async_event() gets -1 and ECANCELED, and has left the call
+ * when this one returns.
  */
 int uroce_close(struct ibv_context *ctx);
+
+/*
+ * For a program that closes a context and leaves objects behind: its memory regions and windows grant nothing from now on, its
+ * queue pairs go to ERR. The objects may still be destroyed; until then the context stays.
+ */
+void uroce_abandon(struct ibv_context *ctx);
 
 /* Prints every configuration key with its default, allowed values and meaning. */
 void uroce_config_help(FILE *out);
@@ -117,7 +126,8 @@ int uroce_query_pkey(struct ibv_context *ctx, uint8_t port_num, int index, __be1
  * Returns the next asynchronous event: 0, or -1 with errno. ctx->async_fd is readable while there is
  * one. No event is lost, however many objects have one; an event that happens again to an object
  * before it was fetched is reported once. The call waits until there is an event, unless async_fd is
- * non-blocking (then -1 and EAGAIN). Every event has to be acknowledged: destroying its object waits
+ * non-blocking (then -1 and EAGAIN), a signal comes (EINTR, unless its handler has SA_RESTART), or the context is closed
+ * (ECANCELED). Every event has to be acknowledged: destroying its object waits
  * for that.
  */
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event);

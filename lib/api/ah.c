@@ -64,7 +64,7 @@ static int find_mac(struct ur_device *dev, const struct ur_gid *src, const uint8
 int ur_device_resolve(struct ur_device *dev, const struct ibv_ah_attr *attr, const uint8_t *dmac,
 		      struct ur_qpn lqpn, struct ur_qpn rqpn, struct ur_path_attr *path)
 {
-	struct resolve r = {.neigh = dev->neigh};
+	struct resolve r = {.neigh = dev->neigh, .rc = -EIO};
 	struct ur_gid src = ur_device_gid(dev, attr->grh.sgid_index);
 	int rc;
 

@@ -57,8 +57,6 @@ static struct raised raised_by(enum ibv_event_type type, void *object)
 static void raise_in(struct ur_context *c, struct ur_api_async *a, enum ibv_event_type type,
 		     void *object)
 {
-	uint64_t one = 1;
-
 	if (a->pending >> type & 1)
 		return;
 	if (!a->pending)
@@ -66,8 +64,7 @@ static void raise_in(struct ur_context *c, struct ur_api_async *a, enum ibv_even
 	a->object = object;
 	a->pending |= 1u << type;
 	/* Under the lock, because a purge takes as many counts as events. */
-	if (write(c->v.context.async_fd, &one, sizeof(one)) < 0)
-		UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
+	ur_device_add_counts(c->v.context.async_fd, 1);
 }
 
 /* ASYNC-KEEP-01: each object has room for each of its events, so that none is lost. */
@@ -189,14 +186,41 @@ static bool take_event(struct ur_context *c, struct ibv_async_event *event)
 	return a;
 }
 
+static void leave(void *context)
+{
+	struct ur_context *c = context;
+
+	ur_device_waiter_leave(&c->waiters, &c->dev->async_lock);
+}
+
+/* Without an event, its object was destroyed meanwhile. Not in the frame of the clean-up handler. */
+static __attribute__((noinline)) int wait_for_event(struct ur_context *c,
+						    struct ibv_async_event *event)
+{
+	int rc;
+
+	do
+		rc = ur_device_wait_count(c->dev, c->v.context.async_fd);
+	while (!rc && !take_event(c, event) && !(rc = atomic_load(&c->waiters.closing)));
+	return rc;
+}
+
+/* ASYNC-END-01 */
 int uroce_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
-	do {
-		if (ur_device_wait_count(ur_device(ctx), ctx->async_fd))
-			return -1;
-		/* without an event, its object was destroyed meanwhile */
-	} while (!take_event(ur_context(ctx), event));
-	return 0;
+	struct ur_context *c = ur_context(ctx);
+	int rc;
+
+	if (!ur_device_waiter_enter(&c->waiters, &c->dev->async_lock)) {
+		errno = ECANCELED;
+		return -1;
+	}
+	pthread_cleanup_push(leave, c);
+	rc = wait_for_event(c, event);
+	pthread_cleanup_pop(0);
+	if (ur_device_waiter_leave(&c->waiters, &c->dev->async_lock) && rc)
+		errno = ECANCELED;
+	return rc ? -1 : 0;
 }
 
 void uroce_ack_async_event(struct ibv_async_event *event)

@@ -306,8 +306,9 @@ static void wait_for_note(struct uroce_event_channel *ch, unsigned *idle, int le
 		ur_device_wait_a_bit(ch->dev, idle);
 }
 
-static int wait_for_event(struct uroce_event_channel *ch, int timeout_ms,
-			  struct uroce_cm_event **event)
+/* Not in the frame of the clean-up handler. */
+static __attribute__((noinline)) int wait_for_event(struct uroce_event_channel *ch, int timeout_ms,
+						    struct uroce_cm_event **event)
 {
 	uint64_t start = now_ms(), passed;
 	unsigned idle = 0;
@@ -326,6 +327,13 @@ static int wait_for_event(struct uroce_event_channel *ch, int timeout_ms,
 	return rc;
 }
 
+static void leave(void *channel)
+{
+	struct uroce_event_channel *ch = channel;
+
+	ur_device_waiter_leave(&ch->waiters, &ch->dev->cm->lock);
+}
+
 /* CHANNEL-END-01 */
 int uroce_get_cm_event(struct uroce_event_channel *ch, int timeout_ms,
 		       struct uroce_cm_event **event)
@@ -335,8 +343,9 @@ int uroce_get_cm_event(struct uroce_event_channel *ch, int timeout_ms,
 
 	if (!ur_device_waiter_enter(&ch->waiters, lock))
 		return ECANCELED;
+	pthread_cleanup_push(leave, ch);
 	rc = wait_for_event(ch, timeout_ms, event);
-	ur_device_waiter_leave(&ch->waiters, lock);
+	pthread_cleanup_pop(1);
 	return rc;
 }
 

@@ -58,6 +58,10 @@ struct ur_context *ur_context_new(struct ur_device *dev)
 	pthread_mutex_init(&c->v.context.mutex, NULL);
 	set_operations(&c->v);
 	TAILQ_INIT(&c->asyncs);
+	LIST_INIT(&c->mrs);
+	LIST_INIT(&c->mws);
+	LIST_INIT(&c->qps);
+	pthread_cond_init(&c->waiters.left, NULL);
 	c->dev = dev;
 	pthread_mutex_lock(&dev->async_lock);
 	LIST_INSERT_HEAD(&dev->contexts, c, link);
@@ -70,6 +74,7 @@ bool ur_context_free(struct ur_context *c)
 	struct ur_device *dev = c->dev;
 	bool last;
 
+	ur_device_waiters_close(&c->waiters, &dev->async_lock, c->v.context.async_fd);
 	pthread_mutex_lock(&dev->async_lock);
 	LIST_REMOVE(c, link);
 	last = LIST_EMPTY(&dev->contexts);
@@ -78,6 +83,7 @@ bool ur_context_free(struct ur_context *c)
 	if (c->v.context.cmd_fd >= 0)
 		close(c->v.context.cmd_fd);
 	pthread_mutex_destroy(&c->v.context.mutex);
+	pthread_cond_destroy(&c->waiters.left);
 	free(c);
 	return last;
 }

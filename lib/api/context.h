@@ -2,6 +2,8 @@
 #ifndef UR_API_CONTEXT_H
 #define UR_API_CONTEXT_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,10 +31,21 @@ struct ur_api_async {
 /* Events of the port. Each has its own object, so that events keep their order. */
 enum { UR_PORT_EVENT_ERR, UR_PORT_EVENT_ACTIVE, UR_PORT_EVENT_GID, UR_PORT_EVENT_CNT };
 
+/* The threads that wait for an object which may be destroyed. Protected by the object's lock. */
+struct ur_waiters {
+	unsigned cnt;
+	_Atomic bool closing; /* waiters must leave, and no new ones may enter */
+	pthread_cond_t left;
+};
+
 struct ur_context {
 	LIST_ENTRY(ur_context) link; /* in the device's; under its async_lock */
 	uint32_t objects;	     /* that live; under the device's lock */
+	LIST_HEAD(, ur_api_mr) mrs;  /* this and the next two: under the device's lock */
+	LIST_HEAD(, ur_api_mw) mws;
+	LIST_HEAD(, ur_api_qp) qps;
 	/* Under the device's async_lock: */
+	struct ur_waiters waiters;	   /* in uroce_get_async_event() */
 	TAILQ_HEAD(, ur_api_async) asyncs; /* objects with asynchronous events, oldest first */
 	struct ur_api_async port_events[UR_PORT_EVENT_CNT];
 	struct ur_device *dev;

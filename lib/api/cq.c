@@ -112,7 +112,7 @@ static void resize_on_worker(void *arg, uint64_t now_ns)
 int uroce_resize_cq(struct ibv_cq *base, int cqe)
 {
 	struct ur_api_cq *cq = UR_API(cq, base);
-	struct resize_cq r = {.cq = cq->cq, .cqe = (uint32_t)cqe};
+	struct resize_cq r = {.cq = cq->cq, .cqe = (uint32_t)cqe, .rc = -EIO};
 
 	if (cqe < 1 || cqe > CQE_MAX)
 		return EINVAL;
@@ -225,16 +225,13 @@ int uroce_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 static void post_event(struct ur_api_cq *cq)
 {
 	struct ur_api_channel *ch = UR_API(channel, cq->base.channel);
-	uint64_t one = 1;
-
 	if (!ch)
 		return;
 	pthread_mutex_lock(&ch->lock);
 	if (!cq->events_ready++)
 		TAILQ_INSERT_TAIL(&ch->events, cq, link);
 	/* Under the lock, because removing events also takes their counts. */
-	if (write(ch->base.fd, &one, sizeof(one)) < 0)
-		UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
+	ur_device_add_counts(ch->base.fd, 1);
 	pthread_mutex_unlock(&ch->lock);
 }
 
@@ -275,29 +272,43 @@ static struct ur_api_cq *take_event(struct ur_api_channel *ch)
 	return first;
 }
 
+static void leave(void *channel)
+{
+	struct ur_api_channel *ch = channel;
+
+	ur_device_waiter_leave(&ch->waiters, &ch->lock);
+}
+
+/* Without an event, its CQ was destroyed meanwhile. Not in the frame of the clean-up handler. */
+static __attribute__((noinline)) int wait_for_event(struct ur_api_channel *ch,
+						    struct ur_api_cq **cq)
+{
+	int rc;
+
+	do
+		rc = ur_device_wait_count(ur_device(ch->base.context), ch->base.fd);
+	while (!rc && !(*cq = take_event(ch)) && !(rc = atomic_load(&ch->waiters.closing)));
+	return rc;
+}
+
 /* CHANNEL-END-01 */
 int uroce_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	struct ur_api_channel *ch = UR_API(channel, channel);
-	struct ur_api_cq *first = NULL;
-	int rc = 0;
+	struct ur_api_cq *first;
+	int rc;
 
 	if (!ur_device_waiter_enter(&ch->waiters, &ch->lock)) {
 		errno = ECANCELED;
 		return -1;
 	}
-	do {
-		rc = ur_device_wait_count(ur_device(channel->context), channel->fd);
-		if (!rc)
-			first = take_event(ch);
-		/* without an event, its CQ was destroyed meanwhile */
-	} while (!rc && !first && !atomic_load(&ch->waiters.closing));
-	if (ur_device_waiter_leave(&ch->waiters, &ch->lock) && !first) {
+	pthread_cleanup_push(leave, ch);
+	rc = wait_for_event(ch, &first);
+	pthread_cleanup_pop(0);
+	if (ur_device_waiter_leave(&ch->waiters, &ch->lock) && rc)
 		errno = ECANCELED;
-		return -1;
-	}
 	if (rc)
-		return rc;
+		return -1;
 	*cq = &first->base;
 	*cq_context = first->base.cq_context;
 	return 0;

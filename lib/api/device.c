@@ -12,16 +12,19 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dpdk/assemble.h"
 #include "edge/config_attr.h"
+#include "edge/thread.h"
 #include "wire/assert.h"
 
 #define IDLE_SPINS    2000
 #define IDLE_SLEEP_NS 20000
+#define WAIT_SLEEP_NS 50000
 
 uint64_t ur_device_random(void)
 {
@@ -90,29 +93,86 @@ static bool take_count(int fd)
 
 unsigned ur_device_take_counts(int fd, unsigned cnt)
 {
+	int cancel = ur_cancel_off();
 	unsigned n = 0;
 
 	while (n < cnt && take_count(fd))
 		n++;
+	ur_cancel_restore(cancel);
 	return n;
+}
+
+void ur_device_add_counts(int fd, uint64_t cnt)
+{
+	int cancel = ur_cancel_off();
+
+	if (write(fd, &cnt, sizeof(cnt)) < 0)
+		UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
+	ur_cancel_restore(cancel);
+}
+
+/*
+ * WAIT-SIGNAL-01. Sleeps in read(), which the kernel begins again after a signal whose handler has SA_RESTART, and ends
+ * with EINTR after another; nanosleep() would end after both. The descriptor is the caller's, -1 at first.
+ */
+static int sleep_in_read(int *timer)
+{
+	static const struct itimerspec soon = {.it_value.tv_nsec = WAIT_SLEEP_NS};
+	uint64_t expired;
+
+	if (*timer < 0)
+		*timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (*timer < 0 || timerfd_settime(*timer, 0, &soon, NULL) < 0)
+		return sleep_ns(WAIT_SLEEP_NS) ? 0 : -1;
+	return read(*timer, &expired, sizeof(expired)) < 0 ? -1 : 0;
+}
+
+static void close_timer(void *timer)
+{
+	int fd = *(int *)timer, why = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = why;
+}
+
+/* In inline mode this thread has to run the workers. Not in the frame of the clean-up handler. */
+static __attribute__((noinline)) int wait_with(struct ur_device *dev, int fd, int *timer)
+{
+	unsigned idle = 0;
+	int rc = 0;
+
+	while (!rc && !take_count(fd)) {
+		if (ur_device_progress(dev))
+			idle = 0;
+		else if (++idle > IDLE_SPINS)
+			rc = sleep_in_read(timer);
+	}
+	return rc;
+}
+
+static int wait_inline(struct ur_device *dev, int fd)
+{
+	int timer = -1, rc;
+
+	pthread_cleanup_push(close_timer, &timer);
+	rc = wait_with(dev, fd, &timer);
+	pthread_cleanup_pop(1);
+	return rc;
 }
 
 int ur_device_wait_count(struct ur_device *dev, int fd)
 {
-	unsigned idle = 0;
 	uint64_t one;
 
-	if (!dev->dedicated && (fcntl(fd, F_GETFL) & O_NONBLOCK))
-		ur_device_progress(dev);
-	else
-		while (!dev->dedicated) {
-			if (take_count(fd))
-				return 0;
-			if (!ur_device_wait_a_bit(dev, &idle)) {
-				errno = EINTR;
-				return -1;
-			}
-		}
+	/* EDGE-FORK-02: the count is the parent's. */
+	if (ur_worker_is_the_parents()) {
+		errno = EIO;
+		return -1;
+	}
+	if (!dev->dedicated && !(fcntl(fd, F_GETFL) & O_NONBLOCK))
+		return wait_inline(dev, fd);
+	ur_device_progress(dev);
 	return read(fd, &one, sizeof(one)) < 0 ? -1 : 0;
 }
 
@@ -142,25 +202,29 @@ bool ur_device_waiter_leave(struct ur_waiters *w, pthread_mutex_t *lock)
 
 void ur_device_waiters_close(struct ur_waiters *w, pthread_mutex_t *lock, int fd)
 {
-	uint64_t wakes;
+	int cancel = ur_cancel_off();
 
 	pthread_mutex_lock(lock);
 	w->closing = true;
-	wakes = w->cnt; /* one count per reader; a single one wakes all pollers */
-	if (wakes && write(fd, &wakes, sizeof(wakes)) < 0)
-		UR_ASSERT(errno == EAGAIN);
+	/* One count per reader; a single one wakes all pollers. */
+	if (w->cnt)
+		ur_device_add_counts(fd, w->cnt);
 	while (w->cnt)
 		pthread_cond_wait(&w->left, lock);
 	pthread_mutex_unlock(lock);
+	ur_cancel_restore(cancel);
 }
 
 void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,
 			 uint32_t got)
 {
+	int cancel = ur_cancel_off();
+
 	pthread_mutex_lock(lock);
 	while (*acked != got)
 		pthread_cond_wait(cond, lock);
 	pthread_mutex_unlock(lock);
+	ur_cancel_restore(cancel);
 }
 
 static void nothing(void *arg, uint64_t now_ns)
@@ -338,7 +402,8 @@ static struct ur_device *new_device(void)
 	return dev;
 }
 
-struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes)
+static struct ibv_context *open_endpoint(const struct uroce_open_attr *attr, char *err,
+					 size_t err_bytes)
 {
 	struct ur_device *dev = new_device();
 	struct ur_context *ctx;
@@ -363,9 +428,19 @@ struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, si
 	return &ctx->v.context;
 }
 
+struct ibv_context *uroce_open(const struct uroce_open_attr *attr, char *err, size_t err_bytes)
+{
+	int cancel = ur_cancel_off();
+	struct ibv_context *ctx = open_endpoint(attr, err, err_bytes);
+
+	ur_cancel_restore(cancel);
+	return ctx;
+}
+
 int uroce_close(struct ibv_context *ctx)
 {
 	struct ur_device *dev = ur_device(ctx);
+	int cancel;
 	bool busy;
 
 	/* The port, its threads and the connections belong to the parent. */
@@ -377,9 +452,38 @@ int uroce_close(struct ibv_context *ctx)
 	if (busy)
 		return EBUSY;
 	/* In a destructor during exit() the port is closed already, and the process ends soon. */
+	cancel = ur_cancel_off();
 	if (!ur_life_is_exiting() && ur_context_free(ur_context(ctx)))
 		tear_down(dev);
+	ur_cancel_restore(cancel);
 	return 0;
+}
+
+/* CONTEXT-ABANDON-01 */
+void uroce_abandon(struct ibv_context *ctx)
+{
+	struct ur_context *c = ur_context(ctx);
+	struct ur_device *dev = c->dev;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	int cancel = ur_cancel_off();
+	struct ur_api_mr *mr;
+	struct ur_api_mw *mw;
+	struct ur_api_qp *qp;
+
+	if (ur_life_is_child() || ur_life_is_exiting()) {
+		ur_cancel_restore(cancel);
+		return;
+	}
+	pthread_mutex_lock(&dev->lock);
+	LIST_FOREACH(mr, &c->mrs, link)
+	ur_mem_suspend(dev->mem, mr->base.lkey);
+	LIST_FOREACH(mw, &c->mws, link)
+	ur_window_suspend(dev->mem, mw->base.rkey);
+	ur_device_quiesce(dev);
+	LIST_FOREACH(qp, &c->qps, link)
+	uroce_modify_qp(&qp->base, &attr, IBV_QP_STATE);
+	pthread_mutex_unlock(&dev->lock);
+	ur_cancel_restore(cancel);
 }
 
 void uroce_config_help(FILE *out)

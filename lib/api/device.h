@@ -110,13 +110,6 @@ struct ur_api_pd {
 	uint32_t refs; /* MRs, MWs, QPs, SRQs and AHs; under the device's lock */
 };
 
-/* The threads that wait for an object which may be destroyed. Protected by the object's lock. */
-struct ur_waiters {
-	unsigned cnt;
-	_Atomic bool closing; /* waiters must leave, and no new ones may enter */
-	pthread_cond_t left;
-};
-
 struct ur_api_channel {
 	struct ibv_comp_channel base;
 	pthread_mutex_t lock;
@@ -160,6 +153,7 @@ struct ur_api_qp {
 	size_t rings_bytes;
 	struct ur_api_async async;
 	size_t bytes;		      /* of this object */
+	LIST_ENTRY(ur_api_qp) link;   /* in the context's */
 	struct ur_api_batch *batch;   /* of ibv_wr_start(), or NULL; see qp_ex.c */
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* connection that moves it, or NULL; for cm.c only */
@@ -183,8 +177,14 @@ struct ur_api_ah {
 	LIST_ENTRY(ur_api_ah) link; /* in the device's; under its lock */
 };
 
+struct ur_api_mw {
+	struct ibv_mw base;
+	LIST_ENTRY(ur_api_mw) link; /* in the context's */
+};
+
 struct ur_api_mr {
 	struct ibv_mr base;
+	LIST_ENTRY(ur_api_mr) link; /* in the context's */
 	uint64_t iova;
 	int access;
 };
@@ -228,6 +228,8 @@ bool ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle);
 
 /* Takes up to `cnt` counts from an eventfd with EFD_SEMAPHORE; never blocks. */
 unsigned ur_device_take_counts(int fd, unsigned cnt);
+/* Adds counts to one. */
+void ur_device_add_counts(int fd, uint64_t cnt);
 
 /*
  * Waits for a count of such an eventfd and takes it. In inline mode it runs the workers meanwhile.

@@ -45,7 +45,8 @@ void ur_life_enlist(struct ur_device *dev)
 
 	pthread_mutex_lock(&devices_lock);
 	if (!registered)
-		registered = atexit(stop_all) == 0;
+		registered = atexit(stop_all) == 0 &&
+			     pthread_atfork(NULL, NULL, ur_worker_leave_to_parent) == 0;
 	owner = getpid();
 	LIST_INSERT_HEAD(&devices, dev, link);
 	pthread_mutex_unlock(&devices_lock);

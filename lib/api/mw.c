@@ -7,7 +7,7 @@
 struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ur_device *dev = ur_device(pd->context);
-	struct ibv_mw *mw;
+	struct ur_api_mw *mw;
 	int rc;
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
@@ -19,8 +19,9 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		return NULL;
 	pthread_mutex_lock(&dev->lock);
 	rc = ur_window_alloc(dev->mem, pd->handle, type == IBV_MW_TYPE_2, ur_device_random(),
-			     &mw->rkey);
+			     &mw->base.rkey);
 	if (!rc) {
+		LIST_INSERT_HEAD(&ur_context(pd->context)->mws, mw, link);
 		ur_context_count_locked(pd->context, &dev->objects.mws, 1);
 		UR_API(pd, pd)->refs++;
 	}
@@ -30,11 +31,11 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		errno = -rc;
 		return NULL;
 	}
-	mw->context = pd->context;
-	mw->pd = pd;
-	mw->handle = mw->rkey >> UR_WINDOW_TAG_BITS;
-	mw->type = type;
-	return mw;
+	mw->base.context = pd->context;
+	mw->base.pd = pd;
+	mw->base.handle = mw->base.rkey >> UR_WINDOW_TAG_BITS;
+	mw->base.type = type;
+	return &mw->base;
 }
 
 int uroce_dealloc_mw(struct ibv_mw *mw)
@@ -47,8 +48,9 @@ int uroce_dealloc_mw(struct ibv_mw *mw)
 	ur_window_free(dev->mem, mw->rkey);
 	ur_context_count_locked(mw->context, &dev->objects.mws, -1);
 	UR_API(pd, mw->pd)->refs--;
+	LIST_REMOVE(UR_API(mw, mw), link);
 	pthread_mutex_unlock(&dev->lock);
-	free(mw);
+	free(UR_API(mw, mw));
 	return 0;
 }
 

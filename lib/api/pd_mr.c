@@ -71,6 +71,8 @@ struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, u
 			     ur_device_random(), &key);
 	if (!rc) {
 		ur_context_count_locked(pd->context, &dev->objects.mrs, 1);
+		mr->base.lkey = key;
+		LIST_INSERT_HEAD(&ur_context(pd->context)->mrs, mr, link);
 		UR_API(pd, pd)->refs++;
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -172,6 +174,7 @@ int uroce_dereg_mr(struct ibv_mr *mr)
 	if (!rc) {
 		rc = ur_mem_release(dev->mem, mr->lkey);
 		ur_context_count_locked(mr->context, &dev->objects.mrs, -1);
+		LIST_REMOVE(UR_API(mr, mr), link);
 		UR_API(pd, mr->pd)->refs--;
 	}
 	pthread_mutex_unlock(&dev->lock);

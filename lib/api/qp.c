@@ -127,7 +127,7 @@ struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 {
 	struct ur_device *dev = ur_device(pd->context);
 	struct ur_api_qp *qp;
-	struct create_qp c = {0};
+	struct create_qp c = {.rc = -EIO};
 	uint32_t qpn;
 	int rc;
 
@@ -191,6 +191,9 @@ struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 				   .qp_type = attr->qp_type};
 	pthread_mutex_init(&qp->base.mutex, NULL);
 	pthread_cond_init(&qp->base.cond, NULL);
+	pthread_mutex_lock(&dev->lock);
+	LIST_INSERT_HEAD(&ur_context(pd->context)->qps, qp, link);
+	pthread_mutex_unlock(&dev->lock);
 	return &qp->base;
 }
 
@@ -270,7 +273,8 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 			      .engine = ur_worker_engine(qp->worker),
 			      .qp = qp->qp,
 			      .attr = attr,
-			      .mask = mask};
+			      .mask = mask,
+			      .rc = -EIO};
 	struct ur_mode_want want = ur_api_qp_want(qp);
 	struct ur_mode_verdict by_hand = mode_by_hand(&want);
 	struct ur_qp_mode mode;
@@ -320,15 +324,18 @@ static void query_on_worker(void *arg, uint64_t now_ns)
 	struct modify_qp *m = arg;
 
 	ur_engine_query_qp(m->qp, (struct ibv_qp_attr *)(uintptr_t)m->attr);
+	m->rc = 0;
 }
 
 int uroce_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init)
 {
 	struct ur_api_qp *qp = UR_API(qp, base);
-	struct modify_qp m = {.qp = qp->qp, .attr = attr};
+	struct modify_qp m = {.qp = qp->qp, .attr = attr, .rc = -EIO};
 
 	ur_worker_call(qp->worker, query_on_worker, &m);
+	if (m.rc)
+		return -m.rc;
 	base->state = attr->qp_state;
 	attr->cap = qp->init.cap;
 	if (init)
@@ -352,6 +359,9 @@ int uroce_destroy_qp(struct ibv_qp *base)
 	struct modify_qp m = {
 		.worker = qp->worker, .engine = ur_worker_engine(qp->worker), .qp = qp->qp};
 
+	pthread_mutex_lock(&dev->lock);
+	LIST_REMOVE(qp, link);
+	pthread_mutex_unlock(&dev->lock);
 	ur_cm_api_qp_gone(dev, base);
 	ur_worker_call(qp->worker, destroy_on_worker, &m);
 	drop_refs(dev, base->pd, &qp->init);

@@ -16,6 +16,7 @@
 #include "dpdk/memif_guard.h"
 #include "edge/gather.h"
 #include "edge/slab.h"
+#include "edge/thread.h"
 #include "wire/assert.h"
 
 #define HANDOVER_RING	 1024
@@ -46,6 +47,22 @@ struct cross_cqe {
 };
 _Static_assert(sizeof(struct cross_cqe) % 16 == 0, "rte_ring element size");
 
+/*
+ * EDGE-FORK-02: this process is a child of the one that the workers belong to. Their memory, rings and ports are shared with
+ * it, so that nothing of them may be touched.
+ */
+static bool forked;
+
+void ur_worker_leave_to_parent(void)
+{
+	forked = true;
+}
+
+bool ur_worker_is_the_parents(void)
+{
+	return forked;
+}
+
 struct ur_worker {
 	struct ur_round round;
 	struct ur_credit credit;
@@ -65,6 +82,7 @@ struct ur_worker {
 	struct rte_ring *cross_cqes;
 
 	_Alignas(64) _Atomic bool lock; /* inline: held by the thread that is the worker */
+	int cancel;			/* of that thread, for unlock() */
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
 	_Atomic bool contended;	  /* inline: a thread did not get the lock */
@@ -170,16 +188,23 @@ static unsigned run_round(struct ur_worker *w)
  */
 static bool try_lock(struct ur_worker *w)
 {
+	if (__builtin_expect(forked, 0))
+		return false;
 	if (!atomic_load_explicit(&w->lock, memory_order_relaxed) &&
-	    !atomic_exchange_explicit(&w->lock, true, memory_order_acquire))
+	    !atomic_exchange_explicit(&w->lock, true, memory_order_acquire)) {
+		w->cancel = ur_cancel_off();
 		return true;
+	}
 	atomic_store_explicit(&w->contended, true, memory_order_relaxed);
 	return false;
 }
 
 static void unlock(struct ur_worker *w)
 {
+	int cancel = w->cancel;
+
 	atomic_store_explicit(&w->lock, false, memory_order_release);
+	ur_cancel_restore(cancel);
 }
 
 unsigned ur_worker_poll(struct ur_worker *w)
@@ -288,6 +313,7 @@ static int loop(void *arg)
 /* False: the loop has ended, and the caller has to run the command. */
 static bool run_on_loop(struct ur_worker *w, struct command *c)
 {
+	int cancel = ur_cancel_off(); /* the loop writes to this thread's stack */
 	bool asked;
 
 	pthread_mutex_lock(&w->cmd_lock);
@@ -299,6 +325,7 @@ static bool run_on_loop(struct ur_worker *w, struct command *c)
 			pthread_cond_wait(&w->cmd_done, &w->cmd_lock);
 	}
 	pthread_mutex_unlock(&w->cmd_lock);
+	ur_cancel_restore(cancel);
 	return asked;
 }
 
@@ -306,6 +333,8 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 {
 	struct command c = {.fn = fn, .arg = arg};
 
+	if (forked)
+		return;
 	if (w->dedicated && run_on_loop(w, &c))
 		return;
 	atomic_fetch_add_explicit(&w->callers, 1, memory_order_relaxed);
@@ -349,6 +378,8 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp, unsigned cnt)
 		unlock(w);
 		return;
 	}
+	if (forked)
+		return;
 	if (ur_engine_mark_doorbell(qp))
 		rte_ring_mp_enqueue(w->doorbells, qp);
 	if (!w->dedicated)

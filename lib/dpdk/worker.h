@@ -62,6 +62,13 @@ void ur_worker_stop(struct ur_worker *w);
 unsigned ur_worker_poll(struct ur_worker *w);
 
 /*
+ * EDGE-FORK-02. In a child of fork(): the workers are the parent's from now on. No round is made, no doorbell is rung, and
+ * ur_worker_call() returns without a call.
+ */
+void ur_worker_leave_to_parent(void);
+bool ur_worker_is_the_parents(void);
+
+/*
  * Runs fn(arg, now_ns) on the worker between two rounds, and returns when it has run. That is also a
  * quiescent point: the worker holds no pointer that it took before.
  */

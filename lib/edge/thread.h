@@ -23,4 +23,21 @@ static inline void ur_signals_restore(const sigset_t *old)
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
+/*
+ * EDGE-CANCEL-01. A thread of the application may be cancelled in any call of the C library that can wait. Call these
+ * around code that holds a lock, or whose end others wait for.
+ */
+static inline int ur_cancel_off(void)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return old;
+}
+
+static inline void ur_cancel_restore(int old)
+{
+	pthread_setcancelstate(old, NULL);
+}
+
 #endif

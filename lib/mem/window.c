@@ -134,7 +134,7 @@ void ur_window_suspend(struct ur_mem *m, uint32_t key)
 	struct ur_window *w = entry_of(m, key);
 	uint32_t seq = lock(w);
 
-	UR_ASSERT(w->prefix == key >> UR_WINDOW_TAG_BITS);
+	UR_ASSERT(w->last == key >> UR_WINDOW_TAG_BITS);
 	unbind(m, w);
 	/* No bind that is still in a send queue succeeds any more. */
 	atomic_store_explicit(&w->pd, 0, memory_order_relaxed);

@@ -79,9 +79,18 @@ int ibv_query_port(struct ibv_context *ctx, uint8_t port_num, struct _compat_ibv
 				   offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
+/* The kernel leaves a thread asleep whose descriptor is closed, and programs take an error for one of the network. */
+static int sleep_on(int rc)
+{
+	if (rc && errno == ECANCELED)
+		for (;;)
+			pause();
+	return rc;
+}
+
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
-	return uroce_get_async_event(ctx, event);
+	return sleep_on(uroce_get_async_event(ctx, event));
 }
 
 void ibv_ack_async_event(struct ibv_async_event *event)
@@ -204,15 +213,9 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	return uroce_destroy_cq(cq);
 }
 
-/* The kernel leaves a thread asleep whose channel is destroyed, and programs take an error for one of the network. */
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	int rc = uroce_get_cq_event(channel, cq, cq_context);
-
-	if (rc && errno == ECANCELED)
-		for (;;)
-			pause();
-	return rc;
+	return sleep_on(uroce_get_cq_event(channel, cq, cq_context));
 }
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned nevents)

@@ -256,10 +256,16 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return ctx;
 }
 
-/* Programs close in any order, and do not look at the result: a context with objects stays. */
+/*
+ * Programs close in any order, and do not look at the result. With a kernel, objects that are left end with their context;
+ * here they stay, but peers reach nothing by them.
+ */
 int ibv_close_device(struct ibv_context *ctx)
 {
 	int rc = uroce_close(ctx);
 
-	return rc == EBUSY ? 0 : rc;
+	if (rc != EBUSY)
+		return rc;
+	uroce_abandon(ctx);
+	return 0;
 }

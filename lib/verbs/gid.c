@@ -42,6 +42,20 @@ int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port_num, unsigned index
 	return ibv_query_gid(ctx, port_num, (int)index, &gid);
 }
 
+#define ALSO(node)                                                                                 \
+	int ibv_query_gid_type_##node(struct ibv_context *ctx, uint8_t port_num, unsigned index,   \
+				      enum ibv_gid_type_sysfs *type);                              \
+	int ibv_query_gid_type_##node(struct ibv_context *ctx, uint8_t port_num, unsigned index,   \
+				      enum ibv_gid_type_sysfs *type)                               \
+	{                                                                                          \
+		return ibv_query_gid_type(ctx, port_num, index, type);                             \
+	}                                                                                          \
+	UR_ALSO(ibv_query_gid_type, node)
+
+ALSO(57);
+ALSO(59);
+ALSO(64);
+
 /* Programs of a later version may know a longer entry. */
 static void put(void *at, size_t entry_size, const union ibv_gid *gid, uint32_t index)
 {

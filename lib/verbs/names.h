@@ -18,4 +18,9 @@ const char *ibv_get_sysfs_path(void);
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 
+const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
+
+/* Exports the function name_NODE as name, under a private node of a later release. */
+#define UR_ALSO(name, node) __asm__(".symver " #name "_" #node ", " #name "@IBVERBS_PRIVATE_" #node)
+
 #endif

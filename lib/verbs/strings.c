@@ -101,3 +101,33 @@ enum ibv_rate mult_to_ibv_rate(int mult)
 			return rates[i].rate;
 	return IBV_RATE_MAX;
 }
+
+const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	static const char *const names[] = {
+		[IBV_WR_RDMA_WRITE] = "IBV_WR_RDMA_WRITE",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "IBV_WR_RDMA_WRITE_WITH_IMM",
+		[IBV_WR_SEND] = "IBV_WR_SEND",
+		[IBV_WR_SEND_WITH_IMM] = "IBV_WR_SEND_WITH_IMM",
+		[IBV_WR_RDMA_READ] = "IBV_WR_RDMA_READ",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "IBV_WR_ATOMIC_CMP_AND_SWP",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "IBV_WR_ATOMIC_FETCH_AND_ADD",
+		[IBV_WR_LOCAL_INV] = "IBV_WR_LOCAL_INV",
+		[IBV_WR_BIND_MW] = "IBV_WR_BIND_MW",
+		[IBV_WR_SEND_WITH_INV] = "IBV_WR_SEND_WITH_INV",
+	};
+
+	return (unsigned)opcode < sizeof(names) / sizeof(names[0]) ? names[opcode] : "unknown";
+}
+
+#define ALSO(node)                                                                                 \
+	const char *ibv_wr_opcode_str_##node(enum ibv_wr_opcode opcode);                           \
+	const char *ibv_wr_opcode_str_##node(enum ibv_wr_opcode opcode)                            \
+	{                                                                                          \
+		return ibv_wr_opcode_str(opcode);                                                  \
+	}                                                                                          \
+	UR_ALSO(ibv_wr_opcode_str, node)
+
+ALSO(57);
+ALSO(59);
+ALSO(64);

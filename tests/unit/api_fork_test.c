@@ -80,6 +80,69 @@ static void fork_and_exit(void)
 	}
 }
 
+/* What a child should not do. */
+static void meddle(struct ibv_qp *qp, struct ibv_comp_channel *channel)
+{
+	struct ibv_qp_init_attr init = qp_attr(A, IBV_QPT_RC);
+	struct ibv_sge sge = {(uintptr_t)A->buf, 64, A->mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+	struct ibv_qp_attr attr;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)B->buf;
+	wr.wr.rdma.rkey = B->mr->rkey;
+	uroce_post_send(qp, &wr, &bad);
+	if (uroce_poll_cq(A->cq, 1, &wc))
+		_exit(1);
+	uroce_progress(A->ctx);
+	if (uroce_create_qp(A->pd, &init) || errno != EIO)
+		_exit(2);
+	if (uroce_query_qp(qp, &attr, IBV_QP_STATE, NULL) != EIO ||
+	    to_state(qp, IBV_QPS_ERR) != EIO)
+		_exit(3);
+	if (!uroce_get_cq_event(channel, &cq, &context) || errno != EIO)
+		_exit(4);
+	if (uroce_dereg_mr(A->mr))
+		_exit(5);
+	exit(23);
+}
+
+/* EDGE-FORK-02 */
+static void fork_and_meddle(void)
+{
+	struct ibv_qp *a = make_qp(A, IBV_QPT_RC), *b = make_qp(B, IBV_QPT_RC);
+	struct ibv_comp_channel *channel = uroce_create_comp_channel(A->ctx);
+	pid_t child;
+
+	join(a, b, (struct join){.timeout = 18});
+	memset(B->buf, 0xee, 100);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child)
+		meddle(a, channel);
+	cr_assert_eq(status_of(child), 23);
+	progress_for(10);
+	cr_assert_eq(B->buf[0], 0xee, "the child has sent");
+	/* The queue pair goes on as if nothing had been posted. */
+	post(A, a, 1, IBV_WR_RDMA_WRITE, 0, 30000);
+	expect_wc(A, 1, IBV_WC_SUCCESS);
+	cr_assert_eq(uroce_destroy_qp(a), 0);
+	cr_assert_eq(uroce_destroy_qp(b), 0);
+	cr_assert_eq(uroce_destroy_comp_channel(channel), 0);
+}
+
+PAIR_TEST(api_fork, a_child_reaches_nothing_of_inline_workers, open_both, close_both)
+{
+	fork_and_meddle();
+}
+
+PAIR_TEST(api_fork, a_child_reaches_nothing_of_dedicated_workers, open_dedicated, close_both)
+{
+	fork_and_meddle();
+}
+
 PAIR_TEST(api_fork, a_child_exits_beside_inline_workers, open_both, close_both)
 {
 	fork_and_exit();
