@@ -3,15 +3,17 @@
 
 #include "fuzz.h"
 #include "switch/agent.h"
+#include "wire/bytes.h"
+#include "wire/credit.h"
 #include "wire/icrc.h"
 
 /*
  * The bytes are a sequence of frames for the ports of a switch with an agent: port and flags, length in units of
  * four bytes, frame. Management packets may get a right ICRC, to reach the agent, and so may others, to be a status of
- * a receive pool. Whatever arrives, the
+ * a receive pool. A frame may become a message about link credits that the switch believes. Whatever arrives, the
  * switch's invariants hold, every reference comes back, and a changed frame is not longer than by a tag.
  */
-enum { PORT = 3, MEND = 4, SEND = 8, LINK = 16, TIME = 32, ICRC = 64 };
+enum { PORT = 3, MEND = 4, SEND = 8, LINK = 16, TIME = 32, ICRC = 64, CREDIT = 128 };
 
 #define PORTS	   4
 #define FRAMES_MAX 64
@@ -38,7 +40,7 @@ static void start(struct story *s)
 
 	ur_switch_attr_default(&attr);
 	attr.hold = true;
-	attr.limits = (struct ur_switch_limits){PORTS, 64, 64, 16, 4};
+	attr.limits = (struct ur_switch_limits){PORTS, 64, 256, 16, 4};
 	FUZZ_CHECK(ur_switch_size(&attr) <= sizeof(switch_memory));
 	FUZZ_CHECK(ur_switch_agent_size(PORTS) <= sizeof(agent_memory));
 	s->sw = ur_switch_init(switch_memory, &attr);
@@ -47,6 +49,9 @@ static void start(struct story *s)
 	for (uint8_t p = 1; p < PORTS; p++) {
 		port.trunk = p != 2;
 		port.vid = p;
+		port.credit_frames = p != 2 ? UR_CREDIT_LANES * UR_CREDIT_MIN : 0;
+		port.credit_session = p;
+		port.credit_life_ns = 1000000000;
 		ur_switch_set_port(s->sw, p, &port, 0);
 		ur_switch_set_link(s->sw, p, true, 0);
 	}
@@ -79,9 +84,15 @@ static void send_all(struct story *s)
 	struct ur_switch_tx tx[8];
 	unsigned n;
 
-	for (uint8_t p = 0; p < PORTS; p++)
+	for (uint8_t p = 0; p < PORTS; p++) {
+		static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+		uint8_t message[UR_CREDIT_BYTES];
+
+		if (ur_switch_wants_message(s->sw, p, s->now_ns))
+			ur_switch_message(s->sw, p, message, mac, s->now_ns);
 		while ((n = ur_switch_output(s->sw, p, tx, 8, s->now_ns)) > 0)
 			take_back(s, tx, n, p == 0);
+	}
 	while ((n = ur_switch_reap(s->sw, tx, 8)) > 0)
 		take_back(s, tx, n, false);
 }
@@ -103,6 +114,16 @@ static void serve_agent(struct story *s)
 	}
 }
 
+/* The beginning of a message that names the session that the port has at first. */
+static void make_message(uint8_t *f, uint8_t port)
+{
+	static const uint8_t head[20] = {1, 0x80, 0xc2, 0,    0, 0x0e, 2,    0, 0, 0,
+					 0, 1,	  0x88, 0xb7, 2, 0x75, 0x72, 0, 1, 1};
+
+	memcpy(f, head, sizeof(head));
+	ur_store32(f + 26, port);
+}
+
 static void one_frame(struct story *s)
 {
 	uint8_t flags = *s->p++;
@@ -120,6 +141,8 @@ static void one_frame(struct story *s)
 	if (flags & ICRC && f.len > UR_ETH_BYTES + UR_IPV6_BYTES + UR_ICRC_BYTES)
 		ur_icrc_append(f.data + UR_ETH_BYTES, f.len - UR_ETH_BYTES - UR_ICRC_BYTES,
 			       f.data[UR_ETH_BYTES] >> 4 == 6);
+	if (flags & CREDIT && f.len >= 30)
+		make_message(f.data, flags & PORT);
 	if (flags & TIME)
 		s->now_ns += UINT64_C(100000000);
 	if (flags & LINK && flags & PORT)
