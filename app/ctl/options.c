@@ -46,6 +46,7 @@
 	X("m-key-file", m_key_file)                                                                \
 	X("listen", listen)                                                                        \
 	X("log", log)                                                                              \
+	X("sport", sport)                                                                          \
 	X("zones", zones)                                                                          \
 	X("key-out", key_out)                                                                      \
 	X("dot", dot)
@@ -58,7 +59,8 @@
 /* X(option, field) */
 #define FLAGS(X)                                                                                   \
 	X("force", force)                                                                          \
-	X("open", open)
+	X("open", open)                                                                            \
+	X("ecmp", ecmp)
 
 enum opt {
 	OPT_HELP = 256,
@@ -325,6 +327,9 @@ static enum ctl_parse check(struct parser *p)
 	r = check_words(p);
 	if (r == CTL_PARSE_OK && o->command == CTL_faults && o->words_cnt && !o->log)
 		return fail(p, "faults %s: say which log, with --log FILE", o->words[0]);
+	if (r == CTL_PARSE_OK && (o->sport || o->ecmp) &&
+	    (o->command != CTL_trace || o->words_cnt != 2))
+		return fail(p, "--sport and --ecmp: it is 'uroce-ctl trace FROM ADDRESS'");
 	if (r == CTL_PARSE_OK && o->command == CTL_manage && o->words_cnt > 1 && !o->zones)
 		return fail(p, "manage %s: say what the zones are, with --zones FILE", o->words[0]);
 	if (o->listen && !ctl_http_parse(o->listen, &addr))

@@ -98,7 +98,8 @@ struct ctl_options {
 	const char *mode;   /* of virtual lanes: qos */
 	uint64_t mtu;
 	double rate_gbps, tolerance;
-	bool force, open;
+	bool force, open, ecmp;
+	const char *sport; /* of trace: "N" or "N-M", or NULL */
 	double interval_s, duration_s;
 	const char *zones, *key_out; /* manage; or NULL */
 	uint64_t priority, misses;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "flow.h"
 #include "names.h"
 #include "output.h"
 #include "wire/smp.h"
@@ -128,7 +131,7 @@ static bool trace_tables(struct trace *tr, uint32_t from, uint32_t to)
 	return true;
 }
 
-bool ctl_cmd_trace(struct ctl_session *s)
+static bool trace_nodes(struct ctl_session *s)
 {
 	struct trace tr = {.s = s, .hops = json_array()};
 	uint32_t node[2];
@@ -143,4 +146,84 @@ bool ctl_cmd_trace(struct ctl_session *s)
 	if (ok && ctl_prints_text(s->o))
 		printf("%u hops\n", tr.cnt);
 	return ctl_json_write(s->o, json_pack("{s:o,s:b}", "hops", tr.hops, "complete", ok)) && ok;
+}
+
+/* ---- by address ---- */
+
+static bool leave_flow(void *ctx, uint32_t node, uint8_t port)
+{
+	return leave(ctx, node, port);
+}
+
+/* "N" or "N-M" */
+static bool read_sports(const char *text, uint64_t *first, uint64_t *last)
+{
+	char copy[32], *dash;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	dash = strchr(copy, '-');
+	if (dash)
+		*dash++ = '\0';
+	return ctl_parse_number(copy, UINT16_MAX, first) &&
+	       ctl_parse_number(dash ? dash : copy, UINT16_MAX, last) && *first <= *last;
+}
+
+/* A path for each source port; one that is the same as that before is not printed again. */
+static bool trace_sports(struct trace *tr, uint32_t from, struct ur_route *question, json_t *flows)
+{
+	bool text = ctl_prints_text(tr->s->o);
+	uint64_t first, last;
+
+	if (!read_sports(tr->s->o->sport, &first, &last))
+		return ctl_complain(
+			"--sport: '%s' is neither a UDP port nor a range, such as 49152-49167",
+			tr->s->o->sport);
+	for (uint64_t sport = first; sport <= last; sport++) {
+		question->sport = (uint16_t)sport;
+		tr->hops = json_array();
+		tr->cnt = 0;
+		if (text)
+			printf("source port %u\n", question->sport);
+		json_array_append_new(
+			flows, json_pack("{s:i,s:o}", "sport", (int)sport, "hops", tr->hops));
+		if (!ctl_flow_trace(tr->s, from, question, leave_flow, tr))
+			return false;
+	}
+	return true;
+}
+
+static bool trace_flow(struct ctl_session *s)
+{
+	struct trace tr = {.s = s};
+	json_t *flows = json_array(), *root;
+	struct ur_route question;
+	uint32_t from, paths;
+	char err[256];
+	bool ok = true;
+
+	if (!ctl_find_node(&s->topo, s->o->words[0], &from, err, sizeof(err)))
+		ok = ctl_complain("%s", err);
+	else if (!ctl_flow_address(s->o->words[1], &question))
+		ok = ctl_complain("'%s' is no IP address", s->o->words[1]);
+	root = json_pack("{s:o}", "flows", flows);
+	if (ok && s->o->sport)
+		ok = trace_sports(&tr, from, &question, flows);
+	if (ok && s->o->ecmp) {
+		tr.hops = json_array();
+		tr.cnt = 0;
+		paths = ctl_flow_all(s, from, &question, leave_flow, &tr);
+		ok = paths > 0;
+		if (ok && ctl_prints_text(s->o))
+			printf("%u links, %u paths\n", tr.cnt, paths);
+		json_object_set_new(root, "links", tr.hops);
+		json_object_set_new(root, "paths", json_integer(paths));
+	}
+	return ctl_json_write(s->o, root) && ok;
+}
+
+bool ctl_cmd_trace(struct ctl_session *s)
+{
+	if (s->o->sport || s->o->ecmp)
+		return trace_flow(s);
+	return trace_nodes(s);
 }

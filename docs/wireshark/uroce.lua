@@ -120,6 +120,10 @@ local f = {
 	manager_seats = ProtoField.uint8("uroce.mgmt.manager.seats", "Manager: seats of the zone"),
 	manager_held = ProtoField.uint8("uroce.mgmt.manager.held", "Manager: seats that have its key"),
 	manager_zone = ProtoField.uint64("uroce.mgmt.manager.zone", "Manager: number of the zone", base.HEX),
+	route_sport = ProtoField.uint16("uroce.mgmt.route.sport", "Route: UDP source port"),
+	route_port = ProtoField.uint8("uroce.mgmt.route.port", "Route: port of the switch"),
+	route_lid = ProtoField.uint16("uroce.mgmt.route.lid", "Route: first LID"),
+	route_ports = ProtoField.uint64("uroce.mgmt.route.ports", "Route: ports of all source ports", base.HEX),
 	fault_severity = ProtoField.uint8("uroce.mgmt.fault.severity", "Fault: severity", base.DEC, severities),
 	fault_cause = ProtoField.uint8("uroce.mgmt.fault.cause", "Fault: cause", base.DEC, causes),
 	fault_port = ProtoField.uint8("uroce.mgmt.fault.port", "Fault: port"),
@@ -581,6 +585,13 @@ local function show_manager(tree, body)
 	tree:add(f.manager_zone, body(24, 8))
 end
 
+local function show_route(tree, body)
+	tree:add(f.route_sport, body(16, 2))
+	tree:add(f.route_port, body(19, 1))
+	tree:add(f.route_lid, body(20, 2))
+	tree:add(f.route_ports, body(24, 8))
+end
+
 -- A notice of uroce's vendor id; others are the built-in dissector's.
 local function show_notice(tree, body)
 	local d = body(10, 54)
@@ -600,7 +611,7 @@ local function is_our_notice(body)
 end
 
 local smp_attributes = { [0xff10] = { "registers", show_registers }, [0xff11] = { "E2PROM", show_eeprom },
-	[0xff12] = { "manager of a zone", show_manager } }
+	[0xff12] = { "manager of a zone", show_manager }, [0xff13] = { "route to an address", show_route } }
 local vendor_attributes = { [0x10] = { "registers", show_registers }, [0x11] = { "E2PROM", show_eeprom },
 	[0x12] = { "link test", show_bist } }
 local fault_report = { "fault report", show_notice }

@@ -113,6 +113,8 @@ struct ur_nma_ops {
 	 */
 	void (*get_lft)(void *ctx, uint16_t block, uint8_t ports[64]);
 	int (*set_lft)(void *ctx, uint16_t block, const uint8_t ports[64]);
+	/* Fills in the response's fields for the address and the source port of `route`. */
+	void (*get_route)(void *ctx, struct ur_route *route);
 	/* The port got a LID, or lost it (0): of a CA port, or of port 0 for the switch. */
 	void (*set_lid)(void *ctx, uint8_t port, uint16_t lid, uint8_t lmc);
 	/* The port's administrative state; false: the link is to go down. */

@@ -229,6 +229,20 @@ static enum ur_mad_status lft(struct ur_nma *nma, struct nma_call *call)
 	return status;
 }
 
+static enum ur_mad_status route(struct ur_nma *nma, struct nma_call *call)
+{
+	struct ur_route r;
+
+	if (!nma->attr.ops->get_route)
+		return UR_MAD_STATUS_ATTRIBUTE;
+	ur_get_route(call->data, &r);
+	r = (struct ur_route){.addr_high = r.addr_high, .addr_low = r.addr_low, .sport = r.sport};
+	nma->attr.ops->get_route(nma->attr.ctx, &r);
+	memset(call->data, 0, UR_SMP_DATA_BYTES);
+	ur_put_route(call->data, &r);
+	return UR_MAD_STATUS_OK;
+}
+
 enum ur_mad_status nma_smp(struct ur_nma *nma, struct nma_call *call)
 {
 	static const struct {
@@ -246,6 +260,7 @@ enum ur_mad_status nma_smp(struct ur_nma *nma, struct nma_call *call)
 		{UR_SMP_VL_ARB, true, vl_arb},
 		{UR_SMP_LFT, true, lft},
 		{UR_SMP_REGISTERS, true, nma_registers},
+		{UR_SMP_ROUTE, false, route},
 	};
 
 	for (unsigned i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++)

@@ -145,6 +145,34 @@ static int set_lft(void *ctx, uint16_t block, const uint8_t ports[LFT_BLOCK])
 	return 0;
 }
 
+static uint64_t port_bit(uint8_t port)
+{
+	return port < UR_SWITCH_PORTS_MAX ? UINT64_C(1) << port : 0;
+}
+
+/* SWITCH-ROUTE-01: by the same function as packets. */
+static void get_route(void *ctx, struct ur_route *route)
+{
+	const struct ur_switch *sw = ((struct ur_switch_agent *)ctx)->sw;
+	uint64_t up = sw->up & ~UINT64_C(1);
+	const struct ur_switch_route *r;
+	struct ur_gid addr;
+
+	ur_store64(addr.b, route->addr_high);
+	ur_store64(addr.b + 8, route->addr_low);
+	route->port = UR_SWITCH_NO_PORT;
+	r = ur_switch_routes_find(&sw->routes, &addr);
+	if (!r)
+		return;
+	route->known = 1;
+	route->lid = r->lid;
+	route->lmc = r->lmc;
+	route->port = ur_switch_routes_port(&sw->routes, r, route->sport, up);
+	for (uint32_t i = 0; i < 1u << r->lmc; i++)
+		route->all |= port_bit(sw->routes.port_of[r->lid + i]) & ~UINT64_C(1);
+	route->ports = route->all & up;
+}
+
 static void set_lid(void *ctx, uint8_t port, uint16_t lid, uint8_t lmc)
 {
 	struct ur_switch_agent *a = ctx;
@@ -178,7 +206,7 @@ static void eeprom_store(void *ctx, uint16_t address, uint8_t value)
 #define OPS                                                                                        \
 	.get_link = get_link, .get_counters = get_counters, .get_gauges = get_gauges,              \
 	.get_vl = get_vl, .set_vl = set_vl, .get_lft = get_lft, .set_lft = set_lft,                \
-	.set_lid = set_lid, .set_enabled = set_enabled
+	.get_route = get_route, .set_lid = set_lid, .set_enabled = set_enabled
 
 static const struct ur_nma_ops plain = {OPS};
 static const struct ur_nma_ops with_eeprom = {OPS, .eeprom_load = eeprom_load,

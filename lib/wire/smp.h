@@ -71,7 +71,8 @@ static inline bool ur_smp_is_back(const uint8_t *mad)
 	/* Vendor-defined: the attributes of vendor.h, for nodes without an address. */            \
 	X(REGISTERS, 0xff10, "registers")                                                          \
 	X(EEPROM, 0xff11, "E2PROM")                                                                \
-	X(MANAGER, 0xff12, "the manager of a zone")
+	X(MANAGER, 0xff12, "the manager of a zone")                                                \
+	X(ROUTE, 0xff13, "the route to an address")
 
 enum ur_smp_attr {
 #define X(name, id, text) UR_SMP_##name = (id),

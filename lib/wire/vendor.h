@@ -99,6 +99,22 @@ void ur_put_eeprom(uint8_t *body, const struct ur_eeprom *a);
 void ur_get_eeprom(const uint8_t *body, struct ur_eeprom *a);
 
 /*
+ * By which port a switch would forward a RoCEv2 packet to an address, attribute UR_SMP_ROUTE. The request, a Get, has the
+ * address (IPv4 as ::ffff:a.b.c.d) and the UDP source port; the rest is the response's.
+ */
+#define UR_ROUTE_FIELDS(X)                                                                         \
+	X(uint64_t, addr_high, 0, 64)                                                              \
+	X(uint64_t, addr_low, 64, 64)                                                              \
+	X(uint16_t, sport, 128, 16)                                                                \
+	X(uint8_t, known, 144, 1) /* 0: it has no LID for the address, and forwards by learning */ \
+	X(uint8_t, port, 152, 8)  /* 255: none; such packets are dropped */                        \
+	X(uint16_t, lid, 160, 16)                                                                  \
+	X(uint8_t, lmc, 176, 8)                                                                    \
+	X(uint64_t, ports, 192, 64) /* bit p: port p, up, is that of some source ports */          \
+	X(uint64_t, all, 256, 64)   /* the same, of ports that are down as well */
+UR_DECLARE_ATTRIBUTE(route, UR_ROUTE_FIELDS)
+
+/*
  * What the managers of zones tell each other, attribute UR_SMP_MANAGER (docs/design/managers.md). The first fields are those
  * of SMInfo (IBA 14.2.5.13), with the states and orders of subnet managers (14.4.1). Subnet managers take no notice: they
  * ask for SMInfo.

@@ -27,7 +27,8 @@ def run(*words, status=0):
 
 
 def test():
-    p = start(switch, "--port", f"socket={path},clients=3,mode=0600", "--set", "eal.hugepages=no")
+    p = start(switch, "--port", f"socket={path},clients=3,mode=0600", "--set", "eal.hugepages=no",
+              "--set", "forwarding.routes=10.0.0.2=8/1 10.0.0.3=4", "--set", "forwarding.lids=8=1 9=2 4=3")
     for line in p.stdout:
         if line.startswith("forwarding"):
             break
@@ -45,6 +46,16 @@ def test():
     assert [p["link"] for p in middle["ports"]] == ["endpoint", "endpoint", "down"], middle
     assert "0 sent again, 0 without a response" in run("discover")
     assert "2 hops" in run("trace", "#2")
+
+    # RoCE packets by their source ports: each goes to one of the two ports, as it says, and both are all there are.
+    flows = json.loads(run("trace", "#0", "10.0.0.2", "--sport", "1-64", "--ecmp", "--json", "-"))
+    last = {f["sport"]: f["hops"][-1] for f in flows["flows"]}
+    assert len(last) == 64 and {h["from"] for h in last.values()} == {1} and {h["from_port"] for h in last.values()} == {1, 2}
+    assert flows["paths"] == 2 and {(h["from"], h["from_port"]) for h in flows["links"]} == {(0, 1), (1, 1), (1, 2)}, flows
+    assert "no LID for this address" in run("trace", "#0", "fe80::1", "--sport", "7", status=1)
+    assert "no port of its 1 LIDs is up" in run("trace", "#0", "10.0.0.3", "--ecmp", status=1)
+    assert "is no IP address" in run("trace", "#0", "there", "--ecmp", status=1)
+    assert "neither a UDP port nor a range" in run("trace", "#0", "10.0.0.2", "--sport", "9-8", status=1)
     run("reg", "read", "#1", "uptime_ns", "node_guid")
     assert "key refused; give the node's key with --m-key" in run("reg", "write", "#1", "scratch", "1", status=1)
 

@@ -512,3 +512,61 @@ Test(switch_agent, an_answer_takes_one_way_only)
 	cr_assert_eq(c.tx_packets, 0, "not flooded");
 	stop();
 }
+
+/* SWITCH-ROUTE-01: what the agent says is what the switch does. */
+Test(switch_agent, it_says_by_which_port_a_flow_goes)
+{
+	struct ur_route route = {.addr_low = UINT64_C(0xffff0a000002)};
+	uint8_t data[UR_SMP_DATA_BYTES];
+	static const uint8_t bytes[64];
+	struct ur_gid addr;
+	const uint8_t *r;
+	bool seen[PORTS] = {false};
+
+	start();
+	ur_store64(addr.b, 0);
+	ur_store64(addr.b + 8, route.addr_low);
+	memset(data, 0, sizeof(data));
+	ur_put_route(data, &route);
+	r = ask(1, UR_MAD_METHOD_GET, UR_SMP_ROUTE, 0, data);
+	cr_assert(r && !status_of(r));
+	ur_get_route(r + UR_SMP_DATA, &route);
+	cr_assert(!route.known && route.port == UR_SWITCH_NO_PORT && !route.ports);
+	cr_assert(ur_switch_set_route(sw[0], &addr, 8, 2));
+	cr_assert(ur_switch_set_route(sw[1], &addr, 8, 0)); /* which drops it: it has no port */
+	for (uint16_t lid = 8; lid < 12; lid++)
+		ur_switch_set_lft(sw[0], lid, lid == 11 ? UR_SWITCH_NO_PORT : 1 + lid % 3);
+	for (uint16_t s = 0; s < 64; s++) {
+		struct ur_packet p = frame_packet(UR_RC_SEND_ONLY, false, bytes, sizeof(bytes));
+		struct ur_switch_counters c[PORTS], after[PORTS];
+		struct frame made;
+
+		if (s == 32) /* the other port is all that is left */
+			ur_switch_set_link(sw[0], 2, false, now_ns);
+		route.sport = s;
+		ur_put_route(data, &route);
+		r = ask(1, UR_MAD_METHOD_GET, UR_SMP_ROUTE, 0, data);
+		cr_assert(r && !status_of(r));
+		ur_get_route(r + UR_SMP_DATA, &route);
+		cr_assert(route.known && route.sport == s && route.lid == 8 && route.lmc == 2);
+		cr_assert_eq(route.all, 1 << 1 | 1 << 2 | 1 << 3);
+		cr_assert_eq(route.ports, s < 32 ? route.all : 1 << 1 | 1 << 3);
+		p.sport = s;
+		frame_make(&made, &p);
+		for (uint8_t k = 1; k < PORTS; k++)
+			ur_switch_counters(sw[0], k, &c[k]);
+		arrive(made.b, (uint32_t)made.len);
+		run();
+		for (uint8_t k = 1; k < PORTS; k++) {
+			ur_switch_counters(sw[0], k, &after[k]);
+			cr_assert_eq(after[k].tx_packets - c[k].tx_packets,
+				     k == route.port && k != 1, "source port %u: port %u, not %u",
+				     s, k, route.port);
+		}
+		seen[route.port] = true;
+	}
+	cr_assert(seen[2] && seen[3]);
+	r = ask(1, UR_MAD_METHOD_SET, UR_SMP_ROUTE, 0, data);
+	cr_assert(r && status_of(r));
+	stop();
+}
