@@ -257,17 +257,20 @@ static bool is_for_agent(const struct ur_nma *nma, const uint8_t *mad)
 	}
 }
 
+/* `arrived`: the MAD before a directed route moved it on. What only passes through is not hashed: that is most of its work. */
 static enum ur_drop take(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_from *from,
-			 uint64_t hash, uint64_t now_ns)
+			 const uint8_t *arrived, uint64_t now_ns)
 {
 	unsigned kind = nma_is_smp(mad) ? NMA_SMPS : NMA_GMPS;
 	struct nma_request *r;
+	uint64_t hash;
 	int at;
 
 	if (nma_bist_returned(nma, mad, from))
 		return UR_DROP_NONE;
 	if (!is_for_agent(nma, mad))
 		return to_client(nma, mad, from);
+	hash = hash_of(nma, arrived, from);
 	if (is_repeated(nma, kind, hash, now_ns)) {
 		nma->stats.repeated++;
 		return UR_DROP_NONE;
@@ -314,7 +317,6 @@ enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
 {
 	uint8_t moved[UR_MAD_BYTES];
 	struct ur_nma_to to;
-	uint64_t hash;
 
 	nma->stats.rx++;
 	nma->now_ns = now_ns;
@@ -325,13 +327,12 @@ enum ur_drop ur_nma_input(struct ur_nma *nma, const uint8_t mad[UR_MAD_BYTES],
 		return malformed(nma);
 	if (from->way != UR_MAD_LOCAL && (from->port == 0 || from->port > nma->attr.limits.ports))
 		return malformed(nma);
-	hash = hash_of(nma, mad, from);
 	if (mad[1] != UR_MAD_CLASS_SMP_DR)
-		return take(nma, mad, from, hash, now_ns);
+		return take(nma, mad, from, mad, now_ns);
 	memcpy(moved, mad, UR_MAD_BYTES);
 	switch (nma_route_dr(nma, moved, from, &to)) {
 	case NMA_HERE:
-		return take(nma, moved, from, hash, now_ns);
+		return take(nma, moved, from, mad, now_ns);
 	case NMA_CLIENT:
 		if (nma_learn_neighbour(nma, moved, from))
 			return UR_DROP_NONE;
