@@ -43,8 +43,10 @@ static enum ring_result receive_one(struct client *c, uint32_t *len)
 	enum ring_result r = ring_receive(&c->rx, &c->region, to, c->dev.max_frame, len);
 	enum guard_reason why;
 
-	if (r == RING_SKIP)
+	if (r == RING_SKIP) {
 		c->too_long++;
+		ur_link_carry(&c->rate, c->dev.max_frame);
+	}
 	if (r != RING_DONE)
 		return r;
 	ur_link_carry(&c->rate, *len + UR_RATE_EXTRA);

@@ -70,6 +70,24 @@ static int oldest_free(const struct lease_table *t)
 	return best;
 }
 
+/* The address that has been in the user's quarantine the longest, -1: none; how many there are. */
+static int oldest_own(const struct lease_table *t, uint32_t uid, unsigned *cnt)
+{
+	int best = -1;
+
+	*cnt = 0;
+	for (unsigned i = 0; i < address_cnt(t); i++) {
+		const struct lease *l = &t->lease[i];
+
+		if (l->state != LEASE_QUARANTINE || l->uid != uid)
+			continue;
+		(*cnt)++;
+		if (best < 0 || l->until_ns < t->lease[best].until_ns)
+			best = (int)i;
+	}
+	return best;
+}
+
 /* UROCED-QUARANTINE-01: in quarantine only the process that had the address gets it. */
 static bool may_return(const struct lease *l, const struct ur_lease_request *r, uint32_t uid)
 {
@@ -80,14 +98,18 @@ static bool may_return(const struct lease *l, const struct ur_lease_request *r, 
 	return !differ && l->secret[0] && l->uid == uid;
 }
 
-/* The number of the address to lease, or -1 - refusal. */
+/*
+ * The number of the address to lease, or -1 - refusal. UROCED-QUARANTINE-02: with as many addresses in quarantine as it
+ * may have leases, a user gets one of these. Otherwise one that leases and leaves in a loop would take them all.
+ */
 static int choose(const struct lease_table *t, const struct ur_lease_request *r, uint32_t uid)
 {
 	uint32_t i = r->address - t->attr.first;
-	int any;
+	unsigned own;
+	int old = oldest_own(t, uid, &own), any;
 
 	if (!r->address) {
-		any = oldest_free(t);
+		any = own < t->attr.per_user ? oldest_free(t) : old;
 		return any < 0 ? -1 - UR_LEASE_NO_ADDRESS : any;
 	}
 	if (i >= address_cnt(t))
@@ -95,6 +117,8 @@ static int choose(const struct lease_table *t, const struct ur_lease_request *r,
 	if (t->lease[i].state == LEASE_HELD ||
 	    (t->lease[i].state == LEASE_QUARANTINE && !may_return(&t->lease[i], r, uid)))
 		return -1 - UR_LEASE_TAKEN;
+	if (t->lease[i].state == LEASE_FREE && own >= t->attr.per_user)
+		return -1 - UR_LEASE_QUOTA;
 	return (int)i;
 }
 
@@ -113,7 +137,7 @@ int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t
 	if (i < 0)
 		return i;
 	l = &t->lease[i];
-	if (l->state == LEASE_FREE)
+	if (l->state == LEASE_FREE || !r->address)
 		memcpy(l->secret, fresh, sizeof(l->secret));
 	l->state = LEASE_HELD;
 	l->uid = uid;

@@ -82,7 +82,7 @@ enum ring_result ring_receive(struct ring *r, const struct region *m, uint8_t *b
 	for (;; at++) {
 		struct desc d = read_desc(r, at);
 
-		if (!cnt-- || !is_inside(&d, m))
+		if (!cnt-- || (uint16_t)(at - r->next) == RING_CHAIN_MAX || !is_inside(&d, m))
 			return RING_BROKEN;
 		fits = fits && d.length <= cap - got;
 		if (fits) {
@@ -105,10 +105,10 @@ static void write_desc(const struct ring *r, uint16_t i, uint32_t length, bool m
 	__atomic_store_n((uint16_t *)(void *)at, more ? RING_NEXT : 0, __ATOMIC_RELAXED);
 }
 
-/* What does not fit into all buffers of an unused ring never will. */
+/* What does not fit into all buffers of an unused ring, or into the longest chain, never will. */
 static enum ring_result wait_or_skip(const struct ring *r, int cnt)
 {
-	return cnt == r->mask + 1 ? RING_SKIP : RING_EMPTY;
+	return cnt == r->mask + 1 || cnt >= RING_CHAIN_MAX ? RING_SKIP : RING_EMPTY;
 }
 
 enum ring_result ring_send(struct ring *r, const struct region *m, const uint8_t *frame,
@@ -120,7 +120,7 @@ enum ring_result ring_send(struct ring *r, const struct region *m, const uint8_t
 
 	if (cnt < 0)
 		return RING_BROKEN;
-	for (int left = cnt; put < len; left--, at++) {
+	for (int left = cnt < RING_CHAIN_MAX ? cnt : RING_CHAIN_MAX; put < len; left--, at++) {
 		struct desc d;
 		uint32_t part;
 

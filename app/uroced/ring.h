@@ -22,8 +22,9 @@
 #define RING_HEADER_BYTES 128
 #define RING_DESC_BYTES	  16
 #define RING_SHIFT_MAX	  14
-#define RING_NEXT	  1 /* flag of a descriptor: the frame goes on in the next one */
-#define RING_MASK_INT	  1 /* flag of a ring: its consumer polls */
+#define RING_CHAIN_MAX	  64 /* buffers of a frame: the peer decides how long a search takes */
+#define RING_NEXT	  1  /* flag of a descriptor: the frame goes on in the next one */
+#define RING_MASK_INT	  1  /* flag of a ring: its consumer polls */
 
 struct region { /* memory of the peer */
 	uint8_t *at;
@@ -40,7 +41,7 @@ struct ring {
 enum ring_result {
 	RING_EMPTY, /* nothing is available, or too little */
 	RING_DONE,  /* one frame */
-	RING_SKIP, /* one frame was skipped: it is longer than the buffer, or than all that the peer's buffers hold */
+	RING_SKIP, /* one frame was skipped: it is longer than the buffer, or than what the peer's buffers hold */
 	RING_BROKEN, /* the ring contradicts itself */
 };
 

@@ -23,6 +23,7 @@
 #define NEW_NS	     2000000000 /* for how long they may stay */
 #define NEW_PER_USER 32
 #define EVENTS	     64
+#define KEEP_NS	     1000000000 /* between two versions of the file of leases */
 #define SLOTS_SHIFT  8
 #define MEMIF_SUFFIX ".memif"
 
@@ -46,6 +47,8 @@ struct server {
 	struct client *client[UR_SWITCH_PORTS_MAX];
 	unsigned client_cnt;
 	bool changed; /* a link may have, since the last serve */
+	bool unkept;  /* the leases differ from those in the file */
+	uint64_t kept_ns;
 };
 
 static bool watch(struct server *s, struct watch *w)
@@ -61,9 +64,16 @@ static void unwatch(struct server *s, const struct watch *w)
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
-static void keep(struct server *s)
+/* At most once a second, because frames wait for the disk: clients come and go as often as they like. */
+static void keep(struct server *s, uint64_t now_ns)
 {
-	const char *wrong = s->attr->file ? keep_write(s->attr->file, &s->table) : NULL;
+	const char *wrong;
+
+	if (!s->unkept || !s->attr->file || now_ns - s->kept_ns < KEEP_NS)
+		return;
+	s->unkept = false;
+	s->kept_ns = now_ns;
+	wrong = keep_write(s->attr->file, &s->table);
 
 	if (wrong)
 		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, wrong);
@@ -198,7 +208,7 @@ static void end_lease(struct server *s, struct client *c, uint64_t now_ns)
 	fflush(stdout);
 	client_end(c);
 	lease_end(&s->table, c->number, now_ns);
-	keep(s);
+	s->unkept = true;
 	s->changed = true;
 }
 
@@ -223,7 +233,7 @@ static void begin_lease(struct server *s, struct client *c, struct newcomer *n, 
 	printf("lease of %s (%s, process %d, uid %u)\n", address_text(c), c->program, (int)c->pid,
 	       (unsigned)c->uid);
 	fflush(stdout);
-	keep(s);
+	s->unkept = true;
 }
 
 static void serve_request(struct server *s, struct newcomer *n, uint64_t now_ns)
@@ -408,6 +418,7 @@ static bool server_serve(struct device_group *g, uint64_t now_ns)
 	for (int i = 0; i < cnt; i++)
 		serve_one(s, event[i].data.ptr, now_ns);
 	dismiss_old(s, now_ns);
+	keep(s, now_ns);
 	changed = s->changed;
 	s->changed = false;
 	return changed;
@@ -419,6 +430,7 @@ static void server_close(struct device_group *g)
 {
 	struct server *s = (struct server *)g;
 
+	keep(s, s->kept_ns + KEEP_NS);
 	for (unsigned i = 0; i < NEW_MAX; i++)
 		dismiss(&s->newcomer[i]);
 	listener_close(&s->leases);

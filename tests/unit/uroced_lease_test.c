@@ -93,6 +93,22 @@ Test(uroced_lease, in_quarantine_only_its_process_gets_an_address)
 	cr_assert_str_eq(t.lease[0].secret, secret(1), "a new lease, a new secret");
 }
 
+/* UROCED-QUARANTINE-02 */
+Test(uroced_lease, a_user_cannot_fill_the_quarantine)
+{
+	start(6, 6, 2);
+	for (unsigned i = 0; i < 20; i++) {
+		int got = take(0, "", 7, secret(i), i);
+
+		cr_assert_eq(got, (int)(i % 2));
+		cr_assert_str_eq(t.lease[got].secret, secret(i), "not that of the process before");
+		lease_end(&t, (unsigned)got, i);
+	}
+	cr_assert_eq(take(FIRST + 4, "", 7, secret(0), 20), REFUSED(QUOTA));
+	cr_assert_eq(take(FIRST + 1, secret(19), 7, secret(1), 20), 1, "it may return");
+	cr_assert_eq(take(0, "", 8, secret(2), 20), 2);
+}
+
 Test(uroced_lease, the_address_free_for_longest_is_next)
 {
 	start(3, 5, 5);

@@ -208,6 +208,36 @@ Test(uroced_ring, does_not_wait_for_what_can_never_fit)
 
 /* ---- messages ---- */
 
+/* Buffers of no length: the peer decides how many descriptors there are, not how many are read for a frame. */
+Test(uroced_ring, a_chain_has_an_end)
+{
+	enum { MANY = 256, LONG = RING_HEADER_BYTES + MANY * RING_DESC_BYTES };
+	struct region m = {aligned_alloc(64, LONG + 64), LONG};
+	uint32_t cookie = RING_COOKIE;
+	uint16_t flags = RING_NEXT, at = MANY;
+	struct ring r;
+
+	memset(m.at, 0, LONG);
+	memcpy(m.at, &cookie, 4);
+	cr_assert(ring_open(&r, &m, 0, 8));
+	memcpy(m.at + 6, &at, 2);
+	cr_assert_eq(ring_send(&r, &m, out, 1), RING_SKIP);
+	at = RING_CHAIN_MAX - 1;
+	memcpy(m.at + 6, &at, 2);
+	cr_assert_eq(ring_send(&r, &m, out, 1), RING_EMPTY);
+	at = MANY;
+	memcpy(m.at + 6, &at, 2);
+	memset(m.at + RING_HEADER_BYTES, 0, MANY * RING_DESC_BYTES);
+	for (unsigned i = 0; i < RING_CHAIN_MAX - 1; i++)
+		memcpy(m.at + RING_HEADER_BYTES + i * RING_DESC_BYTES, &flags, 2);
+	cr_assert_eq(ring_receive(&r, &m, out, sizeof(out), &len), RING_DONE);
+	cr_assert_eq(r.next, RING_CHAIN_MAX);
+	for (unsigned i = 0; i < MANY; i++)
+		memcpy(m.at + RING_HEADER_BYTES + i * RING_DESC_BYTES, &flags, 2);
+	cr_assert_eq(ring_receive(&r, &m, out, sizeof(out), &len), RING_BROKEN);
+	free(m.at);
+}
+
 Test(uroced_ring, messages_of_a_client)
 {
 	uint8_t m[MEMIF_MSG_BYTES] = {MEMIF_INIT};
