@@ -45,14 +45,14 @@ class Manager:
             self.lines.put(line)
         self.lines.put("")
 
-    def wait(self, event, **what):
+    def wait(self, event, within_s=WAIT_S, **what):
         """The next event of this kind that says so."""
         seen = []
         while True:
             try:
-                line = self.lines.get(timeout=WAIT_S)
+                line = self.lines.get(timeout=within_s)
             except queue.Empty:
-                sys.exit(f"no {event} {what} after {seen}")
+                raise TimeoutError(f"no {event} {what} after {seen}") from None
             assert line, f"no {event} {what} after {seen}"
             e = json.loads(line)
             seen.append(e)
@@ -72,6 +72,18 @@ def managers():
 
 def write(key, status=0):
     return run("reg", "write", "uroce-switch", "scratch", "7", "--m-key", key, status=status)
+
+
+def hand_over(heir):
+    """On a busy machine the heir may need more than the two leases after which the master takes the zone back."""
+    for left in range(4, -1, -1):
+        try:
+            run("manage", "handover", "lab", "--zones", str(zones))
+            return heir.wait("state", within_s=10, state="master")
+        except (AssertionError, TimeoutError):
+            if not left:
+                raise
+            time.sleep(1)
 
 
 def test():
@@ -113,8 +125,7 @@ def test():
     a.wait("state", phase="FOLLOW", master=b.guid)
     refused = run("manage", "handover", "lab", "0x1", "--zones", str(zones), status=1)
     assert "refuses" in refused, refused
-    run("manage", "handover", "lab", "--zones", str(zones))
-    a.wait("state", state="master")
+    hand_over(a)
     b.wait("state", phase="FOLLOW", master=a.guid)
     assert not b.key.exists()
 
