@@ -128,7 +128,8 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 			: refusal(sw, p, way, bytes, (unsigned)vl, held != NULL);
 	if (p->credit.stalled >> vl & 1)
 		why = UR_SWITCH_DROP_NO_CREDIT;
-	if (behind)
+	/* The limits leave a reference for whatever they let pass; memory does not hang on that alone. */
+	if (behind || !sw->free.cnt)
 		why = UR_SWITCH_DROP_NO_BUFFER;
 	if (bytes > p->attr.max_frame)
 		why = UR_SWITCH_DROP_TOO_LONG;

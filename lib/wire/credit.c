@@ -297,7 +297,7 @@ void ur_credit_output(struct ur_credit *c, uint8_t *frame, const uint8_t mac[6],
 	for (unsigned vl = 0; vl < UR_CREDIT_LANES; vl++) {
 		struct ur_credit_rx *r = &c->rx[vl];
 
-		r->told = r->received + ur_credit_room(r);
+		r->told = r->received + ur_credit_room(c, vl);
 		ur_store32(frame + AT_LANES + 8 * vl, c->tx[vl].sent);
 		ur_store32(frame + AT_LANES + 8 * vl + 4, r->told);
 	}

@@ -165,15 +165,22 @@ static inline void ur_credit_sent(struct ur_credit *c, unsigned vl)
 		c->closed |= (uint16_t)(1u << vl);
 }
 
-/* CREDIT-BOUND-01: never more than the buffers that are free. */
-static inline uint32_t ur_credit_room(const struct ur_credit_rx *r)
+/*
+ * CREDIT-BOUND-01: never more than the buffers that are free. After a new map, lanes of the old one may still hold what the
+ * others have been given.
+ */
+static inline uint32_t ur_credit_room(const struct ur_credit *c, unsigned vl)
 {
-	return r->buffers > r->held ? r->buffers - r->held : 0;
+	const struct ur_credit_rx *r = &c->rx[vl];
+	uint32_t of_lane = r->buffers > r->held ? r->buffers - r->held : 0;
+	uint32_t of_all = c->buffers > c->held ? c->buffers - c->held : 0;
+
+	return of_lane < of_all ? of_lane : of_all;
 }
 
 static inline bool ur_credit_has_room(const struct ur_credit *c, unsigned vl)
 {
-	return c->on && vl < UR_CREDIT_LANES && ur_credit_room(&c->rx[vl]);
+	return c->on && vl < UR_CREDIT_LANES && ur_credit_room(c, vl);
 }
 
 /* A frame was received, held, or neither: whether the other end is to be told. */
@@ -181,8 +188,8 @@ static inline void ur_credit_settle(struct ur_credit *c, unsigned vl)
 {
 	const struct ur_credit_rx *r = &c->rx[vl];
 
-	c->update |= c->on &&
-		     (int32_t)(r->received + ur_credit_room(r) - r->told) >= (int32_t)c->quantum;
+	c->update |= c->on && (int32_t)(r->received + ur_credit_room(c, vl) - r->told) >=
+				      (int32_t)c->quantum;
 }
 
 static inline void ur_credit_received(struct ur_credit *c, unsigned vl)

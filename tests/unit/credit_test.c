@@ -242,6 +242,33 @@ static uint8_t lane(const struct ur_credit_map *m, uint32_t len, const uint8_t *
 	return ur_credit_lane_of(m, f, len);
 }
 
+/* CREDIT-BOUND-01: lane after lane is given all buffers, and fills them. */
+Test(credit, new_maps_promise_no_buffer_twice)
+{
+	struct ur_credit b = end_of(9);
+	struct ur_credit_attr attr = attr_of(7);
+	struct ur_credit a;
+	uint32_t held = 0;
+
+	ur_credit_init(&a, &attr);
+	agree(&a, &b);
+	for (uint8_t vl = 0; vl < UR_CREDIT_LANES; vl++) {
+		memset(&a.map, vl, sizeof(a.map));
+		a.next_ns = 0;
+		cr_assert(tell(&a, &b));
+		b.next_ns = 0;
+		cr_assert(tell(&b, &a));
+		for (; ur_credit_left(&a, vl) > 0; held++) {
+			ur_credit_sent(&a, vl);
+			ur_credit_received(&b, vl);
+			if (ur_credit_has_room(&b, vl))
+				ur_credit_hold(&b, vl);
+		}
+		cr_assert_leq(held, attr.buffers, "lane %u", vl);
+	}
+	cr_assert_eq(b.held, attr.buffers);
+}
+
 Test(credit, the_lane_of_a_frame)
 {
 	struct ur_credit_attr a = attr_of(1);
