@@ -124,6 +124,23 @@ static struct ur_api_mr changed(const struct ur_api_mr *mr, int flags, struct ib
 	return to;
 }
 
+/*
+ * No worker touches the region any more. EBUSY, and nothing has changed: windows are bound to it. A worker that began a
+ * copy through a window, which another one unbinds at this moment, has ended it after the quiesce behind the count; a
+ * window that is bound at this moment is seen after the first one, and what it has let begin ends with the second.
+ */
+static int stop_use(struct ur_device *dev, uint32_t key)
+{
+	int rc = ur_mem_suspend(dev->mem, key);
+
+	for (unsigned i = 0; !rc && i < 2; i++) {
+		if (ur_mem_keep_bound(dev->mem, key))
+			return -EBUSY;
+		ur_device_quiesce(dev);
+	}
+	return rc;
+}
+
 int uroce_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access)
 {
@@ -141,11 +158,7 @@ int uroce_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr
 			 rights(to.access)))
 		return EINVAL;
 	pthread_mutex_lock(&dev->lock);
-	rc = ur_mem_suspend(dev->mem, base->lkey);
-	if (!rc) {
-		ur_device_quiesce(dev);
-		rc = ur_mem_keep_bound(dev->mem, base->lkey) ? -EBUSY : 0;
-	}
+	rc = stop_use(dev, base->lkey);
 	if (!rc)
 		rc = ur_mem_reregister(dev->mem, base->lkey, to.base.pd->handle, to.base.addr,
 				       to.base.length, to.iova, rights(to.access),
@@ -166,11 +179,7 @@ int uroce_dereg_mr(struct ibv_mr *mr)
 	int rc;
 
 	pthread_mutex_lock(&dev->lock);
-	rc = ur_mem_suspend(dev->mem, mr->lkey);
-	if (!rc) {
-		ur_device_quiesce(dev);
-		rc = ur_mem_keep_bound(dev->mem, mr->lkey) ? -EBUSY : 0;
-	}
+	rc = stop_use(dev, mr->lkey);
 	if (!rc) {
 		rc = ur_mem_release(dev->mem, mr->lkey);
 		ur_context_count_locked(mr->context, &dev->objects.mrs, -1);

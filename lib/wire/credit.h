@@ -23,7 +23,7 @@ extern "C" {
  *	if (ur_credit_is_message(frame, len))
  *		ur_credit_input(c, frame, len, now)
  *	else
- *		vl = ur_credit_lane_of(&c->peer_lanes, frame, len), then ur_credit_received(c, vl)
+ *		vl = ur_credit_lane_of(&c->peer_map, frame, len), then ur_credit_received(c, vl)
  *		to keep it:	if ur_credit_has_room(c, vl): ur_credit_hold(c, vl), later ur_credit_free(c, vl)
  *
  * And, as ur_credit_is_due(c, now) says, ur_credit_output() makes a message, to be sent behind what has been
