@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* F_GET_SEALS */
-#endif
 #include "client.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
 #include <bsd/string.h>
 #include <jansson.h>
-#include <linux/magic.h>
 
 #define CATCH_UP_NS 1000000 /* of a client's rate, after a pause */
 
@@ -211,43 +204,28 @@ void client_attach(struct client *c, int fd)
 void client_detach(struct client *c)
 {
 	unmap(c);
+	if (c->job)
+		memory_drop(c->job);
+	c->job = NULL;
+	c->waits = false;
 	if (c->memif.fd >= 0)
 		close(c->memif.fd);
 	c->memif.fd = -1;
 }
 
-/* The memory cannot become shorter than its mapping, and needs no pages that may be missing later. */
-static const char *check_memory(int fd, uint64_t bytes)
+enum client_wants client_wants(struct client *c, uint64_t now_ns)
 {
-	struct stat st;
-	struct statfs fs;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	if (seals < 0 || !(seals & F_SEAL_SHRINK))
-		return "The memory is not sealed against shrinking";
-	if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
-		return "The memory is not ordinary shared memory";
-	if (!bytes || bytes > CLIENT_REGION_MAX)
-		return "The memory is too large";
-	if (fstat(fd, &st) != 0 || st.st_size < 0 || (uint64_t)st.st_size < bytes)
-		return "The memory is smaller than it says";
-	return NULL;
-}
-
-static const char *add_region(struct client *c, const struct memif_msg *m, int fd)
-{
-	const char *wrong = fd < 0 ? "Missing region fd" : check_memory(fd, m->bytes);
-	void *at;
-
-	if (wrong)
-		return wrong;
-	if (m->index != 0 || c->region.at)
-		return "One region is allowed";
-	at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (at == MAP_FAILED)
-		return "The memory cannot be mapped";
-	c->region = (struct region){at, m->bytes};
-	return NULL;
+	if (c->job)
+		return CLIENT_NOTHING;
+	if (c->up || c->region.at)
+		return CLIENT_MESSAGE;
+	if (memory_has_room(c->uid, now_ns)) {
+		c->waits = false;
+		return CLIENT_REGION;
+	}
+	c->region_waits += !c->waits;
+	c->waits = true;
+	return CLIENT_NOTHING;
 }
 
 static const char *add_ring(struct client *c, const struct memif_msg *m)
@@ -267,20 +245,47 @@ static const char *answer(const struct client *c, const uint8_t *msg)
 	return sent == MEMIF_MSG_BYTES ? NULL : "The client does not read";
 }
 
-static const char *take(struct client *c, const struct memif_msg *m, int fd)
+static const char *acknowledge(const struct client *c)
 {
-	const char *wrong = NULL;
+	uint8_t out[MEMIF_MSG_BYTES];
+
+	memif_msg_ack(out);
+	return answer(c, out);
+}
+
+const char *client_look(struct client *c)
+{
+	const char *wrong;
+
+	if (!c->job || !memory_poll(c->job, &c->region, &wrong))
+		return NULL;
+	c->job = NULL;
+	return wrong ? wrong : acknowledge(c);
+}
+
+static const char *add_region(struct client *c, const struct memif_msg *m, struct memory_job *job)
+{
+	if (m->index != 0 || c->region.at)
+		return "One region is allowed";
+	if (!job)
+		return "Missing region fd";
+	c->job = job;
+	return NULL;
+}
+
+static const char *take(struct client *c, const struct memif_msg *m, struct memory_job *job)
+{
+	const char *wrong;
 	uint8_t out[MEMIF_MSG_BYTES];
 
 	if (c->up)
 		return m->type == MEMIF_ACK ? NULL : "Unexpected message";
 	switch (m->type) {
 	case MEMIF_ADD_REGION:
-		wrong = add_region(c, m, fd);
-		break;
+		return add_region(c, m, job);
 	case MEMIF_ADD_RING:
 		wrong = add_ring(c, m);
-		break;
+		return wrong ? wrong : acknowledge(c);
 	case MEMIF_CONNECT:
 		if (!c->has_rx || !c->has_tx)
 			return "Rings are missing";
@@ -292,17 +297,19 @@ static const char *take(struct client *c, const struct memif_msg *m, int fd)
 	default:
 		return "Unexpected message";
 	}
-	if (wrong)
-		return wrong;
-	memif_msg_ack(out);
-	return answer(c, out);
 }
 
-const char *client_message(struct client *c, const struct memif_msg *m, int fd)
+const char *client_message(struct client *c, const struct memif_msg *m, int fd, uint64_t now_ns)
 {
-	const char *wrong = take(c, m, fd);
+	struct memory_job *job = NULL;
+	const char *wrong;
 
+	/* Whatever it is: closed by a thread of its own. */
 	if (fd >= 0)
-		close(fd);
+		job = memory_begin(c->uid, fd, m && m->type == MEMIF_ADD_REGION ? m->bytes : 0,
+				   now_ns);
+	wrong = m ? take(c, m, job) : "Invalid message";
+	if (job && c->job != job)
+		memory_drop(job);
 	return wrong;
 }

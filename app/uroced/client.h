@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "lease.h"
 #include "memif_msg.h"
+#include "memory.h"
 #include "ring.h"
 #include "wire/rate.h"
 
@@ -15,10 +16,9 @@
  * A port of the switch for clients, one after the other: a lease, and the memif connection of its process. Owns the descriptors
  * and the mapping. Thread class: the daemon's one thread.
  *
- * States: free; leased (lease.fd >= 0); connecting (memif.fd >= 0 too); up. A port is free again when the switch has seen
+ * States: free; leased (lease.fd >= 0); connecting (memif.fd >= 0 too), for a while with a job (its memory is mapped); up. A port is free again when the switch has seen
  * that its link is down.
  */
-#define CLIENT_REGION_MAX (UINT64_C(16) << 20)
 
 /* What the daemon waits for on a descriptor; the first member of what belongs to it. */
 enum watch_kind {
@@ -40,7 +40,8 @@ struct watch {
 #define CLIENT_COUNTERS(X)                                                                         \
 	X(broken, "rings that contradicted themselves: the connection was ended")                  \
 	X(too_long, "frames that were longer than the MTU permits")                                \
-	X(no_room, "frames for the client that all of its buffers together cannot hold")
+	X(no_room, "frames for the client that all of its buffers together cannot hold")           \
+	X(region_waits, "regions that had to wait: their user makes too many at a time")
 
 struct client {
 	struct device dev;
@@ -56,7 +57,9 @@ struct client {
 	struct ur_link rate; /* of what it sends */
 	struct region region;
 	struct ring rx, tx;
+	struct memory_job *job; /* maps the region; NULL: none */
 	bool has_rx, has_tx, up, seen_down;
+	bool waits;		    /* for room for its memory */
 	uint64_t drops[GUARD_PASS]; /* of all clients of this port */
 #define X(name, text) uint64_t name;
 	CLIENT_COUNTERS(X)
@@ -84,9 +87,18 @@ void client_attach(struct client *c, int fd);
 void client_detach(struct client *c);
 
 /*
- * UROCED-REGION-01: a message of that connection, with a descriptor or -1, which it takes. NULL: answered; else why the
- * connection has to end.
+ * UROCED-REGION-02: whether the next message is read now, and then whether with a descriptor, which is that of the region:
+ * the kernel drops all others unopened.
  */
-const char *client_message(struct client *c, const struct memif_msg *m, int fd);
+enum client_wants { CLIENT_NOTHING, CLIENT_MESSAGE, CLIENT_REGION };
+enum client_wants client_wants(struct client *c, uint64_t now_ns);
+
+/*
+ * A message of that connection, NULL: an invalid one, with a descriptor or -1, which it takes; a descriptor only if
+ * CLIENT_REGION was wanted. NULL: answered, or it will be; else why the connection has to end.
+ */
+const char *client_message(struct client *c, const struct memif_msg *m, int fd, uint64_t now_ns);
+/* Answers when the region is mapped. Result as before. */
+const char *client_look(struct client *c);
 
 #endif

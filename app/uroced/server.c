@@ -269,38 +269,28 @@ static void serve_request(struct server *s, struct newcomer *n, uint64_t now_ns)
 
 /* ---- memif ---- */
 
-/* Receives a message, and a descriptor or -1. Every further descriptor is closed. */
+/*
+ * Receives a message, and a descriptor or -1. What is not received, because there is no room for it, the kernel drops, and
+ * that does not wait for anybody, as close() can.
+ */
 static ssize_t receive(int sock, uint8_t *msg, size_t cap, int *fd)
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(4 * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec to = {msg, cap};
 	struct msghdr h = {.msg_iov = &to,
 			   .msg_iovlen = 1,
 			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
+			   .msg_controllen =
+				   CMSG_LEN(sizeof(int))}; /* one: CMSG_SPACE() has room for two */
 	ssize_t len = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = len < 0 ? NULL : CMSG_FIRSTHDR(&h);
 
 	*fd = -1;
-	if (len < 0)
-		return len;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
-		size_t cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < cnt; i++) {
-			int each;
-
-			memcpy(&each, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (*fd < 0)
-				*fd = each;
-			else
-				close(each);
-		}
-	}
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
 	return len;
 }
 
@@ -331,13 +321,11 @@ static void serve_new_memif(struct server *s, struct newcomer *n)
 	uint8_t msg[MEMIF_MSG_BYTES + 1], out[MEMIF_MSG_BYTES];
 	struct memif_msg m;
 	struct client *c = NULL;
-	int fd, extra;
-	ssize_t len = receive(n->watch.fd, msg, sizeof(msg), &extra);
+	ssize_t len = recv(n->watch.fd, msg, sizeof(msg), MSG_DONTWAIT);
+	int fd;
 
 	if (len < 0 && errno == EAGAIN)
 		return;
-	if (extra >= 0)
-		close(extra);
 	if (len > 0 && memif_msg_get(msg, (size_t)len, &m) && m.type == MEMIF_INIT)
 		c = named(s, n, &m);
 	if (!c || c->memif.fd >= 0) {
@@ -355,27 +343,45 @@ static void serve_new_memif(struct server *s, struct newcomer *n)
 		client_detach(c);
 }
 
-static void serve_memif(struct server *s, struct client *c)
+static void end_memif(struct server *s, struct client *c, const char *why)
 {
+	s->changed |= c->up;
+	if (why)
+		say_goodbye(c->memif.fd, why);
+	client_detach(c);
+}
+
+static void serve_memif(struct server *s, struct client *c, uint64_t now_ns)
+{
+	enum client_wants wants = client_wants(c, now_ns);
 	uint8_t msg[MEMIF_MSG_BYTES + 1];
 	struct memif_msg m;
-	bool was_up = c->up;
-	int fd;
-	ssize_t len = receive(c->memif.fd, msg, sizeof(msg), &fd);
-	const char *wrong = "Invalid message";
+	bool was_up = c->up, valid;
+	const char *wrong;
+	int fd = -1;
+	ssize_t len;
 
+	if (wants == CLIENT_NOTHING)
+		return;
+	len = wants == CLIENT_REGION ? receive(c->memif.fd, msg, sizeof(msg), &fd)
+				     : recv(c->memif.fd, msg, sizeof(msg), MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (len > 0 && memif_msg_get(msg, (size_t)len, &m) && m.type != MEMIF_DISCONNECT)
-		wrong = client_message(c, &m, fd);
-	else if (fd >= 0)
-		close(fd);
-	if (wrong) {
-		if (len > 0)
-			say_goodbye(c->memif.fd, wrong);
-		client_detach(c);
-	}
+	valid = len > 0 && memif_msg_get(msg, (size_t)len, &m) && m.type != MEMIF_DISCONNECT;
+	wrong = client_message(c, valid ? &m : NULL, fd, now_ns);
 	s->changed |= c->up != was_up;
+	if (wrong)
+		end_memif(s, c, len > 0 ? wrong : NULL);
+}
+
+static void look_at_clients(struct server *s)
+{
+	for (unsigned i = 0; i < s->client_cnt; i++) {
+		const char *wrong = client_look(s->client[i]);
+
+		if (wrong)
+			end_memif(s, s->client[i], wrong);
+	}
 }
 
 /* ---- serve ---- */
@@ -403,7 +409,7 @@ static void serve_one(struct server *s, struct watch *w, uint64_t now_ns)
 		end_lease(s, w->of, now_ns);
 		break;
 	case WATCH_MEMIF:
-		serve_memif(s, w->of);
+		serve_memif(s, w->of, now_ns);
 		break;
 	}
 }
@@ -417,6 +423,7 @@ static bool server_serve(struct device_group *g, uint64_t now_ns)
 
 	for (int i = 0; i < cnt; i++)
 		serve_one(s, event[i].data.ptr, now_ns);
+	look_at_clients(s);
 	dismiss_old(s, now_ns);
 	keep(s, now_ns);
 	changed = s->changed;

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+from fuse_mute import Mute
 from uroced_client import Lease, Memif, Refused, ip
 
 uroced, perf = sys.argv[1:3]
@@ -154,6 +155,8 @@ def hostile_memif(lease, m):
     assert m.ended()
     for wrong, options in {"No such lease": {"secret": b"0" * 22}, "Already connected": {},
                            "The memory is not sealed against shrinking": {"seal": False},
+                           "The memory is larger than it says": {"larger": 4096},
+                           "The memory cannot be sealed against growing": {"grows": True},
                            "The ring does not fit": {"ring_offset": 0x7ffffff8}}.items():
         held = Memif(lease) if wrong.startswith("Already") else None
         try:
@@ -165,6 +168,61 @@ def hostile_memif(lease, m):
         if held:
             held.sock.close()
             time.sleep(0.1)
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def strange_descriptors(pid, lease):
+    """UROCED-REGION-02: what else a client may send in place of memory: refused, and closed."""
+    before, began = descriptors(pid), time.monotonic()
+    ends = os.pipe()
+    with open(f"{tmp}/file", "w+b") as file, open("/dev/zero", "r+b") as zero:
+        file.truncate(1 << 20)
+        for fd in *ends, file.fileno(), zero.fileno(), lease.sock.fileno():
+            try:
+                Memif(lease, fd=fd)
+            except Refused as e:
+                assert str(e) == "The memory is not sealed against shrinking", e
+            else:
+                raise AssertionError("accepted")
+    for fd in ends:
+        os.close(fd)
+    m = Memif(lease)
+    assert time.monotonic() - began >= 0.1, "a user makes four regions in 0.1 s"
+    m.sock.close()
+    wait_for("its descriptors are closed", lambda: descriptors(pid) == before)
+
+
+def mute(pid, lease, other):
+    """UROCED-REGION-02: a file whose close() does not end."""
+    os.mkdir(f"{tmp}/fuse")
+    try:
+        fuse = Mute(f"{tmp}/fuse")
+    except OSError as e:
+        print(f"no file system in user space here: {e}")
+        return
+    before = descriptors(pid)
+    try:
+        Memif(lease, early=fuse.fd).sock.close()
+        assert not fuse.flushes, "the daemon has received a descriptor before it wants one"
+        try:
+            Memif(lease, fd=fuse.fd)
+        except Refused as e:
+            assert "not sealed" in str(e)
+        wait_for("close()", lambda: fuse.flushes)
+        a, b = Memif(lease), Memif(other)
+        b.frames(0.1)
+        a.send(frame := ip4(lease.mac, other.mac, lease.ip, other.ip))
+        assert b.frames(0.3) == [frame]
+        assert fuse.held and descriptors(pid) > before, "close() has ended"
+        a.sock.close()
+        b.sock.close()
+    finally:
+        fuse.close()
+    wait_for("its descriptors are closed", lambda: descriptors(pid) == before)
+    print("a file whose close() does not end stops nobody")
 
 
 def rate():
@@ -296,6 +354,10 @@ def main():
     a, b, m, victim = liar()
     print("a liar is stopped")
     hostile_memif(a, m)
+    victim.sock.close()
+    time.sleep(0.2)
+    strange_descriptors(d.pid, a)
+    mute(d.pid, a, b)
     refused("malformed", message=b"?")
     refused("foreign", "10.77.1.1")
     refused("taken", b.address)

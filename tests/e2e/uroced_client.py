@@ -9,7 +9,7 @@ import struct
 import time
 
 REASONS = ["malformed", "quota", "full", "no address", "foreign", "taken"]
-F_ADD_SEALS, F_SEAL_SHRINK = 1033, 2
+F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK = 1033, 1, 2
 ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1, 9)
 SLOTS, BUFFER = 16, 4352
 RING = 128 + 16 * SLOTS
@@ -51,13 +51,14 @@ class Lease:
 class Memif:
     """Client of memif, with a ring each way. What is sent and written is up to the caller."""
 
-    def __init__(self, lease, secret=None, number=None, seal=True, ring_offset=0):
+    def __init__(self, lease, secret=None, number=None, seal=True, ring_offset=0, larger=0, grows=False, fd=None, early=None):
+        """larger: bytes of the file beyond the region; grows: no further seals; fd: is sent in place of the region; early: of the first message."""
         self.lease = lease
         self.fd = os.memfd_create("memif", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, 2 * RING + 2 * SLOTS * BUFFER)
+        os.ftruncate(self.fd, 2 * RING + 2 * SLOTS * BUFFER + larger)
         if seal:
-            fcntl.fcntl(self.fd, F_ADD_SEALS, F_SEAL_SHRINK)
-        self.memory = mmap.mmap(self.fd, 0)
+            fcntl.fcntl(self.fd, F_ADD_SEALS, F_SEAL_SHRINK | (F_SEAL_SEAL if grows else 0))
+        self.memory = mmap.mmap(self.fd, 2 * RING + 2 * SLOTS * BUFFER)
         for r in range(2):
             struct.pack_into("=I", self.memory, r * RING, COOKIE)
             for i in range(SLOTS):
@@ -67,8 +68,8 @@ class Memif:
         self.sock.settimeout(10)
         self.sock.connect(lease.memif)
         assert self.receive()[0] == HELLO
-        self.ask(struct.pack("=HHIB24s", INIT, 0x200, lease.id if number is None else number, 0, lease.secret if secret is None else secret))
-        self.ask(struct.pack("=HHQ", ADD_REGION, 0, len(self.memory)), self.fd)
+        self.ask(struct.pack("=HHIB24s", INIT, 0x200, lease.id if number is None else number, 0, lease.secret if secret is None else secret), early)
+        self.ask(struct.pack("=HHQ", ADD_REGION, 0, len(self.memory)), self.fd if fd is None else fd)
         event = os.eventfd(0)
         for flags, at in (1, ring_offset), (0, RING):
             self.ask(struct.pack("=HHHHIBH", ADD_RING, flags, 0, 0, at, SLOTS.bit_length() - 1, 0), event)
@@ -86,7 +87,7 @@ class Memif:
         return kind, got
 
     def ask(self, message, fd=None):
-        more = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+        more = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd] * 3))]
         self.sock.sendmsg([message.ljust(128, b"\0")], more)
         return self.receive()
 
