@@ -35,9 +35,11 @@ bool ctl_flow_address(const char *text, struct ur_route *question)
 static bool ask(struct flow *f, uint32_t node, struct ur_route *answer)
 {
 	char name[CTL_NAME_BYTES];
+	uint8_t question[UR_SMP_DATA_BYTES] = {0};
 	struct ur_mgr_mad mad;
 
-	if (!ctl_get_with(f->s, node, UR_SMP_ROUTE, &f->question, &mad))
+	ur_put_route(question, &f->question);
+	if (!ctl_get_with(f->s, node, UR_SMP_ROUTE, question, &mad))
 		return false;
 	ur_get_route(mad.bytes + UR_SMP_DATA, answer);
 	ctl_node_name(&f->s->topo, node, name);

@@ -25,6 +25,7 @@
  */
 
 #define MS	    UINT64_C(1000000)
+#define MINUTE	    (60000 * MS)
 #define NS	    1e9
 #define QUESTIONS   256 /* of the election, at the same time */
 #define DUTY	    10	/* discovery takes at most one part in so many of the time */
@@ -46,7 +47,9 @@ struct run {
 	enum ur_election_phase phase; /* that was printed last */
 	uint32_t held;		      /* members that were printed last */
 	uint64_t master;
-	bool unasked; /* nodes may have to be told to report here */
+	uint64_t unproved,
+		unproved_ns; /* answers that were printed last, and when they are again */
+	bool unasked;	     /* nodes may have to be told to report here */
 	FILE *json;
 };
 
@@ -90,7 +93,7 @@ static void say_phase(struct run *r, uint64_t now)
 	r->phase = r->e.phase;
 	r->master = r->e.master;
 	ur_election_held(&r->e, now, &seats, &members);
-	ur_election_info(&r->e, now, &info);
+	ur_election_info(&r->e, 0, now, &info);
 	snprintf(text, sizeof(text), "%s (%s); master %#" PRIx64 ", %u of %u seats",
 		 ctl_manager_state(info.state), ur_election_phase_name(r->phase), r->master, seats,
 		 r->e.attr.seats);
@@ -116,6 +119,23 @@ static void say_held(struct run *r, uint64_t now)
 	r->unasked = true;
 	say(r, "nodes", text,
 	    json_pack("{s:i,s:i}", "held", (int)members, "nodes", (int)r->e.members));
+}
+
+/* At most once a minute: whoever sends such answers does not decide how much is written. */
+static void say_unproved(struct run *r, uint64_t now)
+{
+	char text[128];
+
+	if (r->e.unproved == r->unproved || now < r->unproved_ns)
+		return;
+	r->unproved = r->e.unproved;
+	r->unproved_ns = now + MINUTE;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64 " answers without proof of the zone's key, the last one of %#" PRIx64,
+		 r->unproved, r->e.unproved_guid);
+	say(r, "unproved", text,
+	    json_pack("{s:I,s:o}", "answers", (json_int_t)r->unproved, "guid",
+		      ctl_json_hex(r->e.unproved_guid)));
 }
 
 /* ---- the key, for other commands ---- */
@@ -266,7 +286,7 @@ static void post(struct run *r, const struct ur_election_ask *ask, uint64_t now)
 	ur_mgr_directed(&mad, sets ? UR_MAD_METHOD_SET : UR_MAD_METHOD_GET,
 			port ? UR_SMP_PORT_INFO : UR_SMP_MANAGER, ask->modifier, path, hops);
 	ur_store64(mad.bytes + UR_SMP_MKEY, ask->key);
-	if (sets)
+	if (sets || !port)
 		memcpy(mad.bytes + UR_SMP_DATA, ask->data, UR_SMP_DATA_BYTES);
 	(void)ur_requests_post(&r->asked, &mad, (uint64_t)ask->what << 32 | ask->index, now);
 }
@@ -287,11 +307,10 @@ static void serve(struct run *r, const struct ur_mgr_mad *mad, uint64_t now)
 	struct ur_manager_info info;
 	bool ok = true;
 
-	if (mad->bytes[3] == UR_MAD_METHOD_SET) {
-		ur_get_manager_info(mad->bytes + UR_SMP_DATA, &info);
+	ur_get_manager_info(mad->bytes + UR_SMP_DATA, &info);
+	if (mad->bytes[3] == UR_MAD_METHOD_SET)
 		ok = ur_election_order(&r->e, ur_load32(mad->bytes + 20), &info, now);
-	}
-	ur_election_info(&r->e, now, &info);
+	ur_election_info(&r->e, info.number, now, &info);
 	memset(answer.bytes + UR_SMP_DATA, 0, UR_SMP_DATA_BYTES);
 	ur_put_manager_info(answer.bytes + UR_SMP_DATA, &info);
 	answer.bytes[3] = UR_MAD_METHOD_GET_RESP;
@@ -422,6 +441,7 @@ static bool turn(struct run *r, uint64_t until_ns)
 	send_all(r, now);
 	say_phase(r, now);
 	say_held(r, now);
+	say_unproved(r, now);
 	next = least(least(ur_election_next_deadline(&r->e), ur_requests_next_deadline(&r->asked)),
 		     r->scout.running ? ctl_scout_next_deadline(&r->scout) : r->scout_ns);
 	if (j->ops->receive(j, least(next, until_ns), &mad))
@@ -436,11 +456,9 @@ static bool turn(struct run *r, uint64_t until_ns)
 /* It is ended: another manager takes over, or the keys are given back. */
 static void leave(struct run *r)
 {
-	struct ur_manager_info order = {
-		.zone = r->e.attr.zone, .rules = r->e.attr.rules, .key = r->e.attr.zone_key};
 	uint64_t end = now_of(r) + LEAVE_TRIES * (uint64_t)(r->zone->lease_s * NS);
 
-	if (ur_election_order(&r->e, UR_MANAGER_RESIGN, &order, now_of(r)))
+	if (ur_election_resign(&r->e, 0, now_of(r)))
 		/* If the heir is gone as well, it gets its seats back first. */
 		while ((r->e.phase == UR_ELECTION_HAND_OVER || r->e.phase == UR_ELECTION_CONTEND) &&
 		       now_of(r) < end)

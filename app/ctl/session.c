@@ -248,14 +248,14 @@ bool ctl_get(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t at
 	return ask_one(s, node, &one, ur_smp_attr_text(attr_id));
 }
 
-bool ctl_get_with(struct ctl_session *s, uint32_t node, uint16_t attr_id,
-		  const struct ur_route *question, struct ur_mgr_mad *answer)
+bool ctl_get_with(struct ctl_session *s, uint32_t node, uint16_t attr_id, const uint8_t *question,
+		  struct ur_mgr_mad *answer)
 {
 	struct one one = {.answer = answer};
 	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(&s->topo, node, path);
 
 	ur_mgr_directed(&one.request, UR_MAD_METHOD_GET, attr_id, 0, path, hops);
-	ur_put_route(one.request.bytes + UR_SMP_DATA, question);
+	memcpy(one.request.bytes + UR_SMP_DATA, question, UR_SMP_DATA_BYTES);
 	return ask_one(s, node, &one, ur_smp_attr_text(attr_id));
 }
 

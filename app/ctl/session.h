@@ -59,9 +59,9 @@ void ctl_progress_end(void);
 /* One SMP by directed route to a node. False: no answer, or one that refuses; a sentence was printed. */
 bool ctl_get(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
 	     struct ur_mgr_mad *answer);
-/* The same with a question in the data. */
-bool ctl_get_with(struct ctl_session *s, uint32_t node, uint16_t attr_id,
-		  const struct ur_route *question, struct ur_mgr_mad *answer);
+/* The same with modifier 0, and a question: 64 bytes of data. */
+bool ctl_get_with(struct ctl_session *s, uint32_t node, uint16_t attr_id, const uint8_t *question,
+		  struct ur_mgr_mad *answer);
 /* The same with method Set; `mad` has the 64 bytes of data, and then the response. */
 bool ctl_set(struct ctl_session *s, uint32_t node, uint16_t attr_id, uint32_t attr_mod,
 	     struct ur_mgr_mad *mad);

@@ -120,6 +120,8 @@ local f = {
 	manager_seats = ProtoField.uint8("uroce.mgmt.manager.seats", "Manager: seats of the zone"),
 	manager_held = ProtoField.uint8("uroce.mgmt.manager.held", "Manager: seats that have its key"),
 	manager_zone = ProtoField.uint64("uroce.mgmt.manager.zone", "Manager: number of the zone", base.HEX),
+	manager_proof = ProtoField.uint64("uroce.mgmt.manager.proof", "Manager: proof of the zone's key", base.HEX),
+	manager_number = ProtoField.uint64("uroce.mgmt.manager.number", "Manager: number for the next proof", base.HEX),
 	route_sport = ProtoField.uint16("uroce.mgmt.route.sport", "Route: UDP source port"),
 	route_port = ProtoField.uint8("uroce.mgmt.route.port", "Route: port of the switch"),
 	route_lid = ProtoField.uint16("uroce.mgmt.route.lid", "Route: first LID"),
@@ -583,6 +585,8 @@ local function show_manager(tree, body)
 	tree:add(f.manager_seats, body(21, 1))
 	tree:add(f.manager_held, body(22, 1))
 	tree:add(f.manager_zone, body(24, 8))
+	tree:add(f.manager_proof, body(8, 8))
+	tree:add(f.manager_number, body(56, 8))
 end
 
 local function show_route(tree, body)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "manager/election.h"
+#include "manager/election_priv.h"
+#include "manager/proof.h"
 #include "wire/assert.h"
 #include "wire/siphash.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define NEVER	 UINT64_MAX
-#define ACKS	 8 /* times that an acknowledgement is sent without an answer */
+#define ACKS	 16 /* questions and acknowledgements without an answer */
 
 /* What to do next with a member. */
 enum todo {
@@ -17,7 +17,7 @@ enum todo {
 	TODO_GIVE_BACK, /* write key 0 */
 };
 
-static uint64_t lease(const struct ur_election *e)
+uint64_t ur_election_lease(const struct ur_election *e)
 {
 	return e->attr.lease_s * NS_PER_S;
 }
@@ -25,10 +25,10 @@ static uint64_t lease(const struct ur_election *e)
 /* For how long the answer to a question with the key counts, since it was asked: clocks may differ by an eighth. */
 static uint64_t counts_for(const struct ur_election *e)
 {
-	return lease(e) - lease(e) / 8;
+	return ur_election_lease(e) - ur_election_lease(e) / 8;
 }
 
-static uint64_t draw(struct ur_election *e)
+uint64_t ur_election_draw(struct ur_election *e)
 {
 	uint64_t number = ++e->made, r;
 
@@ -86,7 +86,7 @@ static void begin_holds(struct ur_election *e, uint32_t first, uint64_t now_ns)
 }
 
 /* Members that have the key get it taken away; nothing else is asked of them. */
-static void give_back(struct ur_election *e, uint64_t now_ns)
+void ur_election_give_back(struct ur_election *e, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < e->members; i++) {
 		struct ur_hold *h = &e->hold[i];
@@ -98,7 +98,7 @@ static void give_back(struct ur_election *e, uint64_t now_ns)
 	}
 }
 
-static void stop_holds(struct ur_election *e)
+void ur_election_stop_holds(struct ur_election *e)
 {
 	for (uint32_t i = 0; i < e->members; i++) {
 		e->hold[i].next_ns = NEVER;
@@ -109,7 +109,7 @@ static void stop_holds(struct ur_election *e)
 	}
 }
 
-static void listen_until(struct ur_election *e, uint64_t until_ns)
+void ur_election_listen_until(struct ur_election *e, uint64_t until_ns)
 {
 	e->phase = UR_ELECTION_LISTEN;
 	e->until_ns = until_ns;
@@ -117,7 +117,7 @@ static void listen_until(struct ur_election *e, uint64_t until_ns)
 	e->ranked = false;
 }
 
-static void contend(struct ur_election *e, uint64_t now_ns)
+void ur_election_contend(struct ur_election *e, uint64_t now_ns)
 {
 	e->phase = UR_ELECTION_CONTEND;
 	e->until_ns = NEVER;
@@ -135,7 +135,7 @@ static void follow(struct ur_election *e, uint64_t master, uint64_t now_ns)
 	e->phase = UR_ELECTION_FOLLOW;
 	e->master = master;
 	e->until_ns = NEVER;
-	give_back(e, now_ns);
+	ur_election_give_back(e, now_ns);
 }
 
 static void reign(struct ur_election *e, uint64_t now_ns)
@@ -155,10 +155,11 @@ void ur_election_init(struct ur_election *e, const struct ur_election_attr *attr
 		  attr->misses && attr->guid);
 	*e = (struct ur_election){
 		.attr = *attr, .hold = hold, .members = attr->seats, .now_ns = now_ns};
-	e->key = draw(e);
-	stop_holds(e);
+	e->key = ur_election_draw(e);
+	e->challenge = ur_election_draw(e);
+	ur_election_stop_holds(e);
 	/* Each peer is asked often enough to find out that it is gone. */
-	listen_until(e, now_ns + (attr->misses + 1) * attr->poll_ns);
+	ur_election_listen_until(e, now_ns + (attr->misses + 1) * attr->poll_ns);
 }
 
 void ur_election_set_members(struct ur_election *e, struct ur_hold *hold, uint32_t members)
@@ -195,8 +196,8 @@ static bool is_gone(const struct ur_election *e, const struct ur_election_peer *
 	return p->missed >= e->attr.misses;
 }
 
-/* It has answered, and manages the same zone. */
-static bool is_rival(const struct ur_election *e, const struct ur_election_peer *p)
+/* It has answered, knows the zone's key, and manages the same zone. MGR-ZONE-06 */
+bool ur_election_is_rival(const struct ur_election *e, const struct ur_election_peer *p)
 {
 	return p->told && !is_gone(e, p) && p->info.zone == e->attr.zone &&
 	       p->info.rules == e->attr.rules;
@@ -222,7 +223,7 @@ void ur_election_set_peers(struct ur_election *e, const uint64_t *guid, uint32_t
 			e->peer[e->peers++] = (struct ur_election_peer){.guid = guid[k]};
 }
 
-static bool comes_before(const struct ur_manager_info *a, uint8_t priority, uint64_t guid)
+bool ur_election_comes_before(const struct ur_manager_info *a, uint8_t priority, uint64_t guid)
 {
 	return a->priority != priority ? a->priority > priority : a->guid < guid;
 }
@@ -233,15 +234,16 @@ static uint32_t rank(const struct ur_election *e)
 	uint32_t cnt = 0;
 
 	for (uint32_t i = 0; i < e->peers; i++)
-		cnt += is_rival(e, &e->peer[i]) && e->peer[i].info.state != UR_MANAGER_NOT_ACTIVE &&
-		       comes_before(&e->peer[i].info, e->attr.priority, e->attr.guid);
+		cnt += ur_election_is_rival(e, &e->peer[i]) &&
+		       e->peer[i].info.state != UR_MANAGER_NOT_ACTIVE &&
+		       ur_election_comes_before(&e->peer[i].info, e->attr.priority, e->attr.guid);
 	return cnt;
 }
 
 static uint64_t other_master(const struct ur_election *e)
 {
 	for (uint32_t i = 0; i < e->peers; i++)
-		if (is_rival(e, &e->peer[i]) && !e->peer[i].missed &&
+		if (ur_election_is_rival(e, &e->peer[i]) && !e->peer[i].missed &&
 		    e->peer[i].info.state == UR_MANAGER_MASTER)
 			return e->peer[i].guid;
 	return 0;
@@ -270,32 +272,54 @@ static void fill_info(const struct ur_election *e, uint64_t now_ns, struct ur_ma
 		info->state = UR_MANAGER_STANDBY;
 }
 
-void ur_election_info(struct ur_election *e, uint64_t now_ns, struct ur_manager_info *info)
+void ur_election_info(struct ur_election *e, uint64_t asked, uint64_t now_ns,
+		      struct ur_manager_info *info)
 {
 	e->act_count++;
 	fill_info(e, now_ns, info);
+	info->number = e->challenge;
+	ur_proof_seal(e->attr.zone_key, UR_PROOF_ANSWER, asked, info);
+}
+
+/* In its own name: what another manager proves is no proof of it. */
+static bool is_proved(struct ur_election *e, const struct ur_election_peer *p, const uint8_t *data,
+		      struct ur_manager_info *info)
+{
+	ur_get_manager_info(data, info);
+	if (info->guid == p->guid &&
+	    ur_proof_open(e->attr.zone_key, UR_PROOF_ANSWER, p->asked, info))
+		return true;
+	e->unproved += info->zone == e->attr.zone;
+	if (info->zone == e->attr.zone)
+		e->unproved_guid = p->guid;
+	return false;
 }
 
 static void take_peer(struct ur_election *e, uint32_t index, const uint8_t *data, uint64_t now_ns)
 {
 	struct ur_election_peer *p = &e->peer[index];
+	struct ur_manager_info info;
+	bool telling = p->telling;
 
-	p->open = false;
+	p->open = p->telling = false;
 	p->next_ns = now_ns + e->attr.poll_ns;
-	if (p->telling) {
-		p->telling = false;
-		if (data && p->guid == e->told_by)
+	p->fresh = data && is_proved(e, p, data, &info);
+	if (telling) {
+		if (p->fresh)
+			p->info.number = info.number;
+		if (p->fresh && p->guid == e->told_by)
 			e->ack_left = 0;
 		return;
 	}
-	if (!data) {
+	if (!p->fresh) {
 		p->missed += p->missed < UINT32_MAX;
 		return;
 	}
 	p->missed = 0;
 	p->told = true;
-	ur_get_manager_info(data, &p->info);
-	p->info.guid = p->guid;
+	p->info = info;
+	if (e->phase == UR_ELECTION_HAND_OVER && p->guid == e->heir)
+		p->next_ns = now_ns; /* it was asked because it has to be told */
 }
 
 /* ---- members ---- */
@@ -334,7 +358,8 @@ static void has_own_key(struct ur_election *e, uint32_t i, const struct ur_port_
 	if (info->m_key_protect != 1 || info->m_key_lease != e->attr.lease_s)
 		next_todo(h, TODO_TAKE, e->key, now_ns);
 	else
-		next_todo(h, TODO_READ, 0, h->asked_ns + lease(e) / (i < e->attr.seats ? 4 : 2));
+		next_todo(h, TODO_READ, 0,
+			  h->asked_ns + ur_election_lease(e) / (i < e->attr.seats ? 4 : 2));
 }
 
 /* It has no key, or another one, which it does not show: a write with key 0 tells, and makes the lease run. */
@@ -345,17 +370,18 @@ static void has_hidden_key(struct ur_election *e, uint32_t i, uint64_t now_ns)
 
 	if (key) {
 		next_todo(h, TODO_TAKE, key, now_ns);
-	} else if (!h->challenged_ns || now_ns - h->challenged_ns > lease(e) + lease(e) / 4) {
+	} else if (!h->challenged_ns ||
+		   now_ns - h->challenged_ns > ur_election_lease(e) + ur_election_lease(e) / 4) {
 		next_todo(h, TODO_CHALLENGE, 0, now_ns);
 	} else {
-		next_todo(h, TODO_READ, 0, now_ns + lease(e) / 8);
+		next_todo(h, TODO_READ, 0, now_ns + ur_election_lease(e) / 8);
 	}
 }
 
 static void change_key(struct ur_election *e)
 {
 	e->old_key = e->key;
-	e->key = draw(e);
+	e->key = ur_election_draw(e);
 	for (uint32_t i = 0; i < e->members; i++) {
 		e->hold[i].until_ns = 0;
 		e->hold[i].mine = false;
@@ -380,7 +406,7 @@ static void look(struct ur_election *e, uint32_t i, const uint8_t *data, uint64_
 	if (info.m_key == e->key) {
 		/* The lease has ended: others can read the key, and take what has it. */
 		change_key(e);
-		contend(e, now_ns);
+		ur_election_contend(e, now_ns);
 	} else if (!info.m_key && !info.m_key_protect) {
 		next_todo(h, TODO_TAKE, 0, now_ns);
 	} else if (info.m_key && !info.m_key_protect && info.m_key_lease) {
@@ -391,7 +417,7 @@ static void look(struct ur_election *e, uint32_t i, const uint8_t *data, uint64_
 	} else if (!info.m_key_lease && (info.m_key || h->challenged_ns)) {
 		/* A key for ever, such as that of a subnet manager: its owner's. */
 		h->foreign = true;
-		next_todo(h, TODO_READ, 0, now_ns + lease(e));
+		next_todo(h, TODO_READ, 0, now_ns + ur_election_lease(e));
 	} else {
 		has_hidden_key(e, i, now_ns);
 	}
@@ -423,7 +449,7 @@ static void take_member(struct ur_election *e, uint32_t i, const uint8_t *data, 
 	/* A write with a key that was not the node's is not answered. At protection 2 and 3 a read is not either. */
 	if (did == TODO_CHALLENGE || did == TODO_TAKE || !h->challenged_ns)
 		h->challenged_ns = now_ns;
-	next_todo(h, TODO_READ, 0, now_ns + lease(e) / 8);
+	next_todo(h, TODO_READ, 0, now_ns + ur_election_lease(e) / 8);
 }
 
 /* A Set with nothing changed but the key. */
@@ -473,14 +499,29 @@ static bool ask_member(struct ur_election *e, uint64_t now_ns, struct ur_electio
 
 /* ---- questions ---- */
 
+static bool poll(struct ur_election *e, struct ur_election_peer *p, struct ur_election_ask *ask)
+{
+	struct ur_manager_info question = {.number = ur_election_draw(e)};
+
+	*ask = (struct ur_election_ask){.what = UR_ELECTION_POLL, .index = (uint32_t)(p - e->peer)};
+	ur_put_manager_info(ask->data, &question);
+	p->asked = question.number;
+	p->open = true;
+	return true;
+}
+
+/* A peer whose last answer had no proof, or that has been told something since, is asked first. */
 static bool tell(struct ur_election *e, struct ur_election_peer *p, uint32_t order, uint64_t key,
 		 uint64_t now_ns, struct ur_election_ask *ask)
 {
 	struct ur_manager_info info;
 
+	if (!p->fresh)
+		return poll(e, p, ask);
 	fill_info(e, now_ns, &info);
-	info.key = e->attr.zone_key;
 	info.m_key = key;
+	info.number = p->asked = ur_election_draw(e);
+	ur_proof_seal(e->attr.zone_key, order, p->info.number, &info);
 	*ask = (struct ur_election_ask){
 		.what = UR_ELECTION_TELL, .index = (uint32_t)(p - e->peer), .modifier = order};
 	ur_put_manager_info(ask->data, &info);
@@ -504,9 +545,7 @@ static bool ask_peer(struct ur_election *e, uint64_t now_ns, struct ur_election_
 		e->act_count++;
 		if (e->phase == UR_ELECTION_HAND_OVER && p->guid == e->heir)
 			return tell(e, p, UR_MANAGER_HANDOVER, e->key, now_ns, ask);
-		*ask = (struct ur_election_ask){.what = UR_ELECTION_POLL, .index = i};
-		p->open = true;
-		return true;
+		return poll(e, p, ask);
 	}
 	return false;
 }
@@ -519,18 +558,19 @@ static void end_listen(struct ur_election *e, uint64_t now_ns)
 
 	e->ranked = true;
 	if (before)
-		e->until_ns = now_ns + before * 2 * lease(e);
+		e->until_ns = now_ns + before * 2 * ur_election_lease(e);
 	else
-		contend(e, now_ns);
+		ur_election_contend(e, now_ns);
 }
 
 /* Some seats, and not enough: others have the rest. Everybody tries again at another time. */
 static void end_contest(struct ur_election *e, uint64_t now_ns)
 {
-	uint64_t pause = lease(e) / 2 + draw(e) % (2 * lease(e));
+	uint64_t pause =
+		ur_election_lease(e) / 2 + ur_election_draw(e) % (2 * ur_election_lease(e));
 
-	give_back(e, now_ns);
-	listen_until(e, now_ns + pause);
+	ur_election_give_back(e, now_ns);
+	ur_election_listen_until(e, now_ns + pause);
 	e->ranked = true;
 }
 
@@ -543,7 +583,7 @@ static void step_contend(struct ur_election *e, uint64_t now_ns)
 	else if (!seats)
 		e->until_ns = NEVER;
 	else if (e->until_ns == NEVER)
-		e->until_ns = now_ns + 2 * lease(e);
+		e->until_ns = now_ns + 2 * ur_election_lease(e);
 	else if (now_ns >= e->until_ns)
 		end_contest(e, now_ns);
 }
@@ -558,11 +598,11 @@ static void step_follow(struct ur_election *e, uint64_t now_ns)
 	if (master)
 		e->master = master;
 	else
-		listen_until(e, now_ns);
+		ur_election_listen_until(e, now_ns);
 }
 
 /* The phase that follows from what is known now. */
-static void step(struct ur_election *e, uint64_t now_ns)
+void ur_election_step(struct ur_election *e, uint64_t now_ns)
 {
 	uint64_t master;
 
@@ -583,14 +623,14 @@ static void step(struct ur_election *e, uint64_t now_ns)
 		break;
 	case UR_ELECTION_REIGN:
 		if (!ur_election_is_master(e, now_ns)) {
-			stop_holds(e);
-			listen_until(e, now_ns + e->attr.poll_ns);
+			ur_election_stop_holds(e);
+			ur_election_listen_until(e, now_ns + e->attr.poll_ns);
 		}
 		break;
 	case UR_ELECTION_HAND_OVER: /* it may still have its seats */
 		if (now_ns >= e->until_ns) {
 			change_key(e); /* the heir knows the old one */
-			contend(e, now_ns);
+			ur_election_contend(e, now_ns);
 		}
 		break;
 	case UR_ELECTION_OFF:
@@ -600,7 +640,7 @@ static void step(struct ur_election *e, uint64_t now_ns)
 
 bool ur_election_output(struct ur_election *e, uint64_t now_ns, struct ur_election_ask *ask)
 {
-	step(e, now_ns);
+	ur_election_step(e, now_ns);
 	return ask_member(e, now_ns, ask) || ask_peer(e, now_ns, ask);
 }
 
@@ -611,7 +651,7 @@ void ur_election_answer(struct ur_election *e, enum ur_election_what what, uint3
 		take_member(e, index, data, now_ns);
 	else
 		take_peer(e, index, data, now_ns);
-	step(e, now_ns);
+	ur_election_step(e, now_ns);
 }
 
 uint64_t ur_election_next_deadline(const struct ur_election *e)
@@ -631,121 +671,14 @@ uint64_t ur_election_next_deadline(const struct ur_election *e)
 	return next;
 }
 
-/* ---- commands ---- */
-
-static bool resign(struct ur_election *e, uint64_t to, uint64_t now_ns)
-{
-	const struct ur_election_peer *heir = NULL;
-
-	if (!ur_election_is_master(e, now_ns))
-		return false;
-	for (uint32_t i = 0; i < e->peers; i++) {
-		const struct ur_election_peer *p = &e->peer[i];
-
-		if (!is_rival(e, p) || p->missed || p->info.state == UR_MANAGER_NOT_ACTIVE ||
-		    (to && p->guid != to))
-			continue;
-		if (!heir || comes_before(&p->info, heir->info.priority, heir->guid))
-			heir = p;
-	}
-	if (!heir)
-		return false;
-	e->phase = UR_ELECTION_HAND_OVER;
-	e->heir = heir->guid;
-	e->master = 0;
-	e->until_ns = now_ns + 2 * lease(e);
-	for (uint32_t i = 0; i < e->members; i++) {
-		e->hold[i].next_ns = NEVER;
-		e->hold[i].until_ns = 0;
-	}
-	for (uint32_t i = 0; i < e->peers; i++)
-		if (e->peer[i].guid == e->heir)
-			e->peer[i].next_ns = now_ns;
-	return true;
-}
-
-/* MGR-ZONE-03 */
-static bool take_over(struct ur_election *e, const struct ur_manager_info *info, uint64_t now_ns)
-{
-	if (!info->m_key || !info->guid || e->phase == UR_ELECTION_OFF ||
-	    e->phase == UR_ELECTION_HAND_OVER || e->phase == UR_ELECTION_REIGN)
-		return e->phase == UR_ELECTION_REIGN && info->guid == e->told_by;
-	if (e->phase == UR_ELECTION_CONTEND && e->told_key == info->m_key)
-		return true; /* the same again */
-	e->told_by = info->guid;
-	e->told_key = info->m_key;
-	/* It says so itself that it is master no more. */
-	for (uint32_t i = 0; i < e->peers; i++)
-		if (e->peer[i].guid == info->guid)
-			e->peer[i].info.state = UR_MANAGER_STANDBY;
-	contend(e, now_ns);
-	return true;
-}
-
-static bool acknowledge(struct ur_election *e, const struct ur_manager_info *info, uint64_t now_ns)
-{
-	if (e->phase != UR_ELECTION_HAND_OVER)
-		return info->guid == e->heir; /* the same again */
-	if (info->guid != e->heir || info->m_key != e->key)
-		return false;
-	stop_holds(e);
-	e->old_key = e->other_key = e->told_key = 0;
-	e->key = draw(e);
-	e->phase = UR_ELECTION_FOLLOW;
-	e->master = info->guid;
-	e->until_ns = NEVER;
-	for (uint32_t i = 0; i < e->peers; i++)
-		if (e->peer[i].guid == info->guid)
-			e->peer[i].info.state = UR_MANAGER_MASTER;
-	return true;
-}
-
-static bool disable(struct ur_election *e, uint64_t now_ns)
-{
-	if (e->phase == UR_ELECTION_REIGN || e->phase == UR_ELECTION_HAND_OVER)
-		return false; /* a master hands over first (IBA 14.4.1) */
-	give_back(e, now_ns);
-	e->phase = UR_ELECTION_OFF;
-	e->master = 0;
-	return true;
-}
-
-bool ur_election_order(struct ur_election *e, uint32_t modifier, const struct ur_manager_info *info,
-		       uint64_t now_ns)
-{
-	step(e, now_ns);
-	/* MGR-ZONE-05 */
-	if (info->zone != e->attr.zone || info->rules != e->attr.rules ||
-	    info->key != e->attr.zone_key)
-		return false;
-	switch (modifier) {
-	case UR_MANAGER_HANDOVER:
-		return take_over(e, info, now_ns);
-	case UR_MANAGER_ACKNOWLEDGE:
-		return acknowledge(e, info, now_ns);
-	case UR_MANAGER_DISABLE:
-		return disable(e, now_ns);
-	case UR_MANAGER_STANDBY_ORDER:
-		if (e->phase == UR_ELECTION_OFF)
-			listen_until(e, now_ns + (e->attr.misses + 1) * e->attr.poll_ns);
-		return true;
-	case UR_MANAGER_DISCOVER:
-		if (e->phase == UR_ELECTION_FOLLOW)
-			listen_until(e, now_ns + (e->attr.misses + 1) * e->attr.poll_ns);
-		return e->phase == UR_ELECTION_LISTEN;
-	case UR_MANAGER_RESIGN:
-		return resign(e, info->to, now_ns);
-	default:
-		return false;
-	}
-}
+/* ---- the end ---- */
 
 void ur_election_leave(struct ur_election *e, uint64_t now_ns)
 {
 	e->phase = UR_ELECTION_OFF;
 	e->master = 0;
 	e->now_ns = now_ns;
-	give_back(e, now_ns);
+	ur_election_give_back(e, now_ns);
 }
 
 bool ur_election_has_left(const struct ur_election *e)

@@ -48,7 +48,7 @@ struct ur_election_attr {
 	uint64_t zone;	/* stands for its name */
 	uint64_t
 		rules; /* stands for its definition: managers that differ do not listen to each other */
-	uint64_t zone_key; /* what commands must carry */
+	uint64_t zone_key; /* what answers and orders must prove to know (manager/proof.h) */
 	uint64_t seed;	   /* random: of M_Keys, which nobody else may know */
 };
 
@@ -74,8 +74,10 @@ struct ur_election_peer {
 	uint64_t guid;
 	uint64_t next_ns;
 	uint32_t missed; /* questions in a row without an answer */
-	bool open, told; /* told: `info` is its last answer */
+	bool open, told; /* told: `info` is its last answer with a proof */
 	bool telling;	 /* the open question is a command */
+	bool fresh;	 /* info.number is still what a command must prove to have seen */
+	uint64_t asked;	 /* number of the open question, or of the last one */
 	struct ur_manager_info info;
 };
 
@@ -102,6 +104,11 @@ struct ur_election {
 	uint32_t made;	      /* random numbers so far */
 	uint32_t act_count;   /* ActCount of SMInfo: answers given and questions asked */
 	uint64_t terms;	      /* times that it became master */
+	uint64_t challenge;   /* what the next order must prove to have seen */
+	uint64_t last_proof;  /* of the last order, 0: none yet; and what was said to it: */
+	bool last_said;
+	uint64_t unproved;	/* answers in the name of this zone without a proof */
+	uint64_t unproved_guid; /* of the last one's peer */
 };
 
 enum ur_election_what {
@@ -137,15 +144,25 @@ void ur_election_set_peers(struct ur_election *e, const uint64_t *guid, uint32_t
 
 /* Writes the next question. False: there is none now. */
 bool ur_election_output(struct ur_election *e, uint64_t now_ns, struct ur_election_ask *ask);
-/* The answer: 64 bytes of data. NULL: there was none within the caller's timeout, or one that refuses. */
+/*
+ * The answer: 64 bytes of data. NULL: there was none within the caller's timeout, or one that refuses. An answer of a peer
+ * that does not prove the zone's key is none, and is counted if it names this zone. MGR-ZONE-06
+ */
 void ur_election_answer(struct ur_election *e, enum ur_election_what what, uint32_t index,
 			const uint8_t *data, uint64_t now_ns);
 
-/* What others are told: the answer to Get(Manager). */
-void ur_election_info(struct ur_election *e, uint64_t now_ns, struct ur_manager_info *info);
-/* Set(Manager) of another one. False: it is refused, or asks for what cannot be. */
+/* What others are told: the answer to a Get or Set(Manager) with info.number `asked`. */
+void ur_election_info(struct ur_election *e, uint64_t asked, uint64_t now_ns,
+		      struct ur_manager_info *info);
+/*
+ * Set(Manager) of another one. False: it is refused, or asks for what cannot be. Each order has to be made anew after an
+ * answer; the last one again gets the same result, and has no effect. MGR-ZONE-05
+ */
 bool ur_election_order(struct ur_election *e, uint32_t modifier, const struct ur_manager_info *info,
 		       uint64_t now_ns);
+
+/* Hands over to the manager with that GUID, 0: to the first standby. False: it is not master, or there is no heir. */
+bool ur_election_resign(struct ur_election *e, uint64_t to, uint64_t now_ns);
 
 /* Gives the keys of members back, and takes part no more; has no effect on a manager that has none. */
 void ur_election_leave(struct ur_election *e, uint64_t now_ns);

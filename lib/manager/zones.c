@@ -327,9 +327,10 @@ uint64_t ur_zones_number(const struct ur_zones *z)
 
 	for (uint32_t i = 0; i < z->cnt; i++) {
 		const struct ur_zone *o = &z->zone[i];
-		uint64_t all[4] = {h, ur_zone_number(o->name), o->key, o->lease_s};
+		uint64_t all[3] = {h, ur_zone_number(o->name), o->lease_s};
 
-		h = ur_siphash(0, 1, all, sizeof(all));
+		/* Everybody may see the result: nothing follows from it about the key. */
+		h = ur_siphash(o->key, 1, all, sizeof(all));
 		h ^= ur_siphash(0, h, o->seat, o->seats_cnt * sizeof(o->seat[0]));
 		for (uint32_t k = 0; k < o->rules_cnt; k++) {
 			uint64_t rule[3] = {h, o->rule[k].guid,

@@ -13,7 +13,7 @@
  * managers have. Thread class: pure functions.
  *
  *	zone NAME
- *	key NUMBER			what commands to the zone's managers must carry; not 0
+ *	key NUMBER			what the zone's managers and commands to them prove to know; not 0
  *	lease SECONDS			of the master's M_Key (5)
  *	seat GUID...			which nodes decide who is master; without it those that the zone's rules name
  *	node GUID...			these nodes

@@ -120,8 +120,8 @@ UR_DECLARE_ATTRIBUTE(route, UR_ROUTE_FIELDS)
  * ask for SMInfo.
  */
 #define UR_MANAGER_INFO_FIELDS(X)                                                                  \
-	X(uint64_t, guid, 0, 64) /* of the manager's node */                                       \
-	X(uint64_t, key, 64, 64) /* of the zone, in an order; 0 in responses */                    \
+	X(uint64_t, guid, 0, 64)   /* of the manager's node */                                     \
+	X(uint64_t, proof, 64, 64) /* that it knows the zone's key (manager/proof.h) */            \
 	X(uint32_t, act_count, 128, 32)                                                            \
 	X(uint8_t, priority, 160, 4)                                                               \
 	X(uint8_t, state, 164, 4) /* enum ur_manager_state */                                      \
@@ -129,8 +129,11 @@ UR_DECLARE_ATTRIBUTE(route, UR_ROUTE_FIELDS)
 	X(uint8_t, held, 176, 8)    /* seats that have its key */                                  \
 	X(uint64_t, zone, 192, 64)  /* stands for the zone's name */                               \
 	X(uint64_t, rules, 256, 64) /* and for the definition of all zones */                      \
-	X(uint64_t, m_key, 320, 64) /* HANDOVER and ACKNOWLEDGE: of the master that hands over */  \
-	X(uint64_t, to, 384, 64)    /* RESIGN: who is to take over; 0: the first standby */
+	X(uint64_t, m_key, 320, 64) /* HANDOVER and ACKNOWLEDGE: of the former master, hidden */   \
+	X(uint64_t, to, 384, 64)    /* RESIGN: who is to take over; 0: the first standby */        \
+	X(uint64_t, number, 448,                                                                   \
+	  64) /* a new one of each question and order, which the answer's   \
+					proof covers; in an answer: for the next order's proof */
 UR_DECLARE_ATTRIBUTE(manager_info, UR_MANAGER_INFO_FIELDS)
 
 enum ur_manager_state {

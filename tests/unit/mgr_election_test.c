@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "manager/election.h"
+#include "manager/proof.h"
 #include "nma_fabric.h"
 
 /*
  * Several managers and the real agents of a zone's seats, under virtual time. Questions and answers get lost, managers and
  * seats are cut off from each other, managers die and come back. After each event there is at most one master, and what
- * it may write no other one may.
+ * it may write no other one may. One node more answers as if it were a manager that comes first, without the zone's key.
  */
 #define MANAGERS 4
 #define SEATS	 5
@@ -16,6 +17,7 @@
 #define WAITING	 64
 #define ZONE_KEY UINT64_C(0x5a5a)
 #define NOBODY	 (-1)
+#define LIAR	 MANAGERS /* as a manager's number; never one that runs */
 
 /* A question on its way: what it comes to is known at once, and arrives later. */
 struct waiting {
@@ -43,6 +45,8 @@ struct world {
 	uint64_t masters_ns; /* time in which there was a master */
 	bool forgets;	     /* seats may forget their keys: two masters, for a lease at most */
 	uint64_t two_ns;
+	struct ur_manager_info heard; /* the last true answer, which the liar has seen */
+	unsigned lies;
 };
 
 static uint32_t draw(struct world *w, uint32_t below)
@@ -66,7 +70,7 @@ static void start_manager(struct world *w, unsigned i, uint8_t priority)
 		.zone_key = ZONE_KEY,
 		.seed = draw(w, 1u << 24) + 1u,
 	};
-	uint64_t guid[MANAGERS];
+	uint64_t guid[MANAGERS + 1];
 
 	memset(m, 0, sizeof(*m));
 	m->alive = true;
@@ -76,7 +80,8 @@ static void start_manager(struct world *w, unsigned i, uint8_t priority)
 	ur_election_set_members(&m->e, m->hold, w->members);
 	for (unsigned k = 0; k < w->managers; k++)
 		guid[k] = 0x100 + k;
-	ur_election_set_peers(&m->e, guid, w->managers);
+	guid[w->managers] = 0x100 + LIAR;
+	ur_election_set_peers(&m->e, guid, w->managers + 1);
 }
 
 static struct world *new_world(unsigned managers, unsigned members, uint32_t seed)
@@ -121,19 +126,57 @@ static bool ask_member(struct world *w, const struct ur_election_ask *q, uint8_t
 	return true;
 }
 
+/* Who sees an order on its way learns no key. MGR-ZONE-05 */
+static void check_secret(const struct world *w, unsigned from, const uint8_t *data)
+{
+	const struct ur_election *e = &w->m[from].e;
+
+	for (unsigned i = 0; i + 8 <= UR_SMP_DATA_BYTES; i++) {
+		uint64_t v = ur_load64(data + i);
+
+		cr_assert(!v || (v != ZONE_KEY && v != e->key && v != e->told_key),
+			  "a key in an order");
+	}
+}
+
+/* A standby or a master of priority 15, whatever is asked; with no proof, or with what a true manager has proved. */
+static bool lie(struct world *w, const struct ur_election_ask *a, uint8_t *data)
+{
+	struct ur_manager_info info = w->heard;
+
+	cr_assert(a->what == UR_ELECTION_POLL, "an order for a node that proves nothing");
+	info.priority = 15;
+	info.state = draw(w, 2) ? UR_MANAGER_STANDBY : UR_MANAGER_MASTER;
+	info.zone = 1;
+	info.rules = 2;
+	info.seats = info.held = SEATS;
+	if (draw(w, 4))
+		info.guid = 0x100 + LIAR;
+	if (!draw(w, 4))
+		info = w->heard; /* word for word */
+	memset(data, 0, UR_SMP_DATA_BYTES);
+	ur_put_manager_info(data, &info);
+	w->lies++;
+	return true;
+}
+
 static bool ask_peer(struct world *w, unsigned from, const struct ur_election_ask *a, uint8_t *data)
 {
 	unsigned to = (unsigned)(w->m[from].e.peer[a->index].guid - 0x100);
 	struct ur_manager_info info;
 
+	if (to == LIAR)
+		return lie(w, a, data);
 	if (!w->m[to].alive || w->apart[from][to] || lost(w))
 		return false;
+	ur_get_manager_info(a->data, &info);
 	if (a->what == UR_ELECTION_TELL) {
-		ur_get_manager_info(a->data, &info);
+		check_secret(w, from, a->data);
 		if (!ur_election_order(&w->m[to].e, a->modifier, &info, w->f->now))
 			return false;
 	}
-	ur_election_info(&w->m[to].e, w->f->now, &info);
+	ur_election_info(&w->m[to].e, info.number, w->f->now, &info);
+	w->heard = info;
 	memset(data, 0, UR_SMP_DATA_BYTES);
 	ur_put_manager_info(data, &info);
 	return !lost(w);
@@ -190,6 +233,8 @@ static void check(struct world *w)
 	if (w->forgets)
 		return;
 	cr_assert(master != -2, "two masters");
+	for (unsigned i = 0; i < w->managers; i++)
+		cr_assert(w->m[i].e.master != 0x100 + LIAR && w->m[i].e.heir != 0x100 + LIAR);
 	if (master == NOBODY)
 		return;
 	for (int i = 0; i < SEATS; i++)
@@ -266,11 +311,23 @@ static bool has_all(struct world *w, int manager)
 	return true;
 }
 
+/* As uroce-ctl gives it: with a proof that it has asked before. `info` is what is sent. */
+static bool sealed_order(struct world *w, int to, uint32_t modifier, struct ur_manager_info *info,
+			 uint64_t zone_key)
+{
+	struct ur_manager_info said;
+
+	ur_election_info(&w->m[to].e, 0, w->f->now, &said);
+	info->number = draw(w, 1u << 24);
+	ur_proof_seal(zone_key, modifier, said.number, info);
+	return ur_election_order(&w->m[to].e, modifier, info, w->f->now);
+}
+
 static bool order(struct world *w, int to, uint32_t modifier, uint64_t heir)
 {
-	struct ur_manager_info info = {.zone = 1, .rules = 2, .key = ZONE_KEY, .to = heir};
+	struct ur_manager_info info = {.zone = 1, .rules = 2, .to = heir};
 
-	return ur_election_order(&w->m[to].e, modifier, &info, w->f->now);
+	return sealed_order(w, to, modifier, &info, ZONE_KEY);
 }
 
 Test(election, one_manager_becomes_master_of_all_members)
@@ -337,24 +394,87 @@ Test(election, orders_need_the_key)
 {
 	struct world *w = new_world(2, MEMBERS, 4);
 	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
-	struct ur_manager_info info = {
-		.guid = 0x100 + (unsigned)first, .zone = 1, .rules = 2, .key = 1, .m_key = 77};
+	const struct ur_manager_info good = {
+		.guid = 0x100 + (unsigned)first, .zone = 1, .rules = 2, .m_key = 77};
+	struct ur_manager_info info = good;
 
 	run(w, LEASE_NS);
-	cr_assert(!ur_election_order(&w->m[first].e, UR_MANAGER_RESIGN, &info, w->f->now));
-	cr_assert(!ur_election_order(&w->m[other].e, UR_MANAGER_HANDOVER, &info, w->f->now));
-	info.key = ZONE_KEY;
+	cr_assert(!sealed_order(w, first, UR_MANAGER_RESIGN, &info, 1));
+	info = good;
+	cr_assert(!sealed_order(w, other, UR_MANAGER_HANDOVER, &info, 1));
+	info = good;
 	info.rules = 3;
-	cr_assert(!ur_election_order(&w->m[other].e, UR_MANAGER_HANDOVER, &info, w->f->now));
-	info.rules = 2; /* forged by one that knows the zone's key, but no M_Key */
-	cr_assert(ur_election_order(&w->m[other].e, UR_MANAGER_HANDOVER, &info, w->f->now));
+	cr_assert(!sealed_order(w, other, UR_MANAGER_HANDOVER, &info, ZONE_KEY));
+	info = good; /* forged by one that knows the zone's key, but no M_Key */
+	cr_assert(sealed_order(w, other, UR_MANAGER_HANDOVER, &info, ZONE_KEY));
 	run(w, 5 * LEASE_NS);
 	cr_assert(master_of(w) == first && w->m[first].e.terms == 1);
 	cr_assert(w->m[other].e.phase == UR_ELECTION_FOLLOW);
+	info = good;
 	info.m_key = 0;
-	cr_assert(!ur_election_order(&w->m[first].e, UR_MANAGER_ACKNOWLEDGE, &info, w->f->now));
-	cr_assert(!ur_election_order(&w->m[first].e, UR_MANAGER_DISABLE, &info, w->f->now));
+	cr_assert(!sealed_order(w, first, UR_MANAGER_ACKNOWLEDGE, &info, ZONE_KEY));
+	info = good;
+	cr_assert(!sealed_order(w, first, UR_MANAGER_DISABLE, &info, ZONE_KEY));
 	free_world(w);
+}
+
+/* Who saw an order cannot give it again, nor another one with its proof. MGR-ZONE-05 */
+Test(election, an_order_counts_once)
+{
+	struct world *w = new_world(2, MEMBERS, 12);
+	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
+	struct ur_manager_info info = {.zone = 1, .rules = 2}, changed;
+	struct ur_election *e = &w->m[other].e;
+
+	run(w, LEASE_NS);
+	cr_assert(sealed_order(w, other, UR_MANAGER_DISABLE, &info, ZONE_KEY));
+	cr_assert(e->phase == UR_ELECTION_OFF);
+	changed = info;
+	cr_assert(order(w, other, UR_MANAGER_STANDBY_ORDER, 0));
+	cr_assert(!ur_election_order(e, UR_MANAGER_DISABLE, &info, w->f->now), "an older one");
+	changed.number++;
+	cr_assert(!ur_election_order(e, UR_MANAGER_DISABLE, &changed, w->f->now));
+	cr_assert(e->phase != UR_ELECTION_OFF);
+	/* The last one again is one whose answer was lost: it is answered, and nothing is done. */
+	info = (struct ur_manager_info){.zone = 1, .rules = 2};
+	cr_assert(sealed_order(w, first, UR_MANAGER_RESIGN, &info, ZONE_KEY));
+	cr_assert(w->m[first].e.phase == UR_ELECTION_HAND_OVER);
+	cr_assert(ur_election_order(&w->m[first].e, UR_MANAGER_RESIGN, &info, w->f->now));
+	cr_assert(wait_master(w, first, 3 * LEASE_NS) == other);
+	run(w, LEASE_NS);
+	cr_assert(order(w, other, UR_MANAGER_RESIGN, 0));
+	cr_assert(wait_master(w, other, 3 * LEASE_NS) == first);
+	cr_assert(!ur_election_order(&w->m[first].e, UR_MANAGER_RESIGN, &info, w->f->now));
+	cr_assert(master_of(w) == first);
+	free_world(w);
+}
+
+/* A proof is of all that an answer says, and of the question. MGR-ZONE-06 */
+Test(election, a_proof_covers_each_bit)
+{
+	struct ur_manager_info good = {.guid = 3, .priority = 4, .zone = 1, .rules = 2, .m_key = 9};
+	uint8_t data[UR_SMP_DATA_BYTES] = {0}, wrong[UR_SMP_DATA_BYTES];
+	struct ur_manager_info info, plain = good;
+	unsigned refused = 0;
+
+	good.number = plain.number = 5;
+	ur_proof_seal(ZONE_KEY, UR_MANAGER_HANDOVER, 7, &good);
+	cr_assert(good.m_key != plain.m_key);
+	ur_put_manager_info(data, &good);
+	for (unsigned bit = 0; bit < 8 * UR_SMP_DATA_BYTES; bit++) {
+		memcpy(wrong, data, sizeof(wrong));
+		wrong[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		ur_get_manager_info(wrong, &info);
+		refused += !ur_proof_open(ZONE_KEY, UR_MANAGER_HANDOVER, 7, &info);
+	}
+	cr_assert(refused == 8 * UR_SMP_DATA_BYTES - 8, "all but the reserved byte: %u", refused);
+	info = good;
+	cr_assert(!ur_proof_open(ZONE_KEY, UR_MANAGER_HANDOVER, 8, &info));
+	cr_assert(!ur_proof_open(ZONE_KEY + 1, UR_MANAGER_HANDOVER, 7, &info));
+	cr_assert(!ur_proof_open(ZONE_KEY, UR_MANAGER_ACKNOWLEDGE, 7, &info));
+	cr_assert(!ur_proof_open(ZONE_KEY, UR_PROOF_ANSWER, 7, &info));
+	cr_assert(ur_proof_open(ZONE_KEY, UR_MANAGER_HANDOVER, 7, &info));
+	cr_assert(info.m_key == plain.m_key);
 }
 
 Test(election, a_disabled_standby_takes_nothing_over)
@@ -534,7 +654,7 @@ Test(election, never_two_masters, .timeout = 120)
 {
 	const char *seeds = getenv("UROCE_ELECTION_SEEDS");
 	unsigned cnt = seeds ? (unsigned)atoi(seeds) : 40;
-	uint64_t all = 0, masters = 0;
+	uint64_t all = 0, masters = 0, lies = 0;
 
 	for (uint32_t seed = 1; seed <= cnt; seed++) {
 		struct world *w = new_world(2 + seed % 3, SEATS, seed);
@@ -548,6 +668,7 @@ Test(election, never_two_masters, .timeout = 120)
 		w->loss = 0;
 		all += w->f->now;
 		masters += w->masters_ns;
+		lies += w->lies;
 		for (unsigned i = 0; i < w->managers; i++)
 			if (!w->m[i].alive)
 				start_manager(w, i, 0);
@@ -557,6 +678,8 @@ Test(election, never_two_masters, .timeout = 120)
 		cr_assert(has_all(w, master_of(w)), "seed %u", seed);
 		free_world(w);
 	}
+	cr_assert(lies > 1000 * cnt / 40, "the liar was asked %llu times",
+		  (unsigned long long)lies);
 	/* The test would hold if nobody ever were master. */
 	cr_assert(masters > all / 4, "a master in %llu of %llu ms",
 		  (unsigned long long)(masters / MS), (unsigned long long)(all / MS));
