@@ -174,6 +174,7 @@ void client_begin(struct client *c, int fd, unsigned number, const uint8_t mac[6
 {
 	c->lease.fd = fd;
 	c->number = number;
+	c->rate.free_ns = 0; /* what the one before has sent is not this one's debt */
 	guard_init(&c->guard, mac, address, manage);
 }
 

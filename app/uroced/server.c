@@ -23,7 +23,8 @@
 #define NEW_NS	     2000000000 /* for how long they may stay */
 #define NEW_PER_USER 32
 #define EVENTS	     64
-#define KEEP_NS	     1000000000 /* between two versions of the file of leases */
+#define KEEPS_NS     1000000000 /* in which the file of leases is written so often at most: */
+#define KEEPS_MAX    8
 #define SLOTS_SHIFT  8
 #define MEMIF_SUFFIX ".memif"
 
@@ -46,9 +47,10 @@ struct server {
 	struct newcomer newcomer[NEW_MAX];
 	struct client *client[UR_SWITCH_PORTS_MAX];
 	unsigned client_cnt;
-	bool changed; /* a link may have, since the last serve */
-	bool unkept;  /* the leases differ from those in the file */
-	uint64_t kept_ns;
+	bool changed;	/* a link may have, since the last serve */
+	bool unkept;	/* the leases differ from those in the file */
+	unsigned keeps; /* writes of the file since keeps_ns */
+	uint64_t keeps_ns;
 };
 
 static bool watch(struct server *s, struct watch *w)
@@ -64,17 +66,25 @@ static void unwatch(struct server *s, const struct watch *w)
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
-/* At most once a second, because frames wait for the disk: clients come and go as often as they like. */
+/*
+ * At once, so that a daemon that is killed knows its clients when it is started again; but not as often as clients may come and
+ * go, because frames wait for the disk.
+ */
 static void keep(struct server *s, uint64_t now_ns)
 {
 	const char *wrong;
 
-	if (!s->unkept || !s->attr->file || now_ns - s->kept_ns < KEEP_NS)
+	if (!s->unkept || !s->attr->file)
 		return;
+	if (now_ns - s->keeps_ns >= KEEPS_NS) {
+		s->keeps_ns = now_ns;
+		s->keeps = 0;
+	}
+	if (s->keeps == KEEPS_MAX)
+		return;
+	s->keeps++;
 	s->unkept = false;
-	s->kept_ns = now_ns;
 	wrong = keep_write(s->attr->file, &s->table);
-
 	if (wrong)
 		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, wrong);
 }
@@ -88,18 +98,49 @@ static void dismiss(struct newcomer *n)
 	n->watch.fd = -1;
 }
 
-static struct newcomer *free_newcomer(struct server *s, uid_t uid)
+static unsigned newcomers_of(const struct server *s, uid_t uid)
+{
+	unsigned cnt = 0;
+
+	for (unsigned i = 0; i < NEW_MAX; i++)
+		cnt += s->newcomer[i].watch.fd >= 0 && s->newcomer[i].peer.uid == uid;
+	return cnt;
+}
+
+/* The oldest connection of the user that has most. */
+static struct newcomer *crowding_newcomer(struct server *s, unsigned *cnt)
 {
 	struct newcomer *found = NULL;
-	unsigned same = 0;
 
+	*cnt = 0;
 	for (unsigned i = 0; i < NEW_MAX; i++) {
-		if (s->newcomer[i].watch.fd < 0)
-			found = &s->newcomer[i];
-		else
-			same += s->newcomer[i].peer.uid == uid;
+		struct newcomer *n = &s->newcomer[i];
+		unsigned of = n->watch.fd >= 0 ? newcomers_of(s, n->peer.uid) : 0;
+
+		if (of > *cnt || (of && of == *cnt && n->until_ns < found->until_ns)) {
+			found = n;
+			*cnt = of;
+		}
 	}
-	return same < NEW_PER_USER ? found : NULL;
+	return found;
+}
+
+/* UROCED-NEW-01: users who say nothing take no place from a user with fewer connections. */
+static struct newcomer *free_newcomer(struct server *s, uid_t uid)
+{
+	unsigned same = newcomers_of(s, uid), most;
+	struct newcomer *n;
+
+	if (same >= NEW_PER_USER)
+		return NULL;
+	for (unsigned i = 0; i < NEW_MAX; i++)
+		if (s->newcomer[i].watch.fd < 0)
+			return &s->newcomer[i];
+	n = crowding_newcomer(s, &most);
+	if (most <= same + 1)
+		return NULL;
+	dismiss(n);
+	return n;
 }
 
 static void greet(struct newcomer *n)
@@ -437,7 +478,7 @@ static void server_close(struct device_group *g)
 {
 	struct server *s = (struct server *)g;
 
-	keep(s, s->kept_ns + KEEP_NS);
+	keep(s, s->keeps_ns + KEEPS_NS);
 	for (unsigned i = 0; i < NEW_MAX; i++)
 		dismiss(&s->newcomer[i]);
 	listener_close(&s->leases);

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -273,6 +274,34 @@ def quota():
     return said
 
 
+def crowd():
+    """UROCED-NEW-01: two other users take all places with connections that say nothing."""
+    ours, theirs = os.pipe()
+    end, hold = os.pipe()
+    for uid in 65531, 65532:
+        if os.fork():
+            continue
+        try:
+            os.close(hold)
+            os.setgroups([])
+            os.setresuid(uid, uid, uid)
+            silent = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(32)]
+            for s in silent:
+                s.connect(path)
+            os.write(theirs, b".")
+            os.read(end, 1)
+        finally:
+            os._exit(0)
+    for _ in range(2):
+        assert os.read(ours, 1) == b"."
+    Lease(path).close()
+    os.close(hold)
+    for fd in ours, theirs, end:
+        os.close(fd)
+    for _ in range(2):
+        os.wait()
+
+
 def killed():
     """A client that is killed harms nobody, and its address rests."""
     server = endpoint("server", "server", "--once")
@@ -367,6 +396,8 @@ def main():
     print("hostile memory and messages are refused")
     assert (got := quota()) == "4 quota", got
     print("a user has no more leases than its share")
+    crowd()
+    print("users who say nothing take no place from another")
     killed()
     print("a client is killed, and others go on")
     d = restarted(d)
