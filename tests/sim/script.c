@@ -112,7 +112,8 @@ void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const c
 		     void (*run)(const struct sim_script *script, enum ur_mode mode,
 				 uint64_t number))
 {
-	uint64_t only;
+	const char *stride = getenv("UROCE_SIM_STRIDE");
+	uint64_t only, step = stride ? strtoull(stride, NULL, 0) : 1;
 
 	if (sim_replay(sim_exchange_case(mode, test, script), &only)) {
 		run(script, mode, only);
@@ -120,6 +121,6 @@ void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const c
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
-	for (uint64_t number = 0; number < cnt; number++)
+	for (uint64_t number = 0; number < cnt; number += step ? step : 1)
 		run(script, mode, number);
 }

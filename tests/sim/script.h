@@ -71,7 +71,8 @@ void sim_exchange_run(struct sim_exchange *x, uint64_t limit_ns);
 const char *sim_exchange_case(enum ur_mode mode, const char *test, const struct sim_script *script);
 
 /*
- * Runs numbers [0, cnt), or only the one of a replay. Skips the test if another case is replayed.
+ * Runs numbers [0, cnt), with UROCE_SIM_STRIDE every so many of them, or only the one of a replay. Skips the test if another
+ * case is replayed.
  */
 void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const char *test,
 		     uint64_t cnt,
