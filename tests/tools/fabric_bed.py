@@ -25,6 +25,7 @@ def check(condition, what):
 
 
 def wait_until(condition, what, seconds=60):
+    """Until the condition holds. A tool may fail while it does not: run it with status=None."""
     end = time.monotonic() + seconds
     while not condition():
         check(time.monotonic() < end, f"{what}: not within {seconds} s")
