@@ -3,6 +3,7 @@
 
 #include "modes.h"
 #include "oracle.h"
+#include "script.h"
 
 /*
  * Seeded runs: a number determines the network, the QPs and the requests. Each test has its own
@@ -316,7 +317,7 @@ static uint64_t deaths_max(enum network network, uint64_t cnt)
 static void run_seeds(enum ur_mode mode, const char *name, enum network network)
 {
 	const char *runs = getenv("UROCE_SIM_RUNS");
-	uint64_t cnt = runs ? strtoull(runs, NULL, 0) : RUNS, only, died = 0;
+	uint64_t cnt = runs ? strtoull(runs, NULL, 0) : RUNS, only, ran = 0, died = 0;
 
 	if (sim_replay(sim_mode_case(mode, name), &only)) {
 		run_seed(mode, name, only, network);
@@ -324,10 +325,10 @@ static void run_seeds(enum ur_mode mode, const char *name, enum network network)
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
-	for (uint64_t seed = 0; seed < cnt; seed++)
+	for (uint64_t seed = 0; seed < cnt; seed += sim_stride(), ran++)
 		died += run_seed(mode, name, seed, network);
-	cr_assert(died <= deaths_max(network, cnt), "queue pairs died in %llu of %llu seeds",
-		  (unsigned long long)died, (unsigned long long)cnt);
+	cr_assert(died <= deaths_max(network, ran), "queue pairs died in %llu of %llu seeds",
+		  (unsigned long long)died, (unsigned long long)ran);
 }
 
 EACH_MODE(random, a_clean_network_needs_no_recovery)

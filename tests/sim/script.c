@@ -107,13 +107,20 @@ void sim_exchange_run(struct sim_exchange *x, uint64_t limit_ns)
 	sim_free(x->s);
 }
 
+uint64_t sim_stride(void)
+{
+	const char *stride = getenv("UROCE_SIM_STRIDE");
+	uint64_t step = stride ? strtoull(stride, NULL, 0) : 1;
+
+	return step ? step : 1;
+}
+
 void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const char *test,
 		     uint64_t cnt,
 		     void (*run)(const struct sim_script *script, enum ur_mode mode,
 				 uint64_t number))
 {
-	const char *stride = getenv("UROCE_SIM_STRIDE");
-	uint64_t only, step = stride ? strtoull(stride, NULL, 0) : 1;
+	uint64_t only;
 
 	if (sim_replay(sim_exchange_case(mode, test, script), &only)) {
 		run(script, mode, only);
@@ -121,6 +128,6 @@ void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const c
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
-	for (uint64_t number = 0; number < cnt; number += step ? step : 1)
+	for (uint64_t number = 0; number < cnt; number += sim_stride())
 		run(script, mode, number);
 }

@@ -70,8 +70,11 @@ void sim_exchange_run(struct sim_exchange *x, uint64_t limit_ns);
 /* The name of the cases of such exchanges, like sim_mode_case(). */
 const char *sim_exchange_case(enum ur_mode mode, const char *test, const struct sim_script *script);
 
+/* The distance from one number to the next that is run: UROCE_SIM_STRIDE, or 1. */
+uint64_t sim_stride(void);
+
 /*
- * Runs numbers [0, cnt), with UROCE_SIM_STRIDE every so many of them, or only the one of a replay. Skips the test if another
+ * Runs numbers [0, cnt), a sim_stride() apart, or only the one of a replay. Skips the test if another
  * case is replayed.
  */
 void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const char *test,
