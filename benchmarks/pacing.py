@@ -153,8 +153,8 @@ def slow_network(host):
 
 
 def slow_run(network, mode, seconds, settle=SETTLE_S):
-    everybody = range(HEALTHY + 1)
-    found = network.run("none" if mode == "alone" else mode, everybody[:-1] if mode == "alone" else everybody,
+    senders = range(HEALTHY + 1)
+    found = network.run("none" if mode == "alone" else mode, senders[:-1] if mode == "alone" else senders,
                         QPS, SIZE, DEPTH, seconds, settle)
     peers = found["figures"]["peers"]
     return {"mode": mode, "healthy": sum(p["gbps"] for p in peers[:HEALTHY]),
@@ -241,7 +241,7 @@ class SwitchQueue:
 
 def switch_run(host, middle, mode, delay, seconds):
     """One slow destination behind uroce-switch, with one source of delays."""
-    everybody = range(HEALTHY + 1)
+    senders = range(HEALTHY + 1)
     common = {**COMMON, "transport": {**COMMON["transport"], "mode": "extended"}}
     conf = [middle.conf(i, "end", {**common, "port": {"framecnt": 1024, "mbufs": 4095,
                                                       **({"rate_gbps": LINK_GBPS} if i == 0 else {})},
@@ -261,7 +261,7 @@ def switch_run(host, middle, mode, delay, seconds):
         server.wait_for("listening")
         queue = SwitchQueue(middle, HEALTHY + 2)
         client = start("client", conf[:1], CLIENT, [
-            "--peer", ",".join(middle.address(1 + p) for p in everybody), "--qps", QPS, "--size", SIZE, "--depth", DEPTH,
+            "--peer", ",".join(middle.address(1 + p) for p in senders), "--qps", QPS, "--size", SIZE, "--depth", DEPTH,
             "--timeout", TIMEOUT, "--warmup", SETTLE_S, "--duration", seconds, "--json", result])
         try:
             client.wait(seconds + 60)

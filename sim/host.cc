@@ -149,7 +149,7 @@ void Host::turn(uint64_t at_ns)
 
 /* ---- sending ---- */
 
-/* Writes what is kept of a frame whose payload nobody looks at. Payload that the engine reads is kept. */
+/* Writes what is kept of a frame whose payload is not read. Payload that the engine reads is kept. */
 static Frame *make_short_frame(const struct ur_tx &tx, const struct ur_packet &p)
 {
 	bool read = !(p.op & (UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_RESP)) || p.bth.dqpn.v < 2;

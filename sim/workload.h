@@ -27,7 +27,7 @@ struct WorkloadAttr {
 
 /*
  * Sends messages as WRITEs. Queue pairs are created at their first use; all hosts write from and to the same memory,
- * which nobody looks at.
+ * which is never read.
  */
 class Workload : public Sender
 {

@@ -105,7 +105,7 @@ static uint32_t explore(struct flow *f, uint32_t at, unsigned hop)
 			(void)ctl_complain("the paths have a loop");
 		return f->paths[at];
 	}
-	f->paths[at] = 0; /* on the way: who comes here again is in a loop */
+	f->paths[at] = 0; /* on the way: a path that comes here again has a loop */
 	if (t->node[at].type == UR_TOPO_SWITCH) {
 		if (!ask(f, at, &answer))
 			return 0;

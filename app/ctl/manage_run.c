@@ -121,7 +121,7 @@ static void say_held(struct run *r, uint64_t now)
 	    json_pack("{s:i,s:i}", "held", (int)members, "nodes", (int)r->e.members));
 }
 
-/* At most once a minute: whoever sends such answers does not decide how much is written. */
+/* At most once a minute, so that the sender of such answers does not decide how much is written. */
 static void say_unproved(struct run *r, uint64_t now)
 {
 	char text[128];
@@ -140,7 +140,7 @@ static void say_unproved(struct run *r, uint64_t now)
 
 /* ---- the key, for other commands ---- */
 
-/* Replaced as a whole: who reads it has a key or none. */
+/* Replaced as a whole: a reader finds a key or none. */
 static bool write_key(struct run *r, uint64_t key)
 {
 	const char *file = r->s->o->key_out;

@@ -211,7 +211,7 @@ static bool load(struct work *w)
 	       load_states(w, UR_PORT_ARMED, UR_PORT_ACTIVE, "port states");
 }
 
-/* ---- a check: every LID is asked who it is, by the tables that were loaded ---- */
+/* ---- a check: a request to every LID, by the tables that were loaded ---- */
 
 static void make_check(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
 {

@@ -27,7 +27,7 @@ RULES = [(re.compile(pattern), part) for pattern, part in (
     (r" (packet|roce|cursor|ext)\.[ch]$", "decode"),
     (r" (responder|place|arrival|ext_place|engine|slots|predict)\w*\.[ch]$", "execute"),
 )]
-# Inlined everywhere: whoever calls them counts.
+# Inlined everywhere: they count as part of their callers.
 HELPERS = re.compile(r"^(psn|number|bytes|bits|stamp|table|qp|wq|sgl|send_queue|rtt|retry|recovery|mem|path|sched|core|"
                      r"cursor|roce|assert|slots)\.h$")
 

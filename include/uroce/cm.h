@@ -179,8 +179,8 @@ int uroce_cm_ignore(struct uroce_cm_id *id);
 int uroce_cm_set_source(struct uroce_cm_id *id, const struct sockaddr *source);
 
 /*
- * Has connect and sidr_resolve ask again, at most `refusals` times, if the peer answers that nobody listens on the
- * port; each time takes 268 ms. For programs whose server begins to listen while the client connects. The default is 0.
+ * Has connect and sidr_resolve ask again, at most `refusals` times, if the peer answers that the port has no
+ * listener; each time takes 268 ms. For programs whose server begins to listen while the client connects. The default is 0.
  */
 void uroce_cm_set_patience(struct uroce_cm_id *id, uint8_t refusals);
 

@@ -22,7 +22,7 @@ struct restart {
 	unsigned worker;
 };
 
-/* One worker after the other stops here; with the last, nobody uses the port. */
+/* One worker after the other stops here. When the last one has, the port is not in use. */
 static void restart_port(void *arg, uint64_t now_ns)
 {
 	struct restart *r = arg;

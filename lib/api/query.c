@@ -4,7 +4,7 @@
 
 #include "api/device.h"
 
-#define NO_VENDOR      0xffffff /* an OUI that is nobody's; programs take 0 for a failed query */
+#define NO_VENDOR      0xffffff /* an OUI that is not assigned; programs take 0 for a failed query */
 #define PHYS_LINK_UP   5	/* IBA 14.2.5.6, PortPhysicalState */
 #define PHYS_DISABLED  3
 #define WIDTH_4X       2       /* LinkWidthActive */

@@ -161,7 +161,7 @@ void ur_mgmt_close(struct ur_mgmt *m)
 
 static uint8_t eeprom_load(void *ctx, uint16_t address)
 {
-	return ((const struct ur_mgmt *)ctx)->eeprom[address]; /* nobody else changes it */
+	return ((const struct ur_mgmt *)ctx)->eeprom[address]; /* only this thread changes it */
 }
 
 static void eeprom_store(void *ctx, uint16_t address, uint8_t value)

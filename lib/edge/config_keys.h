@@ -366,9 +366,9 @@
 	  "M_KeyLeasePeriod: time after a request with a wrong M_Key, without one with the right "  \
 	  "M_Key, after which protect becomes 0, in seconds; 0: never")                             \
 	K(management, open, "open", BOOL, 0, 0, "no",                                               \
-	  "without an M_Key: registers and the E2PROM may be written by anybody")                   \
+	  "without an M_Key: registers and the E2PROM can be written by any manager")               \
 	K(management, ask_neighbours, "ask_neighbours", BOOL, 0, 0, "no",                           \
-	  "ask the node at the other end of the link who it is when the link comes up")             \
+	  "ask the node at the other end of a link that comes up for its GUID and port")            \
 	K(management, eeprom, "eeprom", TEXT, "a file name, or nothing", 0, "",                     \
 	  "file of the E2PROM, which has the registers' values at the start; none: the endpoint "   \
 	  "has no E2PROM")                                                                          \

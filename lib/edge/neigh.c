@@ -240,7 +240,7 @@ bool ur_neigh_confirm(struct ur_neigh *n, const struct ur_gid *g, uint64_t now_n
 	return true;
 }
 
-/* One query: to everybody while the MAC address is unknown, to the neighbour itself to confirm it.
+/* One query: broadcast while the MAC address is unknown, unicast to confirm it.
  */
 static void query(struct ur_neigh *n, struct ur_neigh_entry *e, uint64_t now_ns)
 {

@@ -563,7 +563,7 @@ static void end_listen(struct ur_election *e, uint64_t now_ns)
 		ur_election_contend(e, now_ns);
 }
 
-/* Some seats, and not enough: others have the rest. Everybody tries again at another time. */
+/* Some seats, and not enough: others have the rest. Each manager tries again at a time of its own. */
 static void end_contest(struct ur_election *e, uint64_t now_ns)
 {
 	uint64_t pause =

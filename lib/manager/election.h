@@ -38,7 +38,7 @@ enum ur_election_phase {
 };
 
 struct ur_election_attr {
-	uint64_t guid;	  /* of this manager, not 0 and nobody else's */
+	uint64_t guid;	  /* of this manager, not 0 and unique */
 	uint8_t priority; /* [0, 15]; the higher one is first, then the lower GUID (IBA 14.4.1) */
 	uint16_t lease_s; /* more than 0 */
 	uint64_t poll_ns; /* from one question to a peer to the next */
@@ -49,7 +49,7 @@ struct ur_election_attr {
 	uint64_t
 		rules; /* stands for its definition: managers that differ do not listen to each other */
 	uint64_t zone_key; /* what answers and orders must prove to know (manager/proof.h) */
-	uint64_t seed;	   /* random: of M_Keys, which nobody else may know */
+	uint64_t seed;	   /* random and secret: M_Keys are made from it */
 };
 
 /* What a member says of its key. */
@@ -96,7 +96,7 @@ struct ur_election {
 	uint64_t old_key;   /* the one that it had before, 0: none */
 	uint64_t other_key; /* of the master before, 0: unknown */
 	uint64_t master;    /* GUID of the manager that is master, 0: none that is known */
-	uint64_t told_by;   /* who has handed over, 0: nobody; and with which key: */
+	uint64_t told_by;   /* GUID of the manager that handed over, 0: none; and its key: */
 	uint64_t told_key;
 	uint64_t heir;	      /* HAND_OVER: to whom */
 	uint32_t ack_left;    /* times that the acknowledgement is still sent */

@@ -45,7 +45,7 @@ struct ur_requests_attr {
 	uint32_t start;	     /* 0: always `window`; else at first so many, and as many as pay */
 	uint32_t retries;    /* a request is sent at most 1 + retries times */
 	uint64_t timeout_ns; /* from each sending, more than 0 */
-	uint64_t seed;	     /* random: the key of the TransactionIDs, which nobody else may know */
+	uint64_t seed;	     /* random and secret: the key of the TransactionIDs */
 };
 
 /* X(name, meaning) */

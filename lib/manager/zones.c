@@ -329,7 +329,7 @@ uint64_t ur_zones_number(const struct ur_zones *z)
 		const struct ur_zone *o = &z->zone[i];
 		uint64_t all[3] = {h, ur_zone_number(o->name), o->lease_s};
 
-		/* Everybody may see the result: nothing follows from it about the key. */
+		/* The result is public: nothing follows from it about the key. */
 		h = ur_siphash(o->key, 1, all, sizeof(all));
 		h ^= ur_siphash(0, h, o->seat, o->seats_cnt * sizeof(o->seat[0]));
 		for (uint32_t k = 0; k < o->rules_cnt; k++) {

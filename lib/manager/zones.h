@@ -15,7 +15,7 @@
  *	zone NAME
  *	key NUMBER			what the zone's managers and commands to them prove to know; not 0
  *	lease SECONDS			of the master's M_Key (5)
- *	seat GUID...			which nodes decide who is master; without it those that the zone's rules name
+ *	seat GUID...			nodes that decide which manager is master; without it those that the zone's rules name
  *	node GUID...			these nodes
  *	within HOPS of GUID		nodes that are at most so many links away from that one
  *	route GUID PORT,PORT,...	nodes whose shortest path from that one begins with these ports

@@ -15,7 +15,7 @@
  */
 
 /*
- * Written under `seq`: whoever makes it odd, writes, and then makes it even again. A reader that finds the same even
+ * Written under `seq`: the thread that makes it odd writes, and then makes it even again. A reader that finds the same even
  * number before and after has read fields of one moment.
  */
 struct ur_window {

@@ -25,7 +25,7 @@ struct ur_nma_config {
 	uint8_t protect;     /* M_KeyProtectBits, [0, 3] (IBA 14.2.4) */
 	uint16_t lease_s;    /* M_KeyLeasePeriod; 0: for ever */
 	bool open;	     /* registers and E2PROM are written without a key while m_key is 0 */
-	bool ask_neighbours; /* ask the node at the other end of a link who it is */
+	bool ask_neighbours; /* ask the node at the other end of a link for its GUID and port */
 };
 
 /* Counters of the agent. X(name, unit, help): docs/design/counters.md */
@@ -41,7 +41,7 @@ struct ur_nma_config {
 	X(bad_key, "requests", "requests refused because of their key")                            \
 	X(refused, "requests", "requests answered with an error")                                  \
 	X(traps, "packets", "traps and fault reports sent, repetitions too")                       \
-	X(notices_lost, "notices", "notices that found no room, or that nobody repressed")         \
+	X(notices_lost, "notices", "notices that found no room, or that were never repressed")     \
 	X(no_manager, "notices", "notices without a manager to send them to")
 
 struct ur_nma_stats {

@@ -2,8 +2,8 @@
 #include "mgmt/nma_priv.h"
 
 /*
- * What the agent asks the nodes at the other end of its links: who they are, and, in a link test, to return what it
- * sends (MGMT-BIST-01).
+ * What the agent asks the nodes at the other end of its links: their GUIDs and ports, and, in a link test, to return what
+ * it sends (MGMT-BIST-01).
  */
 #define ASK_NS	  UINT64_C(1000000000) /* until the first repetition; then twice as long */
 #define ASK_TRIES 8

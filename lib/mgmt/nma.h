@@ -208,7 +208,7 @@ void ur_nma_expire(struct ur_nma *nma, uint64_t now_ns);
 
 /*
  * The link of a physical port went up or down: get_link() has the new state. Sets the port's state (Init, or
- * Down), asks the neighbour who it is if config.ask_neighbours, and makes a trap and fault reports.
+ * Down), asks the neighbour for its GUID and port if config.ask_neighbours, and makes a trap and fault reports.
  */
 void ur_nma_link_event(struct ur_nma *nma, uint8_t port, uint64_t now_ns);
 /* A fault that the node has found itself. It is reported if the fault registers say so. */

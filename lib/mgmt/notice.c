@@ -213,7 +213,7 @@ static struct nma_notice *due_notice(struct ur_nma *nma, uint64_t now_ns)
 	return NULL;
 }
 
-/* Makes the MAD of a notice; false: there is nobody to send it to. */
+/* Makes the MAD of a notice; false: it has no destination. */
 static bool make_notice(struct ur_nma *nma, const struct nma_notice *n, struct ur_nma_out *out)
 {
 	bool known;

@@ -10,7 +10,7 @@
 
 /*
  * Loaded before a program (LD_PRELOAD). UCX uses a device only if /dev/infiniband/NAME is a character device that may
- * be read and written, although nobody opens it. For the devices of uroce, these calls answer what they answer for
+ * be read and written, although UCX does not open it. For the devices of uroce, these calls answer what they answer for
  * /dev/null. All other paths go to libc.
  */
 

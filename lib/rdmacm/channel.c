@@ -260,7 +260,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
-	/* As one who was already waiting. Only a signal or cancellation ends that. */
+	/* Like a thread that was already waiting. Only a signal or cancellation ends that. */
 	if (!enter(ch))
 		return poll(NULL, 0, -1);
 	pthread_cleanup_push(leave, ch);

@@ -171,7 +171,7 @@ bool ur_cm_has_event(const struct ur_cm_id *id);
 
 /* Takes the events that liburoce has and queues them. */
 void ur_cm_pump(void);
-/* Starts the thread that does so while nobody waits. */
+/* Starts the thread that does so while no thread of the program waits. */
 int ur_cm_start_pump(void);
 /* Queues an event of the library itself; without memory there is none. Under the lock. */
 void ur_cm_raise(struct ur_cm_id *id, enum rdma_cm_event_type type, int status);

@@ -156,7 +156,7 @@ static void refuse(struct uroce_cm_id *cm, bool sidr)
 	uroce_cm_destroy_id(cm);
 }
 
-/* False: nobody listens at that address, or the listener has no room. */
+/* False: no id listens at that address, or the listener has no room. */
 static bool fill_new(struct ur_cm_event *to, const struct uroce_cm_event *from)
 {
 	struct ur_cm_id *listener =

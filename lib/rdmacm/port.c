@@ -10,7 +10,7 @@
 #include "rdmacm/cm.h"
 
 /*
- * Ports, and who gets a request. liburoce listens on a port of a device, at all of its addresses. Several ids may
+ * Ports, and the ids that get requests. liburoce listens on a port of a device, at all of its addresses. Several ids may
  * listen there, each at an address of its own; a request goes to the one at its address, or to the one at all
  * addresses.
  */

@@ -130,7 +130,7 @@ UR_DECLARE_ATTRIBUTE(route, UR_ROUTE_FIELDS)
 	X(uint64_t, zone, 192, 64)  /* stands for the zone's name */                               \
 	X(uint64_t, rules, 256, 64) /* and for the definition of all zones */                      \
 	X(uint64_t, m_key, 320, 64) /* HANDOVER and ACKNOWLEDGE: of the former master, hidden */   \
-	X(uint64_t, to, 384, 64)    /* RESIGN: who is to take over; 0: the first standby */        \
+	X(uint64_t, to, 384, 64)    /* RESIGN: the manager to take over; 0: the first standby */   \
 	X(uint64_t, number, 448,                                                                   \
 	  64) /* a new one of each question and order, which the answer's   \
 					proof covers; in an answer: for the next order's proof */

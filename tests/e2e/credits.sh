@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Two hosts send to a third over uroce-switch, whose port to that is slow. Without link credits the switch drops; with
-# credits nobody loses a frame. A receiver that is stopped does not stop the others.
+# credits no frame is lost. A receiver that is stopped does not stop the others.
 . "$(dirname "$0")/lib.sh"
 need_veth 4200 # of a and b; here they are not neighbours
 

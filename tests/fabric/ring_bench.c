@@ -143,7 +143,7 @@ static void deliver(unsigned n, unsigned port, const struct ur_switch_tx *tx)
 {
 	struct frame *f = tx->frame.handle;
 
-	if (f->refs > 1) { /* it was flooded, and is changed by nobody */
+	if (f->refs > 1) { /* it was flooded, and is not changed */
 		struct frame *copy = take_frame();
 
 		memcpy(copy->bytes, f->bytes, f->f.len);

@@ -151,7 +151,7 @@ PAIR_TEST(api_waits, closing_a_context_wakes_who_waits_for_its_events, open_both
 		for (unsigned n = 0; n < 2; n++)
 			cr_assert_eq(pthread_create(&t[n], NULL, wait_for_async, ctx), 0);
 		until_waits(&ur_context(ctx)->waiters, &ur_device(ctx)->async_lock, 2);
-		cr_assert_eq(uroce_close(ctx), EBUSY, "and nobody is woken");
+		cr_assert_eq(uroce_close(ctx), EBUSY, "and no thread is woken");
 		cr_assert_eq(uroce_dealloc_pd(pd), 0);
 		cr_assert_eq(uroce_close(ctx), 0);
 		for (unsigned n = 0; n < 2; n++)

@@ -234,8 +234,7 @@ Test(cc_sim, auto_shares_a_destination_fairly)
 	expect_fair(&attr, 500);
 }
 
-/* PACE-AUTO-05, PACE-AUTO-06: nobody takes the others' queue for the way, however long it stands.
- */
+/* PACE-AUTO-05, PACE-AUTO-06: no sender takes the others' queue for the path, however long it stands. */
 Test(cc_sim, auto_stays_fair)
 {
 	struct psim_attr attr = incast(UR_CC_AUTO);
@@ -247,7 +246,7 @@ Test(cc_sim, auto_stays_fair)
 	cr_assert_eq(r.reseeds, 0);
 }
 
-/* Those who come late take some of the queue for the way; but it stays short. PACE-AUTO-03 */
+/* Senders that start late take some of the queue for the path; but it stays short. PACE-AUTO-03 */
 Test(cc_sim, auto_keeps_the_queue_short_when_senders_come_one_by_one)
 {
 	struct psim_attr attr = incast(UR_CC_AUTO);
@@ -292,7 +291,7 @@ Test(cc_sim, queue_on_the_way_back_throttles_by_round_trips_only)
 	}
 }
 
-/* PACE-NET-05: what nobody can know yet throttles, but not for long. */
+/* PACE-NET-05: a queue that is not measured yet throttles, but not for long. */
 Test(cc_sim, sudden_queue_on_the_way_back_throttles_for_a_moment)
 {
 	struct psim_result c = way_back(UR_CC_AUTO, false, true),

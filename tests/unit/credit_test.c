@@ -410,7 +410,7 @@ static void receive(struct side *s, struct side *from)
 		return;
 	}
 	ur_credit_received(&s->c, i->vl);
-	/* CREDIT-BOUND-01: whoever had a credit finds a buffer. */
+	/* CREDIT-BOUND-01: a frame that had a credit finds a buffer. */
 	if (s->c.on && i->gated && from->c.on && i->epoch == from->epoch)
 		cr_assert(ur_credit_has_room(&s->c, i->vl));
 	if (ur_credit_has_room(&s->c, i->vl) && rnd(8)) {

@@ -16,7 +16,7 @@
 #define TIMEOUT	 (20 * MS)
 #define WAITING	 64
 #define ZONE_KEY UINT64_C(0x5a5a)
-#define NOBODY	 (-1)
+#define NONE	 (-1)
 #define LIAR	 MANAGERS /* as a manager's number; never one that runs */
 
 /* A question on its way: what it comes to is known at once, and arrives later. */
@@ -201,12 +201,12 @@ static void send(struct world *w, unsigned from, const struct ur_election_ask *a
 
 static int master_of(const struct world *w)
 {
-	int master = NOBODY;
+	int master = NONE;
 
 	for (unsigned i = 0; i < w->managers; i++) {
 		if (!w->m[i].alive || !ur_election_is_master(&w->m[i].e, w->f->now))
 			continue;
-		if (master != NOBODY)
+		if (master != NONE)
 			return -2;
 		master = (int)i;
 	}
@@ -235,7 +235,7 @@ static void check(struct world *w)
 	cr_assert(master != -2, "two masters");
 	for (unsigned i = 0; i < w->managers; i++)
 		cr_assert(w->m[i].e.master != 0x100 + LIAR && w->m[i].e.heir != 0x100 + LIAR);
-	if (master == NOBODY)
+	if (master == NONE)
 		return;
 	for (int i = 0; i < SEATS; i++)
 		has += key_of(w, i) == w->m[master].e.key;
@@ -300,7 +300,7 @@ static int wait_master(struct world *w, int not, uint64_t within_ns)
 		step(w, end);
 	}
 	cr_assert_fail("no master within %llu ms", (unsigned long long)(within_ns / MS));
-	return NOBODY;
+	return NONE;
 }
 
 static bool has_all(struct world *w, int manager)
@@ -334,7 +334,7 @@ Test(election, one_manager_becomes_master_of_all_members)
 {
 	struct world *w = new_world(1, MEMBERS, 1);
 
-	cr_assert(wait_master(w, NOBODY, 2000 * MS) == 0);
+	cr_assert(wait_master(w, NONE, 2000 * MS) == 0);
 	run(w, 500 * MS);
 	cr_assert(has_all(w, 0));
 	run(w, 20 * LEASE_NS);
@@ -348,10 +348,10 @@ Test(election, priority_decides_at_the_start)
 	struct world *w = new_world(3, MEMBERS, 2);
 
 	start_manager(w, 2, 9);
-	cr_assert(wait_master(w, NOBODY, 3000 * MS) == 2);
+	cr_assert(wait_master(w, NONE, 3000 * MS) == 2);
 	free_world(w);
 	w = new_world(3, MEMBERS, 2);
-	cr_assert(wait_master(w, NOBODY, 3000 * MS) == 0);
+	cr_assert(wait_master(w, NONE, 3000 * MS) == 0);
 	run(w, 3 * LEASE_NS);
 	cr_assert(w->m[1].e.phase == UR_ELECTION_FOLLOW && w->m[2].e.phase == UR_ELECTION_FOLLOW);
 	free_world(w);
@@ -361,7 +361,7 @@ Test(election, priority_decides_at_the_start)
 Test(election, a_standby_takes_over_in_bounded_time)
 {
 	struct world *w = new_world(2, MEMBERS, 3);
-	int first = wait_master(w, NOBODY, 3000 * MS);
+	int first = wait_master(w, NONE, 3000 * MS);
 	uint64_t died;
 
 	run(w, 3 * LEASE_NS);
@@ -393,7 +393,7 @@ Test(election, a_standby_takes_over_in_bounded_time)
 Test(election, orders_need_the_key)
 {
 	struct world *w = new_world(2, MEMBERS, 4);
-	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
+	int first = wait_master(w, NONE, 3000 * MS), other = 1 - first;
 	const struct ur_manager_info good = {
 		.guid = 0x100 + (unsigned)first, .zone = 1, .rules = 2, .m_key = 77};
 	struct ur_manager_info info = good;
@@ -422,7 +422,7 @@ Test(election, orders_need_the_key)
 Test(election, an_order_counts_once)
 {
 	struct world *w = new_world(2, MEMBERS, 12);
-	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
+	int first = wait_master(w, NONE, 3000 * MS), other = 1 - first;
 	struct ur_manager_info info = {.zone = 1, .rules = 2}, changed;
 	struct ur_election *e = &w->m[other].e;
 
@@ -480,17 +480,17 @@ Test(election, a_proof_covers_each_bit)
 Test(election, a_disabled_standby_takes_nothing_over)
 {
 	struct world *w = new_world(2, MEMBERS, 5);
-	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
+	int first = wait_master(w, NONE, 3000 * MS), other = 1 - first;
 
 	run(w, LEASE_NS);
 	cr_assert(order(w, other, UR_MANAGER_DISABLE, 0));
 	run(w, 500 * MS);
-	cr_assert(!order(w, first, UR_MANAGER_RESIGN, 0), "there is nobody to hand over to");
+	cr_assert(!order(w, first, UR_MANAGER_RESIGN, 0), "no manager can take over");
 	w->m[first].alive = false;
 	run(w, 5 * LEASE_NS);
-	cr_assert(master_of(w) == NOBODY);
+	cr_assert(master_of(w) == NONE);
 	cr_assert(order(w, other, UR_MANAGER_STANDBY_ORDER, 0));
-	cr_assert(wait_master(w, NOBODY, 3 * LEASE_NS) == other);
+	cr_assert(wait_master(w, NONE, 3 * LEASE_NS) == other);
 	free_world(w);
 }
 
@@ -498,13 +498,13 @@ Test(election, a_disabled_standby_takes_nothing_over)
 Test(election, a_handover_that_nobody_takes_ends_where_it_began)
 {
 	struct world *w = new_world(2, MEMBERS, 6);
-	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
+	int first = wait_master(w, NONE, 3000 * MS), other = 1 - first;
 
 	run(w, LEASE_NS);
 	w->m[other].alive = false;
 	cr_assert(order(w, first, UR_MANAGER_RESIGN, 0));
-	cr_assert(master_of(w) == NOBODY);
-	cr_assert(wait_master(w, NOBODY, 3 * LEASE_NS) == first);
+	cr_assert(master_of(w) == NONE);
+	cr_assert(wait_master(w, NONE, 3 * LEASE_NS) == first);
 	free_world(w);
 }
 
@@ -512,7 +512,7 @@ Test(election, a_handover_that_nobody_takes_ends_where_it_began)
 Test(election, a_key_that_an_heir_was_told_is_replaced)
 {
 	struct world *w = new_world(2, MEMBERS, 10);
-	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
+	int first = wait_master(w, NONE, 3000 * MS), other = 1 - first;
 	uint64_t told = w->m[first].e.key;
 
 	run(w, LEASE_NS);
@@ -521,14 +521,14 @@ Test(election, a_key_that_an_heir_was_told_is_replaced)
 	run(w, 300 * MS);
 	cr_assert(w->m[other].e.phase == UR_ELECTION_CONTEND && w->m[other].e.told_key == told);
 	w->apart[first][other] = w->apart[other][first] = true;
-	cr_assert(wait_master(w, NOBODY, 4 * LEASE_NS) == first);
+	cr_assert(wait_master(w, NONE, 4 * LEASE_NS) == first);
 	memset(w->cut, 0, sizeof(w->cut));
 	run(w, 4 * LEASE_NS);
 	cr_assert(master_of(w) == first && w->m[first].e.key != told);
 	free_world(w);
 }
 
-/* While it was cut off the leases ended, and everybody could read its key. */
+/* While it was cut off the leases ended, and its key could be read. */
 Test(election, a_key_that_could_be_read_is_replaced)
 {
 	struct world *w = new_world(1, MEMBERS, 11);
@@ -536,16 +536,16 @@ Test(election, a_key_that_could_be_read_is_replaced)
 	uint64_t read;
 	uint8_t data[UR_SMP_DATA_BYTES];
 
-	(void)wait_master(w, NOBODY, 2000 * MS);
+	(void)wait_master(w, NONE, 2000 * MS);
 	run(w, LEASE_NS);
 	read = w->m[0].e.key;
 	memset(w->cut[0], true, sizeof(w->cut[0]));
 	for (challenge.index = 0; challenge.index < SEATS; challenge.index++)
 		cr_assert(!ask_member(w, &challenge, data));
 	run(w, 2 * LEASE_NS);
-	cr_assert(master_of(w) == NOBODY);
+	cr_assert(master_of(w) == NONE);
 	memset(w->cut, 0, sizeof(w->cut));
-	(void)wait_master(w, NOBODY, 2 * LEASE_NS);
+	(void)wait_master(w, NONE, 2 * LEASE_NS);
 	for (int i = 0; i < SEATS; i++)
 		cr_assert(key_of(w, i) != read);
 	free_world(w);
@@ -565,14 +565,14 @@ Test(election, a_key_without_a_lease_is_never_taken)
 		ur_get_port_info(data, &info);
 		info.state = 0, info.phys_state = 0, info.down_default = 0;
 		info.m_key = 0xabc;
-		info.m_key_protect = ask.index % 2; /* 0: everybody can read the key */
+		info.m_key_protect = ask.index % 2; /* 0: the key can be read */
 		ask.what = UR_ELECTION_WRITE;
 		memset(ask.data, 0, sizeof(ask.data));
 		ur_put_port_info(ask.data, &info);
 		cr_assert(ask_member(w, &ask, data));
 	}
 	run(w, 10 * LEASE_NS);
-	cr_assert(master_of(w) == NOBODY);
+	cr_assert(master_of(w) == NONE);
 	for (int i = 0; i < SEATS; i++)
 		cr_assert(key_of(w, i) == 0xabc);
 	free_world(w);
@@ -582,7 +582,7 @@ Test(election, one_that_leaves_gives_back_all_keys)
 {
 	struct world *w = new_world(1, MEMBERS, 8);
 
-	(void)wait_master(w, NOBODY, 2000 * MS);
+	(void)wait_master(w, NONE, 2000 * MS);
 	run(w, 500 * MS);
 	ur_election_leave(&w->m[0].e, w->f->now);
 	run(w, 500 * MS);
@@ -592,11 +592,11 @@ Test(election, one_that_leaves_gives_back_all_keys)
 	free_world(w);
 }
 
-/* A master that is cut off is none by its own clock, before anybody can take its seats. */
+/* A master that is cut off is none by its own clock, before another can take its seats. */
 Test(election, a_partition_has_one_master_at_most)
 {
 	struct world *w = new_world(2, MEMBERS, 9);
-	int first = wait_master(w, NOBODY, 3000 * MS), other = 1 - first;
+	int first = wait_master(w, NONE, 3000 * MS), other = 1 - first;
 	uint64_t cut_ns;
 
 	run(w, LEASE_NS);
@@ -680,7 +680,7 @@ Test(election, never_two_masters, .timeout = 120)
 	}
 	cr_assert(lies > 1000 * cnt / 40, "the liar was asked %llu times",
 		  (unsigned long long)lies);
-	/* The test would hold if nobody ever were master. */
+	/* The test would hold if there never were a master. */
 	cr_assert(masters > all / 4, "a master in %llu of %llu ms",
 		  (unsigned long long)(masters / MS), (unsigned long long)(all / MS));
 }
@@ -693,7 +693,7 @@ Test(election, seats_that_forget_cost_a_lease, .timeout = 120)
 		int first;
 
 		w->forgets = true;
-		first = wait_master(w, NOBODY, 3000 * MS);
+		first = wait_master(w, NONE, 3000 * MS);
 		run(w, LEASE_NS);
 		w->apart[first][1 - first] = w->apart[1 - first][first] = true;
 		run(w, 3 * LEASE_NS);

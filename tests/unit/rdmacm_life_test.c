@@ -317,7 +317,7 @@ Test(rdmacm_life, endpoints_wait_in_their_calls)
 	void *ok;
 
 	cr_expect_eq(rdma_connect(a, NULL), -1);
-	cr_expect_eq(errno, ECONNREFUSED, "nobody listens");
+	cr_expect_eq(errno, ECONNREFUSED, "no listener");
 	rdma_destroy_ep(a);
 	cr_assert_eq(rdma_listen(listener, 1), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, serve, listener), 0);

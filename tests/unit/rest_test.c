@@ -89,7 +89,7 @@ struct world {
 	uint64_t begun_ns;	/* its beginning */
 	bool works;		/* the state */
 	uint64_t round_ns, gap; /* the application's last round, the most between two */
-	uint64_t last_ns;	/* the worker's last round, whoever made it */
+	uint64_t last_ns;	/* the worker's last round, in any thread */
 	uint64_t packet_ns;	/* the next packet */
 	unsigned wakes, rounds, late;
 };

@@ -102,7 +102,7 @@ Test(uroced_guard, a_foreign_ip_address)
 	ip4()[15]++;
 	cr_assert_eq(check(), GUARD_IP);
 	memset(ip4() + 12, 0, 4);
-	cr_assert_eq(check(), GUARD_IP, "0.0.0.0 is nobody's");
+	cr_assert_eq(check(), GUARD_IP, "0.0.0.0 is no host's");
 	ip6(17, 20)[8 - 40 + 15]++;
 	cr_assert_eq(check(), GUARD_IP);
 	memset(ip6(17, 20) - 32, 0, 16);

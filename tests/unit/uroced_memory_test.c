@@ -133,7 +133,7 @@ Test(uroced_memory, a_user_has_four_at_a_time)
 	wait_for_room(7);
 }
 
-/* UROCED-REGION-02: whoever drops a job leaves no mapping behind, whether the thread was there first or not. */
+/* UROCED-REGION-02: a job that is dropped leaves no mapping behind, whether the thread was first or not. */
 Test(uroced_memory, what_is_dropped_is_unmapped)
 {
 	int mine = memory(BYTES, F_SEAL_SHRINK | F_SEAL_GROW);

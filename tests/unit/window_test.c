@@ -165,7 +165,7 @@ Test(window, is_bound_only_as_the_region_allows)
 	REFUSED(b.length = UINT64_MAX);
 	REFUSED(b.access |= IBV_ACCESS_ZERO_BASED); /* type 2 only */
 	REFUSED(b.access |= IBV_ACCESS_MW_BIND);
-	REFUSED(b.key ^= 0x100); /* another window's, or nobody's */
+	REFUSED(b.key ^= 0x100); /* another window's, or none's */
 	REFUSED(b.old_key ^= 0x100);
 	REFUSED(b.key = 0);
 	b = good;
