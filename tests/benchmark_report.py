@@ -301,6 +301,13 @@ class Fabric(unittest.TestCase):
             "tree, incast: AUTO / the least p99 slowdown, swift"])
         self.assertEqual(len(made.rows), 1, "what was not run has no row")
 
+    def test_auto_is_never_below_no_pacing(self):
+        for auto, missed in ((999.9, ["tree, incast: AUTO / none, goodput"]), (1000, [])):
+            kept = self.cells()
+            for name in fabric_rivals.CONTENDERS:
+                kept.keep(fabric_rivals.words("small", "tree", "incast", name, 1), self.found(gbps=auto if name == "auto" else 1000))
+            self.assertEqual([b["name"] for b in self.filled(fabric_rivals, kept).missed()], missed)
+
     def test_faults_have_a_row_for_what_was_run(self):
         kept = self.cells()
         kept.keep(fabric_faults.down_words("small", "extended", "dead", 1), self.found(
