@@ -46,6 +46,18 @@ static inline bool ur_crc32_has_short(void)
 uint32_t ur_crc32_short(uint32_t crc, const uint8_t *mask, size_t mask_len, const uint8_t *data,
 			size_t len);
 
+/* Clears the upper halves of the vector registers, after code that may leave something in them (Intel's manual, VZEROUPPER). */
+static inline void ur_crc32_clear_upper(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx"))
+		__asm__ volatile("vzeroupper" ::
+					 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+					   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+					   "xmm13", "xmm14", "xmm15");
+#endif
+}
+
 #ifdef __cplusplus
 }
 #endif

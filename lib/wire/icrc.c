@@ -50,6 +50,17 @@ static void mask_v6(uint8_t *dst, const uint8_t *l3)
 		dst[i] = l3[i] | v6_mask[i];
 }
 
+/*
+ * By ISA-L. Its code for AVX-512 returns with the upper halves of vector registers in use, and then the SSE instructions that
+ * compilers make of plain C are slow until these are cleared. A message of 256 bytes cost both engines 500 ns instead of 180.
+ */
+static inline uint32_t crc_by_isal(uint32_t crc, const uint8_t *data, size_t len)
+{
+	crc = crc32_gzip_refl(crc, data, len);
+	ur_crc32_clear_upper();
+	return crc;
+}
+
 /* WIRE-ICRC-01 */
 uint32_t ur_icrc_plain(const uint8_t *l3, size_t len, bool v6)
 {
@@ -63,10 +74,10 @@ uint32_t ur_icrc_plain(const uint8_t *l3, size_t len, bool v6)
 		mask_v4(buf, l3);
 	if (len <= sizeof(buf)) {
 		memcpy(buf + hdr_bytes, l3 + hdr_bytes, len - hdr_bytes);
-		return crc32_gzip_refl(UR_ICRC_SEED, buf, len);
+		return crc_by_isal(UR_ICRC_SEED, buf, len);
 	}
-	crc = crc32_gzip_refl(UR_ICRC_SEED, buf, hdr_bytes);
-	return crc32_gzip_refl(crc, l3 + hdr_bytes, len - hdr_bytes);
+	crc = crc_by_isal(UR_ICRC_SEED, buf, hdr_bytes);
+	return crc_by_isal(crc, l3 + hdr_bytes, len - hdr_bytes);
 }
 
 /* WIRE-ICRC-01 */
@@ -81,7 +92,7 @@ uint32_t ur_icrc(const uint8_t *l3, size_t len, bool v6)
 	if (len <= UR_CRC32_SHORT)
 		return ur_crc32_short(UR_ICRC_SEED, mask, hdr_bytes, l3, len);
 	crc = ur_crc32_short(UR_ICRC_SEED, mask, hdr_bytes, l3, hdr_bytes);
-	return crc32_gzip_refl(crc, l3 + hdr_bytes, len - hdr_bytes);
+	return crc_by_isal(crc, l3 + hdr_bytes, len - hdr_bytes);
 }
 
 void ur_icrc_append(uint8_t *l3, size_t len, bool v6)
@@ -97,7 +108,7 @@ uint32_t ur_icrc_begin(const uint8_t *l3, size_t len, bool v6)
 
 uint32_t ur_icrc_more(uint32_t icrc, const uint8_t *data, size_t len)
 {
-	return crc32_gzip_refl(icrc, data, len);
+	return crc_by_isal(icrc, data, len);
 }
 
 bool ur_icrc_ok(const uint8_t *frame, const struct ur_packet *p)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "frames.h"
 #include "wire/icrc.h"
@@ -154,3 +157,39 @@ Test(icrc, is_refused_when_any_of_its_own_bits_is_wrong)
 		cr_assert_not(ur_icrc_ok(frame, &p), "bit %u", bit);
 	}
 }
+
+#if defined(__x86_64__)
+/* Whether upper halves of vector registers are in use: XINUSE, bit 2 (Intel's manual, XGETBV with ECX = 1). */
+static bool upper_halves_are_in_use(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+	return low & 4;
+}
+
+static bool cpu_tells_them(void)
+{
+	uint32_t a, b, c, d;
+
+	return __builtin_cpu_supports("avx") && __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 4;
+}
+
+/* What follows, compiled to SSE, would wait for them with each instruction. */
+Test(icrc, leaves_no_upper_halves_of_vector_registers_in_use)
+{
+	static const size_t lens[] = {64, 200, 320, 1100, 4200};
+	static uint8_t l3[4200];
+
+	if (!cpu_tells_them())
+		cr_skip_test("this CPU does not tell");
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+		(void)ur_icrc(l3, lens[i], true);
+		cr_expect_not(upper_halves_are_in_use(), "ur_icrc(), %zu bytes", lens[i]);
+		(void)ur_icrc_plain(l3, lens[i], false);
+		cr_expect_not(upper_halves_are_in_use(), "ur_icrc_plain(), %zu bytes", lens[i]);
+		(void)ur_icrc_more(UR_ICRC_SEED, l3, lens[i]);
+		cr_expect_not(upper_halves_are_in_use(), "ur_icrc_more(), %zu bytes", lens[i]);
+	}
+}
+#endif
