@@ -147,6 +147,7 @@ local f = {
 	ssn = ProtoField.uint24("uroce.ssn", "SSN, message", base.DEC),
 	flags = ProtoField.uint8("uroce.flags", "Flags", base.HEX),
 	retry = ProtoField.bool("uroce.flags.retry", "Sent before", 8, nil, 0x04),
+	back = ProtoField.bool("uroce.flags.back", "Probe whose answer is to ask for the delay as well", 8, nil, 0x40),
 	twice = ProtoField.bool("uroce.flags.twice", "READ request that has just been sent", 8, nil, 0x20),
 	last_read = ProtoField.bool("uroce.flags.last_read", "Last READ request of its message", 8,
 		nil, 0x02),
@@ -249,6 +250,7 @@ local XTH = { bytes = 16, show = function(tree, h, info)
 	t:add(f.path, h(4, 1))
 	t:add(f.ssn, h(5, 3))
 	local flags = t:add(f.flags, h(8, 1))
+	flags:add(f.back, h(8, 1))
 	flags:add(f.twice, h(8, 1))
 	flags:add(f.retry, h(8, 1))
 	flags:add(f.last_read, h(8, 1))

@@ -179,7 +179,7 @@ enum uroce_destination_state {
 
 /*
  * State of a destination. A delay is a round trip without the residence at the peer; with net_hops, also without
- * queues on the way back.
+ * queues on the way back unless data is read, and without late ACKs.
  * X(name, meaning)
  */
 #define UROCE_DESTINATION(X)                                                                       \

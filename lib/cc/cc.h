@@ -168,8 +168,8 @@ void ur_cc_on_ack(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint64
 void ur_cc_on_estimate(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint32_t delay_ns,
 		       uint64_t now_ns);
 /*
- * PACE-NET-01. The same; but switches have told how much of rtt_ns was queues on the way there, and delay_ns, in
- * [1, rtt_ns], is what it would have been without those on the way back. Pauses of ours are none of it.
+ * PACE-NET-01. The same; but switches have told how much of rtt_ns was queues on the way there, or on both ways while data
+ * is read, and delay_ns, in [1, rtt_ns], is what it would have been without any other. Pauses of ours are none of it.
  */
 void ur_cc_on_delay(struct ur_cc *t, struct ur_cc_dest *d, uint32_t rtt_ns, uint32_t delay_ns,
 		    uint64_t now_ns);

@@ -47,7 +47,10 @@ static void out_xth(struct ur_out *o, const struct ur_xth *x)
 	static const struct {
 		uint8_t flag;
 		const char *name;
-	} flags[] = {{UR_XTH_LAST_READ, "last"}, {UR_XTH_RETRY, "retry"}, {UR_XTH_TWICE, "twice"}};
+	} flags[] = {{UR_XTH_LAST_READ, "last"},
+		     {UR_XTH_RETRY, "retry"},
+		     {UR_XTH_TWICE, "twice"},
+		     {UR_XTH_BACK, "back"}};
 
 	ur_outf(o, " XTH{stamp %" PRIu32 " path %u ssn %" PRIu32 " offset %" PRIu32, x->stamp,
 		x->path, x->ssn, x->offset);

@@ -5,6 +5,7 @@
 
 #include "wire/assert.h"
 #include "wire/bits.h"
+#include "wire/delay.h"
 #include "wire/ext.h"
 
 /* Where packets have a gap, the next queue is released after that gap, within these bounds. */
@@ -223,7 +224,7 @@ bool ur_dest_on_send(struct ur_qp *qp, uint32_t bytes, uint64_t now_ns)
 {
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
 
-	d->packets++;
+	d->packets += bytes >> qp->mtu_shift > 1 ? bytes >> qp->mtu_shift : 1;
 	if (__builtin_expect(d->cc->watched, 0))
 		return send_watched(qp, d, bytes, now_ns);
 	d->cc->bytes += bytes;
@@ -313,7 +314,8 @@ static bool may_ask(const struct ur_qp *qp)
 }
 
 /* A probe that is to find out what is lost goes first, and alone. */
-static void ask_if_due(struct ur_qp *qp, struct ur_dest *d, uint32_t rtt_ns, uint64_t now_ns)
+static void ask_if_due(struct ur_qp *qp, struct ur_dest *d, uint32_t rtt_ns, uint64_t away_ns,
+		       uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	uint64_t patience_ns = ur_rtt_rto_ns(&x->rtt, 0);
@@ -324,24 +326,26 @@ static void ask_if_due(struct ur_qp *qp, struct ur_dest *d, uint32_t rtt_ns, uin
 		return;
 	if (patience_ns < 4 * (uint64_t)rtt_ns)
 		patience_ns = 4 * (uint64_t)rtt_ns;
-	if (ur_net_delay_on_rtt(&d->net, rtt_ns, patience_ns, &sent, now_ns))
+	if (ur_net_delay_on_rtt(&d->net, rtt_ns, away_ns, patience_ns, &sent, now_ns))
 		x->probe = UR_PROBE_DELAY;
 	if (d->net.state == UR_NET_BLOCKED && before != UR_NET_BLOCKED)
 		qp->core->cc.cnt.net_blocked++;
 }
 
 /* PACE-RTT-01, PACE-NET-01, PACE-NET-05 */
-void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, bool read, uint64_t now_ns)
+void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint32_t residence, bool read,
+			uint64_t now_ns)
 {
 	struct ur_core *core = qp->core;
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
-	uint64_t long_ns = (uint64_t)rtt << UR_STAMP_SHIFT;
+	uint64_t long_ns = (uint64_t)rtt << UR_STAMP_SHIFT, away_ns = ((uint64_t)rtt + residence)
+								      << UR_STAMP_SHIFT;
 	uint32_t ns = long_ns < UINT32_MAX ? (uint32_t)long_ns : UINT32_MAX - 1, delay_ns;
 
 	if (read)
 		ur_net_delay_on_read(&d->net, now_ns);
-	else if (may_ask(qp))
-		ask_if_due(qp, d, ns, now_ns);
+	if (may_ask(qp))
+		ask_if_due(qp, d, ns, away_ns, now_ns);
 	delay_ns = ur_net_delay_of_rtt(&d->net, ns, d->cc->throttled, now_ns);
 	if (!delay_ns)
 		return;
@@ -349,16 +353,30 @@ void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, bool read, uint64_t now_
 	update_timer(core, d);
 }
 
-void ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns)
+bool ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns)
 {
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
 	struct ur_net_sent sent;
 
 	/* The queue pair may have lost its destination since it was told to ask. */
 	if (!d)
-		return;
+		return false;
 	sent = sent_to(d);
-	ur_net_delay_on_ask(&d->net, stamp, &sent, now_ns);
+	return ur_net_delay_on_ask(&d->net, stamp, &sent, now_ns);
+}
+
+/* What the answer says of its request, and what switches have stamped into the answer itself. */
+static struct ur_net_echo echo_of(const struct ur_packet *p)
+{
+	struct ur_net_echo e = {
+		.stamp = ur_stamp_of(p->xaeth.echo),
+		.residence = p->xaeth.residence,
+		.there = {p->ndth.hops, p->ndth.delay},
+	};
+
+	if (p->bth.resv6 & UR_DELAY_ASK)
+		e.back = (struct ur_net_way){p->bth.resv6 & UR_DELAY_HOPS, p->udp_csum};
+	return e;
 }
 
 /* PACE-NET-02 */
@@ -366,11 +384,11 @@ bool ur_dest_report_delay(struct ur_qp *qp, const struct ur_packet *p, uint64_t 
 {
 	struct ur_core *core = qp->core;
 	struct ur_dest *d = ur_dest_of(&qp->sq_queue);
+	struct ur_net_echo echo = echo_of(p);
 	bool open = d->net.open;
 	uint32_t rtt_ns, delay_ns;
 
-	switch (ur_net_delay_on_answer(&d->net, ur_stamp_of(p->xaeth.echo), p->xaeth.residence,
-				       p->ndth.hops, p->ndth.delay, now_ns, &rtt_ns, &delay_ns)) {
+	switch (ur_net_delay_on_answer(&d->net, &echo, now_ns, &rtt_ns, &delay_ns)) {
 	case UR_NET_SAMPLE:
 		core->cc.cnt.net_samples++;
 		if (!ur_net_delay_serves(&d->net, now_ns))

@@ -25,7 +25,7 @@ struct ur_dest {
 	uint32_t epoch;
 	bool progress;	  /* fewer bytes are in flight than at full_ns */
 	uint64_t full_ns; /* when the window was found full; valid while it is */
-	uint64_t packets; /* sent */
+	uint64_t packets; /* sent, and requested by READs */
 	struct ur_net_delay net;
 };
 
@@ -86,20 +86,28 @@ static inline bool ur_dest_delays(const struct ur_qp *qp)
 	       ur_emux_is_active(&qp->sq_queue);
 }
 
-void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, bool read, uint64_t now_ns);
+void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint32_t residence, bool read,
+			uint64_t now_ns);
 bool ur_dest_report_delay(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns);
 void ur_dest_report_loss(struct ur_qp *qp, uint64_t now_ns);
 void ur_dest_report_timeout(struct ur_qp *qp, uint64_t now_ns);
 
-/* A round trip to the queue pair's peer took rtt stamps, without the residence there. `read`: of a READ's response. */
-static inline void ur_dest_on_rtt(struct ur_qp *qp, uint32_t rtt, bool read, uint64_t now_ns)
+/*
+ * A round trip to the queue pair's peer took rtt stamps, without the residence there, which is that of the same packet.
+ * `read`: of a READ's response.
+ */
+static inline void ur_dest_on_rtt(struct ur_qp *qp, uint32_t rtt, uint32_t residence, bool read,
+				  uint64_t now_ns)
 {
 	if (__builtin_expect(qp->sq_queue.gate != NULL, 0))
-		ur_dest_report_rtt(qp, rtt, read, now_ns);
+		ur_dest_report_rtt(qp, rtt, residence, read, now_ns);
 }
 
-/* The queue pair has asked switches for the delay (transport/net_delay.h), by a packet with this stamp. */
-void ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns);
+/*
+ * The queue pair asks switches for the delay (transport/net_delay.h), by a packet with this stamp. Returns whether the
+ * answer is to be stamped as well.
+ */
+bool ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns);
 
 /* An answer with a delay, which has an NDTH. Returns whether it answers the open ask of the destination. */
 static inline bool ur_dest_on_delay(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)

@@ -11,17 +11,19 @@ static void set_state(struct ur_net_delay *n, enum ur_net_state state, uint64_t 
 	n->state = (uint8_t)state;
 	n->missed = 0;
 	n->next_ns = next_ns;
-	if (state != UR_NET_ON)
+	if (state != UR_NET_ON) {
 		n->sample_ns = 0;
+		n->there = n->round = (struct ur_net_base){0};
+	}
 }
 
 /* ---- asking ---- */
 
 /* An ask counts as unanswered only when a packet that left later was answered. */
-static void check_open(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t patience_ns,
+static void check_open(struct ur_net_delay *n, uint64_t away_ns, uint64_t patience_ns,
 		       uint64_t now_ns)
 {
-	if (!n->open || now_ns - n->ask_ns < patience_ns || now_ns - n->ask_ns <= rtt_ns)
+	if (!n->open || now_ns - n->ask_ns < patience_ns || now_ns - n->ask_ns <= away_ns)
 		return;
 	n->open = false;
 	n->missed++;
@@ -46,10 +48,10 @@ static bool is_due(const struct ur_net_delay *n, uint32_t rtt_ns, const struct u
 	return packets >= UR_NET_EVERY || ur_net_delay_is_longer(n, rtt_ns);
 }
 
-bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t patience_ns,
-			 const struct ur_net_sent *sent, uint64_t now_ns)
+bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t away_ns,
+			 uint64_t patience_ns, const struct ur_net_sent *sent, uint64_t now_ns)
 {
-	check_open(n, rtt_ns, patience_ns, now_ns);
+	check_open(n, away_ns, patience_ns, now_ns);
 	if (n->open || now_ns < n->next_ns)
 		return false;
 	if (n->state == UR_NET_OFF || n->state == UR_NET_BLOCKED)
@@ -62,7 +64,7 @@ bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t patie
 	return true;
 }
 
-void ur_net_delay_on_ask(struct ur_net_delay *n, struct ur_stamp stamp,
+bool ur_net_delay_on_ask(struct ur_net_delay *n, struct ur_stamp stamp,
 			 const struct ur_net_sent *sent, uint64_t now_ns)
 {
 	uint64_t oldest = sent->packets > UR_NET_SAVED * UR_NET_EVERY
@@ -77,24 +79,26 @@ void ur_net_delay_on_ask(struct ur_net_delay *n, struct ur_stamp stamp,
 	n->paid = (n->paid > oldest ? n->paid : oldest) + UR_NET_EVERY;
 	if (n->paid > sent->packets)
 		n->paid = sent->packets;
+	return ur_net_delay_reads(n, now_ns);
 }
 
 /* ---- answers ---- */
 
-/* The base is what remains of round trips: wires, the way back, the ends. */
-static void record_base(struct ur_net_delay *n, uint32_t rest_ns, uint64_t now_ns)
+/* The base is what remains of round trips: wires, the ways that were not asked for, the ends. */
+static uint32_t record_base(struct ur_net_base *b, uint32_t rest_ns, uint64_t now_ns)
 {
-	if (!n->sample_ns || now_ns >= n->base_end_ns) {
-		bool begins = !n->sample_ns || now_ns - n->base_end_ns >= BASE_NS;
+	if (now_ns >= b->end_ns) {
+		bool begins = !b->end_ns || now_ns - b->end_ns >= BASE_NS;
 
-		n->base_ns = begins ? rest_ns : n->base_next_ns;
-		n->base_next_ns = rest_ns;
-		n->base_end_ns = now_ns + BASE_NS;
+		b->ns = begins ? rest_ns : b->next_ns;
+		b->next_ns = rest_ns;
+		b->end_ns = now_ns + BASE_NS;
 	}
-	if (rest_ns < n->base_ns)
-		n->base_ns = rest_ns;
-	if (rest_ns < n->base_next_ns)
-		n->base_next_ns = rest_ns;
+	if (rest_ns < b->ns)
+		b->ns = rest_ns;
+	if (rest_ns < b->next_ns)
+		b->next_ns = rest_ns;
+	return b->ns;
 }
 
 /* 0: it cannot be, or is too long to be a delay. */
@@ -126,32 +130,52 @@ static bool take_hops(struct ur_net_delay *n, uint8_t hops, uint64_t now_ns)
 	return false;
 }
 
-enum ur_net_answer ur_net_delay_on_answer(struct ur_net_delay *n, struct ur_stamp echo,
-					  uint32_t residence, uint8_t hops, uint16_t code,
-					  uint64_t now_ns, uint32_t *rtt_ns, uint32_t *delay_ns)
+static bool is_stamped(const struct ur_net_way *way)
 {
-	uint64_t delay = ur_delay_ns(code);
-	uint32_t rtt;
+	return way->hops && way->hops != UR_DELAY_VOID;
+}
 
-	if (!n->open || !ur_stamp_eq(echo, n->stamp))
-		return UR_NET_NONE;
-	n->open = false;
-	if (!take_hops(n, hops, now_ns))
-		return UR_NET_NONE;
-	rtt = rtt_of(echo, residence, now_ns);
-	/* PACE-NET-02. Clocks differ a little, and stamps are rounded. */
-	if (!rtt || delay > rtt + (rtt >> 8) + 1000)
-		return UR_NET_BAD;
-	if (delay > rtt)
-		delay = rtt;
-	record_base(n, rtt - (uint32_t)delay, now_ns);
+/* PACE-NET-06. Of the way there, and of both if the answer was stamped as well. */
+static void take_sample(struct ur_net_delay *n, uint32_t rtt, uint64_t there, uint64_t back,
+			uint64_t now_ns)
+{
+	uint64_t sum = there + back;
+
+	if (there > rtt)
+		there = rtt;
+	if (sum > rtt)
+		sum = rtt;
+	n->base_ns = record_base(&n->there, rtt - (uint32_t)there, now_ns);
+	if (n->both)
+		n->base_ns = record_base(&n->round, rtt - (uint32_t)sum, now_ns);
 	n->next_ns = now_ns;
 	n->sample_ns = now_ns;
-	n->hops = hops;
 	n->rtt_ns = rtt;
-	n->delay_ns = (uint32_t)delay;
+	n->delay_ns = (uint32_t)sum;
+}
+
+enum ur_net_answer ur_net_delay_on_answer(struct ur_net_delay *n, const struct ur_net_echo *echo,
+					  uint64_t now_ns, uint32_t *rtt_ns, uint32_t *delay_ns)
+{
+	bool both = is_stamped(&echo->back);
+	uint64_t there = ur_delay_ns(echo->there.code),
+		 back = both ? ur_delay_ns(echo->back.code) : 0;
+	uint32_t rtt;
+
+	if (!n->open || !ur_stamp_eq(echo->stamp, n->stamp))
+		return UR_NET_NONE;
+	n->open = false;
+	if (!take_hops(n, echo->there.hops, now_ns))
+		return UR_NET_NONE;
+	rtt = rtt_of(echo->stamp, echo->residence, now_ns);
+	/* PACE-NET-02. Clocks differ a little, and stamps are rounded. */
+	if (!rtt || there + back > rtt + (rtt >> 8) + 1000)
+		return UR_NET_BAD;
+	n->both = both;
+	n->hops = (uint8_t)(echo->there.hops + (both ? echo->back.hops : 0));
+	take_sample(n, rtt, there, back, now_ns);
 	*rtt_ns = rtt;
-	*delay_ns = n->base_ns + (uint32_t)delay;
+	*delay_ns = n->base_ns + n->delay_ns;
 	if (!*delay_ns)
 		*delay_ns = 1;
 	return UR_NET_SAMPLE;

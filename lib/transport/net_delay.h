@@ -24,26 +24,32 @@ enum ur_net_state {
 	UR_NET_BLOCKED, /* it does not */
 };
 
+/* What remains of round trips without delays in switches: the least of this interval and the last. */
+struct ur_net_base {
+	uint32_t ns, next_ns;
+	uint64_t end_ns; /* of the interval; 0: there was none */
+};
+
 /* All zeros at first: nothing was asked yet. */
 struct ur_net_delay {
 	uint8_t state;	       /* enum ur_net_state */
 	uint8_t missed;	       /* asks in a row that were not answered */
 	uint8_t hops;	       /* of the last sample */
 	bool open;	       /* the answer to the last ask may still come */
+	bool both;	       /* the last sample has the delay of the way back as well */
 	struct ur_stamp stamp; /* of the last ask, */
 	uint64_t ask_ns;       /* when it left, */
 	uint64_t ask_packets;  /* and how many packets had left by then */
 	uint64_t ask_bytes;
-	uint64_t paid;	    /* packets whose share of asks is used up */
-	uint64_t next_ns;   /* nothing is asked before */
-	uint64_t on_ns;	    /* since when it is UR_NET_ON */
-	uint64_t sample_ns; /* when the last delay came; 0: none */
-	uint64_t read_ns;   /* when a response to a READ came last; 0: none */
-	uint32_t rtt_ns;    /* of the last sample: the round trip, */
-	uint32_t delay_ns;  /* and the delay in switches */
-	/* Round trips without the delay in switches: the least of this interval and the last. */
-	uint32_t base_ns, base_next_ns;
-	uint64_t base_end_ns;
+	uint64_t paid;			 /* packets whose share of asks is used up */
+	uint64_t next_ns;		 /* nothing is asked before */
+	uint64_t on_ns;			 /* since when it is UR_NET_ON */
+	uint64_t sample_ns;		 /* when the last delay came; 0: none */
+	uint64_t read_ns;		 /* when a response to a READ came last; 0: none */
+	uint32_t rtt_ns;		 /* of the last sample: the round trip, */
+	uint32_t delay_ns;		 /* the delay in switches, */
+	uint32_t base_ns;		 /* and the least that remains of round trips without it */
+	struct ur_net_base there, round; /* without the delay there; without that of both ways */
 };
 
 #define UR_NET_OFF_NS	  UINT64_C(10000000000) /* until switches are asked again */
@@ -63,14 +69,14 @@ struct ur_net_sent {
 };
 
 /*
- * A round trip of rtt_ns was measured by any packet; `patience_ns` is how long an answer may take. Returns whether an
- * ask should leave now. PACE-NET-03
+ * A round trip of rtt_ns was measured by any packet, which left away_ns ago; `patience_ns` is how long an answer may
+ * take. Returns whether an ask should leave now. PACE-NET-03
  */
-bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t patience_ns,
-			 const struct ur_net_sent *sent, uint64_t now_ns);
+bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t away_ns,
+			 uint64_t patience_ns, const struct ur_net_sent *sent, uint64_t now_ns);
 
-/* An ask with this stamp has left. */
-void ur_net_delay_on_ask(struct ur_net_delay *n, struct ur_stamp stamp,
+/* An ask with this stamp leaves. Returns whether its answer is to ask for the way back. PACE-NET-06 */
+bool ur_net_delay_on_ask(struct ur_net_delay *n, struct ur_stamp stamp,
 			 const struct ur_net_sent *sent, uint64_t now_ns);
 
 enum ur_net_answer {
@@ -79,13 +85,23 @@ enum ur_net_answer {
 	UR_NET_BAD,    /* it is impossible */
 };
 
+/* What switches have stamped on one way. */
+struct ur_net_way {
+	uint8_t hops;  /* 0: none has; UR_DELAY_VOID: the delay is not to be used */
+	uint16_t code; /* of the delay, wire/delay.h */
+};
+
+struct ur_net_echo {
+	struct ur_stamp stamp;	       /* of the packet that is answered */
+	uint32_t residence;	       /* how long the peer had it, in stamps */
+	struct ur_net_way there, back; /* as the answer says, and as it came itself */
+};
+
 /*
- * A packet has come that answers the one with stamp `echo`, after `residence` at the peer (stamps). `hops`, `code`: as in
- * the answer. *rtt_ns: the round trip without residence, *delay_ns: that without queues on the way back, of
- * (0, *rtt_ns]. PACE-NET-02
+ * An answer has come. *rtt_ns: the round trip without residence, *delay_ns: the base and the delays of the ways that
+ * were asked for, of (0, *rtt_ns]. PACE-NET-02
  */
-enum ur_net_answer ur_net_delay_on_answer(struct ur_net_delay *n, struct ur_stamp echo,
-					  uint32_t residence, uint8_t hops, uint16_t code,
+enum ur_net_answer ur_net_delay_on_answer(struct ur_net_delay *n, const struct ur_net_echo *echo,
 					  uint64_t now_ns, uint32_t *rtt_ns, uint32_t *delay_ns);
 
 /* A response to a READ gave a round trip: what is congested may be the way back. */
@@ -100,18 +116,28 @@ static inline bool ur_net_delay_is_longer(const struct ur_net_delay *n, uint32_t
 	return rtt_ns > (uint64_t)n->rtt_ns + n->rtt_ns / 4;
 }
 
-/* PACE-NET-01. Whether delays of switches are what congestion control hears, and not round trips. */
+static inline bool ur_net_delay_is_recent(const struct ur_net_delay *n, uint64_t ns,
+					  uint64_t now_ns)
+{
+	return ns && now_ns - ns < UR_NET_HOLD_NS + 8 * (uint64_t)n->rtt_ns;
+}
+
+/* Data is read from the destination: it comes the way back. */
+static inline bool ur_net_delay_reads(const struct ur_net_delay *n, uint64_t now_ns)
+{
+	return ur_net_delay_is_recent(n, n->read_ns, now_ns);
+}
+
+/* PACE-NET-01, PACE-NET-06. Whether delays of switches are what congestion control hears, and not round trips. */
 static inline bool ur_net_delay_serves(const struct ur_net_delay *n, uint64_t now_ns)
 {
-	uint64_t hold_ns = UR_NET_HOLD_NS + 8 * (uint64_t)n->rtt_ns;
-
-	return n->state == UR_NET_ON && n->sample_ns && now_ns - n->sample_ns < hold_ns &&
-	       (!n->read_ns || now_ns - n->read_ns >= hold_ns);
+	return n->state == UR_NET_ON && ur_net_delay_is_recent(n, n->sample_ns, now_ns) &&
+	       (n->both || !ur_net_delay_reads(n, now_ns));
 }
 
 /*
  * PACE-NET-05. What congestion control hears of a round trip that another packet than an ask has measured: rtt_ns without
- * what the last ask has shown to be queues on the way back; or 0, nothing. A destination that is open, and has been asked
+ * what the last ask has shown to be no delay in switches that counts; or 0, nothing. A destination that is open, and has been asked
  * for a while, is not throttled by what may be the way back: its asks tell. But if the open ask takes more than twice as
  * long as the last one, there is a queue, on whichever way, that cannot be waited for.
  */
@@ -131,10 +157,10 @@ static inline uint32_t ur_net_delay_of_rtt(const struct ur_net_delay *n, uint32_
 	return rest_ns > least_ns ? rest_ns : least_ns;
 }
 
-/* Whether they were when the last one came, and no READ since: what a view shows. */
+/* Whether they were when the last one came, and no READ since that it says nothing of: what a view shows. */
 static inline bool ur_net_delay_served(const struct ur_net_delay *n)
 {
-	return n->read_ns <= n->sample_ns && ur_net_delay_serves(n, n->sample_ns);
+	return (n->both || n->read_ns <= n->sample_ns) && ur_net_delay_serves(n, n->sample_ns);
 }
 
 #endif

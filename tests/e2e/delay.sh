@@ -53,13 +53,13 @@ start_switch()
 more=("${pages[@]}" --set port.driver=af_packet)
 server=("${in_a[@]}" "$UROCE_PERF" server --dev eth0 "${more[@]}")
 client=("${in_b[@]}" "$UROCE_PERF" client --dev eth0 "${more[@]}" --peer 10.77.0.1 "${patient[@]}" --pacing auto
-	--op write --size 16K --qps 4 --verify --duration 2 --live --live-interval 0.2 --json "$tmp/run.json")
+	--size 16K --qps 4 --verify --live --live-interval 0.2 --json "$tmp/run.json")
 number='[0-9]+\.[0-9]'
 
-# The port to a is slow, so packets wait in the switch.
-start_switch --port dev=to_a,rate=0.05 --port dev=to_b
+# Both ports are slow, so packets wait in the switch.
+start_switch --port dev=to_a,rate=0.05 --port dev=to_b,rate=0.05
 start_server "${server[@]}" --set capture.file="$tmp/a.pcap"
-expect 0 "${client[@]}"
+expect 0 "${client[@]}" --op write --duration 2
 clean_result
 grep -qE "^10\.77\.0\.1 .* net +1 +$number\$" "$tmp/client.log" || fail "no delay of the switch in the table"
 [ "$(field '.pacing.net_samples > 10 and .pacing.net_blocked == 0')" = true ] || fail "delays: $(field .pacing)"
@@ -92,6 +92,15 @@ assert stamped > 10, stamped
 print(stamped, "stamped packets have the right ICRC")
 END
 
+# What is read waits before the reader, on the way back: the answers of the probes are stamped as well.
+start_server "${server[@]}"
+expect 0 "${client[@]}" --op read --duration 1
+clean_result
+grep -qE "^10\.77\.0\.1 .* net +2 +$number\$" "$tmp/client.log" || fail "READs: no delay of both ways in the table"
+[ "$(field '.pacing.net_samples > 10 and .pacing.net_blocked == 0')" = true ] || fail "delays of READs: $(field .pacing)"
+stop_server
+echo "READs: $(field .pacing.net_samples) delays by the switch; the table: $(grep -oE "net +2 +$number\$" "$tmp/client.log" | tail -n 1) us"
+
 # Connection tracking calls a packet with a wrong checksum invalid.
 firewall()
 {
@@ -102,7 +111,7 @@ firewall()
 }
 if firewall >"$tmp/firewall.log" 2>&1; then
 	start_server "${server[@]}"
-	expect 0 "${client[@]}"
+	expect 0 "${client[@]}" --op write --duration 2
 	clean_result
 	dropped=$("${in_f[@]}" nft list chain inet f c | grep -oE 'packets [0-9]+' | cut -d' ' -f2)
 	[ "${dropped:-0}" -gt 0 ] || fail "the firewall drops nothing"

@@ -14,6 +14,7 @@
 #define ONE_WAY SIM_US(10)
 #define MSG	16384
 #define DEPTH	32
+#define READS	16 /* of these, under way at the same time */
 
 struct way {
 	struct sim *s;
@@ -25,7 +26,8 @@ struct way {
 	bool alone;		   /* the peer does not understand delays */
 	bool v6;
 	uint64_t done, asks, answers;
-	bool odd; /* a frame that does not ask has more than zeros where stamps are */
+	uint64_t both; /* answers that ask as well: among the asks */
+	bool odd;      /* a frame that does not ask has more than zeros where stamps are */
 };
 
 static struct ur_dest *dest_of(struct way *w)
@@ -72,7 +74,8 @@ static enum sim_verdict watch(struct sim *s, struct sim_ep *from, uint8_t *frame
 
 	if (p->bth.resv6 & UR_DELAY_ASK) {
 		w->asks++;
-		w->odd |= p->bth.opcode != UR_EXT_PROBE || from->idx;
+		w->odd |= from->idx ? !(p->op & UR_OP_NDTH) : p->bth.opcode != UR_EXT_PROBE;
+		w->both += from->idx;
 	}
 	w->answers += !!(p->op & UR_OP_NDTH);
 	w->odd |= (p->bth.resv6 & UR_DELAY_HOPS) || p->udp_csum;
@@ -109,6 +112,7 @@ static void start(struct way *w, const char *name, enum ur_cc_mode mode, enum si
 		qa.timeout = 18;
 		qa.v6 = w->v6;
 		qa.agreed.delay = !w->alone;
+		qa.rd_atomic = qa.dest_rd_atomic = READS;
 		sim_qp_create(&w->qp[e], &w->s->ep[e], &qa);
 	}
 	sim_qp_connect(&w->qp[0], &w->qp[1]);
@@ -286,9 +290,13 @@ static void grow(struct sim *s, void *arg)
 /*
  * Within 20 ms the way back becomes longer by a millisecond. How often that throttles; the way there is empty.
  */
-static uint64_t throttles_by_way_back(bool round_trip, enum ur_cc_mode mode, double *gbps)
+static uint64_t throttles_by_way_back(enum ibv_wr_opcode opcode, bool round_trip,
+				      enum ur_cc_mode mode, double *gbps)
 {
-	struct way w = {.pacing = {.round_trip = round_trip, .target_ns = 100000}};
+	struct way w = {
+		.opcode = opcode,
+		.pacing = {.round_trip = round_trip, .target_ns = 100000},
+	};
 	uint64_t before, n;
 
 	start(&w, "delay.back", mode, SIM_STAMPS_RIGHT);
@@ -310,8 +318,10 @@ Test(delay, queue_on_the_way_back_does_not_throttle)
 	for (unsigned i = 0; i < 2; i++) {
 		double with, without;
 
-		cr_assert_gt(throttles_by_way_back(true, modes[i], &without), 0, "%u", i);
-		cr_assert_eq(throttles_by_way_back(false, modes[i], &with), 0, "%u", i);
+		cr_assert_gt(throttles_by_way_back(IBV_WR_RDMA_WRITE, true, modes[i], &without), 0,
+			     "%u", i);
+		cr_assert_eq(throttles_by_way_back(IBV_WR_RDMA_WRITE, false, modes[i], &with), 0,
+			     "%u", i);
 		cr_assert_geq(with, without, "%u: %.3f and %.3f Gb/s", i, with, without);
 	}
 }
@@ -350,16 +360,68 @@ Test(delay, queue_on_the_way_there_is_kept_as_short)
 	cr_assert_lt(a.wait_us, 1.2 * c.wait_us, "%.0f, not %.0f us", a.wait_us, c.wait_us);
 }
 
-/* PACE-NET-01: what is read comes the way back. */
-Test(delay, reads_hear_round_trips)
+/* PACE-NET-06: what is read comes the way back, and its queue is heard there. */
+static struct queue slow_reader(bool round_trip)
+{
+	struct way w = {.opcode = IBV_WR_RDMA_READ, .pacing = {.round_trip = round_trip}};
+	struct sim_port *in;
+	struct queue q;
+
+	start(&w, "delay.read", UR_CC_AUTO, SIM_STAMPS_RIGHT);
+	in = &w.s->ep[0].in;
+	in->attr.bits_per_s = GBPS;
+	sim_sleep(w.s, SIM_MS(300));
+	in->frames = in->wait_ns = 0;
+	q.gbps = measure(&w, SIM_MS(100));
+	q.wait_us = (double)in->wait_ns / (double)in->frames / 1000;
+	cr_assert(dest_of(&w)->cc->throttled);
+	cr_assert_eq(ur_net_delay_serves(&dest_of(&w)->net, w.s->now_ns), !round_trip);
+	if (!round_trip) {
+		cr_assert_eq(dest_of(&w)->net.hops, 2);
+		cr_assert_gt(counters(&w)->net_samples, 10);
+		cr_assert_eq(w.both, w.answers, "each answer");
+	}
+	cr_assert_eq(again(&w), 0);
+	end(&w);
+	return q;
+}
+
+/* PACE-NET-06 */
+Test(delay, queue_of_what_is_read_is_kept_as_short)
+{
+	struct queue c = slow_reader(true), a = slow_reader(false);
+
+	cr_assert_gt(a.gbps, 0.95 * c.gbps, "%.3f of %.3f Gb/s", a.gbps, c.gbps);
+	cr_assert_lt(a.wait_us, 1.2 * c.wait_us, "%.0f, not %.0f us", a.wait_us, c.wait_us);
+}
+
+/* PACE-NET-06: what makes round trips of READs longer and is no queue in a switch. */
+Test(delay, longer_round_trips_of_reads_do_not_throttle)
+{
+	static const enum ur_cc_mode modes[] = {UR_CC_AUTO, UR_CC_SWIFT};
+
+	for (unsigned i = 0; i < 2; i++) {
+		double with, without;
+
+		cr_assert_gt(throttles_by_way_back(IBV_WR_RDMA_READ, true, modes[i], &without), 0,
+			     "%u", i);
+		cr_assert_eq(throttles_by_way_back(IBV_WR_RDMA_READ, false, modes[i], &with), 0,
+			     "%u", i);
+		cr_assert_geq(with, without, "%u: %.3f and %.3f Gb/s", i, with, without);
+	}
+}
+
+/* PACE-NET-03, PACE-NET-06: a firewall before the reader drops answers; what is read arrives. */
+Test(delay, way_back_that_drops_stamps_costs_no_data)
 {
 	struct way w = {.opcode = IBV_WR_RDMA_READ};
 
-	start(&w, "delay.read", UR_CC_AUTO, SIM_STAMPS_RIGHT);
-	w.s->ep[0].in.attr.bits_per_s = GBPS;
-	sim_sleep(w.s, SIM_MS(50));
-	cr_assert_gt(counters(&w)->samples, 100);
-	cr_assert_eq(w.asks, 0);
-	cr_assert_not(ur_net_delay_serves(&dest_of(&w)->net, w.s->now_ns));
+	start(&w, "delay.read_blocked", UR_CC_AUTO, SIM_STAMPS_RIGHT);
+	w.s->ep[0].in.attr.stamps = SIM_STAMPS_LOST;
+	cr_assert_gt(measure(&w, SIM_MS(40)), 9);
+	cr_assert_eq(dest_of(&w)->net.state, UR_NET_BLOCKED);
+	cr_assert_eq(counters(&w)->net_samples, 0);
+	cr_assert_eq(again(&w), 0);
+	cr_assert_eq(sim_counters(&w.s->ep[0])->rto, 0);
 	end(&w);
 }

@@ -188,13 +188,15 @@ static void notify(struct psim *s, struct sender *x, struct pipe *p)
 /* The packet that asked is answered by itself. */
 static void take_ask(struct psim *s, struct sender *x, struct pipe *p)
 {
+	struct ur_net_echo echo = {
+		.stamp = p->net.stamp,
+		.there = {1, ur_delay_encode(p->ask.there_ns >> UR_STAMP_SHIFT)},
+	};
 	uint32_t rtt_ns, delay_ns;
 
 	if (!p->net.open || s->now_ns < p->ask.answer_ns + p->ask.jitter_ns)
 		return;
-	if (ur_net_delay_on_answer(&p->net, p->net.stamp, 0, 1,
-				   ur_delay_encode(p->ask.there_ns >> UR_STAMP_SHIFT), s->now_ns,
-				   &rtt_ns, &delay_ns) == UR_NET_SAMPLE)
+	if (ur_net_delay_on_answer(&p->net, &echo, s->now_ns, &rtt_ns, &delay_ns) == UR_NET_SAMPLE)
 		ur_cc_on_delay(&x->pacing, p->dest, rtt_ns, delay_ns, s->now_ns);
 }
 
@@ -206,8 +208,9 @@ static void tell(struct psim *s, struct sender *x, struct pipe *p, const struct 
 
 	if (s->attr.stamped) {
 		take_ask(s, x, p);
-		p->asks |= ur_net_delay_on_rtt(&p->net, rtt_ns, PATIENCE_NS + 4 * (uint64_t)rtt_ns,
-					       &sent, s->now_ns);
+		p->asks |=
+			ur_net_delay_on_rtt(&p->net, rtt_ns, rtt_ns,
+					    PATIENCE_NS + 4 * (uint64_t)rtt_ns, &sent, s->now_ns);
 		delay_ns = ur_net_delay_of_rtt(&p->net, rtt_ns, p->dest->throttled, s->now_ns);
 	}
 	if (delay_ns)

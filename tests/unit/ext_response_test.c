@@ -376,6 +376,13 @@ Test(ext_response, probe_that_asks_gets_its_delay_and_no_other_answer_has_one)
 	peer_in(x, &probe);
 	p = peer_expect(x, UR_EXT_ACKNOWLEDGE_DELAY, 99);
 	cr_assert_eq(p->ndth.hops | p->ndth.delay, 0);
+	/* PACE-NET-06: the answer asks, if the probe says so. */
+	cr_assert_eq(p->bth.resv6, 0);
+	probe.xth.flags = UR_XTH_BACK;
+	peer_in(x, &probe);
+	p = peer_expect(x, UR_EXT_ACKNOWLEDGE_DELAY, 99);
+	cr_assert_eq(p->bth.resv6, UR_DELAY_ASK);
+	cr_assert_eq(p->ndth.hops | p->ndth.delay, 0);
 	/* It does not ask; data that does is not a probe. */
 	probe.bth.resv6 = 5;
 	peer_in(x, &probe);

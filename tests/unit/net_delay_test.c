@@ -14,6 +14,7 @@
 static struct ur_net_delay net;
 static struct ur_net_sent sent;
 static uint64_t now_ns;
+static bool asks_both; /* the last ask is about the way back as well */
 
 static void start(void)
 {
@@ -31,21 +32,45 @@ static void send(unsigned packets)
 /* A round trip of another packet ends. Whether an ask leaves. */
 static bool rtt(uint32_t ns)
 {
-	bool asks = ur_net_delay_on_rtt(&net, ns, PATIENCE, &sent, now_ns);
+	bool asks = ur_net_delay_on_rtt(&net, ns, ns, PATIENCE, &sent, now_ns);
 
 	if (asks)
-		ur_net_delay_on_ask(&net, ur_stamp(now_ns), &sent, now_ns);
+		asks_both = ur_net_delay_on_ask(&net, ur_stamp(now_ns), &sent, now_ns);
 	return asks;
 }
 
 static uint32_t got_rtt, got_delay;
 
+static struct ur_net_way way(uint8_t hops, uint64_t ns)
+{
+	return (struct ur_net_way){hops, ur_delay_encode(ns / 16)};
+}
+
+static enum ur_net_answer answer_ways(struct ur_net_way there, struct ur_net_way back)
+{
+	struct ur_net_echo echo = {.stamp = net.stamp, .there = there, .back = back};
+
+	got_rtt = got_delay = 0;
+	return ur_net_delay_on_answer(&net, &echo, now_ns, &got_rtt, &got_delay);
+}
+
 /* The last ask is answered now, after `ns` in switches. */
 static enum ur_net_answer answer(uint8_t hops, uint64_t ns)
 {
-	got_rtt = got_delay = 0;
-	return ur_net_delay_on_answer(&net, net.stamp, 0, hops, ur_delay_encode(ns / 16), now_ns,
-				      &got_rtt, &got_delay);
+	return answer_ways(way(hops, ns), way(0, 0));
+}
+
+/* An answer to the last ask, or to another packet that left `later`. */
+static enum ur_net_answer answer_as(uint32_t later, uint32_t residence)
+{
+	struct ur_net_echo echo = {
+		.stamp = ur_stamp_add(net.stamp, later),
+		.residence = residence,
+		.there = {1, 1},
+	};
+	uint32_t unused;
+
+	return ur_net_delay_on_answer(&net, &echo, now_ns, &unused, &unused);
 }
 
 /* An ask, which takes `ns` of which `in_switches` were spent in switches. */
@@ -108,7 +133,7 @@ Test(net_delay, path_that_drops_what_is_stamped_is_blocked_for_a_minute)
 		cr_assert_not(rtt(RTT), "its answer may still come");
 		now_ns++;
 		if (i + 1 < UR_NET_TRIALS)
-			cr_assert(ur_net_delay_on_rtt(&net, RTT, PATIENCE, &sent, now_ns));
+			cr_assert(ur_net_delay_on_rtt(&net, RTT, RTT, PATIENCE, &sent, now_ns));
 		now_ns += 4 * RTT;
 	}
 	cr_assert_not(rtt(RTT));
@@ -128,7 +153,7 @@ Test(net_delay, silence_of_the_peer_is_no_missed_ask)
 	now_ns += 100 * MS;
 	cr_assert_not(rtt(100 * MS));
 	cr_assert_eq(net.missed, 0);
-	ur_net_delay_on_rtt(&net, 100 * MS - 1, PATIENCE, &sent, now_ns);
+	ur_net_delay_on_rtt(&net, RTT, 100 * MS - 1, PATIENCE, &sent, now_ns);
 	cr_assert_eq(net.missed, 1);
 }
 
@@ -142,7 +167,7 @@ Test(net_delay, three_asks_without_an_answer_begin_another_trial)
 		now_ns += 4 * RTT;
 		cr_assert(rtt(RTT));
 		now_ns += PATIENCE;
-		ur_net_delay_on_rtt(&net, RTT, PATIENCE, &sent, now_ns);
+		ur_net_delay_on_rtt(&net, RTT, RTT, PATIENCE, &sent, now_ns);
 	}
 	cr_assert_eq(net.state, UR_NET_TRIAL);
 	cr_assert_not(ur_net_delay_serves(&net, now_ns), "round trips serve at once");
@@ -293,8 +318,8 @@ Test(net_delay, does_not_serve_when_it_is_old)
 	cr_assert_not(ur_net_delay_serves(&net, now_ns));
 }
 
-/* PACE-NET-01: the way back is that of the data. */
-Test(net_delay, does_not_serve_while_data_is_read)
+/* PACE-NET-01: the way back is that of the data, and the peer does not stamp its answers. */
+Test(net_delay, does_not_serve_while_data_is_read_that_no_stamp_tells_of)
 {
 	turn_on();
 	cr_assert(ur_net_delay_served(&net));
@@ -309,6 +334,106 @@ Test(net_delay, does_not_serve_while_data_is_read)
 	sample(RTT, 0);
 	cr_assert(ur_net_delay_serves(&net, now_ns));
 	cr_assert(ur_net_delay_served(&net));
+}
+
+/* An ask while data is read, which takes `ns`, of which so many on each way in switches. */
+static void sample_both(uint32_t ns, uint32_t there, uint32_t back)
+{
+	cr_assert(rtt(ns));
+	cr_assert(asks_both);
+	now_ns += ns;
+	cr_assert_eq(answer_ways(way(1, there), way(1, back)), UR_NET_SAMPLE);
+	cr_assert_eq(got_rtt, ns);
+}
+
+static void read_on(void)
+{
+	turn_on();
+	cr_assert_not(asks_both);
+	ur_net_delay_on_read(&net, now_ns);
+	send(UR_NET_EVERY);
+	sample_both(RTT, 0, 0);
+}
+
+/* PACE-NET-06 */
+Test(net_delay, while_data_is_read_both_ways_are_heard_and_nothing_else)
+{
+	read_on();
+	cr_assert_eq(got_delay, RTT);
+	for (unsigned rest = 0; rest <= 1000 * US; rest += 10 * US) {
+		ur_net_delay_on_read(&net, now_ns);
+		send(UR_NET_EVERY);
+		sample_both(RTT + rest, 0, 0);
+		cr_assert_eq(got_delay, RTT);
+		send(UR_NET_EVERY);
+		sample_both(RTT + rest + 96 * US, 32 * US, 64 * US);
+		cr_assert_eq(got_delay, RTT + 96 * US);
+		cr_assert(ur_net_delay_serves(&net, now_ns));
+		cr_assert(ur_net_delay_served(&net));
+		cr_assert_eq(net.hops, 2);
+		cr_assert_eq(net.delay_ns, 96 * US);
+	}
+}
+
+/* PACE-NET-06: the least way back is part of the base of the way there, and not of that of both. */
+Test(net_delay, each_way_has_its_base)
+{
+	read_on();
+	ur_net_delay_on_read(&net, now_ns);
+	for (unsigned i = 0; i < 3; i++) {
+		send(UR_NET_EVERY);
+		sample_both(RTT + 64 * US, 0, 64 * US);
+		cr_assert_eq(got_delay, RTT + 64 * US);
+	}
+	now_ns += UR_NET_HOLD_NS + 8 * (RTT + 64 * US);
+	send(UR_NET_EVERY);
+	sample(RTT + 64 * US, 0);
+	cr_assert_not(asks_both);
+	cr_assert_eq(got_delay, RTT, "the way back is none of it");
+}
+
+/* PACE-NET-06 */
+Test(net_delay, switch_that_cannot_say_the_way_back_leaves_round_trips)
+{
+	read_on();
+	send(UR_NET_EVERY);
+	cr_assert(rtt(RTT));
+	now_ns += RTT;
+	ur_net_delay_on_read(&net, now_ns);
+	cr_assert_eq(answer_ways(way(1, 0), way(UR_DELAY_VOID, 16 * US)), UR_NET_SAMPLE);
+	cr_assert_not(ur_net_delay_serves(&net, now_ns));
+	cr_assert_not(ur_net_delay_served(&net));
+}
+
+/* PACE-NET-02: the sum of both ways. */
+Test(net_delay, both_ways_are_no_longer_than_the_round_trip)
+{
+	read_on();
+	send(UR_NET_EVERY);
+	cr_assert(rtt(RTT));
+	now_ns += RTT;
+	cr_assert_eq(answer_ways(way(1, RTT / 2), way(1, RTT / 2 + 2 * US)), UR_NET_BAD);
+	now_ns += 4 * RTT;
+	send(UR_NET_EVERY);
+	cr_assert(rtt(RTT));
+	now_ns += RTT;
+	cr_assert_eq(answer_ways(way(1, RTT / 2), way(1, RTT / 2 + 512)), UR_NET_SAMPLE);
+	cr_assert_leq(got_delay, RTT);
+	cr_assert_eq(net.delay_ns, RTT);
+}
+
+/* PACE-NET-03: the answer waits behind those to earlier READs. */
+Test(net_delay, answer_behind_long_reads_is_not_missed)
+{
+	read_on();
+	send(UR_NET_EVERY);
+	cr_assert(rtt(RTT));
+	now_ns += 5 * PATIENCE;
+	cr_assert_not(ur_net_delay_on_rtt(&net, RTT, 6 * PATIENCE, PATIENCE, &sent, now_ns));
+	cr_assert(net.open);
+	cr_assert_eq(net.missed, 0);
+	ur_net_delay_on_rtt(&net, RTT, 4 * PATIENCE, PATIENCE, &sent, now_ns);
+	cr_assert_eq(net.missed, 1);
 }
 
 /* A round trip of another packet than an ask. */
@@ -384,6 +509,7 @@ Test(net_delay, is_never_longer_than_the_round_trip)
 	turn_on();
 	for (unsigned i = 0; i < 200000; i++) {
 		uint32_t ns, residence;
+		struct ur_net_echo echo;
 		enum ur_net_answer a;
 
 		random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -395,8 +521,13 @@ Test(net_delay, is_never_longer_than_the_round_trip)
 			continue;
 		}
 		now_ns += ns;
-		a = ur_net_delay_on_answer(&net, net.stamp, residence, (random >> 35) & 31,
-					   (uint16_t)(random >> 51), now_ns, &got_rtt, &got_delay);
+		echo = (struct ur_net_echo){
+			.stamp = net.stamp,
+			.residence = residence,
+			.there = {(random >> 35) & 31, (uint16_t)(random >> 51)},
+			.back = {i & 1 ? (random >> 30) & 31 : 0, (uint16_t)(random >> 47)},
+		};
+		a = ur_net_delay_on_answer(&net, &echo, now_ns, &got_rtt, &got_delay);
 		if (a != UR_NET_SAMPLE)
 			continue;
 		samples++;
@@ -413,12 +544,10 @@ Test(net_delay, is_never_longer_than_the_round_trip)
 Test(net_delay, answers_to_nothing_change_nothing)
 {
 	struct ur_net_delay before;
-	uint32_t unused;
 
 	start();
 	before = net;
-	cr_assert_eq(ur_net_delay_on_answer(&net, net.stamp, 0, 1, 1, now_ns, &unused, &unused),
-		     UR_NET_NONE, "there was no ask");
+	cr_assert_eq(answer_as(0, 0), UR_NET_NONE, "there was no ask");
 	cr_assert_eq(memcmp(&before, &net, sizeof(net)), 0);
 	turn_on();
 	before = net;
@@ -429,13 +558,9 @@ Test(net_delay, answers_to_nothing_change_nothing)
 	before = net;
 	now_ns += RTT;
 	for (uint32_t i = 1; i < 100; i++)
-		cr_assert_eq(ur_net_delay_on_answer(&net, ur_stamp_add(net.stamp, i), 0, 1, 1,
-						    now_ns, &unused, &unused),
-			     UR_NET_NONE, "of another packet");
+		cr_assert_eq(answer_as(i, 0), UR_NET_NONE, "of another packet");
 	cr_assert_eq(memcmp(&before, &net, sizeof(net)), 0);
-	cr_assert_eq(
-		ur_net_delay_on_answer(&net, net.stamp, UINT32_MAX, 1, 1, now_ns, &unused, &unused),
-		UR_NET_BAD, "it would have come before it left");
+	cr_assert_eq(answer_as(0, UINT32_MAX), UR_NET_BAD, "it would have come before it left");
 }
 
 /* WIRE-DELAY-01: it answers, but gives no delay. */

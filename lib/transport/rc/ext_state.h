@@ -48,7 +48,7 @@ struct ur_echo {
 	uint64_t arrival_ns;
 	struct ur_stamp stamp;
 	uint8_t path;
-	uint8_t hops;	/* of a probe with UR_DELAY_ASK, and that bit; else 0 */
+	uint8_t hops; /* of a probe with UR_DELAY_ASK, that bit, and UR_XTH_BACK if it has it; else 0 */
 	uint16_t delay; /* with it: the code, wire/delay.h */
 };
 

@@ -116,7 +116,7 @@ static inline void report_rtt(struct ur_qp *qp, uint64_t now_ns)
 {
 	if (__builtin_expect(qp->gbn.rec.sample == 0, 1))
 		return;
-	ur_dest_on_rtt(qp, qp->gbn.rec.sample, false, now_ns);
+	ur_dest_on_rtt(qp, qp->gbn.rec.sample, 0, false, now_ns);
 	qp->gbn.rec.sample = 0;
 }
 

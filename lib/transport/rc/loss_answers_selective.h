@@ -81,7 +81,7 @@ static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, bool read, uin
 		return;
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max))
 		ur_rtt_expect_more(&x->rtt, h->residence);
-	ur_dest_on_rtt(qp, rtt, read, now_ns);
+	ur_dest_on_rtt(qp, rtt, h->residence, read, now_ns);
 	/* SPRAY-TELL-01 */
 	if (__builtin_expect(x->spray != NULL, 0))
 		ur_spray_acked(&x->spray->paths, h->path, rtt);

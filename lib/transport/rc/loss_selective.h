@@ -168,7 +168,9 @@ static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alon
 	if (asks) {
 		x->probed |= UR_PROBE_DELAY;
 		tx->hdr[qp->path.len + UR_DELAY_BTH] |= UR_DELAY_ASK;
-		ur_dest_on_ask(qp, ur_stamp(now_ns), now_ns);
+		/* PACE-NET-06 */
+		if (ur_dest_on_ask(qp, ur_stamp(now_ns), now_ns))
+			tx->hdr[qp->path.len + UR_BTH_BYTES + UR_XTH_FLAGS] |= UR_XTH_BACK;
 		return;
 	}
 	x->probed = (uint8_t)((x->probed & UR_PROBE_DELAY) | (alone ? UR_PROBE_LOSS : 0));

@@ -211,7 +211,7 @@ void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t
 	x->probe_echo = (struct ur_echo){now_ns, ur_stamp_of(p->xth.stamp), p->xth.path, 0, 0};
 	/* EXT-RESP-DELAY-01 */
 	if (qp->agreed.delay && p->bth.resv6 & UR_DELAY_ASK) {
-		x->probe_echo.hops = p->bth.resv6;
+		x->probe_echo.hops = (uint8_t)(p->bth.resv6 | (p->xth.flags & UR_XTH_BACK));
 		x->probe_echo.delay = p->udp_csum;
 	}
 	x->first.probe_after = x->first.cnt;
@@ -285,6 +285,9 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		struct ur_ndth ndth = ndth_of(&x->probe_echo);
 
 		ur_build32(p, ur_ndth_pack(&ndth));
+		/* PACE-NET-06 */
+		if (x->probe_echo.hops & UR_XTH_BACK)
+			tx->hdr[qp->path.len + UR_DELAY_BTH] |= UR_DELAY_ASK;
 	}
 	if (probe)
 		x->probe = false;
