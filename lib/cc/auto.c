@@ -9,7 +9,8 @@
  * A round lasts from round_ns until the first sample of a packet that was sent at or after
  * round_ns. Queues are measured as delay beyond the least delay.
  */
-#define QUEUE_BYTES    (4 * 4096) /* wanted at the bottleneck */
+#define QUEUE_BYTES    (4 * 4096) /* wanted at the bottleneck, or if that is more, */
+#define QUEUE_NS       1280	  /* what the link sends in this time: four packets at 100 Gb/s */
 #define PAUSE_NS       500000	  /* if a delay is too long by more, the peer may not have run, */
 #define LATE_SHIFT     3	  /* unless delays stay too long for this part of it (a shift) */
 #define JITTERS	       6	  /* a delay longer by this many times the jitter is a queue */
@@ -182,30 +183,40 @@ static void on_link(struct ur_cc *t, struct ur_cc_dest *d)
 		set_rate(t, d, a->rate);
 }
 
+/* PACE-AUTO-03. A fast link sends bursts of more than four packets, and the switches of its network have room for them. */
+static uint64_t wanted_bytes(const struct ur_cc *t, const struct ur_cc_auto *a)
+{
+	uint64_t packets = 4 * (uint64_t)a->unit;
+	uint64_t burst = ((uint64_t)t->link * QUEUE_NS) >> UR_CC_RATE_SHIFT;
+
+	burst = burst > QUEUE_BYTES ? burst : QUEUE_BYTES;
+	return packets > burst ? packets : burst;
+}
+
 /*
  * PACE-AUTO-08. READs are charged as a whole. And the ends process more of them at a time than of
  * other packets: what the peer sends as one burst, and what is being copied here, is not a queue.
  */
-static uint64_t unit_ns(const struct ur_cc_auto *a)
+static uint64_t unit_ns(const struct ur_cc *t, const struct ur_cc_auto *a)
 {
-	uint64_t bytes = 4 * (uint64_t)a->unit, processed;
+	uint64_t processed;
 
 	if (a->unit <= READ_UNIT)
-		return ns_of(bytes > QUEUE_BYTES ? bytes : QUEUE_BYTES, a->capacity);
+		return ns_of(wanted_bytes(t, a), a->capacity);
 	processed = ns_of(READ_BYTES, a->capacity);
-	return ns_of(bytes, a->capacity) + (processed < READ_NS ? processed : READ_NS);
+	return ns_of(wanted_bytes(t, a), a->capacity) + (processed < READ_NS ? processed : READ_NS);
 }
 
 /*
  * PACE-AUTO-03. The queue that is wanted. The same number of packets is a longer delay for a sender
  * that sends less, so it sends more, and shares become equal.
  */
-static uint64_t goal_of(const struct ur_cc_auto *a)
+static uint64_t goal_of(const struct ur_cc *t, const struct ur_cc_auto *a)
 {
 	uint64_t jitter = JITTERS * (uint64_t)a->jitter16 / 16;
 	uint64_t jitter_max = a->least_ns / 2 + JITTER_MAX_NS;
 
-	return unit_ns(a) + a->least_ns / 8 + (jitter < jitter_max ? jitter : jitter_max);
+	return unit_ns(t, a) + a->least_ns / 8 + (jitter < jitter_max ? jitter : jitter_max);
 }
 
 static void open(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
@@ -328,7 +339,7 @@ static void begin(const struct ur_cc *t, struct ur_cc_dest *d, uint64_t delivere
 	a->round_bytes = a->last_bytes = delivered;
 	if (!d->throttled)
 		a->capacity = t->link;
-	a->enter_ns = a->least_ns + goal_of(a);
+	a->enter_ns = a->least_ns + goal_of(t, a);
 }
 
 static void throttle(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns)
@@ -360,7 +371,7 @@ static void end_round(struct ur_cc *t, struct ur_cc_dest *d, uint64_t delivered,
 	/* Few bytes may be delivered because there were few to send. */
 	if (d->throttled && a->capacity < a->rate / 2 && queue <= a->least_ns / 8)
 		a->capacity = before;
-	goal = goal_of(a);
+	goal = goal_of(t, a);
 	a->enter_ns = a->least_ns + goal;
 	if (!d->throttled) {
 		if (queue <= goal || !is_lasting(a, now_ns))

@@ -72,6 +72,34 @@ Test(cc_auto, leaves_short_delays_alone)
 	cr_assert_eq(d->throttles, 1);
 }
 
+/* For 20 us: 4096 bytes each 256 ns, 128 Gb/s; they take longer by 10 ns each until they take delay_ns. */
+static void fast_flow(uint32_t from_ns, uint32_t delay_ns)
+{
+	for (uint64_t end = now + 20 * US; now < end; now += 256) {
+		from_ns = from_ns + 10 < delay_ns ? from_ns + 10 : delay_ns;
+		ur_cc_on_send(&t, d, 4096, now);
+		ur_cc_on_ack(&t, d, from_ns, now);
+	}
+}
+
+/*
+ * PACE-AUTO-03: what the link sends in 1280 ns, 41 KB here; at the capacity of 16 bytes a nanosecond that is 2.56 us, to
+ * which an eighth of the least delay comes.
+ */
+Test(cc_auto, wants_a_longer_queue_on_a_fast_link)
+{
+	uint32_t taken = 2000;
+
+	ur_cc_set_link(&t, 256 * GBPS);
+	fast_flow(taken, taken);
+	for (unsigned i = 0; i < 20; i++, taken += 130)
+		fast_flow(taken, taken + 130);
+	cr_assert_eq(d->throttles, 0, "at a queue of 2.6 us, of 2.81");
+	for (unsigned i = 0; i < 7; i++, taken += 130)
+		fast_flow(taken, taken + 130);
+	cr_assert_eq(d->throttles, 1, "at one of 3.5 us");
+}
+
 /* PACE-AUTO-02 */
 Test(cc_auto, leaves_a_single_long_delay_alone)
 {
