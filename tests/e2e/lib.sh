@@ -178,6 +178,15 @@ clean_result()
 		fail "the JSON result has errors"
 }
 
+# interrupt_client SECONDS: ends traffic that lasts until the test has seen enough; what it moved is right. It has --json.
+interrupt_client()
+{
+	gone "$client_pid" && fail "the traffic ended by itself"
+	kill -INT "$client_pid"
+	end_client 130 "$1"
+	clean_result
+}
+
 # Other processes may take the hugepages at any time, so tests do without.
 pages=(--set eal.hugepages=no)
 

@@ -86,8 +86,6 @@ wait $dying 2>/dev/null
 wait_for 30 left 2 || fail "the server does not see that the client died"
 timeout 60 "${client[@]}" --config "$tmp/u2.conf" "${many[@]}" --receives 1 --iters 400 \
 	 >"$tmp/other.log" 2>&1 || fail "no service after a client died"
-kill -INT "$client_pid"
-end_client 130 30
-clean_result
+interrupt_client 30
 stop_server
 echo "one client is refused, one dies, the others go on"

@@ -84,7 +84,7 @@ came_back()
 }
 
 # A host goes away and comes back while another's traffic runs.
-start_traffic "${client_b[@]}" --op write --size 16K --verify --duration 3
+start_traffic "${client_b[@]}" --op write --size 16K --verify --duration 200 --json "$tmp/run.json"
 timeout 30 "$UROCE_CTL" topology --socket "$tmp/fabric.sock" >"$tmp/topology.log" 2>&1 || fail "uroce-ctl fails"
 [ "$(grep -c '^#. switch' "$tmp/topology.log")" -eq 1 ] && [ "$(grep -c '^#. endpoint' "$tmp/topology.log")" -eq 3 ] ||
 	fail "not one switch and three endpoints (server, client, uroce-ctl)"
@@ -92,7 +92,7 @@ ip -n "$ns_c" link set eth0 down
 wait_for 10 grep -q '^port 3 .*: link down' "$tmp/switch.log" || fail "the link is not seen to go down"
 ip -n "$ns_c" link set eth0 up
 wait_for 10 came_back || fail "the link is not seen to come up"
-end_client 0 60
+interrupt_client 60
 expect 0 "${client_c[@]}" --op write --size 20000 --iters 100 --verify
 echo "a manager saw the switch, both endpoints and itself while data flowed"
 echo "a link that went down and up: noticed; others' traffic went on, and its own after that"

@@ -110,6 +110,18 @@ def ended(p, name, seconds=60):
         sys.exit(f"{name}: status {status}\n" + logs())
 
 
+def interrupted(p, name):
+    """Ends uroce-perf client in the middle of its traffic; one that failed has ended before."""
+    p.send_signal(signal.SIGINT)
+    if p.wait(60) != 130:
+        sys.exit(f"{name}: status {p.returncode}\n" + logs())
+
+
+def intervals(name):
+    """How many intervals of uroce-perf --live had packets on a lane."""
+    return len(re.findall(r"^ +\d+ \d+ +[1-9]\d* ", text(name), re.M))
+
+
 # ---- what a client may send ----
 
 def ip4(src, dst, source, destination):
@@ -308,14 +320,16 @@ def killed():
     peer = listening("server")
     other = endpoint("server", "other")
     address = listening("other")
-    client = endpoint("client", "client", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "1.5", "--timeout", "19")
-    wait_for("three leases", lambda: len(leased()) == 3)
-    time.sleep(0.5)
+    client = endpoint("client", "client", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "200", "--timeout", "19",
+                      "--live", "--live-interval", "0.2")
+    wait_for("three leases and traffic", lambda: len(leased()) == 3 and intervals("client"))
     other.kill()
     other.wait()
-    wait_for("end of the lease", lambda: address not in leased(), 5)
+    wait_for("end of the lease", lambda: address not in leased())
     refused("taken", address)
-    ended(client, "client")
+    before = intervals("client")
+    wait_for("others' traffic", lambda: intervals("client") > before + 1)
+    interrupted(client, "client")
     ended(server, "server")
     wait_for("the address", lambda: granted(address), 10)
 
@@ -337,17 +351,19 @@ def restarted(first):
     if run and shutil.which("ibv_asyncwatch"):
         watch = start(run, "--dev", f"uroced:{path}", "ibv_asyncwatch", stdout=open(f"{tmp}/watch.log", "w", encoding="utf-8"),
                       stderr=subprocess.STDOUT)
-    client = endpoint("client", "client2", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "3", "--timeout", "19", "--retry", "7")
-    wait_for("leases", lambda: len(leased()) == 2 + bool(watch))
+    client = endpoint("client", "client2", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "200", "--timeout", "19", "--retry", "7",
+                   "--live", "--live-interval", "0.2")
+    wait_for("leases and traffic", lambda: len(leased()) == 2 + bool(watch) and intervals("client2"))
     before = leased()
-    time.sleep(0.5)
     first.kill()
     first.wait()
     os.unlink(stats)
     second = daemon()
     refused("taken", peer)
     wait_for("the same leases", lambda: os.path.exists(stats) and leased() == before)
-    ended(client, "client2")
+    passed = intervals("client2")
+    wait_for("the same traffic", lambda: intervals("client2") > passed + 1)
+    interrupted(client, "client2")
     ended(server, "server2")
     if watch:
         wait_for("events", lambda: "PORT_ACTIVE" in text("watch"))
