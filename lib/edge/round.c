@@ -283,11 +283,25 @@ static void push_pending(struct ur_round *r)
 		r->cnt.tx_frames += n;
 		r->tx_head = (uint16_t)(r->tx_head + n);
 		if (!n) {
+			if (!r->stuck_ns)
+				r->stuck_ns = r->now_ns;
 			join(r, left, (unsigned)(r->tx_tail - r->tx_head));
 			return;
 		}
+		r->stuck_ns = 0;
 	}
 	r->tx_head = r->tx_tail = 0;
+}
+
+/*
+ * A source whose link is down takes nothing. What the endpoint sends to itself does not wait for that link, as long as few
+ * frames for others do.
+ */
+static bool is_blocked(const struct ur_round *r)
+{
+	if (__builtin_expect(r->tx_head == r->tx_tail, 1))
+		return false;
+	return !r->stuck_ns || r->now_ns < r->stuck_ns + UR_ROUND_STUCK_NS || r->tx_tail > BURST;
 }
 
 /* Keeps packets to our own MAC address from the source. Returns how many others are in pkts. */
@@ -314,7 +328,7 @@ static unsigned loop_back(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 	return kept;
 }
 
-/* Takes over n frames, at most BURST; there is room because output stops while any is pending. */
+/* Takes over n frames, at most BURST; there is room because output stops while it is_blocked(). */
 static void transmit(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
 	struct ur_pkt *at = &r->tx_pending[r->tx_tail];
@@ -427,7 +441,7 @@ static unsigned output(struct ur_round *r, bool posted)
 		struct ur_pkt *pkts;
 		struct ur_tx *tx;
 
-		if (r->tx_head != r->tx_tail || !refill(r))
+		if (is_blocked(r) || !refill(r))
 			break;
 		pkts = &r->spare[r->spare_first];
 		tx = &r->tx[r->spare_first];

@@ -29,7 +29,8 @@
 #define UR_ROUND_IMPAIR_BURST (4 * UR_BURST)
 #define UR_ROUND_TX_PENDING   (UR_ROUND_IMPAIR_BURST + UR_BURST)
 #define UR_ROUND_STAGE	      256 /* bytes of the largest frame that stage_tx is for, >= UR_HDR_MAX */
-#define UR_ROUND_LOOPBACK     1024 /* packets to ourselves that wait, a power of two */
+#define UR_ROUND_LOOPBACK     1024    /* packets to ourselves that wait, a power of two */
+#define UR_ROUND_STUCK_NS     1000000 /* a source that takes no frame for as long has no link */
 
 struct ur_round_attr {
 	const struct ur_source_ops *ops; /* these three outlive the round */
@@ -76,6 +77,8 @@ struct ur_round {
 	struct ur_credit *credit;
 	/* Frames made but not taken by the source yet, [tx_head, tx_tail). */
 	uint16_t tx_head, tx_tail;
+	uint64_t
+		stuck_ns; /* when the source first took none of them; 0: it took the last that it was offered */
 	struct ur_pkt tx_pending[UR_ROUND_TX_PENDING];
 	/* Empty buffers for the next output, [spare_first, UR_BURST); tx[].hdr points into them. */
 	uint16_t spare_first;
