@@ -27,7 +27,7 @@ BW_BAR, ONE_SIDED_BAR, LATENCY_BAR, FASTER = 0.9, 0.7, 3.0, 1.0
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 UCX = {"uroce": {**UCX_QUIET, "UCX_TLS": "rc_verbs,ud_verbs,self"}, "tcp": {**UCX_QUIET, "UCX_TLS": "tcp,self"}}
-MPI = {"uroce": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any --mca btl ^openib,ofi,vader,tcp {run} --pool {pool}",
+MPI = {"uroce": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any --mca btl ^openib,ofi,vader,tcp {run}",
        "tcp": "--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 127.0.0.1/8"}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where unmodified programs run: two sides, each with an endpoint of uroce, over memif or over veth.
+"""Where unmodified programs run: two sides, each with an endpoint of uroce, over memif, veth or uroced.
 
-The environment names what is tested: UROCE_RUN, UROCE_VERBS_LIBRARY_DIR, UROCE_LIFE.
+The environment names what is tested: UROCE_RUN, UROCE_VERBS_LIBRARY_DIR, UROCE_LIFE, UROCE_DAEMON.
 """
 import os
 import pty
@@ -60,7 +60,7 @@ class Bed:
     def __init__(self, sets=(), cpus=None):
         self.dir = tempfile.mkdtemp(prefix="uroce-programs-")
         self.sets = [*sets]
-        self.cpus = cpus
+        self.pin = ["taskset", "-c", cpus] if cpus else []
         self.port = 18515
 
     def __enter__(self):
@@ -72,9 +72,8 @@ class Bed:
     def start(self, side, command, env=(), bare=False):
         """`bare`: with the system's own libraries."""
         sets = [word for s in self.sets for word in ("--set", s)]
-        pin = ["taskset", "-c", self.cpus] if self.cpus else []
         run = [] if bare else [os.environ["UROCE_RUN"], *self.endpoint(side), *sets]
-        return Program([*self.into(side), *pin, *run, *command.split()],
+        return Program([*self.into(side), *self.pin, *run, *command.split()],
                        {**os.environ, "UROCE_LOG": "1", **dict(env)}, self.setup)
 
     def listens(self, side, port):
@@ -189,10 +188,54 @@ class Host(Veth):
 
     def words(self):
         pool = ",".join(f"{self.dir}/{i}.conf" for i in range(self.endpoints))
-        return {**super().words(), "pool": pool, "run": os.environ["UROCE_RUN"], "mpi": os.environ["UROCE_MPI"]}
+        return {**super().words(), "run": f"{os.environ['UROCE_RUN']} --pool {pool}", "mpi": os.environ["UROCE_MPI"]}
 
 
-BEDS = {bed.name: bed for bed in (Memif, Veth, Host)}
+class Uroced(Veth):
+    """Processes of one host, each with a port leased from uroced. The kernel has the same addresses on an interface that is not
+    uroced's, for programs that begin by TCP on the address that rdma_cm uses."""
+    name = "uroced"
+    ADDRESSES = {"a": "10.77.0.1", "b": "10.77.0.2"}
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.netns = {"a": f"uroce-a-{os.getpid()}"}
+        self.socket = f"{self.dir}/uroced.sock"
+        self.daemon = None
+
+    def __enter__(self):
+        name = self.netns["a"]
+        self._ip("netns", "add", name)
+        self._ip("link", "add", "kernel0", "netns", name, "type", "veth", "peer", "name", "kernel1", "netns", name)
+        for device in "lo", "kernel0", "kernel1":
+            self._ip("-n", name, "link", "set", device, "up")
+        for address in self.ADDRESSES.values():
+            self._ip("-n", name, "address", "add", f"{address}/24", "dev", "kernel0")
+        # No address rests: the next row's programs want the same ones.
+        command = [os.environ["UROCE_DAEMON"], "--socket", self.socket, "--range", "10.77.0.1-10.77.0.40/24", "--quarantine", "0",
+                   "--set", "eal.hugepages=no", "--set", "eal.memory_mb=128"]
+        self.daemon = Program([*self.into("a"), *self.pin, *command], dict(os.environ), self.setup)
+        if not wait_until(lambda: os.path.exists(self.socket) or self.daemon.process.poll() is not None, 30) or not os.path.exists(self.socket):
+            raise Failure(f"uroced does not start: {self.daemon.text[-2000:]}")
+        return self
+
+    def __exit__(self, *_):
+        if self.daemon:
+            self.daemon.end()
+        super().__exit__()
+
+    def into(self, side):
+        return super().into("a")
+
+    def endpoint(self, side):
+        return ["--dev", f"uroced:{self.socket}@{self.ADDRESSES[side]}"]
+
+    def words(self):
+        run = f"{os.environ['UROCE_RUN']} --dev uroced:{self.socket}"
+        return {**super().words(), "run": run, "mpi": os.environ["UROCE_MPI"]}
+
+
+BEDS = {bed.name: bed for bed in (Memif, Veth, Host, Uroced)}
 
 
 def wait_until(condition, seconds):
