@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unmodified programs over uroce: perftest over memif and veth beside uroce-perf, with the target of a one-sided test asleep;
-ucx_perftest, fi_pingpong and an MPI program (tests/programs/mpi.c) beside the same programs over the kernel's TCP.
+"""Unmodified programs over uroce: perftest over memif, veth and uroced beside uroce-perf, with the target of a one-sided test
+asleep; ucx_perftest, fi_pingpong and an MPI program (tests/programs/mpi.c) beside the same programs over the kernel's TCP; and what
+the thread that makes progress for a sleeping target (`adaptive`) costs a program that polls.
 
-Latencies are of half a round trip: perftest's and TCP's medians, the means of the others. TCP of perftest, UCX and libfabric crosses the same veth pair; that of MPI stays in one
-namespace, as do its ranks over uroce, on the ports of a bridge."""
+Latencies are of half a round trip: perftest's and TCP's medians, the means of the others. TCP of perftest, UCX and libfabric crosses
+a veth pair; that of MPI stays in one namespace, as do its ranks over uroce, on the ports of a bridge or of uroced."""
 
+import contextlib
 import os
 import re
 import sys
@@ -19,11 +21,13 @@ import bed as beds  # noqa: E402
 TITLE = "Programs: perftest, UCX, libfabric and MPI, unmodified"
 PROGRAMS = ["ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_send_lat", "ucx_perftest", "fi_pingpong", "mpirun", "gnuplot",
             "iperf3", "sockperf", "ip", "meson", "ninja"]
-TARGETS = ["app/perf/uroce-perf", "lib/verbs/libibverbs.so.1", "lib/verbs/librdmacm.so.1",
+TARGETS = ["app/perf/uroce-perf", "app/uroced/uroced", "lib/verbs/libibverbs.so.1", "lib/verbs/librdmacm.so.1",
            "lib/verbs/liburoce-preload.so", "tests/programs/mpi"]
 SIZE, SMALL = 65536, 8
 OPS = ("send", "write", "read")
 BW_BAR, ONE_SIDED_BAR, LATENCY_BAR, FASTER = 0.9, 0.7, 3.0, 1.0
+ADAPTIVE_BAR = 0.97  # of the bandwidth, and of the messages a second, with progress = tick
+PARTS = ("memif", "veth", "uroced", "ucx", "libfabric", "mpi", "progress")
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 UCX = {"uroce": {**UCX_QUIET, "UCX_TLS": "rc_verbs,ud_verbs,self"}, "tcp": {**UCX_QUIET, "UCX_TLS": "tcp,self"}}
@@ -59,56 +63,64 @@ def figure(pattern, text):
 
 # ---- perftest ----
 
-def perftest(way, command, seconds):
+def perftest(way, command, seconds, **how):
     with way() as bed:
-        return pair(bed, f"{command} -p {{port}}", f"{command} -p {{port}} {{peer}}", seconds)
+        return pair(bed, f"{command} -p {{port}}", f"{command} -p {{port}} {{peer}}", seconds, **how)
 
 
-def bandwidth(way, op, seconds):
+def bandwidth(way, op, seconds, **how):
     """Gb/s of payload."""
-    text = perftest(way, f"ib_{op}_bw -s {SIZE} -D {max(2, round(seconds))} --report_gbits", seconds)
+    text = perftest(way, f"ib_{op}_bw -s {SIZE} -D {max(2, round(seconds))} --report_gbits", seconds, **how)
     return figure(rf"^ {SIZE} +\d+ +\S+ +(\S+)", text)
 
 
-def latency(way, op, seconds):
+def latency(way, op, seconds, **how):
     """The typical half round trip, in us."""
-    return figure(rf"^ {SMALL} +\d+ +\S+ +\S+ +(\S+)", perftest(way, f"ib_{op}_lat -s {SMALL} -n {5000 if seconds > 1 else 1000}", seconds))
+    return figure(rf"^ {SMALL} +\d+ +\S+ +\S+ +(\S+)",
+                  perftest(way, f"ib_{op}_lat -s {SMALL} -n {5000 if seconds > 1 else 1000}", seconds, **how))
 
 
 # ---- UCX, libfabric ----
 
-def ucx(over, test, count, size, column, seconds):
+# `over`: uroce, over veth; uroced; or tcp, over veth.
+
+def is_tcp(over):
+    return over == "tcp"
+
+
+def ucx(way, over, test, count, size, column, seconds):
     """A column of the line of ucx_perftest's results."""
     command = f"ucx_perftest -p {{port}} -t {test} -n {count} -w 10 -s {size}"
-    with beds.Veth() as bed:
-        text = pair(bed, command, command + " {peer}", seconds, env=UCX[over], bare=over == "tcp")
+    with way() as bed:
+        text = pair(bed, command, command + " {peer}", seconds, env=UCX["tcp" if is_tcp(over) else "uroce"], bare=is_tcp(over))
     return figure(r"^Final: +\d+" + r" +\S+" * column + r" +(\S+)", text)
 
 
-def ucx_latency(over, seconds):
-    return ucx(over, "tag_lat", 20000 if seconds > 1 else 2000, SMALL, 2, seconds)
+def ucx_latency(way, over, seconds):
+    return ucx(way, over, "tag_lat", 20000 if seconds > 1 else 2000, SMALL, 2, seconds)
 
 
-def ucx_bandwidth(over, seconds):
+def ucx_bandwidth(way, over, seconds):
     """Gb/s; ucx_perftest prints MiB/s."""
-    return ucx(over, "tag_bw", 4000 if seconds > 1 else 400, SIZE, 4, seconds) * MIB * 8e-9
+    return ucx(way, over, "tag_bw", 4000 if seconds > 1 else 400, SIZE, 4, seconds) * MIB * 8e-9
 
 
-def libfabric(over, seconds):
+def libfabric(way, over, seconds):
     """The mean, of half a round trip: fi_pingpong has no median."""
-    provider = "-p verbs -d uroce0" if over == "uroce" else "-p tcp"
+    provider = "-p tcp" if is_tcp(over) else "-p verbs -d uroce0"
     command = f"fi_pingpong {provider} -e msg -I {5000 if seconds > 1 else 500} -S 64"
-    with beds.Veth() as bed:
-        text = pair(bed, command + " -B {port}", command + " -P {port} {peer}", seconds, bare=over == "tcp")
+    with way() as bed:
+        text = pair(bed, command + " -B {port}", command + " -P {port} {peer}", seconds, bare=is_tcp(over))
     return figure(r"^64 +(?:\S+ +){5}(\S+)", text)
 
 
 # ---- MPI ----
 
-def mpi(over, ranks, seconds):
+def mpi(way, over, ranks, seconds):
     """{"latency": us, "bandwidth": Gb/s, "allreduce": us}"""
-    with beds.Host() as bed:
-        command = f"mpirun --allow-run-as-root --oversubscribe -np {ranks} {MPI[over]} {{mpi}} speed".format(**bed.words())
+    with way() as bed:
+        command = f"mpirun --allow-run-as-root --oversubscribe -np {ranks} {MPI['tcp' if is_tcp(over) else 'uroce']} {{mpi}} speed"
+        command = command.format(**bed.words())
         run = bed.start("a", command, env=UCX["uroce"], bare=True)
         try:
             if run.wait(seconds * 4 + 120) != 0:
@@ -121,75 +133,163 @@ def mpi(over, ranks, seconds):
     return dict(zip(("latency", "bandwidth", "allreduce"), map(float, found.groups())))
 
 
-def contenders(host, memif, packet, seconds):
-    found = []
+# ---- contenders ----
+
+class Ways:
+    """Where contenders run. uroced runs from its first use to the end; while it is idle it sleeps."""
+
+    def __init__(self, host):
+        self.host = host
+        self.memif, self.veth = paths.Memif(host), paths.AfPacket(host)
+        self.daemon = None
+
+    def uroced(self):
+        if not self.daemon:
+            self.daemon = beds.Uroced()
+            self.host.closers.append(lambda: self.daemon.__exit__())
+            self.daemon.__enter__()
+        return contextlib.nullcontext(self.daemon)
+
+    def bed(self, name):
+        """A function that makes a bed."""
+        return {"memif": beds.Memif, "veth": beds.Veth, "host": beds.Host, "uroced": self.uroced}[name]
+
+    def path(self, name):
+        """The same for uroce-perf."""
+        if name == "uroced":
+            with self.uroced() as bed:
+                return paths.Leased(self.host, bed)
+        return self.memif if name == "memif" else self.veth
+
+
+def of_perftest(ways, way, seconds):
+    bed = ways.bed(way)
     for op in OPS:
-        found.append((("uroce-perf", op), lambda o=op: perf.run(host, memif, o, SIZE, seconds)["gbps"]))
-        found.append((("memif", op), lambda o=op: bandwidth(beds.Memif, o, seconds)))
-        found.append((("uroce-perf veth", op), lambda o=op: perf.run(host, packet, o, SIZE, seconds)["gbps"]))
-        found.append((("veth", op), lambda o=op: bandwidth(beds.Veth, o, seconds)))
+        yield (f"uroce-perf {way}", op), lambda o=op: perf.run(ways.host, ways.path(way), o, SIZE, seconds)["gbps"]
+        yield (way, op), lambda o=op: bandwidth(bed, o, seconds)
     for op in ("write", "send"):
-        found.append((("memif", f"{op} lat"), lambda o=op: latency(beds.Memif, o, seconds)))
-        found.append((("veth", f"{op} lat"), lambda o=op: latency(beds.Veth, o, seconds)))
-    found.append((("veth", "tcp lat"), lambda: iperf.ping_pong(host, packet.pair, seconds)["p50"]))
-    for over in ("uroce", "tcp"):
-        found.append((("ucx lat", over), lambda o=over: ucx_latency(o, seconds)))
-        found.append((("ucx bw", over), lambda o=over: ucx_bandwidth(o, seconds)))
-        found.append((("fi lat", over), lambda o=over: libfabric(o, seconds)))
-        found.append((("mpi 2", over), lambda o=over: mpi(o, 2, seconds)))
-        found.append((("mpi 4", over), lambda o=over: mpi(o, 4, seconds)))
-    return found
+        yield (way, f"{op} lat"), lambda o=op: latency(bed, o, seconds)
+    if way != "memif":
+        yield (way, "tcp lat"), lambda: iperf.ping_pong(ways.host, ways.veth.pair, seconds)["p50"]
+
+
+def of_others(ways, part, seconds):
+    for over in ("uroce", "uroced", "tcp"):
+        bed = ways.bed("uroced" if over == "uroced" else "host" if part == "mpi" else "veth")
+        if part == "ucx":
+            yield ("ucx lat", over), lambda o=over, b=bed: ucx_latency(b, o, seconds)
+            yield ("ucx bw", over), lambda o=over, b=bed: ucx_bandwidth(b, o, seconds)
+        elif part == "libfabric":
+            yield ("fi lat", over), lambda o=over, b=bed: libfabric(b, o, seconds)
+        else:
+            yield ("mpi 2", over), lambda o=over, b=bed: mpi(b, o, 2, seconds)
+            yield ("mpi 4", over), lambda o=over, b=bed: mpi(b, o, 4, seconds)
+    if part != "libfabric":
+        for way in ("veth", "uroced"):
+            yield (f"uroce-perf {way}", "send"), lambda w=way: perf.run(ways.host, ways.path(w), "send", SIZE, seconds)["gbps"]
+
+
+def of_progress(ways, seconds):
+    for mode in ("tick", "adaptive"):
+        env = {"UROCE_SET": f"worker.progress={mode}"}
+        yield ("progress", f"{mode} bw"), lambda e=env: bandwidth(ways.bed("memif"), "send", seconds, env=e)
+        yield ("progress", f"{mode} lat"), lambda e=env: latency(ways.bed("memif"), "send", seconds, env=e)
+
+
+def contenders(ways, parts, seconds):
+    found = {}  # what two parts compare with is measured once a turn
+    for part in parts:
+        if part in ("memif", "veth", "uroced"):
+            more = of_perftest(ways, part, seconds)
+        else:
+            more = of_progress(ways, seconds) if part == "progress" else of_others(ways, part, seconds)
+        for key, measure in more:
+            found.setdefault(key, measure)
+    return list(found.items())
 
 
 def run(host, machine, options, progress):
+    parts = options.part or PARTS
+    if unknown := set(parts) - set(PARTS):
+        raise Failure(f"--part {unknown.pop()}: the parts of this benchmark are {', '.join(PARTS)}")
     os.environ["UROCE_RUN"] = str(host.binary("app/run/uroce-run"))
+    os.environ["UROCE_DAEMON"] = str(host.binary("app/uroced/uroced"))
     os.environ["UROCE_VERBS_LIBRARY_DIR"] = str(host.binary("lib/verbs"))
     os.environ["UROCE_MPI"] = str(host.binary("tests/programs/mpi"))
     beds.Bed.setup = staticmethod(lambda: child_setup(None))  # the same priority as uroce-perf
-    memif, packet = paths.Memif(host), paths.AfPacket(host)
-    found = stats.turns(contenders(host, memif, packet, options.seconds), options.turns, progress)
-    return fill(Report("programs", TITLE, machine), found)
+    found = stats.turns(contenders(Ways(host), parts, options.seconds), options.turns, progress)
+    return fill(Report("programs", TITLE, machine), found, parts)
 
 
-def fill(report, found):
-    fill_perftest(report, found)
-    fill_others(report, found)
+# ---- the report ----
+
+def fill(report, found, parts=PARTS):
+    for way in ("memif", "veth", "uroced"):
+        if way in parts:
+            fill_perftest(report, found, way)
+    for part in ("ucx", "libfabric", "mpi"):
+        if part in parts:
+            fill_others(report, found, part)
+    if "progress" in parts:
+        fill_progress(report, found)
     report.plot("Gb/s of payload; us")
     return report
 
 
-def fill_perftest(report, found):
-    for way, base in ("memif", "uroce-perf"), ("veth", "uroce-perf veth"):
-        for op in OPS:
-            report.row(way, f"uroce-perf, {op.upper()}", "Gb/s", found[base, op])
-            report.row(way, f"ib_{op}_bw", "Gb/s", found[way, op], found[base, op], "uroce-perf")
-            report.bar(f"ib_{op}_bw / uroce-perf {op.upper()}, {way}", stats.ratios_of(found[way, op], found[base, op]), BW_BAR)
-            if op != "send":
-                report.bar(f"ib_{op}_bw, whose target sleeps / uroce-perf {op.upper()}, {way}",
-                           stats.ratios_of(found[way, op], found[base, op]), ONE_SIDED_BAR)
-        for op in ("write", "send"):
-            report.row(way, f"ib_{op}_lat", "us", found[way, f"{op} lat"])
-    report.row("veth", "TCP (sockperf), p50", "us", found["veth", "tcp lat"])
+def fill_perftest(report, found, way):
+    base = f"uroce-perf {way}"
+    for op in OPS:
+        report.row(way, f"uroce-perf, {op.upper()}", "Gb/s", found[base, op])
+        report.row(way, f"ib_{op}_bw", "Gb/s", found[way, op], found[base, op], "uroce-perf")
+        report.bar(f"ib_{op}_bw / uroce-perf {op.upper()}, {way}", stats.ratios_of(found[way, op], found[base, op]), BW_BAR)
+        if op != "send":
+            report.bar(f"ib_{op}_bw, whose target sleeps / uroce-perf {op.upper()}, {way}",
+                       stats.ratios_of(found[way, op], found[base, op]), ONE_SIDED_BAR)
     for op in ("write", "send"):
-        report.bar(f"TCP / ib_{op}_lat, veth", stats.ratios_of(found["veth", "tcp lat"], found["veth", f"{op} lat"]), LATENCY_BAR)
+        report.row(way, f"ib_{op}_lat", "us", found[way, f"{op} lat"])
+    if way == "memif":
+        return
+    tcp = found[way, "tcp lat"]
+    report.row(way, "TCP over veth (sockperf), p50", "us", tcp)
+    for op in ("write", "send"):
+        report.bar(f"TCP / ib_{op}_lat, {way}", stats.ratios_of(tcp, found[way, f"{op} lat"]), LATENCY_BAR)
 
 
-def fill_others(report, found):
-    """Programs that run over TCP as well: (path, what, over uroce, over TCP, bar of TCP's time / uroce's)"""
-    def mpi_part(ranks, part):
-        return [found[(f"mpi {ranks}", over), part] for over in ("uroce", "tcp")]
+def fill_others(report, found, part):
+    """Programs that run over TCP as well."""
+    for path, over in (("bridge" if part == "mpi" else "veth", "uroce"), ("uroced", "uroced")):
+        if part == "ucx":
+            latency_rows = [("ucx_perftest tag_lat", "ucx lat", None, LATENCY_BAR)]
+            bandwidth_row = ("ucx_perftest tag_bw", "ucx bw", None)
+        elif part == "libfabric":
+            latency_rows, bandwidth_row = [("fi_pingpong msg", "fi lat", None, LATENCY_BAR)], None
+        else:
+            latency_rows = [("MPI ping-pong, 2 ranks", "mpi 2", "latency", LATENCY_BAR),
+                            ("MPI allreduce, 4 ranks", "mpi 4", "allreduce", FASTER)]
+            bandwidth_row = ("MPI bandwidth, 2 ranks", "mpi 2", "bandwidth")
 
-    for path, what, (ours, theirs), bar in (
-            ("veth", "ucx_perftest tag_lat", [found["ucx lat", over] for over in ("uroce", "tcp")], LATENCY_BAR),
-            ("veth", "fi_pingpong msg", [found["fi lat", over] for over in ("uroce", "tcp")], LATENCY_BAR),
-            ("bridge", "MPI ping-pong, 2 ranks", mpi_part(2, "latency"), LATENCY_BAR),
-            ("bridge", "MPI allreduce, 4 ranks", mpi_part(4, "allreduce"), FASTER)):
-        report.row(path, f"{what}, TCP", "us", theirs)
-        report.row(path, what, "us", ours, theirs, "TCP")
-        report.bar(f"{what}: TCP / uroce", stats.ratios_of(theirs, ours), bar)
-    perf_send = found["uroce-perf veth", "send"]
-    for path, what, (ours, theirs) in (("veth", "ucx_perftest tag_bw", [found["ucx bw", over] for over in ("uroce", "tcp")]),
-                                       ("bridge", "MPI bandwidth, 2 ranks", mpi_part(2, "bandwidth"))):
-        report.row(path, f"{what}, TCP", "Gb/s", theirs)
-        report.row(path, what, "Gb/s", ours, theirs, "TCP")
-        report.bar(f"{what} / uroce-perf SEND, veth", stats.ratios_of(ours, perf_send), BW_BAR)
+        def figures(name, inner, of):
+            return found[(name, of), inner] if inner else found[name, of]
+
+        for what, name, inner, bar in latency_rows:
+            ours, theirs = figures(name, inner, over), figures(name, inner, "tcp")
+            report.row(path, f"{what}, TCP", "us", theirs)
+            report.row(path, what, "us", ours, theirs, "TCP")
+            report.bar(f"{what}: TCP / uroce, {path}", stats.ratios_of(theirs, ours), bar)
+        if bandwidth_row:
+            what, name, inner = bandwidth_row
+            ours, theirs = figures(name, inner, over), figures(name, inner, "tcp")
+            base = "uroced" if over == "uroced" else "veth"
+            report.row(path, f"{what}, TCP", "Gb/s", theirs)
+            report.row(path, what, "Gb/s", ours, theirs, "TCP")
+            report.bar(f"{what} / uroce-perf SEND, {base}", stats.ratios_of(ours, found[f"uroce-perf {base}", "send"]), BW_BAR)
+
+
+def fill_progress(report, found):
+    """What the thread costs a program that polls."""
+    for what, part, unit in ("ib_send_bw", "bw", "Gb/s"), ("ib_send_lat", "lat", "us"):
+        tick, adaptive = found["progress", f"tick {part}"], found["progress", f"adaptive {part}"]
+        report.row("memif", f"{what}, progress = tick", unit, tick)
+        report.row("memif", f"{what}, progress = adaptive", unit, adaptive, tick, "tick")
+        faster = stats.ratios_of(adaptive, tick) if part == "bw" else stats.ratios_of(tick, adaptive)
+        report.bar(f"{what}: speed with progress = adaptive / tick", faster, ADAPTIVE_BAR)

@@ -109,3 +109,33 @@ class AfXdp(Veth):
     def vdev(self, side):
         return (f"net_af_xdp0,iface={netns.DEVICES[side]},start_queue=0,queue_count=1,"
                 "busy_budget=0")
+
+
+class Leased:
+    """Ports of uroced. `bed`: tests/programs/bed.Uroced, whose daemon runs."""
+
+    name = "uroced"
+    pmtu = 4096
+
+    def __init__(self, host, bed):
+        self.host, self.bed = host, bed
+
+    def prepare(self):
+        if self.host.huge:
+            self.host.top_up_hugepages()
+
+    def inside(self, side):
+        return self.bed.into(self.letter(side))
+
+    def first(self):
+        return None
+
+    def conf(self, side):
+        return CONF / "uroced.conf", [f"port.dev={self.bed.endpoint(self.letter(side))[1]}"]
+
+    def address(self, side):
+        return self.bed.ADDRESSES[self.letter(side)]
+
+    @staticmethod
+    def letter(side):
+        return "b" if side else "a"

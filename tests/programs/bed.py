@@ -199,7 +199,7 @@ class Uroced(Veth):
 
     def __init__(self, **options):
         super().__init__(**options)
-        self.netns = {"a": f"uroce-a-{os.getpid()}"}
+        self.netns = {"a": f"uroce-d-{os.getpid()}"}
         self.socket = f"{self.dir}/uroced.sock"
         self.daemon = None
 
