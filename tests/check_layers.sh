@@ -44,7 +44,7 @@ sched      wire vl
 cc         wire
 admission  wire
 cm         wire
-manager    wire vl
+manager    wire vl mgmt
 switch     wire vl mgmt admission
 mgmt       wire vl
 transport  wire timer mem sched cc admission

@@ -12,12 +12,14 @@
 /* Fault reports as they arrive, and the log of them: list, acknowledge, follow. */
 
 #define NS	   1000000000.0
-#define LOOK_NS	   100000000 /* 'tail' looks for new lines that often */
-#define LAST_SHOWN 10	     /* reports that 'tail' begins with */
+#define LOOK_NS	   100000000		/* 'tail' looks for new lines that often */
+#define SAY_NS	   UINT64_C(1000000000) /* what is not confirmed is shown that often */
+#define LAST_SHOWN 10			/* reports that 'tail' begins with */
 
 struct faults {
 	struct ctl_session *s;
 	struct ctl_fault_log log;
+	struct ctl_reports reports;
 	json_t *list;
 	double began_s; /* on the clock of the fabric */
 	uint64_t shown;
@@ -56,14 +58,17 @@ static void show_new(struct faults *f, const struct ur_fault *r, const char *nam
 static void take_other(void *ctx, const struct ur_mgr_mad *mad)
 {
 	struct faults *f = ctx;
-	char name[CTL_NAME_BYTES];
-	struct ur_fault report;
 
-	if (!ctl_reports_take(f->s, mad, &report, name))
-		return;
-	switch (ctl_fault_log_add(&f->log, &report, name)) {
+	ctl_reports_take(&f->reports, mad);
+}
+
+static void show_report(void *ctx, const struct ur_fault *report, const char *name)
+{
+	struct faults *f = ctx;
+
+	switch (ctl_fault_log_add(&f->log, report, name)) {
 	case CTL_FAULT_NEW:
-		show_new(f, &report, name);
+		show_new(f, report, name);
 		break;
 	case CTL_FAULT_KNOWN:
 		break;
@@ -71,6 +76,19 @@ static void take_other(void *ctx, const struct ur_mgr_mad *mad)
 		f->ok = false;
 		break;
 	}
+}
+
+/* What is not confirmed is shown as a number: anybody may have sent it. */
+static void show_unconfirmed(struct faults *f, uint64_t every_ns)
+{
+	char text[256];
+
+	if (!ctl_reports_unconfirmed(&f->reports, every_ns, f->s->join->ops->now_ns(f->s->join),
+				     text, sizeof(text)) ||
+	    !ctl_prints_text(f->s->o))
+		return;
+	printf("%.6f s  %s\n", fabric_s(f->s) - f->began_s, text);
+	fflush(stdout);
 }
 
 /* Until there are enough of them, or it is time. */
@@ -84,8 +102,15 @@ static void wait_for_reports(struct faults *f)
 	if (o->duration_s > 0)
 		until = began + (uint64_t)(o->duration_s * NS);
 	while (f->ok && (!o->count || f->shown < o->count) && j->ops->now_ns(j) < until)
-		if (j->ops->receive(j, until, &mad))
+		if (j->ops->receive(j, until, &mad)) {
 			take_other(f, &mad);
+			ctl_reports_confirm(&f->reports);
+			show_unconfirmed(f, SAY_NS);
+		}
+	show_unconfirmed(f, 0);
+	if (f->reports.said)
+		json_array_append_new(
+			f->list, json_pack("{s:o}", "unconfirmed", ctl_reports_json(&f->reports)));
 }
 
 static bool watch(struct faults *f)
@@ -93,6 +118,7 @@ static bool watch(struct faults *f)
 	uint32_t refused;
 
 	f->began_s = fabric_s(f->s);
+	ctl_reports_open(&f->reports, f->s, show_report, f);
 	f->s->take_other = take_other;
 	f->s->take_other_ctx = f;
 	refused = ctl_reports_ask(f->s);

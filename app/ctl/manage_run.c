@@ -24,12 +24,14 @@
  * discovers the fabric again and again; while it is master, faults are reported here.
  */
 
-#define MS	    UINT64_C(1000000)
-#define MINUTE	    (60000 * MS)
-#define NS	    1e9
-#define QUESTIONS   256 /* of the election, at the same time */
-#define DUTY	    10	/* discovery takes at most one part in so many of the time */
-#define LEAVE_TRIES 3	/* leases, for a handover at the end */
+#define MS	  UINT64_C(1000000)
+#define MINUTE	  (60000 * MS)
+#define NS	  1e9
+#define QUESTIONS 256 /* of the election, at the same time */
+#define OF_REPORT                                                                                  \
+	(UINT64_C(1) << 63) /* in a request's cookie: it is about a report, not the election */
+#define DUTY	    10	    /* discovery takes at most one part in so many of the time */
+#define LEAVE_TRIES 3	    /* leases, for a handover at the end */
 
 struct run {
 	struct ctl_session *s;
@@ -42,6 +44,7 @@ struct run {
 	uint32_t *work;	     /* 3 numbers for each node */
 	struct ur_requests asked;
 	void *asked_memory;
+	struct ctl_reports reports;
 	struct ctl_scout scout;
 	uint64_t scout_ns;	      /* when it sets out again */
 	enum ur_election_phase phase; /* that was printed last */
@@ -253,6 +256,7 @@ static void make_peers(struct run *r)
 static bool take_graph(struct run *r)
 {
 	ur_requests_cancel_all(&r->asked);
+	ctl_reports_again(&r->reports);
 	if (!make_members(r))
 		return false;
 	make_peers(r);
@@ -296,6 +300,10 @@ static void finish(struct run *r, const struct ur_mgr_answer *a, uint64_t now)
 	const uint8_t *mad = a->mad ? a->mad->bytes : NULL;
 	bool ok = mad && !(ur_load16(mad + 4) & (uint16_t)~UR_SMP_DIRECTION);
 
+	if (a->cookie & OF_REPORT) {
+		ctl_reports_answer(&r->reports, (uint32_t)a->cookie, mad);
+		return;
+	}
 	ur_election_answer(&r->e, (enum ur_election_what)(a->cookie >> 32), (uint32_t)a->cookie,
 			   ok ? mad + UR_SMP_DATA : NULL, now);
 }
@@ -319,21 +327,28 @@ static void serve(struct run *r, const struct ur_mgr_mad *mad, uint64_t now)
 	r->s->join->ops->send(r->s->join, &answer);
 }
 
-static void take_fault(struct run *r, const struct ur_mgr_mad *mad)
+static void show_fault(void *ctx, const struct ur_fault *report, const char *name)
 {
-	char name[CTL_NAME_BYTES], text[96], line[256];
-	struct ur_fault report;
+	char text[96], line[256];
+	struct run *r = ctx;
 
-	if (!ctl_reports_take(r->s, mad, &report, name))
-		return;
-	ctl_reports_text(&report, text, sizeof(text));
-	snprintf(line, sizeof(line), "%s: \"%s\" port %u: %s", ur_severity_text(report.severity),
-		 name, report.port, text);
+	ctl_reports_text(report, text, sizeof(text));
+	snprintf(line, sizeof(line), "%s: \"%s\" port %u: %s", ur_severity_text(report->severity),
+		 name, report->port, text);
 	say(r, "fault", line,
-	    json_pack("{s:s,s:o,s:s,s:i,s:s}", "severity", ur_severity_text(report.severity),
-		      "node", ctl_json_hex(report.node_guid), "description", name, "port",
-		      (int)report.port, "cause", ur_fault_text(report.cause)));
+	    json_pack("{s:s,s:o,s:s,s:i,s:s}", "severity", ur_severity_text(report->severity),
+		      "node", ctl_json_hex(report->node_guid), "description", name, "port",
+		      (int)report->port, "cause", ur_fault_text(report->cause)));
 	r->scout_ns = 0; /* a link may have changed */
+}
+
+/* As answers without proof. */
+static void say_unconfirmed(struct run *r, uint64_t now)
+{
+	char text[256];
+
+	if (ctl_reports_unconfirmed(&r->reports, MINUTE, now, text, sizeof(text)))
+		say(r, "unconfirmed", text, ctl_reports_json(&r->reports));
 }
 
 static void take(struct run *r, const struct ur_mgr_mad *mad)
@@ -351,7 +366,7 @@ static void take(struct run *r, const struct ur_mgr_mad *mad)
 	else if (method & UR_MAD_METHOD_RESPONSE)
 		ctl_scout_input(&r->scout, mad, now);
 	else
-		take_fault(r, mad);
+		ctl_reports_take(&r->reports, mad);
 }
 
 /* ---- reports ---- */
@@ -395,6 +410,18 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Nodes are asked whether they report what came in their name. The election's questions have most of the room. */
+static void post_reports(struct run *r, uint64_t now)
+{
+	struct ur_mgr_mad mad;
+	uint32_t number;
+
+	while (r->asked.open < QUESTIONS / 4 && ctl_reports_next(&r->reports, &number, &mad)) {
+		ur_store64(mad.bytes + UR_SMP_MKEY, r->e.key);
+		(void)ur_requests_post(&r->asked, &mad, OF_REPORT | number, now);
+	}
+}
+
 static void send_all(struct run *r, uint64_t now)
 {
 	struct ur_election_ask ask;
@@ -402,6 +429,7 @@ static void send_all(struct run *r, uint64_t now)
 
 	while (ur_requests_have_room(&r->asked) && ur_election_output(&r->e, now, &ask))
 		post(r, &ask, now);
+	post_reports(r, now);
 	while (ur_requests_output(&r->asked, now, &mad))
 		r->s->join->ops->send(r->s->join, &mad);
 	r->s->m_key = r->e.key;
@@ -442,6 +470,7 @@ static bool turn(struct run *r, uint64_t until_ns)
 	say_phase(r, now);
 	say_held(r, now);
 	say_unproved(r, now);
+	say_unconfirmed(r, now);
 	next = least(least(ur_election_next_deadline(&r->e), ur_requests_next_deadline(&r->asked)),
 		     r->scout.running ? ctl_scout_next_deadline(&r->scout) : r->scout_ns);
 	if (j->ops->receive(j, least(next, until_ns), &mad))
@@ -540,6 +569,7 @@ bool ctl_manage_run(struct ctl_session *s, const struct ur_zones *zones, const s
 
 	*r = (struct run){.s = s, .zones = zones, .zone = zone, .phase = UR_ELECTION_OFF};
 	ctl_catch_signals();
+	ctl_reports_open(&r->reports, s, show_fault, r);
 	ok = open_run(r) && watch(r);
 	ctl_scout_close(&r->scout);
 	free(r->asked_memory);

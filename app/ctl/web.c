@@ -20,6 +20,7 @@ struct web {
 	struct ctl_view view;
 	struct ctl_picture picture;
 	struct ctl_fault_log log;
+	struct ctl_reports reports;
 	struct ctl_http *http;
 	uint32_t *open;	  /* faults of each node that are still to be dealt with */
 	uint32_t *number; /* of each node, in the picture; UINT32_MAX: it is not shown */
@@ -179,7 +180,8 @@ static void show_faults(struct web *w)
 	for (uint32_t i = w->log.cnt; i-- > first;)
 		json_array_append_new(list, ctl_fault_log_json(&w->log.fault[i]));
 	show(w, CTL_HTTP_FAULTS,
-	     json_pack("{s:i,s:i,s:o}", "open", (int)open, "all", (int)w->log.cnt, "faults", list));
+	     json_pack("{s:i,s:i,s:o,s:o}", "open", (int)open, "all", (int)w->log.cnt,
+		       "unconfirmed", ctl_reports_json(&w->reports), "faults", list));
 }
 
 /* ---- faults ---- */
@@ -187,11 +189,15 @@ static void show_faults(struct web *w)
 static void take_other(void *ctx, const struct ur_mgr_mad *mad)
 {
 	struct web *w = ctx;
-	char name[CTL_NAME_BYTES];
-	struct ur_fault report;
 
-	if (ctl_reports_take(w->s, mad, &report, name) &&
-	    ctl_fault_log_add(&w->log, &report, name) == CTL_FAULT_NEW)
+	ctl_reports_take(&w->reports, mad);
+}
+
+static void show_report(void *ctx, const struct ur_fault *report, const char *name)
+{
+	struct web *w = ctx;
+
+	if (ctl_fault_log_add(&w->log, report, name) == CTL_FAULT_NEW)
 		show_faults(w);
 }
 
@@ -235,6 +241,7 @@ static bool open_faults_log(struct web *w)
 		return ctl_complain("there is no memory for faults");
 	if (w->s->o->log)
 		return true;
+	ctl_reports_open(&w->reports, w->s, show_report, w);
 	w->s->take_other = take_other;
 	w->s->take_other_ctx = w;
 	w->refused = ctl_reports_ask(w->s);
@@ -291,8 +298,11 @@ static bool watch(struct web *w)
 		(void)ctl_pace(w->s, due, -1);
 		if (ctl_is_ended())
 			return true;
-		if (!renew(w) || !ctl_view_pass(&w->view) || !ctl_fault_log_read(&w->log) ||
-		    !clear_gauges(w))
+		if (!renew(w) || !ctl_view_pass(&w->view))
+			return false;
+		if (w->s->take_other)
+			ctl_reports_confirm(&w->reports);
+		if (!ctl_fault_log_read(&w->log) || !clear_gauges(w))
 			return false;
 		show_fabric(w);
 		show_faults(w);

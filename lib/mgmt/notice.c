@@ -195,6 +195,8 @@ void ur_nma_fault(struct ur_nma *nma, enum ur_fault_cause cause, uint8_t port, u
 	fault.sequence = (uint32_t)++reg[UR_NODE_FAULT_COUNT];
 	reg[UR_NODE_FAULT_CAUSE] = cause | (uint64_t)port << 8;
 	reg[UR_NODE_FAULT_TIME_NS] = fault.time_ns;
+	reg[UR_NODE_FAULT_VALUE] = value;
+	reg[UR_NODE_FAULT_LIMIT] = limit;
 	if (!(reg[UR_NODE_FAULT_ENABLE] & ~reg[UR_NODE_FAULT_MASK] & bit) ||
 	    fault.severity < reg[UR_NODE_FAULT_SEVERITY])
 		return;

@@ -46,13 +46,13 @@ def crc_of(packet):
     return zlib.crc32(b"\xff" * 8 + masked).to_bytes(4, "little")
 
 
-GET, SET, NODE_INFO, LFT = 1, 2, 0x11, 0x19
+GET, SET, TRAP, NOTICE, NODE_INFO, LFT = 1, 2, 5, 2, 0x11, 0x19
 
 
-def smp(tid, method=GET, attribute=NODE_INFO, modifier=0, data=b""):
-    """A directed-route SMP with one hop, to the neighbour, as docs/design/management.md says."""
-    mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, method, 0, 1, 1, tid, attribute, 0, modifier) + bytes(8) + b"\xff" * 4
-    mad = mad.ljust(64, b"\0") + data
+def smp(tid, method=GET, attribute=NODE_INFO, modifier=0, data=b"", further=b""):
+    """A directed-route SMP with one hop, to the neighbour, or further by its ports, as docs/design/management.md says."""
+    mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, method, 0, 1, 1 + len(further), tid, attribute, 0, modifier) + bytes(8) + b"\xff" * 4
+    mad = (mad.ljust(64, b"\0") + data).ljust(128, b"\0") + b"\0\1" + further
     bth = struct.pack(">BBHII", 0x64, 0x40, 0xffff, 0, 0) + bytes(7) + b"\0"
     payload = bth + mad.ljust(256, b"\0")
     udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(payload) + 4, 0)
@@ -256,6 +256,48 @@ def restart():
     print("a switch that is started again has its forwarding table")
 
 
+def report(guid, cause, severity, port, sequence):
+    """The notice of a fault (docs/design/management.md)."""
+    details = struct.pack(">BBBxIQQQQ", severity, cause, port, sequence, 1, 0, 0, guid)
+    return struct.pack(">B3sHHH", 1, bytes.fromhex("027572"), 1, 0, 1) + details
+
+
+def hostile():
+    """Reports that a client makes up, in the name of the switch, of itself and of nobody, make no line; a real fault does."""
+    p = start(more=("--set", "management.open=yes"))
+    a, b = client(), client()
+    links(p, 2, "up")
+    a.send(smp(1))
+    guid = int.from_bytes(a.recv(9000)[14 + 40 + 28 + 64:][12:20], "big")
+    shown = f"{tmp}/faults.txt"
+    with open(shown, "w") as out:
+        watch = subprocess.Popen([ctl, "faults", "--socket", path, "--count", "1", "--duration", "60", "--json", f"{tmp}/faults.json"],
+                                 stdout=out)
+    try:
+        links(p, 1, "up")
+        said, until, sequence = "", time.monotonic() + 30, 100
+        while "denied by their node" not in said or "0 denied" in said or " 0 of unknown" in said:
+            assert time.monotonic() < until and watch.poll() is None, said
+            for name, cause, severity, port in ((guid, 0, 3, 2), (guid, 4, 2, 0), (guid + 7, 0, 3, 1), (guid, 200, 9, 1)):
+                sequence += 1
+                a.send(smp(sequence << 8, TRAP, NOTICE, 0, report(name, cause, severity, port, sequence), bytes([CLIENTS])))
+            time.sleep(0.1)
+            said = open(shown).read()
+        assert "critical" not in said and "link" not in said and "load" not in said, said
+        b.close()
+        assert watch.wait(60) == 0
+        said = open(shown).read()
+    finally:
+        watch.kill()
+        watch.wait()
+    lines = re.findall(r"(\w+): (?:#\d+ )?\".*port (\d+): (.*)", said)
+    assert lines == [("critical", "2", "link down")], said
+    written = json.load(open(f"{tmp}/faults.json"))
+    assert [f["cause"] for f in written[:-1]] == ["link down"] and written[-1]["unconfirmed"]["denied"] > 0, written
+    end(p)
+    print(f"{written[-1]['unconfirmed']} reports made up, one fault shown")
+
+
 def flood():
     """A client that sends management packets all the time, and reads nothing, keeps no other from the agent or from data."""
     p = start()
@@ -294,6 +336,7 @@ try:
     main()
     fabric()
     restart()
+    hostile()
     flood()
 finally:
     subprocess.run(["rm", "-rf", tmp], check=True)
