@@ -94,6 +94,7 @@ static struct ur_config config_of(const struct switch_spec *s, const struct ur_c
 		cfg.port.role = s->client ? UR_MEMIF_ROLE_CLIENT : UR_MEMIF_ROLE_SERVER;
 	if (s->mtu)
 		cfg.port.mtu = s->mtu;
+	cfg.port.credits = switch_spec_credits(s, base->port.credits);
 	if (s->kind == SWITCH_DEV && !cfg.port.framecnt && !cfg.port.credits)
 		cfg.port.framecnt = KERNEL_FRAMECNT;
 	return cfg;

@@ -119,7 +119,7 @@ static unsigned send_to(struct node *n, uint8_t port, uint64_t now_ns)
 		return 0;
 	p->at = p->cnt = 0;
 	p->stamped = 0;
-	if (__builtin_expect(n->cfg.port.credits, 0))
+	if (__builtin_expect(p->credits, 0))
 		put_message(n, port, now_ns);
 	cnt = ur_switch_output(n->sw, port, tx, NODE_PENDING - p->cnt, now_ns);
 	for (unsigned i = 0; i < cnt; i++) {
@@ -239,7 +239,7 @@ static struct ur_switch_port_attr attr_of(const struct node *n, const struct nod
 	}
 	a.flood_per_s = cfg->forwarding.flood_pps;
 	a.mgmt_per_s = cfg->forwarding.mgmt_pps;
-	if (cfg->port.credits && p->dev->rx_slots) {
+	if (p->credits) {
 		a.credit_frames =
 			RTE_MIN(n->attr.limits.frames, p->dev->rx_slots) / 4 * CREDIT_QUARTERS;
 		a.credit_life_ns = cfg->port.credit_life_ms * UINT64_C(1000000);
@@ -460,7 +460,11 @@ static bool open_spec(struct node *n, unsigned k, unsigned first, char *err, siz
 			return false;
 	}
 	for (unsigned i = 0; i < cnt; i++)
-		n->port[first + i] = (struct node_port){.dev = devs[i], .spec = s};
+		n->port[first + i] = (struct node_port){
+			.dev = devs[i],
+			.spec = s,
+			.credits = devs[i]->rx_slots && switch_spec_credits(s, n->cfg.port.credits),
+		};
 	return true;
 }
 

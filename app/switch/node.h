@@ -31,6 +31,7 @@ struct node_port {
 	uint64_t stamped;		       /* bit i: pending[i] asks, */
 	struct node_stamp stamp[NODE_PENDING]; /* and this is what it is told */
 	bool link;			       /* of the device; the port may be disabled */
+	bool credits;			       /* link credits */
 	uint32_t downs;	  /* of a kernel interface's carrier, as the kernel counts them */
 	uint64_t no_copy; /* frames lost because there was no buffer for a copy that differs */
 };

@@ -75,6 +75,11 @@ static const char *take_key(struct switch_spec *s, const char *key, char *value)
 	}
 	if (strcmp(key, "mtu") == 0)
 		return number(value, 10, 256, 9600, &s->mtu) ? NULL : "256 to 9600";
+	if (strcmp(key, "credits") == 0 && s->kind != SWITCH_SOCKET) {
+		s->has_credits = true;
+		s->credits = strcmp(value, "yes") == 0;
+		return s->credits || strcmp(value, "no") == 0 ? NULL : "yes, no";
+	}
 	if (strcmp(key, "access") == 0 || strcmp(key, "native") == 0) {
 		if (!number(value, 10, 1, UR_SWITCH_VIDS - 2, &v))
 			return "a VLAN from 1 to 4094";
@@ -100,7 +105,7 @@ static const char *take_key(struct switch_spec *s, const char *key, char *value)
 static bool take_keys(struct switch_spec *s, char *rest, char *err, size_t cap)
 {
 	static const char *const more[SWITCH_KIND_CNT] = {
-		[SWITCH_MEMIF] = ", role", [SWITCH_SOCKET] = ", clients, mode"};
+		[SWITCH_MEMIF] = ", credits, role", [SWITCH_SOCKET] = ", clients, mode"};
 
 	for (char *word; (word = strsep(&rest, ",")) != NULL;) {
 		char *value = strchr(word, '=');
@@ -117,7 +122,7 @@ static bool take_keys(struct switch_spec *s, char *rest, char *err, size_t cap)
 				     "port \"%s\": \"%s\" is not a key of a %s port; allowed: "
 				     "rate, mtu, access, native, trunk%s, each with =VALUE",
 				     s->text, word, switch_kind_word(s->kind),
-				     more[s->kind] ? more[s->kind] : "");
+				     more[s->kind] ? more[s->kind] : ", credits");
 	}
 	if (s->access && (s->has_trunk || s->has_native))
 		return wrong(err, cap, "port \"%s\": access and %s exclude each other", s->text,

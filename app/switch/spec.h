@@ -38,6 +38,8 @@ struct switch_spec {
 	char name[UR_CONFIG_TEXT];
 	double rate_gbps; /* 0: that of [port] */
 	uint32_t mtu;	  /* 0: that of [port] */
+	bool has_credits; /* credits was given; else [port] decides */
+	bool credits;	  /* link credits */
 	bool client;	  /* memif: which end of the socket */
 	uint32_t clients; /* socket: ports that it has */
 	uint32_t mode;	  /* socket: permissions */
@@ -47,6 +49,12 @@ struct switch_spec {
 	bool has_trunk;
 	uint64_t vids[UR_SWITCH_VIDS / 64]; /* if has_trunk */
 };
+
+/* Whether the port offers link credits; `all`: what [port] says for all ports. */
+static inline bool switch_spec_credits(const struct switch_spec *s, bool all)
+{
+	return s->has_credits ? s->credits : all;
+}
 
 /* Returns false, with a sentence in `err`. */
 bool switch_spec_parse(const char *text, struct switch_spec *out, char *err, size_t cap);

@@ -32,11 +32,12 @@ trap clean_up_switch EXIT
 	done
 } 2>"$tmp/network.log" || fail "the network cannot be made"
 
+of_c= # keys of port 3
 # start_switch OPTION...: ports 1, 2, 3 lead to a, b, c.
 start_switch()
 {
 	: >"$tmp/switch.log"
-	"${in_s[@]}" "$UROCE_SWITCH" --port dev=to_a,rate=0.2 --port dev=to_b --port dev=to_c "$@" "${pages[@]}" \
+	"${in_s[@]}" "$UROCE_SWITCH" --port dev=to_a,rate=0.2 --port dev=to_b --port "dev=to_c$of_c" "$@" "${pages[@]}" \
 		--json "$tmp/switch.json" --interval 0.1 >"$tmp/switch.log" 2>&1 </dev/null &
 	switch_pid=$!
 	wait_for 30 grep -q '^forwarding between' "$tmp/switch.log" || fail "the switch does not start"
@@ -103,7 +104,8 @@ done
 echo "with credits: none dropped, $(field .gbps) Gb/s; the senders waited $(counted '[.ports[].credit_wait_ns] | add')" \
 	"ns at the switch"
 
-# The server of a stops. What b sends to c meanwhile arrives.
+# The server of a stops. What b sends to c meanwhile arrives. The port to c offers no credits, although c does.
+of_c=,credits=no
 start_switch --set port.credits=yes
 end "$ns_a" server 1 yes
 "${cmd[@]}" >"$tmp/stopped.log" 2>&1 </dev/null &
@@ -123,5 +125,7 @@ kill -KILL "$stopped"
 wait "$stopped" 2>/dev/null
 stop_server
 stop_switch
+[ "$(counted '.ports[1].credit_sessions >= 1 and .ports[2].credit_sessions >= 1')" = true ] || fail "no credits of a and b"
+[ "$(counted '.ports[3] | .credit_sessions + .credit_messages_sent')" -eq 0 ] || fail "credits of c: $(counted '.ports[3]')"
 [ "$(counted '.ports[1].credit_stalls >= 1')" = true ] || fail "no lane was given up: $(counted '.ports[1]')"
 echo "a receiver that takes nothing: its lane was given up $(counted '.ports[1].credit_stalls') times; another's traffic passed"

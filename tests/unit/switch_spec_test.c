@@ -22,6 +22,12 @@ Test(switch_spec, every_kind)
 	cr_assert(!spec.access && !spec.has_trunk && spec.vid == 1);
 	cr_assert(parse("memif=/run/x.sock,role=client,rate=2.5"));
 	cr_assert(spec.kind == SWITCH_MEMIF && spec.client && spec.rate_gbps == 2.5);
+	cr_assert(!spec.has_credits && switch_spec_credits(&spec, true) &&
+		  !switch_spec_credits(&spec, false));
+	cr_assert(parse("tap=x,credits=yes"));
+	cr_assert(switch_spec_credits(&spec, false));
+	cr_assert(parse("dev=x,credits=no"));
+	cr_assert(!switch_spec_credits(&spec, true));
 	cr_assert(parse("socket=/run/f.sock,clients=3,mode=0666,mtu=1500"));
 	cr_assert_eq(spec.kind, SWITCH_SOCKET);
 	cr_assert(spec.clients == 3 && spec.mode == 0666 && spec.mtu == 1500);
@@ -52,6 +58,8 @@ Test(switch_spec, what_is_wrong_is_named)
 		{"veth0", "not KIND=NAME"},
 		{"dev=", "not KIND=NAME"},
 		{"nic=x", "allowed kinds: dev, xdp"},
+		{"dev=x,credits=maybe", "credits is not valid; allowed: yes, no"},
+		{"socket=x,credits=yes", "is not a key of a socket port"},
 		{"dev=x,rate=0", "rate is not valid"},
 		{"dev=x,rate=1x", "rate is not valid"},
 		{"dev=x,mtu=-1", "allowed: 256 to 9600"},
