@@ -93,6 +93,7 @@ Outcome run(sim::Topology *t, const char *name, const Case &c)
 		o.completed = w.completed;
 		o.errors = w.errors;
 		o.operations = traffic->operation.count();
+		o.unfinished = traffic->is_open() ? w.unfinished() : 0;
 		o.lost = net.validate().lost_frames;
 		o.quarter = w.interval[3].packets;
 		o.late = w.interval[2].packets + w.interval[3].packets;

@@ -27,6 +27,7 @@ struct Case {
 struct Outcome {
 	uint64_t completed, errors, again, sent, received, dropped, marked, late, throttles;
 	uint64_t operations, lost, quarter; /* quarter: packets in the last one */
+	uint64_t unfinished;		    /* of arrivals */
 
 	bool operator==(const Outcome &o) const
 	{

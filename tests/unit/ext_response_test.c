@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ext_peer.h"
+#include "transport/rc/spray.h"
 #include "wire/delay.h"
 
 static void let_pass(struct peer *x, uint64_t ns)
@@ -191,6 +192,58 @@ Test(ext_response, what_has_not_left_yet_is_not_repeated)
 	peer_expect(x, UR_EXT_ATOMIC_ACKNOWLEDGE, 101);
 	peer_expect_silence(x);
 	cr_assert_eq(x->qp->core->cnt.retransmitted_responses, 0);
+	peer_free(x);
+}
+
+/* SPRAY-ANSWER-01. No queue pair has a path of 16 or more: the peer's word for one is not taken. */
+Test(ext_response, acks_and_naks_take_the_path_of_the_packet_that_they_echo)
+{
+	static const uint8_t path[] = {0, 1, 15, 16, 255, 3};
+	struct peer *x = PEER();
+	struct ur_packet *w = peer_write(x, 0, 8 * PEER_MTU);
+	struct ur_packet probe = {.op = ur_op_flags(UR_EXT_PROBE)};
+
+	for (unsigned i = 0; i < 6; i++) {
+		uint8_t taken = path[i] < UR_SPRAY_MAX ? path[i] : 0;
+
+		w[i].xth.path = path[i];
+		w[i].bth.ackreq = true;
+		peer_in(x, &w[i]);
+		cr_assert_eq(peer_expect_ack(x, 101 + i)->sport, ur_spray_port(END_SPORT, taken));
+	}
+	probe.bth.opcode = UR_EXT_PROBE;
+	probe.xth.path = 7;
+	peer_in(x, &probe);
+	cr_assert_eq(peer_expect_ack(x, 106)->sport, ur_spray_port(END_SPORT, 7));
+	w[7].xth.path = 9;
+	peer_in(x, &w[7]);
+	cr_assert_eq(peer_expect_nak(x, 106, 0x60)->sport, ur_spray_port(END_SPORT, 9));
+	peer_free(x);
+}
+
+/* SPRAY-ANSWER-01 */
+Test(ext_response, repeats_take_the_path_of_what_asked_for_them)
+{
+	struct peer *x = PEER(.dest_rd_atomic = 2);
+	struct ur_packet *r = peer_read(x, 0, 300, 0, true), *a = peer_fetch_add(x, 64, 1), again;
+
+	r->xth.path = 5;
+	a->xth.path = 6;
+	peer_in(x, r);
+	peer_in(x, a);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_FIRST, 100)->sport, END_SPORT);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_LAST, 100)->sport, END_SPORT);
+	cr_assert_eq(peer_expect(x, UR_EXT_ATOMIC_ACKNOWLEDGE, 101)->sport, END_SPORT);
+	again = *r;
+	again.xth.path = 9;
+	again.reth.length = 256;
+	peer_in(x, &again);
+	a->xth.path = 10;
+	peer_in(x, a);
+	cr_assert_eq(peer_expect(x, UR_EXT_READ_RESPONSE_ONLY, 100)->sport,
+		     ur_spray_port(END_SPORT, 9));
+	cr_assert_eq(peer_expect(x, UR_EXT_ATOMIC_ACKNOWLEDGE, 101)->sport,
+		     ur_spray_port(END_SPORT, 10));
 	peer_free(x);
 }
 

@@ -13,14 +13,6 @@ enum { CODEC_RETH_IN_EACH = true };
 
 #define STAMP_PAUSE (UINT32_C(1) << 26) /* stamps, 1.07 s */
 
-/* SPRAY-PORT-02. The packet goes by another UDP source port than the queue pair's own. */
-static __attribute__((noinline)) void write_sprayed_port(const struct ur_qp *qp, struct ur_tx *tx)
-{
-	uint8_t *at = tx->hdr + qp->path.len - UR_UDP_BYTES;
-
-	ur_store16(at, ur_spray_port(ur_load16(at), qp->spray_path));
-}
-
 /* Picks the path of the packet that is made now: one that cannot be made costs no path its turn. */
 static inline void pick_path(struct ur_qp *qp, struct ur_tx *tx)
 {
@@ -28,7 +20,7 @@ static inline void pick_path(struct ur_qp *qp, struct ur_tx *tx)
 		return;
 	qp->spray_path = ur_spray_next(&qp->xreq.spray->paths);
 	if (qp->spray_path)
-		write_sprayed_port(qp, tx);
+		ur_ext_write_port(qp, qp->spray_path, tx);
 }
 
 /*

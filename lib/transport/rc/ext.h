@@ -2,9 +2,12 @@
 #ifndef UR_TRANSPORT_EXT_H
 #define UR_TRANSPORT_EXT_H
 
+#include "transport/build.h"
 #include "transport/loss/ooo.h"
-#include "transport/qp.h"
 #include "transport/loss/selective.h"
+#include "transport/qp.h"
+#include "transport/rc/spray.h"
+#include "wire/bytes.h"
 #include "wire/ext.h"
 
 /*
@@ -30,6 +33,14 @@ void ur_ext_rearm(struct ur_qp *qp, bool held, uint64_t now_ns);
 bool ur_ext_is_answering(const struct ur_qp *qp);
 struct ur_qp_numbers ur_ext_numbers(const struct ur_qp *qp);
 const struct ur_spray_qp *ur_ext_paths(const struct ur_qp *qp);
+
+/* SPRAY-PORT-02. A packet, of which Ethernet to BTH are written, goes by the UDP source port of `path`, not by the queue pair's own. */
+static inline void ur_ext_write_port(const struct ur_qp *qp, uint8_t path, struct ur_tx *tx)
+{
+	uint8_t *at = tx->hdr + qp->path.len - UR_UDP_BYTES;
+
+	ur_store16(at, ur_spray_port(ur_load16(at), path));
+}
 
 /* ---- rc/requester_selective.c ---- */
 

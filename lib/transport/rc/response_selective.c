@@ -151,6 +151,16 @@ static inline uint8_t *put_xaeth(uint8_t *p, const struct ur_qp *qp, const struc
 	return ur_build32(p, (uint32_t)e->path << 24 | qp->rsp.epsn.v);
 }
 
+/*
+ * SPRAY-ANSWER-01. By the port for the path that the peer's packet took. The peer's next packet takes another path, and so
+ * does the answer to that: no dead way back is asked for twice.
+ */
+static inline void take_path(const struct ur_qp *qp, uint8_t path, struct ur_tx *tx)
+{
+	if (__builtin_expect(path && path < UR_SPRAY_MAX, 0))
+		ur_ext_write_port(qp, path, tx);
+}
+
 static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_ext_answer *a,
 					  uint8_t opcode, bool ends, unsigned more,
 					  struct ur_tx *tx, uint64_t now_ns)
@@ -160,6 +170,9 @@ static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_ext_
 
 	struct ur_echo echo = {a->arrival_ns, a->stamp, a->path};
 
+	/* First answers keep one path, and so their order. */
+	if (a->repeat)
+		take_path(qp, a->path, tx);
 	qp->core->cnt.retransmitted_responses += a->repeat;
 	p = put_aeth(p, qp, ack_syndrome(qp));
 	p = put_xaeth(p, qp, &echo, now_ns);
@@ -277,6 +290,7 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 	}
 	add_bitmap(qp, tx);
 	p = begin_ack(qp, psn, status, delay, tx);
+	take_path(qp, (probe ? &x->probe_echo : &x->echo)->path, tx);
 	p = put_aeth(p, qp, syndrome);
 	p = put_xaeth(p, qp, probe ? &x->probe_echo : &x->echo, now_ns);
 	if (__builtin_expect(status, 0))
