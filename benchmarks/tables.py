@@ -6,7 +6,11 @@
     benchmarks/tables.py all.json
 
 A table stands between <!-- NAME: begin --> and <!-- NAME: end -->. All of them are replaced, so figures of two runs
-never stand side by side. A benchmark that the run does not have is an error.
+never stand side by side. A benchmark that the run does not have is an error. Only management has a run of its own, whose
+table says so:
+
+    benchmarks/run management --json management.json
+    benchmarks/tables.py management.json
 """
 
 import argparse
@@ -242,7 +246,21 @@ def machine(run, commit):
             f"{'with' if about['hugepages'] else 'without'} hugepages, release build{f' of {commit}' if commit else ''}.")
 
 
+def management(run):
+    lines = [[row["what"], f"{number(row['value'])} {row['unit']}".strip(), row["paper"]] for row in rows_of(run, "management")]
+    return table(["", "measured", "beside it"], lines) + bars(run, "management") + "".join(f"\n\n{note}" for note in run["notes"])
+
+
+def of_one(run):
+    """A run of one benchmark, in the form of a run of all."""
+    for each in run["rows"] + run["bars"]:
+        each["benchmark"] = run["benchmark"]
+    return run
+
+
 def blocks(run, commit):
+    if run["benchmark"] == "management":
+        return {"management-machine": machine(run, commit), "management": management(of_one(run))}
     return {
         "machine": machine(run, commit), "headline": headline(run), "throughput": plain(run, "throughput"),
         "msgrate": plain(run, "msgrate"), "latency": plain(run, "latency"),
@@ -268,6 +286,8 @@ def main():
 
         def fill(found):
             seen.add(found[1])
+            if found[1] not in texts and (run["benchmark"] != "all" or found[1].startswith("management")):
+                return found[0]  # of another run
             if found[1] not in texts:
                 sys.exit(f"{page}: no table is called {found[1]}")
             return f"<!-- {found[1]}: begin -->\n{texts[found[1]]}\n<!-- {found[1]}: end -->"

@@ -400,8 +400,26 @@ class Management(unittest.TestCase):
         self.assertEqual(self.bars(management.ring_faults, found(1100, False)), [False, False])
 
     def test_model(self):
-        self.assertEqual(self.bars(management.model, [{"hops": h, "read_ns": 6000 + 876 * h} for h in range(21)]), [True])
-        self.assertEqual(self.bars(management.model, [{"hops": h, "read_ns": 6000 + 876 * h * h} for h in range(21)]), [False])
+        def found(start, hop, bend, two):
+            return [{"hops": h, "read_ns": (read := start + hop * (h + 1) + bend * (h == 10)), "read_two_ns": read * two} for h in range(21)]
+        self.assertEqual(self.bars(management.model, found(5960, 876, 0, 1)), [True] * 4)
+        self.assertEqual(self.bars(management.model, found(6100, 876, 0, 1)), [False, True, True, True])
+        self.assertEqual(self.bars(management.model, found(5960, 890, 0, 1)), [True, False, True, True])
+        self.assertEqual(self.bars(management.model, found(5960, 876, 20, 1.02)), [True, True, False, False])
+
+    def test_discovery_beside_data(self):
+        def found(idle, busy, nodes, resent):
+            return {"idle": {"time_ms": idle, "rounds": 10, "nodes": 23, "resent": 0},
+                    "busy": {"time_ms": busy, "rounds": 10, "nodes": nodes, "resent": resent}}
+        self.assertEqual(self.bars(management.ring_discovery, found(1, 1.04, 23, 0)), [True] * 5)
+        self.assertEqual(self.bars(management.ring_discovery, found(1, 1.06, 22, 1)), [True, True, False, False, False])
+
+    def test_table(self):
+        made = management.ManagementReport(MACHINE)
+        management.ring_discovery(made, {name: {"time_ms": t, "rounds": 10, "nodes": 23, "resent": 0} for name, t in (("idle", 1), ("busy", 2))})
+        text = tables.blocks(made.json(), "")["management"]
+        self.assertIn("| rings: the same, every ring and queue full of data in both directions | 2 ms | 200 us a round |", text)
+        self.assertIn("2.000 | MISSED: at most 1.05 |", text)
 
 
 class Switch(unittest.TestCase):

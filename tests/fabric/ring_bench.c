@@ -2,395 +2,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "manager/build.h"
-#include "mgmt/nma.h"
+#include "manager/discover.h"
 #include "mgmt/registers.h"
-#include "switch/agent.h"
-#include "wire/icrc.h"
-#include "wire/opcode.h"
+#include "rings.h"
 
 /*
- * What management takes in real time: a row of real switches with agents, joined by rings in memory, in one thread. A node is
- * served when something waits for it, so that a figure is the work of the nodes on the way and nothing else. Prints JSON.
- * For benchmarks/management.py.
+ * What management takes in real time, on a row of switches (rings.h). Prints JSON. For benchmarks/management.py.
  *
  *   ring_bench read SWITCHES TURNS   a register, two, a write by directed route, a register by LID, and a frame that a host behind
  *                                    the same switch returns; medians, ns
  *   ring_bench e2prom TURNS          bytes of an E2PROM, and registers of the same node meanwhile
  *   ring_bench fault TURNS           link down, burst of errors, hot: from the node's notice to the report here, beside a round trip
+ *   ring_bench discover SWITCHES TURNS   the whole row, idle, and while data fills every ring and queue
  */
-#define SWITCHES_MAX 32
-#define PORTS                                                                                      \
-	4 /* port 0 included: 1 toward the manager, 2 away from it, 3 to a host that returns frames */
-#define RING	    64
-#define POOL	    4096
-#define MANAGER	    SWITCHES_MAX /* as a node */
 #define MANAGER_LID 100
 #define TIMEOUT_NS  UINT64_C(2000000000)
-#define ECHO_BYTES  UR_SWITCH_MAD_FRAME
 #define SCAN_NS	    UINT64_C(1000000)
 #define ERRORS	    2000
+#define WINDOW	    64
+#define DATA_EACH   128 /* frames of data for each link: twice what its rings hold after a round */
 
-struct frame {
-	unsigned refs;
-	struct frame *next; /* while it is free */
-	struct ur_switch_frame f;
-	uint8_t bytes[512];
-};
-
-struct ring {
-	struct frame *slot[RING];
-	unsigned head, tail; /* [head, tail) */
-};
-
-static struct node {
-	struct ur_switch *sw;
-	struct ur_switch_agent *agent;
-	struct ring in[PORTS];
-	uint64_t born_ns;
-	bool waits; /* in `work` */
-} node[SWITCHES_MAX + 1];
-static unsigned switches;
-
-static struct frame pool[POOL], *unused;
-static unsigned work[SWITCHES_MAX + 1], work_head, work_tail, work_cnt;
-
-/* The manager: an endpoint with an agent whose client it is. */
-static struct ur_nma *nma;
-static const uint8_t mac[6] = {2, 0, 0, 0, 0, 0x77}, echo_mac[6] = {2, 0, 0, 0, 1, 0x77};
 static struct ur_nma_out answer;
-static bool answered, echoed;
+static bool answered;
 static uint64_t tid, job; /* job: a request that is answered late */
 static bool job_done;
 
-_Noreturn static void give_up(const char *why)
+static void take(const struct ur_nma_out *out)
 {
-	fprintf(stderr, "ring_bench: %s\n", why);
-	exit(1);
-}
-
-static void *must(void *memory)
-{
-	if (!memory)
-		give_up("there is no memory");
-	return memory;
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* ---- frames and rings ---- */
-
-static struct frame *take_frame(void)
-{
-	struct frame *f = unused;
-
-	if (!f)
-		give_up("there are no frames left");
-	unused = f->next;
-	f->refs = 1;
-	f->f = (struct ur_switch_frame){.data = f->bytes, .handle = f};
-	return f;
-}
-
-static void drop_frame(struct frame *f)
-{
-	if (--f->refs)
-		return;
-	f->next = unused;
-	unused = f;
-}
-
-static void wake(unsigned n)
-{
-	if (node[n].waits)
-		return;
-	node[n].waits = true;
-	work[work_tail++ % (SWITCHES_MAX + 1)] = n;
-	work_cnt++;
-}
-
-/* The frame is on the link to that port. */
-static void put(unsigned n, unsigned port, struct frame *f)
-{
-	struct ring *r = &node[n].in[port];
-
-	if (r->tail - r->head == RING) {
-		drop_frame(f);
-		return;
-	}
-	r->slot[r->tail++ % RING] = f;
-	wake(n);
-}
-
-/* A host returns what it receives. */
-static void echo(unsigned n, struct frame *f)
-{
-	memcpy(f->bytes, f->bytes + 6, 6);
-	memcpy(f->bytes + 6, (const uint8_t[]){2, 0, 0, 2, 0, (uint8_t)n}, 6);
-	put(n, 3, f);
-}
-
-/* What port `port` of switch `n` sends arrives at the other end; the reference is passed on. */
-static void deliver(unsigned n, unsigned port, const struct ur_switch_tx *tx)
-{
-	struct frame *f = tx->frame.handle;
-
-	if (f->refs > 1) { /* it was flooded, and is not changed */
-		struct frame *copy = take_frame();
-
-		memcpy(copy->bytes, f->bytes, f->f.len);
-		copy->f.len = f->f.len;
-		drop_frame(f);
-		f = copy;
-	}
-	if (port == 1)
-		put(n ? n - 1 : MANAGER, n ? 2 : 0, f);
-	else if (port == 2 && n + 1 < switches)
-		put(n + 1, 1, f);
-	else if (port == 3 && f->f.len == ECHO_BYTES && !(f->bytes[0] & 1))
-		echo(n, f);
-	else
-		drop_frame(f);
-}
-
-/* ---- nodes ---- */
-
-static void serve_agent(unsigned n, uint64_t at_ns)
-{
-	struct node *o = &node[n];
-	struct ur_switch_tx tx;
-
-	while (ur_switch_output(o->sw, 0, &tx, 1, at_ns)) {
-		(void)ur_switch_agent_input(o->agent, &tx.frame, tx.in_port, at_ns);
-		drop_frame(tx.frame.handle);
-	}
-	if (ur_switch_agent_next_deadline(o->agent) <= at_ns)
-		ur_switch_agent_expire(o->agent, at_ns);
-	while (ur_switch_agent_wants_output(o->agent)) {
-		struct frame *f = take_frame();
-
-		if (!ur_switch_agent_output(o->agent, &f->f, at_ns))
-			drop_frame(f);
-	}
-}
-
-static void serve_switch(unsigned n)
-{
-	struct node *o = &node[n];
-	uint64_t at_ns = now();
-	struct ur_switch_tx tx;
-
-	for (uint8_t p = 1; p < PORTS; p++)
-		for (struct ring *r = &o->in[p]; r->head != r->tail;) {
-			struct frame *f = r->slot[r->head++ % RING];
-			unsigned refs = ur_switch_input(o->sw, p, &f->f, at_ns);
-
-			if (refs)
-				f->refs = refs;
-			else
-				drop_frame(f);
-		}
-	serve_agent(n, at_ns);
-	for (uint8_t p = 1; p < PORTS; p++)
-		while (ur_switch_output(o->sw, p, &tx, 1, at_ns))
-			deliver(n, p, &tx);
-	while (ur_switch_reap(o->sw, &tx, 1))
-		drop_frame(tx.frame.handle);
-}
-
-static void pump_manager(void)
-{
-	struct ur_path path = {0};
-	struct ur_nma_out out;
-
-	while (ur_nma_output(nma, &out, now())) {
-		struct frame *f;
-
-		if (out.to.way == UR_MAD_LOCAL) {
-			answer = out;
-			answered = true;
-			job_done = job_done || ur_load64(out.mad + 8) == job;
-			continue;
-		}
-		f = take_frame();
-		if (out.to.way == UR_MAD_LID)
-			ur_mad_lid_path(&path, out.to.slid, out.to.dlid);
-		else
-			ur_mad_hop_path(&path, mac);
-		f->f.len = ur_mad_frame(f->bytes, &path, ur_qpn(out.to.dqpn), ur_qpn(out.to.sqpn),
-					ur_psn(1), out.mad);
-		put(0, 1, f);
-	}
-}
-
-static void take_at_manager(struct frame *f)
-{
-	struct ur_nma_from from = {.port = 1};
-	struct ur_packet p;
-
-	if (!memcmp(f->bytes, echo_mac, 6)) {
-		echoed = true;
-		return;
-	}
-	if (ur_packet_decode(f->bytes, f->f.len, &p) != UR_DROP_NONE || !ur_icrc_ok(f->bytes, &p) ||
-	    p.bth.opcode != UR_UD_SEND_ONLY || p.payload_len != UR_MAD_BYTES)
-		return;
-	from.way = ur_mad_way_of(&p, &from.slid, &from.dlid);
-	from.qpn = (uint8_t)p.bth.dqpn.v;
-	from.sqpn = p.deth.sqpn.v;
-	(void)ur_nma_input(nma, p.payload, &from, now());
-}
-
-static void serve_manager(void)
-{
-	struct ring *r = &node[MANAGER].in[0];
-
-	while (r->head != r->tail) {
-		struct frame *f = r->slot[r->head++ % RING];
-
-		take_at_manager(f);
-		drop_frame(f);
-	}
-	pump_manager();
-}
-
-/* Everything that can move, moves. Agents whose time has come are served when nothing else is to be done. */
-static void run(void)
-{
-	while (work_cnt) {
-		unsigned n = work[work_head++ % (SWITCHES_MAX + 1)];
-
-		work_cnt--;
-		node[n].waits = false;
-		if (n == MANAGER)
-			serve_manager();
-		else
-			serve_switch(n);
-	}
-}
-
-static void look_at_clocks(void)
-{
-	uint64_t at_ns = now();
-
-	for (unsigned i = 0; i < switches; i++)
-		if (ur_switch_agent_next_deadline(node[i].agent) <= at_ns)
-			wake(i);
-	run();
-}
-
-/* ---- start ---- */
-
-static void get_link(void *ctx, uint8_t port, struct ur_nma_link *link)
-{
-	*link = (struct ur_nma_link){.up = true, .mtu = 5};
-}
-
-static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *counters)
-{
-	*counters = (struct ur_nma_counters){0};
-}
-
-static void start_manager(void)
-{
-	static const struct ur_nma_ops ops = {.get_link = get_link, .get_counters = get_counters};
-	struct ur_nma_attr attr = {
-		.limits =
-			{.ports = 1, .requests = 64, .passing = 64, .remembered = 16, .notices = 4},
-		.type = UR_NODE_CA,
-		.vendor_id = UR_VENDOR_OUI,
-		.node_guid = 0x77,
-		.port_guid = 0x78,
-		.description = "manager",
-		.ops = &ops,
-	};
-	size_t bytes = (ur_nma_size(&attr.limits) + 63) & ~(size_t)63;
-
-	nma = ur_nma_init(must(aligned_alloc(64, bytes)), &attr, now());
-	ur_nma_set_client(nma, true, false);
-	ur_nma_link_event(nma, 1, now());
-}
-
-static void start_switch(unsigned n)
-{
-	struct ur_switch_agent_attr a = {
-		.config = {.open = true}, .guid = 0x100 + n, .seed = n + 1};
-	struct node *o = &node[n];
-	struct ur_switch_attr attr;
-
-	ur_switch_attr_default(&attr);
-	attr.limits.ports = PORTS;
-	attr.seed = n + 1;
-	o->sw = ur_switch_init(must(aligned_alloc(64, (ur_switch_size(&attr) + 63) & ~(size_t)63)),
-			       &attr);
-	snprintf(a.description, sizeof(a.description), "switch %u", n);
-	a.eeprom = memset(must(malloc(UR_EEPROM_BYTES)), 0xff, UR_EEPROM_BYTES);
-	for (uint8_t p = 1; p < PORTS; p++) {
-		struct ur_switch_port_attr pa;
-
-		ur_switch_port_attr_default(&pa);
-		pa.mgmt_per_s = 0; /* measured is what a request takes, not how many are allowed */
-		ur_switch_set_port(o->sw, p, &pa, now());
-		ur_switch_set_link(o->sw, p, p != 2 || n + 1 < switches, now());
-		memcpy(a.mac[p], (const uint8_t[]){2, 0, 0, 1, (uint8_t)n, p}, 6);
-	}
-	o->born_ns = now();
-	o->agent = ur_switch_agent_init(
-		must(aligned_alloc(64, (ur_switch_agent_size(PORTS) + 63) & ~(size_t)63)), o->sw,
-		&a, o->born_ns);
-	wake(n);
-}
-
-static void send_echo(unsigned n)
-{
-	struct frame *f = take_frame();
-
-	memset(f->bytes, 0, ECHO_BYTES);
-	memcpy(f->bytes, (const uint8_t[]){2, 0, 0, 2, 0, (uint8_t)n}, 6);
-	memcpy(f->bytes + 6, echo_mac, 6);
-	f->bytes[12] = 0x88;
-	f->bytes[13] = 0xb5;
-	f->f.len = ECHO_BYTES;
-	put(0, 1, f);
-}
-
-static void start(unsigned cnt)
-{
-	switches = cnt;
-	for (unsigned i = 0; i < POOL; i++) {
-		pool[i].refs = 1;
-		drop_frame(&pool[i]);
-	}
-	for (unsigned i = 0; i < cnt; i++)
-		start_switch(i);
-	start_manager();
-	pump_manager();
-	run();
-	/* Each host sends a frame to all, so that its address is learned. */
-	for (unsigned i = 0; i < cnt; i++) {
-		struct frame *f = take_frame();
-
-		memset(f->bytes, 0, ECHO_BYTES);
-		memset(f->bytes, 0xff, 6);
-		memcpy(f->bytes + 6, (const uint8_t[]){2, 0, 0, 2, 0, (uint8_t)i}, 6);
-		f->bytes[12] = 0x88;
-		f->bytes[13] = 0xb5;
-		f->f.len = ECHO_BYTES;
-		put(i, 3, f);
-		run();
-	}
-	for (unsigned i = 0; i < cnt; i++) {
-		send_echo(i);
-		run();
-	}
+	answer = *out;
+	answered = true;
+	job_done = job_done || ur_load64(out->mad + 8) == job;
 }
 
 /* ---- requests ---- */
@@ -415,50 +57,42 @@ static void make_registers(struct ur_mgr_mad *m, unsigned n, uint8_t method, uin
 	ur_put_registers(m->bytes + UR_SMP_DATA, &r);
 }
 
-static void send(const struct ur_mgr_mad *m)
-{
-	struct ur_nma_from from = {.way = UR_MAD_LOCAL, .dlid = m->lid};
-
-	(void)ur_nma_input(nma, m->bytes, &from, now());
-	pump_manager();
-}
-
 /* Sends, and waits for the response; ns. */
 static uint64_t ask(const struct ur_mgr_mad *m)
 {
-	uint64_t began = now();
+	uint64_t began = rings_now();
 
 	answered = false;
-	send(m);
-	run();
+	rings_send(m);
+	rings_run();
 	while (!answered || ur_load64(answer.mad + 8) != ur_load64(m->bytes + 8) ||
 	       answer.mad[3] != UR_MAD_METHOD_GET_RESP) {
 		answered = false;
-		if (now() - began > TIMEOUT_NS)
-			give_up("a request was not answered");
-		look_at_clocks();
+		if (rings_now() - began > TIMEOUT_NS)
+			rings_give_up("a request was not answered");
+		rings_look_at_clocks();
 	}
 	if (ur_load16(answer.mad + 4) & (uint16_t)~UR_SMP_DIRECTION)
-		give_up("a request was refused");
-	return now() - began;
+		rings_give_up("a request was refused");
+	return rings_now() - began;
 }
 
 static uint64_t ask_echo(unsigned n)
 {
-	uint64_t began = now();
+	uint64_t began = rings_now();
 
-	echoed = false;
-	send_echo(n);
-	run();
-	if (!echoed)
-		give_up("a frame was not returned");
-	return now() - began;
+	rings_echoed = false;
+	rings_send_echo(n);
+	rings_run();
+	if (!rings_echoed)
+		rings_give_up("a frame was not returned");
+	return rings_now() - began;
 }
 
 /* Room for that many figures, until the end. */
 static double *values(unsigned cnt)
 {
-	static double *all[SWITCHES_MAX * 8];
+	static double *all[RINGS_MAX * 8];
 	static unsigned used;
 
 	if (!cnt) {
@@ -466,7 +100,7 @@ static double *values(unsigned cnt)
 			free(all[--used]);
 		return NULL;
 	}
-	return all[used++] = must(calloc(cnt, sizeof(double)));
+	return all[used++] = rings_must(calloc(cnt, sizeof(double)));
 }
 
 static int by_value(const void *a, const void *b)
@@ -493,13 +127,14 @@ static void load_routes(void)
 	struct ur_mgr_mad m;
 	uint8_t path[UR_TOPO_PATH_MAX + 1] = {0};
 
-	for (unsigned i = 0; i < switches; i++) {
-		if (!ur_switch_agent_set_lid(node[i].agent, (uint16_t)(i + 1), now()))
-			give_up("a switch refuses its LID");
-		ur_switch_set_lft(node[i].sw, MANAGER_LID, 1);
-		for (unsigned k = 0; k < switches; k++)
+	for (unsigned i = 0; i < rings_cnt; i++) {
+		if (!ur_switch_agent_set_lid(rings_node[i].agent, (uint16_t)(i + 1), rings_now()))
+			rings_give_up("a switch refuses its LID");
+		ur_switch_set_lft(rings_node[i].sw, MANAGER_LID, 1);
+		for (unsigned k = 0; k < rings_cnt; k++)
 			if (k != i)
-				ur_switch_set_lft(node[i].sw, (uint16_t)(k + 1), k < i ? 1 : 2);
+				ur_switch_set_lft(rings_node[i].sw, (uint16_t)(k + 1),
+						  k < i ? 1 : 2);
 	}
 	ur_mgr_directed(&m, UR_MAD_METHOD_GET, UR_SMP_PORT_INFO, 1, path, 0);
 	ur_store64(m.bytes + 8, ++tid);
@@ -551,10 +186,10 @@ static void shuffle(unsigned kinds[KINDS])
 
 static void bench_read(unsigned cnt, unsigned turns)
 {
-	double *v[SWITCHES_MAX][KINDS];
+	double *v[RINGS_MAX][KINDS];
 	unsigned kinds[KINDS];
 
-	start(cnt);
+	rings_start(cnt, false, take);
 	load_routes();
 	for (unsigned n = 0; n < cnt; n++)
 		for (unsigned k = 0; k < KINDS; k++)
@@ -597,15 +232,15 @@ static double read_meanwhile(uint8_t method)
 	make_eeprom(&e, method, UR_EEPROM_MAX);
 	job = ur_load64(e.bytes + 8);
 	job_done = false;
-	send(&e);
-	run();
-	for (uint64_t began = now(); !job_done && cnt < 100000;) {
+	rings_send(&e);
+	rings_run();
+	for (uint64_t began = rings_now(); !job_done && cnt < 100000;) {
 		make_registers(&r, 0, UR_MAD_METHOD_GET, 1);
 		v[cnt] = (double)ask(&r);
 		cnt += !job_done;
-		if (now() - began > TIMEOUT_NS)
-			give_up("the E2PROM does not answer");
-		look_at_clocks();
+		if (rings_now() - began > TIMEOUT_NS)
+			rings_give_up("the E2PROM does not answer");
+		rings_look_at_clocks();
 	}
 	/* None was answered in time: this process waited. */
 	return cnt ? median(v, cnt) : read_meanwhile(method);
@@ -617,7 +252,7 @@ static void bench_e2prom(unsigned turns)
 	double *busy = values(turns);
 	struct ur_mgr_mad m;
 
-	start(1);
+	rings_start(1, false, take);
 	printf("{\"bytes\": [");
 	for (uint8_t bytes = 1; bytes <= UR_EEPROM_MAX; bytes++) {
 		double took[2];
@@ -681,8 +316,8 @@ static void repress(unsigned n)
 	make(&m, n, UR_MAD_METHOD_TRAP_REPRESS, UR_SMP_NOTICE);
 	memcpy(m.bytes + 8, answer.mad + 8, 8);
 	memcpy(m.bytes + UR_SMP_DATA, answer.mad + UR_SMP_DATA, UR_SMP_DATA_BYTES);
-	send(&m);
-	run();
+	rings_send(&m);
+	rings_run();
 }
 
 static void begin_fault(unsigned n, enum ur_fault_cause cause)
@@ -691,39 +326,39 @@ static void begin_fault(unsigned n, enum ur_fault_cause cause)
 
 	switch (cause) {
 	case UR_FAULT_LINK_DOWN:
-		ur_switch_set_link(node[n].sw, 3, false, now());
-		ur_switch_agent_expire(node[n].agent, now());
-		wake(n);
+		ur_switch_set_link(rings_node[n].sw, 3, false, rings_now());
+		ur_switch_agent_expire(rings_node[n].agent, rings_now());
+		rings_wake(n);
 		break;
 	case UR_FAULT_ERROR_BURST: /* frames that are cut off */
 		for (unsigned i = 0; i < ERRORS; i++) {
 			struct ur_switch_frame f = {.data = (uint8_t *)(uintptr_t)cut,
 						    .len = sizeof(cut)};
 
-			(void)ur_switch_input(node[n].sw, 3, &f, now());
+			(void)ur_switch_input(rings_node[n].sw, 3, &f, rings_now());
 		}
 		break;
 	default:
-		ur_switch_agent_set_load(node[n].agent, 990);
+		ur_switch_agent_set_load(rings_node[n].agent, 990);
 	}
 }
 
 static void end_fault(unsigned n, enum ur_fault_cause cause)
 {
 	struct ur_fault up;
-	uint64_t began = now();
+	uint64_t began = rings_now();
 
 	if (cause == UR_FAULT_HOT)
-		ur_switch_agent_set_load(node[n].agent, 0);
-	while (cause == UR_FAULT_HOT && now() - began < 3 * SCAN_NS)
-		look_at_clocks();
+		ur_switch_agent_set_load(rings_node[n].agent, 0);
+	while (cause == UR_FAULT_HOT && rings_now() - began < 3 * SCAN_NS)
+		rings_look_at_clocks();
 	if (cause != UR_FAULT_LINK_DOWN)
 		return;
 	answered = false;
-	ur_switch_set_link(node[n].sw, 3, true, now());
-	ur_switch_agent_expire(node[n].agent, now());
-	wake(n);
-	run();
+	ur_switch_set_link(rings_node[n].sw, 3, true, rings_now());
+	ur_switch_agent_expire(rings_node[n].agent, rings_now());
+	rings_wake(n);
+	rings_run();
 	if (is_report(&up))
 		repress(n);
 }
@@ -742,7 +377,7 @@ static void bench_fault(unsigned turns)
 	struct ur_fault fault;
 	struct ur_mgr_mad m;
 
-	start(n + 1);
+	rings_start(n + 1, false, take);
 	set_two(n, UR_NODE_SCAN_NS, SCAN_NS, UR_NODE_FAULT_MASK, 0);
 	set_two(n, UR_NODE_FAULT_HERE, 1, UR_NODE_FAULT_ENABLE, UINT32_MAX);
 	printf("{\"scan_ns\": %llu, \"faults\": [", (unsigned long long)SCAN_NS);
@@ -750,23 +385,27 @@ static void bench_fault(unsigned turns)
 		bool named = true;
 
 		for (unsigned t = 0; t < turns; t++) {
-			uint64_t began, here;
+			uint64_t began = rings_now(), here;
 
+			/* The report comes after a wait until the node looks: so does what it is compared with. */
+			while (faults[k].cause != UR_FAULT_LINK_DOWN &&
+			       rings_now() - began < SCAN_NS)
+				rings_look_at_clocks();
 			make_registers(&m, n, UR_MAD_METHOD_GET, 1);
 			trip[t] = (double)ask(&m);
 			answered = false;
-			began = now();
+			began = rings_now();
 			begin_fault(n, faults[k].cause);
-			run();
+			rings_run();
 			while (!is_report(&fault)) {
 				answered = false;
-				if (now() - began > TIMEOUT_NS)
-					give_up("no report came");
-				look_at_clocks();
+				if (rings_now() - began > TIMEOUT_NS)
+					rings_give_up("no report came");
+				rings_look_at_clocks();
 			}
-			here = now();
-			notice[t] = (double)(node[n].born_ns + fault.time_ns - began);
-			arrives[t] = (double)(here - node[n].born_ns - fault.time_ns);
+			here = rings_now();
+			notice[t] = (double)(rings_node[n].born_ns + fault.time_ns - began);
+			arrives[t] = (double)(here - rings_node[n].born_ns - fault.time_ns);
 			named = named && fault.cause == faults[k].cause &&
 				fault.node_guid == 0x100 + n &&
 				fault.port == (faults[k].cause == UR_FAULT_HOT ? 0 : 3);
@@ -780,20 +419,99 @@ static void bench_fault(unsigned turns)
 	printf("]}\n");
 }
 
+/* ---- discovery ---- */
+
+static struct ur_discover discovery;
+
+static void take_for_discovery(const struct ur_nma_out *out)
+{
+	struct ur_mgr_mad m = {.lid = out->to.slid == UR_LID_PERMISSIVE ? 0 : out->to.slid};
+
+	memcpy(m.bytes, out->mad, UR_MAD_BYTES);
+	ur_discover_input(&discovery, &m, rings_now());
+}
+
+struct discovered {
+	double ns, rounds, nodes, links, resent;
+};
+
+/* The fabric, from nothing. */
+static struct discovered discover_once(void *topo_memory, void *requests_memory,
+				       const struct ur_topo_limits *limits)
+{
+	const struct ur_discover_attr attr = {.per_node = 4};
+	const struct ur_requests_attr ra = {
+		.window = WINDOW, .retries = 3, .timeout_ns = TIMEOUT_NS, .seed = ++tid};
+	uint64_t began = rings_now(), rounds = 0, links = 0;
+	struct ur_requests requests;
+	struct ur_topo topo;
+	struct ur_mgr_mad m;
+
+	ur_topo_init(&topo, topo_memory, limits);
+	ur_requests_init(&requests, requests_memory, &ra);
+	ur_discover_init(&discovery, &attr, &topo, &requests);
+	while (!ur_discover_done(&discovery)) {
+		while (ur_discover_output(&discovery, rings_now(), &m))
+			rings_send(&m);
+		rounds++;
+		if (!rings_round())
+			rings_look_at_clocks();
+		ur_discover_expire(&discovery, rings_now());
+	}
+	for (uint32_t i = 0; i < topo.ports_cnt; i++)
+		links += topo.port[i].peer_node != UR_TOPO_NONE;
+	return (struct discovered){(double)(rings_now() - began), (double)rounds, topo.nodes_cnt,
+				   (double)links / 2, (double)requests.counters.resent};
+}
+
+static void print_discovered(const char *name, double *ns, unsigned turns,
+			     const struct discovered *d)
+{
+	printf("\"%s\": {\"time_ms\": %.6f, \"rounds\": %.0f, \"nodes\": %.0f, \"links\": %.0f, \"resent\": %.0f}",
+	       name, median(ns, turns) / 1e6, d->rounds, d->nodes, d->links, d->resent);
+}
+
+static void bench_discover(unsigned cnt, unsigned turns)
+{
+	const struct ur_topo_limits limits = {RINGS_MAX + 2, 8 * RINGS_MAX};
+	void *t = rings_must(malloc(ur_topo_size(&limits)));
+	void *r = rings_must(malloc(ur_requests_size(WINDOW)));
+	struct discovered d = {0};
+	double *ns = values(turns);
+
+	rings_start(cnt, true, take_for_discovery);
+	printf("{");
+	for (unsigned busy = 0; busy < 2; busy++) {
+		if (busy)
+			rings_start_data(2 * (cnt + 1) * DATA_EACH / 2);
+		for (unsigned i = 0; i < turns; i++) {
+			d = discover_once(t, r, &limits);
+			ns[i] = d.ns;
+		}
+		print_discovered(busy ? "busy" : "idle", ns, turns, &d);
+		printf(busy ? "}\n" : ", ");
+	}
+	free(t);
+	free(r);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	unsigned a = argc > 2 ? (unsigned)atoi(argv[2]) : 0,
 		 b = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
 
-	if (!strcmp(what, "read") && argc == 4 && a && a <= SWITCHES_MAX && b)
+	if (!strcmp(what, "read") && argc == 4 && a && a <= RINGS_MAX && b)
 		bench_read(a, b);
 	else if (!strcmp(what, "e2prom") && argc == 3 && a)
 		bench_e2prom(a);
 	else if (!strcmp(what, "fault") && argc == 3 && a)
 		bench_fault(a);
+	else if (!strcmp(what, "discover") && argc == 4 && a && a <= RINGS_MAX && b)
+		bench_discover(a, b);
 	else
-		give_up("read SWITCHES TURNS | e2prom TURNS | fault TURNS");
+		rings_give_up(
+			"read SWITCHES TURNS | e2prom TURNS | fault TURNS | discover SWITCHES TURNS");
 	(void)values(0);
 	return 0;
 }
