@@ -395,6 +395,26 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 			  struct ibv_grh *grh, struct ibv_ah_attr *attr);
 
 /*
+ * Attaches a UD queue pair to a multicast group: it receives a copy of each datagram to the group whose P_Key and Q_Key fit,
+ * with the group as destination in its first 40 bytes. `gid` is the group's IPv6 address, or its IPv4 address as an IPv4-mapped
+ * one; `lid` is ignored. The endpoint is in the group by IGMP or MLD as long as a queue pair is attached. What a queue pair of the
+ * endpoint sends to the group is delivered as well, to itself too unless it was created with IBV_QP_CREATE_BLOCK_SELF_MCAST_LB. To
+ * attach twice is to attach once. Sends go to an address handle of the group, and to QPN 0xffffff.
+ * EINVAL: not a group, another kind of queue pair, or the endpoint has no address of the group's family; ENOMEM: a limit of
+ * uroce_query_device() is reached; or an errno of the kernel's on a shared interface.
+ */
+int uroce_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/* Detaches it; do so before it is destroyed. EINVAL: it is not attached. */
+int uroce_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/*
+ * Joins a multicast group, without a queue pair: switches deliver its packets to the port. Each join lasts until
+ * uroce_leave_mcast(), or the end of the endpoint. Errors: as uroce_attach_mcast().
+ */
+int uroce_join_mcast(struct ibv_context *ctx, const union ibv_gid *gid);
+/* Takes one join back. EINVAL: there is none. */
+int uroce_leave_mcast(struct ibv_context *ctx, const union ibv_gid *gid);
+
+/*
  * Captures what the port sends and receives to a pcap file with nanosecond stamps, while the endpoint
  * runs. `filter` is a pcap-filter(7) expression or NULL; max_bytes bounds the file, 0: no bound.
  * Strings are copied. EBUSY: a capture is running. On failure `err` holds one sentence.

@@ -200,7 +200,9 @@ int uroce_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_
 		attr->sl = 0;
 	if (v6)
 		attr->grh.flow_label = (uint32_t)(b[1] & 0xf) << 16 | (uint32_t)b[2] << 8 | b[3];
-	index = ur_device_gid_index(dev, &dst);
+	/* The answer to what was sent to a group comes from an address of the group's family. */
+	index = ur_gid_is_multicast(&dst) ? ur_device_family_gid(dev, ur_gid_is_ipv4(&dst))
+					  : ur_device_gid_index(dev, &dst);
 	if (index < 0)
 		return EINVAL;
 	attr->grh.sgid_index = (uint8_t)index;

@@ -4,6 +4,7 @@
 #endif
 #include "api/device.h"
 #include "api/lease.h"
+#include "api/mcast.h"
 #include "api/life.h"
 #include "api/progress.h"
 #include "api/share.h"
@@ -317,6 +318,7 @@ static void tear_down(struct ur_device *dev)
 	ur_mgmt_link_close(dev);
 	ur_mgmt_close(&dev->mgmt);
 	ur_port_close(&dev->port);
+	ur_mcast_free(dev);
 	ur_share_close(dev);
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);

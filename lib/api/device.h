@@ -95,6 +95,8 @@ struct ur_device {
 	uint32_t last_pool; /* name of the SRQ created last, for peers */
 	struct ur_qos qos;  /* the settings that every worker has */
 	LIST_HEAD(, ur_api_ah) ahs;
+	LIST_HEAD(, ur_membership) memberships; /* these three: mcast.c */
+	unsigned membership_cnt, attachment_cnt;
 
 	pthread_mutex_t async_lock;
 	LIST_HEAD(, ur_context) contexts;
@@ -152,8 +154,10 @@ struct ur_api_qp {
 	void *rings;
 	size_t rings_bytes;
 	struct ur_api_async async;
-	size_t bytes;		      /* of this object */
-	LIST_ENTRY(ur_api_qp) link;   /* in the context's */
+	size_t bytes;			       /* of this object */
+	LIST_ENTRY(ur_api_qp) link;	       /* in the context's */
+	LIST_HEAD(, ur_api_attachment) groups; /* under the device's lock; mcast.c */
+	bool no_self_mcast; /* what it has sent to a group of its own is not delivered to it */
 	struct ur_api_batch *batch;   /* of ibv_wr_start(), or NULL; see qp_ex.c */
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* connection that moves it, or NULL; for cm.c only */
@@ -262,6 +266,8 @@ void ur_device_quiesce(struct ur_device *dev);
 struct ur_gid ur_device_gid(struct ur_device *dev, unsigned index);
 /* The index of the GID in the table; -1: none. */
 int ur_device_gid_index(struct ur_device *dev, const struct ur_gid *gid);
+/* The index of the first GID of a family; -1: none. */
+int ur_device_family_gid(struct ur_device *dev, bool ipv4);
 
 /* 64 random bits. */
 uint64_t ur_device_random(void);

@@ -32,6 +32,19 @@ int ur_device_gid_index(struct ur_device *dev, const struct ur_gid *gid)
 	return ur_gid_eq(gid, &none) ? -1 : index;
 }
 
+int ur_device_family_gid(struct ur_device *dev, bool ipv4)
+{
+	static const struct ur_gid none;
+	int index = -1;
+
+	pthread_mutex_lock(&dev->gid_lock);
+	for (unsigned i = 0; index < 0 && i < dev->gid_cnt; i++)
+		if (!ur_gid_eq(&dev->gids[i], &none) && ur_gid_is_ipv4(&dev->gids[i]) == ipv4)
+			index = (int)i;
+	pthread_mutex_unlock(&dev->gid_lock);
+	return index;
+}
+
 void uroce_describe_port(struct ibv_context *ctx, char *text, size_t bytes)
 {
 	struct ur_device *dev = ur_device(ctx);

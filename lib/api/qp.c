@@ -4,6 +4,7 @@
 
 #include "api/device.h"
 #include "api/follow.h"
+#include "api/mcast.h"
 #include "api/qp_ex.h"
 #include "engine/query.h"
 #include "engine/verbs.h"
@@ -358,10 +359,15 @@ int uroce_destroy_qp(struct ibv_qp *base)
 	struct ur_api_qp *qp = UR_API(qp, base);
 	struct modify_qp m = {
 		.worker = qp->worker, .engine = ur_worker_engine(qp->worker), .qp = qp->qp};
+	bool attached;
 
 	pthread_mutex_lock(&dev->lock);
-	LIST_REMOVE(qp, link);
+	attached = ur_mcast_is_attached(qp);
+	if (!attached)
+		LIST_REMOVE(qp, link);
 	pthread_mutex_unlock(&dev->lock);
+	if (attached)
+		return EBUSY;
 	ur_cm_api_qp_gone(dev, base);
 	ur_worker_call(qp->worker, destroy_on_worker, &m);
 	drop_refs(dev, base->pd, &qp->init);

@@ -358,13 +358,16 @@ static uint64_t send_ops(enum ibv_qp_type type)
 static bool is_supported(const struct ibv_qp_init_attr_ex *a)
 {
 	return !(a->comp_mask & ~(uint32_t)KNOWN) &&
-	       !(a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags) &&
+	       !(a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+		 a->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) &&
 	       !(a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 		 a->send_ops_flags & ~send_ops(a->qp_type));
 }
 
 struct ibv_qp *uroce_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
+	struct ibv_qp *qp;
+
 	if (!is_supported(attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -374,8 +377,12 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_at
 		return NULL;
 	}
 	/* It begins with the members of struct ibv_qp_init_attr. */
-	return ur_api_create_qp(attr->pd, (struct ibv_qp_init_attr *)(void *)attr,
-				attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+	qp = ur_api_create_qp(attr->pd, (struct ibv_qp_init_attr *)(void *)attr,
+			      attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+	if (qp && attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		UR_API(qp, qp)->no_self_mcast =
+			attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	return qp;
 }
 
 struct ibv_qp_ex *uroce_qp_to_qp_ex(struct ibv_qp *qp)

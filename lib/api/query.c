@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "api/device.h"
+#include "api/mcast.h"
 
 #define NO_VENDOR      0xffffff /* an OUI that is not assigned; programs take 0 for a failed query */
 #define PHYS_LINK_UP   5	/* IBA 14.2.5.6, PortPhysicalState */
@@ -42,6 +43,9 @@ int uroce_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 		.max_srq_wr = 32768,
 		.max_srq_sge = (int)dev->cfg.transport.max_sge,
 		.max_pkeys = 1,
+		.max_mcast_grp = UR_MCAST_GROUPS,
+		.max_mcast_qp_attach = UR_MCAST_GROUP_QPS,
+		.max_total_mcast_qp_attach = UR_ATTACHMENTS_MAX,
 		.phys_port_cnt = 1,
 	};
 	a->node_guid = htobe64(ur_device_guid(dev));

@@ -187,6 +187,7 @@ static struct ur_worker_attr worker_attr_of(const struct ur_assembly *a, struct 
 	};
 	uint32_t max_ids = attr.engine.limits.cm.max_ids;
 
+	attr.engine.limits.attachments = UR_ATTACHMENTS_MAX;
 	attr.engine.limits.cm = a->cm_limits;
 	attr.engine.limits.cm.max_ids = max_ids;
 	attr.engine.mem = a->mem;

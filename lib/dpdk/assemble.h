@@ -9,6 +9,8 @@
 #include "dpdk/port.h"
 #include "dpdk/worker.h"
 
+#define UR_ATTACHMENTS_MAX 1024 /* of queue pairs to multicast groups */
+
 /*
  * Assembles the parts of an endpoint over DPDK below the verbs, in this order: configuration, port,
  * workers with their engines.

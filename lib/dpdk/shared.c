@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -135,6 +136,41 @@ bool ur_shared_is_up(struct ur_shared *s)
 	up = s->link.up && has_addr(s);
 	pthread_mutex_unlock(&s->lock);
 	return up;
+}
+
+/* ---- multicast ---- */
+
+static int join4(int fd, unsigned ifindex, const struct ur_gid *group)
+{
+	struct ip_mreqn m = {.imr_ifindex = (int)ifindex};
+
+	memcpy(&m.imr_multiaddr, group->b + 12, 4);
+	return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m));
+}
+
+static int join6(int fd, unsigned ifindex, const struct ur_gid *group)
+{
+	struct ipv6_mreq m = {.ipv6mr_interface = ifindex};
+
+	memcpy(&m.ipv6mr_multiaddr, group->b, 16);
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &m, sizeof(m));
+}
+
+/* MCAST-JOIN-02. A socket for each group, because the kernel limits the groups of one. */
+int ur_shared_join(const struct ur_shared *s, const struct ur_gid *group)
+{
+	bool v4 = ur_gid_is_ipv4(group);
+	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = v4 ? join4(fd, s->ifindex, group) : join6(fd, s->ifindex, group);
+	if (!rc)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
 }
 
 /* ---- destinations ---- */

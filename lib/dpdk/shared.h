@@ -51,6 +51,12 @@ int ur_shared_hold(struct ur_shared *s, char *err, size_t cap);
 
 void ur_shared_addrs(struct ur_shared *s, struct ur_shared_addrs *out);
 
+/*
+ * Makes the kernel join a multicast group on the interface, until the descriptor that is returned is closed: it sends IGMP
+ * or MLD and opens the NIC's filter. Or a negative errno. Any thread.
+ */
+int ur_shared_join(const struct ur_shared *s, const struct ur_gid *group);
+
 /* Whether the link is up and there is an address. */
 bool ur_shared_is_up(struct ur_shared *s);
 

@@ -104,7 +104,12 @@ static struct ur_worker *worker_of(void *source)
 
 static bool hand_over(void *source, unsigned worker, const struct ur_pkt *pkt)
 {
-	return rte_ring_mp_enqueue(worker_of(source)->peers[worker]->handover, pkt->handle) == 0;
+	struct rte_mbuf *m = pkt->handle;
+
+	/* Of a packet to ourselves only the descriptor has the length. */
+	m->data_len = (uint16_t)pkt->len;
+	m->pkt_len = pkt->len;
+	return rte_ring_mp_enqueue(worker_of(source)->peers[worker]->handover, m) == 0;
 }
 
 static unsigned take_over(void *source, struct ur_pkt *pkts, unsigned n)

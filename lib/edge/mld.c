@@ -11,15 +11,24 @@
 #define OPTION_PAD1	 0
 #define OPTION_ALERT	 5
 #define IS_EXCLUDE	 2 /* record types: current state, */
-#define TO_EXCLUDE	 4 /* and change of state */
-#define RECORD_BYTES	 20
+#define TO_INCLUDE	 3 /* and changes of state */
+#define TO_EXCLUDE	 4
+#define RECORDS_MAX	 12 /* of a message: UR_MLD_BYTES_MAX */
+#define GROUPS_MAX	 (UR_NEIGH_ADDRS_MAX + UR_NEIGH_GROUPS_MAX)
 #define JOIN_INTERVAL_MS 1000
 #define JOIN_REPEATS	 1 /* a robustness of 2 */
 
 static const struct ur_gid all_mld2_routers = {{0xff, 0x02, [15] = 0x16}};
+static const struct ur_gid all_routers = {{0xff, 0x02, [15] = 2}};
 
-/* The solicited-node groups of our addresses, each once. */
-static unsigned groups_of(const struct ur_neigh *n, struct ur_gid group[UR_NEIGH_ADDRS_MAX])
+/* RFC 3810 6: neither all nodes, nor what stays in the host. */
+static bool is_reported(const struct ur_gid *g)
+{
+	return !ur_gid_is_ipv4(g) && (g->b[1] & 0xf) > 1 && !ur_gid_eq(g, &ur_gid_all_nodes);
+}
+
+/* The solicited-node groups of our addresses, each once, and those that were joined. */
+static unsigned groups_of(const struct ur_neigh *n, struct ur_gid group[GROUPS_MAX])
 {
 	unsigned cnt = 0;
 
@@ -34,6 +43,9 @@ static unsigned groups_of(const struct ur_neigh *n, struct ur_gid group[UR_NEIGH
 		if (k == cnt)
 			group[cnt++] = g;
 	}
+	for (unsigned i = 0; i < n->group_cnt; i++)
+		if (!n->group[i].leaving && is_reported(&n->group[i].gid))
+			group[cnt++] = n->group[i].gid;
 	return cnt;
 }
 
@@ -46,15 +58,13 @@ static struct ur_gid source(const struct ur_neigh *n)
 	return (struct ur_gid){{0}};
 }
 
-static void report(struct ur_neigh *n, uint8_t record_type)
+static void report_groups(struct ur_neigh *n, uint8_t record_type, const struct ur_gid *group,
+			  unsigned cnt)
 {
-	struct ur_gid group[UR_NEIGH_ADDRS_MAX], src = source(n);
-	unsigned cnt = groups_of(n, group);
+	struct ur_gid src = source(n);
 	uint8_t body[UR_MLD_BYTES_MAX];
 	struct ur_cursor c = ur_cursor(body, sizeof(body));
 
-	if (!cnt)
-		return;
 	ur_put16(&c, 0);
 	ur_put16(&c, (uint16_t)cnt);
 	for (unsigned i = 0; i < cnt; i++) {
@@ -64,27 +74,38 @@ static void report(struct ur_neigh *n, uint8_t record_type)
 	ur_neigh_send_mld(n, &src, &all_mld2_routers, UR_MLD2_REPORT, body, (size_t)(c.p - body));
 }
 
-static void report_v1(struct ur_neigh *n)
+static void report(struct ur_neigh *n, uint8_t record_type)
 {
-	struct ur_gid group[UR_NEIGH_ADDRS_MAX], src = source(n);
+	struct ur_gid group[GROUPS_MAX];
 	unsigned cnt = groups_of(n, group);
 
-	for (unsigned i = 0; i < cnt; i++) {
-		uint8_t body[20] = {0};
-
-		memcpy(body + 4, group[i].b, 16);
-		ur_neigh_send_mld(n, &src, &group[i], UR_MLD1_REPORT, body, sizeof(body));
-	}
+	for (unsigned at = 0; at < cnt; at += RECORDS_MAX)
+		report_groups(n, record_type, group + at,
+			      cnt - at < RECORDS_MAX ? cnt - at : RECORDS_MAX);
 }
 
-/* Chooses a random time within most_ms; otherwise all hosts would answer a query at the same time. */
+static void send_v1(struct ur_neigh *n, uint8_t type, const struct ur_gid *dst,
+		    const struct ur_gid *group)
+{
+	struct ur_gid src = source(n);
+	uint8_t body[20] = {0};
+
+	memcpy(body + 4, group->b, 16);
+	ur_neigh_send_mld(n, &src, dst, type, body, sizeof(body));
+}
+
+static void report_v1(struct ur_neigh *n)
+{
+	struct ur_gid group[GROUPS_MAX];
+	unsigned cnt = groups_of(n, group);
+
+	for (unsigned i = 0; i < cnt; i++)
+		send_v1(n, UR_MLD1_REPORT, &group[i], &group[i]);
+}
+
 static void schedule(struct ur_neigh *n, uint64_t most_ms, uint64_t now_ns)
 {
-	uint64_t share = (uint64_t)n->attr.mac[4] << 8 | n->attr.mac[5];
-	uint64_t due_ns = now_ns + (most_ms * 1000000 * share >> 16);
-
-	if (due_ns < n->mld_due_ns)
-		n->mld_due_ns = due_ns;
+	ur_neigh_schedule(n, &n->mld_due_ns, most_ms, now_ns);
 }
 
 /* MLD-REPORT-01 */
@@ -95,9 +116,34 @@ void ur_mld_join(struct ur_neigh *n, uint64_t now_ns)
 	schedule(n, JOIN_INTERVAL_MS, now_ns);
 }
 
+static void report_left(struct ur_neigh *n, const struct ur_gid *group)
+{
+	if (!is_reported(group))
+		return;
+	report_groups(n, TO_INCLUDE, group, 1);
+	if (n->mld_v1)
+		send_v1(n, UR_MLD1_DONE, &all_routers, group);
+}
+
+/* MCAST-JOIN-01 */
+void ur_mld_changed(struct ur_neigh *n, const struct ur_gid *group, bool leave, uint64_t now_ns)
+{
+	if (leave) {
+		report_left(n, group);
+	} else if (is_reported(group)) {
+		report_groups(n, TO_EXCLUDE, group, 1);
+		n->mld_repeats = JOIN_REPEATS;
+	}
+	schedule(n, JOIN_INTERVAL_MS, now_ns);
+}
+
 void ur_mld_expire(struct ur_neigh *n, uint64_t now_ns)
 {
 	n->mld_due_ns = UINT64_MAX;
+	for (unsigned i = 0; i < n->group_cnt; i++)
+		if (n->group[i].leaving && !ur_gid_is_ipv4(&n->group[i].gid))
+			report_left(n, &n->group[i].gid);
+	ur_neigh_forget_left(n, false);
 	if (n->mld_repeats) {
 		n->mld_repeats--;
 		report(n, TO_EXCLUDE);
@@ -139,7 +185,7 @@ static uint64_t response_ms(uint16_t code, bool v1)
 
 static bool is_asked(const struct ur_neigh *n, const struct ur_gid *asked)
 {
-	struct ur_gid group[UR_NEIGH_ADDRS_MAX];
+	struct ur_gid group[GROUPS_MAX];
 	unsigned cnt = groups_of(n, group), i = 0;
 
 	if (ur_gid_is_zero(asked))

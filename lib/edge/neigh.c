@@ -35,7 +35,7 @@ void ur_neigh_init(struct ur_neigh *n, const struct ur_neigh_attr *attr)
 		n->attr.addr_cnt = UR_NEIGH_ADDRS_MAX;
 	n->entry_max = UR_NEIGH_ENTRIES_MAX;
 	n->next_due_ns = UINT64_MAX;
-	n->mld_due_ns = UINT64_MAX;
+	n->mld_due_ns = n->igmp_due_ns = UINT64_MAX;
 }
 
 const struct ur_neigh_addr *ur_neigh_own(const struct ur_neigh *n, const struct ur_gid *g)
@@ -418,6 +418,8 @@ void ur_neigh_expire(struct ur_neigh *n, uint64_t now_ns)
 
 	if (n->mld_due_ns <= now_ns)
 		ur_mld_expire(n, now_ns);
+	if (n->igmp_due_ns <= now_ns)
+		ur_igmp_expire(n, now_ns);
 	if (now_ns < n->next_due_ns)
 		return;
 	for (unsigned i = 0; i < n->entry_max; i++) {
@@ -433,5 +435,7 @@ void ur_neigh_expire(struct ur_neigh *n, uint64_t now_ns)
 
 uint64_t ur_neigh_next_deadline(const struct ur_neigh *n)
 {
-	return n->next_due_ns < n->mld_due_ns ? n->next_due_ns : n->mld_due_ns;
+	uint64_t report_ns = n->mld_due_ns < n->igmp_due_ns ? n->mld_due_ns : n->igmp_due_ns;
+
+	return n->next_due_ns < report_ns ? n->next_due_ns : report_ns;
 }

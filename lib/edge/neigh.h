@@ -23,6 +23,7 @@
  */
 
 #define UR_NEIGH_ENTRIES_MAX 256
+#define UR_NEIGH_GROUPS_MAX  256 /* multicast groups that are joined */
 #define UR_NEIGH_QUEUE_BYTES 32768
 #define UR_NEIGH_FRAME_MAX   9216 /* longer ping requests go unanswered */
 
@@ -48,7 +49,8 @@
 	X(ND_ADVERT, "neighbour advertisement learned")                                            \
 	X(PING4, "ICMP echo answered")                                                             \
 	X(PING6, "ICMPv6 echo answered")                                                           \
-	X(MLD_QUERY, "MLD query, to be answered")
+	X(MLD_QUERY, "MLD query, to be answered")                                                  \
+	X(IGMP_QUERY, "IGMP query, to be answered")
 
 enum ur_neigh_verdict {
 #define X(name, text) UR_NEIGH_##name,
@@ -91,6 +93,11 @@ struct ur_neigh_entry {
 	uint64_t used_ns; /* last resolved or updated */
 };
 
+struct ur_neigh_group {
+	struct ur_gid gid;
+	bool leaving; /* left, and to be reported as such once more */
+};
+
 /* Frames that wait to be sent: records of a 16-bit length and the frame, in [head, tail). */
 struct ur_neigh_queue {
 	uint32_t head, tail; /* free-running; their difference is at most UR_NEIGH_QUEUE_BYTES */
@@ -110,6 +117,12 @@ struct ur_neigh {
 	uint64_t mld_due_ns; /* of the next MLD report; UINT64_MAX: none */
 	uint8_t mld_repeats; /* reports of joining that are still to come */
 	bool mld_v1;	     /* the query was MLDv1's */
+	struct ur_neigh_group group[UR_NEIGH_GROUPS_MAX]; /* [0, group_cnt) */
+	unsigned group_cnt;
+	uint64_t igmp_due_ns;	    /* of the next IGMP report; UINT64_MAX: none */
+	uint8_t igmp_repeats;	    /* reports of joining that are still to come */
+	uint8_t igmp_old;	    /* 1 or 2: the version of the last querier, */
+	uint64_t igmp_old_until_ns; /* for this long */
 	struct ur_neigh_queue out;
 };
 
@@ -134,6 +147,15 @@ void ur_neigh_announce(struct ur_neigh *n);
  * second, and answers queries from then on. Call it before ur_neigh_announce().
  */
 void ur_mld_join(struct ur_neigh *n, uint64_t now_ns);
+
+/*
+ * MCAST-JOIN-01. Joins and leaves a multicast group, as a host does by IGMPv3 (RFC 3376) and MLDv2 (RFC 3810): switches that
+ * snoop deliver its packets only to ports that have reported it. Each state change is reported twice, queries are answered
+ * meanwhile, and IGMP in the version of an older querier. -EINVAL: not a group; -ENOSPC: UR_NEIGH_GROUPS_MAX are joined;
+ * -EALREADY; leaving a group that is not joined has no effect.
+ */
+int ur_neigh_join_group(struct ur_neigh *n, const struct ur_gid *gid, uint64_t now_ns);
+void ur_neigh_leave_group(struct ur_neigh *n, const struct ur_gid *gid, uint64_t now_ns);
 
 /* Adds a static entry. -ENOSPC: the table is full of static ones; -EINVAL: not the MAC address of a
  * host. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "edge/neigh_frame.h"
 
-#define FRAME_MIN 60 /* Ethernet's minimum without FCS */
+#define FRAME_MIN	60	    /* Ethernet's minimum without FCS */
+#define UR_ROUTER_ALERT 0x94040000u /* RFC 2113 */
 
 const uint8_t ur_mac_broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 const struct ur_gid ur_gid_all_nodes = {{0xff, 0x02, [15] = 1}};
@@ -130,6 +131,37 @@ static void put_eth(const struct ur_neigh *n, struct ur_cursor *c, const uint8_t
 	ur_put16(c, type);
 }
 
+static void put_csum(uint8_t to[2], uint32_t sum)
+{
+	uint16_t csum = (uint16_t)~ur_csum_fold(sum);
+
+	to[0] = (uint8_t)(csum >> 8);
+	to[1] = (uint8_t)csum;
+}
+
+/* `option`: four bytes of options, or 0. */
+static void put_ipv4(struct ur_cursor *c, uint8_t tos, uint8_t ttl, uint8_t proto,
+		     const struct ur_gid *src, const struct ur_gid *dst, uint32_t option,
+		     size_t len)
+{
+	size_t head = UR_IPV4_BYTES + (option ? 4 : 0);
+	uint8_t *ip = c->p;
+
+	ur_put8(c, (uint8_t)(0x40 | head / 4));
+	ur_put8(c, tos);
+	ur_put16(c, (uint16_t)(head + len));
+	ur_put32(c, 0x00004000); /* id 0, DF */
+	ur_put8(c, ttl);
+	ur_put8(c, proto);
+	ur_put16(c, 0);
+	ur_put32(c, ur_gid_ipv4(src));
+	ur_put32(c, ur_gid_ipv4(dst));
+	if (option)
+		ur_put32(c, option);
+	if (!c->bad)
+		put_csum(ip + 10, ur_csum_add(0, ip, head));
+}
+
 bool ur_neigh_send_arp(struct ur_neigh *n, uint16_t op, const uint8_t dmac[6],
 		       const struct ur_gid *src, const uint8_t tha[6], const struct ur_gid *target)
 {
@@ -231,36 +263,38 @@ bool ur_neigh_send_mld(struct ur_neigh *n, const struct ur_gid *src, const struc
 	return queue_frame(n, buf, &c);
 }
 
+/* RFC 3376 4: TTL 1, precedence of internetwork control, a router alert. */
+bool ur_neigh_send_igmp(struct ur_neigh *n, const struct ur_gid *dst, uint8_t *msg, size_t len)
+{
+	const uint8_t dmac[6] = {0x01, 0x00, 0x5e, dst->b[13] & 0x7f, dst->b[14], dst->b[15]};
+	const struct ur_neigh_addr *src = ur_neigh_source(n, dst);
+	uint8_t buf[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV4_BYTES + 4 + UR_IGMP_BYTES_MAX];
+	struct ur_cursor c = ur_cursor(buf, sizeof(buf));
+
+	if (!src)
+		return false;
+	msg[2] = msg[3] = 0;
+	put_csum(msg + 2, ur_csum_add(0, msg, len));
+	put_eth(n, &c, dmac, UR_ETHERTYPE_IPV4);
+	put_ipv4(&c, 0xc0, 1, UR_IGMP_PROTO, &src->gid, dst, UR_ROUTER_ALERT, len);
+	ur_put_bytes(&c, msg, len);
+	return queue_frame(n, buf, &c);
+}
+
 bool ur_neigh_send_pong4(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
 			 const struct ur_gid *dst, uint8_t tos, const uint8_t *icmp, size_t len)
 {
-	uint8_t buf[UR_NEIGH_FRAME_MAX], *ip, *reply;
+	uint8_t buf[UR_NEIGH_FRAME_MAX], *reply;
 	struct ur_cursor c = ur_cursor(buf, sizeof(buf));
-	uint16_t sum;
 
 	put_eth(n, &c, dmac, UR_ETHERTYPE_IPV4);
-	ip = c.p;
-	ur_put8(&c, 0x45);
-	ur_put8(&c, tos);
-	ur_put16(&c, (uint16_t)(UR_IPV4_BYTES + len));
-	ur_put32(&c, 0x00004000); /* id 0, DF */
-	ur_put8(&c, 64);
-	ur_put8(&c, UR_ICMP4_PROTO);
-	ur_put16(&c, 0);
-	ur_put32(&c, ur_gid_ipv4(src));
-	ur_put32(&c, ur_gid_ipv4(dst));
-	sum = (uint16_t)~ur_csum_fold(ur_csum_add(0, ip, UR_IPV4_BYTES));
-	ip[10] = (uint8_t)(sum >> 8);
-	ip[11] = (uint8_t)sum;
-
+	put_ipv4(&c, tos, 64, UR_ICMP4_PROTO, src, dst, 0, len);
 	reply = c.p;
 	ur_put32(&c, 0); /* echo reply, code 0, checksum to come */
 	ur_put_bytes(&c, icmp + 4, len - 4);
 	if (c.bad)
 		return false;
-	sum = (uint16_t)~ur_csum_fold(ur_csum_add(0, reply, len));
-	reply[2] = (uint8_t)(sum >> 8);
-	reply[3] = (uint8_t)sum;
+	put_csum(reply + 2, ur_csum_add(0, reply, len));
 	return queue_frame(n, buf, &c);
 }
 

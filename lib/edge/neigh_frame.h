@@ -4,12 +4,13 @@
 
 #include "edge/neigh.h"
 
-/* Internal to the three files of neigh: table, input, frames. */
+/* Internal to the files of neigh: table, input, frames, groups. */
 
 #define UR_ARP_BYTES	    28
 #define UR_ARP_REQUEST	    1
 #define UR_ARP_REPLY	    2
 #define UR_ICMP4_PROTO	    1
+#define UR_IGMP_PROTO	    2
 #define UR_ICMP6_PROTO	    58
 #define UR_ICMP4_ECHO	    8
 #define UR_ICMP6_ECHO	    128
@@ -17,8 +18,15 @@
 #define UR_HOP_BY_HOP_PROTO 0
 #define UR_MLD_QUERY	    130
 #define UR_MLD1_REPORT	    131
+#define UR_MLD1_DONE	    132
 #define UR_MLD2_REPORT	    143
 #define UR_MLD_BYTES_MAX    256 /* of a report's body */
+#define UR_IGMP_QUERY	    0x11
+#define UR_IGMP1_REPORT	    0x12
+#define UR_IGMP2_REPORT	    0x16
+#define UR_IGMP2_LEAVE	    0x17
+#define UR_IGMP3_REPORT	    0x22
+#define UR_IGMP_BYTES_MAX   264 /* of a message */
 #define UR_ND_SOLICIT	    135
 #define UR_ND_ADVERT	    136
 #define UR_ND_BYTES	    24 /* solicitation and advertisement without options */
@@ -68,6 +76,8 @@ bool ur_neigh_send_advert(struct ur_neigh *n, const uint8_t dmac[6], const struc
 /* An MLD message: `body` follows the checksum. */
 bool ur_neigh_send_mld(struct ur_neigh *n, const struct ur_gid *src, const struct ur_gid *dst,
 		       uint8_t type, const uint8_t *body, size_t len);
+/* An IGMP message, whose checksum is filled in at msg[2]. */
+bool ur_neigh_send_igmp(struct ur_neigh *n, const struct ur_gid *dst, uint8_t *msg, size_t len);
 /* An echo reply whose ICMP message is that of the request `icmp`, type and checksum aside. */
 bool ur_neigh_send_pong4(struct ur_neigh *n, const uint8_t dmac[6], const struct ur_gid *src,
 			 const struct ur_gid *dst, uint8_t tos, const uint8_t *icmp, size_t len);
@@ -82,6 +92,24 @@ enum ur_neigh_verdict ur_mld_input(struct ur_neigh *n, const struct ur_gid *src,
 				   const struct ur_gid *dst, uint8_t hop_limit, const uint8_t *p,
 				   size_t len, uint64_t now_ns);
 void ur_mld_expire(struct ur_neigh *n, uint64_t now_ns);
+/* The group was joined or left. */
+void ur_mld_changed(struct ur_neigh *n, const struct ur_gid *group, bool leave, uint64_t now_ns);
+
+/*
+ * The same for IPv4: handles an IGMP message [p, p + len) in a packet whose IP header, of `head` bytes, is at `ip`.
+ */
+enum ur_neigh_verdict ur_igmp_input(struct ur_neigh *n, const uint8_t *ip, size_t head,
+				    const uint8_t *p, size_t len, uint64_t now_ns);
+void ur_igmp_expire(struct ur_neigh *n, uint64_t now_ns);
+void ur_igmp_changed(struct ur_neigh *n, const struct ur_gid *group, bool leave, uint64_t now_ns);
+
+/* The joined group equal to g, not one that was left; NULL: none. */
+struct ur_neigh_group *ur_neigh_find_group(struct ur_neigh *n, const struct ur_gid *g);
+/* Removes the groups of a family that were left. */
+void ur_neigh_forget_left(struct ur_neigh *n, bool ipv4);
+/* Brings *due_ns forward to a time of this host's own within most_ms: otherwise all would answer a query at once. */
+void ur_neigh_schedule(const struct ur_neigh *n, uint64_t *due_ns, uint64_t most_ms,
+		       uint64_t now_ns);
 
 /* Our own address equal to g; NULL when it is not ours. */
 const struct ur_neigh_addr *ur_neigh_own(const struct ur_neigh *n, const struct ur_gid *g);

@@ -82,17 +82,19 @@ static enum ur_neigh_verdict input_ipv4(struct input *in, struct ur_cursor *c)
 	total = (size_t)ip[2] << 8 | ip[3];
 	if (ip[0] >> 4 != 4 || head < UR_IPV4_BYTES || total < head || total > left)
 		return UR_NEIGH_MALFORMED;
-	if (ip[9] != UR_ICMP4_PROTO)
+	if (ip[9] != UR_ICMP4_PROTO && ip[9] != UR_IGMP_PROTO)
 		return UR_NEIGH_OTHER;
 	if (ur_csum_fold(ur_csum_add(0, ip, head)) != 0xffff)
 		return UR_NEIGH_MALFORMED;
 	c->p = c->p + 12;
 	in->src = ur_gid_from_ipv4(ur_get32(c));
 	in->dst = ur_gid_from_ipv4(ur_get32(c));
-	if (!ur_neigh_own(in->n, &in->dst))
-		return UR_NEIGH_FOREIGN;
 	icmp = ip + head;
 	len = total - head;
+	if (ip[9] == UR_IGMP_PROTO)
+		return ur_igmp_input(in->n, ip, head, icmp, len, in->now_ns);
+	if (!ur_neigh_own(in->n, &in->dst))
+		return UR_NEIGH_FOREIGN;
 	if ((ip[6] & 0x3f) || ip[7]) /* a fragment */
 		return UR_NEIGH_IGNORED;
 	if (len < 8 || ur_csum_fold(ur_csum_add(0, icmp, len)) != 0xffff)

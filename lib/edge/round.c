@@ -107,6 +107,30 @@ static bool is_management(const struct ur_packet *p)
 	return p->bth.dqpn.v <= UR_GSI_QPN && ur_mad_is_mgmt_mac(p->dmac);
 }
 
+/* A group without an attached queue pair is not ours. */
+static enum ur_drop check_destination(const struct ur_round *r, const struct ur_gid *dst)
+{
+	if (is_ours(r, dst))
+		return UR_DROP_NONE;
+	if (!ur_gid_is_multicast(dst))
+		return UR_DROP_DST_ADDR;
+	return ur_engine_has_group(r->engine, dst) ? UR_DROP_NONE : UR_DROP_GROUP;
+}
+
+/*
+ * MCAST-TOUR-01. Workers may have queue pairs of one group: the packet goes to worker 0, and from each worker to the next.
+ * True: it is to be freed.
+ */
+static bool input_group(struct ur_round *r, const struct ur_pkt *pkt, const struct ur_packet *p)
+{
+	enum ur_drop drop;
+
+	if (r->idx && !r->handed)
+		return hand_over(r, 0, pkt);
+	drop = ur_engine_input_group(r->engine, p, memcmp(p->smac, r->mac, 6) == 0, r->now_ns);
+	return drop == UR_DROP_GROUP || r->idx + 1u == r->workers || hand_over(r, r->idx + 1u, pkt);
+}
+
 /* True: the packet is to be freed. False: another worker has it now. */
 static bool input_decoded(struct ur_round *r, const struct ur_pkt *pkt)
 {
@@ -120,8 +144,8 @@ static bool input_decoded(struct ur_round *r, const struct ur_pkt *pkt)
 		return input_other(r, pkt);
 	/* Management by hop and LID is untagged in every VLAN, as other protocols of the link are. */
 	management = drop == UR_DROP_NONE && is_management(&p);
-	if (drop == UR_DROP_NONE && !management && !is_ours(r, &p.ip.dst))
-		drop = UR_DROP_DST_ADDR;
+	if (drop == UR_DROP_NONE && !management)
+		drop = check_destination(r, &p.ip.dst);
 	if (drop == UR_DROP_NONE && !management && !is_our_vlan(r, &p, pkt))
 		drop = UR_DROP_VLAN;
 	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
@@ -130,6 +154,8 @@ static bool input_decoded(struct ur_round *r, const struct ur_pkt *pkt)
 		r->cnt.drops[drop]++;
 		return true;
 	}
+	if (__builtin_expect(!management && ur_gid_is_multicast(&p.ip.dst), 0))
+		return input_group(r, pkt, &p);
 	owner = ur_qpn_worker(p.bth.dqpn, r->workers);
 	if (owner != r->idx)
 		return hand_over(r, owner, pkt);
@@ -228,16 +254,15 @@ static unsigned receive_burst(struct ur_round *r)
 	return n;
 }
 
-/* Takes packets that other workers handed over, and packets to ourselves. */
+/* Takes packets to ourselves; if there are none, those that other workers handed over. */
 static unsigned take(struct ur_round *r, struct ur_pkt *pkts)
 {
 	unsigned n = 0;
 
 	while (n < BURST && r->loop_head != r->loop_tail)
 		pkts[n++] = r->loop[r->loop_head++ % UR_ROUND_LOOPBACK];
-	if (n < BURST && r->workers > 1)
-		n += r->ops->take(r->source, pkts + n, BURST - n);
-	return n;
+	r->handed = !n && r->workers > 1;
+	return r->handed ? r->ops->take(r->source, pkts, BURST) : n;
 }
 
 /*
@@ -258,9 +283,10 @@ static unsigned receive(struct ur_round *r, bool *more)
 	for (unsigned i = 0; i < UR_ROUND_BURSTS && (n = take(r, pkts)); i++) {
 		input_burst(r, pkts, n);
 		total += n;
-		if (n < BURST)
+		if (n < BURST && (r->handed || r->workers == 1))
 			break;
 	}
+	r->handed = false;
 	return total;
 }
 
@@ -304,6 +330,36 @@ static bool is_blocked(const struct ur_round *r)
 	return !r->stuck_ns || r->now_ns < r->stuck_ns + UR_ROUND_STUCK_NS || r->tx_tail > BURST;
 }
 
+static bool loop_has_room(struct ur_round *r)
+{
+	bool room = r->loop_tail - r->loop_head < UR_ROUND_LOOPBACK;
+
+	r->cnt.handover_full += !room;
+	return room;
+}
+
+/* MCAST-LOOP-01: what is sent to a group that this endpoint is in comes back as a copy, since no switch returns it. */
+static __attribute__((noinline, cold)) void loop_copy(struct ur_round *r, struct ur_pkt *pkt)
+{
+	struct ur_packet p;
+	struct ur_pkt copy;
+
+	if (!ur_engine_has_groups(r->engine))
+		return;
+	join(r, pkt, 1);
+	if (ur_packet_decode(pkt->data, pkt->len, &p) != UR_DROP_NONE ||
+	    !ur_engine_has_group(r->engine, &p.ip.dst) || !loop_has_room(r))
+		return;
+	if (!r->ops->alloc(r->source, &copy, 1)) {
+		r->cnt.no_mbuf++;
+		return;
+	}
+	memcpy(copy.data, pkt->data, pkt->len);
+	copy.len = pkt->len;
+	r->cnt.loopback++;
+	r->loop[r->loop_tail++ % UR_ROUND_LOOPBACK] = copy;
+}
+
 /* Keeps packets to our own MAC address from the source. Returns how many others are in pkts. */
 static unsigned loop_back(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
@@ -311,14 +367,15 @@ static unsigned loop_back(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		if (__builtin_expect(memcmp(pkts[i].data, r->mac, 6) != 0, 1)) {
+			if (__builtin_expect(pkts[i].data[0] & 1, 0))
+				loop_copy(r, &pkts[i]);
 			if (kept != i)
 				pkts[kept] = pkts[i];
 			kept++;
 			continue;
 		}
 		r->cnt.loopback++;
-		if (r->loop_tail - r->loop_head == UR_ROUND_LOOPBACK) {
-			r->cnt.handover_full++;
+		if (!loop_has_room(r)) {
 			free_one(r, &pkts[i]);
 			continue;
 		}
@@ -471,12 +528,6 @@ static unsigned output(struct ur_round *r, bool posted)
 	return total;
 }
 
-unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted)
-{
-	ur_round_set_now(r, now_ns);
-	return output(r, posted);
-}
-
 static bool neigh_waits(const struct ur_round *r)
 {
 	return r->neigh && r->neigh->out.head != r->neigh->out.tail;
@@ -498,6 +549,17 @@ static void output_neigh(struct ur_round *r)
 		else
 			free_one(r, &pkt);
 	}
+}
+
+unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted)
+{
+	unsigned n;
+
+	ur_round_set_now(r, now_ns);
+	n = output(r, posted);
+	if (!posted && neigh_waits(r))
+		output_neigh(r);
+	return n;
 }
 
 /* ---- the round ---- */

@@ -86,8 +86,9 @@ struct ur_round {
 	struct ur_tx tx[UR_BURST];
 	/* With stage_tx, tx[].hdr points here instead. */
 	uint8_t stage[UR_BURST][UR_ROUND_STAGE];
-	/* Packets to our own MAC address, [loop_head, loop_tail), free-running. */
+	/* Packets to our own MAC address, and copies of those to our groups, [loop_head, loop_tail), free-running. */
 	uint32_t loop_head, loop_tail;
+	bool handed; /* what is taken in now comes from another worker */
 	struct ur_pkt loop[UR_ROUND_LOOPBACK];
 	struct ur_worker_counters cnt;
 };
@@ -102,7 +103,7 @@ unsigned ur_round_run(struct ur_round *r, uint64_t now_ns);
 
 /*
  * Only sends. `posted`: only requests and responses; see ur_engine_output_posted().
- * Returns the packets made.
+ * Returns the packets made by the engine.
  */
 unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted);
 

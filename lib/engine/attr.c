@@ -18,6 +18,7 @@ void ur_engine_attr_default(struct ur_engine_attr *attr)
 			   .loss_slabs_max = 4,
 			   .loss_slab_bytes = UR_LOSS_SLAB_BYTES,
 			   .max_sge = 4,
+			   .attachments = 64,
 			   .cm = {.max_listeners = 16, .max_pending = 16, .max_tx = 256}},
 		.cm = {.timewait_ns = 1000000000},
 		.time_wait_ns = 1000000000,
@@ -58,6 +59,8 @@ static const char *check_limits(const struct ur_limits *l)
 		return "limits.loss_slabs must be at most limits.loss_slabs_max";
 	if (l->loss_first && l->loss_first != 16 && l->loss_first != 64 && l->loss_first != 256)
 		return "limits.loss_first must be 16, 64 or 256, or 0 for the default";
+	if (l->attachments >= UINT16_MAX)
+		return "limits.attachments must be in [0, 2^16 - 2]";
 	return l->worker < l->workers ? NULL : "limits.worker must be less than limits.workers";
 }
 

@@ -48,7 +48,7 @@ static struct ur_sink sink_of(const struct ur_sink *sink)
 
 /* Offsets of the parts in the engine's memory, bytes. */
 struct layout {
-	size_t slots, reorder, read_gaps, loss, spray, dests, admission, cm, mgmt, total;
+	size_t slots, groups, reorder, read_gaps, loss, spray, dests, admission, cm, mgmt, total;
 };
 
 static bool has_cm(const struct ur_limits *l)
@@ -61,7 +61,8 @@ static struct layout layout_of(const struct ur_limits *l)
 	struct layout at;
 
 	at.slots = ur_align64(sizeof(struct ur_engine));
-	at.reorder = at.slots + ur_align64(ur_slots_size(l->max_qp));
+	at.groups = at.slots + ur_align64(ur_slots_size(l->max_qp));
+	at.reorder = at.groups + ur_groups_size(l->attachments);
 	at.read_gaps = at.reorder +
 		       ur_align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
 						       l->reorder_contexts));
@@ -112,6 +113,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->ackreq_every = attr->ackreq_every;
 	e->mtu_shift = attr->mtu_shift;
 	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker);
+	ur_groups_init(&e->groups, m + at.groups, l->attachments);
 	e->last_doorbell = e->slots.qps;
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
 			     l->reorder_slot_bytes, l->reorder_contexts);
@@ -246,17 +248,29 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
  * IN-ADDR-02. An answer goes to the packet's source, from its destination, so both must be addresses
  * of a single host. The destination's IP address is already known to be ours.
  */
-static bool is_between_hosts(const struct ur_packet *p)
+static bool is_from_host(const struct ur_packet *p)
 {
 	static const uint8_t local[15]; /* of :: and ::1 */
 	const uint8_t *src = p->ip.src.b;
 
-	if ((p->dmac[0] | p->smac[0]) & 1)
+	if (p->smac[0] & 1)
 		return false;
 	if (p->ip.v6)
 		return src[0] != 0xff && memcmp(src, local, sizeof(local)) != 0;
 	/* 0.0.0.0/8, 127.0.0.0/8, multicast, reserved and broadcast addresses belong to no host. */
 	return src[12] != 0 && src[12] != 127 && src[12] < 224;
+}
+
+static bool is_between_hosts(const struct ur_packet *p)
+{
+	return !(p->dmac[0] & 1) && is_from_host(p);
+}
+
+/* MCAST-ADDR-01: Ethernet, IP and BTH agree that a group is meant. */
+static bool is_to_group(const struct ur_packet *p)
+{
+	return p->dmac[0] & 1 && ur_gid_is_multicast(&p->ip.dst) && p->bth.dqpn.v == UR_GROUP_QPN &&
+	       is_from_host(p);
 }
 
 /* Congestion experienced. */
@@ -297,13 +311,15 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
 									   : UR_GBN_SENDING_END);
 }
 
-static inline void count_input(struct ur_core *core, enum ur_drop drop, uint32_t frame_bytes)
+static inline enum ur_drop count_input(struct ur_core *core, enum ur_drop drop,
+				       uint32_t frame_bytes)
 {
 	core->cnt.drops[drop]++;
 	if (drop == UR_DROP_NONE) {
 		core->cnt.rx_packets++;
 		core->cnt.rx_bytes += frame_bytes;
 	}
+	return drop;
 }
 
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns)
@@ -318,7 +334,9 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uin
 	if (p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst))) {
 		drop = UR_DROP_PEER;
 	} else if (__builtin_expect(!is_between_hosts(p), 0)) {
-		drop = e->mgmt && ur_mgmt_is_hop(p) ? mad_input(e, p, now_ns) : UR_DROP_GROUP;
+		return e->mgmt && ur_mgmt_is_hop(p)
+			       ? count_input(core, mad_input(e, p, now_ns), p->frame_len)
+			       : ur_engine_input_group(e, p, false, now_ns);
 	} else if (p->bth.dqpn.v <= GSI_QPN) {
 		drop = mad_input(e, p, now_ns);
 	} else if (p->op & UR_OP_CNP) {
@@ -331,8 +349,52 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uin
 		if (__builtin_expect(is_marked(p), 0) && drop == UR_DROP_NONE && qp->ops->connected)
 			ur_cnp_on_ce(qp, now_ns);
 	}
-	count_input(core, drop, p->frame_len);
-	return drop;
+	return count_input(core, drop, p->frame_len);
+}
+
+/* MCAST-LOOP-02. False: the packet is not for this engine's copy of the attachment. */
+static bool is_delivered(const struct ur_group_entry *a, const struct ur_packet *p, bool own)
+{
+	return a->qp && !(own && a->skip_own && p->deth.sqpn.v == a->qpn.v);
+}
+
+/* MCAST-RECV-01 */
+enum ur_drop ur_engine_input_group(struct ur_engine *e, const struct ur_packet *p, bool own,
+				   uint64_t now_ns)
+{
+	struct ur_core *core = &e->core;
+	const struct ur_group_entry *a =
+		is_to_group(p) ? ur_groups_first(&e->groups, &p->ip.dst) : NULL;
+	enum ur_drop result = UR_DROP_NONE;
+	bool taken = false;
+
+	if (!a)
+		return count_input(core, UR_DROP_GROUP, p->frame_len);
+	for (; a; a = ur_groups_next(&e->groups, a)) {
+		enum ur_drop drop;
+
+		if (!is_delivered(a, p, own))
+			continue;
+		drop = check_identity(a->qp, p);
+		if (drop == UR_DROP_NONE)
+			drop = ur_qp_input(a->qp, p, now_ns);
+		taken |= drop == UR_DROP_NONE;
+		if (drop == UR_DROP_NONE)
+			continue;
+		core->cnt.drops[drop]++;
+		result = drop;
+	}
+	return taken ? count_input(core, UR_DROP_NONE, p->frame_len) : result;
+}
+
+bool ur_engine_has_groups(const struct ur_engine *e)
+{
+	return e->groups.cnt;
+}
+
+bool ur_engine_has_group(const struct ur_engine *e, const struct ur_gid *group)
+{
+	return ur_groups_first(&e->groups, group);
 }
 
 /* PREDICT-DECODE-01. RC-IN-01 for a packet that came from the peer. An equal P_Key of a full member matches. */

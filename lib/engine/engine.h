@@ -61,12 +61,14 @@ struct ur_limits {
 	uint32_t loss_slabs; /* mode extended: memory of QPs with a gap at first, in slabs; */
 	uint32_t
 		loss_slabs_max; /* at most, see ur_engine_add_slabs(); 0: early packets are dropped */
-	uint32_t loss_slab_bytes;  /* of a slab, a multiple of 64 */
-	uint32_t loss_first;	   /* packets that the first tier tracks: 16, 64 or 256; 0: 64 */
-	uint16_t max_sge;	   /* of a receive */
-	uint32_t spray_contexts;   /* mode extended: QPs that spray over several ports */
-	uint32_t destinations;	   /* addresses that can be paced; 0: no pacing */
-	uint32_t admission;	   /* peers of receive pools, and pools of peers; 0: none */
+	uint32_t loss_slab_bytes; /* of a slab, a multiple of 64 */
+	uint32_t loss_first;	  /* packets that the first tier tracks: 16, 64 or 256; 0: 64 */
+	uint16_t max_sge;	  /* of a receive */
+	uint32_t spray_contexts;  /* mode extended: QPs that spray over several ports */
+	uint32_t destinations;	  /* addresses that can be paced; 0: no pacing */
+	uint32_t admission;	  /* peers of receive pools, and pools of peers; 0: none */
+	uint32_t
+		attachments; /* of queue pairs of all workers to multicast groups; 0: no multicast */
 	struct ur_nma_limits mgmt; /* worker 0 only; ports 1: a management agent, 0: none */
 };
 
@@ -125,6 +127,18 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
  * until this returns. Returns why it was dropped, UR_DROP_NONE if it was accepted; drops are counted.
  */
 enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uint64_t now_ns);
+
+/*
+ * Takes a packet to a multicast group for each queue pair of this engine that is attached to it. `own`: this endpoint has
+ * sent it. Each queue pair that does not take it counts its reason. Returns UR_DROP_NONE if at least one has taken it, or
+ * if those that are attached are other workers'.
+ */
+enum ur_drop ur_engine_input_group(struct ur_engine *e, const struct ur_packet *p, bool own,
+				   uint64_t now_ns);
+/* Whether a queue pair of the endpoint is attached to the group. */
+bool ur_engine_has_group(const struct ur_engine *e, const struct ur_gid *group);
+/* Whether there is any attachment. */
+bool ur_engine_has_groups(const struct ur_engine *e);
 
 /*
  * Takes in a frame as it arrived, at a fraction of the cost, if its headers are those that its queue pair expects

@@ -3,6 +3,7 @@
 #define UR_ENGINE_ENGINE_PRIV_H
 
 #include "engine/engine.h"
+#include "engine/groups.h"
 #include "engine/slots.h"
 #include "transport/core.h"
 
@@ -26,6 +27,7 @@ enum node_kind {
 struct ur_engine {
 	struct ur_core core;
 	struct ur_slots slots;
+	struct ur_groups groups;
 	struct ur_qp *last_doorbell; /* the queue pair whose doorbell rang last */
 	struct ur_cm *cm;
 	uint64_t time_wait_ns;

@@ -54,7 +54,7 @@ struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns, uint64_t random
 	/* SLOT-QPN-02 */
 	qpn = ur_qpn((uint32_t)random << shift | slot << s->worker_bits | s->worker);
 	/* SLOT-QPN-01: 0xffffff is the multicast QPN */
-	while (qpn.v == qp->qpn.v || qpn.v == UR_PSN_MASK)
+	while (qpn.v == qp->qpn.v || qpn.v == UR_GROUP_QPN)
 		qpn = ur_qpn(qpn.v + (1u << shift));
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = qpn;

@@ -366,6 +366,36 @@ void ur_engine_forget_ah(struct ur_engine *e, const struct ur_ah *ah)
 	ur_engine_for_each_qp(e, forget_ah_in_qp, (void *)(uintptr_t)ah);
 }
 
+/* ---- multicast groups ---- */
+
+static bool is_attached(const struct ur_groups *g, const struct ur_gid *group, struct ur_qpn qpn)
+{
+	const struct ur_group_entry *a = ur_groups_first(g, group);
+
+	while (a && a->qpn.v != qpn.v)
+		a = ur_groups_next(g, a);
+	return a;
+}
+
+/* MCAST-ATTACH-01 */
+int ur_engine_attach(struct ur_engine *e, const struct ur_gid *group, struct ur_qpn qpn,
+		     bool skip_own)
+{
+	bool ours = ur_qpn_worker(qpn, (uint16_t)(1u << e->slots.worker_bits)) == e->core.worker;
+	struct ur_qp *qp = ours ? ur_slots_find(&e->slots, qpn) : NULL;
+
+	if (!ur_gid_is_multicast(group) || (ours && (!qp || qp->ops->transport != UR_TRANSPORT_UD)))
+		return -EINVAL;
+	if (is_attached(&e->groups, group, qpn))
+		return -EALREADY;
+	return ur_groups_add(&e->groups, group, qpn, qp, skip_own) ? 0 : -ENOMEM;
+}
+
+int ur_engine_detach(struct ur_engine *e, const struct ur_gid *group, struct ur_qpn qpn)
+{
+	return ur_groups_remove(&e->groups, group, qpn) ? 0 : -EINVAL;
+}
+
 /* ---- posting ---- */
 
 static enum ibv_qp_state posted_state(const struct ur_qp *qp)

@@ -197,6 +197,17 @@ void ur_engine_for_each_path(struct ur_engine *e,
 /* Makes work requests that name this address handle fail, so that its memory may be freed. */
 void ur_engine_forget_ah(struct ur_engine *e, const struct ur_ah *ah);
 
+/*
+ * Attaches a UD queue pair of any worker to a multicast group (IBA 11.3.1), IPv4-mapped or IPv6. Every engine of an endpoint
+ * is told of every attachment. `skip_own`: what the queue pair itself has sent is not delivered to it. A queue pair is
+ * detached before it is destroyed. -EINVAL: not a group, or not a UD queue pair; -EALREADY: it is attached; -ENOMEM: limits.attachments.
+ * Thread class: the worker.
+ */
+int ur_engine_attach(struct ur_engine *e, const struct ur_gid *group, struct ur_qpn qpn,
+		     bool skip_own);
+/* -EINVAL: it is not attached. */
+int ur_engine_detach(struct ur_engine *e, const struct ur_gid *group, struct ur_qpn qpn);
+
 /* ---- posting: any thread, one poster at a time for each queue ---- */
 
 /*

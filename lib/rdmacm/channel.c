@@ -178,17 +178,33 @@ bool ur_cm_has_event(const struct ur_cm_id *id)
 	return find(ur_cm_channel(id->id.channel), id);
 }
 
+static void drop_event(struct ur_cm_channel *ch, struct ur_cm_event *e)
+{
+	pull(ch, e);
+	take_count(ch->base.fd);
+	if (e->ev.id != &e->owner->id)
+		ur_cm_drop_id(ur_cm_id(e->ev.id));
+	free(e);
+}
+
 void ur_cm_purge(struct ur_cm_id *id)
 {
 	struct ur_cm_channel *ch = ur_cm_channel(id->id.channel);
 	struct ur_cm_event *e;
 
-	while ((e = find(ch, id))) {
-		pull(ch, e);
-		take_count(ch->base.fd);
-		if (e->ev.id != &id->id)
-			ur_cm_drop_id(ur_cm_id(e->ev.id));
-		free(e);
+	while ((e = find(ch, id)))
+		drop_event(ch, e);
+}
+
+void ur_cm_purge_join(struct ur_cm_id *id, const struct ur_cm_join *join)
+{
+	struct ur_cm_channel *ch = ur_cm_channel(id->id.channel);
+	struct ur_cm_event *e;
+
+	TAILQ_FOREACH(e, &ch->queue, link)
+	if (e->join == join) {
+		drop_event(ch, e);
+		return;
 	}
 }
 

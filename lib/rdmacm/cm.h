@@ -33,8 +33,9 @@ struct ur_cm_device {
 };
 
 struct ur_cm_event {
-	struct rdma_cm_event ev; /* first: the program's handle */
-	struct ur_cm_id *owner;	 /* waits in destroy until the event is acknowledged */
+	struct rdma_cm_event ev;       /* first: the program's handle */
+	struct ur_cm_id *owner;	       /* waits in destroy until the event is acknowledged */
+	const struct ur_cm_join *join; /* RDMA_CM_EVENT_MULTICAST_JOIN: of this one */
 	TAILQ_ENTRY(ur_cm_event) link;
 	uint8_t data[256]; /* private data, and zeros to the end of the message's field */
 };
@@ -90,6 +91,7 @@ struct ur_cm_id {
 	unsigned backlog, pending;		     /* requests not yet fetched: at most, now */
 	struct ur_cm_resolve *resolve;		     /* RESOLVING */
 	unsigned got;				     /* events fetched and not acknowledged */
+	LIST_HEAD(, ur_cm_join) joins;		     /* multicast groups; under the lock */
 	struct ibv_sa_path_rec path;
 	bool own_send_cq, own_recv_cq; /* made by rdma_create_qp() */
 	bool own_srq_cq;	       /* made by rdma_create_srq() */
@@ -160,6 +162,8 @@ static inline __be16 *ur_cm_port(struct sockaddr *addr)
 void ur_cm_put(struct ur_cm_event *e);
 /* Drops the events of an id that were not fetched. Under the lock. */
 void ur_cm_purge(struct ur_cm_id *id);
+/* Drops the event of a join, if it was not fetched. Under the lock. */
+void ur_cm_purge_join(struct ur_cm_id *id, const struct ur_cm_join *join);
 /* Counts an id that uses the channel, or no longer does. Under the lock. */
 void ur_cm_use_channel(struct ur_cm_channel *ch, int by);
 /* For a synchronous id: waits for the next event. -1 with errno: it says that the call has failed. */
@@ -173,6 +177,8 @@ bool ur_cm_has_event(const struct ur_cm_id *id);
 void ur_cm_pump(void);
 /* Starts the thread that does so while no thread of the program waits. */
 int ur_cm_start_pump(void);
+/* An event of the library itself, for ur_cm_put(); NULL: no memory. */
+struct ur_cm_event *ur_cm_new_event(struct ur_cm_id *id, enum rdma_cm_event_type type, int status);
 /* Queues an event of the library itself; without memory there is none. Under the lock. */
 void ur_cm_raise(struct ur_cm_id *id, enum rdma_cm_event_type type, int status);
 
@@ -206,6 +212,13 @@ int ur_cm_bind(struct ur_cm_id *id, const struct sockaddr *addr, struct ur_cm_de
 struct ur_cm_id *ur_cm_listener(const struct ur_cm_port *port, const struct sockaddr *local);
 /* Stops listening. Under the lock. */
 void ur_cm_release_ports(struct ur_cm_id *id);
+
+/* ---- multicast.c ---- */
+
+/* The id goes. Under the lock. */
+void ur_cm_leave_groups(struct ur_cm_id *id);
+/* The id's queue pair goes. */
+void ur_cm_detach_groups(struct ur_cm_id *id);
 
 /* ---- resolve.c ---- */
 

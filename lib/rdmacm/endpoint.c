@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
 
 #include <rdma/rdma_verbs.h>
 
@@ -10,8 +12,10 @@
 #define ALL_RIGHTS                                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define RESOLVE_MS  2000
-#define INLINE_FREE 64 /* of [transport] max_inline, 256 by default */
+#define RESOLVE_MS 2000
+/* Members that struct ibv_qp_init_attr and the extended one begin with. */
+#define COMMON_BYTES offsetof(struct ibv_qp_init_attr_ex, comp_mask)
+#define INLINE_FREE  64 /* of [transport] max_inline, 256 by default */
 
 /* ---- completion queues ---- */
 
@@ -51,7 +55,7 @@ static void free_cqs(struct ur_cm_id *id)
 }
 
 /* Makes those that the program gives none of. */
-static int choose_cqs(struct ur_cm_id *id, struct ibv_qp_init_attr *attr)
+static int choose_cqs(struct ur_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *b = &id->id;
 
@@ -114,13 +118,13 @@ static void round_inline(struct ibv_qp_cap *cap)
 		cap->max_inline_data = room;
 }
 
-static int make_qp(struct ur_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
-		   struct ibv_qp **to)
+static int make_qp(struct ur_cm_id *id, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **to)
 {
+	struct ibv_cq *send_cq = attr->send_cq, *recv_cq = attr->recv_cq;
 	struct ibv_qp *qp;
 	int rc = choose_cqs(id, attr);
 
-	qp = rc ? NULL : ibv_create_qp(pd, attr);
+	qp = rc ? NULL : ibv_create_qp_ex(id->id.verbs, attr);
 	if (!rc && !qp)
 		rc = errno;
 	if (!rc)
@@ -132,10 +136,14 @@ static int make_qp(struct ur_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_at
 	if (qp)
 		ibv_destroy_qp(qp);
 	free_cqs(id);
+	/* The program may try again. */
+	attr->send_cq = send_cq;
+	attr->recv_cq = recv_cq;
 	return rc;
 }
 
-int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+/* What liburoce does not have it refuses. */
+int rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ur_cm_id *id = ur_cm_id(base);
 	struct ibv_qp *qp;
@@ -143,43 +151,39 @@ int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_ini
 
 	if (base->qp || !base->verbs)
 		return ur_cm_fail(EINVAL);
-	if (!pd)
-		pd = base->pd;
-	if (pd->context != base->verbs)
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = base->pd;
+	}
+	if (attr->pd->context != base->verbs)
 		return ur_cm_fail(EINVAL);
 	if (!attr->srq)
 		attr->srq = base->srq;
 	round_inline(&attr->cap);
 	state = ur_cm_shield();
-	rc = make_qp(id, pd, attr, &qp);
+	rc = make_qp(id, attr, &qp);
 	ur_cm_unshield(state);
 	if (rc)
 		return ur_cm_fail(rc);
 	base->qp = qp;
-	base->pd = pd;
+	base->pd = attr->pd;
 	base->send_cq = attr->send_cq;
 	base->recv_cq = attr->recv_cq;
 	return 0;
 }
 
-int rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *ex)
+int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr attr = {
-		.qp_context = ex->qp_context,
-		.send_cq = ex->send_cq,
-		.recv_cq = ex->recv_cq,
-		.srq = ex->srq,
-		.cap = ex->cap,
-		.qp_type = ex->qp_type,
-		.sq_sig_all = ex->sq_sig_all,
+	struct ibv_qp_init_attr_ex ex = {
+		.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0,
+		.pd = pd,
 	};
 	int rc;
 
-	if (ex->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_PD)
-		return ur_cm_fail(EOPNOTSUPP);
-	rc = rdma_create_qp(base, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr);
+	memcpy(&ex, attr, COMMON_BYTES);
+	rc = rdma_create_qp_ex(base, &ex);
 	if (!rc)
-		ex->cap = attr.cap;
+		memcpy(attr, &ex, COMMON_BYTES);
 	return rc;
 }
 
@@ -187,6 +191,7 @@ void rdma_destroy_qp(struct rdma_cm_id *base)
 {
 	int state = ur_cm_shield();
 
+	ur_cm_detach_groups(ur_cm_id(base));
 	ibv_destroy_qp(base->qp);
 	base->qp = NULL;
 	free_cqs(ur_cm_id(base));

@@ -60,6 +60,7 @@ void ur_cm_abandon_id(struct ur_cm_id *id)
 		uroce_cm_destroy_id(id->cm);
 	id->cm = NULL;
 	ur_cm_cancel_resolve(id);
+	ur_cm_leave_groups(id);
 	ur_cm_purge(id);
 	id->state = UR_CM_ENDED;
 }

@@ -68,15 +68,23 @@ int ur_cm_start_pump(void)
 	return rc;
 }
 
-void ur_cm_raise(struct ur_cm_id *id, enum rdma_cm_event_type type, int status)
+struct ur_cm_event *ur_cm_new_event(struct ur_cm_id *id, enum rdma_cm_event_type type, int status)
 {
 	struct ur_cm_event *e = calloc(1, sizeof(*e));
 
 	if (!e)
-		return;
+		return NULL;
 	e->owner = id;
 	e->ev.id = &id->id;
 	e->ev.event = type;
 	e->ev.status = status;
-	ur_cm_put(e);
+	return e;
+}
+
+void ur_cm_raise(struct ur_cm_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct ur_cm_event *e = ur_cm_new_event(id, type, status);
+
+	if (e)
+		ur_cm_put(e);
 }

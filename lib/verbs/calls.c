@@ -305,3 +305,15 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 {
 	return uroce_destroy_ah(ah);
 }
+
+/* ---- multicast ---- */
+
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return uroce_attach_mcast(qp, gid, lid);
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return uroce_detach_mcast(qp, gid, lid);
+}

@@ -21,7 +21,7 @@ extern "C" {
 	X(OPCODE, "unknown BTH opcode")                                                            \
 	X(DST_ADDR, "destination address is not ours")                                             \
 	X(VLAN, "frame of another VLAN")                                                           \
-	X(GROUP, "from or to a multicast or broadcast address")                                    \
+	X(GROUP, "of a multicast or broadcast address, or of a group without an attached QP")      \
 	X(QPN, "no such QP")                                                                       \
 	X(QP_TYPE, "opcode of another transport than the QP's")                                    \
 	X(QP_STATE, "the QP accepts no packets in its state")                                      \

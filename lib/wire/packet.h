@@ -56,6 +56,14 @@ static inline bool ur_gid_is_ipv4(const struct ur_gid *g)
 	return memcmp(g->b, mapped, 12) == 0;
 }
 
+#define UR_GROUP_QPN 0xffffffu /* of a packet to a multicast group (IBA 9.6.1.2, 10.5) */
+
+/* 224.0.0.0/4 or ff00::/8. As an MGID it has the same form (IBA annex A17.4.5): nothing maps one to the other. */
+static inline bool ur_gid_is_multicast(const struct ur_gid *g)
+{
+	return g->b[0] == 0xff || (ur_gid_is_ipv4(g) && g->b[12] >> 4 == 0xe);
+}
+
 /* The fields of an IPv4 or IPv6 header that may differ between packets. */
 struct ur_ip {
 	bool v6;

@@ -53,6 +53,11 @@ class Program:
             self.process.wait()
 
 
+def proc_of(address):
+    """An IPv4 address as /proc/net has it."""
+    return "".join(f"{int(byte):02X}" for byte in reversed(address.split(".")))
+
+
 class Bed:
     """Side "a" is the server's and side "b" the client's. Subclasses say how they are connected."""
     setup = None  # called in each program's process before it starts
@@ -84,6 +89,13 @@ class Bed:
     def listens_by_cm(self, side, port, program):
         """Whether this program listens for connections of rdma_cm."""
         return re.search(rf"listens on port {port}\b", program.text) is not None
+
+    def has_joined(self, side, group):
+        """Whether the kernel of this side is in an IPv4 multicast group."""
+        return proc_of(group) in self.read(side, "/proc/net/igmp")
+
+    def read(self, side, path):
+        return subprocess.run([*self.into(side), "cat", path], capture_output=True, text=True, check=False).stdout
 
     def gid(self, side):
         """The index of the GID that the programs of this side use."""

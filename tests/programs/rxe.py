@@ -97,6 +97,9 @@ class Rxe(Bed):
             return super().listens_by_cm(side, port, program)
         return re.search(rf"state LISTEN .*src-addr \S+:{port}\b", self.guest.ask("rdma resource show cm_id")) is not None
 
+    def read(self, side, path):
+        return self.guest.ask(f"cat {path}") if side == self.guests_side else super().read(side, path)
+
     def gid(self, side):
         return 1 if side == self.guests_side else 0
 

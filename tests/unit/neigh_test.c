@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "edge/neigh.h"
+#include "unhex.h"
 
 #define SECOND 1000000000ull
 
@@ -62,18 +63,6 @@ static void setup(void)
 }
 
 TestSuite(neigh, .init = setup);
-
-static size_t unhex(const char *hex, uint8_t *buf)
-{
-	size_t len = strlen(hex) / 2;
-
-	for (size_t i = 0; i < len; i++) {
-		char two[3] = {hex[2 * i], hex[2 * i + 1], 0};
-
-		buf[i] = (uint8_t)strtoul(two, NULL, 16);
-	}
-	return len;
-}
 
 static enum ur_neigh_verdict feed(const char *hex, uint64_t now_ns)
 {
