@@ -44,7 +44,9 @@ void parse(Options *o, int argc, char **argv)
 	cmd.AddValue("p", "hosts of a router of a dragonfly", o->p);
 	cmd.AddValue("a", "routers of a group", o->a);
 	cmd.AddValue("h", "global links of a router", o->h);
-	cmd.AddValue("routing", "tree: ecmp, dmodk; dragonfly: minimal, valiant, ugal", o->routing);
+	cmd.AddValue("routing",
+		     "tree: ecmp (default), dmodk; dragonfly: minimal (default), valiant, ugal",
+		     o->routing);
 	cmd.AddValue("queues", "of the switches: output, input", o->queues);
 	cmd.AddValue("pattern", "of the traffic: " + traffic(), o->pattern);
 	cmd.AddValue("load", "per cent of its link that a host uses; of Poisson arrivals", o->load);
@@ -173,6 +175,8 @@ Options read_options(int argc, char **argv)
 	Options o;
 
 	parse(&o, argc, argv);
+	if (o.routing.empty())
+		o.routing = o.topology == "dragonfly" ? "minimal" : "ecmp";
 	check(o);
 	return o;
 }

@@ -11,7 +11,8 @@ namespace sim
 
 /* What uroce-ns3 is told; --help has the meanings. */
 struct Options {
-	std::string topology = "tree", routing = "ecmp", queues = "output";
+	std::string topology = "tree", queues = "output";
+	std::string routing; /* read_options() fills in the default of the topology */
 	std::string pattern = "uniform_random", pacing = "none";
 	uint32_t k = 4, n = 4, p = 2, a = 4, h = 2;
 	std::string source = "stamps";

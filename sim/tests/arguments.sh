@@ -26,6 +26,21 @@ refused() {
 	esac
 }
 
+routed_by() {
+	routing=$1
+	shift
+	case $("$program" --run=1000 --warm=0 "$@" 2>&1) in
+	*"\"routing\": \"$routing\""*) ;;
+	*)
+		echo "$*: is not routed by $routing"
+		failed=1
+		;;
+	esac
+}
+
+routed_by ecmp --n=2
+routed_by minimal --topology=dragonfly --p=1
+refused "'ecmp'" --topology=dragonfly --routing=ecmp
 refused "'ring'" --topology=ring
 refused "'nothing'" --pattern=nothing
 refused "'nothing'" --pacing=nothing
