@@ -24,7 +24,7 @@ import scale  # noqa: E402
 import switch  # noqa: E402
 import tables  # noqa: E402
 import throughput  # noqa: E402
-from lib import cells, fabric_faults, fabric_paper, fabric_rivals, perf  # noqa: E402
+from lib import cells, fabric_faults, fabric_paper, fabric_rivals, fabric_size, perf  # noqa: E402
 from lib.host import Failure  # noqa: E402
 from lib.report import Report  # noqa: E402
 
@@ -315,6 +315,14 @@ class Fabric(unittest.TestCase):
             slowdown=9000, message_ns={"count": 7, "max": 1500000}, lost_frames=3))
         row, = self.filled(fabric_faults, kept).rows
         self.assertEqual((row["down"], row["slowdown_p99"], row["worst_ms"], row["messages"]), ("dead", 9, 1.5, 7))
+
+    def test_memory_of_a_host_and_time_of_the_papers_size_have_bars(self):
+        for kb, minutes, missed in ((255, 29, 0), (257, 31, 2)):
+            kept = self.cells()
+            kept.keep(fabric_size.words(fabric_size.BARE, 1), self.found(rss_mb=1, host_bytes=kb << 10, queue_pairs=2, pattern="permutation"))
+            kept.keep(fabric_paper.words("full", "tree", "output", "uniform_random", 1, (6, 10)), self.found(cpu_seconds=60 * minutes))
+            made = self.filled(fabric_size, kept)
+            self.assertEqual((len(made.bars), len(made.missed())), (2, missed))
 
     def test_all_parts_report_what_there_is(self):
         kept = self.cells()

@@ -5,7 +5,7 @@ TCP (sim/tcp.cc), which runs directly before and after it."""
 import json
 import subprocess
 
-from . import stats
+from . import fabric_paper, stats
 from .host import Failure
 
 NAME = "size"
@@ -14,7 +14,10 @@ RUNS = {"full": ({"topology": "tree", "k": 4, "n": 5, "pattern": "uniform_random
                  {"topology": "tree", "k": 16, "n": 3, "pattern": "uniform_random", "warm": 1_000, "run": 3_000, "slots": 8,
                   "qps": 254}),
         "small": ({"topology": "tree", "k": 4, "n": 4, "pattern": "uniform_random", "warm": 10_000, "run": 20_000},)}
-HOST_BYTES = 256 << 10  # besides queue pairs
+# With room for two queue pairs, which it has: what a host takes besides those of others.
+BARE = {"topology": "tree", "k": 4, "n": 4, "pattern": "permutation", "slots": 8, "warm": 1_000, "run": 1_000, "qps": 2}
+HOST_KB = 256
+PAPER_MINUTES = 30  # of a run of the paper's size, uniform_random on the tree
 
 
 def words(run, seed):
@@ -26,7 +29,7 @@ def check(found):
 
 
 def plan(size, seeds):
-    for run in RUNS[size]:
+    for run in (*RUNS[size], BARE):
         yield words(run, seeds[0])
 
 
@@ -56,9 +59,22 @@ def compare(out, host, turns):
                      f"{stats.median([t[1] for t in tcp]) / 1e3:.0f} thousand of 1.4 KB")
 
 
+def judge(out, cells, seed):
+    bare = cells.known(words(BARE, seed))
+    if bare:
+        out.bar("memory of a host besides queue pairs, KB", bare["host_bytes"] / 1024, HOST_KB, at_least=False)
+    for pair in (None, *fabric_paper.FEW):
+        found = cells.known(fabric_paper.words("full", "tree", "output", "uniform_random", seed, pair))
+        if found:
+            name = f"CMDPD {pair[0]}-{pair[1]}" if pair else "no pacing"
+            out.bar(f"256 hosts, 10^6 cycles, uniform_random, {name}: minutes of one processor", found["cpu_seconds"] / 60, PAPER_MINUTES,
+                    at_least=False)
+
+
 def report(out, cells, size, seeds):
     lines = []
-    for run in RUNS[size]:
+    judge(out, cells, seeds[0])
+    for run in (*RUNS[size], BARE):
         found = cells.known(words(run, seeds[0]))
         if not found:
             continue
