@@ -474,7 +474,7 @@ int ur_cm_api_take_accept(struct ur_api_cm_id *id, const struct uroce_cm_qp *qp,
 	rc = take_param(id, param, UR_CM_REP_PRIVATE);
 	if (rc)
 		return rc;
-	/* Each side tells the other how often to retry after an RNR NAK. */
+	/* Each side sends how often the other is to retry after an RNR NAK. */
 	own_rnr_retry = id->param.rnr_retry_count;
 	id->param.rnr_retry_count = id->request.rnr_retry;
 	apply_request(id, param ? param->timeout : 0);

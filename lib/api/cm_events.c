@@ -129,7 +129,7 @@ static bool serve_rep(struct ur_api_cm_id *id, struct ur_cm_note *note, struct e
 
 	id->param.responder_resources = note->initiator_depth;
 	id->param.initiator_depth = note->responder_resources;
-	/* Each side tells the other how often to retry after an RNR NAK. */
+	/* Each side sends how often the other is to retry after an RNR NAK. */
 	id->param.rnr_retry_count = note->rnr_retry;
 	if (id->by_number) {
 		id->request = *note;

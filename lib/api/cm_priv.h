@@ -41,7 +41,7 @@ struct ur_cm_note {
 	struct ur_api_cm_id *id; /* the id concerned; for a request, the listener */
 	struct ur_cm_id handle;
 	enum ur_cm_event_type type;
-	bool final; /* the core no longer knows the handle */
+	bool final; /* the handle is no longer valid in the core */
 	int status;
 	/* REQ_RCVD, SIDR_REQ_RCVD */
 	bool has_mac;

@@ -3,7 +3,7 @@
 
 #include "api/device.h"
 
-/* The form of polling in which a program reads the fields it wants from the current completion. */
+/* The form of polling in which a program reads single fields of the current completion. */
 
 #define WC_FLAGS                                                                                   \
 	(IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM |                    \

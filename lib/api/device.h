@@ -328,7 +328,7 @@ struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev);
 void ur_cm_api_free(struct ur_device *dev);
 /* Called before a QP is destroyed: its connection, if any, must not use it any more. */
 void ur_cm_api_qp_gone(struct ur_device *dev, struct ibv_qp *qp);
-/* True if the QP is being connected, so that the peer already knows its mode. */
+/* True if the QP is being connected, so that its mode is agreed with the peer already. */
 bool ur_cm_api_connecting(struct ur_device *dev, struct ibv_qp *qp);
 
 #endif

@@ -8,7 +8,7 @@
 struct ur_device;
 
 /*
- * What the management agent of an endpoint leaves to a control thread, and the link that it is told of.
+ * What the management agent of an endpoint leaves to a control thread, and the link that is reported to it.
  *
  * The link of a kernel interface is what rtnetlink reports, so that a flap of a microsecond counts as well; the
  * drivers for them say that it is always up. Any other driver is asked every 50 ms.
@@ -17,7 +17,7 @@ struct ur_mgmt_link {
 	unsigned ifindex; /* of a kernel interface; 0: the driver is asked */
 	bool reported;	  /* by the kernel, at fd */
 	int fd;
-	bool up;	  /* as the agent has been told */
+	bool up;	  /* as last reported to the agent */
 	uint32_t downs;	  /* of the carrier, as the kernel counts them */
 	uint64_t next_ns; /* when to ask again, without reports */
 };

@@ -50,7 +50,7 @@ static int take_param(const struct ur_cm_id *id, const struct rdma_conn_param *p
 	return 0;
 }
 
-/* A queue pair that only the program knows. Other types than RC have no port space here. */
+/* A queue pair of which only the number is given. Other types than RC have no port space here. */
 static struct uroce_cm_qp number_of(const struct rdma_conn_param *p)
 {
 	return (struct uroce_cm_qp){p ? p->qp_num : 0, IBV_QPT_RC, p && p->srq};

@@ -28,7 +28,7 @@ static void fill_conn(struct ur_cm_event *to, const struct uroce_cm_event *from,
 	to->ev.param.conn = (struct rdma_conn_param){
 		.private_data = to->data,
 		.private_data_len = len,
-		/* What the peer wants to have in flight is what this end is to serve: rdma_get_cm_event(3). */
+		/* What the peer may have in flight is what this end is to serve: rdma_get_cm_event(3). */
 		.responder_resources = from->param.initiator_depth,
 		.initiator_depth = from->param.responder_resources,
 		.retry_count = from->param.retry_count,

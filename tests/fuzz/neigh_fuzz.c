@@ -9,7 +9,7 @@
  * the code after the checks. Whatever happens, the table stays valid, the static entry stays, and
  * the frames sent are well-formed and have our addresses.
  */
-enum { FRAME, FRAME_MENDED, RESOLVE, TIME, DRAIN, ACTION_CNT };
+enum { FRAME, FRAME_MENDED, RESOLVE, TIME, DRAIN, GROUP, ACTION_CNT };
 
 static const uint8_t our_mac[6] = {0x92, 0x52, 0x3c, 0x2a, 0x8b, 0xb1};
 static const uint8_t fixed_mac[6] = {0x02, 0, 0, 0, 0, 9};
@@ -90,6 +90,22 @@ static void resolve(struct story *s)
 	ur_neigh_resolve(&s->n, &g, mac, s->now_ns);
 }
 
+/* Joins or leaves one of 256 groups. */
+static void change_group(struct story *s)
+{
+	static const struct ur_gid group4 = {{[10] = 0xff, 0xff, 239, 1, 2}},
+				   group6 = {{0xff, 0x15}};
+	uint8_t what = byte(s);
+	struct ur_gid g = what & 1 ? group6 : group4;
+
+	g.b[15] = byte(s) & 0x7f;
+	if (what & 2)
+		ur_neigh_leave_group(&s->n, &g, s->now_ns);
+	else
+		ur_neigh_join_group(&s->n, &g, s->now_ns);
+	FUZZ_CHECK(s->n.group_cnt <= UR_NEIGH_GROUPS_MAX);
+}
+
 static void drain(struct story *s)
 {
 	static uint8_t out[UR_NEIGH_FRAME_MAX];
@@ -156,6 +172,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case TIME:
 			s.now_ns += (uint64_t)byte(&s) * 200000000;
 			ur_neigh_expire(&s.n, s.now_ns);
+			break;
+		case GROUP:
+			change_group(&s);
 			break;
 		default:
 			drain(&s);
