@@ -107,11 +107,10 @@ static bool is_management(const struct ur_packet *p)
 	return p->bth.dqpn.v <= UR_GSI_QPN && ur_mad_is_mgmt_mac(p->dmac);
 }
 
-/* A group without an attached queue pair is not ours. */
-static enum ur_drop check_destination(const struct ur_round *r, const struct ur_gid *dst)
+/* Of a packet to none of our addresses. A group without an attached queue pair is not ours either. */
+static __attribute__((noinline)) enum ur_drop check_group(const struct ur_round *r,
+							  const struct ur_gid *dst)
 {
-	if (is_ours(r, dst))
-		return UR_DROP_NONE;
 	if (!ur_gid_is_multicast(dst))
 		return UR_DROP_DST_ADDR;
 	return ur_engine_has_group(r->engine, dst) ? UR_DROP_NONE : UR_DROP_GROUP;
@@ -138,14 +137,15 @@ static bool input_decoded(struct ur_round *r, const struct ur_pkt *pkt)
 	struct ur_packet p;
 	enum ur_drop drop = ur_packet_decode(frame, pkt->len, &p);
 	unsigned owner;
-	bool management;
+	bool management, group;
 
 	if (drop == UR_DROP_NOT_ROCE)
 		return input_other(r, pkt);
 	/* Management by hop and LID is untagged in every VLAN, as other protocols of the link are. */
 	management = drop == UR_DROP_NONE && is_management(&p);
-	if (drop == UR_DROP_NONE && !management)
-		drop = check_destination(r, &p.ip.dst);
+	group = drop == UR_DROP_NONE && !management && !is_ours(r, &p.ip.dst);
+	if (__builtin_expect(group, 0))
+		drop = check_group(r, &p.ip.dst);
 	if (drop == UR_DROP_NONE && !management && !is_our_vlan(r, &p, pkt))
 		drop = UR_DROP_VLAN;
 	if (drop == UR_DROP_NONE && !ur_icrc_ok(frame, &p))
@@ -154,7 +154,7 @@ static bool input_decoded(struct ur_round *r, const struct ur_pkt *pkt)
 		r->cnt.drops[drop]++;
 		return true;
 	}
-	if (__builtin_expect(!management && ur_gid_is_multicast(&p.ip.dst), 0))
+	if (__builtin_expect(group, 0))
 		return input_group(r, pkt, &p);
 	owner = ur_qpn_worker(p.bth.dqpn, r->workers);
 	if (owner != r->idx)
