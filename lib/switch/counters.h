@@ -54,7 +54,9 @@
 	X(TOO_LONG, too_long, "longer than the port can send")                                     \
 	X(QUEUE_FULL, queue_full, "the queue of its lane is full")                                 \
 	X(NO_BUFFER, no_buffer, "the receiving port has its share of buffers in queues")           \
-	X(NO_CREDIT, no_credit, "its lane has had no credit for too long")
+	X(NO_CREDIT, no_credit, "its lane has had no credit for too long")                         \
+	X(NO_ENDPOINT, no_endpoint,                                                                \
+	  "for the host that shares its address, but for none of its endpoints")
 
 enum ur_switch_drop {
 #define X(NAME, name, text) UR_SWITCH_DROP_##NAME,

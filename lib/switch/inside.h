@@ -47,6 +47,7 @@ struct ur_switch {
 	uint64_t link, enabled; /* bit p: of port p */
 	uint64_t up;		/* link & enabled: what takes part */
 	uint16_t lid;		/* the switch's own; 0: none */
+	struct ur_switch_steer steer;
 	uint64_t random;
 	struct ur_switch_port *port; /* [0, attr.limits.ports) */
 	struct ur_switch_ref *ref;   /* [0, ref_cnt) */

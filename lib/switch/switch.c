@@ -187,6 +187,11 @@ void ur_switch_set_lid(struct ur_switch *sw, uint16_t lid)
 	sw->lid = lid;
 }
 
+void ur_switch_set_steer(struct ur_switch *sw, const struct ur_switch_steer *steer)
+{
+	sw->steer = *steer;
+}
+
 bool ur_switch_link(const struct ur_switch *sw, uint8_t port)
 {
 	return sw->up >> port & 1;
@@ -255,13 +260,17 @@ static unsigned forward_mgmt(struct ur_switch *sw, const struct ur_switch_frame 
 	return forward(sw, out, frame, h, way, now_ns);
 }
 
-/* SWITCH-FLOOD-01 */
-static unsigned flood(struct ur_switch *sw, const struct ur_switch_frame *frame,
+static uint64_t all_but(const struct ur_switch *sw, uint8_t in)
+{
+	return sw->up & ~(UINT64_C(1) << in | 1);
+}
+
+/* SWITCH-FLOOD-01: to `others`. */
+static unsigned flood(struct ur_switch *sw, uint64_t others, const struct ur_switch_frame *frame,
 		      const struct ur_switch_headers *h, const struct ur_switch_way *way,
 		      uint64_t now_ns)
 {
 	struct ur_switch_port *in = &sw->port[way->in];
-	uint64_t others = sw->up & ~(UINT64_C(1) << way->in | 1);
 	struct ur_switch_way each = *way;
 	unsigned tried = 0, taken = 0;
 
@@ -288,6 +297,28 @@ static unsigned flood(struct ur_switch *sw, const struct ur_switch_frame *frame,
 	return taken;
 }
 
+static bool is_steered_mac(const struct ur_switch *sw, const uint8_t *mac)
+{
+	return sw->steer.ports && memcmp(mac, sw->steer.mac, 6) == 0;
+}
+
+/* SWITCH-STEER-01 */
+static unsigned forward_steered(struct ur_switch *sw, uint64_t ports,
+				const struct ur_switch_frame *frame,
+				const struct ur_switch_headers *h, const struct ur_switch_way *way,
+				uint64_t now_ns)
+{
+	ports &= sw->up & ~UINT64_C(1);
+	if (!ports) {
+		ur_switch_drop(sw, way->in, 0, UR_SWITCH_DROP_NO_ENDPOINT);
+		return 0;
+	}
+	if (!(ports & (ports - 1)))
+		return ur_switch_enqueue(sw, (uint8_t)__builtin_ctzll(ports), frame, h, way,
+					 now_ns);
+	return flood(sw, ports, frame, h, way, now_ns);
+}
+
 /* RoCEv2 whose address has a LID goes by table, everything else by what was learned. */
 static unsigned forward_data(struct ur_switch *sw, const struct ur_switch_frame *frame,
 			     const struct ur_switch_headers *h, const struct ur_switch_way *way,
@@ -297,7 +328,7 @@ static unsigned forward_data(struct ur_switch *sw, const struct ur_switch_frame 
 	uint8_t out;
 
 	if (h->group_dst)
-		return flood(sw, frame, h, way, now_ns);
+		return flood(sw, all_but(sw, way->in), frame, h, way, now_ns);
 	if (h->op & UR_OP_NOTIFY && sw->adm.pool)
 		ur_switch_adm_notify(sw, way->in, frame, now_ns);
 	if (h->roce)
@@ -313,7 +344,7 @@ static unsigned forward_data(struct ur_switch *sw, const struct ur_switch_frame 
 	}
 	out = ur_switch_macs_find(&sw->macs, way->vid, frame->data, now_ns);
 	if (out == UR_SWITCH_NO_PORT)
-		return flood(sw, frame, h, way, now_ns);
+		return flood(sw, all_but(sw, way->in), frame, h, way, now_ns);
 	return forward(sw, out, frame, h, way, now_ns);
 }
 
@@ -357,6 +388,7 @@ static unsigned input(struct ur_switch *sw, uint8_t port, const struct ur_switch
 {
 	struct ur_switch_counters *c = &sw->port[port].counters;
 	struct ur_switch_way way = {.in = port, .credit = credit};
+	uint64_t steered = UR_SWITCH_NOT_STEERED;
 	struct ur_switch_headers h;
 	enum ur_switch_drop why;
 
@@ -376,8 +408,12 @@ static unsigned input(struct ur_switch *sw, uint8_t port, const struct ur_switch
 		return 0;
 	}
 	way.sl = sl_of(sw, &h);
-	if (port)
+	if (sw->steer.ports)
+		steered = sw->steer.ports(sw->steer.arg, port, frame, &h);
+	if (port && !is_steered_mac(sw, frame->data + 6))
 		learn(sw, port, way.vid, frame->data + 6, now_ns);
+	if (steered != UR_SWITCH_NOT_STEERED)
+		return forward_steered(sw, steered, frame, &h, &way, now_ns);
 	return forward_data(sw, frame, &h, &way, now_ns);
 }
 

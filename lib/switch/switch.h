@@ -71,6 +71,20 @@ bool ur_switch_enabled(const struct ur_switch *sw, uint8_t port);
 /* Whether the port is up. */
 bool ur_switch_link(const struct ur_switch *sw, uint8_t port);
 
+/*
+ * A host with one address on several ports: what decides for a frame, ahead of everything that was learned. `ports` returns
+ * the ports that get it (bit p), perhaps that on which it came, or UR_SWITCH_NOT_STEERED; 0: it is dropped. Its own MAC address
+ * is not learned.
+ */
+#define UR_SWITCH_NOT_STEERED UINT64_MAX
+struct ur_switch_steer {
+	uint64_t (*ports)(void *arg, uint8_t in, const struct ur_switch_frame *frame,
+			  const struct ur_switch_headers *h); /* NULL: none */
+	void *arg;					      /* outlives the switch */
+	uint8_t mac[6];
+};
+void ur_switch_set_steer(struct ur_switch *sw, const struct ur_switch_steer *steer);
+
 /* The LID whose packets are the agent's, whatever the forwarding table says; 0: none. */
 void ur_switch_set_lid(struct ur_switch *sw, uint16_t lid);
 

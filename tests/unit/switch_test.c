@@ -117,6 +117,44 @@ Test(switch_, floods_are_limited)
 	cr_assert_geq(counters(1).flooded, 2023);
 }
 
+/* ---- a host on several ports ---- */
+
+static uint64_t steered;
+
+static uint64_t steer(void *arg, uint8_t in, const struct ur_switch_frame *frame,
+		      const struct ur_switch_headers *h)
+{
+	return steered;
+}
+
+/* SWITCH-STEER-01 */
+Test(switch_, a_frame_is_steered_and_the_hosts_address_not_learned)
+{
+	struct ur_switch_steer s = {.ports = steer};
+	struct ur_switch_frame f;
+
+	bed_plain();
+	f = plain(1, 2, 64);
+	memcpy(s.mac, f.data + 6, 6);
+	ur_switch_set_steer(sw, &s);
+	steered = 1 << 3;
+	cr_assert_eq(give(1, f), 1);
+	cr_assert_str_eq(to(), "3");
+	steered = 1 << 1; /* back to where it came from */
+	cr_assert_eq(give(1, plain(1, 2, 64)), 1);
+	cr_assert_str_eq(to(), "1");
+	steered = 1 << 2 | 1 << 4 | 1; /* never to the agent */
+	cr_assert_eq(give(1, plain(1, 2, 64)), 2);
+	cr_assert_str_eq(to(), "24");
+	steered = 0;
+	cr_assert_eq(give(1, plain(1, 2, 64)), 0);
+	cr_assert_eq(dropped(1, 0, UR_SWITCH_DROP_NO_ENDPOINT), 1);
+	steered = UR_SWITCH_NOT_STEERED;
+	cr_assert_eq(give(2, plain(2, 1, 64)), 3);
+	cr_assert_str_eq(to(), "134");
+	cr_assert_eq(ur_switch_macs(sw, now_ns), 1);
+}
+
 /* ---- what is not forwarded ---- */
 
 Test(switch_, invalid_and_reserved_frames_are_dropped)
