@@ -60,7 +60,7 @@ rdmacm     uroce
 preload
 app        wire print uroce perf pcap
 app/switch wire switch vl mgmt edge dpdk
-app/uroced wire switch vl mgmt edge dpdk
+app/uroced wire switch vl mgmt cm edge dpdk
 app/ctl    wire manager fabric mgmt vl
 app/hca    wire mgmt umad
 EOT

@@ -56,7 +56,7 @@ static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 {
 	const struct timespec nap = {.tv_nsec = n->asleep ? ASLEEP_NS : SLEEP_NS};
 
-	if (n->options.poll || ++r->idle < IDLE_YIELD)
+	if (n->options.common.poll || ++r->idle < IDLE_YIELD)
 		return;
 	if (ur_switch_next_deadline(n->sw, node_ready(n), now_ns) >= now_ns + SLEEP_NS &&
 	    (now_ns < r->shared_ns || now_ns - r->busy_ns >= IDLE_SLEEP_NS)) {
@@ -100,9 +100,9 @@ static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 		return;
 	t->watch_ns = now_ns + WATCH_NS;
 	node_watch(n, now_ns);
-	if (n->options.json && now_ns >= t->stats_ns) {
-		node_write_stats(n, n->options.json, now_ns);
-		t->stats_ns = now_ns + (uint64_t)(n->options.interval_s * NS_PER_S);
+	if (n->options.common.json && now_ns >= t->stats_ns) {
+		node_write_stats(n, n->options.common.json, now_ns);
+		t->stats_ns = now_ns + (uint64_t)(n->options.common.interval_s * NS_PER_S);
 	}
 	if (now_ns >= t->load_ns)
 		measure_load(n, t, now_ns);

@@ -14,14 +14,10 @@ static enum exit_code complain(const char *err)
 
 static bool read_config(struct node *n, char *err, size_t cap)
 {
-	struct switch_options *o = &n->options;
+	static const char *const none[] = {NULL};
 
-	if (ur_config_load(o->config, &n->cfg, err, cap))
-		return false;
-	for (unsigned i = 0; i < o->set_cnt; i++)
-		if (ur_config_set_arg(&n->cfg, o->set[i], err, cap))
-			return false;
-	return switch_options_ports(o, n->cfg.forwarding.ports, err, cap);
+	return node_read_config(&n->options.common, none, &n->cfg, err, cap) &&
+	       switch_options_ports(&n->options, n->cfg.forwarding.ports, err, cap);
 }
 
 static int run(struct node *n)
@@ -47,16 +43,16 @@ int main(int argc, char **argv)
 	char err[512];
 
 	switch (switch_options_parse(&node.options, argc, argv, err, sizeof(err))) {
-	case SWITCH_PARSE_HELP:
+	case PARSE_HELP:
 		switch_options_help(stdout);
 		return EXIT_OK;
-	case SWITCH_PARSE_HELP_CONFIG:
+	case PARSE_HELP_CONFIG:
 		ur_config_help(stdout);
 		return EXIT_OK;
-	case SWITCH_PARSE_USAGE:
+	case PARSE_USAGE:
 		complain(err);
 		return EXIT_USAGE;
-	case SWITCH_PARSE_OK:
+	case PARSE_OK:
 		break;
 	}
 	node_catch_signals();

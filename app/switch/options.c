@@ -5,29 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	OPT_PORT = 256,
-	OPT_CONFIG,
-	OPT_SET,
-	OPT_JSON,
-	OPT_STATE,
-	OPT_INTERVAL,
-	OPT_POLL,
-	OPT_HELP_CONFIG
-};
+enum { OPT_PORT = 256 };
 
-static const struct option longs[] = {
-	{"port", required_argument, NULL, OPT_PORT},
-	{"config", required_argument, NULL, OPT_CONFIG},
-	{"set", required_argument, NULL, OPT_SET},
-	{"json", required_argument, NULL, OPT_JSON},
-	{"state", required_argument, NULL, OPT_STATE},
-	{"interval", required_argument, NULL, OPT_INTERVAL},
-	{"poll", no_argument, NULL, OPT_POLL},
-	{"help-config", no_argument, NULL, OPT_HELP_CONFIG},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
+static const struct option longs[] = {{"port", required_argument, NULL, OPT_PORT}, COMMON_LONGS};
 
 static bool add_port(struct switch_options *o, const char *text, char *err, size_t cap)
 {
@@ -38,82 +18,44 @@ static bool add_port(struct switch_options *o, const char *text, char *err, size
 	return switch_spec_parse(text, &o->spec[o->spec_cnt], err, cap) && ++o->spec_cnt;
 }
 
-static bool add_set(struct switch_options *o, const char *text, char *err, size_t cap)
+static enum parse take(struct switch_options *o, int opt, char *err, size_t cap)
 {
-	if (o->set_cnt == SWITCH_SETS_MAX) {
-		snprintf(err, cap, "--set appears more than %d times", SWITCH_SETS_MAX);
-		return false;
-	}
-	o->set[o->set_cnt++] = text;
-	return true;
+	enum parse result;
+
+	if (common_options_take(&o->common, opt, optarg, &result, err, cap))
+		return result;
+	if (opt == OPT_PORT)
+		return add_port(o, optarg, err, cap) ? PARSE_OK : PARSE_USAGE;
+	snprintf(err, cap, "try 'uroce-switch --help'");
+	return PARSE_USAGE;
 }
 
-static bool interval(struct switch_options *o, const char *text, char *err, size_t cap)
+enum parse switch_options_parse(struct switch_options *o, int argc, char **argv, char *err,
+				size_t cap)
 {
-	char *end;
-
-	o->interval_s = strtod(text, &end);
-	if (*text && !*end && o->interval_s >= 0.01 && o->interval_s <= 86400)
-		return true;
-	snprintf(err, cap, "--interval: \"%s\" is not a time; allowed: seconds from 0.01 to 86400",
-		 text);
-	return false;
-}
-
-static bool take(struct switch_options *o, int opt, char *err, size_t cap)
-{
-	switch (opt) {
-	case OPT_PORT:
-		return add_port(o, optarg, err, cap);
-	case OPT_SET:
-		return add_set(o, optarg, err, cap);
-	case OPT_INTERVAL:
-		return interval(o, optarg, err, cap);
-	case OPT_CONFIG:
-		o->config = optarg;
-		return true;
-	case OPT_JSON:
-		o->json = optarg;
-		return true;
-	case OPT_STATE:
-		o->state = optarg;
-		return true;
-	case OPT_POLL:
-		o->poll = true;
-		return true;
-	default:
-		snprintf(err, cap, "try 'uroce-switch --help'");
-		return false;
-	}
-}
-
-enum switch_parse switch_options_parse(struct switch_options *o, int argc, char **argv, char *err,
-				       size_t cap)
-{
+	enum parse result;
 	int opt;
 
-	*o = (struct switch_options){.interval_s = 1};
+	*o = (struct switch_options){0};
+	common_options_init(&o->common);
 	optind = 1;
 	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (opt == 'h')
-			return SWITCH_PARSE_HELP;
-		if (opt == OPT_HELP_CONFIG)
-			return SWITCH_PARSE_HELP_CONFIG;
-		if (!take(o, opt, err, cap))
-			return SWITCH_PARSE_USAGE;
+		result = take(o, opt, err, cap);
+		if (result != PARSE_OK)
+			return result;
 	}
 	if (optind < argc) {
 		snprintf(err, cap, "\"%s\" is not an option; a port is --port KIND=NAME",
 			 argv[optind]);
-		return SWITCH_PARSE_USAGE;
+		return PARSE_USAGE;
 	}
-	if (!o->spec_cnt && !o->config) {
+	if (!o->spec_cnt && !o->common.config) {
 		snprintf(err, cap,
 			 "no port is given; --port dev=veth0 is one, 'uroce-switch --help' has the "
 			 "others");
-		return SWITCH_PARSE_USAGE;
+		return PARSE_USAGE;
 	}
-	return SWITCH_PARSE_OK;
+	return PARSE_OK;
 }
 
 bool switch_options_ports(struct switch_options *o, const char *ports, char *err, size_t cap)
@@ -136,7 +78,8 @@ bool switch_options_ports(struct switch_options *o, const char *ports, char *err
 	o->spec_cnt += cnt;
 	if (o->spec_cnt)
 		return true;
-	snprintf(err, cap, "%s: [forwarding] ports: is empty, and there is no --port", o->config);
+	snprintf(err, cap, "%s: [forwarding] ports: is empty, and there is no --port",
+		 o->common.config);
 	return false;
 }
 
@@ -167,11 +110,7 @@ void switch_options_help(FILE *out)
 	      "  --set SECTION.KEY=VAL  overrides one key; may be repeated\n"
 	      "  --state FILE           keeps there what management sets (forwarding table, LID, lanes,\n"
 	      "                         disabled ports, E2PROM), and begins with it when started again\n"
-	      "  --json FILE            writes statistics there, each interval and at the end\n"
-	      "  --interval S           seconds between them (1)\n"
-	      "  --poll                 never sleeps; without it an idle switch yields its CPU\n"
-	      "  --help-config          prints every section and key\n"
-	      "  -h, --help             this text\n"
+	      "  --json FILE            writes statistics there, each interval and at the end\n" COMMON_HELP
 	      "\n"
 	      "Ports have the numbers 1, 2, ... in this order; a socket has as many as clients. Ports of\n"
 	      "kind dev and xdp take all frames of the interface, so give it no address of the kernel.\n"

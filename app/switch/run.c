@@ -42,14 +42,29 @@ int node_finish(struct node *n, const char *program, const char *err)
 {
 	int status = err ? 1 : 0;
 
-	if (!err && n->options.json &&
-	    !node_write_stats(n, n->options.json, ur_clock_ns(&n->clock))) {
+	if (!err && n->options.common.json &&
+	    !node_write_stats(n, n->options.common.json, ur_clock_ns(&n->clock))) {
 		fflush(stdout);
-		fprintf(stderr, "%s: --json: %s cannot be written\n", program, n->options.json);
+		fprintf(stderr, "%s: --json: %s cannot be written\n", program,
+			n->options.common.json);
 		status = 1;
 	}
 	node_close(n);
 	if (err)
 		complain(program, err);
 	return status;
+}
+
+bool node_read_config(const struct common_options *o, const char *const *defaults,
+		      struct ur_config *cfg, char *err, size_t cap)
+{
+	if (ur_config_load(o->config, cfg, err, cap))
+		return false;
+	for (; *defaults; defaults++)
+		if (ur_config_set_arg(cfg, *defaults, err, cap))
+			return false;
+	for (unsigned i = 0; i < o->set_cnt; i++)
+		if (ur_config_set_arg(cfg, o->set[i], err, cap))
+			return false;
+	return true;
 }

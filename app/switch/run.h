@@ -18,4 +18,8 @@ void node_catch_signals(void);
  */
 int node_finish(struct node *n, const char *program, const char *err);
 
+/* Reads --config, then `defaults`, "SECTION.KEY?=VALUE" and NULL at the end, then --set. False: a sentence in `err`. */
+bool node_read_config(const struct common_options *o, const char *const *defaults,
+		      struct ur_config *cfg, char *err, size_t cap);
+
 #endif

@@ -119,11 +119,11 @@ static bool write_copy(const struct state *s)
 	text = json_dumps(root, JSON_INDENT(1));
 	json_decref(root);
 	if (text)
-		rc = ur_replace_file(s->node->options.state, text, strlen(text));
+		rc = ur_replace_file(s->node->options.common.state, text, strlen(text));
 	free(text);
 	if (rc)
 		fprintf(stderr, "uroce-switch: --state: %s cannot be written: %s\n",
-			s->node->options.state, strerror(rc));
+			s->node->options.common.state, strerror(rc));
 	return rc == 0;
 }
 
@@ -172,7 +172,7 @@ bool state_start(struct node *n, char *err, size_t cap)
 	sigset_t all, before;
 	int rc;
 
-	if (!n->options.state)
+	if (!n->options.common.state)
 		return true;
 	s = calloc(1, sizeof(*s));
 	if (!s) {
@@ -407,14 +407,14 @@ bool state_load(struct node *n, char *err, size_t cap)
 	bool ok;
 
 	memset(n->eeprom, 0xff, sizeof(n->eeprom));
-	if (!n->options.state || access(n->options.state, F_OK) != 0)
+	if (!n->options.common.state || access(n->options.common.state, F_OK) != 0)
 		return true;
-	root = json_load_file(n->options.state, 0, &error);
+	root = json_load_file(n->options.common.state, 0, &error);
 	if (!root) {
 		snprintf(err, cap,
 			 "--state: %s: line %d: %s; without the file, the switch starts "
 			 "with its configuration",
-			 n->options.state, error.line, error.text);
+			 n->options.common.state, error.line, error.text);
 		return false;
 	}
 	ok = take(n, root, &why);
@@ -422,10 +422,10 @@ bool state_load(struct node *n, char *err, size_t cap)
 		snprintf(err, cap,
 			 "--state: %s %s; without the file, the switch starts with its "
 			 "configuration",
-			 n->options.state, why);
+			 n->options.common.state, why);
 	else if (n->cfg.forwarding.lids[0])
 		printf("the forwarding table is that of --state %s, not of [forwarding] lids\n",
-		       n->options.state);
+		       n->options.common.state);
 	json_decref(root);
 	return ok;
 }

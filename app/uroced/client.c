@@ -139,6 +139,8 @@ static void client_stats(const struct device *d, json_t *out)
 	lease = json_object();
 	inet_ntop(AF_INET, c->guard.ip4, text, sizeof(text));
 	json_object_set_new(lease, "address", json_string(text));
+	if (c->guard.number)
+		json_object_set_new(lease, "number", json_integer(c->guard.number));
 	json_object_set_new(lease, "uid", json_integer((json_int_t)c->uid));
 	json_object_set_new(lease, "pid", json_integer((json_int_t)c->pid));
 	json_object_set_new(lease, "program", json_string(c->program));
@@ -169,13 +171,13 @@ struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock
 
 /* ---- lease ---- */
 
-void client_begin(struct client *c, int fd, unsigned number, const uint8_t mac[6], uint32_t address,
+void client_begin(struct client *c, int fd, unsigned index, const struct client_addresses *a,
 		  bool manage)
 {
 	c->lease.fd = fd;
-	c->number = number;
+	c->index = index;
 	c->rate.free_ns = 0; /* what the one before has sent is not this one's debt */
-	guard_init(&c->guard, mac, address, manage);
+	guard_init(&c->guard, a->mac, a->address, a->number, manage);
 }
 
 void client_end(struct client *c)

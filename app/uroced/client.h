@@ -49,7 +49,7 @@ struct client {
 	const struct ur_clock *clock;
 	struct rte_mbuf *spare;
 	struct watch lease, memif;
-	unsigned number; /* of its address in the table */
+	unsigned index; /* of its lease in the table */
 	uid_t uid;
 	pid_t pid;
 	char program[UR_LEASE_PROGRAM_BYTES];
@@ -76,7 +76,12 @@ static inline bool client_is_free(const struct client *c)
 }
 
 /* Begins a lease: `fd` is its connection. */
-void client_begin(struct client *c, int fd, unsigned number, const uint8_t mac[6], uint32_t address,
+struct client_addresses {
+	uint8_t mac[6];
+	uint32_t address; /* host byte order */
+	uint8_t number;	  /* as lease_number() */
+};
+void client_begin(struct client *c, int fd, unsigned index, const struct client_addresses *a,
 		  bool manage);
 /* Ends it, and the memif connection. */
 void client_end(struct client *c);

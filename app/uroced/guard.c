@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "edge/lease_msg.h"
+#include "switch/frame.h"
 #include "wire/bytes.h"
+#include "wire/cm_msg.h"
+#include "wire/opcode.h"
 
 #define ETH_BYTES  14
 #define ARP_BYTES  28
@@ -26,9 +30,10 @@
 #define OPT_SLLA   1
 #define OPT_TLLA   2
 
-void guard_init(struct guard *g, const uint8_t mac[6], uint32_t address, bool manage)
+void guard_init(struct guard *g, const uint8_t mac[6], uint32_t address, uint8_t number,
+		bool manage)
 {
-	*g = (struct guard){.manage = manage, .ip6 = {0xfe, 0x80}};
+	*g = (struct guard){.manage = manage, .number = number, .ip6 = {0xfe, 0x80}};
 	memcpy(g->mac, mac, 6);
 	ur_store32(g->ip4, address);
 	/* EUI-64, RFC 4291 appendix A */
@@ -156,6 +161,55 @@ static enum guard_reason check_ip6(const struct guard *g, const uint8_t *p, uint
 	}
 }
 
+/* ---- numbers ---- */
+
+static bool owns_qpn(const struct guard *g, uint32_t qpn)
+{
+	return qpn >> (24 - UR_LEASE_PREFIX_BITS) == g->number;
+}
+
+/* UROCED-GUARD-02. Of the connection manager: what names its sender. A REJ of no connection has no id. */
+static bool owns_mad(const struct guard *g, const uint8_t *mad)
+{
+	const uint8_t *body = mad + UR_MAD_HDR_BYTES;
+	bool own = ur_load32(body) >> (32 - UR_LEASE_PREFIX_BITS) == g->number;
+
+	if (mad[1] != UR_MAD_CLASS_CM)
+		return false;
+	switch (ur_load16(mad + 16)) {
+	case UR_CM_REQ:
+		return own && owns_qpn(g, ur_load24(body + 32));
+	case UR_CM_REP:
+		return own && owns_qpn(g, ur_load24(body + 12));
+	case UR_CM_REJ:
+		return own || !ur_load32(body);
+	case UR_CM_SIDR_REP:
+		return body[4] || owns_qpn(g, ur_load24(body + 8));
+	default:
+		return own;
+	}
+}
+
+/* Datagrams name their sender; its other packets do not. */
+static bool owns_numbers(const struct guard *g, const uint8_t *frame, uint32_t len)
+{
+	struct ur_switch_headers h;
+	const uint8_t *deth;
+	uint32_t source;
+
+	if (!ur_switch_headers_read(frame, len, &h) || !h.roce ||
+	    (h.bth[0] & 0xe0) != UR_TRANSPORT_UD)
+		return true;
+	deth = h.bth + UR_BTH_BYTES;
+	if ((uint32_t)(deth + UR_DETH_BYTES + UR_ICRC_BYTES - frame) > len)
+		return false;
+	source = ur_load24(deth + 5);
+	if (h.mad)
+		return source == UR_GSI_QPN && ur_load24(h.bth + 5) == UR_GSI_QPN &&
+		       owns_mad(g, deth + UR_DETH_BYTES);
+	return owns_qpn(g, source) && ur_load24(h.bth + 5) > UR_GSI_QPN;
+}
+
 /* ---- frames ---- */
 
 static bool is_for_the_switch(const uint8_t *dst)
@@ -166,7 +220,7 @@ static bool is_for_the_switch(const uint8_t *dst)
 	return (memcmp(dst, reserved, 5) == 0 && dst[5] < 0x10) || memcmp(dst, lid, 4) == 0;
 }
 
-enum guard_reason guard_check(const struct guard *g, const uint8_t *frame, uint32_t len)
+static enum guard_reason check_addresses(const struct guard *g, const uint8_t *frame, uint32_t len)
 {
 	uint16_t type;
 
@@ -191,6 +245,15 @@ enum guard_reason guard_check(const struct guard *g, const uint8_t *frame, uint3
 	default:
 		return GUARD_TYPE;
 	}
+}
+
+enum guard_reason guard_check(const struct guard *g, const uint8_t *frame, uint32_t len)
+{
+	enum guard_reason r = check_addresses(g, frame, len);
+
+	if (r != GUARD_PASS || !g->number)
+		return r;
+	return owns_numbers(g, frame, len) ? GUARD_PASS : GUARD_QPN;
 }
 
 const char *guard_name(enum guard_reason reason)

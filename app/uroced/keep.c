@@ -42,7 +42,7 @@ const char *keep_write(const char *file, const struct lease_table *t)
 
 	for (unsigned i = 0; i <= t->attr.last - t->attr.first; i++) {
 		const struct lease *l = &t->lease[i];
-		struct in_addr in = {htonl(lease_address(t, i))};
+		struct in_addr in = {htonl(lease_own(t, i))};
 
 		if (l->state == LEASE_FREE)
 			continue;

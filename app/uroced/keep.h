@@ -6,7 +6,8 @@
 
 /*
  * The file of --leases: a line "ADDRESS UID SECRET" for each lease and each address in quarantine, so that a daemon that is
- * started again keeps addresses for the processes that have them. Only its owner may read it. It should be on a file system
+ * started again keeps addresses for the processes that have them. With one address for all, the number of a client in the place
+ * of the address: 0.0.0.N. Only its owner may read it. It should be on a file system
  * without a disk, such as /run, because it is written while frames wait.
  */
 

@@ -10,20 +10,32 @@ static unsigned address_cnt(const struct lease_table *t)
 	return t->attr.last - t->attr.first + 1;
 }
 
-const char *lease_attr_check(const struct lease_attr *a)
+static const char *check_range(uint32_t first, uint32_t last, uint8_t prefix)
 {
-	uint32_t host = a->prefix <= 30 && a->prefix ? UINT32_MAX >> a->prefix : 0;
+	uint32_t host = prefix <= 30 && prefix ? UINT32_MAX >> prefix : 0;
 
 	if (!host)
 		return "the prefix length must be 1 to 30";
-	if (a->first > a->last || a->last - a->first >= LEASE_ADDRESSES_MAX)
+	if (first > last || last - first >= LEASE_ADDRESSES_MAX)
 		return "the range must go upwards, and have at most 1024 addresses";
-	if ((a->first & ~host) != (a->last & ~host))
+	if ((first & ~host) != (last & ~host))
 		return "the first and the last address are in different networks";
-	if (!(a->first & host) || (a->last & host) == host)
+	if (!(first & host) || (last & host) == host)
 		return "the network's own address and its broadcast address cannot be leased";
-	if (a->first >> 24 == 0 || a->first >> 24 == 127 || a->last >> 28 >= 14)
+	if (first >> 24 == 0 || first >> 24 == 127 || last >> 28 >= 14)
 		return "these are not addresses of hosts";
+	return NULL;
+}
+
+const char *lease_attr_check(const struct lease_attr *a)
+{
+	const char *wrong = a->host ? check_range(a->host, a->host, a->prefix)
+				    : check_range(a->first, a->last, a->prefix);
+
+	if (wrong)
+		return wrong;
+	if (a->host && (a->first != 1 || a->last < 1 || a->last > LEASE_NUMBERS_MAX))
+		return "at most 62 clients can share an address";
 	if (!a->clients || !a->per_user)
 		return "there must be room for one client";
 	return NULL;
@@ -88,27 +100,48 @@ static int oldest_own(const struct lease_table *t, uint32_t uid, unsigned *cnt)
 	return best;
 }
 
-/* UROCED-QUARANTINE-01: in quarantine only the process that had the address gets it. */
-static bool may_return(const struct lease *l, const struct ur_lease_request *r, uint32_t uid)
+static bool has_secret(const struct lease *l, const struct ur_lease_request *r)
 {
 	unsigned differ = 0;
 
 	for (unsigned i = 0; i < sizeof(l->secret); i++)
 		differ |= (unsigned char)(l->secret[i] ^ r->secret[i]);
-	return !differ && l->secret[0] && l->uid == uid;
+	return !differ;
+}
+
+/* UROCED-QUARANTINE-01: in quarantine only the process that had the address gets it. */
+static bool may_return(const struct lease *l, const struct ur_lease_request *r, uint32_t uid)
+{
+	return l->secret[0] && l->uid == uid && has_secret(l, r);
 }
 
 /*
- * The number of the address to lease, or -1 - refusal. UROCED-QUARANTINE-02: with as many addresses in quarantine as it
+ * UROCED-NUMBER-01: what is asked for, as lease_own() has it; 0: any. With one address for all, the secret says which number it
+ * was.
+ */
+static uint32_t wanted(const struct lease_table *t, const struct ur_lease_request *r)
+{
+	if (!t->attr.host || !r->address)
+		return r->address;
+	if (r->address != t->attr.host)
+		return UINT32_MAX;
+	for (unsigned i = 0; i < address_cnt(t); i++)
+		if (r->secret[0] && has_secret(&t->lease[i], r))
+			return lease_own(t, i);
+	return 0;
+}
+
+/*
+ * The index of the address to lease, or -1 - refusal. UROCED-QUARANTINE-02: with as many addresses in quarantine as it
  * may have leases, a user gets one of these. Otherwise one that leases and leaves in a loop would take them all.
  */
 static int choose(const struct lease_table *t, const struct ur_lease_request *r, uint32_t uid)
 {
-	uint32_t i = r->address - t->attr.first;
+	uint32_t want = wanted(t, r), i = want - t->attr.first;
 	unsigned own;
 	int old = oldest_own(t, uid, &own), any;
 
-	if (!r->address) {
+	if (!want) {
 		any = own < t->attr.per_user ? oldest_free(t) : old;
 		return any < 0 ? -1 - UR_LEASE_NO_ADDRESS : any;
 	}
@@ -137,7 +170,7 @@ int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t
 	if (i < 0)
 		return i;
 	l = &t->lease[i];
-	if (l->state == LEASE_FREE || !r->address)
+	if (l->state == LEASE_FREE || !may_return(l, r, uid))
 		memcpy(l->secret, fresh, sizeof(l->secret));
 	l->state = LEASE_HELD;
 	l->uid = uid;
@@ -155,10 +188,10 @@ void lease_end(struct lease_table *t, unsigned i, uint64_t now_ns)
 	t->held_cnt--;
 }
 
-bool lease_restore(struct lease_table *t, uint32_t address, uint32_t uid, const char *secret,
+bool lease_restore(struct lease_table *t, uint32_t own, uint32_t uid, const char *secret,
 		   uint64_t now_ns)
 {
-	uint32_t i = address - t->attr.first;
+	uint32_t i = own - t->attr.first;
 	size_t len = strlen(secret);
 
 	if (i >= address_cnt(t) || len != UR_LEASE_SECRET_CHARS || t->lease[i].state != LEASE_FREE)

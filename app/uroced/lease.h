@@ -9,17 +9,23 @@
 #include "edge/lease_msg.h"
 
 /*
- * Who has which address (docs/design/uroced.md). An address is free, held or in quarantine. Pure: time and random
+ * The leases of addresses (docs/design/uroced.md). An address is free, held or in quarantine. Pure: time and random
  * secrets are arguments; the caller owns the memory. Thread class: one thread.
  *
  * Invariant, lease_table_validate(): held_cnt addresses are held, no user holds more than per_user.
  */
 #define LEASE_ADDRESSES_MAX 1024
+#define LEASE_NUMBERS_MAX   62
 
 struct lease_attr {
 	uint32_t first,
 		last;	/* addresses, host byte order: [first, last], at most LEASE_ADDRESSES_MAX */
 	uint8_t prefix; /* of their network, [1, 30] */
+	/*
+	 * 0: each client has an address of its own. Else the one that all share; first is 1, and last at most LEASE_NUMBERS_MAX:
+	 * clients have numbers in the place of addresses.
+	 */
+	uint32_t host;
 	unsigned clients;	/* most leases at a time */
 	unsigned per_user;	/* the same of one uid */
 	uint64_t quarantine_ns; /* after a lease */
@@ -49,7 +55,7 @@ const char *lease_attr_check(const struct lease_attr *a);
 void lease_table_init(struct lease_table *t, const struct lease_attr *attr);
 
 /*
- * UROCED-LEASE-01: grants the request of a process of user `uid`. Returns the number of its address, [0, last - first],
+ * UROCED-LEASE-01: grants the request of a process of user `uid`. Returns the index of its address, [0, last - first],
  * or a negative value: -1 - enum ur_lease_refusal. A new lease has the secret `fresh`; one that comes back
  * keeps its own. UROCED-QUARANTINE-02: a user with per_user addresses in quarantine gets one of these.
  */
@@ -60,14 +66,26 @@ int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t
 void lease_end(struct lease_table *t, unsigned i, uint64_t now_ns);
 
 /*
- * What an earlier daemon had leased: in quarantine from now on. False: not an address of the range, or not a secret.
+ * What an earlier daemon had leased: in quarantine from now on. `own`: as lease_own(). False: not of the range, or not a secret.
  */
-bool lease_restore(struct lease_table *t, uint32_t address, uint32_t uid, const char *secret,
+bool lease_restore(struct lease_table *t, uint32_t own, uint32_t uid, const char *secret,
 		   uint64_t now_ns);
+
+/* What a client has to itself: its address, or its number. */
+static inline uint32_t lease_own(const struct lease_table *t, unsigned i)
+{
+	return t->attr.first + i;
+}
 
 static inline uint32_t lease_address(const struct lease_table *t, unsigned i)
 {
-	return t->attr.first + i;
+	return t->attr.host ? t->attr.host : lease_own(t, i);
+}
+
+/* The client's number, [1, 62]; 0: it has an address of its own. */
+static inline uint8_t lease_number(const struct lease_table *t, unsigned i)
+{
+	return t->attr.host ? (uint8_t)lease_own(t, i) : 0;
 }
 
 /* For tests: asserts the invariant. */

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <bsd/stdlib.h>
+
 #include "node.h"
 #include "options.h"
 #include "run.h"
@@ -10,26 +12,12 @@
 
 /* Room for the bursts of processes that wait for a CPU, and less memory for each of many ports. */
 static const char *const defaults[] = {
-	"forwarding.frames?=1024",
-	"forwarding.lane_kb?=4096",
-	"management.description?=uroced",
+	"forwarding.frames?=1024", "forwarding.lane_kb?=4096", "management.description?=uroced",
+	NULL, /* "?=": unless the file has it */
 };
 
 static struct server_attr server_attr;
-
-/* "?=": unless the file has it. */
-static bool read_config(struct node *n, const struct options *o, char *err, size_t cap)
-{
-	if (ur_config_load(o->config, &n->cfg, err, cap))
-		return false;
-	for (unsigned i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
-		if (ur_config_set_arg(&n->cfg, defaults[i], err, cap))
-			return false;
-	for (unsigned i = 0; i < o->set_cnt; i++)
-		if (ur_config_set_arg(&n->cfg, o->set[i], err, cap))
-			return false;
-	return true;
-}
+static struct steer steer;
 
 /* The uplinks first, then the clients. */
 static bool make_ports(struct node *n, const struct options *o, char *err, size_t cap)
@@ -37,10 +25,7 @@ static bool make_ports(struct node *n, const struct options *o, char *err, size_
 	struct switch_options *s = &n->options;
 	struct switch_spec *clients;
 
-	s->json = o->json;
-	s->state = o->state;
-	s->interval_s = o->interval_s;
-	s->poll = o->poll;
+	s->common = o->common;
 	for (; s->spec_cnt < o->uplink_cnt; s->spec_cnt++)
 		if (!switch_spec_parse(o->uplink[s->spec_cnt], &s->spec[s->spec_cnt], err, cap))
 			return false;
@@ -48,7 +33,7 @@ static bool make_ports(struct node *n, const struct options *o, char *err, size_
 	if (!switch_spec_parse("socket=clients", clients, err, cap))
 		return false;
 	clients->kind = SWITCH_GROUP;
-	clients->clients = o->lease.clients;
+	clients->clients = o->lease.clients + (o->lease.host != 0); /* self.h */
 	clients->mtu = o->mtu;
 	clients->rate_gbps = o->rate_gbps;
 	return true;
@@ -81,6 +66,31 @@ static void tell_mtu(struct node *n, const struct options *o)
 	server_set_mtu(n->group[n->group_cnt - 1], mtu);
 }
 
+/* One address for all clients. */
+static void share_address(const struct options *o)
+{
+	uint8_t mac[6];
+
+	if (!o->lease.host)
+		return;
+	ur_lease_mac(o->lease.host, mac);
+	steer_init(&steer, mac, o->lease.host, arc4random());
+	steer.uplinks = (UINT64_C(2) << o->uplink_cnt) - 2;
+	steer.self = (uint8_t)(o->uplink_cnt + o->lease.clients + 1);
+	server_attr.steer = &steer;
+	server_attr.neighbours = true;
+}
+
+static void start_steering(struct node *n)
+{
+	struct ur_switch_steer s = {.ports = steer_ports, .arg = &steer};
+
+	if (!server_attr.steer)
+		return;
+	memcpy(s.mac, steer.mac, 6);
+	ur_switch_set_steer(n->sw, &s);
+}
+
 static bool start(struct node *n, const struct options *o, char *err, size_t cap)
 {
 	static char leases[UR_CONFIG_TEXT];
@@ -94,14 +104,18 @@ static bool start(struct node *n, const struct options *o, char *err, size_t cap
 		.lease = o->lease,
 		.rate_gbps = o->rate_gbps,
 		.manage = o->manage,
+		.first_port = (uint8_t)(o->uplink_cnt + 1),
 		.clock = &n->clock,
 	};
 	n->open_group = open_clients;
-	if (!read_config(n, o, err, cap) || !make_ports(n, o, err, cap))
+	share_address(o);
+	if (!node_read_config(&o->common, defaults, &n->cfg, err, cap) ||
+	    !make_ports(n, o, err, cap))
 		return false;
 	make_directory(o->socket);
 	if (!node_open(n, err, cap))
 		return false;
+	start_steering(n);
 	tell_mtu(n, o);
 	for (unsigned i = 1; i <= o->uplink_cnt; i++)
 		printf("port %u: %s\n", i, n->port[i].dev->name);

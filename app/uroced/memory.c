@@ -36,17 +36,17 @@ struct memory_job {
 	struct region region; /* READY: both */
 	const char *wrong;
 	_Atomic enum state state;
-	atomic_bool closed; /* nobody looks at it any more */
+	atomic_bool closed; /* its result is no longer wanted */
 };
 
-/* Static: a thread whose close() does not return outlives everything. */
+/* Static: a thread whose close() does not return uses it until the process ends. */
 static struct memory_job job[MEMORY_MAX];
 
 /* ---- the thread of a descriptor ---- */
 
 /*
  * After this the file has the size of its region for ever. It may have holes, and get new ones: pages come back as they are
- * touched, and who touches one waits until the hole is made, but not for more pages than a region has.
+ * touched, and an access to one waits until the hole is made, but not for more pages than a region has.
  */
 static const char *seal(int fd, uint64_t bytes)
 {

@@ -9,9 +9,9 @@
 #include "ring.h"
 
 /*
- * UROCED-REGION-01, UROCED-REGION-02: checks and maps the memory of clients, away from the thread that forwards. Whatever is
- * done with a descriptor that somebody else has made may take as long as he likes: close() asks the server of a file in user
- * space, a seal waits for whoever changes the file, and pages have to be found. So each descriptor gets a thread of its own, which
+ * UROCED-REGION-01, UROCED-REGION-02: checks and maps the memory of clients, away from the thread that forwards. A call with a
+ * descriptor of a client may take as long as the client wants: close() asks the server of a file in user
+ * space, a seal waits for writes to the file, and pages have to be found. So each descriptor gets a thread of its own, which
  * ends by closing it, and a user has MEMORY_PER_USER of them at most, for MEMORY_NS each at least.
  *
  *	idle -- memory_begin --> at work -- the thread --> ready -- memory_poll --> closing -- closed, and MEMORY_NS --> idle
@@ -35,7 +35,7 @@ struct memory_job *memory_begin(uid_t uid, int fd, uint64_t bytes, uint64_t now_
  * or *wrong says why there is none.
  */
 bool memory_poll(struct memory_job *j, struct region *out, const char **wrong);
-/* Nobody waits for it any more. */
+/* Its result is no longer wanted. */
 void memory_drop(struct memory_job *j);
 
 #endif

@@ -14,6 +14,7 @@ enum {
 	OPT_SOCKET = 256,
 	OPT_UPLINK,
 	OPT_RANGE,
+	OPT_ADDRESS,
 	OPT_CLIENTS,
 	OPT_PER_USER,
 	OPT_QUARANTINE,
@@ -22,20 +23,14 @@ enum {
 	OPT_RATE,
 	OPT_MTU,
 	OPT_MANAGE,
-	OPT_LEASES,
-	OPT_CONFIG,
-	OPT_SET,
-	OPT_STATE,
-	OPT_JSON,
-	OPT_INTERVAL,
-	OPT_POLL,
-	OPT_HELP_CONFIG
+	OPT_LEASES
 };
 
 static const struct option longs[] = {
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"uplink", required_argument, NULL, OPT_UPLINK},
 	{"range", required_argument, NULL, OPT_RANGE},
+	{"address", required_argument, NULL, OPT_ADDRESS},
 	{"clients", required_argument, NULL, OPT_CLIENTS},
 	{"per-user", required_argument, NULL, OPT_PER_USER},
 	{"quarantine", required_argument, NULL, OPT_QUARANTINE},
@@ -45,15 +40,7 @@ static const struct option longs[] = {
 	{"mtu", required_argument, NULL, OPT_MTU},
 	{"manage", no_argument, NULL, OPT_MANAGE},
 	{"leases", required_argument, NULL, OPT_LEASES},
-	{"config", required_argument, NULL, OPT_CONFIG},
-	{"set", required_argument, NULL, OPT_SET},
-	{"state", required_argument, NULL, OPT_STATE},
-	{"json", required_argument, NULL, OPT_JSON},
-	{"interval", required_argument, NULL, OPT_INTERVAL},
-	{"poll", no_argument, NULL, OPT_POLL},
-	{"help-config", no_argument, NULL, OPT_HELP_CONFIG},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+	COMMON_LONGS,
 };
 
 static bool whole(const char *text, int base, unsigned long lo, unsigned long hi,
@@ -65,14 +52,6 @@ static bool whole(const char *text, int base, unsigned long lo, unsigned long hi
 		return false;
 	*out = strtoul(text, &end, base);
 	return !*end && *out >= lo && *out <= hi;
-}
-
-static bool real(const char *text, double lo, double hi, double *out)
-{
-	char *end;
-
-	*out = strtod(text, &end);
-	return *text && !*end && *out >= lo && *out <= hi;
 }
 
 static bool host_address(const char *text, uint32_t *out)
@@ -103,6 +82,24 @@ static bool range(struct options *o, const char *text)
 		return false;
 	o->lease.prefix = (uint8_t)len;
 	return true;
+}
+
+/* "192.0.2.1/24" */
+static bool address(struct options *o, const char *text)
+{
+	char copy[64], *prefix;
+	unsigned long len;
+
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
+		return false;
+	prefix = strchr(copy, '/');
+	if (!prefix)
+		return false;
+	*prefix++ = '\0';
+	if (!host_address(copy, &o->lease.host) || !whole(prefix, 10, 1, 30, &len))
+		return false;
+	o->lease.prefix = (uint8_t)len;
+	return o->lease.host;
 }
 
 static bool group(struct options *o, const char *name)
@@ -146,13 +143,13 @@ static const char *take_number(struct options *o, int opt)
 		o->mtu = (uint32_t)v;
 		return NULL;
 	case OPT_RATE:
-		return real(optarg, 0.001, 1000, &o->rate_gbps) ? NULL : "Gb/s from 0.001 to 1000";
-	case OPT_INTERVAL:
-		return real(optarg, 0.01, 86400, &o->interval_s) ? NULL
-								 : "seconds from 0.01 to 86400";
+		return common_real(optarg, 0.001, 1000, &o->rate_gbps) ? NULL
+								       : "Gb/s from 0.001 to 1000";
 	case OPT_RANGE:
 		return range(o, optarg) ? NULL
 					: "FIRST-LAST/LENGTH, such as 10.77.0.2-10.77.0.63/24";
+	case OPT_ADDRESS:
+		return address(o, optarg) ? NULL : "ADDRESS/LENGTH, such as 192.0.2.1/24";
 	case OPT_GROUP:
 		return group(o, optarg) ? NULL : "the name of a group";
 	default:
@@ -166,61 +163,48 @@ static bool take_word(struct options *o, int opt)
 	case OPT_SOCKET:
 		o->socket = optarg;
 		return true;
-	case OPT_CONFIG:
-		o->config = optarg;
-		return true;
-	case OPT_JSON:
-		o->json = optarg;
-		return true;
 	case OPT_LEASES:
 		o->leases = optarg;
 		return true;
-	case OPT_STATE:
-		o->state = optarg;
-		return true;
 	case OPT_MANAGE:
 		o->manage = true;
-		return true;
-	case OPT_POLL:
-		o->poll = true;
 		return true;
 	case OPT_UPLINK:
 		if (o->uplink_cnt == UROCED_UPLINKS_MAX)
 			return false;
 		o->uplink[o->uplink_cnt++] = optarg;
 		return true;
-	case OPT_SET:
-		if (o->set_cnt == UROCED_SETS_MAX)
-			return false;
-		o->set[o->set_cnt++] = optarg;
-		return true;
 	default:
 		return false;
 	}
 }
 
-static bool take(struct options *o, int opt, int at, char *err, size_t cap)
+static enum parse take(struct options *o, int opt, int at, char *err, size_t cap)
 {
 	const char *allowed;
+	enum parse result;
 
+	if (common_options_take(&o->common, opt, optarg, &result, err, cap))
+		return result;
 	if (opt == '?') {
 		snprintf(err, cap, "try 'uroced --help'");
-		return false;
+		return PARSE_USAGE;
 	}
 	allowed = take_number(o, opt);
 	if (!allowed || (!*allowed && take_word(o, opt)))
-		return true;
+		return PARSE_OK;
 	if (*allowed)
 		snprintf(err, cap, "--%s: \"%s\" is not valid; allowed: %s", longs[at].name, optarg,
 			 allowed);
 	else
 		snprintf(err, cap, "--%s appears too often", longs[at].name);
-	return false;
+	return PARSE_USAGE;
 }
 
 enum parse options_parse(struct options *o, int argc, char **argv, char *err, size_t cap)
 {
 	const char *wrong;
+	enum parse result;
 	int opt, at = 0;
 
 	*o = (struct options){
@@ -228,23 +212,24 @@ enum parse options_parse(struct options *o, int argc, char **argv, char *err, si
 		.lease = {.clients = 16, .per_user = 8, .quarantine_ns = UINT64_C(10000000000)},
 		.mode = 0660,
 		.group = (gid_t)-1,
-		.mtu = 4200,
-		.interval_s = 1};
+		.mtu = 4200};
+	common_options_init(&o->common);
 	range(o, "10.77.0.2-10.77.0.63/24");
 	optind = 1;
 	while ((opt = getopt_long(argc, argv, "h", longs, &at)) != -1) {
-		if (opt == 'h')
-			return PARSE_HELP;
-		if (opt == OPT_HELP_CONFIG)
-			return PARSE_HELP_CONFIG;
-		if (!take(o, opt, at, err, cap))
-			return PARSE_USAGE;
+		result = take(o, opt, at, err, cap);
+		if (result != PARSE_OK)
+			return result;
+	}
+	if (o->lease.host) {
+		o->lease.first = 1;
+		o->lease.last = LEASE_NUMBERS_MAX;
 	}
 	wrong = lease_attr_check(&o->lease);
 	if (optind < argc)
 		snprintf(err, cap, "\"%s\" is not an option; try 'uroced --help'", argv[optind]);
 	else if (wrong)
-		snprintf(err, cap, "--range: %s", wrong);
+		snprintf(err, cap, "--%s: %s", o->lease.host ? "address" : "range", wrong);
 	else
 		return PARSE_OK;
 	return PARSE_USAGE;
@@ -256,35 +241,33 @@ void options_help(FILE *out)
 	      "Gives each process of this host a RoCEv2 port of its own: a software switch whose ports\n"
 	      "are leased over a unix socket, each with a MAC and an IPv4 address that its process\n"
 	      "cannot change. Processes reach each other by these addresses, and by an uplink the rest\n"
-	      "of a network.\n"
+	      "of a network. With --address they share one address, as with a kernel driver.\n"
 	      "\n"
 	      "  --socket FILE          where processes ask for a lease (" UR_LEASE_SOCKET ")\n"
 	      "  --mode OCTAL           permissions of the socket (0660)\n"
 	      "  --group GROUP          its group: with 0660 its members may have leases\n"
 	      "  --range RANGE          addresses to lease, FIRST-LAST/LENGTH with the length of their\n"
 	      "                         network's prefix (10.77.0.2-10.77.0.63/24)\n"
+	      "  --address ADDRESS/LEN  one address for all processes, which have queue pair numbers and\n"
+	      "                         ports of the host to themselves instead; 61 processes at most\n"
 	      "  --clients N            leases at a time, each with a port, 62 at most (16)\n"
 	      "  --per-user N           leases of one user at a time (8)\n"
-	      "  --quarantine S         seconds for which nobody else gets the address of a process that\n"
-	      "                         has ended (10)\n"
+	      "  --quarantine S         seconds for which the address of a process that has ended is kept\n"
+	      "                         for it (10)\n"
 	      "  --rate G               each process sends, and receives, at most G Gb/s\n"
 	      "  --mtu N                largest IP packet, in bytes (4200, or what the uplink carries)\n"
 	      "  --uplink KIND=NAME     a port to a network, as --port of uroce-switch: dev=eth1, xdp=eth1,\n"
 	      "                         pci=..., socket=PATH; may be repeated. The range must belong to the\n"
 	      "                         network\n"
 	      "  --manage               processes may manage the switch; otherwise only an uplink may\n"
-	      "  --leases FILE          keeps there who has which address, so that processes have theirs\n"
+	      "  --leases FILE          keeps there the leases, so that processes have their addresses\n"
 	      "                         again when the daemon is started again (that of --socket, .leases)\n"
 	      "  --config FILE          reads [eal], [port], [qos], [forwarding] and [management], as\n"
 	      "                         uroce-switch\n"
 	      "  --set SECTION.KEY=VAL  overrides one key; may be repeated\n"
 	      "  --state FILE           keeps there what management sets\n"
 	      "  --json FILE            writes statistics there, each interval and at the end: leases, what\n"
-	      "                         processes sent that was not theirs to send, and those of the switch\n"
-	      "  --interval S           seconds between them (1)\n"
-	      "  --poll                 never sleeps; without it an idle daemon yields its CPU\n"
-	      "  --help-config          prints every section and key\n"
-	      "  -h, --help             this text\n"
+	      "                         processes sent that was not theirs to send, and those of the switch\n" COMMON_HELP
 	      "\n"
 	      "A lease lasts until its process ends. A process uses the daemon by --dev uroced, or\n"
 	      "--dev uroced:PATH for another socket; --dev uroced@ADDRESS and --dev uroced:PATH@ADDRESS ask\n"

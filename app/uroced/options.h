@@ -5,32 +5,24 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "common.h"
 #include "lease.h"
 
 /* The command line of uroced. Pure but for the name of a group. */
 #define UROCED_UPLINKS_MAX 8
-#define UROCED_SETS_MAX	   64
 
 struct options {
 	const char *socket;
 	const char *uplink[UROCED_UPLINKS_MAX]; /* descriptions of ports, as uroce-switch has */
 	unsigned uplink_cnt;
-	const char *config, *json, *leases, *state; /* files, or NULL */
-	const char *set[UROCED_SETS_MAX];
-	unsigned set_cnt;
+	const char *leases; /* a file, or NULL */
+	struct common_options common;
 	struct lease_attr lease;
 	uint32_t mode;
 	gid_t group; /* -1: the daemon's own */
 	uint32_t mtu;
-	double rate_gbps, interval_s;
-	bool manage, poll;
-};
-
-enum parse {
-	PARSE_OK,
-	PARSE_HELP,
-	PARSE_HELP_CONFIG,
-	PARSE_USAGE, /* with a sentence in err */
+	double rate_gbps;
+	bool manage;
 };
 
 enum parse options_parse(struct options *o, int argc, char **argv, char *err, size_t cap);

@@ -18,6 +18,7 @@
 
 #include "keep.h"
 #include "listener.h"
+#include "self.h"
 
 #define NEW_MAX	     64		/* connections that have not said what they want */
 #define NEW_NS	     2000000000 /* for how long they may stay */
@@ -47,9 +48,10 @@ struct server {
 	struct newcomer newcomer[NEW_MAX];
 	struct client *client[UR_SWITCH_PORTS_MAX];
 	unsigned client_cnt;
-	bool changed;	/* a link may have, since the last serve */
-	bool unkept;	/* the leases differ from those in the file */
-	unsigned keeps; /* writes of the file since keeps_ns */
+	struct device *self; /* NULL: addresses are not shared */
+	bool changed;	     /* a link may have, since the last serve */
+	bool unkept;	     /* the leases differ from those in the file */
+	unsigned keeps;	     /* writes of the file since keeps_ns */
 	uint64_t keeps_ns;
 };
 
@@ -125,7 +127,7 @@ static struct newcomer *crowding_newcomer(struct server *s, unsigned *cnt)
 	return found;
 }
 
-/* UROCED-NEW-01: users who say nothing take no place from a user with fewer connections. */
+/* UROCED-NEW-01: silent connections take no place from a user with fewer. */
 static struct newcomer *free_newcomer(struct server *s, uid_t uid)
 {
 	unsigned same = newcomers_of(s, uid), most;
@@ -224,13 +226,14 @@ static void make_secret(char *secret)
 
 static bool send_grant(const struct server *s, const struct client *c)
 {
-	const struct lease *l = &s->table.lease[c->number];
+	const struct lease *l = &s->table.lease[c->index];
 	struct ur_lease_grant g = {
-		.address = lease_address(&s->table, c->number),
+		.address = lease_address(&s->table, c->index),
 		.prefix = s->table.attr.prefix,
 		.slots_shift = SLOTS_SHIFT,
 		.mtu = (uint16_t)s->mtu,
-		.memif_id = c->number,
+		.memif_id = c->index,
+		.qpns = {c->guard.number ? UR_LEASE_PREFIX_BITS : 0, c->guard.number},
 	};
 	const char *name = strrchr(s->memif_path, '/');
 	uint8_t out[UR_LEASE_GRANT_BYTES];
@@ -248,22 +251,38 @@ static void end_lease(struct server *s, struct client *c, uint64_t now_ns)
 	       (int)c->pid, (unsigned)c->uid);
 	fflush(stdout);
 	client_end(c);
-	lease_end(&s->table, c->number, now_ns);
+	if (s->attr->steer)
+		steer_remove(s->attr->steer, c->guard.number);
+	lease_end(&s->table, c->index, now_ns);
 	s->unkept = true;
 	s->changed = true;
 }
 
-static void begin_lease(struct server *s, struct client *c, struct newcomer *n, unsigned number,
+static uint8_t port_of(const struct server *s, const struct client *c)
+{
+	uint8_t i = 0;
+
+	while (s->client[i] != c)
+		i++;
+	return (uint8_t)(s->attr->first_port + i);
+}
+
+static void begin_lease(struct server *s, struct client *c, struct newcomer *n, unsigned index,
 			const char *program, uint64_t now_ns)
 {
-	uint32_t address = lease_address(&s->table, number);
-	uint8_t mac[6];
+	struct client_addresses a = {.address = lease_address(&s->table, index),
+				     .number = lease_number(&s->table, index)};
 	int fd = n->watch.fd;
 
 	unwatch(s, &n->watch);
 	n->watch.fd = -1;
-	ur_lease_mac(address, mac);
-	client_begin(c, fd, number, mac, address, s->attr->manage);
+	if (s->attr->steer)
+		memcpy(a.mac, s->attr->steer->mac, 6);
+	else
+		ur_lease_mac(a.address, a.mac);
+	client_begin(c, fd, index, &a, s->attr->manage);
+	if (s->attr->steer)
+		steer_add(s->attr->steer, a.number, port_of(s, c));
 	c->uid = n->peer.uid;
 	c->pid = n->peer.pid;
 	strlcpy(c->program, program, sizeof(c->program));
@@ -284,7 +303,7 @@ static void serve_request(struct server *s, struct newcomer *n, uint64_t now_ns)
 	uint8_t msg[UR_LEASE_REQUEST_BYTES + 1];
 	char secret[UR_LEASE_SECRET_BYTES] = "";
 	ssize_t len;
-	int number;
+	int index;
 
 	/* A port whose client has just left: the switch has to see that first. */
 	if (!c && s->table.held_cnt < s->client_cnt)
@@ -301,18 +320,49 @@ static void serve_request(struct server *s, struct newcomer *n, uint64_t now_ns)
 		return;
 	}
 	make_secret(secret);
-	number = lease_take(&s->table, &r, n->peer.uid, secret, now_ns);
-	if (number < 0)
-		refuse(n, (enum ur_lease_refusal)(-1 - number));
+	index = lease_take(&s->table, &r, n->peer.uid, secret, now_ns);
+	if (index < 0)
+		refuse(n, (enum ur_lease_refusal)(-1 - index));
 	else
-		begin_lease(s, c, n, (unsigned)number, r.program, now_ns);
+		begin_lease(s, c, n, (unsigned)index, r.program, now_ns);
+}
+
+static bool bind_port(struct server *s, const struct client *c, const struct ur_lease_port *p)
+{
+	struct port_spaces *ports = &s->attr->steer->ports;
+	struct ur_lease_bound b = {.space = p->space, .asked = p->port, .port = p->port};
+	uint8_t out[UR_LEASE_PORT_BYTES];
+
+	if (p->release) {
+		ports_release(ports, p->space, c->guard.number, p->port);
+		return true;
+	}
+	b.status = ports_bind(ports, p->space, c->guard.number, &b.port);
+	if (b.status != UR_LEASE_BOUND)
+		b.port = 0;
+	ur_lease_put_bound(&b, out);
+	return send(c->lease.fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(out);
+}
+
+/* A client binds a port of the host. Anything else, as the end of the connection, ends the lease. */
+static void serve_lease(struct server *s, struct client *c, uint64_t now_ns)
+{
+	uint8_t msg[UR_LEASE_PORT_BYTES + 1];
+	ssize_t len = recv(c->lease.fd, msg, sizeof(msg), MSG_DONTWAIT);
+	struct ur_lease_port p;
+
+	if (len < 0 && errno == EAGAIN)
+		return;
+	if (len <= 0 || !s->attr->steer || !ur_lease_get_port(msg, (size_t)len, &p) ||
+	    !bind_port(s, c, &p))
+		end_lease(s, c, now_ns);
 }
 
 /* ---- memif ---- */
 
 /*
  * Receives a message, and a descriptor or -1. What is not received, because there is no room for it, the kernel drops, and
- * that does not wait for anybody, as close() can.
+ * that does not wait, as close() can.
  */
 static ssize_t receive(int sock, uint8_t *msg, size_t cap, int *fd)
 {
@@ -350,8 +400,8 @@ static struct client *named(const struct server *s, const struct newcomer *n,
 	for (unsigned i = 0; i < s->client_cnt; i++) {
 		struct client *c = s->client[i];
 
-		if (c->lease.fd >= 0 && c->number == m->id && c->uid == n->peer.uid &&
-		    strcmp(s->table.lease[c->number].secret, m->secret) == 0)
+		if (c->lease.fd >= 0 && c->index == m->id && c->uid == n->peer.uid &&
+		    strcmp(s->table.lease[c->index].secret, m->secret) == 0)
 			return c;
 	}
 	return NULL;
@@ -446,13 +496,20 @@ static void serve_one(struct server *s, struct watch *w, uint64_t now_ns)
 		serve_new_memif(s, w->of);
 		break;
 	case WATCH_LEASE:
-		/* The connection has ended, or says something that nobody says. */
-		end_lease(s, w->of, now_ns);
+		serve_lease(s, w->of, now_ns);
 		break;
 	case WATCH_MEMIF:
 		serve_memif(s, w->of, now_ns);
 		break;
 	}
+}
+
+static bool has_client(const struct server *s)
+{
+	for (unsigned i = 0; i < s->client_cnt; i++)
+		if (s->client[i]->up)
+			return true;
+	return false;
 }
 
 static bool server_serve(struct device_group *g, uint64_t now_ns)
@@ -469,6 +526,8 @@ static bool server_serve(struct device_group *g, uint64_t now_ns)
 	keep(s, now_ns);
 	changed = s->changed;
 	s->changed = false;
+	if (changed && s->self)
+		self_set_link(s->self, s->attr->steer->uplinks || has_client(s));
 	return changed;
 }
 
@@ -536,6 +595,27 @@ static bool make_clients(struct server *s, uint32_t max_frame, struct rte_mempoo
 	return true;
 }
 
+static bool make_self(struct server *s, uint32_t max_frame, struct rte_mempool *pool,
+		      struct device **dev)
+{
+	const struct server_attr *a = s->attr;
+	struct self_attr self = {
+		.address = a->lease.host,
+		.prefix = a->lease.prefix,
+		.neighbours = a->neighbours,
+		.pool = pool,
+		.clock = a->clock,
+		.max_frame = max_frame,
+	};
+
+	if (!a->steer)
+		return true;
+	memcpy(self.mac, a->steer->mac, 6);
+	s->self = *dev = self_new(&self);
+	s->changed = true;
+	return s->self;
+}
+
 struct device_group *server_open(const struct server_attr *attr, uint32_t max_frame,
 				 struct rte_mempool *pool, struct device **devs, char *err,
 				 size_t cap)
@@ -557,7 +637,8 @@ struct device_group *server_open(const struct server_attr *attr, uint32_t max_fr
 	if (wrong)
 		printf("%s: %s; begins without it\n", attr->file, wrong);
 	if (listen_at(s, err, cap)) {
-		if (make_clients(s, max_frame, pool, devs))
+		if (make_clients(s, max_frame, pool, devs) &&
+		    make_self(s, max_frame, pool, devs + s->client_cnt))
 			return &s->group;
 		snprintf(err, cap, "out of memory");
 	}

@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "lease.h"
+#include "steer.h"
 
 /*
  * The sockets of the daemon: that of leases, and that of memif beside it. Group of the devices of its clients. Thread class: the
@@ -19,10 +20,17 @@ struct server_attr {
 	struct lease_attr lease; /* has passed lease_attr_check() */
 	double rate_gbps;	 /* of each client; 0: no limit */
 	bool manage;		 /* clients may manage the switch */
+	/*
+	 * Clients share an address, attr.lease.host: this and self are told of leases. `first_port`: of the switch, the first
+	 * client's.
+	 */
+	struct steer *steer;
+	uint8_t first_port;
+	bool neighbours; /* as in struct self_attr */
 	const struct ur_clock *clock;
 };
 
-/* `attr` outlives it. Makes attr->lease.clients devices at devs. NULL: a sentence in `err`. */
+/* `attr` outlives it. Makes attr->lease.clients devices at devs; with attr->steer, one more: self.h. NULL: a sentence in `err`. */
 struct device_group *server_open(const struct server_attr *attr, uint32_t max_frame,
 				 struct rte_mempool *pool, struct device **devs, char *err,
 				 size_t cap);

@@ -193,6 +193,16 @@ void uroce_cm_set_patience(struct uroce_cm_id *id, uint8_t refusals);
 int uroce_cm_set_service(struct uroce_cm_id *id, uint8_t sl, uint8_t traffic_class);
 
 /*
+ * Binds a port for this process where other processes have its address too ([port] dev = uroced of a host with one address), for
+ * connections or datagrams (RDMA_PS_TCP, RDMA_PS_UDP). *port 0: chooses one, and writes it there. Each port that was bound has
+ * to be released as often. Elsewhere it does nothing, returns 0, and *port stays as it is. EADDRINUSE: another process
+ * has the port; ENOBUFS: this one has too many; EADDRNOTAVAIL: no port is free; ENETDOWN: the daemon does not answer.
+ * uroce_cm_listen() binds its port itself.
+ */
+int uroce_cm_bind_port(struct ibv_context *ctx, bool datagrams, uint16_t *port);
+void uroce_cm_release_port(struct ibv_context *ctx, bool datagrams, uint16_t port);
+
+/*
  * Listens for connections on a port of the RDMA_PS_TCP space. EADDRINUSE: another id listens on it
  * already. The application never sees a request whose path MTU is larger than this endpoint's (refused
  * with reason 26) or whose service level has no service here (reason 14).

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/cm_priv.h"
+#include "api/lease.h"
 #include "api/follow.h"
 #include "wire/assert.h"
 
@@ -318,6 +319,7 @@ struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev)
 		.ca_guid = ur_device_guid(dev),
 		.seed = ur_device_random(),
 		.id_key = ur_device_random(),
+		.prefix = ur_lease_prefix_of(dev),
 		.timewait_ns = TIME_WAIT_NS,
 		.sink = ur_cm_api_sink,
 		.sink_ctx = dev->cm,

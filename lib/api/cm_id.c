@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/cm_priv.h"
+#include "dpdk/lease.h"
 
 /* ---- channels ---- */
 
@@ -149,6 +150,12 @@ int uroce_cm_ignore(struct uroce_cm_id *base)
 	return uroce_cm_destroy_id(base);
 }
 
+static void release_listened(struct ur_api_cm_id *id)
+{
+	if (id->phase == UR_CM_LISTENING)
+		uroce_cm_release_port(id->base.context, id->sidr, id->port);
+}
+
 int uroce_cm_destroy_id(struct uroce_cm_id *base)
 {
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
@@ -158,10 +165,38 @@ int uroce_cm_destroy_id(struct uroce_cm_id *base)
 	pthread_mutex_lock(&dev->cm->serve);
 	if (id->phase == UR_CM_CONNECTING || id->phase == UR_CM_CONNECTED)
 		ur_cm_api_stop_qp(id);
+	release_listened(id);
 	ur_cm_api_call(dev, forget_on_worker, id);
 	ur_cm_api_id_free(id);
 	pthread_mutex_unlock(&dev->cm->serve);
 	return 0;
+}
+
+/* ---- ports ---- */
+
+static enum ur_lease_space space_of(bool datagrams)
+{
+	return datagrams ? UR_LEASE_UDP : UR_LEASE_TCP;
+}
+
+/* UROCED-PORTS-02 */
+int uroce_cm_bind_port(struct ibv_context *ctx, bool datagrams, uint16_t *port)
+{
+	struct ur_device *dev = ur_device(ctx);
+
+	if (!dev->lease)
+		return 0;
+	/* EDGE-FORK-02: the lease is the parent's. */
+	return ur_worker_is_the_parents() ? EIO
+					  : -ur_lease_bind(dev->lease, space_of(datagrams), port);
+}
+
+void uroce_cm_release_port(struct ibv_context *ctx, bool datagrams, uint16_t port)
+{
+	struct ur_device *dev = ur_device(ctx);
+
+	if (dev->lease && !ur_worker_is_the_parents())
+		ur_lease_unbind(dev->lease, space_of(datagrams), port);
 }
 
 /* ---- listeners ---- */
@@ -189,10 +224,16 @@ static void listen_on_worker(void *arg, uint64_t now_ns)
 static int start_listening(struct uroce_cm_id *base, bool sidr, uint16_t port)
 {
 	struct listen_call l = {.id = ur_api_cm_id(base), .sidr = sidr, .port = port};
+	int rc;
 
 	if (l.id->phase != UR_CM_IDLE || !port)
 		return EINVAL;
+	rc = uroce_cm_bind_port(base->context, sidr, &port);
+	if (rc)
+		return rc;
 	ur_cm_api_call(l.id->dev, listen_on_worker, &l);
+	if (l.rc)
+		uroce_cm_release_port(base->context, sidr, port);
 	return l.rc == -EEXIST ? EADDRINUSE : -l.rc;
 }
 
@@ -217,6 +258,7 @@ int uroce_cm_unlisten(struct uroce_cm_id *base)
 
 	if (id->phase != UR_CM_LISTENING)
 		return EINVAL;
+	release_listened(id);
 	ur_cm_api_call(id->dev, unlisten_on_worker, id);
 	return 0;
 }

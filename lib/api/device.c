@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "dpdk/assemble.h"
+#include "dpdk/lease.h"
 #include "edge/config_attr.h"
 #include "edge/thread.h"
 #include "wire/assert.h"
@@ -270,6 +271,7 @@ static int make_workers(struct ur_device *dev, char *err, size_t cap)
 		.gids = dev->taken,
 		.gid_cnt = dev->taken_cnt,
 		.worker_cnt = dev->worker_cnt,
+		.prefix = ur_lease_prefix_of(dev),
 		.mtu_shift = dev->mtu_shift,
 		.sink = ur_device_sink(dev),
 		.cm = ur_cm_api_attr(dev),

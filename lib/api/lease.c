@@ -9,6 +9,11 @@
 #define DOWN_LOOKS   10		/* after which the driver has forgotten the connection */
 #define RESTART_NS   1000000000 /* between attempts to connect */
 
+struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev)
+{
+	return dev->lease ? ur_lease_prefix(dev->lease) : (struct ur_qpn_prefix){0};
+}
+
 void ur_lease_wait_link(struct ur_device *dev)
 {
 	if (!dev->lease)

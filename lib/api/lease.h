@@ -4,9 +4,14 @@
 
 #include <stdint.h>
 
+#include "wire/psn.h"
+
 struct ur_device;
 
 /* An endpoint whose port is leased from uroced ([port] dev = uroced). Without a lease these do nothing. */
+
+/* What the endpoint's numbers begin with, because other processes have its address too; zero: none has. */
+struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev);
 
 /* Waits until the port's link is up, but not for long: uroced may be busy. */
 void ur_lease_wait_link(struct ur_device *dev);

@@ -60,7 +60,7 @@ struct ur_cm *ur_cm_init(void *mem, const struct ur_cm_limits *limits,
 		cm->limits.max_sidr = limits->max_pending;
 	if (!limits->max_per_peer)
 		cm->limits.max_per_peer = UINT32_MAX;
-	ur_speck_init(&cm->cipher, attr->id_key);
+	ur_speck_init(&cm->cipher, attr->id_key, (uint8_t)cm_id_bits(cm));
 	cm->no_handle = ur_speck_decrypt(&cm->cipher, 0);
 	cm->tid_hi = ur_speck_encrypt(&cm->cipher, 0); /* 0 is never a handle */
 	cm->ids = (void *)(base + o.ids);

@@ -183,8 +183,9 @@ struct ur_cm_attr {
 	uint64_t ca_guid;
 	uint64_t seed;	 /* random: seed of the hash tables */
 	uint64_t id_key; /* random: makes communication ids unpredictable and unique to a run */
-	uint64_t timewait_ns; /* > 0; usually 1 s */
-	ur_cm_sink sink;      /* receives the events */
+	struct ur_qpn_prefix prefix; /* upper bits of communication ids, at most 6; zero: none */
+	uint64_t timewait_ns;	     /* > 0; usually 1 s */
+	ur_cm_sink sink;	     /* receives the events */
 	void *sink_ctx;
 	ur_cm_set_dscp set_dscp; /* NULL: paths stay as the caller gives them */
 };

@@ -162,6 +162,7 @@ static uint32_t next_handle(const struct ur_cm *cm, const struct cm_id *id)
 	/* Neither a handle nor a communication id may be 0, which means "none" in a REJ. */
 	do {
 		handle = ((handle >> cm->idx_bits) + 1) << cm->idx_bits | idx;
+		handle &= UINT32_MAX >> cm->attr.prefix.bits;
 	} while (handle >> cm->idx_bits == 0 || handle == cm->no_handle);
 	return handle;
 }
@@ -240,6 +241,8 @@ struct cm_id *cm_id_get(const struct ur_cm *cm, struct ur_cm_id handle)
 
 struct cm_id *cm_id_by_comm(const struct ur_cm *cm, uint32_t comm_id)
 {
+	if ((uint64_t)comm_id >> cm_id_bits(cm) != cm->attr.prefix.value)
+		return NULL;
 	return by_handle(cm, ur_speck_decrypt(&cm->cipher, comm_id));
 }
 

@@ -148,9 +148,17 @@ struct cm_id *cm_qpn_twin(const struct ur_cm *cm, const struct cm_id *id);
 struct cm_listener *cm_listener_find(const struct ur_cm *cm, enum ur_cm_kind kind,
 				     uint64_t service_id);
 
+/* Bits of a communication id below the prefix, and of a handle. Even, because prefixes have 6 bits or none. */
+static inline unsigned cm_id_bits(const struct ur_cm *cm)
+{
+	return 32u - cm->attr.prefix.bits;
+}
+
+/* CM-PREFIX-01 */
 static inline uint32_t cm_comm_id(const struct ur_cm *cm, const struct cm_id *id)
 {
-	return ur_speck_encrypt(&cm->cipher, id->handle);
+	return (uint32_t)((uint64_t)cm->attr.prefix.value << cm_id_bits(cm)) |
+	       ur_speck_encrypt(&cm->cipher, id->handle);
 }
 
 /* The transaction id of an exchange that we start. */

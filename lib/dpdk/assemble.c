@@ -179,6 +179,7 @@ static struct ur_worker_attr worker_attr_of(const struct ur_assembly *a, struct 
 		.gids = a->gids,
 		.gid_cnt = a->gid_cnt,
 		.vid = (uint16_t)cfg->address.vlan,
+		.no_loop = a->prefix.bits != 0,
 		.dedicated = a->eal->dedicated,
 		.attach_payload =
 			a->port->multi_seg_tx && a->port->copies_tx && !cfg->port.zero_copy,
@@ -188,6 +189,7 @@ static struct ur_worker_attr worker_attr_of(const struct ur_assembly *a, struct 
 	uint32_t max_ids = attr.engine.limits.cm.max_ids;
 
 	attr.engine.limits.attachments = UR_ATTACHMENTS_MAX;
+	attr.engine.limits.prefix = a->prefix;
 	attr.engine.limits.cm = a->cm_limits;
 	attr.engine.limits.cm.max_ids = max_ids;
 	attr.engine.mem = a->mem;

@@ -52,6 +52,7 @@ struct ur_assembly {
 	const struct ur_gid *gids; /* [0, gid_cnt): as in struct ur_worker_attr */
 	unsigned gid_cnt;
 	uint16_t worker_cnt;
+	struct ur_qpn_prefix prefix; /* other endpoints have the same address; zero: none has */
 	uint8_t mtu_shift;
 	struct ur_sink sink;
 	struct ur_cm_attr cm;

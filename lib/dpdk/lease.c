@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,19 @@
 #include <arpa/inet.h>
 #include <bsd/string.h>
 
-#include "edge/lease_msg.h"
+#include "edge/thread.h"
 
 #define ANSWER_MS  5000
 #define RETRY_NS   200000000
 #define BUSY_MS	   50 /* between attempts, when too many ask at a time */
 #define BUSY_TRIES 40
+
+#define PORTS (UR_LEASE_SPACES * 65536u)
+
+/* How often this process has bound each port: space * 65536 + port. */
+struct port_refs {
+	uint16_t cnt[PORTS];
+};
 
 struct ur_lease {
 	struct sockaddr_un addr;
@@ -31,6 +39,10 @@ struct ur_lease {
 	int fd;		   /* -1: no connection */
 	bool waits;	   /* for the answer */
 	uint64_t retry_ns; /* without a connection: when to ask again */
+	/* Of the connection, and of what follows; never held by poll for longer than a system call. */
+	pthread_mutex_t lock;
+	struct port_refs *bound; /* NULL: none yet */
+	uint32_t rebind; /* after the lease came back: ports from here on are to be bound again */
 };
 
 /* ---- the name ---- */
@@ -205,6 +217,8 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 		return -ENOMEM;
 	}
 	l->fd = -1;
+	l->rebind = PORTS;
+	pthread_mutex_init(&l->lock, NULL);
 	strlcpy(l->request.program, program_invocation_short_name, sizeof(l->request.program));
 	rc = read_name(l, cfg, err, cap);
 	if (!rc)
@@ -221,12 +235,132 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 	return 0;
 }
 
+struct ur_qpn_prefix ur_lease_prefix(const struct ur_lease *l)
+{
+	return l->grant.qpns;
+}
+
 void ur_lease_close(struct ur_lease *l)
 {
 	if (!l)
 		return;
 	disconnect(l);
+	pthread_mutex_destroy(&l->lock);
+	free(l->bound);
 	free(l);
+}
+
+/* ---- ports ---- */
+
+static bool send_port(const struct ur_lease *l, const struct ur_lease_port *p)
+{
+	uint8_t msg[UR_LEASE_PORT_BYTES];
+
+	ur_lease_put_port(p, msg);
+	return send(l->fd, msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(msg);
+}
+
+static int bind_errno(enum ur_lease_status status)
+{
+	switch (status) {
+	case UR_LEASE_BOUND:
+		return 0;
+	case UR_LEASE_PORT_TAKEN:
+		return -EADDRINUSE;
+	case UR_LEASE_PORT_QUOTA:
+		return -ENOBUFS;
+	default:
+		return -EADDRNOTAVAIL;
+	}
+}
+
+/* Under the lock. What else arrives is about ports that were bound again. */
+static int receive_bound(const struct ur_lease *l, const struct ur_lease_port *p, uint16_t *port)
+{
+	struct pollfd fd = {.fd = l->fd, .events = POLLIN};
+	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
+	struct ur_lease_bound b;
+	ssize_t len;
+
+	while (poll(&fd, 1, ANSWER_MS) > 0) {
+		len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
+		if (len < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (len <= 0 || !ur_lease_get_bound(msg, (size_t)len, &b))
+			break;
+		if (b.space != p->space || b.asked != p->port)
+			continue;
+		if (b.status == UR_LEASE_BOUND)
+			*port = b.port;
+		return bind_errno(b.status);
+	}
+	return -ENETDOWN;
+}
+
+static int bind_locked(struct ur_lease *l, enum ur_lease_space space, uint16_t *port)
+{
+	struct ur_lease_port p = {.space = space, .port = *port};
+	int rc;
+
+	if (!l->bound)
+		l->bound = calloc(1, sizeof(*l->bound));
+	if (!l->bound)
+		return -ENOMEM;
+	if (*port && l->bound->cnt[space * 65536u + *port]) {
+		l->bound->cnt[space * 65536u + *port]++;
+		return 0;
+	}
+	if (l->fd < 0 || l->waits || l->rebind < PORTS || !send_port(l, &p))
+		return -ENETDOWN;
+	rc = receive_bound(l, &p, port);
+	if (!rc)
+		l->bound->cnt[space * 65536u + *port]++;
+	return rc;
+}
+
+int ur_lease_bind(struct ur_lease *l, enum ur_lease_space space, uint16_t *port)
+{
+	int cancel, rc;
+
+	if (!l->grant.qpns.bits)
+		return 0;
+	cancel = ur_cancel_off();
+	pthread_mutex_lock(&l->lock);
+	rc = bind_locked(l, space, port);
+	pthread_mutex_unlock(&l->lock);
+	ur_cancel_restore(cancel);
+	return rc;
+}
+
+void ur_lease_unbind(struct ur_lease *l, enum ur_lease_space space, uint16_t port)
+{
+	struct ur_lease_port p = {space, port, true};
+	uint16_t *cnt;
+	int cancel;
+
+	if (!l->grant.qpns.bits)
+		return;
+	cancel = ur_cancel_off();
+	pthread_mutex_lock(&l->lock);
+	cnt = l->bound ? &l->bound->cnt[space * 65536u + port] : NULL;
+	/* One that the daemon does not learn of stays this process's until it ends. */
+	if (cnt && *cnt && !--*cnt && l->fd >= 0 && !l->waits)
+		(void)send_port(l, &p);
+	pthread_mutex_unlock(&l->lock);
+	ur_cancel_restore(cancel);
+}
+
+/* As many as the daemon takes at a time. */
+static void bind_again(struct ur_lease *l)
+{
+	for (; l->bound && l->rebind < PORTS; l->rebind++) {
+		struct ur_lease_port p = {.space = l->rebind / 65536,
+					  .port = (uint16_t)(l->rebind % 65536)};
+
+		if (l->bound->cnt[l->rebind] && !send_port(l, &p))
+			return;
+	}
+	l->rebind = PORTS;
 }
 
 /* ---- later ---- */
@@ -235,6 +369,7 @@ void ur_lease_close(struct ur_lease *l)
 static bool is_same(const struct ur_lease_grant *a, const struct ur_lease_grant *b)
 {
 	return a->address == b->address && a->memif_id == b->memif_id && a->mtu <= b->mtu &&
+	       a->qpns.bits == b->qpns.bits && a->qpns.value == b->qpns.value &&
 	       memcmp(a->mac, b->mac, 6) == 0 && strcmp(a->secret, b->secret) == 0 &&
 	       strcmp(a->memif, b->memif) == 0;
 }
@@ -245,16 +380,19 @@ static enum ur_lease_event take_answer(struct ur_lease *l, const uint8_t *msg, s
 	enum ur_lease_refusal why;
 
 	l->waits = false;
-	if (ur_lease_get_answer(msg, len, &g, &why) == UR_LEASE_GRANTED && is_same(&l->grant, &g))
+	if (ur_lease_get_answer(msg, len, &g, &why) == UR_LEASE_GRANTED && is_same(&l->grant, &g)) {
+		l->rebind = 0;
 		return UR_LEASE_BACK;
+	}
 	disconnect(l);
 	return UR_LEASE_SAME;
 }
 
-enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns)
+static enum ur_lease_event poll_locked(struct ur_lease *l, uint64_t now_ns)
 {
 	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
 	bool had = l->fd >= 0 && !l->waits;
+	struct ur_lease_bound b;
 	ssize_t len;
 
 	if (l->fd < 0) {
@@ -264,11 +402,27 @@ enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns)
 		ask(l);
 		return UR_LEASE_SAME;
 	}
+	if (had && l->rebind < PORTS)
+		bind_again(l);
 	len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return UR_LEASE_SAME;
 	if (len > 0 && l->waits)
 		return take_answer(l, msg, (size_t)len);
+	if (len > 0 && ur_lease_get_bound(msg, (size_t)len, &b))
+		return UR_LEASE_SAME;
 	disconnect(l);
 	return had ? UR_LEASE_LOST : UR_LEASE_SAME;
+}
+
+enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns)
+{
+	enum ur_lease_event e;
+
+	/* A thread binds a port, and waits for the daemon. */
+	if (pthread_mutex_trylock(&l->lock))
+		return UR_LEASE_SAME;
+	e = poll_locked(l, now_ns);
+	pthread_mutex_unlock(&l->lock);
+	return e;
 }

@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 #include "edge/config.h"
+#include "edge/lease_msg.h"
 
 /*
  * A port leased from uroced (docs/design/uroced.md): the connection that the lease lasts with.
- * Thread class: open and close: one control thread. poll: one thread, until close.
+ * Thread class: open and close: one control thread. poll: one thread, until close. bind and unbind: any, until close.
  */
 struct ur_lease;
 
@@ -27,6 +28,18 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 
 /* Gives the lease back. NULL: does nothing. */
 void ur_lease_close(struct ur_lease *l);
+
+/* What the endpoint's queue pair numbers begin with; zero: nothing. */
+struct ur_qpn_prefix ur_lease_prefix(const struct ur_lease *l);
+
+/*
+ * Binds a port of the address, which other processes have too, for this process; *port 0: an ephemeral one. Each bind of a port
+ * needs an unbind. 0; -EADDRINUSE: another process has it; -ENOBUFS: this one has too many; -EADDRNOTAVAIL: none is free;
+ * -ENETDOWN: the daemon does not answer. Without a prefix: 0, and nothing happens. The lease's ports are bound again when
+ * the daemon was started again. Thread class: any but a worker.
+ */
+int ur_lease_bind(struct ur_lease *l, enum ur_lease_space space, uint16_t *port);
+void ur_lease_unbind(struct ur_lease *l, enum ur_lease_space space, uint16_t port);
 
 /* Looks at the connection; never waits. `now_ns` does not go back. */
 enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns);

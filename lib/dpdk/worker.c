@@ -460,6 +460,7 @@ static int init_round(struct ur_worker *w, const struct ur_worker_attr *a, uint6
 		.gids = a->gids,
 		.gid_cnt = a->gid_cnt,
 		.vid = a->vid,
+		.no_loop = a->no_loop,
 		.evict_rx = a->port->evict.on,
 		.stage_tx = a->port->evict.on,
 		.rate_gbps = a->rate_gbps,

@@ -32,6 +32,7 @@ struct ur_worker_attr {
 	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt) */
 	unsigned gid_cnt;
 	uint16_t vid; /* of the VLAN that the endpoint is in; 0: untagged */
+	bool no_loop; /* packets to the own address leave by the port */
 	bool dedicated;
 	bool attach_payload;	      /* see mbuf_source.h */
 	double rate_gbps;	      /* of what this worker sends; 0: no limit. See rate.h */

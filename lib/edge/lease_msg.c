@@ -9,6 +9,8 @@
 #define MAGIC_REQUEST 0x554c5131 /* "ULQ1": the last byte is the version */
 #define MAGIC_GRANT   0x554c4731 /* "ULG1" */
 #define MAGIC_REFUSAL 0x554c5831 /* "ULX1" */
+#define MAGIC_PORT    0x554c5031 /* "ULP1" */
+#define MAGIC_BOUND   0x554c4231 /* "ULB1" */
 
 static void put_text(struct ur_cursor *c, const char *text, size_t bytes)
 {
@@ -81,7 +83,7 @@ void ur_lease_put_grant(const struct ur_lease_grant *g, uint8_t *out)
 	ur_put8(&c, g->slots_shift);
 	ur_put16(&c, g->mtu);
 	memcpy(ur_take(&c, 6), g->mac, 6);
-	ur_put16(&c, 0);
+	ur_put16(&c, (uint16_t)(g->qpns.bits << 8 | g->qpns.value));
 	ur_put32(&c, g->memif_id);
 	put_text(&c, g->secret, sizeof(g->secret));
 	put_text(&c, g->memif, sizeof(g->memif));
@@ -102,17 +104,25 @@ static bool get_grant(struct ur_cursor *c, struct ur_lease_grant *g)
 	g->slots_shift = ur_get8(c);
 	g->mtu = ur_get16(c);
 	ur_get_bytes(c, g->mac, 6);
-	if (ur_get16(c) != 0)
-		return false;
+	g->qpns.bits = ur_get8(c);
+	g->qpns.value = ur_get8(c);
 	g->memif_id = ur_get32(c);
 	return get_text(c, g->secret, sizeof(g->secret)) && get_text(c, g->memif, sizeof(g->memif));
 }
 
+/* Numbers 0 and all ones are no client's: they would have QP0, QP1 and the multicast QPN. */
+static bool is_prefix(struct ur_qpn_prefix p)
+{
+	if (!p.bits)
+		return !p.value;
+	return p.bits == UR_LEASE_PREFIX_BITS && p.value && p.value < (1 << p.bits) - 1;
+}
+
 static bool is_sound(const struct ur_lease_grant *g)
 {
-	return g->address && g->prefix >= 1 && g->prefix <= 30 && g->slots_shift >= 4 &&
-	       g->slots_shift <= 14 && g->mtu >= 576 && g->mtu <= 9600 && !(g->mac[0] & 1) &&
-	       is_secret(g->secret) && g->memif[0] && g->memif[0] != '.' &&
+	return g->address && is_prefix(g->qpns) && g->prefix >= 1 && g->prefix <= 30 &&
+	       g->slots_shift >= 4 && g->slots_shift <= 14 && g->mtu >= 576 && g->mtu <= 9600 &&
+	       !(g->mac[0] & 1) && is_secret(g->secret) && g->memif[0] && g->memif[0] != '.' &&
 	       !strpbrk(g->memif, "/, ");
 }
 
@@ -135,6 +145,60 @@ enum ur_lease_answer ur_lease_get_answer(const uint8_t *msg, size_t len, struct 
 		return UR_LEASE_BAD;
 	*g = got;
 	return UR_LEASE_GRANTED;
+}
+
+void ur_lease_put_port(const struct ur_lease_port *p, uint8_t *out)
+{
+	struct ur_cursor c = ur_cursor(out, UR_LEASE_PORT_BYTES);
+
+	ur_put32(&c, MAGIC_PORT);
+	ur_put16(&c, (uint16_t)p->space);
+	ur_put16(&c, p->port);
+	ur_put16(&c, (uint16_t)(p->release << 8));
+	ur_put16(&c, 0);
+}
+
+bool ur_lease_get_port(const uint8_t *msg, size_t len, struct ur_lease_port *p)
+{
+	struct ur_cursor c = ur_cursor_ro(msg, len);
+	uint32_t magic = ur_get32(&c);
+	uint8_t zero = ur_get8(&c), space = ur_get8(&c);
+	uint16_t port = ur_get16(&c);
+	uint8_t release = ur_get8(&c);
+
+	zero |= ur_get8(&c);
+	if (len != UR_LEASE_PORT_BYTES || magic != MAGIC_PORT || zero || ur_get16(&c) ||
+	    space >= UR_LEASE_SPACES || release > 1 || (release && !port))
+		return false;
+	*p = (struct ur_lease_port){(enum ur_lease_space)space, port, release};
+	return true;
+}
+
+void ur_lease_put_bound(const struct ur_lease_bound *b, uint8_t *out)
+{
+	struct ur_cursor c = ur_cursor(out, UR_LEASE_PORT_BYTES);
+
+	ur_put32(&c, MAGIC_BOUND);
+	ur_put16(&c, (uint16_t)(b->status << 8 | b->space));
+	ur_put16(&c, b->asked);
+	ur_put16(&c, b->port);
+	ur_put16(&c, 0);
+}
+
+bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b)
+{
+	struct ur_cursor c = ur_cursor_ro(msg, len);
+	uint32_t magic = ur_get32(&c);
+	uint8_t status = ur_get8(&c), space = ur_get8(&c);
+	uint16_t asked = ur_get16(&c), port = ur_get16(&c);
+
+	if (len != UR_LEASE_PORT_BYTES || magic != MAGIC_BOUND || ur_get16(&c) ||
+	    status >= UR_LEASE_STATUS_CNT || space >= UR_LEASE_SPACES ||
+	    (status == UR_LEASE_BOUND) != (port != 0) || (port && asked && asked != port))
+		return false;
+	*b = (struct ur_lease_bound){(enum ur_lease_status)status, (enum ur_lease_space)space,
+				     asked, port};
+	return true;
 }
 
 void ur_lease_mac(uint32_t address, uint8_t mac[6])

@@ -6,12 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/psn.h"
+
 /*
  * Messages between uroced and its clients (docs/design/uroced.md), each one packet of a SOCK_SEQPACKET. Big-endian.
  *
  *	request   4 magic, 4 address, 24 secret, 32 program
- *	grant     4 magic, 4 address, 1 prefix length, 1 log2 of slots, 2 MTU, 6 MAC, 2 zero, 4 memif id, 24 secret, 64 memif
+ *	grant     4 magic, 4 address, 1 prefix length, 1 log2 of slots, 2 MTU, 6 MAC, 1 prefix bits, 1 prefix, 4 memif id, 24 secret, 64 memif
  *	refusal   4 magic, 4 reason
+ *
+ * Later, of a client with a prefix:
+ *
+ *	port	  4 magic, 1 zero, 1 space, 2 port, 1 what is wanted, 3 zero
+ *	answer	  4 magic, 1 status, 1 space, 2 port that was asked for, 2 port that is bound, 2 zero
  *
  * Thread class: pure functions.
  */
@@ -23,6 +30,8 @@
 #define UR_LEASE_REQUEST_BYTES 64
 #define UR_LEASE_GRANT_BYTES   112
 #define UR_LEASE_REFUSAL_BYTES 8
+#define UR_LEASE_PORT_BYTES    12 /* and of its answer */
+#define UR_LEASE_PREFIX_BITS   6
 #define UR_LEASE_MESSAGE_MAX   UR_LEASE_GRANT_BYTES
 
 /* X(NAME, sentence): why there is no lease */
@@ -54,10 +63,38 @@ struct ur_lease_grant {
 	uint8_t slots_shift; /* a ring has 1 << slots_shift slots, [4, 14] */
 	uint16_t mtu;	     /* largest IP packet, bytes, [576, 9600] */
 	uint8_t mac[6];	     /* not a group address */
+	/*
+	 * Of queue pair numbers and communication ids. Zero: the address is this process's alone; else it has 6 bits, and a value
+	 * in [1, 62].
+	 */
+	struct ur_qpn_prefix qpns;
 	uint32_t memif_id;
 	char secret[UR_LEASE_SECRET_BYTES]; /* UR_LEASE_SECRET_CHARS hexadecimal digits */
 	char memif
 		[UR_LEASE_NAME_BYTES]; /* file name in the directory of the lease's socket: no '/', no ',' */
+};
+
+/* Port spaces of the host: RDMA_PS_TCP, of connections, and RDMA_PS_UDP. */
+enum ur_lease_space { UR_LEASE_TCP, UR_LEASE_UDP, UR_LEASE_SPACES };
+
+struct ur_lease_port {
+	enum ur_lease_space space;
+	uint16_t port; /* 0: an ephemeral one */
+	bool release;  /* false: bind */
+};
+
+enum ur_lease_status {
+	UR_LEASE_BOUND,
+	UR_LEASE_PORT_TAKEN, /* another process has it */
+	UR_LEASE_PORT_QUOTA, /* this process has too many */
+	UR_LEASE_NO_PORT,    /* no ephemeral port is free */
+	UR_LEASE_STATUS_CNT
+};
+
+struct ur_lease_bound {
+	enum ur_lease_status status;
+	enum ur_lease_space space;
+	uint16_t asked, port; /* as it was asked for; what it has, if BOUND */
 };
 
 enum ur_lease_answer {
@@ -77,6 +114,12 @@ bool ur_lease_get_request(const uint8_t *msg, size_t len, struct ur_lease_reques
 /* Reads an answer: a grant into *g, whose fields are within their ranges, or a refusal into *why. */
 enum ur_lease_answer ur_lease_get_answer(const uint8_t *msg, size_t len, struct ur_lease_grant *g,
 					 enum ur_lease_refusal *why);
+
+/* Messages about ports. get: false if malformed, and then *p or *b is as it was. */
+void ur_lease_put_port(const struct ur_lease_port *p, uint8_t *out);
+bool ur_lease_get_port(const uint8_t *msg, size_t len, struct ur_lease_port *p);
+void ur_lease_put_bound(const struct ur_lease_bound *b, uint8_t *out);
+bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b);
 
 /* The MAC address of an address: 02:75 and its four bytes. */
 void ur_lease_mac(uint32_t address, uint8_t mac[6]);

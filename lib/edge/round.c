@@ -390,7 +390,8 @@ static void transmit(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
 	struct ur_pkt *at = &r->tx_pending[r->tx_tail];
 
-	n = loop_back(r, pkts, n);
+	if (__builtin_expect(!r->no_loop, 1))
+		n = loop_back(r, pkts, n);
 	if (__builtin_expect(r->credit != NULL, 0))
 		ur_round_credit_sent(r->credit, pkts, n);
 	if (__builtin_expect(ur_rate_limits(&r->rate), 0))
@@ -691,6 +692,7 @@ int ur_round_init(struct ur_round *r, const struct ur_round_attr *a, uint64_t no
 	r->vid = a->vid;
 	memcpy(r->mac, a->mac, 6);
 	r->evict_rx = a->evict_rx;
+	r->no_loop = a->no_loop;
 	r->stage_tx = a->stage_tx && !r->gather;
 	r->now_ns = now_ns;
 	r->spare_first = BURST;

@@ -44,7 +44,8 @@ struct ur_round_attr {
 	struct ur_capture_hook *capture; /* or NULL */
 	const struct ur_gid *gids; /* the endpoint's own addresses, [0, gid_cnt); not copied */
 	unsigned gid_cnt;
-	uint16_t vid;  /* of the VLAN that the endpoint is in; 0: untagged */
+	uint16_t vid; /* of the VLAN that the endpoint is in; 0: untagged */
+	bool no_loop; /* packets to the own address leave by the port: other endpoints have it too */
 	bool evict_rx; /* evict received payload from the cache, see cache.h */
 	bool stage_tx; /* build small frames elsewhere, then store them in their buffers at once */
 	double rate_gbps; /* limit of what it sends; 0: none. See rate.h */
@@ -66,7 +67,7 @@ struct ur_round {
 	uint32_t frame_bytes;
 	uint16_t idx, workers, vid;
 	uint8_t mac[6];
-	bool evict_rx, stage_tx;
+	bool evict_rx, stage_tx, no_loop;
 	uint64_t now_ns;
 	uint64_t dry_ns;	/* when the source was last empty */
 	uint64_t tick;		/* of the engine, when timers were last checked */

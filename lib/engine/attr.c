@@ -2,8 +2,9 @@
 #include "engine/engine.h"
 #include "engine/mgmt.h"
 
-#define UNIT   64    /* slabs are aligned to it */
-#define MAX_QP 32766 /* a slot has 15 bits of a QPN, and QPNs 0 and 1 are not for queue pairs */
+#define UNIT		64 /* slabs are aligned to it */
+#define MAX_QP		32766 /* a slot has 15 bits of a QPN, and QPNs 0 and 1 are not for queue pairs */
+#define QPN_PREFIX_BITS 6
 
 void ur_engine_attr_default(struct ur_engine_attr *attr)
 {
@@ -53,6 +54,10 @@ static const char *check_limits(const struct ur_limits *l)
 		return "limits.max_qp must be in [1, 2^15 - 2]";
 	if (l->workers < 1 || l->workers > 8 || (l->workers & (l->workers - 1)))
 		return "limits.workers must be 1, 2, 4 or 8";
+	if (l->prefix.bits && l->max_qp * l->workers > MAX_QP)
+		return "limits.prefix leaves 18 bits of a QPN: max_qp * workers must be at most 2^15 - 2";
+	if (l->prefix.bits > QPN_PREFIX_BITS || l->prefix.value >> l->prefix.bits)
+		return "limits.prefix has at most 6 bits";
 	if (l->loss_slabs_max && (l->loss_slab_bytes < UNIT || l->loss_slab_bytes % UNIT))
 		return "limits.loss_slab_bytes must be a multiple of 64, the usual size is UR_LOSS_SLAB_BYTES";
 	if (l->loss_slabs > l->loss_slabs_max)

@@ -112,7 +112,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->window = attr->window;
 	e->ackreq_every = attr->ackreq_every;
 	e->mtu_shift = attr->mtu_shift;
-	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker);
+	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker, l->prefix);
 	ur_groups_init(&e->groups, m + at.groups, l->attachments);
 	e->last_doorbell = e->slots.qps;
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,

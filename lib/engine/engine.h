@@ -49,10 +49,11 @@ extern "C" {
 #define UR_ENGINE_TICK_SHIFT 10		  /* resolution of timers: 1 << this ns */
 
 struct ur_limits {
-	uint32_t max_qp;	/* QPs of this engine at the same time, in [1, 2^15 - 2] */
-	uint16_t workers;	/* engines of the endpoint, a power of two in [1, 8] */
-	uint16_t worker;	/* index of this one, [0, workers) */
-	struct ur_cm_limits cm; /* worker 0 only; max_ids 0: no connection manager */
+	uint32_t max_qp;	     /* QPs of this engine at the same time, in [1, 2^15 - 2] */
+	uint16_t workers;	     /* engines of the endpoint, a power of two in [1, 8] */
+	uint16_t worker;	     /* index of this one, [0, workers) */
+	struct ur_qpn_prefix prefix; /* of its queue pair numbers, at most 6 bits; zero: none */
+	struct ur_cm_limits cm;	     /* worker 0 only; max_ids 0: no connection manager */
 	/* Pools for queue pairs with a gap (docs/design/loss.md); 0: early packets are dropped. */
 	uint32_t reorder_slots;	     /* packets kept, of mode reorder and for strict placement */
 	uint16_t reorder_slot_bytes; /* the largest payload of one: the port's largest PMTU */

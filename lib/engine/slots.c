@@ -14,7 +14,7 @@ size_t ur_slots_size(uint32_t max_qp)
 }
 
 void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t workers,
-		   uint16_t worker)
+		   uint16_t worker, struct ur_qpn_prefix prefix)
 {
 	uint32_t n = ur_pow2_at_least(max_qp + RESERVED);
 
@@ -24,6 +24,7 @@ void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t w
 		.slot_bits = (uint8_t)__builtin_ctz(n),
 		.worker_bits = (uint8_t)__builtin_ctz(ur_pow2_at_least(workers)),
 		.worker = worker,
+		.prefix = prefix,
 	};
 	memset(memory, 0, ur_slots_size(max_qp));
 	s->free_after = (uint64_t *)(void *)(s->qps + n);
@@ -33,7 +34,7 @@ void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t w
 
 		s->free[s->free_cnt++] = slot;
 		/* The number this slot had last; take() chooses another generation. */
-		s->qps[slot].qpn = ur_qpn(slot << s->worker_bits | worker);
+		s->qps[slot].qpn = ur_qpn_with_prefix(prefix, slot << s->worker_bits | worker);
 	}
 }
 
@@ -51,11 +52,12 @@ struct ur_qp *ur_slots_take(struct ur_slots *s, uint64_t now_ns, uint64_t random
 	s->free_cnt--;
 	s->live++;
 	qp = &s->qps[slot];
-	/* SLOT-QPN-02 */
-	qpn = ur_qpn((uint32_t)random << shift | slot << s->worker_bits | s->worker);
+	/* SLOT-QPN-02, SLOT-QPN-03 */
+	qpn = ur_qpn_with_prefix(s->prefix,
+				 (uint32_t)random << shift | slot << s->worker_bits | s->worker);
 	/* SLOT-QPN-01: 0xffffff is the multicast QPN */
 	while (qpn.v == qp->qpn.v || qpn.v == UR_GROUP_QPN)
-		qpn = ur_qpn(qpn.v + (1u << shift));
+		qpn = ur_qpn_with_prefix(s->prefix, qpn.v + (1u << shift));
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = qpn;
 	return qp;

@@ -8,8 +8,9 @@
 #include "transport/qp.h"
 
 /*
- * The QPs of an engine and their numbers. A QPN is, from the high end: generation, slot, worker;
- * slots 0 and 1 stay empty, which keeps the numbers of QP0 and QP1 free. Free slots form a queue: the one
+ * The QPs of an engine and their numbers. A QPN is, from the high end: prefix, generation, slot, worker. The prefix belongs to
+ * an endpoint that shares its address with others, and else has no bits.
+ * Slots 0 and 1 stay empty, which keeps the numbers of QP0 and QP1 free. Free slots form a queue: the one
  * that has been free longest is used next, under another generation, and not before its time-wait
  * is over (packets of the old QP may still be on their way).
  *
@@ -20,6 +21,7 @@ struct ur_slots {
 	uint32_t slot_cnt; /* a power of two */
 	uint8_t worker_bits, slot_bits;
 	uint16_t worker;
+	struct ur_qpn_prefix prefix;
 	uint32_t *free;	      /* a ring of slot_cnt: [free_head, free_head + free_cnt) */
 	uint64_t *free_after; /* when the slot's time-wait is over, by slot */
 	uint32_t free_head, free_cnt;
@@ -27,9 +29,9 @@ struct ur_slots {
 };
 
 size_t ur_slots_size(uint32_t max_qp);
-/* `max_qp` QPs at once. */
+/* `max_qp` QPs at once. At least one bit is left for the generation. */
 void ur_slots_init(struct ur_slots *s, void *memory, uint32_t max_qp, uint16_t workers,
-		   uint16_t worker);
+		   uint16_t worker, struct ur_qpn_prefix prefix);
 
 /*
  * Returns a QP of which only the number is set; NULL when all are in use or in time-wait. `random`, fresh

@@ -85,6 +85,8 @@ struct ur_cm_id {
 	bool afonly;	/* RDMA_OPTION_ID_AFONLY */
 	bool responded; /* CONNECTING: the peer has accepted, rdma_establish() is due */
 	uint8_t tos, ack_timeout;
+	uint16_t held_port;    /* bound by uroce_cm_bind_port(), host byte order; 0: none */
+	uint32_t held_devices; /* on these, bit i: device i */
 	struct ur_cm_device *dev;
 	struct uroce_cm_id *cm;			     /* NULL until it is needed */
 	struct ur_cm_port *ports[UR_CM_DEVICES_MAX]; /* those it listens on */
@@ -210,6 +212,8 @@ int ur_cm_bind(struct ur_cm_id *id, const struct sockaddr *addr, struct ur_cm_de
 	       int gid_index);
 /* The listener for requests to an address. NULL: none. Under the lock. */
 struct ur_cm_id *ur_cm_listener(const struct ur_cm_port *port, const struct sockaddr *local);
+/* Gives up the port that the id has among processes. Under the lock. */
+void ur_cm_unhold_port(struct ur_cm_id *id);
 /* Stops listening. Under the lock. */
 void ur_cm_release_ports(struct ur_cm_id *id);
 

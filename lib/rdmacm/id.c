@@ -56,6 +56,7 @@ void ur_cm_abandon_id(struct ur_cm_id *id)
 {
 	/* First: then no event of them is queued any more. */
 	ur_cm_release_ports(id);
+	ur_cm_unhold_port(id);
 	if (id->cm)
 		uroce_cm_destroy_id(id->cm);
 	id->cm = NULL;

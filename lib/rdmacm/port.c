@@ -70,13 +70,56 @@ static bool is_taken(const struct ur_cm_id *id, struct sockaddr *addr, bool reus
 	return ur_cm_find_id(has_claimed, &c);
 }
 
+/* Processes that share the device's address share its ports. */
+static int hold_port(struct ur_cm_id *id, const struct ur_cm_device *dev, uint16_t *number)
+{
+	unsigned cnt;
+	struct ur_cm_device *all = ur_cm_devices(&cnt);
+	int rc = 0;
+
+	if (id->held_port && id->held_port == *number)
+		return 0;
+	ur_cm_unhold_port(id);
+	for (unsigned i = 0; i < cnt && !rc; i++) {
+		if (dev && dev != &all[i])
+			continue;
+		rc = uroce_cm_bind_port(all[i].verbs, id->id.ps == RDMA_PS_UDP, number);
+		if (rc || !*number)
+			continue;
+		id->held_port = *number;
+		id->held_devices |= 1u << i;
+	}
+	if (rc)
+		ur_cm_unhold_port(id);
+	return rc;
+}
+
+void ur_cm_unhold_port(struct ur_cm_id *id)
+{
+	unsigned cnt;
+	struct ur_cm_device *all = ur_cm_devices(&cnt);
+
+	for (unsigned i = 0; i < cnt; i++)
+		if (id->held_devices >> i & 1)
+			uroce_cm_release_port(all[i].verbs, id->id.ps == RDMA_PS_UDP,
+					      id->held_port);
+	id->held_devices = 0;
+	id->held_port = 0;
+}
+
 /* Under the lock. */
-static int take_port(struct ur_cm_id *id, struct sockaddr *addr)
+static int take_port(struct ur_cm_id *id, struct sockaddr *addr, const struct ur_cm_device *dev)
 {
 	__be16 *port = ur_cm_port(addr);
+	uint16_t number = ntohs(*port);
+	int rc;
 
-	if (*port)
-		return is_taken(id, addr, id->reuse) ? EADDRINUSE : 0;
+	if (number && is_taken(id, addr, id->reuse))
+		return EADDRINUSE;
+	rc = hold_port(id, dev, &number);
+	*port = htons(number);
+	if (rc || number)
+		return rc;
 	if (!next_port)
 		next_port = (uint16_t)(arc4random() % EPHEMERAL_CNT);
 	for (unsigned i = 0; i < EPHEMERAL_CNT; i++) {
@@ -101,7 +144,7 @@ int ur_cm_bind(struct ur_cm_id *id, const struct sockaddr *addr, struct ur_cm_de
 						  : sizeof(struct sockaddr_in6));
 	*ur_cm_port((struct sockaddr *)&local) = *ur_cm_port((struct sockaddr *)(uintptr_t)addr);
 	state = ur_cm_enter();
-	rc = take_port(id, (struct sockaddr *)&local);
+	rc = take_port(id, (struct sockaddr *)&local, dev);
 	if (!rc) {
 		id->id.route.addr.src_storage = local;
 		id->state = UR_CM_BOUND;

@@ -32,4 +32,17 @@ static inline struct ur_qpn ur_qpn(uint32_t v)
 	return (struct ur_qpn){v & UR_PSN_MASK};
 }
 
+/* The upper `bits` of a number, [0, 24], of which `value` has no more. Zero: none. */
+struct ur_qpn_prefix {
+	uint8_t bits, value;
+};
+
+/* The prefix, and the lower bits of `v`. */
+static inline struct ur_qpn ur_qpn_with_prefix(struct ur_qpn_prefix prefix, uint32_t v)
+{
+	unsigned rest = 24u - prefix.bits;
+
+	return ur_qpn((uint32_t)prefix.value << rest | (v & ((1u << rest) - 1)));
+}
+
 #endif

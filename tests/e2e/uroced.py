@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uroced.py UROCED UROCE_PERF: processes of one host that lease ports; one that lies, one that is killed, a daemon that is started
 again. With UROCE_RUN, unmodified programs as well."""
-import json
 import os
 import re
 import shutil
@@ -11,103 +10,11 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 from fuse_mute import Mute
+from uroced_bed import daemon, end, ended, endpoint, leased, listening, logs, path, perf, program, refused, run, start, stats, text, tmp, total, wait_for
 from uroced_client import Lease, Memif, Refused, ip
-
-uroced, perf = sys.argv[1:3]
-run = os.environ.get("UROCE_RUN")
-tmp = tempfile.mkdtemp(prefix="uroced-")
-path, stats = f"{tmp}/s.sock", f"{tmp}/stats.json"
-running = []
-
-
-def start(*command, **more):
-    p = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True, errors="replace", **more)
-    running.append(p)
-    return p
-
-
-def daemon(*more):
-    log = open(f"{tmp}/uroced.log", "a", encoding="utf-8")
-    p = start(uroced, "--socket", path, "--mode", "0666", "--per-user", "4", "--clients", "6", "--quarantine", "2", "--json", stats,
-              "--interval", "0.05", "--set", "eal.memory_mb=128", "--set", "eal.hugepages=no", *more, stdout=log, stderr=log)
-    wait_for("the daemon's socket", lambda: answers(p))
-    return p
-
-
-def answers(p):
-    if p.poll() is not None:
-        sys.exit(f"the daemon ended: {open(f'{tmp}/uroced.log', encoding='utf-8').read()}")
-    try:
-        Lease(path, message=b"?")
-    except Refused:
-        return True
-    except OSError:
-        return False
-
-
-def wait_for(what, condition, seconds=20):
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            sys.exit(f"{what}: not in {seconds} s\n" + logs())
-        time.sleep(0.02)
-
-
-def logs():
-    return "".join(f"-- {f}\n{open(f'{tmp}/{f}', encoding='utf-8', errors='replace').read()[-3000:]}" for f in sorted(os.listdir(tmp))
-                   if f.endswith(".log"))
-
-
-def ports():
-    with open(stats, encoding="utf-8") as f:
-        return {p["name"]: p for p in json.load(f)["ports"]}
-
-
-def leased():
-    """Addresses and process numbers of leases whose ports are connected."""
-    return {p["lease"]["address"]: p["lease"]["pid"] for p in ports().values() if "lease" in p and p["link_up"]}
-
-
-def total(counter):
-    return sum(p.get("guard", p).get(counter, p.get(counter, 0)) for p in ports().values())
-
-
-def refused(why, *args, **kwargs):
-    try:
-        Lease(path, *args, **kwargs)
-    except Refused as e:
-        assert str(e) == why, f"refused because of {e}, not {why}"
-        return
-    raise AssertionError(f"granted, although {why}")
-
-
-def endpoint(role, name, *more):
-    """uroce-perf; its output is in NAME.log."""
-    log = open(f"{tmp}/{name}.log", "w", encoding="utf-8")
-    return start(perf, role, "--dev", f"uroced:{path}", "--set", "eal.memory_mb=64", "--set", "eal.hugepages=no", *more, stdout=log, stderr=log)
-
-
-def text(name):
-    with open(f"{tmp}/{name}.log", encoding="utf-8", errors="replace") as f:
-        return f.read()
-
-
-def listening(name):
-    wait_for(name, lambda: "listening" in text(name))
-    return re.search(r"addresses ([\d.]+)", text(name))[1]
-
-
-def ended(p, name, seconds=60):
-    try:
-        status = p.wait(seconds)
-    except subprocess.TimeoutExpired:
-        sys.exit(f"{name} does not end\n" + logs())
-    if status:
-        sys.exit(f"{name}: status {status}\n" + logs())
 
 
 def interrupted(p, name):
@@ -235,7 +142,7 @@ def mute(pid, lease, other):
     finally:
         fuse.close()
     wait_for("its descriptors are closed", lambda: descriptors(pid) == before)
-    print("a file whose close() does not end stops nobody")
+    print("a file whose close() does not end stops no other client")
 
 
 def rate():
@@ -315,7 +222,7 @@ def crowd():
 
 
 def killed():
-    """A client that is killed harms nobody, and its address rests."""
+    """A client that is killed harms no other, and its address rests."""
     server = endpoint("server", "server", "--once")
     peer = listening("server")
     other = endpoint("server", "other")
@@ -375,11 +282,8 @@ def restarted(first):
 
 def programs():
     """Two unmodified programs."""
-    env = {**os.environ, "UROCE_DEV": f"uroced:{path}", "UROCE_SET": "eal.memory_mb=64;eal.hugepages=no"}
-
     def side(name, *more):
-        log = open(f"{tmp}/{name}.log", "w", encoding="utf-8")
-        return start("stdbuf", "-oL", run, "ib_write_bw", "-p", "18777", "-n", "500", *more, stdout=log, stderr=log, env=env)
+        return program(name, "ib_write_bw", "-p", "18777", "-n", "500", *more)
 
     server = side("ib_server")
     wait_for("ib_write_bw", lambda: ":4959 " in open("/proc/net/tcp", encoding="ascii").read() + open("/proc/net/tcp6", encoding="ascii").read())
@@ -432,8 +336,4 @@ except AssertionError:
     print(logs())
     raise
 finally:
-    for process in running:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    shutil.rmtree(tmp, ignore_errors=True)
+    end()

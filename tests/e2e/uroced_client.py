@@ -39,7 +39,7 @@ class Lease:
             raise Refused(REASONS[struct.unpack(">I", answer[4:8])[0]] if answer else "closed")
         self.ip = answer[4:8]
         self.address = socket.inet_ntoa(self.ip)
-        self.mac = answer[12:18]
+        self.mac, self.number = answer[12:18], answer[19]
         self.id = struct.unpack(">I", answer[20:24])[0]
         self.secret = answer[24:48].rstrip(b"\0")
         self.memif = os.path.join(os.path.dirname(path), answer[48:].rstrip(b"\0").decode())

@@ -56,7 +56,7 @@ static void frame(const uint8_t *p, size_t len)
 	static const uint8_t mac[6] = {2, 0x75, 10, 77, 0, 2};
 	struct guard g;
 
-	guard_init(&g, mac, 0x0a4d0002, false);
+	guard_init(&g, mac, 0x0a4d0002, 0, false);
 	if (guard_check(&g, p, (uint32_t)len) != GUARD_PASS)
 		return;
 	FUZZ_CHECK(len >= 14 + 20 && memcmp(p + 6, mac, 6) == 0);

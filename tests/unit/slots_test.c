@@ -9,14 +9,20 @@ static struct ur_core core; /* a slot is live while it has a core */
 
 static uint64_t next_random;
 
-static void slots_new(struct ur_slots *s, uint32_t max_qp, uint16_t workers, uint16_t worker,
-		      uint64_t random)
+static void slots_new_of(struct ur_slots *s, uint32_t max_qp, uint16_t workers, uint16_t worker,
+			 struct ur_qpn_prefix prefix, uint64_t random)
 {
 	void *memory = aligned_alloc(64, (ur_slots_size(max_qp) + 63) & ~(size_t)63);
 
 	cr_assert_not_null(memory);
-	ur_slots_init(s, memory, max_qp, workers, worker);
+	ur_slots_init(s, memory, max_qp, workers, worker, prefix);
 	next_random = random;
+}
+
+static void slots_new(struct ur_slots *s, uint32_t max_qp, uint16_t workers, uint16_t worker,
+		      uint64_t random)
+{
+	slots_new_of(s, max_qp, workers, worker, (struct ur_qpn_prefix){0}, random);
 }
 
 static struct ur_qp *take(struct ur_slots *s, uint64_t now_ns)
@@ -156,4 +162,28 @@ Test(slots, unused_numbers_are_not_found)
 	for (uint32_t qpn = 0; qpn < 1u << 24; qpn += 997)
 		cr_assert_null(ur_slots_find(&s, ur_qpn(qpn)));
 	free(s.qps);
+}
+
+/* SLOT-QPN-03 */
+Test(slots, number_begins_with_the_prefix)
+{
+	static const struct ur_qpn_prefix prefix = {6, 62};
+
+	for (uint64_t random = 0; random < 200; random++) {
+		struct ur_slots s;
+		struct ur_qpn last = {0};
+
+		slots_new_of(&s, 2, 2, 1, prefix, UINT64_MAX - random);
+		for (unsigned i = 0; i < 6; i++) {
+			struct ur_qp *qp = take(&s, 0);
+
+			cr_assert_eq(qp->qpn.v >> 18, 62);
+			cr_assert_eq(qp->qpn.v & 1, 1);
+			cr_assert_neq(qp->qpn.v, last.v);
+			cr_assert_eq(ur_slots_find(&s, qp->qpn), qp);
+			last = qp->qpn;
+			ur_slots_give(&s, qp, 0);
+		}
+		free(s.qps);
+	}
 }

@@ -109,7 +109,7 @@ Test(switch_spec, ports_of_the_file_come_first)
 	char word[5][16] = {"uroce-switch", "--port", "dev=z", "--config", "f"};
 	char *argv[] = {word[0], word[1], word[2], word[3], word[4], NULL};
 
-	cr_assert_eq(switch_options_parse(&o, 5, argv, err, sizeof(err)), SWITCH_PARSE_OK);
+	cr_assert_eq(switch_options_parse(&o, 5, argv, err, sizeof(err)), PARSE_OK);
 	cr_assert(switch_options_ports(&o, "dev=x  dev=y", err, sizeof(err)));
 	cr_assert_eq(o.spec_cnt, 3);
 	cr_assert_str_eq(o.spec[0].name, "x");
@@ -123,6 +123,6 @@ Test(switch_spec, a_command_line_without_a_port_is_wrong)
 	char word[2][16] = {"uroce-switch", "--poll"};
 	char *argv[] = {word[0], word[1], NULL};
 
-	cr_assert_eq(switch_options_parse(&o, 2, argv, err, sizeof(err)), SWITCH_PARSE_USAGE);
+	cr_assert_eq(switch_options_parse(&o, 2, argv, err, sizeof(err)), PARSE_USAGE);
 	cr_assert(strstr(err, "--port dev=veth0"));
 }

@@ -14,7 +14,7 @@ static uint32_t len;
 
 static void setup(void)
 {
-	guard_init(&guard, mac, 0x0a4d0002, false);
+	guard_init(&guard, mac, 0x0a4d0002, 0, false);
 }
 
 TestSuite(uroced_guard, .init = setup);
@@ -190,7 +190,7 @@ Test(uroced_guard, what_is_not_for_clients)
 	cr_assert_eq(check(), GUARD_MANAGEMENT);
 	memcpy(frame, lid, 6);
 	cr_assert_eq(check(), GUARD_MANAGEMENT);
-	guard_init(&guard, mac, 0x0a4d0002, true);
+	guard_init(&guard, mac, 0x0a4d0002, 0, true);
 	cr_assert_eq(check(), GUARD_PASS);
 	ethernet(0x8100);
 	len = 100;

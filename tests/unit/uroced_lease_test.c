@@ -22,7 +22,7 @@ static const char *secret(unsigned i)
 
 static void start(unsigned addresses, unsigned clients, unsigned per_user)
 {
-	struct lease_attr a = {FIRST, FIRST + addresses - 1, 24, clients, per_user, 10 * S};
+	struct lease_attr a = {FIRST, FIRST + addresses - 1, 24, 0, clients, per_user, 10 * S};
 
 	cr_assert_null(lease_attr_check(&a));
 	lease_table_init(&t, &a);
@@ -148,14 +148,14 @@ Test(uroced_lease, ranges_that_cannot_be_leased)
 		{0xe0000001, 0xe0000002, 8},  {1, 2, 8},
 		{0xfffffff0, 0xfffffff2, 8},
 	};
-	struct lease_attr a = {FIRST, FIRST, 24, 1, 1, 0};
+	struct lease_attr a = {FIRST, FIRST, 24, 0, 1, 1, 0};
 
 	cr_assert_null(lease_attr_check(&a));
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		a = (struct lease_attr){bad[i].first, bad[i].last, bad[i].prefix, 1, 1, 0};
+		a = (struct lease_attr){bad[i].first, bad[i].last, bad[i].prefix, 0, 1, 1, 0};
 		cr_assert_not_null(lease_attr_check(&a), "%u", i);
 	}
-	a = (struct lease_attr){FIRST, FIRST, 24, 0, 1, 0};
+	a = (struct lease_attr){FIRST, FIRST, 24, 0, 0, 1, 0};
 	cr_assert_not_null(lease_attr_check(&a));
 }
 
@@ -205,6 +205,58 @@ Test(uroced_lease, messages_round_trip)
 }
 
 /* UROCED-MSG-01 */
+Test(uroced_lease, messages_about_ports_round_trip)
+{
+	struct ur_lease_port p = {UR_LEASE_UDP, 4711, true}, p2;
+	struct ur_lease_bound b = {UR_LEASE_BOUND, UR_LEASE_UDP, 0, 40000}, b2;
+	uint8_t msg[UR_LEASE_PORT_BYTES + 1] = {0};
+
+	ur_lease_put_port(&p, msg);
+	for (size_t len = 0; len < sizeof(msg); len++)
+		cr_assert_eq(ur_lease_get_port(msg, len, &p2), len == UR_LEASE_PORT_BYTES);
+	cr_assert(p2.space == p.space && p2.port == p.port && p2.release);
+	for (unsigned i = 0; i < UR_LEASE_PORT_BYTES; i++) {
+		msg[i] ^= 0x42;
+		if (i != 6 && i != 7)
+			cr_assert_not(ur_lease_get_port(msg, UR_LEASE_PORT_BYTES, &p2), "%u", i);
+		msg[i] ^= 0x42;
+	}
+	ur_lease_put_bound(&b, msg);
+	for (size_t len = 0; len < sizeof(msg); len++)
+		cr_assert_eq(ur_lease_get_bound(msg, len, &b2), len == UR_LEASE_PORT_BYTES);
+	cr_assert(b2.status == b.status && b2.space == b.space && !b2.asked && b2.port == 40000);
+	b.asked = 4711;
+	ur_lease_put_bound(&b, msg);
+	cr_assert_not(ur_lease_get_bound(msg, UR_LEASE_PORT_BYTES, &b2), "another port");
+	b = (struct ur_lease_bound){UR_LEASE_PORT_TAKEN, UR_LEASE_TCP, 4711, 4711};
+	ur_lease_put_bound(&b, msg);
+	cr_assert_not(ur_lease_get_bound(msg, UR_LEASE_PORT_BYTES, &b2), "taken, and bound");
+}
+
+/* UROCED-NUMBER-01 */
+Test(uroced_lease, with_one_address_clients_have_numbers)
+{
+	struct lease_attr a = {1, LEASE_NUMBERS_MAX, 24, FIRST, 4, 4, 10 * S};
+
+	cr_assert_null(lease_attr_check(&a));
+	lease_table_init(&t, &a);
+	cr_assert_eq(take(0, "", 7, secret(0), 0), 0);
+	cr_assert_eq(take(FIRST, "", 7, secret(1), 0), 1);
+	cr_assert_eq(take(FIRST + 1, "", 7, secret(2), 0), REFUSED(FOREIGN));
+	cr_assert(lease_address(&t, 0) == FIRST && lease_address(&t, 1) == FIRST);
+	cr_assert(lease_number(&t, 0) == 1 && lease_number(&t, 1) == 2);
+	lease_end(&t, 0, 0);
+	cr_assert_eq(take(0, "", 7, secret(3), S), 2, "the number rests");
+	cr_assert_eq(take(FIRST, secret(0), 8, secret(4), S), REFUSED(TAKEN));
+	cr_assert_eq(take(FIRST, secret(0), 7, secret(4), S), 0, "by its secret");
+	cr_assert_str_eq(t.lease[0].secret, secret(0));
+	cr_assert(lease_restore(&t, 62, 9, secret(5), S));
+	cr_assert_not(lease_restore(&t, 63, 9, secret(5), S));
+	a.last++;
+	cr_assert_not_null(lease_attr_check(&a));
+}
+
+/* UROCED-MSG-01 */
 Test(uroced_lease, malformed_messages_are_refused)
 {
 	struct ur_lease_request r = {.program = "x"}, r2;
@@ -235,8 +287,8 @@ Test(uroced_lease, malformed_messages_are_refused)
 	static const struct {
 		unsigned at;
 		uint8_t v;
-	} bad[] = {{8, 31}, {8, 0},    {9, 15},	  {9, 3},    {10, 0xff}, {10, 0}, {12, 3},
-		   {18, 1}, {24, 'z'}, {48, '/'}, {48, '.'}, {49, ','},	 {48, 0}};
+	} bad[] = {{8, 31}, {8, 0},  {9, 15},	{9, 3},	   {10, 0xff}, {10, 0},	  {12, 3},
+		   {18, 1}, {19, 1}, {24, 'z'}, {48, '/'}, {48, '.'},  {49, ','}, {48, 0}};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ur_lease_put_grant(&g, msg);

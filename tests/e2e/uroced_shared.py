@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroced_shared.py UROCED UROCE_PERF: processes that share one address. Connections between them, and by a veth pair with another daemon and with
+an endpoint without one; one that lies, one that is killed, a daemon that is started again. With UROCE_RUN, unmodified programs as well."""
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+
+from uroced_bed import daemon, end, ended, endpoint, leased, listening, logs, path, ports, program, run, start, text, tmp, total, wait_for
+from uroced_client import Lease, Memif
+
+HOST, PEER = "10.78.0.1", "10.78.0.2"
+OPTIONS = "--per-user", "8", "--clients", "8"
+LINKS = f"uca{os.getpid() % 100000}", f"ucb{os.getpid() % 100000}"
+
+
+def traffic(name, op, to=HOST, server_dev=f"uroced:{path}", client_dev=f"uroced:{path}", *more):
+    server = endpoint("server", f"{name}-server", "--once", *more, dev=server_dev)
+    listening(f"{name}-server")
+    client = endpoint("client", f"{name}-client", "--peer", to, "--op", op, "--size", "20000", "--iters", "50", "--verify", *more, dev=client_dev)
+    ended(client, f"{name}-client")
+    ended(server, f"{name}-server")
+
+
+def listens(name):
+    wait_for(name, lambda: "listens on port" in text(name))
+
+
+def pair(name, server, client, server_socket=path, client_socket=path):
+    """Two unmodified programs; the server listens by rdma_cm."""
+    s = program(f"{name}-server", *server, socket=server_socket)
+    listens(f"{name}-server")
+    ended(program(f"{name}-client", *client, socket=client_socket), f"{name}-client")
+    ended(s, f"{name}-server")
+
+
+def one_host():
+    """UROCED-STEER-01, UROCED-STEER-02, CM-PREFIX-01."""
+    traffic("write", "write")
+    server = endpoint("server", "first")
+    listening("first")
+    second = endpoint("server", "second")
+    assert second.wait(20) and "in use" in text("second"), text("second")
+    return server
+
+
+def refusals(server):
+    """UROCED-SELF-01, UROCED-PORTS-02: a listener that is killed leaves its port, and requests for it are refused."""
+    before = ports()["the host itself"]["cm"]["no_service"]
+    server.kill()
+    server.wait()
+    wait_for("the end of the lease", lambda: not leased())
+    client = endpoint("client", "refused", "--peer", HOST, "--iters", "1")
+    assert client.wait(60), "there is no listener"
+    wait_for("a refusal", lambda: ports()["the host itself"]["cm"]["no_service"] > before)
+
+
+def roce(lease, dqpn, sqpn):
+    """A datagram from queue pair sqpn, without a right checksum: the daemon does not look at it."""
+    bth = struct.pack(">BBHII", 0x64, 0, 0xffff, dqpn, 0) + struct.pack(">II", 1, sqpn) + bytes(20)
+    udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(bth), 0) + bth
+    return (lease.mac + lease.mac + b"\x08\0" +
+            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, lease.ip, lease.ip) + udp)
+
+
+def liar():
+    """UROCED-GUARD-02."""
+    a, b = Lease(path), Lease(path)
+    assert a.ip == b.ip and a.mac == b.mac and 0 < a.number < 63 and 0 < b.number < 63 and a.number != b.number
+    m, victim = Memif(a), Memif(b)
+    wait_for("both links", lambda: len([p for p in ports().values() if "lease" in p and p["link_up"]]) == 2)
+    to, before = b.number << 18 | 7, total("qpn")
+    m.send(roce(a, to, b.number << 18 | 9))
+    m.send(roce(a, to, 1))
+    m.send(good := roce(a, to, a.number << 18 | 9))
+    assert victim.frames(0.3) == [good]
+    assert not m.frames(0.1)
+    wait_for("counters", lambda: total("qpn") == before + 2)
+    for lease in a, b:
+        lease.close()
+    m.sock.close()
+    victim.sock.close()
+    wait_for("the end of the leases", lambda: not leased())
+
+
+def restarted(d):
+    """UROCED-NUMBER-01: a listener is there for new clients after its daemon was started again."""
+    server = endpoint("server", "kept", "--once")
+    listening("kept")
+    wait_for("lease", lambda: server.pid in leased().values())
+    os.unlink(f"{tmp}/stats.json")
+    d.kill()
+    d.wait()
+    d = daemon("--address", f"{HOST}/24", *OPTIONS)
+    wait_for("the lease again", lambda: os.path.exists(f"{tmp}/stats.json") and server.pid in leased().values())
+    ended(endpoint("client", "later", "--peer", HOST, "--iters", "20"), "later")
+    ended(server, "kept")
+    return d
+
+
+def uplink(d):
+    """Another host, by a veth pair: a daemon, and an endpoint of its own."""
+    d.send_signal(signal.SIGTERM)
+    ended(d, "the daemon", 10)
+    if subprocess.run(["ip", "link", "add", LINKS[0], "type", "veth", "peer", "name", LINKS[1]], check=False).returncode:
+        print("no veth pair can be made here: two hosts are not tested")
+        return
+    for link in LINKS:
+        subprocess.run(["ip", "link", "set", link, "up"], check=True)
+    d = daemon("--address", f"{HOST}/24", *OPTIONS, "--uplink", f"dev={LINKS[0]}")
+    far = f"{tmp}/far.sock"
+    other = daemon("--address", f"{PEER}/24", *OPTIONS, "--uplink", f"dev={LINKS[1]}", "--json", f"{tmp}/far.json", socket=far)
+    traffic("up", "write", HOST, f"uroced:{path}", f"uroced:{far}")
+    if run and shutil.which("rping"):
+        pair("far", ("rping", "-s", "-a", "0.0.0.0", "-C", "5"), ("rping", "-c", "-a", PEER, "-C", "5"), far, path)
+    other.send_signal(signal.SIGTERM)
+    ended(other, "the other daemon", 10)
+    print("two hosts with a daemon each")
+    subprocess.run(["ip", "address", "add", f"{PEER}/24", "dev", LINKS[1]], check=True)
+    traffic("own", "write", PEER, LINKS[1], f"uroced:{path}")
+    subprocess.run(["ping", "-c", "1", "-W", "5", HOST], check=True, stdout=subprocess.DEVNULL)
+    print("a host with an endpoint of its own, and its kernel's ping")
+
+
+def main():
+    if os.getuid() != 0:
+        print("skipped: needs root, for network interfaces")
+        sys.exit(77)
+    d = daemon("--address", f"{HOST}/24", *OPTIONS)
+    refusals(one_host())
+    print("processes with one address connect to each other, and a port has one listener")
+    liar()
+    print("a liar is stopped")
+    d = restarted(d)
+    print("the daemon is killed and started again, and a listener has its port")
+    if run and shutil.which("rping") and shutil.which("ibv_rc_pingpong"):
+        pair("rping", ("rping", "-s", "-a", "0.0.0.0", "-C", "5", "-V"), ("rping", "-c", "-a", "127.0.0.1", "-C", "5", "-V"))
+        pair("udaddy", ("udaddy", "-b", HOST, "-C", "3"), ("udaddy", "-s", "127.0.0.1", "-C", "3"))
+        print("rping and udaddy, over 127.0.0.1")
+    uplink(d)
+
+
+try:
+    main()
+except AssertionError:
+    print(logs())
+    raise
+finally:
+    end()
+    if os.path.exists(f"/sys/class/net/{LINKS[0]}"):
+        subprocess.run(["ip", "link", "delete", LINKS[0]], check=False)
