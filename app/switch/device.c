@@ -92,6 +92,8 @@ static struct ur_config config_of(const struct switch_spec *s, const struct ur_c
 	cfg.port.role = UR_MEMIF_ROLE_NONE;
 	if (s->kind == SWITCH_MEMIF)
 		cfg.port.role = s->client ? UR_MEMIF_ROLE_CLIENT : UR_MEMIF_ROLE_SERVER;
+	if (s->shares)
+		strlcpy(cfg.port.dev, s->name, sizeof(cfg.port.dev));
 	if (s->mtu)
 		cfg.port.mtu = s->mtu;
 	cfg.port.credits = switch_spec_credits(s, base->port.credits);
@@ -133,7 +135,7 @@ static bool open_port(struct port_device *p, const struct switch_spec *s, struct
 		.tx_desc = (uint16_t)cfg->port.tx_desc,
 		.mtu = (uint16_t)cfg->port.mtu,
 		.mbuf_extra_cnt = held,
-		.promiscuous = true,
+		.promiscuous = !s->shares,
 	};
 
 	if (!can_work(cfg, err, cap))

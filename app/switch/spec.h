@@ -41,6 +41,7 @@ struct switch_spec {
 	bool has_credits; /* credits was given; else [port] decides */
 	bool credits;	  /* link credits */
 	bool client;	  /* memif: which end of the socket */
+	bool shares; /* dev: takes RoCE alone, and leaves everything else to the kernel; not by a key */
 	uint32_t clients; /* socket: ports that it has */
 	uint32_t mode;	  /* socket: permissions */
 	bool access;	  /* of VLAN vid only, untagged */

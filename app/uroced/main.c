@@ -5,6 +5,7 @@
 
 #include <bsd/stdlib.h>
 
+#include "kernel.h"
 #include "node.h"
 #include "options.h"
 #include "run.h"
@@ -18,6 +19,18 @@ static const char *const defaults[] = {
 
 static struct server_attr server_attr;
 static struct steer steer;
+static struct kernel *kernel;
+
+static bool add_shared(struct switch_spec *spec, const char *ifname, char *err, size_t cap)
+{
+	char text[UR_CONFIG_TEXT];
+
+	snprintf(text, sizeof(text), "dev=%s", ifname);
+	if (!switch_spec_parse(text, spec, err, cap))
+		return false;
+	spec->shares = true;
+	return true;
+}
 
 /* The uplinks first, then the clients. */
 static bool make_ports(struct node *n, const struct options *o, char *err, size_t cap)
@@ -29,6 +42,8 @@ static bool make_ports(struct node *n, const struct options *o, char *err, size_
 	for (; s->spec_cnt < o->uplink_cnt; s->spec_cnt++)
 		if (!switch_spec_parse(o->uplink[s->spec_cnt], &s->spec[s->spec_cnt], err, cap))
 			return false;
+	if (o->share && !add_shared(&s->spec[s->spec_cnt++], o->share, err, cap))
+		return false;
 	clients = &s->spec[s->spec_cnt++];
 	if (!switch_spec_parse("socket=clients", clients, err, cap))
 		return false;
@@ -66,19 +81,30 @@ static void tell_mtu(struct node *n, const struct options *o)
 	server_set_mtu(n->group[n->group_cnt - 1], mtu);
 }
 
-/* One address for all clients. */
-static void share_address(const struct options *o)
+/* One address for all clients: of the options, or of the kernel. */
+static bool share_address(const struct options *o, char *err, size_t cap)
 {
+	unsigned uplinks = o->uplink_cnt + (o->share != NULL);
 	uint8_t mac[6];
 
 	if (!o->lease.host)
-		return;
+		return true;
 	ur_lease_mac(o->lease.host, mac);
-	steer_init(&steer, mac, o->lease.host, arc4random());
-	steer.uplinks = (UINT64_C(2) << o->uplink_cnt) - 2;
-	steer.self = (uint8_t)(o->uplink_cnt + o->lease.clients + 1);
+	if (o->share) {
+		kernel = kernel_open(o->share, err, cap);
+		if (!kernel)
+			return false;
+		server_attr.lease.host = kernel_address(kernel);
+		kernel_mac(kernel, mac);
+	}
+	steer_init(&steer, mac, server_attr.lease.host, arc4random());
+	steer.uplinks = (UINT64_C(2) << uplinks) - 2;
+	steer.self = (uint8_t)(uplinks + o->lease.clients + 1);
+	steer.kernel = kernel;
 	server_attr.steer = &steer;
-	server_attr.neighbours = true;
+	server_attr.kernel = kernel;
+	server_attr.first_port = (uint8_t)(uplinks + 1);
+	return true;
 }
 
 static void start_steering(struct node *n)
@@ -108,20 +134,34 @@ static bool start(struct node *n, const struct options *o, char *err, size_t cap
 		.clock = &n->clock,
 	};
 	n->open_group = open_clients;
-	share_address(o);
-	if (!node_read_config(&o->common, defaults, &n->cfg, err, cap) ||
+	if (!share_address(o, err, cap) ||
+	    !node_read_config(&o->common, defaults, &n->cfg, err, cap) ||
 	    !make_ports(n, o, err, cap))
 		return false;
 	make_directory(o->socket);
-	if (!node_open(n, err, cap))
+	if (!node_open(n, err, cap) || (kernel && !kernel_hold(kernel, err, cap)))
 		return false;
 	start_steering(n);
 	tell_mtu(n, o);
-	for (unsigned i = 1; i <= o->uplink_cnt; i++)
+	for (unsigned i = 1; i < n->options.spec_cnt; i++)
 		printf("port %u: %s\n", i, n->port[i].dev->name);
 	printf("leasing at %s\n", o->socket);
 	fflush(stdout);
 	return true;
+}
+
+static int run(struct node *n, const struct options *o)
+{
+	char err[1024];
+	bool ok = start(n, o, err, sizeof(err));
+	int status;
+
+	if (ok)
+		node_run(n, &node_stop);
+	status = node_finish(n, "uroced", ok ? NULL : err);
+	if (kernel)
+		kernel_close(kernel);
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -144,8 +184,5 @@ int main(int argc, char **argv)
 		break;
 	}
 	node_catch_signals();
-	if (!start(&node, &o, err, sizeof(err)))
-		return node_finish(&node, "uroced", err);
-	node_run(&node, &node_stop);
-	return node_finish(&node, "uroced", NULL);
+	return run(&node, &o);
 }

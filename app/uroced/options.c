@@ -15,6 +15,7 @@ enum {
 	OPT_UPLINK,
 	OPT_RANGE,
 	OPT_ADDRESS,
+	OPT_SHARE,
 	OPT_CLIENTS,
 	OPT_PER_USER,
 	OPT_QUARANTINE,
@@ -31,6 +32,7 @@ static const struct option longs[] = {
 	{"uplink", required_argument, NULL, OPT_UPLINK},
 	{"range", required_argument, NULL, OPT_RANGE},
 	{"address", required_argument, NULL, OPT_ADDRESS},
+	{"share", required_argument, NULL, OPT_SHARE},
 	{"clients", required_argument, NULL, OPT_CLIENTS},
 	{"per-user", required_argument, NULL, OPT_PER_USER},
 	{"quarantine", required_argument, NULL, OPT_QUARANTINE},
@@ -163,6 +165,9 @@ static bool take_word(struct options *o, int opt)
 	case OPT_SOCKET:
 		o->socket = optarg;
 		return true;
+	case OPT_SHARE:
+		o->share = optarg;
+		return true;
 	case OPT_LEASES:
 		o->leases = optarg;
 		return true;
@@ -201,6 +206,17 @@ static enum parse take(struct options *o, int opt, int at, char *err, size_t cap
 	return PARSE_USAGE;
 }
 
+/* Its address is not known here: any that passes the check stands for it. */
+static bool take_share(struct options *o, char *err, size_t cap)
+{
+	if (o->lease.host || o->uplink_cnt) {
+		snprintf(err, cap, "--share comes without --address and --uplink");
+		return false;
+	}
+	o->lease.host = o->lease.first;
+	return true;
+}
+
 enum parse options_parse(struct options *o, int argc, char **argv, char *err, size_t cap)
 {
 	const char *wrong;
@@ -221,6 +237,8 @@ enum parse options_parse(struct options *o, int argc, char **argv, char *err, si
 		if (result != PARSE_OK)
 			return result;
 	}
+	if (o->share && !take_share(o, err, cap))
+		return PARSE_USAGE;
 	if (o->lease.host) {
 		o->lease.first = 1;
 		o->lease.last = LEASE_NUMBERS_MAX;
@@ -250,6 +268,8 @@ void options_help(FILE *out)
 	      "                         network's prefix (10.77.0.2-10.77.0.63/24)\n"
 	      "  --address ADDRESS/LEN  one address for all processes, which have queue pair numbers and\n"
 	      "                         ports of the host to themselves instead; 61 processes at most\n"
+	      "  --share IFACE          the same with the address of this kernel interface, whose other traffic\n"
+	      "                         stays with the kernel\n"
 	      "  --clients N            leases at a time, each with a port, 62 at most (16)\n"
 	      "  --per-user N           leases of one user at a time (8)\n"
 	      "  --quarantine S         seconds for which the address of a process that has ended is kept\n"

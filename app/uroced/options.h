@@ -18,6 +18,7 @@ struct options {
 	const char *leases; /* a file, or NULL */
 	struct common_options common;
 	struct lease_attr lease;
+	const char *share; /* a kernel interface, or NULL */
 	uint32_t mode;
 	gid_t group; /* -1: the daemon's own */
 	uint32_t mtu;

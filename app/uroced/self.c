@@ -19,7 +19,8 @@ struct self {
 	const struct ur_clock *clock;
 	struct ur_cm *cm;
 	uint32_t psn;
-	bool up, announced, neighbours;
+	bool up, announced;
+	struct kernel *kernel; /* or NULL, then neigh is used */
 	struct ur_neigh neigh;
 };
 
@@ -48,7 +49,9 @@ static void take(struct self *s, const uint8_t *frame, uint32_t len, uint64_t no
 {
 	struct ur_packet p;
 
-	if (s->neighbours && ur_neigh_input(&s->neigh, frame, len, now_ns) != UR_NEIGH_OTHER)
+	if (s->kernel)
+		kernel_ask(s->kernel, frame, len, now_ns);
+	else if (ur_neigh_input(&s->neigh, frame, len, now_ns) != UR_NEIGH_OTHER)
 		return;
 	if (ur_packet_decode(frame, len, &p) == UR_DROP_NONE && !p.has_vlan &&
 	    ur_icrc_ok(frame, &p) && ur_mad_is_valid(&p) && p.bth.dqpn.v == UR_GSI_QPN &&
@@ -72,15 +75,19 @@ static unsigned self_tx(struct device *d, struct rte_mbuf **m, unsigned n)
 
 static bool has_output(const struct self *s)
 {
-	return s->neigh.out.head != s->neigh.out.tail || ur_cm_wants_output(s->cm);
+	return (s->kernel && kernel_wants_answer(s->kernel, ur_clock_ns(s->clock))) ||
+	       s->neigh.out.head != s->neigh.out.tail || ur_cm_wants_output(s->cm);
 }
 
 static uint32_t next_frame(struct self *s, uint8_t *frame)
 {
 	struct ur_cm_out out;
 	uint64_t now_ns = ur_clock_ns(s->clock);
-	uint32_t len = (uint32_t)ur_neigh_output(&s->neigh, frame, s->dev.max_frame);
+	uint32_t len;
 
+	if (s->kernel && kernel_answer(s->kernel, frame, now_ns))
+		return KERNEL_FRAME;
+	len = (uint32_t)ur_neigh_output(&s->neigh, frame, s->dev.max_frame);
 	if (len || !ur_cm_output(s->cm, &out, 1, now_ns))
 		return len;
 	return ur_mad_frame(frame, out.path, out.dest_qpn, ur_qpn(UR_GSI_QPN),
@@ -95,7 +102,7 @@ static unsigned self_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 
 	if (!s->up)
 		return 0;
-	if (s->neighbours && !s->announced)
+	if (!s->kernel && !s->announced)
 		ur_neigh_announce(&s->neigh);
 	s->announced = true;
 	while (got < n && has_output(s)) {
@@ -103,7 +110,7 @@ static unsigned self_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 		if (!m[got])
 			break;
 		len = next_frame(s, rte_pktmbuf_mtod(m[got], uint8_t *));
-		if (!len) { /* one that is too long was dropped */
+		if (!len) { /* nothing, or one that is too long */
 			rte_pktmbuf_free(m[got]);
 			continue;
 		}
@@ -182,7 +189,7 @@ struct device *self_new(const struct self_attr *attr)
 	}
 	s->pool = attr->pool;
 	s->clock = attr->clock;
-	s->neighbours = attr->neighbours;
+	s->kernel = attr->kernel;
 	s->dev.ops = &self_ops;
 	s->dev.max_frame = attr->max_frame;
 	memcpy(s->dev.mac, attr->mac, 6);

@@ -5,6 +5,7 @@
 #include "cm/cm.h"
 #include "device.h"
 #include "edge/neigh.h"
+#include "kernel.h"
 
 /*
  * The daemon's own end of the address that its clients share: a device of the switch that answers ARP, neighbour discovery and
@@ -13,9 +14,9 @@
  */
 struct self_attr {
 	uint8_t mac[6];
-	uint32_t address; /* host byte order */
-	uint8_t prefix;	  /* of its network */
-	bool neighbours;  /* false: the kernel answers for the address */
+	uint32_t address;      /* host byte order */
+	uint8_t prefix;	       /* of its network */
+	struct kernel *kernel; /* has the address too, and answers for it; NULL: the daemon does */
 	struct rte_mempool *pool;
 	const struct ur_clock *clock;
 	uint32_t max_frame;

@@ -229,7 +229,7 @@ static bool send_grant(const struct server *s, const struct client *c)
 	const struct lease *l = &s->table.lease[c->index];
 	struct ur_lease_grant g = {
 		.address = lease_address(&s->table, c->index),
-		.prefix = s->table.attr.prefix,
+		.prefix = s->attr->kernel ? 0 : s->table.attr.prefix,
 		.slots_shift = SLOTS_SHIFT,
 		.mtu = (uint16_t)s->mtu,
 		.memif_id = c->index,
@@ -522,6 +522,8 @@ static bool server_serve(struct device_group *g, uint64_t now_ns)
 	for (int i = 0; i < cnt; i++)
 		serve_one(s, event[i].data.ptr, now_ns);
 	look_at_clients(s);
+	if (s->attr->kernel)
+		kernel_poll(s->attr->kernel, now_ns);
 	dismiss_old(s, now_ns);
 	keep(s, now_ns);
 	changed = s->changed;
@@ -602,7 +604,7 @@ static bool make_self(struct server *s, uint32_t max_frame, struct rte_mempool *
 	struct self_attr self = {
 		.address = a->lease.host,
 		.prefix = a->lease.prefix,
-		.neighbours = a->neighbours,
+		.kernel = a->kernel,
 		.pool = pool,
 		.clock = a->clock,
 		.max_frame = max_frame,

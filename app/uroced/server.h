@@ -26,7 +26,7 @@ struct server_attr {
 	 */
 	struct steer *steer;
 	uint8_t first_port;
-	bool neighbours; /* as in struct self_attr */
+	struct kernel *kernel; /* has the address as well; NULL: it does not */
 	const struct ur_clock *clock;
 };
 

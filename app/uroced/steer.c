@@ -110,6 +110,8 @@ uint64_t steer_ports(void *arg, uint8_t in, const struct ur_switch_frame *frame,
 
 	bool from_uplink = s->uplinks & bit(in);
 
+	if (s->kernel && !from_uplink && !h->roce)
+		return in == s->self ? s->clients : bit(s->self);
 	if (h->group_dst && h->roce)
 		return (s->uplinks | s->clients) & ~bit(in);
 	if (h->group_dst && !from_uplink)

@@ -14,6 +14,7 @@ struct steer {
 	uint8_t ip4[4];
 	uint64_t uplinks; /* ports, bit p */
 	uint8_t self;	  /* port of the daemon's own end, self.h */
+	bool kernel; /* the address is the kernel's too, which resolves neighbours: their questions go to self alone */
 	/* Of leases: */
 	uint64_t clients;	     /* ports, bit p */
 	uint8_t port[PORTS_CLIENTS]; /* of a client's number; 0: none */

@@ -252,6 +252,8 @@ static void make_neigh(struct ur_device *dev)
 		return;
 	}
 	a = ur_neigh_attr_of(&dev->cfg, dev->port.mac);
+	if (dev->lease && ur_lease_is_kernels(dev->lease))
+		a.addr[0].prefix_len = 0;
 	for (unsigned i = 0; i < a.addr_cnt; i++)
 		dev->gids[i] = dev->taken[i] = a.addr[i].gid;
 	dev->gid_cnt = dev->taken_cnt = a.addr_cnt;

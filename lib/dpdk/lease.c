@@ -202,8 +202,11 @@ static int use(const struct ur_lease *l, struct ur_config *cfg, char *err, size_
 	if (!ur_config_is_given(cfg, "port", "framecnt"))
 		cfg->port.framecnt = 1u << g->slots_shift;
 	memcpy(cfg->address.mac, g->mac, 6);
-	cfg->address.ipv4 =
-		(struct ur_config_net){.addr = ur_gid_from_ipv4(g->address), .len = g->prefix};
+	cfg->address.ipv4 = (struct ur_config_net){.addr = ur_gid_from_ipv4(g->address),
+						   .len = g->prefix ? g->prefix : 32};
+	/* The kernel has the interface's own. */
+	if (!g->prefix)
+		cfg->address.link_local = false;
 	return 0;
 }
 
@@ -238,6 +241,11 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 struct ur_qpn_prefix ur_lease_prefix(const struct ur_lease *l)
 {
 	return l->grant.qpns;
+}
+
+bool ur_lease_is_kernels(const struct ur_lease *l)
+{
+	return !l->grant.prefix;
 }
 
 void ur_lease_close(struct ur_lease *l)

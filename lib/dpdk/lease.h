@@ -32,6 +32,9 @@ void ur_lease_close(struct ur_lease *l);
 /* What the endpoint's queue pair numbers begin with; zero: nothing. */
 struct ur_qpn_prefix ur_lease_prefix(const struct ur_lease *l);
 
+/* The address is that of a kernel interface, and the kernel's routes apply: every destination is resolved by ARP. */
+bool ur_lease_is_kernels(const struct ur_lease *l);
+
 /*
  * Binds a port of the address, which other processes have too, for this process; *port 0: an ephemeral one. Each bind of a port
  * needs an unbind. 0; -EADDRINUSE: another process has it; -ENOBUFS: this one has too many; -EADDRNOTAVAIL: none is free;

@@ -120,7 +120,7 @@ static bool is_prefix(struct ur_qpn_prefix p)
 
 static bool is_sound(const struct ur_lease_grant *g)
 {
-	return g->address && is_prefix(g->qpns) && g->prefix >= 1 && g->prefix <= 30 &&
+	return g->address && is_prefix(g->qpns) && g->prefix <= 30 && (g->prefix || g->qpns.bits) &&
 	       g->slots_shift >= 4 && g->slots_shift <= 14 && g->mtu >= 576 && g->mtu <= 9600 &&
 	       !(g->mac[0] & 1) && is_secret(g->secret) && g->memif[0] && g->memif[0] != '.' &&
 	       !strpbrk(g->memif, "/, ");

@@ -59,7 +59,7 @@ struct ur_lease_request {
 
 struct ur_lease_grant {
 	uint32_t address;
-	uint8_t prefix;	     /* [1, 30] */
+	uint8_t prefix; /* [1, 30]; 0, where the address is shared: everything is resolved by ARP */
 	uint8_t slots_shift; /* a ring has 1 << slots_shift slots, [4, 14] */
 	uint16_t mtu;	     /* largest IP packet, bytes, [576, 9600] */
 	uint8_t mac[6];	     /* not a group address */

@@ -13,7 +13,7 @@ import sys
 import time
 
 from fuse_mute import Mute
-from uroced_bed import daemon, end, ended, endpoint, leased, listening, logs, path, perf, program, refused, run, start, stats, text, tmp, total, wait_for
+from uroced_bed import conduct, daemon, ended, endpoint, leased, listening, logs, path, perf, program, refused, run, start, stats, text, tmp, total, wait_for
 from uroced_client import Lease, Memif, Refused, ip
 
 
@@ -330,10 +330,4 @@ def main():
     assert not os.path.exists(path), "the socket is removed"
 
 
-try:
-    main()
-except AssertionError:
-    print(logs())
-    raise
-finally:
-    end()
+conduct(main)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of uroced have in common: UROCED UROCE_PERF are the first arguments of the program; with UROCE_RUN unmodified programs run
-as well. A directory, a daemon, and everything that was started: end() ends it."""
+as well. A directory, a daemon, and what the test starts, which conduct() ends."""
 import json
 import os
 import re
@@ -19,17 +19,20 @@ path, stats = f"{tmp}/s.sock", f"{tmp}/stats.json"
 running = []
 
 
-def start(*command, **more):
+def start(*command, ns=None, **more):
+    """ns: a network namespace."""
+    if ns:
+        command = ("ip", "netns", "exec", ns, *command)
     p = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True, errors="replace", **more)
     running.append(p)
     return p
 
 
-def daemon(*more, socket=path):
+def daemon(*more, socket=path, ns=None):
     """Its output is in uroced.log."""
     log = open(f"{tmp}/uroced.log", "a", encoding="utf-8")
     p = start(uroced, "--socket", socket, "--mode", "0666", "--per-user", "4", "--clients", "6", "--quarantine", "2", "--json", stats,
-              "--interval", "0.05", "--set", "eal.memory_mb=128", "--set", "eal.hugepages=no", *more, stdout=log, stderr=log)
+              "--interval", "0.05", "--set", "eal.memory_mb=128", "--set", "eal.hugepages=no", *more, ns=ns, stdout=log, stderr=log)
     wait_for("the daemon's socket", lambda: answers(p, socket))
     return p
 
@@ -81,10 +84,11 @@ def refused(why, *args, **kwargs):
     raise AssertionError(f"granted, although {why}")
 
 
-def endpoint(role, name, *more, dev=f"uroced:{path}"):
+def endpoint(role, name, *more, dev=f"uroced:{path}", ns=None):
     """uroce-perf; its output is in NAME.log."""
     log = open(f"{tmp}/{name}.log", "w", encoding="utf-8")
-    return start(perf, role, "--dev", dev, "--set", "eal.memory_mb=64", "--set", "eal.hugepages=no", *more, stdout=log, stderr=log)
+    return start(perf, role, "--dev", dev, "--set", "eal.memory_mb=64", "--set", "eal.hugepages=no", *more, ns=ns, stdout=log,
+                 stderr=log)
 
 
 def text(name):
@@ -106,12 +110,20 @@ def ended(p, name, seconds=60):
         sys.exit(f"{name}: status {status}\n" + logs())
 
 
-def end():
-    for process in running:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    shutil.rmtree(tmp, ignore_errors=True)
+def conduct(test, tidy=lambda: None):
+    """Runs the test, and ends everything that it has started."""
+    try:
+        test()
+    except AssertionError:
+        print(logs())
+        raise
+    finally:
+        for process in running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        shutil.rmtree(tmp, ignore_errors=True)
+        tidy()
 
 
 def program(name, *command, socket=path):

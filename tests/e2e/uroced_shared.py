@@ -9,20 +9,22 @@ import struct
 import subprocess
 import sys
 
-from uroced_bed import daemon, end, ended, endpoint, leased, listening, logs, path, ports, program, run, start, text, tmp, total, wait_for
+from uroced_bed import conduct, daemon, ended, endpoint, leased, listening, path, ports, program, run, start, text, tmp, total, wait_for
 from uroced_client import Lease, Memif
 
 HOST, PEER = "10.78.0.1", "10.78.0.2"
 OPTIONS = "--per-user", "8", "--clients", "8"
 LINKS = f"uca{os.getpid() % 100000}", f"ucb{os.getpid() % 100000}"
+NS = f"uroced{os.getpid()}"
 
 
-def traffic(name, op, to=HOST, server_dev=f"uroced:{path}", client_dev=f"uroced:{path}", *more):
-    server = endpoint("server", f"{name}-server", "--once", *more, dev=server_dev)
+def traffic(name, op, to=HOST, server=None, client=None):
+    """server, client: keywords of endpoint()."""
+    s = endpoint("server", f"{name}-server", "--once", **(server or {}))
     listening(f"{name}-server")
-    client = endpoint("client", f"{name}-client", "--peer", to, "--op", op, "--size", "20000", "--iters", "50", "--verify", *more, dev=client_dev)
-    ended(client, f"{name}-client")
-    ended(server, f"{name}-server")
+    c = endpoint("client", f"{name}-client", "--peer", to, "--op", op, "--size", "20000", "--iters", "50", "--verify", **(client or {}))
+    ended(c, f"{name}-client")
+    ended(s, f"{name}-server")
 
 
 def listens(name):
@@ -101,28 +103,53 @@ def restarted(d):
     return d
 
 
-def uplink(d):
-    """Another host, by a veth pair: a daemon, and an endpoint of its own."""
+def ip(*command, ns=None):
+    subprocess.run(["ip", *(("-n", ns) if ns else ()), *command], check=True)
+
+
+def make_network():
+    """A veth pair to another network namespace."""
+    if subprocess.run(["ip", "netns", "add", NS], check=False).returncode or subprocess.run(
+            ["ip", "link", "add", LINKS[0], "type", "veth", "peer", "name", LINKS[1], "netns", NS], check=False).returncode:
+        return False
+    ip("link", "set", LINKS[0], "up")
+    ip("link", "set", LINKS[1], "up", ns=NS)
+    return True
+
+
+def stop(d):
     d.send_signal(signal.SIGTERM)
     ended(d, "the daemon", 10)
-    if subprocess.run(["ip", "link", "add", LINKS[0], "type", "veth", "peer", "name", LINKS[1]], check=False).returncode:
-        print("no veth pair can be made here: two hosts are not tested")
-        return
-    for link in LINKS:
-        subprocess.run(["ip", "link", "set", link, "up"], check=True)
+
+
+def uplink():
+    """Another host: a daemon, and an endpoint of its own."""
     d = daemon("--address", f"{HOST}/24", *OPTIONS, "--uplink", f"dev={LINKS[0]}")
     far = f"{tmp}/far.sock"
-    other = daemon("--address", f"{PEER}/24", *OPTIONS, "--uplink", f"dev={LINKS[1]}", "--json", f"{tmp}/far.json", socket=far)
-    traffic("up", "write", HOST, f"uroced:{path}", f"uroced:{far}")
+    other = daemon("--address", f"{PEER}/24", *OPTIONS, "--uplink", f"dev={LINKS[1]}", "--json", f"{tmp}/far.json", socket=far, ns=NS)
     if run and shutil.which("rping"):
         pair("far", ("rping", "-s", "-a", "0.0.0.0", "-C", "5"), ("rping", "-c", "-a", PEER, "-C", "5"), far, path)
-    other.send_signal(signal.SIGTERM)
-    ended(other, "the other daemon", 10)
+    else:
+        traffic("up", "write", HOST, client={"dev": f"uroced:{far}"})
+    stop(other)
     print("two hosts with a daemon each")
-    subprocess.run(["ip", "address", "add", f"{PEER}/24", "dev", LINKS[1]], check=True)
-    traffic("own", "write", PEER, LINKS[1], f"uroced:{path}")
-    subprocess.run(["ping", "-c", "1", "-W", "5", HOST], check=True, stdout=subprocess.DEVNULL)
+    ip("address", "add", f"{PEER}/24", "dev", LINKS[1], ns=NS)
+    traffic("own", "write", PEER, server={"dev": LINKS[1], "ns": NS})
+    subprocess.run(["ip", "netns", "exec", NS, "ping", "-c", "1", "-W", "5", HOST], check=True, stdout=subprocess.DEVNULL)
+    stop(d)
     print("a host with an endpoint of its own, and its kernel's ping")
+
+
+def share():
+    """UROCED-KERNEL-01: the address of a kernel interface, which keeps everything else."""
+    ip("address", "add", f"{HOST}/24", "dev", LINKS[0])
+    ip("neighbour", "flush", "dev", LINKS[1], ns=NS)  # which has the MAC address of the daemon before
+    d = daemon("--share", LINKS[0], *OPTIONS)
+    traffic("shared", "write", HOST, client={"dev": LINKS[1], "ns": NS})
+    traffic("sharing", "read", PEER, server={"dev": LINKS[1], "ns": NS})
+    subprocess.run(["ping", "-c", "1", "-W", "5", PEER], check=True, stdout=subprocess.DEVNULL)
+    stop(d)
+    print("the address of the kernel")
 
 
 def main():
@@ -140,15 +167,17 @@ def main():
         pair("rping", ("rping", "-s", "-a", "0.0.0.0", "-C", "5", "-V"), ("rping", "-c", "-a", "127.0.0.1", "-C", "5", "-V"))
         pair("udaddy", ("udaddy", "-b", HOST, "-C", "3"), ("udaddy", "-s", "127.0.0.1", "-C", "3"))
         print("rping and udaddy, over 127.0.0.1")
-    uplink(d)
+    stop(d)
+    if not make_network():
+        print("no veth pair can be made here: other hosts are not tested")
+        return
+    uplink()
+    share()
 
 
-try:
-    main()
-except AssertionError:
-    print(logs())
-    raise
-finally:
-    end()
-    if os.path.exists(f"/sys/class/net/{LINKS[0]}"):
-        subprocess.run(["ip", "link", "delete", LINKS[0]], check=False)
+def remove_network():
+    for command in ("link", "delete", LINKS[0]), ("netns", "delete", NS):
+        subprocess.run(["ip", *command], check=False, stderr=subprocess.DEVNULL)
+
+
+conduct(main, remove_network)
