@@ -50,15 +50,24 @@ static bool caps_fit(const struct ibv_context *ctx, const struct ibv_qp_init_att
 	       cap->max_inline_data <= dev->cfg.transport.max_inline;
 }
 
-/* Raises the requested capacities to the minimum of a ring. */
-static void grant(struct ibv_qp_init_attr *a)
+/*
+ * Raises the requested capacities to the minimum of a ring. A WQE has room for the scatter list or for inline data, so
+ * that much may be inline without cost, as with Linux's rxe. Some programs rely on it.
+ */
+static void grant(const struct ur_device *dev, struct ibv_qp_init_attr *a)
 {
 	struct ibv_qp_cap *cap = &a->cap;
+	uint32_t room;
 
 	cap->max_send_wr += !cap->max_send_wr;
 	cap->max_recv_wr += !cap->max_recv_wr;
 	cap->max_send_sge += !cap->max_send_sge;
 	cap->max_recv_sge += !cap->max_recv_sge;
+	room = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+	if (room > dev->cfg.transport.max_inline)
+		room = dev->cfg.transport.max_inline;
+	if (cap->max_inline_data < room)
+		cap->max_inline_data = room;
 }
 
 /* Takes references to the CQs and the SRQ. An SRQ belongs to the worker of its first QP. */
@@ -136,7 +145,7 @@ struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 		return fail_create(dev, NULL, EOPNOTSUPP);
 	if (!caps_fit(pd->context, attr))
 		return fail_create(dev, NULL, EINVAL);
-	grant(attr);
+	grant(dev, attr);
 	qp = new_qp(dev, &attr->cap, extended);
 	if (!qp)
 		return fail_create(dev, NULL, ENOMEM);

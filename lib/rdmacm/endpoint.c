@@ -15,7 +15,6 @@
 #define RESOLVE_MS 2000
 /* Members that struct ibv_qp_init_attr and the extended one begin with. */
 #define COMMON_BYTES offsetof(struct ibv_qp_init_attr_ex, comp_mask)
-#define INLINE_FREE  64 /* of [transport] max_inline, 256 by default */
 
 /* ---- completion queues ---- */
 
@@ -104,20 +103,6 @@ static int prepare_qp(const struct ur_cm_id *id, struct ibv_qp *qp)
 	return rc ? rc : ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
-/*
- * A WQE has room for the scatter list or inline data, so that much may be inline without cost, as with Linux's rxe. Some
- * programs rely on it.
- */
-static void round_inline(struct ibv_qp_cap *cap)
-{
-	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
-
-	if (room > INLINE_FREE)
-		room = INLINE_FREE;
-	if (cap->max_inline_data < room)
-		cap->max_inline_data = room;
-}
-
 static int make_qp(struct ur_cm_id *id, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **to)
 {
 	struct ibv_cq *send_cq = attr->send_cq, *recv_cq = attr->recv_cq;
@@ -159,7 +144,6 @@ int rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *attr)
 		return ur_cm_fail(EINVAL);
 	if (!attr->srq)
 		attr->srq = base->srq;
-	round_inline(&attr->cap);
 	state = ur_cm_shield();
 	rc = make_qp(id, attr, &qp);
 	ur_cm_unshield(state);

@@ -503,6 +503,23 @@ PAIR_TEST(api_qp, query_returns_what_was_set, open_both, close_both)
 	part();
 }
 
+/* As with Linux's rxe. */
+PAIR_TEST(api_qp, inline_data_has_the_room_of_the_scatter_list, open_both, close_both)
+{
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC), init;
+	struct ibv_qp_attr now;
+	struct ibv_qp *qp;
+
+	attr.cap.max_send_sge = 3;
+	attr.cap.max_inline_data = 0;
+	cr_assert_not_null(qp = uroce_create_qp(A->pd, &attr));
+	cr_assert_eq(attr.cap.max_inline_data, 3 * sizeof(struct ibv_sge));
+	cr_assert_eq(uroce_query_qp(qp, &now, IBV_QP_CAP, &init), 0);
+	cr_assert_eq(now.cap.max_inline_data, 3 * sizeof(struct ibv_sge));
+	cr_assert_eq(init.cap.max_inline_data, 3 * sizeof(struct ibv_sge));
+	cr_assert_eq(uroce_destroy_qp(qp), 0);
+}
+
 PAIR_TEST(api_qp, sqd_stops_new_requests_and_reports_when_it_is_drained, open_both, close_both)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
