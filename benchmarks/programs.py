@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-from lib import iperf, paths, perf, stats
+from lib import iperf, paths, perf, polling, stats
 from lib.host import ROOT, Failure, child_setup
 from lib.report import Report
 
@@ -20,14 +20,16 @@ import bed as beds  # noqa: E402
 
 TITLE = "Programs: perftest, UCX, libfabric and MPI, unmodified"
 PROGRAMS = ["ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_send_lat", "ucx_perftest", "fi_pingpong", "mpirun", "gnuplot",
-            "iperf3", "sockperf", "ip", "meson", "ninja"]
+            "iperf3", "sockperf", "valgrind", "ip", "meson", "ninja"]
 TARGETS = ["app/perf/uroce-perf", "app/uroced/uroced", "lib/verbs/libibverbs.so.1", "lib/verbs/librdmacm.so.1",
-           "lib/verbs/liburoce-preload.so", "tests/programs/mpi"]
+           "lib/verbs/liburoce-preload.so", "tests/programs/mpi", polling.TARGET]
 SIZE, SMALL = 65536, 8
 OPS = ("send", "write", "read")
 BW_BAR, ONE_SIDED_BAR, LATENCY_BAR, FASTER = 0.9, 0.7, 3.0, 1.0
 ADAPTIVE_BAR = 0.97  # of the bandwidth, and of the messages a second, with progress = tick
+COUNTED_BAR = 0.03  # more instructions than with progress = tick; share of the thread
 PARTS = ("memif", "veth", "uroced", "ucx", "libfabric", "mpi", "progress")
+MODES = ("tick", "adaptive")
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 UCX = {"uroce": {**UCX_QUIET, "UCX_TLS": "rc_verbs,ud_verbs,self"}, "tcp": {**UCX_QUIET, "UCX_TLS": "tcp,self"}}
@@ -190,7 +192,7 @@ def of_others(ways, part, seconds):
 
 
 def of_progress(ways, seconds):
-    for mode in ("tick", "adaptive"):
+    for mode in MODES:
         env = {"UROCE_SET": f"worker.progress={mode}"}
         yield ("progress", f"{mode} bw"), lambda e=env: bandwidth(ways.bed("memif"), "send", seconds, env=e)
         yield ("progress", f"{mode} lat"), lambda e=env: latency(ways.bed("memif"), "send", seconds, env=e)
@@ -218,6 +220,9 @@ def run(host, machine, options, progress):
     os.environ["UROCE_MPI"] = str(host.binary("tests/programs/mpi"))
     beds.Bed.setup = staticmethod(lambda: child_setup(None))  # the same priority as uroce-perf
     found = stats.turns(contenders(Ways(host), parts, options.seconds), options.turns, progress)
+    for mode in MODES if "progress" in parts else ():
+        progress(1, 1, ("progress", mode, "counted"))
+        found["counted", mode] = polling.count(host, mode)
     return fill(Report("programs", TITLE, machine), found, parts)
 
 
@@ -293,3 +298,10 @@ def fill_progress(report, found):
         report.row("memif", f"{what}, progress = adaptive", unit, adaptive, tick, "tick")
         faster = stats.ratios_of(adaptive, tick) if part == "bw" else stats.ratios_of(tick, adaptive)
         report.bar(f"{what}: speed with progress = adaptive / tick", faster, ADAPTIVE_BAR)
+    counted = [found["counted", mode] for mode in MODES]
+    report.bar("instructions of a program that polls: adaptive / tick", counted[1]["program"] / counted[0]["program"], 1 + COUNTED_BAR,
+               at_least=False)
+    report.bar("share of a CPU for the thread, while the program polls, counted", polling.share(counted[1]["wake"]), COUNTED_BAR,
+               at_least=False)
+    report.notes.append(f"the thread takes {counted[1]['wake']:.0f} instructions each time that it wakes, at most "
+                        f"{polling.WAKES_PER_SECOND} times a second; a CPU executes more than {polling.INSTRUCTIONS_PER_SECOND:.0e} a second")

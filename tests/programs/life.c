@@ -427,18 +427,38 @@ static void close_while_waiting(void)
 	CHECK(pd && !ibv_dealloc_pd(pd) && !ibv_close_device(b));
 }
 
+/* It never sleeps: what it costs to serve it, benchmarks/programs.py counts. */
+static void poll_always(void)
+{
+	struct ibv_wc wc;
+	struct pair p;
+
+	make_pair(&p);
+	for (int i = 0; i < 100000; i++) {
+		send_one(&p);
+		for (int n = 0; n < 2;) {
+			int got = ibv_poll_cq(p.cq, 1, &wc);
+
+			CHECK(got >= 0);
+			if (got)
+				check_wc(&wc);
+			n += got;
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{"list_only", list_only},	   {"open_twice", open_twice},
-		{"fork_exit", fork_exit},	   {"signal_masks", signal_masks},
-		{"no_telemetry", no_telemetry},	   {"memory", memory},
-		{"sleep_on_fd", sleep_on_fd},	   {"cancel", cancel},
-		{"exit_open", exit_open},	   {"close_while_waiting", close_while_waiting},
-		{"sleeps_at_port", sleeps_at_port}};
+		{"list_only", list_only},	    {"open_twice", open_twice},
+		{"fork_exit", fork_exit},	    {"signal_masks", signal_masks},
+		{"no_telemetry", no_telemetry},	    {"memory", memory},
+		{"sleep_on_fd", sleep_on_fd},	    {"cancel", cancel},
+		{"exit_open", exit_open},	    {"close_while_waiting", close_while_waiting},
+		{"sleeps_at_port", sleeps_at_port}, {"poll_always", poll_always}};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(argv[1], cases[i].name)) {
