@@ -30,6 +30,9 @@ ADAPTIVE_BAR = 0.97  # of the bandwidth, and of the messages a second, with prog
 COUNTED_BAR = 0.03  # more instructions than with progress = tick; share of the thread
 PARTS = ("memif", "veth", "uroced", "ucx", "libfabric", "mpi", "progress")
 MODES = ("tick", "adaptive")
+# Of programs that print a mean. On a busy machine both ends begin on one CPU, where a round trip takes a slice of the scheduler's,
+# and are separated after some 100 ms.
+ROUND_TRIPS = 100000
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 UCX = {"uroce": {**UCX_QUIET, "UCX_TLS": "rc_verbs,ud_verbs,self"}, "tcp": {**UCX_QUIET, "UCX_TLS": "tcp,self"}}
@@ -99,7 +102,7 @@ def ucx(way, over, test, count, size, column, seconds):
 
 
 def ucx_latency(way, over, seconds):
-    return ucx(way, over, "tag_lat", 20000 if seconds > 1 else 2000, SMALL, 2, seconds)
+    return ucx(way, over, "tag_lat", ROUND_TRIPS if seconds > 1 else ROUND_TRIPS // 10, SMALL, 2, seconds)
 
 
 def ucx_bandwidth(way, over, seconds):
@@ -110,7 +113,7 @@ def ucx_bandwidth(way, over, seconds):
 def libfabric(way, over, seconds):
     """The mean, of half a round trip: fi_pingpong has no median."""
     provider = "-p tcp" if is_tcp(over) else "-p verbs -d uroce0"
-    command = f"fi_pingpong {provider} -e msg -I {5000 if seconds > 1 else 500} -S 64"
+    command = f"fi_pingpong {provider} -e msg -I {ROUND_TRIPS if seconds > 1 else ROUND_TRIPS // 10} -S 64"
     with way() as bed:
         text = pair(bed, command + " -B {port}", command + " -P {port} {peer}", seconds, bare=is_tcp(over))
     return figure(r"^64 +(?:\S+ +){5}(\S+)", text)
