@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The Debian packages: builds them, has lintian look at them, installs them in a clean Debian 12, and compiles and runs
-# the examples there.
+# The Debian packages: builds them, has lintian look at them, installs them in a clean Debian 12, compiles and runs the examples
+# there, and runs programs of Debian over uroce.
 set -u
 prog=deb
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -14,9 +14,10 @@ case ${1:-} in
 Usage: sudo tests/deb.sh [--no-install]
 
 Builds the packages of debian/ in a directory of its own, with dpkg-buildpackage; lintian must find nothing. Installs
-them with apt in a new Debian 12 of the suites and mirrors that this machine's apt uses, and compiles and runs the
-examples there with cc $(pkg-config --cflags --libs uroce). Leaves results/deb/ with the packages and the log. What it
-needs beyond scripts/packages.txt it installs, unless --no-install.
+them with apt in a new Debian 12 of the suites and mirrors that this machine's apt uses, compiles and runs the examples
+there with cc $(pkg-config --cflags --libs uroce), and runs Debian's ibv_devinfo and ib_write_bw with uroce-run
+and uroced. Leaves results/deb/ with the packages and the log. What it needs beyond scripts/packages.txt it installs,
+unless --no-install.
 END
 	exit 2
 	;;
@@ -109,7 +110,7 @@ say "a clean Debian 12"
 chroot_made
 mkdir "$tmp/chroot/debs"
 cp "$tmp"/*.deb "$tmp/chroot/debs"
-cp "$root/tests/examples.sh" "$tmp/chroot/debs"
+cp "$root/tests/examples.sh" "$root/tests/deb_programs.sh" "$tmp/chroot/debs"
 say "apt install ./*.deb"
 inside sh -c 'apt-get -q update && cd /debs && apt-get -q install -y --no-install-recommends ./*.deb'
 inside apt-get -q install -y --no-install-recommends gcc libc6-dev pkg-config
@@ -117,5 +118,8 @@ say "the examples"
 inside /debs/examples.sh /usr/share/doc/liburoce-dev/examples ""
 inside sh -c 'uroce-perf --help && uroce-pcap --help && uroce-switch --help && uroce-ctl --help && test -e /usr/share/man/man1/uroce-perf.1.gz &&
 	test -e /usr/share/bash-completion/completions/uroce-perf'
+say "unmodified programs"
+inside apt-get -q install -y --no-install-recommends ibverbs-utils perftest
+inside /debs/deb_programs.sh
 grep -E ' runs$' "$log"
 say "$(($(date +%s) - started)) s; the packages are in $out"
