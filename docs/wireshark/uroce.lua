@@ -204,6 +204,9 @@ local f = {
 	ndth_hops = ProtoField.uint8("uroce.ndth.hops", "Switches that have added to it", base.DEC, nil, 0xf8),
 	ndth_delay = ProtoField.uint16("uroce.ndth.delay", "Delay in switches, code", base.DEC),
 	ndth_ns = ProtoField.uint64("uroce.ndth.ns", "Delay in switches, ns", base.DEC),
+	bpth = ProtoField.none("uroce.bpth", "BPTH, part of the bitmap"),
+	bpth_more = ProtoField.bool("uroce.bpth.more", "Packets behind the part have arrived", 8, nil, 0x01),
+	bpth_offset = ProtoField.uint24("uroce.bpth.offset", "Offset of the part", base.DEC),
 
 	sack = ProtoField.bytes("uroce.sack", "Bitmap of what arrived beyond ePSN"),
 	missing = ProtoField.string("uroce.sack.missing", "Missing PSNs"),
@@ -386,6 +389,13 @@ local NDTH = { bytes = 4, show = function(tree, h, info)
 	show_delay(t:add(f.ndth_delay, h(2, 2)), h(2, 2), hops, h(2, 2):uint(), f.ndth_ns)
 end }
 
+local BPTH = { bytes = 4, show = function(tree, h, info)
+	local t = tree:add(f.bpth, h)
+
+	t:add(f.bpth_more, h(0, 1))
+	t:add(f.bpth_offset, h(1, 3))
+end }
+
 -- `bits`: byte 4 of the BTH; `checksum`: of UDP, which carries the delay if the packet asks for it.
 local function show_stamp(tree, bits, checksum)
 	local hops = band(bits:uint(), DELAY_HOPS)
@@ -429,8 +439,11 @@ define(0xd9, "NOTIFY", { ASTH, POOL })
 define(0xda, "ACKNOWLEDGE_STATUS", { AETH, XAETH, ASTH })
 define(0xdb, "ACKNOWLEDGE_DELAY", { AETH, XAETH, NDTH })
 define(0xdc, "ACKNOWLEDGE_STATUS_DELAY", { AETH, XAETH, ASTH, NDTH })
+define(0xdd, "ACKNOWLEDGE_PART", { AETH, XAETH, BPTH })
+define(0xde, "ACKNOWLEDGE_STATUS_PART", { AETH, XAETH, ASTH, BPTH })
 
-local BITMAP_FOLLOWS = { [0xd1] = XAETH, [0xda] = XAETH, [0xdb] = XAETH, [0xdc] = XAETH }
+local BITMAP_FOLLOWS = { [0xd1] = XAETH, [0xda] = XAETH, [0xdb] = XAETH, [0xdc] = XAETH,
+	[0xdd] = XAETH, [0xde] = XAETH }
 
 -- ---- the bitmap of an acknowledgement ----
 
@@ -470,9 +483,16 @@ local function ranges(list, last, epsn, wanted)
 	return table.concat(texts, " "), cnt
 end
 
-local function show_sack(tree, map, epsn)
+-- `offset`: of the first bit; with one, nothing is said of ePSN.
+local function show_sack(tree, map, epsn, offset)
 	local t = tree:add(f.sack, map)
 	local list, last = arrivals(map)
+
+	if offset > 0 then
+		table.remove(list, 1)
+		last = math.max(last - 1, 0)
+		epsn = epsn + offset + 1
+	end
 	local missing, missing_cnt = ranges(list, last, epsn, false)
 	local arrived, arrived_cnt = ranges(list, last, epsn, true)
 
@@ -503,7 +523,7 @@ local function show_extended(tree, bth, whole, info)
 		tree:add_proto_expert_info(note.opcode)
 		return
 	end
-	local epsn
+	local epsn, offset = nil, 0
 	info:set(string.format("%s QP=0x%06x PSN=%d", op.name, bth(5, 3):uint(), bth(9, 3):uint()))
 	for _, header in ipairs(op.headers) do
 		if at + header.bytes > bth:len() then
@@ -515,6 +535,8 @@ local function show_extended(tree, bth, whole, info)
 		header.show(tree, bth(at, header.bytes), info)
 		if header == BITMAP_FOLLOWS[number] then
 			epsn = bth(at + 9, 3):uint()
+		elseif header == BPTH then
+			offset = bth(at + 1, 3):uint()
 		end
 		at = at + header.bytes
 	end
@@ -523,7 +545,7 @@ local function show_extended(tree, bth, whole, info)
 	if left <= 0 then
 		return
 	elseif epsn then
-		show_sack(tree, bth(at, left), epsn)
+		show_sack(tree, bth(at, left), epsn, offset)
 	else
 		tree:add(f.payload, bth(at, left))
 	end

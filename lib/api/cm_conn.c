@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "api/cm_priv.h"
+#include "edge/config_attr.h"
 
 /* Peers that use rdma_cm expect these rights. The application may restrict them by modify_qp. */
 #define REMOTE_RIGHTS                                                                              \
@@ -104,6 +105,7 @@ static struct ur_offer offer_of(struct ibv_qp *qp)
 		.version = UR_OFFER_VERSION,
 		.flags = UR_OFFER_EXTENDED | UR_OFFER_DELAY | (want.strict ? UR_OFFER_STRICT : 0),
 		.ports = want.spray,
+		.wide = ur_engine_wide(ur_config_window(&dev->cfg)),
 	};
 
 	/* CM-ADM-01 */
@@ -134,6 +136,7 @@ static struct ur_adm_agreed agreed_of(const struct ur_offer *own, const struct u
 		.paper = (peer->flags & (UR_OFFER_NOTIFY | UR_OFFER_PAPER)) == UR_OFFER_PAPER,
 		.pool = peer->pool,
 		.delay = own->flags & peer->flags & UR_OFFER_DELAY,
+		.wide = peer->wide,
 	};
 }
 

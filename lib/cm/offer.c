@@ -24,7 +24,7 @@ void ur_offer_put(uint8_t *data, size_t size, const struct ur_offer *offer)
 	ur_put8(&c, offer->version);
 	ur_put8(&c, offer->flags);
 	ur_put8(&c, offer->ports);
-	ur_put8(&c, offer->tables);
+	ur_put8(&c, (uint8_t)(offer->wide << 3 | offer->tables));
 	ur_put32(&c, offer->pool);
 }
 
@@ -41,7 +41,10 @@ bool ur_offer_take(uint8_t *data, size_t size, struct ur_offer *offer)
 	o.version = ur_get8(&c);
 	o.flags = ur_get8(&c);
 	o.ports = ur_get8(&c);
-	o.tables = ur_get8(&c) & 7;
+	o.tables = ur_get8(&c);
+	o.wide = o.tables >> 3 & 7;
+	o.wide = o.wide < UR_OFFER_WIDE_MAX ? o.wide : UR_OFFER_WIDE_MAX;
+	o.tables &= 7;
 	o.pool = ur_get32(&c);
 	/* CM-EXT-04: a peer with a higher version also supports this one. */
 	if (memcmp(seen, magic, sizeof(magic)) != 0 || o.version < UR_OFFER_VERSION)

@@ -16,13 +16,14 @@ extern "C" {
  * Other peers see padding.
  *
  *    0 |                       magic "uroce" 00 ab 1e                  |
- *    8 |    version    |     flags     |     ports     |    tables     |
+ *    8 |    version    |     flags     |     ports     | 0 |wide |tables|
  *   12 |                             pool                              |
  *
  * Thread class: pure functions.
  */
-#define UR_OFFER_BYTES	 16
-#define UR_OFFER_VERSION 1
+#define UR_OFFER_BYTES	  16
+#define UR_OFFER_VERSION  1
+#define UR_OFFER_WIDE_MAX 5
 
 enum ur_offer_flags {
 	UR_OFFER_EXTENDED = 1 << 0, /* REQ: extended mode is offered; REP: it is used */
@@ -40,6 +41,7 @@ struct ur_offer {
 	uint8_t flags;	 /* enum ur_offer_flags; others are sent as 0 and ignored on receipt */
 	uint8_t ports;	 /* UDP source ports of the sender: 0 or 1, 2 to 16, 255 (informative) */
 	uint8_t tables;	 /* STATUS: it has 2^tables status tables, by QPN modulo 2^tables; [0, 7] */
+	uint8_t wide;	 /* it takes in 2048 * 2^wide PSNs from ePSN on; [0, UR_OFFER_WIDE_MAX] */
 	uint32_t pool;	 /* POOL: name of the pool */
 };
 

@@ -6,12 +6,12 @@
 #include "edge/round_credit.h"
 
 #define TIME_WAIT_NS	 UINT64_C(1000000000)
-#define IMPAIR_HOLD	 1024  /* packets that [impair] keeps, of a direction */
-#define LINK_HOLD	 4096  /* the same with a slow link */
-#define STATUS_LIFE	 4     /* life of a peer's status, in multiples of fallback_ms */
-#define CM_IDS		 16384 /* in addition to one for each queue pair */
-#define CREDIT_QUARTERS	 3     /* of a receive ring are for frames with credit */
-#define LOSS_SLABS_FIRST 32    /* memory for gaps that need not be waited for: 4 MiB */
+#define IMPAIR_HOLD	 1024	    /* packets that [impair] keeps, of a direction */
+#define LINK_HOLD	 4096	    /* the same with a slow link */
+#define STATUS_LIFE	 4	    /* life of a peer's status, in multiples of fallback_ms */
+#define CM_IDS		 16384	    /* in addition to one for each queue pair */
+#define CREDIT_QUARTERS	 3	    /* of a receive ring are for frames with credit */
+#define LOSS_BYTES_FIRST (4u << 20) /* memory for gaps that need not be waited for */
 
 static bool is_set(const struct ur_gid *g)
 {
@@ -100,11 +100,18 @@ static uint32_t pow2_at_most(uint32_t n)
 	return 1u << (31 - __builtin_clz(n));
 }
 
+uint32_t ur_config_window(const struct ur_config *cfg)
+{
+	return pow2_at_most(cfg->transport.window < 4 ? 4 : cfg->transport.window);
+}
+
 static struct ur_limits limits_of(const struct ur_config *cfg, uint16_t workers, uint8_t mtu_shift)
 {
 	bool paces = cfg->pacing.mode != UR_CC_NONE;
 	bool admits = cfg->admission.mode != UR_ADM_PLAIN;
-	uint32_t slabs = cfg->transport.loss_memory_mb * (uint32_t)((1 << 20) / UR_LOSS_SLAB_BYTES);
+	uint32_t slab_bytes = ur_engine_loss_slab_bytes(ur_config_window(cfg));
+	uint32_t slabs = (uint32_t)(((uint64_t)cfg->transport.loss_memory_mb << 20) / slab_bytes);
+	uint32_t slabs_first = LOSS_BYTES_FIRST / slab_bytes;
 
 	return (struct ur_limits){
 		.max_qp = cfg->transport.max_qp,
@@ -114,9 +121,9 @@ static struct ur_limits limits_of(const struct ur_config *cfg, uint16_t workers,
 		.reorder_slot_bytes = (uint16_t)(1u << mtu_shift),
 		.reorder_contexts = cfg->transport.reorder_contexts,
 		.read_gaps = cfg->transport.read_gaps,
-		.loss_slabs = slabs < LOSS_SLABS_FIRST ? slabs : LOSS_SLABS_FIRST,
+		.loss_slabs = slabs < slabs_first ? slabs : slabs_first,
 		.loss_slabs_max = slabs,
-		.loss_slab_bytes = UR_LOSS_SLAB_BYTES,
+		.loss_slab_bytes = slab_bytes,
 		.spray_contexts = cfg->transport.spray_contexts,
 		.destinations = paces ? cfg->pacing.destinations : 0,
 		.admission = admits ? cfg->admission.peers : 0,
@@ -127,12 +134,10 @@ static struct ur_limits limits_of(const struct ur_config *cfg, uint16_t workers,
 struct ur_engine_attr ur_engine_attr_of(const struct ur_config *cfg, uint16_t workers,
 					uint8_t mtu_shift)
 {
-	uint32_t window = cfg->transport.window;
-
 	return (struct ur_engine_attr){
 		.limits = limits_of(cfg, workers, mtu_shift),
 		.time_wait_ns = TIME_WAIT_NS,
-		.window = pow2_at_most(window < 4 ? 4 : window),
+		.window = ur_config_window(cfg),
 		.ackreq_every = cfg->transport.ack_coalesce,
 		.mtu_shift = mtu_shift,
 	};

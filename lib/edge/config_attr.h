@@ -40,6 +40,9 @@ struct ur_credit_attr ur_credit_attr_of(const struct ur_config *cfg, uint32_t sl
 /* [admission]. */
 struct ur_adm_attr ur_adm_attr_of(const struct ur_config *cfg);
 
+/* [transport] window, as the engine takes it: a power of two. */
+uint32_t ur_config_window(const struct ur_config *cfg);
+
 /*
  * [transport] and the limits of the other sections, for each of `workers` engines. The caller adds
  * the rest: mem, sink, cm and its limits except max_ids, random, qos, pacing, admission, and

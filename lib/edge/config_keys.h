@@ -216,8 +216,9 @@
 	  "extended mode: number of UDP source ports over which a QP spreads its "                 \
 	  "packets, to use all paths of a network with ECMP; a path that loses or "                \
 	  "delays more packets is used less")                                                      \
-	K(transport, window, "window", U32, 1, 8192, "512",                                        \
-	  "packets that a QP may have unacknowledged")                                             \
+	K(transport, window, "window", U32, 1, 16384, "512",                                       \
+	  "packets that a QP may have unacknowledged. extended mode: four times as many, 2048 at " \
+	  "least, may follow a gap, of which both ends keep track; both ends have to set it")      \
 	K(transport, loss_memory_mb, "loss_memory_mb", U32, 0, 16384, "64",                        \
 	  "extended mode: most memory, in MiB per worker, for QPs with a gap, 2 KiB each "         \
 	  "for most gaps. It is taken as it is needed. Once it is used up, less is known "         \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine.h"
 #include "engine/mgmt.h"
+#include "transport/loss/ooo.h"
 
 #define UNIT		64 /* slabs are aligned to it */
 #define MAX_QP		32766 /* a slot has 15 bits of a QPN, and QPNs 0 and 1 are not for queue pairs */
@@ -27,6 +28,22 @@ void ur_engine_attr_default(struct ur_engine_attr *attr)
 		.ackreq_every = 32,
 		.mtu_shift = 12,
 	};
+}
+
+uint8_t ur_engine_wide(uint32_t window)
+{
+	return (uint8_t)__builtin_ctz(ur_ext_window(window) / UR_EXT_WINDOW);
+}
+
+/* LOSS-SLAB-04. Objects take up to an eighth more than they have bytes. */
+uint32_t ur_engine_loss_slab_bytes(uint32_t window)
+{
+	size_t most = ur_ooo_bytes(ur_ext_window(window));
+	uint32_t bytes = UR_LOSS_SLAB_BYTES;
+
+	while (bytes < most + most / 8 + UNIT)
+		bytes *= 2;
+	return bytes;
 }
 
 static const char *check_cm(const struct ur_limits *l, const struct ur_cm_attr *cm)

@@ -90,6 +90,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	struct ur_adm_attr admission;
 	struct ur_engine_qos qos;
 	uint32_t first = l->loss_first ? l->loss_first : FIRST_TIER;
+	uint32_t most = ur_ext_window(attr->window);
 
 	UR_ASSERT(((uintptr_t)memory & 63) == 0);
 	UR_ASSERT(attr->window >= 4 && (attr->window & (attr->window - 1)) == 0);
@@ -120,8 +121,8 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	ur_read_gap_pool_init(&e->core.read_gaps, m + at.read_gaps, l->read_gaps);
 	ur_slabs_init(&e->core.loss, l->loss_slab_bytes, l->loss_slabs_max);
 	ur_engine_add_slabs(e, m + at.loss, l->loss_slabs);
-	ur_ooo_pool_init(&e->core.ooo, &e->core.loss, first, l->max_sge);
-	ur_rtx_pool_init(&e->core.rtx, &e->core.loss, first);
+	ur_ooo_pool_init(&e->core.ooo, &e->core.loss, first, most, l->max_sge);
+	ur_rtx_pool_init(&e->core.rtx, &e->core.loss, first, most);
 	ur_spray_pool_init(&e->core.spray, m + at.spray, l->spray_contexts);
 	if (l->destinations)
 		ur_dests_init(&e->core, m + at.dests, l->destinations, attr->pacing, e->slots.qps,

@@ -45,8 +45,9 @@
 extern "C" {
 #endif
 
-#define UR_LOSS_SLAB_BYTES   (128u << 10) /* the usual limits.loss_slab_bytes */
-#define UR_ENGINE_TICK_SHIFT 10		  /* resolution of timers: 1 << this ns */
+#define UR_LOSS_SLAB_BYTES                                                                         \
+	(128u << 10)		/* the usual limits.loss_slab_bytes, for windows up to 1024 */
+#define UR_ENGINE_TICK_SHIFT 10 /* resolution of timers: 1 << this ns */
 
 struct ur_limits {
 	uint32_t max_qp;	     /* QPs of this engine at the same time, in [1, 2^15 - 2] */
@@ -107,6 +108,13 @@ struct ur_engine_attr {
  * `limits.cm.max_ids`, at least `limits.cm.max_pending`, `cm.sink`, and random `cm.seed` and `cm.id_key`.
  */
 void ur_engine_attr_default(struct ur_engine_attr *attr);
+
+/*
+ * EXT-WINDOW-01. Mode extended with ur_engine_attr.window: it takes in 2048 * 2^this PSNs from ePSN on, for the peer's
+ * ur_adm_agreed.wide; and a size of slabs that the largest context of a queue pair with a gap fits.
+ */
+uint8_t ur_engine_wide(uint32_t window);
+uint32_t ur_engine_loss_slab_bytes(uint32_t window);
 
 /*
  * NULL, or a sentence about the first attribute that is out of its range or lacks another one; a constant.

@@ -17,7 +17,7 @@
  *
  * Thread class: one thread, except ur_slabs_wanted(): any.
  */
-#define UR_SLABS_CLASSES 96 /* sizes in [64 bytes, 512 KiB] */
+#define UR_SLABS_CLASSES 112 /* sizes in [64 bytes, 4 MiB] */
 
 struct ur_slabs_slab;
 struct ur_slabs_object;

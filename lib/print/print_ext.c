@@ -77,12 +77,13 @@ static void out_xaeth(struct ur_out *o, const struct ur_xaeth *x)
 struct sack {
 	const uint8_t *map;
 	uint32_t bits; /* end of the numbers: one past the last that arrived */
+	uint32_t from; /* bit 0 is number from + 1 */
 	struct ur_psn epsn;
 };
 
 static bool arrived(const struct sack *s, uint32_t i)
 {
-	return i > 0 && ur_sack_bit(s->map, i - 1);
+	return i > s->from && ur_sack_bit(s->map, i - s->from - 1);
 }
 
 static struct sack sack_of(const struct ur_packet *p)
@@ -90,7 +91,11 @@ static struct sack sack_of(const struct ur_packet *p)
 	uint32_t bytes = p->payload_len < UR_SACK_BYTES ? p->payload_len : UR_SACK_BYTES;
 	struct sack s = {.map = p->payload, .bits = bytes * 8 + 1, .epsn = p->xaeth.epsn};
 
-	while (s.bits > 0 && !arrived(&s, s.bits - 1))
+	if (p->op & UR_OP_BPTH) {
+		s.from = p->bpth.offset;
+		s.bits += s.from;
+	}
+	while (s.bits > s.from && !arrived(&s, s.bits - 1))
 		s.bits--;
 	return s;
 }
@@ -98,12 +103,12 @@ static struct sack sack_of(const struct ur_packet *p)
 /* Appends the count and the ranges of the numbers that have arrived or not, as " 4: 7 10..12". */
 static void out_ranges(struct ur_out *o, const struct sack *s, bool there)
 {
-	uint32_t cnt = 0, ranges = 0;
+	uint32_t cnt = 0, ranges = 0, begin = s->from ? s->from + 1 : 0;
 
-	for (uint32_t i = 0; i < s->bits; i++)
+	for (uint32_t i = begin; i < s->bits; i++)
 		cnt += arrived(s, i) == there;
 	ur_outf(o, " %" PRIu32 "%s", cnt, cnt ? ":" : "");
-	for (uint32_t i = 0, first; i < s->bits; i++) {
+	for (uint32_t i = begin, first; i < s->bits; i++) {
 		if (arrived(s, i) != there)
 			continue;
 		if (ranges++ == RANGES_MAX) {
@@ -149,6 +154,9 @@ void ur_out_xaeth(struct ur_out *o, const struct ur_packet *p)
 		ur_outf(o, " NDTH{");
 		out_delay(o, p->ndth.hops, p->ndth.delay);
 	}
+	if (p->op & UR_OP_BPTH)
+		ur_outf(o, " BPTH{offset %" PRIu32 "%s}", p->bpth.offset,
+			p->bpth.flags & UR_BPTH_MORE ? " more" : "");
 	if (p->op & UR_OP_POOL)
 		ur_outf(o, " pool %" PRIu32, p->pool);
 	if (p->op & UR_OP_XAETH && p->op & UR_OP_ACK && p->payload_len)

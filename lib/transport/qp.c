@@ -280,7 +280,7 @@ int ur_qp_set_paths(struct ur_qp *qp, uint8_t paths)
 /* ADM-AGREE-01 */
 int ur_qp_set_agreed(struct ur_qp *qp, const struct ur_adm_agreed *agreed)
 {
-	if (!ur_qp_may_choose_mode(qp) || agreed->tables > 7)
+	if (!ur_qp_may_choose_mode(qp) || agreed->tables > 7 || agreed->wide > UR_WIDE_MAX)
 		return -EINVAL;
 	qp->agreed = *agreed;
 	return 0;

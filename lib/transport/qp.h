@@ -84,7 +84,7 @@ struct ur_requester {
 	bool ack_seen;	   /* an ACK came: whether there is flow control is known */
 	uint8_t local_err; /* enum ibv_wc_status WQE `cur` fails with once it is the oldest */
 	uint8_t max_rd_atomic;
-	uint8_t read_psns;	    /* PSNs a READ request asks for at most, a power of two */
+	uint16_t read_psns;	    /* PSNs a READ request asks for at most, a power of two */
 	bool keeps_timer;	    /* it sends more often than its timer expires: TIMER-KEEP-01 */
 	uint32_t since_ackreq;	    /* packets since AckReq was last set */
 	uint32_t ackreq_every;	    /* the engine's; outlives RESET */

@@ -122,3 +122,21 @@ void ur_get_ndth(struct ur_cursor *c, struct ur_ndth *x)
 	x->resv = ur_load16(p) & 0x7ff;
 	x->delay = ur_load16(p + 2);
 }
+
+void ur_put_bpth(struct ur_cursor *c, const struct ur_bpth *x)
+{
+	uint8_t *p = ur_take(c, UR_BPTH_BYTES);
+
+	if (p)
+		ur_store32(p, ur_bpth_pack(x));
+}
+
+void ur_get_bpth(struct ur_cursor *c, struct ur_bpth *x)
+{
+	const uint8_t *p = ur_take(c, UR_BPTH_BYTES);
+
+	if (!p)
+		return;
+	x->flags = p[0];
+	x->offset = ur_load32(p) & 0xffffff;
+}

@@ -17,11 +17,12 @@ extern "C" {
  * The headers of extended mode (docs/wire-format.md, docs/design/loss.md). They let a receiver place
  * any packet immediately, and tell a sender exactly which packets are missing. Opcodes are
  * 0xC0 | the RC opcode, 0xD8 for the probe, 0xD9 for NOTIFY, and 0xDA to 0xDC for an ACK or NAK with the
- * status of a receive pool (docs/design/admission.md), a delay (docs/design/delay.md), or both. Order on the wire:
+ * status of a receive pool (docs/design/admission.md), a delay (docs/design/delay.md), or both, 0xDD and 0xDE for one with
+ * a part of a long bitmap, without and with a status. Order on the wire:
  *
  *   request    BTH XTH [RETH | AtomicETH] [Immediate | IETH] payload
  *   response   BTH AETH XAETH [XRTH] [AtomicAckETH] payload
- *   ACK, NAK   BTH AETH XAETH [ASTH] [NDTH] bitmap (as payload)
+ *   ACK, NAK   BTH AETH XAETH [ASTH] [NDTH | BPTH] bitmap (as payload)
  *   probe      BTH XTH
  *   NOTIFY     BTH ASTH pool
  *
@@ -120,6 +121,21 @@ struct ur_ndth {
  * most UR_SACK_BYTES; requests beyond the bitmap are not known to have arrived. WIRE-SACK-01
  */
 #define UR_SACK_BYTES 256
+#define UR_SACK_BITS  (8 * UR_SACK_BYTES)
+
+/*
+ * WIRE-BPTH-01. BPTH: flags 8, offset 24. The bitmap that follows is a part of a longer one: its bit i is set if request
+ * ePSN + 1 + offset + i has arrived, and it says nothing of requests before it, nor, with UR_BPTH_MORE, of those behind it.
+ */
+struct ur_bpth {
+	uint8_t flags;	 /* enum ur_bpth_flags; others are sent as 0 and ignored on receipt */
+	uint32_t offset; /* 24 bits */
+};
+#define UR_BPTH_BYTES 4
+
+enum ur_bpth_flags {
+	UR_BPTH_MORE = 1 << 0, /* requests behind the part have arrived */
+};
 
 static inline bool ur_sack_bit(const uint8_t *map, uint32_t i)
 {
@@ -136,6 +152,8 @@ void ur_put_asth(struct ur_cursor *c, const struct ur_asth *x);
 void ur_get_asth(struct ur_cursor *c, struct ur_asth *x);
 void ur_put_ndth(struct ur_cursor *c, const struct ur_ndth *x);
 void ur_get_ndth(struct ur_cursor *c, struct ur_ndth *x);
+void ur_put_bpth(struct ur_cursor *c, const struct ur_bpth *x);
+void ur_get_bpth(struct ur_cursor *c, struct ur_bpth *x);
 
 static inline uint32_t ur_asth_pack(const struct ur_asth *x)
 {
@@ -147,6 +165,11 @@ static inline uint32_t ur_asth_pack(const struct ur_asth *x)
 static inline uint32_t ur_ndth_pack(const struct ur_ndth *x)
 {
 	return (uint32_t)(x->hops & 31) << 27 | (uint32_t)(x->resv & 0x7ff) << 16 | x->delay;
+}
+
+static inline uint32_t ur_bpth_pack(const struct ur_bpth *x)
+{
+	return (uint32_t)x->flags << 24 | (x->offset & 0xffffff);
 }
 
 #ifdef __cplusplus

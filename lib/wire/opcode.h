@@ -39,6 +39,7 @@ enum ur_op_flags {
 	UR_OP_ASTH = 1 << 23,	/* extended mode: status of a receive pool */
 	UR_OP_POOL = 1 << 24,	/* extended mode: name of the pool */
 	UR_OP_NDTH = 1 << 25,	/* extended mode: delay that a packet met in switches */
+	UR_OP_BPTH = 1 << 26,	/* extended mode: which part of the bitmap follows */
 
 	UR_OP_ONLY = UR_OP_FIRST | UR_OP_LAST,
 	UR_OP_REQUEST = UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_REQ | UR_OP_ATOMIC | UR_OP_PROBE,
@@ -138,7 +139,10 @@ enum ur_transport {
 	X(EXT_NOTIFY, 0xd9, UR_OP_NOTIFY | UR_OP_ONLY | UR_OP_ASTH | UR_OP_POOL)                   \
 	X(EXT_ACKNOWLEDGE_STATUS, 0xda, UR_EXT_ACK_ | UR_OP_PAYLOAD | UR_OP_ASTH)                  \
 	X(EXT_ACKNOWLEDGE_DELAY, 0xdb, UR_EXT_ACK_ | UR_OP_PAYLOAD | UR_OP_NDTH)                   \
-	X(EXT_ACKNOWLEDGE_STATUS_DELAY, 0xdc, UR_EXT_ACK_ | UR_OP_PAYLOAD | UR_OP_ASTH | UR_OP_NDTH)
+	X(EXT_ACKNOWLEDGE_STATUS_DELAY, 0xdc,                                                      \
+	  UR_EXT_ACK_ | UR_OP_PAYLOAD | UR_OP_ASTH | UR_OP_NDTH)                                   \
+	X(EXT_ACKNOWLEDGE_PART, 0xdd, UR_EXT_ACK_ | UR_OP_PAYLOAD | UR_OP_BPTH)                    \
+	X(EXT_ACKNOWLEDGE_STATUS_PART, 0xde, UR_EXT_ACK_ | UR_OP_PAYLOAD | UR_OP_ASTH | UR_OP_BPTH)
 
 enum ur_opcode {
 #define X(name, value, flags) UR_##name = (value),

@@ -155,6 +155,8 @@ static __attribute__((noinline)) void get_status(struct ur_cursor *c, struct ur_
 		ur_get_asth(c, &p->asth);
 	if (p->op & UR_OP_NDTH)
 		ur_get_ndth(c, &p->ndth);
+	if (p->op & UR_OP_BPTH)
+		ur_get_bpth(c, &p->bpth);
 	if (p->op & UR_OP_POOL)
 		p->pool = ur_get32(c);
 }
@@ -175,7 +177,7 @@ static void get_ext(struct ur_cursor *c, struct ur_packet *p)
 		ur_get_xaeth(c, &p->xaeth);
 	if (p->op & UR_OP_XRTH)
 		ur_get_xrth(c, &p->xrth);
-	if (UNLIKELY(p->op & (UR_OP_ASTH | UR_OP_NDTH | UR_OP_POOL)))
+	if (UNLIKELY(p->op & (UR_OP_ASTH | UR_OP_NDTH | UR_OP_BPTH | UR_OP_POOL)))
 		get_status(c, p);
 	if (p->op & UR_OP_ATOMICACKETH)
 		p->atomic_ack = ur_get64(c);
@@ -205,6 +207,8 @@ static void put_ext(struct ur_cursor *c, const struct ur_packet *p)
 		ur_put_asth(c, &p->asth);
 	if (p->op & UR_OP_NDTH)
 		ur_put_ndth(c, &p->ndth);
+	if (p->op & UR_OP_BPTH)
+		ur_put_bpth(c, &p->bpth);
 	if (p->op & UR_OP_POOL)
 		ur_put32(c, p->pool);
 	if (p->op & UR_OP_ATOMICACKETH)

@@ -102,6 +102,7 @@ struct ur_packet {
 	struct ur_xrth xrth;	       /* op & UR_OP_XRTH */
 	struct ur_asth asth;	       /* op & UR_OP_ASTH */
 	struct ur_ndth ndth;	       /* op & UR_OP_NDTH */
+	struct ur_bpth bpth;	       /* op & UR_OP_BPTH */
 	uint32_t pool;		       /* op & UR_OP_POOL */
 
 	const uint8_t *payload; /* in the frame */

@@ -129,7 +129,7 @@ static inline bool ur_predict_icrc(const uint8_t *frame, uint32_t roce_bytes)
 /* Opcodes with these headers are left to ur_packet_decode(), and probes, which may have a delay in the UDP header. */
 #define UR_PREDICT_NOT                                                                             \
 	(UR_OP_CNP | UR_OP_DETH | UR_OP_ATOMICETH | UR_OP_ATOMICACKETH | UR_OP_IMM | UR_OP_IETH |  \
-	 UR_OP_ASTH | UR_OP_NDTH | UR_OP_POOL | UR_OP_PROBE)
+	 UR_OP_ASTH | UR_OP_NDTH | UR_OP_BPTH | UR_OP_POOL | UR_OP_PROBE)
 
 /* The low 24 bits of the word at `at`. */
 static inline uint32_t ur_predict_low24(const uint8_t *at)

@@ -70,7 +70,7 @@ tshark -X "lua_script:$tmp/hello.lua" -r "$tmp/ext.pcap" -c 1 2>&1 | grep -q 'Lu
 "$pcap_tool" "$tmp/ext.pcap" | grep -o 'EXT_[A-Z_]*' >"$tmp/want"
 shark "$tmp/ext.pcap" -Y 'uroce.opcode && !uroce.short' -T fields -e uroce.opcode >"$tmp/got"
 cmp -s "$tmp/want" "$tmp/got" || fails "opcodes differ from uroce-pcap's" "$tmp/got"
-[ "$(sort -u "$tmp/got" | wc -l)" -eq 28 ] || fails "not 28 different opcodes" "$tmp/got"
+[ "$(sort -u "$tmp/got" | wc -l)" -eq 30 ] || fails "not 30 different opcodes" "$tmp/got"
 
 # Requests.
 shows 'frame.number == 10' \
@@ -93,42 +93,50 @@ shows 'frame.number == 19' \
 	'0x1f|0|31|658188|3789743076|16909060|14|16777215|5329491|6382179|0x0123456789abcdef'
 shows 'uroce.sack' \
 	'frame.number uroce.syndrome.nak uroce.epsn uroce.sack uroce.sack.missing uroce.sack.missing_cnt uroce.sack.arrived uroce.sack.arrived_cnt' \
-	'29|0|7|23000000|7 10..12|4|8..9 13|3
-34|0|7|23000000|7 10..12|4|8..9 13|3
-39|0|7|23000000|7 10..12|4|8..9 13|3
-44|0|7|23000000|7 10..12|4|8..9 13|3'
+	'31|0|7|23000000|7 10..12|4|8..9 13|3
+36|0|7|23000000|7 10..12|4|8..9 13|3
+41|0|7|23000000|7 10..12|4|8..9 13|3
+46|0|7|23000000|7 10..12|4|8..9 13|3
+57|0|7|23000000|2058..2060|3|2056..2057 2061|3'
 shows 'uroce.xth && uroce.xaeth' 'frame.number' ''
 shows 'uroce.asth' \
 	'frame.number uroce.opcode uroce.psn uroce.epsn uroce.asth.status uroce.asth.class uroce.asth.grant uroce.asth.room uroce.asth.generation uroce.pool' \
 	'25|EXT_NOTIFY|16702650||3|1|1|7|33154|2442302356
 26|EXT_ACKNOWLEDGE_STATUS|16702650|16777215|3|1|1|7|33154|
-28|EXT_ACKNOWLEDGE_STATUS_DELAY|16702650|16777215|3|1|1|7|33154|'
+28|EXT_ACKNOWLEDGE_STATUS_DELAY|16702650|16777215|3|1|1|7|33154|
+30|EXT_ACKNOWLEDGE_STATUS_PART|16702650|16777215|3|1|1|7|33154|'
+
+# Parts of a bitmap.
+shows 'uroce.bpth' 'frame.number uroce.opcode uroce.bpth.more uroce.bpth.offset uroce.sack.missing uroce.sack.arrived' \
+	'29|EXT_ACKNOWLEDGE_PART|1|2048||
+30|EXT_ACKNOWLEDGE_STATUS_PART|1|2048||
+57|EXT_ACKNOWLEDGE_PART|1|2048|2058..2060|2056..2057 2061'
 
 # Delays in switches: those that are answered, and those that are stamped.
 shows 'uroce.ndth' 'frame.number uroce.opcode uroce.ndth.hops uroce.ndth.delay uroce.ndth.ns' \
 	'27|EXT_ACKNOWLEDGE_DELAY|3|9029|157856
 28|EXT_ACKNOWLEDGE_STATUS_DELAY|3|9029|157856'
 shows 'uroce.delay' 'frame.number uroce.delay.hops uroce.delay uroce.delay.ns' \
-	'52|2|8193|131104
-53|31|8193|'
+	'54|2|8193|131104
+55|31|8193|'
 shows 'frame.number == 1' 'uroce.flags.claim' '0'
 
 # The ICRC, over IPv4, IPv6 and VLAN; the built-in dissector goes on with standard packets.
 shows 'uroce.icrc.status == "bad"' 'frame.number uroce.opcode infiniband.bth.opcode uroce.icrc uroce.icrc.expected' \
-	'31|EXT_PROBE|216|0x5c3d0ca2|0x418a1cc6
-33||4|0x731302cd|0x6ea412a9
-36|EXT_PROBE|216|0xf27f772b|0xefc8674f
-38||4|0x0fd4c283|0x1263d2e7
-41|EXT_PROBE|216|0x5c3d0ca2|0x418a1cc6
-43||4|0x731302cd|0x6ea412a9
-46|EXT_PROBE|216|0xf27f772b|0xefc8674f
-48||4|0x0fd4c283|0x1263d2e7'
+	'33|EXT_PROBE|216|0x5c3d0ca2|0x418a1cc6
+35||4|0x731302cd|0x6ea412a9
+38|EXT_PROBE|216|0xf27f772b|0xefc8674f
+40||4|0x0fd4c283|0x1263d2e7
+43|EXT_PROBE|216|0x5c3d0ca2|0x418a1cc6
+45||4|0x731302cd|0x6ea412a9
+48|EXT_PROBE|216|0xf27f772b|0xefc8674f
+50||4|0x0fd4c283|0x1263d2e7'
 shark "$tmp/ext.pcap" -T fields -e uroce.icrc.status | sort | uniq -c | tr -s ' ' >"$tmp/got"
-printf ' 8 bad\n 46 good\n' | cmp -s - "$tmp/got" || fails "not 8 bad and 46 good" "$tmp/got"
+printf ' 8 bad\n 49 good\n' | cmp -s - "$tmp/got" || fails "not 8 bad and 49 good" "$tmp/got"
 shark "$tmp/ext.pcap" -Y '_ws.expert.severity == "Error" && uroce.icrc.bad' >"$tmp/got"
 [ "$(wc -l <"$tmp/got")" -eq 8 ] || fails "no expert information on a bad ICRC" "$tmp/got"
-shows 'uroce.short' 'frame.number uroce.opcode' '50|EXT_WRITE_ONLY'
-shows 'uroce.unknown_opcode' 'frame.number uroce.opcode_nr' '51|0xdd'
+shows 'uroce.short' 'frame.number uroce.opcode' '52|EXT_WRITE_ONLY'
+shows 'uroce.unknown_opcode' 'frame.number uroce.opcode_nr' '53|0xdf'
 
 # A packet of which the capture has too little to tell.
 editcap -s 70 "$tmp/ext.pcap" "$tmp/cut.pcap" && mv "$tmp/cut.pcap" "$tmp/ext.pcap"

@@ -61,6 +61,16 @@ static struct ur_packet sequence_nak(bool v6, bool vlan)
 	return p;
 }
 
+/* Of a long bitmap; bit 0 is PSN 7 + 1 + 2048. */
+static struct ur_packet part(void)
+{
+	struct ur_packet p = sequence_nak(false, false);
+
+	p.bth.opcode = UR_EXT_ACKNOWLEDGE_PART;
+	p.op = ur_op_flags(UR_EXT_ACKNOWLEDGE_PART);
+	return p;
+}
+
 /* The same length and ICRC, but one bit of the payload or last header is flipped. */
 static void write_damaged(struct ur_packet p)
 {
@@ -122,10 +132,11 @@ int main(int argc, char **argv)
 	}
 	write_packet(frame_packet(UR_RC_SEND_ONLY, false, text, 0));
 	write_with_eight_bytes(UR_EXT_WRITE_ONLY);
-	write_with_eight_bytes(UR_EXT_ACKNOWLEDGE_STATUS_DELAY + 1);
+	write_with_eight_bytes(UR_EXT_ACKNOWLEDGE_STATUS_PART + 1);
 	write_stamped(UR_DELAY_ASK | 2);
 	write_stamped(UR_DELAY_ASK | UR_DELAY_VOID);
 	write_stamped(2);
+	write_packet(part());
 
 	pcap_dump_close(out);
 	pcap_close(pcap);

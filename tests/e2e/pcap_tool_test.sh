@@ -80,11 +80,11 @@ lines out 'MALFORMED \(bad IP version, header length or checksum\)' 3
 lines out 'MALFORMED \(unknown BTH opcode\)' 1
 lines out 'icrc ok$' 374
 
-# Extended mode: 26 opcodes, four times five packets over IPv4, IPv6 and VLAN, three special ones.
+# Extended mode: 30 opcodes, four times five packets over IPv4, IPv6 and VLAN, seven special ones.
 "$ext_capture" "$tmp/ext.pcap" || fails "no capture of extended mode"
 run 1 "$tmp/ext.pcap"
-lines out '' 54
-lines out ' EXT_[A-Z_]+ .* icrc ok$' 39
+lines out '' 57
+lines out ' EXT_[A-Z_]+ .* icrc ok$' 42
 lines out ' EXT_PROBE .* ICRC WRONG 0x' 4
 lines out ' RC_SEND_ONLY .* ICRC WRONG 0x' 4
 lines out 'MALFORMED \(shorter than its headers say\)' 1

@@ -82,6 +82,8 @@ static uint8_t pick_opcode(const struct ur_qp *qp, uint8_t how)
 		return (uint8_t)(how << 4);
 	if (qp->ops->type == IBV_QPT_UD)
 		return how & 1 ? UR_UD_SEND_ONLY : UR_UD_SEND_ONLY_IMM;
+	if (qp->ops->mode == UR_MODE_EXTENDED && how >= 0xfc)
+		return how & 1 ? UR_EXT_ACKNOWLEDGE_STATUS_PART : UR_EXT_ACKNOWLEDGE_PART;
 	if (qp->ops->mode == UR_MODE_EXTENDED && how >= 0xec)
 		return how & 1 ? UR_EXT_ACKNOWLEDGE_STATUS_DELAY : UR_EXT_ACKNOWLEDGE_DELAY;
 	if (qp->ops->mode == UR_MODE_EXTENDED && how >= 0xe0)
@@ -142,6 +144,9 @@ static void fill_extended(struct ur_packet *p, const struct ur_qp *qp, uint8_t *
 	if (p->op & UR_OP_NDTH)
 		p->ndth = (struct ur_ndth){.hops = get8(in) >> 3,
 					   .delay = (uint16_t)(get8(in) << 8 | get8(in))};
+	if (p->op & UR_OP_BPTH)
+		p->bpth = (struct ur_bpth){.flags = get8(in) & 3,
+					   .offset = get8(in) << (get8(in) & 15)};
 	if (p->op & UR_OP_PROBE && p->xth.flags & 0x40) {
 		p->bth.resv6 = UR_DELAY_ASK | (p->xth.path & UR_DELAY_HOPS);
 		p->udp_csum = (uint16_t)p->xth.offset;

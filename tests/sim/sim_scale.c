@@ -29,13 +29,11 @@
 #define GOODPUT_BAR  0.95 /* --kept */
 
 /* The defaults of lib/edge/config_keys.h. */
-#define WINDOW	       512
 #define ACK_COALESCE   16
 #define CONTEXTS       1024
-#define LOSS_SLABS     32  /* 4 MiB at first, */
-#define LOSS_SLABS_MAX 512 /* 64 at most */
+#define LOSS_BYTES     (4u << 20)
+#define LOSS_BYTES_MAX (64u << 20)
 #define REORDER_SLOTS  1280
-#define RD_ATOMIC      16
 
 /* Of sim.c. */
 #define SLOT_BYTES 4096
@@ -57,7 +55,8 @@ struct load {
 	enum ur_mode mode;
 	unsigned mtu_shift;
 	uint32_t bytes; /* of a message, a power of two, as is depth */
-	unsigned qps, depth;
+	unsigned qps, depth, window;
+	uint8_t rd_atomic;
 	double loss_percent;
 	bool bursts;
 	double gbps;
@@ -330,13 +329,13 @@ static struct sim_attr network(const struct world *w)
 	sa.fast = true;
 	sa.eps = 2 * w->workers;
 	sa.max_qp = (l->qps + w->workers - 1) / w->workers;
-	sa.window = WINDOW;
+	sa.window = l->window;
 	sa.ackreq_every = ACK_COALESCE;
 	sa.tx_cap = 32;
 	sa.contexts = CONTEXTS;
-	sa.loss.slabs = LOSS_SLABS;
-	sa.loss.max = LOSS_SLABS_MAX;
-	sa.loss.bytes = UR_LOSS_SLAB_BYTES;
+	sa.loss.bytes = ur_engine_loss_slab_bytes(l->window);
+	sa.loss.slabs = LOSS_BYTES / sa.loss.bytes;
+	sa.loss.max = LOSS_BYTES_MAX / sa.loss.bytes;
 	sa.reorder_slots = REORDER_SLOTS;
 	sa.link = (struct sim_link_attr){
 		.bits_per_s = (uint64_t)(l->gbps * 1e9) / w->workers,
@@ -381,7 +380,8 @@ static void make_pair(struct world *w, unsigned nr)
 		qa[side].cap.max_inline_data = 0;
 		qa[side].mtu = (enum ibv_mtu)(l->mtu_shift - 7);
 		qa[side].mode = l->mode;
-		qa[side].rd_atomic = qa[side].dest_rd_atomic = RD_ATOMIC;
+		qa[side].agreed.wide = ur_engine_wide(l->window);
+		qa[side].rd_atomic = qa[side].dest_rd_atomic = l->rd_atomic;
 	}
 	sim_qp_pair(&q->end[0], &w->s->ep[2 * at], &qa[0], &q->end[1], &w->s->ep[2 * at + 1],
 		    &qa[1]);
@@ -516,10 +516,10 @@ static void print(const struct load *l, const struct result *r)
 
 static const char usage[] =
 	"usage: sim_scale [--op write|send|read] [--mode gbn|reorder|extended] [--qps N] [--depth N]\n"
-	"                 [--bytes N] [--mtu N] [--loss PERCENT] [--bursts] [--gbps N] [--rtt-us N]\n"
-	"                 [--run-ms N] [--seed N] [--turn-us N] [--stall-us N --stall-every-us N]\n"
+	"                 [--bytes N] [--mtu N] [--window N] [--loss PERCENT] [--bursts] [--rd-atomic N]\n"
+	"                 [--gbps N] [--rtt-us N] [--run-ms N] [--seed N] [--turn-us N] [--stall-us N --stall-every-us N]\n"
 	"                 [--assert [--kept SHARE]]\n"
-	"--bytes, --depth and --mtu are powers of two. --assert compares with a run without loss.\n";
+	"--bytes, --depth, --mtu, --window and --rd-atomic are powers of two. --assert compares with a run without loss.\n";
 
 _Noreturn static void refuse(const char *what)
 {
@@ -572,6 +572,12 @@ static bool set_option(struct load *l, int c, const char *value)
 		return true;
 	case 't':
 		l->mtu_shift = (unsigned)__builtin_ctz(power_of_two(value, 4096));
+		return true;
+	case 'w':
+		l->window = power_of_two(value, UR_EXT_WINDOW_MAX / 4);
+		return true;
+	case 'a':
+		l->rd_atomic = (uint8_t)power_of_two(value, 64);
 		return true;
 	case 'l':
 		l->loss_percent = strtod(value, NULL);
@@ -642,6 +648,8 @@ int main(int argc, char **argv)
 						 {"depth", required_argument, NULL, 'd'},
 						 {"bytes", required_argument, NULL, 'b'},
 						 {"mtu", required_argument, NULL, 't'},
+						 {"window", required_argument, NULL, 'w'},
+						 {"rd-atomic", required_argument, NULL, 'a'},
 						 {"loss", required_argument, NULL, 'l'},
 						 {"bursts", no_argument, NULL, 'B'},
 						 {"gbps", required_argument, NULL, 'g'},
@@ -651,7 +659,7 @@ int main(int argc, char **argv)
 						 {"turn-us", required_argument, NULL, 'T'},
 						 {"stall-us", required_argument, NULL, 'S'},
 						 {"stall-every-us", required_argument, NULL, 'E'},
-						 {"assert", no_argument, NULL, 'a'},
+						 {"assert", no_argument, NULL, 'A'},
 						 {"kept", required_argument, NULL, 'k'},
 						 {NULL, 0, NULL, 0}};
 	struct load l = {.op = &ops[0],
@@ -660,6 +668,8 @@ int main(int argc, char **argv)
 			 .bytes = 65536,
 			 .qps = 1,
 			 .depth = 1,
+			 .window = 512,
+			 .rd_atomic = 16,
 			 .gbps = 100,
 			 .rtt_ns = 40000,
 			 .run_ns = SIM_MS(20),
@@ -670,7 +680,7 @@ int main(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
-		if (c == 'a')
+		if (c == 'A')
 			asserts = true;
 		else if (!set_option(&l, c, optarg))
 			refuse("unknown option");

@@ -444,9 +444,11 @@ static const char *check_standard(struct end *e, const struct ur_packet *p)
 
 static const char *check_bitmap(struct end *e, const struct ur_packet *p)
 {
+	struct ur_psn before = ur_psn_add(p->xaeth.epsn, p->op & UR_OP_BPTH ? p->bpth.offset : 0);
+
 	for (uint32_t i = 0; i < p->payload_len * 8u; i++)
 		if (ur_sack_bit(p->payload, i) &&
-		    !(flags_of(e, ur_psn_add(p->xaeth.epsn, i + 1)) & ARRIVED))
+		    !(flags_of(e, ur_psn_add(before, i + 1)) & ARRIVED))
 			return "a bitmap has a packet that has not arrived";
 	return NULL;
 }

@@ -24,11 +24,12 @@ Test(cm_offer, the_bytes_on_the_wire_are_those_of_the_document)
 /* CM-EXT-04, CM-ADM-01 */
 Test(cm_offer, names_a_receive_pool_in_its_last_bytes)
 {
-	static const uint8_t want[8] = {1, 0x7d, 0, 3, 0x81, 0x82, 0x83, 0x84};
+	static const uint8_t want[8] = {1, 0x7d, 0, 5 << 3 | 3, 0x81, 0x82, 0x83, 0x84};
 	struct ur_offer got, pool = {.version = UR_OFFER_VERSION,
 				     .flags = UR_OFFER_EXTENDED | UR_OFFER_STATUS | UR_OFFER_POOL |
 					      UR_OFFER_NOTIFY | UR_OFFER_PAPER | UR_OFFER_DELAY,
 				     .tables = 3,
+				     .wide = UR_OFFER_WIDE_MAX,
 				     .pool = 0x81828384};
 	uint8_t data[UR_OFFER_BYTES];
 
@@ -37,6 +38,7 @@ Test(cm_offer, names_a_receive_pool_in_its_last_bytes)
 	cr_assert(ur_offer_take(data, sizeof(data), &got));
 	cr_expect_eq(got.flags, pool.flags);
 	cr_expect_eq(got.tables, 3);
+	cr_expect_eq(got.wide, 5);
 	cr_expect_eq(got.pool, 0x81828384);
 }
 
@@ -63,11 +65,16 @@ Test(cm_offer, what_is_unknown_of_it_is_ignored)
 	ur_offer_put(data, sizeof(data), &some);
 	data[8] = 200;	 /* a later version, which supports ours */
 	data[9] |= 0x80; /* its flags */
-	data[11] = 0xf8;
+	data[11] = 0xc0;
 	cr_assert(ur_offer_take(data, sizeof(data), &got));
 	cr_expect_eq(got.flags, some.flags);
 	cr_expect_eq(got.version, 200);
 	cr_expect_eq(got.tables, 0);
+	cr_expect_eq(got.wide, 0);
+	ur_offer_put(data, sizeof(data), &some);
+	data[11] = 0x38;
+	cr_assert(ur_offer_take(data, sizeof(data), &got));
+	cr_expect_eq(got.wide, UR_OFFER_WIDE_MAX, "it takes in more than is known here");
 }
 
 /* CM-EXT-04 */

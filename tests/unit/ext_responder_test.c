@@ -266,6 +266,36 @@ Test(ext_responder, packet_beyond_the_window_is_dropped_in_silence)
 	peer_free(x);
 }
 
+/* EXT-WINDOW-01, EXT-RESP-PART-01 */
+Test(ext_responder, a_wide_window_is_told_in_parts_and_a_probe_gets_the_lowest)
+{
+	struct peer *x = PEER(.window = UR_EXT_WINDOW / 2);
+	struct ur_packet p = *peer_write(x, 0, 4), probe = {.op = ur_op_flags(UR_EXT_PROBE)};
+	const uint32_t most = 2 * UR_EXT_WINDOW;
+	const struct ur_packet *ack;
+
+	p.bth.psn = ur_psn(100 + most);
+	cr_assert_eq(peer_in(x, &p), UR_DROP_PSN_GAP);
+	peer_expect_silence(x);
+	p.bth.psn = ur_psn(100 + most - 1);
+	p.xth.ssn = most;
+	cr_assert_eq(peer_in(x, &p), UR_DROP_NONE);
+	ack = peer_expect(x, UR_EXT_ACKNOWLEDGE_PART, 100);
+	cr_assert_eq(ack->bpth.offset, most - 1 - UR_SACK_BITS);
+	cr_assert_eq(ack->bpth.flags, 0);
+	cr_assert_eq(ack->payload_len, UR_SACK_BYTES);
+	cr_assert(ur_sack_bit(ack->payload, UR_SACK_BITS - 1));
+	for (unsigned i = 0; i < 3; i++) {
+		probe.bth.opcode = UR_EXT_PROBE;
+		peer_in(x, &probe);
+		ack = peer_expect(x, UR_EXT_ACKNOWLEDGE_PART, 100);
+		cr_assert_eq(ack->bpth.offset, 0);
+		cr_assert_eq(ack->bpth.flags, UR_BPTH_MORE);
+	}
+	peer_expect_silence(x);
+	peer_free(x);
+}
+
 /* ---- contexts ---- */
 
 /* EXT-RESP-CONTEXT-01 */

@@ -148,6 +148,45 @@ Test(ext_wire, an_acknowledgement_with_delay_has_it_last_before_the_bitmap)
 	cr_assert_eq(p.ndth.delay, 0x2345);
 }
 
+/* WIRE-BPTH-01 */
+Test(bpth, fields_lie_where_the_diagram_says)
+{
+	static const uint8_t bytes[UR_BPTH_BYTES] = {0x81, 0x12, 0x34, 0x56};
+	struct ur_cursor c = ur_cursor_ro(bytes, sizeof(bytes));
+	struct ur_bpth x;
+
+	ur_get_bpth(&c, &x);
+	cr_assert_eq(ur_cursor_left(&c), 0);
+	cr_assert_eq(x.flags, 0x81);
+	cr_assert(x.flags & UR_BPTH_MORE);
+	cr_assert_eq(x.offset, 0x123456);
+	cr_assert_eq(ur_bpth_pack(&x), 0x81123456);
+}
+
+/* WIRE-BPTH-01 */
+Test(ext_wire, a_part_of_a_bitmap_is_named_right_before_it)
+{
+	static const uint8_t map[4] = {0x23};
+	static const uint8_t part[] = {0x0e, 0xff, 0xff, 0xff, 0x01, 0, 0x08, 0, 0x23, 0, 0, 0};
+	static const uint8_t both[] = {0x0e, 0xff, 0xff, 0xff, 0xd8, 0x07, 0x81, 0x82,
+				       0x01, 0,	   0x08, 0,    0x23, 0,	   0,	 0};
+	struct ur_packet p = frame_packet(UR_EXT_ACKNOWLEDGE_PART, false, map, sizeof(map));
+	struct frame f;
+
+	frame_make(&f, &p);
+	cr_assert_eq(f.b[42], 0xdd);
+	cr_assert_arr_eq(f.b + 54 + UR_AETH_BYTES + 8, part, sizeof(part));
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
+	cr_assert_eq(p.payload_len, 4);
+	cr_assert_eq(p.bpth.offset, 2048);
+	p = frame_packet(UR_EXT_ACKNOWLEDGE_STATUS_PART, false, map, sizeof(map));
+	frame_make(&f, &p);
+	cr_assert_eq(f.b[42], 0xde);
+	cr_assert_arr_eq(f.b + 54 + UR_AETH_BYTES + 8, both, sizeof(both));
+	cr_assert_eq(ur_packet_decode(f.b, f.len, &p), UR_DROP_NONE);
+	cr_assert_eq(p.bpth.flags, UR_BPTH_MORE);
+}
+
 /* WIRE-DELAY-01: a stamp changes two fields that the ICRC does not cover, and both are decoded. */
 Test(ext_wire, a_stamp_lies_in_the_bth_and_in_the_udp_checksum)
 {
@@ -174,6 +213,7 @@ union any {
 	struct ur_xrth xrth;
 	struct ur_asth asth;
 	struct ur_ndth ndth;
+	struct ur_bpth bpth;
 };
 
 #define PAIR(header)                                                                               \
@@ -190,6 +230,7 @@ PAIR(xaeth)
 PAIR(xrth)
 PAIR(asth)
 PAIR(ndth)
+PAIR(bpth)
 
 static const struct {
 	const char *name;
@@ -202,6 +243,7 @@ static const struct {
 	{"XRTH", UR_XRTH_BYTES, get_xrth, put_xrth},
 	{"ASTH", UR_ASTH_BYTES, get_asth, put_asth},
 	{"NDTH", UR_NDTH_BYTES, get_ndth, put_ndth},
+	{"BPTH", UR_BPTH_BYTES, get_bpth, put_bpth},
 };
 #define HEADERS_CNT (sizeof(headers) / sizeof(headers[0]))
 

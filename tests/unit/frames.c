@@ -42,6 +42,7 @@ struct ur_packet frame_packet(uint8_t opcode, bool v6, const uint8_t *payload, u
 			 .room = 7,
 			 .generation = 0x8182},
 		.ndth = {.hops = 3, .delay = 0x2345},
+		.bpth = {.flags = UR_BPTH_MORE, .offset = 2048},
 		.pool = 0x91929394,
 		.imm = 0xcafef00d,
 		.ieth = 0x0badcafe,

@@ -19,7 +19,7 @@ static struct ur_ooo *context(void)
 static void setup(void)
 {
 	loss_memory_init(&memory, 8, LOSS_SLAB);
-	ur_ooo_pool_init(&pool, &memory.slabs, 64, 3);
+	ur_ooo_pool_init(&pool, &memory.slabs, 64, UR_EXT_WINDOW, 3);
 }
 
 static void teardown(void)
@@ -70,10 +70,10 @@ Test(ooo, bitmap_says_what_came_beyond_epsn)
 	ur_ooo_defer(o, ur_psn(101), &(struct ur_ooo_deferred){0});
 	ur_ooo_defer(o, ur_psn(103), &(struct ur_ooo_deferred){0});
 	ur_ooo_defer(o, ur_psn(132), &(struct ur_ooo_deferred){0});
-	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 4);
+	cr_assert_eq(ur_ooo_sack(o, ur_psn(100), false).bytes, 4);
 	cr_assert_eq(memcmp(o->sack, (uint8_t[]){0x05, 0, 0, 0x80}, 4), 0);
 	ur_ooo_defer(o, ur_psn(133), &(struct ur_ooo_deferred){0});
-	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 8);
+	cr_assert_eq(ur_ooo_sack(o, ur_psn(100), false).bytes, 8);
 	cr_assert_eq(memcmp(o->sack, (uint8_t[]){0x05, 0, 0, 0x80, 1, 0, 0, 0}, 8), 0);
 }
 
@@ -88,7 +88,7 @@ Test(ooo, bitmap_is_right_wherever_the_window_lies)
 
 		for (unsigned i = 0; i < 8; i++)
 			ur_ooo_defer(o, ur_psn(epsn + ahead[i]), &(struct ur_ooo_deferred){0});
-		bytes = ur_ooo_sack(o, ur_psn(epsn));
+		bytes = ur_ooo_sack(o, ur_psn(epsn), false).bytes;
 		cr_assert_eq(bytes, UR_SACK_BYTES);
 		for (uint32_t i = 0, n = 0; i < bytes * 8; i++) {
 			bool want = n < 8 && i + 1 == ahead[n];

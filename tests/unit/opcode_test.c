@@ -78,12 +78,15 @@ static const struct {
 	{0xda, 20, UR_OP_AETH | UR_OP_XAETH | UR_OP_ASTH},
 	{0xdb, 20, UR_OP_AETH | UR_OP_XAETH | UR_OP_NDTH},
 	{0xdc, 24, UR_OP_AETH | UR_OP_XAETH | UR_OP_ASTH | UR_OP_NDTH},
+	{0xdd, 20, UR_OP_AETH | UR_OP_XAETH | UR_OP_BPTH},
+	{0xde, 24, UR_OP_AETH | UR_OP_XAETH | UR_OP_ASTH | UR_OP_BPTH},
 };
 #define TABLE_CNT (sizeof(table) / sizeof(table[0]))
 
 #define ANY_HEADER                                                                                 \
 	(UR_OP_RETH | UR_OP_AETH | UR_OP_DETH | UR_OP_ATOMICETH | UR_OP_ATOMICACKETH | UR_OP_IMM | \
-	 UR_OP_IETH | UR_OP_XTH | UR_OP_XAETH | UR_OP_XRTH | UR_OP_ASTH | UR_OP_POOL | UR_OP_NDTH)
+	 UR_OP_IETH | UR_OP_XTH | UR_OP_XAETH | UR_OP_XRTH | UR_OP_ASTH | UR_OP_POOL |             \
+	 UR_OP_NDTH | UR_OP_BPTH)
 #define ANY_KIND (UR_OP_REQUEST | UR_OP_RESPONSE | UR_OP_CNP | UR_OP_NOTIFY)
 
 /* WIRE-EXT-01 */
@@ -136,7 +139,9 @@ Test(opcode, carries_payload_when_it_is_a_send_a_write_or_a_read_response)
 		/* The bitmap of an extended ACK counts as payload. */
 		bool data = flags & (UR_OP_SEND | UR_OP_WRITE | UR_OP_READ_RESP) ||
 			    op == UR_EXT_ACKNOWLEDGE || op == UR_EXT_ACKNOWLEDGE_STATUS ||
-			    op == UR_EXT_ACKNOWLEDGE_DELAY || op == UR_EXT_ACKNOWLEDGE_STATUS_DELAY;
+			    op == UR_EXT_ACKNOWLEDGE_DELAY ||
+			    op == UR_EXT_ACKNOWLEDGE_STATUS_DELAY ||
+			    op == UR_EXT_ACKNOWLEDGE_PART || op == UR_EXT_ACKNOWLEDGE_STATUS_PART;
 
 		cr_assert_eq(!!(flags & UR_OP_PAYLOAD), data, "%#x", op);
 	}

@@ -171,6 +171,7 @@ static void assert_sack_says(uint32_t epsn, const uint8_t *map, uint16_t len, co
 Test(print, shows_missing_and_arrived_psns_of_a_bitmap)
 {
 	static const uint8_t nothing[4], holes[4] = {0x23}, whole[4] = {0xff, 0xff, 0xff, 0xff};
+	struct ur_packet p = v4(UR_EXT_ACKNOWLEDGE_PART, 4);
 	uint8_t most[UR_SACK_BYTES + 4];
 
 	assert_sack_says(7, nothing, 4, " SACK{missing 0 arrived 0} payload 4 ");
@@ -181,6 +182,11 @@ Test(print, shows_missing_and_arrived_psns_of_a_bitmap)
 	assert_sack_says(0, most, sizeof(most),
 			 " SACK{missing 1024: 0 2 4 6 8 10 12 14 ... "
 			 "arrived 1024: 1 3 5 7 9 11 13 15 ...} payload 260 ");
+	/* WIRE-BPTH-01: of a part, of which ePSN is none. */
+	p.xaeth.epsn = ur_psn(7);
+	p.payload = holes;
+	cr_assert(strstr(line_of(p, true), " BPTH{offset 2048 more} SACK{missing 3: 2058..2060 "
+					   "arrived 3: 2056..2057 2061} "));
 }
 
 static void assert_aeth_says(uint8_t syndrome, const char *want)

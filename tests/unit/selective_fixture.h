@@ -34,11 +34,11 @@ static inline void start_at(uint64_t origin_ns, uint32_t slabs)
 	origin = origin_ns;
 	loss_memory_free(&memory);
 	loss_memory_init(&memory, slabs, LOSS_SLAB);
-	ur_rtx_pool_init(&pool, &memory.slabs, loss_first());
+	ur_rtx_pool_init(&pool, &memory.slabs, loss_first(), UR_EXT_WINDOW);
 	ur_rtt_init(&rtt);
 	rtt.srtt = rtt.min = rtt.min_next = 6250;
 	marks = (struct ur_tx_times){0};
-	ur_selective_init(&s, &marks, 0, ur_psn(FIRST), 256);
+	ur_selective_init(&s, &marks, 0, ur_psn(FIRST), 256, UR_EXT_WINDOW);
 }
 
 static inline void start(void)

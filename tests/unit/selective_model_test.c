@@ -203,7 +203,7 @@ static void set_memory(struct model *m, uint32_t slabs, uint32_t bytes)
 {
 	loss_memory_free(&m->memory);
 	loss_memory_init(&m->memory, slabs, bytes);
-	ur_rtx_pool_init(&m->pool, &m->memory.slabs, UR_TIER_LEAST);
+	ur_rtx_pool_init(&m->pool, &m->memory.slabs, UR_TIER_LEAST, UR_EXT_WINDOW);
 }
 
 static struct model *model_new(uint64_t seed)
@@ -228,7 +228,7 @@ static struct model *model_new(uint64_t seed)
 	set_memory(m, 4, LOSS_SLAB);
 	ur_rtt_init(&m->rtt);
 	ur_selective_init(&m->s, &m->marks, 0, ur_psn(m->first),
-			  (uint16_t)sim_between(&m->rng, 128, 256));
+			  (uint16_t)sim_between(&m->rng, 128, 256), UR_EXT_WINDOW);
 	return m;
 }
 

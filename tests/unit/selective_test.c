@@ -126,7 +126,10 @@ Test(selective, finds_several_and_names_the_lowest_first)
 	cr_assert_eq(lost(), -1, "too few arrived beyond them");
 	{
 		uint8_t map[32];
-		struct ur_ack_info n = {ur_psn(FIRST + 1), map, 256, ur_stamp(at(200)), false};
+		struct ur_ack_info n = {.una = ur_psn(FIRST + 1),
+					.sack = map,
+					.sack_bits = 256,
+					.echo = ur_stamp(at(200))};
 
 		memset(map, 0xff, sizeof(map));
 		map[0] &= (uint8_t) ~(1 << 3);

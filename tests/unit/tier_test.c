@@ -9,8 +9,8 @@ static struct ur_ooo_pool ooo_pool;
 static void setup(void)
 {
 	start();
-	ur_rtx_pool_init(&pool, &memory.slabs, 64);
-	ur_ooo_pool_init(&ooo_pool, &memory.slabs, 64, 4);
+	ur_rtx_pool_init(&pool, &memory.slabs, 64, UR_EXT_WINDOW);
+	ur_ooo_pool_init(&ooo_pool, &memory.slabs, 64, UR_EXT_WINDOW, 4);
 }
 
 TestSuite(tier, .init = setup);
@@ -44,13 +44,13 @@ Test(tier, what_was_noted_moves_with_the_context)
 
 	note(o, 102);
 	note(o, 163);
-	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 8);
+	cr_assert_eq(ur_ooo_sack(o, ur_psn(100), false).bytes, 8);
 	memcpy(small, o->sack, 8);
 	cr_assert(ur_ooo_reach(&ooo_pool, &o, ur_psn(100), 63));
 	cr_assert_eq(o->span, 64);
 	cr_assert(ur_ooo_reach(&ooo_pool, &o, ur_psn(100), 64));
 	cr_assert_eq(o->span, 256);
-	cr_assert_eq(ur_ooo_sack(o, ur_psn(100)), 8);
+	cr_assert_eq(ur_ooo_sack(o, ur_psn(100), false).bytes, 8);
 	cr_assert_eq(memcmp(small, o->sack, 8), 0);
 	cr_assert(ur_ooo_reach(&ooo_pool, &o, ur_psn(100), UR_EXT_WINDOW - 1));
 	cr_assert_eq(o->span, UR_EXT_WINDOW);
@@ -65,7 +65,7 @@ Test(tier, what_was_noted_moves_with_the_context)
 /* LOSS-TIER-02 */
 Test(tier, bitmap_of_the_smallest_tier_is_right_wherever_the_window_lies)
 {
-	ur_ooo_pool_init(&ooo_pool, &memory.slabs, UR_TIER_LEAST, 4);
+	ur_ooo_pool_init(&ooo_pool, &memory.slabs, UR_TIER_LEAST, UR_EXT_WINDOW, 4);
 	for (uint32_t epsn = UR_PSN_MASK - 20; epsn < UR_PSN_MASK + 20; epsn++) {
 		struct ur_ooo *o = ur_ooo_take(&ooo_pool, ur_psn(epsn), 15);
 		uint32_t bits = 0;
@@ -75,7 +75,7 @@ Test(tier, bitmap_of_the_smallest_tier_is_right_wherever_the_window_lies)
 			ur_ooo_defer(o, ur_psn(epsn + ahead), &(struct ur_ooo_deferred){0});
 			bits |= 1u << (ahead - 1);
 		}
-		cr_assert_eq(ur_ooo_sack(o, ur_psn(epsn)), 4);
+		cr_assert_eq(ur_ooo_sack(o, ur_psn(epsn), false).bytes, 4);
 		cr_assert_eq(memcmp(o->sack, &bits, 4), 0, "ePSN %u", epsn);
 		ur_ooo_give(&ooo_pool, o);
 	}
@@ -140,7 +140,7 @@ Test(tier, a_smaller_context_serves_where_the_first_tier_is_used_up)
 	struct ur_ooo *least = NULL, *o;
 	void **all;
 
-	ur_ooo_pool_init(&ooo_pool, &memory.slabs, UR_TIER_LEAST, 4);
+	ur_ooo_pool_init(&ooo_pool, &memory.slabs, UR_TIER_LEAST, UR_EXT_WINDOW, 4);
 	least = ur_ooo_take(&ooo_pool, ur_psn(0), 1);
 	ooo_pool.first = 64;
 	all = hog(&memory.slabs);

@@ -11,7 +11,8 @@
 #define LEAST	      4 /* elements of a list at first; it grows to four times as many */
 #define HELD_WORDS    (UR_OOO_HELD / 64)
 
-_Static_assert(UR_SACK_BYTES * 8 == UR_EXT_WINDOW, "the bitmap spans the window");
+_Static_assert(UR_SACK_BITS == UR_EXT_WINDOW,
+	       "an old peer takes no bitmap in parts, and has no larger window");
 _Static_assert(sizeof(struct ur_ooo) <= 96, "a first tier of 64 takes 1408 bytes of a slab");
 _Static_assert(sizeof(struct ur_ooo_deferred) == 20, "one for each PSN");
 
@@ -22,18 +23,26 @@ static unsigned words_of(uint32_t span)
 	return (span + 63) / 64;
 }
 
+static size_t sack_bytes(uint32_t span)
+{
+	size_t bytes = words_of(span) * sizeof(uint64_t);
+
+	return bytes < UR_SACK_BYTES ? bytes : UR_SACK_BYTES;
+}
+
 size_t ur_ooo_bytes(uint32_t span)
 {
-	return sizeof(struct ur_ooo) + 2 * sizeof(uint64_t) * words_of(span) +
+	return sizeof(struct ur_ooo) + sizeof(uint64_t) * words_of(span) + sack_bytes(span) +
 	       span * sizeof(struct ur_ooo_deferred);
 }
 
-void ur_ooo_pool_init(struct ur_ooo_pool *p, struct ur_slabs *slabs, uint32_t first,
+void ur_ooo_pool_init(struct ur_ooo_pool *p, struct ur_slabs *slabs, uint32_t first, uint32_t most,
 		      uint32_t max_sge)
 {
 	*p = (struct ur_ooo_pool){
 		.slabs = slabs,
 		.first = first,
+		.most = most,
 		.bound_stride =
 			(uint32_t)(sizeof(struct ur_rwqe) + max_sge * sizeof(struct ur_sge)),
 	};
@@ -46,7 +55,7 @@ static void lay_out(struct ur_ooo *o, uint32_t span)
 	o->span = span;
 	o->deferred = o->words;
 	o->sack = (uint8_t *)(o->deferred + words);
-	o->desc = (struct ur_ooo_deferred *)(void *)(o->sack + words * sizeof(uint64_t));
+	o->desc = (struct ur_ooo_deferred *)(void *)(o->sack + sack_bytes(span));
 	memset(o->deferred, 0, words * sizeof(uint64_t));
 }
 
@@ -56,14 +65,16 @@ struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, struct ur_psn epsn, uint32_t a
 	struct ur_ooo *o = NULL;
 	uint32_t span;
 
-	for (span = ur_tier_of(ahead + 1, p->first); span > ahead; span = ur_tier_below(span)) {
+	for (span = ur_tier_of(ahead + 1, p->first, p->most); span > ahead;
+	     span = ur_tier_below(span)) {
 		o = ur_tier_take(p->slabs, ur_ooo_bytes(span), span > p->first);
 		if (o)
 			break;
 	}
 	if (!o)
 		return NULL;
-	*o = (struct ur_ooo){.bound_stride = p->bound_stride, .top = epsn, .swept = epsn};
+	*o = (struct ur_ooo){
+		.bound_stride = p->bound_stride, .top = epsn, .swept = epsn, .told = epsn};
 	lay_out(o, span);
 	p->held_cnt++;
 	return o;
@@ -107,7 +118,7 @@ bool ur_ooo_reach(struct ur_ooo_pool *p, struct ur_ooo **o, struct ur_psn epsn, 
 
 	if (__builtin_expect(ahead < from->span, 1))
 		return true;
-	span = ur_tier_of(ahead + 1, from->span);
+	span = ur_tier_of(ahead + 1, from->span, p->most);
 	to = ur_tier_take(p->slabs, ur_ooo_bytes(span), span > p->first);
 	if (!to) {
 		p->short_cnt += !from->refused;
@@ -154,8 +165,8 @@ void ur_ooo_defer(struct ur_ooo *o, struct ur_psn psn, const struct ur_ooo_defer
 	o->deferred[INDEX(o, psn) >> 6] |= UINT64_C(1) << (INDEX(o, psn) & 63);
 	*ur_ooo_deferred_at(o, psn) = *note;
 	/* A range whose PSNs are far behind would seem to be ahead. */
-	if (__builtin_expect(ur_psn_diff(psn, o->swept) > 4 * UR_EXT_WINDOW, 0))
-		sweep(o, ur_psn_add(psn, UR_PSN_MASK + 1 - UR_EXT_WINDOW));
+	if (__builtin_expect(ur_psn_diff(psn, o->swept) > 4 * UR_EXT_WINDOW_MAX, 0))
+		sweep(o, ur_psn_add(psn, UR_PSN_MASK + 1 - UR_EXT_WINDOW_MAX));
 }
 
 void ur_ooo_forget(struct ur_ooo *o, struct ur_psn psn)
@@ -177,19 +188,46 @@ static uint64_t bits_at(const struct ur_ooo *o, uint32_t at, uint32_t i)
 	return v & (~UINT64_C(0) >> (64 - width));
 }
 
-/* EXT-OOO-SACK-01 */
-uint32_t ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn)
+/* EXT-OOO-SACK-01. Writes the bits [from, to) of the bitmap, as bytes. */
+static void write_bits(struct ur_ooo *o, struct ur_psn epsn, uint32_t from, uint32_t to)
 {
-	uint32_t bits = o->deferred_cnt ? (uint32_t)ur_psn_diff(o->top, epsn) : 0;
-	uint32_t at = INDEX(o, ur_psn_add(epsn, 1));
+	uint32_t at = INDEX(o, ur_psn_add(epsn, 1 + from));
 
-	for (uint32_t i = 0; i * 64 < bits; i++) {
+	for (uint32_t i = 0; i * 64 < to - from; i++) {
 		uint64_t v = bits_at(o, at, i);
 
 		for (unsigned b = 0; b < 8; b++)
 			o->sack[i * 8 + b] = (uint8_t)(v >> (8 * b));
 	}
-	return (bits + 31) / 32 * 4;
+}
+
+/* Where the part begins that is told next, of a bitmap of more than UR_SACK_BITS. */
+static __attribute__((noinline)) uint32_t next_part(struct ur_ooo *o, struct ur_psn epsn,
+						    uint32_t bits)
+{
+	uint32_t newest = bits - UR_SACK_BITS;
+	int32_t from = ur_psn_diff(o->told, ur_psn_add(epsn, 1));
+
+	o->newest_told = !o->newest_told;
+	if (o->newest_told)
+		return newest;
+	if (from < 0 || (uint32_t)from >= newest)
+		from = 0;
+	o->told = ur_psn_add(epsn, 1 + (uint32_t)from + UR_SACK_BITS);
+	return (uint32_t)from;
+}
+
+struct ur_ooo_part ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn, bool lowest)
+{
+	uint32_t bits = o->deferred_cnt ? (uint32_t)ur_psn_diff(o->top, epsn) : 0, from = 0,
+		 to = bits;
+
+	if (__builtin_expect(bits > UR_SACK_BITS, 0)) {
+		from = lowest ? 0 : next_part(o, epsn, bits);
+		to = from + UR_SACK_BITS;
+	}
+	write_bits(o, epsn, from, to);
+	return (struct ur_ooo_part){(to - from + 31) / 32 * 4, from, to < bits};
 }
 
 bool ur_ooo_hold_room(struct ur_ooo_pool *p, struct ur_ooo *o)

@@ -64,7 +64,7 @@ struct ur_ooo_range {
 };
 
 struct ur_ooo {
-	uint32_t span;		       /* a power of two, [UR_TIER_LEAST, UR_EXT_WINDOW] */
+	uint32_t span;		       /* a power of two, [UR_TIER_LEAST, most of the pool] */
 	struct ur_psn top;	       /* the newest noted; while deferred_cnt */
 	struct ur_psn swept;	       /* ranges were last looked through then */
 	uint32_t bound_stride;	       /* bytes */
@@ -74,8 +74,10 @@ struct ur_ooo {
 	uint16_t held_cnt, held_cap;   /* of `held` */
 	uint16_t slot_cnt;	       /* of held_cnt: with a slot */
 	uint8_t bound_head, bound_cnt,
-		bound_cap; /* [bound_head, + bound_cnt) of the ring `bound` */
-	bool refused;	   /* memory for the next tier was refused; counted once */
+		bound_cap;  /* [bound_head, + bound_cnt) of the ring `bound` */
+	bool refused;	    /* memory for the next tier was refused; counted once */
+	bool newest_told;   /* the last part of the bitmap was the newest, */
+	struct ur_psn told; /* and the last other one ended here */
 	struct ur_ooo_range *range;
 	struct ur_ooo_held *held;
 	uint64_t *held_used;
@@ -89,7 +91,8 @@ struct ur_ooo {
 /* Out-of-order contexts of a worker. The counters only grow. */
 struct ur_ooo_pool {
 	struct ur_slabs *slabs;
-	uint32_t first;	       /* span of the first tier */
+	uint32_t first;	       /* span of the first tier, */
+	uint32_t most;	       /* and of the last */
 	uint32_t bound_stride; /* bytes of a receive */
 	uint32_t held_cnt;     /* contexts that are held */
 	uint64_t grown_cnt;    /* contexts that moved to a larger tier */
@@ -97,10 +100,10 @@ struct ur_ooo_pool {
 };
 
 /*
- * Takes contexts from `slabs`, which outlives it. `first` is a power of two, [UR_TIER_LEAST, UR_EXT_WINDOW]; receives
- * have at most `max_sge` SGEs.
+ * Takes contexts from `slabs`, which outlives it. `first` and `most` are powers of two, UR_TIER_LEAST <= first <= most;
+ * receives have at most `max_sge` SGEs.
  */
-void ur_ooo_pool_init(struct ur_ooo_pool *p, struct ur_slabs *slabs, uint32_t first,
+void ur_ooo_pool_init(struct ur_ooo_pool *p, struct ur_slabs *slabs, uint32_t first, uint32_t most,
 		      uint32_t max_sge);
 /* Bytes of a context with empty lists. */
 size_t ur_ooo_bytes(uint32_t span);
@@ -108,7 +111,7 @@ size_t ur_ooo_bytes(uint32_t span);
 /* An empty context that can note epsn + ahead; NULL when there is no memory for one. */
 struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, struct ur_psn epsn, uint32_t ahead);
 void ur_ooo_give(struct ur_ooo_pool *p, struct ur_ooo *o);
-/* Lets *o note epsn + ahead, ahead < UR_EXT_WINDOW; *o may move. False: memory is refused. */
+/* Lets *o note epsn + ahead, ahead < most; *o may move. False: memory is refused. */
 bool ur_ooo_reach(struct ur_ooo_pool *p, struct ur_ooo **o, struct ur_psn epsn, uint32_t ahead);
 
 /* ---- notes ---- */
@@ -130,11 +133,17 @@ void ur_ooo_defer(struct ur_ooo *o, struct ur_psn psn, const struct ur_ooo_defer
 /* Its turn is over. */
 void ur_ooo_forget(struct ur_ooo *o, struct ur_psn psn);
 
+/* A part of the bitmap (wire/ext.h), or the whole: then offset is 0 and `more` false. */
+struct ur_ooo_part {
+	uint32_t bytes, offset; /* bytes is a multiple of 4, at most UR_SACK_BYTES */
+	bool more;		/* there is more behind it */
+};
+
 /*
- * Writes what has arrived beyond `epsn` to `sack` (wire/ext.h), as far as the newest. Returns
- * bytes, a multiple of 4.
+ * EXT-OOO-PART-01. Writes what has arrived beyond `epsn` to `sack`, as far as the newest. Of what does not fit, the newest part
+ * takes turns with the others, which follow each other from ePSN on; `lowest`: the one at ePSN.
  */
-uint32_t ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn);
+struct ur_ooo_part ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn, bool lowest);
 
 /* Whether one more packet can wait whole. */
 bool ur_ooo_hold_room(struct ur_ooo_pool *p, struct ur_ooo *o);

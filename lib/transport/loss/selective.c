@@ -54,14 +54,15 @@ static struct ur_stamp last_sent(const struct ur_selective *s, const struct ur_t
 }
 
 void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, unsigned seq,
-		       struct ur_psn first, uint16_t window)
+		       struct ur_psn first, uint16_t window, uint16_t most)
 {
-	UR_ASSERT(window >= 1 && window <= UR_EXT_WINDOW);
+	UR_ASSERT(window >= 1 && window <= most && most >= UR_EXT_WINDOW);
 	*s = (struct ur_selective){
 		.una = first,
 		.max = first,
 		.window = window,
 		.limit = window,
+		.most = most,
 		.deadline_ns = UR_NEVER,
 		.seq = (uint8_t)seq,
 	};
@@ -104,8 +105,8 @@ static void set_limit(struct ur_selective *s)
 	/* A quarter above what was delivered: else the rate could never be seen to grow. */
 	uint32_t limit = s->bdp + (s->bdp >> 2);
 
-	if (limit > UR_EXT_WINDOW / 2)
-		limit = UR_EXT_WINDOW / 2;
+	if (limit > s->most / 2u)
+		limit = s->most / 2u;
 	s->limit = limit > s->window ? (uint16_t)limit : s->window;
 }
 
@@ -115,7 +116,7 @@ static void measure_bdp(struct ur_selective *s, const struct ur_rtt *rtt, uint32
 	uint64_t bdp = (uint64_t)s->delivered * rtt->min / length;
 
 	if (bdp >= s->bdp)
-		s->bdp = bdp < UR_EXT_WINDOW ? (uint16_t)bdp : UR_EXT_WINDOW;
+		s->bdp = bdp < s->most ? (uint16_t)bdp : s->most;
 	else
 		s->bdp -= (uint16_t)(s->bdp - bdp + 7) >> 3;
 	set_limit(s);
@@ -294,7 +295,7 @@ static bool advance(struct ur_selective *s, const struct ur_selective_env *env)
  * arrived.
  */
 static void detect_losses(struct ur_selective *s, const struct ur_selective_env *env,
-			  uint32_t later, bool is_heard, uint64_t now_ns)
+			  struct told told, uint32_t later, bool is_heard, uint64_t now_ns)
 {
 	uint64_t lost_cnt = env->pool->lost_cnt;
 	struct oldest oldest = {0};
@@ -306,7 +307,7 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 	if (!s->rtx)
 		lose_first(s, env, &p, later);
 	if (s->rtx) {
-		oldest = ur_rtx_lose(s, env->pool, &p);
+		oldest = ur_rtx_lose(s, env->pool, &p, told);
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
 	}
@@ -333,6 +334,28 @@ static inline bool is_in_order(const struct ur_selective *s)
 	return !s->flags;
 }
 
+/* All of them; of responses this end knows which have arrived. */
+static struct told all(const struct ur_selective *s)
+{
+	return (struct told){s->una, outstanding(s)};
+}
+
+/* An answer without a bitmap adds nothing to what a whole one has said, and nothing is known where the last was a part. */
+static struct told told_by(const struct ur_selective *s, const struct ur_ack_info *ack)
+{
+	struct ur_psn first = ur_psn_add(ack->una, 1 + ack->sack_at);
+
+	if (ack->partial && outstanding(s) > UR_SACK_BITS)
+		return (struct told){s->una, 0};
+	if (!ack->sack_at)
+		first = s->una;
+	if (!ack->more)
+		return (struct told){first, UR_EXT_WINDOW_MAX};
+	return (struct told){
+		first, (uint32_t)ur_psn_diff(
+			       ur_psn_add(ack->una, 1 + ack->sack_at + ack->sack_bits), first)};
+}
+
 static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 						       const struct ur_selective_env *env,
 						       const struct ur_ack_info *ack,
@@ -343,6 +366,7 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 		.newest = s->rack_stamp,
 		.echo = ack->echo,
 		.partial = ack->partial,
+		.in_parts = ack->more || ack->sack_at,
 	};
 	struct sack_part part;
 	uint32_t later;
@@ -362,7 +386,7 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	is_heard = a.new_cnt || !ur_stamp_eq(s->rack_stamp, a.newest);
 	if (is_heard)
 		reset_probes(s);
-	detect_losses(s, env, later, is_heard, now_ns);
+	detect_losses(s, env, told_by(s, ack), later, is_heard, now_ns);
 	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
@@ -435,13 +459,13 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	} else if (ur_rtx_hold(s, env)) {
 		if (is_tracked(s, nr))
 			ur_rtx_one_arrived(s, env, &a, nr);
-		else if (s->rtx->beyond < UR_EXT_WINDOW)
+		else if (s->rtx->beyond < s->most)
 			s->rtx->beyond++;
 	}
 	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env) && s->acked_cnt)
 		expect_answer(s, env->rtt, now_ns);
 	else
-		detect_losses(s, env, ahead, true, now_ns);
+		detect_losses(s, env, all(s), ahead, true, now_ns);
 	delivered(s, env, a.new_cnt, a.now);
 	return a.new_cnt;
 }
@@ -469,7 +493,7 @@ void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_select
 	/* Whichever sequence asked for the probe: this one was waited for as well. */
 	if (ur_stamp_lt(s->probe_stamp, echo))
 		s->probe_stamp = echo;
-	detect_losses(s, env, 0, true, now_ns);
+	detect_losses(s, env, all(s), 0, true, now_ns);
 }
 
 /* ---- what was sent ---- */
@@ -500,7 +524,7 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 {
 	struct ur_stamp stamp = ur_stamp(now_ns);
 
-	UR_ASSERT(n >= 1 && outstanding(s) + n <= UR_EXT_WINDOW);
+	UR_ASSERT(n >= 1 && outstanding(s) + n <= s->most);
 	/* While the deadline runs it need not be moved: the samples tell when something was sent. */
 	if (ur_psn_eq(s->una, s->max))
 		depart(s, env->rtt, now_ns);
@@ -703,13 +727,13 @@ void ur_selective_validate(const struct ur_selective *s)
 {
 	bool idle = ur_psn_eq(s->una, s->max);
 
-	UR_ASSERT(outstanding(s) <= UR_EXT_WINDOW);
+	UR_ASSERT(outstanding(s) <= s->most);
 	UR_ASSERT((uint32_t)s->acked_cnt + s->lost_cnt <= outstanding(s));
 	UR_ASSERT(idle == (s->deadline_ns == UR_NEVER));
 	UR_ASSERT(!idle || is_in_order(s));
 	UR_ASSERT(!!(s->flags & HELD) == (s->rtx != NULL));
 	UR_ASSERT(!!(s->flags & UNA_LOST) == (!s->rtx && s->lost_cnt));
-	UR_ASSERT(s->bdp <= UR_EXT_WINDOW && s->reo_time <= UR_RTT_MAX);
+	UR_ASSERT(s->bdp <= s->most && s->reo_time <= UR_RTT_MAX);
 	if (s->rtx) {
 		UR_ASSERT(!(s->flags & UNA_RESENT));
 		validate_context(s);

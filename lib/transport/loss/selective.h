@@ -45,7 +45,19 @@
  * Thread class: the QP's worker. No division, no loop over the window on the path in order; one
  * division a round trip.
  */
-#define UR_EXT_WINDOW 2048 /* numbers in [una, max) at most, a power of two; ur_sack fits it */
+#define UR_EXT_WINDOW	  2048	/* numbers in [una, max) at most, unless both ends agree on more */
+#define UR_EXT_WINDOW_MAX 65536 /* the most that they agree on; powers of two */
+
+/*
+ * EXT-WINDOW-01. Numbers in [una, max) at most with so many packets in flight, a power of two: a number that is lost is
+ * acknowledged three round trips after it was sent, one that is lost twice after four and a quarter.
+ */
+static inline uint32_t ur_ext_window(uint32_t in_flight)
+{
+	if (in_flight >= UR_EXT_WINDOW_MAX / 4)
+		return UR_EXT_WINDOW_MAX;
+	return 4 * in_flight > UR_EXT_WINDOW ? 4 * in_flight : UR_EXT_WINDOW;
+}
 
 #define UR_TIER_LEAST 16 /* span of the smallest context, of either end */
 
@@ -70,7 +82,7 @@ struct ur_rtx_twice {
  * [una, una + span) as far as they were sent; what arrives beyond them is not recorded.
  */
 struct ur_rtx {
-	uint32_t span; /* a power of two, [UR_TIER_LEAST, UR_EXT_WINDOW] */
+	uint32_t span; /* a power of two, [UR_TIER_LEAST, most of the pool] */
 	uint16_t
 		beyond; /* numbers known to have arrived that are not tracked, as of the last news */
 	bool refused;	/* memory for the next tier was refused; counted once */
@@ -88,7 +100,8 @@ struct ur_rtx {
 /* Recovery contexts of a worker. The counters only grow. */
 struct ur_rtx_pool {
 	struct ur_slabs *slabs;
-	uint32_t first;	   /* span of the first tier */
+	uint32_t first;	   /* span of the first tier, */
+	uint32_t most;	   /* and of the last */
 	uint32_t held_cnt; /* contexts that are held */
 	/* Which sequence lost numbers by what arrived; NULL: congestion control knows of it. */
 	const struct ur_selective *lost_by;
@@ -102,8 +115,8 @@ struct ur_rtx_pool {
 	uint64_t spurious_cnt;	/* sent again in vain: the earlier transmission arrived */
 };
 
-/* Takes contexts from `slabs`, which outlives it. `first` is a power of two, [UR_TIER_LEAST, UR_EXT_WINDOW]. */
-void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t first);
+/* Takes contexts from `slabs`, which outlives it. `first` and `most` are powers of two, UR_TIER_LEAST <= first <= most. */
+void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t first, uint32_t most);
 /* Bytes of a context. */
 size_t ur_rtx_bytes(uint32_t span);
 
@@ -125,7 +138,7 @@ struct ur_tx_times {
 
 struct ur_selective {
 	struct ur_psn una;    /* every number before it is acknowledged */
-	struct ur_psn max;    /* [una, max) sent at least once, max - una <= UR_EXT_WINDOW */
+	struct ur_psn max;    /* [una, max) sent at least once, max - una <= most */
 	struct ur_rtx *rtx;   /* NULL: in order, or none was left */
 	uint64_t deadline_ns; /* when to call expired(); UR_NEVER: nothing is in flight */
 	/* Private to selective*.c from here on, but for reading backoff. */
@@ -143,7 +156,8 @@ struct ur_selective {
 	uint16_t acked_cnt, lost_cnt;
 	uint16_t window; /* in flight at least, before limit stops it */
 	uint16_t limit;	 /* in flight at most: window, or what the path holds */
-	uint16_t bdp;	 /* learned, numbers, [0, UR_EXT_WINDOW] */
+	uint16_t bdp;	 /* learned, numbers, [0, most] */
+	uint16_t most;	 /* numbers in [una, max) at most */
 	uint8_t flags;	 /* 0: in order, no context is held and nothing is lost */
 	uint8_t backoff; /* timeouts in a row */
 	uint8_t quiet;	 /* round trips since reordering was last seen */
@@ -153,8 +167,10 @@ struct ur_selective {
 /* What an extended ACK, NAK or response tells. */
 struct ur_ack_info {
 	struct ur_psn una;   /* every number before it has arrived */
-	const uint8_t *sack; /* bit i: una + 1 + i has arrived (wire/ext.h) */
-	uint32_t sack_bits;  /* what lies behind them has not arrived */
+	const uint8_t *sack; /* bit i: una + 1 + sack_at + i has arrived (wire/ext.h) */
+	uint32_t sack_at;    /* nothing is said of what lies between; <= UR_EXT_WINDOW_MAX */
+	uint32_t sack_bits;  /* what lies behind them has not arrived, */
+	bool more;	     /* or else nothing is said of it */
 	struct ur_stamp
 		echo; /* stamp of the transmission that caused it; ignored if it is to come */
 	bool partial; /* a response: says nothing of numbers beyond una, nor does its echo */
@@ -181,9 +197,12 @@ struct ur_selective_env {
 	bool idle; /* nothing can be sent for the first time, unless something arrives or is posted */
 };
 
-/* window is in [1, UR_EXT_WINDOW]; seq is 0 or 1, the other sequence that shares `tx_times` has the other. */
+/*
+ * Up to `most` numbers in [una, max), in [UR_EXT_WINDOW, UR_EXT_WINDOW_MAX), no more than the pool's contexts span; window is in
+ * [1, most]. seq is 0 or 1, the other sequence that shares `tx_times` has the other.
+ */
 void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, unsigned seq,
-		       struct ur_psn first, uint16_t window);
+		       struct ur_psn first, uint16_t window, uint16_t most);
 /* Gives the context back; nothing is outstanding any more. */
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env);
 
@@ -197,7 +216,7 @@ static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 /* EXT-SEL-FLIGHT-01. Numbers that may be sent anew now, 0 when the flight or the window is full. */
 static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 {
-	uint32_t room = UR_EXT_WINDOW - (uint32_t)ur_psn_diff(s->max, s->una);
+	uint32_t room = s->most - (uint32_t)ur_psn_diff(s->max, s->una);
 	uint32_t flight = ur_selective_in_flight(s);
 
 	if (flight >= s->limit)
@@ -208,12 +227,12 @@ static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 static inline bool ur_selective_has_credit(const struct ur_selective *s)
 {
 	return ur_selective_in_flight(s) < s->limit &&
-	       (uint32_t)ur_psn_diff(s->max, s->una) < UR_EXT_WINDOW;
+	       (uint32_t)ur_psn_diff(s->max, s->una) < s->most;
 }
 
 /*
  * The numbers [max, max + n) were sent for the first time, stamped ur_stamp(now_ns).
- * n is in [1, UR_EXT_WINDOW - (max - una)].
+ * n is in [1, most - (max - una)].
  */
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns);

@@ -136,9 +136,18 @@ struct oldest {
 	uint32_t later;
 };
 
-/* Deems lost what the rules of selective.h say, with a context. */
+/* Of the numbers [from, from + cnt) it was said just now whether they have arrived. */
+struct told {
+	struct ur_psn from;
+	uint32_t cnt;
+};
+
+/*
+ * EXT-SEL-PART-01. Deems lost what the rules of selective.h say, with a context: numbers that have not arrived by what the
+ * peer says, not those of which it says nothing.
+ */
 struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
-			  const struct reo_window *p);
+			  const struct reo_window *p, struct told told);
 /* una is lost, with a context or without. */
 void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool);
 
@@ -150,6 +159,7 @@ struct arrival {
 	struct ur_stamp newest; /* rack_stamp before them */
 	struct ur_stamp echo;	/* valid unless partial */
 	bool partial;
+	bool in_parts;	  /* of the bitmap a part is told: what is new may have arrived long ago */
 	uint32_t later;	  /* numbers acknowledged before them, from here on */
 	uint32_t new_cnt; /* newly acknowledged */
 };

@@ -18,9 +18,9 @@ size_t ur_rtx_bytes(uint32_t span)
 	       span * sizeof(struct ur_stamp);
 }
 
-void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t first)
+void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t first, uint32_t most)
 {
-	*p = (struct ur_rtx_pool){.slabs = slabs, .first = first};
+	*p = (struct ur_rtx_pool){.slabs = slabs, .first = first, .most = most};
 }
 
 /* LOSS-TIER-04. A context of the tier `span`, or of the largest below it, down to `least`, for which there is memory. */
@@ -104,8 +104,8 @@ void ur_rtx_grow(struct ur_selective *s, const struct ur_selective_env *env, uin
 
 	if (cnt <= s->rtx->span)
 		return;
-	span = ur_tier_of(cnt, s->rtx->span);
-	rtx = take(pool, span, ur_tier_above(s->rtx->span));
+	span = ur_tier_of(cnt, s->rtx->span, pool->most);
+	rtx = take(pool, span, ur_tier_above(s->rtx->span, pool->most));
 	if (rtx) {
 		move(s, env, rtx);
 		pool->grown_cnt++;
@@ -120,7 +120,7 @@ void ur_rtx_grow(struct ur_selective *s, const struct ur_selective_env *env, uin
 bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env)
 {
 	struct ur_rtx_pool *pool = env->pool;
-	uint32_t span = ur_tier_of(outstanding(s), pool->first);
+	uint32_t span = ur_tier_of(outstanding(s), pool->first, pool->most);
 	struct ur_rtx *rtx;
 
 	if (s->rtx) {
@@ -211,16 +211,37 @@ void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool)
 	}
 }
 
+/* Of the numbers [at, at + cnt), at not before una, how many are tracked and acknowledged. */
+static uint32_t acked_among(const struct ur_selective *s, struct ur_psn at, uint32_t cnt)
+{
+	uint32_t left = tracked(s) - (uint32_t)ur_psn_diff(at, s->una), acked = 0;
+
+	for (left = left < cnt ? left : cnt; left;) {
+		struct run run = run_of(s->rtx, at, left);
+
+		acked += ur_popcount(s->rtx->acked[run.word] & run.mask);
+		at = ur_psn_add(at, run.cnt);
+		left -= run.cnt;
+	}
+	return acked;
+}
+
+static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
+{
+	return acked_among(s, s->una, (uint32_t)ur_psn_diff(nr, s->una));
+}
+
 /*
  * Numbers sent once: the stamps grow with the numbers and the arrivals beyond them become fewer, so
  * the first that is not lost ends the search.
  */
 static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *pool,
-				    const struct reo_window *p)
+				    const struct reo_window *p, struct told told)
 {
 	struct ur_rtx *rtx = s->rtx;
-	struct ur_psn nr = s->una;
-	uint32_t left = tracked(s), later = s->acked_cnt + rtx->beyond;
+	struct ur_psn nr = told.from;
+	uint32_t left = told.cnt, later = s->acked_cnt + rtx->beyond - acked_before(s, nr);
+	bool first = ur_psn_eq(nr, s->una);
 
 	while (left) {
 		struct run run = run_of(rtx, nr, left);
@@ -234,7 +255,7 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 			uint32_t beyond = later - ur_popcount(acked & (bit - 1));
 
 			if (!is_lost(s, p, stamp, beyond, false))
-				return (struct oldest){true, stamp, beyond};
+				return (struct oldest){first, stamp, beyond};
 			lose(s, pool, run.word, bit);
 		}
 		later -= ur_popcount(acked);
@@ -246,26 +267,47 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 
 /* Retransmissions that were lost as well. */
 static void lose_resent(struct ur_selective *s, struct ur_rtx_pool *pool,
-			const struct reo_window *p)
+			const struct reo_window *p, struct told told)
 {
 	struct ur_rtx *rtx = s->rtx;
 
-	for (unsigned w = 0; w < words_of(rtx); w++) {
-		uint64_t open = rtx->resent[w] & ~(rtx->acked[w] | rtx->lost[w]);
+	while (told.cnt) {
+		struct run run = run_of(rtx, told.from, told.cnt);
+		unsigned w = run.word;
+		uint64_t open = rtx->resent[w] & ~(rtx->acked[w] | rtx->lost[w]) & run.mask;
 
 		for (; open; open &= open - 1)
 			if (is_lost(s, p, rtx->stamp[w << 6 | (unsigned)__builtin_ctzll(open)], 0,
 				    true))
 				lose(s, pool, w, open & -open);
+		told.from = ur_psn_add(told.from, run.cnt);
+		told.cnt -= run.cnt;
 	}
 }
 
-struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
-			  const struct reo_window *p)
+/* What of it lies in [una, una + tracked). */
+static struct told clip(const struct ur_selective *s, struct told told)
 {
-	struct oldest oldest = lose_sent_once(s, pool, p);
+	struct ur_psn to = ur_psn_add(told.from, told.cnt), end = tracked_end(s);
 
-	lose_resent(s, pool, p);
+	if (ur_psn_lt(told.from, s->una))
+		told.from = s->una;
+	if (ur_psn_lt(end, to))
+		to = end;
+	told.cnt = ur_psn_lt(told.from, to) ? (uint32_t)ur_psn_diff(to, told.from) : 0;
+	if (!told.cnt)
+		told.from = s->una;
+	return told;
+}
+
+struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
+			  const struct reo_window *p, struct told told)
+{
+	struct oldest oldest;
+
+	told = clip(s, told);
+	oldest = lose_sent_once(s, pool, p, told);
+	lose_resent(s, pool, p, told);
 	return oldest;
 }
 
@@ -307,7 +349,7 @@ static void number_arrived(struct ur_selective *s, const struct ur_selective_env
 		env->pool->spurious_cnt++;
 		learn_reordering(s, later,
 				 (int32_t)(ur_rtx_reo_window(s, env).window + env->rtt->srtt));
-	} else if (later) {
+	} else if (later && !a->in_parts) {
 		env->pool->reordered_cnt++;
 		learn_reordering(s, later, age);
 	}
@@ -381,7 +423,7 @@ static uint64_t sack_bits(const uint8_t *sack, uint32_t off, uint32_t cnt)
 
 struct sack_part ur_rtx_sack_part(const struct ur_selective *s, const struct ur_ack_info *ack)
 {
-	struct ur_psn first = ur_psn_add(ack->una, 1);
+	struct ur_psn first = ur_psn_add(ack->una, 1 + ack->sack_at);
 	int32_t off = ur_psn_diff(s->una, first), room;
 
 	if (off < 0)
@@ -426,7 +468,8 @@ static void bitmap_arrived(struct ur_selective *s, const struct ur_selective_env
 	struct ur_psn end;
 
 	do {
-		uint32_t cnt = tracked(s) - (uint32_t)ur_psn_diff(part.nr, s->una);
+		uint32_t at = (uint32_t)ur_psn_diff(part.nr, s->una);
+		uint32_t cnt = at < tracked(s) ? tracked(s) - at : 0;
 
 		for (cnt = cnt < part.cnt ? cnt : part.cnt; cnt;) {
 			struct run run = run_of(s->rtx, part.nr, cnt);
@@ -464,25 +507,10 @@ void ur_rtx_arrived(struct ur_selective *s, const struct ur_selective_env *env, 
 	}
 	if (!part.cnt)
 		return;
-	/* ack->una itself has not arrived, says the peer; whatever was said before, it counts. */
-	if (!ur_psn_eq(part.nr, nr))
-		a->later -= bit_of(s->rtx, s->rtx->acked, nr);
+	/* What is said of these, that ack->una has not arrived or nothing, changes nothing: what was said before counts. */
+	known = (uint32_t)ur_psn_diff(part.nr, nr);
+	a->later -= acked_among(s, nr, known);
 	bitmap_arrived(s, env, a, sack, part);
-}
-
-static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
-{
-	struct ur_psn at = s->una;
-	uint32_t left = (uint32_t)ur_psn_diff(nr, at), cnt = 0;
-
-	while (left) {
-		struct run run = run_of(s->rtx, at, left);
-
-		cnt += ur_popcount(s->rtx->acked[run.word] & run.mask);
-		at = ur_psn_add(at, run.cnt);
-		left -= run.cnt;
-	}
-	return cnt;
 }
 
 void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *env,

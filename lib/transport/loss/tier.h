@@ -7,14 +7,14 @@
 
 /*
  * The tiers of contexts of extended mode (docs/design/loss.md): a context of a tier spans four times as many
- * numbers as one of the tier below it, at most the window. When memory runs short, larger tiers leave what is
+ * numbers as one of the tier below it, at most `most`, which is the window. When memory runs short, larger tiers leave what is
  * left to the first one.
  *
  * Thread class: the worker.
  */
-static inline uint32_t ur_tier_above(uint32_t span)
+static inline uint32_t ur_tier_above(uint32_t span, uint32_t most)
 {
-	return 4 * span < UR_EXT_WINDOW ? 4 * span : UR_EXT_WINDOW;
+	return 4 * span < most ? 4 * span : most;
 }
 
 /* 0: there is none. */
@@ -29,11 +29,11 @@ static inline uint32_t ur_tier_below(uint32_t span)
 	return below;
 }
 
-/* The tier for `cnt` numbers, not below `first`; cnt is at most UR_EXT_WINDOW. */
-static inline uint32_t ur_tier_of(uint32_t cnt, uint32_t first)
+/* The tier for `cnt` numbers, not below `first`; cnt is at most `most`. */
+static inline uint32_t ur_tier_of(uint32_t cnt, uint32_t first, uint32_t most)
 {
 	while (first < cnt)
-		first = ur_tier_above(first);
+		first = ur_tier_above(first, most);
 	return first;
 }
 

@@ -51,7 +51,8 @@ static inline enum ur_drop check_ext_ack(const struct ur_packet *p, enum ack_kin
 	if ((kind == ACK_RNR && !ur_psn_eq(p->bth.psn, p->xaeth.epsn)) ||
 	    (kind == ACK_FATAL && ur_psn_lt(p->xaeth.epsn, p->bth.psn)))
 		return UR_DROP_UNEXPECTED;
-	if ((p->payload_len & 3) || p->payload_len > UR_SACK_BYTES)
+	if ((p->payload_len & 3) || p->payload_len > UR_SACK_BYTES ||
+	    ((p->op & UR_OP_BPTH) && p->bpth.offset > UR_EXT_WINDOW_MAX))
 		return UR_DROP_MSG_LENGTH;
 	return UR_DROP_NONE;
 }

@@ -111,6 +111,10 @@ static inline uint32_t take_epsn(struct ur_qp *qp, const struct ur_packet *p, bo
 		.partial = !sack,
 	};
 
+	if (__builtin_expect(sack && (p->op & UR_OP_BPTH), 0)) {
+		ack.sack_at = p->bpth.offset;
+		ack.more = p->bpth.flags & UR_BPTH_MORE;
+	}
 	return ur_selective_on_ack(&qp->xreq.psn, &env, &ack, now_ns);
 }
 

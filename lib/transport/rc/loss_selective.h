@@ -220,11 +220,12 @@ static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe, unsigne
 	return 1;
 }
 
-/* SPRAY-TELL-01. Which way the packet of `psn` went. */
+/* SPRAY-TELL-01. Which way the packet of `psn` went; whose path is forgotten blames none. */
 static inline void record_path(struct ur_qp *qp, struct ur_psn psn, bool again)
 {
 	if (__builtin_expect(qp->xreq.spray != NULL, 0))
-		ur_spray_sent(qp->xreq.spray, psn, qp->spray_path, again);
+		ur_spray_sent(qp->xreq.spray, psn, qp->spray_path,
+			      again && ur_psn_diff(qp->xreq.psn.max, psn) <= UR_SPRAY_PSNS);
 }
 
 static inline void record_request(struct ur_qp *qp, uint64_t now_ns)

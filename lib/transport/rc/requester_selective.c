@@ -55,9 +55,18 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 	qp->spray_path = 0;
 }
 
+/* EXT-WINDOW-02. What both ends can track; counts of them have 16 bits. */
+static uint32_t agreed_window(const struct ur_qp *qp)
+{
+	uint32_t own = qp->core->rtx.most, peer = UR_EXT_WINDOW << qp->agreed.wide;
+	uint32_t most = own < peer ? own : peer;
+
+	return most < UR_EXT_WINDOW_MAX ? most : UR_EXT_WINDOW_MAX - 1;
+}
+
 void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 {
-	uint16_t window = (uint16_t)(qp->window < UR_EXT_WINDOW ? qp->window : UR_EXT_WINDOW);
+	uint32_t most = agreed_window(qp), window = qp->window < most ? qp->window : most;
 	struct ur_ext_requester *x = &qp->xreq;
 
 	ur_ext_requester_stop(qp);
@@ -68,10 +77,13 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 		x->rwqen = (uint32_t)ur_pool_tag(qp->agreed.pool) << 24;
 	ur_retry_init(&x->retry);
 	ur_rtt_init(&x->rtt);
-	ur_selective_init(&x->psn, &x->tx_times, 0, first, window);
+	ur_selective_init(&x->psn, &x->tx_times, 0, first, (uint16_t)window, (uint16_t)most);
 	x->reads_from = first;
 	qp->req.ssn = ur_first_ssn(first);
-	ur_selective_init(&x->rsp, &x->tx_times, 1, ur_psn(0), window);
+	ur_selective_init(&x->rsp, &x->tx_times, 1, ur_psn(0), (uint16_t)window, (uint16_t)most);
+	/* RC-REQ-PART-02. Sixteen requests fill a wide window as well. */
+	if (window > UR_EXT_WINDOW)
+		qp->req.read_psns = (uint16_t)(window / 16);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
 	if (qp->paths > 1 && qp->state != IBV_QPS_RESET)
 		x->spray = ur_spray_take(&qp->core->spray, qp->paths, qp->req.last_stamp);

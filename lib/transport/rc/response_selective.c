@@ -233,27 +233,36 @@ void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t
 }
 
 /* EXT-RESP-SACK-01: the bitmap lies in the context until the next call. */
-static void add_bitmap(struct ur_qp *qp, struct ur_tx *tx)
+static struct ur_bpth add_bitmap(struct ur_qp *qp, struct ur_tx *tx, bool lowest)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
+	struct ur_ooo_part part;
 
 	clear_payload(tx);
 	if (!o)
-		return;
-	tx->payload_len = (uint16_t)ur_ooo_sack(o, qp->rsp.epsn);
+		return (struct ur_bpth){0};
+	part = ur_ooo_sack(o, qp->rsp.epsn, lowest);
+	tx->payload_len = (uint16_t)part.bytes;
 	tx->frag[tx->frag_cnt++] = (struct ur_frag){o->sack, tx->payload_len};
+	return (struct ur_bpth){part.more ? UR_BPTH_MORE : 0, part.offset};
 }
 
-/* Ethernet to BTH of an ACK or NAK; the AETH follows, and after the XAETH status and delay, if it has them. */
-static inline uint8_t *begin_ack(struct ur_qp *qp, struct ur_psn psn, bool status, bool delay,
+/* What follows the XAETH of an ACK or NAK. */
+enum tail { TAIL_NONE, TAIL_DELAY, TAIL_PART };
+
+/* Ethernet to BTH of an ACK or NAK; the AETH follows, and after the XAETH status and tail, if it has them. */
+static inline uint8_t *begin_ack(struct ur_qp *qp, struct ur_psn psn, bool status, enum tail tail,
 				 struct ur_tx *tx)
 {
 	uint8_t opcode = status ? UR_EXT_ACKNOWLEDGE_STATUS : UR_EXT_ACKNOWLEDGE;
 	unsigned more = status ? UR_ASTH_BYTES : 0;
 
-	if (__builtin_expect(delay, 0)) {
+	if (__builtin_expect(tail == TAIL_DELAY, 0)) {
 		opcode = status ? UR_EXT_ACKNOWLEDGE_STATUS_DELAY : UR_EXT_ACKNOWLEDGE_DELAY;
 		more += UR_NDTH_BYTES;
+	} else if (__builtin_expect(tail == TAIL_PART, 0)) {
+		opcode = status ? UR_EXT_ACKNOWLEDGE_STATUS_PART : UR_EXT_ACKNOWLEDGE_PART;
+		more += UR_BPTH_BYTES;
 	}
 	return begin_response(qp, opcode, psn, UR_AETH_BYTES + UR_XAETH_BYTES + more, tx);
 }
@@ -269,7 +278,8 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 	struct ur_ext_responder *x = &qp->xrsp;
 	bool probe = rsp->ack != UR_ACK_OWED && !ack_due(qp);
 	bool status = qp->admission & UR_ADM_RECEIVER;
-	bool delay = probe && x->probe_echo.hops;
+	enum tail tail = probe && x->probe_echo.hops ? TAIL_DELAY : TAIL_NONE;
+	struct ur_bpth part;
 	struct ur_psn psn = rsp->epsn;
 	uint8_t syndrome, *p;
 
@@ -288,20 +298,25 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		x->credits_msn = rsp->msn;
 		qp->core->cnt.acks_sent++;
 	}
-	add_bitmap(qp, tx);
-	p = begin_ack(qp, psn, status, delay, tx);
+	/* EXT-RESP-PART-01. The answer to a probe tells of the oldest hole; it leaves the delay out if it has a part only. */
+	part = add_bitmap(qp, tx, probe);
+	if (__builtin_expect(part.flags | part.offset, 0))
+		tail = TAIL_PART;
+	p = begin_ack(qp, psn, status, tail, tx);
 	take_path(qp, (probe ? &x->probe_echo : &x->echo)->path, tx);
 	p = put_aeth(p, qp, syndrome);
 	p = put_xaeth(p, qp, probe ? &x->probe_echo : &x->echo, now_ns);
 	if (__builtin_expect(status, 0))
 		p = ur_build32(p, ur_admission_status(qp));
-	if (__builtin_expect(delay, 0)) {
+	if (__builtin_expect(tail == TAIL_DELAY, 0)) {
 		struct ur_ndth ndth = ndth_of(&x->probe_echo);
 
 		ur_build32(p, ur_ndth_pack(&ndth));
 		/* PACE-NET-06 */
 		if (x->probe_echo.hops & UR_XTH_BACK)
 			tx->hdr[qp->path.len + UR_DELAY_BTH] |= UR_DELAY_ASK;
+	} else if (__builtin_expect(tail == TAIL_PART, 0)) {
+		ur_build32(p, ur_bpth_pack(&part));
 	}
 	if (probe)
 		x->probe = false;
