@@ -10,6 +10,10 @@
 /* "2". False: the node has no such port, or its lanes cannot be reached; a sentence was printed. */
 bool ctl_lanes_port(struct ctl_session *s, uint32_t node, const char *text, uint8_t *port);
 
+/* The node and the port that the words after the first name, and what the port has. False: a sentence was printed. */
+bool ctl_lanes_of_words(struct ctl_session *s, uint32_t *node, uint8_t *port,
+			struct ur_vl_attr *vl);
+
 /* The mode is not on the wire: it is set to UR_VL_IBA. False: a sentence was printed. */
 bool ctl_lanes_read(struct ctl_session *s, uint32_t node, uint8_t port, struct ur_vl_attr *vl);
 /*

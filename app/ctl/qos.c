@@ -166,12 +166,9 @@ static bool apply(struct ctl_session *s)
 	const char *mode;
 	uint32_t node;
 	uint8_t port;
-	char err[256];
 	bool ok;
 
-	if (!ctl_find_node(&s->topo, o->words[1], &node, err, sizeof(err)))
-		return ctl_complain("%s", err);
-	ok = ctl_lanes_port(s, node, o->words[2], &port) && ctl_lanes_read(s, node, port, &vl) &&
+	ok = ctl_lanes_of_words(s, &node, &port, &vl) &&
 	     read_solution(o->words[3], &vl, &mode, &root) && ctl_lanes_write(s, node, port, &vl);
 	if (ok && ctl_prints_text(o))
 		printf("the port has the tables; its configuration must say vl_mode = %s, which cannot be read\n",

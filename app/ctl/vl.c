@@ -217,13 +217,18 @@ static bool show_port(struct ctl_session *s, uint32_t node, uint8_t port, json_t
 	return true;
 }
 
-static bool show(struct ctl_session *s, uint32_t node)
+static bool show(struct ctl_session *s)
 {
 	const struct ur_topo *t = &s->topo;
-	json_t *list = json_array();
-	uint8_t port;
 	bool ok = true;
+	json_t *list;
+	uint32_t node;
+	uint8_t port;
+	char err[256];
 
+	if (!ctl_find_node(t, s->o->words[1], &node, err, sizeof(err)))
+		return ctl_complain("%s", err);
+	list = json_array();
 	if (s->o->words_cnt > 2) {
 		ok = ctl_lanes_port(s, node, s->o->words[2], &port) &&
 		     show_port(s, node, port, list);
@@ -237,6 +242,16 @@ static bool show(struct ctl_session *s, uint32_t node)
 	return ctl_json_write(s->o, list) && ok;
 }
 
+bool ctl_lanes_of_words(struct ctl_session *s, uint32_t *node, uint8_t *port, struct ur_vl_attr *vl)
+{
+	const struct ctl_options *o = s->o;
+	char err[256];
+
+	if (!ctl_find_node(&s->topo, o->words[1], node, err, sizeof(err)))
+		return ctl_complain("%s", err);
+	return ctl_lanes_port(s, *node, o->words[2], port) && ctl_lanes_read(s, *node, *port, vl);
+}
+
 bool ctl_cmd_vl(struct ctl_session *s)
 {
 	const struct ctl_options *o = s->o;
@@ -244,14 +259,11 @@ bool ctl_cmd_vl(struct ctl_session *s)
 	struct ur_vl_attr want;
 	uint32_t node;
 	uint8_t port;
-	char err[256];
 	bool ok;
 
-	if (!ctl_find_node(&s->topo, o->words[1], &node, err, sizeof(err)))
-		return ctl_complain("%s", err);
 	if (!strcmp(o->words[0], "show"))
-		return show(s, node);
-	if (!ctl_lanes_port(s, node, o->words[2], &port) || !ctl_lanes_read(s, node, port, &want))
+		return show(s);
+	if (!ctl_lanes_of_words(s, &node, &port, &want))
 		return false;
 	for (unsigned i = 3; i < o->words_cnt; i++)
 		if (!parse_change(o->words[i], &want))
