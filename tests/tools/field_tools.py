@@ -7,6 +7,7 @@ uroce-switch; needs root), endpoints (of uroce-perf, with traffic; needs root), 
 than 500 nodes, and a switch that dies), handover (two adapters, two subnet managers). --write puts the table of
 tools into docs/management.md; the scenarios fail if the page has another one. fabric_bed.py names the environment.
 """
+import json
 import os
 import pathlib
 import re
@@ -372,8 +373,54 @@ def handover_scenario():
         print("ok: two subnet managers")
 
 
+def zone_scenario():
+    """A zone's manager and OpenSM: the switch has the zone's key, so OpenSM manages its adapter alone; then the key is given back."""
+    with Bed() as bed:
+        path, key, zones = bed.dir / "fabric.sock", bed.dir / "key", bed.dir / "zones"
+        switch = bed.start(os.environ["UROCE_SWITCH"], "--port", f"socket={path},clients=4", "--set", "eal.hugepages=no", stdout=subprocess.PIPE)
+        check(any(line.startswith("forwarding") for line in switch.stdout), "uroce-switch starts")
+
+        def ctl(*words):
+            done = subprocess.run([os.environ["UROCE_CTL"], *map(str, words), "--socket", path], text=True, capture_output=True, timeout=60)
+            check(done.returncode == 0, f"uroce-ctl {words}: {done.stdout}{done.stderr}")
+            return json.loads(done.stdout) if "--json" in words else done.stdout
+
+        def key_of_switch():
+            return ctl("keys", "show", "uroce-switch", "--json", "-", "--m-key-file", key if key.exists() else "/dev/null")[0]["key"]
+
+        guid = next(n["guid"] for n in ctl("topology", "--json", "-")["nodes"] if n["type"] == "switch")
+        zones.write_text(f"zone lab\nkey 0x77\nlease 2\nnode {guid}\n")
+        manager = bed.start(os.environ["UROCE_CTL"], "manage", "run", "lab", "--zones", zones, "--socket", path, "--key-out", key,
+                            "--json", bed.dir / "events", stdout=subprocess.DEVNULL)
+
+        def events(name):
+            lines = (bed.dir / "events").read_text().splitlines(keepends=True) if (bed.dir / "events").exists() else []
+            return [e for e in (json.loads(line) for line in lines if line.endswith("\n")) if e["event"] == name]
+
+        wait_until(lambda: any(e["held"] == 1 for e in events("nodes")), "the switch has the zone's key")
+        terms = len(events("state"))
+        bed.start_hca(f"unix:{path}")
+        sm = bed.start_opensm()
+        bed.wait_for_sm(sm, "Entering MASTER state")
+        wait_until(lambda: "SMINFO_MASTER" in bed.run("sminfo -D 0", status=None), "OpenSM is master among its own kind")
+        # It tries to configure the switch, which refuses.
+        wait_until(lambda: int(ctl("reg", "read", "uroce-switch", "agent_bad_key", "--json", "-")["agent_bad_key"], 0) > 0, "the switch refuses OpenSM's writes")
+        lid = re.compile(r"^Lid:\.+0$", re.M)
+        check(lid.search(bed.run("smpquery -D portinfo 0,1 0")), "OpenSM gives the switch no LID")
+        check(key_of_switch() == key.read_text().strip(), "the switch has the zone's key still")
+        ctl("reg", "write", "uroce-switch", "scratch", "7", "--m-key-file", key)
+        check([m["state"] for m in ctl("manage", "list", "--zones", zones, "--json", "-")] == ["master"], "the zone has its master")
+        check(len(events("state")) == terms, f"the manager was master all the time: {events('state')}")
+        # When the zone's manager ends, the switch is OpenSM's.
+        bed.stop(manager)
+        check(events("end"), "the manager ends")
+        wait_until(lambda: not lid.search(bed.run("smpquery -D portinfo 0,1 0", status=None)), "OpenSM gives the switch a LID", 60)
+        wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the link active")
+        print("ok: a zone's manager beside OpenSM")
+
+
 SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "switches": switches_scenario,
-             "endpoints": endpoints_scenario, "engines": engines_scenario, "sweep": sweep_scenario, "handover": handover_scenario}
+             "endpoints": endpoints_scenario, "engines": engines_scenario, "sweep": sweep_scenario, "handover": handover_scenario, "zone": zone_scenario}
 
 
 def table():
