@@ -34,3 +34,29 @@ wait_for 10 went_down 1 || fail "an endpoint does not see that its link went dow
 wait_for 10 went_down 2 || fail "an endpoint does not see a short flap of its link"
 stop_server
 echo "an endpoint counts that its link goes down, a short flap too"
+
+# A tap of a switch is an interface too. The switch sees it go down and come up.
+in_a=(ip netns exec "$ns_a")
+: >"$tmp/switch.log"
+"${in_a[@]}" "$UROCE_SWITCH" --port tap=lab0 --port "socket=$tmp/fabric.sock,clients=1" "${pages[@]}" >"$tmp/switch.log" 2>&1 </dev/null &
+server_pid=$!
+wait_for 30 grep -q '^forwarding between' "$tmp/switch.log" || fail "the switch does not start"
+ip -n "$ns_a" link set lab0 up || fail "the tap has no interface"
+sees_switch()
+{
+	"${in_a[@]}" timeout 60 "$UROCE_CTL" topology --dev lab0 >"$tmp/topology.log" 2>&1 &&
+		grep -qE '^    1  init .* switch #1 "uroce-switch" port 1$' "$tmp/topology.log"
+}
+wait_for 20 sees_switch || fail "uroce-ctl does not find the switch by its tap"
+changes()
+{
+	[ "$(grep -c "^port 1 (tap=lab0): link $1" "$tmp/switch.log")" -ge "$2" ]
+}
+before=$(grep -c '^port 1 (tap=lab0): link up' "$tmp/switch.log")
+ip -n "$ns_a" link set lab0 down
+wait_for 20 changes down 1 || fail "the switch does not see that its tap goes down"
+ip -n "$ns_a" link set lab0 up
+wait_for 20 changes up $((before + 1)) || fail "the switch does not see that its tap comes up"
+wait_for 20 sees_switch || fail "uroce-ctl does not find the switch by its tap again"
+stop_server
+echo "uroce-ctl finds a switch by its tap, which goes down and comes up"
