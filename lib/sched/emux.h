@@ -68,6 +68,12 @@ void ur_emux_change(struct ur_emux *x, const struct ur_emux_attr *attr);
 
 void ur_gate_init(struct ur_gate *g);
 
+/* The queue that leaves the gate first when it opens; NULL: none waits. */
+static inline struct ur_emux_queue *ur_gate_first(const struct ur_gate *g)
+{
+	return (struct ur_emux_queue *)(void *)ur_sched_peek(&g->waiting);
+}
+
 /* Initializes an idle queue: weight 1, priority 0, no gate. `kind` is for the owner's use. */
 void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_t kind, uint8_t sl);
 

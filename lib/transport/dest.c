@@ -314,20 +314,34 @@ static bool may_ask(const struct ur_qp *qp)
 }
 
 /* A probe that is to find out what is lost goes first, and alone. */
+static bool may_be_told(const struct ur_qp *qp)
+{
+	return may_ask(qp) && !qp->xreq.probe && !(qp->xreq.probed & UR_PROBE_LOSS);
+}
+
+/* The queue pair that is the first to leave the gate. Others may wait there for many round trips. */
+static struct ur_qp *first_to_send(struct ur_qp *qp, const struct ur_dest *d)
+{
+	struct ur_emux_queue *q = ur_gate_first(&d->gate);
+	struct ur_qp *first = q ? UR_QP_OF(q, sq_queue) : qp;
+
+	return may_be_told(first) ? first : qp;
+}
+
 static void ask_if_due(struct ur_qp *qp, struct ur_dest *d, uint32_t rtt_ns, uint64_t away_ns,
 		       uint64_t now_ns)
 {
-	struct ur_ext_requester *x = &qp->xreq;
-	uint64_t patience_ns = ur_rtt_rto_ns(&x->rtt, 0);
+	uint64_t patience_ns = ur_rtt_rto_ns(&qp->xreq.rtt, 0);
 	struct ur_net_sent sent = sent_to(d);
 	uint8_t before = d->net.state;
 
-	if (x->probe || (x->probed & UR_PROBE_LOSS))
+	qp = first_to_send(qp, d);
+	if (!may_be_told(qp))
 		return;
 	if (patience_ns < 4 * (uint64_t)rtt_ns)
 		patience_ns = 4 * (uint64_t)rtt_ns;
 	if (ur_net_delay_on_rtt(&d->net, rtt_ns, away_ns, patience_ns, &sent, now_ns))
-		x->probe = UR_PROBE_DELAY;
+		qp->xreq.probe = UR_PROBE_DELAY;
 	if (d->net.state == UR_NET_BLOCKED && before != UR_NET_BLOCKED)
 		qp->core->cc.cnt.net_blocked++;
 }

@@ -14,6 +14,7 @@
 #define ONE_WAY SIM_US(10)
 #define MSG	16384
 #define DEPTH	32
+#define OTHERS	31
 #define READS	16 /* of these, under way at the same time */
 
 struct way {
@@ -21,7 +22,8 @@ struct way {
 	struct ur_cc_attr pacing;
 	struct sim_cq cq[2];
 	struct sim_mr mr[2];
-	struct sim_qp qp[2];
+	struct sim_qp qp[2], other[2][OTHERS];
+	unsigned others;	   /* queue pairs beside the first one */
 	enum ibv_wr_opcode opcode; /* 0: IBV_WR_RDMA_WRITE */
 	bool alone;		   /* the peer does not understand delays */
 	bool v6;
@@ -40,10 +42,12 @@ static const struct ur_cc_counters *counters(struct way *w)
 	return &ur_engine_core(w->s->ep[0].engine)->cc.cnt;
 }
 
-static void post(struct way *w)
+/* On queue pair `i`. */
+static void post(struct way *w, unsigned i)
 {
 	struct ibv_sge sge = sim_sge(&w->mr[0], 0, MSG);
 	struct ibv_send_wr wr = {
+		.wr_id = i,
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = w->opcode,
@@ -51,7 +55,8 @@ static void post(struct way *w)
 		.wr.rdma = {.remote_addr = (uintptr_t)w->mr[1].p, .rkey = w->mr[1].key},
 	};
 
-	SIM_CHECK(w->s, sim_post_send(&w->qp[0], &wr) == 0, "a post fails");
+	SIM_CHECK(w->s, sim_post_send(i ? &w->other[0][i - 1] : &w->qp[0], &wr) == 0,
+		  "a post fails");
 }
 
 static void poll(struct sim *s, void *arg)
@@ -62,7 +67,7 @@ static void poll(struct sim *s, void *arg)
 	while (ur_cq_poll(&w->cq[0].cq, 1, &wc) == 1) {
 		SIM_CHECK(s, wc.status == IBV_WC_SUCCESS, "status %d", wc.status);
 		w->done++;
-		post(w);
+		post(w, (unsigned)wc.wr_id);
 	}
 }
 
@@ -89,6 +94,7 @@ static void start(struct way *w, const char *name, enum ur_cc_mode mode, enum si
 	sa.fast = true;
 	sa.window = 512;
 	sa.contexts = 8;
+	sa.max_qp = 1 + OTHERS;
 	sa.link = (struct sim_link_attr){.delay_ns = ONE_WAY};
 	w->pacing.mode = mode;
 	w->pacing.link_bps = 10 * GBPS;
@@ -100,7 +106,7 @@ static void start(struct way *w, const char *name, enum ur_cc_mode mode, enum si
 
 		ep->out.attr.bits_per_s = ep->in.attr.bits_per_s = 10 * GBPS;
 		ep->in.attr.stamps = stamps;
-		sim_cq_init(&w->cq[e], DEPTH);
+		sim_cq_init(&w->cq[e], DEPTH * (1 + w->others));
 		sim_mr_init(&w->mr[e], ep, MSG, SIM_ACCESS_ALL);
 	}
 	for (unsigned e = 0; e < 2; e++) {
@@ -114,21 +120,30 @@ static void start(struct way *w, const char *name, enum ur_cc_mode mode, enum si
 		qa.agreed.delay = !w->alone;
 		qa.rd_atomic = qa.dest_rd_atomic = READS;
 		sim_qp_create(&w->qp[e], &w->s->ep[e], &qa);
+		for (unsigned i = 0; i < w->others; i++)
+			sim_qp_create(&w->other[e][i], &w->s->ep[e], &qa);
 	}
 	sim_qp_connect(&w->qp[0], &w->qp[1]);
+	for (unsigned i = 0; i < w->others; i++)
+		sim_qp_connect(&w->other[0][i], &w->other[1][i]);
 	w->s->after = poll;
 	w->s->after_arg = w;
 	w->s->hook = watch;
 	w->s->hook_arg = w;
 	for (unsigned i = 0; i < DEPTH; i++)
-		post(w);
+		post(w, 0);
+	for (unsigned i = 1; i <= w->others; i++)
+		post(w, i);
 }
 
 static void end(struct way *w)
 {
 	cr_assert_not(w->odd, "a frame that does not ask differs");
-	for (unsigned e = 0; e < 2; e++)
+	for (unsigned e = 0; e < 2; e++) {
 		sim_qp_destroy(&w->qp[e]);
+		for (unsigned i = 0; i < w->others; i++)
+			sim_qp_destroy(&w->other[e][i]);
+	}
 	for (unsigned e = 0; e < 2; e++) {
 		sim_mr_free(&w->mr[e]);
 		sim_cq_free(&w->cq[e]);
@@ -358,6 +373,26 @@ Test(delay, queue_on_the_way_there_is_kept_as_short)
 
 	cr_assert_gt(a.gbps, 0.95 * c.gbps, "%.3f of %.3f Gb/s", a.gbps, c.gbps);
 	cr_assert_lt(a.wait_us, 1.2 * c.wait_us, "%.0f, not %.0f us", a.wait_us, c.wait_us);
+}
+
+/* PACE-NET-03: an ask does not wait until its queue pair has its turn at the gate, after all others. */
+Test(delay, asks_leave_the_gate_first)
+{
+	struct way w = {.others = OTHERS};
+	uint64_t before, sent_again;
+
+	start(&w, "delay.turns", UR_CC_AUTO, SIM_STAMPS_RIGHT);
+	w.s->ep[1].in.attr.bits_per_s = GBPS / 40;
+	sim_sleep(w.s, SIM_MS(500));
+	cr_assert(dest_of(&w)->cc->throttled);
+	before = counters(&w)->net_samples;
+	sent_again = again(&w);
+	sim_sleep(w.s, SIM_MS(1000));
+	/* A turn of all queue pairs takes 170 ms: 2 asks when each waited for its turn, 50 when it does not. */
+	cr_assert_gt(counters(&w)->net_samples - before, 25, "%lu",
+		     (unsigned long)(counters(&w)->net_samples - before));
+	cr_assert_eq(again(&w), sent_again);
+	end(&w);
 }
 
 /* PACE-NET-06: what is read comes the way back, and its queue is heard there. */
