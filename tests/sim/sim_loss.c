@@ -132,6 +132,7 @@ static struct sim_attr network(const struct load *l)
 
 	sa.fast = true;
 	sa.window = 1024;
+	sa.loss.bytes = ur_engine_loss_slab_bytes(sa.window);
 	sa.ackreq_every = 32;
 	sa.tx_cap = 32;
 	sa.contexts = 1;
