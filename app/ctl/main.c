@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "output.h"
+#include "source.h"
 #include "wire/assert.h"
 
 _Noreturn void ur_assert_fail(const char *expr, const char *file, int line)
@@ -41,7 +42,9 @@ int main(int argc, char **argv)
 		ctl_complain("--m-key-file: %s", err);
 		return CTL_EXIT_ERROR;
 	}
-	ok = ctl_open(&session, &options) && (!options.load_routes || ctl_load_routes(&session)) &&
+	ok = ctl_open(&session, &options) &&
+	     (!options.source_routes || ctl_load_source_routes(&session)) &&
+	     (!options.load_routes || ctl_load_routes(&session)) &&
 	     commands[options.command](&session);
 	ctl_close(&session);
 	return ok ? CTL_EXIT_OK : CTL_EXIT_ERROR;

@@ -27,6 +27,8 @@
 	X("lease", lease, 0, UINT16_MAX, 0)                                                        \
 	X("priority", priority, 0, 15, 0)                                                          \
 	X("misses", misses, 1, 1000, 3)                                                            \
+	X("lmc", lmc, 0, 7, 0)                                                                     \
+	X("spray", spray, 0, 16, 0)                                                                \
 	X("mtu", mtu, 256, 4096, 4096)
 
 /* X(option, field, default): seconds */
@@ -49,6 +51,7 @@
 	X("sport", sport)                                                                          \
 	X("zones", zones)                                                                          \
 	X("key-out", key_out)                                                                      \
+	X("source-routes", source_routes)                                                          \
 	X("dot", dot)
 
 /* X(option, field, most, default) */
@@ -330,6 +333,12 @@ static enum ctl_parse check(struct parser *p)
 	if (r == CTL_PARSE_OK && (o->sport || o->ecmp) &&
 	    (o->command != CTL_trace || o->words_cnt != 2))
 		return fail(p, "--sport and --ecmp: it is 'uroce-ctl trace FROM ADDRESS'");
+	if (r == CTL_PARSE_OK && o->spray && !o->sport)
+		return fail(
+			p,
+			"--spray: say with --sport which UDP source port is the queue pair's own");
+	if (r == CTL_PARSE_OK && o->lmc && o->command != CTL_routes && !o->load_routes)
+		return fail(p, "--lmc is for routes, and for --load-routes");
 	if (r == CTL_PARSE_OK && o->command == CTL_manage && o->words_cnt > 1 && !o->zones)
 		return fail(p, "manage %s: say what the zones are, with --zones FILE", o->words[0]);
 	if (o->listen && !ctl_http_parse(o->listen, &addr))

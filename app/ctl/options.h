@@ -91,7 +91,10 @@ struct ctl_options {
 	const char *load_routes;		 /* a mode of routes, or NULL */
 	const char *json, *dot;			 /* files, '-' is standard output; or NULL */
 	const char *m_key_file;			 /* or NULL; m_key is what it says */
+	const char *source_routes;		 /* a table of directed routes, or NULL */
 	uint64_t window, per_node, retries, timeout_ms, nodes;
+	uint64_t lmc;	/* of routes: LIDs of an endpoint's port, 2^lmc */
+	uint64_t spray; /* of trace: UDP source ports of a queue pair; 0: it does not spray */
 	uint64_t m_key, tiers, count, protect, lease;
 	const char *listen; /* an address of 'web', or NULL */
 	const char *log;    /* a log of faults, or NULL */

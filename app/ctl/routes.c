@@ -93,7 +93,7 @@ static void put_port(struct work *w, struct item *item, uint16_t lid, uint8_t st
 	ur_get_port_info(item->data, &i);
 	if (lid) {
 		i.lid = lid;
-		i.lmc = 0; /* the tables have one LID a port */
+		i.lmc = w->s->topo.node[item->node].type == UR_TOPO_SWITCH ? 0 : w->r.lmc;
 		i.sm_lid = w->r.lid[ur_routes_lid_port(&w->s->topo, 0)];
 	}
 	i.state = state;
@@ -189,14 +189,15 @@ static bool load_states(struct work *w, uint8_t from, uint8_t to, const char *wh
 static bool compute(struct work *w, enum ur_routes_mode mode)
 {
 	const struct ur_topo *t = &w->s->topo;
-	size_t bytes = ur_routes_size(t);
+	uint8_t lmc = (uint8_t)w->s->o->lmc;
+	size_t bytes = ur_routes_size(t, lmc);
 
 	if (!bytes)
 		return ctl_complain("the fabric needs more than %u LIDs", UR_ROUTES_LID_MAX);
 	w->memory = malloc(bytes);
 	if (!w->memory)
 		return ctl_complain("there is no memory for the tables, %zu bytes", bytes);
-	ur_routes_init(&w->r, w->memory, t, mode);
+	ur_routes_init(&w->r, w->memory, t, mode, lmc);
 	ur_routes_compute(&w->r);
 	return true;
 }
@@ -264,8 +265,11 @@ static bool refresh(struct work *w)
 			info.state;
 	}
 	for (uint32_t i = 0; i < t->ports_cnt; i++)
-		if (w->r.lid[i])
+		if (w->r.lid[i]) {
 			t->port[i].lid = w->r.lid[i];
+			t->port[i].lmc =
+				t->node[t->port[i].node].type == UR_TOPO_SWITCH ? 0 : w->r.lmc;
+		}
 	return true;
 }
 
@@ -281,6 +285,8 @@ static void print(const struct work *w, const char *mode, bool loaded)
 			most = w->r.load[at = i];
 	printf("%s: %u LIDs, tables of %u switches%s\n", mode, w->r.assigned, w->r.switches,
 	       loaded ? ", loaded; every LID answers" : "");
+	if (w->r.lmc)
+		printf("%u LIDs for each port of an endpoint\n", 1u << w->r.lmc);
 	if (w->r.unreachable)
 		printf("%u entries have no port\n", w->r.unreachable);
 	if (!most)
@@ -312,8 +318,9 @@ static json_t *to_json(const struct work *w, const char *mode, bool loaded)
 						ctl_json_hex(t->node[w->r.switch_node[i]].guid),
 						"ports", ports));
 	}
-	return json_pack("{s:s,s:b,s:i,s:o,s:o}", "mode", mode, "loaded", loaded, "unreachable",
-			 (int)w->r.unreachable, "lids", lids, "switches", switches);
+	return json_pack("{s:s,s:i,s:b,s:i,s:o,s:o}", "mode", mode, "lmc", (int)w->r.lmc, "loaded",
+			 loaded, "unreachable", (int)w->r.unreachable, "lids", lids, "switches",
+			 switches);
 }
 
 static enum ur_routes_mode mode_of(const char *mode)

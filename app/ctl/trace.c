@@ -4,6 +4,7 @@
 #include "flow.h"
 #include "names.h"
 #include "output.h"
+#include "wire/path.h"
 #include "wire/smp.h"
 
 /* Paths, hop by hop: the directed route to a node, or the way of a packet by the switches' forwarding tables. */
@@ -69,16 +70,19 @@ static bool trace_directed(struct trace *tr, uint32_t to)
 
 /* ---- by forwarding tables ---- */
 
-static uint16_t lid_of(const struct ur_topo *t, uint32_t node)
+/* The port that has the node's LIDs; NULL: none has. */
+static const struct ur_topo_port *lid_port(const struct ur_topo *t, uint32_t node)
 {
 	const struct ur_topo_node *n = &t->node[node];
+	bool is_switch = n->type == UR_TOPO_SWITCH;
 
-	if (n->type == UR_TOPO_SWITCH)
-		return t->port[n->first_port].lid;
-	for (uint8_t p = 1; p <= n->ports; p++)
-		if (t->port[n->first_port + p].told && t->port[n->first_port + p].lid)
-			return t->port[n->first_port + p].lid;
-	return 0;
+	for (uint8_t p = !is_switch; p <= (is_switch ? 0 : n->ports); p++) {
+		const struct ur_topo_port *port = &t->port[n->first_port + p];
+
+		if ((port->told || is_switch) && port->lid)
+			return port;
+	}
+	return NULL;
 }
 
 /* The port by which packets to that LID leave a switch; LFT_NONE: it drops them. */
@@ -100,18 +104,13 @@ static uint8_t first_port(const struct ur_topo *t, uint32_t node)
 	return 1;
 }
 
-static bool trace_tables(struct trace *tr, uint32_t from, uint32_t to)
+static bool trace_lid(struct trace *tr, uint32_t from, uint32_t to, uint16_t lid)
 {
 	const struct ur_topo *t = &tr->s->topo;
-	uint16_t lid = lid_of(t, to);
 	char name[CTL_NAME_BYTES];
 	uint32_t at = from;
 	uint8_t port;
 
-	ctl_node_name(t, to, name);
-	if (!lid)
-		return ctl_complain("%s has no LID: no subnet manager has set up this fabric",
-				    name);
 	for (unsigned hop = 0; at != to; hop++) {
 		ctl_node_name(t, at, name);
 		port = first_port(t, at);
@@ -131,21 +130,54 @@ static bool trace_tables(struct trace *tr, uint32_t from, uint32_t to)
 	return true;
 }
 
+/* By the tables, to each LID of the node: with an LMC it has several. `root` gets them. */
+static bool trace_tables(struct trace *tr, uint32_t from, uint32_t to, json_t *root)
+{
+	const struct ur_topo_port *port = lid_port(&tr->s->topo, to);
+	bool text = ctl_prints_text(tr->s->o);
+	json_t *lids = json_array(), *first = tr->hops;
+	char name[CTL_NAME_BYTES];
+	bool ok = true;
+
+	json_object_set_new(root, "lids", lids);
+	ctl_node_name(&tr->s->topo, to, name);
+	if (!port)
+		return ctl_complain("%s has no LID: no subnet manager has set up this fabric",
+				    name);
+	for (uint16_t i = 0; ok && i < 1u << port->lmc; i++) {
+		tr->hops = i ? json_array() : json_incref(first);
+		tr->cnt = 0;
+		if (text && port->lmc)
+			printf("LID %u\n", port->lid + i);
+		json_array_append_new(
+			lids, json_pack("{s:i,s:O}", "lid", port->lid + i, "hops", tr->hops));
+		ok = trace_lid(tr, from, to, (uint16_t)(port->lid + i));
+		json_decref(tr->hops);
+		if (ok && text)
+			printf("%u hops\n", tr->cnt);
+	}
+	return ok;
+}
+
 static bool trace_nodes(struct ctl_session *s)
 {
 	struct trace tr = {.s = s, .hops = json_array()};
+	json_t *root = json_pack("{s:o}", "hops", tr.hops);
 	uint32_t node[2];
 	char err[256];
 	bool ok;
 
 	for (unsigned i = 0; i < s->o->words_cnt; i++)
-		if (!ctl_find_node(&s->topo, s->o->words[i], &node[i], err, sizeof(err)))
+		if (!ctl_find_node(&s->topo, s->o->words[i], &node[i], err, sizeof(err))) {
+			json_decref(root);
 			return ctl_complain("%s", err);
+		}
 	ok = s->o->words_cnt == 1 ? trace_directed(&tr, node[0])
-				  : trace_tables(&tr, node[0], node[1]);
-	if (ok && ctl_prints_text(s->o))
+				  : trace_tables(&tr, node[0], node[1], root);
+	if (ok && s->o->words_cnt == 1 && ctl_prints_text(s->o))
 		printf("%u hops\n", tr.cnt);
-	return ctl_json_write(s->o, json_pack("{s:o,s:b}", "hops", tr.hops, "complete", ok)) && ok;
+	json_object_set_new(root, "complete", json_boolean(ok));
+	return ctl_json_write(s->o, root) && ok;
 }
 
 /* ---- by address ---- */
@@ -168,25 +200,75 @@ static bool read_sports(const char *text, uint64_t *first, uint64_t *last)
 	       ctl_parse_number(dash ? dash : copy, UINT16_MAX, last) && *first <= *last;
 }
 
-/* A path for each source port; one that is the same as that before is not printed again. */
-static bool trace_sports(struct trace *tr, uint32_t from, struct ur_route *question, json_t *flows)
+static bool trace_sport(struct trace *tr, uint32_t from, struct ur_route *question, json_t *flows,
+			const char *what)
 {
-	bool text = ctl_prints_text(tr->s->o);
+	tr->hops = json_array();
+	tr->cnt = 0;
+	if (ctl_prints_text(tr->s->o))
+		printf("%ssource port %u\n", what, question->sport);
+	json_array_append_new(
+		flows, json_pack("{s:i,s:o}", "sport", (int)question->sport, "hops", tr->hops));
+	return ctl_flow_trace(tr->s, from, question, leave_flow, tr);
+}
+
+/* How many of the flows take a path that none before them takes. */
+static unsigned different(const json_t *flows)
+{
+	unsigned cnt = 0;
+
+	for (size_t i = 0; i < json_array_size(flows); i++) {
+		const json_t *hops = json_object_get(json_array_get(flows, i), "hops");
+		size_t k = 0;
+
+		while (k < i &&
+		       !json_equal(hops, json_object_get(json_array_get(flows, k), "hops")))
+			k++;
+		cnt += k == i;
+	}
+	return cnt;
+}
+
+/* The paths over which a queue pair sprays: packets of one flow, unlike those of ECMP, of which a flow takes one. */
+static bool trace_spray(struct trace *tr, uint32_t from, struct ur_route *question, json_t *root)
+{
+	json_t *flows = json_object_get(root, "flows");
+	uint16_t own = question->sport;
+	char what[16];
+
+	for (uint8_t i = 0; i < tr->s->o->spray; i++) {
+		question->sport = ur_spray_port(own, i);
+		snprintf(what, sizeof(what), "path %u, ", i);
+		if (!trace_sport(tr, from, question, flows, what))
+			return false;
+		json_object_set_new(json_array_get(flows, i), "path", json_integer(i));
+	}
+	json_object_set_new(root, "sprayed_over", json_integer(different(flows)));
+	if (ctl_prints_text(tr->s->o))
+		printf("sprayed over %u different paths by %u source ports\n", different(flows),
+		       (unsigned)tr->s->o->spray);
+	return true;
+}
+
+/* A path for each source port. */
+static bool trace_sports(struct trace *tr, uint32_t from, struct ur_route *question, json_t *root)
+{
+	json_t *flows = json_object_get(root, "flows");
 	uint64_t first, last;
 
 	if (!read_sports(tr->s->o->sport, &first, &last))
 		return ctl_complain(
 			"--sport: '%s' is neither a UDP port nor a range, such as 49152-49167",
 			tr->s->o->sport);
+	if (tr->s->o->spray && (first != last || first < 0xc000))
+		return ctl_complain(
+			"--spray: --sport is the queue pair's own port, one from 49152 on");
+	question->sport = (uint16_t)first;
+	if (tr->s->o->spray)
+		return trace_spray(tr, from, question, root);
 	for (uint64_t sport = first; sport <= last; sport++) {
 		question->sport = (uint16_t)sport;
-		tr->hops = json_array();
-		tr->cnt = 0;
-		if (text)
-			printf("source port %u\n", question->sport);
-		json_array_append_new(
-			flows, json_pack("{s:i,s:o}", "sport", (int)sport, "hops", tr->hops));
-		if (!ctl_flow_trace(tr->s, from, question, leave_flow, tr))
+		if (!trace_sport(tr, from, question, flows, ""))
 			return false;
 	}
 	return true;
@@ -207,7 +289,7 @@ static bool trace_flow(struct ctl_session *s)
 		ok = ctl_complain("'%s' is no IP address", s->o->words[1]);
 	root = json_pack("{s:o}", "flows", flows);
 	if (ok && s->o->sport)
-		ok = trace_sports(&tr, from, &question, flows);
+		ok = trace_sports(&tr, from, &question, root);
 	if (ok && s->o->ecmp) {
 		tr.hops = json_array();
 		tr.cnt = 0;

@@ -36,15 +36,42 @@ static uint32_t row_of(uint32_t lids)
 	return (lids + 64) & ~63u;
 }
 
-/* The highest LID that a port has, of those up to `most`; at least `assigned`. */
-static uint32_t highest(const struct ur_topo *t, uint32_t assigned, uint32_t most)
+/* Each port has a block of LIDs of its own that begins with a multiple of its size; a switch uses only the first. */
+static uint32_t block_of(uint8_t lmc)
 {
-	uint32_t lids = assigned;
+	return 1u << lmc;
+}
+
+static bool is_switch_port(const struct ur_topo *t, uint32_t port)
+{
+	return t->node[t->port[port].node].type == UR_TOPO_SWITCH;
+}
+
+/* How many LIDs a port has that needs one. */
+static uint32_t lids_of(const struct ur_topo *t, uint32_t port, uint8_t lmc)
+{
+	return is_switch_port(t, port) ? 1 : block_of(lmc);
+}
+
+/* The last LID of `blocks` blocks: the first of them is not used, because it has LID 0. */
+static uint32_t last_of(uint32_t blocks, uint8_t lmc)
+{
+	return (blocks + 1) * block_of(lmc) - 1;
+}
+
+/* The last LID of the highest block that a port has, of those up to `most`; at least `least`. */
+static uint32_t highest(const struct ur_topo *t, uint32_t least, uint32_t most, uint8_t lmc)
+{
+	uint32_t lids = least;
 
 	most = most < UR_ROUTES_LID_MAX ? most : UR_ROUTES_LID_MAX;
-	for (uint32_t i = 0; i < t->ports_cnt; i++)
-		if (t->port[i].lid > lids && t->port[i].lid <= most && needs_lid(t, i))
-			lids = t->port[i].lid;
+	for (uint32_t i = 0; i < t->ports_cnt; i++) {
+		uint32_t last = t->port[i].lid | (block_of(lmc) - 1);
+
+		if (t->port[i].lid >= block_of(lmc) && last > lids && last <= most &&
+		    needs_lid(t, i))
+			lids = last;
+	}
 	return lids;
 }
 
@@ -53,34 +80,46 @@ static uint32_t highest(const struct ur_topo *t, uint32_t assigned, uint32_t mos
  * a node says of itself which one it has. So tables of more than UR_ROUTES_TABLES_BYTES are no larger than the number of ports
  * needs, and an eighth (MGR-LID-02).
  */
-static void count(const struct ur_topo *t, uint32_t *switches, uint32_t *assigned, uint32_t *lids)
+static void count(const struct ur_topo *t, uint8_t lmc, uint32_t *switches, uint32_t *assigned,
+		  uint32_t *lids)
 {
+	uint32_t ports = 0;
+
 	*switches = *assigned = 0;
 	for (uint32_t i = 0; i < t->nodes_cnt; i++)
 		*switches += t->node[i].type == UR_TOPO_SWITCH;
-	for (uint32_t i = 0; i < t->ports_cnt; i++)
-		*assigned += needs_lid(t, i);
-	*lids = highest(t, *assigned, UR_ROUTES_LID_MAX);
+	for (uint32_t i = 0; i < t->ports_cnt; i++) {
+		ports += needs_lid(t, i);
+		*assigned += needs_lid(t, i) ? lids_of(t, i, lmc) : 0;
+	}
+	*lids = highest(t, last_of(ports, lmc), UR_ROUTES_LID_MAX, lmc);
 	if ((uint64_t)*switches * row_of(*lids) > UR_ROUTES_TABLES_BYTES)
-		*lids = highest(t, *assigned, *assigned + *assigned / 8);
+		*lids = highest(t, last_of(ports, lmc), last_of(ports + ports / 8, lmc), lmc);
 }
 
-size_t ur_routes_size(const struct ur_topo *t)
+size_t ur_routes_size(const struct ur_topo *t, uint8_t lmc)
 {
 	uint32_t switches, assigned, lids;
 
-	count(t, &switches, &assigned, &lids);
-	if (assigned > UR_ROUTES_LID_MAX)
+	count(t, lmc, &switches, &assigned, &lids);
+	if (lids > UR_ROUTES_LID_MAX)
 		return 0;
 	return sizeof(uint32_t) * (6 * (size_t)switches + t->nodes_cnt + lids + 1 + t->ports_cnt) +
 	       sizeof(uint16_t) * t->ports_cnt + (size_t)switches * (row_of(lids) + 1);
 }
 
-/* MGR-LID-01 */
+static void give_lid(struct ur_routes *r, uint32_t port, uint32_t lid)
+{
+	r->lid[port] = (uint16_t)lid;
+	for (uint32_t i = 0; i < lids_of(r->topo, port, r->lmc); i++)
+		r->lid_port[lid + i] = port;
+}
+
+/* MGR-LID-01, MGR-LID-03 */
 static void assign_lids(struct ur_routes *r)
 {
 	const struct ur_topo *t = r->topo;
-	uint32_t next = 1;
+	uint32_t block = block_of(r->lmc), next = block;
 
 	for (uint32_t i = 0; i <= r->lids; i++)
 		r->lid_port[i] = UR_TOPO_NONE;
@@ -88,18 +127,16 @@ static void assign_lids(struct ur_routes *r)
 		uint16_t lid = t->port[i].lid;
 
 		r->lid[i] = 0;
-		if (!needs_lid(t, i) || !lid || lid > r->lids || r->lid_port[lid] != UR_TOPO_NONE)
-			continue;
-		r->lid[i] = lid;
-		r->lid_port[lid] = i;
+		if (needs_lid(t, i) && lid && lid % block == 0 && lid + block - 1 <= r->lids &&
+		    r->lid_port[lid] == UR_TOPO_NONE)
+			give_lid(r, i, lid);
 	}
 	for (uint32_t i = 0; i < t->ports_cnt; i++) {
 		if (!needs_lid(t, i) || r->lid[i])
 			continue;
 		while (r->lid_port[next] != UR_TOPO_NONE)
-			next++;
-		r->lid[i] = (uint16_t)next;
-		r->lid_port[next] = i;
+			next += block;
+		give_lid(r, i, next);
 	}
 }
 
@@ -118,12 +155,13 @@ static bool has_endpoint(const struct ur_routes *r, uint32_t sw)
 }
 
 void ur_routes_init(struct ur_routes *r, void *memory, const struct ur_topo *t,
-		    enum ur_routes_mode mode)
+		    enum ur_routes_mode mode, uint8_t lmc)
 {
 	uint32_t *at = memory, number = 0;
 
-	*r = (struct ur_routes){.topo = t, .mode = mode};
-	count(t, &r->switches, &r->assigned, &r->lids);
+	UR_ASSERT(lmc <= UR_ROUTES_LMC_MAX);
+	*r = (struct ur_routes){.topo = t, .mode = mode, .lmc = lmc};
+	count(t, lmc, &r->switches, &r->assigned, &r->lids);
 	UR_ASSERT(r->lids <= UR_ROUTES_LID_MAX);
 	r->row = row_of(r->lids);
 	r->switch_node = at;
@@ -300,35 +338,52 @@ static bool may_take(const struct ur_routes *r, uint32_t at, uint32_t to)
 				  : !ur_routes_is_up(r, at, to) && r->down[to] != FAR;
 }
 
-/* Of the ports that lead to the destination the one that has the fewest others. MGR-ROUTE-02 */
-static uint8_t choose(const struct ur_routes *r, uint32_t at)
+/* The ports that lead to the destination, those with the fewest others first. Returns how many. MGR-ROUTE-02 */
+static unsigned list_ports(const struct ur_routes *r, uint32_t at, uint8_t ports[UR_ROUTES_NONE])
 {
-	const struct ur_topo *t = r->topo;
-	uint8_t best = UR_ROUTES_NONE;
-	uint32_t least = FAR;
+	uint32_t first = r->topo->node[r->switch_node[at]].first_port;
+	unsigned cnt = 0;
 
 	for (uint8_t p = 1; p <= ports_of(r, at); p++) {
-		uint32_t load = r->load[ur_topo_port_of(t, r->switch_node[at], p)];
+		unsigned i = cnt;
 
-		if (load < least && may_take(r, at, beyond(r, at, p))) {
-			least = load;
-			best = p;
-		}
+		if (!may_take(r, at, beyond(r, at, p)))
+			continue;
+		for (; i && r->load[first + ports[i - 1]] > r->load[first + p]; i--)
+			ports[i] = ports[i - 1];
+		ports[i] = p;
+		cnt++;
 	}
-	return best;
+	return cnt;
 }
 
-static void route_lid(struct ur_routes *r, uint32_t lid, uint32_t to, uint8_t last)
+/*
+ * Which of `cnt` equally good ports LID `k` of a block takes. On the way from switch to switch the two rules follow each
+ * other, so that LIDs which part at one switch do not meet again because the next divides them in the same way. MGR-LID-03
+ */
+static unsigned which_port(uint32_t k, unsigned cnt, bool odd)
+{
+	return (k + (odd ? k / cnt : 0)) % cnt;
+}
+
+/* The LIDs [lid, lid + cnt) of one port, which is at switch `to`: its port `last`. */
+static void route_block(struct ur_routes *r, uint32_t lid, uint32_t cnt, uint32_t to, uint8_t last)
 {
 	for (uint32_t i = 0; i < r->switches; i++) {
-		uint8_t port = i == to ? last : choose(r, i);
+		uint8_t ports[UR_ROUTES_NONE] = {last};
+		unsigned good = i == to ? 1 : list_ports(r, i, ports);
 
-		r->lft[(size_t)i * r->row + lid] = port;
 		/* Nothing is sent from one switch without endpoints to another one: roots need no way down and up. */
-		if (port == UR_ROUTES_NONE)
-			r->unreachable += last || r->edge[i];
-		else
-			r->load[ur_topo_port_of(r->topo, r->switch_node[i], port)]++;
+		if (!good)
+			r->unreachable += last || r->edge[i] ? cnt : 0;
+		for (uint32_t k = 0; k < cnt; k++) {
+			uint8_t port =
+				good ? ports[which_port(k, good, r->dist[i] & 1)] : UR_ROUTES_NONE;
+
+			r->lft[(size_t)i * r->row + lid + k] = port;
+			if (good)
+				r->load[ur_topo_port_of(r->topo, r->switch_node[i], port)]++;
+		}
 	}
 }
 
@@ -341,17 +396,17 @@ static void fill(struct ur_routes *r)
 		uint32_t node = r->switch_node[to];
 
 		measure(r, to);
-		route_lid(r, r->lid[t->node[node].first_port], to, 0);
+		route_block(r, r->lid[t->node[node].first_port], 1, to, 0);
 		for (uint8_t p = 1; p <= t->node[node].ports; p++) {
 			const struct ur_topo_port *q = &t->port[ur_topo_port_of(t, node, p)];
-			uint16_t lid;
+			uint32_t far;
 
 			if (q->peer_node == UR_TOPO_NONE ||
 			    t->node[q->peer_node].type == UR_TOPO_SWITCH)
 				continue;
-			lid = r->lid[ur_topo_port_of(t, q->peer_node, q->peer_port)];
-			if (lid)
-				route_lid(r, lid, to, p);
+			far = ur_topo_port_of(t, q->peer_node, q->peer_port);
+			if (r->lid[far])
+				route_block(r, r->lid[far], lids_of(t, far, r->lmc), to, p);
 		}
 	}
 }

@@ -85,6 +85,15 @@ static inline struct ur_gid ur_path_destination(const struct ur_path *path)
 uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rqpn);
 
 /*
+ * UDP source port of path [0, 16) of a queue pair that sprays and whose own port is `base`: all different, all in
+ * [0xc000, 0xffff], path 0 is base. The step changes high and low bits, for the sake of hashes that look at few of them.
+ */
+static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
+{
+	return (uint16_t)(0xc000 | ((base + path * 1031u) & 0x3fff)); /* SPRAY-PORT-01 */
+}
+
+/*
  * Writes the headers of a packet with `udp_payload` bytes of UDP payload (BTH to ICRC, inclusive)
  * to `buf`, which has room for path->len bytes. Returns path->len.
  */

@@ -224,6 +224,42 @@ expect 0 '^2 hops$' trace 'host 2.0.0' 'host 2.0.1' --fabric-model fattree:4 --l
 expect 1 'give more with --nodes' routes load updown --fabric-model fattree:4 --nodes 8
 expect 0 '^#3 "endpoint 2"  there 1,2,2  back 1,1,1$' routes source --fabric-model line:2
 grep -q '^#0 .*  there -  back -$' "$tmp/out" || complain "the way to the node itself has no ports"
+ring=(--fabric-model ring:4)
+expect 0 '' routes source "${ring[@]}" --json "$tmp/routes"
+python3 - "$tmp" <<-'END' || complain "a table of source routes cannot be changed"
+	import json, sys
+	table = [{"guid": n["guid"], "there": n["there"]} for n in json.load(open(sys.argv[1] + "/routes"))]
+	by = {tuple(n["there"]): n for n in table}
+	by[(1, 1, 1)]["there"] = [1, 2, 2]  # the other way round the ring
+	json.dump(table, open(sys.argv[1] + "/half", "w"))
+	by[(1, 1, 1, 3)]["there"] = [1, 2, 2, 3]
+	json.dump(table, open(sys.argv[1] + "/other", "w"))
+	json.dump([{**table[1], "there": [2]}], open(sys.argv[1] + "/wrong", "w"))
+	json.dump([{**table[1], "there": [255]}], open(sys.argv[1] + "/port", "w"))
+	json.dump([{**table[3], "there": [1, 1, 1, 1]}, by[(1, 1, 1)]], open(sys.argv[1] + "/loop", "w"))
+	json.dump({}, open(sys.argv[1] + "/map", "w"))
+END
+expect 0 '^all 8 nodes answer by these routes$' routes source --source-routes "$tmp/other" "${ring[@]}"
+grep -qE '^#7 "endpoint 3"  there 1,2,2,3  back 1,1,1,3$' "$tmp/out" || complain "the table is not used: $(cat "$tmp/out")"
+expect 0 '^  1  #1 "switch 1" port 2 ' trace 'endpoint 3' --source-routes "$tmp/other" "${ring[@]}"
+expect 0 '^4 hops$' trace 'endpoint 3' --source-routes "$tmp/other" "${ring[@]}"
+expect 1 'leads through a node in another way' discover --source-routes "$tmp/half" "${ring[@]}"
+expect 1 'does not lead there' discover --source-routes "$tmp/wrong" "${ring[@]}"
+expect 1 'no list of up to 63 ports' discover --source-routes "$tmp/port" "${ring[@]}"
+expect 1 'or is a loop' discover --source-routes "$tmp/loop" "${ring[@]}"
+expect 1 'it is no list' discover --source-routes "$tmp/map" "${ring[@]}"
+expect 1 'is no list of routes' discover --source-routes "$tmp/nothing" "${ring[@]}"
+
+# Several LIDs a port.
+expect 0 '^updown: 84 LIDs, tables of 20 switches, loaded; every LID answers$' routes load --lmc 2 --fabric-model fattree:4
+expect 0 '' trace 'host 0.0.0' 'host 3.1.1' --load-routes shortest --lmc 2 --fabric-model fattree:4 --json "$tmp/lids"
+jq -e '(.lids | length) == 4 and .complete and .hops == .lids[0].hops and ([.lids[].hops] | unique | length) == 4 and
+	(.lids[0].lid % 4) == 0 and ([.lids[].hops | length] | unique) == [6]' "$tmp/lids" >/dev/null ||
+	complain "four LIDs do not take the four paths: $(cat "$tmp/lids")"
+expect 0 '"lmc": 1' routes compute --lmc 1 --fabric-model line:2 --json -
+expect 2 "'8' is not a number from 0 to 7" routes load --lmc 8 --fabric-model line:1
+expect 2 'is for routes' discover --lmc 1 --fabric-model line:1
+expect 2 'with --sport which' trace '#0' 10.0.0.1 --spray 4 --ecmp --fabric-model line:1
 expect 0 '"back"' routes source --fabric-model fattree:4 --json -
 expect 2 "routes: 'x' is not one of compute, load, source" routes x --fabric-model line:1
 expect 2 "routes: 'x' is not one of updown, shortest" routes load x --fabric-model line:1

@@ -52,6 +52,13 @@ def test():
     last = {f["sport"]: f["hops"][-1] for f in flows["flows"]}
     assert len(last) == 64 and {h["from"] for h in last.values()} == {1} and {h["from_port"] for h in last.values()} == {1, 2}
     assert flows["paths"] == 2 and {(h["from"], h["from_port"]) for h in flows["links"]} == {(0, 1), (1, 1), (1, 2)}, flows
+    # A queue pair that sprays uses several source ports for one flow; ECMP gives a flow one path.
+    flows = json.loads(run("trace", "#0", "10.0.0.2", "--sport", "49157", "--spray", "8", "--json", "-"))
+    assert [f["path"] for f in flows["flows"]] == list(range(8)), flows
+    assert [f["sport"] for f in flows["flows"]] == [0xc000 + (5 + 1031 * i) % 2**14 for i in range(8)], flows
+    assert flows["sprayed_over"] == len({f["hops"][-1]["from_port"] for f in flows["flows"]}), flows
+    assert "by 8 source ports" in run("trace", "#0", "10.0.0.2", "--sport", "49157", "--spray", "8")
+    assert "the queue pair's own port" in run("trace", "#0", "10.0.0.2", "--sport", "7", "--spray", "2", status=1)
     assert "no LID for this address" in run("trace", "#0", "fe80::1", "--sport", "7", status=1)
     assert "no port of its 1 LIDs is up" in run("trace", "#0", "10.0.0.3", "--ecmp", status=1)
     assert "is no IP address" in run("trace", "#0", "there", "--ecmp", status=1)

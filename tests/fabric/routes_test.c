@@ -18,9 +18,9 @@ static void compute(const char *shape, enum ur_routes_mode mode)
 {
 	drive_start(&d, shape, &drive_usual);
 	drive_run(&d);
-	memory = malloc(ur_routes_size(&d.topo));
+	memory = malloc(ur_routes_size(&d.topo, 0));
 	cr_assert(memory);
-	ur_routes_init(&r, memory, &d.topo, mode);
+	ur_routes_init(&r, memory, &d.topo, mode, 0);
 	ur_routes_compute(&r);
 }
 
@@ -75,8 +75,8 @@ Test(routes, a_lid_that_a_port_has_is_kept_wherever_it_is)
 	both[1] = ur_routes_lid_port(&d.topo, 7);
 	d.topo.port[both[0]].lid = d.topo.port[both[1]].lid = 100;
 	d.topo.port[ur_routes_lid_port(&d.topo, 8)].lid = 0xfff0; /* none of one port */
-	memory = malloc(ur_routes_size(&d.topo));
-	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_UPDOWN);
+	memory = malloc(ur_routes_size(&d.topo, 0));
+	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_UPDOWN, 0);
 	ur_routes_compute(&r);
 	cr_assert(r.lid[kept] == 4711 && r.lid_port[4711] == kept);
 	cr_assert((r.lid[both[0]] == 100) != (r.lid[both[1]] == 100));
@@ -102,9 +102,9 @@ Test(routes, a_lid_far_away_does_not_size_all_tables)
 	near = ur_routes_lid_port(&d.topo, 6);
 	d.topo.port[odd].lid = 0xbfff;
 	d.topo.port[near].lid = 400;
-	cr_assert_lt(ur_routes_size(&d.topo), 1u << 20);
-	memory = malloc(ur_routes_size(&d.topo));
-	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_UPDOWN);
+	cr_assert_lt(ur_routes_size(&d.topo, 0), 1u << 20);
+	memory = malloc(ur_routes_size(&d.topo, 0));
+	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_UPDOWN, 0);
 	ur_routes_compute(&r);
 	cr_assert(r.assigned == 375 && r.lids == 400 && r.lid[near] == 400 && !r.unreachable);
 	cr_assert(r.lid[odd] && r.lid[odd] <= 400 && r.lid_port[r.lid[odd]] == odd);
@@ -137,6 +137,62 @@ Test(routes, each_switch_and_each_linked_port_of_an_endpoint_has_a_lid_of_its_ow
 	}
 }
 
+/* Which port a switch takes to a LID. */
+static uint8_t port_to(uint32_t sw, uint32_t lid)
+{
+	return r.lft[(size_t)sw * r.row + lid];
+}
+
+/* MGR-LID-03 */
+Test(routes, with_an_lmc_each_port_of_an_endpoint_has_aligned_lids_that_all_arrive)
+{
+	for (uint8_t lmc = 1; lmc <= 3; lmc++) {
+		uint32_t block = 1u << lmc, kept, moved, spread = 0;
+
+		drive_start(&d, "fattree:4", &drive_usual);
+		drive_run(&d);
+		kept = ur_routes_lid_port(&d.topo, 5);
+		moved = ur_routes_lid_port(&d.topo, 6);
+		d.topo.port[kept].lid = (uint16_t)(9 * block);
+		d.topo.port[moved].lid = (uint16_t)(10 * block + 1);
+		memory = malloc(ur_routes_size(&d.topo, lmc));
+		ur_routes_init(&r, memory, &d.topo, UR_ROUTES_UPDOWN, lmc);
+		ur_routes_compute(&r);
+		cr_assert(r.assigned == 20 + 16 * block && r.lids == 37 * block - 1);
+		cr_assert(r.lid[kept] == 9 * block && r.lid[moved] % block == 0 && !r.unreachable);
+		for (uint32_t i = 0; i < d.topo.ports_cnt; i++) {
+			bool is_switch = d.topo.node[d.topo.port[i].node].type == UR_TOPO_SWITCH;
+
+			if (!r.lid[i])
+				continue;
+			cr_assert_eq(r.lid[i] % block, 0);
+			for (uint32_t k = 0; k < block; k++)
+				cr_assert_eq(r.lid_port[r.lid[i] + k],
+					     is_switch && k ? UR_TOPO_NONE : i);
+		}
+		for (uint32_t lid = block; lid <= r.lids; lid++)
+			for (uint32_t sw = 0; r.lid_port[lid] != UR_TOPO_NONE && sw < r.switches;
+			     sw++) {
+				cr_assert(!r.edge[sw] || walk(sw, lid, NULL) >= 0);
+				spread += lid % block && r.edge[sw] &&
+					  r.lid_port[lid - 1] == r.lid_port[lid] &&
+					  port_to(sw, lid) != port_to(sw, lid - 1);
+			}
+		/* 8 switches have two ports upward; toward 14 of 16 endpoints they have the choice. */
+		cr_assert_eq(spread, 8 * 14 * (block - 1), "%u", spread);
+		end();
+	}
+}
+
+/* MGR-LID-03 */
+Test(routes, more_lids_than_there_are_are_refused)
+{
+	drive_start(&d, "fattree:12", &drive_usual);
+	drive_run(&d);
+	cr_assert(ur_routes_size(&d.topo, 6) && !ur_routes_size(&d.topo, 7));
+	drive_end(&d);
+}
+
 /* MGR-LID-01 */
 Test(routes, a_lid_is_kept_unless_two_have_it)
 {
@@ -150,8 +206,8 @@ Test(routes, a_lid_is_kept_unless_two_have_it)
 	d.topo.port[a].lid = 30;
 	d.topo.port[b].lid = 30;
 	d.topo.port[c].lid = 31;
-	memory = malloc(ur_routes_size(&d.topo));
-	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_SHORTEST);
+	memory = malloc(ur_routes_size(&d.topo, 0));
+	ur_routes_init(&r, memory, &d.topo, UR_ROUTES_SHORTEST, 0);
 	cr_assert_eq(r.lid[a], 30);
 	cr_assert_neq(r.lid[b], 30);
 	cr_assert_eq(r.lid[c], 31);

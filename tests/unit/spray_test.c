@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "transport/rc/spray.h"
+#include "wire/path.h"
 
 /*
  * A network of up to 16 paths, each with a loss rate and a round trip. The outcome of a packet is

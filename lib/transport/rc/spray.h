@@ -81,16 +81,6 @@ static inline uint8_t ur_spray_next(struct ur_spray *s)
 void ur_spray_acked(struct ur_spray *s, uint8_t path, uint32_t rtt);
 void ur_spray_lost(struct ur_spray *s, uint8_t path);
 
-/*
- * UDP source port of `path` in [0, UR_SPRAY_MAX) for a queue pair whose own is `base`: all
- * different, all in [0xc000, 0xffff], path 0 is base. The step changes high and low bits, for the
- * sake of hashes that look at few of them.
- */
-static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
-{
-	return (uint16_t)(0xc000 | ((base + path * 1031u) & 0x3fff)); /* SPRAY-PORT-01 */
-}
-
 /* ---- of a queue pair ---- */
 
 #define UR_SPRAY_PSNS 2048 /* PSNs whose path is remembered, a power of two */
