@@ -229,7 +229,7 @@ Test(wide, a_slab_holds_the_largest_context_of_any_window)
 		cr_assert_not_null(object, "%u", window);
 		ur_slabs_give(&m.slabs, object);
 		ur_slabs_validate(&m.slabs);
-		cr_assert_eq(UR_EXT_WINDOW << ur_engine_wide(window), span);
+		cr_assert_eq((uint32_t)UR_EXT_WINDOW << ur_engine_wide(window), span);
 		loss_memory_free(&m);
 	}
 }
