@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/engine.h"
+#include "engine/engine_priv.h"
 #include "engine/mgmt.h"
 #include "transport/loss/ooo.h"
 
@@ -35,15 +35,31 @@ uint8_t ur_engine_wide(uint32_t window)
 	return (uint8_t)__builtin_ctz(ur_ext_window(window) / UR_EXT_WINDOW);
 }
 
-/* LOSS-SLAB-04. Objects take up to an eighth more than they have bytes. */
+/* The least slab for the largest context. Objects take up to an eighth more than they have bytes. */
+static size_t slab_bytes_of(uint32_t span)
+{
+	size_t most = ur_ooo_bytes(span);
+
+	return most + most / 8 + UNIT;
+}
+
+/* LOSS-SLAB-04 */
 uint32_t ur_engine_loss_slab_bytes(uint32_t window)
 {
-	size_t most = ur_ooo_bytes(ur_ext_window(window));
 	uint32_t bytes = UR_LOSS_SLAB_BYTES;
 
-	while (bytes < most + most / 8 + UNIT)
+	while (bytes < slab_bytes_of(ur_ext_window(window)))
 		bytes *= 2;
 	return bytes;
+}
+
+uint32_t ur_engine_loss_window(const struct ur_engine_attr *a)
+{
+	uint32_t most = ur_ext_window(a->window);
+
+	while (most > UR_EXT_WINDOW && slab_bytes_of(most) > a->limits.loss_slab_bytes)
+		most /= 2;
+	return most;
 }
 
 static const char *check_cm(const struct ur_limits *l, const struct ur_cm_attr *cm)

@@ -90,7 +90,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	struct ur_adm_attr admission;
 	struct ur_engine_qos qos;
 	uint32_t first = l->loss_first ? l->loss_first : FIRST_TIER;
-	uint32_t most = ur_ext_window(attr->window);
+	uint32_t most = ur_engine_loss_window(attr);
 
 	UR_ASSERT(((uintptr_t)memory & 63) == 0);
 	UR_ASSERT(attr->window >= 4 && (attr->window & (attr->window - 1)) == 0);

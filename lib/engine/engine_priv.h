@@ -41,6 +41,9 @@ struct ur_engine {
 	uint64_t mgmt_deadline_ns;
 };
 
+/* LOSS-SLAB-04. PSNs that mode extended takes in from ePSN on, fewer if a slab does not hold the context. */
+uint32_t ur_engine_loss_window(const struct ur_engine_attr *a);
+
 /* Completes requests of unreliable queue pairs whose payload has been sent since the last call. */
 void ur_engine_complete_sent(struct ur_engine *e);
 

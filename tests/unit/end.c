@@ -178,7 +178,9 @@ struct end *end_new(struct end_attr attr)
 			   .read_gaps = contexts,
 			   .loss_slabs = attr.no_contexts ? 0 : LOSS_SLABS,
 			   .loss_slabs_max = LOSS_SLABS,
-			   .loss_slab_bytes = LOSS_SLAB,
+			   .loss_slab_bytes = attr.large_slabs
+						      ? ur_engine_loss_slab_bytes(attr.window)
+						      : LOSS_SLAB,
 			   .loss_first = loss_first(),
 			   .spray_contexts = attr.no_contexts ? 0 : 1,
 			   .destinations = attr.pacing ? 2 : 0,

@@ -42,6 +42,7 @@ struct end_attr {
 	uint8_t paths;		    /* mode extended: UDP source ports; 0: default */
 	bool v6, vlan;		    /* how we send */
 	bool no_contexts;	    /* the pools of all modes are empty */
+	bool large_slabs;	    /* they hold the contexts of `window`; else 128 KiB */
 	uint32_t contexts;	    /* size of each pool with one context per queue pair; 0: 1 */
 	uint32_t reorder_slots;	    /* 0: 64 */
 	uint8_t retry_cnt, timeout; /* 0: 3; 10 */

@@ -189,6 +189,7 @@ Test(wide, no_more_is_sent_than_the_peer_takes_in)
 	for (unsigned i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
 		struct end *e = end_new((struct end_attr){.mode = UR_MODE_EXTENDED,
 							  .window = cells[i].window,
+							  .large_slabs = true,
 							  .agreed = {.wide = cells[i].peer}});
 		const struct ur_ext_requester *x = &e->qp->xreq;
 
@@ -231,6 +232,22 @@ Test(wide, a_slab_holds_the_largest_context_of_any_window)
 		ur_slabs_validate(&m.slabs);
 		cr_assert_eq((uint32_t)UR_EXT_WINDOW << ur_engine_wide(window), span);
 		loss_memory_free(&m);
+	}
+}
+
+/* LOSS-SLAB-04: END has slabs of 128 KiB, which hold a context of 4096 numbers. */
+Test(wide, no_more_is_taken_in_than_a_context_tracks)
+{
+	static const uint32_t windows[] = {64, 1024, 2048, 16384},
+			      want[] = {2048, 4096, 4096, 4096};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct end *e = end_new((struct end_attr){
+			.mode = UR_MODE_EXTENDED, .window = windows[i], .agreed = {.wide = 5}});
+
+		cr_assert_eq(ur_engine_core(e->engine)->ooo.most, want[i], "%u", windows[i]);
+		cr_assert_eq(e->qp->xreq.psn.most, want[i], "%u", windows[i]);
+		end_free(e);
 	}
 }
 
