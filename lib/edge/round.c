@@ -254,15 +254,30 @@ static unsigned receive_burst(struct ur_round *r)
 	return n;
 }
 
-/* Takes packets to ourselves; if there are none, those that other workers handed over. */
-static unsigned take(struct ur_round *r, struct ur_pkt *pkts)
+static unsigned take_loop(struct ur_round *r, struct ur_pkt *pkts)
 {
 	unsigned n = 0;
 
 	while (n < BURST && r->loop_head != r->loop_tail)
 		pkts[n++] = r->loop[r->loop_head++ % UR_ROUND_LOOPBACK];
-	r->handed = !n && r->workers > 1;
-	return r->handed ? r->ops->take(r->source, pkts, BURST) : n;
+	return n;
+}
+
+/* Takes in packets to ourselves, or those that other workers handed over: each has its own share of a round. */
+static unsigned receive_inner(struct ur_round *r, bool handed)
+{
+	struct ur_pkt pkts[BURST];
+	unsigned n, total = 0, bursts = 0;
+
+	r->handed = handed;
+	do {
+		n = handed ? r->ops->take(r->source, pkts, BURST) : take_loop(r, pkts);
+		if (n)
+			input_burst(r, pkts, n);
+		total += n;
+	} while (n == BURST && ++bursts < UR_ROUND_BURSTS);
+	r->handed = false;
+	return total;
 }
 
 /*
@@ -271,7 +286,6 @@ static unsigned take(struct ur_round *r, struct ur_pkt *pkts)
  */
 static unsigned receive(struct ur_round *r, bool *more)
 {
-	struct ur_pkt pkts[BURST];
 	unsigned n, total = 0, bursts = 0;
 
 	r->sent_since_rx = 0;
@@ -280,13 +294,10 @@ static unsigned receive(struct ur_round *r, bool *more)
 		total += n;
 	} while (n == BURST && ++bursts < UR_ROUND_BURSTS);
 	*more = n == BURST;
-	for (unsigned i = 0; i < UR_ROUND_BURSTS && (n = take(r, pkts)); i++) {
-		input_burst(r, pkts, n);
-		total += n;
-		if (n < BURST && (r->handed || r->workers == 1))
-			break;
-	}
-	r->handed = false;
+	if (r->loop_head != r->loop_tail)
+		total += receive_inner(r, false);
+	if (r->workers > 1)
+		total += receive_inner(r, true);
 	return total;
 }
 
