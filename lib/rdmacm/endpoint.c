@@ -136,11 +136,11 @@ int rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *attr)
 
 	if (base->qp || !base->verbs)
 		return ur_cm_fail(EINVAL);
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = base->pd;
 	}
-	if (attr->pd->context != base->verbs)
+	if (!attr->pd || attr->pd->context != base->verbs)
 		return ur_cm_fail(EINVAL);
 	if (!attr->srq)
 		attr->srq = base->srq;

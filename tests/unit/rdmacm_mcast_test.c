@@ -151,3 +151,18 @@ Test(rdmacm_mcast, a_queue_pair_may_be_made_with_the_calls_of_ibv_wr_start)
 	cr_expect_not_null(id->send_cq);
 	free_id(id);
 }
+
+/* As librdmacm: the id's own. */
+Test(rdmacm_mcast, a_queue_pair_without_a_protection_domain_gets_the_id_s)
+{
+	struct rdma_cm_id *id = bound(A, IP_A);
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_UD,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.comp_mask = IBV_QP_INIT_ATTR_PD};
+
+	cr_assert_eq(rdma_create_qp_ex(id, &attr), 0, "%s", strerror(errno));
+	cr_expect_not_null(attr.pd);
+	cr_expect_eq(id->qp->pd, id->pd);
+	free_id(id);
+}
