@@ -73,8 +73,7 @@ void ur_cm_leave_groups(struct ur_cm_id *id)
 	struct ur_cm_join *j;
 
 	while ((j = LIST_FIRST(&id->joins))) {
-		if (j->member)
-			uroce_leave_mcast(id->dev->verbs, &j->group);
+		leave_group(id, j);
 		forget(id, j);
 	}
 }
@@ -91,13 +90,15 @@ void ur_cm_detach_groups(struct ur_cm_id *id)
 	}
 }
 
-static void report(struct ur_cm_id *id, const struct ur_cm_join *j, void *context, int gid_index)
+/* NULL: no memory. */
+static struct ur_cm_event *event_of(struct ur_cm_id *id, const struct ur_cm_join *j, void *context,
+				    int gid_index)
 {
 	struct ur_cm_event *e = ur_cm_new_event(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	struct rdma_ud_param *ud;
 
 	if (!e)
-		return;
+		return NULL;
 	ud = &e->ev.param.ud;
 	e->join = j;
 	ud->private_data = context;
@@ -108,7 +109,22 @@ static void report(struct ur_cm_id *id, const struct ur_cm_join *j, void *contex
 	ud->ah_attr.grh.sgid_index = (uint8_t)gid_index;
 	ud->ah_attr.grh.hop_limit = 64;
 	ud->ah_attr.grh.traffic_class = id->tos;
+	return e;
+}
+
+/* Under the lock. The event is made first: a join that reports nothing would never end. */
+static int enter_and_report(struct ur_cm_id *id, struct ur_cm_join *j, void *context, int gid_index)
+{
+	struct ur_cm_event *e = event_of(id, j, context, gid_index);
+	int rc = e ? enter_group(id, j) : ENOMEM;
+
+	if (rc) {
+		free(e);
+		return rc;
+	}
+	LIST_INSERT_HEAD(&id->joins, j, link);
 	ur_cm_put(e);
+	return 0;
 }
 
 static int join(struct ur_cm_id *id, const union ibv_gid *group, bool member, void *context)
@@ -124,11 +140,7 @@ static int join(struct ur_cm_id *id, const union ibv_gid *group, bool member, vo
 	j->group = *group;
 	j->member = member;
 	state = ur_cm_enter();
-	rc = enter_group(id, j);
-	if (!rc) {
-		LIST_INSERT_HEAD(&id->joins, j, link);
-		report(id, j, context, index);
-	}
+	rc = enter_and_report(id, j, context, index);
 	ur_cm_leave(state);
 	if (rc)
 		free(j);

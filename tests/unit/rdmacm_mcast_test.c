@@ -6,6 +6,17 @@ TestSuite(rdmacm_mcast, .init = setup, .timeout = 60);
 #define GROUP4 "239.1.2.3"
 #define GROUP6 "ff15::1234"
 
+/* The callocs_left-th calloc() of librdmacm from now on finds no memory; 0: none. */
+static unsigned callocs_left;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return callocs_left && !--callocs_left ? NULL : __real_calloc(n, size);
+}
+
 static struct rdma_cm_id *bound(enum side s, const char *ip)
 {
 	struct rdma_cm_id *id = new_id(s, RDMA_PS_UDP);
@@ -164,5 +175,53 @@ Test(rdmacm_mcast, a_queue_pair_without_a_protection_domain_gets_the_id_s)
 	cr_assert_eq(rdma_create_qp_ex(id, &attr), 0, "%s", strerror(errno));
 	cr_expect_not_null(attr.pd);
 	cr_expect_eq(id->qp->pd, id->pd);
+	free_id(id);
+}
+
+/* Else the queue pair, its protection domain and the membership would stay for ever. */
+Test(rdmacm_mcast, a_queue_pair_leaves_its_groups_when_the_channel_goes)
+{
+	struct rdma_cm_id *id = bound(A, IP_A);
+	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_UD,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+	union addr to = addr(GROUP4, 0);
+
+	cr_assert_eq(rdma_create_qp(id, pd, &attr), 0, "%s", strerror(errno));
+	cr_assert_eq(rdma_join_multicast(id, &to.sa, NULL), 0);
+	rdma_destroy_event_channel(ch[A]);
+	rdma_destroy_qp(id);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+	cr_assert_eq(rdma_destroy_id(id), 0);
+}
+
+static int join_with_callocs(struct rdma_cm_id *id, union addr *to, unsigned left)
+{
+	int rc;
+
+	callocs_left = left;
+	rc = rdma_join_multicast(id, &to->sa, NULL);
+	callocs_left = 0;
+	return rc;
+}
+
+/* Whatever it lacks memory for. A synchronous id would wait for ever for an event that does not come. */
+Test(rdmacm_mcast, a_join_without_memory_fails)
+{
+	union addr to = addr(GROUP4, 0);
+	struct rdma_cm_id *id;
+	unsigned left = 1;
+
+	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), 0);
+	cr_assert_eq(try_bind(id, IP_A, 0), 0);
+	make_qp(id);
+	for (; join_with_callocs(id, &to, left); left++) {
+		cr_assert_eq(errno, ENOMEM);
+		cr_assert_eq(rdma_leave_multicast(id, &to.sa), -1, "it is in no group");
+	}
+	cr_expect_gt(left, 2u, "a join and its event");
+	cr_expect_eq(id->event->event, RDMA_CM_EVENT_MULTICAST_JOIN);
+	cr_assert_eq(rdma_leave_multicast(id, &to.sa), 0);
 	free_id(id);
 }
