@@ -57,7 +57,7 @@ struct ur_adm_agreed {
 	bool notifies : 1;	  /* with receives_status: and NOTIFYs, and grants unless `paper` */
 	bool paper : 1;		  /* with notifies: the peer's pool is in mode paper */
 	bool delay : 1;		  /* of no pool: both ends understand delay stamps */
-	uint8_t wide; /* of no pool: the peer takes in [ePSN, ePSN + 2048 * 2^wide), <= UR_WIDE_MAX */
+	uint8_t wide; /* of no pool: the peer's W is 2048 * 2^wide PSNs, <= UR_WIDE_MAX; 0 again in RESET */
 	uint8_t tables; /* with sends_status: the peer has 2^tables status tables, by QPN */
 	uint32_t pool;	/* with receives_status: the name of the peer's pool */
 };

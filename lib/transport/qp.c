@@ -258,6 +258,8 @@ void ur_qp_reset(struct ur_qp *qp)
 	ur_wq_release(&qp->rq, ur_wq_tail(&qp->rq));
 	*rsp = (struct ur_responder){
 		.res = rsp->res, .ans = rsp->ans, .ans_cap = rsp->ans_cap, .srq_wqe = rsp->srq_wqe};
+	/* EXT-WINDOW-02: of this peer, not of the next. */
+	qp->agreed.wide = 0;
 	qp->ops->init(qp);
 	memset(rsp->res, 0, qp->res_max * sizeof(*rsp->res));
 	qp->mtu_shift = qp->port_mtu_shift;

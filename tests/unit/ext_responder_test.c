@@ -269,7 +269,7 @@ Test(ext_responder, packet_beyond_the_window_is_dropped_in_silence)
 /* EXT-WINDOW-01, EXT-RESP-PART-01 */
 Test(ext_responder, a_wide_window_is_told_in_parts_and_a_probe_gets_the_lowest)
 {
-	struct peer *x = PEER(.window = UR_EXT_WINDOW / 2);
+	struct peer *x = PEER(.window = UR_EXT_WINDOW / 2, .agreed = {.wide = 1});
 	struct ur_packet p = *peer_write(x, 0, 4), probe = {.op = ur_op_flags(UR_EXT_PROBE)};
 	const uint32_t most = 2 * UR_EXT_WINDOW;
 	const struct ur_packet *ack;
@@ -293,6 +293,40 @@ Test(ext_responder, a_wide_window_is_told_in_parts_and_a_probe_gets_the_lowest)
 		cr_assert_eq(ack->bpth.flags, UR_BPTH_MORE);
 	}
 	peer_expect_silence(x);
+	peer_free(x);
+}
+
+/* EXT-WINDOW-03. The peer has a smaller window, or has announced none; then a part means nothing to it. */
+Test(ext_responder, nothing_is_taken_in_beyond_the_window_of_the_peer)
+{
+	for (uint8_t wide = 0; wide < 3; wide++) {
+		struct peer *x = PEER(.window = UR_EXT_WINDOW / 2, .agreed = {.wide = wide});
+		uint32_t most = wide ? 2 * UR_EXT_WINDOW : UR_EXT_WINDOW;
+		struct ur_packet p = *peer_write(x, 0, 4);
+
+		p.bth.psn = ur_psn(100 + most);
+		p.xth.ssn = 2; /* it may be the next message */
+		cr_assert_eq(peer_in(x, &p), UR_DROP_PSN_GAP, "%u", wide);
+		cr_assert_eq(peer_contexts(x), 0);
+		peer_expect_silence(x);
+		p.bth.psn = ur_psn(100 + most - 1);
+		cr_assert_eq(peer_in(x, &p), UR_DROP_NONE, "%u", wide);
+		if (wide)
+			peer_expect(x, UR_EXT_ACKNOWLEDGE_PART, 100);
+		else
+			peer_expect_nak(x, 100, 0x60);
+		peer_free(x);
+	}
+}
+
+/* EXT-WINDOW-02 */
+Test(ext_responder, the_window_of_the_last_peer_is_forgotten)
+{
+	struct peer *x = PEER(.window = UR_EXT_WINDOW / 2, .agreed = {.wide = 1});
+
+	ur_qp_reset(x->qp);
+	cr_assert_eq(x->qp->agreed.wide, 0);
+	cr_assert_eq(x->qp->xreq.psn.most, UR_EXT_WINDOW);
 	peer_free(x);
 }
 

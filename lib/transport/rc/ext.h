@@ -42,6 +42,14 @@ static inline void ur_ext_write_port(const struct ur_qp *qp, uint8_t path, struc
 	ur_store16(at, ur_spray_port(ur_load16(at), path));
 }
 
+/* EXT-WINDOW-02. Of the W of this end, what the peer has as well. */
+static inline uint32_t ur_ext_agreed_window(const struct ur_qp *qp, uint32_t own)
+{
+	uint32_t peer = (uint32_t)UR_EXT_WINDOW << qp->agreed.wide;
+
+	return own < peer ? own : peer;
+}
+
 /* ---- rc/requester_selective.c ---- */
 
 bool ur_ext_requester_ready(const struct ur_qp *qp);

@@ -325,7 +325,8 @@ enum ur_drop ur_ext_early_input(struct ur_qp *qp, const struct ur_packet *p, uin
 		       ur_psn_eq(p->bth.psn, ur_psn_add(x->ooo->top, 1));
 	enum ur_drop drop;
 
-	if (ahead >= qp->core->ooo.most) {
+	/* EXT-WINDOW-03 */
+	if (ahead >= ur_ext_agreed_window(qp, qp->core->ooo.most)) {
 		cnt->early_dropped++;
 		return UR_DROP_PSN_GAP;
 	}

@@ -55,11 +55,10 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 	qp->spray_path = 0;
 }
 
-/* EXT-WINDOW-02. What both ends can track; counts of them have 16 bits. */
+/* EXT-WINDOW-02. Counts of what is outstanding have 16 bits. */
 static uint32_t agreed_window(const struct ur_qp *qp)
 {
-	uint32_t own = qp->core->rtx.most, peer = UR_EXT_WINDOW << qp->agreed.wide;
-	uint32_t most = own < peer ? own : peer;
+	uint32_t most = ur_ext_agreed_window(qp, qp->core->rtx.most);
 
 	return most < UR_EXT_WINDOW_MAX ? most : UR_EXT_WINDOW_MAX - 1;
 }
