@@ -194,12 +194,13 @@ int uroce_cm_set_service(struct uroce_cm_id *id, uint8_t sl, uint8_t traffic_cla
 
 /*
  * Binds a port for this process where other processes have its address too ([port] dev = uroced of a host with one address), for
- * connections or datagrams (RDMA_PS_TCP, RDMA_PS_UDP). *port 0: chooses one, and writes it there. Each port that was bound has
- * to be released as often. Elsewhere it does nothing, returns 0, and *port stays as it is. EADDRINUSE: another process
- * has the port; ENOBUFS: this one has too many; EADDRNOTAVAIL: no port is free; ENETDOWN: the daemon does not answer.
- * uroce_cm_listen() binds its port itself.
+ * connections or datagrams (RDMA_PS_TCP, RDMA_PS_UDP). *port 0: chooses one, and writes it there. Elsewhere it does
+ * nothing, returns 0, and *port stays as it is. EADDRINUSE: another process has the port; ENOBUFS: this one has too many;
+ * EADDRNOTAVAIL: no port is free; ENETDOWN: the daemon does not answer. uroce_cm_listen() binds its port itself.
  */
 int uroce_cm_bind_port(struct ibv_context *ctx, bool datagrams, uint16_t *port);
+
+/* Releases a port, as often as it was bound; then other processes can bind it. */
 void uroce_cm_release_port(struct ibv_context *ctx, bool datagrams, uint16_t port);
 
 /*
