@@ -156,6 +156,42 @@ Test(wide, an_answer_without_a_bitmap_makes_nothing_lost)
 	cr_assert_eq(lost(), -1);
 }
 
+/*
+ * EXT-WINDOW-04. Sixteen READs of 1024 responses are asked for at once, all arrive, and so on. The first response of a
+ * later batch is overtaken, by the last or the next: with the stamp of an older batch all would seem to be lost.
+ */
+Test(wide, reads_in_batches_are_as_old_as_they_are)
+{
+	const uint32_t part = 1024, parts = 16, all = part * parts;
+
+	for (uint32_t batch = 0; batch < 40; batch++) {
+		uint64_t now = 300 * (uint64_t)batch, seen = at(now + 100);
+		struct ur_psn first = s.max;
+
+		for (uint32_t i = 0; i < parts; i++)
+			send(part, now);
+		if (batch % 2) {
+			ur_selective_on_response(&s, &env,
+						 ur_psn_add(first, batch % 4 ? all - 1 : 1),
+						 ur_stamp(at(now)), seen);
+			ur_selective_validate(&s);
+			cr_assert_eq(s.lost_cnt, 0, "batch %u: %u are lost", batch, s.lost_cnt);
+			for (uint32_t i = 0; i < all; i += 97)
+				cr_assert_geq(ur_stamp_diff(s.rtx->stamp[ur_psn_add(first, i).v &
+									 (s.rtx->span - 1)],
+							    ur_stamp(at(now))),
+					      0, "batch %u, %u", batch, i);
+		}
+		for (uint32_t i = 0; i < all; i++)
+			if (!ur_selective_has_arrived(&s, ur_psn_add(first, i)))
+				ur_selective_on_response(&s, &env, ur_psn_add(first, i),
+							 ur_stamp(at(now)), seen);
+		ur_selective_validate(&s);
+		cr_assert(ur_psn_eq(s.una, s.max));
+		cr_assert_eq(pool.lost_cnt, 0);
+	}
+}
+
 /* EXT-WINDOW-01 */
 Test(wide, as_many_as_the_counts_hold_may_be_outstanding)
 {

@@ -14,18 +14,17 @@ static inline void sample_tx_time(const struct ur_selective *s, const struct ur_
 				  struct ur_stamp stamp)
 {
 	struct ur_tx_times *tx_times = env->tx_times;
-	unsigned at = tx_times->youngest, before;
-	uint16_t other;
+	unsigned at = tx_times->youngest, before = at ? at - 1 : UR_TX_TIMES - 1;
+	uint16_t other, span = (uint16_t)(s->max.v - tx_times->sample[before].nr[s->seq]);
 
-	/* What leaves in one call has one stamp. */
-	if (ur_stamp_eq(stamp, tx_times->sample[at].stamp)) {
+	/* What leaves in one call has one stamp; EXT-WINDOW-04: READs in a batch take several samples of it. */
+	if (ur_stamp_eq(stamp, tx_times->sample[at].stamp) && span <= UR_TX_TIME_BATCH) {
 		tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
 		return;
 	}
-	before = at ? at - 1 : UR_TX_TIMES - 1;
 	other = tx_times->sample[at].nr[!s->seq];
 	if (ur_stamp_since(stamp, tx_times->sample[before].stamp) > env->rtt->srtt >> 2 ||
-	    (uint16_t)(s->max.v - tx_times->sample[before].nr[s->seq]) > UR_TX_TIME_SPAN) {
+	    span > UR_TX_TIME_SPAN) {
 		at = at + 1 < UR_TX_TIMES ? at + 1 : 0;
 		tx_times->youngest = (uint8_t)at;
 		tx_times->sample[at].nr[!s->seq] = other;
@@ -524,7 +523,7 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 {
 	struct ur_stamp stamp = ur_stamp(now_ns);
 
-	UR_ASSERT(n >= 1 && outstanding(s) + n <= s->most);
+	UR_ASSERT(n >= 1 && n <= UR_TX_TIME_BATCH && outstanding(s) + n <= s->most);
 	/* While the deadline runs it need not be moved: the samples tell when something was sent. */
 	if (ur_psn_eq(s->una, s->max))
 		depart(s, env->rtt, now_ns);

@@ -121,7 +121,11 @@ void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t fi
 size_t ur_rtx_bytes(uint32_t span);
 
 #define UR_TX_TIMES	6
-#define UR_TX_TIME_SPAN 1024 /* numbers after which a sample grows no further */
+#define UR_TX_TIME_SPAN 1024 /* numbers after which a sample grows no further, */
+/*
+ * or of those that leave at once. With the few dozen that ur_selective_on_send_too() may add, six do not span 2^15.
+ */
+#define UR_TX_TIME_BATCH 4096
 
 /*
  * When numbers left that have no stamp of their own: one ring for both sequences of a queue pair.
@@ -232,7 +236,7 @@ static inline bool ur_selective_has_credit(const struct ur_selective *s)
 
 /*
  * The numbers [max, max + n) were sent for the first time, stamped ur_stamp(now_ns).
- * n is in [1, most - (max - una)].
+ * n is in [1, most - (max - una)], at most UR_TX_TIME_BATCH.
  */
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns);
