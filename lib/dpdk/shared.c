@@ -241,14 +241,6 @@ static void set_mac(struct ur_shared *s, struct entry *e, const uint8_t mac[6])
 	atomic_fetch_add_explicit(&s->generation, 1, memory_order_release);
 }
 
-static void map_group(const struct ur_gid *dst, uint8_t mac[6])
-{
-	const uint8_t v4[6] = {0x01, 0x00, 0x5e, dst->b[13] & 0x7f, dst->b[14], dst->b[15]};
-	const uint8_t v6[6] = {0x33, 0x33, dst->b[12], dst->b[13], dst->b[14], dst->b[15]};
-
-	memcpy(mac, ur_gid_is_ipv4(dst) ? v4 : v6, 6);
-}
-
 /* Asks the kernel for the route. SHARED-ROUTE-01 */
 static int find_hop(struct ur_shared *s, struct entry *e)
 {
@@ -269,7 +261,7 @@ static int find_hop(struct ur_shared *s, struct entry *e)
 		set_mac(s, e, s->link.mac);
 		break;
 	case UR_RTNL_MULTICAST:
-		map_group(&e->dst, group);
+		ur_gid_group_mac(&e->dst, group);
 		set_mac(s, e, group);
 		break;
 	case UR_RTNL_BROADCAST:

@@ -304,16 +304,8 @@ static bool mapped(const struct ur_neigh *n, const struct ur_gid *dst, uint8_t m
 {
 	if (ur_gid_is_ipv4(dst) && is_broadcast(n, dst)) {
 		memcpy(mac, ur_mac_broadcast, 6);
-	} else if (ur_gid_is_ipv4(dst) && (dst->b[12] & 0xf0) == 0xe0) {
-		const uint8_t group[6] = {0x01,	      0x00,	 0x5e, dst->b[13] & 0x7f,
-					  dst->b[14], dst->b[15]};
-
-		memcpy(mac, group, 6);
-	} else if (dst->b[0] == 0xff) {
-		const uint8_t group[6] = {0x33,	      0x33,	  dst->b[12],
-					  dst->b[13], dst->b[14], dst->b[15]};
-
-		memcpy(mac, group, 6);
+	} else if (ur_gid_is_multicast(dst)) {
+		ur_gid_group_mac(dst, mac);
 	} else if (ur_neigh_own(n, dst)) {
 		memcpy(mac, n->attr.mac, 6);
 	} else {

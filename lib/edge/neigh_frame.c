@@ -245,12 +245,13 @@ bool ur_neigh_send_mld(struct ur_neigh *n, const struct ur_gid *src, const struc
 		       uint8_t type, const uint8_t *body, size_t len)
 {
 	static const uint8_t alert[] = {UR_ICMP6_PROTO, 0, 5, 2, 0, 0, 1, 0};
-	const uint8_t dmac[6] = {0x33, 0x33, dst->b[12], dst->b[13], dst->b[14], dst->b[15]};
+	uint8_t dmac[6];
 	uint8_t buf[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV6_BYTES + sizeof(alert) + 4 +
 		    UR_MLD_BYTES_MAX];
 	struct ur_cursor c = ur_cursor(buf, sizeof(buf));
 	uint8_t *icmp;
 
+	ur_gid_group_mac(dst, dmac);
 	put_eth(n, &c, dmac, UR_ETHERTYPE_IPV6);
 	put_ipv6(&c, src, dst, 0, UR_HOP_BY_HOP_PROTO, 1, sizeof(alert) + 4 + len);
 	ur_put_bytes(&c, alert, sizeof(alert));
@@ -266,15 +267,15 @@ bool ur_neigh_send_mld(struct ur_neigh *n, const struct ur_gid *src, const struc
 /* RFC 3376 4: TTL 1, precedence of internetwork control, a router alert. */
 bool ur_neigh_send_igmp(struct ur_neigh *n, const struct ur_gid *dst, uint8_t *msg, size_t len)
 {
-	const uint8_t dmac[6] = {0x01, 0x00, 0x5e, dst->b[13] & 0x7f, dst->b[14], dst->b[15]};
 	const struct ur_neigh_addr *src = ur_neigh_source(n, dst);
-	uint8_t buf[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV4_BYTES + 4 + UR_IGMP_BYTES_MAX];
+	uint8_t buf[UR_ETH_BYTES + UR_VLAN_BYTES + UR_IPV4_BYTES + 4 + UR_IGMP_BYTES_MAX], dmac[6];
 	struct ur_cursor c = ur_cursor(buf, sizeof(buf));
 
 	if (!src)
 		return false;
 	msg[2] = msg[3] = 0;
 	put_csum(msg + 2, ur_csum_add(0, msg, len));
+	ur_gid_group_mac(dst, dmac);
 	put_eth(n, &c, dmac, UR_ETHERTYPE_IPV4);
 	put_ipv4(&c, 0xc0, 1, UR_IGMP_PROTO, &src->gid, dst, UR_ROUTER_ALERT, len);
 	ur_put_bytes(&c, msg, len);

@@ -267,11 +267,21 @@ static bool is_between_hosts(const struct ur_packet *p)
 	return !(p->dmac[0] & 1) && is_from_host(p);
 }
 
+/* IN-ADDR-01: an IPv6 header must not yield an IPv4 peer's GID, nor an IPv4 group. */
+static bool is_mapped(const struct ur_packet *p)
+{
+	return p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst));
+}
+
 /* MCAST-ADDR-01: Ethernet, IP and BTH agree that a group is meant. */
 static bool is_to_group(const struct ur_packet *p)
 {
-	return p->dmac[0] & 1 && ur_gid_is_multicast(&p->ip.dst) && p->bth.dqpn.v == UR_GROUP_QPN &&
-	       is_from_host(p);
+	uint8_t mac[6];
+
+	if (!ur_gid_is_multicast(&p->ip.dst) || p->bth.dqpn.v != UR_GROUP_QPN || is_mapped(p))
+		return false;
+	ur_gid_group_mac(&p->ip.dst, mac);
+	return memcmp(p->dmac, mac, 6) == 0 && is_from_host(p);
 }
 
 /* Congestion experienced. */
@@ -331,8 +341,7 @@ enum ur_drop ur_engine_input(struct ur_engine *e, const struct ur_packet *p, uin
 
 	if (is_marked(p))
 		core->cnt.np_ecn_marked_roce_packets++;
-	/* IN-ADDR-01: an IPv6 header must not yield an IPv4 peer's GID. */
-	if (p->ip.v6 && (ur_gid_is_ipv4(&p->ip.src) || ur_gid_is_ipv4(&p->ip.dst))) {
+	if (is_mapped(p)) {
 		drop = UR_DROP_PEER;
 	} else if (__builtin_expect(!is_between_hosts(p), 0)) {
 		return e->mgmt && ur_mgmt_is_hop(p)

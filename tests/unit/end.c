@@ -169,6 +169,7 @@ struct end *end_new(struct end_attr attr)
 	uint32_t contexts = attr.no_contexts ? 0 : attr.contexts ? attr.contexts : 1;
 	struct ur_engine_attr ea = {
 		.limits = {.max_qp = 4,
+			   .attachments = 2,
 			   .workers = 2,
 			   .worker = !attr.cm,
 			   .cm = {.max_ids = 4, .max_listeners = 1, .max_pending = 2, .max_tx = 20},

@@ -274,6 +274,44 @@ Test(engine, packets_from_or_to_a_group_are_not_answered)
 	end_free(e);
 }
 
+/* MCAST-ADDR-01, as the round passes it in. */
+Test(engine, a_packet_to_a_group_has_its_mac_address_and_its_version_of_ip)
+{
+	static const uint8_t macs[][6] = {{0x01, 0x00, 0x5e, 1, 2, 3},
+					  {0x33, 0x33, 0, 0, 0, 9},
+					  {0x01, 0x00, 0x5e, 1, 2, 4},
+					  {0x33, 0x33, 239, 1, 2, 3},
+					  {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+	const struct ur_gid groups[2] = {ur_gid_from_ipv4(0xef010203), {{0xff, 0x15, [15] = 9}}};
+	struct end *e = END(.type = IBV_QPT_UD, .recv_wr = 4);
+	struct ur_packet p = end_packet(e, UR_UD_SEND_ONLY, 0, 4);
+
+	for (unsigned v6 = 0; v6 < 2; v6++) {
+		if (v6)
+			p.ip = frame_packet(UR_UD_SEND_ONLY, true, p.payload, 4).ip;
+		cr_assert_eq(ur_engine_attach(e->engine, &groups[v6], e->qp->qpn, false), 0);
+		p.bth.dqpn = ur_qpn(UR_GROUP_QPN);
+		p.ip.dst = groups[v6];
+		end_post_recv(e, v6, 0, 256);
+		for (unsigned i = 0; i < 5; i++) {
+			memcpy(p.dmac, macs[i], 6);
+			cr_expect_eq(ur_engine_input_group(e->engine, &p, false, e->now_ns),
+				     i == v6 ? UR_DROP_NONE : UR_DROP_GROUP, "group %u, MAC %u", v6,
+				     i);
+		}
+	}
+	memcpy(p.dmac, macs[0], 6);
+	p.ip.dst = groups[0];
+	cr_expect_eq(ur_engine_input_group(e->engine, &p, false, e->now_ns), UR_DROP_GROUP);
+	memcpy(p.dmac, macs[1], 6);
+	p.ip.dst = groups[1];
+	p.ip.src = ur_gid_from_ipv4(0x0a000001);
+	cr_expect_eq(ur_engine_input_group(e->engine, &p, false, e->now_ns), UR_DROP_GROUP);
+	for (unsigned v6 = 0; v6 < 2; v6++)
+		cr_assert_eq(ur_engine_detach(e->engine, &groups[v6], e->qp->qpn), 0);
+	end_free(e);
+}
+
 /* ---- output ---- */
 
 /* RC-RESP-ACK-01 */
