@@ -178,11 +178,12 @@ bool ur_cm_has_event(const struct ur_cm_id *id)
 	return find(ur_cm_channel(id->id.channel), id);
 }
 
-static void drop_event(struct ur_cm_channel *ch, struct ur_cm_event *e)
+/* Drops an event of `id`, and with it the id that it brings, unless that is `id` itself. */
+static void drop_event(struct ur_cm_channel *ch, struct ur_cm_event *e, const struct ur_cm_id *id)
 {
 	pull(ch, e);
 	take_count(ch->base.fd);
-	if (e->ev.id != &e->owner->id)
+	if (e->ev.id != &id->id)
 		ur_cm_drop_id(ur_cm_id(e->ev.id));
 	free(e);
 }
@@ -193,7 +194,7 @@ void ur_cm_purge(struct ur_cm_id *id)
 	struct ur_cm_event *e;
 
 	while ((e = find(ch, id)))
-		drop_event(ch, e);
+		drop_event(ch, e, id);
 }
 
 void ur_cm_purge_join(struct ur_cm_id *id, const struct ur_cm_join *join)
@@ -203,7 +204,7 @@ void ur_cm_purge_join(struct ur_cm_id *id, const struct ur_cm_join *join)
 
 	TAILQ_FOREACH(e, &ch->queue, link)
 	if (e->join == join) {
-		drop_event(ch, e);
+		drop_event(ch, e, id);
 		return;
 	}
 }
