@@ -208,12 +208,6 @@ void ur_confirm_answer(struct ur_confirm *c, uint32_t entry, enum ur_confirm_que
 
 /* ---- the verdict ---- */
 
-/* The report is about the last fault of the node. */
-static bool is_last(const struct ur_confirm_entry *e)
-{
-	return (uint32_t)e->count == e->report.sequence;
-}
-
 static bool says_the_last(const struct ur_confirm_entry *e)
 {
 	const struct ur_fault *r = &e->report;
@@ -226,16 +220,16 @@ static bool says_the_last(const struct ur_confirm_entry *e)
 	return !is_of_link(r) || up == (r->cause == UR_FAULT_LINK_UP);
 }
 
-/* MGR-FAULT-01. A fault that was not the last one left its bit, and was before the last one. */
+/*
+ * MGR-FAULT-01. Of a fault before the last one a node has only its bit: port and time of such a report would be those
+ * of its sender, and so it is denied.
+ */
 static bool says_the_same(const struct ur_confirm_entry *e)
 {
 	const struct ur_fault *r = &e->report;
 
-	if (e->refused || e->guid != r->node_guid || !(e->status >> r->cause & 1))
-		return false;
-	if (is_last(e))
-		return says_the_last(e);
-	return (int32_t)((uint32_t)e->count - r->sequence) > 0 && r->time_ns <= e->time_ns;
+	return !e->refused && e->guid == r->node_guid && e->status >> r->cause & 1 &&
+	       (uint32_t)e->count == r->sequence && says_the_last(e);
 }
 
 bool ur_confirm_done(struct ur_confirm *c, struct ur_confirm_result *result)
@@ -255,7 +249,7 @@ bool ur_confirm_done(struct ur_confirm *c, struct ur_confirm_result *result)
 				  : same    ? UR_CONFIRM_TRUE
 					    : UR_CONFIRM_DENIED;
 		result->report = e->report;
-		if (!is_last(e) || e->no_value)
+		if (e->no_value)
 			result->report.value = result->report.limit = 0;
 		result->tid = e->tid;
 		memcpy(result->notice, e->notice, sizeof(result->notice));

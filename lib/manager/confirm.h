@@ -86,7 +86,7 @@ void ur_confirm_again(struct ur_confirm *c);
 
 struct ur_confirm_result {
 	enum ur_confirm_verdict verdict;
-	/* What the node says too. Value and limit are 0 if the node has had another fault since, and cannot say them. */
+	/* What the node says too. Value and limit are 0 if it cannot say them. */
 	struct ur_fault report;
 	uint64_t tid;
 	uint8_t notice[64];
