@@ -145,8 +145,22 @@ static bool is_asked(const struct ur_neigh *n, uint32_t group)
 	return false;
 }
 
-enum ur_neigh_verdict ur_igmp_input(struct ur_neigh *n, const uint8_t *ip, size_t head,
-				    const uint8_t *p, size_t len, uint64_t now_ns)
+/*
+ * A TTL of 1 proves no link, since a remote sender chooses it. But no router forwards 224.0.0.1, and none sends a group's packets
+ * to a host's MAC address. RFC 3376 4.1.12 would accept queries to an own address too: they could come from any network.
+ */
+static bool is_from_link(const uint8_t dmac[6], uint32_t dst, uint32_t asked)
+{
+	struct ur_gid g = ur_gid_from_ipv4(dst);
+	uint8_t mac[6];
+
+	ur_gid_group_mac(&g, mac);
+	return (dst == ALL_HOSTS || dst == asked) && ur_gid_is_multicast(&g) &&
+	       memcmp(dmac, mac, 6) == 0;
+}
+
+enum ur_neigh_verdict ur_igmp_input(struct ur_neigh *n, const uint8_t *dmac, const uint8_t *ip,
+				    size_t head, const uint8_t *p, size_t len, uint64_t now_ns)
 {
 	bool v3 = len >= QUERY3_BYTES, v1;
 
@@ -154,8 +168,9 @@ enum ur_neigh_verdict ur_igmp_input(struct ur_neigh *n, const uint8_t *ip, size_
 	    ur_csum_fold(ur_csum_add(0, p, len)) != 0xffff)
 		return UR_NEIGH_MALFORMED;
 	v1 = len == QUERY_BYTES && !p[1];
-	/* RFC 3376 9.1: a router on this link has sent it. */
+	/* RFC 3376 9.1 */
 	if (p[0] != UR_IGMP_QUERY || ip[8] != 1 ||
+	    !is_from_link(dmac, ur_load32(ip + 16), ur_load32(p + 4)) ||
 	    (!v1 && !has_alert(ip + UR_IPV4_BYTES, head - UR_IPV4_BYTES)) ||
 	    (!v3 && len != QUERY_BYTES) || !is_asked(n, ur_load32(p + 4)))
 		return UR_NEIGH_IGNORED;

@@ -96,10 +96,11 @@ void ur_mld_expire(struct ur_neigh *n, uint64_t now_ns);
 void ur_mld_changed(struct ur_neigh *n, const struct ur_gid *group, bool leave, uint64_t now_ns);
 
 /*
- * The same for IPv4: handles an IGMP message [p, p + len) in a packet whose IP header, of `head` bytes, is at `ip`.
+ * The same for IPv4: handles an IGMP message [p, p + len) in a packet to the MAC address dmac, whose IP header, of `head` bytes,
+ * is at `ip`. A query is for 224.0.0.1 or for the group that it asks for.
  */
-enum ur_neigh_verdict ur_igmp_input(struct ur_neigh *n, const uint8_t *ip, size_t head,
-				    const uint8_t *p, size_t len, uint64_t now_ns);
+enum ur_neigh_verdict ur_igmp_input(struct ur_neigh *n, const uint8_t *dmac, const uint8_t *ip,
+				    size_t head, const uint8_t *p, size_t len, uint64_t now_ns);
 void ur_igmp_expire(struct ur_neigh *n, uint64_t now_ns);
 void ur_igmp_changed(struct ur_neigh *n, const struct ur_gid *group, bool leave, uint64_t now_ns);
 

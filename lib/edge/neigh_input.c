@@ -92,7 +92,7 @@ static enum ur_neigh_verdict input_ipv4(struct input *in, struct ur_cursor *c)
 	icmp = ip + head;
 	len = total - head;
 	if (ip[9] == UR_IGMP_PROTO)
-		return ur_igmp_input(in->n, ip, head, icmp, len, in->now_ns);
+		return ur_igmp_input(in->n, in->dmac, ip, head, icmp, len, in->now_ns);
 	if (!ur_neigh_own(in->n, &in->dst))
 		return UR_NEIGH_FOREIGN;
 	if ((ip[6] & 0x3f) || ip[7]) /* a fragment */

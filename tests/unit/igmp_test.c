@@ -50,6 +50,16 @@ static uint16_t sum16(const uint8_t *p, size_t len)
 	return (uint16_t)((sum & 0xffff) + (sum >> 16));
 }
 
+static void mend_ip(void)
+{
+	uint16_t sum;
+
+	in[24] = in[25] = 0;
+	sum = (uint16_t)~sum16(in + 14, 24);
+	in[24] = (uint8_t)(sum >> 8);
+	in[25] = (uint8_t)sum;
+}
+
 /* Fills in both checksums of an IGMP message behind an IP header with a router alert. */
 static size_t mend(const char *hex)
 {
@@ -58,10 +68,8 @@ static size_t mend(const char *hex)
 
 	in[16] = 0;
 	in[17] = (uint8_t)(len - 14);
-	in[24] = in[25] = in[40] = in[41] = 0;
-	sum = (uint16_t)~sum16(in + 14, 24);
-	in[24] = (uint8_t)(sum >> 8);
-	in[25] = (uint8_t)sum;
+	mend_ip();
+	in[40] = in[41] = 0;
 	sum = (uint16_t)~sum16(in + 38, len - 38);
 	in[40] = (uint8_t)(sum >> 8);
 	in[41] = (uint8_t)sum;
@@ -181,16 +189,25 @@ static void expect_verdict(size_t at, uint8_t value, enum ur_neigh_verdict verdi
 	size_t len = mend(QUERY3);
 
 	in[at] = value;
-	if (at < 38) {
-		uint16_t sum;
-
-		in[24] = in[25] = 0;
-		sum = (uint16_t)~sum16(in + 14, 24);
-		in[24] = (uint8_t)(sum >> 8);
-		in[25] = (uint8_t)sum;
-	}
+	mend_ip();
 	cr_assert_eq(ur_neigh_input(&n, in, len, 0), verdict, "byte %zu", at);
 	expect_silence();
+}
+
+/* What another network could send. */
+static void expect_to_host(void)
+{
+	size_t len = mend(QUERY2);
+
+	memcpy(in, mac, 6);
+	in[5]++;
+	memcpy(n.attr.mac, in, 6);
+	memcpy(in + 30, (uint8_t[]){10, 77, 0, 1}, 4);
+	mend_ip();
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_IGNORED, "to the own address");
+	memcpy(in + 30, (uint8_t[]){224, 0, 0, 1}, 4);
+	mend_ip();
+	cr_assert_eq(ur_neigh_input(&n, in, len, 0), UR_NEIGH_IGNORED, "to a host's MAC address");
 }
 
 Test(igmp, what_no_querier_has_sent_has_no_effect)
@@ -204,6 +221,9 @@ Test(igmp, what_no_querier_has_sent_has_no_effect)
 	expect_verdict(34, 1, UR_NEIGH_IGNORED);      /* no alert */
 	expect_verdict(20, 0x20, UR_NEIGH_MALFORMED); /* a fragment */
 	expect_verdict(40, 0, UR_NEIGH_MALFORMED);    /* checksum */
+	expect_verdict(33, 2, UR_NEIGH_IGNORED);      /* to other routers */
+	expect_verdict(5, 2, UR_NEIGH_IGNORED);	      /* not to its MAC address */
+	expect_to_host();
 	cr_assert_eq(ur_neigh_next_deadline(&n), UINT64_MAX);
 	for (size_t len = 14; len < 50; len++) {
 		mend(QUERY3);
