@@ -163,21 +163,25 @@ enum ur_neigh_verdict ur_igmp_input(struct ur_neigh *n, const uint8_t *dmac, con
 				    size_t head, const uint8_t *p, size_t len, uint64_t now_ns)
 {
 	bool v3 = len >= QUERY3_BYTES, v1;
+	uint32_t asked;
 
 	if (len < QUERY_BYTES || (ip[6] & 0x3f) || ip[7] ||
 	    ur_csum_fold(ur_csum_add(0, p, len)) != 0xffff)
 		return UR_NEIGH_MALFORMED;
 	v1 = len == QUERY_BYTES && !p[1];
+	asked = ur_load32(p + 4);
 	/* RFC 3376 9.1 */
-	if (p[0] != UR_IGMP_QUERY || ip[8] != 1 ||
-	    !is_from_link(dmac, ur_load32(ip + 16), ur_load32(p + 4)) ||
+	if (p[0] != UR_IGMP_QUERY || ip[8] != 1 || !is_from_link(dmac, ur_load32(ip + 16), asked) ||
 	    (!v1 && !has_alert(ip + UR_IPV4_BYTES, head - UR_IPV4_BYTES)) ||
-	    (!v3 && len != QUERY_BYTES) || !is_asked(n, ur_load32(p + 4)))
+	    (!v3 && len != QUERY_BYTES))
 		return UR_NEIGH_IGNORED;
-	if (!v3) {
+	/* RFC 3376 7.2.1: of general queries, also before any group is joined. */
+	if (!v3 && !asked) {
 		n->igmp_old = v1 ? 1 : 2;
 		n->igmp_old_until_ns = now_ns + OLD_QUERIER_NS;
 	}
+	if (!is_asked(n, asked))
+		return UR_NEIGH_IGNORED;
 	ur_neigh_schedule(n, &n->igmp_due_ns, v1 ? V1_RESPONSE_MS : response_ms(p[1], v3), now_ns);
 	return UR_NEIGH_IGMP_QUERY;
 }

@@ -184,6 +184,18 @@ Test(igmp, queries_are_answered_in_the_queriers_version)
 	expect_report(4);
 }
 
+/* MCAST-JOIN-01: the usual case, since an endpoint that is in no group hears queries as well. */
+Test(igmp, a_querier_that_was_heard_before_the_join_gets_its_version)
+{
+	cr_assert_eq(ur_neigh_input(&n, in, mend(QUERY2), SECOND), UR_NEIGH_IGNORED);
+	cr_assert_eq(ur_neigh_next_deadline(&n), UINT64_MAX);
+	ur_neigh_join_group(&n, &group4, 2 * SECOND);
+	expect_old(0x16, group4.b + 12);
+	ur_neigh_expire(&n, 3 * SECOND);
+	expect_old(0x16, group4.b + 12);
+	expect_silence();
+}
+
 static void expect_verdict(size_t at, uint8_t value, enum ur_neigh_verdict verdict)
 {
 	size_t len = mend(QUERY3);
