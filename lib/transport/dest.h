@@ -115,6 +115,12 @@ static inline bool ur_dest_on_delay(struct ur_qp *qp, const struct ur_packet *p,
 	return qp->sq_queue.gate && ur_dest_report_delay(qp, p, now_ns);
 }
 
+/* An answer that has a part of a bitmap in the place of the delay. Returns the same. */
+static inline bool ur_dest_on_no_delay(struct ur_qp *qp, struct ur_stamp echo)
+{
+	return qp->sq_queue.gate && ur_net_delay_on_no_room(&ur_dest_of(&qp->sq_queue)->net, echo);
+}
+
 /* CC-LOSS-01. Packets of the queue pair were found lost, by what arrived after them. */
 static inline void ur_dest_on_loss(struct ur_qp *qp, uint64_t now_ns)
 {

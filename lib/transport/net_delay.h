@@ -104,6 +104,18 @@ struct ur_net_echo {
 enum ur_net_answer ur_net_delay_on_answer(struct ur_net_delay *n, const struct ur_net_echo *echo,
 					  uint64_t now_ns, uint32_t *rtt_ns, uint32_t *delay_ns);
 
+/*
+ * PACE-NET-07. The ask with this stamp is answered, by an answer that has no room for the delay: it is neither a sample nor missed.
+ * Whether it was the open one.
+ */
+static inline bool ur_net_delay_on_no_room(struct ur_net_delay *n, struct ur_stamp stamp)
+{
+	if (!n->open || !ur_stamp_eq(stamp, n->stamp))
+		return false;
+	n->open = false;
+	return true;
+}
+
 /* A response to a READ gave a round trip: what is congested may be the way back. */
 static inline void ur_net_delay_on_read(struct ur_net_delay *n, uint64_t now_ns)
 {

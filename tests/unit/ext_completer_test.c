@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss_memory.h"
 #include "ext_completer.h"
+#include "transport/dest.h"
 
 /* ---- ACKs ---- */
 
@@ -593,6 +594,42 @@ Test(ext_completer, without_a_context_responses_are_taken_one_after_the_other)
 	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 0);
 	give_all_back(memory, all);
 	xend_free(e);
+}
+
+/* PACE-NET-07 */
+Test(ext_completer, a_part_of_a_bitmap_answers_the_probe_that_asked_for_a_delay)
+{
+	static const struct {
+		uint8_t opcode;
+		bool echoes;
+		uint32_t offset;
+		bool answered;
+	} cells[] = {{UR_EXT_ACKNOWLEDGE_PART, true, 0, true},
+		     {UR_EXT_ACKNOWLEDGE_PART, false, 0, false},
+		     {UR_EXT_ACKNOWLEDGE_PART, true, 2048, false},
+		     {UR_EXT_ACKNOWLEDGE, true, 0, false}};
+	static const struct ur_cc_attr cmdpd = {.mode = UR_CC_CMDPD};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct end *e = XEND(.pacing = &cmdpd, .agreed = {.delay = true, .wide = 5});
+		struct ur_net_delay *net = &ur_dest_of(&e->qp->sq_queue)->net;
+		uint8_t bitmap[UR_SACK_BYTES] = {0};
+		struct ur_packet p;
+
+		end_send(e, 1, IBV_WR_SEND, 4);
+		xend_expect(e, UR_EXT_SEND_ONLY, 1000);
+		net->open = true;
+		net->ask_ns = e->now_ns;
+		net->stamp = ur_stamp_of(e->out.xth.stamp + 1);
+		e->qp->xreq.probed = UR_PROBE_DELAY;
+		p = xend_packet(e, cells[i].opcode, 999, 1000, net->stamp.v - !cells[i].echoes,
+				bitmap, sizeof(bitmap));
+		p.bpth = (struct ur_bpth){UR_BPTH_MORE, cells[i].offset};
+		xend_in(e, p);
+		cr_assert_eq(net->open, !cells[i].answered, "%u", i);
+		cr_assert_eq(e->qp->xreq.probed, cells[i].answered ? 0 : UR_PROBE_DELAY);
+		xend_free(e);
+	}
 }
 
 /* EXT-COMP-DUE-01 */

@@ -173,6 +173,27 @@ Test(net_delay, three_asks_without_an_answer_begin_another_trial)
 	cr_assert_not(ur_net_delay_serves(&net, now_ns), "round trips serve at once");
 }
 
+/* PACE-NET-07 */
+Test(net_delay, an_answer_without_room_for_the_delay_is_neither_a_sample_nor_missed)
+{
+	turn_on();
+	for (unsigned i = 0; i < 100; i++) {
+		send(UR_NET_EVERY);
+		now_ns += 4 * RTT;
+		cr_assert(rtt(RTT), "%u", i);
+		now_ns += RTT;
+		cr_assert_not(ur_net_delay_on_no_room(&net, ur_stamp(now_ns)), "of another packet");
+		cr_assert(net.open);
+		cr_assert(ur_net_delay_on_no_room(&net, net.stamp));
+		cr_assert_not(ur_net_delay_on_no_room(&net, net.stamp), "it is answered");
+		now_ns += PATIENCE;
+		ur_net_delay_on_rtt(&net, RTT, RTT, PATIENCE, &sent, now_ns);
+		cr_assert_eq(net.missed, 0);
+		cr_assert_eq(net.state, UR_NET_ON);
+	}
+	cr_assert_not(ur_net_delay_serves(&net, now_ns), "round trips serve");
+}
+
 /* PACE-NET-03 */
 Test(net_delay, an_answer_makes_missed_asks_forgotten)
 {

@@ -175,13 +175,22 @@ static void take_probe_answer(struct ur_qp *qp, struct ur_stamp echo, uint64_t n
 	report_lost(qp, now_ns);
 }
 
+/* The ACK or NAK answers the probe that asked for a delay. With a wide gap it has the lowest part of the bitmap, and no delay. */
+static bool answers_ask(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
+{
+	if (p->op & UR_OP_NDTH)
+		return ur_dest_on_delay(qp, p, now_ns);
+	return p->op & UR_OP_BPTH && !p->bpth.offset &&
+	       ur_dest_on_no_delay(qp, ur_stamp_of(p->xaeth.echo));
+}
+
 /* A probe has been sent. Whether this answers one that was to find out what is lost; a delay is taken. */
 static __attribute__((noinline)) bool is_probe_answer(struct ur_qp *qp, const struct ur_packet *p,
 						      uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 
-	if ((p->op & UR_OP_NDTH) && (x->probed & UR_PROBE_DELAY) && ur_dest_on_delay(qp, p, now_ns))
+	if (x->probed & UR_PROBE_DELAY && answers_ask(qp, p, now_ns))
 		x->probed &= (uint8_t)~UR_PROBE_DELAY;
 	return (x->probed & UR_PROBE_LOSS) && p->xaeth.echo == x->probe_stamp.v;
 }
