@@ -68,7 +68,7 @@ static inline bool ur_gid_is_multicast(const struct ur_gid *g)
 /* The MAC address of such a group (RFC 1112 6.4, RFC 2464 7). */
 static inline void ur_gid_group_mac(const struct ur_gid *g, uint8_t mac[6])
 {
-	const uint8_t v4[6] = {0x01, 0x00, 0x5e, g->b[13] & 0x7f, g->b[14], g->b[15]};
+	const uint8_t v4[6] = {0x01, 0x00, 0x5e, (uint8_t)(g->b[13] & 0x7f), g->b[14], g->b[15]};
 	const uint8_t v6[6] = {0x33, 0x33, g->b[12], g->b[13], g->b[14], g->b[15]};
 
 	memcpy(mac, ur_gid_is_ipv4(g) ? v4 : v6, 6);
