@@ -28,9 +28,14 @@ class FabricReport(Report):
     def __init__(self, machine):
         super().__init__("fabric", TITLE, machine)
         self.tables = []  # (title, columns, rows of text)
+        self.extra["tables"] = {}
 
-    def table(self, title, columns, rows):
+    def table(self, name, title, columns, rows):
+        """`name`: what benchmarks/tables.py calls it."""
+        if not rows:
+            return
         self.tables.append((title, columns, rows))
+        self.extra["tables"][name] = {"columns": columns, "rows": rows}
 
     def print(self):
         print(f"\n{self.title}")
@@ -79,8 +84,10 @@ def run(host, machine, options, progress):
         part.report(report, cells, size, seeds)
     fabric_size.compare(report, host, 2 if options.quick else 5)
     done = [found for found in (cells.known(words) for _, words, _ in plan) if found]
-    report.notes.append(f"{len(done)} of {len(plan)} runs, by the engine (tree of lib/) {', '.join(sorted({f['engine'] for f in done}))}; "
-                        f"{len(seeds)} seeds; {sum(f['cpu_seconds'] for f in done):.0f} s of processor time")
+    report.extra["made_of"] = (
+        f"{len(done)} of {len(plan)} runs, by the engine (tree of lib/) {', '.join(sorted({f['engine'] for f in done}))}; "
+        f"{len(seeds)} seeds; {sum(f['cpu_seconds'] for f in done):.0f} s of processor time")
+    report.notes.append(report.extra["made_of"])
     if fabric_plots.plot(cells, size, seeds[0]):
         report.notes.append("plots: results/fabric-*.svg")
     return report

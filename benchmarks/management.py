@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """In-band management, in real time and in virtual time.
 
-Real time: registers, E2PROM and faults of real switches, joined by rings in one process (tests/fabric/ring_bench.c), and, for root,
-by veth pairs between processes.
+Real time: registers, E2PROM, faults and discovery of real switches, joined by rings in one process (tests/fabric/ring_bench.c), and,
+for root, of uroce-switch, joined by veth pairs.
 
 Virtual time: a fabric with the numbers of Tianhe-2, 24 160 agents in one process. Agents and MADs are real; a hop and the execution of
 a request take the paper's times (tests/fabric/fabric_bench.c). So these figures show what the protocol and the order of the requests
@@ -28,8 +28,18 @@ SIZES = {FABRIC: (24160, 66688), QUICK_FABRIC: (208, 384)}  # nodes, links
 HOPS = 20
 WINDOWS = (1, 64, 256, 0)  # 0: adapts, from 64 to 1024
 RING_SWITCHES, RING_TURNS, QUICK_RING_TURNS = HOPS + 1, 2000, 100
-VETH_SWITCHES = 5  # one a hop, and the one that is directly attached
-VETH_COUNT = 400  # requests and pings of a turn
+ROW, TREE = f"line:{RING_SWITCHES}", "fattree:16"  # of real switches: 21; 320, and 1024 ends
+RING_FABRICS = {ROW: 50, TREE: 5, FABRIC: 2}  # discoveries of each, one after the other
+QUICK_RING_FABRICS = {ROW: 5, "fattree:8": 2}
+MADS_PER_DATA = (32, 8, 1)  # the first has a bar: one frame of data is moved for so many MADs
+FABRIC_MB = 8000  # of memory that FABRIC takes on rings
+VETH_HOPS = (0, 1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20)  # to the switches that are measured; 0: the one that is directly attached
+QUICK_VETH_HOPS = (0, 1, 4, 20)
+VETH_FAULT_HOPS = 4  # to the switch that has faults
+VETH_COUNT = 20  # requests, and then pings, one after the other,
+VETH_ROUNDS = 5  # so often in a turn: each of both meets what the machine does meanwhile
+SCAN_PASSES, SHARE_PERCENT, VETH_GBPS = 20, 0.05, 10  # Gb/s: what ethtool says of a veth
+LAW_BAR = 0.1  # of the read at most hops
 PING_BAR = 3  # a request may take that many times as long as a frame, or a ping, that takes the same way
 ROUND = 1.05  # of what should be equal
 
@@ -88,7 +98,7 @@ def off(value, expected):
 def law(report, where, points):
     """Processing + (hops + 1) x hop, in us."""
     process, hop, residual = line_through(points)
-    report.fact(f"{where}: a register, 0 to {len(points) - 1} hops: at the ends", process, "us", f"paper {PROCESS_US}")
+    report.fact(f"{where}: a register, 0 to {points[-1][0] - 1} hops: at the ends", process, "us", f"paper {PROCESS_US}")
     report.fact(f"{where}: for each hop, to and fro", hop, "us", f"paper {HOP_US}")
     return process, hop, residual
 
@@ -98,7 +108,7 @@ def rings(report, found):
     rows = found["hops"]
     residual = law(report, "rings", [(r["hops"] + 1, r["read_ns"] / 1000) for r in rows])[2]
     report.bar("rings: largest distance of a register read from the line, of the read at most hops", residual * 1000 / rows[-1]["read_ns"],
-               0.1, at_least=False)
+               LAW_BAR, at_least=False)
     report.bar("rings: two registers in a request / one, median over the hops",
                stats.median([r["read_two_ns"] / r["read_ns"] for r in rows]), ROUND, at_least=False)
     for name, key in (("by LID", "lid_ns"), ("by directed route", "read_ns")):
@@ -128,52 +138,108 @@ def ring_faults(report, found):
 
 
 def veth(report, host, progress, options):
-    """Processes of uroce-switch, joined by veth pairs, beside the kernel's ping through the same switches."""
+    """Switches joined by veth pairs, beside the kernel's ping through the same switches."""
     missing = [p for p in ("ip", "ping") if not shutil.which(p)]
     if os.geteuid() != 0 or missing:
         report.notes.append(f"veth: not measured: {'needs root' if not missing else missing[0] + ' is missing'}")
         return None
-    line = row.Row(host, VETH_SWITCHES)
+    hops = QUICK_VETH_HOPS if options.quick else VETH_HOPS
+    line = row.Row(host, hops[-1] + 1, [h + 1 for h in hops])
     try:
         turns = range(options.turns)
-        found = {k: {"read": [], "ping": []} for k in range(1, VETH_SWITCHES + 1)}
+        found = {h + 1: {"read": [], "ping": []} for h in hops}
         for turn in turns:
             for k in found:
                 progress(turn + 1, options.turns, ("veth", f"{k - 1} hops"))
-                found[k]["read"].append(line.read_ns(k, VETH_COUNT))
-                found[k]["ping"].append(line.ping_ns(k, VETH_COUNT))
-        law(report, "veth", [(k, stats.median(v["read"]) / 1000) for k, v in found.items()])
+                for _ in range(VETH_ROUNDS):
+                    found[k]["read"].append(line.read_ns(k, VETH_COUNT))
+                    found[k]["ping"].append(line.ping_ns(k, VETH_COUNT))
+        reads = {k: stats.median(v["read"]) for k, v in found.items()}
+        residual = law(report, "veth", [(k, read / 1000) for k, read in reads.items()])[2]
+        report.bar("veth: largest distance of a register read from the line, of the read at most hops",
+                   residual * 1000 / reads[hops[-1] + 1], LAW_BAR, at_least=False)
         for k, v in found.items():
             report.fact(f"veth: two registers, {k - 1} hops", stats.median(v["read"]) / 1000, "us",
                         f"ping {stats.median(v['ping']) / 1000:.1f}")
             if k > 1:
                 report.bar(f"veth: register read / ping through the same switches, {k - 1} hops", stats.ratios_of(v["read"], v["ping"]),
                            PING_BAR, at_least=False)
-        took, changes = line.fault(VETH_SWITCHES)
-        report.fact(f"veth: a link goes down {VETH_SWITCHES - 1} hops away: until its report is printed", took * 1000, "ms")
-        report.bar("veth: other changes than this link's that a comparing monitor prints", len(changes - {"state:2", "link_downed:2"}), 0,
-                   at_least=False)
-        report.bar("veth: changes of this link that it prints: its state, its count", len(changes & {"state:2", "link_downed:2"}), 2)
-        return {k - 1: stats.median(v["read"]) for k, v in found.items()}, {k - 1: stats.median(v["ping"]) for k, v in found.items()}
+        veth_scan(report, *line.scan(SCAN_PASSES, SHARE_PERCENT, VETH_GBPS))
+        veth_faults(report, line, VETH_FAULT_HOPS + 1)
+        return {k - 1: read for k, read in reads.items()}, {k - 1: stats.median(v["ping"]) for k, v in found.items()}
     finally:
         line.close()
 
 
-def ring_discovery(report, found):
-    """In real time: one thread serves all switches, and forwards the data as well."""
-    idle, busy = found["idle"], found["busy"]
-    for name, run in (("idle", idle), ("busy", busy)):
-        report.bar(f"rings: discovery, {name}: nodes found", run["nodes"], RING_SWITCHES + 2)
-        report.bar(f"rings: discovery, {name}: requests sent again", run["resent"], 0, at_least=False)
-    report.fact(f"rings: discovery of {RING_SWITCHES} switches and 2 ends, window 64", idle["time_ms"], "ms")
-    report.fact("rings: the same, every ring and queue full of data in both directions", busy["time_ms"], "ms",
-                f"{1000 * busy['time_ms'] / busy['rounds']:.0f} us a round")
-    report.bar("rings: discovery, every ring full of data / idle, real time, one thread", busy["time_ms"] / idle["time_ms"], 1.05,
+def veth_scan(report, seconds, sent):
+    """A monitor that never pauses; discovery at its beginning is not held back, and counts."""
+    report.fact(f"veth: {SCAN_PASSES} passes over all ports, one after the other, within {SHARE_PERCENT} % of {VETH_GBPS} Gb/s", seconds, "s")
+    report.bar(f"veth: a scan that never pauses, percent of {VETH_GBPS} Gb/s that the port has sent",
+               sent * 8 / (seconds * VETH_GBPS * 1e9) * 100, SHARE_PERCENT, at_least=False)
+
+
+def veth_faults(report, line, k):
+    """Each fault on the screen of `uroce-ctl faults`, and what `monitor compare` prints of it: that, and nothing else."""
+    own = {"burst of receive errors": (lambda: line.send_bad_frames(k, 1000), 2, {"rx_errors:2"}),
+           "load above its limit": (lambda: line.call_hot(k), 0, set()),
+           "link down": (lambda: line.cut_link(k), 2, {"state:2", "link_downed:2"})}
+    line.watch()
+    try:
+        for cause, (begin, port, registers) in own.items():
+            took, confirmed, changes = line.fault(k, begin, port, cause)
+            report.fact(f"veth: {cause}, {k - 1} hops away: from its beginning until it is printed", took * 1000, "ms")
+            report.fact(f"veth: {cause}: from then until its node has confirmed it", confirmed * 1e6, "us")
+            fault_bars(report, cause, registers, changes)
+    finally:
+        line.end_watch()
+
+
+def fault_bars(report, cause, registers, changes):
+    found = {register for _guid, register in changes}
+    # All of them are of one node.
+    others = len(found - registers) + max(0, len({guid for guid, _register in changes}) - 1)
+    report.bar(f"veth: {cause}: other changes that a comparing monitor prints", others, 0, at_least=False)
+    if registers:
+        report.bar(f"veth: {cause}: changes that it prints of it, of {len(registers)}", len(found & registers), len(registers))
+
+
+def memory_mb():
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def ring_discoveries(report, host, progress, quick):
+    """In real time: one thread serves all switches, and moves the data as well."""
+    for shape, turns in (QUICK_RING_FABRICS if quick else RING_FABRICS).items():
+        if shape == FABRIC and memory_mb() < FABRIC_MB:
+            report.notes.append(f"rings: {shape} was left out: it takes {FABRIC_MB / 1000:.0f} GB of memory")
+            continue
+        ring_discovery(report, shape, bench(host, progress, "discover", shape, turns, *MADS_PER_DATA, program=RINGS))
+    report.notes.append("rings: a switch chip moves data on all of its ports while its agent works; here one thread does all of it, and is "
+                        f"made to move one frame of data for every {MADS_PER_DATA[0]} MADs, each by one hop. So the bar shows that full rings "
+                        "and queues do not hold up MADs, which have rings of their own as VL15 has buffers of its own, and not how much "
+                        "data the thread could move: with more of it, discovery takes longer by the time that it costs.")
+
+
+def ring_discovery(report, shape, found):
+    idle, busy, there = found["idle"], found["busy"], found["there"]
+    what = f"rings: discovery of {shape}"
+    report.fact(f"{what}, {there['nodes']} nodes, window 64: {idle['requests']} requests, {idle['mads']} hops of MADs", idle["time_ms"], "ms",
+                f"{found['peak_mb']} MB")
+    for run in busy:
+        report.fact(f"{what}, with data on its links: a frame for {run['mads_per_data']} MADs", run["time_ms"], "ms",
+                    f"{run['data']} frames moved; it waited on {100 * run['waits']:.0f} % of the links' directions")
+    for run in (idle, *busy):
+        report.bar(f"{what}, {mads_name(run)}: nodes and links found, of those that there are",
+                   min(run["nodes"] / there["nodes"], run["links"] / there["links"]), 1)
+        report.bar(f"{what}, {mads_name(run)}: MADs and data lost, requests sent again", run["lost"] + run["resent"], 0, at_least=False)
+    report.bar(f"{what}, with data, {mads_name(busy[0])} / idle, real time, one thread", busy[0]["time_ms"] / idle["time_ms"], ROUND,
                at_least=False)
-    report.notes.append("rings: no MAD is lost or sent again, but the CPU that forwards the data of all switches is the one that moves the "
-                        "MADs: in each round it sends 32 frames by each port, and a MAD moves by about a hop in a round. Switches with a CPU "
-                        "each would still be slower than idle ones, as long as data takes all of that CPU. What full links alone cost is in "
-                        "the figures of the model: MADs wait for the packet that is being sent, no longer.")
+    for run in busy[1:]:
+        report.fact(f"{what}, with data, {mads_name(run)} / idle", run["time_ms"] / idle["time_ms"], "")
+
+
+def mads_name(run):
+    return f"a frame for {run['mads_per_data']} MADs" if run["mads_per_data"] else "idle"
 
 
 def model(report, found):
@@ -198,7 +264,8 @@ def discovery(report, runs, busy, fixed_busy, neighbours, fabric):
         report.bar(f"discovery, {name_of(window)}: nodes found", run["nodes"], nodes)
         report.bar(f"discovery, {name_of(window)}: links found", run["link_ends"] / 2, links)
         report.bar(f"discovery, {name_of(window)}: requests sent again", run["resent"], 0, at_least=False)
-    report.fact("CPU time of that on this machine, window 64: all agents and the manager", runs[64]["cpu_s"], "s")
+    report.fact("real time of that on this machine, window 64: all agents and the manager, one thread", runs[64]["wall_s"], "s",
+                f"CPU time {runs[64]['cpu_s']:.2f} s; the links are events of a model: on rings see above")
     for name, run in busy.items():
         report.fact(f"adaptive window, every link full of {name}", run["time_ms"], "ms")
         # The window that uroce-ctl uses unless it is told another one.
@@ -223,7 +290,7 @@ def paper(report):
     report.fact("the paper's scan, 702 720 x 2 x 4 x 198 bits", gibit, "Gibit", 'paper "1.0367 GB"')
 
 
-def scan(report, one, many, fabric):
+def scan(report, one, many, capped, fabric):
     bits = one["first_link_mads"] * FRAME_BYTES * 8
     share = bits / (PAPER_SCAN_S * 2 * LINK_GBPS * 1e9)
     report.fact(f"scan, a request for each port of each switch: {one['requests']} requests, window 1", one["time_ms"] / 1000,
@@ -234,6 +301,11 @@ def scan(report, one, many, fabric):
     report.fact(f"a scan every {PAPER_SCAN_S} s: share of the manager's link, both directions", share * 100, "%",
                 f"paper {PAPER_SHARE * 100}")
     report.bar(f"a scan every {PAPER_SCAN_S} s: percent of the link", share * 100, 0.05, at_least=False)
+    report.fact(f"a scan that never pauses, within {SHARE_PERCENT} % of the manager's link", capped["time_ms"] / 1000, "s",
+                f"paper {PAPER_SCAN_S}, at {PAPER_SHARE * 100} %")
+    sent = capped["first_link_mads"] / 2 * FRAME_BYTES * 8 / (capped["time_ms"] / 1000 * LINK_GBPS * 1e9) * 100
+    report.bar("a scan that never pauses: percent of the link, by bytes sent", sent, SHARE_PERCENT, at_least=False)
+    report.bar("a scan that never pauses / the paper's, at about the same share", capped["time_ms"] / 1000 / PAPER_SCAN_S, 1, at_least=False)
     report.notes.append("A MAD with its headers has 342 bytes, the paper's packet 99: its 120 requests a switch would be "
                         f"{PAPER_SCAN_REQUESTS * 2 * FRAME_BYTES * 8 / (PAPER_SCAN_S * 2 * LINK_GBPS * 1e9) * 100:.3f} % "
                         "of the link. A MAD holds what the paper reads of a port with five requests.")
@@ -296,7 +368,7 @@ def run(host, machine, options, progress):
     rings(report, ring)
     e2prom(report, bench(host, progress, "e2prom", 5 if options.quick else 20, program=RINGS))
     ring_faults(report, bench(host, progress, "fault", 20 if options.quick else 200, program=RINGS))
-    ring_discovery(report, bench(host, progress, "discover", RING_SWITCHES, 3 if options.quick else 20, program=RINGS))
+    ring_discoveries(report, host, progress, options.quick)
     over_veth = veth(report, host, progress, options)
     modelled = bench(host, progress, "read", HOPS)["hops"]
     model(report, modelled)
@@ -304,7 +376,7 @@ def run(host, machine, options, progress):
     busy, fixed_busy = ({name: bench(host, progress, "discover", fabric, window, ns) for name, ns in DATA} for window in (0, 64))
     discovery(report, runs, busy, fixed_busy, bench(host, progress, "neighbours", fabric), fabric)
     paper(report)
-    scans = [bench(host, progress, "scan", fabric, window) for window in (1, 64)]
+    scans = [bench(host, progress, "scan", fabric, *more) for more in ((1,), (64,), (64, round(SHARE_PERCENT * 1e4)))]
     scan(report, *scans, fabric)
     fault(report, bench(host, progress, "fault"))
     plot(report, ring["hops"], modelled, over_veth, runs, busy, scans)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Unmodified programs over uroce: perftest over memif, veth and uroced beside uroce-perf, with the target of a one-sided test
-asleep; ucx_perftest, fi_pingpong and an MPI program (tests/programs/mpi.c) beside the same programs over the kernel's TCP; and what
-the thread that makes progress for a sleeping target (`adaptive`) costs a program that polls.
+asleep; ucx_perftest, fi_pingpong and an MPI program (tests/programs/mpi.c) beside the same programs over the kernel's TCP; what
+the thread that makes progress for a sleeping target (`adaptive`) costs a program that polls; and how long a packet takes that wakes it.
 
 Latencies are of half a round trip: perftest's and TCP's medians, the means of the others. TCP of perftest, UCX and libfabric crosses
 a veth pair; that of MPI stays in one namespace, as do its ranks over uroce, on the ports of a bridge or of uroced."""
@@ -9,6 +9,7 @@ a veth pair; that of MPI stays in one namespace, as do its ranks over uroce, on 
 import contextlib
 import os
 import re
+import subprocess
 import sys
 
 from lib import iperf, paths, perf, polling, stats
@@ -19,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests" / "programs"))
 import bed as beds  # noqa: E402
 
 TITLE = "Programs: perftest, UCX, libfabric and MPI, unmodified"
-PROGRAMS = ["ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_send_lat", "ucx_perftest", "fi_pingpong", "mpirun", "gnuplot",
+PROGRAMS = ["ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_send_lat", "ib_read_lat", "ibv_asyncwatch", "ping", "ucx_perftest", "fi_pingpong", "mpirun", "gnuplot",
             "iperf3", "sockperf", "valgrind", "ip", "meson", "ninja"]
 TARGETS = ["app/perf/uroce-perf", "app/uroced/uroced", "lib/verbs/libibverbs.so.1", "lib/verbs/librdmacm.so.1",
            "lib/verbs/liburoce-preload.so", "tests/programs/mpi", polling.TARGET]
@@ -28,8 +29,11 @@ OPS = ("send", "write", "read")
 BW_BAR, ONE_SIDED_BAR, LATENCY_BAR, FASTER = 0.9, 0.7, 3.0, 1.0
 ADAPTIVE_BAR = 0.97  # of the bandwidth, and of the messages a second, with progress = tick
 COUNTED_BAR = 0.03  # more instructions than with progress = tick; share of the thread
-PARTS = ("memif", "veth", "uroced", "ucx", "libfabric", "mpi", "progress")
+PARTS = ("memif", "veth", "uroced", "ucx", "libfabric", "mpi", "progress", "wake")
 MODES = ("tick", "adaptive")
+# Longer than the longest sleep without a packet, UR_REST_MAX_NS (lib/edge/rest.h): both threads sleep when the next request is posted.
+GAP_US = 3000
+WAKE_BAR = 200  # us; without a wake it would be half of UR_REST_MAX_NS, 500, in the median
 # Of programs that print a mean. On a busy machine both ends begin on one CPU, where a round trip takes a slice of the scheduler's,
 # and are separated after some 100 ms.
 ROUND_TRIPS = 100000
@@ -83,6 +87,45 @@ def latency(way, op, seconds, **how):
     """The typical half round trip, in us."""
     return figure(rf"^ {SMALL} +\d+ +\S+ +\S+ +(\S+)",
                   perftest(way, f"ib_{op}_lat -s {SMALL} -n {5000 if seconds > 1 else 1000}", seconds, **how))
+
+
+# ---- a wake ----
+
+def read_latency(way, gap_us, seconds):
+    """The typical round trip of a READ, in us; its target sleeps in a system call of its own. perftest measures from one post to the next, with
+    the gap."""
+    count = max(100, round(seconds * 200))
+    text = perftest(way, f"ib_read_lat -s {SMALL} -n {count}" + (f" --latency_gap {gap_us}" if gap_us else ""), seconds)
+    return figure(rf"^ {SMALL} +\d+ +\S+ +\S+ +(\S+)", text) - gap_us
+
+
+def ping(bed, side, to, seconds):
+    """The median round trip in us, one each GAP_US and more; the first one resolves the address and does not count."""
+    command = [*bed.into(side), "ping", "-n", "-c", str(max(100, round(seconds * 100))), "-i", str(2 * GAP_US * 1e-6), to]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    times = [float(ms) * 1000 for ms in re.findall(r"icmp_seq=\d+ .*time=(\S+) ms", done.stdout)][1:]
+    if len(times) < 50:
+        raise Failure(f"ping is not answered: {done.stdout[-300:]}{done.stderr[-300:]}")
+    return stats.median(times)
+
+
+def ping_of_kernel(seconds):
+    with beds.Veth() as bed:
+        return ping(bed, "b", bed.peer, seconds)
+
+
+def ping_of_tap(seconds):
+    """Of a program that only waits for asynchronous events."""
+    with beds.Tap() as bed:
+        program = bed.start("a", "ibv_asyncwatch")
+        try:
+            if not beds.wait_until(lambda: "async event FD" in program.text or program.process.poll() is not None, 30):
+                raise Failure("ibv_asyncwatch does not open its device")
+            for command in ("address", "add", "10.77.0.2/24"), ("link", "set", "up"):
+                subprocess.run([*bed.into("a"), "ip", *command, "dev", "uroce-tap"], check=True)
+            return ping(bed, "a", "10.77.0.1", seconds)
+        finally:
+            program.end()
 
 
 # ---- UCX, libfabric ----
@@ -201,13 +244,22 @@ def of_progress(ways, seconds):
         yield ("progress", f"{mode} lat"), lambda e=env: latency(ways.bed("memif"), "send", seconds, env=e)
 
 
+def of_wake(ways, seconds):
+    for way in ("memif", "veth", "uroced"):
+        yield ("wake", f"{way} awake"), lambda b=ways.bed(way): read_latency(b, 0, seconds)
+        yield ("wake", f"{way} asleep"), lambda b=ways.bed(way): read_latency(b, GAP_US, seconds)
+    yield ("wake", "kernel"), lambda: ping_of_kernel(seconds)
+    yield ("wake", "tap"), lambda: ping_of_tap(seconds)
+
+
 def contenders(ways, parts, seconds):
     found = {}  # what two parts compare with is measured once a turn
     for part in parts:
         if part in ("memif", "veth", "uroced"):
             more = of_perftest(ways, part, seconds)
         else:
-            more = of_progress(ways, seconds) if part == "progress" else of_others(ways, part, seconds)
+            more = (of_progress(ways, seconds) if part == "progress" else of_wake(ways, seconds) if part == "wake"
+                    else of_others(ways, part, seconds))
         for key, measure in more:
             found.setdefault(key, measure)
     return list(found.items())
@@ -240,6 +292,8 @@ def fill(report, found, parts=PARTS):
             fill_others(report, found, part)
     if "progress" in parts:
         fill_progress(report, found)
+    if "wake" in parts:
+        fill_wake(report, found)
     report.plot("Gb/s of payload; us")
     return report
 
@@ -308,3 +362,15 @@ def fill_progress(report, found):
                at_least=False)
     report.notes.append(f"the thread takes {counted[1]['wake']:.0f} instructions each time that it wakes, at most "
                         f"{polling.WAKES_PER_SECOND} times a second; a CPU executes more than {polling.INSTRUCTIONS_PER_SECOND:.0e} a second")
+
+
+def fill_wake(report, found):
+    """How long a packet takes whose target sleeps."""
+    for way in ("memif", "veth", "uroced"):
+        awake, asleep = found["wake", f"{way} awake"], found["wake", f"{way} asleep"]
+        report.row(way, "ib_read_lat, the target awake", "us", awake)
+        report.row(way, f"ib_read_lat, {GAP_US // 1000} ms later: asleep", "us", asleep, awake, "awake")
+        report.bar(f"READ that wakes its target, us, {way}", asleep, WAKE_BAR, at_least=False)
+    report.row("veth", "ping of the kernel", "us", found["wake", "kernel"])
+    report.row("tap", "ping of a program that sleeps", "us", found["wake", "tap"], found["wake", "kernel"], "the kernel")
+    report.bar("ping that wakes its target, us, tap", found["wake", "tap"], WAKE_BAR, at_least=False)

@@ -200,7 +200,8 @@ def fill(report, measured):
         bar = KEPT_BARS.get(row["loss_percent"])
         name = f"{size_name(row)} QPs, {row['op'].upper()}, {loss_name(row)}"
         if bar:
-            report.bar(f"{name}: goodput / no loss, worst seed", row["kept_least"], bar)
+            ideal = f" (ideal {row['kept_ideal']:.2f})" if row["kept_ideal"] < bar else ""
+            report.bar(f"{name}: goodput / no loss, worst seed{ideal}", row["kept_least"], bar)
         if row["lost"]:
             report.bar(f"{name}: resent / lost, worst seed",
                        row["resent_per_lost_most"] or row["resent_per_lost"], RESENT_BAR, at_least=False)

@@ -6,8 +6,8 @@
     benchmarks/tables.py all.json
 
 A table stands between <!-- NAME: begin --> and <!-- NAME: end -->. All of them are replaced, so figures of two runs
-never stand side by side. A benchmark that the run does not have is an error. Only management has a run of its own, whose
-table says so:
+never stand side by side. A benchmark that the run does not have is an error. Only management, switch, programs and fabric have runs
+of their own, whose tables say so:
 
     benchmarks/run management --json management.json
     benchmarks/tables.py management.json
@@ -20,7 +20,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("docs/benchmarks.md", "README.md")
+PAGES = ("docs/benchmarks.md", "docs/results/fabric.md", "README.md")
 
 
 def number(value):
@@ -79,14 +79,14 @@ def rows_of(run, name):
     return rows
 
 
-def plain(run, name):
-    """throughput, msgrate, latency, rxe: one contender a line."""
+def plain(run, name, base="raw"):
+    """throughput, msgrate, latency, rxe, switch, programs: one contender a line."""
     found = rows_of(run, name)
     head = ["path", "what", "median", "turns"]
     rows = [[row["path"], row["what"], f"{number(row['median'])} {row['unit']}".strip(),
              f"{number(row['min'])} to {number(row['max'])}"] for row in found]
     # A run of before the bare pipe has no ratio to it.
-    for column, key in (("to raw", "ratio"), ("to bare pipe", "pipe_ratio")):
+    for column, key in ((f"to {base}", "ratio"), ("to bare pipe", "pipe_ratio")):
         if any(row.get(key) is not None for row in found):
             head.append(column)
             for line, row in zip(rows, found):
@@ -251,6 +251,30 @@ def management(run):
     return table(["", "measured", "beside it"], lines) + bars(run, "management") + "".join(f"\n\n{note}" for note in run["notes"])
 
 
+def alone(name, base):
+    return lambda run: plain(run, name, base) + "".join(f"\n\n{note}" for note in run["notes"])
+
+
+def fabric(run):
+    """Where the network and the traffic are, and how often AUTO meets its bars there; the tables are in docs/results/fabric.md."""
+    kinds = {"the best goodput": "within 5 % of the best goodput", "none, goodput": "not below no pacing",
+             "the least p99 slowdown": "within 5 % of the least p99 slowdown"}
+    lines = []
+    for title in ("AUTO", "AUTO by round trips"):
+        for what, text in kinds.items():
+            mine = [bar for bar in run["bars"] if f": {title} / {what}" in bar["name"]]
+            missed = [bar for bar in mine if not bar["ok"]]
+            lines.append([title, text, f"{len(mine) - len(missed)} of {len(mine)}",
+                          "; ".join(f"{bar['name'].split(':')[0]} {bar['value']:.3f}" for bar in missed)])
+    rest = [bar for bar in run["bars"] if "AUTO" not in bar["name"] and not bar.get("compares")]
+    lines += [["", bar["name"], "holds" if bar["ok"] else "MISSED", number(bar["value"])] for bar in rest]
+    return table(["", "bar", "holds", "missed, or measured"], lines)
+
+
+# Benchmarks whose tables come from a run of their own.
+ALONE = {"management": management, "switch": alone("switch", "the bridge"), "programs": alone("programs", "what it is compared with"), "fabric": fabric}
+
+
 def of_one(run):
     """A run of one benchmark, in the form of a run of all."""
     for each in run["rows"] + run["bars"]:
@@ -259,8 +283,12 @@ def of_one(run):
 
 
 def blocks(run, commit):
-    if run["benchmark"] == "management":
-        return {"management-machine": machine(run, commit), "management": management(of_one(run))}
+    name = run["benchmark"]
+    if name == "fabric":
+        return {"fabric-machine": f"{run['made_of']}.", "fabric": fabric(run),
+                **{f"fabric-{key}": table(each["columns"], each["rows"]) for key, each in run["tables"].items()}}
+    if name in ALONE:
+        return {f"{name}-machine": machine(run, commit), name: ALONE[name](of_one(run))}
     return {
         "machine": machine(run, commit), "headline": headline(run), "throughput": plain(run, "throughput"),
         "msgrate": plain(run, "msgrate"), "latency": plain(run, "latency"),
@@ -286,7 +314,7 @@ def main():
 
         def fill(found):
             seen.add(found[1])
-            if found[1] not in texts and (run["benchmark"] != "all" or found[1].startswith("management")):
+            if found[1] not in texts and (run["benchmark"] != "all" or found[1].split("-")[0] in ALONE):
                 return found[0]  # of another run
             if found[1] not in texts:
                 sys.exit(f"{page}: no table is called {found[1]}")

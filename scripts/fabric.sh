@@ -4,6 +4,7 @@
 # shellcheck shell=bash disable=SC2154
 
 fabric_pids=()
+writers=()
 fabric_ns=()
 tools=$([ -n "$built" ] && echo "$built" || echo "$root/build")/app
 fabric_socket=
@@ -102,7 +103,7 @@ host_runs()
 		--set management.description="host $n" "$@"
 }
 
-# Hosts 1 and 2 write to 3 and 4, from the left switch to the right one.
+# Hosts 1 and 2 write to 3 and 4, from the left switch to the right one, until end_traffic().
 start_hosts()
 {
 	local n
@@ -111,7 +112,8 @@ start_hosts()
 	done
 	for n in 1 2; do
 		fabric_line='uroce0 by' host_runs $n client --peer "10.77.0.$((n + 2))" --timeout 18 --size 65536 \
-			--duration $((seconds + 5)) --json "$tmp/run$n"
+			--duration 600 --json "$tmp/run$n"
+		writers+=("${fabric_pids[-1]}")
 	done
 }
 
@@ -132,11 +134,13 @@ draw()
 		die "not every node was found; see $1.json"
 }
 
-wait_for_traffic()
+end_traffic()
 {
 	local n
+	sleep "$seconds"
+	kill -INT "${writers[@]}" 2>>"$log" || die "the traffic ended by itself"
 	for n in 1 2; do
-		for _ in $(seq $((seconds * 10 + 300))); do
+		for _ in {1..300}; do
 			jq -e .gbps "$tmp/run$n" >/dev/null 2>&1 && break
 			sleep 0.1
 		done
@@ -162,5 +166,5 @@ fabric_main()
 	say "what changes in two seconds at the left switch"
 	ctl monitor compare 'left switch' --tiers 3 --count 3 --interval 1
 	say "the traffic meanwhile"
-	wait_for_traffic
+	end_traffic
 }

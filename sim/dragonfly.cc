@@ -19,8 +19,10 @@ class Dragonfly : public Topology
 {
       public:
 	Dragonfly(unsigned p, unsigned a, unsigned h, Detour detour, uint64_t seed)
-	    : p_(p), a_(a), h_(h), groups_(a * h + 1), detour_(detour), random_(seed)
+	    : p_(p), a_(a), h_(h), groups_(a * h + 1), detour_(detour)
 	{
+		for (unsigned sw = 0; sw < groups_ * a; sw++)
+			random_.emplace_back(mix(sw, seed));
 		UR_ASSERT(p >= 1 && a >= 1 && h >= 1);
 		vls_ = detour == Detour::NEVER ? 2 : 3;
 		ports_.assign(static_cast<size_t>(groups_) * a, p + a - 1 + h);
@@ -136,7 +138,7 @@ class Dragonfly : public Topology
 		if (here == there || groups_ < 3)
 			return;
 		do
-			via = random_.below(groups_);
+			via = random_[idx].below(groups_);
 		while (via == here || via == there);
 		if (detour_ == Detour::UGAL_L) {
 			unsigned entered = gateway(via, here);
@@ -152,7 +154,8 @@ class Dragonfly : public Topology
 
 	unsigned p_, a_, h_, groups_;
 	Detour detour_;
-	Random random_;
+	std::vector<Random>
+		random_; /* of each router, so that no other has a part in its choices */
 };
 
 } // namespace

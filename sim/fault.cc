@@ -26,7 +26,7 @@ void Fault::start()
 			.out(topology_->host(h).port)
 			.set_loss(attr_.loss, mix(h, seed_));
 	if (!links_.empty())
-		call_at(now_ns() + attr_.at_ns, &Fault::set_down, this, true);
+		call_at(NETWORK_CONTEXT, now_ns() + attr_.at_ns, &Fault::set_down, this, true);
 }
 
 void Fault::set_down(bool down)
@@ -38,11 +38,12 @@ void Fault::set_down(bool down)
 		net_->sw(l.b).out(l.b_port).set_down(down);
 	}
 	if (attr_.reroute_ns)
-		call_at(now_ns() + attr_.reroute_ns, &Fault::reroute, this, down);
+		call_at(NETWORK_CONTEXT, now_ns() + attr_.reroute_ns, &Fault::reroute, this, down);
 	if (down && attr_.for_ns)
-		call_at(now_ns() + attr_.for_ns, &Fault::set_down, this, false);
+		call_at(NETWORK_CONTEXT, now_ns() + attr_.for_ns, &Fault::set_down, this, false);
 	if (!down && attr_.every_ns > attr_.for_ns)
-		call_at(now_ns() + attr_.every_ns - attr_.for_ns, &Fault::set_down, this, true);
+		call_at(NETWORK_CONTEXT, now_ns() + attr_.every_ns - attr_.for_ns, &Fault::set_down,
+			this, true);
 }
 
 void Fault::reroute(bool dead)

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "processes.h"
+
 namespace sim
 {
 
@@ -26,6 +28,15 @@ class Histogram
 	}
 	/* The upper end of the class that holds this quantile, at most the maximum; 0 without samples. */
 	uint64_t quantile(double q) const;
+
+	/* Adds those of all processes. */
+	void gather(Processes *all)
+	{
+		all->sum(classes_, sizeof(classes_) / sizeof(classes_[0]));
+		all->sum(&count_, 1);
+		all->sum(&sum_, 1);
+		all->most(&max_, 1);
+	}
 
       private:
 	static constexpr unsigned SHIFT = 6;

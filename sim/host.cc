@@ -6,8 +6,6 @@
 #include <cstring>
 #include <new>
 
-#include "clock.h"
-
 extern "C" {
 #include "switch/hash.h"
 #include "wire/icrc.h"
@@ -71,12 +69,15 @@ Memory::~Memory()
 		std::free(block);
 }
 
-Host::Host(uint32_t idx, const HostAttr &attr, uint64_t random) : idx_(idx), attr_(attr)
+Host::Host(uint32_t idx, const HostAttr &attr, uint64_t random, bool here) : idx_(idx), attr_(attr)
 {
 	struct ur_engine_attr a;
 	const char *fault;
 
-	UR_ASSERT(attr.tx_cap >= 1 && attr.tx_cap <= TX_MAX);
+	wire_.set_from(this, 0);
+	if (!here)
+		return;
+	UR_ASSERT(attr.tx_cap >= 1 && attr.tx_cap <= TX_MAX && idx < HOSTS_MAX);
 	UR_ASSERT(attr.told == Told::NOTHING || !attr.whole_frames);
 	if (attr.told != Told::NOTHING)
 		asked_.resize(ASKED);
@@ -93,7 +94,6 @@ Host::Host(uint32_t idx, const HostAttr &attr, uint64_t random) : idx_(idx), att
 	if (fault)
 		ur_assert_fail(fault, __FILE__, __LINE__);
 	engine_ = ur_engine_init(memory_.take(ur_engine_size(&a.limits)), &a, now_ns());
-	wire_.set_from(this, 0);
 }
 
 struct ur_gid Host::gid() const
@@ -122,7 +122,7 @@ void Host::turn_at(uint64_t at_ns)
 	if (at_ns >= wake_ns_)
 		return;
 	wake_ns_ = at_ns;
-	call_at(at_ns, &Host::turn, this, at_ns);
+	call_at(host_own_context(idx_), at_ns, &Host::turn, this, at_ns);
 }
 
 void Host::kick()

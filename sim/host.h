@@ -69,7 +69,8 @@ class Memory
 class Host : public Device
 {
       public:
-	Host(uint32_t idx, const HostAttr &attr, uint64_t random);
+	/* here: this process simulates it. Otherwise it has no engine, and only its addresses and its attributes are known. */
+	Host(uint32_t idx, const HostAttr &attr, uint64_t random, bool here = true);
 
 	Host(const Host &) = delete;
 	Host &operator=(const Host &) = delete;
@@ -112,7 +113,21 @@ class Host : public Device
 
 	void receive(Frame *f, unsigned port) override;
 	void receive_credit(unsigned port, unsigned vl, uint32_t bytes) override;
+	Context context() const override
+	{
+		return host_context(idx_);
+	}
+	bool is_here() const
+	{
+		return engine_;
+	}
+	/* A notice of another host has come (Network::tell()). */
+	void notice(Notice n)
+	{
+		on_notice(n);
+	}
 
+	std::function<void(const Notice &)> on_notice;
 	/* Called after the engine has taken a frame in: completions may be there. */
 	std::function<void()> on_input;
 	/* Called with each frame that arrives, before the engine gets it. */
@@ -139,8 +154,8 @@ class Host : public Device
 	uint32_t idx_;
 	HostAttr attr_;
 	Memory memory_;
-	struct ur_mem *mem_;
-	struct ur_engine *engine_;
+	struct ur_mem *mem_ = nullptr;
+	struct ur_engine *engine_ = nullptr;
 	Wire wire_;
 	Wire *in_ = nullptr;
 	uint64_t wake_ns_ = UINT64_MAX; /* time of the turn that is scheduled; UINT64_MAX: none */

@@ -9,12 +9,11 @@
 #include <cstdlib>
 #include <numeric>
 
-#include <ns3/global-value.h>
-#include <ns3/string.h>
-
 #include "clock.h"
 #include "fault.h"
 #include "options.h"
+#include "order.h"
+#include "processes.h"
 #include "topology.h"
 #include "workload.h"
 
@@ -41,15 +40,40 @@ double cpu_seconds()
 	       static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Addresses of peers that can be paced: as many as a host talks to, within a memory that 4096 hosts have. */
-constexpr uint32_t DESTINATIONS_MAX = 512;
+std::unique_ptr<sim::Topology> make_topology(const Options &o)
+{
+	if (o.topology == "dragonfly")
+		return sim::make_dragonfly(
+			o.p, o.a, o.h,
+			named<sim::Detour>(o.routing, {"minimal", "valiant", "ugal"}), o.seed);
+	if (o.topology != "tree")
+		wrong("there is no topology '" + o.topology + "'");
+	return sim::make_fat_tree(o.k, o.n, named<sim::UpPort>(o.routing, {"ecmp", "dmodk"}),
+				  o.seed);
+}
+
+void print_dependencies(const Options &o)
+{
+	double begin = cpu_seconds();
+	std::unique_ptr<sim::Topology> topology = make_topology(o);
+	sim::Dependencies d = sim::find_dependencies(*topology);
+
+	std::printf(
+		"{\"topology\": \"%s\", \"hosts\": %u, \"switches\": %u, \"routing\": \"%s\", \"lanes\": %u, "
+		"\"channels\": %zu, \"dependencies\": %zu, \"cycle\": %s, \"all_arrive\": %s, "
+		"\"cpu_seconds\": %.2f}\n",
+		o.topology.c_str(), topology->hosts(), topology->switches(), o.routing.c_str(),
+		topology->vls(), d.channels, d.edges, d.cycle ? "true" : "false",
+		d.all_arrive ? "true" : "false", cpu_seconds() - begin);
+}
 
 class Run
 {
       public:
-	explicit Run(const Options &o) : o_(o)
+	Run(const Options &o, sim::Processes *all)
+	    : o_(o), all_(all), net_(all->me(), all->count(), all->cut())
 	{
-		topology_ = make_topology();
+		topology_ = make_topology(o);
 		traffic_ = sim::make_traffic(o.pattern, traffic_attr());
 		if (!traffic_)
 			wrong("there is no pattern '" + o.pattern + "'");
@@ -66,14 +90,15 @@ class Run
 	{
 		double begin = cpu_seconds();
 
-		sim::call_at(0, &sim::Workload::start, workload_.get());
-		sim::call_at(0, &sim::Fault::start, fault_.get());
+		sim::call_at(sim::NETWORK_CONTEXT, 0, &sim::Workload::start, workload_.get());
+		sim::call_at(sim::NETWORK_CONTEXT, 0, &sim::Fault::start, fault_.get());
 		if (o_.oracle)
-			sim::call_at(step_ns(), &Run::check, this);
-		ns3::Simulator::Stop(ns3::NanoSeconds(o_.warm_ns + o_.run_ns + o_.drain_ns));
-		ns3::Simulator::Run();
+			sim::call_at(sim::NETWORK_CONTEXT, step_ns(), &Run::check, this);
+		all_->run(&net_, o_.warm_ns + o_.run_ns + o_.drain_ns);
 		seconds_ = cpu_seconds() - begin;
 		account_ = net_.validate();
+		gather();
+		sim::Network::balance(account_);
 	}
 
 	void print();
@@ -86,14 +111,13 @@ class Run
 	void check()
 	{
 		net_.validate();
-		sim::call_at(sim::now_ns() + step_ns(), &Run::check, this);
+		sim::call_at(sim::NETWORK_CONTEXT, sim::now_ns() + step_ns(), &Run::check, this);
 	}
 	enum Source { STAMPS, ROUND_TRIP, ONE_WAY, SWITCHES };
 	Source source() const
 	{
 		return named<Source>(o_.source, {"stamps", "round_trip", "one_way", "switches"});
 	}
-	std::unique_ptr<sim::Topology> make_topology();
 	void add_contexts(struct ur_limits *l);
 	sim::HostAttr host_attr();
 	sim::SwitchAttr switch_attr();
@@ -101,10 +125,13 @@ class Run
 	sim::WorkloadAttr workload_attr();
 	sim::TrafficAttr traffic_attr();
 	sim::FaultAttr fault_attr();
+	void count();
+	void gather();
 	void print_intervals();
 	void print_counters();
 
 	Options o_;
+	sim::Processes *all_;
 	struct ur_cc_attr pacing_ = {};
 	sim::Network net_;
 	std::unique_ptr<sim::Topology> topology_;
@@ -112,20 +139,13 @@ class Run
 	std::unique_ptr<sim::Workload> workload_;
 	std::unique_ptr<sim::Fault> fault_;
 	sim::Network::Account account_;
+	struct {
+		uint64_t again, timeouts, samples, stamped, outliers, throttles, marked, dropped,
+			memory;
+		uint64_t events, rss_mb, cpu_ms;
+	} cnt_ = {};
 	double seconds_ = 0;
 };
-
-std::unique_ptr<sim::Topology> Run::make_topology()
-{
-	if (o_.topology == "dragonfly")
-		return sim::make_dragonfly(
-			o_.p, o_.a, o_.h,
-			named<sim::Detour>(o_.routing, {"minimal", "valiant", "ugal"}), o_.seed);
-	if (o_.topology != "tree")
-		wrong("there is no topology '" + o_.topology + "'");
-	return sim::make_fat_tree(o_.k, o_.n, named<sim::UpPort>(o_.routing, {"ecmp", "dmodk"}),
-				  o_.seed);
-}
 
 /* For queue pairs with a gap: what takes several ways arrives in another order. */
 void Run::add_contexts(struct ur_limits *l)
@@ -169,7 +189,7 @@ sim::HostAttr Run::host_attr()
 	a.limits.max_qp = o_.max_qp ? o_.max_qp : topology_->hosts();
 	a.limits.max_sge = 1;
 	add_contexts(&a.limits);
-	a.limits.destinations = std::min(a.limits.max_qp, DESTINATIONS_MAX);
+	a.limits.destinations = a.limits.max_qp; /* each peer can be paced */
 	a.pacing = &pacing_;
 	a.max_mr = 1;
 	a.ackreq_every = o_.ackreq_every;
@@ -283,42 +303,68 @@ void Run::print_intervals()
 	std::printf("],\n");
 }
 
-void Run::print_counters()
+/* What this process has done. */
+void Run::count()
 {
-	uint64_t again = 0, throttles = 0, marked = 0, dropped = 0, memory = 0, timeouts = 0;
-	uint64_t samples = 0, outliers = 0;
-	struct ur_limits limits = host_attr().limits;
 	struct rusage usage;
 
 	for (unsigned h = 0; h < net_.hosts(); h++) {
 		struct ur_destinations_view view;
-		const struct ur_counters *c = ur_engine_counters(net_.host(h).engine());
+		const struct ur_counters *c;
 
+		if (!net_.host(h).is_here())
+			continue;
 		ur_engine_view_destinations(net_.host(h).engine(), &view);
-		again += c->retransmitted_packets;
-		timeouts += c->local_ack_timeout_err;
-		throttles += view.cnt.throttles;
-		samples += view.cnt.samples;
-		outliers += view.cnt.outliers;
-		memory += net_.host(h).memory().bytes();
+		c = ur_engine_counters(net_.host(h).engine());
+		cnt_.again += c->retransmitted_packets;
+		cnt_.timeouts += c->local_ack_timeout_err;
+		cnt_.throttles += view.cnt.throttles;
+		cnt_.samples += view.cnt.samples;
+		cnt_.stamped += view.cnt.net_samples;
+		cnt_.outliers += view.cnt.outliers;
+		cnt_.memory += net_.host(h).memory().bytes();
 	}
 	for (unsigned s = 0; s < net_.switches(); s++) {
-		marked += net_.sw(s).marked;
-		dropped += net_.sw(s).dropped;
+		cnt_.marked += net_.sw(s).marked;
+		cnt_.dropped += net_.sw(s).dropped;
 	}
 	getrusage(RUSAGE_SELF, &usage);
+	cnt_.events = ns3::Simulator::GetEventCount();
+	cnt_.rss_mb = static_cast<uint64_t>(usage.ru_maxrss / 1024);
+	cnt_.cpu_ms = static_cast<uint64_t>(seconds_ * 1000);
+}
+
+/* Adds what all processes have done. */
+void Run::gather()
+{
+	count();
+	for (uint64_t *v :
+	     {&cnt_.again, &cnt_.timeouts, &cnt_.samples, &cnt_.stamped, &cnt_.outliers,
+	      &cnt_.throttles, &cnt_.marked, &cnt_.dropped, &cnt_.memory, &cnt_.events,
+	      &cnt_.rss_mb, &cnt_.cpu_ms, &account_.sent, &account_.received, &account_.lost,
+	      &account_.dropped, &account_.held, &account_.flying, &account_.lost_frames})
+		all_->sum(v, 1);
+	workload_->gather(all_);
+	traffic_->operation.gather(all_);
+}
+
+void Run::print_counters()
+{
+	struct ur_limits limits = host_attr().limits;
+
 	std::printf(" \"retransmitted\": %" PRIu64 ", \"ack_timeouts\": %" PRIu64
-		    ", \"samples\": %" PRIu64 ", \"outliers\": %" PRIu64 ", \"throttles\": %" PRIu64
-		    ", \"marked\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"lost_frames\": %" PRIu64
-		    ",\n",
-		    again, timeouts, samples, outliers, throttles, marked, dropped,
-		    account_.lost_frames);
-	std::printf(" \"queue_pairs\": %" PRIu64
-		    ", \"host_bytes\": %.0f, \"engine_bytes\": %zu, \"rss_mb\": %ld,\n",
-		    workload_->queue_pairs, static_cast<double>(memory) / net_.hosts(),
-		    ur_engine_size(&limits), usage.ru_maxrss / 1024);
-	std::printf(" \"events\": %" PRIu64 ", \"cpu_seconds\": %.2f\n",
-		    ns3::Simulator::GetEventCount(), seconds_);
+		    ", \"samples\": %" PRIu64 ", \"stamped\": %" PRIu64 ", \"outliers\": %" PRIu64
+		    ", \"throttles\": %" PRIu64 ", \"marked\": %" PRIu64 ", \"dropped\": %" PRIu64
+		    ", \"lost_frames\": %" PRIu64 ",\n",
+		    cnt_.again, cnt_.timeouts, cnt_.samples, cnt_.stamped, cnt_.outliers,
+		    cnt_.throttles, cnt_.marked, cnt_.dropped, account_.lost_frames);
+	std::printf(" \"queue_pairs\": %" PRIu64 ", \"host_bytes\": %.0f, \"engine_bytes\": %zu,\n",
+		    workload_->queue_pairs, static_cast<double>(cnt_.memory) / net_.hosts(),
+		    ur_engine_size(&limits));
+	std::printf(" \"processes\": %u, \"rss_mb\": %" PRIu64 ", \"events\": %" PRIu64
+		    ", \"cpu_seconds\": %.2f\n",
+		    all_->count(), cnt_.rss_mb, cnt_.events,
+		    static_cast<double>(cnt_.cpu_ms) / 1000);
 }
 
 void Run::print()
@@ -327,19 +373,22 @@ void Run::print()
 					    workload_->received_bytes.end(), UINT64_C(0));
 	double gbps = static_cast<double>(received) * 8 / static_cast<double>(o_.run_ns);
 
-	std::printf("{\"topology\": \"%s\", \"hosts\": %u, \"switches\": %u, \"routing\": \"%s\", "
-		    "\"queues\": \"%s\", \"pattern\": \"%s\", \"pacing\": \"%s\", \"init0\": %u, "
-		    "\"init1\": %u, \"ewma\": %s, \"source\": \"%s\", \"seed\": %" PRIu64 ",\n",
-		    o_.topology.c_str(), net_.hosts(), net_.switches(), o_.routing.c_str(),
-		    o_.queues.c_str(), o_.pattern.c_str(), o_.pacing.c_str(), o_.init0, o_.init1,
-		    o_.ewma ? "true" : "false", o_.source.c_str(), o_.seed);
+	std::printf(
+		"{\"topology\": \"%s\", \"hosts\": %u, \"switches\": %u, \"routing\": \"%s\", "
+		"\"queues\": \"%s\", \"lossless\": %s, \"pattern\": \"%s\", \"pacing\": \"%s\", \"init0\": %u, "
+		"\"init1\": %u, \"ewma\": %s, \"source\": \"%s\", \"seed\": %" PRIu64 ",\n",
+		o_.topology.c_str(), net_.hosts(), net_.switches(), o_.routing.c_str(),
+		o_.queues.c_str(), o_.lossless ? "true" : "false", o_.pattern.c_str(),
+		o_.pacing.c_str(), o_.init0, o_.init1, o_.ewma ? "true" : "false",
+		o_.source.c_str(), o_.seed);
 	std::printf(" \"gbps\": %.3f, \"share_of_links\": %.4f, \"completed\": %" PRIu64
-		    ", \"unfinished\": %" PRIu64 ", \"errors\": %" PRIu64
+		    ", \"unfinished\": %" PRIu64 ", \"offered_bytes\": %" PRIu64
+		    ", \"completed_bytes\": %" PRIu64 ", \"errors\": %" PRIu64
 		    ", \"jain_sent\": %.4f, \"jain_received\": %.4f,\n",
 		    gbps, gbps * 1e9 / (static_cast<double>(o_.link_bps()) * net_.hosts()),
 		    workload_->completed, traffic_->is_open() ? workload_->unfinished() : 0,
-		    workload_->errors, fairness(workload_->sent_bytes),
-		    fairness(workload_->received_bytes));
+		    workload_->offered_bytes, workload_->completed_bytes, workload_->errors,
+		    fairness(workload_->sent_bytes), fairness(workload_->received_bytes));
 	print_times("wait_ns", workload_->wait);
 	print_times("one_way_ns", workload_->one_way);
 	print_times("message_ns", workload_->message);
@@ -359,12 +408,22 @@ void Run::print()
 
 int main(int argc, char **argv)
 {
+	std::unique_ptr<sim::Processes> all = sim::Processes::begin(&argc, &argv);
 	Options o = sim::read_options(argc, argv);
 
-	ns3::GlobalValue::Bind("SchedulerType", ns3::StringValue("ns3::PriorityQueueScheduler"));
-	Run run(o);
-	run.go();
-	run.print();
+	if (o.dependencies) {
+		if (all->me() == 0)
+			print_dependencies(o);
+		return 0;
+	}
+	sim::OrderScheduler::use();
+	{
+		Run run(o, all.get());
+
+		run.go();
+		if (all->me() == 0)
+			run.print();
+	}
 	ns3::Simulator::Destroy();
 	return 0;
 }

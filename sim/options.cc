@@ -98,6 +98,10 @@ void parse(Options *o, int argc, char **argv)
 	cmd.AddValue("run", "time measured, ns", o->run_ns);
 	cmd.AddValue("intervals", "parts of the measurement", o->intervals);
 	cmd.AddValue("seed", "of everything random", o->seed);
+	cmd.AddValue(
+		"dependencies",
+		"simulate nothing: print the channel dependency graph, which must have no cycle",
+		o->dependencies);
 	cmd.AddValue("oracle", "validate the whole network after each interval", o->oracle);
 	cmd.Parse(argc, argv);
 }

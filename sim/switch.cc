@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "clock.h"
-
 extern "C" {
 #include "switch/frame.h"
 #include "switch/stamp.h"
@@ -17,6 +15,7 @@ Switch::Switch(unsigned idx, unsigned ports, const SwitchAttr &attr, Router *rou
     : idx_(idx), attr_(attr), router_(router), in_(ports), out_(ports)
 {
 	UR_ASSERT(attr.vls >= 1 && attr.vls <= UR_VL_CNT);
+	UR_ASSERT(ports <= PORTS_MAX && idx < SWITCHES_MAX);
 	for (unsigned p = 0; p < ports; p++) {
 		in_[p].lane.resize(attr.vls);
 		in_[p].used.resize(attr.vls);
@@ -213,7 +212,7 @@ void Switch::send_next(unsigned port)
 	sending_bytes += len;
 	end_ns = o.wire.send(f, now); /* the frame is the wire's now */
 	o.lane_sent[vl] = end_ns;
-	call_at(end_ns, &Switch::sent, this, port, in_port, in_vl, len);
+	call_at(switch_own_context(idx_), end_ns, &Switch::sent, this, port, in_port, in_vl, len);
 }
 
 /* The last bit of a frame has left. */

@@ -57,6 +57,10 @@ class Switch : public Device
 
 	void receive(Frame *f, unsigned port) override;
 	void receive_credit(unsigned port, unsigned vl, uint32_t bytes) override;
+	Context context() const override
+	{
+		return switch_context(idx_);
+	}
 
 	unsigned ports() const
 	{

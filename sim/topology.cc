@@ -18,9 +18,9 @@ void build(Network *net, Topology *t, const HostAttr &host, const SwitchAttr &sw
 	if (switch_attr.vls < t->vls())
 		switch_attr.vls = t->vls();
 	for (unsigned i = 0; i < t->switches(); i++)
-		net->add_switch(t->ports(i), switch_attr, t);
+		net->add_switch(t->ports(i), switch_attr, t, t->part(i, net->parts()));
 	for (unsigned i = 0; i < t->hosts(); i++) {
-		net->add_host(host, random.next());
+		net->add_host(host, random.next(), t->part(t->host(i).sw, net->parts()));
 		net->link_host(i, t->host(i).sw, t->host(i).port, wire);
 	}
 	for (const Topology::Link &l : t->links())
@@ -102,6 +102,14 @@ class FatTree : public Topology
 				break;
 			}
 		return {static_cast<uint16_t>(k_ + choice % k_), 0};
+	}
+
+	/* Subtrees below the top level stay whole where `cnt` divides k. */
+	unsigned part(unsigned sw, unsigned cnt) const override
+	{
+		unsigned level = power_[n_ - 1];
+
+		return sw % level * cnt / level;
 	}
 
 	bool avoid(size_t link, bool dead) override

@@ -50,6 +50,15 @@ class Topology : public Router
 		return vls_;
 	}
 
+	/*
+	 * In which of `cnt` parts of the network a switch and its hosts are, [0, cnt): parts of about the same size, with few links
+	 * between them.
+	 */
+	virtual unsigned part(unsigned sw, unsigned cnt) const
+	{
+		return static_cast<unsigned>(static_cast<uint64_t>(sw) * cnt / switches());
+	}
+
 	/* Switches on the shortest way between two hosts. */
 	unsigned distance(unsigned a, unsigned b);
 	/* Links that many ways share: those to the top level of a tree, the global ones of a dragonfly. */
@@ -86,7 +95,7 @@ class Topology : public Router
 		near_; /* from each switch: switches to each, both counted; empty: unknown */
 };
 
-/* Adds the switches, hosts and links to an empty network. */
+/* Adds the switches, hosts and links to an empty network. Hosts and switches of other parts than the network's own are only named. */
 void build(Network *net, Topology *t, const HostAttr &host, const SwitchAttr &sw,
 	   const WireAttr &wire, uint64_t seed);
 

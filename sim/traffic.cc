@@ -26,7 +26,7 @@ class Closed : public Traffic
 	{
 		sender_ = sender;
 		for (uint32_t h = 0; h < attr_.hosts; h++)
-			for (uint32_t i = 0; i < attr_.slots; i++)
+			for (uint32_t i = 0; sender->is_here(h) && i < attr_.slots; i++)
 				completed(h, 0, 0);
 	}
 	void completed(uint32_t src, uint32_t, uint32_t) override
@@ -57,7 +57,8 @@ class Poisson : public Traffic
 	{
 		sender_ = sender;
 		for (uint32_t h = 0; h < attr_.hosts; h++)
-			wait(h);
+			if (sender->is_here(h))
+				wait(h);
 	}
 	void completed(uint32_t, uint32_t, uint32_t) override
 	{
@@ -83,7 +84,7 @@ class Poisson : public Traffic
 		uint64_t at_ns = now_ns() + static_cast<uint64_t>(gap_ns);
 
 		if (at_ns < attr_.end_ns)
-			call_at(at_ns, &Poisson::arrive, this, host);
+			call_at(host_own_context(host), at_ns, &Poisson::arrive, this, host);
 	}
 	void arrive(uint32_t host)
 	{
@@ -100,12 +101,16 @@ class Poisson : public Traffic
 	Sender *sender_ = nullptr;
 };
 
-/* Operations of which attr.slots run at a time. A place in the operation is a rank. */
+/*
+ * Operations of which attr.slots run at a time. A place in the operation is a rank. Hosts know of each other what they
+ * have been told: a host that a message has arrived, rank 0 which ranks are done, all ranks that rank 0 begins an operation.
+ */
 class Collective : public Traffic
 {
       public:
 	explicit Collective(const TrafficAttr &attr)
-	    : attr_(attr), host_(attr.hosts), rank_(attr.hosts), began_ns_(attr.slots)
+	    : attr_(attr), host_(attr.hosts), rank_(attr.hosts), began_ns_(attr.slots),
+	      ended_(attr.slots)
 	{
 		Random random(attr.seed);
 
@@ -118,8 +123,21 @@ class Collective : public Traffic
 	void start(Sender *sender) override
 	{
 		sender_ = sender;
-		for (uint32_t s = 0; s < attr_.slots; s++)
+		for (uint32_t s = 0; sender->is_here(host_[0]) && s < attr_.slots; s++)
 			restart(s);
+	}
+	void completed(uint32_t src, uint32_t dst, uint32_t tag) override
+	{
+		sender_->tell(src, dst, ARRIVED, tag);
+	}
+	void told(uint32_t host, uint32_t kind, uint32_t tag) override
+	{
+		if (kind == ARRIVED)
+			arrived(rank_[host], tag);
+		else if (kind == BEGIN)
+			begin(rank_[host], tag);
+		else if (++ended_[tag] == enders())
+			end(tag);
 	}
 	uint32_t most_bytes() const override
 	{
@@ -127,16 +145,16 @@ class Collective : public Traffic
 	}
 
       protected:
-	virtual void begin(uint32_t slot) = 0;
-	void restart(uint32_t slot)
+	/* A rank begins an operation. */
+	virtual void begin(uint32_t rank, uint32_t slot) = 0;
+	/* A message has arrived at a rank. */
+	virtual void arrived(uint32_t rank, uint32_t tag) = 0;
+	/* How many ranks call done() in an operation. */
+	virtual uint32_t enders() const = 0;
+
+	void done(uint32_t rank, uint32_t slot)
 	{
-		began_ns_[slot] = now_ns();
-		begin(slot);
-	}
-	void end(uint32_t slot)
-	{
-		operation.add(now_ns() - began_ns_[slot]);
-		restart(slot);
+		sender_->tell(host_[rank], host_[0], DONE, slot);
 	}
 	void send(uint32_t from, uint32_t to, uint32_t tag)
 	{
@@ -148,10 +166,27 @@ class Collective : public Traffic
 	}
 
 	TrafficAttr attr_;
-	std::vector<uint32_t> host_, rank_; /* of each rank, of each host */
 
       private:
+	enum Kind { ARRIVED, BEGIN, DONE };
+
+	/* At rank 0. */
+	void restart(uint32_t slot)
+	{
+		began_ns_[slot] = now_ns();
+		ended_[slot] = 0;
+		for (uint32_t r = 0; r < ranks(); r++)
+			sender_->tell(host_[0], host_[r], BEGIN, slot);
+	}
+	void end(uint32_t slot)
+	{
+		operation.add(now_ns() - began_ns_[slot]);
+		restart(slot);
+	}
+
+	std::vector<uint32_t> host_, rank_; /* of each rank, of each host */
 	std::vector<uint64_t> began_ns_;
+	std::vector<uint32_t> ended_; /* ranks that are done */
 	Sender *sender_ = nullptr;
 };
 
@@ -159,21 +194,9 @@ class Collective : public Traffic
 class Ring : public Collective
 {
       public:
-	explicit Ring(const TrafficAttr &attr) : Collective(attr), ended_(attr.slots)
+	explicit Ring(const TrafficAttr &attr) : Collective(attr)
 	{
 		UR_ASSERT(steps() <= 1u << STEP_BITS && attr.slots < 1u << (32 - STEP_BITS));
-	}
-	void completed(uint32_t, uint32_t dst, uint32_t tag) override
-	{
-		uint32_t step = tag & ((1u << STEP_BITS) - 1), slot = tag >> STEP_BITS;
-		uint32_t rank = rank_[dst];
-
-		if (step + 1 < steps()) {
-			send(rank, (rank + 1) % ranks(), tag + 1);
-		} else if (++ended_[slot] == ranks()) {
-			ended_[slot] = 0;
-			end(slot);
-		}
 	}
 
       private:
@@ -182,38 +205,33 @@ class Ring : public Collective
 	{
 		return 2 * (ranks() - 1);
 	}
-	void begin(uint32_t slot) override
+	uint32_t enders() const override
 	{
-		for (uint32_t r = 0; r < ranks(); r++)
-			send(r, (r + 1) % ranks(), slot << STEP_BITS);
+		return ranks();
 	}
+	void begin(uint32_t rank, uint32_t slot) override
+	{
+		send(rank, (rank + 1) % ranks(), slot << STEP_BITS);
+	}
+	void arrived(uint32_t rank, uint32_t tag) override
+	{
+		uint32_t step = tag & ((1u << STEP_BITS) - 1);
 
-	std::vector<uint32_t> ended_; /* ranks that have all */
+		if (step + 1 < steps())
+			send(rank, (rank + 1) % ranks(), tag + 1);
+		else
+			done(rank, tag >> STEP_BITS);
+	}
 };
 
 /* Tag: slot, and in bit 0 whether it is on the way down. The children of rank r are 2 r + 1 and 2 r + 2. */
 class Tree : public Collective
 {
       public:
-	explicit Tree(const TrafficAttr &attr) : Collective(attr), ended_(attr.slots)
+	explicit Tree(const TrafficAttr &attr) : Collective(attr)
 	{
 		for (uint32_t s = 0; s < attr.slots; s++)
 			from_children_.emplace_back(attr.hosts);
-	}
-	void completed(uint32_t, uint32_t dst, uint32_t tag) override
-	{
-		uint32_t rank = rank_[dst], slot = tag >> 1;
-
-		if (tag & 1) {
-			send_down(rank, slot);
-			if (++ended_[slot] == ranks() - 1)
-				end(slot);
-		} else if (++from_children_[slot][rank] == children(rank)) {
-			if (rank)
-				send(rank, (rank - 1) / 2, slot << 1);
-			else
-				send_down(0, slot);
-		}
 	}
 
       private:
@@ -221,21 +239,37 @@ class Tree : public Collective
 	{
 		return (2 * rank + 1 < ranks()) + (2 * rank + 2 < ranks());
 	}
+	/* All but the root, which has the result first. */
+	uint32_t enders() const override
+	{
+		return ranks() - 1;
+	}
+	void begin(uint32_t rank, uint32_t slot) override
+	{
+		from_children_[slot][rank] = 0;
+		if (!children(rank))
+			send(rank, (rank - 1) / 2, slot << 1);
+	}
+	void arrived(uint32_t rank, uint32_t tag) override
+	{
+		uint32_t slot = tag >> 1;
+
+		if (tag & 1) {
+			send_down(rank, slot);
+			done(rank, slot);
+		} else if (++from_children_[slot][rank] == children(rank)) {
+			if (rank)
+				send(rank, (rank - 1) / 2, slot << 1);
+			else
+				send_down(0, slot);
+		}
+	}
 	void send_down(uint32_t rank, uint32_t slot)
 	{
 		for (uint32_t i = 1; i <= children(rank); i++)
 			send(rank, 2 * rank + i, slot << 1 | 1);
 	}
-	void begin(uint32_t slot) override
-	{
-		ended_[slot] = 0;
-		std::fill(from_children_[slot].begin(), from_children_[slot].end(), 0);
-		for (uint32_t r = 0; r < ranks(); r++)
-			if (!children(r))
-				send(r, (r - 1) / 2, slot << 1);
-	}
 
-	std::vector<uint32_t> ended_;			  /* ranks that have the result */
 	std::vector<std::vector<uint8_t>> from_children_; /* of each rank */
 };
 

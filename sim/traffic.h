@@ -21,6 +21,10 @@ class Sender
 	virtual ~Sender() = default;
 	/* Sends a message, now. `tag` comes back when it completes. */
 	virtual void send(uint32_t src, uint32_t dst, uint32_t bytes, uint32_t tag) = 0;
+	/* Whether this process simulates a host; only such a host can send. */
+	virtual bool is_here(uint32_t host) const = 0;
+	/* Lets Traffic::told() be called for the other host, later, in the process that simulates it. */
+	virtual void tell(uint32_t from, uint32_t to, uint32_t kind, uint32_t tag) = 0;
 };
 
 /* Which messages are sent, and when. */
@@ -31,6 +35,11 @@ class Traffic
 	virtual void start(Sender *sender) = 0;
 	/* A message has completed: src has the acknowledgement of dst. */
 	virtual void completed(uint32_t src, uint32_t dst, uint32_t tag) = 0;
+	/* A host hears what another one has told it by Sender::tell(). */
+	virtual void told(uint32_t host, uint32_t kind, uint32_t tag)
+	{
+		(void)host, (void)kind, (void)tag;
+	}
 	/* Bytes of the longest message. */
 	virtual uint32_t most_bytes() const = 0;
 	/* Messages come whether others have completed or not, up to the end of the measurement. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire.h"
 
-#include "clock.h"
 #include "wire/assert.h"
 
 namespace sim
@@ -65,12 +64,24 @@ uint64_t Wire::send(Frame *f, uint64_t start_ns, bool lose)
 	}
 	if (to_switch_ && attr_.cut_through_bytes && attr_.cut_through_bytes < f->len)
 		shown_ns = serialize_ns(attr_.cut_through_bytes);
-	call_at(start_ns + shown_ns + attr_.delay_ns, &Wire::deliver, this, f);
+	if (cut_) {
+		cut_->send_frame(*this, start_ns + shown_ns + attr_.delay_ns, *f);
+		give_frame(f);
+	} else {
+		arrive_at(start_ns + shown_ns + attr_.delay_ns, f);
+	}
 	return start_ns + whole_ns;
+}
+
+void Wire::arrive_at(uint64_t at_ns, Frame *f)
+{
+	flying++;
+	call_at(to_->context() | to_port_, at_ns, &Wire::deliver, this, f);
 }
 
 void Wire::deliver(Frame *f)
 {
+	flying--;
 	arrived++;
 	arrived_bytes += f->len;
 	to_->receive(f, to_port_);
@@ -78,8 +89,18 @@ void Wire::deliver(Frame *f)
 
 void Wire::return_credit(unsigned vl, uint32_t n)
 {
-	if (attr_.credit_bytes)
-		call_at(now_ns() + attr_.delay_ns, &Wire::give_credit, this, vl, n);
+	if (!attr_.credit_bytes)
+		return;
+	if (cut_)
+		cut_->send_credit(*this, now_ns() + attr_.delay_ns, vl, n);
+	else
+		credit_at(now_ns() + attr_.delay_ns, vl, n);
+}
+
+void Wire::credit_at(uint64_t at_ns, unsigned vl, uint32_t n)
+{
+	call_at(from_->context() | CREDIT_SLOT | from_port_, at_ns, &Wire::give_credit, this, vl,
+		n);
 }
 
 void Wire::give_credit(unsigned vl, uint32_t n)

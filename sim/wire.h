@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "clock.h"
 #include "frame.h"
 #include "random.h"
 #include "vl/attr.h"
@@ -21,6 +22,30 @@ class Device
 	virtual void receive(Frame *f, unsigned port) = 0;
 	/* Takes back credits of the link that leaves by `port`: a frame has left the other end's buffer. */
 	virtual void receive_credit(unsigned port, unsigned vl, uint32_t bytes) = 0;
+	/* Of events that a frame causes which arrives on port 0; those of other ports follow (clock.h). */
+	virtual Context context() const = 0;
+};
+
+/*
+ * What one host tells another beside the network, after the delay of a link: numbers of queue pairs, what has been received.
+ * Meanings are the receiver's (workload.cc, traffic.cc).
+ */
+struct Notice {
+	uint32_t from, to; /* hosts */
+	uint32_t kind, a, b;
+};
+
+class Wire;
+
+/* The way to devices that another process simulates (processes.h). Everything arrives after the delay of a link at the earliest. */
+class Cut
+{
+      public:
+	virtual ~Cut() = default;
+	/* The frame remains the caller's. */
+	virtual void send_frame(const Wire &wire, uint64_t at_ns, const Frame &f) = 0;
+	virtual void send_credit(const Wire &wire, uint64_t at_ns, unsigned vl, uint32_t bytes) = 0;
+	virtual void send_notice(unsigned part, uint64_t at_ns, const Notice &n) = 0;
 };
 
 struct WireAttr {
@@ -90,10 +115,25 @@ class Wire
 		from_ = from;
 		from_port_ = port;
 	}
+	/* An end is another process's, which knows this wire by the same number. */
+	void cut(Cut *cut, uint32_t number)
+	{
+		cut_ = cut;
+		number_ = number;
+	}
+	uint32_t number() const
+	{
+		return number_;
+	}
+	/* What the other process has sent by it; the frame is the wire's. */
+	void arrive_at(uint64_t at_ns, Frame *f);
+	void credit_at(uint64_t at_ns, unsigned vl, uint32_t n);
 
+	/* Of a wire that is cut, one process counts what is sent, the other what arrives. */
 	uint64_t frames = 0, bytes = 0; /* sent, lost ones included */
 	uint64_t lost = 0, lost_bytes = 0;
 	uint64_t arrived = 0, arrived_bytes = 0;
+	uint64_t flying = 0;  /* frames that this process will deliver */
 	uint64_t busy_ns = 0; /* time in which a frame was being sent */
 
       private:
@@ -104,6 +144,8 @@ class Wire
 	Device *to_ = nullptr, *from_ = nullptr;
 	unsigned to_port_ = 0, from_port_ = 0;
 	bool to_switch_ = false, down_ = false;
+	Cut *cut_ = nullptr; /* nullptr: both ends are here */
+	uint32_t number_ = 0;
 	uint64_t loss_ = 0; /* of 2^32 frames */
 	Random random_ = Random(0);
 	uint32_t credit_[UR_VL_CNT] = {};

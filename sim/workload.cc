@@ -25,6 +25,9 @@ constexpr uint32_t EXT_WRITE_BYTES = WRITE_BYTES + UR_XTH_BYTES + UR_RETH_BYTES;
 constexpr uint32_t EXT_ACK_BYTES = ACK_BYTES + UR_XAETH_BYTES;
 constexpr uint32_t CQ_DEPTH = 256; /* one frame completes at most a send queue */
 
+/* Kinds of notices: a queue pair is there, with its number and the key of its host's memory; those of traffic follow. */
+constexpr uint32_t OPENED = 0, OF_TRAFFIC = 1;
+
 } // namespace
 
 Workload::Workload(Network *net, Topology *topology, Traffic *traffic, const WorkloadAttr &attr)
@@ -42,6 +45,8 @@ void Workload::open_host(unsigned h)
 	struct ur_cq_create cq = {};
 	uint8_t *memory = memory_.data();
 
+	if (!host.is_here())
+		return;
 	memory += -reinterpret_cast<uintptr_t>(memory) & 63;
 	side_[h].peer.resize(net_->hosts());
 	cq.cqe = CQ_DEPTH;
@@ -52,11 +57,12 @@ void Workload::open_host(unsigned h)
 				  &side_[h].key) == 0);
 	host.on_input = [this, h] { poll(h); };
 	host.on_arrival = [this, h](const Frame &f) { arrived(h, f); };
+	host.on_notice = [this, h](const Notice &n) { noticed(h, n); };
 }
 
 /* ---- queue pairs ---- */
 
-struct ur_qp *Workload::create_qp(unsigned h)
+struct ur_qp *Workload::create_qp(unsigned h, unsigned peer)
 {
 	Host &host = net_->host(h);
 	struct ur_qp_create c = {};
@@ -69,16 +75,25 @@ struct ur_qp *Workload::create_qp(unsigned h)
 	c.cap.max_recv_wr = 1;
 	c.cap.max_send_sge = c.cap.max_recv_sge = 1;
 	c.max_dest_rd_atomic = 1;
-	c.random = mix(queue_pairs, h);
+	c.random = mix(static_cast<uint64_t>(peer) << 32 | h, 2);
 	c.rings = host.memory().take(ur_qp_rings_bytes(&c));
 	UR_ASSERT(ur_engine_create_qp(host.engine(), &c, now_ns(), &qp) == 0);
 	queue_pairs++;
 	return qp;
 }
 
-void Workload::connect_end(unsigned from, unsigned to)
+void Workload::open_peer(unsigned h, unsigned peer)
 {
-	Host &a = net_->host(from), &b = net_->host(to);
+	side_[h].peer[peer] = std::make_unique<Peer>();
+	side_[h].peer[peer]->qp = create_qp(h, peer);
+	net_->tell({h, peer, OPENED, ur_engine_qpn(side_[h].peer[peer]->qp).v, side_[h].key});
+}
+
+/* The other host's queue pair is there. */
+void Workload::connect(unsigned h, const Notice &n)
+{
+	Host &a = net_->host(h), &b = net_->host(n.from);
+	Peer &peer = *side_[h].peer[n.from];
 	struct ur_qp_connection c = {};
 
 	c.path.src = a.gid();
@@ -86,25 +101,37 @@ void Workload::connect_end(unsigned from, unsigned to)
 	a.mac(c.path.smac);
 	b.mac(c.path.dmac);
 	c.path.tos = attr_.tos;
-	c.dest_qpn = ur_engine_qpn(side_[to].peer[from]->qp);
-	c.path.sport = ur_path_sport(0, ur_engine_qpn(side_[from].peer[to]->qp), c.dest_qpn);
+	c.dest_qpn = ur_qpn(n.a);
+	c.path.sport = ur_path_sport(0, ur_engine_qpn(peer.qp), c.dest_qpn);
 	c.sq_psn = c.rq_psn = ur_psn(FIRST_PSN);
 	c.path_mtu = attr_.mtu;
 	c.access = IBV_ACCESS_REMOTE_WRITE;
 	c.mode.mode = attr_.mode;
 	c.mode.paths = attr_.paths;
 	c.mode.agreed.delay = attr_.stamps && attr_.mode == UR_MODE_EXTENDED;
-	UR_ASSERT(ur_engine_connect_qp(a.engine(), side_[from].peer[to]->qp, &c, now_ns()) == 0);
+	UR_ASSERT(ur_engine_connect_qp(a.engine(), peer.qp, &c, now_ns()) == 0);
+	peer.key = n.b;
+	peer.connected = true;
+	for (Message &m : peer.queue)
+		begin(&m);
+	while (peer.posted < DEPTH && peer.posted < peer.queue.size())
+		post(h, n.from);
 }
 
-void Workload::connect(unsigned a, unsigned b)
+void Workload::noticed(unsigned h, const Notice &n)
 {
-	side_[a].peer[b] = std::make_unique<Peer>();
-	side_[b].peer[a] = std::make_unique<Peer>();
-	side_[a].peer[b]->qp = create_qp(a);
-	side_[b].peer[a]->qp = create_qp(b);
-	connect_end(a, b);
-	connect_end(b, a);
+	if (n.kind >= OF_TRAFFIC) {
+		traffic_->told(h, n.kind - OF_TRAFFIC, n.a);
+		return;
+	}
+	if (!side_[h].peer[n.from])
+		open_peer(h, n.from);
+	connect(h, n);
+}
+
+void Workload::tell(uint32_t from, uint32_t to, uint32_t kind, uint32_t tag)
+{
+	net_->tell({from, to, OF_TRAFFIC + kind, tag, 0});
 }
 
 /* ---- messages ---- */
@@ -119,13 +146,25 @@ void Workload::send(uint32_t src, uint32_t dst, uint32_t bytes, uint32_t tag)
 {
 	UR_ASSERT(dst != src && bytes <= traffic_->most_bytes());
 	if (!side_[src].peer[dst])
-		connect(src, dst);
+		open_peer(src, dst);
 	Peer &peer = *side_[src].peer[dst];
 
-	peer.queue.push_back({bytes, tag, now_ns()});
-	due_ += traffic_->is_open() && is_measured(now_ns());
+	peer.queue.push_back({bytes, tag, 0});
+	if (!peer.connected)
+		return;
+	begin(&peer.queue.back());
 	if (peer.posted < DEPTH)
 		post(src, dst);
+}
+
+/* From now on it takes time. */
+void Workload::begin(Message *m)
+{
+	m->at_ns = now_ns();
+	if (!traffic_->is_open() || !is_measured(now_ns()))
+		return;
+	due_++;
+	offered_bytes += m->bytes;
 }
 
 void Workload::post(unsigned h, unsigned dst)
@@ -140,7 +179,7 @@ void Workload::post(unsigned h, unsigned dst)
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.wr.rdma.remote_addr = IOVA;
-	wr.wr.rdma.rkey = side_[dst].key;
+	wr.wr.rdma.rkey = peer.key;
 	UR_ASSERT(ur_engine_post_send(peer.qp, &wr) == 0);
 	peer.posted++;
 	posted++;
@@ -157,6 +196,8 @@ void Workload::record(unsigned h, unsigned dst, const Message &m)
 		sent_bytes[h] += m.bytes;
 	if (!is_measured(traffic_->is_open() ? m.at_ns : now_ns()))
 		return;
+	if (traffic_->is_open())
+		completed_bytes += m.bytes;
 	message.add(ns);
 	slowdown.add(ns * 1000 / ideal_ns(h, dst, m.bytes));
 }
@@ -222,6 +263,23 @@ uint64_t Workload::ideal_ns(uint32_t src, uint32_t dst, uint32_t bytes) const
 Workload::Interval *Workload::current()
 {
 	return &interval[(now_ns() - start_ns_ - attr_.warm_ns) * attr_.intervals / attr_.run_ns];
+}
+
+void Workload::gather(Processes *all)
+{
+	for (Interval &i : interval) {
+		all->sum(&i.packets, 1);
+		all->sum(&i.payload_bytes, 1);
+		all->sum(&i.wait_sum_ns, 1);
+		all->most(&i.wait_max_ns, 1);
+	}
+	all->sum(received_bytes.data(), received_bytes.size());
+	all->sum(sent_bytes.data(), sent_bytes.size());
+	for (Histogram *h : {&wait, &one_way, &message, &slowdown})
+		h->gather(all);
+	for (uint64_t *v :
+	     {&completed, &errors, &posted, &queue_pairs, &due_, &offered_bytes, &completed_bytes})
+		all->sum(v, 1);
 }
 
 void Workload::arrived(unsigned h, const Frame &f)

@@ -26,8 +26,8 @@ struct WorkloadAttr {
 };
 
 /*
- * Sends messages as WRITEs. Queue pairs are created at their first use; all hosts write from and to the same memory,
- * which is never read.
+ * Sends messages as WRITEs. Queue pairs are created at their first use: a host tells the other one the number of its own, and
+ * connects it when it knows the other's. All hosts write from and to the same memory, which is never read.
  */
 class Workload : public Sender
 {
@@ -43,6 +43,13 @@ class Workload : public Sender
 	/* Starts every host; call it inside of the simulation's time, or before it. */
 	void start();
 	void send(uint32_t src, uint32_t dst, uint32_t bytes, uint32_t tag) override;
+	bool is_here(uint32_t host) const override
+	{
+		return net_->host(host).is_here();
+	}
+	void tell(uint32_t from, uint32_t to, uint32_t kind, uint32_t tag) override;
+	/* Adds what is counted below in all processes. */
+	void gather(Processes *all);
 
 	/* How long a message takes when the network is idle, from send() to the acknowledgement. */
 	uint64_t ideal_ns(uint32_t src, uint32_t dst, uint32_t bytes) const;
@@ -64,15 +71,20 @@ class Workload : public Sender
 	{
 		return due_ - message.count();
 	}
+	/* Open traffic: bytes of messages sent while measured; of those of them that have completed. */
+	uint64_t offered_bytes = 0, completed_bytes = 0;
 	uint64_t queue_pairs = 0;
 
       private:
 	struct Message {
 		uint32_t bytes, tag;
-		uint64_t at_ns; /* when it was sent */
+		uint64_t
+			at_ns; /* when it was sent, or when the queue pair was connected if that was later */
 	};
 	struct Peer {
 		struct ur_qp *qp = nullptr;
+		bool connected = false;
+		uint32_t key = 0;	   /* of the other host's memory; when connected */
 		uint32_t posted = 0;	   /* of `queue`, the first are in the send queue */
 		std::deque<Message> queue; /* not completed */
 	};
@@ -85,9 +97,11 @@ class Workload : public Sender
 	static constexpr uint32_t DEPTH = 8; /* of a send queue */
 
 	void open_host(unsigned h);
-	struct ur_qp *create_qp(unsigned h);
-	void connect(unsigned a, unsigned b);
-	void connect_end(unsigned from, unsigned to);
+	struct ur_qp *create_qp(unsigned h, unsigned peer);
+	void open_peer(unsigned h, unsigned peer);
+	void connect(unsigned h, const Notice &n);
+	void noticed(unsigned h, const Notice &n);
+	void begin(Message *m);
 	void post(unsigned h, unsigned dst);
 	void complete(unsigned h, const struct ibv_wc &wc);
 	void record(unsigned h, unsigned dst, const Message &m);

@@ -142,17 +142,23 @@ class Msgrate(unittest.TestCase):
 
 
     def test_what_is_sent_again_needs_a_reason(self):
-        def run(again, pause_ns):
-            end = {"counters": {"retransmitted_packets": again, "retransmitted_responses": 0}, "pause_ns": 0}
-            return {"client": end, "server": {**end, "counters": {**end["counters"], "retransmitted_packets": 0},
-                                              "pause_ns": pause_ns}}
+        none = {name: 0 for counters, _ in perf.Clean.KINDS.values() for name in counters}
+
+        def run(pause_ns, **counts):
+            return {"client": {"counters": {**none, **counts}, "pause_ns": 0},
+                    "server": {"counters": none, "pause_ns": pause_ns}}
         clean, made = perf.Clean(), report("msgrate")
-        for figures in (run(0, 0), run(7, 1000000), run(2, 999999)):
+        for figures in (run(0, probes_sent=5), run(1000000, retransmitted_packets=7, rto=4, probes_sent=3),
+                        run(999999, retransmitted_packets=2, local_ack_timeout_err=1)):
             clean.add(figures)
         clean.fill(made)
-        self.assertEqual(bars_of(made)["memif, no end stood still: packets sent again"], (2, "<=", 0, False))
+        bars = bars_of(made)
+        self.assertEqual(bars["memif, no end stood still: packets sent again"], (2, "<=", 0, False))
+        self.assertEqual(bars["memif, no end stood still: timeouts"], (1, "<=", 0, False))
+        self.assertNotIn("memif, no end stood still: probes", bars)
         self.assertIn("3 runs; in 1 of them", made.notes[0])
-        self.assertIn("7 packets", made.notes[0])
+        self.assertIn("7 packets sent again, 4 timeouts, 3 probes", made.notes[0])
+        self.assertIn("in the others: 2 packets sent again, 1 timeouts, 5 probes", made.notes[0])
 
     def test_a_moonshot_is_shown_and_not_owed(self):
         made = of_msgrate({"raw": 40, "write 1": 8, "many": 8})
@@ -240,7 +246,9 @@ class Fabric(unittest.TestCase):
         times = {"mean": wait, "p99": 200, "max": 300}
         return {"gbps": gbps, "wait_ns": times, "message_ns": {**times, "count": 1}, "slowdown_1000": {"p50": slowdown, "p99": slowdown, "max": slowdown, "count": 1}, "hosts": 64,
                 "share_of_links": 0.5, "throttles": 5, "samples": 100, "jain_sent": 1, "unfinished": 0, "retransmitted": 0,
-                "lost_frames": 0, "dropped": 0, "cpu_seconds": 1, "events": 1, "intervals": [], **more}
+                "lost_frames": 0, "dropped": 0, "cpu_seconds": 1, "events": 1, "intervals": [{"gbps": gbps, "wait_mean_ns": wait, "wait_max_ns": 3 * wait}] * 20,
+                "errors": 0, "lossless": True, "stamped": 0, "switches": 4, "lanes": 1, "channels": 8, "dependencies": 8, "cycle": False,
+                "all_arrive": True, "rss_mb": 1, **more}
 
     def filled(self, part, kept, seeds=(1,)):
         made = fabric.FabricReport(MACHINE)
@@ -309,6 +317,55 @@ class Fabric(unittest.TestCase):
                 kept.keep(fabric_rivals.words("small", "tree", "incast", name, 1), self.found(gbps=auto if name == "auto" else 1000))
             self.assertEqual([b["name"] for b in self.filled(fabric_rivals, kept).missed()], missed)
 
+    def test_what_arrives_at_random_is_measured_by_what_completes(self):
+        kept = self.cells()
+        for name in fabric_rivals.CONTENDERS:
+            bytes_of = {"offered_bytes": 1000, "completed_bytes": 990 if name == "auto" else 1000}
+            kept.keep(fabric_rivals.words("small", "tree", "storage", name, 1), self.found(gbps=1100 if name == "auto" else 1000, **bytes_of))
+        made = self.filled(fabric_rivals, kept)
+        self.assertEqual([b["name"] for b in made.missed()], ["tree, storage: AUTO / none, goodput"])
+        self.assertIn("100.0 %", printed(made))
+
+    def test_auto_is_compared_by_seed(self):
+        kept = self.cells()
+        for seed, gbps in ((1, 990), (2, 1020), (3, 1000)):
+            for name in ("none", "auto"):
+                kept.keep(fabric_rivals.words("small", "tree", "incast", name, seed), self.found(gbps=gbps if name == "auto" else 1000))
+        made = self.filled(fabric_rivals, kept, (1, 2, 3, 4))
+        self.assertEqual(made.extra["tables"]["auto"]["rows"], [["tree", "incast", 3, "1000", "1.000 [0.990, 1.020]", "1.000 [1.000, 1.000]", 5, 0]])
+        self.assertNotIn("rivals", made.extra["tables"])
+
+    def test_only_links_with_credits_lose_nothing(self):
+        self.assertIsNone(fabric_rivals.check({"errors": 0, "lossless": False, "dropped": 5}))
+        self.assertIn("lost", fabric_rivals.check({"errors": 0, "lossless": True, "dropped": 5}))
+        self.assertEqual({fabric_rivals.words("small", n, "incast", "none", 1).get("lossless", 1) for n in fabric_rivals.NETWORKS["small"]}, {0, 1})
+
+    def test_time_to_recover(self):
+        def recovered(shares):
+            return fabric_faults.recovery_ms({"intervals": [{"gbps": 100}] * 10 + [{"gbps": 100 * s} for s in shares]})
+        self.assertEqual(recovered([1] * 80), 0)
+        self.assertAlmostEqual(recovered([0.5] * 7 + [0.9] * 73), 0.7)
+        self.assertAlmostEqual(recovered([0.9, 0.5, 0.9] + [0.5] * 10 + [0.85] * 67), 1.3, msg="one good interval is no recovery")
+        self.assertIsNone(recovered([0.5] * 80))
+        kept, place = self.cells(), ("extended, 16 paths", "dead")
+        for lost, ok in ((9, True), (11, False)):
+            kept.keep(fabric_faults.recover_words("small", *place, 1), self.found(
+                intervals=[{"gbps": 100}] * 10 + [{"gbps": 10}] * lost + [{"gbps": 90}] * (80 - lost)))
+            bar, = self.filled(fabric_faults, kept).bars
+            self.assertEqual((bar["ok"], bar["value"]), (ok, lost / 10))
+
+    def test_a_cycle_of_channels_misses(self):
+        for cycle in (False, True):
+            kept = self.cells()
+            kept.keep(fabric_size.graph_words("tree, 64"), self.found(cycle=cycle))
+            self.assertEqual([b["ok"] for b in self.filled(fabric_size, kept).bars], [not cycle])
+
+    def test_large_networks_compare_auto(self):
+        kept = self.cells()
+        for name, gbps in (("none", 1000), ("auto", 940), ("swift", 1000)):
+            kept.keep(fabric_size.large_words("permutation", name), self.found(gbps=gbps))
+        self.assertEqual([b["ok"] for b in self.filled(fabric_size, kept).bars], [False, False, True])
+
     def test_faults_have_a_row_for_what_was_run(self):
         kept = self.cells()
         kept.keep(fabric_faults.down_words("small", "extended", "dead", 1), self.found(
@@ -329,7 +386,7 @@ class Fabric(unittest.TestCase):
         for part in fabric.PARTS:
             self.assertEqual(self.filled(part, kept).rows, [])
             for words in part.plan("small", (1,)):
-                kept.keep(words, self.found(rss_mb=1, host_bytes=1, queue_pairs=1, pattern="uniform_random", intervals=[{"gbps": 1}] * 120))
+                kept.keep(words, self.found(rss_mb=1, host_bytes=1, queue_pairs=1, pattern="uniform_random"))
             self.assertGreater(len(self.filled(part, kept).rows), 0)
             self.assertIn("p99" if part in (fabric_rivals, fabric_faults) else "uniform_random", printed(self.filled(part, kept)))
 
@@ -345,6 +402,20 @@ class Tables(unittest.TestCase):
     def test_missed_bars_are_listed(self):
         text = tables.plain(as_run(of_msgrate({"raw": 40, "pipe": 12, "write 1": 5.5})), "msgrate")
         self.assertIn("| memif 64 B WRITE / bare pipe | 0.458 (0.458 to 0.458) | MISSED: at least 0.5 |", text)
+
+    def test_fabric_has_a_table_for_each_part_and_its_bars(self):
+        made = fabric.FabricReport(MACHINE)
+        made.rows, made.extra["made_of"] = [{"part": "rivals"}], "3 of 4 runs"
+        made.table("rivals", "A title", ["network", "none"], [["tree", 5]])
+        made.table("loss", "Nothing was run", ["mode"], [])
+        made.bar("tree, incast: AUTO / none, goodput", 0.99, 1)
+        made.bar("tree, storage: AUTO / none, goodput", 1, 1)
+        made.bar("memory of a host", 33, 256, at_least=False)
+        texts = tables.blocks(json.loads(json.dumps(made.json())), "")
+        self.assertEqual(sorted(texts), ["fabric", "fabric-machine", "fabric-rivals"])
+        self.assertEqual(texts["fabric-rivals"], "| network | none |\n| --- | --- |\n| tree | 5 |")
+        self.assertIn("| AUTO | not below no pacing | 1 of 2 | tree, incast 0.990 |", texts["fabric"])
+        self.assertIn("|  | memory of a host | holds | 33 |", texts["fabric"])
 
     def test_latency_of_a_new_run(self):
         text = tables.plain(as_run(of_latency({("pipe", "p50"): 0.5})), "latency")
@@ -416,18 +487,33 @@ class Management(unittest.TestCase):
         self.assertEqual(self.bars(management.model, found(5960, 890, 0, 1)), [True, False, True, True])
         self.assertEqual(self.bars(management.model, found(5960, 876, 20, 1.02)), [True, True, False, False])
 
+    def test_veth_faults(self):
+        def bars(changes):
+            return self.bars(lambda made, found: management.fault_bars(made, "link down", {"state:2", "link_downed:2"}, found), changes)
+        self.assertEqual(bars({("0x5", "state:2"), ("0x5", "link_downed:2")}), [True, True])
+        self.assertEqual(bars({("0x5", "state:2"), ("0x4", "link_downed:2")}), [False, True])
+        self.assertEqual(bars({("0x5", "state:2"), ("0x5", "rx_errors:1")}), [False, False])
+
+    def discovered(self, idle, busy, nodes=23, lost=0, resent=0):
+        def of(ms, mads, **more):
+            return {"mads_per_data": mads, "time_ms": ms, "nodes": 23, "links": 22, "requests": 174, "resent": 0, "mads": 3828, "data": 119,
+                    "lost": 0, "waits": 0.9, **more}
+        return {"there": {"nodes": 23, "links": 22}, "idle": of(idle, 0), "peak_mb": 9,
+                "busy": [of(busy, 32, nodes=nodes, lost=lost, resent=resent), of(9 * busy, 1)]}
+
     def test_discovery_beside_data(self):
-        def found(idle, busy, nodes, resent):
-            return {"idle": {"time_ms": idle, "rounds": 10, "nodes": 23, "resent": 0},
-                    "busy": {"time_ms": busy, "rounds": 10, "nodes": nodes, "resent": resent}}
-        self.assertEqual(self.bars(management.ring_discovery, found(1, 1.04, 23, 0)), [True] * 5)
-        self.assertEqual(self.bars(management.ring_discovery, found(1, 1.06, 22, 1)), [True, True, False, False, False])
+        def fill(made, found):
+            management.ring_discovery(made, "line:21", found)
+        self.assertEqual(self.bars(fill, self.discovered(1, 1.04)), [True] * 7)
+        self.assertEqual(self.bars(fill, self.discovered(1, 1.06, nodes=22, lost=1)), [True, True, False, False, True, True, False])
+        self.assertEqual(self.bars(fill, self.discovered(1, 1, resent=1)), [True, True, True, False, True, True, True])
 
     def test_table(self):
         made = management.ManagementReport(MACHINE)
-        management.ring_discovery(made, {name: {"time_ms": t, "rounds": 10, "nodes": 23, "resent": 0} for name, t in (("idle", 1), ("busy", 2))})
+        management.ring_discovery(made, "line:21", self.discovered(1, 2))
         text = tables.blocks(made.json(), "")["management"]
-        self.assertIn("| rings: the same, every ring and queue full of data in both directions | 2 ms | 200 us a round |", text)
+        self.assertIn("| rings: discovery of line:21, with data on its links: a frame for 32 MADs | 2 ms | 119 frames moved; it waited on "
+                      "90 % of the links' directions |", text)
         self.assertIn("2.000 | MISSED: at most 1.05 |", text)
 
 
@@ -440,6 +526,14 @@ class Switch(unittest.TestCase):
         self.assertEqual(self.bars(7, [4, 4, 2, 5]), [True] * 5)
         self.assertEqual(self.bars(5, [2, 2, None]), [False] * 5)
         self.assertFalse(self.bars(7, [])[-1], "nothing was managed")
+
+    def test_table(self):
+        samples = {(what, op): [10.0 if what == "bridge" else 5.0] * TURNS for what in ("bridge", "managed", "alone") for op in switch.OPS}
+        found = tables.blocks(switch.fill(report("switch"), samples, [4, 4, 4]).json(), "")
+        self.assertIn("| veth | uroce-switch, managed, READ | 5 Gb/s | 5 to 5 | 0.50 (0.50 to 0.50) |", found["switch"])
+        self.assertIn("| path | what | median | turns | to the bridge |", found["switch"])
+        self.assertIn("| uroce-switch / bridge, WRITE, managed | 0.500 (0.500 to 0.500) | MISSED: at least 0.6 |", found["switch"])
+        self.assertIn("none, 2 virtual CPUs", found["switch-machine"])
 
 
 class Text(unittest.TestCase):

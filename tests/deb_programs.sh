@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Run by tests/deb.sh in a clean Debian, as root, with the packages installed: programs of the distribution, as docs/programs.md
-# says at its beginning.
+# deb_programs.sh SUITE: run by tests/deb.sh in a chroot of a release, as root, with the packages installed: the release's programs, first as
+# docs/programs.md says at its beginning, then as the rows of tests/programs say. Leaves their outcomes in SUITE-*.json.
 set -eu
+suite=$1
+cd "$(dirname "$0")/.."
 export UROCE_SET="eal.hugepages=no;eal.memory_mb=64"
 daemon=
 server=
@@ -28,6 +30,11 @@ listens()
 	cat /proc/net/tcp /proc/net/tcp6 | grep -q "$(printf ':%04X .* 0A ' $port)"
 }
 
+verbs=$(dirname "$(dpkg -L uroce-verbs | grep '/libibverbs\.so\.1$')")
+tests/tools/verbs_abi.sh libibverbs.so.1 "$verbs/libibverbs.so.1"
+tests/tools/verbs_abi.sh librdmacm.so.1 "$verbs/librdmacm.so.1"
+tests/tools/verbs_abi.sh libibumad.so.3 "$(dpkg -L uroce-tools | grep '/libibumad\.so\.3$')"
+
 uroce-run --config memif-server.conf ibv_devinfo | grep PORT_ACTIVE
 uroced --set eal.hugepages=no --set eal.memory_mb=128 &
 daemon=$!
@@ -39,3 +46,6 @@ uroce-run --dev uroced ib_write_bw -p $port -n 500 127.0.0.1 | grep '^ 65536 '
 wait $server
 server=
 echo "ib_write_bw runs"
+
+export UROCE_RUN=/usr/bin/uroce-run UROCE_DAEMON=/usr/bin/uroced UROCE_VERBS_LIBRARY_DIR="$verbs"
+tests/programs/run --release "$suite" --patience 3 --json "$suite.json"

@@ -45,7 +45,7 @@ struct ctl_fault *ctl_fault_log_find(const struct ctl_fault_log *log, uint64_t i
 	return NULL;
 }
 
-static bool is_known(const struct ctl_fault_log *log, const struct ur_fault *report)
+bool ctl_fault_log_has(const struct ctl_fault_log *log, const struct ur_fault *report)
 {
 	for (uint32_t i = log->cnt; i--;) {
 		const struct ur_fault *r = &log->fault[i].report;
@@ -311,7 +311,7 @@ static enum ctl_fault_added add_locked(struct ctl_fault_log *log, const struct u
 	json_t *o;
 	bool ok;
 
-	if (is_known(log, report))
+	if (ctl_fault_log_has(log, report))
 		return CTL_FAULT_KNOWN;
 	f.id = log->last_id + 1;
 	snprintf(f.name, sizeof(f.name), "%s", name);

@@ -65,6 +65,9 @@ void ctl_fault_log_close(struct ctl_fault_log *log);
 /* Takes what was appended since. False: a sentence was printed. */
 bool ctl_fault_log_read(struct ctl_fault_log *log);
 
+/* True: that report was added before. */
+bool ctl_fault_log_has(const struct ctl_fault_log *log, const struct ur_fault *report);
+
 enum ctl_fault_added {
 	CTL_FAULT_NEW,
 	CTL_FAULT_KNOWN, /* it is a repeated report */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "names.h"
 #include "output.h"
 #include "registers.h"
 #include "reports.h"
@@ -14,6 +15,7 @@
 #define NS	   1000000000.0
 #define LOOK_NS	   100000000		/* 'tail' looks for new lines that often */
 #define SAY_NS	   UINT64_C(1000000000) /* what is not confirmed is shown that often */
+#define ASKED_MOST 8			/* in a second, shown before they are confirmed */
 #define LAST_SHOWN 10			/* reports that 'tail' begins with */
 
 struct faults {
@@ -23,6 +25,7 @@ struct faults {
 	json_t *list;
 	double began_s; /* on the clock of the fabric */
 	uint64_t shown;
+	uint64_t asked_ns, asked; /* since then: reports shown before they are confirmed */
 	bool ok;
 };
 
@@ -33,20 +36,27 @@ static double fabric_s(struct ctl_session *s)
 
 /* ---- reports, as they arrive ---- */
 
-static void show_new(struct faults *f, const struct ur_fault *r, const char *name)
+static void print_report(struct faults *f, const char *before, const struct ur_fault *r,
+			 const char *name)
 {
-	double at_s = fabric_s(f->s) - f->began_s;
 	uint32_t node = ur_topo_find(&f->s->topo, r->node_guid);
 	char text[96];
 
 	ctl_reports_text(r, text, sizeof(text));
-	if (ctl_prints_text(f->s->o)) {
-		printf("%.6f s  %s: ", at_s, ur_severity_text(r->severity));
-		if (node != UR_TOPO_NONE)
-			printf("#%u ", node);
-		printf("\"%s\" port %u: %s\n", name, r->port, text);
-		fflush(stdout);
-	}
+	printf("%.6f s  %s%s: ", fabric_s(f->s) - f->began_s, before,
+	       ur_severity_text(r->severity));
+	if (node != UR_TOPO_NONE)
+		printf("#%u ", node);
+	printf("\"%s\" port %u: %s\n", name, r->port, text);
+	fflush(stdout);
+}
+
+static void show_new(struct faults *f, const struct ur_fault *r, const char *name)
+{
+	double at_s = fabric_s(f->s) - f->began_s;
+
+	if (ctl_prints_text(f->s->o))
+		print_report(f, "", r, name);
 	json_array_append_new(
 		f->list, json_pack("{s:f,s:s,s:s,s:o,s:s,s:i,s:I}", "time_s", at_s, "severity",
 				   ur_severity_text(r->severity), "cause", ur_fault_text(r->cause),
@@ -55,11 +65,34 @@ static void show_new(struct faults *f, const struct ur_fault *r, const char *nam
 	f->shown++;
 }
 
+/*
+ * What has arrived, while its node is asked: a fault is on the screen before the answers are here. Anybody may have sent
+ * it, so it is said to be unconfirmed, and few are shown. MGR-FAULT-03
+ */
+static void show_asked(struct faults *f, const struct ur_mgr_mad *mad)
+{
+	uint64_t now = f->s->join->ops->now_ns(f->s->join);
+	char name[CTL_NAME_BYTES];
+	struct ur_fault r;
+
+	ur_get_fault(mad->bytes + UR_SMP_DATA + UR_NOTICE_DETAILS, &r);
+	if (now - f->asked_ns >= SAY_NS) {
+		f->asked_ns = now;
+		f->asked = 0;
+	}
+	if (!ctl_prints_text(f->s->o) || f->asked == ASKED_MOST || ctl_fault_log_has(&f->log, &r))
+		return;
+	f->asked++;
+	ctl_node_name(&f->s->topo, ur_topo_find(&f->s->topo, r.node_guid), name);
+	print_report(f, "not confirmed yet: ", &r, name);
+}
+
 static void take_other(void *ctx, const struct ur_mgr_mad *mad)
 {
 	struct faults *f = ctx;
 
-	ctl_reports_take(&f->reports, mad);
+	if (ctl_reports_take(&f->reports, mad))
+		show_asked(f, mad);
 }
 
 static void show_report(void *ctx, const struct ur_fault *report, const char *name)
@@ -78,7 +111,7 @@ static void show_report(void *ctx, const struct ur_fault *report, const char *na
 	}
 }
 
-/* What is not confirmed is shown as a number: anybody may have sent it. */
+/* What was not confirmed in the end is shown as a number. */
 static void show_unconfirmed(struct faults *f, uint64_t every_ns)
 {
 	char text[256];

@@ -20,6 +20,9 @@
 	X(UR_PORT_RX_ERRORS, 1)                                                                    \
 	X(UR_PORT_OVERRUNS, 1)                                                                     \
 	X(UR_PORT_SYMBOL_ERRORS, 1)                                                                \
+	X(UR_PORT_INTEGRITY, 1)                                                                    \
+	X(UR_PORT_EXCESSIVE_OVERRUNS, 1)                                                           \
+	X(UR_PORT_FLOW_CONTROL, 1)                                                                 \
 	X(UR_PORT_TX_DISCARDS, 2)                                                                  \
 	X(UR_PORT_RETRANSMITTED, 2)                                                                \
 	X(UR_PORT_TIMEOUTS, 2)                                                                     \
@@ -194,6 +197,8 @@ bool ctl_cmd_monitor(struct ctl_session *s)
 
 	if (text && !ctl_find_node(&s->topo, text, &node, err, sizeof(err)))
 		return ctl_complain("%s", err);
+	if (s->o->share > 0)
+		ctl_set_share(s, s->o->share, s->o->rate_gbps);
 	return run(&m, node, 0, strcmp(mode, "single") ? s->o->count : 1);
 }
 

@@ -57,13 +57,16 @@
 /* X(option, field, most, default) */
 #define REALS(X)                                                                                   \
 	X("rate", rate_gbps, 10000, 0)                                                             \
-	X("tolerance", tolerance, 50, 1)
+	X("tolerance", tolerance, 50, 1)                                                           \
+	X("share", share, 100, 0)
 
 /* X(option, field) */
 #define FLAGS(X)                                                                                   \
 	X("force", force)                                                                          \
 	X("open", open)                                                                            \
 	X("ecmp", ecmp)
+
+#define READS_MAX 1000000
 
 enum opt {
 	OPT_HELP = 256,
@@ -306,6 +309,15 @@ static enum ctl_parse check_words(struct parser *p)
 
 	if (r != CTL_PARSE_OK)
 		return r;
+	if (o->command == CTL_reg && o->count &&
+	    (strcmp(o->words[0], "read") != 0 || o->words_cnt > 4))
+		return fail(
+			p,
+			"--count: it is for 'reg read' of one or two registers, which are one request");
+	if (o->command == CTL_reg && o->count > READS_MAX)
+		return fail(p, "--count: a register is read %d times at most", READS_MAX);
+	if (o->share > 0 && (o->command != CTL_monitor || !(o->rate_gbps > 0)))
+		return fail(p, "--share is for monitor, and needs the port's speed: --rate GBPS");
 	if (o->command == CTL_routes && o->words_cnt == 2 && !is_mode(o->words[1]))
 		return fail(p, "routes: '%s' is not one of updown, shortest", o->words[1]);
 	if (strcmp(o->mode, "iba") != 0 && strcmp(o->mode, "measured") != 0 &&

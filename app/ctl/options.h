@@ -101,6 +101,7 @@ struct ctl_options {
 	const char *mode;   /* of virtual lanes: qos */
 	uint64_t mtu;
 	double rate_gbps, tolerance;
+	double share; /* of monitor: percent of rate_gbps that requests may take; 0: all */
 	bool force, open, ecmp;
 	const char *sport; /* of trace: "N" or "N-M", or NULL */
 	double interval_s, duration_s;

@@ -2,6 +2,7 @@
 #include "registers.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -166,6 +167,51 @@ static void take_value(void *ctx, uint32_t i, bool known, uint64_t value)
 	w->value[i] = value;
 }
 
+/* ---- how long a read takes ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void show_times(struct ctl_session *s, uint64_t *took_ns, uint64_t cnt, json_t *o)
+{
+	uint64_t median, p99;
+
+	qsort(took_ns, cnt, sizeof(*took_ns), by_time);
+	median = took_ns[cnt / 2];
+	p99 = took_ns[cnt - 1 - cnt / 100];
+	if (ctl_prints_text(s->o))
+		printf("%" PRIu64 " requests, one after the other: median %.3f us, p99 %.3f us\n",
+		       cnt, (double)median / 1000, (double)p99 / 1000);
+	json_object_set_new(o, "requests",
+			    json_pack("{s:I,s:I,s:I}", "count", (json_int_t)cnt, "median_ns",
+				      (json_int_t)median, "p99_ns", (json_int_t)p99));
+}
+
+/* The same request --count times, each when the last one was answered. Values are those of the last one. */
+static bool read_often(struct ctl_session *s, const struct ctl_read *read, json_t *o)
+{
+	const struct ctl_join_ops *ops = s->join->ops;
+	uint64_t cnt = s->o->count, *took_ns = calloc(cnt, sizeof(*took_ns));
+	bool ok = took_ns || ctl_complain("there is no memory for %" PRIu64 " times", cnt);
+
+	for (uint64_t i = 0; ok && i < cnt; i++) {
+		uint64_t began = ops->now_ns(s->join);
+
+		ok = ctl_read_registers(s, read);
+		took_ns[i] = ops->now_ns(s->join) - began;
+	}
+	if (ok)
+		show_times(s, took_ns, cnt, o);
+	free(took_ns);
+	return ok;
+}
+
+/* ---- reads ---- */
+
 static bool read_some(struct ctl_session *s, uint32_t node, const uint16_t *address, uint32_t cnt)
 {
 	struct ctl_register reg[CTL_WORDS_MAX];
@@ -177,8 +223,10 @@ static bool read_some(struct ctl_session *s, uint32_t node, const uint16_t *addr
 
 	for (uint32_t i = 0; i < cnt; i++)
 		reg[i] = (struct ctl_register){node, address[i]};
-	if (!ctl_read_registers(s, &read))
+	if (s->o->count ? !read_often(s, &read, o) : !ctl_read_registers(s, &read)) {
+		json_decref(o);
 		return false;
+	}
 	for (uint32_t i = 0; i < cnt; i++) {
 		ctl_register_name(address[i], name, sizeof(name));
 		if (!w.known[i]) {
@@ -194,6 +242,8 @@ static bool read_some(struct ctl_session *s, uint32_t node, const uint16_t *addr
 	}
 	return ctl_json_write(s->o, o) && ok;
 }
+
+/* ---- writes ---- */
 
 struct written {
 	struct ctl_session *s;

@@ -69,20 +69,20 @@ void ctl_reports_open(struct ctl_reports *r, struct ctl_session *s,
 	ur_confirm_init(&r->confirm);
 }
 
-void ctl_reports_take(struct ctl_reports *r, const struct ur_mgr_mad *mad)
+bool ctl_reports_take(struct ctl_reports *r, const struct ur_mgr_mad *mad)
 {
 	struct ur_fault report;
 
 	if (mad->bytes[3] != UR_MAD_METHOD_TRAP)
-		return;
+		return false;
 	ur_get_fault(mad->bytes + UR_SMP_DATA + UR_NOTICE_DETAILS, &report);
 	if (ur_confirm_is_report(mad) &&
 	    ur_topo_find(&r->s->topo, report.node_guid) == UR_TOPO_NONE) {
 		r->unknown++;
 		r->last = report.node_guid;
-		return;
+		return false;
 	}
-	(void)ur_confirm_add(&r->confirm, mad);
+	return ur_confirm_add(&r->confirm, mad);
 }
 
 /* The node repeats the report until then. */

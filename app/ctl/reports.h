@@ -34,8 +34,8 @@ void ctl_reports_make(struct ctl_session *s, uint32_t node, struct ur_mgr_mad *m
 /* Asks every node to report here. Those that refuse, because their key is another one, are counted. */
 uint32_t ctl_reports_ask(struct ctl_session *s);
 
-/* A MAD that is no response has arrived: if it is a report, it waits to be confirmed. It may be called at any time. */
-void ctl_reports_take(struct ctl_reports *r, const struct ur_mgr_mad *mad);
+/* A MAD that is no response has arrived. True: it is a report, and now waits to be confirmed. It may be called at any time. */
+bool ctl_reports_take(struct ctl_reports *r, const struct ur_mgr_mad *mad);
 
 /* Asks the nodes that are named, waits for what they say, and shows what is confirmed. Not while other requests are open. */
 void ctl_reports_confirm(struct ctl_reports *r);

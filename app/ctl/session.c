@@ -17,6 +17,7 @@
 #define WINDOW_MOST  1024
 #define PORTS_A_NODE 16 /* room for that many on average */
 #define MS	     UINT64_C(1000000)
+#define FRAME_BYTES  342 /* of a MAD, Ethernet to ICRC, untagged */
 
 bool ctl_complain(const char *fmt, ...)
 {
@@ -38,6 +39,22 @@ void ctl_send(struct ctl_session *s, struct ur_mgr_mad *mad)
 	if (s->m_key && (mgmt_class == UR_MAD_CLASS_SMP_DR || mgmt_class == UR_MAD_CLASS_SMP_LID))
 		ur_store64(mad->bytes + UR_SMP_MKEY, s->m_key);
 	s->join->ops->send(s->join, mad);
+	if (s->pace_ns) {
+		uint64_t now = s->join->ops->now_ns(s->join);
+
+		s->paced_ns = (s->paced_ns > now ? s->paced_ns : now) + s->pace_ns;
+	}
+}
+
+void ctl_set_share(struct ctl_session *s, double percent, double gbps)
+{
+	s->pace_ns = (uint64_t)(FRAME_BYTES * 8 / (gbps * percent / 100)) + 1;
+	s->paced_ns = s->join->ops->now_ns(s->join);
+}
+
+static bool may_send(const struct ctl_session *s, uint64_t now)
+{
+	return !s->pace_ns || now >= s->paced_ns;
 }
 
 /* ---- discovery ---- */
@@ -168,16 +185,21 @@ void ctl_ask(struct ctl_session *s, const struct ctl_batch *b)
 	uint32_t next = 0;
 
 	while ((next < b->cnt && !(b->stop && *b->stop)) || r->open) {
-		uint64_t now = j->ops->now_ns(j);
+		uint64_t now = j->ops->now_ns(j), until;
 
 		while (next < b->cnt && !(b->stop && *b->stop) && ur_requests_have_room(r) &&
-		       (!b->most || r->open < b->most)) {
+		       (!b->most || r->open < b->most) && may_send(s, now)) {
 			b->make(b->ctx, next, &mad);
 			(void)ur_requests_post(r, &mad, next++, now);
+			if (s->pace_ns)
+				break;
 		}
 		while (ur_requests_output(r, now, &mad))
 			ctl_send(s, &mad);
-		if (j->ops->receive(j, ur_requests_next_deadline(r), &mad)) {
+		until = ur_requests_next_deadline(r);
+		if (next < b->cnt && !may_send(s, now) && s->paced_ns < until)
+			until = s->paced_ns;
+		if (j->ops->receive(j, until, &mad)) {
 			if (ur_requests_input(r, &mad, j->ops->now_ns(j), &answer))
 				give(b, &answer);
 			else

@@ -14,8 +14,11 @@ struct ctl_session {
 	struct ur_topo topo;
 	struct ur_requests requests;
 	void *topo_memory, *requests_memory;
-	uint64_t m_key;	  /* of SMPs: that of the options, unless a command has another one */
-	uint64_t took_ns; /* discovery, on the clock of the fabric */
+	uint64_t
+		pace_ns; /* from one MAD to the next that is sent; 0: as fast as the window allows */
+	uint64_t paced_ns; /* when the next request may be sent */
+	uint64_t m_key;	   /* of SMPs: that of the options, unless a command has another one */
+	uint64_t took_ns;  /* discovery, on the clock of the fabric */
 	/* Is given what arrives and is no response, such as reports; NULL: that is ignored. */
 	void (*take_other)(void *ctx, const struct ur_mgr_mad *mad);
 	void *take_other_ctx;
@@ -48,6 +51,9 @@ struct ctl_batch {
 	const bool *stop; /* true: no more requests are made; NULL: all are */
 };
 void ctl_ask(struct ctl_session *s, const struct ctl_batch *batch);
+
+/* From now on MADs are sent no faster than `percent` of a link of `gbps` carries them, by their bytes. */
+void ctl_set_share(struct ctl_session *s, double percent, double gbps);
 
 /* Lets time pass until `until_ns`; what arrives is no response to anything that was asked. */
 void ctl_wait(struct ctl_session *s, uint64_t until_ns);

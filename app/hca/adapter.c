@@ -15,8 +15,6 @@
 #define FRAMES_A_RUN 256
 #define LINK_POLL_NS 100000000ull /* how often the link's state is looked at */
 #define FRAME_ROOM   2048
-#define METHOD_GET   0x01
-#define METHOD_SET   0x02
 
 /* ---- callbacks of the agent ---- */
 
@@ -68,20 +66,14 @@ void adapter_send_local(void *arg, const uint8_t *mad, const struct ib_mad_addr 
 
 /* ---- the agent to programs and the link ---- */
 
-/* A request that nothing serves is answered, as IBA 13.4.7 asks. */
+/* MGMT-STATUS-01: no program has registered for it. */
 static void refuse(struct adapter *a, const struct ur_nma_out *out, const struct ib_mad_addr *from)
 {
 	uint8_t mad[UR_MAD_BYTES];
 
-	if (out->mad[3] != METHOD_GET && out->mad[3] != METHOD_SET)
-		return;
 	memcpy(mad, out->mad, sizeof(mad));
-	mad[3] = UR_MAD_METHOD_GET_RESP;
-	/* No program has registered for the class or, of SMPs, for what the agent leaves to programs. */
-	ur_store16(mad + 4, (uint16_t)((mad[1] == UR_MAD_CLASS_SMP_DR ? UR_SMP_DIRECTION : 0) |
-				       (is_smp(mad[1]) ? UR_MAD_STATUS_ATTRIBUTE
-						       : UR_MAD_STATUS_BAD_VERSION)));
-	adapter_send_local(a, mad, from);
+	if (mux_refuse(&a->mux, mad, ur_nma_serves(mad)))
+		adapter_send_local(a, mad, from);
 }
 
 static void deliver(struct adapter *a, const struct ur_nma_out *out)

@@ -220,9 +220,9 @@ static int run(const struct options *o)
 		.description = o->description,
 		.mac = {o->mac[0], o->mac[1], o->mac[2], o->mac[3], o->mac[4], o->mac[5]},
 		.deliver = deliver};
-	char path[108];
-	struct adapter a;
 	struct server s;
+	char path[sizeof(s.listener.addr.sun_path)], err[256];
+	struct adapter a;
 	struct issm sm;
 	int signals = catch_signals(), rc;
 
@@ -230,12 +230,11 @@ static int run(const struct options *o)
 		return 1;
 	make_dir(o->dir);
 	snprintf(path, sizeof(path), "%s/%s" UR_UMAD_SUFFIX, o->dir, o->name);
-	rc = server_open(&s, path, &a.mux, adapter_describe, &a);
-	if (rc < 0) {
-		fprintf(stderr, "uroce-hca: cannot listen at %s: %s%s\n", path, strerror(-rc),
-			rc == -EADDRINUSE ? "; another uroce-hca has this --name and --dir"
-					  : "; --dir or $" UR_UMAD_DIR_VARIABLE
-					    " chooses another directory");
+	if (!server_open(&s, path, &a.mux, adapter_describe, &a, err, sizeof(err))) {
+		fprintf(stderr,
+			"uroce-hca: cannot listen at %s: %s; --name chooses another name, --dir or "
+			"$" UR_UMAD_DIR_VARIABLE " another directory\n",
+			path, err);
 		adapter_close(&a);
 		return 1;
 	}

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE /* accept4 */
 #include "server.h"
 
 #include <errno.h>
@@ -10,48 +9,26 @@
 #include <unistd.h>
 
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "umad/pass.h"
 
-#define BACKLOG 64
-#define BURST	64 /* messages from one program before the next one's turn */
+#define BURST 64 /* messages from one program before the next one's turn */
 
-/* A socket file that nothing listens at is left over from a process that was killed. */
-static bool is_in_use(const struct sockaddr_un *at)
+bool server_open(struct server *s, const char *path, struct mux *mux,
+		 void (*describe)(void *arg, struct ur_umad_ca *ca), void *arg, char *err,
+		 size_t cap)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	bool used = fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0;
-
-	if (fd >= 0)
-		close(fd);
-	return used;
-}
-
-int server_open(struct server *s, const char *path, struct mux *mux,
-		void (*describe)(void *arg, struct ur_umad_ca *ca), void *arg)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int rc;
-
-	*s = (struct server){.fd = -1, .mux = mux, .describe = describe, .arg = arg};
+	*s = (struct server){.listener.fd = -1, .mux = mux, .describe = describe, .arg = arg};
 	TAILQ_INIT(&s->conns);
-	if ((size_t)snprintf(s->path, sizeof(s->path), "%s", path) >= sizeof(s->path))
-		return -ENAMETOOLONG;
-	memcpy(at.sun_path, s->path, sizeof(at.sun_path));
-	if (is_in_use(&at))
-		return -EADDRINUSE;
-	unlink(path);
 	s->room = malloc(UR_UMAD_INLINE);
-	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->room != NULL && s->fd >= 0 &&
-	    bind(s->fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && chmod(path, 0600) == 0 &&
-	    listen(s->fd, BACKLOG) == 0)
-		return 0;
-	rc = s->room == NULL ? -ENOMEM : -errno;
+	if (s->room == NULL) {
+		snprintf(err, cap, "out of memory");
+		return false;
+	}
+	if (listener_open(&s->listener, path, 0600, LISTENER_SAME_GROUP, err, cap))
+		return true;
 	server_close(s);
-	return rc;
+	return false;
 }
 
 static void end_conn(struct server *s, struct server_conn *c)
@@ -76,16 +53,12 @@ void server_close(struct server *s)
 		end_conn(s, TAILQ_FIRST(&s->conns));
 	free(s->room);
 	s->room = NULL;
-	if (s->fd >= 0) {
-		close(s->fd);
-		unlink(s->path);
-	}
-	s->fd = -1;
+	listener_close(&s->listener);
 }
 
 static void accept_conn(struct server *s)
 {
-	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = listener_accept(&s->listener);
 	struct server_conn *c;
 
 	if (fd < 0)
@@ -253,7 +226,7 @@ unsigned server_poll_set(const struct server *s, struct pollfd *fds)
 	const struct server_conn *c;
 	unsigned cnt = 0;
 
-	fds[cnt++] = (struct pollfd){.fd = s->fd, .events = POLLIN};
+	fds[cnt++] = (struct pollfd){.fd = s->listener.fd, .events = POLLIN};
 	TAILQ_FOREACH(c, &s->conns, link)
 	fds[cnt++] = (struct pollfd){.fd = c->fd,
 				     .events = STAILQ_EMPTY(&c->queue) ? POLLIN : POLLIN | POLLOUT};

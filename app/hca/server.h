@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "listener.h"
 #include "umad/mux.h"
 
 struct pollfd;
@@ -38,8 +39,7 @@ struct server_conn {
 };
 
 struct server {
-	char path[108];
-	int fd; /* listens */
+	struct listener listener;
 	struct mux *mux;
 	void (*describe)(void *arg, struct ur_umad_ca *ca);
 	void *arg;
@@ -49,9 +49,10 @@ struct server {
 	uint64_t dropped; /* messages that a program did not fetch in time */
 };
 
-/* Listens at the path; 0, or a negative errno: -EADDRINUSE if another process does. */
-int server_open(struct server *s, const char *path, struct mux *mux,
-		void (*describe)(void *arg, struct ur_umad_ca *ca), void *arg);
+/* Listens at the path. False: a phrase in `err`. */
+bool server_open(struct server *s, const char *path, struct mux *mux,
+		 void (*describe)(void *arg, struct ur_umad_ca *ca), void *arg, char *err,
+		 size_t cap);
 void server_close(struct server *s);
 
 /* Fills in what to poll for; at most 1 + HCA_CONNECTIONS_MAX entries. Returns their number. */

@@ -68,7 +68,23 @@ static void port_close(struct device *d)
 	free(p);
 }
 
-static const struct device_ops port_ops = {port_rx, port_tx, port_link, port_close, NULL};
+static void port_counters(const struct device *d, struct ur_switch_device_counters *out)
+{
+	const struct port_device *p = (const struct port_device *)d;
+	struct rte_eth_stats stats;
+
+	if (rte_eth_stats_get(p->port.id, &stats))
+		return;
+	out->device_damaged = stats.ierrors;
+	out->device_overruns = stats.imissed + stats.rx_nombuf;
+	out->device_unsent = stats.oerrors;
+}
+
+static const struct device_ops port_ops = {.rx = port_rx,
+					   .tx = port_tx,
+					   .link = port_link,
+					   .close = port_close,
+					   .counters = port_counters};
 
 /* Small rings are faster, but these take what arrives while another process has the CPU. */
 #define KERNEL_FRAMECNT 512
@@ -186,6 +202,8 @@ bool device_start_dpdk(const struct ur_config *base, char *err, size_t cap)
 	static struct ur_eal_port never_opened;
 	struct ur_config cfg = *base;
 
+	if (ur_eal_prefix()[0])
+		return true; /* for another switch of the process */
 	cfg.bare = true;
 	cfg.worker.mode = UR_WORKER_MODE_INLINE;
 	cfg.worker.count = 1;

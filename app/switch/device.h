@@ -7,6 +7,7 @@
 #include "dpdk/clock.h"
 #include "edge/config.h"
 #include "spec.h"
+#include "switch/agent.h"
 
 /*
  * What is behind a port of the switch: a DPDK port, or a client of a socket. All functions are called on one
@@ -32,6 +33,8 @@ struct device_ops {
 	unsigned (*tx)(struct device *d, struct rte_mbuf **m, unsigned n);
 	bool (*link)(struct device *d);	 /* may make a system call */
 	void (*close)(struct device *d); /* and frees it */
+	/* What the device itself has counted; NULL: nothing. May take some microseconds. */
+	void (*counters)(const struct device *d, struct ur_switch_device_counters *out);
 	/* Adds to the port's statistics; NULL: nothing. */
 	void (*stats)(const struct device *d, struct json_t *out);
 };
@@ -63,7 +66,7 @@ typedef struct device_group *(*device_group_open)(const struct switch_spec *spec
 struct device *device_open_port(const struct switch_spec *spec, const struct ur_config *base,
 				uint32_t held, const struct ur_clock *clock, char *err, size_t cap);
 
-/* Starts DPDK for a switch that has sockets only. False: a sentence in `err`. */
+/* Starts DPDK, if it does not run, for a switch that has sockets and rings only. False: a sentence in `err`. */
 bool device_start_dpdk(const struct ur_config *base, char *err, size_t cap);
 
 #endif

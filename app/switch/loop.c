@@ -42,24 +42,53 @@ static void shorten_slice(void)
 }
 
 struct rest {
+	bool polls;	    /* never sleeps */
 	unsigned idle;	    /* rounds without a frame */
 	uint64_t busy_ns;   /* time of the last one with a frame */
 	uint64_t shared_ns; /* until then another process is taken to share the CPU */
 };
+
+/* Whether no frame waits for the rate of a port that could be over before a sleep is. */
+static bool may_sleep(const struct node *n, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++) {
+		uint64_t now_ns = ur_clock_ns(&n[i].clock);
+
+		if (ur_switch_next_deadline(n[i].sw, node_ready(&n[i]), now_ns) < now_ns + SLEEP_NS)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t nap_ns(const struct node *n, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++)
+		if (!n[i].asleep)
+			return SLEEP_NS;
+	return ASLEEP_NS;
+}
+
+static bool polls(const struct node *n, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++)
+		if (n[i].options.common.poll)
+			return true;
+	return false;
+}
 
 /*
  * Gives up the CPU when nothing has moved for a while. On a CPU of its own it yields for some time before it
  * sleeps. On a shared one the other process would keep the CPU for its whole slice after a yield, but is
  * interrupted when a sleep ends. A frame that waits for its port's rate is not slept over.
  */
-static void rest(struct node *n, struct rest *r, uint64_t now_ns)
+static void rest(struct node *n, unsigned cnt, struct rest *r, uint64_t now_ns)
 {
-	const struct timespec nap = {.tv_nsec = n->asleep ? ASLEEP_NS : SLEEP_NS};
+	struct timespec nap = {0};
 
-	if (n->options.common.poll || ++r->idle < IDLE_YIELD)
+	if (r->polls || ++r->idle < IDLE_YIELD)
 		return;
-	if (ur_switch_next_deadline(n->sw, node_ready(n), now_ns) >= now_ns + SLEEP_NS &&
-	    (now_ns < r->shared_ns || now_ns - r->busy_ns >= IDLE_SLEEP_NS)) {
+	if ((now_ns < r->shared_ns || now_ns - r->busy_ns >= IDLE_SLEEP_NS) && may_sleep(n, cnt)) {
+		nap.tv_nsec = (long)nap_ns(n, cnt);
 		nanosleep(&nap, NULL);
 		return;
 	}
@@ -70,12 +99,7 @@ static void rest(struct node *n, struct rest *r, uint64_t now_ns)
 
 /* ---- loop ---- */
 
-struct times {
-	uint64_t links_ns, quick_ns, watch_ns, stats_ns, state_ns, load_ns; /* when each is due */
-	uint64_t work_ns; /* spent on frames since the load was computed */
-};
-
-static void measure_load(struct node *n, struct times *t, uint64_t now_ns)
+static void measure_load(struct node *n, struct node_times *t, uint64_t now_ns)
 {
 	uint64_t took_ns = now_ns - (t->load_ns - LOAD_NS);
 
@@ -86,8 +110,10 @@ static void measure_load(struct node *n, struct times *t, uint64_t now_ns)
 }
 
 /* What is not done for each frame. */
-static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
+static void do_chores(struct node *n, uint64_t now_ns)
 {
+	struct node_times *t = &n->times;
+
 	if (now_ns >= t->links_ns) {
 		node_watch_kernel(n, now_ns);
 		t->links_ns = now_ns + LINKS_NS;
@@ -100,8 +126,8 @@ static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 		return;
 	t->watch_ns = now_ns + WATCH_NS;
 	node_watch(n, now_ns);
-	if (n->options.common.json && now_ns >= t->stats_ns) {
-		node_write_stats(n, n->options.common.json, now_ns);
+	if (n->stats && now_ns >= t->stats_ns) {
+		node_write_stats(n, now_ns);
 		t->stats_ns = now_ns + (uint64_t)(n->options.common.interval_s * NS_PER_S);
 	}
 	if (now_ns >= t->load_ns)
@@ -112,25 +138,39 @@ static void do_chores(struct node *n, struct times *t, uint64_t now_ns)
 	}
 }
 
-void node_run(struct node *n, const volatile sig_atomic_t *stop)
+/* Serves each node once, which adds what it takes to its load. Returns the number of frames. */
+static unsigned serve(struct node *n, unsigned cnt)
 {
-	uint64_t now_ns = ur_clock_ns(&n->clock), last_ns;
-	struct rest r = {.busy_ns = now_ns};
-	struct times t = {.load_ns = now_ns + LOAD_NS};
+	uint64_t now_ns, end_ns;
+	unsigned moved = 0, own;
 
+	for (unsigned i = 0; i < cnt; i++) {
+		now_ns = ur_clock_ns(&n[i].clock);
+		do_chores(&n[i], now_ns);
+		own = node_round(&n[i], now_ns);
+		moved += own;
+		end_ns = own ? ur_clock_ns(&n[i].clock) : now_ns;
+		n[i].times.work_ns += end_ns - now_ns;
+	}
+	return moved;
+}
+
+void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop)
+{
+	uint64_t now_ns = ur_clock_ns(&n->clock);
+	struct rest r = {.polls = polls(n, cnt), .busy_ns = now_ns};
+
+	for (unsigned i = 0; i < cnt; i++)
+		n[i].times.load_ns = ur_clock_ns(&n[i].clock) + LOAD_NS;
 	prctl(PR_SET_TIMERSLACK, 1);
 	shorten_slice();
 	while (!*stop) {
-		last_ns = now_ns;
 		now_ns = ur_clock_ns(&n->clock);
-		if (r.busy_ns == last_ns) /* the round that began then has moved frames */
-			t.work_ns += now_ns - last_ns;
-		do_chores(n, &t, now_ns);
-		if (node_round(n, now_ns)) {
+		if (serve(n, cnt)) {
 			r.idle = 0;
 			r.busy_ns = now_ns;
 		} else {
-			rest(n, &r, now_ns);
+			rest(n, cnt, &r, now_ns);
 		}
 	}
 }

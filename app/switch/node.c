@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
+#include "ring.h"
 #include "state.h"
+#include "writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <bsd/string.h>
 
 #include "wire/mad_path.h"
 #include "wire/siphash.h"
@@ -109,7 +113,10 @@ static void put_message(struct node *n, uint8_t port, uint64_t now_ns)
 	p->pending[p->cnt++] = m;
 }
 
-static unsigned send_to(struct node *n, uint8_t port, uint64_t now_ns)
+typedef unsigned (*output_fn)(struct ur_switch *sw, uint8_t port, struct ur_switch_tx *tx,
+			      unsigned cap, uint64_t now_ns);
+
+static unsigned send_to(struct node *n, uint8_t port, output_fn output, uint64_t now_ns)
 {
 	struct node_port *p = &n->port[port];
 	struct ur_switch_tx tx[NODE_PENDING];
@@ -121,7 +128,7 @@ static unsigned send_to(struct node *n, uint8_t port, uint64_t now_ns)
 	p->stamped = 0;
 	if (__builtin_expect(p->credits, 0))
 		put_message(n, port, now_ns);
-	cnt = ur_switch_output(n->sw, port, tx, NODE_PENDING - p->cnt, now_ns);
+	cnt = output(n->sw, port, tx, NODE_PENDING - p->cnt, now_ns);
 	for (unsigned i = 0; i < cnt; i++) {
 		struct rte_mbuf *m = edited(tx[i].frame.handle, &tx[i]);
 
@@ -184,15 +191,29 @@ static unsigned serve_agent(struct node *n, uint64_t now_ns)
 	return cnt;
 }
 
+/* SWITCH-VL15-02 */
+static unsigned send_mgmt(struct node *n, uint64_t now_ns)
+{
+	unsigned moved = ur_switch_mgmt_ports(n->sw) & 1 ? serve_agent(n, now_ns) : 0;
+	uint64_t ports = ur_switch_mgmt_ports(n->sw) & ~UINT64_C(1);
+
+	for (; ports; ports &= ports - 1)
+		moved += send_to(n, (uint8_t)__builtin_ctzll(ports), ur_switch_output_mgmt, now_ns);
+	return moved;
+}
+
 unsigned node_round(struct node *n, uint64_t now_ns)
 {
 	unsigned moved = 0;
 
-	for (unsigned i = 1; i <= n->port_cnt; i++)
+	for (unsigned i = 1; i <= n->port_cnt; i++) {
 		moved += receive(n, (uint8_t)i, now_ns);
+		if (__builtin_expect(ur_switch_mgmt_ports(n->sw) != 0, 0))
+			moved += send_mgmt(n, now_ns);
+	}
 	moved += serve_agent(n, now_ns);
 	for (unsigned i = 1; i <= n->port_cnt; i++)
-		moved += send_to(n, (uint8_t)i, now_ns);
+		moved += send_to(n, (uint8_t)i, ur_switch_output, now_ns);
 	node_reap(n);
 	return moved;
 }
@@ -275,25 +296,39 @@ static bool make_switch(struct node *n, char *err, size_t cap)
 	return true;
 }
 
+/* The same at each start: of the host's name, where the first socket is, and the switch's name. */
+static uint64_t guid_of_place(const struct node *n)
+{
+	const struct switch_spec *s = &n->options.spec[0];
+	char where[4096 + UR_CONFIG_TEXT + SWITCH_NAME_MAX] = "", dir[4096];
+	uint8_t mac[6];
+	uint64_t hash;
+
+	gethostname(where, 64);
+	where[64] = '\0';
+	if (s->name[0] != '/' && getcwd(dir, sizeof(dir)))
+		strlcat(where, dir, sizeof(where));
+	strlcat(where, "/", sizeof(where));
+	strlcat(where, s->name, sizeof(where));
+	strlcat(where, n->options.name, sizeof(where));
+	hash = ur_siphash(0, 0, where, (uint32_t)strlen(where));
+	memcpy(mac, &hash, sizeof(mac));
+	mac[0] = 2;
+	return ur_mac_guid(mac);
+}
+
 /*
- * The GUID must outlive a restart: that of the first device with an address of its own; if all are sockets, the one in
- * the file of --state, or one that will be there.
+ * The GUID must outlive a restart: that of the first device with an address of its own; if there is none, the one in
+ * the file of --state, or that of the switch's place.
  */
 static uint64_t choose_guid(const struct node *n)
 {
 	static const uint8_t none[6];
-	uint8_t local[6];
-	uint64_t random;
 
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		if (memcmp(n->port[i].dev->mac, none, 6) != 0)
 			return ur_mac_guid(n->port[i].dev->mac);
-	if (n->saved_guid)
-		return n->saved_guid;
-	random = ur_siphash(n->attr.seed, 0, "guid", 4);
-	memcpy(local, &random, 6);
-	local[0] = 2;
-	return ur_mac_guid(local);
+	return n->saved_guid ? n->saved_guid : guid_of_place(n);
 }
 
 /* A device without an address of its own gets a local one. */
@@ -337,12 +372,14 @@ static bool make_agent(struct node *n, char *err, size_t cap)
 		.ask_neighbours = cfg->management.ask_neighbours,
 	};
 	snprintf(a.description, sizeof(a.description), "%.64s",
-		 cfg->management.description[0] ? cfg->management.description : "uroce-switch");
+		 cfg->management.description[0] ? cfg->management.description
+		 : n->options.name[0]		? n->options.name
+						: "uroce-switch");
 	a.eeprom = n->eeprom;
 	n->agent = ur_switch_agent_init(memory, n->sw, &a, ur_clock_ns(&n->clock));
 	if (n->saved_lid &&
 	    !ur_switch_agent_set_lid(n->agent, n->saved_lid, ur_clock_ns(&n->clock)))
-		printf("the LID %u of --state is refused\n", n->saved_lid);
+		printf("%sthe LID %u of --state is refused\n", node_prefix(n), n->saved_lid);
 	n->saved_changes = ur_switch_agent_changes(n->agent);
 	if (n->guid != n->saved_guid)
 		n->saved_changes--; /* the file is to have it */
@@ -391,6 +428,17 @@ static bool has_clients(const struct switch_spec *s)
 	return s->kind == SWITCH_SOCKET || s->kind == SWITCH_GROUP;
 }
 
+/* Its frames are in mbufs of the node's own pool. */
+static bool uses_pool(const struct switch_spec *s)
+{
+	return has_clients(s) || s->kind == SWITCH_RING;
+}
+
+static unsigned port_cnt(const struct switch_spec *s)
+{
+	return has_clients(s) ? s->clients : 1;
+}
+
 /* ports[k]: number of the first port of specification k. Returns how many ports there are. */
 static unsigned number_ports(const struct switch_options *o, unsigned *ports)
 {
@@ -398,7 +446,7 @@ static unsigned number_ports(const struct switch_options *o, unsigned *ports)
 
 	for (unsigned k = 0; k < o->spec_cnt; k++) {
 		ports[k] = cnt + 1;
-		cnt += has_clients(&o->spec[k]) ? o->spec[k].clients : 1;
+		cnt += port_cnt(&o->spec[k]);
 	}
 	return cnt;
 }
@@ -412,29 +460,32 @@ static uint32_t socket_frame(const struct switch_spec *s)
 	return (s->mtu ? s->mtu : SOCKET_MTU) + ETH_BYTES;
 }
 
-/* Buffers for the agent and the clients of all sockets: what queues may hold of each, and some on their way. */
+/* Buffers for the agent, the clients of all sockets, and rings: what queues may hold of each, and some on their way. */
 static bool make_pool(struct node *n, char *err, size_t cap)
 {
 	uint32_t each = n->attr.limits.frames + n->attr.limits.mgmt_frames,
 		 cnt = SPARE_MBUFS + each;
 	uint32_t room = UR_SWITCH_MAD_FRAME;
+	static unsigned pools;
+	char name[32];
 
 	for (unsigned k = 0; k < n->options.spec_cnt; k++) {
 		const struct switch_spec *s = &n->options.spec[k];
 
-		if (!has_clients(s))
+		if (!uses_pool(s))
 			continue;
-		cnt += s->clients * each;
+		cnt += port_cnt(s) * each;
 		room = RTE_MAX(room, socket_frame(s));
 	}
-	n->pool = rte_pktmbuf_pool_create("uroce-switch", cnt, 0, 0,
-					  (uint16_t)(room + RTE_PKTMBUF_HEADROOM),
+	snprintf(name, sizeof(name), "uroce-switch-%u", pools++);
+	n->pool = rte_pktmbuf_pool_create(name, cnt, 0, 0, (uint16_t)(room + RTE_PKTMBUF_HEADROOM),
 					  (int)SOCKET_ID_ANY);
 	if (!n->pool)
-		snprintf(err, cap,
-			 "no memory for %u buffers of %u bytes for the clients of sockets; fewer "
-			 "clients, a smaller [forwarding] frames or a larger [eal] memory_mb help",
-			 cnt, room);
+		snprintf(
+			err, cap,
+			"no memory for %u buffers of %u bytes for sockets and rings; fewer clients, "
+			"a smaller [forwarding] frames or a larger [eal] memory_mb help",
+			cnt, room);
 	return n->pool;
 }
 
@@ -452,6 +503,10 @@ static bool open_spec(struct node *n, unsigned k, unsigned first, char *err, siz
 			return false;
 		n->group[n->group_cnt++] = g;
 		cnt = s->clients;
+	} else if (s->kind == SWITCH_RING) {
+		devs[0] = ring_open(s, socket_frame(s), n->pool, err, cap);
+		if (!devs[0])
+			return false;
 	} else {
 		devs[0] = device_open_port(s, &n->cfg,
 					   n->attr.limits.frames + n->attr.limits.mgmt_frames,
@@ -468,6 +523,8 @@ static bool open_spec(struct node *n, unsigned k, unsigned first, char *err, siz
 	return true;
 }
 
+#define RANKS 4
+
 /* The first port decides how DPDK starts: PCI access, and memory that memif can share. */
 static unsigned rank(enum switch_kind kind)
 {
@@ -478,15 +535,33 @@ static unsigned rank(enum switch_kind kind)
 		return 1;
 	case SWITCH_SOCKET:
 	case SWITCH_GROUP:
-		return 3;
+	case SWITCH_RING:
+		return RANKS - 1;
 	default:
 		return 2;
 	}
 }
 
+unsigned node_rank(const struct node *n)
+{
+	unsigned lowest = RANKS;
+
+	for (unsigned k = 0; k < n->options.spec_cnt; k++)
+		lowest = RTE_MIN(lowest, rank(n->options.spec[k].kind));
+	return lowest;
+}
+
+const char *node_prefix(const struct node *n)
+{
+	static char prefix[SWITCH_NAME_MAX + 2];
+
+	snprintf(prefix, sizeof(prefix), "%s%s", n->options.name, n->options.name[0] ? ": " : "");
+	return prefix;
+}
+
 static bool open_devices(struct node *n, char *err, size_t cap)
 {
-	unsigned first[SWITCH_SPECS_MAX], sockets = 0;
+	unsigned first[SWITCH_SPECS_MAX];
 
 	n->port_cnt = number_ports(&n->options, first);
 	if (n->port_cnt >= UR_SWITCH_PORTS_MAX) {
@@ -496,12 +571,10 @@ static bool open_devices(struct node *n, char *err, size_t cap)
 		n->port_cnt = 0;
 		return false;
 	}
-	for (unsigned k = 0; k < n->options.spec_cnt; k++)
-		sockets += has_clients(&n->options.spec[k]);
-	if (sockets == n->options.spec_cnt && !device_start_dpdk(&n->cfg, err, cap))
+	if (node_rank(n) == RANKS - 1 && !device_start_dpdk(&n->cfg, err, cap))
 		return false;
-	for (unsigned r = 0; r < 4; r++) {
-		if (r == 3 && !make_pool(n, err, cap))
+	for (unsigned r = 0; r < RANKS; r++) {
+		if (r == RANKS - 1 && !make_pool(n, err, cap))
 			return false;
 		for (unsigned k = 0; k < n->options.spec_cnt; k++)
 			if (rank(n->options.spec[k].kind) == r &&
@@ -509,6 +582,16 @@ static bool open_devices(struct node *n, char *err, size_t cap)
 				return false;
 	}
 	return true;
+}
+
+static bool start_stats(struct node *n, char *err, size_t cap)
+{
+	if (!n->options.common.json)
+		return true;
+	n->stats = writer_start(n->options.common.json, 0666);
+	if (!n->stats)
+		snprintf(err, cap, "--json: no thread could be started");
+	return n->stats;
 }
 
 bool node_open(struct node *n, char *err, size_t cap)
@@ -526,7 +609,7 @@ bool node_open(struct node *n, char *err, size_t cap)
 		return false;
 	ur_clock_start(&n->clock); /* 0 until here */
 	return make_switch(n, err, cap) && load_routes(n, err, cap) && state_load(n, err, cap) &&
-	       make_agent(n, err, cap) && state_start(n, err, cap);
+	       make_agent(n, err, cap) && state_start(n, err, cap) && start_stats(n, err, cap);
 }
 
 /* Port 0 has no link that could go down. */

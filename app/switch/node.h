@@ -28,12 +28,19 @@ struct node_port {
 	/* Sent by the switch, not yet taken by the device: [at, cnt). */
 	struct rte_mbuf *pending[NODE_PENDING];
 	unsigned at, cnt;
-	uint64_t stamped;		       /* bit i: pending[i] asks, */
-	struct node_stamp stamp[NODE_PENDING]; /* and this is what it is told */
-	bool link;			       /* of the device; the port may be disabled */
-	bool credits;			       /* link credits */
+	uint64_t stamped;			 /* bit i: pending[i] asks, */
+	struct node_stamp stamp[NODE_PENDING];	 /* and this is what it is told */
+	bool link;				 /* of the device; the port may be disabled */
+	bool credits;				 /* link credits */
+	struct ur_switch_device_counters device; /* as last read */
 	uint32_t downs;	  /* of a kernel interface's carrier, as the kernel counts them */
 	uint64_t no_copy; /* frames lost because there was no buffer for a copy that differs */
+};
+
+/* When what is not done for each frame is due. */
+struct node_times {
+	uint64_t links_ns, quick_ns, watch_ns, stats_ns, state_ns, load_ns;
+	uint64_t work_ns; /* spent on frames since the load was computed */
 };
 
 struct node {
@@ -46,6 +53,7 @@ struct node {
 	uint64_t guid;
 	uint8_t eeprom[UR_EEPROM_BYTES];
 	struct state *state;	/* state.h */
+	struct writer *stats;	/* of --json; NULL: none */
 	uint64_t saved_changes; /* of the agent, that the file of --state has or will have */
 	uint64_t saved_guid;	/* 0: none */
 	uint16_t saved_lid;
@@ -57,17 +65,28 @@ struct node {
 	struct device_group *group[SWITCH_SPECS_MAX];
 	unsigned group_cnt;
 	device_group_open open_group; /* of ports of kind SWITCH_GROUP; by the program */
+	unsigned counted;	      /* the port whose device was last asked for its counters */
 	bool asleep;		      /* no port's link is up: there is nothing to forward */
 	bool reported;		      /* links of kernel interfaces, at */
 	int reports;
+	struct node_times times;
 };
 
 /* Opens everything. False: a sentence in `err`; node_close() closes what is open. */
 bool node_open(struct node *n, char *err, size_t cap);
 void node_close(struct node *n);
 
-/* Runs until *stop. */
-void node_run(struct node *n, const volatile sig_atomic_t *stop);
+/*
+ * How much its ports ask of DPDK, which the first device that is opened starts: of several nodes, the one with the lowest
+ * number is opened first.
+ */
+unsigned node_rank(const struct node *n);
+
+/* "NAME: " of a switch that has one, for messages; "" otherwise. */
+const char *node_prefix(const struct node *n);
+
+/* Runs these nodes in turn until *stop. */
+void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop);
 
 /* Moves frames once. Returns how many. */
 unsigned node_round(struct node *n, uint64_t now_ns);
@@ -87,7 +106,7 @@ void node_report_links(struct node *n);
 void node_reap(struct node *n);
 void node_drop_pending(struct node_port *p);
 
-/* Statistics as JSON, docs/design/switch.md. False: they cannot be written. */
-bool node_write_stats(struct node *n, const char *file, uint64_t now_ns);
+/* Has statistics written as JSON, docs/design/switch.md, with --json. */
+void node_write_stats(struct node *n, uint64_t now_ns);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "dpdk/port.h"
+#include "writer.h"
 
 volatile sig_atomic_t node_stop;
 
@@ -32,27 +33,21 @@ void node_catch_signals(void)
 		sigaction(crash[i], &sa, NULL);
 }
 
-static void complain(const char *program, const char *err)
+bool node_finish(struct node *n, const char *program, bool has_run)
 {
-	fflush(stdout);
-	fprintf(stderr, "%s: %s\n", program, err);
-}
+	bool ok = true;
 
-int node_finish(struct node *n, const char *program, const char *err)
-{
-	int status = err ? 1 : 0;
-
-	if (!err && n->options.common.json &&
-	    !node_write_stats(n, n->options.common.json, ur_clock_ns(&n->clock))) {
+	if (has_run && n->stats)
+		node_write_stats(n, ur_clock_ns(&n->clock));
+	if (n->stats && writer_end(n->stats) && has_run) {
 		fflush(stdout);
 		fprintf(stderr, "%s: --json: %s cannot be written\n", program,
 			n->options.common.json);
-		status = 1;
+		ok = false;
 	}
+	n->stats = NULL;
 	node_close(n);
-	if (err)
-		complain(program, err);
-	return status;
+	return ok;
 }
 
 bool node_read_config(const struct common_options *o, const char *const *defaults,

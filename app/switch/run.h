@@ -12,11 +12,8 @@ extern volatile sig_atomic_t node_stop;
 /* Catches these, and crashes: an XDP program that outlives the process would discard all of the interface's traffic. */
 void node_catch_signals(void);
 
-/*
- * Writes the last statistics, and closes the switch. Returns the exit status, 0 or 1; `err`: why the program ends, which is
- * printed, or NULL.
- */
-int node_finish(struct node *n, const char *program, const char *err);
+/* Writes the last statistics, if it has run, and closes the switch. False: they cannot be written, as is printed. */
+bool node_finish(struct node *n, const char *program, bool has_run);
 
 /* Reads --config, then `defaults`, "SECTION.KEY?=VALUE" and NULL at the end, then --set. False: a sentence in `err`. */
 bool node_read_config(const struct common_options *o, const char *const *defaults,

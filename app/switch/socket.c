@@ -103,7 +103,8 @@ static void client_close(struct device *d)
 	free(d);
 }
 
-static const struct device_ops client_ops = {client_rx, client_tx, client_link, client_close, NULL};
+static const struct device_ops client_ops = {
+	.rx = client_rx, .tx = client_tx, .link = client_link, .close = client_close};
 
 static struct socket_device *free_client(struct socket_port *p)
 {

@@ -152,7 +152,7 @@ bool switch_spec_parse(const char *text, struct switch_spec *out, char *err, siz
 	if (!name || !*name || s.kind == SWITCH_KIND_CNT)
 		return wrong(err, cap,
 			     "port \"%s\" is not KIND=NAME; allowed kinds: dev, xdp, tap, memif, "
-			     "pci, socket, such as dev=veth0",
+			     "pci, socket, ring, such as dev=veth0",
 			     text);
 	strcpy(s.name, name);
 	if (rest && !take_keys(&s, rest, err, cap))

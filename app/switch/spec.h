@@ -22,7 +22,8 @@
 	X(TAP, "tap", "a new tap interface of this name")                                          \
 	X(MEMIF, "memif", "a memif socket at this path; see role")                                 \
 	X(PCI, "pci", "a NIC by vfio, by its PCI address")                                         \
-	X(SOCKET, "socket", "a unix socket at this path; see clients and mode")
+	X(SOCKET, "socket", "a unix socket at this path; see clients and mode")                    \
+	X(RING, "ring", "a link to the other port of this name in this process")
 
 enum switch_kind {
 #define X(NAME, word, help) SWITCH_##NAME,

@@ -424,8 +424,8 @@ bool state_load(struct node *n, char *err, size_t cap)
 			 "configuration",
 			 n->options.common.state, why);
 	else if (n->cfg.forwarding.lids[0])
-		printf("the forwarding table is that of --state %s, not of [forwarding] lids\n",
-		       n->options.common.state);
+		printf("%sthe forwarding table is that of --state %s, not of [forwarding] lids\n",
+		       node_prefix(n), n->options.common.state);
 	json_decref(root);
 	return ok;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "node.h"
+#include "writer.h"
 
 static json_t *number(uint64_t v)
 {
@@ -69,6 +69,9 @@ static json_t *port_stats(const struct node *n, uint8_t port)
 #define X(name, help) json_object_set_new(out, #name, number(c.name));
 	UR_SWITCH_PORT_COUNTERS(X)
 #undef X
+#define X(name, help) json_object_set_new(out, #name, number(p->device.name));
+	UR_SWITCH_DEVICE_COUNTERS(X)
+#undef X
 	json_object_set_new(out, "no_copy", number(p->no_copy));
 	if (port && p->dev->ops->stats)
 		p->dev->ops->stats(p->dev, out);
@@ -96,11 +99,10 @@ static json_t *agent_stats(const struct node *n)
 	return out;
 }
 
-bool node_write_stats(struct node *n, const char *file, uint64_t now_ns)
+void node_write_stats(struct node *n, uint64_t now_ns)
 {
 	json_t *root = json_object(), *ports = json_array();
-	char made[UR_CONFIG_TEXT + 16];
-	bool ok;
+	char *text;
 
 	for (unsigned i = 0; i <= n->port_cnt; i++)
 		json_array_append_new(ports, port_stats(n, (uint8_t)i));
@@ -110,11 +112,8 @@ bool node_write_stats(struct node *n, const char *file, uint64_t now_ns)
 	json_object_set_new(root, "load", json_real(n->load / 1000.0));
 	json_object_set_new(root, "ports", ports);
 	json_object_set_new(root, "agent", agent_stats(n));
-	/* A reader sees the old file or the new one, whole. */
-	snprintf(made, sizeof(made), "%s.%d", file, (int)getpid());
-	ok = json_dump_file(root, made, JSON_INDENT(2)) == 0 && rename(made, file) == 0;
-	if (!ok)
-		unlink(made);
+	text = json_dumps(root, JSON_INDENT(2));
 	json_decref(root);
-	return ok;
+	if (text)
+		writer_put(n->stats, text, strlen(text));
 }

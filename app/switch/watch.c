@@ -18,7 +18,7 @@ static void set_link(struct node *n, unsigned i, bool up, uint64_t now_ns)
 	if (!up)
 		node_drop_pending(p);
 	ur_switch_agent_expire(n->agent, now_ns);
-	printf("port %u (%s): link %s\n", i, p->dev->name, up ? "up" : "down");
+	printf("%sport %u (%s): link %s\n", node_prefix(n), i, p->dev->name, up ? "up" : "down");
 	fflush(stdout);
 }
 
@@ -54,8 +54,22 @@ void node_watch_quick(struct node *n, uint64_t now_ns)
 	serve_groups(n, true, now_ns);
 }
 
+/* Of one port at a time: a driver may take long, and frames wait. */
+static void read_counters(struct node *n)
+{
+	struct node_port *p;
+
+	n->counted = n->counted % n->port_cnt + 1;
+	p = &n->port[n->counted];
+	if (!p->dev->ops->counters)
+		return;
+	p->dev->ops->counters(p->dev, &p->device);
+	ur_switch_agent_set_device(n->agent, (uint8_t)n->counted, &p->device);
+}
+
 void node_watch(struct node *n, uint64_t now_ns)
 {
+	read_counters(n);
 	/* Before a new client takes the place of one that has left. */
 	watch_links(n, now_ns);
 	serve_groups(n, false, now_ns);

@@ -13,6 +13,8 @@
 #include <jansson.h>
 
 #define CATCH_UP_NS 1000000 /* of a client's rate, after a pause */
+#define WAKE_NS	    10000   /* between two writes to a client that sleeps, or says so */
+#define WAKE_BYTES  1	    /* of the socket's buffer: the kernel makes it as small as it can be */
 
 /* ---- frames ---- */
 
@@ -56,6 +58,23 @@ static void break_off(struct client *c)
 	client_detach(c);
 }
 
+/*
+ * UROCED-WAKE-01. A client whose flag says for ever that it sleeps costs a system call each WAKE_NS. One that does not read has
+ * been woken already: its socket is full.
+ */
+static void wake(struct client *c)
+{
+	uint64_t now_ns = ur_clock_ns(c->clock);
+
+	if (now_ns < c->wake_ns + WAKE_NS)
+		return;
+	c->wake_due = false;
+	if (!ring_wants_wake(&c->tx))
+		return;
+	c->wake_ns = now_ns;
+	c->wakes += send(c->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
 static unsigned client_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 {
 	struct client *c = (struct client *)d;
@@ -63,7 +82,11 @@ static unsigned client_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 	unsigned got = 0;
 	uint32_t len;
 
-	if (!c->up || !may_send(c))
+	if (!c->up)
+		return 0;
+	if (c->wake_due)
+		wake(c);
+	if (!may_send(c))
 		return 0;
 	/* Frames that are dropped count too: a client that lies is not served longer than others. */
 	for (unsigned i = 0; i < n && (c->spare || (c->spare = rte_pktmbuf_alloc(c->pool))); i++) {
@@ -74,6 +97,7 @@ static unsigned client_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 			continue;
 		c->spare->data_len = (uint16_t)len;
 		c->spare->pkt_len = len;
+		c->spare->port = c->guard.number; /* for kernel_ask() */
 		m[got++] = c->spare;
 		c->spare = NULL;
 	}
@@ -100,6 +124,10 @@ static unsigned client_tx(struct device *d, struct rte_mbuf **m, unsigned n)
 		rte_pktmbuf_free(m[i]);
 	}
 	ring_publish(&c->tx);
+	if (c->wake_fd >= 0 && i) {
+		c->wake_due = true;
+		wake(c);
+	}
 	if (r == RING_BROKEN)
 		break_off(c);
 	return i;
@@ -147,8 +175,11 @@ static void client_stats(const struct device *d, json_t *out)
 	json_object_set_new(out, "lease", lease);
 }
 
-static const struct device_ops client_ops = {client_rx, client_tx, client_link, client_close,
-					     client_stats};
+static const struct device_ops client_ops = {.rx = client_rx,
+					     .tx = client_tx,
+					     .link = client_link,
+					     .close = client_close,
+					     .stats = client_stats};
 
 struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock,
 			  uint32_t max_frame, double gbps, const char *name)
@@ -164,6 +195,7 @@ struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock
 	strlcpy(c->dev.name, name, sizeof(c->dev.name));
 	c->lease = (struct watch){WATCH_LEASE, -1, c};
 	c->memif = (struct watch){WATCH_MEMIF, -1, c};
+	c->wake_fd = -1;
 	c->seen_down = true;
 	ur_link_init(&c->rate, gbps);
 	return c;
@@ -180,9 +212,25 @@ void client_begin(struct client *c, int fd, unsigned index, const struct client_
 	guard_init(&c->guard, a->mac, a->address, a->number, manage);
 }
 
+int client_make_wake(struct client *c)
+{
+	int fd[2], bytes = WAKE_BYTES;
+
+	/* Not of packets: they could pass a filter that the client has attached. */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) != 0)
+		return -1;
+	setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	shutdown(fd[0], SHUT_RD);
+	c->wake_fd = fd[0];
+	return fd[1];
+}
+
 void client_end(struct client *c)
 {
 	client_detach(c);
+	if (c->wake_fd >= 0)
+		close(c->wake_fd);
+	c->wake_fd = -1;
 	if (c->lease.fd >= 0)
 		close(c->lease.fd);
 	c->lease.fd = -1;
@@ -196,7 +244,7 @@ static void unmap(struct client *c)
 	if (c->region.at)
 		munmap(c->region.at, c->region.bytes);
 	c->region = (struct region){0};
-	c->has_rx = c->has_tx = c->up = false;
+	c->has_rx = c->has_tx = c->up = c->wake_due = false;
 }
 
 void client_attach(struct client *c, int fd)

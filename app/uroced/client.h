@@ -41,6 +41,7 @@ struct watch {
 	X(broken, "rings that contradicted themselves: the connection was ended")                  \
 	X(too_long, "frames that were longer than the MTU permits")                                \
 	X(no_room, "frames for the client that all of its buffers together cannot hold")           \
+	X(wakes, "times that the client slept and was woken")                                      \
 	X(region_waits, "regions that had to wait: their user makes too many at a time")
 
 struct client {
@@ -60,6 +61,9 @@ struct client {
 	struct memory_job *job; /* maps the region; NULL: none */
 	bool has_rx, has_tx, up, seen_down;
 	bool waits;		    /* for room for its memory */
+	int wake_fd;		    /* our end of the socket that wakes it; -1: none */
+	bool wake_due;		    /* frames may have been sent while it slept */
+	uint64_t wake_ns;	    /* when it was woken last */
 	uint64_t drops[GUARD_PASS]; /* of all clients of this port */
 #define X(name, text) uint64_t name;
 	CLIENT_COUNTERS(X)
@@ -83,6 +87,12 @@ struct client_addresses {
 };
 void client_begin(struct client *c, int fd, unsigned index, const struct client_addresses *a,
 		  bool manage);
+/*
+ * UROCED-WAKE-01: makes the socket by which its process is woken, and returns the end that goes with the grant, for the caller
+ * to close; -1: there is none. The client cannot make a write to our end wait: the end is not its own, and the write is told
+ * not to. It cannot send us anything by it either.
+ */
+int client_make_wake(struct client *c);
 /* Ends it, and the memif connection. */
 void client_end(struct client *c);
 

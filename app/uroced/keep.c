@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
-
-#include "dpdk/replace_file.h"
 
 #define LINE_BYTES 64
 
@@ -33,23 +32,20 @@ const char *keep_read(const char *file, struct lease_table *t, uint64_t now_ns)
 	return wrong;
 }
 
-const char *keep_write(const char *file, const struct lease_table *t)
+char *keep_text(const struct lease_table *t, size_t *len)
 {
-	static char text[LEASE_ADDRESSES_MAX * LINE_BYTES];
-	char address[INET_ADDRSTRLEN];
-	size_t len = 0;
-	int rc;
+	char *text = malloc(LEASE_ADDRESSES_MAX * LINE_BYTES), address[INET_ADDRSTRLEN];
 
-	for (unsigned i = 0; i <= t->attr.last - t->attr.first; i++) {
+	*len = 0;
+	for (unsigned i = 0; text && i <= t->attr.last - t->attr.first; i++) {
 		const struct lease *l = &t->lease[i];
 		struct in_addr in = {htonl(lease_own(t, i))};
 
 		if (l->state == LEASE_FREE)
 			continue;
 		inet_ntop(AF_INET, &in, address, sizeof(address));
-		len += (size_t)snprintf(text + len, LINE_BYTES, "%s %u %s\n", address, l->uid,
-					l->secret);
+		*len += (size_t)snprintf(text + *len, LINE_BYTES, "%s %u %s\n", address, l->uid,
+					 l->secret);
 	}
-	rc = ur_replace_file(file, text, len);
-	return rc ? strerror(rc) : NULL;
+	return text;
 }

@@ -14,27 +14,19 @@
 
 #include "dpdk/shared.h"
 #include "wire/bytes.h"
+#include "questions.h"
 #include "wire/packet.h"
 
-#define QUESTIONS   32 /* that wait for the kernel; more are dropped, and asked again */
-#define LOOK_NS	    UINT64_C(5000000)	 /* between two looks for an answer */
-#define WAIT_NS	    UINT64_C(3000000000) /* after which a client has given up */
 #define POLL_NS	    UINT64_C(10000000)
 #define ARP_BYTES   28
 #define ARP_REQUEST 1
 #define ARP_REPLY   2
 
-struct question {
-	uint32_t target; /* 0: none */
-	uint64_t look_ns, until_ns;
-};
-
 struct kernel {
 	struct ur_shared *shared;
 	uint8_t mac[6];
 	struct ur_gid address;
-	struct question question[QUESTIONS];
-	unsigned cnt;
+	struct questions questions;
 	uint64_t poll_ns;
 };
 
@@ -104,7 +96,8 @@ void kernel_mac(const struct kernel *k, uint8_t mac[6])
 	memcpy(mac, k->mac, 6);
 }
 
-void kernel_ask(struct kernel *k, const uint8_t *frame, uint32_t len, uint64_t now_ns)
+void kernel_ask(struct kernel *k, const uint8_t *frame, uint32_t len, uint8_t client,
+		uint64_t now_ns)
 {
 	const uint8_t *arp = frame + UR_ETH_BYTES;
 	uint32_t target;
@@ -113,13 +106,8 @@ void kernel_ask(struct kernel *k, const uint8_t *frame, uint32_t len, uint64_t n
 	    ur_load16(arp + 6) != ARP_REQUEST)
 		return;
 	target = ur_load32(arp + 24);
-	if (!target || target == kernel_address(k))
-		return;
-	for (unsigned i = 0; i < k->cnt; i++)
-		if (k->question[i].target == target)
-			return;
-	if (k->cnt < QUESTIONS)
-		k->question[k->cnt++] = (struct question){target, now_ns, now_ns + WAIT_NS};
+	if (target && target != kernel_address(k))
+		questions_add(&k->questions, target, client, now_ns);
 }
 
 /* As from the neighbour itself. */
@@ -143,28 +131,22 @@ static void write_reply(const struct kernel *k, uint8_t *frame, uint32_t target,
 
 bool kernel_wants_answer(const struct kernel *k, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < k->cnt; i++)
-		if (now_ns >= k->question[i].look_ns)
-			return true;
-	return false;
+	return questions_are_due(&k->questions, now_ns);
 }
 
 bool kernel_answer(struct kernel *k, uint8_t *frame, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < k->cnt; i++) {
-		struct question *q = &k->question[i];
+	struct question *q;
+
+	while ((q = questions_due(&k->questions, now_ns))) {
 		struct ur_gid dst = ur_gid_from_ipv4(q->target);
 		uint8_t mac[6];
-		int rc;
+		int rc = ur_shared_resolve(k->shared, &k->address, &dst, mac, now_ns);
 
-		if (now_ns < q->look_ns)
-			continue;
-		q->look_ns = now_ns + LOOK_NS;
-		rc = ur_shared_resolve(k->shared, &k->address, &dst, mac, now_ns);
 		if (!rc)
 			write_reply(k, frame, q->target, mac);
 		if (rc != -EAGAIN || now_ns >= q->until_ns)
-			k->question[i--] = k->question[--k->cnt];
+			questions_remove(&k->questions, q);
 		if (!rc)
 			return true;
 	}

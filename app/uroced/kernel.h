@@ -21,8 +21,9 @@ void kernel_close(struct kernel *k);
 uint32_t kernel_address(const struct kernel *k); /* host byte order */
 void kernel_mac(const struct kernel *k, uint8_t mac[6]);
 
-/* UROCED-KERNEL-01: a client's ARP request, [frame, frame + len). Others have no effect. */
-void kernel_ask(struct kernel *k, const uint8_t *frame, uint32_t len, uint64_t now_ns);
+/* UROCED-KERNEL-01: an ARP request of the client with this number, [frame, frame + len). Other frames have no effect. */
+void kernel_ask(struct kernel *k, const uint8_t *frame, uint32_t len, uint8_t client,
+		uint64_t now_ns);
 
 #define KERNEL_FRAME 60
 /* Whether it is time to look for answers. */

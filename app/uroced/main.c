@@ -154,14 +154,18 @@ static int run(struct node *n, const struct options *o)
 {
 	char err[1024];
 	bool ok = start(n, o, err, sizeof(err));
-	int status;
+	bool written;
 
 	if (ok)
-		node_run(n, &node_stop);
-	status = node_finish(n, "uroced", ok ? NULL : err);
+		node_run(n, 1, &node_stop);
+	written = node_finish(n, "uroced", ok);
+	if (!ok) {
+		fflush(stdout);
+		fprintf(stderr, "uroced: %s\n", err);
+	}
 	if (kernel)
 		kernel_close(kernel);
-	return status;
+	return ok && written ? 0 : 1;
 }
 
 int main(int argc, char **argv)

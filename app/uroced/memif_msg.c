@@ -79,7 +79,9 @@ static uint8_t *begin(uint8_t *out, uint16_t type)
 
 static void put_text(uint8_t *at, const char *text, size_t bytes)
 {
-	memcpy(at, text, strnlen(text, bytes - 1));
+	size_t len = strlen(text);
+
+	memcpy(at, text, len < bytes ? len : bytes - 1);
 }
 
 void memif_msg_hello(uint8_t *out, const char *text)

@@ -145,3 +145,12 @@ void ring_publish(struct ring *r)
 	r->done = r->next;
 	__atomic_store_n((uint16_t *)(void *)(r->at + TAIL_OFFSET), r->done, __ATOMIC_RELEASE);
 }
+
+bool ring_wants_wake(const struct ring *r)
+{
+	/* The peer clears the flag and then looks at tail: one of the two sees what the other has written. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !(__atomic_load_n((const uint16_t *)(const void *)(r->at + FLAGS_OFFSET),
+				 __ATOMIC_RELAXED) &
+		 RING_MASK_INT);
+}

@@ -59,5 +59,7 @@ enum ring_result ring_send(struct ring *r, const struct region *m, const uint8_t
 			   uint32_t len);
 /* Shows the peer what was used up. After a burst. */
 void ring_publish(struct ring *r);
+/* UROCED-WAKE-01. After ring_publish(): whether the peer, as the consumer of what was sent, sleeps until it is woken. */
+bool ring_wants_wake(const struct ring *r);
 
 #endif

@@ -8,6 +8,7 @@
 #include <bsd/string.h>
 #include <jansson.h>
 
+#include "questions.h"
 #include "wire/icrc.h"
 #include "wire/mad_path.h"
 
@@ -45,12 +46,13 @@ static void take_mad(struct self *s, const struct ur_packet *p, uint64_t now_ns)
 	(void)ur_cm_input(s->cm, p->payload, &src, now_ns);
 }
 
-static void take(struct self *s, const uint8_t *frame, uint32_t len, uint64_t now_ns)
+static void take(struct self *s, const uint8_t *frame, uint32_t len, uint8_t client,
+		 uint64_t now_ns)
 {
 	struct ur_packet p;
 
 	if (s->kernel)
-		kernel_ask(s->kernel, frame, len, now_ns);
+		kernel_ask(s->kernel, frame, len, client, now_ns);
 	else if (ur_neigh_input(&s->neigh, frame, len, now_ns) != UR_NEIGH_OTHER)
 		return;
 	if (ur_packet_decode(frame, len, &p) == UR_DROP_NONE && !p.has_vlan &&
@@ -65,7 +67,8 @@ static unsigned self_tx(struct device *d, struct rte_mbuf **m, unsigned n)
 	uint64_t now_ns = ur_clock_ns(s->clock);
 
 	for (unsigned i = 0; i < n; i++) {
-		take(s, rte_pktmbuf_mtod(m[i], uint8_t *), m[i]->data_len, now_ns);
+		take(s, rte_pktmbuf_mtod(m[i], uint8_t *), m[i]->data_len,
+		     m[i]->port & (QUESTIONS_CLIENTS - 1), now_ns);
 		rte_pktmbuf_free(m[i]);
 	}
 	return n;
@@ -157,7 +160,8 @@ static void self_stats(const struct device *d, json_t *out)
 	json_object_set_new(out, "cm", cm);
 }
 
-static const struct device_ops self_ops = {self_rx, self_tx, self_link, self_close, self_stats};
+static const struct device_ops self_ops = {
+	.rx = self_rx, .tx = self_tx, .link = self_link, .close = self_close, .stats = self_stats};
 
 static void no_event(void *ctx, const struct ur_cm_event *ev)
 {

@@ -16,16 +16,22 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
+#include "dpdk/fd_msg.h"
 #include "keep.h"
 #include "listener.h"
 #include "self.h"
+#include "writer.h"
 
 #define NEW_MAX	     64		/* connections that have not said what they want */
 #define NEW_NS	     2000000000 /* for how long they may stay */
 #define NEW_PER_USER 32
+#define ACCEPTS                                                                                    \
+	16 /* connections to a socket that are accepted at a time, a millisecond from the last ones */
 #define EVENTS	     64
 #define KEEPS_NS     1000000000 /* in which the file of leases is written so often at most: */
 #define KEEPS_MAX    8
+#define LINES_NS     1000000000 /* in which so many lines are printed at most: */
+#define LINES_MAX    64
 #define SLOTS_SHIFT  8
 #define MEMIF_SUFFIX ".memif"
 
@@ -40,6 +46,7 @@ struct server {
 	struct device_group group;
 	const struct server_attr *attr;
 	struct lease_table table;
+	struct writer *kept; /* the file of leases; NULL: there is none */
 	struct listener leases, memifs;
 	struct watch leases_watch, memifs_watch;
 	int epoll;
@@ -53,6 +60,9 @@ struct server {
 	bool unkept;	     /* the leases differ from those in the file */
 	unsigned keeps;	     /* writes of the file since keeps_ns */
 	uint64_t keeps_ns;
+	unsigned lines;	 /* printed since lines_ns */
+	unsigned unsaid; /* not printed since then */
+	uint64_t lines_ns;
 };
 
 static bool watch(struct server *s, struct watch *w)
@@ -68,15 +78,14 @@ static void unwatch(struct server *s, const struct watch *w)
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
-/*
- * At once, so that a daemon that is killed knows its clients when it is started again; but not as often as clients may come and
- * go, because frames wait for the disk.
- */
+/* At once, so that a daemon that is killed knows its clients when it is started again; but not as often as clients may come and go. */
 static void keep(struct server *s, uint64_t now_ns)
 {
-	const char *wrong;
+	size_t len;
+	char *text;
+	int wrong;
 
-	if (!s->unkept || !s->attr->file)
+	if (!s->unkept || !s->kept)
 		return;
 	if (now_ns - s->keeps_ns >= KEEPS_NS) {
 		s->keeps_ns = now_ns;
@@ -86,9 +95,12 @@ static void keep(struct server *s, uint64_t now_ns)
 		return;
 	s->keeps++;
 	s->unkept = false;
-	wrong = keep_write(s->attr->file, &s->table);
+	text = keep_text(&s->table, &len);
+	if (text)
+		writer_put(s->kept, text, len);
+	wrong = writer_error(s->kept);
 	if (wrong)
-		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, wrong);
+		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, strerror(wrong));
 }
 
 /* ---- newcomers ---- */
@@ -178,7 +190,7 @@ static void accept_all(struct server *s, const struct listener *l, enum watch_ki
 {
 	int fd;
 
-	for (unsigned i = 0; i < NEW_MAX && (fd = listener_accept(l)) >= 0; i++)
+	for (unsigned i = 0; i < ACCEPTS && (fd = listener_accept(l)) >= 0; i++)
 		accept_one(s, kind, fd, now_ns);
 }
 
@@ -224,7 +236,7 @@ static void make_secret(char *secret)
 		snprintf(secret + 2 * i, 3, "%02x", random[i]);
 }
 
-static bool send_grant(const struct server *s, const struct client *c)
+static bool send_grant(const struct server *s, struct client *c)
 {
 	const struct lease *l = &s->table.lease[c->index];
 	struct ur_lease_grant g = {
@@ -237,19 +249,40 @@ static bool send_grant(const struct server *s, const struct client *c)
 	};
 	const char *name = strrchr(s->memif_path, '/');
 	uint8_t out[UR_LEASE_GRANT_BYTES];
+	int wake_fd = client_make_wake(c);
+	bool sent;
 
 	memcpy(g.mac, c->guard.mac, 6);
 	memcpy(g.secret, l->secret, sizeof(g.secret));
 	strlcpy(g.memif, name ? name + 1 : s->memif_path, sizeof(g.memif));
 	ur_lease_put_grant(&g, out);
-	return send(c->lease.fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(out);
+	sent = ur_fd_msg_send(c->lease.fd, out, sizeof(out), wake_fd);
+	if (wake_fd >= 0)
+		close(wake_fd);
+	return sent;
+}
+
+/* As often as clients come and go, but not more often than what reads the lines can bear: frames would wait for it. */
+static void say(struct server *s, const struct client *c, const char *what, uint64_t now_ns)
+{
+	if (now_ns - s->lines_ns >= LINES_NS) {
+		if (s->unsaid)
+			printf("%u more leases and ends of leases\n", s->unsaid);
+		s->lines_ns = now_ns;
+		s->lines = s->unsaid = 0;
+	}
+	if (s->lines++ >= LINES_MAX) {
+		s->unsaid++;
+		return;
+	}
+	printf("lease of %s%s (%s, process %d, uid %u)\n", address_text(c), what, c->program,
+	       (int)c->pid, (unsigned)c->uid);
+	fflush(stdout);
 }
 
 static void end_lease(struct server *s, struct client *c, uint64_t now_ns)
 {
-	printf("lease of %s ended (%s, process %d, uid %u)\n", address_text(c), c->program,
-	       (int)c->pid, (unsigned)c->uid);
-	fflush(stdout);
+	say(s, c, " ended", now_ns);
 	client_end(c);
 	if (s->attr->steer)
 		steer_remove(s->attr->steer, c->guard.number);
@@ -283,6 +316,8 @@ static void begin_lease(struct server *s, struct client *c, struct newcomer *n, 
 	client_begin(c, fd, index, &a, s->attr->manage);
 	if (s->attr->steer)
 		steer_add(s->attr->steer, a.number, port_of(s, c));
+	if (s->attr->steer)
+		ports_begin(&s->attr->steer->ports, a.number, n->peer.uid);
 	c->uid = n->peer.uid;
 	c->pid = n->peer.pid;
 	strlcpy(c->program, program, sizeof(c->program));
@@ -290,9 +325,7 @@ static void begin_lease(struct server *s, struct client *c, struct newcomer *n, 
 		end_lease(s, c, now_ns);
 		return;
 	}
-	printf("lease of %s (%s, process %d, uid %u)\n", address_text(c), c->program, (int)c->pid,
-	       (unsigned)c->uid);
-	fflush(stdout);
+	say(s, c, "", now_ns);
 	s->unkept = true;
 }
 
@@ -359,31 +392,6 @@ static void serve_lease(struct server *s, struct client *c, uint64_t now_ns)
 }
 
 /* ---- memif ---- */
-
-/*
- * Receives a message, and a descriptor or -1. What is not received, because there is no room for it, the kernel drops, and
- * that does not wait, as close() can.
- */
-static ssize_t receive(int sock, uint8_t *msg, size_t cap, int *fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec to = {msg, cap};
-	struct msghdr h = {.msg_iov = &to,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen =
-				   CMSG_LEN(sizeof(int))}; /* one: CMSG_SPACE() has room for two */
-	ssize_t len = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *c = len < 0 ? NULL : CMSG_FIRSTHDR(&h);
-
-	*fd = -1;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
-	return len;
-}
 
 static void say_goodbye(int sock, const char *why)
 {
@@ -454,7 +462,7 @@ static void serve_memif(struct server *s, struct client *c, uint64_t now_ns)
 
 	if (wants == CLIENT_NOTHING)
 		return;
-	len = wants == CLIENT_REGION ? receive(c->memif.fd, msg, sizeof(msg), &fd)
+	len = wants == CLIENT_REGION ? ur_fd_msg_receive(c->memif.fd, msg, sizeof(msg), &fd)
 				     : recv(c->memif.fd, msg, sizeof(msg), MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -538,8 +546,12 @@ static bool server_serve(struct device_group *g, uint64_t now_ns)
 static void server_close(struct device_group *g)
 {
 	struct server *s = (struct server *)g;
+	int wrong;
 
 	keep(s, s->keeps_ns + KEEPS_NS);
+	wrong = s->kept ? writer_end(s->kept) : 0;
+	if (wrong)
+		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, strerror(wrong));
 	for (unsigned i = 0; i < NEW_MAX; i++)
 		dismiss(&s->newcomer[i]);
 	listener_close(&s->leases);
@@ -638,8 +650,9 @@ struct device_group *server_open(const struct server_attr *attr, uint32_t max_fr
 	wrong = attr->file ? keep_read(attr->file, &s->table, ur_clock_ns(attr->clock)) : NULL;
 	if (wrong)
 		printf("%s: %s; begins without it\n", attr->file, wrong);
+	s->kept = attr->file ? writer_start(attr->file, 0600) : NULL;
 	if (listen_at(s, err, cap)) {
-		if (make_clients(s, max_frame, pool, devs) &&
+		if ((s->kept || !attr->file) && make_clients(s, max_frame, pool, devs) &&
 		    make_self(s, max_frame, pool, devs + s->client_cnt))
 			return &s->group;
 		snprintf(err, cap, "out of memory");

@@ -4,6 +4,7 @@ queue pair that packets in order touch (lackey). The figures are the same on eve
 machine is."""
 
 import json
+import os
 import re
 import subprocess
 
@@ -22,11 +23,11 @@ PMTU = 4096  # engine_loop's
 
 
 def valgrind(host, tool, options, op, size, count, mode, burst=8, qps=1):
-    """The JSON object that engine_loop prints."""
-    argv = ["valgrind", f"--tool={tool}", *options, str(host.binary(TARGET)), op, str(size), str(count),
-            mode, str(burst), str(qps)]
+    """The JSON object that engine_loop prints. Its name and its environment, which lie above its stack, are always the same:
+    they decide which lines of a cache the stack shares with what."""
+    argv = ["valgrind", f"--tool={tool}", *options, TARGET, op, str(size), str(count), mode, str(burst), str(qps)]
     host.say(" ".join(argv))
-    done = subprocess.run(argv, capture_output=True, text=True)
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=host.binary("."), env={"PATH": os.defpath})
     if done.returncode != 0:
         words = (done.stdout + done.stderr).strip().splitlines()
         raise Failure(f"`{' '.join(argv)}` fails: {' | '.join(words[-3:])}")
@@ -111,13 +112,19 @@ def instructions(host, op, size, count, mode):
 
 def touched(host, op, size, count, mode):
     """{"requester": offsets, "responder": offsets}: sets of the bytes of struct ur_qp that were read or
-    written; and the size of the struct."""
+    written; and {(side, object): offsets}, the same of objects that queue pairs share."""
     out = host.tmp / "lackey.out"
     facts = valgrind(host, "lackey", ["--trace-mem=yes", "--basic-counts=no", f"--log-file={out}"],
                      op, size, count, mode)
     if facts["trouble"]:
         raise Failure(f"engine_loop {op} {mode} is not in order on a clean link")
     found = {"requester": set(), "responder": set()}
+    ranges = [(found[side], facts[side], facts["qp_bytes"]) for side in found]
+    shared = {}
+    for side in found:
+        for name, (base, size) in facts[f"shared_{side}"].items():
+            shared[side, name] = set()
+            ranges.append((shared[side, name], base, size))
     marks = 0
     with open(out, encoding="ascii", errors="replace") as trace:
         for line in trace:
@@ -128,14 +135,13 @@ def touched(host, op, size, count, mode):
             if where == facts["mark"]:
                 marks += 1
             elif marks == 1:
-                for side, offsets in found.items():
-                    at = where - facts[side]
-                    if -CACHE_LINE < at < facts["qp_bytes"]:
-                        offsets.update(i for i in range(at, at + int(length))
-                                       if 0 <= i < facts["qp_bytes"])
+                for offsets, base, size in ranges:
+                    at = where - base
+                    if -CACHE_LINE < at < size:
+                        offsets.update(i for i in range(at, at + int(length)) if 0 <= i < size)
     if marks != 2 or not found["requester"] or not found["responder"]:
         raise Failure("lackey's trace of engine_loop is not complete")
-    return found, facts["qp_bytes"]
+    return found, shared
 
 
 def lines(offsets):

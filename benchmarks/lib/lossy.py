@@ -51,21 +51,23 @@ def sample(figures):
         "retransmitted": out["retransmitted_responses" if read else "retransmitted_packets"] if counted else None,
         "lost": into["impaired_lost"] + into["rx_missed"],
         "held": into["impaired_packets"] - into["impaired_lost"],
+        "timeouts": sum(figures[end]["counters"][name] for end in ("client", "server")
+                        for name in ("rto", "local_ack_timeout_err")),
     }
 
 
-def goodput(host, way, op, size, mode, seconds, sets):
+def goodput(host, way, op, size, mode, seconds, sets, qps=1, depth=DEPTH):
     """One sample."""
     try:
         figures = perf.run(host, way, op, size, seconds, sets=sets, warmup=WARMUP_S,
-                           more=["--depth", str(DEPTH)])
+                           more=["--depth", str(depth), "--qps", str(qps)])
     except Failure as failure:
-        return {"gbps": 0.0, "retransmitted": None, "lost": 0, "held": 0, "died": str(failure)}
+        return {"gbps": 0.0, "retransmitted": None, "lost": 0, "held": 0, "timeouts": 0, "died": str(failure)}
     check_mode(figures, mode)
     return sample(figures)
 
 
-def series(host, way, op, size, mode, impairments, seconds, turn):
+def series(host, way, op, size, mode, impairments, seconds, turn, qps=1, depth=DEPTH):
     """Samples of one turn. `impairments`: (percent of loss, in bursts?), without (0, False)."""
     half = len(impairments) // 2
     order = [(0, False), *impairments[:half], (0, False), *impairments[half:]]
@@ -73,13 +75,18 @@ def series(host, way, op, size, mode, impairments, seconds, turn):
         order.reverse()
     found = []
     for place, (loss, bursts) in enumerate(order):
-        one = goodput(host, way, op, size, mode, seconds, both(mode, loss, 100 * turn + place + 1, bursts))
+        one = goodput(host, way, op, size, mode, seconds, both(mode, loss, 100 * turn + place + 1, bursts), qps, depth)
         found.append({"path": way.name, "op": op, "size": size, "mode": mode, "loss": loss, "bursts": bursts,
-                      "turn": turn, **one})
+                      "qps": qps, "depth": depth, "turn": turn, **one})
     clean = [s["gbps"] for s in found if s["loss"] == 0]
     for one in found:
         one["base"] = sum(clean) / len(clean)
     return found
+
+
+def timeouts(samples):
+    """Of requesters and local ACK timeouts, over all samples."""
+    return sum(s["timeouts"] for s in samples)
 
 
 def pick(samples, **wanted):

@@ -62,6 +62,17 @@ static bool parse(int argc, char **argv, struct load *l, struct pair_attr *attr)
 	       l->burst && l->burst <= PAIR_BURST;
 }
 
+/* Objects that a queue pair shares with others: address and bytes. */
+static void print_shared(const char *side, const struct ur_qp *qp)
+{
+	printf(", \"shared_%s\": {\"path\": [%llu, %zu], \"send CQ\": [%llu, %zu], \"receive CQ\": [%llu, %zu], "
+	       "\"worker\": [%llu, %zu]}",
+	       side, (unsigned long long)(uintptr_t)qp->path, sizeof(*qp->path),
+	       (unsigned long long)(uintptr_t)qp->send_cq, sizeof(*qp->send_cq),
+	       (unsigned long long)(uintptr_t)qp->recv_cq, sizeof(*qp->recv_cq),
+	       (unsigned long long)(uintptr_t)qp->core, sizeof(*qp->core));
+}
+
 int main(int argc, char **argv)
 {
 	struct pair_attr attr;
@@ -80,12 +91,15 @@ int main(int argc, char **argv)
 	data = p.data_packets;
 	measured(&p, &load);
 	printf("{\"packets\": %llu, \"from_requester\": %llu, \"messages\": %u, \"trouble\": %llu, "
-	       "\"mark\": %llu, \"qp_bytes\": %zu, \"requester\": %llu, \"responder\": %llu}\n",
+	       "\"mark\": %llu, \"qp_bytes\": %zu, \"requester\": %llu, \"responder\": %llu",
 	       (unsigned long long)(p.packets - packets),
 	       (unsigned long long)(p.data_packets - data), load.count,
 	       (unsigned long long)pair_trouble(&p), (unsigned long long)(uintptr_t)&mark,
 	       sizeof(struct ur_qp), (unsigned long long)(uintptr_t)p.end[0].qp[0],
 	       (unsigned long long)(uintptr_t)p.end[1].qp[0]);
+	print_shared("requester", p.end[0].qp[0]);
+	print_shared("responder", p.end[1].qp[0]);
+	printf("}\n");
 	pair_free(&p);
 	return 0;
 }

@@ -109,6 +109,7 @@ local f = {
 	mgmt_count = ProtoField.uint8("uroce.mgmt.count", "Entries"),
 	mgmt_error = ProtoField.uint8("uroce.mgmt.error", "Error", base.DEC, vendor_errors),
 	register = ProtoField.uint16("uroce.mgmt.register", "Register", base.HEX),
+	register_name = ProtoField.string("uroce.mgmt.register.name", "Name"),
 	register_value = ProtoField.uint64("uroce.mgmt.register.value", "Value", base.HEX),
 	eeprom = ProtoField.uint16("uroce.mgmt.eeprom", "E2PROM address", base.HEX),
 	eeprom_value = ProtoField.uint8("uroce.mgmt.eeprom.value", "Value", base.HEX),
@@ -577,13 +578,101 @@ local MAD_BYTES, DETH_BYTES = 256, 8
 local UROCE_OUI = 0x027572
 local CLASS_LID, CLASS_VENDOR, CLASS_DR = 0x01, 0x4a, 0x81
 
+-- registers: begin (made by scripts/gen_registers)
+local PORT_REGISTERS, PORT_WINDOW = 0x100, 0x40
+local node_registers = {
+	[0x000] = "ID",
+	[0x001] = "NODE_GUID",
+	[0x002] = "NODE_TYPE",
+	[0x003] = "PORTS",
+	[0x004] = "UPTIME_NS",
+	[0x005] = "SCRATCH",
+	[0x010] = "LOAD",
+	[0x011] = "MEMPOOL",
+	[0x012] = "RING",
+	[0x020] = "FAULT_ENABLE",
+	[0x021] = "FAULT_MASK",
+	[0x022] = "FAULT_STATUS",
+	[0x023] = "FAULT_COUNT",
+	[0x024] = "FAULT_SEVERITY",
+	[0x025] = "FAULT_HERE",
+	[0x026] = "FAULT_CAUSE",
+	[0x027] = "FAULT_TIME_NS",
+	[0x028] = "SCAN_NS",
+	[0x029] = "LOAD_LIMIT",
+	[0x02a] = "MEMPOOL_LIMIT",
+	[0x02b] = "RING_LIMIT",
+	[0x02c] = "ERROR_LIMIT",
+	[0x02d] = "RETRANSMIT_LIMIT",
+	[0x02e] = "FAULT_VALUE",
+	[0x02f] = "FAULT_LIMIT",
+	[0x030] = "AGENT_RX",
+	[0x031] = "AGENT_TX",
+	[0x032] = "AGENT_EXECUTED",
+	[0x033] = "AGENT_REPEATED",
+	[0x034] = "AGENT_FULL",
+	[0x035] = "AGENT_BAD_KEY",
+	[0x036] = "AGENT_MALFORMED"
+}
+local port_registers = {
+	[0x000] = "STATE",
+	[0x001] = "BPS",
+	[0x002] = "NEIGHBOUR_GUID",
+	[0x003] = "NEIGHBOUR_PORT",
+	[0x008] = "LINK_DOWNED",
+	[0x009] = "RX_ERRORS",
+	[0x00a] = "OVERRUNS",
+	[0x00b] = "SYMBOL_ERRORS",
+	[0x00c] = "INTEGRITY",
+	[0x00d] = "EXCESSIVE_OVERRUNS",
+	[0x00e] = "FLOW_CONTROL",
+	[0x010] = "TX_DISCARDS",
+	[0x011] = "RETRANSMITTED",
+	[0x012] = "TIMEOUTS",
+	[0x013] = "VL15_DROPPED",
+	[0x014] = "LINK_RECOVERED",
+	[0x018] = "TX_WAIT",
+	[0x019] = "HANDSHAKES",
+	[0x01a] = "TX_PACKETS",
+	[0x01b] = "RX_PACKETS",
+	[0x01c] = "TX_BYTES",
+	[0x01d] = "RX_BYTES",
+	[0x020] = "BIST_CONTROL",
+	[0x021] = "BIST_DURATION_NS",
+	[0x022] = "BIST_RATE",
+	[0x023] = "BIST_PATTERN",
+	[0x024] = "BIST_SENT",
+	[0x025] = "BIST_RETURNED",
+	[0x026] = "BIST_ERRORS"
+}
+-- registers: end
+
+-- "UPTIME_NS", "TX_BYTES:3"; nil: there is no such register.
+local function register_name(address)
+	local at = address - PORT_REGISTERS
+	local name
+
+	if at < 0 then
+		return node_registers[address]
+	end
+	name = port_registers[at % PORT_WINDOW]
+	return name and name .. ":" .. math.floor(at / PORT_WINDOW)
+end
+
 local function show_registers(tree, body)
 	local cnt = math.min(body(0, 1):uint(), 2)
 
 	tree:add(f.mgmt_count, body(0, 1))
 	tree:add(f.mgmt_error, body(1, 1))
 	for i = 0, cnt - 1 do
-		tree:add(f.register, body(4 + 2 * i, 2)):add(f.register_value, body(8 + 8 * i, 8))
+		local address = body(4 + 2 * i, 2)
+		local name, item = register_name(address:uint()), tree:add(f.register, address)
+
+		if name then
+			item:add(f.register_name, address, name):set_generated()
+			item:append_text(" (" .. name .. ")")
+		end
+		item:add(f.register_value, body(8 + 8 * i, 8))
 	end
 end
 

@@ -110,7 +110,8 @@ int uroce_write_metrics(struct ibv_context *const *ctx, size_t cnt, FILE *out);
 	X(cm_ids, "objects", "connection manager ids")                                             \
 	X(cm_connections, "objects", "connections")                                                \
 	X(qps_time_wait, "objects", "queue pair numbers that cannot be used again yet")            \
-	X(mws, "objects", "memory windows")
+	X(mws, "objects", "memory windows")                                                        \
+	X(tds, "objects", "thread domains")
 
 /* Numbers of live objects, see uroce_query_objects(). */
 struct uroce_objects {

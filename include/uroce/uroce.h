@@ -138,8 +138,28 @@ const char *uroce_event_type_str(enum ibv_event_type type);
 
 /* A protection domain, which the caller owns. NULL and errno: ENOMEM. */
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx);
-/* EBUSY while a memory region or window, queue pair, SRQ or address handle belongs to it. */
+/*
+ * Frees a protection domain or a parent domain. EBUSY while a memory region or window, queue pair, SRQ, CQ, address handle or
+ * parent domain belongs to it.
+ */
 int uroce_dealloc_pd(struct ibv_pd *pd);
+
+/*
+ * As ibv_alloc_td(): a thread domain, which says that objects are used by one thread at a time. It has an effect through
+ * parent domains. NULL and errno: EOPNOTSUPP (comp_mask is not 0), ENOMEM.
+ */
+struct ibv_td *uroce_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+/* EBUSY while a parent domain names it. */
+int uroce_dealloc_td(struct ibv_td *td);
+/*
+ * As ibv_alloc_parent_domain(): another handle of the protection domain attr->pd, for every call that takes one. With attr->td, queue
+ * pairs, SRQs and CQs that are created in it take no lock in post and poll, so all calls with one object have to come from
+ * one thread at a time; different objects may be used by different threads. uroce_dealloc_pd() frees it. It counts
+ * as a protection domain. NULL and errno: EINVAL (attr->pd is NULL or a parent domain, or an object belongs to another context), EOPNOTSUPP
+ * (comp_mask is not 0: there are no allocators), ENOMEM.
+ */
+struct ibv_pd *uroce_alloc_parent_domain(struct ibv_context *ctx,
+					 struct ibv_parent_domain_init_attr *attr);
 
 /*
  * Registers `length` bytes at `addr`. `access` is a combination of IBV_ACCESS_* rights and
@@ -198,8 +218,10 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 			       struct ibv_comp_channel *channel, int comp_vector);
 /*
  * As ibv_create_cq_ex(): a CQ that ibv_start_poll(), ibv_next_poll(), ibv_end_poll() and ibv_wc_read_*()
- * work on; the other functions take it by ibv_cq_ex_to_cq(). NULL and errno as uroce_create_cq(), and
- * EOPNOTSUPP: fields, flags or attributes that do not exist here, such as time stamps.
+ * work on; the other functions take it by ibv_cq_ex_to_cq(). With IBV_CREATE_CQ_ATTR_SINGLE_THREADED, or in
+ * a parent domain with a thread domain, polling takes no lock: all calls with this CQ, and uroce_modify_qp() to RESET of its queue
+ * pairs, have to come from one thread at a time. NULL and errno as uroce_create_cq(), EINVAL: attr->parent_domain is none of this
+ * context, EOPNOTSUPP: fields, flags or attributes that do not exist here, such as time stamps.
  */
 struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 /*

@@ -28,6 +28,9 @@ static void set_operations(struct verbs_context *v)
 	v->create_qp_ex = uroce_create_qp_ex;
 	v->query_device_ex = uroce_query_device_ex;
 	v->query_rt_values = uroce_query_rt_values;
+	v->alloc_td = uroce_alloc_td;
+	v->dealloc_td = uroce_dealloc_td;
+	v->alloc_parent_domain = uroce_alloc_parent_domain;
 	v->context.ops.alloc_mw = uroce_alloc_mw;
 	v->context.ops.bind_mw = uroce_bind_mw;
 	v->context.ops.dealloc_mw = uroce_dealloc_mw;

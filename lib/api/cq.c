@@ -86,6 +86,7 @@ struct ibv_cq *uroce_create_cq(struct ibv_context *ctx, int cqe, void *cq_contex
 	pthread_mutex_init(&cq->base.mutex, NULL);
 	pthread_cond_init(&cq->base.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
+	cq->thread_safe = ur_api_is_thread_safe(dev, NULL);
 	worker = (uint16_t)(comp_vector % dev->worker_cnt);
 	cq->worker = dev->workers[worker];
 	cq->cq = ur_engine_create_cq(
@@ -194,6 +195,8 @@ int uroce_destroy_cq(struct ibv_cq *base)
 	pthread_mutex_lock(&dev->lock);
 	if (base->channel)
 		base->channel->refcnt--;
+	if (cq->parent)
+		cq->parent->refs--;
 	pthread_mutex_unlock(&dev->lock);
 	pthread_mutex_destroy(&base->mutex);
 	pthread_cond_destroy(&base->cond);
@@ -212,13 +215,13 @@ int uroce_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
 	ur_device_close_bursts(dev);
-	ur_api_lock(dev, &cq->lock);
+	ur_api_lock(cq->thread_safe, &cq->lock);
 	n = ur_engine_poll_cq(cq->cq, (unsigned)num_entries, wc);
 	if (!n && !dev->dedicated) {
 		ur_device_progress(dev);
 		n = ur_engine_poll_cq(cq->cq, (unsigned)num_entries, wc);
 	}
-	ur_api_unlock(dev, &cq->lock);
+	ur_api_unlock(cq->thread_safe, &cq->lock);
 	return (int)n;
 }
 

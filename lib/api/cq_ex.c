@@ -34,7 +34,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr->comp_mask)
 		return EINVAL;
 	ur_device_close_bursts(dev);
-	ur_api_lock(dev, &cq->lock);
+	ur_api_lock(cq->thread_safe, &cq->lock);
 	rc = take(cq);
 	if (rc && !dev->dedicated) {
 		ur_device_progress(dev);
@@ -42,7 +42,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	}
 	/* After a failure the program does not call end_poll(). */
 	if (rc)
-		ur_api_unlock(dev, &cq->lock);
+		ur_api_unlock(cq->thread_safe, &cq->lock);
 	return rc;
 }
 
@@ -53,7 +53,9 @@ static int next_poll(struct ibv_cq_ex *ex)
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	ur_api_unlock(ur_device(ex->context), &cq_of(ex)->lock);
+	struct ur_api_cq *cq = cq_of(ex);
+
+	ur_api_unlock(cq->thread_safe, &cq->lock);
 }
 
 #define READ(type, name, field)                                                                    \
@@ -73,13 +75,46 @@ READ(uint32_t, slid, slid)
 READ(uint8_t, sl, sl)
 READ(uint8_t, dlid_path_bits, dlid_path_bits)
 
+static uint32_t flags_of(const struct ibv_cq_init_attr_ex *a)
+{
+	return a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? a->flags : 0;
+}
+
 static bool is_supported(const struct ibv_cq_init_attr_ex *a)
 {
-	uint32_t flags = a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? a->flags : 0;
-
 	return !(a->wc_flags & ~(uint64_t)WC_FLAGS) &&
-	       !(a->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-	       !(flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	       !(a->comp_mask &
+		 ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) &&
+	       !(flags_of(a) & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+}
+
+/* NULL: none is given. */
+static struct ur_api_pd *parent_of(const struct ibv_cq_init_attr_ex *a)
+{
+	return a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? UR_API(pd, a->parent_domain) : NULL;
+}
+
+static bool is_in_range(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *a)
+{
+	const struct ur_api_pd *parent = parent_of(a);
+
+	return a->cqe <= INT32_MAX && a->comp_vector <= INT32_MAX &&
+	       (!parent || (parent->protection && parent->base.context == ctx));
+}
+
+/* TD-LOCK-01, TD-PARENT-01 */
+static void enter_domain(struct ur_api_cq *cq, const struct ibv_cq_init_attr_ex *a)
+{
+	struct ur_device *dev = ur_device(cq->base.context);
+
+	cq->parent = parent_of(a);
+	cq->thread_safe = ur_api_is_thread_safe(dev, cq->parent) &&
+			  !(flags_of(a) & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	if (!cq->parent)
+		return;
+	pthread_mutex_lock(&dev->lock);
+	cq->parent->refs++;
+	pthread_mutex_unlock(&dev->lock);
 }
 
 struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
@@ -91,7 +126,7 @@ struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX) {
+	if (!is_in_range(ctx, attr)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -99,6 +134,7 @@ struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 			       (int)attr->comp_vector);
 	if (!base)
 		return NULL;
+	enter_domain(UR_API(cq, base), attr);
 	ex = &UR_API(cq, base)->ex;
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;

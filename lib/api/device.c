@@ -353,7 +353,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
 	if (rc && ur_share_fall_back(dev, rc, err))
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
-	ur_wake_find(&dev->wake, &before);
+	ur_wake_find(&dev->wake, &before, &dev->cfg);
 	if (dev->port.open)
 		ur_life_enlist(dev);
 	if (!rc)
@@ -411,10 +411,18 @@ static struct ur_device *new_device(void)
 static struct ibv_context *open_endpoint(const struct uroce_open_attr *attr, char *err,
 					 size_t err_bytes)
 {
-	struct ur_device *dev = new_device();
+	struct ur_device *dev;
 	struct ur_context *ctx;
 	int rc;
 
+	if (!ur_life_may_open()) {
+		snprintf(err, err_bytes,
+			 "a child of fork() cannot open what its parent has opened; open it "
+			 "after fork(), or call exec()");
+		errno = EIO;
+		return NULL;
+	}
+	dev = new_device();
 	if (!dev) {
 		snprintf(err, err_bytes, "out of memory");
 		errno = ENOMEM;

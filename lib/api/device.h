@@ -107,9 +107,18 @@ struct ur_device {
 	struct ur_cm_api *cm;
 };
 
+struct ur_api_td {
+	struct ibv_td base;
+	uint32_t refs; /* parent domains; under the device's lock */
+};
+
+/* A protection domain, or a parent domain: one more handle of a protection domain, with a thread domain or without. */
 struct ur_api_pd {
 	struct ibv_pd base;
-	uint32_t refs; /* MRs, MWs, QPs, SRQs and AHs; under the device's lock */
+	uint32_t
+		refs; /* MRs, MWs, QPs, SRQs, CQs, AHs and parent domains; under the device's lock */
+	struct ur_api_pd *protection; /* of a parent domain, else NULL */
+	struct ur_api_td *td;	      /* of a parent domain, or NULL */
 };
 
 struct ur_api_channel {
@@ -127,7 +136,9 @@ struct ur_api_cq {
 	_Alignas(64) struct ur_cq *cq;
 	pthread_mutex_t lock; /* consumers */
 	struct ur_worker *worker;
+	bool thread_safe;	     /* consumers take the lock */
 	void *ring;		     /* of the last resize, or NULL; under lock */
+	struct ur_api_pd *parent;    /* domain that it was created in, or NULL */
 	uint32_t refs;		     /* QPs */
 	_Atomic bool cross_cqe_lost; /* a cross-worker CQE was lost: all later ones are dropped */
 	uint32_t events_ready;	     /* under the channel's lock */
@@ -141,6 +152,7 @@ struct ur_api_srq {
 	struct ibv_srq base;
 	struct ur_srq *srq;
 	pthread_mutex_t lock; /* posters */
+	bool thread_safe;     /* they take it */
 	void *ring;
 	uint32_t pool; /* its name for peers */
 	uint32_t max_wr, max_sge;
@@ -162,12 +174,14 @@ struct ur_api_qp {
 	struct ibv_qp_init_attr init; /* as granted */
 	struct ur_api_cm_id *cm_id;   /* connection that moves it, or NULL; for cm.c only */
 	struct ur_mode_want want;     /* under base.mutex */
+	uint8_t timeout;	      /* local ACK timeout that the application asked for */
 	_Atomic enum uroce_qp_mode_reason reason;
 	/* The cache line that posting needs, besides the first one of base; the engine prefetches both. */
 	_Alignas(64) struct ur_qp *qp;
 	struct ur_worker *worker;
 	pthread_mutex_t sq_lock;
 	_Atomic uint8_t sl; /* SL of the address vector; with UD each request has its own */
+	bool thread_safe;   /* posters take sq_lock and rq_lock */
 	/* Last: most queue pairs end here, and those with a batch go on (ibv_qp_ex). */
 	_Alignas(64) struct ibv_qp base;
 };
@@ -193,16 +207,24 @@ struct ur_api_mr {
 	int access;
 };
 
-/* The locks of post and poll, which single-threaded applications may switch off. */
-static inline void ur_api_lock(const struct ur_device *dev, pthread_mutex_t *lock)
+/*
+ * TD-LOCK-01. The locks of post and poll. An object that is used by one thread at a time has none: by configuration, by its
+ * thread domain, or by a flag of its CQ. It is decided when the object is created.
+ */
+static inline bool ur_api_is_thread_safe(const struct ur_device *dev, const struct ur_api_pd *pd)
 {
-	if (dev->cfg.worker.thread_safe)
+	return dev->cfg.worker.thread_safe && !(pd && pd->td);
+}
+
+static inline void ur_api_lock(bool thread_safe, pthread_mutex_t *lock)
+{
+	if (thread_safe)
 		pthread_mutex_lock(lock);
 }
 
-static inline void ur_api_unlock(const struct ur_device *dev, pthread_mutex_t *lock)
+static inline void ur_api_unlock(bool thread_safe, pthread_mutex_t *lock)
 {
-	if (dev->cfg.worker.thread_safe)
+	if (thread_safe)
 		pthread_mutex_unlock(lock);
 }
 

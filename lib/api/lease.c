@@ -22,6 +22,11 @@ void ur_lease_wait_link(struct ur_device *dev)
 	dev->leased = true;
 }
 
+int ur_lease_wake_fd_of(const struct ur_device *dev)
+{
+	return dev->lease ? ur_lease_wake_fd(dev->lease) : -1;
+}
+
 struct restart {
 	struct ur_device *dev;
 	unsigned worker;

@@ -16,6 +16,9 @@ struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev);
 /* Waits until the port's link is up, but not for long: uroced may be busy. */
 void ur_lease_wait_link(struct ur_device *dev);
 
+/* The descriptor by which uroced wakes a thread that sleeps, or -1. Thread class: the progress thread. */
+int ur_lease_wake_fd_of(const struct ur_device *dev);
+
 /*
  * UROCED-EVENT-01: follows the lease: raises IBV_EVENT_PORT_ERR and IBV_EVENT_PORT_ACTIVE, and connects the port again when
  * the daemon is there again. Thread class: the progress thread. Never waits for the device's lock.

@@ -25,6 +25,12 @@ void ur_life_delist(struct ur_device *dev);
 unsigned ur_life_take_number(void);
 void ur_life_return_number(unsigned number);
 
+/*
+ * Before an endpoint is opened. False: a parent of this process has opened one, or was about to; DPDK has one process, and the
+ * endpoint's locks may be held by threads that this process does not have (EDGE-FORK-03).
+ */
+bool ur_life_may_open(void);
+
 /* True from the start of exit() on. */
 bool ur_life_is_exiting(void);
 /* True if another process, a parent of this one, opened the endpoints. */

@@ -62,7 +62,7 @@ int uroce_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 	int rc;
 
 	if (mw->type != IBV_MW_TYPE_1 || (bind->bind_info.length && !bind->bind_info.mr) ||
-	    qp->pd != mw->pd)
+	    qp->pd->handle != mw->pd->handle)
 		return EINVAL;
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);

@@ -4,10 +4,9 @@
 
 #include "api/device.h"
 
-struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
+/* One more domain of either kind, without a handle. NULL and errno: ENOMEM. */
+static struct ur_api_pd *new_pd(struct ibv_context *ctx)
 {
-	/* One counter per process, so that objects of different endpoints are in different domains. */
-	static _Atomic uint32_t last;
 	struct ur_device *dev = ur_device(ctx);
 	struct ur_api_pd *pd = calloc(1, sizeof(*pd));
 
@@ -23,6 +22,17 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
 	ur_context_count_locked(ctx, &dev->objects.pds, 1);
 	pthread_mutex_unlock(&dev->lock);
 	pd->base.context = ctx;
+	return pd;
+}
+
+struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
+{
+	/* One counter per process, so that objects of different endpoints are in different domains. */
+	static _Atomic uint32_t last;
+	struct ur_api_pd *pd = new_pd(ctx);
+
+	if (!pd)
+		return NULL;
 	/* 0 is never a handle. A number is not used again for a long time. */
 	do
 		pd->base.handle = atomic_fetch_add(&last, 1) + 1;
@@ -30,19 +40,54 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *ctx)
 	return &pd->base;
 }
 
-int uroce_dealloc_pd(struct ibv_pd *pd)
+/* TD-PARENT-01: with the handle of its protection domain it gives the same access, and denies the same. */
+struct ibv_pd *uroce_alloc_parent_domain(struct ibv_context *ctx,
+					 struct ibv_parent_domain_init_attr *attr)
 {
-	struct ur_device *dev = ur_device(pd->context);
+	struct ur_device *dev = ur_device(ctx);
+	struct ur_api_pd *pd, *of = attr->pd ? UR_API(pd, attr->pd) : NULL;
+
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!of || of->protection || of->base.context != ctx ||
+	    (attr->td && attr->td->context != ctx)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	pd = new_pd(ctx);
+	if (!pd)
+		return NULL;
+	pd->base.handle = of->base.handle;
+	pd->protection = of;
+	pd->td = attr->td ? UR_API(td, attr->td) : NULL;
+	pthread_mutex_lock(&dev->lock);
+	of->refs++;
+	if (pd->td)
+		pd->td->refs++;
+	pthread_mutex_unlock(&dev->lock);
+	return &pd->base;
+}
+
+int uroce_dealloc_pd(struct ibv_pd *base)
+{
+	struct ur_device *dev = ur_device(base->context);
+	struct ur_api_pd *pd = UR_API(pd, base);
 	bool busy;
 
 	pthread_mutex_lock(&dev->lock);
-	busy = UR_API(pd, pd)->refs != 0;
+	busy = pd->refs != 0;
 	if (!busy)
-		ur_context_count_locked(pd->context, &dev->objects.pds, -1);
+		ur_context_count_locked(base->context, &dev->objects.pds, -1);
+	if (!busy && pd->protection)
+		pd->protection->refs--;
+	if (!busy && pd->td)
+		pd->td->refs--;
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
-	free(UR_API(pd, pd));
+	free(pd);
 	return 0;
 }
 

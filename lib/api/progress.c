@@ -55,68 +55,94 @@ static void *run_ticks(void *arg)
 	return NULL;
 }
 
-/* Makes a round of each worker that the application leaves alone. False: it leaves none alone. */
-static bool serve(struct ur_device *dev, struct ur_rest_worker *seen, uint64_t now_ns,
-		  unsigned *packets)
+/* What the adaptive thread knows. */
+struct adaptive {
+	struct ur_device *dev;
+	struct ur_rest rest;
+	struct ur_rest_worker seen[UR_WORKERS_MAX];
+	bool woken; /* the port has ended the last sleep */
+};
+
+/* Makes a round of each worker that the application leaves alone. Returns which: bit i: worker i. */
+static uint32_t serve(struct adaptive *a, uint64_t now_ns, unsigned *packets)
 {
-	bool worked = false;
+	uint32_t served = 0;
 
 	*packets = 0;
-	for (unsigned i = 0; i < dev->worker_cnt; i++) {
-		struct ur_worker *w = dev->workers[i];
+	for (unsigned i = 0; i < a->dev->worker_cnt; i++) {
+		struct ur_worker *w = a->dev->workers[i];
 
-		if (!ur_rest_is_left_alone(&seen[i], now_ns, ur_worker_last_ns(w),
+		if (!ur_rest_is_left_alone(&a->seen[i], now_ns, ur_worker_last_ns(w),
 					   ur_worker_take_contended(w)))
 			continue;
-		worked = true;
+		served |= UINT32_C(1) << i;
 		*packets += ur_worker_poll(w);
-		ur_rest_made_round(&seen[i], ur_worker_last_ns(w));
+		ur_rest_made_round(&a->seen[i], ur_worker_last_ns(w));
 	}
-	return worked;
+	return served;
 }
 
 /*
- * Sleeps, at the port if that can wake the thread. Returns whether the port did. `at_port`: false while the
- * application works, whose packets are no concern of this thread.
+ * Sleeps at the port until a packet for one of these workers comes. Returns whether one has. A memif port has to be
+ * armed first; a packet that came before that woke no thread.
  */
-static bool nap(struct ur_device *dev, uint64_t sleep_ns, bool at_port)
+static bool sleep_at_port(struct adaptive *a, uint64_t sleep_ns, uint32_t workers)
 {
-	if (at_port && dev->wake.cnt)
+	struct ur_device *dev = a->dev;
+	uint64_t now_ns;
+	unsigned packets;
+
+	if (!ur_wake_arm(&dev->wake, workers, ur_lease_wake_fd_of(dev)))
 		return ur_wake_wait(&dev->wake, sleep_ns);
-	nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
-	return false;
+	now_ns = ur_clock_ns(&dev->clock);
+	serve(a, now_ns, &packets);
+	if (!packets)
+		return ur_wake_wait(&dev->wake, sleep_ns);
+	ur_wake_disarm(&dev->wake);
+	ur_rest_after(&a->rest, now_ns, packets);
+	return true;
 }
 
-/* EDGE-REST-01, EDGE-REST-03 */
+/*
+ * While the application works, its packets are no concern of this thread (`served` is 0). What woke the thread and did not come
+ * in its round might wake it without end.
+ */
+static void sleep_for(struct adaptive *a, uint64_t sleep_ns, uint32_t served, unsigned packets)
+{
+	if (served && !(a->woken && !packets) && ur_wake_is_possible(&a->dev->wake)) {
+		a->woken = sleep_at_port(a, sleep_ns, served);
+		return;
+	}
+	a->woken = false;
+	nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
+}
+
+/* EDGE-REST-01, EDGE-REST-03, EDGE-REST-04 */
 static void *run_adaptive(void *arg)
 {
-	struct ur_device *dev = arg;
-	struct ur_rest_worker seen[UR_WORKERS_MAX] = {0};
-	struct ur_rest rest;
+	struct adaptive a = {.dev = arg};
 	uint64_t chores_ns = 0;
 	cpu_set_t cpus;
-	bool woken = false;
 
 	ur_eal_cpus(&cpus);
-	ur_rest_init(&rest, CPU_COUNT(&cpus) < 2);
+	ur_rest_init(&a.rest, CPU_COUNT(&cpus) < 2);
 	/* The default, 50 us, is longer than the shortest sleep. */
 	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-	while (!atomic_load(&dev->progress_stop)) {
-		uint64_t now_ns = ur_clock_ns(&dev->clock), sleep_ns;
+	while (!atomic_load(&a.dev->progress_stop)) {
+		uint64_t now_ns = ur_clock_ns(&a.dev->clock), sleep_ns;
 		unsigned packets;
-		bool free = serve(dev, seen, now_ns, &packets);
+		uint32_t served = serve(&a, now_ns, &packets);
 
-		if (free)
-			sleep_ns = ur_rest_after(&rest, now_ns, packets);
+		if (served)
+			sleep_ns = ur_rest_after(&a.rest, now_ns, packets);
 		else
-			sleep_ns = ur_rest_stand_back(&rest);
+			sleep_ns = ur_rest_stand_back(&a.rest);
 		if (now_ns >= chores_ns) {
-			do_chores(dev, now_ns);
+			do_chores(a.dev, now_ns);
 			chores_ns = now_ns + INLINE_PERIOD_NS;
 		}
-		/* What woke the thread and did not come in its round might wake it without end. */
 		if (sleep_ns)
-			woken = nap(dev, sleep_ns, free && !(woken && !packets));
+			sleep_for(&a, sleep_ns, served, packets);
 	}
 	return NULL;
 }

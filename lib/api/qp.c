@@ -186,6 +186,7 @@ struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	};
 	qp->reason =
 		attr->qp_type == IBV_QPT_RC ? UROCE_MODE_REASON_OPEN : UROCE_MODE_REASON_SERVICE;
+	qp->thread_safe = ur_api_is_thread_safe(dev, UR_API(pd, pd));
 	pthread_mutex_init(&qp->sq_lock, NULL);
 	pthread_mutex_init(&qp->rq_lock, NULL);
 	qpn = ur_engine_qpn(qp->qp).v;
@@ -225,9 +226,17 @@ struct modify_qp {
 	int mask, rc;
 };
 
+/* QP-TIMEOUT-01. An invalid value stays invalid, and 0 means that there is none. */
+static void raise_timeout(const struct ur_device *dev, struct ibv_qp_attr *a, int mask)
+{
+	if (mask & IBV_QP_TIMEOUT && a->timeout && a->timeout < dev->cfg.transport.min_timeout)
+		a->timeout = (uint8_t)dev->cfg.transport.min_timeout;
+}
+
 static void modify_on_worker(void *arg, uint64_t now_ns)
 {
 	struct modify_qp *m = arg;
+	struct ibv_qp_attr attr = *m->attr;
 
 	/* EDGE-OWED-01: otherwise a program may end before its last ACK is sent, and its peer fails. */
 	if (m->mask & IBV_QP_STATE &&
@@ -241,7 +250,8 @@ static void modify_on_worker(void *arg, uint64_t now_ns)
 	/* The DSCP/PCP map may have changed since the path was resolved. */
 	if (m->path)
 		ur_dscp_map_set_attr(m->dev, &m->attr->ah_attr, m->path);
-	m->rc = ur_engine_modify_qp(m->engine, m->qp, m->attr, m->mask, m->path, now_ns);
+	raise_timeout(m->dev, &attr, m->mask);
+	m->rc = ur_engine_modify_qp(m->engine, m->qp, &attr, m->mask, m->path, now_ns);
 }
 
 /* CQ-RESET-01 */
@@ -315,6 +325,8 @@ int ur_api_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 		return -m.rc;
 	if (m.path)
 		ur_follow_since(dev, generation);
+	if (mask & IBV_QP_TIMEOUT)
+		qp->timeout = attr->timeout;
 	if (mask & IBV_QP_STATE)
 		base->state = attr->qp_state;
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
@@ -347,6 +359,8 @@ int uroce_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	if (m.rc)
 		return -m.rc;
 	base->state = attr->qp_state;
+	if (attr->timeout) /* it has not been reset */
+		attr->timeout = qp->timeout;
 	attr->cap = qp->init.cap;
 	if (init)
 		*init = qp->init;
@@ -414,7 +428,7 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 	unsigned posted = 0;
 	int rc = 0;
 
-	ur_api_lock(dev, &qp->sq_lock);
+	ur_api_lock(qp->thread_safe, &qp->sq_lock);
 	for (; wr; wr = wr->next, posted++) {
 		rc = has_service(dev, qp, wr) ? ur_engine_post_send(qp->qp, wr) : EINVAL;
 		if (rc) {
@@ -422,7 +436,7 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 			break;
 		}
 	}
-	ur_api_unlock(dev, &qp->sq_lock);
+	ur_api_unlock(qp->thread_safe, &qp->sq_lock);
 	if (posted)
 		ur_worker_doorbell(qp->worker, qp->qp, posted);
 	return rc;
@@ -430,14 +444,13 @@ int uroce_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send
 
 int uroce_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	const struct ur_device *dev = ur_device(base->context);
 	struct ur_api_qp *qp = UR_API(qp, base);
 	bool flushes;
 	int rc;
 
-	ur_api_lock(dev, &qp->rq_lock);
+	ur_api_lock(qp->thread_safe, &qp->rq_lock);
 	rc = ur_engine_post_recv(qp->qp, wr, bad_wr, &flushes);
-	ur_api_unlock(dev, &qp->rq_lock);
+	ur_api_unlock(qp->thread_safe, &qp->rq_lock);
 	if (flushes)
 		ur_worker_doorbell(qp->worker, qp->qp, 1);
 	return rc;

@@ -260,7 +260,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct ur_api_qp *qp = qp_of(ex);
 
-	ur_api_lock(ur_device(qp->base.context), &qp->sq_lock);
+	ur_api_lock(qp->thread_safe, &qp->sq_lock);
 	qp->batch->open = false;
 	qp->batch->err = 0;
 	qp->batch->ready = 0;
@@ -278,7 +278,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	cnt = rc ? 0 : b->ready;
 	if (cnt)
 		rc = ur_engine_publish_sends(qp->qp, cnt);
-	ur_api_unlock(ur_device(qp->base.context), &qp->sq_lock);
+	ur_api_unlock(qp->thread_safe, &qp->sq_lock);
 	if (cnt && !rc)
 		ur_worker_doorbell(qp->worker, qp->qp, cnt);
 	return rc;
@@ -288,7 +288,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 {
 	struct ur_api_qp *qp = qp_of(ex);
 
-	ur_api_unlock(ur_device(qp->base.context), &qp->sq_lock);
+	ur_api_unlock(qp->thread_safe, &qp->sq_lock);
 }
 
 void ur_api_qp_extend(struct ur_api_qp *qp, const struct ibv_qp_cap *cap)

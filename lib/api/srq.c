@@ -51,6 +51,7 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	pthread_mutex_init(&srq->base.mutex, NULL);
 	pthread_cond_init(&srq->base.cond, NULL);
 	pthread_mutex_init(&srq->lock, NULL);
+	srq->thread_safe = ur_api_is_thread_safe(dev, UR_API(pd, pd));
 	srq->pool = pool;
 	srq->max_wr = a->max_wr;
 	srq->max_sge = a->max_sge;
@@ -165,11 +166,10 @@ int uroce_destroy_srq(struct ibv_srq *base)
 
 int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	const struct ur_device *dev = ur_device(base->context);
 	struct ur_api_srq *srq = UR_API(srq, base);
 	int rc = 0;
 
-	ur_api_lock(dev, &srq->lock);
+	ur_api_lock(srq->thread_safe, &srq->lock);
 	for (; wr; wr = wr->next) {
 		rc = ur_engine_post_srq_recv(srq->srq, wr);
 		if (rc) {
@@ -177,6 +177,6 @@ int uroce_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv
 			break;
 		}
 	}
-	ur_api_unlock(dev, &srq->lock);
+	ur_api_unlock(srq->thread_safe, &srq->lock);
 	return rc;
 }

@@ -399,6 +399,14 @@ static bool is_sudden(struct ur_cc_dest *d, uint64_t now_ns)
 	return !d->throttled && delay_of(a) > a->enter_ns && is_lasting(a, now_ns);
 }
 
+/* PACE-NET-03. Delays are halfway from the least one to those that throttle. */
+static bool is_wary(const struct ur_cc_dest *d)
+{
+	const struct ur_cc_auto *a = (const struct ur_cc_auto *)(const void *)d->state;
+
+	return a->delay_ns && 2 * (uint64_t)delay_of(a) > a->least_ns + a->enter_ns;
+}
+
 static void on_ack(struct ur_cc *t, struct ur_cc_dest *d, const struct ur_cc_ack *ack,
 		   uint64_t now_ns)
 {
@@ -447,4 +455,5 @@ const struct ur_cc_ops ur_cc_auto = {
 	.on_send = on_send,
 	.on_ack = on_ack,
 	.on_link = on_link,
+	.is_wary = is_wary,
 };

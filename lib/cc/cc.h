@@ -93,6 +93,11 @@ struct ur_cc_ops {
 	void (*on_cnp)(struct ur_cc *t, struct ur_cc_dest *d, uint64_t now_ns);
 	/* The speed of the link has changed (ops.link). */
 	void (*on_link)(struct ur_cc *t, struct ur_cc_dest *d);
+	/*
+	 * Whether delays have come near to what throttles, while the destination is open: then it is worth asking switches for
+	 * theirs. NULL: always.
+	 */
+	bool (*is_wary)(const struct ur_cc_dest *d);
 	/* The average that the view shows; NULL: a moving average over eight delays. */
 	uint64_t (*average_ns)(const struct ur_cc_dest *d);
 };
@@ -197,6 +202,12 @@ static inline uint64_t ur_cc_open_ns(const struct ur_cc_dest *d)
 static inline bool ur_cc_has_room(const struct ur_cc_dest *d)
 {
 	return !d->in_flight || d->in_flight + d->packet <= d->window;
+}
+
+/* Whether delays matter to it now: they throttle, or have come near to that. */
+static inline bool ur_cc_is_wary(const struct ur_cc *t, const struct ur_cc_dest *d)
+{
+	return d->throttled || !t->ops->is_wary || t->ops->is_wary(d);
 }
 
 /* The gap after a packet of 4096 bytes; 0: not throttled by a gap or a rate. */

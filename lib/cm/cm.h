@@ -113,6 +113,7 @@ enum ur_cm_state {
 	X(unexpected, "packets", "messages for an unknown id, or not valid in its state")          \
 	X(wrong_peer, "packets",                                                                   \
 	  "messages for an id that came from another address than its peer's")                     \
+	X(established, "connections", "connections that were established")                         \
 	X(duplicates, "packets", "repeated messages that were answered again")                     \
 	X(retries, "packets", "messages sent again because a timer expired")                       \
 	X(timeouts, "messages", "messages given up after all retries")                             \

@@ -211,6 +211,7 @@ void cm_set_state(struct ur_cm *cm, struct cm_id *id, enum ur_cm_state to)
 	if (id->in_qpn && (to == UR_CM_ST_TIMEWAIT || to == UR_CM_ST_LINGER))
 		qpn_remove(cm, id);
 	cm_timer_stop(cm, id);
+	cm->counters.established += to == UR_CM_ST_ESTABLISHED;
 	id->state = (uint8_t)to;
 	if (to == UR_CM_ST_FREE) {
 		if (id->in_peer)

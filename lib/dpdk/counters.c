@@ -10,6 +10,7 @@
 
 #include <rte_telemetry.h>
 
+#include "dpdk/compat.h"
 #include "wire/packet.h"
 
 #define ENTRY_CNT  64
@@ -61,7 +62,7 @@ void ur_emit_u64(struct ur_emit *e, const char *name, uint64_t value)
 	if (e->json[0])
 		json_object_set_new(e->json[e->depth], clean, json_integer((json_int_t)value));
 	else if (e->tel[e->depth])
-		rte_tel_data_add_dict_u64(e->tel[e->depth], clean, value);
+		rte_tel_data_add_dict_uint(e->tel[e->depth], clean, value);
 }
 
 void ur_emit_str(struct ur_emit *e, const char *name, const char *value)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include <bsd/string.h>
+#include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -289,8 +290,20 @@ static int add_ring(const struct ur_config *cfg, struct ur_eal_port *p, char *er
 	return 0;
 }
 
+static int create(const struct ur_config *cfg, const char *name, const char *devargs)
+{
+	const char *args = devargs + strcspn(devargs, ",");
+	int rc;
+
+	if (cfg->port.driver == UR_DRIVER_PCI)
+		return rte_dev_probe(devargs);
+	/* Of DPDK 24.11, rte_dev_probe() takes at most 127 bytes. */
+	rc = rte_vdev_init(name, *args == ',' ? args + 1 : args);
+	return rc > 0 ? -ENOTSUP : rc; /* it has no driver of this name */
+}
+
 /* Drivers may start threads of their own. */
-static int probe(const struct ur_config *cfg, const char *devargs)
+static int probe(const struct ur_config *cfg, const char *name, const char *devargs)
 {
 	sigset_t old;
 	int rc;
@@ -300,7 +313,7 @@ static int probe(const struct ur_config *cfg, const char *devargs)
 		ur_memif_permit_directory();
 	if (cfg->port.driver == UR_DRIVER_AF_PACKET)
 		ur_fanout_begin(cfg->worker.count);
-	rc = rte_dev_probe(devargs);
+	rc = create(cfg, name, devargs);
 	ur_fanout_end();
 	ur_signals_restore(&old);
 	return rc;
@@ -372,7 +385,7 @@ static int add_device(const struct ur_config *cfg, struct ur_eal_port *p, char *
 		return 0; /* the EAL probed it when it started */
 	if (filtered)
 		ur_packet_sockets_find(if_nametoindex(cfg->port.device), &before);
-	rc = probe(cfg, devargs);
+	rc = probe(cfg, p->device, devargs);
 	if (rc < 0)
 		return fail(rc, cfg, err, cap, "DPDK cannot use \"%s\": %s", devargs,
 			    rte_strerror(-rc));

@@ -284,7 +284,7 @@ static int memif_args(const struct ur_config *cfg, unsigned n, char *buf, size_t
 			"net_memif%u,role=%s,socket=%s,socket-abstract=no,rsize=%u,bsize=%u,"
 			"zero-copy=%s%s",
 			n, cfg->port.role == UR_MEMIF_ROLE_SERVER ? "server" : "client",
-			cfg->port.device, rte_bsf32(framecnt), framesz,
+			cfg->port.device, __builtin_ctz(framecnt), framesz,
 			cfg->port.zero_copy ? "yes" : "no", mac);
 }
 

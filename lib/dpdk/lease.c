@@ -18,6 +18,7 @@
 #include <arpa/inet.h>
 #include <bsd/string.h>
 
+#include "dpdk/fd_msg.h"
 #include "edge/thread.h"
 
 #define ANSWER_MS  5000
@@ -37,6 +38,7 @@ struct ur_lease {
 	struct ur_lease_request request; /* later: for the same lease again */
 	struct ur_lease_grant grant;
 	int fd;		   /* -1: no connection */
+	int wake_fd;	   /* came with the grant; -1: none */
 	bool waits;	   /* for the answer */
 	uint64_t retry_ns; /* without a connection: when to ask again */
 	/* Of the connection, and of what follows; never held by poll for longer than a system call. */
@@ -81,7 +83,32 @@ static void disconnect(struct ur_lease *l)
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
+	if (l->wake_fd >= 0)
+		close(l->wake_fd);
+	l->wake_fd = -1;
 	l->waits = false;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* Whether there is something to receive before `until_ms`. A daemon that sends other things, and signals, do not prolong it. */
+static bool wait_until(const struct ur_lease *l, uint64_t until_ms)
+{
+	struct pollfd p = {.fd = l->fd, .events = POLLIN};
+	uint64_t ms;
+	int rc;
+
+	do {
+		ms = now_ms();
+		rc = poll(&p, 1, ms < until_ms ? (int)(until_ms - ms) : 0);
+	} while (rc < 0 && errno == EINTR);
+	return rc > 0;
 }
 
 /* Connects and asks. 0 or a negative errno. */
@@ -128,13 +155,12 @@ static int no_daemon(const struct ur_lease *l, int rc, char *err, size_t cap)
 
 static int receive(struct ur_lease *l, char *err, size_t cap)
 {
-	struct pollfd p = {.fd = l->fd, .events = POLLIN};
 	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
 	enum ur_lease_refusal why;
 	ssize_t len = -1;
 
-	if (poll(&p, 1, ANSWER_MS) > 0)
-		len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
+	if (wait_until(l, now_ms() + ANSWER_MS))
+		len = ur_fd_msg_receive(l->fd, msg, sizeof(msg), &l->wake_fd);
 	l->waits = false;
 	if (len == 0)
 		return -EBUSY;
@@ -210,6 +236,15 @@ static int use(const struct ur_lease *l, struct ur_config *cfg, char *err, size_
 	return 0;
 }
 
+/* For people: what the daemon would not print, and so refuse, is replaced. */
+static void name_program(struct ur_lease_request *r)
+{
+	strlcpy(r->program, program_invocation_short_name, sizeof(r->program));
+	for (char *c = r->program; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
 int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_t cap)
 {
 	struct ur_lease *l = calloc(1, sizeof(*l));
@@ -219,10 +254,10 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 		snprintf(err, cap, "out of memory");
 		return -ENOMEM;
 	}
-	l->fd = -1;
+	l->fd = l->wake_fd = -1;
 	l->rebind = PORTS;
 	pthread_mutex_init(&l->lock, NULL);
-	strlcpy(l->request.program, program_invocation_short_name, sizeof(l->request.program));
+	name_program(&l->request);
 	rc = read_name(l, cfg, err, cap);
 	if (!rc)
 		rc = get_grant(l, err, cap);
@@ -246,6 +281,11 @@ struct ur_qpn_prefix ur_lease_prefix(const struct ur_lease *l)
 bool ur_lease_is_kernels(const struct ur_lease *l)
 {
 	return !l->grant.prefix;
+}
+
+int ur_lease_wake_fd(const struct ur_lease *l)
+{
+	return l->wake_fd;
 }
 
 void ur_lease_close(struct ur_lease *l)
@@ -285,12 +325,12 @@ static int bind_errno(enum ur_lease_status status)
 /* Under the lock. What else arrives is about ports that were bound again. */
 static int receive_bound(const struct ur_lease *l, const struct ur_lease_port *p, uint16_t *port)
 {
-	struct pollfd fd = {.fd = l->fd, .events = POLLIN};
+	uint64_t until_ms = now_ms() + ANSWER_MS;
 	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
 	struct ur_lease_bound b;
 	ssize_t len;
 
-	while (poll(&fd, 1, ANSWER_MS) > 0) {
+	while (wait_until(l, until_ms)) {
 		len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
 		if (len < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
@@ -314,6 +354,8 @@ static int bind_locked(struct ur_lease *l, enum ur_lease_space space, uint16_t *
 		l->bound = calloc(1, sizeof(*l->bound));
 	if (!l->bound)
 		return -ENOMEM;
+	if (*port && l->bound->cnt[space * 65536u + *port] == UINT16_MAX)
+		return -ENOBUFS;
 	if (*port && l->bound->cnt[space * 65536u + *port]) {
 		l->bound->cnt[space * 65536u + *port]++;
 		return 0;
@@ -412,7 +454,9 @@ static enum ur_lease_event poll_locked(struct ur_lease *l, uint64_t now_ns)
 	}
 	if (had && l->rebind < PORTS)
 		bind_again(l);
-	len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
+	/* A descriptor comes with a grant alone. */
+	len = l->waits ? ur_fd_msg_receive(l->fd, msg, sizeof(msg), &l->wake_fd)
+		       : recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return UR_LEASE_SAME;
 	if (len > 0 && l->waits)

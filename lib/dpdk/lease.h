@@ -44,6 +44,12 @@ bool ur_lease_is_kernels(const struct ur_lease *l);
 int ur_lease_bind(struct ur_lease *l, enum ur_lease_space space, uint16_t *port);
 void ur_lease_unbind(struct ur_lease *l, enum ur_lease_space space, uint16_t port);
 
+/*
+ * A socket on which uroced writes when there are packets for the endpoint and its ring says that its consumer sleeps; -1: there
+ * is none now. The lease owns it. Thread class: that of poll.
+ */
+int ur_lease_wake_fd(const struct ur_lease *l);
+
 /* Looks at the connection; never waits. `now_ns` does not go back. */
 enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns);
 

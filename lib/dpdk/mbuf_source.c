@@ -9,6 +9,8 @@
 /* For smaller payloads, two more mbufs cost more than the copy. */
 #define ATTACH_BYTES 2048
 #define TX_MAX	     (4 * UR_BURST)
+/* Up to as many buffers are kept and reused. For more, the pool's operations in bulk cost less for each. */
+#define FEW 4
 
 static void nothing(void *addr, void *arg)
 {
@@ -35,11 +37,36 @@ uint64_t ur_mbuf_now_ns(void *source)
 
 /* ---- buffers ---- */
 
+static bool is_shared(const struct rte_mbuf *m)
+{
+	return !RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1;
+}
+
+/* Whether the buffer is as those of the pool are. */
+static bool may_be_kept(const struct ur_mbuf_source *s, const struct rte_mbuf *m)
+{
+	return m->pool == s->pool && m->nb_segs == 1 && !is_shared(m);
+}
+
+static void take_kept(struct ur_mbuf_source *s, struct ur_pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf *m = s->kept[--s->kept_cnt];
+
+		rte_pktmbuf_reset(m);
+		pkts[i] = ur_mbuf_pkt(m);
+	}
+}
+
 bool ur_mbuf_alloc(void *source, struct ur_pkt *pkts, unsigned n)
 {
 	struct ur_mbuf_source *s = source;
 	struct rte_mbuf *m[UR_BURST];
 
+	if (n <= FEW && s->kept_cnt >= n) {
+		take_kept(s, pkts, n);
+		return true;
+	}
 	if (rte_pktmbuf_alloc_bulk(s->pool, m, n))
 		return false;
 	for (unsigned i = 0; i < n; i++)
@@ -47,10 +74,26 @@ bool ur_mbuf_alloc(void *source, struct ur_pkt *pkts, unsigned n)
 	return true;
 }
 
+static void free_few(struct ur_mbuf_source *s, struct ur_pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf *m = pkts[i].handle;
+
+		if (s->kept_cnt < UR_MBUF_KEPT && may_be_kept(s, m))
+			s->kept[s->kept_cnt++] = m;
+		else
+			rte_pktmbuf_free(m);
+	}
+}
+
 void ur_mbuf_free(void *source, struct ur_pkt *pkts, unsigned n)
 {
 	struct rte_mbuf *m[UR_BURST];
 
+	if (n <= FEW) {
+		free_few(source, pkts, n);
+		return;
+	}
 	for (unsigned at = 0, cnt; at < n; at += cnt) {
 		cnt = RTE_MIN(n - at, (unsigned)UR_BURST);
 		for (unsigned i = 0; i < cnt; i++)
@@ -59,12 +102,13 @@ void ur_mbuf_free(void *source, struct ur_pkt *pkts, unsigned n)
 	}
 }
 
-/* ---- receive ---- */
-
-static bool is_shared(const struct rte_mbuf *m)
+void ur_mbuf_source_fini(struct ur_mbuf_source *s)
 {
-	return !RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1;
+	rte_pktmbuf_free_bulk(s->kept, s->kept_cnt);
+	s->kept_cnt = 0;
 }
+
+/* ---- receive ---- */
 
 /* Returns the packet itself if nothing else refers to its bytes, otherwise a copy. */
 static struct rte_mbuf *unshare(struct ur_mbuf_source *s, struct rte_mbuf *m)

@@ -8,6 +8,8 @@
 #include "dpdk/port.h"
 #include "edge/source.h"
 
+#define UR_MBUF_KEPT 16
+
 /*
  * A queue pair of a DPDK port as a packet source (source.h): `handle` is the mbuf. The functions
  * are for a table of operations; their contracts are those of struct ur_source_ops.
@@ -26,10 +28,19 @@ struct ur_mbuf_source {
 	bool writes;	   /* received frames are written to, so shared ones are copied */
 	uint64_t *no_mbuf; /* counts received frames lost for lack of a buffer */
 	struct rte_mbuf_ext_shared_info shared; /* of all payload attached */
+	/*
+	 * EDGE-KEEP-01. Buffers of `pool` that came with few frames, [0, kept_cnt), for the next few to be sent: one message at a
+	 * time takes none from the pool and gives none back. The last one in, which is in the cache, is the first one out.
+	 */
+	struct rte_mbuf *kept[UR_MBUF_KEPT];
+	unsigned kept_cnt;
 };
 
 void ur_mbuf_source_init(struct ur_mbuf_source *s, const struct ur_port *port, uint16_t queue,
 			 const struct ur_clock *clock, bool writes, uint64_t *no_mbuf);
+
+/* Gives back what it keeps. It may not have been initialized, if it is zeroed. */
+void ur_mbuf_source_fini(struct ur_mbuf_source *s);
 
 unsigned ur_mbuf_rx(void *source, struct ur_pkt *pkts, unsigned n);
 unsigned ur_mbuf_tx(void *source, struct ur_pkt *pkts, unsigned n);

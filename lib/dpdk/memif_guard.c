@@ -7,11 +7,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <rte_alarm.h>
 #include <rte_lcore.h>
 
 #include "dpdk/driver_call.h"
+#include "dpdk/memif_wake.h"
 #include "dpdk/worker.h"
 
 static struct {
@@ -27,12 +30,14 @@ static void record_thread(void *arg)
 	is_interrupt_thread = true;
 }
 
-/* Replaces munmap() in the driver. */
+/* Replace munmap() and close() in the driver. */
 static int unmap(void *addr, size_t len);
+static int close_descriptor(int fd);
 
 void ur_memif_guard_start(void)
 {
 	ur_driver_call_replace("librte_net_memif.so", "munmap", (ur_driver_fn)unmap);
+	ur_driver_call_replace("librte_net_memif.so", "close", (ur_driver_fn)close_descriptor);
 	rte_eal_alarm_set(1, record_thread, NULL);
 }
 
@@ -72,4 +77,19 @@ static int unmap(void *addr, size_t len)
 	if (is_interrupt_thread)
 		wait_for_workers();
 	return munmap(addr, len);
+}
+
+static bool is_socket(int fd)
+{
+	int type;
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){sizeof(type)}) == 0;
+}
+
+static int close_descriptor(int fd)
+{
+	if (is_interrupt_thread && !is_socket(fd))
+		wait_for_workers();
+	ur_memif_wake_closed(fd);
+	return close(fd);
 }

@@ -8,9 +8,11 @@
  * leave at the same time). Before that, the driver marks itself as unconnected, so that later
  * bursts do nothing. It is therefore enough to wait for the bursts in progress.
  *
- * The driver has no hook for that, so its munmap() is replaced (driver_call.h). On the interrupt
- * thread the replacement first waits for the workers; on any other thread it is simply libc's
- * munmap().
+ * The same holds for the interrupt descriptors of the rings, which it closes first: a burst in progress may be about to wake
+ * its peer, and would write to another file that has got the number (memif_wake.h).
+ *
+ * The driver has no hook for that, so its munmap() and close() are replaced (driver_call.h). On the interrupt
+ * thread the replacements first wait for the workers; on any other thread they are simply libc's.
  */
 
 /* Called after a memif port has been opened; determines the interrupt thread. */

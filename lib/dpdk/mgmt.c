@@ -193,6 +193,7 @@ static void add_counters(void *ctx, struct ur_nma_counters *c)
 				edge->drops[UR_DROP_IP_HEADER] + edge->drops[UR_DROP_LENGTH];
 		c->tx_wait += edge->rate_waits;
 		c->overruns += edge->handover_full + edge->no_mbuf;
+		c->flow_control += edge->credit_silences;
 		if (!i) /* the agent's own engine */
 			continue;
 		cnt = ur_engine_counters(ur_worker_engine(m->workers[i]));
@@ -205,6 +206,7 @@ static void add_counters(void *ctx, struct ur_nma_counters *c)
 	}
 	c->overruns += atomic_load_explicit(&m->overruns, memory_order_relaxed);
 	c->tx_discards += atomic_load_explicit(&m->tx_discards, memory_order_relaxed);
+	c->symbol_errors += atomic_load_explicit(&m->damaged, memory_order_relaxed);
 }
 
 static void read_driver_counters(struct ur_mgmt *m)
@@ -215,6 +217,7 @@ static void read_driver_counters(struct ur_mgmt *m)
 		return;
 	atomic_store(&m->overruns, stats.imissed + stats.rx_nombuf);
 	atomic_store(&m->tx_discards, stats.oerrors);
+	atomic_store(&m->damaged, stats.ierrors);
 }
 
 /*

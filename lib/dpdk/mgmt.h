@@ -32,7 +32,7 @@ struct ur_mgmt {
 	uint16_t worker_cnt;
 	uint64_t stats_next_ns; /* when the driver's counters are read again */
 	/* The driver's, as last read. */
-	_Atomic uint64_t overruns, tx_discards;
+	_Atomic uint64_t overruns, tx_discards, damaged;
 	struct ur_worker_rounds rounds; /* when the load was last computed, */
 	uint64_t load;			/* and what it was */
 	char file[UR_CONFIG_TEXT];	/* "": no E2PROM */

@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <pcap/pcap.h>
 
-#define FDS_MAX	 65536 /* the kernel assigns the lowest free descriptor */
+#include "dpdk/descriptors.h"
+
 #define SNAP_LEN 65535
 
 static bool is_packet_socket(int fd, unsigned ifindex)
@@ -27,17 +27,24 @@ static bool is_packet_socket(int fd, unsigned ifindex)
 	       (unsigned)addr.sll_ifindex == ifindex;
 }
 
+struct search {
+	unsigned ifindex;
+	struct ur_packet_sockets *out;
+};
+
+static bool find(int fd, void *arg)
+{
+	const struct search *s = arg;
+
+	if (is_packet_socket(fd, s->ifindex))
+		s->out->fd[s->out->cnt++] = fd;
+	return s->out->cnt < UR_PACKET_SOCKETS_MAX;
+}
+
 void ur_packet_sockets_find(unsigned ifindex, struct ur_packet_sockets *out)
 {
-	struct rlimit limit = {.rlim_cur = FDS_MAX};
-	int max;
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	max = limit.rlim_cur < FDS_MAX ? (int)limit.rlim_cur : FDS_MAX;
 	out->cnt = 0;
-	for (int fd = 0; fd < max && out->cnt < UR_PACKET_SOCKETS_MAX; fd++)
-		if (is_packet_socket(fd, ifindex))
-			out->fd[out->cnt++] = fd;
+	ur_descriptors_visit(find, &(struct search){ifindex, out});
 }
 
 static bool contains(const struct ur_packet_sockets *s, int fd)

@@ -20,6 +20,7 @@
 #include <rte_malloc.h>
 
 #include "dpdk/memif_guard.h"
+#include "dpdk/memif_wake.h"
 #include "edge/mtu.h"
 #include "dpdk/xdp.h"
 
@@ -528,6 +529,8 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 		rc = choose_sizes(&o);
 	if (o.quirks & QUIRK_PAGE)
 		ur_xdp_quiet();
+	if (ur_port_is_memif(&made))
+		ur_memif_wake_start();
 	if (rc == 0)
 		rc = configure(&o);
 	if (rc < 0)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,18 +28,18 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 	return 0;
 }
 
-static int write_new(const char *file, const void *bytes, size_t len)
+static int write_new(const char *file, const void *bytes, size_t len, mode_t mode, bool sync)
 {
 	int fd, rc;
 
 	/* What a crash has left. */
 	if (unlink(file) && errno != ENOENT)
 		return errno;
-	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return errno;
 	rc = write_all(fd, bytes, len);
-	if (!rc && fsync(fd))
+	if (!rc && sync && fsync(fd))
 		rc = errno;
 	if (close(fd) && !rc)
 		rc = errno;
@@ -61,19 +62,29 @@ static int sync_directory(const char *file)
 	return rc == EINVAL ? 0 : rc; /* a file system that has nothing to write */
 }
 
-int ur_replace_file(const char *file, const void *bytes, size_t len)
+static int replace(const char *file, const void *bytes, size_t len, mode_t mode, bool sync)
 {
 	char made[PATH_MAX];
 	int rc;
 
 	if ((size_t)snprintf(made, sizeof(made), "%s.new", file) >= sizeof(made))
 		return ENAMETOOLONG;
-	rc = write_new(made, bytes, len);
+	rc = write_new(made, bytes, len, mode, sync);
 	if (!rc && rename(made, file))
 		rc = errno;
-	if (rc) {
+	if (rc)
 		unlink(made);
-		return rc;
-	}
-	return sync_directory(file);
+	return rc;
+}
+
+int ur_replace_file(const char *file, const void *bytes, size_t len)
+{
+	int rc = replace(file, bytes, len, 0600, true);
+
+	return rc ? rc : sync_directory(file);
+}
+
+int ur_replace_file_unsynced(const char *file, const void *bytes, size_t len, mode_t mode)
+{
+	return replace(file, bytes, len, mode, false);
 }

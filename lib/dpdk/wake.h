@@ -6,20 +6,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dpdk/memif_wake.h"
+#include "edge/config.h"
+
 /*
  * Sleeping until a port receives (EDGE-REST-03). DPDK's drivers for kernel interfaces have no receive interrupts, but their
- * sockets, packet sockets and XDP sockets, can be polled. The drivers do not expose them. So they are found as the sockets
- * of these kinds that the process did not have before the port was opened.
+ * descriptors can be polled: packet sockets, XDP sockets, and the queues of a tap. The drivers do not expose them. So they are
+ * found as the descriptors of these kinds that the process did not have before the port was opened. A memif port has to be
+ * armed before the sleep (memif_wake.h), and uroced wakes its clients by a socket.
  *
- * Thread class: finding: the thread that opens the port; waiting: the progress thread.
+ * Thread class: finding: the thread that opens the port; the others: the progress thread.
  */
 
 #define UR_WAKE_MAX	   32
+#define UR_WAKE_ARMED_MAX  33 /* rings, and uroced */
 #define UR_WAKE_BEFORE_MAX 64
 
 struct ur_wake {
-	struct pollfd fd[UR_WAKE_MAX]; /* fd -1: not any more */
-	unsigned cnt;		       /* 0: the port cannot wake a thread */
+	struct pollfd fd
+		[UR_WAKE_MAX +
+		 UR_WAKE_ARMED_MAX]; /* of the driver: fd -1: not any more; then those that are armed */
+	unsigned cnt;		     /* of the driver */
+	unsigned armed;		     /* after them */
+	struct ur_memif_end end;     /* path "": not a memif port */
+	int daemon;		     /* uroced's socket, the last of the armed ones, or -1 */
 };
 
 struct ur_wake_before {
@@ -27,15 +37,33 @@ struct ur_wake_before {
 	unsigned cnt;
 };
 
-/* Notes the packet and XDP sockets of the process. */
+/* Notes the descriptors of these kinds that the process has. */
 void ur_wake_note(struct ur_wake_before *before);
 
-/* Finds those that have been added. With more than UR_WAKE_MAX, or too many before, there are none. */
-void ur_wake_find(struct ur_wake *wake, const struct ur_wake_before *before);
+/*
+ * Finds those that have been added, and what the peer of a memif port of this configuration needs. With more than UR_WAKE_MAX
+ * descriptors, or too many before, there are none.
+ */
+void ur_wake_find(struct ur_wake *wake, const struct ur_wake_before *before,
+		  const struct ur_config *cfg);
+
+/* Whether the port can wake a thread. */
+static inline bool ur_wake_is_possible(const struct ur_wake *wake)
+{
+	return wake->cnt || wake->end.path[0];
+}
 
 /*
- * Sleeps for `ns` nanoseconds, less than a second, or until a socket becomes readable; then it returns true. A socket that reports
- * anything else, as when its interface goes down, is not waited for again.
+ * Before a wait: asks the peer of a memif port to wake this thread for these queues (bit i: queue i). `daemon`: uroced's socket, or
+ * -1. True: it will, and has to be told that it need not; what came before woke no thread, so the caller makes a round.
+ */
+bool ur_wake_arm(struct ur_wake *wake, uint32_t queues, int daemon);
+/* The peer need not wake anybody. */
+void ur_wake_disarm(struct ur_wake *wake);
+
+/*
+ * Sleeps for `ns` nanoseconds, less than a second, or until a descriptor becomes readable; then it returns true. A descriptor of the
+ * driver that reports anything else, as when its interface goes down, is not waited for again. Disarms.
  */
 bool ur_wake_wait(struct ur_wake *wake, uint64_t ns);
 

@@ -170,15 +170,16 @@ static void take_cross_cqes(struct ur_worker *w)
 
 static unsigned run_round(struct ur_worker *w)
 {
-	uint64_t now_ns = update_now(w);
 	unsigned n;
 
 	ur_gather_round(&w->gather);
-	if (!rte_ring_empty(w->doorbells))
+	if (!rte_ring_empty(w->doorbells)) {
+		update_now(w);
 		take_doorbells(w);
+	}
 	if (w->cnt > 1)
 		take_cross_cqes(w);
-	n = ur_round_run(&w->round, now_ns);
+	n = ur_round_poll(&w->round);
 	w->rounds.all++;
 	w->rounds.busy += n != 0;
 	atomic_store_explicit(&w->last_ns, w->round.now_ns, memory_order_relaxed);
@@ -526,6 +527,7 @@ void ur_worker_free(struct ur_worker *w)
 		return;
 	ur_memif_guard_remove(w);
 	ur_round_fini(&w->round);
+	ur_mbuf_source_fini(&w->source);
 	while (w->handover && rte_ring_sc_dequeue(w->handover, (void **)&m) == 0)
 		rte_pktmbuf_free(m);
 	rte_ring_free(w->handover);

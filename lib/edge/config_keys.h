@@ -195,10 +195,10 @@
 	  "inline: posts to several queue pairs leave together, at the next poll or when "          \
 	  "there are 32. auto: only posts within a microsecond of each other, and none once "       \
 	  "completion events are asked for. no: each post leaves at once")                          \
-	K(worker, progress, "progress", CHOICE, UR_PROGRESS_WORDS, 0, "tick",                       \
+	K(worker, progress, "progress", CHOICE, UR_PROGRESS_WORDS, 0, "adaptive",                   \
 	  "inline: how a thread of the library serves peers while the application makes no calls. " \
-	  "tick: once in a millisecond. adaptive: without a pause while packets come, on a CPU "    \
-	  "of its own if there is one; it stands back while the application polls")
+	  "adaptive: without a pause while packets come, on a CPU of its own if there is one; it "  \
+	  "stands back while the application polls. tick: once in a millisecond")
 
 #define UR_CONFIG_KEYS_TRANSPORT(K)                                                                \
 	K(transport, path_mtu, "path_mtu", PMTU, 0, 0, "auto",                                     \
@@ -250,6 +250,9 @@
 	  "READs and atomics a QP may have outstanding")                                           \
 	K(transport, timeout, "timeout", U32, 0, 31, "14",                                         \
 	  "local ACK timeout, 4.096 us * 2^n; 0: no timeout")                                      \
+	K(transport, min_timeout, "min_timeout", U32, 0, 31, "0",                                  \
+	  "least local ACK timeout, as timeout: a shorter one that an application sets is "        \
+	  "raised to it. Lost packets are sent again as soon as without it")                       \
 	K(transport, retry_cnt, "retry_cnt", U32, 0, 7, "7", "retries after a local ACK timeout")  \
 	K(transport, rnr_retry, "rnr_retry", U32, 0, 7, "7",                                       \
 	  "retries after an RNR NAK; 7: no limit")                                                 \

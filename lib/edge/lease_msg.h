@@ -86,7 +86,7 @@ struct ur_lease_port {
 enum ur_lease_status {
 	UR_LEASE_BOUND,
 	UR_LEASE_PORT_TAKEN, /* another process has it */
-	UR_LEASE_PORT_QUOTA, /* this process has too many */
+	UR_LEASE_PORT_QUOTA, /* this process, or its user, has too many */
 	UR_LEASE_NO_PORT,    /* no ephemeral port is free */
 	UR_LEASE_STATUS_CNT
 };

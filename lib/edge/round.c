@@ -185,23 +185,30 @@ static void prefetch_frame(const struct ur_pkt *pkt)
 		__builtin_prefetch(pkt->data + at);
 }
 
+static inline void prefetch_qp(struct ur_round *r, const struct ur_pkt *pkt)
+{
+	ur_engine_prefetch(r->engine, pkt->data, pkt->len);
+}
+
 /* Packets that are handed over leave gaps in pkts; the others move up and are freed together. */
 static void input_burst(struct ur_round *r, struct ur_pkt *pkts, unsigned n)
 {
 	unsigned done = 0;
 
 	/* First the headers, then the queue pairs that they name, then the packets themselves. */
-	for (unsigned i = 0; i < n + HEADERS_AHEAD; i++) {
-		unsigned ahead = i - (HEADERS_AHEAD - QPS_AHEAD), now = i - HEADERS_AHEAD;
-
-		if (i < n)
-			prefetch_frame(&pkts[i]);
-		if (i >= HEADERS_AHEAD - QPS_AHEAD && ahead < n)
-			ur_engine_prefetch(r->engine, pkts[ahead].data, pkts[ahead].len);
-		if (i < HEADERS_AHEAD || !input_packet(r, &pkts[now]))
+	for (unsigned i = 0; i < n && i < HEADERS_AHEAD; i++)
+		prefetch_frame(&pkts[i]);
+	for (unsigned i = 0; i < n && i < QPS_AHEAD; i++)
+		prefetch_qp(r, &pkts[i]);
+	for (unsigned i = 0; i < n; i++) {
+		if (i + HEADERS_AHEAD < n)
+			prefetch_frame(&pkts[i + HEADERS_AHEAD]);
+		if (i + QPS_AHEAD < n)
+			prefetch_qp(r, &pkts[i + QPS_AHEAD]);
+		if (!input_packet(r, &pkts[i]))
 			continue;
-		if (__builtin_expect(done != now, 0))
-			pkts[done] = pkts[now];
+		if (__builtin_expect(done != i, 0))
+			pkts[done] = pkts[i];
 		done++;
 	}
 	if (done)
@@ -485,6 +492,7 @@ static void output_credit(struct ur_round *r)
 	}
 	ur_credit_output(r->credit, pkt.data, r->mac, r->now_ns);
 	r->cnt.credit_sessions = r->credit->cnt.credit_sessions;
+	r->cnt.credit_silences = r->credit->cnt.credit_silences;
 	r->cnt.credit_wait_ns = r->credit->cnt.credit_wait_ns;
 	r->cnt.credit_stalls = r->credit->cnt.credit_stalls;
 	pkt.len = UR_CREDIT_BYTES;
@@ -602,21 +610,42 @@ static void expire(struct ur_round *r, bool all_received)
  * Output comes before receive: an inline caller sees at once what was received, and its answer
  * leaves together with the ACK. If it stops calling, the endpoint's progress thread sends the ACK.
  */
-unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
+static bool may_output(const struct ur_round *r)
+{
+	return ur_engine_wants_output(r->engine) || r->tx_head != r->tx_tail || r->tx_impair ||
+	       r->credit || neigh_waits(r);
+}
+
+static unsigned run(struct ur_round *r, bool outputs)
 {
 	unsigned n = 0;
 	bool more;
 
-	ur_round_set_now(r, now_ns);
 	r->may_have_output = false;
-	if (ur_engine_wants_output(r->engine) || r->tx_head != r->tx_tail || r->tx_impair ||
-	    (r->credit && ur_credit_is_due(r->credit, r->now_ns)))
+	if (outputs) {
 		n = output(r, false);
-	if (neigh_waits(r))
-		output_neigh(r);
+		if (neigh_waits(r))
+			output_neigh(r);
+	}
 	n += receive(r, &more);
 	expire(r, !more);
 	return n;
+}
+
+unsigned ur_round_run(struct ur_round *r, uint64_t now_ns)
+{
+	ur_round_set_now(r, now_ns);
+	return run(r, may_output(r));
+}
+
+/* What is received is stamped when it is there, so a round that sends nothing looks at the clock once. */
+unsigned ur_round_poll(struct ur_round *r)
+{
+	bool outputs = may_output(r);
+
+	if (outputs)
+		update_now(r);
+	return run(r, outputs);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)

@@ -101,6 +101,8 @@ void ur_round_fini(struct ur_round *r);
 
 /* Sends, receives and expires timers. Returns the packets received and sent. */
 unsigned ur_round_run(struct ur_round *r, uint64_t now_ns);
+/* The same, with the time of the source, which has a clock (now_ns). */
+unsigned ur_round_poll(struct ur_round *r);
 
 /*
  * Only sends. `posted`: only requests and responses; see ur_engine_output_posted().

@@ -24,6 +24,8 @@
 	X(cross_cqe_full, COUNTER, "completions", "completions lost on the way to another worker") \
 	X(credit_sessions, COUNTER, "times",                                                       \
 	  "times that the other end of the link has begun to give credits")                        \
+	X(credit_silences, COUNTER, "times",                                                       \
+	  "times that nothing was heard from the other end of the link for a second")              \
 	X(credit_wait_ns, COUNTER, "ns", "time during which lanes with packets waited for credit") \
 	X(credit_stalls, COUNTER, "times",                                                         \
 	  "times that a lane had no credit for longer than credit_life_ms")

@@ -48,7 +48,8 @@ static struct ur_sink sink_of(const struct ur_sink *sink)
 
 /* Offsets of the parts in the engine's memory, bytes. */
 struct layout {
-	size_t slots, groups, reorder, read_gaps, loss, spray, dests, admission, cm, mgmt, total;
+	size_t slots, paths, groups, reorder, read_gaps, loss, spray, dests, admission, cm, mgmt,
+		total;
 };
 
 static bool has_cm(const struct ur_limits *l)
@@ -61,7 +62,8 @@ static struct layout layout_of(const struct ur_limits *l)
 	struct layout at;
 
 	at.slots = ur_align64(sizeof(struct ur_engine));
-	at.groups = at.slots + ur_align64(ur_slots_size(l->max_qp));
+	at.paths = at.slots + ur_align64(ur_slots_size(l->max_qp));
+	at.groups = at.paths + ur_path_pool_size(l->max_qp);
 	at.reorder = at.groups + ur_groups_size(l->attachments);
 	at.read_gaps = at.reorder +
 		       ur_align64(ur_reorder_pool_size(l->reorder_slots, l->reorder_slot_bytes,
@@ -114,6 +116,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->ackreq_every = attr->ackreq_every;
 	e->mtu_shift = attr->mtu_shift;
 	ur_slots_init(&e->slots, m + at.slots, l->max_qp, l->workers, l->worker, l->prefix);
+	ur_path_pool_init(&e->core.paths, m + at.paths, l->max_qp, attr->random);
 	ur_groups_init(&e->groups, m + at.groups, l->attachments);
 	e->last_doorbell = e->slots.qps;
 	ur_reorder_pool_init(&e->core.reorder, m + at.reorder, l->reorder_slots,
@@ -240,7 +243,7 @@ static enum ur_drop check_identity(const struct ur_qp *qp, const struct ur_packe
 		return UR_DROP_QP_STATE;
 	if (!pkey_matches(p->bth.pkey, qp->pkey))
 		return UR_DROP_PKEY;
-	if (ops->connected && !ur_path_leads_to(&qp->path, &p->ip))
+	if (ops->connected && !ur_path_leads_to(qp->path, &p->ip))
 		return UR_DROP_PEER;
 	return UR_DROP_NONE;
 }
@@ -294,7 +297,7 @@ static inline bool is_marked(const struct ur_packet *p)
 static enum ur_drop cnp_input(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	if (!qp->ops->connected || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT ||
-	    !ur_path_leads_to(&qp->path, &p->ip))
+	    !ur_path_leads_to(qp->path, &p->ip))
 		return UR_DROP_PEER;
 	if (ur_dest_on_cnp(qp, now_ns))
 		qp->core->cnt.rp_cnp_handled++;
@@ -444,7 +447,7 @@ bool ur_engine_input_predicted(struct ur_engine *e, const uint8_t *frame, size_t
 	if (len < UR_PREDICT_BYTES || core->no_prediction)
 		return false;
 	qp = ur_slots_find(&e->slots, ur_qpn(ur_predict_low24(frame + UR_PREDICT_BTH + 4)));
-	if (!qp || !ur_predict_path(&qp->path, frame, len, &bytes))
+	if (!qp || !ur_predict_path(qp->path, frame, len, &bytes))
 		return false;
 	if (ur_predict_opcode(frame[UR_PREDICT_BTH]) &&
 	    qp->ops->predicted(qp, frame, bytes, now_ns)) {

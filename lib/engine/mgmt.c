@@ -25,6 +25,11 @@ static void get_link(void *ctx, uint8_t port, struct ur_nma_link *link)
 	*link = (struct ur_nma_link){.up = m->link_up, .mtu = m->mtu, .bps = m->attr.link_bps};
 }
 
+static uint64_t handshakes_of(const struct ur_engine *e)
+{
+	return e->cm ? ur_cm_counters(e->cm)->established : 0;
+}
+
 static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *c)
 {
 	const struct engine_mgmt *m = ctx;
@@ -43,6 +48,7 @@ static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *c)
 		.retransmitted = cnt->retransmitted_packets,
 		.timeouts = cnt->local_ack_timeout_err,
 		.link_downed = m->link_downs,
+		.handshakes = handshakes_of(m->engine),
 	};
 	if (m->attr.ops && m->attr.ops->add_counters)
 		m->attr.ops->add_counters(m->attr.ctx, c);

@@ -142,16 +142,18 @@ static inline struct served make_packets(struct ur_engine *e, struct ur_emux_que
 
 		if (cap > t->wqes)
 			cap = t->wqes;
+		s.bytes = t->bytes;
 		if (qp->ops->burst)
-			s.cnt = qp->ops->burst(qp, tx, cap, t->bytes, now_ns);
-		if (s.cnt && ur_wq_tail(&qp->sq) == qp->req.cur)
-			s.then = SERVED_ALL;
+			s.cnt = qp->ops->burst(qp, tx, cap, &s.bytes, now_ns);
+		if (s.cnt) {
+			s.wqes = s.cnt;
+			if (ur_wq_tail(&qp->sq) == qp->req.cur)
+				s.then = SERVED_ALL;
+			return s;
+		}
 	}
-	s.wqes = s.cnt;
-	if (!s.cnt)
-		s.cnt = make_packet(e, q, tx, now_ns, &s.wqes);
-	for (unsigned i = 0; i < s.cnt; i++)
-		s.bytes += ur_tx_frame_bytes(&tx[i]);
+	s.cnt = make_packet(e, q, tx, now_ns, &s.wqes);
+	s.bytes = s.cnt ? ur_tx_frame_bytes(tx) : 0;
 	return s;
 }
 
@@ -162,6 +164,9 @@ static inline struct served serve_queue(struct ur_engine *e, struct ur_emux_queu
 	struct ur_emux *x = &e->core.emux;
 	struct served s = make_packets(e, q, &x->turn[vl], tx, cap, now_ns);
 
+	/* Its turn ends, and no gate is there to be closed. */
+	if (__builtin_expect(s.then == SERVED_ALL, 1))
+		return s;
 	if (__builtin_expect(!s.cnt, 0)) {
 		/* Local operations have no packet. */
 		if (s.wqes)
@@ -169,7 +174,7 @@ static inline struct served serve_queue(struct ur_engine *e, struct ur_emux_queu
 		s.then = SERVED_OVER;
 		return s;
 	}
-	if (!ur_emux_charge(x, vl, s.bytes, s.wqes) && s.then == SERVED_MORE)
+	if (!ur_emux_charge(x, vl, s.bytes, s.wqes))
 		s.then = SERVED_OVER;
 	/* PACE-READ-01: a READ is charged the bytes that it requests. */
 	if (__builtin_expect(ur_dest_of(q) != NULL, 0) &&
@@ -183,7 +188,8 @@ static inline void end_turn(struct ur_emux *x, unsigned vl, struct ur_emux_queue
 			    const struct served *s)
 {
 	if (__builtin_expect(s->then == SERVED_ALL, 1)) {
-		ur_qp_sent_all(UR_QP_OF(q, sq_queue));
+		ur_emux_finish(x, vl, q);
+		ur_qp_follow_deadline(UR_QP_OF(q, sq_queue));
 		return;
 	}
 	update_ready(q);
@@ -307,6 +313,21 @@ static inline void charge_ahead(struct ur_core *core, const struct ur_qp *qp,
 	count_lane(core, vl, 1, bytes);
 }
 
+/* The same of ACKs and NAKs of one lane that follow each other. */
+struct ahead {
+	unsigned vl, packets;
+	uint32_t bytes, charged;
+};
+
+static inline void charge_run(struct ur_core *core, const struct ahead *run)
+{
+	count_sent(core, run->packets, run->bytes);
+	if (run->vl == UR_VL_CNT || !run->packets)
+		return;
+	ur_vl_charge_ahead(&core->vl, run->vl, run->charged);
+	count_lane(core, run->vl, run->packets, run->bytes);
+}
+
 static unsigned output_cnps(struct ur_engine *e, struct ur_tx *tx, unsigned cap)
 {
 	struct ur_sched_node *n;
@@ -375,6 +396,7 @@ static __attribute__((noinline)) unsigned output_open_acks(struct ur_engine *e, 
 static __attribute__((noinline)) unsigned output_acks(struct ur_engine *e, struct ur_tx *tx,
 						      unsigned cap, uint64_t now_ns)
 {
+	struct ahead run = {.vl = UR_VL_CNT};
 	struct ur_sched_node *n;
 	unsigned made = 0;
 
@@ -385,9 +407,16 @@ static __attribute__((noinline)) unsigned output_acks(struct ur_engine *e, struc
 		bool ok = qp->ops->ack_next(qp, &tx[made], now_ns);
 
 		UR_ASSERT(ok);
-		charge_ahead(&e->core, qp, &tx[made]);
+		if (__builtin_expect(qp->rsp_queue.vl != run.vl, 0)) {
+			charge_run(&e->core, &run);
+			run = (struct ahead){.vl = qp->rsp_queue.vl};
+		}
+		run.packets++;
+		run.bytes += ur_tx_frame_bytes(&tx[made]);
+		run.charged += ur_vl_counted(tx[made].payload_len);
 		made++;
 	}
+	charge_run(&e->core, &run);
 	return made;
 }
 

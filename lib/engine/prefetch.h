@@ -30,7 +30,7 @@ static inline void ur_prefetch_identity(const struct ur_qp *qp)
 static inline void ur_prefetch_sender(const struct ur_qp *qp, uint32_t idx)
 {
 	__builtin_prefetch(ur_sq_at(&qp->sq, idx), 1);
-	ur_prefetch_lines(qp, offsetof(struct ur_qp, path), offsetof(struct ur_qp, ack_node));
+	__builtin_prefetch(qp->path);
 	ur_prefetch_lines(qp, offsetof(struct ur_qp, req), qp->ops->sending_end);
 }
 

@@ -19,8 +19,7 @@ static void view_paths(const struct ur_qp *qp, struct ur_qp_view *out)
 	unsigned weights = 0;
 
 	out->path_cnt = 1;
-	if (qp->path.len >= UR_PATH_MIN_BYTES)
-		out->sport = ur_load16(qp->path.hdr + qp->path.len - UR_UDP_BYTES);
+	out->sport = __builtin_bswap16(qp->sport_be);
 	if (!s)
 		return;
 	out->path_cnt = s->paths.n;

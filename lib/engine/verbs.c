@@ -120,12 +120,17 @@ struct rings {
 	size_t sq, rq, srq_wqe, res, ans, total;
 };
 
-/* READs and atomics that can be remembered: what is not reliable answers none. */
-static uint8_t resources_of(const struct ur_qp_create *a)
+static bool is_reliable(const struct ur_qp_create *a)
 {
 	const struct ur_qp_ops *ops = ur_qp_ops_of(a->type, UR_MODE_GBN);
 
-	return ops && ops->reliable ? a->max_dest_rd_atomic : 0;
+	return ops && ops->reliable;
+}
+
+/* READs and atomics that can be remembered: what is not reliable answers none. */
+static uint8_t resources_of(const struct ur_qp_create *a)
+{
+	return is_reliable(a) ? a->max_dest_rd_atomic : 0;
 }
 
 /* Extended mode: READs and atomics being answered, for the first time or again. */
@@ -147,7 +152,9 @@ static struct rings rings_of(const struct ur_qp_create *a)
 			: ur_align64(ur_rq_ring_bytes(a->cap.max_recv_wr, a->cap.max_recv_sge)));
 	r.res = r.srq_wqe + (a->srq ? ur_align64(a->srq->rq.stride) : 0);
 	r.ans = r.res + ur_align64(resources_of(a) * sizeof(struct ur_rd_res));
-	r.total = r.ans + ur_align64(answers_of(a) * sizeof(struct ur_ext_answer));
+	/* ur_ext_own() */
+	r.total = r.ans + ur_align64(answers_of(a) * sizeof(struct ur_ext_answer) +
+				     (is_reliable(a) ? sizeof(struct ur_ext_own) : 0));
 	return r;
 }
 
@@ -187,9 +194,12 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	qp->send_cq = a->send_cq;
 	qp->recv_cq = a->recv_cq;
 	qp->srq = a->srq;
+	qp->has_srq = a->srq != NULL;
 	qp->user = a->user;
+	qp->path = &ur_path_none;
 	qp->window = e->window;
-	qp->req.ackreq_every = e->ackreq_every;
+	qp->req.ackreq_every =
+		e->ackreq_every < UINT16_MAX ? (uint16_t)e->ackreq_every : UINT16_MAX;
 	qp->port_mtu_shift = e->mtu_shift;
 	qp->res_max = resources_of(a);
 	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
@@ -237,10 +247,11 @@ void ur_engine_destroy_qp(struct ur_engine *e, struct ur_qp *qp, uint64_t now_ns
 {
 	ur_qp_reset(qp);
 	/* MW-QP-01 */
-	if (qp->sq.has_bound)
+	if (qp->has_bound)
 		ur_windows_forget_qp(e->core.mem, qp->qpn.v);
 	if (qp->srq && !--qp->srq->qp_cnt)
 		ur_admission_leave(qp->srq);
+	ur_path_pool_give(&e->core.paths, &qp->path);
 	ur_slots_give(&e->slots, qp, now_ns + e->time_wait_ns);
 }
 
@@ -339,9 +350,14 @@ void ur_engine_for_each_path(struct ur_engine *e,
 {
 	for (uint32_t i = 0; i < e->slots.slot_cnt; i++) {
 		struct ur_qp *qp = &e->slots.qps[i];
+		struct ur_path path;
 
-		if (qp->core && qp->ops->connected && qp->path.len >= UR_PATH_MIN_BYTES)
-			fn(&qp->path, &qp->attr.ah_attr, ctx);
+		if (!qp->core || qp->path == &ur_path_none)
+			continue;
+		/* What others share may be another one's no longer: its address vector differs. */
+		path = *qp->path;
+		fn(&path, &qp->attr.ah_attr, ctx);
+		ur_path_pool_replace(&e->core.paths, &qp->path, &path);
 	}
 }
 

@@ -20,12 +20,12 @@ struct ur_slabs_slab {
 /* Before each object: where it belongs. */
 struct ur_slabs_object {
 	union {
-		struct ur_slabs_slab *slab;	   /* taken */
+		struct ur_slabs_slab *slab;	   /* taken; NULL: the owner's memory */
 		SLIST_ENTRY(ur_slabs_object) link; /* given */
 	};
 };
 
-#define HEADER ((size_t)16)
+#define HEADER ((size_t)UR_SLABS_HEADER)
 #define FIRST  ((sizeof(struct ur_slabs_slab) + UNIT - 1) & ~(UNIT - 1))
 
 _Static_assert(sizeof(struct ur_slabs_object) <= HEADER, "the header keeps objects aligned");
@@ -135,8 +135,11 @@ void ur_slabs_give(struct ur_slabs *s, void *object)
 {
 	struct ur_slabs_object *o = (void *)((char *)object - HEADER);
 	struct ur_slabs_slab *slab = o->slab;
-	bool had_room = has_room(s, slab);
+	bool had_room;
 
+	if (!slab)
+		return;
+	had_room = has_room(s, slab);
 	UR_ASSERT(slab->live > 0);
 	s->object_cnt--;
 	s->used_bytes -= slab->bytes;
@@ -149,6 +152,13 @@ void ur_slabs_give(struct ur_slabs *s, void *object)
 	LIST_INSERT_HEAD(&s->free, slab, link);
 	s->free_cnt++;
 	update_wanted(s);
+}
+
+/* LOSS-OWN-01 */
+void *ur_slabs_own(void *memory)
+{
+	((struct ur_slabs_object *)memory)->slab = NULL;
+	return (char *)memory + HEADER;
 }
 
 void ur_slabs_validate(const struct ur_slabs *s)

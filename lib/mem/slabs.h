@@ -47,6 +47,14 @@ void ur_slabs_add(struct ur_slabs *s, void *memory);
 void *ur_slabs_take(struct ur_slabs *s, size_t bytes, uint32_t keep);
 void ur_slabs_give(struct ur_slabs *s, void *object);
 
+/*
+ * An object of `n` bytes in memory of the owner's, UR_SLABS_OWN_BYTES(n) of it, aligned to 16. It may be passed to
+ * ur_slabs_give(), which then does nothing: the owner knows when it may be taken again.
+ */
+#define UR_SLABS_HEADER	      16 /* bytes before each object */
+#define UR_SLABS_OWN_BYTES(n) (UR_SLABS_HEADER + (((n) + 15) & ~(size_t)15))
+void *ur_slabs_own(void *memory);
+
 /* Slabs that should be added soon, so that as many are free as are in use; 0 at the limit. */
 static inline uint32_t ur_slabs_wanted(const struct ur_slabs *s)
 {

@@ -208,28 +208,12 @@ static bool is_request(uint8_t method)
 	       method == UR_MAD_METHOD_TRAP_REPRESS;
 }
 
-/* Methods that are answered, by the agent or whatever else serves their class (IBA 13.4.5, 15.2.2). */
-static bool wants_response(uint8_t method)
+bool ur_nma_serves(const uint8_t mad[UR_MAD_BYTES])
 {
-	switch (method) {
-	case UR_MAD_METHOD_GET:
-	case UR_MAD_METHOD_SET:
-	case 0x12: /* GetTable */
-	case 0x13: /* GetTraceTable */
-	case 0x14: /* GetMulti */
-	case 0x15: /* Delete */
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Whether the agent serves the class. */
-static bool is_served(const uint8_t *mad)
-{
-	return nma_is_smp(mad) || mad[1] == UR_MAD_CLASS_PERF ||
-	       (mad[1] == UR_MAD_CLASS_VENDOR &&
-		ur_load24(mad + UR_VENDOR_OUI_AT) == UR_VENDOR_OUI);
+	return mad[2] == 1 && /* of all three classes */
+	       (nma_is_smp(mad) || mad[1] == UR_MAD_CLASS_PERF ||
+		(mad[1] == UR_MAD_CLASS_VENDOR &&
+		 ur_load24(mad + UR_VENDOR_OUI_AT) == UR_VENDOR_OUI));
 }
 
 /*
@@ -238,7 +222,7 @@ static bool is_served(const uint8_t *mad)
  */
 static bool is_for_agent(const struct ur_nma *nma, const uint8_t *mad)
 {
-	if (!nma->client && wants_response(mad[3]))
+	if (!nma->client && ur_mad_wants_response(mad[3]))
 		return true;
 	if (!is_request(mad[3]))
 		return false;
@@ -362,7 +346,7 @@ static enum ur_mad_status execute(struct ur_nma *nma, struct nma_request *r, uin
 	};
 
 	*wait_ns = 0;
-	if (r->mad[2] != 1 || !is_served(r->mad)) /* of all three classes */
+	if (!ur_nma_serves(r->mad))
 		return UR_MAD_STATUS_BAD_VERSION;
 	if (r->mad[3] != UR_MAD_METHOD_GET && r->mad[3] != UR_MAD_METHOD_SET)
 		return UR_MAD_STATUS_METHOD;
@@ -389,9 +373,7 @@ static bool respond(struct ur_nma *nma, struct nma_request *r, enum ur_mad_statu
 	uint8_t *mad = r->mad;
 
 	nma->stats.refused += status != UR_MAD_STATUS_OK;
-	/* Get and Set have the same response. */
-	mad[3] = mad[3] == UR_MAD_METHOD_SET ? UR_MAD_METHOD_GET_RESP
-					     : mad[3] | UR_MAD_METHOD_RESPONSE;
+	mad[3] = ur_mad_response_method(mad[3]);
 	ur_store16(mad + 4, (uint16_t)status);
 	if (mad[1] == UR_MAD_CLASS_SMP_DR) {
 		ur_store16(mad + 4, (uint16_t)status | UR_SMP_DIRECTION);
@@ -557,6 +539,9 @@ void ur_nma_link_event(struct ur_nma *nma, uint8_t port, uint64_t now_ns)
 
 	UR_ASSERT(port >= 1 && port <= nma->attr.limits.ports);
 	nma->now_ns = now_ns;
+	nma->port[port].failed |= !up && before != UR_PORT_DOWN && !nma->port[port].disabled;
+	nma->port[port].link_recovered += up && nma->port[port].failed;
+	nma->port[port].failed &= !up;
 	nma_port_link(nma, port, up);
 	nma_ask_neighbour(nma, port, now_ns);
 	if (nma->port[port].state == before)

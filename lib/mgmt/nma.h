@@ -63,15 +63,14 @@ struct ur_nma_link {
 	X(rx_multicast, "packets received for a group")                                            \
 	X(tx_discards, "packets not sent")                                                         \
 	X(tx_wait, "times at which a packet had to wait")                                          \
-	X(rx_errors, "packets received with an error")                                             \
+	X(rx_errors, "packets received with an error, without symbol_errors")                      \
 	X(rx_relay_errors, "packets that a switch could not forward")                              \
 	X(rx_constraint, "packets refused by a rule")                                              \
-	X(symbol_errors, "errors of the physical layer")                                           \
+	X(symbol_errors, "packets that the device found to be damaged")                            \
 	X(overruns, "packets lost for want of a buffer")                                           \
-	X(integrity_errors, "errors that count against the link's integrity")                      \
+	X(flow_control, "times that the other end of the link fell silent about credits")          \
 	X(vl15_dropped, "management packets dropped")                                              \
 	X(link_downed, "times that the link went down")                                            \
-	X(link_recovered, "times that the link came up again")                                     \
 	X(retransmitted, "packets sent again")                                                     \
 	X(timeouts, "timeouts of the transport")                                                   \
 	X(handshakes, "connections made")
@@ -223,6 +222,9 @@ void ur_nma_trap(struct ur_nma *nma, enum ur_trap trap, uint8_t port);
  * node wants to know. `data` has UR_SMP_DATA_BYTES. False: it has no such attribute.
  */
 bool ur_nma_query(struct ur_nma *nma, enum ur_smp_attr attr, uint32_t attr_mod, uint8_t *data);
+
+/* Whether agents serve the class of a MAD, in its version. */
+bool ur_nma_serves(const uint8_t mad[UR_MAD_BYTES]);
 
 /* Whether there is a client, and whether it is a subnet manager (PortInfo says so). At first there is none. */
 void ur_nma_set_client(struct ur_nma *nma, bool present, bool is_sm);

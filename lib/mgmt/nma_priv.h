@@ -21,6 +21,7 @@
  *   vendor.c   requests for registers and E2PROM
  *   registers.c  the registers
  *   notice.c   traps and fault reports
+ *   scan.c     what the agent looks for itself: limits, thresholds
  *   link.c     neighbours, link tests
  */
 #define NMA_NEVER UINT64_MAX
@@ -46,6 +47,13 @@ struct nma_bist {
 	uint64_t sent, returned, errors;
 };
 
+/* What a port had counted at the last scan. */
+struct nma_scanned {
+	uint64_t rx_errors, symbol_errors, retransmitted, overruns, flow_control;
+	uint16_t overrun_scans; /* scans in a row that found overruns */
+	uint64_t trap_next_ns[UR_TRAP_FLOW_CONTROL - UR_TRAP_LINK_INTEGRITY + 1];
+};
+
 struct nma_port {
 	uint64_t gid_prefix;
 	uint16_t lid, sm_lid;
@@ -62,7 +70,10 @@ struct nma_port {
 	uint64_t pc_base[NMA_PC], pc_ext_base[NMA_PC_EXT]; /* what the counters are counted from */
 	struct nma_neighbour neighbour;
 	struct nma_bist bist;
-	uint64_t scanned_errors, scanned_retransmitted; /* at the last check of limits */
+	struct nma_scanned scanned;
+	bool failed; /* the link went down, and not by management; it has not come up yet */
+	/* LinkErrorRecovery, LocalLinkIntegrityErrors, ExcessiveBufferOverrunErrors. */
+	uint64_t link_recovered, integrity_errors, excessive_overruns;
 };
 
 struct nma_notice {
@@ -273,7 +284,10 @@ void nma_trap_bad_key(struct ur_nma *nma, const uint8_t *mad, const struct ur_nm
 void nma_report_to(struct ur_nma *nma, const struct ur_nma_from *from, const uint8_t *mad);
 bool nma_next_notice(struct ur_nma *nma, struct ur_nma_out *out, uint64_t now_ns);
 void nma_repress(struct ur_nma *nma, const uint8_t *mad);
-/* Starts or stops the checks of limits, as the registers say. */
+
+/* ---- scan.c ---- */
+
+/* Starts or stops the scans, as the registers and the subnet manager's LID say. */
 void nma_scan_start(struct ur_nma *nma, uint64_t now_ns);
 void nma_scan(struct ur_nma *nma, uint64_t now_ns);
 

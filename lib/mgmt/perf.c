@@ -11,20 +11,21 @@
 
 static void read_pc(const struct ur_nma *nma, uint8_t port, uint64_t v[NMA_PC])
 {
+	const struct nma_port *p = &nma->port[port];
 	struct ur_nma_counters c = {0};
 
 	nma->attr.ops->get_counters(nma->attr.ctx, port, &c);
 	v[0] = c.symbol_errors;
-	v[1] = c.link_recovered;
+	v[1] = p->link_recovered;
 	v[2] = c.link_downed;
-	v[3] = c.rx_errors;
+	v[3] = c.rx_errors + c.symbol_errors;
 	v[4] = 0; /* PortRcvRemotePhysicalErrors: Ethernet has no such mark */
 	v[5] = c.rx_relay_errors;
 	v[6] = c.tx_discards;
 	v[7] = 0; /* PortXmitConstraintErrors: nothing is refused on the way out */
 	v[8] = c.rx_constraint;
-	v[9] = c.integrity_errors;
-	v[10] = c.overruns;
+	v[9] = p->integrity_errors;
+	v[10] = p->excessive_overruns;
 	v[11] = c.vl15_dropped;
 	v[12] = c.tx_bytes >> DATA_SHIFT;
 	v[13] = c.rx_bytes >> DATA_SHIFT;

@@ -10,6 +10,7 @@
 #define VL_CAP_ALL    5 /* VL 0 to 14 */
 #define VL_CAP_ONE    1
 #define ARB_CAP	      64
+#define THRESHOLD     8	 /* LocalPhyErrors and OverrunErrors, as OpenSM sets them */
 #define RESP_TIME     16 /* 4.096 us * 2^16: 268 ms */
 
 /* The link's speed as width, and speed of a lane (IBA 14.2.5.6): the slowest that is not below. */
@@ -45,6 +46,7 @@ void nma_port_init(struct ur_nma *nma, uint8_t port)
 
 	p->gid_prefix = link.gid_subnet ? link.gid_subnet : LINK_LOCAL;
 	p->down_default = 2; /* polling */
+	p->local_phy_errors = p->overrun_errors = THRESHOLD;
 	p->width_enabled = rate_of(link.bps)->width;
 	p->speed_enabled = rate_of(link.bps)->speed;
 	p->speed_ext_enabled = rate_of(link.bps)->ext;
@@ -217,7 +219,10 @@ static void set_end(struct ur_nma *nma, uint8_t port, const struct ur_port_info 
 	p->gid_prefix = set->gid_prefix;
 	p->lid = set->lid;
 	p->lmc = set->lmc;
-	p->sm_lid = set->sm_lid;
+	if (p->sm_lid != set->sm_lid) {
+		p->sm_lid = set->sm_lid;
+		nma_scan_start(nma, nma->now_ns);
+	}
 	p->sm_sl = set->sm_sl;
 	p->subnet_timeout = set->subnet_timeout;
 	p->init_type = set->init_type;

@@ -108,12 +108,12 @@ static uint64_t read_port(const struct ur_nma *nma, enum ur_register_id id, uint
 		COUNTER(LINK_DOWNED, link_downed)
 		COUNTER(RX_ERRORS, rx_errors)
 		COUNTER(OVERRUNS, overruns)
+		COUNTER(FLOW_CONTROL, flow_control)
 		COUNTER(SYMBOL_ERRORS, symbol_errors)
 		COUNTER(TX_DISCARDS, tx_discards)
 		COUNTER(RETRANSMITTED, retransmitted)
 		COUNTER(TIMEOUTS, timeouts)
 		COUNTER(VL15_DROPPED, vl15_dropped)
-		COUNTER(LINK_RECOVERED, link_recovered)
 		COUNTER(TX_WAIT, tx_wait)
 		COUNTER(HANDSHAKES, handshakes)
 		COUNTER(TX_PACKETS, tx_packets)
@@ -121,6 +121,12 @@ static uint64_t read_port(const struct ur_nma *nma, enum ur_register_id id, uint
 		COUNTER(TX_BYTES, tx_bytes)
 		COUNTER(RX_BYTES, rx_bytes)
 #undef COUNTER
+	case UR_PORT_LINK_RECOVERED:
+		return p->link_recovered;
+	case UR_PORT_INTEGRITY:
+		return p->integrity_errors;
+	case UR_PORT_EXCESSIVE_OVERRUNS:
+		return p->excessive_overruns;
 	case UR_PORT_BIST_CONTROL:
 		return p->bist.running;
 	case UR_PORT_BIST_DURATION_NS:

@@ -32,6 +32,11 @@ void ur_cm_leave(int cancel_state)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
+void ur_cm_renew_lock(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
 void ur_cm_wait_acked(struct ur_cm_id *id)
 {
 	while (id->got)

@@ -25,6 +25,14 @@
 
 #define UR_CM_DEVICES_MAX 32
 
+/*
+ * RDMA_CM_EVENT_USER of rdma-core 60: the program puts an event of its own into the id's channel, to wake a thread. Older
+ * headers have neither. Returns 0, or -1 with errno: EINVAL for another event.
+ */
+#define UR_CM_EVENT_USER 18
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
+			uint64_t arg);
+
 /* A device that is open. Made once, never freed. */
 struct ur_cm_device {
 	struct ibv_context *verbs;
@@ -114,6 +122,8 @@ static inline struct ur_cm_channel *ur_cm_channel(struct rdma_event_channel *cha
 /* Takes the lock. Returns what ur_cm_leave() needs. */
 int ur_cm_enter(void);
 void ur_cm_leave(int cancel_state);
+/* In a child of fork(): nobody holds the lock, whoever did in the parent. */
+void ur_cm_renew_lock(void);
 /* Waits until `id` has no event that is not acknowledged. Under the lock. */
 void ur_cm_wait_acked(struct ur_cm_id *id);
 

@@ -10,9 +10,20 @@ static unsigned device_cnt;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool forked;
 
+/* EDGE-FORK-03. In a child of fork(): a thread that it does not have may hold the locks. */
 static void note_fork(void)
 {
-	forked = true;
+	bool inside = pthread_mutex_trylock(&open_lock);
+
+	if (!inside)
+		pthread_mutex_unlock(&open_lock);
+	forked = forked || inside || device_cnt;
+	ur_cm_renew_lock();
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, note_fork);
 }
 
 bool ur_cm_is_child(void)
@@ -46,17 +57,13 @@ static bool open_all(void)
 	for (int i = 0; i < cnt && device_cnt < UR_CM_DEVICES_MAX; i++)
 		open_device(list[i]);
 	ibv_free_device_list(list);
-	if (!device_cnt)
-		errno = ENODEV;
-	else
-		errno = pthread_atfork(NULL, NULL, note_fork);
-	if (!errno)
-		errno = ur_cm_start_pump();
+	errno = device_cnt ? ur_cm_start_pump() : ENODEV;
 	return !errno;
 }
 
 bool ur_cm_open_devices(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	bool ok;
 
 	/* Its parent may have been inside. */
@@ -64,6 +71,7 @@ bool ur_cm_open_devices(void)
 		errno = EIO;
 		return false;
 	}
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&open_lock);
 	ok = device_cnt || open_all();
 	pthread_mutex_unlock(&open_lock);

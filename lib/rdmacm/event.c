@@ -199,20 +199,54 @@ struct ur_cm_event *ur_cm_translate(const struct uroce_cm_event *from)
 	return NULL;
 }
 
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
+			uint64_t arg)
+{
+	struct ur_cm_event *e;
+	int state;
+
+	if (ur_cm_is_child())
+		return ur_cm_fail(EIO);
+	if ((int)event != UR_CM_EVENT_USER)
+		return ur_cm_fail(EINVAL);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -1;
+	e->owner = ur_cm_id(id);
+	e->ev.id = id;
+	e->ev.event = event;
+	e->ev.status = status;
+	memcpy(&e->ev.param, &arg, sizeof(arg)); /* param.arg */
+	state = ur_cm_enter();
+	ur_cm_put(e);
+	ur_cm_leave(state);
+	return 0;
+}
+
 const char *rdma_event_str(enum rdma_cm_event_type event)
 {
 	static const char *const name[] = {
 #define NAME(e) [e] = #e
-		NAME(RDMA_CM_EVENT_ADDR_RESOLVED),   NAME(RDMA_CM_EVENT_ADDR_ERROR),
-		NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),  NAME(RDMA_CM_EVENT_ROUTE_ERROR),
-		NAME(RDMA_CM_EVENT_CONNECT_REQUEST), NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
-		NAME(RDMA_CM_EVENT_CONNECT_ERROR),   NAME(RDMA_CM_EVENT_UNREACHABLE),
-		NAME(RDMA_CM_EVENT_REJECTED),	     NAME(RDMA_CM_EVENT_ESTABLISHED),
-		NAME(RDMA_CM_EVENT_DISCONNECTED),    NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
-		NAME(RDMA_CM_EVENT_MULTICAST_JOIN),  NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
-		NAME(RDMA_CM_EVENT_ADDR_CHANGE),     NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+		NAME(RDMA_CM_EVENT_ADDR_RESOLVED),
+		NAME(RDMA_CM_EVENT_ADDR_ERROR),
+		NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),
+		NAME(RDMA_CM_EVENT_ROUTE_ERROR),
+		NAME(RDMA_CM_EVENT_CONNECT_REQUEST),
+		NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
+		NAME(RDMA_CM_EVENT_CONNECT_ERROR),
+		NAME(RDMA_CM_EVENT_UNREACHABLE),
+		NAME(RDMA_CM_EVENT_REJECTED),
+		NAME(RDMA_CM_EVENT_ESTABLISHED),
+		NAME(RDMA_CM_EVENT_DISCONNECTED),
+		NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
+		NAME(RDMA_CM_EVENT_MULTICAST_JOIN),
+		NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
+		NAME(RDMA_CM_EVENT_ADDR_CHANGE),
+		NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
 #undef NAME
+		[UR_CM_EVENT_USER] = "RDMA_CM_EVENT_USER",
 	};
 
-	return (size_t)event < sizeof(name) / sizeof(name[0]) ? name[event] : "UNKNOWN EVENT";
+	return (size_t)event < sizeof(name) / sizeof(name[0]) && name[event] ? name[event]
+									     : "UNKNOWN EVENT";
 }

@@ -17,7 +17,8 @@
 
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_CNT	28232 /* up to 60999, as in Linux */
-#define BACKLOG_MAX	1024  /* as in Linux; also if the program has no wish */
+#define EPHEMERAL_TRIES 16
+#define BACKLOG_MAX	1024 /* as in Linux; also if the program has no wish */
 
 static LIST_HEAD(, ur_cm_port) ports = LIST_HEAD_INITIALIZER(ports);
 static uint16_t next_port;
@@ -33,6 +34,7 @@ struct claim {
 	const struct ur_cm_id *id;
 	struct sockaddr *addr;
 	bool reuse;
+	uint8_t *taken; /* of ephemeral ports, a bit each */
 };
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
@@ -50,22 +52,28 @@ static bool covers(const struct ur_cm_id *id, const struct sockaddr *any,
 	       (any->sa_family == addr->sa_family || (any->sa_family == AF_INET6 && !id->afonly));
 }
 
-/* Whether the id has the port, on the same address or on all. A request has its listener's port. */
-static bool has_claimed(const struct ur_cm_id *o, const void *arg)
+/* Whether the two may not have one port. A request has its listener's port. */
+static bool conflicts(const struct ur_cm_id *o, const struct claim *c)
 {
-	const struct claim *c = arg;
 	struct sockaddr *a = source_of(o);
 
 	if (o == c->id || o->state == UR_CM_ENDED || o->id.ps != c->id->id.ps ||
-	    (o->cm && !o->active) || !a->sa_family || *ur_cm_port(a) != *ur_cm_port(c->addr) ||
+	    (o->cm && !o->active) || !a->sa_family ||
 	    (o->reuse && c->reuse && o->state != UR_CM_LISTENING))
 		return false;
 	return covers(o, a, c->addr) || covers(c->id, c->addr, a) || same_address(a, c->addr);
 }
 
+static bool has_claimed(const struct ur_cm_id *o, const void *arg)
+{
+	const struct claim *c = arg;
+
+	return *ur_cm_port(source_of(o)) == *ur_cm_port(c->addr) && conflicts(o, c);
+}
+
 static bool is_taken(const struct ur_cm_id *id, struct sockaddr *addr, bool reuse)
 {
-	struct claim c = {id, addr, reuse};
+	struct claim c = {id, addr, reuse, NULL};
 
 	return ur_cm_find_id(has_claimed, &c);
 }
@@ -107,27 +115,58 @@ void ur_cm_unhold_port(struct ur_cm_id *id)
 	id->held_port = 0;
 }
 
-/* Under the lock. */
-static int take_port(struct ur_cm_id *id, struct sockaddr *addr, const struct ur_cm_device *dev)
+static bool mark_ephemeral(const struct ur_cm_id *o, const void *arg)
 {
-	__be16 *port = ur_cm_port(addr);
-	uint16_t number = ntohs(*port);
-	int rc;
+	const struct claim *c = arg;
+	unsigned i = ntohs(*ur_cm_port(source_of(o))) - EPHEMERAL_FIRST;
 
-	if (number && is_taken(id, addr, id->reuse))
-		return EADDRINUSE;
-	rc = hold_port(id, dev, &number);
-	*port = htons(number);
-	if (rc || number)
-		return rc;
+	if (i < EPHEMERAL_CNT && conflicts(o, c))
+		c->taken[i / 8] |= (uint8_t)(1 << i % 8);
+	return false;
+}
+
+/* An ephemeral port that no other id has; 0: there is none. Looks at each id once. */
+static uint16_t free_ephemeral(const struct ur_cm_id *id, struct sockaddr *addr)
+{
+	uint8_t taken[EPHEMERAL_CNT / 8 + 1] = {0};
+	struct claim c = {id, addr, false, taken};
+
+	ur_cm_find_id(mark_ephemeral, &c);
 	if (!next_port)
 		next_port = (uint16_t)(arc4random() % EPHEMERAL_CNT);
 	for (unsigned i = 0; i < EPHEMERAL_CNT; i++) {
-		*port = htons((uint16_t)(EPHEMERAL_FIRST + next_port++ % EPHEMERAL_CNT));
-		if (!is_taken(id, addr, false))
-			return 0;
+		unsigned at = next_port++ % EPHEMERAL_CNT;
+
+		if (!(taken[at / 8] >> at % 8 & 1))
+			return (uint16_t)(EPHEMERAL_FIRST + at);
 	}
-	return EADDRNOTAVAIL;
+	return 0;
+}
+
+/*
+ * Under the lock. What a daemon gives as an ephemeral port may be taken on another device, or by an id of this process on another
+ * device: then there is another attempt.
+ */
+static int take_port(struct ur_cm_id *id, struct sockaddr *addr, const struct ur_cm_device *dev)
+{
+	__be16 *port = ur_cm_port(addr);
+	uint16_t asked = ntohs(*port), number;
+	int rc, tries = asked ? 1 : EPHEMERAL_TRIES;
+
+	if (asked && is_taken(id, addr, id->reuse))
+		return EADDRINUSE;
+	do {
+		number = asked;
+		rc = hold_port(id, dev, &number);
+		if (!rc && !number)
+			number = free_ephemeral(id, addr);
+		*port = htons(number);
+		if (!rc && !asked && number && is_taken(id, addr, false))
+			rc = EADDRINUSE;
+	} while (rc == EADDRINUSE && --tries);
+	if (rc)
+		ur_cm_unhold_port(id);
+	return rc || number ? rc : EADDRNOTAVAIL;
 }
 
 int ur_cm_bind(struct ur_cm_id *id, const struct sockaddr *addr, struct ur_cm_device *dev,
@@ -163,6 +202,8 @@ int rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
+	if (!addr) /* rdma_create_ep() with an rdma_addrinfo that has none */
+		return ur_cm_fail(EINVAL);
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return ur_cm_fail(EAFNOSUPPORT);
 	if (id->state != UR_CM_IDLE)

@@ -168,6 +168,8 @@ int rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sock
 
 	if (ur_cm_is_child())
 		return ur_cm_fail(EIO);
+	if (!dst)
+		return ur_cm_fail(EINVAL);
 	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
 		return ur_cm_fail(EAFNOSUPPORT);
 	if (id->state != UR_CM_IDLE && id->state != UR_CM_BOUND)

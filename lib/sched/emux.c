@@ -75,6 +75,13 @@ static void hold(struct ur_emux *x, struct ur_emux_queue *q)
 	x->held_cnt++;
 }
 
+void ur_emux_list_emptied(struct ur_emux *x, const struct ur_emux_queue *q)
+{
+	x->ready_priorities[q->vl] &= (uint8_t) ~(1u << q->at);
+	if (x->ready_priorities[q->vl] == 0)
+		x->ready_lanes &= (uint16_t) ~(1u << q->vl);
+}
+
 void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	unsigned vl = q->vl;
@@ -87,11 +94,8 @@ void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 
 		ur_sched_set(list, &q->node, false);
 		x->ready_cnt--;
-		if (list->ready_cnt == 0) {
-			x->ready_priorities[vl] &= (uint8_t) ~(1u << q->at);
-			if (x->ready_priorities[vl] == 0)
-				x->ready_lanes &= (uint16_t) ~(1u << vl);
-		}
+		if (list->ready_cnt == 0)
+			ur_emux_list_emptied(x, q);
 		if (x->turn[vl].queue == q)
 			x->turn[vl].queue = NULL;
 	}
@@ -174,19 +178,6 @@ void ur_emux_gate_open(struct ur_emux *x, struct ur_gate *g, uint32_t n)
 
 /* ---- turns ---- */
 
-/* SCHED-TURN-01 */
-static void open_turn(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q)
-{
-	uint32_t times = x->attr.policy == UR_EMUX_WRR ? q->weight : 1;
-
-	x->turn[vl] = (struct ur_emux_turn){
-		.queue = q,
-		.bytes = x->attr.burst * times,
-		.wqes = x->attr.wqes * times,
-	};
-	x->turns++;
-}
-
 struct ur_emux_queue *ur_emux_begin_turn(struct ur_emux *x, unsigned vl)
 {
 	while (x->ready_priorities[vl]) {
@@ -200,7 +191,7 @@ struct ur_emux_queue *ur_emux_begin_turn(struct ur_emux *x, unsigned vl)
 			x->sifted++;
 			continue;
 		}
-		open_turn(x, vl, q);
+		ur_emux_open_turn(x, vl, q, x->attr.policy == UR_EMUX_WRR ? q->weight : 1);
 		return q;
 	}
 	return NULL;
@@ -253,7 +244,9 @@ void ur_emux_validate(const struct ur_emux *x)
 				  (x->ready[v][p].ready_cnt == 0));
 		}
 		UR_ASSERT(!(x->ready_lanes >> v & 1) == (x->ready_priorities[v] == 0));
-		UR_ASSERT(!t->queue || (t->queue->state == UR_EMUX_READY && t->queue->vl == v));
+		UR_ASSERT(!t->queue ||
+			  (t->queue->state == UR_EMUX_READY && t->queue->vl == v &&
+			   ur_sched_peek(&x->ready[v][t->queue->at]) == &t->queue->node));
 	}
 	UR_ASSERT(ready == x->ready_cnt);
 	UR_ASSERT((x->ready_lanes & ~ur_vl_served(x->vl)) == 0);

@@ -123,6 +123,18 @@ static inline bool ur_emux_may_go(const struct ur_emux_queue *q)
 /* The same as ur_emux_turn(), if no turn goes on. */
 struct ur_emux_queue *ur_emux_begin_turn(struct ur_emux *x, unsigned vl);
 
+/* SCHED-TURN-01 */
+static inline void ur_emux_open_turn(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q,
+				     uint32_t times)
+{
+	x->turn[vl] = (struct ur_emux_turn){
+		.queue = q,
+		.bytes = x->attr.burst * times,
+		.wqes = x->attr.wqes * times,
+	};
+	x->turns++;
+}
+
 /*
  * Returns the queue that has the turn in lane `vl`, which is in ready_lanes. NULL: the gates of all
  * queues of the lane were closed, and they wait there now.
@@ -131,7 +143,13 @@ static inline struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
 {
 	struct ur_emux_queue *q = x->turn[vl].queue;
 
-	return __builtin_expect(q && ur_emux_may_go(q), 1) ? q : ur_emux_begin_turn(x, vl);
+	if (q && ur_emux_may_go(q))
+		return q;
+	q = (struct ur_emux_queue *)(void *)ur_sched_peek(&x->ready[vl][0]);
+	if (x->attr.policy != UR_EMUX_RR || !q || q->gate)
+		return ur_emux_begin_turn(x, vl);
+	ur_emux_open_turn(x, vl, q, 1);
+	return q;
 }
 
 /*
@@ -148,6 +166,22 @@ static inline bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes
 	t->bytes -= bytes;
 	t->wqes -= wqes;
 	return true;
+}
+
+/* The list of queue `q`, which was in it, is empty. */
+void ur_emux_list_emptied(struct ur_emux *x, const struct ur_emux_queue *q);
+
+/* ur_emux_set() of the queue that has the turn in `vl`: it has nothing more to send. During its turn it is the first of its list. */
+static inline void ur_emux_finish(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q)
+{
+	struct ur_sched *list = &x->ready[vl][q->at];
+
+	ur_sched_set(list, &q->node, false);
+	x->ready_cnt--;
+	if (list->ready_cnt == 0)
+		ur_emux_list_emptied(x, q);
+	x->turn[vl].queue = NULL;
+	q->state = UR_EMUX_IDLE;
 }
 
 /* Ends the turn in `vl`: it is used up, or the queue has nothing more to send. */

@@ -25,6 +25,7 @@ struct ur_switch_agent {
 	uint64_t own_tid;
 	struct ur_switch_agent_counters counters;
 	uint8_t mac[UR_SWITCH_PORTS_MAX][6];
+	struct ur_switch_device_counters device[UR_SWITCH_PORTS_MAX];
 };
 
 /* ---- what the agent reads and writes ---- */
@@ -71,6 +72,7 @@ static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *out)
 	static const uint32_t relay = BIT(RESERVED) | BIT(VLAN) | BIT(SAME_PORT) | BIT(NO_MEMBER) |
 				      BIT(NO_ROUTE) | BIT(FLOOD);
 	struct ur_switch_agent *a = ctx;
+	const struct ur_switch_device_counters *d = &a->device[port];
 	struct ur_switch_counters c;
 
 	ur_switch_counters(a->sw, port, &c);
@@ -81,14 +83,17 @@ static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *out)
 		.rx_packets = c.rx_packets,
 		.tx_multicast = c.tx_group_packets,
 		.rx_multicast = c.rx_group_packets,
-		.tx_discards = drops_for(&c, discards),
+		.tx_discards = drops_for(&c, discards) + d->device_unsent,
 		.tx_wait = c.wait_ns >> 10, /* ticks of 1.024 us */
 		.rx_errors = drops_for(&c, BIT(TRUNCATED) | BIT(SOURCE)),
 		.rx_relay_errors = drops_for(&c, relay),
+		.symbol_errors = d->device_damaged,
+		.overruns = d->device_overruns,
+		.flow_control = c.credit_silences,
 		.link_downed = c.link_downs,
 	};
-	for (unsigned d = 0; d < UR_SWITCH_DROP_CNT; d++)
-		out->vl15_dropped += c.lane[UR_SWITCH_VL15].drops[d];
+	for (unsigned i = 0; i < UR_SWITCH_DROP_CNT; i++)
+		out->vl15_dropped += c.lane[UR_SWITCH_VL15].drops[i];
 }
 
 static void get_gauges(void *ctx, struct ur_nma_gauges *out)
@@ -347,6 +352,12 @@ void ur_switch_agent_expire(struct ur_switch_agent *a, uint64_t now_ns)
 uint64_t ur_switch_agent_next_deadline(const struct ur_switch_agent *a)
 {
 	return a->up != a->sw->up ? 0 : ur_nma_next_deadline(a->nma);
+}
+
+void ur_switch_agent_set_device(struct ur_switch_agent *a, uint8_t port,
+				const struct ur_switch_device_counters *c)
+{
+	a->device[port] = *c;
 }
 
 void ur_switch_agent_set_load(struct ur_switch_agent *a, uint32_t load)

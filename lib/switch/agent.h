@@ -65,6 +65,22 @@ bool ur_switch_agent_output(struct ur_switch_agent *a, struct ur_switch_frame *f
 void ur_switch_agent_expire(struct ur_switch_agent *a, uint64_t now_ns);
 uint64_t ur_switch_agent_next_deadline(const struct ur_switch_agent *a);
 
+/* What the device of a port counts itself. X(name, help) */
+#define UR_SWITCH_DEVICE_COUNTERS(X)                                                               \
+	X(device_damaged, "frames that the device has received damaged")                           \
+	X(device_overruns, "frames that the device has dropped for want of a buffer")              \
+	X(device_unsent, "frames that the device has failed to send")
+
+struct ur_switch_device_counters {
+#define X(name, help) uint64_t name;
+	UR_SWITCH_DEVICE_COUNTERS(X)
+#undef X
+};
+
+/* As last read, for the agent's counters; at first all are 0. */
+void ur_switch_agent_set_device(struct ur_switch_agent *a, uint8_t port,
+				const struct ur_switch_device_counters *c);
+
 /* Share of time that the process works, 1/1000, for the agent's gauges. */
 void ur_switch_agent_set_load(struct ur_switch_agent *a, uint32_t load);
 

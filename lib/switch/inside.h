@@ -46,6 +46,7 @@ struct ur_switch {
 	struct ur_switch_attr attr;
 	uint64_t link, enabled; /* bit p: of port p */
 	uint64_t up;		/* link & enabled: what takes part */
+	uint64_t urgent;	/* has packets in VL15 */
 	uint16_t lid;		/* the switch's own; 0: none */
 	struct ur_switch_steer steer;
 	uint64_t random;

@@ -169,7 +169,9 @@ bool ur_switch_enqueue(struct ur_switch *sw, uint8_t out, const struct ur_switch
 		return true;
 	}
 	ur_switch_list_push(sw->ref, lane, i);
-	if (vl != UR_SWITCH_VL15)
+	if (vl == UR_SWITCH_VL15)
+		sw->urgent |= UINT64_C(1) << out;
+	else
 		p->out.ready |= (uint16_t)(1u << vl);
 	return true;
 }
@@ -230,8 +232,10 @@ static void send_one(struct ur_switch *sw, struct ur_switch_port *p, unsigned vl
 	bytes = tx->frame.len - tx->skip + tx->head_len;
 	if (contended)
 		ur_vl_charge(&o->vl, vl, bytes);
-	if (vl != UR_SWITCH_VL15 && !o->lane[vl].cnt)
+	if (!o->lane[vl].cnt) {
 		o->ready &= (uint16_t) ~(1u << vl);
+		sw->urgent &= ~((uint64_t)(vl == UR_SWITCH_VL15) << (p - sw->port));
+	}
 	if (ur_rate_limits(&o->rate))
 		ur_rate_sent(&o->rate, bytes, now_ns);
 	if (__builtin_expect(p->attr.credit_frames != 0, 0))
@@ -270,6 +274,14 @@ unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_t
 	return n;
 }
 
+unsigned ur_switch_output_mgmt(struct ur_switch *sw, uint8_t port, struct ur_switch_tx *tx,
+			       unsigned cap, uint64_t now_ns)
+{
+	uint32_t cnt = sw->port[port].out.lane[UR_SWITCH_VL15].cnt;
+
+	return ur_switch_output(sw, port, tx, cnt < cap ? cnt : cap, now_ns);
+}
+
 void ur_switch_drop_lane(struct ur_switch *sw, uint8_t port, unsigned vl,
 			 enum ur_switch_drop reason)
 {
@@ -279,6 +291,7 @@ void ur_switch_drop_lane(struct ur_switch *sw, uint8_t port, unsigned vl,
 	while (o->lane[vl].cnt)
 		ur_switch_list_push(sw->ref, &sw->dead, ur_switch_list_pop(sw->ref, &o->lane[vl]));
 	o->ready &= (uint16_t) ~(1u << vl);
+	sw->urgent &= ~((uint64_t)(vl == UR_SWITCH_VL15) << port);
 }
 
 unsigned ur_switch_reap(struct ur_switch *sw, struct ur_switch_tx *tx, unsigned cap)

@@ -510,6 +510,11 @@ uint32_t ur_switch_queued_bytes(const struct ur_switch *sw, uint8_t port, uint8_
 	return sw->port[port].out.lane[vl].bytes;
 }
 
+uint64_t ur_switch_mgmt_ports(const struct ur_switch *sw)
+{
+	return sw->urgent;
+}
+
 uint32_t ur_switch_queued(const struct ur_switch *sw)
 {
 	return sw->ref_cnt - sw->free.cnt - sw->dead.cnt;
@@ -548,6 +553,7 @@ static void validate_port(const struct ur_switch *sw, const struct ur_switch_por
 	}
 	UR_ASSERT(!(o->ready & ~ur_vl_served(&o->vl)));
 	UR_ASSERT(o->lane[UR_SWITCH_VL15].bytes <= sw->attr.vl15_bytes);
+	UR_ASSERT((sw->urgent >> (p - sw->port) & 1) == (o->lane[UR_SWITCH_VL15].cnt != 0));
 	UR_ASSERT(p->in.held <= sw->attr.limits.frames);
 	UR_ASSERT(p->credit.held <= p->in.held && p->credit.held <= p->attr.credit_frames);
 	UR_ASSERT(p->in.held_mgmt <= sw->attr.limits.mgmt_frames || p == sw->port);

@@ -112,6 +112,14 @@ unsigned ur_switch_output(struct ur_switch *sw, uint8_t port, struct ur_switch_t
 			  uint64_t now_ns);
 
 /*
+ * Ports with a packet in VL15 (bit 0: for the agent), and the same as ur_switch_output() from VL15 alone: for a caller that
+ * does not let management wait until it has received at all ports (SWITCH-VL15-02).
+ */
+uint64_t ur_switch_mgmt_ports(const struct ur_switch *sw);
+unsigned ur_switch_output_mgmt(struct ur_switch *sw, uint8_t port, struct ur_switch_tx *tx,
+			       unsigned cap, uint64_t now_ns);
+
+/*
  * Link credits: whether a message to the port's neighbour is due. It is UR_CREDIT_BYTES long, and is sent ahead of what
  * the next ur_switch_output() returns, and behind all before it.
  */

@@ -6,6 +6,8 @@
 #define SLOT_CNT  (1u << UR_WHEEL_SLOT_BITS)
 #define SLOT_MASK (SLOT_CNT - 1)
 #define TOP	  (UR_WHEEL_LEVELS - 1)
+#define DUE	  UR_WHEEL_LEVELS /* the "levels" of what is in no slot */
+#define NEAR	  (UR_WHEEL_LEVELS + 1)
 
 /* A tick has 54 bits, so this value is never reached. */
 #define NO_TICK UINT64_MAX
@@ -30,15 +32,22 @@ static uint64_t fire_tick(const struct ur_timer *t)
 	return (t->deadline_ns >> UR_WHEEL_TICK_SHIFT) + (part != 0);
 }
 
+static void look_at(struct ur_wheel *w, uint64_t tick)
+{
+	if (tick < w->idle_until)
+		w->idle_until = tick;
+}
+
 static void place(struct ur_wheel *w, struct ur_timer *t)
 {
 	uint64_t at = fire_tick(t), digit;
-	unsigned int level;
+	unsigned int level, slot;
 
 	/* TIMER-FIRE-02 */
 	if (at <= w->tick) {
 		LIST_INSERT_HEAD(&w->due, t, link);
-		t->level = UR_WHEEL_LEVELS;
+		t->level = DUE;
+		w->idle_until = 0;
 		return;
 	}
 	level = (63 - (unsigned int)__builtin_clzll(at ^ w->tick)) / UR_WHEEL_SLOT_BITS;
@@ -52,16 +61,37 @@ static void place(struct ur_wheel *w, struct ur_timer *t)
 		if (digit - here > SLOT_MASK)
 			digit = here + SLOT_MASK;
 	}
+	slot = digit & SLOT_MASK;
 	t->level = (uint8_t)level;
-	t->slot = (uint8_t)(digit & SLOT_MASK);
-	LIST_INSERT_HEAD(&w->slots[level][t->slot], t, link);
-	w->used[level] |= UINT64_C(1) << t->slot;
+	t->slot = (uint8_t)slot;
+	LIST_INSERT_HEAD(&w->slots[level][slot], t, link);
+	w->used[level] |= UINT64_C(1) << slot;
+	look_at(w, digit << level_shift(level));
+}
+
+/* TIMER-ORDER-01. False: it is far ahead, or one that is to expire later waits there. */
+static bool append(struct ur_wheel *w, struct ur_timer *t)
+{
+	const struct ur_timer *last = TAILQ_LAST(&w->near, ur_timer_queue);
+
+	if (t->deadline_ns - ur_wheel_time(w) >= UR_WHEEL_NEAR_NS ||
+	    (last && t->deadline_ns < last->deadline_ns))
+		return false;
+	TAILQ_INSERT_TAIL(&w->near, t, in_order);
+	t->level = NEAR;
+	if (!last)
+		look_at(w, fire_tick(t));
+	return true;
 }
 
 static void unplace(struct ur_wheel *w, struct ur_timer *t)
 {
+	if (t->level == NEAR) {
+		TAILQ_REMOVE(&w->near, t, in_order);
+		return;
+	}
 	LIST_REMOVE(t, link);
-	if (t->level < UR_WHEEL_LEVELS && LIST_EMPTY(&w->slots[t->level][t->slot]))
+	if (t->level != DUE && LIST_EMPTY(&w->slots[t->level][t->slot]))
 		w->used[t->level] &= ~(UINT64_C(1) << t->slot);
 }
 
@@ -101,7 +131,9 @@ void ur_wheel_init(struct ur_wheel *w, uint64_t now_ns)
 {
 	w->tick = now_ns >> UR_WHEEL_TICK_SHIFT;
 	w->armed_cnt = 0;
+	w->idle_until = NO_TICK;
 	LIST_INIT(&w->due);
+	TAILQ_INIT(&w->near);
 	for (unsigned int l = 0; l < UR_WHEEL_LEVELS; l++) {
 		w->used[l] = 0;
 		for (unsigned int s = 0; s < SLOT_CNT; s++)
@@ -111,12 +143,15 @@ void ur_wheel_init(struct ur_wheel *w, uint64_t now_ns)
 
 void ur_timer_set(struct ur_wheel *w, struct ur_timer *t, uint64_t deadline_ns)
 {
-	if (t->armed)
-		ur_timer_cancel(w, t);
+	if (t->armed) {
+		unplace(w, t);
+	} else {
+		t->armed = true;
+		w->armed_cnt++;
+	}
 	t->deadline_ns = deadline_ns;
-	t->armed = true;
-	w->armed_cnt++;
-	place(w, t);
+	if (!append(w, t))
+		place(w, t);
 }
 
 /* TIMER-CANCEL-01 */
@@ -129,34 +164,55 @@ void ur_timer_cancel(struct ur_wheel *w, struct ur_timer *t)
 	w->armed_cnt--;
 }
 
-struct ur_timer *ur_wheel_expire(struct ur_wheel *w, uint64_t now_ns)
+/* The tick at which the first of `near` fires. */
+static uint64_t first_near(const struct ur_wheel *w)
 {
-	uint64_t now = now_ns >> UR_WHEEL_TICK_SHIFT;
+	const struct ur_timer *t = TAILQ_FIRST(&w->near);
+
+	return t ? fire_tick(t) : NO_TICK;
+}
+
+/* The first timer that has expired, which stays where it is. */
+static struct ur_timer *find_expired(struct ur_wheel *w, uint64_t now)
+{
+	uint64_t begin, near;
 	unsigned int level, slot;
 	struct ur_timer *t;
 
-	UR_ASSERT(now >= w->tick);
 	while (!(t = LIST_FIRST(&w->due))) {
-		uint64_t begin = first_slot(w, &level, &slot);
-
-		if (begin > now) {
-			w->tick = now;
-			return NULL;
-		}
+		begin = first_slot(w, &level, &slot);
+		if (begin > now)
+			break;
 		w->tick = begin;
 		open_slot(w, level, slot);
 	}
-	ur_timer_cancel(w, t);
+	if (t)
+		return t;
+	w->tick = now;
+	near = first_near(w);
+	if (near <= now)
+		return TAILQ_FIRST(&w->near);
+	w->idle_until = begin < near ? begin : near;
+	return NULL;
+}
+
+struct ur_timer *ur_wheel_look(struct ur_wheel *w, uint64_t now_ns)
+{
+	struct ur_timer *t = find_expired(w, now_ns >> UR_WHEEL_TICK_SHIFT);
+
+	if (t)
+		ur_timer_cancel(w, t);
 	return t;
 }
 
 /* TIMER-NEXT-01 */
 uint64_t ur_wheel_next(const struct ur_wheel *w)
 {
-	uint64_t tick = w->tick;
+	uint64_t tick = w->tick, near = first_near(w);
 	unsigned int level, slot;
 
 	if (LIST_EMPTY(&w->due))
 		tick = first_slot(w, &level, &slot);
+	tick = near < tick ? near : tick;
 	return tick > UR_NEVER >> UR_WHEEL_TICK_SHIFT ? UR_NEVER : tick << UR_WHEEL_TICK_SHIFT;
 }

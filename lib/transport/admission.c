@@ -146,7 +146,7 @@ static void enter_peer(struct ur_qp *qp, uint64_t now_ns)
 	uint8_t table = (uint8_t)(qp->dest_qpn.v & ((1u << qp->agreed.tables) - 1));
 	struct ur_pool_peers *bucket;
 	struct ur_pool_peer *peer;
-	struct ur_gid to = ur_path_destination(&qp->path);
+	struct ur_gid to = ur_path_destination(qp->path);
 
 	bucket = bucket_of(a, qp->srq, to.b, table);
 	LIST_FOREACH(peer, bucket, link)
@@ -209,7 +209,7 @@ void ur_admission_connect(struct ur_qp *qp, uint64_t now_ns)
 	qp->admission |= UR_ADM_SENDER;
 	if (!agreed->notifies)
 		return;
-	to = ur_path_destination(&qp->path);
+	to = ur_path_destination(qp->path);
 	qp->adm.entry = ur_sst_get(&a->sst, to.b, agreed->pool);
 	if (!qp->adm.entry) {
 		qp->core->cnt.adm_exhausted++;
@@ -395,7 +395,7 @@ static void make_notify(struct ur_qp *qp, bool granted, uint16_t generation, str
 	x.granted = granted;
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
-	p = ur_build_begin(tx, &qp->path, &bth, UR_ASTH_BYTES + UR_POOL_BYTES);
+	p = ur_build_from_qp(tx, qp, &bth, UR_ASTH_BYTES + UR_POOL_BYTES);
 	ur_build32(ur_build32(p, ur_asth_pack(&x)), qp->srq->pool);
 	qp->core->cnt.adm_grants_sent += granted;
 	qp->core->cnt.adm_notifies_sent += !granted;

@@ -14,7 +14,7 @@ static void wake_one(struct ur_core *core, struct ur_qp *qp, uint64_t now_ns)
 {
 	if (qp->adm.queue_class) {
 		qp->adm.may_repeat = true;
-		if (qp->retry.rnr_until_ns)
+		if (qp->retry.is_waiting)
 			qp->retry.rnr_until_ns = now_ns;
 		ur_timer_set(&core->wheel, &qp->timer, now_ns);
 		return;

@@ -27,6 +27,12 @@ static inline uint8_t *ur_build64(uint8_t *p, uint64_t v)
 	return p + 8;
 }
 
+/* Two words of 32 bits, in one store. */
+static inline uint8_t *ur_build2(uint8_t *p, uint32_t first, uint32_t second)
+{
+	return ur_build64(p, (uint64_t)first << 32 | second);
+}
+
 struct ur_build_bth {
 	uint8_t opcode;
 	bool solicited, ackreq;
@@ -56,6 +62,16 @@ static inline uint8_t *ur_build_begin(struct ur_tx *tx, const struct ur_path *pa
 				  pad << 20 | bth->pkey);
 	p = ur_build32(p, bth->dqpn.v);
 	return ur_build32(p, (uint32_t)bth->ackreq << 31 | bth->psn.v);
+}
+
+/* The same along the path of a connected queue pair, from its UDP source port. */
+static inline uint8_t *ur_build_from_qp(struct ur_tx *tx, const struct ur_qp *qp,
+					const struct ur_build_bth *bth, unsigned ext)
+{
+	uint8_t *p = ur_build_begin(tx, qp->path, bth, ext);
+
+	memcpy(p - UR_BTH_BYTES - UR_UDP_BYTES, &qp->sport_be, sizeof(qp->sport_be));
+	return p;
 }
 
 static inline uint32_t ur_tx_frame_bytes(const struct ur_tx *tx)

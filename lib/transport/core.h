@@ -16,6 +16,7 @@
 #include "transport/cq.h"
 #include "transport/loss/ooo.h"
 #include "transport/loss/read_gap.h"
+#include "transport/path_pool.h"
 #include "transport/rc/reorder.h"
 #include "transport/loss/selective.h"
 #include "transport/sink.h"
@@ -39,6 +40,7 @@ struct ur_core {
 	struct ur_flight *flights; /* of each queue pair, transport/dest.h */
 	const struct ur_qp *qps;   /* if dests: the first queue pair */
 	struct ur_dest *dests;	   /* transport/dest.h */
+	struct ur_path_pool paths; /* of connected queue pairs */
 	struct ur_sched settle; /* unreliable QPs with packets that have left, not completed yet */
 	struct ur_slabs loss;	/* memory of the contexts of these two */
 	struct ur_ooo_pool ooo;

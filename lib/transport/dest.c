@@ -122,7 +122,7 @@ void ur_dest_attach(struct ur_qp *qp, uint64_t now_ns)
 	uint32_t idx;
 
 	ur_dest_detach(qp);
-	to = ur_path_destination(&qp->path);
+	to = ur_path_destination(qp->path);
 	cc = ur_cc_get(&core->cc, to.b, 1u << qp->mtu_shift, now_ns);
 	idx = ur_cc_index(&core->cc, cc);
 	if (idx == UINT32_MAX)
@@ -189,7 +189,7 @@ static void record_full(struct ur_dest *d, uint64_t now_ns)
  */
 static void set_ackreq_interval(struct ur_qp *qp, const struct ur_dest *d)
 {
-	uint32_t every = ur_dest_flight(qp)->ackreq_every;
+	uint16_t every = ur_dest_flight(qp)->ackreq_every;
 	uint64_t enough = (uint64_t)d->cc->users * 2 * every << qp->mtu_shift;
 
 	qp->req.ackreq_every = d->cc->window < enough ? 1 : every;
@@ -300,9 +300,10 @@ void ur_dest_timer(struct ur_core *core, struct ur_dest *d, uint64_t now_ns)
 
 /* ---- reports ---- */
 
-static struct ur_net_sent sent_to(const struct ur_dest *d)
+static struct ur_net_sent sent_to(const struct ur_core *core, const struct ur_dest *d)
 {
-	return (struct ur_net_sent){d->packets, d->cc->bytes, d->cc->throttled};
+	return (struct ur_net_sent){d->packets, d->cc->bytes, d->cc->throttled,
+				    ur_cc_is_wary(&core->cc, d->cc)};
 }
 
 /* Both ends understand delay stamps, and the algorithm has a use for delays. */
@@ -332,7 +333,7 @@ static void ask_if_due(struct ur_qp *qp, struct ur_dest *d, uint32_t rtt_ns, uin
 		       uint64_t now_ns)
 {
 	uint64_t patience_ns = ur_rtt_rto_ns(&qp->xreq.rtt, 0);
-	struct ur_net_sent sent = sent_to(d);
+	struct ur_net_sent sent = sent_to(qp->core, d);
 	uint8_t before = d->net.state;
 
 	qp = first_to_send(qp, d);
@@ -358,13 +359,13 @@ void ur_dest_report_rtt(struct ur_qp *qp, uint32_t rtt, uint32_t residence, bool
 
 	if (read)
 		ur_net_delay_on_read(&d->net, now_ns);
+	delay_ns = ur_net_delay_of_rtt(&d->net, ns, d->cc->throttled, now_ns);
+	if (delay_ns) {
+		ur_cc_on_estimate(&core->cc, d->cc, ns, delay_ns, now_ns);
+		update_timer(core, d);
+	}
 	if (may_ask(qp))
 		ask_if_due(qp, d, ns, away_ns, now_ns);
-	delay_ns = ur_net_delay_of_rtt(&d->net, ns, d->cc->throttled, now_ns);
-	if (!delay_ns)
-		return;
-	ur_cc_on_estimate(&core->cc, d->cc, ns, delay_ns, now_ns);
-	update_timer(core, d);
 }
 
 bool ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns)
@@ -375,7 +376,7 @@ bool ur_dest_on_ask(struct ur_qp *qp, struct ur_stamp stamp, uint64_t now_ns)
 	/* The queue pair may have lost its destination since it was told to ask. */
 	if (!d)
 		return false;
-	sent = sent_to(d);
+	sent = sent_to(qp->core, d);
 	return ur_net_delay_on_ask(&d->net, stamp, &sent, now_ns);
 }
 

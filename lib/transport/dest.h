@@ -37,7 +37,7 @@ struct ur_flight {
 	uint32_t written_off; /* others before them, considered lost after a timeout */
 	uint32_t epoch;	      /* of the destination, when the first of psns left or one was acked */
 	uint32_t acked;	      /* numbers acknowledged so far, as of the last count */
-	uint32_t ackreq_every; /* the engine's setting, to be restored */
+	uint16_t ackreq_every; /* the engine's setting, to be restored */
 };
 
 static inline struct ur_flight *ur_dest_flight(const struct ur_qp *qp)

@@ -17,6 +17,24 @@ static void set_state(struct ur_net_delay *n, enum ur_net_state state, uint64_t 
 	}
 }
 
+/* ---- bases ---- */
+
+static uint32_t record_base(struct ur_net_base *b, uint32_t ns, uint64_t now_ns)
+{
+	if (now_ns >= b->end_ns) {
+		bool begins = !b->end_ns || now_ns - b->end_ns >= BASE_NS;
+
+		b->ns = begins ? ns : b->next_ns;
+		b->next_ns = ns;
+		b->end_ns = now_ns + BASE_NS;
+	}
+	if (ns < b->ns)
+		b->ns = ns;
+	if (ns < b->next_ns)
+		b->next_ns = ns;
+	return b->ns;
+}
+
 /* ---- asking ---- */
 
 /* An ask counts as unanswered only when a packet that left later was answered. */
@@ -33,32 +51,66 @@ static void check_open(struct ur_net_delay *n, uint64_t away_ns, uint64_t patien
 		set_state(n, UR_NET_TRIAL, now_ns);
 }
 
-/*
- * PACE-NET-03. One packet in UR_NET_EVERY asks, or sooner if round trips have become longer, from what was saved. A
- * destination that is throttled needs a delay in each round trip; it gets few packets, so bytes count.
- */
-static bool is_due(const struct ur_net_delay *n, uint32_t rtt_ns, const struct ur_net_sent *sent)
+/* The destination was open at the last ask, and is throttled now: what throttles it is to be known at once. */
+static bool is_throttled_anew(const struct ur_net_delay *n, const struct ur_net_sent *sent)
 {
-	uint64_t packets = sent->packets - n->ask_packets;
+	return sent->throttled && !n->asked_throttled;
+}
 
+/*
+ * PACE-NET-03. Nothing asks where delays do not matter. So a destination is asked first when it is throttled, or when congestion control
+ * has been wary for a while.
+ */
+static bool is_first_due(const struct ur_net_delay *n, uint32_t rtt_ns,
+			 const struct ur_net_sent *sent, uint64_t now_ns)
+{
+	return sent->throttled ||
+	       (n->wary_ns && now_ns - n->wary_ns >= UR_NET_WARY * (uint64_t)rtt_ns);
+}
+
+/*
+ * PACE-NET-03. A destination that is throttled needs a delay in each round trip; it gets few packets, so bytes count. One that is
+ * open is asked when round trips have become longer, and while congestion control is wary: by one packet in UR_NET_EVERY,
+ * and from what was saved.
+ */
+static bool is_due(const struct ur_net_delay *n, uint32_t rtt_ns, const struct ur_net_sent *sent,
+		   uint64_t now_ns)
+{
+	if (is_throttled_anew(n, sent) || now_ns - n->ask_ns >= UR_NET_HOLD_NS / 2)
+		return true;
 	if (sent->throttled && sent->bytes - n->ask_bytes >= UR_NET_BYTES)
 		return true;
-	if (n->paid + UR_NET_EVERY > sent->packets)
+	if (n->paid + UR_NET_EVERY > sent->packets + UR_NET_SAVED * UR_NET_EVERY)
 		return false;
-	return packets >= UR_NET_EVERY || ur_net_delay_is_longer(n, rtt_ns);
+	return (sent->wary && !sent->throttled) || ur_net_delay_is_longer(n, rtt_ns);
+}
+
+static void record_rtt(struct ur_net_delay *n, uint32_t rtt_ns, const struct ur_net_sent *sent,
+		       uint64_t now_ns)
+{
+	record_base(&n->whole, rtt_ns, now_ns);
+	if (sent->throttled)
+		n->throttled_ns = now_ns;
+	if (!sent->wary)
+		n->wary_ns = 0;
+	else if (!n->wary_ns)
+		n->wary_ns = now_ns;
 }
 
 bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t away_ns,
 			 uint64_t patience_ns, const struct ur_net_sent *sent, uint64_t now_ns)
 {
+	record_rtt(n, rtt_ns, sent, now_ns);
 	check_open(n, away_ns, patience_ns, now_ns);
 	if (n->open || now_ns < n->next_ns)
 		return false;
-	if (n->state == UR_NET_OFF || n->state == UR_NET_BLOCKED)
-		set_state(n, UR_NET_TRIAL, now_ns);
-	if (n->state == UR_NET_ON && !is_due(n, rtt_ns, sent) &&
-	    now_ns - n->ask_ns < UR_NET_HOLD_NS / 2)
+	if (n->state == UR_NET_ON && !is_due(n, rtt_ns, sent, now_ns))
 		return false;
+	if (n->state == UR_NET_OFF || n->state == UR_NET_BLOCKED) {
+		if (!is_first_due(n, rtt_ns, sent, now_ns))
+			return false;
+		set_state(n, UR_NET_TRIAL, now_ns);
+	}
 	/* The queue pair that is told may have nothing more to send, and another is told then. */
 	n->next_ns = now_ns + TRIAL_RTTS * (uint64_t)rtt_ns;
 	return true;
@@ -67,39 +119,20 @@ bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t away_
 bool ur_net_delay_on_ask(struct ur_net_delay *n, struct ur_stamp stamp,
 			 const struct ur_net_sent *sent, uint64_t now_ns)
 {
-	uint64_t oldest = sent->packets > UR_NET_SAVED * UR_NET_EVERY
-				  ? sent->packets - UR_NET_SAVED * UR_NET_EVERY
-				  : 0;
+	uint64_t most = sent->packets + UR_NET_SAVED * UR_NET_EVERY;
 
 	n->open = true;
 	n->stamp = stamp;
 	n->ask_ns = now_ns;
-	n->ask_packets = sent->packets;
 	n->ask_bytes = sent->bytes;
-	n->paid = (n->paid > oldest ? n->paid : oldest) + UR_NET_EVERY;
-	if (n->paid > sent->packets)
-		n->paid = sent->packets;
+	n->asked_throttled = sent->throttled;
+	n->paid = (n->paid > sent->packets ? n->paid : sent->packets) + UR_NET_EVERY;
+	if (n->paid > most)
+		n->paid = most;
 	return ur_net_delay_reads(n, now_ns);
 }
 
 /* ---- answers ---- */
-
-/* The base is what remains of round trips: wires, the ways that were not asked for, the ends. */
-static uint32_t record_base(struct ur_net_base *b, uint32_t rest_ns, uint64_t now_ns)
-{
-	if (now_ns >= b->end_ns) {
-		bool begins = !b->end_ns || now_ns - b->end_ns >= BASE_NS;
-
-		b->ns = begins ? rest_ns : b->next_ns;
-		b->next_ns = rest_ns;
-		b->end_ns = now_ns + BASE_NS;
-	}
-	if (rest_ns < b->ns)
-		b->ns = rest_ns;
-	if (rest_ns < b->next_ns)
-		b->next_ns = rest_ns;
-	return b->ns;
-}
 
 /* 0: it cannot be, or is too long to be a delay. */
 static uint32_t rtt_of(struct ur_stamp echo, uint32_t residence, uint64_t now_ns)
@@ -117,10 +150,8 @@ static bool take_hops(struct ur_net_delay *n, uint8_t hops, uint64_t now_ns)
 {
 	n->missed = 0;
 	if (hops) {
-		if (n->state != UR_NET_ON) {
+		if (n->state != UR_NET_ON)
 			set_state(n, UR_NET_ON, now_ns);
-			n->on_ns = now_ns;
-		}
 		return hops != UR_DELAY_VOID;
 	}
 	if (n->state == UR_NET_ON)
@@ -135,19 +166,27 @@ static bool is_stamped(const struct ur_net_way *way)
 	return way->hops && way->hops != UR_DELAY_VOID;
 }
 
-/* PACE-NET-06. Of the way there, and of both if the answer was stamped as well. */
+/*
+ * PACE-NET-06. Of the way there, and of both if the answer was stamped as well. The base is what remains of round trips: wires, the
+ * ways that were not asked for, the ends. It is in every round trip, so the shortest one bounds it: when the first ask leaves, a
+ * queue may be on the way back already (PACE-NET-08).
+ */
 static void take_sample(struct ur_net_delay *n, uint32_t rtt, uint64_t there, uint64_t back,
 			uint64_t now_ns)
 {
 	uint64_t sum = there + back;
+	uint32_t whole;
 
 	if (there > rtt)
 		there = rtt;
 	if (sum > rtt)
 		sum = rtt;
+	whole = record_base(&n->whole, rtt, now_ns);
 	n->base_ns = record_base(&n->there, rtt - (uint32_t)there, now_ns);
 	if (n->both)
 		n->base_ns = record_base(&n->round, rtt - (uint32_t)sum, now_ns);
+	if (n->base_ns > whole)
+		n->base_ns = whole;
 	n->next_ns = now_ns;
 	n->sample_ns = now_ns;
 	n->rtt_ns = rtt;

@@ -37,19 +37,21 @@ struct ur_net_delay {
 	uint8_t hops;	       /* of the last sample */
 	bool open;	       /* the answer to the last ask may still come */
 	bool both;	       /* the last sample has the delay of the way back as well */
+	bool asked_throttled;  /* the destination was throttled at the last ask */
 	struct ur_stamp stamp; /* of the last ask, */
 	uint64_t ask_ns;       /* when it left, */
-	uint64_t ask_packets;  /* and how many packets had left by then */
-	uint64_t ask_bytes;
-	uint64_t paid;			 /* packets whose share of asks is used up */
-	uint64_t next_ns;		 /* nothing is asked before */
-	uint64_t on_ns;			 /* since when it is UR_NET_ON */
-	uint64_t sample_ns;		 /* when the last delay came; 0: none */
-	uint64_t read_ns;		 /* when a response to a READ came last; 0: none */
-	uint32_t rtt_ns;		 /* of the last sample: the round trip, */
-	uint32_t delay_ns;		 /* the delay in switches, */
-	uint32_t base_ns;		 /* and the least that remains of round trips without it */
-	struct ur_net_base there, round; /* without the delay there; without that of both ways */
+	uint64_t ask_bytes;    /* and how many bytes had left by then */
+	uint64_t paid; /* packets whose share of asks is used up, up to UR_NET_SAVED shares ahead */
+	uint64_t next_ns;      /* nothing is asked before */
+	uint64_t wary_ns;      /* since when congestion control is wary; 0: it is not */
+	uint64_t throttled_ns; /* when it throttled last; 0: it has not */
+	uint64_t sample_ns;    /* when the last delay came; 0: none */
+	uint64_t read_ns;      /* when a response to a READ came last; 0: none */
+	uint32_t rtt_ns;       /* of the last sample: the round trip, */
+	uint32_t delay_ns;     /* the delay in switches, */
+	uint32_t base_ns;      /* and the least that remains of round trips without it */
+	/* Of round trips as they are; without the delay there; without that of both ways. */
+	struct ur_net_base whole, there, round;
 };
 
 #define UR_NET_OFF_NS	  UINT64_C(10000000000) /* until switches are asked again */
@@ -57,20 +59,23 @@ struct ur_net_delay {
 #define UR_NET_TRIALS	  4 /* asks without an answer that show a path to be blocked, */
 #define UR_NET_MISSES	  3 /* or to need another trial */
 #define UR_NET_HOLD_NS	  UINT64_C(20000000) /* and eight round trips: how long a delay serves */
-#define UR_NET_NEW_NS	  UINT64_C(10000000) /* for so long it is new */
-#define UR_NET_EVERY	  128		     /* packets for each ask */
-#define UR_NET_SAVED	  8		     /* asks that may be saved up */
-#define UR_NET_BYTES	  16384 /* for each ask while throttled, whatever the packets */
+#define UR_NET_AFTER_NS                                                                            \
+	UINT64_C(10000000) /* for so long a destination that was throttled may be so again soon */
+#define UR_NET_EVERY 128   /* packets for each ask */
+#define UR_NET_SAVED 8	   /* asks that may be saved up, as they are at first */
+#define UR_NET_WARY  2 /* round trips in which congestion control stays wary before the first ask */
+#define UR_NET_BYTES 16384 /* for each ask while throttled, whatever the packets */
 
 /* What has been sent to the destination. */
 struct ur_net_sent {
 	uint64_t packets, bytes;
-	bool throttled; /* congestion control limits it */
+	bool throttled; /* congestion control limits it, */
+	bool wary;	/* or delays have come near to that */
 };
 
 /*
- * A round trip of rtt_ns was measured by any packet, which left away_ns ago; `patience_ns` is how long an answer may
- * take. Returns whether an ask should leave now. PACE-NET-03
+ * A round trip of rtt_ns was measured by any packet, which left away_ns ago, and congestion control has heard of it;
+ * `patience_ns` is how long an answer may take. Returns whether an ask should leave now. PACE-NET-03
  */
 bool ur_net_delay_on_rtt(struct ur_net_delay *n, uint32_t rtt_ns, uint64_t away_ns,
 			 uint64_t patience_ns, const struct ur_net_sent *sent, uint64_t now_ns);
@@ -149,8 +154,8 @@ static inline bool ur_net_delay_serves(const struct ur_net_delay *n, uint64_t no
 
 /*
  * PACE-NET-05. What congestion control hears of a round trip that another packet than an ask has measured: rtt_ns without
- * what the last ask has shown to be no delay in switches that counts; or 0, nothing. A destination that is open, and has been asked
- * for a while, is not throttled by what may be the way back: its asks tell. But if the open ask takes more than twice as
+ * what the last ask has shown to be no delay in switches that counts; or 0, nothing. A destination that is open, and was not
+ * throttled lately, is not throttled by what may be the way back: its asks tell. But if the open ask takes more than twice as
  * long as the last one, there is a queue, on whichever way, that cannot be waited for.
  */
 static inline uint32_t ur_net_delay_of_rtt(const struct ur_net_delay *n, uint32_t rtt_ns,
@@ -160,10 +165,11 @@ static inline uint32_t ur_net_delay_of_rtt(const struct ur_net_delay *n, uint32_
 	/* As all delays that congestion control hears: not longer than the round trip. */
 	uint32_t least_ns = n->base_ns < rtt_ns ? n->base_ns : rtt_ns, rest_ns;
 	bool overdue = n->open && now_ns - n->ask_ns > 2 * (uint64_t)n->rtt_ns;
+	bool lately = n->throttled_ns && now_ns - n->throttled_ns < UR_NET_AFTER_NS;
 
 	if (!ur_net_delay_serves(n, now_ns))
 		return rtt_ns;
-	if (!throttled && !overdue && now_ns - n->on_ns >= UR_NET_NEW_NS)
+	if (!throttled && !overdue && !lately)
 		return 0;
 	rest_ns = rtt_ns > back_ns ? rtt_ns - back_ns : 1;
 	return rest_ns > least_ns ? rest_ns : least_ns;

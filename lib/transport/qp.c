@@ -57,7 +57,7 @@ static void arm_timer(struct ur_qp *qp, uint64_t deadline_ns)
 }
 
 /* A timer that fires too early looks again; that is cheaper than moving it with each ACK. */
-static inline void follow_deadline(struct ur_qp *qp)
+void ur_qp_follow_deadline(struct ur_qp *qp)
 {
 	uint64_t deadline = qp->ops->deadline(qp);
 
@@ -69,14 +69,14 @@ static inline void follow_deadline(struct ur_qp *qp)
 
 void ur_qp_update_ready(struct ur_qp *qp)
 {
-	follow_deadline(qp);
+	ur_qp_follow_deadline(qp);
 	ur_qp_posted(qp);
 }
 
 void ur_qp_sent_all(struct ur_qp *qp)
 {
 	ur_emux_set(&qp->core->emux, &qp->sq_queue, false);
-	follow_deadline(qp);
+	ur_qp_follow_deadline(qp);
 }
 
 void ur_qp_update(struct ur_qp *qp)
@@ -199,8 +199,16 @@ static void extend_deadlines(struct ur_qp *qp, uint64_t now_ns)
 
 void ur_qp_timer(struct ur_qp *qp, uint64_t now_ns)
 {
+	uint64_t deadline = qp->ops->deadline(qp);
+
 	if (in_error(qp))
 		return;
+	/* What it was armed for was answered. */
+	if (now_ns < deadline) {
+		if (deadline != UR_NEVER)
+			arm_timer(qp, deadline);
+		return;
+	}
 	extend_deadlines(qp, now_ns);
 	qp->ops->expire(qp, now_ns);
 	ur_qp_act(qp);
@@ -370,6 +378,15 @@ static void set_number(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 		qp->ops->set_limits(qp);
 }
 
+static void set_path(struct ur_qp *qp, const struct ur_path_attr *attr)
+{
+	struct ur_path path;
+
+	ur_path_init(&path, attr);
+	qp->sport_be = __builtin_bswap16(attr->sport);
+	ur_path_pool_replace(&qp->core->paths, &qp->path, &path);
+}
+
 void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 		  const struct ur_path_attr *path)
 {
@@ -388,7 +405,7 @@ void ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask,
 	}
 	set_number(qp, a, mask);
 	if (mask & IBV_QP_AV) {
-		ur_path_init(&qp->path, path);
+		set_path(qp, path);
 		ur_qp_set_sl(qp, a->ah_attr.sl);
 	}
 	if (next == IBV_QPS_SQD && cur != IBV_QPS_SQD) {
@@ -444,6 +461,7 @@ void ur_qp_validate(const struct ur_qp *qp)
 	UR_ASSERT(req->cur != tail || !req->cur_off);
 	UR_ASSERT(!qp->fail_send);
 	UR_ASSERT(rsp->res_cnt <= qp->res_max);
+	UR_ASSERT(qp->has_srq == (qp->srq != NULL));
 	qp->ops->validate(qp);
 	UR_ASSERT(ur_emux_is_active(&qp->sq_queue) == qp->ops->ready(qp) ||
 		  atomic_load_explicit(&qp->pending, memory_order_relaxed));

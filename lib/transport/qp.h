@@ -86,8 +86,8 @@ struct ur_requester {
 	uint8_t max_rd_atomic;
 	uint16_t read_psns;	    /* PSNs a READ request asks for at most, a power of two */
 	bool keeps_timer;	    /* it sends more often than its timer expires: TIMER-KEEP-01 */
-	uint32_t since_ackreq;	    /* packets since AckReq was last set */
-	uint32_t ackreq_every;	    /* the engine's; outlives RESET */
+	uint16_t since_ackreq;	    /* packets since AckReq was last set */
+	uint16_t ackreq_every;	    /* the engine's; outlives RESET */
 	struct ur_stamp last_stamp; /* extended mode: of the last packet made; outlives RESET */
 };
 
@@ -198,12 +198,15 @@ struct ur_qp {
 	uint32_t pd;
 	const struct ur_qp_ops *ops; /* of its kind */
 	struct ur_core *core;
-	struct ur_cq *send_cq, *recv_cq;
-	struct ur_srq *srq;
-	struct ur_path path; /* RC and UC */
-	uint32_t access;     /* enum ibv_access_flags */
+	struct ur_cq *send_cq;
+	const struct ur_path *path; /* RC and UC: of core->paths, or ur_path_none; */
+	uint16_t sport_be;	    /* and its own UDP source port, in network order */
 
 	/* Receiving. */
+	bool has_srq;
+	uint32_t access; /* enum ibv_access_flags */
+	struct ur_cq *recv_cq;
+	struct ur_srq *srq; /* has_srq; else NULL */
 	union {
 		struct ur_sched_node ack_node;	  /* RC */
 		struct ur_sched_node settle_node; /* UC and UD */
@@ -223,10 +226,10 @@ struct ur_qp {
 	_Atomic uint8_t posted_state; /* enum ibv_qp_state, what posters check */
 	uint8_t fail_recv;	      /* with fail_send */
 	uint8_t spray_path;	      /* mode extended: of the packet being made */
-	uint8_t paths;	 /* mode extended: UDP source ports to spray over; 0 and 1: its own */
-	uint8_t res_max; /* responder resources allocated */
-	uint8_t port_mtu_shift; /* the largest PMTU; a UD QP's */
-	uint16_t next_doorbell; /* slot whose doorbell followed its own; the engine's */
+	bool sprays;		      /* mode extended: xreq.spray is not NULL */
+	uint8_t res_max;	      /* responder resources allocated */
+	uint8_t port_mtu_shift;	      /* the largest PMTU; a UD QP's */
+	uint16_t next_doorbell;	      /* slot whose doorbell followed its own; the engine's */
 	void *user;
 	struct ur_timer timer;
 	struct ur_requester req;
@@ -243,6 +246,8 @@ struct ur_qp {
 	/* Seldom needed. */
 	struct ur_sched_node cnp_node; /* owes a CNP */
 	uint64_t cnp_ns;	       /* when it sent the last, see ur_cnp_due() */
+	bool has_bound;		       /* memory windows were bound by it */
+	uint8_t paths; /* mode extended: UDP source ports to spray over; 0 and 1: its own */
 
 	/* A line that posters write as well. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */
@@ -251,8 +256,8 @@ struct ur_qp {
 	struct ur_qp_attr attr;
 };
 
-/* A queue pair among 10 000 costs memory, not only cache: 17 lines. */
-static_assert(sizeof(struct ur_qp) <= 1088, "a queue pair has grown; see docs/design/rc.md");
+/* A queue pair among 10 000 costs memory, not only cache: 16 lines. */
+static_assert(sizeof(struct ur_qp) <= 1024, "a queue pair has grown; see docs/design/rc.md");
 
 /*
  * Requester, completer, responder and responses do not end a queue pair: they say how it ends, the first of
@@ -343,7 +348,9 @@ static inline bool ur_qp_must_act(const struct ur_qp *qp)
 void ur_qp_posted(struct ur_qp *qp);
 /* And the timer. After sending. */
 void ur_qp_update_ready(struct ur_qp *qp);
-/* The same after burst() of qp_ops.h has sent everything that was posted. */
+/* The timer alone: whether the send queue can send is known. */
+void ur_qp_follow_deadline(struct ur_qp *qp);
+/* The same after everything that was posted has been sent. */
 void ur_qp_sent_all(struct ur_qp *qp);
 /*
  * TIMER-IDLE-01, TIMER-KEEP-01. The queue pair waits for nothing. Of thousands of idle queue pairs each would be fetched
@@ -404,9 +411,10 @@ bool ur_requester_ready(const struct ur_qp *qp);
 bool ur_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
 /*
  * Makes the next request packets, at most `cap`, while each is all of a SEND or WRITE and nothing stands in its way. The
- * last one begins before `bytes` bytes of frames were made. Returns how many; 0: ur_requester_next() decides.
+ * last one begins before *bytes bytes of frames were made; *bytes are then those that were. Returns how many packets; 0:
+ * ur_requester_next() decides.
  */
-unsigned ur_requester_burst(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
+unsigned ur_requester_burst(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t *bytes,
 			    uint64_t now_ns);
 /* WQE `idx` fails with `status` when those before it are complete; nothing of it or behind it is sent. */
 void ur_requester_fail(struct ur_qp *qp, uint32_t idx, enum ibv_wc_status status);
@@ -447,7 +455,7 @@ void ur_responder_resize(struct ur_qp *qp, uint8_t cnt);
 static inline void ur_responder_release_wqe(struct ur_qp *qp)
 {
 	qp->rsp.wqe = NULL;
-	if (!qp->srq)
+	if (!qp->has_srq)
 		ur_wq_release(&qp->rq, ur_wq_head(&qp->rq) + 1);
 }
 /* Completes the bound receive. */
@@ -461,7 +469,7 @@ void ur_responder_complete(struct ur_qp *qp, struct ibv_wc *wc, bool solicited);
  */
 static inline uint8_t ur_response_credits(const struct ur_qp *qp)
 {
-	if (qp->srq)
+	if (qp->has_srq)
 		return UR_CREDITS_NONE;
 	return ur_credits_encode(ur_wq_cnt(&qp->rq));
 }

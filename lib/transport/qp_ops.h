@@ -79,7 +79,7 @@ struct ur_qp_ops {
 	/* Whether next() could make a packet now, or take a WQE forward. */
 	bool (*ready)(const struct ur_qp *qp);
 	/* Optional. Makes the next packets of the send queue if they are the commonest, see ur_requester_burst(). */
-	unsigned (*burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
+	unsigned (*burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t *bytes,
 			  uint64_t now_ns);
 	/* Makes the next packet of the send queue, see ur_requester_next(). */
 	bool (*next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);

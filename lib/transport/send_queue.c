@@ -39,7 +39,7 @@ bool ur_send_queue_local(struct ur_qp *qp, const struct ur_wqe *wqe)
 	if (wqe->opcode == IBV_WR_LOCAL_INV)
 		return ur_mem_invalidate(mem, wqe->imm_inv, qp->pd, false) ||
 		       ur_window_invalidate(mem, wqe->imm_inv, qp->pd, qp->qpn.v);
-	qp->sq.has_bound = true;
+	qp->has_bound = true;
 	return ur_window_bind(mem,
 			      &(struct ur_window_bind){.old_key = ext->bind.old_rkey,
 						       .key = wqe->rkey,

@@ -36,7 +36,7 @@ static uint32_t sq_stride(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t data = max_sge * (uint32_t)sizeof(struct ur_sge);
 
-	UR_ASSERT(max_sge <= UINT8_MAX && max_inline <= UINT16_MAX);
+	UR_ASSERT(max_sge <= UINT8_MAX && max_inline <= UR_WQ_INLINE_MAX);
 	if (data < max_inline)
 		data = max_inline;
 	data += (uint32_t)(sizeof(struct ur_wqe) + sizeof(struct ur_wqe_ext));
@@ -66,7 +66,7 @@ static void init(struct ur_wq *wq, void *ring, uint32_t entries, uint32_t stride
 	wq->ring = ring;
 	wq->mask = (uint16_t)(places(entries) - 1);
 	wq->entries = (uint16_t)entries;
-	wq->stride = stride;
+	wq->stride = (uint16_t)stride;
 	wq->max_sge = (uint8_t)max_sge;
 	wq->max_inline = (uint16_t)max_inline;
 	wq->head_seen = 0;

@@ -97,25 +97,25 @@ struct ur_rwqe {
 
 struct ur_wq {
 	uint8_t *ring;
-	uint32_t stride;       /* bytes an element */
+	uint16_t stride;       /* bytes an element */
 	uint16_t mask;	       /* places - 1 */
 	uint16_t entries;      /* elements that may be posted at once, <= places */
+	uint16_t max_inline;   /* bytes; the poster's */
 	_Atomic uint32_t tail; /* one past the last element posted */
 	_Atomic uint32_t head; /* [head, tail) belong to the worker */
 	/* The poster's. */
 	uint32_t head_seen; /* head when it last looked */
-	uint16_t max_inline;
-	uint16_t opcodes; /* a send queue: bit n, enum ibv_wr_opcode n may be posted */
+	uint16_t opcodes;   /* a send queue: bit n, enum ibv_wr_opcode n may be posted */
 	uint8_t max_sge;
 	bool connected; /* a send queue: else each WQE names an address handle */
-	bool has_bound; /* a send queue: it has bound a memory window; the worker's */
 };
 
 #define UR_WQ_ENTRIES_MAX 32768
+#define UR_WQ_INLINE_MAX  65408 /* bytes: with the rest of the element, less than 2^16 */
 
 /*
  * Bytes of ring memory for a send queue / a receive queue of [1, UR_WQ_ENTRIES_MAX] elements. max_sge is at
- * most 255, max_inline at most 65535.
+ * most 255, max_inline at most UR_WQ_INLINE_MAX.
  *
  * Every send WQE has room for ur_wqe_ext and either max_sge SGEs or max_inline bytes, and starts on
  * a cache line: what RC and UC post with one SGE (or up to 16 bytes inline) lies in one line.

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "umad/mux_priv.h"
+#include "wire/mad.h"
+#include "wire/smp.h"
 #include "wire/siphash.h"
 
 #define IS_VENDOR2(c) ((c) >= 0x30 && (c) <= 0x4f)
@@ -287,6 +289,51 @@ bool mux_input(struct mux *m, const uint8_t *mad, const struct ib_mad_addr *from
 		mux_end_transfer(m, t);
 	}
 	mux_deliver(m, p, &umad, mad, UR_UMAD_MAD_BYTES);
+	return true;
+}
+
+/* Whether a program serves requests of the MAD's class and version. */
+static bool serves_class(const struct mux *m, const uint8_t *mad)
+{
+	const struct mux_program *p;
+
+	TAILQ_FOREACH(p, &m->programs, link)
+	for (unsigned i = 0; i < UR_UMAD_AGENTS; i++) {
+		const struct ur_umad_register *r = &p->agents[i].reg;
+
+		if (p->agents[i].used && r->mgmt_class == mad[MAD_CLASS] &&
+		    r->class_version == mad[MAD_VERSION] &&
+		    (r->methods[0] != 0 || r->methods[1] != 0) &&
+		    (!IS_VENDOR2(mad[MAD_CLASS]) || r->oui == ur_load24(mad + MAD_VENDOR_OUI)))
+			return true;
+	}
+	return false;
+}
+
+static enum ur_mad_status why_refused(const struct mux *m, const uint8_t *mad, bool is_served)
+{
+	bool is_smp =
+		mad[MAD_CLASS] == UR_MAD_CLASS_SMP_LID || mad[MAD_CLASS] == MAD_CLASS_DIRECTED;
+
+	if (!is_served && !serves_class(m, mad))
+		return UR_MAD_STATUS_BAD_VERSION;
+	/* Of SMPs, the node leaves some attributes to programs. */
+	return is_smp && (mad[MAD_METHOD] == UR_MAD_METHOD_GET ||
+			  mad[MAD_METHOD] == UR_MAD_METHOD_SET)
+		       ? UR_MAD_STATUS_ATTRIBUTE
+		       : UR_MAD_STATUS_METHOD;
+}
+
+/* MGMT-STATUS-01 */
+bool mux_refuse(const struct mux *m, uint8_t mad[UR_UMAD_MAD_BYTES], bool is_served)
+{
+	uint16_t direction = mad[MAD_CLASS] == MAD_CLASS_DIRECTED ? UR_SMP_DIRECTION : 0;
+
+	if (!ur_mad_wants_response(mad[MAD_METHOD]) || !mux_rmpp_begins(mad))
+		return false;
+	ur_store16(mad + MAD_STATUS, (uint16_t)(direction | why_refused(m, mad, is_served)));
+	mad[MAD_METHOD] = ur_mad_response_method(mad[MAD_METHOD]);
+	mux_rmpp_end(mad);
 	return true;
 }
 

@@ -135,6 +135,12 @@ void mux_submit(struct mux *m, struct mux_program *p, const struct ur_umad_mad *
 /* A MAD for this port. False: it is a request that no agent has registered for. */
 bool mux_input(struct mux *m, const uint8_t *mad, const struct ib_mad_addr *from, uint64_t now);
 
+/*
+ * Makes such a request the response that says so; `is_served`: the node serves its class, apart from this request. False: it
+ * has no response, by its method or as a part of an RMPP message that does not begin it.
+ */
+bool mux_refuse(const struct mux *m, uint8_t mad[UR_UMAD_MAD_BYTES], bool is_served);
+
 /* When mux_expire() has to be called, or MUX_NEVER. */
 uint64_t mux_deadline(const struct mux *m);
 void mux_expire(struct mux *m, uint64_t now);

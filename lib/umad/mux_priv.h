@@ -26,6 +26,10 @@ unsigned mux_header_bytes(uint8_t mgmt_class);
 
 /* The class has an RMPP header, and it is active. */
 bool mux_rmpp_is_active(const uint8_t *mad);
+/* It begins a message: it is the first segment, or not active. */
+bool mux_rmpp_begins(const uint8_t *mad);
+/* It is no part of a message in segments any more. */
+void mux_rmpp_end(uint8_t *mad);
 
 void mux_deliver(struct mux *m, struct mux_program *p, const struct ib_user_mad *umad,
 		 const uint8_t *mad, uint32_t length);

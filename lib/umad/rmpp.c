@@ -62,6 +62,18 @@ static void set_flags(uint8_t *mad, unsigned flags)
 	mad[RMPP_FLAGS] = (uint8_t)((mad[RMPP_FLAGS] & ~FLAGS) | flags);
 }
 
+bool mux_rmpp_begins(const uint8_t *mad)
+{
+	return !mux_rmpp_is_active(mad) ||
+	       (mad[RMPP_TYPE] == TYPE_DATA && ur_load32(mad + RMPP_SEGMENT) == 1);
+}
+
+void mux_rmpp_end(uint8_t *mad)
+{
+	if (mux_rmpp_is_active(mad))
+		set_flags(mad, 0);
+}
+
 static void send_segment(struct mux *m, const struct mux_transfer *t, uint32_t n)
 {
 	unsigned header = mux_header_bytes(t->mad[MAD_CLASS]);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "uroce/counters.h"
 #include "verbs/names.h"
 
 #undef ibv_get_device_list
@@ -24,7 +25,7 @@ static struct ur_verbs_device *devices[UR_VERBS_DEVICES_MAX];
 static unsigned device_cnt;
 static bool listed;
 static pid_t
-	owner; /* the process that opened endpoints; a forked child does not have their threads */
+	owner; /* the process that opens endpoints, or 0; a forked child does not have their threads */
 
 /*
  * Where a program's needs differ from those of a program of liburoce's. A file overrides what has "?", UROCE_SET
@@ -35,9 +36,9 @@ static const char *const defaults[] = {
 	"eal.extra?=--no-telemetry", /* no socket and no thread that the program does not expect */
 	"worker.mode=inline",	     /* one process of many on this host: no core of its own */
 	"worker.thread_safe=yes",    /* what verbs promises */
-	"worker.progress?=adaptive", /* for a target that only sleeps */
 	"transport.strict?=yes",     /* for programs that poll on the last byte */
-	"transport.max_mr?=65536",   /* for caches of registrations */
+	"transport.min_timeout?=17", /* as rdma_cm of Linux: many ask for 14, 8 times 67 ms, in which a peer may get no CPU */
+	"transport.max_mr?=65536", /* for caches of registrations */
 	"transport.max_pd?=1024",
 };
 
@@ -138,6 +139,36 @@ static void add_dev(const char *word)
 	add(NULL, word);
 }
 
+/*
+ * EDGE-FORK-03. In a child of fork(). A thread that the child does not have may hold the lock: it was opening an endpoint, which stays its
+ * parent's, or was in the middle of the list, which is made anew.
+ */
+static void after_fork(void)
+{
+	if (!pthread_mutex_trylock(&lock)) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	pthread_mutex_init(&lock, NULL);
+	if (!owner) {
+		listed = false;
+		device_cnt = 0;
+	}
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork);
+}
+
+static void enter(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&lock);
+}
+
 /* Under the lock. */
 static void make_list(void)
 {
@@ -158,7 +189,7 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 		*num_devices = 0;
 	if (!list)
 		return NULL;
-	pthread_mutex_lock(&lock);
+	enter();
 	make_list();
 	for (unsigned i = 0; i < device_cnt; i++)
 		list[i] = &devices[i]->base;
@@ -199,12 +230,31 @@ static void add_set(const char *word)
 		sets[set_cnt++] = word;
 }
 
+/* At exit, with UROCE_LOG: what [impair] has done, for tests of programs on a bad network. */
+static void say_impaired(void)
+{
+	struct uroce_counters c;
+
+	if (owner != getpid())
+		return;
+	for (unsigned i = 0; i < device_cnt; i++) {
+		struct ur_verbs_device *d = devices[i];
+
+		if (d->ctx && !uroce_query_counters(d->ctx, &c) && c.impaired_lost)
+			fprintf(stderr,
+				"uroce: %s: [impair] dropped %llu packets; %llu were accepted\n",
+				d->base.name, (unsigned long long)c.impaired_lost,
+				(unsigned long long)c.rx_packets);
+	}
+}
+
 /* Under the lock. One endpoint opens for all opens of the device. */
 static struct ibv_context *open_endpoint(struct ur_verbs_device *d)
 {
 	struct uroce_open_attr attr = {.config = d->config, .set = sets};
 	char err[512] = "";
 	struct ibv_context *ctx;
+	pid_t had = owner;
 
 	set_cnt = 0;
 	for (unsigned i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
@@ -213,16 +263,18 @@ static struct ibv_context *open_endpoint(struct ur_verbs_device *d)
 		add_set(d->dev);
 	for_words("UROCE_SET", ';', add_set);
 	sets[set_cnt] = NULL;
+	owner = getpid(); /* a child that is forked meanwhile is not */
 	ctx = uroce_open(&attr, err, sizeof(err));
 	if (!ctx) {
 		int why = errno;
 
 		/* The program's own message says at most which device. */
 		fprintf(stderr, "uroce: %s: %s\n", d->base.name, err);
+		owner = had;
 		errno = why;
-		return NULL;
+	} else if (!had && secure_getenv("UROCE_LOG")) {
+		atexit(say_impaired);
 	}
-	owner = getpid();
 	return ctx;
 }
 
@@ -245,7 +297,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ur_verbs_device *d = ur_verbs_device(device);
 	struct ibv_context *ctx = NULL;
 
-	pthread_mutex_lock(&lock);
+	enter();
 	if (owner && owner != getpid())
 		errno = EIO;
 	else if (d->ctx || (d->ctx = open_endpoint(d)))

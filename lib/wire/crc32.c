@@ -99,14 +99,14 @@ SSE static inline __m128i add_last(__m128i acc, const uint8_t *end, size_t left)
 }
 
 /*
- * Zeros in front do not count, so the data is taken as whole blocks that end at its end. Each block is
+ * ur_crc32_short(), compiled for each way that mask_len is known. Zeros in front do not count, so the data is taken as whole blocks that end at its end. Each block is
  * multiplied by the power of x that belongs to its distance from the last one. No multiplication waits
  * for another, as it would where a block is folded into the next.
  */
-SSE uint32_t ur_crc32_short(uint32_t crc, const uint8_t *mask, size_t mask_len, const uint8_t *data,
-			    size_t len)
+SSE static inline __attribute__((always_inline)) uint32_t
+crc_of(uint32_t crc, const uint8_t *mask, size_t mask_len, const uint8_t *data, size_t len)
 {
-	size_t part = len % BLOCK, left = len / BLOCK, at = part;
+	size_t part = len % BLOCK, left = len / BLOCK, done = 0;
 	__m128i start = _mm_cvtsi32_si128((int)~crc); /* added to the first four bytes */
 	__m128i acc = _mm_setzero_si128(), block;
 
@@ -116,14 +116,74 @@ SSE uint32_t ur_crc32_short(uint32_t crc, const uint8_t *mask, size_t mask_len, 
 		start = _mm_shuffle_epi8(start, load(&shifts[BLOCK + part]));
 	}
 	do {
-		block = _mm_xor_si128(_mm_or_si128(load(data + at), load(mask + at)), start);
+		block = _mm_or_si128(load(data + part + done), load(mask + part + done));
+		if (!done)
+			block = _mm_xor_si128(block, start);
 		if (!--left)
 			return ~reduce(_mm_xor_si128(acc, block));
 		acc = add_moved(acc, block, left);
-		start = _mm_setzero_si128();
-		at += BLOCK;
-	} while (at < mask_len);
+		done += BLOCK;
+	} while (done < mask_len);
 	return ~reduce(add_last(acc, data + len, left));
+}
+
+SSE uint32_t ur_crc32_short(uint32_t crc, const uint8_t *mask, size_t mask_len, const uint8_t *data,
+			    size_t len)
+{
+	return crc_of(crc, mask, mask_len, data, len);
+}
+
+SSE static inline __m128i load_masked(const uint8_t *data, const uint8_t *mask)
+{
+	return _mm_or_si128(load(data), load(mask));
+}
+
+/* The same from four blocks on, for the headers of IPv4: its masked bytes are in the first ones, which take no loop. */
+SSE static inline __attribute__((always_inline)) uint32_t
+crc_of_long(uint32_t crc, const uint8_t *mask, const uint8_t *data, size_t len)
+{
+	size_t part = len % BLOCK, left = len / BLOCK;
+	__m128i start = _mm_cvtsi32_si128((int)~crc), acc = _mm_setzero_si128(), block;
+	const uint8_t *at = data + part;
+
+	if (part) {
+		block = _mm_xor_si128(load_masked(data, mask), start);
+		acc = add_moved(acc, _mm_shuffle_epi8(block, load(&shifts[part])), left);
+		start = _mm_shuffle_epi8(start, load(&shifts[BLOCK + part]));
+		mask += part;
+	}
+	acc = add_moved(acc, _mm_xor_si128(load_masked(at, mask), start), left - 1);
+	acc = add_moved(acc, load_masked(at + BLOCK, mask + BLOCK), left - 2);
+	acc = add_moved(acc, load_masked(at + 2 * BLOCK, mask + 2 * BLOCK), left - 3);
+	return ~reduce(add_last(acc, data + len, left - 3));
+}
+
+/* The same for a length that the compiler knows, of two or three blocks and at least four bytes in front of them. */
+SSE static inline __attribute__((always_inline)) uint32_t
+crc_of_known(uint32_t crc, const uint8_t *mask, const uint8_t *data, size_t len)
+{
+	size_t part = len % BLOCK, left = len / BLOCK;
+	__m128i start = _mm_cvtsi32_si128((int)~crc), acc = _mm_setzero_si128();
+	__m128i block = _mm_xor_si128(load_masked(data, mask), start);
+
+	acc = add_moved(acc, _mm_shuffle_epi8(block, load(&shifts[part])), left);
+	for (; left > 1; left--, part += BLOCK)
+		acc = add_moved(acc, load_masked(data + part, mask + part), left - 1);
+	return ~reduce(_mm_xor_si128(acc, load_masked(data + part, mask + part)));
+}
+
+#define ACK_BYTES     44 /* what the ICRC covers of an ACK over IPv4 */
+#define EXT_ACK_BYTES 56 /* the same in extended mode; also of a READ request, in the others */
+
+SSE uint32_t ur_crc32_short_v4(uint32_t crc, const uint8_t *mask, const uint8_t *data, size_t len)
+{
+	if (len >= 4 * BLOCK)
+		return crc_of_long(crc, mask, data, len);
+	if (len == ACK_BYTES)
+		return crc_of_known(crc, mask, data, ACK_BYTES);
+	if (len == EXT_ACK_BYTES)
+		return crc_of_known(crc, mask, data, EXT_ACK_BYTES);
+	return crc_of(crc, mask, UR_CRC32_MASKED_V4, data, len);
 }
 #else
 #include "wire/assert.h"
@@ -133,5 +193,10 @@ uint32_t ur_crc32_short(uint32_t crc, const uint8_t *mask, size_t mask_len, cons
 {
 	UR_ASSERT(ur_crc32_has_short());
 	return crc;
+}
+
+uint32_t ur_crc32_short_v4(uint32_t crc, const uint8_t *mask, const uint8_t *data, size_t len)
+{
+	return ur_crc32_short(crc, mask, UR_CRC32_MASKED_V4, data, len);
 }
 #endif

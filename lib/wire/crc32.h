@@ -27,6 +27,8 @@ extern "C" {
 /* Mask bytes: a read of 16 bytes may start before each of the last masked ones. */
 #define UR_CRC32_MASKED 64
 #define UR_CRC32_MASK	(UR_CRC32_MASKED + 16)
+/* Enough of them for IPv4, in whole blocks of 16. */
+#define UR_CRC32_MASKED_V4 48
 
 /* Whether this CPU can run ur_crc32_short(). */
 static inline bool ur_crc32_has_short(void)
@@ -45,6 +47,8 @@ static inline bool ur_crc32_has_short(void)
  */
 uint32_t ur_crc32_short(uint32_t crc, const uint8_t *mask, size_t mask_len, const uint8_t *data,
 			size_t len);
+/* The same with a mask_len of at most UR_CRC32_MASKED_V4. */
+uint32_t ur_crc32_short_v4(uint32_t crc, const uint8_t *mask, const uint8_t *data, size_t len);
 
 /* Clears the upper halves of the vector registers, after code that may leave something in them (Intel's manual, VZEROUPPER). */
 static inline void ur_crc32_clear_upper(void)

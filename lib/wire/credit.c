@@ -275,6 +275,7 @@ static void check_silence(struct ur_credit *c, uint64_t now_ns)
 {
 	if (!c->peer || now_ns - c->heard_ns < UR_CREDIT_DEAD)
 		return;
+	c->cnt.credit_silences++;
 	c->peer = 0;
 	open_all(c);
 }

@@ -62,6 +62,8 @@ struct ur_credit_attr {
 	X(credit_messages_invalid, "messages about link credits that are malformed")               \
 	X(credit_sessions, "times that the other end of the link has begun to give credits")       \
 	X(credit_overruns, "frames received without a credit")                                     \
+	X(credit_silences,                                                                         \
+	  "times that nothing was heard from the other end of the link for a second")              \
 	X(credit_wait_ns, "time during which lanes with frames waited for credit")                 \
 	X(credit_stalls, "times that a lane had no credit for longer than credit_life_ms")
 

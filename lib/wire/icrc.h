@@ -40,7 +40,7 @@ extern const uint8_t ur_icrc_v4_mask[UR_CRC32_MASK];
 static inline uint32_t ur_icrc_v4(const uint8_t *l3, size_t len)
 {
 	if (__builtin_expect(len <= UR_CRC32_SHORT && ur_crc32_has_short(), 1))
-		return ur_crc32_short(UR_ICRC_SEED, ur_icrc_v4_mask, UR_ICRC_V4_HDR, l3, len);
+		return ur_crc32_short_v4(UR_ICRC_SEED, ur_icrc_v4_mask, l3, len);
 	return ur_icrc(l3, len, false);
 }
 

@@ -2,6 +2,7 @@
 #ifndef UR_WIRE_MAD_H
 #define UR_WIRE_MAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/cursor.h"
@@ -65,8 +66,15 @@ enum ur_mad_class {
 	X(TRAP, 0x05, "Trap")                                                                      \
 	X(REPORT, 0x06, "Report")                                                                  \
 	X(TRAP_REPRESS, 0x07, "TrapRepress")                                                       \
+	X(GET_TABLE, 0x12, "GetTable")                                                             \
+	X(GET_TRACE_TABLE, 0x13, "GetTraceTable")                                                  \
+	X(GET_MULTI, 0x14, "GetMulti")                                                             \
+	X(DELETE, 0x15, "Delete")                                                                  \
 	X(GET_RESP, 0x81, "GetResp")                                                               \
-	X(REPORT_RESP, 0x86, "ReportResp")
+	X(REPORT_RESP, 0x86, "ReportResp")                                                         \
+	X(GET_TABLE_RESP, 0x92, "GetTableResp")                                                    \
+	X(GET_MULTI_RESP, 0x94, "GetMultiResp")                                                    \
+	X(DELETE_RESP, 0x95, "DeleteResp")
 
 enum ur_mad_method {
 #define X(name, value, text) UR_MAD_METHOD_##name = (value),
@@ -74,6 +82,20 @@ enum ur_mad_method {
 #undef X
 };
 #define UR_MAD_METHOD_RESPONSE 0x80 /* the bit of all responses */
+
+/* Whether whatever receives a request of this method answers it, if only with a status (IBA 13.4.5, 15.2.2). */
+static inline bool ur_mad_wants_response(uint8_t method)
+{
+	return method == UR_MAD_METHOD_GET || method == UR_MAD_METHOD_SET ||
+	       (method >= UR_MAD_METHOD_GET_TABLE && method <= UR_MAD_METHOD_DELETE);
+}
+
+/* The method of the response to such a request: Get and Set have the same. */
+static inline uint8_t ur_mad_response_method(uint8_t method)
+{
+	return (uint8_t)(method == UR_MAD_METHOD_SET ? (unsigned)UR_MAD_METHOD_GET_RESP
+						     : method | UR_MAD_METHOD_RESPONSE);
+}
 
 /* The status field of a response (IBA 13.4.7). X(name, value, text) */
 #define UR_MAD_STATUSES(X)                                                                         \

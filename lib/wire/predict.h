@@ -35,9 +35,11 @@ extern "C" {
 #define UR_PREDICT_TVER	     (0xfu << 16)
 #define UR_PREDICT_PKEY	     0xffffu
 #define UR_PREDICT_FREE	     (UR_PREDICT_SOLICITED | UR_PREDICT_MIGREQ | 3u << UR_PREDICT_PAD_SHIFT)
-/* Bytes 4 to 11 of the IPv4 header: more fragments and fragment offset, protocol. */
-#define UR_PREDICT_WHOLE     UINT64_C(0x00003fff00ff0000)
-#define UR_PREDICT_UDP_WHOLE ((uint64_t)UR_IPPROTO_UDP << 16)
+/* Before the addresses. EtherType, version, header length, and the lower ECN bit, which no packet from ECT(0) has unmarked. */
+#define UR_PREDICT_V4_MASK 0xffffff01u
+#define UR_PREDICT_V4	   (UR_ETHERTYPE_IPV4 << 16 | 0x4500u)
+/* More fragments and fragment offset, protocol. */
+#define UR_PREDICT_UDP_MASK 0x3fff00ffu
 /* BTH word 2. */
 #define UR_PREDICT_ACKREQ (1u << 31)
 
@@ -80,16 +82,29 @@ static inline uint64_t ur_predict_words(const uint8_t *p)
 	return v;
 }
 
+/* a + b in ones' complement. */
+static inline uint64_t ur_predict_add(uint64_t a, uint64_t b)
+{
+	uint64_t sum = a + b;
+
+	return sum + (sum < a);
+}
+
 /*
  * The header's 16-bit words sum to 0xffff in ones' complement, in whichever byte order (RFC 791): they are not all 0, and
  * their sum, of words of any size, is a multiple of 0xffff.
  */
 static inline bool ur_predict_ipv4_sum(const uint8_t *ip)
 {
-	uint64_t a = ur_predict_words(ip), b = ur_predict_words(ip + 8);
-	uint64_t sum = (a >> 32) + (uint32_t)a + (b >> 32) + (uint32_t)b + ur_predict_word(ip + 16);
+	uint64_t sum = ur_predict_add(ur_predict_words(ip), ur_predict_words(ip + 8));
 
-	return sum % 0xffff == 0;
+	return ur_predict_add(sum, ur_predict_word(ip + 16)) % 0xffff == 0;
+}
+
+/* The big-endian word at `at` has the bits of `want` where `mask` has bits; otherwise the result is not 0. */
+static inline uint32_t ur_predict_differs(const uint8_t *at, uint32_t mask, uint32_t want)
+{
+	return (ur_predict_word(at) & __builtin_bswap32(mask)) ^ __builtin_bswap32(want);
 }
 
 /*
@@ -101,20 +116,18 @@ static inline bool ur_predict_path(const struct ur_path *path, const uint8_t *fr
 				   uint32_t *roce_bytes)
 {
 	const uint8_t *ip = frame + UR_PREDICT_L3, *mine = path->hdr + UR_PREDICT_L3;
-	uint64_t addresses = ur_predict_words(mine + 12);
+	uint64_t addresses = ur_predict_words(mine + 12), differs;
 	uint32_t total = ur_load16(ip + 2);
 
 	*roce_bytes = total - UR_IPV4_BYTES - UR_UDP_BYTES;
-	if (!path->plain || ur_load32(frame + 12) >> 8 != (UR_ETHERTYPE_IPV4 << 8 | 0x45) ||
-	    ur_predict_words(ip + 12) != (addresses << 32 | addresses >> 32))
-		return false;
-	if (((frame[0] | frame[6]) & 1) || (ip[1] & 3) == 3 ||
-	    (ur_load64(ip + 4) & UR_PREDICT_WHOLE) != UR_PREDICT_UDP_WHOLE)
-		return false;
-	return ur_load32(ip + UR_IPV4_BYTES + 2) ==
-		       (UR_ROCE_UDP_PORT << 16 | (total - UR_IPV4_BYTES)) &&
-	       total + UR_PREDICT_L3 <= len && total >= UR_PREDICT_BYTES - UR_PREDICT_L3 &&
-	       ur_predict_ipv4_sum(ip);
+	differs = ur_predict_words(ip + 12) ^ (addresses << 32 | addresses >> 32);
+	differs |= ur_predict_differs(frame + 12, UR_PREDICT_V4_MASK, UR_PREDICT_V4);
+	differs |= ur_predict_differs(ip + 6, UR_PREDICT_UDP_MASK, UR_IPPROTO_UDP);
+	differs |= ur_load32(ip + UR_IPV4_BYTES + 2) ^
+		   (UR_ROCE_UDP_PORT << 16 | (total - UR_IPV4_BYTES));
+	differs |= (frame[0] | frame[6]) & 1;
+	return !differs && path->plain && total + UR_PREDICT_L3 <= len &&
+	       total >= UR_PREDICT_BYTES - UR_PREDICT_L3 && ur_predict_ipv4_sum(ip);
 }
 
 /* The ICRC of such a frame is right. */

@@ -40,7 +40,7 @@ class World
 	World(const struct load_case &c, uint64_t start_ns, bool whole = true)
 	    : c_(c), whole_(whole)
 	{
-		sim::call_at(start_ns, &World::start, this);
+		sim::call_at(sim::NETWORK_CONTEXT, start_ns, &World::start, this);
 		ns3::Simulator::Run();
 		account = net_.validate();
 		done = whole && !load_right(load_) ? -1 : load_done(load_);

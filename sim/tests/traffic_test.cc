@@ -24,6 +24,19 @@ class Instant : public sim::Sender
 		sent[{src, dst}]++;
 		waiting_.push_back({src, dst, tag});
 	}
+	bool is_here(uint32_t) const override
+	{
+		return true;
+	}
+	void tell(uint32_t, uint32_t to, uint32_t kind, uint32_t tag) override
+	{
+		told_.push_back({to, kind, tag});
+	}
+	void start(sim::Traffic *t)
+	{
+		t->start(this);
+		hear(t);
+	}
 	void complete(sim::Traffic *t, unsigned left)
 	{
 		for (; left && !waiting_.empty(); left--) {
@@ -31,6 +44,7 @@ class Instant : public sim::Sender
 
 			waiting_.pop_front();
 			t->completed(s.src, s.dst, s.tag);
+			hear(t);
 		}
 	}
 	size_t waiting() const
@@ -43,7 +57,22 @@ class Instant : public sim::Sender
 	struct Sent {
 		uint32_t src, dst, tag;
 	};
+	struct Told {
+		uint32_t host, kind, tag;
+	};
+
+	void hear(sim::Traffic *t)
+	{
+		while (!told_.empty()) {
+			Told told = told_.front();
+
+			told_.pop_front();
+			t->told(told.host, told.kind, told.tag);
+		}
+	}
+
 	std::deque<Sent> waiting_;
+	std::deque<Told> told_;
 };
 
 } // namespace
@@ -55,7 +84,7 @@ Test(traffic, a_ring_sends_each_part_twice_around)
 	std::set<uint32_t> from, to;
 	Instant s;
 
-	ring->start(&s);
+	s.start(ring.get());
 	cr_assert_eq(s.waiting(), 16u);
 	s.complete(ring.get(), 16 * 30 - 1);
 	cr_assert_eq(ring->operation.count(), 0u);
@@ -76,7 +105,7 @@ Test(traffic, a_tree_sends_up_and_down_each_edge)
 	auto tree = sim::make_traffic("tree_allreduce", traffic_of(*t, 2));
 	Instant s;
 
-	tree->start(&s);
+	s.start(tree.get());
 	cr_assert_eq(s.waiting(), 2u * 8);
 	s.complete(tree.get(), 2 * 2 * 15);
 	cr_assert_eq(tree->operation.count(), 2u);
@@ -126,6 +155,13 @@ Test(traffic, poisson_arrivals_have_the_load_that_was_asked_for)
 			all += bytes;
 			cnt++;
 			last = sim::now_ns();
+		}
+		bool is_here(uint32_t) const override
+		{
+			return true;
+		}
+		void tell(uint32_t, uint32_t, uint32_t, uint32_t) override
+		{
 		}
 		double all = 0;
 		unsigned cnt = 0;
@@ -304,13 +340,15 @@ Test(run, spraying_completes_what_a_dead_link_holds_up)
 
 		c.lossless = false;
 		c.queue_bytes = 1 << 22;
-		c.run_ns = 20000000; /* arrivals in 50 us of that */
+		c.run_ns = 40000000; /* arrivals in 50 us of that; timeouts double from 1 ms */
 		c.paths = paths;
 		c.fault.links = 1;
 		c.fault.at_ns = 10000;
 		Outcome o = run(sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1).get(), "storage", c);
 
 		cr_assert(o.lost && !o.errors && o.completed > 100, "%" PRIu64, o.completed);
+		cr_assert_geq(o.unfinished_bytes, o.unfinished);
+		cr_assert_eq(!o.unfinished, !o.unfinished_bytes);
 		unfinished[paths > 1] = o.unfinished;
 	}
 	cr_assert(unfinished[0] && !unfinished[1], "%" PRIu64 " %" PRIu64, unfinished[0],

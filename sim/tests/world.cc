@@ -94,6 +94,7 @@ Outcome run(sim::Topology *t, const char *name, const Case &c)
 		o.errors = w.errors;
 		o.operations = traffic->operation.count();
 		o.unfinished = traffic->is_open() ? w.unfinished() : 0;
+		o.unfinished_bytes = w.offered_bytes - w.completed_bytes;
 		o.lost = net.validate().lost_frames;
 		o.quarter = w.interval[3].packets;
 		o.late = w.interval[2].packets + w.interval[3].packets;

@@ -26,8 +26,8 @@ struct Case {
 /* What a run is judged by, and what two runs of the same case must have in common. */
 struct Outcome {
 	uint64_t completed, errors, again, sent, received, dropped, marked, late, throttles;
-	uint64_t operations, lost, quarter; /* quarter: packets in the last one */
-	uint64_t unfinished;		    /* of arrivals */
+	uint64_t operations, lost, quarter;    /* quarter: packets in the last one */
+	uint64_t unfinished, unfinished_bytes; /* of arrivals */
 
 	bool operator==(const Outcome &o) const
 	{

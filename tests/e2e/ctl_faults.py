@@ -60,6 +60,16 @@ def one_program():
     assert not (tmp / "none").exists(), "acknowledging makes no log"
 
 
+def at_once():
+    """MGR-FAULT-03: what arrives is printed before its node has confirmed it, which takes a round trip, and then as a fault."""
+    lines = run(*MODEL, *ERRORS, *DOWN).splitlines()
+    for cause in ("burst of receive errors (1000, limit 100)", "link down"):
+        found = [line for line in lines if cause in line]
+        assert len(found) == 2 and found[0].split("  ")[1].startswith("not confirmed yet: "), lines
+        assert found[0].split("not confirmed yet: ")[1] == found[1].split("  ")[1], lines
+        assert 0 < float(found[1].split()[0]) - float(found[0].split()[0]) < 100e-6, lines
+
+
 def in_the_node():
     """Acknowledged in a fabric: the causes are cleared in FAULT_STATUS, and a node that is not there harms nothing."""
     log.unlink()
@@ -131,6 +141,7 @@ def several():
 
 try:
     one_program()
+    at_once()
     in_the_node()
     put_together()
     torn()

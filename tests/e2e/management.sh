@@ -59,6 +59,7 @@ if tshark -X "lua_script:$tmp/hello.lua" -r "$tmp/mads.pcap" -c 1 2>&1 | grep -q
 	ours attribute registers registers registers registers registers registers registers registers registers registers \
 		E2PROM E2PROM E2PROM E2PROM
 	ours register 0x0000,0x0002 0x0000,0x0002 0x0005 0x0005 0x0005 0x0005 0x0005 0x0005 0x0010,0x0011 0x0010,0x0011
+	ours register.name ID,NODE_TYPE ID,NODE_TYPE SCRATCH SCRATCH SCRATCH SCRATCH SCRATCH SCRATCH LOAD,MEMPOOL LOAD,MEMPOOL
 	ours error 0 0 0 5 0 0 0 0 0 0 0 0 0 0
 	ours eeprom.value 0xab,0xcd 0xab,0xcd 0x00,0x00,0x00,0x00,0x00,0x00 0xab,0xcd,0xff,0xff,0xff,0xff
 	[ -z "$(tshark -n -X "lua_script:$lua" -r "$tmp/mads.pcap" -Y 'uroce.icrc.status == "bad"' 2>/dev/null)" ] ||

@@ -10,7 +10,7 @@ server=("$UROCE_PERF" server --config "$conf/memif-server.conf" "${pages[@]}"
 client=("$UROCE_PERF" client --config "$conf/memif-client.conf" "${pages[@]}" --peer 10.77.0.1
 	--set "port.device=$tmp/memif.sock" --op read --size 65536 --depth 32)
 
-for ((i = 0; i < 20; i++)); do
+for ((i = 0; i < 8; i++)); do
 	start_server "${server[@]}" --once
 	expect 0 "${client[@]}" "${patient[@]}" --duration 0.1 --warmup 0.05
 	wait_for 20 gone "$server_pid" || fail "the server still runs, run $i"
@@ -19,7 +19,7 @@ for ((i = 0; i < 20; i++)); do
 	server_pid=
 	[ $status -eq 0 ] || fail "the server left with status $status, not 0, run $i"
 done
-echo "20 times both left together"
+echo "8 times both left together"
 
 # says_why FILE: a sentence, and no signal, ended it.
 says_why()
@@ -27,7 +27,7 @@ says_why()
 	grep -q '^uroce-perf: ' "$1"
 }
 
-for ((i = 0; i < 5; i++)); do
+for ((i = 0; i < 3; i++)); do
 	start_server "${server[@]}"
 	start_traffic "${client[@]}" --duration 30 --timeout 16 --retry 3
 	kill -KILL "$server_pid"
@@ -37,4 +37,4 @@ for ((i = 0; i < 5; i++)); do
 	says_why "$tmp/client.log" || fail "the client does not say why it ended"
 	rm -f "$tmp/memif.sock"
 done
-echo "5 times the peer died"
+echo "3 times the peer died"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # traffic.sh af_packet|af_xdp|memif: every operation between two processes, with every byte compared.
-# Then the same with loss, also in bursts, duplication and reordering in both directions, in each RC mode.
+# Then with loss, duplication and reordering in both directions. Over memif, where that is quickest, the same in each RC mode and
+# in bursts: what an RC mode does with a loss does not depend on the port.
 . "$(dirname "$0")/lib.sh"
 
 case $1 in
@@ -85,17 +86,16 @@ for op in write read send; do
 done
 expect 0 "${client[@]}" --type uc --op send_imm --size 3000 --depth 4 --verify --iters 500
 expect 0 "${client[@]}" --type ud --op send --size 1000 --depth 4 --verify --iters 500
-all "$1, impaired:" "${impair[@]}" --seed 2
-expect 0 "${client[@]}" "${impair[@]}" --op write --size 65536 --iters 300 --verify \
-	--json "$tmp/run.json"
-[ "$(field .retransmitted_packets)" -gt 0 ] || fail "nothing was lost: the impairment does nothing"
-for mode in gbn reorder; do
-	in_mode "$1, impaired" $mode --transport-mode $mode --seed 3
-done
+in_mode "$1, impaired" extended --seed 2
 stop_server
 
-# Bursts, and ends in different modes, do not depend on the port.
 if [ "$1" = memif ]; then
+	start_server "${server[@]}"
+	all "$1, impaired:" "${impair[@]}" --seed 2
+	for mode in gbn reorder; do
+		in_mode "$1, impaired" $mode --transport-mode $mode --seed 3
+	done
+	stop_server
 	start_server "${server[@]}"
 	for mode in gbn reorder extended; do
 		in_mode "in bursts" $mode --transport-mode $mode --set impair.rx_burst=0.3 \

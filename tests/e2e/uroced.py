@@ -14,7 +14,7 @@ import time
 
 from fuse_mute import Mute
 from uroced_bed import conduct, daemon, ended, endpoint, leased, listening, logs, path, perf, program, refused, run, start, stats, text, tmp, total, wait_for
-from uroced_client import Lease, Memif, Refused, ip
+from uroced_client import RING, SLOTS, Lease, Memif, Refused, ip
 
 
 def interrupted(p, name):
@@ -88,6 +88,37 @@ def hostile_memif(lease, m):
         if held:
             held.sock.close()
             time.sleep(0.1)
+
+
+def sleeper(lease, other):
+    """UROCED-WAKE-01: a client that sleeps is woken by what comes; one that says so for ever, and does not read, stops nobody."""
+    m, sender = Memif(lease), Memif(other)
+    frame = ip4(other.mac, lease.mac, other.ip, lease.ip)
+    sender.frames(0.1)
+    m.frames(0.1)
+    sender.send(frame)
+    assert m.frames(0.2) == [frame] and not lease.woken(), "it polls"
+    m.put(RING + 4, 0)
+    before = total("wakes")
+    sender.send(frame)
+    assert lease.woken(10) and m.frames(0.2) == [frame]
+    wait_for("wakes", lambda: total("wakes") > before)
+    for _ in range(50):
+        for _ in range(SLOTS // 2):
+            sender.send(frame)
+        assert len(m.frames(0.02)) <= SLOTS
+    m.frames(0.1)
+    lease.wake.shutdown(socket.SHUT_RDWR)  # and one that is not there
+    sender.send(frame)
+    assert m.frames(0.3) == [frame]
+    for end in m, sender:
+        end.sock.close()
+    try:
+        lease.wake.send(b"?")
+        raise AssertionError("the daemon can be sent something")
+    except BrokenPipeError:
+        pass
+    time.sleep(0.1)
 
 
 def descriptors(pid):
@@ -305,6 +336,8 @@ def main():
     hostile_memif(a, m)
     victim.sock.close()
     time.sleep(0.2)
+    sleeper(a, b)
+    print("a client that sleeps is woken")
     strange_descriptors(d.pid, a)
     mute(d.pid, a, b)
     refused("malformed", message=b"?")

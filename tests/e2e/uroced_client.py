@@ -34,7 +34,8 @@ class Lease:
         self.sock.settimeout(10)
         self.sock.connect(path)
         self.sock.send(message or request(address, secret))
-        answer = self.sock.recv(200)
+        answer, fds, _, _ = socket.recv_fds(self.sock, 200, 1)
+        self.wake = socket.socket(fileno=fds[0]) if fds else None
         if not answer.startswith(b"ULG1"):
             raise Refused(REASONS[struct.unpack(">I", answer[4:8])[0]] if answer else "closed")
         self.ip = answer[4:8]
@@ -44,8 +45,18 @@ class Lease:
         self.secret = answer[24:48].rstrip(b"\0")
         self.memif = os.path.join(os.path.dirname(path), answer[48:].rstrip(b"\0").decode())
 
+    def woken(self, seconds=0.2):
+        """Whether the daemon writes to the socket that wakes this client; then it is read."""
+        self.wake.settimeout(seconds)
+        try:
+            return bool(self.wake.recv(4096))
+        except TimeoutError:
+            return False
+
     def close(self):
         self.sock.close()
+        if self.wake:
+            self.wake.close()
 
 
 class Memif:
@@ -59,6 +70,7 @@ class Memif:
         if seal:
             fcntl.fcntl(self.fd, F_ADD_SEALS, F_SEAL_SHRINK | (F_SEAL_SEAL if grows else 0))
         self.memory = mmap.mmap(self.fd, 2 * RING + 2 * SLOTS * BUFFER)
+        self.words = memoryview(self.memory).cast("H")
         for r in range(2):
             struct.pack_into("=I", self.memory, r * RING, COOKIE)
             for i in range(SLOTS):
@@ -95,10 +107,11 @@ class Memif:
         struct.pack_into("=HHIII", self.memory, ring * RING + 128 + 16 * (i % SLOTS), flags, region, length, offset, 0)
 
     def put(self, at, value):
-        struct.pack_into("=H", self.memory, at, value & 0xffff)
+        """As one store: struct.pack_into() clears the bytes before it writes them, and the daemon takes the 0 for a broken ring."""
+        self.words[at // 2] = value & 0xffff
 
     def get(self, at):
-        return struct.unpack_from("=H", self.memory, at)[0]
+        return self.words[at // 2]
 
     def give(self, head):
         """Makes descriptors of the receiving ring available."""

@@ -14,12 +14,12 @@ for workers in '1 dedicated' '2 dedicated' '2 inline'; do
 		set -- $client
 		for op in write read send; do
 			expect 0 "${client_b[@]}" --set "worker.count=$1" --set "worker.mode=$2" \
-				--op $op --qps 4 --size 9000 --iters 400 --verify \
+				--op $op --qps 4 --size 9000 --iters 100 --verify \
 				--json "$tmp/run.json"
 			clean_result
 		done
 		expect 0 "${client_b[@]}" --set "worker.count=$1" --set "worker.mode=$2" \
-			"${impair[@]}" --op mixed --qps 6 --iters 300
+			"${impair[@]}" --op mixed --qps 6 --iters 100
 	done
 	stop_server
 	echo "server with $workers worker(s): verified"

@@ -18,13 +18,15 @@
  *   fabric_bench read HOPS            registers at 0 to HOPS hops: one, two, a write; ns each
  *   fabric_bench discover SHAPE WINDOW DATA_NS
  *   fabric_bench neighbours SHAPE     each switch asked for its neighbours by registers, one request after the other
- *   fabric_bench scan SHAPE WINDOW    each port of each switch asked once
+ *   fabric_bench scan SHAPE WINDOW [PPM]   each port of each switch asked once; requests take that share of the manager's link
  *   fabric_bench fault                from a link that goes down to the report
  */
 
 #define TIMEOUT_NS UINT64_C(100000000)
 #define TURNS	   100
-#define MAD_NS	   24	    /* 342 bytes at 112 Gb/s */
+#define LINK_GBPS  112
+#define MAD_BITS   (342 * 8)
+#define MAD_NS	   24	    /* a MAD on a link */
 #define SETTLE_NS  10000000 /* agents ask their neighbours */
 
 static struct ur_fabric *fabric;
@@ -163,11 +165,11 @@ static void bench_read(unsigned hops_max)
 
 /* ---- discover ---- */
 
-static double wall_s(void)
+static double clock_s(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -175,25 +177,27 @@ static void bench_discover(const char *shape, uint32_t window, uint64_t data_ns)
 {
 	struct ur_fabric_load before, after;
 	uint64_t began, links = 0, switches = 0;
-	double cpu;
+	double cpu, wall;
 
 	start(shape, window, data_ns);
 	ur_fabric_load(fabric, &before);
 	began = now();
-	cpu = wall_s();
+	cpu = clock_s(CLOCK_PROCESS_CPUTIME_ID);
+	wall = clock_s(CLOCK_MONOTONIC);
 	discover();
-	cpu = wall_s() - cpu;
+	cpu = clock_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	wall = clock_s(CLOCK_MONOTONIC) - wall;
 	ur_fabric_load(fabric, &after);
 	for (uint32_t i = 0; i < topo.nodes_cnt; i++)
 		switches += topo.node[i].type == UR_TOPO_SWITCH;
 	for (uint32_t i = 0; i < topo.ports_cnt; i++)
 		links += topo.port[i].peer_node != UR_TOPO_NONE;
 	printf("{\"nodes\": %u, \"switches\": %llu, \"link_ends\": %llu, \"requests\": %llu, "
-	       "\"resent\": %llu, \"time_ms\": %.6f, \"cpu_s\": %.3f, \"mads\": %llu, \"first_link_mads\": %llu}\n",
+	       "\"resent\": %llu, \"time_ms\": %.6f, \"cpu_s\": %.3f, \"wall_s\": %.3f, \"mads\": %llu, \"first_link_mads\": %llu}\n",
 	       topo.nodes_cnt, (unsigned long long)switches, (unsigned long long)links,
 	       (unsigned long long)requests.counters.sent,
 	       (unsigned long long)requests.counters.resent, (double)(now() - began) / 1e6, cpu,
-	       (unsigned long long)(after.mads - before.mads),
+	       wall, (unsigned long long)(after.mads - before.mads),
 	       (unsigned long long)(after.first - before.first));
 }
 
@@ -229,8 +233,22 @@ static void bench_neighbours(const char *shape)
 	       (double)(now() - began) / 1e6, (double)hops / (double)asked);
 }
 
-static void bench_scan(const char *shape, uint32_t window)
+/* Takes what arrives until then. */
+static void wait_until(uint64_t at_ns)
 {
+	struct ur_mgr_answer answer;
+	struct ur_mgr_mad m;
+
+	while (now() < at_ns)
+		if (ur_fabric_run(fabric, at_ns))
+			while (ur_fabric_receive(fabric, 0, &m.lid, m.bytes))
+				(void)ur_requests_input(&requests, &m, now(), &answer);
+}
+
+/* `ppm`: 0: no limit. */
+static void bench_scan(const char *shape, uint32_t window, uint32_t ppm)
+{
+	uint64_t next_ns, pace_ns = ppm ? UINT64_C(1000000) * MAD_BITS / LINK_GBPS / ppm + 1 : 0;
 	struct ur_fabric_load before, after;
 	uint64_t began, asked = 0;
 	struct ur_mgr_mad mad;
@@ -238,10 +256,11 @@ static void bench_scan(const char *shape, uint32_t window)
 	start(shape, window < 64 ? 64 : window, 0);
 	discover();
 	ur_fabric_load(fabric, &before);
-	began = now();
+	began = next_ns = now();
 	for (uint32_t i = 0; i < topo.nodes_cnt; i++)
 		for (uint8_t p = 1; topo.node[i].type == UR_TOPO_SWITCH && p <= topo.node[i].ports;
-		     p++, asked++) {
+		     p++, asked++, next_ns += pace_ns) {
+			wait_until(next_ns);
 			make(&mad, i, UR_MAD_METHOD_GET, UR_SMP_PORT_INFO, p);
 			ask(&mad, window);
 		}
@@ -302,11 +321,12 @@ int main(int argc, char **argv)
 		bench_discover(argv[2], (uint32_t)atoi(argv[3]), (uint64_t)atoi(argv[4]));
 	else if (!strcmp(what, "neighbours") && argc == 3)
 		bench_neighbours(argv[2]);
-	else if (!strcmp(what, "scan") && argc == 4)
-		bench_scan(argv[2], (uint32_t)atoi(argv[3]));
+	else if (!strcmp(what, "scan") && (argc == 4 || argc == 5))
+		bench_scan(argv[2], (uint32_t)atoi(argv[3]),
+			   argc == 5 ? (uint32_t)atoi(argv[4]) : 0);
 	else if (!strcmp(what, "fault") && argc == 2)
 		bench_fault();
 	else
-		give_up("read HOPS | discover SHAPE WINDOW DATA_NS | neighbours SHAPE | scan SHAPE WINDOW | fault");
+		give_up("read HOPS | discover SHAPE WINDOW DATA_NS | neighbours SHAPE | scan SHAPE WINDOW [PPM] | fault");
 	return 0;
 }

@@ -3,25 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/resource.h>
+
 #include "manager/discover.h"
 #include "mgmt/registers.h"
 #include "rings.h"
 
 /*
- * What management takes in real time, on a row of switches (rings.h). Prints JSON. For benchmarks/management.py.
+ * What management takes in real time, on switches joined by rings (rings.h). Prints JSON. For benchmarks/management.py.
  *
  *   ring_bench read SWITCHES TURNS   a register, two, a write by directed route, a register by LID, and a frame that a host behind
  *                                    the same switch returns; medians, ns
  *   ring_bench e2prom TURNS          bytes of an E2PROM, and registers of the same node meanwhile
  *   ring_bench fault TURNS           link down, burst of errors, hot: from the node's notice to the report here, beside a round trip
- *   ring_bench discover SWITCHES TURNS   the whole row, idle, and while data fills every ring and queue
+ *   ring_bench discover SHAPE TURNS [MADS...]   a whole fabric (lib/fabric/shape.h): idle, and for each MADS with data on all links,
+ *                                    of which a frame is moved for that many MADs
  */
 #define MANAGER_LID 100
 #define TIMEOUT_NS  UINT64_C(2000000000)
 #define SCAN_NS	    UINT64_C(1000000)
 #define ERRORS	    2000
 #define WINDOW	    64
-#define DATA_EACH   128 /* frames of data for each link: twice what its rings hold after a round */
+#define DATA_EACH   32 /* frames of data for each direction of a link */
+#define SHARES_MAX  8
+#define SWITCHES    40 /* of a row, at most: a directed route has 63 hops */
 
 static struct ur_nma_out answer;
 static bool answered;
@@ -92,7 +97,7 @@ static uint64_t ask_echo(unsigned n)
 /* Room for that many figures, until the end. */
 static double *values(unsigned cnt)
 {
-	static double *all[RINGS_MAX * 8];
+	static double *all[SWITCHES * 8];
 	static unsigned used;
 
 	if (!cnt) {
@@ -121,17 +126,17 @@ static double median(double *v, unsigned cnt)
 enum { ONE, TWO, WRITE, BY_LID, ECHO, KINDS };
 
 /* LIDs of all switches and of the manager, and tables that lead to them, as a subnet manager loads them. */
-static void load_routes(void)
+static void load_routes(unsigned cnt)
 {
 	struct ur_port_info info;
 	struct ur_mgr_mad m;
 	uint8_t path[UR_TOPO_PATH_MAX + 1] = {0};
 
-	for (unsigned i = 0; i < rings_cnt; i++) {
+	for (unsigned i = 0; i < cnt; i++) {
 		if (!ur_switch_agent_set_lid(rings_node[i].agent, (uint16_t)(i + 1), rings_now()))
 			rings_give_up("a switch refuses its LID");
 		ur_switch_set_lft(rings_node[i].sw, MANAGER_LID, 1);
-		for (unsigned k = 0; k < rings_cnt; k++)
+		for (unsigned k = 0; k < cnt; k++)
 			if (k != i)
 				ur_switch_set_lft(rings_node[i].sw, (uint16_t)(k + 1),
 						  k < i ? 1 : 2);
@@ -186,11 +191,11 @@ static void shuffle(unsigned kinds[KINDS])
 
 static void bench_read(unsigned cnt, unsigned turns)
 {
-	double *v[RINGS_MAX][KINDS];
+	double *v[SWITCHES][KINDS];
 	unsigned kinds[KINDS];
 
-	rings_start(cnt, false, take);
-	load_routes();
+	rings_start_row(cnt, take);
+	load_routes(cnt);
 	for (unsigned n = 0; n < cnt; n++)
 		for (unsigned k = 0; k < KINDS; k++)
 			v[n][k] = values(turns);
@@ -252,7 +257,7 @@ static void bench_e2prom(unsigned turns)
 	double *busy = values(turns);
 	struct ur_mgr_mad m;
 
-	rings_start(1, false, take);
+	rings_start_row(1, take);
 	printf("{\"bytes\": [");
 	for (uint8_t bytes = 1; bytes <= UR_EEPROM_MAX; bytes++) {
 		double took[2];
@@ -377,7 +382,7 @@ static void bench_fault(unsigned turns)
 	struct ur_fault fault;
 	struct ur_mgr_mad m;
 
-	rings_start(n + 1, false, take);
+	rings_start_row(n + 1, take);
 	set_two(n, UR_NODE_SCAN_NS, SCAN_NS, UR_NODE_FAULT_MASK, 0);
 	set_two(n, UR_NODE_FAULT_HERE, 1, UR_NODE_FAULT_ENABLE, UINT32_MAX);
 	printf("{\"scan_ns\": %llu, \"faults\": [", (unsigned long long)SCAN_NS);
@@ -432,8 +437,29 @@ static void take_for_discovery(const struct ur_nma_out *out)
 }
 
 struct discovered {
-	double ns, rounds, nodes, links, resent;
+	double ns, nodes, links, resent, requests,
+		waits; /* waits: of the directions of links, those with data */
+	struct rings_moved moved;
 };
+
+/* What is there, as discovery has to find it. */
+struct truth {
+	struct ur_topo_limits limits;
+	unsigned links;
+};
+
+static struct truth count_all(void)
+{
+	struct truth t = {.limits = {.nodes = rings_cnt}};
+	unsigned ends = 0;
+
+	for (unsigned i = 0; i < rings_cnt; i++) {
+		t.limits.ports += rings_node[i].ports;
+		ends += rings_links(i);
+	}
+	t.links = ends / 2;
+	return t;
+}
 
 /* The fabric, from nothing. */
 static struct discovered discover_once(void *topo_memory, void *requests_memory,
@@ -442,76 +468,110 @@ static struct discovered discover_once(void *topo_memory, void *requests_memory,
 	const struct ur_discover_attr attr = {.per_node = 4};
 	const struct ur_requests_attr ra = {
 		.window = WINDOW, .retries = 3, .timeout_ns = TIMEOUT_NS, .seed = ++tid};
-	uint64_t began = rings_now(), rounds = 0, links = 0;
+	struct rings_moved before = rings_moved;
+	struct discovered d = {.waits = rings_data_waits()};
 	struct ur_requests requests;
 	struct ur_topo topo;
 	struct ur_mgr_mad m;
+	uint64_t began;
 
 	ur_topo_init(&topo, topo_memory, limits);
 	ur_requests_init(&requests, requests_memory, &ra);
 	ur_discover_init(&discovery, &attr, &topo, &requests);
+	began = rings_now();
 	while (!ur_discover_done(&discovery)) {
 		while (ur_discover_output(&discovery, rings_now(), &m))
 			rings_send(&m);
-		rounds++;
 		if (!rings_round())
 			rings_look_at_clocks();
 		ur_discover_expire(&discovery, rings_now());
 	}
+	d.ns = (double)(rings_now() - began);
+	d.moved =
+		(struct rings_moved){rings_moved.mads - before.mads, rings_moved.data - before.data,
+				     rings_moved.lost - before.lost};
 	for (uint32_t i = 0; i < topo.ports_cnt; i++)
-		links += topo.port[i].peer_node != UR_TOPO_NONE;
-	return (struct discovered){(double)(rings_now() - began), (double)rounds, topo.nodes_cnt,
-				   (double)links / 2, (double)requests.counters.resent};
+		d.links += topo.port[i].peer_node != UR_TOPO_NONE;
+	d.links /= 2;
+	d.nodes = topo.nodes_cnt;
+	d.resent = (double)requests.counters.resent;
+	d.requests = (double)requests.counters.sent;
+	return d;
 }
 
-static void print_discovered(const char *name, double *ns, unsigned turns,
-			     const struct discovered *d)
+static void print_discovered(unsigned mads, double *ns, unsigned turns, const struct discovered *d)
 {
-	printf("\"%s\": {\"time_ms\": %.6f, \"rounds\": %.0f, \"nodes\": %.0f, \"links\": %.0f, \"resent\": %.0f}",
-	       name, median(ns, turns) / 1e6, d->rounds, d->nodes, d->links, d->resent);
+	printf("{\"mads_per_data\": %u, \"time_ms\": %.6f, \"nodes\": %.0f, \"links\": %.0f, \"requests\": %.0f, "
+	       "\"resent\": %.0f, \"mads\": %llu, \"data\": %llu, \"lost\": %llu, \"waits\": %.4f}",
+	       mads, median(ns, turns) / 1e6, d->nodes, d->links, d->requests, d->resent,
+	       (unsigned long long)d->moved.mads, (unsigned long long)d->moved.data,
+	       (unsigned long long)d->moved.lost, d->waits);
 }
 
-static void bench_discover(unsigned cnt, unsigned turns)
+static long peak_kb(void)
 {
-	const struct ur_topo_limits limits = {RINGS_MAX + 2, 8 * RINGS_MAX};
-	void *t = rings_must(malloc(ur_topo_size(&limits)));
-	void *r = rings_must(malloc(ur_requests_size(WINDOW)));
-	struct discovered d = {0};
-	double *ns = values(turns);
+	struct rusage used;
 
-	rings_start(cnt, true, take_for_discovery);
-	printf("{");
-	for (unsigned busy = 0; busy < 2; busy++) {
-		if (busy)
-			rings_start_data(2 * (cnt + 1) * DATA_EACH / 2);
-		for (unsigned i = 0; i < turns; i++) {
-			d = discover_once(t, r, &limits);
-			ns[i] = d.ns;
-		}
-		print_discovered(busy ? "busy" : "idle", ns, turns, &d);
-		printf(busy ? "}\n" : ", ");
+	return getrusage(RUSAGE_SELF, &used) ? 0 : used.ru_maxrss;
+}
+
+/* `mads`: what MADs leave to data, each in its turn. */
+static void bench_discover(const char *shape, unsigned turns, const unsigned *mads, unsigned cnt)
+{
+	struct discovered d[SHARES_MAX] = {0};
+	double *ns[SHARES_MAX], *idle = values(turns);
+	struct truth t;
+	void *topo, *requests = rings_must(malloc(ur_requests_size(WINDOW)));
+
+	rings_start_shape(shape, take_for_discovery);
+	t = count_all();
+	topo = rings_must(malloc(ur_topo_size(&t.limits)));
+	for (unsigned i = 0; i < turns; i++) {
+		d[0] = discover_once(topo, requests, &t.limits);
+		idle[i] = d[0].ns;
 	}
-	free(t);
-	free(r);
+	printf("{\"there\": {\"nodes\": %u, \"links\": %u}, \"idle\": ", rings_cnt, t.links);
+	print_discovered(0, idle, turns, &d[0]);
+	for (unsigned k = 0; k < cnt; k++)
+		ns[k] = values(turns);
+	if (cnt)
+		rings_start_data(DATA_EACH);
+	for (unsigned i = 0; i < turns; i++)
+		for (unsigned k = 0; k < cnt; k++) {
+			rings_set_share(mads[k]);
+			d[k] = discover_once(topo, requests, &t.limits);
+			ns[k][i] = d[k].ns;
+		}
+	printf(", \"busy\": [");
+	for (unsigned k = 0; k < cnt; k++) {
+		printf(k ? ", " : "");
+		print_discovered(mads[k], ns[k], turns, &d[k]);
+	}
+	printf("], \"peak_mb\": %ld}\n", peak_kb() / 1024);
+	free(topo);
+	free(requests);
 }
 
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	unsigned a = argc > 2 ? (unsigned)atoi(argv[2]) : 0,
-		 b = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
+		 b = argc > 3 ? (unsigned)atoi(argv[3]) : 0, mads[SHARES_MAX] = {0};
 
-	if (!strcmp(what, "read") && argc == 4 && a && a <= RINGS_MAX && b)
+	for (int i = 4; i < argc && i < 4 + SHARES_MAX; i++)
+		if (!(mads[i - 4] = (unsigned)atoi(argv[i])))
+			rings_give_up("MADS is a number from 1 on");
+	if (!strcmp(what, "read") && argc == 4 && a && a <= SWITCHES && b)
 		bench_read(a, b);
 	else if (!strcmp(what, "e2prom") && argc == 3 && a)
 		bench_e2prom(a);
 	else if (!strcmp(what, "fault") && argc == 3 && a)
 		bench_fault(a);
-	else if (!strcmp(what, "discover") && argc == 4 && a && a <= RINGS_MAX && b)
-		bench_discover(a, b);
+	else if (!strcmp(what, "discover") && argc >= 4 && argc <= 4 + SHARES_MAX && b)
+		bench_discover(argv[2], b, mads, (unsigned)argc - 4);
 	else
 		rings_give_up(
-			"read SWITCHES TURNS | e2prom TURNS | fault TURNS | discover SWITCHES TURNS");
+			"read SWITCHES TURNS | e2prom TURNS | fault TURNS | discover SHAPE TURNS [MADS...]");
 	(void)values(0);
 	return 0;
 }

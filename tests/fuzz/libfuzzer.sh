@@ -11,7 +11,7 @@ set -u
 build=$1 kept=$2 seconds=$3
 here=$(cd "$(dirname "$0")" && pwd)
 status=0
-for target in cm config engine mgmt neigh packet print; do
+for target in cm config engine mgmt neigh packet print uroced; do
 	mkdir -p "$kept/$target" || exit 1
 	inputs=("$here/corpus/$target")
 	case $target in

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where unmodified programs run: two sides, each with an endpoint of uroce, over memif, veth or uroced.
+"""Where unmodified programs run: two sides, each with an endpoint of uroce, over memif, veth, tap or uroced.
 
 The environment names what is tested: UROCE_RUN, UROCE_VERBS_LIBRARY_DIR, UROCE_LIFE, UROCE_DAEMON.
 """
+import functools
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -24,7 +26,7 @@ class Program:
     def __init__(self, arguments, env, setup=None):
         ours, theirs = pty.openpty()
         self.text = ""
-        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env,
+        self.process = subprocess.Popen(arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=env,
                                         start_new_session=True, preexec_fn=setup)
         os.close(theirs)
         self.reader = threading.Thread(target=self._read, args=(ours,), daemon=True)
@@ -53,6 +55,21 @@ class Program:
             self.process.wait()
 
 
+@functools.cache
+def sanitizer():
+    """The environment in which a program that was compiled without AddressSanitizer can load libraries that were compiled with it."""
+    library = pathlib.Path(os.environ["UROCE_VERBS_LIBRARY_DIR"], "libibverbs.so.1")
+    symbols = subprocess.run(["readelf", "--dyn-syms", "--dynamic", "--wide", library], capture_output=True, text=True, check=True).stdout
+    if "__asan_init" not in symbols:
+        return {}
+    # gcc links its own, clang leaves it to the program.
+    compiler, name = ("gcc", "libasan.so") if "[libasan." in symbols else ("clang", "libclang_rt.asan-x86_64.so")
+    runtime = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    # uroce-run puts a library of its own before it, which the order allows: it needs nothing of the sanitizer's before main().
+    options = [os.environ.get("ASAN_OPTIONS", "exitcode=99"), "detect_leaks=0", "verify_asan_link_order=0"]
+    return {"LD_PRELOAD": runtime, "ASAN_OPTIONS": ":".join(options)}
+
+
 def proc_of(address):
     """An IPv4 address as /proc/net has it."""
     return "".join(f"{int(byte):02X}" for byte in reversed(address.split(".")))
@@ -67,6 +84,13 @@ class Bed:
         self.sets = [*sets]
         self.pin = ["taskset", "-c", cpus] if cpus else []
         self.port = 18515
+        self.dropped = self.accepted = 0  # packets, as the programs say at their ends
+
+    def note(self, text):
+        """Counts what [impair] has dropped."""
+        for dropped, accepted in re.findall(r"\[impair\] dropped (\d+) packets; (\d+) were accepted", text):
+            self.dropped += int(dropped)
+            self.accepted += int(accepted)
 
     def __enter__(self):
         return self
@@ -79,7 +103,7 @@ class Bed:
         sets = [word for s in self.sets for word in ("--set", s)]
         run = [] if bare else [os.environ["UROCE_RUN"], *self.endpoint(side), *sets]
         return Program([*self.into(side), *self.pin, *run, *command.split()],
-                       {**os.environ, "UROCE_LOG": "1", **dict(env)}, self.setup)
+                       {**os.environ, "UROCE_LOG": "1", **dict(env), **({} if bare else sanitizer())}, self.setup)
 
     def listens(self, side, port):
         """Whether a program of this side listens on a TCP port."""
@@ -203,11 +227,31 @@ class Host(Veth):
         return {**super().words(), "run": f"{os.environ['UROCE_RUN']} --pool {pool}", "mpi": os.environ["UROCE_MPI"]}
 
 
+class Tap(Veth):
+    """One process, whose port is an interface that DPDK makes."""
+    name = "tap"
+    peer = "127.0.0.1"
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.netns = {"a": f"uroce-t-{os.getpid()}"}
+        with open(f"{self.dir}/tap.conf", "w", encoding="ascii") as f:
+            f.write("[port]\ndriver = tap\ndevice = uroce-tap\n[address]\nipv4 = 10.77.0.1/24\n")
+
+    def __enter__(self):
+        self._ip("netns", "add", self.netns["a"])
+        return self
+
+    def endpoint(self, side):
+        return ["--config", f"{self.dir}/tap.conf"]
+
+
 class Uroced(Veth):
     """Processes of one host, each with a port leased from uroced. The kernel has the same addresses on an interface that is not
     uroced's, for programs that begin by TCP on the address that rdma_cm uses."""
     name = "uroced"
     ADDRESSES = {"a": "10.77.0.1", "b": "10.77.0.2"}
+    leases = "--range", "10.77.0.1-10.77.0.40/24"
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -224,7 +268,7 @@ class Uroced(Veth):
         for address in self.ADDRESSES.values():
             self._ip("-n", name, "address", "add", f"{address}/24", "dev", "kernel0")
         # No address rests: the next row's programs want the same ones.
-        command = [os.environ["UROCE_DAEMON"], "--socket", self.socket, "--range", "10.77.0.1-10.77.0.40/24", "--quarantine", "0",
+        command = [os.environ["UROCE_DAEMON"], "--socket", self.socket, *self.leases, "--quarantine", "0",
                    "--set", "eal.hugepages=no", "--set", "eal.memory_mb=128"]
         self.daemon = Program([*self.into("a"), *self.pin, *command], dict(os.environ), self.setup)
         if not wait_until(lambda: os.path.exists(self.socket) or self.daemon.process.poll() is not None, 30) or not os.path.exists(self.socket):
@@ -247,7 +291,20 @@ class Uroced(Veth):
         return {**super().words(), "run": run, "mpi": os.environ["UROCE_MPI"]}
 
 
-BEDS = {bed.name: bed for bed in (Memif, Veth, Host, Uroced)}
+class UrocedOne(Uroced):
+    """The same with one address for all processes, as with a kernel driver. Programs that know only names reach each other by it."""
+    name = "uroced-one"
+    ADDRESSES = {"a": "10.77.0.1"}
+    leases = "--address", "10.77.0.1/24"
+
+    def endpoint(self, side):
+        return ["--dev", f"uroced:{self.socket}"]
+
+    def words(self):
+        return {**super().words(), "own": "10.77.0.1"}
+
+
+BEDS = {bed.name: bed for bed in (Memif, Veth, Host, Tap, Uroced, UrocedOne)}
 
 
 def wait_until(condition, seconds):

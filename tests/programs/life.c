@@ -103,21 +103,46 @@ static void open_twice(void)
 	CHECK(!ibv_close_device(a));
 }
 
-/* A child that calls exit() does not wait for threads that it does not have; the parent goes on. */
-static void fork_exit(void)
+/* A child that tries to open the device, in vain, and calls exit(). */
+static void fork_child(void)
 {
-	struct ibv_context *ctx = open_device();
-	struct ibv_pd *pd;
-	int status = -1;
 	pid_t child = fork();
+	int status = -1;
 
 	if (!child) {
+		alarm(20);
 		CHECK(!ibv_open_device(first_device()) && errno == EIO);
 		exit(7);
 	}
-	CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 7);
-	pd = ibv_alloc_pd(ctx);
-	CHECK(pd && !ibv_dealloc_pd(pd));
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static void *open_and_stay(void *arg)
+{
+	atomic_store((_Atomic(struct ibv_context *) *)arg, open_device());
+	return NULL;
+}
+
+/*
+ * EDGE-FORK-03: children that are forked while another thread opens the device, which takes some time. Its own threads show
+ * that it has begun.
+ */
+static void fork_while_opening(void)
+{
+	_Atomic(struct ibv_context *) ctx = NULL;
+	pthread_t thread;
+	unsigned inside = 0;
+
+	CHECK(!pthread_create(&thread, NULL, open_and_stay, &ctx));
+	while (!atomic_load(&ctx)) {
+		if (threads() < 3)
+			continue;
+		inside += !atomic_load(&ctx);
+		fork_child();
+	}
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(inside);
+	CHECK(!ibv_close_device(ctx));
 }
 
 /* Calls `each` with the directory in /proc of every other thread. */
@@ -165,15 +190,17 @@ static void signal_masks(void)
 
 static bool in_ppoll;
 
+/* A thread that sleeps in ppoll() with at least one descriptor. */
 static void look_for_ppoll(const char *dir)
 {
 	char path[600];
+	unsigned long array, cnt;
 	long number = -1;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/syscall", dir);
 	f = fopen(path, "r");
-	if (f && fscanf(f, "%ld", &number) == 1 && number == SYS_ppoll)
+	if (f && fscanf(f, "%ld %lx %lx", &number, &array, &cnt) == 3 && number == SYS_ppoll && cnt)
 		in_ppoll = true;
 	if (f)
 		fclose(f);
@@ -183,11 +210,22 @@ static void look_for_ppoll(const char *dir)
 static void sleeps_at_port(void)
 {
 	open_device();
-	for (int i = 0; i < 2000 && !in_ppoll; i++) {
+	/* A peer that comes later has as long. */
+	for (int i = 0; i < 20000 && !in_ppoll; i++) {
 		for_threads(look_for_ppoll);
 		usleep(1000);
 	}
 	CHECK(in_ppoll);
+}
+
+/* The same with a peer, which looks as well: both stay for a while. */
+static void sleep_with_peer(void)
+{
+	open_device();
+	puts("open");
+	fflush(stdout);
+	sleeps_at_port();
+	sleep(2);
 }
 
 static void is_not_telemetry(const char *dir)
@@ -288,6 +326,37 @@ static void send_one(struct pair *p)
 	CHECK(!ibv_post_send(p->qp[0], &send, &bad_send));
 }
 
+static void complete(struct pair *p)
+{
+	struct ibv_wc wc;
+
+	for (int n = 0, got; n < 2; n += got) {
+		got = ibv_poll_cq(p->cq, 1, &wc);
+		CHECK(got >= 0);
+		if (got)
+			check_wc(&wc);
+	}
+}
+
+/*
+ * EDGE-FORK-01, EDGE-FORK-03: a child that calls exit() while queue pairs are connected, and before their messages have been
+ * taken, does not wait for threads that it does not have; the parent and its connection go on.
+ */
+static void fork_exit(void)
+{
+	struct pair p;
+
+	make_pair(&p);
+	for (int i = 0; i < 3; i++) {
+		send_one(&p);
+		complete(&p);
+		fork_child();
+		send_one(&p);
+		fork_child();
+		complete(&p);
+	}
+}
+
 static void memory(void)
 {
 	struct pair p;
@@ -299,6 +368,40 @@ static void memory(void)
 	if (kb > MEMORY_MAX_KB)
 		printf("%lu KB\n", kb);
 	CHECK(kb <= MEMORY_MAX_KB);
+}
+
+/*
+ * The inline function of the header needs no operation of the context for a basic SRQ, and refuses what there is no operation
+ * for.
+ */
+static void create_srq_ex(void)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = 8, .max_sge = 1}, .comp_mask = IBV_SRQ_INIT_ATTR_PD, .pd = pd};
+	struct ibv_srq_attr got;
+	struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
+	struct ibv_srq *srq;
+
+	CHECK(pd);
+	for (int with_type = 0; with_type < 2; with_type++) {
+		CHECK((srq = ibv_create_srq_ex(ctx, &attr)));
+		CHECK(srq->context == ctx && srq->pd == pd && attr.attr.max_wr >= 8);
+		CHECK(!ibv_query_srq(srq, &got) && got.max_wr == attr.attr.max_wr);
+		CHECK(!ibv_post_srq_recv(srq, &wr, &bad) && !ibv_destroy_srq(srq));
+		attr.comp_mask |= IBV_SRQ_INIT_ATTR_TYPE;
+		attr.srq_type = IBV_SRQT_BASIC;
+	}
+	for (int type = IBV_SRQT_XRC; type <= IBV_SRQT_TM; type++) {
+		attr.srq_type = (enum ibv_srq_type)type;
+		attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+		errno = 0;
+		CHECK(!ibv_create_srq_ex(ctx, &attr) && errno == EOPNOTSUPP);
+	}
+	errno = 0;
+	CHECK(!ibv_open_xrcd(ctx, &(struct ibv_xrcd_init_attr){0}) && errno == EOPNOTSUPP);
+	CHECK(!ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
 }
 
 /* The program sleeps on the channel's descriptor, and calls nothing meanwhile. */
@@ -367,7 +470,6 @@ static void end_thread(pthread_t thread)
 static void cancel(void)
 {
 	struct pair p;
-	struct ibv_wc wc;
 	pthread_t thread;
 
 	make_pair(&p);
@@ -378,14 +480,7 @@ static void cancel(void)
 	}
 	for (int i = 0; i < 10; i++) {
 		send_one(&p);
-		for (int n = 0; n < 2;) {
-			int got = ibv_poll_cq(p.cq, 1, &wc);
-
-			CHECK(got >= 0);
-			if (got)
-				check_wc(&wc);
-			n += got;
-		}
+		complete(&p);
 	}
 }
 
@@ -454,11 +549,13 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = {
 		{"list_only", list_only},	    {"open_twice", open_twice},
-		{"fork_exit", fork_exit},	    {"signal_masks", signal_masks},
+		{"fork_exit", fork_exit},	    {"fork_while_opening", fork_while_opening},
+		{"create_srq_ex", create_srq_ex},   {"signal_masks", signal_masks},
 		{"no_telemetry", no_telemetry},	    {"memory", memory},
 		{"sleep_on_fd", sleep_on_fd},	    {"cancel", cancel},
 		{"exit_open", exit_open},	    {"close_while_waiting", close_while_waiting},
-		{"sleeps_at_port", sleeps_at_port}, {"poll_always", poll_always}};
+		{"sleeps_at_port", sleeps_at_port}, {"sleep_with_peer", sleep_with_peer},
+		{"poll_always", poll_always}};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(argv[1], cases[i].name)) {

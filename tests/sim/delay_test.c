@@ -165,6 +165,17 @@ static uint64_t again(const struct way *w)
 	return sim_counters(&w->s->ep[0])->retransmitted_packets;
 }
 
+/* The way back becomes longer by a millisecond within 20 ms. */
+static void grow(struct sim *s, void *arg)
+{
+	struct sim_link *back = &s->ep[1].link[0];
+
+	if (back->attr.delay_ns >= ONE_WAY + SIM_MS(1))
+		return;
+	back->attr.delay_ns += SIM_US(5);
+	sim_call_at(s, s->now_ns + SIM_US(100), grow, arg);
+}
+
 /* PACE-NET-01, PACE-NET-03, PACE-NET-04, EXT-RESP-DELAY-01, SWITCH-DELAY-01 */
 Test(delay, switch_that_stamps_is_found_and_heard)
 {
@@ -173,6 +184,8 @@ Test(delay, switch_that_stamps_is_found_and_heard)
 
 		start(&w, "delay.found", UR_CC_AUTO, SIM_STAMPS_RIGHT);
 		cr_assert_gt(measure(&w, SIM_MS(20)), 9.5);
+		grow(w.s, NULL);
+		sim_sleep(w.s, SIM_MS(20));
 		cr_assert_eq(dest_of(&w)->net.state, UR_NET_ON);
 		cr_assert(ur_net_delay_serves(&dest_of(&w)->net, w.s->now_ns));
 		cr_assert_eq(dest_of(&w)->net.hops, 1);
@@ -191,11 +204,25 @@ Test(delay, asks_are_few)
 {
 	struct way w = {0};
 
-	start(&w, "delay.few", UR_CC_AUTO, SIM_STAMPS_RIGHT);
+	/* Swift is always wary. */
+	start(&w, "delay.few", UR_CC_SWIFT, SIM_STAMPS_RIGHT);
 	sim_sleep(w.s, SIM_MS(50));
 	cr_assert_gt(w.asks, 50);
 	cr_assert_lt(w.asks * 100, w.s->ep[0].tx_frames, "%lu of %lu", (unsigned long)w.asks,
 		     (unsigned long)w.s->ep[0].tx_frames);
+	end(&w);
+}
+
+/* PACE-NET-03: less than a quarter of what it may. */
+Test(delay, where_round_trips_are_steady_nearly_nothing_asks)
+{
+	struct way w = {0};
+
+	start(&w, "delay.steady", UR_CC_AUTO, SIM_STAMPS_RIGHT);
+	sim_sleep(w.s, SIM_MS(50));
+	cr_assert_lt(w.asks * 4 * UR_NET_EVERY, w.s->ep[0].tx_frames, "%lu of %lu",
+		     (unsigned long)w.asks, (unsigned long)w.s->ep[0].tx_frames);
+	cr_assert_eq(counters(&w)->throttles, 0);
 	end(&w);
 }
 
@@ -292,19 +319,7 @@ Test(delay, lies_do_no_harm)
 	}
 }
 
-static void grow(struct sim *s, void *arg)
-{
-	struct sim_link *back = &s->ep[1].link[0];
-
-	if (back->attr.delay_ns >= ONE_WAY + SIM_MS(1))
-		return;
-	back->attr.delay_ns += SIM_US(5);
-	sim_call_at(s, s->now_ns + SIM_US(100), grow, arg);
-}
-
-/*
- * Within 20 ms the way back becomes longer by a millisecond. How often that throttles; the way there is empty.
- */
+/* How often a longer way back throttles; the way there is empty. */
 static uint64_t throttles_by_way_back(enum ibv_wr_opcode opcode, bool round_trip,
 				      enum ur_cc_mode mode, double *gbps)
 {
@@ -451,7 +466,7 @@ Test(delay, way_back_that_drops_stamps_costs_no_data)
 {
 	struct way w = {.opcode = IBV_WR_RDMA_READ};
 
-	start(&w, "delay.read_blocked", UR_CC_AUTO, SIM_STAMPS_RIGHT);
+	start(&w, "delay.read_blocked", UR_CC_SWIFT, SIM_STAMPS_RIGHT);
 	w.s->ep[0].in.attr.stamps = SIM_STAMPS_LOST;
 	cr_assert_gt(measure(&w, SIM_MS(40)), 9);
 	cr_assert_eq(dest_of(&w)->net.state, UR_NET_BLOCKED);

@@ -75,6 +75,7 @@ static void say(struct pool_world *w, struct ur_packet p)
 	bool counts = ur_psn_eq(about, qp->xreq.psn.una) && (!notify || p.asth.granted);
 	bool nak = p.aeth.syndrome != 0x1f;
 	uint64_t rnr_until_ns = qp->retry.rnr_until_ns;
+	bool waits = qp->retry.is_waiting;
 	uint32_t lost = qp->xreq.psn.lost_cnt;
 	uint8_t queue_class = qp->adm.queue_class, status = e->status;
 	uint16_t generation = e->generation;
@@ -97,9 +98,10 @@ static void say(struct pool_world *w, struct ur_packet p)
 	 * A grant for its message wakes a sender that waits, and in mode paper a status may; nothing else
 	 * makes a sender repeat.
 	 */
-	if ((!counts && !e->paper) || (!rnr_until_ns && !nak))
+	if ((!counts && !e->paper) || (!waits && !nak))
 		SIM_CHECK(w->s,
-			  qp->retry.rnr_until_ns == rnr_until_ns && qp->xreq.psn.lost_cnt == lost,
+			  qp->retry.is_waiting == waits && qp->retry.rnr_until_ns == rnr_until_ns &&
+				  qp->xreq.psn.lost_cnt == lost,
 			  "another status sends the message again");
 	ur_qp_validate(qp);
 	sim_kick(w->snd[X].req.ep);

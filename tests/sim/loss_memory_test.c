@@ -182,12 +182,23 @@ Test(loss_memory, a_part_of_it_costs_repeats_and_little_time)
 	}
 }
 
-/* EXT-SEL-POOL-01, EXT-RESP-CONTEXT-01 */
-Test(loss_memory, none_at_all_still_ends)
+/* LOSS-OWN-01, LOSS-OWN-02: each queue pair has memory of its own, and sends no more than that tracks. */
+Test(loss_memory, none_at_all_costs_no_repeats_and_little_time)
 {
-	struct result r = run_with(0, IBV_WR_RDMA_WRITE);
+	struct result all = run_with(256, IBV_WR_RDMA_WRITE), r = run_with(0, IBV_WR_RDMA_WRITE);
 
-	cr_assert_eq(r.cnt[1].ooo_contexts + r.cnt[0].rtx_contexts, 0);
-	cr_assert_gt(r.cnt[1].ooo_exhausted, 0);
-	run_with(0, IBV_WR_RDMA_READ);
+	cr_assert_eq(r.peak_bytes, 0);
+	cr_assert_gt(r.cnt[1].ooo_contexts, 0);
+	cr_assert_gt(r.cnt[0].rtx_contexts, 0);
+	cr_assert_eq(r.cnt[1].ooo_exhausted + r.cnt[0].rtx_exhausted, 0);
+	cr_assert_leq(r.again * 100, r.lost * 110, "%lu sent again, %lu lost",
+		      (unsigned long)r.again, (unsigned long)r.lost);
+	cr_assert_leq(r.ns * 100, all.ns * 110);
+
+	all = run_with(256, IBV_WR_RDMA_READ);
+	r = run_with(0, IBV_WR_RDMA_READ);
+	cr_assert_eq(r.peak_bytes, 0);
+	cr_assert_eq(r.cnt[0].rtx_exhausted, 0);
+	cr_assert_leq(r.cnt[1].retransmitted_responses * 100, r.lost * 110);
+	cr_assert_leq(r.ns * 100, all.ns * 140);
 }

@@ -64,6 +64,7 @@ struct load {
 	uint64_t turn_ns;		   /* from an event to the turn of the worker */
 	uint64_t stall_ns, stall_every_ns; /* longest stall of a worker, mean time between two */
 	double kept;			   /* goodput relative to no loss, for --assert */
+	double timeouts;		   /* the most for each lost packet, for --assert */
 };
 
 /* A place in the window of a queue pair, and the newest packet that was sent in it. */
@@ -518,8 +519,9 @@ static const char usage[] =
 	"usage: sim_scale [--op write|send|read] [--mode gbn|reorder|extended] [--qps N] [--depth N]\n"
 	"                 [--bytes N] [--mtu N] [--window N] [--loss PERCENT] [--bursts] [--rd-atomic N]\n"
 	"                 [--gbps N] [--rtt-us N] [--run-ms N] [--seed N] [--turn-us N] [--stall-us N --stall-every-us N]\n"
-	"                 [--assert [--kept SHARE]]\n"
-	"--bytes, --depth, --mtu, --window and --rd-atomic are powers of two. --assert compares with a run without loss.\n";
+	"                 [--assert [--kept SHARE] [--timeouts SHARE]]\n"
+	"--bytes, --depth, --mtu, --window and --rd-atomic are powers of two. --assert compares with a run without loss; "
+	"without --loss nothing may be asked about or sent again.\n";
 
 _Noreturn static void refuse(const char *what)
 {
@@ -609,6 +611,9 @@ static bool set_option(struct load *l, int c, const char *value)
 	case 'k':
 		l->kept = strtod(value, NULL);
 		return true;
+	case 'O':
+		l->timeouts = strtod(value, NULL);
+		return true;
 	default:
 		return false;
 	}
@@ -619,7 +624,9 @@ static int check(const struct load *l, const struct result *r)
 {
 	struct load clean = *l;
 	struct result c;
-	double share, ratio = r->lost ? (double)r->resent / (double)r->lost : 0;
+	double share, again = r->lost ? (double)r->resent / (double)r->lost : 0;
+	double timeouts = (double)(r->rto + r->ack_timeouts);
+	bool is_late = timeouts > l->timeouts * (double)r->lost;
 
 	clean.loss_percent = 0;
 	c = run(&clean);
@@ -628,16 +635,29 @@ static int check(const struct load *l, const struct result *r)
 	if (share < l->kept)
 		fprintf(stderr, "goodput is %.4f of that without loss, below %.2f\n", share,
 			l->kept);
-	if (!r->lost || ratio > RATIO_BAR)
+	if (!r->lost || again > RATIO_BAR)
 		fprintf(stderr, "%.3f packets were sent again for each one lost, more than %.2f\n",
-			ratio, RATIO_BAR);
-	if (r->rto + r->ack_timeouts)
-		fprintf(stderr, "%llu timeouts\n", (unsigned long long)(r->rto + r->ack_timeouts));
+			again, RATIO_BAR);
+	if (is_late)
+		fprintf(stderr, "%.0f timeouts for %llu lost packets\n", timeouts,
+			(unsigned long long)r->lost);
 	if (c.resent)
 		fprintf(stderr, "%llu packets were sent again without loss\n",
 			(unsigned long long)c.resent);
-	return (share < l->kept) + (!r->lost || ratio > RATIO_BAR) +
-	       (r->rto + r->ack_timeouts > 0) + (c.resent > 0);
+	return (share < l->kept) + (!r->lost || again > RATIO_BAR) + is_late + (c.resent > 0);
+}
+
+/* EXT-SEL-PROBE-05. The same without loss: nothing is asked about, nothing is sent again. */
+static int check_clean(const struct result *r)
+{
+	uint64_t timeouts = r->rto + r->ack_timeouts;
+
+	if (r->probes || r->resent || timeouts)
+		fprintf(stderr,
+			"%llu probes, %llu packets sent again, %llu timeouts without loss\n",
+			(unsigned long long)r->probes, (unsigned long long)r->resent,
+			(unsigned long long)timeouts);
+	return r->probes || r->resent || timeouts;
 }
 
 int main(int argc, char **argv)
@@ -661,6 +681,7 @@ int main(int argc, char **argv)
 						 {"stall-every-us", required_argument, NULL, 'E'},
 						 {"assert", no_argument, NULL, 'A'},
 						 {"kept", required_argument, NULL, 'k'},
+						 {"timeouts", required_argument, NULL, 'O'},
 						 {NULL, 0, NULL, 0}};
 	struct load l = {.op = &ops[0],
 			 .mode = UR_MODE_EXTENDED,
@@ -692,5 +713,7 @@ int main(int argc, char **argv)
 		l.stall_every_ns = 50 * l.stall_ns;
 	r = run(&l);
 	print(&l, &r);
-	return asserts ? check(&l, &r) != 0 : 0;
+	if (!asserts)
+		return 0;
+	return l.loss_percent > 0 ? check(&l, &r) != 0 : check_clean(&r);
 }

@@ -10,7 +10,8 @@
  * leaf, the second to the second, and so on. There, frames are as on any Ethernet.
  *
  * Lines on standard input: "kill NAME" and "revive NAME" a node, "down NAME PORT" and "up NAME PORT" a link, "errors NAME
- * PORT" for ten symbol errors, "quit". A node's name is its NodeDescription: leaf-1, spine-2, host-1-3. Each line is
+ * PORT" for ten symbol errors, "overruns NAME PORT" for two seconds of them, "silence NAME PORT" for a peer that says nothing
+ * about credits, "quit". A node's name is its NodeDescription: leaf-1, spine-2, host-1-3. Each line is
  * answered by "ok" or "no". The first line of output is "ready".
  */
 #define _GNU_SOURCE /* accept4 */
@@ -59,7 +60,9 @@ struct node {
 	struct end peer[PORTS_MAX + 1];
 	uint64_t packets[PORTS_MAX + 1][2]; /* sent, received */
 	uint64_t errors[PORTS_MAX + 1];	    /* as a test asks for them */
-	uint8_t *lft;			    /* of a switch */
+	/* As a test asks for them: these go on until then. */
+	uint64_t overruns[PORTS_MAX + 1], overruns_until_ns[PORTS_MAX + 1], silences[PORTS_MAX + 1];
+	uint8_t *lft; /* of a switch */
 };
 
 struct packet {
@@ -132,13 +135,16 @@ static void get_link(void *ctx, uint8_t port, struct ur_nma_link *link)
 
 static void get_counters(void *ctx, uint8_t port, struct ur_nma_counters *c)
 {
-	const struct node *n = ctx;
+	struct node *n = ctx;
 
+	n->overruns[port] += now_ns() < n->overruns_until_ns[port];
 	*c = (struct ur_nma_counters){.tx_packets = n->packets[port][0],
 				      .rx_packets = n->packets[port][1],
 				      .tx_bytes = n->packets[port][0] * UR_MAD_BYTES,
 				      .rx_bytes = n->packets[port][1] * UR_MAD_BYTES,
-				      .symbol_errors = n->errors[port]};
+				      .symbol_errors = n->errors[port],
+				      .overruns = n->overruns[port],
+				      .flow_control = n->silences[port]};
 }
 
 static void get_gauges(void *ctx, struct ur_nma_gauges *gauges)
@@ -392,6 +398,12 @@ static void obey(char *line, uint64_t now)
 	} else if (n != NULL && words == 3 && port >= 1 && port <= n->ports &&
 		   !strcmp(verb, "errors")) {
 		n->errors[port] += 10;
+	} else if (n != NULL && words == 3 && port >= 1 && port <= n->ports &&
+		   !strcmp(verb, "overruns")) {
+		n->overruns_until_ns[port] = now + 2000000000ull;
+	} else if (n != NULL && words == 3 && port >= 1 && port <= n->ports &&
+		   !strcmp(verb, "silence")) {
+		n->silences[port]++;
 	} else {
 		puts("no");
 		fflush(stdout);

@@ -3,7 +3,7 @@
 """field_tools.py SCENARIO | --write: runs the field's own tools, unmodified, on a fabric of agents.
 
 Scenarios: socket (the adapter's link is a unix socket), veth (it is a network interface; needs root), switches (processes of
-uroce-switch; needs root), endpoints (of uroce-perf, with traffic; needs root), engines (OpenSM's routing engines), sweep (more
+uroce-switch; needs root), endpoints (of uroce-perf, with traffic; needs root), rings (switches of one process, endpoints by memif), engines (OpenSM's routing engines), sweep (more
 than 500 nodes, and a switch that dies), handover (two adapters, two subnet managers). --write puts the table of
 tools into docs/management.md; the scenarios fail if the page has another one. fabric_bed.py names the environment.
 """
@@ -86,6 +86,12 @@ WITH_SM = [
 ]
 
 
+# Programs that stay: each scenario starts OpenSM; handover_scenario() starts the others as they are here.
+OPENSM = ("opensm", "the subnet manager: sweeps, assigns LIDs, loads the tables, makes ports active")
+IBPING_SERVER = ("ibping -S -C uroce1", "answers pings on the second adapter of this host")
+IBPING = ("ibping -C uroce0 -c 3 {host}", "pings it from the first one", has("3 packets transmitted, 3 received"))
+
+
 def lid_of(bed, name):
     """The LID that OpenSM has assigned to a node. saquery lists a node from its first answer on, with LID 0 at first."""
     assigned = []
@@ -113,7 +119,10 @@ def run_all(bed):
     bed.wait_for_sm(sm, "SUBNET UP")
     lids = {"self": lid_of(bed, "uroce0"), "host": lid_of(bed, "host-2-3"), "leaf": lid_of(bed, "leaf-1"),
             "leaf_guid": "0x0200000000000100"}
-    bed.command("errors leaf-1 2")
+    for command, trap in [("errors", 129), ("overruns", 130), ("silence", 131)]:
+        bed.command(f"{command} leaf-1 2")
+        wait_until(lambda: re.search(rf"num:{trap} .*Producer:2 .* LID:{lids['leaf']}\b", sm.log.read_text(errors="replace")), f"OpenSM's log shows trap {trap}", 20)
+        print(f"ok: trap {trap}")
     try_tools(bed, WITH_SM, lids)
     wait_until(lambda: re.search(r"LinkState:\.+Active", bed.run(f"smpquery portinfo {lids['leaf']} 3", status=None)), "OpenSM makes the link active", 20)
     wait_until(lambda: bed.run("saquery", status=None).count("NodeRecord dump") == NODES, "OpenSM knows all nodes again", 20)
@@ -245,7 +254,7 @@ def endpoints_scenario():
             return bed.start(*bed.inside, os.environ["UROCE_PERF"], role, "--config", config, *options,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-        switch = bed.start(*bed.inside, os.environ["UROCE_SWITCH"], "--port", f"socket={bed.dir}/first,clients=1", "--port", "dev=edge0",
+        switch = bed.start(*bed.inside, os.environ["UROCE_SWITCH"], "--port", f"socket={bed.dir}/first,clients=2", "--port", "dev=edge0",
                            "--port", "dev=edge1", "--set", "eal.hugepages=no", stdout=subprocess.PIPE)
         check(any(line.startswith("forwarding") for line in switch.stdout), "uroce-switch starts")
         server = endpoint(0, "server")
@@ -271,7 +280,76 @@ def endpoints_scenario():
         check(client.returncode == 130, "the client ends when it is interrupted")
         client = endpoint(1, "client", "--peer", "10.77.0.1", "--op", "write", "--iters", "1000", "--verify")
         check(client.wait(60) == 0, "the client ends well, every byte compared")
+
+        def registers(node, *names):
+            done = subprocess.run([os.environ["UROCE_CTL"], "reg", "read", node, *names, "--socket", bed.dir / "first", "--json", "-"],
+                                  text=True, capture_output=True, timeout=60)
+            return [int(json.loads(done.stdout)[name], 0) for name in names] if done.returncode == 0 else [-1] * len(names)
+
+        seen = registers("endpoint-0", "handshakes:1", "link_recovered:1")
+        check(seen[0] >= 2 and seen[1] == 0, f"the server counts the connections of both clients: {seen}")
         print("ok: endpoints with traffic")
+
+
+def rings_scenario():
+    """Two switches in one process, joined by a ring; the adapter on a socket, and endpoints by memif: no interface of the kernel. An
+    endpoint that goes and comes is seen by OpenSM, the counters and uroce-ctl."""
+    with Bed() as bed:
+        path = f"{bed.dir}/fabric"
+
+        def endpoint(number, role, *options):
+            config = bed.dir / f"endpoint-{number}.conf"
+            config.write_text(f"[eal]\nhugepages = no\n[port]\ndriver = memif\ndevice = {bed.dir}/host{number}\nrole = client\n"
+                              f"[address]\nipv4 = 10.77.0.{number + 1}/24\n[management]\ndescription = endpoint-{number}\n")
+            return bed.start(os.environ["UROCE_PERF"], role, "--config", config, *options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+        switches = bed.start(os.environ["UROCE_SWITCH"], "--set", "eal.hugepages=no", "--set", "forwarding.frames=512",
+                             "--set", "management.open=yes", "--switch", "left", "--port", f"socket={path},clients=3", "--port", f"memif={bed.dir}/host0", "--port", "ring=trunk",
+                             "--switch", "right", "--port", "ring=trunk", "--port", f"memif={bed.dir}/host1", stdout=subprocess.PIPE)
+        check(any(line.startswith("right: forwarding") for line in switches.stdout), "uroce-switch starts")
+        server = endpoint(0, "server")
+        check(any("listening" in line for line in server.stdout), "the server listens")
+        bed.start_hca(f"unix:{path}")
+        sm = bed.start_opensm()
+        bed.wait_for_sm(sm, "SUBNET UP")
+
+        def seen(name):
+            return f'"{name}"' in bed.run("ibnetdiscover", status=None)
+
+        client = endpoint(1, "client", "--peer", "10.77.0.1", "--op", "write", "--size", "20000", "--duration", "200", "--verify")
+        wait_until(lambda: all(seen(name) for name in ("left", "right", "endpoint-0", "endpoint-1")), "ibnetdiscover shows switches and endpoints")
+        lids = [lid_of(bed, name) for name in ("endpoint-0", "endpoint-1", "right")]
+        wait_until(lambda: count("Active/  LinkUp")(bed.run("iblinkinfo", status=None)) == 8, "iblinkinfo shows four links, each from both ends")
+        path_ = bed.run(f"ibtracert {lids[0]} {lids[1]}")
+        check(count("-> switch port")(path_) == 2 and '"left"' in path_ and '"right"' in path_, f"ibtracert passes both switches:\n{path_}")
+
+        def counter(name, lid, port, option="-x "):
+            return int(re.search(rf"^{name}:\.+(\d+)", bed.run(f"perfquery {option}{lid} {port}"), re.M).group(1))
+
+        before = [counter("PortRcvData", lid, port) for lid, port in ((lids[0], 1), (lids[2], 1))]
+        wait_until(lambda: all(counter("PortRcvData", lid, port) > then + 100000 for (lid, port), then in zip(((lids[0], 1), (lids[2], 2)), before)),
+                   "perfquery counts what passes memif and ring", 20)
+        check(counter("LinkDownedCounter", lids[2], 2, "") == 0, "the link has not been down")
+        shown = bed.dir / "faults"
+        with shown.open("w") as out:
+            bed.start(os.environ["UROCE_CTL"], "faults", "--socket", path, stdout=out, stderr=subprocess.DEVNULL)
+
+        def reports():
+            done = subprocess.run([os.environ["UROCE_CTL"], "reg", "read", "right", "fault_here", "--socket", path, "--json", "-"],
+                                  text=True, capture_output=True, timeout=60)
+            return done.returncode == 0 and int(json.loads(done.stdout)["fault_here"], 0) == 1
+
+        wait_until(reports, "the switch reports to uroce-ctl")
+        lid = lids[2]
+        bed.stop(client, signal.SIGINT)
+        wait_until(lambda: re.search(rf"num:128 .* LID:{lid}\b", sm.log.read_text(errors="replace")), "OpenSM's log shows trap 128 of the switch", 20)
+        wait_until(lambda: not seen("endpoint-1"), "ibnetdiscover does not show the endpoint", 20)
+        check(counter("LinkDownedCounter", lid, 2, "") == 1, "the switch counts that the link went down")
+        wait_until(lambda: re.search(r'^[^\n]*"right" port 2: link down', shown.read_text(), re.M), "uroce-ctl faults shows it", 20)
+        client = endpoint(1, "client", "--peer", "10.77.0.1", "--op", "write", "--iters", "1000", "--verify")
+        check(client.wait(60) == 0, "the endpoint that has come back transfers, every byte compared")
+        wait_until(lambda: re.search(r'^[^\n]*"right" port 2: link up', shown.read_text(), re.M), "uroce-ctl faults shows that it is up", 20)
+        print("ok: rings and memif")
 
 
 def check_capture(capture):
@@ -367,8 +445,8 @@ def handover_scenario():
         lid = lid_of(bed, "uroce1")
         check(re.search(rf"sm lid {lid} .*SMINFO_MASTER", bed.run("sminfo")), "the first adapter sees the new master")
         # An endpoint that is not an agent of uroce: a server of ibping on one adapter, its client on the other.
-        server = bed.start(os.environ["UROCE_UMAD_RUN"], "ibping", "-S", "-C", "uroce1", env=bed.environment())
-        wait_until(lambda: "3 packets transmitted, 3 received" in bed.run(f"ibping -C uroce0 -c 3 {lid}", status=None), "ibping", 20)
+        server = bed.start(os.environ["UROCE_UMAD_RUN"], *IBPING_SERVER[0].split(), env=bed.environment())
+        wait_until(lambda: IBPING[2](bed.run(IBPING[0].format(host=lid), status=None)), "ibping", 20)
         bed.stop(server)
         print("ok: two subnet managers")
 
@@ -420,13 +498,13 @@ def zone_scenario():
 
 
 SCENARIOS = {"socket": socket_scenario, "veth": veth_scenario, "switches": switches_scenario,
-             "endpoints": endpoints_scenario, "engines": engines_scenario, "sweep": sweep_scenario, "handover": handover_scenario, "zone": zone_scenario}
+             "endpoints": endpoints_scenario, "rings": rings_scenario, "engines": engines_scenario, "sweep": sweep_scenario, "handover": handover_scenario, "zone": zone_scenario}
 
 
 def table():
     lines = ["| command | outcome |", "|---|---|"]
     lids = {"self": "LID", "host": "LID", "leaf": "LID", "leaf_guid": "GUID"}
-    for command, outcome, *_ in BEFORE_SM + WITH_SM:
+    for command, outcome, *_ in [*BEFORE_SM, OPENSM, *WITH_SM, IBPING_SERVER, IBPING]:
         lines.append(f"| `{command.format(**lids)}` | {outcome} |")
     return "\n".join(lines) + "\n"
 

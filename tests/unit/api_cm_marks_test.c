@@ -23,7 +23,7 @@ static void teardown(void)
 	end_close(B);
 }
 
-TestSuite(api_cm_marks, .fini = teardown, .timeout = 60);
+TestSuite(api_cm_marks, .fini = teardown, .timeout = 240);
 
 static char file[] = "api_cm_marks_test.XXXXXX";
 

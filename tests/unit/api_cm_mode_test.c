@@ -14,7 +14,7 @@ static void teardown(void)
 	end_close(B);
 }
 
-TestSuite(api_cm_mode, .fini = teardown, .timeout = 60);
+TestSuite(api_cm_mode, .fini = teardown, .timeout = 240);
 
 static void open_modes(const char *a, const char *b)
 {

@@ -27,8 +27,8 @@ static inline void teardown(void)
 	end_close(B);
 }
 
-TestSuite(api_cm, .init = setup, .fini = teardown, .timeout = 60);
-TestSuite(api_cm_own, .fini = teardown, .timeout = 60); /* the tests open endpoints themselves */
+TestSuite(api_cm, .init = setup, .fini = teardown, .timeout = 240);
+TestSuite(api_cm_own, .fini = teardown, .timeout = 240); /* the tests open endpoints themselves */
 
 /* One connection from A to B, with its listener. */
 struct pair {

@@ -58,8 +58,8 @@ static void teardown(void)
 	end_close(B);
 }
 
-TestSuite(api_cm_wire, .init = setup, .fini = teardown, .timeout = 60);
-TestSuite(api_cm_mac, .fini = teardown, .timeout = 60); /* the tests open endpoints themselves */
+TestSuite(api_cm_wire, .init = setup, .fini = teardown, .timeout = 240);
+TestSuite(api_cm_mac, .fini = teardown, .timeout = 240); /* the tests open endpoints themselves */
 
 static void connect_them(enum ibv_qp_type type)
 {

@@ -193,13 +193,9 @@ PAIR_TEST(api_context, an_extended_cq_is_read_field_by_field, open_both, close_b
 
 PAIR_TEST(api_context, what_is_not_there_is_not_supported, open_both, close_both)
 {
-	struct ibv_td_init_attr td = {0};
 	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_xrcd_init_attr xrcd = {.comp_mask = 0};
 
-	errno = 0;
-	cr_expect_null(ibv_alloc_td(A->ctx, &td));
-	cr_expect_eq(errno, EOPNOTSUPP);
 	errno = 0;
 	cr_expect_null(ibv_alloc_dm(A->ctx, &dm));
 	cr_expect_eq(errno, EOPNOTSUPP);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api_pair.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +133,46 @@ static void fork_and_meddle(void)
 	cr_assert_eq(uroce_destroy_qp(a), 0);
 	cr_assert_eq(uroce_destroy_qp(b), 0);
 	cr_assert_eq(uroce_destroy_comp_channel(channel), 0);
+}
+
+static atomic_bool stop;
+
+/* It is in the middle of something most of the time. */
+static void *create_and_destroy(void *arg)
+{
+	struct ibv_qp_init_attr init = qp_attr(A, IBV_QPT_RC);
+
+	while (!atomic_load(&stop)) {
+		struct ibv_qp *qp = uroce_create_qp(A->pd, &init);
+
+		/* Numbers of queue pairs rest for a while. */
+		if (qp)
+			uroce_destroy_qp(qp);
+		uroce_dealloc_pd(uroce_alloc_pd(A->ctx));
+	}
+	return NULL;
+}
+
+/* EDGE-FORK-03 */
+PAIR_TEST(api_fork, a_child_waits_for_no_thread_of_its_parent, open_both, close_both)
+{
+	struct ibv_qp_init_attr init = qp_attr(A, IBV_QPT_RC);
+	pthread_t thread;
+
+	atomic_store(&stop, false);
+	cr_assert_eq(pthread_create(&thread, NULL, create_and_destroy, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		pid_t child = fork();
+
+		cr_assert_geq(child, 0);
+		if (!child) {
+			alarm(PATIENCE_MS / 1000);
+			_exit(!uroce_create_qp(A->pd, &init) && errno == EIO ? 23 : 1);
+		}
+		cr_assert_eq(status_of(child), 23, "child %d", i);
+	}
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
 }
 
 PAIR_TEST(api_fork, a_child_reaches_nothing_of_inline_workers, open_both, close_both)

@@ -19,7 +19,7 @@ static void teardown(void)
 	end_close(B);
 }
 
-TestSuite(api_mgmt, .fini = teardown, .timeout = 60);
+TestSuite(api_mgmt, .fini = teardown, .timeout = 240);
 
 static void set_begin(uint8_t *mad, uint16_t attr_id, uint32_t modifier)
 {

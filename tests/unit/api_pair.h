@@ -127,7 +127,7 @@ static inline void open_nothing(void)
  */
 #define PAIR_TEST(suite, name, set_up, tear_down, ...)                                             \
 	static void suite##__##name(void);                                                         \
-	Test(suite, name, .timeout = 100, ##__VA_ARGS__)                                           \
+	Test(suite, name, .timeout = 240, ##__VA_ARGS__)                                           \
 	{                                                                                          \
 		set_up();                                                                          \
 		suite##__##name();                                                                 \

@@ -32,7 +32,7 @@ static void teardown(void)
 	end_close(B);
 }
 
-TestSuite(api_qos, .fini = teardown, .timeout = 60);
+TestSuite(api_qos, .fini = teardown, .timeout = 240);
 
 struct pair {
 	struct uroce_cm_id *a, *b;

@@ -322,6 +322,37 @@ PAIR_TEST(api_qp, a_dead_peer_is_noticed_and_everything_flushed_in_order, open_b
 	cr_assert_eq(uroce_destroy_qp(qa), 0);
 }
 
+static void open_both_patient(void)
+{
+	open_side(A, (const char *const[]){"transport.min_timeout=12", NULL});
+	open_side(B, NULL);
+}
+
+static uint8_t timeout_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr;
+
+	cr_assert_eq(uroce_query_qp(qp, &attr, IBV_QP_TIMEOUT, NULL), 0);
+	return attr.timeout;
+}
+
+/* QP-TIMEOUT-01: 2^12 * 4.096 us = 16.8 ms, where the application asks for 8 us. */
+PAIR_TEST(api_qp, a_timeout_is_not_shorter_than_the_minimum, open_both_patient, close_both)
+{
+	uint64_t before_ms;
+
+	join_rc((struct join){.timeout = 1, .retry_cnt = 1});
+	cr_assert_eq(timeout_of(qa), 1, "as it was set");
+	cr_assert_eq(uroce_destroy_qp(qb), 0);
+	before_ms = now_ms();
+	post(A, qa, 1, IBV_WR_RDMA_WRITE, 0, 10);
+	expect_wc(A, 1, IBV_WC_RETRY_EXC_ERR);
+	cr_assert_geq(now_ms() - before_ms, 2 * 16);
+	cr_assert_eq(to_state(qa, IBV_QPS_RESET), 0);
+	cr_assert_eq(timeout_of(qa), 0, "RESET forgets it");
+	cr_assert_eq(uroce_destroy_qp(qa), 0);
+}
+
 PAIR_TEST(api_qp, posts_to_a_qp_in_error_are_flushed, open_both, close_both)
 {
 	join_rc((struct join){0});

@@ -118,9 +118,10 @@ static struct flight *flight(const struct psim *s, struct pipe *p, uint64_t n)
 	return &p->flights[n % s->attr.window];
 }
 
-static struct ur_net_sent sent_to(const struct pipe *p)
+static struct ur_net_sent sent_to(const struct sender *x, const struct pipe *p)
 {
-	return (struct ur_net_sent){p->nxt, p->dest->bytes, p->dest->throttled};
+	return (struct ur_net_sent){p->nxt, p->dest->bytes, p->dest->throttled,
+				    ur_cc_is_wary(&x->pacing, p->dest)};
 }
 
 /* Packet by packet through the queue of the destination: packets are sent in the order of time. */
@@ -158,7 +159,7 @@ static void send(struct psim *s, unsigned i, unsigned j)
 	if (x->pacing.ops->window)
 		p->dest->in_flight += PSIM_PACKET;
 	if (p->asks) {
-		struct ur_net_sent sent = sent_to(p);
+		struct ur_net_sent sent = sent_to(x, p);
 
 		ur_net_delay_on_ask(&p->net, ur_stamp(s->now_ns), &sent, s->now_ns);
 		p->ask = *f;
@@ -204,17 +205,19 @@ static void take_ask(struct psim *s, struct sender *x, struct pipe *p)
 static void tell(struct psim *s, struct sender *x, struct pipe *p, const struct flight *f)
 {
 	uint32_t rtt_ns = (uint32_t)(f->answer_ns - f->sent_ns) + f->jitter_ns, delay_ns = rtt_ns;
-	struct ur_net_sent sent = sent_to(p);
+	struct ur_net_sent sent;
 
-	if (s->attr.stamped) {
+	if (s->attr.stamped)
 		take_ask(s, x, p);
-		p->asks |=
-			ur_net_delay_on_rtt(&p->net, rtt_ns, rtt_ns,
-					    PATIENCE_NS + 4 * (uint64_t)rtt_ns, &sent, s->now_ns);
+	if (s->attr.stamped)
 		delay_ns = ur_net_delay_of_rtt(&p->net, rtt_ns, p->dest->throttled, s->now_ns);
-	}
 	if (delay_ns)
 		ur_cc_on_estimate(&x->pacing, p->dest, rtt_ns, delay_ns, s->now_ns);
+	if (!s->attr.stamped)
+		return;
+	sent = sent_to(x, p);
+	p->asks |= ur_net_delay_on_rtt(&p->net, rtt_ns, rtt_ns, PATIENCE_NS + 4 * (uint64_t)rtt_ns,
+				       &sent, s->now_ns);
 }
 
 static void answer(struct psim *s, unsigned i, unsigned j)

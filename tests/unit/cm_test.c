@@ -100,6 +100,8 @@ static void expect_one_clean_life(const struct pair *p)
 	cr_assert_eq(SAW(p, B, REQ_RCVD), 1, "drop %#lx twice %#lx", p->drop, p->twice);
 	cr_assert_eq(SAW(p, A, REP_RCVD), 1, "drop %#lx twice %#lx", p->drop, p->twice);
 	cr_assert_eq(SAW(p, B, ESTABLISHED), 1, "drop %#lx twice %#lx", p->drop, p->twice);
+	cr_assert_eq(ur_cm_counters(p->s[A].cm)->established, 1);
+	cr_assert_eq(ur_cm_counters(p->s[B].cm)->established, 1);
 	cr_assert_eq(SAW(p, A, DISCONNECTED), 1, "drop %#lx twice %#lx", p->drop, p->twice);
 	cr_assert_not(p->s[A].timed_out);
 	cr_assert_eq(SAW(p, B, DREQ_RCVD), 1, "drop %#lx twice %#lx", p->drop, p->twice);

@@ -90,5 +90,8 @@ Test(crc32, counts_masked_bits_as_ones)
 			ored[i] = data[i] | (i < masked ? mask[i] : 0);
 		cr_assert_eq(ur_crc32_short(1, mask, masked, data, len), bitwise(1, ored, len),
 			     "%zu", len);
+		if (masked <= UR_CRC32_MASKED_V4)
+			cr_assert_eq(ur_crc32_short_v4(1, mask, data, len), bitwise(1, ored, len),
+				     "%zu with %zu masked", len, masked);
 	}
 }

@@ -217,6 +217,7 @@ Test(credit, silence_opens_the_lanes)
 		ur_credit_output(&a, f, mac, now_ns);
 	}
 	cr_assert_not(a.on);
+	cr_assert_eq(a.cnt.credit_silences, 1);
 	cr_assert_eq(a.closed, 0);
 	cr_assert(ur_credit_input(&b, f, sizeof(f), now_ns));
 	cr_assert_not(b.on, "it is told that it is not heard");

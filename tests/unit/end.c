@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sanitizer/asan_interface.h>
+
 #include "end.h"
 #include "loss_memory.h"
 
@@ -10,14 +12,50 @@
 #define MAX_INLINE 64
 #define MAX_MR	   8
 
-static void *zeroed(struct end *e, size_t bytes)
-{
-	void *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+/*
+ * Memory of ends that are gone. A test makes thousands of ends, and AddressSanitizer maps a block of this size anew each time,
+ * which takes most of the test's time. What is kept is poisoned meanwhile.
+ */
+static struct end_memory spare[16];
 
-	cr_assert_not_null(p);
+static struct end_memory *find_spare(size_t bytes)
+{
+	for (size_t i = 0; i < sizeof(spare) / sizeof(spare[0]); i++)
+		if (spare[i].bytes == bytes)
+			return &spare[i];
+	return NULL;
+}
+
+void *end_take(struct end *e, size_t bytes)
+{
+	size_t rounded = (bytes + 64) & ~(size_t)63; /* never 0, which is no memory */
+	struct end_memory *s = find_spare(rounded), m = {NULL, rounded};
+
+	if (s) {
+		m = *s;
+		*s = (struct end_memory){0};
+		ASAN_UNPOISON_MEMORY_REGION(m.p, m.bytes);
+	} else {
+		m.p = aligned_alloc(64, rounded);
+	}
+	cr_assert_not_null(m.p);
 	cr_assert_lt(e->memory_cnt, sizeof(e->memory) / sizeof(e->memory[0]));
-	e->memory[e->memory_cnt++] = p;
-	return memset(p, 0, bytes);
+	e->memory[e->memory_cnt++] = m;
+	ASAN_POISON_MEMORY_REGION((uint8_t *)m.p + bytes, rounded - bytes);
+	return memset(m.p, 0, bytes);
+}
+
+static void give_back(struct end_memory m)
+{
+	struct end_memory *s = find_spare(0);
+
+	if (s) {
+		*s = m;
+		ASAN_POISON_MEMORY_REGION(m.p, m.bytes);
+	} else {
+		ASAN_UNPOISON_MEMORY_REGION(m.p, m.bytes);
+		free(m.p);
+	}
 }
 
 static void on_completion(void *ctx, struct ur_cq *cq)
@@ -148,7 +186,7 @@ static void create_qp(struct end *e)
 		.user = e,
 	};
 
-	c.rings = zeroed(e, ur_qp_rings_bytes(&c));
+	c.rings = end_take(e, ur_qp_rings_bytes(&c));
 	cr_assert_eq(ur_engine_create_qp(e->engine, &c, e->now_ns, &e->qp), 0);
 }
 
@@ -202,8 +240,8 @@ struct end *end_new(struct end_attr attr)
 	cr_assert_not_null(e);
 	e->attr = attr;
 	e->now_ns = 1000000;
-	e->mem = ur_mem_init(zeroed(e, ur_mem_size(MAX_MR)), MAX_MR);
-	e->buf = zeroed(e, END_BUF_BYTES);
+	e->mem = ur_mem_init(end_take(e, ur_mem_size(MAX_MR)), MAX_MR);
+	e->buf = end_take(e, END_BUF_BYTES);
 	cr_assert_eq(ur_mem_register(e->mem, END_PD, e->buf, END_BUF_BYTES, (uintptr_t)e->buf,
 				     RIGHTS | IBV_ACCESS_LOCAL_WRITE, 0x123456789abcdef0, &e->key),
 		     0);
@@ -213,8 +251,8 @@ struct end *end_new(struct end_attr attr)
 		     0);
 	ea.mem = e->mem;
 	ea.sink = (struct ur_sink){e, on_completion, on_async, on_cross_worker};
-	e->engine = ur_engine_init(zeroed(e, ur_engine_size(&ea.limits)), &ea, e->now_ns);
-	ur_cq_init(&e->cq, zeroed(e, ur_cq_ring_bytes(cqe)), cqe, !attr.cm, e);
+	e->engine = ur_engine_init(end_take(e, ur_engine_size(&ea.limits)), &ea, e->now_ns);
+	ur_cq_init(&e->cq, end_take(e, ur_cq_ring_bytes(cqe)), cqe, !attr.cm, e);
 	create_qp(e);
 	connect_qp(e);
 	return e;
@@ -223,7 +261,7 @@ struct end *end_new(struct end_attr attr)
 void end_free(struct end *e)
 {
 	while (e->memory_cnt)
-		free(e->memory[--e->memory_cnt]);
+		give_back(e->memory[--e->memory_cnt]);
 	free(e);
 }
 

@@ -55,6 +55,11 @@ struct end_attr {
 	bool cm;  /* be worker 0, with a connection manager; else worker 1 of 2 */
 };
 
+struct end_memory {
+	void *p;
+	size_t bytes;
+};
+
 struct end {
 	struct end_attr attr;
 	struct ur_engine *engine;
@@ -69,11 +74,13 @@ struct end {
 	unsigned async_cnt, notified;
 	struct frame in_frame, out_frame;
 	struct ur_packet out;
-	void *memory[8];
+	struct end_memory memory[8];
 	unsigned memory_cnt;
 };
 
 struct end *end_new(struct end_attr attr);
+/* Memory that is 0, aligned to 64 bytes, and the end's: end_free() gives it back. */
+void *end_take(struct end *e, size_t bytes);
 void end_free(struct end *e);
 /* Adds a QP like `qp`. All other functions concern `qp`, unless a packet names another QP. */
 struct ur_qp *end_add_qp(struct end *e);

@@ -77,9 +77,7 @@ static void another(struct end *e, unsigned i, uint8_t sl)
 		.timeout = 10,
 	};
 
-	c.rings = aligned_alloc(64, (ur_qp_rings_bytes(&c) + 63) & ~(size_t)63);
-	memset(c.rings, 0, ur_qp_rings_bytes(&c));
-	e->memory[e->memory_cnt++] = c.rings;
+	c.rings = end_take(e, ur_qp_rings_bytes(&c));
 	cr_assert_eq(ur_engine_create_qp(e->engine, &c, e->now_ns, &qps[i]), 0);
 	modify(e, qps[i], attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	attr.qp_state = IBV_QPS_RTR;

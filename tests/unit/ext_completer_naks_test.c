@@ -144,7 +144,7 @@ Test(ext_completer, receive_that_was_ready_after_all_ends_the_wait)
 	xend_expect(e, UR_EXT_SEND_ONLY, 1002);
 	/* The RNR NAK comes a second time, too late. */
 	cr_assert_eq(xend_ack(e, 1000, 0x20 | 12, 0, stamp[0]), UR_DROP_NONE);
-	cr_assert_eq(e->qp->retry.rnr_until_ns, 0);
+	cr_assert(!e->qp->retry.is_waiting);
 	xend_free(e);
 }
 
@@ -303,6 +303,29 @@ Test(ext_completer, probe_that_shares_its_stamp_says_nothing_of_responses)
 	cr_assert(!e->qp->xreq.probed);
 	cr_assert_eq(xend_ack(e, 1002, 0x1f, 1, e->out.xth.stamp), UR_DROP_NONE);
 	xend_expect_silence(e);
+	xend_free(e);
+}
+
+/* EXT-SEL-TRAIN-01 */
+Test(ext_completer, any_answer_to_a_train_of_probes_tells_of_responses)
+{
+	struct end *e = XEND();
+	uint32_t first;
+
+	e->qp->core->rtx.trains.lossy_until_ns = UR_NEVER;
+	end_send(e, 1, IBV_WR_RDMA_READ, 4);
+	cr_assert_eq(xend_drain(e), 1);
+	while (!e->qp->xreq.probe)
+		xend_wait(e);
+	xend_expect(e, UR_EXT_PROBE, 1001);
+	first = e->out.xth.stamp;
+	while (!e->qp->xreq.probe)
+		xend_wait(e);
+	xend_expect(e, UR_EXT_PROBE, 1001);
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 0, first), UR_DROP_NONE);
+	cr_assert(xend_out(e));
+	cr_assert(e->out.op & UR_OP_READ_REQ);
+	cr_assert(e->out.xth.flags & UR_XTH_RETRY);
 	xend_free(e);
 }
 

@@ -573,23 +573,23 @@ Test(ext_completer, read_whose_target_went_is_a_protection_error)
 	xend_free(e);
 }
 
-/* EXT-COMP-RSP-02 */
-Test(ext_completer, without_a_context_responses_are_taken_one_after_the_other)
+/* EXT-COMP-RSP-02, LOSS-OWN-01 */
+Test(ext_completer, without_slabs_early_responses_are_kept_in_memory_of_its_own)
 {
 	struct end *e = XEND();
 	struct ur_slabs *memory = &ur_engine_core(e->engine)->loss;
 	void **all = hog(memory);
-	uint32_t stamp;
+	uint32_t objects = memory->object_cnt, stamp;
 
 	end_send(e, 1, IBV_WR_RDMA_READ, 600);
 	xend_expect(e, UR_EXT_READ_REQUEST, 1000);
 	stamp = e->out.xth.stamp;
-	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_NO_CONTEXT);
-	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, stamp), UR_DROP_NONE);
-	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 1);
-	cr_assert_eq(xend_read(e, 1, 1, 1000, 256, stamp), UR_DROP_NONE);
-	end_expect_no_wc(e);
 	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_NONE);
+	cr_assert_eq(memory->object_cnt, objects);
+	cr_assert_eq(xend_read(e, 1, 2, 1000, 88, stamp), UR_DROP_PSN_STALE);
+	cr_assert_eq(xend_read(e, 1, 0, 1000, 256, stamp), UR_DROP_NONE);
+	end_expect_no_wc(e);
+	cr_assert_eq(xend_read(e, 1, 1, 1000, 256, stamp), UR_DROP_NONE);
 	end_expect_wc(e, 1, IBV_WC_SUCCESS);
 	cr_assert_eq(ur_ext_reads_out(&e->qp->xreq), 0);
 	give_all_back(memory, all);

@@ -34,7 +34,7 @@ static void check(struct end *e)
 		return;
 	cr_assert_leq(ur_ext_reads_out(&e->qp->xreq), req->max_rd_atomic);
 	/* The local ACK timer runs while anything is outstanding. */
-	if (!x->retry.rnr_until_ns)
+	if (!x->retry.is_waiting)
 		cr_assert_eq(x->retry.timeout && !e->qp->ops->is_idle(e->qp),
 			     x->retry.ack_deadline_ns != UR_NEVER);
 }

@@ -30,7 +30,8 @@ struct peer {
 	uint8_t *bytes; /* PEER_BYTES, of which `used` are in use */
 	uint32_t used;
 	uint8_t seed;
-	struct ur_ext_answer ans[PEER_ANSWERS];
+	_Alignas(16) struct ur_ext_answer ans[PEER_ANSWERS];
+	struct ur_ext_own own; /* behind the answers, as ur_ext_own() expects it */
 };
 
 static inline struct peer *peer_new(struct end_attr attr)

@@ -332,24 +332,82 @@ Test(ext_responder, the_window_of_the_last_peer_is_forgotten)
 
 /* ---- contexts ---- */
 
-/* EXT-RESP-CONTEXT-01 */
-Test(ext_responder, gap_without_a_context_drops_what_is_early_and_says_so)
+/* LOSS-OWN-01 */
+Test(ext_responder, gap_without_slabs_is_kept_in_memory_of_its_own)
 {
 	struct peer *x = PEER();
 	struct ur_packet *w = peer_write(x, 0, 512);
 	struct ur_slabs *memory = &x->qp->core->loss;
 	void **all = hog(memory);
+	uint32_t objects = memory->object_cnt;
 
-	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NO_CONTEXT);
-	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NO_CONTEXT);
-	cr_assert_eq(x->qp->core->cnt.ooo_exhausted, 1);
-	cr_assert_eq(x->qp->core->cnt.early_dropped, 2);
-	cr_assert_eq(x->e->buf[256], 0);
-	cr_assert_eq(peer_expect_ack(x, 100)->xaeth.echo, w[1].xth.stamp);
-	give_all_back(memory, all);
+	for (unsigned i = 0; i < 63; i++)
+		peer_write(x, 512 + i * 8, 4);
 	cr_assert_eq(peer_in(x, &w[1]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[63]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[64]), UR_DROP_NO_CONTEXT, "it spans 64");
+	cr_assert_eq(memory->object_cnt, objects);
 	cr_assert_eq(peer_in(x, &w[0]), UR_DROP_NONE);
 	cr_assert_eq(x->qp->rsp.epsn.v, 102);
+	for (unsigned i = 2; i < 65; i++)
+		cr_assert_eq(peer_in(x, &x->p[i]), i == 63 ? UR_DROP_PSN_DUPLICATE : UR_DROP_NONE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 165);
+	cr_assert_not(x->qp->xrsp.has_gap);
+	cr_assert_eq(x->qp->core->cnt.ooo_exhausted, 0);
+	give_all_back(memory, all);
+	peer_free(x);
+}
+
+/* LOSS-OWN-01: where memory comes, the gap moves to it, and takes its own again next time. */
+Test(ext_responder, gap_leaves_memory_of_its_own_for_slabs)
+{
+	struct peer *x = PEER();
+	struct ur_slabs *memory = &x->qp->core->loss;
+	void **all = hog(memory);
+
+	for (unsigned i = 0; i < 70; i++)
+		peer_write(x, i * 8, 4);
+	cr_assert_eq(peer_in(x, &x->p[2]), UR_DROP_NONE);
+	give_all_back(memory, all);
+	cr_assert_eq(peer_in(x, &x->p[66]), UR_DROP_NONE);
+	all = hog(memory);
+	cr_assert_eq(peer_in(x, &x->p[0]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[1]), UR_DROP_NONE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 103);
+	for (unsigned i = 3; i < 66; i++)
+		cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+	cr_assert_not(x->qp->xrsp.has_gap);
+	give_all_back(memory, all);
+	all = hog(memory);
+	cr_assert_eq(peer_in(x, &x->p[69]), UR_DROP_NONE);
+	for (unsigned i = 67; i < 69; i++)
+		cr_assert_eq(peer_in(x, &x->p[i]), UR_DROP_NONE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 170);
+	for (unsigned i = 0; i < 70; i++)
+		cr_assert_eq(memcmp(x->e->buf + i * 8, x->p[i].payload, 4), 0);
+	give_all_back(memory, all);
+	peer_free(x);
+}
+
+/* EXT-RESP-CONTEXT-01 */
+Test(ext_responder, gap_without_a_context_drops_what_is_early_and_says_so)
+{
+	struct peer *x = PEER();
+	struct ur_slabs *memory = &x->qp->core->loss;
+	void **all = hog(memory);
+
+	for (unsigned i = 0; i < 65; i++)
+		peer_write(x, i * 8, 4);
+	cr_assert_eq(peer_in(x, &x->p[64]), UR_DROP_NO_CONTEXT);
+	cr_assert_eq(peer_in(x, &x->p[64]), UR_DROP_NO_CONTEXT);
+	cr_assert_eq(x->qp->core->cnt.ooo_exhausted, 1);
+	cr_assert_eq(x->qp->core->cnt.early_dropped, 2);
+	cr_assert_eq(x->e->buf[512], 0);
+	cr_assert_eq(peer_expect_ack(x, 100)->xaeth.echo, x->p[64].xth.stamp);
+	give_all_back(memory, all);
+	cr_assert_eq(peer_in(x, &x->p[64]), UR_DROP_NONE);
+	cr_assert_eq(peer_in(x, &x->p[0]), UR_DROP_NONE);
+	cr_assert_eq(x->qp->rsp.epsn.v, 101);
 	peer_free(x);
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "hca_bed.h"
+#include "wire/mad.h"
+#include "wire/smp.h"
 
 static char sm, tool, other; /* the programs */
 
@@ -223,5 +225,90 @@ Test(hca_mux, what_a_program_may_not_send_is_counted)
 	for (unsigned i = 1; i < UR_UMAD_AGENTS; i++)
 		cr_assert_eq(bed_register(b, t, 0x04, 0, 0), (int)i);
 	cr_assert_eq(bed_register(b, t, 0x04, 0, 0), -ENOMEM);
+	bed_free(b);
+}
+
+/* Status of the response to such a request that no program has registered for; -1: there is none. */
+static int refusal(struct bed *b, unsigned mgmt_class, unsigned method, bool is_served)
+{
+	const struct ib_mad_addr from = {.lid = htons(BED_LID)};
+	uint8_t mad[256], request[256];
+	unsigned status;
+
+	bed_request(mad, mgmt_class, method, 0x1234567890abcdef);
+	memset(mad + 16, 0x5a, 8);
+	ur_store24(mad + 37, 0x001405);
+	memcpy(request, mad, sizeof(mad));
+	cr_assert_not(mux_input(&b->mux, mad, &from, b->now));
+	if (!mux_refuse(&b->mux, mad, is_served)) {
+		cr_assert_eq(memcmp(mad, request, sizeof(mad)), 0);
+		return -1;
+	}
+	cr_assert_eq(mad[3], method == UR_MAD_METHOD_SET ? UR_MAD_METHOD_GET_RESP : method | 0x80);
+	status = ur_load16(mad + 4);
+	cr_assert_eq(status & UR_SMP_DIRECTION, mgmt_class == 0x81 ? UR_SMP_DIRECTION : 0);
+	memcpy(request + 3, mad + 3, 3);
+	cr_assert_eq(memcmp(mad, request, sizeof(mad)), 0, "the rest is the request's");
+	return (int)(status & ~(unsigned)UR_SMP_DIRECTION);
+}
+
+/* REQ: MGMT-STATUS-01 */
+Test(hca_mux, what_no_program_serves_has_the_status_of_its_method)
+{
+	static const uint8_t answered[] = {UR_MAD_METHOD_GET,	    UR_MAD_METHOD_SET,
+					   UR_MAD_METHOD_GET_TABLE, UR_MAD_METHOD_GET_TRACE_TABLE,
+					   UR_MAD_METHOD_GET_MULTI, UR_MAD_METHOD_DELETE};
+	static const uint8_t silent[] = {UR_MAD_METHOD_SEND,
+					 UR_MAD_METHOD_TRAP,
+					 UR_MAD_METHOD_REPORT,
+					 UR_MAD_METHOD_TRAP_REPRESS,
+					 0x00,
+					 0x16,
+					 0x7f};
+	struct bed *b = bed_new();
+	struct mux_program *p = mux_open(&b->mux, &sm);
+	struct ur_umad_register ping = {
+		.mgmt_class = 0x32, .class_version = 2, .methods = {4}, .oui = 0x001405};
+
+	for (unsigned i = 0; i < sizeof(answered); i++) {
+		cr_assert_eq(refusal(b, BED_CLASS, answered[i], false), UR_MAD_STATUS_BAD_VERSION);
+		cr_assert_eq(refusal(b, 0x21, answered[i], false), UR_MAD_STATUS_BAD_VERSION);
+		cr_assert_eq(refusal(b, UR_MAD_CLASS_PERF, answered[i], true),
+			     UR_MAD_STATUS_METHOD);
+		/* What the node leaves to programs of subnet management is an attribute. */
+		cr_assert_eq(refusal(b, 0x81, answered[i], true),
+			     i < 2 ? UR_MAD_STATUS_ATTRIBUTE : UR_MAD_STATUS_METHOD);
+	}
+	for (unsigned i = 0; i < sizeof(silent); i++)
+		cr_assert_eq(refusal(b, BED_CLASS, silent[i], false), -1);
+	/* A program serves another method of the class, or of another OUI, or asks only. */
+	cr_assert_eq(bed_register(b, p, BED_CLASS, 0, 0), 0);
+	cr_assert_eq(refusal(b, BED_CLASS, UR_MAD_METHOD_GET, false), UR_MAD_STATUS_BAD_VERSION);
+	cr_assert_eq(bed_register(b, p, BED_CLASS, UR_MAD_METHOD_GET_TABLE, 0), 1);
+	cr_assert_eq(refusal(b, BED_CLASS, UR_MAD_METHOD_GET, false), UR_MAD_STATUS_METHOD);
+	cr_assert_eq(mux_register(&b->mux, p, &ping), 2);
+	cr_assert_eq(refusal(b, 0x32, UR_MAD_METHOD_GET, false), UR_MAD_STATUS_METHOD);
+	ping.oui = 0x001406;
+	mux_unregister(&b->mux, p, 2);
+	cr_assert_eq(mux_register(&b->mux, p, &ping), 2);
+	cr_assert_eq(refusal(b, 0x32, UR_MAD_METHOD_GET, false), UR_MAD_STATUS_BAD_VERSION);
+	bed_free(b);
+}
+
+Test(hca_mux, of_a_request_in_segments_the_first_is_refused)
+{
+	struct bed *b = bed_new();
+	uint8_t mad[256];
+
+	bed_request(mad, BED_CLASS, UR_MAD_METHOD_GET_MULTI, 1);
+	memcpy(mad + 24, (const uint8_t[]){1, 1, 0x80 | 3, 0, 0, 0, 0, 2}, 8); /* DATA, segment 2 */
+	cr_assert_not(mux_refuse(&b->mux, mad, false));
+	mad[31] = 1;
+	cr_assert(mux_refuse(&b->mux, mad, false));
+	cr_assert_eq(mad[26], 0x80, "no part of an RMPP message");
+	/* The ACK of a message of a program that has ended. */
+	bed_request(mad, BED_CLASS, UR_MAD_METHOD_GET_TABLE, 1);
+	memcpy(mad + 24, (const uint8_t[]){1, 2, 1, 0, 0, 0, 0, 1}, 8);
+	cr_assert_not(mux_refuse(&b->mux, mad, false));
 	bed_free(b);
 }

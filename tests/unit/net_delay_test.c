@@ -16,11 +16,20 @@ static struct ur_net_sent sent;
 static uint64_t now_ns;
 static bool asks_both; /* the last ask is about the way back as well */
 
-static void start(void)
+static void begin(void)
 {
 	net = (struct ur_net_delay){0};
 	sent = (struct ur_net_sent){0};
 	now_ns = (uint64_t)FIRST_STAMP << UR_STAMP_SHIFT;
+}
+
+/* Congestion control has been wary for so long that a round trip will ask. */
+static void start(void)
+{
+	begin();
+	sent.wary = true;
+	cr_assert_not(ur_net_delay_on_rtt(&net, RTT, RTT, PATIENCE, &sent, now_ns));
+	now_ns += UR_NET_WARY * RTT;
 }
 
 static void send(unsigned packets)
@@ -80,6 +89,12 @@ static void sample(uint32_t ns, uint32_t in_switches)
 	now_ns += ns;
 	cr_assert_eq(answer(1, in_switches), UR_NET_SAMPLE);
 	cr_assert_eq(got_rtt, ns);
+}
+
+/* A round trip of another packet than an ask. */
+static uint32_t heard(uint32_t ns, bool throttled)
+{
+	return ur_net_delay_of_rtt(&net, ns, throttled, now_ns);
 }
 
 static void turn_on(void)
@@ -252,13 +267,75 @@ Test(net_delay, asks_are_less_than_a_part_in_a_hundred_of_packets)
 Test(net_delay, longer_round_trips_are_asked_about_at_once)
 {
 	turn_on();
-	send(20 * UR_NET_EVERY);
-	sample(RTT, 0);
-	send(10);
+	sent.wary = false;
 	now_ns += RTT;
+	send(20 * UR_NET_EVERY);
 	cr_assert_not(rtt(RTT));
 	cr_assert_not(rtt(RTT + RTT / 4));
 	cr_assert(rtt(RTT + RTT / 4 + 1));
+}
+
+/* PACE-NET-03: asks are saved up, as many as there are at first. */
+Test(net_delay, wary_of_a_destination_it_is_asked_from_what_was_saved)
+{
+	for (unsigned pause = 0; pause < 2; pause++) {
+		turn_on(); /* which asks once */
+		if (pause)
+			send(20 * UR_NET_EVERY);
+		for (unsigned i = !pause; i < UR_NET_SAVED; i++) {
+			cr_assert_not(ur_net_delay_is_longer(&net, RTT));
+			sample(RTT, 0);
+		}
+		cr_assert_not(rtt(RTT), "%u", pause);
+		send(UR_NET_EVERY - 1);
+		cr_assert_not(rtt(RTT));
+		send(1);
+		sent.wary = false;
+		cr_assert_not(rtt(RTT), "round trips are steady");
+		sent.wary = true;
+		cr_assert(rtt(RTT));
+	}
+}
+
+/* PACE-NET-03 */
+Test(net_delay, nothing_asks_where_delays_do_not_matter)
+{
+	begin();
+	for (unsigned i = 0; i < 10000; i++) {
+		send(10);
+		now_ns += RTT;
+		cr_assert_not(rtt(RTT + i % 7 * RTT));
+		/* A moment is not enough. */
+		sent.wary = i % 2;
+	}
+	cr_assert_eq(net.state, UR_NET_OFF);
+}
+
+/* PACE-NET-03 */
+Test(net_delay, first_throttle_asks_at_once)
+{
+	begin();
+	send(1);
+	cr_assert_not(rtt(RTT));
+	sent.throttled = sent.wary = true;
+	cr_assert(rtt(RTT));
+	cr_assert_eq(net.state, UR_NET_TRIAL);
+}
+
+/* PACE-NET-03: 16 KiB have not left since the last ask, and nothing was saved. */
+Test(net_delay, each_other_throttle_asks_at_once)
+{
+	turn_on();
+	while (rtt(RTT))
+		cr_assert_eq(answer(1, 16), UR_NET_SAMPLE);
+	for (unsigned i = 0; i < 10; i++) {
+		sent.throttled = true;
+		sample(RTT, 0);
+		cr_assert_not(rtt(RTT), "once");
+		sent.throttled = false;
+		now_ns += UR_NET_HOLD_NS / 2;
+		sample(RTT, 0);
+	}
 }
 
 /* PACE-NET-03 */
@@ -266,6 +343,7 @@ Test(net_delay, throttled_destination_is_asked_once_a_round_trip)
 {
 	turn_on();
 	sent.throttled = true;
+	sample(RTT, 0);
 	for (unsigned i = 0; i < 1000; i++) {
 		send(3);
 		cr_assert_not(rtt(RTT), "%u", i);
@@ -284,6 +362,7 @@ Test(net_delay, throttled_destination_is_asked_once_a_round_trip)
 Test(net_delay, asks_at_least_each_ten_milliseconds)
 {
 	turn_on();
+	sent.wary = false;
 	for (unsigned i = 0; i < 10; i++) {
 		now_ns += 9 * MS;
 		send(1);
@@ -307,6 +386,18 @@ Test(net_delay, does_not_hear_the_way_back)
 		sample(RTT + back + 64 * US, 64 * US);
 		cr_assert_eq(got_delay, RTT + 64 * US);
 	}
+}
+
+/* PACE-NET-08: the queue on the way back was there before the first ask. */
+Test(net_delay, base_is_no_longer_than_the_shortest_round_trip)
+{
+	begin();
+	cr_assert_not(rtt(RTT));
+	cr_assert_not(rtt(RTT + 300 * US));
+	sent.throttled = sent.wary = true;
+	sample(RTT + 308 * US, 8 * US);
+	cr_assert_eq(got_delay, RTT + 8 * US);
+	cr_assert_eq(heard(RTT + 340 * US, true), RTT + 40 * US);
 }
 
 /* PACE-NET-01: what has stood on the way back for two seconds counts as path. */
@@ -457,12 +548,6 @@ Test(net_delay, answer_behind_long_reads_is_not_missed)
 	cr_assert_eq(net.missed, 1);
 }
 
-/* A round trip of another packet than an ask. */
-static uint32_t heard(uint32_t ns, bool throttled)
-{
-	return ur_net_delay_of_rtt(&net, ns, throttled, now_ns);
-}
-
 /* PACE-NET-05 */
 Test(net_delay, round_trips_count_until_switches_are_heard)
 {
@@ -482,15 +567,28 @@ Test(net_delay, other_round_trips_lose_what_is_known_of_the_way_back)
 	cr_assert_eq(heard(RTT + 340 * US, true), RTT + 40 * US);
 	cr_assert_eq(heard(RTT + 10 * US, true), RTT, "the way back is free again");
 	cr_assert_eq(heard(10 * US, true), 10 * US, "the path is shorter than the last ask's");
-	/* New as it is, open too. */
+}
+
+/* PACE-NET-05 */
+Test(net_delay, destination_that_was_throttled_lately_hears_the_same)
+{
+	turn_on();
+	send(UR_NET_EVERY);
+	sample(RTT + 300 * US + 8 * US, 8 * US);
+	cr_assert_eq(heard(RTT + 340 * US, false), 0);
+	sent.throttled = true;
+	sample(RTT + 300 * US, 0);
+	sent.throttled = false;
+	now_ns += UR_NET_AFTER_NS - (RTT + 300 * US) - 1;
 	cr_assert_eq(heard(RTT + 340 * US, false), RTT + 40 * US);
+	now_ns++;
+	cr_assert_eq(heard(RTT + 340 * US, false), 0);
 }
 
 /* PACE-NET-05 */
 Test(net_delay, open_destination_hears_others_only_if_its_ask_takes_too_long)
 {
 	turn_on();
-	now_ns += UR_NET_NEW_NS;
 	cr_assert_eq(heard(50 * RTT, false), 0);
 	cr_assert_eq(heard(50 * RTT, true), 50 * RTT);
 	send(UR_NET_EVERY);

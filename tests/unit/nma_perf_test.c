@@ -88,11 +88,11 @@ Test(nma_perf, counters_stop_at_their_largest_value_and_data_counts_four_bytes)
 				      .tx_multicast = 2,
 				      .rx_errors = 70000,
 				      .link_downed = 255,
-				      .integrity_errors = 16,
+				      .symbol_errors = 16,
 				      .tx_wait = 5};
 	a = counters(f, 2);
 	cr_assert(a.xmit_data == 1000 && a.rcv_data == UINT32_MAX && a.xmit_packets == 9);
-	cr_assert(a.rcv_errors == 65535 && a.link_downed == 255 && a.local_link_integrity == 15);
+	cr_assert(a.rcv_errors == 65535 && a.link_downed == 255 && a.symbol_errors == 16);
 	cr_assert(a.xmit_wait == 5 && a.port_select == 2);
 	e = counters_ext(f, 2);
 	cr_assert(e.xmit_data == 1000 && e.rcv_data == UINT64_C(1) << 38);

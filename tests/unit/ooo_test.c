@@ -13,7 +13,7 @@ static struct ur_ooo_pool pool;
 /* A context for the whole window. */
 static struct ur_ooo *context(void)
 {
-	return ur_ooo_take(&pool, ur_psn(0), UR_EXT_WINDOW - 1);
+	return ur_ooo_take(&pool, NULL, ur_psn(0), UR_EXT_WINDOW - 1);
 }
 
 static void setup(void)

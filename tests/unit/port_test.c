@@ -170,6 +170,13 @@ static void open_source(bool writes)
 	ur_mbuf_source_init(&source, &port, 0, &clock, writes, &no_mbuf);
 }
 
+/* No buffer is lost: all but `held` are in the pool once the source has given back what it keeps. */
+static void expect_all_back(unsigned held)
+{
+	ur_mbuf_source_fini(&source);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]) + held, port.mbuf_cnt);
+}
+
 static struct ur_impair_pkt *open_impair(const struct ur_impair_config *cfg)
 {
 	open_source(true);
@@ -208,7 +215,69 @@ Test(mbuf_source, a_chained_frame_is_received_contiguous)
 	for (uint16_t i = 0; i < 150; i++)
 		cr_assert_eq(pkt.data[i], content(i));
 	ur_mbuf_free(&source, &pkt, 1);
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+	expect_all_back(0);
+}
+
+/* A frame that crosses the wire, longer by `tag` bytes at the front than it was. */
+static struct ur_pkt receive_one(uint16_t tag)
+{
+	struct rte_mbuf *m = make(100);
+	struct ur_pkt pkt;
+
+	if (tag)
+		cr_assert_not_null(rte_pktmbuf_prepend(m, tag));
+	cr_assert_eq(ur_port_tx(&port, 0, &m, 1), 1);
+	cr_assert_eq(ur_mbuf_rx(&source, &pkt, 1), 1);
+	return pkt;
+}
+
+/* EDGE-KEEP-01 */
+Test(mbuf_source, one_frame_at_a_time_uses_one_buffer)
+{
+	struct ur_pkt in, out;
+	struct rte_mbuf *m;
+	unsigned left;
+
+	open_source(false);
+	in = receive_one(4);
+	ur_mbuf_free(&source, &in, 1);
+	left = rte_mempool_avail_count(port.pool[0]);
+	cr_assert_eq(left, port.mbuf_cnt - 1, "the source keeps it");
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert(ur_mbuf_alloc(&source, &out, 1));
+		m = out.handle;
+		cr_assert_eq(out.handle, in.handle);
+		cr_assert_eq(out.data, (uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, "as new");
+		cr_assert_eq(m->ol_flags | m->data_len | m->pkt_len, 0u);
+		cr_assert_eq(rte_mempool_avail_count(port.pool[0]), left);
+		ur_mbuf_free(&source, &out, 1);
+	}
+	expect_all_back(0);
+}
+
+Test(mbuf_source, what_is_not_as_new_goes_back_to_its_pool)
+{
+	struct rte_mempool *other = rte_pktmbuf_pool_create("other", 31, 0, 0, 2048, SOCKET_ID_ANY);
+	struct ur_pkt pkts[UR_BURST], foreign = {.handle = rte_pktmbuf_alloc(other)}, shared;
+
+	open_source(false);
+	cr_assert_not_null(foreign.handle);
+	ur_mbuf_free(&source, &foreign, 1);
+	cr_assert_eq(rte_mempool_avail_count(other), 31u);
+	shared = receive_one(0);
+	rte_mbuf_refcnt_set(shared.handle, 2);
+	ur_mbuf_free(&source, &shared, 1);
+	cr_assert_eq(rte_mbuf_refcnt_read(shared.handle), 1, "another still has it");
+	ur_mbuf_free(&source, &shared, 1);
+	/* More than the source keeps, a few at a time, and then at once. */
+	cr_assert(ur_mbuf_alloc(&source, pkts, UR_BURST));
+	for (unsigned i = 0; i < UR_BURST; i += 4)
+		ur_mbuf_free(&source, pkts + i, 4);
+	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt - UR_MBUF_KEPT);
+	cr_assert(ur_mbuf_alloc(&source, pkts, UR_BURST));
+	ur_mbuf_free(&source, pkts, UR_BURST);
+	expect_all_back(0);
+	rte_mempool_free(other);
 }
 
 Test(mbuf_source, a_frame_too_long_for_one_piece_is_lost_and_counted)
@@ -228,7 +297,7 @@ Test(mbuf_source, a_frame_too_long_for_one_piece_is_lost_and_counted)
 	cr_assert_eq(pkts[1].handle, m[2]);
 	cr_assert_eq(no_mbuf, 1u);
 	ur_mbuf_free(&source, pkts, 2);
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+	expect_all_back(0);
 }
 
 Test(mbuf_source, a_tag_that_was_stripped_is_put_back_or_reported)
@@ -257,7 +326,7 @@ Test(mbuf_source, a_tag_that_was_stripped_is_put_back_or_reported)
 		}
 		ur_mbuf_free(&source, &pkt, 1);
 	}
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+	expect_all_back(0);
 }
 
 Test(mbuf_source, attached_payload_makes_the_frame_that_a_copy_makes)
@@ -298,7 +367,7 @@ Test(mbuf_source, attached_payload_makes_the_frame_that_a_copy_makes)
 		ur_mbuf_gather.join(&source, &pkts[0]);
 	}
 	ur_mbuf_free(&source, pkts, 2);
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+	expect_all_back(0);
 }
 
 /* ---- impairment of them ---- */
@@ -357,7 +426,7 @@ Test(impair_mbuf, corruption_flips_one_bit_and_never_in_shared_memory)
 		rte_pktmbuf_free(m);
 	}
 	ur_impair_pkt_free(imp);
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+	expect_all_back(0);
 }
 
 Test(impair_mbuf, duplicates_are_copies_and_nothing_leaks)
@@ -388,11 +457,9 @@ Test(impair_mbuf, duplicates_are_copies_and_nothing_leaks)
 		n = impair(imp, NULL, 0, out, 8, i * 20 + 1);
 		rte_pktmbuf_free_bulk(out, n);
 	}
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]) +
-			     ur_impair_held(ur_impair_pkt_impair(imp)),
-		     port.mbuf_cnt);
+	expect_all_back(ur_impair_held(ur_impair_pkt_impair(imp)));
 	ur_impair_pkt_free(imp);
-	cr_assert_eq(rte_mempool_avail_count(port.pool[0]), port.mbuf_cnt);
+	expect_all_back(0);
 }
 
 static uint16_t ipv4_sum(const uint8_t *ip)

@@ -210,12 +210,12 @@ static void check_each_answer(enum ur_mode mode)
 		}
 }
 
-Test(predict_requester, one_bit_of_an_answer_that_differs_gbn, .timeout = 100)
+Test(predict_requester, one_bit_of_an_answer_that_differs_gbn, .timeout = 400)
 {
 	check_each_answer(UR_MODE_GBN);
 }
 
-Test(predict_requester, one_bit_of_an_answer_that_differs_extended, .timeout = 100)
+Test(predict_requester, one_bit_of_an_answer_that_differs_extended, .timeout = 400)
 {
 	check_each_answer(UR_MODE_EXTENDED);
 }
@@ -235,7 +235,7 @@ static void pass_short(struct twins t, const struct frame *whole, uint8_t opcode
 	twins_expect_same_state(t);
 }
 
-Test(predict_requester, headers_that_end_early_are_dropped_alike, .timeout = 100)
+Test(predict_requester, headers_that_end_early_are_dropped_alike, .timeout = 400)
 {
 	FOR_EACH_MODE(mode)
 	for (unsigned opcode = 0; opcode < 256; opcode += 1 + !ur_opcodes[opcode].flags) {
@@ -367,17 +367,17 @@ static void check_requests(enum ur_mode mode)
 	cr_assert_gt(all.responses, 20, "%u responses were predicted", (unsigned)all.responses);
 }
 
-Test(predict_requester, requests_gbn, .timeout = 100)
+Test(predict_requester, requests_gbn, .timeout = 400)
 {
 	check_requests(UR_MODE_GBN);
 }
 
-Test(predict_requester, requests_reorder, .timeout = 100)
+Test(predict_requester, requests_reorder, .timeout = 400)
 {
 	check_requests(UR_MODE_REORDER);
 }
 
-Test(predict_requester, requests_extended, .timeout = 100)
+Test(predict_requester, requests_extended, .timeout = 400)
 {
 	check_requests(UR_MODE_EXTENDED);
 }

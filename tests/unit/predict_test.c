@@ -104,7 +104,7 @@ static struct ur_packet next_packet(struct twins t, struct sender *s)
 	}
 	return p;
 }
-/* ---- PREDICT-REQ-01: the packet expected is predicted ---- */
+/* ---- PREDICT-REQ-01, PREDICT-ACK-02: the packet expected is predicted, and its ACK made like any other ---- */
 
 static const enum ur_mode modes[] = {UR_MODE_GBN, UR_MODE_REORDER, UR_MODE_EXTENDED};
 #define FOR_EACH_MODE(m)                                                                           \
@@ -184,12 +184,12 @@ static void check_each_bit_of_a_read(enum ur_mode mode)
 		check_read_flipped(mode, bit);
 }
 
-Test(predict, one_bit_of_a_read_that_differs_gbn, .timeout = 100)
+Test(predict, one_bit_of_a_read_that_differs_gbn, .timeout = 400)
 {
 	check_each_bit_of_a_read(UR_MODE_GBN);
 }
 
-Test(predict, one_bit_of_a_read_that_differs_extended, .timeout = 100)
+Test(predict, one_bit_of_a_read_that_differs_extended, .timeout = 400)
 {
 	check_each_bit_of_a_read(UR_MODE_EXTENDED);
 }
@@ -270,18 +270,18 @@ static void check_each_bit(enum ur_mode mode, bool fixed)
 				check_flipped(mode, send, byte, bit, fixed);
 }
 
-Test(predict, one_bit_that_differs_gbn, .timeout = 100)
+Test(predict, one_bit_that_differs_gbn, .timeout = 400)
 {
 	check_each_bit(UR_MODE_GBN, true);
 }
 
-Test(predict, one_bit_that_differs_extended, .timeout = 100)
+Test(predict, one_bit_that_differs_extended, .timeout = 400)
 {
 	check_each_bit(UR_MODE_EXTENDED, true);
 }
 
 /* Then a sum is wrong: the header's or the ICRC. */
-Test(predict, one_bit_corrupted, .timeout = 100)
+Test(predict, one_bit_corrupted, .timeout = 400)
 {
 	check_each_bit(UR_MODE_GBN, false);
 }
@@ -488,17 +488,17 @@ static void check_streams(enum ur_mode mode)
 	cr_assert_gt(predicted, 3000, "%u of the packets were predicted", predicted);
 }
 
-Test(predict, streams_gbn, .timeout = 100)
+Test(predict, streams_gbn, .timeout = 400)
 {
 	check_streams(UR_MODE_GBN);
 }
 
-Test(predict, streams_reorder, .timeout = 100)
+Test(predict, streams_reorder, .timeout = 400)
 {
 	check_streams(UR_MODE_REORDER);
 }
 
-Test(predict, streams_extended, .timeout = 100)
+Test(predict, streams_extended, .timeout = 400)
 {
 	check_streams(UR_MODE_EXTENDED);
 }

@@ -10,9 +10,11 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
+#include "rdmacm/cm.h"
+
 /* Channels, ids and events that go or move while they are in use. */
 
-TestSuite(rdmacm_life, .init = setup, .timeout = 60);
+TestSuite(rdmacm_life, .init = setup, .timeout = 240);
 
 /* ---- channels ---- */
 
@@ -55,6 +57,44 @@ Test(rdmacm_life, a_channel_stays_while_a_thread_waits_on_it)
 	cr_expect_eq(result, PTHREAD_CANCELED);
 	cr_expect_eq(fcntl(fd, F_GETFD), -1, "the last waiter closes it");
 	close(other);
+}
+
+static _Atomic bool stop;
+
+static void *come_and_go(void *arg)
+{
+	while (!stop)
+		rdma_destroy_event_channel(rdma_create_event_channel());
+	return NULL;
+}
+
+/* EDGE-FORK-03: whatever another thread was doing, the child does not wait for it. */
+Test(rdmacm_life, a_child_waits_for_no_lock_of_its_parent)
+{
+	pthread_t thread[2];
+	int status;
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, come_and_go, NULL), 0);
+	for (int i = 0; i < 200; i++) {
+		pid_t child = fork();
+
+		cr_assert_geq(child, 0);
+		if (!child) {
+			alarm(20);
+			errno = 0;
+			if (rdma_create_event_channel() || errno != EIO)
+				_exit(1);
+			ur_cm_leave(ur_cm_enter());
+			_exit(0);
+		}
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert(WIFEXITED(status) && !WEXITSTATUS(status), "child %d: %#x", i,
+			  (unsigned)status);
+	}
+	stop = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
 }
 
 static void on_signal(int number)
@@ -308,6 +348,24 @@ static void *serve(void *listener)
 
 	rdma_destroy_ep(id);
 	return (void *)ok;
+}
+
+Test(rdmacm_life, endpoints_without_an_address_are_refused)
+{
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+	struct rdma_cm_id *id;
+
+	for (int passive = 0; passive < 2; passive++) {
+		struct rdma_addrinfo hints = {.ai_flags = passive ? RAI_PASSIVE : 0,
+					      .ai_port_space = RDMA_PS_TCP},
+				     *res;
+
+		cr_assert_eq(rdma_getaddrinfo(NULL, NULL, &hints, &res), 0);
+		cr_assert(!res->ai_src_addr && !res->ai_dst_addr);
+		cr_expect_eq(rdma_create_ep(&id, res, NULL, &attr), -1);
+		cr_expect_eq(errno, EINVAL);
+		rdma_freeaddrinfo(res);
+	}
 }
 
 Test(rdmacm_life, endpoints_wait_in_their_calls)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rdmacm_pair.h"
 
-TestSuite(rdmacm_mcast, .init = setup, .timeout = 60);
+TestSuite(rdmacm_mcast, .init = setup, .timeout = 240);
 
 #define GROUP4 "239.1.2.3"
 #define GROUP6 "ff15::1234"

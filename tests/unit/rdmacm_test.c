@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "rdmacm/cm.h"
 #include "rdmacm_pair.h"
 
-TestSuite(rdmacm, .init = setup, .timeout = 60);
+TestSuite(rdmacm, .init = setup, .timeout = 240);
 
 /* ---- connections ---- */
 
@@ -362,4 +363,26 @@ Test(rdmacm, names_and_hints)
 	hints = (struct rdma_addrinfo){.ai_flags = RAI_NUMERICHOST | RAI_FAMILY,
 				       .ai_family = AF_INET6};
 	cr_expect_neq(rdma_getaddrinfo(IP_B, "7471", &hints, &res), 0);
+}
+
+/* ---- what is not of rdma-core 44 ---- */
+
+Test(rdmacm, a_program_wakes_a_thread_by_an_event_of_its_own)
+{
+	const enum rdma_cm_event_type user = UR_CM_EVENT_USER;
+	struct rdma_cm_id *a = new_id(A, RDMA_PS_TCP);
+	struct rdma_cm_event *e;
+	uint64_t arg;
+
+	cr_assert_eq(rdma_write_cm_event(a, user, -7, 0x0123456789abcdef), 0);
+	e = next_event(ch[A], user);
+	cr_expect_eq(e->id, a);
+	cr_expect_eq(e->status, -7);
+	memcpy(&arg, &e->param, sizeof(arg));
+	cr_expect_eq(arg, 0x0123456789abcdef);
+	cr_expect_str_eq(rdma_event_str(e->event), "RDMA_CM_EVENT_USER");
+	rdma_ack_cm_event(e);
+	cr_expect_eq(rdma_write_cm_event(a, RDMA_CM_EVENT_ESTABLISHED, 0, 0), -1);
+	cr_expect_eq(errno, EINVAL, "only an event of the program's");
+	free_id(a);
 }

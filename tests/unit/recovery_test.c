@@ -301,7 +301,7 @@ Test(recovery, an_rnr_nak_waits_and_then_sends_again)
 	cr_assert_eq(ur_recovery_on_timer(&r, 49 + RNR_NS, &timeout), UR_RECOVERY_IGNORE);
 	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
 	cr_assert_not(timeout);
-	cr_assert_eq(r.retry.rnr_until_ns, 0);
+	cr_assert(!r.retry.is_waiting);
 	cr_assert_eq(ur_recovery_deadline(&r), 50 + RNR_NS + TIMEOUT_NS);
 }
 
@@ -320,7 +320,7 @@ Test(recovery, a_wait_of_no_time_at_time_0_is_a_wait)
 	start(0, 7, 7);
 	send(1, 0);
 	cr_assert_eq(ur_recovery_rnr(&r, 0, 0), UR_RECOVERY_REWIND);
-	cr_assert_neq(r.retry.rnr_until_ns, 0);
+	cr_assert(r.retry.is_waiting);
 	cr_assert_eq(expire(), UR_RECOVERY_REWIND);
 	cr_assert_not(timeout);
 }
@@ -411,7 +411,7 @@ Test(recovery, an_ack_of_what_was_waited_for_ends_the_wait)
 	ur_recovery_rnr(&r, RNR_NS, 0);
 	cr_assert(ur_recovery_on_ack(&r, ur_psn(0x000000), 10));
 	expect(0x000000, 0x000000, 0x000002);
-	cr_assert_eq(r.retry.rnr_until_ns, 0);
+	cr_assert(!r.retry.is_waiting);
 	cr_assert_eq(ur_recovery_deadline(&r), 10 + TIMEOUT_NS);
 }
 

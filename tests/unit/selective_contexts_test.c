@@ -46,6 +46,41 @@ Test(selective, a_context_that_is_free_again_takes_over)
 	cr_assert_eq(pool.spurious_cnt, 0);
 }
 
+/* LOSS-OWN-01, LOSS-OWN-02 */
+Test(selective, memory_of_its_own_tracks_64_numbers_and_no_more_are_sent_until_there_is_enough)
+{
+	static _Alignas(16) uint8_t own[UR_OWN_RTX_BYTES];
+	uint32_t objects;
+	void **all;
+
+	start_at(1000000000, 2);
+	env.own = own;
+	all = hog(&memory.slabs);
+	objects = memory.slabs.object_cnt;
+	send(200, 0);
+	cr_assert_eq(news_many(0, 150, 0, 100), 63);
+	cr_assert_eq(s.rtx->span, 64);
+	cr_assert_eq(memory.slabs.object_cnt, objects);
+	cr_assert_eq(pool.exhausted_cnt, 0);
+	cr_assert_eq(pool.short_cnt, 1);
+	cr_assert_eq(ur_selective_credit(&s), 0, "200 are outstanding");
+	cr_assert_not(ur_selective_has_credit(&s));
+	cr_assert_eq(news(200, 0, 0, 110), 137);
+	cr_assert_null(s.rtx);
+	cr_assert_eq(ur_selective_credit(&s), 64);
+	send(64, 120);
+	cr_assert_not(ur_selective_has_credit(&s));
+	cr_assert_eq(news(201, 2, 120, 220), 2);
+	cr_assert_eq(ur_selective_credit(&s), 1, "a gap that fits it does not widen it");
+	give_all_back(&memory.slabs, all);
+	cr_assert_eq(news(264, 0, 120, 230), 62);
+	send(64, 240);
+	cr_assert_eq(news(264, 2, 240, 340), 1);
+	cr_assert_gt(memory.slabs.object_cnt, 0);
+	cr_assert_eq(ur_selective_credit(&s), 256 - 63);
+	env.own = NULL;
+}
+
 /* ---- responses ---- */
 
 static bool arrived(uint32_t nr, uint64_t echo_us, uint64_t us)

@@ -218,6 +218,32 @@ Test(selective, probes_a_silent_tail_once_and_learns_what_is_lost)
 	cr_assert_eq(deadline(), -1);
 }
 
+/* EXT-SEL-PROBE-05 */
+Test(selective, waits_as_long_as_peers_took_lately_before_it_asks)
+{
+	send(3, 0);
+	ur_rtx_note_answer(&pool, UR_SLOW - 1, at(150));
+	cr_assert_eq(pool.slow, 0);
+	ur_rtx_note_answer(&pool, 62500, at(150));
+	cr_assert_eq(expire(200), UR_SELECTIVE_NOTHING);
+	cr_assert_eq(deadline(), 200 + 1500, "half as long again");
+	cr_assert_eq(expire(1700), UR_SELECTIVE_PROBE, "no more is known");
+}
+
+/* EXT-SEL-PROBE-05 */
+Test(selective, goes_by_its_own_round_trips_where_packets_are_lost_or_peers_have_become_fast)
+{
+	ur_rtx_note_answer(&pool, 62500, at(0));
+	ur_probe_train_note_loss(&pool.trains, at(0));
+	send(3, 0);
+	cr_assert_eq(expire(200), UR_SELECTIVE_PROBE);
+
+	start();
+	ur_rtx_note_answer(&pool, 62500, at(0));
+	send(3, 6000);
+	cr_assert_eq(expire(6200), UR_SELECTIVE_PROBE, "it is forgotten");
+}
+
 Test(selective, learns_from_a_probe_that_all_is_lost)
 {
 	send(3, 0);
@@ -376,11 +402,11 @@ Test(selective, the_answer_to_a_probe_is_awaited_from_when_it_leaves)
 	send(10, 0);
 	cr_assert_eq(expire(200), UR_SELECTIVE_PROBE);
 	/* It waited 9 ms for its turn. */
-	ur_selective_on_probe_sent(&s, &rtt, at(9200));
+	ur_selective_on_probe_sent(&s, &env, at(9200));
 	cr_assert_eq(deadline(), 9600);
 	cr_assert_eq(expire(9599), UR_SELECTIVE_NOTHING);
 	cr_assert_eq(expire(9600), UR_SELECTIVE_PROBE);
-	ur_selective_on_probe_sent(&s, &rtt, at(20000));
+	ur_selective_on_probe_sent(&s, &env, at(20000));
 	cr_assert_eq(deadline(), 21000);
 	cr_assert_eq(expire(21000), UR_SELECTIVE_RESEND);
 }
@@ -389,7 +415,7 @@ Test(selective, the_answer_to_a_probe_is_awaited_from_when_it_leaves)
 Test(selective, a_probe_for_the_other_sequence_changes_no_deadline)
 {
 	send(10, 0);
-	ur_selective_on_probe_sent(&s, &rtt, at(100));
+	ur_selective_on_probe_sent(&s, &env, at(100));
 	cr_assert_eq(deadline(), 200);
 }
 

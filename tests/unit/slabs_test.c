@@ -141,3 +141,19 @@ Test(slabs, random_use_agrees_with_a_model)
 	cr_assert_eq(s.free_cnt, MAX);
 	cr_assert_gt(s.peak_bytes, 4 * SLAB);
 }
+
+/* LOSS-OWN-01 */
+Test(slabs, an_object_in_memory_of_the_owner_is_given_back_without_effect)
+{
+	static _Alignas(16) uint8_t mine[UR_SLABS_OWN_BYTES(100)];
+	void *own;
+
+	ur_slabs_init(&s, 4096, 0);
+	own = ur_slabs_own(mine);
+	cr_assert_eq((uintptr_t)own % 16, 0);
+	cr_assert((uint8_t *)own + 100 <= mine + sizeof(mine));
+	memset(own, 0xff, 100);
+	ur_slabs_give(&s, own);
+	cr_assert_eq(s.object_cnt, 0);
+	ur_slabs_validate(&s);
+}

@@ -6,6 +6,7 @@
 
 #include "frames.h"
 #include "mgmt/nma.h"
+#include "mgmt/registers.h"
 #include "switch/agent.h"
 #include "wire/icrc.h"
 #include "wire/perf.h"
@@ -23,6 +24,8 @@ static uint64_t now_ns = 1000, tid = 1;
 static struct frame inbox[64]; /* of the manager */
 static unsigned inbox_cnt;
 static const uint8_t manager_mac[6] = {2, 0, 0, 0, 0, 0x77};
+static const uint8_t data_mac[2][6] = {{2, 0, 0, 0, 1, 1}, {2, 0, 0, 0, 1, 2}};
+static unsigned data_cnt; /* frames of data that port 1 of the first switch has sent */
 static struct ur_nma_config config;
 
 static void start(void)
@@ -61,6 +64,8 @@ static bool deliver(unsigned i, uint8_t port, const struct ur_switch_tx *tx)
 	cr_assert_eq(tx->head_len, 0);
 	if (port == 0) {
 		ur_switch_agent_input(agent[i], &tx->frame, tx->in_port, now_ns);
+	} else if (i == 0 && port == 1 && memcmp(tx->frame.data, data_mac[0], 6) == 0) {
+		cr_assert_eq(ur_load32(tx->frame.data + 14), data_cnt++, "in order");
 	} else if (i == 0 && port == 1) {
 		memcpy(inbox[inbox_cnt % 64].b, tx->frame.data, tx->frame.len);
 		inbox[inbox_cnt++ % 64].len = tx->frame.len;
@@ -419,14 +424,74 @@ Test(switch_agent, rejects_what_is_not_a_management_packet)
 	stop();
 }
 
-/* SWITCH-MGMT-01: a flood at one port does not keep the agent from answering at another. */
+static uint64_t read_port(enum ur_register_id id, uint8_t port)
+{
+	struct ur_registers r = {.count = 1, .address0 = ur_register_address(id, port)};
+	uint8_t data[UR_SMP_DATA_BYTES] = {0};
+	const uint8_t *answer;
+
+	ur_put_registers(data, &r);
+	answer = ask(1, UR_MAD_METHOD_GET, UR_SMP_REGISTERS, 0, data);
+	cr_assert(answer && status_of(answer) == 0);
+	ur_get_registers(answer + UR_SMP_DATA, &r);
+	return r.value0;
+}
+
+/* SWITCH-AGENT-01: what the device of a port says is in the port's counters, and no other port's. */
+Test(switch_agent, counts_what_a_device_has_counted)
+{
+	const struct ur_switch_device_counters c = {
+		.device_damaged = 3, .device_overruns = 4, .device_unsent = 5};
+
+	start();
+	ur_switch_agent_set_device(agent[0], 3, &c);
+	cr_assert_eq(read_port(UR_PORT_SYMBOL_ERRORS, 3), 3);
+	cr_assert_eq(read_port(UR_PORT_OVERRUNS, 3), 4);
+	cr_assert_eq(read_port(UR_PORT_TX_DISCARDS, 3), 5);
+	cr_assert_eq(read_port(UR_PORT_SYMBOL_ERRORS, 2), 0);
+	cr_assert_eq(read_port(UR_PORT_OVERRUNS, 0), 0);
+	ur_switch_set_link(sw[0], 3, false, now_ns);
+	run();
+	ur_switch_set_link(sw[0], 3, true, now_ns);
+	run();
+	cr_assert_eq(read_port(UR_PORT_LINK_DOWNED, 3), 1);
+	cr_assert_eq(read_port(UR_PORT_LINK_RECOVERED, 3), 1);
+	stop();
+}
+
+/* A frame of data from port 2 to port 1, which knows its destination. */
+static void send_data(unsigned number)
+{
+	struct ur_switch_frame f = {.data = calloc(1, 1000), .len = 1000};
+
+	memcpy(f.data, data_mac[0], 6);
+	memcpy(f.data + 6, data_mac[1], 6);
+	ur_store16(f.data + 12, 0x88b5);
+	ur_store32(f.data + 14, number);
+	f.handle = f.data;
+	if (!ur_switch_input(sw[0], 2, &f, now_ns))
+		free(f.data);
+}
+
+/*
+ * SWITCH-MGMT-01: a flood at one port does not keep the agent from answering at another, nor data from flowing between
+ * others.
+ */
 Test(switch_agent, answers_during_a_flood)
 {
-	uint8_t mad[UR_MAD_BYTES] = {0}, frame[UR_SWITCH_MAD_FRAME];
+	uint8_t mad[UR_MAD_BYTES] = {0}, frame[UR_SWITCH_MAD_FRAME] = {0};
+	const struct ur_switch_frame introduction = {.data = frame, .len = 100};
 	struct ur_path path;
 	unsigned len, answers = 0;
 
 	start();
+	/* Port 1 is where the destination of the data is. */
+	memcpy(frame, data_mac[1], 6);
+	memcpy(frame + 6, data_mac[0], 6);
+	ur_store16(frame + 12, 0x88b5);
+	ur_switch_input(sw[0], 1, &introduction, now_ns); /* flooded: nothing is to be freed */
+	ur_switch_set_link(sw[1], 2, false, now_ns);	  /* it ends there */
+	run();
 	head(mad, UR_MAD_CLASS_SMP_DR, UR_MAD_METHOD_GET, UR_SMP_NODE_INFO, 0);
 	mad[UR_SMP_HOP_POINTER] = mad[UR_SMP_HOP_COUNT] = 1;
 	ur_mad_hop_path(&path, manager_mac);
@@ -442,10 +507,13 @@ Test(switch_agent, answers_during_a_flood)
 			if (!ur_switch_input(sw[0], 3, &f, now_ns))
 				free(f.data);
 		}
+		for (unsigned k = 0; k < 20; k++)
+			send_data(i * 20 + k);
 		answers += ask(1, UR_MAD_METHOD_GET, UR_SMP_NODE_INFO, 0, NULL) != NULL;
 		now_ns += 100000;
 	}
 	cr_assert_eq(answers, 100);
+	cr_assert_eq(data_cnt, 2000, "%u frames of data of 2000", data_cnt);
 	stop();
 }
 

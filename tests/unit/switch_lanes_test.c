@@ -84,6 +84,35 @@ Test(switch_lanes, vl15_goes_first_and_lanes_share_by_their_tables)
 	cr_assert_eq(of[2], 10);
 }
 
+/* SWITCH-VL15-02: which ports have management to send, and that alone. */
+Test(switch_lanes, management_is_sent_without_the_data_behind_it)
+{
+	bed_plain();
+	introduce();
+	ur_switch_set_lft(sw, 9, 2);
+	cr_assert_eq(ur_switch_mgmt_ports(sw), 0);
+	for (unsigned i = 0; i < 10; i++)
+		cr_assert_eq(give(1, plain(1, 2, 1000)), 1);
+	cr_assert_eq(ur_switch_mgmt_ports(sw), 0, "data is not urgent");
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(give(4, mad(9)), 1);
+	cr_assert_eq(ur_switch_mgmt_ports(sw), 1u << 2);
+	cr_assert_eq(ur_switch_output_mgmt(sw, 2, tx, 2, now_ns), 2);
+	cr_assert(tx[0].vl == UR_SWITCH_VL15 && tx[1].vl == UR_SWITCH_VL15);
+	cr_assert_eq(ur_switch_mgmt_ports(sw), 1u << 2, "one is left");
+	cr_assert_eq(ur_switch_output_mgmt(sw, 2, tx, 64, now_ns), 1);
+	cr_assert_eq(tx[0].vl, UR_SWITCH_VL15);
+	cr_assert_eq(ur_switch_mgmt_ports(sw), 0);
+	cr_assert_eq(ur_switch_output_mgmt(sw, 2, tx, 64, now_ns), 0, "ten frames of data wait");
+	cr_assert_eq(take(2, 256), 10);
+	/* What the link drops is not urgent any more. */
+	cr_assert_eq(give(4, mad(9)), 1);
+	ur_switch_set_link(sw, 2, false, now_ns);
+	cr_assert_eq(ur_switch_mgmt_ports(sw), 0);
+	cr_assert_eq(ur_switch_reap(sw, tx, 256), 1);
+	ur_switch_validate(sw);
+}
+
 /* MGR-QOS-01: what a manager has solved, on a port whose lanes are all busy. */
 static void share_port(enum ur_vl_mode mode)
 {

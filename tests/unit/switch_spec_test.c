@@ -30,6 +30,8 @@ Test(switch_spec, every_kind)
 	cr_assert(!switch_spec_credits(&spec, true));
 	cr_assert(parse("socket=/run/f.sock,clients=3,mode=0666,mtu=1500"));
 	cr_assert_eq(spec.kind, SWITCH_SOCKET);
+	cr_assert(parse("ring=middle,credits=yes") && spec.kind == SWITCH_RING && spec.credits);
+	cr_assert(parse("socket=/run/f.sock,clients=3,mode=0666,mtu=1500"));
 	cr_assert(spec.clients == 3 && spec.mode == 0666 && spec.mtu == 1500);
 	for (unsigned k = 0; k < SWITCH_KIND_CNT; k++) {
 		char text[64];
@@ -103,26 +105,98 @@ Test(switch_spec, routes_and_lids)
 	cr_assert_not(switch_lid_parse("5=64", &lid, &port, err, sizeof(err)));
 }
 
+static struct switch_options o[SWITCHES_MAX];
+static unsigned switches;
+
+/* Words separated by blanks; the program's name is put in front of them. */
+static enum parse parse_line(const char *text)
+{
+	static char copy[8192];
+	static char *argv[512];
+	char *rest = copy, *word;
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	argv[0] = (char[]){"uroce-switch"};
+	while ((word = strsep(&rest, " ")) != NULL)
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	err[0] = '\0';
+	return switch_options_parse(o, &switches, argc, argv, err, sizeof(err));
+}
+
 Test(switch_spec, ports_of_the_file_come_first)
 {
-	static struct switch_options o;
-	char word[5][16] = {"uroce-switch", "--port", "dev=z", "--config", "f"};
-	char *argv[] = {word[0], word[1], word[2], word[3], word[4], NULL};
-
-	cr_assert_eq(switch_options_parse(&o, 5, argv, err, sizeof(err)), PARSE_OK);
-	cr_assert(switch_options_ports(&o, "dev=x  dev=y", err, sizeof(err)));
-	cr_assert_eq(o.spec_cnt, 3);
-	cr_assert_str_eq(o.spec[0].name, "x");
-	cr_assert_str_eq(o.spec[2].name, "z");
-	cr_assert_not(switch_options_ports(&o, "dev", err, sizeof(err)));
+	cr_assert_eq(parse_line("--port dev=z --config f"), PARSE_OK);
+	cr_assert_eq(switches, 1);
+	cr_assert_str_eq(o[0].name, "");
+	cr_assert(switch_options_ports(o, "dev=x  dev=y", err, sizeof(err)));
+	cr_assert_eq(o[0].spec_cnt, 3);
+	cr_assert_str_eq(o[0].spec[0].name, "x");
+	cr_assert_str_eq(o[0].spec[2].name, "z");
+	cr_assert_not(switch_options_ports(o, "dev", err, sizeof(err)));
 }
 
 Test(switch_spec, a_command_line_without_a_port_is_wrong)
 {
-	static struct switch_options o;
-	char word[2][16] = {"uroce-switch", "--poll"};
-	char *argv[] = {word[0], word[1], NULL};
-
-	cr_assert_eq(switch_options_parse(&o, 2, argv, err, sizeof(err)), PARSE_USAGE);
+	cr_assert_eq(parse_line("--poll"), PARSE_USAGE);
 	cr_assert(strstr(err, "--port dev=veth0"));
+}
+
+/* SWITCH-MANY-01 */
+Test(switch_spec, what_precedes_the_first_switch_holds_for_all)
+{
+	cr_assert_eq(
+		parse_line(
+			"--set a.b=1 --interval 2 --switch left --port dev=x --set a.b=2 --state f "
+			"--switch right --port ring=y,rate=1 --port dev=z --json g --poll"),
+		PARSE_OK);
+	cr_assert_eq(switches, 2);
+	cr_assert_str_eq(o[0].name, "left");
+	cr_assert_str_eq(o[1].name, "right");
+	cr_assert(o[0].spec_cnt == 1 && o[1].spec_cnt == 2);
+	cr_assert(o[0].common.set_cnt == 2 && o[1].common.set_cnt == 1);
+	cr_assert_str_eq(o[0].common.set[1], "a.b=2");
+	cr_assert_str_eq(o[1].common.set[0], "a.b=1");
+	cr_assert(o[0].common.interval_s == 2 && o[1].common.interval_s == 2);
+	cr_assert(!o[1].common.state && !o[0].common.json && !o[0].common.poll);
+	cr_assert(o[1].spec[0].kind == SWITCH_RING && o[1].spec[0].rate_gbps == 1);
+}
+
+Test(switch_spec, what_is_wrong_with_several_switches_is_named)
+{
+	static const struct {
+		const char *line, *says;
+	} bad[] = {
+		{"--port dev=x --switch a --port dev=y", "have to follow its --switch"},
+		{"--state f --switch a --port dev=y", "have to follow its --switch"},
+		{"--switch a --port dev=x --switch a --port dev=y", "two named \"a\""},
+		{"--switch a/b --port dev=x", "is not a name"},
+		{"--switch 12345678901234567890123456789012 --port dev=x", "is not a name"},
+		{"--switch  --port dev=x", "is not a name"},
+		{"--switch a --port dev=x --switch b", "b: no port is given"},
+		{"--switch a --port dev=x --state f --switch b --port dev=y --state f",
+		 "a and b have the same file"},
+		{"--switch a --port dev=x --json f --switch b --port dev=y --json f",
+		 "a and b have the same file"},
+	};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_assert_eq(parse_line(bad[i].line), PARSE_USAGE, "%s", bad[i].line);
+		cr_assert(strstr(err, bad[i].says), "%s: %s", bad[i].line, err);
+	}
+}
+
+Test(switch_spec, switches_are_counted)
+{
+	static char line[8192];
+
+	for (unsigned i = 0; i < SWITCHES_MAX; i++)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line),
+			 "%s--switch s%u --port dev=d%u", i ? " " : "", i, i);
+	cr_assert_eq(parse_line(line), PARSE_OK, "%s", err);
+	cr_assert_eq(switches, SWITCHES_MAX);
+	strcat(line, " --switch more --port dev=x");
+	cr_assert_eq(parse_line(line), PARSE_USAGE);
+	cr_assert(strstr(err, "more than 64"));
 }

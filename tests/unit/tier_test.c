@@ -24,7 +24,7 @@ static void note(struct ur_ooo *o, uint32_t psn)
 /* LOSS-TIER-01 */
 Test(tier, a_gap_at_either_end_takes_two_kilobytes_for_both)
 {
-	struct ur_ooo *o = ur_ooo_take(&ooo_pool, ur_psn(100), 2);
+	struct ur_ooo *o = ur_ooo_take(&ooo_pool, NULL, ur_psn(100), 2);
 
 	cr_assert(ur_ooo_room(&ooo_pool, o, ur_psn(100), 1));
 	send(64, 0);
@@ -39,7 +39,7 @@ Test(tier, a_gap_at_either_end_takes_two_kilobytes_for_both)
 /* LOSS-TIER-02 */
 Test(tier, what_was_noted_moves_with_the_context)
 {
-	struct ur_ooo *o = ur_ooo_take(&ooo_pool, ur_psn(100), 2);
+	struct ur_ooo *o = ur_ooo_take(&ooo_pool, NULL, ur_psn(100), 2);
 	uint8_t small[8];
 
 	note(o, 102);
@@ -67,7 +67,7 @@ Test(tier, bitmap_of_the_smallest_tier_is_right_wherever_the_window_lies)
 {
 	ur_ooo_pool_init(&ooo_pool, &memory.slabs, UR_TIER_LEAST, UR_EXT_WINDOW, 4);
 	for (uint32_t epsn = UR_PSN_MASK - 20; epsn < UR_PSN_MASK + 20; epsn++) {
-		struct ur_ooo *o = ur_ooo_take(&ooo_pool, ur_psn(epsn), 15);
+		struct ur_ooo *o = ur_ooo_take(&ooo_pool, NULL, ur_psn(epsn), 15);
 		uint32_t bits = 0;
 
 		cr_assert_eq(o->span, 16);
@@ -110,11 +110,11 @@ Test(tier, large_contexts_leave_a_quarter_of_the_slabs_to_small_ones)
 	struct ur_ooo *o;
 	unsigned large = 0;
 
-	while ((o = ur_ooo_take(&ooo_pool, ur_psn(0), 1000)))
+	while ((o = ur_ooo_take(&ooo_pool, NULL, ur_psn(0), 1000)))
 		large++;
 	cr_assert_gt(large, 0);
 	cr_assert_eq(memory.slabs.free_cnt, 1);
-	o = ur_ooo_take(&ooo_pool, ur_psn(0), 63);
+	o = ur_ooo_take(&ooo_pool, NULL, ur_psn(0), 63);
 	cr_assert_not_null(o);
 	cr_assert_eq(o->span, 64);
 }
@@ -122,7 +122,7 @@ Test(tier, large_contexts_leave_a_quarter_of_the_slabs_to_small_ones)
 /* LOSS-TIER-04 */
 Test(tier, a_responder_without_memory_for_more_keeps_what_its_context_spans)
 {
-	struct ur_ooo *o = ur_ooo_take(&ooo_pool, ur_psn(100), 1), *same = o;
+	struct ur_ooo *o = ur_ooo_take(&ooo_pool, NULL, ur_psn(100), 1), *same = o;
 	void **all = hog(&memory.slabs);
 
 	cr_assert(ur_ooo_reach(&ooo_pool, &o, ur_psn(100), 63));
@@ -141,12 +141,12 @@ Test(tier, a_smaller_context_serves_where_the_first_tier_is_used_up)
 	void **all;
 
 	ur_ooo_pool_init(&ooo_pool, &memory.slabs, UR_TIER_LEAST, UR_EXT_WINDOW, 4);
-	least = ur_ooo_take(&ooo_pool, ur_psn(0), 1);
+	least = ur_ooo_take(&ooo_pool, NULL, ur_psn(0), 1);
 	ooo_pool.first = 64;
 	all = hog(&memory.slabs);
-	cr_assert_null(ur_ooo_take(&ooo_pool, ur_psn(0), 16),
+	cr_assert_null(ur_ooo_take(&ooo_pool, NULL, ur_psn(0), 16),
 		       "it is beyond what the smallest spans");
-	o = ur_ooo_take(&ooo_pool, ur_psn(0), 15);
+	o = ur_ooo_take(&ooo_pool, NULL, ur_psn(0), 15);
 	cr_assert(o && o != least);
 	cr_assert_eq(o->span, UR_TIER_LEAST);
 	give_all_back(&memory.slabs, all);
@@ -221,7 +221,7 @@ Test(tier, a_response_beyond_what_is_tracked_does_not_count)
 /* LOSS-TIER-05 */
 Test(tier, receives_of_an_srq_keep_their_order_when_their_ring_grows)
 {
-	struct ur_ooo *o = ur_ooo_take(&ooo_pool, ur_psn(0), 1);
+	struct ur_ooo *o = ur_ooo_take(&ooo_pool, NULL, ur_psn(0), 1);
 	uint64_t posted = 0, taken = 0;
 
 	srand(1);
@@ -246,7 +246,7 @@ Test(tier, receives_of_an_srq_keep_their_order_when_their_ring_grows)
 /* LOSS-TIER-05: a list that cannot grow keeps what it has. */
 Test(tier, lists_without_memory_for_more_stay_as_they_are)
 {
-	struct ur_ooo *o = ur_ooo_take(&ooo_pool, ur_psn(0), 1);
+	struct ur_ooo *o = ur_ooo_take(&ooo_pool, NULL, ur_psn(0), 1);
 	void **all;
 
 	cr_assert(ur_ooo_hold_room(&ooo_pool, o) && ur_ooo_room(&ooo_pool, o, ur_psn(0), 1) &&

@@ -273,3 +273,15 @@ Test(uroced_ring, messages_of_a_client)
 				     type == MEMIF_DISCONNECT);
 	}
 }
+
+/* UROCED-WAKE-01 */
+Test(uroced_ring, a_consumer_that_sleeps_wants_to_be_woken)
+{
+	cr_expect_not(ring_wants_wake(&ring), "it polls when it connects");
+	put16(4, 0);
+	cr_expect(ring_wants_wake(&ring));
+	put16(4, 0xfffe);
+	cr_expect(ring_wants_wake(&ring), "other flags mean nothing");
+	put16(4, RING_MASK_INT);
+	cr_expect_not(ring_wants_wake(&ring));
+}

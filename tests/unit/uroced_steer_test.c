@@ -151,27 +151,6 @@ Test(uroced_steer, requests_go_to_the_client_with_the_port)
 	cr_assert_eq(ports(UPLINK), BIT(SELF), "an unknown protocol");
 }
 
-/* UROCED-PORTS-01 */
-Test(uroced_steer, ports_of_a_client_are_limited_and_all_different)
-{
-	uint16_t port;
-
-	for (unsigned i = 0; i < PORTS_PER_CLIENT; i++) {
-		port = 0;
-		cr_assert_eq(ports_bind(&s.ports, UR_LEASE_TCP, 5, &port), UR_LEASE_BOUND);
-		cr_assert_eq(ports_owner(&s.ports, UR_LEASE_TCP, port), 5);
-	}
-	port = 0;
-	cr_assert_eq(ports_bind(&s.ports, UR_LEASE_UDP, 5, &port), UR_LEASE_PORT_QUOTA);
-	for (uint8_t n = 6; n < 12; n++)
-		for (unsigned i = 0; i < PORTS_PER_CLIENT; i++) {
-			port = 0;
-			if (ports_bind(&s.ports, UR_LEASE_TCP, n, &port) == UR_LEASE_NO_PORT)
-				return;
-		}
-	cr_assert_fail("more ports than there are");
-}
-
 /* UROCED-STEER-02 */
 Test(uroced_steer, other_messages_go_by_the_communication_id)
 {

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
+#include <net/if.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/if_tun.h>
 
 #include "dpdk/wake.h"
 
@@ -67,6 +73,7 @@ Test(wake, finds_the_packet_sockets_that_were_added)
 {
 	int old = socket(AF_PACKET, SOCK_RAW, 0), added, other;
 	struct ur_wake_before before;
+	static const struct ur_config cfg = {.port.driver = UR_DRIVER_AF_PACKET};
 	struct ur_wake wake;
 
 	if (old < 0)
@@ -74,10 +81,60 @@ Test(wake, finds_the_packet_sockets_that_were_added)
 	ur_wake_note(&before);
 	added = socket(AF_PACKET, SOCK_RAW, 0);
 	other = socket(AF_INET, SOCK_DGRAM, 0);
-	ur_wake_find(&wake, &before);
+	ur_wake_find(&wake, &before, &cfg);
 	cr_expect_eq(wake.cnt, 1);
 	cr_expect_eq(wake.fd[0].fd, added);
+	cr_expect(ur_wake_is_possible(&wake));
 	close(old);
 	close(added);
 	close(other);
+}
+
+/* A packet that the kernel sends to a tap ends the sleep; one of its queues that is detached does not. */
+Test(wake, finds_the_queues_of_a_tap)
+{
+	static const struct ur_config cfg = {.port.driver = UR_DRIVER_TAP};
+	struct ifreq ifr = {.ifr_flags = IFF_TAP | IFF_NO_PI};
+	struct ur_wake_before before;
+	struct ur_wake wake;
+	int fd, other, control;
+
+	ur_wake_note(&before);
+	fd = open("/dev/net/tun", O_RDWR);
+	other = open("/dev/null", O_RDWR);
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &ifr) != 0)
+		cr_skip_test("taps need root");
+	ur_wake_find(&wake, &before, &cfg);
+	cr_assert_eq(wake.cnt, 1);
+	cr_expect_eq(wake.fd[0].fd, fd);
+	cr_expect_not(ur_wake_wait(&wake, SHORT_NS));
+	/* A link that goes up sends router solicitations, or what else its host likes. */
+	control = socket(AF_INET, SOCK_DGRAM, 0);
+	ifr.ifr_flags = IFF_UP;
+	cr_assert_eq(ioctl(control, SIOCSIFFLAGS, &ifr), 0);
+	for (int i = 0; i < 30 && wake.fd[0].revents != POLLIN; i++)
+		ur_wake_wait(&wake, LONG_NS);
+	cr_expect_eq(wake.fd[0].revents, POLLIN);
+	close(control);
+	close(other);
+	close(fd);
+}
+
+Test(wake, the_end_of_a_memif_port_is_as_its_arguments_say)
+{
+	struct ur_config cfg = {.port = {.driver = UR_DRIVER_MEMIF,
+					 .role = UR_MEMIF_ROLE_SERVER,
+					 .device = "/tmp/m.sock",
+					 .args = "bsize=2048,id=17,secret=id=4"}};
+	struct ur_wake_before before = {0};
+	struct ur_wake wake;
+
+	ur_wake_find(&wake, &before, &cfg);
+	cr_expect_str_eq(wake.end.path, "/tmp/m.sock");
+	cr_expect_eq(wake.end.id, 17);
+	cr_expect(wake.end.server);
+	cr_expect(ur_wake_is_possible(&wake));
+	/* Without a peer there is nobody to be woken by. */
+	cr_expect_not(ur_wake_arm(&wake, 1, -1));
+	cr_expect_not(ur_wake_wait(&wake, SHORT_NS));
 }

@@ -311,3 +311,64 @@ Test(wheel, agrees_with_a_list_of_all_timers)
 			random_operation(&m, &random, seed);
 	}
 }
+
+/* Most are set a round trip ahead and cancelled by an answer; some wait much shorter or longer. */
+static void operation_in_order(struct model *m, uint64_t *random, uint64_t seed)
+{
+	uint64_t r = next_random(random), span = 20000 + (r >> 40) % 64;
+	unsigned i = (r >> 8) % TIMER_CNT;
+
+	if (r % 16 == 0)
+		span = next_random(random) % (2 * UR_WHEEL_NEAR_NS);
+	if (m->fires[i] != UR_NEVER && r % 4) {
+		ur_timer_cancel(&m->wheel, &m->timers[i]);
+		m->fires[i] = UR_NEVER;
+	} else {
+		ur_timer_set(&m->wheel, &m->timers[i], m->now + span);
+		m->fires[i] = fires_at(m->now + span);
+	}
+	cr_assert_leq(ur_wheel_next(&m->wheel), earliest(m), "seed %lu: sleeps too long", seed);
+	m->now += (r >> 32) % 300;
+	if (r >> 60 == 0)
+		m->now = ur_wheel_next(&m->wheel) == UR_NEVER ? m->now : earliest(m);
+	if (r >> 62 == 0)
+		expire_both(m, seed);
+}
+
+/* TIMER-ORDER-01 */
+Test(wheel, agrees_with_a_list_of_all_timers_that_are_set_in_order)
+{
+	static struct model m;
+
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		uint64_t random = seed;
+
+		m = (struct model){.now = next_random(&random) >> 10};
+		for (int i = 0; i < TIMER_CNT; i++)
+			m.fires[i] = UR_NEVER;
+		ur_wheel_init(&m.wheel, m.now);
+		for (int i = 0; i < 10000; i++)
+			operation_in_order(&m, &random, seed);
+	}
+}
+
+/* TIMER-ORDER-01: a timer in the list and one in a slot of the same tick, and one behind both. */
+Test(wheel, what_waits_in_order_and_what_waits_in_a_slot_fire_together)
+{
+	struct ur_timer later = {0}, in_order = {0}, slot = {0}, *first, *second;
+	struct ur_wheel w;
+
+	ur_wheel_init(&w, 0);
+	ur_timer_set(&w, &in_order, 100 * TICK);
+	ur_timer_set(&w, &later, 101 * TICK);
+	ur_timer_set(&w, &slot, 100 * TICK);
+	cr_assert_eq(ur_wheel_next(&w) % (64 * TICK), 0, "the slot is opened");
+	cr_assert_null(ur_wheel_expire(&w, 99 * TICK));
+	first = ur_wheel_expire(&w, 100 * TICK);
+	second = ur_wheel_expire(&w, 100 * TICK);
+	cr_assert((first == &in_order && second == &slot) ||
+		  (first == &slot && second == &in_order));
+	cr_assert_null(ur_wheel_expire(&w, 100 * TICK));
+	cr_assert_eq(ur_wheel_expire(&w, 101 * TICK), &later);
+	cr_assert_eq(w.armed_cnt, 0);
+}

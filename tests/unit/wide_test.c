@@ -30,7 +30,7 @@ TestSuite(wide, .init = setup, .fini = teardown);
 /* A responder to which [epsn + 1, epsn + last] has come, but for every 1000th. */
 static void arrive(uint32_t epsn, uint32_t last)
 {
-	o = ur_ooo_take(&ooo_pool, ur_psn(epsn), last);
+	o = ur_ooo_take(&ooo_pool, NULL, ur_psn(epsn), last);
 	cr_assert_not_null(o);
 	for (uint32_t i = 1; i <= last; i++)
 		if (i % 1000)

@@ -60,7 +60,7 @@ static void lay_out(struct ur_ooo *o, uint32_t span)
 }
 
 /* EXT-RESP-CONTEXT-01, LOSS-TIER-01 */
-struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, struct ur_psn epsn, uint32_t ahead)
+struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, void *own, struct ur_psn epsn, uint32_t ahead)
 {
 	struct ur_ooo *o = NULL;
 	uint32_t span;
@@ -71,10 +71,21 @@ struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, struct ur_psn epsn, uint32_t a
 		if (o)
 			break;
 	}
+	own = o ? NULL : own;
+	/* LOSS-OWN-01 */
+	if (own && ahead < UR_OWN_SPAN) {
+		UR_ASSERT(ur_ooo_bytes(UR_OWN_SPAN) + UR_SLABS_HEADER <= UR_OOO_OWN_BYTES);
+		o = ur_slabs_own(own);
+		span = UR_OWN_SPAN;
+	}
 	if (!o)
 		return NULL;
 	*o = (struct ur_ooo){
 		.bound_stride = p->bound_stride, .top = epsn, .swept = epsn, .told = epsn};
+	if (own) {
+		o->range = ur_slabs_own((uint8_t *)own + UR_OOO_OWN_BYTES);
+		o->range_cap = UR_OWN_RANGES;
+	}
 	lay_out(o, span);
 	p->held_cnt++;
 	return o;

@@ -108,8 +108,22 @@ void ur_ooo_pool_init(struct ur_ooo_pool *p, struct ur_slabs *slabs, uint32_t fi
 /* Bytes of a context with empty lists. */
 size_t ur_ooo_bytes(uint32_t span);
 
-/* An empty context that can note epsn + ahead; NULL when there is no memory for one. */
-struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, struct ur_psn epsn, uint32_t ahead);
+/*
+ * LOSS-OWN-01. Memory of a queue pair's own, which is taken where slabs have none: for a context of UR_OWN_SPAN numbers and
+ * UR_OWN_RANGES ranges.
+ */
+#define UR_OWN_RANGES 8
+#define UR_OOO_OWN_BYTES                                                                           \
+	UR_SLABS_OWN_BYTES(sizeof(struct ur_ooo) + UR_OWN_SPAN / 4 +                               \
+			   UR_OWN_SPAN * sizeof(struct ur_ooo_deferred))
+#define UR_OWN_EARLY_BYTES                                                                         \
+	(UR_OOO_OWN_BYTES + UR_SLABS_OWN_BYTES(UR_OWN_RANGES * sizeof(struct ur_ooo_range)))
+
+/*
+ * An empty context that can note epsn + ahead; NULL when there is no memory for one. `own`: UR_OWN_EARLY_BYTES, aligned to 16, or NULL; no
+ * other context has been taken with it and not been given back.
+ */
+struct ur_ooo *ur_ooo_take(struct ur_ooo_pool *p, void *own, struct ur_psn epsn, uint32_t ahead);
 void ur_ooo_give(struct ur_ooo_pool *p, struct ur_ooo *o);
 /* Lets *o note epsn + ahead, ahead < most; *o may move. False: memory is refused. */
 bool ur_ooo_reach(struct ur_ooo_pool *p, struct ur_ooo **o, struct ur_psn epsn, uint32_t ahead);

@@ -257,7 +257,7 @@ static bool judge_peer(struct ur_recovery *r)
 
 enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 {
-	if (ur_psn_eq(r->una, r->max) || r->retry.rnr_until_ns || ur_psn_eq(r->nxt, r->una) ||
+	if (ur_psn_eq(r->una, r->max) || r->retry.is_waiting || ur_psn_eq(r->nxt, r->una) ||
 	    is_stale(r, now_ns))
 		return UR_RECOVERY_IGNORE;
 	if (r->selective) {
@@ -283,7 +283,7 @@ enum ur_recovery_verdict ur_recovery_gap(struct ur_recovery *r, uint64_t now_ns)
 
 enum ur_recovery_verdict ur_recovery_reask(struct ur_recovery *r)
 {
-	if (ur_psn_eq(r->una, r->max) || r->retry.rnr_until_ns || r->repeat)
+	if (ur_psn_eq(r->una, r->max) || r->retry.is_waiting || r->repeat)
 		return UR_RECOVERY_IGNORE;
 	return repeat_una(r, false);
 }
@@ -299,7 +299,7 @@ uint64_t ur_recovery_answer_ns(const struct ur_recovery *r)
 
 enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_ns, uint64_t now_ns)
 {
-	if (ur_psn_eq(r->una, r->max) || r->retry.rnr_until_ns)
+	if (ur_psn_eq(r->una, r->max) || r->retry.is_waiting)
 		return UR_RECOVERY_IGNORE;
 	r->rto_deadline_ns = UR_NEVER;
 	if (!ur_retry_spend_rnr(&r->retry))
@@ -317,7 +317,7 @@ enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_n
 
 static enum ur_recovery_verdict rnr_wait_over(struct ur_recovery *r, uint64_t now_ns)
 {
-	r->retry.rnr_until_ns = 0;
+	r->retry.is_waiting = false;
 	restart_timer(r, now_ns);
 	restart_rto(r, now_ns);
 	if (r->selective && r->peer == UR_PEER_BUFFERS)
@@ -330,7 +330,7 @@ enum ur_recovery_verdict ur_recovery_on_timer(struct ur_recovery *r, uint64_t no
 	*timeout = false;
 	if (now_ns < ur_recovery_deadline(r))
 		return UR_RECOVERY_IGNORE;
-	if (r->retry.rnr_until_ns)
+	if (r->retry.is_waiting)
 		return rnr_wait_over(r, now_ns);
 	if (now_ns >= r->rto_deadline_ns) {
 		r->backoff += r->backoff < BACKOFF_MAX;

@@ -213,7 +213,7 @@ enum ur_recovery_verdict ur_recovery_rnr(struct ur_recovery *r, uint64_t delay_n
 /* The RNR wait, else the sooner of the two timeouts; UR_NEVER when none runs. */
 static inline uint64_t ur_recovery_deadline(const struct ur_recovery *r)
 {
-	if (r->retry.rnr_until_ns)
+	if (r->retry.is_waiting)
 		return r->retry.rnr_until_ns;
 	return r->rto_deadline_ns < r->retry.ack_deadline_ns ? r->rto_deadline_ns
 							     : r->retry.ack_deadline_ns;

@@ -32,8 +32,8 @@ void ur_retry_wait(struct ur_retry *t, uint64_t delay_ns, uint64_t now_ns)
 {
 	t->ack_deadline_ns = UR_NEVER;
 	t->retries_spent = 0;
-	/* 0 would mean "not waiting". */
-	t->rnr_until_ns = now_ns + delay_ns ? now_ns + delay_ns : 1;
+	t->is_waiting = true;
+	t->rnr_until_ns = now_ns + delay_ns;
 }
 
 bool ur_retry_spend(struct ur_retry *t)
@@ -53,8 +53,8 @@ enum ur_recovery_verdict ur_retry_on_timer(struct ur_retry *t, bool outstanding,
 	*timeout = false;
 	if (!ur_retry_is_due(t, now_ns))
 		return UR_RECOVERY_IGNORE;
-	if (t->rnr_until_ns) {
-		t->rnr_until_ns = 0;
+	if (t->is_waiting) {
+		t->is_waiting = false;
 	} else {
 		*timeout = true;
 		if (!ur_retry_spend(t))

@@ -15,12 +15,13 @@
  * Times are absolute, in ns; UR_NEVER: not running. Thread class: the QP's worker.
  */
 struct ur_retry {
-	uint64_t ack_deadline_ns; /* when the local ACK timeout expires */
-	uint64_t rnr_until_ns;	  /* nothing is sent before this time; 0: not waiting */
+	uint64_t ack_deadline_ns;		  /* when the local ACK timeout expires */
+	uint64_t rnr_until_ns;			  /* is_waiting: nothing is sent before this time */
 	uint8_t retries_spent, rnr_retries_spent; /* since there was progress */
 	uint8_t retry_cnt;			  /* configured, */
 	uint8_t rnr_retry;			  /* 7: for ever */
 	uint8_t timeout; /* local ACK timeout, 4.096 us * 2^timeout; 0: never */
+	bool is_waiting; /* an RNR wait runs */
 	/* Extended mode: low bits of the scheduler's turns when the local ACK timeout last started afresh. */
 	uint16_t turns;
 };
@@ -84,7 +85,7 @@ static inline uint64_t ur_retry_silence_ns(const struct ur_retry *t, uint64_t rt
 /* Whether ur_retry_on_timer() has something to do. */
 static inline bool ur_retry_is_due(const struct ur_retry *t, uint64_t now_ns)
 {
-	return now_ns >= (t->rnr_until_ns ? t->rnr_until_ns : t->ack_deadline_ns);
+	return now_ns >= (t->is_waiting ? t->rnr_until_ns : t->ack_deadline_ns);
 }
 
 /* The peer lives: retries and, if `outstanding`, the timer start afresh. `una_moved`: it also executed
@@ -95,7 +96,7 @@ static inline void ur_retry_progress(struct ur_retry *t, bool outstanding, bool 
 	t->retries_spent = 0;
 	if (una_moved) {
 		t->rnr_retries_spent = 0;
-		t->rnr_until_ns = 0;
+		t->is_waiting = false;
 	}
 	ur_retry_restart(t, outstanding, now_ns);
 }

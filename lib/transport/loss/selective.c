@@ -10,10 +10,9 @@
 /* ---- tx_time samples: when numbers left that have no stamp of their own ---- */
 
 /* A sample grows for a quarter of a round trip, so that all of them reach back about one. */
-static inline void sample_tx_time(const struct ur_selective *s, const struct ur_selective_env *env,
-				  struct ur_stamp stamp)
+static inline void sample_tx_time(const struct ur_selective *s, const struct ur_rtt *rtt,
+				  struct ur_tx_times *tx_times, struct ur_stamp stamp)
 {
-	struct ur_tx_times *tx_times = env->tx_times;
 	unsigned at = tx_times->youngest, before = at ? at - 1 : UR_TX_TIMES - 1;
 	uint16_t other, span = (uint16_t)(s->max.v - tx_times->sample[before].nr[s->seq]);
 
@@ -23,7 +22,7 @@ static inline void sample_tx_time(const struct ur_selective *s, const struct ur_
 		return;
 	}
 	other = tx_times->sample[at].nr[!s->seq];
-	if (ur_stamp_since(stamp, tx_times->sample[before].stamp) > env->rtt->srtt >> 2 ||
+	if (ur_stamp_since(stamp, tx_times->sample[before].stamp) > rtt->srtt >> 2 ||
 	    span > UR_TX_TIME_SPAN) {
 		at = at + 1 < UR_TX_TIMES ? at + 1 : 0;
 		tx_times->youngest = (uint8_t)at;
@@ -31,6 +30,18 @@ static inline void sample_tx_time(const struct ur_selective *s, const struct ur_
 	}
 	tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
 	tx_times->sample[at].stamp = stamp;
+}
+
+/* The same of the first number of a flight: it makes all samples old. */
+static inline void start_samples(const struct ur_selective *s, struct ur_tx_times *tx_times,
+				 struct ur_stamp stamp)
+{
+	unsigned at = tx_times->youngest, next = at + 1 < UR_TX_TIMES ? at + 1 : 0;
+
+	tx_times->sample[next].nr[!s->seq] = tx_times->sample[at].nr[!s->seq];
+	tx_times->sample[next].nr[s->seq] = (uint16_t)s->max.v;
+	tx_times->sample[next].stamp = stamp;
+	tx_times->youngest = (uint8_t)next;
 }
 
 /* When nr of [una, max) left at the latest, if it was sent once. */
@@ -47,7 +58,8 @@ static struct ur_stamp tx_time_of(const struct ur_selective *s, const struct ur_
 }
 
 /* When the last of them was sent for the first time. */
-static struct ur_stamp last_sent(const struct ur_selective *s, const struct ur_tx_times *tx_times)
+struct ur_stamp ur_selective_last_sent(const struct ur_selective *s,
+				       const struct ur_tx_times *tx_times)
 {
 	return tx_time_of(s, tx_times, ur_psn_add(s->max, UR_PSN_MASK));
 }
@@ -62,11 +74,22 @@ void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, uns
 		.window = window,
 		.limit = window,
 		.most = most,
+		.agreed = most,
 		.deadline_ns = UR_NEVER,
+		.quiet = UR_REO_ROUNDS,
 		.seq = (uint8_t)seq,
 	};
 	for (unsigned m = 0; m < UR_TX_TIMES; m++)
 		tx_times->sample[m].nr[seq] = (uint16_t)first.v;
+}
+
+/* ---- trains of probes ---- */
+
+void ur_selective_leave_train(struct ur_selective *s, struct ur_rtx_pool *pool)
+{
+	if (s->flags & TRAIN)
+		ur_probe_train_find(&pool->trains, s)->of = NULL;
+	s->flags &= (uint8_t)~TRAIN;
 }
 
 /* Nothing is outstanding. */
@@ -74,6 +97,7 @@ static void go_idle(struct ur_selective *s, struct ur_rtx_pool *pool)
 {
 	if (s->rtx)
 		ur_rtx_give_back(s, pool);
+	ur_selective_leave_train(s, pool);
 	s->acked_cnt = s->lost_cnt = 0;
 	s->flags = 0;
 	s->backoff = 0;
@@ -104,8 +128,8 @@ static void set_limit(struct ur_selective *s)
 	/* A quarter above what was delivered: else the rate could never be seen to grow. */
 	uint32_t limit = s->bdp + (s->bdp >> 2);
 
-	if (limit > s->most / 2u)
-		limit = s->most / 2u;
+	if (limit > s->agreed / 2u)
+		limit = s->agreed / 2u;
 	s->limit = limit > s->window ? (uint16_t)limit : s->window;
 }
 
@@ -115,17 +139,17 @@ static void measure_bdp(struct ur_selective *s, const struct ur_rtt *rtt, uint32
 	uint64_t bdp = (uint64_t)s->delivered * rtt->min / length;
 
 	if (bdp >= s->bdp)
-		s->bdp = bdp < s->most ? (uint16_t)bdp : s->most;
+		s->bdp = bdp < s->agreed ? (uint16_t)bdp : s->agreed;
 	else
 		s->bdp -= (uint16_t)(s->bdp - bdp + 7) >> 3;
 	set_limit(s);
 }
 
 /* A round trip is over. What was seen of reordering fades. */
-static __attribute__((noinline)) void
-end_round(struct ur_selective *s, const struct ur_selective_env *env, struct ur_stamp now)
+static __attribute__((noinline)) void end_round(struct ur_selective *s, const struct ur_rtt *rtt,
+						const struct ur_tx_times *tx_times,
+						struct ur_stamp now)
 {
-	const struct ur_rtt *rtt = env->rtt;
 	uint32_t length = ur_stamp_since(now, s->round_stamp);
 
 	if (rtt->srtt == 0 || length == 0)
@@ -140,22 +164,21 @@ end_round(struct ur_selective *s, const struct ur_selective_env *env, struct ur_
 	 * the next flight sets it.
 	 */
 	if (!(s->flags & HELD) && !ur_psn_eq(s->una, s->max))
-		rack(s, tx_time_of(s, env->tx_times, ur_psn_add(s->una, UR_PSN_MASK)), now);
-	if (!s->reo_places && !s->reo_time)
+		rack(s, tx_time_of(s, tx_times, ur_psn_add(s->una, UR_PSN_MASK)), now);
+	if (s->quiet == UR_REO_ROUNDS || ++s->quiet < UR_REO_ROUNDS)
 		return;
-	if (++s->quiet < UR_REO_ROUNDS)
-		return;
-	s->quiet = 0;
 	s->reo_places -= (s->reo_places + 3) >> 2;
 	s->reo_time -= (s->reo_time + 3) >> 2;
+	if (s->reo_places || s->reo_time)
+		s->quiet = 0;
 }
 
-static inline void delivered(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
-			     struct ur_stamp now)
+static inline void delivered(struct ur_selective *s, const struct ur_rtt *rtt,
+			     const struct ur_tx_times *tx_times, uint32_t n, struct ur_stamp now)
 {
 	s->delivered += n;
-	if (ur_stamp_since(now, s->round_stamp) >= env->rtt->srtt)
-		end_round(s, env, now);
+	if (ur_stamp_since(now, s->round_stamp) >= rtt->srtt)
+		end_round(s, rtt, tx_times, now);
 }
 
 /* ---- what is lost (the rules are in the header) ---- */
@@ -177,46 +200,10 @@ static void lose_first(struct ur_selective *s, const struct ur_selective_env *en
 
 /* ---- when to wake up ---- */
 
-/* Two round trips, and what they vary. */
-static inline uint64_t silence_ns(const struct ur_rtt *rtt)
-{
-	uint64_t ns = (uint64_t)(2 * rtt->srtt + 4 * rtt->rttvar + rtt->kept) << UR_STAMP_SHIFT;
-
-	if (rtt->srtt == 0)
-		return UR_PTO_INITIAL_NS;
-	if (ns < UR_PTO_MIN_NS)
-		return UR_PTO_MIN_NS;
-	return ns < UR_RTO_MAX_NS ? ns : UR_RTO_MAX_NS;
-}
-
-static bool una_was_resent(const struct ur_selective *s)
-{
-	return s->rtx ? bit_of(s->rtx, s->rtx->resent, s->una) : (s->flags & UNA_RESENT) != 0;
-}
-
-/*
- * EXT-SEL-PROBE-03. Everything may stand still until una, which was sent again, has arrived: asked
- * about after two round trips, whatever they vary. If it was early, it cost a probe.
- */
-static uint64_t probe_timeout_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
-{
-	uint64_t ns = (uint64_t)(2 * rtt->srtt) << UR_STAMP_SHIFT;
-
-	return rtt->srtt && ns > UR_PTO_MIN_NS && una_was_resent(s) ? ns : silence_ns(rtt);
-}
-
 static inline void expect_answer(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
 {
 	if (!(s->flags & PROBED))
 		s->deadline_ns = now_ns + probe_timeout_ns(s, rtt);
-}
-
-/* When a transmission would have `stamp`. */
-static uint64_t time_of(struct ur_stamp stamp, uint64_t now_ns)
-{
-	int64_t ahead = ur_stamp_diff(stamp, ur_stamp(now_ns));
-
-	return now_ns + (uint64_t)(ahead * (1 << UR_STAMP_SHIFT));
 }
 
 /*
@@ -241,7 +228,7 @@ static void ask_about(struct ur_selective *s, const struct ur_selective_env *env
 	s->flags &= (uint8_t)~ASKING;
 	if (in_tail || o->later >= p->places) {
 		/* Only its age is missing; what will show that may be on its way. */
-		if ((!in_tail && ur_stamp_le(due, last_sent(s, env->tx_times))) ||
+		if ((!in_tail && ur_stamp_le(due, ur_selective_last_sent(s, env->tx_times))) ||
 		    ur_stamp_le(due, s->probe_stamp))
 			return;
 		at = time_of(due, now_ns);
@@ -258,8 +245,9 @@ static void ask_about(struct ur_selective *s, const struct ur_selective_env *env
 
 /* ---- what has arrived ---- */
 
-static inline void reset_probes(struct ur_selective *s)
+static inline void reset_probes(struct ur_selective *s, struct ur_rtx_pool *pool)
 {
+	ur_selective_leave_train(s, pool);
 	s->flags &= (uint8_t) ~(PROBED | ASKING);
 	s->backoff = 0;
 }
@@ -310,8 +298,10 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
 	}
-	if (env->pool->lost_cnt != lost_cnt)
+	if (env->pool->lost_cnt != lost_cnt) {
 		env->pool->lost_by = s;
+		ur_probe_train_note_loss(&env->pool->trains, now_ns);
+	}
 	if (!is_heard)
 		return;
 	expect_answer(s, env->rtt, now_ns);
@@ -320,12 +310,20 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 }
 
 /* `cnt` numbers from una on arrived in order. */
-static inline void in_order(struct ur_selective *s, const struct ur_selective_env *env,
-			    uint32_t cnt, uint64_t now_ns)
+static inline void in_order(struct ur_selective *s, const struct ur_rtt *rtt,
+			    const struct ur_tx_times *tx_times, uint32_t cnt, uint64_t now_ns)
 {
 	s->una = ur_psn_add(s->una, cnt);
-	s->deadline_ns = ur_psn_eq(s->una, s->max) ? UR_NEVER : now_ns + silence_ns(env->rtt);
-	delivered(s, env, cnt, ur_stamp(now_ns));
+	s->deadline_ns = ur_psn_eq(s->una, s->max) ? UR_NEVER : now_ns + silence_ns(rtt);
+	delivered(s, rtt, tx_times, cnt, ur_stamp(now_ns));
+}
+
+void ur_selective_in_order(struct ur_selective *s, const struct ur_rtt *rtt,
+			   const struct ur_tx_times *tx_times, struct ur_psn una,
+			   struct ur_stamp echo, uint64_t now_ns)
+{
+	rack(s, echo, ur_stamp(now_ns));
+	in_order(s, rtt, tx_times, (uint32_t)ur_psn_diff(una, s->una), now_ns);
 }
 
 static inline bool is_in_order(const struct ur_selective *s)
@@ -384,9 +382,9 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	/* EXT-SEL-REPEAT-01 */
 	is_heard = a.new_cnt || !ur_stamp_eq(s->rack_stamp, a.newest);
 	if (is_heard)
-		reset_probes(s);
+		reset_probes(s, env->pool);
 	detect_losses(s, env, told_by(s, ack), later, is_heard, now_ns);
-	delivered(s, env, a.new_cnt, a.now);
+	delivered(s, env->rtt, env->tx_times, a.new_cnt, a.now);
 	return a.new_cnt;
 }
 
@@ -399,7 +397,7 @@ uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_e
 	if (__builtin_expect((uint32_t)ahead - 1 < sent && ack->sack_bits == 0 && is_in_order(s),
 			     1)) {
 		rack(s, ack->echo, ur_stamp(now_ns));
-		in_order(s, env, (uint32_t)ahead, now_ns);
+		in_order(s, env->rtt, env->tx_times, (uint32_t)ahead, now_ns);
 		return (uint32_t)ahead;
 	}
 	if (ahead > (int32_t)sent || ahead < -UR_ACK_PAST || sent == 0)
@@ -451,21 +449,21 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	struct ur_stamp again = s->again_stamp;
 	bool held = s->rtx;
 
-	reset_probes(s);
+	reset_probes(s, env->pool);
 	rack_response(s, env->tx_times, nr, echo, a.now);
 	if (!s->rtx && ahead == 0) {
 		first_arrived(s, env, &a, 1);
 	} else if (ur_rtx_hold(s, env)) {
 		if (is_tracked(s, nr))
 			ur_rtx_one_arrived(s, env, &a, nr);
-		else if (s->rtx->beyond < s->most)
+		else if (s->rtx->beyond < s->agreed)
 			s->rtx->beyond++;
 	}
 	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env) && s->acked_cnt)
 		expect_answer(s, env->rtt, now_ns);
 	else
 		detect_losses(s, env, all(s), ahead, true, now_ns);
-	delivered(s, env, a.new_cnt, a.now);
+	delivered(s, env->rtt, env->tx_times, a.new_cnt, a.now);
 	return a.new_cnt;
 }
 
@@ -474,7 +472,7 @@ bool ur_selective_on_response(struct ur_selective *s, const struct ur_selective_
 {
 	UR_ASSERT(ur_psn_in(nr, s->una, s->max));
 	if (__builtin_expect(ur_psn_eq(nr, s->una) && is_in_order(s), 1)) {
-		in_order(s, env, 1, now_ns);
+		in_order(s, env->rtt, env->tx_times, 1, now_ns);
 		return true;
 	}
 	return arrived_early(s, env, nr, echo, now_ns);
@@ -487,7 +485,7 @@ void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_select
 
 	if (ur_psn_eq(s->una, s->max) || ur_stamp_lt(now, echo))
 		return;
-	reset_probes(s);
+	reset_probes(s, env->pool);
 	rack(s, echo, now);
 	/* Whichever sequence asked for the probe: this one was waited for as well. */
 	if (ur_stamp_lt(s->probe_stamp, echo))
@@ -498,8 +496,7 @@ void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_select
 /* ---- what was sent ---- */
 
 /* The first of a flight leaves. */
-static __attribute__((noinline)) void depart(struct ur_selective *s, const struct ur_rtt *rtt,
-					     uint64_t now_ns)
+static inline void depart(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
 {
 	/* Stamps of long ago could seem to be of the future. */
 	s->rack_stamp = s->probe_stamp = s->round_stamp = ur_stamp(now_ns);
@@ -523,7 +520,7 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 {
 	struct ur_stamp stamp = ur_stamp(now_ns);
 
-	UR_ASSERT(n >= 1 && n <= UR_TX_TIME_BATCH && outstanding(s) + n <= s->most);
+	UR_ASSERT(n >= 1 && n <= UR_TX_TIME_BATCH && outstanding(s) + n <= s->agreed);
 	/* While the deadline runs it need not be moved: the samples tell when something was sent. */
 	if (ur_psn_eq(s->una, s->max))
 		depart(s, env->rtt, now_ns);
@@ -533,7 +530,40 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 			note_stamps(s, env, n, stamp);
 	}
 	s->max = ur_psn_add(s->max, n);
-	sample_tx_time(s, env, stamp);
+	sample_tx_time(s, env->rtt, env->tx_times, stamp);
+}
+
+void ur_selective_begin_flight(struct ur_selective *s, const struct ur_rtt *rtt,
+			       struct ur_tx_times *tx_times, bool alone, uint64_t now_ns)
+{
+	UR_ASSERT(ur_psn_eq(s->una, s->max));
+	depart(s, rtt, now_ns);
+	s->max = ur_psn_add(s->max, 1);
+	if (alone)
+		start_samples(s, tx_times, ur_stamp(now_ns));
+	else
+		sample_tx_time(s, rtt, tx_times, ur_stamp(now_ns));
+}
+
+void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selective *responses,
+				const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
+				uint64_t now_ns)
+{
+	struct ur_stamp stamp = ur_stamp(now_ns);
+	unsigned next = tx_times->youngest + 1u < UR_TX_TIMES ? tx_times->youngest + 1u : 0;
+
+	UR_ASSERT(ur_psn_eq(requests->una, requests->max) &&
+		  ur_psn_eq(responses->una, responses->max));
+	depart(requests, rtt, now_ns);
+	responses->rack_stamp = responses->probe_stamp = responses->round_stamp = stamp;
+	responses->delivered = 0;
+	responses->deadline_ns = requests->deadline_ns;
+	requests->max = ur_psn_add(requests->max, 1);
+	responses->max = ur_psn_add(responses->max, 1);
+	tx_times->sample[next].nr[requests->seq] = (uint16_t)requests->max.v;
+	tx_times->sample[next].nr[responses->seq] = (uint16_t)responses->max.v;
+	tx_times->sample[next].stamp = stamp;
+	tx_times->youngest = (uint8_t)next;
 }
 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)
@@ -603,140 +633,4 @@ void ur_selective_unmark_lost(struct ur_selective *s, const struct ur_selective_
 		return;
 	}
 	expect_answer(s, env->rtt, now_ns);
-}
-
-/* ---- without an ACK ---- */
-
-void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env *env)
-{
-	if (!ur_psn_eq(s->una, s->max))
-		ur_rtx_lose_una(s, env->pool);
-}
-
-/*
- * EXT-SEL-PROBE-02. How long after a probe without effect the next one follows; the third only where the timeout leaves
- * ample room. UR_NEVER: the timeout is next.
- */
-static uint64_t next_probe_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
-{
-	uint64_t ns = 2 * silence_ns(rtt), rto_ns = ur_rtt_rto_ns(rtt, 0);
-
-	switch (s->flags & PROBED) {
-	case 1:
-		return ns < rto_ns ? ns : UR_NEVER;
-	case 2:
-		return 3 * ns < rto_ns ? ns : UR_NEVER;
-	default:
-		return UR_NEVER;
-	}
-}
-
-static void expect_probe(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
-{
-	uint64_t rto_ns = ur_rtt_rto_ns(rtt, s->backoff), again_ns = next_probe_ns(s, rtt);
-
-	s->deadline_ns = now_ns + (again_ns < rto_ns ? again_ns : rto_ns);
-}
-
-static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_rtt *rtt,
-				       uint64_t now_ns)
-{
-	s->flags++;
-	s->flags &= (uint8_t)~ASKING;
-	s->probe_stamp = ur_stamp(now_ns);
-	expect_probe(s, rtt, now_ns);
-	return UR_SELECTIVE_PROBE;
-}
-
-void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
-{
-	if (s->flags & PROBED)
-		expect_probe(s, rtt, now_ns);
-	else
-		ur_selective_hasten(s, probe_timeout_ns(s, rtt), now_ns);
-}
-
-enum ur_selective_verdict ur_selective_on_timer(struct ur_selective *s,
-						const struct ur_selective_env *env, uint64_t now_ns)
-{
-	if (now_ns < s->deadline_ns || ur_psn_eq(s->una, s->max))
-		return UR_SELECTIVE_NOTHING;
-	if (s->lost_cnt) {
-		s->deadline_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
-		return UR_SELECTIVE_RESEND;
-	}
-	/* EXT-SEL-PROBE-01 */
-	if (!(s->flags & PROBED)) {
-		uint64_t sent_ns = time_of(last_sent(s, env->tx_times), now_ns);
-
-		sent_ns += probe_timeout_ns(s, env->rtt);
-		if (!(s->flags & ASKING) && now_ns < sent_ns) {
-			s->deadline_ns = sent_ns;
-			return UR_SELECTIVE_NOTHING;
-		}
-		return probe(s, env->rtt, now_ns);
-	}
-	/* The answer to the last probe, or what it called for, may be lost as well. */
-	if (next_probe_ns(s, env->rtt) != UR_NEVER)
-		return probe(s, env->rtt, now_ns);
-	/* EXT-SEL-RTO-01 */
-	if (s->backoff < UINT8_MAX)
-		s->backoff++;
-	s->deadline_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
-	ur_rtx_lose_una(s, env->pool);
-	return UR_SELECTIVE_RESEND;
-}
-
-void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns)
-{
-	if (s->deadline_ns <= now_ns)
-		s->deadline_ns = now_ns + ur_rtt_rto_ns(rtt, s->backoff);
-}
-
-/* ---- for tests ---- */
-
-static uint32_t count_bits(const struct ur_rtx *rtx, const uint64_t *map)
-{
-	uint32_t cnt = 0;
-
-	for (unsigned w = 0; w < words_of(rtx); w++)
-		cnt += ur_popcount(map[w]);
-	return cnt;
-}
-
-static void validate_context(const struct ur_selective *s)
-{
-	const struct ur_rtx *rtx = s->rtx;
-
-	UR_ASSERT(count_bits(rtx, rtx->acked) == s->acked_cnt);
-	UR_ASSERT(count_bits(rtx, rtx->lost) == s->lost_cnt);
-	UR_ASSERT(!bit_of(rtx, rtx->acked, s->una));
-	UR_ASSERT(!ur_rtx_gap_closed(s));
-	for (unsigned w = 0; w < words_of(rtx); w++)
-		UR_ASSERT(!(rtx->acked[w] & rtx->lost[w]));
-	for (uint32_t i = tracked(s); i < rtx->span; i++) {
-		struct ur_psn nr = ur_psn_add(s->una, i);
-
-		UR_ASSERT(!bit_of(rtx, rtx->acked, nr) && !bit_of(rtx, rtx->lost, nr) &&
-			  !bit_of(rtx, rtx->resent, nr));
-	}
-}
-
-void ur_selective_validate(const struct ur_selective *s)
-{
-	bool idle = ur_psn_eq(s->una, s->max);
-
-	UR_ASSERT(outstanding(s) <= s->most);
-	UR_ASSERT((uint32_t)s->acked_cnt + s->lost_cnt <= outstanding(s));
-	UR_ASSERT(idle == (s->deadline_ns == UR_NEVER));
-	UR_ASSERT(!idle || is_in_order(s));
-	UR_ASSERT(!!(s->flags & HELD) == (s->rtx != NULL));
-	UR_ASSERT(!!(s->flags & UNA_LOST) == (!s->rtx && s->lost_cnt));
-	UR_ASSERT(s->bdp <= s->most && s->reo_time <= UR_RTT_MAX);
-	if (s->rtx) {
-		UR_ASSERT(!(s->flags & UNA_RESENT));
-		validate_context(s);
-	} else {
-		UR_ASSERT(s->acked_cnt == 0 && s->lost_cnt <= 1);
-	}
 }

@@ -8,6 +8,7 @@
 
 #include "mem/slabs.h"
 #include "timer/wheel.h"
+#include "transport/loss/probe_train.h"
 #include "transport/loss/rtt.h"
 #include "wire/psn.h"
 
@@ -60,6 +61,7 @@ static inline uint32_t ur_ext_window(uint32_t in_flight)
 }
 
 #define UR_TIER_LEAST 16 /* span of the smallest context, of either end */
+#define UR_OWN_SPAN   64 /* span of the context that a queue pair has memory of its own for */
 
 #define UR_REO_PLACES	  96 /* numbers that may overtake one before that is suspicious */
 #define UR_REO_READS	  4  /* the same of READ requests, many responses apart */
@@ -103,6 +105,10 @@ struct ur_rtx_pool {
 	uint32_t first;	   /* span of the first tier, */
 	uint32_t most;	   /* and of the last */
 	uint32_t held_cnt; /* contexts that are held */
+	struct ur_probe_trains trains;
+	/* EXT-SEL-PROBE-05. The longest that peers took lately to answer, residence included, and half as much again; stamps. */
+	uint32_t slow;
+	uint64_t slow_until_ns; /* then it is forgotten */
 	/* Which sequence lost numbers by what arrived; NULL: congestion control knows of it. */
 	const struct ur_selective *lost_by;
 	uint64_t taken_cnt;	/* contexts taken */
@@ -119,6 +125,22 @@ struct ur_rtx_pool {
 void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t first, uint32_t most);
 /* Bytes of a context. */
 size_t ur_rtx_bytes(uint32_t span);
+#define UR_OWN_RTX_BYTES                                                                           \
+	UR_SLABS_OWN_BYTES(sizeof(struct ur_rtx) + 3 * UR_OWN_SPAN / 8 +                           \
+			   UR_OWN_SPAN * sizeof(struct ur_stamp))
+
+#define UR_SLOW UINT32_C(6250) /* stamps, 100 us: what takes longer is worth noting */
+
+/* A peer took so long to answer, in stamps. */
+static inline void ur_rtx_note_answer(struct ur_rtx_pool *p, uint32_t took, uint64_t now_ns)
+{
+	if (__builtin_expect(took < UR_SLOW, 1))
+		return;
+	took = took < UR_RTT_MAX / 2 ? took + took / 2 : UR_RTT_MAX;
+	if (took > p->slow || now_ns > p->slow_until_ns)
+		p->slow = took;
+	p->slow_until_ns = now_ns + ((uint64_t)p->slow << (UR_STAMP_SHIFT + 2));
+}
 
 #define UR_TX_TIMES	6
 #define UR_TX_TIME_SPAN 1024 /* numbers after which a sample grows no further, */
@@ -142,7 +164,7 @@ struct ur_tx_times {
 
 struct ur_selective {
 	struct ur_psn una;    /* every number before it is acknowledged */
-	struct ur_psn max;    /* [una, max) sent at least once, max - una <= most */
+	struct ur_psn max;    /* [una, max) sent at least once, max - una <= agreed */
 	struct ur_rtx *rtx;   /* NULL: in order, or none was left */
 	uint64_t deadline_ns; /* when to call expired(); UR_NEVER: nothing is in flight */
 	/* Private to selective*.c from here on, but for reading backoff. */
@@ -161,11 +183,13 @@ struct ur_selective {
 	uint16_t window; /* in flight at least, before limit stops it */
 	uint16_t limit;	 /* in flight at most: window, or what the path holds */
 	uint16_t bdp;	 /* learned, numbers, [0, most] */
-	uint16_t most;	 /* numbers in [una, max) at most */
+	uint16_t
+		most; /* numbers in [una, max) at most, before more are sent: `agreed`, fewer where memory is short */
+	uint16_t agreed; /* and as many as both ends agree on */
 	uint8_t flags;	 /* 0: in order, no context is held and nothing is lost */
 	uint8_t backoff; /* timeouts in a row */
-	uint8_t quiet;	 /* round trips since reordering was last seen */
-	uint8_t seq;	 /* 0 or 1: which of the samples' numbers are its own */
+	uint8_t quiet; /* round trips since reordering was last seen; UR_REO_ROUNDS: reo_* are 0 */
+	uint8_t seq;   /* 0 or 1: which of the samples' numbers are its own */
 };
 
 /* What an extended ACK, NAK or response tells. */
@@ -199,6 +223,8 @@ struct ur_selective_env {
 	struct ur_tx_times *tx_times;
 	enum ur_selective_kind kind;
 	bool idle; /* nothing can be sent for the first time, unless something arrives or is posted */
+	/* LOSS-OWN-01. UR_OWN_RTX_BYTES for the sequence alone, aligned to 16, which are taken where slabs have none; or NULL. */
+	void *own;
 };
 
 /*
@@ -207,6 +233,11 @@ struct ur_selective_env {
  */
 void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, unsigned seq,
 		       struct ur_psn first, uint16_t window, uint16_t most);
+/* LOSS-OWN-02. No more than `span` numbers are tracked: that many are outstanding at most, until a context suffices. */
+static inline void ur_selective_narrow(struct ur_selective *s, uint32_t span)
+{
+	s->most = span < s->agreed ? (uint16_t)span : s->agreed;
+}
 /* Gives the context back; nothing is outstanding any more. */
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env);
 
@@ -220,12 +251,12 @@ static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 /* EXT-SEL-FLIGHT-01. Numbers that may be sent anew now, 0 when the flight or the window is full. */
 static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 {
-	uint32_t room = s->most - (uint32_t)ur_psn_diff(s->max, s->una);
+	uint32_t sent = (uint32_t)ur_psn_diff(s->max, s->una);
 	uint32_t flight = ur_selective_in_flight(s);
 
-	if (flight >= s->limit)
+	if (flight >= s->limit || sent >= s->most)
 		return 0;
-	return s->limit - flight < room ? s->limit - flight : room;
+	return s->limit - flight < s->most - sent ? s->limit - flight : s->most - sent;
 }
 
 static inline bool ur_selective_has_credit(const struct ur_selective *s)
@@ -258,6 +289,18 @@ static inline bool ur_selective_on_send_too(struct ur_selective *s, struct ur_tx
 	return true;
 }
 
+/*
+ * ur_selective_on_send() of one number while no other is in flight. `alone`: nor is one of the other sequence of the queue
+ * pair, so that no sample is of use any more.
+ */
+void ur_selective_begin_flight(struct ur_selective *s, const struct ur_rtt *rtt,
+			       struct ur_tx_times *tx_times, bool alone, uint64_t now_ns);
+
+/* The same of both sequences of a queue pair at once, while nothing is in flight: a READ request of one response. */
+void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selective *responses,
+				const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
+				uint64_t now_ns);
+
 /* The lowest number deemed lost and not sent again yet; false when there is none. */
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr);
 /* It was sent again, stamped ur_stamp(now_ns); it lies in [una, max). */
@@ -280,6 +323,30 @@ static inline bool ur_selective_may_ack(const struct ur_selective *s, struct ur_
  */
 uint32_t ur_selective_on_ack(struct ur_selective *s, const struct ur_selective_env *env,
 			     const struct ur_ack_info *ack, uint64_t now_ns);
+
+/*
+ * All before `una`, of (s->una, max], has arrived in order: flags are 0. As ur_selective_on_ack(); an echo that is no newer than
+ * rack_stamp tells nothing.
+ */
+void ur_selective_in_order(struct ur_selective *s, const struct ur_rtt *rtt,
+			   const struct ur_tx_times *tx_times, struct ur_psn una,
+			   struct ur_stamp echo, uint64_t now_ns);
+
+/*
+ * The same if all in flight has arrived, and the flight was so small that it teaches nothing: what was noted of its times is of
+ * no use to the next. False: nothing was done.
+ */
+static inline bool ur_selective_end_flight(struct ur_selective *s, struct ur_psn una)
+{
+	uint32_t delivered = s->delivered + (uint32_t)ur_psn_diff(una, s->una);
+
+	if (!ur_psn_eq(una, s->max) || delivered > s->window / 2 || s->limit != s->window ||
+	    s->quiet != UR_REO_ROUNDS)
+		return false;
+	s->una = una;
+	s->deadline_ns = UR_NEVER;
+	return true;
+}
 
 /*
  * Number `nr` of [una, max) arrived (responses). False when it had arrived before, or when no
@@ -323,17 +390,27 @@ ur_selective_on_timer(struct ur_selective *s, const struct ur_selective_env *env
  * EXT-SEL-PROBE-04. The probe that on_timer() called for leaves only now: its answer takes a round trip from now on. Until
  * then the caller does not call on_timer(): a probe that waits for its turn is no reason to send anything again.
  */
-void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns);
+void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_selective_env *env,
+				uint64_t now_ns);
 
-/* EXT-SEL-RTO-02. The next step is not later than most_ns from now. */
+/* The next step is not later than most_ns from now. */
 static inline void ur_selective_hasten(struct ur_selective *s, uint64_t most_ns, uint64_t now_ns)
 {
 	if (s->deadline_ns != UR_NEVER && s->deadline_ns - now_ns > most_ns)
 		s->deadline_ns = now_ns + most_ns;
 }
 
+/* EXT-SEL-RTO-02. Nor is the timeout that has just begun. */
+void ur_selective_bound_timeout(struct ur_selective *s, const struct ur_selective_env *env,
+				uint64_t most_ns, uint64_t now_ns);
+
 /* No answer can be expected before we send on: a deadline that has passed starts afresh. */
-void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt, uint64_t now_ns);
+static inline void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt,
+				      uint64_t now_ns)
+{
+	if (s->deadline_ns <= now_ns)
+		s->deadline_ns = now_ns + ur_rtt_rto_ns(rtt, s->backoff);
+}
 
 /* Asserts what is stated at the fields. */
 void ur_selective_validate(const struct ur_selective *s);

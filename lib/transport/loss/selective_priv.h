@@ -5,8 +5,8 @@
 #include "transport/loss/selective.h"
 
 /*
- * Between selective.c (what happens in order, and when) and selective_rtx.c (what happens while a
- * context is held). Nothing else includes this.
+ * Between selective.c (what happens in order, and when), selective_rtx.c (what happens while a
+ * context is held) and selective_timer.c (what happens when nothing arrives). Nothing else includes this.
  *
  * Thread class: the QP's worker.
  */
@@ -18,6 +18,7 @@ enum {
 	/* No context is held: */
 	UNA_LOST = 1 << 4,   /* lost_cnt is 1 */
 	UNA_RESENT = 1 << 5, /* una was sent again at una_stamp */
+	TRAIN = 1 << 6,	     /* it has one of the places for trains of probes; PROBED is not 0 */
 };
 
 static inline uint32_t outstanding(const struct ur_selective *s)
@@ -73,12 +74,56 @@ static inline bool bit_of(const struct ur_rtx *rtx, const uint64_t *map, struct 
 	return map[index_of(rtx, nr) >> 6] & mask_of(rtx, nr);
 }
 
+static inline bool una_was_resent(const struct ur_selective *s)
+{
+	return s->rtx ? bit_of(s->rtx, s->rtx->resent, s->una) : (s->flags & UNA_RESENT) != 0;
+}
+
 /* Number nr had left when sample m was young; both are among the last 2^15. */
 static inline bool is_before_sample(const struct ur_tx_times *tx_times, unsigned m, unsigned seq,
 				    struct ur_psn nr)
 {
 	return (int16_t)(uint16_t)(nr.v - tx_times->sample[m].nr[seq]) < 0;
 }
+
+/* ---- when to wake up ---- */
+
+/* Two round trips, and what they vary. */
+static inline uint64_t silence_ns(const struct ur_rtt *rtt)
+{
+	uint64_t ns = (uint64_t)(2 * rtt->srtt + 4 * rtt->rttvar + rtt->kept) << UR_STAMP_SHIFT;
+
+	if (rtt->srtt == 0)
+		return UR_PTO_INITIAL_NS + ns;
+	if (ns < UR_PTO_MIN_NS)
+		return UR_PTO_MIN_NS;
+	return ns < UR_RTO_MAX_NS ? ns : UR_RTO_MAX_NS;
+}
+
+/*
+ * EXT-SEL-PROBE-03. Everything may stand still until una, which was sent again, has arrived: asked
+ * about after two round trips, whatever they vary. If it was early, it cost a probe.
+ */
+static inline uint64_t probe_timeout_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
+{
+	uint64_t ns = (uint64_t)(2 * rtt->srtt) << UR_STAMP_SHIFT;
+
+	return rtt->srtt && ns > UR_PTO_MIN_NS && una_was_resent(s) ? ns : silence_ns(rtt);
+}
+
+/* When a transmission would have `stamp`. */
+static inline uint64_t time_of(struct ur_stamp stamp, uint64_t now_ns)
+{
+	int64_t ahead = ur_stamp_diff(stamp, ur_stamp(now_ns));
+
+	return now_ns + (uint64_t)(ahead * (1 << UR_STAMP_SHIFT));
+}
+
+/* When the last number was sent for the first time (selective.c). */
+struct ur_stamp ur_selective_last_sent(const struct ur_selective *s,
+				       const struct ur_tx_times *tx_times);
+/* It gives back its place among the trains of probes, if it has one (selective.c). */
+void ur_selective_leave_train(struct ur_selective *s, struct ur_rtx_pool *pool);
 
 /* ---- the context (selective_rtx.c) ---- */
 

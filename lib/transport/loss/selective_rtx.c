@@ -23,20 +23,10 @@ void ur_rtx_pool_init(struct ur_rtx_pool *p, struct ur_slabs *slabs, uint32_t fi
 	*p = (struct ur_rtx_pool){.slabs = slabs, .first = first, .most = most};
 }
 
-/* LOSS-TIER-04. A context of the tier `span`, or of the largest below it, down to `least`, for which there is memory. */
-static struct ur_rtx *take(struct ur_rtx_pool *pool, uint32_t span, uint32_t least)
+static struct ur_rtx *lay_out(struct ur_rtx *rtx, uint32_t span)
 {
-	struct ur_rtx *rtx = NULL;
-	unsigned words;
+	unsigned words = (span + 63) / 64;
 
-	for (; span >= least; span = ur_tier_below(span)) {
-		rtx = ur_tier_take(pool->slabs, ur_rtx_bytes(span), span > pool->first);
-		if (rtx)
-			break;
-	}
-	if (!rtx)
-		return NULL;
-	words = (span + 63) / 64;
 	memset(rtx, 0, sizeof(*rtx) + 3 * words * sizeof(uint64_t));
 	rtx->span = span;
 	rtx->acked = rtx->words;
@@ -44,6 +34,36 @@ static struct ur_rtx *take(struct ur_rtx_pool *pool, uint32_t span, uint32_t lea
 	rtx->resent = rtx->lost + words;
 	rtx->stamp = (struct ur_stamp *)(rtx->resent + words);
 	return rtx;
+}
+
+/* LOSS-TIER-04. A context of the tier `span`, or of the largest below it, down to `least`, for which there is memory. */
+static struct ur_rtx *take(struct ur_rtx_pool *pool, uint32_t span, uint32_t least)
+{
+	for (; span >= least; span = ur_tier_below(span)) {
+		struct ur_rtx *rtx =
+			ur_tier_take(pool->slabs, ur_rtx_bytes(span), span > pool->first);
+
+		if (rtx)
+			return lay_out(rtx, span);
+	}
+	return NULL;
+}
+
+/*
+ * LOSS-OWN-01, LOSS-OWN-02. The first one of a gap: where memory is short, of its own if that tracks more than what slabs
+ * have left. *is_short: no more are to be sent than it tracks.
+ */
+static struct ur_rtx *take_first(const struct ur_selective_env *env, uint32_t span, bool *is_short)
+{
+	struct ur_rtx_pool *pool = env->pool;
+	bool wide = env->own && span > UR_OWN_SPAN;
+	struct ur_rtx *rtx = take(pool, span, wide ? 2 * UR_OWN_SPAN : UR_TIER_LEAST);
+
+	*is_short = !rtx || rtx->span < span;
+	if (rtx || !env->own)
+		return rtx;
+	UR_ASSERT(ur_rtx_bytes(UR_OWN_SPAN) + UR_SLABS_HEADER <= UR_OWN_RTX_BYTES);
+	return lay_out(ur_slabs_own(env->own), UR_OWN_SPAN);
 }
 
 /* ---- life of a context ---- */
@@ -110,9 +130,10 @@ void ur_rtx_grow(struct ur_selective *s, const struct ur_selective_env *env, uin
 		move(s, env, rtx);
 		pool->grown_cnt++;
 	}
-	if (s->rtx->span < span && !s->rtx->refused) {
-		pool->short_cnt++;
+	if (s->rtx->span < span) {
+		pool->short_cnt += !s->rtx->refused;
 		s->rtx->refused = true;
+		ur_selective_narrow(s, s->rtx->span);
 	}
 }
 
@@ -122,18 +143,20 @@ bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env)
 	struct ur_rtx_pool *pool = env->pool;
 	uint32_t span = ur_tier_of(outstanding(s), pool->first, pool->most);
 	struct ur_rtx *rtx;
+	bool is_short;
 
 	if (s->rtx) {
 		ur_rtx_grow(s, env, outstanding(s));
 		return true;
 	}
-	rtx = take(pool, span, UR_TIER_LEAST);
+	rtx = take_first(env, span, &is_short);
 	if (!rtx) {
 		pool->exhausted_cnt++;
 		return false;
 	}
 	rtx->refused = rtx->span < span;
 	pool->short_cnt += rtx->refused;
+	ur_selective_narrow(s, is_short ? rtx->span : s->agreed);
 	pool->taken_cnt++;
 	pool->held_cnt++;
 	s->rtx = rtx;
@@ -520,4 +543,54 @@ void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *e
 
 	a->later = s->acked_cnt - acked_before(s, nr);
 	run_arrived(s, env, a, &run, run.mask);
+}
+
+/* ---- for tests ---- */
+
+static uint32_t count_bits(const struct ur_rtx *rtx, const uint64_t *map)
+{
+	uint32_t cnt = 0;
+
+	for (unsigned w = 0; w < words_of(rtx); w++)
+		cnt += ur_popcount(map[w]);
+	return cnt;
+}
+
+static void validate_context(const struct ur_selective *s)
+{
+	const struct ur_rtx *rtx = s->rtx;
+
+	UR_ASSERT(count_bits(rtx, rtx->acked) == s->acked_cnt);
+	UR_ASSERT(count_bits(rtx, rtx->lost) == s->lost_cnt);
+	UR_ASSERT(!bit_of(rtx, rtx->acked, s->una));
+	UR_ASSERT(!ur_rtx_gap_closed(s));
+	for (unsigned w = 0; w < words_of(rtx); w++)
+		UR_ASSERT(!(rtx->acked[w] & rtx->lost[w]));
+	for (uint32_t i = tracked(s); i < rtx->span; i++) {
+		struct ur_psn nr = ur_psn_add(s->una, i);
+
+		UR_ASSERT(!bit_of(rtx, rtx->acked, nr) && !bit_of(rtx, rtx->lost, nr) &&
+			  !bit_of(rtx, rtx->resent, nr));
+	}
+}
+
+void ur_selective_validate(const struct ur_selective *s)
+{
+	bool idle = ur_psn_eq(s->una, s->max);
+
+	UR_ASSERT(outstanding(s) <= s->agreed && s->most <= s->agreed);
+	UR_ASSERT((uint32_t)s->acked_cnt + s->lost_cnt <= outstanding(s));
+	UR_ASSERT(idle == (s->deadline_ns == UR_NEVER));
+	UR_ASSERT(!idle || !s->flags);
+	UR_ASSERT(!!(s->flags & HELD) == (s->rtx != NULL));
+	UR_ASSERT(!(s->flags & TRAIN) || s->flags & PROBED);
+	UR_ASSERT(!!(s->flags & UNA_LOST) == (!s->rtx && s->lost_cnt));
+	UR_ASSERT(s->bdp <= s->agreed && s->reo_time <= UR_RTT_MAX);
+	UR_ASSERT(s->quiet < UR_REO_ROUNDS || !(s->reo_places | s->reo_time));
+	if (s->rtx) {
+		UR_ASSERT(!(s->flags & UNA_RESENT));
+		validate_context(s);
+	} else {
+		UR_ASSERT(s->acked_cnt == 0 && s->lost_cnt <= 1);
+	}
 }

@@ -16,7 +16,7 @@ enum { CODEC_RETH_IN_EACH = true };
 /* Picks the path of the packet that is made now: one that cannot be made costs no path its turn. */
 static inline void pick_path(struct ur_qp *qp, struct ur_tx *tx)
 {
-	if (__builtin_expect(qp->xreq.spray == NULL, 1))
+	if (__builtin_expect(!qp->sprays, 1))
 		return;
 	qp->spray_path = ur_spray_next(&qp->xreq.spray->paths);
 	if (qp->spray_path)
@@ -42,6 +42,20 @@ static inline void set_last_stamp(struct ur_qp *qp, struct ur_stamp stamp)
 	qp->req.last_stamp = stamp;
 }
 
+/* What comes back with this stamp may be the answer to this packet. */
+static __attribute__((noinline, cold)) void
+leave_after_probe(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_stamp stamp)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	if (x->probed & UR_PROBE_TRAIN && wqe) {
+		x->probe_stamp = qp->req.last_stamp;
+		x->probed &= (uint8_t)~UR_PROBE_TRAIN;
+	}
+	if (ur_stamp_eq(stamp, x->probe_stamp))
+		x->probed &= (uint8_t) ~(UR_PROBE_LOSS | UR_PROBE_TRAIN);
+}
+
 /* EXT-REQ-HDR-01. Ethernet to XTH; returns where the `ext` bytes behind them go. No WQE: a probe. */
 static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 				   const struct request *r, unsigned ext, struct ur_tx *tx,
@@ -57,18 +71,16 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 	};
 	bool recv = r->class & OP_RECV;
 	struct ur_stamp stamp = ur_stamp(now_ns);
-	uint8_t *p = ur_build_begin(tx, &qp->path, &bth, UR_XTH_BYTES + ext);
+	uint8_t *p = ur_build_from_qp(tx, qp, &bth, UR_XTH_BYTES + ext);
 
 	pick_path(qp, tx);
-	/* What comes back with this stamp may be the answer to this packet. */
-	if (__builtin_expect(qp->xreq.probed, 0) && ur_stamp_eq(stamp, qp->xreq.probe_stamp))
-		qp->xreq.probed &= (uint8_t)~UR_PROBE_LOSS;
+	if (__builtin_expect(qp->xreq.probed, 0))
+		leave_after_probe(qp, wqe, stamp);
 	if (!ur_stamp_eq(stamp, qp->req.last_stamp))
 		set_last_stamp(qp, stamp);
-	p = ur_build32(p, stamp.v);
-	p = ur_build32(p, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn.v : 0));
-	p = ur_build32(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset);
-	return ur_build32(p, recv ? wqe->rwqen : 0);
+	p = ur_build2(p, stamp.v, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn.v : 0));
+	return ur_build2(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset,
+			 recv ? wqe->rwqen : 0);
 }
 
 /* EXT-REQ-ACK-01. READ and atomic requests ask for no ACK: their answers say the same. */

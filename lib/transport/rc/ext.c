@@ -31,13 +31,14 @@ void ur_ext_set_limits(struct ur_qp *qp)
 void ur_ext_stop_sending(struct ur_qp *qp)
 {
 	qp->retry.ack_deadline_ns = UR_NEVER;
-	qp->retry.rnr_until_ns = 0;
+	qp->retry.is_waiting = false;
 	ur_ext_requester_stop(qp);
 }
 
 void ur_ext_validate(const struct ur_qp *qp)
 {
 	UR_ASSERT(ur_ext_reads_out(&qp->xreq) <= qp->req.max_rd_atomic);
+	UR_ASSERT(qp->sprays == (qp->xreq.spray != NULL));
 	ur_ext_responder_validate(qp);
 	ur_admission_validate(qp);
 }
@@ -51,7 +52,7 @@ bool ur_ext_is_idle(const struct ur_qp *qp)
 
 uint32_t ur_ext_in_flight(const struct ur_qp *qp)
 {
-	if (qp->retry.rnr_until_ns)
+	if (qp->retry.is_waiting)
 		return 0;
 	return ur_selective_in_flight(&qp->xreq.psn) + ur_selective_in_flight(&qp->xreq.rsp);
 }
@@ -67,7 +68,7 @@ uint64_t ur_ext_deadline(const struct ur_qp *qp)
 {
 	uint64_t deadline = ur_ext_requester_deadline(qp), gap;
 
-	if (__builtin_expect(qp->xrsp.ooo == NULL, 1))
+	if (__builtin_expect(!qp->xrsp.has_gap, 1))
 		return deadline;
 	gap = ur_ext_gap_deadline(qp);
 	return gap < deadline ? gap : deadline;

@@ -37,7 +37,7 @@ const struct ur_spray_qp *ur_ext_paths(const struct ur_qp *qp);
 /* SPRAY-PORT-02. A packet, of which Ethernet to BTH are written, goes by the UDP source port of `path`, not by the queue pair's own. */
 static inline void ur_ext_write_port(const struct ur_qp *qp, uint8_t path, struct ur_tx *tx)
 {
-	uint8_t *at = tx->hdr + qp->path.len - UR_UDP_BYTES;
+	uint8_t *at = tx->hdr + qp->path->len - UR_UDP_BYTES;
 
 	ur_store16(at, ur_spray_port(ur_load16(at), path));
 }
@@ -55,7 +55,7 @@ static inline uint32_t ur_ext_agreed_window(const struct ur_qp *qp, uint32_t own
 bool ur_ext_requester_ready(const struct ur_qp *qp);
 /* As ur_requester_next(): a packet sent again, a probe, or the next new one, in this order. */
 bool ur_ext_requester_next(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsigned *wqes);
-unsigned ur_ext_requester_burst(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
+unsigned ur_ext_requester_burst(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t *bytes,
 				uint64_t now_ns);
 void ur_ext_requester_drain(struct ur_qp *qp);
 /* RTR/RTS: first PSN set, or back to RESET (gives contexts back). */
@@ -78,7 +78,7 @@ static inline uint64_t ur_ext_requester_deadline(const struct ur_qp *qp)
 	uint64_t at = qp->retry.ack_deadline_ns;
 
 	/* An RNR wait stops everything else. */
-	if (__builtin_expect(qp->retry.rnr_until_ns != 0, 0))
+	if (__builtin_expect(qp->retry.is_waiting, 0))
 		return qp->retry.rnr_until_ns;
 	if (x->psn.deadline_ns < at)
 		at = x->psn.deadline_ns;
@@ -117,7 +117,7 @@ static inline uint64_t ur_ext_gap_limit_ns(const struct ur_qp *qp)
 /* When the gap has been open for too long; UR_NEVER. */
 static inline uint64_t ur_ext_gap_deadline(const struct ur_qp *qp)
 {
-	return qp->xrsp.ooo ? qp->xrsp.gap_ns + ur_ext_gap_limit_ns(qp) : UR_NEVER;
+	return qp->xrsp.has_gap ? qp->xrsp.gap_ns + ur_ext_gap_limit_ns(qp) : UR_NEVER;
 }
 void ur_ext_responder_timer(struct ur_qp *qp, uint64_t now_ns);
 /*
@@ -165,6 +165,11 @@ static inline struct ur_ext_answer *ur_ext_response_next_free(const struct ur_qp
 
 	return qp->rsp.ans + (repeat ? cap : 0) + (at < cap ? at : at - cap);
 }
+/* Behind the answers, see rings_of() in engine/verbs.c. */
+static inline struct ur_ext_own *ur_ext_own(const struct ur_qp *qp)
+{
+	return (struct ur_ext_own *)(void *)(qp->rsp.ans + qp->rsp.ans_cap);
+}
 /* Queues it, which is there. */
 void ur_ext_response_queue(struct ur_qp *qp, const struct ur_ext_answer *a);
 /* Nothing is answered any more but what comes before a fatal NAK, and that (RC-RESP-NAK-02). */
@@ -174,8 +179,8 @@ bool ur_ext_response_ack_due(const struct ur_qp *qp);
 /* What is owed has changed: may an ACK or NAK leave? */
 void ur_ext_response_update_ack(struct ur_qp *qp);
 /* Owes an ACK of a packet with this stamp and path index. */
-static inline void ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path,
-					     uint64_t now_ns)
+static inline __attribute__((always_inline)) void
+ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path, uint64_t now_ns)
 {
 	bool owed = qp->rsp.ack != UR_ACK_NONE;
 

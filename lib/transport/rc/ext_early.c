@@ -16,9 +16,10 @@ static bool have_context(struct ur_qp *qp, uint32_t ahead, uint64_t now_ns)
 
 	if (x->ooo)
 		return ur_ooo_reach(&core->ooo, &x->ooo, qp->rsp.epsn, ahead);
-	x->ooo = ur_ooo_take(&core->ooo, qp->rsp.epsn, ahead);
+	x->ooo = ur_ooo_take(&core->ooo, ur_ext_own(qp)->early, qp->rsp.epsn, ahead);
 	x->gap_ns = now_ns;
 	if (x->ooo) {
+		x->has_gap = true;
 		qp->rearm = true;
 		return true;
 	}
@@ -45,6 +46,7 @@ void ur_ext_early_give(struct ur_qp *qp)
 			release(qp, (uint16_t)i);
 	ur_ooo_give(&qp->core->ooo, o);
 	qp->xrsp.ooo = NULL;
+	qp->xrsp.has_gap = false;
 	qp->rearm = true;
 }
 

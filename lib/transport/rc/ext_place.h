@@ -29,9 +29,8 @@ static inline const struct ur_reth *arrival_reth(const struct ur_qp *qp, const s
 static inline bool arrival_clip(const struct ur_qp *qp, struct ur_psn psn, uint8_t *dst,
 				const uint8_t *src, uint32_t len)
 {
-	const struct ur_ooo *o = qp->xrsp.ooo;
-
-	return __builtin_expect(o != NULL, 0) && ur_ooo_write(o, psn, dst, src, len);
+	return __builtin_expect(qp->xrsp.has_gap, 0) &&
+	       ur_ooo_write(qp->xrsp.ooo, psn, dst, src, len);
 }
 
 /*

@@ -2,6 +2,8 @@
 #ifndef UR_TRANSPORT_EXT_STATE_H
 #define UR_TRANSPORT_EXT_STATE_H
 
+#include <assert.h>
+
 #include "transport/loss/ooo.h"
 #include "transport/loss/retry.h"
 #include "transport/loss/rtt.h"
@@ -13,6 +15,8 @@
 enum ur_ext_probe {
 	UR_PROBE_LOSS = 1,  /* to find out what is lost */
 	UR_PROBE_DELAY = 2, /* to ask switches for the delay (transport/net_delay.h) */
+	UR_PROBE_TRAIN =
+		4, /* in `probed`, with UR_PROBE_LOSS: since probe_stamp nothing but probes has left */
 };
 
 struct ur_ext_requester {
@@ -26,7 +30,7 @@ struct ur_ext_requester {
 		rwqen; /* of the next message that consumes a receive; above 24 bits, the tag of its pool */
 	struct ur_stamp echoed;	     /* without spraying: the newest stamp that gave a round trip */
 	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
-	struct ur_stamp probe_stamp; /* UR_PROBE_LOSS in `probed`: no other packet has this stamp */
+	struct ur_stamp probe_stamp; /* UR_PROBE_LOSS in `probed`: only a probe has this stamp */
 	uint8_t probed;	    /* enum ur_ext_probe, bits: what was sent and has not come back */
 	uint8_t probe;	    /* the same: what is to be sent */
 	bool fatal_nak;	    /* the peer refused a request for good: it answers nothing any more */
@@ -70,17 +74,27 @@ struct ur_ext_answer {
 	bool repeat; /* it was answered before */
 };
 
+static_assert(sizeof(struct ur_ext_answer) % 16 == 0, "what lies behind answers is aligned");
+
 /* Answers [head, head + cnt) of a ring of rsp.ans_cap / 2, to be sent in this order. */
 struct ur_ext_answers {
 	uint16_t head, cnt;
 	uint16_t probe_after; /* so many of them, [0, cnt], came before the probe */
 };
 
+/* LOSS-OWN-01. What a queue pair has for a gap when slabs have no memory; behind its answers. */
+struct ur_ext_own {
+	_Alignas(16) uint8_t requests[UR_OWN_RTX_BYTES];
+	_Alignas(16) uint8_t responses[UR_OWN_RTX_BYTES];
+	_Alignas(16) uint8_t early[UR_OWN_EARLY_BYTES];
+};
+
 struct ur_ext_responder {
-	struct ur_ooo *ooo;	   /* NULL: in order */
+	struct ur_ooo *ooo;	   /* of the gap; NULL: there is none */
 	uint32_t rwqen;		   /* receives taken by completed messages; 24 bits */
 	uint32_t offset;	   /* PSN_OFFSET of the packet at ePSN; 0 between messages */
 	struct ur_msn credits_msn; /* MSN when credits were told last */
+	bool has_gap;		   /* ooo is not NULL */
 	bool starved;		   /* a gap was met without a context left; until ePSN moves */
 	bool probe;		   /* one is to be answered, once the answers before it have left */
 	uint64_t gap_ns;	   /* ooo: when the gap showed, or something came for ePSN last */

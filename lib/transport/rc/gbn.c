@@ -56,7 +56,7 @@ void ur_gbn_stop_sending(struct ur_qp *qp)
 	struct ur_recovery *rec = &qp->gbn.rec;
 
 	rec->retry.ack_deadline_ns = UR_NEVER;
-	rec->retry.rnr_until_ns = 0;
+	rec->retry.is_waiting = false;
 	rec->una = rec->nxt = rec->max;
 	rec->rto_deadline_ns = UR_NEVER;
 	rec->repeat = rec->probing = rec->hold = rec->timing = false;
@@ -97,7 +97,7 @@ uint32_t ur_gbn_in_flight(const struct ur_qp *qp)
 {
 	const struct ur_recovery *rec = &qp->gbn.rec;
 
-	return rec->retry.rnr_until_ns ? 0 : (uint32_t)ur_psn_diff(rec->nxt, rec->una);
+	return rec->retry.is_waiting ? 0 : (uint32_t)ur_psn_diff(rec->nxt, rec->una);
 }
 
 uint32_t ur_gbn_acked(const struct ur_qp *qp)

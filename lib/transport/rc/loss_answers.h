@@ -145,9 +145,9 @@ static inline struct ur_wqe *find_wqe(const struct ur_qp *qp, struct ur_psn psn,
 
 /*
  * RC-COMP-ACK-01, EXT-COMP-ORDER-01. Completes the WQEs at the head of which every packet is acknowledged or
- * answered. Returns how many of them took a receive.
+ * answered. Returns how many of them took a receive, if `counts`.
  */
-static inline uint32_t complete_wqes(struct ur_qp *qp)
+static inline __attribute__((always_inline)) uint32_t complete_wqes(struct ur_qp *qp, bool counts)
 {
 	struct ur_requester *req = &qp->req;
 	uint32_t received = 0;
@@ -158,7 +158,7 @@ static inline uint32_t complete_wqes(struct ur_qp *qp)
 
 		if (passed <= 0 || (uint64_t)passed << qp->mtu_shift < wqe->length)
 			break;
-		received += !!(class_of(wqe) & OP_RECV);
+		received += counts && (class_of(wqe) & OP_RECV);
 		ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	}
 	return received;

@@ -132,7 +132,7 @@ static void advance_una(struct ur_qp *qp, struct ur_psn una, uint64_t now_ns)
 		find_wqe(qp, ur_psn_add(una, UR_PSN_MASK), ur_wq_tail(&qp->sq), &req->cur);
 		req->cur++;
 	}
-	complete_wqes(qp);
+	complete_wqes(qp, false);
 	if (__builtin_expect(rewound, 0))
 		ur_requester_reposition(qp);
 	if (__builtin_expect(qp->gbn.gap != NULL, 0))
@@ -359,7 +359,7 @@ static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
 {
 	take_credits(&qp->req, aeth);
 	pass_predicted(qp, ur_psn_add(psn, 1), now_ns);
-	complete_wqes(qp);
+	complete_wqes(qp, false);
 }
 
 static inline bool loss_is_settled(const struct ur_qp *qp)
@@ -528,7 +528,7 @@ static inline bool repeats_empty_read(const struct ur_qp *qp)
 static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t now_ns,
 						     bool *timeout)
 {
-	bool rnr = qp->retry.rnr_until_ns;
+	bool rnr = qp->retry.is_waiting;
 	enum ur_recovery_verdict verdict;
 
 	/* A missing response may count as lost now. */

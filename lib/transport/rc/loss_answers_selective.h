@@ -47,44 +47,79 @@ static inline void stop_probing(struct ur_qp *qp)
 	qp->xreq.probe &= ur_wq_tail(&qp->sq) != qp->req.cur ? UR_PROBE_DELAY : 0;
 }
 
-/* Something was acknowledged or answered; `una_moved`: requests. */
-static void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
+static __attribute__((noinline, cold)) void complete_admitted(struct ur_qp *qp, bool una_moved,
+							      uint64_t now_ns)
 {
-	uint32_t received = complete_wqes(qp);
-	bool idle = ur_ext_idle(&qp->xreq);
+	uint32_t received = complete_wqes(qp, true);
 
-	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && una_moved)
+	if (una_moved)
 		ur_admission_on_complete(qp, received, now_ns);
+}
+
+/* Something was acknowledged or answered; `una_moved`: requests. */
+static inline __attribute__((always_inline)) void progress_here(struct ur_qp *qp, bool una_moved,
+								uint64_t now_ns)
+{
+	bool idle;
+
+	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0))
+		complete_admitted(qp, una_moved, now_ns);
+	else
+		complete_wqes(qp, false);
+	idle = ur_ext_idle(&qp->xreq);
 	if (idle)
 		stop_probing(qp);
 	ur_retry_progress(&qp->retry, !idle, una_moved, now_ns);
 	fail_oldest(qp);
 }
 
-/* EXT-SEL-RTT-02. Stamps come back in order by each path, whatever overtakes them by another. */
-static void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, bool read, uint64_t now_ns)
+static __attribute__((noinline)) void progress(struct ur_qp *qp, bool una_moved, uint64_t now_ns)
+{
+	progress_here(qp, una_moved, now_ns);
+}
+
+/* EXT-SEL-RTT-02. A round trip, if the echo is newer than *newest; 0: it tells nothing. */
+static inline uint32_t take_sample(struct ur_qp *qp, struct ur_stamp *newest,
+				   const struct ur_xaeth *h, bool read, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_stamp *newest = &x->echoed, echo = ur_stamp_of(h->echo);
+	struct ur_stamp echo = ur_stamp_of(h->echo);
 	uint32_t rtt;
 
-	if (__builtin_expect(x->spray != NULL, 0)) {
-		if (h->path >= x->spray->paths.n)
-			return;
-		newest = &x->spray->echoed[h->path];
-	}
 	if (!ur_rtt_is_fresh(echo, *newest, qp->req.last_stamp))
-		return;
+		return 0;
 	*newest = echo;
 	rtt = ur_rtt_sample(&x->rtt, echo, h->residence, ur_stamp(now_ns));
 	if (!rtt)
-		return;
-	if (!ur_psn_eq(x->rsp.una, x->rsp.max))
+		return 0;
+	if (!ur_psn_eq(x->rsp.una, x->rsp.max)) {
 		ur_rtt_expect_more(&x->rtt, h->residence);
+		ur_rtx_note_answer(&qp->core->rtx, rtt + h->residence, now_ns);
+	}
 	ur_dest_on_rtt(qp, rtt, h->residence, read, now_ns);
-	/* SPRAY-TELL-01 */
-	if (__builtin_expect(x->spray != NULL, 0))
-		ur_spray_acked(&x->spray->paths, h->path, rtt);
+	return rtt;
+}
+
+/* Stamps come back in order by each path, whatever overtakes them by another. SPRAY-TELL-01 */
+static __attribute__((noinline)) void take_echo_of_path(struct ur_qp *qp, const struct ur_xaeth *h,
+							bool read, uint64_t now_ns)
+{
+	struct ur_spray_qp *spray = qp->xreq.spray;
+	uint32_t rtt;
+
+	if (h->path >= spray->paths.n)
+		return;
+	rtt = take_sample(qp, &spray->echoed[h->path], h, read, now_ns);
+	if (rtt)
+		ur_spray_acked(&spray->paths, h->path, rtt);
+}
+
+static inline void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, bool read, uint64_t now_ns)
+{
+	if (__builtin_expect(qp->sprays, 0))
+		take_echo_of_path(qp, h, read, now_ns);
+	else
+		take_sample(qp, &qp->xreq.echoed, h, read, now_ns);
 }
 
 /* CC-LOSS-01. Selective loss detection may have found something in what arrived. */
@@ -136,9 +171,9 @@ static inline bool loss_is_current(const struct ur_qp *qp, const struct ur_packe
 /* ADM-GRANT-04. The peer has a receive for the request that it refused: the RNR wait is over. */
 static __attribute__((noinline, cold)) void end_rnr_wait(struct ur_qp *qp, uint64_t now_ns)
 {
-	if (!qp->retry.rnr_until_ns)
+	if (!qp->retry.is_waiting)
 		return;
-	qp->retry.rnr_until_ns = 0;
+	qp->retry.is_waiting = false;
 	ur_retry_restart(&qp->retry, !ur_ext_idle(&qp->xreq), now_ns);
 	loss_rewind(qp);
 }
@@ -168,7 +203,7 @@ static void take_probe_answer(struct ur_qp *qp, struct ur_stamp echo, uint64_t n
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env = ur_ext_rsp_env(qp);
 
-	x->probed &= (uint8_t)~UR_PROBE_LOSS;
+	x->probed &= (uint8_t) ~(UR_PROBE_LOSS | UR_PROBE_TRAIN);
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max) &&
 	    ur_rspn_eq(ur_ext_response_of(qp, x->psn.una), ur_ext_rsp_max(x)))
 		ur_selective_on_probe_answer(&x->rsp, &env, echo, now_ns);
@@ -189,10 +224,15 @@ static __attribute__((noinline)) bool is_probe_answer(struct ur_qp *qp, const st
 						      uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_stamp echo = ur_stamp_of(p->xaeth.echo);
 
 	if (x->probed & UR_PROBE_DELAY && answers_ask(qp, p, now_ns))
 		x->probed &= (uint8_t)~UR_PROBE_DELAY;
-	return (x->probed & UR_PROBE_LOSS) && p->xaeth.echo == x->probe_stamp.v;
+	if (!(x->probed & UR_PROBE_LOSS))
+		return false;
+	if (!(x->probed & UR_PROBE_TRAIN))
+		return ur_stamp_eq(echo, x->probe_stamp);
+	return ur_stamp_le(x->probe_stamp, echo) && ur_stamp_le(echo, qp->req.last_stamp);
 }
 
 /* What an ACK or NAK says of the peer's receive pool. */
@@ -229,7 +269,7 @@ static inline enum ur_drop loss_take_ack(struct ur_qp *qp, const struct ur_packe
 		take_credits(&qp->req, &p->aeth);
 	probe_answered = x->probed && is_probe_answer(qp, p, now_ns);
 	if (probe_answered)
-		take_probe_answer(qp, x->probe_stamp, now_ns);
+		take_probe_answer(qp, ur_stamp_of(p->xaeth.echo), now_ns);
 	if (acked)
 		progress(qp, !ur_psn_eq(una, x->psn.una), now_ns);
 	if (__builtin_expect(qp->admission & UR_ADM_SENDER, 0) && (p->op & UR_OP_ASTH) &&
@@ -249,12 +289,12 @@ static inline enum ur_recovery_verdict loss_on_rnr(struct ur_qp *qp, const struc
 	/* It is over, or not said of a request. */
 	if (ur_psn_eq(p->bth.psn, qp->xreq.psn.una) && !ur_psn_eq(p->bth.psn, qp->xreq.psn.max)) {
 		/* SPRAY-TELL-02 */
-		if (qp->xreq.spray)
+		if (qp->sprays)
 			ur_spray_refused(qp->xreq.spray);
 		/* ADM-CLASS-03: the peer keeps a place for the request. */
 		if (has_class)
 			qp->adm.wait_ns = delay_ns;
-		if (!retry->rnr_until_ns) {
+		if (!retry->is_waiting) {
 			if (!has_class && !ur_retry_spend_rnr(retry))
 				return UR_RECOVERY_FAILED;
 			ur_retry_wait(retry, delay_ns, now_ns);
@@ -303,26 +343,34 @@ enum {
 static inline bool loss_predicts_ack(const struct ur_qp *qp, struct ur_psn psn, const uint8_t *ext)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
-	uint32_t sent = (uint32_t)ur_psn_diff(x->psn.max, x->psn.una);
-	struct ur_psn epsn = ur_psn(ur_load32(ext + 8));
+	struct ur_psn last = ur_psn(ur_load32(ext + 8) - 1);
 
 	return !(x->psn.flags | x->rsp.flags | x->probed | qp->admission) &&
-	       (uint32_t)ur_psn_diff(epsn, x->psn.una) - 1 < sent;
+	       ur_psn_in(last, x->psn.una, x->psn.max);
+}
+
+/* What it says of requests: the peer has executed more of them. */
+static inline void take_predicted_epsn(struct ur_qp *qp, const struct ur_xaeth *xaeth,
+				       uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	qp->core->cnt.acks_received++;
+	if (!ur_selective_end_flight(&x->psn, xaeth->epsn))
+		ur_selective_in_order(&x->psn, &x->rtt, &x->tx_times, xaeth->epsn,
+				      ur_stamp_of(xaeth->echo), now_ns);
 }
 
 static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
 					   const struct ur_aeth *aeth, const uint8_t *ext,
 					   uint64_t now_ns)
 {
-	struct ur_selective_env env = ur_ext_psn_env(qp);
 	struct ur_xaeth xaeth = ur_predict_xaeth(ext);
-	struct ur_ack_info ack = {.una = xaeth.epsn, .echo = ur_stamp_of(xaeth.echo)};
 
-	qp->core->cnt.acks_received++;
 	take_echo(qp, &xaeth, false, now_ns);
-	ur_selective_on_ack(&qp->xreq.psn, &env, &ack, now_ns);
+	take_predicted_epsn(qp, &xaeth, now_ns);
 	take_credits(&qp->req, aeth);
-	progress(qp, true, now_ns);
+	progress_here(qp, true, now_ns);
 }
 
 static inline bool loss_repeats(const struct ur_qp *qp)
@@ -334,7 +382,7 @@ static inline bool loss_repeats(const struct ur_qp *qp)
 
 static inline bool loss_is_settled(const struct ur_qp *qp)
 {
-	return ur_ext_idle(&qp->xreq) && !qp->xrsp.ooo;
+	return ur_ext_idle(&qp->xreq) && !qp->xrsp.has_gap;
 }
 
 /* ---- responses ---- */
@@ -462,18 +510,20 @@ static inline enum ur_drop loss_on_response(struct ur_qp *qp, const struct ur_pa
 	return arrived ? UR_DROP_NONE : UR_DROP_NO_CONTEXT;
 }
 
+#define XRTH_NUMBERS UINT64_C(0x00ffffff00ffffff) /* SSN and PSN_OFFSET */
+
 /* Both sequences are in order, no probe is awaited, and what the response says of requests is no older than what is known. */
 static inline bool loss_predicts_response(const struct ur_qp *qp, const struct ur_wqe *wqe,
 					  struct ur_psn psn, const uint8_t *ext)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
-	struct ur_psn epsn = ur_psn(ur_load32(ext + 8));
-	const uint8_t *xrth = ext + UR_XAETH_BYTES;
+	struct ur_psn epsn = ur_psn(ur_load32(ext + 8)), end = ur_psn_add(x->psn.max, 1);
+	uint64_t xrth = ur_load64(ext + UR_XAETH_BYTES) & XRTH_NUMBERS;
 
 	return !(x->psn.flags | x->rsp.flags | x->probed | qp->admission) &&
-	       ur_psn_le(x->psn.una, epsn) && ur_psn_le(epsn, x->psn.max) && ur_psn_lt(psn, epsn) &&
+	       ur_psn_in(epsn, x->psn.una, end) && ur_psn_lt(psn, epsn) &&
 	       ur_psn_eq(psn, wqe->first_psn) && ur_rspn_eq(wqe->first_rsp, ur_ext_rsp_una(x)) &&
-	       ur_predict_low24(xrth) == wqe->ssn.v && !ur_predict_low24(xrth + 4);
+	       xrth == (uint64_t)wqe->ssn.v << 32;
 }
 
 static inline void loss_take_predicted_response(struct ur_qp *qp, struct ur_wqe *wqe,
@@ -482,22 +532,20 @@ static inline void loss_take_predicted_response(struct ur_qp *qp, struct ur_wqe 
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_xaeth xaeth = ur_predict_xaeth(ext);
-	struct ur_ack_info ack = {
-		.una = xaeth.epsn, .echo = ur_stamp_of(xaeth.echo), .partial = true};
-	struct ur_selective_env env = ur_ext_psn_env(qp);
 	bool una_moved = ur_psn_lt(x->psn.una, xaeth.epsn);
 	struct target t = {.wqe = wqe, .ends = true};
+	struct ur_psn next = ur_psn_add(x->rsp.una, 1);
 
 	take_echo(qp, &xaeth, true, now_ns);
-	if (una_moved) {
-		ur_selective_on_ack(&x->psn, &env, &ack, now_ns);
-		qp->core->cnt.acks_received++;
-	}
+	if (una_moved)
+		take_predicted_epsn(qp, &xaeth, now_ns);
 	take_credits(&qp->req, aeth);
-	env.kind = UR_SELECTIVE_RESPONSES;
-	ur_selective_on_response(&x->rsp, &env, ur_rspn_to(wqe->first_rsp), ack.echo, now_ns);
+	if (!ur_selective_end_flight(&x->rsp, next))
+		ur_selective_in_order(&x->rsp, &x->rtt, &x->tx_times, next, x->rsp.rack_stamp,
+				      now_ns);
 	free_places(qp, &t);
-	progress(qp, una_moved, now_ns);
+	ur_send_queue_finish(qp, IBV_WC_SUCCESS);
+	progress_here(qp, una_moved, now_ns);
 }
 
 /* ---- time ---- */
@@ -508,7 +556,7 @@ static bool extend_rnr_wait(struct ur_qp *qp, uint64_t now_ns)
 	uint64_t wait_ns;
 	bool probe;
 
-	if (!qp->retry.rnr_until_ns || !(qp->admission & UR_ADM_HOLDER))
+	if (!qp->retry.is_waiting || !(qp->admission & UR_ADM_HOLDER))
 		return false;
 	wait_ns = ur_admission_wait_on(qp, &probe, now_ns);
 	if (!wait_ns)
@@ -547,8 +595,8 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	if (s->backoff == backoff)
 		return false;
 	/* EXT-SEL-RTO-02 */
-	ur_selective_hasten(s, ur_retry_silence_ns(&qp->retry, ur_rtt_rto_ns(&qp->xreq.rtt, 0)),
-			    now_ns);
+	ur_selective_bound_timeout(
+		s, &env, ur_retry_silence_ns(&qp->retry, ur_rtt_rto_ns(&qp->xreq.rtt, 0)), now_ns);
 	qp->core->cnt.rto++;
 	ur_dest_on_timeout(qp, now_ns);
 	return true;
@@ -567,7 +615,7 @@ static bool extend_ack_timeout(struct ur_qp *qp, uint64_t now_ns)
 
 	uint16_t turns = (uint16_t)qp->core->cnt.sched_turns;
 
-	if (retry->rnr_until_ns || !ur_emux_is_active(&qp->sq_queue) || turns == retry->turns ||
+	if (retry->is_waiting || !ur_emux_is_active(&qp->sq_queue) || turns == retry->turns ||
 	    silent_ns < UINT64_C(4096) << retry->timeout)
 		return false;
 	retry->turns = turns;
@@ -590,7 +638,7 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 		ur_dest_on_timeout(qp, now_ns);
 	if (verdict == UR_RECOVERY_REWIND)
 		loss_rewind(qp);
-	if (verdict == UR_RECOVERY_FAILED || x->retry.rnr_until_ns)
+	if (verdict == UR_RECOVERY_FAILED || x->retry.is_waiting)
 		return verdict;
 	expire(qp, &x->psn, now_ns);
 	silent = expire(qp, &x->rsp, now_ns);

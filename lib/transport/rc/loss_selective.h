@@ -160,6 +160,7 @@ static inline bool loss_is_alone(const struct ur_qp *qp, uint64_t now_ns)
 /* EXT-REQ-PROBE-01. The answer to a probe tells only if its stamp is no other packet's. */
 static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alone, uint64_t now_ns)
 {
+	struct ur_selective_env env = ur_ext_env(qp);
 	struct ur_ext_requester *x = &qp->xreq;
 	bool asks = x->probe == UR_PROBE_DELAY;
 
@@ -167,17 +168,19 @@ static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alon
 	/* PACE-NET-04. The path may drop it, so nothing else depends on the answer. */
 	if (asks) {
 		x->probed |= UR_PROBE_DELAY;
-		tx->hdr[qp->path.len + UR_DELAY_BTH] |= UR_DELAY_ASK;
+		tx->hdr[qp->path->len + UR_DELAY_BTH] |= UR_DELAY_ASK;
 		/* PACE-NET-06 */
 		if (ur_dest_on_ask(qp, ur_stamp(now_ns), now_ns))
-			tx->hdr[qp->path.len + UR_BTH_BYTES + UR_XTH_FLAGS] |= UR_XTH_BACK;
+			tx->hdr[qp->path->len + UR_BTH_BYTES + UR_XTH_FLAGS] |= UR_XTH_BACK;
 		return;
 	}
-	x->probed = (uint8_t)((x->probed & UR_PROBE_DELAY) | (alone ? UR_PROBE_LOSS : 0));
-	x->probe_stamp = ur_stamp(now_ns);
+	if (!alone || !(x->probed & UR_PROBE_TRAIN))
+		x->probe_stamp = ur_stamp(now_ns);
+	x->probed = (uint8_t)((x->probed & UR_PROBE_DELAY) |
+			      (alone ? UR_PROBE_LOSS | UR_PROBE_TRAIN : 0));
 	qp->req.since_ackreq = 0;
-	ur_selective_on_probe_sent(&x->psn, &x->rtt, now_ns);
-	ur_selective_on_probe_sent(&x->rsp, &x->rtt, now_ns);
+	ur_selective_on_probe_sent(&x->psn, &env, now_ns);
+	ur_selective_on_probe_sent(&x->rsp, &env, now_ns);
 	qp->core->cnt.probes_sent++;
 }
 
@@ -223,29 +226,39 @@ static inline uint32_t loss_number(struct ur_qp *qp, struct ur_wqe *wqe, unsigne
 /* SPRAY-TELL-01. Which way the packet of `psn` went; whose path is forgotten blames none. */
 static inline void record_path(struct ur_qp *qp, struct ur_psn psn, bool again)
 {
-	if (__builtin_expect(qp->xreq.spray != NULL, 0))
+	if (__builtin_expect(qp->sprays, 0))
 		ur_spray_sent(qp->xreq.spray, psn, qp->spray_path,
 			      again && ur_psn_diff(qp->xreq.psn.max, psn) <= UR_SPRAY_PSNS);
 }
 
 static inline void record_request(struct ur_qp *qp, uint64_t now_ns)
 {
+	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env;
 
-	record_path(qp, qp->xreq.psn.max, false);
-	if (ur_selective_on_send_too(&qp->xreq.psn, &qp->xreq.tx_times, now_ns))
+	record_path(qp, x->psn.max, false);
+	if (ur_selective_on_send_too(&x->psn, &x->tx_times, now_ns))
 		return;
+	if (ur_psn_eq(x->psn.una, x->psn.max)) {
+		ur_selective_begin_flight(&x->psn, &x->rtt, &x->tx_times, ur_ext_idle(x), now_ns);
+		return;
+	}
 	env = ur_ext_env(qp);
 	ur_selective_on_send(&qp->xreq.psn, &env, 1, now_ns);
 }
 
 static inline void record_responses(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
+	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env;
 
-	qp->xreq.rd_seq++;
-	if (n == 1 && ur_selective_on_send_too(&qp->xreq.rsp, &qp->xreq.tx_times, now_ns))
+	x->rd_seq++;
+	if (n == 1 && ur_selective_on_send_too(&x->rsp, &x->tx_times, now_ns))
 		return;
+	if (n == 1 && ur_psn_eq(x->rsp.una, x->rsp.max)) {
+		ur_selective_begin_flight(&x->rsp, &x->rtt, &x->tx_times, ur_ext_idle(x), now_ns);
+		return;
+	}
 	env = ur_ext_env(qp);
 	ur_selective_on_send(&qp->xreq.rsp, &env, n, now_ns);
 }
@@ -272,12 +285,26 @@ static inline void send_twice(struct ur_qp *qp, struct ur_rspn nr, uint32_t n, b
 		rtx->twice = (struct ur_rtx_twice){ur_rspn_to(nr), (uint16_t)n, is_new};
 }
 
+/* A READ of one response, while nothing is in flight. */
+static inline void begin_read(struct ur_qp *qp, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	x->rd_seq++;
+	record_path(qp, x->psn.max, false);
+	ur_selective_begin_flights(&x->psn, &x->rsp, &x->rtt, &x->tx_times, now_ns);
+}
+
 static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
 	struct ur_rspn nr = ur_ext_rsp_max(&qp->xreq);
 
-	record_responses(qp, n, now_ns);
-	record_request(qp, now_ns);
+	if (n == 1 && ur_ext_idle(&qp->xreq)) {
+		begin_read(qp, now_ns);
+	} else {
+		record_responses(qp, n, now_ns);
+		record_request(qp, now_ns);
+	}
 	send_twice(qp, nr, n, true);
 	/* So that it never falls half the numbers behind. */
 	if (ur_psn_lt(qp->xreq.reads_from, qp->xreq.psn.una))
@@ -464,7 +491,7 @@ static inline void unmark_lost_responses(struct ur_qp *qp, struct ur_rspn nr, ui
 	struct ur_selective_env env = ur_ext_env(qp);
 	struct ur_ext_requester *x = &qp->xreq;
 
-	x->probed &= (uint8_t)~UR_PROBE_LOSS;
+	x->probed &= (uint8_t) ~(UR_PROBE_LOSS | UR_PROBE_TRAIN);
 	for (; x->rsp.lost_cnt && n--; nr = ur_rspn_add(nr, 1))
 		if (!ur_rspn_lt(nr, ur_ext_rsp_una(x)))
 			ur_selective_unmark_lost(&x->rsp, &env, ur_rspn_to(nr), now_ns);

@@ -36,7 +36,7 @@ static inline const struct ur_rwqe *predicted_receive(struct ur_qp *qp)
 {
 	uint32_t head = ur_wq_head(&qp->rq);
 
-	if (qp->rsp.wqe || qp->srq)
+	if (qp->rsp.wqe || qp->has_srq)
 		return qp->rsp.wqe || ur_responder_bind(qp) ? qp->rsp.wqe : NULL;
 	return head != ur_wq_tail(&qp->rq) ? ur_rq_at(&qp->rq, head) : NULL;
 }

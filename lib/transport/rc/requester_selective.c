@@ -52,6 +52,7 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 	if (x->spray)
 		ur_spray_give(&qp->core->spray, x->spray);
 	x->spray = NULL;
+	qp->sprays = false;
 	qp->spray_path = 0;
 }
 
@@ -80,10 +81,16 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	x->reads_from = first;
 	qp->req.ssn = ur_first_ssn(first);
 	ur_selective_init(&x->rsp, &x->tx_times, 1, ur_psn(0), (uint16_t)window, (uint16_t)most);
+	/* LOSS-OWN-02 */
+	if (!qp->core->loss.cnt) {
+		ur_selective_narrow(&x->psn, UR_OWN_SPAN);
+		ur_selective_narrow(&x->rsp, UR_OWN_SPAN);
+	}
 	/* RC-REQ-PART-02. Sixteen requests fill a wide window as well. */
 	if (window > UR_EXT_WINDOW)
 		qp->req.read_psns = (uint16_t)(window / 16);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
 	if (qp->paths > 1 && qp->state != IBV_QPS_RESET)
 		x->spray = ur_spray_take(&qp->core->spray, qp->paths, qp->req.last_stamp);
+	qp->sprays = x->spray != NULL;
 }

@@ -69,7 +69,7 @@ static inline bool is_sending(const struct ur_qp *qp)
 
 static inline bool may_send(const struct ur_qp *qp)
 {
-	return is_sending(qp) && (!loss_is_reliable(qp) || !qp->retry.rnr_until_ns);
+	return is_sending(qp) && (!loss_is_reliable(qp) || !qp->retry.is_waiting);
 }
 
 static inline bool may_probe(const struct ur_qp *qp)
@@ -97,15 +97,16 @@ static __attribute__((noinline)) bool is_ready(const struct ur_qp *qp)
 	return can_go_on(qp) || (loss_is_troubled(qp) && has_again(qp));
 }
 
-/* Nothing is in flight, failed or held back, and WQE `cur`, which is there, is a SEND or WRITE without a fence. */
+/* Nothing is in flight, failed or held back, and WQE `cur`, which is there, is a SEND, WRITE or READ without a fence. */
 static inline bool begins_afresh(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, req->cur);
 
 	return loss_is_reliable(qp) && qp->state == IBV_QPS_RTS && req->cur == req->head &&
-	       !(req->cur_off | req->local_err | qp->admission) && !qp->retry.rnr_until_ns &&
-	       loss_is_done(qp) && (class_of(wqe) & OP_DATA) && !(wqe->flags & UR_WQE_FENCE);
+	       !(req->cur_off | req->local_err | qp->admission) && !qp->retry.is_waiting &&
+	       loss_is_done(qp) && (class_of(wqe) & (OP_DATA | OP_READ)) &&
+	       !(wqe->flags & UR_WQE_FENCE);
 }
 
 /* Asked after every post, answer and turn: most often everything posted has been sent, or nothing of it. */
@@ -520,7 +521,7 @@ static inline bool is_quiet(const struct ur_qp *qp)
 	const struct ur_requester *req = &qp->req;
 
 	return qp->state == IBV_QPS_RTS && !(req->cur_off | req->local_err | qp->admission) &&
-	       !qp->retry.rnr_until_ns && !loss_is_troubled(qp) && !loss_holds(qp) &&
+	       !qp->retry.is_waiting && !loss_is_troubled(qp) && !loss_holds(qp) &&
 	       !qp->core->no_prediction;
 }
 
@@ -598,7 +599,7 @@ static inline bool make_next_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t 
  * PREDICT-SEND-01. SENDs, WRITEs and READs of one packet each, while nothing else has to be sent or decided. What they have
  * in common is asked once.
  */
-unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t bytes,
+unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t *bytes,
 			  uint64_t now_ns)
 {
 	uint32_t credit, sent = 0;
@@ -609,11 +610,16 @@ unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint
 	credit = loss_data_credit(qp);
 	if (cap > credit)
 		cap = credit;
-	while (n < cap && sent < bytes && has_wqe(qp) && make_next_whole(qp, &tx[n], now_ns))
+	while (n < cap && sent < *bytes && make_next_whole(qp, &tx[n], now_ns)) {
 		sent += ur_tx_frame_bytes(&tx[n++]);
-	if (n)
-		loss_after_send(qp, now_ns);
+		if (!has_wqe(qp))
+			break;
+	}
+	if (!n)
+		return 0;
+	loss_after_send(qp, now_ns);
 	qp->core->cnt.tx_predicted += n;
+	*bytes = sent;
 	return n;
 }
 #endif

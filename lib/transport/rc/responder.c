@@ -29,7 +29,7 @@ bool ur_responder_bind(struct ur_qp *qp)
 {
 	struct ur_responder *rsp = &qp->rsp;
 
-	if (qp->srq) {
+	if (qp->has_srq) {
 		if (!ur_responder_take_srq(qp, rsp->srq_wqe))
 			return false;
 		rsp->wqe = rsp->srq_wqe;

@@ -62,7 +62,7 @@ static void take_bound(struct ur_qp *qp)
 
 static inline bool arrival_bind(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	if (__builtin_expect(qp->xrsp.ooo && qp->xrsp.ooo->bound_cnt, 0)) {
+	if (__builtin_expect(qp->xrsp.has_gap && qp->xrsp.ooo->bound_cnt, 0)) {
 		take_bound(qp);
 		return true;
 	}
@@ -157,7 +157,7 @@ static inline enum ur_drop arrival_take_early(struct ur_qp *qp, const struct ur_
 
 static inline bool arrival_is_waiting(const struct ur_qp *qp)
 {
-	return qp->xrsp.ooo;
+	return qp->xrsp.has_gap;
 }
 
 static inline bool arrival_next(struct ur_qp *qp, struct turn *turn)
@@ -251,7 +251,7 @@ static bool arrival_answer_again(struct ur_qp *qp, const struct ur_packet *p, ui
 
 static inline bool predicted_is_quiet(const struct ur_qp *qp)
 {
-	return !qp->xrsp.ooo && !qp->xrsp.offset;
+	return !qp->xrsp.has_gap && !qp->xrsp.offset;
 }
 
 /* What arrival_check_form() and arrival_check_sequence() ask of a message that is one packet. */
@@ -302,7 +302,7 @@ bool ur_ext_responder_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t
 
 void ur_ext_responder_release(struct ur_qp *qp)
 {
-	if (qp->xrsp.ooo)
+	if (qp->xrsp.has_gap)
 		ur_ext_early_give(qp);
 }
 
@@ -333,7 +333,7 @@ void ur_ext_responder_stop(struct ur_qp *qp, enum ibv_wc_status status)
 	struct ur_ooo *o = qp->xrsp.ooo;
 
 	ur_responder_abort(qp, status);
-	if (!o)
+	if (!qp->xrsp.has_gap)
 		return;
 	while (o->bound_cnt) {
 		take_bound(qp);
@@ -346,6 +346,7 @@ void ur_ext_responder_validate(const struct ur_qp *qp)
 {
 	const struct ur_ext_responder *x = &qp->xrsp;
 
+	UR_ASSERT(x->has_gap == (x->ooo != NULL));
 	if (x->ooo) {
 		ur_ooo_validate(x->ooo, qp->rsp.epsn);
 		UR_ASSERT(x->ooo->deferred_cnt);

@@ -225,7 +225,7 @@ bool ur_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 	struct ur_psn psn = rsp->nak_psn;
 	uint8_t syndrome = rsp->nak_syndrome;
 
-	if (!ur_response_ack_due(qp))
+	if ((rsp->q_cnt || !rsp->ack) && !ur_response_ack_due(qp))
 		return false;
 	if (rsp->ack & UR_ACK_OWED) {
 		psn = name_psn(qp);

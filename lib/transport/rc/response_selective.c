@@ -103,7 +103,8 @@ static void answers_dequeue(struct ur_qp *qp, const struct ur_ext_answer *a)
 		q->probe_after--;
 	if (!ur_ext_response_queued(qp))
 		ur_emux_set(&qp->core->emux, &qp->rsp_queue, false);
-	ur_ext_response_update_ack(qp);
+	if (__builtin_expect(x->probe | qp->rsp.ack, 0))
+		ur_ext_response_update_ack(qp);
 }
 
 /* Repeats have left by now, and all that waits is to follow. */
@@ -146,8 +147,7 @@ static inline uint8_t *put_xaeth(uint8_t *p, const struct ur_qp *qp, const struc
 {
 	uint64_t residence = (now_ns - e->arrival_ns) >> UR_STAMP_SHIFT;
 
-	p = ur_build32(p, e->stamp.v);
-	p = ur_build32(p, residence < UINT32_MAX ? (uint32_t)residence : UINT32_MAX);
+	p = ur_build2(p, e->stamp.v, residence < UINT32_MAX ? (uint32_t)residence : UINT32_MAX);
 	return ur_build32(p, (uint32_t)e->path << 24 | qp->rsp.epsn.v);
 }
 
@@ -176,8 +176,7 @@ static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_ext_
 	qp->core->cnt.retransmitted_responses += a->repeat;
 	p = put_aeth(p, qp, ack_syndrome(qp));
 	p = put_xaeth(p, qp, &echo, now_ns);
-	p = ur_build32(p, a->ssn.v);
-	return ur_build32(p, a->offset + (a->from >> qp->mtu_shift));
+	return ur_build2(p, a->ssn.v, a->offset + (a->from >> qp->mtu_shift));
 }
 
 #include "transport/rc/response_template.h"
@@ -233,14 +232,12 @@ void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t
 }
 
 /* EXT-RESP-SACK-01: the bitmap lies in the context until the next call. */
-static struct ur_bpth add_bitmap(struct ur_qp *qp, struct ur_tx *tx, bool lowest)
+static __attribute__((noinline)) struct ur_bpth add_bitmap(struct ur_qp *qp, struct ur_tx *tx,
+							   bool lowest)
 {
 	struct ur_ooo *o = qp->xrsp.ooo;
 	struct ur_ooo_part part;
 
-	clear_payload(tx);
-	if (!o)
-		return (struct ur_bpth){0};
 	part = ur_ooo_sack(o, qp->rsp.epsn, lowest);
 	tx->payload_len = (uint16_t)part.bytes;
 	tx->frag[tx->frag_cnt++] = (struct ur_frag){o->sack, tx->payload_len};
@@ -272,14 +269,45 @@ static inline struct ur_ndth ndth_of(const struct ur_echo *e)
 	return (struct ur_ndth){.hops = e->hops & UR_DELAY_HOPS, .delay = e->delay};
 }
 
-bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+/* EXT-RESP-CREDIT-02: gap may follow gap, and a NAK has no place for credits. */
+static inline uint8_t positive_syndrome(struct ur_qp *qp)
+{
+	qp->xrsp.credits_msn = qp->rsp.msn;
+	qp->core->cnt.acks_sent++;
+	return ack_syndrome(qp);
+}
+
+/* Nothing is early, no probe waits for an answer, and no status is told. */
+static inline bool owes_plain_ack(const struct ur_qp *qp)
+{
+	const struct ur_ext_responder *x = &qp->xrsp;
+
+	return qp->rsp.ack == UR_ACK_OWED && !x->has_gap && !x->probe &&
+	       !(qp->admission & UR_ADM_RECEIVER) && !qp->core->no_prediction;
+}
+
+static inline void make_plain_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	struct ur_psn psn = ur_psn_add(qp->rsp.epsn, UR_PSN_MASK); /* ePSN - 1 */
+	uint8_t *p;
+
+	clear_payload(tx);
+	p = begin_ack(qp, psn, false, TAIL_NONE, tx);
+	take_path(qp, qp->xrsp.echo.path, tx);
+	p = put_aeth(p, qp, positive_syndrome(qp));
+	put_xaeth(p, qp, &qp->xrsp.echo, now_ns);
+	qp->rsp.ack = UR_ACK_NONE;
+	ur_sched_set(&qp->core->acks, &qp->ack_node, false);
+}
+
+static __attribute__((noinline)) bool make_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	struct ur_ext_responder *x = &qp->xrsp;
 	bool probe = rsp->ack != UR_ACK_OWED && !ack_due(qp);
 	bool status = qp->admission & UR_ADM_RECEIVER;
 	enum tail tail = probe && x->probe_echo.hops ? TAIL_DELAY : TAIL_NONE;
-	struct ur_bpth part;
+	struct ur_bpth part = {0};
 	struct ur_psn psn = rsp->epsn;
 	uint8_t syndrome, *p;
 
@@ -288,20 +316,20 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 	if (!probe && rsp->ack & UR_NAK_OWED) {
 		psn = rsp->nak_psn;
 		syndrome = rsp->nak_syndrome;
-	} else if (x->ooo && (qp->srq || ur_msn_eq(x->credits_msn, rsp->msn))) {
+	} else if (x->has_gap && (qp->srq || ur_msn_eq(x->credits_msn, rsp->msn))) {
 		syndrome = UR_SYNDROME_NAK | UR_NAK_PSN_SEQ;
 		qp->core->cnt.seq_nak_sent++;
 	} else {
 		psn = ur_psn_add(psn, UR_PSN_MASK); /* ePSN - 1 */
-		syndrome = ack_syndrome(qp);
-		/* EXT-RESP-CREDIT-02: gap may follow gap, and a NAK has no place for credits. */
-		x->credits_msn = rsp->msn;
-		qp->core->cnt.acks_sent++;
+		syndrome = positive_syndrome(qp);
 	}
 	/* EXT-RESP-PART-01. The answer to a probe tells of the oldest hole; it leaves the delay out if it has a part only. */
-	part = add_bitmap(qp, tx, probe);
-	if (__builtin_expect(part.flags | part.offset, 0))
-		tail = TAIL_PART;
+	clear_payload(tx);
+	if (__builtin_expect(x->has_gap, 0)) {
+		part = add_bitmap(qp, tx, probe);
+		if (part.flags | part.offset)
+			tail = TAIL_PART;
+	}
 	p = begin_ack(qp, psn, status, tail, tx);
 	take_path(qp, (probe ? &x->probe_echo : &x->echo)->path, tx);
 	p = put_aeth(p, qp, syndrome);
@@ -314,7 +342,7 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		ur_build32(p, ur_ndth_pack(&ndth));
 		/* PACE-NET-06 */
 		if (x->probe_echo.hops & UR_XTH_BACK)
-			tx->hdr[qp->path.len + UR_DELAY_BTH] |= UR_DELAY_ASK;
+			tx->hdr[qp->path->len + UR_DELAY_BTH] |= UR_DELAY_ASK;
 	} else if (__builtin_expect(tail == TAIL_PART, 0)) {
 		ur_build32(p, ur_bpth_pack(&part));
 	}
@@ -326,5 +354,14 @@ bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_n
 		ur_ext_response_update_ack(qp);
 	else
 		ur_sched_set(&qp->core->acks, &qp->ack_node, false);
+	return true;
+}
+
+/* PREDICT-ACK-02 */
+bool ur_ext_response_next_ack(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+{
+	if (!owes_plain_ack(qp))
+		return make_ack(qp, tx, now_ns);
+	make_plain_ack(qp, tx, now_ns);
 	return true;
 }

@@ -3,6 +3,7 @@
 #define UR_TRANSPORT_RC_SELECTIVE_STATE_H
 
 #include "transport/qp.h"
+#include "transport/rc/ext.h"
 #include "transport/loss/selective.h"
 #include "transport/send_queue.h"
 
@@ -29,6 +30,7 @@ static inline struct ur_selective_env ur_ext_psn_env(struct ur_qp *qp)
 
 	if (ur_psn_le(qp->xreq.reads_from, qp->xreq.psn.una))
 		env.kind = UR_SELECTIVE_READS;
+	env.own = ur_ext_own(qp)->requests;
 	return env;
 }
 
@@ -38,6 +40,7 @@ static inline struct ur_selective_env ur_ext_rsp_env(struct ur_qp *qp)
 	struct ur_selective_env env = ur_ext_env(qp);
 
 	env.kind = UR_SELECTIVE_RESPONSES;
+	env.own = ur_ext_own(qp)->responses;
 	return env;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SWITCH_LISTENER_H
-#define SWITCH_LISTENER_H
+#ifndef LISTENER_H
+#define LISTENER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,8 @@
 
 /*
  * A unix socket (SOCK_SEQPACKET) that listens at a path. What a dead process has left there is replaced; the socket of a
- * process that listens is not.
+ * process that listens is not, also when several start and end at the same time. The directory has to be readable: it is
+ * locked for a moment.
  */
 struct listener {
 	struct sockaddr_un addr;

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "dpdk/memif_wake.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "dpdk/driver_call.h"
+
+#define DRIVER	      "librte_net_memif.so"
+#define MESSAGE_BYTES 128
+#define RINGS_MAX     32
+#define COOKIE	      0x3e31f20
+#define FLAGS_OFFSET  4 /* in a ring's header, after the cookie */
+#define MASK_INT      1 /* flag of a ring: its consumer polls */
+#define TO_SERVER     1 /* flag of a message about a ring */
+
+enum message { INIT = 3, ADD_REGION = 4, ADD_RING = 5 };
+
+struct ring {
+	uint8_t *page;		 /* with its header */
+	_Atomic uint16_t *flags; /* in the page */
+	int fd;			 /* the interrupt descriptor, a duplicate */
+	uint16_t queue;
+};
+
+/* A connection between two ends. */
+struct link {
+	struct link *next;
+	struct ur_memif_end end;
+	int sock;
+	int region; /* the file of the first region, a duplicate; -1: not known yet */
+	unsigned cnt;
+	struct ring ring[RINGS_MAX]; /* those that we receive from */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct link *first;
+} links = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- links; under the lock ---- */
+
+static struct link *find(int sock)
+{
+	struct link *l = links.first;
+
+	while (l && l->sock != sock)
+		l = l->next;
+	return l;
+}
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void forget(int sock)
+{
+	for (struct link **at = &links.first, *l; (l = *at); at = &l->next) {
+		if (l->sock != sock)
+			continue;
+		*at = l->next;
+		for (unsigned i = 0; i < l->cnt; i++) {
+			munmap(l->ring[i].page, page_bytes());
+			close(l->ring[i].fd);
+		}
+		if (l->region >= 0)
+			close(l->region);
+		free(l);
+		return;
+	}
+}
+
+static struct link *add(int sock, bool server, const char *path, uint32_t id)
+{
+	struct link *l = calloc(1, sizeof(*l));
+
+	forget(sock);
+	if (!l)
+		return NULL;
+	l->sock = sock;
+	l->region = -1;
+	l->end = (struct ur_memif_end){.id = id, .server = server};
+	strlcpy(l->end.path, path, sizeof(l->end.path));
+	l->next = links.first;
+	links.first = l;
+	return l;
+}
+
+static bool is_of(const struct link *l, const struct ur_memif_end *end)
+{
+	return l->end.id == end->id && l->end.server == end->server &&
+	       strcmp(l->end.path, end->path) == 0;
+}
+
+/* ---- messages ---- */
+
+#define GET(field, at) memcpy(&(field), at, sizeof(field))
+
+static int duplicate(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static void take_init(int sock, bool server, const uint8_t *p)
+{
+	struct sockaddr_un name = {0};
+	struct link *l = find(sock);
+	uint32_t id;
+
+	GET(id, p + 2);
+	if (l)
+		l->end.id = id;
+	else if (server &&
+		 getsockname(sock, (struct sockaddr *)&name, &(socklen_t){sizeof(name) - 1}) == 0)
+		add(sock, server, name.sun_path, id);
+}
+
+static void take_region(struct link *l, const uint8_t *p, int fd)
+{
+	uint16_t index;
+
+	GET(index, p);
+	if (index == 0 && l->region < 0)
+		l->region = duplicate(fd);
+}
+
+/* Maps the page with the header of a ring. */
+static uint8_t *map(int region, uint32_t offset)
+{
+	uint32_t start = offset & ~(uint32_t)(page_bytes() - 1);
+	struct stat st;
+	uint32_t cookie;
+	uint8_t *page;
+
+	if (region < 0 || offset % 8 || fstat(region, &st) != 0 ||
+	    (uint64_t)st.st_size < start + (uint64_t)page_bytes())
+		return NULL;
+	page = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, region, start);
+	if (page == MAP_FAILED)
+		return NULL;
+	GET(cookie, page + (offset - start));
+	if (cookie == COOKIE)
+		return page;
+	munmap(page, page_bytes());
+	return NULL;
+}
+
+static void take_ring(struct link *l, const uint8_t *p, int fd)
+{
+	struct ring *r = &l->ring[l->cnt];
+	uint16_t flags, region;
+	uint32_t offset;
+	int status = fcntl(fd, F_GETFL);
+
+	GET(flags, p);
+	GET(region, p + 4);
+	GET(offset, p + 6);
+	/* The driver reads the descriptor in each burst while the flag is clear. */
+	if (l->end.server != (flags & TO_SERVER) || region != 0 || l->cnt == RINGS_MAX ||
+	    status < 0 || !(status & O_NONBLOCK))
+		return;
+	*r = (struct ring){.page = map(l->region, offset), .fd = duplicate(fd)};
+	if (r->page && r->fd >= 0) {
+		GET(r->queue, p + 2);
+		r->flags = (void *)(r->page + offset % page_bytes() + FLAGS_OFFSET);
+		l->cnt++;
+		return;
+	}
+	if (r->page)
+		munmap(r->page, page_bytes());
+	if (r->fd >= 0)
+		close(r->fd);
+}
+
+void ur_memif_wake_message(int sock, bool server, const uint8_t *msg, int fd)
+{
+	struct link *l;
+	uint16_t type;
+
+	GET(type, msg);
+	pthread_mutex_lock(&links.lock);
+	if (type == INIT)
+		take_init(sock, server, msg + 2);
+	l = find(sock);
+	if (l && fd >= 0 && type == ADD_REGION)
+		take_region(l, msg + 2, fd);
+	if (l && fd >= 0 && type == ADD_RING)
+		take_ring(l, msg + 2, fd);
+	pthread_mutex_unlock(&links.lock);
+}
+
+void ur_memif_wake_connect(int sock, const char *path)
+{
+	pthread_mutex_lock(&links.lock);
+	add(sock, false, path, 0);
+	pthread_mutex_unlock(&links.lock);
+}
+
+void ur_memif_wake_closed(int fd)
+{
+	pthread_mutex_lock(&links.lock);
+	forget(fd);
+	pthread_mutex_unlock(&links.lock);
+}
+
+/* ---- hooks: in place of the C library's in the driver ---- */
+
+static int descriptor_of(struct msghdr *h)
+{
+	int fd = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+static bool is_message(const struct msghdr *h, ssize_t len)
+{
+	return len == MESSAGE_BYTES && h->msg_iovlen == 1;
+}
+
+static ssize_t send_message(int sock, const struct msghdr *h, int flags)
+{
+	struct msghdr copy = *h;
+
+	/* Before the peer can answer. Only clients send what is read here. */
+	if (is_message(h, (ssize_t)h->msg_iov[0].iov_len))
+		ur_memif_wake_message(sock, false, h->msg_iov[0].iov_base, descriptor_of(&copy));
+	return sendmsg(sock, h, flags);
+}
+
+static ssize_t receive_message(int sock, struct msghdr *h, int flags)
+{
+	ssize_t len = recvmsg(sock, h, flags);
+
+	if (is_message(h, len))
+		ur_memif_wake_message(sock, true, h->msg_iov[0].iov_base, descriptor_of(h));
+	return len;
+}
+
+static int connect_socket(int sock, const struct sockaddr *addr, socklen_t len)
+{
+	if (addr->sa_family == AF_UNIX)
+		ur_memif_wake_connect(sock, ((const struct sockaddr_un *)addr)->sun_path);
+	return connect(sock, addr, len);
+}
+
+void ur_memif_wake_start(void)
+{
+	ur_driver_call_replace(DRIVER, "sendmsg", (ur_driver_fn)send_message);
+	ur_driver_call_replace(DRIVER, "recvmsg", (ur_driver_fn)receive_message);
+	ur_driver_call_replace(DRIVER, "connect", (ur_driver_fn)connect_socket);
+}
+
+/* ---- sleeping ---- */
+
+unsigned ur_memif_wake_arm(const struct ur_memif_end *end, uint32_t queues, struct pollfd *fd,
+			   unsigned cap)
+{
+	unsigned cnt = 0;
+
+	pthread_mutex_lock(&links.lock);
+	for (struct link *l = links.first; l; l = l->next) {
+		for (unsigned i = 0; is_of(l, end) && i < l->cnt && cnt < cap; i++) {
+			struct ring *r = &l->ring[i];
+
+			if (r->queue >= 32 || !(queues & UINT32_C(1) << r->queue))
+				continue;
+			atomic_store_explicit(r->flags, 0, memory_order_seq_cst);
+			fd[cnt++] = (struct pollfd){.fd = r->fd, .events = POLLIN};
+		}
+	}
+	pthread_mutex_unlock(&links.lock);
+	return cnt;
+}
+
+void ur_memif_wake_disarm(const struct ur_memif_end *end)
+{
+	pthread_mutex_lock(&links.lock);
+	for (struct link *l = links.first; l; l = l->next)
+		for (unsigned i = 0; is_of(l, end) && i < l->cnt; i++)
+			atomic_store_explicit(l->ring[i].flags, MASK_INT, memory_order_relaxed);
+	pthread_mutex_unlock(&links.lock);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* program_invocation_short_name */
+#endif
+#include <criterion/criterion.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "dpdk/fd_msg.h"
+#include "dpdk/lease.h"
+
+/* The client of a daemon that does what the test wants. */
+
+static struct daemon {
+	char dir[32];
+	int listener;
+	int fd; /* of the connection */
+	struct ur_lease_request request;
+	pthread_t thread;
+} d;
+
+static struct ur_lease_grant grant = {
+	.address = 0x0a4d0001,
+	.prefix = 24,
+	.slots_shift = 8,
+	.mtu = 4200,
+	.mac = {2, 0x75, 10, 77, 0, 1},
+	.qpns = {UR_LEASE_PREFIX_BITS, 5},
+	.memif_id = 5,
+	.secret = "0123456789abcdef012345",
+	.memif = "x.memif",
+};
+
+static struct ur_config cfg;
+static char err[512];
+static struct ur_lease *lease;
+
+static void set_up(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	strcpy(d.dir, "/tmp/lease-XXXXXX");
+	cr_assert_not_null(mkdtemp(d.dir));
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/s", d.dir);
+	d.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	cr_assert(d.listener >= 0);
+	cr_assert_eq(bind(d.listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	cr_assert_eq(listen(d.listener, 8), 0);
+	d.fd = -1;
+	ur_config_init(&cfg);
+	snprintf(cfg.port.dev, sizeof(cfg.port.dev), "uroced:%s/s", d.dir);
+}
+
+static void tear_down(void)
+{
+	char path[64];
+
+	ur_lease_close(lease);
+	lease = NULL;
+	if (d.fd >= 0)
+		close(d.fd);
+	close(d.listener);
+	snprintf(path, sizeof(path), "%s/s", d.dir);
+	unlink(path);
+	rmdir(d.dir);
+}
+
+TestSuite(lease, .init = set_up, .fini = tear_down, .timeout = 60);
+
+/* ---- the daemon ---- */
+
+static bool take_request(void)
+{
+	uint8_t msg[UR_LEASE_REQUEST_BYTES + 1];
+	ssize_t len;
+
+	d.fd = accept(d.listener, NULL, NULL);
+	len = recv(d.fd, msg, sizeof(msg), 0);
+	return len > 0 && ur_lease_get_request(msg, (size_t)len, &d.request);
+}
+
+static void send_grant(int fd)
+{
+	uint8_t msg[UR_LEASE_GRANT_BYTES];
+
+	ur_lease_put_grant(&grant, msg);
+	(void)ur_fd_msg_send(d.fd, msg, sizeof(msg), fd);
+}
+
+static void *grant_one(void *arg)
+{
+	if (take_request())
+		send_grant(-1);
+	return NULL;
+}
+
+static pthread_t opener;
+
+static void *grant_after_signals(void *arg)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	if (!take_request())
+		return NULL;
+	for (int i = 0; i < 20; i++) {
+		pthread_kill(opener, SIGUSR1);
+		nanosleep(&nap, NULL);
+	}
+	send_grant(-1);
+	return NULL;
+}
+
+static void *answer_nonsense(void *arg)
+{
+	if (take_request())
+		(void)!send(d.fd, "nonsense", 8, 0);
+	return NULL;
+}
+
+static int open_lease(void *(*daemon)(void *arg))
+{
+	int rc;
+
+	cr_assert_eq(pthread_create(&d.thread, NULL, daemon, NULL), 0);
+	rc = ur_lease_open(&cfg, &lease, err, sizeof(err));
+	pthread_join(d.thread, NULL);
+	return rc;
+}
+
+/* ---- tests ---- */
+
+/* UROCED-CLIENT-01, UROCED-MSG-01 */
+Test(lease, a_program_of_any_name_gets_one)
+{
+	char name[] = "t\xc3\xa9st\n";
+
+	program_invocation_short_name = name;
+	cr_assert_eq(open_lease(grant_one), 0, "%s", err);
+	cr_assert_str_eq(d.request.program, "t??st?");
+	cr_assert_eq(ur_lease_prefix(lease).value, 5);
+	cr_assert_eq(cfg.port.mtu, 4200);
+}
+
+static void on_signal(int number)
+{
+}
+
+Test(lease, signals_do_not_end_the_wait)
+{
+	struct sigaction a = {.sa_handler = on_signal};
+
+	sigaction(SIGUSR1, &a, NULL);
+	opener = pthread_self();
+	cr_assert_eq(open_lease(grant_after_signals), 0, "%s", err);
+}
+
+Test(lease, nonsense_is_refused)
+{
+	cr_assert_eq(open_lease(answer_nonsense), -EPROTO);
+	cr_assert_not_null(strstr(err, "does not answer as a uroced"), "%s", err);
+	cr_assert_null(lease);
+}
+
+static void *bind_one(void *arg)
+{
+	uint8_t msg[UR_LEASE_PORT_BYTES + 1], out[UR_LEASE_PORT_BYTES];
+	struct ur_lease_bound b = {.status = UR_LEASE_BOUND};
+	struct ur_lease_port p;
+	ssize_t len = recv(d.fd, msg, sizeof(msg), 0);
+
+	if (len <= 0 || !ur_lease_get_port(msg, (size_t)len, &p))
+		return NULL;
+	/* What it was not asked comes first. */
+	b.space = p.space;
+	b.asked = b.port = (uint16_t)(p.port + 1);
+	ur_lease_put_bound(&b, out);
+	(void)!send(d.fd, out, sizeof(out), 0);
+	b.asked = b.port = p.port;
+	ur_lease_put_bound(&b, out);
+	(void)!send(d.fd, out, sizeof(out), 0);
+	return NULL;
+}
+
+/* UROCED-PORTS-01: the daemon is asked once, however often the process binds the port. */
+Test(lease, binds_of_a_port_are_counted_and_limited)
+{
+	uint16_t port = 7471;
+	uint8_t msg[UR_LEASE_PORT_BYTES + 1];
+	struct ur_lease_port p;
+
+	cr_assert_eq(open_lease(grant_one), 0, "%s", err);
+	cr_assert_eq(pthread_create(&d.thread, NULL, bind_one, NULL), 0);
+	cr_assert_eq(ur_lease_bind(lease, UR_LEASE_TCP, &port), 0);
+	pthread_join(d.thread, NULL);
+	for (unsigned i = 1; i < UINT16_MAX; i++)
+		cr_assert_eq(ur_lease_bind(lease, UR_LEASE_TCP, &port), 0);
+	cr_assert_eq(ur_lease_bind(lease, UR_LEASE_TCP, &port), -ENOBUFS);
+	for (unsigned i = 0; i < UINT16_MAX; i++)
+		ur_lease_unbind(lease, UR_LEASE_TCP, port);
+	cr_assert_eq(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), UR_LEASE_PORT_BYTES);
+	cr_assert(ur_lease_get_port(msg, UR_LEASE_PORT_BYTES, &p) && p.release && p.port == port);
+	cr_assert_lt(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), 0, "released once");
+}
+
+/* ---- descriptors ---- */
+
+static unsigned descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned cnt = 0;
+
+	while (readdir(dir))
+		cnt++;
+	closedir(dir);
+	return cnt;
+}
+
+Test(lease, one_descriptor_comes_with_a_message_and_others_do_not)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
+	} control = {.bytes = {0}};
+	char byte = 1, got;
+	struct iovec from = {&byte, 1};
+	struct msghdr h = {.msg_iov = &from,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	int pair[2], three[3], fd;
+	unsigned before;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	before = descriptors();
+	for (unsigned i = 0; i < 3; i++)
+		three[i] = open("/dev/null", O_RDONLY);
+	control.align = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(three)),
+					 .cmsg_level = SOL_SOCKET,
+					 .cmsg_type = SCM_RIGHTS};
+	memcpy(CMSG_DATA(&control.align), three, sizeof(three));
+	cr_assert_eq(sendmsg(pair[0], &h, 0), 1);
+	for (unsigned i = 0; i < 3; i++)
+		close(three[i]);
+	cr_assert_eq(ur_fd_msg_receive(pair[1], &got, 1, &fd), 1);
+	cr_assert(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	cr_assert_eq(descriptors(), before + 1);
+	close(fd);
+	/* Without one, and of a message without one. */
+	cr_assert(ur_fd_msg_send(pair[0], &byte, 1, -1));
+	cr_assert_eq(ur_fd_msg_receive(pair[1], &got, 1, &fd), 1);
+	cr_assert_eq(fd, -1);
+	cr_assert_lt(ur_fd_msg_receive(pair[1], &got, 1, &fd), 0);
+	cr_assert(errno == EAGAIN && fd == -1);
+	close(pair[0]);
+	close(pair[1]);
+}
