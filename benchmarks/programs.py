@@ -167,9 +167,10 @@ def libfabric(way, over, seconds):
 def mpi(way, over, ranks, seconds):
     """{"latency": us, "bandwidth": Gb/s, "allreduce": us}"""
     with way() as bed:
-        command = f"mpirun --allow-run-as-root --oversubscribe -np {ranks} {MPI['tcp' if is_tcp(over) else 'uroce']} {{mpi}} speed"
+        command = f"mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 0 -np {ranks} {MPI['tcp' if is_tcp(over) else 'uroce']} {{mpi}} speed"
         command = command.format(**bed.words())
-        run = bed.start("a", command, env=UCX["uroce"], bare=True)
+        # As in tests/programs/rows/openmpi.toml, which says why nobody is to yield.
+        run = bed.start("a", command, env={**UCX["uroce"], "UCX_ASYNC_MODE": "poll"}, bare=True)
         try:
             if run.wait(seconds * 4 + 120) != 0:
                 raise Failure(f"`{command}` fails: {run.text[-300:]}")
