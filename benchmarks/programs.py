@@ -173,7 +173,7 @@ def mpi(way, over, ranks, seconds):
         run = bed.start("a", command, env={**UCX["uroce"], "UCX_ASYNC_MODE": "poll"}, bare=True)
         try:
             if run.wait(seconds * 4 + 120) != 0:
-                raise Failure(f"`{command}` fails: {run.text[-300:]}")
+                raise Failure(f"`{command}` fails: {run.text[:600]}")
         finally:
             run.end()
     found = re.search(r"^latency_us (\S+) bandwidth_gbps (\S+) allreduce_us (\S+)", run.text, re.M)
