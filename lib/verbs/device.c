@@ -37,7 +37,7 @@ static const char *const defaults[] = {
 	"worker.mode=inline",	     /* one process of many on this host: no core of its own */
 	"worker.thread_safe=yes",    /* what verbs promises */
 	"transport.strict?=yes",     /* for programs that poll on the last byte */
-	"transport.min_timeout?=17", /* as rdma_cm of Linux: many ask for 14, 8 times 67 ms, in which a peer may get no CPU */
+	"transport.min_timeout?=19", /* 2.1 s: many ask for 14, 8 times 67 ms, in which a peer may get no CPU */
 	"transport.max_mr?=65536", /* for caches of registrations */
 	"transport.max_pd?=1024",
 };
