@@ -78,19 +78,32 @@ def write(key, status=0):
     return run("reg", "write", "uroce-switch", "scratch", "7", "--m-key", key, status=status)
 
 
-def resign():
-    """The master has no heir, and refuses, until it has asked a standby that answers."""
+def wait_until(condition):
+    """condition: returns whether it holds, and what is printed if it never does."""
     until = time.monotonic() + WAIT_S
-    while (done := ctl_says("manage", "handover", "lab", "--zones", str(zones))).returncode:
-        assert "refuses" in done.stderr and time.monotonic() < until, done
+    while not (seen := condition())[0]:
+        assert time.monotonic() < until, seen[1]
         time.sleep(0.2)
+
+
+def resigns():
+    """The master has no heir, and refuses, until it has asked a standby that answers."""
+    done = ctl_says("manage", "handover", "lab", "--zones", str(zones))
+    assert not done.returncode or "refuses" in done.stderr, done
+    return not done.returncode, done
+
+
+def refuses():
+    """A master that was late is none for a moment, and then nothing is there to refuse."""
+    said = run("manage", "handover", "lab", "--zones", str(zones), status=1)
+    return "refuses" in said, said
 
 
 def hand_over(master, heir):
     """The heir has two leases to acknowledge. On a busy machine it may need longer: then the master takes the zone back, and is
     asked again when the heir is a standby. Time decides nothing else here, so anything else is an error."""
     for _ in range(5):
-        resign()
+        wait_until(resigns)
         e = master.wait("state", phase=("FOLLOW", "CONTEND"))
         if e["phase"] == "FOLLOW":
             if e["master"] != heir.guid:
@@ -98,10 +111,7 @@ def hand_over(master, heir):
             heir.wait("state", state="master")
             return
         master.wait("state", state="master")
-        until = time.monotonic() + WAIT_S
-        while managers()[heir.guid]["state"] != "standby":
-            assert time.monotonic() < until, managers()
-            time.sleep(0.2)
+        wait_until(lambda: ((seen := managers())[heir.guid]["state"] == "standby", seen))
         time.sleep(1)  # until the master has asked it again
     raise TimeoutError("five times the heir has not acknowledged within two leases")
 
@@ -152,10 +162,7 @@ def test():
     run("manage", "disable", "lab", b.guid, "--zones", str(zones))
     b.wait("state", state="not active")
     time.sleep(1)  # until the master has asked it again
-    until = time.monotonic() + WAIT_S
-    while "refuses" not in (said := run("manage", "handover", "lab", "--zones", str(zones), status=1)):
-        assert time.monotonic() < until, said  # a master that was late is none for a moment
-        time.sleep(0.2)
+    wait_until(refuses)
     run("manage", "enable", "lab", b.guid, "--zones", str(zones))
     b.wait("state", phase="FOLLOW")
     other = tmp / "other"

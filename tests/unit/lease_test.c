@@ -4,7 +4,6 @@
 #endif
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,6 +18,7 @@
 
 #include "dpdk/fd_msg.h"
 #include "dpdk/lease.h"
+#include "descriptors.h"
 
 /* The client of a daemon that does what the test wants. */
 
@@ -214,17 +214,6 @@ Test(lease, binds_of_a_port_are_counted_and_limited)
 }
 
 /* ---- descriptors ---- */
-
-static unsigned descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned cnt = 0;
-
-	while (readdir(dir))
-		cnt++;
-	closedir(dir);
-	return cnt;
-}
 
 Test(lease, one_descriptor_comes_with_a_message_and_others_do_not)
 {

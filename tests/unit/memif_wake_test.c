@@ -4,7 +4,6 @@
 #endif
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "dpdk/memif_wake.h"
+#include "descriptors.h"
 
 /* EDGE-REST-04: messages as a memif driver sends and receives them, and the peer of a ring. */
 
@@ -185,17 +185,6 @@ Test(memif_wake, a_ring_that_is_not_one_is_left_out)
 		say_ring(sock[0], false, false, 0, 0, RING_OFFSET, event_fd);
 	cr_expect_leq(ur_memif_wake_arm(&client, 1, p, 4), 4);
 	close(blocking);
-}
-
-static unsigned descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned cnt = 0;
-
-	while (readdir(d))
-		cnt++;
-	closedir(d);
-	return cnt;
 }
 
 Test(memif_wake, a_connection_that_ends_leaves_nothing)
