@@ -15,9 +15,12 @@ import time
 import zlib
 
 CLIENTS = 3
+# Beside a build, a write that reaches the disk (fsync) may take half a minute; no promise of the switch depends on it.
+PATIENCE_S = 200
 switch, ctl = sys.argv[1:]
 tmp = tempfile.mkdtemp(prefix="uroce-switch-")
 path, stats = f"{tmp}/fabric.sock", f"{tmp}/stats.json"
+started = []
 
 
 def client():
@@ -89,6 +92,7 @@ def start(*ports, more=()):
     ports = ports or (f"socket={path},clients={CLIENTS},mode=0600",)
     p = subprocess.Popen([switch, *(word for port in ports for word in ("--port", port)), "--set", "eal.hugepages=no",
                           "--set", "forwarding.frames=128", "--json", stats, *more], stdout=subprocess.PIPE, text=True)
+    started.append(p)
     for line in p.stdout:
         if line.startswith("forwarding"):
             return p
@@ -142,7 +146,7 @@ def main():
         pass
 
     p.send_signal(signal.SIGTERM)
-    assert p.wait(20) == 0
+    assert p.wait(PATIENCE_S) == 0
     assert not os.path.exists(path)
     ports = json.load(open(stats))
     received = sum(port["rx_packets"] + port["copies"] for port in ports["ports"])
@@ -158,7 +162,7 @@ def main():
     second = subprocess.run([switch, "--port", f"socket={path}", "--set", "eal.hugepages=no"], capture_output=True, text=True, timeout=60)
     assert second.returncode == 1 and "another program listens there" in second.stderr, second
     p.send_signal(signal.SIGINT)
-    assert p.wait(20) == 0
+    assert p.wait(PATIENCE_S) == 0
     print(f"{received} frames: all accounted for")
 
 
@@ -183,6 +187,14 @@ def fabric():
     assert len(re.findall("^#. switch ", one, re.M)) == 1 and re.search("3  down", one), one
     end(first)
     print("uroce-ctl: two switches, then one")
+
+
+def saved(state, route):
+    """Waits until the state has the route."""
+    until = time.monotonic() + PATIENCE_S
+    while route not in json.load(open(state))["lft"]:
+        assert time.monotonic() < until, f"{route} is not saved"
+        time.sleep(0.1)
 
 
 def restart():
@@ -227,18 +239,12 @@ def restart():
     time.sleep(2.5)
     assert [32, 2] not in json.load(open(state))["lft"]
     os.rmdir(f"{state}.new")
-    until = time.monotonic() + 20
-    while [32, 2] not in json.load(open(state))["lft"]:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    saved(state, [32, 2])
     assert ask(s, 8, SET, LFT, 0, table) == table
     # It is written soon after a change, too: nothing is lost with the process.
     table = table[::-1].replace(bytes([255, 1]), bytes([255, 3]))
     assert ask(s, 3, SET, LFT, 0, table) == table
-    until = time.monotonic() + 20
-    while [61, 0] not in json.load(open(state))["lft"]:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    saved(state, [61, 0])
     p.kill()
     p.wait()
     p = start(more=("--state", state))
@@ -343,7 +349,7 @@ def flood():
 
 def end(p):
     p.send_signal(signal.SIGTERM)
-    assert p.wait(20) == 0
+    assert p.wait(PATIENCE_S) == 0
 
 
 try:
@@ -353,4 +359,7 @@ try:
     hostile()
     flood()
 finally:
+    for p in started:
+        p.kill()
+        p.wait()
     subprocess.run(["rm", "-rf", tmp], check=True)
