@@ -131,16 +131,16 @@ class Process:
             self.host.processes.remove(self)
 
 
-def child_setup(cpus):
-    """Runs in the child: it ends with its parent, stays on its CPUs and has priority over batch jobs."""
+def child_setup(cpus, group=True):
+    """Runs in the child: it ends with its parent, stays on its CPUs and has priority over batch jobs; `group`: also if the kernel
+    groups tasks by session, where only the weight of the session counts."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if cpus:
         os.sched_setaffinity(0, cpus)
     try:
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
-        # If the kernel groups tasks by session, only the weight of the session counts.
-        with open("/proc/self/autogroup", "w", encoding="ascii") as group:
-            group.write(str(NICE))
+        if group:
+            pathlib.Path("/proc/self/autogroup").write_text(str(NICE), encoding="ascii")
     except OSError:
         pass
 
