@@ -274,9 +274,10 @@ def run(host, machine, options, progress):
     os.environ["UROCE_DAEMON"] = str(host.binary("app/uroced/uroced"))
     os.environ["UROCE_VERBS_LIBRARY_DIR"] = str(host.binary("lib/verbs"))
     os.environ["UROCE_MPI"] = str(host.binary("tests/programs/mpi"))
-    # Not for the session: Linux 6.18 can let one with a raised weight, and a thread in it that often wakes, run for 17 s while all else on its
-    # CPU waits, `uroced` and the kernel's own threads too: the virtual time of such a group stands still.
-    beds.Bed.setup = staticmethod(lambda: child_setup(None, group=False))
+    # Linux 6.18 can let a session with a raised weight, and a thread in it that often wakes, run for 17 s while all else on its CPU
+    # waits, `uroced` and the kernel's own threads too: the virtual time of such a session stands still.
+    host.raise_sessions = False
+    beds.Bed.setup = staticmethod(lambda: child_setup(None, session=False))
     found = stats.turns(contenders(Ways(host), parts, options.seconds), options.turns, progress)
     for mode in MODES if "progress" in parts else ():
         progress(1, 1, ("progress", mode, "counted"))

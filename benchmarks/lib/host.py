@@ -70,7 +70,7 @@ class Process:
             stdout=self.log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=lambda: child_setup(cpus),
+            preexec_fn=lambda: child_setup(cpus, host.raise_sessions),
         )
         host.processes.append(self)
 
@@ -131,15 +131,15 @@ class Process:
             self.host.processes.remove(self)
 
 
-def child_setup(cpus, group=True):
-    """Runs in the child: it ends with its parent, stays on its CPUs and has priority over batch jobs; `group`: also if the kernel
+def child_setup(cpus, session):
+    """Runs in the child: it ends with its parent, stays on its CPUs and has priority over batch jobs; with `session` also if the kernel
     groups tasks by session, where only the weight of the session counts."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if cpus:
         os.sched_setaffinity(0, cpus)
     try:
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
-        if group:
+        if session:
             pathlib.Path("/proc/self/autogroup").write_text(str(NICE), encoding="ascii")
     except OSError:
         pass
@@ -157,6 +157,7 @@ class Host:
         self.build_option = build
         self.build = None
         self.verbose = verbose
+        self.raise_sessions = True
 
     def say(self, text):
         if self.verbose:
