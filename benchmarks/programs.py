@@ -278,11 +278,12 @@ def run(host, machine, options, progress):
     # waits, `uroced` and the kernel's own threads too: the virtual time of such a session stands still.
     host.raise_sessions = False
     beds.Bed.setup = staticmethod(lambda: child_setup(None, session=False))
-    found = stats.turns(contenders(Ways(host), parts, options.seconds), options.turns, progress)
+    counted = {}
     for mode in MODES if "progress" in parts else ():
         progress(1, 1, ("progress", mode, "counted"))
-        found["counted", mode] = polling.count(host, mode)
-    return fill(Report("programs", TITLE, machine), found, parts)
+        counted["counted", mode] = polling.count(host, mode)
+    found = stats.turns(contenders(Ways(host), parts, options.seconds), options.turns, progress)
+    return fill(Report("programs", TITLE, machine), found | counted, parts)
 
 
 # ---- the report ----

@@ -22,7 +22,7 @@ def count(host, mode):
     config.write_text(f"[port]\ndriver = memif\nrole = server\ndevice = {host.tmp}/polling.sock\n[address]\nipv4 = 10.77.0.1/24\n")
     run = host.start(f"polling-{mode}", [
         host.binary("app/run/uroce-run"), "--config", config, "--set", "eal.hugepages=no", "--set", f"worker.progress={mode}",
-        "valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}",
+        "valgrind", "--tool=callgrind", "--fair-sched=yes", "--separate-threads=yes", f"--callgrind-out-file={out}",
         host.binary(TARGET), "poll_always"])
     run.wait(SECONDS)
     threads = [parse_callgrind(path.read_text()) for path in sorted(out.parent.glob(f"{out.name}-*"))]
