@@ -76,7 +76,7 @@ def logs():
                    if f.endswith(".log"))
 
 
-def wait_for(what, condition, seconds=30):
+def wait_for(what, condition, seconds=120):
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
@@ -87,12 +87,12 @@ def wait_for(what, condition, seconds=30):
 def run_pair(what, server, client):
     """Both, restarted on failure as their files say, until both have succeeded."""
     s, c = server(), None
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     done = {}
     time.sleep(0.5)
     while len(done) < 2:
         if time.monotonic() > until:
-            sys.exit(f"{what}: not in 60 s\n" + logs())
+            sys.exit(f"{what}: not in 240 s\n" + logs())
         if "s" not in done and s.poll() is not None:
             if s.returncode == 0:
                 done["s"] = True

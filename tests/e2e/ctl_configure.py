@@ -29,7 +29,7 @@ def start_switch(*options):
 
 def stop(p):
     p.terminate()
-    p.wait(timeout=20)
+    p.wait(timeout=120)
     running.remove(p)
 
 
@@ -109,7 +109,7 @@ def test_qos():
 
 def test_reports():
     """What uroce-ctl sends to end a report has the key: it is no violation, which would be reported in turn."""
-    faults = subprocess.Popen([ctl, "faults", "--duration", "30", "--socket", path, "--m-key-file", key], stdout=subprocess.PIPE, text=True)
+    faults = subprocess.Popen([ctl, "faults", "--duration", "240", "--socket", path, "--m-key-file", key], stdout=subprocess.PIPE, text=True)
     running.append(faults)
     first = ""
     while "key" not in first:

@@ -118,7 +118,7 @@ def several():
     """Programs that log at the same time: no line is lost or torn, and each has an id of its own."""
     log.unlink()
     tail = start("tail", "--log", tmp / "both.log", "--count", 4, "--json", tmp / "tail.json")
-    assert tail.wait(30) == 1, "there is no log yet"
+    assert tail.wait(60) == 1, "there is no log yet"
     (tmp / "both.log").touch()
     tail = start("tail", "--log", tmp / "both.log", "--count", 16, "--duration", 60, "--json", tmp / "tail.json")
     shape = ["--fabric-model", "line:9", "--duration", "3", "--log", tmp / "both.log"]

@@ -81,7 +81,7 @@ def test():
     running.append(faults)
     select.select([faults.stdout], [], [], 1)
     p.send_signal(signal.SIGTERM)
-    said = faults.communicate(timeout=30)[1]
+    said = faults.communicate(timeout=60)[1]
     assert faults.returncode == 1 and "the other end has closed the connection" in said, (faults.returncode, said)
     print("uroce-ctl manages a real switch")
 

@@ -12,7 +12,7 @@ import termios
 import time
 
 ROWS, COLUMNS = 12, 120
-WAIT_S = 30
+WAIT_S = 60
 
 pid, terminal = pty.fork()
 if pid == 0:

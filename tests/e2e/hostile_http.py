@@ -72,8 +72,8 @@ for s, _ in open_now:
     s.close()
 
 def ask():
-    with socket.create_connection((address, port), 10) as honest:
-        honest.settimeout(10)
+    with socket.create_connection((address, port), 60) as honest:
+        honest.settimeout(60)
         honest.sendall(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
         said = b""
         while piece := honest.recv(65536):
@@ -82,7 +82,7 @@ def ask():
 
 
 # The server has closed the slow ones by now, or does so soon: until then it refuses more.
-end = time.monotonic() + 20
+end = time.monotonic() + 120
 while True:
     try:
         answer = ask()

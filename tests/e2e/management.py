@@ -81,7 +81,7 @@ def gmp(cls, method, attr, body):
     return (head + body).ljust(256, b"\0")
 
 
-def ask(out, timeout=5.0):
+def ask(out, timeout=60.0):
     """The MAD that answers, or None."""
     record(out)
     wanted = out[-4 - 256:-4][8:16]

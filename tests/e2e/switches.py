@@ -43,7 +43,7 @@ def end(p):
 def client(path, p):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect(path)
-    s.settimeout(20)
+    s.settimeout(120)
     while "link up" not in (line := p.stdout.readline()):
         assert line, "the switches have ended"
     return s, line

@@ -48,7 +48,7 @@ def answers(p, socket=path):
         return False
 
 
-def wait_for(what, condition, seconds=20):
+def wait_for(what, condition, seconds=120):
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A client of uroced that is no endpoint: asks for leases, and speaks memif as it likes."""
 import array
+import contextlib
 import fcntl
 import mmap
 import os
@@ -12,6 +13,7 @@ REASONS = ["malformed", "quota", "full", "no address", "foreign", "taken"]
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK = 1033, 1, 2
 ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1, 9)
 SLOTS, BUFFER = 16, 4352
+PATIENCE_S = 60  # with a machine that is slow
 RING = 128 + 16 * SLOTS
 COOKIE = 0x3E31F20
 
@@ -31,7 +33,7 @@ def request(address="0.0.0.0", secret=b"", program=b"liar"):
 class Lease:
     def __init__(self, path, address="0.0.0.0", secret=b"", message=None):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(10)
+        self.sock.settimeout(PATIENCE_S)
         self.sock.connect(path)
         self.sock.send(message or request(address, secret))
         answer, fds, _, _ = socket.recv_fds(self.sock, 200, 1)
@@ -77,7 +79,7 @@ class Memif:
                 self.desc(r, i, BUFFER, 2 * RING + (r * SLOTS + i) * BUFFER)
         self.head, self.taken = 0, 0
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(10)
+        self.sock.settimeout(PATIENCE_S)
         self.sock.connect(lease.memif)
         assert self.receive()[0] == HELLO
         self.ask(struct.pack("=HHIB24s", INIT, 0x200, lease.id if number is None else number, 0, lease.secret if secret is None else secret), early)
@@ -123,15 +125,15 @@ class Memif:
         self.desc(0, self.head, len(frame), at)
         self.head += 1
         self.put(6, self.head)
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE_S
         while self.get(64) != self.head & 0xffff:
             assert time.monotonic() < until, "the daemon does not take the frame"
             time.sleep(0.001)
 
-    def frames(self, seconds):
-        """What arrives in this time."""
-        got, until = [], time.monotonic() + seconds
-        while time.monotonic() < until:
+    def frames(self, seconds, least=0):
+        """What arrives in this time, and until there are so many, however slow the machine is."""
+        got, began = [], time.monotonic()
+        while time.monotonic() < began + (PATIENCE_S if len(got) < least else seconds):
             while self.taken != self.get(RING + 64):
                 i = self.taken % SLOTS
                 length, offset = struct.unpack_from("=II", self.memory, RING + 128 + 16 * i + 4)
@@ -141,6 +143,14 @@ class Memif:
                 self.give(self.taken + SLOTS)
             time.sleep(0.002)
         return got
+
+    def close(self):
+        """Returns when the daemon has closed its end, too."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
+        while not self.ended():
+            pass
+        self.sock.close()
 
     def ended(self):
         """Whether the daemon has ended the connection."""
