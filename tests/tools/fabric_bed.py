@@ -98,6 +98,21 @@ class Bed:
               f"'{' '.join(words)}' exits with {done.returncode}, not {status}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout + done.stderr
 
+    def ask(self, command):
+        """The output of a tool once it succeeds. Beside traffic on few CPUs its datagrams may be late or lost more often than it repeats them."""
+        out = None
+
+        def succeeds():
+            nonlocal out
+            try:
+                out = self.run(command)
+            except Failure:
+                return False
+            return True
+
+        wait_until(succeeds, f"'{command}' succeeds")
+        return out
+
     def start_opensm(self, *options, name="uroce0", sweep_s=1, config=""):
         """A subnet manager on the adapter, with light sweeps at this interval and lines of opensm.conf; its log is not
         buffered (-d 2)."""

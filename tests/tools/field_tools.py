@@ -264,15 +264,15 @@ def endpoints_scenario():
         bed.wait_for_sm(sm, "SUBNET UP")
         client = endpoint(1, "client", "--peer", "10.77.0.1", "--op", "write", "--duration", "200")
         wait_until(lambda: bed.run("saquery", status=None).count("NodeRecord dump") == 4, "OpenSM knows both endpoints")
-        names = "".join(f"endpoint-{i}" for i in (0, 1) if f'"endpoint-{i}"' in bed.run("ibnetdiscover"))
+        names = "".join(f"endpoint-{i}" for i in (0, 1) if f'"endpoint-{i}"' in bed.ask("ibnetdiscover"))
         check(names == "endpoint-0endpoint-1", f"ibnetdiscover knows them: {names}")
         lids = [lid_of(bed, f"endpoint-{i}") for i in (0, 1)]
         wait_until(lambda: all("LinkState:.......................Active" in bed.run(f"smpquery portinfo {lid} 1", status=None) for lid in lids),
                    "OpenSM makes their ports active", 20)
-        check(count("-> switch port")(bed.run(f"ibtracert {lids[0]} {lids[1]}")) == 1, "ibtracert passes the switch")
+        check(count("-> switch port")(bed.ask(f"ibtracert {lids[0]} {lids[1]}")) == 1, "ibtracert passes the switch")
 
         def received():
-            return int(re.search(r"^PortRcvData:\.+(\d+)", bed.run(f"perfquery -x {lids[0]} 1"), re.M).group(1))
+            return int(re.search(r"^PortRcvData:\.+(\d+)", bed.ask(f"perfquery -x {lids[0]} 1"), re.M).group(1))
 
         before = received()
         wait_until(lambda: received() > before + 100000, "perfquery counts what the client writes", 20)
@@ -320,11 +320,11 @@ def rings_scenario():
         wait_until(lambda: all(seen(name) for name in ("left", "right", "endpoint-0", "endpoint-1")), "ibnetdiscover shows switches and endpoints")
         lids = [lid_of(bed, name) for name in ("endpoint-0", "endpoint-1", "right")]
         wait_until(lambda: count("Active/  LinkUp")(bed.run("iblinkinfo", status=None)) == 8, "iblinkinfo shows four links, each from both ends")
-        path_ = bed.run(f"ibtracert {lids[0]} {lids[1]}")
+        path_ = bed.ask(f"ibtracert {lids[0]} {lids[1]}")
         check(count("-> switch port")(path_) == 2 and '"left"' in path_ and '"right"' in path_, f"ibtracert passes both switches:\n{path_}")
 
         def counter(name, lid, port, option="-x "):
-            return int(re.search(rf"^{name}:\.+(\d+)", bed.run(f"perfquery {option}{lid} {port}"), re.M).group(1))
+            return int(re.search(rf"^{name}:\.+(\d+)", bed.ask(f"perfquery {option}{lid} {port}"), re.M).group(1))
 
         before = [counter("PortRcvData", lid, port) for lid, port in ((lids[0], 1), (lids[2], 1))]
         wait_until(lambda: all(counter("PortRcvData", lid, port) > then + 100000 for (lid, port), then in zip(((lids[0], 1), (lids[2], 2)), before)),
