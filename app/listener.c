@@ -24,26 +24,24 @@
 /*
  * LISTEN-01. Of programs that start, run and end with one path, each looks at it and changes it with the directory locked.
  * Otherwise one could take the socket of another for a dead one before that listens, or remove it when its own is gone. The
- * lock is held for some microseconds. -1: it cannot be had, and errno says why.
+ * lock is held for some microseconds. Who may read the directory can lock it, too: after two seconds -1, and one goes on without.
  */
 static int lock_directory(const struct sockaddr_un *addr)
 {
 	static const struct timespec nap = {.tv_nsec = WAIT_NS};
 	char copy[sizeof(addr->sun_path)];
-	int fd, why;
+	int fd;
 
 	strlcpy(copy, addr->sun_path, sizeof(copy));
 	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
-		why = errno;
-		if (why == EWOULDBLOCK && i < WAITS) {
+		if (errno == EWOULDBLOCK && i < WAITS) {
 			nanosleep(&nap, NULL);
 			continue;
 		}
 		close(fd);
-		errno = why;
 		return -1;
 	}
 	return fd;
@@ -86,22 +84,12 @@ static int bind_and_listen(struct listener *l)
 /* 0, or -1 and errno. */
 static int begin(struct listener *l)
 {
-	int lock = lock_directory(&l->addr), rc, why;
+	int lock = lock_directory(&l->addr), rc = bind_and_listen(l), why = errno;
 
-	if (lock < 0)
-		return -1;
-	rc = bind_and_listen(l);
-	why = errno;
-	close(lock);
+	if (lock >= 0)
+		close(lock);
 	errno = why;
 	return rc;
-}
-
-static const char *hint(int why)
-{
-	if (why == EADDRINUSE)
-		return "; another program listens there, or it is not a socket";
-	return why == EWOULDBLOCK ? "; another program has locked the directory" : "";
 }
 
 bool listener_open(struct listener *l, const char *path, uint32_t mode, gid_t group, char *err,
@@ -125,7 +113,9 @@ bool listener_open(struct listener *l, const char *path, uint32_t mode, gid_t gr
 		rc = chown(path, (uid_t)-1, group) || chmod(path, mode);
 	if (!rc)
 		return true;
-	snprintf(err, cap, "%s%s", strerror(errno), hint(errno));
+	snprintf(err, cap, "%s%s", strerror(errno),
+		 errno == EADDRINUSE ? "; another program listens there, or it is not a socket"
+				     : "");
 	listener_close(l);
 	return false;
 }
@@ -136,11 +126,10 @@ static void remove_own(const struct listener *l)
 	int lock = l->inode ? lock_directory(&l->addr) : -1;
 	struct stat st;
 
-	if (lock < 0)
-		return; /* what is left is as that of a dead process */
-	if (lstat(l->addr.sun_path, &st) == 0 && st.st_ino == l->inode)
+	if (l->inode && lstat(l->addr.sun_path, &st) == 0 && st.st_ino == l->inode)
 		unlink(l->addr.sun_path);
-	close(lock);
+	if (lock >= 0)
+		close(lock);
 }
 
 void listener_close(struct listener *l)

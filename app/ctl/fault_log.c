@@ -14,6 +14,7 @@
 
 #define LINE_MAX_BYTES 4096
 #define BLOCK	       65536
+#define ID_MAX	       (INT64_C(1) << 53) /* an exact number in any JSON reader */
 
 /* The name of a state is also the key of the line that says so. */
 static const char *const states[] = {
@@ -144,8 +145,8 @@ static bool take_report(struct ctl_fault_log *log, json_t *o)
 			"description", &name, "port", &port, "sequence", &sequence, "node_time_ns",
 			&node_time, "value", &value, "limit", &limit) ||
 	    /* Ids grow, unless files were put together: the second one's would name faults of the first. */
-	    id <= 0 || (uint64_t)id <= log->last_id || port < 0 || port > UINT8_MAX ||
-	    !ctl_parse_number(guid, UINT64_MAX, &number))
+	    id <= 0 || id > ID_MAX || (uint64_t)id <= log->last_id || port < 0 ||
+	    port > UINT8_MAX || !ctl_parse_number(guid, UINT64_MAX, &number))
 		return false;
 	f.id = (uint64_t)id;
 	f.report = (struct ur_fault){
@@ -320,7 +321,8 @@ static enum ctl_fault_added add_locked(struct ctl_fault_log *log, const struct u
 		return CTL_FAULT_NEW;
 	}
 	o = json_of(&f);
-	ok = append(log, o) && ctl_fault_log_read(log);
+	ok = append(log, o) && ctl_fault_log_read(log) &&
+	     (log->last_id == f.id || ctl_complain("--log: %s takes no more faults", log->path));
 	json_decref(o);
 	return ok ? CTL_FAULT_NEW : CTL_FAULT_LOST;
 }

@@ -95,7 +95,8 @@ bool ctl_flow_trace(struct ctl_session *s, uint32_t from, const struct ur_route 
 static uint32_t explore(struct flow *f, uint32_t at, unsigned hop)
 {
 	const struct ur_topo *t = &f->s->topo;
-	uint64_t ports = UINT64_C(1) << first_linked(t, at), sum = 0;
+	uint8_t first = first_linked(t, at);
+	uint64_t ports = first < 64 ? UINT64_C(1) << first : 0, sum = 0;
 	struct ur_route answer;
 
 	if (hop && t->node[at].type != UR_TOPO_SWITCH)
@@ -104,6 +105,10 @@ static uint32_t explore(struct flow *f, uint32_t at, unsigned hop)
 		if (!f->paths[at])
 			(void)ctl_complain("the paths have a loop");
 		return f->paths[at];
+	}
+	if (hop == HOPS_MAX) {
+		(void)ctl_complain("a path has more than %d hops", HOPS_MAX);
+		return 0;
 	}
 	f->paths[at] = 0; /* on the way: a path that comes here again has a loop */
 	if (t->node[at].type == UR_TOPO_SWITCH) {

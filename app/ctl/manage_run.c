@@ -158,7 +158,8 @@ static bool write_key(struct run *r, uint64_t key)
 		return true;
 	}
 	snprintf(name, sizeof(name), "%s.new", file);
-	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	unlink(name);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	ok = fd >= 0 && write(fd, text, (size_t)len) == len;
 	if (fd >= 0)
 		ok = !close(fd) && ok;
@@ -542,6 +543,8 @@ static bool open_run(struct run *r)
 		.zone_key = r->zone->key,
 	};
 
+	if (o->poll_s < 0.001)
+		return ctl_complain("--poll: it is at least 0.001, in seconds");
 	arc4random_buf(&attr.seed, sizeof(attr.seed));
 	arc4random_buf(&election.seed, sizeof(election.seed));
 	if (o->timeout_ms * MS * 8 > r->zone->lease_s * (uint64_t)NS)

@@ -196,6 +196,7 @@ static bool read_often(struct ctl_session *s, const struct ctl_read *read, json_
 {
 	const struct ctl_join_ops *ops = s->join->ops;
 	uint64_t cnt = s->o->count, *took_ns = calloc(cnt, sizeof(*took_ns));
+	const struct shown *w = read->ctx;
 	bool ok = took_ns || ctl_complain("there is no memory for %" PRIu64 " times", cnt);
 
 	for (uint64_t i = 0; ok && i < cnt; i++) {
@@ -203,6 +204,10 @@ static bool read_often(struct ctl_session *s, const struct ctl_read *read, json_
 
 		ok = ctl_read_registers(s, read);
 		took_ns[i] = ops->now_ns(s->join) - began;
+		if (ok && !w->known[0])
+			ok = ctl_complain("read %" PRIu64 " of %" PRIu64
+					  " was refused, or not answered",
+					  i + 1, cnt);
 	}
 	if (ok)
 		show_times(s, took_ns, cnt, o);

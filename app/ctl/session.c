@@ -115,8 +115,8 @@ static void discover(struct ctl_session *s)
 bool ctl_make_tables(const struct ctl_options *o, struct ur_topo *topo, void **topo_memory,
 		     struct ur_requests *requests, void **requests_memory)
 {
-	struct ur_topo_limits limits = {(uint32_t)o->nodes,
-					(uint32_t)o->nodes * PORTS_A_NODE + 256};
+	struct ur_topo_limits limits = {.nodes = (uint32_t)o->nodes,
+					.ports = (uint32_t)o->nodes * PORTS_A_NODE + 256};
 	uint32_t window = (uint32_t)o->window;
 	struct ur_requests_attr attr = {.window = window ? window : WINDOW_MOST,
 					.start = window ? 0 : WINDOW_START,
@@ -124,6 +124,7 @@ bool ctl_make_tables(const struct ctl_options *o, struct ur_topo *topo, void **t
 					.timeout_ns = o->timeout_ms * MS};
 
 	arc4random_buf(&attr.seed, sizeof(attr.seed));
+	arc4random_buf(&limits.seed, sizeof(limits.seed));
 	*topo_memory = malloc(ur_topo_size(&limits));
 	*requests_memory = malloc(ur_requests_size(attr.window));
 	if (!*topo_memory || !*requests_memory)

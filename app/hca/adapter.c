@@ -66,28 +66,6 @@ void adapter_send_local(void *arg, const uint8_t *mad, const struct ib_mad_addr 
 
 /* ---- the agent to programs and the link ---- */
 
-/* MGMT-STATUS-01: no program has registered for it. */
-static void refuse(struct adapter *a, const struct ur_nma_out *out, const struct ib_mad_addr *from)
-{
-	uint8_t mad[UR_MAD_BYTES];
-
-	memcpy(mad, out->mad, sizeof(mad));
-	if (mux_refuse(&a->mux, mad, ur_nma_serves(mad)))
-		adapter_send_local(a, mad, from);
-}
-
-static void deliver(struct adapter *a, const struct ur_nma_out *out)
-{
-	struct ib_mad_addr from = {
-		.lid = htons(out->to.slid),
-		.qpn = htonl(out->to.sqpn),
-		.qkey = htonl(out->to.dqpn == UR_GSI_QPN ? UR_GSI_QKEY : 0),
-	};
-
-	if (!mux_input(&a->mux, out->mad, &from, a->now))
-		refuse(a, out, &from);
-}
-
 static void transmit(struct adapter *a, const struct ur_nma_out *out)
 {
 	uint8_t frame[FRAME_ROOM];
@@ -108,6 +86,39 @@ static void transmit(struct adapter *a, const struct ur_nma_out *out)
 	a->counters.tx_bytes += len;
 }
 
+/* MGMT-STATUS-01: no program has registered for it. */
+static void refuse(struct adapter *a, const struct ur_nma_out *out, const struct ib_mad_addr *from)
+{
+	uint8_t mad[UR_MAD_BYTES];
+
+	memcpy(mad, out->mad, sizeof(mad));
+	if (!mux_refuse(&a->mux, mad, ur_nma_serves(mad)))
+		return;
+	if (mad[1] != UR_MAD_CLASS_SMP_DR && out->to.slid == UR_LID_PERMISSIVE) {
+		struct ur_nma_out back = {.to = {.way = UR_MAD_HOP,
+						 .port = PORT,
+						 .sqpn = out->to.dqpn,
+						 .dqpn = out->to.sqpn}};
+
+		memcpy(back.mad, mad, sizeof(back.mad));
+		transmit(a, &back);
+		return;
+	}
+	adapter_send_local(a, mad, from);
+}
+
+static void deliver(struct adapter *a, const struct ur_nma_out *out)
+{
+	struct ib_mad_addr from = {
+		.lid = htons(out->to.slid),
+		.qpn = htonl(out->to.sqpn),
+		.qkey = htonl(out->to.dqpn == UR_GSI_QPN ? UR_GSI_QKEY : 0),
+	};
+
+	if (!mux_input(&a->mux, out->mad, &from, a->now))
+		refuse(a, out, &from);
+}
+
 void adapter_pump(struct adapter *a)
 {
 	struct ur_nma_out out;
@@ -125,12 +136,18 @@ void adapter_pump(struct adapter *a)
 static void input_frame(struct adapter *a, const uint8_t *frame, size_t len)
 {
 	struct ur_nma_from from = {.port = PORT};
+	enum ur_drop drop;
 	struct ur_packet p;
 	uint8_t lmc;
 	uint16_t lid;
 
-	if (ur_packet_decode(frame, len, &p) != UR_DROP_NONE || !ur_icrc_ok(frame, &p) ||
-	    !ur_mad_is_valid(&p)) {
+	/* What a switch floods, LLDP and messages about credits are no errors of the link. */
+	if (len < UR_ETH_BYTES || !ur_mad_is_mgmt_mac(frame))
+		return;
+	drop = ur_packet_decode(frame, len, &p);
+	if (drop == UR_DROP_NOT_ROCE)
+		return;
+	if (drop != UR_DROP_NONE || !ur_icrc_ok(frame, &p) || !ur_mad_is_valid(&p)) {
 		a->counters.rx_errors++;
 		return;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -221,7 +222,8 @@ static int run(const struct options *o)
 		.mac = {o->mac[0], o->mac[1], o->mac[2], o->mac[3], o->mac[4], o->mac[5]},
 		.deliver = deliver};
 	struct server s;
-	char path[sizeof(s.listener.addr.sun_path)], err[256];
+	char path[PATH_MAX],
+		err[256]; /* one that is too long for a socket is refused, and not cut */
 	struct adapter a;
 	struct issm sm;
 	int signals = catch_signals(), rc;

@@ -197,8 +197,13 @@ static unsigned send_mgmt(struct node *n, uint64_t now_ns)
 	unsigned moved = ur_switch_mgmt_ports(n->sw) & 1 ? serve_agent(n, now_ns) : 0;
 	uint64_t ports = ur_switch_mgmt_ports(n->sw) & ~UINT64_C(1);
 
-	for (; ports; ports &= ports - 1)
-		moved += send_to(n, (uint8_t)__builtin_ctzll(ports), ur_switch_output_mgmt, now_ns);
+	for (; ports; ports &= ports - 1) {
+		uint8_t i = (uint8_t)__builtin_ctzll(ports);
+
+		/* A device that took nothing is tried again with its data, once in a round, and not after each port's frames. */
+		if (n->port[i].at == n->port[i].cnt)
+			moved += send_to(n, i, ur_switch_output_mgmt, now_ns);
+	}
 	return moved;
 }
 

@@ -39,7 +39,7 @@ struct node_port {
 
 /* When what is not done for each frame is due. */
 struct node_times {
-	uint64_t links_ns, quick_ns, watch_ns, stats_ns, state_ns, load_ns;
+	uint64_t links_ns, quick_ns, counters_ns, watch_ns, stats_ns, state_ns, load_ns;
 	uint64_t work_ns; /* spent on frames since the load was computed */
 };
 

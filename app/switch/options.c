@@ -174,7 +174,7 @@ void switch_options_help(FILE *out)
 	fputs("                         Keys that may follow, separated by commas:\n"
 	      "                           rate=G      sends at most G Gb/s\n"
 	      "                           mtu=N       largest IP packet, in bytes\n"
-	      "                           credits=yes|no  link credits ([port] credits); not for socket\n"
+	      "                           credits=yes|no  link credits ([port] credits); not for socket, ring\n"
 	      "                           access=V    member of VLAN V only, without tags\n"
 	      "                           trunk=V+V   member of these VLANs, with tags (all)\n"
 	      "                           native=V    VLAN of a trunk's untagged frames (1)\n"

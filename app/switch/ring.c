@@ -127,7 +127,6 @@ struct device *ring_open(const struct switch_spec *spec, uint32_t max_frame,
 		abort();
 	r->dev.ops = &ring_ops;
 	r->dev.max_frame = max_frame;
-	r->dev.rx_slots = SLOTS;
 	snprintf(r->dev.name, sizeof(r->dev.name), "ring=%s", spec->name);
 	r->pool = pool;
 	join(l, r);

@@ -75,7 +75,7 @@ static const char *take_key(struct switch_spec *s, const char *key, char *value)
 	}
 	if (strcmp(key, "mtu") == 0)
 		return number(value, 10, 256, 9600, &s->mtu) ? NULL : "256 to 9600";
-	if (strcmp(key, "credits") == 0 && s->kind != SWITCH_SOCKET) {
+	if (strcmp(key, "credits") == 0 && s->kind != SWITCH_SOCKET && s->kind != SWITCH_RING) {
 		s->has_credits = true;
 		s->credits = strcmp(value, "yes") == 0;
 		return s->credits || strcmp(value, "no") == 0 ? NULL : "yes, no";
@@ -104,8 +104,11 @@ static const char *take_key(struct switch_spec *s, const char *key, char *value)
 
 static bool take_keys(struct switch_spec *s, char *rest, char *err, size_t cap)
 {
-	static const char *const more[SWITCH_KIND_CNT] = {
-		[SWITCH_MEMIF] = ", credits, role", [SWITCH_SOCKET] = ", clients, mode"};
+	static const char *const more[SWITCH_KIND_CNT] = {[SWITCH_MEMIF] = ", credits, role",
+							  [SWITCH_SOCKET] = ", clients, mode",
+							  [SWITCH_RING] = "",
+							  [SWITCH_DEV] = ", credits",
+							  [SWITCH_TAP] = ", credits"};
 
 	for (char *word; (word = strsep(&rest, ",")) != NULL;) {
 		char *value = strchr(word, '=');
@@ -121,8 +124,7 @@ static bool take_keys(struct switch_spec *s, char *rest, char *err, size_t cap)
 			return wrong(err, cap,
 				     "port \"%s\": \"%s\" is not a key of a %s port; allowed: "
 				     "rate, mtu, access, native, trunk%s, each with =VALUE",
-				     s->text, word, switch_kind_word(s->kind),
-				     more[s->kind] ? more[s->kind] : ", credits");
+				     s->text, word, switch_kind_word(s->kind), more[s->kind]);
 	}
 	if (s->access && (s->has_trunk || s->has_native))
 		return wrong(err, cap, "port \"%s\": access and %s exclude each other", s->text,

@@ -17,7 +17,9 @@
 #include "questions.h"
 #include "wire/packet.h"
 
-#define POLL_NS	    UINT64_C(10000000)
+#define POLL_NS UINT64_C(10000000)
+#define GAP_NS                                                                                     \
+	75000 /* between two looks, each of which is many system calls; frames wait meanwhile */
 #define ARP_BYTES   28
 #define ARP_REQUEST 1
 #define ARP_REPLY   2
@@ -27,7 +29,7 @@ struct kernel {
 	uint8_t mac[6];
 	struct ur_gid address;
 	struct questions questions;
-	uint64_t poll_ns;
+	uint64_t poll_ns, next_ns; /* of the poll; of the next look for an answer */
 };
 
 static bool read_mac(const char *ifname, uint8_t mac[6])
@@ -131,26 +133,28 @@ static void write_reply(const struct kernel *k, uint8_t *frame, uint32_t target,
 
 bool kernel_wants_answer(const struct kernel *k, uint64_t now_ns)
 {
-	return questions_are_due(&k->questions, now_ns);
+	return now_ns >= k->next_ns && questions_are_due(&k->questions, now_ns);
 }
 
+/* One look, and the next not before GAP_NS: what a client asks for holds up nobody (UROCED-KERNEL-02). */
 bool kernel_answer(struct kernel *k, uint8_t *frame, uint64_t now_ns)
 {
-	struct question *q;
+	struct question *q =
+		kernel_wants_answer(k, now_ns) ? questions_due(&k->questions, now_ns) : NULL;
+	struct ur_gid dst;
+	uint8_t mac[6];
+	int rc;
 
-	while ((q = questions_due(&k->questions, now_ns))) {
-		struct ur_gid dst = ur_gid_from_ipv4(q->target);
-		uint8_t mac[6];
-		int rc = ur_shared_resolve(k->shared, &k->address, &dst, mac, now_ns);
-
-		if (!rc)
-			write_reply(k, frame, q->target, mac);
-		if (rc != -EAGAIN || now_ns >= q->until_ns)
-			questions_remove(&k->questions, q);
-		if (!rc)
-			return true;
-	}
-	return false;
+	if (!q)
+		return false;
+	k->next_ns = now_ns + GAP_NS;
+	dst = ur_gid_from_ipv4(q->target);
+	rc = ur_shared_resolve(k->shared, &k->address, &dst, mac, now_ns);
+	if (!rc)
+		write_reply(k, frame, q->target, mac);
+	if (rc != -EAGAIN || now_ns >= q->until_ns)
+		questions_remove(&k->questions, q);
+	return !rc;
 }
 
 void kernel_poll(struct kernel *k, uint64_t now_ns)

@@ -32,6 +32,19 @@ static bool add_shared(struct switch_spec *spec, const char *ifname, char *err, 
 	return true;
 }
 
+static bool add_uplink(struct switch_spec *spec, const char *text, char *err, size_t cap)
+{
+	if (!switch_spec_parse(text, spec, err, cap))
+		return false;
+	if (spec->kind != SWITCH_RING)
+		return true;
+	snprintf(
+		err, cap,
+		"--uplink %s: a ring joins switches of one uroce-switch; memif=PATH joins processes",
+		text);
+	return false;
+}
+
 /* The uplinks first, then the clients. */
 static bool make_ports(struct node *n, const struct options *o, char *err, size_t cap)
 {
@@ -40,7 +53,7 @@ static bool make_ports(struct node *n, const struct options *o, char *err, size_
 
 	s->common = o->common;
 	for (; s->spec_cnt < o->uplink_cnt; s->spec_cnt++)
-		if (!switch_spec_parse(o->uplink[s->spec_cnt], &s->spec[s->spec_cnt], err, cap))
+		if (!add_uplink(&s->spec[s->spec_cnt], o->uplink[s->spec_cnt], err, cap))
 			return false;
 	if (o->share && !add_shared(&s->spec[s->spec_cnt++], o->share, err, cap))
 		return false;

@@ -58,6 +58,7 @@ struct server {
 	struct device *self; /* NULL: addresses are not shared */
 	bool changed;	     /* a link may have, since the last serve */
 	bool unkept;	     /* the leases differ from those in the file */
+	int wrong;	     /* why the file was not written, as it was printed; 0: it was */
 	unsigned keeps;	     /* writes of the file since keeps_ns */
 	uint64_t keeps_ns;
 	unsigned lines;	 /* printed since lines_ns */
@@ -78,29 +79,37 @@ static void unwatch(struct server *s, const struct watch *w)
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
+/* What was not written is written again, once in KEEPS_NS. */
+static void look_at_writer(struct server *s)
+{
+	int wrong = writer_error(s->kept);
+
+	if (wrong && wrong != s->wrong)
+		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, strerror(wrong));
+	s->wrong = wrong;
+	s->unkept = s->unkept || wrong;
+}
+
 /* At once, so that a daemon that is killed knows its clients when it is started again; but not as often as clients may come and go. */
 static void keep(struct server *s, uint64_t now_ns)
 {
 	size_t len;
 	char *text;
-	int wrong;
 
-	if (!s->unkept || !s->kept)
+	if (!s->kept)
 		return;
 	if (now_ns - s->keeps_ns >= KEEPS_NS) {
 		s->keeps_ns = now_ns;
 		s->keeps = 0;
+		look_at_writer(s);
 	}
-	if (s->keeps == KEEPS_MAX)
+	if (!s->unkept || s->keeps == KEEPS_MAX)
 		return;
 	s->keeps++;
-	s->unkept = false;
 	text = keep_text(&s->table, &len);
+	s->unkept = !text;
 	if (text)
 		writer_put(s->kept, text, len);
-	wrong = writer_error(s->kept);
-	if (wrong)
-		fprintf(stderr, "uroced: %s: %s\n", s->attr->file, strerror(wrong));
 }
 
 /* ---- newcomers ---- */
@@ -259,6 +268,12 @@ static bool send_grant(const struct server *s, struct client *c)
 	sent = ur_fd_msg_send(c->lease.fd, out, sizeof(out), wake_fd);
 	if (wake_fd >= 0)
 		close(wake_fd);
+	if (!sent && c->wake_fd >= 0) {
+		/* Descriptors that others leave unread count as the daemon's, up to a limit. This client polls. */
+		close(c->wake_fd);
+		c->wake_fd = -1;
+		sent = ur_fd_msg_send(c->lease.fd, out, sizeof(out), -1);
+	}
 	return sent;
 }
 

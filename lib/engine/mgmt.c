@@ -166,7 +166,9 @@ void ur_mgmt_init(struct ur_engine *e, void *memory, const struct ur_engine_attr
 		m->qos = *attr->qos;
 	ur_mad_hop_path(&m->hop_path, m->attr.mac);
 	memcpy(nma.description, m->attr.description, sizeof(nma.description));
-	m->nma = ur_nma_init((uint8_t *)memory + ur_align64(sizeof(*m)), &nma, now_ns);
+	/* Known before: with faults that the E2PROM enables, the agent reads its counters while it begins. */
+	m->nma = (struct ur_nma *)(void *)((uint8_t *)memory + ur_align64(sizeof(*m)));
+	ur_nma_init(m->nma, &nma, now_ns);
 	e->mgmt = m;
 	update(e);
 }

@@ -95,6 +95,7 @@ void ur_election_give_back(struct ur_election *e, uint64_t now_ns)
 		h->todo = h->mine ? TODO_GIVE_BACK : TODO_READ;
 		h->until_ns = 0;
 		h->challenged_ns = 0;
+		h->told = false; /* others may have written since it was read: it is read again */
 	}
 }
 
@@ -145,6 +146,8 @@ static void reign(struct ur_election *e, uint64_t now_ns)
 	e->until_ns = NEVER;
 	e->terms++;
 	e->ack_left = e->told_by ? ACKS : 0;
+	for (uint32_t i = 0; i < e->members; i++)
+		e->hold[i].way = 0; /* another master may have told it another one */
 	begin_holds(e, e->attr.seats, now_ns);
 }
 
@@ -403,6 +406,7 @@ static void look(struct ur_election *e, uint32_t i, const uint8_t *data, uint64_
 		return;
 	}
 	h->until_ns = 0;
+	h->way = 0; /* it may have been started again, and report to nobody */
 	if (info.m_key == e->key) {
 		/* The lease has ended: others can read the key, and take what has it. */
 		change_key(e);
@@ -437,6 +441,12 @@ static void take_member(struct ur_election *e, uint32_t i, const uint8_t *data, 
 	if (e->phase != UR_ELECTION_CONTEND && e->phase != UR_ELECTION_REIGN) {
 		/* It may have taken the key, or have it still. */
 		h->mine = h->mine || (data && did == TODO_TAKE);
+		if (did == TODO_READ && data) {
+			memcpy(h->data, data, sizeof(h->data));
+			h->told = true;
+		} else if (did == TODO_READ && !h->told) {
+			h->mine = false; /* it does not answer: its lease will end */
+		}
 		next_todo(h, h->mine ? TODO_GIVE_BACK : TODO_READ, 0, h->mine ? now_ns : NEVER);
 		if (e->phase == UR_ELECTION_HAND_OVER)
 			h->next_ns = NEVER;

@@ -2,6 +2,7 @@
 #include "manager/topology.h"
 #include "wire/assert.h"
 #include "wire/bits.h"
+#include "wire/siphash.h"
 
 #define NODES_MAX (UINT32_C(1) << 24)
 #define PORTS_MAX (UINT32_C(1) << 28)
@@ -30,8 +31,9 @@ void ur_topo_init(struct ur_topo *t, void *memory, const struct ur_topo_limits *
 
 static uint32_t *bucket_of(const struct ur_topo *t, uint64_t guid)
 {
-	guid *= UINT64_C(0x9e3779b97f4a7c15);
-	return &t->bucket[guid >> 32 & (t->buckets - 1)];
+	uint64_t hash = ur_siphash(t->limits.seed, 0, &guid, sizeof(guid));
+
+	return &t->bucket[hash & (t->buckets - 1)];
 }
 
 static void clear_port(struct ur_topo_port *p, uint32_t node)

@@ -100,6 +100,7 @@ struct ur_topo_node {
 struct ur_topo_limits {
 	uint32_t nodes; /* 1 to 2^24 */
 	uint32_t ports; /* of all nodes together, port 0 of each included; 2 to 2^28 */
+	uint64_t seed;	/* secret, so that a liar cannot invent GUIDs that share a bucket; or 0 */
 };
 
 struct ur_topo {

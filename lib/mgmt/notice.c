@@ -86,6 +86,18 @@ static void update_next(struct ur_nma *nma)
 			nma->notice_next_ns = nma->notice[i].next_ns;
 }
 
+/* The notice about the same that is pending, or NULL. */
+static struct nma_notice *find_notice(struct ur_nma *nma, uint16_t what, uint8_t port)
+{
+	for (unsigned i = 0; i < nma->attr.limits.notices; i++) {
+		struct nma_notice *n = &nma->notice[i];
+
+		if (n->tid && n->what == what && n->port == port)
+			return n;
+	}
+	return NULL;
+}
+
 /* A place for a notice, or NULL: one about the same is pending, or there is no room. */
 static struct nma_notice *new_notice(struct ur_nma *nma, uint16_t what, uint8_t port)
 {
@@ -201,9 +213,15 @@ void ur_nma_fault(struct ur_nma *nma, enum ur_fault_cause cause, uint8_t port, u
 	    fault.severity < reg[UR_NODE_FAULT_SEVERITY])
 		return;
 	n = new_notice(nma, (uint16_t)(FAULT_KEY | cause), port);
-	if (!n)
-		return;
-	put_head(nma, n, &head);
+	if (n) {
+		put_head(nma, n, &head);
+	} else {
+		n = find_notice(nma, (uint16_t)(FAULT_KEY | cause), port);
+		if (!n)
+			return;
+		n->tid = nma_own_tid(nma); /* a TrapRepress of the former one is not for this one */
+	}
+	/* Of the newest fault: a manager asks for the last one, and confirms no other. */
 	ur_put_fault(n->data + UR_NOTICE_DETAILS, &fault);
 }
 

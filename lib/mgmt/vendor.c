@@ -20,7 +20,7 @@ static bool is_allowed(struct ur_nma *nma, const struct nma_call *call)
 	if (call->set ? !nma->m_key && nma->attr.config.open : !nma->m_key || nma->protect < 2)
 		return true;
 	nma->stats.bad_key++;
-	ur_nma_fault(nma, UR_FAULT_BAD_KEY, call->from->port, key, 0, call->now_ns);
+	ur_nma_fault(nma, UR_FAULT_BAD_KEY, call->from->port, 0, 0, call->now_ns);
 	return false;
 }
 

@@ -44,10 +44,16 @@ struct mux_program *mux_open(struct mux *m, void *program)
 	return p;
 }
 
+static size_t room_of(uint32_t length)
+{
+	return length > UR_UMAD_MAD_BYTES ? length : UR_UMAD_MAD_BYTES;
+}
+
 void mux_end_transfer(struct mux *m, struct mux_transfer *t)
 {
 	TAILQ_REMOVE(&m->transfers, t, link);
 	t->program->transfers--;
+	t->program->bytes -= room_of(t->length);
 	free(t->mad);
 	free(t);
 }
@@ -181,9 +187,11 @@ struct mux_transfer *mux_find_request(struct mux *m, const struct mux_program *p
 static struct mux_transfer *start_transfer(struct mux *m, struct mux_program *p,
 					   const struct ur_umad_mad *head, const uint8_t *mad)
 {
-	struct mux_transfer *t = p->transfers < MUX_TRANSFERS_MAX ? calloc(1, sizeof(*t)) : NULL;
-	size_t bytes = head->length > UR_UMAD_MAD_BYTES ? head->length : UR_UMAD_MAD_BYTES;
+	size_t bytes = room_of(head->length);
+	struct mux_transfer *t = NULL;
 
+	if (p->transfers < MUX_TRANSFERS_MAX && bytes <= MUX_BYTES_MAX - p->bytes)
+		t = calloc(1, sizeof(*t));
 	if (t == NULL)
 		return NULL;
 	t->mad = calloc(1, bytes);
@@ -198,6 +206,7 @@ static struct mux_transfer *start_transfer(struct mux *m, struct mux_program *p,
 	t->retries_left = head->umad.retries;
 	TAILQ_INSERT_TAIL(&m->transfers, t, link);
 	p->transfers++;
+	p->bytes += bytes;
 	return t;
 }
 

@@ -24,7 +24,8 @@
 
 #define MUX_NEVER UINT64_MAX
 
-#define MUX_TRANSFERS_MAX 8192 /* of one program, under way */
+#define MUX_TRANSFERS_MAX 8192			/* of one program, under way, */
+#define MUX_BYTES_MAX	  (UINT32_C(128) << 20) /* with so many bytes */
 
 /* Counters. X(name, help) */
 #define MUX_COUNTERS(X)                                                                            \
@@ -63,6 +64,7 @@ struct mux_program {
 	TAILQ_ENTRY(mux_program) link;
 	void *arg;
 	uint32_t transfers; /* under way */
+	size_t bytes;	    /* of their messages */
 	struct mux_agent agents[UR_UMAD_AGENTS];
 };
 

@@ -6,6 +6,7 @@
 #include "wire/mad_path.h"
 #include "wire/path.h"
 #include "wire/perf.h"
+#include "wire/vendor.h"
 
 /* The agent in an engine: frames of every way in and out (MGMT-WAY-01), and what it costs (MGMT-COST-01). */
 static const uint8_t mac[6] = {2, 0, 0, 0, 0, 0x0b}, peer_mac[6] = {2, 0, 0, 0, 0, 0x0a};
@@ -32,9 +33,24 @@ static void to_client(void *ctx, const struct ur_nma_out *out)
 	n->client[n->client_cnt++] = *out;
 }
 
+/* An E2PROM that enables all faults. */
+static uint8_t load_defaults(void *ctx, uint16_t address)
+{
+	static const uint8_t mask[8] = {0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
+	uint16_t reg = ur_register_address(UR_NODE_FAULT_ENABLE, 0);
+
+	(void)ctx;
+	if (address < 4)
+		return (uint8_t) "URN1"[address];
+	if (address < 6)
+		return (uint8_t)(address == 4 ? reg >> 8 : reg);
+	return address < 14 ? mask[address - 6] : 0xff;
+}
+
 static void node_open(struct node *n, bool agent)
 {
-	static const struct ur_engine_mgmt_ops ops = {.set_lid = set_lid, .to_client = to_client};
+	static const struct ur_engine_mgmt_ops ops = {
+		.set_lid = set_lid, .to_client = to_client, .eeprom_load = load_defaults};
 	struct ur_engine_attr attr;
 	struct ur_engine_mgmt_attr mgmt = {.node_guid = 0x77,
 					   .link_bps = UINT64_C(25000000000),

@@ -110,6 +110,32 @@ Test(hca_mux, a_program_has_a_bounded_number_of_requests_under_way)
 	bed_free(b);
 }
 
+Test(hca_mux, what_a_program_has_under_way_has_a_bounded_number_of_bytes)
+{
+	enum { LENGTH = 64 << 20 };
+	struct bed *b = bed_new();
+	struct mux_program *t = mux_open(&b->mux, &tool);
+	int agent = bed_register(b, t, 0x03, 2, 1);
+	uint8_t *mad = calloc(1, LENGTH);
+
+	cr_assert(agent >= 0 && mad);
+	for (unsigned i = 0; i < 5; i++) {
+		bed_request(mad, 0x03, METHOD_GET, i);
+		mad[24] = 1; /* RMPP version, type DATA, active */
+		mad[25] = 1;
+		mad[26] = 1;
+		bed_submit(b, t, agent, mad, LENGTH, 100, 0);
+		b->wire_tail = b->wire_head = 0;
+	}
+	cr_assert_eq(t->transfers, MUX_BYTES_MAX / LENGTH);
+	cr_assert_eq(t->bytes, MUX_BYTES_MAX);
+	cr_assert_eq(b->mux.counters.refused, 3);
+	cr_assert_eq(mux_unregister(&b->mux, t, (uint32_t)agent), 0);
+	cr_assert_eq(t->bytes, 0);
+	free(mad);
+	bed_free(b);
+}
+
 /* UMAD-RETRY-01 */
 Test(hca_mux, a_request_is_repeated_and_then_returned_with_etimedout)
 {

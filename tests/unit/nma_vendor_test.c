@@ -442,6 +442,42 @@ Test(nma_vendor, bursts_and_links_are_reported_and_masked_causes_are_not)
 	fabric_free(f);
 }
 
+static void set_link(struct fabric *f, bool up)
+{
+	f->node[2].peer[3].node = up ? 0 : -1;
+	ur_nma_link_event(f->node[2].nma, 3, f->now);
+}
+
+/* A manager asks for the last fault, and confirms no other: what waits for that must not be older. */
+Test(nma_vendor, a_report_that_waits_has_the_newest_fault)
+{
+	struct fabric *f = row();
+	struct ur_notice head;
+	struct ur_fault fault;
+	bool reported = false;
+	uint64_t last;
+	unsigned cnt;
+
+	enable_faults(f, UINT32_MAX);
+	set_link(f, true);
+	set_link(f, false);
+	set_link(f, true);
+	fabric_run(f);
+	f->node[0].inbox_cnt = 0; /* lost, or denied: the last fault is that the link is up */
+	set_link(f, false);
+	last = read_reg(f, UR_NODE_FAULT_COUNT, 0);
+	f->node[0].inbox_cnt = 0;
+	fabric_sleep(f, 1000 * MS);
+	cnt = f->node[0].inbox_cnt;
+	for (unsigned i = 0; i < cnt; i++) {
+		ur_get_notice(f->node[0].inbox[i].mad + UR_SMP_DATA, &head);
+		ur_get_fault(f->node[0].inbox[i].mad + UR_SMP_DATA + UR_NOTICE_DETAILS, &fault);
+		reported |= fault.cause == UR_FAULT_LINK_DOWN && fault.sequence == last;
+	}
+	cr_assert(reported, "none of %u reports has the last fault", cnt);
+	fabric_free(f);
+}
+
 /* ---- traps: MGMT-TRAP-01 ---- */
 
 Test(nma_vendor, traps_go_to_the_subnet_manager_until_they_are_repressed)

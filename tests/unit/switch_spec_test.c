@@ -30,7 +30,7 @@ Test(switch_spec, every_kind)
 	cr_assert(!switch_spec_credits(&spec, true));
 	cr_assert(parse("socket=/run/f.sock,clients=3,mode=0666,mtu=1500"));
 	cr_assert_eq(spec.kind, SWITCH_SOCKET);
-	cr_assert(parse("ring=middle,credits=yes") && spec.kind == SWITCH_RING && spec.credits);
+	cr_assert(parse("ring=middle,rate=10") && spec.kind == SWITCH_RING);
 	cr_assert(parse("socket=/run/f.sock,clients=3,mode=0666,mtu=1500"));
 	cr_assert(spec.clients == 3 && spec.mode == 0666 && spec.mtu == 1500);
 	for (unsigned k = 0; k < SWITCH_KIND_CNT; k++) {
@@ -62,6 +62,7 @@ Test(switch_spec, what_is_wrong_is_named)
 		{"nic=x", "allowed kinds: dev, xdp"},
 		{"dev=x,credits=maybe", "credits is not valid; allowed: yes, no"},
 		{"socket=x,credits=yes", "is not a key of a socket port"},
+		{"ring=x,credits=yes", "is not a key of a ring port"},
 		{"dev=x,rate=0", "rate is not valid"},
 		{"dev=x,rate=1x", "rate is not valid"},
 		{"dev=x,mtu=-1", "allowed: 256 to 9600"},
