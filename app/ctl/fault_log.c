@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -320,9 +321,14 @@ static enum ctl_fault_added add_locked(struct ctl_fault_log *log, const struct u
 		keep(log, &f);
 		return CTL_FAULT_NEW;
 	}
+	if (f.id > ID_MAX) {
+		(void)ctl_complain(
+			"--log: %s takes no more faults: its last one has number %" PRIu64,
+			log->path, log->last_id);
+		return CTL_FAULT_LOST;
+	}
 	o = json_of(&f);
-	ok = append(log, o) && ctl_fault_log_read(log) &&
-	     (log->last_id == f.id || ctl_complain("--log: %s takes no more faults", log->path));
+	ok = append(log, o) && ctl_fault_log_read(log);
 	json_decref(o);
 	return ok ? CTL_FAULT_NEW : CTL_FAULT_LOST;
 }

@@ -128,6 +128,10 @@ static uint32_t explore(struct flow *f, uint32_t at, unsigned hop)
 			return 0;
 		sum += more;
 	}
+	if (!sum) {
+		(void)ctl_complain("a path ends at a node that no port leads on from");
+		return 0;
+	}
 	f->paths[at] = sum < PATHS_MAX - 1 ? (uint32_t)sum : PATHS_MAX - 1;
 	return f->paths[at];
 }

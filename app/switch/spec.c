@@ -108,7 +108,9 @@ static bool take_keys(struct switch_spec *s, char *rest, char *err, size_t cap)
 							  [SWITCH_SOCKET] = ", clients, mode",
 							  [SWITCH_RING] = "",
 							  [SWITCH_DEV] = ", credits",
-							  [SWITCH_TAP] = ", credits"};
+							  [SWITCH_XDP] = ", credits",
+							  [SWITCH_TAP] = ", credits",
+							  [SWITCH_PCI] = ", credits"};
 
 	for (char *word; (word = strsep(&rest, ",")) != NULL;) {
 		char *value = strchr(word, '=');

@@ -39,11 +39,14 @@ void questions_add(struct questions *q, uint32_t target, uint8_t client, uint64_
 
 static unsigned first_due(const struct questions *q, uint64_t now_ns)
 {
-	unsigned i = 0;
+	unsigned best = q->cnt;
 
-	while (i < q->cnt && now_ns < q->of[i].look_ns)
-		i++;
-	return i;
+	/* The one that waits longest: of many that are looked for in turn, none is forgotten. */
+	for (unsigned i = 0; i < q->cnt; i++)
+		if (q->of[i].look_ns <= now_ns &&
+		    (best == q->cnt || q->of[i].look_ns < q->of[best].look_ns))
+			best = i;
+	return best;
 }
 
 bool questions_are_due(const struct questions *q, uint64_t now_ns)

@@ -21,6 +21,7 @@ struct self {
 	struct ur_cm *cm;
 	uint32_t psn;
 	bool up, announced;
+	bool looked;	       /* for an answer of the kernel, in this call */
 	struct kernel *kernel; /* or NULL, then neigh is used */
 	struct ur_neigh neigh;
 };
@@ -76,10 +77,16 @@ static unsigned self_tx(struct device *d, struct rte_mbuf **m, unsigned n)
 
 /* ---- frames to the switch ---- */
 
+/* One look in a call: each is many system calls, and frames wait. */
+static bool asks_kernel(const struct self *s, uint64_t now_ns)
+{
+	return s->kernel && !s->looked && kernel_wants_answer(s->kernel, now_ns);
+}
+
 static bool has_output(const struct self *s)
 {
-	return (s->kernel && kernel_wants_answer(s->kernel, ur_clock_ns(s->clock))) ||
-	       s->neigh.out.head != s->neigh.out.tail || ur_cm_wants_output(s->cm);
+	return asks_kernel(s, ur_clock_ns(s->clock)) || s->neigh.out.head != s->neigh.out.tail ||
+	       ur_cm_wants_output(s->cm);
 }
 
 static uint32_t next_frame(struct self *s, uint8_t *frame)
@@ -88,8 +95,11 @@ static uint32_t next_frame(struct self *s, uint8_t *frame)
 	uint64_t now_ns = ur_clock_ns(s->clock);
 	uint32_t len;
 
-	if (s->kernel && kernel_answer(s->kernel, frame, now_ns))
-		return KERNEL_FRAME;
+	if (asks_kernel(s, now_ns)) {
+		s->looked = true;
+		if (kernel_answer(s->kernel, frame, now_ns))
+			return KERNEL_FRAME;
+	}
 	len = (uint32_t)ur_neigh_output(&s->neigh, frame, s->dev.max_frame);
 	if (len || !ur_cm_output(s->cm, &out, 1, now_ns))
 		return len;
@@ -108,6 +118,7 @@ static unsigned self_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 	if (!s->kernel && !s->announced)
 		ur_neigh_announce(&s->neigh);
 	s->announced = true;
+	s->looked = false;
 	while (got < n && has_output(s)) {
 		m[got] = rte_pktmbuf_alloc(s->pool);
 		if (!m[got])

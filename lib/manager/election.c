@@ -442,8 +442,12 @@ static void take_member(struct ur_election *e, uint32_t i, const uint8_t *data, 
 		/* It may have taken the key, or have it still. */
 		h->mine = h->mine || (data && did == TODO_TAKE);
 		if (did == TODO_READ && data) {
+			struct ur_port_info info;
+
 			memcpy(h->data, data, sizeof(h->data));
 			h->told = true;
+			ur_get_port_info(data, &info);
+			h->mine = h->mine && info.m_key == e->key; /* or it is another's */
 		} else if (did == TODO_READ && !h->told) {
 			h->mine = false; /* it does not answer: its lease will end */
 		}

@@ -220,6 +220,7 @@ void ur_nma_fault(struct ur_nma *nma, enum ur_fault_cause cause, uint8_t port, u
 		if (!n)
 			return;
 		n->tid = nma_own_tid(nma); /* a TrapRepress of the former one is not for this one */
+		n->tries = 0;
 	}
 	/* Of the newest fault: a manager asks for the last one, and confirms no other. */
 	ur_put_fault(n->data + UR_NOTICE_DETAILS, &fault);

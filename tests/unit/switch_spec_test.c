@@ -63,6 +63,8 @@ Test(switch_spec, what_is_wrong_is_named)
 		{"dev=x,credits=maybe", "credits is not valid; allowed: yes, no"},
 		{"socket=x,credits=yes", "is not a key of a socket port"},
 		{"ring=x,credits=yes", "is not a key of a ring port"},
+		{"xdp=x,foo=1", "trunk, credits, each"},
+		{"pci=0000:01:00.0,foo=1", "trunk, credits, each"},
 		{"dev=x,rate=0", "rate is not valid"},
 		{"dev=x,rate=1x", "rate is not valid"},
 		{"dev=x,mtu=-1", "allowed: 256 to 9600"},

@@ -51,6 +51,23 @@ Test(uroced_questions, a_client_that_asks_for_everything_leaves_room_for_others)
 	cr_assert(!questions_are_due(&q, UINT64_MAX) && !questions_due(&q, UINT64_MAX));
 }
 
+/* However slowly they are looked for, in turn. */
+Test(uroced_questions, each_comes_up_before_any_comes_up_again)
+{
+	bool seen[QUESTIONS] = {false};
+	uint64_t now_ns = 1;
+
+	for (uint32_t i = 0; i < QUESTIONS; i++)
+		questions_add(&q, NOWHERE + i, LIAR, now_ns);
+	for (unsigned i = 0; i < QUESTIONS; i++, now_ns += QUESTIONS_LOOK_NS / 5) {
+		const struct question *due = questions_due(&q, now_ns);
+
+		cr_assert_not_null(due);
+		cr_assert_not(seen[due->target - NOWHERE], "question %u after %u", due->target, i);
+		seen[due->target - NOWHERE] = true;
+	}
+}
+
 Test(uroced_questions, each_waits_its_time_and_is_asked_once)
 {
 	struct question *a, *b;
