@@ -24,7 +24,8 @@
 /*
  * LISTEN-01. Of programs that start, run and end with one path, each looks at it and changes it with the directory locked.
  * Otherwise one could take the socket of another for a dead one before that listens, or remove it when its own is gone. The
- * lock is held for some microseconds. Who may read the directory can lock it, too: after two seconds -1, and one goes on without.
+ * lock is held for some microseconds. Any user who may read the directory can lock it, too. So after
+ * two seconds this returns -1, and the caller goes on without the lock.
  */
 static int lock_directory(const struct sockaddr_un *addr)
 {

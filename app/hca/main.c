@@ -222,8 +222,8 @@ static int run(const struct options *o)
 		.mac = {o->mac[0], o->mac[1], o->mac[2], o->mac[3], o->mac[4], o->mac[5]},
 		.deliver = deliver};
 	struct server s;
-	char path[PATH_MAX],
-		err[256]; /* one that is too long for a socket is refused, and not cut */
+	char path[PATH_MAX]; /* one that is too long for a socket is refused, and not cut */
+	char err[256];
 	struct adapter a;
 	struct issm sm;
 	int signals = catch_signals(), rc;

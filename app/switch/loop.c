@@ -79,8 +79,8 @@ static bool polls(const struct node *n, unsigned cnt)
 /*
  * Gives up the CPU when nothing has moved for a while. On a CPU of its own it yields for some time before it
  * sleeps. On a shared one the other process would keep the CPU for its whole slice after a yield, but is
- * interrupted when a sleep ends. A frame that waits for its port's rate is not slept over. Shorter sleeps are worse: with
- * 2 us it uses up its share of the CPU, and half a round trip between two programs that poll took 178 us instead of 22.
+ * interrupted when a sleep ends. A frame that waits for its port's rate is not slept over. Shorter sleeps are worse:
+ * with 2 us it uses up its share of the CPU, and round trips between two programs that poll take several times as long.
  */
 static void rest(struct node *n, unsigned cnt, struct rest *r, uint64_t now_ns)
 {

@@ -136,7 +136,7 @@ bool kernel_wants_answer(const struct kernel *k, uint64_t now_ns)
 	return now_ns >= k->next_ns && questions_are_due(&k->questions, now_ns);
 }
 
-/* One look, and the next not before GAP_NS: what a client asks for holds up nobody (UROCED-KERNEL-02). */
+/* One look, and the next not before GAP_NS: the questions of one client do not delay the frames of others (UROCED-KERNEL-02). */
 bool kernel_answer(struct kernel *k, uint8_t *frame, uint64_t now_ns)
 {
 	struct question *q =

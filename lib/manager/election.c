@@ -406,7 +406,7 @@ static void look(struct ur_election *e, uint32_t i, const uint8_t *data, uint64_
 		return;
 	}
 	h->until_ns = 0;
-	h->way = 0; /* it may have been started again, and report to nobody */
+	h->way = 0; /* it may have been started again, and does not know where to report */
 	if (info.m_key == e->key) {
 		/* The lease has ended: others can read the key, and take what has it. */
 		change_key(e);

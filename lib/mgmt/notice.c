@@ -101,21 +101,18 @@ static struct nma_notice *find_notice(struct ur_nma *nma, uint16_t what, uint8_t
 /* A place for a notice, or NULL: one about the same is pending, or there is no room. */
 static struct nma_notice *new_notice(struct ur_nma *nma, uint16_t what, uint8_t port)
 {
-	struct nma_notice *n, *room = NULL;
+	struct nma_notice *pending = find_notice(nma, what, port), *room = NULL;
+	struct ur_notice head;
 
-	for (unsigned i = 0; i < nma->attr.limits.notices; i++) {
-		n = &nma->notice[i];
-		if (!n->tid) {
-			room = n;
-		} else if (n->what == what && n->port == port) {
-			struct ur_notice head;
-
-			ur_get_notice(n->data, &head);
-			head.count += head.count < 0x7fff;
-			ur_put_notice(n->data, &head);
-			return NULL;
-		}
+	if (pending) {
+		ur_get_notice(pending->data, &head);
+		head.count += head.count < 0x7fff;
+		ur_put_notice(pending->data, &head);
+		return NULL;
 	}
+	for (unsigned i = 0; i < nma->attr.limits.notices; i++)
+		if (!nma->notice[i].tid)
+			room = &nma->notice[i];
 	if (!room) {
 		nma->stats.notices_lost++;
 		return NULL;

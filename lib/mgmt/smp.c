@@ -36,8 +36,8 @@ bool nma_check_key(struct ur_nma *nma, const uint8_t *mad, const struct ur_nma_f
 	if (nma->lease_s && nma->lease_end_ns == NMA_NEVER)
 		nma->lease_end_ns = now_ns + nma->lease_s * NS_PER_S;
 	nma_trap_bad_key(nma, mad, from);
-	ur_nma_fault(nma, UR_FAULT_BAD_KEY, from->port, 0, 0,
-		     now_ns); /* the key is that of another node */
+	/* Without the key, which may be another node's: anybody can read the last fault. */
+	ur_nma_fault(nma, UR_FAULT_BAD_KEY, from->port, 0, 0, now_ns);
 	return false;
 }
 

@@ -25,7 +25,7 @@
 #define MUX_NEVER UINT64_MAX
 
 #define MUX_TRANSFERS_MAX 8192			/* of one program, under way, */
-#define MUX_BYTES_MAX	  (UINT32_C(128) << 20) /* with so many bytes */
+#define MUX_BYTES_MAX	  (UINT32_C(128) << 20) /* and of their bytes together */
 
 /* Counters. X(name, help) */
 #define MUX_COUNTERS(X)                                                                            \

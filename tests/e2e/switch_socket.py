@@ -15,7 +15,7 @@ import time
 import zlib
 
 CLIENTS = 3
-# Beside a build, a write that reaches the disk (fsync) may take half a minute; no promise of the switch depends on it.
+# Beside a build, a write that reaches the disk (fsync) may take long; nothing that the switch owes depends on it.
 PATIENCE_S = 200
 switch, ctl = sys.argv[1:]
 tmp = tempfile.mkdtemp(prefix="uroce-switch-")

@@ -105,8 +105,8 @@ Test(listener, the_socket_of_another_is_not_removed)
 	listener_close(&b);
 }
 
-/* As by any user who may read the directory. */
-Test(listener, one_that_keeps_the_directory_locked_keeps_nobody_out)
+/* Any user who may read the directory can lock it. */
+Test(listener, a_directory_that_stays_locked_keeps_no_listener_out)
 {
 	int fd = open(dir, O_RDONLY);
 	struct listener a;
