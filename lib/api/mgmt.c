@@ -20,16 +20,19 @@ struct link_call {
 	bool up;
 };
 
-static void tell_agent(void *arg, uint64_t now_ns)
+/* The agent, and link credits, of which each state of the link begins a new session as at a switch. */
+static void tell_worker(void *arg, uint64_t now_ns)
 {
 	const struct link_call *c = arg;
 	const struct ur_config *cfg = &c->dev->cfg;
+	struct ur_worker *w = c->dev->workers[0];
 
-	ur_engine_mgmt_link(ur_worker_engine(c->dev->workers[0]), c->up,
-			    ur_cc_link_of(cfg, cfg->port.rate_gbps, 1), now_ns);
+	ur_worker_restart_credit(w);
+	ur_engine_mgmt_link(ur_worker_engine(w), c->up, ur_cc_link_of(cfg, cfg->port.rate_gbps, 1),
+			    now_ns);
 }
 
-/* MGMT-LINK-01 */
+/* MGMT-LINK-01, CREDIT-SESSION-01 */
 static void link_is(struct ur_device *dev, bool up)
 {
 	struct link_call c = {dev, up};
@@ -37,7 +40,7 @@ static void link_is(struct ur_device *dev, bool up)
 	if (up == dev->mgmt_link.up)
 		return;
 	dev->mgmt_link.up = up;
-	ur_worker_call(dev->workers[0], tell_agent, &c);
+	ur_worker_call(dev->workers[0], tell_worker, &c);
 }
 
 /* The kernel reports the state some time after a change: it counts a flap that it does not report. */
@@ -87,10 +90,16 @@ static bool is_kernel_driver(const struct ur_port *port)
 	       strcmp(port->driver, "net_af_xdp") == 0;
 }
 
+/* Whether anything here asks for the link's state. */
+static bool is_wanted(const struct ur_device *dev)
+{
+	return dev->mgmt.port || dev->cfg.port.credits;
+}
+
 void ur_mgmt_link_open(struct ur_device *dev)
 {
 	dev->mgmt_link = (struct ur_mgmt_link){.up = true};
-	if (!dev->mgmt.port || !is_kernel_driver(&dev->port))
+	if (!is_wanted(dev) || !is_kernel_driver(&dev->port))
 		return;
 	dev->mgmt_link.ifindex = if_nametoindex(dev->port.ifname);
 	if (!dev->mgmt_link.ifindex)
@@ -137,9 +146,10 @@ static void follow_vl(struct ur_device *dev)
 
 void ur_mgmt_follow(struct ur_device *dev, uint64_t now_ns)
 {
+	if (is_wanted(dev))
+		follow_link(dev, now_ns);
 	if (!dev->mgmt.port)
 		return;
-	follow_link(dev, now_ns);
 	follow_vl(dev);
 	ur_mgmt_serve_port(&dev->mgmt, now_ns);
 }

@@ -619,6 +619,12 @@ void ur_worker_set_credit_map(struct ur_worker *w, const struct ur_credit_map *m
 		ur_credit_restart(&w->credit, map);
 }
 
+void ur_worker_restart_credit(struct ur_worker *w)
+{
+	if (w->round.credit)
+		ur_credit_restart(&w->credit, NULL);
+}
+
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt)
 {
 	ur_round_set_gids(&w->round, gids, cnt);

@@ -109,6 +109,8 @@ void ur_worker_set_rate(struct ur_worker *w, double gbps);
 
 /* Link credits: the lanes of what is sent from now on; no effect without. Thread class: a command. */
 void ur_worker_set_credit_map(struct ur_worker *w, const struct ur_credit_map *map);
+/* The same when the link went down or came up. Thread class: a command. */
+void ur_worker_restart_credit(struct ur_worker *w);
 
 /* Changes the endpoint's own addresses, from the next packet on. Thread class: a command. */
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt);

@@ -98,7 +98,7 @@ incast yes
 [ "$(counted '[.ports[].credit_overruns] | add')" -eq 0 ] || fail "frames without credit"
 [ "$(field '.gbps > 0.02')" = true ] || fail "no throughput: $(field .gbps) Gb/s"
 for f in run c; do
-	lost=$(jq -r '[.counters | .. | objects | .packets_retransmitted? // 0] | add // 0' "$tmp/$f.json")
+	lost=$(jq -r '.retransmitted_packets' "$tmp/$f.json")
 	[ "$lost" -eq 0 ] || echo "$f has sent $lost packets again"
 done
 echo "with credits: none dropped, $(field .gbps) Gb/s; the senders waited $(counted '[.ports[].credit_wait_ns] | add')" \
@@ -129,3 +129,29 @@ stop_switch
 [ "$(counted '.ports[3] | .credit_sessions + .credit_messages_sent')" -eq 0 ] || fail "credits of c: $(counted '.ports[3]')"
 [ "$(counted '.ports[1].credit_stalls >= 1')" = true ] || fail "no lane was given up: $(counted '.ports[1]')"
 echo "a receiver that takes nothing: its lane was given up $(counted '.ports[1].credit_stalls') times; another's traffic passed"
+
+# The link of a is down for longer than a silence lasts. That is none, at either end.
+at=127.0.0.1:9400
+ip -n "$ns_a" link set lo up || fail "the loopback interface does not come up"
+endpoint()
+{
+	"${in_a[@]}" curl -s --max-time 2 "http://$at/metrics" | awk -v name="$1" '$1 ~ name { sum += $2 } END { print sum + 0 }'
+}
+sessions()
+{
+	[ "$(endpoint credit_sessions)" -ge "$1" ] && [ "$(counted ".ports[1].credit_sessions >= $1")" = true ]
+}
+of_c=
+start_switch --set port.credits=yes
+end "$ns_a" server 1 yes
+start_server "${cmd[@]}" --metrics $at
+wait_for 10 sessions 1 || fail "no credits of a"
+ip -n "$ns_s" link set to_a down
+sleep 1.5
+ip -n "$ns_s" link set to_a up
+wait_for 10 sessions 2 || fail "no new session: $(counted '.ports[1]')"
+[ "$(endpoint credit_silences)" -eq 0 ] || fail "the endpoint counts a silence while its link is down"
+[ "$(counted '.ports[1].credit_silences')" -eq 0 ] || fail "the switch counts a silence: $(counted '.ports[1]')"
+stop_server
+stop_switch
+echo "a link that was down for 1.5 s: a new session, and no silence"

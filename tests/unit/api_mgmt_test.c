@@ -248,3 +248,47 @@ Test(api_mgmt, the_agent_is_told_of_the_link)
 	cr_expect_eq(wait_state(A, UR_PORT_INIT).downs, 1,
 		     "one that came up is not one that went down");
 }
+
+/* ---- link credits ---- */
+
+static uint64_t sessions_of(struct end *e)
+{
+	return ur_worker_counters(ur_device(e->ctx)->workers[0])->credit_sessions;
+}
+
+static void wait_sessions(struct end *e, uint64_t least)
+{
+	uint64_t until = end_ms() + PATIENCE_MS;
+
+	while (sessions_of(e) < least) {
+		end_progress();
+		cr_assert_lt(end_ms(), until, "%llu sessions", (unsigned long long)sessions_of(e));
+	}
+}
+
+static void credits_begin_anew(const char *const *set)
+{
+	struct ur_device *dev;
+
+	end_open(A, "ring-a.conf", set);
+	end_open(B, "ring-b.conf", set);
+	dev = ur_device(A->ctx);
+	wait_sessions(A, 1);
+	cr_assert_eq(rte_eth_dev_set_link_down(dev->port.id), 0);
+	wait_sessions(A, 2);
+	cr_assert_eq(rte_eth_dev_set_link_up(dev->port.id), 0);
+	wait_sessions(A, 3);
+	wait_sessions(B, 3);
+}
+
+/* CREDIT-SESSION-01: as at a switch, so that a link that was down is no silence of the other end. */
+Test(api_mgmt, credits_begin_anew_when_the_link_goes_down_or_comes_up)
+{
+	credits_begin_anew((const char *[]){"port.credits=yes", NULL});
+}
+
+/* CREDIT-SESSION-01 */
+Test(api_mgmt, credits_begin_anew_without_an_agent)
+{
+	credits_begin_anew((const char *[]){"port.credits=yes", "management.agent=no", NULL});
+}
