@@ -21,7 +21,6 @@ struct self {
 	struct ur_cm *cm;
 	uint32_t psn;
 	bool up, announced;
-	bool looked;	       /* for an answer of the kernel, in this call */
 	struct kernel *kernel; /* or NULL, then neigh is used */
 	struct ur_neigh neigh;
 };
@@ -77,26 +76,26 @@ static unsigned self_tx(struct device *d, struct rte_mbuf **m, unsigned n)
 
 /* ---- frames to the switch ---- */
 
-/* One look in a call: each is many system calls, and frames wait. */
-static bool asks_kernel(const struct self *s, uint64_t now_ns)
+/* `looked`: for an answer of the kernel, in this call of self_rx(). One look is enough: it is many system calls, and frames wait. */
+static bool asks_kernel(const struct self *s, bool looked, uint64_t now_ns)
 {
-	return s->kernel && !s->looked && kernel_wants_answer(s->kernel, now_ns);
+	return s->kernel && !looked && kernel_wants_answer(s->kernel, now_ns);
 }
 
-static bool has_output(const struct self *s)
+static bool has_output(const struct self *s, bool looked)
 {
-	return asks_kernel(s, ur_clock_ns(s->clock)) || s->neigh.out.head != s->neigh.out.tail ||
-	       ur_cm_wants_output(s->cm);
+	return asks_kernel(s, looked, ur_clock_ns(s->clock)) ||
+	       s->neigh.out.head != s->neigh.out.tail || ur_cm_wants_output(s->cm);
 }
 
-static uint32_t next_frame(struct self *s, uint8_t *frame)
+static uint32_t next_frame(struct self *s, uint8_t *frame, bool *looked)
 {
 	struct ur_cm_out out;
 	uint64_t now_ns = ur_clock_ns(s->clock);
 	uint32_t len;
 
-	if (asks_kernel(s, now_ns)) {
-		s->looked = true;
+	if (asks_kernel(s, *looked, now_ns)) {
+		*looked = true;
 		if (kernel_answer(s->kernel, frame, now_ns))
 			return KERNEL_FRAME;
 	}
@@ -110,6 +109,7 @@ static uint32_t next_frame(struct self *s, uint8_t *frame)
 static unsigned self_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 {
 	struct self *s = (struct self *)d;
+	bool looked = false;
 	unsigned got = 0;
 	uint32_t len;
 
@@ -118,12 +118,11 @@ static unsigned self_rx(struct device *d, struct rte_mbuf **m, unsigned n)
 	if (!s->kernel && !s->announced)
 		ur_neigh_announce(&s->neigh);
 	s->announced = true;
-	s->looked = false;
-	while (got < n && has_output(s)) {
+	while (got < n && has_output(s, looked)) {
 		m[got] = rte_pktmbuf_alloc(s->pool);
 		if (!m[got])
 			break;
-		len = next_frame(s, rte_pktmbuf_mtod(m[got], uint8_t *));
+		len = next_frame(s, rte_pktmbuf_mtod(m[got], uint8_t *), &looked);
 		if (!len) { /* nothing, or one that is too long */
 			rte_pktmbuf_free(m[got]);
 			continue;
