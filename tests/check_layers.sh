@@ -51,16 +51,17 @@ transport  wire timer mem sched cc admission
 engine     wire timer mem sched vl cc admission transport cm mgmt
 print      wire
 fabric     wire mgmt vl
+file
 umad       wire
 edge       wire engine
-dpdk       wire engine edge
+dpdk       wire engine edge file
 api        wire engine edge dpdk uroce
 verbs      uroce
 rdmacm     uroce
 preload
 app        wire print uroce perf pcap
-app/switch wire switch vl mgmt edge dpdk
+app/switch wire switch vl mgmt edge dpdk file
 app/uroced wire switch vl mgmt cm edge dpdk
-app/ctl    wire manager fabric mgmt vl
+app/ctl    wire manager fabric mgmt vl file
 app/hca    wire mgmt umad
 EOT

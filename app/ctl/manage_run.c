@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bsd/stdlib.h>
 
+#include "file/replace_file.h"
 #include "manage.h"
 #include "manager/build.h"
 #include "names.h"
@@ -143,13 +141,12 @@ static void say_unproved(struct run *r, uint64_t now)
 
 /* ---- the key, for other commands ---- */
 
-/* Replaced as a whole: a reader finds a key or none. */
+/* Replaced as a whole: a reader finds a key or none. It is of no use after a crash, so nothing waits for the disk. */
 static bool write_key(struct run *r, uint64_t key)
 {
 	const char *file = r->s->o->key_out;
-	char name[4096], text[32];
-	int fd, len = snprintf(text, sizeof(text), "%#" PRIx64 "\n", key);
-	bool ok;
+	char text[32];
+	int rc;
 
 	if (!file)
 		return true;
@@ -157,16 +154,9 @@ static bool write_key(struct run *r, uint64_t key)
 		unlink(file);
 		return true;
 	}
-	snprintf(name, sizeof(name), "%s.new", file);
-	unlink(name);
-	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	ok = fd >= 0 && write(fd, text, (size_t)len) == len;
-	if (fd >= 0)
-		ok = !close(fd) && ok;
-	ok = ok && !rename(name, file);
-	if (!ok)
-		ctl_complain("--key-out: %s was not written: %s", file, strerror(errno));
-	return ok;
+	snprintf(text, sizeof(text), "%#" PRIx64 "\n", key);
+	rc = ur_replace_file_unsynced(file, text, strlen(text), 0600);
+	return !rc || ctl_complain("--key-out: %s was not written: %s", file, strerror(rc));
 }
 
 /* ---- members ---- */

@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#include "dpdk/replace_file.h"
+#include "file/replace_file.h"
 #include "wire/vendor.h"
 
 #define VERSION 1

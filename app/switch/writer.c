@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "dpdk/replace_file.h"
+#include "file/replace_file.h"
 #include "edge/thread.h"
 
 struct writer {

@@ -13,7 +13,7 @@
 
 #include <rte_mempool.h>
 
-#include "dpdk/replace_file.h"
+#include "file/replace_file.h"
 #include "dpdk/worker.h"
 #include "edge/pacing_attr.h"
 #include "engine/query.h"

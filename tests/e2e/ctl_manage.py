@@ -176,6 +176,12 @@ def test():
     keys = json.loads(run("keys", "show", "uroce-switch", "--json", "-"))[0]
     assert (keys["key"], keys["lease_s"]) == ("0", 0), keys
     assert not a.key.exists() and not b.key.exists()
+
+    # A key that cannot be put at its place is left nowhere else.
+    (tmp / "place").mkdir()
+    said = run("manage", "run", "lab", "--zones", str(zones), "--key-out", str(tmp / "place"), status=1)
+    assert "--key-out" in said and "Is a directory" in said, said
+    assert not (tmp / "place.new").exists()
     print("two managers share a zone")
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef UR_DPDK_REPLACE_FILE_H
-#define UR_DPDK_REPLACE_FILE_H
+#ifndef UR_FILE_REPLACE_FILE_H
+#define UR_FILE_REPLACE_FILE_H
 
 #include <stddef.h>
 #include <sys/types.h>

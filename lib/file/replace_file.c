@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dpdk/replace_file.h"
+#include "file/replace_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
