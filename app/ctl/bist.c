@@ -64,7 +64,7 @@ static bool read_result(struct bist *b)
 		{b->node, ur_register_address(UR_PORT_BIST_RETURNED, b->port)},
 		{b->node, ur_register_address(UR_PORT_BIST_ERRORS, b->port)},
 	};
-	struct ctl_read read = {reg, 3, take_result, b};
+	struct ctl_read read = {.reg = reg, .cnt = 3, .take = take_result, .ctx = b};
 
 	b->known = true;
 	if (!ctl_read_registers(b->s, &read))

@@ -149,15 +149,19 @@ static bool pass(struct monitor *m, bool first, FILE *out, double at_s)
 	m->shown_node = UR_TOPO_NONE;
 	if (!m->compare && !first && ctl_prints_text(m->s->o))
 		printf("\n%.3f s\n", at_s);
-	for (uint32_t i = 0; i < scan->cnt; i++) {
-		bool same_node = i && scan->reg[i - 1].node == scan->reg[i].node;
+	for (uint32_t i = 0, last = UINT32_MAX; i < scan->cnt; i++) {
+		const struct ctl_value *v = &scan->value[i],
+				       *u = last == UINT32_MAX ? v : &scan->value[last];
+		bool same_node = u != v && scan->reg[last].node == scan->reg[i].node;
 
-		if (m->compare && (first || !has_changed(&scan->value[i])))
+		if (v->absent)
+			continue;
+		last = i;
+		if (m->compare && (first || !has_changed(v)))
 			continue;
 		/* That a node is silent, or answers again, is one line. */
-		if (same_node && scan->value[i].known == scan->value[i - 1].known &&
-		    scan->value[i].was_known == scan->value[i - 1].was_known &&
-		    (!scan->value[i].known || (m->compare && !scan->value[i].was_known)))
+		if (same_node && v->known == u->known && v->was_known == u->was_known &&
+		    (!v->known || (m->compare && !v->was_known)))
 			continue;
 		show_value(m, i);
 	}

@@ -46,6 +46,8 @@ struct reading {
 	const struct ctl_read *read;
 	uint32_t
 		*first; /* of each request: the number of its first register; one more at the end */
+	uint32_t *again; /* registers that were asked for with one that the node has not */
+	uint32_t again_cnt;
 };
 
 static void make_read(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
@@ -60,23 +62,75 @@ static void make_read(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
 	ctl_make_registers(r->s, mad, reg->node, address, NULL, cnt);
 }
 
+/* MGR-READ-01. Of a response that is in *got: the register that the node has not, of [0, cnt); `cnt`: the response says something else. */
+static unsigned missing(const uint8_t *mad, const struct ur_registers *got, unsigned cnt)
+{
+	uint16_t status = ur_load16(mad + 4) & (uint16_t)~UR_SMP_DIRECTION;
+
+	return status == UR_MAD_STATUS_VALUE && got->error == UR_VENDOR_ERROR_ADDRESS &&
+			       got->entry < cnt
+		       ? got->entry
+		       : cnt;
+}
+
+static void take_absent(struct reading *r, uint32_t number)
+{
+	if (r->read->absent)
+		r->read->absent(r->read->ctx, number);
+	r->read->take(r->read->ctx, number, false, 0);
+}
+
 static void take_read(void *ctx, uint32_t i, const uint8_t *mad)
 {
 	struct reading *r = ctx;
 	struct ur_registers got = {0};
 	bool ok = mad && !ctl_registers_error(mad, &got);
+	uint32_t first = r->first[i];
+	unsigned cnt = r->first[i + 1] - first, none = ok || !mad ? cnt : missing(mad, &got, cnt);
 
-	for (uint32_t k = r->first[i]; k < r->first[i + 1]; k++)
-		r->read->take(r->read->ctx, k, ok, k == r->first[i] ? got.value0 : got.value1);
+	for (unsigned k = 0; k < cnt; k++) {
+		if (k == none)
+			take_absent(r, first + k);
+		else if (none < cnt)
+			r->again[r->again_cnt++] = first + k;
+		else
+			r->read->take(r->read->ctx, first + k, ok, k ? got.value1 : got.value0);
+	}
+}
+
+static void make_again(void *ctx, uint32_t i, struct ur_mgr_mad *mad)
+{
+	struct reading *r = ctx;
+	const struct ctl_register *reg = &r->read->reg[r->again[i]];
+
+	ctl_make_registers(r->s, mad, reg->node, &reg->address, NULL, 1);
+}
+
+static void take_again(void *ctx, uint32_t i, const uint8_t *mad)
+{
+	struct reading *r = ctx;
+	struct ur_registers got = {0};
+	bool ok = mad && !ctl_registers_error(mad, &got);
+
+	if (mad && !ok && !missing(mad, &got, 1))
+		take_absent(r, r->again[i]);
+	else
+		r->read->take(r->read->ctx, r->again[i], ok, got.value0);
 }
 
 bool ctl_read_registers(struct ctl_session *s, const struct ctl_read *read)
 {
-	struct reading r = {s, read, calloc((size_t)read->cnt + 1, sizeof(*r.first))};
+	struct reading r = {.s = s,
+			    .read = read,
+			    .first = calloc((size_t)read->cnt + 1, sizeof(*r.first)),
+			    .again = calloc((size_t)read->cnt + 1, sizeof(*r.again))};
 	struct ctl_batch batch = {0, make_read, take_read, &r};
 
-	if (!r.first)
+	if (!r.first || !r.again) {
+		free(r.first);
+		free(r.again);
 		return ctl_complain("there is no memory for %u registers", read->cnt);
+	}
 	for (uint32_t i = 0; i < read->cnt; batch.cnt++) {
 		r.first[batch.cnt] = i++;
 		if (i < read->cnt && read->reg[i].node == read->reg[i - 1].node)
@@ -84,7 +138,10 @@ bool ctl_read_registers(struct ctl_session *s, const struct ctl_read *read)
 	}
 	r.first[batch.cnt] = read->cnt;
 	ctl_ask(s, &batch);
+	batch = (struct ctl_batch){r.again_cnt, make_again, take_again, &r};
+	ctl_ask(s, &batch);
 	free(r.first);
+	free(r.again);
 	return true;
 }
 
@@ -221,7 +278,7 @@ static bool read_some(struct ctl_session *s, uint32_t node, const uint16_t *addr
 {
 	struct ctl_register reg[CTL_WORDS_MAX];
 	struct shown w = {.s = s, .reg = reg};
-	struct ctl_read read = {reg, cnt, take_value, &w};
+	struct ctl_read read = {.reg = reg, .cnt = cnt, .take = take_value, .ctx = &w};
 	json_t *o = json_object();
 	char name[48];
 	bool ok = true;

@@ -22,12 +22,15 @@ const char *ctl_registers_error(const uint8_t *mad, struct ur_registers *r);
 
 /*
  * Reads many registers, two in a request where they follow each other and are of the same node. take() gets each value;
- * false in `known`: there was no answer, or none with a value.
+ * false in `known`: there was no answer, or none with a value. An agent that lacks one of the two, because it is older, refuses
+ * both: the other one is asked for again, alone. MGR-READ-01
  */
 struct ctl_read {
 	const struct ctl_register *reg;
 	uint32_t cnt;
 	void (*take)(void *ctx, uint32_t i, bool known, uint64_t value);
+	void (*absent)(void *ctx,
+		       uint32_t i); /* the node says that it has none; before take(). Or NULL */
 	void *ctx;
 };
 /* False: there is no memory; a sentence was printed. */

@@ -53,12 +53,19 @@ static void take_again(void *ctx, uint32_t i, bool known, uint64_t value)
 		v->now = value;
 }
 
+static void take_absent(void *ctx, uint32_t i)
+{
+	struct ctl_scan *scan = ctx;
+
+	scan->value[scan->again_at[i]].absent = true;
+}
+
 /* Lists what has no value yet and has a path. */
 static void list_missing(struct ctl_scan *scan)
 {
 	scan->again_cnt = 0;
 	for (uint32_t i = 0; i < scan->cnt; i++) {
-		if (scan->value[i].known ||
+		if (scan->value[i].known || scan->value[i].absent ||
 		    scan->s->topo.node[scan->reg[i].node].hops == UR_TOPO_NO_PATH)
 			continue;
 		scan->again[scan->again_cnt] = scan->reg[i];
@@ -77,7 +84,7 @@ static void find_ways(struct ctl_scan *scan, bool nodes_too)
 	for (uint32_t i = 0; i < scan->cnt; i++) {
 		const struct ctl_value *v = &scan->value[i];
 
-		if (!v->known && nodes_too)
+		if (!v->known && !v->absent && nodes_too)
 			scan->closed_nodes[scan->reg[i].node] = true;
 		if (v->known && v->now == STATE_DOWN &&
 		    ur_register_at(scan->reg[i].address, &port) == UR_PORT_STATE)
@@ -88,7 +95,8 @@ static void find_ways(struct ctl_scan *scan, bool nodes_too)
 
 bool ctl_scan_pass(struct ctl_scan *scan)
 {
-	struct ctl_read read = {.reg = scan->again, .take = take_again, .ctx = scan};
+	struct ctl_read read = {
+		.reg = scan->again, .take = take_again, .absent = take_absent, .ctx = scan};
 	struct ctl_join *j = scan->s->join;
 	uint32_t missing = UINT32_MAX;
 

@@ -7,10 +7,12 @@
 /*
  * Reads the same registers of many nodes again and again. A link that goes down may be on the way to other nodes: these
  * are read by another way in the same pass, if there is one. For that the state of each port is read, whatever else is.
+ * A register that an older agent lacks is never known, and its node is not silent for that.
  */
 struct ctl_value {
 	uint64_t now, before; /* in this pass and the last one in which it was known */
 	bool known, was_known;
+	bool absent; /* the node has no such register, and is not asked for it any more */
 };
 
 struct ctl_scan {

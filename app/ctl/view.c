@@ -18,6 +18,7 @@ enum {
 	TX_DISCARDS,
 	RX_ERRORS,
 	OVERRUNS,
+	SYMBOL_ERRORS,
 	TX_WAIT,
 	LINK_DOWNED,
 	PORT_REGISTERS
@@ -30,6 +31,7 @@ static const enum ur_register_id port_registers[PORT_REGISTERS] = {
 	[TX_DISCARDS] = UR_PORT_TX_DISCARDS,
 	[RX_ERRORS] = UR_PORT_RX_ERRORS,
 	[OVERRUNS] = UR_PORT_OVERRUNS,
+	[SYMBOL_ERRORS] = UR_PORT_SYMBOL_ERRORS,
 	[TX_WAIT] = UR_PORT_TX_WAIT,
 	[LINK_DOWNED] = UR_PORT_LINK_DOWNED,
 };
@@ -127,7 +129,7 @@ static void update_port(const struct ctl_view *v, struct ctl_view_port *p)
 	if (p->bps)
 		p->share = (p->tx > p->rx ? p->tx : p->rx) / (double)p->bps;
 	p->discards += grown(v, p, TX_DISCARDS);
-	p->errors += grown(v, p, RX_ERRORS) + grown(v, p, OVERRUNS);
+	p->errors += grown(v, p, RX_ERRORS) + grown(v, p, OVERRUNS) + grown(v, p, SYMBOL_ERRORS);
 	p->downs += grown(v, p, LINK_DOWNED);
 }
 

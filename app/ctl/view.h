@@ -19,7 +19,7 @@ struct ctl_view_port {
 	double wait;	   /* packets that had to wait, a second */
 	uint64_t discards; /* packets not sent, since the first pass */
 	uint64_t
-		errors; /* packets received with an error, and lost for want of a buffer, since then */
+		errors; /* packets damaged, received with another error, or lost for want of a buffer, since then */
 	uint64_t downs; /* times that the link went down, since then */
 	bool came_up;	/* since the last pass: something new may be behind it */
 	uint32_t first; /* number of its first register in the scan */
