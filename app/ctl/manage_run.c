@@ -50,6 +50,7 @@ struct run {
 	uint64_t master;
 	uint64_t unproved,
 		unproved_ns; /* answers that were printed last, and when they are again */
+	uint32_t doubled;    /* bit i: several nodes have the GUID of seat i, as was printed */
 	bool unasked;	     /* nodes may have to be told to report here */
 	FILE *json;
 };
@@ -161,11 +162,13 @@ static bool write_key(struct run *r, uint64_t key)
 
 /* ---- members ---- */
 
-static bool is_seat(const struct ur_zone *z, uint64_t guid)
+static bool is_seat(const struct run *r, uint32_t node)
 {
-	for (uint32_t i = 0; i < z->seats_cnt; i++)
-		if (z->seat[i] == guid)
-			return true;
+	const struct ur_topo *t = &r->s->topo;
+
+	for (uint32_t i = 0; i < r->zone->seats_cnt; i++)
+		if (r->zone->seat[i] == t->node[node].guid)
+			return ur_zones_seat(t, t->node[node].guid) == node;
 	return false;
 }
 
@@ -176,8 +179,46 @@ static int by_guid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* What is known of a node is kept. Seats have the same places in both tables, the others are in order of their GUIDs. */
-static void keep_known(const struct run *r, struct ur_hold *hold, uint32_t cnt)
+static const struct ur_topo *sorted; /* qsort() passes no context */
+
+static int by_guid_of_node(const void *a, const void *b)
+{
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	uint64_t x = sorted->node[i].guid, y = sorted->node[k].guid;
+
+	return x != y ? (x < y ? -1 : 1) : i < k ? -1 : i > k;
+}
+
+/* MGR-ZONE-07 */
+static void say_doubled(struct run *r)
+{
+	const struct ur_topo *t = &r->s->topo;
+	uint32_t doubled = 0;
+	char text[128];
+
+	for (uint32_t i = 0; i < r->zone->seats_cnt; i++) {
+		uint64_t guid = r->zone->seat[i];
+
+		if (ur_topo_find(t, guid) == UR_TOPO_NONE || ur_zones_seat(t, guid) != UR_TOPO_NONE)
+			continue;
+		doubled |= 1u << i;
+		if (r->doubled >> i & 1)
+			continue;
+		snprintf(text, sizeof(text),
+			 "several nodes have the GUID %#" PRIx64
+			 " of a seat, which does not count until only one has it",
+			 guid);
+		say(r, "duplicate", text, json_pack("{s:o}", "guid", ctl_json_hex(guid)));
+	}
+	r->doubled = doubled;
+}
+
+/*
+ * What is known of a node is kept, unless others have its GUID. Seats have the same places in both tables, the others are in
+ * order of their GUIDs.
+ */
+static void keep_known(const struct run *r, struct ur_hold *hold, const uint32_t *node,
+		       uint32_t cnt)
 {
 	uint32_t seats = r->zone->seats_cnt;
 
@@ -188,7 +229,7 @@ static void keep_known(const struct run *r, struct ur_hold *hold, uint32_t cnt)
 		const struct ur_hold *h = bsearch(&hold[i], r->hold + seats, r->e.members - seats,
 						  sizeof(*h), by_guid);
 
-		if (h)
+		if (h && !(r->s->topo.node[node[i]].faults & UR_TOPO_DUPLICATE))
 			hold[i] = *h;
 	}
 }
@@ -197,7 +238,7 @@ static void keep_known(const struct run *r, struct ur_hold *hold, uint32_t cnt)
 static bool make_members(struct run *r)
 {
 	const struct ur_topo *t = &r->s->topo;
-	uint32_t most = t->nodes_cnt + UR_ZONE_SEATS_MAX, cnt = r->zone->seats_cnt;
+	uint32_t most = t->nodes_cnt + UR_ZONE_SEATS_MAX, seats = r->zone->seats_cnt, cnt = seats;
 	struct ur_hold *hold = calloc(most, sizeof(*hold));
 	uint32_t *node = calloc(most, sizeof(*node));
 	uint8_t number = (uint8_t)(r->zone - r->zones->zone);
@@ -212,16 +253,18 @@ static bool make_members(struct run *r)
 		return ctl_complain("there is no memory for the nodes of a zone");
 	}
 	ur_zones_assign(r->zones, t, r->zone_of, r->work, r->work + 2 * (size_t)t->nodes_cnt);
-	for (uint32_t i = 0; i < cnt; i++)
+	for (uint32_t i = 0; i < cnt; i++) {
 		hold[i].guid = r->zone->seat[i];
+		node[i] = ur_zones_seat(t, hold[i].guid);
+	}
 	for (uint32_t i = 0; i < t->nodes_cnt; i++)
-		if (r->zone_of[i] == number && !is_seat(r->zone, t->node[i].guid) &&
-		    !ctl_is_manager(t, i))
-			hold[cnt++].guid = t->node[i].guid;
-	qsort(hold + r->zone->seats_cnt, cnt - r->zone->seats_cnt, sizeof(*hold), by_guid);
-	keep_known(r, hold, cnt);
-	for (uint32_t i = 0; i < cnt; i++)
-		node[i] = ur_topo_find(t, hold[i].guid);
+		if (r->zone_of[i] == number && !is_seat(r, i) && !ctl_is_manager(t, i))
+			node[cnt++] = i;
+	sorted = t;
+	qsort(node + seats, cnt - seats, sizeof(*node), by_guid_of_node);
+	for (uint32_t i = seats; i < cnt; i++)
+		hold[i].guid = t->node[node[i]].guid;
+	keep_known(r, hold, node, cnt);
 	if (r->hold)
 		ur_election_set_members(&r->e, hold, cnt);
 	free(r->hold);
@@ -251,6 +294,7 @@ static bool take_graph(struct run *r)
 	if (!make_members(r))
 		return false;
 	make_peers(r);
+	say_doubled(r);
 	r->unasked = true;
 	return true;
 }

@@ -439,12 +439,13 @@ static void assign_nearest(const struct ur_zones *z, struct walk *w, uint8_t *zo
 	for (uint32_t i = 0; i < z->cnt; i++)
 		for (uint32_t k = 0; k < z->zone[i].rules_cnt; k++) {
 			const struct ur_zone_rule *r = &z->zone[i].rule[k];
-			uint32_t from = ur_topo_find(t, r->guid);
+			uint32_t from = r->what == UR_ZONE_NEAREST ? ur_topo_find(t, r->guid)
+								   : UR_TOPO_NONE;
 
-			if (r->what != UR_ZONE_NEAREST || from == UR_TOPO_NONE)
-				continue;
-			enter(w, from, 0);
-			owner[from] = i < owner[from] ? i : owner[from];
+			for (; from != UR_TOPO_NONE; from = ur_topo_find_next(t, from)) {
+				enter(w, from, 0);
+				owner[from] = i < owner[from] ? i : owner[from];
+			}
 		}
 	/* In order of distances, so that a node's owner is final before it passes it on. */
 	while (w->head < w->tail) {
@@ -467,6 +468,17 @@ static void assign_nearest(const struct ur_zones *z, struct walk *w, uint8_t *zo
 			claim(zone, i, (uint8_t)owner[i]);
 }
 
+static void assign_rule(struct walk *w, const struct ur_zone_rule *r, uint32_t node, uint8_t *zone,
+			uint8_t number)
+{
+	if (r->what == UR_ZONE_NODE)
+		claim(zone, node, number);
+	else if (r->what == UR_ZONE_WITHIN)
+		assign_within(w, r, node, zone, number);
+	else if (r->what == UR_ZONE_ROUTE)
+		assign_route(w, r, node, zone, number);
+}
+
 void ur_zones_assign(const struct ur_zones *z, const struct ur_topo *t, uint8_t *zone,
 		     uint32_t *dist, uint32_t *queue)
 {
@@ -476,27 +488,26 @@ void ur_zones_assign(const struct ur_zones *z, const struct ur_topo *t, uint8_t 
 		zone[i] = UR_ZONE_NONE;
 	for (uint32_t i = 0; i < z->cnt; i++) {
 		const struct ur_zone *o = &z->zone[i];
-		uint32_t node;
 
-		for (uint32_t k = 0; k < o->rules_cnt; k++) {
-			node = ur_topo_find(t, o->rule[k].guid);
-			if (node == UR_TOPO_NONE)
-				continue;
-			if (o->rule[k].what == UR_ZONE_NODE)
-				claim(zone, node, (uint8_t)i);
-			else if (o->rule[k].what == UR_ZONE_WITHIN)
-				assign_within(&w, &o->rule[k], node, zone, (uint8_t)i);
-			else if (o->rule[k].what == UR_ZONE_ROUTE)
-				assign_route(&w, &o->rule[k], node, zone, (uint8_t)i);
-		}
+		for (uint32_t k = 0; k < o->rules_cnt; k++)
+			for (uint32_t node = ur_topo_find(t, o->rule[k].guid); node != UR_TOPO_NONE;
+			     node = ur_topo_find_next(t, node))
+				assign_rule(&w, &o->rule[k], node, zone, (uint8_t)i);
 	}
 	assign_nearest(z, &w, zone);
 	/* A seat belongs to its zone, whatever the rules say. */
 	for (uint32_t i = z->cnt; i--;)
-		for (uint32_t k = 0; k < z->zone[i].seats_cnt; k++) {
-			uint32_t node = ur_topo_find(t, z->zone[i].seat[k]);
-
-			if (node != UR_TOPO_NONE)
+		for (uint32_t k = 0; k < z->zone[i].seats_cnt; k++)
+			for (uint32_t node = ur_topo_find(t, z->zone[i].seat[k]);
+			     node != UR_TOPO_NONE; node = ur_topo_find_next(t, node))
 				zone[node] = (uint8_t)i;
-		}
+}
+
+/* MGR-ZONE-07 */
+uint32_t ur_zones_seat(const struct ur_topo *t, uint64_t guid)
+{
+	uint32_t node = ur_topo_find(t, guid);
+
+	return node != UR_TOPO_NONE && ur_topo_find_next(t, node) == UR_TOPO_NONE ? node
+										  : UR_TOPO_NONE;
 }

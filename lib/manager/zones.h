@@ -21,7 +21,8 @@
  *	route GUID PORT,PORT,...	nodes whose shortest path from that one begins with these ports
  *	nearest GUID...			nodes that are nearer to one of these than to those of other zones
  *
- * A node belongs to the first zone with a rule for it. '#' begins a comment.
+ * A node belongs to the first zone with a rule for it. Where several nodes have a GUID, a rule is about each of them.
+ * '#' begins a comment.
  */
 #define UR_ZONES_MAX	   16
 #define UR_ZONE_RULES_MAX  256
@@ -69,5 +70,11 @@ uint64_t ur_zones_number(const struct ur_zones *z);
  */
 void ur_zones_assign(const struct ur_zones *z, const struct ur_topo *t, uint8_t *zone,
 		     uint32_t *dist, uint32_t *queue);
+
+/*
+ * The node of a seat. UR_TOPO_NONE: no node has the GUID, or several have: which of them is found first depends on where the
+ * manager is, and two managers that each have another one might both be master. MGR-ZONE-07
+ */
+uint32_t ur_zones_seat(const struct ur_topo *t, uint64_t guid);
 
 #endif

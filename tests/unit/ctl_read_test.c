@@ -3,18 +3,11 @@
  * uroce-ctl among agents that are older than it: of a fabric in this process, the switch in the middle lacks registers that
  * later versions have, and refuses a request that names one of them.
  */
-#include <criterion/criterion.h>
-#include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+#include "ctl_place.h"
 #include "fabric/shape.h"
 #include "mgmt/registers.h"
-#include "output.h"
 #include "registers.h"
 
-#define PLACE	1000000 /* of the time in which links come up */
 #define PASSES	3
 #define GROWTH	5 /* of SYMBOL_ERRORS at one port, with each pass */
 #define DAMAGED 1 /* its port */
@@ -24,47 +17,9 @@ static const enum ur_register_id newer[] = {UR_PORT_SYMBOL_ERRORS, UR_PORT_INTEG
 					    UR_PORT_LINK_RECOVERED};
 #define NEWER (sizeof(newer) / sizeof(newer[0]))
 
-static struct ur_fabric *fabric;
 static uint32_t old, young; /* two switches */
 static uint64_t errors;	    /* SYMBOL_ERRORS of `young` */
 static unsigned refusals;
-static char file[] = "/tmp/uroce-ctl-read-XXXXXX";
-
-/* ---- the place of uroce-ctl ---- */
-
-static void place_send(struct ctl_join *j, const struct ur_mgr_mad *mad)
-{
-	(void)j;
-	ur_fabric_send(fabric, 0, mad->lid, mad->bytes);
-}
-
-static bool place_receive(struct ctl_join *j, uint64_t until_ns, struct ur_mgr_mad *mad)
-{
-	(void)j;
-	return ur_fabric_run(fabric, until_ns) &&
-	       ur_fabric_receive(fabric, 0, &mad->lid, mad->bytes);
-}
-
-static uint64_t place_now(struct ctl_join *j)
-{
-	(void)j;
-	return ur_fabric_now(fabric);
-}
-
-static void place_close(struct ctl_join *j)
-{
-	(void)j;
-	ur_fabric_free(fabric);
-}
-
-struct ctl_join *ctl_join(const struct ctl_options *o, char *err, size_t err_bytes)
-{
-	static const struct ctl_join_ops ops = {place_send, place_receive, place_now, place_close};
-	static struct ctl_join join = {&ops};
-
-	(void)o, (void)err, (void)err_bytes;
-	return &join;
-}
 
 /* ---- agents ---- */
 
@@ -111,19 +66,15 @@ static void make_fabric(void)
 				      .seed = 1};
 	char err[256];
 	unsigned switches = 0;
-	int fd = mkstemp(file);
 
-	cr_assert_geq(fd, 0);
-	close(fd);
+	place_make_file();
 	fabric = ur_fabric_of_shape("line:3", &attr, err, sizeof(err));
 	cr_assert_not_null(fabric, "%s", err);
 	for (uint32_t i = 0; i < ur_fabric_nodes(fabric); i++)
 		if (ur_fabric_node(fabric, i)->is_switch)
 			*(++switches == 2 ? &old : &young) = i;
 	ur_fabric_set_tamper(fabric, tamper, NULL);
-	ur_fabric_start(fabric);
-	ur_fabric_attach(fabric, 0);
-	(void)ur_fabric_run(fabric, PLACE);
+	place_start();
 }
 
 static void remove_file(void)
@@ -133,32 +84,7 @@ static void remove_file(void)
 
 TestSuite(ctl_read, .init = make_fabric, .fini = remove_file);
 
-/* ---- a command, and what it writes: a line for each pass ---- */
-
-static bool run(bool (*command)(struct ctl_session *s), const char *const *words)
-{
-	const char *argv[24] = {"uroce-ctl"};
-	static struct ctl_options o;
-	struct ctl_session s;
-	char err[256];
-	int argc = 1;
-	bool ok;
-
-	while (*words)
-		argv[argc++] = *words++;
-	argv[argc++] = "--fabric-model";
-	argv[argc++] = "of the test";
-	argv[argc++] = "--interval";
-	argv[argc++] = "0.001";
-	argv[argc++] = "--json";
-	argv[argc++] = file;
-	cr_assert_eq(ctl_options_parse(&o, argc, (char **)(uintptr_t)argv, err, sizeof(err)),
-		     CTL_PARSE_OK, "%s", err);
-	cr_assert(freopen("/dev/null", "w", stdout));
-	ok = ctl_open(&s, &o) && command(&s);
-	ctl_close(&s);
-	return ok;
-}
+/* ---- what a command writes: a line for each pass ---- */
 
 static json_t *read_pass(FILE *f)
 {
@@ -220,9 +146,10 @@ static bool counters_loop(struct ctl_session *s)
 /* MGR-READ-01 */
 Test(ctl_read, an_older_agent_is_asked_for_what_it_has)
 {
-	const char *words[] = {"monitor", "loop", "--count", "3", "--tiers", "3", NULL};
+	const char *words[] = {"monitor", "loop",	"--count", "3", "--tiers",
+			       "3",	  "--interval", "0.001",   NULL};
 
-	cr_assert(run(counters_loop, words));
+	cr_assert(place_run(counters_loop, words));
 }
 
 static bool one_pair(struct ctl_session *s)
@@ -240,7 +167,7 @@ Test(ctl_read, a_register_is_read_beside_one_that_is_missing)
 
 	words[2] = ur_fabric_node(fabric, old)->name;
 	cr_assert(freopen("/dev/null", "w", stderr));
-	cr_assert(run(one_pair, words));
+	cr_assert(place_run(one_pair, words));
 	root = json_load_file(file, 0, &error);
 	cr_assert_not_null(root, "%s", error.text);
 	cr_expect(json_object_get(root, "rx_errors:1"));
@@ -281,7 +208,7 @@ static bool errors_of_top(struct ctl_session *s)
 /* What the device found to be damaged is an error as well, at agents that count it. */
 Test(ctl_read, top_counts_damaged_packets_as_errors)
 {
-	const char *words[] = {"top", "--count", "3", NULL};
+	const char *words[] = {"top", "--count", "3", "--interval", "0.001", NULL};
 
-	cr_assert(run(errors_of_top, words));
+	cr_assert(place_run(errors_of_top, words));
 }

@@ -96,6 +96,7 @@ Test(zones, the_number_changes_with_the_text)
 
 /* A line of six switches, GUIDs 1 to 6, an endpoint at each, 11 to 16. Port 1 leads back, 2 on, 3 to the endpoint. */
 static struct ur_topo topo;
+static bool twice; /* the fifth switch has the GUID of the second one */
 
 static void join(uint32_t a, uint8_t pa, uint32_t b, uint8_t pb)
 {
@@ -112,7 +113,7 @@ static void make_line(void)
 
 	ur_topo_init(&topo, malloc(ur_topo_size(&limits)), &limits);
 	for (uint32_t i = 0; i < 6; i++)
-		(void)ur_topo_add(&topo, 1 + i, UR_TOPO_SWITCH, 3);
+		(void)ur_topo_add(&topo, twice && i == 4 ? 2 : 1 + i, UR_TOPO_SWITCH, 3);
 	for (uint32_t i = 0; i < 6; i++)
 		(void)ur_topo_add(&topo, 11 + i, UR_TOPO_ENDPOINT, 1);
 	for (uint32_t i = 0; i < 5; i++)
@@ -135,6 +136,28 @@ static void assign(const char *text, const char *expected)
 		got[i] = zone[i] == UR_ZONE_NONE ? '.' : zones.zone[zone[i]].name[0];
 	cr_assert(!strcmp(got, expected), "%s: %s", text, got);
 	free(topo.node);
+}
+
+/* MGR-ZONE-07 */
+Test(zones, a_guid_that_two_nodes_have_names_both_and_no_seat)
+{
+	make_line();
+	cr_expect_eq(ur_zones_seat(&topo, 2), 1);
+	cr_expect_eq(ur_zones_seat(&topo, 99), UR_TOPO_NONE, "there is none");
+	free(topo.node);
+	twice = true;
+	make_line();
+	cr_expect_eq(ur_zones_seat(&topo, 2), UR_TOPO_NONE,
+		     "which one is found first depends on the place");
+	cr_expect_eq(ur_zones_seat(&topo, 3), 2);
+	free(topo.node);
+	/* The switches 2 and 5 of the line have GUID 2. */
+	assign("zone a\nkey 1\nnode 2\n", ".a..a.......");
+	assign("zone a\nkey 1\nnode 3\nseat 2\n", ".aa.a.......");
+	assign("zone a\nkey 1\nwithin 1 of 2\n", "aaaaaa.a..a.");
+	assign("zone a\nkey 1\nroute 2 2\n", ".aaaaa..aaaa");
+	assign("zone a\nkey 1\nroute 2 3\n", ".a..a..a..a.");
+	assign("zone a\nkey 1\nnearest 2\nzone b\nkey 1\nnearest 3\n", "aabaaaaabaaa");
 }
 
 /* MGR-ZONE-04 */
