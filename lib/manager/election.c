@@ -206,6 +206,14 @@ bool ur_election_is_rival(const struct ur_election *e, const struct ur_election_
 	       p->info.rules == e->attr.rules;
 }
 
+/* The open question, if there is one. Whether an order was obeyed is not known: before the next one the peer is asked. */
+static void cancel(struct ur_election_peer *p)
+{
+	if (p->open && p->telling)
+		p->fresh = false;
+	p->open = p->telling = false;
+}
+
 void ur_election_set_peers(struct ur_election *e, const uint64_t *guid, uint32_t cnt)
 {
 	uint32_t kept = 0;
@@ -215,7 +223,7 @@ void ur_election_set_peers(struct ur_election *e, const uint64_t *guid, uint32_t
 
 		for (uint32_t k = 0; k < cnt; k++)
 			listed = listed || guid[k] == e->peer[i].guid;
-		e->peer[i].open = false;
+		cancel(&e->peer[i]);
 		if (listed || !is_gone(e, &e->peer[i]))
 			e->peer[kept++] = e->peer[i];
 	}

@@ -508,6 +508,58 @@ Test(election, a_handover_that_nobody_takes_ends_where_it_began)
 	free_world(w);
 }
 
+/* The next question to the peer; others are not answered. */
+static void next_for(struct world *w, int from, int to, struct ur_election_ask *a)
+{
+	struct ur_election *e = &w->m[from].e;
+
+	for (;;) {
+		cr_assert(ur_election_output(e, w->f->now, a), "nothing is asked");
+		if ((a->what == UR_ELECTION_POLL || a->what == UR_ELECTION_TELL) &&
+		    e->peer[a->index].guid == w->m[to].e.attr.guid)
+			return;
+	}
+}
+
+/* Whether the one that was cancelled was obeyed is not known: the peer is asked, and told again after its answer. */
+Test(election, a_question_is_not_taken_for_an_order_that_was_cancelled)
+{
+	static const uint64_t guid[] = {0x100, 0x101};
+	struct world *w = new_world(2, MEMBERS, 13);
+	int first = wait_master(w, NONE, 3000 * MS), other = 1 - first;
+	struct ur_election *e = &w->m[first].e;
+	uint8_t data[UR_SMP_DATA_BYTES];
+	struct ur_election_ask a;
+
+	run(w, LEASE_NS);
+	memset(w->m[first].waiting, 0, sizeof(w->m[first].waiting));
+	ur_election_set_peers(e, guid, 2);
+	cr_assert(ur_election_resign(e, guid[other], w->f->now));
+	next_for(w, first, other, &a);
+	while (a.what == UR_ELECTION_POLL) {
+		cr_assert(ask_peer(w, (unsigned)first, &a, data));
+		ur_election_answer(e, a.what, a.index, data, w->f->now);
+		next_for(w, first, other, &a);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		/* As at the end of a discovery; the first time the order was obeyed, the second time it was lost. */
+		if (!i)
+			cr_assert(ask_peer(w, (unsigned)first, &a, data));
+		ur_election_set_peers(e, guid, 2);
+		next_for(w, first, other, &a);
+		cr_assert_eq(a.what, UR_ELECTION_POLL);
+		cr_assert(ask_peer(w, (unsigned)first, &a, data));
+		ur_election_answer(e, a.what, a.index, data, w->f->now);
+		next_for(w, first, other, &a);
+		cr_assert_eq(a.what, UR_ELECTION_TELL, "it is told at once");
+	}
+	cr_assert(ask_peer(w, (unsigned)first, &a, data), "the order is refused");
+	ur_election_answer(e, a.what, a.index, data, w->f->now);
+	cr_expect_eq(w->m[other].e.phase, UR_ELECTION_CONTEND);
+	cr_expect_eq(w->m[other].e.told_key, e->key);
+	free_world(w);
+}
+
 /* It learns the key, gets no seat, and cannot use the key when the master has its seats again. MGR-ZONE-03 */
 Test(election, a_key_that_an_heir_was_told_is_replaced)
 {
