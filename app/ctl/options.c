@@ -66,7 +66,8 @@
 	X("open", open)                                                                            \
 	X("ecmp", ecmp)
 
-#define READS_MAX 1000000
+#define READS_MAX  1000000
+#define SHARE_GBPS 1e-9 /* least that requests may take: one each 46 minutes */
 
 enum opt {
 	OPT_HELP = 256,
@@ -318,6 +319,8 @@ static enum ctl_parse check_words(struct parser *p)
 		return fail(p, "--count: a register is read %d times at most", READS_MAX);
 	if (o->share > 0 && (o->command != CTL_monitor || !(o->rate_gbps > 0)))
 		return fail(p, "--share is for monitor, and needs the port's speed: --rate GBPS");
+	if (o->share > 0 && o->share / 100 * o->rate_gbps < SHARE_GBPS)
+		return fail(p, "--share: that is less than one bit a second of --rate");
 	if (o->command == CTL_routes && o->words_cnt == 2 && !is_mode(o->words[1]))
 		return fail(p, "routes: '%s' is not one of updown, shortest", o->words[1]);
 	if (strcmp(o->mode, "iba") != 0 && strcmp(o->mode, "measured") != 0 &&

@@ -153,6 +153,12 @@ expect 0 '^3.000 s$' monitor loop --count 4 --fabric-model line:1
 # A request of 342 bytes each 547 us, some fifty a pass, one pass after the other; without a share all of it takes less than 1 ms.
 expect 0 '^0\.(0[5-9]|1[0-9])[0-9] s$' monitor loop --count 4 --interval 0 --share 0.05 --rate 10 --fabric-model line:2
 expect 2 '--share is for monitor, and needs' monitor loop --share 0.05 --fabric-model line:2
+# The time between two requests is a number.
+for of in '1e-300 --rate 1e-300' '1e-9 --rate 10' '0.05 --rate 1e-7'; do
+	# shellcheck disable=SC2086
+	expect 2 '--share: that is less than one bit a second' monitor single --share $of --fabric-model line:1
+done
+expect 0 '^  state:1 ' monitor single --share 1e-6 --rate 1 --fabric-model line:1
 expect 0 '' monitor compare --count 5 --fabric-model fattree:4
 [ ! -s "$tmp/out" ] || complain "compare prints what has not changed: $(cat "$tmp/out")"
 
