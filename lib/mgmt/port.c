@@ -179,7 +179,7 @@ static void choose(uint8_t *enabled, uint8_t value, uint8_t supported, uint8_t a
 		*enabled = value == all ? supported : value;
 }
 
-/* Whether every field of a Set may be what it is. Nothing was changed yet. */
+/* MGMT-STATUS-02: whether every field of a Set may be what it is. Nothing was changed yet. */
 static bool is_settable(const struct ur_nma *nma, uint8_t port, const struct ur_port_info *set,
 			const struct ur_port_info *now)
 {
@@ -196,6 +196,8 @@ static bool is_settable(const struct ur_nma *nma, uint8_t port, const struct ur_
 		return false;
 	if (set->phys_state != UR_PHYS_NOP && set->phys_state != UR_PHYS_POLLING &&
 	    (set->phys_state != UR_PHYS_DISABLED || !ops->set_enabled))
+		return false;
+	if (set->down_default > UR_PHYS_POLLING)
 		return false;
 	return is_choice(set->width_enabled, now->width_supported, WIDTH_ALL) &&
 	       is_choice(set->speed_enabled, now->speed_supported, SPEED_ALL) &&
