@@ -38,6 +38,13 @@ static void look_at(struct ur_wheel *w, uint64_t tick)
 		w->idle_until = tick;
 }
 
+static void look_at_slots(struct ur_wheel *w, uint64_t tick)
+{
+	if (tick < w->slots_until)
+		w->slots_until = tick;
+	look_at(w, tick);
+}
+
 static void place(struct ur_wheel *w, struct ur_timer *t)
 {
 	uint64_t at = fire_tick(t), digit;
@@ -66,7 +73,7 @@ static void place(struct ur_wheel *w, struct ur_timer *t)
 	t->slot = (uint8_t)slot;
 	LIST_INSERT_HEAD(&w->slots[level][slot], t, link);
 	w->used[level] |= UINT64_C(1) << slot;
-	look_at(w, digit << level_shift(level));
+	look_at_slots(w, digit << level_shift(level));
 }
 
 /* TIMER-ORDER-01. False: it is far ahead, or one that is to expire later waits there. */
@@ -127,11 +134,25 @@ static void open_slot(struct ur_wheel *w, unsigned int level, unsigned int slot)
 	}
 }
 
+/* The first slot that is not empty opens, if it has begun by now. */
+static __attribute__((noinline)) void open_first_slot(struct ur_wheel *w, uint64_t now)
+{
+	unsigned int level, slot;
+	uint64_t begin = first_slot(w, &level, &slot);
+
+	if (begin > now) {
+		w->slots_until = begin;
+		return;
+	}
+	w->tick = begin;
+	open_slot(w, level, slot);
+}
+
 void ur_wheel_init(struct ur_wheel *w, uint64_t now_ns)
 {
 	w->tick = now_ns >> UR_WHEEL_TICK_SHIFT;
 	w->armed_cnt = 0;
-	w->idle_until = NO_TICK;
+	w->idle_until = w->slots_until = NO_TICK;
 	LIST_INIT(&w->due);
 	TAILQ_INIT(&w->near);
 	for (unsigned int l = 0; l < UR_WHEEL_LEVELS; l++) {
@@ -175,24 +196,18 @@ static uint64_t first_near(const struct ur_wheel *w)
 /* The first timer that has expired, which stays where it is. */
 static struct ur_timer *find_expired(struct ur_wheel *w, uint64_t now)
 {
-	uint64_t begin, near;
-	unsigned int level, slot;
 	struct ur_timer *t;
+	uint64_t near;
 
-	while (!(t = LIST_FIRST(&w->due))) {
-		begin = first_slot(w, &level, &slot);
-		if (begin > now)
-			break;
-		w->tick = begin;
-		open_slot(w, level, slot);
-	}
+	while (!(t = LIST_FIRST(&w->due)) && now >= w->slots_until)
+		open_first_slot(w, now);
 	if (t)
 		return t;
 	w->tick = now;
 	near = first_near(w);
 	if (near <= now)
 		return TAILQ_FIRST(&w->near);
-	w->idle_until = begin < near ? begin : near;
+	w->idle_until = near < w->slots_until ? near : w->slots_until;
 	return NULL;
 }
 
