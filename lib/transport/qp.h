@@ -233,6 +233,8 @@ struct ur_qp {
 	void *user;
 	struct ur_timer timer;
 	struct ur_requester req;
+	bool has_bound; /* memory windows were bound by it */
+	uint8_t paths;	/* mode extended: UDP source ports to spray over; 0 and 1: its own */
 	union {
 		struct ur_unreliable_requester unreliable; /* UC and UD */
 		struct ur_retry retry;			   /* RC: the first member of both */
@@ -246,8 +248,6 @@ struct ur_qp {
 	/* Seldom needed. */
 	struct ur_sched_node cnp_node; /* owes a CNP */
 	uint64_t cnp_ns;	       /* when it sent the last, see ur_cnp_due() */
-	bool has_bound;		       /* memory windows were bound by it */
-	uint8_t paths; /* mode extended: UDP source ports to spray over; 0 and 1: its own */
 
 	/* A line that posters write as well. */
 	_Alignas(64) _Atomic uint32_t pending; /* doorbell rung, not yet seen by the worker */

@@ -117,6 +117,48 @@ Test(selective, finds_one_lost_when_a_number_a_window_younger_has_arrived)
 	cr_assert_eq(pool.spurious_cnt, 0);
 }
 
+/* 2^15 numbers and more, one at a time, leave no sample behind that could be taken for a young one. */
+Test(selective, numbers_that_leave_one_by_one_need_one_sample)
+{
+	uint32_t sent = 0;
+
+	for (; sent < 40000; sent++) {
+		ur_selective_begin_flight(&s, &rtt, &marks, true, at(200 * sent));
+		cr_assert_eq(marks.youngest, 0);
+		cr_assert_eq(news(sent + 1, 0, 200 * sent, 200 * sent + 100), 1);
+	}
+	/* Then one per 10 us; the first is missing. */
+	for (uint32_t i = 0; i < 10; i++)
+		send(1, 200 * sent + 10 * i);
+	cr_assert_eq(news(sent, 0x3f, 200 * sent + 60, 200 * sent + 160), 6);
+	cr_assert_eq(marks.youngest, UR_TX_TIMES - 1);
+	cr_assert_eq(s.rtx->stamp[s.una.v % s.rtx->span].v, ur_stamp(at(200 * sent)).v);
+	cr_assert_eq(news(sent + 10, 0, 200 * sent + 90, 200 * sent + 190), 4);
+	cr_assert_eq(pool.lost_cnt, 0);
+	/* What leaves next finds nothing in flight. */
+	ur_selective_begin_flight(&s, &rtt, &marks, true, at(200 * sent + 300));
+	cr_assert_eq(marks.youngest, 0);
+}
+
+Test(selective, only_a_flight_that_may_teach_something_ends_with_its_times)
+{
+	cr_assert_eq(s.plain_flight, 128);
+	send(129, 0);
+	cr_assert_not(ur_selective_end_flight(&s, s.max), "more than half a window");
+	cr_assert_eq(news(129, 0, 0, 100), 129);
+	send(128, 1000);
+	cr_assert_not(ur_selective_end_flight(&s, ur_psn(FIRST + 130)), "one is in flight");
+	cr_assert(ur_selective_end_flight(&s, s.max));
+	ur_selective_validate(&s);
+	/* Number 257 comes after 258. */
+	send(2, 2000);
+	cr_assert_eq(news(257, 1, 2000, 2100), 1);
+	cr_assert_eq(news(259, 0, 2000, 2101), 1);
+	cr_assert_eq(s.plain_flight, 0, "reordering fades with rounds");
+	send(1, 3000);
+	cr_assert_not(ur_selective_end_flight(&s, s.max));
+}
+
 Test(selective, finds_several_and_names_the_lowest_first)
 {
 	send(64, 0);

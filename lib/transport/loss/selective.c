@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/loss/selective_priv.h"
 
+#include <string.h>
+
 #include "wire/assert.h"
 #include "wire/bits.h"
 #include "wire/ext.h"
@@ -9,52 +11,65 @@
 
 /* ---- tx_time samples: when numbers left that have no stamp of their own ---- */
 
+/* The next sample begins where the youngest ends; the oldest gives way. */
+static void open_sample(struct ur_tx_times *tx_times)
+{
+	unsigned at = tx_times->youngest;
+
+	if (at + 1 < UR_TX_TIMES) {
+		tx_times->sample[at + 1] = tx_times->sample[at];
+		tx_times->youngest++;
+		return;
+	}
+	memmove(tx_times->sample, tx_times->sample + 1, at * sizeof(tx_times->sample[0]));
+}
+
 /* A sample grows for a quarter of a round trip, so that all of them reach back about one. */
+static bool is_over(const struct ur_tx_times *tx_times, const struct ur_rtt *rtt,
+		    struct ur_stamp stamp)
+{
+	unsigned at = tx_times->youngest;
+
+	return !at || ur_stamp_since(stamp, tx_times->sample[at - 1].stamp) > rtt->srtt >> 2;
+}
+
 static inline void sample_tx_time(const struct ur_selective *s, const struct ur_rtt *rtt,
 				  struct ur_tx_times *tx_times, struct ur_stamp stamp)
 {
-	unsigned at = tx_times->youngest, before = at ? at - 1 : UR_TX_TIMES - 1;
-	uint16_t other, span = (uint16_t)(s->max.v - tx_times->sample[before].nr[s->seq]);
+	unsigned at = tx_times->youngest;
+	uint32_t from = at ? tx_times->sample[at - 1].nr[s->seq] : s->una.v;
+	uint16_t span = (uint16_t)(s->max.v - from);
+	bool same_call = ur_stamp_eq(stamp, tx_times->sample[at].stamp);
 
 	/* What leaves in one call has one stamp; EXT-WINDOW-04: READs in a batch take several samples of it. */
-	if (ur_stamp_eq(stamp, tx_times->sample[at].stamp) && span <= UR_TX_TIME_BATCH) {
-		tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
-		return;
-	}
-	other = tx_times->sample[at].nr[!s->seq];
-	if (ur_stamp_since(stamp, tx_times->sample[before].stamp) > rtt->srtt >> 2 ||
-	    span > UR_TX_TIME_SPAN) {
-		at = at + 1 < UR_TX_TIMES ? at + 1 : 0;
-		tx_times->youngest = (uint8_t)at;
-		tx_times->sample[at].nr[!s->seq] = other;
-	}
+	if (same_call ? span > UR_TX_TIME_BATCH
+		      : span > UR_TX_TIME_SPAN || is_over(tx_times, rtt, stamp))
+		open_sample(tx_times);
+	at = tx_times->youngest;
 	tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
 	tx_times->sample[at].stamp = stamp;
 }
 
-/* The same of the first number of a flight: it makes all samples old. */
+/* The same of the first numbers of a flight: no other sample is of use any more. */
 static inline void start_samples(const struct ur_selective *s, struct ur_tx_times *tx_times,
 				 struct ur_stamp stamp)
 {
-	unsigned at = tx_times->youngest, next = at + 1 < UR_TX_TIMES ? at + 1 : 0;
-
-	tx_times->sample[next].nr[!s->seq] = tx_times->sample[at].nr[!s->seq];
-	tx_times->sample[next].nr[s->seq] = (uint16_t)s->max.v;
-	tx_times->sample[next].stamp = stamp;
-	tx_times->youngest = (uint8_t)next;
+	if (tx_times->youngest)
+		tx_times->sample[0] = tx_times->sample[tx_times->youngest];
+	tx_times->youngest = 0;
+	tx_times->sample[0].nr[s->seq] = (uint16_t)s->max.v;
+	tx_times->sample[0].stamp = stamp;
 }
 
 /* When nr of [una, max) left at the latest, if it was sent once. */
 static struct ur_stamp tx_time_of(const struct ur_selective *s, const struct ur_tx_times *tx_times,
 				  struct ur_psn nr)
 {
-	for (unsigned i = 1; i < UR_TX_TIMES; i++) {
-		unsigned m = (tx_times->youngest + i) % UR_TX_TIMES;
+	unsigned m = 0;
 
-		if (is_before_sample(tx_times, m, s->seq, nr))
-			return tx_times->sample[m].stamp;
-	}
-	return tx_times->sample[tx_times->youngest].stamp;
+	while (m < tx_times->youngest && !is_before_sample(tx_times, m, s->seq, nr))
+		m++;
+	return tx_times->sample[m].stamp;
 }
 
 /* When the last of them was sent for the first time. */
@@ -72,15 +87,15 @@ void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, uns
 		.una = first,
 		.max = first,
 		.window = window,
-		.limit = window,
 		.most = most,
 		.agreed = most,
 		.deadline_ns = UR_NEVER,
 		.quiet = UR_REO_ROUNDS,
 		.seq = (uint8_t)seq,
 	};
-	for (unsigned m = 0; m < UR_TX_TIMES; m++)
-		tx_times->sample[m].nr[seq] = (uint16_t)first.v;
+	ur_selective_set_limit(s);
+	tx_times->youngest = 0;
+	tx_times->sample[0].nr[seq] = (uint16_t)first.v;
 }
 
 /* ---- trains of probes ---- */
@@ -121,30 +136,6 @@ static inline void rack(struct ur_selective *s, struct ur_stamp echo, struct ur_
 	s->rack_stamp = newer(echo, s->rack_stamp, now);
 }
 
-/* ---- how much may be in flight ---- */
-
-static void set_limit(struct ur_selective *s)
-{
-	/* A quarter above what was delivered: else the rate could never be seen to grow. */
-	uint32_t limit = s->bdp + (s->bdp >> 2);
-
-	if (limit > s->agreed / 2u)
-		limit = s->agreed / 2u;
-	s->limit = limit > s->window ? (uint16_t)limit : s->window;
-}
-
-/* Numbers delivered in the time of the least round trip, in a round that took `length`. */
-static void measure_bdp(struct ur_selective *s, const struct ur_rtt *rtt, uint32_t length)
-{
-	uint64_t bdp = (uint64_t)s->delivered * rtt->min / length;
-
-	if (bdp >= s->bdp)
-		s->bdp = bdp < s->agreed ? (uint16_t)bdp : s->agreed;
-	else
-		s->bdp -= (uint16_t)(s->bdp - bdp + 7) >> 3;
-	set_limit(s);
-}
-
 /* A round trip is over. What was seen of reordering fades. */
 static __attribute__((noinline)) void end_round(struct ur_selective *s, const struct ur_rtt *rtt,
 						const struct ur_tx_times *tx_times,
@@ -155,8 +146,8 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 	if (rtt->srtt == 0 || length == 0)
 		return;
 	/* A round is at least the least round trip, so half a window does not raise the limit. */
-	if (s->bdp || s->delivered > s->window / 2)
-		measure_bdp(s, rtt, length);
+	if (s->delivered > s->plain_flight)
+		ur_selective_measure_bdp(s, rtt, length);
 	s->round_stamp = now;
 	s->delivered = 0;
 	/*
@@ -165,12 +156,13 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 	 */
 	if (!(s->flags & HELD) && !ur_psn_eq(s->una, s->max))
 		rack(s, tx_time_of(s, tx_times, ur_psn_add(s->una, UR_PSN_MASK)), now);
-	if (s->quiet == UR_REO_ROUNDS || ++s->quiet < UR_REO_ROUNDS)
+	if (s->plain_flight || s->quiet == UR_REO_ROUNDS || ++s->quiet < UR_REO_ROUNDS)
 		return;
 	s->reo_places -= (s->reo_places + 3) >> 2;
 	s->reo_time -= (s->reo_time + 3) >> 2;
 	if (s->reo_places || s->reo_time)
 		s->quiet = 0;
+	ur_selective_set_limit(s);
 }
 
 static inline void delivered(struct ur_selective *s, const struct ur_rtt *rtt,
@@ -520,7 +512,7 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 {
 	struct ur_stamp stamp = ur_stamp(now_ns);
 
-	UR_ASSERT(n >= 1 && n <= UR_TX_TIME_BATCH && outstanding(s) + n <= s->agreed);
+	UR_ASSERT(n >= 1 && n <= UR_TX_TIME_BATCH);
 	/* While the deadline runs it need not be moved: the samples tell when something was sent. */
 	if (ur_psn_eq(s->una, s->max))
 		depart(s, env->rtt, now_ns);
@@ -546,24 +538,23 @@ void ur_selective_begin_flight(struct ur_selective *s, const struct ur_rtt *rtt,
 }
 
 void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selective *responses,
-				const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
+				uint32_t n, const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
 				uint64_t now_ns)
 {
 	struct ur_stamp stamp = ur_stamp(now_ns);
-	unsigned next = tx_times->youngest + 1u < UR_TX_TIMES ? tx_times->youngest + 1u : 0;
 
 	UR_ASSERT(ur_psn_eq(requests->una, requests->max) &&
-		  ur_psn_eq(responses->una, responses->max));
+		  ur_psn_eq(responses->una, responses->max) && n >= 1 && n <= UR_TX_TIME_BATCH);
 	depart(requests, rtt, now_ns);
 	responses->rack_stamp = responses->probe_stamp = responses->round_stamp = stamp;
 	responses->delivered = 0;
 	responses->deadline_ns = requests->deadline_ns;
 	requests->max = ur_psn_add(requests->max, 1);
-	responses->max = ur_psn_add(responses->max, 1);
-	tx_times->sample[next].nr[requests->seq] = (uint16_t)requests->max.v;
-	tx_times->sample[next].nr[responses->seq] = (uint16_t)responses->max.v;
-	tx_times->sample[next].stamp = stamp;
-	tx_times->youngest = (uint8_t)next;
+	responses->max = ur_psn_add(responses->max, n);
+	tx_times->sample[0].nr[requests->seq] = (uint16_t)requests->max.v;
+	tx_times->sample[0].nr[responses->seq] = (uint16_t)responses->max.v;
+	tx_times->sample[0].stamp = stamp;
+	tx_times->youngest = 0;
 }
 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)

@@ -150,11 +150,14 @@ static inline void ur_rtx_note_answer(struct ur_rtx_pool *p, uint32_t took, uint
 #define UR_TX_TIME_BATCH 4096
 
 /*
- * When numbers left that have no stamp of their own: one ring for both sequences of a queue pair.
- * Together the samples span less than 2^15 numbers.
+ * When numbers left that have no stamp of their own, of both sequences of a queue pair. Together the samples span less than 2^15
+ * numbers. What leaves while nothing is in flight begins them afresh.
  */
 struct ur_tx_times {
-	/* All before nr had left at `stamp`, when those from the sample before on left. */
+	/*
+	 * Samples [0, youngest], the oldest first. All before nr had left at `stamp`, when those from the sample before on left; of
+	 * the first sample, all that is in flight.
+	 */
 	struct {
 		uint16_t nr[2]; /* of either sequence, low bits */
 		struct ur_stamp stamp;
@@ -181,8 +184,9 @@ struct ur_selective {
 	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
 	uint16_t acked_cnt, lost_cnt;
 	uint16_t window; /* in flight at least, before limit stops it */
-	uint16_t limit;	 /* in flight at most: window, or what the path holds */
-	uint16_t bdp;	 /* learned, numbers, [0, most] */
+	uint16_t limit;	 /* in flight at most: window, or what the path holds; at most `most` */
+	uint16_t plain_flight; /* a flight of so many numbers teaches nothing; 0: any flight may */
+	uint16_t bdp;	       /* learned, numbers, [0, most] */
 	uint16_t
 		most; /* numbers in [una, max) at most, before more are sent: `agreed`, fewer where memory is short */
 	uint16_t agreed; /* and as many as both ends agree on */
@@ -234,10 +238,7 @@ struct ur_selective_env {
 void ur_selective_init(struct ur_selective *s, struct ur_tx_times *tx_times, unsigned seq,
 		       struct ur_psn first, uint16_t window, uint16_t most);
 /* LOSS-OWN-02. No more than `span` numbers are tracked: that many are outstanding at most, until a context suffices. */
-static inline void ur_selective_narrow(struct ur_selective *s, uint32_t span)
-{
-	s->most = span < s->agreed ? (uint16_t)span : s->agreed;
-}
+void ur_selective_narrow(struct ur_selective *s, uint32_t span);
 /* Gives the context back; nothing is outstanding any more. */
 void ur_selective_stop(struct ur_selective *s, const struct ur_selective_env *env);
 
@@ -248,21 +249,17 @@ static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 	return __builtin_expect(s->flags != 0, 0) ? sent - s->acked_cnt - s->lost_cnt : sent;
 }
 
+/* The same as ur_selective_credit(), not in order. */
+uint32_t ur_selective_gap_credit(const struct ur_selective *s);
+
 /* EXT-SEL-FLIGHT-01. Numbers that may be sent anew now, 0 when the flight or the window is full. */
 static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 {
 	uint32_t sent = (uint32_t)ur_psn_diff(s->max, s->una);
-	uint32_t flight = ur_selective_in_flight(s);
 
-	if (flight >= s->limit || sent >= s->most)
-		return 0;
-	return s->limit - flight < s->most - sent ? s->limit - flight : s->most - sent;
-}
-
-static inline bool ur_selective_has_credit(const struct ur_selective *s)
-{
-	return ur_selective_in_flight(s) < s->limit &&
-	       (uint32_t)ur_psn_diff(s->max, s->una) < s->most;
+	if (__builtin_expect(s->flags != 0, 0))
+		return ur_selective_gap_credit(s);
+	return sent < s->limit ? s->limit - sent : 0;
 }
 
 /*
@@ -296,9 +293,9 @@ static inline bool ur_selective_on_send_too(struct ur_selective *s, struct ur_tx
 void ur_selective_begin_flight(struct ur_selective *s, const struct ur_rtt *rtt,
 			       struct ur_tx_times *tx_times, bool alone, uint64_t now_ns);
 
-/* The same of both sequences of a queue pair at once, while nothing is in flight: a READ request of one response. */
+/* The same of both sequences of a queue pair at once, while nothing is in flight: a READ request of `n` responses. */
 void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selective *responses,
-				const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
+				uint32_t n, const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
 				uint64_t now_ns);
 
 /* The lowest number deemed lost and not sent again yet; false when there is none. */
@@ -340,8 +337,7 @@ static inline bool ur_selective_end_flight(struct ur_selective *s, struct ur_psn
 {
 	uint32_t delivered = s->delivered + (uint32_t)ur_psn_diff(una, s->una);
 
-	if (!ur_psn_eq(una, s->max) || delivered > s->window / 2 || s->limit != s->window ||
-	    s->quiet != UR_REO_ROUNDS)
+	if (!ur_psn_eq(una, s->max) || delivered > s->plain_flight)
 		return false;
 	s->una = una;
 	s->deadline_ns = UR_NEVER;

@@ -6,7 +6,8 @@
 
 /*
  * Between selective.c (what happens in order, and when), selective_rtx.c (what happens while a
- * context is held) and selective_timer.c (what happens when nothing arrives). Nothing else includes this.
+ * context is held), selective_timer.c (what happens when nothing arrives) and selective_limit.c (how much may be in flight).
+ * Nothing else includes this.
  *
  * Thread class: the QP's worker.
  */
@@ -85,6 +86,13 @@ static inline bool is_before_sample(const struct ur_tx_times *tx_times, unsigned
 {
 	return (int16_t)(uint16_t)(nr.v - tx_times->sample[m].nr[seq]) < 0;
 }
+
+/* ---- how much may be in flight (selective_limit.c) ---- */
+
+/* Sets limit and plain_flight by what they depend on: window, most, agreed, bdp, quiet. */
+void ur_selective_set_limit(struct ur_selective *s);
+/* Learns from a round that took `length`, > 0, how many numbers are delivered in the time of the least round trip. */
+void ur_selective_measure_bdp(struct ur_selective *s, const struct ur_rtt *rtt, uint32_t length);
 
 /* ---- when to wake up ---- */
 

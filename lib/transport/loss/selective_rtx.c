@@ -74,9 +74,7 @@ static void fill_stamps(const struct ur_selective *s, const struct ur_tx_times *
 {
 	struct ur_rtx *rtx = s->rtx;
 
-	for (unsigned i = 1; i <= UR_TX_TIMES && !ur_psn_eq(nr, to); i++) {
-		unsigned m = (tx_times->youngest + i) % UR_TX_TIMES;
-
+	for (unsigned m = 0; m <= tx_times->youngest && !ur_psn_eq(nr, to); m++) {
 		for (; !ur_psn_eq(nr, to) && is_before_sample(tx_times, m, s->seq, nr);
 		     nr = ur_psn_add(nr, 1)) {
 			rtx->stamp[index_of(rtx, nr)] = tx_times->sample[m].stamp;
@@ -344,6 +342,7 @@ static void learn_reordering(struct ur_selective *s, uint32_t places, int32_t ti
 	if (time > 0 && (uint32_t)time > s->reo_time)
 		s->reo_time = (uint32_t)time < UR_RTT_MAX ? (uint32_t)time : UR_RTT_MAX;
 	s->quiet = 0;
+	s->plain_flight = 0;
 }
 
 bool ur_rtx_in_vain(const struct ur_rtt *rtt, const struct arrival *a, struct ur_stamp stamp)
@@ -578,7 +577,8 @@ void ur_selective_validate(const struct ur_selective *s)
 {
 	bool idle = ur_psn_eq(s->una, s->max);
 
-	UR_ASSERT(outstanding(s) <= s->agreed && s->most <= s->agreed);
+	UR_ASSERT(outstanding(s) <= s->agreed && s->most <= s->agreed && s->limit <= s->most);
+	UR_ASSERT(!s->plain_flight || s->quiet == UR_REO_ROUNDS);
 	UR_ASSERT((uint32_t)s->acked_cnt + s->lost_cnt <= outstanding(s));
 	UR_ASSERT(idle == (s->deadline_ns == UR_NEVER));
 	UR_ASSERT(!idle || !s->flags);

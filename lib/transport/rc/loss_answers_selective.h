@@ -153,6 +153,18 @@ static inline uint32_t take_epsn(struct ur_qp *qp, const struct ur_packet *p, bo
 	return ur_selective_on_ack(&qp->xreq.psn, &env, &ack, now_ns);
 }
 
+/* The same of an answer without a bitmap, while requests are in order; it acknowledges some. */
+static inline uint32_t take_epsn_in_order(struct ur_qp *qp, const struct ur_xaeth *h,
+					  uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	uint32_t acked = (uint32_t)ur_psn_diff(h->epsn, x->psn.una);
+
+	ur_selective_in_order(&x->psn, &x->rtt, &x->tx_times, h->epsn, ur_stamp_of(h->echo),
+			      now_ns);
+	return acked;
+}
+
 /*
  * EXT-COMP-CREDIT-02. Only the newest answer, what it acknowledges taken in, tells how many receives there are and
  * whether they are counted at all. Others were overtaken, or are forged: a quarter of all PSNs is old.
@@ -353,12 +365,9 @@ static inline bool loss_predicts_ack(const struct ur_qp *qp, struct ur_psn psn, 
 static inline void take_predicted_epsn(struct ur_qp *qp, const struct ur_xaeth *xaeth,
 				       uint64_t now_ns)
 {
-	struct ur_ext_requester *x = &qp->xreq;
-
 	qp->core->cnt.acks_received++;
-	if (!ur_selective_end_flight(&x->psn, xaeth->epsn))
-		ur_selective_in_order(&x->psn, &x->rtt, &x->tx_times, xaeth->epsn,
-				      ur_stamp_of(xaeth->echo), now_ns);
+	if (!ur_selective_end_flight(&qp->xreq.psn, xaeth->epsn))
+		take_epsn_in_order(qp, xaeth, now_ns);
 }
 
 static inline void loss_take_predicted_ack(struct ur_qp *qp, struct ur_psn psn,
@@ -429,7 +438,8 @@ static inline enum ur_drop loss_check_target(struct ur_qp *qp, const struct ur_p
 			take_echo(qp, &p->xaeth, true, now_ns);
 		/* Most packets of an answer repeat what the first one said. */
 		if (ur_psn_lt(una, p->xaeth.epsn))
-			t->acked = take_epsn(qp, p, false, now_ns);
+			t->acked = x->psn.flags ? take_epsn(qp, p, false, now_ns)
+						: take_epsn_in_order(qp, &p->xaeth, now_ns);
 		t->una_moved = !ur_psn_eq(una, x->psn.una);
 		qp->core->cnt.acks_received += t->acked > 0;
 	}
@@ -485,17 +495,30 @@ static void retire_atomic(struct ur_qp *qp, uint32_t idx)
 	}
 }
 
+/* Of the response `t`; false: it had arrived before, or no context tracks it. */
+static inline bool take_number(struct ur_qp *qp, const struct target *t, struct ur_stamp echo,
+			       uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	struct ur_selective_env env;
+
+	if (__builtin_expect(!t->early && !x->rsp.flags, 1)) {
+		ur_selective_in_order(&x->rsp, &x->rtt, &x->tx_times, ur_psn_add(x->rsp.una, 1),
+				      x->rsp.rack_stamp, now_ns);
+		return true;
+	}
+	env = ur_ext_rsp_env(qp);
+	return ur_selective_on_response(&x->rsp, &env, ur_rspn_to(t->nr), echo, now_ns);
+}
+
 static inline enum ur_drop loss_on_response(struct ur_qp *qp, const struct ur_packet *p,
 					    const struct target *t, uint64_t now_ns)
 {
-	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env = ur_ext_rsp_env(qp);
 	bool arrived;
 
 	if (is_newest(qp, p))
 		take_credits(&qp->req, &p->aeth);
-	arrived = ur_selective_on_response(&x->rsp, &env, ur_rspn_to(t->nr),
-					   ur_stamp_of(p->xaeth.echo), now_ns);
+	arrived = take_number(qp, t, ur_stamp_of(p->xaeth.echo), now_ns);
 	if (arrived) {
 		if (__builtin_expect(t->early, 0)) {
 			qp->core->cnt.early_responses++;

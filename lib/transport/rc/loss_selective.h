@@ -64,7 +64,7 @@ static inline bool loss_has_credit(const struct ur_qp *qp, unsigned class)
 	const struct ur_selective *psn = &qp->xreq.psn;
 
 	(void)class;
-	if (!ur_selective_has_credit(psn))
+	if (!ur_selective_credit(psn))
 		return false;
 	return req->cur == req->head || ur_psn_diff(psn->max, oldest_wqe(qp)->first_psn) < SPAN_MAX;
 }
@@ -285,22 +285,22 @@ static inline void send_twice(struct ur_qp *qp, struct ur_rspn nr, uint32_t n, b
 		rtx->twice = (struct ur_rtx_twice){ur_rspn_to(nr), (uint16_t)n, is_new};
 }
 
-/* A READ of one response, while nothing is in flight. */
-static inline void begin_read(struct ur_qp *qp, uint64_t now_ns)
+/* A READ of `n` responses, while nothing is in flight. */
+static inline void begin_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 
 	x->rd_seq++;
 	record_path(qp, x->psn.max, false);
-	ur_selective_begin_flights(&x->psn, &x->rsp, &x->rtt, &x->tx_times, now_ns);
+	ur_selective_begin_flights(&x->psn, &x->rsp, n, &x->rtt, &x->tx_times, now_ns);
 }
 
 static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
 	struct ur_rspn nr = ur_ext_rsp_max(&qp->xreq);
 
-	if (n == 1 && ur_ext_idle(&qp->xreq)) {
-		begin_read(qp, now_ns);
+	if (ur_ext_idle(&qp->xreq)) {
+		begin_read(qp, n, now_ns);
 	} else {
 		record_responses(qp, n, now_ns);
 		record_request(qp, now_ns);
