@@ -269,6 +269,13 @@ static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns);
 
+/* ur_selective_on_send() of one number right after that of another, at the same time, while nothing is lost. */
+static inline void ur_selective_join(struct ur_selective *s, struct ur_tx_times *tx_times)
+{
+	s->max = ur_psn_add(s->max, 1);
+	tx_times->sample[tx_times->youngest].nr[s->seq] = (uint16_t)s->max.v;
+}
+
 /*
  * ur_selective_on_send() of one number that leaves in the same call as the one before it, while
  * nothing is lost. False: it takes that.
@@ -281,8 +288,7 @@ static inline bool ur_selective_on_send_too(struct ur_selective *s, struct ur_tx
 	if (s->flags || ur_psn_eq(s->una, s->max) ||
 	    !ur_stamp_eq(tx_times->sample[at].stamp, ur_stamp(now_ns)))
 		return false;
-	s->max = ur_psn_add(s->max, 1);
-	tx_times->sample[at].nr[s->seq] = (uint16_t)s->max.v;
+	ur_selective_join(s, tx_times);
 	return true;
 }
 

@@ -41,7 +41,7 @@
  *   loss_stalls_before(qp, wqe)  the WQE behind `cur` will wait for an ACK, for reasons of the loss engine
  *
  *   loss_number(qp, wqe, class)  the WQE begins: numbers of its own; returns how many messages it counts for
- *   loss_sent(qp, ackreq, now)   a packet of payload was made
+ *   loss_sent(qp, ackreq, joins, now)  a packet of payload was made; `joins`: in a burst, and not the first of it
  *   loss_sent_read(qp, n, now)   a READ request for n responses was made
  *   loss_sent_atomic(qp, now)    an atomic request was made
  *   loss_after_send(qp, now)     any packet was made

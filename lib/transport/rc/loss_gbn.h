@@ -206,11 +206,12 @@ static inline void count_retransmission(struct ur_qp *qp, bool again)
 		qp->core->cnt.retransmitted_packets++;
 }
 
-static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
+static inline void loss_sent(struct ur_qp *qp, bool ackreq, bool joins, uint64_t now_ns)
 {
 	struct ur_gbn_requester *gbn = &qp->gbn;
 	bool again = ur_recovery_is_resend(&gbn->rec);
 
+	(void)joins;
 	count_retransmission(qp, again);
 	ur_recovery_on_send(&gbn->rec, 1, now_ns);
 	if (!ackreq)

@@ -231,12 +231,17 @@ static inline void record_path(struct ur_qp *qp, struct ur_psn psn, bool again)
 			      again && ur_psn_diff(qp->xreq.psn.max, psn) <= UR_SPRAY_PSNS);
 }
 
-static inline void record_request(struct ur_qp *qp, uint64_t now_ns)
+/* `joins`: another one was recorded in this call. */
+static inline void record_request(struct ur_qp *qp, bool joins, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	struct ur_selective_env env;
 
 	record_path(qp, x->psn.max, false);
+	if (joins) {
+		ur_selective_join(&x->psn, &x->tx_times);
+		return;
+	}
 	if (ur_selective_on_send_too(&x->psn, &x->tx_times, now_ns))
 		return;
 	if (ur_psn_eq(x->psn.una, x->psn.max)) {
@@ -263,10 +268,10 @@ static inline void record_responses(struct ur_qp *qp, uint32_t n, uint64_t now_n
 	ur_selective_on_send(&qp->xreq.rsp, &env, n, now_ns);
 }
 
-static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
+static inline void loss_sent(struct ur_qp *qp, bool ackreq, bool joins, uint64_t now_ns)
 {
 	(void)ackreq;
-	record_request(qp, now_ns);
+	record_request(qp, joins, now_ns);
 	qp->xreq.reads_from = qp->xreq.psn.max;
 }
 
@@ -303,7 +308,7 @@ static inline void loss_sent_read(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 		begin_read(qp, n, now_ns);
 	} else {
 		record_responses(qp, n, now_ns);
-		record_request(qp, now_ns);
+		record_request(qp, false, now_ns);
 	}
 	send_twice(qp, nr, n, true);
 	/* So that it never falls half the numbers behind. */
@@ -318,7 +323,7 @@ static inline void loss_sent_atomic(struct ur_qp *qp, uint64_t now_ns)
 	if (!x->atomic_cnt++)
 		x->atomic = qp->req.cur;
 	record_responses(qp, 1, now_ns);
-	record_request(qp, now_ns);
+	record_request(qp, false, now_ns);
 	x->reads_from = x->psn.max;
 }
 

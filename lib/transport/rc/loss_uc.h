@@ -32,9 +32,9 @@ static inline bool loss_is_begun(const struct ur_qp *qp)
 	return qp->req.cur_off;
 }
 
-static inline void loss_sent(struct ur_qp *qp, bool ackreq, uint64_t now_ns)
+static inline void loss_sent(struct ur_qp *qp, bool ackreq, bool joins, uint64_t now_ns)
 {
-	(void)ackreq, (void)now_ns;
+	(void)ackreq, (void)joins, (void)now_ns;
 	qp->unreliable.nxt = ur_psn_add(qp->unreliable.nxt, 1);
 }
 

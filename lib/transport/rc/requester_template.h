@@ -393,7 +393,7 @@ static inline enum ibv_wc_status make_data(struct ur_qp *qp, struct ur_wqe *wqe,
 	if (loss_is_reliable(qp))
 		r.ackreq = wants_ack(qp, wqe, req->cur_off + tx->payload_len == wqe->length);
 	build_data(qp, wqe, &r, tx, now_ns);
-	loss_sent(qp, r.ackreq, now_ns);
+	loss_sent(qp, r.ackreq, false, now_ns);
 	step(req, wqe, tx->payload_len);
 	return IBV_WC_SUCCESS;
 }
@@ -533,9 +533,13 @@ static inline bool may_go_whole(const struct ur_qp *qp, const struct ur_wqe *wqe
 	       (write || has_receive(&qp->req, qp->req.ssn) || loss_is_idle(qp));
 }
 
-/* Makes all of WQE `cur`, a SEND or WRITE, from top to bottom. False: nothing was done, and the general way decides. */
-static inline __attribute__((always_inline)) bool
-make_whole(struct ur_qp *qp, struct ur_wqe *wqe, bool write, struct ur_tx *tx, uint64_t now_ns)
+/*
+ * Makes all of WQE `cur`, a SEND or WRITE, from top to bottom. `joins`: not the first packet of the burst. False: nothing was done,
+ * and the general way decides.
+ */
+static inline __attribute__((always_inline)) bool make_whole(struct ur_qp *qp, struct ur_wqe *wqe,
+							     bool write, bool joins,
+							     struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
 	/* As class_of() says, but known to the compiler. */
@@ -556,7 +560,7 @@ make_whole(struct ur_qp *qp, struct ur_wqe *wqe, bool write, struct ur_tx *tx, u
 	p = codec_begin(qp, wqe, &r, write ? UR_RETH_BYTES : 0, tx, now_ns);
 	if (write)
 		put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
-	loss_sent(qp, r.ackreq, now_ns);
+	loss_sent(qp, r.ackreq, joins, now_ns);
 	req->cur++;
 	return true;
 }
@@ -579,15 +583,15 @@ static inline bool make_whole_read(struct ur_qp *qp, struct ur_wqe *wqe, struct 
 	return true;
 }
 
-static inline bool make_next_whole(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns)
+static inline bool make_next_whole(struct ur_qp *qp, bool joins, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_wqe *wqe = ur_sq_at(&qp->sq, qp->req.cur);
 
 	switch (wqe->opcode) {
 	case IBV_WR_RDMA_WRITE:
-		return make_whole(qp, wqe, true, tx, now_ns);
+		return make_whole(qp, wqe, true, joins, tx, now_ns);
 	case IBV_WR_SEND:
-		return make_whole(qp, wqe, false, tx, now_ns);
+		return make_whole(qp, wqe, false, joins, tx, now_ns);
 	case IBV_WR_RDMA_READ:
 		return make_whole_read(qp, wqe, tx, now_ns);
 	default:
@@ -610,7 +614,7 @@ unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint
 	credit = loss_data_credit(qp);
 	if (cap > credit)
 		cap = credit;
-	while (n < cap && sent < *bytes && make_next_whole(qp, &tx[n], now_ns)) {
+	while (n < cap && sent < *bytes && make_next_whole(qp, n, &tx[n], now_ns)) {
 		sent += ur_tx_frame_bytes(&tx[n++]);
 		if (!has_wqe(qp))
 			break;
