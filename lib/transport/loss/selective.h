@@ -154,46 +154,48 @@ static inline void ur_rtx_note_answer(struct ur_rtx_pool *p, uint32_t took, uint
  * numbers. What leaves while nothing is in flight begins them afresh.
  */
 struct ur_tx_times {
+	uint8_t youngest; /* samples [0, youngest] count, the oldest first */
 	/*
-	 * Samples [0, youngest], the oldest first. All before nr had left at `stamp`, when those from the sample before on left; of
-	 * the first sample, all that is in flight.
+	 * All before nr had left at `stamp`, when those from the sample before on left; of the first sample, all that is in
+	 * flight.
 	 */
 	struct {
 		uint16_t nr[2]; /* of either sequence, low bits */
 		struct ur_stamp stamp;
 	} sample[UR_TX_TIMES];
-	uint8_t youngest;
 };
 
+/* una, max, deadline_ns and backoff are for all to read, the rest is private to selective*.c. */
 struct ur_selective {
-	struct ur_psn una;    /* every number before it is acknowledged */
-	struct ur_psn max;    /* [una, max) sent at least once, max - una <= agreed */
-	struct ur_rtx *rtx;   /* NULL: in order, or none was left */
+	/* What numbers in order touch. */
+	struct ur_psn una; /* every number before it is acknowledged */
+	struct ur_psn max; /* [una, max) sent at least once, max - una <= agreed */
+	uint8_t flags;	   /* 0: in order, no context is held and nothing is lost */
+	uint8_t seq;	   /* 0 or 1: which of the samples' numbers are its own */
+	uint16_t limit;	   /* in flight at most: window, or what the path holds; at most `most` */
+	uint16_t plain_flight; /* a flight of so many numbers teaches nothing; 0: any flight may */
+	uint8_t quiet; /* round trips since reordering was last seen; UR_REO_ROUNDS: reo_* are 0 */
+	uint8_t backoff;      /* timeouts in a row */
 	uint64_t deadline_ns; /* when to call expired(); UR_NEVER: nothing is in flight */
-	/* Private to selective*.c from here on, but for reading backoff. */
 	struct ur_stamp
 		rack_stamp; /* the newest stamp known to have arrived since una was last max */
-	struct ur_stamp
-		again_stamp; /* the same of numbers sent again (responses); older tells nothing */
 	struct ur_stamp probe_stamp; /* of the last probe for silence; before it: nothing to tell */
-	struct ur_stamp una_stamp;   /* una was sent again then, without a context (UNA_RESENT) */
 	struct ur_stamp round_stamp; /* when this round trip began */
 	uint32_t delivered;	     /* numbers acknowledged in this round trip */
-	uint32_t reo_time;	     /* longest that reordering took lately, in stamps */
-	uint16_t reo_places;	     /* most numbers that overtook one lately; 0: no reordering */
+
+	struct ur_rtx *rtx; /* NULL: in order, or none was left */
+	struct ur_stamp
+		again_stamp; /* as rack_stamp, of numbers sent again (responses); older tells nothing */
+	struct ur_stamp una_stamp; /* una was sent again then, without a context (UNA_RESENT) */
+	uint32_t reo_time;	   /* longest that reordering took lately, in stamps */
+	uint16_t reo_places;	   /* most numbers that overtook one lately; 0: no reordering */
 	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
 	uint16_t acked_cnt, lost_cnt;
 	uint16_t window; /* in flight at least, before limit stops it */
-	uint16_t limit;	 /* in flight at most: window, or what the path holds; at most `most` */
-	uint16_t plain_flight; /* a flight of so many numbers teaches nothing; 0: any flight may */
-	uint16_t bdp;	       /* learned, numbers, [0, most] */
+	uint16_t bdp;	 /* learned, numbers, [0, most] */
 	uint16_t
 		most; /* numbers in [una, max) at most, before more are sent: `agreed`, fewer where memory is short */
 	uint16_t agreed; /* and as many as both ends agree on */
-	uint8_t flags;	 /* 0: in order, no context is held and nothing is lost */
-	uint8_t backoff; /* timeouts in a row */
-	uint8_t quiet; /* round trips since reordering was last seen; UR_REO_ROUNDS: reo_* are 0 */
-	uint8_t seq;   /* 0 or 1: which of the samples' numbers are its own */
 };
 
 /* What an extended ACK, NAK or response tells. */

@@ -19,26 +19,27 @@ enum ur_ext_probe {
 		4, /* in `probed`, with UR_PROBE_LOSS: since probe_stamp nothing but probes has left */
 };
 
+/* Requests in order touch one cache line down to the first sample, and one of each sequence. */
 struct ur_ext_requester {
 	struct ur_retry retry; /* first: every loss engine has it there */
 	struct ur_rtt rtt;
-	struct ur_tx_times tx_times; /* when requests left */
-	struct ur_psn reads_from;    /* from here on, or from psn.una, all requests are READs */
-	struct ur_selective psn;     /* requests */
-	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
+	struct ur_stamp echoed;	  /* without spraying: the newest stamp that gave a round trip */
+	struct ur_psn reads_from; /* from here on, or from psn.una, all requests are READs */
 	uint32_t
 		rwqen; /* of the next message that consumes a receive; above 24 bits, the tag of its pool */
-	struct ur_stamp echoed;	     /* without spraying: the newest stamp that gave a round trip */
-	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
-	struct ur_stamp probe_stamp; /* UR_PROBE_LOSS in `probed`: only a probe has this stamp */
-	uint8_t probed;	    /* enum ur_ext_probe, bits: what was sent and has not come back */
-	uint8_t probe;	    /* the same: what is to be sent */
-	bool fatal_nak;	    /* the peer refused a request for good: it answers nothing any more */
-	uint8_t atomic_cnt; /* atomics that are not answered, */
-	uint32_t atomic;    /* the oldest of which is this WQE */
-	uint16_t rd_seq;    /* READ and atomic requests made so far, */
+	uint16_t rd_seq; /* READ and atomic requests made so far, */
 	uint16_t
 		rd_passed; /* and those that the peer has answered to the end, as far as is known */
+	uint8_t probed;	   /* enum ur_ext_probe, bits: what was sent and has not come back */
+	uint8_t probe;	   /* the same: what is to be sent */
+	bool fatal_nak;	   /* the peer refused a request for good: it answers nothing any more */
+	uint8_t atomic_cnt;	     /* atomics that are not answered, the oldest is `atomic` */
+	struct ur_tx_times tx_times; /* when requests left */
+	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
+	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
+	struct ur_selective psn;     /* requests */
+	struct ur_stamp probe_stamp; /* UR_PROBE_LOSS in `probed`: only a probe has this stamp */
+	uint32_t atomic;	     /* atomic_cnt: a WQE */
 };
 
 /* READ and atomic requests that may still take a place at the peer. EXT-COMP-PASS-01 */
