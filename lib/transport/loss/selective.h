@@ -165,7 +165,7 @@ struct ur_tx_times {
 	} sample[UR_TX_TIMES];
 };
 
-/* una, max, deadline_ns and backoff are for all to read, the rest is private to selective*.c. */
+/* una, max, flags, deadline_ns, backoff and rtx are for all to read, the rest is private to selective*.[ch]. */
 struct ur_selective {
 	/* What numbers in order touch. */
 	struct ur_psn una; /* every number before it is acknowledged */

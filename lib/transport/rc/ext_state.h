@@ -33,13 +33,13 @@ struct ur_ext_requester {
 	uint8_t probed;	   /* enum ur_ext_probe, bits: what was sent and has not come back */
 	uint8_t probe;	   /* the same: what is to be sent */
 	bool fatal_nak;	   /* the peer refused a request for good: it answers nothing any more */
-	uint8_t atomic_cnt;	     /* atomics that are not answered, the oldest is `atomic` */
+	uint8_t atomic_cnt;	     /* atomics that are not answered */
 	struct ur_tx_times tx_times; /* when requests left */
 	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
 	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
 	struct ur_selective psn;     /* requests */
 	struct ur_stamp probe_stamp; /* UR_PROBE_LOSS in `probed`: only a probe has this stamp */
-	uint32_t atomic;	     /* atomic_cnt: a WQE */
+	uint32_t atomic;	     /* WQE of the oldest of atomic_cnt, if there is one */
 };
 
 /* READ and atomic requests that may still take a place at the peer. EXT-COMP-PASS-01 */
