@@ -14,6 +14,7 @@ struct common_options {
 	unsigned set_cnt;
 	double interval_s; /* of statistics */
 	bool poll;
+	bool realtime; /* the thread that forwards may have a real-time priority (rest.h) */
 };
 
 /* What a command line is. */

@@ -14,6 +14,8 @@
 #include "dpdk/mbuf_source.h"
 #include "dpdk/port.h"
 #include "dpdk/preflight.h"
+#include "dpdk/wake.h"
+#include "doze.h"
 #include "edge/mtu.h"
 
 struct port_device {
@@ -22,7 +24,8 @@ struct port_device {
 	struct ur_port port;
 	struct ur_mbuf_source source;
 	uint64_t no_mbuf;
-	int query; /* socket to ask the kernel about the interface; -1: ask the driver */
+	struct ur_wake wake; /* descriptors of the driver */
+	int query;	     /* socket to ask the kernel about the interface; -1: ask the driver */
 };
 
 static unsigned port_rx(struct device *d, struct rte_mbuf **m, unsigned n)
@@ -80,11 +83,18 @@ static void port_counters(const struct device *d, struct ur_switch_device_counte
 	out->device_unsent = stats.oerrors;
 }
 
+/* Those that report something else than frames, as when the interface goes down, are not needed while it is. */
+static bool port_interrupts(struct device *d, bool on)
+{
+	return ((struct port_device *)d)->wake.cnt;
+}
+
 static const struct device_ops port_ops = {.rx = port_rx,
 					   .tx = port_tx,
 					   .link = port_link,
 					   .close = port_close,
-					   .counters = port_counters};
+					   .counters = port_counters,
+					   .interrupts = port_interrupts};
 
 /* Small rings are faster, but these take what arrives while another process has the CPU. */
 #define KERNEL_FRAMECNT 512
@@ -142,6 +152,14 @@ static bool can_work(const struct ur_config *cfg, char *err, size_t cap)
 	return ur_preflight(cfg, keep_first, &c) == 0;
 }
 
+/* All or none: a frame may come to any of them. */
+static void watch_all(struct port_device *p)
+{
+	for (unsigned i = 0; i < p->wake.cnt; i++)
+		if (!doze_watch(p->wake.fd[i].fd))
+			p->wake.cnt = 0;
+}
+
 static bool open_port(struct port_device *p, const struct switch_spec *s, struct ur_config *cfg,
 		      uint32_t held, char *err, size_t cap)
 {
@@ -153,15 +171,19 @@ static bool open_port(struct port_device *p, const struct switch_spec *s, struct
 		.mbuf_extra_cnt = held,
 		.promiscuous = !s->shares,
 	};
+	struct ur_wake_before before;
 
 	if (!can_work(cfg, err, cap))
 		return false;
+	ur_wake_note(&before);
 	if (ur_eal_init(cfg, &p->eal, err, cap)) {
 		p->eal.queue_cnt = 0;
 		return false;
 	}
 	if (ur_port_open(&p->port, p->eal.id, &attr, err, cap))
 		return false;
+	ur_wake_find(&p->wake, &before, cfg);
+	watch_all(p);
 	if (s->kind == SWITCH_DEV || s->kind == SWITCH_XDP) {
 		strlcpy(p->port.ifname, s->name, sizeof(p->port.ifname));
 		p->query = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -37,6 +37,11 @@ struct device_ops {
 	void (*counters)(const struct device *d, struct ur_switch_device_counters *out);
 	/* Adds to the port's statistics; NULL: nothing. */
 	void (*stats)(const struct device *d, struct json_t *out);
+	/*
+	 * SWITCH-DOZE-01: from now on a frame to receive ends a doze (doze.h), or not any more. What came before does not. False: this
+	 * device cannot, or has something to do at a time of its own. NULL: it never can.
+	 */
+	bool (*interrupts)(struct device *d, bool on);
 };
 
 /* What devices have in common that come and go together, such as the clients of a socket. */

@@ -7,65 +7,97 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "doze.h"
+#include "rest.h"
 #include "state.h"
 
-#define LINKS_NS      100000	 /* between looks at what the kernel reports of links */
-#define QUICK_NS      1000000	 /* between looks at clients of groups that are served quickly */
-#define WATCH_NS      50000000	 /* between looks at other links, clients and statistics */
-#define LOAD_NS	      1000000000 /* over which the load is computed */
-#define STATE_NS      1000000000 /* between writes of changes */
-#define IDLE_YIELD    16	 /* rounds without a frame after which it yields */
-#define IDLE_SLEEP_NS 300000	 /* time without a frame after which it sleeps, */
-#define SLEEP_NS      20000	 /* for so long */
-#define ASLEEP_NS     1000000	 /* or this, if no port is up */
-#define SHARED_NS     200000 /* a yield that takes longer shows that another process has the CPU */
-#define SHARED_FOR_NS 100000000 /* for how long this is taken for granted */
-#define SLICE_NS      100000	/* of the scheduler */
+#define LINKS_NS 100000	    /* between looks at what the kernel reports of links */
+#define QUICK_NS 1000000    /* between looks at clients of groups that are served quickly */
+#define WATCH_NS 50000000   /* between looks at other links, clients and statistics */
+#define LOAD_NS	 1000000000 /* over which the load is computed */
+#define STATE_NS 1000000000 /* between writes of changes */
+#define DOZE_NS	 5000000    /* until a frame comes, but not for longer than this */
+#define SLEEP_NS 20000	    /* or this, if one may come unnoticed */
+#define SLICE_NS 100000	    /* of the scheduler */
 
 /* ---- the CPU ---- */
+
+/* As the kernel has it; the C library has no name for it. */
+struct sched_attr {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
 
 /*
  * Asks for a short time slice: since Linux 6.12 a process with one runs sooner after it has slept. Older kernels
  * ignore this.
  */
-static void shorten_slice(void)
+static void be_ordinary(void)
 {
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = {.size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS};
+	struct sched_attr attr = {
+		.size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS};
 
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-struct rest {
-	bool polls;	    /* never sleeps */
-	unsigned idle;	    /* rounds without a frame */
-	uint64_t busy_ns;   /* time of the last one with a frame */
-	uint64_t shared_ns; /* until then another process is taken to share the CPU */
-};
-
-/* Whether no frame waits for the rate of a port that could be over before a sleep is. */
-static bool may_sleep(const struct node *n, unsigned cnt)
+/* The lowest real-time priority: whatever is not real-time is interrupted. False: this is not permitted. */
+static bool be_urgent(void)
 {
-	for (unsigned i = 0; i < cnt; i++) {
-		uint64_t now_ns = ur_clock_ns(&n[i].clock);
+	struct sched_attr attr = {.size = sizeof(attr), .policy = SCHED_FIFO, .priority = 1};
 
-		if (ur_switch_next_deadline(n[i].sw, node_ready(&n[i]), now_ns) < now_ns + SLEEP_NS)
-			return false;
-	}
-	return true;
+	return syscall(SYS_sched_setattr, 0, &attr, 0) == 0;
 }
 
-static uint64_t nap_ns(const struct node *n, unsigned cnt)
+/* What the thread is, and whether it may be the other. */
+struct urgency {
+	bool now, forbidden;
+};
+
+static void set_urgency(struct urgency *u, bool wanted)
+{
+	if (u->now == wanted || (wanted && u->forbidden))
+		return;
+	if (!wanted)
+		be_ordinary();
+	else if (!be_urgent())
+		u->forbidden = true;
+	u->now = wanted && !u->forbidden;
+}
+
+/* For how long no node has something to do at a time of its own, such as a frame that waits for a port's rate. */
+static uint64_t free_ns(const struct node *n, unsigned cnt)
+{
+	uint64_t least = DOZE_NS;
+
+	for (unsigned i = 0; i < cnt; i++) {
+		uint64_t now_ns = ur_clock_ns(&n[i].clock), at;
+
+		at = RTE_MIN(ur_switch_next_deadline(n[i].sw, node_ready(&n[i]), now_ns),
+			     ur_switch_agent_next_deadline(n[i].agent));
+		least = RTE_MIN(least, at > now_ns ? at - now_ns : 0);
+	}
+	return least;
+}
+
+static bool is_asleep(const struct node *n, unsigned cnt)
 {
 	for (unsigned i = 0; i < cnt; i++)
 		if (!n[i].asleep)
-			return SLEEP_NS;
-	return ASLEEP_NS;
+			return false;
+	return true;
+}
+
+/* SWITCH-DOZE-01. False: a frame may come that ends no doze. */
+static bool ask_interrupts(struct node *n, unsigned cnt, bool on)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < cnt; i++)
+		all = node_ask_interrupts(&n[i], on) && all;
+	return all;
 }
 
 static bool polls(const struct node *n, unsigned cnt)
@@ -74,28 +106,6 @@ static bool polls(const struct node *n, unsigned cnt)
 		if (n[i].options.common.poll)
 			return true;
 	return false;
-}
-
-/*
- * Gives up the CPU when nothing has moved for a while. On a CPU of its own it yields for some time before it
- * sleeps. On a shared one the other process would keep the CPU for its whole slice after a yield, but is
- * interrupted when a sleep ends. A frame that waits for its port's rate is not slept over. Shorter sleeps are worse:
- * with 2 us it uses up its share of the CPU, and round trips between two programs that poll take several times as long.
- */
-static void rest(struct node *n, unsigned cnt, struct rest *r, uint64_t now_ns)
-{
-	struct timespec nap = {0};
-
-	if (r->polls || ++r->idle < IDLE_YIELD)
-		return;
-	if ((now_ns < r->shared_ns || now_ns - r->busy_ns >= IDLE_SLEEP_NS) && may_sleep(n, cnt)) {
-		nap.tv_nsec = (long)nap_ns(n, cnt);
-		nanosleep(&nap, NULL);
-		return;
-	}
-	sched_yield();
-	if (ur_clock_ns(&n->clock) - now_ns >= SHARED_NS)
-		r->shared_ns = now_ns + SHARED_FOR_NS;
 }
 
 /* ---- loop ---- */
@@ -156,22 +166,71 @@ static unsigned serve(struct node *n, unsigned cnt)
 	return moved;
 }
 
+/* What ended a doze was no frame: something that is otherwise looked at once in QUICK_NS. */
+static void do_quick_chores(struct node *n, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++)
+		node_watch_quick(&n[i], ur_clock_ns(&n[i].clock));
+}
+
+/*
+ * Sleeps for `ns`, or SLEEP_NS if a frame may come unnoticed, or until one comes. Returns the number of frames before and after the
+ * sleep.
+ */
+static unsigned sleep_a_while(struct node *n, unsigned cnt, uint64_t ns)
+{
+	bool all = ask_interrupts(n, cnt, true) || is_asleep(n, cnt);
+	unsigned moved = serve(n, cnt);
+	bool ended = !moved && doze(all ? ns : SLEEP_NS);
+
+	ask_interrupts(n, cnt, false);
+	if (!ended)
+		return moved;
+	moved = serve(n, cnt);
+	if (!moved)
+		do_quick_chores(n, cnt);
+	return moved;
+}
+
+static void rest(struct node *n, unsigned cnt, struct rest *r, uint64_t now_ns)
+{
+	enum rest_what what = rest_idle(r, now_ns);
+	uint64_t ns;
+	unsigned moved;
+
+	if (what == REST_NOT)
+		return;
+	ns = free_ns(n, cnt);
+	/* Nothing is slept over. */
+	if (what == REST_YIELD || ns < SLEEP_NS) {
+		sched_yield();
+		rest_yielded(r, now_ns, ur_clock_ns(&n->clock));
+		return;
+	}
+	moved = sleep_a_while(n, cnt, ns);
+	now_ns = ur_clock_ns(&n->clock);
+	rest_slept(r, now_ns);
+	if (moved)
+		rest_busy(r, now_ns);
+}
+
 void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop)
 {
 	uint64_t now_ns = ur_clock_ns(&n->clock);
-	struct rest r = {.polls = polls(n, cnt), .busy_ns = now_ns};
+	struct urgency urgency = {.forbidden = !n->options.common.realtime};
+	struct rest r;
 
+	rest_begin(&r, polls(n, cnt), now_ns);
 	for (unsigned i = 0; i < cnt; i++)
 		n[i].times.load_ns = ur_clock_ns(&n[i].clock) + LOAD_NS;
 	prctl(PR_SET_TIMERSLACK, 1);
-	shorten_slice();
+	be_ordinary();
 	while (!*stop) {
 		now_ns = ur_clock_ns(&n->clock);
-		if (serve(n, cnt)) {
-			r.idle = 0;
-			r.busy_ns = now_ns;
-		} else {
+		if (serve(n, cnt))
+			rest_busy(&r, now_ns);
+		else
 			rest(n, cnt, &r, now_ns);
-		}
+		set_urgency(&urgency, r.urgent);
 	}
 }

@@ -14,6 +14,11 @@
 #include "wire/mad_path.h"
 #include "wire/siphash.h"
 
+static bool has_clients(const struct switch_spec *s)
+{
+	return s->kind == SWITCH_SOCKET || s->kind == SWITCH_GROUP;
+}
+
 /* ---- receive ---- */
 
 static unsigned receive(struct node *n, uint8_t port, uint64_t now_ns)
@@ -207,18 +212,24 @@ static unsigned send_mgmt(struct node *n, uint64_t now_ns)
 	return moved;
 }
 
+#define FOR_EACH_PRESENT(n, i)                                                                     \
+	for (uint64_t left_ = (n)->present; left_ && (i = (uint8_t)__builtin_ctzll(left_), true);  \
+	     left_ &= left_ - 1)
+
 unsigned node_round(struct node *n, uint64_t now_ns)
 {
 	unsigned moved = 0;
+	uint8_t i;
 
-	for (unsigned i = 1; i <= n->port_cnt; i++) {
-		moved += receive(n, (uint8_t)i, now_ns);
+	FOR_EACH_PRESENT(n, i)
+	{
+		moved += receive(n, i, now_ns);
 		if (__builtin_expect(ur_switch_mgmt_ports(n->sw) != 0, 0))
 			moved += send_mgmt(n, now_ns);
 	}
 	moved += serve_agent(n, now_ns);
-	for (unsigned i = 1; i <= n->port_cnt; i++)
-		moved += send_to(n, (uint8_t)i, ur_switch_output, now_ns);
+	FOR_EACH_PRESENT(n, i)
+	moved += send_to(n, i, ur_switch_output, now_ns);
 	node_reap(n);
 	return moved;
 }
@@ -230,6 +241,30 @@ uint64_t node_ready(const struct node *n)
 	for (unsigned i = 1; i <= n->port_cnt; i++)
 		ready |= (uint64_t)(n->port[i].at == n->port[i].cnt) << i;
 	return ready;
+}
+
+void node_set_present(struct node *n, unsigned port, bool link)
+{
+	uint64_t bit = UINT64_C(1) << port;
+
+	n->present =
+		link || !has_clients(n->port[port].spec) ? n->present | bit : n->present & ~bit;
+}
+
+bool node_ask_interrupts(struct node *n, bool on)
+{
+	bool all = true;
+	uint8_t i;
+
+	FOR_EACH_PRESENT(n, i)
+	{
+		struct device *d = n->port[i].dev;
+
+		if (n->port[i].link)
+			all = d->ops->interrupts && d->ops->interrupts(d, on) && all;
+		all = all && n->port[i].at == n->port[i].cnt;
+	}
+	return all;
 }
 
 /* ---- open and close ---- */
@@ -428,11 +463,6 @@ static bool load_routes(struct node *n, char *err, size_t cap)
 	return true;
 }
 
-static bool has_clients(const struct switch_spec *s)
-{
-	return s->kind == SWITCH_SOCKET || s->kind == SWITCH_GROUP;
-}
-
 /* Its frames are in mbufs of the node's own pool. */
 static bool uses_pool(const struct switch_spec *s)
 {
@@ -525,6 +555,8 @@ static bool open_spec(struct node *n, unsigned k, unsigned first, char *err, siz
 			.spec = s,
 			.credits = devs[i]->rx_slots && switch_spec_credits(s, n->cfg.port.credits),
 		};
+	for (unsigned i = 0; i < cnt; i++)
+		node_set_present(n, first + i, false);
 	return true;
 }
 

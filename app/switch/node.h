@@ -66,6 +66,7 @@ struct node {
 	unsigned group_cnt;
 	device_group_open open_group; /* of ports of kind SWITCH_GROUP; by the program */
 	unsigned counted;	      /* the port whose device was last asked for its counters */
+	uint64_t present;	      /* bit p: port p is looked at in each round */
 	bool asleep;		      /* no port's link is up: there is nothing to forward */
 	bool reported;		      /* links of kernel interfaces, at */
 	int reports;
@@ -88,10 +89,17 @@ const char *node_prefix(const struct node *n);
 /* Runs these nodes in turn until *stop. */
 void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop);
 
+/* A port without a link whose device is a client's has nobody there: no round looks at it. */
+void node_set_present(struct node *n, unsigned port, bool link);
 /* Moves frames once. Returns how many. */
 unsigned node_round(struct node *n, uint64_t now_ns);
 /* Ports whose device took all that it was offered: bit p. */
 uint64_t node_ready(const struct node *n);
+/*
+ * SWITCH-DOZE-01: has the devices of all links that are up end a doze when there is a frame to receive, or not any more. False: not
+ * all of them do. A frame that came before ends none.
+ */
+bool node_ask_interrupts(struct node *n, bool on);
 /* Accepts clients, and looks at the links that the kernel does not report; prints those that have changed. */
 void node_watch(struct node *n, uint64_t now_ns);
 /* The same for groups of devices that are to be served quickly. */

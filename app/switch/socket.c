@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "doze.h"
 #include "listener.h"
 
 #define SEND_BUFFER (1 << 20)
@@ -17,6 +18,7 @@ struct socket_device {
 	struct device dev;
 	struct rte_mempool *pool;
 	int fd; /* -1: no client */
+	bool watched;
 };
 
 struct socket_port {
@@ -103,8 +105,16 @@ static void client_close(struct device *d)
 	free(d);
 }
 
-static const struct device_ops client_ops = {
-	.rx = client_rx, .tx = client_tx, .link = client_link, .close = client_close};
+static bool client_interrupts(struct device *d, bool on)
+{
+	return ((struct socket_device *)d)->watched;
+}
+
+static const struct device_ops client_ops = {.rx = client_rx,
+					     .tx = client_tx,
+					     .link = client_link,
+					     .close = client_close,
+					     .interrupts = client_interrupts};
 
 static struct socket_device *free_client(struct socket_port *p)
 {
@@ -132,6 +142,7 @@ static bool socket_serve(struct device_group *g, uint64_t now_ns)
 		}
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 		s->fd = fd;
+		s->watched = doze_watch(fd);
 	}
 	return true;
 }

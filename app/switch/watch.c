@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "doze.h"
 #include "dpdk/rtnl.h"
 #include "node.h"
 
@@ -15,6 +16,7 @@ static void set_link(struct node *n, unsigned i, bool up, uint64_t now_ns)
 	if (up == p->link)
 		return;
 	p->link = up;
+	node_set_present(n, i, up);
 	ur_switch_set_link(n->sw, (uint8_t)i, up, now_ns);
 	if (!up)
 		node_drop_pending(p);
@@ -130,6 +132,8 @@ void node_report_links(struct node *n)
 		any |= n->port[i].dev->ifindex != 0;
 	n->reports = any ? ur_rtnl_monitor_links_open() : -1;
 	n->reported = n->reports >= 0;
+	if (n->reported)
+		(void)doze_watch(n->reports); /* else it is looked at after each doze */
 	ask_kernel(n, ur_clock_ns(&n->clock));
 }
 

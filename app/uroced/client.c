@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +13,8 @@
 #include <arpa/inet.h>
 #include <bsd/string.h>
 #include <jansson.h>
+
+#include "doze.h"
 
 #define CATCH_UP_NS 1000000 /* of a client's rate, after a pause */
 #define WAKE_NS	    10000   /* between two writes to a client that sleeps, or says so */
@@ -175,11 +179,33 @@ static void client_stats(const struct device *d, json_t *out)
 	json_object_set_new(out, "lease", lease);
 }
 
+/* A read could block, because the client can change how. */
+static bool knows_interrupts(struct client *c)
+{
+	struct pollfd p = {.fd = c->interrupt_fd, .events = POLLIN};
+
+	if (!c->interrupts && c->interrupt_fd >= 0)
+		c->interrupts = poll(&p, 1, 0) == 1;
+	return c->interrupts;
+}
+
+/* UROCED-WAKE-02. A client that may not send yet is looked at again when it may. */
+static bool client_interrupts(struct device *d, bool on)
+{
+	struct client *c = (struct client *)d;
+
+	if (!c->up)
+		return true;
+	ring_ask_interrupts(&c->rx, on);
+	return !on || (knows_interrupts(c) && !c->wake_due && may_send(c));
+}
+
 static const struct device_ops client_ops = {.rx = client_rx,
 					     .tx = client_tx,
 					     .link = client_link,
 					     .close = client_close,
-					     .stats = client_stats};
+					     .stats = client_stats,
+					     .interrupts = client_interrupts};
 
 struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock,
 			  uint32_t max_frame, double gbps, const char *name)
@@ -195,7 +221,7 @@ struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock
 	strlcpy(c->dev.name, name, sizeof(c->dev.name));
 	c->lease = (struct watch){WATCH_LEASE, -1, c};
 	c->memif = (struct watch){WATCH_MEMIF, -1, c};
-	c->wake_fd = -1;
+	c->wake_fd = c->interrupt_fd = -1;
 	c->seen_down = true;
 	ur_link_init(&c->rate, gbps);
 	return c;
@@ -225,12 +251,35 @@ int client_make_wake(struct client *c)
 	return fd[1];
 }
 
+int client_make_interrupt(struct client *c)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd >= 0 && !doze_watch(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	c->interrupt_fd = fd;
+	return fd;
+}
+
+void client_drop_wakes(struct client *c)
+{
+	if (c->wake_fd >= 0)
+		close(c->wake_fd);
+	/* The client has a copy. */
+	if (c->interrupt_fd >= 0) {
+		doze_forget(c->interrupt_fd);
+		close(c->interrupt_fd);
+	}
+	c->wake_fd = c->interrupt_fd = -1;
+	c->interrupts = false;
+}
+
 void client_end(struct client *c)
 {
 	client_detach(c);
-	if (c->wake_fd >= 0)
-		close(c->wake_fd);
-	c->wake_fd = -1;
+	client_drop_wakes(c);
 	if (c->lease.fd >= 0)
 		close(c->lease.fd);
 	c->lease.fd = -1;

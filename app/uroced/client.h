@@ -62,6 +62,8 @@ struct client {
 	bool has_rx, has_tx, up, seen_down;
 	bool waits;		    /* for room for its memory */
 	int wake_fd;		    /* our end of the socket that wakes it; -1: none */
+	int interrupt_fd;	    /* the eventfd by which it wakes us; -1: none */
+	bool interrupts;	    /* it has written to that */
 	bool wake_due;		    /* frames may have been sent while it slept */
 	uint64_t wake_ns;	    /* when it was woken last */
 	uint64_t drops[GUARD_PASS]; /* of all clients of this port */
@@ -93,6 +95,14 @@ void client_begin(struct client *c, int fd, unsigned index, const struct client_
  * not to. It cannot send us anything by it either.
  */
 int client_make_wake(struct client *c);
+/*
+ * UROCED-WAKE-02: makes the eventfd by which it ends a doze of ours, and returns it; -1: there is none. It goes with the grant too. A
+ * client that knows what it is for writes to it at once; until one does, its ring is looked at as often as if it had none. It is
+ * neither read nor written here.
+ */
+int client_make_interrupt(struct client *c);
+/* From now on both poll. */
+void client_drop_wakes(struct client *c);
 /* Ends it, and the memif connection. */
 void client_end(struct client *c);
 

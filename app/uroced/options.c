@@ -24,7 +24,8 @@ enum {
 	OPT_RATE,
 	OPT_MTU,
 	OPT_MANAGE,
-	OPT_LEASES
+	OPT_LEASES,
+	OPT_NO_REALTIME
 };
 
 static const struct option longs[] = {
@@ -42,6 +43,7 @@ static const struct option longs[] = {
 	{"mtu", required_argument, NULL, OPT_MTU},
 	{"manage", no_argument, NULL, OPT_MANAGE},
 	{"leases", required_argument, NULL, OPT_LEASES},
+	{"no-realtime", no_argument, NULL, OPT_NO_REALTIME},
 	COMMON_LONGS,
 };
 
@@ -174,6 +176,9 @@ static bool take_word(struct options *o, int opt)
 	case OPT_MANAGE:
 		o->manage = true;
 		return true;
+	case OPT_NO_REALTIME:
+		o->common.realtime = false;
+		return true;
 	case OPT_UPLINK:
 		if (o->uplink_cnt == UROCED_UPLINKS_MAX)
 			return false;
@@ -230,6 +235,7 @@ enum parse options_parse(struct options *o, int argc, char **argv, char *err, si
 		.group = (gid_t)-1,
 		.mtu = 4200};
 	common_options_init(&o->common);
+	o->common.realtime = true;
 	range(o, "10.77.0.2-10.77.0.63/24");
 	optind = 1;
 	while ((opt = getopt_long(argc, argv, "h", longs, &at)) != -1) {
@@ -282,6 +288,8 @@ void options_help(FILE *out)
 	      "  --manage               processes may manage the switch; otherwise only an uplink may\n"
 	      "  --leases FILE          keeps there the leases, so that processes have their addresses\n"
 	      "                         again when the daemon is started again (that of --socket, .leases)\n"
+	      "  --no-realtime          never interrupts other programs; without it a frame does, when they\n"
+	      "                         use the daemon's CPU and it may have a real-time priority\n"
 	      "  --config FILE          reads [eal], [port], [qos], [forwarding] and [management], as\n"
 	      "                         uroce-switch\n"
 	      "  --set SECTION.KEY=VAL  overrides one key; may be repeated\n"

@@ -146,6 +146,14 @@ void ring_publish(struct ring *r)
 	__atomic_store_n((uint16_t *)(void *)(r->at + TAIL_OFFSET), r->done, __ATOMIC_RELEASE);
 }
 
+void ring_ask_interrupts(struct ring *r, bool on)
+{
+	__atomic_store_n((uint16_t *)(void *)(r->at + FLAGS_OFFSET), on ? 0 : RING_MASK_INT,
+			 __ATOMIC_RELAXED);
+	/* The peer moves head and then looks at the flag: one of the two sees what the other has written. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 bool ring_wants_wake(const struct ring *r)
 {
 	/* The peer clears the flag and then looks at tail: one of the two sees what the other has written. */

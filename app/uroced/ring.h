@@ -59,6 +59,11 @@ enum ring_result ring_send(struct ring *r, const struct region *m, const uint8_t
 			   uint32_t len);
 /* Shows the peer what was used up. After a burst. */
 void ring_publish(struct ring *r);
+/*
+ * UROCED-WAKE-02. Asks the peer to interrupt us when it sends from now on, or not to. What it has sent before interrupts nobody: after the
+ * call for interrupts, the caller receives once more.
+ */
+void ring_ask_interrupts(struct ring *r, bool on);
 /* UROCED-WAKE-01. After ring_publish(): whether the peer, as the consumer of what was sent, sleeps until it is woken. */
 bool ring_wants_wake(const struct ring *r);
 

@@ -170,8 +170,18 @@ static void self_stats(const struct device *d, json_t *out)
 	json_object_set_new(out, "cm", cm);
 }
 
-static const struct device_ops self_ops = {
-	.rx = self_rx, .tx = self_tx, .link = self_link, .close = self_close, .stats = self_stats};
+/* What it has to send follows from what it got, or waits for longer than a doze. */
+static bool self_interrupts(struct device *d, bool on)
+{
+	return true;
+}
+
+static const struct device_ops self_ops = {.rx = self_rx,
+					   .tx = self_tx,
+					   .link = self_link,
+					   .close = self_close,
+					   .stats = self_stats,
+					   .interrupts = self_interrupts};
 
 static void no_event(void *ctx, const struct ur_cm_event *ev)
 {

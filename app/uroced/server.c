@@ -16,6 +16,7 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
+#include "doze.h"
 #include "dpdk/fd_msg.h"
 #include "keep.h"
 #include "listener.h"
@@ -258,23 +259,22 @@ static bool send_grant(const struct server *s, struct client *c)
 	};
 	const char *name = strrchr(s->memif_path, '/');
 	uint8_t out[UR_LEASE_GRANT_BYTES];
-	int wake_fd = client_make_wake(c);
+	int fd[] = {client_make_wake(c), client_make_interrupt(c)};
 	bool sent;
 
 	memcpy(g.mac, c->guard.mac, 6);
 	memcpy(g.secret, l->secret, sizeof(g.secret));
 	strlcpy(g.memif, name ? name + 1 : s->memif_path, sizeof(g.memif));
 	ur_lease_put_grant(&g, out);
-	sent = ur_fd_msg_send(c->lease.fd, out, sizeof(out), wake_fd);
-	if (wake_fd >= 0)
-		close(wake_fd);
-	if (!sent && c->wake_fd >= 0) {
-		/* Descriptors that others leave unread count as the daemon's, up to a limit. This client polls. */
-		close(c->wake_fd);
-		c->wake_fd = -1;
-		sent = ur_fd_msg_send(c->lease.fd, out, sizeof(out), -1);
-	}
-	return sent;
+	/* Descriptors that others leave unread count as the daemon's, up to a limit. Without them this client and we poll each other. */
+	sent = fd[0] >= 0 && fd[1] >= 0 &&
+	       ur_fd_msg_send(c->lease.fd, out, sizeof(out), fd, RTE_DIM(fd));
+	if (fd[0] >= 0)
+		close(fd[0]);
+	if (sent)
+		return true;
+	client_drop_wakes(c);
+	return ur_fd_msg_send(c->lease.fd, out, sizeof(out), NULL, 0);
 }
 
 /* As often as clients come and go, but not more often than what reads the lines can bear: frames would wait for it. */
@@ -477,7 +477,7 @@ static void serve_memif(struct server *s, struct client *c, uint64_t now_ns)
 
 	if (wants == CLIENT_NOTHING)
 		return;
-	len = wants == CLIENT_REGION ? ur_fd_msg_receive(c->memif.fd, msg, sizeof(msg), &fd)
+	len = wants == CLIENT_REGION ? ur_fd_msg_receive(c->memif.fd, msg, sizeof(msg), &fd, 1)
 				     : recv(c->memif.fd, msg, sizeof(msg), MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -599,6 +599,8 @@ static bool listen_at(struct server *s, char *err, size_t cap)
 		return false;
 	}
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll >= 0)
+		(void)doze_watch(s->epoll); /* else it is looked at after each doze */
 	s->leases_watch = (struct watch){WATCH_LEASES, s->leases.fd, s};
 	s->memifs_watch = (struct watch){WATCH_MEMIFS, s->memifs.fd, s};
 	if (s->epoll >= 0 && watch(s, &s->leases_watch) && watch(s, &s->memifs_watch))

@@ -7,17 +7,20 @@
 #include <sys/types.h>
 
 /*
- * Messages over a unix socket, each with a descriptor at most: what uroced and its clients send (edge/lease_msg.h), and memif's.
+ * Messages over a unix socket, each with UR_FD_MSG_MAX descriptors at most: what uroced and its clients send (edge/lease_msg.h), and memif's.
  * No call waits. Thread class: any.
  */
 
-/* Sends a message of `len` bytes, with a copy of `fd` unless it is -1. False: it was not sent, and errno says why. */
-bool ur_fd_msg_send(int sock, const void *msg, size_t len, int fd);
+#define UR_FD_MSG_MAX 2
+
+/* Sends a message of `len` bytes, with copies of `cnt` descriptors. False: it was not sent, and errno says why. */
+bool ur_fd_msg_send(int sock, const void *msg, size_t len, const int *fd, unsigned cnt);
 
 /*
- * Receives a message, and into *fd the descriptor that came with it, which is the caller's, or -1. Result as of recv(). Of more
- * descriptors than one the kernel drops the others unopened: that does not wait, as close() of a stranger's descriptor can.
+ * Receives a message, and into fd[0] to fd[cnt - 1] the descriptors that came with it, which are the caller's, or -1. Result as of
+ * recv(). Of more descriptors than `cnt` the kernel drops the others unopened: that does not wait, as close() of a stranger's
+ * descriptor can.
  */
-ssize_t ur_fd_msg_receive(int sock, void *msg, size_t cap, int *fd);
+ssize_t ur_fd_msg_receive(int sock, void *msg, size_t cap, int *fd, unsigned cnt);
 
 #endif

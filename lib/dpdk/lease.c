@@ -19,7 +19,11 @@
 #include <bsd/string.h>
 
 #include "dpdk/fd_msg.h"
+#include "dpdk/memif_wake.h"
 #include "edge/thread.h"
+
+/* The descriptors of a grant: on one uroced writes when the client sleeps; to the other the client writes when uroced does. */
+enum { WAKE_FD, INTERRUPT_FD, LEASE_FDS };
 
 #define ANSWER_MS  5000
 #define RETRY_NS   200000000
@@ -37,10 +41,10 @@ struct ur_lease {
 	struct sockaddr_un addr;
 	struct ur_lease_request request; /* later: for the same lease again */
 	struct ur_lease_grant grant;
-	int fd;		   /* -1: no connection */
-	int wake_fd;	   /* came with the grant; -1: none */
-	bool waits;	   /* for the answer */
-	uint64_t retry_ns; /* without a connection: when to ask again */
+	int fd;			 /* -1: no connection */
+	int grant_fd[LEASE_FDS]; /* came with the grant; -1: none */
+	bool waits;		 /* for the answer */
+	uint64_t retry_ns;	 /* without a connection: when to ask again */
 	/* Of the connection, and of what follows; never held by poll for longer than a system call. */
 	pthread_mutex_t lock;
 	struct port_refs *bound; /* NULL: none yet */
@@ -83,9 +87,11 @@ static void disconnect(struct ur_lease *l)
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
-	if (l->wake_fd >= 0)
-		close(l->wake_fd);
-	l->wake_fd = -1;
+	for (unsigned i = 0; i < LEASE_FDS; i++) {
+		if (l->grant_fd[i] >= 0)
+			close(l->grant_fd[i]);
+		l->grant_fd[i] = -1;
+	}
 	l->waits = false;
 }
 
@@ -160,7 +166,7 @@ static int receive(struct ur_lease *l, char *err, size_t cap)
 	ssize_t len = -1;
 
 	if (wait_until(l, now_ms() + ANSWER_MS))
-		len = ur_fd_msg_receive(l->fd, msg, sizeof(msg), &l->wake_fd);
+		len = ur_fd_msg_receive(l->fd, msg, sizeof(msg), l->grant_fd, LEASE_FDS);
 	l->waits = false;
 	if (len == 0)
 		return -EBUSY;
@@ -197,6 +203,22 @@ static int get_grant(struct ur_lease *l, char *err, size_t cap)
 	}
 	snprintf(err, cap, "uroced at %s is too busy to answer", l->addr.sun_path);
 	return rc;
+}
+
+/*
+ * EDGE-REST-05. `fd` -1: not any more. The first write tells the daemon that others will follow; without it the daemon looks for packets
+ * itself.
+ */
+static void set_interrupt(const struct ur_lease *l, int fd)
+{
+	static const uint64_t one = 1;
+	const char *slash = strrchr(l->addr.sun_path, '/');
+	struct ur_memif_end end = {.id = l->grant.memif_id};
+
+	snprintf(end.path, sizeof(end.path), "%.*s%s",
+		 slash ? (int)(slash + 1 - l->addr.sun_path) : 0, l->addr.sun_path, l->grant.memif);
+	if (ur_memif_wake_interrupt(&end, fd) == 0 && fd >= 0)
+		(void)!write(fd, &one, sizeof(one));
 }
 
 /* ---- the configuration ---- */
@@ -254,7 +276,9 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 		snprintf(err, cap, "out of memory");
 		return -ENOMEM;
 	}
-	l->fd = l->wake_fd = -1;
+	l->fd = -1;
+	for (unsigned i = 0; i < LEASE_FDS; i++)
+		l->grant_fd[i] = -1;
 	l->rebind = PORTS;
 	pthread_mutex_init(&l->lock, NULL);
 	name_program(&l->request);
@@ -269,6 +293,7 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 	}
 	l->request.address = l->grant.address;
 	memcpy(l->request.secret, l->grant.secret, sizeof(l->request.secret));
+	set_interrupt(l, l->grant_fd[INTERRUPT_FD]);
 	*out = l;
 	return 0;
 }
@@ -285,13 +310,14 @@ bool ur_lease_is_kernels(const struct ur_lease *l)
 
 int ur_lease_wake_fd(const struct ur_lease *l)
 {
-	return l->wake_fd;
+	return l->grant_fd[WAKE_FD];
 }
 
 void ur_lease_close(struct ur_lease *l)
 {
 	if (!l)
 		return;
+	set_interrupt(l, -1);
 	disconnect(l);
 	pthread_mutex_destroy(&l->lock);
 	free(l->bound);
@@ -432,6 +458,7 @@ static enum ur_lease_event take_answer(struct ur_lease *l, const uint8_t *msg, s
 	l->waits = false;
 	if (ur_lease_get_answer(msg, len, &g, &why) == UR_LEASE_GRANTED && is_same(&l->grant, &g)) {
 		l->rebind = 0;
+		set_interrupt(l, l->grant_fd[INTERRUPT_FD]);
 		return UR_LEASE_BACK;
 	}
 	disconnect(l);
@@ -454,8 +481,8 @@ static enum ur_lease_event poll_locked(struct ur_lease *l, uint64_t now_ns)
 	}
 	if (had && l->rebind < PORTS)
 		bind_again(l);
-	/* A descriptor comes with a grant alone. */
-	len = l->waits ? ur_fd_msg_receive(l->fd, msg, sizeof(msg), &l->wake_fd)
+	/* Descriptors come with a grant alone. */
+	len = l->waits ? ur_fd_msg_receive(l->fd, msg, sizeof(msg), l->grant_fd, LEASE_FDS)
 		       : recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return UR_LEASE_SAME;

@@ -4,6 +4,7 @@
 #endif
 #include "dpdk/memif_wake.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,9 +46,17 @@ struct link {
 	struct ring ring[RINGS_MAX]; /* those that we receive from */
 };
 
+/* What the driver writes to in place of its own interrupt descriptors. */
+struct interrupt {
+	struct interrupt *next;
+	struct ur_memif_end end;
+	int fd; /* a duplicate */
+};
+
 static struct {
 	pthread_mutex_t lock;
 	struct link *first;
+	struct interrupt *interrupts;
 } links = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- links; under the lock ---- */
@@ -99,10 +108,9 @@ static struct link *add(int sock, bool server, const char *path, uint32_t id)
 	return l;
 }
 
-static bool is_of(const struct link *l, const struct ur_memif_end *end)
+static bool is_same(const struct ur_memif_end *a, const struct ur_memif_end *b)
 {
-	return l->end.id == end->id && l->end.server == end->server &&
-	       strcmp(l->end.path, end->path) == 0;
+	return a->id == b->id && a->server == b->server && strcmp(a->path, b->path) == 0;
 }
 
 /* ---- messages ---- */
@@ -158,6 +166,14 @@ static uint8_t *map(int region, uint32_t offset)
 	return NULL;
 }
 
+/* EDGE-REST-05: the number is the driver's, and so is what it writes to from now on. */
+static void redirect(const struct link *l, int fd)
+{
+	for (const struct interrupt *i = links.interrupts; i; i = i->next)
+		if (is_same(&i->end, &l->end))
+			(void)dup3(i->fd, fd, O_CLOEXEC);
+}
+
 static void take_ring(struct link *l, const uint8_t *p, int fd)
 {
 	struct ring *r = &l->ring[l->cnt];
@@ -168,9 +184,12 @@ static void take_ring(struct link *l, const uint8_t *p, int fd)
 	GET(flags, p);
 	GET(region, p + 4);
 	GET(offset, p + 6);
+	if (l->end.server != (flags & TO_SERVER)) {
+		redirect(l, fd);
+		return;
+	}
 	/* The driver reads the descriptor in each burst while the flag is clear. */
-	if (l->end.server != (flags & TO_SERVER) || region != 0 || l->cnt == RINGS_MAX ||
-	    status < 0 || !(status & O_NONBLOCK))
+	if (region != 0 || l->cnt == RINGS_MAX || status < 0 || !(status & O_NONBLOCK))
 		return;
 	*r = (struct ring){.page = map(l->region, offset), .fd = duplicate(fd)};
 	if (r->page && r->fd >= 0) {
@@ -214,6 +233,59 @@ void ur_memif_wake_closed(int fd)
 	pthread_mutex_lock(&links.lock);
 	forget(fd);
 	pthread_mutex_unlock(&links.lock);
+}
+
+static struct interrupt *interrupt_of(const struct ur_memif_end *end)
+{
+	struct interrupt *i = links.interrupts;
+
+	while (i && !is_same(&i->end, end))
+		i = i->next;
+	return i;
+}
+
+static void remove_interrupt(struct interrupt *old)
+{
+	struct interrupt **at = &links.interrupts;
+
+	while (*at != old)
+		at = &(*at)->next;
+	*at = old->next;
+	close(old->fd);
+	free(old);
+}
+
+static int add_interrupt(const struct ur_memif_end *end, int fd)
+{
+	struct interrupt *i = calloc(1, sizeof(*i));
+	int rc;
+
+	if (!i)
+		return -ENOMEM;
+	i->fd = duplicate(fd);
+	if (i->fd < 0) {
+		rc = -errno;
+		free(i);
+		return rc;
+	}
+	i->end = *end;
+	i->next = links.interrupts;
+	links.interrupts = i;
+	return 0;
+}
+
+int ur_memif_wake_interrupt(const struct ur_memif_end *end, int fd)
+{
+	struct interrupt *old;
+	int rc;
+
+	pthread_mutex_lock(&links.lock);
+	old = interrupt_of(end);
+	if (old)
+		remove_interrupt(old);
+	rc = fd < 0 ? 0 : add_interrupt(end, fd);
+	pthread_mutex_unlock(&links.lock);
+	return rc;
 }
 
 /* ---- hooks: in place of the C library's in the driver ---- */
@@ -275,7 +347,7 @@ unsigned ur_memif_wake_arm(const struct ur_memif_end *end, uint32_t queues, stru
 
 	pthread_mutex_lock(&links.lock);
 	for (struct link *l = links.first; l; l = l->next) {
-		for (unsigned i = 0; is_of(l, end) && i < l->cnt && cnt < cap; i++) {
+		for (unsigned i = 0; is_same(&l->end, end) && i < l->cnt && cnt < cap; i++) {
 			struct ring *r = &l->ring[i];
 
 			if (r->queue >= 32 || !(queues & UINT32_C(1) << r->queue))
@@ -292,7 +364,7 @@ void ur_memif_wake_disarm(const struct ur_memif_end *end)
 {
 	pthread_mutex_lock(&links.lock);
 	for (struct link *l = links.first; l; l = l->next)
-		for (unsigned i = 0; is_of(l, end) && i < l->cnt; i++)
+		for (unsigned i = 0; is_same(&l->end, end) && i < l->cnt; i++)
 			atomic_store_explicit(l->ring[i].flags, MASK_INT, memory_order_relaxed);
 	pthread_mutex_unlock(&links.lock);
 }

@@ -39,6 +39,13 @@ unsigned ur_memif_wake_arm(const struct ur_memif_end *end, uint32_t queues, stru
 			   unsigned cap);
 void ur_memif_wake_disarm(const struct ur_memif_end *end);
 
+/*
+ * EDGE-REST-05. In connections that this end makes from now on, the driver writes to a copy of `fd` when the consumer of a ring sleeps, and
+ * not to a descriptor of its own, which uroced would not take from a stranger. -1: to its own. 0 or a negative errno.
+ * Thread class: control.
+ */
+int ur_memif_wake_interrupt(const struct ur_memif_end *end, int fd);
+
 /* The driver is about to close `fd`. */
 void ur_memif_wake_closed(int fd);
 

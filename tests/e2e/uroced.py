@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uroced.py UROCED UROCE_PERF: processes of one host that lease ports; one that lies, one that is killed, a daemon that is started
 again. With UROCE_RUN, unmodified programs as well."""
+import contextlib
 import os
 import re
 import shutil
@@ -117,6 +118,41 @@ def sleeper(lease, other):
         raise AssertionError("the daemon can be sent something")
     except BrokenPipeError:
         pass
+
+
+def naps(pid):
+    """How often the thread that forwards has slept."""
+    with open(f"/proc/{pid}/task/{pid}/status", encoding="ascii") as f:
+        return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)[1])
+
+
+def dozer(pid, lease, other):
+    """UROCED-WAKE-02: a client that does not know of interrupts is looked at often; when all do, the daemon sleeps. One that does not keep
+    to it, or does so without end, is its own harm alone."""
+    m, target = Memif(lease), Memif(other)
+    frame = ip4(lease.mac, other.mac, lease.ip, other.ip)
+    back = ip4(other.mac, lease.mac, other.ip, lease.ip)
+    m.frames(0.1)
+    target.frames(0.1)
+    lease.interrupt()
+    m.send(frame)
+    assert target.frames(0.1, 1) == [frame], "the other one does not know of interrupts"
+    other.interrupt()
+    wait_for("the end of short sleeps", lambda: (before := naps(pid), time.sleep(0.5), naps(pid))[2] - before < 1000)
+    wait_for("the daemon to ask for interrupts", lambda: m.get(4) == 0)
+    m.send(frame)  # and does not interrupt
+    assert target.frames(0.1, 1) == [frame]
+    for _ in range(10000):
+        lease.interrupt()
+    with contextlib.suppress(BlockingIOError):
+        os.eventfd_write(lease.event, 2**64 - 2)
+    os.set_blocking(lease.event, True)  # of the daemon's, too
+    target.send(back)
+    assert m.frames(0.1, 1) == [back]
+    m.send(frame)
+    assert target.frames(0.1, 1) == [frame]
+    for end in m, target:
+        end.close()
 
 
 def descriptors(pid):
@@ -335,6 +371,8 @@ def main():
     victim.close()
     sleeper(a, b)
     print("a client that sleeps is woken")
+    dozer(d.pid, a, b)
+    print("a daemon that sleeps is interrupted")
     strange_descriptors(d.pid, a)
     mute(d.pid, a, b)
     refused("malformed", message=b"?")

@@ -36,8 +36,8 @@ class Lease:
         self.sock.settimeout(PATIENCE_S)
         self.sock.connect(path)
         self.sock.send(message or request(address, secret))
-        answer, fds, _, _ = socket.recv_fds(self.sock, 200, 1)
-        self.wake = socket.socket(fileno=fds[0]) if fds else None
+        answer, fds, _, _ = socket.recv_fds(self.sock, 200, 2)
+        self.wake, self.event = (socket.socket(fileno=fds[0]), fds[1]) if fds else (None, None)
         if not answer.startswith(b"ULG1"):
             raise Refused(REASONS[struct.unpack(">I", answer[4:8])[0]] if answer else "closed")
         self.ip = answer[4:8]
@@ -55,10 +55,15 @@ class Lease:
         except TimeoutError:
             return False
 
+    def interrupt(self):
+        """What a client does that knows of interrupts: once at first, and then when it has sent something and the ring asks for that."""
+        os.eventfd_write(self.event, 1)
+
     def close(self):
         self.sock.close()
         if self.wake:
             self.wake.close()
+            os.close(self.event)
 
 
 class Memif:

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -95,7 +96,7 @@ static void send_grant(int fd)
 	uint8_t msg[UR_LEASE_GRANT_BYTES];
 
 	ur_lease_put_grant(&grant, msg);
-	(void)ur_fd_msg_send(d.fd, msg, sizeof(msg), fd);
+	(void)ur_fd_msg_send(d.fd, msg, sizeof(msg), &fd, fd >= 0);
 }
 
 static void *grant_one(void *arg)
@@ -215,6 +216,40 @@ Test(lease, binds_of_a_port_are_counted_and_limited)
 
 /* ---- descriptors ---- */
 
+static int interrupt_fd;
+
+static void *grant_with_descriptors(void *arg)
+{
+	uint8_t msg[UR_LEASE_GRANT_BYTES];
+	int fd[2] = {open("/dev/null", O_RDWR), interrupt_fd};
+
+	if (!take_request())
+		return NULL;
+	ur_lease_put_grant(&grant, msg);
+	(void)ur_fd_msg_send(d.fd, msg, sizeof(msg), fd, 2);
+	close(fd[0]);
+	return NULL;
+}
+
+/* EDGE-REST-05 */
+Test(lease, the_daemon_is_told_that_its_client_will_interrupt_it)
+{
+	unsigned before;
+	uint64_t n;
+
+	interrupt_fd = eventfd(0, EFD_NONBLOCK);
+	before = descriptors();
+	cr_assert_eq(open_lease(grant_with_descriptors), 0, "%s", err);
+	cr_assert_geq(ur_lease_wake_fd(lease), 0);
+	cr_expect_eq(read(interrupt_fd, &n, sizeof(n)), sizeof(n));
+	close(d.fd);
+	d.fd = -1;
+	ur_lease_close(lease);
+	lease = NULL;
+	cr_expect_eq(descriptors(), before);
+	close(interrupt_fd);
+}
+
 Test(lease, one_descriptor_comes_with_a_message_and_others_do_not)
 {
 	union {
@@ -241,15 +276,15 @@ Test(lease, one_descriptor_comes_with_a_message_and_others_do_not)
 	cr_assert_eq(sendmsg(pair[0], &h, 0), 1);
 	for (unsigned i = 0; i < 3; i++)
 		close(three[i]);
-	cr_assert_eq(ur_fd_msg_receive(pair[1], &got, 1, &fd), 1);
+	cr_assert_eq(ur_fd_msg_receive(pair[1], &got, 1, &fd, 1), 1);
 	cr_assert(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
 	cr_assert_eq(descriptors(), before + 1);
 	close(fd);
 	/* Without one, and of a message without one. */
-	cr_assert(ur_fd_msg_send(pair[0], &byte, 1, -1));
-	cr_assert_eq(ur_fd_msg_receive(pair[1], &got, 1, &fd), 1);
+	cr_assert(ur_fd_msg_send(pair[0], &byte, 1, NULL, 0));
+	cr_assert_eq(ur_fd_msg_receive(pair[1], &got, 1, &fd, 1), 1);
 	cr_assert_eq(fd, -1);
-	cr_assert_lt(ur_fd_msg_receive(pair[1], &got, 1, &fd), 0);
+	cr_assert_lt(ur_fd_msg_receive(pair[1], &got, 1, &fd, 1), 0);
 	cr_assert(errno == EAGAIN && fd == -1);
 	close(pair[0]);
 	close(pair[1]);

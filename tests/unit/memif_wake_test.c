@@ -4,6 +4,8 @@
 #endif
 #include <criterion/criterion.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -205,6 +207,47 @@ Test(memif_wake, a_connection_that_ends_leaves_nothing)
 	cr_expect_eq(ur_memif_wake_arm(&client, 1, p, 4), 1);
 	ur_memif_wake_closed(sock[0]);
 	cr_expect_eq(descriptors(), before);
+}
+
+/* EDGE-REST-05 */
+Test(memif_wake, the_driver_interrupts_by_another_descriptor)
+{
+	struct ur_memif_end other = client;
+	unsigned before = descriptors();
+	int mine = eventfd(0, EFD_NONBLOCK);
+	uint64_t n = 5;
+
+	other.id = 8;
+	cr_assert_eq(ur_memif_wake_interrupt(&other, region_fd), 0);
+	cr_assert_eq(ur_memif_wake_interrupt(&client, mine), 0);
+	ur_memif_wake_connect(sock[0], PATH);
+	say_init(sock[0], false, 7);
+	say_region(sock[0], false, 0);
+	say_ring(sock[0], false, true, 0, 0, OTHER_OFFSET, event_fd);
+	cr_assert_eq(write(event_fd, &n, sizeof(n)), sizeof(n));
+	n = 0;
+	cr_expect(read(mine, &n, sizeof(n)) == sizeof(n) && n == 5);
+	cr_expect_eq(fcntl(event_fd, F_GETFD), FD_CLOEXEC);
+	/* Not any more: a ring of the next connection keeps its own. */
+	ur_memif_wake_closed(sock[0]);
+	cr_assert_eq(ur_memif_wake_interrupt(&client, -1), 0);
+	cr_assert_eq(ur_memif_wake_interrupt(&other, -1), 0);
+	event_fd = eventfd(0, EFD_NONBLOCK);
+	connect_client();
+	cr_assert_eq(write(event_fd, &n, sizeof(n)), sizeof(n));
+	cr_expect_lt(read(mine, &n, sizeof(n)), 0);
+	ur_memif_wake_closed(sock[0]);
+	close(mine);
+	cr_expect_eq(descriptors(), before + 1, "event_fd twice");
+}
+
+Test(memif_wake, an_interrupt_without_a_descriptor_is_an_error)
+{
+	int closed = eventfd(0, 0);
+
+	close(closed);
+	cr_expect_eq(ur_memif_wake_interrupt(&client, closed), -EBADF);
+	cr_expect_eq(ur_memif_wake_interrupt(&client, -1), 0);
 }
 
 #define PACKETS 20000

@@ -28,12 +28,17 @@ static void put32(unsigned at, uint32_t v)
 	memcpy(region.at + at, &v, 4);
 }
 
-static uint16_t tail(void)
+static uint16_t get16(unsigned at)
 {
 	uint16_t v;
 
-	memcpy(&v, region.at + 64, 2);
+	memcpy(&v, region.at + at, 2);
 	return v;
+}
+
+static uint16_t tail(void)
+{
+	return get16(64);
 }
 
 static void desc(unsigned i, uint16_t flags, uint16_t in, uint32_t length, uint32_t offset)
@@ -272,6 +277,16 @@ Test(uroced_ring, messages_of_a_client)
 				     type == MEMIF_ADD_RING || type == MEMIF_CONNECT ||
 				     type == MEMIF_DISCONNECT);
 	}
+}
+
+/* UROCED-WAKE-02 */
+Test(uroced_ring, it_is_interrupted_only_while_it_asks_for_that)
+{
+	cr_expect_eq(get16(4), RING_MASK_INT);
+	ring_ask_interrupts(&ring, true);
+	cr_expect_eq(get16(4), 0);
+	ring_ask_interrupts(&ring, false);
+	cr_expect_eq(get16(4), RING_MASK_INT);
 }
 
 /* UROCED-WAKE-01 */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rest.h"
+
+static bool is_shared(const struct rest *r, uint64_t now_ns)
+{
+	return now_ns < r->shared_ns;
+}
+
+void rest_begin(struct rest *r, bool polls, uint64_t now_ns)
+{
+	*r = (struct rest){.polls = polls, .busy_ns = now_ns, .slept_ns = now_ns};
+}
+
+static void limit_urgency(struct rest *r, uint64_t now_ns)
+{
+	if (now_ns - r->slept_ns >= REST_URGENT_BUSY_NS)
+		r->urgent = false;
+}
+
+void rest_busy(struct rest *r, uint64_t now_ns)
+{
+	r->idle = 0;
+	r->busy_ns = now_ns;
+	limit_urgency(r, now_ns);
+}
+
+enum rest_what rest_idle(struct rest *r, uint64_t now_ns)
+{
+	r->idle++;
+	limit_urgency(r, now_ns);
+	if (r->polls)
+		return REST_NOT;
+	if (is_shared(r, now_ns))
+		return REST_SLEEP;
+	r->urgent = false;
+	if (r->idle < REST_POLL)
+		return REST_NOT;
+	return now_ns - r->busy_ns < REST_YIELD_NS ? REST_YIELD : REST_SLEEP;
+}
+
+void rest_yielded(struct rest *r, uint64_t from_ns, uint64_t now_ns)
+{
+	if (now_ns - from_ns >= REST_LONG_YIELD_NS)
+		r->shared_ns = now_ns + REST_SHARED_NS;
+}
+
+void rest_slept(struct rest *r, uint64_t now_ns)
+{
+	r->slept_ns = now_ns;
+	r->urgent = is_shared(r, now_ns);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SWITCH_REST_H
+#define SWITCH_REST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * SWITCH-REST-01: when the thread that forwards gives up its CPU (docs/design/switch.md). Pure: it decides, the caller acts.
+ *
+ * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield has taken long, and for a while it
+ * is assumed that another process wants this CPU. Then it sleeps as soon as there is nothing to do, and is to be urgent, so that a
+ * frame interrupts the other process. While it has so much to do that it does not get to sleep, it competes as others do.
+ *
+ * Times are in ns and do not go back. Thread class: one thread.
+ */
+#define REST_POLL	    16	       /* rounds without a frame, alone, before it yields */
+#define REST_YIELD_NS	    300000     /* time without a frame, alone, before it sleeps */
+#define REST_LONG_YIELD_NS  200000     /* a yield that takes longer: the CPU is shared */
+#define REST_SHARED_NS	    1000000000 /* for how long that is assumed */
+#define REST_URGENT_BUSY_NS 1000000    /* since the last sleep, before it is not urgent any more */
+
+enum rest_what {
+	REST_NOT, /* another round follows at once */
+	REST_YIELD,
+	REST_SLEEP
+};
+
+struct rest {
+	bool polls;	    /* never rests */
+	bool urgent;	    /* is to have a real-time priority now */
+	unsigned idle;	    /* rounds without a frame */
+	uint64_t busy_ns;   /* time of the last one with a frame */
+	uint64_t shared_ns; /* until then the CPU is taken to be shared */
+	uint64_t slept_ns;  /* end of the last sleep */
+};
+
+void rest_begin(struct rest *r, bool polls, uint64_t now_ns);
+/* After a round that moved frames. */
+void rest_busy(struct rest *r, uint64_t now_ns);
+/* After one that did not. */
+enum rest_what rest_idle(struct rest *r, uint64_t now_ns);
+/* After a yield that began at `from_ns`. */
+void rest_yielded(struct rest *r, uint64_t from_ns, uint64_t now_ns);
+void rest_slept(struct rest *r, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "doze.h"
+#include "rest.h"
+
+/* ---- SWITCH-REST-01 ---- */
+
+#define T0 UINT64_C(1000000000)
+
+static struct rest r;
+
+static void begin(void)
+{
+	rest_begin(&r, false, T0);
+}
+
+TestSuite(switch_rest, .init = begin);
+
+Test(switch_rest, alone_it_polls_then_yields_then_sleeps)
+{
+	rest_busy(&r, T0);
+	for (unsigned i = 1; i < REST_POLL; i++)
+		cr_assert_eq(rest_idle(&r, T0 + 1), REST_NOT);
+	cr_expect_eq(rest_idle(&r, T0 + 1), REST_YIELD);
+	rest_yielded(&r, T0 + 1, T0 + REST_LONG_YIELD_NS);
+	cr_expect_eq(rest_idle(&r, T0 + REST_YIELD_NS - 1), REST_YIELD);
+	cr_expect_eq(rest_idle(&r, T0 + REST_YIELD_NS), REST_SLEEP);
+	rest_slept(&r, T0 + 2 * REST_YIELD_NS);
+	cr_expect_not(r.urgent, "nobody is in its way");
+	rest_busy(&r, T0 + 2 * REST_YIELD_NS);
+	cr_expect_eq(rest_idle(&r, T0 + 2 * REST_YIELD_NS + 1), REST_NOT, "a frame begins anew");
+}
+
+/* A yield that took long: another process has the CPU as well. */
+static uint64_t share(void)
+{
+	rest_yielded(&r, T0, T0 + REST_LONG_YIELD_NS);
+	return T0 + REST_LONG_YIELD_NS;
+}
+
+Test(switch_rest, on_a_shared_cpu_it_sleeps_at_once_and_is_urgent)
+{
+	uint64_t now_ns = share();
+
+	rest_busy(&r, now_ns);
+	cr_expect_eq(rest_idle(&r, now_ns), REST_SLEEP);
+	cr_expect_not(r.urgent, "not before it has slept");
+	rest_slept(&r, now_ns + 1);
+	cr_expect(r.urgent);
+	rest_busy(&r, now_ns + 2);
+	cr_expect(r.urgent);
+	cr_expect_eq(rest_idle(&r, now_ns + 3), REST_SLEEP);
+}
+
+Test(switch_rest, a_thread_that_does_not_get_to_sleep_is_not_urgent)
+{
+	uint64_t now_ns = share();
+
+	rest_slept(&r, now_ns);
+	rest_busy(&r, now_ns + REST_URGENT_BUSY_NS - 1);
+	cr_expect(r.urgent);
+	rest_busy(&r, now_ns + REST_URGENT_BUSY_NS);
+	cr_expect_not(r.urgent);
+	rest_slept(&r, now_ns + REST_URGENT_BUSY_NS + 1);
+	cr_expect(r.urgent, "it has slept again");
+	/* Frames that wait for a rate: no round moves one, and it may not sleep. */
+	rest_idle(&r, now_ns + 2 * REST_URGENT_BUSY_NS);
+	cr_expect(r.urgent);
+	rest_idle(&r, now_ns + 2 * REST_URGENT_BUSY_NS + 1);
+	cr_expect_not(r.urgent);
+}
+
+Test(switch_rest, after_a_while_it_finds_out_again_whether_it_is_alone)
+{
+	uint64_t now_ns = share();
+
+	rest_slept(&r, now_ns + REST_SHARED_NS - 1);
+	cr_expect(r.urgent);
+	rest_busy(&r, now_ns + REST_SHARED_NS);
+	cr_expect_eq(rest_idle(&r, now_ns + REST_SHARED_NS), REST_NOT);
+	cr_expect_not(r.urgent);
+}
+
+Test(switch_rest, one_that_polls_never_rests)
+{
+	rest_begin(&r, true, T0);
+	rest_yielded(&r, T0, T0 + REST_LONG_YIELD_NS);
+	for (unsigned i = 0; i < 2 * REST_POLL; i++)
+		cr_assert_eq(rest_idle(&r, T0 + REST_YIELD_NS + i), REST_NOT);
+}
+
+/* ---- SWITCH-DOZE-01 ---- */
+
+#define SHORT_NS 1000000
+#define LONG_NS	 999999999
+
+static void *write_once(void *arg)
+{
+	static const uint64_t one = 1;
+
+	usleep(20000);
+	cr_assert_eq(write(*(int *)arg, &one, sizeof(one)), sizeof(one));
+	return NULL;
+}
+
+Test(switch_doze, what_comes_ends_it_whether_or_not_it_is_read)
+{
+	static const uint64_t one = 1;
+	int fd = eventfd(0, EFD_CLOEXEC);
+	pthread_t writer;
+
+	cr_assert(doze_watch(fd));
+	cr_expect_not(doze(SHORT_NS));
+	cr_assert_eq(write(fd, &one, sizeof(one)), sizeof(one));
+	cr_expect(doze(LONG_NS), "it came before");
+	cr_expect_not(doze(SHORT_NS), "once");
+	cr_assert_eq(pthread_create(&writer, NULL, write_once, &fd), 0);
+	while (!doze(LONG_NS)) /* a machine may stall */
+		;
+	pthread_join(writer, NULL);
+	close(fd);
+}
+
+Test(switch_doze, what_is_forgotten_ends_none_though_there_is_a_copy)
+{
+	static const uint64_t one = 1;
+	int fd = eventfd(0, EFD_CLOEXEC), copy = dup(fd);
+
+	cr_assert(doze_watch(fd));
+	doze_forget(fd);
+	close(fd);
+	cr_assert_eq(write(copy, &one, sizeof(one)), sizeof(one));
+	cr_expect_not(doze(SHORT_NS));
+	close(copy);
+}
