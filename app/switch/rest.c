@@ -31,7 +31,7 @@ enum rest_what rest_idle(struct rest *r, uint64_t now_ns)
 	if (r->polls)
 		return REST_NOT;
 	if (is_shared(r, now_ns))
-		return REST_SLEEP;
+		return now_ns - r->busy_ns < REST_LINGER_NS ? REST_NOT : REST_SLEEP;
 	r->urgent = false;
 	if (r->idle < REST_POLL)
 		return REST_NOT;

@@ -9,14 +9,17 @@
  * SWITCH-REST-01: when the thread that forwards gives up its CPU (docs/design/switch.md). Pure: it decides, the caller acts.
  *
  * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield has taken long, and for a while it
- * is assumed that another process wants this CPU. Then it sleeps as soon as there is nothing to do, and is to be urgent, so that a
- * frame interrupts the other process. While it has so much to do that it does not get to sleep, it competes as others do.
+ * is assumed that another process wants this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
+ * frame interrupts the other process. It lingers for what follows a frame at once, as the ACK of the message before: that would
+ * interrupt once more, and two processes that answer each other get both together. While it has so much to do that it does not get
+ * to sleep, it competes as others do.
  *
  * Times are in ns and do not go back. Thread class: one thread.
  */
 #define REST_POLL	    16	       /* rounds without a frame, alone, before it yields */
 #define REST_YIELD_NS	    300000     /* time without a frame, alone, before it sleeps */
 #define REST_LONG_YIELD_NS  200000     /* a yield that takes longer: the CPU is shared */
+#define REST_LINGER_NS	    1500       /* time without a frame, shared, before it sleeps */
 #define REST_SHARED_NS	    1000000000 /* for how long that is assumed */
 #define REST_URGENT_BUSY_NS 1000000    /* since the last sleep, before it is not urgent any more */
 

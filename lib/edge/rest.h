@@ -14,7 +14,7 @@
  * Thread class: the progress thread.
  */
 
-#define UR_REST_STAND_NS 50000 /* the application counts as absent this long after its last round */
+#define UR_REST_STAND_NS 20000 /* the application counts as absent this long after its last round */
 #define UR_REST_SPIN_NS	 50000 /* without a packet, before the thread sleeps */
 #define UR_REST_STEP_NS	 20000 /* the first sleep */
 #define UR_REST_MAX_NS	 1000000 /* the longest */

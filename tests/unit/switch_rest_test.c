@@ -43,18 +43,20 @@ static uint64_t share(void)
 	return T0 + REST_LONG_YIELD_NS;
 }
 
-Test(switch_rest, on_a_shared_cpu_it_sleeps_at_once_and_is_urgent)
+Test(switch_rest, on_a_shared_cpu_it_sleeps_soon_and_is_urgent)
 {
 	uint64_t now_ns = share();
 
 	rest_busy(&r, now_ns);
+	cr_expect_eq(rest_idle(&r, now_ns + REST_LINGER_NS - 1), REST_NOT, "more may follow");
+	now_ns += REST_LINGER_NS;
 	cr_expect_eq(rest_idle(&r, now_ns), REST_SLEEP);
 	cr_expect_not(r.urgent, "not before it has slept");
 	rest_slept(&r, now_ns + 1);
 	cr_expect(r.urgent);
 	rest_busy(&r, now_ns + 2);
 	cr_expect(r.urgent);
-	cr_expect_eq(rest_idle(&r, now_ns + 3), REST_SLEEP);
+	cr_expect_eq(rest_idle(&r, now_ns + 2 + REST_LINGER_NS), REST_SLEEP);
 }
 
 Test(switch_rest, a_thread_that_does_not_get_to_sleep_is_not_urgent)
