@@ -31,15 +31,22 @@
 #define DUTY	    10	    /* discovery takes at most one part in so many of the time */
 #define LEAVE_TRIES 3	    /* leases, for a handover at the end */
 
+/* What the last discovery found of a member. */
+struct member {
+	uint32_t node; /* UR_TOPO_NONE: it is not there */
+	uint64_t way;  /* stands for the path to it; 0: there is none */
+	bool doubled;  /* other nodes have its GUID */
+};
+
 struct run {
 	struct ctl_session *s;
 	const struct ur_zones *zones;
 	const struct ur_zone *zone;
 	struct ur_election e;
 	struct ur_hold *hold;
-	uint32_t *hold_node; /* of each member, or UR_TOPO_NONE */
-	uint8_t *zone_of;    /* of each node */
-	uint32_t *work;	     /* 3 numbers for each node */
+	struct member *member; /* of each entry of `hold` */
+	uint8_t *zone_of;      /* of each node */
+	uint32_t *work;	       /* 3 numbers for each node */
 	struct ur_requests asked;
 	void *asked_memory;
 	struct ctl_reports reports;
@@ -172,18 +179,11 @@ static bool is_seat(const struct run *r, uint32_t node)
 	return false;
 }
 
-static int by_guid(const void *a, const void *b)
-{
-	uint64_t x = ((const struct ur_hold *)a)->guid, y = ((const struct ur_hold *)b)->guid;
-
-	return x < y ? -1 : x > y;
-}
-
 static const struct ur_topo *sorted; /* qsort() passes no context */
 
 static int by_guid_of_node(const void *a, const void *b)
 {
-	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	uint32_t i = ((const struct member *)a)->node, k = ((const struct member *)b)->node;
 	uint64_t x = sorted->node[i].guid, y = sorted->node[k].guid;
 
 	return x != y ? (x < y ? -1 : 1) : i < k ? -1 : i > k;
@@ -213,24 +213,48 @@ static void say_doubled(struct run *r)
 	r->doubled = doubled;
 }
 
-/*
- * What is known of a node is kept, unless others have its GUID. Seats have the same places in both tables, the others are in
- * order of their GUIDs.
- */
-static void keep_known(const struct run *r, struct ur_hold *hold, const uint32_t *node,
+/* Stands for the path to a node. */
+static uint64_t way_to(const struct ur_topo *t, uint32_t node)
+{
+	uint8_t path[UR_TOPO_PATH_MAX + 1], hops;
+
+	if (t->node[node].hops == UR_TOPO_NO_PATH)
+		return 0;
+	hops = ur_topo_path(t, node, path);
+	return ur_siphash(0, hops, path, hops + 1u) | 1;
+}
+
+static void find_member(const struct ur_topo *t, struct member *m)
+{
+	if (m->node == UR_TOPO_NONE)
+		return;
+	m->way = way_to(t, m->node);
+	m->doubled = t->node[m->node].faults & UR_TOPO_DUPLICATE;
+}
+
+/* Of two discoveries and one GUID: where other nodes have or had the GUID, only the path tells which node it is. */
+static bool is_same(const struct member *a, const struct member *b)
+{
+	return (!a->doubled && !b->doubled) || (a->way && a->way == b->way);
+}
+
+/* What is known of a node is kept. Seats have the same places in both tables, the others are in order of their GUIDs. */
+static void keep_known(const struct run *r, struct ur_hold *hold, const struct member *member,
 		       uint32_t cnt)
 {
-	uint32_t seats = r->zone->seats_cnt;
+	uint32_t seats = r->zone->seats_cnt, first = seats;
 
 	if (!r->hold)
 		return;
 	memcpy(hold, r->hold, seats * sizeof(*hold));
-	for (uint32_t i = seats; i < cnt && r->e.members > seats; i++) {
-		const struct ur_hold *h = bsearch(&hold[i], r->hold + seats, r->e.members - seats,
-						  sizeof(*h), by_guid);
+	for (uint32_t i = seats; i < cnt; i++) {
+		uint64_t guid = hold[i].guid;
 
-		if (h && !(r->s->topo.node[node[i]].faults & UR_TOPO_DUPLICATE))
-			hold[i] = *h;
+		while (first < r->e.members && r->hold[first].guid < guid)
+			first++;
+		for (uint32_t k = first; k < r->e.members && r->hold[k].guid == guid; k++)
+			if (is_same(&r->member[k], &member[i]))
+				hold[i] = r->hold[k];
 	}
 }
 
@@ -240,37 +264,39 @@ static bool make_members(struct run *r)
 	const struct ur_topo *t = &r->s->topo;
 	uint32_t most = t->nodes_cnt + UR_ZONE_SEATS_MAX, seats = r->zone->seats_cnt, cnt = seats;
 	struct ur_hold *hold = calloc(most, sizeof(*hold));
-	uint32_t *node = calloc(most, sizeof(*node));
+	struct member *member = calloc(most, sizeof(*member));
 	uint8_t number = (uint8_t)(r->zone - r->zones->zone);
 
 	free(r->zone_of);
 	free(r->work);
 	r->zone_of = calloc(t->nodes_cnt, sizeof(*r->zone_of));
 	r->work = calloc(3 * (size_t)t->nodes_cnt, sizeof(*r->work));
-	if (!hold || !node || !r->zone_of || !r->work) {
+	if (!hold || !member || !r->zone_of || !r->work) {
 		free(hold);
-		free(node);
+		free(member);
 		return ctl_complain("there is no memory for the nodes of a zone");
 	}
 	ur_zones_assign(r->zones, t, r->zone_of, r->work, r->work + 2 * (size_t)t->nodes_cnt);
 	for (uint32_t i = 0; i < cnt; i++) {
 		hold[i].guid = r->zone->seat[i];
-		node[i] = ur_zones_seat(t, hold[i].guid);
+		member[i].node = ur_zones_seat(t, hold[i].guid);
 	}
 	for (uint32_t i = 0; i < t->nodes_cnt; i++)
 		if (r->zone_of[i] == number && !is_seat(r, i) && !ctl_is_manager(t, i))
-			node[cnt++] = i;
+			member[cnt++].node = i;
 	sorted = t;
-	qsort(node + seats, cnt - seats, sizeof(*node), by_guid_of_node);
+	qsort(member + seats, cnt - seats, sizeof(*member), by_guid_of_node);
 	for (uint32_t i = seats; i < cnt; i++)
-		hold[i].guid = t->node[node[i]].guid;
-	keep_known(r, hold, node, cnt);
+		hold[i].guid = t->node[member[i].node].guid;
+	for (uint32_t i = 0; i < cnt; i++)
+		find_member(t, &member[i]);
+	keep_known(r, hold, member, cnt);
 	if (r->hold)
 		ur_election_set_members(&r->e, hold, cnt);
 	free(r->hold);
-	free(r->hold_node);
+	free(r->member);
 	r->hold = hold;
-	r->hold_node = node;
+	r->member = member;
 	return true;
 }
 
@@ -305,7 +331,7 @@ static bool take_graph(struct run *r)
 static uint32_t node_of(const struct run *r, const struct ur_election_ask *ask)
 {
 	if (ask->what == UR_ELECTION_READ || ask->what == UR_ELECTION_WRITE)
-		return r->hold_node[ask->index];
+		return r->member[ask->index].node;
 	return ur_topo_find(&r->s->topo, r->e.peer[ask->index].guid);
 }
 
@@ -406,33 +432,22 @@ static void take(struct run *r, const struct ur_mgr_mad *mad)
 
 /* ---- reports ---- */
 
-/* Stands for the path to a node: reports come back on that by which they were asked for. */
-static uint64_t way_to(const struct ur_topo *t, uint32_t node)
-{
-	uint8_t path[UR_TOPO_PATH_MAX + 1], hops = ur_topo_path(t, node, path);
-
-	return ur_siphash(0, hops, path, hops + 1u) | 1;
-}
-
-/* Nodes that have the key are told to report here, once for each path. There is no answer that would be waited for. */
+/*
+ * Nodes that have the key are told to report here, once for each path, by which reports come back. No answer is
+ * waited for.
+ */
 static void ask_reports(struct run *r, uint64_t now)
 {
-	const struct ur_topo *t = &r->s->topo;
 	struct ur_mgr_mad mad;
 
 	for (uint32_t i = 0; i < r->e.members && r->unasked; i++) {
 		struct ur_hold *h = &r->hold[i];
-		uint32_t node = r->hold_node[i];
-		uint64_t way;
+		const struct member *m = &r->member[i];
 
-		if (h->until_ns <= now || node == UR_TOPO_NONE ||
-		    t->node[node].hops == UR_TOPO_NO_PATH)
+		if (h->until_ns <= now || !m->way || h->way == m->way)
 			continue;
-		way = way_to(t, node);
-		if (h->way == way)
-			continue;
-		h->way = way;
-		ctl_reports_make(r->s, node, &mad);
+		h->way = m->way;
+		ctl_reports_make(r->s, m->node, &mad);
 		ctl_send(r->s, &mad);
 	}
 	r->unasked = false;
@@ -611,7 +626,7 @@ bool ctl_manage_run(struct ctl_session *s, const struct ur_zones *zones, const s
 	ctl_scout_close(&r->scout);
 	free(r->asked_memory);
 	free(r->hold);
-	free(r->hold_node);
+	free(r->member);
 	free(r->zone_of);
 	free(r->work);
 	return (!r->json || ctl_output_close(r->json, s->o->json)) && ok;
