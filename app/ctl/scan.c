@@ -56,8 +56,24 @@ static void take_again(void *ctx, uint32_t i, bool known, uint64_t value)
 static void take_absent(void *ctx, uint32_t i)
 {
 	struct ctl_scan *scan = ctx;
+	uint8_t port;
 
-	scan->value[scan->again_at[i]].absent = true;
+	/* Each port has a state: another node answers, or another agent. */
+	if (ur_register_at(scan->again[i].address, &port) != UR_PORT_STATE)
+		scan->value[scan->again_at[i]].absent = true;
+}
+
+/* MGR-READ-01. Of the last pass: what is asked for again, although the node had none. */
+static void forget_absent(struct ctl_scan *scan)
+{
+	bool *answered = scan->closed_nodes; /* find_ways() writes it anew */
+
+	memset(answered, 0, scan->s->topo.nodes_cnt);
+	for (uint32_t i = 0; i < scan->cnt; i++)
+		answered[scan->reg[i].node] |= scan->value[i].known;
+	for (uint32_t i = 0; i < scan->cnt; i++)
+		if (scan->passes % CTL_SCAN_ASK_AGAIN == 0 || !answered[scan->reg[i].node])
+			scan->value[i].absent = false;
 }
 
 /* Lists what has no value yet and has a path. */
@@ -106,6 +122,7 @@ bool ctl_scan_pass(struct ctl_scan *scan)
 		v->before = v->now;
 		v->was_known = v->known;
 	}
+	forget_absent(scan);
 	find_ways(scan, false);
 	for (uint32_t i = 0; i < scan->cnt; i++)
 		scan->value[i].known = false;

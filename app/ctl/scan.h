@@ -7,12 +7,15 @@
 /*
  * Reads the same registers of many nodes again and again. A link that goes down may be on the way to other nodes: these
  * are read by another way in the same pass, if there is one. For that the state of each port is read, whatever else is.
- * A register that an older agent lacks is never known, and its node is not silent for that.
+ * A register that an older agent lacks is not known, and its node is not silent for that. It is asked for again every
+ * CTL_SCAN_ASK_AGAIN passes, and after a pass in which the node was silent: an agent may have been replaced.
  */
+#define CTL_SCAN_ASK_AGAIN 64 /* passes */
+
 struct ctl_value {
 	uint64_t now, before; /* in this pass and the last one in which it was known */
 	bool known, was_known;
-	bool absent; /* the node has no such register, and is not asked for it any more */
+	bool absent; /* the node says that it has no such register. Never a port's state */
 };
 
 struct ctl_scan {

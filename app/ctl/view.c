@@ -155,7 +155,7 @@ bool ctl_view_pass(struct ctl_view *v)
 
 /* ---- another graph ---- */
 
-/* What was counted of the node's ports goes on. */
+/* What was counted of the node's ports goes on. What it lacked is asked for again. */
 static void follow_node(struct ctl_view *v, uint32_t node, const struct ctl_view *before,
 			uint32_t was, uint8_t ports)
 {
@@ -166,12 +166,16 @@ static void follow_node(struct ctl_view *v, uint32_t node, const struct ctl_view
 	if (n->first == UINT32_MAX || o->first == UINT32_MAX)
 		return;
 	memcpy(&to[n->first], &from[o->first], NODE_REGISTERS * sizeof(*to));
+	for (unsigned i = 0; i < NODE_REGISTERS; i++)
+		to[n->first + i].absent = false;
 	for (uint8_t i = 0; i < ports; i++) {
 		struct ctl_view_port *p = &v->port[n->first_port + i];
 		const struct ctl_view_port *q = &before->port[o->first_port + i];
 		uint32_t first = p->first;
 
 		memcpy(&to[first], &from[q->first], PORT_REGISTERS * sizeof(*to));
+		for (unsigned k = 0; k < PORT_REGISTERS; k++)
+			to[first + k].absent = false;
 		*p = *q;
 		p->node = node;
 		p->first = first;

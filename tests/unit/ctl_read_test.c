@@ -7,10 +7,13 @@
 #include "fabric/shape.h"
 #include "mgmt/registers.h"
 #include "registers.h"
+#include "scan.h"
 
-#define PASSES	3
-#define GROWTH	5 /* of SYMBOL_ERRORS at one port, with each pass */
-#define DAMAGED 1 /* its port */
+#define PASSES	    3
+#define LONG_PASSES 66 /* of long_loop */
+#define PASS_NS	    100000000
+#define GROWTH	    5 /* of SYMBOL_ERRORS at one port, with each pass */
+#define DAMAGED	    1 /* its port */
 
 static const enum ur_register_id newer[] = {UR_PORT_SYMBOL_ERRORS, UR_PORT_INTEGRITY,
 					    UR_PORT_EXCESSIVE_OVERRUNS, UR_PORT_FLOW_CONTROL,
@@ -20,6 +23,13 @@ static const enum ur_register_id newer[] = {UR_PORT_SYMBOL_ERRORS, UR_PORT_INTEG
 static uint32_t old, young; /* two switches */
 static uint64_t errors;	    /* SYMBOL_ERRORS of `young` */
 static unsigned refusals;
+static enum {
+	STAYS_OLD,
+	REPLACED,  /* by a newer agent, after the first pass */
+	RESTARTED, /* the same, and the node has no values in the second pass */
+	SWAPPED,   /* in the first pass another node is at its place, which has one port */
+} story;
+static uint64_t began_ns; /* half an interval before the first pass; 0: it has not begun */
 
 /* ---- agents ---- */
 
@@ -32,6 +42,24 @@ static bool is_newer(uint16_t address)
 		if (newer[i] == id)
 			return true;
 	return false;
+}
+
+/* From 0. */
+static uint64_t pass_now(void)
+{
+	uint64_t now = ur_fabric_now(fabric);
+
+	began_ns = began_ns ? began_ns : now - PASS_NS / 2;
+	return (now - began_ns) / PASS_NS;
+}
+
+static bool lacks(uint16_t address)
+{
+	uint8_t port;
+
+	if (story == SWAPPED)
+		return !pass_now() && ur_register_at(address, &port) != UR_REGISTER_CNT && port > 1;
+	return (story == STAYS_OLD || !pass_now()) && is_newer(address);
 }
 
 static void tamper(void *ctx, uint32_t node, uint8_t mad[UR_MAD_BYTES])
@@ -47,7 +75,11 @@ static void tamper(void *ctx, uint32_t node, uint8_t mad[UR_MAD_BYTES])
 
 		if (node == young && address == ur_register_address(UR_PORT_SYMBOL_ERRORS, DAMAGED))
 			*(i ? &r.value1 : &r.value0) = errors += GROWTH;
-		if (node == young || !is_newer(address))
+		if (node == old && story == RESTARTED && pass_now() == 1) {
+			ur_store16(mad + 4, UR_SMP_DIRECTION | UR_MAD_STATUS_METHOD);
+			break;
+		}
+		if (node == young || !lacks(address))
 			continue;
 		refusals++;
 		r.error = UR_VENDOR_ERROR_ADDRESS;
@@ -150,6 +182,78 @@ Test(ctl_read, an_older_agent_is_asked_for_what_it_has)
 			       "3",	  "--interval", "0.001",   NULL};
 
 	cr_assert(place_run(counters_loop, words));
+}
+
+/* Of each pass: the registers of `old` that are known, and those of `young`, which lacks none. */
+static unsigned read_known(FILE *f, unsigned *all)
+{
+	json_t *root = read_pass(f), *list = json_object_get(root, "values");
+	unsigned known, unknown;
+
+	count_values(list, young, all, &unknown);
+	count_values(list, old, &known, &unknown);
+	json_decref(root);
+	return known;
+}
+
+static bool newer_agent(struct ctl_session *s)
+{
+	bool ok = ctl_cmd_monitor(s);
+	unsigned known, all,
+		from = story == REPLACED    ? CTL_SCAN_ASK_AGAIN
+		       : story == RESTARTED ? 2
+					    : 1;
+	FILE *f = fopen(file, "r");
+
+	cr_assert_not_null(f);
+	for (unsigned i = 0; i < LONG_PASSES; i++) {
+		known = read_known(f, &all);
+		if (i >= from)
+			cr_expect_eq(known, all, "pass %u: %u of %u", i, known, all);
+		else
+			cr_expect_lt(known, all, "pass %u", i);
+	}
+	fclose(f);
+	return ok;
+}
+
+static const char *const long_loop[] = {"monitor", "loop",	 "--count", "66", "--tiers",
+					"3",	   "--interval", "0.1",	    NULL};
+
+/* MGR-READ-01 */
+Test(ctl_read, an_agent_that_was_replaced_is_asked_again_after_a_while)
+{
+	story = REPLACED;
+	cr_assert(place_run(newer_agent, long_loop));
+}
+
+/* MGR-READ-01 */
+Test(ctl_read, an_agent_that_had_no_values_is_asked_again_at_once)
+{
+	story = RESTARTED;
+	cr_assert(place_run(newer_agent, long_loop));
+}
+
+static bool swapped(struct ctl_session *s)
+{
+	bool ok = ctl_cmd_monitor(s);
+	FILE *f = fopen(file, "r");
+	unsigned first, second, all;
+
+	cr_assert_not_null(f);
+	first = read_known(f, &all);
+	second = read_known(f, &all);
+	cr_expect_geq(second, first + ur_fabric_node(fabric, old)->ports - 1, "%u, then %u", first,
+		      second);
+	fclose(f);
+	return ok;
+}
+
+/* MGR-READ-01 */
+Test(ctl_read, the_state_of_a_port_is_asked_for_in_each_pass)
+{
+	story = SWAPPED;
+	cr_assert(place_run(swapped, long_loop));
 }
 
 static bool one_pair(struct ctl_session *s)
