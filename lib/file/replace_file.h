@@ -10,7 +10,8 @@
  * owner may read it. The new one is written as FILE.new beside it, which must not be another program's: a
  * link there is removed, not followed.
  *
- * Returns 0 or an errno value; then the old one is there still. It waits for the disk. Thread class: control.
+ * Returns 0 or an errno value; then the old one is there still, or, if only its directory could not be synced, the new
+ * one. It waits for the disk. Thread class: control.
  */
 int ur_replace_file(const char *file, const void *bytes, size_t len);
 
