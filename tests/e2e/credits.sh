@@ -133,9 +133,10 @@ echo "a receiver that takes nothing: its lane was given up $(counted '.ports[1].
 # The link of a is down for longer than a silence lasts. That is none, at either end.
 at=127.0.0.1:9400
 ip -n "$ns_a" link set lo up || fail "the loopback interface does not come up"
+# The sum of a metric; -1: there is none.
 endpoint()
 {
-	"${in_a[@]}" curl -s --max-time 2 "http://$at/metrics" | awk -v name="$1" '$1 ~ name { sum += $2 } END { print sum + 0 }'
+	"${in_a[@]}" curl -s --max-time 2 "http://$at/metrics" | awk -v name="$1" '$1 ~ name { sum += $2; seen = 1 } END { print seen ? sum : -1 }'
 }
 sessions()
 {
