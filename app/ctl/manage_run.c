@@ -205,8 +205,8 @@ static void say_doubled(struct run *r)
 		if (r->doubled >> i & 1)
 			continue;
 		snprintf(text, sizeof(text),
-			 "several nodes have the GUID %#" PRIx64
-			 " of a seat, which does not count until only one has it",
+			 "GUID %#" PRIx64 " of a seat belongs to several nodes; the seat does not"
+			 " count until only one has it",
 			 guid);
 		say(r, "duplicate", text, json_pack("{s:o}", "guid", ctl_json_hex(guid)));
 	}

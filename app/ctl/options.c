@@ -67,7 +67,7 @@
 	X("ecmp", ecmp)
 
 #define READS_MAX  1000000
-#define SHARE_GBPS 1e-9 /* least that requests may take: one each 46 minutes */
+#define SHARE_GBPS 1e-9 /* least that requests may take: one every 46 minutes */
 
 enum opt {
 	OPT_HELP = 256,
@@ -320,7 +320,7 @@ static enum ctl_parse check_words(struct parser *p)
 	if (o->share > 0 && (o->command != CTL_monitor || !(o->rate_gbps > 0)))
 		return fail(p, "--share is for monitor, and needs the port's speed: --rate GBPS");
 	if (o->share > 0 && o->share / 100 * o->rate_gbps < SHARE_GBPS)
-		return fail(p, "--share: that is less than one bit a second of --rate");
+		return fail(p, "--share of --rate is less than one bit per second");
 	if (o->command == CTL_routes && o->words_cnt == 2 && !is_mode(o->words[1]))
 		return fail(p, "routes: '%s' is not one of updown, shortest", o->words[1]);
 	if (strcmp(o->mode, "iba") != 0 && strcmp(o->mode, "measured") != 0 &&

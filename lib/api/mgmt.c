@@ -20,7 +20,7 @@ struct link_call {
 	bool up;
 };
 
-/* The agent, and link credits, of which each state of the link begins a new session as at a switch. */
+/* Tells the agent, and begins a new session of link credits at each change, as a switch does. */
 static void tell_worker(void *arg, uint64_t now_ns)
 {
 	const struct link_call *c = arg;

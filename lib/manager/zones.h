@@ -73,7 +73,7 @@ void ur_zones_assign(const struct ur_zones *z, const struct ur_topo *t, uint8_t 
 
 /*
  * The node of a seat. UR_TOPO_NONE: no node has the GUID, or several have: which of them is found first depends on where the
- * manager is, and two managers that each have another one might both be master. MGR-ZONE-07
+ * manager is, and two managers that each picked a different one might both be master. MGR-ZONE-07
  */
 uint32_t ur_zones_seat(const struct ur_topo *t, uint64_t guid);
 

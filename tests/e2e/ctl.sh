@@ -156,7 +156,7 @@ expect 2 '--share is for monitor, and needs' monitor loop --share 0.05 --fabric-
 # The time between two requests is a number.
 for of in '1e-300 --rate 1e-300' '1e-9 --rate 10' '0.05 --rate 1e-7'; do
 	# shellcheck disable=SC2086
-	expect 2 '--share: that is less than one bit a second' monitor single --share $of --fabric-model line:1
+	expect 2 '--share of --rate is less than one bit per second' monitor single --share $of --fabric-model line:1
 done
 expect 0 '^  state:1 ' monitor single --share 1e-6 --rate 1 --fabric-model line:1
 expect 0 '' monitor compare --count 5 --fabric-model fattree:4
