@@ -83,7 +83,7 @@ static void port_counters(const struct device *d, struct ur_switch_device_counte
 	out->device_unsent = stats.oerrors;
 }
 
-/* Those that report something else than frames, as when the interface goes down, are not needed while it is. */
+/* Those that report something else than frames, as when the interface goes down, are not needed while it is down. */
 static bool port_interrupts(struct device *d, bool on)
 {
 	return ((struct port_device *)d)->wake.cnt;

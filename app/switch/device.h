@@ -47,6 +47,7 @@ struct device_ops {
 /* What devices have in common that come and go together, such as the clients of a socket. */
 struct device_group {
 	const struct device_group_ops *ops;
+	bool busy; /* after serve: it has more to do, of which nothing ends a doze */
 };
 
 struct device_group_ops {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* epoll_pwait2 */
+#define _GNU_SOURCE /* ppoll */
 #endif
 #include "doze.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -34,11 +34,9 @@ void doze_forget(int fd)
 bool doze(uint64_t ns)
 {
 	const struct timespec at_most = {.tv_nsec = (long)ns};
+	struct pollfd p = {.fd = descriptor(), .events = POLLIN};
 	struct epoll_event event[EVENTS];
-	int cnt = epoll_pwait2(descriptor(), event, EVENTS, &at_most, NULL);
 
-	/* Linux before 5.11 has no such call. */
-	if (cnt < 0 && errno != EINTR)
-		nanosleep(&at_most, NULL);
-	return cnt > 0;
+	/* epoll_wait() knows milliseconds only, and epoll_pwait2() not every kernel. Without a descriptor this is a sleep. */
+	return ppoll(&p, 1, &at_most, NULL) > 0 && epoll_wait(p.fd, event, EVENTS, 0) > 0;
 }

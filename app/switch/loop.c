@@ -22,6 +22,9 @@
 
 /* ---- the CPU ---- */
 
+/* Threads that this one makes are ordinary. Without CAP_SYS_NICE it cannot be taken back, so both have it. */
+#define RESET_ON_FORK 1
+
 /* As the kernel has it; the C library has no name for it. */
 struct sched_attr {
 	uint32_t size, policy;
@@ -37,8 +40,10 @@ struct sched_attr {
  */
 static void be_ordinary(void)
 {
-	struct sched_attr attr = {
-		.size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS};
+	struct sched_attr attr = {.size = sizeof(attr),
+				  .flags = RESET_ON_FORK,
+				  .nice = getpriority(PRIO_PROCESS, 0),
+				  .runtime = SLICE_NS};
 
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
@@ -46,7 +51,8 @@ static void be_ordinary(void)
 /* The lowest real-time priority: whatever is not real-time is interrupted. False: this is not permitted. */
 static bool be_urgent(void)
 {
-	struct sched_attr attr = {.size = sizeof(attr), .policy = SCHED_FIFO, .priority = 1};
+	struct sched_attr attr = {
+		.size = sizeof(attr), .policy = SCHED_FIFO, .flags = RESET_ON_FORK, .priority = 1};
 
 	return syscall(SYS_sched_setattr, 0, &attr, 0) == 0;
 }
@@ -77,17 +83,11 @@ static uint64_t free_ns(const struct node *n, unsigned cnt)
 
 		at = RTE_MIN(ur_switch_next_deadline(n[i].sw, node_ready(&n[i]), now_ns),
 			     ur_switch_agent_next_deadline(n[i].agent));
+		if (n[i].soon)
+			at = RTE_MIN(at, n[i].times.quick_ns);
 		least = RTE_MIN(least, at > now_ns ? at - now_ns : 0);
 	}
 	return least;
-}
-
-static bool is_asleep(const struct node *n, unsigned cnt)
-{
-	for (unsigned i = 0; i < cnt; i++)
-		if (!n[i].asleep)
-			return false;
-	return true;
 }
 
 /* SWITCH-DOZE-01. False: a frame may come that ends no doze. */
@@ -166,71 +166,89 @@ static unsigned serve(struct node *n, unsigned cnt)
 	return moved;
 }
 
-/* What ended a doze was no frame: something that is otherwise looked at once in QUICK_NS. */
-static void do_quick_chores(struct node *n, unsigned cnt)
+/* What ended a doze was no frame. Groups have their turn when QUICK_NS have passed, however many clients come. */
+static void look_around(struct node *n, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++) {
+		node_watch_kernel(&n[i], ur_clock_ns(&n[i].clock));
+		n[i].soon = true;
+	}
+}
+
+/* Whether a port has come that was not asked for interrupts. */
+static bool has_unasked(const struct node *n, unsigned cnt)
 {
 	for (unsigned i = 0; i < cnt; i++)
-		node_watch_quick(&n[i], ur_clock_ns(&n[i].clock));
+		if (n[i].unasked)
+			return true;
+	return false;
 }
 
 /*
- * Sleeps for `ns`, or SLEEP_NS if a frame may come unnoticed, or until one comes. Returns the number of frames before and after the
- * sleep.
+ * Sleeps for `ns`, or SLEEP_NS if a frame may come unnoticed, or until one comes. Returns the number of frames that came before it
+ * could sleep. Two looks: a client's driver has no fence between a frame and its look at the flag, so the frame may be visible only a
+ * moment after the flag was read.
  */
-static unsigned sleep_a_while(struct node *n, unsigned cnt, uint64_t ns)
+static unsigned sleep_a_while(struct node *n, unsigned cnt, struct rest *r, uint64_t ns)
 {
-	bool all = ask_interrupts(n, cnt, true) || is_asleep(n, cnt);
+	bool all = ask_interrupts(n, cnt, true), ended = false;
 	unsigned moved = serve(n, cnt);
-	bool ended = !moved && doze(all ? ns : SLEEP_NS);
+	uint64_t from_ns;
 
+	if (!moved)
+		moved = serve(n, cnt);
+	if (!moved && !has_unasked(n, cnt)) {
+		from_ns = ur_clock_ns(&n->clock);
+		ended = doze(all ? ns : SLEEP_NS);
+		rest_slept(r, from_ns, ur_clock_ns(&n->clock));
+	}
 	ask_interrupts(n, cnt, false);
 	if (!ended)
 		return moved;
 	moved = serve(n, cnt);
 	if (!moved)
-		do_quick_chores(n, cnt);
+		look_around(n, cnt);
 	return moved;
 }
 
-static void rest(struct node *n, unsigned cnt, struct rest *r, uint64_t now_ns)
+static void yield(const struct node *n, struct rest *r)
 {
-	enum rest_what what = rest_idle(r, now_ns);
+	uint64_t from_ns = ur_clock_ns(&n->clock);
+
+	sched_yield();
+	rest_yielded(r, from_ns, ur_clock_ns(&n->clock));
+}
+
+static void rest(struct node *n, unsigned cnt, struct rest *r)
+{
+	enum rest_what what = rest_idle(r, ur_clock_ns(&n->clock));
 	uint64_t ns;
-	unsigned moved;
 
 	if (what == REST_NOT)
 		return;
-	ns = free_ns(n, cnt);
 	/* Nothing is slept over. */
-	if (what == REST_YIELD || ns < SLEEP_NS) {
-		sched_yield();
-		rest_yielded(r, now_ns, ur_clock_ns(&n->clock));
-		return;
-	}
-	moved = sleep_a_while(n, cnt, ns);
-	now_ns = ur_clock_ns(&n->clock);
-	rest_slept(r, now_ns);
-	if (moved)
-		rest_busy(r, now_ns);
+	ns = free_ns(n, cnt);
+	if (what == REST_YIELD || ns < SLEEP_NS)
+		yield(n, r);
+	else if (sleep_a_while(n, cnt, r, ns))
+		rest_busy(r, ur_clock_ns(&n->clock));
 }
 
 void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop)
 {
-	uint64_t now_ns = ur_clock_ns(&n->clock);
 	struct urgency urgency = {.forbidden = !n->options.common.realtime};
 	struct rest r;
 
-	rest_begin(&r, polls(n, cnt), now_ns);
+	rest_begin(&r, polls(n, cnt), ur_clock_ns(&n->clock));
 	for (unsigned i = 0; i < cnt; i++)
 		n[i].times.load_ns = ur_clock_ns(&n[i].clock) + LOAD_NS;
 	prctl(PR_SET_TIMERSLACK, 1);
 	be_ordinary();
 	while (!*stop) {
-		now_ns = ur_clock_ns(&n->clock);
 		if (serve(n, cnt))
-			rest_busy(&r, now_ns);
+			rest_busy(&r, ur_clock_ns(&n->clock));
 		else
-			rest(n, cnt, &r, now_ns);
+			rest(n, cnt, &r);
 		set_urgency(&urgency, r.urgent);
 	}
 }

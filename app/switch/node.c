@@ -256,6 +256,7 @@ bool node_ask_interrupts(struct node *n, bool on)
 	bool all = true;
 	uint8_t i;
 
+	n->unasked = false;
 	FOR_EACH_PRESENT(n, i)
 	{
 		struct device *d = n->port[i].dev;

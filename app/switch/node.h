@@ -67,7 +67,8 @@ struct node {
 	device_group_open open_group; /* of ports of kind SWITCH_GROUP; by the program */
 	unsigned counted;	      /* the port whose device was last asked for its counters */
 	uint64_t present;	      /* bit p: port p is looked at in each round */
-	bool asleep;		      /* no port's link is up: there is nothing to forward */
+	bool soon;		      /* a group has something to do when its next turn comes */
+	bool unasked;		      /* a port is present that was not asked for interrupts */
 	bool reported;		      /* links of kernel interfaces, at */
 	int reports;
 	struct node_times times;

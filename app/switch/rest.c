@@ -8,26 +8,33 @@ static bool is_shared(const struct rest *r, uint64_t now_ns)
 
 void rest_begin(struct rest *r, bool polls, uint64_t now_ns)
 {
-	*r = (struct rest){.polls = polls, .busy_ns = now_ns, .slept_ns = now_ns};
+	*r = (struct rest){.polls = polls,
+			   .busy_ns = now_ns,
+			   .credit_ns = REST_CREDIT_MAX_NS,
+			   .charged_ns = now_ns};
 }
 
-static void limit_urgency(struct rest *r, uint64_t now_ns)
+/* Time that is urgent and not slept. */
+static void charge(struct rest *r, uint64_t now_ns)
 {
-	if (now_ns - r->slept_ns >= REST_URGENT_BUSY_NS)
-		r->urgent = false;
+	uint64_t took_ns = r->urgent ? now_ns - r->charged_ns : 0;
+
+	r->charged_ns = now_ns;
+	r->credit_ns -= took_ns < r->credit_ns ? took_ns : r->credit_ns;
+	r->urgent = r->urgent && r->credit_ns;
 }
 
 void rest_busy(struct rest *r, uint64_t now_ns)
 {
 	r->idle = 0;
 	r->busy_ns = now_ns;
-	limit_urgency(r, now_ns);
+	charge(r, now_ns);
 }
 
 enum rest_what rest_idle(struct rest *r, uint64_t now_ns)
 {
 	r->idle++;
-	limit_urgency(r, now_ns);
+	charge(r, now_ns);
 	if (r->polls)
 		return REST_NOT;
 	if (is_shared(r, now_ns))
@@ -44,8 +51,14 @@ void rest_yielded(struct rest *r, uint64_t from_ns, uint64_t now_ns)
 		r->shared_ns = now_ns + REST_SHARED_NS;
 }
 
-void rest_slept(struct rest *r, uint64_t now_ns)
+void rest_slept(struct rest *r, uint64_t from_ns, uint64_t now_ns)
 {
-	r->slept_ns = now_ns;
-	r->urgent = is_shared(r, now_ns);
+	uint64_t earned_ns = (now_ns - from_ns) * REST_CREDIT_RATIO;
+
+	charge(r, from_ns);
+	r->charged_ns = now_ns;
+	r->credit_ns += earned_ns < REST_CREDIT_MAX_NS - r->credit_ns
+				? earned_ns
+				: REST_CREDIT_MAX_NS - r->credit_ns;
+	r->urgent = is_shared(r, now_ns) && (r->urgent || r->credit_ns >= REST_CREDIT_MIN_NS);
 }

@@ -11,17 +11,20 @@
  * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield has taken long, and for a while it
  * is assumed that another process wants this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
  * frame interrupts the other process. It lingers for what follows a frame at once, as the ACK of the message before: that would
- * interrupt once more, and two processes that answer each other get both together. While it has so much to do that it does not get
- * to sleep, it competes as others do.
+ * interrupt once more, and two processes that answer each other get both together. It pays for the time that it is
+ * urgent with time asleep, so whatever comes, the other process has a quarter of the CPU; without credit it competes as others do.
  *
  * Times are in ns and do not go back. Thread class: one thread.
  */
-#define REST_POLL	    16	       /* rounds without a frame, alone, before it yields */
-#define REST_YIELD_NS	    300000     /* time without a frame, alone, before it sleeps */
-#define REST_LONG_YIELD_NS  200000     /* a yield that takes longer: the CPU is shared */
-#define REST_LINGER_NS	    1500       /* time without a frame, shared, before it sleeps */
-#define REST_SHARED_NS	    1000000000 /* for how long that is assumed */
-#define REST_URGENT_BUSY_NS 1000000    /* since the last sleep, before it is not urgent any more */
+#define REST_POLL	   16	      /* rounds without a frame, alone, before it yields */
+#define REST_YIELD_NS	   300000     /* time without a frame, alone, before it sleeps */
+#define REST_LONG_YIELD_NS 200000     /* a yield that takes longer: the CPU is shared */
+#define REST_LINGER_NS	   1500	      /* time without a frame, shared, before it sleeps */
+#define REST_SHARED_NS	   1000000000 /* for how long that is assumed */
+#define REST_CREDIT_RATIO                                                                          \
+	3 /* ns that it may be urgent for each ns asleep: three quarters of the time */
+#define REST_CREDIT_MAX_NS 1000000 /* the most that it saves for a burst */
+#define REST_CREDIT_MIN_NS 100000  /* that it needs to become urgent */
 
 enum rest_what {
 	REST_NOT, /* another round follows at once */
@@ -30,12 +33,13 @@ enum rest_what {
 };
 
 struct rest {
-	bool polls;	    /* never rests */
-	bool urgent;	    /* is to have a real-time priority now */
-	unsigned idle;	    /* rounds without a frame */
-	uint64_t busy_ns;   /* time of the last one with a frame */
-	uint64_t shared_ns; /* until then the CPU is taken to be shared */
-	uint64_t slept_ns;  /* end of the last sleep */
+	bool polls;	     /* never rests */
+	bool urgent;	     /* is to have a real-time priority now */
+	unsigned idle;	     /* rounds without a frame */
+	uint64_t busy_ns;    /* time of the last one with a frame */
+	uint64_t shared_ns;  /* until then the CPU is taken to be shared */
+	uint64_t credit_ns;  /* for which it may be urgent, <= REST_CREDIT_MAX_NS */
+	uint64_t charged_ns; /* until then the credit has been charged */
 };
 
 void rest_begin(struct rest *r, bool polls, uint64_t now_ns);
@@ -45,6 +49,7 @@ void rest_busy(struct rest *r, uint64_t now_ns);
 enum rest_what rest_idle(struct rest *r, uint64_t now_ns);
 /* After a yield that began at `from_ns`. */
 void rest_yielded(struct rest *r, uint64_t from_ns, uint64_t now_ns);
-void rest_slept(struct rest *r, uint64_t now_ns);
+/* After a sleep, which was from `from_ns` on. */
+void rest_slept(struct rest *r, uint64_t from_ns, uint64_t now_ns);
 
 #endif

@@ -32,11 +32,9 @@ static bool is_reported(const struct node *n, unsigned i)
 
 static void watch_links(struct node *n, uint64_t now_ns)
 {
-	n->asleep = true;
 	for (unsigned i = 1; i <= n->port_cnt; i++) {
 		if (!is_reported(n, i))
 			set_link(n, i, n->port[i].dev->ops->link(n->port[i].dev), now_ns);
-		n->asleep = n->asleep && !n->port[i].link;
 	}
 	node_reap(n);
 }
@@ -45,9 +43,12 @@ static void serve_groups(struct node *n, bool quick, uint64_t now_ns)
 {
 	bool changed = false;
 
-	for (unsigned i = 0; i < n->group_cnt; i++)
-		if (n->group[i]->ops->quick == quick)
-			changed |= n->group[i]->ops->serve(n->group[i], now_ns);
+	for (unsigned i = 0; i < n->group_cnt; i++) {
+		if (n->group[i]->ops->quick != quick)
+			continue;
+		changed |= n->group[i]->ops->serve(n->group[i], now_ns);
+		n->soon = n->soon || n->group[i]->busy;
+	}
 	if (changed)
 		watch_links(n, now_ns);
 }
@@ -72,6 +73,7 @@ void node_watch_quick(struct node *n, uint64_t now_ns)
 		n->times.counters_ns = now_ns + COUNTERS_NS / n->port_cnt;
 		read_counters(n);
 	}
+	n->soon = false;
 	serve_groups(n, true, now_ns);
 }
 

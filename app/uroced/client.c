@@ -18,6 +18,7 @@
 
 #define CATCH_UP_NS 1000000 /* of a client's rate, after a pause */
 #define WAKE_NS	    10000   /* between two writes to a client that sleeps, or says so */
+#define ASK_NS	    1000000 /* between two looks whether a client knows of interrupts */
 #define WAKE_BYTES  1	    /* of the socket's buffer: the kernel makes it as small as it can be */
 
 /* ---- frames ---- */
@@ -179,13 +180,16 @@ static void client_stats(const struct device *d, json_t *out)
 	json_object_set_new(out, "lease", lease);
 }
 
-/* A read could block, because the client can change how. */
+/* Not by a read, which could block, because the client can change how it is done; and not for each sleep. */
 static bool knows_interrupts(struct client *c)
 {
 	struct pollfd p = {.fd = c->interrupt_fd, .events = POLLIN};
+	uint64_t now_ns = ur_clock_ns(c->clock);
 
-	if (!c->interrupts && c->interrupt_fd >= 0)
-		c->interrupts = poll(&p, 1, 0) == 1;
+	if (c->interrupts || c->interrupt_fd < 0 || now_ns < c->asked_ns + ASK_NS)
+		return c->interrupts;
+	c->asked_ns = now_ns;
+	c->interrupts = poll(&p, 1, 0) == 1;
 	return c->interrupts;
 }
 

@@ -64,6 +64,7 @@ struct client {
 	int wake_fd;		    /* our end of the socket that wakes it; -1: none */
 	int interrupt_fd;	    /* the eventfd by which it wakes us; -1: none */
 	bool interrupts;	    /* it has written to that */
+	uint64_t asked_ns;	    /* when that was looked at last */
 	bool wake_due;		    /* frames may have been sent while it slept */
 	uint64_t wake_ns;	    /* when it was woken last */
 	uint64_t drops[GUARD_PASS]; /* of all clients of this port */

@@ -131,6 +131,11 @@ static void write_reply(const struct kernel *k, uint8_t *frame, uint32_t target,
 	memcpy(arp + 24, k->address.b + 12, 4);
 }
 
+bool kernel_is_asked(const struct kernel *k, uint64_t now_ns)
+{
+	return questions_are_due(&k->questions, now_ns);
+}
+
 bool kernel_wants_answer(const struct kernel *k, uint64_t now_ns)
 {
 	return now_ns >= k->next_ns && questions_are_due(&k->questions, now_ns);

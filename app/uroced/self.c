@@ -170,10 +170,12 @@ static void self_stats(const struct device *d, json_t *out)
 	json_object_set_new(out, "cm", cm);
 }
 
-/* What it has to send follows from what it got, or waits for longer than a doze. */
+/* What else it has to send follows from what it gets. */
 static bool self_interrupts(struct device *d, bool on)
 {
-	return true;
+	const struct self *s = (const struct self *)d;
+
+	return !s->kernel || !kernel_is_asked(s->kernel, ur_clock_ns(s->clock));
 }
 
 static const struct device_ops self_ops = {.rx = self_rx,

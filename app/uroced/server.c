@@ -535,6 +535,18 @@ static bool has_client(const struct server *s)
 	return false;
 }
 
+/* Whether a message may be left, or a thread at work, or somebody waits for a place. */
+static bool is_busy(const struct server *s, int events)
+{
+	for (unsigned i = 0; i < s->client_cnt; i++)
+		if (s->client[i]->job || s->client[i]->waits)
+			return true;
+	for (unsigned i = 0; i < NEW_MAX; i++)
+		if (s->newcomer[i].watch.fd >= 0)
+			return true;
+	return events > 0;
+}
+
 static bool server_serve(struct device_group *g, uint64_t now_ns)
 {
 	struct server *s = (struct server *)g;
@@ -549,6 +561,7 @@ static bool server_serve(struct device_group *g, uint64_t now_ns)
 		kernel_poll(s->attr->kernel, now_ns);
 	dismiss_old(s, now_ns);
 	keep(s, now_ns);
+	g->busy = is_busy(s, cnt);
 	changed = s->changed;
 	s->changed = false;
 	if (changed && s->self)

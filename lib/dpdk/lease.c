@@ -205,20 +205,15 @@ static int get_grant(struct ur_lease *l, char *err, size_t cap)
 	return rc;
 }
 
-/*
- * EDGE-REST-05. `fd` -1: not any more. The first write tells the daemon that others will follow; without it the daemon looks for packets
- * itself.
- */
+/* EDGE-REST-05. `fd` -1: not any more. */
 static void set_interrupt(const struct ur_lease *l, int fd)
 {
-	static const uint64_t one = 1;
 	const char *slash = strrchr(l->addr.sun_path, '/');
 	struct ur_memif_end end = {.id = l->grant.memif_id};
 
 	snprintf(end.path, sizeof(end.path), "%.*s%s",
 		 slash ? (int)(slash + 1 - l->addr.sun_path) : 0, l->addr.sun_path, l->grant.memif);
-	if (ur_memif_wake_interrupt(&end, fd) == 0 && fd >= 0)
-		(void)!write(fd, &one, sizeof(one));
+	(void)ur_memif_wake_interrupt(&end, fd); /* else uroced looks for packets itself */
 }
 
 /* ---- the configuration ---- */

@@ -166,12 +166,17 @@ static uint8_t *map(int region, uint32_t offset)
 	return NULL;
 }
 
-/* EDGE-REST-05: the number is the driver's, and so is what it writes to from now on. */
+/*
+ * EDGE-REST-05: the number is the driver's, and so is what it writes to from now on. The first write tells the owner that
+ * others will follow.
+ */
 static void redirect(const struct link *l, int fd)
 {
+	static const uint64_t one = 1;
+
 	for (const struct interrupt *i = links.interrupts; i; i = i->next)
-		if (is_same(&i->end, &l->end))
-			(void)dup3(i->fd, fd, O_CLOEXEC);
+		if (is_same(&i->end, &l->end) && dup3(i->fd, fd, O_CLOEXEC) == fd)
+			(void)!write(fd, &one, sizeof(one));
 }
 
 static void take_ring(struct link *l, const uint8_t *p, int fd)

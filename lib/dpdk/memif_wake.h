@@ -41,7 +41,7 @@ void ur_memif_wake_disarm(const struct ur_memif_end *end);
 
 /*
  * EDGE-REST-05. In connections that this end makes from now on, the driver writes to a copy of `fd` when the consumer of a ring sleeps, and
- * not to a descriptor of its own, which uroced would not take from a stranger. -1: to its own. 0 or a negative errno.
+ * not to a descriptor of its own, which uroced would not take from a stranger. One write, when the ring is made, says that this is so. -1: to its own. 0 or a negative errno.
  * Thread class: control.
  */
 int ur_memif_wake_interrupt(const struct ur_memif_end *end, int fd);

@@ -30,7 +30,7 @@ Test(switch_rest, alone_it_polls_then_yields_then_sleeps)
 	rest_yielded(&r, T0 + 1, T0 + REST_LONG_YIELD_NS);
 	cr_expect_eq(rest_idle(&r, T0 + REST_YIELD_NS - 1), REST_YIELD);
 	cr_expect_eq(rest_idle(&r, T0 + REST_YIELD_NS), REST_SLEEP);
-	rest_slept(&r, T0 + 2 * REST_YIELD_NS);
+	rest_slept(&r, T0 + REST_YIELD_NS, T0 + 2 * REST_YIELD_NS);
 	cr_expect_not(r.urgent, "nobody is in its way");
 	rest_busy(&r, T0 + 2 * REST_YIELD_NS);
 	cr_expect_eq(rest_idle(&r, T0 + 2 * REST_YIELD_NS + 1), REST_NOT, "a frame begins anew");
@@ -52,36 +52,58 @@ Test(switch_rest, on_a_shared_cpu_it_sleeps_soon_and_is_urgent)
 	now_ns += REST_LINGER_NS;
 	cr_expect_eq(rest_idle(&r, now_ns), REST_SLEEP);
 	cr_expect_not(r.urgent, "not before it has slept");
-	rest_slept(&r, now_ns + 1);
+	rest_slept(&r, now_ns, now_ns + 1);
 	cr_expect(r.urgent);
 	rest_busy(&r, now_ns + 2);
 	cr_expect(r.urgent);
 	cr_expect_eq(rest_idle(&r, now_ns + 2 + REST_LINGER_NS), REST_SLEEP);
 }
 
-Test(switch_rest, a_thread_that_does_not_get_to_sleep_is_not_urgent)
+/* Time that is not slept, with or without frames. */
+Test(switch_rest, it_pays_for_urgency_with_time_asleep)
 {
 	uint64_t now_ns = share();
 
-	rest_slept(&r, now_ns);
-	rest_busy(&r, now_ns + REST_URGENT_BUSY_NS - 1);
+	rest_slept(&r, now_ns, now_ns + REST_CREDIT_MAX_NS);
+	now_ns += REST_CREDIT_MAX_NS;
 	cr_expect(r.urgent);
-	rest_busy(&r, now_ns + REST_URGENT_BUSY_NS);
-	cr_expect_not(r.urgent);
-	rest_slept(&r, now_ns + REST_URGENT_BUSY_NS + 1);
-	cr_expect(r.urgent, "it has slept again");
-	/* Frames that wait for a rate: no round moves one, and it may not sleep. */
-	rest_idle(&r, now_ns + 2 * REST_URGENT_BUSY_NS);
+	rest_busy(&r, now_ns + REST_CREDIT_MAX_NS / 2);
+	rest_idle(&r, now_ns + REST_CREDIT_MAX_NS - 1);
 	cr_expect(r.urgent);
-	rest_idle(&r, now_ns + 2 * REST_URGENT_BUSY_NS + 1);
+	rest_busy(&r, now_ns + REST_CREDIT_MAX_NS);
 	cr_expect_not(r.urgent);
+	now_ns += REST_CREDIT_MAX_NS;
+	rest_slept(&r, now_ns, now_ns + REST_CREDIT_MIN_NS / REST_CREDIT_RATIO - 1);
+	cr_expect_not(r.urgent, "not for a moment only");
+	now_ns += REST_CREDIT_MIN_NS / REST_CREDIT_RATIO - 1;
+	rest_slept(&r, now_ns, now_ns + 2);
+	cr_expect(r.urgent);
+}
+
+/* A client that ends each sleep as soon as it has begun. */
+Test(switch_rest, sleeps_that_end_at_once_do_not_keep_it_urgent)
+{
+	uint64_t now_ns = share(), urgent_ns = 0, began_ns = now_ns;
+
+	r.shared_ns = UINT64_MAX;
+	rest_slept(&r, now_ns, now_ns + REST_CREDIT_MAX_NS);
+	now_ns += REST_CREDIT_MAX_NS;
+	for (unsigned i = 0; i < 100000; i++) {
+		urgent_ns += r.urgent ? 5000 : 0;
+		now_ns += 5000;
+		rest_idle(&r, now_ns);
+		rest_slept(&r, now_ns, now_ns + 500);
+		now_ns += 500;
+	}
+	cr_expect_lt(urgent_ns * 10, (now_ns - began_ns) * 3, "1500 of 5500 and what was saved");
+	cr_expect_gt(urgent_ns * 10, (now_ns - began_ns) * 2);
 }
 
 Test(switch_rest, after_a_while_it_finds_out_again_whether_it_is_alone)
 {
 	uint64_t now_ns = share();
 
-	rest_slept(&r, now_ns + REST_SHARED_NS - 1);
+	rest_slept(&r, now_ns, now_ns + REST_SHARED_NS - 1);
 	cr_expect(r.urgent);
 	rest_busy(&r, now_ns + REST_SHARED_NS);
 	cr_expect_eq(rest_idle(&r, now_ns + REST_SHARED_NS), REST_NOT);
@@ -110,10 +132,13 @@ static void *write_once(void *arg)
 	return NULL;
 }
 
+TestSuite(switch_doze, .timeout = 120);
+
 Test(switch_doze, what_comes_ends_it_whether_or_not_it_is_read)
 {
 	static const uint64_t one = 1;
 	int fd = eventfd(0, EFD_CLOEXEC);
+	bool ended = false;
 	pthread_t writer;
 
 	cr_assert(doze_watch(fd));
@@ -122,8 +147,9 @@ Test(switch_doze, what_comes_ends_it_whether_or_not_it_is_read)
 	cr_expect(doze(LONG_NS), "it came before");
 	cr_expect_not(doze(SHORT_NS), "once");
 	cr_assert_eq(pthread_create(&writer, NULL, write_once, &fd), 0);
-	while (!doze(LONG_NS)) /* a machine may stall */
-		;
+	for (unsigned i = 0; i < 60 && !ended; i++) /* a machine may stall */
+		ended = doze(LONG_NS);
+	cr_expect(ended);
 	pthread_join(writer, NULL);
 	close(fd);
 }
