@@ -12,7 +12,7 @@
  * is assumed that another process wants this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
  * frame interrupts the other process. It lingers for what follows a frame at once, as the ACK of the message before: that would
  * interrupt once more, and two processes that answer each other get both together. It pays for the time that it is
- * urgent with time asleep, so whatever comes, the other process has a quarter of the CPU; without credit it competes as others do.
+ * urgent with time asleep, so whatever comes, the other process has a twentieth of the CPU; without credit it competes as others do.
  *
  * Times are in ns and do not go back. Thread class: one thread.
  */
@@ -21,10 +21,9 @@
 #define REST_LONG_YIELD_NS 200000     /* a yield that takes longer: the CPU is shared */
 #define REST_LINGER_NS	   1500	      /* time without a frame, shared, before it sleeps */
 #define REST_SHARED_NS	   1000000000 /* for how long that is assumed */
-#define REST_CREDIT_RATIO                                                                          \
-	3 /* ns that it may be urgent for each ns asleep: three quarters of the time */
-#define REST_CREDIT_MAX_NS 1000000 /* the most that it saves for a burst */
-#define REST_CREDIT_MIN_NS 100000  /* that it needs to become urgent */
+#define REST_CREDIT_RATIO  19	      /* ns that it may be urgent for each ns asleep */
+#define REST_CREDIT_MAX_NS 1000000    /* the most that it saves for a burst */
+#define REST_CREDIT_MIN_NS 100000     /* that it needs to become urgent */
 
 enum rest_what {
 	REST_NOT, /* another round follows at once */

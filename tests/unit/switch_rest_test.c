@@ -92,11 +92,11 @@ Test(switch_rest, sleeps_that_end_at_once_do_not_keep_it_urgent)
 		urgent_ns += r.urgent ? 5000 : 0;
 		now_ns += 5000;
 		rest_idle(&r, now_ns);
-		rest_slept(&r, now_ns, now_ns + 500);
-		now_ns += 500;
+		rest_slept(&r, now_ns, now_ns + 50);
+		now_ns += 50;
 	}
-	cr_expect_lt(urgent_ns * 10, (now_ns - began_ns) * 3, "1500 of 5500 and what was saved");
-	cr_expect_gt(urgent_ns * 10, (now_ns - began_ns) * 2);
+	cr_expect_lt(urgent_ns * 10, (now_ns - began_ns) * 2, "950 of 5050, and what was saved");
+	cr_expect_gt(urgent_ns * 10, (now_ns - began_ns));
 }
 
 Test(switch_rest, after_a_while_it_finds_out_again_whether_it_is_alone)
