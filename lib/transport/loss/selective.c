@@ -146,7 +146,7 @@ static __attribute__((noinline)) void end_round(struct ur_selective *s, const st
 	if (rtt->srtt == 0 || length == 0)
 		return;
 	/* A round is at least the least round trip, so half a window does not raise the limit. */
-	if (s->delivered > s->plain_flight)
+	if (!s->plain_flight || s->delivered > s->plain_flight)
 		ur_selective_measure_bdp(s, rtt, length);
 	s->round_stamp = now;
 	s->delivered = 0;
