@@ -517,6 +517,7 @@ void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env 
 	if (ur_psn_eq(s->una, s->max))
 		depart(s, env->rtt, now_ns);
 	if (__builtin_expect(s->flags, 0)) {
+		UR_ASSERT(outstanding(s) + n <= s->agreed);
 		s->flags &= (uint8_t)~ASKING;
 		if (s->flags & HELD)
 			note_stamps(s, env, n, stamp);
@@ -543,18 +544,19 @@ void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selecti
 {
 	struct ur_stamp stamp = ur_stamp(now_ns);
 
+	UR_ASSERT(n >= 1 && n <= UR_TX_TIME_BATCH && n <= responses->limit);
 	UR_ASSERT(ur_psn_eq(requests->una, requests->max) &&
-		  ur_psn_eq(responses->una, responses->max) && n >= 1 && n <= UR_TX_TIME_BATCH);
+		  ur_psn_eq(responses->una, responses->max));
+	requests->max = ur_psn_add(requests->max, 1);
+	tx_times->sample[0].nr[requests->seq] = (uint16_t)requests->max.v;
+	responses->max = ur_psn_add(responses->max, n);
+	tx_times->sample[0].nr[responses->seq] = (uint16_t)responses->max.v;
+	tx_times->sample[0].stamp = stamp;
+	tx_times->youngest = 0;
 	depart(requests, rtt, now_ns);
 	responses->rack_stamp = responses->probe_stamp = responses->round_stamp = stamp;
 	responses->delivered = 0;
 	responses->deadline_ns = requests->deadline_ns;
-	requests->max = ur_psn_add(requests->max, 1);
-	responses->max = ur_psn_add(responses->max, n);
-	tx_times->sample[0].nr[requests->seq] = (uint16_t)requests->max.v;
-	tx_times->sample[0].nr[responses->seq] = (uint16_t)responses->max.v;
-	tx_times->sample[0].stamp = stamp;
-	tx_times->youngest = 0;
 }
 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)

@@ -301,7 +301,10 @@ static inline bool ur_selective_on_send_too(struct ur_selective *s, struct ur_tx
 void ur_selective_begin_flight(struct ur_selective *s, const struct ur_rtt *rtt,
 			       struct ur_tx_times *tx_times, bool alone, uint64_t now_ns);
 
-/* The same of both sequences of a queue pair at once, while nothing is in flight: a READ request of `n` responses. */
+/*
+ * The same of both sequences of a queue pair at once, while nothing is in flight: a READ request of `n` responses, no more than
+ * their limit.
+ */
 void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selective *responses,
 				uint32_t n, const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
 				uint64_t now_ns);
