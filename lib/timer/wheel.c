@@ -134,7 +134,7 @@ static void open_slot(struct ur_wheel *w, unsigned int level, unsigned int slot)
 	}
 }
 
-/* The first slot that is not empty opens, if it has begun by now. */
+/* Opens the first occupied slot if it has begun by now. */
 static __attribute__((noinline)) void open_first_slot(struct ur_wheel *w, uint64_t now)
 {
 	unsigned int level, slot;

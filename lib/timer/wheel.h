@@ -45,8 +45,8 @@ TAILQ_HEAD(ur_timer_queue, ur_timer);
 
 struct ur_wheel {
 	uint64_t tick;			/* all timers of earlier ticks have fired */
-	uint64_t idle_until;		/* before this tick there is nothing to do, */
-	uint64_t slots_until;		/* and before this one no slot begins that is not empty */
+	uint64_t idle_until;		/* before this tick there is nothing to do */
+	uint64_t slots_until;		/* before this tick no occupied slot begins */
 	uint64_t used[UR_WHEEL_LEVELS]; /* bit s: slot s of the level is not empty */
 	struct ur_timer_list slots[UR_WHEEL_LEVELS][1 << UR_WHEEL_SLOT_BITS];
 	struct ur_timer_queue near; /* by deadline */

@@ -156,8 +156,8 @@ static inline void ur_rtx_note_answer(struct ur_rtx_pool *p, uint32_t took, uint
 struct ur_tx_times {
 	uint8_t youngest; /* samples [0, youngest] count, the oldest first */
 	/*
-	 * All before nr had left at `stamp`, when those from the sample before on left; of the first sample, all that is in
-	 * flight.
+	 * All before nr had left at `stamp`, when those from the sample before on left; the first sample: all in flight
+	 * before nr.
 	 */
 	struct {
 		uint16_t nr[2]; /* of either sequence, low bits */
@@ -192,7 +192,7 @@ struct ur_selective {
 	/* Of [una, max), while rtx is held; without it lost_cnt = 1 says that una is lost. */
 	uint16_t acked_cnt, lost_cnt;
 	uint16_t window; /* in flight at least, before limit stops it */
-	uint16_t bdp;	 /* learned, numbers, [0, most] */
+	uint16_t bdp;	 /* learned, numbers, [0, agreed] */
 	uint16_t
 		most; /* numbers in [una, max) at most, before more are sent: `agreed`, fewer where memory is short */
 	uint16_t agreed; /* and as many as both ends agree on */
