@@ -285,8 +285,22 @@ def crowd():
         os.wait()
 
 
-def killed():
-    """A client that is killed harms no other, and its address rests."""
+def interrupting(pid):
+    """How many clients have written to the eventfd that came with their lease."""
+    count = 0
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as f:
+                found = re.search(r"^eventfd-count:\s+([0-9a-f]+)", f.read(), re.M)
+        except FileNotFoundError:
+            continue
+        count += bool(found and int(found[1], 16))
+    return count
+
+
+def killed(pid):
+    """A client that is killed harms no other, and its address rests. EDGE-REST-05: endpoints interrupt the daemon by their drivers."""
+    before = interrupting(pid)
     server = endpoint("server", "server", "--once")
     peer = listening("server")
     other = endpoint("server", "other")
@@ -294,6 +308,7 @@ def killed():
     client = endpoint("client", "client", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "200", "--timeout", "19",
                       "--live", "--live-interval", "0.2")
     wait_for("three leases and traffic", lambda: len(leased()) == 3 and intervals("client"))
+    wait_for("interrupts", lambda: interrupting(pid) == before + 3)
     other.kill()
     other.wait()
     wait_for("end of the lease", lambda: address not in leased())
@@ -332,6 +347,7 @@ def restarted(first):
     second = daemon()
     refused("taken", peer)
     wait_for("the same leases", lambda: os.path.exists(stats) and leased() == before)
+    wait_for("interrupts of the daemon that was started again", lambda: interrupting(second.pid) >= len(before))
     passed = intervals("client2")
     wait_for("the same traffic", lambda: intervals("client2") > passed + 1)
     interrupted(client, "client2")
@@ -385,7 +401,7 @@ def main():
     print("a user has no more leases than its share")
     crowd()
     print("users who say nothing take no place from another")
-    killed()
+    killed(d.pid)
     print("a client is killed, and others go on")
     d = restarted(d)
     print("the daemon is killed and started again, and its clients go on")
