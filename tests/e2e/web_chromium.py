@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 WAIT_S = 60
 browser = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -116,7 +118,21 @@ def no_errors(page, url):
     assert not wrong, wrong
 
 
+def has_passed(web):
+    """Before the first pass there is no picture yet, but 503, which the browser logs as an error."""
+    try:
+        with urllib.request.urlopen(f"{web.url}fabric.json", timeout=WAIT_S) as answer:
+            return answer.status == 200
+    except urllib.error.HTTPError as e:
+        assert e.code == 503, e
+        return False
+
+
 def open_page(page, web):
+    end = time.monotonic() + WAIT_S
+    while not has_passed(web):
+        assert time.monotonic() < end, "there is no first pass"
+        time.sleep(0.05)
     page.events.clear()
     page.call("Page.navigate", url=web.url)
     page.wait("document.documentElement.dataset.pass > 0")
