@@ -90,7 +90,7 @@ const char *node_prefix(const struct node *n);
 /* Runs these nodes in turn until *stop. */
 void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop);
 
-/* A port without a link whose device is a client's has nobody there: no round looks at it. */
+/* No round looks at a client's port while its link is down: no client uses it. */
 void node_set_present(struct node *n, unsigned port, bool link);
 /* Moves frames once. Returns how many. */
 unsigned node_round(struct node *n, uint64_t now_ns);

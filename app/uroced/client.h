@@ -98,8 +98,8 @@ void client_begin(struct client *c, int fd, unsigned index, const struct client_
 int client_make_wake(struct client *c);
 /*
  * UROCED-WAKE-02: makes the eventfd by which it ends a doze of ours, and returns it; -1: there is none. It goes with the grant too. A
- * client that knows what it is for writes to it at once; until one does, its ring is looked at as often as if it had none. It is
- * neither read nor written here.
+ * client that knows what it is for writes to it when it makes its ring; until it does, the ring is looked at as often as if it had
+ * none. It is neither read nor written here.
  */
 int client_make_interrupt(struct client *c);
 /* From now on both poll. */

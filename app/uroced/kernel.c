@@ -138,7 +138,7 @@ bool kernel_is_asked(const struct kernel *k, uint64_t now_ns)
 
 bool kernel_wants_answer(const struct kernel *k, uint64_t now_ns)
 {
-	return now_ns >= k->next_ns && questions_are_due(&k->questions, now_ns);
+	return now_ns >= k->next_ns && kernel_is_asked(k, now_ns);
 }
 
 /* One look, and the next not before GAP_NS: the questions of one client do not delay the frames of others (UROCED-KERNEL-02). */

@@ -26,9 +26,9 @@ void kernel_ask(struct kernel *k, const uint8_t *frame, uint32_t len, uint8_t cl
 		uint64_t now_ns);
 
 #define KERNEL_FRAME 60
-/* Whether it is time to look for answers. */
-/* Whether one waits for its turn, at a time that no frame brings. */
+/* Whether a question is due, though the next look may not be. */
 bool kernel_is_asked(const struct kernel *k, uint64_t now_ns);
+/* Whether it is time to look for answers. */
 bool kernel_wants_answer(const struct kernel *k, uint64_t now_ns);
 /* An answer that the kernel has meanwhile, in `frame`, which has KERNEL_FRAME bytes. False: none. */
 bool kernel_answer(struct kernel *k, uint8_t *frame, uint64_t now_ns);

@@ -60,7 +60,7 @@ enum ring_result ring_send(struct ring *r, const struct region *m, const uint8_t
 /* Shows the peer what was used up. After a burst. */
 void ring_publish(struct ring *r);
 /*
- * UROCED-WAKE-02. Asks the peer to interrupt us when it sends from now on, or not to. What it has sent before interrupts nobody: after the
+ * UROCED-WAKE-02. Asks the peer to interrupt us when it sends from now on, or not to. What it sent before causes no interrupt: after the
  * call for interrupts, the caller receives once more.
  */
 void ring_ask_interrupts(struct ring *r, bool on);

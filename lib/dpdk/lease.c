@@ -205,14 +205,21 @@ static int get_grant(struct ur_lease *l, char *err, size_t cap)
 	return rc;
 }
 
+/* The memif socket that the grant names: it is in the directory of the lease's. */
+static void memif_path(const struct ur_lease *l, char *out, size_t cap)
+{
+	const char *slash = strrchr(l->addr.sun_path, '/');
+	int dir = slash ? (int)(slash + 1 - l->addr.sun_path) : 0;
+
+	snprintf(out, cap, "%.*s%s", dir, l->addr.sun_path, l->grant.memif);
+}
+
 /* EDGE-REST-05. `fd` -1: not any more. */
 static void set_interrupt(const struct ur_lease *l, int fd)
 {
-	const char *slash = strrchr(l->addr.sun_path, '/');
 	struct ur_memif_end end = {.id = l->grant.memif_id};
 
-	snprintf(end.path, sizeof(end.path), "%.*s%s",
-		 slash ? (int)(slash + 1 - l->addr.sun_path) : 0, l->addr.sun_path, l->grant.memif);
+	memif_path(l, end.path, sizeof(end.path));
 	(void)ur_memif_wake_interrupt(&end, fd); /* else uroced looks for packets itself */
 }
 
@@ -221,16 +228,13 @@ static void set_interrupt(const struct ur_lease *l, int fd)
 static int use(const struct ur_lease *l, struct ur_config *cfg, char *err, size_t cap)
 {
 	const struct ur_lease_grant *g = &l->grant;
-	const char *slash = strrchr(l->addr.sun_path, '/');
 	char more[UR_CONFIG_TEXT];
-	int dir = slash ? (int)(slash + 1 - l->addr.sun_path) : 0;
 	bool fits;
 
 	cfg->port.driver = UR_DRIVER_MEMIF;
 	cfg->port.role = UR_MEMIF_ROLE_CLIENT;
 	cfg->port.dev[0] = '\0';
-	snprintf(cfg->port.device, sizeof(cfg->port.device), "%.*s%s", dir, l->addr.sun_path,
-		 g->memif);
+	memif_path(l, cfg->port.device, sizeof(cfg->port.device));
 	fits = (size_t)snprintf(more, sizeof(more), "%s%sid=%u,secret=%s", cfg->port.args,
 				cfg->port.args[0] ? "," : "", g->memif_id,
 				g->secret) < sizeof(more);

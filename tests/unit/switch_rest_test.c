@@ -31,7 +31,7 @@ Test(switch_rest, alone_it_polls_then_yields_then_sleeps)
 	cr_expect_eq(rest_idle(&r, T0 + REST_YIELD_NS - 1), REST_YIELD);
 	cr_expect_eq(rest_idle(&r, T0 + REST_YIELD_NS), REST_SLEEP);
 	rest_slept(&r, T0 + REST_YIELD_NS, T0 + 2 * REST_YIELD_NS);
-	cr_expect_not(r.urgent, "nobody is in its way");
+	cr_expect_not(r.urgent, "no other process wants the CPU");
 	rest_busy(&r, T0 + 2 * REST_YIELD_NS);
 	cr_expect_eq(rest_idle(&r, T0 + 2 * REST_YIELD_NS + 1), REST_NOT, "a frame begins anew");
 }
