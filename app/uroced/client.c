@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client.h"
 
+#include "closer.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,7 +287,7 @@ void client_end(struct client *c)
 	client_detach(c);
 	client_drop_wakes(c);
 	if (c->lease.fd >= 0)
-		close(c->lease.fd);
+		closer_close(c->lease.fd, c->uid);
 	c->lease.fd = -1;
 	c->seen_down = false;
 }
@@ -313,7 +315,7 @@ void client_detach(struct client *c)
 	c->job = NULL;
 	c->waits = false;
 	if (c->memif.fd >= 0)
-		close(c->memif.fd);
+		closer_close(c->memif.fd, c->uid);
 	c->memif.fd = -1;
 }
 

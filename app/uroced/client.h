@@ -42,7 +42,10 @@ struct watch {
 	X(too_long, "frames that were longer than the MTU permits")                                \
 	X(no_room, "frames for the client that all of its buffers together cannot hold")           \
 	X(wakes, "times that the client slept and was woken")                                      \
+	X(rings, "direct rings to other clients")                                                  \
 	X(region_waits, "regions that had to wait: their user makes too many at a time")
+
+#define CLIENT_RINGS_MAX 16 /* direct rings of a client, UR_DIRECT_MAX */
 
 struct client {
 	struct device dev;
@@ -60,13 +63,19 @@ struct client {
 	struct ring rx, tx;
 	struct memory_job *job; /* maps the region; NULL: none */
 	bool has_rx, has_tx, up, seen_down;
-	bool waits;		    /* for room for its memory */
-	int wake_fd;		    /* our end of the socket that wakes it; -1: none */
-	int interrupt_fd;	    /* the eventfd by which it wakes us; -1: none */
-	bool interrupts;	    /* it has written to that */
-	uint64_t asked_ns;	    /* when that was looked at last */
-	bool wake_due;		    /* frames may have been sent while it slept */
-	uint64_t wake_ns;	    /* when it was woken last */
+	bool waits;	   /* for room for its memory */
+	int wake_fd;	   /* our end of the socket that wakes it; -1: none */
+	int interrupt_fd;  /* the eventfd by which it wakes us; -1: none */
+	bool interrupts;   /* it has written to that */
+	uint64_t asked_ns; /* when that was looked at last */
+	bool wake_due;	   /* frames may have been sent while it slept */
+	uint64_t wake_ns;  /* when it was woken last */
+	/* direct.h */
+	bool direct;		 /* it knows direct rings, and may have some */
+	uint64_t wished, joined; /* bit i: a ring to client i of the daemon */
+	uint32_t parted
+		[CLIENT_RINGS_MAX]; /* addresses of clients that have left, [0, parted_cnt): it is to be told */
+	unsigned parted_cnt;
 	uint64_t drops[GUARD_PASS]; /* of all clients of this port */
 #define X(name, text) uint64_t name;
 	CLIENT_COUNTERS(X)
@@ -112,10 +121,7 @@ void client_attach(struct client *c, int fd);
 /* Ends the memif connection. The lease stays. */
 void client_detach(struct client *c);
 
-/*
- * UROCED-REGION-02: whether the next message is read now, and then whether with a descriptor, which is that of the region:
- * the kernel drops all others unopened.
- */
+/* UROCED-REGION-02: whether the next message is read now, and then whether with a descriptor, which is that of the region. */
 enum client_wants { CLIENT_NOTHING, CLIENT_MESSAGE, CLIENT_REGION };
 enum client_wants client_wants(struct client *c, uint64_t now_ns);
 

@@ -143,6 +143,7 @@ static bool start(struct node *n, const struct options *o, char *err, size_t cap
 		.lease = o->lease,
 		.rate_gbps = o->rate_gbps,
 		.manage = o->manage,
+		.direct = o->direct,
 		.first_port = (uint8_t)(o->uplink_cnt + 1),
 		.clock = &n->clock,
 	};

@@ -25,6 +25,7 @@ enum {
 	OPT_MTU,
 	OPT_MANAGE,
 	OPT_LEASES,
+	OPT_NO_DIRECT,
 	OPT_NO_REALTIME
 };
 
@@ -43,6 +44,7 @@ static const struct option longs[] = {
 	{"mtu", required_argument, NULL, OPT_MTU},
 	{"manage", no_argument, NULL, OPT_MANAGE},
 	{"leases", required_argument, NULL, OPT_LEASES},
+	{"no-direct", no_argument, NULL, OPT_NO_DIRECT},
 	{"no-realtime", no_argument, NULL, OPT_NO_REALTIME},
 	COMMON_LONGS,
 };
@@ -176,6 +178,9 @@ static bool take_word(struct options *o, int opt)
 	case OPT_MANAGE:
 		o->manage = true;
 		return true;
+	case OPT_NO_DIRECT:
+		o->direct = false;
+		return true;
 	case OPT_NO_REALTIME:
 		o->common.realtime = false;
 		return true;
@@ -235,7 +240,7 @@ enum parse options_parse(struct options *o, int argc, char **argv, char *err, si
 		.group = (gid_t)-1,
 		.mtu = 4200};
 	common_options_init(&o->common);
-	o->common.realtime = true;
+	o->common.realtime = o->direct = true;
 	range(o, "10.77.0.2-10.77.0.63/24");
 	optind = 1;
 	while ((opt = getopt_long(argc, argv, "h", longs, &at)) != -1) {
@@ -288,6 +293,8 @@ void options_help(FILE *out)
 	      "  --manage               processes may manage the switch; otherwise only an uplink may\n"
 	      "  --leases FILE          keeps there the leases, so that processes have their addresses\n"
 	      "                         again when the daemon is started again (that of --socket, .leases)\n"
+	      "  --no-direct            every frame passes the switch; without it, and without --rate, --address and\n"
+	      "                         --share, connections between two processes have shared memory of their own\n"
 	      "  --no-realtime          never interrupts other programs; without it a frame does, when they\n"
 	      "                         use the daemon's CPU and it may have a real-time priority\n"
 	      "  --config FILE          reads [eal], [port], [qos], [forwarding] and [management], as\n"

@@ -24,6 +24,7 @@ struct options {
 	uint32_t mtu;
 	double rate_gbps;
 	bool manage;
+	bool direct;
 };
 
 enum parse options_parse(struct options *o, int argc, char **argv, char *err, size_t cap);

@@ -16,6 +16,8 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
+#include "closer.h"
+#include "direct.h"
 #include "doze.h"
 #include "dpdk/fd_msg.h"
 #include "keep.h"
@@ -118,7 +120,7 @@ static void keep(struct server *s, uint64_t now_ns)
 static void dismiss(struct newcomer *n)
 {
 	if (n->watch.fd >= 0)
-		close(n->watch.fd);
+		closer_close(n->watch.fd, n->peer.uid);
 	n->watch.fd = -1;
 }
 
@@ -185,7 +187,7 @@ static void accept_one(struct server *s, enum watch_kind kind, int fd, uint64_t 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
 		n = free_newcomer(s, peer.uid);
 	if (!n) {
-		close(fd);
+		closer_close(fd, peer.uid);
 		return;
 	}
 	*n = (struct newcomer){{kind, fd, n}, now_ns + NEW_NS, peer};
@@ -200,7 +202,8 @@ static void accept_all(struct server *s, const struct listener *l, enum watch_ki
 {
 	int fd;
 
-	for (unsigned i = 0; i < ACCEPTS && (fd = listener_accept(l)) >= 0; i++)
+	for (unsigned i = 0; i < ACCEPTS && closer_has_room() && (fd = listener_accept(l)) >= 0;
+	     i++)
 		accept_one(s, kind, fd, now_ns);
 }
 
@@ -298,6 +301,7 @@ static void say(struct server *s, const struct client *c, const char *what, uint
 static void end_lease(struct server *s, struct client *c, uint64_t now_ns)
 {
 	say(s, c, " ended", now_ns);
+	direct_part(s->client, s->client_cnt, c);
 	client_end(c);
 	if (s->attr->steer)
 		steer_remove(s->attr->steer, c->guard.number);
@@ -316,7 +320,7 @@ static uint8_t port_of(const struct server *s, const struct client *c)
 }
 
 static void begin_lease(struct server *s, struct client *c, struct newcomer *n, unsigned index,
-			const char *program, uint64_t now_ns)
+			const struct ur_lease_request *r, uint64_t now_ns)
 {
 	struct client_addresses a = {.address = lease_address(&s->table, index),
 				     .number = lease_number(&s->table, index)};
@@ -335,7 +339,9 @@ static void begin_lease(struct server *s, struct client *c, struct newcomer *n, 
 		ports_begin(&s->attr->steer->ports, a.number, n->peer.uid);
 	c->uid = n->peer.uid;
 	c->pid = n->peer.pid;
-	strlcpy(c->program, program, sizeof(c->program));
+	strlcpy(c->program, r->program, sizeof(c->program));
+	/* By a ring frames would pass by what the switch does with them, and addresses that processes share name none of them. */
+	c->direct = r->direct && s->attr->direct && !s->attr->steer && s->attr->rate_gbps == 0;
 	if (!watch(s, &c->lease) || !send_grant(s, c)) {
 		end_lease(s, c, now_ns);
 		return;
@@ -356,7 +362,7 @@ static void serve_request(struct server *s, struct newcomer *n, uint64_t now_ns)
 	/* A port whose client has just left: the switch has to see that first. */
 	if (!c && s->table.held_cnt < s->client_cnt)
 		return;
-	len = recv(n->watch.fd, msg, sizeof(msg), MSG_DONTWAIT);
+	len = closer_receive(n->watch.fd, msg, sizeof(msg), n->peer.uid, NULL);
 	if (len < 0 && errno == EAGAIN)
 		return; /* the event was of a connection before it */
 	if (len <= 0) {
@@ -372,7 +378,7 @@ static void serve_request(struct server *s, struct newcomer *n, uint64_t now_ns)
 	if (index < 0)
 		refuse(n, (enum ur_lease_refusal)(-1 - index));
 	else
-		begin_lease(s, c, n, (unsigned)index, r.program, now_ns);
+		begin_lease(s, c, n, (unsigned)index, &r, now_ns);
 }
 
 static bool bind_port(struct server *s, const struct client *c, const struct ur_lease_port *p)
@@ -392,15 +398,20 @@ static bool bind_port(struct server *s, const struct client *c, const struct ur_
 	return send(c->lease.fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(out);
 }
 
-/* A client binds a port of the host. Anything else, as the end of the connection, ends the lease. */
+/* A client binds a port of the host, or wishes a ring. Anything else, as the end of the connection, ends the lease. */
 static void serve_lease(struct server *s, struct client *c, uint64_t now_ns)
 {
 	uint8_t msg[UR_LEASE_PORT_BYTES + 1];
-	ssize_t len = recv(c->lease.fd, msg, sizeof(msg), MSG_DONTWAIT);
+	ssize_t len = closer_receive(c->lease.fd, msg, sizeof(msg), c->uid, NULL);
 	struct ur_lease_port p;
+	uint32_t address;
 
 	if (len < 0 && errno == EAGAIN)
 		return;
+	if (len > 0 && ur_lease_get_wish(msg, (size_t)len, &address)) {
+		direct_wish(s->client, s->client_cnt, c, address, s->mtu);
+		return;
+	}
 	if (len <= 0 || !s->attr->steer || !ur_lease_get_port(msg, (size_t)len, &p) ||
 	    !bind_port(s, c, &p))
 		end_lease(s, c, now_ns);
@@ -435,7 +446,7 @@ static void serve_new_memif(struct server *s, struct newcomer *n)
 	uint8_t msg[MEMIF_MSG_BYTES + 1], out[MEMIF_MSG_BYTES];
 	struct memif_msg m;
 	struct client *c = NULL;
-	ssize_t len = recv(n->watch.fd, msg, sizeof(msg), MSG_DONTWAIT);
+	ssize_t len = closer_receive(n->watch.fd, msg, sizeof(msg), n->peer.uid, NULL);
 	int fd;
 
 	if (len < 0 && errno == EAGAIN)
@@ -477,8 +488,8 @@ static void serve_memif(struct server *s, struct client *c, uint64_t now_ns)
 
 	if (wants == CLIENT_NOTHING)
 		return;
-	len = wants == CLIENT_REGION ? ur_fd_msg_receive(c->memif.fd, msg, sizeof(msg), &fd, 1)
-				     : recv(c->memif.fd, msg, sizeof(msg), MSG_DONTWAIT);
+	len = closer_receive(c->memif.fd, msg, sizeof(msg), c->uid,
+			     wants == CLIENT_REGION ? &fd : NULL);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	valid = len > 0 && memif_msg_get(msg, (size_t)len, &m) && m.type != MEMIF_DISCONNECT;
@@ -495,6 +506,8 @@ static void look_at_clients(struct server *s)
 
 		if (wrong)
 			end_memif(s, s->client[i], wrong);
+		if (s->client[i]->parted_cnt)
+			direct_tell(s->client[i]);
 	}
 }
 
@@ -557,6 +570,7 @@ static bool server_serve(struct device_group *g, uint64_t now_ns)
 	for (int i = 0; i < cnt; i++)
 		serve_one(s, event[i].data.ptr, now_ns);
 	look_at_clients(s);
+	closer_poll();
 	if (s->attr->kernel)
 		kernel_poll(s->attr->kernel, now_ns);
 	dismiss_old(s, now_ns);
@@ -614,6 +628,7 @@ static bool listen_at(struct server *s, char *err, size_t cap)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll >= 0)
 		(void)doze_watch(s->epoll); /* else it is looked at after each doze */
+	closer_begin(s->epoll);
 	s->leases_watch = (struct watch){WATCH_LEASES, s->leases.fd, s};
 	s->memifs_watch = (struct watch){WATCH_MEMIFS, s->memifs.fd, s};
 	if (s->epoll >= 0 && watch(s, &s->leases_watch) && watch(s, &s->memifs_watch))

@@ -20,6 +20,7 @@ struct server_attr {
 	struct lease_attr lease; /* has passed lease_attr_check() */
 	double rate_gbps;	 /* of each client; 0: no limit */
 	bool manage;		 /* clients may manage the switch */
+	bool direct;		 /* and pass by it, by direct rings */
 	/*
 	 * Clients share an address, attr.lease.host: this and self are told of leases. `first_port`: of the switch, the first
 	 * client's.

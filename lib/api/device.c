@@ -318,6 +318,7 @@ static void tear_down(struct ur_device *dev)
 		uroce_capture_stop(&dev->own.v.context, NULL);
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		ur_worker_free(dev->workers[i]);
+	ur_lease_free_direct(dev);
 	ur_cm_api_free(dev);
 	ur_mgmt_link_close(dev);
 	ur_mgmt_close(&dev->mgmt);
@@ -375,6 +376,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	rc = make_workers(dev, err, cap);
 	if (rc)
 		return rc;
+	ur_lease_begin_direct(dev);
 	ur_mgmt_link_open(dev);
 	rc = -ur_progress_start(dev);
 	if (rc) {

@@ -15,6 +15,7 @@
 #include "edge/capture.h"
 #include "dpdk/clock.h"
 #include "edge/config.h"
+#include "dpdk/direct.h"
 #include "dpdk/eal.h"
 #include "dpdk/lease.h"
 #include "dpdk/mgmt.h"
@@ -69,6 +70,8 @@ struct ur_device {
 	char not_af_xdp[256];	  /* why the automatic choice of the driver was not af_xdp */
 	struct ur_shared *shared; /* [port] dev, or NULL; see share.h */
 	struct ur_lease *lease;	  /* of a port of uroced, or NULL; lease.h */
+	struct ur_direct
+		direct; /* its rings to other clients of uroced; the progress thread's and the worker's */
 	bool leased; /* used by the progress thread only, as the next two: there is a lease now */
 	unsigned down_looks;		  /* since when the link is down */
 	uint64_t restart_ns;		  /* when the port may be connected again */

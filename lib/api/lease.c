@@ -4,10 +4,11 @@
 #include "api/device.h"
 #include "dpdk/lease.h"
 
-#define INTERVAL_NS  10000000
+#define INTERVAL_NS  2000000
 #define LINK_WAIT_MS 2000
-#define DOWN_LOOKS   10		/* after which the driver has forgotten the connection */
+#define DOWN_LOOKS   50		/* after which the driver has forgotten the connection */
 #define RESTART_NS   1000000000 /* between attempts to connect */
+#define DRAIN_ROUNDS (UR_DIRECT_SLOTS / UR_BURST)
 
 struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev)
 {
@@ -25,6 +26,103 @@ void ur_lease_wait_link(struct ur_device *dev)
 int ur_lease_wake_fd_of(const struct ur_device *dev)
 {
 	return dev->lease ? ur_lease_wake_fd(dev->lease) : -1;
+}
+
+void ur_lease_set_sleep(struct ur_device *dev, bool sleeps)
+{
+	ur_direct_set_sleep(&dev->direct, sleeps);
+}
+
+static void use_direct(void *arg, uint64_t now_ns)
+{
+	struct ur_device *dev = arg;
+
+	ur_worker_set_direct(dev->workers[0], &dev->direct);
+}
+
+void ur_lease_begin_direct(struct ur_device *dev)
+{
+	if (dev->lease && ur_lease_takes_direct(dev->lease))
+		ur_worker_call(dev->workers[0], use_direct, dev);
+}
+
+void ur_lease_free_direct(struct ur_device *dev)
+{
+	struct ur_direct_peer *p;
+
+	while ((p = ur_direct_remove(&dev->direct, 0)))
+		ur_direct_peer_free(p, false);
+}
+
+/* ---- direct rings ---- */
+
+/* Commands of the worker; `old` is left over. */
+struct change {
+	struct ur_device *dev;
+	struct ur_direct_peer *add, *old;
+	uint32_t remove; /* an address, or 0: any */
+};
+
+static void add_ring(void *arg, uint64_t now_ns)
+{
+	struct change *c = arg;
+
+	c->old = ur_direct_add(&c->dev->direct, c->add);
+}
+
+static void remove_ring(void *arg, uint64_t now_ns)
+{
+	struct change *c = arg;
+
+	c->old = ur_direct_remove(&c->dev->direct, c->remove);
+}
+
+static void begin_ring(struct ur_device *dev, struct ur_direct_peer *p)
+{
+	struct change c = {.dev = dev, .add = p};
+
+	ur_worker_call(dev->workers[0], add_ring, &c);
+	ur_direct_peer_free(c.old, false);
+}
+
+/* The other end has left. What it sent before, its last ACK for instance, is taken first. */
+static void end_ring(struct ur_device *dev, uint32_t address)
+{
+	struct change c = {.dev = dev, .remove = address};
+
+	for (unsigned i = 0; i < DRAIN_ROUNDS; i++)
+		ur_worker_poll(dev->workers[0]);
+	ur_worker_call(dev->workers[0], remove_ring, &c);
+	ur_direct_peer_free(c.old, true);
+}
+
+static void follow_direct(struct ur_device *dev, uint64_t now_ns)
+{
+	uint32_t wish = ur_direct_wish(&dev->direct, now_ns);
+	struct ur_lease_direct d;
+	int fd;
+
+	if (wish)
+		ur_lease_wish(dev->lease, wish);
+	while (ur_lease_next_direct(dev->lease, &d, &fd)) {
+		struct ur_direct_peer *p = d.frame_max ? ur_direct_peer_new(&d, fd) : NULL;
+
+		if (p)
+			begin_ring(dev, p);
+		else if (!d.frame_max)
+			end_ring(dev, d.address);
+	}
+}
+
+/* The lease is lost. The other ends may take what was sent before. */
+static void drop_direct(struct ur_device *dev)
+{
+	while (dev->direct.cnt) {
+		struct change c = {.dev = dev};
+
+		ur_worker_call(dev->workers[0], remove_ring, &c);
+		ur_direct_peer_free(c.old, false);
+	}
 }
 
 struct restart {
@@ -65,6 +163,7 @@ void ur_lease_follow(struct ur_device *dev, uint64_t now_ns)
 	switch (ur_lease_poll(dev->lease, now_ns)) {
 	case UR_LEASE_LOST:
 		dev->leased = false;
+		drop_direct(dev);
 		break;
 	case UR_LEASE_BACK:
 		dev->leased = true;
@@ -73,6 +172,7 @@ void ur_lease_follow(struct ur_device *dev, uint64_t now_ns)
 	case UR_LEASE_SAME:
 		break;
 	}
+	follow_direct(dev, now_ns);
 	follow_link(dev);
 	if (!dev->leased || dev->down_looks < DOWN_LOOKS || now_ns < dev->restart_ns)
 		return;

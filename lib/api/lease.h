@@ -18,6 +18,13 @@ void ur_lease_wait_link(struct ur_device *dev);
 
 /* The descriptor by which uroced wakes a thread that sleeps, or -1. Thread class: the progress thread. */
 int ur_lease_wake_fd_of(const struct ur_device *dev);
+/* Whether clients with direct rings are to have uroced wake it. Thread class: the same. */
+void ur_lease_set_sleep(struct ur_device *dev, bool sleeps);
+
+/* From now on the first worker uses direct rings, if it may; there is none yet. */
+void ur_lease_begin_direct(struct ur_device *dev);
+/* No ring is left. The workers have been stopped. */
+void ur_lease_free_direct(struct ur_device *dev);
 
 /*
  * UROCED-EVENT-01: follows the lease: raises IBV_EVENT_PORT_ERR and IBV_EVENT_PORT_ACTIVE, and connects the port again when

@@ -91,16 +91,20 @@ static bool sleep_at_port(struct adaptive *a, uint64_t sleep_ns, uint32_t worker
 	struct ur_device *dev = a->dev;
 	uint64_t now_ns;
 	unsigned packets;
+	bool woken = true;
 
 	if (!ur_wake_arm(&dev->wake, workers, ur_lease_wake_fd_of(dev)))
 		return ur_wake_wait(&dev->wake, sleep_ns);
+	ur_lease_set_sleep(dev, true);
 	now_ns = ur_clock_ns(&dev->clock);
 	serve(a, now_ns, &packets);
-	if (!packets)
-		return ur_wake_wait(&dev->wake, sleep_ns);
-	ur_wake_disarm(&dev->wake);
-	ur_rest_after(&a->rest, now_ns, packets);
-	return true;
+	if (packets) {
+		ur_wake_disarm(&dev->wake);
+		ur_rest_after(&a->rest, now_ns, packets);
+	} else
+		woken = ur_wake_wait(&dev->wake, sleep_ns);
+	ur_lease_set_sleep(dev, false);
+	return woken;
 }
 
 /*

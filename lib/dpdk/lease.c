@@ -30,11 +30,19 @@ enum { WAKE_FD, INTERRUPT_FD, LEASE_FDS };
 #define BUSY_MS	   50 /* between attempts, when too many ask at a time */
 #define BUSY_TRIES 40
 
+#define DIRECT_MAX 64 /* messages about direct rings that wait */
+
 #define PORTS (UR_LEASE_SPACES * 65536u)
 
 /* How often this process has bound each port: space * 65536 + port. */
 struct port_refs {
 	uint16_t cnt[PORTS];
+};
+
+/* A message about a direct ring, with its descriptor. */
+struct direct_msg {
+	struct ur_lease_direct direct;
+	int fd;
 };
 
 struct ur_lease {
@@ -49,6 +57,8 @@ struct ur_lease {
 	pthread_mutex_t lock;
 	struct port_refs *bound; /* NULL: none yet */
 	uint32_t rebind; /* after the lease came back: ports from here on are to be bound again */
+	struct direct_msg direct[DIRECT_MAX]; /* [direct_head, direct_tail), free-running */
+	unsigned direct_head, direct_tail;
 };
 
 /* ---- the name ---- */
@@ -82,14 +92,20 @@ static int read_name(struct ur_lease *l, const struct ur_config *cfg, char *err,
 
 /* ---- the connection ---- */
 
+static void close_any(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
 static void disconnect(struct ur_lease *l)
 {
-	if (l->fd >= 0)
-		close(l->fd);
+	while (l->direct_head != l->direct_tail)
+		close_any(l->direct[l->direct_head++ % DIRECT_MAX].fd);
+	close_any(l->fd);
 	l->fd = -1;
 	for (unsigned i = 0; i < LEASE_FDS; i++) {
-		if (l->grant_fd[i] >= 0)
-			close(l->grant_fd[i]);
+		close_any(l->grant_fd[i]);
 		l->grant_fd[i] = -1;
 	}
 	l->waits = false;
@@ -159,6 +175,15 @@ static int no_daemon(const struct ur_lease *l, int rc, char *err, size_t cap)
 	return rc;
 }
 
+/* Whether to ask once more: an older daemon knows no direct rings, and not even such a request. */
+static bool forget_direct(struct ur_lease *l, enum ur_lease_refusal why)
+{
+	if (why != UR_LEASE_MALFORMED || !l->request.direct)
+		return false;
+	l->request.direct = false;
+	return true;
+}
+
 static int receive(struct ur_lease *l, char *err, size_t cap)
 {
 	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
@@ -174,6 +199,8 @@ static int receive(struct ur_lease *l, char *err, size_t cap)
 	case UR_LEASE_GRANTED:
 		return 0;
 	case UR_LEASE_REFUSED:
+		if (forget_direct(l, why))
+			return -EBUSY;
 		snprintf(err, cap, "uroced at %s refuses a lease: %s", l->addr.sun_path,
 			 ur_lease_refusal_text(why));
 		return -EAGAIN;
@@ -279,6 +306,8 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 	for (unsigned i = 0; i < LEASE_FDS; i++)
 		l->grant_fd[i] = -1;
 	l->rebind = PORTS;
+	/* A ring has one producer at each end, and no credits. */
+	l->request.direct = cfg->worker.count == 1 && !cfg->port.credits;
 	pthread_mutex_init(&l->lock, NULL);
 	name_program(&l->request);
 	rc = read_name(l, cfg, err, cap);
@@ -347,8 +376,77 @@ static int bind_errno(enum ur_lease_status status)
 	}
 }
 
-/* Under the lock. What else arrives is about ports that were bound again. */
-static int receive_bound(const struct ur_lease *l, const struct ur_lease_port *p, uint16_t *port)
+/* ---- what arrives during a lease ---- */
+
+/* Receives a message. Its length; 0: it was about a direct ring, and waits for ur_lease_next_direct(); -1: as of recv(), or the end. */
+static ssize_t receive_later(struct ur_lease *l, uint8_t *msg, size_t cap)
+{
+	struct direct_msg got;
+	ssize_t len = ur_fd_msg_receive(l->fd, msg, cap, &got.fd, 1);
+
+	if (len <= 0) {
+		errno = len ? errno : ECONNRESET;
+		return -1;
+	}
+	if (!ur_lease_get_direct(msg, (size_t)len, &got.direct)) {
+		close_any(got.fd);
+		return len;
+	}
+	/*
+	 * A daemon that sends so many is none that can be followed. A message is missing from here on, so the connection ends for poll, too, if
+	 * this is a thread that binds a port.
+	 */
+	if (l->direct_tail - l->direct_head == DIRECT_MAX) {
+		close_any(got.fd);
+		shutdown(l->fd, SHUT_RDWR);
+		errno = EPROTO;
+		return -1;
+	}
+	if (!got.direct.frame_max) {
+		close_any(got.fd);
+		got.fd = -1;
+	}
+	l->direct[l->direct_tail++ % DIRECT_MAX] = got;
+	return 0;
+}
+
+bool ur_lease_takes_direct(const struct ur_lease *l)
+{
+	return l->request.direct;
+}
+
+void ur_lease_wish(struct ur_lease *l, uint32_t address)
+{
+	uint8_t msg[UR_LEASE_WISH_BYTES];
+
+	/* Else it is wished for again. */
+	if (pthread_mutex_trylock(&l->lock))
+		return;
+	ur_lease_put_wish(address, msg);
+	if (l->fd >= 0 && !l->waits)
+		(void)!send(l->fd, msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool ur_lease_next_direct(struct ur_lease *l, struct ur_lease_direct *d, int *fd)
+{
+	const struct direct_msg *m;
+	bool found;
+
+	if (pthread_mutex_trylock(&l->lock))
+		return false;
+	found = l->direct_head != l->direct_tail;
+	if (found) {
+		m = &l->direct[l->direct_head++ % DIRECT_MAX];
+		*d = m->direct;
+		*fd = m->fd;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
+
+/* Under the lock. What else arrives is about ports that were bound again, and direct rings. */
+static int receive_bound(struct ur_lease *l, const struct ur_lease_port *p, uint16_t *port)
 {
 	uint64_t until_ms = now_ms() + ANSWER_MS;
 	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
@@ -356,10 +454,10 @@ static int receive_bound(const struct ur_lease *l, const struct ur_lease_port *p
 	ssize_t len;
 
 	while (wait_until(l, until_ms)) {
-		len = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
-		if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		len = receive_later(l, msg, sizeof(msg));
+		if (!len || (len < 0 && (errno == EAGAIN || errno == EINTR)))
 			continue;
-		if (len <= 0 || !ur_lease_get_bound(msg, (size_t)len, &b))
+		if (len < 0 || !ur_lease_get_bound(msg, (size_t)len, &b))
 			break;
 		if (b.space != p->space || b.asked != p->port)
 			continue;
@@ -453,9 +551,12 @@ static enum ur_lease_event take_answer(struct ur_lease *l, const uint8_t *msg, s
 {
 	struct ur_lease_grant g;
 	enum ur_lease_refusal why;
+	enum ur_lease_answer answer = ur_lease_get_answer(msg, len, &g, &why);
 
 	l->waits = false;
-	if (ur_lease_get_answer(msg, len, &g, &why) == UR_LEASE_GRANTED && is_same(&l->grant, &g)) {
+	if (answer == UR_LEASE_REFUSED)
+		forget_direct(l, why);
+	if (answer == UR_LEASE_GRANTED && is_same(&l->grant, &g)) {
 		l->rebind = 0;
 		set_interrupt(l, l->grant_fd[INTERRUPT_FD]);
 		return UR_LEASE_BACK;
@@ -480,9 +581,10 @@ static enum ur_lease_event poll_locked(struct ur_lease *l, uint64_t now_ns)
 	}
 	if (had && l->rebind < PORTS)
 		bind_again(l);
-	/* Descriptors come with a grant alone. */
-	len = l->waits ? ur_fd_msg_receive(l->fd, msg, sizeof(msg), l->grant_fd, LEASE_FDS)
-		       : recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
+	do
+		len = l->waits ? ur_fd_msg_receive(l->fd, msg, sizeof(msg), l->grant_fd, LEASE_FDS)
+			       : receive_later(l, msg, sizeof(msg));
+	while (!len && had);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return UR_LEASE_SAME;
 	if (len > 0 && l->waits)

@@ -50,6 +50,18 @@ void ur_lease_unbind(struct ur_lease *l, enum ur_lease_space space, uint16_t por
  */
 int ur_lease_wake_fd(const struct ur_lease *l);
 
+/* Whether the endpoint may have direct rings: with one worker, and without link credits. */
+bool ur_lease_takes_direct(const struct ur_lease *l);
+
+/* UROCED-DIRECT-01: asks uroced for a ring to the client of this address. It may not answer. Thread class: that of poll. */
+void ur_lease_wish(struct ur_lease *l, uint32_t address);
+
+/*
+ * Takes the next message about direct rings that has arrived, and its descriptor, which is the caller's, or -1. False: there is none.
+ * After UR_LEASE_LOST there are none of before, and no ring is permitted any more. Thread class: that of poll.
+ */
+bool ur_lease_next_direct(struct ur_lease *l, struct ur_lease_direct *d, int *fd);
+
 /* Looks at the connection; never waits. `now_ns` does not go back. */
 enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns);
 

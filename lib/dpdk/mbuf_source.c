@@ -152,9 +152,8 @@ static bool is_normal(const struct ur_mbuf_source *s, const struct rte_mbuf *m)
 	       !(s->writes && is_shared(m));
 }
 
-unsigned ur_mbuf_rx(void *source, struct ur_pkt *pkts, unsigned n)
+static unsigned receive_from_port(struct ur_mbuf_source *s, struct ur_pkt *pkts, unsigned n)
 {
-	struct ur_mbuf_source *s = source;
 	struct rte_mbuf *m[UR_BURST];
 	unsigned kept = 0, want, got;
 
@@ -173,11 +172,31 @@ unsigned ur_mbuf_rx(void *source, struct ur_pkt *pkts, unsigned n)
 	return kept;
 }
 
-/* ---- send ---- */
+/* In turns, so that neither can keep the other from being received. */
+static unsigned receive_from_both(struct ur_mbuf_source *s, struct ur_pkt *pkts, unsigned n)
+{
+	unsigned got;
 
-unsigned ur_mbuf_tx(void *source, struct ur_pkt *pkts, unsigned n)
+	s->direct_first = !s->direct_first;
+	if (s->direct_first) {
+		got = ur_direct_rx(s->direct, s, pkts, n);
+		return got < n ? got + receive_from_port(s, pkts + got, n - got) : got;
+	}
+	got = receive_from_port(s, pkts, n);
+	return got < n ? got + ur_direct_rx(s->direct, s, pkts + got, n - got) : got;
+}
+
+unsigned ur_mbuf_rx(void *source, struct ur_pkt *pkts, unsigned n)
 {
 	struct ur_mbuf_source *s = source;
+
+	return s->direct ? receive_from_both(s, pkts, n) : receive_from_port(s, pkts, n);
+}
+
+/* ---- send ---- */
+
+unsigned ur_mbuf_send_by_port(const struct ur_mbuf_source *s, const struct ur_pkt *pkts, unsigned n)
+{
 	struct rte_mbuf *m[TX_MAX];
 
 	if (n > TX_MAX)
@@ -190,6 +209,34 @@ unsigned ur_mbuf_tx(void *source, struct ur_pkt *pkts, unsigned n)
 		}
 	}
 	return ur_port_tx(s->port, s->queue, m, (uint16_t)n);
+}
+
+/* Frames for one ring, or for the port, that follow each other leave together. */
+static unsigned send_by_both(struct ur_mbuf_source *s, struct ur_pkt *pkts, unsigned n)
+{
+	unsigned sent = 0, end, cnt;
+
+	while (sent < n) {
+		struct ur_direct_peer *peer =
+			ur_direct_find(s->direct, pkts[sent].data, pkts[sent].len);
+
+		end = sent + 1;
+		while (end < n && ur_direct_find(s->direct, pkts[end].data, pkts[end].len) == peer)
+			end++;
+		cnt = peer ? ur_direct_tx(s->direct, peer, s, pkts + sent, end - sent)
+			   : ur_mbuf_send_by_port(s, pkts + sent, end - sent);
+		sent += cnt;
+		if (sent < end)
+			break;
+	}
+	return sent;
+}
+
+unsigned ur_mbuf_tx(void *source, struct ur_pkt *pkts, unsigned n)
+{
+	struct ur_mbuf_source *s = source;
+
+	return s->direct ? send_by_both(s, pkts, n) : ur_mbuf_send_by_port(s, pkts, n);
 }
 
 /* Builds a chain of three mbufs: headers, the user's memory, pad and ICRC. */

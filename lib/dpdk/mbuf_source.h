@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 
 #include "dpdk/clock.h"
+#include "dpdk/direct.h"
 #include "dpdk/port.h"
 #include "edge/source.h"
 
@@ -25,8 +26,10 @@ struct ur_mbuf_source {
 	const struct ur_clock *clock;
 	struct rte_mempool *pool; /* of new buffers */
 	uint16_t queue;
-	bool writes;	   /* received frames are written to, so shared ones are copied */
-	uint64_t *no_mbuf; /* counts received frames lost for lack of a buffer */
+	bool writes;		  /* received frames are written to, so shared ones are copied */
+	uint64_t *no_mbuf;	  /* counts received frames lost for lack of a buffer */
+	struct ur_direct *direct; /* rings in addition to the port, or NULL */
+	bool direct_first;	  /* whose turn it is to be received from */
 	struct rte_mbuf_ext_shared_info shared; /* of all payload attached */
 	/*
 	 * EDGE-KEEP-01. Buffers of `pool` that came with few frames, [0, kept_cnt), for the next few to be sent: one message at a
@@ -44,6 +47,9 @@ void ur_mbuf_source_fini(struct ur_mbuf_source *s);
 
 unsigned ur_mbuf_rx(void *source, struct ur_pkt *pkts, unsigned n);
 unsigned ur_mbuf_tx(void *source, struct ur_pkt *pkts, unsigned n);
+/* The same, and never by a direct ring. */
+unsigned ur_mbuf_send_by_port(const struct ur_mbuf_source *s, const struct ur_pkt *pkts,
+			      unsigned n);
 bool ur_mbuf_alloc(void *source, struct ur_pkt *pkts, unsigned n);
 void ur_mbuf_free(void *source, struct ur_pkt *pkts, unsigned n);
 uint64_t ur_mbuf_now_ns(void *source);

@@ -625,6 +625,12 @@ void ur_worker_restart_credit(struct ur_worker *w)
 		ur_credit_restart(&w->credit, NULL);
 }
 
+void ur_worker_set_direct(struct ur_worker *w, struct ur_direct *direct)
+{
+	direct->counters = &w->round.cnt;
+	w->source.direct = direct;
+}
+
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt)
 {
 	ur_round_set_gids(&w->round, gids, cnt);

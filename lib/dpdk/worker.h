@@ -42,6 +42,7 @@ struct ur_worker_attr {
 };
 
 struct ur_worker;
+struct ur_direct;
 
 /* *attr is copied; the objects that it points to must outlive the worker. NULL: no memory, see `err`. */
 struct ur_worker *ur_worker_new(const struct ur_worker_attr *attr, char *err, size_t cap);
@@ -111,6 +112,12 @@ void ur_worker_set_rate(struct ur_worker *w, double gbps);
 void ur_worker_set_credit_map(struct ur_worker *w, const struct ur_credit_map *map);
 /* The same when the link went down or came up. Thread class: a command. */
 void ur_worker_restart_credit(struct ur_worker *w);
+
+/*
+ * Frames leave by these rings as well, and come from them, from now on; the worker counts them. With several workers a ring would have several
+ * producers: one worker alone. Thread class: a command.
+ */
+void ur_worker_set_direct(struct ur_worker *w, struct ur_direct *direct);
 
 /* Changes the endpoint's own addresses, from the next packet on. Thread class: a command. */
 void ur_worker_set_gids(struct ur_worker *w, const struct ur_gid *gids, unsigned cnt);

@@ -6,11 +6,14 @@
 
 #include "wire/cursor.h"
 
-#define MAGIC_REQUEST 0x554c5131 /* "ULQ1": the last byte is the version */
-#define MAGIC_GRANT   0x554c4731 /* "ULG1" */
-#define MAGIC_REFUSAL 0x554c5831 /* "ULX1" */
-#define MAGIC_PORT    0x554c5031 /* "ULP1" */
-#define MAGIC_BOUND   0x554c4231 /* "ULB1" */
+#define MAGIC_REQUEST  0x554c5131 /* "ULQ1": the last byte is the version */
+#define MAGIC_REQUEST2 0x554c5132
+#define MAGIC_GRANT    0x554c4731 /* "ULG1" */
+#define MAGIC_REFUSAL  0x554c5831 /* "ULX1" */
+#define MAGIC_PORT     0x554c5031 /* "ULP1" */
+#define MAGIC_BOUND    0x554c4231 /* "ULB1" */
+#define MAGIC_WISH     0x554c5731 /* "ULW1" */
+#define MAGIC_DIRECT   0x554c4431 /* "ULD1" */
 
 static void put_text(struct ur_cursor *c, const char *text, size_t bytes)
 {
@@ -50,7 +53,7 @@ void ur_lease_put_request(const struct ur_lease_request *r, uint8_t *out)
 {
 	struct ur_cursor c = ur_cursor(out, UR_LEASE_REQUEST_BYTES);
 
-	ur_put32(&c, MAGIC_REQUEST);
+	ur_put32(&c, r->direct ? MAGIC_REQUEST2 : MAGIC_REQUEST);
 	ur_put32(&c, r->address);
 	put_text(&c, r->secret, sizeof(r->secret));
 	put_text(&c, r->program, sizeof(r->program));
@@ -61,9 +64,11 @@ bool ur_lease_get_request(const uint8_t *msg, size_t len, struct ur_lease_reques
 {
 	struct ur_cursor c = ur_cursor_ro(msg, len);
 	struct ur_lease_request got;
+	uint32_t magic = ur_get32(&c);
 
-	if (len != UR_LEASE_REQUEST_BYTES || ur_get32(&c) != MAGIC_REQUEST)
+	if (len != UR_LEASE_REQUEST_BYTES || (magic != MAGIC_REQUEST && magic != MAGIC_REQUEST2))
 		return false;
+	got.direct = magic == MAGIC_REQUEST2;
 	got.address = ur_get32(&c);
 	if (!get_text(&c, got.secret, sizeof(got.secret)) ||
 	    !get_text(&c, got.program, sizeof(got.program)) ||
@@ -191,6 +196,43 @@ bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b
 		return false;
 	*b = (struct ur_lease_bound){(enum ur_lease_status)status, (enum ur_lease_space)space,
 				     asked, port};
+	return true;
+}
+
+void ur_lease_put_wish(uint32_t address, uint8_t *out)
+{
+	ur_store32(out, MAGIC_WISH);
+	ur_store32(out + 4, address);
+}
+
+bool ur_lease_get_wish(const uint8_t *msg, size_t len, uint32_t *address)
+{
+	struct ur_cursor c = ur_cursor_ro(msg, len);
+
+	if (len != UR_LEASE_WISH_BYTES || ur_get32(&c) != MAGIC_WISH)
+		return false;
+	*address = ur_get32(&c);
+	return true;
+}
+
+void ur_lease_put_direct(const struct ur_lease_direct *d, uint8_t *out)
+{
+	ur_store32(out, MAGIC_DIRECT);
+	ur_store32(out + 4, d->address);
+	ur_store32(out + 8, (uint32_t)d->frame_max << 16 | (uint32_t)d->second << 8);
+}
+
+bool ur_lease_get_direct(const uint8_t *msg, size_t len, struct ur_lease_direct *d)
+{
+	struct ur_cursor c = ur_cursor_ro(msg, len);
+	uint32_t magic = ur_get32(&c), address = ur_get32(&c);
+	uint16_t frame_max = ur_get16(&c);
+	uint8_t second = ur_get8(&c);
+
+	if (len != UR_LEASE_DIRECT_BYTES || magic != MAGIC_DIRECT || ur_get8(&c) || second > 1 ||
+	    (second && !frame_max) || !address)
+		return false;
+	*d = (struct ur_lease_direct){address, frame_max, second};
 	return true;
 }
 

@@ -20,6 +20,11 @@
  *	port	  4 magic, 1 zero, 1 space, 2 port, 1 what is wanted, 3 zero
  *	answer	  4 magic, 1 status, 1 space, 2 port that was asked for, 2 port that is bound, 2 zero
  *
+ * Later, of a client whose request has version 2, which is the only difference of the versions:
+ *
+ *	wish	  4 magic, 4 address
+ *	direct	  4 magic, 4 address, 2 longest frame, 1 end, 1 zero; with a descriptor, or with none and zeros: the ring has ended
+ *
  * Thread class: pure functions.
  */
 #define UR_LEASE_SOCKET	       "/run/uroced/uroced.sock" /* unless another path is given */
@@ -31,6 +36,8 @@
 #define UR_LEASE_GRANT_BYTES   112
 #define UR_LEASE_REFUSAL_BYTES 8
 #define UR_LEASE_PORT_BYTES    12 /* and of its answer */
+#define UR_LEASE_WISH_BYTES    8
+#define UR_LEASE_DIRECT_BYTES  12
 #define UR_LEASE_PREFIX_BITS   6
 #define UR_LEASE_MESSAGE_MAX   UR_LEASE_GRANT_BYTES
 
@@ -55,6 +62,7 @@ struct ur_lease_request {
 	uint32_t address;		      /* host byte order; 0: any */
 	char secret[UR_LEASE_SECRET_BYTES];   /* of a lease before; "": none */
 	char program[UR_LEASE_PROGRAM_BYTES]; /* printable; for people */
+	bool direct;			      /* it knows direct rings: version 2 */
 };
 
 struct ur_lease_grant {
@@ -97,6 +105,13 @@ struct ur_lease_bound {
 	uint16_t asked, port; /* as it was asked for; what it has, if BOUND */
 };
 
+/* A ring that joins this client to another one (direct_ring.h). The descriptor is that of its memory. */
+struct ur_lease_direct {
+	uint32_t address;   /* of the other one */
+	uint16_t frame_max; /* 0: there is no such ring any more */
+	bool second;	    /* which end is this client's */
+};
+
 enum ur_lease_answer {
 	UR_LEASE_BAD, /* neither */
 	UR_LEASE_GRANTED,
@@ -120,6 +135,12 @@ void ur_lease_put_port(const struct ur_lease_port *p, uint8_t *out);
 bool ur_lease_get_port(const uint8_t *msg, size_t len, struct ur_lease_port *p);
 void ur_lease_put_bound(const struct ur_lease_bound *b, uint8_t *out);
 bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b);
+
+/* Messages about direct rings. get: false if malformed, and then *address or *d is as it was. */
+void ur_lease_put_wish(uint32_t address, uint8_t *out);
+bool ur_lease_get_wish(const uint8_t *msg, size_t len, uint32_t *address);
+void ur_lease_put_direct(const struct ur_lease_direct *d, uint8_t *out);
+bool ur_lease_get_direct(const uint8_t *msg, size_t len, struct ur_lease_direct *d);
 
 /* The MAC address of an address: 02:75 and its four bytes. */
 void ur_lease_mac(uint32_t address, uint8_t mac[6]);

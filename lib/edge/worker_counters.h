@@ -22,6 +22,12 @@
 	X(loss_memory_bytes, GAUGE, "bytes",                                                       \
 	  "memory for the contexts of queue pairs with a gap, in use or not")                      \
 	X(cross_cqe_full, COUNTER, "completions", "completions lost on the way to another worker") \
+	X(direct_tx, COUNTER, "frames", "frames sent by direct rings of uroced's clients")         \
+	X(direct_rx, COUNTER, "frames", "frames received by direct rings")                         \
+	X(direct_lost, COUNTER, "frames",                                                          \
+	  "frames lost because the other end of a direct ring took none for a millisecond")        \
+	X(direct_refused, COUNTER, "frames",                                                       \
+	  "frames of direct rings that the other end's lease does not permit")                     \
 	X(credit_sessions, COUNTER, "times",                                                       \
 	  "times that the other end of the link has begun to give credits")                        \
 	X(credit_silences, COUNTER, "times",                                                       \

@@ -26,16 +26,16 @@ def ip(text):
     return socket.inet_aton(text)
 
 
-def request(address="0.0.0.0", secret=b"", program=b"liar"):
-    return b"ULQ1" + ip(address) + secret.ljust(24, b"\0") + program.ljust(32, b"\0")
+def request(address="0.0.0.0", secret=b"", program=b"liar", version=1):
+    return b"ULQ%d" % version + ip(address) + secret.ljust(24, b"\0") + program.ljust(32, b"\0")
 
 
 class Lease:
-    def __init__(self, path, address="0.0.0.0", secret=b"", message=None):
+    def __init__(self, path, address="0.0.0.0", secret=b"", message=None, version=1):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.sock.settimeout(PATIENCE_S)
         self.sock.connect(path)
-        self.sock.send(message or request(address, secret))
+        self.sock.send(message or request(address, secret, version=version))
         answer, fds, _, _ = socket.recv_fds(self.sock, 200, 2)
         self.wake, self.event = (socket.socket(fileno=fds[0]), fds[1]) if fds else (None, None)
         if not answer.startswith(b"ULG1"):
@@ -59,11 +59,79 @@ class Lease:
         """What a client does that knows of interrupts: once at first, and then when it has sent something and the ring asks for that."""
         os.eventfd_write(self.event, 1)
 
+    def wish(self, address):
+        """Asks for a direct ring."""
+        self.sock.send(b"ULW1" + ip(address))
+
+    def told(self):
+        """The next message about a direct ring: a Ring, or the address of one that has ended. None: the daemon has ended the lease."""
+        try:
+            got, fds, _, _ = socket.recv_fds(self.sock, 200, 2)
+        except ConnectionError:
+            return None
+        if not got:
+            return None
+        assert len(got) == 12 and got[:4] == b"ULD1" and got[11] == 0, got
+        address, frame_max, second = struct.unpack(">4sHB", got[4:11])
+        if frame_max:
+            return Ring(socket.inet_ntoa(address), frame_max, second, *fds)
+        assert not fds and not second, got
+        return socket.inet_ntoa(address)
+
     def close(self):
         self.sock.close()
         if self.wake:
             self.wake.close()
             os.close(self.event)
+
+
+class Ring:
+    """An end of a direct ring (lib/edge/direct_ring.h). What is written, and to which side, is up to the caller."""
+
+    def __init__(self, address, frame_max, second, memory):
+        self.address, self.frame_max = address, frame_max
+        self.slot = (8 + frame_max + 63) // 64 * 64
+        self.side = 128 + 128 * self.slot
+        self.memory = mmap.mmap(memory, 2 * self.side)
+        self.words = memoryview(self.memory).cast("I")
+        self.own, self.other = self.side * second, self.side * (1 - second)
+        self.sent = 0
+        os.close(memory)
+
+    @classmethod
+    def of_process(cls, pid, mac, frame_max):
+        """The end of a process with one ring, whose frames have this source address."""
+        with open(f"/proc/{pid}/maps", encoding="ascii") as maps:
+            area = next(line.split()[0] for line in maps if "memfd:uroced-direct" in line)
+        ring = cls(None, frame_max, 0, os.open(f"/proc/{pid}/map_files/{area}", os.O_RDWR))
+        if bytes(ring.memory[128 + 8 + 6:128 + 8 + 12]) != mac:
+            ring.own, ring.other = ring.other, ring.own
+        ring.sent = max(ring.words[(ring.own + 128 + i * ring.slot) // 4] for i in range(128))
+        return ring
+
+    def set_head(self, value):
+        self.words[self.own // 4] = value & 0xffffffff
+
+    def taken(self):
+        """How many frames the other end has taken."""
+        return self.words[self.other // 4]
+
+    def is_ready(self):
+        return self.words[(self.other + 64) // 4] != 0
+
+    def set_ready(self):
+        self.words[(self.own + 64) // 4] = 1
+
+    def push(self, frame, length=None):
+        at = self.own + 128 + self.sent % 128 * self.slot
+        self.memory[at + 8:at + 8 + len(frame)] = frame
+        self.words[at // 4 + 1] = len(frame) if length is None else length
+        self.sent = (self.sent + 1) & 0xffffffff
+        self.words[at // 4] = self.sent
+
+    def close(self):
+        self.words.release()
+        self.memory.close()
 
 
 class Memif:

@@ -15,6 +15,23 @@
 #define CANARY	     0xa5
 #define CAP	     300
 
+static void direct(const uint8_t *p, size_t len)
+{
+	uint8_t again[UR_LEASE_MESSAGE_MAX];
+	struct ur_lease_direct d;
+	uint32_t address;
+
+	if (ur_lease_get_wish(p, len, &address)) {
+		ur_lease_put_wish(address, again);
+		FUZZ_CHECK(memcmp(again, p, len) == 0);
+	}
+	if (ur_lease_get_direct(p, len, &d)) {
+		FUZZ_CHECK(d.address && (d.frame_max || !d.second));
+		ur_lease_put_direct(&d, again);
+		FUZZ_CHECK(memcmp(again, p, len) == 0);
+	}
+}
+
 static void lease(const uint8_t *p, size_t len)
 {
 	uint8_t again[UR_LEASE_MESSAGE_MAX];
@@ -22,6 +39,7 @@ static void lease(const uint8_t *p, size_t len)
 	struct ur_lease_grant g;
 	enum ur_lease_refusal why;
 
+	direct(p, len);
 	if (ur_lease_get_request(p, len, &r)) {
 		FUZZ_CHECK(strlen(r.secret) < sizeof(r.secret) &&
 			   strlen(r.program) < sizeof(r.program));

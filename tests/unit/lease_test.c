@@ -286,3 +286,294 @@ Test(lease, one_descriptor_comes_with_a_message_and_others_do_not)
 	close(pair[0]);
 	close(pair[1]);
 }
+
+/* ---- direct rings ---- */
+
+#define HELD 64 /* messages that wait */
+
+/* Tells of a ring to this address; `fds` descriptors, of which the client gets copies. */
+static void tell(uint32_t address, uint16_t frame_max, unsigned fds)
+{
+	struct ur_lease_direct ring = {address, frame_max, address & frame_max & 1};
+	uint8_t msg[UR_LEASE_DIRECT_BYTES];
+	int fd[2] = {interrupt_fd, interrupt_fd};
+
+	ur_lease_put_direct(&ring, msg);
+	cr_assert(ur_fd_msg_send(d.fd, msg, sizeof(msg), fd, fds));
+}
+
+static void open_direct(void)
+{
+	interrupt_fd = eventfd(0, EFD_NONBLOCK);
+	cr_assert_eq(open_lease(grant_one), 0, "%s", err);
+	cr_assert(d.request.direct && ur_lease_takes_direct(lease));
+}
+
+/* The next message, whose descriptor is a copy of the daemon's. */
+static void expect_next(uint32_t address, uint16_t frame_max, unsigned fds)
+{
+	struct ur_lease_direct ring = {0};
+	uint64_t value = 0;
+	int fd = -2;
+
+	cr_assert(ur_lease_next_direct(lease, &ring, &fd), "%u", address);
+	cr_assert_eq(ring.address, address);
+	cr_assert_eq(ring.frame_max, frame_max);
+	cr_assert_eq(ring.second, address & frame_max & 1);
+	if (!fds) {
+		cr_assert_eq(fd, -1, "%u", address);
+		return;
+	}
+	cr_assert_geq(fd, 0, "%u", address);
+	cr_assert_eq(eventfd_write(fd, 7), 0);
+	cr_assert_eq(eventfd_read(interrupt_fd, &value), 0);
+	cr_assert_eq(value, 7);
+	close(fd);
+}
+
+static void expect_none(void)
+{
+	struct ur_lease_direct ring;
+	int fd;
+
+	cr_assert_not(ur_lease_next_direct(lease, &ring, &fd));
+}
+
+/* UROCED-DIRECT-01 */
+Test(lease, messages_about_direct_rings_are_found_in_order)
+{
+	unsigned before;
+
+	open_direct();
+	before = descriptors();
+	expect_none();
+	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME);
+	expect_none();
+	for (uint32_t i = 0; i < 3 * HELD; i += 3) {
+		tell(1 + i, 4219, 1);
+		tell(1 + i, 0, 0);
+		tell(2 + i, 1519, 1);
+		for (unsigned k = 0; k < 3; k++)
+			cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME);
+		expect_next(1 + i, 4219, 1);
+		expect_next(1 + i, 0, 0);
+		expect_next(2 + i, 1519, 1);
+		expect_none();
+	}
+	cr_assert_eq(descriptors(), before);
+	close(interrupt_fd);
+}
+
+/* The end of a ring has none; what came with it is nobody's. */
+Test(lease, descriptors_of_a_ring_that_has_ended_are_closed)
+{
+	unsigned before;
+
+	open_direct();
+	before = descriptors();
+	tell(1, 0, 1);
+	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME);
+	expect_next(1, 0, 0);
+	cr_assert_eq(descriptors(), before);
+	close(interrupt_fd);
+}
+
+/* More descriptors than one is in no message about ports. */
+Test(lease, descriptors_of_other_messages_are_closed)
+{
+	struct ur_lease_bound b = {UR_LEASE_BOUND, UR_LEASE_TCP, 7, 7};
+	uint8_t msg[UR_LEASE_PORT_BYTES];
+	unsigned before;
+	int fd[2];
+
+	open_direct();
+	fd[0] = fd[1] = interrupt_fd;
+	before = descriptors();
+	ur_lease_put_bound(&b, msg);
+	cr_assert(ur_fd_msg_send(d.fd, msg, sizeof(msg), fd, 2));
+	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME);
+	cr_assert_eq(descriptors(), before);
+	expect_none();
+	close(interrupt_fd);
+}
+
+static void *tell_and_bind(void *arg)
+{
+	tell(1, 4219, 1);
+	tell(2, 0, 0);
+	bind_one(NULL);
+	tell(3, 4219, 1);
+	return NULL;
+}
+
+/* UROCED-DIRECT-01: what arrives while a thread waits for something else is not lost. */
+Test(lease, messages_about_direct_rings_may_arrive_before_an_answer)
+{
+	uint16_t port = 7471;
+
+	open_direct();
+	cr_assert_eq(pthread_create(&d.thread, NULL, tell_and_bind, NULL), 0);
+	cr_assert_eq(ur_lease_bind(lease, UR_LEASE_TCP, &port), 0);
+	pthread_join(d.thread, NULL);
+	expect_next(1, 4219, 1);
+	expect_next(2, 0, 0);
+	expect_none();
+	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME);
+	expect_next(3, 4219, 1);
+	close(interrupt_fd);
+}
+
+Test(lease, descriptors_that_nobody_took_end_with_the_lease)
+{
+	unsigned before, open;
+
+	open_direct();
+	before = descriptors();
+	for (unsigned lost = 0; lost < 2; lost++) {
+		for (uint32_t i = 1; i <= 5; i++)
+			tell(i, 4219, 1);
+		for (unsigned i = 0; i < 5; i++)
+			cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME);
+		open = descriptors();
+		cr_assert_eq(open, before + 5);
+		expect_next(1, 4219, 1);
+		if (!lost) {
+			for (uint32_t i = 2; i <= 5; i++)
+				expect_next(i, 4219, 1);
+			continue;
+		}
+		close(d.fd);
+		d.fd = -1;
+		cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_LOST);
+		expect_none();
+		cr_assert_eq(descriptors(), before - 2, "both ends of the connection, too");
+	}
+	close(interrupt_fd);
+}
+
+Test(lease, descriptors_that_nobody_took_are_closed_with_it)
+{
+	unsigned before;
+
+	interrupt_fd = eventfd(0, EFD_NONBLOCK);
+	before = descriptors();
+	open_direct();
+	close(interrupt_fd);
+	interrupt_fd = eventfd(0, EFD_NONBLOCK);
+	for (uint32_t i = 1; i <= 5; i++) {
+		tell(i, 4219, 1);
+		cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME);
+	}
+	ur_lease_close(lease);
+	lease = NULL;
+	close(d.fd);
+	d.fd = -1;
+	close(interrupt_fd);
+	cr_assert_eq(descriptors(), before);
+}
+
+/* A daemon that sends so many is none that can be followed. */
+Test(lease, a_daemon_that_sends_too_many_messages_is_left)
+{
+	unsigned before;
+
+	open_direct();
+	before = descriptors();
+	for (uint32_t i = 0; i < HELD; i++) {
+		tell(1 + i, 4219, 1);
+		cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_SAME, "%u", i);
+	}
+	tell(1000, 4219, 1);
+	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_LOST);
+	expect_none();
+	cr_assert_eq(descriptors(), before - 1, "its end of the connection, too");
+	close(interrupt_fd);
+}
+
+static void *tell_too_much(void *arg)
+{
+	for (uint32_t i = 0; i <= HELD; i++)
+		tell(1 + i, 4219, 1);
+	bind_one(NULL);
+	return NULL;
+}
+
+/* The message that had no place is not missed: without the connection there are no rings. */
+Test(lease, a_daemon_that_sends_too_many_messages_before_an_answer_is_left)
+{
+	uint16_t port = 7471;
+	unsigned before;
+
+	signal(SIGPIPE, SIG_IGN);
+	open_direct();
+	before = descriptors();
+	cr_assert_eq(pthread_create(&d.thread, NULL, tell_too_much, NULL), 0);
+	cr_assert_eq(ur_lease_bind(lease, UR_LEASE_TCP, &port), -ENETDOWN);
+	pthread_join(d.thread, NULL);
+	for (uint32_t i = 0; i < HELD; i++)
+		expect_next(1 + i, 4219, 1);
+	expect_none();
+	for (unsigned i = 0; i < 4; i++)
+		if (ur_lease_poll(lease, 0) == UR_LEASE_LOST) {
+			cr_assert_eq(descriptors(), before - 1);
+			close(interrupt_fd);
+			return;
+		}
+	cr_assert_fail("the lease is still there");
+}
+
+/* UROCED-DIRECT-01 */
+Test(lease, a_wish_is_sent_while_there_is_a_connection)
+{
+	uint8_t msg[UR_LEASE_PORT_BYTES + 1];
+	uint32_t address = 0;
+
+	open_direct();
+	ur_lease_wish(lease, 0x0a4d0003);
+	cr_assert_eq(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), UR_LEASE_WISH_BYTES);
+	cr_assert(ur_lease_get_wish(msg, UR_LEASE_WISH_BYTES, &address));
+	cr_assert_eq(address, 0x0a4d0003);
+	close(d.fd);
+	d.fd = -1;
+	ur_lease_wish(lease, 0x0a4d0003); /* raises no signal */
+	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_LOST);
+	ur_lease_wish(lease, 0x0a4d0003);
+	close(interrupt_fd);
+}
+
+/* After the connection was lost, and until the lease is back, there is nobody to send to. */
+Test(lease, no_wish_is_sent_before_the_answer)
+{
+	uint8_t msg[UR_LEASE_REQUEST_BYTES + 1];
+
+	open_direct();
+	close(d.fd);
+	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_LOST);
+	cr_assert_eq(ur_lease_poll(lease, 1), UR_LEASE_SAME);
+	cr_assert(take_request() && d.request.direct && d.request.address == grant.address);
+	ur_lease_wish(lease, 0x0a4d0003);
+	cr_assert_lt(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), 0);
+	send_grant(-1);
+	cr_assert_eq(ur_lease_poll(lease, 2), UR_LEASE_BACK);
+	ur_lease_wish(lease, 0x0a4d0003);
+	cr_assert_eq(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), UR_LEASE_WISH_BYTES);
+	close(interrupt_fd);
+}
+
+/* A ring has one producer at each end, and no credits. */
+Test(lease, an_endpoint_with_workers_or_credits_asks_for_no_direct_rings)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		ur_config_init(&cfg);
+		snprintf(cfg.port.dev, sizeof(cfg.port.dev), "uroced:%s/s", d.dir);
+		cfg.worker.count = i ? 1 : 2;
+		cfg.port.credits = i;
+		cr_assert_eq(open_lease(grant_one), 0, "%s", err);
+		cr_assert_not(d.request.direct);
+		cr_assert_not(ur_lease_takes_direct(lease));
+		ur_lease_close(lease);
+		lease = NULL;
+		close(d.fd);
+		d.fd = -1;
+	}
+}

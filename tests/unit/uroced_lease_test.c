@@ -233,6 +233,107 @@ Test(uroced_lease, messages_about_ports_round_trip)
 	cr_assert_not(ur_lease_get_bound(msg, UR_LEASE_PORT_BYTES, &b2), "taken, and bound");
 }
 
+static void put_be(uint8_t *msg, unsigned at, unsigned bytes, uint64_t v)
+{
+	while (bytes--)
+		msg[at++] = (uint8_t)(v >> 8 * bytes);
+}
+
+/* UROCED-MSG-01, UROCED-DIRECT-01: the version is the only difference. */
+Test(uroced_lease, a_request_says_whether_its_client_knows_direct_rings)
+{
+	struct ur_lease_request r = {.address = FIRST, .program = "x"}, r2;
+	uint8_t msg[2][UR_LEASE_REQUEST_BYTES];
+
+	memcpy(r.secret, secret(3), sizeof(r.secret));
+	for (unsigned i = 0; i < 2; i++) {
+		r.direct = i;
+		ur_lease_put_request(&r, msg[i]);
+		memset(&r2, 0xff, sizeof(r2));
+		cr_assert(ur_lease_get_request(msg[i], UR_LEASE_REQUEST_BYTES, &r2));
+		cr_assert_eq(r2.direct, i);
+		cr_assert(r2.address == FIRST && !strcmp(r2.secret, r.secret) &&
+			  !strcmp(r2.program, "x"));
+	}
+	cr_assert_arr_eq(msg[0], "ULQ1", 4);
+	cr_assert_arr_eq(msg[1], "ULQ2", 4);
+	cr_assert_arr_eq(msg[0] + 4, msg[1] + 4, UR_LEASE_REQUEST_BYTES - 4);
+}
+
+/* UROCED-MSG-01 */
+Test(uroced_lease, a_wish_round_trips_and_is_refused_when_malformed)
+{
+	uint8_t msg[UR_LEASE_WISH_BYTES + 1] = {0};
+	uint32_t address = 77;
+
+	ur_lease_put_wish(FIRST, msg);
+	for (size_t len = 0; len <= sizeof(msg); len++)
+		if (len != UR_LEASE_WISH_BYTES)
+			cr_assert_not(ur_lease_get_wish(msg, len, &address), "%zu", len);
+	for (unsigned i = 0; i < 4; i++) {
+		msg[i] ^= 0x02;
+		cr_assert_not(ur_lease_get_wish(msg, UR_LEASE_WISH_BYTES, &address), "%u", i);
+		msg[i] ^= 0x02;
+	}
+	cr_assert_eq(address, 77, "as it was");
+	cr_assert(ur_lease_get_wish(msg, UR_LEASE_WISH_BYTES, &address));
+	cr_assert_eq(address, FIRST);
+}
+
+/* UROCED-MSG-01 */
+Test(uroced_lease, messages_about_direct_rings_round_trip)
+{
+	static const struct ur_lease_direct rings[] = {{FIRST, 4218, true},
+						       {FIRST + 1, 65535, false},
+						       {1, 1, true},
+						       {UINT32_MAX, 0, false}};
+	uint8_t msg[UR_LEASE_DIRECT_BYTES];
+	struct ur_lease_direct d;
+
+	for (unsigned i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
+		memset(&d, 0xff, sizeof(d));
+		ur_lease_put_direct(&rings[i], msg);
+		cr_assert(ur_lease_get_direct(msg, sizeof(msg), &d), "%u", i);
+		cr_assert_eq(d.address, rings[i].address);
+		cr_assert_eq(d.frame_max, rings[i].frame_max);
+		cr_assert_eq(d.second, rings[i].second);
+	}
+}
+
+/* UROCED-MSG-01 */
+Test(uroced_lease, malformed_messages_about_direct_rings_are_refused)
+{
+	static const struct ur_lease_direct ring = {FIRST, 4218, true};
+	static const struct {
+		unsigned at, bytes;
+		uint64_t v;
+		const char *why;
+	} bad[] = {
+		{0, 4, 0x554c4432, "another version"},
+		{0, 4, 0x554c5731, "a wish"},
+		{4, 4, 0, "no address"},
+		{8, 2, 0, "an end of no ring"},
+		{10, 1, 2, "no such end"},
+		{10, 1, 255, "no such end"},
+		{11, 1, 1, "not zero"},
+		{11, 1, 0x80, "not zero"},
+	};
+	struct ur_lease_direct d = {7, 8, false};
+	uint8_t msg[UR_LEASE_DIRECT_BYTES + 1] = {0};
+
+	ur_lease_put_direct(&ring, msg);
+	for (size_t len = 0; len <= sizeof(msg); len++)
+		if (len != UR_LEASE_DIRECT_BYTES)
+			cr_assert_not(ur_lease_get_direct(msg, len, &d), "%zu", len);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ur_lease_put_direct(&ring, msg);
+		put_be(msg, bad[i].at, bad[i].bytes, bad[i].v);
+		cr_assert_not(ur_lease_get_direct(msg, UR_LEASE_DIRECT_BYTES, &d), "%s",
+			      bad[i].why);
+	}
+	cr_assert(d.address == 7 && d.frame_max == 8 && !d.second, "as it was");
+}
+
 /* UROCED-NUMBER-01 */
 Test(uroced_lease, with_one_address_clients_have_numbers)
 {
@@ -267,7 +368,7 @@ Test(uroced_lease, malformed_messages_are_refused)
 	ur_lease_put_request(&r, msg);
 	for (size_t len = 0; len <= UR_LEASE_REQUEST_BYTES + 1; len++)
 		cr_assert_eq(ur_lease_get_request(msg, len, &r2), len == UR_LEASE_REQUEST_BYTES);
-	msg[3] = '2';
+	msg[3] = '3';
 	cr_assert_not(ur_lease_get_request(msg, UR_LEASE_REQUEST_BYTES, &r2), "another version");
 	ur_lease_put_request(&r, msg);
 	memset(msg + 32, 'x', 32);

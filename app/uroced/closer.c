@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "closer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dpdk/fd_msg.h"
+#include "edge/thread.h"
+
+#define STACK_BYTES (64 << 10)
+#define WAITING_MAX 512 /* sockets; from half of that on no connection is accepted */
+
+struct job {
+	bool used, started;
+	uid_t uid;
+	unsigned cnt;
+	int fd[UR_FD_MSG_MAX];
+	atomic_bool closed;
+};
+
+/* Static: a thread whose close() does not return uses it until the process ends. */
+static struct job job[CLOSER_MAX];
+
+static struct waiting {
+	int sock;
+	uid_t uid;
+} waiting[WAITING_MAX];
+static unsigned waiting_cnt;
+static int watched_by = -1;
+
+/* ---- the thread ---- */
+
+static void *work(void *arg)
+{
+	struct job *j = arg;
+
+	for (unsigned i = 0; i < j->cnt; i++)
+		close(j->fd[i]);
+	atomic_store(&j->closed, true);
+	return NULL;
+}
+
+static bool start(struct job *j)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t old;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	ur_signals_block(&old);
+	rc = pthread_create(&thread, &attr, work, j);
+	ur_signals_restore(&old);
+	pthread_attr_destroy(&attr);
+	return rc == 0;
+}
+
+/* ---- the thread that forwards ---- */
+
+static bool is_idle(struct job *j)
+{
+	/* There was no thread for it: another attempt. */
+	if (j->used && !j->started)
+		j->started = start(j);
+	if (j->used && atomic_load(&j->closed))
+		j->used = false;
+	return !j->used;
+}
+
+static struct job *idle(uid_t uid)
+{
+	struct job *found = NULL;
+	unsigned same = 0;
+
+	for (unsigned i = 0; i < CLOSER_MAX; i++) {
+		if (is_idle(&job[i]))
+			found = &job[i];
+		else
+			same += job[i].uid == uid;
+	}
+	return same < CLOSER_PER_USER ? found : NULL;
+}
+
+static void begin(struct job *j, uid_t uid, const int *fd, unsigned cnt)
+{
+	j->used = true;
+	j->uid = uid;
+	j->cnt = cnt;
+	memcpy(j->fd, fd, cnt * sizeof(*fd));
+	atomic_store(&j->closed, false);
+	j->started = start(j);
+}
+
+/* Nothing has to be waited for when it is closed. No path of a file is such a name. */
+static bool is_eventfd(int fd)
+{
+	static const char name[] = "anon_inode:[eventfd]";
+	char link[32], is[sizeof(name)];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlink(link, is, sizeof(is)) == sizeof(name) - 1 &&
+	       memcmp(is, name, sizeof(name) - 1) == 0;
+}
+
+void closer_begin(int epoll)
+{
+	watched_by = epoll;
+}
+
+ssize_t closer_receive(int sock, void *msg, size_t cap, uid_t uid, int *fd)
+{
+	struct job *j = idle(uid);
+	int got[UR_FD_MSG_MAX];
+	unsigned cnt = 0;
+	ssize_t len;
+
+	if (fd)
+		*fd = -1;
+	if (!j) {
+		errno = EAGAIN;
+		return -1;
+	}
+	len = ur_fd_msg_receive(sock, msg, cap, got, UR_FD_MSG_MAX);
+	for (unsigned i = 0; i < UR_FD_MSG_MAX && got[i] >= 0; i++) {
+		if (i == 0 && fd)
+			*fd = got[i];
+		else if (is_eventfd(got[i]))
+			close(got[i]);
+		else
+			got[cnt++] = got[i];
+	}
+	if (cnt)
+		begin(j, uid, got, cnt);
+	return len;
+}
+
+static bool close_now(int sock, uid_t uid)
+{
+	struct job *j = idle(uid);
+
+	if (j)
+		begin(j, uid, &sock, 1);
+	return j;
+}
+
+bool closer_has_room(void)
+{
+	return waiting_cnt < WAITING_MAX / 2;
+}
+
+void closer_close(int sock, uid_t uid)
+{
+	epoll_ctl(watched_by, EPOLL_CTL_DEL, sock, NULL);
+	/* The client is not kept waiting for the end. */
+	shutdown(sock, SHUT_RDWR);
+	if (close_now(sock, uid))
+		return;
+	if (waiting_cnt == WAITING_MAX)
+		close(sock);
+	else
+		waiting[waiting_cnt++] = (struct waiting){sock, uid};
+}
+
+void closer_poll(void)
+{
+	for (unsigned i = 0; i < waiting_cnt;) {
+		if (close_now(waiting[i].sock, waiting[i].uid))
+			waiting[i] = waiting[--waiting_cnt];
+		else
+			i++;
+	}
+}

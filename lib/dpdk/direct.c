@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/direct.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_mbuf.h>
+
+#include "dpdk/mbuf_source.h"
+#include "edge/neigh_frame.h"
+#include "wire/bytes.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+#define TYPE_AT	   12 /* in a frame: ethertype, */
+#define IP_AT	   14 /* IPv4 header without options, */
+#define PROTO_AT   23
+#define SRC_AT	   26
+#define PORT_AT	   36 /* UDP destination port, */
+#define OPCODE_AT  42 /* BTH */
+#define FRAME_MIN  (OPCODE_AT + UR_BTH_BYTES + UR_ICRC_BYTES)
+#define TYPE_IP4   0x0800
+#define WAKE_BYTES (IP_AT + UR_IPV4_BYTES + UR_UDP_BYTES)
+#define IP4_PLAIN  0x45
+#define PROTO_UDP  17
+#define FULL_NS	   1000000
+#define WISH_NS	   1000000000
+#define DISCARD	   9 /* UDP port, RFC 863 */
+
+/* ---- the rings ---- */
+
+static void *map(int fd, size_t bytes)
+{
+	struct stat st;
+	void *at;
+
+	if (fstat(fd, &st) != 0 || st.st_size < 0 || (size_t)st.st_size < bytes)
+		return NULL;
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (at == MAP_FAILED)
+		return NULL;
+	/* EDGE-FORK-02: a child makes no rounds. */
+	madvise(at, bytes, MADV_DONTFORK);
+	return at;
+}
+
+struct ur_direct_peer *ur_direct_peer_new(const struct ur_lease_direct *d, int fd)
+{
+	struct ur_direct_peer *p = calloc(1, sizeof(*p));
+	size_t bytes = ur_direct_bytes(d->frame_max);
+	void *memory = p ? map(fd, bytes) : NULL;
+
+	if (fd >= 0)
+		close(fd);
+	if (!memory) {
+		free(p);
+		return NULL;
+	}
+	ur_direct_ring_init(&p->ring, memory, d->frame_max, d->second);
+	p->memory = memory;
+	p->bytes = bytes;
+	p->address = d->address;
+	ur_lease_mac(d->address, p->mac);
+	ur_store32(p->ip4, d->address);
+	return p;
+}
+
+void ur_direct_peer_free(struct ur_direct_peer *p, bool over)
+{
+	if (!p)
+		return;
+	if (over)
+		madvise(p->memory, p->bytes, MADV_REMOVE);
+	munmap(p->memory, p->bytes);
+	free(p);
+}
+
+struct ur_direct_peer *ur_direct_add(struct ur_direct *d, struct ur_direct_peer *p)
+{
+	struct ur_direct_peer *old = ur_direct_remove(d, p->address);
+
+	if (d->cnt == UR_DIRECT_MAX)
+		return p;
+	d->peer[d->cnt++] = p;
+	ur_direct_set_ready(&p->ring);
+	return old;
+}
+
+struct ur_direct_peer *ur_direct_remove(struct ur_direct *d, uint32_t address)
+{
+	for (unsigned i = 0; i < d->cnt; i++) {
+		struct ur_direct_peer *p = d->peer[i];
+
+		if (address && p->address != address)
+			continue;
+		d->peer[i] = d->peer[--d->cnt];
+		return p;
+	}
+	return NULL;
+}
+
+/* ---- send ---- */
+
+/* An RC packet by IPv4, so one of a connection, which a receiver checks against its peer. */
+static bool is_rc(const uint8_t *frame, uint32_t len)
+{
+	uint8_t transport;
+
+	if (len < FRAME_MIN || ur_load16(frame + TYPE_AT) != TYPE_IP4 ||
+	    frame[IP_AT] != IP4_PLAIN || frame[PROTO_AT] != PROTO_UDP ||
+	    ur_load16(frame + PORT_AT) != UR_ROCE_UDP_PORT)
+		return false;
+	transport = frame[OPCODE_AT] & UR_TRANSPORT_MASK;
+	return transport == UR_TRANSPORT_RC || transport == UR_TRANSPORT_EXT;
+}
+
+/* UROCED-DIRECT-01 */
+struct ur_direct_peer *ur_direct_find(struct ur_direct *d, const uint8_t *frame, uint32_t len)
+{
+	static const uint8_t lease_mac[2] = {0x02, 0x75};
+
+	if (memcmp(frame, lease_mac, sizeof(lease_mac)) != 0 || !is_rc(frame, len))
+		return NULL;
+	for (unsigned i = 0; i < d->cnt; i++) {
+		struct ur_direct_peer *p = d->peer[i];
+
+		if (memcmp(frame, p->mac, 6) == 0)
+			return ur_direct_is_ready(&p->ring) && len <= p->ring.frame_max ? p : NULL;
+	}
+	atomic_store_explicit(&d->wanted, ur_load32(frame + 2), memory_order_relaxed);
+	return NULL;
+}
+
+static void copy_frame(const struct ur_pkt *pkt, uint8_t *to)
+{
+	if (!pkt->in_pieces) {
+		memcpy(to, pkt->data, pkt->len);
+		return;
+	}
+	for (const struct rte_mbuf *m = pkt->handle; m; m = m->next) {
+		memcpy(to, rte_pktmbuf_mtod(m, const void *), m->data_len);
+		to += m->data_len;
+	}
+}
+
+/* UROCED-DIRECT-03. The ring is full: whether frames are lost. */
+static bool is_stuck(struct ur_direct_peer *p, uint64_t now_ns)
+{
+	uint32_t head = ur_direct_taken_by_other(&p->ring);
+
+	if (!p->full_ns || head - p->full_head >= UR_DIRECT_SLOTS / 2) {
+		p->full_ns = now_ns;
+		p->full_head = head;
+	}
+	return now_ns >= p->full_ns + FULL_NS;
+}
+
+/*
+ * By the port, because uroced can wake any of its clients, and what clients give each other could be made to block. The headers are those of a
+ * frame that was sent; the receiver drops a datagram to this port.
+ */
+static void wake(struct ur_mbuf_source *s, const uint8_t *frame)
+{
+	struct ur_pkt pkt;
+	uint8_t *ip, *udp;
+
+	if (!ur_mbuf_alloc(s, &pkt, 1))
+		return;
+	memcpy(pkt.data, frame, WAKE_BYTES);
+	ip = pkt.data + IP_AT;
+	udp = ip + UR_IPV4_BYTES;
+	ur_store16(ip + 2, UR_IPV4_BYTES + UR_UDP_BYTES);
+	ur_store16(ip + 10, 0);
+	ur_store16(ip + 10, (uint16_t)~ur_csum_fold(ur_csum_add(0, ip, UR_IPV4_BYTES)));
+	ur_store16(udp + 2, DISCARD);
+	ur_store16(udp + 4, UR_UDP_BYTES);
+	ur_store16(udp + 6, 0);
+	pkt.len = WAKE_BYTES;
+	if (!ur_mbuf_send_by_port(s, &pkt, 1))
+		ur_mbuf_free(s, &pkt, 1);
+}
+
+unsigned ur_direct_tx(struct ur_direct *d, struct ur_direct_peer *p, struct ur_mbuf_source *s,
+		      struct ur_pkt *pkts, unsigned n)
+{
+	unsigned sent = 0, lost = 0;
+	uint8_t *room;
+
+	while (sent < n && (room = ur_direct_room(&p->ring))) {
+		copy_frame(&pkts[sent], room);
+		ur_direct_push(&p->ring, pkts[sent++].len);
+	}
+	if (sent < n && is_stuck(p, ur_mbuf_now_ns(s)))
+		lost = n - sent;
+	d->counters->direct_tx += sent;
+	d->counters->direct_lost += lost;
+	if (sent && ur_direct_must_wake(&p->ring))
+		wake(s, pkts[0].data);
+	if (sent + lost)
+		ur_mbuf_free(s, pkts, sent + lost);
+	return sent + lost;
+}
+
+/* ---- receive ---- */
+
+static bool is_permitted(const struct ur_direct_peer *p, const uint8_t *frame, uint32_t len)
+{
+	return is_rc(frame, len) && memcmp(frame + 6, p->mac, 6) == 0 &&
+	       memcmp(frame + SRC_AT, p->ip4, 4) == 0;
+}
+
+/* Takes at most *most frames, and counts them off; returns how many of them are permitted. */
+static unsigned receive(struct ur_direct *d, struct ur_direct_peer *p, struct ur_mbuf_source *s,
+			struct ur_pkt *pkts, unsigned *most)
+{
+	uint32_t cnt = ur_direct_waiting(&p->ring, *most), room = s->port->mbuf_room_bytes;
+	unsigned kept = 0;
+
+	if (!cnt)
+		return 0;
+	*most -= cnt;
+	/* They stay in the ring. */
+	if (!ur_mbuf_alloc(s, pkts, cnt)) {
+		++*s->no_mbuf;
+		return 0;
+	}
+	for (uint32_t i = 0; i < cnt; i++) {
+		uint32_t len;
+		const uint8_t *frame = ur_direct_frame(&p->ring, i, &len);
+
+		if (len < FRAME_MIN || len > room)
+			continue;
+		memcpy(pkts[kept].data, frame, len);
+		pkts[kept].len = len;
+		kept += is_permitted(p, pkts[kept].data, len);
+	}
+	ur_direct_take(&p->ring, cnt);
+	d->counters->direct_rx += kept;
+	if (kept < cnt) {
+		d->counters->direct_refused += cnt - kept;
+		ur_mbuf_free(s, pkts + kept, cnt - kept);
+	}
+	return kept;
+}
+
+unsigned ur_direct_rx(struct ur_direct *d, struct ur_mbuf_source *s, struct ur_pkt *pkts,
+		      unsigned n)
+{
+	unsigned got = 0, at = d->first;
+
+	/* An end that lies is not served longer for it. */
+	for (unsigned i = 0; i < d->cnt && n; i++) {
+		at = at < d->cnt ? at : 0;
+		got += receive(d, d->peer[at++], s, pkts + got, &n);
+	}
+	d->first = at;
+	return got;
+}
+
+/* ---- the progress thread ---- */
+
+uint32_t ur_direct_wish(struct ur_direct *d, uint64_t now_ns)
+{
+	uint32_t address = atomic_exchange_explicit(&d->wanted, 0, memory_order_relaxed);
+	unsigned oldest = 0;
+
+	if (!address)
+		return 0;
+	for (unsigned i = 0; i < 2 * UR_DIRECT_MAX; i++) {
+		if (d->wish[i].address == address && now_ns < d->wish[i].until_ns)
+			return 0;
+		if (d->wish[i].until_ns < d->wish[oldest].until_ns)
+			oldest = i;
+	}
+	d->wish[oldest].address = address;
+	d->wish[oldest].until_ns = now_ns + WISH_NS;
+	return address;
+}
+
+void ur_direct_set_sleep(struct ur_direct *d, bool sleeps)
+{
+	for (unsigned i = 0; i < d->cnt; i++)
+		ur_direct_set_sleeps(&d->peer[i]->ring, sleeps);
+}

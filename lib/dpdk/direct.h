@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_DPDK_DIRECT_H
+#define UR_DPDK_DIRECT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "edge/direct_ring.h"
+#include "edge/lease_msg.h"
+#include "edge/source.h"
+#include "edge/worker_counters.h"
+
+/*
+ * The direct rings of an endpoint whose port is leased from uroced (docs/design/uroced.md): RC packets for another
+ * process of the host leave by the ring that joins the two, everything else by the port.
+ *
+ * Thread class: rx, find, tx: the worker. add, remove: a command of the worker. The others: the progress thread.
+ */
+
+#define UR_DIRECT_MAX 16 /* rings of an endpoint */
+
+struct ur_mbuf_source;
+
+struct ur_direct_peer {
+	struct ur_direct_ring ring;
+	uint8_t mac[6];
+	uint8_t ip4[4];
+	uint32_t address;
+	uint64_t
+		full_ns; /* when the ring was found full, and the other end had taken half a ring since the time before; 0: never */
+	uint32_t full_head; /* what it had taken then */
+	void *memory;	    /* owned */
+	size_t bytes;
+};
+
+struct ur_direct {
+	struct ur_direct_peer *peer[UR_DIRECT_MAX]; /* [0, cnt) */
+	unsigned cnt;
+	unsigned first; /* whose turn it is to be received from */
+	struct ur_worker_counters *counters;
+	_Atomic uint32_t wanted; /* a client of uroced that packets went to by the port; 0: none */
+	/* The wishes of the last second. */
+	struct {
+		uint32_t address;
+		uint64_t until_ns;
+	} wish[2 * UR_DIRECT_MAX];
+};
+
+/*
+ * Maps a ring whose memory came as this descriptor, which it takes. NULL: it cannot be used. It is to be added by a command
+ * of the worker, or freed.
+ */
+struct ur_direct_peer *ur_direct_peer_new(const struct ur_lease_direct *d, int fd);
+/*
+ * `over`: the other end has left, and what it sent is taken: it may keep the file, but not these pages. NULL is allowed.
+ */
+void ur_direct_peer_free(struct ur_direct_peer *p, bool over);
+
+/* Adds it, and returns the one that it replaces; or itself, if there is no room. NULL: nothing is left over. */
+struct ur_direct_peer *ur_direct_add(struct ur_direct *d, struct ur_direct_peer *p);
+/* Takes out that of this address, or any with address 0; NULL: there is none. */
+struct ur_direct_peer *ur_direct_remove(struct ur_direct *d, uint32_t address);
+
+/* The ring for this frame, whose headers lie at `frame`; NULL: the port. */
+struct ur_direct_peer *ur_direct_find(struct ur_direct *d, const uint8_t *frame, uint32_t len);
+/*
+ * Sends; returns how many were taken, from the front, and freed. An end that sleeps is woken by a datagram by the port, for nobody.
+ * UROCED-DIRECT-03: a ring that is full loses frames, as a switch's queue does, if the other end has not taken half a ring in a
+ * millisecond: a process that reads nothing, or little, does not stop its peers.
+ */
+unsigned ur_direct_tx(struct ur_direct *d, struct ur_direct_peer *p, struct ur_mbuf_source *s,
+		      struct ur_pkt *pkts, unsigned n);
+
+/* Receives, as rx of struct ur_source_ops. UROCED-DIRECT-02: only what the other end's lease permits. */
+unsigned ur_direct_rx(struct ur_direct *d, struct ur_mbuf_source *s, struct ur_pkt *pkts,
+		      unsigned n);
+
+/* A client for which uroced should be asked for a ring, once in a second; 0: none. */
+uint32_t ur_direct_wish(struct ur_direct *d, uint64_t now_ns);
+
+/* Whether the other ends are to wake this one. */
+void ur_direct_set_sleep(struct ur_direct *d, bool sleeps);
+
+#endif
