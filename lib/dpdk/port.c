@@ -43,6 +43,7 @@ enum quirk {
 	QUIRK_FRAMESZ = 8,     /* the ring's slot size is a device argument */
 	QUIRK_COPIES = 16,     /* a TX burst copies frames (memif: unless it is zero-copy) */
 	QUIRK_KERNEL_MAC = 32, /* the device's MAC is the kernel's, at the other end of the link */
+	QUIRK_SYSCALL = 128,   /* a TX burst is a system call */
 	QUIRK_VNET_HEADER = 64, /* the driver counts virtio's header as part of the frame */
 };
 
@@ -50,13 +51,13 @@ static const struct {
 	const char *driver;
 	unsigned quirks;
 } quirk_table[] = {
-	{"net_af_packet", QUIRK_KERNEL_MTU | QUIRK_FRAMESZ | QUIRK_COPIES},
-	{"net_af_xdp", QUIRK_KERNEL_MTU | QUIRK_PAGE},
+	{"net_af_packet", QUIRK_KERNEL_MTU | QUIRK_FRAMESZ | QUIRK_COPIES | QUIRK_SYSCALL},
+	{"net_af_xdp", QUIRK_KERNEL_MTU | QUIRK_PAGE | QUIRK_SYSCALL},
 	{"net_memif", QUIRK_NO_LINK_MTU | QUIRK_COPIES},
 	{"net_ring", QUIRK_NO_LINK_MTU},
 	{"net_null", QUIRK_NO_LINK_MTU},
 	{"net_pcap", QUIRK_NO_LINK_MTU},
-	{"net_tap", QUIRK_KERNEL_MAC},
+	{"net_tap", QUIRK_KERNEL_MAC | QUIRK_SYSCALL},
 	{"net_virtio", QUIRK_VNET_HEADER},
 };
 
@@ -550,6 +551,7 @@ int ur_port_open(struct ur_port *port, uint16_t id, const struct ur_port_attr *a
 		made.mac[5] ^= 1;
 	made.xdp_ifindex = strcmp(made.driver, "net_af_xdp") == 0 ? o.info.if_index : 0;
 	made.copies_tx = o.quirks & QUIRK_COPIES;
+	made.tx_is_syscall = o.quirks & QUIRK_SYSCALL;
 	if (ur_port_is_memif(&made))
 		ur_memif_guard_start();
 	made.open = true;

@@ -48,6 +48,7 @@ struct ur_port {
 	uint32_t mbuf_cnt;	   /* of each pool */
 	bool multi_seg_tx;	   /* chained mbufs may be sent */
 	bool copies_tx;		   /* a TX burst copies what it takes before it returns */
+	bool tx_is_syscall;	   /* a TX burst is a system call */
 	struct ur_evict evict; /* whether workers evict received frames from the cache, and why */
 	bool rss;	       /* the device spreads flows over the queues */
 	bool open;

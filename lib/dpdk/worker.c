@@ -213,7 +213,7 @@ static void unlock(struct ur_worker *w)
 	ur_cancel_restore(cancel);
 }
 
-unsigned ur_worker_poll(struct ur_worker *w)
+static inline unsigned poll(struct ur_worker *w, bool *only_acks)
 {
 	unsigned n = 0;
 
@@ -222,11 +222,24 @@ unsigned ur_worker_poll(struct ur_worker *w)
 		return 0;
 	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
 		n = run_round(w);
+	if (only_acks)
+		*only_acks = ur_engine_owes_only_acks(w->engine);
 	unlock(w);
 	return n;
 }
 
-/* ACKs leave with the next round. A thread that only posts must also receive, or timers expire. */
+unsigned ur_worker_poll(struct ur_worker *w)
+{
+	return poll(w, NULL);
+}
+
+unsigned ur_worker_serve(struct ur_worker *w, bool *only_acks)
+{
+	*only_acks = false;
+	return poll(w, only_acks);
+}
+
+/* A thread that only posts must also receive, or timers expire. */
 static void send_posted(struct ur_worker *w)
 {
 	ur_gather_sent(&w->gather);
@@ -464,6 +477,9 @@ static int init_round(struct ur_worker *w, const struct ur_worker_attr *a, uint6
 		.no_loop = a->no_loop,
 		.evict_rx = a->port->evict.on,
 		.stage_tx = a->port->evict.on,
+		.ack_wait_ns = a->dedicated		? 0
+			       : a->port->tx_is_syscall ? UR_ACK_WAIT_SYSCALL_NS
+							: UR_ACK_WAIT_NS,
 		.rate_gbps = a->rate_gbps,
 	};
 

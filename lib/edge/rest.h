@@ -18,6 +18,7 @@
 #define UR_REST_SPIN_NS	 50000 /* without a packet, before the thread sleeps */
 #define UR_REST_STEP_NS	 20000 /* the first sleep */
 #define UR_REST_MAX_NS	 1000000 /* the longest */
+#define UR_REST_ACK_NS	 2000	 /* for which ACKs wait for an answer of the application */
 
 struct ur_rest {
 	uint64_t spin_ns;   /* UR_REST_SPIN_NS; 0 on a single CPU, which the application needs */
@@ -50,6 +51,15 @@ static inline void ur_rest_made_round(struct ur_rest_worker *w, uint64_t last_ns
 static inline bool ur_rest_may_work(uint64_t now_ns, uint64_t application_ns)
 {
 	return now_ns >= application_ns + UR_REST_STAND_NS;
+}
+
+/*
+ * EDGE-REST-06. Whether the application may be about to answer what has just come: it has made a round a short time ago, so it is not in a
+ * system call of its own, but looks for packets in memory, as a target of WRITEs does.
+ */
+static inline bool ur_rest_may_be_answered(const struct ur_rest_worker *w, uint64_t now_ns)
+{
+	return now_ns < w->application_ns + 2 * UR_REST_MAX_NS;
 }
 
 /* The sleep, in ns, of a thread that may not work. */

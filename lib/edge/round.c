@@ -508,6 +508,10 @@ static unsigned output(struct ur_round *r, bool posted)
 	bool slow = ur_rate_limits(&r->rate);
 	unsigned total = 0, n, cap;
 
+	if (posted)
+		ur_ack_wait_posted(&r->ack_wait, ur_engine_owes(r->engine));
+	else
+		ur_ack_wait_over(&r->ack_wait);
 	push_pending(r);
 	if (r->tx_impair &&
 	    ur_impair_next_deadline(ur_impair_pkt_impair(r->tx_impair)) <= r->now_ns)
@@ -616,6 +620,14 @@ static bool may_output(const struct ur_round *r)
 	       r->credit || neigh_waits(r);
 }
 
+/* EDGE-ACK-01. The caller has set the time. */
+static bool acks_wait(struct ur_round *r)
+{
+	return r->ack_wait.for_ns && ur_engine_owes_only_acks(r->engine) &&
+	       r->tx_head == r->tx_tail && !r->tx_impair && !r->credit && !neigh_waits(r) &&
+	       ur_ack_wait_goes_on(&r->ack_wait, r->now_ns);
+}
+
 static unsigned run(struct ur_round *r, bool outputs)
 {
 	unsigned n = 0;
@@ -643,8 +655,10 @@ unsigned ur_round_poll(struct ur_round *r)
 {
 	bool outputs = may_output(r);
 
-	if (outputs)
+	if (outputs) {
 		update_now(r);
+		outputs = !acks_wait(r);
+	}
 	return run(r, outputs);
 }
 
@@ -733,6 +747,7 @@ int ur_round_init(struct ur_round *r, const struct ur_round_attr *a, uint64_t no
 	memcpy(r->mac, a->mac, 6);
 	r->evict_rx = a->evict_rx;
 	r->no_loop = a->no_loop;
+	r->ack_wait.for_ns = a->ack_wait_ns;
 	r->stage_tx = a->stage_tx && !r->gather;
 	r->now_ns = now_ns;
 	r->spare_first = BURST;

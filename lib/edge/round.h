@@ -2,6 +2,7 @@
 #ifndef UR_EDGE_ROUND_H
 #define UR_EDGE_ROUND_H
 
+#include "edge/ack_wait.h"
 #include "edge/capture.h"
 #include "edge/impair_pkt.h"
 #include "edge/neigh.h"
@@ -46,7 +47,8 @@ struct ur_round_attr {
 	unsigned gid_cnt;
 	uint16_t vid; /* of the VLAN that the endpoint is in; 0: untagged */
 	bool no_loop; /* packets to the own address leave by the port: other endpoints have it too */
-	bool evict_rx; /* evict received payload from the cache, see cache.h */
+	bool evict_rx;	      /* evict received payload from the cache, see cache.h */
+	uint32_t ack_wait_ns; /* of ACKs for an answer; 0: they do not wait. See ack_wait.h */
 	bool stage_tx; /* build small frames elsewhere, then store them in their buffers at once */
 	double rate_gbps; /* limit of what it sends; 0: none. See rate.h */
 	struct ur_credit
@@ -73,7 +75,8 @@ struct ur_round {
 	uint64_t tick;		/* of the engine, when timers were last checked */
 	unsigned sent_since_rx; /* packets sent since the last receive */
 	unsigned behind;	/* rounds in a row after which the source may hold more */
-	bool may_have_output;	/* timers, or packets held back until now, may have made output */
+	struct ur_ack_wait ack_wait;
+	bool may_have_output; /* timers, or packets held back until now, may have made output */
 	struct ur_rate rate;
 	struct ur_credit *credit;
 	/* Frames made but not taken by the source yet, [tx_head, tx_tail). */

@@ -496,6 +496,11 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 	return output_lanes(e, tx, cap, now_ns);
 }
 
+bool ur_engine_owes_only_acks(const struct ur_engine *e)
+{
+	return e->core.acks.ready_cnt && !e->core.emux.ready_cnt && !has_seldom(e);
+}
+
 void ur_engine_open_lanes(struct ur_engine *e, uint16_t data, uint16_t acks)
 {
 	e->closed_lanes = (uint16_t)~data;

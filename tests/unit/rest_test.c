@@ -15,6 +15,21 @@ Test(rest, stands_back_while_the_application_works)
 	cr_expect(ur_rest_may_work(T0, 0));
 }
 
+/* EDGE-REST-06 */
+Test(rest, an_ack_waits_for_an_application_that_was_here)
+{
+	struct ur_rest_worker w = {0};
+
+	cr_expect(ur_rest_is_left_alone(&w, T0, T0 - UR_REST_STAND_NS, false));
+	cr_expect(ur_rest_may_be_answered(&w, T0));
+	ur_rest_made_round(&w, T0);
+	cr_expect(ur_rest_is_left_alone(&w, T0 + UR_REST_MAX_NS, T0, false));
+	cr_expect(ur_rest_may_be_answered(&w, T0 + UR_REST_MAX_NS),
+		  "its own rounds are not the application's");
+	cr_expect_not(ur_rest_may_be_answered(&w, T0 + 2 * UR_REST_MAX_NS),
+		      "an application that sleeps answers nothing");
+}
+
 Test(rest, looks_ever_more_seldom)
 {
 	struct ur_rest r;
