@@ -3,8 +3,9 @@
 asleep; ucx_perftest, fi_pingpong and an MPI program (tests/programs/mpi.c) beside the same programs over the kernel's TCP; what
 the thread that makes progress for a sleeping target (`adaptive`) costs a program that polls; and how long a packet takes that wakes it.
 
-Latencies are of half a round trip: perftest's and TCP's medians, the means of the others. TCP of perftest, UCX and libfabric crosses
-a veth pair; that of MPI stays in one namespace, as do its ranks over uroce, on the ports of a bridge or of uroced."""
+Latencies are of half a round trip: perftest's and TCP's medians, the means of the others. TCP crosses a veth pair between two
+namespaces, and so do two ranks of MPI over uroce. Four ranks are in one namespace: over uroce on the ports of a bridge, over TCP on the
+loopback interface. Over uroced, all programs are in one."""
 
 import contextlib
 import os
@@ -40,8 +41,14 @@ ROUND_TRIPS = 100000
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 UCX = {"uroce": {**UCX_QUIET, "UCX_TLS": "rc_verbs,ud_verbs,self"}, "tcp": {**UCX_QUIET, "UCX_TLS": "tcp,self"}}
-MPI = {"uroce": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any --mca btl ^openib,ofi,vader,tcp {run}",
-       "tcp": "--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 127.0.0.1/8"}
+MPIRUN = "mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 0"
+MPI = {"uroce": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any --mca btl ^openib,ofi,vader,tcp",
+       "tcp": "--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include {peer}/24"}
+# Programs that run over TCP as well: (name, key of the contender, which of its figures, unit).
+OTHERS = {"ucx": [("ucx_perftest tag_lat", "ucx lat", None, "us"), ("ucx_perftest tag_bw", "ucx bw", None, "Gb/s")],
+          "libfabric": [("fi_pingpong msg", "fi lat", None, "us")],
+          "mpi": [("MPI ping-pong, 2 ranks", "mpi 2", "latency", "us"), ("MPI bandwidth, 2 ranks", "mpi 2", "bandwidth", "Gb/s"),
+                  ("MPI allreduce, 4 ranks", "mpi 4", "allreduce", "us")]}
 
 
 def pair(bed, server_command, client_command, seconds, **how):
@@ -166,11 +173,18 @@ def libfabric(way, over, seconds):
 
 def mpi(way, over, ranks, seconds):
     """{"latency": us, "bandwidth": Gb/s, "allreduce": us}"""
+    # As in tests/programs/rows/openmpi.toml, which says why nobody is to yield.
+    env = {**UCX["uroce"], "UCX_ASYNC_MODE": "poll"}
     with way() as bed:
-        command = f"mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 0 -np {ranks} {MPI['tcp' if is_tcp(over) else 'uroce']} {{mpi}} speed"
-        command = command.format(**bed.words())
-        # As in tests/programs/rows/openmpi.toml, which says why nobody is to yield.
-        run = bed.start("a", command, env={**UCX["uroce"], "UCX_ASYNC_MODE": "poll"}, bare=True)
+        if bed.name == "veth":  # a rank in each namespace
+            programs = " : ".join("-np 1 " + " ".join(bed.inside(side, "{mpi} speed", bare=is_tcp(over))) for side in "ab")
+            # The ranks find mpirun by PMIx, which otherwise listens on the loopback interface only. They stand for two hosts, but mpirun counts
+            # two ranks on one: UCX would give each half of the device's bandwidth, and use READs from 116 KB on instead of 30 KB.
+            env |= {"PMIX_MCA_ptl_base_if_include": f"{bed.peer}/24", "UCX_NUM_PPN": "1"}
+        else:
+            programs = f"-np {ranks} {'' if is_tcp(over) else '{run}'} {{mpi}} speed"
+        command = f"{MPIRUN} {MPI['tcp' if is_tcp(over) else 'uroce']} {programs}".format(**bed.words())
+        run = bed.start("a", command, env=env, bare=True)
         try:
             if run.wait(seconds * 4 + 120) != 0:
                 raise Failure(f"`{command}` fails: {run.text[:600]}")
@@ -224,7 +238,7 @@ def of_perftest(ways, way, seconds):
 
 def of_others(ways, part, seconds):
     for over in ("uroce", "uroced", "tcp"):
-        bed = ways.bed("uroced" if over == "uroced" else "host" if part == "mpi" else "veth")
+        bed, of_four = (ways.bed("uroced" if over == "uroced" else name) for name in ("veth", "host"))
         if part == "ucx":
             yield ("ucx lat", over), lambda o=over, b=bed: ucx_latency(b, o, seconds)
             yield ("ucx bw", over), lambda o=over, b=bed: ucx_bandwidth(b, o, seconds)
@@ -232,7 +246,7 @@ def of_others(ways, part, seconds):
             yield ("fi lat", over), lambda o=over, b=bed: libfabric(b, o, seconds)
         else:
             yield ("mpi 2", over), lambda o=over, b=bed: mpi(b, o, 2, seconds)
-            yield ("mpi 4", over), lambda o=over, b=bed: mpi(b, o, 4, seconds)
+            yield ("mpi 4", over), lambda o=over, b=of_four: mpi(b, o, 4, seconds)
     if part != "libfabric":
         for way in ("veth", "uroced"):
             yield (f"uroce-perf {way}", "send"), lambda w=way: perf.run(ways.host, ways.path(w), "send", SIZE, seconds)["gbps"]
@@ -324,32 +338,16 @@ def fill_perftest(report, found, way):
 
 def fill_others(report, found, part):
     """Programs that run over TCP as well."""
-    for path, over in (("bridge" if part == "mpi" else "veth", "uroce"), ("uroced", "uroced")):
-        if part == "ucx":
-            latency_rows = [("ucx_perftest tag_lat", "ucx lat", None, LATENCY_BAR)]
-            bandwidth_row = ("ucx_perftest tag_bw", "ucx bw", None)
-        elif part == "libfabric":
-            latency_rows, bandwidth_row = [("fi_pingpong msg", "fi lat", None, LATENCY_BAR)], None
-        else:
-            latency_rows = [("MPI ping-pong, 2 ranks", "mpi 2", "latency", LATENCY_BAR),
-                            ("MPI allreduce, 4 ranks", "mpi 4", "allreduce", FASTER)]
-            bandwidth_row = ("MPI bandwidth, 2 ranks", "mpi 2", "bandwidth")
-
-        def figures(name, inner, of):
-            return found[(name, of), inner] if inner else found[name, of]
-
-        for what, name, inner, bar in latency_rows:
-            ours, theirs = figures(name, inner, over), figures(name, inner, "tcp")
-            report.row(path, f"{what}, TCP", "us", theirs)
-            report.row(path, what, "us", ours, theirs, "TCP")
-            report.bar(f"{what}: TCP / uroce, {path}", stats.ratios_of(theirs, ours), bar)
-        if bandwidth_row:
-            what, name, inner = bandwidth_row
-            ours, theirs = figures(name, inner, over), figures(name, inner, "tcp")
-            base = "uroced" if over == "uroced" else "veth"
-            report.row(path, f"{what}, TCP", "Gb/s", theirs)
-            report.row(path, what, "Gb/s", ours, theirs, "TCP")
-            report.bar(f"{what} / uroce-perf SEND, {base}", stats.ratios_of(ours, found[f"uroce-perf {base}", "send"]), BW_BAR)
+    for way, over in ("veth", "uroce"), ("uroced", "uroced"):
+        for what, name, inner, unit in OTHERS[part]:
+            path = "bridge" if (name, way) == ("mpi 4", "veth") else way
+            ours, theirs = (found[((name, of), inner) if inner else (name, of)] for of in (over, "tcp"))
+            report.row(path, f"{what}, TCP", unit, theirs)
+            report.row(path, what, unit, ours, theirs, "TCP")
+            if unit == "Gb/s":
+                report.bar(f"{what} / uroce-perf SEND, {path}", stats.ratios_of(ours, found[f"uroce-perf {path}", "send"]), BW_BAR)
+            else:
+                report.bar(f"{what}: TCP / uroce, {path}", stats.ratios_of(theirs, ours), FASTER if name == "mpi 4" else LATENCY_BAR)
 
 
 def fill_progress(report, found):

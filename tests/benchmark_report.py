@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""benchmark_report.py SOURCE_DIR: what benchmarks/throughput, msgrate, latency, scale and fabric make of figures that are given
+"""benchmark_report.py SOURCE_DIR: what benchmarks/throughput, msgrate, latency, scale, programs and fabric make of figures that are given
 here: rows, bars, held or missed, and the tables of docs/benchmarks.md. Nothing is run or measured."""
 
 import contextlib
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1)) / "benchmarks"))
 sys.dont_write_bytecode = True
@@ -20,6 +21,7 @@ import fabric  # noqa: E402
 import latency  # noqa: E402
 import management  # noqa: E402
 import msgrate  # noqa: E402
+import programs  # noqa: E402
 import scale  # noqa: E402
 import switch  # noqa: E402
 import tables  # noqa: E402
@@ -232,6 +234,39 @@ class Scale(unittest.TestCase):
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | 1000 | WRITE | 100 | 1.00 (0.99) | 0.99 (0.99) | 0.99 | 0 | 0 | 0 | 60 | 140 |""")
         self.assertEqual(tables.missed_scale(found).split(";")[0], "\n\nBars: 6 of 6 hold")
+
+
+class Programs(unittest.TestCase):
+    def of_mpi(self):
+        """Which bed each run has, and the report."""
+        ways = types.SimpleNamespace(bed=lambda name: name)
+        runs, beds = {}, {}
+        with unittest.mock.patch.object(programs, "mpi", lambda bed, over, ranks, _seconds: beds.setdefault((ranks, over), bed)):
+            for key, measure in programs.contenders(ways, ["mpi"], 1):
+                if key[0].startswith("mpi"):
+                    measure()
+                    value = {"tcp": 6.0, "uroce": 4.0, "uroced": 12.0}[key[1]]
+                    runs.update({(key, part): [value] * TURNS for part in ("latency", "bandwidth", "allreduce")})
+                else:
+                    runs[key] = [5.0] * TURNS
+        return beds, programs.fill(report("programs"), runs, ["mpi"])
+
+    def test_two_ranks_cross_the_veth_pair_that_uroce_perf_crosses(self):
+        beds, made = self.of_mpi()
+        self.assertEqual(beds, {(2, "uroce"): "veth", (2, "tcp"): "veth", (2, "uroced"): "uroced",
+                                (4, "uroce"): "host", (4, "tcp"): "host", (4, "uroced"): "uroced"})
+        self.assertEqual([row["path"] for row in made.rows if "2 ranks" in row["what"]], ["veth"] * 4 + ["uroced"] * 4)
+        self.assertEqual([row["path"] for row in made.rows if "4 ranks" in row["what"]], ["bridge"] * 2 + ["uroced"] * 2)
+
+    def test_bars_of_mpi(self):
+        _beds, made = self.of_mpi()
+        self.assertEqual(bars_of(made), {
+            "MPI ping-pong, 2 ranks: TCP / uroce, veth": (1.5, ">=", 3.0, False),
+            "MPI bandwidth, 2 ranks / uroce-perf SEND, veth": (0.8, ">=", 0.9, False),
+            "MPI allreduce, 4 ranks: TCP / uroce, bridge": (1.5, ">=", 1.0, True),
+            "MPI ping-pong, 2 ranks: TCP / uroce, uroced": (0.5, ">=", 3.0, False),
+            "MPI bandwidth, 2 ranks / uroce-perf SEND, uroced": (2.4, ">=", 0.9, True),
+            "MPI allreduce, 4 ranks: TCP / uroce, uroced": (0.5, ">=", 1.0, False)})
 
 
 class Fabric(unittest.TestCase):

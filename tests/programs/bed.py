@@ -98,11 +98,14 @@ class Bed:
     def __exit__(self, *_):
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def start(self, side, command, env=(), bare=False):
-        """`bare`: with the system's own libraries."""
+    def inside(self, side, command, bare=False):
+        """The arguments that run a command on this side; `bare`: with the system's own libraries."""
         sets = [word for s in self.sets for word in ("--set", s)]
         run = [] if bare else [os.environ["UROCE_RUN"], *self.endpoint(side), *sets]
-        return Program([*self.into(side), *self.pin, *run, *command.split()],
+        return [*self.into(side), *self.pin, *run, *command.split()]
+
+    def start(self, side, command, env=(), bare=False):
+        return Program(self.inside(side, command, bare),
                        {**os.environ, "UROCE_LOG": "1", **dict(env), **({} if bare else sanitizer())}, self.setup)
 
     def listens(self, side, port):
@@ -128,7 +131,7 @@ class Bed:
     def words(self):
         """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
         self.port += 1
-        built = {name: os.environ.get(f"UROCE_{name.upper()}") for name in ("life", "load", "depths")}
+        built = {name: os.environ.get(f"UROCE_{name.upper()}") for name in ("life", "load", "depths", "mpi")}
         return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1",
                 "own": "10.77.0.2", **built}
 
@@ -224,7 +227,7 @@ class Host(Veth):
 
     def words(self):
         pool = ",".join(f"{self.dir}/{i}.conf" for i in range(self.endpoints))
-        return {**super().words(), "run": f"{os.environ['UROCE_RUN']} --pool {pool}", "mpi": os.environ["UROCE_MPI"]}
+        return {**super().words(), "run": f"{os.environ['UROCE_RUN']} --pool {pool}"}
 
 
 class Tap(Veth):
@@ -287,8 +290,7 @@ class Uroced(Veth):
         return ["--dev", f"uroced:{self.socket}@{self.ADDRESSES[side]}"]
 
     def words(self):
-        run = f"{os.environ['UROCE_RUN']} --dev uroced:{self.socket}"
-        return {**super().words(), "run": run, "mpi": os.environ["UROCE_MPI"]}
+        return {**super().words(), "run": f"{os.environ['UROCE_RUN']} --dev uroced:{self.socket}"}
 
 
 class UrocedOne(Uroced):
