@@ -28,11 +28,16 @@
 #define IDLE_SLEEP_NS 20000
 #define WAIT_SLEEP_NS 50000
 
+/*
+ * EDGE-FORK-03: not by arc4random() of libbsd. Its lock may be another thread's when the process forks, and the child then waits
+ * for ever.
+ */
 uint64_t ur_device_random(void)
 {
 	uint64_t r;
 
-	arc4random_buf(&r, sizeof(r));
+	/* Fails only for more bytes than 256. */
+	UR_ASSERT(getentropy(&r, sizeof(r)) == 0);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rdmacm/cm.h"
 
@@ -125,6 +126,15 @@ static bool mark_ephemeral(const struct ur_cm_id *o, const void *arg)
 	return false;
 }
 
+/* EDGE-FORK-03: arc4random() of libbsd waits for ever in a child, if another thread of its parent was inside. */
+static uint32_t random_number(void)
+{
+	uint32_t r = 0;
+
+	(void)getentropy(&r, sizeof(r));
+	return r;
+}
+
 /* An ephemeral port that no other id has; 0: there is none. Looks at each id once. */
 static uint16_t free_ephemeral(const struct ur_cm_id *id, struct sockaddr *addr)
 {
@@ -133,7 +143,7 @@ static uint16_t free_ephemeral(const struct ur_cm_id *id, struct sockaddr *addr)
 
 	ur_cm_find_id(mark_ephemeral, &c);
 	if (!next_port)
-		next_port = (uint16_t)(arc4random() % EPHEMERAL_CNT);
+		next_port = (uint16_t)(random_number() % EPHEMERAL_CNT);
 	for (unsigned i = 0; i < EPHEMERAL_CNT; i++) {
 		unsigned at = next_port++ % EPHEMERAL_CNT;
 
