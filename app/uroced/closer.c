@@ -5,17 +5,19 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "dpdk/fd_msg.h"
 #include "edge/thread.h"
 
-#define STACK_BYTES (64 << 10)
-#define WAITING_MAX 512 /* sockets; from half of that on no connection is accepted */
+#define STACK_BYTES	(256 << 10)
+#define OWN_DESCRIPTORS 1024 /* of the daemon itself, at most */
+#define MESSAGES_MAX	512  /* in a socket, more than its buffer holds */
+#define WAITING_MAX	512  /* sockets; from half of that on no connection is accepted */
 
 struct job {
 	bool used, started;
@@ -34,6 +36,7 @@ static struct waiting {
 } waiting[WAITING_MAX];
 static unsigned waiting_cnt;
 static int watched_by = -1;
+static unsigned jobs_max = CLOSER_MAX;
 
 /* ---- the thread ---- */
 
@@ -81,7 +84,7 @@ static struct job *idle(uid_t uid)
 	struct job *found = NULL;
 	unsigned same = 0;
 
-	for (unsigned i = 0; i < CLOSER_MAX; i++) {
+	for (unsigned i = 0; i < jobs_max; i++) {
 		if (is_idle(&job[i]))
 			found = &job[i];
 		else
@@ -100,32 +103,43 @@ static void begin(struct job *j, uid_t uid, const int *fd, unsigned cnt)
 	j->started = start(j);
 }
 
-/* Nothing has to be waited for when it is closed. No path of a file is such a name. */
-static bool is_eventfd(int fd)
-{
-	static const char name[] = "anon_inode:[eventfd]";
-	char link[32], is[sizeof(name)];
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return readlink(link, is, sizeof(is)) == sizeof(name) - 1 &&
-	       memcmp(is, name, sizeof(name) - 1) == 0;
-}
-
 void closer_begin(int epoll)
 {
+	struct rlimit limit;
+
 	watched_by = epoll;
+	/* A message whose descriptors do not all fit would be closed in part by the thread that reads it. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	jobs_max = limit.rlim_cur <= OWN_DESCRIPTORS + UR_FD_MSG_MAX ? 1
+		   : limit.rlim_cur >= OWN_DESCRIPTORS + CLOSER_MAX * UR_FD_MSG_MAX
+			   ? CLOSER_MAX
+			   : (unsigned)((limit.rlim_cur - OWN_DESCRIPTORS) / UR_FD_MSG_MAX);
+}
+
+/* Whether some come with the next message. Its text is looked at, and what it does not ask for stays with it. */
+static bool has_descriptors(int sock)
+{
+	char byte;
+	struct iovec to = {&byte, 1};
+	struct msghdr h = {.msg_iov = &to, .msg_iovlen = 1};
+
+	return recvmsg(sock, &h, MSG_PEEK | MSG_DONTWAIT) >= 0 && h.msg_flags & MSG_CTRUNC;
 }
 
 ssize_t closer_receive(int sock, void *msg, size_t cap, uid_t uid, int *fd)
 {
-	struct job *j = idle(uid);
+	bool any = has_descriptors(sock);
+	struct job *j = any ? idle(uid) : NULL;
 	int got[UR_FD_MSG_MAX];
 	unsigned cnt = 0;
 	ssize_t len;
 
 	if (fd)
 		*fd = -1;
-	if (!j) {
+	if (any && !j) {
 		errno = EAGAIN;
 		return -1;
 	}
@@ -133,8 +147,6 @@ ssize_t closer_receive(int sock, void *msg, size_t cap, uid_t uid, int *fd)
 	for (unsigned i = 0; i < UR_FD_MSG_MAX && got[i] >= 0; i++) {
 		if (i == 0 && fd)
 			*fd = got[i];
-		else if (is_eventfd(got[i]))
-			close(got[i]);
 		else
 			got[cnt++] = got[i];
 	}
@@ -143,10 +155,32 @@ ssize_t closer_receive(int sock, void *msg, size_t cap, uid_t uid, int *fd)
 	return len;
 }
 
+/*
+ * Whether nothing is left in it that close() would close too. An empty message cannot be told from the end, so what is empty is read as often as
+ * messages fit into a socket.
+ */
+static bool is_drained(int sock)
+{
+	char byte;
+
+	for (unsigned i = 0; i < MESSAGES_MAX; i++) {
+		if (has_descriptors(sock))
+			return false;
+		if (recv(sock, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN)
+			return true;
+	}
+	return true;
+}
+
 static bool close_now(int sock, uid_t uid)
 {
-	struct job *j = idle(uid);
+	struct job *j;
 
+	if (is_drained(sock)) {
+		close(sock);
+		return true;
+	}
+	j = idle(uid);
 	if (j)
 		begin(j, uid, &sock, 1);
 	return j;

@@ -36,7 +36,7 @@ uint64_t ur_device_random(void)
 {
 	uint64_t r;
 
-	/* Fails only for more bytes than 256. */
+	/* It fails where the system call is missing or forbidden. */
 	UR_ASSERT(getentropy(&r, sizeof(r)) == 0);
 	return r;
 }

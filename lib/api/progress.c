@@ -64,22 +64,11 @@ struct adaptive {
 };
 
 /*
- * EDGE-REST-06. A program that polls its memory answers a WRITE as soon as it sees it. An ACK that leaves before the answer would be
- * found by the peer's own poll, alone; then the peer looks at its memory as well, and at both ends the answers wait for this thread.
- * An ACK that leaves with the answer lets the peer find both.
+ * Makes a round of each worker that the application leaves alone. Returns which: bit i: worker i. EDGE-REST-06: ACKs wait only for an
+ * application that was here, and that another CPU may run.
  */
-static void wait_for_answer(const struct ur_device *dev)
-{
-	uint64_t until_ns = ur_clock_ns(&dev->clock) + UR_REST_ACK_NS;
-
-	while (ur_clock_ns(&dev->clock) < until_ns)
-		;
-}
-
-/* Makes a round of each worker that the application leaves alone. Returns which: bit i: worker i. */
 static uint32_t serve(struct adaptive *a, uint64_t now_ns, unsigned *packets)
 {
-	bool only_acks, answer = false;
 	uint32_t served = 0;
 
 	*packets = 0;
@@ -90,12 +79,10 @@ static uint32_t serve(struct adaptive *a, uint64_t now_ns, unsigned *packets)
 					   ur_worker_take_contended(w)))
 			continue;
 		served |= UINT32_C(1) << i;
-		*packets += ur_worker_serve(w, &only_acks);
-		answer |= only_acks && ur_rest_may_be_answered(&a->seen[i], now_ns);
+		*packets += ur_worker_serve(
+			w, a->rest.spin_ns && ur_rest_may_be_answered(&a->seen[i], now_ns));
 		ur_rest_made_round(&a->seen[i], ur_worker_last_ns(w));
 	}
-	if (answer && a->rest.spin_ns)
-		wait_for_answer(a->dev);
 	return served;
 }
 

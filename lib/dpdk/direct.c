@@ -146,14 +146,12 @@ static void copy_frame(const struct ur_pkt *pkt, uint8_t *to)
 	}
 }
 
-/* UROCED-DIRECT-03. The ring is full: whether frames are lost. */
+/* UROCED-DIRECT-03. The ring is full: whether frames are lost. What could be sent is what the other end has taken, whatever it says. */
 static bool is_stuck(struct ur_direct_peer *p, uint64_t now_ns)
 {
-	uint32_t head = ur_direct_taken_by_other(&p->ring);
-
-	if (!p->full_ns || head - p->full_head >= UR_DIRECT_SLOTS / 2) {
+	if (!p->full_ns || p->ring.sent - p->full_sent >= UR_DIRECT_SLOTS / 2) {
 		p->full_ns = now_ns;
-		p->full_head = head;
+		p->full_sent = p->ring.sent;
 	}
 	return now_ns >= p->full_ns + FULL_NS;
 }
@@ -162,13 +160,13 @@ static bool is_stuck(struct ur_direct_peer *p, uint64_t now_ns)
  * By the port, because uroced can wake any of its clients, and what clients give each other could be made to block. The headers are those of a
  * frame that was sent; the receiver drops a datagram to this port.
  */
-static void wake(struct ur_mbuf_source *s, const uint8_t *frame)
+static bool wake(struct ur_mbuf_source *s, const uint8_t *frame)
 {
 	struct ur_pkt pkt;
 	uint8_t *ip, *udp;
 
 	if (!ur_mbuf_alloc(s, &pkt, 1))
-		return;
+		return false;
 	memcpy(pkt.data, frame, WAKE_BYTES);
 	ip = pkt.data + IP_AT;
 	udp = ip + UR_IPV4_BYTES;
@@ -179,8 +177,10 @@ static void wake(struct ur_mbuf_source *s, const uint8_t *frame)
 	ur_store16(udp + 4, UR_UDP_BYTES);
 	ur_store16(udp + 6, 0);
 	pkt.len = WAKE_BYTES;
-	if (!ur_mbuf_send_by_port(s, &pkt, 1))
-		ur_mbuf_free(s, &pkt, 1);
+	if (ur_mbuf_send_by_port(s, &pkt, 1))
+		return true;
+	ur_mbuf_free(s, &pkt, 1);
+	return false;
 }
 
 unsigned ur_direct_tx(struct ur_direct *d, struct ur_direct_peer *p, struct ur_mbuf_source *s,
@@ -197,8 +197,8 @@ unsigned ur_direct_tx(struct ur_direct *d, struct ur_direct_peer *p, struct ur_m
 		lost = n - sent;
 	d->counters->direct_tx += sent;
 	d->counters->direct_lost += lost;
-	if (sent && ur_direct_must_wake(&p->ring))
-		wake(s, pkts[0].data);
+	if (sent && ur_direct_must_wake(&p->ring) && wake(s, pkts[0].data))
+		ur_direct_set_woken(&p->ring);
 	if (sent + lost)
 		ur_mbuf_free(s, pkts, sent + lost);
 	return sent + lost;
@@ -222,11 +222,9 @@ static unsigned receive(struct ur_direct *d, struct ur_direct_peer *p, struct ur
 	if (!cnt)
 		return 0;
 	*most -= cnt;
-	/* They stay in the ring. */
-	if (!ur_mbuf_alloc(s, pkts, cnt)) {
-		++*s->no_mbuf;
+	/* Without a buffer they stay in the ring. */
+	if (!ur_mbuf_alloc(s, pkts, cnt))
 		return 0;
-	}
 	for (uint32_t i = 0; i < cnt; i++) {
 		uint32_t len;
 		const uint8_t *frame = ur_direct_frame(&p->ring, i, &len);

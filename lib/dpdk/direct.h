@@ -27,10 +27,10 @@ struct ur_direct_peer {
 	uint8_t mac[6];
 	uint8_t ip4[4];
 	uint32_t address;
-	uint64_t
-		full_ns; /* when the ring was found full, and the other end had taken half a ring since the time before; 0: never */
-	uint32_t full_head; /* what it had taken then */
-	void *memory;	    /* owned */
+	/* When the ring was found full, and half a ring had been sent since the time before; 0: never. What had been sent then. */
+	uint64_t full_ns;
+	uint32_t full_sent;
+	void *memory; /* owned */
 	size_t bytes;
 };
 

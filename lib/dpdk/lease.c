@@ -584,7 +584,9 @@ static enum ur_lease_event poll_locked(struct ur_lease *l, uint64_t now_ns)
 	do
 		len = l->waits ? ur_fd_msg_receive(l->fd, msg, sizeof(msg), l->grant_fd, LEASE_FDS)
 			       : receive_later(l, msg, sizeof(msg));
-	while (!len && had);
+	while (!len && had && l->direct_tail - l->direct_head < DIRECT_MAX);
+	if (!len && had)
+		return UR_LEASE_SAME;
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return UR_LEASE_SAME;
 	if (len > 0 && l->waits)

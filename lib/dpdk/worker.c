@@ -213,30 +213,24 @@ static void unlock(struct ur_worker *w)
 	ur_cancel_restore(cancel);
 }
 
-static inline unsigned poll(struct ur_worker *w, bool *only_acks)
+unsigned ur_worker_poll(struct ur_worker *w)
+{
+	return ur_worker_serve(w, true);
+}
+
+unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered)
 {
 	unsigned n = 0;
 
 	/* A thread that polls without a pause would starve commands. */
 	if (w->dedicated || atomic_load_explicit(&w->callers, memory_order_relaxed) || !try_lock(w))
 		return 0;
+	if (!may_be_answered)
+		ur_round_send_acks(&w->round);
 	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
 		n = run_round(w);
-	if (only_acks)
-		*only_acks = ur_engine_owes_only_acks(w->engine);
 	unlock(w);
 	return n;
-}
-
-unsigned ur_worker_poll(struct ur_worker *w)
-{
-	return poll(w, NULL);
-}
-
-unsigned ur_worker_serve(struct ur_worker *w, bool *only_acks)
-{
-	*only_acks = false;
-	return poll(w, only_acks);
 }
 
 /* A thread that only posts must also receive, or timers expire. */

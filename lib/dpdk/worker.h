@@ -63,8 +63,8 @@ void ur_worker_stop(struct ur_worker *w);
  */
 unsigned ur_worker_poll(struct ur_worker *w);
 
-/* The same. *only_acks: if a round was made, whether ACKs are all that is left to send. */
-unsigned ur_worker_serve(struct ur_worker *w, bool *only_acks);
+/* The same for a thread that is not the application's. Unless `may_be_answered`, an ACK does not wait for the application's answer. */
+unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered);
 
 /*
  * EDGE-FORK-02. In a child of fork(): the workers are the parent's from now on. No round is made, no doorbell is rung, and

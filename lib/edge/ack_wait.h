@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * How long ACKs wait for the caller's answer to what they acknowledge (EDGE-ACK-01, docs/design/worker.md). They wait while
- * they are all there is to send, until the caller has posted, or the time is over.
+ * How long an ACK waits for the caller's answer to what it acknowledges (EDGE-ACK-01, docs/design/worker.md). One that is all there
+ * is to send waits until the caller has posted, or the time is over.
  *
  * Thread class: that of the round.
  */
@@ -17,7 +17,7 @@
 
 struct ur_ack_wait {
 	uint64_t since_ns; /* 0: none waits */
-	uint32_t for_ns;   /* 0: they do not wait */
+	uint32_t for_ns;   /* 0: it does not wait */
 	bool answered;	   /* the caller has posted since ACKs are owed */
 };
 
@@ -27,6 +27,13 @@ static inline void ur_ack_wait_posted(struct ur_ack_wait *w, bool owed)
 	w->answered |= owed;
 }
 
+/* ACKs are owed now, perhaps since before. */
+static inline void ur_ack_wait_owed(struct ur_ack_wait *w, uint64_t now_ns)
+{
+	if (!w->since_ns)
+		w->since_ns = now_ns;
+}
+
 /* ACKs are sent, if any are owed. */
 static inline void ur_ack_wait_over(struct ur_ack_wait *w)
 {
@@ -34,14 +41,10 @@ static inline void ur_ack_wait_over(struct ur_ack_wait *w)
 	w->since_ns = 0;
 }
 
-/* Only ACKs are to be sent: whether they wait. */
-static inline bool ur_ack_wait_goes_on(struct ur_ack_wait *w, uint64_t now_ns)
+/* An ACK is all there is to send: whether it waits. */
+static inline bool ur_ack_wait_goes_on(const struct ur_ack_wait *w, uint64_t now_ns)
 {
-	if (w->answered)
-		return false;
-	if (!w->since_ns)
-		w->since_ns = now_ns;
-	return now_ns < w->since_ns + w->for_ns;
+	return !w->answered && now_ns < w->since_ns + w->for_ns;
 }
 
 #endif

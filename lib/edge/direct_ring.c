@@ -51,18 +51,13 @@ bool ur_direct_is_ready(struct ur_direct_ring *r)
 	return r->other_ready;
 }
 
-uint32_t ur_direct_taken_by_other(const struct ur_direct_ring *r)
-{
-	return atomic_load_explicit(&r->other->head, memory_order_acquire);
-}
-
 /* A head that cannot be is taken for one of a full ring. */
 uint8_t *ur_direct_room(struct ur_direct_ring *r)
 {
 	struct ur_direct_slot *slot = (void *)(r->own->slots + slot_at(r, r->sent));
 
 	if (r->sent == r->free_until) {
-		uint32_t head = ur_direct_taken_by_other(r);
+		uint32_t head = atomic_load_explicit(&r->other->head, memory_order_acquire);
 
 		if (r->sent - head >= UR_DIRECT_SLOTS)
 			return NULL;
@@ -121,12 +116,12 @@ void ur_direct_set_sleeps(struct ur_direct_ring *r, bool sleeps)
 
 bool ur_direct_must_wake(struct ur_direct_ring *r)
 {
-	uint32_t sleeps;
-
 	atomic_thread_fence(memory_order_seq_cst);
-	sleeps = atomic_load_explicit(&r->other->sleeps, memory_order_relaxed);
-	if (!(sleeps & 1) || sleeps == r->woken)
-		return false;
-	r->woken = sleeps;
-	return true;
+	r->other_sleeps = atomic_load_explicit(&r->other->sleeps, memory_order_relaxed);
+	return (r->other_sleeps & 1) && r->other_sleeps != r->woken;
+}
+
+void ur_direct_set_woken(struct ur_direct_ring *r)
+{
+	r->woken = r->other_sleeps;
 }

@@ -39,9 +39,9 @@ struct ur_direct_ring {
 	uint32_t frame_max, slot_bytes;
 	uint32_t sent, taken; /* frames of this end, frames of the other one; free-running */
 	uint32_t free_until; /* frames that may be sent before the other end's head is read again */
-	uint32_t sleeps,
-		woken; /* of this end, as in its side; of the other end, when it was woken last */
-	bool other_ready; /* as it was read last: it does not become unready */
+	uint32_t sleeps;     /* of this end, as in its side */
+	uint32_t other_sleeps, woken; /* of the other end, as read last; when it was woken last */
+	bool other_ready;	      /* as it was read last: it does not become unready */
 };
 
 /* Bytes of the memory, for frames of at most `frame_max` bytes. */
@@ -67,15 +67,14 @@ const uint8_t *ur_direct_frame(const struct ur_direct_ring *r, uint32_t i, uint3
 /* The first `cnt` of them are taken. */
 void ur_direct_take(struct ur_direct_ring *r, uint32_t cnt);
 
-/* Frames of this end that the other one has taken, as it says; free-running. */
-uint32_t ur_direct_taken_by_other(const struct ur_direct_ring *r);
-
 /*
  * Before a sleep this end says so, and looks at the ring once more; after it has sent, the other end looks at that. Both have a fence between the
  * two, so that no frame is slept over.
  */
 void ur_direct_set_sleeps(struct ur_direct_ring *r, bool sleeps);
-/* After a push: whether the other end sleeps, and has not been woken from this sleep. Then the caller wakes it. */
+/* After a push: whether the other end sleeps, and has not been woken from this sleep. */
 bool ur_direct_must_wake(struct ur_direct_ring *r);
+/* After that: the caller has woken it. */
+void ur_direct_set_woken(struct ur_direct_ring *r);
 
 #endif

@@ -18,7 +18,6 @@
 #define UR_REST_SPIN_NS	 50000 /* without a packet, before the thread sleeps */
 #define UR_REST_STEP_NS	 20000 /* the first sleep */
 #define UR_REST_MAX_NS	 1000000 /* the longest */
-#define UR_REST_ACK_NS	 2000	 /* for which ACKs wait for an answer of the application */
 
 struct ur_rest {
 	uint64_t spin_ns;   /* UR_REST_SPIN_NS; 0 on a single CPU, which the application needs */

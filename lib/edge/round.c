@@ -611,8 +611,8 @@ static void expire(struct ur_round *r, bool all_received)
 }
 
 /*
- * Output comes before receive: an inline caller sees at once what was received, and its answer
- * leaves together with the ACK. If it stops calling, the endpoint's progress thread sends the ACK.
+ * Output comes before receive: an inline caller sees at once what was received, and what it posts in answer leaves
+ * before the ACK (ack_wait.h). If it stops calling, the endpoint's progress thread sends the ACK.
  */
 static bool may_output(const struct ur_round *r)
 {
@@ -623,7 +623,7 @@ static bool may_output(const struct ur_round *r)
 /* EDGE-ACK-01. The caller has set the time. */
 static bool acks_wait(struct ur_round *r)
 {
-	return r->ack_wait.for_ns && ur_engine_owes_only_acks(r->engine) &&
+	return r->ack_wait.for_ns && ur_engine_owes_one_ack(r->engine) &&
 	       r->tx_head == r->tx_tail && !r->tx_impair && !r->credit && !neigh_waits(r) &&
 	       ur_ack_wait_goes_on(&r->ack_wait, r->now_ns);
 }
@@ -640,6 +640,8 @@ static unsigned run(struct ur_round *r, bool outputs)
 			output_neigh(r);
 	}
 	n += receive(r, &more);
+	if (r->ack_wait.for_ns && ur_engine_owes(r->engine))
+		ur_ack_wait_owed(&r->ack_wait, r->now_ns);
 	expire(r, !more);
 	return n;
 }

@@ -107,6 +107,12 @@ unsigned ur_round_run(struct ur_round *r, uint64_t now_ns);
 /* The same, with the time of the source, which has a clock (now_ns). */
 unsigned ur_round_poll(struct ur_round *r);
 
+/* EDGE-ACK-01: an ACK that waits for the caller's answer leaves with the next round. */
+static inline void ur_round_send_acks(struct ur_round *r)
+{
+	ur_ack_wait_posted(&r->ack_wait, true);
+}
+
 /*
  * Only sends. `posted`: only requests and responses; see ur_engine_output_posted().
  * Returns the packets made by the engine.

@@ -207,8 +207,8 @@ void ur_engine_port_dry(struct ur_engine *e, uint64_t dry_ns);
 /* Whether ACKs or NAKs wait for ur_engine_output(). */
 bool ur_engine_owes(const struct ur_engine *e);
 
-/* Whether only these do. */
-bool ur_engine_owes_only_acks(const struct ur_engine *e);
+/* Whether a single ACK, and no NAK, is all that does. */
+bool ur_engine_owes_one_ack(const struct ur_engine *e);
 
 /* Takes a completion that another worker made for a CQ of this one. */
 void ur_engine_complete(struct ur_engine *e, struct ur_cq *cq, const struct ibv_wc *wc,

@@ -496,9 +496,12 @@ unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned
 	return output_lanes(e, tx, cap, now_ns);
 }
 
-bool ur_engine_owes_only_acks(const struct ur_engine *e)
+bool ur_engine_owes_one_ack(const struct ur_engine *e)
 {
-	return e->core.acks.ready_cnt && !e->core.emux.ready_cnt && !has_seldom(e);
+	const struct ur_core *core = &e->core;
+
+	return core->acks.ready_cnt == 1 && !core->emux.ready_cnt && !has_seldom(e) &&
+	       !(UR_QP_OF(ur_sched_peek(&core->acks), ack_node)->rsp.ack & UR_NAK_OWED);
 }
 
 void ur_engine_open_lanes(struct ur_engine *e, uint16_t data, uint16_t acks)

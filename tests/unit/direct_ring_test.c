@@ -178,6 +178,8 @@ Test(direct_ring, an_end_that_sleeps_says_so_to_the_other_one)
 			cr_assert_not(ur_direct_must_wake(&t.end[!end]));
 			ur_direct_set_sleeps(&t.end[end], true);
 			cr_assert(ur_direct_must_wake(&t.end[!end]));
+			cr_assert(ur_direct_must_wake(&t.end[!end]), "it was not woken");
+			ur_direct_set_woken(&t.end[!end]);
 			cr_assert_not(ur_direct_must_wake(&t.end[!end]), "it was woken");
 			cr_assert_not(ur_direct_must_wake(&t.end[end]));
 			ur_direct_set_sleeps(&t.end[end], false);

@@ -94,17 +94,29 @@ Test(uroced_closer, a_user_with_all_threads_at_work_waits_and_no_other)
 	cr_expect_eq(receive(2, NULL), 1, "the message is still there, for another user");
 }
 
-Test(uroced_closer, eventfds_need_no_thread)
+Test(uroced_closer, what_has_no_descriptors_needs_no_thread)
 {
 	unsigned before;
 
 	connect_client();
-	before = descriptors();
-	for (unsigned i = 0; i < 10 * CLOSER_PER_USER; i++) {
-		give(eventfd(0, EFD_CLOEXEC), 2);
+	for (unsigned i = 0; i < CLOSER_PER_USER; i++) {
+		give(lingering(), 1);
 		cr_assert_eq(receive(1, NULL), 1);
-		cr_assert_eq(descriptors(), before, "it is closed already");
 	}
+	cr_assert_eq(send(theirs, "x", 1, 0), 1);
+	cr_expect_eq(receive(1, NULL), 1);
+	cr_assert_eq(send(theirs, "", 0, 0), 0);
+	cr_assert_eq(send(theirs, "x", 1, 0), 1);
+	before = descriptors();
+	closer_close(ours, 1);
+	cr_expect_eq(descriptors(), before - 1, "at once");
+	/* An empty message looks like the end. */
+	connect_client();
+	cr_assert_eq(send(theirs, "", 0, 0), 0);
+	give(lingering(), 1);
+	before = descriptors();
+	closer_close(ours, 1);
+	cr_expect_eq(descriptors(), before, "it waits");
 }
 
 Test(uroced_closer, the_caller_may_have_the_first)
