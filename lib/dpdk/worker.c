@@ -2,12 +2,12 @@
 #include "dpdk/worker.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
 #include <rte_launch.h>
 #include <rte_malloc.h>
+#include <rte_pause.h>
 #include <rte_ring_elem.h>
 
 #include <bsd/sys/queue.h>
@@ -24,6 +24,8 @@
 #define CALL_BURST	 32
 #define STOP_PATIENCE_MS 200
 #define FLUSH_TRIES	 64
+#define LOCK_SPINS	 1000
+#define LOCK_NAP_NS	 20000
 
 struct command {
 	void (*fn)(void *arg, uint64_t now_ns);
@@ -342,6 +344,22 @@ static bool run_on_loop(struct ur_worker *w, struct command *c)
 	return asked;
 }
 
+/*
+ * For a round at most, because others stand back for `callers`. Not by sched_yield(): since Linux 6.12.63 and 6.18 each call puts the
+ * thread a time slice behind all others, and after a few hundred of them it may not run for seconds (docs/programs.md).
+ */
+static void wait_for_lock(struct ur_worker *w)
+{
+	const struct timespec nap = {.tv_nsec = LOCK_NAP_NS};
+
+	for (unsigned i = 0; !try_lock(w); i++) {
+		if (i < LOCK_SPINS)
+			rte_pause();
+		else
+			nanosleep(&nap, NULL);
+	}
+}
+
 void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
 {
 	struct command c = {.fn = fn, .arg = arg};
@@ -351,8 +369,7 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 	if (w->dedicated && run_on_loop(w, &c))
 		return;
 	atomic_fetch_add_explicit(&w->callers, 1, memory_order_relaxed);
-	while (!try_lock(w))
-		sched_yield();
+	wait_for_lock(w);
 	atomic_fetch_sub_explicit(&w->callers, 1, memory_order_relaxed);
 	/* What was posted before a queue pair is destroyed leaves before it is. */
 	if (ur_gather_open(&w->gather)) {
