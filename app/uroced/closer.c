@@ -2,7 +2,6 @@
 #include "closer.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,10 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "aside.h"
 #include "dpdk/fd_msg.h"
-#include "edge/thread.h"
 
-#define STACK_BYTES	(256 << 10)
 #define OWN_DESCRIPTORS 1024 /* of the daemon itself, at most */
 #define MESSAGES_MAX	512  /* in a socket, more than its buffer holds */
 #define WAITING_MAX	512  /* sockets; from half of that on no connection is accepted */
@@ -50,30 +48,13 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static bool start(struct job *j)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t old;
-	int rc;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	ur_signals_block(&old);
-	rc = pthread_create(&thread, &attr, work, j);
-	ur_signals_restore(&old);
-	pthread_attr_destroy(&attr);
-	return rc == 0;
-}
-
 /* ---- the thread that forwards ---- */
 
 static bool is_idle(struct job *j)
 {
 	/* There was no thread for it: another attempt. */
 	if (j->used && !j->started)
-		j->started = start(j);
+		j->started = aside_start(work, j);
 	if (j->used && atomic_load(&j->closed))
 		j->used = false;
 	return !j->used;
@@ -100,7 +81,7 @@ static void begin(struct job *j, uid_t uid, const int *fd, unsigned cnt)
 	j->cnt = cnt;
 	memcpy(j->fd, fd, cnt * sizeof(*fd));
 	atomic_store(&j->closed, false);
-	j->started = start(j);
+	j->started = aside_start(work, j);
 }
 
 void closer_begin(int epoll)

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,12 +14,11 @@
 
 #include <linux/magic.h>
 
-#include "edge/thread.h"
+#include "aside.h"
 
 #define HUGE_BYTES                                                                                 \
 	(UINT64_C(2) << 20) /* the kernel may have used a large page for the end of the file */
 #define SLICE_BYTES (UINT64_C(256) << 10)
-#define STACK_BYTES (256 << 10)
 
 enum state { WORKING, READY, DROPPED };
 
@@ -124,28 +122,11 @@ static void *work(void *arg)
 
 /* ---- the thread that forwards ---- */
 
-static bool start(struct memory_job *j)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t old;
-	int rc;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	ur_signals_block(&old);
-	rc = pthread_create(&thread, &attr, work, j);
-	ur_signals_restore(&old);
-	pthread_attr_destroy(&attr);
-	return rc == 0;
-}
-
 static bool is_idle(struct memory_job *j, uint64_t now_ns)
 {
 	/* There was no thread for it: another attempt, to close its descriptor. */
 	if (j->used && !j->started)
-		j->started = start(j);
+		j->started = aside_start(work, j);
 	if (j->used && !j->held && j->until_ns <= now_ns && atomic_load(&j->closed))
 		j->used = false;
 	return !j->used;
@@ -183,7 +164,7 @@ struct memory_job *memory_begin(uid_t uid, int fd, uint64_t bytes, uint64_t now_
 	j->wrong = NULL;
 	atomic_store(&j->state, WORKING);
 	atomic_store(&j->closed, false);
-	j->started = start(j);
+	j->started = aside_start(work, j);
 	if (!j->started) {
 		j->wrong = "There is no thread for the memory";
 		atomic_store(&j->state, READY);
