@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client.h"
 
-#include "closer.h"
-
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +14,7 @@
 #include <bsd/string.h>
 #include <jansson.h>
 
+#include "closer.h"
 #include "doze.h"
 
 #define CATCH_UP_NS 1000000 /* of a client's rate, after a pause */

@@ -86,6 +86,16 @@ struct client {
 struct client *client_new(struct rte_mempool *pool, const struct ur_clock *clock,
 			  uint32_t max_frame, double gbps, const char *name);
 
+/* Which of the daemon's clients it is. */
+static inline unsigned client_number(struct client *const *client, const struct client *c)
+{
+	unsigned i = 0;
+
+	while (client[i] != c)
+		i++;
+	return i;
+}
+
 static inline bool client_is_free(const struct client *c)
 {
 	return c->lease.fd < 0 && c->seen_down;

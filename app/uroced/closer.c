@@ -100,27 +100,32 @@ void closer_begin(int epoll)
 			   : (unsigned)((limit.rlim_cur - OWN_DESCRIPTORS) / UR_FD_MSG_MAX);
 }
 
-/* Whether some come with the next message. Its text is looked at, and what it does not ask for stays with it. */
-static bool has_descriptors(int sock)
+/* Looks at the next message, and leaves it there. Result as of recv(); *any: whether descriptors come with it. */
+static ssize_t peek(int sock, bool *any)
 {
 	char byte;
 	struct iovec to = {&byte, 1};
 	struct msghdr h = {.msg_iov = &to, .msg_iovlen = 1};
+	ssize_t len = recvmsg(sock, &h, MSG_PEEK | MSG_DONTWAIT);
 
-	return recvmsg(sock, &h, MSG_PEEK | MSG_DONTWAIT) >= 0 && h.msg_flags & MSG_CTRUNC;
+	*any = len >= 0 && h.msg_flags & MSG_CTRUNC;
+	return len;
 }
 
 ssize_t closer_receive(int sock, void *msg, size_t cap, uid_t uid, int *fd)
 {
-	bool any = has_descriptors(sock);
-	struct job *j = any ? idle(uid) : NULL;
 	int got[UR_FD_MSG_MAX];
+	struct job *j = NULL;
 	unsigned cnt = 0;
 	ssize_t len;
+	bool any;
 
 	if (fd)
 		*fd = -1;
-	if (any && !j) {
+	/* Without a message now, one that comes in a moment is read next time: it may have descriptors. */
+	if (peek(sock, &any) < 0)
+		return -1;
+	if (any && !(j = idle(uid))) {
 		errno = EAGAIN;
 		return -1;
 	}
@@ -143,12 +148,14 @@ ssize_t closer_receive(int sock, void *msg, size_t cap, uid_t uid, int *fd)
 static bool is_drained(int sock)
 {
 	char byte;
+	bool any;
 
 	for (unsigned i = 0; i < MESSAGES_MAX; i++) {
-		if (has_descriptors(sock))
-			return false;
-		if (recv(sock, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		if (peek(sock, &any) < 0 && errno == EAGAIN)
 			return true;
+		if (any)
+			return false;
+		(void)!recv(sock, &byte, 1, MSG_DONTWAIT);
 	}
 	return true;
 }

@@ -6,12 +6,12 @@
 #include <sys/types.h>
 
 /*
- * UROCED-CLOSE-01: closes what strangers have sent, away from the thread that forwards. The last close() of a file can take as long as its
+ * UROCED-CLOSE-01: closes what clients have sent, away from the thread that forwards. The last close() of a file can take as long as its
  * owner likes: a TCP socket that lingers, a file in user space. A descriptor that is not received is closed by the thread that reads its message,
- * or closes the socket in which the message waits. So all descriptors are received, and closed by a thread of their own, unless they are
- * eventfds, which a memif client sends as a rule. Sockets are closed in the same way, because a message may wait in them.
+ * or closes the socket in which the message waits. So all descriptors are received, and closed by a thread of their own; so are
+ * sockets in which such a message waits.
  *
- * A user has CLOSER_PER_USER such threads at most; with all of them at work, nothing of this user is received, and its sockets wait.
+ * A user has CLOSER_PER_USER such threads at most; with all of them at work, its messages with descriptors, and sockets with such messages, wait.
  *
  * Thread class of all functions: the daemon's one thread.
  */

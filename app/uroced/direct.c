@@ -10,9 +10,8 @@
 
 #include "dpdk/fd_msg.h"
 #include "edge/direct_ring.h"
+#include "edge/mtu.h"
 #include "wire/bytes.h"
-
-#define FRAME_BYTES 18 /* Ethernet header and a tag */
 
 static uint32_t address_of(const struct client *c)
 {
@@ -36,7 +35,8 @@ static int make_memory(size_t bytes)
 static bool give(const struct client *to, const struct client *other, uint32_t mtu, bool second,
 		 int memory)
 {
-	struct ur_lease_direct d = {address_of(other), (uint16_t)(mtu + FRAME_BYTES), second};
+	struct ur_lease_direct d = {address_of(other), (uint16_t)(mtu + UR_FRAME_OVERHEAD_BYTES),
+				    second};
 	uint8_t out[UR_LEASE_DIRECT_BYTES];
 
 	ur_lease_put_direct(&d, out);
@@ -47,15 +47,6 @@ static bool may_join(const struct client *c)
 {
 	return c->direct && c->lease.fd >= 0 && !c->parted_cnt &&
 	       __builtin_popcountll(c->joined) < CLIENT_RINGS_MAX;
-}
-
-static unsigned number_of(struct client *const *client, const struct client *c)
-{
-	unsigned i = 0;
-
-	while (client[i] != c)
-		i++;
-	return i;
 }
 
 /* The client is to be told that this one has left. */
@@ -69,7 +60,7 @@ static void part(struct client *c, const struct client *from)
 static void make_ring(struct client *a, unsigned a_at, struct client *b, unsigned b_at,
 		      uint32_t mtu)
 {
-	int memory = make_memory(ur_direct_bytes(mtu + FRAME_BYTES));
+	int memory = make_memory(ur_direct_bytes(mtu + UR_FRAME_OVERHEAD_BYTES));
 	bool has_a = memory >= 0 && give(a, b, mtu, false, memory);
 
 	if (has_a && give(b, a, mtu, true, memory)) {
@@ -86,7 +77,7 @@ static void make_ring(struct client *a, unsigned a_at, struct client *b, unsigne
 void direct_wish(struct client *const *client, unsigned cnt, struct client *c, uint32_t address,
 		 uint32_t mtu)
 {
-	unsigned own = number_of(client, c), i = 0;
+	unsigned own = client_number(client, c), i = 0;
 
 	while (i < cnt && (client[i]->lease.fd < 0 || address_of(client[i]) != address))
 		i++;
@@ -100,7 +91,7 @@ void direct_wish(struct client *const *client, unsigned cnt, struct client *c, u
 
 void direct_part(struct client *const *client, unsigned cnt, struct client *c)
 {
-	unsigned own = number_of(client, c);
+	unsigned own = client_number(client, c);
 
 	for (unsigned i = 0; i < cnt; i++) {
 		if (client[i]->joined >> own & 1)

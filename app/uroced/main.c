@@ -5,6 +5,7 @@
 
 #include <bsd/stdlib.h>
 
+#include "edge/mtu.h"
 #include "kernel.h"
 #include "node.h"
 #include "options.h"
@@ -81,16 +82,14 @@ static void make_directory(const char *path)
 		(void)mkdir("/run/uroced", 0755);
 }
 
-#define FRAME_BYTES 18 /* Ethernet header and a tag */
-
 /* A packet of a client has to fit into every uplink. */
 static void tell_mtu(struct node *n, const struct options *o)
 {
 	uint32_t mtu = o->mtu;
 
 	for (unsigned i = 1; i <= n->port_cnt; i++)
-		if (n->port[i].dev->max_frame < mtu + FRAME_BYTES)
-			mtu = n->port[i].dev->max_frame - FRAME_BYTES;
+		if (n->port[i].dev->max_frame < mtu + UR_FRAME_OVERHEAD_BYTES)
+			mtu = n->port[i].dev->max_frame - UR_FRAME_OVERHEAD_BYTES;
 	server_set_mtu(n->group[n->group_cnt - 1], mtu);
 }
 

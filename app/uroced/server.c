@@ -312,11 +312,7 @@ static void end_lease(struct server *s, struct client *c, uint64_t now_ns)
 
 static uint8_t port_of(const struct server *s, const struct client *c)
 {
-	uint8_t i = 0;
-
-	while (s->client[i] != c)
-		i++;
-	return (uint8_t)(s->attr->first_port + i);
+	return (uint8_t)(s->attr->first_port + client_number(s->client, c));
 }
 
 static void begin_lease(struct server *s, struct client *c, struct newcomer *n, unsigned index,
@@ -398,7 +394,7 @@ static bool bind_port(struct server *s, const struct client *c, const struct ur_
 	return send(c->lease.fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(out);
 }
 
-/* A client binds a port of the host, or wishes a ring. Anything else, as the end of the connection, ends the lease. */
+/* A client binds a port of the host, or asks for a direct ring. Anything else, as the end of the connection, ends the lease. */
 static void serve_lease(struct server *s, struct client *c, uint64_t now_ns)
 {
 	uint8_t msg[UR_LEASE_PORT_BYTES + 1];

@@ -43,8 +43,8 @@ enum quirk {
 	QUIRK_FRAMESZ = 8,     /* the ring's slot size is a device argument */
 	QUIRK_COPIES = 16,     /* a TX burst copies frames (memif: unless it is zero-copy) */
 	QUIRK_KERNEL_MAC = 32, /* the device's MAC is the kernel's, at the other end of the link */
-	QUIRK_SYSCALL = 128,   /* a TX burst is a system call */
 	QUIRK_VNET_HEADER = 64, /* the driver counts virtio's header as part of the frame */
+	QUIRK_SYSCALL = 128,	/* a TX burst is a system call */
 };
 
 static const struct {
