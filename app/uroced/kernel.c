@@ -78,7 +78,7 @@ struct kernel *kernel_open(const char *ifname, char *err, size_t cap)
 
 bool kernel_hold(struct kernel *k, char *err, size_t cap)
 {
-	return ur_shared_hold(k->shared, err, cap) == 0;
+	return ur_shared_hold(k->shared, true, err, cap) == 0; /* by af_packet: switch/device.c */
 }
 
 void kernel_close(struct kernel *k)

@@ -78,7 +78,9 @@ int ur_share_open(struct ur_device *dev, char *err, size_t cap)
 
 int ur_share_hold(struct ur_device *dev, char *err, size_t cap)
 {
-	return dev->shared ? ur_shared_hold(dev->shared, err, cap) : 0;
+	bool copies = dev->cfg.port.driver == UR_DRIVER_AF_PACKET;
+
+	return dev->shared ? ur_shared_hold(dev->shared, copies, err, cap) : 0;
 }
 
 void ur_share_close(struct ur_device *dev)

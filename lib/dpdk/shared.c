@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "dpdk/counters.h"
+#include "dpdk/ingress_drop.h"
 #include "dpdk/rtnl.h"
 #include "dpdk/udp_hold.h"
 
@@ -45,7 +46,8 @@ struct ur_shared {
 	struct ur_rtnl_link link;
 	struct ur_shared_addrs addrs;
 	bool addrs_dirty, link_changed;
-	bool attention; /* an entry may be dirty or lost */
+	struct ur_ingress_drop drop; /* of the addresses; may be closed */
+	bool attention;		     /* an entry may be dirty or lost */
 	struct entry *entry;
 	unsigned entry_cnt, entry_cap;
 	uint64_t uses;
@@ -96,11 +98,60 @@ bool ur_shared_place(struct ur_shared_addrs *table, const struct ur_gid *have, u
 	return changed;
 }
 
+/* ---- the kernel's copies of packets ---- */
+
+/*
+ * Makes the program drop what is sent to the current addresses, and no longer what is sent to addresses that are only in
+ * `before`. An address without a place there costs time, not packets: the held socket drops its copies.
+ */
+static void follow_addrs(struct ur_shared *s, const struct ur_shared_addrs *before)
+{
+	const struct ur_shared_addrs *now = &s->addrs;
+
+	if (!s->drop.object)
+		return;
+	for (unsigned i = 0; i < before->cnt; i++)
+		if (!is_zero(&before->gid[i]) && !contains(now->gid, now->cnt, &before->gid[i])) {
+			s->copies_dropped_cnt += ur_ingress_drop_count(&s->drop, &before->gid[i]);
+			ur_ingress_drop_remove(&s->drop, &before->gid[i]);
+		}
+	for (unsigned i = 0; i < now->cnt; i++)
+		if (!is_zero(&now->gid[i]) && !contains(before->gid, before->cnt, &now->gid[i]))
+			ur_ingress_drop_add(&s->drop, &now->gid[i]);
+}
+
+/* SHARED-INGRESS-01 */
+static void start_drop(struct ur_shared *s)
+{
+	static const struct ur_shared_addrs none;
+
+	pthread_mutex_lock(&s->lock);
+	if (ur_ingress_drop_open(&s->drop) == 0) {
+		follow_addrs(s, &none);
+		if (ur_ingress_drop_attach(&s->drop, s->ifindex))
+			ur_ingress_drop_close(&s->drop);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* With those of addresses that are gone. */
+static uint64_t copies_dropped(const struct ur_shared *s)
+{
+	uint64_t n = s->copies_dropped_cnt;
+
+	for (unsigned i = 0; s->drop.object && i < s->addrs.cnt; i++)
+		n += ur_ingress_drop_count(&s->drop, &s->addrs.gid[i]);
+	return n;
+}
+
+/* ---- addresses, read from the kernel ---- */
+
 /* SHARED-ADDR-01 */
 static int read_addrs(struct ur_shared *s, bool *changed)
 {
 	struct ur_rtnl_addr addr[4 * UR_SHARED_ADDRS_MAX];
 	struct ur_gid have[4 * UR_SHARED_ADDRS_MAX];
+	struct ur_shared_addrs before = s->addrs;
 	unsigned max = sizeof(addr) / sizeof(addr[0]), n = 0;
 	int cnt = ur_rtnl_get_addrs(s->ifindex, addr, max);
 
@@ -109,7 +160,10 @@ static int read_addrs(struct ur_shared *s, bool *changed)
 	for (unsigned i = 0; i < (unsigned)cnt && i < max; i++)
 		if (addr[i].usable && !is_zero(&addr[i].gid))
 			have[n++] = addr[i].gid;
-	*changed |= ur_shared_place(&s->addrs, have, n);
+	if (ur_shared_place(&s->addrs, have, n)) {
+		follow_addrs(s, &before);
+		*changed = true;
+	}
 	return 0;
 }
 
@@ -531,12 +585,15 @@ bool ur_shared_poll(struct ur_shared *s, uint64_t now_ns)
 
 void ur_shared_emit(struct ur_shared *s, struct ur_emit *e)
 {
+	struct ur_shared_counters c;
+
 	pthread_mutex_lock(&s->lock);
 	ur_emit_u64(e, "destinations", s->entry_cnt);
-#define X(name, unit, help) ur_emit_u64(e, #name, s->name##_cnt);
+	pthread_mutex_unlock(&s->lock);
+	ur_shared_read_counters(s, &c);
+#define X(name, unit, help) ur_emit_u64(e, #name, c.name);
 	UR_SHARED_COUNTERS(X)
 #undef X
-	pthread_mutex_unlock(&s->lock);
 }
 
 void ur_shared_read_counters(struct ur_shared *s, struct ur_shared_counters *out)
@@ -545,6 +602,7 @@ void ur_shared_read_counters(struct ur_shared *s, struct ur_shared_counters *out
 #define X(name, unit, help) out->name = s->name##_cnt;
 	UR_SHARED_COUNTERS(X)
 #undef X
+	out->copies_dropped = copies_dropped(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -590,10 +648,12 @@ static int start(struct ur_shared *s, char *err, size_t cap)
 	return 0;
 }
 
-int ur_shared_hold(struct ur_shared *s, char *err, size_t cap)
+int ur_shared_hold(struct ur_shared *s, bool copies, char *err, size_t cap)
 {
 	int rc = ur_udp_hold_open(&s->hold, s->ifname);
 
+	if (!rc && copies)
+		start_drop(s);
 	if (rc == -EADDRINUSE)
 		snprintf(err, cap,
 			 "UDP port %u of the interface %s is taken: by the kernel's own RoCE "
@@ -619,6 +679,7 @@ struct ur_shared *ur_shared_open(const char *ifname, char *err, size_t cap)
 	pthread_mutex_init(&s->lock, NULL);
 	s->monitor = -1;
 	s->hold = (struct ur_udp_hold){.fd4 = -1, .fd6 = -1};
+	s->drop.link = -1;
 	snprintf(s->ifname, sizeof(s->ifname), "%s", ifname);
 	s->ifindex = if_nametoindex(ifname);
 	if (s->ifindex) {
@@ -643,6 +704,7 @@ void ur_shared_close(struct ur_shared *s)
 		return;
 	if (s->monitor >= 0)
 		close(s->monitor);
+	ur_ingress_drop_close(&s->drop);
 	ur_udp_hold_close(&s->hold);
 	pthread_mutex_destroy(&s->lock);
 	free(s->entry);

@@ -44,10 +44,11 @@ void ur_shared_close(struct ur_shared *s);
 
 /*
  * Holds the interface's UDP port 4791 until `s` is closed, so that the kernel does not answer RoCEv2
- * packets with ICMP errors. 0, or a negative errno with a sentence: -EADDRINUSE if another
- * program or the kernel's own RoCE has it.
+ * packets with ICMP errors. With `copies` (af_packet: the endpoint gets copies of packets that the kernel handles as
+ * well) the kernel drops its own as early as it can (ingress_drop.h). 0, or a negative errno with a sentence:
+ * -EADDRINUSE if another program or the kernel's own RoCE has the port.
  */
-int ur_shared_hold(struct ur_shared *s, char *err, size_t cap);
+int ur_shared_hold(struct ur_shared *s, bool copies, char *err, size_t cap);
 
 void ur_shared_addrs(struct ur_shared *s, struct ur_shared_addrs *out);
 
@@ -104,6 +105,7 @@ bool ur_shared_poll(struct ur_shared *s, uint64_t now_ns);
 	  "times that a datagram made the kernel find a neighbour, for lack of CAP_NET_ADMIN")     \
 	X(moved, "destinations", "destinations whose known MAC address changed")                   \
 	X(evicted, "destinations", "destinations discarded to make room for another")              \
+	X(copies_dropped, "packets", "RoCEv2 packets whose copy the kernel dropped before IP")     \
 	X(refreshed, "times", "times that route and neighbour of a destination were read again")   \
 	X(resynced, "times",                                                                       \
 	  "times that everything was read again because messages of the kernel were lost")

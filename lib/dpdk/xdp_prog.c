@@ -20,14 +20,14 @@
 #define PROGRAM "uroce_xdp"
 
 #if __has_include("dpdk/xdp_roce.inc")
-#include "dpdk/xdp_roce.inc" /* static const unsigned char xdp_object[] */
+#include "dpdk/xdp_roce.inc" /* static const unsigned char xdp_roce_object[] */
 #else
-static const unsigned char xdp_object[1];
+static const unsigned char xdp_roce_object[1];
 #endif
 
 bool ur_xdp_prog_exists(void)
 {
-	return sizeof(xdp_object) > 1;
+	return sizeof(xdp_roce_object) > 1;
 }
 
 int ur_xdp_prog_open(char *buf, size_t cap)
@@ -39,7 +39,8 @@ int ur_xdp_prog_open(char *buf, size_t cap)
 	fd = memfd_create(PROGRAM, MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, xdp_object, sizeof(xdp_object)) != (ssize_t)sizeof(xdp_object)) {
+	if (write(fd, xdp_roce_object, sizeof(xdp_roce_object)) !=
+	    (ssize_t)sizeof(xdp_roce_object)) {
 		rc = errno ? -errno : -EIO;
 		close(fd);
 		return rc;

@@ -69,7 +69,7 @@ wait_for 10 listens || fail "the page of a shared interface is not there"
 page shared
 "$(dirname "$0")/metrics.py" "$tmp/shared" || fail "the page of a shared interface"
 echo /uroce/neigh | timeout 10 dpdk-telemetry.py -f "uroce-$server_pid" >"$tmp/telemetry.log" 2>&1
-for counter in asked asked_by_udp moved evicted refreshed resynced; do
+for counter in asked asked_by_udp moved evicted copies_dropped refreshed resynced; do
 	grep -q "^uroce_shared_${counter}_total{port=" "$tmp/shared" || fail "no $counter on the page"
 	grep -q "\"$counter\"" "$tmp/telemetry.log" || fail "no $counter in telemetry"
 done

@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +32,7 @@
 #include <criterion/criterion.h>
 
 #include "dpdk/counters.h"
+#include "dpdk/ingress_drop.h"
 #include "uroce/uroce.h"
 
 #define PATIENCE_MS 20000
@@ -593,6 +596,98 @@ Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = setup, .fini 
 	}
 	uroce_progress(ctx);
 	cr_expect_eq(port_counter("ipackets"), before + 1, "others' traffic is in the ring");
+	close(s.wire);
+}
+
+/* Datagrams that the kernel's IP has received in this namespace. */
+static uint64_t ip_received(void)
+{
+	FILE *f = popen("nstat -asz IpInReceives | awk '/IpIn/ { print $2 }'", "r");
+	unsigned long n = 0;
+
+	cr_assert_not_null(f);
+	cr_assert_eq(fscanf(f, "%lu", &n), 1);
+	pclose(f);
+	return n;
+}
+
+static bool kernel_has_tcx(void)
+{
+	struct ur_ingress_drop d;
+	int rc = ur_ingress_drop_open(&d);
+
+	if (!rc)
+		rc = ur_ingress_drop_attach(&d, if_nametoindex("sh0"));
+	ur_ingress_drop_close(&d);
+	return rc == 0;
+}
+
+/* SHARED-INGRESS-01 */
+Test(shared, the_kernel_drops_its_copy_before_ip, .init = make_network, .fini = teardown)
+{
+	struct sender s;
+	uint64_t before;
+
+	if (!kernel_has_tcx())
+		cr_skip_test("no tcx: Linux before 6.6, or a build without clang");
+	open_endpoint();
+	open_wire(&s);
+	before = ip_received();
+	for (unsigned i = 0; i < 20; i++)
+		arrive(s.wire, 4791);
+	cr_expect_eq(neigh_counter("copies_dropped"), 20u);
+	cr_expect_eq(ip_received(), before, "copies got as far as IP");
+	for (unsigned i = 0; i < 20; i++)
+		arrive(s.wire, 4792);
+	cr_expect_eq(ip_received(), before + 20, "others' datagrams are the kernel's");
+	/* An address that is gone is no longer the endpoint's, and its packets stay in the count. */
+	run("ip addr add 10.78.0.7/24 dev sh0");
+	expect_event(IBV_EVENT_GID_CHANGE);
+	run("sysctl -qw net.ipv4.conf.sh0.promote_secondaries=1");
+	run("ip addr del 10.78.0.1/24 dev sh0");
+	expect_event(IBV_EVENT_GID_CHANGE);
+	before = ip_received();
+	arrive(s.wire, 4791);
+	cr_expect_eq(neigh_counter("copies_dropped"), 20u);
+	cr_expect_eq(ip_received(), before + 1, "what is not the endpoint's is dropped");
+	close(s.wire);
+}
+
+/* SHARED-INGRESS-01 */
+Test(shared, a_killed_process_leaves_no_program_on_the_interface, .init = make_network)
+{
+	const struct ur_gid to = {{[10] = 0xff, 0xff, 10, 78, 0, 1}};
+	int told[2], status;
+	struct ur_ingress_drop d;
+	struct sender s;
+	uint64_t before;
+	char ready;
+	pid_t pid;
+
+	if (!kernel_has_tcx())
+		cr_skip_test("no tcx: Linux before 6.6, or a build without clang");
+	open_wire(&s);
+	cr_assert_eq(pipe(told), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (ur_ingress_drop_open(&d) || ur_ingress_drop_add(&d, &to) ||
+		    ur_ingress_drop_attach(&d, if_nametoindex("sh0")))
+			_exit(1);
+		if (write(told[1], "r", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(told[1]);
+	cr_assert_eq(read(told[0], &ready, 1), 1, "the process could not attach its program");
+	before = ip_received();
+	arrive(s.wire, 4791);
+	cr_expect_eq(ip_received(), before, "nothing is dropped, so nothing is tested");
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	for (uint64_t end = now_ms() + PATIENCE_MS; ip_received() == before; arrive(s.wire, 4791))
+		cr_assert_lt(now_ms(), end, "the program outlives its process");
+	close(told[0]);
 	close(s.wire);
 }
 
