@@ -201,6 +201,8 @@ bool perf_link_open(struct perf_client *c)
 				  strerror(errno));
 		return false;
 	}
+	/* A server's port answers before the server listens. */
+	uroce_cm_set_patience(c->control.id, 2);
 	rc = uroce_cm_connect(c->control.id, (const struct sockaddr *)&c->peer->addr, c->control.qp,
 			      &param);
 	if (rc == EHOSTUNREACH) {
