@@ -10,6 +10,7 @@
 #define PHYS_DISABLED  3
 #define WIDTH_4X       2       /* LinkWidthActive */
 #define SPEED_25G      32      /* LinkSpeedExtActive, each lane */
+#define SPEED_50G      64      /* HDR */
 #define VLS_0_TO_14    5       /* VLCap */
 #define CLOCK_KHZ      1000000 /* the endpoint's clock counts nanoseconds */
 #define SUBNET_TIMEOUT 18      /* as kernel drivers of RoCE report */
@@ -82,6 +83,17 @@ static bool is_up(struct ur_device *dev)
 	return dev->shared ? ur_shared_is_up(dev->shared) : ur_port_link_up(&dev->port);
 }
 
+/*
+ * A lane's, of four. What carries the packets has no lanes, and often no rate: 100 Gb/s, and 200 through shared
+ * memory, which carries more than 100. UCX chooses between SEND and READ by it.
+ */
+static uint8_t lane_speed(const struct ur_device *dev)
+{
+	enum ur_driver driver = dev->cfg.port.driver;
+
+	return driver == UR_DRIVER_MEMIF || driver == UR_DRIVER_RING ? SPEED_50G : SPEED_25G;
+}
+
 /* A shared interface may get more addresses later. */
 static unsigned gid_table_len(const struct ur_device *dev)
 {
@@ -99,9 +111,8 @@ int uroce_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_
 	*a = (struct ibv_port_attr){
 		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.phys_state = up ? PHYS_LINK_UP : PHYS_DISABLED,
-		/* 100 Gb/s: what carries the packets has no lanes, and often no rate. */
 		.active_width = WIDTH_4X,
-		.active_speed = SPEED_25G,
+		.active_speed = lane_speed(dev),
 		.max_vl_num = VLS_0_TO_14,
 		.subnet_timeout = SUBNET_TIMEOUT,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,

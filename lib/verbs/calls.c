@@ -58,11 +58,6 @@ int ur_verbs_query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_po
 		return rc;
 	a.state = IBV_PORT_ACTIVE;
 	a.phys_state = 5; /* LinkUp */
-	/* Programs want a rate. That of the link is not known: 100 Gb/s. */
-	if (!a.active_width)
-		a.active_width = 2; /* 4X */
-	if (!a.active_speed)
-		a.active_speed = 32; /* EDR */
 	if (!a.max_vl_num)
 		a.max_vl_num = 1;
 	if (a.gid_tbl_len < UR_VERBS_GIDS)

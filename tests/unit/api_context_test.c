@@ -108,7 +108,7 @@ PAIR_TEST(api_context, no_attribute_that_programs_look_at_is_zero, open_both, cl
 	cr_expect_eq(p.state, IBV_PORT_ACTIVE);
 	cr_expect_eq(p.phys_state, 5, "LinkUp");
 	cr_expect_eq(p.active_width, 2, "4X");
-	cr_expect_eq(p.active_speed, 32, "25 Gb/s a lane");
+	cr_expect_eq(p.active_speed, 64, "50 Gb/s a lane: shared memory");
 	cr_expect_eq(p.max_vl_num, 5, "VL0 to VL14");
 	cr_expect(p.port_cap_flags & IBV_PORT_CM_SUP);
 	cr_expect_eq(p.flags, IBV_QPF_GRH_REQUIRED);
