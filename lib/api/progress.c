@@ -60,27 +60,31 @@ struct adaptive {
 	struct ur_device *dev;
 	struct ur_rest rest;
 	struct ur_rest_worker seen[UR_WORKERS_MAX];
-	bool woken; /* the port has ended the last sleep */
+	bool woken;    /* the port has ended the last sleep */
+	bool in_doubt; /* EDGE-REST-07: one of the workers, at the last look */
 };
 
 /*
- * Makes a round of each worker that the application leaves alone. Returns which: bit i: worker i. EDGE-REST-06: ACKs wait only for an
+ * Makes a round of each worker that the application leaves alone, at a look that was due at `due_ns`. Returns which: bit i: worker i. EDGE-REST-06: ACKs wait only for an
  * application that was here, and that another CPU may run.
  */
-static uint32_t serve(struct adaptive *a, uint64_t now_ns, unsigned *packets)
+static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 {
 	uint32_t served = 0;
 
 	*packets = 0;
+	a->in_doubt = false;
 	for (unsigned i = 0; i < a->dev->worker_cnt; i++) {
 		struct ur_worker *w = a->dev->workers[i];
 
-		if (!ur_rest_is_left_alone(&a->seen[i], now_ns, ur_worker_last_ns(w),
-					   ur_worker_take_contended(w)))
+		if (!ur_rest_is_left_alone(&a->seen[i], due_ns, ur_worker_last_ns(w),
+					   ur_worker_take_contended(w))) {
+			a->in_doubt |= a->seen[i].in_doubt;
 			continue;
+		}
 		served |= UINT32_C(1) << i;
 		*packets += ur_worker_serve(
-			w, a->rest.spin_ns && ur_rest_may_be_answered(&a->seen[i], now_ns));
+			w, a->rest.spin_ns && ur_rest_may_be_answered(&a->seen[i], due_ns));
 		ur_rest_made_round(&a->seen[i], ur_worker_last_ns(w));
 	}
 	return served;
@@ -113,23 +117,27 @@ static bool sleep_at_port(struct adaptive *a, uint64_t sleep_ns, uint32_t worker
 
 /*
  * While the application works, its packets are no concern of this thread (`served` is 0). What woke the thread and did not come
- * in its round might wake it without end.
+ * in its round might wake it without end. Returns when the sleep was to end, or UINT64_MAX if a packet could end it.
  */
-static void sleep_for(struct adaptive *a, uint64_t sleep_ns, uint32_t served, unsigned packets)
+static uint64_t sleep_for(struct adaptive *a, uint64_t sleep_ns, uint32_t served, unsigned packets)
 {
+	uint64_t due_ns;
+
 	if (served && !(a->woken && !packets) && ur_wake_is_possible(&a->dev->wake)) {
 		a->woken = sleep_at_port(a, sleep_ns, served);
-		return;
+		return UINT64_MAX;
 	}
 	a->woken = false;
+	due_ns = ur_clock_ns(&a->dev->clock) + sleep_ns;
 	nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
+	return due_ns;
 }
 
 /* EDGE-REST-01, EDGE-REST-03, EDGE-REST-04 */
 static void *run_adaptive(void *arg)
 {
 	struct adaptive a = {.dev = arg};
-	uint64_t chores_ns = 0;
+	uint64_t chores_ns = 0, due_ns = UINT64_MAX;
 	cpu_set_t cpus;
 
 	ur_eal_cpus(&cpus);
@@ -139,18 +147,17 @@ static void *run_adaptive(void *arg)
 	while (!atomic_load(&a.dev->progress_stop)) {
 		uint64_t now_ns = ur_clock_ns(&a.dev->clock), sleep_ns;
 		unsigned packets;
-		uint32_t served = serve(&a, now_ns, &packets);
+		uint32_t served = serve(&a, due_ns < now_ns ? due_ns : now_ns, &packets);
 
 		if (served)
 			sleep_ns = ur_rest_after(&a.rest, now_ns, packets);
 		else
-			sleep_ns = ur_rest_stand_back(&a.rest);
+			sleep_ns = ur_rest_stand_back(&a.rest, a.in_doubt);
 		if (now_ns >= chores_ns) {
 			do_chores(a.dev, now_ns);
 			chores_ns = now_ns + INLINE_PERIOD_NS;
 		}
-		if (sleep_ns)
-			sleep_for(&a, sleep_ns, served, packets);
+		due_ns = sleep_ns ? sleep_for(&a, sleep_ns, served, packets) : UINT64_MAX;
 	}
 	return NULL;
 }

@@ -31,13 +31,19 @@ void ur_rest_init(struct ur_rest *r, bool single_cpu);
 /* What the thread knows of a worker: a round that is not its own is the application's. Zeroed at first. */
 struct ur_rest_worker {
 	uint64_t own_ns, application_ns; /* times of the last rounds */
+	bool in_doubt;			 /* EDGE-REST-07 */
 };
 
 /*
- * Whether the thread may make a round of this worker. `last_ns`: when the worker began its last round. `contended`: since the
- * last call the application found the thread in its way, so it works again.
+ * Whether the thread may make a round of this worker. `due_ns`: when the thread was to wake for this look, or now if something else
+ * woke it. `last_ns`: when the worker began its last round. `contended`: since the last call the application found the thread in
+ * its way, so it works again.
+ *
+ * EDGE-REST-07. The thread may wake on the CPU of an application that polls, and waking takes long, up to 20 us on a virtual machine: it
+ * is not the application that stood still since due_ns. It may have lost the CPU even before. So an application that made a round since the last look,
+ * but none in the 20 us before due_ns, is in doubt: it is left alone only if it has made none by the next look either.
  */
-bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t now_ns, uint64_t last_ns,
+bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t due_ns, uint64_t last_ns,
 			   bool contended);
 
 /* The thread has made a round, which began at `last_ns`. */
@@ -61,8 +67,8 @@ static inline bool ur_rest_may_be_answered(const struct ur_rest_worker *w, uint6
 	return now_ns < w->application_ns + 2 * UR_REST_MAX_NS;
 }
 
-/* The sleep, in ns, of a thread that may not work. */
-uint64_t ur_rest_stand_back(struct ur_rest *r);
+/* The sleep, in ns, of a thread that may not work. `in_doubt`: that of one of the workers. */
+uint64_t ur_rest_stand_back(struct ur_rest *r, bool in_doubt);
 
 /* The sleep, in ns, after a round that moved `packets`; 0: the next round follows at once. */
 uint64_t ur_rest_after(struct ur_rest *r, uint64_t now_ns, unsigned packets);

@@ -20,6 +20,7 @@ Test(rest, an_ack_waits_for_an_application_that_was_here)
 {
 	struct ur_rest_worker w = {0};
 
+	cr_expect_not(ur_rest_is_left_alone(&w, T0, T0 - UR_REST_STAND_NS, false));
 	cr_expect(ur_rest_is_left_alone(&w, T0, T0 - UR_REST_STAND_NS, false));
 	cr_expect(ur_rest_may_be_answered(&w, T0));
 	ur_rest_made_round(&w, T0);
@@ -30,15 +31,55 @@ Test(rest, an_ack_waits_for_an_application_that_was_here)
 		      "an application that sleeps answers nothing");
 }
 
+/* EDGE-REST-07 */
+Test(rest, an_application_that_lost_the_cpu_is_there)
+{
+	struct ur_rest_worker w = {0};
+	uint64_t due_ns = T0, last_ns;
+	struct ur_rest r;
+
+	ur_rest_init(&r, false);
+	for (int i = 0; i < 100; i++) {
+		last_ns = due_ns;
+		/* All threads of this CPU stand still. */
+		due_ns += 2 * UR_REST_STAND_NS;
+		cr_assert_not(ur_rest_is_left_alone(&w, due_ns, last_ns, false), "look %d", i);
+		cr_assert(w.in_doubt);
+		due_ns += ur_rest_stand_back(&r, w.in_doubt);
+	}
+	/* It has made no round since. */
+	cr_expect(ur_rest_is_left_alone(&w, due_ns, last_ns, false));
+	cr_expect_eq(due_ns - last_ns, 3 * UR_REST_STAND_NS, "the second look is late");
+}
+
+/* EDGE-REST-07: the thread woke on the application's CPU, and late. */
+Test(rest, an_application_that_worked_until_the_thread_woke_is_in_no_doubt)
+{
+	struct ur_rest_worker w = {0};
+
+	cr_expect_not(ur_rest_is_left_alone(&w, T0, T0 + 2000, false));
+	cr_expect_not(w.in_doubt);
+}
+
+/* EDGE-REST-07: one that had just made a round, at the last look, is in no doubt. */
+Test(rest, an_application_that_has_stopped_is_replaced_at_once)
+{
+	struct ur_rest_worker w = {0};
+
+	cr_expect_not(ur_rest_is_left_alone(&w, T0, T0 - 1, false));
+	cr_expect_not(w.in_doubt);
+	cr_expect(ur_rest_is_left_alone(&w, T0 + UR_REST_STAND_NS, T0 - 1, false));
+}
+
 Test(rest, looks_ever_more_seldom)
 {
 	struct ur_rest r;
 	uint64_t sleep_ns = 0, sum = 0;
 
 	ur_rest_init(&r, false);
-	cr_expect_eq(ur_rest_stand_back(&r), UR_REST_STAND_NS);
+	cr_expect_eq(ur_rest_stand_back(&r, false), UR_REST_STAND_NS);
 	for (int i = 0; i < 100; i++) {
-		uint64_t next = ur_rest_stand_back(&r);
+		uint64_t next = ur_rest_stand_back(&r, false);
 
 		cr_expect_geq(next, sleep_ns);
 		sleep_ns = next;
@@ -65,10 +106,10 @@ Test(rest, spins_after_a_packet_then_sleeps_in_growing_steps)
 	cr_expect_eq(ur_rest_after(&r, now, 0), UR_REST_MAX_NS);
 	/* A packet begins anew, standing back as well. */
 	for (int i = 0; i < 10; i++)
-		ur_rest_stand_back(&r);
+		ur_rest_stand_back(&r, false);
 	cr_expect_eq(ur_rest_after(&r, now, 1), 0);
 	cr_expect_eq(ur_rest_after(&r, now + UR_REST_SPIN_NS, 0), UR_REST_STEP_NS);
-	cr_expect_eq(ur_rest_stand_back(&r), UR_REST_STAND_NS);
+	cr_expect_eq(ur_rest_stand_back(&r, false), UR_REST_STAND_NS);
 }
 
 Test(rest, does_not_spin_before_the_first_packet)
@@ -155,7 +196,7 @@ static void live(struct world *w, struct ur_rest *r, struct ur_rest_worker *seen
 	let_application_work(w);
 	w->wakes++;
 	if (!ur_rest_is_left_alone(seen, w->now_ns, w->last_ns, false)) {
-		sleep_ns = ur_rest_stand_back(r);
+		sleep_ns = ur_rest_stand_back(r, seen->in_doubt);
 	} else {
 		/* It never works beside the application. */
 		cr_assert_geq(w->now_ns, w->round_ns + UR_REST_STAND_NS);
