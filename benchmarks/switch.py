@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Three network namespaces joined by uroce-switch, compared with the same over a Linux bridge: 64 KB messages between
-two of them, while a manager discovers the fabric again and again over a socket of the switch."""
+two of them, while a manager discovers the fabric again and again over a socket of the switch. The two endpoints have a CPU
+each and poll, so the switch has to share one. It has the receiver's, with --realtime; WRITEs also with the sender's, and
+where the kernel puts it without --realtime."""
 
 import re
 import threading
@@ -41,12 +43,12 @@ class Bridge(Star):
 
 
 class Switch(Bridge):
-    """The same with the bridge's ports in the hands of uroce-switch, which runs inside of `with`."""
+    """The same with the bridge's ports in the hands of uroce-switch, which runs inside of `with`. `cpus`: None: any, without --realtime."""
     name = "switch"
 
-    def __init__(self, host, managed):
+    def __init__(self, host, managed, cpus):
         super().__init__(host)
-        self.managed = managed
+        self.managed, self.cpus = managed, cpus
         self.found = []  # nodes of each discovery; None: it failed
         for i in range(HOSTS):
             self.run_ip("link", "set", f"b{i}", "nomaster")
@@ -59,7 +61,8 @@ class Switch(Bridge):
         ports = [word for i in range(HOSTS) for word in ("--port", f"dev=b{i}")]
         self.process = self.host.start("uroce-switch", [
             "ip", "netns", "exec", self.bridge, self.host.binary("app/switch/uroce-switch"), *ports,
-            "--port", f"socket={self.socket},clients=2", "--set", "eal.memory_mb=128", "--set", "forwarding.lane_kb=1024"])
+            "--port", f"socket={self.socket},clients=2", "--set", "eal.memory_mb=128", "--set", "forwarding.lane_kb=1024",
+            *(["--realtime"] if self.cpus else [])], self.cpus)
         self.process.wait_for("forwarding")
         self.stop = threading.Event()
         self.manager = threading.Thread(target=self.manage, daemon=True)
@@ -93,12 +96,15 @@ def through(host, path, op, seconds):
 
 
 def run(host, machine, options, progress):
-    bridge, alone, managed = Bridge(host), Switch(host, False), Switch(host, True)
+    sender, receiver = host.cpu(0), host.cpu(1)  # perf.run(): payload goes from side 0 to side 1
+    bridge, managed = Bridge(host), Switch(host, True, receiver)
+    others = {"alone": Switch(host, False, receiver), "sender": Switch(host, True, sender), "anywhere": Switch(host, True, None)}
     contenders = []
     for op in OPS:
         contenders.append((("bridge", op), lambda o=op: measure(host, bridge, o, options.seconds)))
         contenders.append((("managed", op), lambda o=op: through(host, managed, o, options.seconds)))
-    contenders.append((("alone", "write"), lambda: through(host, alone, "write", options.seconds)))
+    for name, switch in others.items():
+        contenders.append(((name, "write"), lambda s=switch: through(host, s, "write", options.seconds)))
     found = stats.turns(contenders, options.turns, progress)
     return fill(Report("switch", TITLE, machine), found, managed.found)
 
@@ -107,7 +113,8 @@ def fill(report, found, discoveries):
     for op in OPS:
         report.row("veth", f"Linux bridge, {op.upper()}", "Gb/s", found["bridge", op])
         report.row("veth", f"uroce-switch, managed, {op.upper()}", "Gb/s", found["managed", op], found["bridge", op], "bridge")
-    report.row("veth", "uroce-switch, not managed, WRITE", "Gb/s", found["alone", "write"], found["bridge", "write"], "bridge")
+    for name, what in (("alone", "not managed"), ("sender", "managed, on the sender's CPU"), ("anywhere", "managed, without --realtime")):
+        report.row("veth", f"uroce-switch, {what}, WRITE", "Gb/s", found[name, "write"], found["bridge", "write"], "bridge")
     for op in OPS:
         report.bar(f"uroce-switch / bridge, {op.upper()}, managed", stats.ratios_of(found["managed", op], found["bridge", op]), BAR)
     found = [n for n in discoveries if n is not None]

@@ -554,7 +554,7 @@ class Management(unittest.TestCase):
 
 class Switch(unittest.TestCase):
     def bars(self, gbps, found):
-        samples = {(what, op): [gbps if what != "bridge" else 10.0] * TURNS for what in ("bridge", "managed", "alone") for op in switch.OPS}
+        samples = {(what, op): [gbps if what != "bridge" else 10.0] * TURNS for what in ("bridge", "managed", "alone", "sender", "anywhere") for op in switch.OPS}
         return [bar["ok"] for bar in switch.fill(report("switch"), samples, found).bars]
 
     def test_bars(self):
@@ -563,7 +563,7 @@ class Switch(unittest.TestCase):
         self.assertFalse(self.bars(7, [])[-1], "nothing was managed")
 
     def test_table(self):
-        samples = {(what, op): [10.0 if what == "bridge" else 5.0] * TURNS for what in ("bridge", "managed", "alone") for op in switch.OPS}
+        samples = {(what, op): [10.0 if what == "bridge" else 5.0] * TURNS for what in ("bridge", "managed", "alone", "sender", "anywhere") for op in switch.OPS}
         found = tables.blocks(switch.fill(report("switch"), samples, [4, 4, 4]).json(), "")
         self.assertIn("| veth | uroce-switch, managed, READ | 5 Gb/s | 5 to 5 | 0.50 (0.50 to 0.50) |", found["switch"])
         self.assertIn("| path | what | median | turns | to the bridge |", found["switch"])

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_PORT = 256, OPT_SWITCH };
+enum { OPT_PORT = 256, OPT_SWITCH, OPT_REALTIME };
 
 static const struct option longs[] = {{"port", required_argument, NULL, OPT_PORT},
 				      {"switch", required_argument, NULL, OPT_SWITCH},
+				      {"realtime", no_argument, NULL, OPT_REALTIME},
 				      COMMON_LONGS};
 
 /* Options ahead of the first --switch are in sw[0] until then, and hold for all. */
@@ -82,6 +83,10 @@ static enum parse take(struct line *l, int opt, char *err, size_t cap)
 
 	if (common_options_take(&o->common, opt, optarg, &result, err, cap))
 		return result;
+	if (opt == OPT_REALTIME) {
+		l->sw[0].common.realtime = true; /* of the thread, which all switches share */
+		return PARSE_OK;
+	}
 	if (opt == OPT_PORT)
 		return add_port(o, optarg, err, cap) ? PARSE_OK : PARSE_USAGE;
 	if (opt == OPT_SWITCH)
@@ -187,6 +192,8 @@ void switch_options_help(FILE *out)
 	      "  --state FILE           keeps there what management sets (forwarding table, LID, lanes,\n"
 	      "                         disabled ports, E2PROM), and begins with it when started again\n"
 	      "  --json FILE            writes statistics there, each interval and at the end\n"
+	      "  --realtime             while other programs want its CPU, a frame interrupts them, for at most\n"
+	      "                         19/20 of the time (SCHED_FIFO 1; needs root or LimitRTPRIO)\n"
 	      "  --switch NAME          begins the description of a switch of that name; what follows is\n"
 	      "                         its own, what is ahead of the first holds for all. 64 at most, in\n"
 	      "                         one thread, with 32 ports that are neither socket nor ring\n" COMMON_HELP

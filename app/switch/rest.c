@@ -24,11 +24,18 @@ static void charge(struct rest *r, uint64_t now_ns)
 	r->urgent = r->urgent && r->credit_ns;
 }
 
+/* A thread with always more frames does not yield. */
 void rest_busy(struct rest *r, uint64_t now_ns)
 {
+	bool taken = now_ns - r->charged_ns >= REST_LONG_ROUND_NS;
+
 	r->idle = 0;
 	r->busy_ns = now_ns;
 	charge(r, now_ns);
+	if (!taken)
+		return;
+	r->shared_ns = now_ns + REST_SHARED_NS;
+	r->urgent |= r->credit_ns >= REST_CREDIT_MIN_NS;
 }
 
 enum rest_what rest_idle(struct rest *r, uint64_t now_ns)

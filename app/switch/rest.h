@@ -8,8 +8,8 @@
 /*
  * SWITCH-REST-01: when the thread that forwards gives up its CPU (docs/design/switch.md). Pure: it decides, the caller acts.
  *
- * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield has taken long, and for a while it
- * is assumed that another process wants this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
+ * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield has taken long, or a round with frames, as
+ * one does during which another process has its turn; for a while it is assumed that it wants this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
  * frame interrupts the other process. It lingers for what follows a frame at once, as the ACK of the message before: that would
  * interrupt once more, and two processes that answer each other get both together. It pays for the time that it is
  * urgent with time asleep, so whatever comes, the other process has a twentieth of the CPU; without credit it competes as others do.
@@ -19,6 +19,7 @@
 #define REST_POLL	   16	      /* rounds without a frame, alone, before it yields */
 #define REST_YIELD_NS	   300000     /* time without a frame, alone, before it sleeps */
 #define REST_LONG_YIELD_NS 200000     /* a yield that takes longer: the CPU is shared */
+#define REST_LONG_ROUND_NS 1000000    /* likewise a round with frames */
 #define REST_LINGER_NS	   1500	      /* time without a frame, shared, before it sleeps */
 #define REST_SHARED_NS	   1000000000 /* for how long that is assumed */
 #define REST_CREDIT_RATIO  19	      /* ns that it may be urgent for each ns asleep */

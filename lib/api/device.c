@@ -10,6 +10,7 @@
 #include "api/share.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,6 +266,21 @@ static void make_neigh(struct ur_device *dev)
 	ur_neigh_open(dev->neigh, &a, &dev->cfg, ur_clock_ns(&dev->clock));
 }
 
+/*
+ * SHARED-INGRESS-02. The kernel gets each packet, too, and would look for a route to an address that it does not have. Without the right
+ * to attach a program it does so.
+ */
+static void drop_copies(struct ur_device *dev)
+{
+	if (dev->shared || dev->cfg.port.driver != UR_DRIVER_AF_PACKET ||
+	    ur_ingress_drop_open(&dev->drop))
+		return;
+	for (unsigned i = 0; i < dev->gid_cnt; i++)
+		ur_ingress_drop_add(&dev->drop, &dev->gids[i]);
+	if (ur_ingress_drop_attach(&dev->drop, if_nametoindex(dev->cfg.port.device)))
+		ur_ingress_drop_close(&dev->drop);
+}
+
 static int make_workers(struct ur_device *dev, char *err, size_t cap)
 {
 	struct ur_assembly a = {
@@ -330,6 +346,7 @@ static void tear_down(struct ur_device *dev)
 	ur_port_close(&dev->port);
 	ur_mcast_free(dev);
 	ur_share_close(dev);
+	ur_ingress_drop_close(&dev->drop);
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);
 	ur_lease_close(dev->lease);
@@ -377,6 +394,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 		return -ENOMEM;
 	}
 	make_neigh(dev);
+	drop_copies(dev);
 	dev->worker_cnt = ur_assemble_worker_cnt(&dev->port);
 	rc = make_workers(dev, err, cap);
 	if (rc)

@@ -20,6 +20,7 @@
 #include "dpdk/lease.h"
 #include "dpdk/mgmt.h"
 #include "edge/neigh.h"
+#include "dpdk/ingress_drop.h"
 #include "dpdk/shared.h"
 #include "edge/slab.h"
 #include "dpdk/port.h"
@@ -69,7 +70,9 @@ struct ur_device {
 	bool may_fall_back; /* the driver was chosen automatically, and another one can be tried */
 	char not_af_xdp[256];	  /* why the automatic choice of the driver was not af_xdp */
 	struct ur_shared *shared; /* [port] dev, or NULL; see share.h */
-	struct ur_lease *lease;	  /* of a port of uroced, or NULL; lease.h */
+	struct ur_ingress_drop
+		drop; /* of the kernel's copies of packets to addresses of the endpoint's own */
+	struct ur_lease *lease; /* of a port of uroced, or NULL; lease.h */
 	struct ur_direct
 		direct; /* its rings to other clients of uroced; the progress thread's and the worker's */
 	bool leased; /* used by the progress thread only, as the next two: there is a lease now */

@@ -47,10 +47,12 @@ int ur_ingress_drop_open(struct ur_ingress_drop *d)
 
 void ur_ingress_drop_close(struct ur_ingress_drop *d)
 {
+	if (!d->object)
+		return;
 	if (d->link >= 0)
 		close(d->link);
 	bpf_object__close(d->object);
-	*d = (struct ur_ingress_drop){.link = -1};
+	d->object = NULL;
 }
 
 /* SHARED-INGRESS-01 */

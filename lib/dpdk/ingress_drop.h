@@ -10,7 +10,8 @@
  * Drops the kernel's own copy of each RoCEv2 packet before it passes netfilter, IP and UDP on its way to the
  * socket that would drop it (udp_hold.h). A BPF program on the interface's tcx ingress hook does it
  * (ingress_drop.bpf.c), behind the packet sockets, which have their copies by then. It drops untagged, whole UDP
- * datagrams to port 4791 of the given addresses and nothing else, so it takes nothing that the host forwards.
+ * datagrams to port 4791 of the given addresses and nothing else, so it takes nothing that the host forwards. An endpoint with
+ * addresses of its own has it as well: there the kernel would look for a route and drop the packet.
  *
  * Needs Linux 6.6, a build with clang, and the right to load BPF programs (CAP_BPF and CAP_NET_ADMIN). The
  * program ends with its last descriptor: a killed endpoint leaves nothing behind.
@@ -21,7 +22,7 @@
 struct bpf_object;
 
 struct ur_ingress_drop {
-	struct bpf_object *object; /* NULL: closed */
+	struct bpf_object *object; /* NULL: closed; the rest counts only otherwise */
 	int map, program;	   /* descriptors, the object's */
 	int link;		   /* a descriptor; -1: not attached */
 };

@@ -679,7 +679,6 @@ struct ur_shared *ur_shared_open(const char *ifname, char *err, size_t cap)
 	pthread_mutex_init(&s->lock, NULL);
 	s->monitor = -1;
 	s->hold = (struct ur_udp_hold){.fd4 = -1, .fd6 = -1};
-	s->drop.link = -1;
 	snprintf(s->ifname, sizeof(s->ifname), "%s", ifname);
 	s->ifindex = if_nametoindex(ifname);
 	if (s->ifindex) {

@@ -653,6 +653,33 @@ Test(shared, the_kernel_drops_its_copy_before_ip, .init = make_network, .fini = 
 	close(s.wire);
 }
 
+/* SHARED-INGRESS-02 */
+Test(shared, the_kernel_drops_its_copy_for_an_endpoint_with_an_address_of_its_own,
+     .init = make_network, .fini = teardown)
+{
+	static const char *const own[] = {"port.driver=af_packet",     "port.device=sh0",
+					  "address.ipv4=10.78.0.1/24", "eal.hugepages=no",
+					  "worker.mode=inline",	       NULL};
+	const struct uroce_open_attr attr = {.set = own};
+	struct sender s;
+	uint64_t before;
+
+	if (!kernel_has_tcx())
+		cr_skip_test("no tcx: Linux before 6.6, or a build without clang");
+	run("ip addr flush dev sh0");
+	ctx = uroce_open(&attr, err, sizeof(err));
+	cr_assert_not_null(ctx, "%s", err);
+	pd = uroce_alloc_pd(ctx);
+	open_wire(&s);
+	before = ip_received();
+	for (unsigned i = 0; i < 20; i++)
+		arrive(s.wire, 4791);
+	cr_expect_eq(ip_received(), before, "copies got as far as IP");
+	arrive(s.wire, 4792);
+	cr_expect_eq(ip_received(), before + 1, "others' datagrams are the kernel's");
+	close(s.wire);
+}
+
 /* SHARED-INGRESS-01 */
 Test(shared, a_killed_process_leaves_no_program_on_the_interface, .init = make_network)
 {

@@ -11,8 +11,10 @@ ns_s=uroce-b-s-$$
 in_c=(ip netns exec "$ns_c")
 in_s=(ip netns exec "$ns_s")
 switch_pid=
+hog_pid=
 clean_up_switch()
 {
+	[ -z "$hog_pid" ] || kill -KILL "$hog_pid" 2>/dev/null
 	[ -z "$switch_pid" ] || kill -KILL "$switch_pid" 2>/dev/null
 	delete_netns "$ns_s"
 	delete_netns "$ns_c"
@@ -116,6 +118,33 @@ stop_switch TERM
 [ "$(counted '[.ports[1].lanes[] | select(.tx_packets > 10) | .vl] | tostring | startswith("[0,1")')" = true ] ||
 	fail "lanes: $(counted '.ports[1].lanes')"
 echo "a port of 0.2 Gb/s: $(field .gbps) Gb/s, $(counted '.ports[1].ce_marked') frames marked"
+
+# SWITCH-REST-01: beside a program that takes all of its CPU it has a real-time priority, if it may.
+has_policy()
+{
+	# It finds out when it has nothing more to do.
+	"${in_a[@]}" ping -c 3 -i 0.01 -W 0.1 10.77.0.99 >"$tmp/ping.log" 2>&1
+	[ "$(cut -d ' ' -f 41 "/proc/$switch_pid/stat")" = "$1" ] # proc(5)
+}
+shares_its_cpu()
+{
+	taskset -c 0 sh -c 'while :; do :; done' &
+	hog_pid=$!
+	taskset -pc 0 "$switch_pid" >"$tmp/taskset.log"
+}
+start_switch "${ports[@]}" --realtime
+shares_its_cpu
+wait_for 30 has_policy 1 || fail "no SCHED_FIFO beside a busy program"
+kill "$hog_pid"
+wait_for 30 has_policy 0 || fail "still SCHED_FIFO when it is alone"
+stop_switch TERM
+start_switch "${ports[@]}"
+shares_its_cpu
+sleep 2
+has_policy 0 || fail "SCHED_FIFO without --realtime"
+kill "$hog_pid"
+stop_switch TERM
+echo "a real-time priority beside a busy program, with --realtime only"
 
 # What is wrong is said in one sentence.
 refused()

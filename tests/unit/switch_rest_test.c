@@ -59,6 +59,30 @@ Test(switch_rest, on_a_shared_cpu_it_sleeps_soon_and_is_urgent)
 	cr_expect_eq(rest_idle(&r, now_ns + 2 + REST_LINGER_NS), REST_SLEEP);
 }
 
+/* It never has nothing to do, so it never yields. */
+Test(switch_rest, a_round_that_took_long_tells_that_the_cpu_is_shared)
+{
+	uint64_t now_ns = T0;
+
+	for (unsigned i = 0; i < 100; i++) {
+		now_ns += REST_LONG_ROUND_NS - 1;
+		rest_busy(&r, now_ns);
+		cr_assert_not(r.urgent);
+	}
+	now_ns += REST_LONG_ROUND_NS;
+	rest_busy(&r, now_ns);
+	cr_expect(r.urgent);
+	rest_busy(&r, now_ns + REST_CREDIT_MAX_NS - 1);
+	cr_expect(r.urgent);
+	/* It does not sleep, so it competes as others do, however often they have their turn. */
+	rest_busy(&r, now_ns + REST_CREDIT_MAX_NS);
+	cr_expect_not(r.urgent);
+	rest_busy(&r, now_ns + 3 * REST_CREDIT_MAX_NS);
+	cr_expect_not(r.urgent);
+	now_ns += 3 * REST_CREDIT_MAX_NS;
+	cr_expect_eq(rest_idle(&r, now_ns + REST_LINGER_NS), REST_SLEEP);
+}
+
 /* Time that is not slept, with or without frames. */
 Test(switch_rest, it_pays_for_urgency_with_time_asleep)
 {
