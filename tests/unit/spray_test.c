@@ -339,3 +339,137 @@ Test(spray, any_reports_leave_every_path_in_use)
 		free(net.s);
 	}
 }
+
+/* ---- of a queue pair: SPRAY-DEAD-01 ---- */
+
+/* Sends PSNs [0, cnt) without a loss. */
+static struct ur_spray_qp *qp_that_sent(uint8_t n, uint32_t cnt)
+{
+	struct ur_spray_pool pool;
+	void *memory = malloc(ur_spray_pool_size(1));
+	struct ur_spray_qp *s;
+
+	ur_spray_pool_init(&pool, memory, 1);
+	s = ur_spray_take(&pool, n, (struct ur_stamp){0});
+	for (uint32_t v = 0; v < cnt; v++)
+		ur_spray_sent(s, ur_psn(v), ur_spray_next(&s->paths), false);
+	return s; /* at the beginning of the memory */
+}
+
+/* The nth PSN from `v` on that took the path. */
+static uint32_t psn_of(const struct ur_spray_qp *s, uint8_t path, uint32_t v, unsigned nth)
+{
+	while (s->of[v % UR_SPRAY_PSNS] != path || nth-- > 0)
+		v++;
+	return v;
+}
+
+/* The PSN leaves once more, and reveals that it was lost. */
+static void lose(struct ur_spray_qp *s, uint32_t v)
+{
+	ur_spray_sent(s, ur_psn(v), ur_spray_next(&s->paths), true);
+}
+
+static bool is_picked(struct ur_spray_qp *s, uint8_t path, unsigned packets)
+{
+	while (packets-- > 0)
+		if (ur_spray_next(&s->paths) == path)
+			return true;
+	return false;
+}
+
+Test(spray, packets_lost_in_a_row_stop_their_path_at_once)
+{
+	struct ur_spray_qp *s = qp_that_sent(4, 200);
+
+	lose(s, psn_of(s, 2, 100, 0));
+	cr_expect(is_picked(s, 2, 8), "one loss is chance");
+	for (unsigned i = 1; i < UR_SPRAY_IN_ROW; i++)
+		lose(s, psn_of(s, 2, 100, 0));
+	cr_expect_not(is_picked(s, 2, 2 * 3 * UR_SPRAY_WEIGHT));
+	cr_expect(is_picked(s, 2, 1000), "no path is given up");
+	free(s);
+}
+
+Test(spray, a_packet_that_arrived_between_two_that_were_lost_keeps_their_path)
+{
+	struct ur_spray_qp *s = qp_that_sent(4, 400);
+
+	for (uint32_t v = 100; v < 300; v = psn_of(s, 1, v, 2))
+		lose(s, psn_of(s, 1, v, 0));
+	cr_expect_eq(s->in_row[1], 1);
+	cr_expect(is_picked(s, 1, 8));
+	free(s);
+}
+
+/* PSNs wrap, and what is older may be found lost later. */
+Test(spray, losses_in_a_row_are_found_in_any_order_and_where_psns_wrap)
+{
+	struct ur_spray_qp *s = qp_that_sent(2, 0);
+	static const uint32_t psns[] = {0xfffffc, 0xfffffd, 0xfffffe, 0xffffff, 0, 1, 2, 3};
+
+	for (unsigned i = 0; i < 8; i++)
+		ur_spray_sent(s, ur_psn(psns[i]), i % 2, false);
+	ur_spray_sent(s, ur_psn(1), 0, true);
+	ur_spray_sent(s, ur_psn(0xffffff), 0, true);
+	cr_expect_eq(s->in_row[1], 2);
+	cr_expect_eq(s->paths.path[1].weight, 0);
+	free(s);
+}
+
+Test(spray, losses_too_far_apart_to_tell_are_not_in_a_row)
+{
+	struct ur_spray_qp *s = qp_that_sent(2, 4 * UR_SPRAY_PSNS);
+	uint32_t v = psn_of(s, 1, 3 * UR_SPRAY_PSNS, 0);
+
+	lose(s, v);
+	s->of[(v + UR_SPRAY_PSNS) % UR_SPRAY_PSNS] = 1;
+	lose(s, v + UR_SPRAY_PSNS);
+	cr_expect_eq(s->in_row[1], 1);
+	free(s);
+}
+
+Test(spray, the_last_path_stays_in_use_whatever_it_loses)
+{
+	struct ur_spray_qp *s = qp_that_sent(4, 200);
+
+	for (unsigned i = 0; i < 1000; i++) {
+		uint8_t path = ur_spray_next(&s->paths);
+
+		cr_assert_lt(path, 4);
+		ur_spray_sent(s, ur_psn(i), path, false);
+		ur_spray_blame(s, ur_psn(i));
+	}
+	free(s);
+}
+
+Test(spray, a_path_whose_psn_is_forgotten_or_that_was_refused_is_not_blamed)
+{
+	struct ur_spray_qp *s = qp_that_sent(4, 200);
+
+	ur_spray_refused(s);
+	for (uint32_t v = 100; v < 200; v++)
+		ur_spray_blame(s, ur_psn(v));
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_eq(s->in_row[i], 0);
+	free(s);
+}
+
+/* At 1 % of random loss paths keep their share. */
+Test(spray, chance_stops_few_paths)
+{
+	struct ur_spray_qp *s = qp_that_sent(16, 0);
+	unsigned stopped = 0, packets = 200000;
+	struct net random = {.random = 7};
+
+	for (uint32_t v = 0; v < packets; v++) {
+		ur_spray_sent(s, ur_psn(v), ur_spray_next(&s->paths), false);
+		/* What was sent 100 packets ago is found lost, or arrived. */
+		if (v >= 100 && permille(&random) < 10)
+			lose(s, v - 100);
+	}
+	for (unsigned i = 0; i < 16; i++)
+		stopped += s->paths.path[i].weight < UR_SPRAY_WEIGHT / 2;
+	cr_expect_leq(stopped, 3, "%u of 16 paths", stopped);
+	free(s);
+}

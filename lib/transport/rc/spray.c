@@ -204,6 +204,52 @@ void ur_spray_lost(struct ur_spray *s, uint8_t path)
 		s->path[path].lost++;
 }
 
+void ur_spray_shun(struct ur_spray *s, uint8_t path)
+{
+	unsigned others = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		others += i != path && s->path[i].weight;
+	if (!others)
+		return;
+	s->path[path].weight = s->path[path].credit = 0;
+	s->ready &= (uint16_t) ~(1u << path);
+}
+
+/* ---- of a queue pair ---- */
+
+/* Whether `path` took one of the PSNs between these, which was not sent again and has thus arrived, or may have. */
+static bool took_between(const struct ur_spray_qp *s, uint8_t path, struct ur_psn a,
+			 struct ur_psn b)
+{
+	int32_t n = ur_psn_diff(b, a);
+	uint32_t from = n < 0 ? b.v : a.v;
+
+	n = n < 0 ? -n : n;
+	if (n >= UR_SPRAY_PSNS)
+		return true;
+	for (int32_t i = 1; i < n; i++)
+		if (s->of[(from + (uint32_t)i) & (UR_SPRAY_PSNS - 1)] == path)
+			return true;
+	return false;
+}
+
+/* SPRAY-DEAD-01 */
+void ur_spray_blame(struct ur_spray_qp *s, struct ur_psn psn)
+{
+	uint8_t path = s->of[psn.v & (UR_SPRAY_PSNS - 1)];
+
+	if (path >= s->paths.n)
+		return;
+	ur_spray_lost(&s->paths, path);
+	if (s->in_row[path] && took_between(s, path, s->lost[path], psn))
+		s->in_row[path] = 0;
+	s->in_row[path] += s->in_row[path] < UINT8_MAX;
+	s->lost[path] = psn;
+	if (s->in_row[path] >= UR_SPRAY_IN_ROW)
+		ur_spray_shun(&s->paths, path);
+}
+
 /* ---- pool ---- */
 
 static size_t slot_bytes(void)
@@ -237,6 +283,7 @@ struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n, struct ur_
 	SLIST_REMOVE_HEAD(&p->free, link);
 	p->free_cnt--;
 	memset(s->of, 0, sizeof(s->of));
+	memset(s->in_row, 0, sizeof(s->in_row));
 	for (unsigned i = 0; i < UR_SPRAY_MAX; i++)
 		s->echoed[i] = stamp;
 	ur_spray_init(&s->paths, n);
