@@ -4,7 +4,7 @@ AUTO beside all other kinds of congestion control in more patterns; loss, dead l
 virtual time: load of this machine makes no difference. docs/results/fabric.md has the figures and what they mean.
 
 Every run is kept (lib/cells.py). With --resume those of earlier times are taken, and with --budget none begins after so many
-seconds; the report is of what there is, and says what is missing.
+seconds; the report is of what there is, and says what is missing. --part runs one of the parts.
 """
 
 import concurrent.futures
@@ -27,15 +27,19 @@ PARTS = (fabric_paper, fabric_rivals, fabric_faults, fabric_size)
 class FabricReport(Report):
     def __init__(self, machine):
         super().__init__("fabric", TITLE, machine)
+        self.part = ""  # whose tables and bars are added
         self.tables = []  # (title, columns, rows of text)
-        self.extra["tables"] = {}
+        self.extra = {"parts": {}, "tables": {}}  # parts: by name, of which runs each is
 
     def table(self, name, title, columns, rows):
-        """`name`: what benchmarks/tables.py calls it."""
-        if not rows:
-            return
-        self.tables.append((title, columns, rows))
-        self.extra["tables"][name] = {"columns": columns, "rows": rows}
+        """`name`: what benchmarks/tables.py calls it. Without rows only the JSON has it."""
+        if rows:
+            self.tables.append((title, columns, rows))
+        self.extra["tables"][name] = {"part": self.part, "columns": columns, "rows": rows}
+
+    def bar(self, *args, **more):
+        super().bar(*args, **more)
+        self.bars[-1]["part"] = self.part
 
     def print(self):
         print(f"\n{self.title}")
@@ -73,21 +77,40 @@ def run_all(cells, plan, jobs, progress):
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def parts_of(options):
+    names = [part.NAME for part in PARTS]
+    if unknown := set(options.part or []) - set(names):
+        raise Failure(f"--part {unknown.pop()}: the parts of this benchmark are {', '.join(names)}")
+    return [part for part in PARTS if part.NAME in (options.part or names)]
+
+
+def made_of(cells, plan):
+    """Which runs of the plan there are; empty if there is none."""
+    done = [(words, found) for words, found in ((words, cells.known(words)) for _, words, _ in plan) if found]
+    if not done:
+        return ""
+    seeds = len({words["seed"] for words, _ in done if "seed" in words})
+    return (f"{len(done)} of {len(plan)} runs, by the engine (tree of lib/) {', '.join(sorted({f['engine'] for _, f in done}))}; "
+            f"{f'up to {seeds} seeds' if seeds > 1 else 'one seed'}; {sum(f['cpu_seconds'] for _, f in done):.0f} s of processor time")
+
+
 def run(host, machine, options, progress):
+    parts = parts_of(options)
     report = FabricReport(machine)
     cells = Cells(host.binary(PROGRAM), options.resume, options.budget, say=host.say)
     size = "small" if options.quick else "full"
     seeds = range(1, 1 + (options.turns_given or (3 if options.quick else 1)))
-    plan = [(part.NAME, words, part.check) for part in PARTS for words in part.plan(size, seeds)]
+    plan = [(part.NAME, words, part.check) for part in parts for words in part.plan(size, seeds)]
     run_all(cells, plan, options.jobs or os.cpu_count(), progress)
-    for part in PARTS:
+    for part in parts:
+        report.part = part.NAME
         part.report(report, cells, size, seeds)
-    fabric_size.compare(report, host, 2 if options.quick else 5)
-    done = [found for found in (cells.known(words) for _, words, _ in plan) if found]
-    report.extra["made_of"] = (
-        f"{len(done)} of {len(plan)} runs, by the engine (tree of lib/) {', '.join(sorted({f['engine'] for f in done}))}; "
-        f"{len(seeds)} seeds; {sum(f['cpu_seconds'] for f in done):.0f} s of processor time")
-    report.notes.append(report.extra["made_of"])
-    if fabric_plots.plot(cells, size, seeds[0]):
+        if part is fabric_size:
+            fabric_size.compare(report, host, 2 if options.quick else 5)
+        text = made_of(cells, [item for item in plan if item[0] == part.NAME])
+        if text:
+            report.extra["parts"][part.NAME] = text
+        report.notes.append(f"{part.NAME}: {text or 'none of its runs has been made'}")
+    if fabric_paper in parts and fabric_plots.plot(cells, size, seeds[0]):
         report.notes.append("plots: results/fabric-*.svg")
     return report

@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the tables of docs/benchmarks.md and the three figures of README.md from one run of `benchmarks/run all`.
+"""Writes the tables of docs/benchmarks.md and docs/results/fabric.md, and the three figures of README.md.
 
-    benchmarks/run all --json all.json
-    benchmarks/tables.py all.json
+    benchmarks/run throughput --json throughput.json
+    benchmarks/tables.py throughput.json --commit HASH
 
-A table stands between <!-- NAME: begin --> and <!-- NAME: end -->. All of them are replaced, so figures of two runs
-never stand side by side. A benchmark that the run does not have is an error. Only management, switch, programs and fabric have runs
-of their own, whose tables say so:
-
-    benchmarks/run management --json management.json
-    benchmarks/tables.py management.json
+A table stands between <!-- NAME: begin --> and <!-- NAME: end -->. A run of one benchmark replaces the tables of its section, and the
+line above them, NAME-machine, which says of which machine and commit they are. All else stays, so figures of two runs never stand
+in one table. A run of all replaces every section but that of fabrics, and the figures of README.md, which are of three benchmarks.
+A run of fabric replaces what belongs to the parts that were run.
 """
 
 import argparse
@@ -21,6 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ("docs/benchmarks.md", "docs/results/fabric.md", "README.md")
+BLOCK = re.compile(r"<!-- (\S+): begin -->\n.*?<!-- \1: end -->", re.S)
 
 
 def number(value):
@@ -42,6 +41,8 @@ def ratio(value, interval=None):
 
 
 def table(head, rows):
+    if not rows:
+        sys.exit(f"this run has no row of the table with {', '.join(filter(None, head))}")
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
@@ -80,7 +81,7 @@ def rows_of(run, name):
 
 
 def plain(run, name, base="raw"):
-    """throughput, msgrate, latency, rxe, switch, programs: one contender a line."""
+    """One contender a line."""
     found = rows_of(run, name)
     head = ["path", "what", "median", "turns"]
     rows = [[row["path"], row["what"], f"{number(row['median'])} {row['unit']}".strip(),
@@ -190,7 +191,7 @@ def admission(run, several):
     for row in rows_of(run, "admission"):
         if (row["peers"] > 1) == several:
             cells.setdefault((row["peers"], row["senders"], row["load"]), {})[row["mode"]] = row
-    modes = list(next(iter(cells.values())))
+    modes = list(next(iter(cells.values()), {}))
     lines = [[peers, senders, f"{load:g}", *(f"{number(line[mode]['refused'])}, {line[mode]['jain']:.3f}, "
               f"{number(line[mode]['mean_us'] / 1000)}, {number(line[mode]['worst_us'] / 1000)}" for mode in modes)]
              for (peers, senders, load), line in cells.items()]
@@ -221,7 +222,7 @@ def pick(run, benchmark, **wanted):
     sys.exit(f"{benchmark} has no row of {wanted}")
 
 
-def headline(run):
+def headline(run, commit):
     """README.md: three figures beside their baselines."""
     extended = pick(run, "loss", path="memif", what="WRITE 64 KB extended", loss_percent=1, bursts=False)
     clean = pick(run, "loss", path="memif", what="WRITE 64 KB extended", loss_percent=0, bursts=False)
@@ -237,7 +238,8 @@ def headline(run):
         ["64 KB WRITE over a veth pair, AF_PACKET", f"**{number(packet['median'])} Gb/s**",
          f"raw frames, DPDK's testpmd: {number(raw['median'])} Gb/s", "`benchmarks/run throughput`"],
         ["8 B WRITE over a veth pair, AF_PACKET, half a round trip", f"**{number(short['median'])} us**",
-         f"the kernel's TCP, sockperf: {number(tcp['median'])} us", "`benchmarks/run latency`"]])
+         f"the kernel's TCP, sockperf: {number(tcp['median'])} us", "`benchmarks/run latency`"]]) + (
+             f"\n\nOf one run: {machine(run, commit)}")
 
 
 def machine(run, commit):
@@ -246,83 +248,121 @@ def machine(run, commit):
             f"{'with' if about['hugepages'] else 'without'} hugepages, release build{f' of {commit}' if commit else ''}.")
 
 
+# How the notes begin that belong below a table: a run of all has those of all benchmarks.
+NOTES = {"management": r"rings: |veth: |A MAD ", "switch": r"\d+ discoveries ", "programs": r"the thread takes "}
+
+
+def notes(run, name):
+    return "".join(f"\n\n{note}" for note in run["notes"] if run["benchmark"] == name or re.match(NOTES[name], note))
+
+
 def management(run):
     lines = [[row["what"], f"{number(row['value'])} {row['unit']}".strip(), row["paper"]] for row in rows_of(run, "management")]
-    return table(["", "measured", "beside it"], lines) + bars(run, "management") + "".join(f"\n\n{note}" for note in run["notes"])
+    return table(["", "measured", "beside it"], lines) + bars(run, "management") + notes(run, "management")
 
 
-def alone(name, base):
-    return lambda run: plain(run, name, base) + "".join(f"\n\n{note}" for note in run["notes"])
+# The tables of a benchmark's section.
+SECTIONS = {
+    "throughput": lambda run: {"throughput": plain(run, "throughput")},
+    "msgrate": lambda run: {"msgrate": plain(run, "msgrate")},
+    "latency": lambda run: {"latency": plain(run, "latency")},
+    "loss": lambda run: {"loss": goodput(run, lambda path: not path.startswith("sim")),
+                         "loss-simulator": goodput(run, lambda path: path.startswith("sim")) + bars(run, "loss"),
+                         "instructions": instructions(run)},
+    "scale": lambda run: {"scale": scale(run) + missed_scale(run)},
+    "memory": lambda run: {"memory": memory(run)},
+    "scheduler": lambda run: {"scheduler": scheduler(run)},
+    "connections": lambda run: {"connections": connections(run)},
+    "vl": lambda run: {"vl": lanes(run)},
+    "admission": lambda run: {"admission": admission(run, False), "admission-peers": admission(run, True) + bars(run, "admission")},
+    "pacing": lambda run: {"pacing": slow_destination(run), "incast": incast(run)},
+    "rxe": lambda run: {"rxe": plain(run, "rxe")},
+    "switch": lambda run: {"switch": plain(run, "switch", "the bridge") + notes(run, "switch")},
+    "programs": lambda run: {"programs": plain(run, "programs", "what it is compared with") + notes(run, "programs")},
+    "management": lambda run: {"management": management(run)},
+}
+HEADLINE = {"throughput", "loss", "latency"}
 
 
-def fabric(run):
-    """Where the network and the traffic are, and how often AUTO meets its bars there; the tables are in docs/results/fabric.md."""
+def fabric_auto(found):
+    """How often AUTO meets its bars."""
     kinds = {"the best goodput": "within 5 % of the best goodput", "none, goodput": "not below no pacing",
              "the least p99 slowdown": "within 5 % of the least p99 slowdown"}
     lines = []
     for title in ("AUTO", "AUTO by round trips"):
         for what, text in kinds.items():
-            mine = [bar for bar in run["bars"] if f": {title} / {what}" in bar["name"]]
+            mine = [bar for bar in found if f": {title} / {what}" in bar["name"]]
             missed = [bar for bar in mine if not bar["ok"]]
             lines.append([title, text, f"{len(mine) - len(missed)} of {len(mine)}",
                           "; ".join(f"{bar['name'].split(':')[0]} {bar['value']:.3f}" for bar in missed)])
-    rest = [bar for bar in run["bars"] if "AUTO" not in bar["name"] and not bar.get("compares")]
-    lines += [["", bar["name"], "holds" if bar["ok"] else "MISSED", number(bar["value"])] for bar in rest]
-    return table(["", "bar", "holds", "missed, or measured"], lines)
+    return table(["", "bar", "holds", "missed"], lines)
 
 
-# Benchmarks whose tables come from a run of their own.
-ALONE = {"management": management, "switch": alone("switch", "the bridge"), "programs": alone("programs", "what it is compared with"), "fabric": fabric}
+NOTHING = "None of these runs has been made."
 
 
-def of_one(run):
-    """A run of one benchmark, in the form of a run of all."""
-    for each in run["rows"] + run["bars"]:
-        each["benchmark"] = run["benchmark"]
-    return run
+def fabric_bars(found):
+    lines = [[bar["name"], "holds" if bar["ok"] else "MISSED", number(bar["value"])] for bar in found]
+    return table(["bar", "holds", "measured"], lines) if lines else NOTHING
+
+
+# What docs/benchmarks.md says of a part; the paper's bars are not uroce's.
+SUMMARIES = {"rivals": ("fabric", fabric_auto), "faults": ("fabric-faults", fabric_bars), "size": ("fabric-size", fabric_bars)}
+# The block of a table in docs/results/fabric.md, where it is not fabric-KEY.
+FABRIC_TABLES = {"size": "fabric-speed"}
+
+
+def fabric(run):
+    texts = {}
+    for part, made_of in run["parts"].items():
+        name, summary = SUMMARIES.get(part, (f"fabric-{part}", None))
+        texts[f"{name}-machine"] = f"{made_of}."
+        if summary:
+            texts[name] = summary([bar for bar in run["bars"] if bar["part"] == part and not bar.get("compares")])
+    for key, each in run["tables"].items():
+        if each["part"] in run["parts"]:
+            texts[FABRIC_TABLES.get(key, f"fabric-{key}")] = table(each["columns"], each["rows"]) if each["rows"] else NOTHING
+    return texts
 
 
 def blocks(run, commit):
-    name = run["benchmark"]
-    if name == "fabric":
-        return {"fabric-machine": f"{run['made_of']}.", "fabric": fabric(run),
-                **{f"fabric-{key}": table(each["columns"], each["rows"]) for key, each in run["tables"].items()}}
-    if name in ALONE:
-        return {f"{name}-machine": machine(run, commit), name: ALONE[name](of_one(run))}
-    return {
-        "machine": machine(run, commit), "headline": headline(run), "throughput": plain(run, "throughput"),
-        "msgrate": plain(run, "msgrate"), "latency": plain(run, "latency"),
-        "loss": goodput(run, lambda path: not path.startswith("sim")),
-        "loss-simulator": goodput(run, lambda path: path.startswith("sim")) + bars(run, "loss"),
-        "scale": scale(run) + missed_scale(run), "instructions": instructions(run), "memory": memory(run), "scheduler": scheduler(run),
-        "connections": connections(run), "vl": lanes(run), "admission": admission(run, False),
-        "admission-peers": admission(run, True) + bars(run, "admission"), "pacing": slow_destination(run),
-        "incast": incast(run), "rxe": plain(run, "rxe"),
-    }
+    """The text of each block that this run replaces."""
+    if run["benchmark"] == "fabric":
+        return fabric(run)
+    if run["benchmark"] != "all":
+        if run["benchmark"] not in SECTIONS:
+            sys.exit(f"no page has a table of {run['benchmark']}")
+        for each in run["rows"] + run["bars"]:
+            each["benchmark"] = run["benchmark"]
+    # Of a benchmark that a run of all does not have, the tables stay.
+    names = {row["benchmark"] for row in run["rows"]} & set(SECTIONS) or {run["benchmark"]} & set(SECTIONS)
+    texts = {}
+    for name in names:
+        texts |= {f"{name}-machine": machine(run, commit), **SECTIONS[name](run)}
+    if HEADLINE <= names:
+        texts["headline"] = headline(run, commit)
+    return texts
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("json", help="what `benchmarks/run all --json` has written")
+    parser.add_argument("json", help="what `benchmarks/run NAME --json` has written")
     parser.add_argument("--commit", default="", help="the commit that was measured")
     options = parser.parse_args()
     with open(options.json, encoding="utf-8") as file:
         run = json.load(file)
     texts, seen = blocks(run, options.commit), set()
-    for page in PAGES:
-        path = ROOT / page
 
-        def fill(found):
-            seen.add(found[1])
-            if found[1] not in texts and (run["benchmark"] != "all" or found[1].split("-")[0] in ALONE):
-                return found[0]  # of another run
-            if found[1] not in texts:
-                sys.exit(f"{page}: no table is called {found[1]}")
-            return f"<!-- {found[1]}: begin -->\n{texts[found[1]]}\n<!-- {found[1]}: end -->"
-        text = path.read_text(encoding="utf-8")
-        path.write_text(re.sub(r"<!-- (\S+): begin -->\n.*?<!-- \1: end -->", fill, text, flags=re.S), encoding="utf-8")
+    def fill(found):
+        if found[1] not in texts:
+            return found[0]  # of another run
+        seen.add(found[1])
+        return f"<!-- {found[1]}: begin -->\n{texts[found[1]]}\n<!-- {found[1]}: end -->"
+    pages = {ROOT / page: BLOCK.sub(fill, (ROOT / page).read_text(encoding="utf-8")) for page in PAGES}
     if set(texts) - seen:
         sys.exit(f"no page has a place for {', '.join(sorted(set(texts) - seen))}")
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

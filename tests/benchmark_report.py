@@ -26,7 +26,7 @@ import scale  # noqa: E402
 import switch  # noqa: E402
 import tables  # noqa: E402
 import throughput  # noqa: E402
-from lib import cells, fabric_faults, fabric_paper, fabric_rivals, fabric_size, perf  # noqa: E402
+from lib import cells, fabric_faults, fabric_paper, fabric_plots, fabric_rivals, fabric_size, perf  # noqa: E402
 from lib.host import Failure  # noqa: E402
 from lib.report import Report  # noqa: E402
 
@@ -368,7 +368,7 @@ class Fabric(unittest.TestCase):
                 kept.keep(fabric_rivals.words("small", "tree", "incast", name, seed), self.found(gbps=gbps if name == "auto" else 1000))
         made = self.filled(fabric_rivals, kept, (1, 2, 3, 4))
         self.assertEqual(made.extra["tables"]["auto"]["rows"], [["tree", "incast", 3, "1000", "1.000 [0.990, 1.020]", "1.000 [1.000, 1.000]", 5, 0]])
-        self.assertNotIn("rivals", made.extra["tables"])
+        self.assertEqual(made.extra["tables"]["rivals"]["rows"], [])
 
     def test_only_links_with_credits_lose_nothing(self):
         self.assertIsNone(fabric_rivals.check({"errors": 0, "lossless": False, "dropped": 5}))
@@ -426,6 +426,169 @@ class Fabric(unittest.TestCase):
             self.assertIn("p99" if part in (fabric_rivals, fabric_faults) else "uniform_random", printed(self.filled(part, kept)))
 
 
+    def options(self, *parts):
+        return types.SimpleNamespace(part=list(parts) or None, resume=True, budget=None, quick=True, turns_given=1, jobs=1)
+
+    def ran(self, *parts):
+        """The report of benchmarks/run fabric, in which runs of other parts fail; and which parts were run."""
+        kept, begun = self.cells(), []
+        for part in fabric.PARTS:
+            for words in part.plan("small", (1,)) if part.NAME in parts else ():
+                kept.keep(words, self.found(rss_mb=1, host_bytes=1, queue_pairs=1, pattern="uniform_random"))
+        with unittest.mock.patch.multiple(fabric, Cells=lambda *_args, **_more: kept), \
+                unittest.mock.patch.object(fabric_plots, "plot", lambda *_args: begun.append("plots")), \
+                unittest.mock.patch.object(fabric_size, "compare", lambda *_args: begun.append("compare")):
+            host = types.SimpleNamespace(binary=lambda name: name, say=None)
+            return fabric.run(host, MACHINE, self.options(*parts), lambda _run, _runs, key: begun.extend(key)), set(begun)
+
+    def test_only_the_parts_that_are_asked_for_are_run(self):
+        for parts, more in ((["faults"], []), (["faults", "paper"], ["plots"]), (["size", "size"], ["compare"])):
+            made, begun = self.ran(*parts)
+            self.assertEqual(begun, {*parts, *more})
+            self.assertEqual(set(made.extra["parts"]), set(parts))
+            self.assertEqual({bar["part"] for bar in made.bars} | {table["part"] for table in made.extra["tables"].values()}, set(parts))
+        self.assertEqual(fabric.parts_of(self.options()), list(fabric.PARTS))
+
+    def test_an_unknown_part_is_named(self):
+        with self.assertRaisesRegex(Failure, "--part speed: the parts of this benchmark are paper, rivals, faults, size"):
+            fabric.run(None, MACHINE, self.options("faults", "speed"), None)
+
+    def test_a_part_says_of_which_runs_and_engine_it_is(self):
+        kept = self.cells()
+        kept.engine = "e1"
+        plan = [("faults", words, None) for words in fabric_faults.plan("small", (1, 2))]
+        self.assertEqual(fabric.made_of(kept, plan), "")
+        for _, words, _ in plan[:3]:
+            kept.keep(words, self.found())
+        self.assertEqual(fabric.made_of(kept, plan),
+                         f"3 of {len(plan)} runs, by the engine (tree of lib/) e1; one seed; 3 s of processor time")
+
+
+class Pages(unittest.TestCase):
+    """What tables.py makes of the pages of this tree, in a copy of them."""
+
+    TABLES = {**{name: [name] for name in tables.SECTIONS}, "loss": ["loss", "loss-simulator", "instructions"],
+              "admission": ["admission", "admission-peers"], "pacing": ["pacing", "incast"]}
+    FABRIC = {"paper": ["fabric-paper-machine", "fabric-paper", "fabric-paper-delay", "fabric-paper-readings", "fabric-chance"],
+              "rivals": ["fabric-machine", "fabric", "fabric-rivals", "fabric-auto"],
+              "faults": ["fabric-faults-machine", "fabric-faults", "fabric-loss", "fabric-down", "fabric-recovery"],
+              "size": ["fabric-size-machine", "fabric-size", "fabric-speed", "fabric-graphs", "fabric-large"]}
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root, True)
+        for page in tables.PAGES:
+            (self.root / page).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(tables.ROOT / page, self.root / page)
+
+    def blocks(self, *pages):
+        """[(name, text)], in their order."""
+        texts = [(self.root / page).read_text(encoding="utf-8") for page in pages or tables.PAGES]
+        return [(found[1], found[0]) for text in texts for found in tables.BLOCK.finditer(text)]
+
+    def filled(self, run):
+        """The names of the blocks that this run has replaced."""
+        before = self.blocks()
+        (self.root / "run.json").write_text(json.dumps(run), encoding="utf-8")
+        with unittest.mock.patch.object(tables, "ROOT", self.root), \
+                unittest.mock.patch.object(sys, "argv", ["tables.py", str(self.root / "run.json"), "--commit", "c0ffee"]):
+            self.assertEqual(tables.main(), 0)
+        return {new[0] for old, new in zip(before, self.blocks(), strict=True) if new != old}
+
+    def run_of(self, name):
+        """As benchmarks/run writes it: of each benchmark the least that its tables need."""
+        def plain(*rows):
+            return [{"path": path, "what": what, "unit": "", "median": 1, "min": 1, "max": 1} for path, what in rows]
+
+        def lossy(path, what, loss):
+            return {"path": path, "what": what, "loss_percent": loss, "bursts": False, "gbps": 1, "relative": 1}
+        rows = {
+            "throughput": plain(("af_packet", "uroce WRITE"), ("af_packet", "raw testpmd, 4154 B frames")),
+            "latency": plain(("af_packet", "uroce WRITE, p50"), ("veth", "TCP (sockperf), p50")),
+            "loss": [lossy(path, f"WRITE 64 KB {mode}", loss)
+                     for path in ("memif", "sim 4096") for mode in ("extended", "gbn") for loss in (0, 1)],
+            "scale": of_scale({}).rows,
+            "memory": [{"what": "a queue pair", "conventional": 1, "uroce": 1, "how": ""}],
+            "scheduler": [{"what": "doorbell", "instructions": {"10": 1}}],
+            "connections": [{"size": 64, "way": "own", "qps": 128, "median": 1, "ratio": 1, "again": 0}],
+            "vl": [{"kind": "row", "q": 0, "h": 2, "l": 2, "law": 1, "measured": 1, "iba": 1, "iba_rule": 1}],
+            "admission": [{"peers": peers, "senders": 8, "load": 2, "mode": "plain", "refused": 1, "jain": 1, "mean_us": 1, "worst_us": 1}
+                          for peers in (1, 8)],
+            "pacing": [{"what": "slow destination", "mode": "none", "healthy": 1, "slow": 1, "wait_ms": 1, "peak_ms": 1, "resent": 0},
+                       {"what": "incast", "mode": "none", "gbps": 1, "drop_share": 0, "resent": 0, "wait_ms": 1, "p50_ms": 1, "p99_ms": 1,
+                        "jain": 1}],
+            "management": [{"what": "a register", "value": 1, "unit": "us", "paper": ""}]}.get(name, plain(("veth", "uroce")))
+        notes = {"loss": ["instructions a packet, WRITE 4 KB: gbn 5, reorder 6, extended 7; without payload 1, 2, 3"],
+                 "management": ["A MAD is large", "rings: slow", "veth: not measured"], "switch": ["18 discoveries by uroce-ctl"],
+                 "programs": ["the thread takes little"]}.get(name, ["a note that no page has"])
+        return {"benchmark": name, "machine": MACHINE, "rows": rows, "bars": [], "notes": notes}
+
+    def run_of_all(self):
+        runs = [self.run_of(name) for name in tables.SECTIONS]
+        return {"benchmark": "all", "machine": MACHINE, "bars": [], "notes": [note for run in runs for note in run["notes"]],
+                "rows": [{"benchmark": run["benchmark"], **row} for run in runs for row in run["rows"]]}
+
+    def fabric(self, *parts):
+        made, _begun = Fabric.ran(self, *parts)
+        return made.json()
+
+    # What Fabric.ran() needs.
+    cells, found, options = Fabric.cells, Fabric.found, Fabric.options
+
+    def test_every_section_has_its_machine_above_its_first_table(self):
+        names = [name for name, _ in self.blocks("docs/benchmarks.md")]
+        for section in (*tables.SECTIONS, "fabric", "fabric-faults", "fabric-size"):
+            self.assertIn(f"{section}-machine", names)
+            self.assertEqual(names[names.index(f"{section}-machine") + 1], section)
+        names = [name for name, _ in self.blocks("docs/results/fabric.md")]
+        for machine, first in (("fabric-paper", "fabric-paper"), ("fabric", "fabric-rivals"), ("fabric-faults", "fabric-loss"),
+                               ("fabric-size", "fabric-graphs")):
+            self.assertIn(f"{machine}-machine", names)
+            self.assertEqual(names[names.index(f"{machine}-machine") + 1], first)
+
+    def test_every_block_is_of_some_benchmark(self):
+        known = {name for names in (*self.TABLES.values(), *self.FABRIC.values()) for name in names}
+        self.assertEqual({name for name, _ in self.blocks()}, known | {f"{name}-machine" for name in tables.SECTIONS} | {"headline"})
+
+    def test_a_run_of_one_benchmark_replaces_its_section_only(self):
+        for name, own in self.TABLES.items():
+            with self.subTest(name):
+                self.assertEqual(self.filled(self.run_of(name)), {f"{name}-machine", *own})
+                self.assertIn("none, 2 virtual CPUs, Linux 0, with hugepages, release build of c0ffee.",
+                              dict(self.blocks())[f"{name}-machine"])
+
+    def test_a_run_of_all_replaces_all_sections_and_what_needs_three(self):
+        self.assertEqual(self.filled(self.run_of_all()), {"headline", *(f"{name}-machine" for name in self.TABLES),
+                                                          *(name for own in self.TABLES.values() for name in own)})
+        self.assertIn("Of one run: none, 2 virtual CPUs", dict(self.blocks())["headline"])
+        both = self.blocks()
+        for name in self.TABLES:
+            self.filled(self.run_of(name))
+        self.assertEqual(self.blocks(), both, "a run of one gives the same, with its notes")
+
+    def test_a_run_of_some_leaves_the_others(self):
+        run = self.run_of_all()
+        run["rows"] = [row for row in run["rows"] if row["benchmark"] in ("memory", "scheduler")] + [{"benchmark": "instructions"}]
+        self.assertEqual(self.filled(run), {"memory", "memory-machine", "scheduler", "scheduler-machine"})
+
+    def test_a_run_without_a_table_changes_nothing(self):
+        before = self.blocks()
+        for name, rows, error in (("instructions", [{}], "no page has a table of instructions"), ("vl", [], "vl is not in this run"),
+                                  ("admission", self.run_of("admission")["rows"][1:], "no row of the table with peers, senders, load")):
+            with self.assertRaisesRegex(SystemExit, error):
+                self.filled({**self.run_of(name), "rows": rows})
+            self.assertEqual(self.blocks(), before)
+
+    def test_a_run_of_a_part_of_fabric_replaces_what_is_of_that_part(self):
+        for part, own in self.FABRIC.items():
+            with self.subTest(part):
+                self.assertEqual(self.filled(self.fabric(part)), set(own))
+                self.assertRegex(dict(self.blocks())[own[0]], r"(\d+) of \1 runs, by the engine")
+
+    def test_a_run_of_all_of_fabric_replaces_all_of_it(self):
+        self.assertEqual(self.filled(self.fabric(*self.FABRIC)), {name for own in self.FABRIC.values() for name in own})
+
+
 class Tables(unittest.TestCase):
     def test_new_run_has_a_column_for_the_bare_pipe(self):
         text = tables.plain(as_run(of_throughput({"raw": 100, "pipe write": 60, "write": 45})), "throughput")
@@ -440,17 +603,30 @@ class Tables(unittest.TestCase):
 
     def test_fabric_has_a_table_for_each_part_and_its_bars(self):
         made = fabric.FabricReport(MACHINE)
-        made.rows, made.extra["made_of"] = [{"part": "rivals"}], "3 of 4 runs"
+        made.extra["parts"] = {"rivals": "3 of 4 runs", "size": "1 of 2 runs"}
+        made.part = "rivals"
         made.table("rivals", "A title", ["network", "none"], [["tree", 5]])
-        made.table("loss", "Nothing was run", ["mode"], [])
+        made.table("auto", "Nothing was run", ["network"], [])
         made.bar("tree, incast: AUTO / none, goodput", 0.99, 1)
         made.bar("tree, storage: AUTO / none, goodput", 1, 1)
+        made.part = "faults"  # of which nothing was run
+        made.table("loss", "Nothing was run", ["mode"], [])
+        made.part = "size"
+        made.table("size", "A title", ["hosts"], [[16]])
         made.bar("memory of a host", 33, 256, at_least=False)
+        made.bar("4096 hosts, permutation: AUTO / none, goodput", 0.9, 1)
+        self.assertNotIn("Nothing was run", printed(made))
         texts = tables.blocks(json.loads(json.dumps(made.json())), "")
-        self.assertEqual(sorted(texts), ["fabric", "fabric-machine", "fabric-rivals"])
+        self.assertEqual(sorted(texts), ["fabric", "fabric-auto", "fabric-machine", "fabric-rivals", "fabric-size", "fabric-size-machine",
+                                         "fabric-speed"])
+        self.assertEqual(texts["fabric-machine"], "3 of 4 runs.")
         self.assertEqual(texts["fabric-rivals"], "| network | none |\n| --- | --- |\n| tree | 5 |")
+        self.assertEqual(texts["fabric-auto"], "None of these runs has been made.")
         self.assertIn("| AUTO | not below no pacing | 1 of 2 | tree, incast 0.990 |", texts["fabric"])
-        self.assertIn("|  | memory of a host | holds | 33 |", texts["fabric"])
+        self.assertEqual(texts["fabric-size-machine"], "1 of 2 runs.")
+        self.assertEqual(texts["fabric-size"].splitlines()[2:], [
+            "| memory of a host | holds | 33 |", "| 4096 hosts, permutation: AUTO / none, goodput | MISSED | 0.900 |"])
+        self.assertEqual(texts["fabric-speed"], "| hosts |\n| --- |\n| 16 |")
 
     def test_latency_of_a_new_run(self):
         text = tables.plain(as_run(of_latency({("pipe", "p50"): 0.5})), "latency")
