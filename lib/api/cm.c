@@ -7,6 +7,7 @@
 #include "api/cm_priv.h"
 #include "api/lease.h"
 #include "api/follow.h"
+#include "edge/random.h"
 #include "wire/assert.h"
 
 #define TIME_WAIT_NS UINT64_C(1000000000)
@@ -317,8 +318,8 @@ struct ur_cm_attr ur_cm_api_attr(struct ur_device *dev)
 {
 	return (struct ur_cm_attr){
 		.ca_guid = ur_device_guid(dev),
-		.seed = ur_device_random(),
-		.id_key = ur_device_random(),
+		.seed = ur_random64(),
+		.id_key = ur_random64(),
 		.prefix = ur_lease_prefix_of(dev),
 		.timewait_ns = TIME_WAIT_NS,
 		.sink = ur_cm_api_sink,

@@ -3,6 +3,7 @@
 
 #include "api/cm_priv.h"
 #include "edge/config_attr.h"
+#include "edge/random.h"
 
 /* Peers that use rdma_cm expect these rights. The application may restrict them by modify_qp. */
 #define REMOTE_RIGHTS                                                                              \
@@ -232,7 +233,7 @@ static int take_pmtu(struct ur_api_cm_id *id)
 
 struct ur_psn ur_cm_api_random_psn(void)
 {
-	return ur_psn((uint32_t)ur_device_random());
+	return ur_psn((uint32_t)ur_random64());
 }
 
 static bool is_connected_type(const struct ibv_qp *qp)
@@ -303,7 +304,7 @@ static int find_peer(struct ur_api_cm_id *id, const struct sockaddr *peer, uint1
 	int rc = ur_cm_api_route(id->dev, peer, &id->source, &id->ah, port);
 
 	if (!source)
-		source = (uint16_t)(EPHEMERAL_BASE | ur_device_random());
+		source = (uint16_t)(EPHEMERAL_BASE | ur_random64());
 	if (!rc) {
 		id->ah.sl = id->sl;
 		id->ah.grh.traffic_class = id->tclass;

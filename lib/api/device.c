@@ -29,19 +29,6 @@
 #define IDLE_SLEEP_NS 20000
 #define WAIT_SLEEP_NS 50000
 
-/*
- * EDGE-FORK-03: not by arc4random() of libbsd. Its lock may be another thread's when the process forks, and the child then waits
- * for ever.
- */
-uint64_t ur_device_random(void)
-{
-	uint64_t r;
-
-	/* It fails where the system call is missing or forbidden. */
-	UR_ASSERT(getentropy(&r, sizeof(r)) == 0);
-	return r;
-}
-
 uint64_t ur_device_guid(const struct ur_device *dev)
 {
 	const uint8_t *m = dev->port.mac;

@@ -297,8 +297,6 @@ int ur_device_gid_index(struct ur_device *dev, const struct ur_gid *gid);
 /* The index of the first GID of a family; -1: none. */
 int ur_device_family_gid(struct ur_device *dev, bool ipv4);
 
-/* 64 random bits. */
-uint64_t ur_device_random(void);
 /* CM-GUID-01: the GUID of node, image and CM: the EUI-64 of the MAC address, as in RoCE drivers. */
 uint64_t ur_device_guid(const struct ur_device *dev);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "edge/random.h"
 
 struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
@@ -18,7 +19,7 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		return NULL;
 	pthread_mutex_lock(&dev->lock);
-	rc = ur_window_alloc(dev->mem, pd->handle, type == IBV_MW_TYPE_2, ur_device_random(),
+	rc = ur_window_alloc(dev->mem, pd->handle, type == IBV_MW_TYPE_2, ur_random64(),
 			     &mw->base.rkey);
 	if (!rc) {
 		LIST_INSERT_HEAD(&ur_context(pd->context)->mws, mw, link);

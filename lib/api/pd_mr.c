@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "edge/random.h"
 
 /* One more domain of either kind, without a handle. NULL and errno: ENOMEM. */
 static struct ur_api_pd *new_pd(struct ibv_context *ctx)
@@ -113,7 +114,7 @@ struct ibv_mr *uroce_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, u
 		iova = 0;
 	pthread_mutex_lock(&dev->lock);
 	rc = ur_mem_register(dev->mem, pd->handle, addr, length, iova, rights(access),
-			     ur_device_random(), &key);
+			     ur_random64(), &key);
 	if (!rc) {
 		ur_context_count_locked(pd->context, &dev->objects.mrs, 1);
 		mr->base.lkey = key;
@@ -206,8 +207,8 @@ int uroce_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr
 	rc = stop_use(dev, base->lkey);
 	if (!rc)
 		rc = ur_mem_reregister(dev->mem, base->lkey, to.base.pd->handle, to.base.addr,
-				       to.base.length, to.iova, rights(to.access),
-				       ur_device_random(), &key);
+				       to.base.length, to.iova, rights(to.access), ur_random64(),
+				       &key);
 	if (!rc) {
 		UR_API(pd, base->pd)->refs--;
 		UR_API(pd, to.base.pd)->refs++;

@@ -6,6 +6,7 @@
 #include "api/follow.h"
 #include "api/mcast.h"
 #include "api/qp_ex.h"
+#include "edge/random.h"
 #include "engine/query.h"
 #include "engine/verbs.h"
 
@@ -161,7 +162,7 @@ struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 		.sig_all = attr->sq_sig_all,
 		.max_dest_rd_atomic =
 			attr->qp_type == IBV_QPT_RC ? (uint8_t)dev->cfg.transport.max_rd_atomic : 0,
-		.random = ur_device_random(),
+		.random = ur_random64(),
 		.user = &qp->qp,
 	};
 	qp->rings_bytes = ur_qp_rings_bytes(&c.attr);

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#include <bsd/stdlib.h>
 #include <rte_lcore.h>
 
 #include "edge/config_attr.h"
 #include "edge/mtu.h"
 #include "edge/pacing_attr.h"
+#include "edge/random.h"
 #include "dpdk/preflight.h"
 
 #define BUSY_PATIENCE_MS 5000
@@ -156,14 +156,6 @@ uint16_t ur_assemble_worker_cnt(const struct ur_port *port)
 	return (uint16_t)(1u << (31 - __builtin_clz(most)));
 }
 
-static uint64_t random64(void)
-{
-	uint64_t r;
-
-	arc4random_buf(&r, sizeof(r));
-	return r;
-}
-
 static struct ur_worker_attr worker_attr_of(const struct ur_assembly *a, struct ur_worker **workers)
 {
 	const struct ur_config *cfg = a->cfg;
@@ -197,7 +189,7 @@ static struct ur_worker_attr worker_attr_of(const struct ur_assembly *a, struct 
 	attr.engine.qos = a->qos;
 	if (cfg->port.credits) {
 		attr.credit = ur_credit_attr_of(cfg, ur_eal_rx_slots(cfg, a->port->rx_desc),
-						arc4random());
+						(uint32_t)ur_random64());
 		ur_credit_map_of(&a->qos->vl, cfg->qos.sl_dscp, cfg->qos.sl_pcp,
 				 (uint8_t)cfg->qos.traffic_class, &attr.credit.map);
 	}
@@ -221,7 +213,7 @@ int ur_assemble_workers(const struct ur_assembly *a, struct ur_worker **workers,
 		return -EINVAL;
 	}
 	if (a->mgmt) {
-		mgmt = ur_mgmt_attr_of(a->mgmt, a->cfg, a->cm.ca_guid, random64());
+		mgmt = ur_mgmt_attr_of(a->mgmt, a->cfg, a->cm.ca_guid, ur_random64());
 		ur_engine_mgmt_limits_default(&attr.engine.limits.mgmt);
 		attr.engine.mgmt = &mgmt;
 	}
@@ -231,10 +223,10 @@ int ur_assemble_workers(const struct ur_assembly *a, struct ur_worker **workers,
 		attr.idx = attr.engine.limits.worker = i;
 		attr.neigh = i ? NULL : a->neigh;
 		attr.lcore = a->eal->lcore[i];
-		attr.engine.random = random64();
+		attr.engine.random = ur_random64();
 		if (!i)
 			attr.engine.cm = a->cm;
-		pacing = ur_cc_attr_of(a->cfg, a->worker_cnt, random64());
+		pacing = ur_cc_attr_of(a->cfg, a->worker_cnt, ur_random64());
 		workers[i] = ur_worker_new(&attr, err, cap);
 		if (!workers[i])
 			return -ENOMEM;
