@@ -378,14 +378,20 @@ static bool is_picked(struct ur_spray_qp *s, uint8_t path, unsigned packets)
 	return false;
 }
 
+/* The first packets of the path from `v` on. */
+static void lose_in_a_row(struct ur_spray_qp *s, uint8_t path, uint32_t v, unsigned cnt)
+{
+	while (cnt-- > 0)
+		lose(s, psn_of(s, path, v, 0));
+}
+
 Test(spray, packets_lost_in_a_row_stop_their_path_at_once)
 {
 	struct ur_spray_qp *s = qp_that_sent(4, 200);
 
-	lose(s, psn_of(s, 2, 100, 0));
-	cr_expect(is_picked(s, 2, 8), "one loss is chance");
-	for (unsigned i = 1; i < UR_SPRAY_IN_ROW; i++)
-		lose(s, psn_of(s, 2, 100, 0));
+	lose_in_a_row(s, 2, 100, UR_SPRAY_IN_ROW - 1);
+	cr_expect(is_picked(s, 2, 8), "so few are chance");
+	lose_in_a_row(s, 2, 100, 1);
 	cr_expect_not(is_picked(s, 2, 2 * 3 * UR_SPRAY_WEIGHT));
 	cr_expect(is_picked(s, 2, 1000), "no path is given up");
 	free(s);
@@ -402,17 +408,34 @@ Test(spray, a_packet_that_arrived_between_two_that_were_lost_keeps_their_path)
 	free(s);
 }
 
+/* Each path of four loses several packets one after the other, and so do all the others. */
+Test(spray, a_burst_that_hits_all_paths_stops_none)
+{
+	for (unsigned bytes = 1; bytes <= 64; bytes++) {
+		struct ur_spray_qp *s = qp_that_sent(4, 400);
+
+		for (uint32_t v = 200; v < 200 + bytes; v++)
+			lose(s, v);
+		for (unsigned i = 0; i < 4; i++)
+			cr_assert_eq(s->paths.path[i].weight, UR_SPRAY_WEIGHT,
+				     "path %u of a burst of %u", i, bytes);
+		free(s);
+	}
+}
+
 /* PSNs wrap, and what is older may be found lost later. */
 Test(spray, losses_in_a_row_are_found_in_any_order_and_where_psns_wrap)
 {
+	static const uint32_t psns[] = {0xfffffa, 0xfffffb, 0xfffffc, 0xfffffd, 0xfffffe,
+					0xffffff, 0,	    1,	      2,	3};
 	struct ur_spray_qp *s = qp_that_sent(2, 0);
-	static const uint32_t psns[] = {0xfffffc, 0xfffffd, 0xfffffe, 0xffffff, 0, 1, 2, 3};
 
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 10; i++)
 		ur_spray_sent(s, ur_psn(psns[i]), i % 2, false);
-	ur_spray_sent(s, ur_psn(1), 0, true);
-	ur_spray_sent(s, ur_psn(0xffffff), 0, true);
-	cr_expect_eq(s->in_row[1], 2);
+	ur_spray_psn_lost(s, ur_psn(1));
+	ur_spray_psn_lost(s, ur_psn(0xffffff));
+	ur_spray_psn_lost(s, ur_psn(0xfffffd));
+	cr_expect_eq(s->in_row[1], 3);
 	cr_expect_eq(s->paths.path[1].weight, 0);
 	free(s);
 }
@@ -423,53 +446,96 @@ Test(spray, losses_too_far_apart_to_tell_are_not_in_a_row)
 	uint32_t v = psn_of(s, 1, 3 * UR_SPRAY_PSNS, 0);
 
 	lose(s, v);
-	s->of[(v + UR_SPRAY_PSNS) % UR_SPRAY_PSNS] = 1;
+	s->of[v % UR_SPRAY_PSNS] = 1;
 	lose(s, v + UR_SPRAY_PSNS);
 	cr_expect_eq(s->in_row[1], 1);
 	free(s);
 }
 
-Test(spray, the_last_path_stays_in_use_whatever_it_loses)
+/* Nothing tells of the others, of which one may work. */
+Test(spray, when_the_only_path_in_use_seems_dead_all_are_used_again)
+{
+	struct ur_spray_qp *s = qp_that_sent(4, 200);
+	uint32_t v = 200;
+
+	for (uint8_t i = 0; i < 3; i++)
+		ur_spray_avoid(&s->paths, i);
+	for (unsigned i = 0; i < UR_SPRAY_IN_ROW; i++, v++) {
+		ur_spray_sent(s, ur_psn(v), ur_spray_next(&s->paths), false);
+		cr_assert_eq(s->of[v], 3);
+		ur_spray_psn_lost(s, ur_psn(v));
+	}
+	for (uint8_t i = 0; i < 3; i++)
+		cr_expect(is_picked(s, i, 8), "path %u", i);
+	free(s);
+}
+
+Test(spray, whatever_is_lost_some_path_is_used)
 {
 	struct ur_spray_qp *s = qp_that_sent(4, 200);
 
-	for (unsigned i = 0; i < 1000; i++) {
+	for (unsigned i = 0; i < 10000; i++) {
 		uint8_t path = ur_spray_next(&s->paths);
 
 		cr_assert_lt(path, 4);
-		ur_spray_sent(s, ur_psn(i), path, false);
-		ur_spray_blame(s, ur_psn(i));
+		ur_spray_sent(s, ur_psn(i), path, i % 3 == 0);
+		ur_spray_psn_lost(s, ur_psn(i));
 	}
 	free(s);
 }
 
-Test(spray, a_path_whose_psn_is_forgotten_or_that_was_refused_is_not_blamed)
+/* SPRAY-TELL-02 */
+Test(spray, what_the_peer_refused_charges_no_path)
 {
 	struct ur_spray_qp *s = qp_that_sent(4, 200);
+	uint32_t v = psn_of(s, 1, 50, 0);
 
+	lose_in_a_row(s, 1, 50, UR_SPRAY_IN_ROW - 1);
 	ur_spray_refused(s);
-	for (uint32_t v = 100; v < 200; v++)
-		ur_spray_blame(s, ur_psn(v));
+	for (v = 100; v < 200; v++)
+		ur_spray_psn_lost(s, ur_psn(v));
 	for (unsigned i = 0; i < 4; i++)
 		cr_expect_eq(s->in_row[i], 0);
+	/* What arrived before is forgotten; so is the row. */
+	for (; v < 300; v++)
+		ur_spray_sent(s, ur_psn(v), ur_spray_next(&s->paths), false);
+	lose_in_a_row(s, 1, 200, 1);
+	cr_expect_eq(s->in_row[1], 1);
+	cr_expect_eq(s->paths.path[1].weight, UR_SPRAY_WEIGHT);
 	free(s);
 }
 
-/* At 1 % of random loss paths keep their share. */
-Test(spray, chance_stops_few_paths)
+/* The share of windows of 100 packets in which some path of four has fewer than 5, in permille. */
+static unsigned starved_permille(unsigned loss_permille, unsigned burst)
 {
-	struct ur_spray_qp *s = qp_that_sent(16, 0);
-	unsigned stopped = 0, packets = 200000;
+	struct ur_spray_qp *s = qp_that_sent(4, 0);
 	struct net random = {.random = 7};
+	unsigned used[4] = {0}, starved = 0, windows = 2000, left = 0;
 
-	for (uint32_t v = 0; v < packets; v++) {
-		ur_spray_sent(s, ur_psn(v), ur_spray_next(&s->paths), false);
+	for (uint32_t v = 0; v < windows * 100; v++) {
+		uint8_t path = ur_spray_next(&s->paths);
+
+		used[path]++;
+		ur_spray_sent(s, ur_psn(v), path, false);
 		/* What was sent 100 packets ago is found lost, or arrived. */
-		if (v >= 100 && permille(&random) < 10)
+		left = left ? left - 1 : permille(&random) * burst < loss_permille ? burst : 0;
+		if (v >= 100 && left)
 			lose(s, v - 100);
+		if (v % 100 != 99)
+			continue;
+		for (unsigned i = 0; i < 4; i++)
+			if (used[i] < 5) {
+				starved++;
+				break;
+			}
+		memset(used, 0, sizeof(used));
 	}
-	for (unsigned i = 0; i < 16; i++)
-		stopped += s->paths.path[i].weight < UR_SPRAY_WEIGHT / 2;
-	cr_expect_leq(stopped, 3, "%u of 16 paths", stopped);
 	free(s);
+	return starved * 1000 / windows;
+}
+
+Test(spray, loss_by_chance_or_in_bursts_seldom_takes_a_path_away)
+{
+	cr_expect_leq(starved_permille(10, 1), 10, "%u", starved_permille(10, 1));
+	cr_expect_leq(starved_permille(10, 8), 30, "%u", starved_permille(10, 8));
 }

@@ -204,50 +204,73 @@ void ur_spray_lost(struct ur_spray *s, uint8_t path)
 		s->path[path].lost++;
 }
 
-void ur_spray_shun(struct ur_spray *s, uint8_t path)
+static bool is_alone(const struct ur_spray *s, uint8_t path)
 {
-	unsigned others = 0;
-
 	for (unsigned i = 0; i < s->n; i++)
-		others += i != path && s->path[i].weight;
-	if (!others)
+		if (i != path && s->path[i].weight)
+			return false;
+	return true;
+}
+
+void ur_spray_avoid(struct ur_spray *s, uint8_t path)
+{
+	if (!is_alone(s, path)) {
+		s->path[path].weight = s->path[path].credit = 0;
+		s->ready &= (uint16_t) ~(1u << path);
 		return;
-	s->path[path].weight = s->path[path].credit = 0;
-	s->ready &= (uint16_t) ~(1u << path);
+	}
+	for (unsigned i = 0; i < s->n; i++)
+		s->path[i].weight = UR_SPRAY_WEIGHT;
+	refill(s, false);
 }
 
 /* ---- of a queue pair ---- */
 
-/* Whether `path` took one of the PSNs between these, which was not sent again and has thus arrived, or may have. */
-static bool took_between(const struct ur_spray_qp *s, uint8_t path, struct ur_psn a,
-			 struct ur_psn b)
+/* What arrived, as far as is known, of the PSNs between two: those that were not sent again. */
+struct arrived {
+	bool by_path, by_others;
+};
+
+static struct arrived arrived_between(const struct ur_spray_qp *s, uint8_t path, struct ur_psn a,
+				      struct ur_psn b)
 {
 	int32_t n = ur_psn_diff(b, a);
 	uint32_t from = n < 0 ? b.v : a.v;
+	struct arrived found = {0};
 
 	n = n < 0 ? -n : n;
 	if (n >= UR_SPRAY_PSNS)
-		return true;
-	for (int32_t i = 1; i < n; i++)
-		if (s->of[(from + (uint32_t)i) & (UR_SPRAY_PSNS - 1)] == path)
-			return true;
-	return false;
+		return (struct arrived){true, true};
+	for (int32_t i = 1; i < n && !found.by_path; i++) {
+		uint8_t of = s->of[(from + (uint32_t)i) & (UR_SPRAY_PSNS - 1)];
+
+		found.by_path |= of == path;
+		found.by_others |= of < s->paths.n && of != path;
+	}
+	return found;
 }
 
-/* SPRAY-DEAD-01 */
-void ur_spray_blame(struct ur_spray_qp *s, struct ur_psn psn)
+/*
+ * SPRAY-DEAD-01. What others lost at the same time was not lost by this path: a burst at a hop that all share is no sign of a
+ * dead one. But if only this one is in use, others cannot tell.
+ */
+void ur_spray_psn_lost(struct ur_spray_qp *s, struct ur_psn psn)
 {
-	uint8_t path = s->of[psn.v & (UR_SPRAY_PSNS - 1)];
+	uint8_t path = s->of[psn.v & (UR_SPRAY_PSNS - 1)] & (uint8_t)~UR_SPRAY_RESENT;
+	struct arrived since = {true, true};
 
 	if (path >= s->paths.n)
 		return;
 	ur_spray_lost(&s->paths, path);
-	if (s->in_row[path] && took_between(s, path, s->lost[path], psn))
-		s->in_row[path] = 0;
-	s->in_row[path] += s->in_row[path] < UINT8_MAX;
+	if (s->in_row[path])
+		since = arrived_between(s, path, s->lost[path], psn);
 	s->lost[path] = psn;
+	if (since.by_path)
+		s->in_row[path] = 1;
+	else if (since.by_others || is_alone(&s->paths, path))
+		s->in_row[path] += s->in_row[path] < UINT8_MAX;
 	if (s->in_row[path] >= UR_SPRAY_IN_ROW)
-		ur_spray_shun(&s->paths, path);
+		ur_spray_avoid(&s->paths, path);
 }
 
 /* ---- pool ---- */

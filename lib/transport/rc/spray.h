@@ -82,15 +82,16 @@ void ur_spray_acked(struct ur_spray *s, uint8_t path, uint32_t rtt);
 void ur_spray_lost(struct ur_spray *s, uint8_t path);
 
 /*
- * The path seems dead: it has no more packets until weights are found anew, and then begins with the least. Does nothing to the only one
- * that has any. (SPRAY-DEAD-01)
+ * The path seems dead: it takes no more packets until weights are found anew, and then begins with the least. If no other one is in
+ * use, nothing is known of any: all are used equally again. (SPRAY-DEAD-01)
  */
-void ur_spray_shun(struct ur_spray *s, uint8_t path);
+void ur_spray_avoid(struct ur_spray *s, uint8_t path);
 
 /* ---- of a queue pair ---- */
 
 #define UR_SPRAY_PSNS	2048 /* PSNs whose path is remembered, a power of two */
-#define UR_SPRAY_IN_ROW 2    /* packets lost one after the other that make a path seem dead */
+#define UR_SPRAY_RESENT 0x80 /* beside a path: the PSN was sent again by it */
+#define UR_SPRAY_IN_ROW 3    /* packets lost one after the other that make a path seem dead */
 
 /*
  * What a queue pair that sprays has: its paths, and which of them each PSN in flight took last;
@@ -101,8 +102,8 @@ struct ur_spray_qp {
 	uint8_t of[UR_SPRAY_PSNS];	      /* path of PSN % UR_SPRAY_PSNS */
 	struct ur_stamp echoed[UR_SPRAY_MAX]; /* newest stamp of each path that gave a round trip */
 	struct ur_psn lost[UR_SPRAY_MAX];     /* of each path, the last one that was lost */
-	uint8_t in_row[UR_SPRAY_MAX];	      /* lost without one between them that was not */
-	struct ur_spray paths;		      /* must be last */
+	uint8_t in_row[UR_SPRAY_MAX]; /* lost since one arrived by the path, as far as is known */
+	struct ur_spray paths;	      /* must be last */
 };
 
 /* Bounded pool; one a worker. */
@@ -120,21 +121,22 @@ void ur_spray_pool_init(struct ur_spray_pool *p, void *memory, uint32_t cnt);
 struct ur_spray_qp *ur_spray_take(struct ur_spray_pool *p, uint8_t n, struct ur_stamp stamp);
 void ur_spray_give(struct ur_spray_pool *p, struct ur_spray_qp *s);
 
-/* The last transmission of `psn` was lost, which its path is told. */
-void ur_spray_blame(struct ur_spray_qp *s, struct ur_psn psn);
+/* The last transmission of `psn` was lost: charges the loss to its path, and avoids a path that seems dead. */
+void ur_spray_psn_lost(struct ur_spray_qp *s, struct ur_psn psn);
 
 /* `psn` leaves by `path`; `again`: its last transmission was deemed lost. */
 static inline void ur_spray_sent(struct ur_spray_qp *s, struct ur_psn psn, uint8_t path, bool again)
 {
 	if (again)
-		ur_spray_blame(s, psn);
-	s->of[psn.v & (UR_SPRAY_PSNS - 1)] = path;
+		ur_spray_psn_lost(s, psn);
+	s->of[psn.v & (UR_SPRAY_PSNS - 1)] = again ? path | UR_SPRAY_RESENT : path;
 }
 
 /* The peer had no receive for what is in flight: that it is sent again tells nothing of paths. */
 static inline void ur_spray_refused(struct ur_spray_qp *s)
 {
 	memset(s->of, UR_SPRAY_MAX, sizeof(s->of));
+	memset(s->in_row, 0, sizeof(s->in_row));
 }
 
 #endif
