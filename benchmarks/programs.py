@@ -297,7 +297,9 @@ def run(host, machine, options, progress):
         progress(1, 1, ("progress", mode, "counted"))
         counted["counted", mode] = polling.count(host, mode)
     found = stats.turns(contenders(Ways(host), parts, options.seconds), options.turns, progress)
-    return fill(Report("programs", TITLE, machine), found | counted, parts)
+    report = Report("programs", TITLE, machine)
+    report.extra["parts"] = list(parts)
+    return fill(report, found | counted, parts)
 
 
 # ---- the report ----

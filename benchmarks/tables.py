@@ -17,6 +17,8 @@ import pathlib
 import re
 import sys
 
+import programs
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ("docs/benchmarks.md", "docs/results/fabric.md", "README.md")
 BLOCK = re.compile(r"<!-- (\S+): begin -->\n.*?<!-- \1: end -->", re.S)
@@ -328,10 +330,14 @@ def fabric(run):
 def blocks(run, commit):
     """The text of each block that this run replaces."""
     if run["benchmark"] == "fabric":
+        if "parts" not in run:
+            sys.exit("this run of fabric does not say what its parts are made of: run it again with --resume")
         return fabric(run)
     if run["benchmark"] != "all":
         if run["benchmark"] not in SECTIONS:
             sys.exit(f"no page has a table of {run['benchmark']}")
+        if run["benchmark"] == "programs" and set(run.get("parts", programs.PARTS)) != set(programs.PARTS):
+            sys.exit(f"the table of programs is of one run of all parts, and this is of {', '.join(run['parts'])}")
         for each in run["rows"] + run["bars"]:
             each["benchmark"] = run["benchmark"]
     # Of a benchmark that a run of all does not have, the tables stay.

@@ -68,8 +68,11 @@ static void set_urgency(struct urgency *u, bool wanted)
 		return;
 	if (!wanted)
 		be_ordinary();
-	else if (!be_urgent())
+	else if (!be_urgent()) {
 		u->forbidden = true;
+		fprintf(stderr,
+			"no real-time priority while others use this CPU: it needs root or LimitRTPRIO=1\n");
+	}
 	u->now = wanted && !u->forbidden;
 }
 
@@ -234,9 +237,35 @@ static void rest(struct node *n, unsigned cnt, struct rest *r)
 		rest_busy(r, ur_clock_ns(&n->clock));
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Rounds with frames, one after the other, since `from_ns`; 0: none. */
+struct span {
+	uint64_t from_ns, cpu_ns;
+};
+
+static void look_at_cpu(struct span *s, struct rest *r, uint64_t now_ns)
+{
+	uint64_t cpu;
+
+	if (s->from_ns && now_ns < s->from_ns + REST_SPAN_NS)
+		return;
+	cpu = cpu_ns();
+	if (s->from_ns)
+		rest_ran(r, now_ns - s->from_ns, cpu - s->cpu_ns, now_ns);
+	*s = (struct span){now_ns, cpu};
+}
+
 void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop)
 {
 	struct urgency urgency = {.forbidden = !n->options.common.realtime};
+	struct span span = {0};
 	struct rest r;
 
 	rest_begin(&r, polls(n, cnt), ur_clock_ns(&n->clock));
@@ -245,10 +274,15 @@ void node_run(struct node *n, unsigned cnt, const volatile sig_atomic_t *stop)
 	prctl(PR_SET_TIMERSLACK, 1);
 	be_ordinary();
 	while (!*stop) {
-		if (serve(n, cnt))
-			rest_busy(&r, ur_clock_ns(&n->clock));
-		else
+		if (serve(n, cnt)) {
+			uint64_t now_ns = ur_clock_ns(&n->clock);
+
+			rest_busy(&r, now_ns);
+			look_at_cpu(&span, &r, now_ns);
+		} else {
 			rest(n, cnt, &r);
+			span.from_ns = 0;
+		}
 		set_urgency(&urgency, r.urgent);
 	}
 }

@@ -24,15 +24,16 @@ static void charge(struct rest *r, uint64_t now_ns)
 	r->urgent = r->urgent && r->credit_ns;
 }
 
-/* A thread with always more frames does not yield. */
 void rest_busy(struct rest *r, uint64_t now_ns)
 {
-	bool taken = now_ns - r->charged_ns >= REST_LONG_ROUND_NS;
-
 	r->idle = 0;
 	r->busy_ns = now_ns;
 	charge(r, now_ns);
-	if (!taken)
+}
+
+void rest_ran(struct rest *r, uint64_t took_ns, uint64_t cpu_ns, uint64_t now_ns)
+{
+	if (cpu_ns + REST_LOST_NS > took_ns)
 		return;
 	r->shared_ns = now_ns + REST_SHARED_NS;
 	r->urgent |= r->credit_ns >= REST_CREDIT_MIN_NS;

@@ -8,19 +8,20 @@
 /*
  * SWITCH-REST-01: when the thread that forwards gives up its CPU (docs/design/switch.md). Pure: it decides, the caller acts.
  *
- * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield has taken long, or a round with frames, as
- * one does during which another process has its turn; for a while it is assumed that it wants this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
+ * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield took long, or the thread, busy, got no CPU
+ * for a while, so another process must have run. For a second it is assumed to want this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
  * frame interrupts the other process. It lingers for what follows a frame at once, as the ACK of the message before: that would
  * interrupt once more, and two processes that answer each other get both together. It pays for the time that it is
  * urgent with time asleep, so whatever comes, the other process has a twentieth of the CPU; without credit it competes as others do.
  *
  * Times are in ns and do not go back. Thread class: one thread.
  */
-#define REST_POLL	   16	      /* rounds without a frame, alone, before it yields */
-#define REST_YIELD_NS	   300000     /* time without a frame, alone, before it sleeps */
-#define REST_LONG_YIELD_NS 200000     /* a yield that takes longer: the CPU is shared */
-#define REST_LONG_ROUND_NS 1000000    /* likewise a round with frames */
-#define REST_LINGER_NS	   1500	      /* time without a frame, shared, before it sleeps */
+#define REST_POLL	   16	   /* rounds without a frame, alone, before it yields */
+#define REST_YIELD_NS	   300000  /* time without a frame, alone, before it sleeps */
+#define REST_LONG_YIELD_NS 200000  /* a yield that takes longer: the CPU is shared */
+#define REST_SPAN_NS	   1000000 /* of rounds with frames, after which the CPU time is looked at */
+#define REST_LOST_NS	   500000  /* without the CPU in that: likewise */
+#define REST_LINGER_NS	   1500	   /* time without a frame, shared, before it sleeps */
 #define REST_SHARED_NS	   1000000000 /* for how long that is assumed */
 #define REST_CREDIT_RATIO  19	      /* ns that it may be urgent for each ns asleep */
 #define REST_CREDIT_MAX_NS 1000000    /* the most that it saves for a burst */
@@ -45,6 +46,11 @@ struct rest {
 void rest_begin(struct rest *r, bool polls, uint64_t now_ns);
 /* After a round that moved frames. */
 void rest_busy(struct rest *r, uint64_t now_ns);
+/*
+ * After rounds with frames, without a yield or a sleep, that took `took_ns`, of which the thread had the CPU for `cpu_ns`. One that always
+ * has frames never yields.
+ */
+void rest_ran(struct rest *r, uint64_t took_ns, uint64_t cpu_ns, uint64_t now_ns);
 /* After one that did not. */
 enum rest_what rest_idle(struct rest *r, uint64_t now_ns);
 /* After a yield that began at `from_ns`. */

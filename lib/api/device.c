@@ -255,16 +255,18 @@ static void make_neigh(struct ur_device *dev)
 
 /*
  * SHARED-INGRESS-02. The kernel gets each packet, too, and would look for a route to an address that it does not have. Without the right
- * to attach a program it does so.
+ * to attach a program it does so. In a VLAN the endpoint has tagged packets only, which belong to an interface of their own.
  */
 static void drop_copies(struct ur_device *dev)
 {
-	if (dev->shared || dev->cfg.port.driver != UR_DRIVER_AF_PACKET ||
+	const struct ur_config *cfg = &dev->cfg;
+
+	if (dev->shared || cfg->port.driver != UR_DRIVER_AF_PACKET || cfg->address.vlan ||
 	    ur_ingress_drop_open(&dev->drop))
 		return;
 	for (unsigned i = 0; i < dev->gid_cnt; i++)
 		ur_ingress_drop_add(&dev->drop, &dev->gids[i]);
-	if (ur_ingress_drop_attach(&dev->drop, if_nametoindex(dev->cfg.port.device)))
+	if (ur_ingress_drop_attach(&dev->drop, if_nametoindex(cfg->port.device)))
 		ur_ingress_drop_close(&dev->drop);
 }
 

@@ -152,7 +152,9 @@ static void *run_adaptive(void *arg)
 		if (served)
 			sleep_ns = ur_rest_after(&a.rest, now_ns, packets);
 		else
-			sleep_ns = ur_rest_stand_back(&a.rest, a.in_doubt);
+			sleep_ns = ur_rest_stand_back(&a.rest);
+		if (a.in_doubt)
+			sleep_ns = ur_rest_in_doubt(sleep_ns);
 		if (now_ns >= chores_ns) {
 			do_chores(a.dev, now_ns);
 			chores_ns = now_ns + INLINE_PERIOD_NS;

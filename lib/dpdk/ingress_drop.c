@@ -2,11 +2,14 @@
 #include "dpdk/ingress_drop.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+
+#include "dpdk/worker.h"
 
 #if __has_include("dpdk/ingress_drop.inc")
 #include "dpdk/ingress_drop.inc" /* static const unsigned char ingress_drop_object[] */
@@ -27,6 +30,9 @@ static int load(struct ur_ingress_drop *d)
 	return d->map < 0 || d->program < 0 ? -ENOENT : 0;
 }
 
+/* One at a time: what libbpf prints with is the process's. */
+static pthread_mutex_t quiet = PTHREAD_MUTEX_INITIALIZER;
+
 /* libbpf prints its errors on stderr. Here none is worth a line: the socket drops the packets instead. */
 int ur_ingress_drop_open(struct ur_ingress_drop *d)
 {
@@ -36,10 +42,12 @@ int ur_ingress_drop_open(struct ur_ingress_drop *d)
 	*d = (struct ur_ingress_drop){.link = -1};
 	if (sizeof(ingress_drop_object) == 1)
 		return -ENOTSUP;
+	pthread_mutex_lock(&quiet);
 	print = libbpf_set_print(NULL);
 	d->object = bpf_object__open_mem(ingress_drop_object, sizeof(ingress_drop_object), NULL);
 	rc = d->object ? load(d) : -errno;
 	libbpf_set_print(print);
+	pthread_mutex_unlock(&quiet);
 	if (rc)
 		ur_ingress_drop_close(d);
 	return rc;
@@ -49,8 +57,12 @@ void ur_ingress_drop_close(struct ur_ingress_drop *d)
 {
 	if (!d->object)
 		return;
-	if (d->link >= 0)
+	if (d->link >= 0) {
+		/* A child of fork() may have the descriptor, too, and must not detach its parent's. */
+		if (!ur_worker_is_the_parents())
+			bpf_link_detach(d->link);
 		close(d->link);
+	}
 	bpf_object__close(d->object);
 	d->object = NULL;
 }

@@ -14,7 +14,7 @@
  * addresses of its own has it as well: there the kernel would look for a route and drop the packet.
  *
  * Needs Linux 6.6, a build with clang, and the right to load BPF programs (CAP_BPF and CAP_NET_ADMIN). The
- * program ends with its last descriptor: a killed endpoint leaves nothing behind.
+ * program ends with its last descriptor, so a killed endpoint leaves nothing behind but what a child of fork() still has.
  *
  * Thread class: any, one at a time.
  */

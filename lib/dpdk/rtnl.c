@@ -11,6 +11,7 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 
+#define DRAIN_MAX	 65536 /* datagrams */
 #define REQUEST_BYTES	 256
 #define REPLY_BYTES	 16384
 #define ANSWER_TIMEOUT_S 1
@@ -290,6 +291,21 @@ int ur_rtnl_monitor_links_open(void)
 	return open_monitor(&links, 1);
 }
 
+/*
+ * While its queue is not empty, the kernel loses more messages without another error. What is in it is older than what the
+ * caller reads next. Ends although the queue fills again and again.
+ */
+static int empty_queue(int fd)
+{
+	char byte;
+
+	for (unsigned i = 0; i < DRAIN_MAX; i++)
+		if (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) < 0 &&
+		    (errno == EAGAIN || errno == EWOULDBLOCK))
+			break;
+	return -ENOBUFS;
+}
+
 int ur_rtnl_monitor_read(int fd, unsigned max, ur_rtnl_fn fn, void *arg)
 {
 	_Alignas(8) char buf[REPLY_BYTES];
@@ -306,11 +322,11 @@ int ur_rtnl_monitor_read(int fd, unsigned max, ur_rtnl_fn fn, void *arg)
 
 		if (len < 0 && errno == EINTR)
 			continue;
-		if (len < 0)
+		if (len < 0 && errno != ENOBUFS)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? (int)n : -errno;
 		/* Only complete messages of the kernel count. */
-		if (msg.msg_flags & MSG_TRUNC)
-			return -ENOBUFS;
+		if (len < 0 || msg.msg_flags & MSG_TRUNC)
+			return empty_queue(fd);
 		if (msg.msg_namelen == sizeof(from) && from.nl_pid == 0)
 			ur_rtnl_walk(buf, (size_t)len, fn, arg);
 		n++;

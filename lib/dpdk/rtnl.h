@@ -127,7 +127,7 @@ int ur_rtnl_monitor_links_open(void);
 
 /*
  * Calls fn for the changes since the last call, at most `max` datagrams. Returns the number of datagrams;
- * -ENOBUFS: some were lost, so everything has to be read again.
+ * -ENOBUFS: some were lost, and those that were not are discarded, so everything has to be read again.
  */
 int ur_rtnl_monitor_read(int fd, unsigned max, ur_rtnl_fn fn, void *arg);
 

@@ -13,14 +13,17 @@ void ur_rest_init(struct ur_rest *r, bool single_cpu)
 bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t due_ns, uint64_t last_ns,
 			   bool contended)
 {
-	bool moved = last_ns != w->own_ns;
+	bool moved = last_ns != w->own_ns, absent;
 
 	if (moved)
 		w->application_ns = w->own_ns = last_ns;
 	if (contended)
 		w->application_ns = due_ns;
-	w->in_doubt = moved && ur_rest_may_work(due_ns, w->application_ns);
-	return !w->in_doubt && ur_rest_may_work(due_ns, w->application_ns);
+	absent = ur_rest_may_work(due_ns, w->application_ns);
+	if (moved)
+		w->doubt_ns = due_ns;
+	w->in_doubt = absent && (moved || (w->in_doubt && !ur_rest_may_work(due_ns, w->doubt_ns)));
+	return absent && !w->in_doubt;
 }
 
 /* Returns the sleep and doubles it for the next time. */
@@ -32,9 +35,9 @@ static uint64_t grow(uint64_t *sleep_ns)
 	return now;
 }
 
-uint64_t ur_rest_stand_back(struct ur_rest *r, bool in_doubt)
+uint64_t ur_rest_stand_back(struct ur_rest *r)
 {
-	return in_doubt ? UR_REST_STAND_NS : grow(&r->stand_ns);
+	return grow(&r->stand_ns);
 }
 
 /*

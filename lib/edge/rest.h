@@ -31,7 +31,8 @@ void ur_rest_init(struct ur_rest *r, bool single_cpu);
 /* What the thread knows of a worker: a round that is not its own is the application's. Zeroed at first. */
 struct ur_rest_worker {
 	uint64_t own_ns, application_ns; /* times of the last rounds */
-	bool in_doubt;			 /* EDGE-REST-07 */
+	bool in_doubt;			 /* EDGE-REST-07, */
+	uint64_t doubt_ns;		 /* since then */
 };
 
 /*
@@ -39,9 +40,9 @@ struct ur_rest_worker {
  * woke it. `last_ns`: when the worker began its last round. `contended`: since the last call the application found the thread in
  * its way, so it works again.
  *
- * EDGE-REST-07. The thread may wake on the CPU of an application that polls, and waking takes long, up to 20 us on a virtual machine: it
- * is not the application that stood still since due_ns. It may have lost the CPU even before. So an application that made a round since the last look,
- * but none in the 20 us before due_ns, is in doubt: it is left alone only if it has made none by the next look either.
+ * EDGE-REST-07. The thread may wake on the CPU of an application that polls, and waking takes long, up to 20 us on a virtual machine. The
+ * time since due_ns says nothing about the application then. It may have lost the CPU even before. So an application that made a round since
+ * the last look, but none in the 20 us before due_ns, is in doubt: it is left alone only if it has made none 20 us later either.
  */
 bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t due_ns, uint64_t last_ns,
 			   bool contended);
@@ -67,8 +68,14 @@ static inline bool ur_rest_may_be_answered(const struct ur_rest_worker *w, uint6
 	return now_ns < w->application_ns + 2 * UR_REST_MAX_NS;
 }
 
-/* The sleep, in ns, of a thread that may not work. `in_doubt`: that of one of the workers. */
-uint64_t ur_rest_stand_back(struct ur_rest *r, bool in_doubt);
+/* The sleep, in ns, of a thread that may not work. */
+uint64_t ur_rest_stand_back(struct ur_rest *r);
+
+/* The sleep while a worker is in doubt. */
+static inline uint64_t ur_rest_in_doubt(uint64_t sleep_ns)
+{
+	return sleep_ns < UR_REST_STAND_NS ? sleep_ns : UR_REST_STAND_NS;
+}
 
 /* The sleep, in ns, after a round that moved `packets`; 0: the next round follows at once. */
 uint64_t ur_rest_after(struct ur_rest *r, uint64_t now_ns, unsigned packets);

@@ -9,130 +9,23 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <net/ethernet.h>
-#include <net/if.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
-#include <linux/if_packet.h>
 
 #include <criterion/criterion.h>
 
 #include "dpdk/counters.h"
-#include "dpdk/ingress_drop.h"
-#include "uroce/uroce.h"
+#include "dpdk/rtnl.h"
+#include "shared_net.h"
 
-#define PATIENCE_MS 20000
-#define PEER_MAC    "02:00:00:00:00:02"
-#define OTHER_MAC   "02:00:00:00:00:03"
-
-static struct ibv_context *ctx;
-static struct ibv_pd *pd;
-static char err[512];
-
-__attribute__((format(printf, 1, 2))) static void run(const char *fmt, ...)
-{
-	char command[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(command, sizeof(command), fmt, ap);
-	va_end(ap);
-	cr_assert_eq(system(command), 0, "%s", command);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-/* /sys is that of the namespace it was mounted in. */
-static void make_network(void)
-{
-	if (geteuid() != 0)
-		cr_skip_test("needs root");
-	cr_assert_eq(unshare(CLONE_NEWNET | CLONE_NEWNS), 0, "%s", strerror(errno));
-	cr_assert_eq(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-	cr_assert_eq(mount("sysfs", "/sys", "sysfs", 0, NULL), 0, "%s", strerror(errno));
-	run("ip link add sh0 address 02:00:00:00:00:01 type veth peer name sh1 address " PEER_MAC);
-	run("ip link set sh0 addrgenmode none 2>/dev/null || :");
-	run("ip link set sh0 up && ip link set sh1 up");
-	/* sh1 has no address, so no host answers there. Hosts are entries in the kernel's tables. */
-	run("ip addr add 10.78.0.1/24 dev sh0");
-}
-
-/* `more` overrides, NULL at its end. */
-static struct ibv_context *try_open(const char *const *more)
-{
-	const char *set[8] = {"port.dev=sh0", "eal.hugepages=no", "worker.mode=inline"};
-	const struct uroce_open_attr attr = {.set = set};
-
-	for (unsigned i = 3; *more; i++)
-		set[i] = *more++;
-	err[0] = '\0';
-	return uroce_open(&attr, err, sizeof(err));
-}
-
-static const char *const by_af_packet[] = {"port.driver=af_packet", NULL};
-
-static void open_endpoint(void)
-{
-	ctx = try_open(by_af_packet);
-	cr_assert_not_null(ctx, "%s", err);
-	pd = uroce_alloc_pd(ctx);
-	cr_assert_not_null(pd);
-}
-
-static void setup(void)
-{
-	make_network();
-	open_endpoint();
-}
-
-static void teardown(void)
-{
-	if (!ctx)
-		return;
-	cr_expect_eq(uroce_dealloc_pd(pd), 0);
-	cr_expect_eq(uroce_close(ctx), 0);
-}
-
-/* The next event within PATIENCE_MS. */
-static enum ibv_event_type next_event(void)
-{
-	struct pollfd p = {.fd = ctx->async_fd, .events = POLLIN};
-	struct ibv_async_event ev;
-
-	cr_assert_eq(poll(&p, 1, PATIENCE_MS), 1, "no event");
-	cr_assert_eq(uroce_get_async_event(ctx, &ev), 0);
-	cr_expect_eq(ev.element.port_num, 1);
-	uroce_ack_async_event(&ev);
-	return ev.event_type;
-}
-
-static void expect_event(enum ibv_event_type want)
-{
-	enum ibv_event_type got = next_event();
-
-	cr_assert_eq(got, want, "%s, not %s", uroce_event_type_str(got),
-		     uroce_event_type_str(want));
-}
+#define OTHER_MAC "02:00:00:00:00:03"
 
 static enum ibv_port_state port_state(void)
 {
@@ -188,7 +81,8 @@ static void expect_no_way(const char *from, const char *to)
 
 /* ---- opening ---- */
 
-Test(shared, an_endpoint_has_the_addresses_of_its_interface, .init = setup, .fini = teardown)
+Test(shared, an_endpoint_has_the_addresses_of_its_interface, .init = open_network,
+     .fini = close_endpoint)
 {
 	char text[256];
 
@@ -233,17 +127,17 @@ Test(shared, a_udp_port_that_another_program_has_is_not_shared, .init = make_net
 	expect_refused("UDP port 4791 of the interface sh0 is taken");
 	close(fd);
 	open_endpoint();
-	teardown();
+	close_endpoint();
 }
 
 /* SHARED-HOLD-01 */
-Test(shared, nothing_stays_behind, .init = setup)
+Test(shared, nothing_stays_behind, .init = open_network)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(4791)};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
 	cr_assert_neq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0, "the port is not held");
-	teardown();
+	close_endpoint();
 	cr_expect_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0, "%s", strerror(errno));
 	close(fd);
 }
@@ -264,7 +158,7 @@ static void expect_description(const char *const *set, const char *want)
 static const char *const by_any[] = {NULL};
 
 /* SHARED-DRIVER-01 */
-Test(shared, the_driver_is_af_xdp_where_that_works, .init = make_network, .fini = teardown)
+Test(shared, the_driver_is_af_xdp_where_that_works, .init = make_network, .fini = close_endpoint)
 {
 	int fd = socket(AF_XDP, SOCK_RAW, 0);
 
@@ -276,7 +170,7 @@ Test(shared, the_driver_is_af_xdp_where_that_works, .init = make_network, .fini 
 
 /* SHARED-DRIVER-01 */
 Test(shared, the_driver_is_af_packet_where_the_mtu_is_too_large, .init = make_network,
-     .fini = teardown)
+     .fini = close_endpoint)
 {
 	run("ip link set sh0 mtu 4200");
 	expect_description(by_any,
@@ -286,7 +180,7 @@ Test(shared, the_driver_is_af_packet_where_the_mtu_is_too_large, .init = make_ne
 
 /* SHARED-DRIVER-01: af_packet's own argument is one that af_xdp refuses, when it is opened. */
 Test(shared, the_driver_is_af_packet_where_af_xdp_does_not_open, .init = make_network,
-     .fini = teardown)
+     .fini = close_endpoint)
 {
 	static const char *const set[] = {"port.args=framecnt=512", NULL};
 
@@ -296,8 +190,8 @@ Test(shared, the_driver_is_af_packet_where_af_xdp_does_not_open, .init = make_ne
 /* ---- addresses and link ---- */
 
 /* SHARED-EVENT-01 */
-Test(shared, an_address_that_goes_takes_its_gid_and_the_last_one_the_port, .init = setup,
-     .fini = teardown)
+Test(shared, an_address_that_goes_takes_its_gid_and_the_last_one_the_port, .init = open_network,
+     .fini = close_endpoint)
 {
 	run("ip addr add 10.78.0.7/24 dev sh0");
 	expect_event(IBV_EVENT_GID_CHANGE);
@@ -320,8 +214,8 @@ Test(shared, an_address_that_goes_takes_its_gid_and_the_last_one_the_port, .init
 }
 
 /* SHARED-EVENT-01 */
-Test(shared, a_link_that_goes_down_takes_the_port_and_brings_it_back, .init = setup,
-     .fini = teardown)
+Test(shared, a_link_that_goes_down_takes_the_port_and_brings_it_back, .init = open_network,
+     .fini = close_endpoint)
 {
 	run("ip link set sh1 down");
 	expect_event(IBV_EVENT_PORT_ERR);
@@ -331,7 +225,8 @@ Test(shared, a_link_that_goes_down_takes_the_port_and_brings_it_back, .init = se
 	cr_expect_eq(port_state(), IBV_PORT_ACTIVE);
 }
 
-Test(shared, an_interface_that_is_removed_takes_the_port, .init = setup, .fini = teardown)
+Test(shared, an_interface_that_is_removed_takes_the_port, .init = open_network,
+     .fini = close_endpoint)
 {
 	run("ip link del sh1");
 	while (next_event() != IBV_EVENT_PORT_ERR)
@@ -342,14 +237,15 @@ Test(shared, an_interface_that_is_removed_takes_the_port, .init = setup, .fini =
 /* ---- the way to a peer ---- */
 
 /* SHARED-NEIGH-01 */
-Test(shared, a_peer_that_the_kernel_knows_is_found, .init = setup, .fini = teardown)
+Test(shared, a_peer_that_the_kernel_knows_is_found, .init = open_network, .fini = close_endpoint)
 {
 	run("ip neigh add 10.78.0.2 lladdr " PEER_MAC " dev sh0");
 	expect_way("10.78.0.1", "10.78.0.2");
 }
 
 /* SHARED-NEIGH-01: no host answers the kernel's ARP. */
-Test(shared, a_peer_that_does_not_answer_is_unreachable, .init = setup, .fini = teardown)
+Test(shared, a_peer_that_does_not_answer_is_unreachable, .init = open_network,
+     .fini = close_endpoint)
 {
 	uint64_t start = now_ms();
 
@@ -358,8 +254,8 @@ Test(shared, a_peer_that_does_not_answer_is_unreachable, .init = setup, .fini = 
 }
 
 /* SHARED-ROUTE-01 */
-Test(shared, a_peer_without_a_route_is_unreachable_and_found_with_a_gateway, .init = setup,
-     .fini = teardown)
+Test(shared, a_peer_without_a_route_is_unreachable_and_found_with_a_gateway, .init = open_network,
+     .fini = close_endpoint)
 {
 	run("ip neigh add 10.78.0.254 lladdr " PEER_MAC " dev sh0");
 	run("ip route add unreachable 10.79.0.0/16");
@@ -379,17 +275,6 @@ struct sender {
 	int wire; /* sees what arrives at sh1 */
 	char data[64];
 };
-
-static void open_wire(struct sender *s)
-{
-	struct sockaddr_ll at = {.sll_family = AF_PACKET,
-				 .sll_protocol = htons(ETH_P_IP),
-				 .sll_ifindex = (int)if_nametoindex("sh1")};
-
-	s->wire = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_IP));
-	cr_assert_geq(s->wire, 0);
-	cr_assert_eq(bind(s->wire, (struct sockaddr *)&at, sizeof(at)), 0);
-}
 
 /* A UD queue pair, and an address handle. */
 static void make_sender(struct sender *s, const char *from, const char *to)
@@ -413,7 +298,7 @@ static void make_sender(struct sender *s, const char *from, const char *to)
 	cr_assert_eq(uroce_modify_qp(s->qp, &a, IBV_QP_STATE), 0);
 	a.qp_state = IBV_QPS_RTS;
 	cr_assert_eq(uroce_modify_qp(s->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
-	open_wire(s);
+	s->wire = open_wire();
 }
 
 static void end_sender(struct sender *s)
@@ -464,7 +349,7 @@ static void expect_dmac(struct sender *s, const char *mac)
 }
 
 /* SHARED-MONITOR-01 */
-Test(shared, packets_follow_a_neighbour_that_moves, .init = setup, .fini = teardown)
+Test(shared, packets_follow_a_neighbour_that_moves, .init = open_network, .fini = close_endpoint)
 {
 	struct sender s;
 
@@ -482,7 +367,7 @@ Test(shared, packets_follow_a_neighbour_that_moves, .init = setup, .fini = teard
 }
 
 /* SHARED-MONITOR-01, SHARED-ROUTE-01 */
-Test(shared, packets_follow_a_route_that_changes, .init = setup, .fini = teardown)
+Test(shared, packets_follow_a_route_that_changes, .init = open_network, .fini = close_endpoint)
 {
 	struct sender s;
 
@@ -494,17 +379,6 @@ Test(shared, packets_follow_a_route_that_changes, .init = setup, .fini = teardow
 	run("ip route replace 10.79.0.0/16 via 10.78.0.253");
 	expect_dmac(&s, OTHER_MAC);
 	end_sender(&s);
-}
-
-static uint64_t neigh_counter(const char *name)
-{
-	json_t *neigh = ur_counters_json("/uroce/neigh");
-	uint64_t n;
-
-	cr_assert_not_null(neigh);
-	n = (uint64_t)json_integer_value(json_object_get(neigh, name));
-	json_decref(neigh);
-	return n;
 }
 
 /* Thousands of changes at once, and among them, when the socket is full, the one that matters. */
@@ -527,7 +401,8 @@ static void flood_changes(unsigned round, const char *mac)
 }
 
 /* SHARED-MONITOR-01 */
-Test(shared, changes_that_were_not_heard_are_followed_too, .init = setup, .fini = teardown)
+Test(shared, changes_that_were_not_heard_are_followed_too, .init = open_network,
+     .fini = close_endpoint)
 {
 	uint64_t end = now_ms() + PATIENCE_MS;
 	char mac[18] = PEER_MAC;
@@ -549,6 +424,26 @@ Test(shared, changes_that_were_not_heard_are_followed_too, .init = setup, .fini 
 	end_sender(&s);
 }
 
+static void count_neigh(void *arg, const struct ur_rtnl_msg *msg)
+{
+	*(unsigned *)arg += msg->kind == UR_RTNL_NEIGH;
+}
+
+/* SHARED-MONITOR-01: a queue that is not empty loses more, and the kernel does not say so again. */
+Test(shared, after_an_error_for_lost_changes_no_other_is_lost, .init = make_network)
+{
+	int fd = ur_rtnl_monitor_open();
+	unsigned heard = 0;
+
+	cr_assert_geq(fd, 0);
+	flood_changes(0, PEER_MAC);
+	cr_assert_eq(ur_rtnl_monitor_read(fd, 1, count_neigh, &heard), -ENOBUFS);
+	run("ip neigh replace 10.78.0.2 lladdr " OTHER_MAC " dev sh0");
+	cr_expect_eq(ur_rtnl_monitor_read(fd, 1000, count_neigh, &heard), 1);
+	cr_expect_eq(heard, 1);
+	close(fd);
+}
+
 /* ---- beside the kernel's own traffic ---- */
 
 static uint64_t port_counter(const char *name)
@@ -562,26 +457,14 @@ static uint64_t port_counter(const char *name)
 	return n;
 }
 
-/* A UDP datagram in a frame, from the other end to the endpoint. */
-static void arrive(int wire, uint16_t port)
-{
-	uint8_t frame[60] = {
-		0x02, 0, 0,  0,	 0,    1,	  0x02,	     0,		  0,	     0,
-		0,    2, 8,  0,	 0x45, [17] = 46, [22] = 64, IPPROTO_UDP, [26] = 10, 78,
-		0,    2, 10, 78, 0,    1,	  0x80,	     0,		  [39] = 26};
-
-	frame[36] = (uint8_t)(port >> 8);
-	frame[37] = (uint8_t)port;
-	cr_assert_eq(send(wire, frame, sizeof(frame), 0), (ssize_t)sizeof(frame));
-}
-
 /* SHARED-FILTER-01 */
-Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = setup, .fini = teardown)
+Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = open_network,
+     .fini = close_endpoint)
 {
 	uint64_t end = now_ms() + PATIENCE_MS, before;
 	struct sender s;
 
-	open_wire(&s);
+	s.wire = open_wire();
 	/* What came before the filter was set is over. */
 	uroce_progress(ctx);
 	before = port_counter("ipackets");
@@ -599,125 +482,6 @@ Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = setup, .fini 
 	close(s.wire);
 }
 
-/* Datagrams that the kernel's IP has received in this namespace. */
-static uint64_t ip_received(void)
-{
-	FILE *f = popen("nstat -asz IpInReceives | awk '/IpIn/ { print $2 }'", "r");
-	unsigned long n = 0;
-
-	cr_assert_not_null(f);
-	cr_assert_eq(fscanf(f, "%lu", &n), 1);
-	pclose(f);
-	return n;
-}
-
-static bool kernel_has_tcx(void)
-{
-	struct ur_ingress_drop d;
-	int rc = ur_ingress_drop_open(&d);
-
-	if (!rc)
-		rc = ur_ingress_drop_attach(&d, if_nametoindex("sh0"));
-	ur_ingress_drop_close(&d);
-	return rc == 0;
-}
-
-/* SHARED-INGRESS-01 */
-Test(shared, the_kernel_drops_its_copy_before_ip, .init = make_network, .fini = teardown)
-{
-	struct sender s;
-	uint64_t before;
-
-	if (!kernel_has_tcx())
-		cr_skip_test("no tcx: Linux before 6.6, or a build without clang");
-	open_endpoint();
-	open_wire(&s);
-	before = ip_received();
-	for (unsigned i = 0; i < 20; i++)
-		arrive(s.wire, 4791);
-	cr_expect_eq(neigh_counter("copies_dropped"), 20u);
-	cr_expect_eq(ip_received(), before, "copies got as far as IP");
-	for (unsigned i = 0; i < 20; i++)
-		arrive(s.wire, 4792);
-	cr_expect_eq(ip_received(), before + 20, "others' datagrams are the kernel's");
-	/* An address that is gone is no longer the endpoint's, and its packets stay in the count. */
-	run("ip addr add 10.78.0.7/24 dev sh0");
-	expect_event(IBV_EVENT_GID_CHANGE);
-	run("sysctl -qw net.ipv4.conf.sh0.promote_secondaries=1");
-	run("ip addr del 10.78.0.1/24 dev sh0");
-	expect_event(IBV_EVENT_GID_CHANGE);
-	before = ip_received();
-	arrive(s.wire, 4791);
-	cr_expect_eq(neigh_counter("copies_dropped"), 20u);
-	cr_expect_eq(ip_received(), before + 1, "what is not the endpoint's is dropped");
-	close(s.wire);
-}
-
-/* SHARED-INGRESS-02 */
-Test(shared, the_kernel_drops_its_copy_for_an_endpoint_with_an_address_of_its_own,
-     .init = make_network, .fini = teardown)
-{
-	static const char *const own[] = {"port.driver=af_packet",     "port.device=sh0",
-					  "address.ipv4=10.78.0.1/24", "eal.hugepages=no",
-					  "worker.mode=inline",	       NULL};
-	const struct uroce_open_attr attr = {.set = own};
-	struct sender s;
-	uint64_t before;
-
-	if (!kernel_has_tcx())
-		cr_skip_test("no tcx: Linux before 6.6, or a build without clang");
-	run("ip addr flush dev sh0");
-	ctx = uroce_open(&attr, err, sizeof(err));
-	cr_assert_not_null(ctx, "%s", err);
-	pd = uroce_alloc_pd(ctx);
-	open_wire(&s);
-	before = ip_received();
-	for (unsigned i = 0; i < 20; i++)
-		arrive(s.wire, 4791);
-	cr_expect_eq(ip_received(), before, "copies got as far as IP");
-	arrive(s.wire, 4792);
-	cr_expect_eq(ip_received(), before + 1, "others' datagrams are the kernel's");
-	close(s.wire);
-}
-
-/* SHARED-INGRESS-01 */
-Test(shared, a_killed_process_leaves_no_program_on_the_interface, .init = make_network)
-{
-	const struct ur_gid to = {{[10] = 0xff, 0xff, 10, 78, 0, 1}};
-	int told[2], status;
-	struct ur_ingress_drop d;
-	struct sender s;
-	uint64_t before;
-	char ready;
-	pid_t pid;
-
-	if (!kernel_has_tcx())
-		cr_skip_test("no tcx: Linux before 6.6, or a build without clang");
-	open_wire(&s);
-	cr_assert_eq(pipe(told), 0);
-	pid = fork();
-	if (pid == 0) {
-		if (ur_ingress_drop_open(&d) || ur_ingress_drop_add(&d, &to) ||
-		    ur_ingress_drop_attach(&d, if_nametoindex("sh0")))
-			_exit(1);
-		if (write(told[1], "r", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(told[1]);
-	cr_assert_eq(read(told[0], &ready, 1), 1, "the process could not attach its program");
-	before = ip_received();
-	arrive(s.wire, 4791);
-	cr_expect_eq(ip_received(), before, "nothing is dropped, so nothing is tested");
-	kill(pid, SIGKILL);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	for (uint64_t end = now_ms() + PATIENCE_MS; ip_received() == before; arrive(s.wire, 4791))
-		cr_assert_lt(now_ms(), end, "the program outlives its process");
-	close(told[0]);
-	close(s.wire);
-}
-
 /* ---- without CAP_NET_ADMIN ---- */
 
 static void drop_net_admin(void)
@@ -731,8 +495,8 @@ static void drop_net_admin(void)
 }
 
 /* SHARED-NEIGH-01: without CAP_NET_ADMIN a datagram makes the kernel resolve the address. */
-Test(shared, without_cap_net_admin_the_kernel_is_asked_all_the_same, .init = setup,
-     .fini = teardown)
+Test(shared, without_cap_net_admin_the_kernel_is_asked_all_the_same, .init = open_network,
+     .fini = close_endpoint)
 {
 	uint64_t start = now_ms();
 
@@ -754,7 +518,7 @@ static void setup6(void)
 	open_endpoint();
 }
 
-Test(shared, ipv6_addresses_come_after_ipv4_ones, .init = setup6, .fini = teardown)
+Test(shared, ipv6_addresses_come_after_ipv4_ones, .init = setup6, .fini = close_endpoint)
 {
 	cr_expect_eq(index_of("10.78.0.1"), 0);
 	cr_expect_eq(index_of("fd78::1"), 1);
@@ -762,7 +526,7 @@ Test(shared, ipv6_addresses_come_after_ipv4_ones, .init = setup6, .fini = teardo
 
 /* SHARED-ADDR-01 */
 Test(shared, an_ipv6_address_counts_when_the_kernel_has_found_it_unique, .init = setup6,
-     .fini = teardown)
+     .fini = close_endpoint)
 {
 	run("ip addr add fd78::5/64 dev sh0");
 	cr_expect_eq(index_of("fd78::5"), -1);
@@ -772,7 +536,7 @@ Test(shared, an_ipv6_address_counts_when_the_kernel_has_found_it_unique, .init =
 
 /* SHARED-ROUTE-01, SHARED-NEIGH-01 */
 Test(shared, an_ipv6_peer_is_found_on_the_link_and_behind_a_gateway, .init = setup6,
-     .fini = teardown)
+     .fini = close_endpoint)
 {
 	run("ip neigh add fd78::2 lladdr " PEER_MAC " dev sh0");
 	run("ip neigh add fe80::fe lladdr " OTHER_MAC " dev sh0");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which packets the program takes from the kernel, by the kernel's own BPF_PROG_TEST_RUN. That it takes them on
- * an interface is tests/e2e/shared_test.c.
+ * an interface is tests/e2e/shared_copies_test.c.
  */
 #include <criterion/criterion.h>
 

@@ -21,7 +21,7 @@ Test(rest, an_ack_waits_for_an_application_that_was_here)
 	struct ur_rest_worker w = {0};
 
 	cr_expect_not(ur_rest_is_left_alone(&w, T0, T0 - UR_REST_STAND_NS, false));
-	cr_expect(ur_rest_is_left_alone(&w, T0, T0 - UR_REST_STAND_NS, false));
+	cr_expect(ur_rest_is_left_alone(&w, T0 + UR_REST_STAND_NS, T0 - UR_REST_STAND_NS, false));
 	cr_expect(ur_rest_may_be_answered(&w, T0));
 	ur_rest_made_round(&w, T0);
 	cr_expect(ur_rest_is_left_alone(&w, T0 + UR_REST_MAX_NS, T0, false));
@@ -45,11 +45,24 @@ Test(rest, an_application_that_lost_the_cpu_is_there)
 		due_ns += 2 * UR_REST_STAND_NS;
 		cr_assert_not(ur_rest_is_left_alone(&w, due_ns, last_ns, false), "look %d", i);
 		cr_assert(w.in_doubt);
-		due_ns += ur_rest_stand_back(&r, w.in_doubt);
+		due_ns += ur_rest_in_doubt(ur_rest_stand_back(&r));
 	}
 	/* It has made no round since. */
 	cr_expect(ur_rest_is_left_alone(&w, due_ns, last_ns, false));
 	cr_expect_eq(due_ns - last_ns, 3 * UR_REST_STAND_NS, "the second look is late");
+}
+
+/* EDGE-REST-07: with another worker to serve, the thread looks again at once. */
+Test(rest, doubt_lasts_its_time_however_often_the_thread_looks)
+{
+	struct ur_rest_worker w = {0};
+	uint64_t last_ns = T0 - 2 * UR_REST_STAND_NS;
+
+	for (unsigned ns = 0; ns < UR_REST_STAND_NS; ns += 1000)
+		cr_assert_not(ur_rest_is_left_alone(&w, T0 + ns, last_ns, false), "%u ns later",
+			      ns);
+	cr_expect(ur_rest_is_left_alone(&w, T0 + UR_REST_STAND_NS, last_ns, false));
+	cr_expect(ur_rest_is_left_alone(&w, T0 + UR_REST_STAND_NS + 1, last_ns, false));
 }
 
 /* EDGE-REST-07: the thread woke on the application's CPU, and late. */
@@ -77,9 +90,9 @@ Test(rest, looks_ever_more_seldom)
 	uint64_t sleep_ns = 0, sum = 0;
 
 	ur_rest_init(&r, false);
-	cr_expect_eq(ur_rest_stand_back(&r, false), UR_REST_STAND_NS);
+	cr_expect_eq(ur_rest_stand_back(&r), UR_REST_STAND_NS);
 	for (int i = 0; i < 100; i++) {
-		uint64_t next = ur_rest_stand_back(&r, false);
+		uint64_t next = ur_rest_stand_back(&r);
 
 		cr_expect_geq(next, sleep_ns);
 		sleep_ns = next;
@@ -106,10 +119,10 @@ Test(rest, spins_after_a_packet_then_sleeps_in_growing_steps)
 	cr_expect_eq(ur_rest_after(&r, now, 0), UR_REST_MAX_NS);
 	/* A packet begins anew, standing back as well. */
 	for (int i = 0; i < 10; i++)
-		ur_rest_stand_back(&r, false);
+		ur_rest_stand_back(&r);
 	cr_expect_eq(ur_rest_after(&r, now, 1), 0);
 	cr_expect_eq(ur_rest_after(&r, now + UR_REST_SPIN_NS, 0), UR_REST_STEP_NS);
-	cr_expect_eq(ur_rest_stand_back(&r, false), UR_REST_STAND_NS);
+	cr_expect_eq(ur_rest_stand_back(&r), UR_REST_STAND_NS);
 }
 
 Test(rest, does_not_spin_before_the_first_packet)
@@ -196,7 +209,9 @@ static void live(struct world *w, struct ur_rest *r, struct ur_rest_worker *seen
 	let_application_work(w);
 	w->wakes++;
 	if (!ur_rest_is_left_alone(seen, w->now_ns, w->last_ns, false)) {
-		sleep_ns = ur_rest_stand_back(r, seen->in_doubt);
+		sleep_ns = ur_rest_stand_back(r);
+		if (seen->in_doubt)
+			sleep_ns = ur_rest_in_doubt(sleep_ns);
 	} else {
 		/* It never works beside the application. */
 		cr_assert_geq(w->now_ns, w->round_ns + UR_REST_STAND_NS);

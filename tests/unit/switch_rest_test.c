@@ -59,27 +59,27 @@ Test(switch_rest, on_a_shared_cpu_it_sleeps_soon_and_is_urgent)
 	cr_expect_eq(rest_idle(&r, now_ns + 2 + REST_LINGER_NS), REST_SLEEP);
 }
 
-/* It never has nothing to do, so it never yields. */
-Test(switch_rest, a_round_that_took_long_tells_that_the_cpu_is_shared)
+/* It always has frames, so it never yields. */
+Test(switch_rest, without_the_cpu_while_it_is_busy_it_knows_that_the_cpu_is_shared)
 {
-	uint64_t now_ns = T0;
+	uint64_t now_ns = T0 + REST_SPAN_NS;
 
-	for (unsigned i = 0; i < 100; i++) {
-		now_ns += REST_LONG_ROUND_NS - 1;
-		rest_busy(&r, now_ns);
-		cr_assert_not(r.urgent);
-	}
-	now_ns += REST_LONG_ROUND_NS;
 	rest_busy(&r, now_ns);
+	rest_ran(&r, REST_SPAN_NS, REST_SPAN_NS, now_ns);
+	cr_expect_not(r.urgent);
+	rest_ran(&r, 100 * REST_SPAN_NS, 100 * REST_SPAN_NS - REST_LOST_NS + 1, now_ns);
+	cr_expect_not(r.urgent, "a round that takes long is no sign");
+	rest_ran(&r, REST_SPAN_NS, REST_SPAN_NS - REST_LOST_NS, now_ns);
 	cr_expect(r.urgent);
 	rest_busy(&r, now_ns + REST_CREDIT_MAX_NS - 1);
 	cr_expect(r.urgent);
 	/* It does not sleep, so it competes as others do, however often they have their turn. */
 	rest_busy(&r, now_ns + REST_CREDIT_MAX_NS);
 	cr_expect_not(r.urgent);
-	rest_busy(&r, now_ns + 3 * REST_CREDIT_MAX_NS);
-	cr_expect_not(r.urgent);
 	now_ns += 3 * REST_CREDIT_MAX_NS;
+	rest_busy(&r, now_ns);
+	rest_ran(&r, REST_SPAN_NS, 0, now_ns);
+	cr_expect_not(r.urgent);
 	cr_expect_eq(rest_idle(&r, now_ns + REST_LINGER_NS), REST_SLEEP);
 }
 
