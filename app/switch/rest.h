@@ -8,9 +8,9 @@
 /*
  * SWITCH-REST-01: when the thread that forwards gives up its CPU (docs/design/switch.md). Pure: it decides, the caller acts.
  *
- * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield took long, or the thread, busy, got no CPU
- * for a while, so another process must have run. For a second it is assumed to want this CPU. Then it sleeps almost as soon as there is nothing to do, and is to be urgent, so that a
- * frame interrupts the other process. It lingers for what follows a frame at once, as the ACK of the message before: that would
+ * Two states. Alone on its CPU, as far as is known: it polls, then yields, then sleeps. Shared: a yield took long, or the thread, busy,
+ * got no CPU for a while, so another process must have run. For a second it is assumed to want this CPU. Then the thread sleeps almost
+ * as soon as there is nothing to do, and is to be urgent, so that a frame interrupts the other process. It lingers for what follows a frame at once, as the ACK of the message before: that would
  * interrupt once more, and two processes that answer each other get both together. It pays for the time that it is
  * urgent with time asleep, so whatever comes, the other process has a twentieth of the CPU; without credit it competes as others do.
  *

@@ -10,8 +10,8 @@
 #include "api/share.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>

@@ -102,7 +102,7 @@ bool ur_shared_place(struct ur_shared_addrs *table, const struct ur_gid *have, u
 
 /*
  * Makes the program drop what is sent to the current addresses, and no longer what is sent to addresses that are only in
- * `before`. An address without a place there costs time, not packets: the held socket drops its copies.
+ * `before`. One that cannot be added costs time: the held socket drops its copies.
  */
 static void follow_addrs(struct ur_shared *s, const struct ur_shared_addrs *before)
 {

@@ -8,7 +8,7 @@
 #include "wire/assert.h"
 
 /*
- * 64 bits that nobody can guess: keys, seeds, first PSNs. A system call, so not for the data path.
+ * 64 bits that cannot be guessed: keys, seeds, first PSNs. A system call, so not for the data path.
  *
  * EDGE-FORK-03: not by arc4random() of libbsd. Its lock may be another thread's when the process forks, and the child then waits
  * for ever.

@@ -118,15 +118,20 @@ void expect_event(enum ibv_event_type want)
 		     uroce_event_type_str(want));
 }
 
-uint64_t neigh_counter(const char *name)
+uint64_t counter_of(const char *command, const char *name)
 {
-	json_t *neigh = ur_counters_json("/uroce/neigh");
+	json_t *counters = ur_counters_json(command);
 	uint64_t n;
 
-	cr_assert_not_null(neigh);
-	n = (uint64_t)json_integer_value(json_object_get(neigh, name));
-	json_decref(neigh);
+	cr_assert_not_null(counters);
+	n = (uint64_t)json_integer_value(json_object_get(counters, name));
+	json_decref(counters);
 	return n;
+}
+
+uint64_t neigh_counter(const char *name)
+{
+	return counter_of("/uroce/neigh", name);
 }
 
 int open_wire(void)

@@ -35,7 +35,8 @@ void close_endpoint(void);
 enum ibv_event_type next_event(void);
 void expect_event(enum ibv_event_type want);
 
-/* Of /uroce/neigh. */
+/* Of what the telemetry command returns, such as "/uroce/port". */
+uint64_t counter_of(const char *command, const char *name);
 uint64_t neigh_counter(const char *name);
 
 /* A descriptor that sees what arrives at sh1, and sends from there. */

@@ -21,7 +21,6 @@
 
 #include <criterion/criterion.h>
 
-#include "dpdk/counters.h"
 #include "dpdk/rtnl.h"
 #include "shared_net.h"
 
@@ -446,17 +445,6 @@ Test(shared, after_an_error_for_lost_changes_no_other_is_lost, .init = make_netw
 
 /* ---- beside the kernel's own traffic ---- */
 
-static uint64_t port_counter(const char *name)
-{
-	json_t *port = ur_counters_json("/uroce/port");
-	uint64_t n;
-
-	cr_assert_not_null(port);
-	n = (uint64_t)json_integer_value(json_object_get(port, name));
-	json_decref(port);
-	return n;
-}
-
 /* SHARED-FILTER-01 */
 Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = open_network,
      .fini = close_endpoint)
@@ -467,18 +455,19 @@ Test(shared, traffic_of_others_takes_no_place_in_the_ring, .init = open_network,
 	s.wire = open_wire();
 	/* What came before the filter was set is over. */
 	uroce_progress(ctx);
-	before = port_counter("ipackets");
+	before = counter_of("/uroce/port", "ipackets");
 	for (unsigned i = 0; i < 200; i++)
 		arrive(s.wire, (uint16_t)(4792 + i));
 	/* The kernel sends as well: ARP requests without an answer. */
 	run("ping -c 1 -W 1 10.78.0.77 >/dev/null || :");
 	arrive(s.wire, 4791);
-	while (port_counter("ipackets") == before) {
+	while (counter_of("/uroce/port", "ipackets") == before) {
 		uroce_progress(ctx);
 		cr_assert_lt(now_ms(), end, "the endpoint's packets do not arrive");
 	}
 	uroce_progress(ctx);
-	cr_expect_eq(port_counter("ipackets"), before + 1, "others' traffic is in the ring");
+	cr_expect_eq(counter_of("/uroce/port", "ipackets"), before + 1,
+		     "others' traffic is in the ring");
 	close(s.wire);
 }
 
