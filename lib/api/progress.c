@@ -62,6 +62,7 @@ struct adaptive {
 	struct ur_rest_worker seen[UR_WORKERS_MAX];
 	bool woken;    /* the port has ended the last sleep */
 	bool in_doubt; /* EDGE-REST-07: one of the workers, at the last look */
+	bool in_way;   /* EDGE-REST-08: the same */
 };
 
 /*
@@ -73,9 +74,10 @@ static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 	uint32_t served = 0;
 
 	*packets = 0;
-	a->in_doubt = false;
+	a->in_doubt = a->in_way = false;
 	for (unsigned i = 0; i < a->dev->worker_cnt; i++) {
 		struct ur_worker *w = a->dev->workers[i];
+		bool in_way;
 
 		if (!ur_rest_is_left_alone(&a->seen[i], due_ns, ur_worker_last_ns(w),
 					   ur_worker_take_contended(w))) {
@@ -84,7 +86,9 @@ static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 		}
 		served |= UINT32_C(1) << i;
 		*packets += ur_worker_serve(
-			w, a->rest.spin_ns && ur_rest_may_be_answered(&a->seen[i], due_ns));
+			w, a->rest.spin_ns && ur_rest_may_be_answered(&a->seen[i], due_ns),
+			&in_way);
+		a->in_way |= in_way;
 		ur_rest_made_round(&a->seen[i], ur_worker_last_ns(w));
 	}
 	return served;
@@ -155,6 +159,11 @@ static void *run_adaptive(void *arg)
 			sleep_ns = ur_rest_stand_back(&a.rest);
 		if (a.in_doubt)
 			sleep_ns = ur_rest_in_doubt(sleep_ns);
+		/* The next packet must not wake this thread before the application has had its CPU. */
+		if (a.in_way) {
+			sleep_ns = UR_REST_STEP_NS;
+			served = 0;
+		}
 		if (now_ns >= chores_ns) {
 			do_chores(a.dev, now_ns);
 			chores_ns = now_ns + INLINE_PERIOD_NS;

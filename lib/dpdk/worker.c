@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* sched_getcpu */
 #include "dpdk/worker.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -85,6 +87,7 @@ struct ur_worker {
 
 	_Alignas(64) _Atomic bool lock; /* inline: held by the thread that is the worker */
 	int cancel;			/* of that thread, for unlock() */
+	int cpu;			/* inline: of the application's last poll; -1: none yet */
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
 	_Atomic bool contended;	  /* inline: a thread did not get the lock */
@@ -215,22 +218,43 @@ static void unlock(struct ur_worker *w)
 	ur_cancel_restore(cancel);
 }
 
-unsigned ur_worker_poll(struct ur_worker *w)
+/* A thread that polls without a pause would starve commands. */
+static bool may_run_round(struct ur_worker *w)
 {
-	return ur_worker_serve(w, true);
+	return !w->dedicated && !atomic_load_explicit(&w->callers, memory_order_relaxed) &&
+	       try_lock(w);
 }
 
-unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered)
+/* The caller has the lock. */
+static unsigned run_unless_stopped(struct ur_worker *w)
 {
-	unsigned n = 0;
+	return atomic_load_explicit(&w->stop, memory_order_relaxed) ? 0 : run_round(w);
+}
 
-	/* A thread that polls without a pause would starve commands. */
-	if (w->dedicated || atomic_load_explicit(&w->callers, memory_order_relaxed) || !try_lock(w))
+unsigned ur_worker_poll(struct ur_worker *w)
+{
+	unsigned n;
+
+	if (!may_run_round(w))
+		return 0;
+	w->cpu = sched_getcpu();
+	n = run_unless_stopped(w);
+	unlock(w);
+	return n;
+}
+
+unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way)
+{
+	unsigned n;
+
+	*in_way = false;
+	if (!may_run_round(w))
 		return 0;
 	if (!may_be_answered)
 		ur_round_send_acks(&w->round);
-	if (!atomic_load_explicit(&w->stop, memory_order_relaxed))
-		n = run_round(w);
+	n = run_unless_stopped(w);
+	*in_way = n && may_be_answered && ur_engine_owes_one_ack(w->engine) &&
+		  w->cpu == sched_getcpu();
 	unlock(w);
 	return n;
 }
@@ -518,6 +542,7 @@ struct ur_worker *ur_worker_new(const struct ur_worker_attr *a, char *err, size_
 	w->cnt = a->cnt;
 	w->peers = a->peers;
 	w->dedicated = a->dedicated;
+	w->cpu = -1;
 	ur_gather_init(&w->gather, a->gather);
 	w->lcore = a->lcore;
 	pthread_mutex_init(&w->cmd_lock, NULL);

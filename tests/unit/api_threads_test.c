@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* CPU sets */
+#endif
 #include "api_pair.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -24,6 +28,15 @@ static void open_dedicated(void)
 {
 	open_side(A, dedicated);
 	open_side(B, two);
+}
+
+/* The library's thread looks once in a millisecond. */
+static void open_ticking(void)
+{
+	static const char *const tick[] = {"worker.progress=tick", NULL};
+
+	open_side(A, tick);
+	open_side(B, tick);
 }
 
 static struct ibv_qp *qa, *qb;
@@ -107,6 +120,59 @@ PAIR_TEST(api_threads, share_a_qp_and_a_cq, open_both, close_both)
 PAIR_TEST(api_dedicated, threads_share_a_qp_and_a_cq, open_dedicated, close_both)
 {
 	everyone_posts_and_polls();
+}
+
+/* ---- a thread in the application's way: EDGE-REST-08 ---- */
+
+#define WRITES 100
+
+static void run_on(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+/*
+ * B's application makes a round on `application`. Then something comes, which a thread receives on `thread`. Returns how often it was in the
+ * application's way: not always, because the library's own thread may have been faster.
+ */
+static unsigned in_way_of(int application, int thread, bool may_be_answered)
+{
+	struct ur_worker *w = ur_device(B->ctx)->workers[0];
+	unsigned cnt = 0;
+
+	for (unsigned i = 0; i < WRITES; i++) {
+		bool in_way;
+
+		run_on(application);
+		uroce_progress(B->ctx);
+		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 64);
+		run_on(thread);
+		ur_worker_serve(w, may_be_answered, &in_way);
+		cnt += in_way;
+		expect_wc(A, i, IBV_WC_SUCCESS);
+	}
+	return cnt;
+}
+
+PAIR_TEST(api_threads, one_that_took_the_applications_cpu_knows_it, open_ticking, close_both)
+{
+	cpu_set_t all;
+	int cpus[2], n = 0;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &all))
+			cpus[n++] = i;
+	join_rc();
+	cr_expect_gt(in_way_of(cpus[0], cpus[0], true), 0u);
+	cr_expect_eq(in_way_of(cpus[0], cpus[0], false), 0u, "the ACK does not wait");
+	if (n == 2)
+		cr_expect_eq(in_way_of(cpus[0], cpus[1], true), 0u);
+	part();
 }
 
 /* ---- control calls during traffic ---- */
