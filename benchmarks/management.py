@@ -199,6 +199,8 @@ def fault_bars(report, cause, registers, changes):
     # All of them are of one node.
     others = len(found - registers) + max(0, len({guid for guid, _register in changes}) - 1)
     report.bar(f"veth: {cause}: other changes that a comparing monitor prints", others, 0, at_least=False)
+    if others:
+        report.notes.append(f"veth: {cause}: printed changes of " + ", ".join(f"{register} of {guid}" for guid, register in sorted(changes)))
     if registers:
         report.bar(f"veth: {cause}: changes that it prints of it, of {len(registers)}", len(found & registers), len(registers))
 

@@ -231,11 +231,19 @@ static inline void record_path(struct ur_qp *qp, struct ur_psn psn, bool again)
 			      again && ur_psn_diff(qp->xreq.psn.max, psn) <= UR_SPRAY_PSNS);
 }
 
+/* The last `n` numbers of `s` have left. */
+static inline void record_sent(struct ur_qp *qp, struct ur_selective *s, uint32_t n,
+			       uint64_t now_ns)
+{
+	const struct ur_selective_env env = ur_ext_env(qp);
+
+	ur_selective_on_send(s, &env, n, now_ns);
+}
+
 /* `joins`: another one was recorded in this call. */
 static inline void record_request(struct ur_qp *qp, bool joins, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env;
 
 	record_path(qp, x->psn.max, false);
 	if (joins) {
@@ -248,14 +256,12 @@ static inline void record_request(struct ur_qp *qp, bool joins, uint64_t now_ns)
 		ur_selective_begin_flight(&x->psn, &x->rtt, &x->tx_times, ur_ext_idle(x), now_ns);
 		return;
 	}
-	env = ur_ext_env(qp);
-	ur_selective_on_send(&qp->xreq.psn, &env, 1, now_ns);
+	record_sent(qp, &x->psn, 1, now_ns);
 }
 
 static inline void record_responses(struct ur_qp *qp, uint32_t n, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
-	struct ur_selective_env env;
 
 	x->rd_seq++;
 	if (n == 1 && ur_selective_on_send_too(&x->rsp, &x->tx_times, now_ns))
@@ -264,8 +270,7 @@ static inline void record_responses(struct ur_qp *qp, uint32_t n, uint64_t now_n
 		ur_selective_begin_flight(&x->rsp, &x->rtt, &x->tx_times, ur_ext_idle(x), now_ns);
 		return;
 	}
-	env = ur_ext_env(qp);
-	ur_selective_on_send(&qp->xreq.rsp, &env, n, now_ns);
+	record_sent(qp, &x->rsp, n, now_ns);
 }
 
 static inline void loss_sent(struct ur_qp *qp, bool ackreq, bool joins, uint64_t now_ns)
